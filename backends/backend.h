@@ -1,0 +1,49 @@
+/* Backends: what a kind of device must offer. Callers use the grt_device_* wrappers, which check, never the vtable. */
+#ifndef GRT_BACKENDS_BACKEND_H
+#define GRT_BACKENDS_BACKEND_H
+
+#include "backends/kernel.h"
+
+typedef struct grt_device grt_device;
+
+typedef struct grt_backend {
+    const char *name; /* "cpu" */
+    /* Devices of this kind in this machine; 0 if none, then grt_last_error() says why. */
+    int32_t (*device_count)(void);
+    grt_status (*device_open)(int32_t index, grt_device **out_device);
+    /* The kernel for a node, or NULL with the reason in `why`. Needs no open device. */
+    const grt_kernel_row *(*find_kernel)(const grt_kernel_node *node, grt_text *why);
+    bool channels_last; /* convolution regions run better in NHWC */
+} grt_backend;
+
+/* Device memory and order of execution. Host devices leave the optional entries NULL. */
+typedef struct grt_device_vtable {
+    void (*close)(grt_device *device);
+    grt_status (*alloc)(grt_device *device, size_t bytes, void **out_data); /* 256-byte aligned */
+    void (*free)(grt_device *device, void *data);
+    /* optional; default: memory is host memory and copies are memcpy */
+    grt_status (*upload)(grt_device *device, void *dst, const void *src, size_t bytes, void *stream);
+    grt_status (*download)(grt_device *device, void *dst, const void *src, size_t bytes, void *stream);
+    grt_status (*stream_create)(grt_device *device, void **out_stream);
+    void (*stream_release)(grt_device *device, void *stream);
+    grt_status (*stream_wait)(grt_device *device, void *stream); /* block the host until the stream is idle */
+} grt_device_vtable;
+
+struct grt_device {
+    const grt_device_vtable *vtable;
+    const grt_backend *backend;
+    int32_t index;
+};
+
+bool grt_device_is_host(const grt_device *device);
+void grt_device_close(grt_device *device); /* NULL-safe */
+grt_status grt_device_alloc(grt_device *device, size_t bytes, void **out_data);
+void grt_device_free(grt_device *device, void *data);
+grt_status grt_device_upload(grt_device *device, void *dst, const void *src, size_t bytes, void *stream);
+grt_status grt_device_download(grt_device *device, void *dst, const void *src, size_t bytes, void *stream);
+
+extern const grt_backend grt_backend_cpu, grt_backend_null;
+/* Backend by name; NULL if there is none (then the error says which exist). */
+const grt_backend *grt_backend_find(const char *name);
+
+#endif

@@ -1,0 +1,14 @@
+/* What the CPU backend's kernels share: typed loops and threads. */
+#ifndef GRT_BACKENDS_CPU_H
+#define GRT_BACKENDS_CPU_H
+
+#include "backends/backend.h"
+
+/* In backends/cpu/ops/<file>.c, last thing: CPU_KERNELS(file, rows). The list in backends/cpu/sources.mk makes it known. */
+#define CPU_KERNELS(file, row_array)                                                                                   \
+    const grt_kernel_table cpu_kernels_##file = {row_array, sizeof(row_array) / sizeof *(row_array)}
+
+/* Work below this many elements is not worth waking other threads for. */
+enum { CPU_GRAIN = 32768 };
+
+#endif

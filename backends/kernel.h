@@ -1,0 +1,96 @@
+/* Kernels: how a backend implements an op. One row per op, found by domain and name.
+ *
+ * Life of a kernel: `create` once per session (read attributes, pack weights), `reshape` once per combination of input dims
+ * (choose an algorithm, size the workspace), `run` any number of times (no allocation, no lock, no look-up). The state made by
+ * create is shared by all contexts and threads and never written after create; what reshape makes belongs to one context. */
+#ifndef GRT_BACKENDS_KERNEL_H
+#define GRT_BACKENDS_KERNEL_H
+
+#include "src/base/op_desc.h"
+#include "src/base/text.h"
+#include "src/base/value.h"
+
+/* What is known when a kernel is looked for or created. Tensors: dtype NONE where omitted; rank -1, dims -1 where unknown; data
+ * set for constants (host memory, lives as long as the session). */
+typedef struct grt_kernel_node {
+    const grt_op_desc *desc;
+    int32_t n_in, n_out;
+    const grt_tensor *in, *out;
+    int32_t threads;
+} grt_kernel_node;
+
+static inline bool grt_node_has(const grt_kernel_node *node, int32_t i)
+{
+    return i < node->n_in && node->in[i].dtype != GRT_DTYPE_NONE;
+}
+
+/* Passed to reshape: concrete dims of all tensors; NULL where omitted. Small host inputs may have data, others have not. */
+typedef struct grt_reshape {
+    const grt_op_desc *desc;
+    void *state; /* from create */
+    const grt_tensor *const *in;
+    const grt_tensor *const *out;
+    int32_t n_in, n_out;
+    int32_t threads;
+    /* filled by the kernel */
+    void *shape;           /* what it prepared, for run and release_shape */
+    size_t workspace_bytes; /* 64-byte aligned scratch that run wants */
+} grt_reshape;
+
+struct grt_run_hooks;
+
+/* Passed to run. Omitted tensors are NULL; each `in[i]` is also a grt_value (see value.h), so that kernels with
+ * GRT_KERNEL_VALUES may cast. */
+typedef struct grt_run {
+    const grt_op_desc *desc; /* for messages only */
+    void *state, *shape, *workspace;
+    const grt_tensor *const *in;
+    grt_tensor *const *out;
+    int32_t n_in, n_out;
+    int32_t threads;
+    const struct grt_run_hooks *hooks;
+    void *stream; /* of the device; NULL on the CPU */
+} grt_run;
+
+/* What the executor offers to kernels at run time. */
+typedef struct grt_run_hooks {
+    /* GRT_KERNEL_DYNAMIC: give output i its dims and memory (host or device, as the device's). Sets out[i]->data. */
+    grt_status (*alloc_output)(const grt_run *run, int32_t i, int32_t rank, const int64_t *dims);
+    /* Memory for the bytes of string elements; lives until the context's next run. NULL when out of memory. */
+    char *(*alloc_bytes)(const grt_run *run, size_t bytes);
+    void *executor;
+} grt_run_hooks;
+
+typedef enum grt_kernel_flags {
+    GRT_KERNEL_DYNAMIC = 1 << 8, /* output dims depend on data: run calls hooks->alloc_output for every present output */
+    GRT_KERNEL_VALUES = 1 << 9,  /* inputs or outputs may be sequences or optionals; outputs are cleared grt_values to fill */
+} grt_kernel_flags;
+/* Flag: output 0 may overwrite input i (i < 8) if that dies here and has output 0's size. */
+#define GRT_KERNEL_IN_PLACE(i) (1u << (i))
+
+typedef struct grt_kernel_row {
+    const char *domain, *op;
+    /* Accepted dtypes of inputs 0..3; inputs from 4 on follow the last non-zero set; 0 accepts any. */
+    grt_dtype_set types[4];
+    uint32_t flags;
+    /* Further conditions; on false says why and what would be supported. NULL: none. */
+    bool (*supports)(const grt_kernel_node *node, grt_text *why);
+    /* NULL: no state. */
+    grt_status (*create)(const grt_kernel_node *node, void **out_state);
+    void (*destroy)(void *state);
+    /* NULL: nothing to prepare. */
+    grt_status (*reshape)(grt_reshape *reshape);
+    void (*release_shape)(void *shape);
+    grt_status (*run)(const grt_run *run);
+} grt_kernel_row;
+
+typedef struct grt_kernel_table {
+    const grt_kernel_row *rows;
+    size_t n;
+} grt_kernel_table;
+
+/* First row of `op` whose dtypes and `supports` fit; NULL if none, then `why` (may be NULL) lists what rows there are want. */
+const grt_kernel_row *grt_kernel_find(const grt_kernel_table *const *tables, size_t n_tables, const grt_kernel_node *node,
+                                      grt_text *why);
+
+#endif

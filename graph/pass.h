@@ -1,0 +1,46 @@
+/* Passes: rewrites of a module, run in the order of the table in graph/passes/passes.c. */
+#ifndef GRT_GRAPH_PASS_H
+#define GRT_GRAPH_PASS_H
+
+#include "graph/ir.h"
+#include "src/base/value.h"
+
+/* What the compiler asks of the target that the plan is made for; filled in by the runtime from a backend's rows. */
+typedef struct grt_target {
+    const char *name; /* "cpu" */
+    /* Is there a kernel? in/out: dtype always set; rank -1, dims -1 where unknown; data where constant; dtype NONE: omitted.
+     * On false, `why` (may be NULL) says what is missing and the nearest supported form. */
+    bool (*supports)(const struct grt_target *target, const grt_op_desc *desc, const grt_tensor *in, int32_t n_in,
+                     const grt_tensor *out, int32_t n_out, grt_text *why);
+    /* Bit i: output 0 may overwrite input i's memory if that input dies there. */
+    uint32_t (*in_place)(const struct grt_target *target, const grt_op_desc *desc);
+    /* Are convolution-like regions better laid out channels-last (NHWC)? */
+    bool channels_last;
+    /* Execute one op on host tensors, for constant folding. out: cleared values. */
+    grt_status (*evaluate)(const struct grt_target *target, const grt_op_desc *desc, const grt_tensor *const *in,
+                           int32_t n_in, grt_value *out, int32_t n_out);
+    void *user;
+} grt_target;
+
+typedef struct pass_context {
+    ir_module *module;
+    const grt_target *target;
+    const char *disabled; /* comma-separated names */
+    int32_t level;
+    void (*progress)(void *user, const char *phase, double fraction);
+    void *user;
+    int64_t changed; /* a pass adds the number of rewrites it made */
+} pass_context;
+
+typedef struct pass_row {
+    const char *name;
+    const char *summary;
+    int32_t level; /* runs at this optimisation level and above */
+    grt_status (*run)(pass_context *context);
+} pass_row;
+
+const pass_row *pass_at(size_t index); /* NULL past the end */
+/* Run all enabled passes; verifies the IR after each in debug builds. */
+grt_status pass_run_all(pass_context *context);
+
+#endif

@@ -1,0 +1,8 @@
+graph_SOURCES = \
+	graph/ir.h graph/ir.c \
+	graph/op.h graph/op.c \
+	graph/infer.c \
+	graph/pass.h graph/compile.h
+# One line per file, so that adding an op is one line.
+graph_ops_SOURCES =
+graph_ops_SOURCES += graph/ops/identity.c

@@ -1,0 +1,32 @@
+/* Failing with a message: every fallible function returns grt_status and leaves its story in the thread's error slot. */
+#ifndef GRT_BASE_STATUS_H
+#define GRT_BASE_STATUS_H
+
+#include "graphrt/graphrt.h"
+
+#include <stdarg.h>
+
+#define GRT_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+
+/* Set the calling thread's message and return `status`: `return grt_fail(GRT_STATUS_IO, "...")`. */
+grt_status grt_fail(grt_status status, const char *format, ...) GRT_PRINTF(2, 3);
+grt_status grt_fail_v(grt_status status, const char *format, va_list args);
+
+/* Put "context: " before the current message: callers add what the callee could not know (node, file). */
+grt_status grt_fail_context(grt_status status, const char *format, ...) GRT_PRINTF(2, 3);
+
+/* OUT_OF_MEMORY with the number of bytes that were wanted. */
+grt_status grt_fail_memory(size_t bytes);
+
+/* Set or clear the message without failing: worker threads hand theirs to the thread that waits for them. */
+void grt_error_set(const char *message);
+
+/* Return early on failure. Only where nothing acquired in the function is left to release. */
+#define GRT_TRY(expr)                                                                                                  \
+    do {                                                                                                               \
+        grt_status try_status_ = (expr);                                                                               \
+        if (try_status_ != GRT_OK)                                                                                     \
+            return try_status_;                                                                                        \
+    } while (0)
+
+#endif

@@ -1,0 +1,171 @@
+/* Counted buffers and the values made of them. */
+#include "src/base/value.h"
+
+#include "src/base/checked.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { ALIGNMENT = 64 };
+
+static void free_buffer(grt_buffer *buffer)
+{
+    free(buffer->data);
+    free(buffer);
+}
+
+grt_buffer *grt_buffer_create(size_t size)
+{
+    if (size > SIZE_MAX / 2)
+        return NULL;
+    grt_buffer *buffer = calloc(1, sizeof *buffer);
+    void *data = buffer ? aligned_alloc(ALIGNMENT, grt_align_up(size ? size : 1, ALIGNMENT)) : NULL;
+    if (!data) {
+        free(buffer);
+        return NULL;
+    }
+    atomic_init(&buffer->refs, 1);
+    buffer->size = size;
+    buffer->data = data;
+    buffer->release = free_buffer;
+    return buffer;
+}
+
+grt_buffer *grt_buffer_retain(grt_buffer *buffer)
+{
+    if (buffer)
+        atomic_fetch_add_explicit(&buffer->refs, 1, memory_order_relaxed);
+    return buffer;
+}
+
+void grt_buffer_release(grt_buffer *buffer)
+{
+    if (buffer && atomic_fetch_sub_explicit(&buffer->refs, 1, memory_order_acq_rel) == 1)
+        buffer->release(buffer);
+}
+
+void grt_value_clear(grt_value *value)
+{
+    for (size_t i = 0; i < value->n; i++)
+        grt_value_clear(&value->items[i]);
+    free(value->items);
+    grt_buffer_release(value->buffer);
+    *value = (grt_value){0};
+}
+
+grt_status grt_value_alloc(grt_value *dst, grt_dtype dtype, int32_t rank, const int64_t *dims)
+{
+    grt_tensor t = {.dtype = dtype, .rank = rank};
+    if (rank > 0)
+        memcpy(t.dims, dims, (size_t)rank * sizeof *dims);
+    size_t bytes = grt_tensor_bytes(&t);
+    grt_buffer *buffer = bytes == SIZE_MAX ? NULL : grt_buffer_create(bytes);
+    if (!buffer)
+        return grt_fail_memory(bytes);
+    if (dtype == GRT_DTYPE_STRING)
+        memset(buffer->data, 0, bytes);
+    grt_value_clear(dst);
+    t.data = buffer->data;
+    dst->t = t;
+    dst->buffer = buffer;
+    return GRT_OK;
+}
+
+static size_t string_bytes(const grt_tensor *t, int64_t n)
+{
+    const grt_string *s = t->data;
+    size_t bytes = 0;
+    for (int64_t i = 0; i < n; i++)
+        if (!grt_add_size(bytes, s[i].size, &bytes))
+            return SIZE_MAX;
+    return bytes;
+}
+
+static void copy_strings(grt_string *dst, const grt_string *src, int64_t n)
+{
+    char *bytes = (char *)(dst + n);
+    for (int64_t i = 0; i < n; i++) {
+        dst[i] = (grt_string){bytes, src[i].size};
+        if (src[i].size)
+            memcpy(bytes, src[i].data, src[i].size);
+        bytes += src[i].size;
+    }
+}
+
+grt_status grt_value_copy_tensor(grt_value *dst, const grt_tensor *src)
+{
+    size_t bytes = grt_tensor_bytes(src), total = bytes;
+    int64_t n = grt_tensor_elements(src);
+    bool strings = src->dtype == GRT_DTYPE_STRING;
+    if (bytes == SIZE_MAX || (strings && !grt_add_size(bytes, string_bytes(src, n), &total)))
+        return grt_fail_memory(SIZE_MAX);
+    grt_buffer *buffer = grt_buffer_create(total);
+    if (!buffer)
+        return grt_fail_memory(total);
+    if (strings)
+        copy_strings(buffer->data, src->data, n);
+    else if (bytes)
+        memcpy(buffer->data, src->data, bytes);
+    grt_tensor t = *src; /* src may be dst's own view */
+    grt_value_clear(dst);
+    t.data = buffer->data;
+    t.memory = GRT_MEMORY_HOST;
+    dst->t = t;
+    dst->buffer = buffer;
+    return GRT_OK;
+}
+
+typedef grt_status copy_fn(grt_value *dst, const grt_value *src);
+
+static grt_status copy_items(grt_value *dst, const grt_value *src, copy_fn *copy)
+{
+    grt_value list = {.kind = src->kind, .t = src->t};
+    list.items = calloc(src->n ? src->n : 1, sizeof *list.items);
+    if (!list.items)
+        return grt_fail_memory(src->n * sizeof *list.items);
+    list.capacity = src->n ? src->n : 1;
+    for (; list.n < src->n; list.n++) {
+        grt_status status = copy(&list.items[list.n], &src->items[list.n]);
+        if (status != GRT_OK) {
+            grt_value_clear(&list);
+            return status;
+        }
+    }
+    grt_value_clear(dst);
+    *dst = list;
+    return GRT_OK;
+}
+
+grt_status grt_value_share(grt_value *dst, const grt_value *src)
+{
+    if (src->kind != GRT_KIND_TENSOR)
+        return copy_items(dst, src, grt_value_share);
+    if (!src->buffer || src->t.dtype == GRT_DTYPE_STRING)
+        return grt_value_copy_tensor(dst, &src->t); /* string bytes may lie outside the buffer */
+    grt_value shared = {.t = src->t, .buffer = grt_buffer_retain(src->buffer)};
+    grt_value_clear(dst);
+    *dst = shared;
+    return GRT_OK;
+}
+
+grt_status grt_value_copy(grt_value *dst, const grt_value *src)
+{
+    return src->kind == GRT_KIND_TENSOR ? grt_value_copy_tensor(dst, &src->t) : copy_items(dst, src, grt_value_copy);
+}
+
+grt_status grt_value_insert(grt_value *sequence, size_t index, grt_value **out_item)
+{
+    if (sequence->n == sequence->capacity) {
+        size_t capacity = sequence->capacity ? sequence->capacity * 2 : 4;
+        grt_value *items = realloc(sequence->items, capacity * sizeof *items);
+        if (!items)
+            return grt_fail_memory(capacity * sizeof *items);
+        sequence->items = items;
+        sequence->capacity = capacity;
+    }
+    memmove(&sequence->items[index + 1], &sequence->items[index], (sequence->n - index) * sizeof *sequence->items);
+    sequence->n++;
+    sequence->items[index] = (grt_value){0};
+    *out_item = &sequence->items[index];
+    return GRT_OK;
+}
