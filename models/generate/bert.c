@@ -54,6 +54,11 @@ static gen_value embeddings(struct gen *g, gen_value ids, const int64_t *v)
     return tf_layer_norm(g, x, "embeddings.LayerNorm", v[HIDDEN], 1e-12f);
 }
 
+static const char *check(const int64_t *v)
+{
+    return v[HIDDEN] % v[HEADS] ? "--hidden has to be a multiple of --heads" : NULL;
+}
+
 static void build(struct gen *g, const int64_t *v)
 {
     int64_t hidden = v[HIDDEN];
@@ -87,6 +92,7 @@ const struct gen_family gen_bert = {
     .name = "bert",
     .summary = "BERT encoder, base size (438 MB)",
     .dtype = GEN_FLOAT32,
+    .check = check,
     .build = build,
     .options = {GEN_BATCH_OPTION,
                 {"seq", "tokens", 128, 1, 65536, GEN_SEQUENCE},

@@ -84,7 +84,7 @@ const struct gen_family gen_chain = {
     .summary = "branches of cheap nodes, to measure how compile time grows",
     .dtype = GEN_FLOAT32,
     .build = build,
-    .options = {{"nodes", "nodes in all", 1000, 2, 10000000, 0},
+    .options = {{"nodes", "nodes in all", 1000, 2, 1000000, 0},
                 {"branches", "parallel branches", 8, 1, 100000, 0},
                 {"width", "columns of the activations", 16, 1, 4096, 0}},
 };

@@ -16,6 +16,8 @@ enum { GEN_MAX_OPTIONS = 12 };
 struct gen_family {
     const char *name, *summary;
     enum gen_dtype dtype; // default
+    // Says what is wrong with a combination of values, NULL when all is well. May be absent.
+    const char *(*check)(const int64_t *values);
     // Receives the values of options, in their order.
     void (*build)(struct gen *g, const int64_t *values);
     struct gen_option options[GEN_MAX_OPTIONS]; // ends at a NULL name

@@ -124,6 +124,9 @@ static bool parse(int argc, char **argv, struct request *r)
         if (!parse_option(r, name + 2, argv[++i]))
             return false;
     }
+    const char *problem = r->family->check ? r->family->check(r->values) : NULL;
+    if (problem)
+        return bad_use(r->family->name, ": ", problem);
     return r->path || bad_use("say where to write the model with -o FILE.onnx", "", "");
 }
 

@@ -131,6 +131,13 @@ static void add_causal_mask(struct decoder *d)
     d->mask = gen_floats(d->g, 4, (int64_t[]){1, 1, d->v[SEQUENCE], d->v[SEQUENCE]}, mask);
 }
 
+static const char *check(const int64_t *v)
+{
+    if (v[HIDDEN] % (2 * v[HEADS]))
+        return "--hidden has to be a multiple of twice --heads";
+    return v[HEADS] % v[KV_HEADS] ? "--heads has to be a multiple of --kv-heads" : NULL;
+}
+
 static void build(struct gen *g, const int64_t *v)
 {
     struct decoder d = {.g = g, .v = v, .head_size = v[HIDDEN] / v[HEADS]};
@@ -162,6 +169,7 @@ const struct gen_family gen_phi3_mini = {
     .name = "phi3_mini",
     .summary = "decoder with the shapes of Phi-3-mini, fp16 (7.6 GB, external data)",
     .dtype = GEN_FLOAT16,
+    .check = check,
     .build = build,
     .options = {GEN_BATCH_OPTION,
                 {"seq", "tokens of the prompt", 32, 1, 8192, 0},

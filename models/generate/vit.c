@@ -34,6 +34,13 @@ static gen_value class_tokens(struct gen *g, gen_value x, const int64_t *v)
     return GEN_NODE(g, "Expand", token, shape);
 }
 
+static const char *check(const int64_t *v)
+{
+    if (v[SIZE] < v[PATCH])
+        return "--size has to be at least --patch";
+    return v[HIDDEN] % v[HEADS] ? "--hidden has to be a multiple of --heads" : NULL;
+}
+
 static void build(struct gen *g, const int64_t *v)
 {
     int64_t side = v[SIZE] / v[PATCH], hidden = v[HIDDEN];
@@ -64,6 +71,7 @@ const struct gen_family gen_vit_b16 = {
     .name = "vit_b16",
     .summary = "vision transformer ViT-B/16, image classification (346 MB)",
     .dtype = GEN_FLOAT32,
+    .check = check,
     .build = build,
     .options = {GEN_BATCH_OPTION,
                 {"size", "image height and width, at least one patch", 224, 16, 4096, 0},

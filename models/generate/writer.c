@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -56,9 +57,15 @@ static void progress_add(struct progress *p, uint64_t bytes)
 static bool output_open(struct output *o, const char *path)
 {
     size_t length = strlen(path);
+    struct stat existing;
     *o = (struct output){.path = path, .temporary = malloc(length + sizeof ".part")};
     if (!o->temporary) {
         fputs("grt-models: out of memory\n", stderr);
+        return false;
+    }
+    // Renaming over a device would replace it.
+    if (stat(path, &existing) == 0 && !S_ISREG(existing.st_mode)) {
+        fprintf(stderr, "grt-models: %s exists and is not a regular file\n", path);
         return false;
     }
     memcpy(o->temporary, path, length);
