@@ -1,8 +1,9 @@
 /* Activations: the scalar formulas that every CPU kernel applies to float32 results.
  *
- * They are branch-free arithmetic, so that a loop over them marked `omp simd` becomes vector code for whatever
- * instruction set the calling function is compiled for. One definition serves the GEMM epilogue, oneDNN's
- * fallbacks and the pointwise loops, hence a fused and an unfused model agree bit for bit on the same machine. */
+ * They are branch-free arithmetic, so that a loop over them marked `omp simd` becomes vector code for
+ * whatever instruction set the calling function is compiled for. One definition serves the GEMM epilogue,
+ * oneDNN's fallbacks and the pointwise loops, hence a fused and an unfused model agree bit for bit on the
+ * same machine. */
 #ifndef GRT_BACKENDS_CPU_ACT_H
 #define GRT_BACKENDS_CPU_ACT_H
 
@@ -135,13 +136,13 @@ GRT_ACT_INLINE float grt_act_gelu_tanh(float x)
 }
 
 /* One activation over n floats in place; `kind` is resolved outside the loop. */
-#define GRT_ACT_LOOP(expr)                                                                                    \
-    do {                                                                                                      \
-        _Pragma("omp simd") for (int64_t i = 0; i < n; i++)                                                   \
-        {                                                                                                     \
-            const float x = v[i];                                                                             \
-            v[i] = (expr);                                                                                    \
-        }                                                                                                     \
+#define GRT_ACT_LOOP(expr)                                  \
+    do {                                                    \
+        _Pragma("omp simd") for (int64_t i = 0; i < n; i++) \
+        {                                                   \
+            const float x = v[i];                           \
+            v[i] = (expr);                                  \
+        }                                                   \
     } while (0)
 
 GRT_ACT_INLINE void grt_act_apply(grt_act act, float *v, int64_t n)
@@ -169,7 +170,7 @@ GRT_ACT_INLINE void grt_act_apply(grt_act act, float *v, int64_t n)
         GRT_ACT_LOOP(grt_act_tanh(x));
         break;
     case GRT_ACT_SILU:
-        GRT_ACT_LOOP(x *grt_act_sigmoid(a *x));
+        GRT_ACT_LOOP(x * grt_act_sigmoid(a * x));
         break;
     case GRT_ACT_GELU_ERF:
         GRT_ACT_LOOP(grt_act_gelu_erf(x));
@@ -181,7 +182,7 @@ GRT_ACT_INLINE void grt_act_apply(grt_act act, float *v, int64_t n)
         GRT_ACT_LOOP(grt_act_at_most(grt_act_at_least(a * x + b, 0.0f), 1.0f));
         break;
     case GRT_ACT_HARD_SWISH:
-        GRT_ACT_LOOP(x *grt_act_at_most(grt_act_at_least(x * (1.0f / 6.0f) + 0.5f, 0.0f), 1.0f));
+        GRT_ACT_LOOP(x * grt_act_at_most(grt_act_at_least(x * (1.0f / 6.0f) + 0.5f, 0.0f), 1.0f));
         break;
     case GRT_ACT_SOFTPLUS:
         GRT_ACT_LOOP(grt_act_softplus(x));

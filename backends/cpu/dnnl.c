@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #ifdef _OPENMP
 #include <omp.h>
@@ -13,7 +14,15 @@
 
 #define MAX_ARGS 6
 
-typedef enum slot { SLOT_SRC, SLOT_WEIGHTS, SLOT_BIAS, SLOT_DST, SLOT_SCRATCH, SLOT_RESIDUAL, SLOT_COUNT } slot;
+typedef enum slot {
+    SLOT_SRC,
+    SLOT_WEIGHTS,
+    SLOT_BIAS,
+    SLOT_DST,
+    SLOT_SCRATCH,
+    SLOT_RESIDUAL,
+    SLOT_COUNT
+} slot;
 
 struct grt_dnnl_op {
     dnnl_primitive_desc_t pd;
@@ -23,6 +32,7 @@ struct grt_dnnl_op {
     void *bound[SLOT_COUNT];          /* the pointer that each memory holds */
     dnnl_exec_arg_t args[MAX_ARGS];
     int arg_count, threads;
+    size_t residual_bytes; /* not 0: run copies the residual into dst, and the primitive adds dst */
     int weights_rank;
     dnnl_dims_t weights_dims, weights_strides; /* ONNX's order, seen with oneDNN's dims */
 };
@@ -42,8 +52,8 @@ static dnnl_engine_t engine(void)
     return the_engine;
 }
 
-/* oneDNN takes the number of threads from OpenMP's setting of the calling thread, at creation and at execution.
- * Returns the previous one, to put back. */
+/* oneDNN takes the number of threads from OpenMP's setting of the calling thread, at creation and at
+ * execution. Returns the previous one, to put back. */
 static int use_threads(int threads)
 {
 #ifdef _OPENMP
@@ -172,7 +182,8 @@ static dnnl_status_t finish(grt_dnnl_op *op, int residual_at)
         s = add_arg(op, SLOT_WEIGHTS, DNNL_ARG_WEIGHTS,
                     dnnl_primitive_desc_query_md(op->pd, dnnl_query_weights_md, 0));
     if (s == dnnl_success && op->weights_rank)
-        s = add_arg(op, SLOT_BIAS, DNNL_ARG_BIAS, dnnl_primitive_desc_query_md(op->pd, dnnl_query_weights_md, 1));
+        s = add_arg(op, SLOT_BIAS, DNNL_ARG_BIAS,
+                    dnnl_primitive_desc_query_md(op->pd, dnnl_query_weights_md, 1));
     if (s == dnnl_success)
         s = add_arg(op, SLOT_DST, DNNL_ARG_DST, dnnl_primitive_desc_query_md(op->pd, dnnl_query_dst_md, 0));
     if (s == dnnl_success)
@@ -224,6 +235,23 @@ static void describe_weights(grt_dnnl_op *op, const grt_dnnl_conv *c)
     op->weights_rank = at;
 }
 
+/* oneDNN 2.6.3's GEMM convolution adds a full-size tensor wrongly when channels are last (seen for 1-3 dims,
+ * with and without groups); its addition of dst is right everywhere. */
+static bool misadds_residual(const grt_dnnl_op *op)
+{
+    return strstr(grt_dnnl_op_impl(op), "gemm") != NULL;
+}
+
+static void add_through_dst(grt_dnnl_op *op, grt_dnnl_post *post, int count, md_view dst)
+{
+    for (int i = 0; i < count; i++)
+        if (post[i].kind == GRT_DNNL_POST_ADD)
+            post[i].kind = GRT_DNNL_POST_SUM;
+    op->residual_bytes = dnnl_memory_desc_get_size(dst);
+    dnnl_primitive_desc_destroy(op->pd);
+    op->pd = NULL;
+}
+
 static bool create_conv(grt_dnnl_op *op, const grt_dnnl_conv *c, const grt_dnnl_op *like, char *err, size_t n)
 {
     md src = {0}, weights = {0}, bias = {0}, dst = {0};
@@ -236,6 +264,8 @@ static bool create_conv(grt_dnnl_op *op, const grt_dnnl_conv *c, const grt_dnnl_
         return refuse(err, n, "convolution: spatial dims, groups, window or epilogue out of range");
     describe_weights(op, c);
     const dnnl_dims_t bias_dims = {c->out_channels};
+    grt_dnnl_post post[GRT_DNNL_MAX_POST];
+    memcpy(post, c->post, sizeof post);
     dnnl_status_t s = make_data(&src, c->spatial, c->src_layout, c->batch, c->in_channels, c->in);
     if (s == dnnl_success)
         s = make_data(&dst, c->spatial, c->dst_layout, c->batch, c->out_channels, c->out);
@@ -245,20 +275,30 @@ static bool create_conv(grt_dnnl_op *op, const grt_dnnl_conv *c, const grt_dnnl_
         s = md_make(&weights, op->weights_rank, op->weights_dims, dnnl_format_tag_any);
     if (s == dnnl_success && c->bias)
         s = md_make(&bias, 1, bias_dims, dnnl_a);
-    if (s == dnnl_success)
-        s = make_attr(&attr, c->post, c->post_count, md_of(&dst), &residual_at);
-    if (s == dnnl_success)
-        s = pd_conv(&op->pd, engine(), c->transposed, md_of(&src), md_of(&weights), c->bias ? md_of(&bias) : NULL,
-                    md_of(&dst), &w, attr);
+    /* At most two rounds: the second replaces a binary addition that the chosen kernel gets wrong. */
+    for (bool again = true; s == dnnl_success && again;) {
+        again = false;
+        s = make_attr(&attr, post, c->post_count, md_of(&dst), &residual_at);
+        if (s == dnnl_success)
+            s = pd_conv(&op->pd, engine(), c->transposed, md_of(&src), md_of(&weights),
+                        c->bias ? md_of(&bias) : NULL, md_of(&dst), &w, attr);
+        if (s == dnnl_success && residual_at >= 0 && misadds_residual(op)) {
+            add_through_dst(op, post, c->post_count, md_of(&dst));
+            residual_at = -1;
+            again = true;
+        }
+        if (attr)
+            dnnl_primitive_attr_destroy(attr);
+        attr = NULL;
+    }
     if (s == dnnl_success)
         s = finish(op, residual_at);
-    if (attr)
-        dnnl_primitive_attr_destroy(attr);
     md_free(&src);
     md_free(&weights);
     md_free(&bias);
     md_free(&dst);
-    return s == dnnl_success || fail(err, n, c->transposed ? "creating a deconvolution" : "creating a convolution", s);
+    return s == dnnl_success ||
+           fail(err, n, c->transposed ? "creating a deconvolution" : "creating a convolution", s);
 }
 
 static bool create_pool(grt_dnnl_op *op, const grt_dnnl_pool *p, char *err, size_t n)
@@ -463,6 +503,12 @@ bool grt_dnnl_op_run(grt_dnnl_op *op, const grt_dnnl_args *args, char *err, size
         if (op->memory[i] && !pointers[i])
             return refuse(err, n, "oneDNN: an argument of the operation is missing (NULL)");
         s = bind(op, (slot)i, pointers[i]);
+    }
+    if (op->residual_bytes) {
+        if (!args->residual)
+            return refuse(err, n, "oneDNN: an argument of the operation is missing (NULL)");
+        if (args->residual != args->dst)
+            memcpy(args->dst, args->residual, op->residual_bytes);
     }
     const int before = use_threads(op->threads);
     if (s == dnnl_success)

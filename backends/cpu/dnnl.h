@@ -1,12 +1,14 @@
-/* A small shim over oneDNN's C API (2.6 and 3.x). dnnl.c and dnnl_compat.h are the only files that see its header.
+/* A small shim over oneDNN's C API (2.6 and 3.x). dnnl.c and dnnl_compat.h are the only files that see its
+ * header.
  *
- * Life of an operation: create (for one concrete shape) -> weights_bytes, prepack -> scratch_bytes -> run. All
- * memory is the caller's; run neither allocates nor locks. An operation holds the pointers of its latest run, so it
- * belongs to one thread at a time; the packed weights may be shared by any number of operations that want the
- * same layout (grt_dnnl_op_same_weights, or `like` at creation).
+ * Life of an operation: create (for one concrete shape) -> weights_bytes, prepack -> scratch_bytes -> run.
+ * All memory is the caller's; run neither allocates nor locks. An operation holds the pointers of its latest
+ * run, so it belongs to one thread at a time; the packed weights may be shared by any number of operations
+ * that want the same layout (grt_dnnl_op_same_weights, or `like` at creation).
  *
  * Activations are float32 and plain: N C spatial, or N spatial C. Only weights take the library's own layout.
- * Functions that can fail return false and put a sentence into `err` (always terminated, may be NULL with n = 0). */
+ * Functions that can fail return false and put a sentence into `err` (always terminated, may be NULL with n =
+ * 0). */
 #ifndef GRT_BACKENDS_CPU_DNNL_H
 #define GRT_BACKENDS_CPU_DNNL_H
 
@@ -26,7 +28,7 @@ typedef enum grt_dnnl_layout { GRT_DNNL_CHANNELS_FIRST, GRT_DNNL_CHANNELS_LAST }
 typedef enum grt_dnnl_post_kind {
     GRT_DNNL_POST_ACT,
     GRT_DNNL_POST_SUM, /* adds what dst held before the run: the residual lives in dst's memory */
-    GRT_DNNL_POST_ADD  /* adds a tensor of dst's shape and layout, passed to run as `residual`; once at most */
+    GRT_DNNL_POST_ADD /* adds a tensor of dst's shape and layout, passed to run as `residual`; once at most */
 } grt_dnnl_post_kind;
 
 typedef struct grt_dnnl_post {
@@ -34,7 +36,8 @@ typedef struct grt_dnnl_post {
     grt_act act;
 } grt_dnnl_post;
 
-/* Convolution, or with `transposed` its transpose. Weights as in ONNX: [M, C/groups, k...]; transposed [C, M/groups, k...]. */
+/* Convolution, or with `transposed` its transpose. Weights as in ONNX: [M, C/groups, k...]; transposed [C,
+ * M/groups, k...]. */
 typedef struct grt_dnnl_conv {
     int spatial; /* 1 to 3 */
     bool transposed, bias;
@@ -49,7 +52,7 @@ typedef struct grt_dnnl_conv {
 
 typedef enum grt_dnnl_pool_kind {
     GRT_DNNL_POOL_MAX,
-    GRT_DNNL_POOL_AVERAGE,            /* divides by the elements inside the image */
+    GRT_DNNL_POOL_AVERAGE,             /* divides by the elements inside the image */
     GRT_DNNL_POOL_AVERAGE_WITH_PADDING /* divides by the window's size */
 } grt_dnnl_pool_kind;
 
@@ -71,8 +74,8 @@ typedef struct grt_dnnl_lrn {
     float alpha, beta, k;
 } grt_dnnl_lrn;
 
-/* `threads` (at least 1) is what every run of the operation uses; oneDNN fixes it at creation. `like` may be NULL;
- * else the operation reads weights in the layout that `like` reads. *out is NULL on failure. */
+/* `threads` (at least 1) is what every run of the operation uses; oneDNN fixes it at creation. `like` may be
+ * NULL; else the operation reads weights in the layout that `like` reads. *out is NULL on failure. */
 bool grt_dnnl_conv_create(const grt_dnnl_conv *conv, const grt_dnnl_op *like, int threads, grt_dnnl_op **out,
                           char *err, size_t n);
 bool grt_dnnl_pool_create(const grt_dnnl_pool *pool, int threads, grt_dnnl_op **out, char *err, size_t n);
@@ -85,7 +88,8 @@ const char *grt_dnnl_op_impl(const grt_dnnl_op *op);
 /* 0 for operations without weights. */
 size_t grt_dnnl_op_weights_bytes(const grt_dnnl_op *op);
 bool grt_dnnl_op_same_weights(const grt_dnnl_op *a, const grt_dnnl_op *b);
-/* `weights` in ONNX's order to `packed` (64-byte aligned, weights_bytes long). Allocates; not for the run path. */
+/* `weights` in ONNX's order to `packed` (64-byte aligned, weights_bytes long). Allocates; not for the run
+ * path. */
 bool grt_dnnl_op_prepack(const grt_dnnl_op *op, const float *weights, void *packed, char *err, size_t n);
 
 /* Scratch for one run, 64-byte aligned; may be 0. */

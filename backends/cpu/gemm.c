@@ -1,19 +1,19 @@
 /* The GEMM driver: packing, cache blocking, threads. The arithmetic is in the micro-kernels (gemm_kernel.h).
  *
- * A tile of C is computed by one thread: for each block of k, for each 16-column panel of B (which then stays in
- * the first-level cache), for each strip of rows. Tiles never split k, and the split of k into blocks depends on k
- * alone, so neither the number of threads nor the tile sizes change a result. */
+ * A tile of C is computed by one thread: for each block of k, for each 16-column panel of B (which then stays
+ * in the first-level cache), for each strip of rows. Tiles never split k, and the split of k into blocks
+ * depends on k alone, so neither the number of threads nor the tile sizes change a result. */
 #include "backends/cpu/gemm_kernel.h"
 
 #ifdef _OPENMP
 #include <omp.h>
 #endif
 
-#define NR          GRT_GEMM_NR
-#define K_BLOCK     256 /* panel of 256 x 16 floats: half of a 32 KiB first-level cache */
-#define M_BLOCK     96  /* with K_BLOCK: 96 KiB of A, to stay in the second-level cache */
-#define N_BLOCK     256
-#define DIRECT_ROWS 12    /* up to this m, packing B costs more than reading it where it lies */
+#define NR           GRT_GEMM_NR
+#define K_BLOCK      256 /* panel of 256 x 16 floats: half of a 32 KiB first-level cache */
+#define M_BLOCK      96  /* with K_BLOCK: 96 KiB of A, to stay in the second-level cache */
+#define N_BLOCK      256
+#define DIRECT_ROWS  12    /* up to this m, packing B costs more than reading it where it lies */
 #define PARALLEL_OPS 60000 /* multiply-adds below which waking a second thread costs more than it saves */
 
 /* How B reaches the kernels. */
@@ -29,9 +29,9 @@ typedef struct plan {
     b_mode mode;
     int threads;
     int64_t k_block, m_block, n_block;
-    int64_t b_count;        /* distinct B matrices */
-    size_t a_floats;        /* per thread */
-    size_t b_floats;        /* per packed matrix, or per thread's ragged panel */
+    int64_t b_count; /* distinct B matrices */
+    size_t a_floats; /* per thread */
+    size_t b_floats; /* per packed matrix, or per thread's ragged panel */
 } plan;
 
 static const grt_gemm_kernel *pick_kernel(void)
@@ -84,7 +84,8 @@ static void pack_panels(int64_t first, int64_t last, int64_t k, int64_t n, const
                         bool trans_b, float *packed)
 {
     for (int64_t p = first; p < last; p++)
-        pack_panel(k, min64(NR, n - p * NR), b + p * NR * (trans_b ? ldb : 1), ldb, trans_b, packed + p * NR * k);
+        pack_panel(k, min64(NR, n - p * NR), b + p * NR * (trans_b ? ldb : 1), ldb, trans_b,
+                   packed + p * NR * k);
 }
 
 void grt_gemm_pack_b(int64_t k, int64_t n, const float *b, int64_t ldb, bool trans_b, float *packed)
@@ -183,8 +184,8 @@ bool grt_gemm_scratch_bytes(const grt_gemm *g, int threads, size_t *out_bytes)
 }
 
 /* A's rows [row, row + rows) and columns [x, x + len) as strips of mr rows, one column after the other. */
-static void pack_a(const grt_gemm *g, const float *a, int64_t row, int64_t rows, int64_t x, int64_t len, int mr,
-                   float *out)
+static void pack_a(const grt_gemm *g, const float *a, int64_t row, int64_t rows, int64_t x, int64_t len,
+                   int mr, float *out)
 {
     for (int64_t i = 0; i < rows; i += mr, out += len * mr) {
         const int64_t now = min64(mr, rows - i);
@@ -203,7 +204,8 @@ typedef struct operands {
 
 static grt_gemm_store make_store(const grt_gemm *g, const operands *o, bool first, bool last)
 {
-    grt_gemm_store s = {.c = o->c, .ldc = g->ldc, .alpha = g->alpha, .beta = first ? g->beta : 1.0f, .ldr = g->ldr};
+    grt_gemm_store s = {
+        .c = o->c, .ldc = g->ldc, .alpha = g->alpha, .beta = first ? g->beta : 1.0f, .ldr = g->ldr};
     if (last) {
         s.bias = g->bias;
         s.bias_row = g->bias_row;
@@ -233,8 +235,8 @@ static void stream_tile(const grt_gemm *g, const plan *p, const operands *o, int
     const int64_t in_place = o->ragged && col + cols == g->n ? cols / NR * NR : cols;
     if (in_place > 0) {
         const grt_gemm_store t = shift_store(&s, 0, col);
-        p->kernel->stream((int)g->m, in_place, g->k, o->a, rsa, csa, o->b + col / NR * o->panel_stride, o->ldb,
-                          o->panel_stride, &t);
+        p->kernel->stream((int)g->m, in_place, g->k, o->a, rsa, csa, o->b + col / NR * o->panel_stride,
+                          o->ldb, o->panel_stride, &t);
     }
     if (in_place < cols) {
         const grt_gemm_store t = shift_store(&s, 0, col + in_place);
@@ -242,7 +244,8 @@ static void stream_tile(const grt_gemm *g, const plan *p, const operands *o, int
     }
 }
 
-static void run_tile(const grt_gemm *g, const plan *p, const operands *o, int64_t row, int64_t col, float *a_pack)
+static void run_tile(const grt_gemm *g, const plan *p, const operands *o, int64_t row, int64_t col,
+                     float *a_pack)
 {
     const int64_t rows = min64(p->m_block, g->m - row), cols = min64(p->n_block, g->n - col);
     const int mr = p->kernel->mr;
@@ -267,7 +270,8 @@ static void run_tile(const grt_gemm *g, const plan *p, const operands *o, int64_
                 if (g->trans_a)
                     p->kernel->block(strip, now, len, a_pack + i * len, 1, mr, b, ldb, 0, &t);
                 else
-                    p->kernel->block(strip, now, len, o->a + (row + i) * g->lda + x, g->lda, 1, b, ldb, 0, &t);
+                    p->kernel->block(strip, now, len, o->a + (row + i) * g->lda + x, g->lda, 1, b, ldb, 0,
+                                     &t);
             }
         }
         x += len;
@@ -284,8 +288,8 @@ static operands bind(const grt_gemm *g, const plan *p, int64_t item, const float
 }
 
 /* The body that every thread runs. `a_pack` and `b_own` are this thread's; `b_all` is everybody's. */
-static void run_thread(const grt_gemm *g, const plan *p, const float *a, const float *b, float *c, float *a_pack,
-                       float *b_own, float *b_all, size_t b_step)
+static void run_thread(const grt_gemm *g, const plan *p, const float *a, const float *b, float *c,
+                       float *a_pack, float *b_own, float *b_all, size_t b_step)
 {
     const int64_t mt = ceil_div(g->m, p->m_block), nt = ceil_div(g->n, p->n_block);
     const int64_t panels = ceil_div(g->n, NR);
@@ -344,7 +348,7 @@ void grt_gemm_run(const grt_gemm *g, const float *a, const float *b, float *c, v
 #ifdef _OPENMP
         me = (size_t)omp_get_thread_num();
 #endif
-        run_thread(g, &p, a, b, c, a_step ? a_all + me * a_step : NULL, b_step ? b_all + me * b_step : NULL, b_all,
-                   b_step);
+        run_thread(g, &p, a, b, c, a_step ? a_all + me * a_step : NULL, b_step ? b_all + me * b_step : NULL,
+                   b_all, b_step);
     }
 }

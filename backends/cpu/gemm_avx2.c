@@ -1,6 +1,6 @@
-/* GEMM micro-kernels for AVX2 with FMA: blocks of 6 x 16 for matrices, 1 x 64, 2 x 32 and 3 x 32 for a few rows.
- * The functions carry their own target attribute; the file needs no special compiler flag, and nothing here runs
- * before grt_gemm_kernel_avx2 has asked the CPU. */
+/* GEMM micro-kernels for AVX2 with FMA: blocks of 6 x 16 for matrices, 1 x 64, 2 x 32 and 3 x 32 for a few
+ * rows. The functions carry their own target attribute; the file needs no special compiler flag, and nothing
+ * here runs before grt_gemm_kernel_avx2 has asked the CPU. */
 #include "backends/cpu/gemm_kernel.h"
 
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -19,68 +19,69 @@
 #define ROWS_5(X) ROWS_4(X) X(4)
 #define ROWS_6(X) ROWS_5(X) X(5)
 
-#define DECLARE(i)                                                                                            \
-    __m256 lo##i = _mm256_setzero_ps(), hi##i = lo##i;                                                        \
+#define DECLARE(i)                                     \
+    __m256 lo##i = _mm256_setzero_ps(), hi##i = lo##i; \
     const float *a##i = a + (i)*rsa;
-#define STEP(i)                                                                                               \
-    {                                                                                                         \
-        const __m256 v = _mm256_broadcast_ss(a##i + x);                                                       \
-        lo##i = _mm256_fmadd_ps(v, b0, lo##i);                                                                \
-        hi##i = _mm256_fmadd_ps(v, b1, hi##i);                                                                \
+#define STEP(i)                                         \
+    {                                                   \
+        const __m256 v = _mm256_broadcast_ss(a##i + x); \
+        lo##i = _mm256_fmadd_ps(v, b0, lo##i);          \
+        hi##i = _mm256_fmadd_ps(v, b1, hi##i);          \
     }
-#define STEP_STRIDED(i)                                                                                       \
-    {                                                                                                         \
-        const __m256 v = _mm256_broadcast_ss(a##i + x * csa);                                                 \
-        lo##i = _mm256_fmadd_ps(v, b0, lo##i);                                                                \
-        hi##i = _mm256_fmadd_ps(v, b1, hi##i);                                                                \
+#define STEP_STRIDED(i)                                       \
+    {                                                         \
+        const __m256 v = _mm256_broadcast_ss(a##i + x * csa); \
+        lo##i = _mm256_fmadd_ps(v, b0, lo##i);                \
+        hi##i = _mm256_fmadd_ps(v, b1, hi##i);                \
     }
-#define STORE_SIMPLE(i)                                                                                       \
-    {                                                                                                         \
-        float *c = s->c + (i)*s->ldc;                                                                         \
-        if (s->beta != 0.0f) {                                                                                \
-            lo##i = _mm256_add_ps(lo##i, LOAD(c));                                                            \
-            hi##i = _mm256_add_ps(hi##i, LOAD(c + 8));                                                        \
-        }                                                                                                     \
-        lo##i = _mm256_add_ps(lo##i, bias0);                                                                  \
-        hi##i = _mm256_add_ps(hi##i, bias1);                                                                  \
-        if (s->act.kind == GRT_ACT_RELU) { /* max(0, x) gives its second operand for NaN */                   \
-            lo##i = _mm256_max_ps(_mm256_setzero_ps(), lo##i);                                                \
-            hi##i = _mm256_max_ps(_mm256_setzero_ps(), hi##i);                                                \
-        }                                                                                                     \
-        PUT(c, lo##i);                                                                                        \
-        PUT(c + 8, hi##i);                                                                                    \
+#define STORE_SIMPLE(i)                                                                     \
+    {                                                                                       \
+        float *c = s->c + (i)*s->ldc;                                                       \
+        if (s->beta != 0.0f) {                                                              \
+            lo##i = _mm256_add_ps(lo##i, LOAD(c));                                          \
+            hi##i = _mm256_add_ps(hi##i, LOAD(c + 8));                                      \
+        }                                                                                   \
+        lo##i = _mm256_add_ps(lo##i, bias0);                                                \
+        hi##i = _mm256_add_ps(hi##i, bias1);                                                \
+        if (s->act.kind == GRT_ACT_RELU) { /* max(0, x) gives its second operand for NaN */ \
+            lo##i = _mm256_max_ps(_mm256_setzero_ps(), lo##i);                              \
+            hi##i = _mm256_max_ps(_mm256_setzero_ps(), hi##i);                              \
+        }                                                                                   \
+        PUT(c, lo##i);                                                                      \
+        PUT(c + 8, hi##i);                                                                  \
     }
-#define SPILL(i)                                                                                              \
-    PUT(acc + (i)*GRT_GEMM_NR, lo##i);                                                                        \
+#define SPILL(i)                       \
+    PUT(acc + (i)*GRT_GEMM_NR, lo##i); \
     PUT(acc + (i)*GRT_GEMM_NR + 8, hi##i);
 
-/* One function per number of rows. Adding a zero bias costs one instruction and saves a second set of stores. */
-#define DEFINE_BLOCK(R)                                                                                       \
-    TARGET static void block_##R(int64_t cols, int64_t k, const float *a, int64_t rsa, int64_t csa,           \
-                                 const float *b, int64_t ldb, const grt_gemm_store *s)                        \
-    {                                                                                                         \
-        ROWS_##R(DECLARE) if (csa == 1)                                                                       \
-        {                                                                                                     \
-            for (int64_t x = 0; x < k; x++, b += ldb) {                                                       \
-                const __m256 b0 = LOAD(b), b1 = LOAD(b + 8);                                                  \
-                ROWS_##R(STEP)                                                                                \
-            }                                                                                                 \
-        }                                                                                                     \
-        else                                                                                                  \
-        {                                                                                                     \
-            for (int64_t x = 0; x < k; x++, b += ldb) {                                                       \
-                const __m256 b0 = LOAD(b), b1 = LOAD(b + 8);                                                  \
-                ROWS_##R(STEP_STRIDED)                                                                        \
-            }                                                                                                 \
-        }                                                                                                     \
-        if (s->simple && cols == GRT_GEMM_NR) {                                                               \
-            const __m256 bias0 = s->bias ? LOAD(s->bias) : _mm256_setzero_ps();                               \
-            const __m256 bias1 = s->bias ? LOAD(s->bias + 8) : _mm256_setzero_ps();                           \
-            ROWS_##R(STORE_SIMPLE)                                                                            \
-        } else {                                                                                              \
-            float acc[(R)*GRT_GEMM_NR];                                                                       \
-            ROWS_##R(SPILL) grt_gemm_store_block(R, cols, acc, GRT_GEMM_NR, s);                               \
-        }                                                                                                     \
+/* One function per number of rows. Adding a zero bias costs one instruction and saves a second set of stores.
+ */
+#define DEFINE_BLOCK(R)                                                                             \
+    TARGET static void block_##R(int64_t cols, int64_t k, const float *a, int64_t rsa, int64_t csa, \
+                                 const float *b, int64_t ldb, const grt_gemm_store *s)              \
+    {                                                                                               \
+        ROWS_##R(DECLARE) if (csa == 1)                                                             \
+        {                                                                                           \
+            for (int64_t x = 0; x < k; x++, b += ldb) {                                             \
+                const __m256 b0 = LOAD(b), b1 = LOAD(b + 8);                                        \
+                ROWS_##R(STEP)                                                                      \
+            }                                                                                       \
+        }                                                                                           \
+        else                                                                                        \
+        {                                                                                           \
+            for (int64_t x = 0; x < k; x++, b += ldb) {                                             \
+                const __m256 b0 = LOAD(b), b1 = LOAD(b + 8);                                        \
+                ROWS_##R(STEP_STRIDED)                                                              \
+            }                                                                                       \
+        }                                                                                           \
+        if (s->simple && cols == GRT_GEMM_NR) {                                                     \
+            const __m256 bias0 = s->bias ? LOAD(s->bias) : _mm256_setzero_ps();                     \
+            const __m256 bias1 = s->bias ? LOAD(s->bias + 8) : _mm256_setzero_ps();                 \
+            ROWS_##R(STORE_SIMPLE)                                                                  \
+        } else {                                                                                    \
+            float acc[(R)*GRT_GEMM_NR];                                                             \
+            ROWS_##R(SPILL) grt_gemm_store_block(R, cols, acc, GRT_GEMM_NR, s);                     \
+        }                                                                                           \
     }
 
 DEFINE_BLOCK(1)
@@ -116,7 +117,8 @@ static void block(int rows, int64_t cols, int64_t k, const float *a, int64_t rsa
     }
 }
 
-/* One row against four panels: eight independent sums hide the latency of FMA, and B is only ever streamed. */
+/* One row against four panels: eight independent sums hide the latency of FMA, and B is only ever streamed.
+ */
 TARGET static void stream_1x64(int64_t k, const float *a, int64_t csa, const float *b, int64_t ldb,
                                int64_t panel_stride, float *acc)
 {
@@ -144,33 +146,33 @@ TARGET static void stream_1x64(int64_t k, const float *a, int64_t csa, const flo
     PUT(acc + 56, s7);
 }
 
-#define DECLARE_PAIR(i)                                                                                       \
-    __m256 s##i##0 = _mm256_setzero_ps(), s##i##1 = s##i##0, s##i##2 = s##i##0, s##i##3 = s##i##0;            \
+#define DECLARE_PAIR(i)                                                                            \
+    __m256 s##i##0 = _mm256_setzero_ps(), s##i##1 = s##i##0, s##i##2 = s##i##0, s##i##3 = s##i##0; \
     const float *a##i = a + (i)*rsa;
-#define STEP_PAIR(i)                                                                                          \
-    {                                                                                                         \
-        const __m256 v = _mm256_broadcast_ss(a##i + x * csa);                                                 \
-        s##i##0 = _mm256_fmadd_ps(v, b0, s##i##0);                                                            \
-        s##i##1 = _mm256_fmadd_ps(v, b1, s##i##1);                                                            \
-        s##i##2 = _mm256_fmadd_ps(v, b2, s##i##2);                                                            \
-        s##i##3 = _mm256_fmadd_ps(v, b3, s##i##3);                                                            \
+#define STEP_PAIR(i)                                          \
+    {                                                         \
+        const __m256 v = _mm256_broadcast_ss(a##i + x * csa); \
+        s##i##0 = _mm256_fmadd_ps(v, b0, s##i##0);            \
+        s##i##1 = _mm256_fmadd_ps(v, b1, s##i##1);            \
+        s##i##2 = _mm256_fmadd_ps(v, b2, s##i##2);            \
+        s##i##3 = _mm256_fmadd_ps(v, b3, s##i##3);            \
     }
-#define SPILL_PAIR(i)                                                                                         \
-    PUT(acc + (i)*32, s##i##0);                                                                               \
-    PUT(acc + (i)*32 + 8, s##i##1);                                                                           \
-    PUT(acc + (i)*32 + 16, s##i##2);                                                                          \
+#define SPILL_PAIR(i)                \
+    PUT(acc + (i)*32, s##i##0);      \
+    PUT(acc + (i)*32 + 8, s##i##1);  \
+    PUT(acc + (i)*32 + 16, s##i##2); \
     PUT(acc + (i)*32 + 24, s##i##3);
-#define DEFINE_PAIR(R)                                                                                        \
-    TARGET static void stream_##R##x32(int64_t k, const float *a, int64_t rsa, int64_t csa, const float *b,   \
-                                       int64_t ldb, int64_t panel_stride, float *acc)                         \
-    {                                                                                                         \
-        ROWS_##R(DECLARE_PAIR) for (int64_t x = 0; x < k; x++)                                                \
-        {                                                                                                     \
-            const float *p = b + x * ldb, *q = p + panel_stride;                                              \
-            const __m256 b0 = LOAD(p), b1 = LOAD(p + 8), b2 = LOAD(q), b3 = LOAD(q + 8);                      \
-            ROWS_##R(STEP_PAIR)                                                                               \
-        }                                                                                                     \
-        ROWS_##R(SPILL_PAIR)                                                                                  \
+#define DEFINE_PAIR(R)                                                                                      \
+    TARGET static void stream_##R##x32(int64_t k, const float *a, int64_t rsa, int64_t csa, const float *b, \
+                                       int64_t ldb, int64_t panel_stride, float *acc)                       \
+    {                                                                                                       \
+        ROWS_##R(DECLARE_PAIR) for (int64_t x = 0; x < k; x++)                                              \
+        {                                                                                                   \
+            const float *p = b + x * ldb, *q = p + panel_stride;                                            \
+            const __m256 b0 = LOAD(p), b1 = LOAD(p + 8), b2 = LOAD(q), b3 = LOAD(q + 8);                    \
+            ROWS_##R(STEP_PAIR)                                                                             \
+        }                                                                                                   \
+        ROWS_##R(SPILL_PAIR)                                                                                \
     }
 
 DEFINE_PAIR(1)

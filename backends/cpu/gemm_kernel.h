@@ -23,8 +23,8 @@ typedef struct grt_gemm_store {
     bool simple; /* alpha is 1, beta is 0 or 1, no row bias, no residual, act is none or relu */
 } grt_gemm_store;
 
-/* rows x cols (cols <= 16 * panels) of C from k steps. A's element (i, x) is a[i * rsa + x * csa]; B's panel p
- * starts at b + p * panel_stride and its rows are ldb floats apart. */
+/* rows x cols (cols <= 16 * panels) of C from k steps. A's element (i, x) is a[i * rsa + x * csa]; B's panel
+ * p starts at b + p * panel_stride and its rows are ldb floats apart. */
 typedef void grt_gemm_micro(int rows, int64_t cols, int64_t k, const float *a, int64_t rsa, int64_t csa,
                             const float *b, int64_t ldb, int64_t panel_stride, const grt_gemm_store *store);
 
@@ -33,7 +33,7 @@ typedef struct grt_gemm_kernel {
     int mr;     /* rows of a full block */
     int panels; /* panels that one call takes at most, for m > small_m */
     grt_gemm_micro *block;
-    int small_m;      /* up to this m, `stream` is better: it reads B once, front to back */
+    int small_m;       /* up to this m, `stream` is better: it reads B once, front to back */
     int stream_panels; /* panels that one call of stream takes at most */
     grt_gemm_micro *stream;
 } grt_gemm_kernel;
@@ -42,8 +42,8 @@ extern const grt_gemm_kernel grt_gemm_kernel_c;
 /* NULL where the machine or the build has no such kernel. */
 const grt_gemm_kernel *grt_gemm_kernel_avx2(void);
 
-/* The general epilogue, from a block of sums in `acc` (rows of `acc_ld` floats). Inlined into each kernel's file so
- * that it is compiled for that kernel's instruction set. */
+/* The general epilogue, from a block of sums in `acc` (rows of `acc_ld` floats). Inlined into each kernel's
+ * file so that it is compiled for that kernel's instruction set. */
 GRT_ACT_INLINE void grt_gemm_store_block(int rows, int64_t cols, float *acc, int64_t acc_ld,
                                          const grt_gemm_store *s)
 {
