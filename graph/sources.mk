@@ -3,6 +3,7 @@ graph_SOURCES = \
 	graph/op.h graph/op.c \
 	graph/infer.c \
 	graph/pass.h graph/compile.h
+graph_SOURCES += graph/verify.c
 graph_SOURCES += graph/import/import.h graph/import/import.c
 graph_SOURCES += graph/import/names.h graph/import/names.c
 graph_SOURCES += graph/import/problem.c graph/import/scope.c

@@ -51,6 +51,7 @@ static grt_status name_outputs(importer *imp, scope *s, const culprit *who, ir_n
             node->out[i] = NULL;
             continue;
         }
+        node->out[i]->mark = ++imp->serial;
         node->out[i]->name = scope_unique(imp, s, name);
         if (!node->out[i]->name)
             return grt_fail_memory(0);
