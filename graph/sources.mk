@@ -5,6 +5,12 @@ graph_SOURCES = \
 	graph/pass.h graph/compile.h \
 	graph/flops.h graph/flops.c \
 	graph/lower.c
+	graph/pass.h graph/compile.h
+graph_SOURCES += graph/import/import.h graph/import/import.c
+graph_SOURCES += graph/import/names.h graph/import/names.c
+graph_SOURCES += graph/import/problem.c graph/import/scope.c
+graph_SOURCES += graph/import/types.c graph/import/tensors.c graph/import/external.c
+graph_SOURCES += graph/import/attrs.c graph/import/node.c graph/import/graph.c graph/import/functions.c
 # One line per file, so that adding an op is one line.
 graph_ops_SOURCES =
 graph_ops_SOURCES += graph/ops/identity.c

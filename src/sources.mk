@@ -8,3 +8,4 @@ src_SOURCES = \
 	src/base/op_desc.h src/base/op_desc.c \
 	src/base/dim.h src/base/dim.c \
 	src/plan.h
+src_SOURCES += src/base/pb.h src/base/pb.c src/base/pb_tensor.c
