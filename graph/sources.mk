@@ -7,6 +7,10 @@ graph_SOURCES = \
 # One line per pass.
 graph_SOURCES += graph/passes/passes.h graph/passes/passes.c
 graph_SOURCES += graph/passes/dce.c
+	graph/infer.c \
+	graph/pass.h graph/compile.h \
+	graph/flops.h graph/flops.c \
+	graph/lower.c
 # One line per file, so that adding an op is one line.
 graph_ops_SOURCES =
 graph_ops_SOURCES += graph/ops/identity.c
