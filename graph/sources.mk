@@ -1,16 +1,13 @@
 graph_SOURCES = \
-	graph/ir.h graph/ir.c \
+	graph/ir.h graph/ir.c graph/verify.c \
 	graph/op.h graph/op.c \
-	graph/verify.c \
 	graph/infer.h graph/infer.c graph/infer_bodies.c \
-	graph/pass.h graph/compile.h graph/compile.c
+	graph/pass.h graph/compile.h graph/compile.c \
+	graph/flops.h graph/flops.c \
+	graph/lower.c
 # One line per pass.
 graph_SOURCES += graph/passes/passes.h graph/passes/passes.c
 graph_SOURCES += graph/passes/dce.c
-	graph/infer.c \
-	graph/pass.h graph/compile.h \
-	graph/flops.h graph/flops.c \
-	graph/lower.c
 # One line per file, so that adding an op is one line.
 graph_ops_SOURCES =
 graph_ops_SOURCES += graph/ops/identity.c
