@@ -7,7 +7,14 @@ graph_SOURCES = \
 	graph/lower.c
 # One line per pass.
 graph_SOURCES += graph/passes/passes.h graph/passes/passes.c
+graph_SOURCES += graph/passes/rewrite.c
+graph_SOURCES += graph/passes/branches.c
+graph_SOURCES += graph/passes/cse.c
 graph_SOURCES += graph/passes/dce.c
+graph_SOURCES += graph/passes/fold.c
+graph_SOURCES += graph/passes/legalise.c
+graph_SOURCES += graph/passes/shapes.c
+graph_SOURCES += graph/passes/simplify.c
 # One line per file, so that adding an op is one line.
 graph_ops_SOURCES =
 graph_ops_SOURCES += graph/ops/identity.c

@@ -47,6 +47,8 @@ static bool exists(const check *c, const ir_node *node)
 /* Is `value` defined where `node` (NULL: the end) of `graph` can see it? */
 static bool visible(const check *c, const ir_value *value, const ir_node *node, const ir_graph *graph)
 {
+    if (!value->producer && value->type.data)
+        return true; /* constants have no scope */
     while (graph && graph != value->graph) {
         node = graph->parent;
         graph = node ? node->graph : NULL;
@@ -55,7 +57,7 @@ static bool visible(const check *c, const ir_value *value, const ir_node *node, 
         return false;
     const ir_node *producer = value->producer;
     if (!producer)
-        return value->is_input || value->type.data;
+        return value->is_input;
     return exists(c, producer) && value->out_index < producer->n_out &&
            producer->out[value->out_index] == value && producer->graph == graph &&
            (!node || producer->mark < node->mark);

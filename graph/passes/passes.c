@@ -7,16 +7,34 @@
 #include "config.h"
 #endif
 
-/* X(name, level, summary), in the order of execution. */
-#define PASSES(X) X(dce, 1, "remove nodes whose results nobody uses")
+/* X(name, level, summary), in the order of their first run. */
+#define PASSES(X)                                                                   \
+    X(cse, 1, "merge nodes and small constants that are equal")                     \
+    X(fold, 1, "compute what depends on constants only")                            \
+    X(branches, 1, "take the branch of an If whose condition is known")             \
+    X(simplify, 1, "remove no-ops, join reshapes and transposes")                   \
+    X(dce, 1, "remove nodes whose results nobody uses")                             \
+    X(legalise, 0, "replace ops that the target has no kernel for by simpler ones") \
+    X(shapes, 1, "drop the computation of shapes that the plan knows")
 
+#define X(name, level, summary) PASS_##name,
+enum { PASSES(X) N_PASSES };
+#undef X
 #define X(name, level, summary) {#name, summary, level, pass_##name},
 static const pass_row rows[] = {PASSES(X)};
 #undef X
 #define X(name, level, summary) #name,
 static const char *const names[] = {PASSES(X)};
 #undef X
-enum { N_PASSES = sizeof rows / sizeof *rows };
+
+/* Passes that make work for each other run more than once. Equal ConstantOfShape nodes are merged before they
+ * are folded, so that their weights are kept once. */
+static const unsigned char schedule[] = {
+    PASS_cse,      PASS_fold, PASS_branches, PASS_simplify, PASS_dce, /* as imported */
+    PASS_legalise, PASS_fold, PASS_simplify, PASS_cse,      PASS_dce, /* what expansions left */
+    PASS_shapes,   PASS_dce,
+};
+enum { N_RUNS = sizeof schedule / sizeof *schedule };
 
 const pass_row *pass_at(size_t index)
 {
@@ -80,11 +98,12 @@ static grt_status run_pass(pass_context *context, const pass_row *row)
 grt_status pass_run_all(pass_context *context)
 {
     GRT_TRY(check_disabled(context->disabled));
-    for (size_t i = 0; i < N_PASSES; i++) {
+    for (size_t i = 0; i < N_RUNS; i++) {
+        const pass_row *row = &rows[schedule[i]];
         if (context->progress)
-            context->progress(context->user, "optimize", (double)i / N_PASSES);
-        if (rows[i].level <= context->level && !listed(context->disabled, rows[i].name))
-            GRT_TRY(run_pass(context, &rows[i]));
+            context->progress(context->user, "optimize", (double)i / N_RUNS);
+        if (row->level <= context->level && !listed(context->disabled, row->name))
+            GRT_TRY(run_pass(context, row));
     }
-    return GRT_OK;
+    return pass_check_supported(context);
 }
