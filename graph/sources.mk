@@ -1,8 +1,8 @@
 graph_SOURCES = \
-	graph/ir.h graph/ir.c \
+	graph/ir.h graph/ir.c graph/verify.c \
 	graph/op.h graph/op.c \
-	graph/infer.c \
-	graph/pass.h graph/compile.h \
+	graph/infer.h graph/infer.c graph/infer_bodies.c \
+	graph/pass.h graph/compile.h graph/compile.c \
 	graph/flops.h graph/flops.c \
 	graph/lower.c
 	graph/pass.h graph/compile.h
@@ -11,6 +11,16 @@ graph_SOURCES += graph/import/names.h graph/import/names.c
 graph_SOURCES += graph/import/problem.c graph/import/scope.c
 graph_SOURCES += graph/import/types.c graph/import/tensors.c graph/import/external.c
 graph_SOURCES += graph/import/attrs.c graph/import/node.c graph/import/graph.c graph/import/functions.c
+# One line per pass.
+graph_SOURCES += graph/passes/passes.h graph/passes/passes.c
+graph_SOURCES += graph/passes/rewrite.c
+graph_SOURCES += graph/passes/branches.c
+graph_SOURCES += graph/passes/cse.c
+graph_SOURCES += graph/passes/dce.c
+graph_SOURCES += graph/passes/fold.c
+graph_SOURCES += graph/passes/legalise.c
+graph_SOURCES += graph/passes/shapes.c
+graph_SOURCES += graph/passes/simplify.c
 # One line per file, so that adding an op is one line.
 graph_ops_SOURCES =
 graph_ops_SOURCES += graph/ops/identity.c
