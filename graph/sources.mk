@@ -5,6 +5,7 @@ graph_SOURCES = \
 	graph/pass.h graph/compile.h \
 	graph/flops.h graph/flops.c \
 	graph/lower.c
+graph_SOURCES += graph/plan_write.c
 # One line per file, so that adding an op is one line.
 graph_ops_SOURCES =
 graph_ops_SOURCES += graph/ops/identity.c
