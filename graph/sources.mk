@@ -21,6 +21,7 @@ graph_SOURCES += graph/passes/fold.c
 graph_SOURCES += graph/passes/legalise.c
 graph_SOURCES += graph/passes/shapes.c
 graph_SOURCES += graph/passes/simplify.c
+graph_SOURCES += graph/plan_write.c
 # One line per file, so that adding an op is one line.
 graph_ops_SOURCES =
 graph_ops_SOURCES += graph/ops/identity.c
