@@ -172,8 +172,7 @@ static inline float vm_mish(float x)
 {
     float w = vm_exp(x < 20.0f ? x : 20.0f); /* from there on the fraction is 1 */
     float n = w * (w + 2.0f);
-    float y = x * (n / (n + 2.0f));
-    return x < -104.0f ? 0.0f * x * 0.0f : y;
+    return x * (n / (n + 2.0f));
 }
 
 static inline float vm_unit(float x)
