@@ -7,3 +7,6 @@ backends_SOURCES += backends/cpu/gemm.h backends/cpu/gemm.c backends/cpu/gemm_ke
 backends_SOURCES += backends/cpu/dnnl.h backends/cpu/dnnl.c backends/cpu/dnnl_compat.h
 # One line per file, so that adding a kernel is one line.
 cpu_ops_SOURCES =
+backends_SOURCES += backends/cpu/isa.h backends/cpu/vmath.h backends/cpu/pointwise_loops.h
+backends_SOURCES += backends/cpu/pointwise_template.inc backends/cpu/pointwise_f32.inc backends/cpu/pointwise_typed.c
+backends_SOURCES += backends/cpu/pointwise_f32_base.c backends/cpu/pointwise_f32_avx2.c backends/cpu/pointwise_f32_avx512.c
