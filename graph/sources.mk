@@ -6,3 +6,12 @@ graph_SOURCES = \
 # One line per file, so that adding an op is one line.
 graph_ops_SOURCES =
 graph_ops_SOURCES += graph/ops/identity.c
+graph_SOURCES += graph/ops/moves.h graph/ops/moves.c
+graph_ops_SOURCES += graph/ops/reshape.c
+graph_ops_SOURCES += graph/ops/shape.c
+graph_ops_SOURCES += graph/ops/expand.c
+graph_ops_SOURCES += graph/ops/transpose.c
+graph_ops_SOURCES += graph/ops/concat.c
+graph_ops_SOURCES += graph/ops/slice.c
+graph_ops_SOURCES += graph/ops/gather.c
+graph_ops_SOURCES += graph/ops/reduce.c
