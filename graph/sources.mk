@@ -2,7 +2,9 @@ graph_SOURCES = \
 	graph/ir.h graph/ir.c \
 	graph/op.h graph/op.c \
 	graph/infer.c \
-	graph/pass.h graph/compile.h
+	graph/pass.h graph/compile.h \
+	graph/flops.h graph/flops.c \
+	graph/lower.c
 # One line per file, so that adding an op is one line.
 graph_ops_SOURCES =
 graph_ops_SOURCES += graph/ops/identity.c

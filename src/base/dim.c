@@ -15,11 +15,11 @@ typedef struct entry {
     UT_hash_handle hh;
 } entry;
 
-typedef struct symbol {
+typedef struct named_symbol {
     const char *name;
     int32_t index;
     UT_hash_handle hh;
-} symbol;
+} named_symbol;
 
 struct grt_dims {
     struct {
@@ -27,9 +27,9 @@ struct grt_dims {
         int32_t n, capacity;
     } exprs;
     entry *by_key;
-    symbol *by_name;
+    named_symbol *by_name;
     struct {
-        symbol **v;
+        named_symbol **v;
         int32_t n, capacity;
     } symbols;
     int32_t fresh;
@@ -110,8 +110,8 @@ grt_dim grt_dim_const(grt_dims *table, int64_t value)
 
 static grt_dim add_symbol(grt_dims *table, const char *name)
 {
-    symbol *s = calloc(1, sizeof *s + strlen(name) + 1);
-    if (!s || !grow((void **)&table->symbols.v, table->symbols.n, &table->symbols.capacity, sizeof(symbol *))) {
+    named_symbol *s = calloc(1, sizeof *s + strlen(name) + 1);
+    if (!s || !grow((void **)&table->symbols.v, table->symbols.n, &table->symbols.capacity, sizeof(named_symbol *))) {
         free(s);
         return GRT_DIM_NONE;
     }
@@ -124,7 +124,7 @@ static grt_dim add_symbol(grt_dims *table, const char *name)
 
 grt_dim grt_dim_symbol(grt_dims *table, const char *name)
 {
-    symbol *s;
+    named_symbol *s;
     HASH_FIND_STR(table->by_name, name, s);
     return s ? intern(table, GRT_DIM_SYMBOL, 0, 0, s->index) : add_symbol(table, name);
 }

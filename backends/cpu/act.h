@@ -1,0 +1,193 @@
+/* Activations: the scalar formulas that every CPU kernel applies to float32 results.
+ *
+ * They are branch-free arithmetic, so that a loop over them marked `omp simd` becomes vector code for
+ * whatever instruction set the calling function is compiled for. One definition serves the GEMM epilogue,
+ * oneDNN's fallbacks and the pointwise loops, hence a fused and an unfused model agree bit for bit on the
+ * same machine. */
+#ifndef GRT_BACKENDS_CPU_ACT_H
+#define GRT_BACKENDS_CPU_ACT_H
+
+#include <stdint.h>
+#include <string.h>
+
+typedef enum grt_act_kind {
+    GRT_ACT_NONE,
+    GRT_ACT_RELU,
+    GRT_ACT_LEAKY_RELU, /* a: slope below zero */
+    GRT_ACT_CLIP,       /* a: lowest, b: highest */
+    GRT_ACT_ELU,        /* a: scale below zero */
+    GRT_ACT_SIGMOID,
+    GRT_ACT_TANH,
+    GRT_ACT_SILU,         /* x * sigmoid(a * x); a is 1 for SiLU, 1.702 for the quick GELU */
+    GRT_ACT_GELU_ERF,     /* x * Phi(x) */
+    GRT_ACT_GELU_TANH,    /* its tanh approximation */
+    GRT_ACT_HARD_SIGMOID, /* clip(a * x + b, 0, 1) */
+    GRT_ACT_HARD_SWISH,   /* x * clip(x / 6 + 0.5, 0, 1) */
+    GRT_ACT_SOFTPLUS
+} grt_act_kind;
+
+typedef struct grt_act {
+    grt_act_kind kind;
+    float a, b;
+} grt_act;
+
+#define GRT_ACT_INLINE static inline __attribute__((always_inline))
+
+/* Comparisons are written so that NaN goes through: NaN < x is false, and the other arm keeps v. */
+GRT_ACT_INLINE float grt_act_at_least(float v, float low)
+{
+    return v < low ? low : v;
+}
+
+GRT_ACT_INLINE float grt_act_at_most(float v, float high)
+{
+    return v > high ? high : v;
+}
+
+/* e^x within 2 ulp; 0 below -87.3 (no denormals), infinity above 88.7, NaN for NaN. */
+GRT_ACT_INLINE float grt_act_exp(float x)
+{
+    float v = grt_act_at_most(grt_act_at_least(x, -87.3f), 88.7f);
+    /* Adding 1.5 * 2^23 rounds to the nearest integer and leaves it in the low mantissa bits. */
+    float shifted = v * 1.44269504f + 12582912.0f;
+    float n = shifted - 12582912.0f;
+    float r = (v - n * 0.693359375f) + n * 2.12194440e-4f;
+    float p = 1.9875691500e-4f;
+    p = p * r + 1.3981999507e-3f;
+    p = p * r + 8.3334519073e-3f;
+    p = p * r + 4.1665795894e-2f;
+    p = p * r + 1.6666665459e-1f;
+    p = p * r + 5.0000001201e-1f;
+    p = p * r * r + r + 1.0f;
+    int32_t bits;
+    memcpy(&bits, &shifted, sizeof bits);
+    /* n reaches 128, one more than a float's exponent can say: scale by 2^(n-1), then by 2. */
+    uint32_t scale_bits = (uint32_t)(bits - 0x4B400000 + 126) << 23;
+    float scale;
+    memcpy(&scale, &scale_bits, sizeof scale);
+    float y = p * scale * 2.0f;
+    y = x < -87.3f ? 0.0f : y;
+    y = x > 88.7f ? __builtin_inff() : y;
+    return x != x ? x : y;
+}
+
+GRT_ACT_INLINE float grt_act_sigmoid(float x)
+{
+    return 1.0f / (1.0f + grt_act_exp(-x));
+}
+
+/* tanh: an odd polynomial where 1 - 2/(e^2x + 1) would cancel, that formula elsewhere. */
+GRT_ACT_INLINE float grt_act_tanh(float x)
+{
+    float s = x * x;
+    float p = -5.70498872745e-3f;
+    p = p * s + 2.06390887954e-2f;
+    p = p * s - 5.37397155531e-2f;
+    p = p * s + 1.33314422036e-1f;
+    p = p * s - 3.33332819422e-1f;
+    float small = p * s * x + x;
+    float big = 1.0f - 2.0f / (grt_act_exp(2.0f * x) + 1.0f);
+    return s < 0.390625f ? small : big;
+}
+
+/* log(1 + e^x) = max(x, 0) + log1p(e^-|x|), the logarithm as 2 * artanh(t / (2 + t)) on t in (0, 1]. */
+GRT_ACT_INLINE float grt_act_softplus(float x)
+{
+    float t = grt_act_exp(x > 0.0f ? -x : x);
+    float q = t / (2.0f + t);
+    float s = q * q;
+    float p = 1.0f / 13.0f;
+    p = p * s + 1.0f / 11.0f;
+    p = p * s + 1.0f / 9.0f;
+    p = p * s + 1.0f / 7.0f;
+    p = p * s + 1.0f / 5.0f;
+    p = p * s + 1.0f / 3.0f;
+    p = p * s + 1.0f;
+    return grt_act_at_least(x, 0.0f) + 2.0f * q * p;
+}
+
+/* x * Phi(x). The complementary error function keeps its relative accuracy in the tail, where 1 + erf(x)
+ * would lose all of it: for z >= 0, erfc(z) = t * exp(-z^2 + P(t)) with t = 1 / (1 + z / 2). */
+GRT_ACT_INLINE float grt_act_gelu_erf(float x)
+{
+    float z = (x < 0.0f ? -x : x) * 0.70710678f;
+    float t = 1.0f / (1.0f + 0.5f * z);
+    float p = 0.17087277f;
+    p = p * t - 0.82215223f;
+    p = p * t + 1.48851587f;
+    p = p * t - 1.13520398f;
+    p = p * t + 0.27886807f;
+    p = p * t - 0.18628806f;
+    p = p * t + 0.09678418f;
+    p = p * t + 0.37409196f;
+    p = p * t + 1.00002368f;
+    p = p * t - 1.26551223f;
+    float tail = 0.5f * t * grt_act_exp(p - z * z);
+    /* A zero tail must not meet an infinite x. */
+    float part = tail == 0.0f ? 0.0f : x * tail;
+    return x < 0.0f ? part : x - part;
+}
+
+GRT_ACT_INLINE float grt_act_gelu_tanh(float x)
+{
+    /* 0.5 * (1 + tanh(u)) is sigmoid(2u), which does not cancel for negative u. */
+    float u = 1.5957691216f * (x + 0.044715f * x * x * x);
+    return x * grt_act_sigmoid(u);
+}
+
+/* One activation over n floats in place; `kind` is resolved outside the loop. */
+#define GRT_ACT_LOOP(expr)                                  \
+    do {                                                    \
+        _Pragma("omp simd") for (int64_t i = 0; i < n; i++) \
+        {                                                   \
+            const float x = v[i];                           \
+            v[i] = (expr);                                  \
+        }                                                   \
+    } while (0)
+
+GRT_ACT_INLINE void grt_act_apply(grt_act act, float *v, int64_t n)
+{
+    const float a = act.a, b = act.b;
+    switch (act.kind) {
+    case GRT_ACT_NONE:
+        break;
+    case GRT_ACT_RELU:
+        GRT_ACT_LOOP(grt_act_at_least(x, 0.0f));
+        break;
+    case GRT_ACT_LEAKY_RELU:
+        GRT_ACT_LOOP(x < 0.0f ? a * x : x);
+        break;
+    case GRT_ACT_CLIP:
+        GRT_ACT_LOOP(grt_act_at_most(grt_act_at_least(x, a), b));
+        break;
+    case GRT_ACT_ELU:
+        GRT_ACT_LOOP(x < 0.0f ? a * (grt_act_exp(x) - 1.0f) : x);
+        break;
+    case GRT_ACT_SIGMOID:
+        GRT_ACT_LOOP(grt_act_sigmoid(x));
+        break;
+    case GRT_ACT_TANH:
+        GRT_ACT_LOOP(grt_act_tanh(x));
+        break;
+    case GRT_ACT_SILU:
+        GRT_ACT_LOOP(x * grt_act_sigmoid(a * x));
+        break;
+    case GRT_ACT_GELU_ERF:
+        GRT_ACT_LOOP(grt_act_gelu_erf(x));
+        break;
+    case GRT_ACT_GELU_TANH:
+        GRT_ACT_LOOP(grt_act_gelu_tanh(x));
+        break;
+    case GRT_ACT_HARD_SIGMOID:
+        GRT_ACT_LOOP(grt_act_at_most(grt_act_at_least(a * x + b, 0.0f), 1.0f));
+        break;
+    case GRT_ACT_HARD_SWISH:
+        GRT_ACT_LOOP(x * grt_act_at_most(grt_act_at_least(x * (1.0f / 6.0f) + 0.5f, 0.0f), 1.0f));
+        break;
+    case GRT_ACT_SOFTPLUS:
+        GRT_ACT_LOOP(grt_act_softplus(x));
+        break;
+    }
+}
+
+#endif

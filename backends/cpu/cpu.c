@@ -1,0 +1,69 @@
+/* The CPU backend: one device, host memory, kernels from backends/cpu/ops/. */
+#include "backends/cpu/cpu.h"
+
+#include "src/base/checked.h"
+
+#include <stdlib.h>
+
+#define X(file) extern const grt_kernel_table cpu_kernels_##file;
+#include "cpu_kernels.inc"
+#undef X
+
+static const grt_kernel_table *const tables[] = {
+#define X(file) &cpu_kernels_##file,
+#include "cpu_kernels.inc"
+#undef X
+};
+
+static int32_t device_count(void)
+{
+    return 1;
+}
+
+static void close_device(grt_device *device)
+{
+    free(device);
+}
+
+static grt_status alloc_memory(grt_device *device, size_t bytes, void **out_data)
+{
+    (void)device;
+    void *data = aligned_alloc(256, grt_align_up(bytes, 256));
+    if (!data)
+        return grt_fail_memory(bytes);
+    *out_data = data;
+    return GRT_OK;
+}
+
+static void free_memory(grt_device *device, void *data)
+{
+    (void)device;
+    free(data);
+}
+
+static const grt_device_vtable vtable = {.close = close_device, .alloc = alloc_memory, .free = free_memory};
+
+static grt_status open_device(int32_t index, grt_device **out_device)
+{
+    if (index != 0)
+        return grt_fail(GRT_STATUS_DEVICE, "there is no device cpu:%d; the only one is cpu:0", index);
+    grt_device *device = calloc(1, sizeof *device);
+    if (!device)
+        return grt_fail_memory(sizeof *device);
+    *device = (grt_device){&vtable, &grt_backend_cpu, 0};
+    *out_device = device;
+    return GRT_OK;
+}
+
+static const grt_kernel_row *find_kernel(const grt_kernel_node *node, grt_text *why)
+{
+    return grt_kernel_find(tables, sizeof tables / sizeof *tables, node, why);
+}
+
+const grt_backend grt_backend_cpu = {
+    .name = "cpu",
+    .device_count = device_count,
+    .device_open = open_device,
+    .find_kernel = find_kernel,
+    .channels_last = true,
+};

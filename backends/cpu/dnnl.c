@@ -1,0 +1,526 @@
+/* The shim over oneDNN: creation, weight packing and execution of primitives on the caller's memory. */
+#include "backends/cpu/dnnl.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+#include "backends/cpu/dnnl_compat.h"
+
+#define MAX_ARGS 6
+
+typedef enum slot {
+    SLOT_SRC,
+    SLOT_WEIGHTS,
+    SLOT_BIAS,
+    SLOT_DST,
+    SLOT_SCRATCH,
+    SLOT_RESIDUAL,
+    SLOT_COUNT
+} slot;
+
+struct grt_dnnl_op {
+    dnnl_primitive_desc_t pd;
+    dnnl_primitive_t primitive;
+    dnnl_stream_t stream;
+    dnnl_memory_t memory[SLOT_COUNT]; /* NULL: the operation has no such argument */
+    void *bound[SLOT_COUNT];          /* the pointer that each memory holds */
+    dnnl_exec_arg_t args[MAX_ARGS];
+    int arg_count, threads;
+    size_t residual_bytes; /* not 0: run copies the residual into dst, and the primitive adds dst */
+    int weights_rank;
+    dnnl_dims_t weights_dims, weights_strides; /* ONNX's order, seen with oneDNN's dims */
+};
+
+static pthread_once_t engine_once = PTHREAD_ONCE_INIT;
+static dnnl_engine_t the_engine; /* lives as long as the process: primitives cached by oneDNN refer to it */
+
+static void make_engine(void)
+{
+    if (dnnl_engine_create(&the_engine, dnnl_cpu, 0) != dnnl_success)
+        the_engine = NULL;
+}
+
+static dnnl_engine_t engine(void)
+{
+    pthread_once(&engine_once, make_engine);
+    return the_engine;
+}
+
+/* oneDNN takes the number of threads from OpenMP's setting of the calling thread, at creation and at
+ * execution. Returns the previous one, to put back. */
+static int use_threads(int threads)
+{
+#ifdef _OPENMP
+    int before = omp_get_max_threads();
+    if (before != threads)
+        omp_set_num_threads(threads);
+    return before;
+#else
+    return threads;
+#endif
+}
+
+static bool fail(char *err, size_t n, const char *what, dnnl_status_t status)
+{
+    if (err && n)
+        snprintf(err, n, "oneDNN: %s failed (%s)", what, dnnl_status2str(status));
+    return false;
+}
+
+static bool refuse(char *err, size_t n, const char *what)
+{
+    if (err && n)
+        snprintf(err, n, "%s", what);
+    return false;
+}
+
+static dnnl_format_tag_t tag_of(int spatial, grt_dnnl_layout layout)
+{
+    static const dnnl_format_tag_t first[] = {dnnl_abc, dnnl_abcd, dnnl_abcde};
+    static const dnnl_format_tag_t last[] = {dnnl_acb, dnnl_acdb, dnnl_acdeb};
+    return layout == GRT_DNNL_CHANNELS_LAST ? last[spatial - 1] : first[spatial - 1];
+}
+
+static dnnl_status_t make_data(md *out, int spatial, grt_dnnl_layout layout, int64_t batch, int64_t channels,
+                               const int64_t *size)
+{
+    dnnl_dims_t dims = {batch, channels};
+    for (int i = 0; i < spatial; i++)
+        dims[2 + i] = size[i];
+    return md_make(out, 2 + spatial, dims, tag_of(spatial, layout));
+}
+
+static dnnl_status_t post_act(dnnl_post_ops_t p, grt_act act)
+{
+    dnnl_status_t s;
+    switch (act.kind) {
+    case GRT_ACT_NONE:
+        return dnnl_success;
+    case GRT_ACT_RELU:
+        return post_eltwise(p, dnnl_eltwise_relu, 0.0f, 0.0f);
+    case GRT_ACT_LEAKY_RELU:
+        return post_eltwise(p, dnnl_eltwise_relu, act.a, 0.0f);
+    case GRT_ACT_CLIP:
+        return post_eltwise(p, dnnl_eltwise_clip, act.a, act.b);
+    case GRT_ACT_ELU:
+        return post_eltwise(p, dnnl_eltwise_elu, act.a, 0.0f);
+    case GRT_ACT_SIGMOID:
+        return post_eltwise(p, dnnl_eltwise_logistic, 0.0f, 0.0f);
+    case GRT_ACT_TANH:
+        return post_eltwise(p, dnnl_eltwise_tanh, 0.0f, 0.0f);
+    case GRT_ACT_SILU:
+        return post_eltwise(p, dnnl_eltwise_swish, act.a, 0.0f);
+    case GRT_ACT_GELU_ERF:
+        return post_eltwise(p, dnnl_eltwise_gelu_erf, 0.0f, 0.0f);
+    case GRT_ACT_GELU_TANH:
+        return post_eltwise(p, dnnl_eltwise_gelu_tanh, 0.0f, 0.0f);
+    case GRT_ACT_HARD_SIGMOID: /* 2.6 has no such algorithm; these two are in every version */
+        s = post_eltwise(p, dnnl_eltwise_linear, act.a, act.b);
+        return s == dnnl_success ? post_eltwise(p, dnnl_eltwise_clip, 0.0f, 1.0f) : s;
+    case GRT_ACT_HARD_SWISH: /* 2.6 ignores the two constants, 3.x reads them */
+        return post_eltwise(p, dnnl_eltwise_hardswish, 1.0f / 6.0f, 0.5f);
+    case GRT_ACT_SOFTPLUS:
+        return post_eltwise(p, dnnl_eltwise_soft_relu, 1.0f, 0.0f);
+    }
+    return dnnl_invalid_arguments;
+}
+
+/* *residual_at: the index of the binary addition among oneDNN's post-ops, or -1. */
+static dnnl_status_t make_attr(dnnl_primitive_attr_t *attr, const grt_dnnl_post *post, int count, md_view dst,
+                               int *residual_at)
+{
+    dnnl_post_ops_t ops = NULL;
+    dnnl_status_t s = dnnl_primitive_attr_create(attr);
+    if (s == dnnl_success)
+        s = dnnl_primitive_attr_set_scratchpad_mode(*attr, dnnl_scratchpad_mode_user);
+    if (s == dnnl_success)
+        s = dnnl_post_ops_create(&ops);
+    for (int i = 0; s == dnnl_success && i < count; i++) {
+        if (post[i].kind == GRT_DNNL_POST_ACT) {
+            s = post_act(ops, post[i].act);
+        } else if (post[i].kind == GRT_DNNL_POST_SUM) {
+            s = post_sum(ops);
+        } else if (*residual_at >= 0) {
+            s = dnnl_invalid_arguments;
+        } else {
+            *residual_at = dnnl_post_ops_len(ops);
+            s = dnnl_post_ops_append_binary(ops, dnnl_binary_add, dst);
+        }
+    }
+    if (s == dnnl_success)
+        s = dnnl_primitive_attr_set_post_ops(*attr, ops);
+    if (ops)
+        dnnl_post_ops_destroy(ops);
+    return s;
+}
+
+static dnnl_status_t add_arg(grt_dnnl_op *op, slot at, int name, md_view desc)
+{
+    if (!desc || dnnl_memory_desc_get_size(desc) == 0)
+        return dnnl_success;
+    dnnl_status_t s = dnnl_memory_create(&op->memory[at], desc, engine(), DNNL_MEMORY_NONE);
+    if (s == dnnl_success)
+        op->args[op->arg_count++] = (dnnl_exec_arg_t){name, op->memory[at]};
+    return s;
+}
+
+/* From a finished primitive descriptor: the primitive, its stream and its argument list. */
+static dnnl_status_t finish(grt_dnnl_op *op, int residual_at)
+{
+    dnnl_status_t s = dnnl_primitive_create(&op->primitive, op->pd);
+    if (s == dnnl_success)
+        s = dnnl_stream_create(&op->stream, engine(), dnnl_stream_default_flags);
+    if (s == dnnl_success)
+        s = add_arg(op, SLOT_SRC, DNNL_ARG_SRC, dnnl_primitive_desc_query_md(op->pd, dnnl_query_src_md, 0));
+    if (s == dnnl_success && op->weights_rank)
+        s = add_arg(op, SLOT_WEIGHTS, DNNL_ARG_WEIGHTS,
+                    dnnl_primitive_desc_query_md(op->pd, dnnl_query_weights_md, 0));
+    if (s == dnnl_success && op->weights_rank)
+        s = add_arg(op, SLOT_BIAS, DNNL_ARG_BIAS,
+                    dnnl_primitive_desc_query_md(op->pd, dnnl_query_weights_md, 1));
+    if (s == dnnl_success)
+        s = add_arg(op, SLOT_DST, DNNL_ARG_DST, dnnl_primitive_desc_query_md(op->pd, dnnl_query_dst_md, 0));
+    if (s == dnnl_success)
+        s = add_arg(op, SLOT_SCRATCH, DNNL_ARG_SCRATCHPAD,
+                    dnnl_primitive_desc_query_md(op->pd, dnnl_query_scratchpad_md, 0));
+    if (s == dnnl_success && residual_at >= 0)
+        s = add_arg(op, SLOT_RESIDUAL, DNNL_ARG_ATTR_MULTIPLE_POST_OP(residual_at) | DNNL_ARG_SRC_1,
+                    dnnl_primitive_desc_query_md(op->pd, dnnl_query_dst_md, 0));
+    return s;
+}
+
+static bool check_window(int spatial, const int64_t *kernel, const int64_t *stride, const int64_t *dilation,
+                         const int64_t *begin, const int64_t *end, window *w)
+{
+    for (int i = 0; i < spatial; i++) {
+        if (kernel[i] < 1 || stride[i] < 1 || dilation[i] < 1)
+            return false;
+        w->kernel[i] = kernel[i];
+        w->stride[i] = stride[i];
+        w->dilation[i] = dilation[i] - 1;
+        w->begin[i] = begin[i];
+        w->end[i] = end[i];
+    }
+    return true;
+}
+
+/* oneDNN's weights are [groups,] out, in, k... for both directions; ONNX stores a transposed convolution's as
+ * [in, out / groups, k...]. Expressed as strides, one reorder serves both. */
+static void describe_weights(grt_dnnl_op *op, const grt_dnnl_conv *c)
+{
+    const int64_t oc = c->out_channels / c->groups, ic = c->in_channels / c->groups;
+    int64_t taps = 1;
+    int at = 0;
+    for (int i = 0; i < c->spatial; i++)
+        taps *= c->kernel[i];
+    if (c->groups > 1) {
+        op->weights_dims[at] = c->groups;
+        op->weights_strides[at++] = oc * ic * taps;
+    }
+    op->weights_dims[at] = oc;
+    op->weights_strides[at++] = c->transposed ? taps : ic * taps;
+    op->weights_dims[at] = ic;
+    op->weights_strides[at++] = c->transposed ? oc * taps : taps;
+    for (int i = 0; i < c->spatial; i++) {
+        taps /= c->kernel[i];
+        op->weights_dims[at] = c->kernel[i];
+        op->weights_strides[at++] = taps;
+    }
+    op->weights_rank = at;
+}
+
+/* oneDNN 2.6.3's GEMM convolution adds a full-size tensor wrongly when channels are last (seen for 1-3 dims,
+ * with and without groups); its addition of dst is right everywhere. */
+static bool misadds_residual(const grt_dnnl_op *op)
+{
+    return strstr(grt_dnnl_op_impl(op), "gemm") != NULL;
+}
+
+static void add_through_dst(grt_dnnl_op *op, grt_dnnl_post *post, int count, md_view dst)
+{
+    for (int i = 0; i < count; i++)
+        if (post[i].kind == GRT_DNNL_POST_ADD)
+            post[i].kind = GRT_DNNL_POST_SUM;
+    op->residual_bytes = dnnl_memory_desc_get_size(dst);
+    dnnl_primitive_desc_destroy(op->pd);
+    op->pd = NULL;
+}
+
+static bool create_conv(grt_dnnl_op *op, const grt_dnnl_conv *c, const grt_dnnl_op *like, char *err, size_t n)
+{
+    md src = {0}, weights = {0}, bias = {0}, dst = {0};
+    dnnl_primitive_attr_t attr = NULL;
+    window w = {{0}, {0}, {0}, {0}, {0}};
+    int residual_at = -1;
+    if (c->spatial < 1 || c->spatial > GRT_DNNL_MAX_SPATIAL || c->groups < 1 || c->in_channels % c->groups ||
+        c->out_channels % c->groups || c->post_count < 0 || c->post_count > GRT_DNNL_MAX_POST ||
+        !check_window(c->spatial, c->kernel, c->stride, c->dilation, c->pad_begin, c->pad_end, &w))
+        return refuse(err, n, "convolution: spatial dims, groups, window or epilogue out of range");
+    describe_weights(op, c);
+    const dnnl_dims_t bias_dims = {c->out_channels};
+    grt_dnnl_post post[GRT_DNNL_MAX_POST];
+    memcpy(post, c->post, sizeof post);
+    dnnl_status_t s = make_data(&src, c->spatial, c->src_layout, c->batch, c->in_channels, c->in);
+    if (s == dnnl_success)
+        s = make_data(&dst, c->spatial, c->dst_layout, c->batch, c->out_channels, c->out);
+    if (s == dnnl_success && like)
+        s = md_copy(&weights, dnnl_primitive_desc_query_md(like->pd, dnnl_query_weights_md, 0));
+    else if (s == dnnl_success)
+        s = md_make(&weights, op->weights_rank, op->weights_dims, dnnl_format_tag_any);
+    if (s == dnnl_success && c->bias)
+        s = md_make(&bias, 1, bias_dims, dnnl_a);
+    /* At most two rounds: the second replaces a binary addition that the chosen kernel gets wrong. */
+    for (bool again = true; s == dnnl_success && again;) {
+        again = false;
+        s = make_attr(&attr, post, c->post_count, md_of(&dst), &residual_at);
+        if (s == dnnl_success)
+            s = pd_conv(&op->pd, engine(), c->transposed, md_of(&src), md_of(&weights),
+                        c->bias ? md_of(&bias) : NULL, md_of(&dst), &w, attr);
+        if (s == dnnl_success && residual_at >= 0 && misadds_residual(op)) {
+            add_through_dst(op, post, c->post_count, md_of(&dst));
+            residual_at = -1;
+            again = true;
+        }
+        if (attr)
+            dnnl_primitive_attr_destroy(attr);
+        attr = NULL;
+    }
+    if (s == dnnl_success)
+        s = finish(op, residual_at);
+    md_free(&src);
+    md_free(&weights);
+    md_free(&bias);
+    md_free(&dst);
+    return s == dnnl_success ||
+           fail(err, n, c->transposed ? "creating a deconvolution" : "creating a convolution", s);
+}
+
+static bool create_pool(grt_dnnl_op *op, const grt_dnnl_pool *p, char *err, size_t n)
+{
+    static const dnnl_alg_kind_t algs[] = {dnnl_pooling_max, dnnl_pooling_avg_exclude_padding,
+                                           dnnl_pooling_avg_include_padding};
+    md src = {0}, dst = {0};
+    dnnl_primitive_attr_t attr = NULL;
+    window w = {{0}, {0}, {0}, {0}, {0}};
+    int none = -1;
+    if (p->spatial < 1 || p->spatial > GRT_DNNL_MAX_SPATIAL || p->kind > GRT_DNNL_POOL_AVERAGE_WITH_PADDING ||
+        !check_window(p->spatial, p->kernel, p->stride, p->dilation, p->pad_begin, p->pad_end, &w))
+        return refuse(err, n, "pooling: spatial dims or window out of range");
+    dnnl_status_t s = make_data(&src, p->spatial, p->layout, p->batch, p->channels, p->in);
+    if (s == dnnl_success)
+        s = make_data(&dst, p->spatial, p->layout, p->batch, p->channels, p->out);
+    if (s == dnnl_success)
+        s = make_attr(&attr, NULL, 0, NULL, &none);
+    if (s == dnnl_success)
+        s = pd_pool(&op->pd, engine(), algs[p->kind], md_of(&src), md_of(&dst), &w, attr);
+    if (s == dnnl_success)
+        s = finish(op, -1);
+    if (attr)
+        dnnl_primitive_attr_destroy(attr);
+    md_free(&src);
+    md_free(&dst);
+    return s == dnnl_success || fail(err, n, "creating a pooling", s);
+}
+
+static bool create_lrn(grt_dnnl_op *op, const grt_dnnl_lrn *l, char *err, size_t n)
+{
+    md data = {0};
+    dnnl_primitive_attr_t attr = NULL;
+    int none = -1;
+    if (l->spatial < 1 || l->spatial > GRT_DNNL_MAX_SPATIAL || l->size < 1)
+        return refuse(err, n, "local response normalisation: spatial dims or size out of range");
+    dnnl_status_t s = make_data(&data, l->spatial, l->layout, l->batch, l->channels, l->in);
+    if (s == dnnl_success)
+        s = make_attr(&attr, NULL, 0, NULL, &none);
+    if (s == dnnl_success)
+        s = pd_lrn(&op->pd, engine(), md_of(&data), l->size, l->alpha, l->beta, l->k, attr);
+    if (s == dnnl_success)
+        s = finish(op, -1);
+    if (attr)
+        dnnl_primitive_attr_destroy(attr);
+    md_free(&data);
+    return s == dnnl_success || fail(err, n, "creating a local response normalisation", s);
+}
+
+static grt_dnnl_op *new_op(int threads, char *err, size_t n)
+{
+    grt_dnnl_op *op = NULL;
+    if (!engine())
+        refuse(err, n, "oneDNN: no CPU engine");
+    else if (!(op = calloc(1, sizeof *op)))
+        refuse(err, n, "out of memory");
+    else
+        op->threads = threads < 1 ? 1 : threads;
+    return op;
+}
+
+/* Hands a created operation over, or drops a failed one. */
+static bool deliver(grt_dnnl_op *op, bool ok, int threads_before, grt_dnnl_op **out)
+{
+    use_threads(threads_before);
+    if (!ok) {
+        grt_dnnl_op_release(op);
+        op = NULL;
+    }
+    *out = op;
+    return ok;
+}
+
+bool grt_dnnl_conv_create(const grt_dnnl_conv *conv, const grt_dnnl_op *like, int threads, grt_dnnl_op **out,
+                          char *err, size_t n)
+{
+    grt_dnnl_op *op = *out = new_op(threads, err, n);
+    if (!op)
+        return false;
+    const int before = use_threads(op->threads);
+    return deliver(op, create_conv(op, conv, like, err, n), before, out);
+}
+
+bool grt_dnnl_pool_create(const grt_dnnl_pool *pool, int threads, grt_dnnl_op **out, char *err, size_t n)
+{
+    grt_dnnl_op *op = *out = new_op(threads, err, n);
+    if (!op)
+        return false;
+    const int before = use_threads(op->threads);
+    return deliver(op, create_pool(op, pool, err, n), before, out);
+}
+
+bool grt_dnnl_lrn_create(const grt_dnnl_lrn *lrn, int threads, grt_dnnl_op **out, char *err, size_t n)
+{
+    grt_dnnl_op *op = *out = new_op(threads, err, n);
+    if (!op)
+        return false;
+    const int before = use_threads(op->threads);
+    return deliver(op, create_lrn(op, lrn, err, n), before, out);
+}
+
+void grt_dnnl_op_release(grt_dnnl_op *op)
+{
+    if (!op)
+        return;
+    for (int i = 0; i < SLOT_COUNT; i++)
+        if (op->memory[i])
+            dnnl_memory_destroy(op->memory[i]);
+    if (op->stream)
+        dnnl_stream_destroy(op->stream);
+    if (op->primitive)
+        dnnl_primitive_destroy(op->primitive);
+    if (op->pd)
+        dnnl_primitive_desc_destroy(op->pd);
+    free(op);
+}
+
+const char *grt_dnnl_op_impl(const grt_dnnl_op *op)
+{
+    const char *name = NULL;
+    dnnl_primitive_desc_query(op->pd, dnnl_query_impl_info_str, 0, (void *)&name);
+    return name ? name : "unknown";
+}
+
+size_t grt_dnnl_op_weights_bytes(const grt_dnnl_op *op)
+{
+    if (!op->weights_rank)
+        return 0;
+    return dnnl_memory_desc_get_size(dnnl_primitive_desc_query_md(op->pd, dnnl_query_weights_md, 0));
+}
+
+size_t grt_dnnl_op_scratch_bytes(const grt_dnnl_op *op)
+{
+    return dnnl_memory_desc_get_size(dnnl_primitive_desc_query_md(op->pd, dnnl_query_scratchpad_md, 0));
+}
+
+bool grt_dnnl_op_same_weights(const grt_dnnl_op *a, const grt_dnnl_op *b)
+{
+    if (!a->weights_rank || !b->weights_rank)
+        return a->weights_rank == b->weights_rank;
+    return dnnl_memory_desc_equal(dnnl_primitive_desc_query_md(a->pd, dnnl_query_weights_md, 0),
+                                  dnnl_primitive_desc_query_md(b->pd, dnnl_query_weights_md, 0)) != 0;
+}
+
+bool grt_dnnl_op_prepack(const grt_dnnl_op *op, const float *weights, void *packed, char *err, size_t n)
+{
+    md plain = {0};
+    dnnl_primitive_desc_t pd = NULL;
+    dnnl_primitive_t reorder = NULL;
+    dnnl_memory_t from = NULL, to = NULL;
+    dnnl_stream_t stream = NULL;
+    if (!op->weights_rank)
+        return refuse(err, n, "prepacking: the operation has no weights");
+    const md_view want = dnnl_primitive_desc_query_md(op->pd, dnnl_query_weights_md, 0);
+    const int before = use_threads(op->threads);
+    dnnl_status_t s = md_make_strided(&plain, op->weights_rank, op->weights_dims, op->weights_strides);
+    if (s == dnnl_success)
+        s = dnnl_memory_create(&from, md_of(&plain), engine(), (void *)(uintptr_t)weights);
+    if (s == dnnl_success)
+        s = dnnl_memory_create(&to, want, engine(), packed);
+    if (s == dnnl_success)
+        s = dnnl_reorder_primitive_desc_create(&pd, md_of(&plain), engine(), want, engine(), NULL);
+    if (s == dnnl_success)
+        s = dnnl_primitive_create(&reorder, pd);
+    if (s == dnnl_success)
+        s = dnnl_stream_create(&stream, engine(), dnnl_stream_default_flags);
+    const dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}};
+    if (s == dnnl_success)
+        s = dnnl_primitive_execute(reorder, stream, 2, args);
+    if (s == dnnl_success)
+        s = dnnl_stream_wait(stream);
+    if (stream)
+        dnnl_stream_destroy(stream);
+    if (reorder)
+        dnnl_primitive_destroy(reorder);
+    if (pd)
+        dnnl_primitive_desc_destroy(pd);
+    if (from)
+        dnnl_memory_destroy(from);
+    if (to)
+        dnnl_memory_destroy(to);
+    md_free(&plain);
+    use_threads(before);
+    return s == dnnl_success || fail(err, n, "packing weights", s);
+}
+
+static dnnl_status_t bind(grt_dnnl_op *op, slot at, const void *pointer)
+{
+    void *p = (void *)(uintptr_t)pointer; /* oneDNN's handles are not const; it only writes dst and scratch */
+    if (!op->memory[at] || op->bound[at] == p)
+        return dnnl_success;
+    op->bound[at] = p;
+    return dnnl_memory_set_data_handle(op->memory[at], p);
+}
+
+bool grt_dnnl_op_run(grt_dnnl_op *op, const grt_dnnl_args *args, char *err, size_t n)
+{
+    const void *pointers[SLOT_COUNT] = {args->src, args->weights, args->bias,
+                                        args->dst, args->scratch, args->residual};
+    dnnl_status_t s = dnnl_success;
+    for (int i = 0; s == dnnl_success && i < SLOT_COUNT; i++) {
+        if (op->memory[i] && !pointers[i])
+            return refuse(err, n, "oneDNN: an argument of the operation is missing (NULL)");
+        s = bind(op, (slot)i, pointers[i]);
+    }
+    if (op->residual_bytes) {
+        if (!args->residual)
+            return refuse(err, n, "oneDNN: an argument of the operation is missing (NULL)");
+        if (args->residual != args->dst)
+            memcpy(args->dst, args->residual, op->residual_bytes);
+    }
+    const int before = use_threads(op->threads);
+    if (s == dnnl_success)
+        s = dnnl_primitive_execute(op->primitive, op->stream, op->arg_count, op->args);
+    if (s == dnnl_success)
+        s = dnnl_stream_wait(op->stream);
+    use_threads(before);
+    return s == dnnl_success || fail(err, n, "running a primitive", s);
+}
+
+void grt_dnnl_version(char *out, size_t n)
+{
+    const dnnl_version_t *v = dnnl_version();
+    snprintf(out, n, "%d.%d.%d", v->major, v->minor, v->patch);
+}

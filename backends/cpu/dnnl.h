@@ -1,0 +1,112 @@
+/* A small shim over oneDNN's C API (2.6 and 3.x). dnnl.c and dnnl_compat.h are the only files that see its
+ * header.
+ *
+ * Life of an operation: create (for one concrete shape) -> weights_bytes, prepack -> scratch_bytes -> run.
+ * All memory is the caller's; run neither allocates nor locks. An operation holds the pointers of its latest
+ * run, so it belongs to one thread at a time; the packed weights may be shared by any number of operations
+ * that want the same layout (grt_dnnl_op_same_weights, or `like` at creation).
+ *
+ * Activations are float32 and plain: N C spatial, or N spatial C. Only weights take the library's own layout.
+ * Functions that can fail return false and put a sentence into `err` (always terminated, may be NULL with n =
+ * 0). */
+#ifndef GRT_BACKENDS_CPU_DNNL_H
+#define GRT_BACKENDS_CPU_DNNL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "backends/cpu/act.h"
+
+#define GRT_DNNL_MAX_SPATIAL 3
+#define GRT_DNNL_MAX_POST    4
+
+typedef struct grt_dnnl_op grt_dnnl_op;
+
+typedef enum grt_dnnl_layout { GRT_DNNL_CHANNELS_FIRST, GRT_DNNL_CHANNELS_LAST } grt_dnnl_layout;
+
+typedef enum grt_dnnl_post_kind {
+    GRT_DNNL_POST_ACT,
+    GRT_DNNL_POST_SUM, /* adds what dst held before the run: the residual lives in dst's memory */
+    GRT_DNNL_POST_ADD /* adds a tensor of dst's shape and layout, passed to run as `residual`; once at most */
+} grt_dnnl_post_kind;
+
+typedef struct grt_dnnl_post {
+    grt_dnnl_post_kind kind;
+    grt_act act;
+} grt_dnnl_post;
+
+/* Convolution, or with `transposed` its transpose. Weights as in ONNX: [M, C/groups, k...]; transposed [C,
+ * M/groups, k...]. */
+typedef struct grt_dnnl_conv {
+    int spatial; /* 1 to 3 */
+    bool transposed, bias;
+    grt_dnnl_layout src_layout, dst_layout;
+    int64_t batch, groups, in_channels, out_channels;
+    int64_t in[GRT_DNNL_MAX_SPATIAL], out[GRT_DNNL_MAX_SPATIAL], kernel[GRT_DNNL_MAX_SPATIAL];
+    int64_t stride[GRT_DNNL_MAX_SPATIAL], dilation[GRT_DNNL_MAX_SPATIAL]; /* dilation 1: none */
+    int64_t pad_begin[GRT_DNNL_MAX_SPATIAL], pad_end[GRT_DNNL_MAX_SPATIAL];
+    int post_count;
+    grt_dnnl_post post[GRT_DNNL_MAX_POST];
+} grt_dnnl_conv;
+
+typedef enum grt_dnnl_pool_kind {
+    GRT_DNNL_POOL_MAX,
+    GRT_DNNL_POOL_AVERAGE,             /* divides by the elements inside the image */
+    GRT_DNNL_POOL_AVERAGE_WITH_PADDING /* divides by the window's size */
+} grt_dnnl_pool_kind;
+
+typedef struct grt_dnnl_pool {
+    grt_dnnl_pool_kind kind;
+    int spatial;
+    grt_dnnl_layout layout;
+    int64_t batch, channels;
+    int64_t in[GRT_DNNL_MAX_SPATIAL], out[GRT_DNNL_MAX_SPATIAL], kernel[GRT_DNNL_MAX_SPATIAL];
+    int64_t stride[GRT_DNNL_MAX_SPATIAL], dilation[GRT_DNNL_MAX_SPATIAL];
+    int64_t pad_begin[GRT_DNNL_MAX_SPATIAL], pad_end[GRT_DNNL_MAX_SPATIAL];
+} grt_dnnl_pool;
+
+/* Local response normalisation across channels, alpha as in ONNX (divided by size). */
+typedef struct grt_dnnl_lrn {
+    int spatial;
+    grt_dnnl_layout layout;
+    int64_t batch, channels, in[GRT_DNNL_MAX_SPATIAL], size;
+    float alpha, beta, k;
+} grt_dnnl_lrn;
+
+/* `threads` (at least 1) is what every run of the operation uses; oneDNN fixes it at creation. `like` may be
+ * NULL; else the operation reads weights in the layout that `like` reads. *out is NULL on failure. */
+bool grt_dnnl_conv_create(const grt_dnnl_conv *conv, const grt_dnnl_op *like, int threads, grt_dnnl_op **out,
+                          char *err, size_t n);
+bool grt_dnnl_pool_create(const grt_dnnl_pool *pool, int threads, grt_dnnl_op **out, char *err, size_t n);
+bool grt_dnnl_lrn_create(const grt_dnnl_lrn *lrn, int threads, grt_dnnl_op **out, char *err, size_t n);
+void grt_dnnl_op_release(grt_dnnl_op *op);
+
+/* The library's name of the kernel, such as "jit_1x1:avx2"; lives as long as the operation. */
+const char *grt_dnnl_op_impl(const grt_dnnl_op *op);
+
+/* 0 for operations without weights. */
+size_t grt_dnnl_op_weights_bytes(const grt_dnnl_op *op);
+bool grt_dnnl_op_same_weights(const grt_dnnl_op *a, const grt_dnnl_op *b);
+/* `weights` in ONNX's order to `packed` (64-byte aligned, weights_bytes long). Allocates; not for the run
+ * path. */
+bool grt_dnnl_op_prepack(const grt_dnnl_op *op, const float *weights, void *packed, char *err, size_t n);
+
+/* Scratch for one run, 64-byte aligned; may be 0. */
+size_t grt_dnnl_op_scratch_bytes(const grt_dnnl_op *op);
+
+typedef struct grt_dnnl_args {
+    const float *src;
+    const void *weights;   /* packed */
+    const float *bias;     /* out_channels values when the operation was created with bias */
+    const float *residual; /* for GRT_DNNL_POST_ADD */
+    float *dst;
+    void *scratch;
+} grt_dnnl_args;
+
+bool grt_dnnl_op_run(grt_dnnl_op *op, const grt_dnnl_args *args, char *err, size_t n);
+
+/* "2.6.3": the version of the library that is loaded. */
+void grt_dnnl_version(char *out, size_t n);
+
+#endif

@@ -1,0 +1,160 @@
+/* What differs between oneDNN 2.6 and 3.x, and nothing else: memory descriptors are structs in 2.x and
+ * handles in 3.x, and 3.x has no operation descriptors. Included by dnnl.c only. */
+#ifndef GRT_BACKENDS_CPU_DNNL_COMPAT_H
+#define GRT_BACKENDS_CPU_DNNL_COMPAT_H
+
+#include <oneapi/dnnl/dnnl.h>
+#include <oneapi/dnnl/dnnl_debug.h>
+
+#if DNNL_VERSION_MAJOR >= 3
+
+typedef dnnl_memory_desc_t md; /* owned: md_free */
+typedef const_dnnl_memory_desc_t md_view;
+
+static inline md_view md_of(const md *m)
+{
+    return *m;
+}
+
+static inline dnnl_status_t md_make(md *out, int rank, const dnnl_dims_t dims, dnnl_format_tag_t tag)
+{
+    return dnnl_memory_desc_create_with_tag(out, rank, dims, dnnl_f32, tag);
+}
+
+static inline dnnl_status_t md_make_strided(md *out, int rank, const dnnl_dims_t dims,
+                                            const dnnl_dims_t strides)
+{
+    return dnnl_memory_desc_create_with_strides(out, rank, dims, dnnl_f32, strides);
+}
+
+static inline dnnl_status_t md_copy(md *out, md_view from)
+{
+    return dnnl_memory_desc_clone(out, from);
+}
+
+static inline void md_free(md *m)
+{
+    if (*m)
+        dnnl_memory_desc_destroy(*m);
+    *m = NULL;
+}
+
+static inline dnnl_status_t post_sum(dnnl_post_ops_t p)
+{
+    return dnnl_post_ops_append_sum(p, 1.0f, 0, dnnl_data_type_undef);
+}
+
+static inline dnnl_status_t post_eltwise(dnnl_post_ops_t p, dnnl_alg_kind_t alg, float a, float b)
+{
+    return dnnl_post_ops_append_eltwise(p, alg, a, b);
+}
+
+#else
+
+typedef dnnl_memory_desc_t md;
+typedef const dnnl_memory_desc_t *md_view;
+
+static inline md_view md_of(const md *m)
+{
+    return m;
+}
+
+static inline dnnl_status_t md_make(md *out, int rank, const dnnl_dims_t dims, dnnl_format_tag_t tag)
+{
+    return dnnl_memory_desc_init_by_tag(out, rank, dims, dnnl_f32, tag);
+}
+
+static inline dnnl_status_t md_make_strided(md *out, int rank, const dnnl_dims_t dims,
+                                            const dnnl_dims_t strides)
+{
+    return dnnl_memory_desc_init_by_strides(out, rank, dims, dnnl_f32, strides);
+}
+
+static inline dnnl_status_t md_copy(md *out, md_view from)
+{
+    *out = *from;
+    return dnnl_success;
+}
+
+static inline void md_free(md *m)
+{
+    (void)m;
+}
+
+static inline dnnl_status_t post_sum(dnnl_post_ops_t p)
+{
+    return dnnl_post_ops_append_sum(p, 1.0f);
+}
+
+static inline dnnl_status_t post_eltwise(dnnl_post_ops_t p, dnnl_alg_kind_t alg, float a, float b)
+{
+    return dnnl_post_ops_append_eltwise(p, 1.0f, alg, a, b);
+}
+
+#endif
+
+/* Strides, kernel, dilation and padding in oneDNN's form (dilation 0: none). */
+typedef struct window {
+    dnnl_dims_t stride, kernel, dilation, begin, end;
+} window;
+
+static inline dnnl_status_t pd_conv(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, int transposed,
+                                    md_view src, md_view weights, md_view bias, md_view dst, const window *w,
+                                    dnnl_primitive_attr_t attr)
+{
+    /* Direct algorithms only: Winograd's rounding is not what a float32 model expects. */
+#if DNNL_VERSION_MAJOR >= 3
+    if (transposed)
+        return dnnl_deconvolution_forward_primitive_desc_create(
+            pd, engine, dnnl_forward_inference, dnnl_deconvolution_direct, src, weights, bias, dst, w->stride,
+            w->dilation, w->begin, w->end, attr);
+    return dnnl_convolution_forward_primitive_desc_create(pd, engine, dnnl_forward_inference,
+                                                          dnnl_convolution_direct, src, weights, bias, dst,
+                                                          w->stride, w->dilation, w->begin, w->end, attr);
+#else
+    dnnl_status_t s;
+    if (transposed) {
+        dnnl_deconvolution_desc_t d;
+        s = dnnl_dilated_deconvolution_forward_desc_init(&d, dnnl_forward_inference,
+                                                         dnnl_deconvolution_direct, src, weights, bias, dst,
+                                                         w->stride, w->dilation, w->begin, w->end);
+        return s == dnnl_success ? dnnl_primitive_desc_create(pd, &d, attr, engine, NULL) : s;
+    }
+    dnnl_convolution_desc_t d;
+    s = dnnl_dilated_convolution_forward_desc_init(&d, dnnl_forward_inference, dnnl_convolution_direct, src,
+                                                   weights, bias, dst, w->stride, w->dilation, w->begin,
+                                                   w->end);
+    return s == dnnl_success ? dnnl_primitive_desc_create(pd, &d, attr, engine, NULL) : s;
+#endif
+}
+
+static inline dnnl_status_t pd_pool(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnnl_alg_kind_t alg,
+                                    md_view src, md_view dst, const window *w, dnnl_primitive_attr_t attr)
+{
+#if DNNL_VERSION_MAJOR >= 3
+    return dnnl_pooling_forward_primitive_desc_create(pd, engine, dnnl_forward_inference, alg, src, dst,
+                                                      w->stride, w->kernel, w->dilation, w->begin, w->end,
+                                                      attr);
+#else
+    dnnl_pooling_v2_desc_t d;
+    dnnl_status_t s = dnnl_pooling_v2_forward_desc_init(&d, dnnl_forward_inference, alg, src, dst, w->stride,
+                                                        w->kernel, w->dilation, w->begin, w->end);
+    return s == dnnl_success ? dnnl_primitive_desc_create(pd, &d, attr, engine, NULL) : s;
+#endif
+}
+
+static inline dnnl_status_t pd_lrn(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, md_view data,
+                                   int64_t size, float alpha, float beta, float k, dnnl_primitive_attr_t attr)
+{
+#if DNNL_VERSION_MAJOR >= 3
+    return dnnl_lrn_forward_primitive_desc_create(
+        pd, engine, dnnl_forward_inference, dnnl_lrn_across_channels, data, data, size, alpha, beta, k, attr);
+#else
+    dnnl_lrn_desc_t d;
+    dnnl_status_t s = dnnl_lrn_forward_desc_init(&d, dnnl_forward_inference, dnnl_lrn_across_channels, data,
+                                                 size, alpha, beta, k);
+    return s == dnnl_success ? dnnl_primitive_desc_create(pd, &d, attr, engine, NULL) : s;
+#endif
+}
+
+#endif

@@ -1,0 +1,354 @@
+/* The GEMM driver: packing, cache blocking, threads. The arithmetic is in the micro-kernels (gemm_kernel.h).
+ *
+ * A tile of C is computed by one thread: for each block of k, for each 16-column panel of B (which then stays
+ * in the first-level cache), for each strip of rows. Tiles never split k, and the split of k into blocks
+ * depends on k alone, so neither the number of threads nor the tile sizes change a result. */
+#include "backends/cpu/gemm_kernel.h"
+
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+#define NR           GRT_GEMM_NR
+#define K_BLOCK      256 /* panel of 256 x 16 floats: half of a 32 KiB first-level cache */
+#define M_BLOCK      96  /* with K_BLOCK: 96 KiB of A, to stay in the second-level cache */
+#define N_BLOCK      256
+#define DIRECT_ROWS  12    /* up to this m, packing B costs more than reading it where it lies */
+#define PARALLEL_OPS 60000 /* multiply-adds below which waking a second thread costs more than it saves */
+
+/* How B reaches the kernels. */
+typedef enum b_mode {
+    B_PACKED,     /* the caller packed it */
+    B_DIRECT,     /* read in place, only a ragged last panel is copied */
+    B_PACK_ONCE,  /* packed by all threads together, then used */
+    B_PACK_THREAD /* each thread packs and multiplies whole batch items */
+} b_mode;
+
+typedef struct plan {
+    const grt_gemm_kernel *kernel;
+    b_mode mode;
+    int threads;
+    int64_t k_block, m_block, n_block;
+    int64_t b_count; /* distinct B matrices */
+    size_t a_floats; /* per thread */
+    size_t b_floats; /* per packed matrix, or per thread's ragged panel */
+} plan;
+
+static const grt_gemm_kernel *pick_kernel(void)
+{
+    const grt_gemm_kernel *k = grt_gemm_kernel_avx2();
+    return k ? k : &grt_gemm_kernel_c;
+}
+
+const char *grt_gemm_kernel_name(void)
+{
+    return pick_kernel()->name;
+}
+
+static int64_t min64(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t ceil_div(int64_t a, int64_t b)
+{
+    return a / b + (a % b != 0);
+}
+
+bool grt_gemm_packed_b_floats(int64_t k, int64_t n, size_t *out_floats)
+{
+    int64_t cols, floats;
+    if (k < 0 || n < 0 || __builtin_mul_overflow(ceil_div(n, NR), (int64_t)NR, &cols) ||
+        __builtin_mul_overflow(cols, k, &floats) || (uint64_t)floats > SIZE_MAX / sizeof(float))
+        return false;
+    *out_floats = (size_t)floats;
+    return true;
+}
+
+static void pack_panel(int64_t k, int64_t cols, const float *b, int64_t ldb, bool trans_b, float *out)
+{
+    for (int64_t x = 0; x < k; x++) {
+        float *row = out + x * NR;
+        if (trans_b) {
+            for (int64_t j = 0; j < cols; j++)
+                row[j] = b[j * ldb + x];
+        } else {
+            memcpy(row, b + x * ldb, (size_t)cols * sizeof *row);
+        }
+        for (int64_t j = cols; j < NR; j++)
+            row[j] = 0.0f;
+    }
+}
+
+static void pack_panels(int64_t first, int64_t last, int64_t k, int64_t n, const float *b, int64_t ldb,
+                        bool trans_b, float *packed)
+{
+    for (int64_t p = first; p < last; p++)
+        pack_panel(k, min64(NR, n - p * NR), b + p * NR * (trans_b ? ldb : 1), ldb, trans_b,
+                   packed + p * NR * k);
+}
+
+void grt_gemm_pack_b(int64_t k, int64_t n, const float *b, int64_t ldb, bool trans_b, float *packed)
+{
+    pack_panels(0, ceil_div(n, NR), k, n, b, ldb, trans_b, packed);
+}
+
+/* Blocks of k as equal as can be: 768 is 3 x 256, 300 is 2 x 152. */
+static int64_t split_k(int64_t k)
+{
+    if (k <= K_BLOCK)
+        return k > 0 ? k : 1;
+    return (ceil_div(k, ceil_div(k, K_BLOCK)) + 7) / 8 * 8;
+}
+
+/* Tiles small enough to keep every thread busy to the end. */
+static void choose_tiles(const grt_gemm *g, plan *p)
+{
+    const int64_t want = p->threads > 1 ? (int64_t)p->threads * 4 : 1;
+    const int mr = p->kernel->mr;
+    p->m_block = M_BLOCK / mr * mr;
+    p->n_block = N_BLOCK;
+    if (g->m <= p->kernel->small_m) {
+        const int64_t unit = (int64_t)p->kernel->stream_panels * NR;
+        p->n_block = ceil_div(ceil_div(g->n, want), unit) * unit;
+        return;
+    }
+    while (g->batch * ceil_div(g->m, p->m_block) * ceil_div(g->n, p->n_block) < want) {
+        if (p->n_block > 4 * NR)
+            p->n_block /= 2;
+        else if (p->m_block > 4 * mr)
+            p->m_block = p->m_block / 2 / mr * mr;
+        else
+            break;
+    }
+}
+
+static plan make_plan(const grt_gemm *g, int threads)
+{
+    plan p = {.kernel = pick_kernel(), .threads = threads < 1 ? 1 : threads};
+    if ((double)g->batch * (double)g->m * (double)g->n * (double)g->k < PARALLEL_OPS)
+        p.threads = 1;
+    const bool small = g->m <= p.kernel->small_m;
+    p.b_count = g->stride_b == 0 ? 1 : g->batch;
+    if (g->b_packed)
+        p.mode = B_PACKED;
+    else if (!g->trans_b && g->m <= DIRECT_ROWS)
+        p.mode = B_DIRECT;
+    else if (p.b_count >= p.threads && p.b_count > 1)
+        p.mode = B_PACK_THREAD;
+    else
+        p.mode = B_PACK_ONCE;
+    p.k_block = small ? (g->k > 0 ? g->k : 1) : split_k(g->k);
+    choose_tiles(g, &p);
+    p.a_floats = g->trans_a && !small ? (size_t)(p.m_block * p.k_block) : 0;
+    return p;
+}
+
+/* Rounds to 64 bytes, so that every region of the scratch is aligned. */
+static bool round_floats(size_t floats, size_t *out)
+{
+    if (floats > SIZE_MAX - 15)
+        return false;
+    *out = (floats + 15) / 16 * 16;
+    return true;
+}
+
+static bool size_b(const grt_gemm *g, plan *p, size_t *out_count)
+{
+    *out_count = 0;
+    switch (p->mode) {
+    case B_PACKED:
+        return true;
+    case B_DIRECT:
+        *out_count = (size_t)p->threads;
+        return grt_gemm_packed_b_floats(g->k, g->n % NR, &p->b_floats);
+    case B_PACK_ONCE:
+        *out_count = (size_t)p->b_count;
+        return grt_gemm_packed_b_floats(g->k, g->n, &p->b_floats);
+    case B_PACK_THREAD:
+        *out_count = (size_t)p->threads;
+        return grt_gemm_packed_b_floats(g->k, g->n, &p->b_floats);
+    }
+    return false;
+}
+
+bool grt_gemm_scratch_bytes(const grt_gemm *g, int threads, size_t *out_bytes)
+{
+    plan p = make_plan(g, threads);
+    size_t count, a = 0, b = 0, floats;
+    if (!size_b(g, &p, &count) || !round_floats(p.a_floats, &a) || !round_floats(p.b_floats, &b) ||
+        __builtin_mul_overflow(b, count, &b) || __builtin_mul_overflow(a, (size_t)p.threads, &a) ||
+        __builtin_add_overflow(a, b, &floats))
+        return false;
+    return !__builtin_mul_overflow(floats, sizeof(float), out_bytes);
+}
+
+/* A's rows [row, row + rows) and columns [x, x + len) as strips of mr rows, one column after the other. */
+static void pack_a(const grt_gemm *g, const float *a, int64_t row, int64_t rows, int64_t x, int64_t len,
+                   int mr, float *out)
+{
+    for (int64_t i = 0; i < rows; i += mr, out += len * mr) {
+        const int64_t now = min64(mr, rows - i);
+        for (int64_t y = 0; y < len; y++)
+            memcpy(out + y * mr, a + (x + y) * g->lda + row + i, (size_t)now * sizeof *out);
+    }
+}
+
+/* One batch item's operands, where a tile finds them. */
+typedef struct operands {
+    const float *a, *b, *ragged; /* ragged: the packed last panel in B_DIRECT, else NULL */
+    int64_t ldb, panel_stride;
+    float *c;
+    const float *residual;
+} operands;
+
+static grt_gemm_store make_store(const grt_gemm *g, const operands *o, bool first, bool last)
+{
+    grt_gemm_store s = {
+        .c = o->c, .ldc = g->ldc, .alpha = g->alpha, .beta = first ? g->beta : 1.0f, .ldr = g->ldr};
+    if (last) {
+        s.bias = g->bias;
+        s.bias_row = g->bias_row;
+        s.residual = o->residual;
+        s.act = g->act;
+    }
+    s.simple = s.alpha == 1.0f && (s.beta == 0.0f || s.beta == 1.0f) && !s.bias_row && !s.residual &&
+               (s.act.kind == GRT_ACT_NONE || s.act.kind == GRT_ACT_RELU);
+    return s;
+}
+
+static grt_gemm_store shift_store(const grt_gemm_store *s, int64_t row, int64_t col)
+{
+    grt_gemm_store t = *s;
+    t.c += row * s->ldc + col;
+    t.bias = s->bias ? s->bias + col : NULL;
+    t.bias_row = s->bias_row ? s->bias_row + row : NULL;
+    t.residual = s->residual ? s->residual + row * s->ldr + col : NULL;
+    return t;
+}
+
+/* Calls the streaming kernel on whole panels, then on the ragged one. */
+static void stream_tile(const grt_gemm *g, const plan *p, const operands *o, int64_t col, int64_t cols)
+{
+    const int64_t rsa = g->trans_a ? 1 : g->lda, csa = g->trans_a ? g->lda : 1;
+    const grt_gemm_store s = make_store(g, o, true, true);
+    const int64_t in_place = o->ragged && col + cols == g->n ? cols / NR * NR : cols;
+    if (in_place > 0) {
+        const grt_gemm_store t = shift_store(&s, 0, col);
+        p->kernel->stream((int)g->m, in_place, g->k, o->a, rsa, csa, o->b + col / NR * o->panel_stride,
+                          o->ldb, o->panel_stride, &t);
+    }
+    if (in_place < cols) {
+        const grt_gemm_store t = shift_store(&s, 0, col + in_place);
+        p->kernel->stream((int)g->m, cols - in_place, g->k, o->a, rsa, csa, o->ragged, NR, 0, &t);
+    }
+}
+
+static void run_tile(const grt_gemm *g, const plan *p, const operands *o, int64_t row, int64_t col,
+                     float *a_pack)
+{
+    const int64_t rows = min64(p->m_block, g->m - row), cols = min64(p->n_block, g->n - col);
+    const int mr = p->kernel->mr;
+    if (g->m <= p->kernel->small_m) {
+        stream_tile(g, p, o, col, cols);
+        return;
+    }
+    int64_t x = 0;
+    do { /* once for k == 0 too: the epilogue is due */
+        const int64_t len = min64(p->k_block, g->k - x);
+        const grt_gemm_store s = make_store(g, o, x == 0, x + len == g->k);
+        if (g->trans_a)
+            pack_a(g, o->a, row, rows, x, len, mr, a_pack);
+        for (int64_t j = 0; j < cols; j += NR) {
+            const int64_t now = min64(NR, cols - j);
+            const bool ragged = o->ragged && now < NR;
+            const int64_t ldb = ragged ? NR : o->ldb;
+            const float *b = (ragged ? o->ragged : o->b + (col + j) / NR * o->panel_stride) + x * ldb;
+            for (int64_t i = 0; i < rows; i += mr) {
+                const grt_gemm_store t = shift_store(&s, row + i, col + j);
+                const int strip = (int)min64(mr, rows - i);
+                if (g->trans_a)
+                    p->kernel->block(strip, now, len, a_pack + i * len, 1, mr, b, ldb, 0, &t);
+                else
+                    p->kernel->block(strip, now, len, o->a + (row + i) * g->lda + x, g->lda, 1, b, ldb, 0,
+                                     &t);
+            }
+        }
+        x += len;
+    } while (x < g->k);
+}
+
+static operands bind(const grt_gemm *g, const plan *p, int64_t item, const float *a, const float *b, float *c)
+{
+    operands o = {.a = a + item * g->stride_a, .b = b + item * g->stride_b, .c = c + item * g->stride_c};
+    o.residual = g->residual ? g->residual + item * g->stride_r : NULL;
+    o.ldb = p->mode == B_DIRECT ? g->ldb : NR;
+    o.panel_stride = p->mode == B_DIRECT ? NR : NR * g->k;
+    return o;
+}
+
+/* The body that every thread runs. `a_pack` and `b_own` are this thread's; `b_all` is everybody's. */
+static void run_thread(const grt_gemm *g, const plan *p, const float *a, const float *b, float *c,
+                       float *a_pack, float *b_own, float *b_all, size_t b_step)
+{
+    const int64_t mt = ceil_div(g->m, p->m_block), nt = ceil_div(g->n, p->n_block);
+    const int64_t panels = ceil_div(g->n, NR);
+    if (p->mode == B_PACK_THREAD) {
+#pragma omp for schedule(dynamic)
+        for (int64_t item = 0; item < g->batch; item++) {
+            operands o = bind(g, p, item, a, b, c);
+            pack_panels(0, panels, g->k, g->n, o.b, g->ldb, g->trans_b, b_own);
+            o.b = b_own;
+            for (int64_t t = 0; t < mt * nt; t++)
+                run_tile(g, p, &o, t / nt * p->m_block, t % nt * p->n_block, a_pack);
+        }
+        return;
+    }
+    if (p->mode == B_PACK_ONCE) {
+#pragma omp for schedule(static)
+        for (int64_t t = 0; t < p->b_count * panels; t++) {
+            const int64_t item = t / panels, panel = t % panels;
+            pack_panels(panel, panel + 1, g->k, g->n, b + item * g->stride_b, g->ldb, g->trans_b,
+                        b_all + (size_t)item * b_step);
+        }
+    }
+    int64_t ragged_of = -1; /* the batch item whose last panel b_own holds */
+#pragma omp for schedule(dynamic)
+    for (int64_t t = 0; t < g->batch * mt * nt; t++) {
+        const int64_t item = t / (mt * nt), row = t / nt % mt * p->m_block, col = t % nt * p->n_block;
+        operands o = bind(g, p, item, a, b, c);
+        if (p->mode == B_PACK_ONCE)
+            o.b = b_all + (p->b_count > 1 ? (size_t)item * b_step : 0);
+        if (p->mode == B_DIRECT && g->n % NR && col + p->n_block >= g->n) {
+            if (ragged_of != item)
+                pack_panel(g->k, g->n % NR, o.b + g->n / NR * NR, g->ldb, false, b_own);
+            ragged_of = item;
+            o.ragged = b_own;
+        }
+        run_tile(g, p, &o, row, col, a_pack);
+    }
+}
+
+void grt_gemm_run(const grt_gemm *g, const float *a, const float *b, float *c, void *scratch, int threads)
+{
+    plan p = make_plan(g, threads);
+    size_t count = 0, a_step = 0, b_step = 0;
+    if (g->batch <= 0 || g->m <= 0 || g->n <= 0)
+        return;
+    if (!size_b(g, &p, &count) || !round_floats(p.a_floats, &a_step) || !round_floats(p.b_floats, &b_step))
+        return; /* grt_gemm_scratch_bytes has refused these sizes */
+    float *a_all = scratch, *b_all = a_step || b_step ? a_all + a_step * (size_t)p.threads : NULL;
+    if (p.threads == 1) {
+        run_thread(g, &p, a, b, c, a_all, b_all, b_all, b_step);
+        return;
+    }
+#pragma omp parallel num_threads(p.threads)
+    {
+        size_t me = 0;
+#ifdef _OPENMP
+        me = (size_t)omp_get_thread_num();
+#endif
+        run_thread(g, &p, a, b, c, a_step ? a_all + me * a_step : NULL, b_step ? b_all + me * b_step : NULL,
+                   b_all, b_step);
+    }
+}

@@ -1,0 +1,229 @@
+/* GEMM micro-kernels for AVX2 with FMA: blocks of 6 x 16 for matrices, 1 x 64, 2 x 32 and 3 x 32 for a few
+ * rows. The functions carry their own target attribute; the file needs no special compiler flag, and nothing
+ * here runs before grt_gemm_kernel_avx2 has asked the CPU. */
+#include "backends/cpu/gemm_kernel.h"
+
+#if defined(__x86_64__) && defined(__GNUC__)
+
+#include <immintrin.h>
+
+#define TARGET __attribute__((target("avx2,fma")))
+#define LOAD   _mm256_loadu_ps
+#define PUT    _mm256_storeu_ps
+
+/* Lists of rows, so that the accumulators are named variables and stay in registers. */
+#define ROWS_1(X) X(0)
+#define ROWS_2(X) ROWS_1(X) X(1)
+#define ROWS_3(X) ROWS_2(X) X(2)
+#define ROWS_4(X) ROWS_3(X) X(3)
+#define ROWS_5(X) ROWS_4(X) X(4)
+#define ROWS_6(X) ROWS_5(X) X(5)
+
+#define DECLARE(i)                                     \
+    __m256 lo##i = _mm256_setzero_ps(), hi##i = lo##i; \
+    const float *a##i = a + (i)*rsa;
+#define STEP(i)                                         \
+    {                                                   \
+        const __m256 v = _mm256_broadcast_ss(a##i + x); \
+        lo##i = _mm256_fmadd_ps(v, b0, lo##i);          \
+        hi##i = _mm256_fmadd_ps(v, b1, hi##i);          \
+    }
+#define STEP_STRIDED(i)                                       \
+    {                                                         \
+        const __m256 v = _mm256_broadcast_ss(a##i + x * csa); \
+        lo##i = _mm256_fmadd_ps(v, b0, lo##i);                \
+        hi##i = _mm256_fmadd_ps(v, b1, hi##i);                \
+    }
+#define STORE_SIMPLE(i)                                                                     \
+    {                                                                                       \
+        float *c = s->c + (i)*s->ldc;                                                       \
+        if (s->beta != 0.0f) {                                                              \
+            lo##i = _mm256_add_ps(lo##i, LOAD(c));                                          \
+            hi##i = _mm256_add_ps(hi##i, LOAD(c + 8));                                      \
+        }                                                                                   \
+        lo##i = _mm256_add_ps(lo##i, bias0);                                                \
+        hi##i = _mm256_add_ps(hi##i, bias1);                                                \
+        if (s->act.kind == GRT_ACT_RELU) { /* max(0, x) gives its second operand for NaN */ \
+            lo##i = _mm256_max_ps(_mm256_setzero_ps(), lo##i);                              \
+            hi##i = _mm256_max_ps(_mm256_setzero_ps(), hi##i);                              \
+        }                                                                                   \
+        PUT(c, lo##i);                                                                      \
+        PUT(c + 8, hi##i);                                                                  \
+    }
+#define SPILL(i)                       \
+    PUT(acc + (i)*GRT_GEMM_NR, lo##i); \
+    PUT(acc + (i)*GRT_GEMM_NR + 8, hi##i);
+
+/* One function per number of rows. Adding a zero bias costs one instruction and saves a second set of stores.
+ */
+#define DEFINE_BLOCK(R)                                                                             \
+    TARGET static void block_##R(int64_t cols, int64_t k, const float *a, int64_t rsa, int64_t csa, \
+                                 const float *b, int64_t ldb, const grt_gemm_store *s)              \
+    {                                                                                               \
+        ROWS_##R(DECLARE) if (csa == 1)                                                             \
+        {                                                                                           \
+            for (int64_t x = 0; x < k; x++, b += ldb) {                                             \
+                const __m256 b0 = LOAD(b), b1 = LOAD(b + 8);                                        \
+                ROWS_##R(STEP)                                                                      \
+            }                                                                                       \
+        }                                                                                           \
+        else                                                                                        \
+        {                                                                                           \
+            for (int64_t x = 0; x < k; x++, b += ldb) {                                             \
+                const __m256 b0 = LOAD(b), b1 = LOAD(b + 8);                                        \
+                ROWS_##R(STEP_STRIDED)                                                              \
+            }                                                                                       \
+        }                                                                                           \
+        if (s->simple && cols == GRT_GEMM_NR) {                                                     \
+            const __m256 bias0 = s->bias ? LOAD(s->bias) : _mm256_setzero_ps();                     \
+            const __m256 bias1 = s->bias ? LOAD(s->bias + 8) : _mm256_setzero_ps();                 \
+            ROWS_##R(STORE_SIMPLE)                                                                  \
+        } else {                                                                                    \
+            float acc[(R)*GRT_GEMM_NR];                                                             \
+            ROWS_##R(SPILL) grt_gemm_store_block(R, cols, acc, GRT_GEMM_NR, s);                     \
+        }                                                                                           \
+    }
+
+DEFINE_BLOCK(1)
+DEFINE_BLOCK(2)
+DEFINE_BLOCK(3)
+DEFINE_BLOCK(4)
+DEFINE_BLOCK(5)
+DEFINE_BLOCK(6)
+
+static void block(int rows, int64_t cols, int64_t k, const float *a, int64_t rsa, int64_t csa, const float *b,
+                  int64_t ldb, int64_t panel_stride, const grt_gemm_store *s)
+{
+    (void)panel_stride;
+    switch (rows) {
+    case 1:
+        block_1(cols, k, a, rsa, csa, b, ldb, s);
+        break;
+    case 2:
+        block_2(cols, k, a, rsa, csa, b, ldb, s);
+        break;
+    case 3:
+        block_3(cols, k, a, rsa, csa, b, ldb, s);
+        break;
+    case 4:
+        block_4(cols, k, a, rsa, csa, b, ldb, s);
+        break;
+    case 5:
+        block_5(cols, k, a, rsa, csa, b, ldb, s);
+        break;
+    default:
+        block_6(cols, k, a, rsa, csa, b, ldb, s);
+        break;
+    }
+}
+
+/* One row against four panels: eight independent sums hide the latency of FMA, and B is only ever streamed.
+ */
+TARGET static void stream_1x64(int64_t k, const float *a, int64_t csa, const float *b, int64_t ldb,
+                               int64_t panel_stride, float *acc)
+{
+    __m256 s0 = _mm256_setzero_ps(), s1 = s0, s2 = s0, s3 = s0, s4 = s0, s5 = s0, s6 = s0, s7 = s0;
+    const float *p0 = b, *p1 = b + panel_stride, *p2 = p1 + panel_stride, *p3 = p2 + panel_stride;
+    for (int64_t x = 0; x < k; x++) {
+        const __m256 v = _mm256_broadcast_ss(a + x * csa);
+        const int64_t at = x * ldb;
+        s0 = _mm256_fmadd_ps(v, LOAD(p0 + at), s0);
+        s1 = _mm256_fmadd_ps(v, LOAD(p0 + at + 8), s1);
+        s2 = _mm256_fmadd_ps(v, LOAD(p1 + at), s2);
+        s3 = _mm256_fmadd_ps(v, LOAD(p1 + at + 8), s3);
+        s4 = _mm256_fmadd_ps(v, LOAD(p2 + at), s4);
+        s5 = _mm256_fmadd_ps(v, LOAD(p2 + at + 8), s5);
+        s6 = _mm256_fmadd_ps(v, LOAD(p3 + at), s6);
+        s7 = _mm256_fmadd_ps(v, LOAD(p3 + at + 8), s7);
+    }
+    PUT(acc, s0);
+    PUT(acc + 8, s1);
+    PUT(acc + 16, s2);
+    PUT(acc + 24, s3);
+    PUT(acc + 32, s4);
+    PUT(acc + 40, s5);
+    PUT(acc + 48, s6);
+    PUT(acc + 56, s7);
+}
+
+#define DECLARE_PAIR(i)                                                                            \
+    __m256 s##i##0 = _mm256_setzero_ps(), s##i##1 = s##i##0, s##i##2 = s##i##0, s##i##3 = s##i##0; \
+    const float *a##i = a + (i)*rsa;
+#define STEP_PAIR(i)                                          \
+    {                                                         \
+        const __m256 v = _mm256_broadcast_ss(a##i + x * csa); \
+        s##i##0 = _mm256_fmadd_ps(v, b0, s##i##0);            \
+        s##i##1 = _mm256_fmadd_ps(v, b1, s##i##1);            \
+        s##i##2 = _mm256_fmadd_ps(v, b2, s##i##2);            \
+        s##i##3 = _mm256_fmadd_ps(v, b3, s##i##3);            \
+    }
+#define SPILL_PAIR(i)                \
+    PUT(acc + (i)*32, s##i##0);      \
+    PUT(acc + (i)*32 + 8, s##i##1);  \
+    PUT(acc + (i)*32 + 16, s##i##2); \
+    PUT(acc + (i)*32 + 24, s##i##3);
+#define DEFINE_PAIR(R)                                                                                      \
+    TARGET static void stream_##R##x32(int64_t k, const float *a, int64_t rsa, int64_t csa, const float *b, \
+                                       int64_t ldb, int64_t panel_stride, float *acc)                       \
+    {                                                                                                       \
+        ROWS_##R(DECLARE_PAIR) for (int64_t x = 0; x < k; x++)                                              \
+        {                                                                                                   \
+            const float *p = b + x * ldb, *q = p + panel_stride;                                            \
+            const __m256 b0 = LOAD(p), b1 = LOAD(p + 8), b2 = LOAD(q), b3 = LOAD(q + 8);                    \
+            ROWS_##R(STEP_PAIR)                                                                             \
+        }                                                                                                   \
+        ROWS_##R(SPILL_PAIR)                                                                                \
+    }
+
+DEFINE_PAIR(1)
+DEFINE_PAIR(2)
+DEFINE_PAIR(3)
+
+/* Up to three rows against up to four panels. Sums of one column are made in the same order on every path. */
+TARGET static void stream(int rows, int64_t cols, int64_t k, const float *a, int64_t rsa, int64_t csa,
+                          const float *b, int64_t ldb, int64_t panel_stride, const grt_gemm_store *store)
+{
+    float acc[3 * 4 * GRT_GEMM_NR];
+    grt_gemm_store s = *store;
+    while (cols > 0) {
+        int64_t width = GRT_GEMM_NR;
+        if (rows == 1 && cols > 3 * GRT_GEMM_NR) {
+            width = 4 * GRT_GEMM_NR;
+            stream_1x64(k, a, csa, b, ldb, panel_stride, acc);
+        } else if (cols > GRT_GEMM_NR) {
+            width = 2 * GRT_GEMM_NR;
+            if (rows == 1)
+                stream_1x32(k, a, rsa, csa, b, ldb, panel_stride, acc);
+            else if (rows == 2)
+                stream_2x32(k, a, rsa, csa, b, ldb, panel_stride, acc);
+            else
+                stream_3x32(k, a, rsa, csa, b, ldb, panel_stride, acc);
+        } else {
+            block(rows, cols, k, a, rsa, csa, b, ldb, panel_stride, &s);
+            return;
+        }
+        const int64_t now = cols < width ? cols : width;
+        grt_gemm_store_block(rows, now, acc, width, &s);
+        s.c += now;
+        s.bias = s.bias ? s.bias + now : NULL;
+        s.residual = s.residual ? s.residual + now : NULL;
+        b += width / GRT_GEMM_NR * panel_stride;
+        cols -= now;
+    }
+}
+
+static const grt_gemm_kernel avx2_kernel = {"avx2", 6, 1, block, 3, 4, stream};
+
+const grt_gemm_kernel *grt_gemm_kernel_avx2(void)
+{
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? &avx2_kernel : NULL;
+}
+
+#else
+
+const grt_gemm_kernel *grt_gemm_kernel_avx2(void)
+{
+    return NULL;
+}
+
+#endif
