@@ -6,3 +6,5 @@ graph_SOURCES = \
 # One line per file, so that adding an op is one line.
 graph_ops_SOURCES =
 graph_ops_SOURCES += graph/ops/identity.c
+graph_ops_SOURCES += graph/ops/control.c
+graph_ops_SOURCES += graph/ops/loss.c
