@@ -8,3 +8,4 @@ graph_ops_SOURCES =
 graph_ops_SOURCES += graph/ops/identity.c
 graph_ops_SOURCES += graph/ops/control.c
 graph_ops_SOURCES += graph/ops/loss.c
+graph_ops_SOURCES += graph/ops/attention.c
