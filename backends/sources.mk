@@ -7,7 +7,10 @@ backends_SOURCES += backends/cpu/gemm.h backends/cpu/gemm.c backends/cpu/gemm_ke
 backends_SOURCES += backends/cpu/dnnl.h backends/cpu/dnnl.c backends/cpu/dnnl_compat.h
 backends_SOURCES += backends/cpu/element.h
 backends_SOURCES += backends/cpu/attention.h backends/cpu/attention_exact.c
+backends_SOURCES += backends/cpu/threads.h
 # One line per file, so that adding a kernel is one line.
 cpu_ops_SOURCES =
 cpu_ops_SOURCES += backends/cpu/ops/loss.c
 cpu_ops_SOURCES += backends/cpu/ops/attention.c
+cpu_ops_SOURCES += backends/cpu/ops/rotary.c
+cpu_ops_SOURCES += backends/cpu/ops/recurrent.c

@@ -4,10 +4,10 @@
 #include "backends/cpu/attention.h"
 
 #include "backends/cpu/gemm.h"
+#include "backends/cpu/threads.h"
 #include "src/base/checked.h"
 
 #include <math.h>
-#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -274,6 +274,14 @@ static attention_view stage(const grt_run *run, int32_t i, int32_t past_i, grt_t
     return (attention_view){to, shape->kv_heads * shape->total * size, shape->total * size, size};
 }
 
+/* A product on this thread alone. The team of one is needed because gemm's loops would otherwise be shared out among the threads
+ * that work on other blocks. */
+static void product(const grt_gemm *g, const float *a, const float *b, float *c, void *scratch)
+{
+#pragma omp parallel num_threads(1)
+    grt_gemm_run(g, a, b, c, scratch, 1);
+}
+
 static void direct_scores(const grt_gemm *g, const float *q, const float *k, float *scores)
 {
     for (int64_t i = 0; i < g->m; i++)
@@ -397,7 +405,7 @@ static void block(const grt_run *run, const attention_views *views, int64_t batc
     if (m < DIRECT_ROWS)
         direct_scores(&scores, q, k, s);
     else
-        grt_gemm_run(&scores, q, k, s, scratch, 1);
+        product(&scores, q, k, s, scratch);
     emit(run, 0, at, m, n, s);
     float cap = (float)state->softcap;
     for (int64_t j = 0; cap > 0 && j < m * n; j++)
@@ -412,7 +420,7 @@ static void block(const grt_run *run, const attention_views *views, int64_t batc
     if (m < DIRECT_ROWS)
         direct_values(&values, s, v, y);
     else
-        grt_gemm_run(&values, s, v, y, scratch, 1);
+        product(&values, s, v, y, scratch);
 }
 
 static grt_status attention_run(const grt_run *run)
@@ -432,7 +440,7 @@ static grt_status attention_run(const grt_run *run)
     int64_t work = shape->total * shape->size;
 #pragma omp parallel num_threads(run->threads) if (tasks > 1 && (work > CPU_GRAIN || tasks * work > CPU_GRAIN))
     {
-        char *scratch = workspace + (size_t)omp_get_thread_num() * shape->thread_bytes;
+        char *scratch = workspace + (size_t)cpu_thread() * shape->thread_bytes;
 #pragma omp for schedule(dynamic)
         for (int64_t task = 0; task < tasks; task++) {
             int64_t batch = task / (shape->q_heads * blocks), head = task / blocks % shape->q_heads;
