@@ -9,3 +9,4 @@ graph_ops_SOURCES += graph/ops/identity.c
 graph_ops_SOURCES += graph/ops/control.c
 graph_ops_SOURCES += graph/ops/loss.c
 graph_ops_SOURCES += graph/ops/attention.c
+graph_ops_SOURCES += graph/ops/flex_attention.c
