@@ -10,3 +10,4 @@ graph_ops_SOURCES += graph/ops/control.c
 graph_ops_SOURCES += graph/ops/loss.c
 graph_ops_SOURCES += graph/ops/attention.c
 graph_ops_SOURCES += graph/ops/flex_attention.c
+graph_ops_SOURCES += graph/ops/sequence.c
