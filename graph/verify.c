@@ -113,13 +113,6 @@ static grt_status define(verifier *v, const ir_value *value)
     return GRT_OK;
 }
 
-static bool is_around(const ir_graph *outer, const ir_graph *graph)
-{
-    while (graph && graph != outer)
-        graph = graph->parent ? graph->parent->graph : NULL;
-    return graph != NULL;
-}
-
 /* `use` is input or output `index` of what `where` says. */
 static grt_status check_use(verifier *v, const ir_use *use, const ir_node *node, const ir_graph *graph,
                             int32_t index, const char *where, const char *name)
@@ -134,7 +127,7 @@ static grt_status check_use(verifier *v, const ir_use *use, const ir_node *node,
                       use->value->name);
     GRT_TRY(meet(v, use->value, &s));
     s->uses++;
-    if (s->visible || (is_constant(use->value) && is_around(use->value->graph, graph)))
+    if (s->visible || is_constant(use->value)) /* constants have no scope */
         return GRT_OK;
     return BROKEN("%s %d of '%s' uses '%s', which is not defined before it", where, index, name,
                   use->value->name);
