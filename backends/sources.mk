@@ -10,3 +10,5 @@ cpu_ops_SOURCES =
 backends_SOURCES += backends/cpu/isa.h backends/cpu/vmath.h backends/cpu/pointwise_loops.h
 backends_SOURCES += backends/cpu/pointwise_template.inc backends/cpu/pointwise_f32.inc backends/cpu/pointwise_typed.c
 backends_SOURCES += backends/cpu/pointwise_f32_base.c backends/cpu/pointwise_f32_avx2.c backends/cpu/pointwise_f32_avx512.c
+backends_SOURCES += backends/cpu/pointwise_walk.h backends/cpu/pointwise_walk.c
+cpu_ops_SOURCES += backends/cpu/ops/pointwise.c

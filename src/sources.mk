@@ -8,3 +8,4 @@ src_SOURCES = \
 	src/base/op_desc.h src/base/op_desc.c \
 	src/base/dim.h src/base/dim.c \
 	src/plan.h
+src_SOURCES += src/base/pointwise.def src/base/pointwise.h src/base/pointwise.c
