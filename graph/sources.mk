@@ -31,8 +31,8 @@ graph_SOURCES += graph/plan_write.c
 # One line per file, so that adding an op is one line.
 graph_ops_SOURCES =
 graph_ops_SOURCES += graph/ops/identity.c
-graph_SOURCES += graph/ops/pointwise.h graph/ops/pointwise.def graph/ops/pointwise_rules.h graph/ops/pointwise_rules.c
-graph_ops_SOURCES += graph/ops/pointwise.c graph/ops/pointwise_group.c
+graph_SOURCES += graph/ops/pointwise.h graph/ops/pointwise_rules.h graph/ops/pointwise_rules.c
+graph_ops_SOURCES += graph/ops/pointwise.c graph/ops/pointwise_group.c graph/ops/elementwise.c
 graph_SOURCES += graph/ops/moves.h graph/ops/moves.c
 graph_ops_SOURCES += graph/ops/reshape.c
 graph_ops_SOURCES += graph/ops/shape.c
