@@ -398,6 +398,12 @@ void ir_graph_add_output(ir_graph *graph, ir_value *value)
     use_link(use, value);
 }
 
+void ir_graph_set_output(ir_graph *graph, int32_t index, ir_value *value)
+{
+    use_unlink(&graph->outputs[index]);
+    use_link(&graph->outputs[index], value);
+}
+
 void ir_node_become(ir_node *node, const char *domain, const char *op)
 {
     grt_arena *arena = node->graph->module->arena;

@@ -120,6 +120,7 @@ static inline ir_value *ir_in(const ir_node *node, int32_t index)
 }
 void ir_graph_add_input(ir_graph *graph, ir_value *value, ir_value *default_value);
 void ir_graph_add_output(ir_graph *graph, ir_value *value);
+void ir_graph_set_output(ir_graph *graph, int32_t index, ir_value *value);
 /* Every use of `from`, graph outputs included, becomes a use of `to`. */
 void ir_value_replace(ir_value *from, ir_value *to);
 
