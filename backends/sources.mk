@@ -5,6 +5,16 @@ backends_SOURCES += backends/null/null.c
 backends_SOURCES += backends/cpu/act.h
 backends_SOURCES += backends/cpu/gemm.h backends/cpu/gemm.c backends/cpu/gemm_kernel.h backends/cpu/gemm_c.c backends/cpu/gemm_avx2.c
 backends_SOURCES += backends/cpu/dnnl.h backends/cpu/dnnl.c backends/cpu/dnnl_compat.h
+backends_SOURCES += backends/cpu/move.h backends/cpu/move.c backends/cpu/ops/reduce_fold.h
+# One line per file, so that adding a kernel is one line.
+cpu_ops_SOURCES =
+cpu_ops_SOURCES += backends/cpu/ops/transpose.c
+cpu_ops_SOURCES += backends/cpu/ops/concat.c
+cpu_ops_SOURCES += backends/cpu/ops/slice.c
+cpu_ops_SOURCES += backends/cpu/ops/expand.c
+cpu_ops_SOURCES += backends/cpu/ops/shape.c
+cpu_ops_SOURCES += backends/cpu/ops/gather.c
+cpu_ops_SOURCES += backends/cpu/ops/reduce.c
 backends_SOURCES += backends/cpu/element.h
 backends_SOURCES += backends/cpu/attention.h backends/cpu/attention_exact.c
 backends_SOURCES += backends/cpu/threads.h
