@@ -16,3 +16,4 @@ cpu_ops_SOURCES += backends/cpu/ops/rotary.c
 cpu_ops_SOURCES += backends/cpu/ops/recurrent.c
 cpu_ops_SOURCES += backends/cpu/ops/sequence.c
 cpu_ops_SOURCES += backends/cpu/ops/string.c
+cpu_ops_SOURCES += backends/cpu/ops/ml.c

@@ -12,3 +12,4 @@ graph_ops_SOURCES += graph/ops/attention.c
 graph_ops_SOURCES += graph/ops/flex_attention.c
 graph_ops_SOURCES += graph/ops/sequence.c
 graph_ops_SOURCES += graph/ops/string.c
+graph_ops_SOURCES += graph/ops/ml.c
