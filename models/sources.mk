@@ -2,4 +2,4 @@
 include $(top_srcdir)/models/generate/sources.mk
 noinst_PROGRAMS += models/generate/grt-models
 models_generate_grt_models_LDADD = libgrtproto.la -lm
-EXTRA_DIST += models/digits
+EXTRA_DIST += models/README.md models/digits/README.md models/digits/train.py models/digits/digits.onnx models/digits/test_images.npy models/digits/test_labels.npy

@@ -2,6 +2,7 @@
 // packed model without its graph, then the graph field: the packed graph without initializers, then each
 // initializer as its packed description followed by a raw_data field whose bytes are computed as they are
 // written.
+#define _POSIX_C_SOURCE 200809L
 #include "writer.h"
 #include <errno.h>
 #include <stdio.h>

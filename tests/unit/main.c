@@ -1,0 +1,40 @@
+/* Runs every suite that tests/sources.mk lists. usage: unit [SUITE...] */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define X(file) Suite *suite_##file(void);
+#include "unit_suites.inc"
+#undef X
+
+static const struct {
+    const char *name;
+    Suite *(*create)(void);
+} suites[] = {
+#define X(file) {#file, suite_##file},
+#include "unit_suites.inc"
+#undef X
+};
+enum { N_SUITES = sizeof suites / sizeof *suites };
+
+static int wanted(const char *name, int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++)
+        if (!strcmp(argv[i], name))
+            return 1;
+    return argc == 1;
+}
+
+int main(int argc, char **argv)
+{
+    SRunner *runner = srunner_create(NULL);
+    for (size_t i = 0; i < N_SUITES; i++)
+        if (wanted(suites[i].name, argc, argv))
+            srunner_add_suite(runner, suites[i].create());
+    srunner_run_all(runner, CK_NORMAL);
+    int run = srunner_ntests_run(runner), failed = srunner_ntests_failed(runner);
+    printf("%d passed, %d failed\n", run - failed, failed);
+    srunner_free(runner);
+    return failed || !run ? EXIT_FAILURE : EXIT_SUCCESS;
+}

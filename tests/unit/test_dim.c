@@ -1,0 +1,51 @@
+/* Dimension expressions: normal form, arithmetic, printing. */
+#include "src/base/dim.h"
+
+#include <check.h>
+
+START_TEST(equal_expressions_have_equal_handles)
+{
+    grt_dims *t = grt_dims_create();
+    grt_dim s = grt_dim_symbol(t, "seq"), b = grt_dim_symbol(t, "batch");
+    ck_assert_int_eq(grt_dim_add(t, s, b), grt_dim_add(t, b, s));
+    ck_assert_int_eq(grt_dim_mul(t, s, b), grt_dim_mul(t, b, s));
+    ck_assert_int_eq(grt_dim_sub(t, grt_dim_addc(t, s, 3), s), grt_dim_const(t, 3));
+    ck_assert_int_eq(grt_dim_divide_exact(t, grt_dim_mul(t, grt_dim_mulc(t, s, 6), b), grt_dim_mulc(t, b, 2)),
+                     grt_dim_mulc(t, s, 3));
+    ck_assert_int_eq(grt_dim_floordiv(t, grt_dim_mulc(t, s, 4), grt_dim_const(t, 2)), grt_dim_mulc(t, s, 2));
+    grt_dims_release(t);
+}
+END_TEST
+
+START_TEST(constants_fold_and_overflow_is_unknown)
+{
+    grt_dims *t = grt_dims_create();
+    grt_dim big = grt_dim_const(t, INT64_MAX);
+    ck_assert(!grt_dim_is_const(t, grt_dim_addc(t, big, 1), NULL));
+    ck_assert(grt_dim_equals(t, grt_dim_floordiv(t, grt_dim_const(t, -7), grt_dim_const(t, 2)), -4));
+    ck_assert(grt_dim_equals(t, grt_dim_ceildiv(t, grt_dim_const(t, 7), grt_dim_const(t, 2)), 4));
+    grt_dims_release(t);
+}
+END_TEST
+
+START_TEST(prints_what_people_write)
+{
+    grt_dims *t = grt_dims_create();
+    grt_text text = {0};
+    grt_dim_print(t, grt_dim_addc(t, grt_dim_mulc(t, grt_dim_symbol(t, "seq"), 2), 1), &text);
+    ck_assert_str_eq(grt_text_get(&text), "seq*2+1");
+    grt_text_release(&text);
+    grt_dims_release(t);
+}
+END_TEST
+
+Suite *suite_test_dim(void)
+{
+    Suite *suite = suite_create("dim");
+    TCase *tc = tcase_create("dim");
+    tcase_add_test(tc, equal_expressions_have_equal_handles);
+    tcase_add_test(tc, constants_fold_and_overflow_is_unknown);
+    tcase_add_test(tc, prints_what_people_write);
+    suite_add_tcase(suite, tc);
+    return suite;
+}
