@@ -29,3 +29,5 @@ cpu_ops_SOURCES += backends/cpu/ops/attention.c
 cpu_ops_SOURCES += backends/cpu/ops/rotary.c
 cpu_ops_SOURCES += backends/cpu/ops/recurrent.c
 cpu_ops_SOURCES += backends/cpu/ops/sequence.c
+cpu_ops_SOURCES += backends/cpu/ops/string.c
+cpu_ops_SOURCES += backends/cpu/ops/ml.c

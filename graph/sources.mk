@@ -35,3 +35,5 @@ graph_ops_SOURCES += graph/ops/loss.c
 graph_ops_SOURCES += graph/ops/attention.c
 graph_ops_SOURCES += graph/ops/flex_attention.c
 graph_ops_SOURCES += graph/ops/sequence.c
+graph_ops_SOURCES += graph/ops/string.c
+graph_ops_SOURCES += graph/ops/ml.c
