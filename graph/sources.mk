@@ -5,7 +5,6 @@ graph_SOURCES = \
 	graph/pass.h graph/compile.h graph/compile.c \
 	graph/flops.h graph/flops.c \
 	graph/lower.c
-	graph/pass.h graph/compile.h
 graph_SOURCES += graph/import/import.h graph/import/import.c
 graph_SOURCES += graph/import/names.h graph/import/names.c
 graph_SOURCES += graph/import/problem.c graph/import/scope.c
