@@ -40,7 +40,7 @@ step()
         ui_follow $! "$log" "$title"
         wait $! || status=$?
     else
-        "$@" >"$log" 2>&1 || status=$?
+        ("$@") >"$log" 2>&1 || status=$?
     fi
     if ((status == 0)); then
         say "$title ... done ($((SECONDS - start)) s)"

@@ -1,7 +1,7 @@
-/* Makes the ONNX project's "light" models into cases as `graphrun check` reads them. They come as a model and its expected output;
- * the input is by definition 0/n, 1/n, 2/n ... in float32, with unknown dims 1.
+/* Makes the ONNX project's "light" models into cases as `graphrun check` reads them. They come as a model and
+ * its expected output; the input is by definition 0/n, 1/n, 2/n ... in float32, with unknown dims 1.
  *
- *     light_case MODEL.onnx INPUT.pb
+ *     light_case MODEL.onnx DIR        writes DIR/input_I.pb, I being the input's position
  */
 #include <graphrt/graphrt.h>
 
@@ -16,11 +16,13 @@ static bool ok(grt_status status, const char *what)
 }
 
 /* The first input that has no default: the weights of these models are inputs too, as was usual then. */
-static bool find_input(const grt_model *model, grt_io_info *out_info)
+static bool find_input(const grt_model *model, size_t *out_index, grt_io_info *out_info)
 {
     for (size_t i = 0; i < grt_model_input_count(model); i++)
-        if (ok(grt_model_input(model, i, out_info), "input") && !out_info->has_default)
+        if (ok(grt_model_input(model, i, out_info), "input") && !out_info->has_default) {
+            *out_index = i;
             return true;
+        }
     fprintf(stderr, "light_case: the model has no input to fill\n");
     return false;
 }
@@ -40,7 +42,8 @@ static bool write_ramp(const grt_io_info *info, const char *path)
         data[i] = (float)((double)i / (double)n);
     tensor.data = data;
     grt_value *value = NULL;
-    bool done = ok(grt_value_from_tensor(&tensor, &value), "value") && ok(grt_value_write_pb(value, path), path);
+    bool done =
+        ok(grt_value_from_tensor(&tensor, &value), "value") && ok(grt_value_write_pb(value, path), path);
     grt_value_release(value);
     free(data);
     return done;
@@ -49,14 +52,18 @@ static bool write_ramp(const grt_io_info *info, const char *path)
 int main(int argc, char **argv)
 {
     if (argc != 3) {
-        fprintf(stderr, "usage: light_case MODEL.onnx INPUT.pb\n");
+        fprintf(stderr, "usage: light_case MODEL.onnx DIR\n");
         return 2;
     }
     grt_runtime *runtime = NULL;
     grt_model *model = NULL;
     grt_io_info info;
-    bool done = ok(grt_runtime_create(&runtime), "runtime") && ok(grt_model_open(runtime, argv[1], &model), argv[1]) &&
-                find_input(model, &info) && write_ramp(&info, argv[2]);
+    size_t index = 0;
+    char path[4096];
+    bool done = ok(grt_runtime_create(&runtime), "runtime") &&
+                ok(grt_model_open(runtime, argv[1], &model), argv[1]) && find_input(model, &index, &info) &&
+                (size_t)snprintf(path, sizeof path, "%s/input_%zu.pb", argv[2], index) < sizeof path &&
+                write_ramp(&info, path);
     grt_model_release(model);
     grt_runtime_release(runtime);
     return done ? EXIT_SUCCESS : EXIT_FAILURE;
