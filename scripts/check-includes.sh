@@ -12,7 +12,7 @@ rules()
 include/                ^$
 src/base/               ^(graphrt/|src/base/|proto/|protobuf-c/|uthash\.h|xxhash\.h|config\.h)
 src/                    ^(graphrt/|src/|proto/|protobuf-c/|graph/(compile|op|pass|ir)\.h|backends/(backend|kernel)\.h|uthash\.h|xxhash\.h|config\.h|omp\.h)
-graph/                  ^(graphrt/|graph/|src/base/|src/plan\.h|proto/|protobuf-c/|graph_ops\.inc|uthash\.h|xxhash\.h|config\.h)
+graph/                  ^(graphrt/|graph/|src/base/|src/plan(_format)?\.h|proto/|protobuf-c/|graph_ops\.inc|uthash\.h|xxhash\.h|config\.h)
 backends/cpu/dnnl       ^(graphrt/|backends/(backend|kernel)\.h|backends/cpu/|src/base/|oneapi/dnnl/|dnnl|omp\.h|uthash\.h|config\.h)
 backends/cpu/           ^(graphrt/|backends/(backend|kernel)\.h|backends/cpu/|graph/ops/pointwise\.(h|def)|src/base/|cpu_kernels\.inc|immintrin\.h|omp\.h|uthash\.h|config\.h)
 backends/cuda/          ^(graphrt/|backends/(backend|kernel)\.h|backends/cuda/|graph/ops/pointwise\.(h|def)|src/base/|cuda|cudnn|cublas|nvrtc|uthash\.h|config\.h)
