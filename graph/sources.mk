@@ -15,17 +15,23 @@ graph_SOURCES += graph/import/attrs.c graph/import/node.c graph/import/graph.c g
 # One line per pass.
 graph_SOURCES += graph/passes/passes.h graph/passes/passes.c
 graph_SOURCES += graph/passes/rewrite.c
+graph_SOURCES += graph/passes/affine.c
 graph_SOURCES += graph/passes/branches.c
 graph_SOURCES += graph/passes/cse.c
 graph_SOURCES += graph/passes/dce.c
+graph_SOURCES += graph/passes/epilogue.c
 graph_SOURCES += graph/passes/fold.c
 graph_SOURCES += graph/passes/legalise.c
+graph_SOURCES += graph/passes/pointwise.c
 graph_SOURCES += graph/passes/shapes.c
 graph_SOURCES += graph/passes/simplify.c
 graph_SOURCES += graph/plan_write.c
 # One line per file, so that adding an op is one line.
 graph_ops_SOURCES =
 graph_ops_SOURCES += graph/ops/identity.c
+graph_ops_SOURCES += graph/ops/fused.c
+graph_SOURCES += graph/ops/pointwise.h graph/ops/pointwise.def graph/ops/pointwise_rules.h graph/ops/pointwise_rules.c
+graph_ops_SOURCES += graph/ops/pointwise.c graph/ops/pointwise_group.c
 graph_SOURCES += graph/ops/pointwise.h graph/ops/pointwise_rules.h graph/ops/pointwise_rules.c
 graph_ops_SOURCES += graph/ops/pointwise.c graph/ops/pointwise_group.c graph/ops/elementwise.c
 graph_SOURCES += graph/ops/moves.h graph/ops/moves.c
