@@ -11,6 +11,7 @@
 #endif
 
 #include "backends/cpu/dnnl_compat.h"
+#include "backends/cpu/epilogue.h"
 
 #define MAX_ARGS 6
 
@@ -33,6 +34,12 @@ struct grt_dnnl_op {
     dnnl_exec_arg_t args[MAX_ARGS];
     int arg_count, threads;
     size_t residual_bytes; /* not 0: run copies the residual into dst, and the primitive adds dst */
+    bool own_epilogue;     /* run applies bias and post operations itself, after the primitive */
+    bool own_bias;
+    grt_dnnl_layout dst_layout;
+    int64_t batch, channels, pixels; /* of dst, for the own epilogue */
+    int post_count;
+    grt_dnnl_post post[GRT_DNNL_MAX_POST];
     int weights_rank;
     dnnl_dims_t weights_dims, weights_strides; /* ONNX's order, seen with oneDNN's dims */
 };
@@ -252,6 +259,29 @@ static void add_through_dst(grt_dnnl_op *op, grt_dnnl_post *post, int count, md_
     op->pd = NULL;
 }
 
+/* oneDNN 2.6 applies a deconvolution's bias and post operations with scalar reference loops, which cost 10 to
+ * 30 times the deconvolution itself. The one thing that has to stay inside is the sum, as dst is overwritten.
+ */
+static bool plan_own_epilogue(grt_dnnl_op *op, const grt_dnnl_conv *c)
+{
+    if (!c->transposed)
+        return false;
+    for (int i = 0; i < c->post_count; i++)
+        if (c->post[i].kind == GRT_DNNL_POST_SUM)
+            return false;
+    op->own_epilogue = true;
+    op->own_bias = c->bias;
+    op->dst_layout = c->dst_layout;
+    op->batch = c->batch;
+    op->channels = c->out_channels;
+    op->pixels = 1;
+    for (int i = 0; i < c->spatial; i++)
+        op->pixels *= c->out[i];
+    op->post_count = c->post_count;
+    memcpy(op->post, c->post, sizeof op->post);
+    return true;
+}
+
 static bool create_conv(grt_dnnl_op *op, const grt_dnnl_conv *c, const grt_dnnl_op *like, char *err, size_t n)
 {
     md src = {0}, weights = {0}, bias = {0}, dst = {0};
@@ -266,6 +296,8 @@ static bool create_conv(grt_dnnl_op *op, const grt_dnnl_conv *c, const grt_dnnl_
     const dnnl_dims_t bias_dims = {c->out_channels};
     grt_dnnl_post post[GRT_DNNL_MAX_POST];
     memcpy(post, c->post, sizeof post);
+    const bool outside = plan_own_epilogue(op, c), with_bias = c->bias && !outside;
+    const int post_count = outside ? 0 : c->post_count;
     dnnl_status_t s = make_data(&src, c->spatial, c->src_layout, c->batch, c->in_channels, c->in);
     if (s == dnnl_success)
         s = make_data(&dst, c->spatial, c->dst_layout, c->batch, c->out_channels, c->out);
@@ -273,17 +305,17 @@ static bool create_conv(grt_dnnl_op *op, const grt_dnnl_conv *c, const grt_dnnl_
         s = md_copy(&weights, dnnl_primitive_desc_query_md(like->pd, dnnl_query_weights_md, 0));
     else if (s == dnnl_success)
         s = md_make(&weights, op->weights_rank, op->weights_dims, dnnl_format_tag_any);
-    if (s == dnnl_success && c->bias)
+    if (s == dnnl_success && with_bias)
         s = md_make(&bias, 1, bias_dims, dnnl_a);
     /* At most two rounds: the second replaces a binary addition that the chosen kernel gets wrong. */
     for (bool again = true; s == dnnl_success && again;) {
         again = false;
-        s = make_attr(&attr, post, c->post_count, md_of(&dst), &residual_at);
+        s = make_attr(&attr, post, post_count, md_of(&dst), &residual_at);
         if (s == dnnl_success)
             s = pd_conv(&op->pd, engine(), c->transposed, md_of(&src), md_of(&weights),
-                        c->bias ? md_of(&bias) : NULL, md_of(&dst), &w, attr);
+                        with_bias ? md_of(&bias) : NULL, md_of(&dst), &w, attr);
         if (s == dnnl_success && residual_at >= 0 && misadds_residual(op)) {
-            add_through_dst(op, post, c->post_count, md_of(&dst));
+            add_through_dst(op, post, post_count, md_of(&dst));
             residual_at = -1;
             again = true;
         }
@@ -494,6 +526,38 @@ static dnnl_status_t bind(grt_dnnl_op *op, slot at, const void *pointer)
     return dnnl_memory_set_data_handle(op->memory[at], p);
 }
 
+/* Bias and post operations in order; neighbours that one pass can do share it. */
+static void finish_outside(const grt_dnnl_op *op, const grt_dnnl_args *args)
+{
+    const bool last = op->dst_layout == GRT_DNNL_CHANNELS_LAST;
+    grt_epilogue e = {.rows = op->batch * (last ? op->pixels : op->channels),
+                      .cols = last ? op->channels : op->pixels,
+                      .bias_rows = op->channels};
+    if (op->own_bias && last)
+        e.bias = args->bias;
+    else if (op->own_bias)
+        e.bias_row = args->bias;
+    for (int i = 0; i < op->post_count; i++) {
+        if (op->post[i].kind == GRT_DNNL_POST_ADD) {
+            e.residual = args->residual;
+            continue;
+        }
+        e.act = op->post[i].act;
+        grt_epilogue_run(&e, args->dst, op->threads);
+        e.bias = e.bias_row = e.residual = NULL;
+        e.act.kind = GRT_ACT_NONE;
+    }
+    grt_epilogue_run(&e, args->dst, op->threads);
+}
+
+static bool missing_argument(const grt_dnnl_op *op, const grt_dnnl_args *args)
+{
+    bool adds = op->residual_bytes != 0;
+    for (int i = 0; i < op->post_count; i++)
+        adds |= op->post[i].kind == GRT_DNNL_POST_ADD;
+    return (adds && !args->residual) || (op->own_bias && !args->bias);
+}
+
 bool grt_dnnl_op_run(grt_dnnl_op *op, const grt_dnnl_args *args, char *err, size_t n)
 {
     const void *pointers[SLOT_COUNT] = {args->src, args->weights, args->bias,
@@ -504,17 +568,17 @@ bool grt_dnnl_op_run(grt_dnnl_op *op, const grt_dnnl_args *args, char *err, size
             return refuse(err, n, "oneDNN: an argument of the operation is missing (NULL)");
         s = bind(op, (slot)i, pointers[i]);
     }
-    if (op->residual_bytes) {
-        if (!args->residual)
-            return refuse(err, n, "oneDNN: an argument of the operation is missing (NULL)");
-        if (args->residual != args->dst)
-            memcpy(args->dst, args->residual, op->residual_bytes);
-    }
+    if (missing_argument(op, args))
+        return refuse(err, n, "oneDNN: an argument of the operation is missing (NULL)");
+    if (op->residual_bytes && args->residual != args->dst)
+        memcpy(args->dst, args->residual, op->residual_bytes);
     const int before = use_threads(op->threads);
     if (s == dnnl_success)
         s = dnnl_primitive_execute(op->primitive, op->stream, op->arg_count, op->args);
     if (s == dnnl_success)
         s = dnnl_stream_wait(op->stream);
+    if (s == dnnl_success && op->own_epilogue)
+        finish_outside(op, args);
     use_threads(before);
     return s == dnnl_success || fail(err, n, "running a primitive", s);
 }

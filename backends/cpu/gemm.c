@@ -1,8 +1,10 @@
 /* The GEMM driver: packing, cache blocking, threads. The arithmetic is in the micro-kernels (gemm_kernel.h).
  *
- * A tile of C is computed by one thread: for each block of k, for each 16-column panel of B (which then stays
- * in the first-level cache), for each strip of rows. Tiles never split k, and the split of k into blocks
- * depends on k alone, so neither the number of threads nor the tile sizes change a result. */
+ * A tile of C is computed by one thread: for each block of k, for each strip of rows (which then stays in the
+ * first-level cache, while the tile's part of B stays in the second), for each 16-column panel of B. C is so
+ * written along its rows; panel by panel, its rows would fall into the same cache sets whenever ldc is a
+ * multiple of 1024. Tiles never split k, and the split of k into blocks depends on k alone, so neither the
+ * number of threads nor the tile sizes change a result. */
 #include "backends/cpu/gemm_kernel.h"
 
 #ifdef _OPENMP
@@ -10,9 +12,9 @@
 #endif
 
 #define NR           GRT_GEMM_NR
-#define K_BLOCK      256 /* panel of 256 x 16 floats: half of a 32 KiB first-level cache */
-#define M_BLOCK      96  /* with K_BLOCK: 96 KiB of A, to stay in the second-level cache */
-#define N_BLOCK      256
+#define K_BLOCK      256 /* a strip is 6 KiB, a panel 16 KiB: both fit a 32 KiB first-level cache */
+#define M_BLOCK      96
+#define N_BLOCK      256   /* with K_BLOCK: 256 KiB of B, half of a small second-level cache */
 #define DIRECT_ROWS  12    /* up to this m, packing B costs more than reading it where it lies */
 #define PARALLEL_OPS 60000 /* multiply-adds below which waking a second thread costs more than it saves */
 
@@ -259,19 +261,17 @@ static void run_tile(const grt_gemm *g, const plan *p, const operands *o, int64_
         const grt_gemm_store s = make_store(g, o, x == 0, x + len == g->k);
         if (g->trans_a)
             pack_a(g, o->a, row, rows, x, len, mr, a_pack);
-        for (int64_t j = 0; j < cols; j += NR) {
-            const int64_t now = min64(NR, cols - j);
-            const bool ragged = o->ragged && now < NR;
-            const int64_t ldb = ragged ? NR : o->ldb;
-            const float *b = (ragged ? o->ragged : o->b + (col + j) / NR * o->panel_stride) + x * ldb;
-            for (int64_t i = 0; i < rows; i += mr) {
+        for (int64_t i = 0; i < rows; i += mr) {
+            const int strip = (int)min64(mr, rows - i);
+            const float *at = g->trans_a ? a_pack + i * len : o->a + (row + i) * g->lda + x;
+            const int64_t rsa = g->trans_a ? 1 : g->lda, csa = g->trans_a ? mr : 1;
+            for (int64_t j = 0; j < cols; j += NR) {
+                const int64_t now = min64(NR, cols - j);
+                const bool ragged = o->ragged && now < NR;
+                const int64_t ldb = ragged ? NR : o->ldb;
+                const float *b = (ragged ? o->ragged : o->b + (col + j) / NR * o->panel_stride) + x * ldb;
                 const grt_gemm_store t = shift_store(&s, row + i, col + j);
-                const int strip = (int)min64(mr, rows - i);
-                if (g->trans_a)
-                    p->kernel->block(strip, now, len, a_pack + i * len, 1, mr, b, ldb, 0, &t);
-                else
-                    p->kernel->block(strip, now, len, o->a + (row + i) * g->lda + x, g->lda, 1, b, ldb, 0,
-                                     &t);
+                p->kernel->block(strip, now, len, at, rsa, csa, b, ldb, 0, &t);
             }
         }
         x += len;

@@ -7,8 +7,7 @@
 
 #include "backends/cpu/gemm.h"
 
-#define GRT_GEMM_NR     16
-#define GRT_GEMM_MR_MAX 12
+#define GRT_GEMM_NR 16
 
 /* What a kernel does with a block of sums: which part of the epilogue is due, and where. Pointers are already
  * moved to the block's first row and column. */
