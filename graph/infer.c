@@ -1,5 +1,5 @@
 /* Type and shape inference: helpers for the rules of graph/ops/, and the driver that runs them. */
-#include "graph/op.h"
+#include "graph/infer.h"
 
 #include "graph/compile.h"
 
@@ -51,8 +51,8 @@ grt_status infer_same_dtype(const infer *inf, int32_t a, int32_t b)
         return GRT_OK;
     grt_dtype da = inf->in[a]->dtype, db = inf->in[b]->dtype;
     if (da && db && da != db)
-        return infer_fail(inf, "inputs %d and %d must have the same dtype, found %s and %s", a, b, grt_dtype_name(da),
-                          grt_dtype_name(db));
+        return infer_fail(inf, "inputs %d and %d must have the same dtype, found %s and %s", a, b,
+                          grt_dtype_name(da), grt_dtype_name(db));
     return GRT_OK;
 }
 
@@ -78,9 +78,12 @@ grt_status infer_broadcast(infer *inf, int32_t from, int32_t to, int32_t *out_ra
         for (int32_t k = 0; type && k < type->rank; k++) {
             grt_dim *dim = &dims[rank - type->rank + k];
             int64_t x, y;
-            if (infer_const(inf, *dim, &x) && infer_const(inf, type->dims[k], &y) && x != y && x != 1 && y != 1)
-                return infer_fail(inf, "input %d cannot be broadcast with the inputs before it: dim %d is %lld, not %lld or 1",
-                                  i, k, (long long)y, (long long)x);
+            if (infer_const(inf, *dim, &x) && infer_const(inf, type->dims[k], &y) && x != y && x != 1 &&
+                y != 1)
+                return infer_fail(
+                    inf,
+                    "input %d cannot be broadcast with the inputs before it: dim %d is %lld, not %lld or 1",
+                    i, k, (long long)y, (long long)x);
             *dim = grt_dim_make(inf->dims, GRT_DIM_BROADCAST, *dim, type->dims[k]);
         }
     }
@@ -161,7 +164,8 @@ grt_status infer_axis(const infer *inf, const char *what, int64_t axis, int32_t 
 {
     int64_t normal = grt_axis(axis, rank);
     if (normal < 0)
-        return infer_fail(inf, "%s is %lld; for rank %d it must lie in [%d, %d]", what, (long long)axis, rank, -rank, rank - 1);
+        return infer_fail(inf, "%s is %lld; for rank %d it must lie in [%d, %d]", what, (long long)axis, rank,
+                          -rank, rank - 1);
     *out_axis = (int32_t)normal;
     return GRT_OK;
 }
@@ -207,26 +211,46 @@ grt_status op_infer_types(const op_row *row, infer *inf)
     return row->infer(inf);
 }
 
-/* What two sources say of one value, together: declared in the model, and inferred. */
-static void refine(const grt_dims *dims, ir_type *known, const ir_type *found)
+static bool is_fresh(const grt_dims *dims, grt_dim dim)
 {
-    if (known->rank < 0 || known->kind != found->kind || known->rank != found->rank || found->rank < 0) {
-        bool keep = found->rank < 0 && known->rank >= 0 && known->kind == found->kind && known->dtype == found->dtype;
-        if (!keep)
-            *known = *found;
-        return;
-    }
-    /* Declared constants say more than a fresh symbol; otherwise what was inferred is the truth. */
-    grt_dim *merged = (grt_dim *)found->dims;
-    for (int32_t i = 0; i < found->rank; i++)
-        if (!grt_dim_is_const(dims, found->dims[i], NULL) && grt_dim_is_const(dims, known->dims[i], NULL) &&
-            grt_dim_get(dims, found->dims[i]).op == GRT_DIM_SYMBOL &&
-            grt_dims_symbol_name(dims, (int32_t)grt_dim_get(dims, found->dims[i]).value)[0] == '?')
-            merged[i] = known->dims[i];
-    *known = *found;
+    grt_dim_expr e = grt_dim_get(dims, dim);
+    return e.op == GRT_DIM_SYMBOL && grt_dims_symbol_name(dims, (int32_t)e.value)[0] == '?';
 }
 
-grt_status op_infer_node(ir_node *node)
+/* What two sources say of one value, together: declared in the model or inferred before, and inferred now.
+ * What was inferred is the truth, but a fresh symbol says nothing: then a declared constant or the symbol of
+ * an earlier inference stays. */
+static grt_status refine(ir_module *module, ir_type *known, const ir_type *found)
+{
+    ir_type merged = *found;
+    if (known->kind == found->kind && !merged.dtype)
+        merged.dtype = known->dtype;
+    bool comparable = known->kind == merged.kind && known->dtype == merged.dtype;
+    if (comparable && merged.rank < 0) {
+        merged.rank = known->rank;
+        merged.dims = known->dims;
+    } else if (comparable && merged.rank > 0 && known->rank == merged.rank) {
+        /* found->dims may be shared with an input's type: never write into it */
+        grt_dim *dims = GRT_ARENA_ARRAY(module->arena, grt_dim, merged.rank);
+        if (!dims)
+            return grt_fail_memory((size_t)merged.rank * sizeof *dims);
+        for (int32_t i = 0; i < merged.rank; i++) {
+            bool keep = is_fresh(module->dims, found->dims[i]) &&
+                        (grt_dim_is_const(module->dims, known->dims[i], NULL) ||
+                         is_fresh(module->dims, known->dims[i]));
+            dims[i] = keep ? known->dims[i] : found->dims[i];
+        }
+        merged.dims = dims;
+    }
+    if (comparable && !merged.elems && known->elems) {
+        merged.elems = known->elems;
+        merged.n_elems = known->n_elems;
+    }
+    *known = merged;
+    return GRT_OK;
+}
+
+grt_status infer_by_row(ir_node *node)
 {
     ir_module *module = node->graph->module;
     if (!node->row || !node->row->infer)
@@ -241,6 +265,6 @@ grt_status op_infer_node(ir_node *node)
     GRT_TRY(op_infer_types(node->row, &inf));
     for (int32_t i = 0; i < node->n_out; i++)
         if (node->out[i])
-            refine(module->dims, &node->out[i]->type, &out[i]);
+            GRT_TRY(refine(module, &node->out[i]->type, &out[i]));
     return grt_arena_failed(module->arena) ? grt_fail_memory(0) : GRT_OK;
 }

@@ -68,6 +68,7 @@ struct ir_graph {
     ir_value **defaults; /* per input: the constant it takes when unset (overridable initializer), or NULL */
     int32_t n_inputs;
     ir_use *outputs;
+    const char **output_names; /* the interface's; the values may have others after rewrites */
     int32_t n_outputs;
 };
 
@@ -120,6 +121,7 @@ static inline ir_value *ir_in(const ir_node *node, int32_t index)
 }
 void ir_graph_add_input(ir_graph *graph, ir_value *value, ir_value *default_value);
 void ir_graph_add_output(ir_graph *graph, ir_value *value);
+void ir_graph_set_output(ir_graph *graph, int32_t index, ir_value *value);
 /* Every use of `from`, graph outputs included, becomes a use of `to`. */
 void ir_value_replace(ir_value *from, ir_value *to);
 

@@ -40,7 +40,9 @@ typedef struct pass_row {
 } pass_row;
 
 const pass_row *pass_at(size_t index); /* NULL past the end */
-/* Run all enabled passes; verifies the IR after each in debug builds. */
+/* Call `each` for every node that the target has no kernel for. */
+grt_status pass_report_unsupported(pass_context *context, void (*each)(void *user, const grt_finding *finding), void *user);
+/* Run all enabled passes and see that the target has a kernel for every node that is left (else UNSUPPORTED, listing them all); verifies the IR after each in debug builds. */
 grt_status pass_run_all(pass_context *context);
 
 #endif

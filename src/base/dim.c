@@ -21,11 +21,21 @@ typedef struct named_symbol {
     UT_hash_handle hh;
 } named_symbol;
 
+/* What building and walking an expression needs to know without walking it. */
+typedef struct facts {
+    int32_t depth;         /* 1 for constants and symbols */
+    int32_t newest_symbol; /* -1: none */
+} facts;
+
 struct grt_dims {
     struct {
         grt_dim_expr *v;
         int32_t n, capacity;
     } exprs;
+    struct {
+        facts *v;
+        int32_t n, capacity;
+    } facts; /* per expression */
     entry *by_key;
     named_symbol *by_name;
     struct {
@@ -52,6 +62,7 @@ void grt_dims_clear(grt_dims *table)
         free(table->symbols.v[i]);
     free(table->symbols.v);
     free(table->exprs.v);
+    free(table->facts.v);
     *table = (grt_dims){0};
 }
 
@@ -76,16 +87,38 @@ static bool grow(void **v, int32_t n, int32_t *capacity, size_t size)
     return true;
 }
 
+static bool has_operands(grt_dim_op op)
+{
+    return op != GRT_DIM_CONST && op != GRT_DIM_SYMBOL;
+}
+
 static grt_dim append(grt_dims *table, grt_dim_expr expr)
 {
-    if (!grow((void **)&table->exprs.v, table->exprs.n, &table->exprs.capacity, sizeof expr))
+    if (!grow((void **)&table->exprs.v, table->exprs.n, &table->exprs.capacity, sizeof expr) ||
+        !grow((void **)&table->facts.v, table->exprs.n, &table->facts.capacity, sizeof(facts)))
         return GRT_DIM_NONE;
+    facts f = {1, expr.op == GRT_DIM_SYMBOL ? (int32_t)expr.value : -1};
+    if (has_operands(expr.op)) {
+        facts a = table->facts.v[expr.a], b = table->facts.v[expr.b];
+        f.depth = 1 + (a.depth > b.depth ? a.depth : b.depth);
+        f.newest_symbol = a.newest_symbol > b.newest_symbol ? a.newest_symbol : b.newest_symbol;
+    }
     table->exprs.v[table->exprs.n] = expr;
+    table->facts.v[table->exprs.n] = f;
     return table->exprs.n++;
 }
 
+/* Deeper expressions become fresh symbols, so that walks over them may recurse. Real models stay below 20. */
+enum { MAX_DEPTH = 200 };
+
 static grt_dim intern(grt_dims *table, grt_dim_op op, grt_dim a, grt_dim b, int64_t value)
 {
+    if (has_operands(op)) {
+        if (a < 0 || b < 0)
+            return GRT_DIM_NONE;
+        if (table->facts.v[a].depth >= MAX_DEPTH || table->facts.v[b].depth >= MAX_DEPTH)
+            return grt_dim_fresh(table);
+    }
     grt_dim_expr key;
     memset(&key, 0, sizeof key); /* padding is hashed too */
     key.op = op, key.a = a, key.b = b, key.value = value;
@@ -111,7 +144,8 @@ grt_dim grt_dim_const(grt_dims *table, int64_t value)
 static grt_dim add_symbol(grt_dims *table, const char *name)
 {
     named_symbol *s = calloc(1, sizeof *s + strlen(name) + 1);
-    if (!s || !grow((void **)&table->symbols.v, table->symbols.n, &table->symbols.capacity, sizeof(named_symbol *))) {
+    if (!s || !grow((void **)&table->symbols.v, table->symbols.n, &table->symbols.capacity,
+                    sizeof(named_symbol *))) {
         free(s);
         return GRT_DIM_NONE;
     }
@@ -188,8 +222,8 @@ static bool expr_is(const grt_dims *table, grt_dim dim, grt_dim_op op)
     return table->exprs.v[dim].op == op;
 }
 
-/* Sums are kept as left-leaning chains ((t0 + t1) + t2) + c of terms in handle order, each term coefficient * product, the
- * constant last. Adding merges two such chains, so that s + 1 - s is 1. */
+/* Sums are kept as left-leaning chains ((t0 + t1) + t2) + c of terms in handle order, each term coefficient *
+ * product, the constant last. Adding merges two such chains, so that s + 1 - s is 1. */
 enum { MAX_TERMS = 32 };
 typedef struct sum {
     int32_t n;
@@ -242,7 +276,8 @@ static grt_dim sum_build(grt_dims *table, const sum *s)
     grt_dim total = GRT_DIM_NONE;
     for (int32_t i = 0; i < s->n; i++) {
         grt_dim k = grt_dim_const(table, s->terms[i].k);
-        grt_dim term = s->terms[i].k == 1 ? s->terms[i].base : intern(table, GRT_DIM_MUL, s->terms[i].base, k, 0);
+        grt_dim term =
+            s->terms[i].k == 1 ? s->terms[i].base : intern(table, GRT_DIM_MUL, s->terms[i].base, k, 0);
         total = total < 0 ? term : intern(table, GRT_DIM_ADD, total, term, 0);
     }
     grt_dim c = grt_dim_const(table, s->c);
@@ -259,10 +294,13 @@ static grt_dim make_add(grt_dims *table, grt_dim a, grt_dim b)
     return intern(table, GRT_DIM_ADD, a < b ? a : b, a < b ? b : a, 0);
 }
 
-/* Products of non-constants are left-leaning chains in handle order; a constant factor distributes over sums. */
+/* Products of non-constants are left-leaning chains in handle order; a constant factor distributes over sums.
+ */
 static grt_dim make_mul(grt_dims *table, grt_dim a, grt_dim b)
 {
     int64_t k;
+    if (a < 0 || b < 0)
+        return GRT_DIM_NONE;
     if (grt_dim_is_const(table, a, NULL)) {
         grt_dim swap = a;
         a = b, b = swap;
@@ -400,6 +438,11 @@ grt_dim grt_dim_divide_exact(grt_dims *table, grt_dim a, grt_dim b)
     return grt_dim_floordiv(table, a, b);
 }
 
+int32_t grt_dim_newest_symbol(const grt_dims *table, grt_dim dim)
+{
+    return dim < 0 ? -1 : table->facts.v[dim].newest_symbol;
+}
+
 int32_t grt_dims_count(const grt_dims *table)
 {
     return table->exprs.n;
@@ -420,13 +463,21 @@ const char *grt_dims_symbol_name(const grt_dims *table, int32_t symbol)
     return table->symbols.v[symbol]->name;
 }
 
+enum { MAX_PRINTED = 4000 };
+
 void grt_dim_print(const grt_dims *table, grt_dim dim, grt_text *text)
 {
-    static const char *const names[] = {[GRT_DIM_FLOORDIV] = "floordiv", [GRT_DIM_CEILDIV] = "ceildiv",
-                                        [GRT_DIM_MOD] = "mod",           [GRT_DIM_MAX] = "max",
-                                        [GRT_DIM_MIN] = "min",           [GRT_DIM_BROADCAST] = "broadcast"};
+    static const char *const names[] = {
+        [GRT_DIM_FLOORDIV] = "floordiv", [GRT_DIM_CEILDIV] = "ceildiv", [GRT_DIM_MOD] = "mod",
+        [GRT_DIM_MAX] = "max",           [GRT_DIM_MIN] = "min",         [GRT_DIM_BROADCAST] = "broadcast"};
     if (dim < 0) {
         grt_text_add(text, "?");
+        return;
+    }
+    /* Expressions share operands: written out, a small table may fill the memory. The text is for people
+     * anyway. */
+    if (text->size > MAX_PRINTED) {
+        grt_text_add(text, "..");
         return;
     }
     grt_dim_expr e = table->exprs.v[dim];

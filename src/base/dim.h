@@ -1,8 +1,8 @@
 /* Symbolic dimensions: hash-consed integer expressions over named symbols.
  *
- * Handles of equal expressions of one table are equal, so `a == b` proves equality (a != b proves nothing). Expressions are
- * simplified as they are built: constants fold, sums and products have a normal form. Division rounds to minus infinity.
- * A table is owned by one thread at a time. */
+ * Handles of equal expressions of one table are equal, so `a == b` proves equality (a != b proves nothing).
+ * Expressions are simplified as they are built: constants fold, sums and products have a normal form.
+ * Division rounds to minus infinity. A table is owned by one thread at a time. */
 #ifndef GRT_BASE_DIM_H
 #define GRT_BASE_DIM_H
 
@@ -70,6 +70,9 @@ static inline bool grt_dim_equals(const grt_dims *table, grt_dim dim, int64_t va
     int64_t v;
     return grt_dim_is_const(table, dim, &v) && v == value;
 }
+/* Largest index of a symbol in the expression; -1 if there is none. Symbols are numbered in the order of
+ * their creation, so this tells whether an expression could be written before a certain point. */
+int32_t grt_dim_newest_symbol(const grt_dims *table, grt_dim dim);
 int32_t grt_dims_count(const grt_dims *table);   /* handles are 0 .. count-1, operands first */
 int32_t grt_dims_symbols(const grt_dims *table); /* symbols are 0 .. symbols-1 */
 grt_dim_expr grt_dim_get(const grt_dims *table, grt_dim dim);
@@ -77,7 +80,8 @@ const char *grt_dims_symbol_name(const grt_dims *table, int32_t symbol);
 /* Append "2*seq+1" to text. */
 void grt_dim_print(const grt_dims *table, grt_dim dim, grt_text *text);
 
-/* Value of one expression given its operands' values; false on overflow, division by zero, a dim that does not broadcast. */
+/* Value of one expression given its operands' values; false on overflow, division by zero, a dim that does
+ * not broadcast. */
 bool grt_dim_apply(grt_dim_op op, int64_t a, int64_t b, int64_t *out);
 
 #endif

@@ -1,0 +1,102 @@
+/* NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss, straight from their definitions: no log-softmax tensor is made unless it
+ * is asked for. Sums are in double and in index order, so results do not depend on the number of threads. */
+#include "backends/cpu/cpu.h"
+#include "backends/cpu/element.h"
+#include "src/base/checked.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef enum reduction { REDUCE_NONE, REDUCE_MEAN, REDUCE_SUM } reduction;
+
+typedef struct loss_state {
+    reduction reduction;
+    bool softmax, ignores;
+    int64_t ignore;
+} loss_state;
+
+static grt_status loss_create(const grt_kernel_node *node, void **out_state)
+{
+    loss_state *state = calloc(1, sizeof *state);
+    if (!state)
+        return grt_fail_memory(sizeof *state);
+    const char *name = grt_attr_string(node->desc, "reduction", "mean");
+    state->reduction = !strcmp(name, "none") ? REDUCE_NONE : !strcmp(name, "sum") ? REDUCE_SUM : REDUCE_MEAN;
+    state->softmax = grt_op_is(node->desc, "", "SoftmaxCrossEntropyLoss");
+    state->ignores = grt_attr_find(node->desc, "ignore_index") != NULL;
+    state->ignore = grt_attr_int(node->desc, "ignore_index", 0);
+    *out_state = state;
+    return GRT_OK;
+}
+
+/* Loss and weight of each target, to be summed. */
+static grt_status loss_reshape(grt_reshape *reshape)
+{
+    size_t n;
+    if (!grt_mul_size(grt_tensor_bytes(reshape->in[1]), 4, &n)) /* targets have 4 bytes or more; two doubles each */
+        return grt_fail_memory(SIZE_MAX);
+    reshape->workspace_bytes = n;
+    return GRT_OK;
+}
+
+/* log(sum(exp(x))) over the classes of one target. */
+static double log_sum_exp(const grt_tensor *x, int64_t at, int64_t classes, int64_t stride)
+{
+    double max = -INFINITY, sum = 0;
+    for (int64_t c = 0; c < classes; c++)
+        max = fmax(max, cpu_element_get(x, at + c * stride));
+    if (isinf(max))
+        return max;
+    for (int64_t c = 0; c < classes; c++)
+        sum += exp(cpu_element_get(x, at + c * stride) - max);
+    return max + log(sum);
+}
+
+static grt_status loss_run(const grt_run *run)
+{
+    const loss_state *state = run->state;
+    const grt_tensor *x = run->in[0], *target = run->in[1], *weights = run->n_in > 2 ? run->in[2] : NULL;
+    grt_tensor *log_prob = run->n_out > 1 ? run->out[1] : NULL;
+    int64_t classes = x->dims[1], inner = grt_dims_product(x->dims, 2, x->rank), n = grt_tensor_elements(target);
+    double *loss = run->workspace, *weight = loss + n;
+    int64_t bad = INT64_MAX;
+#pragma omp parallel for num_threads(run->threads) if (n * classes > CPU_GRAIN) reduction(min : bad)
+    for (int64_t i = 0; i < n; i++) {
+        int64_t at = i / inner * classes * inner + i % inner, t = grt_tensor_int(target, i);
+        double lse = state->softmax ? log_sum_exp(x, at, classes, inner) : 0;
+        for (int64_t c = 0; log_prob && c < classes; c++)
+            cpu_element_put(log_prob, at + c * inner, cpu_element_get(x, at + c * inner) - lse);
+        loss[i] = weight[i] = 0;
+        if (state->ignores && t == state->ignore)
+            continue;
+        if (t < 0 || t >= classes) {
+            bad = i < bad ? i : bad;
+            continue;
+        }
+        weight[i] = weights ? cpu_element_get(weights, t) : 1;
+        loss[i] = weight[i] * (lse - cpu_element_get(x, at + t * inner));
+    }
+    if (bad < n)
+        return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT,
+                           "target %lld is class %lld; there are %lld classes, numbered from 0 (ignore_index excepts one number)",
+                           (long long)bad, (long long)grt_tensor_int(target, bad), (long long)classes);
+    double sum = 0, total = 0;
+    for (int64_t i = 0; i < n; i++) {
+        if (state->reduction == REDUCE_NONE)
+            cpu_element_put(run->out[0], i, loss[i]);
+        sum += loss[i];
+        total += weight[i];
+    }
+    if (state->reduction != REDUCE_NONE)
+        cpu_element_put(run->out[0], 0, state->reduction == REDUCE_MEAN ? sum / total : sum);
+    return GRT_OK;
+}
+
+#define TYPES {GRT_SET_FLOATS, GRT_BIT(INT32) | GRT_BIT(INT64), GRT_SET_FLOATS}
+static const grt_kernel_row rows[] = {
+    {.domain = "", .op = "NegativeLogLikelihoodLoss", .types = TYPES, .create = loss_create, .destroy = free,
+     .reshape = loss_reshape, .run = loss_run},
+    {.domain = "", .op = "SoftmaxCrossEntropyLoss", .types = TYPES, .create = loss_create, .destroy = free,
+     .reshape = loss_reshape, .run = loss_run},
+};
+CPU_KERNELS(loss, rows);

@@ -1,0 +1,66 @@
+/* The compiler from end to end. */
+#include "graph/compile.h"
+
+#include <string.h>
+
+enum { DEFAULT_LEVEL = 2, MAX_LEVEL = 2 };
+
+/* The caller's options, as far as its struct goes; the rest are defaults. */
+static grt_status read_options(const grt_compile_options *options, grt_compile_options *out)
+{
+    *out = (grt_compile_options){.struct_size = sizeof *out, .level = -1};
+    if (options) {
+        size_t size = options->struct_size;
+        if (size < offsetof(grt_compile_options, disable_passes))
+            return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
+                            "grt_compile_options.struct_size is %zu; set it to sizeof(grt_compile_options)",
+                            size);
+        memcpy(out, options, size < sizeof *out ? size : sizeof *out);
+    }
+    if (out->level < -1 || out->level > MAX_LEVEL)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
+                        "the optimisation level is %d; it must be 0, 1 or 2, or -1 for the default",
+                        out->level);
+    if (out->level < 0)
+        out->level = DEFAULT_LEVEL;
+    return GRT_OK;
+}
+
+static void report(const grt_compile_options *options, const char *phase, double fraction)
+{
+    if (options->progress)
+        options->progress(options->user, phase, fraction);
+}
+
+static grt_status optimise(ir_module *module, const grt_compile_options *options, const grt_target *target)
+{
+    pass_context context = {.module = module,
+                            .target = target,
+                            .disabled = options->disable_passes,
+                            .level = options->level,
+                            .progress = options->progress,
+                            .user = options->user};
+    report(options, "infer", 0);
+    GRT_TRY(ir_infer(module));
+    report(options, "optimize", 0);
+    return pass_run_all(&context);
+}
+
+grt_status grt_compile_plan(const compile_source *source, const grt_compile_options *options,
+                            const grt_target *target, grt_plan **out_plan)
+{
+    grt_compile_options used;
+    GRT_TRY(read_options(options, &used));
+    report(&used, "import", 0);
+    ir_module *module = NULL;
+    GRT_TRY(ir_import(source, &module));
+    grt_status status = optimise(module, &used, target);
+    if (status != GRT_OK) {
+        ir_module_release(module);
+        return status;
+    }
+    report(&used, "lower", 0);
+    GRT_TRY(ir_lower(module, target, out_plan)); /* the module is its own now, whatever comes */
+    report(&used, "lower", 1);
+    return GRT_OK;
+}

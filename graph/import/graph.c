@@ -1,0 +1,188 @@
+/* Graphs: inputs, initializers, nodes, outputs. */
+#include "graph/import/import.h"
+
+#include <string.h>
+
+/* Make a value of the graph known under `name`. */
+static grt_status add_value(importer *imp, scope *s, const char *name, ir_value *value)
+{
+    const char *unique = scope_unique(imp, s, name);
+    if (!value || !unique)
+        return grt_fail_memory(0);
+    value->name = unique;
+    return scope_define(imp, s, NULL, name, value);
+}
+
+/* One initializer, dense or sparse. */
+typedef struct initial {
+    const char *name;
+    const Onnx__TensorProto *dense;
+    const Onnx__SparseTensorProto *sparse;
+} initial;
+
+static grt_status initial_value(importer *imp, scope *s, const initial *init, ir_value **out_value)
+{
+    const grt_tensor *tensor;
+    *out_value = NULL;
+    grt_status status =
+        init->dense ? import_tensor(imp, init->dense, &tensor) : import_sparse(imp, init->sparse, &tensor);
+    if (status != GRT_OK)
+        return problem_from(imp, NULL, status);
+    *out_value = ir_constant(s->graph, "", tensor);
+    return *out_value ? GRT_OK : grt_fail_memory(0);
+}
+
+/* An input of the same name: the initializer is its default. */
+static grt_status add_default(importer *imp, scope *s, const char *name, ir_value *input, ir_value *constant)
+{
+    ir_graph *graph = s->graph;
+    for (int32_t i = 0; i < graph->n_inputs; i++) {
+        if (graph->inputs[i] != input)
+            continue;
+        if (graph->defaults[i])
+            return problem(imp, NULL, "initializer '%s' is given twice", name);
+        if (input->type.dtype != constant->type.dtype)
+            return problem(imp, NULL,
+                           "input '%s' is %s, but the initializer of that name, its default, is %s", name,
+                           grt_dtype_name(input->type.dtype), grt_dtype_name(constant->type.dtype));
+        constant->name = scope_unique(imp, s, name);
+        graph->defaults[i] = constant;
+        return constant->name ? GRT_OK : grt_fail_memory(0);
+    }
+    return problem(imp, NULL, "'%s' is defined twice: every name must be assigned once", name);
+}
+
+static grt_status add_initializer(importer *imp, scope *s, const initial *init)
+{
+    ir_value *constant;
+    if (!*init->name)
+        return problem(imp, NULL, "graph '%s' has an initializer without a name", s->graph->name);
+    names_entry *known = names_find(&s->table, init->name);
+    GRT_TRY(initial_value(imp, s, init, &constant));
+    if (!constant)
+        return scope_omit(imp, s, init->name); /* told already: uses of it are not problems of their own */
+    ir_value *input = NULL;
+    for (int32_t i = 0; known && i < s->graph->n_inputs; i++)
+        if (known->thing == s->graph->inputs[i])
+            input = known->thing;
+    return input ? add_default(imp, s, init->name, input, constant) : add_value(imp, s, init->name, constant);
+}
+
+static grt_status add_initializers(importer *imp, scope *s, const Onnx__GraphProto *proto)
+{
+    for (size_t i = 0; i < proto->n_initializer; i++) {
+        initial init = {text_or_empty(proto->initializer[i]->name), proto->initializer[i], NULL};
+        GRT_TRY(add_initializer(imp, s, &init));
+    }
+    for (size_t i = 0; i < proto->n_sparse_initializer; i++) {
+        const Onnx__SparseTensorProto *sparse = proto->sparse_initializer[i];
+        initial init = {text_or_empty(sparse->values ? sparse->values->name : NULL), NULL, sparse};
+        GRT_TRY(add_initializer(imp, s, &init));
+    }
+    return GRT_OK;
+}
+
+/* Up to IR version 3, initializers are constants although they are listed as inputs. */
+static grt_status constants_of(importer *imp, const Onnx__GraphProto *proto, names *out)
+{
+    if (imp->ir_version > 3)
+        return GRT_OK;
+    for (size_t i = 0; i < proto->n_initializer; i++)
+        if (!names_add(out, imp->scratch, text_or_empty(proto->initializer[i]->name)))
+            return grt_fail_memory(0);
+    return GRT_OK;
+}
+
+static grt_status add_inputs(importer *imp, scope *s, const Onnx__GraphProto *proto)
+{
+    names constants = {0};
+    GRT_TRY(constants_of(imp, proto, &constants));
+    for (size_t i = 0; i < proto->n_input; i++) {
+        const char *name = text_or_empty(proto->input[i]->name);
+        if (names_find(&constants, name))
+            continue;
+        if (!*name) {
+            GRT_TRY(problem(imp, NULL, "input %zu of graph '%s' has no name", i, s->graph->name));
+            continue;
+        }
+        ir_value *value = ir_value_create(s->graph, "");
+        if (!value)
+            return grt_fail_memory(0);
+        ir_graph_add_input(s->graph, value, NULL);
+        GRT_TRY(add_value(imp, s, name, value));
+        /* The caller is held to the types of the main graph's inputs; what a body is given follows from its
+         * node. */
+        GRT_TRY(import_type(imp, NULL, name, proto->input[i]->type, !s->outer, &value->type));
+    }
+    return GRT_OK;
+}
+
+/* What later names there are, so that bodies do not take them and order can be complained about. */
+static grt_status announce(importer *imp, scope *s, const Onnx__GraphProto *proto)
+{
+    for (size_t i = 0; i < proto->n_node; i++)
+        for (size_t k = 0; k < proto->node[i]->n_output; k++)
+            if (*proto->node[i]->output[k])
+                GRT_TRY(scope_announce(imp, s, proto->node[i]->output[k]));
+    return GRT_OK;
+}
+
+static grt_status add_outputs(importer *imp, scope *s, const Onnx__GraphProto *proto)
+{
+    culprit who = {"", "", 0};
+    for (size_t i = 0; i < proto->n_output; i++) {
+        ir_value *value;
+        const char *name = text_or_empty(proto->output[i]->name);
+        if (!*name) {
+            GRT_TRY(problem(imp, NULL, "output %zu of graph '%s' has no name", i, s->graph->name));
+            continue;
+        }
+        GRT_TRY(scope_resolve(imp, s, &who, "graph output", name, &value));
+        if (!value)
+            continue;
+        if (value->producer && value->type.dtype == GRT_DTYPE_NONE)
+            GRT_TRY(import_type(imp, NULL, name, proto->output[i]->type, false, &value->type));
+        ir_graph_add_output(s->graph, value);
+    }
+    return GRT_OK;
+}
+
+static grt_status import_content(importer *imp, scope *s, const Onnx__GraphProto *proto)
+{
+    GRT_TRY(announce(imp, s, proto));
+    GRT_TRY(add_inputs(imp, s, proto));
+    GRT_TRY(add_initializers(imp, s, proto));
+    for (size_t i = 0; i < proto->n_node; i++)
+        GRT_TRY(import_node(imp, s, proto->node[i]));
+    return add_outputs(imp, s, proto);
+}
+
+grt_status import_main(importer *imp, const Onnx__GraphProto *proto)
+{
+    ir_graph *graph = ir_graph_create(imp->module, NULL, text_or_empty(proto->name));
+    if (!graph)
+        return grt_fail_memory(0);
+    imp->module->main = graph;
+    scope s = {.graph = graph, .opsets = &imp->opsets};
+    if (!proto->n_output)
+        GRT_TRY(problem(imp, NULL, "graph '%s' has no outputs", graph->name));
+    return import_content(imp, &s, proto);
+}
+
+grt_status import_body(importer *imp, scope *outer, ir_node *parent, const Onnx__GraphProto *proto,
+                       ir_graph **out_graph)
+{
+    ir_graph *graph = ir_graph_create(imp->module, parent, text_or_empty(proto->name));
+    if (!graph)
+        return grt_fail_memory(0);
+    if (outer->depth >= MAX_SCOPE_DEPTH)
+        return grt_fail(GRT_STATUS_INVALID_MODEL, "subgraphs and functions are nested deeper than %d levels",
+                        MAX_SCOPE_DEPTH);
+    scope s = {.outer = outer,
+               .graph = graph,
+               .opsets = outer->opsets,
+               .call = outer->call,
+               .depth = outer->depth + 1};
+    *out_graph = graph;
+    return import_content(imp, &s, proto);
+}

@@ -1,0 +1,148 @@
+/* From a file or bytes to a module: map, unpack, check the model as a whole, import its graph. */
+#include "graph/import/import.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { NEWEST_IR = 14 };
+
+typedef struct mapping {
+    void *data;
+    size_t size;
+} mapping;
+
+static void unmap(void *object)
+{
+    mapping *m = object;
+    munmap(m->data, m->size);
+}
+
+static grt_status map_fd(const char *path, int fd, grt_arena *arena, const void **out_bytes, size_t *out_size)
+{
+    struct stat info;
+    if (fstat(fd, &info))
+        return grt_fail(GRT_STATUS_IO, "'%s' cannot be read: %s", path, strerror(errno));
+    if (!S_ISREG(info.st_mode))
+        return grt_fail(GRT_STATUS_IO, "'%s' is not a regular file", path);
+    if (!info.st_size)
+        return grt_fail(GRT_STATUS_INVALID_MODEL, "'%s' is empty", path);
+    mapping *m = GRT_ARENA_NEW(arena, mapping);
+    if (!m)
+        return grt_fail_memory(sizeof *m);
+    m->size = (size_t)info.st_size;
+    m->data = mmap(NULL, m->size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (m->data == MAP_FAILED)
+        return grt_fail(GRT_STATUS_IO, "'%s' cannot be mapped: %s", path, strerror(errno));
+    if (!grt_arena_defer(arena, unmap, m))
+        return grt_fail_memory(0);
+    *out_bytes = m->data;
+    *out_size = m->size;
+    return GRT_OK;
+}
+
+static grt_status map_file(const char *path, grt_arena *arena, const void **out_bytes, size_t *out_size)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return grt_fail(GRT_STATUS_IO, "'%s' cannot be opened: %s", path, strerror(errno));
+    grt_status status = map_fd(path, fd, arena, out_bytes, out_size);
+    close(fd);
+    return status;
+}
+
+/* ---- the model as a whole ---- */
+
+static grt_status import_versions(importer *imp)
+{
+    const Onnx__ModelProto *model = imp->model;
+    imp->ir_version = model->has_ir_version ? model->ir_version : 0;
+    if (imp->ir_version < 1)
+        GRT_TRY(problem(imp, NULL, "the model has no ir_version"));
+    if (imp->ir_version > NEWEST_IR)
+        GRT_TRY(problem_from(imp, NULL,
+                             grt_fail(GRT_STATUS_UNSUPPORTED,
+                                      "IR version %" PRId64 " is newer than the newest known, %d",
+                                      imp->ir_version, NEWEST_IR)));
+    imp->opsets = (opsets){model->opset_import, model->n_opset_import, 0};
+    if (!model->n_opset_import && imp->ir_version >= 3)
+        GRT_TRY(problem(imp, NULL,
+                        "opset_import is missing: the model does not say which operator sets it uses"));
+    if (imp->ir_version < 3)
+        imp->opsets.fallback = 1;
+    for (size_t i = 0; i < model->n_opset_import; i++)
+        for (size_t k = 0; k < i; k++)
+            if (!strcmp(domain_of(model->opset_import[i]->domain),
+                        domain_of(model->opset_import[k]->domain)) &&
+                model->opset_import[i]->version != model->opset_import[k]->version)
+                GRT_TRY(problem(
+                    imp, NULL, "opset_import lists domain '%s' twice, with versions %" PRId64 " and %" PRId64,
+                    domain_of(model->opset_import[i]->domain), model->opset_import[k]->version,
+                    model->opset_import[i]->version));
+    return GRT_OK;
+}
+
+static grt_status describe(importer *imp)
+{
+    ir_module *module = imp->module;
+    module->ir_version = imp->ir_version;
+    module->opset = imp->opsets.fallback;
+    for (size_t i = 0; i < imp->opsets.n; i++)
+        if (!*domain_of(imp->opsets.list[i]->domain))
+            module->opset = imp->opsets.list[i]->version;
+    const char *name = text_or_empty(imp->model->producer_name),
+               *version = text_or_empty(imp->model->producer_version);
+    module->producer = grt_arena_printf(imp->arena, "%s%s%s", name, *name && *version ? " " : "", version);
+    return module->producer ? GRT_OK : grt_fail_memory(0);
+}
+
+static grt_status import_model(importer *imp)
+{
+    const void *bytes = imp->source->bytes;
+    size_t size = imp->source->size;
+    ProtobufCMessage *message;
+    if (!bytes)
+        GRT_TRY(map_file(imp->source->path, imp->arena, &bytes, &size));
+    GRT_TRY(grt_pb_unpack(&onnx__model_proto__descriptor, bytes, size, imp->scratch, &message));
+    imp->model = (const Onnx__ModelProto *)message;
+    if (!imp->model->graph)
+        return grt_fail(GRT_STATUS_INVALID_MODEL, "not an ONNX model: it has no graph");
+    GRT_TRY(import_versions(imp));
+    GRT_TRY(describe(imp));
+    GRT_TRY(import_functions(imp));
+    GRT_TRY(import_main(imp, imp->model->graph));
+    return grt_arena_failed(imp->arena) || grt_arena_failed(imp->scratch) ? grt_fail_memory(0) : GRT_OK;
+}
+
+grt_status ir_import_check(const compile_source *source, void (*each)(void *user, const grt_finding *finding),
+                           void *user, ir_module **out_module)
+{
+    importer imp = {.source = source, .each = each, .user = user};
+    if (!source || (!source->bytes && !source->path))
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "neither a path nor bytes of a model are given");
+    GRT_TRY(ir_module_create(&imp.module));
+    imp.arena = imp.module->arena;
+    imp.scratch = grt_arena_create();
+    grt_status status = imp.scratch ? import_model(&imp) : grt_fail_memory(1);
+    if (each && (status == GRT_STATUS_INVALID_MODEL || status == GRT_STATUS_UNSUPPORTED))
+        status = problem_from(&imp, NULL, status);
+    if (status != GRT_OK && source->path)
+        grt_fail_context(status, "%s", source->path);
+    grt_arena_release(imp.scratch);
+    if (status != GRT_OK || imp.n_problems) {
+        ir_module_release(imp.module);
+        imp.module = NULL;
+    }
+    if (status == GRT_OK)
+        *out_module = imp.module;
+    return status;
+}
+
+grt_status ir_import(const compile_source *source, ir_module **out_module)
+{
+    return ir_import_check(source, NULL, NULL, out_module);
+}

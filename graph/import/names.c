@@ -1,0 +1,56 @@
+/* Open addressing with linear probing, at most half full. */
+#include "graph/import/names.h"
+
+#include <string.h>
+
+static uint64_t hash_of(const char *name)
+{
+    uint64_t h = 14695981039346656037u;
+    for (const char *p = name; *p; p++)
+        h = (h ^ (unsigned char)*p) * 1099511628211u;
+    return h ^ h >> 29; /* the low bits choose the slot */
+}
+
+static names_entry *slot_of(const names *table, const char *name, uint64_t hash)
+{
+    size_t mask = table->capacity - 1;
+    for (size_t i = hash & mask;; i = (i + 1) & mask) {
+        names_entry *e = &table->slots[i];
+        if (!e->name || (e->hash == hash && !strcmp(e->name, name)))
+            return e;
+    }
+}
+
+names_entry *names_find(const names *table, const char *name)
+{
+    if (!table->n)
+        return NULL;
+    names_entry *e = slot_of(table, name, hash_of(name));
+    return e->name ? e : NULL;
+}
+
+static bool grow(names *table, grt_arena *arena)
+{
+    names bigger = {.capacity = table->capacity ? 2 * table->capacity : 16, .n = table->n};
+    bigger.slots = GRT_ARENA_ARRAY(arena, names_entry, bigger.capacity);
+    if (!bigger.slots)
+        return false;
+    for (size_t i = 0; i < table->capacity; i++)
+        if (table->slots[i].name)
+            *slot_of(&bigger, table->slots[i].name, table->slots[i].hash) = table->slots[i];
+    *table = bigger;
+    return true;
+}
+
+names_entry *names_add(names *table, grt_arena *arena, const char *name)
+{
+    if (2 * (table->n + 1) > table->capacity && !grow(table, arena))
+        return NULL;
+    uint64_t hash = hash_of(name);
+    names_entry *e = slot_of(table, name, hash);
+    if (!e->name) {
+        *e = (names_entry){name, hash, NULL};
+        table->n++;
+    }
+    return e;
+}

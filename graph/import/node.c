@@ -1,0 +1,241 @@
+/* Nodes: look-ups, checks against the op's row, upgrade to the newest form. */
+#include "graph/import/import.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* Version of `domain` that is imported; 0 if none. */
+static int64_t version_of(const opsets *imported, const char *domain)
+{
+    for (size_t i = 0; i < imported->n; i++)
+        if (!strcmp(domain_of(imported->list[i]->domain), domain))
+            return imported->list[i]->version;
+    return *domain ? 0 : imported->fallback;
+}
+
+static grt_status check_version(importer *imp, const culprit *who, const char *domain, int64_t version)
+{
+    const char *shown = *domain ? domain : "ai.onnx";
+    names_entry *told = names_add(&imp->domains_told, imp->scratch, domain);
+    if (!told)
+        return grt_fail_memory(0);
+    bool first = !told->thing;
+    told->thing = imp;
+    if (version <= 0 && first)
+        return problem(imp, who, "domain '%s' is used, but the model's opset_import does not list it", shown);
+    int32_t newest = op_newest(domain);
+    if (newest && version > newest && first)
+        return problem_from(imp, who,
+                            grt_fail(GRT_STATUS_UNSUPPORTED,
+                                     "opset %" PRId64 " of domain '%s' is newer than the newest known, %d",
+                                     version, shown, newest));
+    return GRT_OK;
+}
+
+/* ---- operands ---- */
+
+static grt_status resolve_inputs(importer *imp, scope *s, const culprit *who, const Onnx__NodeProto *proto,
+                                 ir_value **in)
+{
+    for (size_t i = 0; i < proto->n_input; i++)
+        GRT_TRY(scope_resolve(imp, s, who, "input", proto->input[i], &in[i]));
+    return GRT_OK;
+}
+
+static grt_status name_outputs(importer *imp, scope *s, const culprit *who, ir_node *node,
+                               const Onnx__NodeProto *proto)
+{
+    for (int32_t i = 0; i < node->n_out; i++) {
+        const char *name = proto->output[i];
+        if (!*name) {
+            node->out[i] = NULL;
+            continue;
+        }
+        node->out[i]->name = scope_unique(imp, s, name);
+        if (!node->out[i]->name)
+            return grt_fail_memory(0);
+    }
+    (void)who;
+    return GRT_OK;
+}
+
+static grt_status define_outputs(importer *imp, scope *s, const culprit *who, const ir_node *node,
+                                 const Onnx__NodeProto *proto)
+{
+    for (int32_t i = 0; i < node->n_out && i < (int32_t)proto->n_output; i++)
+        if (node->out[i] && *proto->output[i])
+            GRT_TRY(scope_define(imp, s, who, proto->output[i], node->out[i]));
+    return GRT_OK;
+}
+
+/* ---- checks against the row ---- */
+
+static const op_attr *row_attr(const op_row *row, const char *name)
+{
+    for (const op_attr *a = row->attrs; a && a->name; a++)
+        if (!strcmp(a->name, name))
+            return a;
+    return NULL;
+}
+
+static const char *kind_name(grt_attr_kind kind)
+{
+    static const char *const texts[] = {"int",    "float",   "string", "tensor", "ints",
+                                        "floats", "strings", "graph",  "type"};
+    return texts[kind];
+}
+
+static grt_status unknown_attr(importer *imp, const culprit *who, const op_row *row, const char *name)
+{
+    grt_text known = {0};
+    for (const op_attr *a = row->attrs; a && a->name; a++)
+        grt_text_add(&known, "%s%s", known.size ? ", " : "", a->name);
+    grt_status status = problem(imp, who, "attribute '%s' is not known; %s has %s", name, row->name,
+                                known.size ? grt_text_get(&known) : "none");
+    grt_text_release(&known);
+    return status;
+}
+
+static grt_status check_attrs(importer *imp, const culprit *who, const ir_node *node)
+{
+    for (size_t i = 0; i < node->desc.n_attrs; i++) {
+        const grt_attr *attr = &node->desc.attrs[i];
+        const op_attr *expected = row_attr(node->row, attr->name);
+        if (!expected)
+            GRT_TRY(unknown_attr(imp, who, node->row, attr->name));
+        else if (expected->kind != attr->kind)
+            GRT_TRY(problem(imp, who, "attribute '%s' must be %s, found %s", attr->name,
+                            kind_name(expected->kind), kind_name(attr->kind)));
+    }
+    for (const op_attr *a = node->row->attrs; a && a->name; a++)
+        if (a->required && !grt_attr_find(&node->desc, a->name))
+            GRT_TRY(problem(imp, who, "attribute '%s' (%s) is required", a->name, kind_name(a->kind)));
+    return GRT_OK;
+}
+
+static grt_status check_count(importer *imp, const culprit *who, const char *what, int32_t n, int16_t min,
+                              int16_t max)
+{
+    if (n >= min && (max == OP_VARIADIC || n <= max))
+        return GRT_OK;
+    if (max == OP_VARIADIC)
+        return problem(imp, who, "has %d %s, at least %d expected", n, what, min);
+    if (min == max)
+        return problem(imp, who, "has %d %s, %d expected", n, what, min);
+    return problem(imp, who, "has %d %s, %d to %d expected", n, what, min, max);
+}
+
+static grt_status check_arity(importer *imp, const culprit *who, const ir_node *node)
+{
+    const op_row *row = node->row;
+    GRT_TRY(check_count(imp, who, "inputs", node->n_in, row->min_in, row->max_in));
+    GRT_TRY(check_count(imp, who, "outputs", node->n_out, row->min_out, row->max_out));
+    return GRT_OK;
+}
+
+/* ---- one node ---- */
+
+static grt_status upgrade(importer *imp, const culprit *who, ir_node *node, int64_t opset)
+{
+    const op_row *row = node->row;
+    node->opset = (int32_t)opset;
+    if (!row)
+        return GRT_OK;
+    if (opset < row->since && row->upgrade) {
+        /* What every form of the op has had: upgrades need not look again. */
+        if ((row->min_in && !ir_in(node, 0)) || (row->min_out && !node->n_out))
+            return problem(imp, who, "has no first %s", row->min_out && !node->n_out ? "output" : "input");
+        grt_status status = row->upgrade(node, (int32_t)opset);
+        if (status != GRT_OK)
+            return problem_from(imp, who, status);
+    }
+    if (grt_arena_failed(imp->arena))
+        return grt_fail_memory(0);
+    int64_t before = imp->n_problems;
+    if (!node->row)
+        return GRT_OK;
+    node->opset = node->row->since;
+    GRT_TRY(check_attrs(imp, who, node));
+    if (imp->n_problems == before)
+        GRT_TRY(check_arity(imp, who, node));
+    return GRT_OK;
+}
+
+static grt_status constant_node(importer *imp, scope *s, const culprit *who, const Onnx__NodeProto *proto)
+{
+    const grt_tensor *tensor;
+    if (proto->n_output != 1 || !*proto->output[0])
+        return problem(imp, who, "a constant must have one output");
+    grt_status status = import_constant(imp, s, who, proto, &tensor);
+    if (status != GRT_OK) {
+        GRT_TRY(problem_from(imp, who, status));
+        return scope_omit(imp, s, proto->output[0]);
+    }
+    ir_value *value = ir_constant(s->graph, "", tensor);
+    const char *name = scope_unique(imp, s, proto->output[0]);
+    if (!value || !name)
+        return grt_fail_memory(0);
+    value->name = name;
+    return scope_define(imp, s, who, proto->output[0], value);
+}
+
+/* Trailing operands that are left out count as not there. */
+static int32_t used(size_t n, char *const *list, int32_t keep)
+{
+    while ((int32_t)n > keep && !*list[n - 1])
+        n--;
+    return (int32_t)n;
+}
+
+static grt_status op_node(importer *imp, scope *s, const culprit *who, const Onnx__NodeProto *proto,
+                          const char *domain, const char *name)
+{
+    const op_row *row = op_find(domain, proto->op_type);
+    int32_t n_in = used(proto->n_input, proto->input, row ? row->min_in : 0);
+    int32_t n_out = used(proto->n_output, proto->output, row ? row->min_out : 0);
+    ir_value **in = GRT_ARENA_ARRAY(imp->scratch, ir_value *, proto->n_input);
+    if (!in)
+        return grt_fail_memory(0);
+    GRT_TRY(resolve_inputs(imp, s, who, proto, in));
+    ir_node *node = ir_node_create(s->graph, NULL, domain, proto->op_type, name, n_in, in, n_out);
+    if (!node)
+        return grt_fail_memory(0);
+    GRT_TRY(name_outputs(imp, s, who, node, proto));
+    GRT_TRY(import_attrs(imp, s, who, node, proto));
+    GRT_TRY(upgrade(imp, who, node, who->opset));
+    return define_outputs(imp, s, who, node, proto);
+}
+
+/* The node's name, or that of its first output; calls around it come first. */
+static const char *node_name(importer *imp, const scope *s, const Onnx__NodeProto *proto)
+{
+    const char *name = text_or_empty(proto->name);
+    for (size_t i = 0; !*name && i < proto->n_output; i++)
+        name = proto->output[i];
+    return s->call ? grt_arena_printf(imp->arena, "%s%s", s->call->prefix, name) : name;
+}
+
+grt_status import_node(importer *imp, scope *s, const Onnx__NodeProto *proto)
+{
+    const char *domain = domain_of(proto->domain), *op = text_or_empty(proto->op_type);
+    const char *name = node_name(imp, s, proto);
+    const char *shown = *domain ? grt_arena_printf(imp->scratch, "%s::%s", domain, op) : op;
+    if (!name || !shown)
+        return grt_fail_memory(0);
+    culprit who = {name, shown, version_of(s->opsets, domain)};
+    if (!*op)
+        return problem(imp, NULL, "node '%s' has no op_type", name);
+    if (s->call && ++imp->inlined > MAX_INLINED_NODES)
+        return grt_fail(GRT_STATUS_INVALID_MODEL,
+                        "inlining functions gives more than %d nodes; node '%s' was the last",
+                        MAX_INLINED_NODES, name);
+    GRT_TRY(check_version(imp, &who, domain, who.opset));
+    imp->module->source_nodes++;
+    if (!*domain && !strcmp(op, "Constant"))
+        return constant_node(imp, s, &who, proto);
+    const Onnx__FunctionProto *function =
+        op_find(domain, op) ? NULL : function_find(imp, domain, op, text_or_empty(proto->overload));
+    if (function)
+        return import_call(imp, s, &who, function, proto, name);
+    return op_node(imp, s, &who, proto, domain, name);
+}

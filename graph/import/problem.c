@@ -1,0 +1,46 @@
+/* Reporting what is wrong with a model: the first thing, or everything. */
+#include "graph/import/import.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static grt_status report(importer *imp, const culprit *who, grt_status status, const char *message)
+{
+    static const culprit nobody = {"", "", 0};
+    who = who ? who : &nobody;
+    imp->n_problems++;
+    if (imp->each) {
+        grt_finding finding = {status, who->node, who->op, who->opset, message};
+        imp->each(imp->user, &finding);
+        return GRT_OK;
+    }
+    if (*who->op)
+        return grt_fail(status, "%s node '%s' (opset %" PRId64 "): %s", who->op, who->node, who->opset,
+                        message);
+    return grt_fail(status, "%s", message);
+}
+
+grt_status problem(importer *imp, const culprit *who, const char *format, ...)
+{
+    char message[2048];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    return report(imp, who, GRT_STATUS_INVALID_MODEL, message);
+}
+
+grt_status problem_from(importer *imp, const culprit *who, grt_status status)
+{
+    if (status == GRT_OK || status == GRT_STATUS_OUT_OF_MEMORY || status == GRT_STATUS_INTERNAL)
+        return status;
+    char message[2048];
+    snprintf(message, sizeof message, "%s", grt_last_error());
+    return report(imp, who, status, message);
+}
+
+const char *domain_of(const char *domain)
+{
+    return !domain || !strcmp(domain, "ai.onnx") ? "" : domain;
+}

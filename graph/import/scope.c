@@ -1,0 +1,102 @@
+/* What names mean: single assignment, no shadowing, names unique in the module. */
+#include "graph/import/import.h"
+
+#include <inttypes.h>
+
+/* Things in a scope's table that are not values. */
+static char pending, omitted;
+#define PENDING ((void *)&pending)
+#define OMITTED ((void *)&omitted)
+
+static bool is_value(const void *thing)
+{
+    return thing && thing != PENDING && thing != OMITTED;
+}
+
+const char *scope_unique(importer *imp, const scope *s, const char *name)
+{
+    const char *base = name;
+    if (s->call) {
+        base = grt_arena_printf(imp->arena, "%s%s", s->call->prefix, name);
+        if (!base)
+            return NULL;
+    }
+    const char *unique = base;
+    for (names_entry *e;;) {
+        e = names_add(&imp->used, imp->scratch, unique);
+        if (!e)
+            return NULL;
+        if (!e->thing) {
+            e->thing = imp;
+            return unique;
+        }
+        unique = grt_arena_printf(imp->arena, "%s:%" PRId64, base, ++imp->module->next_id);
+        if (!unique)
+            return NULL;
+    }
+}
+
+grt_status scope_announce(importer *imp, scope *s, const char *name)
+{
+    names_entry *e = names_add(&s->table, imp->scratch, name);
+    if (!e)
+        return grt_fail_memory(0);
+    if (!e->thing)
+        e->thing = PENDING;
+    return GRT_OK;
+}
+
+grt_status scope_omit(importer *imp, scope *s, const char *name)
+{
+    names_entry *e = names_add(&s->table, imp->scratch, name);
+    if (!e)
+        return grt_fail_memory(0);
+    e->thing = OMITTED;
+    return GRT_OK;
+}
+
+grt_status scope_define(importer *imp, scope *s, const culprit *who, const char *name, ir_value *value)
+{
+    for (const scope *o = s->outer; o; o = o->outer) {
+        const names_entry *e = names_find(&o->table, name);
+        if (e && is_value(e->thing))
+            return problem(
+                imp, who,
+                "'%s' is already defined in a graph around this one: subgraphs must not redefine names",
+                name);
+    }
+    names_entry *e = names_add(&s->table, imp->scratch, name);
+    if (!e || !value)
+        return grt_fail_memory(0);
+    if (e->thing && e->thing != PENDING)
+        return problem(imp, who, "'%s' is defined twice: every name must be assigned once", name);
+    e->thing = value;
+    return GRT_OK;
+}
+
+grt_status scope_resolve(importer *imp, scope *s, const culprit *who, const char *what, const char *name,
+                         ir_value **out_value)
+{
+    *out_value = NULL;
+    if (!*name)
+        return GRT_OK;
+    bool later = false;
+    for (const scope *o = s; o; o = o->outer) {
+        const names_entry *e = names_find(&o->table, name);
+        if (!e)
+            continue;
+        if (e->thing == OMITTED)
+            return GRT_OK;
+        if (is_value(e->thing)) {
+            *out_value = e->thing;
+            return GRT_OK;
+        }
+        later = true;
+    }
+    if (later)
+        return problem(imp, who,
+                       "%s '%s' is made by a later node: nodes must be in topological order, without cycles",
+                       what, name);
+    return problem(imp, who, "%s '%s' is not defined: no graph input, initializer or node makes it", what,
+                   name);
+}

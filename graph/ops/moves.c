@@ -1,0 +1,74 @@
+/* What the rows of data movement share. No rows of its own. */
+#include "graph/ops/moves.h"
+
+#include <string.h>
+
+bool moves_is_size(const grt_dims *dims, grt_dim dim)
+{
+    grt_dim_expr e = grt_dim_get(dims, dim);
+    switch (e.op) {
+    case GRT_DIM_CONST:
+        return e.value >= 0;
+    case GRT_DIM_SYMBOL:
+        return true;
+    case GRT_DIM_MAX:
+        return moves_is_size(dims, e.a) || moves_is_size(dims, e.b);
+    default: /* each of the others keeps what both operands are */
+        return moves_is_size(dims, e.a) && moves_is_size(dims, e.b);
+    }
+}
+
+grt_dim moves_clamp(grt_dims *dims, grt_dim dim)
+{
+    return dim < 0 || moves_is_size(dims, dim) ? dim : grt_dim_make(dims, GRT_DIM_MAX, dim, grt_dim_const(dims, 0));
+}
+
+grt_status moves_axes(const infer *inf, int32_t i, int32_t rank, bool *out_axes, int64_t *out_n, bool *out_known)
+{
+    const int64_t *axes;
+    *out_known = true;
+    memset(out_axes, 0, (size_t)rank * sizeof *out_axes);
+    if (!infer_has(inf, i)) {
+        *out_n = rank;
+        memset(out_axes, 1, (size_t)rank * sizeof *out_axes);
+        return GRT_OK;
+    }
+    if (!infer_ints(inf, i, &axes, out_n)) {
+        *out_known = false;
+        return GRT_OK;
+    }
+    for (int64_t k = 0; k < *out_n; k++) {
+        int32_t axis;
+        GRT_TRY(infer_axis(inf, "an entry of axes", axes[k], rank, &axis));
+        if (out_axes[axis])
+            return infer_fail(inf, "axes names axis %d twice", axis);
+        out_axes[axis] = true;
+    }
+    return GRT_OK;
+}
+
+void moves_put_input(ir_node *node, int32_t index, ir_value *value)
+{
+    while (node->n_in < index)
+        ir_node_add_input(node, NULL);
+    if (node->n_in == index)
+        ir_node_add_input(node, value);
+    else
+        ir_node_set_input(node, index, value);
+}
+
+void moves_attr_to_input(ir_node *node, const char *name, int32_t index)
+{
+    const grt_attr *attr = grt_attr_find(&node->desc, name);
+    if (!attr)
+        return;
+    ir_value *value = NULL;
+    if (attr->kind == GRT_ATTR_INTS)
+        value = ir_constant_ints(node->graph, name, attr->ints.v, (int64_t)attr->ints.n);
+    else if (attr->kind == GRT_ATTR_INT)
+        value = ir_constant_ints(node->graph, name, &attr->i, 1);
+    else
+        return; /* the check of attribute kinds reports it */
+    moves_put_input(node, index, value);
+    ir_attr_remove(node, name);
+}

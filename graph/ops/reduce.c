@@ -1,0 +1,123 @@
+/* Reductions over axes: the Reduce family, ArgMax, ArgMin. */
+#include "graph/ops/moves.h"
+
+#include <string.h>
+
+/* A list of known numbers reduced to one: sizes are computed so. */
+static void reduce_elems(infer *inf)
+{
+    const grt_dim *elems;
+    int64_t n;
+    const char *op = inf->desc->op;
+    grt_dim_op how = !strcmp(op, "ReduceProd")  ? GRT_DIM_MUL
+                     : !strcmp(op, "ReduceSum") ? GRT_DIM_ADD
+                     : !strcmp(op, "ReduceMax") ? GRT_DIM_MAX
+                     : !strcmp(op, "ReduceMin") ? GRT_DIM_MIN
+                                                : GRT_DIM_CONST;
+    if (how == GRT_DIM_CONST || inf->in[0]->rank != 1 || !moves_elems(inf, 0, &elems, &n) || n == 0)
+        return;
+    grt_dim *one = infer_dims(inf, 1);
+    if (!one)
+        return;
+    one[0] = elems[0];
+    for (int64_t k = 1; k < n; k++)
+        one[0] = grt_dim_make(inf->dims, how, one[0], elems[k]);
+    moves_set_elems(inf, 0, one, 1);
+}
+
+static grt_status infer_reduce(infer *inf)
+{
+    const ir_type *data = inf->in[0];
+    bool keep = grt_attr_int(inf->desc, "keepdims", 1) != 0;
+    bool empty_is_none = grt_attr_int(inf->desc, "noop_with_empty_axes", 0) != 0;
+    int32_t n_listed;
+    if (data->rank < 0) {
+        if (!keep && !empty_is_none && !infer_has(inf, 1))
+            infer_set(inf, 0, data->dtype, 0, infer_dims(inf, 0));
+        else
+            infer_set_unknown(inf, 0, data->dtype);
+        return GRT_OK;
+    }
+    bool axes[GRT_MAX_RANK], known;
+    int64_t n;
+    GRT_TRY(moves_axes(inf, 1, data->rank, axes, &n, &known));
+    if (!known) {
+        bool counted = moves_length(inf, 1, &n_listed) && n_listed > 0 && n_listed <= data->rank;
+        if (keep || counted)
+            infer_set_fresh(inf, 0, data->dtype, keep ? data->rank : data->rank - n_listed);
+        else
+            infer_set_unknown(inf, 0, data->dtype);
+        return GRT_OK;
+    }
+    if (!infer_has(inf, 1) || n == 0)
+        memset(axes, !empty_is_none, sizeof axes);
+    grt_dim *dims = infer_dims(inf, data->rank);
+    int32_t rank = 0;
+    for (int32_t k = 0; dims && k < data->rank; k++)
+        if (!axes[k])
+            dims[rank++] = data->dims[k];
+        else if (keep)
+            dims[rank++] = grt_dim_const(inf->dims, 1);
+    infer_set(inf, 0, data->dtype, rank, dims);
+    if (data->rank == 1 && axes[0])
+        reduce_elems(inf);
+    return GRT_OK;
+}
+
+/* ReduceSum takes its axes as an input from 13 on, the others from 18 on. An empty list meant all axes before that. */
+static grt_status upgrade_reduce(ir_node *node, int32_t opset)
+{
+    size_t n;
+    if (opset >= 18 || (opset >= 13 && !strcmp(node->desc.op, "ReduceSum")))
+        return GRT_OK;
+    grt_attr_ints(&node->desc, "axes", &n);
+    if (n)
+        moves_attr_to_input(node, "axes", 1);
+    else
+        ir_attr_remove(node, "axes");
+    return GRT_OK;
+}
+
+static grt_status infer_arg(infer *inf)
+{
+    const ir_type *data = inf->in[0];
+    bool keep = grt_attr_int(inf->desc, "keepdims", 1) != 0;
+    int32_t axis;
+    if (data->rank < 0) {
+        infer_set_unknown(inf, 0, GRT_DTYPE_INT64);
+        return GRT_OK;
+    }
+    GRT_TRY(infer_axis(inf, "attribute axis", grt_attr_int(inf->desc, "axis", 0), data->rank, &axis));
+    grt_dim *dims = infer_dims(inf, data->rank);
+    int32_t rank = 0;
+    int64_t size;
+    if (infer_const(inf, data->dims[axis], &size) && size == 0)
+        return infer_fail(inf, "axis %d has size 0: there is no index to name", axis);
+    for (int32_t k = 0; dims && k < data->rank; k++)
+        if (k != axis)
+            dims[rank++] = data->dims[k];
+        else if (keep)
+            dims[rank++] = grt_dim_const(inf->dims, 1);
+    infer_set(inf, 0, GRT_DTYPE_INT64, rank, dims);
+    return GRT_OK;
+}
+
+static const op_attr reduce_attrs[] = {{"keepdims", GRT_ATTR_INT, false}, {"noop_with_empty_axes", GRT_ATTR_INT, false}, {0}};
+static const op_attr arg_attrs[] = {
+    {"axis", GRT_ATTR_INT, false}, {"keepdims", GRT_ATTR_INT, false}, {"select_last_index", GRT_ATTR_INT, false}, {0}};
+
+#define REDUCE(op, version)                                                                                            \
+    {.domain = "", .name = op, .since = version, .min_in = 1, .max_in = 2, .min_out = 1, .max_out = 1,                 \
+     .attrs = reduce_attrs, .flags = OP_SMALL_INTS, .infer = infer_reduce, .upgrade = upgrade_reduce}
+
+static const op_row rows[] = {
+    REDUCE("ReduceSum", 13),       REDUCE("ReduceMean", 18),      REDUCE("ReduceMax", 20),
+    REDUCE("ReduceMin", 20),       REDUCE("ReduceProd", 18),      REDUCE("ReduceL1", 18),
+    REDUCE("ReduceL2", 18),        REDUCE("ReduceLogSum", 28),    REDUCE("ReduceLogSumExp", 28),
+    REDUCE("ReduceSumSquare", 18),
+    {.domain = "", .name = "ArgMax", .since = 13, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1,
+     .attrs = arg_attrs, .infer = infer_arg},
+    {.domain = "", .name = "ArgMin", .since = 13, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1,
+     .attrs = arg_attrs, .infer = infer_arg},
+};
+OP_TABLE(reduce, rows);

@@ -1,0 +1,53 @@
+/* Dead code: nodes none of whose results are used, and optional results that are not used. */
+#include "graph/passes/passes.h"
+
+static void sweep(pass_context *context, ir_graph *graph);
+
+static void sweep_bodies(pass_context *context, const ir_node *node)
+{
+    for (size_t i = 0; i < node->desc.n_attrs; i++)
+        if (node->desc.attrs[i].kind == GRT_ATTR_GRAPH)
+            sweep(context, node->desc.attrs[i].graph);
+}
+
+static bool is_dead(const ir_node *node)
+{
+    for (int32_t i = 0; i < node->n_out; i++)
+        if (node->out[i] && node->out[i]->n_uses)
+            return false;
+    return true;
+}
+
+/* Kernels need not compute what nobody reads; only outputs that the op may omit are dropped. */
+static void drop_outputs(ir_node *node)
+{
+    if (!node->row || node->row->max_out == OP_VARIADIC)
+        return;
+    for (int32_t i = node->row->min_out; i < node->n_out; i++)
+        if (node->out[i] && !node->out[i]->n_uses)
+            node->out[i] = NULL;
+    while (node->n_out > node->row->min_out && !node->out[node->n_out - 1])
+        node->n_out--;
+}
+
+/* Users come after producers, so one sweep from the end is enough. Bodies come before the node that owns
+ * them, since they may hold the last use of a value outside. */
+static void sweep(pass_context *context, ir_graph *graph)
+{
+    for (ir_node *node = graph->last, *prev; node; node = prev) {
+        prev = node->prev;
+        if (is_dead(node)) {
+            ir_node_remove(node);
+            context->changed++;
+            continue;
+        }
+        sweep_bodies(context, node);
+        drop_outputs(node);
+    }
+}
+
+grt_status pass_dce(pass_context *context)
+{
+    sweep(context, context->module->main);
+    return GRT_OK;
+}

@@ -1,0 +1,109 @@
+/* The table of passes and its driver. */
+#include "graph/passes/passes.h"
+
+#include <string.h>
+
+#ifdef HAVE_CONFIG_H
+#include "config.h"
+#endif
+
+/* X(name, level, summary), in the order of their first run. */
+#define PASSES(X)                                                                   \
+    X(cse, 1, "merge nodes and small constants that are equal")                     \
+    X(fold, 1, "compute what depends on constants only")                            \
+    X(branches, 1, "take the branch of an If whose condition is known")             \
+    X(simplify, 1, "remove no-ops, join reshapes and transposes")                   \
+    X(dce, 1, "remove nodes whose results nobody uses")                             \
+    X(legalise, 0, "replace ops that the target has no kernel for by simpler ones") \
+    X(shapes, 1, "drop the computation of shapes that the plan knows")
+
+#define X(name, level, summary) PASS_##name,
+enum { PASSES(X) N_PASSES };
+#undef X
+#define X(name, level, summary) {#name, summary, level, pass_##name},
+static const pass_row rows[] = {PASSES(X)};
+#undef X
+#define X(name, level, summary) #name,
+static const char *const names[] = {PASSES(X)};
+#undef X
+
+/* Passes that make work for each other run more than once. Equal ConstantOfShape nodes are merged before they
+ * are folded, so that their weights are kept once. */
+static const unsigned char schedule[] = {
+    PASS_cse,      PASS_fold, PASS_branches, PASS_simplify, PASS_dce, /* as imported */
+    PASS_legalise, PASS_fold, PASS_simplify, PASS_cse,      PASS_dce, /* what expansions left */
+    PASS_shapes,   PASS_dce,
+};
+enum { N_RUNS = sizeof schedule / sizeof *schedule };
+
+const pass_row *pass_at(size_t index)
+{
+    return index < N_PASSES ? &rows[index] : NULL;
+}
+
+size_t grt_pass_names(const char *const **out_names)
+{
+    *out_names = names;
+    return N_PASSES;
+}
+
+/* Is `name` an entry of the comma-separated `list`? */
+static bool listed(const char *list, const char *name)
+{
+    size_t size = strlen(name);
+    for (const char *p = list; p && *p;) {
+        size_t n = strcspn(p, ",");
+        if (n == size && !memcmp(p, name, n))
+            return true;
+        p += n + (p[n] == ',');
+    }
+    return false;
+}
+
+static grt_status check_disabled(const char *list)
+{
+    for (const char *p = list; p && *p;) {
+        size_t n = strcspn(p, ",");
+        bool known = n == 0;
+        for (size_t i = 0; i < N_PASSES; i++)
+            known |= strlen(rows[i].name) == n && !memcmp(p, rows[i].name, n);
+        if (!known) {
+            grt_text text = {0};
+            for (size_t i = 0; i < N_PASSES; i++)
+                grt_text_add(&text, "%s%s", i ? ", " : "", rows[i].name);
+            grt_status status =
+                grt_fail(GRT_STATUS_INVALID_ARGUMENT, "there is no pass '%.*s' to disable; passes are: %s",
+                         (int)n, p, grt_text_get(&text));
+            grt_text_release(&text);
+            return status;
+        }
+        p += n + (p[n] == ',');
+    }
+    return GRT_OK;
+}
+
+static grt_status run_pass(pass_context *context, const pass_row *row)
+{
+    GRT_TRY(row->run(context));
+    if (grt_arena_failed(context->module->arena))
+        return grt_fail_memory(0);
+#ifdef GRT_DEBUG
+    grt_status status = ir_verify(context->module);
+    if (status != GRT_OK)
+        return grt_fail_context(status, "after pass '%s'", row->name);
+#endif
+    return GRT_OK;
+}
+
+grt_status pass_run_all(pass_context *context)
+{
+    GRT_TRY(check_disabled(context->disabled));
+    for (size_t i = 0; i < N_RUNS; i++) {
+        const pass_row *row = &rows[schedule[i]];
+        if (context->progress)
+            context->progress(context->user, "optimize", (double)i / N_RUNS);
+        if (row->level <= context->level && !listed(context->disabled, row->name))
+            GRT_TRY(run_pass(context, row));
+    }
+    return pass_check_supported(context);
+}

@@ -1,0 +1,49 @@
+/* The passes, and what they share. Each is in a file of its own name. */
+#ifndef GRT_GRAPH_PASSES_H
+#define GRT_GRAPH_PASSES_H
+
+#include "graph/op.h"
+#include "graph/pass.h"
+
+grt_status pass_branches(pass_context *context);
+grt_status pass_cse(pass_context *context);
+grt_status pass_dce(pass_context *context);
+grt_status pass_fold(pass_context *context);
+grt_status pass_legalise(pass_context *context);
+grt_status pass_shapes(pass_context *context);
+grt_status pass_simplify(pass_context *context);
+/* Not a pass but the end of all of them: UNSUPPORTED, listing every node that the target has no kernel for.
+ */
+grt_status pass_check_supported(pass_context *context);
+
+/* ---- shared by passes: rewrite.c ---- */
+
+/* Let `to` take `from`'s place everywhere. Outputs of the model keep their names: false, with nothing
+ * changed, if that cannot be because `to` is an input, a constant of the model or another output. */
+bool rewrite_replace(ir_value *from, ir_value *to);
+/* The same, and remove from's producer if that leaves it without users. */
+bool rewrite_replace_node(ir_node *node, ir_value *to);
+/* Is the value an output of the main graph? */
+bool rewrite_is_output(const ir_value *value);
+/* The value as the target sees it: dims -1 where symbolic. */
+grt_tensor rewrite_tensor(const grt_dims *dims, const ir_type *type);
+/* Has the target a kernel for this node, as it stands? `why` may be NULL. */
+bool rewrite_supported(const pass_context *context, const ir_node *node, grt_text *why);
+/* Known and provably equal. */
+bool rewrite_same_shape(const ir_type *a, const ir_type *b);
+/* A node of ai.onnx (domain "") or of ours ("graphrt"). */
+static inline bool rewrite_is(const ir_node *node, const char *op)
+{
+    return node && grt_op_is(&node->desc, "", op);
+}
+/* The value's producer if it is `op` of ai.onnx and lies in `graph`. */
+ir_node *rewrite_producer(const ir_value *value, const char *op);
+/* The only use of the value is an input of a node in the same graph: that node. Else NULL. */
+ir_node *rewrite_only_user(const ir_value *value);
+/* Does the node own graphs? */
+bool rewrite_has_body(const ir_node *node);
+/* Visit every graph of the module, bodies after the graph that holds them. */
+grt_status rewrite_each_graph(pass_context *context,
+                              grt_status (*visit)(pass_context *context, ir_graph *graph));
+
+#endif

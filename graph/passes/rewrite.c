@@ -1,0 +1,116 @@
+/* What passes share: replacing values, asking the target, looking around a node. */
+#include "graph/passes/passes.h"
+
+bool rewrite_is_output(const ir_value *value)
+{
+    for (const ir_use *use = value->uses; use; use = use->next)
+        if (!use->node && !use->graph->parent)
+            return true;
+    return false;
+}
+
+/* Outputs of the main graph are known by their value's name. */
+static bool hand_over_name(ir_value *from, ir_value *to)
+{
+    if (!to->producer || to->graph->parent || rewrite_is_output(to))
+        return false;
+    const char *name = to->name;
+    to->name = from->name;
+    from->name = name;
+    return true;
+}
+
+bool rewrite_replace(ir_value *from, ir_value *to)
+{
+    if (from == to || (rewrite_is_output(from) && !hand_over_name(from, to)))
+        return false;
+    ir_value_replace(from, to);
+    return true;
+}
+
+bool rewrite_replace_node(ir_node *node, ir_value *to)
+{
+    if (!rewrite_replace(node->out[0], to))
+        return false;
+    for (int32_t i = 1; i < node->n_out; i++)
+        if (node->out[i] && node->out[i]->n_uses)
+            return true;
+    ir_node_remove(node);
+    return true;
+}
+
+grt_tensor rewrite_tensor(const grt_dims *dims, const ir_type *type)
+{
+    grt_tensor t = {.dtype = type->dtype, .rank = type->rank};
+    for (int32_t i = 0; i < type->rank; i++)
+        if (!grt_dim_is_const(dims, type->dims[i], &t.dims[i]))
+            t.dims[i] = -1;
+    if (type->data)
+        t.data = type->data->data;
+    return t;
+}
+
+bool rewrite_supported(const pass_context *context, const ir_node *node, grt_text *why)
+{
+    enum { FEW = 32 };
+    const ir_module *module = node->graph->module;
+    grt_tensor few_in[FEW], few_out[FEW], *in = few_in, *out = few_out;
+    if (node->n_in > FEW)
+        in = GRT_ARENA_ARRAY(module->arena, grt_tensor, node->n_in);
+    if (node->n_out > FEW)
+        out = GRT_ARENA_ARRAY(module->arena, grt_tensor, node->n_out);
+    if (!in || !out)
+        return false; /* the arena's failure is found at the end of the pass */
+    for (int32_t i = 0; i < node->n_in; i++)
+        in[i] = node->in[i].value ? rewrite_tensor(module->dims, &node->in[i].value->type)
+                                  : (grt_tensor){.rank = -1};
+    for (int32_t i = 0; i < node->n_out; i++)
+        out[i] = node->out[i] ? rewrite_tensor(module->dims, &node->out[i]->type) : (grt_tensor){.rank = -1};
+    return context->target->supports(context->target, &node->desc, in, node->n_in, out, node->n_out, why);
+}
+
+bool rewrite_same_shape(const ir_type *a, const ir_type *b)
+{
+    if (a->rank < 0 || a->rank != b->rank)
+        return false;
+    for (int32_t i = 0; i < a->rank; i++)
+        if (a->dims[i] != b->dims[i])
+            return false;
+    return true;
+}
+
+ir_node *rewrite_producer(const ir_value *value, const char *op)
+{
+    return value && rewrite_is(value->producer, op) ? value->producer : NULL;
+}
+
+ir_node *rewrite_only_user(const ir_value *value)
+{
+    const ir_use *use = value->uses;
+    return value->n_uses == 1 && use->node && use->graph == value->graph ? use->node : NULL;
+}
+
+bool rewrite_has_body(const ir_node *node)
+{
+    for (size_t i = 0; i < node->desc.n_attrs; i++)
+        if (node->desc.attrs[i].kind == GRT_ATTR_GRAPH)
+            return true;
+    return false;
+}
+
+static grt_status each_graph(pass_context *context, ir_graph *graph,
+                             grt_status (*visit)(pass_context *context, ir_graph *graph))
+{
+    GRT_TRY(visit(context, graph));
+    IR_FOR_EACH_NODE (node, graph)
+        for (size_t i = 0; i < node->desc.n_attrs; i++)
+            if (node->desc.attrs[i].kind == GRT_ATTR_GRAPH)
+                GRT_TRY(each_graph(context, node->desc.attrs[i].graph, visit));
+    return GRT_OK;
+}
+
+grt_status rewrite_each_graph(pass_context *context,
+                              grt_status (*visit)(pass_context *context, ir_graph *graph))
+{
+    return each_graph(context, context->module->main, visit);
+}

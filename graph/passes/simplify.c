@@ -1,0 +1,431 @@
+/* Local rewrites that make nodes vanish or cheaper: no-ops, chains of reshapes and transposes, small powers.
+ * One table of rules, driven by a worklist, so that a rewrite only costs a look at the nodes around it. */
+#include "graph/passes/passes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- worklist ---- */
+
+enum { IDLE = 0, QUEUED = 1, REMOVED = 2 };
+
+typedef struct work {
+    pass_context *context;
+    ir_node **stack;
+    size_t n, capacity;
+    bool failed;
+} work;
+
+static void push(work *w, ir_node *node)
+{
+    if (!node || node->mark != IDLE)
+        return;
+    if (w->n == w->capacity) {
+        size_t wanted = w->capacity ? 2 * w->capacity : 256;
+        ir_node **grown = realloc(w->stack, wanted * sizeof *grown);
+        if (!grown) {
+            w->failed = true;
+            return;
+        }
+        w->stack = grown;
+        w->capacity = wanted;
+    }
+    node->mark = QUEUED;
+    w->stack[w->n++] = node;
+}
+
+static void push_users(work *w, const ir_value *value)
+{
+    for (const ir_use *use = value->uses; use; use = use->next)
+        push(w, use->node);
+}
+
+/* In reverse, so that producers are taken from the stack before users. */
+static void push_graph(work *w, ir_graph *graph)
+{
+    for (ir_node *node = graph->last; node; node = node->prev) {
+        for (size_t i = 0; i < node->desc.n_attrs; i++)
+            if (node->desc.attrs[i].kind == GRT_ATTR_GRAPH)
+                push_graph(w, node->desc.attrs[i].graph);
+        node->mark = IDLE;
+        push(w, node);
+    }
+}
+
+/* ---- what rules do ---- */
+
+/* Output 0 is the value `to`. */
+static bool becomes(work *w, ir_node *node, ir_value *to)
+{
+    ir_value *out = node->out[0];
+    if (!to || out == to)
+        return false;
+    for (int32_t i = 1; i < node->n_out; i++)
+        if (node->out[i] && node->out[i]->n_uses)
+            return false;
+    push_users(w, out);
+    ir_node *before = to->producer;
+    if (!rewrite_replace(out, to))
+        return false;
+    node->mark = REMOVED;
+    ir_node_remove(node);
+    push(w, before);
+    w->context->changed++;
+    return true;
+}
+
+static bool changed(work *w, ir_node *node)
+{
+    push_users(w, node->out[0]);
+    if (node->mark == IDLE)
+        push(w, node);
+    w->context->changed++;
+    return true;
+}
+
+static void drop_if_dead(ir_node *node)
+{
+    for (int32_t i = 0; i < node->n_out; i++)
+        if (node->out[i] && node->out[i]->n_uses)
+            return;
+    node->mark = REMOVED;
+    ir_node_remove(node);
+}
+
+static const grt_dims *dims_of(const ir_node *node)
+{
+    return node->graph->module->dims;
+}
+
+static bool same_shape_as_input(const ir_node *node, int32_t i)
+{
+    const ir_value *in = ir_in(node, i);
+    return in && in->type.kind == GRT_KIND_TENSOR && rewrite_same_shape(&node->out[0]->type, &in->type);
+}
+
+static bool constant_is(const ir_node *node, int32_t i, double value)
+{
+    double v;
+    return ir_const_float(ir_in(node, i), &v) && v == value;
+}
+
+static bool all_ints_are(const ir_node *node, int32_t i, int64_t value)
+{
+    const int64_t *v;
+    int64_t n;
+    if (!ir_const_ints(ir_in(node, i), &v, &n))
+        return false;
+    for (int64_t k = 0; k < n; k++)
+        if (v[k] != value)
+            return false;
+    return true;
+}
+
+/* ---- no-ops ---- */
+
+static bool rule_identity(work *w, ir_node *node)
+{
+    return becomes(w, node, ir_in(node, 0));
+}
+
+static bool rule_only_input(work *w, ir_node *node)
+{
+    return node->n_in == 1 && becomes(w, node, ir_in(node, 0));
+}
+
+static bool rule_only_output(work *w, ir_node *node)
+{
+    return node->n_out == 1 && same_shape_as_input(node, 0) && becomes(w, node, ir_in(node, 0));
+}
+
+static bool rule_same_shape(work *w, ir_node *node)
+{
+    return same_shape_as_input(node, 0) && becomes(w, node, ir_in(node, 0));
+}
+
+static bool is_false(const ir_value *flag)
+{
+    const grt_tensor *t = flag->type.data;
+    return t && t->dtype == GRT_DTYPE_BOOL && grt_tensor_elements(t) == 1 && !*(const uint8_t *)t->data;
+}
+
+static bool rule_dropout(work *w, ir_node *node)
+{
+    return (!ir_in(node, 2) || is_false(ir_in(node, 2))) && becomes(w, node, ir_in(node, 0));
+}
+
+/* Does every value of `from` survive a trip through `through`? */
+static bool is_lossless(grt_dtype from, grt_dtype through)
+{
+    static const struct {
+        grt_dtype from;
+        grt_dtype_set through;
+    } pairs[] = {
+        {GRT_DTYPE_FLOAT16, GRT_BIT(FLOAT) | GRT_BIT(DOUBLE)},
+        {GRT_DTYPE_BFLOAT16, GRT_BIT(FLOAT) | GRT_BIT(DOUBLE)},
+        {GRT_DTYPE_FLOAT, GRT_BIT(DOUBLE)},
+        {GRT_DTYPE_BOOL, GRT_SET_INTS | GRT_SET_FLOATS},
+        {GRT_DTYPE_INT8, GRT_BIT(INT16) | GRT_BIT(INT32) | GRT_BIT(INT64) | GRT_BIT(FLOAT) | GRT_BIT(DOUBLE)},
+        {GRT_DTYPE_UINT8, GRT_BIT(UINT16) | GRT_BIT(UINT32) | GRT_BIT(UINT64) | GRT_BIT(INT16) |
+                              GRT_BIT(INT32) | GRT_BIT(INT64) | GRT_BIT(FLOAT) | GRT_BIT(DOUBLE)},
+        {GRT_DTYPE_INT16, GRT_BIT(INT32) | GRT_BIT(INT64) | GRT_BIT(FLOAT) | GRT_BIT(DOUBLE)},
+        {GRT_DTYPE_INT32, GRT_BIT(INT64) | GRT_BIT(DOUBLE)},
+    };
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
+        if (pairs[i].from == from)
+            return grt_dtype_in(through, pairs[i].through);
+    return false;
+}
+
+static bool rule_cast(work *w, ir_node *node)
+{
+    ir_value *in = ir_in(node, 0);
+    grt_dtype to = node->out[0]->type.dtype;
+    if (!in || !to)
+        return false;
+    if (in->type.dtype == to)
+        return becomes(w, node, in);
+    ir_node *inner = rewrite_producer(in, "Cast");
+    if (inner && ir_in(inner, 0) && ir_in(inner, 0)->type.dtype == to && is_lossless(to, in->type.dtype))
+        return becomes(w, node, ir_in(inner, 0));
+    return false;
+}
+
+static bool rule_slice(work *w, ir_node *node)
+{
+    return same_shape_as_input(node, 0) && (!ir_in(node, 4) || all_ints_are(node, 4, 1)) &&
+           becomes(w, node, ir_in(node, 0));
+}
+
+static bool rule_pad(work *w, ir_node *node)
+{
+    return all_ints_are(node, 1, 0) && same_shape_as_input(node, 0) && becomes(w, node, ir_in(node, 0));
+}
+
+static bool rule_tile(work *w, ir_node *node)
+{
+    return all_ints_are(node, 1, 1) && becomes(w, node, ir_in(node, 0));
+}
+
+static bool rule_clip(work *w, ir_node *node)
+{
+    return !ir_in(node, 1) && !ir_in(node, 2) && becomes(w, node, ir_in(node, 0));
+}
+
+/* x + 0, x * 1 and the like, where the constant does not change the shape. */
+static bool neutral(work *w, ir_node *node, int32_t constant, double value)
+{
+    return constant_is(node, constant, value) && same_shape_as_input(node, 1 - constant) &&
+           becomes(w, node, ir_in(node, 1 - constant));
+}
+
+static bool rule_add(work *w, ir_node *node)
+{
+    return neutral(w, node, 1, 0) || neutral(w, node, 0, 0);
+}
+
+static bool rule_sub(work *w, ir_node *node)
+{
+    return neutral(w, node, 1, 0);
+}
+
+static bool rule_mul(work *w, ir_node *node)
+{
+    return neutral(w, node, 1, 1) || neutral(w, node, 0, 1);
+}
+
+static bool rule_div(work *w, ir_node *node)
+{
+    return neutral(w, node, 1, 1);
+}
+
+/* f(f(x)) is x */
+static bool rule_involution(work *w, ir_node *node)
+{
+    ir_node *inner = rewrite_producer(ir_in(node, 0), node->desc.op);
+    return inner && becomes(w, node, ir_in(inner, 0));
+}
+
+/* ---- powers ---- */
+
+static bool rule_pow(work *w, ir_node *node)
+{
+    ir_value *x = ir_in(node, 0);
+    double exponent;
+    if (!x || !grt_dtype_in(x->type.dtype, GRT_SET_FLOATS) || !ir_const_float(ir_in(node, 1), &exponent) ||
+        !same_shape_as_input(node, 0))
+        return false;
+    if (exponent == 1)
+        return becomes(w, node, x);
+    if (exponent == 2) {
+        ir_node_become(node, "", "Mul");
+        ir_node_set_input(node, 1, x);
+    } else if (exponent == 3) {
+        ir_node *square =
+            ir_node_create(node->graph, node, "", "Mul", node->desc.name, 2, (ir_value *[]){x, x}, 1);
+        if (!square || op_infer_node(square) != GRT_OK)
+            return false;
+        ir_node_become(node, "", "Mul");
+        ir_node_set_input(node, 1, square->out[0]);
+    } else if (exponent == 0.5 || exponent == -1) {
+        ir_node_become(node, "", exponent == 0.5 ? "Sqrt" : "Reciprocal");
+        ir_node_drop_inputs(node, 1);
+    } else {
+        return false;
+    }
+    return changed(w, node);
+}
+
+/* ---- reshapes ---- */
+
+/* Make the node a Reshape of `x` to the dims its output has. False if they cannot be written as Reshape's
+ * input. */
+static bool become_reshape(work *w, ir_node *node, ir_value *x)
+{
+    const ir_type *type = &node->out[0]->type;
+    int64_t shape[GRT_MAX_RANK];
+    int32_t symbolic = 0;
+    bool zero = false;
+    if (type->rank < 0 || type->kind != GRT_KIND_TENSOR)
+        return false;
+    for (int32_t i = 0; i < type->rank; i++) {
+        if (!grt_dim_is_const(dims_of(node), type->dims[i], &shape[i])) {
+            shape[i] = -1;
+            symbolic++;
+        }
+        zero |= shape[i] == 0;
+    }
+    if (symbolic > 1 || (symbolic && zero))
+        return false;
+    ir_value *constant = ir_constant_ints(node->graph, node->desc.name, shape, type->rank);
+    if (!constant)
+        return false;
+    ir_node_become(node, "", "Reshape");
+    node->desc.attrs = NULL;
+    node->desc.n_attrs = 0;
+    if (zero)
+        ir_attr_set_int(node, "allowzero", 1);
+    ir_node_set_input(node, 0, x);
+    if (node->n_in > 1)
+        ir_node_set_input(node, 1, constant);
+    else
+        ir_node_add_input(node, constant);
+    ir_node_drop_inputs(node, 2);
+    return changed(w, node);
+}
+
+static bool is_reshape(const ir_node *node)
+{
+    return node && (rewrite_is(node, "Reshape") || rewrite_is(node, "Squeeze") ||
+                    rewrite_is(node, "Unsqueeze") || rewrite_is(node, "Flatten"));
+}
+
+static bool rule_reshape(work *w, ir_node *node)
+{
+    if (rule_same_shape(w, node))
+        return true;
+    ir_value *in = ir_in(node, 0);
+    ir_node *inner = in ? in->producer : NULL;
+    if (!is_reshape(inner) || !ir_in(inner, 0) || inner->graph != node->graph)
+        return false;
+    if (!become_reshape(w, node, ir_in(inner, 0)))
+        return false;
+    drop_if_dead(inner);
+    return true;
+}
+
+/* ---- transposes ---- */
+
+static bool permutation(const ir_node *node, int32_t rank, int64_t *out_perm)
+{
+    size_t n;
+    const int64_t *perm = grt_attr_ints(&node->desc, "perm", &n);
+    if (rank < 0 || (perm && n != (size_t)rank))
+        return false;
+    for (int32_t i = 0; i < rank; i++)
+        out_perm[i] = perm ? perm[i] : rank - 1 - i;
+    return true;
+}
+
+/* Only dims of 1 move: the elements stay where they are. */
+static bool keeps_order(const ir_type *in, const int64_t *perm, const grt_dims *dims)
+{
+    int64_t last = -1;
+    for (int32_t i = 0; i < in->rank; i++) {
+        if (grt_dim_equals(dims, in->dims[perm[i]], 1))
+            continue;
+        if (perm[i] < last)
+            return false;
+        last = perm[i];
+    }
+    return true;
+}
+
+static bool rule_transpose(work *w, ir_node *node)
+{
+    ir_value *x = ir_in(node, 0);
+    int64_t outer[GRT_MAX_RANK], inner[GRT_MAX_RANK];
+    if (!x || !permutation(node, x->type.rank, outer))
+        return false;
+    int32_t rank = x->type.rank;
+    bool identity = true;
+    for (int32_t i = 0; i < rank; i++)
+        identity &= outer[i] == i;
+    if (identity)
+        return becomes(w, node, x);
+    if (keeps_order(&x->type, outer, dims_of(node)) && become_reshape(w, node, x))
+        return true;
+    ir_node *before = rewrite_producer(x, "Transpose");
+    if (!before || !ir_in(before, 0) || !permutation(before, rank, inner))
+        return false;
+    int64_t both[GRT_MAX_RANK];
+    for (int32_t i = 0; i < rank; i++)
+        both[i] = inner[outer[i]];
+    ir_attr_set_ints(node, "perm", both, (size_t)rank);
+    ir_node_set_input(node, 0, ir_in(before, 0));
+    drop_if_dead(before);
+    return changed(w, node);
+}
+
+/* ---- the table and its driver ---- */
+
+static const struct {
+    const char *op;
+    bool (*apply)(work *w, ir_node *node);
+} rules[] = {
+    {"Identity", rule_identity}, {"Dropout", rule_dropout},   {"Cast", rule_cast},
+    {"CastLike", rule_cast},     {"Concat", rule_only_input}, {"Sum", rule_only_input},
+    {"Max", rule_only_input},    {"Min", rule_only_input},    {"Mean", rule_only_input},
+    {"Split", rule_only_output}, {"Expand", rule_same_shape}, {"Slice", rule_slice},
+    {"Pad", rule_pad},           {"Tile", rule_tile},         {"Clip", rule_clip},
+    {"Add", rule_add},           {"Sub", rule_sub},           {"Mul", rule_mul},
+    {"Div", rule_div},           {"Pow", rule_pow},           {"Neg", rule_involution},
+    {"Not", rule_involution},    {"Reshape", rule_reshape},   {"Flatten", rule_reshape},
+    {"Squeeze", rule_reshape},   {"Unsqueeze", rule_reshape}, {"Transpose", rule_transpose},
+};
+
+static void apply_rules(work *w, ir_node *node)
+{
+    if (*node->desc.domain || !node->n_out || !node->out[0] || node->out[0]->type.kind != GRT_KIND_TENSOR)
+        return;
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        if (!strcmp(rules[i].op, node->desc.op)) {
+            rules[i].apply(w, node);
+            return;
+        }
+}
+
+grt_status pass_simplify(pass_context *context)
+{
+    work w = {.context = context};
+    push_graph(&w, context->module->main);
+    while (w.n && !w.failed) {
+        ir_node *node = w.stack[--w.n];
+        if (node->mark == REMOVED)
+            continue;
+        node->mark = IDLE;
+        apply_rules(&w, node);
+    }
+    free(w.stack);
+    return w.failed ? grt_fail_memory(0) : GRT_OK;
+}

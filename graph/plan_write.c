@@ -1,0 +1,525 @@
+/* Plan files out: the same plan gives the same bytes, and a file is there whole or not at all. */
+#include "src/plan_format.h"
+
+#include "proto/plan.pb-c.h"
+#include "src/base/checked.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <uthash.h>
+
+/* ---- messages
+ * ------------------------------------------------------------------------------------------------------ */
+
+typedef struct encoder {
+    const grt_plan *plan;
+    grt_arena *arena;
+    const uint64_t *offsets; /* of weights */
+} encoder;
+
+/* An array of pointers to n initialised messages of the type. NULL when out of memory (the arena remembers).
+ */
+static void **messages(encoder *e, size_t n, size_t size, void (*init)(void *))
+{
+    void **list = GRT_ARENA_ARRAY(e->arena, void *, n + 1);
+    char *items = grt_arena_calloc(e->arena, n + 1, size);
+    if (!list || !items)
+        return NULL;
+    for (size_t i = 0; i < n; i++) {
+        list[i] = items + i * size;
+        init(list[i]);
+    }
+    return list;
+}
+#define MESSAGES(e, n, Type, init) ((Type **)messages((e), (size_t)(n), sizeof(Type), init))
+
+/* protobuf-c wants init functions of exact types: one adapter each. */
+#define ADAPTER(name, Type, init)   \
+    static void name(void *message) \
+    {                               \
+        init((Type *)message);      \
+    }
+ADAPTER(init_attribute, Grt__Plan__Attribute, grt__plan__attribute__init)
+ADAPTER(init_body, Grt__Plan__Body, grt__plan__body__init)
+ADAPTER(init_dim, Grt__Plan__Dim, grt__plan__dim__init)
+ADAPTER(init_step, Grt__Plan__Step, grt__plan__step__init)
+ADAPTER(init_tensor, Grt__Plan__Tensor, grt__plan__tensor__init)
+ADAPTER(init_value, Grt__Plan__Value, grt__plan__value__init)
+ADAPTER(init_weight, Grt__Plan__Weight, grt__plan__weight__init)
+
+static ProtobufCBinaryData binary(const void *data, size_t size)
+{
+    return (ProtobufCBinaryData){size, (uint8_t *)data};
+}
+
+static ProtobufCBinaryData *binaries(encoder *e, const grt_string *strings, size_t n)
+{
+    ProtobufCBinaryData *out = GRT_ARENA_ARRAY(e->arena, ProtobufCBinaryData, n + 1);
+    for (size_t i = 0; out && i < n; i++)
+        out[i] = binary(strings[i].data, strings[i].size);
+    return out;
+}
+
+static Grt__Plan__Tensor *encode_tensor(encoder *e, const grt_tensor *t)
+{
+    Grt__Plan__Tensor **list = MESSAGES(e, 1, Grt__Plan__Tensor, init_tensor);
+    if (!list)
+        return NULL;
+    Grt__Plan__Tensor *m = *list;
+    m->dtype = t->dtype;
+    m->n_dims = (size_t)t->rank;
+    m->dims = (int64_t *)t->dims;
+    if (t->dtype == GRT_DTYPE_STRING) {
+        m->n_strings = (size_t)grt_tensor_elements(t);
+        m->strings = binaries(e, t->data, m->n_strings);
+    } else {
+        m->data = binary(t->data, grt_tensor_bytes(t));
+    }
+    return m;
+}
+
+static void encode_attribute(encoder *e, const grt_attr *a, Grt__Plan__Attribute *m)
+{
+    m->name = (char *)a->name;
+    m->kind = a->kind;
+    switch (a->kind) {
+    case GRT_ATTR_INT:
+        m->i = a->i;
+        break;
+    case GRT_ATTR_FLOAT:
+        m->f = a->f;
+        break;
+    case GRT_ATTR_STRING:
+        m->s = binary(a->s.data, a->s.size);
+        break;
+    case GRT_ATTR_TENSOR:
+        m->t = encode_tensor(e, a->t);
+        break;
+    case GRT_ATTR_INTS:
+        m->n_ints = a->ints.n;
+        m->ints = (int64_t *)a->ints.v;
+        break;
+    case GRT_ATTR_FLOATS:
+        m->n_floats = a->floats.n;
+        m->floats = (float *)a->floats.v;
+        break;
+    case GRT_ATTR_STRINGS:
+        m->n_strings = a->strings.n;
+        m->strings = binaries(e, a->strings.v, a->strings.n);
+        break;
+    case GRT_ATTR_GRAPH:
+        m->body = (uint32_t)a->body;
+        break;
+    case GRT_ATTR_TYPE:
+        m->type_kind = a->type.kind;
+        m->type_dtype = a->type.dtype;
+        break;
+    }
+}
+
+static void encode_value(const grt_plan_value *v, Grt__Plan__Value *m)
+{
+    m->name = (char *)v->name;
+    m->role = v->role;
+    m->kind = v->kind;
+    m->element_kind = v->element_kind;
+    m->dtype = v->dtype;
+    m->unranked = v->rank < 0;
+    m->n_dims = v->rank > 0 ? (size_t)v->rank : 0;
+    m->dims = (uint32_t *)v->dims;
+    m->weight = v->role == GRT_VALUE_CONST || v->role == GRT_VALUE_INPUT ? (uint32_t)(v->weight + 1) : 0;
+    m->is_static = v->is_static;
+}
+
+static void encode_step(encoder *e, const grt_plan_step *s, Grt__Plan__Step *m)
+{
+    m->kind = s->kind;
+    m->domain = (char *)s->desc.domain;
+    m->op = (char *)s->desc.op;
+    m->name = (char *)s->desc.name;
+    m->n_attributes = s->desc.n_attrs;
+    m->attributes = MESSAGES(e, s->desc.n_attrs, Grt__Plan__Attribute, init_attribute);
+    for (size_t i = 0; m->attributes && i < s->desc.n_attrs; i++)
+        encode_attribute(e, &s->desc.attrs[i], m->attributes[i]);
+    m->n_inputs = (size_t)s->n_in;
+    m->inputs = (int32_t *)s->in;
+    m->n_outputs = (size_t)s->n_out;
+    m->outputs = (int32_t *)s->out;
+    m->n_bodies = (size_t)s->n_bodies;
+    m->bodies = (uint32_t *)s->bodies;
+    m->is_static = s->is_static;
+    m->flops = s->flops;
+}
+
+static void encode_body(encoder *e, const grt_plan_body *b, Grt__Plan__Body *m)
+{
+    m->name = (char *)b->name;
+    m->n_values = (size_t)b->n_values;
+    m->values = MESSAGES(e, b->n_values, Grt__Plan__Value, init_value);
+    for (int32_t i = 0; m->values && i < b->n_values; i++)
+        encode_value(&b->values[i], m->values[i]);
+    m->n_steps = (size_t)b->n_steps;
+    m->steps = MESSAGES(e, b->n_steps, Grt__Plan__Step, init_step);
+    for (int32_t i = 0; m->steps && i < b->n_steps; i++)
+        encode_step(e, &b->steps[i], m->steps[i]);
+    m->n_inputs = (size_t)b->n_inputs;
+    m->inputs = (uint32_t *)b->inputs;
+    m->n_outputs = (size_t)b->n_outputs;
+    m->outputs = (uint32_t *)b->outputs;
+    m->n_output_names = (size_t)b->n_outputs;
+    m->output_names = (char **)b->output_names;
+    m->n_captures_outer = m->n_captures_inner = (size_t)b->n_captures;
+    m->captures_outer = (uint32_t *)b->captures_outer;
+    m->captures_inner = (uint32_t *)b->captures_inner;
+    m->parent = b->parent;
+}
+
+static void encode_dims(encoder *e, Grt__Plan__Plan *m)
+{
+    m->n_dims = (size_t)e->plan->n_dims;
+    m->dims = MESSAGES(e, m->n_dims, Grt__Plan__Dim, init_dim);
+    for (size_t i = 0; m->dims && i < m->n_dims; i++) {
+        const grt_dim_expr *x = &e->plan->dims[i];
+        m->dims[i]->op = x->op;
+        if (x->op == GRT_DIM_CONST || x->op == GRT_DIM_SYMBOL) {
+            m->dims[i]->value = x->value;
+        } else {
+            m->dims[i]->a = (uint32_t)x->a;
+            m->dims[i]->b = (uint32_t)x->b;
+        }
+    }
+}
+
+static void encode_weights(encoder *e, Grt__Plan__Plan *m)
+{
+    m->n_weights = (size_t)e->plan->n_weights;
+    m->weights = MESSAGES(e, m->n_weights, Grt__Plan__Weight, init_weight);
+    for (size_t i = 0; m->weights && i < m->n_weights; i++) {
+        const grt_tensor *w = &e->plan->weights[i];
+        m->weights[i]->dtype = w->dtype;
+        m->weights[i]->n_dims = (size_t)w->rank;
+        m->weights[i]->dims = (int64_t *)w->dims;
+        m->weights[i]->offset = e->offsets[i];
+        if (w->dtype == GRT_DTYPE_STRING) {
+            m->weights[i]->n_strings = (size_t)grt_tensor_elements(w);
+            m->weights[i]->strings = binaries(e, w->data, m->weights[i]->n_strings);
+        }
+    }
+}
+
+/* META bytes; malloc'ed. external may be NULL. */
+static void *encode(const grt_plan *plan, const uint64_t *offsets, Grt__Plan__ExternalWeights *external,
+                    size_t *out_size)
+{
+    encoder e = {plan, grt_arena_create(), offsets};
+    if (!e.arena)
+        return NULL;
+    Grt__Plan__Plan m = GRT__PLAN__PLAN__INIT;
+    m.producer = (char *)plan->producer;
+    m.opset = plan->opset;
+    m.source_nodes = plan->source_nodes;
+    m.parameters = plan->parameters;
+    m.arena_bytes = plan->arena_bytes;
+    m.flops = plan->flops;
+    m.options = (char *)plan->options;
+    m.target = (char *)plan->target;
+    m.n_symbols = (size_t)plan->n_symbols;
+    m.symbols = (char **)plan->symbols;
+    encode_dims(&e, &m);
+    encode_weights(&e, &m);
+    m.n_bodies = (size_t)plan->n_bodies;
+    m.bodies = MESSAGES(&e, plan->n_bodies, Grt__Plan__Body, init_body);
+    for (int32_t i = 0; m.bodies && i < plan->n_bodies; i++)
+        encode_body(&e, &plan->bodies[i], m.bodies[i]);
+    m.external = external;
+    uint8_t *bytes = NULL;
+    if (!grt_arena_failed(e.arena)) {
+        *out_size = grt__plan__plan__get_packed_size(&m);
+        bytes = malloc(*out_size ? *out_size : 1);
+        if (bytes)
+            grt__plan__plan__pack(&m, bytes);
+    }
+    grt_arena_release(e.arena);
+    return bytes;
+}
+
+/* ---- where weights go
+ * ---------------------------------------------------------------------------------------------- */
+
+typedef struct stored {
+    struct {
+        uint64_t hash, size;
+    } key;
+    int32_t weight;      /* that has these bytes */
+    struct stored *next; /* same key, other bytes */
+    UT_hash_handle hh;
+} stored;
+
+typedef struct layout {
+    grt_arena *arena;
+    uint64_t *offsets; /* per weight */
+    bool *first;       /* per weight: its bytes are written (not those of an equal one before) */
+    uint64_t size;
+} layout;
+
+/* Offset of equal bytes stored before, or a new one at the end. */
+static bool place(layout *l, stored **table, const grt_plan *plan, int32_t i)
+{
+    const grt_tensor *w = &plan->weights[i];
+    size_t size = grt_tensor_bytes(w);
+    stored *fresh = GRT_ARENA_NEW(l->arena, stored), *found = NULL;
+    if (!fresh)
+        return false;
+    fresh->key.hash = XXH3_64bits(w->data, size);
+    fresh->key.size = size;
+    fresh->weight = i;
+    HASH_FIND(hh, *table, &fresh->key, sizeof fresh->key, found);
+    for (stored *s = found; s; s = s->next)
+        if (memcmp(plan->weights[s->weight].data, w->data, size) == 0) {
+            l->offsets[i] = l->offsets[s->weight];
+            return true;
+        }
+    if (found) {
+        fresh->next = found->next;
+        found->next = fresh;
+    } else {
+        HASH_ADD(hh, *table, key, sizeof fresh->key, fresh);
+    }
+    l->first[i] = true;
+    l->offsets[i] = grt_align_up(l->size, PLAN_TENSOR_ALIGNMENT);
+    l->size = l->offsets[i] + size;
+    return true;
+}
+
+static bool lay_out(layout *l, const grt_plan *plan)
+{
+    stored *table = NULL;
+    l->arena = grt_arena_create();
+    if (!l->arena)
+        return false;
+    l->offsets = GRT_ARENA_ARRAY(l->arena, uint64_t, plan->n_weights + 1);
+    l->first = GRT_ARENA_ARRAY(l->arena, bool, plan->n_weights + 1);
+    bool ok = l->offsets && l->first;
+    for (int32_t i = 0; ok && i < plan->n_weights; i++)
+        if (plan->weights[i].dtype != GRT_DTYPE_STRING && grt_tensor_bytes(&plan->weights[i]) > 0)
+            ok = place(l, &table, plan, i);
+    HASH_CLEAR(hh, table);
+    return ok;
+}
+
+/* ---- files
+ * ---------------------------------------------------------------------------------------------------------
+ */
+
+/* A file under a temporary name until it is complete. */
+typedef struct output {
+    char *path, *temporary;
+    int fd;
+    bool created; /* the temporary file exists */
+    uint64_t size;
+} output;
+
+static grt_status fail_io(const output *o, const char *what)
+{
+    int error = errno;
+    return grt_fail(GRT_STATUS_IO, "%s: %s: %s", o->path, what, strerror(error));
+}
+
+static grt_status output_open(output *o, const char *path, const char *suffix)
+{
+    size_t size = strlen(path) + strlen(suffix) + 64;
+    *o = (output){.path = malloc(size), .temporary = malloc(size), .fd = -1};
+    if (!o->path || !o->temporary)
+        return grt_fail_memory(size);
+    snprintf(o->path, size, "%s%s", path, suffix);
+    for (unsigned n = 0; o->fd < 0 && n < 1000; n++) { /* O_EXCL: two writers never share a file */
+        snprintf(o->temporary, size, "%s%s.tmp-%ld-%u", path, suffix, (long)getpid(), n);
+        o->fd = open(o->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (o->fd < 0 && errno != EEXIST)
+            break;
+    }
+    if (o->fd < 0)
+        return fail_io(o, "cannot be created");
+    o->created = true;
+    return GRT_OK;
+}
+
+static grt_status output_write(output *o, const void *data, size_t size)
+{
+    const char *p = data;
+    while (size > 0) {
+        ssize_t n = write(o->fd, p, size < (1u << 30) ? size : 1u << 30);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return fail_io(o, "cannot be written");
+        p += n;
+        size -= (size_t)n;
+        o->size += (uint64_t)n;
+    }
+    return GRT_OK;
+}
+
+static grt_status output_zeros(output *o, size_t n)
+{
+    static const char zeros[PLAN_PAGE];
+    while (n > 0) {
+        size_t chunk = n < sizeof zeros ? n : sizeof zeros;
+        GRT_TRY(output_write(o, zeros, chunk));
+        n -= chunk;
+    }
+    return GRT_OK;
+}
+
+/* The directory's entry must survive a crash too. */
+static void sync_directory(const char *path)
+{
+    char *directory = strdup(path), *slash = directory ? strrchr(directory, '/') : NULL;
+    if (slash)
+        slash[slash == directory] = 0;
+    int fd = open(slash ? directory : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0) {
+        (void)fsync(fd); /* some file systems have no fsync of directories: then rename is all there is */
+        close(fd);
+    }
+    free(directory);
+}
+
+static grt_status output_commit(output *o)
+{
+    if (fsync(o->fd) != 0)
+        return fail_io(o, "cannot be flushed to disk");
+    int closed = close(o->fd);
+    o->fd = -1;
+    if (closed != 0 || rename(o->temporary, o->path) != 0)
+        return fail_io(o, "cannot be put in place");
+    o->created = false;
+    sync_directory(o->path);
+    return GRT_OK;
+}
+
+/* Nothing stays behind of a file that was not committed. */
+static void output_close(output *o)
+{
+    if (o->fd >= 0)
+        close(o->fd);
+    if (o->created)
+        unlink(o->temporary);
+    free(o->path);
+    free(o->temporary);
+}
+
+static grt_status write_weights(output *o, const grt_plan *plan, const layout *l, uint64_t *out_checksum)
+{
+    static const char zeros[PLAN_TENSOR_ALIGNMENT];
+    plan_hasher hasher;
+    if (!plan_hasher_begin(&hasher))
+        return grt_fail_memory(sizeof hasher);
+    uint64_t at = 0;
+    grt_status status = GRT_OK;
+    for (int32_t i = 0; status == GRT_OK && i < plan->n_weights; i++) {
+        if (!l->first[i])
+            continue;
+        size_t padding = (size_t)(l->offsets[i] - at), size = grt_tensor_bytes(&plan->weights[i]);
+        plan_hasher_add(&hasher, zeros, padding);
+        plan_hasher_add(&hasher, plan->weights[i].data, size);
+        status = output_zeros(o, padding);
+        if (status == GRT_OK)
+            status = output_write(o, plan->weights[i].data, size);
+        at = l->offsets[i] + size;
+    }
+    *out_checksum = plan_hasher_end(&hasher);
+    return status;
+}
+
+static grt_status write_header(output *o, const plan_section *sections, uint32_t n)
+{
+    union {
+        plan_header header;
+        char page[PLAN_PAGE];
+    } u;
+    memset(&u, 0, sizeof u);
+    memcpy(u.header.magic, PLAN_MAGIC, sizeof u.header.magic);
+    u.header.version = PLAN_VERSION;
+    u.header.file_size = o->size;
+    u.header.n_sections = n;
+    memcpy(u.header.sections, sections, n * sizeof *sections);
+    u.header.checksum = plan_header_checksum(u.page);
+    if (pwrite(o->fd, u.page, sizeof u.page, 0) != (ssize_t)sizeof u.page)
+        return fail_io(o, "cannot be written");
+    return GRT_OK;
+}
+
+static grt_status write_file(output *o, const grt_plan *plan, const layout *l,
+                             Grt__Plan__ExternalWeights *external)
+{
+    plan_section sections[2] = {{.kind = PLAN_META, .offset = PLAN_PAGE}, {.kind = PLAN_WEIGHTS}};
+    bool inside = !external && l->size > 0;
+    size_t size = 0;
+    void *meta = encode(plan, l->offsets, external, &size);
+    if (!meta)
+        return grt_fail_memory(size);
+    sections[0].length = size;
+    grt_status status = plan_checksum(meta, size, &sections[0].checksum) ? GRT_OK : grt_fail_memory(size);
+    if (status == GRT_OK)
+        status = output_zeros(o, PLAN_PAGE);
+    if (status == GRT_OK)
+        status = output_write(o, meta, size);
+    free(meta);
+    GRT_TRY(status);
+    if (inside) {
+        GRT_TRY(output_zeros(o, grt_align_up(o->size, PLAN_PAGE) - o->size));
+        sections[1].offset = o->size;
+        sections[1].length = l->size;
+        GRT_TRY(write_weights(o, plan, l, &sections[1].checksum));
+    }
+    GRT_TRY(write_header(o, sections, inside ? 2 : 1));
+    return output_commit(o);
+}
+
+/* The weights first: a plan never names a file that is not there yet. */
+static grt_status write_external(const grt_plan *plan, const char *path, const layout *l,
+                                 uint64_t *out_checksum)
+{
+    output o;
+    grt_status status = output_open(&o, path, ".weights");
+    if (status == GRT_OK)
+        status = write_weights(&o, plan, l, out_checksum);
+    if (status == GRT_OK)
+        status = output_commit(&o);
+    output_close(&o);
+    return status;
+}
+
+static grt_status write_plan(const grt_plan *plan, const char *path, const layout *l, bool external_weights)
+{
+    Grt__Plan__ExternalWeights external = GRT__PLAN__EXTERNAL_WEIGHTS__INIT;
+    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+    char name[512];
+    if ((size_t)snprintf(name, sizeof name, "%s.weights", base) >= sizeof name || !*base)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "%s: not usable as a file name", path);
+    if (external_weights) {
+        external.name = name;
+        external.size = l->size;
+        GRT_TRY(write_external(plan, path, l, &external.checksum));
+    }
+    output o;
+    grt_status status = output_open(&o, path, "");
+    if (status == GRT_OK)
+        status = write_file(&o, plan, l, external_weights ? &external : NULL);
+    output_close(&o);
+    return status;
+}
+
+grt_status grt_plan_write(const grt_plan *plan, const char *path, bool external_weights)
+{
+    layout l = {0};
+    grt_status status =
+        lay_out(&l, plan) ? write_plan(plan, path, &l, external_weights) : grt_fail_memory(sizeof(stored));
+    grt_arena_release(l.arena);
+    return status;
+}

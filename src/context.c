@@ -1,0 +1,475 @@
+/* Contexts: binding inputs and outputs, choosing the profile for their dims, running. */
+#include "src/context.h"
+
+#include <inttypes.h>
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const grt_plan *plan_of(const grt_context *context)
+{
+    return context->session->model->plan;
+}
+
+static const grt_plan_body *main_body(const grt_context *context)
+{
+    return &plan_of(context)->bodies[0];
+}
+
+/* ---- life ---- */
+
+static char *alloc_bytes(const grt_run *run, size_t bytes)
+{
+    const grt_context *context = run->hooks->executor;
+    return grt_arena_alloc(context->strings, bytes);
+}
+
+static grt_status init(grt_context *context)
+{
+    const grt_plan_body *body = main_body(context);
+    context->bodies = calloc((size_t)plan_of(context)->n_bodies, sizeof *context->bodies);
+    context->inputs = calloc((size_t)body->n_inputs + 1, sizeof *context->inputs);
+    context->input_set = calloc((size_t)body->n_inputs + 1, sizeof *context->input_set);
+    context->outputs = calloc((size_t)body->n_outputs + 1, sizeof *context->outputs);
+    context->output_set = calloc((size_t)body->n_outputs + 1, sizeof *context->output_set);
+    context->strings = grt_arena_create();
+    if (!context->bodies || !context->inputs || !context->input_set || !context->outputs || !context->output_set ||
+        !context->strings)
+        return grt_fail_memory(0);
+    context->hooks = (grt_run_hooks){grt_hook_alloc_output, alloc_bytes, context};
+    return grt_shape_scratch_create(&context->scratch);
+}
+
+grt_status grt_context_create(grt_session *session, grt_context **out_context)
+{
+    if (!session || !out_context)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_context_create: %s is NULL", session ? "out_context" : "session");
+    grt_context *context = calloc(1, sizeof *context);
+    if (!context)
+        return grt_fail_memory(sizeof *context);
+    context->session = grt_session_retain(session);
+    grt_status status = init(context);
+    if (status != GRT_OK) {
+        grt_context_release(context);
+        return status;
+    }
+    *out_context = context;
+    return GRT_OK;
+}
+
+void grt_context_release(grt_context *context)
+{
+    if (!context)
+        return;
+    for (int32_t i = 0; i < context->n_profiles; i++)
+        grt_frame_release(context->profiles[i]);
+    for (int32_t i = 0; context->bodies && i < plan_of(context)->n_bodies; i++)
+        grt_frame_release(context->bodies[i]);
+    free(context->bodies);
+    free(context->inputs);
+    free(context->input_set);
+    free(context->outputs);
+    free(context->output_set);
+    free(context->times);
+    grt_arena_release(context->strings);
+    grt_shape_scratch_release(&context->scratch);
+    grt_device_free(context->session->device, context->arena);
+    grt_device_free(context->session->device, context->workspace);
+    grt_session_release(context->session);
+    free(context);
+}
+
+/* ---- binding ---- */
+
+static const char *kind_name(grt_kind kind)
+{
+    return kind == GRT_KIND_TENSOR ? "tensor" : kind == GRT_KIND_SEQUENCE ? "sequence" : "optional";
+}
+
+static grt_status check_io(const grt_context *context, size_t index, bool output, const grt_plan_value **out_value)
+{
+    const char *what = output ? "output" : "input";
+    if (!context)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "the context is NULL");
+    const grt_plan_body *body = main_body(context);
+    int32_t n = output ? body->n_outputs : body->n_inputs;
+    if (index >= (size_t)n)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "%s %zu does not exist; the model has %d", what, index, n);
+    *out_value = &body->values[(output ? body->outputs : body->inputs)[index]];
+    return GRT_OK;
+}
+
+/* "float32[2x?x8]", as the model wants it */
+static const char *wanted_text(const grt_plan *plan, const grt_plan_value *v, char buffer[GRT_TYPE_TEXT_SIZE])
+{
+    grt_tensor t = {.dtype = v->dtype, .rank = v->rank};
+    for (int32_t i = 0; i < v->rank; i++)
+        t.dims[i] = plan->dims[v->dims[i]].op == GRT_DIM_CONST ? plan->dims[v->dims[i]].value : -1;
+    return grt_tensor_text(&t, buffer);
+}
+
+static grt_status check_tensor(const grt_context *context, const grt_plan_value *v, const grt_tensor *tensor)
+{
+    const grt_plan *plan = plan_of(context);
+    char wanted[GRT_TYPE_TEXT_SIZE], found[GRT_TYPE_TEXT_SIZE];
+    bool fits = tensor->rank >= 0 && tensor->rank <= GRT_MAX_RANK && tensor->dtype == v->dtype &&
+                (v->rank < 0 || v->rank == tensor->rank);
+    for (int32_t i = 0; fits && i < tensor->rank; i++) {
+        fits = tensor->dims[i] >= 0;
+        if (fits && v->rank >= 0 && plan->dims[v->dims[i]].op == GRT_DIM_CONST)
+            fits = plan->dims[v->dims[i]].value == tensor->dims[i];
+    }
+    if (!fits) {
+        if (tensor->rank > GRT_MAX_RANK)
+            return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "'%s': rank %d; at most %d are supported", v->name, tensor->rank, GRT_MAX_RANK);
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "'%s' must be %s, found %s", v->name, wanted_text(plan, v, wanted),
+                        grt_tensor_text(tensor, found));
+    }
+    size_t bytes = grt_tensor_bytes(tensor);
+    if (bytes == SIZE_MAX || (bytes && !tensor->data))
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "'%s': %s has no data", v->name, grt_tensor_text(tensor, found));
+    if (tensor->memory == GRT_MEMORY_DEVICE)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "'%s': device memory cannot be bound to a session on %s", v->name,
+                        context->session->device->backend->name);
+    return GRT_OK;
+}
+
+/* A tensor of no elements may have no data; kernels get a pointer all the same. */
+static char nothing[64];
+
+grt_status grt_context_set_input(grt_context *context, size_t index, const grt_tensor *tensor)
+{
+    const grt_plan_value *v;
+    GRT_TRY(check_io(context, index, false, &v));
+    if (!tensor) {
+        context->input_set[index] = false;
+        return GRT_OK;
+    }
+    if (v->kind != GRT_KIND_TENSOR)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "input '%s' is a %s: use grt_context_set_input_value", v->name,
+                        kind_name(v->kind));
+    GRT_TRY(check_tensor(context, v, tensor));
+    context->inputs[index] = (grt_value){.t = *tensor};
+    if (!tensor->data)
+        context->inputs[index].t.data = nothing;
+    context->input_set[index] = true;
+    return GRT_OK;
+}
+
+grt_status grt_context_set_input_value(grt_context *context, size_t index, const grt_value *value)
+{
+    const grt_plan_value *v;
+    GRT_TRY(check_io(context, index, false, &v));
+    if (!value) {
+        context->input_set[index] = false;
+        return GRT_OK;
+    }
+    if (value->kind == GRT_KIND_TENSOR && v->kind == GRT_KIND_TENSOR)
+        return grt_context_set_input(context, index, &value->t);
+    if (value->kind != v->kind || (v->dtype && value->t.dtype && value->t.dtype != v->dtype))
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "input '%s' must be a %s of %s, found a %s of %s", v->name,
+                        kind_name(v->kind), grt_dtype_name(v->dtype), kind_name(value->kind), grt_dtype_name(value->t.dtype));
+    context->inputs[index] = *value; /* borrowed: the frame never releases it */
+    context->input_set[index] = true;
+    return GRT_OK;
+}
+
+grt_status grt_context_set_output(grt_context *context, size_t index, const grt_tensor *tensor)
+{
+    const grt_plan_value *v;
+    GRT_TRY(check_io(context, index, true, &v));
+    if (!tensor) {
+        context->output_set[index] = false;
+        return GRT_OK;
+    }
+    if (v->kind != GRT_KIND_TENSOR || v->dtype == GRT_DTYPE_STRING)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "output '%s' cannot be written into memory of the caller's: it is %s",
+                        v->name, v->kind == GRT_KIND_TENSOR ? "of strings" : kind_name(v->kind));
+    GRT_TRY(check_tensor(context, v, tensor));
+    context->outputs[index] = *tensor;
+    context->output_set[index] = true;
+    return GRT_OK;
+}
+
+/* ---- profiles ---- */
+
+static grt_status check_inputs(grt_context *context)
+{
+    const grt_plan_body *body = main_body(context);
+    for (int32_t i = 0; i < body->n_inputs; i++) {
+        const grt_plan_value *v = &body->values[body->inputs[i]];
+        if (context->input_set[i])
+            continue;
+        if (v->weight < 0)
+            return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "input '%s' is not set", v->name);
+        context->inputs[i] = (grt_value){.t = context->session->weights[v->weight]};
+    }
+    return GRT_OK;
+}
+
+static size_t key_size(const grt_context *context)
+{
+    size_t n = 0;
+    for (int32_t i = 0; i < main_body(context)->n_inputs; i++)
+        n += 1 + (size_t)(context->inputs[i].kind == GRT_KIND_TENSOR ? context->inputs[i].t.rank : 0);
+    return n;
+}
+
+static bool key_fits(const grt_context *context, const grt_frame *frame)
+{
+    size_t at = 0;
+    for (int32_t i = 0; i < main_body(context)->n_inputs; i++) {
+        const grt_value *in = &context->inputs[i];
+        int32_t rank = in->kind == GRT_KIND_TENSOR ? in->t.rank : 0;
+        if (at >= frame->key_size || frame->key[at++] != rank)
+            return false;
+        for (int32_t k = 0; k < rank; k++)
+            if (frame->key[at++] != in->t.dims[k])
+                return false;
+    }
+    return at == frame->key_size;
+}
+
+static grt_status make_key(const grt_context *context, grt_frame *frame)
+{
+    frame->key_size = key_size(context);
+    frame->key = malloc((frame->key_size + 1) * sizeof *frame->key);
+    if (!frame->key)
+        return grt_fail_memory(frame->key_size * sizeof *frame->key);
+    size_t at = 0;
+    for (int32_t i = 0; i < main_body(context)->n_inputs; i++) {
+        const grt_value *in = &context->inputs[i];
+        int32_t rank = in->kind == GRT_KIND_TENSOR ? in->t.rank : 0;
+        frame->key[at++] = rank;
+        for (int32_t k = 0; k < rank; k++)
+            frame->key[at++] = in->t.dims[k];
+    }
+    return GRT_OK;
+}
+
+/* What the bound inputs say of the symbols; -1 where nothing. */
+static grt_status bind_symbols(const grt_context *context, int64_t *symbols, const char **by)
+{
+    const grt_plan *plan = plan_of(context);
+    const grt_plan_body *body = main_body(context);
+    for (int32_t i = 0; i < plan->n_symbols; i++)
+        symbols[i] = -1;
+    for (int32_t i = 0; i < body->n_inputs; i++) {
+        const grt_plan_value *v = &body->values[body->inputs[i]];
+        for (int32_t k = 0; v->kind == GRT_KIND_TENSOR && k < v->rank; k++) {
+            const grt_dim_expr *e = &plan->dims[v->dims[k]];
+            int64_t dim = context->inputs[i].t.dims[k];
+            if (e->op != GRT_DIM_SYMBOL)
+                continue;
+            if (symbols[e->value] >= 0 && symbols[e->value] != dim)
+                return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
+                                "dim %d of input '%s' is %" PRId64 ", but '%s' is %" PRId64 " by input '%s'", k, v->name, dim,
+                                plan->symbols[e->value], symbols[e->value], by[e->value]);
+            symbols[e->value] = dim;
+            by[e->value] = v->name;
+        }
+    }
+    return GRT_OK;
+}
+
+static grt_status new_profile(grt_context *context, grt_frame **out_frame)
+{
+    size_t n = (size_t)plan_of(context)->n_symbols + 1;
+    int64_t *symbols = malloc(n * sizeof *symbols);
+    const char **by = malloc(n * sizeof *by);
+    grt_status status = symbols && by ? bind_symbols(context, symbols, by) : grt_fail_memory(n * sizeof *symbols);
+    if (status == GRT_OK)
+        status = grt_frame_create(context, 0, symbols, out_frame);
+    free(symbols);
+    free(by);
+    if (status != GRT_OK)
+        return status;
+    status = make_key(context, *out_frame);
+    if (status != GRT_OK)
+        grt_frame_release(*out_frame);
+    return status;
+}
+
+static void evict_oldest(grt_context *context)
+{
+    int32_t oldest = 0;
+    for (int32_t i = 1; i < context->n_profiles; i++)
+        if (context->profiles[i]->last_used < context->profiles[oldest]->last_used)
+            oldest = i;
+    if (context->current == context->profiles[oldest])
+        context->current = NULL;
+    grt_frame_release(context->profiles[oldest]);
+    context->profiles[oldest] = context->profiles[--context->n_profiles];
+}
+
+static size_t workspace_of(const grt_frame *frame)
+{
+    size_t bytes = 0;
+    for (int32_t s = 0; s < frame->body->n_steps; s++)
+        if (frame->steps[s].call.workspace_bytes > bytes)
+            bytes = frame->steps[s].call.workspace_bytes;
+    return bytes;
+}
+
+static grt_status reserve(grt_device *device, size_t bytes, char **memory, size_t *size)
+{
+    if (bytes <= *size)
+        return GRT_OK;
+    void *grown;
+    GRT_TRY(grt_device_alloc(device, bytes, &grown));
+    grt_device_free(device, *memory);
+    *memory = grown;
+    *size = bytes;
+    return GRT_OK;
+}
+
+static grt_status choose_profile(grt_context *context, grt_frame **out_frame)
+{
+    if (context->current && key_fits(context, context->current)) {
+        *out_frame = context->current;
+        return GRT_OK;
+    }
+    for (int32_t i = 0; i < context->n_profiles; i++)
+        if (key_fits(context, context->profiles[i])) {
+            *out_frame = context->profiles[i];
+            return GRT_OK;
+        }
+    grt_frame *frame;
+    grt_device *device = context->session->device;
+    GRT_TRY(new_profile(context, &frame));
+    grt_status status = reserve(device, frame->memory.arena_bytes, &context->arena, &context->arena_bytes);
+    if (status == GRT_OK)
+        status = reserve(device, workspace_of(frame), &context->workspace, &context->workspace_bytes);
+    if (status != GRT_OK) {
+        grt_frame_release(frame);
+        return status;
+    }
+    if (context->n_profiles == GRT_MAX_PROFILES)
+        evict_oldest(context);
+    context->profiles[context->n_profiles++] = frame;
+    context->reshapes++;
+    *out_frame = frame;
+    return GRT_OK;
+}
+
+/* ---- running ---- */
+
+/* Outputs that could not be written in place: inputs or constants handed through, dynamic shapes, one value twice. */
+static grt_status copy_outputs(grt_context *context, grt_frame *frame)
+{
+    for (int32_t i = 0; i < frame->body->n_outputs; i++) {
+        if (!context->output_set[i])
+            continue;
+        const grt_tensor *from = &frame->values[frame->body->outputs[i]].t, *to = &context->outputs[i];
+        char a[GRT_TYPE_TEXT_SIZE], b[GRT_TYPE_TEXT_SIZE];
+        if (!grt_tensor_same_type(from, to))
+            return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "output '%s' is %s, the memory bound to it is for %s",
+                            frame->body->values[frame->body->outputs[i]].name, grt_tensor_text(from, a), grt_tensor_text(to, b));
+        if (from->data != to->data)
+            memmove(to->data, from->data, grt_tensor_bytes(from));
+    }
+    return GRT_OK;
+}
+
+static grt_status check_bound_outputs(grt_context *context, const grt_frame *frame)
+{
+    for (int32_t i = 0; i < frame->body->n_outputs; i++) {
+        int32_t v = frame->body->outputs[i];
+        if (!context->output_set[i] || !frame->body->values[v].is_static || frame->dynamic[v])
+            continue;
+        char a[GRT_TYPE_TEXT_SIZE], b[GRT_TYPE_TEXT_SIZE];
+        if (!grt_tensor_same_type(&frame->values[v].t, &context->outputs[i]))
+            return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "output '%s' will be %s, the memory bound to it is for %s",
+                            frame->body->values[v].name, grt_tensor_text(&frame->values[v].t, a),
+                            grt_tensor_text(&context->outputs[i], b));
+    }
+    return GRT_OK;
+}
+
+grt_status grt_context_run(grt_context *context)
+{
+    if (!context)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_context_run: the context is NULL");
+    grt_frame *frame;
+    context->ran = false;
+    GRT_TRY(check_inputs(context));
+    GRT_TRY(choose_profile(context, &frame));
+    if (context->current && context->current != frame)
+        grt_frame_clear(context->current);
+    context->current = frame;
+    frame->last_used = ++context->runs;
+    grt_frame_clear(frame);
+    grt_arena_reset(context->strings);
+    GRT_TRY(check_bound_outputs(context, frame));
+    grt_frame_bind(frame);
+    omp_set_num_threads(context->session->threads);
+    GRT_TRY(grt_frame_run(frame));
+    GRT_TRY(copy_outputs(context, frame));
+    context->ran = true;
+    return GRT_OK;
+}
+
+static grt_status output_value(const grt_context *context, size_t index, const grt_value **out_value)
+{
+    const grt_plan_value *v;
+    GRT_TRY(check_io(context, index, true, &v));
+    if (!context->ran)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "output '%s' has no value: there was no successful run", v->name);
+    *out_value = &context->current->values[main_body(context)->outputs[index]];
+    return GRT_OK;
+}
+
+grt_status grt_context_get_output(grt_context *context, size_t index, grt_tensor *out_tensor)
+{
+    const grt_value *value;
+    GRT_TRY(output_value(context, index, &value));
+    if (value->kind != GRT_KIND_TENSOR)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "output %zu is a %s: use grt_context_get_output_value", index,
+                        kind_name(value->kind));
+    *out_tensor = context->output_set[index] ? context->outputs[index] : value->t;
+    return GRT_OK;
+}
+
+grt_status grt_context_get_output_value(grt_context *context, size_t index, grt_value **out_value)
+{
+    const grt_value *value;
+    GRT_TRY(output_value(context, index, &value));
+    grt_value *copy = calloc(1, sizeof *copy);
+    if (!copy)
+        return grt_fail_memory(sizeof *copy);
+    grt_status status = grt_value_copy(copy, value);
+    if (status != GRT_OK) {
+        free(copy);
+        return status;
+    }
+    *out_value = copy;
+    return GRT_OK;
+}
+
+/* ---- reports ---- */
+
+grt_status grt_context_get_stats(const grt_context *context, grt_context_stats *out_stats)
+{
+    if (!context || !out_stats || out_stats->struct_size < sizeof *out_stats)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_context_get_stats: a NULL, or struct_size is not set");
+    *out_stats = (grt_context_stats){.struct_size = sizeof *out_stats, .runs = context->runs,
+                                     .reshapes = context->reshapes, .host_us = context->host_us};
+    if (context->current)
+        out_stats->arena_bytes = context->current->memory.arena_bytes + context->workspace_bytes;
+    return GRT_OK;
+}
+
+void grt_context_set_timing(grt_context *context, bool on)
+{
+    if (on && !context->times) {
+        context->n_times = (size_t)main_body(context)->n_steps;
+        context->times = calloc(context->n_times + 1, sizeof *context->times);
+    }
+    context->timing = on && context->times;
+}
+
+size_t grt_context_step_times(const grt_context *context, const grt_step_time **out_times)
+{
+    *out_times = context->times;
+    return context->timing ? context->n_times : 0;
+}

@@ -1,0 +1,82 @@
+/* Contexts: one execution in flight. A frame holds the values of one body; the main body has one frame per combination of
+ * input dims, planned once ("profile"); bodies of control flow have one frame each. */
+#ifndef GRT_SRC_CONTEXT_H
+#define GRT_SRC_CONTEXT_H
+
+#include "src/memory_plan.h"
+#include "src/op_call.h"
+#include "src/session.h"
+
+enum { GRT_MAX_PROFILES = 16 };
+
+typedef struct grt_step_state {
+    grt_op_call call;
+    bool is_static; /* prepared with the frame; otherwise prepared at every run */
+    bool skip;      /* a view whose memory is its input's: nothing to do */
+    int32_t *drop;  /* dynamic values that nobody reads after this step */
+    int32_t n_drop;
+} grt_step_state;
+
+typedef struct grt_frame {
+    grt_context *context;
+    const grt_plan_body *body;
+    int32_t index; /* of the body */
+    grt_arena *arena;
+    grt_value *values;
+    bool *borrowed; /* values whose content belongs to somebody else: captures */
+    bool *dynamic;  /* values made by steps that are not static: their memory comes with the run */
+    grt_step_state *steps;
+    /* Main body only: */
+    int64_t *dims;     /* value of each of the plan's dims ... */
+    bool *dims_known;  /* ... where input symbols decide it */
+    int64_t *key;      /* dims of all inputs, one after another */
+    size_t key_size;
+    grt_memory_plan memory;
+    int32_t *group_start, *group; /* values of each storage: group[group_start[s] .. group_start[s + 1]) */
+    const char *arena_base;       /* what the pointers were made for */
+    uint64_t last_used;
+} grt_frame;
+
+struct grt_context {
+    grt_session *session;
+    grt_frame *profiles[GRT_MAX_PROFILES];
+    int32_t n_profiles;
+    grt_frame *current; /* of the last run; NULL before */
+    grt_frame **bodies; /* per body of the plan; [0] unused */
+    grt_value *inputs;  /* bound; borrowed data */
+    bool *input_set;
+    grt_tensor *outputs; /* bound; data NULL where the context's memory is used */
+    bool *output_set;
+    char *arena;
+    size_t arena_bytes;
+    char *workspace;
+    size_t workspace_bytes;
+    grt_arena *strings;
+    grt_run_hooks hooks;
+    grt_shape_scratch scratch;
+    int32_t depth; /* of nested bodies */
+    uint64_t runs, reshapes;
+    bool ran;
+    bool timing;
+    grt_step_time *times;
+    size_t n_times;
+    double host_us;
+};
+
+/* src/frame.c */
+grt_status grt_frame_create(grt_context *context, int32_t body, const int64_t *symbols, grt_frame **out_frame);
+void grt_frame_release(grt_frame *frame);
+/* Point static values into the context's arena and inputs at what is bound. */
+void grt_frame_bind(grt_frame *frame);
+/* Let go of all dynamic values. */
+void grt_frame_clear(grt_frame *frame);
+void grt_frame_drop(grt_frame *frame, int32_t value);
+bool grt_frame_has_dims(const grt_frame *frame, int32_t value); /* known from input symbols */
+
+/* src/execute.c: run the steps of a frame whose inputs are set. */
+grt_status grt_frame_run(grt_frame *frame);
+
+/* src/control_flow.c: If, Loop, Scan, SequenceMap. */
+grt_status grt_control_run(grt_frame *frame, int32_t step);
+
+#endif

@@ -1,0 +1,338 @@
+/* Frames: the values of a body, where static ones lie, and the prepared kernels. */
+#include "src/context.h"
+
+#include "src/base/checked.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- dims from symbols ---- */
+
+static bool eval_dims(grt_frame *frame, const int64_t *symbols)
+{
+    const grt_plan *plan = frame->context->session->model->plan;
+    for (int32_t i = 0; i < plan->n_dims; i++) {
+        const grt_dim_expr *e = &plan->dims[i];
+        int64_t *v = &frame->dims[i];
+        if (e->op == GRT_DIM_CONST) {
+            *v = e->value;
+            frame->dims_known[i] = true;
+        } else if (e->op == GRT_DIM_SYMBOL) {
+            *v = symbols[e->value];
+            frame->dims_known[i] = *v >= 0;
+        } else {
+            frame->dims_known[i] = frame->dims_known[e->a] && frame->dims_known[e->b] &&
+                                   grt_dim_apply(e->op, frame->dims[e->a], frame->dims[e->b], v);
+        }
+    }
+    return true;
+}
+
+static grt_frame *main_frame(const grt_frame *frame)
+{
+    return frame->index == 0 ? (grt_frame *)frame : frame->context->current;
+}
+
+bool grt_frame_has_dims(const grt_frame *frame, int32_t value)
+{
+    const grt_plan_value *v = &frame->body->values[value];
+    const grt_frame *dims = main_frame(frame);
+    if (v->kind != GRT_KIND_TENSOR || v->rank < 0)
+        return false;
+    for (int32_t i = 0; i < v->rank; i++)
+        if (!dims->dims_known[v->dims[i]] || dims->dims[v->dims[i]] < 0)
+            return false;
+    return true;
+}
+
+static grt_status static_dims(grt_frame *frame, int32_t value)
+{
+    const grt_plan_value *v = &frame->body->values[value];
+    grt_tensor *t = &frame->values[value].t;
+    if (!grt_frame_has_dims(frame, value))
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
+                        "the bound input dims give no valid dims for tensor '%s': a dim is negative, overflows or does not broadcast",
+                        v->name);
+    t->rank = v->rank;
+    for (int32_t i = 0; i < v->rank; i++)
+        t->dims[i] = frame->dims[v->dims[i]];
+    return GRT_OK;
+}
+
+/* ---- static memory ---- */
+
+static uint32_t in_place_mask(void *user, int32_t step)
+{
+    const grt_frame *frame = user;
+    const grt_kernel_row *row = frame->steps[step].call.row;
+    return row && frame->steps[step].is_static ? row->flags & 0xffu : 0;
+}
+
+static grt_status plan_memory(grt_frame *frame)
+{
+    const grt_plan_body *body = frame->body;
+    size_t *bytes = grt_arena_calloc(frame->arena, (size_t)body->n_values + 1, sizeof *bytes);
+    if (!bytes)
+        return grt_fail_memory(0);
+    for (int32_t v = 0; v < body->n_values; v++) {
+        if (!body->values[v].is_static)
+            continue;
+        bytes[v] = grt_tensor_bytes(&frame->values[v].t);
+        if (bytes[v] == SIZE_MAX)
+            return grt_fail(GRT_STATUS_OUT_OF_MEMORY, "tensor '%s' is too large for this machine's address space",
+                            body->values[v].name);
+    }
+    return grt_memory_plan_make(body, bytes, in_place_mask, frame, &frame->memory);
+}
+
+static grt_status group_storages(grt_frame *frame)
+{
+    int32_t n = frame->body->n_values;
+    frame->group_start = GRT_ARENA_ARRAY(frame->arena, int32_t, n + 2);
+    frame->group = GRT_ARENA_ARRAY(frame->arena, int32_t, n + 1);
+    if (!frame->group_start || !frame->group)
+        return grt_fail_memory(0);
+    for (int32_t v = 0; v < n; v++)
+        frame->group_start[frame->memory.storage[v] + 2]++;
+    for (int32_t v = 2; v < n + 2; v++)
+        frame->group_start[v] += frame->group_start[v - 1];
+    for (int32_t v = 0; v < n; v++)
+        frame->group[frame->group_start[frame->memory.storage[v] + 1]++] = v;
+    return GRT_OK;
+}
+
+static void point_storage(grt_frame *frame, int32_t value, void *data)
+{
+    int32_t s = frame->memory.storage[value];
+    for (int32_t i = frame->group_start[s]; i < frame->group_start[s + 1]; i++)
+        frame->values[frame->group[i]].t.data = data;
+}
+
+/* An output may be written straight into the caller's memory if nothing else decides where it lies. */
+static bool output_is_ours(const grt_frame *frame, int32_t output)
+{
+    int32_t v = frame->body->outputs[output];
+    if (v < 0 || frame->dynamic[v] || !frame->body->values[v].is_static || frame->memory.offset[v] == SIZE_MAX)
+        return false;
+    for (int32_t i = 0; i < output; i++)
+        if (frame->body->outputs[i] >= 0 &&
+            frame->memory.storage[frame->body->outputs[i]] == frame->memory.storage[v])
+            return false;
+    return true;
+}
+
+void grt_frame_bind(grt_frame *frame)
+{
+    grt_context *context = frame->context;
+    const grt_plan_body *body = frame->body;
+    if (frame->arena_base != context->arena) {
+        for (int32_t v = 0; v < body->n_values; v++)
+            if (body->values[v].is_static && frame->memory.offset[v] != SIZE_MAX)
+                frame->values[v].t.data = context->arena + frame->memory.offset[v];
+        frame->arena_base = context->arena;
+    }
+    for (int32_t i = 0; i < body->n_inputs; i++) {
+        int32_t v = body->inputs[i];
+        if (body->values[v].is_static) {
+            if (frame->values[v].t.data != context->inputs[i].t.data)
+                point_storage(frame, v, context->inputs[i].t.data);
+        } else {
+            frame->values[v] = context->inputs[i];
+            frame->borrowed[v] = true;
+        }
+    }
+    for (int32_t i = 0; i < body->n_outputs; i++) {
+        int32_t v = body->outputs[i];
+        if (!output_is_ours(frame, i))
+            continue;
+        void *own = context->arena + frame->memory.offset[v];
+        void *data = context->output_set[i] ? context->outputs[i].data : own;
+        if (frame->values[v].t.data != data)
+            point_storage(frame, v, data);
+    }
+}
+
+/* ---- steps ---- */
+
+static grt_status init_step(grt_frame *frame, int32_t s)
+{
+    const grt_plan_step *step = &frame->body->steps[s];
+    const grt_session_kernel *kernel = &frame->context->session->kernels[frame->index][s];
+    grt_step_state *state = &frame->steps[s];
+    const grt_tensor **in = GRT_ARENA_ARRAY(frame->arena, const grt_tensor *, step->n_in + 1);
+    grt_tensor **out = GRT_ARENA_ARRAY(frame->arena, grt_tensor *, step->n_out + 1);
+    if (!in || !out)
+        return grt_fail_memory(0);
+    for (int32_t i = 0; i < step->n_in; i++)
+        in[i] = step->in[i] < 0 ? NULL : &frame->values[step->in[i]].t;
+    for (int32_t i = 0; i < step->n_out; i++)
+        out[i] = step->out[i] < 0 ? NULL : &frame->values[step->out[i]].t;
+    bool sized_by_run = kernel->row && (kernel->row->flags & (GRT_KERNEL_DYNAMIC | GRT_KERNEL_VALUES));
+    bool view_of_dynamic = step->kind == GRT_STEP_VIEW && step->in[0] >= 0 && frame->dynamic[step->in[0]];
+    state->is_static = step->is_static && !sized_by_run && !view_of_dynamic && frame->index == 0;
+    for (int32_t i = 0; i < step->n_out; i++)
+        if (step->out[i] >= 0)
+            frame->dynamic[step->out[i]] = !state->is_static;
+    state->skip = state->is_static && step->kind == GRT_STEP_VIEW;
+    state->call.row = kernel->row;
+    state->call.op = kernel->op;
+    state->call.run = (grt_run){.desc = &step->desc, .state = kernel->state, .in = in, .out = out, .n_in = step->n_in,
+                                .n_out = step->n_out, .threads = frame->context->session->threads,
+                                .hooks = &frame->context->hooks};
+    return GRT_OK;
+}
+
+static grt_status prepare_step(grt_frame *frame, int32_t s)
+{
+    grt_op_call *call = &frame->steps[s].call;
+    if (!frame->steps[s].is_static || !call->row || !call->row->reshape)
+        return GRT_OK;
+    grt_reshape reshape = {.desc = call->run.desc, .state = call->run.state, .in = call->run.in,
+                           .out = (const grt_tensor *const *)call->run.out, .n_in = call->run.n_in,
+                           .n_out = call->run.n_out, .threads = call->run.threads};
+    GRT_TRY(call->row->reshape(&reshape));
+    call->run.shape = reshape.shape;
+    call->workspace_bytes = reshape.workspace_bytes;
+    return GRT_OK;
+}
+
+/* Which dynamic values die after which step. */
+static grt_status find_drops(grt_frame *frame)
+{
+    const grt_plan_body *body = frame->body;
+    int32_t *last = GRT_ARENA_ARRAY(frame->arena, int32_t, body->n_values + 1);
+    int32_t *pool = GRT_ARENA_ARRAY(frame->arena, int32_t, body->n_values + 1);
+    if (!last || !pool)
+        return grt_fail_memory(0);
+    memset(last, 0xff, (size_t)body->n_values * sizeof *last);
+    for (int32_t s = 0; s < body->n_steps; s++) {
+        for (int32_t i = 0; i < body->steps[s].n_in; i++)
+            if (body->steps[s].in[i] >= 0)
+                last[body->steps[s].in[i]] = s;
+        for (int32_t i = 0; i < body->steps[s].n_out; i++)
+            if (body->steps[s].out[i] >= 0)
+                last[body->steps[s].out[i]] = s;
+    }
+    const grt_plan *plan = frame->context->session->model->plan;
+    for (int32_t b = 0; b < plan->n_bodies; b++) /* bodies read captured values while their step runs */
+        if (plan->bodies[b].parent == frame->index)
+            for (int32_t i = 0; i < plan->bodies[b].n_captures; i++)
+                last[plan->bodies[b].captures_outer[i]] = body->n_steps;
+    for (int32_t i = 0; i < body->n_outputs; i++)
+        if (body->outputs[i] >= 0)
+            last[body->outputs[i]] = body->n_steps;
+    for (int32_t v = 0; v < body->n_values; v++)
+        if (body->values[v].role == GRT_VALUE_STEP && last[v] >= 0 && last[v] < body->n_steps)
+            frame->steps[last[v]].n_drop++;
+    for (int32_t s = 0; s < body->n_steps; s++) {
+        frame->steps[s].drop = pool;
+        pool += frame->steps[s].n_drop;
+        frame->steps[s].n_drop = 0;
+    }
+    for (int32_t v = 0; v < body->n_values; v++)
+        if (body->values[v].role == GRT_VALUE_STEP && last[v] >= 0 && last[v] < body->n_steps)
+            frame->steps[last[v]].drop[frame->steps[last[v]].n_drop++] = v;
+    return GRT_OK;
+}
+
+/* ---- life ---- */
+
+static grt_status init_values(grt_frame *frame)
+{
+    const grt_session *session = frame->context->session;
+    for (int32_t v = 0; v < frame->body->n_values; v++) {
+        const grt_plan_value *value = &frame->body->values[v];
+        frame->values[v].kind = value->kind;
+        frame->values[v].t.dtype = value->dtype;
+        if (value->role == GRT_VALUE_CONST)
+            frame->values[v].t = session->weights[value->weight];
+        else if (value->is_static && frame->index == 0)
+            GRT_TRY(static_dims(frame, v));
+    }
+    return GRT_OK;
+}
+
+static grt_status build(grt_frame *frame, const int64_t *symbols)
+{
+    const grt_plan *plan = frame->context->session->model->plan;
+    const grt_plan_body *body = frame->body;
+    frame->values = GRT_ARENA_ARRAY(frame->arena, grt_value, body->n_values + 1);
+    frame->borrowed = GRT_ARENA_ARRAY(frame->arena, bool, body->n_values + 1);
+    frame->dynamic = GRT_ARENA_ARRAY(frame->arena, bool, body->n_values + 1);
+    frame->steps = GRT_ARENA_ARRAY(frame->arena, grt_step_state, body->n_steps + 1);
+    if (!frame->values || !frame->borrowed || !frame->dynamic || !frame->steps)
+        return grt_fail_memory(0);
+    if (frame->index == 0) {
+        frame->dims = GRT_ARENA_ARRAY(frame->arena, int64_t, plan->n_dims + 1);
+        frame->dims_known = GRT_ARENA_ARRAY(frame->arena, bool, plan->n_dims + 1);
+        if (!frame->dims || !frame->dims_known || !eval_dims(frame, symbols))
+            return grt_fail_memory(0);
+    }
+    GRT_TRY(init_values(frame));
+    for (int32_t s = 0; s < body->n_steps; s++)
+        GRT_TRY(init_step(frame, s));
+    GRT_TRY(find_drops(frame));
+    if (frame->index != 0)
+        return GRT_OK;
+    GRT_TRY(plan_memory(frame));
+    GRT_TRY(group_storages(frame));
+    for (int32_t s = 0; s < body->n_steps; s++)
+        GRT_TRY(prepare_step(frame, s));
+    return GRT_OK;
+}
+
+grt_status grt_frame_create(grt_context *context, int32_t body, const int64_t *symbols, grt_frame **out_frame)
+{
+    grt_frame *frame = calloc(1, sizeof *frame);
+    if (!frame || !(frame->arena = grt_arena_create())) {
+        free(frame);
+        return grt_fail_memory(sizeof *frame);
+    }
+    frame->context = context;
+    frame->index = body;
+    frame->body = &context->session->model->plan->bodies[body];
+    grt_status status = build(frame, symbols);
+    if (status != GRT_OK) {
+        grt_frame_release(frame);
+        return status;
+    }
+    *out_frame = frame;
+    return GRT_OK;
+}
+
+void grt_frame_drop(grt_frame *frame, int32_t value)
+{
+    grt_value *v = &frame->values[value];
+    const grt_plan_value *plan = &frame->body->values[value];
+    if (frame->borrowed[value]) {
+        *v = (grt_value){0};
+        frame->borrowed[value] = false;
+    } else if (v->buffer || v->kind != GRT_KIND_TENSOR) {
+        grt_value_clear(v);
+    } else {
+        return; /* in the arena, a constant, or empty */
+    }
+    v->kind = plan->kind;
+    v->t.dtype = plan->dtype;
+}
+
+void grt_frame_clear(grt_frame *frame)
+{
+    for (int32_t v = 0; v < frame->body->n_values; v++)
+        if (frame->body->values[v].role != GRT_VALUE_CONST)
+            grt_frame_drop(frame, v);
+}
+
+void grt_frame_release(grt_frame *frame)
+{
+    if (!frame)
+        return;
+    if (frame->values && frame->borrowed)
+        grt_frame_clear(frame);
+    for (int32_t s = 0; frame->steps && s < frame->body->n_steps; s++)
+        grt_op_call_release(&frame->steps[s].call);
+    grt_memory_plan_release(&frame->memory);
+    free(frame->key);
+    grt_arena_release(frame->arena);
+    free(frame);
+}

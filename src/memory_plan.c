@@ -1,0 +1,259 @@
+/* Static memory planning: one sweep over the steps with a list of free intervals. */
+#include "src/memory_plan.h"
+
+#include "src/base/checked.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { ALIGNMENT = 64 };
+
+typedef struct interval {
+    size_t begin, end;
+} interval;
+
+typedef struct planner {
+    const grt_plan_body *body;
+    const size_t *bytes;
+    int32_t *storage;
+    int32_t *last_use; /* per value; after unite(): per storage */
+    size_t *offset;
+    int32_t *dying;      /* list heads per step: storages whose last use it is */
+    int32_t *next_dying; /* per storage */
+    interval *free;
+    int32_t n_free, capacity;
+    size_t top, arena_bytes;
+} planner;
+
+static bool in_arena(const planner *p, int32_t v)
+{
+    return p->body->values[v].role == GRT_VALUE_STEP && p->body->values[v].is_static;
+}
+
+static int32_t root(const planner *p, int32_t v)
+{
+    while (p->storage[v] != v)
+        v = p->storage[v] = p->storage[p->storage[v]];
+    return v;
+}
+
+static void use_at(planner *p, int32_t v, int32_t step)
+{
+    if (v >= 0 && p->last_use[v] < step)
+        p->last_use[v] = step;
+}
+
+static void find_last_uses(planner *p)
+{
+    const grt_plan_body *body = p->body;
+    for (int32_t s = 0; s < body->n_steps; s++) {
+        const grt_plan_step *step = &body->steps[s];
+        /* A step whose shapes depend on data may hand its inputs on as views, to be read at any later time. */
+        int32_t until = step->is_static ? s : body->n_steps;
+        for (int32_t i = 0; i < step->n_in; i++)
+            use_at(p, step->in[i], until);
+        for (int32_t i = 0; i < step->n_out; i++)
+            use_at(p, step->out[i], s);
+    }
+    for (int32_t i = 0; i < body->n_outputs; i++)
+        use_at(p, body->outputs[i], body->n_steps);
+}
+
+/* `v` takes the memory of `into`, which must be a root. */
+static void unite(planner *p, int32_t v, int32_t into)
+{
+    p->storage[v] = into;
+    use_at(p, into, p->last_use[v]);
+}
+
+static void unite_views(planner *p)
+{
+    for (int32_t s = 0; s < p->body->n_steps; s++) {
+        const grt_plan_step *step = &p->body->steps[s];
+        if (step->kind == GRT_STEP_VIEW && step->is_static)
+            unite(p, step->out[0], root(p, step->in[0]));
+    }
+}
+
+/* How often a storage is read by one step: in place is for the only reader. */
+static int32_t reads(const planner *p, const grt_plan_step *step, int32_t storage)
+{
+    int32_t n = 0;
+    for (int32_t i = 0; i < step->n_in; i++)
+        n += step->in[i] >= 0 && root(p, step->in[i]) == storage;
+    return n;
+}
+
+static void unite_in_place(planner *p, uint32_t (*in_place)(void *user, int32_t step), void *user)
+{
+    for (int32_t s = 0; s < p->body->n_steps; s++) {
+        const grt_plan_step *step = &p->body->steps[s];
+        if (step->kind != GRT_STEP_KERNEL || !step->is_static || step->n_out < 1 || step->out[0] < 0)
+            continue;
+        uint32_t mask = in_place(user, s);
+        int32_t out = step->out[0];
+        for (int32_t i = 0; i < step->n_in && i < 8; i++) {
+            if (!(mask >> i & 1u) || step->in[i] < 0)
+                continue;
+            int32_t in = root(p, step->in[i]);
+            if (!in_arena(p, in) || p->last_use[in] != s || p->bytes[in] != p->bytes[out] || reads(p, step, in) != 1)
+                continue;
+            unite(p, out, in);
+            break;
+        }
+    }
+}
+
+static bool insert_free(planner *p, int32_t at, interval hole)
+{
+    if (p->n_free == p->capacity) {
+        int32_t capacity = p->capacity ? 2 * p->capacity : 64;
+        interval *grown = realloc(p->free, (size_t)capacity * sizeof *grown);
+        if (!grown)
+            return false;
+        p->free = grown;
+        p->capacity = capacity;
+    }
+    memmove(&p->free[at + 1], &p->free[at], (size_t)(p->n_free - at) * sizeof *p->free);
+    p->free[at] = hole;
+    p->n_free++;
+    return true;
+}
+
+static void remove_free(planner *p, int32_t at)
+{
+    p->n_free--;
+    memmove(&p->free[at], &p->free[at + 1], (size_t)(p->n_free - at) * sizeof *p->free);
+}
+
+static bool allocate(planner *p, int32_t v)
+{
+    size_t size = grt_align_up(p->bytes[v], ALIGNMENT);
+    int32_t best = -1;
+    for (int32_t i = 0; i < p->n_free; i++) {
+        size_t room = p->free[i].end - p->free[i].begin;
+        if (room >= size && (best < 0 || room < p->free[best].end - p->free[best].begin))
+            best = i;
+    }
+    if (best >= 0) {
+        p->offset[v] = p->free[best].begin;
+        p->free[best].begin += size;
+        if (p->free[best].begin == p->free[best].end)
+            remove_free(p, best);
+        return true;
+    }
+    /* A hole that reaches the top may grow. */
+    bool grow = p->n_free && p->free[p->n_free - 1].end == p->top;
+    p->offset[v] = grow ? p->free[p->n_free - 1].begin : p->top;
+    if (grow)
+        remove_free(p, p->n_free - 1);
+    if (!grt_add_size(p->offset[v], size, &p->top) || p->top > SIZE_MAX / 4)
+        return false;
+    p->arena_bytes = p->top > p->arena_bytes ? p->top : p->arena_bytes;
+    return true;
+}
+
+static bool give_back(planner *p, int32_t v)
+{
+    interval hole = {p->offset[v], p->offset[v] + grt_align_up(p->bytes[v], ALIGNMENT)};
+    if (hole.begin == hole.end)
+        return true;
+    int32_t low = 0, high = p->n_free;
+    while (low < high) {
+        int32_t mid = (low + high) / 2;
+        if (p->free[mid].begin < hole.begin)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    bool joins_left = low > 0 && p->free[low - 1].end == hole.begin;
+    bool joins_right = low < p->n_free && p->free[low].begin == hole.end;
+    if (joins_left && joins_right) {
+        p->free[low - 1].end = p->free[low].end;
+        remove_free(p, low);
+    } else if (joins_left) {
+        p->free[low - 1].end = hole.end;
+    } else if (joins_right) {
+        p->free[low].begin = hole.begin;
+    } else {
+        return insert_free(p, low, hole);
+    }
+    return true;
+}
+
+static bool sweep(planner *p)
+{
+    const grt_plan_body *body = p->body;
+    for (int32_t s = 0; s < body->n_steps; s++) {
+        const grt_plan_step *step = &body->steps[s];
+        for (int32_t i = 0; i < step->n_out; i++) {
+            int32_t v = step->out[i];
+            if (v < 0 || !in_arena(p, v) || root(p, v) != v)
+                continue;
+            if (!allocate(p, v))
+                return false;
+            p->next_dying[v] = p->dying[p->last_use[v]];
+            p->dying[p->last_use[v]] = v;
+        }
+        for (int32_t v = p->dying[s]; v >= 0; v = p->next_dying[v])
+            if (!give_back(p, v))
+                return false;
+    }
+    return true;
+}
+
+static bool init(planner *p)
+{
+    size_t n = (size_t)p->body->n_values + 1, steps = (size_t)p->body->n_steps + 1;
+    p->storage = malloc(n * sizeof *p->storage);
+    p->last_use = malloc(n * sizeof *p->last_use);
+    p->offset = malloc(n * sizeof *p->offset);
+    p->next_dying = malloc(n * sizeof *p->next_dying);
+    p->dying = malloc(steps * sizeof *p->dying);
+    if (!p->storage || !p->last_use || !p->offset || !p->next_dying || !p->dying)
+        return false;
+    for (int32_t v = 0; v < p->body->n_values; v++) {
+        p->storage[v] = v;
+        p->last_use[v] = -1;
+        p->offset[v] = SIZE_MAX;
+    }
+    memset(p->dying, 0xff, steps * sizeof *p->dying);
+    return true;
+}
+
+grt_status grt_memory_plan_make(const grt_plan_body *body, const size_t *bytes,
+                                uint32_t (*in_place)(void *user, int32_t step), void *user, grt_memory_plan *out_plan)
+{
+    planner p = {.body = body, .bytes = bytes};
+    bool ok = init(&p);
+    if (ok) {
+        find_last_uses(&p);
+        unite_views(&p);
+        unite_in_place(&p, in_place, user);
+        ok = sweep(&p);
+    }
+    if (ok)
+        for (int32_t v = 0; v < body->n_values; v++) {
+            int32_t r = root(&p, v);
+            p.storage[v] = r;
+            p.offset[v] = p.offset[r];
+        }
+    free(p.last_use);
+    free(p.next_dying);
+    free(p.dying);
+    free(p.free);
+    if (!ok) {
+        free(p.storage);
+        free(p.offset);
+        return grt_fail_memory(p.top);
+    }
+    *out_plan = (grt_memory_plan){body->n_values, p.storage, p.offset, p.arena_bytes};
+    return GRT_OK;
+}
+
+void grt_memory_plan_release(grt_memory_plan *plan)
+{
+    free(plan->storage);
+    free(plan->offset);
+    *plan = (grt_memory_plan){0};
+}

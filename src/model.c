@@ -1,0 +1,298 @@
+/* Opening models: plans are mapped, ONNX files are compiled in memory. Answering questions about them. */
+#include "src/model.h"
+
+#include "graph/compile.h"
+#include "src/plan_measure.h"
+#include "src/target.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- opening ---- */
+
+static grt_status map_file(const char *path, grt_model *model)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct stat st;
+    if (fd < 0 || fstat(fd, &st) != 0) {
+        grt_status status = grt_fail(GRT_STATUS_IO, "cannot open '%s': %s", path, strerror(errno));
+        if (fd >= 0)
+            close(fd);
+        return status;
+    }
+    if (!S_ISREG(st.st_mode) || st.st_size <= 0) {
+        close(fd);
+        return grt_fail(GRT_STATUS_IO, "'%s' is %s", path, S_ISREG(st.st_mode) ? "empty" : "not a regular file");
+    }
+    void *map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    int error = errno;
+    close(fd);
+    if (map == MAP_FAILED)
+        return grt_fail(GRT_STATUS_IO, "cannot map '%s': %s", path, strerror(error));
+    model->map = map;
+    model->map_size = (size_t)st.st_size;
+    model->mapped = true;
+    return GRT_OK;
+}
+
+static grt_status load(grt_model *model, const char *path)
+{
+    if (grt_plan_recognize(model->map, model->map_size)) {
+        grt_phases_next(&model->phases, "check plan");
+        return grt_plan_read(path, model->map, model->map_size, &model->plan);
+    }
+    grt_phases_next(&model->phases, "compile");
+    grt_target target = grt_target_of(&grt_backend_cpu);
+    compile_source source = {.path = path, .bytes = model->map, .size = model->map_size};
+    GRT_TRY(grt_compile_plan(&source, NULL, &target, &model->plan));
+    return grt_plan_measure(model->plan, &grt_backend_cpu);
+}
+
+static grt_status create(grt_runtime *runtime, grt_model **out_model)
+{
+    grt_model *model = calloc(1, sizeof *model);
+    if (!model)
+        return grt_fail_memory(sizeof *model);
+    atomic_init(&model->refs, 1);
+    model->runtime = grt_runtime_retain(runtime);
+    grt_phases_start(&model->phases);
+    *out_model = model;
+    return GRT_OK;
+}
+
+static grt_status make_texts(grt_model *model);
+
+static grt_status finish(grt_model *model, grt_status status, const char *path, grt_model **out_model)
+{
+    if (status == GRT_OK)
+        status = load(model, path);
+    if (status == GRT_OK)
+        status = make_texts(model);
+    grt_phases_next(&model->phases, NULL);
+    if (status != GRT_OK) {
+        if (path && status != GRT_STATUS_IO)
+            grt_fail_context(status, "%s", path);
+        grt_model_release(model);
+        return status;
+    }
+    *out_model = model;
+    return GRT_OK;
+}
+
+grt_status grt_model_open(grt_runtime *runtime, const char *path, grt_model **out_model)
+{
+    if (!runtime || !path || !out_model)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_model_open: runtime, path or out_model is NULL");
+    grt_model *model;
+    GRT_TRY(create(runtime, &model));
+    grt_phases_next(&model->phases, "map");
+    return finish(model, map_file(path, model), path, out_model);
+}
+
+grt_status grt_model_open_memory(grt_runtime *runtime, const void *data, size_t size, grt_model **out_model)
+{
+    if (!runtime || !data || !out_model)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_model_open_memory: runtime, data or out_model is NULL");
+    grt_model *model;
+    GRT_TRY(create(runtime, &model));
+    grt_phases_next(&model->phases, "copy");
+    grt_status status = GRT_OK;
+    bool borrow = (uintptr_t)data % 4096 == 0 && grt_plan_recognize(data, size);
+    model->map_size = size;
+    if (borrow) {
+        model->map = (void *)data;
+        model->mapped = true;
+        model->borrowed = true;
+    } else {
+        model->map = aligned_alloc(4096, (size + 4095) & ~(size_t)4095);
+        if (model->map)
+            memcpy(model->map, data, size);
+        else
+            status = grt_fail_memory(size);
+    }
+    return finish(model, status, NULL, out_model);
+}
+
+grt_model *grt_model_retain(grt_model *model)
+{
+    atomic_fetch_add_explicit(&model->refs, 1, memory_order_relaxed);
+    return model;
+}
+
+void grt_model_release(grt_model *model)
+{
+    if (!model || atomic_fetch_sub_explicit(&model->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    grt_plan_release(model->plan);
+    grt_arena_release(model->texts);
+    if (!model->borrowed && model->mapped && model->map)
+        munmap(model->map, model->map_size);
+    else if (!model->borrowed)
+        free(model->map);
+    grt_runtime_release(model->runtime);
+    free(model);
+}
+
+/* ---- questions ---- */
+
+/* "2*seq+1", from the plan's own table */
+static void print_dim(const grt_plan *plan, int32_t dim, int depth, grt_text *text)
+{
+    static const char *const names[] = {[GRT_DIM_ADD] = "+", [GRT_DIM_MUL] = "*", [GRT_DIM_FLOORDIV] = "floordiv",
+                                        [GRT_DIM_CEILDIV] = "ceildiv", [GRT_DIM_MOD] = "mod", [GRT_DIM_MAX] = "max",
+                                        [GRT_DIM_MIN] = "min", [GRT_DIM_BROADCAST] = "broadcast"};
+    const grt_dim_expr *e = &plan->dims[dim];
+    bool infix = e->op == GRT_DIM_ADD || e->op == GRT_DIM_MUL;
+    if (e->op == GRT_DIM_CONST)
+        grt_text_add(text, "%" PRId64, e->value);
+    else if (e->op == GRT_DIM_SYMBOL)
+        grt_text_add(text, "%s", plan->symbols[e->value]);
+    else if (depth > 8)
+        grt_text_add(text, "...");
+    else {
+        bool group = e->op == GRT_DIM_MUL && plan->dims[e->a].op == GRT_DIM_ADD;
+        grt_text_add(text, "%s%s", infix ? "" : names[e->op], infix && !group ? "" : "(");
+        print_dim(plan, e->a, depth + 1, text);
+        grt_text_add(text, "%s%s", group ? ")" : "", infix ? names[e->op] : ",");
+        print_dim(plan, e->b, depth + 1, text);
+        grt_text_add(text, "%s", infix ? "" : ")");
+    }
+}
+
+static void print_value(const grt_plan *plan, const grt_plan_value *v, grt_text *text)
+{
+    if (v->kind != GRT_KIND_TENSOR)
+        grt_text_add(text, v->kind == GRT_KIND_SEQUENCE ? "sequence of " : "optional ");
+    grt_text_add(text, "%s[", grt_dtype_name(v->dtype));
+    if (v->rank < 0)
+        grt_text_add(text, "*");
+    for (int32_t i = 0; i < v->rank; i++) {
+        grt_text_add(text, i ? "x" : "");
+        print_dim(plan, v->dims[i], 0, text);
+    }
+    grt_text_add(text, "]");
+}
+
+static const char *keep(grt_model *model, grt_text *text)
+{
+    const char *kept = grt_arena_strdup(model->texts, grt_text_get(text));
+    grt_text_release(text);
+    return kept ? kept : "";
+}
+
+/* Texts are made once, at opening, so that queries may come from any thread. */
+static grt_status make_texts(grt_model *model)
+{
+    const grt_plan_body *body = &model->plan->bodies[0];
+    model->texts = grt_arena_create();
+    if (!model->texts)
+        return grt_fail_memory(0);
+    int32_t n = body->n_inputs + body->n_outputs;
+    model->io_symbols = GRT_ARENA_ARRAY(model->texts, const char *, (size_t)n * GRT_MAX_RANK + 1);
+    if (!model->io_symbols)
+        return grt_fail_memory(0);
+    for (int32_t k = 0; k < n; k++) {
+        const grt_plan_value *v = &body->values[k < body->n_inputs ? body->inputs[k] : body->outputs[k - body->n_inputs]];
+        for (int32_t i = 0; i < v->rank; i++) {
+            if (model->plan->dims[v->dims[i]].op == GRT_DIM_CONST)
+                continue;
+            grt_text text = {0};
+            print_dim(model->plan, v->dims[i], 0, &text);
+            model->io_symbols[k * GRT_MAX_RANK + i] = keep(model, &text);
+        }
+    }
+    return grt_arena_failed(model->texts) ? grt_fail_memory(0) : GRT_OK;
+}
+
+static grt_status io_info(const grt_model *model, bool output, size_t index, grt_io_info *out_info)
+{
+    if (!model || !out_info)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "the model or out_info is NULL");
+    const grt_plan_body *body = &model->plan->bodies[0];
+    int32_t n = output ? body->n_outputs : body->n_inputs;
+    if (index >= (size_t)n)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "%s %zu does not exist; the model has %d", output ? "output" : "input", index, n);
+    const grt_plan_value *v = &body->values[(output ? body->outputs : body->inputs)[index]];
+    size_t k = index + (output ? (size_t)body->n_inputs : 0);
+    grt_io_info info = {.name = output ? body->output_names[index] : v->name, .kind = v->kind, .element_kind = v->element_kind, .dtype = v->dtype,
+                        .rank = v->rank, .has_default = !output && v->weight >= 0};
+    for (int32_t i = 0; i < v->rank; i++) {
+        const grt_dim_expr *e = &model->plan->dims[v->dims[i]];
+        info.dims[i] = e->op == GRT_DIM_CONST ? e->value : -1;
+        info.symbols[i] = model->io_symbols[k * GRT_MAX_RANK + (size_t)i];
+    }
+    *out_info = info;
+    return GRT_OK;
+}
+
+size_t grt_model_input_count(const grt_model *model)
+{
+    return (size_t)model->plan->bodies[0].n_inputs;
+}
+
+size_t grt_model_output_count(const grt_model *model)
+{
+    return (size_t)model->plan->bodies[0].n_outputs;
+}
+
+grt_status grt_model_input(const grt_model *model, size_t index, grt_io_info *out_info)
+{
+    return io_info(model, false, index, out_info);
+}
+
+grt_status grt_model_output(const grt_model *model, size_t index, grt_io_info *out_info)
+{
+    return io_info(model, true, index, out_info);
+}
+
+grt_status grt_model_get_info(const grt_model *model, grt_model_info *out_info)
+{
+    if (!model || !out_info || out_info->struct_size < sizeof *out_info)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_model_get_info: a NULL, or struct_size is not set");
+    const grt_plan *plan = model->plan;
+    *out_info = (grt_model_info){.struct_size = sizeof *out_info, .nodes = plan->source_nodes,
+                                 .steps = plan->bodies[0].n_steps, .parameters = plan->parameters,
+                                 .weights_bytes = plan->weights_bytes, .arena_bytes = plan->arena_bytes,
+                                 .flops = plan->flops, .producer = plan->producer, .opset = plan->opset};
+    return GRT_OK;
+}
+
+grt_status grt_model_step(const grt_model *model, size_t index, grt_step_info *out_info)
+{
+    if (!model || !out_info || index >= (size_t)model->plan->bodies[0].n_steps)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_model_step: a NULL, or no step %zu", index);
+    const grt_plan_step *step = &model->plan->bodies[0].steps[index];
+    *out_info = (grt_step_info){.op = step->desc.op, .name = step->desc.name,
+                                .detail = grt_attr_string(&step->desc, "activation", ""), .n_inputs = (size_t)step->n_in,
+                                .n_outputs = (size_t)step->n_out, .inputs = step->in, .outputs = step->out,
+                                .flops = step->flops};
+    return GRT_OK;
+}
+
+grt_status grt_model_value(const grt_model *model, int32_t value, const char **out_name, char *text, size_t text_size)
+{
+    if (!model || !out_name || value < 0 || value >= model->plan->bodies[0].n_values)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_model_value: a NULL, or no value %d", value);
+    const grt_plan_value *v = &model->plan->bodies[0].values[value];
+    *out_name = v->name;
+    if (text && text_size) {
+        grt_text type = {0};
+        print_value(model->plan, v, &type);
+        strncpy(text, grt_text_get(&type), text_size - 1);
+        text[text_size - 1] = '\0';
+        grt_text_release(&type);
+    }
+    return GRT_OK;
+}
+
+size_t grt_model_phases(const grt_model *model, const grt_phase **out_phases)
+{
+    *out_phases = model->phases.list;
+    return model->phases.n;
+}

@@ -1,0 +1,30 @@
+/* Models: an immutable plan, mapped from a file or compiled in memory. */
+#ifndef GRT_SRC_MODEL_H
+#define GRT_SRC_MODEL_H
+
+#include "src/phases.h"
+#include "src/plan.h"
+
+#include <stdatomic.h>
+
+struct grt_runtime {
+    atomic_int refs;
+};
+
+struct grt_model {
+    atomic_int refs;
+    grt_runtime *runtime;
+    grt_plan *plan;
+    void *map; /* mmap'ed file, or copy of the caller's bytes */
+    size_t map_size;
+    bool mapped;   /* munmap'ed at the end, not freed */
+    bool borrowed; /* the caller's memory */
+    grt_phases phases;
+    grt_arena *texts;
+    const char **io_symbols; /* GRT_MAX_RANK per input, then per output: symbolic dims as text, or NULL */
+};
+
+grt_runtime *grt_runtime_retain(grt_runtime *runtime);
+grt_model *grt_model_retain(grt_model *model);
+
+#endif

@@ -1,0 +1,170 @@
+/* Calling one op on values whose dims are only known now. */
+#include "src/op_call.h"
+
+#include <string.h>
+#include <xxhash.h>
+
+grt_status grt_shape_scratch_create(grt_shape_scratch *out_scratch)
+{
+    *out_scratch = (grt_shape_scratch){grt_arena_create(), grt_dims_create()};
+    if (out_scratch->arena && out_scratch->dims)
+        return GRT_OK;
+    grt_shape_scratch_release(out_scratch);
+    return grt_fail_memory(0);
+}
+
+void grt_shape_scratch_release(grt_shape_scratch *scratch)
+{
+    grt_arena_release(scratch->arena);
+    grt_dims_release(scratch->dims);
+    *scratch = (grt_shape_scratch){0};
+}
+
+static const ir_type *type_of(const grt_tensor *tensor, grt_shape_scratch *scratch)
+{
+    const grt_value *value = (const grt_value *)tensor;
+    ir_type *type = GRT_ARENA_NEW(scratch->arena, ir_type);
+    grt_dim *dims = GRT_ARENA_ARRAY(scratch->arena, grt_dim, tensor->rank > 0 ? tensor->rank : 0);
+    if (!type || !dims)
+        return NULL;
+    *type = (ir_type){.kind = value->kind, .dtype = tensor->dtype, .rank = -1};
+    if (value->kind != GRT_KIND_TENSOR) {
+        type->element_kind = value->kind == GRT_KIND_OPTIONAL && value->n ? value->items[0].kind : GRT_KIND_TENSOR;
+        return type;
+    }
+    for (int32_t i = 0; i < tensor->rank; i++)
+        dims[i] = grt_dim_const(scratch->dims, tensor->dims[i]);
+    type->rank = tensor->rank;
+    type->dims = dims;
+    type->data = tensor;
+    return type;
+}
+
+/* True if the rule left nothing open. */
+static bool take_dims(grt_tensor *out, const ir_type *type, const grt_dims *dims)
+{
+    out->rank = -1;
+    if (type->rank < 0 || type->rank > GRT_MAX_RANK)
+        return false;
+    for (int32_t i = 0; i < type->rank; i++)
+        if (!grt_dim_is_const(dims, type->dims[i], &out->dims[i]))
+            return false;
+    out->rank = type->rank;
+    return true;
+}
+
+grt_status grt_op_call_infer(grt_op_call *call, grt_shape_scratch *scratch)
+{
+    const grt_run *run = &call->run;
+    for (int32_t i = 0; i < run->n_out; i++)
+        if (run->out[i])
+            run->out[i]->rank = -1;
+    if (!call->op || !call->op->infer)
+        return GRT_OK;
+    grt_arena_reset(scratch->arena);
+    grt_dims_clear(scratch->dims);
+    const ir_type **in = GRT_ARENA_ARRAY(scratch->arena, const ir_type *, run->n_in);
+    ir_type *out = GRT_ARENA_ARRAY(scratch->arena, ir_type, run->n_out);
+    if (!in || !out)
+        return grt_fail_memory(0);
+    for (int32_t i = 0; i < run->n_in; i++)
+        if (run->in[i] && !(in[i] = type_of(run->in[i], scratch)))
+            return grt_fail_memory(0);
+    infer inf = {run->desc, scratch->dims, scratch->arena, run->n_in, run->n_out, in, out};
+    /* The model was valid when it was compiled: what the rule refuses now is the fault of the data that was bound. */
+    if (op_infer_types(call->op, &inf) != GRT_OK)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "%s", grt_last_error());
+    for (int32_t i = 0; i < run->n_out; i++) {
+        if (!run->out[i])
+            continue;
+        take_dims(run->out[i], &out[i], scratch->dims);
+        if (out[i].dtype)
+            run->out[i]->dtype = out[i].dtype;
+    }
+    return GRT_OK;
+}
+
+/* Integer inputs up to this length may be shapes, axes and the like, which reshape is allowed to look at. */
+enum { SMALL = 64 };
+
+static uint64_t signature_of(const grt_run *run)
+{
+    XXH64_hash_t h = 0;
+    for (int32_t i = 0; i < run->n_in + run->n_out; i++) {
+        const grt_tensor *t = i < run->n_in ? run->in[i] : run->out[i - run->n_in];
+        if (!t) {
+            h = XXH3_64bits_withSeed("", 0, h + 1);
+            continue;
+        }
+        h = XXH3_64bits_withSeed(&t->rank, sizeof t->rank, h + (uint64_t)t->dtype);
+        if (t->rank > 0)
+            h = XXH3_64bits_withSeed(t->dims, (size_t)t->rank * sizeof *t->dims, h);
+        int64_t n = i < run->n_in && t->data && t->rank >= 0 ? grt_tensor_elements(t) : -1;
+        if (n >= 0 && n <= SMALL && grt_dtype_in(t->dtype, GRT_SET_INTS | GRT_BIT(FLOAT)))
+            h = XXH3_64bits_withSeed(t->data, grt_tensor_bytes(t), h);
+    }
+    return h;
+}
+
+static grt_status alloc_outputs(grt_op_call *call)
+{
+    const grt_run *run = &call->run;
+    uint32_t flags = call->row ? call->row->flags : 0;
+    for (int32_t i = 0; i < run->n_out; i++) {
+        grt_tensor *out = run->out[i];
+        if (!out || (flags & (GRT_KERNEL_DYNAMIC | GRT_KERNEL_VALUES)))
+            continue;
+        if (out->rank < 0)
+            return grt_fail_op(run->desc, GRT_STATUS_UNSUPPORTED, "the shape of output %d cannot be told from the inputs", i);
+        grt_tensor wanted = *out; /* the value, and with it its dims, is cleared before it is filled */
+        GRT_TRY(grt_value_alloc((grt_value *)out, wanted.dtype, wanted.rank, wanted.dims));
+    }
+    return GRT_OK;
+}
+
+static void drop_shape(grt_op_call *call)
+{
+    if (call->run.shape && call->row->release_shape)
+        call->row->release_shape(call->run.shape);
+    call->run.shape = NULL;
+    call->prepared = false;
+}
+
+grt_status grt_op_call_prepare(grt_op_call *call)
+{
+    GRT_TRY(alloc_outputs(call));
+    if (!call->row->reshape)
+        return GRT_OK;
+    uint64_t signature = signature_of(&call->run);
+    if (call->prepared && call->signature == signature)
+        return GRT_OK;
+    drop_shape(call);
+    grt_reshape reshape = {.desc = call->run.desc, .state = call->run.state, .in = call->run.in,
+                           .out = (const grt_tensor *const *)call->run.out, .n_in = call->run.n_in,
+                           .n_out = call->run.n_out, .threads = call->run.threads};
+    GRT_TRY(call->row->reshape(&reshape));
+    call->run.shape = reshape.shape;
+    call->workspace_bytes = reshape.workspace_bytes;
+    call->signature = signature;
+    call->prepared = true;
+    return GRT_OK;
+}
+
+void grt_op_call_release(grt_op_call *call)
+{
+    if (call->row)
+        drop_shape(call);
+}
+
+grt_status grt_hook_alloc_output(const grt_run *run, int32_t i, int32_t rank, const int64_t *dims)
+{
+    grt_value *value = (grt_value *)run->out[i];
+    return grt_value_alloc(value, value->t.dtype, rank, dims);
+}
+
+static char *alloc_bytes(const grt_run *run, size_t bytes)
+{
+    return grt_arena_alloc(run->hooks->executor, bytes);
+}
+
+const grt_run_hooks grt_heap_hooks = {.alloc_output = grt_hook_alloc_output, .alloc_bytes = alloc_bytes};

@@ -1,0 +1,39 @@
+/* One op called on values whose dims are only known now: shapes by the op's rule, memory from the heap, then the kernel.
+ *
+ * Used for steps whose shapes depend on data, for bodies of control flow, and for constant folding. */
+#ifndef GRT_SRC_OP_CALL_H
+#define GRT_SRC_OP_CALL_H
+
+#include "backends/kernel.h"
+#include "graph/op.h"
+
+/* Scratch for shape rules; one per context. */
+typedef struct grt_shape_scratch {
+    grt_arena *arena;
+    grt_dims *dims;
+} grt_shape_scratch;
+
+grt_status grt_shape_scratch_create(grt_shape_scratch *out_scratch);
+void grt_shape_scratch_release(grt_shape_scratch *scratch);
+
+/* A kernel of one step with what it prepared for the dims it saw last. Zeroed before first use. */
+typedef struct grt_op_call {
+    const grt_kernel_row *row;
+    const op_row *op; /* for its shape rule */
+    grt_run run;      /* desc, state, in, out, n_in, n_out, threads and hooks are set by the caller */
+    bool prepared;
+    size_t workspace_bytes;
+    uint64_t signature; /* hash of the dims and small integer inputs that `shape` was prepared for */
+} grt_op_call;
+
+/* Dims of the outputs by the op's rule, into out[i]->dims and ->rank; rank -1 where only the kernel can tell. */
+grt_status grt_op_call_infer(grt_op_call *call, grt_shape_scratch *scratch);
+/* Memory for outputs of known dims, reshape unless the dims are those of the last call. Then workspace_bytes is valid. */
+grt_status grt_op_call_prepare(grt_op_call *call);
+void grt_op_call_release(grt_op_call *call);
+
+/* Hooks for kernels that size their outputs; `executor` must be a grt_arena * for string bytes. */
+extern const grt_run_hooks grt_heap_hooks;
+grt_status grt_hook_alloc_output(const grt_run *run, int32_t i, int32_t rank, const int64_t *dims);
+
+#endif

@@ -1,0 +1,28 @@
+/* The runtime object. */
+#include "src/model.h"
+
+#include <stdlib.h>
+
+grt_status grt_runtime_create(grt_runtime **out_runtime)
+{
+    if (!out_runtime)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_runtime_create: out_runtime is NULL");
+    grt_runtime *runtime = calloc(1, sizeof *runtime);
+    if (!runtime)
+        return grt_fail_memory(sizeof *runtime);
+    atomic_init(&runtime->refs, 1);
+    *out_runtime = runtime;
+    return GRT_OK;
+}
+
+grt_runtime *grt_runtime_retain(grt_runtime *runtime)
+{
+    atomic_fetch_add_explicit(&runtime->refs, 1, memory_order_relaxed);
+    return runtime;
+}
+
+void grt_runtime_release(grt_runtime *runtime)
+{
+    if (runtime && atomic_fetch_sub_explicit(&runtime->refs, 1, memory_order_acq_rel) == 1)
+        free(runtime);
+}

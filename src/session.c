@@ -1,0 +1,208 @@
+/* Creating sessions: find a kernel for every step, pack weights, all steps in parallel. */
+#include "src/session.h"
+
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A tensor as a kernel sees it before the run: dims -1 where they are not constant. */
+static grt_tensor describe(const grt_session *session, const grt_plan_body *body, int32_t value)
+{
+    const grt_plan *plan = session->model->plan;
+    grt_tensor t = {.rank = -1};
+    if (value < 0)
+        return t;
+    const grt_plan_value *v = &body->values[value];
+    if (v->role == GRT_VALUE_CONST)
+        return session->weights[v->weight];
+    t.dtype = v->dtype;
+    t.rank = v->kind == GRT_KIND_TENSOR ? v->rank : -1;
+    for (int32_t i = 0; i < t.rank; i++) {
+        const grt_dim_expr *e = &plan->dims[v->dims[i]];
+        t.dims[i] = e->op == GRT_DIM_CONST ? e->value : -1;
+    }
+    return t;
+}
+
+static grt_status create_kernel(grt_session *session, const grt_plan_body *body, const grt_plan_step *step,
+                                grt_session_kernel *kernel)
+{
+    kernel->op = op_find(step->desc.domain, step->desc.op);
+    if (step->kind != GRT_STEP_KERNEL)
+        return GRT_OK;
+    size_t n = (size_t)(step->n_in + step->n_out);
+    grt_tensor *tensors = malloc((n ? n : 1) * sizeof *tensors);
+    if (!tensors)
+        return grt_fail_memory(n * sizeof *tensors);
+    for (int32_t i = 0; i < step->n_in; i++)
+        tensors[i] = describe(session, body, step->in[i]);
+    for (int32_t i = 0; i < step->n_out; i++)
+        tensors[step->n_in + i] = describe(session, body, step->out[i]);
+    grt_kernel_node node = {&step->desc, step->n_in, step->n_out, tensors, tensors + step->n_in, session->threads};
+    grt_text why = {0};
+    const grt_kernel_row *row = session->device->backend->find_kernel(&node, &why);
+    grt_status status = GRT_OK;
+    if (!row)
+        status = grt_fail_op(&step->desc, GRT_STATUS_UNSUPPORTED, "device %s has no kernel for it: %s",
+                             session->device->backend->name, grt_text_get(&why));
+    else if (row->create)
+        status = row->create(&node, &kernel->state);
+    if (status == GRT_OK)
+        kernel->row = row;
+    grt_text_release(&why);
+    free(tensors);
+    return status;
+}
+
+/* The first failure of a parallel region, kept for the thread that waits. */
+typedef struct failure {
+    grt_status status;
+    char *message;
+} failure;
+
+static void record(failure *first, grt_status status)
+{
+#pragma omp critical(grt_session_failure)
+    if (first->status == GRT_OK) {
+        first->status = status;
+        first->message = strdup(grt_last_error());
+    }
+}
+
+static grt_status create_kernels(grt_session *session)
+{
+    const grt_plan *plan = session->model->plan;
+    failure first = {GRT_OK, NULL};
+    for (int32_t b = 0; b < plan->n_bodies; b++) {
+        const grt_plan_body *body = &plan->bodies[b];
+#pragma omp parallel for schedule(dynamic, 4) num_threads(session->threads) if (body->n_steps > 8)
+        for (int32_t s = 0; s < body->n_steps; s++) {
+            grt_status status = create_kernel(session, body, &body->steps[s], &session->kernels[b][s]);
+            if (status != GRT_OK)
+                record(&first, status);
+        }
+    }
+    if (first.status != GRT_OK)
+        grt_error_set(first.message ? first.message : "out of memory");
+    free(first.message);
+    return first.status;
+}
+
+static grt_status place_weights(grt_session *session)
+{
+    const grt_plan *plan = session->model->plan;
+    session->weights = malloc(((size_t)plan->n_weights + 1) * sizeof *session->weights);
+    if (!session->weights)
+        return grt_fail_memory((size_t)plan->n_weights * sizeof *session->weights);
+    /* Host devices read weights where the plan has them. */
+    if (plan->n_weights)
+        memcpy(session->weights, plan->weights, (size_t)plan->n_weights * sizeof *session->weights);
+    return GRT_OK;
+}
+
+static grt_status alloc_tables(grt_session *session)
+{
+    const grt_plan *plan = session->model->plan;
+    session->kernels = calloc((size_t)plan->n_bodies, sizeof *session->kernels);
+    if (!session->kernels)
+        return grt_fail_memory(0);
+    for (int32_t b = 0; b < plan->n_bodies; b++) {
+        session->kernels[b] = calloc((size_t)plan->bodies[b].n_steps + 1, sizeof **session->kernels);
+        if (!session->kernels[b])
+            return grt_fail_memory(0);
+    }
+    return GRT_OK;
+}
+
+/* "cpu", "null:3" */
+static grt_status open_device(const char *text, grt_device **out_device)
+{
+    char name[32] = "cpu";
+    long index = 0;
+    if (text) {
+        const char *colon = strchr(text, ':');
+        size_t length = colon ? (size_t)(colon - text) : strlen(text);
+        char *end = NULL;
+        if (colon)
+            index = strtol(colon + 1, &end, 10);
+        if (length >= sizeof name || (colon && (end == colon + 1 || *end || index < 0 || index > 1 << 20)))
+            return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "device '%s' is not of the form KIND or KIND:NUMBER", text);
+        memcpy(name, text, length);
+        name[length] = '\0';
+    }
+    const grt_backend *backend = grt_backend_find(name);
+    if (!backend)
+        return GRT_STATUS_DEVICE;
+    return backend->device_open((int32_t)index, out_device);
+}
+
+grt_status grt_session_create(grt_model *model, const char *device, const grt_session_options *options,
+                              grt_session **out_session)
+{
+    if (!model || !out_session)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_session_create: %s is NULL", model ? "out_session" : "model");
+    int32_t threads = options && options->struct_size >= sizeof *options ? options->threads : 0;
+    if (threads < 0)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_session_create: threads is %d, must not be negative", threads);
+    grt_session *session = calloc(1, sizeof *session);
+    if (!session)
+        return grt_fail_memory(sizeof *session);
+    grt_phases_start(&session->phases);
+    atomic_init(&session->refs, 1);
+    session->model = grt_model_retain(model);
+    session->threads = threads ? threads : omp_get_max_threads();
+    grt_phases_next(&session->phases, "open device");
+    grt_status status = open_device(device, &session->device);
+    grt_phases_next(&session->phases, "weights");
+    if (status == GRT_OK)
+        status = place_weights(session);
+    grt_phases_next(&session->phases, "create kernels");
+    if (status == GRT_OK)
+        status = alloc_tables(session);
+    if (status == GRT_OK)
+        status = create_kernels(session);
+    grt_phases_next(&session->phases, NULL);
+    if (status != GRT_OK) {
+        grt_session_release(session);
+        return status;
+    }
+    *out_session = session;
+    return GRT_OK;
+}
+
+grt_session *grt_session_retain(grt_session *session)
+{
+    atomic_fetch_add_explicit(&session->refs, 1, memory_order_relaxed);
+    return session;
+}
+
+static void release_kernels(grt_session *session)
+{
+    const grt_plan *plan = session->model->plan;
+    for (int32_t b = 0; session->kernels && b < plan->n_bodies; b++) {
+        for (int32_t s = 0; session->kernels[b] && s < plan->bodies[b].n_steps; s++) {
+            grt_session_kernel *kernel = &session->kernels[b][s];
+            if (kernel->row && kernel->row->destroy && kernel->state)
+                kernel->row->destroy(kernel->state);
+        }
+        free(session->kernels[b]);
+    }
+    free(session->kernels);
+}
+
+void grt_session_release(grt_session *session)
+{
+    if (!session || atomic_fetch_sub_explicit(&session->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    release_kernels(session);
+    free(session->weights);
+    grt_device_close(session->device);
+    grt_model_release(session->model);
+    free(session);
+}
+
+size_t grt_session_phases(const grt_session *session, const grt_phase **out_phases)
+{
+    *out_phases = session->phases.list;
+    return session->phases.n;
+}

@@ -1,0 +1,28 @@
+/* Sessions: a model resident on a device. Immutable once created, shared by contexts and threads. */
+#ifndef GRT_SRC_SESSION_H
+#define GRT_SRC_SESSION_H
+
+#include "backends/backend.h"
+#include "graph/op.h"
+#include "src/model.h"
+
+/* The kernel of one step. row is NULL for steps that the executor runs itself. */
+typedef struct grt_session_kernel {
+    const grt_kernel_row *row;
+    const op_row *op;
+    void *state;
+} grt_session_kernel;
+
+struct grt_session {
+    atomic_int refs;
+    grt_model *model;
+    grt_device *device;
+    int32_t threads;
+    grt_session_kernel **kernels; /* per body, per step */
+    grt_tensor *weights;          /* where they are on the device */
+    grt_phases phases;
+};
+
+grt_session *grt_session_retain(grt_session *session);
+
+#endif
