@@ -2,7 +2,7 @@
 #ifndef GRT_BACKENDS_CPU_POINTWISE_LOOPS_H
 #define GRT_BACKENDS_CPU_POINTWISE_LOOPS_H
 
-#include "graph/ops/pointwise.h"
+#include "src/base/pointwise.h"
 #include "src/base/tensor.h"
 
 /* out[i] = f(in[0][i], ...) for i < n. Where scalar[k] is set, operand k is one element. out may be one of the operands that

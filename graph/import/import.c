@@ -100,6 +100,17 @@ static grt_status describe(importer *imp)
     return module->producer ? GRT_OK : grt_fail_memory(0);
 }
 
+/* Passes find their scratch clean. */
+static grt_status clear_marks(ir_graph *graph, void *user)
+{
+    (void)user;
+    IR_FOR_EACH_NODE (node, graph)
+        for (int32_t i = 0; i < node->n_out; i++)
+            if (node->out[i])
+                node->out[i]->mark = 0;
+    return GRT_OK;
+}
+
 static grt_status import_model(importer *imp)
 {
     const void *bytes = imp->source->bytes;
@@ -115,6 +126,7 @@ static grt_status import_model(importer *imp)
     GRT_TRY(describe(imp));
     GRT_TRY(import_functions(imp));
     GRT_TRY(import_main(imp, imp->model->graph));
+    GRT_TRY(ir_graph_walk(imp->module->main, clear_marks, NULL));
     return grt_arena_failed(imp->arena) || grt_arena_failed(imp->scratch) ? grt_fail_memory(0) : GRT_OK;
 }
 

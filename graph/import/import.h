@@ -76,7 +76,8 @@ typedef struct importer {
     names used;         /* value names of the module */
     names domains_told; /* domains whose version was complained about */
     external_file *files;
-    int64_t inlined;
+    int64_t inlined;    /* nodes that came from functions */
+    int64_t serial;     /* ir_value.mark of nodes' outputs during import: the order in which they were made */
     void (*each)(void *user, const grt_finding *finding); /* NULL: stop at the first problem */
     void *user;
     int64_t n_problems;

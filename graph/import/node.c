@@ -51,6 +51,7 @@ static grt_status name_outputs(importer *imp, scope *s, const culprit *who, ir_n
             node->out[i] = NULL;
             continue;
         }
+        node->out[i]->mark = ++imp->serial;
         node->out[i]->name = scope_unique(imp, s, name);
         if (!node->out[i]->name)
             return grt_fail_memory(0);
@@ -143,7 +144,7 @@ static grt_status upgrade(importer *imp, const culprit *who, ir_node *node, int6
         return GRT_OK;
     if (opset < row->since && row->upgrade) {
         /* What every form of the op has had: upgrades need not look again. */
-        if ((row->min_in && !ir_in(node, 0)) || (row->min_out && !node->n_out))
+        if ((row->min_in && !node->n_in) || (row->min_out && !node->n_out))
             return problem(imp, who, "has no first %s", row->min_out && !node->n_out ? "output" : "input");
         grt_status status = row->upgrade(node, (int32_t)opset);
         if (status != GRT_OK)

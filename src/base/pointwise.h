@@ -1,0 +1,36 @@
+/* The pointwise functions of pointwise.def: their numbers, and which function an op instance is. */
+#ifndef GRT_BASE_POINTWISE_H
+#define GRT_BASE_POINTWISE_H
+
+#include "src/base/op_desc.h"
+
+typedef enum pw_opcode {
+#define PW(name, since, arity, kind, n_params, p0, d0, p1, d1, expr) PW_##name,
+#include "src/base/pointwise.def"
+#undef PW
+    PW_COUNT
+} pw_opcode;
+
+enum { PW_MAX_OPERANDS = 3, PW_MAX_PARAMS = 2 };
+
+typedef struct pw_info {
+    const char *name;
+    int8_t arity;    /* tensor operands */
+    int8_t n_params; /* constants that follow them */
+    bool fusible;    /* has a meaning in float32, so may be in a group */
+    bool truth;      /* result is bool */
+} pw_info;
+
+/* `opcode` must lie in [0, PW_COUNT). */
+const pw_info *pw_info_at(int32_t opcode);
+/* The function that an op computes for all its inputs (variants by attributes told apart; Sum is Add), or -1. */
+int32_t pw_function_of(const grt_op_desc *desc);
+/* The function that this instance of an op with n_in present inputs is, or -1 if it is none that a group can hold.
+ * Sum is Add, and Max, Min and Sum are only answered with two inputs. Clip is answered with one to three inputs: an omitted
+ * bound is the constant -/+infinity. dtypes are the caller's affair: all float inputs and outputs of a group are of one dtype,
+ * conditions are bool. */
+int32_t pw_opcode_of(const grt_op_desc *desc, int32_t n_in);
+/* The constants p0, p1 of this instance, from its attributes. Returns their number. */
+int32_t pw_params(const grt_op_desc *desc, int32_t opcode, float out_params[PW_MAX_PARAMS]);
+
+#endif
