@@ -1,20 +1,3 @@
-graph_SOURCES = \
-	graph/ir.h graph/ir.c \
-	graph/op.h graph/op.c \
-	graph/infer.c \
-	graph/pass.h graph/compile.h \
-	graph/flops.h graph/flops.c \
-	graph/lower.c
-graph_SOURCES += graph/ops/window.h graph/ops/window.c
-# One line per file, so that adding an op is one line.
-graph_ops_SOURCES =
-graph_ops_SOURCES += graph/ops/identity.c
-graph_ops_SOURCES += graph/ops/conv.c
-graph_ops_SOURCES += graph/ops/pool.c
-graph_ops_SOURCES += graph/ops/matmul.c
-graph_ops_SOURCES += graph/ops/softmax.c
-graph_ops_SOURCES += graph/ops/norm.c
-graph_ops_SOURCES += graph/ops/rnn.c
 graph_SOURCES =
 graph_SOURCES += graph/ir.h graph/ir.c graph/verify.c graph/op.h graph/op.c graph/infer.h graph/infer.c graph/infer_bodies.c graph/pass.h graph/compile.h graph/compile.c graph/flops.h graph/flops.c graph/lower.c
 graph_SOURCES += graph/import/import.h graph/import/import.c
@@ -52,3 +35,10 @@ graph_ops_SOURCES += graph/ops/loss.c
 graph_ops_SOURCES += graph/ops/attention.c
 graph_ops_SOURCES += graph/ops/flex_attention.c
 graph_ops_SOURCES += graph/ops/sequence.c
+graph_SOURCES += graph/ops/window.h graph/ops/window.c
+graph_ops_SOURCES += graph/ops/conv.c
+graph_ops_SOURCES += graph/ops/pool.c
+graph_ops_SOURCES += graph/ops/matmul.c
+graph_ops_SOURCES += graph/ops/softmax.c
+graph_ops_SOURCES += graph/ops/norm.c
+graph_ops_SOURCES += graph/ops/rnn.c
