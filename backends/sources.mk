@@ -37,3 +37,4 @@ cpu_ops_SOURCES += backends/cpu/ops/recurrent.c
 cpu_ops_SOURCES += backends/cpu/ops/sequence.c
 cpu_ops_SOURCES += backends/cpu/ops/string.c
 cpu_ops_SOURCES += backends/cpu/ops/ml.c
+backends_SOURCES += backends/cpu/epilogue.h backends/cpu/epilogue.c
