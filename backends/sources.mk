@@ -21,13 +21,7 @@ cpu_ops_SOURCES += backends/cpu/ops/expand.c
 cpu_ops_SOURCES += backends/cpu/ops/shape.c
 cpu_ops_SOURCES += backends/cpu/ops/gather.c
 cpu_ops_SOURCES += backends/cpu/ops/reduce.c
-backends_SOURCES += backends/cpu/element.h
-backends_SOURCES += backends/cpu/attention.h backends/cpu/attention_exact.c
-backends_SOURCES += backends/cpu/threads.h
 # One line per file, so that adding a kernel is one line.
-backends_SOURCES += backends/cpu/isa.h backends/cpu/vmath.h backends/cpu/pointwise_loops.h
-backends_SOURCES += backends/cpu/pointwise_template.inc backends/cpu/pointwise_f32.inc backends/cpu/pointwise_typed.c
-backends_SOURCES += backends/cpu/pointwise_f32_base.c backends/cpu/pointwise_f32_avx2.c backends/cpu/pointwise_f32_avx512.c
 backends_SOURCES += backends/cpu/pointwise_walk.h backends/cpu/pointwise_walk.c
 cpu_ops_SOURCES += backends/cpu/ops/pointwise.c backends/cpu/ops/pointwise_group.c backends/cpu/ops/where.c backends/cpu/ops/pow.c
 cpu_ops_SOURCES += backends/cpu/ops/loss.c

@@ -1,10 +1,3 @@
-graph_SOURCES = \
-	graph/ir.h graph/ir.c graph/verify.c \
-	graph/op.h graph/op.c \
-	graph/infer.h graph/infer.c graph/infer_bodies.c \
-	graph/pass.h graph/compile.h graph/compile.c \
-	graph/flops.h graph/flops.c \
-	graph/lower.c
 graph_SOURCES =
 graph_SOURCES += graph/ir.h graph/ir.c graph/verify.c graph/op.h graph/op.c graph/infer.h graph/infer.c graph/infer_bodies.c graph/pass.h graph/compile.h graph/compile.c graph/flops.h graph/flops.c graph/lower.c
 graph_SOURCES += graph/import/import.h graph/import/import.c
@@ -30,10 +23,9 @@ graph_SOURCES += graph/plan_write.c
 graph_ops_SOURCES =
 graph_ops_SOURCES += graph/ops/identity.c
 graph_ops_SOURCES += graph/ops/fused.c
-graph_SOURCES += graph/ops/pointwise.h graph/ops/pointwise.def graph/ops/pointwise_rules.h graph/ops/pointwise_rules.c
-graph_ops_SOURCES += graph/ops/pointwise.c graph/ops/pointwise_group.c
 graph_SOURCES += graph/ops/pointwise.h graph/ops/pointwise_rules.h graph/ops/pointwise_rules.c
-graph_ops_SOURCES += graph/ops/pointwise.c graph/ops/pointwise_group.c graph/ops/elementwise.c
+graph_ops_SOURCES += graph/ops/pointwise.c graph/ops/pointwise_group.c
+graph_ops_SOURCES += graph/ops/elementwise.c
 graph_SOURCES += graph/ops/moves.h graph/ops/moves.c
 graph_ops_SOURCES += graph/ops/reshape.c
 graph_ops_SOURCES += graph/ops/shape.c

@@ -12,6 +12,5 @@ src_SOURCES += src/op_call.h src/op_call.c
 src_SOURCES += src/context.h src/context.c
 src_SOURCES += src/frame.c src/execute.c src/control_flow.c
 src_SOURCES += src/value.c
-src_SOURCES += src/base/pb.h src/base/pb.c src/base/pb_tensor.c src/base/pb_file.c
 src_SOURCES += src/base/pointwise.def src/base/pointwise.h src/base/pointwise.c
 src_SOURCES += src/plan_format.h src/plan.c src/plan_check.c src/plan_decode.c src/plan_read.c
