@@ -721,6 +721,7 @@ static void add(Suite *suite, const char *name, const TTest *const *tests)
     suite_add_tcase(suite, tcase);
 }
 
+Suite *suite_test_import(void);
 Suite *suite_test_import(void)
 {
     Suite *suite = suite_create("import");
