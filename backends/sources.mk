@@ -31,3 +31,5 @@ cpu_ops_SOURCES += backends/cpu/ops/recurrent.c
 cpu_ops_SOURCES += backends/cpu/ops/sequence.c
 cpu_ops_SOURCES += backends/cpu/ops/string.c
 cpu_ops_SOURCES += backends/cpu/ops/ml.c
+cpu_ops_SOURCES += backends/cpu/ops/tree.c
+backends_SOURCES += backends/cpu/regex.h backends/cpu/regex.c
