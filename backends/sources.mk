@@ -34,3 +34,6 @@ cpu_ops_SOURCES += backends/cpu/ops/ml.c
 cpu_ops_SOURCES += backends/cpu/ops/tree.c
 backends_SOURCES += backends/cpu/regex.h backends/cpu/regex.c
 backends_SOURCES += backends/cpu/epilogue.h backends/cpu/epilogue.c
+cpu_ops_SOURCES += backends/cpu/ops/signal.c
+cpu_ops_SOURCES += backends/cpu/ops/random.c
+backends_SOURCES += backends/cpu/fft.h backends/cpu/fft.c
