@@ -32,6 +32,8 @@ cpu_ops_SOURCES += backends/cpu/ops/recurrent.c
 cpu_ops_SOURCES += backends/cpu/ops/sequence.c
 cpu_ops_SOURCES += backends/cpu/ops/string.c
 cpu_ops_SOURCES += backends/cpu/ops/ml.c
+cpu_ops_SOURCES += backends/cpu/ops/tree.c
+backends_SOURCES += backends/cpu/regex.h backends/cpu/regex.c
 backends_SOURCES += backends/cpu/epilogue.h backends/cpu/epilogue.c
 
 # The CUDA backend, a module of its own. One line per file, so that adding a kernel is one line.
@@ -60,3 +62,6 @@ clean-local:
 	rm -rf cuda-objects
 -include $(cuda_objects:=.d)
 endif
+cpu_ops_SOURCES += backends/cpu/ops/signal.c
+cpu_ops_SOURCES += backends/cpu/ops/random.c
+backends_SOURCES += backends/cpu/fft.h backends/cpu/fft.c

@@ -49,3 +49,5 @@ graph_ops_SOURCES += graph/ops/matmul.c
 graph_ops_SOURCES += graph/ops/softmax.c
 graph_ops_SOURCES += graph/ops/norm.c
 graph_ops_SOURCES += graph/ops/rnn.c
+graph_ops_SOURCES += graph/ops/signal.c
+graph_ops_SOURCES += graph/ops/random.c
