@@ -14,3 +14,4 @@ src_SOURCES += src/frame.c src/execute.c src/control_flow.c
 src_SOURCES += src/value.c
 src_SOURCES += src/base/pointwise.def src/base/pointwise.h src/base/pointwise.c
 src_SOURCES += src/plan_format.h src/plan.c src/plan_check.c src/plan_decode.c src/plan_read.c
+src_SOURCES += src/base/einsum.h src/base/einsum.c
