@@ -37,3 +37,4 @@ cpu_ops_SOURCES += backends/cpu/ops/select.c
 cpu_ops_SOURCES += backends/cpu/ops/string.c
 cpu_ops_SOURCES += backends/cpu/ops/ml.c
 backends_SOURCES += backends/cpu/epilogue.h backends/cpu/epilogue.c
+cpu_ops_SOURCES += backends/cpu/ops/resize.c
