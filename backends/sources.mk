@@ -13,6 +13,7 @@ backends_SOURCES += backends/cpu/threads.h
 backends_SOURCES += backends/cpu/isa.h backends/cpu/vmath.h backends/cpu/pointwise_loops.h
 backends_SOURCES += backends/cpu/pointwise_template.inc backends/cpu/pointwise_f32.inc backends/cpu/pointwise_typed.c
 backends_SOURCES += backends/cpu/pointwise_f32_base.c backends/cpu/pointwise_f32_avx2.c backends/cpu/pointwise_f32_avx512.c
+backends_SOURCES += backends/cpu/pointwise_walk.h backends/cpu/pointwise_walk.c
 # One line per file, so that adding a kernel is one line.
 cpu_ops_SOURCES =
 cpu_ops_SOURCES += backends/cpu/ops/transpose.c
@@ -22,6 +23,7 @@ cpu_ops_SOURCES += backends/cpu/ops/expand.c
 cpu_ops_SOURCES += backends/cpu/ops/shape.c
 cpu_ops_SOURCES += backends/cpu/ops/gather.c
 cpu_ops_SOURCES += backends/cpu/ops/reduce.c
+cpu_ops_SOURCES += backends/cpu/ops/pointwise.c
 # One line per file, so that adding a kernel is one line.
 backends_SOURCES += backends/cpu/pointwise_walk.h backends/cpu/pointwise_walk.c
 cpu_ops_SOURCES += backends/cpu/ops/pointwise.c backends/cpu/ops/pointwise_group.c backends/cpu/ops/where.c backends/cpu/ops/pow.c
@@ -30,6 +32,9 @@ cpu_ops_SOURCES += backends/cpu/ops/attention.c
 cpu_ops_SOURCES += backends/cpu/ops/rotary.c
 cpu_ops_SOURCES += backends/cpu/ops/recurrent.c
 cpu_ops_SOURCES += backends/cpu/ops/sequence.c
+cpu_ops_SOURCES += backends/cpu/ops/scatter.c
+cpu_ops_SOURCES += backends/cpu/ops/pad.c
+cpu_ops_SOURCES += backends/cpu/ops/select.c
 cpu_ops_SOURCES += backends/cpu/ops/string.c
 cpu_ops_SOURCES += backends/cpu/ops/ml.c
 cpu_ops_SOURCES += backends/cpu/ops/tree.c
@@ -65,3 +70,4 @@ endif
 cpu_ops_SOURCES += backends/cpu/ops/signal.c
 cpu_ops_SOURCES += backends/cpu/ops/random.c
 backends_SOURCES += backends/cpu/fft.h backends/cpu/fft.c
+cpu_ops_SOURCES += backends/cpu/ops/resize.c
