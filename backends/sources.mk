@@ -1,18 +1,27 @@
-backends_SOURCES = \
-	backends/backend.h backends/backend.c backends/kernel.h backends/kernel.c \
-	backends/cpu/cpu.h backends/cpu/cpu.c \
-	backends/null/null.c
+backends_SOURCES =
+backends_SOURCES += backends/backend.h backends/backend.c backends/kernel.h backends/kernel.c
+backends_SOURCES += backends/cpu/cpu.h backends/cpu/cpu.c
+backends_SOURCES += backends/null/null.c
 backends_SOURCES += backends/cpu/act.h
 backends_SOURCES += backends/cpu/gemm.h backends/cpu/gemm.c backends/cpu/gemm_kernel.h backends/cpu/gemm_c.c backends/cpu/gemm_avx2.c
 backends_SOURCES += backends/cpu/dnnl.h backends/cpu/dnnl.c backends/cpu/dnnl_compat.h
+backends_SOURCES += backends/cpu/move.h backends/cpu/move.c backends/cpu/ops/reduce_fold.h
 backends_SOURCES += backends/cpu/element.h
 backends_SOURCES += backends/cpu/attention.h backends/cpu/attention_exact.c
 backends_SOURCES += backends/cpu/threads.h
-# One line per file, so that adding a kernel is one line.
-cpu_ops_SOURCES =
 backends_SOURCES += backends/cpu/isa.h backends/cpu/vmath.h backends/cpu/pointwise_loops.h
 backends_SOURCES += backends/cpu/pointwise_template.inc backends/cpu/pointwise_f32.inc backends/cpu/pointwise_typed.c
 backends_SOURCES += backends/cpu/pointwise_f32_base.c backends/cpu/pointwise_f32_avx2.c backends/cpu/pointwise_f32_avx512.c
+# One line per file, so that adding a kernel is one line.
+cpu_ops_SOURCES =
+cpu_ops_SOURCES += backends/cpu/ops/transpose.c
+cpu_ops_SOURCES += backends/cpu/ops/concat.c
+cpu_ops_SOURCES += backends/cpu/ops/slice.c
+cpu_ops_SOURCES += backends/cpu/ops/expand.c
+cpu_ops_SOURCES += backends/cpu/ops/shape.c
+cpu_ops_SOURCES += backends/cpu/ops/gather.c
+cpu_ops_SOURCES += backends/cpu/ops/reduce.c
+# One line per file, so that adding a kernel is one line.
 backends_SOURCES += backends/cpu/pointwise_walk.h backends/cpu/pointwise_walk.c
 cpu_ops_SOURCES += backends/cpu/ops/pointwise.c backends/cpu/ops/pointwise_group.c backends/cpu/ops/where.c backends/cpu/ops/pow.c
 cpu_ops_SOURCES += backends/cpu/ops/cast.c
@@ -22,3 +31,6 @@ cpu_ops_SOURCES += backends/cpu/ops/attention.c
 cpu_ops_SOURCES += backends/cpu/ops/rotary.c
 cpu_ops_SOURCES += backends/cpu/ops/recurrent.c
 cpu_ops_SOURCES += backends/cpu/ops/sequence.c
+cpu_ops_SOURCES += backends/cpu/ops/string.c
+cpu_ops_SOURCES += backends/cpu/ops/ml.c
+backends_SOURCES += backends/cpu/epilogue.h backends/cpu/epilogue.c

@@ -391,8 +391,18 @@ void ir_graph_add_output(ir_graph *graph, ir_value *value)
     ir_use *uses = grow_uses(graph->module->arena, graph->outputs, graph->n_outputs);
     if (!uses)
         return;
+    int32_t n = graph->n_outputs;
+    if (!(n & (n - 1))) {
+        const char **names = GRT_ARENA_ARRAY(graph->module->arena, const char *, n ? 2 * n : 1);
+        if (!names)
+            return;
+        for (int32_t i = 0; i < n; i++)
+            names[i] = graph->output_names[i];
+        graph->output_names = names;
+    }
+    graph->output_names[n] = value->name;
     graph->outputs = uses;
-    ir_use *use = &uses[graph->n_outputs];
+    ir_use *use = &uses[n];
     *use = (ir_use){.graph = graph, .index = graph->n_outputs};
     graph->n_outputs++;
     use_link(use, value);

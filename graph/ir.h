@@ -68,6 +68,7 @@ struct ir_graph {
     ir_value **defaults; /* per input: the constant it takes when unset (overridable initializer), or NULL */
     int32_t n_inputs;
     ir_use *outputs;
+    const char **output_names; /* the interface's; the values may have others after rewrites */
     int32_t n_outputs;
 };
 

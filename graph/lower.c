@@ -291,7 +291,7 @@ static int32_t lower_graph(lowering *low, ir_graph *graph, body_builder *outer)
     low->bodies[body.index] = (grt_plan_body){
         .name = graph->name, .n_values = body.n_values, .n_steps = n_steps, .n_inputs = graph->n_inputs,
         .n_outputs = graph->n_outputs, .n_captures = body.n_captures, .values = body.values, .steps = steps,
-        .inputs = inputs, .outputs = outputs, .captures_outer = body.captures_outer,
+        .inputs = inputs, .outputs = outputs, .output_names = graph->output_names, .captures_outer = body.captures_outer,
         .captures_inner = body.captures_inner, .parent = outer ? outer->index : -1};
     HASH_CLEAR(hh, body.ids);
     return body.index;

@@ -170,6 +170,8 @@ static void encode_body(encoder *e, const grt_plan_body *b, Grt__Plan__Body *m)
     m->inputs = (uint32_t *)b->inputs;
     m->n_outputs = (size_t)b->n_outputs;
     m->outputs = (uint32_t *)b->outputs;
+    m->n_output_names = (size_t)b->n_outputs;
+    m->output_names = (char **)b->output_names;
     m->n_captures_outer = m->n_captures_inner = (size_t)b->n_captures;
     m->captures_outer = (uint32_t *)b->captures_outer;
     m->captures_inner = (uint32_t *)b->captures_inner;

@@ -1,11 +1,5 @@
-graph_SOURCES = \
-	graph/ir.h graph/ir.c graph/verify.c \
-	graph/op.h graph/op.c \
-	graph/infer.h graph/infer.c graph/infer_bodies.c \
-	graph/pass.h graph/compile.h graph/compile.c \
-	graph/flops.h graph/flops.c \
-	graph/lower.c
-	graph/pass.h graph/compile.h
+graph_SOURCES =
+graph_SOURCES += graph/ir.h graph/ir.c graph/verify.c graph/op.h graph/op.c graph/infer.h graph/infer.c graph/infer_bodies.c graph/pass.h graph/compile.h graph/compile.c graph/flops.h graph/flops.c graph/lower.c
 graph_SOURCES += graph/import/import.h graph/import/import.c
 graph_SOURCES += graph/import/names.h graph/import/names.c
 graph_SOURCES += graph/import/problem.c graph/import/scope.c
@@ -14,19 +8,25 @@ graph_SOURCES += graph/import/attrs.c graph/import/node.c graph/import/graph.c g
 # One line per pass.
 graph_SOURCES += graph/passes/passes.h graph/passes/passes.c
 graph_SOURCES += graph/passes/rewrite.c
+graph_SOURCES += graph/passes/affine.c
 graph_SOURCES += graph/passes/branches.c
 graph_SOURCES += graph/passes/cse.c
 graph_SOURCES += graph/passes/dce.c
+graph_SOURCES += graph/passes/epilogue.c
 graph_SOURCES += graph/passes/fold.c
 graph_SOURCES += graph/passes/legalise.c
+graph_SOURCES += graph/passes/pointwise.c
 graph_SOURCES += graph/passes/shapes.c
 graph_SOURCES += graph/passes/simplify.c
 graph_SOURCES += graph/plan_write.c
 # One line per file, so that adding an op is one line.
 graph_ops_SOURCES =
 graph_ops_SOURCES += graph/ops/identity.c
+graph_ops_SOURCES += graph/ops/fused.c
 graph_SOURCES += graph/ops/pointwise.h graph/ops/pointwise_rules.h graph/ops/pointwise_rules.c
 graph_ops_SOURCES += graph/ops/pointwise.c graph/ops/pointwise_group.c graph/ops/elementwise.c graph/ops/cast.c
+graph_ops_SOURCES += graph/ops/pointwise.c graph/ops/pointwise_group.c
+graph_ops_SOURCES += graph/ops/elementwise.c
 graph_SOURCES += graph/ops/moves.h graph/ops/moves.c
 graph_ops_SOURCES += graph/ops/reshape.c
 graph_ops_SOURCES += graph/ops/shape.c
@@ -41,3 +41,12 @@ graph_ops_SOURCES += graph/ops/loss.c
 graph_ops_SOURCES += graph/ops/attention.c
 graph_ops_SOURCES += graph/ops/flex_attention.c
 graph_ops_SOURCES += graph/ops/sequence.c
+graph_ops_SOURCES += graph/ops/string.c
+graph_ops_SOURCES += graph/ops/ml.c
+graph_SOURCES += graph/ops/window.h graph/ops/window.c
+graph_ops_SOURCES += graph/ops/conv.c
+graph_ops_SOURCES += graph/ops/pool.c
+graph_ops_SOURCES += graph/ops/matmul.c
+graph_ops_SOURCES += graph/ops/softmax.c
+graph_ops_SOURCES += graph/ops/norm.c
+graph_ops_SOURCES += graph/ops/rnn.c

@@ -1,149 +1,254 @@
-/* The IR's invariants: order, use lists, ownership, types. A pass that breaks one is a bug, so everything
- * here is INTERNAL. */
-#include "graph/ir.h"
+/* The IR's invariants, checked from scratch: after import, and after every pass in debug builds. */
+#include "graph/import/names.h"
+#include "graph/op.h"
 
-#include <stdlib.h>
+#include <inttypes.h>
+#include <string.h>
 
-typedef struct check {
-    const ir_node **nodes; /* by mark: only linked nodes count as existing */
-    int64_t n, capacity;
-    const grt_dims *dims;
-} check;
+#define BROKEN(...) grt_fail(GRT_STATUS_INTERNAL, __VA_ARGS__)
+#define SHOWN(node) (node)->desc.op, (node)->desc.name
 
-static grt_status broken(const ir_node *node, const char *what, int32_t index, const ir_value *value)
+/* What was seen of a value. */
+typedef struct seen {
+    const ir_value *value; /* NULL: free slot */
+    int32_t uses;
+    bool visible; /* defined by now, in this graph or one around it */
+} seen;
+
+typedef struct verifier {
+    const ir_module *module;
+    grt_arena *arena;
+    names names;
+    seen *slots;
+    size_t n, capacity;
+    const ir_value **defined; /* stack of visible values: leaving a graph takes its values away */
+    size_t n_defined, defined_capacity;
+} verifier;
+
+static seen *slot_of(seen *slots, size_t capacity, const ir_value *value)
 {
-    return grt_fail_op(&node->desc, GRT_STATUS_INTERNAL, "the graph is inconsistent: %s (number %d, '%s')",
-                       what, index, value ? value->name : "");
+    uint64_t hash = (uint64_t)(uintptr_t)value * 0x9e3779b97f4a7c15u;
+    size_t i = (size_t)(hash >> 20) & (capacity - 1);
+    while (slots[i].value && slots[i].value != value)
+        i = (i + 1) & (capacity - 1);
+    return &slots[i];
 }
 
-static bool number(check *c, ir_node *node)
+static bool grow(verifier *v)
 {
-    if (c->n == c->capacity) {
-        int64_t wanted = c->capacity ? 2 * c->capacity : 256;
-        const ir_node **grown = realloc(c->nodes, (size_t)wanted * sizeof *grown);
-        if (!grown)
-            return false;
-        c->nodes = grown;
-        c->capacity = wanted;
-    }
-    node->mark = c->n;
-    c->nodes[c->n++] = node;
+    size_t capacity = v->capacity ? 2 * v->capacity : 64;
+    seen *slots = GRT_ARENA_ARRAY(v->arena, seen, capacity);
+    if (!slots)
+        return false;
+    for (size_t i = 0; i < v->capacity; i++)
+        if (v->slots[i].value)
+            *slot_of(slots, capacity, v->slots[i].value) = v->slots[i];
+    v->slots = slots;
+    v->capacity = capacity;
     return true;
 }
 
-static grt_status number_graph(ir_graph *graph, void *user)
+static bool is_constant(const ir_value *value)
 {
-    IR_FOR_EACH_NODE (node, graph)
-        if (!number(user, node))
-            return grt_fail_memory(0);
+    return !value->producer && !value->is_input && value->type.data;
+}
+
+static grt_status check_type(const verifier *v, const ir_value *value)
+{
+    const ir_type *type = &value->type;
+    if ((unsigned)type->kind > GRT_KIND_OPTIONAL || (unsigned)type->dtype >= GRT_DTYPE_COUNT)
+        return BROKEN("value '%s' has kind %d and dtype %d", value->name, (int)type->kind, (int)type->dtype);
+    if (type->rank < -1 || type->rank > GRT_MAX_RANK || (type->rank > 0 && !type->dims))
+        return BROKEN("value '%s' has rank %d%s", value->name, type->rank, type->dims ? "" : " and no dims");
+    for (int32_t i = 0; i < type->rank; i++)
+        if (type->dims[i] < 0 || type->dims[i] >= grt_dims_count(v->module->dims))
+            return BROKEN("value '%s': dim %d is not an expression of the module", value->name, i);
+    const grt_tensor *data = type->data;
+    if (data && (data->dtype != type->dtype || data->rank != type->rank))
+        return BROKEN("value '%s' is %s of rank %d, but its data is %s of rank %d", value->name,
+                      grt_dtype_name(type->dtype), type->rank, grt_dtype_name(data->dtype), data->rank);
     return GRT_OK;
 }
 
-static bool exists(const check *c, const ir_node *node)
+/* The first time that a value is met. */
+static grt_status meet(verifier *v, const ir_value *value, seen **out_seen)
 {
-    return node->mark >= 0 && node->mark < c->n && c->nodes[node->mark] == node;
+    if (2 * (v->n + 1) > v->capacity && !grow(v))
+        return grt_fail_memory(0);
+    seen *s = slot_of(v->slots, v->capacity, value);
+    *out_seen = s;
+    if (s->value)
+        return GRT_OK;
+    *s = (seen){value, 0, false};
+    v->n++;
+    if (!value->name)
+        return BROKEN("a value of graph '%s' has no name", value->graph->name);
+    names_entry *e = names_add(&v->names, v->arena, value->name);
+    if (!e)
+        return grt_fail_memory(0);
+    if (e->thing)
+        return BROKEN("two values are named '%s'", value->name);
+    e->thing = (void *)(uintptr_t)value;
+    return check_type(v, value);
 }
 
-/* Is `value` defined where `node` (NULL: the end) of `graph` can see it? */
-static bool visible(const check *c, const ir_value *value, const ir_node *node, const ir_graph *graph)
+static grt_status define(verifier *v, const ir_value *value)
 {
-    if (!value->producer && value->type.data)
-        return true; /* constants have no scope */
-    while (graph && graph != value->graph) {
-        node = graph->parent;
-        graph = node ? node->graph : NULL;
+    seen *s;
+    GRT_TRY(meet(v, value, &s));
+    if (s->visible)
+        return BROKEN("value '%s' is defined twice", value->name);
+    s->visible = true;
+    if (v->n_defined == v->defined_capacity) {
+        size_t capacity = v->defined_capacity ? 2 * v->defined_capacity : 64;
+        const ir_value **list = GRT_ARENA_ARRAY(v->arena, const ir_value *, capacity);
+        if (!list)
+            return grt_fail_memory(0);
+        if (v->n_defined)
+            memcpy(list, v->defined, v->n_defined * sizeof *list);
+        v->defined = list;
+        v->defined_capacity = capacity;
     }
-    if (!graph)
-        return false;
-    const ir_node *producer = value->producer;
-    if (!producer)
-        return value->is_input;
-    return exists(c, producer) && value->out_index < producer->n_out &&
-           producer->out[value->out_index] == value && producer->graph == graph &&
-           (!node || producer->mark < node->mark);
+    v->defined[v->n_defined++] = value;
+    return GRT_OK;
 }
 
-static bool type_is_sound(const check *c, const ir_type *type)
+/* `use` is input or output `index` of what `where` says. */
+static grt_status check_use(verifier *v, const ir_use *use, const ir_node *node, const ir_graph *graph,
+                            int32_t index, const char *where, const char *name)
 {
-    if (type->rank < -1 || type->rank > GRT_MAX_RANK || (type->rank > 0 && !type->dims))
-        return false;
-    for (int32_t i = 0; i < type->rank; i++)
-        if (type->dims[i] < 0 || type->dims[i] >= grt_dims_count(c->dims))
-            return false;
-    return !type->data || (type->data->dtype == type->dtype && type->data->rank == type->rank);
+    seen *s;
+    if (use->node != node || use->graph != graph || use->index != index)
+        return BROKEN("%s %d of '%s': the use says that it is somewhere else", where, index, name);
+    if (!use->value)
+        return node ? GRT_OK : BROKEN("%s %d of '%s' has no value", where, index, name);
+    if (!use->link || *use->link != use)
+        return BROKEN("%s %d of '%s' is not in the list of uses of '%s'", where, index, name,
+                      use->value->name);
+    GRT_TRY(meet(v, use->value, &s));
+    s->uses++;
+    if (s->visible || is_constant(use->value)) /* constants have no scope */
+        return GRT_OK;
+    return BROKEN("%s %d of '%s' uses '%s', which is not defined before it", where, index, name,
+                  use->value->name);
 }
 
-static bool use_is_sound(const ir_use *use)
+static grt_status check_row(const ir_node *node)
 {
-    return *use->link == use && (!use->next || use->next->link == &use->next);
+    const op_row *row = node->row;
+    if (row != op_find(node->desc.domain, node->desc.op))
+        return BROKEN("%s node '%s' has the row of another op", SHOWN(node));
+    if (!row)
+        return GRT_OK;
+    if (node->n_in < row->min_in || (row->max_in != OP_VARIADIC && node->n_in > row->max_in))
+        return BROKEN("%s node '%s' has %d inputs, its row allows %d to %d", SHOWN(node), node->n_in,
+                      row->min_in, row->max_in);
+    if (node->n_out < row->min_out || (row->max_out != OP_VARIADIC && node->n_out > row->max_out))
+        return BROKEN("%s node '%s' has %d outputs, its row allows %d to %d", SHOWN(node), node->n_out,
+                      row->min_out, row->max_out);
+    return GRT_OK;
 }
 
-static bool uses_are_counted(const ir_value *value)
-{
-    int32_t n = 0;
-    for (const ir_use *use = value->uses; use; use = use->next)
-        n += use->value == value;
-    return n == value->n_uses;
-}
+static grt_status check_graph(verifier *v, const ir_graph *graph, const ir_node *parent);
 
-static grt_status check_node(const check *c, const ir_node *node)
+static grt_status check_node(verifier *v, const ir_node *node)
 {
-    for (int32_t i = 0; i < node->n_in; i++) {
-        const ir_use *use = &node->in[i];
-        if (!use->value)
-            continue;
-        if (use->node != node || use->index != i || use->graph != node->graph || !use_is_sound(use))
-            return broken(node, "an input's use is not linked", i, use->value);
-        if (!visible(c, use->value, node, node->graph))
-            return broken(node, "an input is not defined before it is used", i, use->value);
+    GRT_TRY(check_row(node));
+    for (int32_t i = 0; i < node->n_in; i++)
+        GRT_TRY(check_use(v, &node->in[i], node, node->graph, i, "input", node->desc.name));
+    for (size_t i = 0; i < node->desc.n_attrs; i++) {
+        const grt_attr *attr = &node->desc.attrs[i];
+        if (!attr->name)
+            return BROKEN("%s node '%s' has an attribute without a name", SHOWN(node));
+        if (attr->kind == GRT_ATTR_GRAPH)
+            GRT_TRY(attr->graph
+                        ? check_graph(v, attr->graph, node)
+                        : BROKEN("%s node '%s': attribute '%s' has no graph", SHOWN(node), attr->name));
     }
     for (int32_t i = 0; i < node->n_out; i++) {
         const ir_value *value = node->out[i];
         if (!value)
             continue;
-        if (value->producer != node || value->out_index != i || value->graph != node->graph)
-            return broken(node, "an output has another producer", i, value);
-        if (!uses_are_counted(value))
-            return broken(node, "an output's uses are miscounted", i, value);
-        if (!type_is_sound(c, &value->type))
-            return broken(node, "an output's type is unsound", i, value);
+        if (value->producer != node || value->out_index != i || value->graph != node->graph ||
+            value->is_input)
+            return BROKEN("output %d of %s node '%s', '%s', has another producer, place or graph", i,
+                          SHOWN(node), value->name);
+        GRT_TRY(define(v, value));
     }
-    for (size_t i = 0; i < node->desc.n_attrs; i++)
-        if (node->desc.attrs[i].kind == GRT_ATTR_GRAPH && node->desc.attrs[i].graph->parent != node)
-            return broken(node, "a body belongs to another node", (int32_t)i, NULL);
     return GRT_OK;
 }
 
-static grt_status check_graph(ir_graph *graph, void *user)
+static grt_status check_inputs(verifier *v, const ir_graph *graph)
 {
-    const check *c = user;
-    int32_t n = 0;
-    IR_FOR_EACH_NODE (node, graph) {
-        n++;
-        if (node->graph != graph || (node->next ? node->next->prev : graph->last) != node)
-            return broken(node, "the node list is torn", n, NULL);
-        GRT_TRY(check_node(c, node));
+    for (int32_t i = 0; i < graph->n_inputs; i++) {
+        const ir_value *value = graph->inputs[i], *constant = graph->defaults[i];
+        if (!value || !value->is_input || value->producer || value->graph != graph)
+            return BROKEN("input %d of graph '%s', '%s', is not an input of it", i, graph->name,
+                          value ? value->name : "");
+        GRT_TRY(define(v, value));
+        if (constant && !is_constant(constant))
+            return BROKEN("the default of input '%s' of graph '%s' is not a constant", value->name,
+                          graph->name);
     }
-    if (n != graph->n_nodes)
-        return grt_fail(GRT_STATUS_INTERNAL, "the graph '%s' is inconsistent: it has %d nodes and says %d",
-                        graph->name, n, graph->n_nodes);
-    for (int32_t i = 0; i < graph->n_outputs; i++) {
-        const ir_use *use = &graph->outputs[i];
-        if (!use->value || use->node || use->index != i || !use_is_sound(use) ||
-            !visible(c, use->value, NULL, graph))
-            return grt_fail(GRT_STATUS_INTERNAL,
-                            "the graph '%s' is inconsistent: output %d ('%s') is not defined", graph->name, i,
-                            use->value ? use->value->name : "");
+    return GRT_OK;
+}
+
+static grt_status check_nodes(verifier *v, const ir_graph *graph)
+{
+    const ir_node *prev = NULL;
+    int32_t n = 0;
+    for (const ir_node *node = graph->first; node; prev = node, node = node->next) {
+        if (node->prev != prev || node->graph != graph || ++n > graph->n_nodes)
+            return BROKEN("the node list of graph '%s' is broken at %s node '%s'", graph->name, SHOWN(node));
+        GRT_TRY(check_node(v, node));
+    }
+    if (graph->last != prev || n != graph->n_nodes)
+        return BROKEN("graph '%s' has %d nodes in its list, but counts %d", graph->name, n, graph->n_nodes);
+    return GRT_OK;
+}
+
+static grt_status check_graph(verifier *v, const ir_graph *graph, const ir_node *parent)
+{
+    size_t around = v->n_defined;
+    if (graph->module != v->module || graph->parent != parent)
+        return BROKEN("graph '%s' belongs to another module or node", graph->name);
+    GRT_TRY(check_inputs(v, graph));
+    GRT_TRY(check_nodes(v, graph));
+    for (int32_t i = 0; i < graph->n_outputs; i++)
+        GRT_TRY(check_use(v, &graph->outputs[i], NULL, graph, i, "output", graph->name));
+    while (v->n_defined > around)
+        slot_of(v->slots, v->capacity, v->defined[--v->n_defined])->visible = false;
+    return GRT_OK;
+}
+
+/* Every use in a value's list was met in the graph, and none is missing. */
+static grt_status check_counts(const verifier *v)
+{
+    for (size_t i = 0; i < v->capacity; i++) {
+        const ir_value *value = v->slots[i].value;
+        if (!value)
+            continue;
+        int32_t listed = 0;
+        for (const ir_use *use = value->uses; use && listed <= value->n_uses; use = use->next, listed++)
+            if (use->value != value)
+                return BROKEN("a use in the list of '%s' is of another value", value->name);
+        if (listed != value->n_uses || listed != v->slots[i].uses)
+            return BROKEN("'%s' is used %d times, but lists %d and counts %d", value->name, v->slots[i].uses,
+                          listed, value->n_uses);
     }
     return GRT_OK;
 }
 
 grt_status ir_verify(const ir_module *module)
 {
-    check c = {.dims = module->dims};
-    grt_status status = ir_graph_walk(module->main, number_graph, &c);
-    if (status == GRT_OK) /* numbers are in order within each graph, which is all that is compared */
-        status = ir_graph_walk(module->main, check_graph, &c);
-    free(c.nodes);
+    if (!module->main)
+        return BROKEN("the module has no main graph");
+    verifier v = {.module = module, .arena = grt_arena_create()};
+    if (!v.arena)
+        return grt_fail_memory(1);
+    grt_status status = check_graph(&v, module->main, NULL);
+    if (status == GRT_OK)
+        status = check_counts(&v);
+    grt_arena_release(v.arena);
     return status;
 }

@@ -2,6 +2,7 @@
 #include "src/model.h"
 
 #include "graph/compile.h"
+#include "src/plan_measure.h"
 #include "src/target.h"
 
 #include <errno.h>
@@ -49,7 +50,8 @@ static grt_status load(grt_model *model, const char *path)
     grt_phases_next(&model->phases, "compile");
     grt_target target = grt_target_of(&grt_backend_cpu);
     compile_source source = {.path = path, .bytes = model->map, .size = model->map_size};
-    return grt_compile_plan(&source, NULL, &target, &model->plan);
+    GRT_TRY(grt_compile_plan(&source, NULL, &target, &model->plan));
+    return grt_plan_measure(model->plan, &grt_backend_cpu);
 }
 
 static grt_status create(grt_runtime *runtime, grt_model **out_model)
@@ -218,7 +220,7 @@ static grt_status io_info(const grt_model *model, bool output, size_t index, grt
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "%s %zu does not exist; the model has %d", output ? "output" : "input", index, n);
     const grt_plan_value *v = &body->values[(output ? body->outputs : body->inputs)[index]];
     size_t k = index + (output ? (size_t)body->n_inputs : 0);
-    grt_io_info info = {.name = (output ? body->output_names : body->input_names)[index], .kind = v->kind, .element_kind = v->element_kind, .dtype = v->dtype,
+    grt_io_info info = {.name = output ? body->output_names[index] : v->name, .kind = v->kind, .element_kind = v->element_kind, .dtype = v->dtype,
                         .rank = v->rank, .has_default = !output && v->weight >= 0};
     for (int32_t i = 0; i < v->rank; i++) {
         const grt_dim_expr *e = &model->plan->dims[v->dims[i]];

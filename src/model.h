@@ -17,10 +17,11 @@ struct grt_model {
     grt_plan *plan;
     void *map; /* mmap'ed file, or copy of the caller's bytes */
     size_t map_size;
-    bool mapped;
+    bool mapped;   /* munmap'ed at the end, not freed */
+    bool borrowed; /* the caller's memory */
     grt_phases phases;
-    grt_arena *texts; /* names made for the public queries */
-    const char **value_texts; /* per value of the main body: "float32[2x?]" */
+    grt_arena *texts;
+    const char **io_symbols; /* GRT_MAX_RANK per input, then per output: symbolic dims as text, or NULL */
 };
 
 grt_runtime *grt_runtime_retain(grt_runtime *runtime);

@@ -52,6 +52,7 @@ typedef struct grt_plan_body {
     const grt_plan_step *steps; /* in order of execution */
     const int32_t *inputs;      /* value ids */
     const int32_t *outputs;
+    const char *const *output_names; /* the interface's names; inputs are named by their values */
     const int32_t *captures_outer; /* value ids of the body around this one ... */
     const int32_t *captures_inner; /* ... and of this body, pairwise */
     int32_t parent;                /* body that has the step which owns this one; -1 for main */
@@ -77,6 +78,8 @@ typedef struct grt_plan {
 
 void grt_plan_release(grt_plan *plan);
 
+/* Do these bytes begin like a plan? */
+bool grt_plan_recognize(const void *bytes, size_t size);
 /* src/plan_read.c: check and decode a plan. The bytes must outlive the plan; weights point into them. path is for messages and
  * for weights that lie beside the plan. Errors: INVALID_PLAN naming section, offset, expected and found. */
 grt_status grt_plan_read(const char *path, const void *bytes, size_t size, grt_plan **out_plan);

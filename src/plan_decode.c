@@ -243,6 +243,14 @@ static void body(decoder *d, const Grt__Plan__Body *b, grt_plan_body *out)
     out->outputs = indices(d, "outputs", b->n_outputs, b->outputs);
     out->captures_outer = indices(d, "captures", b->n_captures_outer, b->captures_outer);
     out->captures_inner = indices(d, "captures", b->n_captures_inner, b->captures_inner);
+    if (b->n_output_names != b->n_outputs) {
+        fail(d, out->name, "outputs of a body do not all have names");
+        return;
+    }
+    const char **names = array(d, b->n_output_names, sizeof *names);
+    for (size_t i = 0; names && i < b->n_output_names; i++)
+        names[i] = text(d, b->output_names[i]);
+    out->output_names = names;
     out->n_values = (int32_t)b->n_values;
     out->n_steps = (int32_t)b->n_steps;
     out->n_inputs = (int32_t)b->n_inputs;

@@ -21,6 +21,11 @@ typedef struct reader {
         *weights; /* weights: NULL if there are none, or they lie in a file of their own */
 } reader;
 
+bool grt_plan_recognize(const void *bytes, size_t size)
+{
+    return size >= sizeof PLAN_MAGIC - 1 && !memcmp(bytes, PLAN_MAGIC, sizeof PLAN_MAGIC - 1);
+}
+
 static const char *section_name(uint32_t kind)
 {
     static const char *const names[] = {"?", "META", "WEIGHTS", "KERNELS", "TUNING"};

@@ -8,6 +8,11 @@ static char pending, omitted;
 #define PENDING ((void *)&pending)
 #define OMITTED ((void *)&omitted)
 
+/* Things in the table of used names: taken, or kept for the main graph, whose names reach the caller. */
+static char taken, reserved;
+#define TAKEN    ((void *)&taken)
+#define RESERVED ((void *)&reserved)
+
 static bool is_value(const void *thing)
 {
     return thing && thing != PENDING && thing != OMITTED;
@@ -15,25 +20,18 @@ static bool is_value(const void *thing)
 
 const char *scope_unique(importer *imp, const scope *s, const char *name)
 {
-    const char *base = name;
-    if (s->call) {
-        base = grt_arena_printf(imp->arena, "%s%s", s->call->prefix, name);
-        if (!base)
-            return NULL;
-    }
-    const char *unique = base;
-    for (names_entry *e;;) {
-        e = names_add(&imp->used, imp->scratch, unique);
+    const char *base = grt_arena_printf(imp->arena, "%s%s", s->call ? s->call->prefix : "", name);
+    for (const char *unique = base; unique;
+         unique = grt_arena_printf(imp->arena, "%s:%" PRId64, base, ++imp->module->next_id)) {
+        names_entry *e = names_add(&imp->used, imp->scratch, unique);
         if (!e)
             return NULL;
-        if (!e->thing) {
-            e->thing = imp;
+        if (!e->thing || (e->thing == RESERVED && !s->outer && !s->call)) {
+            e->thing = TAKEN;
             return unique;
         }
-        unique = grt_arena_printf(imp->arena, "%s:%" PRId64, base, ++imp->module->next_id);
-        if (!unique)
-            return NULL;
     }
+    return NULL;
 }
 
 grt_status scope_announce(importer *imp, scope *s, const char *name)
@@ -43,6 +41,13 @@ grt_status scope_announce(importer *imp, scope *s, const char *name)
         return grt_fail_memory(0);
     if (!e->thing)
         e->thing = PENDING;
+    if (s->outer || s->call)
+        return GRT_OK;
+    names_entry *used = names_add(&imp->used, imp->scratch, name);
+    if (!used)
+        return grt_fail_memory(0);
+    if (!used->thing)
+        used->thing = RESERVED;
     return GRT_OK;
 }
 
@@ -72,6 +77,12 @@ grt_status scope_define(importer *imp, scope *s, const culprit *who, const char 
         return problem(imp, who, "'%s' is defined twice: every name must be assigned once", name);
     e->thing = value;
     return GRT_OK;
+}
+
+ir_value *scope_own(const scope *s, const char *name)
+{
+    const names_entry *e = names_find(&s->table, name);
+    return e && is_value(e->thing) ? e->thing : NULL;
 }
 
 grt_status scope_resolve(importer *imp, scope *s, const culprit *who, const char *what, const char *name,

@@ -244,9 +244,9 @@ typedef struct grt_step_info {
     double flops;             /* at the default shapes */
 } grt_step_info;
 GRT_API GRT_MUST_USE grt_status grt_model_step(const grt_model *model, size_t index, grt_step_info *out_info);
-/* Name, dtype and dims (as text, "2x?x8") of a value id that a step names. `text` belongs to the model. */
-GRT_API GRT_MUST_USE grt_status grt_model_value(const grt_model *model, int32_t value, const char **out_name,
-                                                const char **out_text);
+/* Name of a value id that a step names, and its type ("float32[2xseqx8]") in the caller's `text` (may be NULL). */
+GRT_API GRT_MUST_USE grt_status grt_model_value(const grt_model *model, int32_t value, const char **out_name, char *text,
+                                                size_t text_size);
 
 /* Milliseconds of each load phase of a model or session, in order. Names and times belong to the object. */
 typedef struct grt_phase {

@@ -6,12 +6,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
-enum { FIRST_BLOCK = 16 << 10, LARGEST_BLOCK = 4 << 20 };
+/* Blocks of MAPPED_BLOCK and more are mapped and ask for huge pages: weights that have to be copied spend most of their time
+ * in page faults otherwise. */
+enum { FIRST_BLOCK = 16 << 10, LARGEST_BLOCK = 32 << 20, MAPPED_BLOCK = 4 << 20, HUGE_PAGE = 2 << 20 };
 
 typedef struct block {
     struct block *next;
     size_t size, used;
+    void *map; /* the whole mapping, or NULL if the block came from calloc */
+    size_t map_size;
     _Alignas(16) char data[];
 } block;
 
@@ -49,7 +54,10 @@ static void free_blocks(block *b)
 {
     while (b) {
         block *next = b->next;
-        free(b);
+        if (b->map)
+            munmap(b->map, b->map_size);
+        else
+            free(b);
         b = next;
     }
 }
@@ -76,10 +84,25 @@ void grt_arena_reset(grt_arena *arena)
     arena->failed = false;
 }
 
+/* Zeroed memory that starts on a huge page. */
+static block *map_block(size_t size)
+{
+    size_t map_size = grt_align_up(size, HUGE_PAGE) + HUGE_PAGE;
+    void *map = mmap(NULL, map_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (map == MAP_FAILED)
+        return NULL;
+    block *b = (block *)grt_align_up((uintptr_t)map, HUGE_PAGE);
+    size_t usable = map_size - (size_t)((char *)b - (char *)map);
+    madvise(b, usable, MADV_HUGEPAGE); /* a wish */
+    b->map = map;
+    b->map_size = map_size;
+    return b;
+}
+
 static block *add_block(grt_arena *arena, size_t bytes)
 {
     size_t size = bytes > arena->next_size ? bytes : arena->next_size;
-    block *b = calloc(1, sizeof *b + size);
+    block *b = size < MAPPED_BLOCK ? calloc(1, sizeof *b + size) : map_block(sizeof *b + size);
     if (!b)
         return NULL;
     b->size = size;

@@ -100,13 +100,15 @@ static const grt_plan_step else_steps[] = {
     {GRT_STEP_LOOP, {"", "Loop", "loop1", loop_body, 1}, 2, 1, 1, loop_in, one, three, false, 0}};
 static const grt_plan_value loop_values[] = {TENSOR("i", INPUT, INT64, 0, NULL, -1, true),
                                              TENSOR("go", INPUT, BOOL, 0, NULL, -1, true)};
+static const char *const main_output_names[] = {"y", "x"}, *const loop_output_names[] = {"a", "b"};
+static const char *const branch_output_names[] = {"result"};
 static const int32_t loop_inputs[] = {0, 1}, loop_outputs[] = {1, 0};
 
 static const grt_plan_body bodies[] = {
-    {"main", VALUES, 3, 2, 2, 0, main_values, main_steps, main_inputs, main_outputs, NULL, NULL, -1},
-    {"then", 1, 0, 0, 1, 1, then_values, NULL, NULL, zero, captures_outer, zero, 0},
-    {"else", 2, 1, 0, 1, 0, else_values, else_steps, NULL, one, NULL, NULL, 0},
-    {"loop", 2, 0, 2, 2, 0, loop_values, NULL, loop_inputs, loop_outputs, NULL, NULL, 2},
+    {"main", VALUES, 3, 2, 2, 0, main_values, main_steps, main_inputs, main_outputs, main_output_names, NULL, NULL, -1},
+    {"then", 1, 0, 0, 1, 1, then_values, NULL, NULL, zero, branch_output_names, captures_outer, zero, 0},
+    {"else", 2, 1, 0, 1, 0, else_values, else_steps, NULL, one, branch_output_names, NULL, NULL, 0},
+    {"loop", 2, 0, 2, 2, 0, loop_values, NULL, loop_inputs, loop_outputs, loop_output_names, NULL, NULL, 2},
 };
 
 grt_plan *plan_sample(void)

@@ -1,0 +1,262 @@
+/* Strided copies: axes are merged first, then the innermost two decide between runs, fills and blocked transposes. */
+#include "backends/cpu/move.h"
+
+#include <string.h>
+
+/* Bytes below which a copy is not worth another thread, and what a thread takes at a time. */
+enum { COPY_GRAIN = 1 << 18 };
+
+void cpu_copy(void *dst, const void *src, size_t bytes, int32_t threads)
+{
+    if (bytes < 2 * COPY_GRAIN || threads < 2) {
+        if (bytes)
+            memcpy(dst, src, bytes);
+        return;
+    }
+    int64_t chunks = (int64_t)(bytes / COPY_GRAIN);
+#pragma omp parallel for num_threads(threads) schedule(static)
+    for (int64_t c = 0; c < chunks; c++) {
+        size_t at = (size_t)c * COPY_GRAIN, end = c + 1 == chunks ? bytes : at + COPY_GRAIN;
+        memcpy((char *)dst + at, (const char *)src + at, end - at);
+    }
+}
+
+/* One row of n elements: dst is contiguous or not, src is walked by `from`. */
+#define DEFINE_ROW(bits)                                                                                               \
+    static void row_##bits(void *dst, int64_t to, const void *src, int64_t from, int64_t n)                            \
+    {                                                                                                                  \
+        cpu_bits##bits *d = dst;                                                                                       \
+        const cpu_bits##bits *s = src;                                                                                 \
+        if (to == 1 && from == 0) {                                                                                    \
+            const cpu_bits##bits v = *s;                                                                               \
+            for (int64_t i = 0; i < n; i++)                                                                            \
+                d[i] = v;                                                                                              \
+        } else if (to == 1) {                                                                                          \
+            for (int64_t i = 0; i < n; i++)                                                                            \
+                d[i] = s[i * from];                                                                                    \
+        } else {                                                                                                       \
+            for (int64_t i = 0; i < n; i++)                                                                            \
+                d[i * to] = s[i * from];                                                                               \
+        }                                                                                                              \
+    }                                                                                                                  \
+    /* rows x cols: dst[r*to + c] = src[r + c*from], in tiles that stay in the first-level cache */                    \
+    static void flip_##bits(void *dst, int64_t to, const void *src, int64_t from, int64_t rows, int64_t cols)          \
+    {                                                                                                                  \
+        enum { TILE = 8 };                                                                                             \
+        cpu_bits##bits *d = dst;                                                                                       \
+        const cpu_bits##bits *s = src;                                                                                 \
+        int64_t r = 0;                                                                                                 \
+        for (; r + TILE <= rows; r += TILE) {                                                                          \
+            int64_t c = 0;                                                                                             \
+            for (; c + TILE <= cols; c += TILE) {                                                                      \
+                cpu_bits##bits tile[TILE][TILE];                                                                       \
+                for (int k = 0; k < TILE; k++)                                                                         \
+                    for (int i = 0; i < TILE; i++)                                                                     \
+                        tile[k][i] = s[r + i + (c + k) * from];                                                        \
+                for (int i = 0; i < TILE; i++)                                                                         \
+                    for (int k = 0; k < TILE; k++)                                                                     \
+                        d[(r + i) * to + c + k] = tile[k][i];                                                          \
+            }                                                                                                          \
+            for (; c < cols; c++)                                                                                      \
+                for (int i = 0; i < TILE; i++)                                                                         \
+                    d[(r + i) * to + c] = s[r + i + c * from];                                                         \
+        }                                                                                                              \
+        for (; r < rows; r++)                                                                                          \
+            for (int64_t c = 0; c < cols; c++)                                                                         \
+                d[r * to + c] = s[r + c * from];                                                                       \
+    }
+DEFINE_ROW(8)
+DEFINE_ROW(16)
+DEFINE_ROW(32)
+DEFINE_ROW(64)
+DEFINE_ROW(128)
+
+void cpu_fill(void *dst, const void *element, size_t size, int64_t n, int32_t threads)
+{
+    enum { GRAIN = COPY_GRAIN / 4 };
+    if (n * (int64_t)size < 2 * COPY_GRAIN || threads < 2) {
+        CPU_BY_SIZE(size, row_, dst, 1, element, 0, n);
+        return;
+    }
+    int64_t chunks = n / GRAIN;
+#pragma omp parallel for num_threads(threads) schedule(static)
+    for (int64_t c = 0; c < chunks; c++)
+        CPU_BY_SIZE(size, row_, cpu_at(dst, c * GRAIN, size), 1, element, 0, c + 1 == chunks ? n - c * GRAIN : GRAIN);
+}
+
+static void swap_axes(cpu_move *m, int32_t a, int32_t b)
+{
+    int64_t dim = m->dims[a], to = m->to[a], from = m->from[a];
+    m->dims[a] = m->dims[b], m->to[a] = m->to[b], m->from[a] = m->from[b];
+    m->dims[b] = dim, m->to[b] = to, m->from[b] = from;
+}
+
+/* Drop axes of size 1, order by destination stride, merge what is contiguous on both sides. False: nothing to move. */
+static bool simplify(cpu_move *m)
+{
+    int32_t n = 0;
+    for (int32_t i = 0; i < m->rank; i++) {
+        if (m->dims[i] == 0)
+            return false;
+        if (m->dims[i] != 1) {
+            swap_axes(m, n, i);
+            n++;
+        }
+    }
+    m->rank = n;
+    for (int32_t i = 1; i < n; i++)
+        for (int32_t k = i; k > 0 && m->to[k - 1] < m->to[k]; k--)
+            swap_axes(m, k - 1, k);
+    n = 0;
+    for (int32_t i = 0; i < m->rank; i++) {
+        if (n > 0 && m->to[n - 1] == m->to[i] * m->dims[i] && m->from[n - 1] == m->from[i] * m->dims[i]) {
+            m->dims[n - 1] *= m->dims[i];
+            m->to[n - 1] = m->to[i];
+            m->from[n - 1] = m->from[i];
+        } else {
+            m->dims[n] = m->dims[i], m->to[n] = m->to[i], m->from[n] = m->from[i];
+            n++;
+        }
+    }
+    m->rank = n;
+    return true;
+}
+
+/* A contiguous run of 2, 4, 8 or 16 bytes is one wider element, if all other strides are multiples of it. */
+static void widen(cpu_move *m)
+{
+    int32_t last = m->rank - 1;
+    while (m->rank > 0 && m->to[last] == 1 && m->from[last] == 1 && m->dims[last] % 2 == 0 && m->size < 16) {
+        for (int32_t i = 0; i < last; i++)
+            if (m->to[i] % 2 || m->from[i] % 2)
+                return;
+        for (int32_t i = 0; i < last; i++)
+            m->to[i] /= 2, m->from[i] /= 2;
+        m->size *= 2;
+        m->dims[last] /= 2;
+        if (m->dims[last] == 1)
+            m->rank = last--;
+    }
+}
+
+/* Walk of the axes before the inner ones, flattened. */
+typedef struct walk {
+    int64_t index[CPU_MOVE_RANK], to, from;
+} walk;
+
+static void walk_start(const cpu_move *m, int32_t rank, int64_t flat, walk *w)
+{
+    w->to = w->from = 0;
+    for (int32_t i = rank - 1; i >= 0; i--) {
+        w->index[i] = flat % m->dims[i];
+        flat /= m->dims[i];
+        w->to += w->index[i] * m->to[i];
+        w->from += w->index[i] * m->from[i];
+    }
+}
+
+static void walk_next(const cpu_move *m, int32_t rank, walk *w)
+{
+    for (int32_t i = rank - 1; i >= 0; i--) {
+        w->to += m->to[i];
+        w->from += m->from[i];
+        if (++w->index[i] < m->dims[i])
+            return;
+        w->to -= m->dims[i] * m->to[i];
+        w->from -= m->dims[i] * m->from[i];
+        w->index[i] = 0;
+    }
+}
+
+static void run_rows(const cpu_move *m, void *dst, const void *src, int64_t begin, int64_t end)
+{
+    int32_t last = m->rank - 1;
+    int64_t n = m->dims[last], to = m->to[last], from = m->from[last];
+    size_t bytes = to == 1 && from == 1 ? (size_t)n * m->size : 0;
+    walk w;
+    walk_start(m, last, begin, &w);
+    for (int64_t i = begin; i < end; i++, walk_next(m, last, &w)) {
+        void *d = cpu_at(dst, w.to, m->size);
+        const void *s = cpu_at_const(src, w.from, m->size);
+        if (bytes)
+            memcpy(d, s, bytes);
+        else
+            CPU_BY_SIZE(m->size, row_, d, to, s, from, n);
+    }
+}
+
+/* The last two axes are transposed tile by tile: rows x cols, of which a work item takes a strip. */
+enum { STRIP = 64 };
+
+static void run_flips(const cpu_move *m, void *dst, const void *src, int64_t strips, int64_t begin, int64_t end)
+{
+    int32_t outer = m->rank - 2;
+    int64_t rows = m->dims[outer], cols = m->dims[outer + 1], to = m->to[outer], from = m->from[outer + 1];
+    for (int64_t i = begin; i < end; i++) {
+        walk w;
+        walk_start(m, outer, i / strips, &w);
+        int64_t row = i % strips * STRIP, n = rows - row < STRIP ? rows - row : STRIP;
+        for (int64_t col = 0; col < cols; col += STRIP)
+            CPU_BY_SIZE(m->size, flip_, cpu_at(dst, w.to + row * to + col, m->size), to,
+                        cpu_at_const(src, w.from + row + col * from, m->size), from, n,
+                        cols - col < STRIP ? cols - col : STRIP);
+    }
+}
+
+/* The axis along which the source is contiguous becomes the last but one, if that makes a transpose of two axes. */
+static bool find_flip(cpu_move *m)
+{
+    int32_t last = m->rank - 1;
+    if (last < 1 || m->to[last] != 1 || m->from[last] == 1 || m->from[last] == 0 || m->dims[last] < 4)
+        return false;
+    for (int32_t i = 0; i < last; i++)
+        if (m->from[i] == 1 && m->dims[i] >= 4) {
+            for (int32_t k = i; k + 1 < last; k++)
+                swap_axes(m, k, k + 1);
+            return true;
+        }
+    return false;
+}
+
+void cpu_move_run(cpu_move *m, void *dst, const void *src, int32_t threads)
+{
+    if (!simplify(m))
+        return;
+    widen(m);
+    if (m->rank == 0) {
+        memcpy(dst, src, m->size);
+        return;
+    }
+    bool flip = find_flip(m);
+    int32_t outer = m->rank - (flip ? 2 : 1);
+    int64_t strips = flip ? (m->dims[outer] + STRIP - 1) / STRIP : 1;
+    int64_t items = strips, each = m->dims[m->rank - 1] * (flip ? STRIP : 1);
+    for (int32_t i = 0; i < outer; i++)
+        items *= m->dims[i];
+    if (items == 1 && !flip && m->to[0] == 1 && m->from[0] == 1) {
+        cpu_copy(dst, src, (size_t)m->dims[0] * m->size, threads);
+        return;
+    }
+    if (items == 1 && !flip && m->to[0] == 1 && m->from[0] == 0) {
+        cpu_fill(dst, src, m->size, m->dims[0], threads);
+        return;
+    }
+    int64_t parts = items * each < 2 * CPU_GRAIN ? 1 : items * each / CPU_GRAIN;
+    parts = parts > 4 * threads ? 4 * threads : parts > items ? items : parts;
+    if (parts < 2 || threads < 2) {
+        if (flip)
+            run_flips(m, dst, src, strips, 0, items);
+        else
+            run_rows(m, dst, src, 0, items);
+        return;
+    }
+    parts = parts > items ? items : parts;
+#pragma omp parallel for num_threads(threads) schedule(dynamic)
+    for (int64_t p = 0; p < parts; p++) {
+        int64_t begin = items * p / parts, end = items * (p + 1) / parts;
+        if (flip)
+            run_flips(m, dst, src, strips, begin, end);
+        else
+            run_rows(m, dst, src, begin, end);
+    }
+}

@@ -1,0 +1,161 @@
+/* Gather, GatherElements, GatherND: indices are checked first, then runs are copied. */
+#include "backends/cpu/move.h"
+
+#include <string.h>
+
+static grt_status create_axis(const grt_kernel_node *node, void **out_state)
+{
+    GRT_TRY(cpu_state(sizeof(int64_t), out_state));
+    *(int64_t *)*out_state = grt_attr_int(node->desc, "axis", 0);
+    return GRT_OK;
+}
+
+static grt_status out_of_range(const grt_run *run, int64_t at, int64_t index, int64_t size)
+{
+    return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT,
+                       "index %lld at position %lld is out of range for an axis of size %lld", (long long)index, (long long)at,
+                       (long long)size);
+}
+
+/* Whether an index is good for an axis of this size, negative ones counting from its end; then in *index from its start. */
+static inline bool fix_index(int64_t *index, int64_t size)
+{
+    *index = *index < 0 ? *index + size : *index;
+    return *index >= 0 && *index < size;
+}
+
+/* ---- Gather ---- */
+
+static grt_status run_gather(const grt_run *run)
+{
+    const grt_tensor *data = run->in[0], *indices = run->in[1];
+    grt_tensor *out = run->out[0];
+    int32_t axis = (int32_t)grt_axis(*(const int64_t *)run->state, data->rank);
+    int64_t outer = grt_dims_product(data->dims, 0, axis), inner = grt_dims_product(data->dims, axis + 1, data->rank);
+    int64_t size = data->dims[axis], n = grt_tensor_elements(indices);
+    size_t bytes = (size_t)inner * grt_dtype_size(data->dtype);
+    for (int64_t k = 0; k < n; k++) {
+        int64_t index = cpu_index(indices, k);
+        if (!fix_index(&index, size))
+            return out_of_range(run, k, cpu_index(indices, k), size);
+    }
+    if (bytes == 0)
+        return GRT_OK;
+    int64_t total = outer * n;
+    bool many = total > 1 && total * inner > 2 * CPU_GRAIN;
+#pragma omp parallel for num_threads(run->threads) schedule(static) if (many)
+    for (int64_t k = 0; k < total; k++) {
+        int64_t index = cpu_index(indices, k % n);
+        index = index < 0 ? index + size : index;
+        const char *from = (const char *)data->data + (size_t)(k / n * size + index) * bytes;
+        char *to = (char *)out->data + (size_t)k * bytes;
+        if (bytes == 4)
+            memcpy(to, from, 4);
+        else if (bytes == 8)
+            memcpy(to, from, 8);
+        else
+            memcpy(to, from, bytes);
+    }
+    return GRT_OK;
+}
+
+/* ---- GatherElements ---- */
+
+/* One row of the output: its elements share all indices but the last axis's. */
+#define DEFINE_PICK(bits)                                                                                              \
+    static void pick_##bits(void *dst, const void *src, const grt_tensor *indices, int64_t at, int64_t n, int64_t size,     \
+                            int64_t stride, int64_t step)                                                              \
+    {                                                                                                                  \
+        for (int64_t k = 0; k < n; k++) {                                                                              \
+            int64_t index = cpu_index(indices, at + k);                                                                \
+            index = index < 0 ? index + size : index;                                                                  \
+            ((cpu_bits##bits *)dst)[at + k] = ((const cpu_bits##bits *)src)[index * stride + k * step];                \
+        }                                                                                                              \
+    }
+DEFINE_PICK(8)
+DEFINE_PICK(16)
+DEFINE_PICK(32)
+DEFINE_PICK(64)
+DEFINE_PICK(128)
+
+static grt_status run_gather_elements(const grt_run *run)
+{
+    const grt_tensor *data = run->in[0], *indices = run->in[1];
+    grt_tensor *out = run->out[0];
+    int32_t axis = (int32_t)grt_axis(*(const int64_t *)run->state, data->rank), last = data->rank - 1;
+    int64_t size = data->dims[axis], total = grt_tensor_elements(indices), strides[GRT_MAX_RANK];
+    if (total == 0)
+        return GRT_OK;
+    for (int64_t k = 0; k < total; k++) {
+        int64_t index = cpu_index(indices, k);
+        if (!fix_index(&index, size))
+            return out_of_range(run, k, cpu_index(indices, k), size);
+    }
+    for (int32_t k = 0; k <= last; k++)
+        if (k != axis && indices->dims[k] > data->dims[k])
+            return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT, "indices has size %lld in dim %d, more than data's %lld",
+                               (long long)indices->dims[k], k, (long long)data->dims[k]);
+    grt_dims_strides(data->dims, data->rank, strides);
+    int64_t n = indices->dims[last], n_rows = total / n, stride = strides[axis];
+    strides[axis] = 0;
+    size_t bytes = grt_dtype_size(data->dtype);
+#pragma omp parallel for num_threads(run->threads) schedule(static) if (total > CPU_GRAIN)
+    for (int64_t row = 0; row < n_rows; row++) {
+        int64_t base = 0, rest = row;
+        for (int32_t k = last - 1; k >= 0; k--) {
+            base += rest % indices->dims[k] * strides[k];
+            rest /= indices->dims[k];
+        }
+        const void *src = cpu_at_const(data->data, base, bytes);
+        CPU_BY_SIZE(bytes, pick_, out->data, src, indices, row * n, n, size, stride, strides[last]);
+    }
+    return GRT_OK;
+}
+
+/* ---- GatherND ---- */
+
+static grt_status create_batch(const grt_kernel_node *node, void **out_state)
+{
+    GRT_TRY(cpu_state(sizeof(int64_t), out_state));
+    *(int64_t *)*out_state = grt_attr_int(node->desc, "batch_dims", 0);
+    return GRT_OK;
+}
+
+static grt_status run_gather_nd(const grt_run *run)
+{
+    const grt_tensor *data = run->in[0], *indices = run->in[1];
+    grt_tensor *out = run->out[0];
+    int32_t batch = (int32_t) * (const int64_t *)run->state;
+    int64_t depth = indices->dims[indices->rank - 1], strides[GRT_MAX_RANK];
+    int64_t n = grt_dims_product(indices->dims, 0, indices->rank - 1);
+    int64_t per_batch = grt_dims_product(indices->dims, batch, indices->rank - 1);
+    int64_t data_batch = grt_dims_product(data->dims, batch, data->rank);
+    int64_t inner = grt_dims_product(data->dims, batch + (int32_t)depth, data->rank);
+    size_t bytes = (size_t)inner * grt_dtype_size(data->dtype);
+    grt_dims_strides(data->dims, data->rank, strides);
+    for (int64_t k = 0; k < n; k++)
+        for (int64_t d = 0; d < depth; d++) {
+            int64_t index = cpu_index(indices, k * depth + d);
+            if (!fix_index(&index, data->dims[batch + d]))
+                return out_of_range(run, k * depth + d, cpu_index(indices, k * depth + d), data->dims[batch + d]);
+        }
+    if (bytes == 0)
+        return GRT_OK;
+#pragma omp parallel for num_threads(run->threads) schedule(static) if (n > 1 && n * inner > 2 * CPU_GRAIN)
+    for (int64_t k = 0; k < n; k++) {
+        int64_t offset = k / per_batch * data_batch;
+        for (int64_t d = 0; d < depth; d++) {
+            int64_t index = cpu_index(indices, k * depth + d);
+            offset += (index < 0 ? index + data->dims[batch + d] : index) * strides[batch + d];
+        }
+        memcpy((char *)out->data + (size_t)k * bytes, cpu_at_const(data->data, offset, grt_dtype_size(data->dtype)), bytes);
+    }
+    return GRT_OK;
+}
+
+static const grt_kernel_row rows[] = {
+    {.op = "Gather", .domain = "", .types = {CPU_MOVABLE, CPU_INDEX}, .create = create_axis, .destroy = free, .run = run_gather},
+    {.op = "GatherElements", .domain = "", .types = {CPU_MOVABLE, CPU_INDEX}, .create = create_axis, .destroy = free, .run = run_gather_elements},
+    {.op = "GatherND", .domain = "", .types = {CPU_MOVABLE, CPU_INDEX}, .create = create_batch, .destroy = free, .run = run_gather_nd},
+};
+CPU_KERNELS(gather, rows);

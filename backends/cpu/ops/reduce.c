@@ -1,0 +1,477 @@
+/* The Reduce family. Axes are collapsed first, so that the innermost one is either reduced (runs are folded into one number) or
+ * kept (rows are folded into a strip of numbers). float32 is read in place; other types are widened strip by strip. */
+#include "backends/cpu/move.h"
+
+#include "src/base/float.h"
+
+#include <math.h>
+#include <string.h>
+
+/* What is folded over the elements, and what is made of the result. */
+typedef enum fold { FOLD_SUM, FOLD_ABS, FOLD_SQUARE, FOLD_PROD, FOLD_MAX, FOLD_MIN, FOLD_EXP } fold;
+typedef enum finish { FINISH_NONE, FINISH_MEAN, FINISH_SQRT, FINISH_LOG } finish;
+
+static const struct {
+    const char *op;
+    fold fold;
+    finish finish;
+} kinds[] = {
+    {"ReduceSum", FOLD_SUM, FINISH_NONE},     {"ReduceMean", FOLD_SUM, FINISH_MEAN},
+    {"ReduceProd", FOLD_PROD, FINISH_NONE},   {"ReduceMax", FOLD_MAX, FINISH_NONE},
+    {"ReduceMin", FOLD_MIN, FINISH_NONE},     {"ReduceL1", FOLD_ABS, FINISH_NONE},
+    {"ReduceL2", FOLD_SQUARE, FINISH_SQRT},   {"ReduceSumSquare", FOLD_SQUARE, FINISH_NONE},
+    {"ReduceLogSum", FOLD_SUM, FINISH_LOG},   {"ReduceLogSumExp", FOLD_EXP, FINISH_LOG},
+};
+
+typedef struct reduce_state {
+    fold fold;
+    finish finish;
+    bool empty_is_none; /* without axes nothing is reduced */
+} reduce_state;
+
+static grt_status create_reduce(const grt_kernel_node *node, void **out_state)
+{
+    GRT_TRY(cpu_state(sizeof(reduce_state), out_state));
+    reduce_state *state = *out_state;
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+        if (!strcmp(node->desc->op, kinds[k].op)) {
+            state->fold = kinds[k].fold;
+            state->finish = kinds[k].finish;
+        }
+    state->empty_is_none = grt_attr_int(node->desc, "noop_with_empty_axes", 0) != 0;
+    return GRT_OK;
+}
+
+/* ---- folding ---- */
+
+enum { STRIP = 256 };
+
+
+#define FOLD_NAME(name) name##_float
+#define T float
+#define A double
+#define FOLD_ABS_OF(x) fabsf(x)
+#define FOLD_EXP_OF(x, shift) exp((double)(x) - (shift))
+#define FOLD_NAN NAN
+#include "backends/cpu/ops/reduce_fold.h"
+
+#define FOLD_NAME(name) name##_double
+#define T double
+#define A double
+#define FOLD_ABS_OF(x) fabs(x)
+#define FOLD_EXP_OF(x, shift) exp((x) - (shift))
+#define FOLD_NAN NAN
+#include "backends/cpu/ops/reduce_fold.h"
+
+/* Integers are folded without sign, as they wrap; storing drops the upper bits again. For maxima and minima of signed types the
+ * sign bit is flipped while they are in this form, which keeps their order. */
+#define FOLD_NAME(name) name##_int
+#define T uint64_t
+#define A uint64_t
+#define FOLD_ABS_OF(x) ((int64_t)(x) < 0 ? 0 - (x) : (x))
+#define FOLD_EXP_OF(x, shift) ((x) + (shift))
+#define FOLD_NAN 0
+#include "backends/cpu/ops/reduce_fold.h"
+
+/* ---- one reduction, prepared ---- */
+
+typedef struct axis_list {
+    int32_t n;
+    int64_t dims[GRT_MAX_RANK], strides[GRT_MAX_RANK];
+} axis_list;
+
+typedef struct job {
+    const reduce_state *state;
+    fold how;
+    bool ints;                /* accumulate integers */
+    bool by_row;              /* the innermost axis is kept */
+    grt_dtype dtype;
+    const void *in;
+    void *out;
+    axis_list kept, reduced;  /* without the innermost axis */
+    int64_t inner;            /* size of the innermost axis, contiguous in the input */
+    int64_t n_reduced;        /* product of reduced.dims */
+    double count;             /* elements that go into one */
+    uint64_t flip;            /* sign bit for ordered integers */
+    size_t size;
+} job;
+
+static int64_t list_product(const axis_list *list)
+{
+    return grt_dims_product(list->dims, 0, list->n);
+}
+
+static int64_t list_offset(const axis_list *list, int64_t flat)
+{
+    int64_t offset = 0;
+    for (int32_t k = list->n - 1; k >= 0; k--) {
+        offset += flat % list->dims[k] * list->strides[k];
+        flat /= list->dims[k];
+    }
+    return offset;
+}
+
+typedef union numbers {
+    double real[STRIP];
+    uint64_t whole[STRIP];
+} numbers;
+
+#define LOAD_CASE(NAME, type, field, convert)                                                                          \
+    case GRT_DTYPE_##NAME:                                                                                             \
+        for (int64_t i = 0; i < n; i++)                                                                                \
+            to->field[i] = convert(((const type *)from)[i]);                                                           \
+        break;
+
+static void load_reals(grt_dtype dtype, numbers *to, const void *from, int64_t n)
+{
+    switch (dtype) {
+        LOAD_CASE(FLOAT, float, real, (double))
+        LOAD_CASE(FLOAT16, uint16_t, real, (double)grt_half_to_float)
+        LOAD_CASE(BFLOAT16, uint16_t, real, (double)grt_bfloat16_to_float)
+        LOAD_CASE(INT8, int8_t, real, (double))
+        LOAD_CASE(UINT8, uint8_t, real, (double))
+        LOAD_CASE(INT16, int16_t, real, (double))
+        LOAD_CASE(UINT16, uint16_t, real, (double))
+        LOAD_CASE(INT32, int32_t, real, (double))
+        LOAD_CASE(UINT32, uint32_t, real, (double))
+        LOAD_CASE(INT64, int64_t, real, (double))
+        LOAD_CASE(UINT64, uint64_t, real, (double))
+        LOAD_CASE(DOUBLE, double, real, (double))
+    default:
+        break;
+    }
+}
+
+static void load_ints(grt_dtype dtype, numbers *to, const void *from, int64_t n, uint64_t flip)
+{
+    switch (dtype) {
+        LOAD_CASE(INT8, int8_t, whole, flip ^ (uint64_t)(int64_t))
+        LOAD_CASE(INT16, int16_t, whole, flip ^ (uint64_t)(int64_t))
+        LOAD_CASE(INT32, int32_t, whole, flip ^ (uint64_t)(int64_t))
+        LOAD_CASE(INT64, int64_t, whole, flip ^ (uint64_t))
+        LOAD_CASE(BOOL, uint8_t, whole, 0 != )
+        LOAD_CASE(UINT8, uint8_t, whole, (uint64_t))
+        LOAD_CASE(UINT16, uint16_t, whole, (uint64_t))
+        LOAD_CASE(UINT32, uint32_t, whole, (uint64_t))
+        LOAD_CASE(UINT64, uint64_t, whole, (uint64_t))
+    default:
+        break;
+    }
+}
+
+static void store_real(grt_dtype dtype, void *to, int64_t i, double v)
+{
+    switch (dtype) {
+    case GRT_DTYPE_FLOAT:
+        ((float *)to)[i] = (float)v;
+        break;
+    case GRT_DTYPE_DOUBLE:
+        ((double *)to)[i] = v;
+        break;
+    case GRT_DTYPE_FLOAT16:
+        ((uint16_t *)to)[i] = grt_float_to_half((float)v);
+        break;
+    default:
+        ((uint16_t *)to)[i] = grt_float_to_bfloat16((float)v);
+        break;
+    }
+}
+
+static void store_int(size_t size, void *to, int64_t i, uint64_t v)
+{
+    switch (size) {
+    case 8:
+        ((uint64_t *)to)[i] = v;
+        break;
+    case 4:
+        ((uint32_t *)to)[i] = (uint32_t)v;
+        break;
+    case 2:
+        ((uint16_t *)to)[i] = (uint16_t)v;
+        break;
+    default:
+        ((uint8_t *)to)[i] = (uint8_t)v;
+        break;
+    }
+}
+
+/* A real number as an integer type holds it: cut off, and within an int64. */
+static uint64_t real_to_int(double v)
+{
+    return v >= 0x1p63 ? (uint64_t)INT64_MAX : v > -0x1p63 ? (uint64_t)(int64_t)v : v != v ? 0 : (uint64_t)INT64_MIN;
+}
+
+static void store(const job *j, int64_t i, double real, uint64_t whole, double shift)
+{
+    bool is_int = !grt_dtype_in(j->dtype, GRT_SET_FLOATS);
+    bool is_signed = grt_dtype_in(j->dtype, GRT_SET_SIGNED);
+    if (j->ints && j->state->finish == FINISH_NONE) {
+        store_int(j->size, j->out, i, whole ^ j->flip);
+        return;
+    }
+    if (j->ints && j->state->finish == FINISH_MEAN && j->count > 0) {
+        uint64_t n = (uint64_t)j->count;
+        store_int(j->size, j->out, i, is_signed ? (uint64_t)((int64_t)whole / (int64_t)n) : whole / n);
+        return;
+    }
+    if (j->ints)
+        real = is_signed ? (double)(int64_t)whole : (double)whole;
+    switch (j->state->finish) {
+    case FINISH_MEAN:
+        real /= j->count;
+        break;
+    case FINISH_SQRT:
+        real = sqrt(real);
+        break;
+    case FINISH_LOG:
+        real = log(real) + shift;
+        break;
+    default:
+        break;
+    }
+    if (is_int)
+        store_int(j->size, j->out, i, real_to_int(real));
+    else
+        store_real(j->dtype, j->out, i, real);
+}
+
+/* What an empty set folds to: the least or greatest number of the type for maxima and minima. */
+static double start_real(fold how)
+{
+    return how == FOLD_PROD ? 1 : how == FOLD_MAX ? -INFINITY : how == FOLD_MIN ? INFINITY : 0;
+}
+
+static uint64_t start_int(const job *j)
+{
+    size_t bits = j->dtype == GRT_DTYPE_BOOL ? 1 : 8 * j->size;
+    uint64_t top = bits == 64 ? UINT64_MAX : ((uint64_t)1 << bits) - 1;
+    bool is_signed = j->flip != 0;
+    uint64_t least = is_signed ? j->flip ^ (0 - (top / 2 + 1)) : 0, most = is_signed ? j->flip ^ (top / 2) : top;
+    return j->how == FOLD_PROD ? 1 : j->how == FOLD_MAX ? least : j->how == FOLD_MIN ? most : 0;
+}
+
+/* ---- innermost axis reduced ---- */
+
+static double run_real(const job *j, fold how, double acc, int64_t offset, int64_t n, double shift)
+{
+    const void *from = cpu_at_const(j->in, offset, j->size);
+    if (j->dtype == GRT_DTYPE_FLOAT)
+        return fold_run_float(how, acc, from, n, shift);
+    if (j->dtype == GRT_DTYPE_DOUBLE)
+        return fold_run_double(how, acc, from, n, shift);
+    numbers strip;
+    for (int64_t at = 0; at < n; at += STRIP) {
+        int64_t m = n - at < STRIP ? n - at : STRIP;
+        load_reals(j->dtype, &strip, cpu_at_const(from, at, j->size), m);
+        acc = fold_run_double(how, acc, strip.real, m, shift);
+    }
+    return acc;
+}
+
+static uint64_t run_int(const job *j, uint64_t acc, int64_t offset, int64_t n)
+{
+    const void *from = cpu_at_const(j->in, offset, j->size);
+    numbers strip;
+    for (int64_t at = 0; at < n; at += STRIP) {
+        int64_t m = n - at < STRIP ? n - at : STRIP;
+        load_ints(j->dtype, &strip, cpu_at_const(from, at, j->size), m, j->flip);
+        acc = fold_run_int(j->how, acc, strip.whole, m, 0);
+    }
+    return acc;
+}
+
+static double reals_of(const job *j, fold how, int64_t base, double shift)
+{
+    double acc = start_real(how);
+    for (int64_t r = 0; r < j->n_reduced; r++)
+        acc = run_real(j, how, acc, base + list_offset(&j->reduced, r), j->inner, shift);
+    return acc;
+}
+
+/* Where exp is summed, the maximum is taken out first so that nothing overflows. */
+static double finite_or_zero(double v)
+{
+    return isfinite(v) ? v : 0;
+}
+
+static void reduce_runs(const job *j, int64_t begin, int64_t end)
+{
+    for (int64_t i = begin; i < end; i++) {
+        int64_t base = list_offset(&j->kept, i);
+        double real = 0, shift = 0;
+        uint64_t whole = 0;
+        if (j->ints) {
+            whole = start_int(j);
+            for (int64_t r = 0; r < j->n_reduced; r++)
+                whole = run_int(j, whole, base + list_offset(&j->reduced, r), j->inner);
+        } else {
+            if (j->how == FOLD_EXP)
+                shift = finite_or_zero(reals_of(j, FOLD_MAX, base, 0));
+            real = reals_of(j, j->how, base, shift);
+        }
+        store(j, i, real, whole, shift);
+    }
+}
+
+/* ---- innermost axis kept ---- */
+
+static void rows_real(const job *j, fold how, numbers *acc, int64_t base, int64_t m, const double *shift)
+{
+    numbers strip;
+    for (int64_t i = 0; i < m; i++)
+        acc->real[i] = start_real(how);
+    for (int64_t r = 0; r < j->n_reduced; r++) {
+        const void *from = cpu_at_const(j->in, base + list_offset(&j->reduced, r), j->size);
+        if (j->dtype == GRT_DTYPE_FLOAT) {
+            fold_row_float(how, acc->real, from, m, shift);
+        } else {
+            load_reals(j->dtype, &strip, from, m);
+            fold_row_double(how, acc->real, strip.real, m, shift);
+        }
+    }
+}
+
+static void rows_int(const job *j, numbers *acc, int64_t base, int64_t m)
+{
+    numbers strip;
+    for (int64_t i = 0; i < m; i++)
+        acc->whole[i] = start_int(j);
+    for (int64_t r = 0; r < j->n_reduced; r++) {
+        load_ints(j->dtype, &strip, cpu_at_const(j->in, base + list_offset(&j->reduced, r), j->size), m, j->flip);
+        fold_row_int(j->how, acc->whole, strip.whole, m, NULL);
+    }
+}
+
+/* A work item is one strip of one row. */
+static void reduce_rows(const job *j, int64_t strips, int64_t begin, int64_t end)
+{
+    for (int64_t item = begin; item < end; item++) {
+        int64_t row = item / strips, at = item % strips * STRIP, m = j->inner - at < STRIP ? j->inner - at : STRIP;
+        int64_t base = list_offset(&j->kept, row) + at;
+        numbers acc, shift;
+        memset(&shift, 0, sizeof shift);
+        if (j->ints) {
+            rows_int(j, &acc, base, m);
+        } else {
+            if (j->how == FOLD_EXP) {
+                rows_real(j, FOLD_MAX, &shift, base, m, NULL);
+                for (int64_t i = 0; i < m; i++)
+                    shift.real[i] = finite_or_zero(shift.real[i]);
+            }
+            rows_real(j, j->how, &acc, base, m, shift.real);
+        }
+        for (int64_t i = 0; i < m; i++)
+            store(j, row * j->inner + at + i, j->ints ? 0 : acc.real[i], j->ints ? acc.whole[i] : 0, shift.real[i]);
+    }
+}
+
+/* ---- the kernel ---- */
+
+/* One number out of one long run of float32: each thread folds a part. Parts do not depend on the number of threads. */
+enum { PARTS = 64 };
+
+static bool reduce_whole(const job *j, int32_t threads)
+{
+    if (j->ints || j->how == FOLD_EXP || j->by_row || j->n_reduced != 1 || j->kept.n || j->inner < 8 * CPU_GRAIN)
+        return false;
+    double part[PARTS], acc = start_real(j->how);
+#pragma omp parallel for num_threads(threads) schedule(static)
+    for (int64_t p = 0; p < PARTS; p++) {
+        int64_t begin = j->inner / PARTS * p, end = p + 1 == PARTS ? j->inner : j->inner / PARTS * (p + 1);
+        part[p] = run_real(j, j->how, start_real(j->how), begin, end - begin, 0);
+    }
+    /* parts of sums are summed, of products multiplied, of maxima compared */
+    fold join = j->how == FOLD_ABS || j->how == FOLD_SQUARE ? FOLD_SUM : j->how;
+    store(j, 0, fold_run_double(join, acc, part, PARTS, 0), 0, 0);
+    return true;
+}
+
+/* Which axes are reduced, as the input `axes` says. */
+static grt_status read_axes(const grt_run *run, bool *reduced)
+{
+    const grt_tensor *data = run->in[0], *axes = run->n_in > 1 ? run->in[1] : NULL;
+    const reduce_state *state = run->state;
+    int64_t n = axes ? grt_tensor_elements(axes) : 0;
+    memset(reduced, n == 0 && !state->empty_is_none, GRT_MAX_RANK * sizeof *reduced);
+    for (int64_t k = 0; k < n; k++) {
+        int64_t axis = grt_axis(cpu_index(axes, k), data->rank);
+        if (axis < 0)
+            return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT, "axes[%lld] is %lld; for rank %d it must lie in [%d, %d]",
+                               (long long)k, (long long)cpu_index(axes, k), data->rank, -data->rank, data->rank - 1);
+        reduced[axis] = true;
+    }
+    return GRT_OK;
+}
+
+/* Collapse axes into the job's lists; the innermost goes to `inner`. */
+static void collapse(job *j, const grt_tensor *data, const bool *reduced)
+{
+    int64_t dims[GRT_MAX_RANK + 1], strides[GRT_MAX_RANK + 1], stride = 1;
+    bool kinds_of[GRT_MAX_RANK + 1];
+    int32_t n = 0; /* from the innermost outwards */
+    for (int32_t k = data->rank - 1; k >= 0; k--) {
+        if (data->dims[k] == 1)
+            continue;
+        if (n && kinds_of[n - 1] == reduced[k]) {
+            dims[n - 1] *= data->dims[k];
+        } else {
+            dims[n] = data->dims[k], strides[n] = stride, kinds_of[n] = reduced[k];
+            n++;
+        }
+        stride *= data->dims[k];
+    }
+    if (n == 0)
+        dims[0] = 1, strides[0] = 1, kinds_of[0] = false, n = 1;
+    j->inner = dims[0];
+    j->by_row = !kinds_of[0];
+    for (int32_t i = n - 1; i >= 1; i--) {
+        axis_list *list = kinds_of[i] ? &j->reduced : &j->kept;
+        list->dims[list->n] = dims[i];
+        list->strides[list->n++] = strides[i];
+    }
+    j->n_reduced = list_product(&j->reduced);
+    j->count = (double)j->n_reduced * (j->by_row ? 1 : (double)j->inner);
+}
+
+static grt_status run_reduce(const grt_run *run)
+{
+    const reduce_state *state = run->state;
+    const grt_tensor *data = run->in[0];
+    bool reduced[GRT_MAX_RANK];
+    GRT_TRY(read_axes(run, reduced));
+    job j = {.state = state, .how = state->fold, .dtype = data->dtype, .in = data->data, .out = run->out[0]->data,
+             .size = grt_dtype_size(data->dtype)};
+    j.ints = !grt_dtype_in(data->dtype, GRT_SET_FLOATS) && j.how != FOLD_EXP;
+    bool is_signed = grt_dtype_in(data->dtype, GRT_SET_SIGNED), ordered = j.how == FOLD_MAX || j.how == FOLD_MIN;
+    j.flip = is_signed && ordered ? (uint64_t)1 << 63 : 0;
+    if (j.how == FOLD_ABS && j.ints && !is_signed)
+        j.how = FOLD_SUM;
+    collapse(&j, data, reduced);
+    if (reduce_whole(&j, run->threads))
+        return GRT_OK;
+    int64_t strips = j.by_row ? (j.inner + STRIP - 1) / STRIP : 1, items = list_product(&j.kept) * strips;
+    int64_t work = grt_tensor_elements(data), parts = work < 2 * CPU_GRAIN ? 1 : 4 * run->threads;
+    parts = parts > items ? items : parts;
+#pragma omp parallel for num_threads(run->threads) schedule(dynamic) if (parts > 1)
+    for (int64_t p = 0; p < parts; p++) {
+        int64_t begin = items * p / parts, end = items * (p + 1) / parts;
+        if (j.by_row)
+            reduce_rows(&j, strips, begin, end);
+        else
+            reduce_runs(&j, begin, end);
+    }
+    return GRT_OK;
+}
+
+#define REDUCE(name, set)                                                                                              \
+    {.op = name, .domain = "", .types = {set, CPU_INDEX}, .create = create_reduce, .destroy = free, .run = run_reduce}
+
+static const grt_kernel_row rows[] = {
+    REDUCE("ReduceSum", GRT_SET_NUMBERS),       REDUCE("ReduceMean", GRT_SET_NUMBERS),
+    REDUCE("ReduceProd", GRT_SET_NUMBERS),      REDUCE("ReduceMax", GRT_SET_NUMBERS | GRT_BIT(BOOL)),
+    REDUCE("ReduceMin", GRT_SET_NUMBERS | GRT_BIT(BOOL)),
+    REDUCE("ReduceL1", GRT_SET_NUMBERS),        REDUCE("ReduceL2", GRT_SET_NUMBERS),
+    REDUCE("ReduceSumSquare", GRT_SET_NUMBERS), REDUCE("ReduceLogSum", GRT_SET_NUMBERS),
+    REDUCE("ReduceLogSumExp", GRT_SET_NUMBERS),
+};
+CPU_KERNELS(reduce, rows);

@@ -1,0 +1,105 @@
+/* Template of the folding loops, included by reduce.c once per type. The includer defines
+ *   FOLD_NAME(name)  names of the functions
+ *   T, A             type of elements and of accumulators
+ *   FOLD_ABS_OF(x), FOLD_EXP_OF(x, shift), FOLD_NAN
+ * No include guard: that is the point. */
+
+/* Fold n numbers into one; `shift` is what FOLD_EXP subtracts first. Sums are formed in strips of T, then in A. */
+static A FOLD_NAME(fold_run)(fold how, A acc, const T *x, int64_t n, A shift)
+{
+    (void)shift;
+    for (int64_t at = 0; at < n; at += STRIP) {
+        const T *v = x + at;
+        int64_t m = n - at < STRIP ? n - at : STRIP;
+        T s = how == FOLD_MAX || how == FOLD_MIN ? v[0] : 0;
+        int odd = 0; /* a NaN was seen: it wins every comparison */
+        switch (how) {
+        case FOLD_SUM:
+#pragma omp simd reduction(+ : s)
+            for (int64_t i = 0; i < m; i++)
+                s += v[i];
+            acc += (A)s;
+            break;
+        case FOLD_ABS:
+#pragma omp simd reduction(+ : s)
+            for (int64_t i = 0; i < m; i++)
+                s += FOLD_ABS_OF(v[i]);
+            acc += (A)s;
+            break;
+        case FOLD_SQUARE:
+#pragma omp simd reduction(+ : s)
+            for (int64_t i = 0; i < m; i++)
+                s += v[i] * v[i];
+            acc += (A)s;
+            break;
+        case FOLD_PROD:
+            for (int64_t i = 0; i < m; i++)
+                acc *= (A)v[i];
+            break;
+        case FOLD_MAX:
+#pragma omp simd reduction(max : s) reduction(| : odd)
+            for (int64_t i = 0; i < m; i++) {
+                s = v[i] > s ? v[i] : s;
+                odd |= v[i] != v[i];
+            }
+            acc = odd ? (A)FOLD_NAN : (A)s > acc ? (A)s : acc;
+            break;
+        case FOLD_MIN:
+#pragma omp simd reduction(min : s) reduction(| : odd)
+            for (int64_t i = 0; i < m; i++) {
+                s = v[i] < s ? v[i] : s;
+                odd |= v[i] != v[i];
+            }
+            acc = odd ? (A)FOLD_NAN : (A)s < acc ? (A)s : acc;
+            break;
+        case FOLD_EXP:
+            for (int64_t i = 0; i < m; i++)
+                acc += FOLD_EXP_OF(v[i], shift);
+            break;
+        }
+    }
+    return acc;
+}
+
+/* Fold a row of m numbers into m accumulators. */
+static void FOLD_NAME(fold_row)(fold how, A *restrict acc, const T *restrict v, int64_t m, const A *shift)
+{
+    (void)shift;
+    switch (how) {
+    case FOLD_SUM:
+        for (int64_t i = 0; i < m; i++)
+            acc[i] += (A)v[i];
+        break;
+    case FOLD_ABS:
+        for (int64_t i = 0; i < m; i++)
+            acc[i] += (A)FOLD_ABS_OF(v[i]);
+        break;
+    case FOLD_SQUARE:
+        for (int64_t i = 0; i < m; i++)
+            acc[i] += (A)v[i] * (A)v[i];
+        break;
+    case FOLD_PROD:
+        for (int64_t i = 0; i < m; i++)
+            acc[i] *= (A)v[i];
+        break;
+    case FOLD_MAX:
+        for (int64_t i = 0; i < m; i++)
+            acc[i] = (A)v[i] > acc[i] || v[i] != v[i] ? (A)v[i] : acc[i];
+        break;
+    case FOLD_MIN:
+        for (int64_t i = 0; i < m; i++)
+            acc[i] = (A)v[i] < acc[i] || v[i] != v[i] ? (A)v[i] : acc[i];
+        break;
+    case FOLD_EXP:
+        for (int64_t i = 0; i < m; i++)
+            acc[i] += FOLD_EXP_OF(v[i], shift[i]);
+        break;
+    }
+}
+
+#undef FOLD_NAME
+#undef T
+#undef A
+#undef FOLD_ABS_OF
+#undef FOLD_EXP_OF
+#undef FOLD_NAN

@@ -1,0 +1,99 @@
+/* The public side of values. */
+#include "src/base/value.h"
+
+#include <stdlib.h>
+
+static grt_status take(grt_value made, grt_value **out_value)
+{
+    grt_value *value = malloc(sizeof *value);
+    if (!value) {
+        grt_value_clear(&made);
+        return grt_fail_memory(sizeof *value);
+    }
+    *value = made;
+    *out_value = value;
+    return GRT_OK;
+}
+
+grt_status grt_value_from_tensor(const grt_tensor *tensor, grt_value **out_value)
+{
+    if (!tensor || !out_value || tensor->rank < 0 || tensor->rank > GRT_MAX_RANK)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_value_from_tensor: a NULL, or a rank outside 0..%d", GRT_MAX_RANK);
+    size_t bytes = grt_tensor_bytes(tensor);
+    if (bytes == SIZE_MAX || (bytes && !tensor->data))
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_value_from_tensor: the tensor has no data or no valid dims");
+    grt_value made = {0};
+    GRT_TRY(grt_value_copy_tensor(&made, tensor));
+    return take(made, out_value);
+}
+
+grt_status grt_value_sequence(grt_dtype dtype, grt_value *const *items, size_t n, grt_value **out_value)
+{
+    if (!out_value || (n && !items))
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_value_sequence: items or out_value is NULL");
+    grt_value made = {.kind = GRT_KIND_SEQUENCE, .t = {.dtype = dtype}};
+    for (size_t i = 0; i < n; i++) {
+        grt_value *slot;
+        grt_status status = items[i] ? GRT_OK : grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_value_sequence: item %zu is NULL", i);
+        if (status == GRT_OK && items[i]->t.dtype != dtype)
+            status = grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_value_sequence: item %zu is of %s, the sequence of %s", i,
+                              grt_dtype_name(items[i]->t.dtype), grt_dtype_name(dtype));
+        if (status == GRT_OK)
+            status = grt_value_insert(&made, i, &slot);
+        if (status == GRT_OK)
+            status = grt_value_copy(slot, items[i]);
+        if (status != GRT_OK) {
+            grt_value_clear(&made);
+            return status;
+        }
+    }
+    return take(made, out_value);
+}
+
+grt_status grt_value_optional(grt_dtype dtype, const grt_value *item, grt_value **out_value)
+{
+    if (!out_value)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_value_optional: out_value is NULL");
+    grt_value made = {.kind = GRT_KIND_OPTIONAL, .t = {.dtype = dtype}}, *slot;
+    if (item) {
+        grt_status status = grt_value_insert(&made, 0, &slot);
+        if (status == GRT_OK)
+            status = grt_value_copy(slot, item);
+        if (status != GRT_OK) {
+            grt_value_clear(&made);
+            return status;
+        }
+    }
+    return take(made, out_value);
+}
+
+void grt_value_release(grt_value *value)
+{
+    if (!value)
+        return;
+    grt_value_clear(value);
+    free(value);
+}
+
+grt_kind grt_value_kind(const grt_value *value)
+{
+    return value->kind;
+}
+
+grt_status grt_value_tensor(const grt_value *value, grt_tensor *out_tensor)
+{
+    if (!value || !out_tensor || value->kind != GRT_KIND_TENSOR)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_value_tensor: a NULL, or the value is not a tensor");
+    *out_tensor = value->t;
+    return GRT_OK;
+}
+
+size_t grt_value_count(const grt_value *value)
+{
+    return value->kind == GRT_KIND_TENSOR ? 0 : value->n;
+}
+
+const grt_value *grt_value_item(const grt_value *value, size_t index)
+{
+    return index < grt_value_count(value) ? &value->items[index] : NULL;
+}
