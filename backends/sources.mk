@@ -26,7 +26,12 @@ cpu_ops_SOURCES += backends/cpu/ops/reduce.c
 cpu_ops_SOURCES += backends/cpu/ops/pointwise.c
 # One line per file, so that adding a kernel is one line.
 backends_SOURCES += backends/cpu/pointwise_walk.h backends/cpu/pointwise_walk.c
-cpu_ops_SOURCES += backends/cpu/ops/pointwise.c backends/cpu/ops/pointwise_group.c backends/cpu/ops/where.c backends/cpu/ops/pow.c
+cpu_ops_SOURCES += backends/cpu/ops/pointwise.c
+cpu_ops_SOURCES += backends/cpu/ops/pointwise_group.c
+cpu_ops_SOURCES += backends/cpu/ops/where.c
+cpu_ops_SOURCES += backends/cpu/ops/pow.c
+cpu_ops_SOURCES += backends/cpu/ops/cast.c
+backends_SOURCES += backends/cpu/convert.h backends/cpu/convert.c
 cpu_ops_SOURCES += backends/cpu/ops/loss.c
 cpu_ops_SOURCES += backends/cpu/ops/attention.c
 cpu_ops_SOURCES += backends/cpu/ops/rotary.c
