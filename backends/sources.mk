@@ -84,3 +84,7 @@ backends_SOURCES += backends/cpu/conv.h backends/cpu/conv_unfold.c backends/cpu/
 cpu_ops_SOURCES += backends/cpu/ops/conv.c
 backends_SOURCES += backends/cpu/dispatch.h backends/cpu/pool.h backends/cpu/pool.c
 cpu_ops_SOURCES += backends/cpu/ops/pool.c
+backends_SOURCES += backends/cpu/norm.h backends/cpu/norm.c
+cpu_ops_SOURCES += backends/cpu/ops/softmax.c
+cpu_ops_SOURCES += backends/cpu/ops/layer_norm.c
+cpu_ops_SOURCES += backends/cpu/ops/group_norm.c
