@@ -1,6 +1,6 @@
 /* MatMul, Gemm and their fused form graphrt::MatMul. float32 runs on the packed product of gemm.h, 16-bit floats do after
  * widening, other types on plain loops (matmul_typed.c). */
-#include "backends/cpu/convert.h"
+#include "backends/cpu/half.h"
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/epilogue_attrs.h"
 #include "backends/cpu/gemm.h"
@@ -59,7 +59,7 @@ static grt_status pack_constant(const grt_tensor *b, matmul_state *state)
     for (int64_t i = 0; i < matrices; i++) {
         const float *from = (const float *)b->data + i * k * n;
         if (wide) {
-            cpu_widen(b->dtype, (const uint16_t *)b->data + i * k * n, wide, k * n);
+            cpu_half_widen(b->dtype, (const uint16_t *)b->data + i * k * n, wide, k * n);
             from = wide;
         }
         grt_gemm_pack_b(k, n, from, state->trans_b ? k : n, state->trans_b, state->packed + (size_t)i * state->packed_floats);
@@ -272,7 +272,7 @@ static const float *widened(const grt_tensor *t, int64_t n, void *wide)
 {
     if (t->dtype == GRT_DTYPE_FLOAT)
         return t->data;
-    cpu_widen(t->dtype, t->data, wide, n);
+    cpu_half_widen(t->dtype, t->data, wide, n);
     return wide;
 }
 
@@ -308,7 +308,7 @@ static grt_status run_float(const grt_run *run)
             index[i] = 0;
     }
     if (half)
-        cpu_narrow(run->out[0]->dtype, y, run->out[0]->data, s->n_c);
+        cpu_half_narrow(run->out[0]->dtype, y, run->out[0]->data, s->n_c);
     return GRT_OK;
 }
 
