@@ -29,3 +29,4 @@ cpu_ops_SOURCES += backends/cpu/ops/attention.c
 cpu_ops_SOURCES += backends/cpu/ops/rotary.c
 cpu_ops_SOURCES += backends/cpu/ops/recurrent.c
 cpu_ops_SOURCES += backends/cpu/ops/sequence.c
+backends_SOURCES += backends/cpu/epilogue.h backends/cpu/epilogue.c

@@ -61,7 +61,7 @@ int main(int argc, char **argv)
     size_t index = 0;
     char path[4096];
     bool done = ok(grt_runtime_create(&runtime), "runtime") &&
-                ok(grt_model_open(runtime, argv[1], &model), argv[1]) && find_input(model, &index, &info) &&
+                ok(grt_model_open(runtime, argv[1], &model), "model") && find_input(model, &index, &info) &&
                 (size_t)snprintf(path, sizeof path, "%s/input_%zu.pb", argv[2], index) < sizeof path &&
                 write_ramp(&info, path);
     grt_model_release(model);
