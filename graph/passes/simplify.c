@@ -320,9 +320,46 @@ static bool is_reshape(const ir_node *node)
                     rewrite_is(node, "Unsqueeze") || rewrite_is(node, "Flatten"));
 }
 
+/* Batch dims that are joined, the last two exchanged, and the batch dims split again: a Transpose that leaves
+ * the batch alone. */
+static bool transpose_between(work *w, ir_node *node)
+{
+    ir_node *transpose = rewrite_producer(ir_in(node, 0), "Transpose");
+    ir_value *joined = transpose ? ir_in(transpose, 0) : NULL;
+    if (!joined || !is_reshape(joined->producer) || transpose->graph != node->graph)
+        return false;
+    ir_value *x = ir_in(joined->producer, 0);
+    size_t n;
+    const int64_t *perm = grt_attr_ints(&transpose->desc, "perm", &n);
+    int32_t rank = x ? x->type.rank : -1, inner = joined->type.rank;
+    const ir_type *out = &node->out[0]->type;
+    if (rank < 3 || out->rank != rank || inner < 2 || !perm || n != (size_t)inner)
+        return false;
+    for (int32_t i = 0; i < inner; i++)
+        if (perm[i] != (i < inner - 2 ? i : i == inner - 2 ? inner - 1 : inner - 2))
+            return false;
+    for (int32_t i = 0; i < 2; i++) /* the last two: the same before joining, exchanged after splitting */
+        if (x->type.dims[rank - 1 - i] != joined->type.dims[inner - 1 - i] ||
+            out->dims[rank - 1 - i] != x->type.dims[rank - 2 + i])
+            return false;
+    for (int32_t i = 0; i < rank - 2; i++)
+        if (out->dims[i] != x->type.dims[i])
+            return false;
+    int64_t whole[GRT_MAX_RANK];
+    for (int32_t i = 0; i < rank; i++)
+        whole[i] = i < rank - 2 ? i : i == rank - 2 ? rank - 1 : rank - 2;
+    ir_node_become(node, "", "Transpose");
+    node->desc.attrs = NULL;
+    node->desc.n_attrs = 0;
+    ir_attr_set_ints(node, "perm", whole, (size_t)rank);
+    ir_node_set_input(node, 0, x);
+    ir_node_drop_inputs(node, 1);
+    return changed(w, node);
+}
+
 static bool rule_reshape(work *w, ir_node *node)
 {
-    if (rule_same_shape(w, node))
+    if (rule_same_shape(w, node) || transpose_between(w, node))
         return true;
     ir_value *in = ir_in(node, 0);
     ir_node *inner = in ? in->producer : NULL;
