@@ -161,24 +161,22 @@ static ir_value *unrepeated(ir_value *value)
 
 /* ---- moves that the kernel does ---- */
 
-/* [B, S, H * D] behind Reshape and Transpose to [B, H, S, D]; NULL if it was made otherwise. */
-static ir_value *packed(const ir_value *value)
+/* [B, S, H * D] of what a Transpose made [B, H, S, D] from [B, S, H, D]; NULL if it was made otherwise. */
+static ir_value *packed(ir_node *before, const ir_value *value)
 {
     static const int64_t heads_first[] = {0, 2, 1, 3};
     ir_node *transpose = rewrite_producer(value, "Transpose");
-    if (!transpose || !is_permutation(transpose, heads_first))
-        return NULL;
-    ir_node *reshape = rewrite_producer(ir_in(transpose, 0), "Reshape");
-    ir_value *x = reshape ? ir_in(reshape, 0) : NULL;
-    const ir_type *split = reshape ? &reshape->out[0]->type : NULL;
-    int64_t heads, size, both;
+    ir_value *x = transpose && is_permutation(transpose, heads_first) ? ir_in(transpose, 0) : NULL;
+    int64_t heads, size;
     const grt_dims *dims = value->graph->module->dims;
-    if (!x || x->type.rank != 3 || split->rank != 4 || x->type.dims[0] != split->dims[0] ||
-        x->type.dims[1] != split->dims[1] || !grt_dim_is_const(dims, split->dims[2], &heads) ||
-        !grt_dim_is_const(dims, split->dims[3], &size) || !grt_dim_is_const(dims, x->type.dims[2], &both) ||
-        both != heads * size)
+    if (!x || !grt_dim_is_const(dims, x->type.dims[2], &heads) || !grt_dim_is_const(dims, x->type.dims[3], &size) ||
+        heads * size == 0)
         return NULL;
-    return x;
+    ir_value *shape = ir_constant_ints(before->graph, before->desc.name, (int64_t[]){0, 0, heads * size}, 3);
+    ir_node *join = shape ? ir_node_create(before->graph, before, "", "Reshape", transpose->desc.name, 2,
+                                           (ir_value *[]){x, shape}, 1)
+                          : NULL;
+    return join && op_infer_node(join) == GRT_OK ? join->out[0] : NULL;
 }
 
 /* The Reshape that ends Transpose and Reshape back to [B, S, H * D]. */
@@ -219,10 +217,13 @@ static bool put(pass_context *context, ir_node *last, ir_node *made)
 static bool put_packed(pass_context *context, ir_node *matmul, const attention *a)
 {
     ir_node *last = unpacking(matmul->out[0]);
-    ir_value *in[4] = {packed(a->q), packed(a->k), packed(a->v), a->mask};
     int64_t q_heads, kv_heads;
     const grt_dims *dims = context->module->dims;
-    if (!last || !in[0] || !in[1] || !in[2] || !grt_dim_is_const(dims, a->q->type.dims[1], &q_heads) ||
+    if (!last)
+        return false;
+    /* A Reshape that is made in vain is dead. */
+    ir_value *in[4] = {packed(last, a->q), packed(last, a->k), packed(last, a->v), a->mask};
+    if (!in[0] || !in[1] || !in[2] || !grt_dim_is_const(dims, a->q->type.dims[1], &q_heads) ||
         !grt_dim_is_const(dims, a->k->type.dims[1], &kv_heads))
         return false;
     ir_node *made = create(last, a, a->mask ? 4 : 3, in);
