@@ -75,20 +75,44 @@ static bool is_mask(const ir_value *mask, const ir_type *scores, const grt_dims 
     return true;
 }
 
-static bool match_scores(ir_value *scores, attention *a)
+/* One Add of a mask: what the mask is added to, or NULL. */
+static ir_value *without_mask(const ir_value *scores, ir_value **out_mask, double *out_scale)
 {
     ir_node *add = is_inner(scores) ? rewrite_producer(scores, "Add") : NULL;
     const grt_dims *dims = scores->graph->module->dims;
     for (int32_t i = 0; add && i < 2; i++) {
-        double scale = 1;
-        ir_value *product = unscaled(ir_in(add, i), &scale), *mask = ir_in(add, 1 - i);
-        if (!is_inner(product) || !rewrite_is(product->producer, "MatMul") ||
-            !is_mask(mask, &scores->type, dims))
-            continue;
-        a->mask = mask;
-        a->scale = scale;
+        *out_scale = 1;
+        ir_value *product = unscaled(ir_in(add, i), out_scale);
+        *out_mask = ir_in(add, 1 - i);
+        bool more = is_inner(product) && rewrite_is(product->producer, "Add") && *out_scale == 1;
+        if ((more || (is_inner(product) && rewrite_is(product->producer, "MatMul"))) &&
+            rewrite_same_shape(&ir_in(add, i)->type, &scores->type) &&
+            is_mask(*out_mask, &scores->type, dims))
+            return product;
+    }
+    return NULL;
+}
+
+/* The sum of two masks, in front of `before`. */
+static ir_value *sum_of(ir_node *before, ir_value *a, ir_value *b)
+{
+    ir_node *add =
+        ir_node_create(before->graph, before, "", "Add", before->desc.name, 2, (ir_value *[]){a, b}, 1);
+    return add && op_infer_node(add) == GRT_OK ? add->out[0] : NULL;
+}
+
+static bool match_scores(ir_node *last, ir_value *scores, attention *a)
+{
+    ir_value *mask, *product;
+    double scale;
+    if (scores->type.rank != 4)
+        return false;
+    for (int masks = 0; masks < 3 && (product = without_mask(scores, &mask, &scale)); masks++) {
+        a->mask = a->mask ? sum_of(last, a->mask, mask) : mask;
+        a->scale *= scale;
         scores = product;
-        break;
+        if (!a->mask)
+            return false;
     }
     if (!a->mask)
         scores = unscaled(scores, &a->scale);
@@ -169,8 +193,8 @@ static ir_value *packed(ir_node *before, const ir_value *value)
     ir_value *x = transpose && is_permutation(transpose, heads_first) ? ir_in(transpose, 0) : NULL;
     int64_t heads, size;
     const grt_dims *dims = value->graph->module->dims;
-    if (!x || !grt_dim_is_const(dims, x->type.dims[2], &heads) || !grt_dim_is_const(dims, x->type.dims[3], &size) ||
-        heads * size == 0)
+    if (!x || !grt_dim_is_const(dims, x->type.dims[2], &heads) ||
+        !grt_dim_is_const(dims, x->type.dims[3], &size) || heads * size == 0)
         return NULL;
     ir_value *shape = ir_constant_ints(before->graph, before->desc.name, (int64_t[]){0, 0, heads * size}, 3);
     ir_node *join = shape ? ir_node_create(before->graph, before, "", "Reshape", transpose->desc.name, 2,
@@ -238,7 +262,7 @@ static void look(pass_context *context, ir_node *matmul)
 {
     attention a = {.scale = 1};
     ir_node *softmax = softmax_of(ir_in(matmul, 0));
-    if (!softmax || !ir_in(softmax, 0) || !match_scores(ir_in(softmax, 0), &a))
+    if (!softmax || !ir_in(softmax, 0) || !match_scores(matmul, ir_in(softmax, 0), &a))
         return;
     a.v = ir_in(matmul, 1);
     if (!a.v || a.v->type.rank != 4 || !isfinite(a.scale) || a.scale == 0)

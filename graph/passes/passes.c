@@ -36,14 +36,15 @@ static const char *const names[] = {PASSES(X)};
 /* Passes that make work for each other run more than once. Equal ConstantOfShape nodes are merged before they
  * are folded, so that their weights are kept once. */
 static const unsigned char schedule[] = {
-    PASS_cse,       PASS_fold,      PASS_branches, PASS_simplify,
-    PASS_dce, /* as imported */
-    PASS_legalise,  PASS_fold,      PASS_simplify, PASS_cse,
-    PASS_dce,                                                     /* what expansions left */
-    PASS_recognise, PASS_attention, PASS_dce,      PASS_simplify, /* found */
-    PASS_affine,    PASS_epilogue,  PASS_dce,                     /* fused */
-    PASS_layout,    PASS_fold,      PASS_simplify, PASS_cse,
-    PASS_dce, /* laid out, transposes cancelled */
+    PASS_cse,       PASS_fold,      PASS_branches,
+    PASS_simplify,  PASS_dce, /* as imported */
+    PASS_legalise,  PASS_fold,      PASS_simplify,
+    PASS_cse,       PASS_dce, /* what expansions left */
+    PASS_recognise, PASS_attention, PASS_dce,
+    PASS_fold,      PASS_simplify,            /* found */
+    PASS_affine,    PASS_epilogue,  PASS_dce, /* fused */
+    PASS_layout,    PASS_fold,      PASS_simplify,
+    PASS_cse,       PASS_dce, /* laid out, transposes cancelled */
     PASS_pointwise, PASS_shapes,    PASS_dce,
 };
 enum { N_RUNS = sizeof schedule / sizeof *schedule };

@@ -325,7 +325,8 @@ static bool permutation(const ir_node *node, int32_t rank, int64_t *out_perm)
     return true;
 }
 
-/* `x` under dims that Reshape can be given (as become_reshape), as a new node in front of `before`. NULL if they cannot. */
+/* `x` under dims that Reshape can be given (as become_reshape), as a new node in front of `before`. NULL if
+ * they cannot. */
 static ir_value *reshaped(work *w, ir_node *before, ir_value *x, int32_t rank, const grt_dim *dims)
 {
     ir_node *node = ir_node_create(before->graph, before, "", "Reshape", before->desc.name, 1, &x, 1);
@@ -348,7 +349,8 @@ static void become_transpose(ir_node *node, ir_value *x, const int64_t *perm, in
     ir_node_drop_inputs(node, 1);
 }
 
-/* Batch dims that are joined, the last two exchanged, and the batch dims split again: a Transpose that leaves the batch alone. */
+/* Batch dims that are joined, the last two exchanged, and the batch dims split again: a Transpose that leaves
+ * the batch alone. */
 static bool transpose_between(work *w, ir_node *node)
 {
     ir_node *transpose = rewrite_producer(ir_in(node, 0), "Transpose");
@@ -356,14 +358,15 @@ static bool transpose_between(work *w, ir_node *node)
     const ir_type *out = &node->out[0]->type;
     int64_t perm[GRT_MAX_RANK];
     int32_t rank = out->rank, inner = joined ? joined->type.rank : -1;
-    if (!joined || !is_reshape(joined->producer) || transpose->graph != node->graph || rank < 3 || inner < 2 ||
-        !permutation(transpose, inner, perm))
+    if (!joined || !is_reshape(joined->producer) || transpose->graph != node->graph || rank < 3 ||
+        inner < 2 || !permutation(transpose, inner, perm))
         return false;
     for (int32_t i = 0; i < inner; i++)
         if (perm[i] != (i < inner - 2 ? i : i == inner - 2 ? inner - 1 : inner - 2))
             return false;
     grt_dim *dims = GRT_ARENA_ARRAY(node->graph->module->arena, grt_dim, rank);
-    if (!dims || out->dims[rank - 1] != joined->type.dims[inner - 2] || out->dims[rank - 2] != joined->type.dims[inner - 1])
+    if (!dims || out->dims[rank - 1] != joined->type.dims[inner - 2] ||
+        out->dims[rank - 2] != joined->type.dims[inner - 1])
         return false;
     for (int32_t i = 0; i < rank; i++) {
         perm[i] = i < rank - 2 ? i : i == rank - 2 ? rank - 1 : rank - 2;
@@ -385,7 +388,10 @@ static bool squeeze_before_transpose(work *w, ir_node *node)
     int64_t perm[GRT_MAX_RANK], kept[GRT_MAX_RANK];
     int32_t n = 0, rank = x ? x->type.rank : -1;
     bool stays[GRT_MAX_RANK] = {false};
-    if (!x || transpose->graph != node->graph || out->rank < 2 || out->rank >= rank || !permutation(transpose, rank, perm))
+    /* Squeeze only: a Reshape that joins a batch of one looks the same, but belongs to what transpose_between
+     * undoes. */
+    if (!x || !rewrite_is(node, "Squeeze") || transpose->graph != node->graph || out->rank < 2 ||
+        out->rank >= rank || !permutation(transpose, rank, perm))
         return false;
     for (int32_t i = 0; i < rank; i++) {
         grt_dim dim = x->type.dims[perm[i]];
@@ -488,8 +494,9 @@ static bool slice_before_transpose(work *w, ir_node *node)
     ir_value *x = transpose ? ir_in(transpose, 0) : NULL;
     int64_t perm[GRT_MAX_RANK], moved[GRT_MAX_RANK], n;
     const int64_t *axes;
-    if (!x || transpose->graph != node->graph || !permutation(transpose, x->type.rank, perm) || node->n_in > 5 ||
-        !ir_const_ints(ir_in(node, 3), &axes, &n) || n > x->type.rank || !only_sliced(ir_in(node, 0)))
+    if (!x || transpose->graph != node->graph || !permutation(transpose, x->type.rank, perm) ||
+        node->n_in > 5 || !ir_const_ints(ir_in(node, 3), &axes, &n) || n > x->type.rank ||
+        !only_sliced(ir_in(node, 0)))
         return false;
     for (int64_t i = 0; i < n; i++) {
         int64_t axis = grt_axis(axes[i], x->type.rank);
@@ -497,9 +504,10 @@ static bool slice_before_transpose(work *w, ir_node *node)
             return false;
         moved[i] = perm[axis];
     }
-    ir_value *in[5] = {x, ir_in(node, 1), ir_in(node, 2), ir_constant_ints(node->graph, node->desc.name, moved, n),
-                       ir_in(node, 4)};
-    ir_node *part = in[3] ? ir_node_create(node->graph, node, "", "Slice", node->desc.name, node->n_in, in, 1) : NULL;
+    ir_value *in[5] = {x, ir_in(node, 1), ir_in(node, 2),
+                       ir_constant_ints(node->graph, node->desc.name, moved, n), ir_in(node, 4)};
+    ir_node *part =
+        in[3] ? ir_node_create(node->graph, node, "", "Slice", node->desc.name, node->n_in, in, 1) : NULL;
     if (!part || op_infer_node(part) != GRT_OK)
         return false;
     push(w, part);
@@ -511,7 +519,8 @@ static bool slice_before_transpose(work *w, ir_node *node)
 static bool rule_slice(work *w, ir_node *node)
 {
     bool forward = !ir_in(node, 4) || all_ints_are(node, 4, 1);
-    return (forward && same_shape_as_input(node, 0) && becomes(w, node, ir_in(node, 0))) || slice_before_transpose(w, node);
+    return (forward && same_shape_as_input(node, 0) && becomes(w, node, ir_in(node, 0))) ||
+           slice_before_transpose(w, node);
 }
 
 /* ---- the table and its driver ---- */
