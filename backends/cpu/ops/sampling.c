@@ -93,9 +93,11 @@ static grt_status unpool_reshape(grt_reshape *reshape)
     shape->rank = x->rank;
     for (int32_t i = 0; i < x->rank; i++) {
         int32_t s = i - 2;
-        shape->dims[i] = i < 2 ? x->dims[i]
-                               : (x->dims[i] - 1) * entry(strides, n_strides, s, 1) + entry(kernel, n_kernel, s, 1) -
-                                     entry(pads, n_pads, s, 0) - entry(pads, n_pads, s + x->rank - 2, 0);
+        int64_t edge = entry(kernel, n_kernel, s, 1) - entry(pads, n_pads, s, 0) - entry(pads, n_pads, s + x->rank - 2, 0);
+        shape->dims[i] = x->dims[i];
+        if (i >= 2 && (!grt_mul_i64(x->dims[i] - 1, entry(strides, n_strides, s, 1), &shape->dims[i]) ||
+                       !grt_add_i64(shape->dims[i], edge, &shape->dims[i])))
+            shape->dims[i] = -1; /* refused below */
     }
     shape->elements = grt_dims_product(shape->dims, 0, shape->rank);
     if (x->rank < 3 || y->rank != x->rank || shape->elements < 0 ||
