@@ -85,3 +85,6 @@ backends_SOURCES += backends/cpu/norm.h backends/cpu/norm.c
 cpu_ops_SOURCES += backends/cpu/ops/softmax.c
 cpu_ops_SOURCES += backends/cpu/ops/layer_norm.c
 cpu_ops_SOURCES += backends/cpu/ops/group_norm.c
+cpu_ops_SOURCES += backends/cpu/ops/integer.c
+cpu_ops_SOURCES += backends/cpu/ops/sampling.c
+cpu_ops_SOURCES += backends/cpu/ops/optimizer.c

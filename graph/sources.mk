@@ -61,3 +61,6 @@ graph_ops_SOURCES += graph/ops/norm.c
 graph_ops_SOURCES += graph/ops/rnn.c
 graph_ops_SOURCES += graph/ops/signal.c
 graph_ops_SOURCES += graph/ops/random.c
+graph_ops_SOURCES += graph/ops/integer.c
+graph_ops_SOURCES += graph/ops/sampling.c
+graph_ops_SOURCES += graph/ops/optimizer.c
