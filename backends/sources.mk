@@ -24,8 +24,7 @@ cpu_ops_SOURCES += backends/cpu/ops/gather.c
 cpu_ops_SOURCES += backends/cpu/ops/reduce.c
 cpu_ops_SOURCES += backends/cpu/ops/pointwise.c
 # One line per file, so that adding a kernel is one line.
-backends_SOURCES += backends/cpu/pointwise_walk.h backends/cpu/pointwise_walk.c
-cpu_ops_SOURCES += backends/cpu/ops/pointwise.c backends/cpu/ops/pointwise_group.c backends/cpu/ops/where.c backends/cpu/ops/pow.c
+cpu_ops_SOURCES += backends/cpu/ops/pointwise_group.c backends/cpu/ops/where.c backends/cpu/ops/pow.c
 cpu_ops_SOURCES += backends/cpu/ops/loss.c
 cpu_ops_SOURCES += backends/cpu/ops/attention.c
 cpu_ops_SOURCES += backends/cpu/ops/rotary.c
