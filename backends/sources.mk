@@ -26,9 +26,6 @@ cpu_ops_SOURCES += backends/cpu/ops/reduce.c
 cpu_ops_SOURCES += backends/cpu/ops/pointwise.c
 # One line per file, so that adding a kernel is one line.
 cpu_ops_SOURCES += backends/cpu/ops/pointwise_group.c backends/cpu/ops/where.c backends/cpu/ops/pow.c
-cpu_ops_SOURCES += backends/cpu/ops/pointwise_group.c
-cpu_ops_SOURCES += backends/cpu/ops/where.c
-cpu_ops_SOURCES += backends/cpu/ops/pow.c
 cpu_ops_SOURCES += backends/cpu/ops/cast.c
 backends_SOURCES += backends/cpu/convert.h backends/cpu/convert.c
 cpu_ops_SOURCES += backends/cpu/ops/loss.c
