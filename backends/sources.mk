@@ -37,3 +37,7 @@ cpu_ops_SOURCES += backends/cpu/ops/sequence.c
 cpu_ops_SOURCES += backends/cpu/ops/string.c
 cpu_ops_SOURCES += backends/cpu/ops/ml.c
 backends_SOURCES += backends/cpu/epilogue.h backends/cpu/epilogue.c
+cpu_ops_SOURCES += backends/cpu/ops/compare_other.c
+cpu_ops_SOURCES += backends/cpu/ops/quantize.c
+cpu_ops_SOURCES += backends/cpu/ops/dropout.c
+cpu_ops_SOURCES += backends/cpu/ops/batch_norm.c

@@ -51,3 +51,6 @@ graph_ops_SOURCES += graph/ops/matmul.c
 graph_ops_SOURCES += graph/ops/softmax.c
 graph_ops_SOURCES += graph/ops/norm.c
 graph_ops_SOURCES += graph/ops/rnn.c
+graph_ops_SOURCES += graph/ops/quantize.c
+graph_ops_SOURCES += graph/ops/dropout.c
+graph_ops_SOURCES += graph/ops/batch_norm.c
