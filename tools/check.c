@@ -1,4 +1,5 @@
 /* graphrun check: models against recorded outputs, as the official ONNX test runner does it. */
+#define _GNU_SOURCE
 #include "tools/cases.h"
 #include "tools/commands.h"
 #include "tools/inputs.h"
@@ -21,8 +22,9 @@ const tool_option check_options[] = {
     {JOBS, "--jobs", "N", "cases at a time, each in a process of its own (default: one per CPU)"},
     {RTOL, "--rtol", "X", "relative tolerance (default: the case's data.json, else 1e-3)"},
     {ATOL, "--atol", "X", "absolute tolerance (default: the case's data.json, else 1e-7)"},
-    {EXPECT, "--expect", "FILE", "cases that are expected to fail, one `name: reason` a line; these count as skipped,\n"
-                                 "and as failed when they pass"},
+    {EXPECT, "--expect", "FILE",
+     "cases that are expected to fail, one `name: reason` a line; these count as skipped,\n"
+     "and as failed when they pass"},
     {MODEL, "--model", "FILE", "run FILE (.onnx or .grt) instead of model.onnx; only with one DIR"},
     {THREADS, "--threads", "N", "CPU threads of one operator (default: 1 if several cases run at a time)"},
     {TIMEOUT, "--timeout", "SECONDS", "a case that takes longer has failed (default: 120)"},
@@ -40,7 +42,8 @@ typedef struct check {
     size_t passed, failed, skipped;
 } check;
 
-/* ---- one case, in its own process ---------------------------------------------------------------------------------- */
+/* ---- one case, in its own process
+ * ---------------------------------------------------------------------------------- */
 
 static bool is_file(const char *path)
 {
@@ -54,8 +57,8 @@ static const char *data_path(const test_case *c, int set, const char *what, size
     return out;
 }
 
-/* Data files go to inputs in order. Old models list initialisers as inputs too: if there are no files for these, files go to the
- * inputs without a default. */
+/* Data files go to inputs in order. Old models list initialisers as inputs too: if there are no files for
+ * these, files go to the inputs without a default. */
 static bool only_required(const test_case *c, int set, const grt_model *model)
 {
     size_t required = 0, n = grt_model_input_count(model), files = 0;
@@ -77,7 +80,8 @@ static bool say(char *why, size_t size, const char *what, const char *name)
 }
 
 /* An omitted optional input has no file: its value stays unset, or empty if its type is optional. */
-static bool bind_input(loaded *l, size_t index, const grt_io_info *info, const char *path, char *why, size_t size)
+static bool bind_input(loaded *l, size_t index, const grt_io_info *info, const char *path, char *why,
+                       size_t size)
 {
     grt_value *value = NULL;
     grt_status status;
@@ -86,7 +90,8 @@ static bool bind_input(loaded *l, size_t index, const grt_io_info *info, const c
     else if (info->kind == GRT_KIND_OPTIONAL)
         status = grt_value_optional(info->dtype, NULL, &value);
     else
-        return grt_context_set_input(l->context, index, NULL) == GRT_OK || say(why, size, "input", info->name);
+        return grt_context_set_input(l->context, index, NULL) == GRT_OK ||
+               say(why, size, "input", info->name);
     if (status == GRT_OK)
         status = grt_context_set_input_value(l->context, index, value);
     grt_value_release(value);
@@ -153,7 +158,8 @@ static bool run_light(loaded *l, const test_case *c, char *why, size_t size)
         grt_value *value = NULL;
         if (grt_model_input(l->model, i, &info) != GRT_OK || info.has_default)
             continue;
-        bool ok = inputs_make(&info, NULL, FILL_RAMP, 0, &value) && grt_context_set_input_value(l->context, i, value) == GRT_OK;
+        bool ok = inputs_make(&info, NULL, FILL_RAMP, 0, &value) &&
+                  grt_context_set_input_value(l->context, i, value) == GRT_OK;
         grt_value_release(value);
         if (!ok)
             return say(why, size, "input", info.name);
@@ -203,7 +209,8 @@ static int run_case(void *user, size_t i, int fd)
     return ok ? 0 : 1;
 }
 
-/* ---- all cases ----------------------------------------------------------------------------------------------------- */
+/* ---- all cases
+ * ----------------------------------------------------------------------------------------------------- */
 
 static void one_line(char *text)
 {
