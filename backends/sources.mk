@@ -41,6 +41,10 @@ cpu_ops_SOURCES += backends/cpu/ops/ml.c
 cpu_ops_SOURCES += backends/cpu/ops/tree.c
 backends_SOURCES += backends/cpu/regex.h backends/cpu/regex.c
 backends_SOURCES += backends/cpu/epilogue.h backends/cpu/epilogue.c
+cpu_ops_SOURCES += backends/cpu/ops/compare_other.c
+cpu_ops_SOURCES += backends/cpu/ops/quantize.c
+cpu_ops_SOURCES += backends/cpu/ops/dropout.c
+cpu_ops_SOURCES += backends/cpu/ops/batch_norm.c
 
 # The CUDA backend, a module of its own. One line per file, so that adding a kernel is one line.
 cuda_files =
