@@ -375,7 +375,7 @@ static grt_status check_bound_outputs(grt_context *context, const grt_frame *fra
 {
     for (int32_t i = 0; i < frame->body->n_outputs; i++) {
         int32_t v = frame->body->outputs[i];
-        if (!context->output_set[i] || !frame->body->values[v].is_static || frame->dynamic[v])
+        if (!context->output_set[i] || !frame->known[v] || frame->dynamic[v])
             continue;
         char a[GRT_TYPE_TEXT_SIZE], b[GRT_TYPE_TEXT_SIZE];
         if (!grt_tensor_same_type(&frame->values[v].t, &context->outputs[i]))

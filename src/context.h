@@ -12,7 +12,7 @@ enum { GRT_MAX_PROFILES = 16 };
 typedef struct grt_step_state {
     grt_op_call call;
     bool is_static; /* prepared with the frame; otherwise prepared at every run */
-    bool skip;      /* a view whose memory is its input's: nothing to do */
+    bool skip;      /* nothing to do: a view whose memory is its input's, or hoisted */
     int32_t *drop;  /* dynamic values that nobody reads after this step */
     int32_t n_drop;
 } grt_step_state;
@@ -24,6 +24,8 @@ typedef struct grt_frame {
     grt_arena *arena;
     grt_value *values;
     bool *borrowed; /* values whose content belongs to somebody else: captures */
+    bool *known;    /* dims are known before the run */
+    bool *hoisted;  /* content depends on the dims alone: computed once, when the frame was made */
     bool *dynamic;  /* values made by steps that are not static: their memory comes with the run */
     grt_step_state *steps;
     /* Main body only: */

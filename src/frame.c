@@ -1,14 +1,14 @@
 /* Frames: the values of a body, where static ones lie, and the prepared kernels. */
 #include "src/context.h"
 
-#include "src/base/checked.h"
+#include "src/target.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 /* ---- dims from symbols ---- */
 
-static bool eval_dims(grt_frame *frame, const int64_t *symbols)
+static void eval_dims(grt_frame *frame, const int64_t *symbols)
 {
     const grt_plan *plan = frame->context->session->model->plan;
     for (int32_t i = 0; i < plan->n_dims; i++) {
@@ -25,7 +25,6 @@ static bool eval_dims(grt_frame *frame, const int64_t *symbols)
                                    grt_dim_apply(e->op, frame->dims[e->a], frame->dims[e->b], v);
         }
     }
-    return true;
 }
 
 static grt_frame *main_frame(const grt_frame *frame)
@@ -45,18 +44,22 @@ bool grt_frame_has_dims(const grt_frame *frame, int32_t value)
     return true;
 }
 
-static grt_status static_dims(grt_frame *frame, int32_t value)
+static grt_status negative_dims(const grt_plan_value *v)
+{
+    return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
+                    "the bound input dims give no valid dims for tensor '%s': a dim is negative, overflows or does not broadcast",
+                    v->name);
+}
+
+/* Dims that input symbols decide. */
+static void take_dims(grt_frame *frame, int32_t value)
 {
     const grt_plan_value *v = &frame->body->values[value];
     grt_tensor *t = &frame->values[value].t;
-    if (!grt_frame_has_dims(frame, value))
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
-                        "the bound input dims give no valid dims for tensor '%s': a dim is negative, overflows or does not broadcast",
-                        v->name);
     t->rank = v->rank;
     for (int32_t i = 0; i < v->rank; i++)
         t->dims[i] = frame->dims[v->dims[i]];
-    return GRT_OK;
+    frame->known[value] = true;
 }
 
 /* ---- static memory ---- */
@@ -71,18 +74,24 @@ static uint32_t in_place_mask(void *user, int32_t step)
 static grt_status plan_memory(grt_frame *frame)
 {
     const grt_plan_body *body = frame->body;
-    size_t *bytes = grt_arena_calloc(frame->arena, (size_t)body->n_values + 1, sizeof *bytes);
-    if (!bytes)
+    size_t *bytes = GRT_ARENA_ARRAY(frame->arena, size_t, body->n_values + 1);
+    bool *planned = GRT_ARENA_ARRAY(frame->arena, bool, body->n_values + 1);
+    bool *step_planned = GRT_ARENA_ARRAY(frame->arena, bool, body->n_steps + 1);
+    if (!bytes || !planned || !step_planned)
         return grt_fail_memory(0);
+    for (int32_t s = 0; s < body->n_steps; s++)
+        step_planned[s] = frame->steps[s].is_static;
     for (int32_t v = 0; v < body->n_values; v++) {
-        if (!body->values[v].is_static)
+        planned[v] = body->values[v].role == GRT_VALUE_STEP && frame->known[v] && !frame->dynamic[v] && !frame->hoisted[v];
+        if (!planned[v])
             continue;
         bytes[v] = grt_tensor_bytes(&frame->values[v].t);
         if (bytes[v] == SIZE_MAX)
             return grt_fail(GRT_STATUS_OUT_OF_MEMORY, "tensor '%s' is too large for this machine's address space",
                             body->values[v].name);
     }
-    return grt_memory_plan_make(body, bytes, in_place_mask, frame, &frame->memory);
+    grt_memory_request request = {body, bytes, planned, step_planned, in_place_mask, frame};
+    return grt_memory_plan_make(&request, &frame->memory);
 }
 
 static grt_status group_storages(grt_frame *frame)
@@ -112,7 +121,7 @@ static void point_storage(grt_frame *frame, int32_t value, void *data)
 static bool output_is_ours(const grt_frame *frame, int32_t output)
 {
     int32_t v = frame->body->outputs[output];
-    if (v < 0 || frame->dynamic[v] || !frame->body->values[v].is_static || frame->memory.offset[v] == SIZE_MAX)
+    if (v < 0 || frame->dynamic[v] || frame->memory.offset[v] == SIZE_MAX)
         return false;
     for (int32_t i = 0; i < output; i++)
         if (frame->body->outputs[i] >= 0 &&
@@ -127,13 +136,13 @@ void grt_frame_bind(grt_frame *frame)
     const grt_plan_body *body = frame->body;
     if (frame->arena_base != context->arena) {
         for (int32_t v = 0; v < body->n_values; v++)
-            if (body->values[v].is_static && frame->memory.offset[v] != SIZE_MAX)
+            if (frame->memory.offset[v] != SIZE_MAX)
                 frame->values[v].t.data = context->arena + frame->memory.offset[v];
         frame->arena_base = context->arena;
     }
     for (int32_t i = 0; i < body->n_inputs; i++) {
         int32_t v = body->inputs[i];
-        if (body->values[v].is_static) {
+        if (frame->known[v]) {
             if (frame->values[v].t.data != context->inputs[i].t.data)
                 point_storage(frame, v, context->inputs[i].t.data);
         } else {
@@ -158,7 +167,7 @@ static grt_status init_step(grt_frame *frame, int32_t s)
 {
     const grt_plan_step *step = &frame->body->steps[s];
     const grt_session_kernel *kernel = &frame->context->session->kernels[frame->index][s];
-    grt_step_state *state = &frame->steps[s];
+    grt_op_call *call = &frame->steps[s].call;
     const grt_tensor **in = GRT_ARENA_ARRAY(frame->arena, const grt_tensor *, step->n_in + 1);
     grt_tensor **out = GRT_ARENA_ARRAY(frame->arena, grt_tensor *, step->n_out + 1);
     if (!in || !out)
@@ -167,25 +176,125 @@ static grt_status init_step(grt_frame *frame, int32_t s)
         in[i] = step->in[i] < 0 ? NULL : &frame->values[step->in[i]].t;
     for (int32_t i = 0; i < step->n_out; i++)
         out[i] = step->out[i] < 0 ? NULL : &frame->values[step->out[i]].t;
-    bool sized_by_run = kernel->row && (kernel->row->flags & (GRT_KERNEL_DYNAMIC | GRT_KERNEL_VALUES));
-    bool view_of_dynamic = step->kind == GRT_STEP_VIEW && step->in[0] >= 0 && frame->dynamic[step->in[0]];
-    state->is_static = step->is_static && !sized_by_run && !view_of_dynamic && frame->index == 0;
+    call->row = kernel->row;
+    call->op = kernel->op;
+    call->run = (grt_run){.desc = &step->desc, .state = kernel->state, .in = in, .out = out, .n_in = step->n_in,
+                          .n_out = step->n_out, .threads = frame->context->session->threads,
+                          .hooks = &frame->context->hooks};
+    return GRT_OK;
+}
+
+/* Content of this size and below is worth computing once per profile. */
+enum { MAX_HOISTED_BYTES = 1 << 20 };
+
+/* Does the step compute from dims alone? All inputs are constants or hoisted, or it asks for nothing but dims. */
+static bool can_hoist(const grt_frame *frame, int32_t s)
+{
+    const grt_plan_step *step = &frame->body->steps[s];
+    const grt_op_call *call = &frame->steps[s].call;
+    if (step->kind > GRT_STEP_VIEW || !call->op || (call->op->flags & OP_RANDOM))
+        return false;
+    bool dims_only = grt_op_is(&step->desc, "", "Shape") || grt_op_is(&step->desc, "", "Size");
+    for (int32_t i = 0; i < step->n_in; i++) {
+        int32_t v = step->in[i];
+        bool content = v < 0 || frame->hoisted[v] || frame->body->values[v].role == GRT_VALUE_CONST;
+        if (!content && !(dims_only && frame->known[v]))
+            return false;
+    }
+    for (int32_t i = 0; i < step->n_out; i++) {
+        int32_t v = step->out[i];
+        if (v < 0)
+            return false;
+        if (frame->known[v] && grt_tensor_bytes(&frame->values[v].t) > MAX_HOISTED_BYTES)
+            return false;
+        if (frame->body->values[v].kind != GRT_KIND_TENSOR)
+            return false;
+    }
+    return step->n_in > 0;
+}
+
+static grt_status hoist(grt_frame *frame, int32_t s)
+{
+    const grt_plan_step *step = &frame->body->steps[s];
+    const grt_run *run = &frame->steps[s].call.run;
+    grt_value out[4] = {0};
+    if (step->n_out > 4)
+        return GRT_OK;
+    grt_target host = grt_target_of(&grt_backend_cpu);
+    GRT_TRY(host.evaluate(&host, &step->desc, run->in, step->n_in, out, step->n_out));
+    for (int32_t i = 0; i < step->n_out; i++) {
+        int32_t v = step->out[i];
+        frame->values[v] = out[i];
+        frame->known[v] = frame->hoisted[v] = true;
+    }
+    frame->steps[s].is_static = frame->steps[s].skip = true;
+    return GRT_OK;
+}
+
+/* Output dims by the plan's expressions, else by the op's rule; false if only the run can tell. */
+static grt_status find_dims(grt_frame *frame, int32_t s, bool *out_found)
+{
+    const grt_plan_step *step = &frame->body->steps[s];
+    bool all = true;
+    for (int32_t i = 0; i < step->n_out; i++) {
+        if (step->out[i] < 0)
+            continue;
+        if (grt_frame_has_dims(frame, step->out[i]))
+            take_dims(frame, step->out[i]);
+        else
+            all = false;
+    }
+    *out_found = all;
+    if (all)
+        return GRT_OK;
+    GRT_TRY(grt_op_call_infer(&frame->steps[s].call, &frame->context->scratch));
+    *out_found = true;
+    for (int32_t i = 0; i < step->n_out; i++)
+        if (step->out[i] >= 0) {
+            const grt_value *v = &frame->values[step->out[i]];
+            bool known = v->kind == GRT_KIND_TENSOR && v->t.rank >= 0;
+            for (int32_t k = 0; known && k < v->t.rank; k++)
+                if (v->t.dims[k] < 0)
+                    return negative_dims(&frame->body->values[step->out[i]]);
+            frame->known[step->out[i]] = known;
+            *out_found = *out_found && known;
+        }
+    return GRT_OK;
+}
+
+/* Decide whether a step of the main body is static at these dims: everything it touches is known before the run. */
+static grt_status classify_step(grt_frame *frame, int32_t s)
+{
+    const grt_plan_step *step = &frame->body->steps[s];
+    grt_step_state *state = &frame->steps[s];
+    uint32_t flags = state->call.row ? state->call.row->flags : 0;
+    bool known = step->kind <= GRT_STEP_VIEW && !(flags & (GRT_KERNEL_DYNAMIC | GRT_KERNEL_VALUES));
+    for (int32_t i = 0; i < step->n_in; i++) {
+        int32_t v = step->in[i];
+        known = known && (v < 0 || frame->known[v]);
+        if (step->kind == GRT_STEP_VIEW && v >= 0 && frame->dynamic[v])
+            known = false; /* its memory comes with the run, and so does the view's */
+    }
+    if (known)
+        GRT_TRY(find_dims(frame, s, &known));
+    for (int32_t i = 0; i < step->n_out; i++)
+        known = known && (step->out[i] < 0 || frame->values[step->out[i]].t.dtype != GRT_DTYPE_STRING);
+    if (can_hoist(frame, s))
+        GRT_TRY(hoist(frame, s));
+    if (state->skip)
+        return GRT_OK;
+    state->is_static = known;
+    state->skip = known && step->kind == GRT_STEP_VIEW;
     for (int32_t i = 0; i < step->n_out; i++)
         if (step->out[i] >= 0)
-            frame->dynamic[step->out[i]] = !state->is_static;
-    state->skip = state->is_static && step->kind == GRT_STEP_VIEW;
-    state->call.row = kernel->row;
-    state->call.op = kernel->op;
-    state->call.run = (grt_run){.desc = &step->desc, .state = kernel->state, .in = in, .out = out, .n_in = step->n_in,
-                                .n_out = step->n_out, .threads = frame->context->session->threads,
-                                .hooks = &frame->context->hooks};
+            frame->dynamic[step->out[i]] = !known;
     return GRT_OK;
 }
 
 static grt_status prepare_step(grt_frame *frame, int32_t s)
 {
     grt_op_call *call = &frame->steps[s].call;
-    if (!frame->steps[s].is_static || !call->row || !call->row->reshape)
+    if (!frame->steps[s].is_static || frame->steps[s].skip || !call->row || !call->row->reshape)
         return GRT_OK;
     grt_reshape reshape = {.desc = call->run.desc, .state = call->run.state, .in = call->run.in,
                            .out = (const grt_tensor *const *)call->run.out, .n_in = call->run.n_in,
@@ -244,41 +353,60 @@ static grt_status init_values(grt_frame *frame)
         const grt_plan_value *value = &frame->body->values[v];
         frame->values[v].kind = value->kind;
         frame->values[v].t.dtype = value->dtype;
-        if (value->role == GRT_VALUE_CONST)
+        frame->dynamic[v] = frame->index != 0;
+        if (value->role == GRT_VALUE_CONST) {
             frame->values[v].t = session->weights[value->weight];
-        else if (value->is_static && frame->index == 0)
-            GRT_TRY(static_dims(frame, v));
+            frame->known[v] = true;
+        } else if (value->role == GRT_VALUE_INPUT && frame->index == 0 && grt_frame_has_dims(frame, v) &&
+                   value->dtype != GRT_DTYPE_STRING) {
+            take_dims(frame, v);
+        }
     }
+    return GRT_OK;
+}
+
+static grt_status alloc_tables(grt_frame *frame)
+{
+    int32_t n_values = frame->body->n_values + 1, n_steps = frame->body->n_steps + 1;
+    frame->values = GRT_ARENA_ARRAY(frame->arena, grt_value, n_values);
+    frame->borrowed = GRT_ARENA_ARRAY(frame->arena, bool, n_values);
+    frame->known = GRT_ARENA_ARRAY(frame->arena, bool, n_values);
+    frame->hoisted = GRT_ARENA_ARRAY(frame->arena, bool, n_values);
+    frame->dynamic = GRT_ARENA_ARRAY(frame->arena, bool, n_values);
+    frame->steps = GRT_ARENA_ARRAY(frame->arena, grt_step_state, n_steps);
+    return grt_arena_failed(frame->arena) ? grt_fail_memory(0) : GRT_OK;
+}
+
+static grt_status build_main(grt_frame *frame, const int64_t *symbols)
+{
+    const grt_plan *plan = frame->context->session->model->plan;
+    frame->dims = GRT_ARENA_ARRAY(frame->arena, int64_t, plan->n_dims + 1);
+    frame->dims_known = GRT_ARENA_ARRAY(frame->arena, bool, plan->n_dims + 1);
+    if (!frame->dims || !frame->dims_known)
+        return grt_fail_memory(0);
+    eval_dims(frame, symbols);
+    GRT_TRY(init_values(frame));
+    for (int32_t s = 0; s < frame->body->n_steps; s++) {
+        GRT_TRY(init_step(frame, s));
+        GRT_TRY(classify_step(frame, s));
+    }
+    GRT_TRY(find_drops(frame));
+    GRT_TRY(plan_memory(frame));
+    GRT_TRY(group_storages(frame));
+    for (int32_t s = 0; s < frame->body->n_steps; s++)
+        GRT_TRY(prepare_step(frame, s));
     return GRT_OK;
 }
 
 static grt_status build(grt_frame *frame, const int64_t *symbols)
 {
-    const grt_plan *plan = frame->context->session->model->plan;
-    const grt_plan_body *body = frame->body;
-    frame->values = GRT_ARENA_ARRAY(frame->arena, grt_value, body->n_values + 1);
-    frame->borrowed = GRT_ARENA_ARRAY(frame->arena, bool, body->n_values + 1);
-    frame->dynamic = GRT_ARENA_ARRAY(frame->arena, bool, body->n_values + 1);
-    frame->steps = GRT_ARENA_ARRAY(frame->arena, grt_step_state, body->n_steps + 1);
-    if (!frame->values || !frame->borrowed || !frame->dynamic || !frame->steps)
-        return grt_fail_memory(0);
-    if (frame->index == 0) {
-        frame->dims = GRT_ARENA_ARRAY(frame->arena, int64_t, plan->n_dims + 1);
-        frame->dims_known = GRT_ARENA_ARRAY(frame->arena, bool, plan->n_dims + 1);
-        if (!frame->dims || !frame->dims_known || !eval_dims(frame, symbols))
-            return grt_fail_memory(0);
-    }
+    GRT_TRY(alloc_tables(frame));
+    if (frame->index == 0)
+        return build_main(frame, symbols);
     GRT_TRY(init_values(frame));
-    for (int32_t s = 0; s < body->n_steps; s++)
+    for (int32_t s = 0; s < frame->body->n_steps; s++)
         GRT_TRY(init_step(frame, s));
-    GRT_TRY(find_drops(frame));
-    if (frame->index != 0)
-        return GRT_OK;
-    GRT_TRY(plan_memory(frame));
-    GRT_TRY(group_storages(frame));
-    for (int32_t s = 0; s < body->n_steps; s++)
-        GRT_TRY(prepare_step(frame, s));
-    return GRT_OK;
+    return find_drops(frame);
 }
 
 grt_status grt_frame_create(grt_context *context, int32_t body, const int64_t *symbols, grt_frame **out_frame)
@@ -304,6 +432,8 @@ void grt_frame_drop(grt_frame *frame, int32_t value)
 {
     grt_value *v = &frame->values[value];
     const grt_plan_value *plan = &frame->body->values[value];
+    if (frame->hoisted[value])
+        return; /* lives as long as the frame */
     if (frame->borrowed[value]) {
         *v = (grt_value){0};
         frame->borrowed[value] = false;
@@ -327,8 +457,10 @@ void grt_frame_release(grt_frame *frame)
 {
     if (!frame)
         return;
-    if (frame->values && frame->borrowed)
+    if (frame->steps) { /* all tables are there */
+        memset(frame->hoisted, 0, (size_t)frame->body->n_values * sizeof *frame->hoisted);
         grt_frame_clear(frame);
+    }
     for (int32_t s = 0; frame->steps && s < frame->body->n_steps; s++)
         grt_op_call_release(&frame->steps[s].call);
     grt_memory_plan_release(&frame->memory);

@@ -13,6 +13,7 @@ typedef struct interval {
 } interval;
 
 typedef struct planner {
+    const grt_memory_request *request;
     const grt_plan_body *body;
     const size_t *bytes;
     int32_t *storage;
@@ -27,7 +28,7 @@ typedef struct planner {
 
 static bool in_arena(const planner *p, int32_t v)
 {
-    return p->body->values[v].role == GRT_VALUE_STEP && p->body->values[v].is_static;
+    return p->request->planned[v];
 }
 
 static int32_t root(const planner *p, int32_t v)
@@ -49,7 +50,7 @@ static void find_last_uses(planner *p)
     for (int32_t s = 0; s < body->n_steps; s++) {
         const grt_plan_step *step = &body->steps[s];
         /* A step whose shapes depend on data may hand its inputs on as views, to be read at any later time. */
-        int32_t until = step->is_static ? s : body->n_steps;
+        int32_t until = p->request->step_planned[s] ? s : body->n_steps;
         for (int32_t i = 0; i < step->n_in; i++)
             use_at(p, step->in[i], until);
         for (int32_t i = 0; i < step->n_out; i++)
@@ -70,7 +71,7 @@ static void unite_views(planner *p)
 {
     for (int32_t s = 0; s < p->body->n_steps; s++) {
         const grt_plan_step *step = &p->body->steps[s];
-        if (step->kind == GRT_STEP_VIEW && step->is_static)
+        if (step->kind == GRT_STEP_VIEW && p->request->step_planned[s])
             unite(p, step->out[0], root(p, step->in[0]));
     }
 }
@@ -84,13 +85,13 @@ static int32_t reads(const planner *p, const grt_plan_step *step, int32_t storag
     return n;
 }
 
-static void unite_in_place(planner *p, uint32_t (*in_place)(void *user, int32_t step), void *user)
+static void unite_in_place(planner *p)
 {
     for (int32_t s = 0; s < p->body->n_steps; s++) {
         const grt_plan_step *step = &p->body->steps[s];
-        if (step->kind != GRT_STEP_KERNEL || !step->is_static || step->n_out < 1 || step->out[0] < 0)
+        if (step->kind != GRT_STEP_KERNEL || !p->request->step_planned[s] || step->n_out < 1 || step->out[0] < 0)
             continue;
-        uint32_t mask = in_place(user, s);
+        uint32_t mask = p->request->in_place(p->request->user, s);
         int32_t out = step->out[0];
         for (int32_t i = 0; i < step->n_in && i < 8; i++) {
             if (!(mask >> i & 1u) || step->in[i] < 0)
@@ -221,15 +222,15 @@ static bool init(planner *p)
     return true;
 }
 
-grt_status grt_memory_plan_make(const grt_plan_body *body, const size_t *bytes,
-                                uint32_t (*in_place)(void *user, int32_t step), void *user, grt_memory_plan *out_plan)
+grt_status grt_memory_plan_make(const grt_memory_request *request, grt_memory_plan *out_plan)
 {
-    planner p = {.body = body, .bytes = bytes};
+    const grt_plan_body *body = request->body;
+    planner p = {.request = request, .body = body, .bytes = request->bytes};
     bool ok = init(&p);
     if (ok) {
         find_last_uses(&p);
         unite_views(&p);
-        unite_in_place(&p, in_place, user);
+        unite_in_place(&p);
         ok = sweep(&p);
     }
     if (ok)

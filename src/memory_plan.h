@@ -12,10 +12,18 @@ typedef struct grt_memory_plan {
     size_t arena_bytes;
 } grt_memory_plan;
 
-/* bytes[v]: size of value v at the concrete dims; ignored for values that are not static. in_place(user, step): the inputs
- * whose memory the step's output 0 may take over, one bit each. */
-grt_status grt_memory_plan_make(const grt_plan_body *body, const size_t *bytes,
-                                uint32_t (*in_place)(void *user, int32_t step), void *user, grt_memory_plan *out_plan);
+/* What is known at the concrete dims. */
+typedef struct grt_memory_request {
+    const grt_plan_body *body;
+    const size_t *bytes;      /* per value, where planned */
+    const bool *planned;      /* per value: made by a step, of known size, to be put into the arena */
+    const bool *step_planned; /* per step: runs with memory that is planned; others find theirs at run time */
+    /* Inputs whose memory the step's output 0 may take over, one bit each. */
+    uint32_t (*in_place)(void *user, int32_t step);
+    void *user;
+} grt_memory_request;
+
+grt_status grt_memory_plan_make(const grt_memory_request *request, grt_memory_plan *out_plan);
 void grt_memory_plan_release(grt_memory_plan *plan);
 
 #endif

@@ -11,6 +11,7 @@ typedef struct measure {
     int64_t *dims;
     bool *known;
     size_t *bytes;
+    bool *planned, *step_planned;
 } measure;
 
 static void eval_dims(measure *m)
@@ -44,13 +45,16 @@ static bool measure_values(measure *m)
 {
     const grt_plan_body *body = &m->plan->bodies[0];
     for (int32_t v = 0; v < body->n_values; v++) {
-        if (!body->values[v].is_static)
+        m->planned[v] = body->values[v].is_static && body->values[v].role == GRT_VALUE_STEP;
+        if (!m->planned[v])
             continue;
         grt_tensor t = describe(m, v);
         m->bytes[v] = grt_tensor_bytes(&t);
         if (m->bytes[v] == SIZE_MAX)
             return false;
     }
+    for (int32_t s = 0; s < body->n_steps; s++)
+        m->step_planned[s] = body->steps[s].is_static;
     return true;
 }
 
@@ -66,24 +70,26 @@ static uint32_t in_place(void *user, int32_t s)
         in[i] = describe(m, step->in[i]);
     for (int32_t i = 0; i < step->n_out; i++)
         out[i] = describe(m, step->out[i]);
-    grt_kernel_node node = {&step->desc, step->n_in, step->n_out, in, out, 1};
+    grt_kernel_node node = {.desc = &step->desc, .n_in = step->n_in, .n_out = step->n_out, .in = in, .out = out, .threads = 1};
     const grt_kernel_row *row = m->backend->find_kernel(&node, NULL);
     return row ? row->flags & 0xffu : 0;
 }
 
 grt_status grt_plan_measure(grt_plan *plan, const grt_backend *backend)
 {
-    measure m = {plan, backend, NULL, NULL, NULL};
+    measure m = {.plan = plan, .backend = backend};
     const grt_plan_body *body = &plan->bodies[0];
     m.dims = calloc((size_t)plan->n_dims + 1, sizeof *m.dims);
     m.known = calloc((size_t)plan->n_dims + 1, sizeof *m.known);
     m.bytes = calloc((size_t)body->n_values + 1, sizeof *m.bytes);
-    grt_status status = m.dims && m.known && m.bytes ? GRT_OK : grt_fail_memory(0);
+    m.planned = calloc((size_t)body->n_values + 1, sizeof *m.planned);
+    m.step_planned = calloc((size_t)body->n_steps + 1, sizeof *m.step_planned);
+    grt_status status = m.dims && m.known && m.bytes && m.planned && m.step_planned ? GRT_OK : grt_fail_memory(0);
     if (status == GRT_OK) {
         grt_memory_plan memory;
         eval_dims(&m);
         if (measure_values(&m)) {
-            status = grt_memory_plan_make(body, m.bytes, in_place, &m, &memory);
+            status = grt_memory_plan_make(&(grt_memory_request){body, m.bytes, m.planned, m.step_planned, in_place, &m}, &memory);
             if (status == GRT_OK) {
                 plan->arena_bytes = memory.arena_bytes;
                 grt_memory_plan_release(&memory);
@@ -93,5 +99,7 @@ grt_status grt_plan_measure(grt_plan *plan, const grt_backend *backend)
     free(m.dims);
     free(m.known);
     free(m.bytes);
+    free(m.planned);
+    free(m.step_planned);
     return status;
 }

@@ -4,12 +4,47 @@ check_PROGRAMS += tests/unit/unit
 TESTS += tests/unit/unit
 unit_SOURCES =
 unit_SOURCES += tests/unit/test_dim.c
+unit_SOURCES += tests/unit/test_import.c
+unit_SOURCES += tests/unit/test_import_tensors.c
 unit_SOURCES += tests/unit/test_plan.c
 unit_SHARED =
+unit_SHARED += tests/unit/onnx_model.c tests/unit/onnx_model.h
 unit_SHARED += tests/unit/plan_sample.c tests/unit/plan_sample.h
 tests_unit_unit_SOURCES = tests/unit/main.c $(unit_SOURCES) $(unit_SHARED)
 tests_unit_unit_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+# main.c declares the suites from the list of files; there is no header to repeat them.
+tests_unit_unit_CFLAGS = $(AM_CFLAGS) -Wno-missing-prototypes
 tests_unit_unit_LDADD = libgraphrt-all.la $(CHECK_LIBS) $(JANSSON_LIBS)
 BUILT_SOURCES += unit_suites.inc
 unit_suites.inc: $(top_srcdir)/tests/sources.mk Makefile
 	$(AM_V_GEN)for f in $(unit_SOURCES); do echo "X($$(basename $$f .c))"; done > $@.tmp && mv $@.tmp $@
+# Conformance cases: run by run-tests.sh, as they take longer than make check should.
+check_PROGRAMS += tests/conformance/light_case
+tests_conformance_light_case_SOURCES = tests/conformance/light_case.c
+tests_conformance_light_case_LDADD = libgraphrt.la
+EXTRA_DIST += tests/data/README.md tests/data/onnx-node-opset28.tar.xz
+EXTRA_DIST += tests/conformance/run.sh tests/conformance/unpack.sh tests/conformance/expected_failures.txt
+# Scripts: the last line of each is its totals. CC and SANITIZE are for the one that compiles the program in README.md.
+AM_TESTS_ENVIRONMENT = CC='$(CC)'; export CC; SANITIZE='$(SANITIZE)'; export SANITIZE;
+dist_check_SCRIPTS += tests/scripts/includes.sh tests/scripts/examples.sh tests/scripts/readme.sh tests/scripts/fuzz.sh
+TESTS += tests/scripts/includes.sh
+TESTS += tests/scripts/examples.sh
+TESTS += tests/scripts/readme.sh
+TESTS += tests/scripts/fuzz.sh
+EXTRA_DIST += tests/scripts/lib.sh
+# Fuzz targets: replay_* in make check, fuzz_* with --enable-fuzzers (tests/fuzz/run.sh).
+check_PROGRAMS += tests/fuzz/replay_import tests/fuzz/replay_plan
+tests_fuzz_replay_import_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_import.c tests/fuzz/fuzz.h
+tests_fuzz_replay_import_LDADD = libgraphrt-all.la
+tests_fuzz_replay_plan_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_plan.c tests/fuzz/fuzz.h
+tests_fuzz_replay_plan_LDADD = libgraphrt-all.la
+if FUZZERS
+check_PROGRAMS += tests/fuzz/fuzz_import tests/fuzz/fuzz_plan
+tests_fuzz_fuzz_import_SOURCES = tests/fuzz/fuzz_import.c tests/fuzz/fuzz.h
+tests_fuzz_fuzz_import_LDADD = libgraphrt-all.la
+tests_fuzz_fuzz_import_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
+tests_fuzz_fuzz_plan_SOURCES = tests/fuzz/fuzz_plan.c tests/fuzz/fuzz.h
+tests_fuzz_fuzz_plan_LDADD = libgraphrt-all.la
+tests_fuzz_fuzz_plan_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
+endif
+EXTRA_DIST += tests/fuzz/run.sh tests/fuzz/seeds.sh

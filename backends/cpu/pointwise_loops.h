@@ -17,6 +17,9 @@ pw_table cpu_pw_table(grt_dtype dtype);
 /* float32 with truth as 1.0f and 0.0f: for groups. */
 pw_table cpu_pw_table_group(void);
 
+/* The loop of Pow with cheap forms for constant exponents. */
+void cpu_pw_power_f32(int64_t n, void *out, const void *const *in, const uint8_t *scalar, const float *p);
+
 /* What each copy of pointwise_f32.inc offers: the same loops, compiled for an instruction set. */
 typedef struct pw_f32_tables {
     pw_loop typed[PW_COUNT], group[PW_COUNT];

@@ -23,6 +23,11 @@ grt_status import_functions(importer *imp)
         names_entry *e = key ? names_add(&imp->functions, imp->scratch, key) : NULL;
         if (!e)
             return grt_fail_memory(0);
+        if (f->n_attribute_proto > MAX_ATTRIBUTES || f->n_opset_import > MAX_OPSETS)
+            return grt_fail(
+                GRT_STATUS_INVALID_MODEL,
+                "function '%s' has %zu attributes and %zu opset imports; the limits are %d and %d", name,
+                f->n_attribute_proto, f->n_opset_import, MAX_ATTRIBUTES, MAX_OPSETS);
         if (!*name)
             GRT_TRY(problem(imp, NULL, "function %zu has no name", i));
         else if (e->thing)
@@ -84,8 +89,9 @@ static ir_value *copy_value(importer *imp, scope *inner, ir_value *value)
 }
 
 /* made_from, made_to: the serials of values that the body made and that were not given out yet. */
-static grt_status bind_output(importer *imp, scope *s, scope *inner, const culprit *who, const char *inner_name,
-                              const char *outer_name, int64_t made_from, int64_t made_to)
+static grt_status bind_output(importer *imp, scope *s, scope *inner, const culprit *who,
+                              const char *inner_name, const char *outer_name, int64_t made_from,
+                              int64_t made_to)
 {
     ir_value *value;
     GRT_TRY(scope_resolve(imp, inner, who, "function output", inner_name, &value));
@@ -102,14 +108,14 @@ static grt_status bind_output(importer *imp, scope *s, scope *inner, const culpr
     return scope_define(imp, s, who, outer_name, value);
 }
 
-static grt_status bind_outputs(importer *imp, scope *s, scope *inner, const culprit *who, const Onnx__NodeProto *proto,
-                               int64_t made_from)
+static grt_status bind_outputs(importer *imp, scope *s, scope *inner, const culprit *who,
+                               const Onnx__NodeProto *proto, int64_t made_from)
 {
     const Onnx__FunctionProto *f = inner->call->function;
     int64_t made_to = imp->serial;
     if (proto->n_output > f->n_output)
-        return problem(imp, who, "is called for %zu outputs, but function '%s' has %zu", proto->n_output, f->name,
-                       f->n_output);
+        return problem(imp, who, "is called for %zu outputs, but function '%s' has %zu", proto->n_output,
+                       f->name, f->n_output);
     for (size_t i = 0; i < proto->n_output; i++)
         if (*proto->output[i])
             GRT_TRY(bind_output(imp, s, inner, who, f->output[i], proto->output[i], made_from, made_to));
@@ -133,7 +139,7 @@ static grt_status check_call(importer *imp, const scope *s, const culprit *who, 
                 imp, who,
                 "function '%s' calls itself, directly or through others; functions must not be recursive",
                 f->name);
-    if ((s->call && s->call->depth >= MAX_CALL_DEPTH) || s->depth >= MAX_SCOPE_DEPTH)
+    if ((s->call && s->call->depth >= MAX_CALL_DEPTH) || imp->depth >= MAX_SCOPE_DEPTH)
         return problem(imp, who, "functions call each other deeper than %d levels", MAX_CALL_DEPTH);
     return GRT_OK;
 }
@@ -149,14 +155,18 @@ grt_status import_call(importer *imp, scope *s, const culprit *who, const Onnx__
     call c = {.function = function, .outer = s->call, .depth = s->call ? s->call->depth + 1 : 1};
     c.prefix = grt_arena_printf(imp->arena, "%s/", name);
     opsets versions = {function->opset_import, function->n_opset_import, 0};
-    scope inner = {.graph = s->graph, .opsets = &versions, .call = &c, .depth = s->depth + 1};
+    scope inner = {.graph = s->graph, .opsets = &versions, .call = &c};
     if (!c.prefix)
         return grt_fail_memory(0);
     int64_t made_from = imp->serial;
     GRT_TRY(bind_attrs(imp, s, proto, &c));
     GRT_TRY(bind_inputs(imp, s, &inner, who, proto));
     GRT_TRY(announce(imp, &inner, function));
-    for (size_t i = 0; i < function->n_node; i++)
-        GRT_TRY(import_node(imp, &inner, function->node[i]));
+    imp->depth++;
+    grt_status status = GRT_OK;
+    for (size_t i = 0; status == GRT_OK && i < function->n_node; i++)
+        status = import_node(imp, &inner, function->node[i]);
+    imp->depth--;
+    GRT_TRY(status);
     return bind_outputs(imp, s, &inner, who, proto, made_from);
 }

@@ -35,21 +35,15 @@ static grt_status initial_value(importer *imp, scope *s, const initial *init, ir
 /* An input of the same name: the initializer is its default. */
 static grt_status add_default(importer *imp, scope *s, const char *name, ir_value *input, ir_value *constant)
 {
-    ir_graph *graph = s->graph;
-    for (int32_t i = 0; i < graph->n_inputs; i++) {
-        if (graph->inputs[i] != input)
-            continue;
-        if (graph->defaults[i])
-            return problem(imp, NULL, "initializer '%s' is given twice", name);
-        if (input->type.dtype != constant->type.dtype)
-            return problem(imp, NULL,
-                           "input '%s' is %s, but the initializer of that name, its default, is %s", name,
-                           grt_dtype_name(input->type.dtype), grt_dtype_name(constant->type.dtype));
-        constant->name = scope_unique(imp, s, name);
-        graph->defaults[i] = constant;
-        return constant->name ? GRT_OK : grt_fail_memory(0);
-    }
-    return problem(imp, NULL, "'%s' is defined twice: every name must be assigned once", name);
+    ir_value **place = &s->graph->defaults[input->mark];
+    if (*place)
+        return problem(imp, NULL, "initializer '%s' is given twice", name);
+    if (input->type.dtype != constant->type.dtype)
+        return problem(imp, NULL, "input '%s' is %s, but the initializer of that name, its default, is %s",
+                       name, grt_dtype_name(input->type.dtype), grt_dtype_name(constant->type.dtype));
+    constant->name = scope_unique(imp, s, name);
+    *place = constant;
+    return constant->name ? GRT_OK : grt_fail_memory(0);
 }
 
 static grt_status add_initializer(importer *imp, scope *s, const initial *init)
@@ -57,15 +51,12 @@ static grt_status add_initializer(importer *imp, scope *s, const initial *init)
     ir_value *constant;
     if (!*init->name)
         return problem(imp, NULL, "graph '%s' has an initializer without a name", s->graph->name);
-    names_entry *known = names_find(&s->table, init->name);
+    ir_value *known = scope_own(s, init->name);
     GRT_TRY(initial_value(imp, s, init, &constant));
     if (!constant)
         return scope_omit(imp, s, init->name); /* told already: uses of it are not problems of their own */
-    ir_value *input = NULL;
-    for (int32_t i = 0; known && i < s->graph->n_inputs; i++)
-        if (known->thing == s->graph->inputs[i])
-            input = known->thing;
-    return input ? add_default(imp, s, init->name, input, constant) : add_value(imp, s, init->name, constant);
+    return known && known->is_input ? add_default(imp, s, init->name, known, constant)
+                                    : add_value(imp, s, init->name, constant);
 }
 
 static grt_status add_initializers(importer *imp, scope *s, const Onnx__GraphProto *proto)
@@ -108,6 +99,7 @@ static grt_status add_inputs(importer *imp, scope *s, const Onnx__GraphProto *pr
         ir_value *value = ir_value_create(s->graph, "");
         if (!value)
             return grt_fail_memory(0);
+        value->mark = s->graph->n_inputs; /* its place, until all is imported */
         ir_graph_add_input(s->graph, value, NULL);
         GRT_TRY(add_value(imp, s, name, value));
         /* The caller is held to the types of the main graph's inputs; what a body is given follows from its
@@ -175,14 +167,13 @@ grt_status import_body(importer *imp, scope *outer, ir_node *parent, const Onnx_
     ir_graph *graph = ir_graph_create(imp->module, parent, text_or_empty(proto->name));
     if (!graph)
         return grt_fail_memory(0);
-    if (outer->depth >= MAX_SCOPE_DEPTH)
+    if (imp->depth >= MAX_SCOPE_DEPTH)
         return grt_fail(GRT_STATUS_INVALID_MODEL, "subgraphs and functions are nested deeper than %d levels",
                         MAX_SCOPE_DEPTH);
-    scope s = {.outer = outer,
-               .graph = graph,
-               .opsets = outer->opsets,
-               .call = outer->call,
-               .depth = outer->depth + 1};
+    scope s = {.outer = outer, .graph = graph, .opsets = outer->opsets, .call = outer->call};
     *out_graph = graph;
-    return import_content(imp, &s, proto);
+    imp->depth++;
+    grt_status status = import_content(imp, &s, proto);
+    imp->depth--;
+    return status;
 }

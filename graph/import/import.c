@@ -74,6 +74,9 @@ static grt_status import_versions(importer *imp)
                         "opset_import is missing: the model does not say which operator sets it uses"));
     if (imp->ir_version < 3)
         imp->opsets.fallback = 1;
+    if (model->n_opset_import > MAX_OPSETS)
+        return grt_fail(GRT_STATUS_INVALID_MODEL, "opset_import has %zu entries; the limit is %d",
+                        model->n_opset_import, MAX_OPSETS);
     for (size_t i = 0; i < model->n_opset_import; i++)
         for (size_t k = 0; k < i; k++)
             if (!strcmp(domain_of(model->opset_import[i]->domain),
@@ -104,6 +107,8 @@ static grt_status describe(importer *imp)
 static grt_status clear_marks(ir_graph *graph, void *user)
 {
     (void)user;
+    for (int32_t i = 0; i < graph->n_inputs; i++)
+        graph->inputs[i]->mark = 0;
     IR_FOR_EACH_NODE (node, graph)
         for (int32_t i = 0; i < node->n_out; i++)
             if (node->out[i])
@@ -118,6 +123,7 @@ static grt_status import_model(importer *imp)
     ProtobufCMessage *message;
     if (!bytes)
         GRT_TRY(map_file(imp->source->path, imp->arena, &bytes, &size));
+    imp->size = size;
     GRT_TRY(grt_pb_unpack(&onnx__model_proto__descriptor, bytes, size, imp->scratch, &message));
     imp->model = (const Onnx__ModelProto *)message;
     if (!imp->model->graph)

@@ -17,6 +17,9 @@ enum {
     MAX_CALL_DEPTH = 100,
     MAX_SCOPE_DEPTH = 200, /* subgraphs and calls together: import recurses */
     MAX_INLINED_NODES = 500000,
+    MAX_ATTRIBUTES = 1024,      /* of one node or function */
+    MAX_OPSETS = 256,           /* of a model or function */
+    MAX_DENSE_BYTES = 256 << 20 /* of all sparse tensors of a model, made dense */
 };
 
 /* Opset versions by domain: of the model, or of one function. */
@@ -54,7 +57,6 @@ typedef struct scope {
     ir_graph *graph; /* where nodes go; a function body shares its caller's */
     const opsets *opsets;
     call *call; /* NULL outside functions */
-    int32_t depth;
 } scope;
 
 typedef struct external_file {
@@ -77,7 +79,12 @@ typedef struct importer {
     names domains_told; /* domains whose version was complained about */
     external_file *files;
     int64_t inlined;    /* nodes that came from functions */
-    int64_t serial;     /* ir_value.mark of nodes' outputs during import: the order in which they were made */
+    int32_t depth;      /* of graphs and calls that are being imported, each inside the one before */
+    size_t dense_bytes; /* of sparse tensors */
+    names
+        tensors; /* tensors of functions' bodies, by address: each is read once however often it is inlined */
+    size_t size; /* of the model in bytes */
+    int64_t serial; /* ir_value.mark of nodes' outputs during import: the order in which they were made */
     void (*each)(void *user, const grt_finding *finding); /* NULL: stop at the first problem */
     void *user;
     int64_t n_problems;
@@ -117,6 +124,8 @@ grt_status scope_omit(importer *imp, scope *s, const char *name);
  * names. */
 grt_status scope_resolve(importer *imp, scope *s, const culprit *who, const char *what, const char *name,
                          ir_value **out_value);
+/* The value that `name` is in this very scope, or NULL. */
+ir_value *scope_own(const scope *s, const char *name);
 /* A module-wide unique name for a value that the source calls `name`. NULL: out of memory. */
 const char *scope_unique(importer *imp, const scope *s, const char *name);
 

@@ -2,13 +2,11 @@
 #include "graph/import/names.h"
 
 #include <string.h>
+#include <xxhash.h>
 
-static uint64_t hash_of(const char *name)
+static uint64_t hash_of(const names *table, const char *name)
 {
-    uint64_t h = 14695981039346656037u;
-    for (const char *p = name; *p; p++)
-        h = (h ^ (unsigned char)*p) * 1099511628211u;
-    return h ^ h >> 29; /* the low bits choose the slot */
+    return XXH3_64bits_withSeed(name, strlen(name), table->seed);
 }
 
 static names_entry *slot_of(const names *table, const char *name, uint64_t hash)
@@ -25,13 +23,14 @@ names_entry *names_find(const names *table, const char *name)
 {
     if (!table->n)
         return NULL;
-    names_entry *e = slot_of(table, name, hash_of(name));
+    names_entry *e = slot_of(table, name, hash_of(table, name));
     return e->name ? e : NULL;
 }
 
 static bool grow(names *table, grt_arena *arena)
 {
-    names bigger = {.capacity = table->capacity ? 2 * table->capacity : 16, .n = table->n};
+    names bigger = {
+        .capacity = table->capacity ? 2 * table->capacity : 16, .n = table->n, .seed = table->seed};
     bigger.slots = GRT_ARENA_ARRAY(arena, names_entry, bigger.capacity);
     if (!bigger.slots)
         return false;
@@ -44,9 +43,11 @@ static bool grow(names *table, grt_arena *arena)
 
 names_entry *names_add(names *table, grt_arena *arena, const char *name)
 {
+    if (!table->seed)
+        table->seed = (uint64_t)(uintptr_t)arena; /* where the loader and the allocator happened to put it */
     if (2 * (table->n + 1) > table->capacity && !grow(table, arena))
         return NULL;
-    uint64_t hash = hash_of(name);
+    uint64_t hash = hash_of(table, name);
     names_entry *e = slot_of(table, name, hash);
     if (!e->name) {
         *e = (names_entry){name, hash, NULL};

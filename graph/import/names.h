@@ -14,6 +14,7 @@ typedef struct names_entry {
 typedef struct names {
     names_entry *slots;
     size_t n, capacity; /* capacity: a power of two, or 0 */
+    uint64_t seed;      /* differs from run to run, so that no file can be made of names that collide */
 } names;
 
 /* The entry of `name`, or NULL. */

@@ -1,6 +1,8 @@
 /* Nodes: look-ups, checks against the op's row, upgrade to the newest form. */
 #include "graph/import/import.h"
 
+#include "src/base/checked.h"
+
 #include <inttypes.h>
 #include <string.h>
 
@@ -216,6 +218,21 @@ static const char *node_name(importer *imp, const scope *s, const Onnx__NodeProt
     return s->call ? grt_arena_printf(imp->arena, "%s%s", s->call->prefix, name) : name;
 }
 
+/* Functions that call functions can make much of little: bound what they may become. */
+static grt_status check_growth(importer *imp, const culprit *who, const Onnx__NodeProto *proto)
+{
+    size_t room = 0;
+    imp->inlined += 1 + (int64_t)((proto->n_input + proto->n_output + proto->n_attribute) / 64);
+    if (!grt_mul_size(imp->size, 64, &room) || !grt_add_size(room, 256 << 20, &room))
+        room = SIZE_MAX;
+    if (imp->inlined > MAX_INLINED_NODES || grt_arena_bytes(imp->arena) > room)
+        return grt_fail(GRT_STATUS_INVALID_MODEL,
+                        "inlining functions makes more than %d nodes, or out of proportion to the file; %s "
+                        "node '%s' was the last",
+                        MAX_INLINED_NODES, who->op, who->node);
+    return GRT_OK;
+}
+
 grt_status import_node(importer *imp, scope *s, const Onnx__NodeProto *proto)
 {
     const char *domain = domain_of(proto->domain), *op = text_or_empty(proto->op_type);
@@ -226,10 +243,10 @@ grt_status import_node(importer *imp, scope *s, const Onnx__NodeProto *proto)
     culprit who = {name, shown, version_of(s->opsets, domain)};
     if (!*op)
         return problem(imp, NULL, "node '%s' has no op_type", name);
-    if (s->call && ++imp->inlined > MAX_INLINED_NODES)
-        return grt_fail(GRT_STATUS_INVALID_MODEL,
-                        "inlining functions gives more than %d nodes; node '%s' was the last",
-                        MAX_INLINED_NODES, name);
+    if (proto->n_attribute > MAX_ATTRIBUTES)
+        return problem(imp, &who, "has %zu attributes; the limit is %d", proto->n_attribute, MAX_ATTRIBUTES);
+    if (s->call)
+        GRT_TRY(check_growth(imp, &who, proto));
     GRT_TRY(check_version(imp, &who, domain, who.opset));
     imp->module->source_nodes++;
     if (!*domain && !strcmp(op, "Constant"))

@@ -79,6 +79,12 @@ grt_status scope_define(importer *imp, scope *s, const culprit *who, const char 
     return GRT_OK;
 }
 
+ir_value *scope_own(const scope *s, const char *name)
+{
+    const names_entry *e = names_find(&s->table, name);
+    return e && is_value(e->thing) ? e->thing : NULL;
+}
+
 grt_status scope_resolve(importer *imp, scope *s, const culprit *who, const char *what, const char *name,
                          ir_value **out_value)
 {

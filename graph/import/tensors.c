@@ -6,11 +6,28 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* A sparse tensor of a few bytes may claim any dense size: this much is believed without asking for more of
- * the file. */
-enum { MAX_DENSE_BYTES = 256 << 20 };
+/* What was made of the message before; NULL if nothing was. Without functions each message is met once. */
+static const grt_tensor *recall(const importer *imp, const void *proto)
+{
+    if (!imp->tensors.n)
+        return NULL;
+    const char *key = grt_arena_printf(imp->scratch, "%p", proto);
+    const names_entry *e = key ? names_find(&imp->tensors, key) : NULL;
+    return e ? e->thing : NULL;
+}
 
-grt_status import_tensor(importer *imp, const Onnx__TensorProto *proto, const grt_tensor **out_tensor)
+static grt_status remember(importer *imp, const void *proto, const grt_tensor *tensor)
+{
+    if (!imp->functions.n)
+        return GRT_OK;
+    const char *key = grt_arena_printf(imp->scratch, "%p", proto);
+    names_entry *e = key ? names_add(&imp->tensors, imp->scratch, key) : NULL;
+    if (e)
+        e->thing = (void *)(uintptr_t)tensor;
+    return e ? GRT_OK : grt_fail_memory(0);
+}
+
+static grt_status read_tensor(importer *imp, const Onnx__TensorProto *proto, const grt_tensor **out_tensor)
 {
     grt_tensor t;
     if (proto->has_data_location && proto->data_location == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL)
@@ -19,6 +36,15 @@ grt_status import_tensor(importer *imp, const Onnx__TensorProto *proto, const gr
         GRT_TRY(grt_pb_tensor(proto, imp->arena, &t));
     *out_tensor = grt_arena_memdup(imp->arena, &t, sizeof t);
     return *out_tensor ? GRT_OK : grt_fail_memory(sizeof t);
+}
+
+grt_status import_tensor(importer *imp, const Onnx__TensorProto *proto, const grt_tensor **out_tensor)
+{
+    *out_tensor = recall(imp, proto);
+    if (*out_tensor)
+        return GRT_OK;
+    GRT_TRY(read_tensor(imp, proto, out_tensor));
+    return remember(imp, proto, *out_tensor);
 }
 
 /* Where the k-th value goes: linear indices are [nnz], others [nnz, rank]. */
@@ -66,7 +92,8 @@ static grt_status check_sparse(const char *name, const grt_tensor *values, const
     return GRT_OK;
 }
 
-grt_status import_sparse(importer *imp, const Onnx__SparseTensorProto *proto, const grt_tensor **out_tensor)
+static grt_status read_sparse(importer *imp, const Onnx__SparseTensorProto *proto,
+                              const grt_tensor **out_tensor)
 {
     if (!proto->values || !proto->indices)
         return grt_fail(GRT_STATUS_INVALID_MODEL, "a sparse tensor needs both values and indices");
@@ -83,10 +110,12 @@ grt_status import_sparse(importer *imp, const Onnx__SparseTensorProto *proto, co
     GRT_TRY(grt_pb_tensor_type(&shape, &dense));
     GRT_TRY(check_sparse(name, values, indices, &dense));
     size_t bytes = grt_tensor_bytes(&dense), width = grt_dtype_size(dense.dtype);
-    if (bytes > MAX_DENSE_BYTES)
-        return grt_fail(GRT_STATUS_UNSUPPORTED,
-                        "sparse tensor '%s' would take %zu bytes when made dense; the limit is %d", name,
-                        bytes, MAX_DENSE_BYTES);
+    imp->dense_bytes += bytes > MAX_DENSE_BYTES ? MAX_DENSE_BYTES + (size_t)1 : bytes;
+    if (imp->dense_bytes > MAX_DENSE_BYTES)
+        return grt_fail(
+            GRT_STATUS_UNSUPPORTED,
+            "sparse tensor '%s' would take %zu bytes when made dense; the limit for all of a model is %d",
+            name, bytes, MAX_DENSE_BYTES);
     uint8_t *data = grt_arena_alloc(imp->arena, bytes); /* zeroed: 0, false and "" of every type */
     if (!data)
         return grt_fail_memory(bytes);
@@ -98,4 +127,13 @@ grt_status import_sparse(importer *imp, const Onnx__SparseTensorProto *proto, co
     dense.data = data;
     *out_tensor = grt_arena_memdup(imp->arena, &dense, sizeof dense);
     return *out_tensor ? GRT_OK : grt_fail_memory(sizeof dense);
+}
+
+grt_status import_sparse(importer *imp, const Onnx__SparseTensorProto *proto, const grt_tensor **out_tensor)
+{
+    *out_tensor = recall(imp, proto);
+    if (*out_tensor)
+        return GRT_OK;
+    GRT_TRY(read_sparse(imp, proto, out_tensor));
+    return remember(imp, proto, *out_tensor);
 }

@@ -3,34 +3,11 @@
 
 #include "graph/ops/pointwise_rules.h"
 
-/* Operand `k` of an instruction with `limit` operands known so far. */
-static grt_status check_operand(const infer *inf, size_t at, int k, int64_t operand, int64_t limit)
-{
-    if (operand < 0 || operand >= limit)
-        return infer_fail(inf, "instruction %zu: operand %d is %lld, but only 0..%lld exist", at, k, (long long)operand,
-                          (long long)limit - 1);
-    return GRT_OK;
-}
-
 static grt_status infer_group(infer *inf)
 {
-    size_t n, n_constants;
+    size_t n;
+    GRT_TRY(pw_program_check(inf->desc, inf->n_in));
     const int64_t *program = grt_attr_ints(inf->desc, "program", &n);
-    (void)grt_attr_floats(inf->desc, "constants", &n_constants);
-    if (n == 0 || n % 4)
-        return infer_fail(inf, "attribute program has %zu numbers; it must have 4 per instruction, and at least one", n);
-    int64_t first_result = inf->n_in + (int64_t)n_constants;
-    for (size_t at = 0; at < n / 4; at++) {
-        const int64_t *in = program + 4 * at;
-        if (in[0] < 0 || in[0] >= PW_COUNT || !pw_info_at((int32_t)in[0])->fusible)
-            return infer_fail(inf, "instruction %zu: %lld is no function", at, (long long)in[0]);
-        const pw_info *info = pw_info_at((int32_t)in[0]);
-        for (int k = 0; k < info->arity; k++)
-            GRT_TRY(check_operand(inf, at, k, in[1 + k], first_result + (int64_t)at));
-        for (int k = info->arity; k < info->arity + info->n_params; k++)
-            if (in[1 + k] < inf->n_in || in[1 + k] >= first_result)
-                return infer_fail(inf, "instruction %zu: operand %d of %s must be a constant", at, k, info->name);
-    }
     grt_dtype dtype = GRT_DTYPE_NONE;
     for (int32_t i = 0; i < inf->n_in; i++) {
         if (!infer_has(inf, i))

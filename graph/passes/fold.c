@@ -17,11 +17,6 @@ typedef struct fold {
     size_t expanded;
 } fold;
 
-static void release_buffer(void *buffer)
-{
-    grt_buffer_release(buffer);
-}
-
 /* ---- is it worth it, and safe? ---- */
 
 static size_t bytes_of(const grt_dims *dims, const ir_type *type)
@@ -96,24 +91,6 @@ static void put_constant(fold *f, ir_value *old, const grt_tensor *tensor)
     f->context->changed++;
 }
 
-/* The module keeps the memory of a result. */
-static const grt_tensor *adopt(fold *f, grt_value *value)
-{
-    grt_arena *arena = f->context->module->arena;
-    grt_tensor *tensor = grt_arena_memdup(arena, &value->t, sizeof value->t);
-    if (!tensor)
-        return NULL;
-    if (!value->buffer) { /* borrowed from an input, which lives as long as the module does, or empty */
-        static const char empty[16];
-        if (!tensor->data)
-            tensor->data = (void *)empty;
-        return tensor;
-    }
-    grt_buffer *buffer = value->buffer;
-    value->buffer = NULL;
-    return grt_arena_defer(arena, release_buffer, buffer) ? tensor : NULL;
-}
-
 static grt_status evaluate(fold *f, ir_node *node, grt_value *out, bool *out_done)
 {
     const grt_target *target = f->context->target;
@@ -141,8 +118,9 @@ static grt_status fold_node(fold *f, ir_node *node)
         ir_value *value = node->out[i];
         if (!value || !value->n_uses)
             continue;
-        const grt_tensor *tensor =
-            out[i].kind == GRT_KIND_TENSOR && out[i].t.dtype ? adopt(f, &out[i]) : NULL;
+        const grt_tensor *tensor = out[i].kind == GRT_KIND_TENSOR && out[i].t.dtype
+                                       ? rewrite_adopt(f->context->module, &out[i])
+                                       : NULL;
         if (tensor)
             put_constant(f, value, tensor);
         all = all && tensor;

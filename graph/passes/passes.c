@@ -8,13 +8,16 @@
 #endif
 
 /* X(name, level, summary), in the order of their first run. */
-#define PASSES(X)                                                                   \
-    X(cse, 1, "merge nodes and small constants that are equal")                     \
-    X(fold, 1, "compute what depends on constants only")                            \
-    X(branches, 1, "take the branch of an If whose condition is known")             \
-    X(simplify, 1, "remove no-ops, join reshapes and transposes")                   \
-    X(dce, 1, "remove nodes whose results nobody uses")                             \
-    X(legalise, 0, "replace ops that the target has no kernel for by simpler ones") \
+#define PASSES(X)                                                                                  \
+    X(cse, 1, "merge nodes and small constants that are equal")                                    \
+    X(fold, 1, "compute what depends on constants only")                                           \
+    X(branches, 1, "take the branch of an If whose condition is known")                            \
+    X(simplify, 1, "remove no-ops, join reshapes and transposes")                                  \
+    X(dce, 1, "remove nodes whose results nobody uses")                                            \
+    X(legalise, 0, "replace ops that the target has no kernel for by simpler ones")                \
+    X(affine, 2, "put scales and shifts per channel into weights")                                 \
+    X(epilogue, 2, "let convolutions and products add bias and residual and apply the activation") \
+    X(pointwise, 2, "compute connected element-wise ops in one go")                                \
     X(shapes, 1, "drop the computation of shapes that the plan knows")
 
 #define X(name, level, summary) PASS_##name,
@@ -30,8 +33,9 @@ static const char *const names[] = {PASSES(X)};
 /* Passes that make work for each other run more than once. Equal ConstantOfShape nodes are merged before they
  * are folded, so that their weights are kept once. */
 static const unsigned char schedule[] = {
-    PASS_cse,      PASS_fold, PASS_branches, PASS_simplify, PASS_dce, /* as imported */
-    PASS_legalise, PASS_fold, PASS_simplify, PASS_cse,      PASS_dce, /* what expansions left */
+    PASS_cse,      PASS_fold,     PASS_branches, PASS_simplify,  PASS_dce, /* as imported */
+    PASS_legalise, PASS_fold,     PASS_simplify, PASS_cse,       PASS_dce, /* what expansions left */
+    PASS_affine,   PASS_epilogue, PASS_dce,      PASS_pointwise,           /* fused */
     PASS_shapes,   PASS_dce,
 };
 enum { N_RUNS = sizeof schedule / sizeof *schedule };

@@ -5,11 +5,14 @@
 #include "graph/op.h"
 #include "graph/pass.h"
 
+grt_status pass_affine(pass_context *context);
 grt_status pass_branches(pass_context *context);
 grt_status pass_cse(pass_context *context);
 grt_status pass_dce(pass_context *context);
+grt_status pass_epilogue(pass_context *context);
 grt_status pass_fold(pass_context *context);
 grt_status pass_legalise(pass_context *context);
+grt_status pass_pointwise(pass_context *context);
 grt_status pass_shapes(pass_context *context);
 grt_status pass_simplify(pass_context *context);
 /* Not a pass but the end of all of them: UNSUPPORTED, listing every node that the target has no kernel for.
@@ -42,6 +45,8 @@ ir_node *rewrite_producer(const ir_value *value, const char *op);
 ir_node *rewrite_only_user(const ir_value *value);
 /* Does the node own graphs? */
 bool rewrite_has_body(const ir_node *node);
+/* The tensor in `value`, kept by the module from now on. NULL when out of memory. */
+grt_tensor *rewrite_adopt(ir_module *module, grt_value *value);
 /* Visit every graph of the module, bodies after the graph that holds them. */
 grt_status rewrite_each_graph(pass_context *context,
                               grt_status (*visit)(pass_context *context, ir_graph *graph));

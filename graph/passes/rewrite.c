@@ -114,3 +114,23 @@ grt_status rewrite_each_graph(pass_context *context,
 {
     return each_graph(context, context->module->main, visit);
 }
+
+static void release_buffer(void *buffer)
+{
+    grt_buffer_release(buffer);
+}
+
+grt_tensor *rewrite_adopt(ir_module *module, grt_value *value)
+{
+    grt_tensor *tensor = grt_arena_memdup(module->arena, &value->t, sizeof value->t);
+    grt_buffer *buffer = value->buffer;
+    if (tensor && !buffer && !tensor->data) {
+        static const char empty[16];
+        tensor->data = (void *)empty;
+    }
+    if (!tensor || !buffer) /* without a buffer the data is borrowed from a constant, which lives as long as
+                               the module */
+        return tensor;
+    value->buffer = NULL;
+    return grt_arena_defer(module->arena, release_buffer, buffer) ? tensor : NULL;
+}

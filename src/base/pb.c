@@ -14,7 +14,11 @@ enum {
 
 /* A message may want this much memory once unpacked: the ratio of an empty message to its two bytes is over a
  * hundred, that of real models below ten. */
-enum { FREE_BYTES = 16 << 20, BYTES_PER_BYTE = 40 };
+enum {
+    FREE_BYTES = 16 << 20,
+    BYTES_PER_BYTE = 64,
+    FIELD_BYTES = 64 /* protobuf-c's notes on one field while it decodes */
+};
 
 /* What stands in for raw_data in the bytes that protobuf-c sees. */
 typedef struct raw_place {
@@ -163,12 +167,26 @@ static grt_status walk_sized(walk *w, const ProtobufCMessageDescriptor *message,
     if (n > INT32_MAX)
         return fail_at(w, p, "a field of more than 2 GiB");
     /* Packed varints take 1 byte in the file and up to 8 in memory. */
-    GRT_TRY(want(w, start, 32 + n * (wire_type(field->type) == 0 ? 8 : 1)));
+    GRT_TRY(want(w, start, n * (wire_type(field->type) == 0 ? 8 : 1)));
     return put(w, start, (size_t)(p - start) + n);
 }
 
+/* A field that is not repeated may come once: decoders would merge what comes again, at any cost. */
+static grt_status check_once(const walk *w, const ProtobufCMessageDescriptor *message,
+                             const ProtobufCFieldDescriptor *field, const uint8_t *start, uint64_t *seen)
+{
+    uint64_t bit = (uint64_t)1 << ((size_t)(field - message->fields) & 63);
+    if (field->label == PROTOBUF_C_LABEL_REPEATED)
+        return GRT_OK;
+    if (*seen & bit)
+        return grt_fail(GRT_STATUS_INVALID_MODEL, "not a valid ONNX file: %s.%s is given twice, at byte %zu",
+                        message->short_name, field->name, (size_t)(start - w->begin));
+    *seen |= bit;
+    return GRT_OK;
+}
+
 static grt_status walk_field(walk *w, const ProtobufCMessageDescriptor *message, const uint8_t **at,
-                             const uint8_t *end, int depth)
+                             const uint8_t *end, int depth, uint64_t *seen)
 {
     const uint8_t *start = *at, *p = start;
     uint64_t tag, n = 0;
@@ -191,6 +209,8 @@ static grt_status walk_field(walk *w, const ProtobufCMessageDescriptor *message,
         protobuf_c_message_descriptor_get_field(message, (unsigned)(tag >> 3));
     if (!field || is_dropped(field))
         return GRT_OK;
+    GRT_TRY(check_once(w, message, field, start, seen));
+    GRT_TRY(want(w, start, FIELD_BYTES));
     int expected = wire_type(field->type);
     if (type != expected && !(type == 2 && field->label == PROTOBUF_C_LABEL_REPEATED))
         return grt_fail(GRT_STATUS_INVALID_MODEL,
@@ -198,7 +218,6 @@ static grt_status walk_field(walk *w, const ProtobufCMessageDescriptor *message,
                         message->short_name, field->name, (size_t)(start - w->begin), type, expected);
     if (type == 2)
         return walk_sized(w, message, field, start, tag_end, p, body, depth);
-    GRT_TRY(want(w, start, 8));
     return put(w, start, (size_t)(*at - start));
 }
 
@@ -206,8 +225,9 @@ static grt_status walk_message(walk *w, const ProtobufCMessageDescriptor *messag
                                const uint8_t *end, int depth)
 {
     GRT_TRY(want(w, p, message->sizeof_message + 32));
+    uint64_t seen = 0;
     while (p < end)
-        GRT_TRY(walk_field(w, message, &p, end, depth));
+        GRT_TRY(walk_field(w, message, &p, end, depth, &seen));
     return GRT_OK;
 }
 

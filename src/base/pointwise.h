@@ -4,6 +4,8 @@
 
 #include "src/base/op_desc.h"
 
+#pragma GCC visibility push(default) /* for backend modules; see src/graphrt.map */
+
 typedef enum pw_opcode {
 #define PW(name, since, arity, kind, n_params, p0, d0, p1, d1, expr) PW_##name,
 #include "src/base/pointwise.def"
@@ -32,5 +34,10 @@ int32_t pw_function_of(const grt_op_desc *desc);
 int32_t pw_opcode_of(const grt_op_desc *desc, int32_t n_in);
 /* The constants p0, p1 of this instance, from its attributes. Returns their number. */
 int32_t pw_params(const grt_op_desc *desc, int32_t opcode, float out_params[PW_MAX_PARAMS]);
+
+/* Are the attributes of a graphrt::Pointwise instance with n_in inputs a valid program? INVALID_MODEL if not. */
+grt_status pw_program_check(const grt_op_desc *desc, int32_t n_in);
+
+#pragma GCC visibility pop
 
 #endif

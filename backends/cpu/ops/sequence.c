@@ -227,7 +227,7 @@ static grt_status concat_run(const grt_run *run)
     const grt_value *sequence = in_value(run, 0);
     grt_value *out = out_value(run);
     int64_t dims[GRT_MAX_RANK], axis = state->axis;
-    int32_t rank;
+    int32_t rank = 0;
     GRT_TRY(joined_dims(run, sequence, state->new_axis, &axis, dims, &rank));
     grt_dtype dtype = sequence->items[0].t.dtype;
     GRT_TRY(grt_value_alloc(out, dtype, rank, dims));

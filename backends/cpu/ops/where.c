@@ -1,0 +1,58 @@
+/* Where: elements of one of two tensors, chosen by a third. Only the size of an element matters. */
+#include "backends/cpu/cpu.h"
+#include "backends/cpu/pointwise_walk.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct chunk16 {
+    uint64_t a, b;
+} chunk16;
+
+#define CHOOSE(T)                                                                                                      \
+    static void choose_##T(const void *user, int64_t n, void *out, const void *const *in, const uint8_t *scalar,       \
+                           void *scratch)                                                                              \
+    {                                                                                                                  \
+        const uint8_t *c = in[0];                                                                                      \
+        const T *x = in[1], *y = in[2];                                                                                \
+        T *o = out;                                                                                                    \
+        int64_t sc = !scalar[0], sx = !scalar[1], sy = !scalar[2];                                                     \
+        (void)user, (void)scratch;                                                                                     \
+        for (int64_t i = 0; i < n; i++)                                                                                \
+            o[i] = c[i * sc] ? x[i * sx] : y[i * sy];                                                                  \
+    }
+CHOOSE(uint8_t)
+CHOOSE(uint16_t)
+CHOOSE(uint32_t)
+CHOOSE(uint64_t)
+CHOOSE(chunk16)
+
+static grt_status reshape(grt_reshape *r)
+{
+    pw_walk *walk;
+    GRT_TRY(cpu_pw_walk_create(r->out[0]->rank, r->out[0]->dims, 3, r->in, r->threads, 0, &walk));
+    r->shape = walk;
+    r->workspace_bytes = cpu_pw_walk_workspace(walk);
+    return GRT_OK;
+}
+
+static grt_status run(const grt_run *r)
+{
+    size_t size = grt_dtype_size(r->out[0]->dtype);
+    pw_block block = size == 1   ? choose_uint8_t
+                     : size == 2 ? choose_uint16_t
+                     : size == 4 ? choose_uint32_t
+                     : size == 8 ? choose_uint64_t
+                                 : choose_chunk16;
+    cpu_pw_walk_run(r->shape, (const void *[]){r->in[0]->data, r->in[1]->data, r->in[2]->data}, r->out[0]->data, size,
+                    r->workspace, block, NULL);
+    return GRT_OK;
+}
+
+#define ANY (GRT_SET_PLAIN | GRT_BIT(STRING))
+static const grt_kernel_row rows[] = {
+    {.domain = "", .op = "Where", .types = {GRT_BIT(BOOL), ANY, ANY},
+     .flags = GRT_KERNEL_IN_PLACE(1) | GRT_KERNEL_IN_PLACE(2), .reshape = reshape,
+     .release_shape = cpu_pw_walk_release, .run = run},
+};
+CPU_KERNELS(where, rows);

@@ -1,0 +1,107 @@
+/* Fused ops of our own, made by the passes: a convolution or a matrix product with what follows it.
+ *
+ *   graphrt::Conv(x, w, bias?, residual?)    Conv's attributes, and those below
+ *   graphrt::MatMul(a, b, bias?, residual?)  transA, transB (exchange the last two dims), scale, and those
+ * below
+ *
+ *   y = act(scale * product + bias + residual)
+ *
+ * bias: 1-D over the output channels (Conv: dim 1; MatMul: the last dim). residual: of y's shape.
+ * activation: "" (none), Relu, LeakyRelu (alpha), Clip (alpha..beta), Elu (alpha), Sigmoid, Tanh, Silu (x *
+ * sigmoid(alpha * x)), Gelu, GeluTanh, HardSigmoid (alpha, beta), HardSwish, Softplus. layout: "NHWC" if x, y
+ * and residual are laid out with channels last (their dims are in that order then; w stays as in ONNX). */
+#include "graph/op.h"
+
+#include <string.h>
+
+/* ---- shared ---- */
+
+static grt_status check_bias(const infer *inf, grt_dim channels)
+{
+    int64_t found, expected;
+    if (!infer_has(inf, 2) || inf->in[2]->rank < 0)
+        return GRT_OK;
+    if (inf->in[2]->rank != 1)
+        return infer_fail(inf, "the bias must have rank 1, found %d", inf->in[2]->rank);
+    if (infer_const(inf, inf->in[2]->dims[0], &found) && infer_const(inf, channels, &expected) &&
+        found != expected)
+        return infer_fail(inf, "the bias has %lld elements for %lld channels", (long long)found,
+                          (long long)expected);
+    return GRT_OK;
+}
+
+/* Infer by the rule of the ONNX op of that name, on these inputs. */
+static grt_status infer_as(infer *inf, const char *op, const ir_type *const *in, int32_t n_in)
+{
+    const op_row *row = op_find("", op);
+    if (!row || !row->infer)
+        return infer_fail(inf, "%s has no rule", op);
+    infer plain = *inf;
+    plain.in = in;
+    plain.n_in = n_in;
+    return op_infer_types(row, &plain);
+}
+
+/* Conv's own rule knows the attribute layout and the bias. */
+static grt_status infer_conv_epilogue(infer *inf)
+{
+    return infer_as(inf, "Conv", inf->in, inf->n_in < 3 ? inf->n_in : 3);
+}
+
+/* ---- MatMul ---- */
+
+static grt_status transposed(const infer *inf, const char *attr, const ir_type *type, ir_type *out)
+{
+    *out = *type;
+    if (!grt_attr_int(inf->desc, attr, 0) || type->rank < 0)
+        return GRT_OK;
+    if (type->rank < 2)
+        return infer_fail(inf, "%s needs an input of rank 2 at least, found %d", attr, type->rank);
+    grt_dim *dims = infer_dims(inf, type->rank);
+    if (!dims)
+        return GRT_OK;
+    memcpy(dims, type->dims, (size_t)type->rank * sizeof *dims);
+    dims[type->rank - 2] = type->dims[type->rank - 1];
+    dims[type->rank - 1] = type->dims[type->rank - 2];
+    out->dims = dims;
+    return GRT_OK;
+}
+
+static grt_status infer_matmul(infer *inf)
+{
+    ir_type a, b;
+    GRT_TRY(transposed(inf, "transA", inf->in[0], &a));
+    GRT_TRY(transposed(inf, "transB", inf->in[1], &b));
+    GRT_TRY(infer_as(inf, "MatMul", (const ir_type *[]){&a, &b}, 2));
+    return b.rank < 2 ? GRT_OK : check_bias(inf, b.dims[b.rank - 1]);
+}
+
+/* ---- rows ---- */
+
+#define EPILOGUE                                                              \
+    {"activation", GRT_ATTR_STRING, false}, {"alpha", GRT_ATTR_FLOAT, false}, \
+    {                                                                         \
+        "beta", GRT_ATTR_FLOAT, false                                         \
+    }
+
+static const op_attr conv_attrs[] = {{"auto_pad", GRT_ATTR_STRING, false},
+                                     {"dilations", GRT_ATTR_INTS, false},
+                                     {"group", GRT_ATTR_INT, false},
+                                     {"kernel_shape", GRT_ATTR_INTS, false},
+                                     {"pads", GRT_ATTR_INTS, false},
+                                     {"strides", GRT_ATTR_INTS, false},
+                                     {"layout", GRT_ATTR_STRING, false},
+                                     EPILOGUE,
+                                     {0}};
+static const op_attr matmul_attrs[] = {{"transA", GRT_ATTR_INT, false},
+                                       {"transB", GRT_ATTR_INT, false},
+                                       {"scale", GRT_ATTR_FLOAT, false},
+                                       EPILOGUE,
+                                       {0}};
+
+#define FUSED .domain = "graphrt", .since = 1, .min_in = 2, .max_in = 4, .min_out = 1, .max_out = 1
+static const op_row rows[] = {
+    {FUSED, .name = "Conv", .attrs = conv_attrs, .infer = infer_conv_epilogue},
+    {FUSED, .name = "MatMul", .attrs = matmul_attrs, .infer = infer_matmul},
+};
+OP_TABLE(fused, rows);

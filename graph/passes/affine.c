@@ -1,0 +1,325 @@
+/* Scales and shifts per channel: batch normalisation, and Mul, Add and the like by constants, go into the
+ * weights of the convolution or product before them. A batch normalisation that has none before it becomes a
+ * Mul and an Add. */
+#include "graph/passes/passes.h"
+#include "src/base/float.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- constants ---- */
+
+static bool store(const grt_tensor *t, int64_t i, double value)
+{
+    switch (t->dtype) {
+    case GRT_DTYPE_FLOAT:
+        ((float *)t->data)[i] = (float)value;
+        return true;
+    case GRT_DTYPE_DOUBLE:
+        ((double *)t->data)[i] = value;
+        return true;
+    case GRT_DTYPE_FLOAT16:
+        ((uint16_t *)t->data)[i] = grt_float_to_half((float)value);
+        return true;
+    case GRT_DTYPE_BFLOAT16:
+        ((uint16_t *)t->data)[i] = grt_float_to_bfloat16((float)value);
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* A tensor of the module's with room for its data; NULL when out of memory. */
+static grt_tensor *new_tensor(ir_module *module, grt_dtype dtype, int32_t rank, const int64_t *dims)
+{
+    grt_tensor t = {.dtype = dtype, .rank = rank};
+    memcpy(t.dims, dims, (size_t)rank * sizeof *dims);
+    grt_value value = {0};
+    if (grt_value_alloc(&value, dtype, rank, dims) != GRT_OK)
+        return NULL;
+    return rewrite_adopt(module, &value);
+}
+
+/* ---- what is to be folded: y[c] = scale[c] * x[c] + shift[c] ---- */
+
+typedef struct affine {
+    int64_t n; /* channels */
+    double *scale, *shift;
+    bool scales, shifts; /* is any scale not 1, any shift not 0? */
+} affine;
+
+static bool affine_init(affine *a, grt_arena *arena, int64_t n)
+{
+    a->n = n;
+    a->scale = GRT_ARENA_ARRAY(arena, double, n);
+    a->shift = GRT_ARENA_ARRAY(arena, double, n);
+    for (int64_t i = 0; a->scale && i < n; i++)
+        a->scale[i] = 1;
+    return a->scale && a->shift;
+}
+
+static const grt_tensor *constant_vector(const ir_value *value, int64_t n)
+{
+    const grt_tensor *t = value ? value->type.data : NULL;
+    return t && t->rank == 1 && t->dims[0] == n && grt_dtype_in(t->dtype, GRT_SET_FLOATS) ? t : NULL;
+}
+
+static bool read_batchnorm(const ir_node *node, affine *a, grt_arena *arena, int64_t n)
+{
+    const grt_tensor *p[4];
+    if (!rewrite_is(node, "BatchNormalization") || grt_attr_int(&node->desc, "training_mode", 0) ||
+        node->n_in != 5)
+        return false;
+    for (int32_t i = 1; i < node->n_out; i++)
+        if (node->out[i] && node->out[i]->n_uses)
+            return false;
+    for (int i = 0; i < 4; i++)
+        if (!(p[i] = constant_vector(ir_in(node, 1 + i), n)))
+            return false;
+    if (!affine_init(a, arena, n))
+        return false;
+    double epsilon = (double)grt_attr_float(&node->desc, "epsilon", 1e-5f);
+    for (int64_t i = 0; i < n; i++) {
+        a->scale[i] = grt_tensor_double(p[0], i) / sqrt(grt_tensor_double(p[3], i) + epsilon);
+        a->shift[i] = grt_tensor_double(p[1], i) - grt_tensor_double(p[2], i) * a->scale[i];
+    }
+    a->scales = a->shifts = true;
+    return true;
+}
+
+/* A constant that varies over dim `channel` of a result of rank `rank` only: its elements by channel. */
+static bool per_channel(const grt_tensor *t, int32_t rank, int32_t channel, int64_t n)
+{
+    if (!t || !grt_dtype_in(t->dtype, GRT_SET_FLOATS) || t->rank > rank)
+        return false;
+    for (int32_t i = 0; i < t->rank; i++) {
+        bool here = i + rank - t->rank == channel;
+        if (t->dims[i] != 1 && !(here && t->dims[i] == n))
+            return false;
+    }
+    return true;
+}
+
+/* Add, Sub, Mul, Div of `x` and a constant. */
+static bool read_arithmetic(const ir_node *node, const ir_value *x, affine *a, grt_arena *arena, int32_t rank,
+                            int32_t channel, int64_t n)
+{
+    bool add = rewrite_is(node, "Add"), sub = rewrite_is(node, "Sub"), mul = rewrite_is(node, "Mul");
+    if (!add && !sub && !mul && !rewrite_is(node, "Div"))
+        return false;
+    int32_t at = ir_in(node, 0) == x ? 1 : 0;
+    const ir_value *value = ir_in(node, at);
+    const grt_tensor *t = value ? value->type.data : NULL;
+    if (!per_channel(t, rank, channel, n) || (at == 0 && !add && !mul) || !affine_init(a, arena, n))
+        return false;
+    int64_t elements = grt_tensor_elements(t);
+    for (int64_t i = 0; i < n; i++) {
+        double v = grt_tensor_double(t, elements == 1 ? 0 : i);
+        if (add || sub)
+            a->shift[i] = add ? v : -v;
+        else
+            a->scale[i] = mul ? v : 1 / v;
+        if (!isfinite(a->scale[i]) || !isfinite(a->shift[i]))
+            return false; /* what it does to zeros and infinities must stay */
+    }
+    a->shifts = add || sub;
+    a->scales = !a->shifts;
+    return true;
+}
+
+/* ---- where it goes ---- */
+
+/* A node whose constant weights make the channels of its result. */
+typedef struct host {
+    ir_node *node;
+    const grt_tensor *weight;
+    int64_t n; /* channels of the result */
+    int64_t outer,
+        inner; /* weight elements: [outer][channels per group][inner], group after group if outer is 1... */
+    int64_t groups;  /* ConvTranspose: weight is [groups][outer][n / groups][inner] */
+    int32_t channel; /* dim of the result */
+} host;
+
+static bool find_host(ir_node *node, host *h)
+{
+    const ir_value *w = node ? ir_in(node, 1) : NULL;
+    const grt_tensor *t = w ? w->type.data : NULL;
+    if (!t || t->rank < 2 || !grt_dtype_in(t->dtype, GRT_SET_FLOATS))
+        return false;
+    *h = (host){.node = node, .weight = t, .groups = 1, .channel = 1};
+    if (rewrite_is(node, "Conv")) { /* [M, C/group, k...] */
+        h->n = t->dims[0];
+        h->outer = 1;
+        h->inner = grt_dims_product(t->dims, 1, t->rank);
+    } else if (rewrite_is(node, "ConvTranspose")) { /* [C, M/group, k...] */
+        h->groups = grt_attr_int(&node->desc, "group", 1);
+        if (h->groups < 1 || t->dims[0] % h->groups)
+            return false;
+        h->n = t->dims[1] * h->groups;
+        h->outer = t->dims[0] / h->groups;
+        h->inner = grt_dims_product(t->dims, 2, t->rank);
+    } else if (rewrite_is(node, "Gemm") && t->rank == 2) {
+        bool rows = grt_attr_int(&node->desc, "transB", 0) != 0; /* [N, K] */
+        h->n = t->dims[rows ? 0 : 1];
+        h->outer = rows ? 1 : t->dims[0];
+        h->inner = rows ? t->dims[1] : 1;
+    } else {
+        return false;
+    }
+    return h->n > 0;
+}
+
+static ir_value *scaled_weight(const host *h, const affine *a)
+{
+    ir_module *module = h->node->graph->module;
+    grt_tensor *t = new_tensor(module, h->weight->dtype, h->weight->rank, h->weight->dims);
+    if (!t)
+        return NULL;
+    int64_t per_group = h->n / h->groups, at = 0;
+    for (int64_t g = 0; g < h->groups; g++)
+        for (int64_t o = 0; o < h->outer; o++)
+            for (int64_t c = 0; c < per_group; c++)
+                for (int64_t i = 0; i < h->inner; i++, at++)
+                    store(t, at, grt_tensor_double(h->weight, at) * a->scale[g * per_group + c]);
+    return ir_constant(h->node->graph, NULL, t);
+}
+
+/* The bias that the host has now, by channel: Gemm's C times beta. */
+static bool read_bias(const host *h, double *bias)
+{
+    const ir_value *value = ir_in(h->node, 2);
+    double beta = rewrite_is(h->node, "Gemm") ? (double)grt_attr_float(&h->node->desc, "beta", 1) : 1;
+    if (!value)
+        return true;
+    if (!value->type.data || !per_channel(value->type.data, h->channel + 1, h->channel, h->n))
+        return false;
+    int64_t elements = grt_tensor_elements(value->type.data);
+    for (int64_t i = 0; i < h->n; i++)
+        bias[i] = beta * grt_tensor_double(value->type.data, elements == 1 ? 0 : i);
+    return true;
+}
+
+static ir_value *new_bias(const host *h, const double *bias)
+{
+    grt_tensor *t = new_tensor(h->node->graph->module, h->weight->dtype, 1, &h->n);
+    if (!t)
+        return NULL;
+    for (int64_t i = 0; i < h->n; i++)
+        store(t, i, bias[i]);
+    return ir_constant(h->node->graph, NULL, t);
+}
+
+static bool absorb(const host *h, const affine *a, grt_arena *scratch)
+{
+    double *bias = GRT_ARENA_ARRAY(scratch, double, h->n);
+    if (!bias || !read_bias(h, bias))
+        return false;
+    for (int64_t i = 0; i < h->n; i++)
+        bias[i] = bias[i] * a->scale[i] + a->shift[i];
+    bool needs_bias = a->shifts || ir_in(h->node, 2);
+    ir_value *weight = a->scales ? scaled_weight(h, a) : ir_in(h->node, 1);
+    ir_value *shift = needs_bias ? new_bias(h, bias) : NULL;
+    if (!weight || (needs_bias && !shift))
+        return false;
+    ir_node_set_input(h->node, 1, weight);
+    if (!needs_bias)
+        return true;
+    if (h->node->n_in > 2)
+        ir_node_set_input(h->node, 2, shift);
+    else
+        ir_node_add_input(h->node, shift);
+    if (rewrite_is(h->node, "Gemm"))
+        ir_attr_remove(h->node, "beta");
+    return true;
+}
+
+/* Fold what follows the node into it, as long as something does. */
+static void fold_followers(pass_context *context, ir_node *node, grt_arena *scratch)
+{
+    host h;
+    while (find_host(node, &h)) {
+        grt_arena_reset(scratch);
+        ir_value *out = node->out[0];
+        ir_node *user = rewrite_only_user(out);
+        affine a = {0};
+        int32_t rank = out->type.rank;
+        if (!user || rank < 2 || ir_in(user, 0) == ir_in(user, 1))
+            return;
+        if (!read_batchnorm(user, &a, scratch, h.n) &&
+            !read_arithmetic(user, out, &a, scratch, rank, h.channel, h.n))
+            return;
+        if (!rewrite_same_shape(&out->type, &user->out[0]->type) || !absorb(&h, &a, scratch))
+            return;
+        ir_node_absorb_name(node, user);
+        if (!rewrite_replace_node(user, out))
+            return; /* cannot be: `out` is made by a node and has no other use */
+        context->changed++;
+    }
+}
+
+/* ---- batch normalisation on its own ---- */
+
+static ir_value *channel_constant(const ir_node *node, const double *values, int64_t n, int32_t rank)
+{
+    int64_t dims[GRT_MAX_RANK];
+    for (int32_t i = 0; i < rank - 1; i++)
+        dims[i] = i ? 1 : n;
+    grt_tensor *t = new_tensor(node->graph->module, node->out[0]->type.dtype, rank - 1, dims);
+    if (!t)
+        return NULL;
+    for (int64_t i = 0; i < n; i++)
+        store(t, i, values[i]);
+    return ir_constant(node->graph, NULL, t);
+}
+
+static grt_status split_batchnorm(pass_context *context, ir_node *node, grt_arena *scratch)
+{
+    ir_value *x = ir_in(node, 0);
+    const ir_value *parameter = ir_in(node, 1);
+    affine a = {0};
+    grt_arena_reset(scratch);
+    if (!x || x->type.rank < 2 || !grt_dtype_in(x->type.dtype, GRT_BIT(FLOAT) | GRT_BIT(DOUBLE)) ||
+        !parameter || !parameter->type.data || x->type.dtype != node->out[0]->type.dtype ||
+        !read_batchnorm(node, &a, scratch, grt_tensor_elements(parameter->type.data)))
+        return GRT_OK;
+    ir_value *scale = channel_constant(node, a.scale, a.n, x->type.rank);
+    ir_value *shift = channel_constant(node, a.shift, a.n, x->type.rank);
+    if (!scale || !shift)
+        return grt_fail_memory(0);
+    ir_node *mul =
+        ir_node_create(node->graph, node, "", "Mul", node->desc.name, 2, (ir_value *[]){x, scale}, 1);
+    ir_node *add = mul ? ir_node_create(node->graph, node, "", "Add", node->desc.name, 2,
+                                        (ir_value *[]){mul->out[0], shift}, 1)
+                       : NULL;
+    if (!add)
+        return grt_fail_memory(0);
+    GRT_TRY(op_infer_node(mul));
+    GRT_TRY(op_infer_node(add));
+    rewrite_replace_node(node, add->out[0]);
+    context->changed++;
+    return GRT_OK;
+}
+
+static grt_status visit_with(pass_context *context, ir_graph *graph, grt_arena *scratch)
+{
+    /* A follower may be the next node: go on from what is after it only then. */
+    for (ir_node *node = graph->first; node; node = node->next)
+        fold_followers(context, node, scratch);
+    IR_FOR_EACH_NODE (node, graph)
+        if (rewrite_is(node, "BatchNormalization"))
+            GRT_TRY(split_batchnorm(context, node, scratch));
+    return GRT_OK;
+}
+
+static grt_status visit(pass_context *context, ir_graph *graph)
+{
+    grt_arena *scratch = grt_arena_create();
+    grt_status status = scratch ? visit_with(context, graph, scratch) : grt_fail_memory(0);
+    grt_arena_release(scratch);
+    return status;
+}
+
+grt_status pass_affine(pass_context *context)
+{
+    return rewrite_each_graph(context, visit);
+}

@@ -1,0 +1,448 @@
+/* Epilogues: a convolution or matrix product takes over what follows it, as graphrt::Conv or graphrt::MatMul
+ * (graph/ops/fused.c):
+ *
+ *   y = act(scale * product + bias + residual)
+ *
+ * Each step is made, the target is asked, and the step is taken back if there is no kernel for the result. */
+#include "graph/passes/passes.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { BIAS = 2, RESIDUAL = 3 };
+
+typedef struct fusion {
+    pass_context *context;
+    ir_node *node;
+    bool is_conv;
+} fusion;
+
+static const char *ours(const fusion *f)
+{
+    return f->is_conv ? "Conv" : "MatMul";
+}
+
+static bool is_ours(const ir_node *node)
+{
+    return node && (grt_op_is(&node->desc, "graphrt", "Conv") || grt_op_is(&node->desc, "graphrt", "MatMul"));
+}
+
+static bool is_head(const ir_node *node)
+{
+    return rewrite_is(node, "Conv") || rewrite_is(node, "MatMul") || rewrite_is(node, "Gemm");
+}
+
+static bool supported(const fusion *f)
+{
+    return rewrite_supported(f->context, f->node, NULL);
+}
+
+/* ---- inputs ---- */
+
+static void put_input(ir_node *node, int32_t index, ir_value *value)
+{
+    while (node->n_in <= index)
+        ir_node_add_input(node, NULL);
+    ir_node_set_input(node, index, value);
+}
+
+/* Takes an input back. */
+static void drop_input(ir_node *node, int32_t index)
+{
+    ir_node_set_input(node, index, NULL);
+    int32_t n = node->n_in;
+    while (n > 2 && !node->in[n - 1].value)
+        n--;
+    ir_node_drop_inputs(node, n);
+}
+
+/* The follower's work is done by the fused node, which moves to where the follower was: only there are all
+ * its inputs known. */
+static bool take_over(fusion *f, ir_node *follower)
+{
+    ir_node_move_before(f->node, follower);
+    ir_node_absorb_name(f->node, follower);
+    if (!rewrite_replace_node(follower, f->node->out[0]))
+        return false; /* cannot be: the result has no other use */
+    f->context->changed++;
+    return true;
+}
+
+/* ---- the head ---- */
+
+static float scale_of(const ir_node *node)
+{
+    return grt_attr_float(&node->desc, "scale", 1);
+}
+
+static void multiply_scale(ir_node *node, double factor)
+{
+    float scale = (float)((double)scale_of(node) * factor);
+    if (scale == 1)
+        ir_attr_remove(node, "scale");
+    else
+        ir_attr_set_float(node, "scale", scale);
+}
+
+static bool is_row(const ir_type *type, const ir_type *out)
+{
+    return type->rank == 1 && out->rank >= 1 && type->dims[0] == out->dims[out->rank - 1];
+}
+
+/* Gemm's constant C, times beta, as a vector over the columns. NULL if it is no such thing. */
+static ir_value *constant_bias(const ir_node *gemm, const ir_value *c, float beta)
+{
+    const grt_tensor *t = c->type.data;
+    const ir_module *module = gemm->graph->module;
+    const ir_type *out = &gemm->out[0]->type;
+    int64_t n;
+    if (!t || t->dtype != GRT_DTYPE_FLOAT || out->rank != 2 ||
+        !grt_dim_is_const(module->dims, out->dims[1], &n) || n < 1)
+        return NULL;
+    int64_t elements = grt_tensor_elements(t);
+    bool row = elements == 1 || (elements == n && t->rank >= 1 && t->dims[t->rank - 1] == n);
+    if (!row)
+        return NULL;
+    grt_tensor b = {.dtype = t->dtype, .rank = 1, .dims = {n}};
+    float *data = GRT_ARENA_ARRAY(module->arena, float, n);
+    for (int64_t i = 0; data && i < n; i++)
+        data[i] = beta * ((const float *)t->data)[elements == 1 ? 0 : i];
+    b.data = data;
+    const grt_tensor *kept = data ? grt_arena_memdup(module->arena, &b, sizeof b) : NULL;
+    return kept ? ir_constant(gemm->graph, NULL, kept) : NULL;
+}
+
+/* Where Gemm's C goes: *out_bias or *out_residual, or nowhere. False if it has no place. */
+static bool place_c(const ir_node *gemm, ir_value **out_bias, ir_value **out_residual)
+{
+    ir_value *c = ir_in(gemm, 2);
+    float beta = grt_attr_float(&gemm->desc, "beta", 1);
+    *out_bias = *out_residual = NULL;
+    if (!c || beta == 0)
+        return true;
+    const ir_type *out = &gemm->out[0]->type;
+    if (beta == 1 && is_row(&c->type, out)) {
+        *out_bias = c;
+        return true;
+    }
+    *out_bias = constant_bias(gemm, c, beta);
+    if (!*out_bias && beta == 1 && rewrite_same_shape(&c->type, out))
+        *out_residual = c;
+    return *out_bias || *out_residual;
+}
+
+/* Everything that a node is, to go back to. */
+typedef struct snapshot {
+    grt_op_desc desc;
+    const op_row *row;
+    int32_t opset, n_in;
+    ir_value *in[4];
+} snapshot;
+
+static snapshot take(const ir_node *node)
+{
+    snapshot s = {.desc = node->desc, .row = node->row, .opset = node->opset, .n_in = node->n_in};
+    for (int32_t i = 0; i < node->n_in && i < 4; i++)
+        s.in[i] = node->in[i].value;
+    return s;
+}
+
+static void restore(ir_node *node, const snapshot *s)
+{
+    ir_node_drop_inputs(node, 0);
+    for (int32_t i = 0; i < s->n_in && i < 4; i++)
+        ir_node_add_input(node, s->in[i]);
+    node->desc = s->desc;
+    node->row = s->row;
+    node->opset = s->opset;
+}
+
+static bool begin_gemm(ir_node *node)
+{
+    ir_value *bias, *residual;
+    if (!place_c(node, &bias, &residual))
+        return false;
+    float alpha = grt_attr_float(&node->desc, "alpha", 1);
+    ir_attr_remove(node, "alpha");
+    ir_attr_remove(node, "beta");
+    ir_node_drop_inputs(node, 2);
+    multiply_scale(node, (double)alpha);
+    if (bias)
+        put_input(node, BIAS, bias);
+    if (residual)
+        put_input(node, RESIDUAL, residual);
+    return true;
+}
+
+/* Make the head a node of ours. */
+static bool begin(fusion *f)
+{
+    ir_node *node = f->node;
+    const ir_value *a = ir_in(node, 0), *b = ir_in(node, 1);
+    if (!a || !b || a->type.rank < 2 || b->type.rank < 2 || node->n_in > 3)
+        return false;
+    snapshot before = take(node);
+    if (rewrite_is(node, "Gemm") && !begin_gemm(node)) {
+        restore(node, &before);
+        return false;
+    }
+    ir_node_become(node, "graphrt", ours(f));
+    if (supported(f))
+        return true;
+    restore(node, &before);
+    return false;
+}
+
+/* ---- what comes before a product ---- */
+
+static bool swaps_last_two(const ir_node *node)
+{
+    size_t n;
+    const int64_t *perm = grt_attr_ints(&node->desc, "perm", &n);
+    int32_t rank = ir_in(node, 0) ? ir_in(node, 0)->type.rank : -1;
+    if (rank < 2 || (perm && n != (size_t)rank) || (!perm && rank != 2))
+        return false;
+    for (int32_t i = 0; perm && i < rank; i++)
+        if (perm[i] != (i < rank - 2 ? i : i == rank - 2 ? rank - 1 : rank - 2))
+            return false;
+    return true;
+}
+
+static bool absorb_transpose(fusion *f, int32_t index, const char *attr)
+{
+    const ir_node *transpose = rewrite_producer(ir_in(f->node, index), "Transpose");
+    if (!transpose || !swaps_last_two(transpose))
+        return false;
+    snapshot before = take(f->node);
+    ir_attr_set_int(f->node, attr, !grt_attr_int(&f->node->desc, attr, 0));
+    ir_node_set_input(f->node, index, ir_in(transpose, 0));
+    if (supported(f))
+        return true;
+    restore(f->node, &before);
+    return false;
+}
+
+/* x * c for a scalar constant c that leaves the shape alone: x and c, else NULL. */
+static ir_value *scaled(const ir_node *node, double *out_factor)
+{
+    bool mul = rewrite_is(node, "Mul");
+    double v;
+    if (!mul && !rewrite_is(node, "Div"))
+        return NULL;
+    int32_t at = ir_const_float(ir_in(node, 1), &v) ? 1 : mul && ir_const_float(ir_in(node, 0), &v) ? 0 : -1;
+    ir_value *x = at < 0 ? NULL : ir_in(node, 1 - at);
+    *out_factor = at < 0 ? 1 : mul ? v : 1 / v;
+    if (!x || !isfinite(*out_factor) || *out_factor == 0 ||
+        !rewrite_same_shape(&x->type, &node->out[0]->type))
+        return NULL;
+    return x;
+}
+
+static bool absorb_scale(fusion *f, int32_t index)
+{
+    ir_value *product = ir_in(f->node, index);
+    double factor;
+    if (!product || !product->producer || product->n_uses != 1)
+        return false;
+    ir_node *mul = product->producer;
+    ir_value *x = scaled(mul, &factor);
+    if (!x || mul->graph != f->node->graph)
+        return false;
+    snapshot before = take(f->node);
+    ir_node_set_input(f->node, index, x);
+    multiply_scale(f->node, factor);
+    if (supported(f)) {
+        f->context->changed++;
+        return true;
+    }
+    restore(f->node, &before);
+    return false;
+}
+
+static void absorb_inputs(fusion *f)
+{
+    for (int round = 0; round < 2;
+         round++) { /* a scale may be behind a transpose, or a transpose behind a scale */
+        absorb_transpose(f, 0, "transA");
+        absorb_transpose(f, 1, "transB");
+        absorb_scale(f, 0);
+        absorb_scale(f, 1);
+    }
+}
+
+/* ---- what comes after ---- */
+
+static bool follow_scale(fusion *f, ir_node *user)
+{
+    double factor;
+    if (f->is_conv || f->node->n_in > 2 || scaled(user, &factor) != f->node->out[0])
+        return false;
+    snapshot before = take(f->node);
+    multiply_scale(f->node, factor);
+    if (supported(f))
+        return take_over(f, user);
+    restore(f->node, &before);
+    return false;
+}
+
+/* A constant of one dim that is not 1, the last: the same as a vector. */
+static ir_value *as_row(ir_value *value, const ir_type *out)
+{
+    const grt_tensor *t = value->type.data;
+    if (is_row(&value->type, out))
+        return value;
+    int64_t n = t && t->rank > 1 ? grt_tensor_elements(t) : -1;
+    if (n < 1 || n != t->dims[t->rank - 1])
+        return NULL;
+    grt_tensor flat = {.dtype = t->dtype, .rank = 1, .dims = {n}, .data = t->data};
+    const grt_tensor *kept = grt_arena_memdup(value->graph->module->arena, &flat, sizeof flat);
+    ir_value *row = kept ? ir_constant(value->graph, NULL, kept) : NULL;
+    return row && is_row(&row->type, out) ? row : NULL;
+}
+
+/* Has a later head better reason to take this Add? */
+static bool leaves_to_other(const ir_node *node, const ir_value *other)
+{
+    const ir_node *producer = other->producer;
+    return (is_head(producer) || is_ours(producer)) && producer->graph == node->graph &&
+           producer->mark > node->mark && other->n_uses == 1;
+}
+
+static bool try_input(fusion *f, ir_node *user, int32_t index, ir_value *value)
+{
+    if (!value || ir_in(f->node, index))
+        return false;
+    put_input(f->node, index, value);
+    /* Asked at the place where the input is known. */
+    if (supported(f))
+        return take_over(f, user);
+    drop_input(f->node, index);
+    return false;
+}
+
+static bool follow_add(fusion *f, ir_node *user)
+{
+    ir_value *out = f->node->out[0];
+    if (!rewrite_is(user, "Add") || !rewrite_same_shape(&out->type, &user->out[0]->type))
+        return false;
+    ir_value *other = ir_in(user, ir_in(user, 0) == out ? 1 : 0);
+    if (!other || other == out || other->type.dtype != out->type.dtype)
+        return false;
+    if (!f->is_conv && try_input(f, user, BIAS, as_row(other, &out->type)))
+        return true;
+    return rewrite_same_shape(&other->type, &out->type) && !leaves_to_other(f->node, other) &&
+           try_input(f, user, RESIDUAL, other);
+}
+
+typedef struct activation {
+    const char *op, *name;
+    const char *alpha, *beta; /* the op's attributes */
+    float alpha_default, beta_default;
+} activation;
+
+static const activation activations[] = {
+    {"Relu", "Relu", NULL, NULL, 0, 0},
+    {"LeakyRelu", "LeakyRelu", "alpha", NULL, 0.01f, 0},
+    {"Elu", "Elu", "alpha", NULL, 1, 0},
+    {"Sigmoid", "Sigmoid", NULL, NULL, 0, 0},
+    {"Tanh", "Tanh", NULL, NULL, 0, 0},
+    {"Swish", "Silu", "alpha", NULL, 1, 0},
+    {"HardSigmoid", "HardSigmoid", "alpha", "beta", 0.2f, 0.5f},
+    {"HardSwish", "HardSwish", NULL, NULL, 0, 0},
+    {"Softplus", "Softplus", NULL, NULL, 0, 0},
+};
+
+/* The bounds of a Clip, if they are constants. */
+static bool clip_bounds(const ir_node *node, float *low, float *high)
+{
+    double v;
+    *low = -INFINITY;
+    *high = INFINITY;
+    if (ir_in(node, 1)) {
+        if (!ir_const_float(ir_in(node, 1), &v))
+            return false;
+        *low = (float)v;
+    }
+    if (ir_in(node, 2)) {
+        if (!ir_const_float(ir_in(node, 2), &v))
+            return false;
+        *high = (float)v;
+    }
+    return *low <= *high;
+}
+
+static const char *activation_of(const ir_node *user, float *alpha, float *beta)
+{
+    *alpha = *beta = 0;
+    if (rewrite_is(user, "Clip"))
+        return clip_bounds(user, alpha, beta) ? "Clip" : NULL;
+    if (rewrite_is(user, "Gelu")) {
+        const char *form = grt_attr_string(&user->desc, "approximate", "none");
+        return !strcmp(form, "tanh") ? "GeluTanh" : "Gelu";
+    }
+    for (size_t i = 0; i < sizeof activations / sizeof *activations; i++) {
+        const activation *a = &activations[i];
+        if (!rewrite_is(user, a->op))
+            continue;
+        *alpha = a->alpha ? grt_attr_float(&user->desc, a->alpha, a->alpha_default) : 0;
+        *beta = a->beta ? grt_attr_float(&user->desc, a->beta, a->beta_default) : 0;
+        return a->name;
+    }
+    return NULL;
+}
+
+static bool follow_activation(fusion *f, ir_node *user)
+{
+    float alpha, beta;
+    const char *name = activation_of(user, &alpha, &beta);
+    if (!name || ir_in(user, 0) != f->node->out[0])
+        return false;
+    snapshot before = take(f->node);
+    ir_attr_set_string(f->node, "activation", name);
+    ir_attr_set_float(f->node, "alpha", alpha);
+    ir_attr_set_float(f->node, "beta", beta);
+    if (supported(f))
+        return take_over(f, user);
+    restore(f->node, &before);
+    return false;
+}
+
+static void absorb_followers(fusion *f)
+{
+    for (ir_node *user; (user = rewrite_only_user(f->node->out[0]));) {
+        if (follow_activation(f, user))
+            return;
+        if (!follow_scale(f, user) && !follow_add(f, user))
+            return;
+    }
+}
+
+static grt_status visit(pass_context *context, ir_graph *graph)
+{
+    int64_t order = 0;
+    IR_FOR_EACH_NODE (node, graph)
+        node->mark = order++;
+    /* Heads move down to their last follower, never past `next`'s own place in a way that matters: followers
+     * are removed, and the list is walked from the node that stood behind the head. */
+    for (ir_node *node = graph->first, *next; node; node = next) {
+        next = node->next;
+        if (!is_head(node))
+            continue;
+        fusion f = {context, node, rewrite_is(node, "Conv")};
+        if (!begin(&f))
+            continue;
+        if (!f.is_conv)
+            absorb_inputs(&f);
+        ir_node *before = node->prev;
+        absorb_followers(&f);
+        next = before ? before->next : graph->first;
+        if (next == node)
+            next = node->next;
+    }
+    return GRT_OK;
+}
+
+grt_status pass_epilogue(pass_context *context)
+{
+    return rewrite_each_graph(context, visit);
+}

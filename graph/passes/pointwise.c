@@ -1,0 +1,305 @@
+/* Pointwise groups: connected element-wise nodes of one output shape become one graphrt::Pointwise node,
+ * which reads its inputs and writes its result once (graph/ops/pointwise.h has the form of its program).
+ *
+ * Nodes are visited from the last to the first. A node joins the group that all uses of its result lie in,
+ * else it begins one of its own: so no value inside a group is needed outside, and no path leads out of a
+ * group and back. */
+#include "graph/passes/passes.h"
+
+#include "graph/ops/pointwise.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_INSTRUCTIONS = 32, MAX_INPUTS = 8, MAX_CONSTANTS = MAX_INSTRUCTIONS * PW_MAX_OPERANDS };
+
+typedef struct group {
+    ir_node *members[MAX_INSTRUCTIONS]; /* the last one first */
+    int32_t n, n_inputs;
+    const ir_value *inputs[MAX_INPUTS];
+    grt_dtype dtype; /* of all float values; NONE: none so far */
+} group;
+
+typedef struct groups {
+    pass_context *context;
+    grt_arena *scratch;
+    group **v;
+    int64_t n, capacity;
+} groups;
+
+/* ---- which nodes ---- */
+
+static int32_t present_inputs(const ir_node *node)
+{
+    int32_t n = node->n_in;
+    while (n && !node->in[n - 1].value)
+        n--;
+    return n;
+}
+
+/* The dtype of the floats among inputs and result; COUNT if the node does not fit into any group. */
+static grt_dtype float_dtype(const ir_node *node, const pw_info *info)
+{
+    const grt_dtype misfit = GRT_DTYPE_COUNT;
+    const ir_type *out = &node->out[0]->type;
+    grt_dtype found = out->dtype == GRT_DTYPE_BOOL ? GRT_DTYPE_NONE : out->dtype;
+    if (out->kind != GRT_KIND_TENSOR || out->rank < 0 || (out->dtype == GRT_DTYPE_BOOL) != info->truth)
+        return misfit;
+    for (int32_t i = 0; i < node->n_in; i++) {
+        const ir_value *value = node->in[i].value;
+        if (!value || value->type.dtype == GRT_DTYPE_BOOL)
+            continue;
+        if (found && value->type.dtype != found)
+            return misfit;
+        found = value->type.dtype;
+    }
+    return !found || grt_dtype_in(found, GRT_BIT(FLOAT) | GRT_BIT(FLOAT16) | GRT_BIT(BFLOAT16)) ? found
+                                                                                                : misfit;
+}
+
+/* -1 if the node cannot be in a group. */
+static int32_t opcode_of(const ir_node *node, grt_dtype *out_dtype)
+{
+    if (!node->row || !(node->row->flags & OP_POINTWISE) || node->n_out != 1 || !node->out[0] ||
+        !ir_in(node, 0))
+        return -1;
+    int32_t opcode = pw_opcode_of(&node->desc, present_inputs(node));
+    if (opcode < 0 || !pw_info_at(opcode)->fusible)
+        return -1;
+    *out_dtype = float_dtype(node, pw_info_at(opcode));
+    return *out_dtype == GRT_DTYPE_COUNT ? -1 : opcode;
+}
+
+/* A constant that goes into the program. */
+static bool is_immediate(const ir_value *value, double *out_value)
+{
+    const grt_tensor *t = value->type.data;
+    return t && grt_dtype_in(t->dtype, GRT_SET_FLOATS) && ir_const_float(value, out_value);
+}
+
+/* ---- forming groups ---- */
+
+/* The group that every use of the value is in; -1 if there is none. */
+static int64_t group_of_uses(const ir_value *value)
+{
+    int64_t found = -1;
+    for (const ir_use *use = value->uses; use; use = use->next) {
+        if (!use->node || use->graph != value->graph || use->node->mark < 0 ||
+            (found >= 0 && use->node->mark != found))
+            return -1;
+        found = use->node->mark;
+    }
+    return found;
+}
+
+static bool add_input(const ir_value **inputs, int32_t *n, const ir_value *value)
+{
+    for (int32_t i = 0; i < *n; i++)
+        if (inputs[i] == value)
+            return true;
+    if (*n == MAX_INPUTS)
+        return false;
+    inputs[(*n)++] = value;
+    return true;
+}
+
+static bool join(group *g, ir_node *node, grt_dtype dtype)
+{
+    if (g->n == MAX_INSTRUCTIONS || (g->dtype && dtype && g->dtype != dtype))
+        return false;
+    if (g->n && !rewrite_same_shape(&g->members[0]->out[0]->type, &node->out[0]->type))
+        return false;
+    const ir_value *inputs[MAX_INPUTS];
+    int32_t n = 0;
+    double unused;
+    for (int32_t i = 0; i < g->n_inputs; i++)
+        if (g->inputs[i] != node->out[0])
+            inputs[n++] = g->inputs[i];
+    for (int32_t i = 0; i < node->n_in; i++) {
+        const ir_value *value = node->in[i].value;
+        if (value && !is_immediate(value, &unused) && !add_input(inputs, &n, value))
+            return false;
+    }
+    memcpy(g->inputs, inputs, (size_t)n * sizeof *inputs);
+    g->n_inputs = n;
+    g->members[g->n++] = node;
+    g->dtype = g->dtype ? g->dtype : dtype;
+    return true;
+}
+
+static bool begin(groups *all, ir_node *node, grt_dtype dtype)
+{
+    if (all->n == all->capacity) {
+        int64_t wanted = all->capacity ? 2 * all->capacity : 64;
+        group **grown = realloc(all->v, (size_t)wanted * sizeof(group *));
+        if (!grown)
+            return false;
+        all->v = grown;
+        all->capacity = wanted;
+    }
+    group *g = GRT_ARENA_NEW(all->scratch, group);
+    if (!g)
+        return false;
+    if (join(g, node, dtype)) {
+        node->mark = all->n;
+        all->v[all->n++] = g;
+    }
+    return true;
+}
+
+static grt_status form(groups *all, ir_graph *graph)
+{
+    for (ir_node *node = graph->last; node; node = node->prev) {
+        grt_dtype dtype;
+        node->mark = -1;
+        if (opcode_of(node, &dtype) < 0)
+            continue;
+        int64_t at = group_of_uses(node->out[0]);
+        if (at >= 0 && join(all->v[at], node, dtype))
+            node->mark = at;
+        else if (!begin(all, node, dtype))
+            return grt_fail_memory(sizeof(group));
+    }
+    return GRT_OK;
+}
+
+/* ---- writing programs ---- */
+
+/* Operands are numbered [inputs, constants, results]; until all constants are known, the latter two count
+ * from these. */
+enum { CONSTANTS_FROM = 1000, RESULTS_FROM = 2000 };
+
+typedef struct program {
+    const group *group;
+    int64_t code[MAX_INSTRUCTIONS * 4];
+    int32_t n;
+    float constants[MAX_CONSTANTS];
+    int32_t n_constants;
+} program;
+
+static int64_t constant_operand(program *p, float value)
+{
+    for (int32_t i = 0; i < p->n_constants; i++)
+        if (!memcmp(&p->constants[i], &value, sizeof value))
+            return CONSTANTS_FROM + i;
+    p->constants[p->n_constants] = value;
+    return CONSTANTS_FROM + p->n_constants++;
+}
+
+static int64_t operand(program *p, const ir_value *value)
+{
+    double v;
+    if (is_immediate(value, &v))
+        return constant_operand(p, (float)v);
+    for (int32_t i = 0; i < p->group->n_inputs; i++)
+        if (p->group->inputs[i] == value)
+            return i;
+    return RESULTS_FROM + value->producer->mark; /* marks of members are their instructions now */
+}
+
+static void add_instruction(program *p, ir_node *node)
+{
+    grt_dtype dtype;
+    int32_t opcode = opcode_of(node, &dtype);
+    const pw_info *info = pw_info_at(opcode);
+    int64_t *code = &p->code[4 * p->n];
+    float params[PW_MAX_PARAMS];
+    int32_t n_params = pw_params(&node->desc, opcode, params);
+    code[0] = opcode;
+    for (int32_t k = 0; k < 3; k++) {
+        code[1 + k] = -1;
+        if (k < info->arity && ir_in(node, k))
+            code[1 + k] = operand(p, ir_in(node, k));
+        else if (k < info->arity) /* Clip without a bound */
+            code[1 + k] = constant_operand(p, k == 1 ? -INFINITY : INFINITY);
+        else if (k - info->arity < n_params)
+            code[1 + k] = constant_operand(p, params[k - info->arity]);
+    }
+    node->mark = p->n++;
+}
+
+static void number_operands(program *p)
+{
+    int64_t constants = p->group->n_inputs, results = constants + p->n_constants;
+    for (int32_t i = 0; i < 4 * p->n; i++) {
+        if (i % 4 == 0)
+            continue;
+        if (p->code[i] >= RESULTS_FROM)
+            p->code[i] += results - RESULTS_FROM;
+        else if (p->code[i] >= CONSTANTS_FROM)
+            p->code[i] += constants - CONSTANTS_FROM;
+    }
+}
+
+static ir_node *create(const program *p)
+{
+    const group *g = p->group;
+    ir_node *root = g->members[0];
+    ir_value *in[MAX_INPUTS];
+    for (int32_t i = 0; i < g->n_inputs; i++)
+        in[i] = (ir_value *)g->inputs[i];
+    ir_node *node = ir_node_create(root->graph, root, "graphrt", "Pointwise", g->members[g->n - 1]->desc.name,
+                                   g->n_inputs, in, 1);
+    if (!node)
+        return NULL;
+    for (int32_t i = g->n - 1; i-- > 0;)
+        ir_node_absorb_name(node, g->members[i]);
+    ir_attr_set_ints(node, "program", p->code, (size_t)p->n * 4);
+    grt_attr constants = {.name = "constants", .kind = GRT_ATTR_FLOATS};
+    constants.floats.v =
+        grt_arena_memdup(root->graph->module->arena, p->constants, (size_t)p->n_constants * sizeof(float));
+    constants.floats.n = (size_t)p->n_constants;
+    if (p->n_constants)
+        ir_attr_set(node, constants);
+    return node;
+}
+
+static grt_status fuse(groups *all, const group *g)
+{
+    ir_node *root = g->members[0];
+    program p = {.group = g};
+    if (g->n < 2 || g->n_inputs < 1)
+        return GRT_OK;
+    for (int32_t i = g->n; i-- > 0;)
+        add_instruction(&p, g->members[i]);
+    number_operands(&p);
+    ir_node *node = create(&p);
+    if (!node)
+        return grt_fail_memory(0);
+    GRT_TRY(op_infer_node(node));
+    /* Constants do not take part in broadcasting any more, which may show; and the target has the last word.
+     */
+    const ir_type *made = &node->out[0]->type, *wanted = &root->out[0]->type;
+    if (made->dtype != wanted->dtype || !rewrite_same_shape(made, wanted) ||
+        !rewrite_supported(all->context, node, NULL) || !rewrite_replace(root->out[0], node->out[0])) {
+        ir_node_remove(node);
+        return GRT_OK;
+    }
+    for (int32_t i = 0; i < g->n; i++)
+        ir_node_remove(g->members[i]);
+    all->context->changed++;
+    return GRT_OK;
+}
+
+static grt_status visit_with(groups *all, ir_graph *graph)
+{
+    GRT_TRY(form(all, graph));
+    for (int64_t i = 0; i < all->n; i++)
+        GRT_TRY(fuse(all, all->v[i]));
+    return GRT_OK;
+}
+
+static grt_status visit(pass_context *context, ir_graph *graph)
+{
+    groups all = {.context = context, .scratch = grt_arena_create()};
+    grt_status status = all.scratch ? visit_with(&all, graph) : grt_fail_memory(0);
+    free(all.v);
+    grt_arena_release(all.scratch);
+    return status;
+}
+
+grt_status pass_pointwise(pass_context *context)
+{
+    return rewrite_each_graph(context, visit);
+}

@@ -1,0 +1,55 @@
+#!/bin/bash
+# From a fresh clone on Debian 12 or Ubuntu 24.04 to a trained network that reads handwritten digits.
+#
+#   ./quickstart.sh [--no-install] [--help]
+#
+# Installs the packages that scripts/packages.txt lists under "build" and that are missing (apt-get; with sudo if you are not
+# root), builds libgraphrt in build/, optimises models/digits/digits.onnx into build/digits.grt and runs it on 450 held-out
+# images. Nothing is written outside this directory except those packages. Run it again at any time: it does what is missing.
+#
+#   --no-install   install nothing; fail if something is missing
+# CC, CFLAGS and GRAPHRT_CONFIGURE (arguments of ./configure) are used when build/ is configured for the first time.
+set -eu
+cd "$(dirname "$0")"
+ui_steps=5
+. scripts/ui.sh
+
+install=1
+for arg; do
+    case $arg in
+    --no-install) install= ;;
+    -h | --help)
+        sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "$0"
+        exit 0
+        ;;
+    *) die "unknown argument $arg (see --help)" ;;
+    esac
+done
+
+if [ -n "$install" ]; then
+    scripts/setup.sh build
+fi
+
+# ./configure and build/config.status are made once; make itself notices later changes of what they come from.
+make_configure() { [ -x configure ] || ./autogen.sh; }
+configure_build()
+{
+    mkdir -p build && cd build
+    # shellcheck disable=SC2086 # a list of arguments
+    [ -x config.status ] || ../configure ${GRAPHRT_CONFIGURE:-}
+}
+build_all() { make -C build -j"$(nproc)"; }
+optimize() { build/graphc optimize models/digits/digits.onnx -o build/digits.grt; }
+
+step "making ./configure" make_configure
+step "configuring build/" configure_build
+sed -n '/^libgraphrt [0-9]/,$p' build/logs/step-2.log
+step "building with $(nproc) jobs" build_all
+step "optimising models/digits/digits.onnx" optimize
+step "reading 450 handwritten digits" build/examples/digits build/digits.grt models/digits/test_images.npy \
+    models/digits/test_labels.npy
+say
+cat build/logs/step-5.log
+say
+say "Next: build/graphrun build/digits.grt --input image=models/digits/test_images.npy"
+say "      build/graphc inspect build/digits.grt        ./run-tests.sh        README.md"

@@ -1,0 +1,73 @@
+#!/bin/bash
+# Builds libgraphrt in build/ and runs all its tests.
+#
+#   ./run-tests.sh [--no-install] [--help] [SUITE...]
+#
+# Suites (default: all):
+#   check         make check: unit tests, tools, examples, README, include direction
+#   conformance   official ONNX cases, and those in ../shared/data if it is there
+#   fuzz          libFuzzer targets over import and plan loading, 20 s each (needs clang)
+#   format        clang-format 14 finds nothing to change
+# Installs the packages that scripts/packages.txt lists under "build" and "test" and that are missing, as quickstart.sh does.
+# A suite that cannot run says why and counts as skipped. The last line is "N passed, N failed, N skipped" over all suites; the
+# exit code is 0 if nothing failed. Run it again at any time.
+set -u
+cd "$(dirname "$0")" || exit 1
+ui_logs=build/logs/tests
+. scripts/ui.sh
+. scripts/totals.sh
+
+install=1
+suites=
+for arg; do
+    case $arg in
+    --no-install) install= ;;
+    check | conformance | fuzz | format) suites="$suites $arg" ;;
+    -h | --help)
+        sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "$0"
+        exit 0
+        ;;
+    *) die "unknown argument $arg (see --help)" ;;
+    esac
+done
+suites=${suites:-check conformance fuzz format}
+
+suite()
+{
+    say "== $1"
+    totals_run "build/logs/$1.log" "${@:2}"
+}
+
+configure_build()
+{
+    [ -x configure ] || ./autogen.sh || return 1
+    mkdir -p build && cd build || return 1
+    # shellcheck disable=SC2086 # a list of arguments
+    [ -x config.status ] || ../configure ${GRAPHRT_CONFIGURE:-}
+}
+build_all() { make -C build -j"$(nproc)"; }
+
+set_up()
+{
+    if [ -n "$install" ]; then
+        scripts/setup.sh build test || return 1
+    fi
+    step "configuring build/" configure_build && step "building" build_all
+}
+
+mkdir -p build/logs
+if ! set_up; then
+    failed=1
+    totals_print
+    exit
+fi
+for name in $suites; do
+    case $name in
+    check) suite check scripts/make-check.sh build ;;
+    conformance) suite conformance tests/conformance/run.sh build ;;
+    fuzz) suite fuzz tests/fuzz/run.sh 20 ;;
+    format) suite format scripts/format.sh --check ;;
+    esac
+done
+say "== all"
+totals_print

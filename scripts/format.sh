@@ -1,0 +1,40 @@
+#!/bin/bash
+# Formats all C files with clang-format 14 and .clang-format. usage: scripts/format.sh [--check] [FILE...]
+# --check changes nothing and lists the files that are not formatted. Without clang-format 14 it exits 77 (skipped): other
+# versions format differently.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+
+check=
+[ "${1:-}" = --check ] && check=1 && shift
+
+formatter=
+for name in clang-format-14 clang-format; do
+    case $($name --version 2>/dev/null) in *"version 14."*)
+        formatter=$name
+        break
+        ;;
+    esac
+done
+if [ -z "$formatter" ]; then
+    echo "format: skipped, clang-format 14 is not installed"
+    exit 77
+fi
+
+if (($# > 0)); then
+    files=("$@")
+else
+    # The public header is laid out by hand: its tables and trailing comments are documentation.
+    mapfile -t files < <(find src graph backends tools examples models tests bench -name '*.[ch]' | sort)
+fi
+if [ -z "$check" ]; then
+    exec "$formatter" -i "${files[@]}"
+fi
+status=0
+for file in "${files[@]}"; do
+    if ! "$formatter" --dry-run -Werror "$file" >/dev/null 2>&1; then
+        echo "$file: not formatted (scripts/format.sh $file)"
+        status=1
+    fi
+done
+exit $status

@@ -1,0 +1,60 @@
+#!/bin/bash
+# Builds with sanitizers in a directory of its own and runs tests there. usage: scripts/sanitize.sh address|thread
+#   address   AddressSanitizer, leak check and UBSan (build-asan/): make check and every 8th conformance case
+#   thread    ThreadSanitizer (build-tsan/): one session shared by four threads
+# The last line is "N passed, N failed, N skipped"; exit status 77 if the compiler cannot do it here.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+. scripts/ui.sh
+. scripts/totals.sh
+top=$PWD
+
+case ${1:-} in
+address) list=address,undefined build=build-asan ;;
+thread) list=thread build=build-tsan ;;
+*) die "usage: scripts/sanitize.sh address|thread" ;;
+esac
+ui_logs=$build/logs
+mkdir -p "$build/logs"
+
+# A sanitizer may be missing, or refuse the address space layout of this kernel.
+works()
+{
+    local program=$build/can-run
+    printf 'int main(void) { return 0; }\n' >"$program.c"
+    ${CC:-gcc} "-fsanitize=$list" "$program.c" -o "$program" >/dev/null 2>&1 && "$program" >/dev/null 2>&1
+}
+configure_build()
+{
+    [ -x configure ] || ./autogen.sh || return 1
+    cd "$build" || return 1
+    [ -x config.status ] || ../configure --enable-sanitizers="$list" --enable-debug CFLAGS="-O1 -g" || return 1
+}
+
+# ThreadSanitizer sees neither libgomp's nor oneDNN's own synchronisation, so an operator gets one thread, and races inside those
+# libraries are left to them.
+run_threads()
+{
+    printf 'called_from_lib:libgomp.so\ncalled_from_lib:libdnnl.so\n' >"$build/tsan.supp"
+    OMP_NUM_THREADS=1 TSAN_OPTIONS="suppressions=$build/tsan.supp halt_on_error=1" \
+        "$build/examples/threads" models/digits/digits.onnx 4 20
+}
+
+if ! works; then
+    echo "skipped: programs built with -fsanitize=$list do not run here"
+    exit 77
+fi
+step "configuring $build/" configure_build || exit 1
+if [ "$list" = thread ]; then
+    step "building" make -C "$build" -j"$(nproc)" examples/threads || exit 1
+    step "four threads on one session" run_threads || exit 1
+    echo "1 passed, 0 failed, 0 skipped"
+    exit 0
+fi
+# oneDNN keeps a primitive cache for the life of the process; what it holds is reachable, so leaks stay reportable.
+export ASAN_OPTIONS="detect_leaks=1:allocator_may_return_null=1:${ASAN_OPTIONS:-}"
+export UBSAN_OPTIONS="print_stacktrace=1:halt_on_error=1:${UBSAN_OPTIONS:-}"
+step "building" make -C "$build" -j"$(nproc)" || exit 1
+totals_run "$build/logs/check.log" scripts/make-check.sh "$build"
+GRAPHRT_TEST_DATA=$top/build/data totals_run "$build/logs/conformance.log" tests/conformance/run.sh "$build" --every 8
+totals_print

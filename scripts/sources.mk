@@ -1,0 +1,11 @@
+# Scripts that are run from a checkout, and make's doors to them.
+EXTRA_DIST += autogen.sh quickstart.sh run-tests.sh README.md CONTRIBUTING.md LICENSE \
+	scripts/packages.txt scripts/setup.sh scripts/ui.sh scripts/totals.sh scripts/make-check.sh scripts/sanitize.sh \
+	scripts/check-includes.sh scripts/format.sh scripts/lint.sh .clang-format .clang-tidy .cppcheck-suppressions
+.PHONY: lint format
+lint: $(BUILT_SOURCES)
+	$(top_srcdir)/scripts/lint.sh $(top_builddir)
+format:
+	$(top_srcdir)/scripts/format.sh
+pkgconfigdir = $(libdir)/pkgconfig
+pkgconfig_DATA = graphrt.pc

@@ -1,0 +1,27 @@
+#!/bin/bash
+# Runs the example programs on the model that ships with the project.
+set -u
+. "$(dirname "$0")/lib.sh"
+digits=$srcdir/models/digits
+
+# At least 98% of the held-out images are read, from the ONNX file as from a plan.
+reads_digits()
+{
+    examples/digits "$1" "$digits/test_images.npy" "$digits/test_labels.npy" | tee "$scratch/digits" &&
+        awk '/^accuracy/ { sub("%", "", $2); found = $2 >= 98 && $4 == 450 } END { exit !found }' "$scratch/digits" &&
+        grep -q '^latency' "$scratch/digits"
+}
+plan() { ./graphc optimize "$digits/digits.onnx" -o "$scratch/digits.grt"; }
+
+check "plan of the digits model" plan
+check "digits from ONNX" reads_digits "$digits/digits.onnx"
+check "digits from a plan" reads_digits "$scratch/digits.grt"
+check "threads on one session" examples/threads "$scratch/digits.grt" 4 20
+check "changing shapes" examples/dynamic_shapes "$scratch/digits.grt"
+
+for example in digits threads dynamic_shapes; do
+    refuse 2 "$example says how it is used" examples/$example
+done
+refuse 1 "a missing model is an error" examples/threads "$scratch/none.grt"
+refuse 1 "labels are not images" examples/digits "$digits/digits.onnx" "$digits/test_labels.npy" "$digits/test_labels.npy"
+finish

@@ -1,0 +1,53 @@
+# For the test scripts of make check: sourced, not run. They run in the build directory; automake sets srcdir.
+# shellcheck shell=bash
+
+srcdir=${srcdir:-$(cd "$(dirname "$0")/../.." && pwd)}
+passed=0
+failed=0
+skipped=0
+scratch=$(mktemp -d) || exit 99
+trap 'rm -rf "$scratch"' EXIT
+
+# check NAME COMMAND...: passes if the command succeeds; otherwise its output is shown.
+check()
+{
+    local name=$1
+    shift
+    if "$@" >"$scratch/out" 2>&1; then
+        passed=$((passed + 1))
+        echo "ok: $name"
+    else
+        failed=$((failed + 1))
+        echo "FAILED: $name"
+        tail -n 30 "$scratch/out" | sed 's/^/    /'
+    fi
+}
+
+# refuse STATUS NAME COMMAND...: passes if the command ends with this exit status.
+refuse()
+{
+    local want=$1 name=$2 status=0
+    shift 2
+    "$@" >"$scratch/out" 2>&1 || status=$?
+    if [ "$status" = "$want" ]; then
+        passed=$((passed + 1))
+        echo "ok: $name"
+    else
+        failed=$((failed + 1))
+        echo "FAILED: $name: exit status $status instead of $want"
+        tail -n 30 "$scratch/out" | sed 's/^/    /'
+    fi
+}
+
+skip()
+{
+    skipped=$((skipped + 1))
+    echo "skipped: $1: $2"
+}
+
+finish()
+{
+    echo "$passed passed, $failed failed, $skipped skipped"
+    [ "$failed" = 0 ]
+    exit
+}

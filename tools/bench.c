@@ -1,0 +1,264 @@
+/* graphrun bench: latency, throughput, load phases and memory of models, each in a fresh process. */
+#include "tools/commands.h"
+#include "tools/inputs.h"
+#include "tools/loaded.h"
+#include "tools/progress.h"
+#include "tools/report.h"
+#include "tools/workers.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+enum { DEVICE = 1, THREADS, WARMUP, REPEAT, SECONDS, INPUT, SHAPE, SEED, JSON };
+
+const tool_option bench_options[] = {
+    {DEVICE, "--device", "DEVICE", "cpu, null, cuda:0, ... (default: cpu)"},
+    {THREADS, "--threads", "N", "CPU threads of one operator (default: one per physical core)"},
+    {WARMUP, "--warmup", "N", "runs before measuring, the first of them is first_run_ms (default: 5)"},
+    {REPEAT, "--repeat", "N", "measured runs (default: as many as fit in --seconds, at least 10)"},
+    {SECONDS, "--seconds", "S", "time to measure for (default: 3)"},
+    {INPUT, "--input", "NAME=SOURCE", "as in graphrun MODEL; for all models given"},
+    {SHAPE, "--shape", "NAME=2x3x224", "as in graphrun MODEL; for all models given"},
+    {SEED, "--seed", "N", "of random inputs (default: 0)"},
+    {JSON, "--json", NULL, "report as a JSON array, one object per model"},
+    {0, NULL, NULL, NULL},
+};
+
+typedef struct bench {
+    const char *device;
+    const char **models;
+    size_t n;
+    input_specs inputs;
+    int64_t threads, warmup, repeat, seed;
+    double seconds;
+    bool json;
+    json_t *reports;
+    bool failed;
+} bench;
+
+enum { MAX_RUNS = 1000000, HOST_RUNS = 20 };
+
+/* Runs until `repeat` or the time is over; returns their number, 0 on failure. */
+static size_t measure(const bench *b, grt_context *context, double **out_ms)
+{
+    size_t n = 0, capacity = 0;
+    double begin = now_ms(), end = begin + b->seconds * 1e3, now = begin;
+    while (b->repeat ? n < (size_t)b->repeat : n < 10 || (now < end && n < MAX_RUNS)) {
+        if (n == capacity) {
+            capacity = capacity ? capacity * 2 : 1024;
+            double *grown = realloc(*out_ms, capacity * sizeof *grown);
+            if (!grown)
+                return 0;
+            *out_ms = grown;
+        }
+        double start = now_ms();
+        if (grt_context_run(context) != GRT_OK)
+            return 0;
+        now = now_ms();
+        (*out_ms)[n++] = now - start;
+        progress_show(b->repeat ? (double)n / (double)b->repeat : (now - begin) / (end - begin), "measuring");
+    }
+    progress_clear();
+    return n;
+}
+
+/* Median host time outside kernels, of runs of their own: timing costs a little. */
+static double host_time(grt_context *context)
+{
+    double samples[HOST_RUNS];
+    size_t n = 0;
+    grt_context_set_timing(context, true);
+    while (n < HOST_RUNS && grt_context_run(context) == GRT_OK) {
+        grt_context_stats stats = {.struct_size = sizeof stats};
+        if (grt_context_get_stats(context, &stats) != GRT_OK)
+            break;
+        samples[n++] = stats.host_us;
+    }
+    grt_context_set_timing(context, false);
+    return percentiles_of(samples, n).p50;
+}
+
+static json_t *latencies(percentiles p)
+{
+    json_t *object = json_object();
+    json_object_set_new(object, "min", json_real(p.min));
+    json_object_set_new(object, "p50", json_real(p.p50));
+    json_object_set_new(object, "p90", json_real(p.p90));
+    json_object_set_new(object, "p99", json_real(p.p99));
+    json_object_set_new(object, "mean", json_real(p.mean));
+    return object;
+}
+
+static json_t *bench_report(const bench *b, const char *model, const loaded *l, double first_ms, double *ms, size_t n)
+{
+    json_t *r = json_object();
+    percentiles p = percentiles_of(ms, n);
+    struct rusage usage = {0};
+    getrusage(RUSAGE_SELF, &usage);
+    long peak = usage.ru_maxrss; /* before the runs with timing */
+    json_object_set_new(r, "model", json_text(model));
+    json_object_set_new(r, "device", json_text(b->device ? b->device : "cpu"));
+    json_object_set_new(r, "threads", json_integer(grt_session_threads(l->session)));
+    json_object_set_new(r, "warmup", json_integer(b->warmup));
+    json_object_set_new(r, "runs", json_integer((json_int_t)n));
+    json_object_set_new(r, "latency_ms", latencies(p));
+    json_object_set_new(r, "throughput_per_s", json_real(p.mean > 0 ? 1e3 / p.mean : 0));
+    json_object_set_new(r, "load_ms", json_phases(l->model, l->session, l->total_ms));
+    json_object_set_new(r, "first_run_ms", json_real(first_ms));
+    json_object_set_new(r, "host_us", json_real(host_time(l->context)));
+    json_object_set_new(r, "peak_rss_bytes", json_integer((json_int_t)peak * 1024));
+    return r;
+}
+
+static bool warm_up(const bench *b, grt_context *context, double *out_first_ms)
+{
+    for (int64_t i = 0; i < b->warmup || i == 0; i++) {
+        double begin = now_ms();
+        if (grt_context_run(context) != GRT_OK)
+            return false;
+        if (i == 0)
+            *out_first_ms = now_ms() - begin;
+    }
+    return true;
+}
+
+/* In a process of its own: so that peak memory and load times are this model's. */
+static int bench_one(void *user, size_t index, int fd)
+{
+    const bench *b = user;
+    const char *model = b->models[index];
+    loaded l = {0};
+    if (loaded_open(&l, model, b->device, (int32_t)b->threads) != GRT_OK) {
+        tool_fail();
+        loaded_release(&l);
+        return EXIT_BAD;
+    }
+    size_t n_inputs = grt_model_input_count(l.model), runs = 0;
+    grt_value **values = calloc(n_inputs + 1, sizeof *values);
+    const char **sources = calloc(n_inputs + 1, sizeof *sources);
+    double *ms = NULL, first_ms = 0;
+    int code = EXIT_BAD;
+    if (values && sources && inputs_bind(l.model, l.context, &b->inputs, (uint64_t)b->seed, values, sources)) {
+        if (warm_up(b, l.context, &first_ms))
+            runs = measure(b, l.context, &ms);
+        if (!runs)
+            tool_fail();
+    }
+    if (runs) {
+        json_t *report = bench_report(b, model, &l, first_ms, ms, runs);
+        code = json_dumpfd(report, fd, 0) == 0 ? EXIT_GOOD : EXIT_BAD;
+        json_decref(report);
+    }
+    free(ms);
+    free(sources);
+    inputs_release_values(values, n_inputs);
+    loaded_release(&l);
+    return code;
+}
+
+static double number(const json_t *object, const char *key)
+{
+    return json_number_value(json_object_get(object, key));
+}
+
+static void print_report(const json_t *r)
+{
+    const json_t *latency = json_object_get(r, "latency_ms"), *load = json_object_get(r, "load_ms"), *phase;
+    const char *name;
+    char memory[FIGURE_SIZE];
+    printf("%s on %s, %.0f threads\n", json_string_value(json_object_get(r, "model")),
+           json_string_value(json_object_get(r, "device")), number(r, "threads"));
+    printf("  latency     min %.3f  p50 %.3f  p90 %.3f  p99 %.3f ms (%.0f runs after %.0f to warm up)\n",
+           number(latency, "min"), number(latency, "p50"), number(latency, "p90"), number(latency, "p99"), number(r, "runs"),
+           number(r, "warmup"));
+    printf("  throughput  %.2f runs/s\n  load        %.2f ms:", number(r, "throughput_per_s"), number(load, "total"));
+    json_object_foreach((json_t *)load, name, phase)
+        if (strcmp(name, "total") != 0)
+            printf(" %s %.2f,", name, json_number_value(phase));
+    printf(" first run %.3f ms\n  host        %.1f us a run outside kernels\n", number(r, "first_run_ms"), number(r, "host_us"));
+    printf("  memory      %s at its peak\n", figure_bytes(number(r, "peak_rss_bytes"), memory));
+}
+
+static void bench_done(void *user, size_t index, const worker_result *result)
+{
+    bench *b = user;
+    json_t *report = result->code == 0 ? json_loads(result->text, 0, NULL) : NULL;
+    if (!report) {
+        b->failed = true;
+        if (result->code < 0)
+            tool_error("%s: %s", b->models[index], result->text);
+    } else if (b->json) {
+        json_array_append_new(b->reports, report);
+    } else {
+        print_report(report);
+        json_decref(report);
+    }
+}
+
+static int parse(bench *b, const tool_command *command, int argc, char **argv)
+{
+    tool_parser p;
+    int id;
+    bool ok = true;
+    options_begin(&p, command, argc, argv);
+    while (ok && (id = options_next(&p)) != OPTION_END)
+        switch (id) {
+        case DEVICE:
+            b->device = p.value;
+            break;
+        case THREADS:
+            ok = option_int("--threads", p.value, 0, 4096, &b->threads);
+            break;
+        case WARMUP:
+            ok = option_int("--warmup", p.value, 0, 1000000, &b->warmup);
+            break;
+        case REPEAT:
+            ok = option_int("--repeat", p.value, 1, MAX_RUNS, &b->repeat);
+            break;
+        case SECONDS:
+            ok = option_double("--seconds", p.value, 0, &b->seconds);
+            break;
+        case INPUT:
+            ok = inputs_add_source(&b->inputs, p.value);
+            break;
+        case SHAPE:
+            ok = inputs_add_shape(&b->inputs, p.value);
+            break;
+        case SEED:
+            ok = option_int("--seed", p.value, INT64_MIN, INT64_MAX, &b->seed);
+            break;
+        case JSON:
+            b->json = true;
+            break;
+        case OPTION_HELP:
+            return EXIT_GOOD;
+        case OPTION_ARGUMENT:
+            b->models[b->n++] = p.value;
+            break;
+        default:
+            ok = false;
+        }
+    if (ok && b->n == 0)
+        tool_error("no model is given; see %s bench --help", tool_name);
+    return ok && b->n > 0 ? -1 : EXIT_BAD;
+}
+
+int bench_command(const tool_command *command, int argc, char **argv)
+{
+    bench b = {.warmup = 5, .seconds = 3, .models = calloc((size_t)argc + 1, sizeof(char *)), .reports = json_array()};
+    int code = b.models && b.reports ? parse(&b, command, argc, argv) : EXIT_BAD;
+    if (code < 0) {
+        enum { A_DAY = 86400 };
+        bool ok = workers_run(b.n, 1, A_DAY, bench_one, bench_done, &b);
+        if (ok && b.json && json_array_size(b.reports))
+            ok = json_print(json_incref(b.reports));
+        code = ok && !b.failed ? EXIT_GOOD : EXIT_BAD;
+    }
+    json_decref(b.reports);
+    inputs_release(&b.inputs);
+    free(b.models);
+    return code;
+}

@@ -1,0 +1,335 @@
+/* graphrun check: models against recorded outputs, as the official ONNX test runner does it. */
+#include "tools/cases.h"
+#include "tools/commands.h"
+#include "tools/inputs.h"
+#include "tools/loaded.h"
+#include "tools/progress.h"
+#include "tools/report.h"
+#include "tools/workers.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { DEVICE = 1, JOBS, RTOL, ATOL, EXPECT, MODEL, THREADS, TIMEOUT, VERBOSE };
+
+const tool_option check_options[] = {
+    {DEVICE, "--device", "DEVICE", "cpu, null, cuda:0, ... (default: cpu)"},
+    {JOBS, "--jobs", "N", "cases at a time, each in a process of its own (default: one per CPU)"},
+    {RTOL, "--rtol", "X", "relative tolerance (default: the case's data.json, else 1e-3)"},
+    {ATOL, "--atol", "X", "absolute tolerance (default: the case's data.json, else 1e-7)"},
+    {EXPECT, "--expect", "FILE", "cases that are expected to fail, one `name: reason` a line; these count as skipped,\n"
+                                 "and as failed when they pass"},
+    {MODEL, "--model", "FILE", "run FILE (.onnx or .grt) instead of model.onnx; only with one DIR"},
+    {THREADS, "--threads", "N", "CPU threads of one operator (default: 1 if several cases run at a time)"},
+    {TIMEOUT, "--timeout", "SECONDS", "a case that takes longer has failed (default: 120)"},
+    {VERBOSE, "--verbose", NULL, "a line for every case, not only for failures"},
+    {0, NULL, NULL, NULL},
+};
+
+typedef struct check {
+    test_cases cases;
+    expectations expected;
+    const char *device;
+    int64_t jobs, threads;
+    double timeout;
+    bool verbose;
+    size_t passed, failed, skipped;
+} check;
+
+/* ---- one case, in its own process ---------------------------------------------------------------------------------- */
+
+static bool is_file(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+static const char *data_path(const test_case *c, int set, const char *what, size_t i, char *out, size_t size)
+{
+    snprintf(out, size, "%s/test_data_set_%d/%s_%zu.pb", c->directory, set, what, i);
+    return out;
+}
+
+/* Data files go to inputs in order. Old models list initialisers as inputs too: if there are no files for these, files go to the
+ * inputs without a default. */
+static bool only_required(const test_case *c, int set, const grt_model *model)
+{
+    size_t required = 0, n = grt_model_input_count(model), files = 0;
+    char path[4096];
+    for (size_t i = 0; i < n; i++) {
+        grt_io_info info;
+        if (grt_model_input(model, i, &info) == GRT_OK && !info.has_default)
+            required++;
+        if (is_file(data_path(c, set, "input", i, path, sizeof path)))
+            files = i + 1;
+    }
+    return files <= required;
+}
+
+static bool say(char *why, size_t size, const char *what, const char *name)
+{
+    snprintf(why, size, "%s '%s': %s", what, name, grt_last_error());
+    return false;
+}
+
+/* An omitted optional input has no file: its value stays unset, or empty if its type is optional. */
+static bool bind_input(loaded *l, size_t index, const grt_io_info *info, const char *path, char *why, size_t size)
+{
+    grt_value *value = NULL;
+    grt_status status;
+    if (is_file(path))
+        status = grt_value_read_pb(path, info->kind, info->element_kind, &value);
+    else if (info->kind == GRT_KIND_OPTIONAL)
+        status = grt_value_optional(info->dtype, NULL, &value);
+    else
+        return grt_context_set_input(l->context, index, NULL) == GRT_OK || say(why, size, "input", info->name);
+    if (status == GRT_OK)
+        status = grt_context_set_input_value(l->context, index, value);
+    grt_value_release(value);
+    return status == GRT_OK || say(why, size, "input", info->name);
+}
+
+static bool bind_set(loaded *l, const test_case *c, int set, char *why, size_t size)
+{
+    bool required_only = only_required(c, set, l->model);
+    size_t file = 0;
+    char path[4096];
+    for (size_t i = 0; i < grt_model_input_count(l->model); i++) {
+        grt_io_info info;
+        if (grt_model_input(l->model, i, &info) != GRT_OK)
+            return say(why, size, "model", c->model);
+        if (required_only && info.has_default)
+            continue;
+        if (!bind_input(l, i, &info, data_path(c, set, "input", file++, path, sizeof path), why, size))
+            return false;
+    }
+    return true;
+}
+
+static bool compare_output(loaded *l, size_t index, const char *path, tolerance tol, char *why, size_t size)
+{
+    grt_io_info info;
+    grt_value *found = NULL, *expected = NULL;
+    char inner[1024];
+    if (grt_model_output(l->model, index, &info) != GRT_OK)
+        return say(why, size, "output", path);
+    grt_status status = is_file(path) || info.kind != GRT_KIND_OPTIONAL
+                            ? grt_value_read_pb(path, info.kind, info.element_kind, &expected)
+                            : grt_value_optional(info.dtype, NULL, &expected);
+    if (status == GRT_OK)
+        status = grt_context_get_output_value(l->context, index, &found);
+    bool ok = false;
+    if (status != GRT_OK)
+        say(why, size, "output", info.name);
+    else if (!(ok = compare_values(found, expected, tol, inner, sizeof inner)))
+        snprintf(why, size, "output '%s': %s", info.name, inner);
+    grt_value_release(found);
+    grt_value_release(expected);
+    return ok;
+}
+
+static bool run_set(loaded *l, const test_case *c, int set, char *why, size_t size)
+{
+    if (!bind_set(l, c, set, why, size))
+        return false;
+    if (grt_context_run(l->context) != GRT_OK)
+        return say(why, size, "run of", c->name);
+    for (size_t i = 0; i < grt_model_output_count(l->model); i++) {
+        char path[4096];
+        if (!compare_output(l, i, data_path(c, set, "output", i, path, sizeof path), c->tolerance, why, size))
+            return false;
+    }
+    return true;
+}
+
+static bool run_light(loaded *l, const test_case *c, char *why, size_t size)
+{
+    for (size_t i = 0; i < grt_model_input_count(l->model); i++) {
+        grt_io_info info;
+        grt_value *value = NULL;
+        if (grt_model_input(l->model, i, &info) != GRT_OK || info.has_default)
+            continue;
+        bool ok = inputs_make(&info, NULL, FILL_RAMP, 0, &value) && grt_context_set_input_value(l->context, i, value) == GRT_OK;
+        grt_value_release(value);
+        if (!ok)
+            return say(why, size, "input", info.name);
+    }
+    if (grt_context_run(l->context) != GRT_OK)
+        return say(why, size, "run of", c->name);
+    return compare_output(l, 0, c->reference, c->tolerance, why, size);
+}
+
+static bool run_sets(loaded *l, const test_case *c, char *why, size_t size)
+{
+    if (c->reference)
+        return run_light(l, c, why, size);
+    int set = 0;
+    for (;; set++) {
+        char path[4096], inner[2048];
+        struct stat st;
+        snprintf(path, sizeof path, "%s/test_data_set_%d", c->directory, set);
+        if (stat(path, &st) != 0)
+            break;
+        if (!run_set(l, c, set, inner, sizeof inner)) {
+            snprintf(why, size, "test_data_set_%d: %s", set, inner);
+            return false;
+        }
+    }
+    if (set == 0)
+        snprintf(why, size, "%s has no test_data_set_0", c->directory);
+    return set > 0;
+}
+
+static int run_case(void *user, size_t i, int fd)
+{
+    const check *k = user;
+    const test_case *c = &k->cases.items[i];
+    char why[4096] = "";
+    loaded l = {0};
+    bool ok = false;
+    if (!c->model)
+        snprintf(why, sizeof why, "%s has no model.onnx", c->directory);
+    else if (loaded_open(&l, c->model, k->device, (int32_t)k->threads) != GRT_OK)
+        snprintf(why, sizeof why, "%s", grt_last_error());
+    else
+        ok = run_sets(&l, c, why, sizeof why);
+    loaded_release(&l);
+    if (!ok && write(fd, why, strlen(why)) < 0)
+        return 2;
+    return ok ? 0 : 1;
+}
+
+/* ---- all cases ----------------------------------------------------------------------------------------------------- */
+
+static void one_line(char *text)
+{
+    for (char *c = text; *c; c++)
+        if (*c == '\n')
+            *c = c[1] ? ';' : 0;
+}
+
+static void case_done(void *user, size_t i, const worker_result *result)
+{
+    check *k = user;
+    const test_case *c = &k->cases.items[i];
+    const char *reason = expectations_find(&k->expected, c->name);
+    bool passed = result->code == 0;
+    char code[32];
+    snprintf(code, sizeof code, "exit status %d", result->code);
+    one_line(result->text);
+    const char *why = result->text[0] ? result->text : code;
+    progress_clear();
+    if (passed && !reason) {
+        k->passed++;
+        if (k->verbose)
+            printf("PASS %s\n", c->name);
+    } else if (passed) {
+        k->failed++;
+        printf("FAIL %s: passes, although it is expected to fail (%s)\n", c->name, reason);
+    } else if (reason) {
+        k->skipped++;
+        if (k->verbose)
+            printf("SKIP %s: expected to fail (%s): %s\n", c->name, reason, why);
+    } else {
+        k->failed++;
+        printf("FAIL %s: %s\n", c->name, why);
+    }
+    fflush(stdout);
+    progress_show((double)(i + 1) / (double)k->cases.n, c->name);
+}
+
+static int cpus(void)
+{
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+typedef struct check_arguments {
+    const char *model, *expect;
+    const char **directories;
+    size_t n;
+    tolerance tolerance; /* negative: not given */
+} check_arguments;
+
+static int parse(check *k, check_arguments *a, const tool_command *command, int argc, char **argv)
+{
+    tool_parser p;
+    int id;
+    bool ok = true;
+    options_begin(&p, command, argc, argv);
+    while (ok && (id = options_next(&p)) != OPTION_END)
+        switch (id) {
+        case DEVICE:
+            k->device = p.value;
+            break;
+        case JOBS:
+            ok = option_int("--jobs", p.value, 1, 256, &k->jobs);
+            break;
+        case RTOL:
+            ok = option_double("--rtol", p.value, 0, &a->tolerance.rtol);
+            break;
+        case ATOL:
+            ok = option_double("--atol", p.value, 0, &a->tolerance.atol);
+            break;
+        case EXPECT:
+            a->expect = p.value;
+            break;
+        case MODEL:
+            a->model = p.value;
+            break;
+        case THREADS:
+            ok = option_int("--threads", p.value, 0, 4096, &k->threads);
+            break;
+        case TIMEOUT:
+            ok = option_double("--timeout", p.value, 0.001, &k->timeout);
+            break;
+        case VERBOSE:
+            k->verbose = true;
+            break;
+        case OPTION_HELP:
+            return EXIT_GOOD;
+        case OPTION_ARGUMENT:
+            a->directories[a->n++] = p.value;
+            break;
+        default:
+            ok = false;
+        }
+    if (ok && a->n == 0)
+        tool_error("no directory with test data is given; see %s check --help", tool_name);
+    if (ok && a->model && a->n > 1)
+        tool_error("--model goes with one directory only");
+    return ok && a->n > 0 && !(a->model && a->n > 1) ? -1 : EXIT_BAD;
+}
+
+static int check_all(check *k, const check_arguments *a)
+{
+    if (a->expect && !expectations_read(&k->expected, a->expect))
+        return EXIT_BAD;
+    for (size_t i = 0; i < a->n; i++)
+        if (!cases_add(&k->cases, a->directories[i], a->model, a->tolerance))
+            return EXIT_BAD;
+    if (k->threads < 0)
+        k->threads = k->jobs > 1 && k->cases.n > 1 ? 1 : 0;
+    if (!workers_run(k->cases.n, (int)k->jobs, k->timeout, run_case, case_done, k))
+        return EXIT_BAD;
+    progress_clear();
+    printf("%zu passed, %zu failed, %zu skipped\n", k->passed, k->failed, k->skipped);
+    return k->failed ? EXIT_CHECK : EXIT_GOOD;
+}
+
+int check_command(const tool_command *command, int argc, char **argv)
+{
+    check k = {.jobs = cpus(), .threads = -1, .timeout = 120};
+    check_arguments a = {.tolerance = {-1, -1}, .directories = calloc((size_t)argc + 1, sizeof(char *))};
+    int code = a.directories ? parse(&k, &a, command, argc, argv) : EXIT_BAD;
+    if (code < 0)
+        code = check_all(&k, &a);
+    cases_release(&k.cases);
+    expectations_release(&k.expected);
+    free(a.directories);
+    return code;
+}

@@ -1,0 +1,25 @@
+/* A model, ready to run: what run, bench and check all begin with. */
+#ifndef TOOLS_LOADED_H
+#define TOOLS_LOADED_H
+
+#include <graphrt/graphrt.h>
+
+typedef struct loaded {
+    grt_runtime *runtime;
+    grt_model *model;
+    grt_session *session;
+    grt_context *context;
+    double total_ms; /* from nothing to a context */
+} loaded;
+
+/* device NULL: "cpu"; threads 0: the library's choice. On failure grt_last_error() says why; release in any case. */
+grt_status loaded_open(loaded *l, const char *path, const char *device, int32_t threads);
+void loaded_release(loaded *l);
+
+/* Median and others of n samples, which it sorts. */
+typedef struct percentiles {
+    double min, p50, p90, p99, mean;
+} percentiles;
+percentiles percentiles_of(double *samples, size_t n);
+
+#endif

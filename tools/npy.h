@@ -1,0 +1,15 @@
+/* NumPy's .npy files. */
+#ifndef TOOLS_NPY_H
+#define TOOLS_NPY_H
+
+#include <graphrt/graphrt.h>
+
+/* Read an array in either memory order and byte order '<', '|' or '='; numbers, booleans, complex, and text ('U', 'S').
+ * False after printing what is wrong; else *out_value is the caller's. */
+bool npy_read(const char *path, grt_value **out_value);
+/* True if .npy has a type for this dtype. */
+bool npy_has(grt_dtype dtype);
+/* Write a host tensor whose dtype npy_has. False after printing what is wrong. */
+bool npy_write(const char *path, const grt_tensor *tensor);
+
+#endif

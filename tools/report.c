@@ -1,0 +1,176 @@
+/* See report.h. */
+#include "tools/report.h"
+
+#include "tools/options.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+void tool_error(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fflush(stdout);
+    fprintf(stderr, "%s: ", tool_name);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+    va_end(args);
+}
+
+int tool_fail(void)
+{
+    tool_error("%s", grt_last_error());
+    return EXIT_BAD;
+}
+
+double now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+const char *figure_bytes(double bytes, char out[FIGURE_SIZE])
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    size_t u = 0;
+    while (bytes >= 1024 && u + 1 < sizeof units / sizeof *units) {
+        bytes /= 1024;
+        u++;
+    }
+    snprintf(out, FIGURE_SIZE, u ? "%.1f %s" : "%.0f %s", bytes, units[u]);
+    return out;
+}
+
+const char *figure_count(double count, char out[FIGURE_SIZE])
+{
+    static const char *const units[] = {"", " k", " M", " G", " T"};
+    size_t u = 0;
+    while (count >= 1000 && u + 1 < sizeof units / sizeof *units) {
+        count /= 1000;
+        u++;
+    }
+    snprintf(out, FIGURE_SIZE, u ? "%.2f%s" : "%.0f%s", count, units[u]);
+    return out;
+}
+
+static size_t put(char *out, size_t size, size_t at, const char *text)
+{
+    size_t room = at < size ? size - at : 0;
+    int n = snprintf(room ? out + at : NULL, room, "%s", text);
+    return at + (size_t)n;
+}
+
+const char *figure_shape(const grt_tensor *t, char *out, size_t size)
+{
+    if (t->rank <= 0) {
+        snprintf(out, size, "%s", t->rank == 0 ? "scalar" : "unknown rank");
+        return out;
+    }
+    size_t at = 0;
+    for (int32_t i = 0; i < t->rank; i++) {
+        char dim[32];
+        snprintf(dim, sizeof dim, t->dims[i] < 0 ? "%s?" : "%s%" PRId64, i ? "x" : "", t->dims[i]);
+        at = put(out, size, at, dim);
+    }
+    return out;
+}
+
+const char *figure_io(const grt_io_info *info, char *out, size_t size)
+{
+    size_t at = 0;
+    out[0] = 0;
+    if (info->kind == GRT_KIND_OPTIONAL)
+        at = put(out, size, at, "optional ");
+    if (info->kind == GRT_KIND_SEQUENCE || (info->kind == GRT_KIND_OPTIONAL && info->element_kind == GRT_KIND_SEQUENCE))
+        at = put(out, size, at, "sequence of ");
+    at = put(out, size, at, grt_dtype_name(info->dtype));
+    if (info->rank < 0) {
+        put(out, size, at, " of unknown rank");
+        return out;
+    }
+    at = put(out, size, at, "[");
+    for (int32_t i = 0; i < info->rank; i++) {
+        char dim[64];
+        if (i)
+            at = put(out, size, at, "x");
+        snprintf(dim, sizeof dim, "%" PRId64, info->dims[i]);
+        at = put(out, size, at, info->dims[i] >= 0 ? dim : info->symbols[i] ? info->symbols[i] : "?");
+    }
+    put(out, size, at, "]");
+    return out;
+}
+
+json_t *json_text(const char *text)
+{
+    json_t *string = json_string(text);
+    if (string)
+        return string;
+    char *copy = strdup(text); /* not UTF-8 */
+    for (char *c = copy; c && *c; c++)
+        if (*c & 0x80)
+            *c = '?';
+    string = json_string(copy ? copy : "");
+    free(copy);
+    return string;
+}
+
+json_t *json_shape(const grt_tensor *t)
+{
+    json_t *shape = json_array();
+    for (int32_t i = 0; i < t->rank; i++)
+        json_array_append_new(shape, json_integer(t->dims[i]));
+    return shape;
+}
+
+json_t *json_io(const grt_io_info *info)
+{
+    static const char *const kinds[] = {"tensor", "sequence", "optional"};
+    json_t *io = json_object();
+    json_object_set_new(io, "name", json_text(info->name));
+    json_object_set_new(io, "kind", json_string(kinds[info->kind]));
+    if (info->kind == GRT_KIND_OPTIONAL)
+        json_object_set_new(io, "element_kind", json_string(kinds[info->element_kind]));
+    json_object_set_new(io, "dtype", json_string(grt_dtype_name(info->dtype)));
+    json_t *shape = info->rank < 0 ? json_null() : json_array();
+    for (int32_t i = 0; i < info->rank; i++)
+        json_array_append_new(shape, info->dims[i] >= 0  ? json_integer(info->dims[i])
+                                     : info->symbols[i] ? json_text(info->symbols[i])
+                                                        : json_null());
+    json_object_set_new(io, "shape", shape);
+    json_object_set_new(io, "has_default", json_boolean(info->has_default));
+    return io;
+}
+
+static void add_phases(json_t *object, const grt_phase *phases, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        double ms = phases[i].end_ms - phases[i].begin_ms;
+        json_object_set_new(object, phases[i].name, json_real(json_number_value(json_object_get(object, phases[i].name)) + ms));
+    }
+}
+
+json_t *json_phases(const grt_model *model, const grt_session *session, double total_ms)
+{
+    json_t *object = json_object();
+    const grt_phase *phases;
+    size_t n = grt_model_phases(model, &phases);
+    add_phases(object, phases, n);
+    n = session ? grt_session_phases(session, &phases) : 0;
+    add_phases(object, phases, n);
+    json_object_set_new(object, "total", json_real(total_ms));
+    return object;
+}
+
+bool json_print(json_t *object)
+{
+    bool ok = object && json_dumpf(object, stdout, JSON_INDENT(2) | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9)) == 0;
+    json_decref(object);
+    if (!ok)
+        tool_error("cannot print the JSON report");
+    putchar('\n');
+    return ok && fflush(stdout) == 0;
+}

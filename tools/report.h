@@ -1,0 +1,41 @@
+/* What tools print: errors, figures with units, JSON. */
+#ifndef TOOLS_REPORT_H
+#define TOOLS_REPORT_H
+
+#include <graphrt/graphrt.h>
+
+#include <jansson.h>
+#include <stdarg.h>
+
+/* "graphc" or "graphrun": each tool's main file defines it. */
+extern const char *const tool_name;
+
+/* "graphrun: message" on stderr. */
+void tool_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* The library's last message, and EXIT_BAD to return. */
+int tool_fail(void);
+
+double now_ms(void); /* monotonic */
+
+/* "12.3 MiB" into a buffer of the caller's; returns it. */
+enum { FIGURE_SIZE = 32 };
+const char *figure_bytes(double bytes, char out[FIGURE_SIZE]);
+/* "4.1 G" */
+const char *figure_count(double count, char out[FIGURE_SIZE]);
+
+/* "2x3x4", "scalar"; unknown dims as '?'. */
+const char *figure_shape(const grt_tensor *tensor, char *out, size_t size);
+/* "float32[batch x 3]", "sequence of int64[?]" of a model's input or output. */
+const char *figure_io(const grt_io_info *info, char *out, size_t size);
+
+/* A string of JSON; bytes outside ASCII become '?' in text that is not UTF-8. */
+json_t *json_text(const char *text);
+json_t *json_shape(const grt_tensor *tensor);
+/* {name, kind, dtype, shape: [2, "batch", null...], has_default} */
+json_t *json_io(const grt_io_info *info);
+/* Adds phases and their total to a new object: {"map": 0.1, ..., "total": 3.2}. Repeated names are added up. */
+json_t *json_phases(const grt_model *model, const grt_session *session, double total_ms);
+/* Print to stdout with a newline, and let go of it. False if memory ran out or stdout is gone. */
+bool json_print(json_t *object);
+
+#endif

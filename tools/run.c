@@ -1,0 +1,282 @@
+/* graphrun MODEL: run it, show what comes out and how long it took. */
+#include "tools/commands.h"
+#include "tools/inputs.h"
+#include "tools/loaded.h"
+#include "tools/outputs.h"
+#include "tools/progress.h"
+#include "tools/report.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { INPUT = 1, SHAPE, OUTPUT_DIR, DEVICE, REPEAT, THREADS, SEED, JSON, EXPLAIN };
+
+const tool_option run_options[] = {
+    {INPUT, "--input", "NAME=SOURCE", "what input NAME gets: FILE.npy, FILE.pb (ONNX), random or zeros\n"
+                                      "(default: its default in the model, else random)"},
+    {SHAPE, "--shape", "NAME=2x3x224", "shape of a random or zeros input; unknown dims are 1 otherwise"},
+    {SEED, "--seed", "N", "of random inputs (default: 0)"},
+    {OUTPUT_DIR, "--output-dir", "DIR", "save outputs as DIR/NAME.npy, or .pb where NumPy has no such type"},
+    {DEVICE, "--device", "DEVICE", "cpu, null, cuda:0, ... (default: cpu)"},
+    {THREADS, "--threads", "N", "CPU threads of one operator (default: one per physical core)"},
+    {REPEAT, "--repeat", "N", "run N times and report latencies (default: 1)"},
+    {JSON, "--json", NULL, "report as JSON on standard output"},
+    {EXPLAIN, "--explain-load", NULL, "milliseconds of each load phase"},
+    {0, NULL, NULL, NULL},
+};
+
+typedef struct run_request {
+    const char *model, *device, *output_dir;
+    input_specs inputs;
+    int64_t repeat, threads, seed;
+    bool json, explain;
+} run_request;
+
+typedef struct run_result {
+    grt_value **values; /* inputs */
+    const char **sources;
+    double *ms; /* per run */
+} run_result;
+
+static int parse(run_request *r, const tool_command *command, int argc, char **argv)
+{
+    tool_parser p;
+    int id;
+    bool ok = true;
+    options_begin(&p, command, argc, argv);
+    while (ok && (id = options_next(&p)) != OPTION_END)
+        switch (id) {
+        case INPUT:
+            ok = inputs_add_source(&r->inputs, p.value);
+            break;
+        case SHAPE:
+            ok = inputs_add_shape(&r->inputs, p.value);
+            break;
+        case OUTPUT_DIR:
+            r->output_dir = p.value;
+            break;
+        case DEVICE:
+            r->device = p.value;
+            break;
+        case REPEAT:
+            ok = option_int("--repeat", p.value, 1, 100000000, &r->repeat);
+            break;
+        case THREADS:
+            ok = option_int("--threads", p.value, 0, 4096, &r->threads);
+            break;
+        case SEED:
+            ok = option_int("--seed", p.value, INT64_MIN, INT64_MAX, &r->seed);
+            break;
+        case JSON:
+            r->json = true;
+            break;
+        case EXPLAIN:
+            r->explain = true;
+            break;
+        case OPTION_HELP:
+            return EXIT_GOOD;
+        case OPTION_ARGUMENT:
+            if (r->model)
+                tool_error("one model at a time: '%s' and '%s'", r->model, p.value);
+            ok = !r->model;
+            r->model = p.value;
+            break;
+        default:
+            ok = false;
+        }
+    if (ok && !r->model) {
+        tool_error("no model is given; see %s --help", tool_name);
+        ok = false;
+    }
+    return ok ? -1 : EXIT_BAD;
+}
+
+static bool run_all(const run_request *r, loaded *l, double *ms)
+{
+    for (int64_t i = 0; i < r->repeat; i++) {
+        double begin = now_ms();
+        if (grt_context_run(l->context) != GRT_OK) {
+            progress_clear();
+            tool_fail();
+            return false;
+        }
+        ms[i] = now_ms() - begin;
+        progress_show((double)(i + 1) / (double)r->repeat, "running");
+    }
+    progress_clear();
+    return true;
+}
+
+static void print_inputs(const run_request *r, const loaded *l, const run_result *result)
+{
+    for (size_t i = 0; i < grt_model_input_count(l->model); i++) {
+        grt_io_info info;
+        grt_tensor t;
+        char type[512], shape[256];
+        if (grt_model_input(l->model, i, &info) != GRT_OK)
+            continue;
+        printf("input %s: %s", info.name, figure_io(&info, type, sizeof type));
+        if (result->values[i] && grt_value_kind(result->values[i]) == GRT_KIND_TENSOR &&
+            grt_value_tensor(result->values[i], &t) == GRT_OK)
+            printf(" <- %s", figure_shape(&t, shape, sizeof shape));
+        printf(" %s", result->sources[i]);
+        if (!strcmp(result->sources[i], "random"))
+            printf(" (seed %lld)", (long long)r->seed);
+        bool unknown = false;
+        for (int32_t k = 0; k < info.rank; k++)
+            unknown = unknown || info.dims[k] < 0;
+        bool shaped = false;
+        for (size_t k = 0; k < r->inputs.n; k++)
+            shaped = shaped || !strcmp(r->inputs.items[k].name, info.name);
+        printf(unknown && !shaped ? "; unknown dims are 1 unless another input settles them\n" : "\n");
+    }
+}
+
+static void print_phases(const char *object, const grt_phase *phases, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        printf("  %-8s %-28s %9.3f ms\n", object, phases[i].name, phases[i].end_ms - phases[i].begin_ms);
+}
+
+static void explain(const loaded *l, double first_ms)
+{
+    const grt_phase *phases;
+    printf("load:\n");
+    size_t n = grt_model_phases(l->model, &phases);
+    print_phases("model", phases, n);
+    n = grt_session_phases(l->session, &phases);
+    print_phases("session", phases, n);
+    printf("  %-37s %9.3f ms\n  %-37s %9.3f ms\n", "total, until a context is ready", l->total_ms, "first run", first_ms);
+}
+
+/* Every output as a value: printed or added to `array`, saved if asked to. */
+static bool show_outputs(const run_request *r, const loaded *l, json_t *array)
+{
+    for (size_t i = 0; i < grt_model_output_count(l->model); i++) {
+        grt_io_info info;
+        grt_value *value;
+        char *path = NULL;
+        if (grt_model_output(l->model, i, &info) != GRT_OK || grt_context_get_output_value(l->context, i, &value) != GRT_OK) {
+            tool_fail();
+            return false;
+        }
+        bool ok = !r->output_dir || outputs_save(r->output_dir, info.name, value, &path);
+        if (array) {
+            json_t *object = outputs_json(info.name, value);
+            if (path)
+                json_object_set_new(object, "file", json_text(path));
+            json_array_append_new(array, object);
+        } else {
+            outputs_print(info.name, value);
+            if (path)
+                printf("  saved as %s\n", path);
+        }
+        free(path);
+        grt_value_release(value);
+        if (!ok)
+            return false;
+    }
+    return true;
+}
+
+static json_t *inputs_json(const loaded *l, const run_result *result)
+{
+    json_t *array = json_array();
+    for (size_t i = 0; i < grt_model_input_count(l->model); i++) {
+        grt_io_info info;
+        grt_tensor t;
+        if (grt_model_input(l->model, i, &info) != GRT_OK)
+            continue;
+        json_t *object = json_object();
+        json_object_set_new(object, "name", json_text(info.name));
+        json_object_set_new(object, "dtype", json_string(grt_dtype_name(info.dtype)));
+        json_object_set_new(object, "source", json_text(result->sources[i]));
+        if (result->values[i] && grt_value_kind(result->values[i]) == GRT_KIND_TENSOR &&
+            grt_value_tensor(result->values[i], &t) == GRT_OK)
+            json_object_set_new(object, "shape", json_shape(&t));
+        json_array_append_new(array, object);
+    }
+    return array;
+}
+
+static bool report_json(const run_request *r, loaded *l, const run_result *result)
+{
+    json_t *object = json_object(), *outputs = json_array(), *latency = json_object();
+    double first = result->ms[0];
+    json_object_set_new(object, "model", json_text(r->model));
+    json_object_set_new(object, "device", json_text(r->device ? r->device : "cpu"));
+    json_object_set_new(object, "threads", json_integer(r->threads));
+    json_object_set_new(object, "inputs", inputs_json(l, result));
+    json_object_set_new(object, "outputs", outputs);
+    bool ok = show_outputs(r, l, outputs);
+    json_object_set_new(object, "load_ms", json_phases(l->model, l->session, l->total_ms));
+    json_object_set_new(object, "first_run_ms", json_real(first));
+    json_object_set_new(object, "runs", json_integer(r->repeat));
+    percentiles p = percentiles_of(result->ms, (size_t)r->repeat);
+    json_object_set_new(latency, "min", json_real(p.min));
+    json_object_set_new(latency, "p50", json_real(p.p50));
+    json_object_set_new(latency, "p90", json_real(p.p90));
+    json_object_set_new(latency, "p99", json_real(p.p99));
+    json_object_set_new(object, "latency_ms", latency);
+    return json_print(object) && ok;
+}
+
+static bool report_text(const run_request *r, loaded *l, const run_result *result)
+{
+    double first = result->ms[0];
+    print_inputs(r, l, result);
+    if (!show_outputs(r, l, NULL))
+        return false;
+    if (r->explain)
+        explain(l, first);
+    if (r->repeat == 1) {
+        printf("load %.1f ms, run %.3f ms\n", l->total_ms, first);
+        return true;
+    }
+    percentiles p = percentiles_of(result->ms, (size_t)r->repeat);
+    printf("load %.1f ms, first run %.3f ms; all %lld runs: min %.3f  p50 %.3f  p90 %.3f  p99 %.3f ms\n", l->total_ms, first,
+           (long long)r->repeat, p.min, p.p50, p.p90, p.p99);
+    return true;
+}
+
+static int run_request_now(run_request *r, loaded *l, run_result *result)
+{
+    if (r->output_dir && mkdir(r->output_dir, 0777) != 0 && errno != EEXIST) {
+        tool_error("%s: %s", r->output_dir, strerror(errno));
+        return EXIT_BAD;
+    }
+    if (loaded_open(l, r->model, r->device, (int32_t)r->threads) != GRT_OK)
+        return tool_fail();
+    size_t n = grt_model_input_count(l->model);
+    result->values = calloc(n + 1, sizeof *result->values);
+    result->sources = calloc(n + 1, sizeof *result->sources);
+    result->ms = calloc((size_t)r->repeat, sizeof *result->ms);
+    if (!result->values || !result->sources || !result->ms) {
+        tool_error("out of memory");
+        return EXIT_BAD;
+    }
+    if (!inputs_bind(l->model, l->context, &r->inputs, (uint64_t)r->seed, result->values, result->sources) ||
+        !run_all(r, l, result->ms))
+        return EXIT_BAD;
+    return (r->json ? report_json(r, l, result) : report_text(r, l, result)) ? EXIT_GOOD : EXIT_BAD;
+}
+
+int run_command(const tool_command *command, int argc, char **argv)
+{
+    run_request request = {.repeat = 1};
+    loaded l = {0};
+    run_result result = {0};
+    int code = parse(&request, command, argc, argv);
+    if (code < 0) {
+        code = run_request_now(&request, &l, &result);
+        inputs_release_values(result.values, l.model ? grt_model_input_count(l.model) : 0);
+        free(result.sources);
+        free(result.ms);
+        loaded_release(&l);
+    }
+    inputs_release(&request.inputs);
+    return code;
+}
