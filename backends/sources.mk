@@ -25,8 +25,6 @@ cpu_ops_SOURCES += backends/cpu/ops/gather.c
 cpu_ops_SOURCES += backends/cpu/ops/reduce.c
 cpu_ops_SOURCES += backends/cpu/ops/pointwise.c
 # One line per file, so that adding a kernel is one line.
-backends_SOURCES += backends/cpu/pointwise_walk.h backends/cpu/pointwise_walk.c
-cpu_ops_SOURCES += backends/cpu/ops/pointwise.c
 cpu_ops_SOURCES += backends/cpu/ops/pointwise_group.c
 cpu_ops_SOURCES += backends/cpu/ops/where.c
 cpu_ops_SOURCES += backends/cpu/ops/pow.c
@@ -45,7 +43,7 @@ cpu_ops_SOURCES += backends/cpu/ops/ml.c
 cpu_ops_SOURCES += backends/cpu/ops/tree.c
 backends_SOURCES += backends/cpu/regex.h backends/cpu/regex.c
 backends_SOURCES += backends/cpu/epilogue.h backends/cpu/epilogue.c
-backends_SOURCES += backends/cpu/workspace.h backends/cpu/halves.h backends/cpu/halves.c
+backends_SOURCES += backends/cpu/workspace.h
 backends_SOURCES += backends/cpu/window.h backends/cpu/window.c backends/cpu/epilogue_attrs.h backends/cpu/epilogue_attrs.c
 backends_SOURCES += backends/cpu/matmul_typed.h backends/cpu/matmul_typed.c
 cpu_ops_SOURCES += backends/cpu/ops/matmul.c
