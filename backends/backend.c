@@ -1,5 +1,6 @@
 /* The backends there are, and the checked way to their devices. */
 #include "backends/backend.h"
+#include "backends/module.h"
 
 #include <string.h>
 
@@ -14,11 +15,15 @@ const grt_backend *grt_backend_find(const char *name)
             grt_text_release(&names);
             return backends[i];
         }
-        grt_text_add(&names, "%s%s", i ? ", " : "", backends[i]->name);
+        grt_text_add(&names, "%s, ", backends[i]->name);
     }
-    grt_fail(GRT_STATUS_DEVICE, "there is no device kind '%s'; this build has: %s", name, grt_text_get(&names));
+    const grt_backend *module = NULL;
+    if (!strcmp(name, "cuda"))
+        module = grt_backend_module(name);
+    else
+        grt_fail(GRT_STATUS_DEVICE, "there is no device kind '%s'; there are: %scuda", name, grt_text_get(&names));
     grt_text_release(&names);
-    return NULL;
+    return module;
 }
 
 bool grt_device_is_host(const grt_device *device)
@@ -61,4 +66,23 @@ grt_status grt_device_download(grt_device *device, void *dst, const void *src, s
     if (bytes)
         memcpy(dst, src, bytes);
     return GRT_OK;
+}
+
+grt_status grt_device_make_current(grt_device *device)
+{
+    return grt_device_is_host(device) ? GRT_OK : device->vtable->make_current(device);
+}
+
+grt_status grt_device_copy(grt_device *device, void *dst, const void *src, size_t bytes, void *stream)
+{
+    if (!grt_device_is_host(device))
+        return device->vtable->copy(device, dst, src, bytes, stream);
+    if (bytes)
+        memcpy(dst, src, bytes);
+    return GRT_OK;
+}
+
+grt_status grt_device_wait(grt_device *device, void *stream)
+{
+    return grt_device_is_host(device) ? GRT_OK : device->vtable->stream_wait(device, stream);
 }

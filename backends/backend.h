@@ -16,17 +16,27 @@ typedef struct grt_backend {
     bool channels_last; /* convolution regions run better in NHWC */
 } grt_backend;
 
-/* Device memory and order of execution. Host devices leave the optional entries NULL. */
+/* Device memory and order of execution. Host devices leave the optional entries NULL: their memory is host memory, copies are
+ * memcpy, and everything has happened when a call returns. */
 typedef struct grt_device_vtable {
     void (*close)(grt_device *device);
     grt_status (*alloc)(grt_device *device, size_t bytes, void **out_data); /* 256-byte aligned */
     void (*free)(grt_device *device, void *data);
-    /* optional; default: memory is host memory and copies are memcpy */
+    /* optional, but all or none of them */
+    grt_status (*make_current)(grt_device *device); /* for the calling thread, before kernels are created or run */
     grt_status (*upload)(grt_device *device, void *dst, const void *src, size_t bytes, void *stream);
     grt_status (*download)(grt_device *device, void *dst, const void *src, size_t bytes, void *stream);
+    grt_status (*copy)(grt_device *device, void *dst, const void *src, size_t bytes, void *stream);
+    grt_status (*alloc_pinned)(grt_device *device, size_t bytes, void **out_data);
+    void (*free_pinned)(grt_device *device, void *data);
     grt_status (*stream_create)(grt_device *device, void **out_stream);
     void (*stream_release)(grt_device *device, void *stream);
     grt_status (*stream_wait)(grt_device *device, void *stream); /* block the host until the stream is idle */
+    /* optional: what is enqueued between begin and end becomes a graph, which launch replays */
+    grt_status (*graph_begin)(grt_device *device, void *stream);
+    grt_status (*graph_end)(grt_device *device, void *stream, void **out_graph);
+    grt_status (*graph_launch)(grt_device *device, void *graph, void *stream);
+    void (*graph_release)(grt_device *device, void *graph);
 } grt_device_vtable;
 
 struct grt_device {
@@ -37,13 +47,19 @@ struct grt_device {
 
 bool grt_device_is_host(const grt_device *device);
 void grt_device_close(grt_device *device); /* NULL-safe */
+grt_status grt_device_make_current(grt_device *device);
 grt_status grt_device_alloc(grt_device *device, size_t bytes, void **out_data);
 void grt_device_free(grt_device *device, void *data);
 grt_status grt_device_upload(grt_device *device, void *dst, const void *src, size_t bytes, void *stream);
 grt_status grt_device_download(grt_device *device, void *dst, const void *src, size_t bytes, void *stream);
 
+grt_status grt_device_copy(grt_device *device, void *dst, const void *src, size_t bytes, void *stream);
+grt_status grt_device_wait(grt_device *device, void *stream);
+
 extern const grt_backend grt_backend_cpu, grt_backend_null;
-/* Backend by name; NULL if there is none (then the error says which exist). */
+extern const grt_backend grt_backend_cuda; /* in its own module */
+/* Backend by name; a module is looked for and opened on first use. NULL if there is none; then the error says why, and which
+ * exist. */
 const grt_backend *grt_backend_find(const char *name);
 
 #endif

@@ -10,6 +10,8 @@
 #include "src/base/text.h"
 #include "src/base/value.h"
 
+#pragma GCC visibility push(default) /* for backend modules; see src/graphrt.map */
+
 /* What is known when a kernel is looked for or created. Tensors: dtype NONE where omitted; rank -1, dims -1 where unknown; data
  * set for constants (host memory, lives as long as the session). */
 typedef struct grt_kernel_node {
@@ -17,6 +19,7 @@ typedef struct grt_kernel_node {
     int32_t n_in, n_out;
     const grt_tensor *in, *out;
     int32_t threads;
+    struct grt_device *device; /* NULL while compiling */
 } grt_kernel_node;
 
 static inline bool grt_node_has(const grt_kernel_node *node, int32_t i)
@@ -24,7 +27,8 @@ static inline bool grt_node_has(const grt_kernel_node *node, int32_t i)
     return i < node->n_in && node->in[i].dtype != GRT_DTYPE_NONE;
 }
 
-/* Passed to reshape: concrete dims of all tensors; NULL where omitted. Small host inputs may have data, others have not. */
+/* Passed to reshape: concrete dims of all tensors; NULL where omitted. Constants and small integer inputs known before the run have
+ * data (in host memory, whatever the device); others have none, and run reads them. */
 typedef struct grt_reshape {
     const grt_op_desc *desc;
     void *state; /* from create */
@@ -32,6 +36,7 @@ typedef struct grt_reshape {
     const grt_tensor *const *out;
     int32_t n_in, n_out;
     int32_t threads;
+    struct grt_device *device;
     /* filled by the kernel */
     void *shape;           /* what it prepared, for run and release_shape */
     size_t workspace_bytes; /* 64-byte aligned scratch that run wants */
@@ -49,6 +54,7 @@ typedef struct grt_run {
     int32_t n_in, n_out;
     int32_t threads;
     const struct grt_run_hooks *hooks;
+    struct grt_device *device;
     void *stream; /* of the device; NULL on the CPU */
 } grt_run;
 
@@ -92,5 +98,7 @@ typedef struct grt_kernel_table {
 /* First row of `op` whose dtypes and `supports` fit; NULL if none, then `why` (may be NULL) lists what rows there are want. */
 const grt_kernel_row *grt_kernel_find(const grt_kernel_table *const *tables, size_t n_tables, const grt_kernel_node *node,
                                       grt_text *why);
+
+#pragma GCC visibility pop
 
 #endif

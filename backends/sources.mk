@@ -2,6 +2,7 @@ backends_SOURCES =
 backends_SOURCES += backends/backend.h backends/backend.c backends/kernel.h backends/kernel.c
 backends_SOURCES += backends/cpu/cpu.h backends/cpu/cpu.c
 backends_SOURCES += backends/null/null.c
+backends_SOURCES += backends/module.h backends/module.c
 backends_SOURCES += backends/cpu/act.h
 backends_SOURCES += backends/cpu/gemm.h backends/cpu/gemm.c backends/cpu/gemm_kernel.h backends/cpu/gemm_c.c backends/cpu/gemm_avx2.c
 backends_SOURCES += backends/cpu/dnnl.h backends/cpu/dnnl.c backends/cpu/dnnl_compat.h
@@ -12,6 +13,7 @@ backends_SOURCES += backends/cpu/threads.h
 backends_SOURCES += backends/cpu/isa.h backends/cpu/vmath.h backends/cpu/pointwise_loops.h
 backends_SOURCES += backends/cpu/pointwise_template.inc backends/cpu/pointwise_f32.inc backends/cpu/pointwise_typed.c
 backends_SOURCES += backends/cpu/pointwise_f32_base.c backends/cpu/pointwise_f32_avx2.c backends/cpu/pointwise_f32_avx512.c
+backends_SOURCES += backends/cpu/pointwise_walk.h backends/cpu/pointwise_walk.c
 # One line per file, so that adding a kernel is one line.
 cpu_ops_SOURCES =
 cpu_ops_SOURCES += backends/cpu/ops/transpose.c
@@ -21,14 +23,68 @@ cpu_ops_SOURCES += backends/cpu/ops/expand.c
 cpu_ops_SOURCES += backends/cpu/ops/shape.c
 cpu_ops_SOURCES += backends/cpu/ops/gather.c
 cpu_ops_SOURCES += backends/cpu/ops/reduce.c
+cpu_ops_SOURCES += backends/cpu/ops/pointwise.c
 # One line per file, so that adding a kernel is one line.
 backends_SOURCES += backends/cpu/pointwise_walk.h backends/cpu/pointwise_walk.c
-cpu_ops_SOURCES += backends/cpu/ops/pointwise.c backends/cpu/ops/pointwise_group.c backends/cpu/ops/where.c backends/cpu/ops/pow.c
+cpu_ops_SOURCES += backends/cpu/ops/pointwise.c
+cpu_ops_SOURCES += backends/cpu/ops/pointwise_group.c
+cpu_ops_SOURCES += backends/cpu/ops/where.c
+cpu_ops_SOURCES += backends/cpu/ops/pow.c
+cpu_ops_SOURCES += backends/cpu/ops/cast.c
+backends_SOURCES += backends/cpu/convert.h backends/cpu/convert.c
 cpu_ops_SOURCES += backends/cpu/ops/loss.c
 cpu_ops_SOURCES += backends/cpu/ops/attention.c
 cpu_ops_SOURCES += backends/cpu/ops/rotary.c
 cpu_ops_SOURCES += backends/cpu/ops/recurrent.c
 cpu_ops_SOURCES += backends/cpu/ops/sequence.c
+cpu_ops_SOURCES += backends/cpu/ops/scatter.c
+cpu_ops_SOURCES += backends/cpu/ops/pad.c
+cpu_ops_SOURCES += backends/cpu/ops/select.c
 cpu_ops_SOURCES += backends/cpu/ops/string.c
 cpu_ops_SOURCES += backends/cpu/ops/ml.c
+cpu_ops_SOURCES += backends/cpu/ops/tree.c
+backends_SOURCES += backends/cpu/regex.h backends/cpu/regex.c
 backends_SOURCES += backends/cpu/epilogue.h backends/cpu/epilogue.c
+
+# The CUDA backend, a module of its own. One line per file, so that adding a kernel is one line.
+cuda_files =
+cuda_files += backends/cuda/cuda.h backends/cuda/cuda.c
+cuda_files += backends/cuda/libraries.h backends/cuda/libraries.c
+cuda_ops_files =
+if CUDA
+cuda_objects = $(patsubst %,cuda-objects/%.o,$(filter %.c %.cu,$(cuda_files) $(cuda_ops_files)))
+cuda_includes = $(DEFS) -I. -I$(top_srcdir) -I$(top_srcdir)/include -I$(CUDA_DIR)/include
+graphrtmoduledir = $(libdir)/graphrt
+graphrtmodule_DATA = libgraphrt-cuda.so
+BUILT_SOURCES += cuda_kernels.inc
+cuda_kernels.inc: $(top_srcdir)/backends/sources.mk Makefile
+	$(AM_V_GEN)for f in $(cuda_ops_files); do case $$f in *.cu|*.c) f=$$(basename $$f); echo "X($${f%.*})";; esac; done > $@.tmp && mv $@.tmp $@
+cuda-objects/%.cu.o: $(top_srcdir)/%.cu cuda_kernels.inc
+	@$(MKDIR_P) $(@D)
+	$(AM_V_GEN)$(NVCC) -O3 -std=c++17 $(CUDA_GENCODE) -Xcompiler -fPIC,-fvisibility=hidden,-Wall $(cuda_includes) -MD -MF $@.d -c $< -o $@
+cuda-objects/%.c.o: $(top_srcdir)/%.c cuda_kernels.inc
+	@$(MKDIR_P) $(@D)
+	$(AM_V_CC)$(CC) -O2 -g -std=gnu11 $(WARNINGS) -fPIC -fvisibility=hidden $(cuda_includes) -MD -MF $@.d -c $< -o $@
+libgraphrt-cuda.so: $(cuda_objects) libgraphrt.la
+	$(AM_V_CCLD)$(CXX) -shared -o $@ $(cuda_objects) -L.libs -lgraphrt -L$(CUDA_DIR)/lib64 -lcudart_static -ldl -lrt -lpthread -Wl,--exclude-libs,ALL
+CLEANFILES += libgraphrt-cuda.so
+clean-local:
+	rm -rf cuda-objects
+-include $(cuda_objects:=.d)
+endif
+cpu_ops_SOURCES += backends/cpu/ops/signal.c
+cpu_ops_SOURCES += backends/cpu/ops/random.c
+backends_SOURCES += backends/cpu/fft.h backends/cpu/fft.c
+cpu_ops_SOURCES += backends/cpu/ops/resize.c
+backends_SOURCES += backends/cpu/workspace.h backends/cpu/convert.h backends/cpu/convert.c
+backends_SOURCES += backends/cpu/window.h backends/cpu/window.c backends/cpu/epilogue_attrs.h backends/cpu/epilogue_attrs.c
+backends_SOURCES += backends/cpu/matmul_typed.h backends/cpu/matmul_typed.c
+cpu_ops_SOURCES += backends/cpu/ops/matmul.c
+backends_SOURCES += backends/cpu/conv.h backends/cpu/conv_unfold.c backends/cpu/conv_exact.c
+cpu_ops_SOURCES += backends/cpu/ops/conv.c
+backends_SOURCES += backends/cpu/dispatch.h backends/cpu/pool.h backends/cpu/pool.c
+cpu_ops_SOURCES += backends/cpu/ops/pool.c
+backends_SOURCES += backends/cpu/norm.h backends/cpu/norm.c
+cpu_ops_SOURCES += backends/cpu/ops/softmax.c
+cpu_ops_SOURCES += backends/cpu/ops/layer_norm.c
+cpu_ops_SOURCES += backends/cpu/ops/group_norm.c

@@ -70,7 +70,7 @@ static uint32_t in_place(void *user, int32_t s)
         in[i] = describe(m, step->in[i]);
     for (int32_t i = 0; i < step->n_out; i++)
         out[i] = describe(m, step->out[i]);
-    grt_kernel_node node = {&step->desc, step->n_in, step->n_out, in, out, 1};
+    grt_kernel_node node = {.desc = &step->desc, .n_in = step->n_in, .n_out = step->n_out, .in = in, .out = out, .threads = 1};
     const grt_kernel_row *row = m->backend->find_kernel(&node, NULL);
     return row ? row->flags & 0xffu : 0;
 }

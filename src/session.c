@@ -38,7 +38,8 @@ static grt_status create_kernel(grt_session *session, const grt_plan_body *body,
         tensors[i] = describe(session, body, step->in[i]);
     for (int32_t i = 0; i < step->n_out; i++)
         tensors[step->n_in + i] = describe(session, body, step->out[i]);
-    grt_kernel_node node = {&step->desc, step->n_in, step->n_out, tensors, tensors + step->n_in, session->threads};
+    grt_kernel_node node = {.desc = &step->desc, .n_in = step->n_in, .n_out = step->n_out, .in = tensors,
+                            .out = tensors + step->n_in, .threads = session->threads, .device = session->device};
     grt_text why = {0};
     const grt_kernel_row *row = session->device->backend->find_kernel(&node, &why);
     grt_status status = GRT_OK;

@@ -14,7 +14,7 @@ static const grt_backend *backend_of(const grt_target *target)
 static bool supports(const grt_target *target, const grt_op_desc *desc, const grt_tensor *in, int32_t n_in,
                      const grt_tensor *out, int32_t n_out, grt_text *why)
 {
-    grt_kernel_node node = {desc, n_in, n_out, in, out, 1};
+    grt_kernel_node node = {.desc = desc, .n_in = n_in, .n_out = n_out, .in = in, .out = out, .threads = 1};
     return backend_of(target)->find_kernel(&node, why) != NULL;
 }
 
@@ -81,7 +81,8 @@ static grt_status find_and_create(evaluation *e, const grt_target *target)
     /* The rule has given outputs dtypes, and dims where it can. */
     for (int32_t i = 0; i < run->n_out; i++)
         e->described[run->n_in + i] = *run->out[i];
-    grt_kernel_node node = {run->desc, run->n_in, run->n_out, e->described, e->described + run->n_in, 1};
+    grt_kernel_node node = {.desc = run->desc, .n_in = run->n_in, .n_out = run->n_out, .in = e->described,
+                            .out = e->described + run->n_in, .threads = 1};
     grt_text why = {0};
     const grt_kernel_row *row = backend_of(target)->find_kernel(&node, &why);
     grt_status status = row ? GRT_OK : grt_fail_op(run->desc, GRT_STATUS_UNSUPPORTED, "%s", grt_text_get(&why));

@@ -159,7 +159,7 @@ static grt_status infer_resize(infer *inf)
 
 /* ---- old forms ---- */
 
-static ir_value *constant_floats(ir_graph *graph, const char *hint, const float *values, size_t n)
+static ir_value *constant_floats(ir_graph *graph, const float *values, size_t n)
 {
     grt_arena *arena = graph->module->arena;
     grt_tensor *t = GRT_ARENA_NEW(arena, grt_tensor);
@@ -167,8 +167,7 @@ static ir_value *constant_floats(ir_graph *graph, const char *hint, const float 
     if (!t || !data)
         return NULL;
     *t = (grt_tensor){.dtype = GRT_DTYPE_FLOAT, .rank = 1, .dims = {(int64_t)n}, .data = data};
-    ir_value *fresh = ir_value_fresh(graph, hint);
-    return fresh ? ir_constant(graph, fresh->name, t) : NULL;
+    return ir_constant(graph, NULL, t);
 }
 
 /* Until 10, coordinates were not shifted, and nearest meant the pixel before; when shrinking, the one after. */
@@ -201,9 +200,9 @@ static grt_status upgrade_upsample(ir_node *node, int32_t opset)
     const float rows_and_columns[] = {1, 1, grt_attr_float(&node->desc, "height_scale", 1),
                                       grt_attr_float(&node->desc, "width_scale", 1)};
     if (opset < 7)
-        scales = constant_floats(node->graph, "scales", rows_and_columns, 4);
+        scales = constant_floats(node->graph, rows_and_columns, 4);
     else if (opset < 9)
-        scales = constant_floats(node->graph, "scales", listed, n);
+        scales = constant_floats(node->graph, listed, n);
     if (!scales)
         return opset >= 9 ? GRT_OK : grt_fail_memory(0);
     ir_attr_remove(node, "scales");

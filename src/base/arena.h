@@ -4,6 +4,8 @@
 
 #include "src/base/status.h"
 
+#pragma GCC visibility push(default) /* for backend modules; see src/graphrt.map */
+
 typedef struct grt_arena grt_arena;
 
 grt_arena *grt_arena_create(void); /* NULL when out of memory */
@@ -25,5 +27,7 @@ size_t grt_arena_bytes(const grt_arena *arena);
 
 #define GRT_ARENA_NEW(arena, type) ((type *)grt_arena_alloc((arena), sizeof(type)))
 #define GRT_ARENA_ARRAY(arena, type, n) ((type *)grt_arena_calloc((arena), (size_t)(n), sizeof(type)))
+
+#pragma GCC visibility pop
 
 #endif

@@ -5,6 +5,8 @@
 #include "src/base/arena.h"
 #include "src/base/tensor.h"
 
+#pragma GCC visibility push(default) /* for backend modules; see src/graphrt.map */
+
 struct ir_graph;
 
 typedef enum grt_attr_kind {
@@ -72,5 +74,7 @@ bool grt_op_is(const grt_op_desc *desc, const char *domain, const char *op);
 
 /* grt_fail with "Conv node 'layer1/conv': " before the message. */
 grt_status grt_fail_op(const grt_op_desc *desc, grt_status status, const char *format, ...) GRT_PRINTF(3, 4);
+
+#pragma GCC visibility pop
 
 #endif

@@ -4,6 +4,8 @@
 
 #include "src/base/op_desc.h"
 
+#pragma GCC visibility push(default) /* for backend modules; see src/graphrt.map */
+
 typedef enum pw_opcode {
 #define PW(name, since, arity, kind, n_params, p0, d0, p1, d1, expr) PW_##name,
 #include "src/base/pointwise.def"
@@ -35,5 +37,7 @@ int32_t pw_params(const grt_op_desc *desc, int32_t opcode, float out_params[PW_M
 
 /* Are the attributes of a graphrt::Pointwise instance with n_in inputs a valid program? INVALID_MODEL if not. */
 grt_status pw_program_check(const grt_op_desc *desc, int32_t n_in);
+
+#pragma GCC visibility pop
 
 #endif

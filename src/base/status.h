@@ -6,6 +6,8 @@
 
 #include <stdarg.h>
 
+#pragma GCC visibility push(default) /* for backend modules; see src/graphrt.map */
+
 #define GRT_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 
 /* Set the calling thread's message and return `status`: `return grt_fail(GRT_STATUS_IO, "...")`. */
@@ -28,5 +30,7 @@ void grt_error_set(const char *message);
         if (try_status_ != GRT_OK)                                                                                     \
             return try_status_;                                                                                        \
     } while (0)
+
+#pragma GCC visibility pop
 
 #endif

@@ -4,6 +4,8 @@
 
 #include "src/base/status.h"
 
+#pragma GCC visibility push(default) /* for backend modules; see src/graphrt.map */
+
 /* Sets of dtypes, one bit each: GRT_DTYPES(FLOAT) | GRT_DTYPES(DOUBLE). */
 typedef uint32_t grt_dtype_set;
 #define GRT_BIT(name) (1u << GRT_DTYPE_##name)
@@ -53,5 +55,7 @@ int64_t grt_tensor_int(const grt_tensor *tensor, int64_t i);
 double grt_tensor_double(const grt_tensor *tensor, int64_t i);
 /* Same dtype and dims; `data` not looked at. */
 bool grt_tensor_same_type(const grt_tensor *a, const grt_tensor *b);
+
+#pragma GCC visibility pop
 
 #endif

@@ -4,6 +4,8 @@
 
 #include "src/base/status.h"
 
+#pragma GCC visibility push(default) /* for backend modules; see src/graphrt.map */
+
 typedef struct grt_text {
     char *data; /* always 0-terminated once something was added; NULL before */
     size_t size, capacity;
@@ -19,5 +21,7 @@ void grt_text_release(grt_text *text);
 /* "float32[2x3]" in a buffer of the caller's: for messages. Returns buffer. */
 enum { GRT_TYPE_TEXT_SIZE = 400 };
 const char *grt_tensor_text(const grt_tensor *tensor, char buffer[GRT_TYPE_TEXT_SIZE]);
+
+#pragma GCC visibility pop
 
 #endif

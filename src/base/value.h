@@ -6,6 +6,8 @@
 
 #include <stdatomic.h>
 
+#pragma GCC visibility push(default) /* for backend modules; see src/graphrt.map */
+
 /* Memory that several values may share (views, sequence items). `release` gets the buffer itself. */
 typedef struct grt_buffer {
     atomic_int refs;
@@ -42,5 +44,7 @@ grt_status grt_value_alloc(grt_value *dst, grt_dtype dtype, int32_t rank, const 
 grt_status grt_value_insert(grt_value *sequence, size_t index, grt_value **out_item);
 /* Copy a tensor into dst with memory of its own; string bytes go behind the elements in the same buffer. */
 grt_status grt_value_copy_tensor(grt_value *dst, const grt_tensor *src);
+
+#pragma GCC visibility pop
 
 #endif

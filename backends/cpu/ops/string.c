@@ -1,6 +1,8 @@
-/* Text: StringConcat, StringNormalizer, StringSplit. Bytes of results are always copied: inputs may be gone before the outputs
+/* Text: RegexFullMatch, StringConcat, StringNormalizer, StringSplit. Bytes of results are always copied: inputs may be gone before the outputs
  * are read. Strings are UTF-8; bytes that are not go through unchanged. */
 #include "backends/cpu/cpu.h"
+#include "backends/cpu/regex.h"
+#include "backends/cpu/threads.h"
 #include "src/base/checked.h"
 
 #include <locale.h>
@@ -365,6 +367,43 @@ static grt_status normalizer_run(const grt_run *run)
     return GRT_OK;
 }
 
+/* ---- RegexFullMatch ---- */
+
+static grt_status regex_create(const grt_kernel_node *node, void **out_state)
+{
+    const grt_attr *pattern = grt_attr_find(node->desc, "pattern");
+    grt_string text = pattern && pattern->kind == GRT_ATTR_STRING ? pattern->s : (grt_string){"", 0};
+    cpu_regex *regex = NULL;
+    grt_status status = cpu_regex_compile(text.data, text.size, &regex);
+    if (status != GRT_OK)
+        return grt_fail_context(status, "RegexFullMatch node '%s'", node->desc->name);
+    *out_state = regex;
+    return GRT_OK;
+}
+
+static void regex_destroy(void *state)
+{
+    cpu_regex_release(state);
+}
+
+static grt_status regex_reshape(grt_reshape *reshape)
+{
+    size_t bytes = grt_align_up(cpu_regex_scratch_bytes(reshape->state), 64);
+    return grt_mul_size(bytes, (size_t)reshape->threads, &reshape->workspace_bytes) ? GRT_OK : grt_fail_memory(SIZE_MAX);
+}
+
+static grt_status regex_run(const grt_run *run)
+{
+    const grt_string *in = run->in[0]->data;
+    bool *out = run->out[0]->data;
+    int64_t n = grt_tensor_elements(run->in[0]);
+    size_t bytes = grt_align_up(cpu_regex_scratch_bytes(run->state), 64);
+#pragma omp parallel for num_threads(run->threads) if (n > CPU_GRAIN / 256)
+    for (int64_t i = 0; i < n; i++)
+        out[i] = cpu_regex_full_match(run->state, in[i].data, in[i].size, (char *)run->workspace + (size_t)cpu_thread() * bytes);
+    return GRT_OK;
+}
+
 #define STRINGS {GRT_BIT(STRING), GRT_BIT(STRING)}
 static const grt_kernel_row rows[] = {
     {.domain = "", .op = "StringConcat", .types = STRINGS, .reshape = concat_reshape, .release_shape = free,
@@ -373,5 +412,7 @@ static const grt_kernel_row rows[] = {
      .destroy = free, .run = split_run},
     {.domain = "", .op = "StringNormalizer", .types = STRINGS, .flags = GRT_KERNEL_DYNAMIC, .create = normalizer_create,
      .destroy = normalizer_destroy, .run = normalizer_run},
+    {.domain = "", .op = "RegexFullMatch", .types = STRINGS, .create = regex_create, .destroy = regex_destroy,
+     .reshape = regex_reshape, .run = regex_run},
 };
 CPU_KERNELS(string, rows);

@@ -1,0 +1,18 @@
+/* The epilogue attributes of fused nodes (domain graphrt): activation, alpha, beta, layout. */
+#ifndef GRT_BACKENDS_CPU_EPILOGUE_ATTRS_H
+#define GRT_BACKENDS_CPU_EPILOGUE_ATTRS_H
+
+#include "backends/cpu/act.h"
+#include "src/base/op_desc.h"
+#include "src/base/text.h"
+
+/* False, with the reason in why (may be NULL), if the activation is not one that the CPU's epilogues know. */
+bool cpu_act_read(const grt_op_desc *desc, grt_act *out, grt_text *why);
+static inline bool cpu_channels_last(const grt_op_desc *desc)
+{
+    return !strcmp(grt_attr_string(desc, "layout", ""), "NHWC");
+}
+/* One value. */
+float cpu_act_scalar(grt_act act, float x);
+
+#endif

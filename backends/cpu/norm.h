@@ -1,0 +1,15 @@
+/* Rows of floats brought to zero mean and unit variance: what the normalisations share. */
+#ifndef GRT_BACKENDS_CPU_NORM_H
+#define GRT_BACKENDS_CPU_NORM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Mean and variance (of the population) in two passes; with rms, mean is 0 and variance the mean square. */
+void cpu_norm_stats(const float *x, int64_t n, bool rms, float *out_mean, float *out_variance);
+/* y = (x - mean) * factor * scale + bias; scale and bias of n values, either may be NULL. y may be x. */
+void cpu_norm_apply(const float *x, float *y, int64_t n, float mean, float factor, const float *scale, const float *bias);
+/* y = x * a + b. y may be x. */
+void cpu_norm_affine(const float *x, float *y, int64_t n, float a, float b);
+
+#endif

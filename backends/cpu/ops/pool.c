@@ -1,0 +1,155 @@
+/* MaxPool, AveragePool and the pools over whole images, with channels first or (domain graphrt) last. */
+#include "backends/cpu/pool.h"
+
+#include "backends/cpu/cpu.h"
+#include "backends/cpu/element.h"
+#include "backends/cpu/epilogue_attrs.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* ---- windows ---- */
+
+static grt_status pool_reshape(grt_reshape *r)
+{
+    cpu_pool *p = calloc(1, sizeof *p);
+    if (!p)
+        return grt_fail_memory(sizeof *p);
+    const grt_tensor *x = r->in[0];
+    p->last = cpu_channels_last(r->desc);
+    p->max = !strcmp(r->desc->op, "MaxPool");
+    p->count_padding = grt_attr_int(r->desc, "count_include_pad", 0) != 0;
+    p->column_major = grt_attr_int(r->desc, "storage_order", 0) != 0;
+    p->batch = x->dims[0];
+    p->channels = x->dims[p->last ? x->rank - 1 : 1];
+    p->threads = r->threads;
+    const int32_t at = p->last ? 1 : 2;
+    cpu_window_read(r->desc, x->rank - 2, x->dims + at, r->out[0]->dims + at, NULL, false, &p->w);
+    r->shape = p;
+    return GRT_OK;
+}
+
+static grt_status pool_run(const grt_run *r)
+{
+    const cpu_pool *p = r->shape;
+    grt_tensor *indices = r->n_out > 1 ? r->out[1] : NULL;
+    if (grt_tensor_elements(r->out[0]) == 0)
+        return GRT_OK;
+    if (r->in[0]->dtype == GRT_DTYPE_FLOAT && !indices)
+        cpu_pool_float(p, r->in[0]->data, r->out[0]->data);
+    else
+        cpu_pool_exact(p, r->in[0]->dtype, r->in[0]->data, r->out[0]->data, indices ? indices->data : NULL);
+    return GRT_OK;
+}
+
+/* ---- whole images ---- */
+
+typedef struct global_pool {
+    bool last, max, lp;
+    double power;
+    int64_t batch, channels, pixels;
+} global_pool;
+
+static grt_status global_reshape(grt_reshape *r)
+{
+    global_pool *p = calloc(1, sizeof *p);
+    if (!p)
+        return grt_fail_memory(sizeof *p);
+    const grt_tensor *x = r->in[0];
+    p->last = cpu_channels_last(r->desc);
+    p->max = !strcmp(r->desc->op, "GlobalMaxPool");
+    p->lp = !strcmp(r->desc->op, "GlobalLpPool");
+    p->power = (double)grt_attr_int(r->desc, "p", 2);
+    p->batch = x->dims[0];
+    p->channels = x->dims[p->last ? x->rank - 1 : 1];
+    p->pixels = p->last ? grt_dims_product(x->dims, 1, x->rank - 1) : grt_dims_product(x->dims, 2, x->rank);
+    r->shape = p;
+    return GRT_OK;
+}
+
+/* Channels last: rows of channels are added up; several partial sums keep both speed and accuracy on large images. */
+static void average_last(const global_pool *p, const float *x, float *y, int threads)
+{
+    enum { BLOCK = 64 };
+    const int64_t blocks = (p->channels + BLOCK - 1) / BLOCK;
+#pragma omp parallel for num_threads(threads) if (p->batch * p->channels * p->pixels > CPU_GRAIN)
+    for (int64_t i = 0; i < p->batch * blocks; i++) {
+        const int64_t b = i / blocks, c = i % blocks * BLOCK, n = p->channels - c < BLOCK ? p->channels - c : BLOCK;
+        const float *from = x + b * p->pixels * p->channels + c;
+        float sums[BLOCK] = {0};
+        for (int64_t pixel = 0; pixel < p->pixels; pixel++) {
+            const float *row = from + pixel * p->channels;
+#pragma omp simd
+            for (int64_t k = 0; k < n; k++)
+                sums[k] += row[k];
+        }
+        for (int64_t k = 0; k < n; k++)
+            y[b * p->channels + c + k] = sums[k] / (float)p->pixels;
+    }
+}
+
+static float plane_sum(const float *x, int64_t n)
+{
+    enum { LANES = 16 };
+    float lanes[LANES] = {0}, sum = 0.0f;
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+#pragma omp simd
+        for (int64_t k = 0; k < LANES; k++)
+            lanes[k] += x[i + k];
+    for (; i < n; i++)
+        sum += x[i];
+    for (int k = 0; k < LANES; k++)
+        sum += lanes[k];
+    return sum;
+}
+
+static double plane_value(const global_pool *p, const grt_tensor *x, int64_t from, int64_t step)
+{
+    double value = p->max ? -INFINITY : 0.0;
+    for (int64_t i = 0; i < p->pixels; i++) {
+        const double v = cpu_element_get(x, from + i * step);
+        if (p->max)
+            value = v > value || v != v ? v : value;
+        else
+            value += p->lp ? pow(fabs(v), p->power) : v;
+    }
+    return p->max ? value : p->lp ? pow(value, 1.0 / p->power) : value / (double)p->pixels;
+}
+
+static grt_status global_run(const grt_run *r)
+{
+    const global_pool *p = r->shape;
+    const grt_tensor *x = r->in[0];
+    grt_tensor *y = r->out[0];
+    const bool plain = x->dtype == GRT_DTYPE_FLOAT && !p->max && !p->lp && p->pixels > 0;
+    if (plain && p->last) {
+        average_last(p, x->data, y->data, r->threads);
+        return GRT_OK;
+    }
+#pragma omp parallel for num_threads(r->threads) if (p->batch * p->channels * p->pixels > CPU_GRAIN)
+    for (int64_t i = 0; i < p->batch * p->channels; i++) {
+        if (plain)
+            ((float *)y->data)[i] = plane_sum((const float *)x->data + i * p->pixels, p->pixels) / (float)p->pixels;
+        else if (p->last)
+            cpu_element_put(y, i, plane_value(p, x, i / p->channels * p->pixels * p->channels + i % p->channels, p->channels));
+        else
+            cpu_element_put(y, i, plane_value(p, x, i * p->pixels, 1));
+    }
+    return GRT_OK;
+}
+
+#define WINDOW .reshape = pool_reshape, .release_shape = free, .run = pool_run
+#define GLOBAL .types = {GRT_SET_FLOATS}, .reshape = global_reshape, .release_shape = free, .run = global_run
+
+static const grt_kernel_row rows[] = {
+    {.domain = "", .op = "MaxPool", .types = {GRT_SET_FLOATS | GRT_BIT(INT8) | GRT_BIT(UINT8)}, WINDOW},
+    {.domain = "", .op = "AveragePool", .types = {GRT_SET_FLOATS}, WINDOW},
+    {.domain = "", .op = "GlobalAveragePool", GLOBAL},
+    {.domain = "", .op = "GlobalMaxPool", GLOBAL},
+    {.domain = "", .op = "GlobalLpPool", GLOBAL},
+    {.domain = "graphrt", .op = "MaxPool", .types = {GRT_BIT(FLOAT)}, WINDOW},
+    {.domain = "graphrt", .op = "AveragePool", .types = {GRT_BIT(FLOAT)}, WINDOW},
+    {.domain = "graphrt", .op = "GlobalAveragePool", GLOBAL},
+};
+CPU_KERNELS(pool, rows);

@@ -1,0 +1,148 @@
+/* Softmax and LogSoftmax along one axis. */
+#include "backends/cpu/act.h"
+#include "backends/cpu/cpu.h"
+#include "backends/cpu/dispatch.h"
+#include "backends/cpu/element.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+typedef struct softmax_shape {
+    int64_t outer, size, inner;
+    bool log;
+} softmax_shape;
+
+static grt_status softmax_reshape(grt_reshape *r)
+{
+    softmax_shape *s = calloc(1, sizeof *s);
+    if (!s)
+        return grt_fail_memory(sizeof *s);
+    const grt_tensor *x = r->in[0];
+    const int32_t axis = x->rank ? (int32_t)grt_axis(grt_attr_int(r->desc, "axis", -1), x->rank) : 0;
+    s->log = !strcmp(r->desc->op, "LogSoftmax");
+    s->outer = grt_dims_product(x->dims, 0, axis);
+    s->size = x->rank ? x->dims[axis] : 1;
+    s->inner = x->rank ? grt_dims_product(x->dims, axis + 1, x->rank) : 1;
+    r->shape = s;
+    return GRT_OK;
+}
+
+/* One contiguous row. */
+CPU_BODY softmax_row_body(const float *x, float *y, int64_t n, bool log)
+{
+    float top = -INFINITY, sum = 0.0f;
+#pragma omp simd reduction(max : top)
+    for (int64_t i = 0; i < n; i++)
+        top = x[i] > top ? x[i] : top;
+    if (log) {
+#pragma omp simd reduction(+ : sum)
+        for (int64_t i = 0; i < n; i++)
+            sum += grt_act_exp(x[i] - top);
+        const float shift = logf(sum);
+#pragma omp simd
+        for (int64_t i = 0; i < n; i++)
+            y[i] = x[i] - top - shift;
+        return;
+    }
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < n; i++) {
+        const float e = grt_act_exp(x[i] - top);
+        y[i] = e;
+        sum += e;
+    }
+    const float factor = 1.0f / sum;
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++)
+        y[i] *= factor;
+}
+CPU_DISPATCH(softmax_row, (const float *x, float *y, int64_t n, bool log), (x, y, n, log))
+
+enum { LANES = 64 };
+
+/* Up to LANES neighbouring columns, the axis running down with distance `step`. */
+CPU_BODY softmax_columns_body(const float *x, float *y, int64_t n, int64_t step, int64_t lanes, bool log)
+{
+    float top[LANES], sum[LANES];
+    for (int64_t l = 0; l < lanes; l++) {
+        top[l] = -INFINITY;
+        sum[l] = 0.0f;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        const float *row = x + i * step;
+#pragma omp simd
+        for (int64_t l = 0; l < lanes; l++)
+            top[l] = row[l] > top[l] ? row[l] : top[l];
+    }
+    for (int64_t i = 0; i < n; i++) {
+        const float *row = x + i * step;
+        float *to = y + i * step;
+#pragma omp simd
+        for (int64_t l = 0; l < lanes; l++) {
+            const float d = row[l] - top[l], e = grt_act_exp(d);
+            to[l] = log ? d : e;
+            sum[l] += e;
+        }
+    }
+    for (int64_t l = 0; l < lanes; l++)
+        sum[l] = log ? logf(sum[l]) : 1.0f / sum[l];
+    for (int64_t i = 0; i < n; i++) {
+        float *to = y + i * step;
+#pragma omp simd
+        for (int64_t l = 0; l < lanes; l++)
+            to[l] = log ? to[l] - sum[l] : to[l] * sum[l];
+    }
+}
+CPU_DISPATCH(softmax_columns, (const float *x, float *y, int64_t n, int64_t step, int64_t lanes, bool log),
+             (x, y, n, step, lanes, log))
+
+static void run_float(const softmax_shape *s, const float *x, float *y, int threads)
+{
+    const int64_t blocks = (s->inner + LANES - 1) / LANES, matrix = s->size * s->inner;
+    const bool many = s->outer * matrix > CPU_GRAIN / 4;
+    if (s->inner == 1) {
+#pragma omp parallel for num_threads(threads) if (many)
+        for (int64_t i = 0; i < s->outer; i++)
+            softmax_row(x + i * s->size, y + i * s->size, s->size, s->log);
+        return;
+    }
+#pragma omp parallel for num_threads(threads) if (many)
+    for (int64_t i = 0; i < s->outer * blocks; i++) {
+        const int64_t column = i % blocks * LANES, left = s->inner - column, at = i / blocks * matrix + column;
+        softmax_columns(x + at, y + at, s->size, s->inner, left < LANES ? left : LANES, s->log);
+    }
+}
+
+static void run_exact(const softmax_shape *s, const grt_tensor *x, grt_tensor *y, int threads)
+{
+#pragma omp parallel for num_threads(threads) if (s->outer * s->size * s->inner > CPU_GRAIN / 4)
+    for (int64_t i = 0; i < s->outer * s->inner; i++) {
+        const int64_t at = i / s->inner * s->size * s->inner + i % s->inner;
+        double top = -INFINITY, sum = 0.0;
+        for (int64_t k = 0; k < s->size; k++)
+            top = fmax(top, cpu_element_get(x, at + k * s->inner));
+        for (int64_t k = 0; k < s->size; k++)
+            sum += exp(cpu_element_get(x, at + k * s->inner) - top);
+        for (int64_t k = 0; k < s->size; k++) {
+            const double d = cpu_element_get(x, at + k * s->inner) - top;
+            cpu_element_put(y, at + k * s->inner, s->log ? d - log(sum) : exp(d) / sum);
+        }
+    }
+}
+
+static grt_status softmax_run(const grt_run *r)
+{
+    if (r->in[0]->dtype == GRT_DTYPE_FLOAT)
+        run_float(r->shape, r->in[0]->data, r->out[0]->data, r->threads);
+    else
+        run_exact(r->shape, r->in[0], r->out[0], r->threads);
+    return GRT_OK;
+}
+
+#define ROW(name)                                                                                                      \
+    {                                                                                                                  \
+        .domain = "", .op = name, .types = {GRT_SET_FLOATS}, .flags = GRT_KERNEL_IN_PLACE(0),                          \
+        .reshape = softmax_reshape, .release_shape = free, .run = softmax_run                                          \
+    }
+
+static const grt_kernel_row rows[] = {ROW("Softmax"), ROW("LogSoftmax")};
+CPU_KERNELS(softmax, rows);

@@ -1,0 +1,219 @@
+/* Pools: float32 loops that vectorise over channels (channels last) or over a line of output (channels first), and a general
+ * version in double. */
+#include "backends/cpu/pool.h"
+
+#include "backends/cpu/cpu.h"
+#include "backends/cpu/dispatch.h"
+#include "backends/cpu/element.h"
+
+#include <math.h>
+
+/* GCC may turn the selections below into vector selects only if comparisons need not trap. */
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("no-trapping-math")
+#endif
+
+/* ---- channels last: one output pixel ---- */
+
+CPU_BODY accumulate_row_body(const float *from, int64_t n, bool max, bool first, float *to)
+{
+    if (first) {
+#pragma omp simd
+        for (int64_t i = 0; i < n; i++)
+            to[i] = from[i];
+    } else if (max) {
+#pragma omp simd
+        for (int64_t i = 0; i < n; i++)
+            to[i] = from[i] > to[i] ? from[i] : to[i];
+    } else {
+#pragma omp simd
+        for (int64_t i = 0; i < n; i++)
+            to[i] += from[i];
+    }
+}
+
+CPU_BODY scale_row_body(float *to, int64_t n, float factor)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++)
+        to[i] *= factor;
+}
+
+static inline __attribute__((always_inline)) void next(int64_t *index, const int64_t *from, const int64_t *to, int32_t rank)
+{
+    for (int32_t i = rank - 1; i >= 0 && ++index[i] >= to[i]; i--)
+        index[i] = from[i];
+}
+
+CPU_BODY pool_pixel_body(const cpu_pool *p, const float *image, int64_t pixel, float *y)
+{
+    const cpu_window *w = &p->w;
+    int64_t o[CPU_MAX_SPATIAL], k[CPU_MAX_SPATIAL], from[CPU_MAX_SPATIAL], to[CPU_MAX_SPATIAL], at[CPU_MAX_SPATIAL];
+    int64_t taps = 1, count = 1;
+    for (int32_t i = w->spatial - 1; i >= 0; i--) {
+        o[i] = pixel % w->out[i];
+        pixel /= w->out[i];
+        cpu_window_taps(w, i, o[i], &from[i], &to[i], &at[i]);
+        k[i] = from[i];
+        taps *= to[i] - from[i];
+        count *= cpu_pool_count(p, i, o[i]);
+    }
+    for (int64_t t = 0; t < taps; t++) {
+        int64_t position = 0;
+        for (int32_t i = 0; i < w->spatial; i++)
+            position = position * w->in[i] + at[i] + k[i] * w->dilation[i];
+        accumulate_row_body(image + position * p->channels, p->channels, p->max, t == 0, y);
+        next(k, from, to, w->spatial);
+    }
+    if (taps == 0)
+        for (int64_t i = 0; i < p->channels; i++)
+            y[i] = p->max ? -INFINITY : 0.0f;
+    else if (!p->max)
+        scale_row_body(y, p->channels, 1.0f / (float)count);
+}
+CPU_DISPATCH(pool_pixel, (const cpu_pool *p, const float *image, int64_t pixel, float *y), (p, image, pixel, y))
+
+/* ---- channels first: one line of output ---- */
+
+CPU_BODY accumulate_line_body(const float *from, int64_t n, int64_t stride, bool max, float *to)
+{
+    if (max && stride == 1) {
+#pragma omp simd
+        for (int64_t i = 0; i < n; i++)
+            to[i] = from[i] > to[i] ? from[i] : to[i];
+    } else if (max && stride == 2) {
+#pragma omp simd
+        for (int64_t i = 0; i < n; i++)
+            to[i] = from[2 * i] > to[i] ? from[2 * i] : to[i];
+    } else if (max) {
+        for (int64_t i = 0; i < n; i++)
+            to[i] = from[stride * i] > to[i] ? from[stride * i] : to[i];
+    } else if (stride == 1) {
+#pragma omp simd
+        for (int64_t i = 0; i < n; i++)
+            to[i] += from[i];
+    } else {
+#pragma omp simd
+        for (int64_t i = 0; i < n; i++)
+            to[i] += from[stride * i];
+    }
+}
+
+/* Output positions x for which x * stride + shift lies in [0, size). */
+static inline __attribute__((always_inline)) void inside(int64_t out, int64_t stride, int64_t shift, int64_t size, int64_t *low,
+                                                         int64_t *high)
+{
+    *low = shift < 0 ? (-shift + stride - 1) / stride : 0;
+    *high = shift < size ? (size - shift + stride - 1) / stride : 0;
+    *high = *high < out ? *high : out;
+    *low = *low < *high ? *low : *high;
+}
+
+CPU_BODY pool_line_body(const cpu_pool *p, const float *plane, int64_t line, float *y)
+{
+    const cpu_window *w = &p->w;
+    const int32_t last = w->spatial - 1;
+    const int64_t width = w->out[last];
+    int64_t k[CPU_MAX_SPATIAL], from[CPU_MAX_SPATIAL], to[CPU_MAX_SPATIAL], at[CPU_MAX_SPATIAL], taps = 1, count = 1;
+    for (int32_t i = last - 1; i >= 0; i--) {
+        const int64_t o = line % w->out[i];
+        line /= w->out[i];
+        cpu_window_taps(w, i, o, &from[i], &to[i], &at[i]);
+        k[i] = from[i];
+        taps *= to[i] - from[i];
+        count *= cpu_pool_count(p, i, o);
+    }
+    for (int64_t x = 0; x < width; x++)
+        y[x] = p->max ? -INFINITY : 0.0f;
+    for (int64_t t = 0; t < taps; t++) {
+        int64_t position = 0;
+        for (int32_t i = 0; i < last; i++)
+            position = position * w->in[i] + at[i] + k[i] * w->dilation[i];
+        const float *row = plane + position * w->in[last];
+        for (int64_t kx = 0; kx < w->kernel[last]; kx++) {
+            const int64_t shift = kx * w->dilation[last] - w->begin[last];
+            int64_t low, high;
+            inside(width, w->stride[last], shift, w->in[last], &low, &high);
+            accumulate_line_body(row + low * w->stride[last] + shift, high - low, w->stride[last], p->max, y + low);
+        }
+        next(k, from, to, last);
+    }
+    for (int64_t x = 0; !p->max && x < width; x++) {
+        const int64_t n = count * cpu_pool_count(p, last, x);
+        y[x] = n > 0 ? y[x] / (float)n : 0.0f;
+    }
+}
+CPU_DISPATCH(pool_line, (const cpu_pool *p, const float *plane, int64_t line, float *y), (p, plane, line, y))
+
+void cpu_pool_float(const cpu_pool *p, const float *x, float *y)
+{
+    const cpu_window *w = &p->w;
+    const int64_t width = w->out[w->spatial - 1], lines = width ? w->out_pixels / width : 0;
+    const bool many = p->batch * p->channels * w->out_pixels * w->taps > CPU_GRAIN;
+    if (p->last) {
+#pragma omp parallel for num_threads(p->threads) if (many)
+        for (int64_t i = 0; i < p->batch * lines; i++)
+            for (int64_t j = 0; j < width; j++)
+                pool_pixel(p, x + i / lines * w->in_pixels * p->channels, i % lines * width + j,
+                           y + (i * width + j) * p->channels);
+        return;
+    }
+#pragma omp parallel for num_threads(p->threads) if (many)
+    for (int64_t i = 0; i < p->batch * p->channels; i++)
+        for (int64_t line = 0; line < lines; line++)
+            pool_line(p, x + i * w->in_pixels, line, y + (i * lines + line) * width);
+}
+
+/* ---- any type ---- */
+
+/* Position in the plane, in the order that the attribute storage_order asks for. */
+static int64_t flatten(const cpu_pool *p, const int64_t *at, bool column_major)
+{
+    int64_t flat = 0;
+    for (int32_t i = 0; i < p->w.spatial; i++) {
+        const int32_t dim = column_major ? p->w.spatial - 1 - i : i;
+        flat = flat * p->w.in[dim] + at[dim];
+    }
+    return flat;
+}
+
+static void pool_element(const cpu_pool *p, grt_dtype dtype, const void *x, int64_t plane, int64_t pixel, void *y,
+                         int64_t *indices)
+{
+    const cpu_window *w = &p->w;
+    int64_t k[CPU_MAX_SPATIAL], from[CPU_MAX_SPATIAL], to[CPU_MAX_SPATIAL], first[CPU_MAX_SPATIAL], at[CPU_MAX_SPATIAL];
+    int64_t taps = 1, count = 1, rest = pixel, best_at = 0;
+    for (int32_t i = w->spatial - 1; i >= 0; i--) {
+        const int64_t o = rest % w->out[i];
+        rest /= w->out[i];
+        cpu_window_taps(w, i, o, &from[i], &to[i], &first[i]);
+        k[i] = from[i];
+        taps *= to[i] - from[i];
+        count *= cpu_pool_count(p, i, o);
+    }
+    double value = p->max ? -INFINITY : 0.0;
+    for (int64_t t = 0; t < taps; t++) {
+        for (int32_t i = 0; i < w->spatial; i++)
+            at[i] = first[i] + k[i] * w->dilation[i];
+        const double v = cpu_element_load(dtype, x, plane * w->in_pixels + flatten(p, at, false));
+        if (!p->max) {
+            value += v;
+        } else if (t == 0 || v > value) {
+            value = v;
+            best_at = flatten(p, at, p->column_major);
+        }
+        next(k, from, to, w->spatial);
+    }
+    cpu_element_store(dtype, y, plane * w->out_pixels + pixel, p->max || count == 0 ? value : value / (double)count);
+    if (indices)
+        indices[plane * w->out_pixels + pixel] = plane * w->in_pixels + best_at;
+}
+
+void cpu_pool_exact(const cpu_pool *p, grt_dtype dtype, const void *x, void *y, int64_t *indices)
+{
+    const int64_t planes = p->batch * p->channels;
+#pragma omp parallel for num_threads(p->threads) if (planes * p->w.out_pixels * p->w.taps > CPU_GRAIN)
+    for (int64_t plane = 0; plane < planes; plane++)
+        for (int64_t pixel = 0; pixel < p->w.out_pixels; pixel++)
+            pool_element(p, dtype, x, plane, pixel, y, indices);
+}

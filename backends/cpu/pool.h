@@ -1,0 +1,34 @@
+/* Pools on concrete sizes. backends/cpu/ops/pool.c chooses. */
+#ifndef GRT_BACKENDS_CPU_POOL_H
+#define GRT_BACKENDS_CPU_POOL_H
+
+#include "backends/cpu/window.h"
+
+typedef struct cpu_pool {
+    cpu_window w;
+    bool last, max, count_padding, column_major;
+    int64_t batch, channels;
+    int32_t threads;
+} cpu_pool;
+
+/* float32, either layout. */
+void cpu_pool_float(const cpu_pool *p, const float *x, float *y);
+/* Any type, channels first, and the positions of maxima if indices is not NULL. */
+void cpu_pool_exact(const cpu_pool *p, grt_dtype dtype, const void *x, void *y, int64_t *indices);
+
+/* Elements that the average of the window at output position o divides by, in dim i. */
+static inline int64_t cpu_pool_count(const cpu_pool *p, int32_t i, int64_t o)
+{
+    const cpu_window *w = &p->w;
+    int64_t from, to, first;
+    if (!p->count_padding) {
+        cpu_window_taps(w, i, o, &from, &to, &first);
+        return to - from;
+    }
+    /* Padding counts, but not what lies behind it. */
+    const int64_t start = o * w->stride[i] - w->begin[i], room = w->in[i] + w->end[i] - start;
+    const int64_t taps = room > 0 ? (room + w->dilation[i] - 1) / w->dilation[i] : 0;
+    return taps < w->kernel[i] ? taps : w->kernel[i];
+}
+
+#endif

@@ -1,0 +1,236 @@
+/* The CUDA backend module: devices, memory, streams, graphs; kernels come from backends/cuda/ops/. */
+#include "backends/cuda/cuda.h"
+
+#include "backends/cuda/libraries.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define X(file) extern const grt_kernel_table cuda_kernels_##file;
+#include "cuda_kernels.inc"
+#undef X
+
+static const grt_kernel_table *const tables[] = {
+#define X(file) &cuda_kernels_##file,
+#include "cuda_kernels.inc"
+#undef X
+};
+
+grt_status cuda_fail(cudaError_t error, const char *expression, const char *file, int line)
+{
+    const char *base = strrchr(file, '/');
+    bool memory = error == cudaErrorMemoryAllocation;
+    return grt_fail(memory ? GRT_STATUS_OUT_OF_MEMORY : GRT_STATUS_DEVICE, "%s: %s (%s) at %s:%d", cudaGetErrorName(error),
+                    cudaGetErrorString(error), expression, base ? base + 1 : file, line);
+}
+
+/* The module's devices may be used from any thread: every entry makes its device current first. */
+static grt_status make_current(grt_device *device)
+{
+    CUDA_TRY(cudaSetDevice(device->index));
+    return GRT_OK;
+}
+
+static int32_t device_count(void)
+{
+    int n = 0, driver = 0;
+    cudaError_t error = cudaGetDeviceCount(&n);
+    if (error == cudaSuccess && n > 0)
+        return n;
+    cudaDriverGetVersion(&driver);
+    if (driver == 0)
+        grt_error_set("no NVIDIA driver is loaded (libcuda.so.1 is missing or finds no device)");
+    else if (error == cudaErrorInsufficientDriver)
+        grt_fail(GRT_STATUS_DEVICE, "the NVIDIA driver supports CUDA %d.%d, this build wants %d.%d or newer", driver / 1000,
+                 driver % 1000 / 10, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
+    else
+        grt_fail(GRT_STATUS_DEVICE, "no usable NVIDIA GPU: %s", cudaGetErrorString(error));
+    return 0;
+}
+
+static void close_device(grt_device *base)
+{
+    cuda_device *device = (cuda_device *)base;
+    if (make_current(base) == GRT_OK) {
+        cuda_libraries_release(device->libraries);
+        if (device->stream)
+            cudaStreamDestroy(device->stream);
+    }
+    free(device);
+}
+
+static grt_status alloc_memory(grt_device *device, size_t bytes, void **out_data)
+{
+    GRT_TRY(make_current(device));
+    void *data = NULL;
+    cudaError_t error = cudaMalloc(&data, bytes);
+    if (error == cudaErrorMemoryAllocation) {
+        size_t free_bytes = 0, total = 0;
+        cudaGetLastError(); /* not sticky: the process stays usable */
+        cudaMemGetInfo(&free_bytes, &total);
+        return grt_fail(GRT_STATUS_OUT_OF_MEMORY, "cuda:%d is out of memory: %zu bytes wanted, %zu of %zu free", device->index,
+                        bytes, free_bytes, total);
+    }
+    CUDA_TRY(error);
+    *out_data = data;
+    return GRT_OK;
+}
+
+static void free_memory(grt_device *device, void *data)
+{
+    if (make_current(device) == GRT_OK)
+        cudaFree(data);
+}
+
+static grt_status upload(grt_device *device, void *dst, const void *src, size_t bytes, void *stream)
+{
+    GRT_TRY(make_current(device));
+    CUDA_TRY(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyHostToDevice, stream));
+    return GRT_OK;
+}
+
+static grt_status download(grt_device *device, void *dst, const void *src, size_t bytes, void *stream)
+{
+    GRT_TRY(make_current(device));
+    CUDA_TRY(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToHost, stream));
+    return GRT_OK;
+}
+
+static grt_status copy(grt_device *device, void *dst, const void *src, size_t bytes, void *stream)
+{
+    GRT_TRY(make_current(device));
+    CUDA_TRY(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToDevice, stream));
+    return GRT_OK;
+}
+
+static grt_status alloc_pinned(grt_device *device, size_t bytes, void **out_data)
+{
+    GRT_TRY(make_current(device));
+    CUDA_TRY(cudaHostAlloc(out_data, bytes, cudaHostAllocPortable));
+    return GRT_OK;
+}
+
+static void free_pinned(grt_device *device, void *data)
+{
+    if (make_current(device) == GRT_OK)
+        cudaFreeHost(data);
+}
+
+static grt_status stream_create(grt_device *device, void **out_stream)
+{
+    GRT_TRY(make_current(device));
+    cudaStream_t stream;
+    CUDA_TRY(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    *out_stream = stream;
+    return GRT_OK;
+}
+
+static void stream_release(grt_device *device, void *stream)
+{
+    if (make_current(device) == GRT_OK)
+        cudaStreamDestroy(stream);
+}
+
+static grt_status stream_wait(grt_device *device, void *stream)
+{
+    GRT_TRY(make_current(device));
+    CUDA_TRY(cudaStreamSynchronize(stream));
+    return GRT_OK;
+}
+
+/* ---- graphs ---- */
+
+static grt_status graph_begin(grt_device *device, void *stream)
+{
+    GRT_TRY(make_current(device));
+    CUDA_TRY(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    return GRT_OK;
+}
+
+static grt_status graph_end(grt_device *device, void *stream, void **out_graph)
+{
+    GRT_TRY(make_current(device));
+    cudaGraph_t graph = NULL;
+    cudaGraphExec_t executable = NULL;
+    CUDA_TRY(cudaStreamEndCapture(stream, &graph));
+    cudaError_t error = cudaGraphInstantiate(&executable, graph, 0);
+    cudaGraphDestroy(graph);
+    CUDA_TRY(error);
+    *out_graph = executable;
+    return GRT_OK;
+}
+
+static grt_status graph_launch(grt_device *device, void *graph, void *stream)
+{
+    GRT_TRY(make_current(device));
+    CUDA_TRY(cudaGraphLaunch(graph, stream));
+    return GRT_OK;
+}
+
+static void graph_release(grt_device *device, void *graph)
+{
+    if (make_current(device) == GRT_OK)
+        cudaGraphExecDestroy(graph);
+}
+
+static const grt_device_vtable vtable = {
+    .close = close_device,
+    .make_current = make_current,
+    .alloc = alloc_memory,
+    .free = free_memory,
+    .upload = upload,
+    .download = download,
+    .copy = copy,
+    .alloc_pinned = alloc_pinned,
+    .free_pinned = free_pinned,
+    .stream_create = stream_create,
+    .stream_release = stream_release,
+    .stream_wait = stream_wait,
+    .graph_begin = graph_begin,
+    .graph_end = graph_end,
+    .graph_launch = graph_launch,
+    .graph_release = graph_release,
+};
+
+static grt_status open_device(int32_t index, grt_device **out_device)
+{
+    int32_t n = device_count();
+    if (n == 0)
+        return GRT_STATUS_DEVICE;
+    if (index < 0 || index >= n)
+        return grt_fail(GRT_STATUS_DEVICE, "there is no device cuda:%d; cuda:0 to cuda:%d exist", index, n - 1);
+    cuda_device *device = calloc(1, sizeof *device);
+    if (!device)
+        return grt_fail_memory(sizeof *device);
+    device->base = (grt_device){&vtable, &grt_backend_cuda, index};
+    grt_status status = make_current(&device->base);
+    if (status == GRT_OK) {
+        cudaError_t error = cudaGetDeviceProperties(&device->prop, index);
+        if (error != cudaSuccess)
+            status = cuda_fail(error, "cudaGetDeviceProperties", __FILE__, __LINE__);
+        else if (device->prop.major < 8)
+            status = grt_fail(GRT_STATUS_DEVICE, "cuda:%d (%s) has compute capability %d.%d; 8.0 or newer is wanted", index,
+                              device->prop.name, device->prop.major, device->prop.minor);
+    }
+    if (status == GRT_OK)
+        status = cuda_libraries_create(index, &device->libraries);
+    if (status != GRT_OK) {
+        free(device);
+        return status;
+    }
+    *out_device = &device->base;
+    return GRT_OK;
+}
+
+static const grt_kernel_row *find_kernel(const grt_kernel_node *node, grt_text *why)
+{
+    return grt_kernel_find(tables, sizeof tables / sizeof *tables, node, why);
+}
+
+const grt_backend grt_backend_cuda = {
+    .name = "cuda",
+    .device_count = device_count,
+    .device_open = open_device,
+    .find_kernel = find_kernel,
+    .channels_last = true,
+};

@@ -1,0 +1,69 @@
+/* Opening backend modules. */
+#define _GNU_SOURCE /* dladdr */
+#include "backends/module.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One module so far. Never closed: its devices and kernels may be in use until the process ends. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static const grt_backend *opened;
+
+static const grt_backend *open_file(const char *path, const char *name, grt_text *tried)
+{
+    void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!module) {
+        grt_text_add(tried, "\n  %s", dlerror());
+        return NULL;
+    }
+    char symbol[64];
+    snprintf(symbol, sizeof symbol, "grt_backend_%s", name);
+    const grt_backend *backend = dlsym(module, symbol);
+    if (!backend) {
+        grt_text_add(tried, "\n  %s: has no %s", path, symbol);
+        dlclose(module);
+    }
+    return backend;
+}
+
+static const grt_backend *open_in(const char *directory, size_t length, const char *name, grt_text *tried)
+{
+    char path[4096];
+    int n = snprintf(path, sizeof path, "%.*s/libgraphrt-%s.so", (int)length, directory, name);
+    return n > 0 && (size_t)n < sizeof path ? open_file(path, name, tried) : NULL;
+}
+
+static const grt_backend *search(const char *name, grt_text *tried)
+{
+    const grt_backend *found = NULL;
+    const char *path = getenv("GRAPHRT_BACKEND_PATH");
+    while (path && *path && !found) {
+        size_t length = strcspn(path, ":");
+        found = open_in(path, length, name, tried);
+        path += length + (path[length] == ':');
+    }
+    if (!found)
+        found = open_in(GRT_MODULE_DIR, strlen(GRT_MODULE_DIR), name, tried);
+    Dl_info self;
+    if (!found && dladdr((const void *)&lock, &self) && self.dli_fname && strrchr(self.dli_fname, '/'))
+        found = open_in(self.dli_fname, (size_t)(strrchr(self.dli_fname, '/') - self.dli_fname), name, tried);
+    return found;
+}
+
+const grt_backend *grt_backend_module(const char *name)
+{
+    pthread_mutex_lock(&lock);
+    if (!opened) {
+        grt_text tried = {0};
+        opened = search(name, &tried);
+        if (!opened)
+            grt_fail(GRT_STATUS_DEVICE, "the module of device kind '%s' cannot be opened; tried:%s", name, grt_text_get(&tried));
+        grt_text_release(&tried);
+    }
+    const grt_backend *backend = opened;
+    pthread_mutex_unlock(&lock);
+    return backend;
+}
