@@ -107,7 +107,7 @@ static bool run(const char *path, const grt_tensor *images, const grt_tensor *la
     grt_session *session = NULL;
     grt_context *context = NULL;
     bool done = ok(grt_runtime_create(&runtime), "runtime") &&
-                ok(grt_model_open(runtime, path, &model), path) &&
+                ok(grt_model_open(runtime, path, &model), "model") &&
                 ok(grt_session_create(model, "cpu", NULL, &session), "session") &&
                 ok(grt_context_create(session, &context), "context") && classify(context, images, labels);
     grt_context_release(context);

@@ -79,7 +79,7 @@ int main(int argc, char **argv)
     grt_session *session = NULL;
     grt_context *context = NULL;
     bool done = ok(grt_runtime_create(&runtime), "runtime") &&
-                ok(grt_model_open(runtime, argv[1], &model), argv[1]) &&
+                ok(grt_model_open(runtime, argv[1], &model), "model") &&
                 ok(grt_session_create(model, "cpu", NULL, &session), "session") &&
                 ok(grt_context_create(session, &context), "context") && run_all(context);
     grt_context_release(context);

@@ -132,7 +132,7 @@ int main(int argc, char **argv)
     /* Threads of an operator: 1, so that contexts and not operators share out the cores. */
     grt_session_options options = {.struct_size = sizeof options, .threads = 1};
     bool fine = ok(grt_runtime_create(&runtime), "runtime") &&
-                ok(grt_model_open(runtime, argv[1], &model), argv[1]) &&
+                ok(grt_model_open(runtime, argv[1], &model), "model") &&
                 ok(grt_session_create(model, "cpu", &options, &job.session), "session") &&
                 grt_model_input_count(model) <= MAX_INPUTS;
     while (fine && job.n_inputs < grt_model_input_count(model)) {

@@ -14,6 +14,7 @@ graph_SOURCES += graph/passes/cse.c
 graph_SOURCES += graph/passes/dce.c
 graph_SOURCES += graph/passes/epilogue.c
 graph_SOURCES += graph/passes/fold.c
+graph_SOURCES += graph/passes/layout.c
 graph_SOURCES += graph/passes/legalise.c
 graph_SOURCES += graph/passes/pointwise.c
 graph_SOURCES += graph/passes/shapes.c

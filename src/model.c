@@ -76,7 +76,7 @@ static grt_status finish(grt_model *model, grt_status status, const char *path, 
         status = make_texts(model);
     grt_phases_next(&model->phases, NULL);
     if (status != GRT_OK) {
-        if (path && status != GRT_STATUS_IO)
+        if (path && status != GRT_STATUS_IO && status != GRT_STATUS_INVALID_PLAN) /* these name it themselves */
             grt_fail_context(status, "%s", path);
         grt_model_release(model);
         return status;
@@ -259,7 +259,8 @@ grt_status grt_model_get_info(const grt_model *model, grt_model_info *out_info)
     *out_info = (grt_model_info){.struct_size = sizeof *out_info, .nodes = plan->source_nodes,
                                  .steps = plan->bodies[0].n_steps, .parameters = plan->parameters,
                                  .weights_bytes = plan->weights_bytes, .arena_bytes = plan->arena_bytes,
-                                 .flops = plan->flops, .producer = plan->producer, .opset = plan->opset};
+                                 .flops = plan->flops, .producer = plan->producer, .opset = plan->opset,
+                                 .target = plan->target, .options = plan->options};
     return GRT_OK;
 }
 

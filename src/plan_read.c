@@ -13,7 +13,8 @@
 #include <unistd.h>
 
 typedef struct reader {
-    const char *path;
+    const char *path; /* for messages if not in_file */
+    bool in_file;
     const char *bytes;
     size_t size;
     plan_header header;
@@ -205,7 +206,7 @@ static grt_status open_external(reader *r, const plan_external *external, grt_pl
         return grt_fail(GRT_STATUS_INVALID_PLAN,
                         "%s: section WEIGHTS at offset %" PRIu64 ", although weights are in '%s'", r->path,
                         r->weights->offset, external->name);
-    if (!r->path[0])
+    if (!r->in_file)
         return grt_fail(GRT_STATUS_INVALID_PLAN,
                         "a plan whose weights are in a file of their own ('%s') cannot be opened from memory",
                         external->name);
@@ -267,7 +268,7 @@ grt_status grt_plan_read(const char *path, const void *bytes, size_t size, grt_p
         return grt_fail_memory(sizeof *plan);
     }
     plan->arena = arena;
-    reader r = {.path = path ? path : "", .bytes = bytes, .size = size};
+    reader r = {.path = path ? path : "the plan", .in_file = path != NULL, .bytes = bytes, .size = size};
     grt_status status = read_plan(&r, plan);
     if (status == GRT_OK)
         *out_plan = plan;

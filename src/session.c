@@ -202,6 +202,11 @@ void grt_session_release(grt_session *session)
     free(session);
 }
 
+int32_t grt_session_threads(const grt_session *session)
+{
+    return session->threads;
+}
+
 size_t grt_session_phases(const grt_session *session, const grt_phase **out_phases)
 {
     *out_phases = session->phases.list;

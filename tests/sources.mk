@@ -18,10 +18,7 @@ tests_unit_unit_LDADD = libgraphrt-all.la $(CHECK_LIBS) $(JANSSON_LIBS)
 BUILT_SOURCES += unit_suites.inc
 unit_suites.inc: $(top_srcdir)/tests/sources.mk Makefile
 	$(AM_V_GEN)for f in $(unit_SOURCES); do echo "X($$(basename $$f .c))"; done > $@.tmp && mv $@.tmp $@
-# Conformance cases: run by run-tests.sh, as they take longer than make check should.
-check_PROGRAMS += tests/conformance/light_case
-tests_conformance_light_case_SOURCES = tests/conformance/light_case.c
-tests_conformance_light_case_LDADD = libgraphrt.la
+# Conformance cases are run by run-tests.sh: they take longer than make check should.
 EXTRA_DIST += tests/data/README.md tests/data/onnx-node-opset28.tar.xz
 EXTRA_DIST += tests/conformance/run.sh tests/conformance/unpack.sh tests/conformance/expected_failures.txt
 # Scripts: the last line of each is its totals. CC and SANITIZE are for the one that compiles the program in README.md.

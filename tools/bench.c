@@ -92,7 +92,8 @@ static json_t *latencies(percentiles p)
     return object;
 }
 
-static json_t *bench_report(const bench *b, const char *model, const loaded *l, double first_ms, double *ms, size_t n)
+static json_t *bench_report(const bench *b, const char *model, const loaded *l, double first_ms, double *ms,
+                            size_t n)
 {
     json_t *r = json_object();
     percentiles p = percentiles_of(ms, n);
@@ -141,7 +142,8 @@ static int bench_one(void *user, size_t index, int fd)
     const char **sources = calloc(n_inputs + 1, sizeof *sources);
     double *ms = NULL, first_ms = 0;
     int code = EXIT_BAD;
-    if (values && sources && inputs_bind(l.model, l.context, &b->inputs, (uint64_t)b->seed, values, sources)) {
+    if (values && sources &&
+        inputs_bind(l.model, l.context, &b->inputs, (uint64_t)b->seed, values, sources)) {
         if (warm_up(b, l.context, &first_ms))
             runs = measure(b, l.context, &ms);
         if (!runs)
@@ -172,13 +174,14 @@ static void print_report(const json_t *r)
     printf("%s on %s, %.0f threads\n", json_string_value(json_object_get(r, "model")),
            json_string_value(json_object_get(r, "device")), number(r, "threads"));
     printf("  latency     min %.3f  p50 %.3f  p90 %.3f  p99 %.3f ms (%.0f runs after %.0f to warm up)\n",
-           number(latency, "min"), number(latency, "p50"), number(latency, "p90"), number(latency, "p99"), number(r, "runs"),
-           number(r, "warmup"));
-    printf("  throughput  %.2f runs/s\n  load        %.2f ms:", number(r, "throughput_per_s"), number(load, "total"));
-    json_object_foreach((json_t *)load, name, phase)
-        if (strcmp(name, "total") != 0)
-            printf(" %s %.2f,", name, json_number_value(phase));
-    printf(" first run %.3f ms\n  host        %.1f us a run outside kernels\n", number(r, "first_run_ms"), number(r, "host_us"));
+           number(latency, "min"), number(latency, "p50"), number(latency, "p90"), number(latency, "p99"),
+           number(r, "runs"), number(r, "warmup"));
+    printf("  throughput  %.2f runs/s\n  load        %.2f ms:", number(r, "throughput_per_s"),
+           number(load, "total"));
+    json_object_foreach((json_t *)load, name, phase) if (strcmp(name, "total") != 0)
+        printf(" %s %.2f,", name, json_number_value(phase));
+    printf(" first run %.3f ms\n  host        %.1f us a run outside kernels\n", number(r, "first_run_ms"),
+           number(r, "host_us"));
     printf("  memory      %s at its peak\n", figure_bytes(number(r, "peak_rss_bytes"), memory));
 }
 
@@ -248,7 +251,10 @@ static int parse(bench *b, const tool_command *command, int argc, char **argv)
 
 int bench_command(const tool_command *command, int argc, char **argv)
 {
-    bench b = {.warmup = 5, .seconds = 3, .models = calloc((size_t)argc + 1, sizeof(char *)), .reports = json_array()};
+    bench b = {.warmup = 5,
+               .seconds = 3,
+               .models = calloc((size_t)argc + 1, sizeof(char *)),
+               .reports = json_array()};
     int code = b.models && b.reports ? parse(&b, command, argc, argv) : EXIT_BAD;
     if (code < 0) {
         enum { A_DAY = 86400 };

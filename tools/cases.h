@@ -17,9 +17,9 @@ typedef struct test_cases {
     test_case *items;
 } test_cases;
 
-/* `directory` is a case, or holds cases: then all of them, by name. model (may be NULL) replaces model.onnx. Tolerances are
- * `given` where they are not negative, else those of the case's data.json, else the official ones. False after printing what is
- * wrong. */
+/* `directory` is a case, or holds cases: then all of them, by name. model (may be NULL) replaces model.onnx.
+ * Tolerances are `given` where they are not negative, else those of the case's data.json, else the official
+ * ones. False after printing what is wrong. */
 bool cases_add(test_cases *cases, const char *directory, const char *model, tolerance given);
 void cases_release(test_cases *cases);
 
@@ -32,7 +32,8 @@ typedef struct expectations {
     expectation *items;
 } expectations;
 
-/* Lines "name: reason"; '#' begins a comment. Every entry needs a reason. False after printing what is wrong. */
+/* Lines "name: reason"; '#' begins a comment. Every entry needs a reason. False after printing what is wrong.
+ */
 bool expectations_read(expectations *list, const char *path);
 const char *expectations_find(const expectations *list, const char *name); /* the reason, or NULL */
 void expectations_release(expectations *list);

@@ -20,7 +20,8 @@ static bool close_enough(double found, double expected, tolerance tol)
 
 static bool close_complex(const grt_tensor *a, const grt_tensor *b, int64_t i, tolerance tol)
 {
-    double ar = element_get(a, i), ai = element_imaginary(a, i), br = element_get(b, i), bi = element_imaginary(b, i);
+    double ar = element_get(a, i), ai = element_imaginary(a, i), br = element_get(b, i),
+           bi = element_imaginary(b, i);
     if (!isfinite(ar) || !isfinite(ai) || !isfinite(br) || !isfinite(bi))
         return close_enough(ar, br, tol) && close_enough(ai, bi, tol);
     return hypot(ar - br, ai - bi) <= tol.atol + tol.rtol * hypot(br, bi);
@@ -57,8 +58,9 @@ static bool compare_strings(const grt_tensor *a, const grt_tensor *b, char *why,
     for (int64_t i = 0, n = grt_tensor_elements(a); i < n; i++)
         if (x[i].size != y[i].size || memcmp(x[i].data, y[i].data, x[i].size) != 0) {
             char at[256];
-            snprintf(why, size, "element [%s]: expected \"%.*s\", found \"%.*s\"", position(a, i, at, sizeof at),
-                     (int)(y[i].size < 60 ? y[i].size : 60), y[i].data, (int)(x[i].size < 60 ? x[i].size : 60), x[i].data);
+            snprintf(why, size, "element [%s]: expected \"%.*s\", found \"%.*s\"",
+                     position(a, i, at, sizeof at), (int)(y[i].size < 60 ? y[i].size : 60), y[i].data,
+                     (int)(x[i].size < 60 ? x[i].size : 60), x[i].data);
             return false;
         }
     return true;
@@ -82,25 +84,30 @@ static bool compare_numbers(const grt_tensor *a, const grt_tensor *b, tolerance 
     if (!wrong)
         return true;
     char at[256];
-    snprintf(why, size,
-             "%" PRId64 " of %" PRId64 " elements differ, by up to %.6g; the first at [%s]: expected %.9g, found %.9g (rtol %g, atol %g)",
-             wrong, n, worst, position(a, first, at, sizeof at), element_get(b, first), element_get(a, first), tol.rtol,
-             tol.atol);
+    snprintf(
+        why, size,
+        "%" PRId64 " of %" PRId64
+        " elements differ, by up to %.6g; the first at [%s]: expected %.9g, found %.9g (rtol %g, atol %g)",
+        wrong, n, worst, position(a, first, at, sizeof at), element_get(b, first), element_get(a, first),
+        tol.rtol, tol.atol);
     return false;
 }
 
 static bool compare_tensors(const grt_tensor *a, const grt_tensor *b, tolerance tol, char *why, size_t size)
 {
     if (a->dtype != b->dtype) {
-        snprintf(why, size, "dtype: expected %s, found %s", grt_dtype_name(b->dtype), grt_dtype_name(a->dtype));
+        snprintf(why, size, "dtype: expected %s, found %s", grt_dtype_name(b->dtype),
+                 grt_dtype_name(a->dtype));
         return false;
     }
     if (a->rank != b->rank || memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) != 0) {
         char x[256], y[256];
-        snprintf(why, size, "shape: expected %s, found %s", figure_shape(b, y, sizeof y), figure_shape(a, x, sizeof x));
+        snprintf(why, size, "shape: expected %s, found %s", figure_shape(b, y, sizeof y),
+                 figure_shape(a, x, sizeof x));
         return false;
     }
-    return a->dtype == GRT_DTYPE_STRING ? compare_strings(a, b, why, size) : compare_numbers(a, b, tol, why, size);
+    return a->dtype == GRT_DTYPE_STRING ? compare_strings(a, b, why, size)
+                                        : compare_numbers(a, b, tol, why, size);
 }
 
 bool compare_values(const grt_value *found, const grt_value *expected, tolerance tol, char *why, size_t size)
@@ -108,7 +115,8 @@ bool compare_values(const grt_value *found, const grt_value *expected, tolerance
     static const char *const kinds[] = {"a tensor", "a sequence", "an optional"};
     grt_tensor a, b;
     if (grt_value_kind(found) != grt_value_kind(expected)) {
-        snprintf(why, size, "expected %s, found %s", kinds[grt_value_kind(expected)], kinds[grt_value_kind(found)]);
+        snprintf(why, size, "expected %s, found %s", kinds[grt_value_kind(expected)],
+                 kinds[grt_value_kind(found)]);
         return false;
     }
     if (grt_value_kind(found) == GRT_KIND_TENSOR) {
@@ -118,12 +126,14 @@ bool compare_values(const grt_value *found, const grt_value *expected, tolerance
         return false;
     }
     if (grt_value_count(found) != grt_value_count(expected)) {
-        snprintf(why, size, "expected %zu items, found %zu", grt_value_count(expected), grt_value_count(found));
+        snprintf(why, size, "expected %zu items, found %zu", grt_value_count(expected),
+                 grt_value_count(found));
         return false;
     }
     for (size_t i = 0; i < grt_value_count(found); i++) {
         char inner[512];
-        if (!compare_values(grt_value_item(found, i), grt_value_item(expected, i), tol, inner, sizeof inner)) {
+        if (!compare_values(grt_value_item(found, i), grt_value_item(expected, i), tol, inner,
+                            sizeof inner)) {
             snprintf(why, size, "item %zu: %s", i, inner);
             return false;
         }

@@ -8,8 +8,10 @@ typedef struct tolerance {
     double rtol, atol; /* |found - expected| <= atol + rtol * |expected| */
 } tolerance;
 
-/* dtype and shape exact, strings exact, NaN equals NaN, infinities by sign; sequences and optionals item by item. bfloat16 has
- * an rtol of at least 2^-6, two units in its last place, as in the official runner. On false, `why` says where and how. */
-bool compare_values(const grt_value *found, const grt_value *expected, tolerance tolerance, char *why, size_t size);
+/* dtype and shape exact, strings exact, NaN equals NaN, infinities by sign; sequences and optionals item by
+ * item. bfloat16 has an rtol of at least 2^-6, two units in its last place, as in the official runner. On
+ * false, `why` says where and how. */
+bool compare_values(const grt_value *found, const grt_value *expected, tolerance tolerance, char *why,
+                    size_t size);
 
 #endif

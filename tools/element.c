@@ -10,8 +10,9 @@ static double small_float(unsigned bits, int mantissa_bits, int exponent_bits, i
     unsigned mantissa = bits & ((1u << mantissa_bits) - 1);
     int exponent = (int)(bits >> mantissa_bits & ((1u << exponent_bits) - 1));
     bool negative = bits >> (mantissa_bits + exponent_bits) & 1;
-    double magnitude = exponent ? ldexp((double)(mantissa | 1u << mantissa_bits), exponent - bias - mantissa_bits)
-                                : ldexp((double)mantissa, 1 - bias - mantissa_bits);
+    double magnitude = exponent
+                           ? ldexp((double)(mantissa | 1u << mantissa_bits), exponent - bias - mantissa_bits)
+                           : ldexp((double)mantissa, 1 - bias - mantissa_bits);
     return negative ? -magnitude : magnitude;
 }
 
@@ -51,13 +52,13 @@ static int sign_extend(unsigned bits, int width)
     return bits >> (width - 1) ? (int)bits - (1 << width) : (int)bits;
 }
 
-#define LOAD(type)                                                                                                     \
-    type v;                                                                                                            \
+#define LOAD(type) \
+    type v;        \
     memcpy(&v, (const char *)t->data + (size_t)i * sizeof v, sizeof v)
-#define CASE(NAME, type)                                                                                               \
-    case GRT_DTYPE_##NAME: {                                                                                           \
-        LOAD(type);                                                                                                    \
-        return (double)v;                                                                                              \
+#define CASE(NAME, type)     \
+    case GRT_DTYPE_##NAME: { \
+        LOAD(type);          \
+        return (double)v;    \
     }
 
 double element_get(const grt_tensor *t, int64_t i)
@@ -117,7 +118,8 @@ double element_imaginary(const grt_tensor *t, int64_t i)
     return t->dtype == GRT_DTYPE_COMPLEX128 ? ((const double *)t->data)[2 * i + 1] : 0;
 }
 
-/* Bits of a value in [0, 1] as a float of 16 bits, rounded towards zero: for made-up inputs that is good enough. */
+/* Bits of a value in [0, 1] as a float of 16 bits, rounded towards zero: for made-up inputs that is good
+ * enough. */
 static uint16_t to_half(double value)
 {
     if (value < 0x1p-14)
@@ -135,21 +137,23 @@ static void set_packed(grt_tensor *t, int64_t i, int width, unsigned bits)
     *byte = (unsigned char)((*byte & ~(((1u << width) - 1) << shift)) | bits << shift);
 }
 
-#define STORE(type, value_)                                                                                            \
-    do {                                                                                                               \
-        type v = (type)(value_);                                                                                       \
-        memcpy((char *)t->data + (size_t)i * sizeof v, &v, sizeof v);                                                  \
+#define STORE(type, value_)                                           \
+    do {                                                              \
+        type v = (type)(value_);                                      \
+        memcpy((char *)t->data + (size_t)i * sizeof v, &v, sizeof v); \
     } while (0)
-#define SET(NAME, type)                                                                                                \
-    case GRT_DTYPE_##NAME:                                                                                             \
-        STORE(type, value);                                                                                            \
+#define SET(NAME, type)     \
+    case GRT_DTYPE_##NAME:  \
+        STORE(type, value); \
         break;
 
 void element_set(grt_tensor *t, int64_t i, double value)
 {
     /* The byte that means 1 in each format of 8 bits. */
-    static const unsigned char one[GRT_DTYPE_COUNT] = {[GRT_DTYPE_FLOAT8E4M3FN] = 0x38, [GRT_DTYPE_FLOAT8E4M3FNUZ] = 0x40,
-                                                       [GRT_DTYPE_FLOAT8E5M2] = 0x3c, [GRT_DTYPE_FLOAT8E5M2FNUZ] = 0x40,
+    static const unsigned char one[GRT_DTYPE_COUNT] = {[GRT_DTYPE_FLOAT8E4M3FN] = 0x38,
+                                                       [GRT_DTYPE_FLOAT8E4M3FNUZ] = 0x40,
+                                                       [GRT_DTYPE_FLOAT8E5M2] = 0x3c,
+                                                       [GRT_DTYPE_FLOAT8E5M2FNUZ] = 0x40,
                                                        [GRT_DTYPE_FLOAT8E8M0] = 127};
     switch (t->dtype) {
         SET(FLOAT, float)
@@ -205,10 +209,12 @@ void element_set(grt_tensor *t, int64_t i, double value)
 
 bool dtype_is_float(grt_dtype dtype)
 {
-    return dtype == GRT_DTYPE_FLOAT || dtype == GRT_DTYPE_DOUBLE || dtype == GRT_DTYPE_FLOAT16 || dtype == GRT_DTYPE_BFLOAT16;
+    return dtype == GRT_DTYPE_FLOAT || dtype == GRT_DTYPE_DOUBLE || dtype == GRT_DTYPE_FLOAT16 ||
+           dtype == GRT_DTYPE_BFLOAT16;
 }
 
 bool dtype_is_integer(grt_dtype dtype)
 {
-    return (dtype >= GRT_DTYPE_UINT8 && dtype <= GRT_DTYPE_INT64) || dtype == GRT_DTYPE_UINT32 || dtype == GRT_DTYPE_UINT64;
+    return (dtype >= GRT_DTYPE_UINT8 && dtype <= GRT_DTYPE_INT64) || dtype == GRT_DTYPE_UINT32 ||
+           dtype == GRT_DTYPE_UINT64;
 }

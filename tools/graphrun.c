@@ -6,20 +6,25 @@
 const char *const tool_name = "graphrun";
 
 static const tool_command commands[] = {
-    {NULL, "MODEL", "Run an ONNX model (.onnx) or a plan made by graphc (.grt), and show its outputs.", run_options,
+    {NULL, "MODEL", "Run an ONNX model (.onnx) or a plan made by graphc (.grt), and show its outputs.",
+     run_options,
      "Random floats are uniform in [0, 1); random integers and booleans are 0 or 1.\n"
      "Dims that are symbolic in the model take the value that another input gives them, else 1.",
      run_command},
     {"check", "DIR...",
-     "Compare models with recorded outputs. Each DIR holds model.onnx and test_data_set_N/{input,output}_I.pb,\n"
+     "Compare models with recorded outputs. Each DIR holds model.onnx and "
+     "test_data_set_N/{input,output}_I.pb,\n"
      "or is a directory of such directories.",
      check_options,
      "One line per failure; the last line is `N passed, N failed, N skipped`.\n"
-     "Outputs are compared as the official ONNX test runner does: |found - expected| <= atol + rtol * |expected|;\n"
+     "Outputs are compared as the official ONNX test runner does: |found - expected| <= atol + rtol * "
+     "|expected|;\n"
      "types, shapes and strings exactly; NaN equals NaN.",
      check_command},
-    {"bench", "MODEL...", "Measure latency, throughput, load phases and memory; each model in a fresh process.",
-     bench_options, "Models run one after another. Percentiles are of single runs, throughput is runs per second in one context.",
+    {"bench", "MODEL...",
+     "Measure latency, throughput, load phases and memory; each model in a fresh process.", bench_options,
+     "Models run one after another. Percentiles are of single runs, throughput is runs per second in one "
+     "context.",
      bench_command},
     {NULL, NULL, NULL, NULL, NULL, NULL},
 };

@@ -57,7 +57,8 @@ bool inputs_add_shape(input_specs *specs, const char *text)
         char *end;
         errno = 0;
         long long dim = strtoll(at, &end, 10);
-        if (end == at || errno || dim < 0 || spec->rank == GRT_MAX_RANK || (*end && *end != 'x' && *end != ',')) {
+        if (end == at || errno || dim < 0 || spec->rank == GRT_MAX_RANK ||
+            (*end && *end != 'x' && *end != ',')) {
             tool_error("--shape: '%s' is not like NAME=2x3x224x224, with at most 16 dims", text);
             return false;
         }
@@ -100,7 +101,8 @@ static void fill_tensor(grt_tensor *t, input_fill fill, uint64_t seed)
     }
 }
 
-static bool make_tensor(const grt_io_info *info, const input_spec *shape, input_fill fill, uint64_t seed, grt_value **out_value)
+static bool make_tensor(const grt_io_info *info, const input_spec *shape, input_fill fill, uint64_t seed,
+                        grt_value **out_value)
 {
     grt_tensor t = {.dtype = info->dtype, .rank = info->rank < 0 ? 0 : info->rank};
     for (int32_t i = 0; i < info->rank; i++)
@@ -113,7 +115,8 @@ static bool make_tensor(const grt_io_info *info, const input_spec *shape, input_
     t.data = bytes == SIZE_MAX ? NULL : malloc(bytes ? bytes : 1);
     if (!t.data) {
         char text[256];
-        tool_error("input '%s': no memory for a tensor of %s", info->name, figure_shape(&t, text, sizeof text));
+        tool_error("input '%s': no memory for a tensor of %s", info->name,
+                   figure_shape(&t, text, sizeof text));
         return false;
     }
     fill_tensor(&t, fill, seed);
@@ -124,7 +127,8 @@ static bool make_tensor(const grt_io_info *info, const input_spec *shape, input_
     return status == GRT_OK;
 }
 
-bool inputs_make(const grt_io_info *info, const input_spec *shape, input_fill fill, uint64_t seed, grt_value **out_value)
+bool inputs_make(const grt_io_info *info, const input_spec *shape, input_fill fill, uint64_t seed,
+                 grt_value **out_value)
 {
     if (info->kind == GRT_KIND_TENSOR)
         return make_tensor(info, shape, fill, seed, out_value);
@@ -156,7 +160,8 @@ static bool read_file(const grt_io_info *info, const char *path, grt_value **out
     return true;
 }
 
-static bool make_input(const grt_io_info *info, const input_spec *spec, uint64_t seed, grt_value **out_value, const char **source)
+static bool make_input(const grt_io_info *info, const input_spec *spec, uint64_t seed, grt_value **out_value,
+                       const char **source)
 {
     *source = spec && spec->source ? spec->source : "random";
     bool random = !strcmp(*source, "random");
@@ -188,7 +193,8 @@ static bool names_exist(const grt_model *model, const input_specs *specs)
             snprintf(names + used, sizeof names - used, "%s'%s'", used ? ", " : "", info.name);
         }
         if (!found) {
-            tool_error("the model has no input '%s'; its inputs are: %s", specs->items[i].name, names[0] ? names : "none");
+            tool_error("the model has no input '%s'; its inputs are: %s", specs->items[i].name,
+                       names[0] ? names : "none");
             return false;
         }
     }
@@ -207,7 +213,8 @@ typedef struct symbols {
 static void learn_symbols(symbols *known, const grt_io_info *info, const grt_value *value)
 {
     grt_tensor t;
-    if (grt_value_kind(value) != GRT_KIND_TENSOR || grt_value_tensor(value, &t) != GRT_OK || t.rank != info->rank)
+    if (grt_value_kind(value) != GRT_KIND_TENSOR || grt_value_tensor(value, &t) != GRT_OK ||
+        t.rank != info->rank)
         return;
     for (int32_t i = 0; i < t.rank; i++)
         if (info->symbols[i] && known->n < sizeof known->items / sizeof *known->items) {
@@ -224,8 +231,8 @@ static void apply_symbols(const symbols *known, grt_io_info *info)
                 info->dims[i] = known->items[k].value;
 }
 
-static bool bind_one(const grt_model *model, grt_context *context, size_t i, const input_spec *spec, uint64_t seed,
-                     symbols *known, grt_value **value, const char **source)
+static bool bind_one(const grt_model *model, grt_context *context, size_t i, const input_spec *spec,
+                     uint64_t seed, symbols *known, grt_value **value, const char **source)
 {
     grt_io_info info;
     if (grt_model_input(model, i, &info) != GRT_OK) {
@@ -245,8 +252,8 @@ static bool bind_one(const grt_model *model, grt_context *context, size_t i, con
     return false;
 }
 
-bool inputs_bind(const grt_model *model, grt_context *context, const input_specs *specs, uint64_t seed, grt_value **values,
-                 const char **sources)
+bool inputs_bind(const grt_model *model, grt_context *context, const input_specs *specs, uint64_t seed,
+                 grt_value **values, const char **sources)
 {
     symbols known = {0};
     if (!names_exist(model, specs))
@@ -254,7 +261,8 @@ bool inputs_bind(const grt_model *model, grt_context *context, const input_specs
     for (int pass = 0; pass < 2; pass++) /* what the user gave comes first */
         for (size_t i = 0; i < grt_model_input_count(model); i++) {
             grt_io_info info;
-            const input_spec *spec = grt_model_input(model, i, &info) == GRT_OK ? find_spec(specs, info.name) : NULL;
+            const input_spec *spec =
+                grt_model_input(model, i, &info) == GRT_OK ? find_spec(specs, info.name) : NULL;
             if ((spec != NULL) == (pass == 0) &&
                 !bind_one(model, context, i, spec, seed, &known, &values[i], &sources[i]))
                 return false;

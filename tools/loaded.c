@@ -45,6 +45,6 @@ percentiles percentiles_of(double *samples, size_t n)
     for (size_t i = 0; i < n; i++)
         sum += samples[i];
     /* nearest rank: a percentile is a value that was measured */
-    return (percentiles){samples[0], samples[(n - 1) / 2], samples[(n * 90 + 99) / 100 - 1], samples[(n * 99 + 99) / 100 - 1],
-                         sum / (double)n};
+    return (percentiles){samples[0], samples[(n - 1) / 2], samples[(n * 90 + 99) / 100 - 1],
+                         samples[(n * 99 + 99) / 100 - 1], sum / (double)n};
 }

@@ -12,7 +12,8 @@ typedef struct loaded {
     double total_ms; /* from nothing to a context */
 } loaded;
 
-/* device NULL: "cpu"; threads 0: the library's choice. On failure grt_last_error() says why; release in any case. */
+/* device NULL: "cpu"; threads 0: the library's choice. On failure grt_last_error() says why; release in any
+ * case. */
 grt_status loaded_open(loaded *l, const char *path, const char *device, int32_t threads);
 void loaded_release(loaded *l);
 

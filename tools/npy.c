@@ -13,9 +13,10 @@ static const struct {
     grt_dtype dtype;
     const char *text;
 } types[] = {
-    {GRT_DTYPE_FLOAT, "f4"},  {GRT_DTYPE_DOUBLE, "f8"}, {GRT_DTYPE_FLOAT16, "f2"},   {GRT_DTYPE_INT8, "i1"},
-    {GRT_DTYPE_INT16, "i2"},  {GRT_DTYPE_INT32, "i4"},  {GRT_DTYPE_INT64, "i8"},     {GRT_DTYPE_UINT8, "u1"},
-    {GRT_DTYPE_UINT16, "u2"}, {GRT_DTYPE_UINT32, "u4"}, {GRT_DTYPE_UINT64, "u8"},    {GRT_DTYPE_BOOL, "b1"},
+    {GRT_DTYPE_FLOAT, "f4"},     {GRT_DTYPE_DOUBLE, "f8"},      {GRT_DTYPE_FLOAT16, "f2"},
+    {GRT_DTYPE_INT8, "i1"},      {GRT_DTYPE_INT16, "i2"},       {GRT_DTYPE_INT32, "i4"},
+    {GRT_DTYPE_INT64, "i8"},     {GRT_DTYPE_UINT8, "u1"},       {GRT_DTYPE_UINT16, "u2"},
+    {GRT_DTYPE_UINT32, "u4"},    {GRT_DTYPE_UINT64, "u8"},      {GRT_DTYPE_BOOL, "b1"},
     {GRT_DTYPE_COMPLEX64, "c8"}, {GRT_DTYPE_COMPLEX128, "c16"},
 };
 
@@ -49,7 +50,8 @@ static bool parse_type(const char *path, const char *descr, npy_header *h)
 {
     char order = *descr++;
     if (order != '<' && order != '|' && order != '=')
-        return bad(path, order == '>' ? "big-endian arrays are not supported" : "its dtype is not understood");
+        return bad(path,
+                   order == '>' ? "big-endian arrays are not supported" : "its dtype is not understood");
     size_t n = strcspn(descr, "'\"");
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (strlen(types[i].text) == n && !strncmp(types[i].text, descr, n)) {
@@ -79,7 +81,8 @@ static const char *find(const char *header, const char *key)
 
 static bool parse_header(const char *path, const char *text, npy_header *h)
 {
-    const char *descr = find(text, "'descr"), *order = find(text, "'fortran_order"), *shape = find(text, "'shape");
+    const char *descr = find(text, "'descr"), *order = find(text, "'fortran_order"),
+               *shape = find(text, "'shape");
     *h = (npy_header){0};
     if (!descr || !order || !shape || *shape != '(')
         return bad(path, "its .npy header is not understood");
@@ -152,7 +155,8 @@ static void make_strings(const npy_header *h, const char *src, grt_string *strin
     }
 }
 
-static bool to_value(const char *path, npy_header *h, const char *data, int64_t n, size_t size, grt_value **out_value)
+static bool to_value(const char *path, npy_header *h, const char *data, int64_t n, size_t size,
+                     grt_value **out_value)
 {
     size_t count = (size_t)n, bytes = count * size;
     char *ordered = NULL, *text = NULL;
@@ -228,7 +232,8 @@ static bool parse(const char *path, char *data, size_t size, grt_value **out_val
     if (!ok)
         return false;
     int64_t n = grt_tensor_elements(&h.tensor);
-    size_t element = h.text_kind ? h.text_size * (h.text_kind == 'U' ? 4 : 1) : grt_dtype_bits(h.tensor.dtype) / 8;
+    size_t element =
+        h.text_kind ? h.text_size * (h.text_kind == 'U' ? 4 : 1) : grt_dtype_bits(h.tensor.dtype) / 8;
     size_t rest = size - begin - length;
     if (n < 0 || (element && (size_t)n > rest / element) || (!element && n > (int64_t)size))
         return bad(path, "truncated: its shape asks for more data than the file has");
@@ -253,7 +258,9 @@ bool npy_write(const char *path, const grt_tensor *t)
                      grt_dtype_bits(t->dtype) == 8 ? "|" : "<", type_text(t->dtype));
     for (int32_t i = 0; i < t->rank; i++)
         n += snprintf(header + n, sizeof header - (size_t)n, "%" PRId64 "%s", t->dims[i],
-                      t->rank == 1 ? "," : i + 1 < t->rank ? ", " : "");
+                      t->rank == 1      ? ","
+                      : i + 1 < t->rank ? ", "
+                                        : "");
     n += snprintf(header + n, sizeof header - (size_t)n, "), }");
     size_t padded = ((size_t)n + 10 + 1 + 63) / 64 * 64 - 10;
     unsigned char start[10] = "\x93NUMPY\x01";
@@ -261,7 +268,8 @@ bool npy_write(const char *path, const grt_tensor *t)
     start[9] = (unsigned char)(padded >> 8);
     FILE *f = fopen(path, "wb");
     size_t bytes = grt_tensor_bytes(t);
-    bool ok = f && fwrite(start, 1, 10, f) == 10 && fprintf(f, "%s%*s\n", header, (int)padded - n - 1, "") == (int)padded &&
+    bool ok = f && fwrite(start, 1, 10, f) == 10 &&
+              fprintf(f, "%s%*s\n", header, (int)padded - n - 1, "") == (int)padded &&
               fwrite(t->data, 1, bytes, f) == bytes;
     if (f && fclose(f) != 0)
         ok = false;

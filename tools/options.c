@@ -35,7 +35,8 @@ static void print_option(const char *name, const char *value, const char *help)
 
 static void print_usage(FILE *to, const tool_command *c)
 {
-    fprintf(to, "usage: %s%s%s [OPTION]... %s\n", tool_name, c->name ? " " : "", c->name ? c->name : "", c->arguments);
+    fprintf(to, "usage: %s%s%s [OPTION]... %s\n", tool_name, c->name ? " " : "", c->name ? c->name : "",
+            c->arguments);
 }
 
 static void print_command_help(const tool_command *c)
@@ -104,7 +105,8 @@ bool option_int(const char *option, const char *text, int64_t min, int64_t max, 
     errno = 0;
     long long v = strtoll(text, &end, 10);
     if (end == text || *end || errno || v < min || v > max) {
-        tool_error("%s: '%s' is not a whole number from %lld to %lld", option, text, (long long)min, (long long)max);
+        tool_error("%s: '%s' is not a whole number from %lld to %lld", option, text, (long long)min,
+                   (long long)max);
         return false;
     }
     *out = v;
@@ -146,7 +148,8 @@ static void print_help(const char *summary, const tool_command *commands)
             line = end ? end + 1 : NULL;
         }
     }
-    printf("\n%s COMMAND --help has the options of each. Exit status: 0 success, 1 a check failed, 2 bad use or bad input.\n",
+    printf("\n%s COMMAND --help has the options of each. Exit status: 0 success, 1 a check failed, 2 bad use "
+           "or bad input.\n",
            tool_name);
 }
 

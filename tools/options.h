@@ -1,4 +1,5 @@
-/* Command lines of both tools: tables of options, `--name VALUE`, `--name=VALUE`, -o VALUE, --help made from the tables. */
+/* Command lines of both tools: tables of options, `--name VALUE`, `--name=VALUE`, -o VALUE, --help made from
+ * the tables. */
 #ifndef TOOLS_OPTIONS_H
 #define TOOLS_OPTIONS_H
 
@@ -9,18 +10,18 @@
 enum { EXIT_GOOD = 0, EXIT_CHECK = 1, EXIT_BAD = 2 };
 
 typedef struct tool_option {
-    int id; /* > 0, what options_next returns */
-    const char *name; /* "--input" or "-o" */
+    int id;            /* > 0, what options_next returns */
+    const char *name;  /* "--input" or "-o" */
     const char *value; /* what it takes: "NAME=FILE"; NULL: a flag */
-    const char *help; /* may have several lines */
+    const char *help;  /* may have several lines */
 } tool_option;
 
 typedef struct tool_command {
-    const char *name; /* "bench"; NULL: what is done without a subcommand */
+    const char *name;      /* "bench"; NULL: what is done without a subcommand */
     const char *arguments; /* "MODEL..." */
     const char *summary;
     const tool_option *options; /* ends with id 0 */
-    const char *notes; /* after the options in --help; may be NULL */
+    const char *notes;          /* after the options in --help; may be NULL */
     int (*run)(const struct tool_command *command, int argc, char **argv);
 } tool_command;
 

@@ -146,7 +146,8 @@ json_t *outputs_json(const char *name, const grt_value *value)
 bool outputs_save(const char *directory, const char *name, const grt_value *value, char **out_path)
 {
     grt_tensor t;
-    bool npy = grt_value_kind(value) == GRT_KIND_TENSOR && grt_value_tensor(value, &t) == GRT_OK && npy_has(t.dtype);
+    bool npy =
+        grt_value_kind(value) == GRT_KIND_TENSOR && grt_value_tensor(value, &t) == GRT_OK && npy_has(t.dtype);
     size_t size = strlen(directory) + strlen(name) + 8;
     char *path = malloc(size);
     if (!path) {

@@ -9,8 +9,8 @@
 void outputs_print(const char *name, const grt_value *value);
 /* {name, kind, dtype, shape, values: the first 16 as text or numbers}. */
 json_t *outputs_json(const char *name, const grt_value *value);
-/* Into directory/NAME.npy, or NAME.pb for what .npy cannot hold. '/' and other unusual bytes of names become '_'.
- * *out_path (malloc'ed) is where. False after printing what is wrong. */
+/* Into directory/NAME.npy, or NAME.pb for what .npy cannot hold. '/' and other unusual bytes of names become
+ * '_'. *out_path (malloc'ed) is where. False after printing what is wrong. */
 bool outputs_save(const char *directory, const char *name, const grt_value *value, char **out_path);
 
 #endif

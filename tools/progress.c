@@ -29,8 +29,8 @@ void progress_show(double fraction, const char *what)
     if (!terminal() || (drawn && now - last_ms < 100 && fraction < 1))
         return;
     int filled = (int)((fraction < 0 ? 0 : fraction > 1 ? 1 : fraction) * WIDTH);
-    fprintf(stderr, "\r\033[K[%.*s%*s] %3.0f%% %.40s", filled, "##############################", WIDTH - filled, "",
-            fraction * 100, what);
+    fprintf(stderr, "\r\033[K[%.*s%*s] %3.0f%% %.40s", filled, "##############################",
+            WIDTH - filled, "", fraction * 100, what);
     fflush(stderr);
     drawn = true;
     last_ms = now;

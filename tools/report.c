@@ -85,7 +85,8 @@ const char *figure_io(const grt_io_info *info, char *out, size_t size)
     out[0] = 0;
     if (info->kind == GRT_KIND_OPTIONAL)
         at = put(out, size, at, "optional ");
-    if (info->kind == GRT_KIND_SEQUENCE || (info->kind == GRT_KIND_OPTIONAL && info->element_kind == GRT_KIND_SEQUENCE))
+    if (info->kind == GRT_KIND_SEQUENCE ||
+        (info->kind == GRT_KIND_OPTIONAL && info->element_kind == GRT_KIND_SEQUENCE))
         at = put(out, size, at, "sequence of ");
     at = put(out, size, at, grt_dtype_name(info->dtype));
     if (info->rank < 0) {
@@ -137,7 +138,7 @@ json_t *json_io(const grt_io_info *info)
     json_object_set_new(io, "dtype", json_string(grt_dtype_name(info->dtype)));
     json_t *shape = info->rank < 0 ? json_null() : json_array();
     for (int32_t i = 0; i < info->rank; i++)
-        json_array_append_new(shape, info->dims[i] >= 0  ? json_integer(info->dims[i])
+        json_array_append_new(shape, info->dims[i] >= 0 ? json_integer(info->dims[i])
                                      : info->symbols[i] ? json_text(info->symbols[i])
                                                         : json_null());
     json_object_set_new(io, "shape", shape);
@@ -149,7 +150,8 @@ static void add_phases(json_t *object, const grt_phase *phases, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         double ms = phases[i].end_ms - phases[i].begin_ms;
-        json_object_set_new(object, phases[i].name, json_real(json_number_value(json_object_get(object, phases[i].name)) + ms));
+        json_object_set_new(object, phases[i].name,
+                            json_real(json_number_value(json_object_get(object, phases[i].name)) + ms));
     }
 }
 
@@ -167,7 +169,8 @@ json_t *json_phases(const grt_model *model, const grt_session *session, double t
 
 bool json_print(json_t *object)
 {
-    bool ok = object && json_dumpf(object, stdout, JSON_INDENT(2) | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9)) == 0;
+    bool ok = object &&
+              json_dumpf(object, stdout, JSON_INDENT(2) | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9)) == 0;
     json_decref(object);
     if (!ok)
         tool_error("cannot print the JSON report");

@@ -33,7 +33,8 @@ json_t *json_text(const char *text);
 json_t *json_shape(const grt_tensor *tensor);
 /* {name, kind, dtype, shape: [2, "batch", null...], has_default} */
 json_t *json_io(const grt_io_info *info);
-/* Adds phases and their total to a new object: {"map": 0.1, ..., "total": 3.2}. Repeated names are added up. */
+/* Adds phases and their total to a new object: {"map": 0.1, ..., "total": 3.2}. Repeated names are added up.
+ */
 json_t *json_phases(const grt_model *model, const grt_session *session, double total_ms);
 /* Print to stdout with a newline, and let go of it. False if memory ran out or stdout is gone. */
 bool json_print(json_t *object);

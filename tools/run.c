@@ -15,8 +15,9 @@
 enum { INPUT = 1, SHAPE, OUTPUT_DIR, DEVICE, REPEAT, THREADS, SEED, JSON, EXPLAIN };
 
 const tool_option run_options[] = {
-    {INPUT, "--input", "NAME=SOURCE", "what input NAME gets: FILE.npy, FILE.pb (ONNX), random or zeros\n"
-                                      "(default: its default in the model, else random)"},
+    {INPUT, "--input", "NAME=SOURCE",
+     "what input NAME gets: FILE.npy, FILE.pb (ONNX), random or zeros\n"
+     "(default: its default in the model, else random)"},
     {SHAPE, "--shape", "NAME=2x3x224", "shape of a random or zeros input; unknown dims are 1 otherwise"},
     {SEED, "--seed", "N", "of random inputs (default: 0)"},
     {OUTPUT_DIR, "--output-dir", "DIR", "save outputs as DIR/NAME.npy, or .pb where NumPy has no such type"},
@@ -149,7 +150,8 @@ static void explain(const loaded *l, double first_ms)
     print_phases("model", phases, n);
     n = grt_session_phases(l->session, &phases);
     print_phases("session", phases, n);
-    printf("  %-37s %9.3f ms\n  %-37s %9.3f ms\n", "total, until a context is ready", l->total_ms, "first run", first_ms);
+    printf("  %-37s %9.3f ms\n  %-37s %9.3f ms\n", "total, until a context is ready", l->total_ms,
+           "first run", first_ms);
 }
 
 /* Every output as a value: printed or added to `array`, saved if asked to. */
@@ -159,7 +161,8 @@ static bool show_outputs(const run_request *r, const loaded *l, json_t *array)
         grt_io_info info;
         grt_value *value;
         char *path = NULL;
-        if (grt_model_output(l->model, i, &info) != GRT_OK || grt_context_get_output_value(l->context, i, &value) != GRT_OK) {
+        if (grt_model_output(l->model, i, &info) != GRT_OK ||
+            grt_context_get_output_value(l->context, i, &value) != GRT_OK) {
             tool_fail();
             return false;
         }
@@ -237,8 +240,8 @@ static bool report_text(const run_request *r, loaded *l, const run_result *resul
         return true;
     }
     percentiles p = percentiles_of(result->ms, (size_t)r->repeat);
-    printf("load %.1f ms, first run %.3f ms; all %lld runs: min %.3f  p50 %.3f  p90 %.3f  p99 %.3f ms\n", l->total_ms, first,
-           (long long)r->repeat, p.min, p.p50, p.p90, p.p99);
+    printf("load %.1f ms, first run %.3f ms; all %lld runs: min %.3f  p50 %.3f  p90 %.3f  p99 %.3f ms\n",
+           l->total_ms, first, (long long)r->repeat, p.min, p.p50, p.p90, p.p99);
     return true;
 }
 

@@ -1,1 +1,26 @@
-# tools
+# The two tools; they see the public header and nothing else of the library.
+bin_PROGRAMS += graphc graphrun
+tools_SHARED =
+tools_SHARED += tools/options.h tools/options.c
+tools_SHARED += tools/progress.h tools/progress.c
+tools_SHARED += tools/report.h tools/report.c
+tools_SHARED += tools/element.h tools/element.c
+tools_SHARED += tools/npy.h tools/npy.c
+tools_SHARED += tools/inputs.h tools/inputs.c
+tools_SHARED += tools/loaded.h tools/loaded.c
+tools_CPPFLAGS = -I$(top_srcdir) -I$(top_srcdir)/include $(JANSSON_CFLAGS)
+tools_LDADD = libgraphrt.la $(JANSSON_LIBS) -lm
+graphrun_SOURCES = $(tools_SHARED)
+graphrun_SOURCES += tools/graphrun.c
+graphrun_SOURCES += tools/commands.h tools/run.c tools/check.c tools/bench.c
+graphrun_SOURCES += tools/outputs.h tools/outputs.c
+graphrun_SOURCES += tools/cases.h tools/cases.c
+graphrun_SOURCES += tools/compare.h tools/compare.c
+graphrun_SOURCES += tools/workers.h tools/workers.c
+graphrun_CPPFLAGS = $(tools_CPPFLAGS)
+graphrun_LDADD = $(tools_LDADD)
+graphc_SOURCES = $(tools_SHARED)
+graphc_SOURCES += tools/graphc.c
+graphc_SOURCES += tools/inspect.h tools/inspect.c tools/dot.c
+graphc_CPPFLAGS = $(tools_CPPFLAGS)
+graphc_LDADD = $(tools_LDADD)

@@ -1,4 +1,5 @@
-/* Jobs in processes of their own, several at a time, each with a time limit: a crash or hang of one is that one's failure. */
+/* Jobs in processes of their own, several at a time, each with a time limit: a crash or hang of one is that
+ * one's failure. */
 #ifndef TOOLS_WORKERS_H
 #define TOOLS_WORKERS_H
 
@@ -11,9 +12,9 @@ typedef struct worker_result {
     size_t size;
 } worker_result;
 
-/* Run job(user, i, fd) for i in [0, n), at most `jobs` at a time. The job writes its report to fd and returns 0 to 100.
- * done(user, i, result) is called in this process, in order of i; the result is released afterwards. False if processes
- * cannot be made (printed). This process must not have started threads. */
+/* Run job(user, i, fd) for i in [0, n), at most `jobs` at a time. The job writes its report to fd and returns
+ * 0 to 100. done(user, i, result) is called in this process, in order of i; the result is released
+ * afterwards. False if processes cannot be made (printed). This process must not have started threads. */
 bool workers_run(size_t n, int jobs, double limit_s, int (*job)(void *user, size_t i, int fd),
                  void (*done)(void *user, size_t i, const worker_result *result), void *user);
 

@@ -17,18 +17,12 @@ typedef struct legaliser {
 
 static grt_status legalise_graph(legaliser *l, ir_graph *graph);
 
-/* Executed by the runtime itself on every target. */
-static bool needs_no_kernel(const ir_node *node)
-{
-    return node->row && (node->row->flags & (OP_VIEW | OP_CONTROL));
-}
-
 /* Replace the node if that is needed and possible; *out_first is then the first node of what took its place.
  */
 static grt_status expand(legaliser *l, ir_node *node, bool *out_done, ir_node **out_first)
 {
     *out_done = false;
-    if (!node->row || !node->row->expand || needs_no_kernel(node) ||
+    if (!node->row || !node->row->expand ||
         rewrite_supported(l->context, node, NULL))
         return GRT_OK;
     ir_graph *graph = node->graph;
@@ -169,8 +163,6 @@ typedef struct report {
 
 static grt_status report_node(const report *r, const ir_node *node)
 {
-    if (needs_no_kernel(node))
-        return GRT_OK;
     grt_text why = {0}, text = {0};
     if (!rewrite_supported(r->context, node, &why)) {
         describe(node, node->row ? grt_text_get(&why) : "this op is not known", &text);

@@ -17,6 +17,7 @@
     X(legalise, 0, "replace ops that the target has no kernel for by simpler ones")                \
     X(affine, 2, "put scales and shifts per channel into weights")                                 \
     X(epilogue, 2, "let convolutions and products add bias and residual and apply the activation") \
+    X(layout, 2, "lay convolution regions out with channels last")  \
     X(pointwise, 2, "compute connected element-wise ops in one go")                                \
     X(shapes, 1, "drop the computation of shapes that the plan knows")
 
@@ -35,7 +36,9 @@ static const char *const names[] = {PASSES(X)};
 static const unsigned char schedule[] = {
     PASS_cse,      PASS_fold,     PASS_branches, PASS_simplify,  PASS_dce, /* as imported */
     PASS_legalise, PASS_fold,     PASS_simplify, PASS_cse,       PASS_dce, /* what expansions left */
-    PASS_affine,   PASS_epilogue, PASS_dce,      PASS_pointwise,           /* fused */
+    PASS_affine,   PASS_epilogue, PASS_dce, /* fused */
+    PASS_layout,   PASS_fold,     PASS_simplify, PASS_cse,       PASS_dce, /* laid out, transposes cancelled */
+    PASS_pointwise,
     PASS_shapes,   PASS_dce,
 };
 enum { N_RUNS = sizeof schedule / sizeof *schedule };

@@ -11,6 +11,7 @@ grt_status pass_cse(pass_context *context);
 grt_status pass_dce(pass_context *context);
 grt_status pass_epilogue(pass_context *context);
 grt_status pass_fold(pass_context *context);
+grt_status pass_layout(pass_context *context);
 grt_status pass_legalise(pass_context *context);
 grt_status pass_pointwise(pass_context *context);
 grt_status pass_shapes(pass_context *context);
@@ -30,6 +31,8 @@ bool rewrite_replace_node(ir_node *node, ir_value *to);
 bool rewrite_is_output(const ir_value *value);
 /* The value as the target sees it: dims -1 where symbolic. */
 grt_tensor rewrite_tensor(const grt_dims *dims, const ir_type *type);
+/* Executed by the runtime itself on every target: views and control flow. */
+bool rewrite_needs_no_kernel(const ir_node *node);
 /* Has the target a kernel for this node, as it stands? `why` may be NULL. */
 bool rewrite_supported(const pass_context *context, const ir_node *node, grt_text *why);
 /* Known and provably equal. */

@@ -50,9 +50,16 @@ grt_tensor rewrite_tensor(const grt_dims *dims, const ir_type *type)
     return t;
 }
 
+bool rewrite_needs_no_kernel(const ir_node *node)
+{
+    return node->row && (node->row->flags & (OP_VIEW | OP_CONTROL));
+}
+
 bool rewrite_supported(const pass_context *context, const ir_node *node, grt_text *why)
 {
     enum { FEW = 32 };
+    if (rewrite_needs_no_kernel(node))
+        return true;
     const ir_module *module = node->graph->module;
     grt_tensor few_in[FEW], few_out[FEW], *in = few_in, *out = few_out;
     if (node->n_in > FEW)

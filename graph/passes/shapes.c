@@ -99,7 +99,8 @@ grt_status pass_shapes(pass_context *context)
             if (node->out[i])
                 node->out[i]->mark = is_static ? STATIC : DYNAMIC;
         if (is_static && kept < node->n_in) {
-            ir_node_drop_inputs(node, kept);
+            for (int32_t i = kept; i < node->n_in; i++)
+                ir_node_set_input(node, i, NULL);
             context->changed++;
         }
     }

@@ -177,6 +177,8 @@ typedef struct grt_session_options {
 GRT_API GRT_MUST_USE grt_status grt_session_create(grt_model *model, const char *device, const grt_session_options *options,
                                                    grt_session **out_session);
 GRT_API void grt_session_release(grt_session *session);
+/* CPU threads that one operator of this session may use. */
+GRT_API int32_t grt_session_threads(const grt_session *session);
 
 /* One execution in flight: activation memory, bound inputs and outputs. Not thread-safe; cheap enough to have many. */
 GRT_API GRT_MUST_USE grt_status grt_context_create(grt_session *session, grt_context **out_context);
@@ -230,6 +232,8 @@ typedef struct grt_model_info {
     double flops;             /* multiply and add counted separately, at the default shapes */
     const char *producer;     /* of the ONNX model */
     int64_t opset;            /* ai.onnx opset of the ONNX model */
+    const char *target;       /* backend that the plan was made for: "cpu" */
+    const char *options;      /* compile options as text; "" for defaults */
 } grt_model_info;
 GRT_API GRT_MUST_USE grt_status grt_model_get_info(const grt_model *model, grt_model_info *out_info);
 
@@ -297,6 +301,7 @@ GRT_API size_t grt_value_count(const grt_value *value);
 /* Item of a sequence or optional; belongs to `value`. NULL if out of range. */
 GRT_API const grt_value *grt_value_item(const grt_value *value, size_t index);
 
+/* Use `value` as input `index` of the following runs. It is not copied: it must stay alive while runs use it. NULL unbinds. */
 GRT_API GRT_MUST_USE grt_status grt_context_set_input_value(grt_context *context, size_t index, const grt_value *value);
 /* A copy of output `index`, of any kind. */
 GRT_API GRT_MUST_USE grt_status grt_context_get_output_value(grt_context *context, size_t index, grt_value **out_value);

@@ -463,9 +463,7 @@ const char *grt_dims_symbol_name(const grt_dims *table, int32_t symbol)
     return table->symbols.v[symbol]->name;
 }
 
-enum { MAX_PRINTED = 4000 };
-
-void grt_dim_print(const grt_dims *table, grt_dim dim, grt_text *text)
+static void print(const grt_dims *table, grt_dim dim, size_t limit, grt_text *text)
 {
     static const char *const names[] = {
         [GRT_DIM_FLOORDIV] = "floordiv", [GRT_DIM_CEILDIV] = "ceildiv", [GRT_DIM_MOD] = "mod",
@@ -474,9 +472,7 @@ void grt_dim_print(const grt_dims *table, grt_dim dim, grt_text *text)
         grt_text_add(text, "?");
         return;
     }
-    /* Expressions share operands: written out, a small table may fill the memory. The text is for people
-     * anyway. */
-    if (text->size > MAX_PRINTED) {
+    if (text->size > limit) {
         grt_text_add(text, "..");
         return;
     }
@@ -489,23 +485,31 @@ void grt_dim_print(const grt_dims *table, grt_dim dim, grt_text *text)
         grt_text_add(text, "%s", grt_dims_symbol_name(table, (int32_t)e.value));
         return;
     case GRT_DIM_ADD:
-        grt_dim_print(table, e.a, text);
+        print(table, e.a, limit, text);
         grt_text_add(text, "+");
-        grt_dim_print(table, e.b, text);
+        print(table, e.b, limit, text);
         return;
     case GRT_DIM_MUL: {
         bool group = expr_is(table, e.a, GRT_DIM_ADD);
         grt_text_add(text, group ? "(" : "");
-        grt_dim_print(table, e.a, text);
+        print(table, e.a, limit, text);
         grt_text_add(text, group ? ")*" : "*");
-        grt_dim_print(table, e.b, text);
+        print(table, e.b, limit, text);
         return;
     }
     default:
         grt_text_add(text, "%s(", names[e.op]);
-        grt_dim_print(table, e.a, text);
+        print(table, e.a, limit, text);
         grt_text_add(text, ",");
-        grt_dim_print(table, e.b, text);
+        print(table, e.b, limit, text);
         grt_text_add(text, ")");
     }
+}
+
+/* Expressions share operands: written out, a small table may fill the memory. The text is for people anyway. */
+enum { MAX_PRINTED = 2000 };
+
+void grt_dim_print(const grt_dims *table, grt_dim dim, grt_text *text)
+{
+    print(table, dim, text->size + MAX_PRINTED, text);
 }

@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+"""CPU speed beside ONNX Runtime: the same models, inputs and thread counts, fp32, each side in fresh processes that take turns.
+
+The exported models of ../shared/data (if there) and ResNet-50, MobileNetV2, DenseNet-121, ViT-B/16 and BERT-base sized ones from
+grt-models. A ratio is our median latency over the peer's in the same round; a model's ratio is the median over the rounds. Claim:
+the geometric mean of the ratios is at most 1.0, and none is above 1.5.
+"""
+import statistics
+import tempfile
+from pathlib import Path
+
+import common
+
+LARGE = ["resnet50", "mobilenet_v2", "densenet121", "vit_b16", "bert"]
+
+
+def measure(options, path, threads):
+    plan = common.plan(options.build, path)
+    ours, theirs = [], []
+    with tempfile.TemporaryDirectory() as inputs:
+        for turn in range(options.rounds):
+            common.note(f"{common.title(path)}, {threads} threads, round {turn + 1} of {options.rounds}")
+            theirs.append(common.ort_bench([path], inputs, "--threads", threads, "--seconds", options.seconds)[0])
+            ours.append(common.grt_bench(options.build, plan, Path(inputs), "--threads", threads, "--seconds", options.seconds))
+    p50 = [(a["latency_ms"]["p50"], b["latency_ms"]["p50"]) for a, b in zip(ours, theirs)]
+    return {
+        "model": common.title(path), "threads": threads, "ours_ms": statistics.median(a for a, _ in p50),
+        "onnxruntime_ms": statistics.median(b for _, b in p50), "ratio": statistics.median(a / b for a, b in p50),
+        "rounds": [{"ours_ms": a, "onnxruntime_ms": b} for a, b in p50],
+    }
+
+
+def main():
+    parser = common.parser(__doc__)
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2], help="thread counts (default: 1 2)")
+    parser.add_argument("--rounds", type=int, default=3, help="turns of each side (default 3)")
+    parser.add_argument("--seconds", type=float, default=1.0, help="measured time of a turn (default 1)")
+    parser.add_argument("--models", nargs="+", help="only these, by name")
+    options = parser.parse_args()
+    names = options.models
+    paths = [p for p in common.exported(options.build) if not names or common.title(p) in names]
+    paths += [common.generated(options.build, n) for n in LARGE if not names or n in names]
+
+    rows, failures = [], []
+    for threads in options.threads:
+        for path in paths:
+            try:
+                rows.append(measure(options, path, threads))
+            except RuntimeError as error:
+                failures.append({"model": common.title(path), "threads": threads, "error": str(error)})
+    summary = {"text": [f"{f['model']}, {f['threads']} threads: {f['error']}" for f in failures]}
+    for threads in options.threads:
+        ratios = {r["model"]: r["ratio"] for r in rows if r["threads"] == threads}
+        if ratios:
+            worst = max(ratios, key=ratios.get)
+            summary[f"threads_{threads}"] = {"geomean": common.geomean(ratios.values()), "worst": ratios[worst], "worst_model": worst,
+                                             "models": len(ratios)}
+            summary["text"].append(f"{threads} threads: geometric mean of {len(ratios)} ratios {common.geomean(ratios.values()):.3f}, "
+                                   f"worst {ratios[worst]:.3f} ({worst})")
+    common.report(options, "cpu_speed", summary, rows, {
+        "model": "model", "threads": "threads", "ours_ms": ("libgraphrt ms", ".3f"), "onnxruntime_ms": ("onnxruntime ms", ".3f"),
+        "ratio": ("ratio", ".3f")}, failures=failures)
+
+
+if __name__ == "__main__":
+    main()

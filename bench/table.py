@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+"""Writes the newest results in bench/results/ into the table of README.md, between its bench:begin and bench:end lines."""
+import json
+import re
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parent.parent
+
+
+def newest(name):
+    files = sorted((TOP / "bench/results").glob(f"{name}-*.json"))
+    return json.loads(files[-1].read_text()) if files else None
+
+
+def speed(summary):
+    for key, s in summary.items():
+        if key.startswith("threads_"):
+            yield (f"time beside ONNX Runtime, {key[8:]} thread(s), {s['models']} models, fp32",
+                   f"geometric mean {s['geomean']:.2f}, worst {s['worst']:.2f} ({s['worst_model']})", "<= 1.0, none above 1.5")
+
+
+def startup(summary):
+    yield ("start to first output, ResNet-50: ONNX Runtime's load + first run over our whole process",
+           f"{summary['first_output_times_less']:.1f} times less", "4 times")
+    yield "loading the plan beside import + optimise", f"{summary['plan_times_faster']:.1f} times faster", "10 times"
+
+
+def memory(summary):
+    yield "peak memory beside weights + arena + 40 MB, worst of five models", f"{summary['worst_above_mb']:+.0f} MB", "<= 0"
+
+
+def compile_time(summary):
+    yield "`graphc optimize` of ResNet-50", f"{summary['resnet50_s']:.2f} s", "2 s"
+    yield "`graphc optimize` of 1,000 branches", f"{summary['parallel_fcn_s']:.2f} s", "2 s"
+    yield "growth of that with nodes, 10k to 50k", f"exponent {summary['growth']['10k_to_50k']:.2f}", "near 1"
+
+
+def host_overhead(summary):
+    yield "host time a step", f"{summary['chain_ns_per_step']:.0f} ns", ""
+
+
+def main():
+    lines, notes = ["| measured | result | aim |", "|---|---|---|"], set()
+    for name, rows in (("cpu_speed", speed), ("startup", startup), ("memory", memory), ("compile_time", compile_time),
+                       ("host_overhead", host_overhead)):
+        result = newest(name)
+        if result:
+            lines += [f"| {what} | {found} | {aim} |" for what, found, aim in rows(result["summary"])]
+            machine, versions = result["machine"], result["versions"]
+            notes.add(f"{result['date'][:10]}: {machine['cores']} cores of {machine['cpu']}, {machine['memory_gib']:.0f} GiB, "
+                      f"{machine['system']}, oneDNN {versions['onednn']}, ONNX Runtime {versions.get('onnxruntime', '-')}.")
+    text = "\n".join([*lines, "", *sorted(notes)]) if notes else "Nothing measured yet."
+    readme = TOP / "README.md"
+    old = readme.read_text()
+    new = re.sub(r"(<!-- bench:begin.*?-->\n).*?(<!-- bench:end -->)", lambda m: f"{m[1]}{text}\n{m[2]}", old, flags=re.S)
+    readme.write_text(new)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,331 @@
+/* graphc: compile, check and inspect models. */
+#include "tools/inspect.h"
+#include "tools/options.h"
+#include "tools/progress.h"
+#include "tools/report.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+const char *const tool_name = "graphc";
+
+/* The only positional argument; false after printing what is wrong. */
+static bool one_model(const char **model, const char *value)
+{
+    if (*model)
+        tool_error("one model at a time: '%s' and '%s'", *model, value);
+    bool ok = !*model;
+    *model = value;
+    return ok;
+}
+
+static bool model_given(const tool_command *command, const char *model)
+{
+    if (!model)
+        tool_error("no model is given; see %s %s --help", tool_name, command->name);
+    return model != NULL;
+}
+
+/* ---- optimize
+ * ------------------------------------------------------------------------------------------------------ */
+
+enum { OUTPUT = 1, OUTPUT_LONG, LEVEL, DISABLE, EXTERNAL, SYMLINKS, PASSES, JSON, DEVICE, DOT, SHAPE };
+
+static const tool_option optimize_options[] = {
+    {OUTPUT, "-o", "FILE", "where the plan goes (default: MODEL with .grt instead of .onnx)"},
+    {OUTPUT_LONG, "--output", "FILE", "the same"},
+    {LEVEL, "--level", "N", "0: only what execution needs, 1: clean and fold, 2: everything (default)"},
+    {DISABLE, "--disable-pass", "NAME,...", "leave passes out"},
+    {PASSES, "--list-passes", NULL, "print the names of all passes and do nothing else"},
+    {EXTERNAL, "--external-weights", NULL, "put weights into FILE.weights beside the plan"},
+    {SYMLINKS, "--allow-symlinks", NULL, "follow symbolic links to external data, as in Hugging Face caches"},
+    {JSON, "--json", NULL, "report as JSON on standard output"},
+    {0, NULL, NULL, NULL},
+};
+
+static void show_progress(void *user, const char *phase, double fraction)
+{
+    (void)user;
+    progress_show(fraction, phase);
+}
+
+static char *plan_name(const char *model)
+{
+    size_t n = strlen(model);
+    char *name = malloc(n + 5);
+    if (!name)
+        return NULL;
+    if (n > 5 && !strcmp(model + n - 5, ".onnx"))
+        n -= 5;
+    memcpy(name, model, n);
+    memcpy(name + n, ".grt", 5);
+    return name;
+}
+
+static int report_plan(const char *model, const char *plan, double ms, bool json)
+{
+    struct stat st = {0};
+    grt_runtime *runtime = NULL;
+    grt_model *opened = NULL;
+    grt_model_info info = {.struct_size = sizeof info};
+    int code = EXIT_GOOD;
+    /* reading it back also proves that it can be read */
+    if (grt_runtime_create(&runtime) != GRT_OK || grt_model_open(runtime, plan, &opened) != GRT_OK ||
+        grt_model_get_info(opened, &info) != GRT_OK) {
+        code = tool_fail();
+    } else if (stat(plan, &st) == 0 && json) {
+        json_t *r = json_object();
+        json_object_set_new(r, "model", json_text(model));
+        json_object_set_new(r, "plan", json_text(plan));
+        json_object_set_new(r, "plan_bytes", json_integer((json_int_t)st.st_size));
+        json_object_set_new(r, "optimize_ms", json_real(ms));
+        json_object_set_new(r, "nodes", json_integer(info.nodes));
+        json_object_set_new(r, "steps", json_integer(info.steps));
+        json_object_set_new(r, "parameters", json_integer(info.parameters));
+        json_object_set_new(r, "weights_bytes", json_integer((json_int_t)info.weights_bytes));
+        json_object_set_new(r, "arena_bytes", json_integer((json_int_t)info.arena_bytes));
+        code = json_print(r) ? EXIT_GOOD : EXIT_BAD;
+    } else {
+        char size[FIGURE_SIZE];
+        printf("%s: %lld nodes -> %lld steps, %s, in %.0f ms\n", plan, (long long)info.nodes,
+               (long long)info.steps, figure_bytes((double)st.st_size, size), ms);
+    }
+    grt_model_release(opened);
+    grt_runtime_release(runtime);
+    return code;
+}
+
+static int optimize(const char *model, const char *output, const grt_compile_options *options, bool json)
+{
+    char *name = output ? strdup(output) : plan_name(model);
+    if (!name) {
+        tool_error("out of memory");
+        return EXIT_BAD;
+    }
+    double begin = now_ms();
+    grt_status status = grt_compile(model, options, name);
+    double ms = now_ms() - begin;
+    progress_clear();
+    int code = status == GRT_OK ? report_plan(model, name, ms, json) : tool_fail();
+    free(name);
+    return code;
+}
+
+static int list_passes(void)
+{
+    const char *const *names;
+    size_t n = grt_pass_names(&names);
+    for (size_t i = 0; i < n; i++)
+        printf("%s\n", names[i]);
+    return EXIT_GOOD;
+}
+
+static int optimize_command(const tool_command *command, int argc, char **argv)
+{
+    grt_compile_options options = {.struct_size = sizeof options, .level = -1, .progress = show_progress};
+    const char *model = NULL, *output = NULL;
+    bool json = false, ok = true;
+    int64_t level;
+    tool_parser p;
+    int id;
+    options_begin(&p, command, argc, argv);
+    while (ok && (id = options_next(&p)) != OPTION_END)
+        switch (id) {
+        case OUTPUT:
+        case OUTPUT_LONG:
+            output = p.value;
+            break;
+        case LEVEL:
+            ok = option_int("--level", p.value, 0, 2, &level);
+            options.level = ok ? (int32_t)level : 0;
+            break;
+        case DISABLE:
+            options.disable_passes = p.value;
+            break;
+        case PASSES:
+            return list_passes();
+        case EXTERNAL:
+            options.external_weights = true;
+            break;
+        case SYMLINKS:
+            options.allow_symlinks = true;
+            break;
+        case JSON:
+            json = true;
+            break;
+        case OPTION_HELP:
+            return EXIT_GOOD;
+        case OPTION_ARGUMENT:
+            ok = one_model(&model, p.value);
+            break;
+        default:
+            ok = false;
+        }
+    return ok && model_given(command, model) ? optimize(model, output, &options, json) : EXIT_BAD;
+}
+
+/* ---- check
+ * ---------------------------------------------------------------------------------------------------------
+ */
+
+static const tool_option check_options[] = {
+    {DEVICE, "--device", "DEVICE", "cpu, null, cuda (default: cpu)"},
+    {JSON, "--json", NULL, "report as JSON on standard output"},
+    {0, NULL, NULL, NULL},
+};
+
+static void print_finding(void *user, const grt_finding *f)
+{
+    json_t *array = user;
+    const char *kind = f->status == GRT_STATUS_UNSUPPORTED ? "unsupported" : "invalid";
+    if (array) {
+        json_t *object = json_object();
+        json_object_set_new(object, "status", json_string(kind));
+        json_object_set_new(object, "node", json_text(f->node));
+        json_object_set_new(object, "op", json_text(f->op));
+        json_object_set_new(object, "opset", json_integer(f->opset));
+        json_object_set_new(object, "message", json_text(f->message));
+        json_array_append_new(array, object);
+        return;
+    }
+    printf("%s: ", kind);
+    if (f->op[0])
+        printf("%s ", f->op);
+    if (f->opset)
+        printf("(opset %lld) ", (long long)f->opset);
+    if (f->node[0])
+        printf("node '%s'", f->node);
+    printf("%s%s\n", f->node[0] || f->op[0] ? ": " : "", f->message);
+}
+
+static int check(const char *model, const char *device, bool json)
+{
+    size_t n = 0;
+    json_t *array = json ? json_array() : NULL;
+    if (grt_check_model(model, device, print_finding, array, &n) != GRT_OK) {
+        json_decref(array);
+        return tool_fail();
+    }
+    if (json) {
+        json_t *object = json_object();
+        json_object_set_new(object, "model", json_text(model));
+        json_object_set_new(object, "device", json_text(device ? device : "cpu"));
+        json_object_set_new(object, "runs", json_boolean(n == 0));
+        json_object_set_new(object, "findings", array);
+        if (!json_print(object))
+            return EXIT_BAD;
+    } else if (n == 0) {
+        printf("%s: everything is supported on %s\n", model, device ? device : "cpu");
+    } else {
+        printf("%s: %zu finding%s\n", model, n, n == 1 ? "" : "s");
+    }
+    return n ? EXIT_CHECK : EXIT_GOOD;
+}
+
+static int check_command(const tool_command *command, int argc, char **argv)
+{
+    const char *model = NULL, *device = NULL;
+    bool json = false, ok = true;
+    tool_parser p;
+    int id;
+    options_begin(&p, command, argc, argv);
+    while (ok && (id = options_next(&p)) != OPTION_END)
+        switch (id) {
+        case DEVICE:
+            device = p.value;
+            break;
+        case JSON:
+            json = true;
+            break;
+        case OPTION_HELP:
+            return EXIT_GOOD;
+        case OPTION_ARGUMENT:
+            ok = one_model(&model, p.value);
+            break;
+        default:
+            ok = false;
+        }
+    return ok && model_given(command, model) ? check(model, device, json) : EXIT_BAD;
+}
+
+/* ---- inspect
+ * ------------------------------------------------------------------------------------------------------- */
+
+static const tool_option inspect_options[] = {
+    {SHAPE, "--shape", "NAME=2x3x224", "also plan memory for this shape of input NAME; may be repeated"},
+    {JSON, "--json", NULL, "report as JSON on standard output"},
+    {DOT, "--dot", NULL, "print the steps as a Graphviz graph instead"},
+    {0, NULL, NULL, NULL},
+};
+
+static int inspect(const char *path, const input_specs *shapes, bool json, bool dot)
+{
+    grt_runtime *runtime = NULL;
+    grt_model *model = NULL;
+    int code = EXIT_BAD;
+    if (grt_runtime_create(&runtime) != GRT_OK || grt_model_open(runtime, path, &model) != GRT_OK)
+        tool_fail();
+    else if (dot    ? inspect_dot(model)
+             : json ? inspect_json(path, model, shapes)
+                    : inspect_text(path, model, shapes))
+        code = EXIT_GOOD;
+    grt_model_release(model);
+    grt_runtime_release(runtime);
+    return code;
+}
+
+static int inspect_command(const tool_command *command, int argc, char **argv)
+{
+    const char *model = NULL;
+    input_specs shapes = {0};
+    bool json = false, dot = false, ok = true, help = false;
+    tool_parser p;
+    int id;
+    options_begin(&p, command, argc, argv);
+    while (ok && !help && (id = options_next(&p)) != OPTION_END)
+        switch (id) {
+        case SHAPE:
+            ok = inputs_add_shape(&shapes, p.value);
+            break;
+        case JSON:
+            json = true;
+            break;
+        case DOT:
+            dot = true;
+            break;
+        case OPTION_HELP:
+            help = true;
+            break;
+        case OPTION_ARGUMENT:
+            ok = one_model(&model, p.value);
+            break;
+        default:
+            ok = false;
+        }
+    int code = help                                ? EXIT_GOOD
+               : ok && model_given(command, model) ? inspect(model, &shapes, json, dot)
+                                                   : EXIT_BAD;
+    inputs_release(&shapes);
+    return code;
+}
+
+static const tool_command commands[] = {
+    {"optimize", "MODEL.onnx",
+     "Compile an ONNX model to a plan (.grt), which graphrun and libgraphrt load at once.", optimize_options,
+     "The plan is written whole or not at all; the same model and options give the same bytes.",
+     optimize_command},
+    {"check", "MODEL.onnx",
+     "List everything that would keep a model from running: node, op, opset, types, shapes.", check_options,
+     "Exit status 1 if there is anything to list.", check_command},
+    {"inspect", "MODEL",
+     "Show what a model (.onnx) or plan (.grt) holds: interface, ops, parameters, FLOPs, memory.",
+     inspect_options, NULL, inspect_command},
+    {NULL, NULL, NULL, NULL, NULL, NULL},
+};
+
+int main(int argc, char **argv)
+{
+    return options_dispatch("graphc prepares ONNX models for libgraphrt.", commands, argc, argv);
+}

@@ -1,0 +1,220 @@
+/* graphc inspect: what a model or plan holds. */
+#include "tools/inspect.h"
+
+#include "tools/report.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct op_count {
+    const char *op; /* the model's */
+    int64_t steps;
+    double flops;
+} op_count;
+
+typedef struct op_counts {
+    size_t n;
+    op_count *items;
+} op_counts;
+
+static int by_flops(const void *a, const void *b)
+{
+    const op_count *x = a, *y = b;
+    if (x->flops != y->flops)
+        return x->flops < y->flops ? 1 : -1;
+    return strcmp(x->op, y->op);
+}
+
+static bool count_ops(const grt_model *model, int64_t steps, op_counts *counts)
+{
+    for (int64_t i = 0; i < steps; i++) {
+        grt_step_info step;
+        if (grt_model_step(model, (size_t)i, &step) != GRT_OK) {
+            tool_fail();
+            return false;
+        }
+        size_t k = 0;
+        while (k < counts->n && strcmp(counts->items[k].op, step.op) != 0)
+            k++;
+        if (k == counts->n) {
+            op_count *grown = realloc(counts->items, (k + 1) * sizeof *grown);
+            if (!grown) {
+                tool_error("out of memory");
+                return false;
+            }
+            counts->items = grown;
+            counts->items[counts->n++] = (op_count){.op = step.op};
+        }
+        counts->items[k].steps++;
+        counts->items[k].flops += step.flops;
+    }
+    if (counts->n)
+        qsort(counts->items, counts->n, sizeof *counts->items, by_flops);
+    return true;
+}
+
+/* Activation memory at given dims: planned by the null device, which computes nothing. */
+static bool plan_memory(const grt_model *model, const input_specs *shapes, uint64_t *out_bytes)
+{
+    size_t n = grt_model_input_count(model);
+    grt_session *session = NULL;
+    grt_context *context = NULL;
+    grt_value **values = calloc(n + 1, sizeof *values);
+    const char **sources = calloc(n + 1, sizeof *sources);
+    input_specs zeros = {shapes->n, malloc((shapes->n + 1) * sizeof *zeros.items)};
+    bool ok = values && sources && zeros.items;
+    for (size_t i = 0; ok && i < shapes->n; i++) {
+        zeros.items[i] = shapes->items[i];
+        zeros.items[i].source = "zeros";
+    }
+    grt_context_stats stats = {.struct_size = sizeof stats};
+    if (ok && (grt_session_create((grt_model *)model, "null", NULL, &session) != GRT_OK ||
+               grt_context_create(session, &context) != GRT_OK)) {
+        tool_fail();
+        ok = false;
+    }
+    ok = ok && inputs_bind(model, context, &zeros, 0, values, sources);
+    if (ok && (grt_context_run(context) != GRT_OK || grt_context_get_stats(context, &stats) != GRT_OK)) {
+        tool_fail();
+        ok = false;
+    }
+    *out_bytes = stats.arena_bytes;
+    grt_context_release(context);
+    grt_session_release(session);
+    inputs_release_values(values, n);
+    free(sources);
+    free(zeros.items);
+    return ok;
+}
+
+static void print_io(const grt_model *model, bool output)
+{
+    size_t n = output ? grt_model_output_count(model) : grt_model_input_count(model);
+    for (size_t i = 0; i < n; i++) {
+        grt_io_info info;
+        char type[512];
+        if ((output ? grt_model_output(model, i, &info) : grt_model_input(model, i, &info)) != GRT_OK)
+            continue;
+        printf("  %-7s %s: %s%s\n", output ? "output" : "input", info.name,
+               figure_io(&info, type, sizeof type), info.has_default ? " (has a default)" : "");
+    }
+}
+
+static bool print_memory(const grt_model *model, const input_specs *shapes)
+{
+    uint64_t bytes;
+    char text[FIGURE_SIZE];
+    if (!shapes->n)
+        return true;
+    if (!plan_memory(model, shapes, &bytes))
+        return false;
+    printf("  arena at the given shapes: %s\n", figure_bytes((double)bytes, text));
+    return true;
+}
+
+bool inspect_text(const char *path, const grt_model *model, const input_specs *shapes)
+{
+    grt_model_info info = {.struct_size = sizeof info};
+    op_counts counts = {0};
+    char text[FIGURE_SIZE], more[FIGURE_SIZE];
+    if (grt_model_get_info(model, &info) != GRT_OK) {
+        tool_fail();
+        return false;
+    }
+    if (!count_ops(model, info.steps, &counts)) {
+        free(counts.items);
+        return false;
+    }
+    printf("%s\n  from %s, opset %" PRId64 ", for %s%s%s\n", path,
+           info.producer[0] ? info.producer : "an unnamed producer", info.opset, info.target,
+           info.options[0] ? ", options " : "", info.options);
+    print_io(model, false);
+    print_io(model, true);
+    printf("  %" PRId64 " nodes in the model, %" PRId64 " steps to execute\n", info.nodes, info.steps);
+    printf("  parameters %s (%s)\n", figure_count((double)info.parameters, text),
+           figure_bytes((double)info.weights_bytes, more));
+    printf("  FLOPs      %s a run, unknown dims taken as 1\n", figure_count(info.flops, text));
+    printf("  arena      %s of activations, unknown dims taken as 1\n",
+           figure_bytes((double)info.arena_bytes, text));
+    bool ok = print_memory(model, shapes);
+    printf("\n  %-32s %8s %12s\n", "op", "steps", "FLOPs");
+    for (size_t i = 0; i < counts.n; i++)
+        printf("  %-32s %8" PRId64 " %12s\n", counts.items[i].op, counts.items[i].steps,
+               figure_count(counts.items[i].flops, text));
+    free(counts.items);
+    return ok;
+}
+
+static json_t *io_array(const grt_model *model, bool output)
+{
+    json_t *array = json_array();
+    size_t n = output ? grt_model_output_count(model) : grt_model_input_count(model);
+    for (size_t i = 0; i < n; i++) {
+        grt_io_info info;
+        if ((output ? grt_model_output(model, i, &info) : grt_model_input(model, i, &info)) == GRT_OK)
+            json_array_append_new(array, json_io(&info));
+    }
+    return array;
+}
+
+static json_t *ops_object(const op_counts *counts)
+{
+    json_t *ops = json_object();
+    for (size_t i = 0; i < counts->n; i++) {
+        json_t *op = json_object();
+        json_object_set_new(op, "steps", json_integer(counts->items[i].steps));
+        json_object_set_new(op, "flops", json_real(counts->items[i].flops));
+        json_object_set_new(ops, counts->items[i].op, op);
+    }
+    return ops;
+}
+
+static json_t *pass_array(void)
+{
+    const char *const *names;
+    json_t *array = json_array();
+    size_t n = grt_pass_names(&names);
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(array, json_text(names[i]));
+    return array;
+}
+
+bool inspect_json(const char *path, const grt_model *model, const input_specs *shapes)
+{
+    grt_model_info info = {.struct_size = sizeof info};
+    op_counts counts = {0};
+    uint64_t bytes = 0;
+    if (grt_model_get_info(model, &info) != GRT_OK) {
+        tool_fail();
+        return false;
+    }
+    bool ok = count_ops(model, info.steps, &counts) && (!shapes->n || plan_memory(model, shapes, &bytes));
+    if (!ok) {
+        free(counts.items);
+        return false;
+    }
+    json_t *object = json_object(), *memory = json_object();
+    json_object_set_new(object, "model", json_text(path));
+    json_object_set_new(object, "producer", json_text(info.producer));
+    json_object_set_new(object, "opset", json_integer(info.opset));
+    json_object_set_new(object, "target", json_text(info.target));
+    json_object_set_new(object, "options", json_text(info.options));
+    json_object_set_new(object, "passes", pass_array());
+    json_object_set_new(object, "nodes", json_integer(info.nodes));
+    json_object_set_new(object, "steps", json_integer(info.steps));
+    json_object_set_new(object, "parameters", json_integer(info.parameters));
+    json_object_set_new(object, "weights_bytes", json_integer((json_int_t)info.weights_bytes));
+    json_object_set_new(object, "arena_bytes", json_integer((json_int_t)info.arena_bytes));
+    json_object_set_new(object, "flops", json_real(info.flops));
+    json_object_set_new(object, "inputs", io_array(model, false));
+    json_object_set_new(object, "outputs", io_array(model, true));
+    json_object_set_new(object, "ops", ops_object(&counts));
+    json_object_set_new(memory, "default", json_integer((json_int_t)info.arena_bytes));
+    if (shapes->n)
+        json_object_set_new(memory, "given_shapes", json_integer((json_int_t)bytes));
+    json_object_set_new(object, "memory", memory);
+    free(counts.items);
+    return json_print(object);
+}
