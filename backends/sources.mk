@@ -26,6 +26,9 @@ cpu_ops_SOURCES += backends/cpu/ops/reduce.c
 cpu_ops_SOURCES += backends/cpu/ops/pointwise.c
 # One line per file, so that adding a kernel is one line.
 cpu_ops_SOURCES += backends/cpu/ops/pointwise_group.c backends/cpu/ops/where.c backends/cpu/ops/pow.c
+cpu_ops_SOURCES += backends/cpu/ops/pointwise_group.c
+cpu_ops_SOURCES += backends/cpu/ops/where.c
+cpu_ops_SOURCES += backends/cpu/ops/pow.c
 cpu_ops_SOURCES += backends/cpu/ops/cast.c
 backends_SOURCES += backends/cpu/convert.h backends/cpu/convert.c
 cpu_ops_SOURCES += backends/cpu/ops/loss.c
@@ -45,6 +48,18 @@ cpu_ops_SOURCES += backends/cpu/ops/compare_other.c
 cpu_ops_SOURCES += backends/cpu/ops/quantize.c
 cpu_ops_SOURCES += backends/cpu/ops/dropout.c
 cpu_ops_SOURCES += backends/cpu/ops/batch_norm.c
+backends_SOURCES += backends/cpu/workspace.h
+backends_SOURCES += backends/cpu/window.h backends/cpu/window.c backends/cpu/epilogue_attrs.h backends/cpu/epilogue_attrs.c
+backends_SOURCES += backends/cpu/matmul_typed.h backends/cpu/matmul_typed.c
+cpu_ops_SOURCES += backends/cpu/ops/matmul.c
+backends_SOURCES += backends/cpu/conv.h backends/cpu/conv_unfold.c backends/cpu/conv_exact.c
+cpu_ops_SOURCES += backends/cpu/ops/conv.c
+backends_SOURCES += backends/cpu/dispatch.h backends/cpu/pool.h backends/cpu/pool.c
+cpu_ops_SOURCES += backends/cpu/ops/pool.c
+backends_SOURCES += backends/cpu/norm.h backends/cpu/norm.c
+cpu_ops_SOURCES += backends/cpu/ops/softmax.c
+cpu_ops_SOURCES += backends/cpu/ops/layer_norm.c
+cpu_ops_SOURCES += backends/cpu/ops/group_norm.c
 
 # The CUDA backend, a module of its own. One line per file, so that adding a kernel is one line.
 cuda_files =
