@@ -25,8 +25,6 @@ cpu_ops_SOURCES += backends/cpu/ops/gather.c
 cpu_ops_SOURCES += backends/cpu/ops/reduce.c
 cpu_ops_SOURCES += backends/cpu/ops/pointwise.c
 # One line per file, so that adding a kernel is one line.
-backends_SOURCES += backends/cpu/pointwise_walk.h backends/cpu/pointwise_walk.c
-cpu_ops_SOURCES += backends/cpu/ops/pointwise.c
 cpu_ops_SOURCES += backends/cpu/ops/pointwise_group.c
 cpu_ops_SOURCES += backends/cpu/ops/where.c
 cpu_ops_SOURCES += backends/cpu/ops/pow.c
@@ -69,14 +67,13 @@ libgraphrt-cuda.so: $(cuda_objects) libgraphrt.la
 	$(AM_V_CCLD)$(CXX) -shared -o $@ $(cuda_objects) -L.libs -lgraphrt -L$(CUDA_DIR)/lib64 -lcudart_static -ldl -lrt -lpthread -Wl,--exclude-libs,ALL
 CLEANFILES += libgraphrt-cuda.so
 clean-local:
-	rm -rf cuda-objects
 -include $(cuda_objects:=.d)
 endif
 cpu_ops_SOURCES += backends/cpu/ops/signal.c
 cpu_ops_SOURCES += backends/cpu/ops/random.c
 backends_SOURCES += backends/cpu/fft.h backends/cpu/fft.c
 cpu_ops_SOURCES += backends/cpu/ops/resize.c
-backends_SOURCES += backends/cpu/workspace.h backends/cpu/convert.h backends/cpu/convert.c
+backends_SOURCES += backends/cpu/workspace.h backends/cpu/half.h backends/cpu/half.c
 backends_SOURCES += backends/cpu/window.h backends/cpu/window.c backends/cpu/epilogue_attrs.h backends/cpu/epilogue_attrs.c
 backends_SOURCES += backends/cpu/matmul_typed.h backends/cpu/matmul_typed.c
 cpu_ops_SOURCES += backends/cpu/ops/matmul.c
