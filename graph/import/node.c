@@ -23,6 +23,8 @@ static grt_status check_version(importer *imp, const culprit *who, const char *d
         return grt_fail_memory(0);
     bool first = !told->thing;
     told->thing = imp;
+    if (!strcmp(domain, "graphrt"))
+        return problem(imp, who, "domain 'graphrt' is what models are compiled to; a model cannot use it");
     if (version <= 0 && first)
         return problem(imp, who, "domain '%s' is used, but the model's opset_import does not list it", shown);
     int32_t newest = op_newest(domain);
