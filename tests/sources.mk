@@ -7,6 +7,7 @@ unit_SOURCES += tests/unit/test_dim.c
 unit_SOURCES += tests/unit/test_import.c
 unit_SOURCES += tests/unit/test_import_tensors.c
 unit_SOURCES += tests/unit/test_plan.c
+unit_SOURCES += tests/unit/test_pointwise.c
 unit_SHARED =
 unit_SHARED += tests/unit/onnx_model.c tests/unit/onnx_model.h
 unit_SHARED += tests/unit/plan_sample.c tests/unit/plan_sample.h
