@@ -14,6 +14,7 @@ unit_SOURCES += tests/unit/test_regex.c
 unit_SOURCES += tests/unit/test_sequence.c
 unit_SOURCES += tests/unit/test_signal.c
 unit_SOURCES += tests/unit/test_string.c
+unit_SOURCES += tests/unit/test_pointwise.c
 unit_SHARED =
 unit_SHARED += tests/unit/op_runner.c tests/unit/op_runner.h
 unit_SHARED += tests/unit/onnx_model.c tests/unit/onnx_model.h
