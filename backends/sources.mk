@@ -86,3 +86,6 @@ cpu_ops_SOURCES += backends/cpu/ops/signal.c
 cpu_ops_SOURCES += backends/cpu/ops/random.c
 backends_SOURCES += backends/cpu/fft.h backends/cpu/fft.c
 cpu_ops_SOURCES += backends/cpu/ops/resize.c
+backends_SOURCES += backends/cpu/rnn_cell.h backends/cpu/rnn_cell.c
+cpu_ops_SOURCES += backends/cpu/ops/rnn.c
+cpu_ops_SOURCES += backends/cpu/ops/lrn.c
