@@ -6,6 +6,7 @@ unit_SOURCES =
 unit_SOURCES += tests/unit/test_dim.c
 unit_SOURCES += tests/unit/test_import.c
 unit_SOURCES += tests/unit/test_import_tensors.c
+unit_SOURCES += tests/unit/test_verify.c
 unit_SOURCES += tests/unit/test_plan.c
 unit_SHARED =
 unit_SHARED += tests/unit/onnx_model.c tests/unit/onnx_model.h
@@ -28,6 +29,14 @@ TESTS += tests/scripts/includes.sh
 TESTS += tests/scripts/examples.sh
 TESTS += tests/scripts/readme.sh
 TESTS += tests/scripts/fuzz.sh
+# The tools, from their users' side.
+check_PROGRAMS += tests/scripts/json_has
+tests_scripts_json_has_SOURCES = tests/scripts/json_has.c
+tests_scripts_json_has_LDADD = $(JANSSON_LIBS)
+dist_check_SCRIPTS += tests/scripts/tools.sh
+dist_check_SCRIPTS += tests/scripts/bad_input.sh
+TESTS += tests/scripts/tools.sh
+TESTS += tests/scripts/bad_input.sh
 EXTRA_DIST += tests/scripts/lib.sh
 # Fuzz targets: replay_* in make check, fuzz_* with --enable-fuzzers (tests/fuzz/run.sh).
 check_PROGRAMS += tests/fuzz/replay_import tests/fuzz/replay_plan
