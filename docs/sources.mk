@@ -10,3 +10,5 @@ CLEANFILES += $(man1_MANS)
 endif
 docs/man/%.1: $(top_srcdir)/docs/man/%.1.scd
 	$(AM_V_GEN)$(MKDIR_P) docs/man && $(SCDOC) < $< > $@.tmp && mv $@.tmp $@
+# docs
+EXTRA_DIST += docs/guide.md docs/decisions/rooms.md docs/decisions/dependencies.md

@@ -6,6 +6,7 @@ unit_SOURCES =
 unit_SOURCES += tests/unit/test_dim.c
 unit_SOURCES += tests/unit/test_import.c
 unit_SOURCES += tests/unit/test_import_tensors.c
+unit_SOURCES += tests/unit/test_verify.c
 unit_SOURCES += tests/unit/test_plan.c
 unit_SHARED =
 unit_SHARED += tests/unit/onnx_model.c tests/unit/onnx_model.h

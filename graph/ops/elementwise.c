@@ -132,7 +132,7 @@ static grt_status upgrade_prelu(ir_node *node, int32_t opset)
     ir_attr_remove(node, "consumed_inputs");
     const ir_value *slope = ir_in(node, 1);
     bool one = slope && slope->type.rank == 1 && grt_dim_equals(node->graph->module->dims, slope->type.dims[0], 1);
-    return opset < 7 && !one ? pw_align(node, 1, 1) : GRT_OK;
+    return opset < 7 && slope && !one ? pw_align(node, 1, 1) : GRT_OK;
 }
 
 /* Opset < 11: the bounds are attributes. */

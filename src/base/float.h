@@ -151,7 +151,8 @@ static inline uint8_t grt_float_to_float8e8m0(float f, grt_rounding rounding, bo
     return (uint8_t)exponent;
 }
 
-/* float4e2m1: 0 0.5 1 1.5 2 3 4 6, with sign; no infinity, no NaN. Out of range is the largest. */
+/* float4e2m1: 0 0.5 1 1.5 2 3 4 6, with sign; no infinity, no NaN. Out of range is the largest; NaN becomes a zero of the other
+ * sign, which is what ONNX's reference makes of it. */
 static inline float grt_float4_to_float(uint8_t code)
 {
     float f = grt_small_to_float(code & 7u, 1, 1);
@@ -160,6 +161,8 @@ static inline float grt_float4_to_float(uint8_t code)
 static inline uint8_t grt_float_to_float4(float f)
 {
     uint32_t bits = grt_float_to_bits(f), magnitude = bits & 0x7fffffffu;
+    if (magnitude > 0x7f800000u)
+        return bits >> 31 ? 0 : 8;
     uint32_t code = magnitude < 0x7f800000u ? grt_float_to_small(grt_bits_to_float(magnitude), 1, 1) : 7u;
     return (uint8_t)((code > 7u ? 7u : code) | (bits >> 28 & 8u));
 }

@@ -25,7 +25,10 @@ configure_build()
     [ -x config.status ] ||
         ../configure CC=clang CFLAGS="-O1 -g" --enable-fuzzers --enable-sanitizers=address,undefined,fuzzer-no-link
 }
-build_targets() { make -C build-fuzz -j"$(nproc)" tests/fuzz/fuzz_import tests/fuzz/fuzz_plan; }
+build_targets()
+{
+    make -C build-fuzz generated && make -C build-fuzz -j"$(nproc)" tests/fuzz/fuzz_import tests/fuzz/fuzz_plan
+}
 make_seeds() { tests/fuzz/seeds.sh build build-fuzz/seeds; }
 
 if ! has_libfuzzer; then

@@ -1,0 +1,130 @@
+/* Dropout. Trained models copy their input; in training mode elements are dropped by the Mersenne Twister that ONNX's reference
+ * uses, so that a seed gives the same mask there and here. */
+#include "backends/cpu/convert.h"
+#include "backends/cpu/cpu.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { TWISTER_WORDS = 624, TWISTER_SHIFT = 397 };
+
+typedef struct twister {
+    uint32_t words[TWISTER_WORDS];
+    int next;
+} twister;
+
+static void twister_seed(twister *t, uint32_t seed)
+{
+    for (uint32_t i = 0; i < TWISTER_WORDS; i++) {
+        t->words[i] = seed;
+        seed = 1812433253u * (seed ^ seed >> 30) + i + 1u;
+    }
+    t->next = TWISTER_WORDS;
+}
+
+static void twister_refill(twister *t)
+{
+    for (int i = 0; i < TWISTER_WORDS; i++) {
+        uint32_t mixed = (t->words[i] & 0x80000000u) | (t->words[(i + 1) % TWISTER_WORDS] & 0x7fffffffu);
+        t->words[i] = t->words[(i + TWISTER_SHIFT) % TWISTER_WORDS] ^ mixed >> 1 ^ (mixed & 1u ? 0x9908b0dfu : 0u);
+    }
+    t->next = 0;
+}
+
+static uint32_t twister_word(twister *t)
+{
+    if (t->next == TWISTER_WORDS)
+        twister_refill(t);
+    uint32_t y = t->words[t->next++];
+    y ^= y >> 11;
+    y ^= y << 7 & 0x9d2c5680u;
+    y ^= y << 15 & 0xefc60000u;
+    return y ^ y >> 18;
+}
+
+/* Uniform in [0, 1) with 53 bits. */
+static double twister_uniform(twister *t)
+{
+    uint32_t high = twister_word(t) >> 5, low = twister_word(t) >> 6;
+    return ((double)high * 67108864.0 + (double)low) / 9007199254740992.0;
+}
+
+typedef struct state {
+    bool seeded;
+    uint32_t seed;
+} state;
+
+static grt_status create(const grt_kernel_node *node, void **out_state)
+{
+    state *s = calloc(1, sizeof *s);
+    if (!s)
+        return grt_fail_memory(sizeof *s);
+    s->seeded = grt_attr_find(node->desc, "seed") != NULL;
+    s->seed = (uint32_t)grt_attr_int(node->desc, "seed", 0);
+    *out_state = s;
+    return GRT_OK;
+}
+
+static uint32_t seed_of(const state *s)
+{
+    struct timespec now;
+    if (s->seeded)
+        return s->seed;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint32_t)now.tv_nsec ^ (uint32_t)now.tv_sec << 16;
+}
+
+static double scalar_of(const grt_tensor *t)
+{
+    double x;
+    cpu_convert(t->dtype, t->data, GRT_DTYPE_DOUBLE, &x, 0, 1, (cpu_convert_options){0});
+    return x;
+}
+
+static void drop(const grt_run *r, int64_t n, double ratio, uint8_t *mask)
+{
+    const grt_tensor *in = r->in[0];
+    cpu_convert_options options = {true, GRT_ROUND_NEAREST};
+    double scale = 1.0 / (1.0 - ratio), block[CONVERT_BLOCK];
+    twister t;
+    twister_seed(&t, seed_of(r->state));
+    for (int64_t begin = 0; begin < n; begin += CONVERT_BLOCK) {
+        int64_t count = n - begin < CONVERT_BLOCK ? n - begin : CONVERT_BLOCK;
+        size_t size = grt_dtype_size(in->dtype), at = (size_t)begin * size;
+        cpu_convert(in->dtype, (const char *)in->data + at, GRT_DTYPE_DOUBLE, block, 0, count, options);
+        for (int64_t i = 0; i < count; i++) {
+            bool keep = twister_uniform(&t) >= ratio;
+            block[i] = keep ? block[i] * scale : 0.0;
+            if (mask)
+                mask[begin + i] = keep;
+        }
+        cpu_convert(GRT_DTYPE_DOUBLE, block, in->dtype, (char *)r->out[0]->data + at, 0, count, options);
+    }
+}
+
+static grt_status run(const grt_run *r)
+{
+    int64_t n = grt_tensor_elements(r->in[0]);
+    uint8_t *mask = r->n_out > 1 && r->out[1] ? r->out[1]->data : NULL;
+    bool training = r->n_in > 2 && r->in[2] && *(const uint8_t *)r->in[2]->data;
+    double ratio = !training ? 0.0 : r->n_in > 1 && r->in[1] ? scalar_of(r->in[1]) : 0.5;
+    if (ratio != 0.0) {
+        if (!(ratio > 0.0 && ratio < 1.0))
+            return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "the ratio is %g; it must lie in [0, 1)", ratio);
+        drop(r, n, ratio, mask);
+        return GRT_OK;
+    }
+    if (r->out[0]->data != r->in[0]->data)
+        memcpy(r->out[0]->data, r->in[0]->data, grt_tensor_bytes(r->in[0]));
+    if (mask)
+        memset(mask, 1, (size_t)n);
+    return GRT_OK;
+}
+
+#define TYPES (GRT_SET_FLOATS | (GRT_SET_FLOAT8 & ~GRT_BIT(FLOAT8E8M0)))
+static const grt_kernel_row rows[] = {
+    {.domain = "", .op = "Dropout", .types = {TYPES, TYPES, GRT_BIT(BOOL)}, .flags = GRT_KERNEL_IN_PLACE(0), .create = create,
+     .destroy = free, .run = run},
+};
+CPU_KERNELS(dropout, rows);
