@@ -43,7 +43,7 @@ run_suite()
     list_suite "$suite" | awk -v every="$every" 'NR % every == 0' >"$work/cases"
     cat "$work/cases" >>"$work/all"
     skipped=$((skipped + $(sed 's,.*/,,' "$work/cases" | grep -cxFf "$work/not_run")))
-    awk -F / 'NR == FNR { out[$0]; next } !($NF in out)' "$work/not_run" "$work/cases" >"$work/cases.run"
+    awk -F / 'FILENAME == ARGV[1] { out[$0]; next } !($NF in out)' "$work/not_run" "$work/cases" >"$work/cases.run"
     mv "$work/cases.run" "$work/cases"
     [ -s "$work/cases" ] || return
     # One call for all: the list is far below the length that a command line may have.
