@@ -7,8 +7,8 @@
 
 /* One convolution of 2 groups with stride, dilation and uneven padding. */
 enum { N = 2, C = 4, H = 7, W = 6, O = 6, K = 3, GROUPS = 2, OUT_H = 4, OUT_W = 5 };
-static const int64_t x_dims[] = {N, C, H, W}, w_dims[] = {O, C / GROUPS, K, K}, pads[] = {1, 2, 2, 1}, strides[] = {2, 1},
-                     dilations[] = {1, 2};
+static const int64_t x_dims[] = {N, C, H, W}, w_dims[] = {O, C / GROUPS, K, K}, pads[] = {1, 2, 2, 1},
+                     strides[] = {2, 1}, dilations[] = {1, 2};
 
 static void set_window(op_runner *r)
 {
@@ -20,14 +20,15 @@ static void set_window(op_runner *r)
 
 typedef double reader(const void *data, int64_t i);
 
-static double convolve(reader *read, const void *x, double x_zero, const void *w, const double *w_zero, int64_t n, int64_t o,
-                       int64_t y, int64_t z)
+static double convolve(reader *read, const void *x, double x_zero, const void *w, const double *w_zero,
+                       int64_t n, int64_t o, int64_t y, int64_t z)
 {
     double sum = 0;
     for (int64_t c = 0; c < C / GROUPS; c++)
         for (int64_t a = 0; a < K; a++)
             for (int64_t b = 0; b < K; b++) {
-                int64_t row = y * strides[0] - pads[0] + a * dilations[0], column = z * strides[1] - pads[1] + b * dilations[1];
+                int64_t row = y * strides[0] - pads[0] + a * dilations[0],
+                        column = z * strides[1] - pads[1] + b * dilations[1];
                 int64_t channel = o / (O / GROUPS) * (C / GROUPS) + c;
                 if (row < 0 || row >= H || column < 0 || column >= W)
                     continue;
@@ -74,8 +75,8 @@ START_TEST(test_conv_integer)
     ck_assert(grt_dims_equal(r.out[0].t.dims, 4, (const int64_t[]){N, O, OUT_H, OUT_W}, 4));
     for (int64_t i = 0; i < N * O * OUT_H * OUT_W; i++)
         ck_assert_int_eq(((const int32_t *)r.out[0].t.data)[i],
-                         (int32_t)convolve(read_byte, x, 128, w, zeros, i / (O * OUT_H * OUT_W), i / (OUT_H * OUT_W) % O,
-                                           i / OUT_W % OUT_H, i % OUT_W));
+                         (int32_t)convolve(read_byte, x, 128, w, zeros, i / (O * OUT_H * OUT_W),
+                                           i / (OUT_H * OUT_W) % O, i / OUT_W % OUT_H, i % OUT_W));
     op_end(&r);
 }
 END_TEST
@@ -102,8 +103,8 @@ START_TEST(test_deform_without_offsets)
     op_run_ok(&r, 1);
     for (int64_t i = 0; i < N * O * OUT_H * OUT_W; i++) {
         int64_t o = i / (OUT_H * OUT_W) % O;
-        double expected = (double)bias[o] + 0.5 * convolve(read_float, x, 0, w, NULL, i / (O * OUT_H * OUT_W), o,
-                                                           i / OUT_W % OUT_H, i % OUT_W);
+        double expected = (double)bias[o] + 0.5 * convolve(read_float, x, 0, w, NULL, i / (O * OUT_H * OUT_W),
+                                                           o, i / OUT_W % OUT_H, i % OUT_W);
         ck_assert_double_eq_tol((double)((const float *)r.out[0].t.data)[i], expected, 1e-5);
     }
     op_end(&r);
@@ -127,7 +128,7 @@ END_TEST
 
 START_TEST(test_matmul_integer)
 {
-    const int8_t a[] = {1, -2, 3, 4, 5, -6, 7, 8, 9, 1, 2, 3}; /* 2 x 2 x 3 */
+    const int8_t a[] = {1, -2, 3, 4, 5, -6, 7, 8, 9, 1, 2, 3};      /* 2 x 2 x 3 */
     const uint8_t b[] = {200, 1, 2, 3, 4, 5}, b_zeros[] = {100, 2}; /* 3 x 2 */
     const int8_t a_zeros[] = {1, -1};
     op_runner r;
@@ -217,7 +218,8 @@ START_TEST(test_adam_first_step)
     op_add(&r, GRT_DTYPE_FLOAT, 1, (const int64_t[]){1}, zero);
     op_add(&r, GRT_DTYPE_FLOAT, 1, (const int64_t[]){1}, zero);
     op_run_ok(&r, 3);
-    ck_assert_float_eq_tol(*(const float *)r.out[0].t.data, 0.9f, 1e-3f); /* a first step is the rate, whatever the gradient */
+    ck_assert_float_eq_tol(*(const float *)r.out[0].t.data, 0.9f,
+                           1e-3f); /* a first step is the rate, whatever the gradient */
     op_end(&r);
 }
 END_TEST

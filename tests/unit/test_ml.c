@@ -10,7 +10,8 @@
 START_TEST(test_labels)
 {
     const float keys[] = {1, NAN, 2, 1}, x[] = {1, 2, NAN, 3, -NAN};
-    const int64_t values[] = {10, 20, 30, 40}, expected[] = {40, 30, 20, -5, 20}; /* of equal keys the last one counts */
+    const int64_t values[] = {10, 20, 30, 40},
+                  expected[] = {40, 30, 20, -5, 20}; /* of equal keys the last one counts */
     op_runner r;
     op_begin(&r, ML, "LabelEncoder");
     op_floats(&r, "keys_floats", keys, 4);
