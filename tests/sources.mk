@@ -9,6 +9,7 @@ unit_SOURCES += tests/unit/test_import_tensors.c
 unit_SOURCES += tests/unit/test_verify.c
 unit_SOURCES += tests/unit/test_plan.c
 unit_SOURCES += tests/unit/test_move.c
+unit_SOURCES += tests/unit/test_movement.c
 unit_SOURCES += tests/unit/test_shape_rules.c
 unit_SOURCES += tests/unit/test_attention.c
 unit_SOURCES += tests/unit/test_loss.c
