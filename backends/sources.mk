@@ -25,9 +25,7 @@ cpu_ops_SOURCES += backends/cpu/ops/gather.c
 cpu_ops_SOURCES += backends/cpu/ops/reduce.c
 cpu_ops_SOURCES += backends/cpu/ops/pointwise.c
 # One line per file, so that adding a kernel is one line.
-cpu_ops_SOURCES += backends/cpu/ops/pointwise_group.c
-cpu_ops_SOURCES += backends/cpu/ops/where.c
-cpu_ops_SOURCES += backends/cpu/ops/pow.c
+cpu_ops_SOURCES += backends/cpu/ops/pointwise_group.c backends/cpu/ops/where.c backends/cpu/ops/pow.c
 cpu_ops_SOURCES += backends/cpu/ops/cast.c
 backends_SOURCES += backends/cpu/convert.h backends/cpu/convert.c
 cpu_ops_SOURCES += backends/cpu/ops/loss.c
@@ -47,6 +45,18 @@ cpu_ops_SOURCES += backends/cpu/ops/compare_other.c
 cpu_ops_SOURCES += backends/cpu/ops/quantize.c
 cpu_ops_SOURCES += backends/cpu/ops/dropout.c
 cpu_ops_SOURCES += backends/cpu/ops/batch_norm.c
+backends_SOURCES += backends/cpu/workspace.h
+backends_SOURCES += backends/cpu/window.h backends/cpu/window.c backends/cpu/epilogue_attrs.h backends/cpu/epilogue_attrs.c
+backends_SOURCES += backends/cpu/matmul_typed.h backends/cpu/matmul_typed.c
+cpu_ops_SOURCES += backends/cpu/ops/matmul.c
+backends_SOURCES += backends/cpu/conv.h backends/cpu/conv_unfold.c backends/cpu/conv_exact.c
+cpu_ops_SOURCES += backends/cpu/ops/conv.c
+backends_SOURCES += backends/cpu/dispatch.h backends/cpu/pool.h backends/cpu/pool.c
+cpu_ops_SOURCES += backends/cpu/ops/pool.c
+backends_SOURCES += backends/cpu/norm.h backends/cpu/norm.c
+cpu_ops_SOURCES += backends/cpu/ops/softmax.c
+cpu_ops_SOURCES += backends/cpu/ops/layer_norm.c
+cpu_ops_SOURCES += backends/cpu/ops/group_norm.c
 
 # The CUDA backend, a module of its own. One line per file, so that adding a kernel is one line.
 cuda_files =
@@ -71,21 +81,24 @@ libgraphrt-cuda.so: $(cuda_objects) libgraphrt.la
 	$(AM_V_CCLD)$(CXX) -shared -o $@ $(cuda_objects) -L.libs -lgraphrt -L$(CUDA_DIR)/lib64 -lcudart_static -ldl -lrt -lpthread -Wl,--exclude-libs,ALL
 CLEANFILES += libgraphrt-cuda.so
 clean-local:
+	rm -rf cuda-objects
 -include $(cuda_objects:=.d)
 endif
 cpu_ops_SOURCES += backends/cpu/ops/signal.c
 cpu_ops_SOURCES += backends/cpu/ops/random.c
 backends_SOURCES += backends/cpu/fft.h backends/cpu/fft.c
 cpu_ops_SOURCES += backends/cpu/ops/resize.c
-backends_SOURCES += backends/cpu/workspace.h backends/cpu/half.h backends/cpu/half.c
-backends_SOURCES += backends/cpu/window.h backends/cpu/window.c backends/cpu/epilogue_attrs.h backends/cpu/epilogue_attrs.c
-backends_SOURCES += backends/cpu/matmul_typed.h backends/cpu/matmul_typed.c
-cpu_ops_SOURCES += backends/cpu/ops/matmul.c
-backends_SOURCES += backends/cpu/conv.h backends/cpu/conv_unfold.c backends/cpu/conv_exact.c
-cpu_ops_SOURCES += backends/cpu/ops/conv.c
-backends_SOURCES += backends/cpu/dispatch.h backends/cpu/pool.h backends/cpu/pool.c
-cpu_ops_SOURCES += backends/cpu/ops/pool.c
-backends_SOURCES += backends/cpu/norm.h backends/cpu/norm.c
-cpu_ops_SOURCES += backends/cpu/ops/softmax.c
-cpu_ops_SOURCES += backends/cpu/ops/layer_norm.c
-cpu_ops_SOURCES += backends/cpu/ops/group_norm.c
+backends_SOURCES += backends/cpu/rnn_cell.h backends/cpu/rnn_cell.c
+cpu_ops_SOURCES += backends/cpu/ops/rnn.c
+cpu_ops_SOURCES += backends/cpu/ops/lrn.c
+cpu_ops_SOURCES += backends/cpu/ops/arg.c
+cpu_ops_SOURCES += backends/cpu/ops/top_k.c
+cpu_ops_SOURCES += backends/cpu/ops/unique.c
+cpu_ops_SOURCES += backends/cpu/ops/cumulate.c
+cpu_ops_SOURCES += backends/cpu/ops/einsum.c
+cpu_ops_SOURCES += backends/cpu/ops/grid_sample.c
+cpu_ops_SOURCES += backends/cpu/ops/boxes.c
+backends_SOURCES += backends/cpu/order.h
+cpu_ops_SOURCES += backends/cpu/ops/integer.c
+cpu_ops_SOURCES += backends/cpu/ops/sampling.c
+cpu_ops_SOURCES += backends/cpu/ops/optimizer.c

@@ -77,7 +77,7 @@ def exported(build):
 
 
 def title(path):
-    return path.parent.name if path.name == "model.onnx" else path.stem
+    return f"exported-{path.parent.name}" if path.name == "model.onnx" else path.stem
 
 
 def plan(build, path):

@@ -35,7 +35,7 @@ def main():
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2], help="thread counts (default: 1 2)")
     parser.add_argument("--rounds", type=int, default=3, help="turns of each side (default 3)")
     parser.add_argument("--seconds", type=float, default=1.0, help="measured time of a turn (default 1)")
-    parser.add_argument("--models", nargs="+", help="only these, by name")
+    parser.add_argument("--models", nargs="+", help="only these: resnet50, exported-bert, ...")
     options = parser.parse_args()
     names = options.models
     paths = [p for p in common.exported(options.build) if not names or common.title(p) in names]

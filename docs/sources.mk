@@ -1,1 +1,14 @@
+# Manual pages, written with scdoc; without it they are not built.
+man_scd =
+man_scd += docs/man/graphc.1.scd
+man_scd += docs/man/graphrun.1.scd
+EXTRA_DIST += $(man_scd)
+EXTRA_DIST += docs/json.md
+if HAVE_SCDOC
+man1_MANS = $(man_scd:.scd=)
+CLEANFILES += $(man1_MANS)
+endif
+docs/man/%.1: $(top_srcdir)/docs/man/%.1.scd
+	$(AM_V_GEN)$(MKDIR_P) docs/man && $(SCDOC) < $< > $@.tmp && mv $@.tmp $@
 # docs
+EXTRA_DIST += docs/guide.md docs/decisions/rooms.md docs/decisions/dependencies.md

@@ -63,7 +63,9 @@ static grt_status set_type(ir_value *value, ir_type type)
 static grt_status check_dtypes(const ir_node *node, const char *what, int32_t index, const ir_type *a,
                                const ir_type *b)
 {
-    if (a->dtype && b->dtype && (a->dtype != b->dtype || a->kind != b->kind))
+    /* An optional may hold what the other side is. */
+    bool kinds_differ = a->kind != b->kind && a->kind != GRT_KIND_OPTIONAL && b->kind != GRT_KIND_OPTIONAL;
+    if (a->dtype && b->dtype && (a->dtype != b->dtype || kinds_differ))
         return grt_fail_op(
             &node->desc, GRT_STATUS_INVALID_MODEL, "%s %d: one side is %s%s, the other %s%s", what, index,
             a->kind == GRT_KIND_TENSOR ? "" : "a sequence or optional of ", grt_dtype_name(a->dtype),
@@ -256,6 +258,8 @@ static grt_status infer_loop(ir_node *node, int32_t depth)
     GRT_TRY(infer_rounds(node, &s, depth));
     for (int32_t i = 0; i < n; i++) {
         ir_type type = contentless(&body->inputs[2 + i]->type);
+        if (result(body, 1 + i)->dtype && type.kind != result(body, 1 + i)->kind)
+            type = contentless(result(body, 1 + i));
         GRT_TRY(export_dims(module, &type, first_inner));
         GRT_TRY(set_type(node->out[i], type));
     }

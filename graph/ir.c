@@ -159,6 +159,14 @@ ir_value *ir_constant_int(ir_graph *graph, const char *hint, int64_t value)
     return constant_copy(graph, hint, (grt_tensor){.dtype = GRT_DTYPE_INT64}, &value);
 }
 
+/* The nearest int64; 0 for NaN. */
+static int64_t saturated(double value)
+{
+    if (value >= -0x1p63 && value < 0x1p63)
+        return (int64_t)value;
+    return value > 0 ? INT64_MAX : value < 0 ? INT64_MIN : 0;
+}
+
 ir_value *ir_constant_scalar(ir_graph *graph, const char *hint, grt_dtype dtype, double value)
 {
     union {
@@ -166,7 +174,7 @@ ir_value *ir_constant_scalar(ir_graph *graph, const char *hint, grt_dtype dtype,
         float f;
         uint16_t h;
         int64_t i;
-    } u = {.i = (int64_t)value}; /* little endian: narrower integers are its first bytes */
+    } u = {.i = saturated(value)}; /* little endian: narrower integers are its first bytes */
     switch (dtype) {
     case GRT_DTYPE_DOUBLE:
         u.d = value;

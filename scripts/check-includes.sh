@@ -15,15 +15,15 @@ src/                    ^(graphrt/|src/|proto/|protobuf-c/|graph/(compile|op|pas
 graph/                  ^(graphrt/|graph/|src/base/|src/plan(_format)?\.h|proto/|protobuf-c/|graph_ops\.inc|uthash\.h|xxhash\.h|config\.h)
 backends/cpu/dnnl       ^(graphrt/|backends/(backend|kernel)\.h|backends/cpu/|src/base/|oneapi/dnnl/|dnnl|omp\.h|uthash\.h|config\.h)
 backends/cpu/           ^(graphrt/|backends/(backend|kernel)\.h|backends/cpu/|graph/ops/pointwise\.(h|def)|src/base/|cpu_kernels\.inc|immintrin\.h|omp\.h|uthash\.h|config\.h)
-backends/cuda/          ^(graphrt/|backends/(backend|kernel)\.h|backends/cuda/|graph/ops/pointwise\.(h|def)|src/base/|cuda|cudnn|cublas|nvrtc|uthash\.h|config\.h)
+backends/cuda/          ^(graphrt/|backends/(backend|kernel|module)\.h|backends/cuda/|graph/ops/pointwise\.(h|def)|src/base/|cuda|cudnn|cublas|nvrtc|uthash\.h|config\.h)
 backends/null/          ^(graphrt/|backends/(backend|kernel)\.h|backends/null/|src/base/|config\.h)
-backends/               ^(graphrt/|backends/(backend|kernel)\.h|src/base/|config\.h)
+backends/               ^(graphrt/|backends/(backend|kernel|module)\.h|src/base/|config\.h)
 tools/                  ^(graphrt/|tools/|jansson\.h|config\.h)
 examples/               ^(graphrt/|examples/)
 models/                 ^(models/|proto/|protobuf-c/|config\.h)
 END
 }
-system='^(assert|complex|ctype|errno|fcntl|fenv|float|inttypes|limits|locale|math|pthread|sched|setjmp|signal|stdarg|stdatomic|stdbool|stddef|stdint|stdio|stdlib|string|strings|threads|time|unistd|dirent|dlfcn|getopt|glob|fnmatch|libgen|poll|semaphore|spawn|termios|linux/[a-z0-9_]+|sys/[a-z]+)\.h$'
+system='^(assert|complex|ctype|errno|fcntl|fenv|float|inttypes|limits|locale|math|pthread|sched|setjmp|signal|stdarg|stdatomic|stdbool|stddef|stdint|stdio|stdlib|string|strings|threads|time|unistd|dirent|dlfcn|getopt|glob|fnmatch|libgen|poll|semaphore|spawn|termios|linux/[a-z0-9_]+|sys/[a-z]+|wchar|wctype)\.h$'
 
 # Includes of file $1, as paths from the top: a header beside the file is meant where there is one.
 includes_of()

@@ -46,6 +46,7 @@ if ! works; then
 fi
 step "configuring $build/" configure_build || exit 1
 if [ "$list" = thread ]; then
+    step "generating sources" make -C "$build" generated || exit 1
     step "building" make -C "$build" -j"$(nproc)" examples/threads || exit 1
     step "four threads on one session" run_threads || exit 1
     echo "1 passed, 0 failed, 0 skipped"

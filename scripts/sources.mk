@@ -2,7 +2,9 @@
 EXTRA_DIST += autogen.sh quickstart.sh run-tests.sh README.md CONTRIBUTING.md LICENSE \
 	scripts/packages.txt scripts/setup.sh scripts/ui.sh scripts/totals.sh scripts/make-check.sh scripts/sanitize.sh \
 	scripts/check-includes.sh scripts/format.sh scripts/lint.sh .clang-format .clang-tidy .cppcheck-suppressions
-.PHONY: lint format
+.PHONY: lint format generated
+# Headers that protoc-c and the lists make: wanted before a single program is built.
+generated: $(BUILT_SOURCES)
 lint: $(BUILT_SOURCES)
 	$(top_srcdir)/scripts/lint.sh $(top_builddir)
 format:

@@ -213,11 +213,30 @@ static bool can_hoist(const grt_frame *frame, int32_t s)
     return step->n_in > 0;
 }
 
+/* A view of known content: its dims have been found, the elements are those of its input. */
+static void hoist_view(grt_frame *frame, int32_t s)
+{
+    const grt_plan_step *step = &frame->body->steps[s];
+    const grt_value *in = &frame->values[step->in[0]];
+    grt_value *out = &frame->values[step->out[0]];
+    if (!frame->known[step->out[0]] || in->kind != GRT_KIND_TENSOR)
+        return;
+    out->t.dtype = in->t.dtype;
+    out->t.data = in->t.data;
+    out->buffer = grt_buffer_retain(in->buffer);
+    frame->hoisted[step->out[0]] = true;
+    frame->steps[s].is_static = frame->steps[s].skip = true;
+}
+
 static grt_status hoist(grt_frame *frame, int32_t s)
 {
     const grt_plan_step *step = &frame->body->steps[s];
     const grt_run *run = &frame->steps[s].call.run;
     grt_value out[4] = {0};
+    if (step->kind == GRT_STEP_VIEW) {
+        hoist_view(frame, s);
+        return GRT_OK;
+    }
     if (step->n_out > 4)
         return GRT_OK;
     grt_target host = grt_target_of(&grt_backend_cpu);

@@ -6,9 +6,17 @@ unit_SOURCES =
 unit_SOURCES += tests/unit/test_dim.c
 unit_SOURCES += tests/unit/test_import.c
 unit_SOURCES += tests/unit/test_import_tensors.c
+unit_SOURCES += tests/unit/test_verify.c
 unit_SOURCES += tests/unit/test_plan.c
+unit_SOURCES += tests/unit/test_attention.c
+unit_SOURCES += tests/unit/test_loss.c
+unit_SOURCES += tests/unit/test_regex.c
+unit_SOURCES += tests/unit/test_sequence.c
+unit_SOURCES += tests/unit/test_signal.c
+unit_SOURCES += tests/unit/test_string.c
 unit_SOURCES += tests/unit/test_pointwise.c
 unit_SHARED =
+unit_SHARED += tests/unit/op_runner.c tests/unit/op_runner.h
 unit_SHARED += tests/unit/onnx_model.c tests/unit/onnx_model.h
 unit_SHARED += tests/unit/plan_sample.c tests/unit/plan_sample.h
 tests_unit_unit_SOURCES = tests/unit/main.c $(unit_SOURCES) $(unit_SHARED)
@@ -21,7 +29,7 @@ unit_suites.inc: $(top_srcdir)/tests/sources.mk Makefile
 	$(AM_V_GEN)for f in $(unit_SOURCES); do echo "X($$(basename $$f .c))"; done > $@.tmp && mv $@.tmp $@
 # Conformance cases are run by run-tests.sh: they take longer than make check should.
 EXTRA_DIST += tests/data/README.md tests/data/onnx-node-opset28.tar.xz
-EXTRA_DIST += tests/conformance/run.sh tests/conformance/unpack.sh tests/conformance/expected_failures.txt
+EXTRA_DIST += tests/conformance/run.sh tests/conformance/unpack.sh tests/conformance/expected_failures.txt tests/conformance/not_run.txt
 # Scripts: the last line of each is its totals. CC and SANITIZE are for the one that compiles the program in README.md.
 AM_TESTS_ENVIRONMENT = CC='$(CC)'; export CC; SANITIZE='$(SANITIZE)'; export SANITIZE;
 dist_check_SCRIPTS += tests/scripts/includes.sh tests/scripts/examples.sh tests/scripts/readme.sh tests/scripts/fuzz.sh
@@ -29,6 +37,14 @@ TESTS += tests/scripts/includes.sh
 TESTS += tests/scripts/examples.sh
 TESTS += tests/scripts/readme.sh
 TESTS += tests/scripts/fuzz.sh
+# The tools, from their users' side.
+check_PROGRAMS += tests/scripts/json_has
+tests_scripts_json_has_SOURCES = tests/scripts/json_has.c
+tests_scripts_json_has_LDADD = $(JANSSON_LIBS)
+dist_check_SCRIPTS += tests/scripts/tools.sh
+dist_check_SCRIPTS += tests/scripts/bad_input.sh
+TESTS += tests/scripts/tools.sh
+TESTS += tests/scripts/bad_input.sh
 EXTRA_DIST += tests/scripts/lib.sh
 # Fuzz targets: replay_* in make check, fuzz_* with --enable-fuzzers (tests/fuzz/run.sh).
 check_PROGRAMS += tests/fuzz/replay_import tests/fuzz/replay_plan

@@ -211,7 +211,7 @@ static bool report_json(const run_request *r, loaded *l, const run_result *resul
     double first = result->ms[0];
     json_object_set_new(object, "model", json_text(r->model));
     json_object_set_new(object, "device", json_text(r->device ? r->device : "cpu"));
-    json_object_set_new(object, "threads", json_integer(r->threads));
+    json_object_set_new(object, "threads", json_integer(grt_session_threads(l->session)));
     json_object_set_new(object, "inputs", inputs_json(l, result));
     json_object_set_new(object, "outputs", outputs);
     bool ok = show_outputs(r, l, outputs);
@@ -247,12 +247,12 @@ static bool report_text(const run_request *r, loaded *l, const run_result *resul
 
 static int run_request_now(run_request *r, loaded *l, run_result *result)
 {
+    if (loaded_open(l, r->model, r->device, (int32_t)r->threads) != GRT_OK)
+        return tool_fail();
     if (r->output_dir && mkdir(r->output_dir, 0777) != 0 && errno != EEXIST) {
         tool_error("%s: %s", r->output_dir, strerror(errno));
         return EXIT_BAD;
     }
-    if (loaded_open(l, r->model, r->device, (int32_t)r->threads) != GRT_OK)
-        return tool_fail();
     size_t n = grt_model_input_count(l->model);
     result->values = calloc(n + 1, sizeof *result->values);
     result->sources = calloc(n + 1, sizeof *result->sources);

@@ -452,15 +452,24 @@ static tree *parse_dot(parser *p)
     return t;
 }
 
+/* Behind \E, what follows is no longer quoted. */
+static bool end_quote(parser *p)
+{
+    if (p->end - p->at < 2 || p->at[0] != '\\' || p->at[1] != 'E')
+        return false;
+    p->at += 2;
+    p->quoted = false;
+    return true;
+}
+
 static tree *parse_atom(parser *p)
 {
     if (p->quoted) {
-        if (p->end - p->at > 1 && p->at[0] == '\\' && p->at[1] == 'E') {
-            p->at += 2;
-            p->quoted = false;
+        if (end_quote(p))
             return new_tree(p, T_EMPTY);
-        }
-        return literal(p, decode(&p->at, p->end));
+        tree *t = literal(p, decode(&p->at, p->end));
+        end_quote(p); /* a repetition that follows is the last character's */
+        return t;
     }
     switch (*p->at) {
     case '(':

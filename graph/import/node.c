@@ -23,6 +23,8 @@ static grt_status check_version(importer *imp, const culprit *who, const char *d
         return grt_fail_memory(0);
     bool first = !told->thing;
     told->thing = imp;
+    if (!strcmp(domain, "graphrt"))
+        return problem(imp, who, "domain 'graphrt' is what models are compiled to; a model cannot use it");
     if (version <= 0 && first)
         return problem(imp, who, "domain '%s' is used, but the model's opset_import does not list it", shown);
     int32_t newest = op_newest(domain);
@@ -62,12 +64,12 @@ static grt_status name_outputs(importer *imp, scope *s, const culprit *who, ir_n
     return GRT_OK;
 }
 
-static grt_status define_outputs(importer *imp, scope *s, const culprit *who, const ir_node *node,
+static grt_status define_outputs(importer *imp, scope *s, const culprit *who, int32_t n_out, ir_value *const *out,
                                  const Onnx__NodeProto *proto)
 {
-    for (int32_t i = 0; i < node->n_out && i < (int32_t)proto->n_output; i++)
-        if (node->out[i] && *proto->output[i])
-            GRT_TRY(scope_define(imp, s, who, proto->output[i], node->out[i]));
+    for (int32_t i = 0; i < n_out && i < (int32_t)proto->n_output; i++)
+        if (out[i] && out[i]->producer && out[i]->out_index < out[i]->producer->n_out && *proto->output[i])
+            GRT_TRY(scope_define(imp, s, who, proto->output[i], out[i]));
     return GRT_OK;
 }
 
@@ -205,8 +207,13 @@ static grt_status op_node(importer *imp, scope *s, const culprit *who, const Onn
         return grt_fail_memory(0);
     GRT_TRY(name_outputs(imp, s, who, node, proto));
     GRT_TRY(import_attrs(imp, s, who, node, proto));
+    /* The values that bear the source's names: an upgrade may let another node make them. */
+    int32_t n_named = node->n_out;
+    ir_value **named = grt_arena_memdup(imp->scratch, node->out, (size_t)n_named * sizeof *named);
+    if (n_named && !named)
+        return grt_fail_memory(0);
     GRT_TRY(upgrade(imp, who, node, who->opset));
-    return define_outputs(imp, s, who, node, proto);
+    return define_outputs(imp, s, who, n_named, named, proto);
 }
 
 /* The node's name, or that of its first output; calls around it come first. */

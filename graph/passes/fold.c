@@ -106,8 +106,31 @@ static grt_status evaluate(fold *f, ir_node *node, grt_value *out, bool *out_don
     return status == GRT_STATUS_OUT_OF_MEMORY ? status : GRT_OK;
 }
 
+/* A view of a constant: the same data under other dims. */
+static bool fold_view(fold *f, ir_node *node)
+{
+    const ir_module *module = f->context->module;
+    ir_value *out = node->out[0];
+    const grt_tensor *in = ir_in(node, 0)->type.data;
+    grt_tensor t = rewrite_tensor(module->dims, &out->type);
+    if (t.rank < 0 || grt_tensor_elements(&t) < 0 || grt_tensor_elements(&t) != grt_tensor_elements(in))
+        return false;
+    t.dtype = in->dtype;
+    t.data = in->data;
+    const grt_tensor *kept = grt_arena_memdup(module->arena, &t, sizeof t);
+    if (!kept)
+        return false;
+    put_constant(f, out, kept);
+    ir_node_remove(node);
+    return true;
+}
+
 static grt_status fold_node(fold *f, ir_node *node)
 {
+    if (node->row->flags & OP_VIEW) {
+        fold_view(f, node);
+        return GRT_OK;
+    }
     grt_value *out = GRT_ARENA_ARRAY(f->context->module->arena, grt_value, node->n_out);
     if (!out)
         return grt_fail_memory(0);

@@ -22,8 +22,7 @@ static grt_status legalise_graph(legaliser *l, ir_graph *graph);
 static grt_status expand(legaliser *l, ir_node *node, bool *out_done, ir_node **out_first)
 {
     *out_done = false;
-    if (!node->row || !node->row->expand ||
-        rewrite_supported(l->context, node, NULL))
+    if (!node->row || !node->row->expand || rewrite_supported(l->context, node, NULL))
         return GRT_OK;
     ir_graph *graph = node->graph;
     ir_node *before = node->prev;
@@ -130,8 +129,8 @@ static void add_type(grt_text *text, const grt_dims *dims, const ir_value *value
 static void describe(const ir_node *node, const char *why, grt_text *text)
 {
     const grt_dims *dims = node->graph->module->dims;
-    grt_text_add(text, "%s%s (opset %" PRId32 ") node '%s': inputs (", node->desc.domain,
-                 *node->desc.domain ? "::" : "", node->opset, node->desc.name);
+    grt_text_add(text, "%s%s%s (opset %" PRId32 ") node '%s': inputs (", node->desc.domain,
+                 *node->desc.domain ? "::" : "", node->desc.op, node->opset, node->desc.name);
     /* A node may have thousands of inputs. */
     enum { SHOWN = 8 };
     for (int32_t i = 0; i < node->n_in; i++) {

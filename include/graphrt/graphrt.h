@@ -301,6 +301,7 @@ GRT_API size_t grt_value_count(const grt_value *value);
 /* Item of a sequence or optional; belongs to `value`. NULL if out of range. */
 GRT_API const grt_value *grt_value_item(const grt_value *value, size_t index);
 
+/* Use `value` as input `index` of the following runs. It is not copied: it must stay alive while runs use it. NULL unbinds. */
 GRT_API GRT_MUST_USE grt_status grt_context_set_input_value(grt_context *context, size_t index, const grt_value *value);
 /* A copy of output `index`, of any kind. */
 GRT_API GRT_MUST_USE grt_status grt_context_get_output_value(grt_context *context, size_t index, grt_value **out_value);

@@ -23,9 +23,12 @@ configure_build()
     [ -x configure ] || ./autogen.sh || return 1
     cd build-fuzz || return 1
     [ -x config.status ] ||
-        ../configure CC=clang CFLAGS="-O1 -g" --enable-fuzzers --enable-sanitizers=address,undefined,fuzzer-no-link
+        ../configure CC=clang CFLAGS="-O1 -g -Wno-unknown-warning-option -Wno-pass-failed" --enable-fuzzers --enable-sanitizers=address,undefined,fuzzer-no-link
 }
-build_targets() { make -C build-fuzz -j"$(nproc)" tests/fuzz/fuzz_import tests/fuzz/fuzz_plan; }
+build_targets()
+{
+    make -C build-fuzz generated && make -C build-fuzz -j"$(nproc)" tests/fuzz/fuzz_import tests/fuzz/fuzz_plan
+}
 make_seeds() { tests/fuzz/seeds.sh build build-fuzz/seeds; }
 
 if ! has_libfuzzer; then

@@ -359,6 +359,15 @@ START_TEST(domain_not_imported)
 }
 END_TEST
 
+START_TEST(internal_domain)
+{
+    onnx_model m = onnx_relu();
+    onnx_opset(&m, "graphrt", 1);
+    onnx_node(&m, m.graph, "Pointwise", "y", "z")->domain = (char *)"graphrt";
+    assert_refused(&m, INVALID, "graphrt::Pointwise", "a model cannot use it");
+}
+END_TEST
+
 START_TEST(opset_too_new)
 {
     onnx_model m = onnx_relu();
@@ -609,6 +618,7 @@ START_TEST(check_lists_everything)
     onnx_node(&m, m.graph, "Add", "y,nowhere", "z");
     onnx_node(&m, m.graph, "Concat", "z,z", "u");
     onnx_attr_int(&m, onnx_node(&m, m.graph, "Abs", "u", "y"), "what", 1);
+    onnx_node(&m, m.graph, "Frobnicate", "x", "v");
     onnx_output(&m, m.graph, "nothing");
     grt_string bytes = onnx_bytes(&m);
     compile_source source = {.bytes = bytes.data, .size = bytes.size};
@@ -616,12 +626,13 @@ START_TEST(check_lists_everything)
     found f = {0};
     ck_assert_int_eq(ir_import_check(&source, collect, &f, &module), GRT_OK);
     ck_assert_ptr_null(module);
-    ck_assert_msg(f.n == 5, "%d: %s", f.n, f.text);
+    ck_assert_msg(f.n == 6, "%d: %s", f.n, f.text);
     ck_assert_ptr_nonnull(strstr(f.text, "Add: input 'nowhere' is not defined"));
     ck_assert_ptr_nonnull(strstr(f.text, "Concat: attribute 'axis' (int) is required"));
     ck_assert_ptr_nonnull(strstr(f.text, "Abs: attribute 'what' is not known"));
     ck_assert_ptr_nonnull(strstr(f.text, "Abs: 'y' is defined twice"));
     ck_assert_ptr_nonnull(strstr(f.text, "graph output 'nothing'"));
+    ck_assert_ptr_nonnull(strstr(f.text, "Frobnicate: this op is not known"));
     onnx_release(&m);
 }
 END_TEST
@@ -739,19 +750,13 @@ Suite *suite_test_import(void)
     const TTest *const naming[] = {
         undefined_input,           wrong_order,        cycle, defined_twice, undefined_output, no_outputs,
         control_character_in_name, input_without_type, NULL};
-    const TTest *const operators[] = {unknown_attribute,
-                                      missing_attribute,
-                                      attribute_of_wrong_kind,
-                                      attribute_twice,
-                                      attribute_with_two_values,
-                                      too_many_inputs,
-                                      unknown_op_is_kept,
-                                      domain_not_imported,
-                                      opset_too_new,
-                                      ir_version_too_new,
-                                      ai_onnx_is_the_empty_domain,
-                                      old_form_is_upgraded,
-                                      NULL};
+    const TTest *const operators[] = {unknown_attribute,         missing_attribute,
+                                      attribute_of_wrong_kind,   attribute_twice,
+                                      attribute_with_two_values, too_many_inputs,
+                                      unknown_op_is_kept,        domain_not_imported,
+                                      internal_domain,           opset_too_new,
+                                      ir_version_too_new,        ai_onnx_is_the_empty_domain,
+                                      old_form_is_upgraded,      NULL};
     const TTest *const nesting[] = {bodies_capture_outer_values, body_must_not_shadow,
                                     body_values_stay_inside, nesting_is_bounded, NULL};
     const TTest *const functions[] = {

@@ -1,6 +1,6 @@
 /* MatMul, Gemm and their fused form graphrt::MatMul. float32 runs on the packed product of gemm.h, 16-bit floats do after
  * widening, other types on plain loops (matmul_typed.c). */
-#include "backends/cpu/half.h"
+#include "backends/cpu/convert.h"
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/epilogue_attrs.h"
 #include "backends/cpu/gemm.h"
@@ -31,6 +31,11 @@ typedef struct matmul_shape {
 
 enum { BIAS = 2, RESIDUAL = 3 };
 
+static bool is_half(grt_dtype dtype)
+{
+    return dtype == GRT_DTYPE_FLOAT16 || dtype == GRT_DTYPE_BFLOAT16;
+}
+
 /* ---- create ---- */
 
 static void matrix_dims(const grt_tensor *b, bool trans, int64_t *k, int64_t *n)
@@ -51,15 +56,15 @@ static grt_status pack_constant(const grt_tensor *b, matmul_state *state)
     if (!grt_mul_size(state->packed_floats, (size_t)matrices * sizeof(float), &bytes) || bytes > SIZE_MAX / 2)
         return grt_fail_memory(SIZE_MAX);
     state->packed = aligned_alloc(64, grt_align_up(bytes, 64));
-    float *wide = cpu_is_half(b->dtype) ? malloc((size_t)(k * n) * sizeof *wide) : NULL;
-    if (!state->packed || (cpu_is_half(b->dtype) && !wide)) {
+    float *wide = is_half(b->dtype) ? malloc((size_t)(k * n) * sizeof *wide) : NULL;
+    if (!state->packed || (is_half(b->dtype) && !wide)) {
         free(wide);
         return grt_fail_memory(bytes);
     }
     for (int64_t i = 0; i < matrices; i++) {
         const float *from = (const float *)b->data + i * k * n;
         if (wide) {
-            cpu_half_widen(b->dtype, (const uint16_t *)b->data + i * k * n, wide, k * n);
+            cpu_widen(b->dtype, b->data, i * k * n, k * n, wide);
             from = wide;
         }
         grt_gemm_pack_b(k, n, from, state->trans_b ? k : n, state->trans_b, state->packed + (size_t)i * state->packed_floats);
@@ -90,7 +95,7 @@ static grt_status create(const grt_kernel_node *node, void **out_state)
     if (!state->is_gemm)
         cpu_act_read(desc, &state->act, NULL);
     const grt_tensor *b = &node->in[1];
-    if (b->data && b->rank >= 1 && (b->dtype == GRT_DTYPE_FLOAT || cpu_is_half(b->dtype))) {
+    if (b->data && b->rank >= 1 && (b->dtype == GRT_DTYPE_FLOAT || is_half(b->dtype))) {
         grt_status status = pack_constant(b, state);
         if (status != GRT_OK) {
             destroy(state);
@@ -214,7 +219,7 @@ static grt_status reshape(grt_reshape *r)
     fit(r, s);
     grt_status status = check_epilogue(r, s);
     const grt_dtype dtype = r->in[0]->dtype;
-    if (status == GRT_OK && (dtype == GRT_DTYPE_FLOAT || cpu_is_half(dtype))) {
+    if (status == GRT_OK && (dtype == GRT_DTYPE_FLOAT || is_half(dtype))) {
         cpu_layout layout = {0};
         size_t bytes = 0;
         s->g.b_packed = state->packed != NULL;
@@ -222,7 +227,7 @@ static grt_status reshape(grt_reshape *r)
             s->g.stride_b = s->g.stride_b ? s->g.stride_b / s->matrix_b * (int64_t)state->packed_floats : 0;
         layout.overflow = !grt_gemm_scratch_bytes(&s->g, r->threads, &bytes) || bytes > INT64_MAX;
         s->scratch = cpu_layout_add(&layout, layout.overflow ? 0 : (int64_t)bytes, 1);
-        if (cpu_is_half(dtype)) {
+        if (is_half(dtype)) {
             s->wide_a = cpu_layout_add(&layout, s->n_a, sizeof(float));
             s->wide_b = cpu_layout_add(&layout, state->packed ? 0 : s->n_b, sizeof(float));
             s->wide_c = cpu_layout_add(&layout, s->n_c, sizeof(float));
@@ -272,7 +277,7 @@ static const float *widened(const grt_tensor *t, int64_t n, void *wide)
 {
     if (t->dtype == GRT_DTYPE_FLOAT)
         return t->data;
-    cpu_half_widen(t->dtype, t->data, wide, n);
+    cpu_widen(t->dtype, t->data, 0, n, wide);
     return wide;
 }
 
@@ -308,7 +313,7 @@ static grt_status run_float(const grt_run *run)
             index[i] = 0;
     }
     if (half)
-        cpu_half_narrow(run->out[0]->dtype, y, run->out[0]->data, s->n_c);
+        cpu_narrow(run->out[0]->dtype, y, s->n_c, run->out[0]->data, 0, (cpu_convert_options){0});
     return GRT_OK;
 }
 
@@ -349,7 +354,7 @@ static grt_status run(const grt_run *r)
     const grt_dtype dtype = r->in[0]->dtype;
     if (s->n_c == 0)
         return GRT_OK;
-    return dtype == GRT_DTYPE_FLOAT || cpu_is_half(dtype) ? run_float(r) : run_typed(r);
+    return dtype == GRT_DTYPE_FLOAT || is_half(dtype) ? run_float(r) : run_typed(r);
 }
 
 #define TYPES (GRT_SET_FLOATS | GRT_BIT(INT32) | GRT_BIT(INT64) | GRT_BIT(UINT32) | GRT_BIT(UINT64))

@@ -1,0 +1,263 @@
+/* CumSum and CumProd, LpNormalization, MeanVarianceNormalization, Det. */
+#include "backends/cpu/move.h"
+
+#include "backends/cpu/element.h"
+#include "backends/cpu/threads.h"
+
+#include <string.h>
+
+/* ---- CumSum, CumProd ---- */
+
+typedef struct cumulate_state {
+    bool product, exclusive, reverse;
+} cumulate_state;
+
+static grt_status create_cumulate(const grt_kernel_node *node, void **out_state)
+{
+    GRT_TRY(cpu_state(sizeof(cumulate_state), out_state));
+    cumulate_state *state = *out_state;
+    state->product = grt_op_is(node->desc, "", "CumProd");
+    state->exclusive = grt_attr_int(node->desc, "exclusive", 0) != 0;
+    state->reverse = grt_attr_int(node->desc, "reverse", 0) != 0;
+    return GRT_OK;
+}
+
+/* Elements `step` apart, from `at` on; step is negative when going backwards. */
+static void cumulate_reals(const cumulate_state *s, grt_tensor *out, const grt_tensor *in, int64_t at, int64_t n, int64_t step)
+{
+    double acc = s->product ? 1 : 0;
+    for (int64_t i = 0; i < n; i++, at += step) {
+        double v = cpu_element_get(in, at), next = s->product ? acc * v : acc + v;
+        cpu_element_put(out, at, s->exclusive ? acc : next);
+        acc = next;
+    }
+}
+
+/* Integers wrap as their type does, which needs nothing but the lower bits. */
+static void cumulate_ints(const cumulate_state *s, grt_tensor *out, const grt_tensor *in, int64_t at, int64_t n, int64_t step)
+{
+    uint64_t acc = s->product;
+    for (int64_t i = 0; i < n; i++, at += step) {
+        uint64_t v = (uint64_t)grt_tensor_int(in, at), next = s->product ? acc * v : acc + v;
+        uint64_t result = s->exclusive ? acc : next;
+        switch (grt_dtype_size(out->dtype)) {
+        case 8:
+            ((uint64_t *)out->data)[at] = result;
+            break;
+        case 4:
+            ((uint32_t *)out->data)[at] = (uint32_t)result;
+            break;
+        case 2:
+            ((uint16_t *)out->data)[at] = (uint16_t)result;
+            break;
+        default:
+            ((uint8_t *)out->data)[at] = (uint8_t)result;
+        }
+        acc = next;
+    }
+}
+
+static grt_status run_cumulate(const grt_run *run)
+{
+    const cumulate_state *s = run->state;
+    const grt_tensor *in = run->in[0];
+    grt_tensor *out = run->out[0];
+    int64_t axis = grt_axis(cpu_index(run->in[1], 0), in->rank);
+    if (axis < 0)
+        return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT, "axis is %lld; for rank %d it must lie in [%d, %d]",
+                           (long long)cpu_index(run->in[1], 0), in->rank, -in->rank, in->rank - 1);
+    int64_t n = in->dims[axis], outer = grt_dims_product(in->dims, 0, (int32_t)axis);
+    int64_t inner = grt_dims_product(in->dims, (int32_t)axis + 1, in->rank);
+    bool ints = grt_dtype_in(in->dtype, GRT_SET_INTS);
+#pragma omp parallel for num_threads(run->threads) schedule(static) if (outer * n * inner > CPU_GRAIN)
+    for (int64_t row = 0; row < outer * inner; row++) {
+        int64_t at = row / inner * n * inner + row % inner + (s->reverse ? (n - 1) * inner : 0);
+        (ints ? cumulate_ints : cumulate_reals)(s, out, in, at, n, s->reverse ? -inner : inner);
+    }
+    return GRT_OK;
+}
+
+/* ---- LpNormalization ---- */
+
+typedef struct norm_state {
+    int64_t axis, p;
+} norm_state;
+
+static grt_status create_norm(const grt_kernel_node *node, void **out_state)
+{
+    GRT_TRY(cpu_state(sizeof(norm_state), out_state));
+    norm_state *state = *out_state;
+    state->axis = grt_attr_int(node->desc, "axis", -1);
+    state->p = grt_attr_int(node->desc, "p", 2);
+    return GRT_OK;
+}
+
+static bool supports_norm(const grt_kernel_node *node, grt_text *why)
+{
+    int64_t p = grt_attr_int(node->desc, "p", 2);
+    if (p == 1 || p == 2)
+        return true;
+    grt_text_add(why, "attribute p is %lld; norms 1 and 2 are supported", (long long)p);
+    return false;
+}
+
+static grt_status run_norm(const grt_run *run)
+{
+    const norm_state *s = run->state;
+    const grt_tensor *in = run->in[0];
+    int32_t axis = (int32_t)grt_axis(s->axis, in->rank);
+    int64_t n = in->dims[axis], outer = grt_dims_product(in->dims, 0, axis);
+    int64_t inner = grt_dims_product(in->dims, axis + 1, in->rank);
+#pragma omp parallel for num_threads(run->threads) schedule(static) if (outer * n * inner > CPU_GRAIN)
+    for (int64_t row = 0; row < outer * inner; row++) {
+        int64_t base = row / inner * n * inner + row % inner;
+        double sum = 0;
+        for (int64_t i = 0; i < n; i++) {
+            double v = cpu_element_get(in, base + i * inner);
+            sum += s->p == 1 ? fabs(v) : v * v;
+        }
+        double norm = s->p == 1 ? sum : sqrt(sum);
+        for (int64_t i = 0; i < n; i++)
+            cpu_element_put(run->out[0], base + i * inner, norm == 0 ? 0 : cpu_element_get(in, base + i * inner) / norm);
+    }
+    return GRT_OK;
+}
+
+/* ---- MeanVarianceNormalization ---- */
+
+typedef struct mvn_state {
+    size_t n;
+    int64_t axes[GRT_MAX_RANK];
+} mvn_state;
+
+static grt_status create_mvn(const grt_kernel_node *node, void **out_state)
+{
+    static const int64_t usual[] = {0, 2, 3};
+    size_t n;
+    const int64_t *axes = grt_attr_ints(node->desc, "axes", &n);
+    if (!axes)
+        axes = usual, n = 3;
+    GRT_TRY(cpu_state(sizeof(mvn_state), out_state));
+    mvn_state *state = *out_state;
+    state->n = n < GRT_MAX_RANK ? n : GRT_MAX_RANK;
+    memcpy(state->axes, axes, state->n * sizeof *axes);
+    return GRT_OK;
+}
+
+/* Axes of one kind, walked as one flat index. */
+typedef struct walk {
+    int32_t n;
+    int64_t dims[GRT_MAX_RANK], strides[GRT_MAX_RANK], total;
+} walk;
+
+static int64_t walk_offset(const walk *w, int64_t flat)
+{
+    int64_t offset = 0;
+    for (int32_t k = w->n - 1; k >= 0; k--) {
+        offset += flat % w->dims[k] * w->strides[k];
+        flat /= w->dims[k];
+    }
+    return offset;
+}
+
+static grt_status run_mvn(const grt_run *run)
+{
+    const mvn_state *s = run->state;
+    const grt_tensor *in = run->in[0];
+    walk kept = {.total = 1}, over = {.total = 1};
+    int64_t strides[GRT_MAX_RANK];
+    bool named[GRT_MAX_RANK] = {false};
+    grt_dims_strides(in->dims, in->rank, strides);
+    for (size_t k = 0; k < s->n; k++)
+        named[grt_axis(s->axes[k], in->rank)] = true;
+    for (int32_t k = 0; k < in->rank; k++) {
+        walk *w = named[k] ? &over : &kept;
+        w->dims[w->n] = in->dims[k];
+        w->strides[w->n++] = strides[k];
+        w->total *= in->dims[k];
+    }
+#pragma omp parallel for num_threads(run->threads) schedule(static) if (kept.total * over.total > CPU_GRAIN)
+    for (int64_t row = 0; row < kept.total; row++) {
+        int64_t base = walk_offset(&kept, row);
+        double sum = 0, squares = 0;
+        for (int64_t i = 0; i < over.total; i++)
+            sum += cpu_element_get(in, base + walk_offset(&over, i));
+        double mean = sum / (double)over.total;
+        for (int64_t i = 0; i < over.total; i++) {
+            double d = cpu_element_get(in, base + walk_offset(&over, i)) - mean;
+            squares += d * d;
+        }
+        double deviation = sqrt(squares / (double)over.total) + 1e-9;
+        for (int64_t i = 0; i < over.total; i++) {
+            int64_t at = base + walk_offset(&over, i);
+            cpu_element_put(run->out[0], at, (cpu_element_get(in, at) - mean) / deviation);
+        }
+    }
+    return GRT_OK;
+}
+
+/* ---- Det ---- */
+
+static grt_status reshape_det(grt_reshape *reshape)
+{
+    const grt_tensor *in = reshape->in[0];
+    int64_t n = in->dims[in->rank - 1];
+    reshape->workspace_bytes = (size_t)(n * n) * sizeof(double) * (size_t)reshape->threads;
+    return GRT_OK;
+}
+
+/* Product of the pivots of an elimination with row exchange; `a` is used up. */
+static double determinant(double *a, int64_t n)
+{
+    double det = 1;
+    for (int64_t k = 0; k < n; k++) {
+        int64_t pivot = k;
+        for (int64_t i = k + 1; i < n; i++)
+            if (fabs(a[i * n + k]) > fabs(a[pivot * n + k]))
+                pivot = i;
+        if (a[pivot * n + k] == 0)
+            return 0;
+        for (int64_t j = k; j < n && pivot != k; j++) {
+            double other = a[k * n + j];
+            a[k * n + j] = a[pivot * n + j];
+            a[pivot * n + j] = other;
+        }
+        det *= pivot == k ? a[k * n + k] : -a[k * n + k];
+        for (int64_t i = k + 1; i < n; i++) {
+            double factor = a[i * n + k] / a[k * n + k];
+            for (int64_t j = k + 1; j < n; j++)
+                a[i * n + j] -= factor * a[k * n + j];
+        }
+    }
+    return det;
+}
+
+static grt_status run_det(const grt_run *run)
+{
+    const grt_tensor *in = run->in[0];
+    int64_t n = in->dims[in->rank - 1], count = grt_dims_product(in->dims, 0, in->rank - 2);
+    if (in->dims[in->rank - 2] != n)
+        return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT, "matrices must be square, found %lld x %lld",
+                           (long long)in->dims[in->rank - 2], (long long)n);
+#pragma omp parallel for num_threads(run->threads) schedule(static) if (count * n * n * n > CPU_GRAIN)
+    for (int64_t m = 0; m < count; m++) {
+        double *a = (double *)run->workspace + n * n * cpu_thread();
+        for (int64_t i = 0; i < n * n; i++)
+            a[i] = cpu_element_get(in, m * n * n + i);
+        cpu_element_put(run->out[0], m, determinant(a, n));
+    }
+    return GRT_OK;
+}
+
+static const grt_kernel_row rows[] = {
+    {.op = "CumSum", .domain = "", .types = {GRT_SET_NUMBERS, CPU_INDEX}, .flags = GRT_KERNEL_IN_PLACE(0), .create = create_cumulate,
+     .destroy = free, .run = run_cumulate},
+    {.op = "CumProd", .domain = "", .types = {GRT_SET_NUMBERS, CPU_INDEX}, .flags = GRT_KERNEL_IN_PLACE(0), .create = create_cumulate,
+     .destroy = free, .run = run_cumulate},
+    {.op = "LpNormalization", .domain = "", .types = {GRT_SET_FLOATS}, .flags = GRT_KERNEL_IN_PLACE(0), .supports = supports_norm,
+     .create = create_norm, .destroy = free, .run = run_norm},
+    {.op = "MeanVarianceNormalization", .domain = "", .types = {GRT_SET_FLOATS}, .flags = GRT_KERNEL_IN_PLACE(0),
+     .create = create_mvn, .destroy = free, .run = run_mvn},
+    {.op = "Det", .domain = "", .types = {GRT_SET_FLOATS}, .reshape = reshape_det, .run = run_det},
+};
+CPU_KERNELS(cumulate, rows);

@@ -1,0 +1,304 @@
+/* ConvInteger, MatMulInteger, QLinearConv, QLinearMatMul: 8-bit numbers less their zero points, summed in int32. */
+#include "backends/cpu/cpu.h"
+#include "backends/cpu/element.h"
+#include "backends/cpu/threads.h"
+#include "backends/cpu/window.h"
+#include "src/base/checked.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Where an op has its inputs; 0: it has none such (0 itself is always the data). */
+typedef struct places {
+    int32_t scale_a, zero_a, b, scale_b, zero_b, scale_y, zero_y, bias;
+} places;
+static const places integer_places = {.zero_a = 2, .b = 1, .zero_b = 3};
+static const places qlinear_places = {1, 2, 3, 4, 5, 6, 7, 8};
+
+static const places *places_of(const grt_op_desc *desc)
+{
+    return !strncmp(desc->op, "QLinear", 7) ? &qlinear_places : &integer_places;
+}
+
+static const grt_tensor *input(const grt_run *run, int32_t i)
+{
+    return i && i < run->n_in ? run->in[i] : NULL;
+}
+
+static int32_t load(const grt_tensor *t, int64_t i)
+{
+    return t->dtype == GRT_DTYPE_INT8 ? ((const int8_t *)t->data)[i] : ((const uint8_t *)t->data)[i];
+}
+
+/* Zero point or scale number i of a tensor that has one for all, or one each. */
+static int32_t zero_at(const grt_tensor *zero, int64_t i)
+{
+    return !zero ? 0 : load(zero, grt_tensor_elements(zero) == 1 ? 0 : i);
+}
+
+static double scale_at(const grt_tensor *scale, int64_t i)
+{
+    return cpu_element_get(scale, grt_tensor_elements(scale) == 1 ? 0 : i);
+}
+
+/* One, or n of them; omitted ones pass. */
+static bool counts(const grt_reshape *reshape, int32_t i, int64_t n, int64_t or_n)
+{
+    const grt_tensor *t = i && i < reshape->n_in ? reshape->in[i] : NULL;
+    int64_t found = t ? grt_tensor_elements(t) : 1;
+    return found == 1 || found == n || found == or_n;
+}
+
+static grt_status misfit(const grt_reshape *reshape)
+{
+    return grt_fail_op(reshape->desc, GRT_STATUS_INVALID_ARGUMENT,
+                       "shapes do not fit: matrices or channels must agree, and scales and zero points be one number, one per row "
+                       "(left matrix, output) or one per column or output channel (right matrix, weight)");
+}
+
+static void store_quantised(grt_tensor *y, int64_t i, double value, int32_t zero)
+{
+    cpu_element_put(y, i, nearbyint(value) + zero); /* limited to the type's range */
+}
+
+/* ---- convolutions ---- */
+
+typedef struct conv_shape {
+    cpu_window w;
+    int64_t batch, groups, in_channels, out_channels; /* in_channels: per group */
+} conv_shape;
+
+static grt_status conv_reshape(grt_reshape *reshape)
+{
+    const places *at = places_of(reshape->desc);
+    const grt_tensor *x = reshape->in[0], *w = reshape->in[at->b], *y = reshape->out[0];
+    int64_t groups = grt_attr_int(reshape->desc, "group", 1);
+    if (x->rank < 3 || w->rank != x->rank || groups < 1 || x->dims[1] != w->dims[1] * groups || w->dims[0] % groups ||
+        y->rank != x->rank || y->dims[1] != w->dims[0] || !counts(reshape, at->zero_a, 1, 1) ||
+        !counts(reshape, at->scale_a, 1, 1) || !counts(reshape, at->zero_b, w->dims[0], 1) ||
+        !counts(reshape, at->scale_b, w->dims[0], 1) || !counts(reshape, at->zero_y, 1, 1) ||
+        !counts(reshape, at->scale_y, 1, 1))
+        return misfit(reshape);
+    if (at->bias && at->bias < reshape->n_in && reshape->in[at->bias] &&
+        grt_tensor_elements(reshape->in[at->bias]) != w->dims[0])
+        return misfit(reshape);
+    conv_shape *shape = calloc(1, sizeof *shape);
+    if (!shape)
+        return grt_fail_memory(sizeof *shape);
+    cpu_window_read(reshape->desc, x->rank - 2, x->dims + 2, y->dims + 2, w->dims + 2, false, &shape->w);
+    shape->batch = x->dims[0];
+    shape->groups = groups;
+    shape->in_channels = w->dims[1];
+    shape->out_channels = w->dims[0];
+    reshape->shape = shape;
+    if (!grt_mul_size((size_t)shape->w.out_pixels * sizeof(int32_t), (size_t)reshape->threads, &reshape->workspace_bytes)) {
+        free(shape);
+        reshape->shape = NULL;
+        return grt_fail_memory(SIZE_MAX);
+    }
+    return GRT_OK;
+}
+
+/* Output positions [*from, *to) of dim i that read inside the input with tap k. */
+static void positions(const cpu_window *w, int32_t i, int64_t k, int64_t *from, int64_t *to)
+{
+    int64_t first = k * w->dilation[i] - w->begin[i], room = w->in[i] - first; /* o * stride + first lies in [0, in) */
+    *from = first < 0 ? (-first + w->stride[i] - 1) / w->stride[i] : 0;
+    *to = room > 0 ? (room + w->stride[i] - 1) / w->stride[i] : 0;
+    *to = *to < w->out[i] ? *to : w->out[i];
+    *from = *from < *to ? *from : *to;
+}
+
+/* sums += weight * (input shifted by a tap), over the output positions where it lies inside. */
+static void add_tap(const cpu_window *w, const grt_tensor *x, int64_t plane, int32_t x_zero, int64_t tap, int32_t weight,
+                    int32_t *sums)
+{
+    int64_t from[CPU_MAX_SPATIAL], to[CPU_MAX_SPATIAL], k[CPU_MAX_SPATIAL], o[CPU_MAX_SPATIAL];
+    int32_t last = w->spatial - 1;
+    for (int32_t i = last; i >= 0; i--) {
+        k[i] = tap % w->kernel[i];
+        tap /= w->kernel[i];
+        positions(w, i, k[i], &from[i], &to[i]);
+        if (from[i] == to[i])
+            return;
+        o[i] = from[i];
+    }
+    for (;;) {
+        int64_t in_row = 0, out_row = 0;
+        for (int32_t i = 0; i < last; i++) {
+            in_row = (in_row + o[i] * w->stride[i] - w->begin[i] + k[i] * w->dilation[i]) * w->in[i + 1];
+            out_row = (out_row + o[i]) * w->out[i + 1];
+        }
+        in_row += plane - w->begin[last] + k[last] * w->dilation[last];
+        for (int64_t p = from[last]; p < to[last]; p++)
+            sums[out_row + p] += weight * (load(x, in_row + p * w->stride[last]) - x_zero);
+        int32_t i = last - 1;
+        while (i >= 0 && ++o[i] == to[i]) {
+            o[i] = from[i];
+            i--;
+        }
+        if (i < 0)
+            return;
+    }
+}
+
+static void store_plane(const grt_run *run, const places *at, int64_t channel, int64_t plane, int64_t n, const int32_t *sums)
+{
+    grt_tensor *y = run->out[0];
+    if (!at->scale_y) {
+        memcpy((int32_t *)y->data + plane, sums, (size_t)n * sizeof *sums);
+        return;
+    }
+    const grt_tensor *bias = input(run, at->bias);
+    int64_t add = bias ? grt_tensor_int(bias, channel) : 0;
+    double scale = scale_at(run->in[at->scale_a], 0) * scale_at(run->in[at->scale_b], channel) / scale_at(run->in[at->scale_y], 0);
+    for (int64_t i = 0; i < n; i++)
+        store_quantised(y, plane + i, (double)(sums[i] + add) * scale, zero_at(input(run, at->zero_y), 0));
+}
+
+static grt_status conv_run(const grt_run *run)
+{
+    const places *at = places_of(run->desc);
+    const conv_shape *shape = run->shape;
+    const cpu_window *w = &shape->w;
+    const grt_tensor *x = run->in[0], *weights = run->in[at->b], *w_zeros = input(run, at->zero_b);
+    int32_t x_zero = zero_at(input(run, at->zero_a), 0);
+    int64_t planes = shape->batch * shape->out_channels, per_group = shape->out_channels / shape->groups;
+#pragma omp parallel for num_threads(run->threads) if (planes * shape->in_channels * w->taps * w->out_pixels > CPU_GRAIN)
+    for (int64_t plane = 0; plane < planes; plane++) {
+        int32_t *sums = (int32_t *)run->workspace + cpu_thread() * w->out_pixels;
+        int64_t batch = plane / shape->out_channels, channel = plane % shape->out_channels;
+        int64_t first = (batch * shape->groups + channel / per_group) * shape->in_channels;
+        memset(sums, 0, (size_t)w->out_pixels * sizeof *sums);
+        for (int64_t c = 0; c < shape->in_channels; c++)
+            for (int64_t tap = 0; tap < w->taps; tap++) {
+                int32_t weight = load(weights, (channel * shape->in_channels + c) * w->taps + tap) - zero_at(w_zeros, channel);
+                if (weight)
+                    add_tap(w, x, (first + c) * w->in_pixels, x_zero, tap, weight, sums);
+            }
+        store_plane(run, at, channel, plane * w->out_pixels, w->out_pixels, sums);
+    }
+    return GRT_OK;
+}
+
+/* ---- matrix products ---- */
+
+typedef struct matrix_shape {
+    int64_t m, n, k, batch;
+    int32_t lead; /* leading dims of the output */
+    int64_t dims[GRT_MAX_RANK], a[GRT_MAX_RANK], b[GRT_MAX_RANK]; /* strides in matrices */
+} matrix_shape;
+
+static bool matrix_fit(const grt_reshape *reshape, const places *at, matrix_shape *shape)
+{
+    const grt_tensor *a = reshape->in[0], *b = reshape->in[at->b];
+    if (a->rank < 1 || b->rank < 1)
+        return false;
+    shape->m = a->rank > 1 ? a->dims[a->rank - 2] : 1;
+    shape->k = a->dims[a->rank - 1];
+    shape->n = b->rank > 1 ? b->dims[b->rank - 1] : 1;
+    int32_t lead_a = a->rank > 1 ? a->rank - 2 : 0, lead_b = b->rank > 1 ? b->rank - 2 : 0;
+    if (b->dims[b->rank > 1 ? b->rank - 2 : 0] != shape->k ||
+        !grt_dims_broadcast(a->dims, lead_a, b->dims, lead_b, shape->dims, &shape->lead))
+        return false;
+    grt_broadcast_strides(a->dims, lead_a, shape->lead, shape->a);
+    grt_broadcast_strides(b->dims, lead_b, shape->lead, shape->b);
+    shape->batch = grt_dims_product(shape->dims, 0, shape->lead);
+    int64_t rows = grt_dims_product(a->dims, 0, lead_a) * shape->m, columns = grt_dims_product(b->dims, 0, lead_b) * shape->n;
+    return counts(reshape, at->zero_a, shape->m, rows) && counts(reshape, at->scale_a, shape->m, rows) &&
+           counts(reshape, at->zero_b, shape->n, columns) && counts(reshape, at->scale_b, shape->n, columns) &&
+           counts(reshape, at->zero_y, shape->m, shape->batch * shape->m) &&
+           counts(reshape, at->scale_y, shape->m, shape->batch * shape->m) &&
+           grt_tensor_elements(reshape->out[0]) == shape->batch * shape->m * shape->n;
+}
+
+static grt_status matrix_reshape(grt_reshape *reshape)
+{
+    matrix_shape *shape = calloc(1, sizeof *shape);
+    if (!shape)
+        return grt_fail_memory(sizeof *shape);
+    if (!matrix_fit(reshape, places_of(reshape->desc), shape)) {
+        free(shape);
+        return misfit(reshape);
+    }
+    reshape->shape = shape;
+    reshape->workspace_bytes = (size_t)shape->n * sizeof(int32_t) * (size_t)reshape->threads;
+    return GRT_OK;
+}
+
+/* Which of the zero points or scales belongs to row (or column) i of matrix number `matrix`. */
+static int64_t which(const grt_tensor *t, int64_t per_matrix, int64_t matrix, int64_t i)
+{
+    return t && grt_tensor_elements(t) > per_matrix ? matrix * per_matrix + i : i;
+}
+
+static void matrix_row(const grt_run *run, const places *at, int64_t item, int64_t row, int32_t *sums)
+{
+    const matrix_shape *shape = run->shape;
+    const grt_tensor *a = run->in[0], *b = run->in[at->b], *zero_a = input(run, at->zero_a), *zero_b = input(run, at->zero_b);
+    int64_t a_item = 0, b_item = 0, rest = item, n = shape->n;
+    for (int32_t i = shape->lead - 1; i >= 0; i--) {
+        a_item += rest % shape->dims[i] * shape->a[i];
+        b_item += rest % shape->dims[i] * shape->b[i];
+        rest /= shape->dims[i];
+    }
+    int32_t a_zero = zero_at(zero_a, which(zero_a, shape->m, a_item, row));
+    memset(sums, 0, (size_t)n * sizeof *sums);
+    for (int64_t k = 0; k < shape->k; k++) {
+        int32_t value = load(a, (a_item * shape->m + row) * shape->k + k) - a_zero;
+        int64_t from = (b_item * shape->k + k) * n;
+        for (int64_t j = 0; value && j < n; j++)
+            sums[j] += value * (load(b, from + j) - zero_at(zero_b, which(zero_b, n, b_item, j)));
+    }
+    int64_t out = (item * shape->m + row) * n;
+    if (!at->scale_y) {
+        memcpy((int32_t *)run->out[0]->data + out, sums, (size_t)n * sizeof *sums);
+        return;
+    }
+    const grt_tensor *scale_a = run->in[at->scale_a], *scale_b = run->in[at->scale_b], *scale_y = run->in[at->scale_y];
+    const grt_tensor *zero_y = run->in[at->zero_y];
+    double scale = scale_at(scale_a, which(scale_a, shape->m, a_item, row)) / scale_at(scale_y, which(scale_y, shape->m, item, row));
+    for (int64_t j = 0; j < n; j++)
+        store_quantised(run->out[0], out + j, (double)sums[j] * scale * scale_at(scale_b, which(scale_b, n, b_item, j)),
+                        zero_at(zero_y, which(zero_y, shape->m, item, row)));
+}
+
+static grt_status matrix_run(const grt_run *run)
+{
+    const places *at = places_of(run->desc);
+    const matrix_shape *shape = run->shape;
+    int64_t rows = shape->batch * shape->m;
+#pragma omp parallel for num_threads(run->threads) if (rows * shape->n * shape->k > CPU_GRAIN)
+    for (int64_t row = 0; row < rows; row++)
+        matrix_row(run, at, row / shape->m, row % shape->m, (int32_t *)run->workspace + cpu_thread() * shape->n);
+    return GRT_OK;
+}
+
+#define BYTES (GRT_BIT(INT8) | GRT_BIT(UINT8))
+#define SCALES (GRT_BIT(FLOAT) | GRT_BIT(FLOAT16) | GRT_BIT(BFLOAT16))
+
+/* Inputs beyond the fourth are not covered by a row's types. */
+static bool qlinear_supports(const grt_kernel_node *node, grt_text *why)
+{
+    static const grt_dtype_set want[] = {BYTES, SCALES, BYTES, BYTES, SCALES, BYTES, SCALES, BYTES, GRT_BIT(INT32)};
+    for (int32_t i = 0; i < node->n_in && i < 9; i++)
+        if (grt_node_has(node, i) && !grt_dtype_in(node->in[i].dtype, want[i])) {
+            if (why)
+                grt_text_add(why, "input %d is %s; supported are int8 and uint8 data, zero points of these types, float scales", i,
+                             grt_dtype_name(node->in[i].dtype));
+            return false;
+        }
+    return true;
+}
+
+static const grt_kernel_row rows[] = {
+    {.domain = "", .op = "ConvInteger", .types = {BYTES, BYTES, BYTES, BYTES}, .reshape = conv_reshape,
+     .release_shape = free, .run = conv_run},
+    {.domain = "", .op = "MatMulInteger", .types = {BYTES, BYTES, BYTES, BYTES}, .reshape = matrix_reshape,
+     .release_shape = free, .run = matrix_run},
+    {.domain = "", .op = "QLinearConv", .supports = qlinear_supports, .reshape = conv_reshape, .release_shape = free,
+     .run = conv_run},
+    {.domain = "", .op = "QLinearMatMul", .supports = qlinear_supports, .reshape = matrix_reshape, .release_shape = free,
+     .run = matrix_run},
+};
+CPU_KERNELS(integer, rows);

@@ -1,0 +1,89 @@
+#!/bin/bash
+# graphc and graphrun as users meet them: exit status, reports, saved files, what goes to which stream.
+set -u
+. "$(dirname "$0")/lib.sh"
+
+model=$srcdir/models/digits/digits.onnx
+plan=$scratch/digits.grt
+input=$(./graphc inspect "$model" | sed -n 's/^ *input *\([^:]*\):.*/\1/p' | head -n 1)
+
+says() { local want=$1; shift; "$@" 2>&1 | grep -q -- "$want" || { "$@" 2>&1 | head; return 1; }; }
+silent_stderr() { local text; text=$("$@" 2>&1 >/dev/null) && [ -z "$text" ] || { echo "on stderr: $text"; return 1; }; }
+fields() { local command=$1; shift; $command | tests/scripts/json_has "$@"; }
+last_line() { local want=$1; shift; [ "$("$@" 2>/dev/null | tail -n 1)" = "$want" ]; }
+
+for command in "graphc" "graphc optimize" "graphc check" "graphc inspect" "graphrun" "graphrun check" "graphrun bench"; do
+    check "$command --help" says "usage: $command" ./$command --help
+done
+check "--version" says "^graphrun [0-9]" ./graphrun --version
+for command in "graphc" "graphrun" "graphc nonsense" "graphc optimize" "graphrun --no-such-option x" "graphrun check" \
+    "graphrun bench" "graphrun bench --repeat 0 x" "graphrun --input x" "graphrun --shape x=2xx3 y"; do
+    refuse 2 "bad use: $command" ./$command
+done
+
+check "optimize" ./graphc optimize "$model" -o "$plan"
+check "optimize again gives the same bytes" sh -c "./graphc optimize '$model' -o '$plan.2' && cmp '$plan' '$plan.2'"
+check "no temporary file stays" sh -c "! ls '$scratch' | grep -q tmp"
+check "optimize --json" fields "./graphc optimize $model -o $plan --json" plan:string plan_bytes:integer optimize_ms:number
+check "optimize --list-passes" says . ./graphc optimize --list-passes
+check "check" says "everything is supported" ./graphc check "$model"
+check "check --json" fields "./graphc check $model --json" runs:boolean findings:array
+for file in "$model" "$plan"; do
+    kind=${file##*.}
+    check "inspect .$kind" says parameters ./graphc inspect "$file"
+    check "inspect --json .$kind" fields "./graphc inspect $file --json" nodes:integer steps:integer parameters:integer \
+        weights_bytes:integer arena_bytes:integer inputs:array outputs:array inputs.0.name:string inputs.0.shape:array \
+        ops:object flops:number memory.default:integer passes:array
+    check "inspect --dot .$kind" says "digraph" ./graphc inspect "$file" --dot
+    check "run .$kind" says "run .* ms" ./graphrun "$file"
+    check "run --json .$kind" fields "./graphrun $file --json" model:string device:string threads:integer inputs:array \
+        outputs.0.values:array load_ms.total:number first_run_ms:number latency_ms.p50:number
+done
+check "memory per shape" fields "./graphc inspect $plan --json --shape $input=8x1x8x8" memory.given_shapes:integer
+check "quiet when piped" silent_stderr ./graphrun "$plan" --repeat 50
+check "random inputs are named" says "random (seed 0)" ./graphrun "$plan"
+check "explain load" says "first run" ./graphrun "$plan" --explain-load
+check "null device" ./graphrun "$plan" --device null
+
+check "save outputs" ./graphrun "$plan" --input "$input=$srcdir/models/digits/test_images.npy" --output-dir "$scratch/a"
+check "the model itself gives the same" ./graphrun "$model" --input "$input=$srcdir/models/digits/test_images.npy" --output-dir "$scratch/b"
+check "saved outputs are the same" sh -c "ls '$scratch'/a/*.npy && diff -r '$scratch/a' '$scratch/b'"
+check "bench --json" fields "./graphrun bench $plan $model --seconds 0.05 --json" 0.model:string 0.device:string 0.threads:integer \
+    0.latency_ms.min:number 0.latency_ms.p50:number 0.latency_ms.p90:number 0.latency_ms.p99:number 0.throughput_per_s:number \
+    0.load_ms.total:number 0.first_run_ms:number 0.host_us:number 0.peak_rss_bytes:integer 1.model:string
+check "bench says what it did" says "runs after 2 to warm up" ./graphrun bench "$plan" --repeat 10 --warmup 2
+
+# Cases: one that passes, one whose reference is wrong, one that is no case.
+case_of() # NAME: the model with its own output as reference
+{
+    mkdir -p "$scratch/cases/$1/test_data_set_0"
+    cp "$scratch/add.onnx" "$scratch/cases/$1/model.onnx"
+    printf '\x08\x01\x08\x02\x10\x01J\x08\0\0\200?\0\0\0@' >"$scratch/cases/$1/test_data_set_0/input_0.pb"
+    cp "$scratch/cases/$1/test_data_set_0/input_0.pb" "$scratch/cases/$1/test_data_set_0/input_1.pb"
+    printf '\x08\x01\x08\x02\x10\x01J\x08\0\0\0@\0\0\200@' >"$scratch/cases/$1/test_data_set_0/output_0.pb"
+}
+# Add of two float32[n,2], written out: ONNX in base64
+base64 -d >"$scratch/add.onnx" <<'ONNX'
+CAg6WgoTCgF4CgF6EgF5GgNzdW0iA0FkZBIBZ1oUCgF4Eg8KDQgBEgkKAxIBbgoCCAJaFAoBehIPCg0IARIJCgMSAW4KAggCYhQKAXkSDwoNCAESCQoDEgFuCgIIAkIECgAQEQ==
+ONNX
+case_of good
+check "check passes" last_line "1 passed, 0 failed, 0 skipped" ./graphrun check "$scratch/cases/good"
+case_of wrong
+printf '\x08\x01\x08\x02\x10\x01J\x08\0\0\0@\0\0\0@' >"$scratch/cases/wrong/test_data_set_0/output_0.pb"
+refuse 1 "check fails" ./graphrun check "$scratch/cases/wrong"
+check "check says where" says "FAIL wrong: .*\[0,1\]: expected 2, found 4" ./graphrun check "$scratch/cases/wrong"
+check "a directory of cases" last_line "1 passed, 1 failed, 0 skipped" ./graphrun check --jobs 2 "$scratch/cases"
+check "tolerance" last_line "2 passed, 0 failed, 0 skipped" ./graphrun check --atol 3 "$scratch/cases"
+echo 'wrong: its reference is' >"$scratch/expect"
+check "expected failure" last_line "1 passed, 0 failed, 1 skipped" ./graphrun check --expect "$scratch/expect" "$scratch/cases"
+echo 'good: it is not' >>"$scratch/expect"
+check "an expected failure that passes" last_line "0 passed, 1 failed, 1 skipped" ./graphrun check --expect "$scratch/expect" "$scratch/cases"
+mkdir "$scratch/empty"
+refuse 1 "a directory without a case" ./graphrun check "$scratch/empty"
+refuse 2 "a directory that is not there" ./graphrun check "$scratch/nowhere"
+check "a plan with a case's data" sh -c "./graphc optimize '$scratch/add.onnx' -o '$scratch/add.grt' &&
+    ./graphrun check --model '$scratch/add.grt' '$scratch/cases/good'"
+check "external weights" sh -c "./graphc optimize '$model' -o '$scratch/ext.grt' --external-weights && ./graphrun '$scratch/ext.grt' &&
+    test -s '$scratch/ext.grt.weights'"
+check "external weights gone" sh -c "rm '$scratch/ext.grt.weights'; ! ./graphrun '$scratch/ext.grt'"
+finish
