@@ -34,7 +34,6 @@ unit_SOURCES += tests/unit/test_string.c
 unit_SOURCES += tests/unit/test_integer.c
 unit_SOURCES += tests/unit/test_ml.c
 unit_SOURCES += tests/unit/test_pointwise.c
-unit_SHARED =
 unit_SHARED += tests/unit/op_runner.c tests/unit/op_runner.h
 unit_SHARED += tests/unit/onnx_model.c tests/unit/onnx_model.h
 unit_SHARED += tests/unit/plan_sample.c tests/unit/plan_sample.h
