@@ -17,16 +17,17 @@ static grt_status need_workspace(grt_context *context, size_t bytes)
     return GRT_OK;
 }
 
-/* Values of this size and below may be shapes, axes and the like, which shape rules read. */
-enum { MAX_READABLE = 1024 };
+/* Values of this size and below may be shapes, axes, limits and the like, which shape rules read. */
+enum { MAX_READABLE = 1024, MAX_READABLE_FLOATS = 16 };
 
-/* A rule on a device session reads small integers: bring them to the host. */
+/* A rule on a device session reads small inputs: bring them to the host. */
 static grt_status fetch_readable(grt_frame *frame, const grt_plan_step *step)
 {
     for (int32_t i = 0; i < step->n_in; i++) {
         const grt_tensor *t = step->in[i] < 0 ? NULL : &frame->values[step->in[i]].t;
-        if (t && grt_dtype_in(t->dtype, GRT_SET_INTS | GRT_BIT(BOOL)) && t->rank >= 0 && t->rank <= 1 &&
-            grt_tensor_elements(t) <= MAX_READABLE)
+        int64_t most = t && grt_dtype_in(t->dtype, GRT_SET_FLOATS) ? MAX_READABLE_FLOATS : MAX_READABLE;
+        if (t && grt_dtype_in(t->dtype, GRT_SET_NUMBERS | GRT_BIT(BOOL)) && t->rank >= 0 && t->rank <= 1 &&
+            grt_tensor_elements(t) <= most)
             GRT_TRY(grt_frame_fetch(frame, step->in[i]));
     }
     return GRT_OK;
