@@ -81,6 +81,7 @@ libgraphrt-cuda.so: $(cuda_objects) libgraphrt.la
 	$(AM_V_CCLD)$(CXX) -shared -o $@ $(cuda_objects) -L.libs -lgraphrt -L$(CUDA_DIR)/lib64 -lcudart_static -ldl -lrt -lpthread -Wl,--exclude-libs,ALL
 CLEANFILES += libgraphrt-cuda.so
 clean-local:
+	rm -rf cuda-objects
 -include $(cuda_objects:=.d)
 endif
 cpu_ops_SOURCES += backends/cpu/ops/signal.c

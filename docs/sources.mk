@@ -1,11 +1,11 @@
 # Manual pages, written with scdoc; without it they are not built.
-MAN_SOURCES =
-MAN_SOURCES += docs/man/graphc.1.scd
-MAN_SOURCES += docs/man/graphrun.1.scd
-EXTRA_DIST += $(MAN_SOURCES)
+man_scd =
+man_scd += docs/man/graphc.1.scd
+man_scd += docs/man/graphrun.1.scd
+EXTRA_DIST += $(man_scd)
 EXTRA_DIST += docs/json.md
 if HAVE_SCDOC
-man1_MANS = $(MAN_SOURCES:.scd=)
+man1_MANS = $(man_scd:.scd=)
 CLEANFILES += $(man1_MANS)
 endif
 docs/man/%.1: $(top_srcdir)/docs/man/%.1.scd

@@ -8,7 +8,34 @@ unit_SOURCES += tests/unit/test_import.c
 unit_SOURCES += tests/unit/test_import_tensors.c
 unit_SOURCES += tests/unit/test_verify.c
 unit_SOURCES += tests/unit/test_plan.c
+unit_SOURCES += tests/unit/test_move.c
+unit_SOURCES += tests/unit/test_movement.c
+unit_SOURCES += tests/unit/test_shape_rules.c
+unit_SOURCES += tests/unit/test_infer_bodies.c
+unit_SOURCES += tests/unit/test_pass_affine.c
+unit_SOURCES += tests/unit/test_pass_all.c
+unit_SOURCES += tests/unit/test_pass_attention.c
+unit_SOURCES += tests/unit/test_pass_cse.c
+unit_SOURCES += tests/unit/test_pass_dce.c
+unit_SOURCES += tests/unit/test_pass_epilogue.c
+unit_SOURCES += tests/unit/test_pass_fold.c
+unit_SOURCES += tests/unit/test_pass_layout.c
+unit_SOURCES += tests/unit/test_pass_pointwise.c
+unit_SOURCES += tests/unit/test_pass_recognise.c
+unit_SOURCES += tests/unit/test_pass_simplify.c
 unit_SHARED =
+unit_SHARED += tests/unit/ir_text.h tests/unit/ir_text.c
+unit_SOURCES += tests/unit/test_attention.c
+unit_SOURCES += tests/unit/test_loss.c
+unit_SOURCES += tests/unit/test_regex.c
+unit_SOURCES += tests/unit/test_sequence.c
+unit_SOURCES += tests/unit/test_signal.c
+unit_SOURCES += tests/unit/test_string.c
+unit_SOURCES += tests/unit/test_integer.c
+unit_SOURCES += tests/unit/test_ml.c
+unit_SOURCES += tests/unit/test_pointwise.c
+unit_SHARED =
+unit_SHARED += tests/unit/op_runner.c tests/unit/op_runner.h
 unit_SHARED += tests/unit/onnx_model.c tests/unit/onnx_model.h
 unit_SHARED += tests/unit/plan_sample.c tests/unit/plan_sample.h
 tests_unit_unit_SOURCES = tests/unit/main.c $(unit_SOURCES) $(unit_SHARED)
@@ -21,7 +48,7 @@ unit_suites.inc: $(top_srcdir)/tests/sources.mk Makefile
 	$(AM_V_GEN)for f in $(unit_SOURCES); do echo "X($$(basename $$f .c))"; done > $@.tmp && mv $@.tmp $@
 # Conformance cases are run by run-tests.sh: they take longer than make check should.
 EXTRA_DIST += tests/data/README.md tests/data/onnx-node-opset28.tar.xz
-EXTRA_DIST += tests/conformance/run.sh tests/conformance/unpack.sh tests/conformance/expected_failures.txt
+EXTRA_DIST += tests/conformance/run.sh tests/conformance/unpack.sh tests/conformance/expected_failures.txt tests/conformance/not_run.txt
 # Scripts: the last line of each is its totals. CC and SANITIZE are for the one that compiles the program in README.md.
 AM_TESTS_ENVIRONMENT = CC='$(CC)'; export CC; SANITIZE='$(SANITIZE)'; export SANITIZE;
 dist_check_SCRIPTS += tests/scripts/includes.sh tests/scripts/examples.sh tests/scripts/readme.sh tests/scripts/fuzz.sh
