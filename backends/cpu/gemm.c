@@ -108,7 +108,9 @@ static void choose_tiles(const grt_gemm *g, plan *p)
 {
     const int64_t want = p->threads > 1 ? (int64_t)p->threads * 4 : 1;
     const int mr = p->kernel->mr;
-    p->m_block = M_BLOCK / mr * mr;
+    /* Equal blocks: a short last one would read all of B for a few rows. */
+    const int64_t blocks = (g->m + M_BLOCK / 2) / M_BLOCK;
+    p->m_block = ceil_div(ceil_div(g->m, blocks > 0 ? blocks : 1), mr) * mr;
     p->n_block = N_BLOCK;
     if (g->m <= p->kernel->small_m) {
         const int64_t unit = (int64_t)p->kernel->stream_panels * NR;
