@@ -81,12 +81,16 @@ libgraphrt-cuda.so: $(cuda_objects) libgraphrt.la
 	$(AM_V_CCLD)$(CXX) -shared -o $@ $(cuda_objects) -L.libs -lgraphrt -L$(CUDA_DIR)/lib64 -lcudart_static -ldl -lrt -lpthread -Wl,--exclude-libs,ALL
 CLEANFILES += libgraphrt-cuda.so
 clean-local:
+	rm -rf cuda-objects
 -include $(cuda_objects:=.d)
 endif
 cpu_ops_SOURCES += backends/cpu/ops/signal.c
 cpu_ops_SOURCES += backends/cpu/ops/random.c
 backends_SOURCES += backends/cpu/fft.h backends/cpu/fft.c
 cpu_ops_SOURCES += backends/cpu/ops/resize.c
+backends_SOURCES += backends/cpu/rnn_cell.h backends/cpu/rnn_cell.c
+cpu_ops_SOURCES += backends/cpu/ops/rnn.c
+cpu_ops_SOURCES += backends/cpu/ops/lrn.c
 cpu_ops_SOURCES += backends/cpu/ops/arg.c
 cpu_ops_SOURCES += backends/cpu/ops/top_k.c
 cpu_ops_SOURCES += backends/cpu/ops/unique.c

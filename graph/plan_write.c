@@ -517,6 +517,9 @@ static grt_status write_plan(const grt_plan *plan, const char *path, const layou
 
 grt_status grt_plan_write(const grt_plan *plan, const char *path, bool external_weights)
 {
+    /* A plan that could not be read must not replace one that can. */
+    if (plan_check(path, plan) != GRT_OK)
+        return grt_fail_context(GRT_STATUS_INTERNAL, "the compiler made a plan that breaks its own rules");
     layout l = {0};
     grt_status status =
         lay_out(&l, plan) ? write_plan(plan, path, &l, external_weights) : grt_fail_memory(sizeof(stored));

@@ -176,18 +176,30 @@ static const tool_option check_options[] = {
     {0, NULL, NULL, NULL},
 };
 
-static void print_finding(void *user, const grt_finding *f)
+typedef struct findings {
+    json_t *array; /* NULL: print them */
+    size_t invalid;
+} findings;
+
+static void add_finding(json_t *array, const char *kind, const grt_finding *f)
 {
-    json_t *array = user;
-    const char *kind = f->status == GRT_STATUS_UNSUPPORTED ? "unsupported" : "invalid";
-    if (array) {
-        json_t *object = json_object();
-        json_object_set_new(object, "status", json_string(kind));
-        json_object_set_new(object, "node", json_text(f->node));
-        json_object_set_new(object, "op", json_text(f->op));
-        json_object_set_new(object, "opset", json_integer(f->opset));
-        json_object_set_new(object, "message", json_text(f->message));
-        json_array_append_new(array, object);
+    json_t *object = json_object();
+    json_object_set_new(object, "status", json_string(kind));
+    json_object_set_new(object, "node", json_text(f->node));
+    json_object_set_new(object, "op", json_text(f->op));
+    json_object_set_new(object, "opset", json_integer(f->opset));
+    json_object_set_new(object, "message", json_text(f->message));
+    json_array_append_new(array, object);
+}
+
+static void show_finding(void *user, const grt_finding *f)
+{
+    findings *found = user;
+    bool unsupported = f->status == GRT_STATUS_UNSUPPORTED;
+    const char *kind = unsupported ? "unsupported" : "invalid";
+    found->invalid += !unsupported;
+    if (found->array) {
+        add_finding(found->array, kind, f);
         return;
     }
     printf("%s: ", kind);
@@ -200,28 +212,37 @@ static void print_finding(void *user, const grt_finding *f)
     printf("%s%s\n", f->node[0] || f->op[0] ? ": " : "", f->message);
 }
 
+static bool check_report(const char *model, const char *device, size_t n, json_t *array)
+{
+    if (array) {
+        json_t *object = json_object();
+        json_object_set_new(object, "model", json_text(model));
+        json_object_set_new(object, "device", json_text(device));
+        json_object_set_new(object, "runs", json_boolean(n == 0));
+        json_object_set_new(object, "findings", array);
+        return json_print(object);
+    }
+    if (n == 0)
+        printf("%s: everything is supported on %s\n", model, device);
+    else
+        printf("%s: %zu finding%s\n", model, n, n == 1 ? "" : "s");
+    return true;
+}
+
+/* What the library lacks is a failed check; what breaks the rules of ONNX is bad input. */
 static int check(const char *model, const char *device, bool json)
 {
     size_t n = 0;
-    json_t *array = json ? json_array() : NULL;
-    if (grt_check_model(model, device, print_finding, array, &n) != GRT_OK) {
-        json_decref(array);
+    findings found = {.array = json ? json_array() : NULL};
+    if (grt_check_model(model, device, show_finding, &found, &n) != GRT_OK) {
+        json_decref(found.array);
         return tool_fail();
     }
-    if (json) {
-        json_t *object = json_object();
-        json_object_set_new(object, "model", json_text(model));
-        json_object_set_new(object, "device", json_text(device ? device : "cpu"));
-        json_object_set_new(object, "runs", json_boolean(n == 0));
-        json_object_set_new(object, "findings", array);
-        if (!json_print(object))
-            return EXIT_BAD;
-    } else if (n == 0) {
-        printf("%s: everything is supported on %s\n", model, device ? device : "cpu");
-    } else {
-        printf("%s: %zu finding%s\n", model, n, n == 1 ? "" : "s");
-    }
-    return n ? EXIT_CHECK : EXIT_GOOD;
+    if (!check_report(model, device ? device : "cpu", n, found.array))
+        return EXIT_BAD;
+    if (found.invalid)
+        tool_error("%s is not a valid ONNX model", model);
+    return found.invalid ? EXIT_BAD : n ? EXIT_CHECK : EXIT_GOOD;
 }
 
 static int check_command(const tool_command *command, int argc, char **argv)

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static input_spec *spec_named(input_specs *specs, char *name)
 {
@@ -101,6 +102,13 @@ static void fill_tensor(grt_tensor *t, input_fill fill, uint64_t seed)
     }
 }
 
+/* What the machine has: a tensor that is larger is a mistake, not a request. */
+static size_t memory_size(void)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    return pages > 0 && page > 0 ? (size_t)pages * (size_t)page : SIZE_MAX;
+}
+
 static bool make_tensor(const grt_io_info *info, const input_spec *shape, input_fill fill, uint64_t seed,
                         grt_value **out_value)
 {
@@ -112,7 +120,7 @@ static bool make_tensor(const grt_io_info *info, const input_spec *shape, input_
         memcpy(t.dims, shape->dims, sizeof t.dims);
     }
     size_t bytes = grt_tensor_bytes(&t);
-    t.data = bytes == SIZE_MAX ? NULL : malloc(bytes ? bytes : 1);
+    t.data = bytes < memory_size() ? malloc(bytes ? bytes : 1) : NULL;
     if (!t.data) {
         char text[256];
         tool_error("input '%s': no memory for a tensor of %s", info->name,

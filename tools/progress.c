@@ -30,7 +30,7 @@ void progress_show(double fraction, const char *what)
         return;
     int filled = (int)((fraction < 0 ? 0 : fraction > 1 ? 1 : fraction) * WIDTH);
     fprintf(stderr, "\r\033[K[%.*s%*s] %3.0f%% %.40s", filled, "##############################",
-            WIDTH - filled, "", fraction * 100, what);
+            WIDTH - filled, "", (fraction > 1 ? 1 : fraction) * 100, what);
     fflush(stderr);
     drawn = true;
     last_ms = now;

@@ -42,13 +42,13 @@ CPU_BODY apply_body(const float *x, float *y, int64_t n, float mean, float facto
 CPU_DISPATCH(apply, (const float *x, float *y, int64_t n, float mean, float factor, const float *scale, const float *bias),
              (x, y, n, mean, factor, scale, bias))
 
-CPU_BODY affine_body(const float *x, float *y, int64_t n, float a, float b)
+CPU_BODY affine_body(const float *x, float *y, int64_t n, float mean, float a, float b)
 {
 #pragma omp simd
     for (int64_t i = 0; i < n; i++)
-        y[i] = x[i] * a + b;
+        y[i] = (x[i] - mean) * a + b;
 }
-CPU_DISPATCH(affine, (const float *x, float *y, int64_t n, float a, float b), (x, y, n, a, b))
+CPU_DISPATCH(affine, (const float *x, float *y, int64_t n, float mean, float a, float b), (x, y, n, mean, a, b))
 
 void cpu_norm_stats(const float *x, int64_t n, bool rms, float *out_mean, float *out_variance)
 {
@@ -60,7 +60,7 @@ void cpu_norm_apply(const float *x, float *y, int64_t n, float mean, float facto
     apply(x, y, n, mean, factor, scale, bias);
 }
 
-void cpu_norm_affine(const float *x, float *y, int64_t n, float a, float b)
+void cpu_norm_affine(const float *x, float *y, int64_t n, float mean, float a, float b)
 {
-    affine(x, y, n, a, b);
+    affine(x, y, n, mean, a, b);
 }

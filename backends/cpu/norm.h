@@ -9,7 +9,7 @@
 void cpu_norm_stats(const float *x, int64_t n, bool rms, float *out_mean, float *out_variance);
 /* y = (x - mean) * factor * scale + bias; scale and bias of n values, either may be NULL. y may be x. */
 void cpu_norm_apply(const float *x, float *y, int64_t n, float mean, float factor, const float *scale, const float *bias);
-/* y = x * a + b. y may be x. */
-void cpu_norm_affine(const float *x, float *y, int64_t n, float a, float b);
+/* y = (x - mean) * a + b: the difference first, which loses nothing. y may be x. */
+void cpu_norm_affine(const float *x, float *y, int64_t n, float mean, float a, float b);
 
 #endif

@@ -116,6 +116,24 @@ static grt_status clear_marks(ir_graph *graph, void *user)
     return GRT_OK;
 }
 
+/* Nobody gets to see the module of a broken model: what no row knows is told here too. */
+static grt_status tell_unknown(ir_graph *graph, void *user)
+{
+    importer *imp = user;
+    IR_FOR_EACH_NODE (node, graph) {
+        if (node->row)
+            continue;
+        const char *op = grt_arena_printf(imp->scratch, "%s%s%s", node->desc.domain,
+                                          *node->desc.domain ? "::" : "", node->desc.op);
+        if (!op)
+            return grt_fail_memory(0);
+        grt_finding finding = {GRT_STATUS_UNSUPPORTED, node->desc.name, op, node->opset,
+                               "this op is not known to this version of the library"};
+        imp->each(imp->user, &finding);
+    }
+    return GRT_OK;
+}
+
 static grt_status import_model(importer *imp)
 {
     const void *bytes = imp->source->bytes;
@@ -148,6 +166,8 @@ grt_status ir_import_check(const compile_source *source, void (*each)(void *user
     grt_status status = imp.scratch ? import_model(&imp) : grt_fail_memory(1);
     if (each && (status == GRT_STATUS_INVALID_MODEL || status == GRT_STATUS_UNSUPPORTED))
         status = problem_from(&imp, NULL, status);
+    if (status == GRT_OK && imp.n_problems && imp.module->main)
+        status = ir_graph_walk(imp.module->main, tell_unknown, &imp);
     if (status != GRT_OK && source->path)
         grt_fail_context(status, "%s", source->path);
     grt_arena_release(imp.scratch);

@@ -222,6 +222,37 @@ static bool absorb_transpose(fusion *f, int32_t index, const char *attr)
     return false;
 }
 
+/* Rows that are joined for a product with a matrix and split again after it: the product does not mind more
+ * dims. */
+static bool absorb_reshapes(fusion *f)
+{
+    ir_node *node = f->node, *join = rewrite_producer(ir_in(node, 0), "Reshape");
+    ir_value *x = join ? ir_in(join, 0) : NULL, *out = node->out[0];
+    ir_node *split = rewrite_only_user(out);
+    if (!x || ir_in(node, RESIDUAL) || out->type.rank != 2 || x->type.rank < 3 ||
+        grt_attr_int(&node->desc, "transA", 0) || !(rewrite_is(split, "Reshape") && ir_in(split, 0) == out))
+        return false;
+    const ir_type *to = &split->out[0]->type, *joined = &join->out[0]->type;
+    int32_t rank = x->type.rank;
+    if (to->rank != rank || joined->rank != 2 || x->type.dims[rank - 1] != joined->dims[1] ||
+        to->dims[rank - 1] != out->type.dims[1])
+        return false;
+    for (int32_t i = 0; i < rank - 1; i++)
+        if (to->dims[i] != x->type.dims[i])
+            return false;
+    snapshot before = take(node);
+    ir_type narrow = out->type;
+    ir_node_set_input(node, 0, x);
+    out->type = *to;
+    if (supported(f) && rewrite_replace_node(split, out)) {
+        f->context->changed++;
+        return true;
+    }
+    out->type = narrow;
+    restore(node, &before);
+    return false;
+}
+
 /* x * c for a scalar constant c that leaves the shape alone: x and c, else NULL. */
 static ir_value *scaled(const ir_node *node, double *out_factor)
 {
@@ -261,6 +292,7 @@ static bool absorb_scale(fusion *f, int32_t index)
 
 static void absorb_inputs(fusion *f)
 {
+    absorb_reshapes(f);
     for (int round = 0; round < 2;
          round++) { /* a scale may be behind a transpose, or a transpose behind a scale */
         absorb_transpose(f, 0, "transA");

@@ -1,10 +1,11 @@
-/* Layout: convolutions and what surrounds them run with channels last (NHWC, or NLC for one spatial dim), where the target says
- * that this is faster.
+/* Layout: convolutions and what surrounds them run with channels last (NHWC, or NLC for one spatial dim),
+ * where the target says that this is faster.
  *
- * Nodes are visited in order. A value that was made with channels last is remembered as the `last` twin of the value that it
- * stands for. Convolutions always switch, fetching (or making, by a Transpose) the twins of their inputs; ops that work in either
- * layout switch when their inputs have twins already. What still uses the old value in the end gets it back by a Transpose.
- * Transposes of constants are folded and pairs that cancel are removed by the passes that follow. */
+ * Nodes are visited in order. A value that was made with channels last is remembered as the `last` twin of
+ * the value that it stands for. Convolutions always switch, fetching (or making, by a Transpose) the twins of
+ * their inputs; ops that work in either layout switch when their inputs have twins already. What still uses
+ * the old value in the end gets it back by a Transpose. Transposes of constants are folded and pairs that
+ * cancel are removed by the passes that follow. */
 #include "graph/passes/passes.h"
 
 #include <stdlib.h>
@@ -12,7 +13,8 @@
 
 typedef struct twin {
     ir_value *last;
-    ir_node *old; /* node of ours that was replaced and still defines the value; NULL if the value is as it was */
+    ir_node
+        *old; /* node of ours that was replaced and still defines the value; NULL if the value is as it was */
 } twin;
 
 typedef struct layout {
@@ -42,7 +44,8 @@ static int32_t to_last(int32_t i, int32_t rank)
     return i == 0 ? 0 : i == 1 ? rank - 1 : i - 1;
 }
 
-static ir_node *transpose_before(ir_graph *graph, ir_node *before, ir_value *x, const char *name, bool make_last)
+static ir_node *transpose_before(ir_graph *graph, ir_node *before, ir_value *x, const char *name,
+                                 bool make_last)
 {
     int64_t perm[GRT_MAX_RANK];
     int32_t rank = x->type.rank;
@@ -105,7 +108,8 @@ static ir_value *twin_of(layout *l, ir_value *value, ir_node *before)
 /* A node with the same attributes on other inputs, in front of the old one. */
 static ir_node *clone(const ir_node *node, const char *domain, int32_t n_in, ir_value *const *in)
 {
-    ir_node *made = ir_node_create(node->graph, (ir_node *)node, domain, node->desc.op, node->desc.name, n_in, in, node->n_out);
+    ir_node *made = ir_node_create(node->graph, (ir_node *)node, domain, node->desc.op, node->desc.name, n_in,
+                                   in, node->n_out);
     if (!made)
         return NULL;
     ir_attrs_copy(made, node);
@@ -158,8 +162,8 @@ static bool all_ones(const grt_op_desc *desc, const char *name)
     return true;
 }
 
-/* Measured (docs/decisions/cpu-math.md): groups of few channels, and one-dimensional ones that are dilated or grouped, are faster
- * as they are. */
+/* Measured (docs/decisions/cpu-math.md): groups of few channels, and one-dimensional ones that are dilated or
+ * grouped, are faster as they are. */
 static bool gains(const ir_node *node)
 {
     int64_t per_group, group = grt_attr_int(&node->desc, "group", 1);
@@ -249,7 +253,8 @@ static bool switch_pointwise(layout *l, ir_node *node)
         return false;
     for (int32_t i = 0; i < node->n_in; i++) { /* look first, so that nothing is made in vain */
         const ir_value *value = node->in[i].value;
-        if (value && !is_one_element(node, value) && value->type.rank != rank && !(value->type.data && value->type.rank >= 0))
+        if (value && !is_one_element(node, value) && value->type.rank != rank &&
+            !(value->type.data && value->type.rank >= 0))
             return false;
     }
     for (int32_t i = 0; i < node->n_in; i++) {
@@ -330,7 +335,8 @@ static bool switch_pad(layout *l, ir_node *node)
         moved[to_last(i, x->type.rank)] = pads[i];
         moved[x->type.rank + to_last(i, x->type.rank)] = pads[x->type.rank + i];
     }
-    ir_value *in[3] = {twin_of(l, x, node), ir_constant_ints(node->graph, node->desc.name, moved, n), ir_in(node, 2)};
+    ir_value *in[3] = {twin_of(l, x, node), ir_constant_ints(node->graph, node->desc.name, moved, n),
+                       ir_in(node, 2)};
     return in[1] && adopt(l, node, clone(node, "", node->n_in < 3 ? node->n_in : 3, in));
 }
 
@@ -341,7 +347,8 @@ static bool is_reduction(const ir_node *node)
     return !*node->desc.domain && !strncmp(node->desc.op, "Reduce", 6);
 }
 
-/* With keepdims the result has a twin; without, it is the same if batch and channels are what is left, or nothing. */
+/* With keepdims the result has a twin; without, it is the same if batch and channels are what is left, or
+ * nothing. */
 static bool switch_reduction(layout *l, ir_node *node)
 {
     ir_value *x = ir_in(node, 0);
@@ -373,8 +380,8 @@ static bool switch_reduction(layout *l, ir_node *node)
 
 /* ---- moves ---- */
 
-/* A Transpose that makes channels last is the twin; one that makes them second has its input as twin; others start from the
- * twin of their input. */
+/* A Transpose that makes channels last is the twin; one that makes them second has its input as twin; others
+ * start from the twin of their input. */
 static bool switch_transpose(layout *l, ir_node *node)
 {
     ir_value *x = ir_in(node, 0);
@@ -413,8 +420,8 @@ static bool switch_patches(layout *l, ir_node *node, ir_value *x)
 {
     ir_value *flat = node->out[0];
     ir_node *transpose = rewrite_only_user(flat);
-    if (flat->type.rank != 3 || flat->type.dims[0] != x->type.dims[0] || flat->type.dims[1] != x->type.dims[1] ||
-        !rewrite_is(transpose, "Transpose"))
+    if (flat->type.rank != 3 || flat->type.dims[0] != x->type.dims[0] ||
+        flat->type.dims[1] != x->type.dims[1] || !rewrite_is(transpose, "Transpose"))
         return false;
     size_t n;
     const int64_t *perm = grt_attr_ints(&transpose->desc, "perm", &n);
@@ -426,8 +433,10 @@ static bool switch_patches(layout *l, ir_node *node, ir_value *x)
         return false;
     ir_value *shape = ir_constant_ints(node->graph, node->desc.name, (int64_t[]){0, -1, channels}, 3);
     ir_value *in[2] = {l->twins[x->mark].last, shape};
-    ir_node *made = shape ? ir_node_create(node->graph, node, "", "Reshape", node->desc.name, 2, in, 1) : NULL;
-    if (!made || op_infer_node(made) != GRT_OK || !rewrite_same_shape(&made->out[0]->type, &transpose->out[0]->type) ||
+    ir_node *made =
+        shape ? ir_node_create(node->graph, node, "", "Reshape", node->desc.name, 2, in, 1) : NULL;
+    if (!made || op_infer_node(made) != GRT_OK ||
+        !rewrite_same_shape(&made->out[0]->type, &transpose->out[0]->type) ||
         !rewrite_replace(transpose->out[0], made->out[0])) {
         if (made)
             ir_node_remove(made);
@@ -446,8 +455,8 @@ static bool switch_shuffle(layout *l, ir_node *node, ir_value *x)
     int32_t rank = x->type.rank;
     size_t n;
     const int64_t *perm = transpose ? grt_attr_ints(&transpose->desc, "perm", &n) : NULL;
-    if (!rewrite_is(join, "Reshape") || split->type.rank != rank + 1 || !perm || n != (size_t)rank + 1 || perm[1] != 2 ||
-        perm[2] != 1 || !rewrite_same_shape(&join->out[0]->type, &x->type))
+    if (!rewrite_is(join, "Reshape") || split->type.rank != rank + 1 || !perm || n != (size_t)rank + 1 ||
+        perm[1] != 2 || perm[2] != 1 || !rewrite_same_shape(&join->out[0]->type, &x->type))
         return false;
     int64_t wide[GRT_MAX_RANK], swap[GRT_MAX_RANK], joined[GRT_MAX_RANK];
     for (int32_t i = 0; i <= rank; i++)
@@ -455,8 +464,10 @@ static bool switch_shuffle(layout *l, ir_node *node, ir_value *x)
             return false;
     const grt_dims *dims = node->graph->module->dims;
     wide[0] = joined[0] = 0; /* batch is copied */
-    if (split->type.dims[0] != x->type.dims[0] || !grt_dim_is_const(dims, split->type.dims[1], &wide[rank - 1]) ||
-        !grt_dim_is_const(dims, split->type.dims[2], &wide[rank]) || !grt_dim_is_const(dims, x->type.dims[1], &joined[rank - 1]))
+    if (split->type.dims[0] != x->type.dims[0] ||
+        !grt_dim_is_const(dims, split->type.dims[1], &wide[rank - 1]) ||
+        !grt_dim_is_const(dims, split->type.dims[2], &wide[rank]) ||
+        !grt_dim_is_const(dims, x->type.dims[1], &joined[rank - 1]))
         return false;
     for (int32_t i = 1; i < rank - 1; i++)
         wide[i] = joined[i] = 0;
@@ -468,8 +479,10 @@ static bool switch_shuffle(layout *l, ir_node *node, ir_value *x)
     ir_node *a = shape && back ? ir_node_create(node->graph, join, "", "Reshape", node->desc.name, 2,
                                                 (ir_value *[]){last, shape}, 1)
                                : NULL;
-    ir_node *b = a ? ir_node_create(node->graph, join, "", "Transpose", transpose->desc.name, 1, &a->out[0], 1) : NULL;
-    ir_node *c = b ? ir_node_create(node->graph, join, "", "Reshape", join->desc.name, 2, (ir_value *[]){b->out[0], back}, 1)
+    ir_node *b =
+        a ? ir_node_create(node->graph, join, "", "Transpose", transpose->desc.name, 1, &a->out[0], 1) : NULL;
+    ir_node *c = b ? ir_node_create(node->graph, join, "", "Reshape", join->desc.name, 2,
+                                    (ir_value *[]){b->out[0], back}, 1)
                    : NULL;
     if (!c) {
         l->failed = true;
@@ -486,7 +499,8 @@ static bool switch_reshape(layout *l, ir_node *node)
     ir_value *x = ir_in(node, 0);
     if (!has_twin(x) || node->out[0]->type.rank < 0)
         return false;
-    if (spatial_dims_are_one(node, &x->type) && node->out[0]->type.rank != x->type.rank && !grt_attr_int(&node->desc, "allowzero", 0)) {
+    if (spatial_dims_are_one(node, &x->type) && node->out[0]->type.rank != x->type.rank &&
+        !grt_attr_int(&node->desc, "allowzero", 0)) {
         /* the same elements in the same order; but a shape that copies dims would copy others */
         const int64_t *shape;
         int64_t n;
@@ -510,15 +524,9 @@ static bool switch_node(layout *l, ir_node *node)
         const char *op;
         bool (*apply)(layout *l, ir_node *node);
     } rules[] = {
-        {"MaxPool", switch_pool},
-        {"AveragePool", switch_pool},
-        {"GlobalAveragePool", switch_pool},
-        {"Concat", switch_concat},
-        {"Split", switch_split},
-        {"Slice", switch_slice},
-        {"Pad", switch_pad},
-        {"Transpose", switch_transpose},
-        {"Reshape", switch_reshape},
+        {"MaxPool", switch_pool},  {"AveragePool", switch_pool},    {"GlobalAveragePool", switch_pool},
+        {"Concat", switch_concat}, {"Split", switch_split},         {"Slice", switch_slice},
+        {"Pad", switch_pad},       {"Transpose", switch_transpose}, {"Reshape", switch_reshape},
     };
     if (!node->n_out || !node->out[0] || !node->row)
         return false;
@@ -546,7 +554,8 @@ static grt_status finish(layout *l)
             replaced = true;
             if (!value->n_uses)
                 continue;
-            ir_node *back = transpose_before(l->graph, node, l->twins[value->mark].last, node->desc.name, false);
+            ir_node *back =
+                transpose_before(l->graph, node, l->twins[value->mark].last, node->desc.name, false);
             if (!back || !rewrite_replace(value, back->out[0]))
                 return grt_fail_memory(0);
         }

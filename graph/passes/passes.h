@@ -6,6 +6,7 @@
 #include "graph/pass.h"
 
 grt_status pass_affine(pass_context *context);
+grt_status pass_attention(pass_context *context);
 grt_status pass_branches(pass_context *context);
 grt_status pass_cse(pass_context *context);
 grt_status pass_dce(pass_context *context);
@@ -14,6 +15,7 @@ grt_status pass_fold(pass_context *context);
 grt_status pass_layout(pass_context *context);
 grt_status pass_legalise(pass_context *context);
 grt_status pass_pointwise(pass_context *context);
+grt_status pass_recognise(pass_context *context);
 grt_status pass_shapes(pass_context *context);
 grt_status pass_simplify(pass_context *context);
 /* Not a pass but the end of all of them: UNSUPPORTED, listing every node that the target has no kernel for.

@@ -191,12 +191,6 @@ static bool rule_cast(work *w, ir_node *node)
     return false;
 }
 
-static bool rule_slice(work *w, ir_node *node)
-{
-    return same_shape_as_input(node, 0) && (!ir_in(node, 4) || all_ints_are(node, 4, 1)) &&
-           becomes(w, node, ir_in(node, 0));
-}
-
 static bool rule_pad(work *w, ir_node *node)
 {
     return all_ints_are(node, 1, 0) && same_shape_as_input(node, 0) && becomes(w, node, ir_in(node, 0));
@@ -320,9 +314,118 @@ static bool is_reshape(const ir_node *node)
                     rewrite_is(node, "Unsqueeze") || rewrite_is(node, "Flatten"));
 }
 
+static bool permutation(const ir_node *node, int32_t rank, int64_t *out_perm)
+{
+    size_t n;
+    const int64_t *perm = grt_attr_ints(&node->desc, "perm", &n);
+    if (rank < 0 || (perm && n != (size_t)rank))
+        return false;
+    for (int32_t i = 0; i < rank; i++)
+        out_perm[i] = perm ? perm[i] : rank - 1 - i;
+    return true;
+}
+
+/* `x` under dims that Reshape can be given (as become_reshape), as a new node in front of `before`. NULL if
+ * they cannot. */
+static ir_value *reshaped(work *w, ir_node *before, ir_value *x, int32_t rank, const grt_dim *dims)
+{
+    ir_node *node = ir_node_create(before->graph, before, "", "Reshape", before->desc.name, 1, &x, 1);
+    if (!node)
+        return NULL;
+    node->out[0]->type = (ir_type){.dtype = x->type.dtype, .rank = rank, .dims = dims};
+    if (become_reshape(w, node, x))
+        return node->out[0];
+    ir_node_remove(node);
+    return NULL;
+}
+
+static void become_transpose(ir_node *node, ir_value *x, const int64_t *perm, int32_t rank)
+{
+    ir_node_become(node, "", "Transpose");
+    node->desc.attrs = NULL;
+    node->desc.n_attrs = 0;
+    ir_attr_set_ints(node, "perm", perm, (size_t)rank);
+    ir_node_set_input(node, 0, x);
+    ir_node_drop_inputs(node, 1);
+}
+
+/* Batch dims that are joined, the last two exchanged, and the batch dims split again: a Transpose that leaves
+ * the batch alone. */
+static bool transpose_between(work *w, ir_node *node)
+{
+    ir_node *transpose = rewrite_producer(ir_in(node, 0), "Transpose");
+    ir_value *joined = transpose ? ir_in(transpose, 0) : NULL;
+    const ir_type *out = &node->out[0]->type;
+    int64_t perm[GRT_MAX_RANK];
+    int32_t rank = out->rank, inner = joined ? joined->type.rank : -1;
+    if (!joined || !is_reshape(joined->producer) || transpose->graph != node->graph || rank < 3 ||
+        inner < 2 || !permutation(transpose, inner, perm))
+        return false;
+    for (int32_t i = 0; i < inner; i++)
+        if (perm[i] != (i < inner - 2 ? i : i == inner - 2 ? inner - 1 : inner - 2))
+            return false;
+    grt_dim *dims = GRT_ARENA_ARRAY(node->graph->module->arena, grt_dim, rank);
+    if (!dims || out->dims[rank - 1] != joined->type.dims[inner - 2] ||
+        out->dims[rank - 2] != joined->type.dims[inner - 1])
+        return false;
+    for (int32_t i = 0; i < rank; i++) {
+        perm[i] = i < rank - 2 ? i : i == rank - 2 ? rank - 1 : rank - 2;
+        dims[i] = out->dims[perm[i]];
+    }
+    ir_value *x = reshaped(w, node, joined, rank, dims);
+    if (!x)
+        return false;
+    become_transpose(node, x, perm, rank);
+    drop_if_dead(transpose);
+    return changed(w, node);
+}
+
+/* Dims of 1 that vanish after a Transpose vanish before it. */
+static bool squeeze_before_transpose(work *w, ir_node *node)
+{
+    ir_node *transpose = rewrite_producer(ir_in(node, 0), "Transpose");
+    ir_value *x = transpose && ir_in(node, 0)->n_uses == 1 ? ir_in(transpose, 0) : NULL;
+    const ir_type *out = &node->out[0]->type;
+    int64_t perm[GRT_MAX_RANK], kept[GRT_MAX_RANK];
+    int32_t n = 0, rank = x ? x->type.rank : -1;
+    bool stays[GRT_MAX_RANK] = {false};
+    /* Squeeze only: a Reshape that joins a batch of one looks the same, but belongs to what transpose_between
+     * undoes. */
+    if (!x || !rewrite_is(node, "Squeeze") || transpose->graph != node->graph || out->rank < 2 ||
+        out->rank >= rank || !permutation(transpose, rank, perm))
+        return false;
+    for (int32_t i = 0; i < rank; i++) {
+        grt_dim dim = x->type.dims[perm[i]];
+        if (n < out->rank && out->dims[n] == dim) {
+            stays[perm[i]] = true;
+            kept[n++] = perm[i];
+        } else if (!grt_dim_equals(dims_of(node), dim, 1)) {
+            return false;
+        }
+    }
+    grt_dim *dims = GRT_ARENA_ARRAY(node->graph->module->arena, grt_dim, out->rank);
+    int64_t place[GRT_MAX_RANK];
+    if (n != out->rank || !dims)
+        return false;
+    n = 0;
+    for (int32_t i = 0; i < rank; i++)
+        if (stays[i]) {
+            place[i] = n;
+            dims[n++] = x->type.dims[i];
+        }
+    for (int32_t i = 0; i < n; i++)
+        perm[i] = place[kept[i]];
+    x = reshaped(w, node, x, n, dims);
+    if (!x)
+        return false;
+    become_transpose(node, x, perm, n);
+    drop_if_dead(transpose);
+    return changed(w, node);
+}
+
 static bool rule_reshape(work *w, ir_node *node)
 {
-    if (rule_same_shape(w, node))
+    if (rule_same_shape(w, node) || transpose_between(w, node) || squeeze_before_transpose(w, node))
         return true;
     ir_value *in = ir_in(node, 0);
     ir_node *inner = in ? in->producer : NULL;
@@ -335,17 +438,6 @@ static bool rule_reshape(work *w, ir_node *node)
 }
 
 /* ---- transposes ---- */
-
-static bool permutation(const ir_node *node, int32_t rank, int64_t *out_perm)
-{
-    size_t n;
-    const int64_t *perm = grt_attr_ints(&node->desc, "perm", &n);
-    if (rank < 0 || (perm && n != (size_t)rank))
-        return false;
-    for (int32_t i = 0; i < rank; i++)
-        out_perm[i] = perm ? perm[i] : rank - 1 - i;
-    return true;
-}
 
 /* Only dims of 1 move: the elements stay where they are. */
 static bool keeps_order(const ir_type *in, const int64_t *perm, const grt_dims *dims)
@@ -385,6 +477,52 @@ static bool rule_transpose(work *w, ir_node *node)
     ir_node_set_input(node, 0, ir_in(before, 0));
     drop_if_dead(before);
     return changed(w, node);
+}
+
+/* ---- slices ---- */
+
+static bool only_sliced(const ir_value *value)
+{
+    for (const ir_use *use = value->uses; use; use = use->next)
+        if (!rewrite_is(use->node, "Slice") || use->index != 0)
+            return false;
+    return true;
+}
+
+/* A part of what was transposed: transpose the part only. */
+static bool slice_before_transpose(work *w, ir_node *node)
+{
+    ir_node *transpose = rewrite_producer(ir_in(node, 0), "Transpose");
+    ir_value *x = transpose ? ir_in(transpose, 0) : NULL;
+    int64_t perm[GRT_MAX_RANK], moved[GRT_MAX_RANK], n;
+    const int64_t *axes;
+    if (!x || transpose->graph != node->graph || !permutation(transpose, x->type.rank, perm) ||
+        node->n_in > 5 || !ir_const_ints(ir_in(node, 3), &axes, &n) || n > x->type.rank ||
+        !only_sliced(ir_in(node, 0)))
+        return false;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t axis = grt_axis(axes[i], x->type.rank);
+        if (axis < 0)
+            return false;
+        moved[i] = perm[axis];
+    }
+    ir_value *in[5] = {x, ir_in(node, 1), ir_in(node, 2),
+                       ir_constant_ints(node->graph, node->desc.name, moved, n), ir_in(node, 4)};
+    ir_node *part =
+        in[3] ? ir_node_create(node->graph, node, "", "Slice", node->desc.name, node->n_in, in, 1) : NULL;
+    if (!part || op_infer_node(part) != GRT_OK)
+        return false;
+    push(w, part);
+    become_transpose(node, part->out[0], perm, x->type.rank);
+    drop_if_dead(transpose);
+    return changed(w, node);
+}
+
+static bool rule_slice(work *w, ir_node *node)
+{
+    bool forward = !ir_in(node, 4) || all_ints_are(node, 4, 1);
+    return (forward && same_shape_as_input(node, 0) && becomes(w, node, ir_in(node, 0))) ||
+           slice_before_transpose(w, node);
 }
 
 /* ---- the table and its driver ---- */

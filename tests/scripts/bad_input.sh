@@ -42,6 +42,7 @@ for n in 1 10 100 $((size / 2)) $((size - 1)); do
     head -c "$n" "$model" >"$scratch/cut.onnx"
     bad "model cut at $n" "cut.onnx" ./graphrun "$scratch/cut.onnx"
 done
+bad "graphc check of a cut model" "cut.onnx" ./graphc check "$scratch/cut.onnx"
 bad "output directory not there" "no/such" ./graphc optimize "$model" -o "$scratch/no/such/x.grt"
 
 for n in 1 7 8 100 4095 4096 5000 $((plan_size / 2)) $((plan_size - 1)); do
@@ -93,6 +94,7 @@ onnx types <<<'CAg6SwoTCgF4CgF6EgF5GgNzdW0iA0FkZBIBZ1oPCgF4EgoKCAgBEgQKAggCWg8KA
 bad "types that do not fit" "'sum'" ./graphrun "$scratch/types.onnx"
 onnx shapes <<<'CAg6SwoTCgF4CgF6EgF5GgNzdW0iA0FkZBIBZ1oPCgF4EgoKCAgBEgQKAggCWg8KAXoSCgoICAESBAoCCANiDwoBeRIKCggIARIECgIIAkIECgAQEQ=='
 bad "shapes that do not fit" "'sum'" ./graphrun "$scratch/shapes.onnx"
+bad "graphc check of them" "not a valid" ./graphc check "$scratch/shapes.onnx"
 # two ops that nobody has: both are named
 onnx unknown <<<'CAg6VAoVCgF4EgFhGgNvZGQiCE5vU3VjaE9wChYKAWESAXkaBW9kZGVyIgdOb3JUaGlzEgFnWg8KAXgSCgoICAESBAoCCAJiDwoBeRIKCggIARIECgIIAkIECgAQEQ=='
 bad "unknown ops" "NoSuchOp" ./graphrun "$scratch/unknown.onnx"

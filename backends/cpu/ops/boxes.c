@@ -32,6 +32,9 @@ static grt_status reshape_roi(grt_reshape *reshape)
     return GRT_OK;
 }
 
+/* Samples per bin beyond which a box is refused: no real one needs them, and broken ones would keep the loops busy for ever. */
+enum { MOST_SAMPLES = 1 << 20 };
+
 /* A box in the image: where it starts and how large its bins are, and samples per bin. */
 typedef struct roi_box {
     double y, x, bin_height, bin_width;
@@ -50,12 +53,32 @@ static roi_box box_of(const grt_run *run, int64_t r)
         height = fmax(height, 1);
     }
     roi_box b = {corner[1], corner[0], height / (double)run->out[0]->dims[2], width / (double)run->out[0]->dims[3], s->ratio, s->ratio};
-    if (s->ratio <= 0) {
-        /* limited, so that no box makes the loops endless; NaN has no samples */
-        b.rows = b.bin_height > 0 ? (int64_t)ceil(fmin(b.bin_height, 0x1p20)) : 0;
-        b.cols = b.bin_width > 0 ? (int64_t)ceil(fmin(b.bin_width, 0x1p20)) : 0;
+    if (s->ratio <= 0) { /* NaN has no samples */
+        b.rows = b.bin_height > 0 ? (int64_t)ceil(fmin(b.bin_height, MOST_SAMPLES)) : 0;
+        b.cols = b.bin_width > 0 ? (int64_t)ceil(fmin(b.bin_width, MOST_SAMPLES)) : 0;
     }
     return b;
+}
+
+static grt_status check_rois(const grt_run *run)
+{
+    const grt_tensor *in = run->in[0], *rois = run->in[1], *batches = run->in[2];
+    int64_t n = rois->dims[0];
+    if (rois->dims[1] != 4 || grt_tensor_elements(batches) != n)
+        return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT, "rois must be Nx4 with N batch_indices, found %lldx%lld with %lld",
+                           (long long)n, (long long)rois->dims[1], (long long)grt_tensor_elements(batches));
+    if (in->dims[2] * in->dims[3] == 0 && grt_tensor_elements(run->out[0]) > 0)
+        return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT, "the images have no pixels");
+    for (int64_t r = 0; r < n; r++) {
+        roi_box b = box_of(run, r);
+        if (cpu_index(batches, r) < 0 || cpu_index(batches, r) >= in->dims[0])
+            return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT, "batch_indices[%lld] is %lld; the batch has %lld images",
+                               (long long)r, (long long)cpu_index(batches, r), (long long)in->dims[0]);
+        if (b.rows > MOST_SAMPLES || b.cols > MOST_SAMPLES || b.rows * b.cols > MOST_SAMPLES)
+            return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT, "roi %lld takes more than %d samples a bin", (long long)r,
+                               MOST_SAMPLES);
+    }
+    return GRT_OK;
 }
 
 /* Fold one sample of all channels into acc. */
@@ -90,15 +113,7 @@ static grt_status run_roi(const grt_run *run)
     const grt_tensor *in = run->in[0], *rois = run->in[1], *batches = run->in[2];
     grt_tensor *out = run->out[0];
     int64_t n = rois->dims[0], channels = in->dims[1], height = out->dims[2], width = out->dims[3], bins = height * width;
-    if (rois->dims[1] != 4 || grt_tensor_elements(batches) != n)
-        return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT, "rois must be Nx4 with N batch_indices, found %lldx%lld with %lld",
-                           (long long)n, (long long)rois->dims[1], (long long)grt_tensor_elements(batches));
-    for (int64_t r = 0; r < n; r++)
-        if (cpu_index(batches, r) < 0 || cpu_index(batches, r) >= in->dims[0])
-            return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT, "batch_indices[%lld] is %lld; the batch has %lld images",
-                               (long long)r, (long long)cpu_index(batches, r), (long long)in->dims[0]);
-    if (in->dims[2] * in->dims[3] == 0 && grt_tensor_elements(out) > 0)
-        return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT, "the images have no pixels");
+    GRT_TRY(check_rois(run));
 #pragma omp parallel for num_threads(run->threads) schedule(dynamic) if (n * bins > 1)
     for (int64_t item = 0; item < n * bins; item++) {
         int64_t r = item / bins, bin = item % bins;

@@ -45,7 +45,7 @@ static void run_row(const grt_run *r, const group_shape *s, int64_t row)
     const float factor = 1.0f / sqrtf(variance + (float)s->epsilon);
     for (int64_t c = 0; c < s->channels; c++) {
         const float a = factor * scale[first + c];
-        cpu_norm_affine(x + c * s->pixels, y + c * s->pixels, s->pixels, a, bias[first + c] - mean * a);
+        cpu_norm_affine(x + c * s->pixels, y + c * s->pixels, s->pixels, mean, a, bias[first + c]);
     }
 }
 

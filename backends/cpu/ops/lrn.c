@@ -1,0 +1,102 @@
+/* LRN: each element divided by a power of the squares in the channels around it. */
+#include "backends/cpu/cpu.h"
+#include "backends/cpu/dispatch.h"
+#include "backends/cpu/element.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+typedef struct lrn_shape {
+    int64_t batch, channels, pixels, before, after; /* channels of the window on either side */
+    float alpha, beta, bias;                        /* alpha: already divided by the size */
+} lrn_shape;
+
+static grt_status lrn_reshape(grt_reshape *r)
+{
+    lrn_shape *s = calloc(1, sizeof *s);
+    if (!s)
+        return grt_fail_memory(sizeof *s);
+    const grt_tensor *x = r->in[0];
+    const int64_t size = grt_attr_int(r->desc, "size", 1);
+    s->batch = x->dims[0];
+    s->channels = x->dims[1];
+    s->pixels = grt_dims_product(x->dims, 2, x->rank);
+    s->before = (size - 1) / 2;
+    s->after = size - 1 - s->before;
+    s->alpha = grt_attr_float(r->desc, "alpha", 1e-4f) / (float)size;
+    s->beta = grt_attr_float(r->desc, "beta", 0.75f);
+    s->bias = grt_attr_float(r->desc, "bias", 1.0f);
+    r->shape = s;
+    return GRT_OK;
+}
+
+enum { LANES = 64 };
+
+/* Up to LANES neighbouring pixels of one channel; x is the image, `at` the position in it. */
+CPU_BODY lrn_pixels_body(const lrn_shape *s, const float *x, float *y, int64_t channel, int64_t pixel, int64_t lanes)
+{
+    float sum[LANES];
+    const int64_t from = channel > s->before ? channel - s->before : 0;
+    const int64_t to = channel + s->after < s->channels ? channel + s->after + 1 : s->channels;
+    for (int64_t l = 0; l < lanes; l++)
+        sum[l] = 0.0f;
+    for (int64_t c = from; c < to; c++) {
+        const float *row = x + c * s->pixels + pixel;
+#pragma omp simd
+        for (int64_t l = 0; l < lanes; l++)
+            sum[l] += row[l] * row[l];
+    }
+    const int64_t at = channel * s->pixels + pixel;
+    if (s->beta == 0.75f) {
+#pragma omp simd
+        for (int64_t l = 0; l < lanes; l++) {
+            const float v = s->bias + s->alpha * sum[l], root = __builtin_sqrtf(v);
+            y[at + l] = x[at + l] / (root * __builtin_sqrtf(root));
+        }
+        return;
+    }
+    for (int64_t l = 0; l < lanes; l++)
+        y[at + l] = x[at + l] * powf(s->bias + s->alpha * sum[l], -s->beta);
+}
+CPU_DISPATCH(lrn_pixels, (const lrn_shape *s, const float *x, float *y, int64_t channel, int64_t pixel, int64_t lanes),
+             (s, x, y, channel, pixel, lanes))
+
+static void run_exact(const lrn_shape *s, const grt_tensor *x, grt_tensor *y, int64_t plane)
+{
+    const int64_t b = plane / s->channels, channel = plane % s->channels;
+    const int64_t from = channel > s->before ? channel - s->before : 0;
+    const int64_t to = channel + s->after < s->channels ? channel + s->after + 1 : s->channels;
+    for (int64_t p = 0; p < s->pixels; p++) {
+        double sum = 0.0;
+        for (int64_t c = from; c < to; c++) {
+            const double v = cpu_element_get(x, (b * s->channels + c) * s->pixels + p);
+            sum += v * v;
+        }
+        const double v = cpu_element_get(x, plane * s->pixels + p);
+        cpu_element_put(y, plane * s->pixels + p, v * pow((double)s->bias + (double)s->alpha * sum, -(double)s->beta));
+    }
+}
+
+static grt_status lrn_run(const grt_run *r)
+{
+    const lrn_shape *s = r->shape;
+    const int64_t image = s->channels * s->pixels;
+    const bool plain = r->in[0]->dtype == GRT_DTYPE_FLOAT;
+#pragma omp parallel for num_threads(r->threads) if (s->batch * image > CPU_GRAIN)
+    for (int64_t plane = 0; plane < s->batch * s->channels; plane++) {
+        if (!plain) {
+            run_exact(s, r->in[0], r->out[0], plane);
+            continue;
+        }
+        const int64_t at = plane / s->channels * image;
+        for (int64_t p = 0; p < s->pixels; p += LANES)
+            lrn_pixels(s, (const float *)r->in[0]->data + at, (float *)r->out[0]->data + at, plane % s->channels, p,
+                       s->pixels - p < LANES ? s->pixels - p : LANES);
+    }
+    return GRT_OK;
+}
+
+static const grt_kernel_row rows[] = {
+    {.domain = "", .op = "LRN", .types = {GRT_SET_FLOATS}, .reshape = lrn_reshape, .release_shape = free, .run = lrn_run},
+};
+CPU_KERNELS(lrn, rows);

@@ -1,0 +1,392 @@
+/* LSTM, GRU and RNN: one product for the inputs of all steps, then per step the recurrent product and the cell. The two
+ * directions of a bidirectional layer are independent and run side by side. */
+#include "backends/cpu/cpu.h"
+#include "backends/cpu/gemm.h"
+#include "backends/cpu/rnn_cell.h"
+#include "backends/cpu/workspace.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef enum rnn_kind { LSTM, GRU, RNN } rnn_kind;
+enum { X, W, R, B, LENGTHS, INITIAL_H, INITIAL_C, PEEPHOLES };
+
+typedef struct rnn_state {
+    rnn_kind kind;
+    int32_t gates, directions;
+    bool reverse, batch_first, linear_before_reset;
+    cpu_rnn_cell cell[2]; /* hidden is filled per shape */
+    /* Constant weights, packed per direction: input, recurrent, and GRU's hidden gate apart. NULL where not constant. */
+    float *input[2], *recurrent[2], *hidden_gate[2];
+} rnn_state;
+
+typedef struct rnn_shape {
+    int64_t steps, batch, input, hidden;
+    grt_gemm project, recur, recur_hidden; /* recur_hidden: GRU's hidden gate */
+    size_t projected, gates, linear, rh, h, c, bias, scratch; /* offsets within a direction's part */
+    size_t part;
+    int32_t threads; /* within a direction */
+    bool side_by_side;
+} rnn_shape;
+
+/* ---- create ---- */
+
+static rnn_kind kind_of(const grt_op_desc *desc)
+{
+    return !strcmp(desc->op, "LSTM") ? LSTM : !strcmp(desc->op, "GRU") ? GRU : RNN;
+}
+
+/* The activations f, g, h of each direction. alpha and beta lists are consumed by the activations that have such a parameter. */
+static bool read_activations(const grt_op_desc *desc, rnn_kind kind, int32_t directions, cpu_rnn_cell *cells, grt_text *why)
+{
+    static const char *const defaults[] = {"Sigmoid", "Tanh", "Tanh"};
+    const int32_t per = kind == LSTM ? 3 : kind == GRU ? 2 : 1;
+    size_t n_names, n_alpha, n_beta, next_alpha = 0, next_beta = 0;
+    const grt_string *names = grt_attr_strings(desc, "activations", &n_names);
+    const float *alpha = grt_attr_floats(desc, "activation_alpha", &n_alpha);
+    const float *beta = grt_attr_floats(desc, "activation_beta", &n_beta);
+    for (int32_t i = 0; i < per * directions; i++) {
+        const char *name = names && (size_t)i < n_names ? names[i].data : kind == RNN ? "Tanh" : defaults[i % per];
+        cpu_rnn_act act;
+        if (!cpu_rnn_act_find(name, false, 0, false, 0, &act)) {
+            if (why)
+                grt_text_add(why, "the activation '%s' is not one that ONNX lists", name);
+            return false;
+        }
+        const bool takes_alpha = act.act.a != 0.0f, takes_beta = act.act.b != 0.0f || act.kind == CPU_RNN_AFFINE;
+        const bool has_alpha = takes_alpha && next_alpha < n_alpha, has_beta = takes_beta && next_beta < n_beta;
+        cpu_rnn_act_find(name, has_alpha, has_alpha ? alpha[next_alpha++] : 0, has_beta, has_beta ? beta[next_beta++] : 0, &act);
+        cpu_rnn_cell *cell = &cells[i / per];
+        *(i % per == 0 ? &cell->f : i % per == 1 ? &cell->g : &cell->h) = act;
+    }
+    return true;
+}
+
+static bool rnn_supports(const grt_kernel_node *node, grt_text *why)
+{
+    cpu_rnn_cell cells[2];
+    return read_activations(node->desc, kind_of(node->desc), 1, cells, why);
+}
+
+static void rnn_destroy(void *data)
+{
+    rnn_state *state = data;
+    for (int d = 0; state && d < 2; d++) {
+        free(state->input[d]);
+        free(state->recurrent[d]);
+        free(state->hidden_gate[d]);
+    }
+    free(state);
+}
+
+/* Rows from.. (n of them) of a stored [n, k] matrix, packed as the k x n operand. NULL when out of memory. */
+static float *pack(const float *rows, int64_t n, int64_t k)
+{
+    size_t floats, bytes;
+    if (!grt_gemm_packed_b_floats(k, n, &floats) || !grt_mul_size(floats, sizeof(float), &bytes) || bytes > SIZE_MAX / 2)
+        return NULL;
+    float *packed = aligned_alloc(64, grt_align_up(bytes ? bytes : 64, 64));
+    if (packed)
+        grt_gemm_pack_b(k, n, rows, k, true, packed);
+    return packed;
+}
+
+static bool pack_weights(const grt_kernel_node *node, rnn_state *state)
+{
+    const grt_tensor *w = &node->in[W], *r = &node->in[R];
+    for (int32_t d = 0; d < state->directions; d++) {
+        if (w->data && w->rank == 3) {
+            const int64_t n = w->dims[1], k = w->dims[2];
+            state->input[d] = pack((const float *)w->data + d * n * k, n, k);
+            if (!state->input[d])
+                return false;
+        }
+        if (!r->data || r->rank != 3)
+            continue;
+        const int64_t h = r->dims[2], n = state->kind == GRU ? 2 * h : r->dims[1];
+        const float *rows = (const float *)r->data + d * r->dims[1] * h;
+        state->recurrent[d] = pack(rows, n, h);
+        if (state->kind == GRU)
+            state->hidden_gate[d] = pack(rows + n * h, h, h);
+        if (!state->recurrent[d] || (state->kind == GRU && !state->hidden_gate[d]))
+            return false;
+    }
+    return true;
+}
+
+static grt_status rnn_create(const grt_kernel_node *node, void **out_state)
+{
+    const grt_op_desc *desc = node->desc;
+    const char *direction = grt_attr_string(desc, "direction", "forward");
+    rnn_state *state = calloc(1, sizeof *state);
+    if (!state)
+        return grt_fail_memory(sizeof *state);
+    state->kind = kind_of(desc);
+    state->gates = state->kind == LSTM ? 4 : state->kind == GRU ? 3 : 1;
+    state->directions = !strcmp(direction, "bidirectional") ? 2 : 1;
+    state->reverse = !strcmp(direction, "reverse");
+    state->batch_first = grt_attr_int(desc, "layout", 0) != 0;
+    state->linear_before_reset = grt_attr_int(desc, "linear_before_reset", 0) != 0;
+    read_activations(desc, state->kind, state->directions, state->cell, NULL);
+    for (int d = 0; d < 2; d++) {
+        state->cell[d].clip = grt_attr_float(desc, "clip", 0.0f);
+        state->cell[d].coupled = grt_attr_int(desc, "input_forget", 0) != 0;
+    }
+    if (!pack_weights(node, state)) {
+        rnn_destroy(state);
+        return grt_fail_memory(0);
+    }
+    *out_state = state;
+    return GRT_OK;
+}
+
+/* ---- reshape ---- */
+
+static grt_gemm product(int64_t m, int64_t n, int64_t k, bool packed)
+{
+    return (grt_gemm){.batch = 1, .m = m, .n = n, .k = k, .lda = k, .ldb = k, .ldc = n, .trans_b = !packed, .b_packed = packed,
+                      .alpha = 1.0f};
+}
+
+static bool scratch_of(const grt_gemm *g, int threads, size_t *largest)
+{
+    size_t bytes;
+    if (!grt_gemm_scratch_bytes(g, threads, &bytes))
+        return false;
+    *largest = bytes > *largest ? bytes : *largest;
+    return true;
+}
+
+static grt_status rnn_reshape(grt_reshape *r)
+{
+    const rnn_state *state = r->state;
+    const grt_tensor *x = r->in[X];
+    rnn_shape *s = calloc(1, sizeof *s);
+    if (!s)
+        return grt_fail_memory(sizeof *s);
+    s->steps = x->dims[state->batch_first ? 1 : 0];
+    s->batch = x->dims[state->batch_first ? 0 : 1];
+    s->input = x->dims[2];
+    s->hidden = r->in[R]->dims[2];
+    s->side_by_side = state->directions == 2 && r->threads > 1;
+    s->threads = s->side_by_side ? r->threads / 2 : r->threads;
+    const int64_t h = s->hidden, stacked = state->gates * h, rows = s->steps * s->batch;
+    s->project = product(rows, stacked, s->input, state->input[0] != NULL);
+    s->recur = product(s->batch, state->kind == GRU ? 2 * h : stacked, h, state->recurrent[0] != NULL);
+    s->recur.ldc = stacked;
+    s->recur.beta = 1.0f; /* on top of the step's projected input */
+    s->recur_hidden = product(s->batch, h, h, state->recurrent[0] != NULL);
+    s->recur_hidden.ldc = state->linear_before_reset ? h : stacked;
+    s->recur_hidden.beta = state->linear_before_reset ? 0.0f : 1.0f;
+    cpu_layout part = {0};
+    size_t scratch = 0;
+    part.overflow = !scratch_of(&s->project, s->threads, &scratch) || !scratch_of(&s->recur, s->threads, &scratch) ||
+                    !scratch_of(&s->recur_hidden, s->threads, &scratch) || scratch > INT64_MAX;
+    s->projected = cpu_layout_add(&part, rows * stacked, sizeof(float));
+    s->gates = cpu_layout_add(&part, s->batch * stacked, sizeof(float));
+    s->linear = cpu_layout_add(&part, s->batch * h, sizeof(float));
+    s->rh = cpu_layout_add(&part, s->batch * h, sizeof(float));
+    s->h = cpu_layout_add(&part, s->batch * h, sizeof(float));
+    s->c = cpu_layout_add(&part, s->batch * h, sizeof(float));
+    s->bias = cpu_layout_add(&part, stacked, sizeof(float));
+    s->scratch = cpu_layout_add(&part, part.overflow ? 0 : (int64_t)scratch, 1);
+    s->part = part.bytes;
+    if (part.overflow) {
+        free(s);
+        return grt_fail_memory(SIZE_MAX);
+    }
+    r->workspace_bytes = s->part * (size_t)state->directions;
+    r->shape = s;
+    return GRT_OK;
+}
+
+/* ---- run ---- */
+
+typedef struct direction {
+    const grt_run *run;
+    const rnn_state *state;
+    const rnn_shape *s;
+    cpu_rnn_cell cell;
+    int32_t index;
+    bool reverse;
+    float *projected, *gates, *linear, *rh, *h, *c, *bias;
+    void *scratch;
+} direction;
+
+static const float *floats(const grt_run *r, int32_t i)
+{
+    return i < r->n_in && r->in[i] ? r->in[i]->data : NULL;
+}
+
+static float *output(const grt_run *r, int32_t i)
+{
+    return i < r->n_out && r->out[i] ? r->out[i]->data : NULL;
+}
+
+/* Where row b of this direction is in a [directions, batch, hidden] tensor, or the batch-first form of it. */
+static int64_t state_at(const direction *d, int64_t b)
+{
+    const int64_t row = d->state->batch_first ? b * d->state->directions + d->index : d->index * d->s->batch + b;
+    return row * d->s->hidden;
+}
+
+static int64_t y_at(const direction *d, int64_t t, int64_t b)
+{
+    const rnn_shape *s = d->s;
+    const int32_t n = d->state->directions;
+    const int64_t row = d->state->batch_first ? (b * s->steps + t) * n + d->index : (t * n + d->index) * s->batch + b;
+    return row * s->hidden;
+}
+
+static int64_t length_of(const direction *d, int64_t b)
+{
+    if (d->run->n_in <= LENGTHS || !d->run->in[LENGTHS])
+        return d->s->steps;
+    const int64_t n = ((const int32_t *)d->run->in[LENGTHS]->data)[b];
+    return n < 0 ? 0 : n > d->s->steps ? d->s->steps : n;
+}
+
+/* The bias that goes with the inputs: W's, and R's too unless GRU's hidden gate wants that inside the reset. */
+static void gather_bias(const direction *d)
+{
+    const int64_t h = d->s->hidden, stacked = d->state->gates * h;
+    const float *all = floats(d->run, B);
+    const bool apart = d->state->kind == GRU && d->state->linear_before_reset;
+    if (!all) {
+        memset(d->bias, 0, (size_t)stacked * sizeof *d->bias);
+        return;
+    }
+    const float *w = all + d->index * 2 * stacked, *r = w + stacked;
+    for (int64_t i = 0; i < stacked; i++)
+        d->bias[i] = w[i] + (apart && i >= 2 * h ? 0.0f : r[i]);
+}
+
+static void start_state(const direction *d, int32_t input, float *to)
+{
+    const float *from = floats(d->run, input);
+    for (int64_t b = 0; b < d->s->batch; b++)
+        if (from)
+            memcpy(to + b * d->s->hidden, from + state_at(d, b), (size_t)d->s->hidden * sizeof *to);
+        else
+            memset(to + b * d->s->hidden, 0, (size_t)d->s->hidden * sizeof *to);
+}
+
+static void project(const direction *d)
+{
+    const rnn_shape *s = d->s;
+    grt_gemm g = s->project;
+    g.bias = d->bias;
+    const float *w = d->state->input[d->index];
+    grt_gemm_run(&g, d->run->in[X]->data, w ? w : floats(d->run, W) + d->index * g.n * g.k, d->projected, d->scratch, s->threads);
+}
+
+static void recur(const direction *d, const grt_gemm *g, const float *packed, int64_t first_row, const float *a, float *c)
+{
+    const int64_t stacked = d->state->gates * d->s->hidden;
+    const float *r = packed ? packed : floats(d->run, R) + (d->index * stacked + first_row) * d->s->hidden;
+    grt_gemm_run(g, a, r, c, d->scratch, d->s->threads);
+}
+
+/* The reset gate, and the hidden gate's recurrent product on what it lets through. */
+static void finish_gru(const direction *d)
+{
+    const rnn_shape *s = d->s;
+    const int64_t h = s->hidden;
+    const bool linear = d->state->linear_before_reset;
+    grt_gemm g = s->recur_hidden;
+    for (int64_t b = 0; b < s->batch; b++)
+        cpu_gru_reset(&d->cell, d->gates + b * 3 * h, d->h + b * h, d->rh + b * h);
+    const float *bias = floats(d->run, B);
+    if (linear && bias)
+        g.bias = bias + d->index * 6 * h + 5 * h;
+    recur(d, &g, d->state->hidden_gate[d->index], 2 * h, linear ? d->h : d->rh, linear ? d->linear : d->gates + 2 * h);
+}
+
+static void run_cell(const direction *d, int64_t b)
+{
+    const int64_t h = d->s->hidden;
+    const float *p = floats(d->run, PEEPHOLES);
+    float *gates = d->gates + b * d->state->gates * h;
+    if (d->state->kind == LSTM)
+        cpu_lstm_cell(&d->cell, gates, p ? p + d->index * 3 * h : NULL, d->c + b * h, d->h + b * h);
+    else if (d->state->kind == GRU)
+        cpu_gru_cell(&d->cell, gates, d->state->linear_before_reset ? d->linear + b * h : NULL, d->h + b * h);
+    else
+        cpu_rnn_plain_cell(&d->cell, gates, d->h + b * h);
+}
+
+/* Step i of every row; rows that have ended keep their state, and zeros mark their part of Y. */
+static void run_step(const direction *d, int64_t i)
+{
+    const rnn_shape *s = d->s;
+    const int64_t h = s->hidden, stacked = d->state->gates * h;
+    float *y = output(d->run, 0);
+    for (int64_t b = 0; b < s->batch; b++) {
+        const int64_t length = length_of(d, b), t = d->reverse && i < length ? length - 1 - i : i;
+        const int64_t row = d->state->batch_first ? b * s->steps + t : t * s->batch + b;
+        memcpy(d->gates + b * stacked, d->projected + row * stacked, (size_t)stacked * sizeof *d->gates);
+    }
+    recur(d, &s->recur, d->state->recurrent[d->index], 0, d->h, d->gates);
+    if (d->state->kind == GRU)
+        finish_gru(d);
+    for (int64_t b = 0; b < s->batch; b++) {
+        const int64_t length = length_of(d, b), t = d->reverse && i < length ? length - 1 - i : i;
+        if (i < length)
+            run_cell(d, b);
+        if (!y)
+            continue;
+        if (i < length)
+            memcpy(y + y_at(d, t, b), d->h + b * h, (size_t)h * sizeof *y);
+        else
+            memset(y + y_at(d, t, b), 0, (size_t)h * sizeof *y);
+    }
+}
+
+static void run_direction(const grt_run *r, int32_t index)
+{
+    const rnn_state *state = r->state;
+    const rnn_shape *s = r->shape;
+    char *part = (char *)r->workspace + (size_t)index * s->part;
+    direction d = {.run = r, .state = state, .s = s, .cell = state->cell[index], .index = index,
+                   .reverse = state->reverse || index == 1, .projected = cpu_at(part, s->projected),
+                   .gates = cpu_at(part, s->gates), .linear = cpu_at(part, s->linear), .rh = cpu_at(part, s->rh),
+                   .h = cpu_at(part, s->h), .c = cpu_at(part, s->c), .bias = cpu_at(part, s->bias),
+                   .scratch = cpu_at(part, s->scratch)};
+    d.cell.hidden = s->hidden;
+    gather_bias(&d);
+    start_state(&d, INITIAL_H, d.h);
+    if (state->kind == LSTM)
+        start_state(&d, INITIAL_C, d.c);
+    project(&d);
+    for (int64_t i = 0; i < s->steps; i++)
+        run_step(&d, i);
+    float *last_h = output(r, 1), *last_c = output(r, 2);
+    for (int64_t b = 0; b < s->batch; b++) {
+        if (last_h)
+            memcpy(last_h + state_at(&d, b), d.h + b * s->hidden, (size_t)s->hidden * sizeof *last_h);
+        if (last_c)
+            memcpy(last_c + state_at(&d, b), d.c + b * s->hidden, (size_t)s->hidden * sizeof *last_c);
+    }
+}
+
+static grt_status rnn_run(const grt_run *r)
+{
+    const rnn_state *state = r->state;
+    const rnn_shape *s = r->shape;
+    if (s->batch == 0 || s->hidden == 0)
+        return GRT_OK;
+#pragma omp parallel for num_threads(2) if (s->side_by_side)
+    for (int32_t d = 0; d < state->directions; d++)
+        run_direction(r, d);
+    return GRT_OK;
+}
+
+#define F GRT_BIT(FLOAT)
+#define ROW(name)                                                                                                      \
+    {                                                                                                                  \
+        .domain = "", .op = name, .types = {F, F, F, F | GRT_BIT(INT32)}, .supports = rnn_supports,                    \
+        .create = rnn_create, .destroy = rnn_destroy, .reshape = rnn_reshape, .release_shape = free, .run = rnn_run    \
+    }
+
+static const grt_kernel_row rows[] = {ROW("LSTM"), ROW("GRU"), ROW("RNN")};
+CPU_KERNELS(rnn, rows);

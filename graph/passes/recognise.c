@@ -1,0 +1,330 @@
+/* Ops that exporters write out as several: GELU, SiLU, HardSwish, RMS and layer normalisation become one node
+ * again, where the target has a kernel for it. A pattern is matched from its last node; what it covers must
+ * not be used elsewhere. */
+#include "graph/passes/passes.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- products ---- */
+
+/* constant * x[0] * x[1] ..., as Mul and Div by constants write it, through nodes that only serve this
+ * product. */
+enum { MAX_FACTORS = 4 };
+typedef struct product {
+    double constant;
+    int32_t n;
+    ir_value *x[MAX_FACTORS];
+} product;
+
+static bool is_inner(const ir_value *value)
+{
+    return value && value->producer && value->n_uses == 1;
+}
+
+static bool collect_factors(ir_value *value, bool root, product *p)
+{
+    double c;
+    ir_node *node = value->producer;
+    if (ir_const_float(value, &c)) {
+        p->constant *= c;
+        return true;
+    }
+    if (node && (root || is_inner(value)) && rewrite_is(node, "Mul") && ir_in(node, 0) != ir_in(node, 1))
+        return collect_factors(ir_in(node, 0), false, p) && collect_factors(ir_in(node, 1), false, p);
+    if (node && (root || is_inner(value)) && rewrite_is(node, "Mul") && ir_in(node, 0) == ir_in(node, 1) &&
+        p->n + 2 <= MAX_FACTORS) {
+        p->x[p->n++] = ir_in(node, 0);
+        p->x[p->n++] = ir_in(node, 0);
+        return true;
+    }
+    if (node && (root || is_inner(value)) && rewrite_is(node, "Div") && ir_const_float(ir_in(node, 1), &c)) {
+        p->constant /= c;
+        return collect_factors(ir_in(node, 0), false, p);
+    }
+    if (p->n == MAX_FACTORS)
+        return false;
+    p->x[p->n++] = value;
+    return true;
+}
+
+static bool factors_of(ir_value *value, product *p)
+{
+    *p = (product){.constant = 1};
+    return value && collect_factors(value, true, p);
+}
+
+static bool is_near(double found, double expected)
+{
+    return fabs(found - expected) <= 1e-4 * fabs(expected);
+}
+
+/* x of Add(x, c) or Add(c, x); NULL otherwise. */
+static ir_value *plus_constant(const ir_value *value, double expected)
+{
+    double c;
+    ir_node *add = rewrite_producer(value, "Add");
+    if (!add || !is_inner(value))
+        return NULL;
+    for (int32_t i = 0; i < 2; i++)
+        if (ir_const_float(ir_in(add, i), &c) && is_near(c, expected))
+            return ir_in(add, 1 - i);
+    return NULL;
+}
+
+/* The input of `op` if that makes the value and only serves here. */
+static ir_value *input_of(const ir_value *value, const char *op)
+{
+    ir_node *node = is_inner(value) ? rewrite_producer(value, op) : NULL;
+    return node ? ir_in(node, 0) : NULL;
+}
+
+/* ---- replacing ---- */
+
+/* Put `made` in the place of the pattern that ends in `node`. What it covered is dead then. */
+static bool put(pass_context *context, ir_node *node, ir_node *made)
+{
+    if (!made)
+        return false;
+    if (op_infer_node(made) != GRT_OK || !rewrite_same_shape(&made->out[0]->type, &node->out[0]->type) ||
+        made->out[0]->type.dtype != node->out[0]->type.dtype || !rewrite_supported(context, made, NULL) ||
+        !rewrite_replace(node->out[0], made->out[0])) {
+        ir_node_remove(made);
+        return false;
+    }
+    ir_node_remove(node);
+    context->changed++;
+    return true;
+}
+
+static ir_node *unary(ir_node *node, const char *op, ir_value *x)
+{
+    return ir_node_create(node->graph, node, "", op, node->desc.name, 1, &x, 1);
+}
+
+/* ---- activations ---- */
+
+/* Two factors: x, and a value made of x by `op`. */
+static bool self_times(const product *p, const char *op, ir_value **out_x, ir_value **out_inner)
+{
+    for (int32_t i = 0; i < 2 && p->n == 2; i++) {
+        *out_x = p->x[i];
+        *out_inner = input_of(p->x[1 - i], op);
+        if (*out_inner)
+            return true;
+    }
+    return false;
+}
+
+/* x * sigmoid(alpha * x) */
+static bool find_swish(pass_context *context, ir_node *node, const product *p)
+{
+    ir_value *x, *inner;
+    product scaled;
+    if (p->constant != 1 || !self_times(p, "Sigmoid", &x, &inner) || !factors_of(inner, &scaled))
+        return false;
+    bool plain = inner == x;
+    if (!plain && (scaled.n != 1 || scaled.x[0] != x || !is_inner(inner)))
+        return false;
+    ir_node *made = unary(node, "Swish", x);
+    if (made)
+        ir_attr_set_float(made, "alpha", plain ? 1 : (float)scaled.constant);
+    return put(context, node, made);
+}
+
+/* x * hardsigmoid(x) with the slope and offset of hardswish */
+static bool find_hard_swish(pass_context *context, ir_node *node, const product *p)
+{
+    ir_value *x, *inner;
+    if (p->constant != 1 || !self_times(p, "HardSigmoid", &x, &inner) || inner != x)
+        return false;
+    const ir_node *sigmoid = p->x[0] == x ? p->x[1]->producer : p->x[0]->producer;
+    if (!is_near((double)grt_attr_float(&sigmoid->desc, "alpha", 0.2f), 1.0 / 6) ||
+        !is_near((double)grt_attr_float(&sigmoid->desc, "beta", 0.5f), 0.5))
+        return false;
+    return put(context, node, unary(node, "HardSwish", x));
+}
+
+/* erf's argument: x / sqrt(2) */
+static bool is_erf_argument(ir_value *value, const ir_value *x)
+{
+    product p;
+    return factors_of(value, &p) && p.n == 1 && p.x[0] == x && is_near(p.constant, 0.70710678);
+}
+
+/* tanh's argument: sqrt(2 / pi) * (x + 0.044715 x^3), or with x taken out */
+static bool is_tanh_argument(ir_value *value, const ir_value *x)
+{
+    product p, cube;
+    if (!factors_of(value, &p) || !is_near(p.constant, 0.79788456))
+        return false;
+    if (p.n == 2) { /* x * (1 + 0.044715 x^2) */
+        for (int32_t i = 0; i < 2; i++) {
+            ir_value *square = plus_constant(p.x[1 - i], 1);
+            if (p.x[i] == x && square && factors_of(square, &cube) && cube.n == 2 && cube.x[0] == x &&
+                cube.x[1] == x)
+                return is_near(cube.constant, 0.044715);
+        }
+        return false;
+    }
+    ir_node *add = p.n == 1 && is_inner(p.x[0]) ? rewrite_producer(p.x[0], "Add") : NULL;
+    for (int32_t i = 0; add && i < 2; i++)
+        if (ir_in(add, i) == x && factors_of(ir_in(add, 1 - i), &cube) && cube.n == 3 && cube.x[0] == x &&
+            cube.x[1] == x && cube.x[2] == x)
+            return is_near(cube.constant, 0.044715);
+    return false;
+}
+
+/* 0.5 * x * (1 + f(x)) with f the error function, or tanh of a polynomial */
+static bool find_gelu(pass_context *context, ir_node *node, const product *p)
+{
+    for (int32_t i = 0; i < 2 && p->n == 2 && is_near(p->constant, 0.5); i++) {
+        ir_value *x = p->x[i], *f = plus_constant(p->x[1 - i], 1);
+        ir_value *erf = f ? input_of(f, "Erf") : NULL, *tanh = f ? input_of(f, "Tanh") : NULL;
+        bool exact = erf && is_erf_argument(erf, x);
+        if (!exact && !(tanh && is_tanh_argument(tanh, x)))
+            continue;
+        ir_node *made = unary(node, "Gelu", x);
+        if (made)
+            ir_attr_set_string(made, "approximate", exact ? "none" : "tanh");
+        return put(context, node, made);
+    }
+    return false;
+}
+
+/* ---- normalisation over the last dim ---- */
+
+/* Input of a mean over the last dim, with that dim kept. */
+static ir_value *mean_of(const ir_value *value)
+{
+    ir_node *mean = rewrite_producer(value, "ReduceMean");
+    const int64_t *axes;
+    int64_t n;
+    if (!mean || !grt_attr_int(&mean->desc, "keepdims", 1) || !ir_const_ints(ir_in(mean, 1), &axes, &n) ||
+        n != 1)
+        return NULL;
+    ir_value *x = ir_in(mean, 0);
+    return x->type.rank >= 1 && grt_axis(axes[0], x->type.rank) == x->type.rank - 1 ? x : NULL;
+}
+
+/* x, if the value is sqrt(mean(x * x) + epsilon). */
+static ir_value *root_mean_square(ir_value *value, double *out_epsilon)
+{
+    ir_value *sum = value ? input_of(value, "Sqrt") : NULL;
+    ir_node *add = sum && is_inner(sum) ? rewrite_producer(sum, "Add") : NULL;
+    for (int32_t i = 0; add && i < 2; i++) {
+        const ir_value *mean = ir_in(add, 1 - i);
+        ir_value *square =
+            ir_const_float(ir_in(add, i), out_epsilon) && is_inner(mean) ? mean_of(mean) : NULL;
+        ir_node *mul = is_inner(square) ? rewrite_producer(square, "Mul") : NULL;
+        if (mul && ir_in(mul, 0) == ir_in(mul, 1))
+            return ir_in(mul, 0);
+    }
+    return NULL;
+}
+
+/* x, if the node is x / rms(x), by division or by the reciprocal. */
+static ir_value *normalised(const ir_node *node, double *out_epsilon)
+{
+    if (rewrite_is(node, "Div") && ir_in(node, 0))
+        return root_mean_square(ir_in(node, 1), out_epsilon) == ir_in(node, 0) ? ir_in(node, 0) : NULL;
+    for (int32_t i = 0; i < 2 && rewrite_is(node, "Mul"); i++) {
+        ir_value *root = is_inner(ir_in(node, i)) ? input_of(ir_in(node, i), "Reciprocal") : NULL;
+        if (root && root_mean_square(root, out_epsilon) == ir_in(node, 1 - i))
+            return ir_in(node, 1 - i);
+    }
+    return NULL;
+}
+
+static bool is_last_dim_vector(const ir_value *value, const ir_type *of)
+{
+    return value && value->type.rank == 1 && of->rank >= 1 && value->type.dims[0] == of->dims[of->rank - 1];
+}
+
+/* Where d is x - mean(x): x. */
+static ir_value *centred(const ir_value *d)
+{
+    ir_node *sub = rewrite_producer(d, "Sub");
+    ir_value *x = sub ? ir_in(sub, 0) : NULL;
+    return x && ir_in(sub, 1) && ir_in(sub, 1)->n_uses == 1 && mean_of(ir_in(sub, 1)) == x ? x : NULL;
+}
+
+/* (x - mean) / sqrt(var + eps) * w + b, from its Add */
+static bool find_layer_norm(pass_context *context, ir_node *node)
+{
+    if (!rewrite_is(node, "Add"))
+        return false;
+    for (int32_t i = 0; i < 2; i++) {
+        ir_node *mul = is_inner(ir_in(node, i)) ? rewrite_producer(ir_in(node, i), "Mul") : NULL;
+        ir_value *bias = ir_in(node, 1 - i);
+        for (int32_t k = 0; mul && k < 2; k++) {
+            double epsilon;
+            ir_value *scale = ir_in(mul, 1 - k), *unit = ir_in(mul, k);
+            ir_value *d = is_inner(unit) ? normalised(unit->producer, &epsilon) : NULL;
+            ir_value *x = d && d->n_uses == 3 ? centred(d) : NULL; /* twice in its square, once divided */
+            if (!x || !is_last_dim_vector(scale, &x->type) || !is_last_dim_vector(bias, &x->type))
+                continue;
+            ir_node *made = ir_node_create(node->graph, node, "", "LayerNormalization", node->desc.name, 3,
+                                           (ir_value *[]){x, scale, bias}, 1);
+            if (made)
+                ir_attr_set_float(made, "epsilon", (float)epsilon);
+            return put(context, node, made);
+        }
+    }
+    return false;
+}
+
+/* x / rms(x) * w, from its last Mul */
+static bool find_rms_norm(pass_context *context, ir_node *node)
+{
+    for (int32_t i = 0; i < 2; i++) {
+        double epsilon;
+        ir_value *unit = ir_in(node, i), *scale = ir_in(node, 1 - i);
+        ir_value *x = is_inner(unit) ? normalised(unit->producer, &epsilon) : NULL;
+        if (!x || !is_last_dim_vector(scale, &x->type) || scale->type.dtype != x->type.dtype)
+            continue;
+        ir_node *made = ir_node_create(node->graph, node, "", "RMSNormalization", node->desc.name, 2,
+                                       (ir_value *[]){x, scale}, 1);
+        if (made)
+            ir_attr_set_float(made, "epsilon", (float)epsilon);
+        return put(context, node, made);
+    }
+    return false;
+}
+
+/* ---- the sweep ---- */
+
+static void look(pass_context *context, ir_node *node)
+{
+    product p;
+    if (!rewrite_is(node, "Mul"))
+        return;
+    if (factors_of(node->out[0], &p) &&
+        (find_gelu(context, node, &p) || find_swish(context, node, &p) || find_hard_swish(context, node, &p)))
+        return;
+    find_rms_norm(context, node);
+}
+
+/* A node that makes floats which somebody uses: what a pattern covered is dead. */
+static bool is_live_float(const ir_node *node)
+{
+    return node->n_out && node->out[0] && node->out[0]->n_uses &&
+           grt_dtype_in(node->out[0]->type.dtype, GRT_SET_FLOATS);
+}
+
+/* Layer normalisation first: it holds what looks like an RMS normalisation. */
+static grt_status visit(pass_context *context, ir_graph *graph)
+{
+    IR_FOR_EACH_NODE (node, graph)
+        if (is_live_float(node))
+            find_layer_norm(context, node);
+    IR_FOR_EACH_NODE (node, graph)
+        if (is_live_float(node))
+            look(context, node);
+    return GRT_OK;
+}
+
+grt_status pass_recognise(pass_context *context)
+{
+    return rewrite_each_graph(context, visit);
+}

@@ -1,0 +1,101 @@
+/* Regular expressions: what matches, what is refused, and that nothing takes long. */
+#include "backends/cpu/regex.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+    const char *pattern, *text;
+    bool matches;
+} cases[] = {
+    {"", "", true},
+    {"", "a", false},
+    {"a{2}*", "aaaa", true},
+    {"a{2}*", "aaa", false},
+    {"a{,3}", "a{,3}", true},
+    {"a|b|", "", true},
+    {"a|b|", "c", false},
+    {"(a|b)+?c", "abac", true},
+    {"www\\.[\\w.-]+\\.\\bcom\\b", "www.example.com", true},
+    {"www\\.[\\w.-]+\\.\\bcom\\b", "www..com", false},
+    {"[^\\W\\d]+", "ab_", true},
+    {"[^\\W\\d]+", "a1", false},
+    {"[]a-]+", "]-a", true},
+    {"(?i)hello|w[^o]rld", "HeLLo", true},
+    {"(?i)hello|w[^o]rld", "WORLD", false},
+    {"a(?i)b", "aB", true},
+    {"a(?i)b", "AB", false},
+    {"(?i:a)b", "AB", false},
+    {"\\Qa.b\\E+", "a.bbb", true},
+    {"\\Qa.b\\E+", "axb", false},
+    {"(?P<x>\xc3\xa9+)\\x{e9}[[:digit:]-]\\d{2,}", "\xc3\xa9\xc3\xa9-12", true},
+    {".", "\n", false},
+    {"(?s).", "\n", true},
+    {".", "\xe2\x82\xac", true},
+    {".", "\xff", true}, /* no UTF-8: one character */
+    {"a$.b", "a\nb", false},
+    {"(?ms)a$.^b", "a\nb", true},
+    {"\\Aa\\z", "a", true},
+    {"a\\Bb\\b", "ab", true},
+    {"\\x41\\101\\t", "AA\t", true},
+    {"(a*)*b", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaac", false},
+    {"(a|a)*(a|a)*(a|a)*b", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaac", false},
+    {"(){1000}{1000}{1000}{1000}x", "x", true},
+};
+
+START_TEST(test_matches)
+{
+    cpu_regex *regex = NULL;
+    ck_assert_msg(cpu_regex_compile(cases[_i].pattern, strlen(cases[_i].pattern), &regex) == GRT_OK, "%s: %s",
+                  cases[_i].pattern, grt_last_error());
+    void *scratch = malloc(cpu_regex_scratch_bytes(regex));
+    ck_assert_msg(cpu_regex_full_match(regex, cases[_i].text, strlen(cases[_i].text), scratch) ==
+                      cases[_i].matches,
+                  "'%s' on '%s'", cases[_i].pattern, cases[_i].text);
+    free(scratch);
+    cpu_regex_release(regex);
+}
+END_TEST
+
+static const char *const bad[] = {"(a",     "a)",      "[a",          "[z-a]",         "[a-\\d]",
+                                  "*a",     "\\1",     "\\y",         "(?x)",          "(?P<n",
+                                  "a{2,1}", "a{1001}", "\\x{110000}", "\\x4",          "\\",
+                                  "\\pL",   "\\C",     "[[:nope:]]",  "a{1000}{1000}", "(?i)\xc3\xa9"};
+
+START_TEST(test_refusals)
+{
+    cpu_regex *regex = NULL;
+    ck_assert_msg(cpu_regex_compile(bad[_i], strlen(bad[_i]), &regex) != GRT_OK, "%s was taken", bad[_i]);
+    ck_assert_ptr_null(regex);
+    ck_assert_uint_gt(strlen(grt_last_error()), 0);
+}
+END_TEST
+
+/* Deep nesting and long patterns end in an answer, not in an exhausted stack. */
+START_TEST(test_large_patterns)
+{
+    enum { SIZE = 20000 };
+    static const char parts[] = {'(', 'a', '|', '*', '\\', '['};
+    char *pattern = malloc(SIZE);
+    for (size_t i = 0; i < sizeof parts; i++) {
+        cpu_regex *regex = NULL;
+        memset(pattern, parts[i], SIZE);
+        pattern[0] = 'a';
+        if (cpu_regex_compile(pattern, SIZE, &regex) == GRT_OK)
+            cpu_regex_release(regex);
+    }
+    free(pattern);
+}
+END_TEST
+
+Suite *suite_test_regex(void)
+{
+    Suite *suite = suite_create("regex");
+    TCase *tests = tcase_create("regex");
+    tcase_add_loop_test(tests, test_matches, 0, (int)(sizeof cases / sizeof *cases));
+    tcase_add_loop_test(tests, test_refusals, 0, (int)(sizeof bad / sizeof *bad));
+    tcase_add_test(tests, test_large_patterns);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
