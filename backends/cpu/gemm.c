@@ -340,7 +340,8 @@ void grt_gemm_run(const grt_gemm *g, const float *a, const float *b, float *c, v
     if (!size_b(g, &p, &count) || !round_floats(p.a_floats, &a_step) || !round_floats(p.b_floats, &b_step))
         return; /* grt_gemm_scratch_bytes has refused these sizes */
     float *a_all = scratch, *b_all = a_step || b_step ? a_all + a_step * (size_t)p.threads : NULL;
-    if (p.threads == 1) {
+    /* Called from a parallel loop, the loops inside must not be shared out among the caller's threads: a team of one is made. */
+    if (p.threads == 1 && !omp_in_parallel()) {
         run_thread(g, &p, a, b, c, a_all, b_all, b_all, b_step);
         return;
     }
