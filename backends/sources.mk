@@ -1,7 +1,7 @@
 backends_SOURCES =
 backends_SOURCES += backends/backend.h backends/backend.c backends/kernel.h backends/kernel.c
 backends_SOURCES += backends/cpu/cpu.h backends/cpu/cpu.c
-backends_SOURCES += backends/null/null.c
+backends_SOURCES += backends/null/null.c backends/null/mirror.c
 backends_SOURCES += backends/module.h backends/module.c
 backends_SOURCES += backends/cpu/act.h
 backends_SOURCES += backends/cpu/gemm.h backends/cpu/gemm.c backends/cpu/gemm_kernel.h backends/cpu/gemm_c.c backends/cpu/gemm_avx2.c
@@ -62,7 +62,16 @@ cpu_ops_SOURCES += backends/cpu/ops/group_norm.c
 cuda_files =
 cuda_files += backends/cuda/cuda.h backends/cuda/cuda.c
 cuda_files += backends/cuda/libraries.h backends/cuda/libraries.c
+cuda_files += backends/cuda/number.cuh
+cuda_files += backends/cuda/epilogue.h backends/cuda/epilogue.cu
+cuda_files += backends/cuda/dnn_conv.h backends/cuda/dnn_conv.c
+cuda_files += backends/cpu/window.h backends/cpu/window.c
 cuda_ops_files =
+cuda_ops_files += backends/cuda/ops/softmax.cu
+cuda_ops_files += backends/cuda/ops/matmul.cu
+cuda_ops_files += backends/cuda/ops/norm.cu
+cuda_ops_files += backends/cuda/ops/pool.cu
+cuda_ops_files += backends/cuda/ops/conv.cu
 if CUDA
 cuda_objects = $(patsubst %,cuda-objects/%.o,$(filter %.c %.cu,$(cuda_files) $(cuda_ops_files)))
 cuda_includes = $(DEFS) -I. -I$(top_srcdir) -I$(top_srcdir)/include -I$(CUDA_DIR)/include
