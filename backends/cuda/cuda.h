@@ -5,13 +5,14 @@
 #ifndef GRT_BACKENDS_CUDA_H
 #define GRT_BACKENDS_CUDA_H
 
+#ifdef __cplusplus
+#include <atomic>
+extern "C" {
+#endif
+
 #include "backends/backend.h"
 
 #include <cuda_runtime_api.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 typedef struct cuda_device {
     grt_device base;
