@@ -62,7 +62,12 @@ cpu_ops_SOURCES += backends/cpu/ops/group_norm.c
 cuda_files =
 cuda_files += backends/cuda/cuda.h backends/cuda/cuda.c
 cuda_files += backends/cuda/libraries.h backends/cuda/libraries.c
+cuda_files += backends/cuda/walk.h backends/cuda/pointwise_eval.h
+cuda_files += backends/cuda/copy.h backends/cuda/copy.cu
 cuda_ops_files =
+cuda_ops_files += backends/cuda/ops/pointwise.cu
+cuda_ops_files += backends/cuda/ops/pointwise_group.cu
+cuda_ops_files += backends/cuda/ops/cast.cu
 if CUDA
 cuda_objects = $(patsubst %,cuda-objects/%.o,$(filter %.c %.cu,$(cuda_files) $(cuda_ops_files)))
 cuda_includes = $(DEFS) -I. -I$(top_srcdir) -I$(top_srcdir)/include -I$(CUDA_DIR)/include
