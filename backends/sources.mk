@@ -72,6 +72,7 @@ cuda_ops_files += backends/cuda/ops/matmul.cu
 cuda_ops_files += backends/cuda/ops/norm.cu
 cuda_ops_files += backends/cuda/ops/pool.cu
 cuda_ops_files += backends/cuda/ops/conv.cu
+cuda_ops_files += backends/cuda/ops/attention.cu
 if CUDA
 cuda_objects = $(patsubst %,cuda-objects/%.o,$(filter %.c %.cu,$(cuda_files) $(cuda_ops_files)))
 cuda_includes = $(DEFS) -I. -I$(top_srcdir) -I$(top_srcdir)/include -I$(CUDA_DIR)/include
