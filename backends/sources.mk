@@ -1,7 +1,7 @@
 backends_SOURCES =
 backends_SOURCES += backends/backend.h backends/backend.c backends/kernel.h backends/kernel.c
 backends_SOURCES += backends/cpu/cpu.h backends/cpu/cpu.c
-backends_SOURCES += backends/null/null.c
+backends_SOURCES += backends/null/null.c backends/null/mirror.c
 backends_SOURCES += backends/module.h backends/module.c
 backends_SOURCES += backends/cpu/act.h
 backends_SOURCES += backends/cpu/gemm.h backends/cpu/gemm.c backends/cpu/gemm_kernel.h backends/cpu/gemm_c.c backends/cpu/gemm_avx2.c
@@ -73,6 +73,12 @@ cuda_ops_files += backends/cuda/ops/norm.cu
 cuda_ops_files += backends/cuda/ops/pool.cu
 cuda_ops_files += backends/cuda/ops/conv.cu
 cuda_ops_files += backends/cuda/ops/attention.cu
+cuda_files += backends/cuda/walk.h backends/cuda/pointwise_eval.h
+cuda_files += backends/cuda/copy.h backends/cuda/copy.cu
+cuda_ops_files += backends/cuda/ops/pointwise.cu
+cuda_ops_files += backends/cuda/ops/pointwise_group.cu
+cuda_ops_files += backends/cuda/ops/cast.cu
+cuda_ops_files += backends/cuda/ops/move.cu
 if CUDA
 cuda_objects = $(patsubst %,cuda-objects/%.o,$(filter %.c %.cu,$(cuda_files) $(cuda_ops_files)))
 cuda_includes = $(DEFS) -I. -I$(top_srcdir) -I$(top_srcdir)/include -I$(CUDA_DIR)/include
