@@ -72,6 +72,7 @@ cuda_ops_files += backends/cuda/ops/matmul.cu
 cuda_ops_files += backends/cuda/ops/norm.cu
 cuda_ops_files += backends/cuda/ops/pool.cu
 cuda_ops_files += backends/cuda/ops/conv.cu
+cuda_ops_files += backends/cuda/ops/attention.cu
 cuda_files += backends/cuda/walk.h backends/cuda/pointwise_eval.h
 cuda_files += backends/cuda/copy.h backends/cuda/copy.cu
 cuda_ops_files += backends/cuda/ops/pointwise.cu
