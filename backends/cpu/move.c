@@ -71,6 +71,58 @@ DEFINE_ROW(32)
 DEFINE_ROW(64)
 DEFINE_ROW(128)
 
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_shufflevector)
+#define HAVE_SHUFFLE 1
+#endif
+#endif
+
+#ifdef HAVE_SHUFFLE
+typedef uint32_t vec4 __attribute__((vector_size(16)));
+
+static inline vec4 load4(const cpu_bits32 *s)
+{
+    vec4 v;
+    memcpy(&v, s, sizeof v);
+    return v;
+}
+
+/* Four elements of each of four source columns become four rows. */
+static inline void flip_4x4(cpu_bits32 *d, int64_t to, const cpu_bits32 *s, int64_t from)
+{
+    const vec4 a = load4(s), b = load4(s + from), c = load4(s + 2 * from), e = load4(s + 3 * from);
+    const vec4 ab_low = __builtin_shufflevector(a, b, 0, 4, 1, 5), ce_low = __builtin_shufflevector(c, e, 0, 4, 1, 5);
+    const vec4 ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7), ce_high = __builtin_shufflevector(c, e, 2, 6, 3, 7);
+    const vec4 rows[] = {
+        __builtin_shufflevector(ab_low, ce_low, 0, 1, 4, 5), __builtin_shufflevector(ab_low, ce_low, 2, 3, 6, 7),
+        __builtin_shufflevector(ab_high, ce_high, 0, 1, 4, 5), __builtin_shufflevector(ab_high, ce_high, 2, 3, 6, 7)};
+    for (int i = 0; i < 4; i++)
+        memcpy(d + i * to, &rows[i], sizeof rows[i]);
+}
+#endif
+
+/* The same for the commonest size. Columns are taken eight at a time: each source line is used up while it is in the first-level
+ * cache, even where the stride maps all of them to one set. */
+static void flip_words(void *dst, int64_t to, const void *src, int64_t from, int64_t rows, int64_t cols)
+{
+#ifdef HAVE_SHUFFLE
+    cpu_bits32 *d = dst;
+    const cpu_bits32 *s = src;
+    int64_t whole_rows = rows / 4 * 4, whole_cols = cols / 8 * 8;
+    for (int64_t c = 0; c < whole_cols; c += 8)
+        for (int64_t r = 0; r < whole_rows; r += 4) {
+            flip_4x4(d + r * to + c, to, s + r + c * from, from);
+            flip_4x4(d + r * to + c + 4, to, s + r + (c + 4) * from, from);
+        }
+    if (whole_cols < cols)
+        flip_32(d + whole_cols, to, s + whole_cols * from, from, whole_rows, cols - whole_cols);
+    if (whole_rows < rows)
+        flip_32(d + whole_rows * to, to, s + whole_rows, from, rows - whole_rows, cols);
+#else
+    flip_32(dst, to, src, from, rows, cols);
+#endif
+}
+
 void cpu_fill(void *dst, const void *element, size_t size, int64_t n, int32_t threads)
 {
     enum { GRAIN = COPY_GRAIN / 4 };
@@ -196,10 +248,15 @@ static void run_flips(const cpu_move *m, void *dst, const void *src, int64_t str
         walk w;
         walk_start(m, outer, i / strips, &w);
         int64_t row = i % strips * STRIP, n = rows - row < STRIP ? rows - row : STRIP;
-        for (int64_t col = 0; col < cols; col += STRIP)
-            CPU_BY_SIZE(m->size, flip_, cpu_at(dst, w.to + row * to + col, m->size), to,
-                        cpu_at_const(src, w.from + row + col * from, m->size), from, n,
-                        cols - col < STRIP ? cols - col : STRIP);
+        for (int64_t col = 0; col < cols; col += STRIP) {
+            void *d = cpu_at(dst, w.to + row * to + col, m->size);
+            const void *s = cpu_at_const(src, w.from + row + col * from, m->size);
+            int64_t n_cols = cols - col < STRIP ? cols - col : STRIP;
+            if (m->size == 4)
+                flip_words(d, to, s, from, n, n_cols);
+            else
+                CPU_BY_SIZE(m->size, flip_, d, to, s, from, n, n_cols);
+        }
     }
 }
 
