@@ -55,6 +55,17 @@ enum { STRIP = 256 };
 #define FOLD_NAN NAN
 #include "backends/cpu/ops/reduce_fold.h"
 
+/* float32 rows into float32 accumulators, for a few rows at a time. */
+#define FOLD_NAME(name) name##_narrow
+#define FOLD_ROWS_ONLY
+#define T float
+#define A float
+#define FOLD_ABS_OF(x) fabsf(x)
+#define FOLD_EXP_OF(x, shift) expf((x) - (shift))
+#define FOLD_NAN NAN
+#include "backends/cpu/ops/reduce_fold.h"
+#undef FOLD_ROWS_ONLY
+
 #define FOLD_NAME(name) name##_double
 #define T double
 #define A double
@@ -315,11 +326,30 @@ static void reduce_runs(const job *j, int64_t begin, int64_t end)
 
 /* ---- innermost axis kept ---- */
 
+/* float32 rows are folded in float32 for a while, which is twice as fast, and then into float64. */
+static void rows_narrow(const job *j, fold how, numbers *acc, int64_t base, int64_t m)
+{
+    enum { ROWS = 32 };
+    float part[STRIP];
+    fold join = how == FOLD_ABS || how == FOLD_SQUARE ? FOLD_SUM : how;
+    for (int64_t r = 0; r < j->n_reduced; r += ROWS) {
+        for (int64_t i = 0; i < m; i++)
+            part[i] = (float)start_real(how);
+        for (int64_t k = r; k < r + ROWS && k < j->n_reduced; k++)
+            fold_row_narrow(how, part, cpu_at_const(j->in, base + list_offset(&j->reduced, k), j->size), m, NULL);
+        fold_row_float(join, acc->real, part, m, NULL);
+    }
+}
+
 static void rows_real(const job *j, fold how, numbers *acc, int64_t base, int64_t m, const double *shift)
 {
     numbers strip;
     for (int64_t i = 0; i < m; i++)
         acc->real[i] = start_real(how);
+    if (j->dtype == GRT_DTYPE_FLOAT && how != FOLD_EXP) {
+        rows_narrow(j, how, acc, base, m);
+        return;
+    }
     for (int64_t r = 0; r < j->n_reduced; r++) {
         const void *from = cpu_at_const(j->in, base + list_offset(&j->reduced, r), j->size);
         if (j->dtype == GRT_DTYPE_FLOAT) {

@@ -174,6 +174,26 @@ DEFINE_PICK(32)
 DEFINE_PICK(64)
 DEFINE_PICK(128)
 
+/* Rows of words doubled, as networks that upsample ask for. */
+static void double_words(void *dst, const void *src, int64_t n)
+{
+    const cpu_bits32 *restrict from = src;
+    cpu_bits32 *restrict to = dst;
+#pragma omp simd
+    for (int64_t k = 0; k < n / 2; k++) {
+        to[2 * k] = from[k];
+        to[2 * k + 1] = from[k];
+    }
+}
+
+static bool doubles(const int64_t *table, int64_t n)
+{
+    for (int64_t k = 0; k < n; k++)
+        if (table[k] != k / 2)
+            return false;
+    return n % 2 == 0;
+}
+
 static double round_as(rounding how, double x)
 {
     return how == PREFER_FLOOR ? ceil(x - 0.5) : how == PREFER_CEIL ? floor(x + 0.5) : how == FLOOR ? floor(x) : ceil(x);
@@ -214,6 +234,7 @@ static void run_nearest(const grt_run *run, const axis_plan *plans)
     }
     int64_t n = out->dims[out->rank - 1], rows = total / n, parts = total < CPU_GRAIN ? 1 : 4 * run->threads;
     parts = parts > rows ? rows : parts;
+    bool twice = bytes == 4 && doubles(tables[out->rank - 1], n);
 #pragma omp parallel for num_threads(run->threads) schedule(static) if (parts > 1)
     for (int64_t part = 0; part < parts; part++) {
         int64_t before = -2;
@@ -224,6 +245,8 @@ static void run_nearest(const grt_run *run, const axis_plan *plans)
                 memcpy(dst, dst - (size_t)n * bytes, (size_t)n * bytes);
             else if (offset < 0)
                 cpu_fill(dst, outside, bytes, n, 1);
+            else if (twice)
+                double_words(dst, cpu_at_const(in->data, offset, bytes), n);
             else
                 CPU_BY_SIZE(bytes, pick_, dst, cpu_at_const(in->data, offset, bytes), outside, tables[out->rank - 1], n);
             before = offset;
@@ -297,18 +320,33 @@ static void weigh(const resize_state *s, const axis_plan *p, int64_t i, blend *b
 #define DEFINE_BLEND(T)                                                                                                \
     static void blend_##T(const blend *b, void *dst, const void *src, int64_t inner, double outside)                   \
     {                                                                                                                  \
-        T *to = dst;                                                                                                   \
-        const T *from = (const T *)src + b->first * inner;                                                             \
-        for (int64_t i = 0; b->n == 0 && i < inner; i++)                                                               \
-            to[i] = (T)outside;                                                                                        \
-        for (int32_t k = 0; k < b->n; k++, from += inner) {                                                            \
-            const T w = (T)b->weights[k];                                                                              \
-            if (k == 0)                                                                                                \
-                for (int64_t i = 0; i < inner; i++)                                                                    \
-                    to[i] = w * from[i];                                                                               \
-            else                                                                                                       \
-                for (int64_t i = 0; i < inner; i++)                                                                    \
-                    to[i] += w * from[i];                                                                              \
+        T *restrict to = dst;                                                                                          \
+        const T *restrict from = (const T *)src + b->first * inner;                                                    \
+        int32_t done = b->n < 2 ? b->n : 2;                                                                            \
+        const T w0 = done > 0 ? (T)b->weights[0] : 0, w1 = done > 1 ? (T)b->weights[1] : 0;                            \
+        if (done == 0)                                                                                                 \
+            for (int64_t i = 0; i < inner; i++)                                                                        \
+                to[i] = (T)outside;                                                                                    \
+        else if (done == 1)                                                                                            \
+            _Pragma("omp simd") for (int64_t i = 0; i < inner; i++) to[i] = w0 * from[i];                              \
+        else                                                                                                           \
+            _Pragma("omp simd") for (int64_t i = 0; i < inner; i++) to[i] = w0 * from[i] + w1 * from[inner + i];       \
+        for (int32_t k = done; k < b->n; k++) {                                                                        \
+            const T w = (T)b->weights[k], *restrict row = from + k * inner;                                            \
+            _Pragma("omp simd") for (int64_t i = 0; i < inner; i++) to[i] += w * row[i];                               \
+        }                                                                                                              \
+    }                                                                                                                  \
+    /* The last axis: a row of n outputs from one row of the input. */                                                 \
+    static void blend_row_##T(const blend *b, int64_t n, void *dst, const void *src, double outside)                   \
+    {                                                                                                                  \
+        T *restrict to = dst;                                                                                          \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            const T *restrict from = (const T *)src + b[i].first;                                                      \
+            const double *restrict w = b[i].weights;                                                                   \
+            T sum = b[i].n ? (T)w[0] * from[0] : (T)outside;                                                           \
+            for (int32_t k = 1; k < b[i].n; k++)                                                                       \
+                sum += (T)w[k] * from[k];                                                                              \
+            to[i] = sum;                                                                                               \
         }                                                                                                              \
     }
 DEFINE_BLEND(float)
@@ -387,6 +425,15 @@ static void blend_axis(const grt_run *run, const axis_plan *p, const int64_t *di
     for (int64_t i = 0; i < p->out; i++) {
         blends[i].weights = weights + i * taps;
         weigh(s, p, i, &blends[i]);
+    }
+    if (inner == 1) {
+#pragma omp parallel for num_threads(run->threads) schedule(static) if (rows > CPU_GRAIN)
+        for (int64_t row = 0; row < outer; row++) {
+            void *to = cpu_at(dst, row * p->out, size);
+            const void *from = cpu_at_const(src, row * p->in, size);
+            (narrow ? blend_row_float : blend_row_double)(blends, p->out, to, from, s->outside);
+        }
+        return;
     }
 #pragma omp parallel for num_threads(run->threads) schedule(static) if (rows * inner > CPU_GRAIN)
     for (int64_t row = 0; row < rows; row++) {
