@@ -184,7 +184,8 @@ static grt_status find_and_run(op_runner *r, const ir_type *types, const grt_dim
     for (int32_t i = 0; i < r->n_in; i++)
         if (r->in_views[i]) {
             in[i] = *r->in_views[i];
-            in[i].data = NULL;
+            if (!(r->constants >> i & 1u))
+                in[i].data = NULL;
         }
     grt_kernel_node node = {
         .desc = &r->desc, .n_in = r->n_in, .n_out = r->n_out, .in = in, .out = out, .threads = r->threads};

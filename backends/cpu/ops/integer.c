@@ -42,6 +42,27 @@ static double scale_at(const grt_tensor *scale, int64_t i)
     return cpu_element_get(scale, grt_tensor_elements(scale) == 1 ? 0 : i);
 }
 
+/* sums[i] += factor * (t[from + i * step] - zero), one loop per type. Sums wrap around like the int32 that
+ * they are. */
+static void add_scaled(int32_t *sums, int64_t n, int32_t factor, const grt_tensor *t, int64_t from,
+                       int64_t step, int32_t zero)
+{
+    uint32_t *out = (uint32_t *)sums, f = (uint32_t)factor, z = (uint32_t)zero;
+    if (t->dtype == GRT_DTYPE_INT8) {
+        const int8_t *in = (const int8_t *)t->data + from;
+        for (int64_t i = 0; i < n; i++)
+            out[i] += f * ((uint32_t)in[i * step] - z);
+    } else if (step == 1) {
+        const uint8_t *in = (const uint8_t *)t->data + from;
+        for (int64_t i = 0; i < n; i++)
+            out[i] += f * (in[i] - z);
+    } else {
+        const uint8_t *in = (const uint8_t *)t->data + from;
+        for (int64_t i = 0; i < n; i++)
+            out[i] += f * (in[i * step] - z);
+    }
+}
+
 /* One, or n of them; omitted ones pass. */
 static bool counts(const grt_reshape *reshape, int32_t i, int64_t n, int64_t or_n)
 {
@@ -134,8 +155,8 @@ static void add_tap(const cpu_window *w, const grt_tensor *x, int64_t plane, int
             out_row = (out_row + o[i]) * w->out[i + 1];
         }
         in_row += plane - w->begin[last] + k[last] * w->dilation[last];
-        for (int64_t p = from[last]; p < to[last]; p++)
-            sums[out_row + p] += weight * (load(x, in_row + p * w->stride[last]) - x_zero);
+        add_scaled(sums + out_row + from[last], to[last] - from[last], weight, x,
+                   in_row + from[last] * w->stride[last], w->stride[last], x_zero);
         int32_t i = last - 1;
         while (i >= 0 && ++o[i] == to[i]) {
             o[i] = from[i];
@@ -254,12 +275,17 @@ static void matrix_row(const grt_run *run, const places *at, int64_t item, int64
         rest /= shape->dims[i];
     }
     int32_t a_zero = zero_at(zero_a, which(zero_a, shape->m, a_item, row));
+    int32_t row_sum = 0; /* each column's zero point is taken off once, times this */
     memset(sums, 0, (size_t)n * sizeof *sums);
     for (int64_t k = 0; k < shape->k; k++) {
         int32_t value = load(a, (a_item * shape->m + row) * shape->k + k) - a_zero;
-        int64_t from = (b_item * shape->k + k) * n;
-        for (int64_t j = 0; value && j < n; j++)
-            sums[j] += value * (load(b, from + j) - zero_at(zero_b, which(zero_b, n, b_item, j)));
+        row_sum = (int32_t)((uint32_t)row_sum + (uint32_t)value);
+        if (value)
+            add_scaled(sums, n, value, b, (b_item * shape->k + k) * n, 1, 0);
+    }
+    for (int64_t j = 0; zero_b && j < n; j++) {
+        uint32_t zero = (uint32_t)zero_at(zero_b, which(zero_b, n, b_item, j));
+        sums[j] = (int32_t)((uint32_t)sums[j] - (uint32_t)row_sum * zero);
     }
     int64_t out = (item * shape->m + row) * n;
     if (!at->scale_y) {
