@@ -5,7 +5,8 @@
  * No include guard: that is the point. */
 
 #ifndef FOLD_ROWS_ONLY
-/* Fold n numbers into one; `shift` is what FOLD_EXP subtracts first. Sums are formed in strips of T, then in A. */
+/* Fold n numbers into one; `shift` is what FOLD_EXP subtracts first. Sums are formed in strips of T, then in
+ * A. */
 static A FOLD_NAME(fold_run)(fold how, A acc, const T *x, int64_t n, A shift)
 {
     (void)shift;
