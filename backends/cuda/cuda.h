@@ -5,13 +5,20 @@
 #ifndef GRT_BACKENDS_CUDA_H
 #define GRT_BACKENDS_CUDA_H
 
-#include "backends/backend.h"
+#ifdef __cplusplus
+#include <atomic>
+#include <cstdarg>
+#include <cstdint>
+#include <cstring>
+using std::atomic_int; /* value.h has it from <stdatomic.h>, which C++17 lacks */
+#endif
 
 #include <cuda_runtime_api.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+#include "backends/backend.h"
 
 typedef struct cuda_device {
     grt_device base;

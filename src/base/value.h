@@ -4,7 +4,12 @@
 
 #include "src/base/tensor.h"
 
+#ifdef __cplusplus /* CUDA files; whoever includes this within extern "C" has included <atomic> before */
+#include <atomic>
+using std::atomic_int;
+#else
 #include <stdatomic.h>
+#endif
 
 #pragma GCC visibility push(default) /* for backend modules; see src/graphrt.map */
 

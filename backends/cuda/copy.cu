@@ -1,0 +1,157 @@
+/* Copies between strided boxes: an element or a vector of them per thread, or, where source and destination are contiguous
+ * along different axes, tiles through shared memory. */
+#include "backends/cuda/copy.h"
+
+namespace {
+
+enum { TILE = 32, TILE_ROWS = 8, TILE_WORTH = 8 };
+
+template <typename T>
+__global__ void __launch_bounds__(CUDA_BLOCK) copy_kernel(const __grid_constant__ cuda_move walk, int32_t size, char *dst, const char *src)
+{
+    for CUDA_ITEMS(i, walk.total) {
+        int64_t at[2];
+        cuda_walk_at(walk, i, at);
+        *(T *)(dst + at[0] * size) = *(const T *)(src + at[1] * size);
+    }
+}
+
+/* What a block of the tiled kernel must know: the plane of the two axes, and the steps of all others. */
+struct planes {
+    int64_t a, b;             /* sizes: the source is contiguous along a, the destination along b */
+    int64_t to_a, from_b;     /* strides */
+    int64_t tiles_a, tiles_b, n;
+    cuda_move others;
+};
+
+template <typename T> __global__ void __launch_bounds__(TILE *TILE_ROWS) tile_kernel(const __grid_constant__ planes p, T *dst, const T *src)
+{
+    __shared__ T tile[TILE][TILE + 1];
+    for (int64_t block = blockIdx.x; block < p.n; block += gridDim.x) {
+        int64_t tb = block % p.tiles_b * TILE, rest = block / p.tiles_b, ta = rest % p.tiles_a * TILE, at[2];
+        cuda_walk_at(p.others, rest / p.tiles_a, at);
+        for (int row = threadIdx.y; row < TILE; row += TILE_ROWS) {
+            int64_t a = ta + threadIdx.x, b = tb + row;
+            if (a < p.a && b < p.b)
+                tile[row][threadIdx.x] = src[at[1] + b * p.from_b + a];
+        }
+        __syncthreads();
+        for (int row = threadIdx.y; row < TILE; row += TILE_ROWS) {
+            int64_t a = ta + row, b = tb + threadIdx.x;
+            if (a < p.a && b < p.b)
+                dst[at[0] + a * p.to_a + b] = tile[threadIdx.x][row];
+        }
+        __syncthreads();
+    }
+}
+
+template <typename T> __global__ void __launch_bounds__(CUDA_BLOCK) fill_kernel(int64_t n, T *dst, T host, const T *device)
+{
+    T value = device ? *device : host;
+    for CUDA_ITEMS(i, n)
+        dst[i] = value;
+}
+
+template <typename T> grt_status run_plain(const cuda_move *walk, int32_t size, void *dst, const void *src, cudaStream_t stream)
+{
+    copy_kernel<T><<<cuda_grid(walk->total), CUDA_BLOCK, 0, stream>>>(*walk, size, (char *)dst, (const char *)src);
+    CUDA_LAUNCHED();
+    return GRT_OK;
+}
+
+template <typename T> grt_status run_tiled(const cuda_copy *copy, void *dst, const void *src, cudaStream_t stream)
+{
+    const cuda_move *walk = &copy->walk;
+    int32_t last = walk->rank - 1;
+    planes p = {};
+    p.a = walk->dims[copy->tile_axis];
+    p.b = walk->dims[last];
+    p.to_a = walk->strides[0][copy->tile_axis];
+    p.from_b = walk->strides[1][last];
+    p.tiles_a = (p.a + TILE - 1) / TILE;
+    p.tiles_b = (p.b + TILE - 1) / TILE;
+    cuda_walk_begin(&p.others);
+    for (int32_t i = 0; i < last; i++)
+        if (i != copy->tile_axis) {
+            int64_t strides[2] = {walk->strides[0][i], walk->strides[1][i]};
+            cuda_walk_axis(&p.others, walk->dims[i], strides);
+        }
+    cuda_walk_end(&p.others);
+    p.n = p.tiles_a * p.tiles_b * p.others.total;
+    dim3 threads(TILE, TILE_ROWS);
+    tile_kernel<T><<<cuda_grid(p.n, 1), threads, 0, stream>>>(p, (T *)dst, (const T *)src);
+    CUDA_LAUNCHED();
+    return GRT_OK;
+}
+
+template <typename T> grt_status fill(void *dst, int64_t n, const void *host, const void *device, cudaStream_t stream)
+{
+    T value;
+    memset(&value, 0, sizeof value);
+    if (host)
+        memcpy(&value, host, sizeof value);
+    fill_kernel<T><<<cuda_grid(n), CUDA_BLOCK, 0, stream>>>(n, (T *)dst, value, (const T *)device);
+    CUDA_LAUNCHED();
+    return GRT_OK;
+}
+
+} // namespace
+
+void cuda_copy_begin(cuda_copy *copy, grt_dtype dtype)
+{
+    memset(copy, 0, sizeof *copy);
+    cuda_walk_begin(&copy->walk);
+    copy->size = (int32_t)grt_dtype_size(dtype);
+}
+
+void cuda_copy_axis(cuda_copy *copy, int64_t dim, int64_t to, int64_t from)
+{
+    int64_t strides[2] = {to, from};
+    cuda_walk_axis(&copy->walk, dim, strides);
+}
+
+void cuda_copy_end(cuda_copy *copy)
+{
+    cuda_walk_end(&copy->walk);
+    cuda_move *walk = &copy->walk;
+    int32_t last = walk->rank - 1;
+    copy->vector = 1;
+    copy->tile_axis = -1;
+    if (walk->total <= 0)
+        return;
+    if (walk->strides[1][last] == 1) {
+        int v = cuda_walk_vector(walk, 16 / copy->size);
+        while (v > 1 && (copy->to_offset % v || copy->from_offset % v))
+            v /= 2;
+        copy->vector = v;
+        if (v > 1)
+            copy->grouped = cuda_walk_grouped(walk, v);
+        return;
+    }
+    if (walk->strides[0][last] != 1 || walk->strides[1][last] == 0 || walk->dims[last] < TILE_WORTH)
+        return;
+    for (int32_t i = 0; i < last; i++)
+        if (walk->strides[1][i] == 1 && walk->dims[i] >= TILE_WORTH)
+            copy->tile_axis = i;
+}
+
+grt_status cuda_copy_run(const cuda_copy *copy, void *dst, const void *src, cudaStream_t stream)
+{
+    if (copy->walk.total <= 0)
+        return GRT_OK;
+    dst = (char *)dst + copy->to_offset * copy->size;
+    src = (const char *)src + copy->from_offset * copy->size;
+    if (copy->tile_axis >= 0)
+        return CUDA_BY_SIZE(copy->size, run_tiled, copy, dst, src, stream);
+    int32_t bytes = copy->size * copy->vector;
+    if (copy->vector > 1 && cuda_aligned(dst, (size_t)bytes) && cuda_aligned(src, (size_t)bytes))
+        return CUDA_BY_SIZE(bytes, run_plain, &copy->grouped, copy->size, dst, src, stream);
+    return CUDA_BY_SIZE(copy->size, run_plain, &copy->walk, copy->size, dst, src, stream);
+}
+
+grt_status cuda_fill(void *dst, size_t size, int64_t n, const void *host, const void *device, cudaStream_t stream)
+{
+    if (n <= 0)
+        return GRT_OK;
+    return CUDA_BY_SIZE(size, fill, dst, n, host, device, stream);
+}

@@ -1,0 +1,292 @@
+/* graphrt::Pointwise on the device: one kernel interprets any program. Every thread runs the whole program for a few
+ * neighbouring elements, so that intermediate results never reach device memory unless there are very many. The program travels
+ * in the kernel's parameters; all threads take the same way through it. */
+#include "backends/cuda/pointwise_eval.h"
+#include "backends/cuda/walk.h"
+
+namespace {
+
+/* What the compiler's groups keep to, and what fits in the parameters of a kernel. */
+enum { MAX_INPUTS = 8, MAX_CODE = 32, MAX_CONSTANTS = 96, VECTOR = 4, BLOCK = 128 };
+
+enum source_kind : uint8_t { SOURCE_INPUT, SOURCE_CONSTANT, SOURCE_REGISTER, SOURCE_PREVIOUS };
+
+struct instruction {
+    uint8_t opcode, arity;
+    uint8_t target; /* register */
+    bool keep;      /* some later instruction but the next one reads the result */
+    source_kind kind[PW_MAX_OPERANDS];
+    uint8_t index[PW_MAX_OPERANDS];
+    float p[PW_MAX_PARAMS];
+};
+
+struct program {
+    int32_t n, n_in, n_registers;
+    grt_dtype in_dtype[MAX_INPUTS], out_dtype;
+    float constants[MAX_CONSTANTS];
+    instruction code[MAX_CODE];
+};
+
+typedef cuda_walk<MAX_INPUTS + 1, GRT_MAX_RANK> group_walk;
+
+struct shape {
+    bool grouped;
+    group_walk walk, groups;
+};
+
+struct operands {
+    const void *in[MAX_INPUTS];
+    void *out;
+    bool packed[MAX_INPUTS]; /* neighbours differ */
+};
+
+/* ---- the kernel ---- */
+
+template <typename S, int V> __device__ __forceinline__ void load_typed(const void *data, int64_t at, bool packed, float *x)
+{
+    const S *from = (const S *)data + at;
+    if (V > 1 && packed) {
+        cuda_pack<S, V> pack = *(const cuda_pack<S, V> *)from;
+#pragma unroll
+        for (int j = 0; j < V; j++)
+            x[j] = (float)pw_widen<S>(pack.v[j]);
+    } else {
+        float one = (float)pw_widen<S>(*from);
+#pragma unroll
+        for (int j = 0; j < V; j++)
+            x[j] = one;
+    }
+}
+
+template <int V> __device__ __forceinline__ void load(grt_dtype dtype, const void *data, int64_t at, bool packed, float *x)
+{
+    if (dtype == GRT_DTYPE_FLOAT) {
+        load_typed<float, V>(data, at, packed, x);
+    } else if (dtype == GRT_DTYPE_FLOAT16) {
+        load_typed<__half, V>(data, at, packed, x);
+    } else if (dtype == GRT_DTYPE_BFLOAT16) {
+        load_typed<__nv_bfloat16, V>(data, at, packed, x);
+    } else {
+        load_typed<uint8_t, V>(data, at, packed, x);
+#pragma unroll
+        for (int j = 0; j < V; j++)
+            x[j] = x[j] != 0.0f ? 1.0f : 0.0f;
+    }
+}
+
+template <typename S, int V> __device__ __forceinline__ void store_typed(void *data, int64_t at, const float *x)
+{
+    cuda_pack<S, V> pack;
+#pragma unroll
+    for (int j = 0; j < V; j++)
+        pack.v[j] = pw_narrow<S>(x[j]);
+    *(cuda_pack<S, V> *)((S *)data + at) = pack;
+}
+
+template <int V> __device__ __forceinline__ void store(grt_dtype dtype, void *data, int64_t at, const float *x)
+{
+    if (dtype == GRT_DTYPE_FLOAT) {
+        store_typed<float, V>(data, at, x);
+    } else if (dtype == GRT_DTYPE_FLOAT16) {
+        store_typed<__half, V>(data, at, x);
+    } else if (dtype == GRT_DTYPE_BFLOAT16) {
+        store_typed<__nv_bfloat16, V>(data, at, x);
+    } else {
+        cuda_pack<uint8_t, V> pack;
+#pragma unroll
+        for (int j = 0; j < V; j++)
+            pack.v[j] = x[j] != 0.0f;
+        *(cuda_pack<uint8_t, V> *)((uint8_t *)data + at) = pack;
+    }
+}
+
+/* The usual functions are met here without a call. */
+template <int V> __device__ __forceinline__ void eval(const instruction &in, const float (*x)[V], float *y)
+{
+#define EACH(opcode)                                                                                                   \
+    _Pragma("unroll") for (int j = 0; j < V; j++) y[j] =                                                               \
+        pw_eval<float>(opcode, x[0][j], x[1][j], x[2][j], in.p[0], in.p[1])
+#define X(name)                                                                                                        \
+    case PW_##name:                                                                                                    \
+        EACH(PW_##name);                                                                                               \
+        break;
+    switch (in.opcode) {
+        X(Add) X(Sub) X(Mul) X(Div) X(Max) X(Min) X(Neg) X(Sqrt) X(Relu) X(Sigmoid) X(Tanh) X(Clip) X(Where) X(LeakyRelu)
+        X(Exp) X(Erf) X(Reciprocal) X(HardSigmoid) X(HardSwish)
+    default:
+#pragma unroll
+        for (int j = 0; j < V; j++)
+            y[j] = pw_eval_any<float>(in.opcode, x[0][j], x[1][j], x[2][j], in.p[0], in.p[1]);
+    }
+#undef X
+#undef EACH
+}
+
+template <int V, int REGISTERS>
+__global__ void __launch_bounds__(BLOCK) group_kernel(const __grid_constant__ group_walk walk, const __grid_constant__ program p,
+                                                      const __grid_constant__ operands o)
+{
+    for CUDA_ITEMS(i, walk.total) {
+        int64_t at[MAX_INPUTS + 1];
+        float registers[REGISTERS][V], x[PW_MAX_OPERANDS][V], y[V];
+        cuda_walk_at(walk, i, at);
+#pragma unroll
+        for (int j = 0; j < V; j++)
+            y[j] = 0.0f;
+        for (int32_t c = 0; c < p.n; c++) {
+            const instruction &in = p.code[c];
+#pragma unroll
+            for (int k = 0; k < PW_MAX_OPERANDS; k++) {
+                int index = in.index[k];
+                if (k >= in.arity || in.kind[k] == SOURCE_PREVIOUS) {
+#pragma unroll
+                    for (int j = 0; j < V; j++)
+                        x[k][j] = y[j];
+                } else if (in.kind[k] == SOURCE_INPUT) {
+                    load<V>(p.in_dtype[index], o.in[index], at[index + 1], o.packed[index], x[k]);
+                } else {
+#pragma unroll
+                    for (int j = 0; j < V; j++)
+                        x[k][j] = in.kind[k] == SOURCE_CONSTANT ? p.constants[index] : registers[index][j];
+                }
+            }
+            eval<V>(in, x, y);
+            if (in.keep) {
+#pragma unroll
+                for (int j = 0; j < V; j++)
+                    registers[in.target][j] = y[j];
+            }
+        }
+        store<V>(p.out_dtype, o.out, at[0], y);
+    }
+}
+
+/* ---- kernel life ---- */
+
+bool supports(const grt_kernel_node *node, grt_text *why)
+{
+    size_t n, n_constants;
+    (void)grt_attr_ints(node->desc, "program", &n);
+    (void)grt_attr_floats(node->desc, "constants", &n_constants);
+    if (n / 4 <= MAX_CODE && n_constants <= MAX_CONSTANTS && node->n_in <= MAX_INPUTS)
+        return true;
+    if (why)
+        grt_text_add(why, "at most %d instructions, %d constants and %d inputs", MAX_CODE, MAX_CONSTANTS, MAX_INPUTS);
+    return false;
+}
+
+/* A register is free again once the last reader of its value has run; the reader itself may overwrite it. */
+void assign_registers(program *p, const int64_t *code, int64_t n_constants)
+{
+    int64_t first_result = p->n_in + n_constants;
+    int32_t last_use[MAX_CODE], target_of[MAX_CODE], idle[MAX_CODE + 1], n_idle = 0;
+    for (int32_t i = 0; i < p->n; i++) {
+        last_use[i] = i;
+        for (int k = 0; k < p->code[i].arity; k++) {
+            int64_t result = code[4 * i + 1 + k] - first_result;
+            if (result >= 0) {
+                last_use[result] = i;
+                p->code[result].keep |= result != i - 1;
+            }
+        }
+    }
+    for (int32_t i = 0; i < p->n; i++) {
+        instruction *in = &p->code[i];
+        for (int k = 0; k < in->arity; k++) {
+            int64_t operand = code[4 * i + 1 + k], result = operand - first_result;
+            in->kind[k] = operand < p->n_in        ? SOURCE_INPUT
+                          : operand < first_result ? SOURCE_CONSTANT
+                          : result == i - 1        ? SOURCE_PREVIOUS
+                                                   : SOURCE_REGISTER;
+            in->index[k] = (uint8_t)(operand < p->n_in        ? operand
+                                     : operand < first_result ? operand - p->n_in
+                                                              : target_of[result]);
+            if (result >= 0 && last_use[result] == i) {
+                if (p->code[result].keep)
+                    idle[n_idle++] = target_of[result];
+                last_use[result] = INT32_MAX; /* an operand that occurs twice is freed once */
+            }
+        }
+        target_of[i] = 0;
+        if (in->keep)
+            target_of[i] = n_idle ? idle[--n_idle] : p->n_registers++;
+        in->target = (uint8_t)target_of[i];
+    }
+}
+
+grt_status create(const grt_kernel_node *node, void **out_state)
+{
+    size_t n, n_constants;
+    GRT_TRY(pw_program_check(node->desc, node->n_in));
+    const int64_t *code = grt_attr_ints(node->desc, "program", &n);
+    const float *constants = grt_attr_floats(node->desc, "constants", &n_constants);
+    program *p;
+    GRT_TRY(cuda_state(&p));
+    p->n = (int32_t)(n / 4);
+    p->n_in = node->n_in;
+    p->out_dtype = node->out[0].dtype;
+    for (int32_t i = 0; i < node->n_in; i++)
+        p->in_dtype[i] = node->in[i].dtype;
+    if (n_constants)
+        memcpy(p->constants, constants, n_constants * sizeof *constants);
+    for (int32_t i = 0; i < p->n; i++) {
+        const pw_info *info = pw_info_at((int32_t)code[4 * i]);
+        p->code[i].opcode = (uint8_t)code[4 * i];
+        p->code[i].arity = (uint8_t)info->arity;
+        for (int k = 0; k < info->n_params; k++)
+            p->code[i].p[k] = constants[code[4 * i + 1 + info->arity + k] - node->n_in];
+    }
+    assign_registers(p, code, (int64_t)n_constants);
+    *out_state = p;
+    return GRT_OK;
+}
+
+grt_status reshape(grt_reshape *r)
+{
+    shape *sh;
+    GRT_TRY(cuda_state(&sh));
+    cuda_walk_broadcast(&sh->walk, r->out[0], r->n_in, r->in);
+    sh->grouped = sh->walk.total > 0 && cuda_walk_vector(&sh->walk, VECTOR) == VECTOR;
+    if (sh->grouped)
+        sh->groups = cuda_walk_grouped(&sh->walk, VECTOR);
+    r->shape = sh;
+    return GRT_OK;
+}
+
+template <int V> grt_status launch(const group_walk &walk, const program &p, const operands &o, cudaStream_t stream)
+{
+    if (p.n_registers <= 4)
+        group_kernel<V, 4><<<cuda_grid(walk.total, BLOCK), BLOCK, 0, stream>>>(walk, p, o);
+    else
+        group_kernel<V, MAX_CODE><<<cuda_grid(walk.total, BLOCK), BLOCK, 0, stream>>>(walk, p, o);
+    CUDA_LAUNCHED();
+    return GRT_OK;
+}
+
+grt_status run(const grt_run *r)
+{
+    const program *p = (const program *)r->state;
+    const shape *sh = (const shape *)r->shape;
+    if (sh->walk.total <= 0)
+        return GRT_OK;
+    operands o = {};
+    int32_t last = sh->walk.rank - 1;
+    bool aligned = sh->grouped && cuda_aligned(r->out[0]->data, VECTOR * grt_dtype_size(p->out_dtype));
+    for (int32_t k = 0; k < r->n_in; k++) {
+        o.in[k] = r->in[k]->data;
+        o.packed[k] = sh->walk.strides[k + 1][last] == 1;
+        aligned &= !o.packed[k] || cuda_aligned(o.in[k], VECTOR * grt_dtype_size(p->in_dtype[k]));
+    }
+    o.out = r->out[0]->data;
+    return aligned ? launch<VECTOR>(sh->groups, *p, o, cuda_stream(r)) : launch<1>(sh->walk, *p, o, cuda_stream(r));
+}
+
+#define TYPES (GRT_BIT(FLOAT) | GRT_BIT(FLOAT16) | GRT_BIT(BFLOAT16) | GRT_BIT(BOOL))
+const grt_kernel_row rows[] = {
+    {.domain = "graphrt", .op = "Pointwise", .types = {TYPES, TYPES, TYPES, TYPES},
+     .flags = 0xff, /* any input that dies here: an element is read by the thread that writes it, before */
+     .supports = supports, .create = create, .destroy = free, .reshape = reshape, .release_shape = free, .run = run},
+};
+
+} // namespace
+CUDA_KERNELS(pointwise_group, rows);
