@@ -72,6 +72,7 @@ cuda_ops_files += backends/cuda/ops/matmul.cu
 cuda_ops_files += backends/cuda/ops/norm.cu
 cuda_ops_files += backends/cuda/ops/pool.cu
 cuda_ops_files += backends/cuda/ops/conv.cu
+cuda_ops_files += backends/cuda/ops/attention.cu
 cuda_files += backends/cuda/walk.h backends/cuda/pointwise_eval.h
 cuda_files += backends/cuda/copy.h backends/cuda/copy.cu
 cuda_ops_files += backends/cuda/ops/pointwise.cu
@@ -80,7 +81,7 @@ cuda_ops_files += backends/cuda/ops/cast.cu
 cuda_ops_files += backends/cuda/ops/move.cu
 if CUDA
 cuda_objects = $(patsubst %,cuda-objects/%.o,$(filter %.c %.cu,$(cuda_files) $(cuda_ops_files)))
-cuda_includes = $(DEFS) -I. -I$(top_srcdir) -I$(top_srcdir)/include -I$(CUDA_DIR)/include
+cuda_includes = $(DEFS) -I. -I$(top_srcdir) -I$(top_srcdir)/include -isystem $(CUDA_DIR)/include
 graphrtmoduledir = $(libdir)/graphrt
 graphrtmodule_DATA = libgraphrt-cuda.so
 BUILT_SOURCES += cuda_kernels.inc
