@@ -118,3 +118,4 @@ backends_SOURCES += backends/cpu/order.h
 cpu_ops_SOURCES += backends/cpu/ops/integer.c
 cpu_ops_SOURCES += backends/cpu/ops/sampling.c
 cpu_ops_SOURCES += backends/cpu/ops/optimizer.c
+backends_SOURCES += backends/cpu/softmax.h backends/cpu/softmax.c

@@ -289,46 +289,85 @@ static operands bind(const grt_gemm *g, const plan *p, int64_t item, const float
     return o;
 }
 
-/* The body that every thread runs. `a_pack` and `b_own` are this thread's; `b_all` is everybody's. */
-static void run_thread(const grt_gemm *g, const plan *p, const float *a, const float *b, float *c,
-                       float *a_pack, float *b_own, float *b_all, size_t b_step)
+/* A run of one product. `a_pack` and `b_own` are the running thread's; `b_all` is everybody's. */
+typedef struct job {
+    const grt_gemm *g;
+    const plan *p;
+    const float *a, *b;
+    float *c;
+    float *b_all;
+    size_t b_step;
+    int64_t mt, nt, panels; /* tiles down and across; panels of one B */
+} job;
+
+/* B_PACK_THREAD: one batch item as a whole. */
+static void run_item(const job *w, int64_t item, float *a_pack, float *b_own)
 {
-    const int64_t mt = ceil_div(g->m, p->m_block), nt = ceil_div(g->n, p->n_block);
-    const int64_t panels = ceil_div(g->n, NR);
-    if (p->mode == B_PACK_THREAD) {
+    operands o = bind(w->g, w->p, item, w->a, w->b, w->c);
+    pack_panels(0, w->panels, w->g->k, w->g->n, o.b, w->g->ldb, w->g->trans_b, b_own);
+    o.b = b_own;
+    for (int64_t t = 0; t < w->mt * w->nt; t++)
+        run_tile(w->g, w->p, &o, t / w->nt * w->p->m_block, t % w->nt * w->p->n_block, a_pack);
+}
+
+/* B_PACK_ONCE: one panel of one B. */
+static void pack_shared(const job *w, int64_t t)
+{
+    const grt_gemm *g = w->g;
+    const int64_t item = t / w->panels, panel = t % w->panels;
+    pack_panels(panel, panel + 1, g->k, g->n, w->b + item * g->stride_b, g->ldb, g->trans_b,
+                w->b_all + (size_t)item * w->b_step);
+}
+
+/* One tile of one item. *ragged_of: the batch item whose last panel b_own holds, -1 at first. */
+static void run_one(const job *w, int64_t t, float *a_pack, float *b_own, int64_t *ragged_of)
+{
+    const grt_gemm *g = w->g;
+    const plan *p = w->p;
+    const int64_t item = t / (w->mt * w->nt), row = t / w->nt % w->mt * p->m_block, col = t % w->nt * p->n_block;
+    operands o = bind(g, p, item, w->a, w->b, w->c);
+    if (p->mode == B_PACK_ONCE)
+        o.b = w->b_all + (p->b_count > 1 ? (size_t)item * w->b_step : 0);
+    if (p->mode == B_DIRECT && g->n % NR && col + p->n_block >= g->n) {
+        if (*ragged_of != item)
+            pack_panel(g->k, g->n % NR, o.b + g->n / NR * NR, g->ldb, false, b_own);
+        *ragged_of = item;
+        o.ragged = b_own;
+    }
+    run_tile(g, p, &o, row, col, a_pack);
+}
+
+/* Without any OpenMP construct: inside a parallel region of the caller's, those would share the work out to its threads. */
+static void run_alone(const job *w, float *a_pack, float *b_own)
+{
+    int64_t ragged_of = -1;
+    for (int64_t i = 0; w->p->mode == B_PACK_THREAD && i < w->g->batch; i++)
+        run_item(w, i, a_pack, b_own);
+    if (w->p->mode == B_PACK_THREAD)
+        return;
+    for (int64_t t = 0; w->p->mode == B_PACK_ONCE && t < w->p->b_count * w->panels; t++)
+        pack_shared(w, t);
+    for (int64_t t = 0; t < w->g->batch * w->mt * w->nt; t++)
+        run_one(w, t, a_pack, b_own, &ragged_of);
+}
+
+static void run_together(const job *w, float *a_pack, float *b_own)
+{
+    if (w->p->mode == B_PACK_THREAD) {
 #pragma omp for schedule(dynamic)
-        for (int64_t item = 0; item < g->batch; item++) {
-            operands o = bind(g, p, item, a, b, c);
-            pack_panels(0, panels, g->k, g->n, o.b, g->ldb, g->trans_b, b_own);
-            o.b = b_own;
-            for (int64_t t = 0; t < mt * nt; t++)
-                run_tile(g, p, &o, t / nt * p->m_block, t % nt * p->n_block, a_pack);
-        }
+        for (int64_t i = 0; i < w->g->batch; i++)
+            run_item(w, i, a_pack, b_own);
         return;
     }
-    if (p->mode == B_PACK_ONCE) {
+    if (w->p->mode == B_PACK_ONCE) {
 #pragma omp for schedule(static)
-        for (int64_t t = 0; t < p->b_count * panels; t++) {
-            const int64_t item = t / panels, panel = t % panels;
-            pack_panels(panel, panel + 1, g->k, g->n, b + item * g->stride_b, g->ldb, g->trans_b,
-                        b_all + (size_t)item * b_step);
-        }
+        for (int64_t t = 0; t < w->p->b_count * w->panels; t++)
+            pack_shared(w, t);
     }
-    int64_t ragged_of = -1; /* the batch item whose last panel b_own holds */
+    int64_t ragged_of = -1;
 #pragma omp for schedule(dynamic)
-    for (int64_t t = 0; t < g->batch * mt * nt; t++) {
-        const int64_t item = t / (mt * nt), row = t / nt % mt * p->m_block, col = t % nt * p->n_block;
-        operands o = bind(g, p, item, a, b, c);
-        if (p->mode == B_PACK_ONCE)
-            o.b = b_all + (p->b_count > 1 ? (size_t)item * b_step : 0);
-        if (p->mode == B_DIRECT && g->n % NR && col + p->n_block >= g->n) {
-            if (ragged_of != item)
-                pack_panel(g->k, g->n % NR, o.b + g->n / NR * NR, g->ldb, false, b_own);
-            ragged_of = item;
-            o.ragged = b_own;
-        }
-        run_tile(g, p, &o, row, col, a_pack);
-    }
+    for (int64_t t = 0; t < w->g->batch * w->mt * w->nt; t++)
+        run_one(w, t, a_pack, b_own, &ragged_of);
 }
 
 void grt_gemm_run(const grt_gemm *g, const float *a, const float *b, float *c, void *scratch, int threads)
@@ -340,9 +379,10 @@ void grt_gemm_run(const grt_gemm *g, const float *a, const float *b, float *c, v
     if (!size_b(g, &p, &count) || !round_floats(p.a_floats, &a_step) || !round_floats(p.b_floats, &b_step))
         return; /* grt_gemm_scratch_bytes has refused these sizes */
     float *a_all = scratch, *b_all = a_step || b_step ? a_all + a_step * (size_t)p.threads : NULL;
-    /* Called from a parallel loop, the loops inside must not be shared out among the caller's threads: a team of one is made. */
-    if (p.threads == 1 && !omp_in_parallel()) {
-        run_thread(g, &p, a, b, c, a_all, b_all, b_all, b_step);
+    const job work = {.g = g, .p = &p, .a = a, .b = b, .c = c, .b_all = b_all, .b_step = b_step, .mt = ceil_div(g->m, p.m_block),
+                      .nt = ceil_div(g->n, p.n_block), .panels = ceil_div(g->n, NR)};
+    if (p.threads == 1) {
+        run_alone(&work, a_all, b_all);
         return;
     }
 #pragma omp parallel num_threads(p.threads)
@@ -351,7 +391,6 @@ void grt_gemm_run(const grt_gemm *g, const float *a, const float *b, float *c, v
 #ifdef _OPENMP
         me = (size_t)omp_get_thread_num();
 #endif
-        run_thread(g, &p, a, b, c, a_step ? a_all + me * a_step : NULL, b_step ? b_all + me * b_step : NULL,
-                   b_all, b_step);
+        run_together(&work, a_step ? a_all + me * a_step : NULL, b_step ? b_all + me * b_step : NULL);
     }
 }

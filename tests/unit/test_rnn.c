@@ -75,10 +75,15 @@ static void step(const layer *l, const weights *w, int d, int t, int b, double *
     memcpy(h, next, sizeof next);
 }
 
+static const layer *tested; /* for messages */
+
 static void check_value(const grt_tensor *t, int64_t at, double wanted, const char *what)
 {
     const double found = (double)((const float *)t->data)[at];
-    ck_assert_msg(fabs(found - wanted) < 2e-6, "%s[%lld]: %g, expected %g", what, (long long)at, found, wanted);
+    ck_assert_msg(fabs(found - wanted) < 2e-6, "%s %s%s%s%s%s%s%s%s: %s[%lld]: %g, expected %g", tested->op,
+                  tested->direction, tested->batch_first ? " layout" : "", tested->lengths ? " lengths" : "",
+                  tested->initial ? " initial" : "", tested->clipped ? " clip" : "", tested->constant ? " constant" : "",
+                  tested->peepholes ? " peepholes" : "", tested->linear ? " linear" : "", what, (long long)at, found, wanted);
 }
 
 static int64_t y_at(const layer *l, int directions, int d, int t, int b)
@@ -120,6 +125,7 @@ static void check_outputs(const layer *l, const weights *w, int directions, cons
 static void check_layer(const layer *l)
 {
     static weights w;
+    tested = l;
     const int64_t directions = !strcmp(l->direction, "bidirectional") ? 2 : 1, n = l->gates * HIDDEN;
     fill_floats(w.x, STEPS * BATCH * INPUT, 1);
     fill_floats(w.w, 2 * MOST * INPUT, 2);

@@ -4,6 +4,7 @@
 #include "backends/cpu/attention.h"
 
 #include "backends/cpu/gemm.h"
+#include "backends/cpu/softmax.h"
 #include "backends/cpu/threads.h"
 #include "src/base/checked.h"
 
@@ -294,42 +295,6 @@ static attention_view stage(const grt_run *run, int32_t i, int32_t past_i, grt_t
     return (attention_view){to, shape->kv_heads * shape->total * size, shape->total * size, size};
 }
 
-/* A product on this thread alone. The team of one is needed because gemm's loops would otherwise be shared
- * out among the threads that work on other blocks. */
-static void product(const grt_gemm *g, const float *a, const float *b, float *c, void *scratch)
-{
-#pragma omp parallel num_threads(1)
-    grt_gemm_run(g, a, b, c, scratch, 1);
-}
-
-static void direct_scores(const grt_gemm *g, const float *q, const float *k, float *scores)
-{
-    for (int64_t i = 0; i < g->m; i++)
-        for (int64_t j = 0; j < g->n; j++) {
-            const float *a = q + i * g->lda, *b = k + j * g->ldb;
-            float sum = 0;
-#pragma omp simd reduction(+ : sum)
-            for (int64_t d = 0; d < g->k; d++)
-                sum += a[d] * b[d];
-            scores[i * g->ldc + j] = g->alpha * sum;
-        }
-}
-
-static void direct_values(const grt_gemm *g, const float *p, const float *v, float *y)
-{
-    for (int64_t i = 0; i < g->m; i++) {
-        float *out = y + i * g->ldc;
-        memset(out, 0, (size_t)g->n * sizeof *out);
-        for (int64_t j = 0; j < g->k; j++) {
-            float weight = p[i * g->lda + j];
-            const float *row = v + j * g->ldb;
-#pragma omp simd
-            for (int64_t d = 0; d < g->n; d++)
-                out[d] += weight * row[d];
-        }
-    }
-}
-
 /* Keys outside [lo, hi) of the n in s (the first is key `from`) and those that the mask excludes become -inf;
  * a float mask is added. False if no key is left. */
 static bool mask_row(const grt_run *run, int64_t batch, int64_t head, int64_t row, int64_t from, int64_t n,
@@ -366,25 +331,13 @@ static bool mask_row(const grt_run *run, int64_t batch, int64_t head, int64_t ro
     return allowed > 0;
 }
 
+/* In place. A row without any key gets zeros. */
 static void softmax_row(float *s, int64_t n, bool any)
 {
-    float max = -INFINITY, sum = 0;
-#pragma omp simd reduction(max : max)
-    for (int64_t j = 0; j < n; j++)
-        max = s[j] > max ? s[j] : max;
-    if (!any || max == -INFINITY) {
+    if (any)
+        cpu_softmax_row(s, s, n, false);
+    else
         memset(s, 0, (size_t)n * sizeof *s);
-        return;
-    }
-#pragma omp simd reduction(+ : sum)
-    for (int64_t j = 0; j < n; j++) {
-        s[j] = grt_act_exp(s[j] - max);
-        sum += s[j];
-    }
-    float inverse = 1 / sum;
-#pragma omp simd
-    for (int64_t j = 0; j < n; j++)
-        s[j] *= inverse;
 }
 
 static void emit(const grt_run *run, int mode, int64_t at, int64_t m, int64_t n, const float *scores)
@@ -428,10 +381,10 @@ static void block(const grt_run *run, const attention_views *views, int64_t batc
     float scale = (float)(state->scale != 0 ? state->scale : 1 / sqrt((double)shape->size));
     grt_gemm scores = score_product(shape, m, n, views->q.row, views->k.row, scale);
     grt_gemm values = value_product(shape, m, n, views->v.row, views->y.row);
-    if (m < DIRECT_ROWS)
-        direct_scores(&scores, q, k, s);
-    else
-        product(&scores, q, k, s, scratch);
+    for (int64_t i = 0; m < DIRECT_ROWS && i < m; i++)
+        cpu_dot_rows(q + i * scores.lda, k, scores.ldb, n, scores.k, scores.alpha, s + i * n);
+    if (m >= DIRECT_ROWS)
+        grt_gemm_run(&scores, q, k, s, scratch, 1);
     emit(run, 0, at, m, n, s);
     float cap = (float)state->softcap;
     for (int64_t j = 0; cap > 0 && j < m * n; j++)
@@ -443,10 +396,10 @@ static void block(const grt_run *run, const attention_views *views, int64_t batc
         softmax_row(s + i * n, n, any);
     }
     emit(run, 3, at, m, n, s);
-    if (m < DIRECT_ROWS)
-        direct_values(&values, s, v, y);
-    else
-        product(&values, s, v, y, scratch);
+    for (int64_t i = 0; m < DIRECT_ROWS && i < m; i++)
+        cpu_sum_rows(s + i * n, v, values.ldb, n, values.n, y + i * values.ldc);
+    if (m >= DIRECT_ROWS)
+        grt_gemm_run(&values, s, v, y, scratch, 1);
 }
 
 static grt_status attention_run(const grt_run *run)

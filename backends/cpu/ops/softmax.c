@@ -3,6 +3,7 @@
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/dispatch.h"
 #include "backends/cpu/element.h"
+#include "backends/cpu/softmax.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -26,36 +27,6 @@ static grt_status softmax_reshape(grt_reshape *r)
     r->shape = s;
     return GRT_OK;
 }
-
-/* One contiguous row. */
-CPU_BODY softmax_row_body(const float *x, float *y, int64_t n, bool log)
-{
-    float top = -INFINITY, sum = 0.0f;
-#pragma omp simd reduction(max : top)
-    for (int64_t i = 0; i < n; i++)
-        top = x[i] > top ? x[i] : top;
-    if (log) {
-#pragma omp simd reduction(+ : sum)
-        for (int64_t i = 0; i < n; i++)
-            sum += grt_act_exp(x[i] - top);
-        const float shift = logf(sum);
-#pragma omp simd
-        for (int64_t i = 0; i < n; i++)
-            y[i] = x[i] - top - shift;
-        return;
-    }
-#pragma omp simd reduction(+ : sum)
-    for (int64_t i = 0; i < n; i++) {
-        const float e = grt_act_exp(x[i] - top);
-        y[i] = e;
-        sum += e;
-    }
-    const float factor = 1.0f / sum;
-#pragma omp simd
-    for (int64_t i = 0; i < n; i++)
-        y[i] *= factor;
-}
-CPU_DISPATCH(softmax_row, (const float *x, float *y, int64_t n, bool log), (x, y, n, log))
 
 enum { LANES = 64 };
 
@@ -102,7 +73,7 @@ static void run_float(const softmax_shape *s, const float *x, float *y, int thre
     if (s->inner == 1) {
 #pragma omp parallel for num_threads(threads) if (many)
         for (int64_t i = 0; i < s->outer; i++)
-            softmax_row(x + i * s->size, y + i * s->size, s->size, s->log);
+            cpu_softmax_row(x + i * s->size, y + i * s->size, s->size, s->log);
         return;
     }
 #pragma omp parallel for num_threads(threads) if (many)
