@@ -73,6 +73,7 @@ cuda_ops_files += backends/cuda/ops/gather.cu
 cuda_ops_files += backends/cuda/ops/reduce.cu
 cuda_ops_files += backends/cuda/ops/select.cu
 cuda_ops_files += backends/cuda/ops/pow.cu
+cuda_ops_files += backends/cuda/ops/line.cu
 if CUDA
 cuda_objects = $(patsubst %,cuda-objects/%.o,$(filter %.c %.cu,$(cuda_files) $(cuda_ops_files)))
 cuda_includes = $(DEFS) -I. -I$(top_srcdir) -I$(top_srcdir)/include -I$(CUDA_DIR)/include
