@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-static const grt_backend *const backends[] = {&grt_backend_cpu, &grt_backend_null};
+static const grt_backend *const backends[] = {&grt_backend_cpu, &grt_backend_null, &grt_backend_mirror};
 enum { N_BACKENDS = sizeof backends / sizeof *backends };
 
 const grt_backend *grt_backend_find(const char *name)

@@ -56,7 +56,7 @@ grt_status grt_device_download(grt_device *device, void *dst, const void *src, s
 grt_status grt_device_copy(grt_device *device, void *dst, const void *src, size_t bytes, void *stream);
 grt_status grt_device_wait(grt_device *device, void *stream);
 
-extern const grt_backend grt_backend_cpu, grt_backend_null;
+extern const grt_backend grt_backend_cpu, grt_backend_null, grt_backend_mirror;
 extern const grt_backend grt_backend_cuda; /* in its own module */
 /* Backend by name; a module is looked for and opened on first use. NULL if there is none; then the error says why, and which
  * exist. */

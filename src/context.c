@@ -37,6 +37,13 @@ static grt_status init(grt_context *context)
         !context->strings)
         return grt_fail_memory(0);
     context->hooks = (grt_run_hooks){grt_hook_alloc_output, alloc_bytes, context};
+    if (context->session->on_device) {
+        grt_device *device = context->session->device;
+        context->results = calloc((size_t)body->n_outputs + 1, sizeof *context->results);
+        if (!context->results)
+            return grt_fail_memory(0);
+        GRT_TRY(device->vtable->stream_create(device, &context->stream));
+    }
     return grt_shape_scratch_create(&context->scratch);
 }
 
@@ -71,6 +78,12 @@ void grt_context_release(grt_context *context)
     free(context->outputs);
     free(context->output_set);
     free(context->times);
+    free(context->host_workspace);
+    for (int32_t i = 0; context->results && i < main_body(context)->n_outputs; i++)
+        grt_value_clear(&context->results[i]);
+    free(context->results);
+    if (context->stream)
+        context->session->device->vtable->stream_release(context->session->device, context->stream);
     grt_arena_release(context->strings);
     grt_shape_scratch_release(&context->scratch);
     grt_device_free(context->session->device, context->arena);
@@ -202,7 +215,7 @@ static grt_status check_inputs(grt_context *context)
             continue;
         if (v->weight < 0)
             return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "input '%s' is not set", v->name);
-        context->inputs[i] = (grt_value){.t = context->session->weights[v->weight]};
+        context->inputs[i] = (grt_value){.t = plan_of(context)->weights[v->weight]};
     }
     return GRT_OK;
 }
@@ -360,7 +373,8 @@ static grt_status copy_outputs(grt_context *context, grt_frame *frame)
     for (int32_t i = 0; i < frame->body->n_outputs; i++) {
         if (!context->output_set[i])
             continue;
-        const grt_tensor *from = &frame->values[frame->body->outputs[i]].t, *to = &context->outputs[i];
+        const grt_tensor *to = &context->outputs[i];
+        const grt_tensor *from = context->results ? &context->results[i].t : &frame->values[frame->body->outputs[i]].t;
         char a[GRT_TYPE_TEXT_SIZE], b[GRT_TYPE_TEXT_SIZE];
         if (!grt_tensor_same_type(from, to))
             return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "output '%s' is %s, the memory bound to it is for %s",
@@ -386,6 +400,15 @@ static grt_status check_bound_outputs(grt_context *context, const grt_frame *fra
     return GRT_OK;
 }
 
+/* A device session with host inputs and outputs: copies around the steps, all in the order of one stream. */
+static grt_status run_on_device(grt_context *context, grt_frame *frame)
+{
+    GRT_TRY(grt_device_make_current(context->session->device));
+    GRT_TRY(grt_frame_upload_inputs(frame));
+    GRT_TRY(grt_frame_run(frame));
+    return grt_frame_download_outputs(frame);
+}
+
 grt_status grt_context_run(grt_context *context)
 {
     if (!context)
@@ -403,7 +426,10 @@ grt_status grt_context_run(grt_context *context)
     GRT_TRY(check_bound_outputs(context, frame));
     grt_frame_bind(frame);
     omp_set_num_threads(context->session->threads);
-    GRT_TRY(grt_frame_run(frame));
+    if (context->session->on_device)
+        GRT_TRY(run_on_device(context, frame));
+    else
+        GRT_TRY(grt_frame_run(frame));
     GRT_TRY(copy_outputs(context, frame));
     context->ran = true;
     return GRT_OK;
@@ -415,7 +441,8 @@ static grt_status output_value(const grt_context *context, size_t index, const g
     GRT_TRY(check_io(context, index, true, &v));
     if (!context->ran)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "output '%s' has no value: there was no successful run", v->name);
-    *out_value = &context->current->values[main_body(context)->outputs[index]];
+    *out_value = context->results ? &context->results[index]
+                                  : &context->current->values[main_body(context)->outputs[index]];
     return GRT_OK;
 }
 

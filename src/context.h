@@ -13,6 +13,7 @@ typedef struct grt_step_state {
     grt_op_call call;
     bool is_static; /* prepared with the frame; otherwise prepared at every run */
     bool skip;      /* nothing to do: a view whose memory is its input's, or hoisted */
+    bool host;      /* runs on the CPU although the session is on a device */
     int32_t *drop;  /* dynamic values that nobody reads after this step */
     int32_t n_drop;
 } grt_step_state;
@@ -23,6 +24,15 @@ typedef struct grt_frame {
     int32_t index; /* of the body */
     grt_arena *arena;
     grt_value *values;
+    /* Device sessions: the same values as the host sees them, with data where it has them; otherwise equal to `values`. */
+    grt_value *host;
+    bool *host_ok;       /* host[v] holds the content of this run */
+    bool *made_on_host;  /* by a step that runs on the CPU */
+    bool *read_on_device;
+    char *input_block;   /* device memory of the main body's inputs */
+    void *graph;         /* the steps as one graph to replay; NULL before it is captured */
+    int32_t warm;        /* runs before it */
+    bool no_graph;       /* capturing failed once */
     bool *borrowed; /* values whose content belongs to somebody else: captures */
     bool *known;    /* dims are known before the run */
     bool *hoisted;  /* content depends on the dims alone: computed once, when the frame was made */
@@ -35,7 +45,8 @@ typedef struct grt_frame {
     size_t key_size;
     grt_memory_plan memory;
     int32_t *group_start, *group; /* values of each storage: group[group_start[s] .. group_start[s + 1]) */
-    const char *arena_base;       /* what the pointers were made for */
+    const char *arena_base, *workspace_base; /* what the pointers were made for, once bound */
+    bool bound;
     uint64_t last_used;
 } grt_frame;
 
@@ -53,6 +64,10 @@ struct grt_context {
     size_t arena_bytes;
     char *workspace;
     size_t workspace_bytes;
+    char *host_workspace; /* device sessions: of steps that run on the CPU */
+    size_t host_workspace_bytes;
+    void *stream;         /* of the device; NULL on host devices */
+    grt_value *results;   /* device sessions: host copies of outputs */
     grt_arena *strings;
     grt_run_hooks hooks;
     grt_shape_scratch scratch;
@@ -74,6 +89,21 @@ void grt_frame_bind(grt_frame *frame);
 void grt_frame_clear(grt_frame *frame);
 void grt_frame_drop(grt_frame *frame, int32_t value);
 bool grt_frame_has_dims(const grt_frame *frame, int32_t value); /* known from input symbols */
+
+static inline bool grt_frame_on_device(const grt_frame *frame)
+{
+    return frame->host != frame->values;
+}
+
+/* src/transfer.c: values between the host and the device. */
+/* host[v] holds the content of v, downloaded if it must be; waits for the stream then. */
+grt_status grt_frame_fetch(grt_frame *frame, int32_t value);
+/* The device gets what a step on the CPU made. */
+grt_status grt_frame_store(grt_frame *frame, int32_t value);
+/* host[v] gets the dims of v, no data; for what is not on the host. */
+void grt_frame_shadow(grt_frame *frame, int32_t value);
+grt_status grt_frame_upload_inputs(grt_frame *frame);
+grt_status grt_frame_download_outputs(grt_frame *frame);
 
 /* src/execute.c: run the steps of a frame whose inputs are set. */
 grt_status grt_frame_run(grt_frame *frame);

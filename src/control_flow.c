@@ -19,7 +19,7 @@ static grt_status body_frame(grt_frame *outer, int32_t body, grt_frame **out_fra
     grt_frame_clear(frame);
     for (int32_t i = 0; i < frame->body->n_captures; i++) {
         int32_t inner = frame->body->captures_inner[i];
-        frame->values[inner] = outer->values[frame->body->captures_outer[i]];
+        frame->values[inner] = outer->host[frame->body->captures_outer[i]];
         frame->borrowed[inner] = true;
     }
     *out_frame = frame;
@@ -81,12 +81,12 @@ static grt_value *step_out(grt_frame *frame, const grt_plan_step *step, int32_t 
     if (i >= step->n_out || step->out[i] < 0)
         return NULL;
     grt_frame_drop(frame, step->out[i]);
-    return &frame->values[step->out[i]];
+    return &frame->host[step->out[i]];
 }
 
 static const grt_value *step_in(const grt_frame *frame, const grt_plan_step *step, int32_t i)
 {
-    return i < step->n_in && step->in[i] >= 0 ? &frame->values[step->in[i]] : NULL;
+    return i < step->n_in && step->in[i] >= 0 ? &frame->host[step->in[i]] : NULL;
 }
 
 static grt_status scalar_bool(const grt_plan_step *step, const grt_value *value, const char *what, bool *out)

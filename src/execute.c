@@ -10,9 +10,26 @@ static grt_status need_workspace(grt_context *context, size_t bytes)
         return GRT_OK;
     void *memory;
     GRT_TRY(grt_device_alloc(context->session->device, bytes, &memory));
+    GRT_TRY(grt_device_wait(context->session->device, context->stream)); /* the old one may be in use */
     grt_device_free(context->session->device, context->workspace);
     context->workspace = memory;
     context->workspace_bytes = bytes;
+    return GRT_OK;
+}
+
+/* Values of this size and below may be shapes, axes, limits and the like, which shape rules read. */
+enum { MAX_READABLE = 1024, MAX_READABLE_FLOATS = 16 };
+
+/* A rule on a device session reads small inputs: bring them to the host. */
+static grt_status fetch_readable(grt_frame *frame, const grt_plan_step *step)
+{
+    for (int32_t i = 0; i < step->n_in; i++) {
+        const grt_tensor *t = step->in[i] < 0 ? NULL : &frame->values[step->in[i]].t;
+        int64_t most = t && grt_dtype_in(t->dtype, GRT_SET_FLOATS) ? MAX_READABLE_FLOATS : MAX_READABLE;
+        if (t && grt_dtype_in(t->dtype, GRT_SET_NUMBERS | GRT_BIT(BOOL)) && t->rank >= 0 && t->rank <= 1 &&
+            grt_tensor_elements(t) <= most)
+            GRT_TRY(grt_frame_fetch(frame, step->in[i]));
+    }
     return GRT_OK;
 }
 
@@ -23,13 +40,16 @@ static grt_status find_dims(grt_frame *frame, const grt_plan_step *step, grt_op_
     bool all = true;
     for (int32_t i = 0; i < step->n_out; i++)
         all = all && (step->out[i] < 0 || grt_frame_has_dims(frame, step->out[i]));
-    if (!all)
+    if (!all) {
+        if (grt_frame_on_device(frame))
+            GRT_TRY(fetch_readable(frame, step));
         return grt_op_call_infer(call, &frame->context->scratch);
+    }
     for (int32_t i = 0; i < step->n_out; i++) {
         if (step->out[i] < 0)
             continue;
         const grt_plan_value *v = &frame->body->values[step->out[i]];
-        grt_tensor *t = &frame->values[step->out[i]].t;
+        grt_tensor *t = call->run.out[i];
         t->rank = v->rank;
         for (int32_t k = 0; k < v->rank; k++)
             t->dims[k] = main->dims[v->dims[k]];
@@ -40,8 +60,8 @@ static grt_status find_dims(grt_frame *frame, const grt_plan_step *step, grt_op_
 /* The same elements under new dims: memory is shared or borrowed, never copied. */
 static grt_status run_view(grt_frame *frame, const grt_plan_step *step, grt_op_call *call)
 {
-    const grt_value *in = &frame->values[step->in[0]];
-    grt_value *out = &frame->values[step->out[0]];
+    const grt_value *in = (const grt_value *)call->run.in[0];
+    grt_value *out = (grt_value *)call->run.out[0];
     if (in->kind != GRT_KIND_TENSOR)
         return grt_value_share(out, in);
     GRT_TRY(find_dims(frame, step, call));
@@ -62,15 +82,18 @@ static grt_status run_view(grt_frame *frame, const grt_plan_step *step, grt_op_c
     return GRT_OK;
 }
 
+static void drop_outputs(grt_frame *frame, const grt_plan_step *step)
+{
+    for (int32_t i = 0; i < step->n_out; i++)
+        if (step->out[i] >= 0)
+            grt_frame_drop(frame, step->out[i]);
+}
+
 static grt_status run_dynamic(grt_frame *frame, int32_t s)
 {
     const grt_plan_step *step = &frame->body->steps[s];
     grt_op_call *call = &frame->steps[s].call;
-    if (step->kind >= GRT_STEP_IF)
-        return grt_control_run(frame, s);
-    for (int32_t i = 0; i < step->n_out; i++)
-        if (step->out[i] >= 0)
-            grt_frame_drop(frame, step->out[i]);
+    drop_outputs(frame, step);
     if (step->kind == GRT_STEP_VIEW)
         return run_view(frame, step, call);
     if (!(call->row->flags & (GRT_KERNEL_DYNAMIC | GRT_KERNEL_VALUES)))
@@ -81,16 +104,73 @@ static grt_status run_dynamic(grt_frame *frame, int32_t s)
     return call->row->run(&call->run);
 }
 
+static grt_status run_on_device(grt_frame *frame, int32_t s)
+{
+    const grt_plan_step *step = &frame->body->steps[s];
+    GRT_TRY(run_dynamic(frame, s));
+    for (int32_t i = 0; i < step->n_out; i++)
+        if (step->out[i] >= 0)
+            grt_frame_shadow(frame, step->out[i]);
+    return GRT_OK;
+}
+
+static grt_status run_host_kernel(grt_frame *frame, const grt_plan_step *step, grt_op_call *call)
+{
+    grt_context *context = frame->context;
+    if (step->kind == GRT_STEP_VIEW)
+        return run_view(frame, step, call);
+    if (!(call->row->flags & (GRT_KERNEL_DYNAMIC | GRT_KERNEL_VALUES)))
+        GRT_TRY(find_dims(frame, step, call));
+    GRT_TRY(grt_op_call_prepare(call));
+    if (call->workspace_bytes > context->host_workspace_bytes) {
+        free(context->host_workspace);
+        context->host_workspace_bytes = 0;
+        context->host_workspace = aligned_alloc(64, (call->workspace_bytes + 63) & ~(size_t)63);
+        if (!context->host_workspace)
+            return grt_fail_memory(call->workspace_bytes);
+        context->host_workspace_bytes = call->workspace_bytes;
+    }
+    call->run.workspace = context->host_workspace;
+    return call->row->run(&call->run);
+}
+
+/* A step that the CPU runs for a device session: its inputs come down, its outputs go up. */
+static grt_status run_on_host(grt_frame *frame, int32_t s)
+{
+    const grt_plan_step *step = &frame->body->steps[s];
+    const grt_plan *plan = frame->context->session->model->plan;
+    for (int32_t i = 0; i < step->n_in; i++)
+        if (step->in[i] >= 0)
+            GRT_TRY(grt_frame_fetch(frame, step->in[i]));
+    for (int32_t b = 0; b < step->n_bodies; b++)
+        for (int32_t i = 0; i < plan->bodies[step->bodies[b]].n_captures; i++)
+            GRT_TRY(grt_frame_fetch(frame, plan->bodies[step->bodies[b]].captures_outer[i]));
+    if (step->kind >= GRT_STEP_IF) {
+        GRT_TRY(grt_control_run(frame, s));
+    } else {
+        drop_outputs(frame, step);
+        GRT_TRY(run_host_kernel(frame, step, &frame->steps[s].call));
+    }
+    for (int32_t i = 0; i < step->n_out; i++)
+        if (step->out[i] >= 0)
+            GRT_TRY(grt_frame_store(frame, step->out[i]));
+    return GRT_OK;
+}
+
 static grt_status run_step(grt_frame *frame, int32_t s)
 {
     grt_step_state *state = &frame->steps[s];
+    if (state->skip)
+        return GRT_OK;
+    if (state->host)
+        return run_on_host(frame, s);
     if (state->is_static) {
-        if (state->skip)
-            return GRT_OK;
         state->call.run.workspace = frame->context->workspace;
         return state->call.row->run(&state->call.run);
     }
-    return run_dynamic(frame, s);
+    if (frame->body->steps[s].kind >= GRT_STEP_IF)
+        return grt_control_run(frame, s);
+    return grt_frame_on_device(frame) ? run_on_device(frame, s) : run_dynamic(frame, s);
 }
 
 static void drop_dead(grt_frame *frame, int32_t s)
@@ -121,14 +201,57 @@ static grt_status run_timed(grt_frame *frame)
     return GRT_OK;
 }
 
-grt_status grt_frame_run(grt_frame *frame)
+static grt_status run_steps(grt_frame *frame)
 {
-    if (frame->context->timing)
-        return run_timed(frame);
     for (int32_t s = 0; s < frame->body->n_steps; s++) {
         GRT_TRY(run_step(frame, s));
         if (frame->steps[s].n_drop)
             drop_dead(frame, s);
     }
     return GRT_OK;
+}
+
+/* ---- replay ---- */
+
+/* Everything is enqueued on the device's stream with pointers that stay: a graph can hold it. */
+static bool can_replay(const grt_frame *frame)
+{
+    if (!frame->context->session->device->vtable->graph_begin || frame->no_graph)
+        return false;
+    for (int32_t s = 0; s < frame->body->n_steps; s++)
+        if (!frame->steps[s].skip && (frame->steps[s].host || !frame->steps[s].is_static))
+            return false;
+    return true;
+}
+
+/* The first run of a frame goes step by step, as libraries set themselves up then; the second is captured, later ones replay. */
+static grt_status run_graph(grt_frame *frame)
+{
+    grt_device *device = frame->context->session->device;
+    void *stream = frame->context->stream;
+    if (frame->graph)
+        return device->vtable->graph_launch(device, frame->graph, stream);
+    if (frame->warm++ == 0)
+        return run_steps(frame);
+    GRT_TRY(device->vtable->graph_begin(device, stream));
+    grt_status status = run_steps(frame);
+    void *graph = NULL;
+    grt_status ended = device->vtable->graph_end(device, stream, &graph);
+    if (status == GRT_OK && ended == GRT_OK) {
+        frame->graph = graph;
+        return device->vtable->graph_launch(device, graph, stream);
+    }
+    if (graph)
+        device->vtable->graph_release(device, graph);
+    frame->no_graph = true; /* an op that cannot be captured: the run still works, step by step */
+    return run_steps(frame);
+}
+
+grt_status grt_frame_run(grt_frame *frame)
+{
+    if (frame->context->timing)
+        return run_timed(frame);
+    if (grt_frame_on_device(frame) && can_replay(frame))
+        return run_graph(frame);
+    return run_steps(frame);
 }

@@ -1,6 +1,8 @@
 /* Frames: the values of a body, where static ones lie, and the prepared kernels. */
 #include "src/context.h"
 
+#include "src/base/checked.h"
+#include "src/device_value.h"
 #include "src/target.h"
 
 #include <stdlib.h>
@@ -68,7 +70,7 @@ static uint32_t in_place_mask(void *user, int32_t step)
 {
     const grt_frame *frame = user;
     const grt_kernel_row *row = frame->steps[step].call.row;
-    return row && frame->steps[step].is_static ? row->flags & 0xffu : 0;
+    return row && frame->steps[step].is_static && !frame->steps[step].host ? row->flags & 0xffu : 0;
 }
 
 static grt_status plan_memory(grt_frame *frame)
@@ -134,15 +136,29 @@ void grt_frame_bind(grt_frame *frame)
 {
     grt_context *context = frame->context;
     const grt_plan_body *body = frame->body;
-    if (frame->arena_base != context->arena) {
+    if (frame->arena_base != context->arena || frame->workspace_base != context->workspace || !frame->bound) {
+        frame->bound = true;
+        frame->workspace_base = context->workspace;
         for (int32_t v = 0; v < body->n_values; v++)
             if (frame->memory.offset[v] != SIZE_MAX)
                 frame->values[v].t.data = context->arena + frame->memory.offset[v];
         frame->arena_base = context->arena;
+        char *at = frame->input_block;
+        for (int32_t i = 0; at && i < body->n_inputs; i++)
+            if (frame->known[body->inputs[i]]) {
+                point_storage(frame, body->inputs[i], at);
+                at += grt_align_up(grt_tensor_bytes(&frame->values[body->inputs[i]].t), 256);
+            }
+        if (frame->graph) /* it was captured with other pointers */
+            context->session->device->vtable->graph_release(context->session->device, frame->graph);
+        frame->graph = NULL;
     }
     for (int32_t i = 0; i < body->n_inputs; i++) {
         int32_t v = body->inputs[i];
-        if (frame->known[v]) {
+        if (grt_frame_on_device(frame)) {
+            frame->host[v] = context->inputs[i];
+            frame->host_ok[v] = true;
+        } else if (frame->known[v]) {
             if (frame->values[v].t.data != context->inputs[i].t.data)
                 point_storage(frame, v, context->inputs[i].t.data);
         } else {
@@ -150,7 +166,7 @@ void grt_frame_bind(grt_frame *frame)
             frame->borrowed[v] = true;
         }
     }
-    for (int32_t i = 0; i < body->n_outputs; i++) {
+    for (int32_t i = 0; i < body->n_outputs && !grt_frame_on_device(frame); i++) {
         int32_t v = body->outputs[i];
         if (!output_is_ours(frame, i))
             continue;
@@ -163,6 +179,13 @@ void grt_frame_bind(grt_frame *frame)
 
 /* ---- steps ---- */
 
+/* Sequences, optionals and strings have no device form. */
+static bool is_host_only(const grt_frame *frame, int32_t value)
+{
+    const grt_plan_value *v = &frame->body->values[value];
+    return v->kind != GRT_KIND_TENSOR || v->dtype == GRT_DTYPE_STRING;
+}
+
 static grt_status init_step(grt_frame *frame, int32_t s)
 {
     const grt_plan_step *step = &frame->body->steps[s];
@@ -172,13 +195,29 @@ static grt_status init_step(grt_frame *frame, int32_t s)
     grt_tensor **out = GRT_ARENA_ARRAY(frame->arena, grt_tensor *, step->n_out + 1);
     if (!in || !out)
         return grt_fail_memory(0);
-    for (int32_t i = 0; i < step->n_in; i++)
-        in[i] = step->in[i] < 0 ? NULL : &frame->values[step->in[i]].t;
-    for (int32_t i = 0; i < step->n_out; i++)
-        out[i] = step->out[i] < 0 ? NULL : &frame->values[step->out[i]].t;
+    const grt_tensor **host_in = GRT_ARENA_ARRAY(frame->arena, const grt_tensor *, step->n_in + 1);
+    if (!host_in)
+        return grt_fail_memory(0);
+    grt_session *session = frame->context->session;
+    bool host = kernel->host || (step->kind == GRT_STEP_VIEW && is_host_only(frame, step->in[0]));
+    grt_value *values = host ? frame->host : frame->values;
+    for (int32_t i = 0; i < step->n_in; i++) {
+        in[i] = step->in[i] < 0 ? NULL : &values[step->in[i]].t;
+        host_in[i] = step->in[i] < 0 ? NULL : &frame->host[step->in[i]].t;
+        if (step->in[i] >= 0 && !host)
+            frame->read_on_device[step->in[i]] = true;
+    }
+    for (int32_t i = 0; i < step->n_out; i++) {
+        out[i] = step->out[i] < 0 ? NULL : &values[step->out[i]].t;
+        if (step->out[i] >= 0)
+            frame->made_on_host[step->out[i]] = host;
+    }
+    frame->steps[s].host = host && grt_frame_on_device(frame);
     call->row = kernel->row;
     call->op = kernel->op;
-    call->run = (grt_run){.desc = &step->desc, .state = kernel->state, .in = in, .out = out, .n_in = step->n_in,
+    call->host_in = host_in;
+    call->device = host ? NULL : session->device;
+    call->run = (grt_run){.device = host ? NULL : session->device, .stream = frame->context->stream, .desc = &step->desc, .state = kernel->state, .in = in, .out = out, .n_in = step->n_in,
                           .n_out = step->n_out, .threads = frame->context->session->threads,
                           .hooks = &frame->context->hooks};
     return GRT_OK;
@@ -213,41 +252,65 @@ static bool can_hoist(const grt_frame *frame, int32_t s)
     return step->n_in > 0;
 }
 
+static void view_of(grt_value *out, const grt_value *in)
+{
+    out->t.dtype = in->t.dtype;
+    out->t.data = in->t.data;
+    out->buffer = grt_buffer_retain(in->buffer);
+}
+
 /* A view of known content: its dims have been found, the elements are those of its input. */
 static void hoist_view(grt_frame *frame, int32_t s)
 {
     const grt_plan_step *step = &frame->body->steps[s];
-    const grt_value *in = &frame->values[step->in[0]];
-    grt_value *out = &frame->values[step->out[0]];
-    if (!frame->known[step->out[0]] || in->kind != GRT_KIND_TENSOR)
+    int32_t in = step->in[0], out = step->out[0];
+    if (!frame->known[out] || frame->values[in].kind != GRT_KIND_TENSOR)
         return;
-    out->t.dtype = in->t.dtype;
-    out->t.data = in->t.data;
-    out->buffer = grt_buffer_retain(in->buffer);
-    frame->hoisted[step->out[0]] = true;
+    view_of(&frame->values[out], &frame->values[in]);
+    if (grt_frame_on_device(frame)) {
+        grt_frame_shadow(frame, out);
+        view_of(&frame->host[out], &frame->host[in]);
+    }
+    frame->hoisted[out] = true;
     frame->steps[s].is_static = frame->steps[s].skip = true;
+}
+
+/* Content that was computed on the host, for the steps that read it there and on the device. */
+static grt_status place_hoisted(grt_frame *frame, int32_t v, const grt_value *content)
+{
+    frame->known[v] = frame->hoisted[v] = true;
+    frame->host[v] = *content; /* the same as values[v] on host devices */
+    if (!grt_frame_on_device(frame) || content->t.dtype == GRT_DTYPE_STRING)
+        return GRT_OK;
+    grt_device *device = frame->context->session->device;
+    const grt_tensor *t = &content->t;
+    GRT_TRY(grt_device_value_alloc(device, &frame->values[v], t->dtype, t->rank, t->dims));
+    GRT_TRY(grt_device_upload(device, frame->values[v].t.data, t->data, grt_tensor_bytes(t), frame->context->stream));
+    return grt_device_wait(device, frame->context->stream);
 }
 
 static grt_status hoist(grt_frame *frame, int32_t s)
 {
     const grt_plan_step *step = &frame->body->steps[s];
-    const grt_run *run = &frame->steps[s].call.run;
-    grt_value out[4] = {0};
+    enum { MOST = 4 };
+    grt_value out[MOST] = {0};
     if (step->kind == GRT_STEP_VIEW) {
         hoist_view(frame, s);
         return GRT_OK;
     }
-    if (step->n_out > 4)
+    if (step->n_out > MOST)
         return GRT_OK;
     grt_target host = grt_target_of(&grt_backend_cpu);
-    GRT_TRY(host.evaluate(&host, &step->desc, run->in, step->n_in, out, step->n_out));
+    GRT_TRY(host.evaluate(&host, &step->desc, frame->steps[s].call.host_in, step->n_in, out, step->n_out));
+    grt_status status = GRT_OK;
     for (int32_t i = 0; i < step->n_out; i++) {
-        int32_t v = step->out[i];
-        frame->values[v] = out[i];
-        frame->known[v] = frame->hoisted[v] = true;
+        if (status == GRT_OK)
+            status = place_hoisted(frame, step->out[i], &out[i]);
+        else
+            grt_value_clear(&out[i]);
     }
     frame->steps[s].is_static = frame->steps[s].skip = true;
-    return GRT_OK;
+    return status;
 }
 
 /* Output dims by the plan's expressions, else by the op's rule; false if only the run can tell. */
@@ -270,7 +333,9 @@ static grt_status find_dims(grt_frame *frame, int32_t s, bool *out_found)
     *out_found = true;
     for (int32_t i = 0; i < step->n_out; i++)
         if (step->out[i] >= 0) {
-            const grt_value *v = &frame->values[step->out[i]];
+            grt_value *v = &frame->values[step->out[i]];
+            if (grt_frame_on_device(frame) && frame->steps[s].host)
+                v->t = frame->host[step->out[i]].t;
             bool known = v->kind == GRT_KIND_TENSOR && v->t.rank >= 0;
             for (int32_t k = 0; known && k < v->t.rank; k++)
                 if (v->t.dims[k] < 0)
@@ -304,6 +369,9 @@ static grt_status classify_step(grt_frame *frame, int32_t s)
         return GRT_OK;
     state->is_static = known;
     state->skip = known && step->kind == GRT_STEP_VIEW;
+    for (int32_t i = 0; known && grt_frame_on_device(frame) && i < step->n_out; i++)
+        if (step->out[i] >= 0)
+            grt_frame_shadow(frame, step->out[i]);
     for (int32_t i = 0; i < step->n_out; i++)
         if (step->out[i] >= 0)
             frame->dynamic[step->out[i]] = !known;
@@ -313,9 +381,9 @@ static grt_status classify_step(grt_frame *frame, int32_t s)
 static grt_status prepare_step(grt_frame *frame, int32_t s)
 {
     grt_op_call *call = &frame->steps[s].call;
-    if (!frame->steps[s].is_static || frame->steps[s].skip || !call->row || !call->row->reshape)
+    if (!frame->steps[s].is_static || frame->steps[s].skip || frame->steps[s].host || !call->row || !call->row->reshape)
         return GRT_OK;
-    grt_reshape reshape = {.desc = call->run.desc, .state = call->run.state, .in = call->run.in,
+    grt_reshape reshape = {.desc = call->run.desc, .state = call->run.state, .in = call->host_in, .device = call->run.device,
                            .out = (const grt_tensor *const *)call->run.out, .n_in = call->run.n_in,
                            .n_out = call->run.n_out, .threads = call->run.threads};
     GRT_TRY(call->row->reshape(&reshape));
@@ -368,26 +436,56 @@ static grt_status find_drops(grt_frame *frame)
 static grt_status init_values(grt_frame *frame)
 {
     const grt_session *session = frame->context->session;
+    bool main = frame->index == 0;
     for (int32_t v = 0; v < frame->body->n_values; v++) {
         const grt_plan_value *value = &frame->body->values[v];
-        frame->values[v].kind = value->kind;
-        frame->values[v].t.dtype = value->dtype;
-        frame->dynamic[v] = frame->index != 0;
+        frame->values[v].kind = frame->host[v].kind = value->kind;
+        frame->values[v].t.dtype = frame->host[v].t.dtype = value->dtype;
+        frame->dynamic[v] = !main;
         if (value->role == GRT_VALUE_CONST) {
-            frame->values[v].t = session->weights[value->weight];
-            frame->known[v] = true;
-        } else if (value->role == GRT_VALUE_INPUT && frame->index == 0 && grt_frame_has_dims(frame, v) &&
-                   value->dtype != GRT_DTYPE_STRING) {
-            take_dims(frame, v);
+            frame->host[v].t = session->model->plan->weights[value->weight];
+            if (main)
+                frame->values[v].t = session->weights[value->weight];
+            frame->known[v] = frame->host_ok[v] = true;
         }
     }
+    return GRT_OK;
+}
+
+/* Inputs are bound: their dims are known, whatever the model says of them. */
+static grt_status init_inputs(grt_frame *frame)
+{
+    const grt_context *context = frame->context;
+    size_t bytes = 0;
+    for (int32_t i = 0; i < frame->body->n_inputs; i++) {
+        int32_t v = frame->body->inputs[i];
+        const grt_value *in = &context->inputs[i];
+        if (in->kind != GRT_KIND_TENSOR || in->t.dtype == GRT_DTYPE_STRING || frame->values[v].kind != GRT_KIND_TENSOR)
+            continue;
+        frame->known[v] = true;
+        frame->values[v].t.rank = in->t.rank;
+        memcpy(frame->values[v].t.dims, in->t.dims, sizeof in->t.dims);
+        frame->host[v].t.rank = in->t.rank;
+        memcpy(frame->host[v].t.dims, in->t.dims, sizeof in->t.dims);
+        bytes += grt_align_up(grt_tensor_bytes(&in->t), 256);
+    }
+    if (!grt_frame_on_device(frame))
+        return GRT_OK;
+    void *block;
+    GRT_TRY(grt_device_alloc(context->session->device, bytes, &block));
+    frame->input_block = block;
     return GRT_OK;
 }
 
 static grt_status alloc_tables(grt_frame *frame)
 {
     int32_t n_values = frame->body->n_values + 1, n_steps = frame->body->n_steps + 1;
+    bool device = frame->context->session->on_device && frame->index == 0;
     frame->values = GRT_ARENA_ARRAY(frame->arena, grt_value, n_values);
+    frame->host = device ? GRT_ARENA_ARRAY(frame->arena, grt_value, n_values) : frame->values;
+    frame->host_ok = GRT_ARENA_ARRAY(frame->arena, bool, n_values);
+    frame->made_on_host = GRT_ARENA_ARRAY(frame->arena, bool, n_values);
+    frame->read_on_device = GRT_ARENA_ARRAY(frame->arena, bool, n_values);
     frame->borrowed = GRT_ARENA_ARRAY(frame->arena, bool, n_values);
     frame->known = GRT_ARENA_ARRAY(frame->arena, bool, n_values);
     frame->hoisted = GRT_ARENA_ARRAY(frame->arena, bool, n_values);
@@ -405,6 +503,7 @@ static grt_status build_main(grt_frame *frame, const int64_t *symbols)
         return grt_fail_memory(0);
     eval_dims(frame, symbols);
     GRT_TRY(init_values(frame));
+    GRT_TRY(init_inputs(frame));
     for (int32_t s = 0; s < frame->body->n_steps; s++) {
         GRT_TRY(init_step(frame, s));
         GRT_TRY(classify_step(frame, s));
@@ -447,15 +546,11 @@ grt_status grt_frame_create(grt_context *context, int32_t body, const int64_t *s
     return GRT_OK;
 }
 
-void grt_frame_drop(grt_frame *frame, int32_t value)
+static void drop_value(grt_value *v, const grt_plan_value *plan, bool *borrowed)
 {
-    grt_value *v = &frame->values[value];
-    const grt_plan_value *plan = &frame->body->values[value];
-    if (frame->hoisted[value])
-        return; /* lives as long as the frame */
-    if (frame->borrowed[value]) {
+    if (*borrowed) {
         *v = (grt_value){0};
-        frame->borrowed[value] = false;
+        *borrowed = false;
     } else if (v->buffer || v->kind != GRT_KIND_TENSOR) {
         grt_value_clear(v);
     } else {
@@ -463,6 +558,20 @@ void grt_frame_drop(grt_frame *frame, int32_t value)
     }
     v->kind = plan->kind;
     v->t.dtype = plan->dtype;
+}
+
+void grt_frame_drop(grt_frame *frame, int32_t value)
+{
+    const grt_plan_value *plan = &frame->body->values[value];
+    bool is_input = plan->role == GRT_VALUE_INPUT, theirs = false;
+    if (frame->hoisted[value])
+        return; /* lives as long as the frame */
+    drop_value(&frame->values[value], plan, &frame->borrowed[value]);
+    if (!grt_frame_on_device(frame))
+        return;
+    theirs = is_input; /* host sides of inputs are the caller's */
+    drop_value(&frame->host[value], plan, &theirs);
+    frame->host_ok[value] = false;
 }
 
 void grt_frame_clear(grt_frame *frame)
@@ -482,6 +591,10 @@ void grt_frame_release(grt_frame *frame)
     }
     for (int32_t s = 0; frame->steps && s < frame->body->n_steps; s++)
         grt_op_call_release(&frame->steps[s].call);
+    grt_device *device = frame->context->session->device;
+    if (frame->graph)
+        device->vtable->graph_release(device, frame->graph);
+    grt_device_free(device, frame->input_block);
     grt_memory_plan_release(&frame->memory);
     free(frame->key);
     grt_arena_release(frame->arena);

@@ -1,6 +1,8 @@
 /* Calling one op on values whose dims are only known now. */
 #include "src/op_call.h"
 
+#include "src/device_value.h"
+
 #include <string.h>
 #include <xxhash.h>
 
@@ -68,7 +70,7 @@ grt_status grt_op_call_infer(grt_op_call *call, grt_shape_scratch *scratch)
     if (!in || !out)
         return grt_fail_memory(0);
     for (int32_t i = 0; i < run->n_in; i++)
-        if (run->in[i] && !(in[i] = type_of(run->in[i], scratch)))
+        if (run->in[i] && !(in[i] = type_of(call->host_in[i], scratch)))
             return grt_fail_memory(0);
     infer inf = {run->desc, scratch->dims, scratch->arena, run->n_in, run->n_out, in, out};
     /* The model was valid when it was compiled: what the rule refuses now is the fault of the data that was bound. */
@@ -87,11 +89,12 @@ grt_status grt_op_call_infer(grt_op_call *call, grt_shape_scratch *scratch)
 /* Integer inputs up to this length may be shapes, axes and the like, which reshape is allowed to look at. */
 enum { SMALL = 64 };
 
-static uint64_t signature_of(const grt_run *run)
+static uint64_t signature_of(const grt_op_call *call)
 {
+    const grt_run *run = &call->run;
     XXH64_hash_t h = 0;
     for (int32_t i = 0; i < run->n_in + run->n_out; i++) {
-        const grt_tensor *t = i < run->n_in ? run->in[i] : run->out[i - run->n_in];
+        const grt_tensor *t = i < run->n_in ? call->host_in[i] : run->out[i - run->n_in];
         if (!t) {
             h = XXH3_64bits_withSeed("", 0, h + 1);
             continue;
@@ -117,7 +120,7 @@ static grt_status alloc_outputs(grt_op_call *call)
         if (out->rank < 0)
             return grt_fail_op(run->desc, GRT_STATUS_UNSUPPORTED, "the shape of output %d cannot be told from the inputs", i);
         grt_tensor wanted = *out; /* the value, and with it its dims, is cleared before it is filled */
-        GRT_TRY(grt_value_alloc((grt_value *)out, wanted.dtype, wanted.rank, wanted.dims));
+        GRT_TRY(grt_device_value_alloc(call->device, (grt_value *)out, wanted.dtype, wanted.rank, wanted.dims));
     }
     return GRT_OK;
 }
@@ -135,12 +138,12 @@ grt_status grt_op_call_prepare(grt_op_call *call)
     GRT_TRY(alloc_outputs(call));
     if (!call->row->reshape)
         return GRT_OK;
-    uint64_t signature = signature_of(&call->run);
+    uint64_t signature = signature_of(call);
     if (call->prepared && call->signature == signature)
         return GRT_OK;
     drop_shape(call);
-    grt_reshape reshape = {.desc = call->run.desc, .state = call->run.state, .in = call->run.in,
-                           .out = (const grt_tensor *const *)call->run.out, .n_in = call->run.n_in,
+    grt_reshape reshape = {.desc = call->run.desc, .state = call->run.state, .in = call->host_in,
+                           .device = call->run.device, .out = (const grt_tensor *const *)call->run.out, .n_in = call->run.n_in,
                            .n_out = call->run.n_out, .threads = call->run.threads};
     GRT_TRY(call->row->reshape(&reshape));
     call->run.shape = reshape.shape;

@@ -21,6 +21,8 @@ typedef struct grt_op_call {
     const grt_kernel_row *row;
     const op_row *op; /* for its shape rule */
     grt_run run;      /* desc, state, in, out, n_in, n_out, threads and hooks are set by the caller */
+    const grt_tensor *const *host_in; /* the inputs with data that the host may read, or NULL data; run.in on host devices */
+    struct grt_device *device;        /* of output memory; NULL: the host */
     bool prepared;
     size_t workspace_bytes;
     uint64_t signature; /* hash of the dims and small integer inputs that `shape` was prepared for */

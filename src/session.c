@@ -1,6 +1,8 @@
 /* Creating sessions: find a kernel for every step, pack weights, all steps in parallel. */
 #include "src/session.h"
 
+#include "src/base/checked.h"
+
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +16,7 @@ static grt_tensor describe(const grt_session *session, const grt_plan_body *body
         return t;
     const grt_plan_value *v = &body->values[value];
     if (v->role == GRT_VALUE_CONST)
-        return session->weights[v->weight];
+        return plan->weights[v->weight]; /* kernels are created from host memory */
     t.dtype = v->dtype;
     t.rank = v->kind == GRT_KIND_TENSOR ? v->rank : -1;
     for (int32_t i = 0; i < t.rank; i++) {
@@ -24,10 +26,29 @@ static grt_tensor describe(const grt_session *session, const grt_plan_body *body
     return t;
 }
 
+/* The row for a node: the device's, else the CPU's where that is allowed. Bodies of control flow run on the CPU. */
+static const grt_kernel_row *choose_row(const grt_session *session, bool main, grt_kernel_node *node, bool *out_host,
+                                        grt_text *why)
+{
+    *out_host = session->on_device && !main;
+    const grt_kernel_row *row = *out_host ? NULL : session->device->backend->find_kernel(node, why);
+    if (row || !session->on_device || (main && !session->fallback))
+        return row;
+    *out_host = true;
+    node->device = NULL;
+    return grt_backend_cpu.find_kernel(node, why);
+}
+
 static grt_status create_kernel(grt_session *session, const grt_plan_body *body, const grt_plan_step *step,
                                 grt_session_kernel *kernel)
 {
+    bool main = body == session->model->plan->bodies;
     kernel->op = op_find(step->desc.domain, step->desc.op);
+    if (step->kind >= GRT_STEP_IF && session->on_device) {
+        kernel->host = true;
+        return !main || session->fallback ? GRT_OK
+                                          : grt_fail_op(&step->desc, GRT_STATUS_UNSUPPORTED, "control flow runs on the CPU only");
+    }
     if (step->kind != GRT_STEP_KERNEL)
         return GRT_OK;
     size_t n = (size_t)(step->n_in + step->n_out);
@@ -41,7 +62,7 @@ static grt_status create_kernel(grt_session *session, const grt_plan_body *body,
     grt_kernel_node node = {.desc = &step->desc, .n_in = step->n_in, .n_out = step->n_out, .in = tensors,
                             .out = tensors + step->n_in, .threads = session->threads, .device = session->device};
     grt_text why = {0};
-    const grt_kernel_row *row = session->device->backend->find_kernel(&node, &why);
+    const grt_kernel_row *row = choose_row(session, main, &node, &kernel->host, &why);
     grt_status status = GRT_OK;
     if (!row)
         status = grt_fail_op(&step->desc, GRT_STATUS_UNSUPPORTED, "device %s has no kernel for it: %s",
@@ -55,38 +76,82 @@ static grt_status create_kernel(grt_session *session, const grt_plan_body *body,
     return status;
 }
 
-/* The first failure of a parallel region, kept for the thread that waits. */
+/* What failed in a parallel region, kept for the thread that waits: all nodes without a kernel, or the first other failure. */
 typedef struct failure {
     grt_status status;
-    char *message;
+    int32_t n;
+    grt_text text;
 } failure;
 
-static void record(failure *first, grt_status status)
+enum { MAX_LISTED = 50 };
+
+static void record(failure *all, grt_status status)
 {
 #pragma omp critical(grt_session_failure)
-    if (first->status == GRT_OK) {
-        first->status = status;
-        first->message = strdup(grt_last_error());
+    {
+        bool lists = status == GRT_STATUS_UNSUPPORTED && (all->n == 0 || all->status == status);
+        if (lists && all->n < MAX_LISTED)
+            grt_text_add(&all->text, "%s%s", all->n ? "\n" : "", grt_last_error());
+        else if (!lists && (all->n == 0 || all->status == GRT_STATUS_UNSUPPORTED)) {
+            grt_text_release(&all->text);
+            grt_text_add(&all->text, "%s", grt_last_error());
+        }
+        if (all->n == 0 || !lists)
+            all->status = status;
+        all->n++;
     }
 }
 
 static grt_status create_kernels(grt_session *session)
 {
     const grt_plan *plan = session->model->plan;
-    failure first = {GRT_OK, NULL};
+    failure all = {0};
     for (int32_t b = 0; b < plan->n_bodies; b++) {
         const grt_plan_body *body = &plan->bodies[b];
 #pragma omp parallel for schedule(dynamic, 4) num_threads(session->threads) if (body->n_steps > 8)
         for (int32_t s = 0; s < body->n_steps; s++) {
-            grt_status status = create_kernel(session, body, &body->steps[s], &session->kernels[b][s]);
+            grt_status status = grt_device_make_current(session->device);
+            if (status == GRT_OK)
+                status = create_kernel(session, body, &body->steps[s], &session->kernels[b][s]);
             if (status != GRT_OK)
-                record(&first, status);
+                record(&all, status);
         }
     }
-    if (first.status != GRT_OK)
-        grt_error_set(first.message ? first.message : "out of memory");
-    free(first.message);
-    return first.status;
+    if (all.n > MAX_LISTED)
+        grt_text_add(&all.text, "\n... and %d more", all.n - MAX_LISTED);
+    if (all.n)
+        grt_error_set(grt_text_get(&all.text));
+    grt_text_release(&all.text);
+    return all.status;
+}
+
+/* All weights in one block of device memory. */
+static grt_status upload_weights(grt_session *session)
+{
+    const grt_plan *plan = session->model->plan;
+    size_t total = 0;
+    void *stream;
+    for (int32_t i = 0; i < plan->n_weights; i++)
+        if (plan->weights[i].dtype != GRT_DTYPE_STRING)
+            total += grt_align_up(grt_tensor_bytes(&plan->weights[i]), 256);
+    GRT_TRY(grt_device_alloc(session->device, total, &session->weights_block));
+    GRT_TRY(session->device->vtable->stream_create(session->device, &stream));
+    grt_status status = GRT_OK;
+    char *at = session->weights_block;
+    for (int32_t i = 0; status == GRT_OK && i < plan->n_weights; i++) {
+        size_t bytes = grt_tensor_bytes(&plan->weights[i]);
+        if (plan->weights[i].dtype == GRT_DTYPE_STRING)
+            continue;
+        status = grt_device_upload(session->device, at, plan->weights[i].data, bytes, stream);
+        session->weights[i].data = at;
+        session->weights[i].memory = GRT_MEMORY_DEVICE;
+        session->weights[i].device = session->device->index;
+        at += grt_align_up(bytes, 256);
+    }
+    if (status == GRT_OK)
+        status = grt_device_wait(session->device, stream);
+    session->device->vtable->stream_release(session->device, stream);
+    return status;
 }
 
 static grt_status place_weights(grt_session *session)
@@ -98,7 +163,7 @@ static grt_status place_weights(grt_session *session)
     /* Host devices read weights where the plan has them. */
     if (plan->n_weights)
         memcpy(session->weights, plan->weights, (size_t)plan->n_weights * sizeof *session->weights);
-    return GRT_OK;
+    return session->on_device ? upload_weights(session) : GRT_OK;
 }
 
 static grt_status alloc_tables(grt_session *session)
@@ -142,19 +207,27 @@ grt_status grt_session_create(grt_model *model, const char *device, const grt_se
 {
     if (!model || !out_session)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_session_create: %s is NULL", model ? "out_session" : "model");
-    int32_t threads = options && options->struct_size >= sizeof *options ? options->threads : 0;
+    grt_session_options used = {0}; /* the caller's struct may be an older, shorter one */
+    if (options)
+        memcpy(&used, options, options->struct_size < sizeof used ? options->struct_size : sizeof used);
+    int32_t threads = used.threads;
     if (threads < 0)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_session_create: threads is %d, must not be negative", threads);
+    if (used.fallback && strcmp(used.fallback, "cpu"))
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_session_create: fallback is '%s', must be NULL or \"cpu\"", used.fallback);
     grt_session *session = calloc(1, sizeof *session);
     if (!session)
         return grt_fail_memory(sizeof *session);
     grt_phases_start(&session->phases);
     atomic_init(&session->refs, 1);
     session->model = grt_model_retain(model);
+    session->fallback = used.fallback != NULL;
     session->threads = threads ? threads : omp_get_max_threads();
     grt_phases_next(&session->phases, "open device");
     grt_status status = open_device(device, &session->device);
     grt_phases_next(&session->phases, "weights");
+    if (status == GRT_OK)
+        session->on_device = !grt_device_is_host(session->device);
     if (status == GRT_OK)
         status = place_weights(session);
     grt_phases_next(&session->phases, "create kernels");
@@ -197,6 +270,8 @@ void grt_session_release(grt_session *session)
         return;
     release_kernels(session);
     free(session->weights);
+    if (session->device)
+        grt_device_free(session->device, session->weights_block);
     grt_device_close(session->device);
     grt_model_release(session->model);
     free(session);

@@ -11,6 +11,7 @@ typedef struct grt_session_kernel {
     const grt_kernel_row *row;
     const op_row *op;
     void *state;
+    bool host; /* runs on the CPU although the session is on a device */
 } grt_session_kernel;
 
 struct grt_session {
@@ -19,7 +20,10 @@ struct grt_session {
     grt_device *device;
     int32_t threads;
     grt_session_kernel **kernels; /* per body, per step */
+    bool on_device;               /* the device has memory of its own */
+    bool fallback;                /* ops that the device lacks run on the CPU */
     grt_tensor *weights;          /* where they are on the device */
+    void *weights_block;          /* device memory of all weights */
     grt_phases phases;
 };
 

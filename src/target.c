@@ -72,6 +72,7 @@ static grt_status init(evaluation *e, const grt_op_desc *desc, const grt_tensor 
     e->call.op = op_find(desc->domain, desc->op);
     e->call.run = (grt_run){.desc = desc, .in = e->in, .out = e->out, .n_in = n_in, .n_out = n_out, .threads = 1,
                             .hooks = &e->hooks};
+    e->call.host_in = e->in;
     return grt_shape_scratch_create(&e->scratch);
 }
 

@@ -12,10 +12,11 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-enum { DEVICE = 1, THREADS, WARMUP, REPEAT, SECONDS, INPUT, SHAPE, SEED, JSON };
+enum { DEVICE = 1, FALLBACK, THREADS, WARMUP, REPEAT, SECONDS, INPUT, SHAPE, SEED, JSON };
 
 const tool_option bench_options[] = {
     {DEVICE, "--device", "DEVICE", "cpu, null, cuda:0, ... (default: cpu)"},
+    {FALLBACK, "--fallback", "cpu", "run ops that the device has no kernel for on the CPU; otherwise they are an error"},
     {THREADS, "--threads", "N", "CPU threads of one operator (default: one per physical core)"},
     {WARMUP, "--warmup", "N", "runs before measuring, the first of them is first_run_ms (default: 5)"},
     {REPEAT, "--repeat", "N", "measured runs (default: as many as fit in --seconds, at least 10)"},
@@ -28,7 +29,7 @@ const tool_option bench_options[] = {
 };
 
 typedef struct bench {
-    const char *device;
+    const char *device, *fallback;
     const char **models;
     size_t n;
     input_specs inputs;
@@ -132,7 +133,7 @@ static int bench_one(void *user, size_t index, int fd)
     const bench *b = user;
     const char *model = b->models[index];
     loaded l = {0};
-    if (loaded_open(&l, model, b->device, (int32_t)b->threads) != GRT_OK) {
+    if (loaded_open(&l, model, b->device, b->fallback, (int32_t)b->threads) != GRT_OK) {
         tool_fail();
         loaded_release(&l);
         return EXIT_BAD;
@@ -211,6 +212,9 @@ static int parse(bench *b, const tool_command *command, int argc, char **argv)
         switch (id) {
         case DEVICE:
             b->device = p.value;
+            break;
+        case FALLBACK:
+            b->fallback = p.value;
             break;
         case THREADS:
             ok = option_int("--threads", p.value, 0, 4096, &b->threads);

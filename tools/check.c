@@ -15,10 +15,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { DEVICE = 1, JOBS, RTOL, ATOL, EXPECT, MODEL, THREADS, TIMEOUT, VERBOSE };
+enum { DEVICE = 1, FALLBACK, JOBS, RTOL, ATOL, EXPECT, MODEL, THREADS, TIMEOUT, VERBOSE };
 
 const tool_option check_options[] = {
     {DEVICE, "--device", "DEVICE", "cpu, null, cuda:0, ... (default: cpu)"},
+    {FALLBACK, "--fallback", "cpu", "run ops that the device has no kernel for on the CPU; otherwise they are an error"},
     {JOBS, "--jobs", "N", "cases at a time, each in a process of its own (default: one per CPU)"},
     {RTOL, "--rtol", "X", "relative tolerance (default: the case's data.json, else 1e-3)"},
     {ATOL, "--atol", "X", "absolute tolerance (default: the case's data.json, else 1e-7)"},
@@ -35,7 +36,7 @@ const tool_option check_options[] = {
 typedef struct check {
     test_cases cases;
     expectations expected;
-    const char *device;
+    const char *device, *fallback;
     int64_t jobs, threads;
     double timeout;
     bool verbose;
@@ -208,7 +209,7 @@ static int run_case(void *user, size_t i, int fd)
     bool ok = false;
     if (!c->model)
         snprintf(why, sizeof why, "%s has no model.onnx", c->directory);
-    else if (loaded_open(&l, c->model, k->device, (int32_t)k->threads) != GRT_OK)
+    else if (loaded_open(&l, c->model, k->device, k->fallback, (int32_t)k->threads) != GRT_OK)
         snprintf(why, sizeof why, "%s", grt_last_error());
     else
         ok = run_sets(&l, c, why, sizeof why);
@@ -281,6 +282,9 @@ static int parse(check *k, check_arguments *a, const tool_command *command, int 
         switch (id) {
         case DEVICE:
             k->device = p.value;
+            break;
+        case FALLBACK:
+            k->fallback = p.value;
             break;
         case JOBS:
             ok = option_int("--jobs", p.value, 1, 256, &k->jobs);

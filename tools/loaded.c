@@ -5,10 +5,10 @@
 
 #include <stdlib.h>
 
-grt_status loaded_open(loaded *l, const char *path, const char *device, int32_t threads)
+grt_status loaded_open(loaded *l, const char *path, const char *device, const char *fallback, int32_t threads)
 {
     double begin = now_ms();
-    grt_session_options options = {.struct_size = sizeof options, .threads = threads};
+    grt_session_options options = {.struct_size = sizeof options, .threads = threads, .fallback = fallback};
     *l = (loaded){0};
     grt_status status = grt_runtime_create(&l->runtime);
     if (status == GRT_OK)

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { INPUT = 1, SHAPE, OUTPUT_DIR, DEVICE, REPEAT, THREADS, SEED, JSON, EXPLAIN };
+enum { INPUT = 1, SHAPE, OUTPUT_DIR, DEVICE, FALLBACK, REPEAT, THREADS, SEED, JSON, EXPLAIN };
 
 const tool_option run_options[] = {
     {INPUT, "--input", "NAME=SOURCE",
@@ -22,6 +22,7 @@ const tool_option run_options[] = {
     {SEED, "--seed", "N", "of random inputs (default: 0)"},
     {OUTPUT_DIR, "--output-dir", "DIR", "save outputs as DIR/NAME.npy, or .pb where NumPy has no such type"},
     {DEVICE, "--device", "DEVICE", "cpu, null, cuda:0, ... (default: cpu)"},
+    {FALLBACK, "--fallback", "cpu", "run ops that the device has no kernel for on the CPU; otherwise they are an error"},
     {THREADS, "--threads", "N", "CPU threads of one operator (default: one per physical core)"},
     {REPEAT, "--repeat", "N", "run N times and report latencies (default: 1)"},
     {JSON, "--json", NULL, "report as JSON on standard output"},
@@ -30,7 +31,7 @@ const tool_option run_options[] = {
 };
 
 typedef struct run_request {
-    const char *model, *device, *output_dir;
+    const char *model, *device, *fallback, *output_dir;
     input_specs inputs;
     int64_t repeat, threads, seed;
     bool json, explain;
@@ -61,6 +62,9 @@ static int parse(run_request *r, const tool_command *command, int argc, char **a
             break;
         case DEVICE:
             r->device = p.value;
+            break;
+        case FALLBACK:
+            r->fallback = p.value;
             break;
         case REPEAT:
             ok = option_int("--repeat", p.value, 1, 100000000, &r->repeat);
@@ -247,7 +251,7 @@ static bool report_text(const run_request *r, loaded *l, const run_result *resul
 
 static int run_request_now(run_request *r, loaded *l, run_result *result)
 {
-    if (loaded_open(l, r->model, r->device, (int32_t)r->threads) != GRT_OK)
+    if (loaded_open(l, r->model, r->device, r->fallback, (int32_t)r->threads) != GRT_OK)
         return tool_fail();
     if (r->output_dir && mkdir(r->output_dir, 0777) != 0 && errno != EEXIST) {
         tool_error("%s: %s", r->output_dir, strerror(errno));

@@ -1,15 +1,15 @@
-/* What the two attention kernels share: one in blocked float32 (ops/attention.c), one that keeps every rounding of the other
- * types (attention_exact.c). */
+/* What the two attention kernels share: one in blocked float32 (ops/attention.c), one that keeps every
+ * rounding of the other types (attention_exact.c). */
 #ifndef GRT_BACKENDS_CPU_ATTENTION_H
 #define GRT_BACKENDS_CPU_ATTENTION_H
 
 #include "backends/cpu/cpu.h"
 
 typedef struct attention_state {
-    bool causal, fast; /* fast: all float32 */
-    int64_t left, right; /* window sizes, -1: unbounded */
+    bool causal, fast;         /* fast: all float32 */
+    int64_t left, right;       /* window sizes, -1: unbounded */
     int64_t q_heads, kv_heads; /* of packed inputs */
-    double scale; /* 0: 1 / sqrt(head size) */
+    double scale;              /* 0: 1 / sqrt(head size) */
     double softcap;
     int mode;
     grt_dtype softmax; /* NONE: the inputs' */
@@ -32,8 +32,9 @@ typedef struct attention_shape {
 /* Keys that query row i of a batch element may look at, by causality, window and padding: [*lo, *hi). */
 void attention_range(const grt_run *run, int64_t batch, int64_t i, int64_t *lo, int64_t *hi);
 /* One query row, all types. K and V as staged; scratch has thread_bytes. */
-void attention_exact_row(const grt_run *run, const attention_view *q, const attention_view *k, const attention_view *v,
-                         const attention_view *y, int64_t batch, int64_t head, int64_t row, double *scratch);
+void attention_exact_row(const grt_run *run, const attention_view *q, const attention_view *k,
+                         const attention_view *v, const attention_view *y, int64_t batch, int64_t head,
+                         int64_t row, double *scratch);
 size_t attention_exact_bytes(const attention_shape *shape);
 
 #endif

@@ -1,5 +1,6 @@
-/* Attention row by row in double, rounded wherever the operator's definition has a value of the inputs' type. Half-precision models
- * get the numbers that the definition gives, and float64 models keep their precision. */
+/* Attention row by row in double, rounded wherever the operator's definition has a value of the inputs' type.
+ * Half-precision models get the numbers that the definition gives, and float64 models keep their precision.
+ */
 #include "backends/cpu/attention.h"
 
 #include "backends/cpu/element.h"
@@ -24,8 +25,8 @@ size_t attention_exact_bytes(const attention_shape *shape)
 }
 
 /* scores[0..total): products of one query row with all keys, both scaled by the root of the scale. */
-static void row_scores(const attention_state *state, const attention_shape *shape, grt_dtype type, const char *q_row,
-                       const attention_view *k, int64_t k_at, double *q, double *scores)
+static void row_scores(const attention_state *state, const attention_shape *shape, grt_dtype type,
+                       const char *q_row, const attention_view *k, int64_t k_at, double *q, double *scores)
 {
     double scale = state->scale != 0 ? state->scale : 1 / sqrt((double)shape->size);
     double root = round_to(type, sqrt(scale));
@@ -46,11 +47,13 @@ static void row_softcap(double cap, grt_dtype type, double *scores, int64_t n)
 }
 
 /* Add mask and limits. False if no key is left. */
-static bool row_mask(const grt_run *run, grt_dtype type, int64_t batch, int64_t head, int64_t row, double *scores)
+static bool row_mask(const grt_run *run, grt_dtype type, int64_t batch, int64_t head, int64_t row,
+                     double *scores)
 {
     const attention_shape *shape = run->shape;
     const grt_tensor *mask = run->n_in > 3 ? run->in[3] : NULL;
-    int64_t lo, hi, at = batch * shape->mask_strides[0] + head * shape->mask_strides[1] + row * shape->mask_strides[2];
+    int64_t lo, hi,
+        at = batch * shape->mask_strides[0] + head * shape->mask_strides[1] + row * shape->mask_strides[2];
     bool any = false;
     attention_range(run, batch, row, &lo, &hi);
     for (int64_t j = 0; j < shape->total; j++) {
@@ -90,14 +93,17 @@ static void emit(const grt_run *run, int mode, int64_t at, const double *scores)
         cpu_element_put(out, at * shape->total + j, scores[j]);
 }
 
-void attention_exact_row(const grt_run *run, const attention_view *q, const attention_view *k, const attention_view *v,
-                         const attention_view *y, int64_t batch, int64_t head, int64_t row, double *scratch)
+void attention_exact_row(const grt_run *run, const attention_view *q, const attention_view *k,
+                         const attention_view *v, const attention_view *y, int64_t batch, int64_t head,
+                         int64_t row, double *scratch)
 {
     const attention_state *state = run->state;
     const attention_shape *shape = run->shape;
     grt_dtype type = run->in[0]->dtype, v_type = run->in[2]->dtype;
-    int64_t kv_head = head / (shape->q_heads / shape->kv_heads), at = (batch * shape->q_heads + head) * shape->q_len + row;
-    const char *q_row = (const char *)q->data + (size_t)(batch * q->batch + head * q->head + row * q->row) * grt_dtype_size(type);
+    int64_t kv_head = head / (shape->q_heads / shape->kv_heads),
+            at = (batch * shape->q_heads + head) * shape->q_len + row;
+    const char *q_row = (const char *)q->data +
+                        (size_t)(batch * q->batch + head * q->head + row * q->row) * grt_dtype_size(type);
     double *scores = scratch + shape->size;
     row_scores(state, shape, type, q_row, k, batch * k->batch + kv_head * k->head, scratch, scores);
     emit(run, 0, at, scores);
@@ -108,7 +114,8 @@ void attention_exact_row(const grt_run *run, const attention_view *q, const atte
     emit(run, 2, at, scores);
     row_softmax(state->softmax ? state->softmax : type, scores, shape->total, any);
     emit(run, 3, at, scores);
-    int64_t v_at = batch * v->batch + kv_head * v->head, y_at = batch * y->batch + head * y->head + row * y->row;
+    int64_t v_at = batch * v->batch + kv_head * v->head,
+            y_at = batch * y->batch + head * y->head + row * y->row;
     for (int64_t j = 0; j < shape->total; j++)
         scores[j] = round_to(type, scores[j]);
     for (int64_t d = 0; d < shape->v_size; d++) {

@@ -1,5 +1,5 @@
-/* Single elements of tensors whatever their dtype, as double: for kernels where generality matters more than speed, and for the
- * small inputs of the others. Hot loops have typed code of their own. */
+/* Single elements of tensors whatever their dtype, as double: for kernels where generality matters more than
+ * speed, and for the small inputs of the others. Hot loops have typed code of their own. */
 #ifndef GRT_BACKENDS_CPU_ELEMENT_H
 #define GRT_BACKENDS_CPU_ELEMENT_H
 

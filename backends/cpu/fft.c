@@ -1,4 +1,5 @@
-/* Lengths that are powers of two by Cooley and Tukey's method; others as a convolution of such a length (Bluestein's method). */
+/* Lengths that are powers of two by Cooley and Tukey's method; others as a convolution of such a length
+ * (Bluestein's method). */
 #include "backends/cpu/fft.h"
 
 #include <math.h>
@@ -84,7 +85,8 @@ static void fill_chirp(cpu_fft *fft)
 grt_status cpu_fft_create(int64_t n, cpu_fft **out_fft)
 {
     if (n < 1 || n > MAX_LENGTH)
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "a Fourier transform of length %lld cannot be made", (long long)n);
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "a Fourier transform of length %lld cannot be made",
+                        (long long)n);
     cpu_fft *fft = calloc(1, sizeof *fft);
     if (!fft)
         return grt_fail_memory(sizeof *fft);

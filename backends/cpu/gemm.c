@@ -108,7 +108,9 @@ static void choose_tiles(const grt_gemm *g, plan *p)
 {
     const int64_t want = p->threads > 1 ? (int64_t)p->threads * 4 : 1;
     const int mr = p->kernel->mr;
-    p->m_block = M_BLOCK / mr * mr;
+    /* Equal blocks: a short last one would read all of B for a few rows. */
+    const int64_t blocks = (g->m + M_BLOCK / 2) / M_BLOCK;
+    p->m_block = ceil_div(ceil_div(g->m, blocks > 0 ? blocks : 1), mr) * mr;
     p->n_block = N_BLOCK;
     if (g->m <= p->kernel->small_m) {
         const int64_t unit = (int64_t)p->kernel->stream_panels * NR;
@@ -338,7 +340,8 @@ void grt_gemm_run(const grt_gemm *g, const float *a, const float *b, float *c, v
     if (!size_b(g, &p, &count) || !round_floats(p.a_floats, &a_step) || !round_floats(p.b_floats, &b_step))
         return; /* grt_gemm_scratch_bytes has refused these sizes */
     float *a_all = scratch, *b_all = a_step || b_step ? a_all + a_step * (size_t)p.threads : NULL;
-    if (p.threads == 1) {
+    /* Called from a parallel loop, the loops inside must not be shared out among the caller's threads: a team of one is made. */
+    if (p.threads == 1 && !omp_in_parallel()) {
         run_thread(g, &p, a, b, c, a_all, b_all, b_all, b_step);
         return;
     }

@@ -218,6 +218,15 @@ static bool find_flip(cpu_move *m)
     return false;
 }
 
+/* A very short last axis (two channel groups that are interleaved) costs a step of the walk every few elements: walk along the
+ * longer axis before it. */
+static void prefer_long_rows(cpu_move *m)
+{
+    const int32_t last = m->rank - 1;
+    if (last >= 1 && m->dims[last] < 8 && m->dims[last - 1] > m->dims[last] && !(m->to[last] == 1 && m->from[last] == 1))
+        swap_axes(m, last - 1, last);
+}
+
 void cpu_move_run(cpu_move *m, void *dst, const void *src, int32_t threads)
 {
     if (!simplify(m))
@@ -228,6 +237,8 @@ void cpu_move_run(cpu_move *m, void *dst, const void *src, int32_t threads)
         return;
     }
     bool flip = find_flip(m);
+    if (!flip)
+        prefer_long_rows(m);
     int32_t outer = m->rank - (flip ? 2 : 1);
     int64_t strips = flip ? (m->dims[outer] + STRIP - 1) / STRIP : 1;
     int64_t items = strips, each = m->dims[m->rank - 1] * (flip ? STRIP : 1);

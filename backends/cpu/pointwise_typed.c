@@ -53,6 +53,7 @@ static inline double gelu_f64(double x)
 #define DIV(a, b)      ((a) / (b))
 #define NEG(a)         (-(a))
 #define m_negative(a)  ((a) < 0.0)
+#define m_from(x)      (x)
 #define m_abs          fabs
 #define m_sqrt         sqrt
 #define m_exp          exp
@@ -100,6 +101,7 @@ static inline double gelu_f64(double x)
 #undef DIV
 #undef NEG
 #undef m_negative
+#undef m_from
 #undef m_abs
 #undef m_fmod
 #undef m_mod
@@ -112,6 +114,12 @@ static inline double gelu_f64(double x)
 #define K(x)          ((T)(x))
 #define PW_HAS_FLOAT  0
 #define PW_HAS_TEST   0
+/* What no int64 holds becomes the lowest one. */
+static inline int64_t whole(double x)
+{
+    return x >= -0x1p63 && x < 0x1p63 ? (int64_t)x : INT64_MIN;
+}
+#define m_from(x)     ((T)whole(x))
 #define ADD(a, b)     ((T)((W)(a) + (W)(b)))
 #define SUB(a, b)     ((T)((W)(a) - (W)(b)))
 #define MUL(a, b)     ((T)((W)(a) * (W)(b)))

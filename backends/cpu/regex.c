@@ -1,4 +1,5 @@
-/* The pattern becomes a tree, the tree a program for a machine that follows all alternatives at once (Thompson's construction). */
+/* The pattern becomes a tree, the tree a program for a machine that follows all alternatives at once
+ * (Thompson's construction). */
 #include "backends/cpu/regex.h"
 
 #include "src/base/arena.h"
@@ -149,7 +150,8 @@ static void add_range(parser *p, char_class *chars, int32_t lo, int32_t hi)
         chars->capacity = capacity;
     }
     if (p->fold && hi >= 0x80 && !(lo == 0x80 && hi == 0x10ffff))
-        fail(p, GRT_STATUS_UNSUPPORTED, "(?i) with letters beyond ASCII, whose case is not folded: spell both cases out");
+        fail(p, GRT_STATUS_UNSUPPORTED,
+             "(?i) with letters beyond ASCII, whose case is not folded: spell both cases out");
     chars->ranges[chars->n++] = (range){lo, hi};
 }
 
@@ -211,7 +213,10 @@ static bool add_perl_class(parser *p, char_class *chars, char c)
 
 static int hex_digit(char c)
 {
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
 }
 
 static int32_t parse_hex(parser *p)
@@ -256,7 +261,8 @@ static int32_t parse_escape(parser *p)
         return code;
     }
     if (c == 'p' || c == 'P' || c == 'C')
-        fail(p, GRT_STATUS_UNSUPPORTED, "\\p, \\P or \\C; Unicode classes and single bytes are not supported");
+        fail(p, GRT_STATUS_UNSUPPORTED,
+             "\\p, \\P or \\C; Unicode classes and single bytes are not supported");
     else if (is_word(c))
         fail(p, GRT_STATUS_INVALID_MODEL, "an escape that RE2 does not have");
     return (unsigned char)c;
@@ -286,7 +292,8 @@ static void add_posix_class(parser *p, char_class *chars)
     };
     for (size_t i = 0; i < sizeof classes / sizeof *classes; i++) {
         size_t n = strlen(classes[i].name);
-        if ((size_t)(p->end - p->at) < n + 2 || memcmp(p->at, classes[i].name, n) || memcmp(p->at + n, ":]", 2))
+        if ((size_t)(p->end - p->at) < n + 2 || memcmp(p->at, classes[i].name, n) ||
+            memcmp(p->at + n, ":]", 2))
             continue;
         for (int k = 0; k < 4 && classes[i].ranges[k].hi; k++)
             add_range(p, chars, classes[i].ranges[k].lo, classes[i].ranges[k].hi);
@@ -569,7 +576,8 @@ static int32_t emit(cpu_regex *regex, instruction i)
 {
     if (regex->n == regex->capacity) {
         int32_t capacity = regex->capacity ? 2 * regex->capacity : 64;
-        instruction *program = regex->n < MAX_PROGRAM ? realloc(regex->program, (size_t)capacity * sizeof *program) : NULL;
+        instruction *program =
+            regex->n < MAX_PROGRAM ? realloc(regex->program, (size_t)capacity * sizeof *program) : NULL;
         if (!program)
             return -1;
         regex->program = program;
@@ -613,7 +621,8 @@ static bool emit_repeat(cpu_regex *regex, const tree *t)
         regex->program[split].y = regex->n;
         return true;
     }
-    for (int32_t i = t->min; i < t->max; i++) { /* each further one is optional, its absence leads to the next */
+    for (int32_t i = t->min; i < t->max;
+         i++) { /* each further one is optional, its absence leads to the next */
         int32_t split = emit(regex, (instruction){.op = OP_SPLIT});
         if (split < 0 || !emit_tree(regex, t->a))
             return false;
@@ -647,7 +656,8 @@ enum { MAX_PATTERN = 20000 }; /* bytes: bounds the depth of the tree, hence of t
 grt_status cpu_regex_compile(const char *pattern, size_t size, cpu_regex **out_regex)
 {
     if (size > MAX_PATTERN)
-        return grt_fail(GRT_STATUS_UNSUPPORTED, "the pattern has %zu bytes; at most %d are supported", size, MAX_PATTERN);
+        return grt_fail(GRT_STATUS_UNSUPPORTED, "the pattern has %zu bytes; at most %d are supported", size,
+                        MAX_PATTERN);
     cpu_regex *regex = calloc(1, sizeof *regex);
     grt_arena *arena = regex ? grt_arena_create() : NULL;
     if (!arena) {
@@ -684,9 +694,9 @@ void cpu_regex_release(cpu_regex *regex)
 
 /* States of the machine between two characters. */
 typedef struct states {
-    int32_t *list, n;   /* waiting for a character, or matched */
+    int32_t *list, n;        /* waiting for a character, or matched */
     int32_t *seeds, n_seeds; /* where the character before led to */
-    uint32_t *marks;    /* equal to `now`: state was reached here already */
+    uint32_t *marks;         /* equal to `now`: state was reached here already */
     uint32_t now;
 } states;
 

@@ -1,4 +1,5 @@
-/* Regular expressions in RE2's syntax, matched in time linear in the text: no backtracking, no memory during a match. */
+/* Regular expressions in RE2's syntax, matched in time linear in the text: no backtracking, no memory during
+ * a match. */
 #ifndef GRT_BACKENDS_CPU_REGEX_H
 #define GRT_BACKENDS_CPU_REGEX_H
 
@@ -6,8 +7,8 @@
 
 typedef struct cpu_regex cpu_regex;
 
-/* INVALID_MODEL for what is no expression, UNSUPPORTED for Unicode classes (\p{...}), single bytes (\C) and folding the case of
- * letters beyond ASCII. */
+/* INVALID_MODEL for what is no expression, UNSUPPORTED for Unicode classes (\p{...}), single bytes (\C) and
+ * folding the case of letters beyond ASCII. */
 grt_status cpu_regex_compile(const char *pattern, size_t size, cpu_regex **out_regex);
 void cpu_regex_release(cpu_regex *regex); /* NULL-safe */
 /* Bytes that one match in flight needs. */

@@ -7,12 +7,18 @@
 
 #ifdef __cplusplus
 #include <atomic>
-extern "C" {
+#include <cstdarg>
+#include <cstdint>
+#include <cstring>
+using std::atomic_int; /* value.h has it from <stdatomic.h>, which C++17 lacks */
 #endif
 
-#include "backends/backend.h"
-
 #include <cuda_runtime_api.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#include "backends/backend.h"
 
 typedef struct cuda_device {
     grt_device base;

@@ -1,19 +1,69 @@
-/* cuBLASLt, cuDNN and NVRTC, opened only when a kernel asks: a plan without convolutions needs no cuDNN on the machine.
+/* cuBLASLt and cuDNN, opened only when a kernel asks: a plan without convolutions needs no cuDNN on the machine.
  *
- * Handles belong to a device, are made on first use, and may be used by one thread at a time: take and give back. */
+ * The cuBLASLt handle of a device may be used from any thread. cuDNN handles serve one thread at a time: take and give back. */
 #ifndef GRT_BACKENDS_CUDA_LIBRARIES_H
 #define GRT_BACKENDS_CUDA_LIBRARIES_H
 
-#include "src/base/status.h"
+#include <cublasLt.h>
+#include <cudnn.h>
+
+#include "backends/cuda/cuda.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
+#define CUDA_BLAS_FUNCTIONS(X)                                                                                         \
+    X(cublasLtCreate)                                                                                                  \
+    X(cublasLtDestroy)                                                                                                 \
+    X(cublasLtGetVersion)                                                                                              \
+    X(cublasLtMatmul)                                                                                                  \
+    X(cublasLtMatmulDescCreate)                                                                                        \
+    X(cublasLtMatmulDescDestroy)                                                                                       \
+    X(cublasLtMatmulDescSetAttribute)                                                                                  \
+    X(cublasLtMatrixLayoutCreate)                                                                                      \
+    X(cublasLtMatrixLayoutDestroy)                                                                                     \
+    X(cublasLtMatrixLayoutSetAttribute)                                                                                \
+    X(cublasLtMatmulPreferenceCreate)                                                                                  \
+    X(cublasLtMatmulPreferenceDestroy)                                                                                 \
+    X(cublasLtMatmulPreferenceSetAttribute)                                                                            \
+    X(cublasLtMatmulAlgoGetHeuristic)
+
+#define CUDA_DNN_FUNCTIONS(X)                                                                                          \
+    X(cudnnGetVersion)                                                                                                 \
+    X(cudnnGetErrorString)                                                                                             \
+    X(cudnnCreate)                                                                                                     \
+    X(cudnnDestroy)                                                                                                    \
+    X(cudnnSetStream)                                                                                                  \
+    X(cudnnBackendCreateDescriptor)                                                                                    \
+    X(cudnnBackendDestroyDescriptor)                                                                                   \
+    X(cudnnBackendSetAttribute)                                                                                        \
+    X(cudnnBackendGetAttribute)                                                                                        \
+    X(cudnnBackendFinalize)                                                                                            \
+    X(cudnnBackendExecute)
+
+#define X(function) __typeof__(&function) function;
+typedef struct cuda_blas {
+    cublasLtHandle_t handle;
+    CUDA_BLAS_FUNCTIONS(X)
+} cuda_blas;
+
+typedef struct cuda_dnn {
+    CUDA_DNN_FUNCTIONS(X)
+} cuda_dnn;
+#undef X
+
 typedef struct cuda_libraries cuda_libraries;
 
 grt_status cuda_libraries_create(int device, cuda_libraries **out_libraries);
-void cuda_libraries_release(cuda_libraries *libraries);
+void cuda_libraries_release(cuda_libraries *libraries); /* NULL-safe; the device must be current */
+
+/* Open on first use; later calls return what there is. The table lives as long as the device. */
+grt_status cuda_blas_get(cuda_libraries *libraries, const cuda_blas **out_blas);
+grt_status cuda_dnn_get(cuda_libraries *libraries, const cuda_dnn **out_dnn);
+/* A handle for the calling thread until it is given back. cuda_dnn_get must have succeeded before. */
+grt_status cuda_dnn_take(cuda_libraries *libraries, cudnnHandle_t *out_handle);
+void cuda_dnn_give(cuda_libraries *libraries, cudnnHandle_t handle);
 
 #ifdef __cplusplus
 }

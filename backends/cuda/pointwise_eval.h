@@ -7,6 +7,7 @@
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#include <climits>
 #include <type_traits>
 
 /* ---- the vocabulary ---- */
@@ -73,6 +74,10 @@ template <typename T, bool FLOAT = std::is_floating_point<T>::value> struct pw_v
 
 template <typename T> struct pw_vocabulary<T, true> {
     typedef T P;
+    static __device__ __forceinline__ T from(P x)
+    {
+        return x;
+    }
     static __device__ __forceinline__ T add(T a, T b)
     {
         return a + b;
@@ -131,6 +136,11 @@ template <typename T> struct pw_vocabulary<T, true> {
 /* Integers: sums and products wrap around; division by 0 gives 0. */
 template <typename T> struct pw_vocabulary<T, false> {
     typedef double P;
+    /* What no int64 holds becomes the lowest one, as on the CPU. */
+    static __device__ __forceinline__ T from(P x)
+    {
+        return (T)(x >= -0x1p63 && x < 0x1p63 ? (long long)x : LLONG_MIN);
+    }
     typedef typename std::conditional<sizeof(T) == 8, uint64_t, uint32_t>::type W;
     static __device__ __forceinline__ T add(T a, T b)
     {
@@ -201,6 +211,7 @@ template <typename T> struct pw_vocabulary<T, false> {
 #define DIV(a, b)    pw_vocabulary<T>::div(a, b)
 #define NEG(a)       pw_vocabulary<T>::neg(a)
 #define m_negative   pw_vocabulary<T>::negative
+#define m_from       pw_vocabulary<T>::from
 #define m_abs        pw_vocabulary<T>::absolute
 #define m_fmod       pw_vocabulary<T>::fmod
 #define m_mod        pw_vocabulary<T>::mod
@@ -281,6 +292,7 @@ static __device__ __forceinline__ T pw_eval_int(int opcode, T a, T b, T c, typen
 #undef DIV
 #undef NEG
 #undef m_negative
+#undef m_from
 #undef m_abs
 #undef m_fmod
 #undef m_mod

@@ -22,12 +22,9 @@ static const op_attr rotary_attrs[] = {
     {0},
 };
 static const op_attr linear_attrs[] = {
-    {"chunk_size", GRT_ATTR_INT, false},
-    {"kv_num_heads", GRT_ATTR_INT, true},
-    {"q_num_heads", GRT_ATTR_INT, true},
-    {"scale", GRT_ATTR_FLOAT, false},
-    {"update_rule", GRT_ATTR_STRING, false},
-    {0},
+    {"chunk_size", GRT_ATTR_INT, false},     {"kv_num_heads", GRT_ATTR_INT, true},
+    {"q_num_heads", GRT_ATTR_INT, true},     {"scale", GRT_ATTR_FLOAT, false},
+    {"update_rule", GRT_ATTR_STRING, false}, {0},
 };
 static const op_attr causal_conv_attrs[] = {{"activation", GRT_ATTR_STRING, false}, {0}};
 
@@ -48,14 +45,17 @@ static grt_status split_heads(const infer *inf, int32_t i, const char *attr, hea
     }
     int64_t n = grt_attr_int(inf->desc, attr, 0), hidden;
     if (type->rank != 3)
-        return infer_fail(inf, "input %d has rank %d; it must be 3 (batch x sequence x hidden) or 4", i, type->rank);
+        return infer_fail(inf, "input %d has rank %d; it must be 3 (batch x sequence x hidden) or 4", i,
+                          type->rank);
     if (n <= 0)
-        return infer_fail(inf, "attribute %s is %lld; inputs of rank 3 need it, positive", attr, (long long)n);
-    if (infer_const(inf, type->dims[2], &hidden) && hidden % n)
-        return infer_fail(inf, "input %d has hidden size %lld, which %s = %lld does not divide", i, (long long)hidden, attr,
+        return infer_fail(inf, "attribute %s is %lld; inputs of rank 3 need it, positive", attr,
                           (long long)n);
+    if (infer_const(inf, type->dims[2], &hidden) && hidden % n)
+        return infer_fail(inf, "input %d has hidden size %lld, which %s = %lld does not divide", i,
+                          (long long)hidden, attr, (long long)n);
     grt_dim heads_dim = grt_dim_const(inf->dims, n);
-    *out = (heads){type->dims[0], heads_dim, type->dims[1], grt_dim_divide_exact(inf->dims, type->dims[2], heads_dim)};
+    *out = (heads){type->dims[0], heads_dim, type->dims[1],
+                   grt_dim_divide_exact(inf->dims, type->dims[2], heads_dim)};
     return GRT_OK;
 }
 
@@ -76,8 +76,8 @@ static grt_status check_heads(const infer *inf, const heads *q, const heads *k, 
     GRT_TRY(same_dim(inf, "head counts of K and V", k->n, v->n));
     GRT_TRY(same_dim(inf, "sequence lengths of K and V", k->sequence, v->sequence));
     if (infer_const(inf, q->n, &n_q) && infer_const(inf, k->n, &n_kv) && (!n_kv ? n_q != 0 : n_q % n_kv))
-        return infer_fail(inf, "Q has %lld heads, which is no multiple of the %lld heads of K and V", (long long)n_q,
-                          (long long)n_kv);
+        return infer_fail(inf, "Q has %lld heads, which is no multiple of the %lld heads of K and V",
+                          (long long)n_q, (long long)n_kv);
     return GRT_OK;
 }
 
@@ -108,8 +108,10 @@ static grt_status check_attention(const infer *inf)
 {
     int64_t mode = grt_attr_int(inf->desc, "qk_matmul_output_mode", 0);
     if (mode < 0 || mode > 3)
-        return infer_fail(inf, "attribute qk_matmul_output_mode is %lld; it must be 0, 1, 2 or 3", (long long)mode);
-    if (grt_attr_int(inf->desc, "left_window_size", -1) < -1 || grt_attr_int(inf->desc, "right_window_size", -1) < -1)
+        return infer_fail(inf, "attribute qk_matmul_output_mode is %lld; it must be 0, 1, 2 or 3",
+                          (long long)mode);
+    if (grt_attr_int(inf->desc, "left_window_size", -1) < -1 ||
+        grt_attr_int(inf->desc, "right_window_size", -1) < -1)
         return infer_fail(inf, "window sizes must be -1 (no bound) or more");
     if (infer_has(inf, PAST_KEY) != infer_has(inf, PAST_VALUE))
         return infer_fail(inf, "past_key and past_value must be given together");
@@ -117,7 +119,8 @@ static grt_status check_attention(const infer *inf)
         return infer_fail(inf, "nonpad_kv_seqlen cannot be combined with past_key and past_value");
     for (int32_t i = PAST_KEY; i <= PAST_VALUE; i++)
         if (infer_has(inf, i) && inf->in[i]->rank >= 0 && inf->in[i]->rank != 4)
-            return infer_fail(inf, "input %d has rank %d; a past must be batch x heads x sequence x head size", i,
+            return infer_fail(inf,
+                              "input %d has rank %d; a past must be batch x heads x sequence x head size", i,
                               inf->in[i]->rank);
     return GRT_OK;
 }
@@ -136,7 +139,8 @@ static grt_status infer_attention(infer *inf)
         return GRT_OK;
     }
     if (inf->in[K]->rank != rank || inf->in[V]->rank != rank)
-        return infer_fail(inf, "Q, K and V must have one rank, found %d, %d and %d", rank, inf->in[K]->rank, inf->in[V]->rank);
+        return infer_fail(inf, "Q, K and V must have one rank, found %d, %d and %d", rank, inf->in[K]->rank,
+                          inf->in[V]->rank);
     GRT_TRY(split_heads(inf, Q, "q_num_heads", &q));
     GRT_TRY(split_heads(inf, K, "kv_num_heads", &k));
     GRT_TRY(split_heads(inf, V, "kv_num_heads", &v));
@@ -162,15 +166,17 @@ static grt_status infer_rotary(infer *inf)
     int64_t size, rotated = grt_attr_int(inf->desc, "rotary_embedding_dim", 0);
     if (x->rank >= 0) {
         GRT_TRY(split_heads(inf, 0, "num_heads", &split));
-        if (infer_const(inf, split.size, &size) && (rotated < 0 || rotated > size || (rotated ? rotated : size) % 2))
-            return infer_fail(inf, "attribute rotary_embedding_dim is %lld; it must be even and at most the head size %lld",
-                              (long long)rotated, (long long)size);
+        if (infer_const(inf, split.size, &size) &&
+            (rotated < 0 || rotated > size || (rotated ? rotated : size) % 2))
+            return infer_fail(
+                inf, "attribute rotary_embedding_dim is %lld; it must be even and at most the head size %lld",
+                (long long)rotated, (long long)size);
     }
     int32_t want = infer_has(inf, 3) ? 2 : 3;
     for (int32_t i = 1; i <= 2; i++)
         if (inf->in[i]->rank >= 0 && inf->in[i]->rank != want)
-            return infer_fail(inf, "input %d has rank %d; it must be %d (%s position_ids)", i, inf->in[i]->rank, want,
-                              want == 2 ? "with" : "without");
+            return infer_fail(inf, "input %d has rank %d; it must be %d (%s position_ids)", i,
+                              inf->in[i]->rank, want, want == 2 ? "with" : "without");
     return infer_same_as_first(inf);
 }
 
@@ -181,7 +187,8 @@ static grt_status infer_linear(infer *inf)
     bool delta = !strcmp(rule, "delta") || !strcmp(rule, "gated_delta");
     heads q, k, v;
     if (!gated && !delta && strcmp(rule, "linear"))
-        return infer_fail(inf, "attribute update_rule is '%s'; it must be linear, gated, delta or gated_delta", rule);
+        return infer_fail(
+            inf, "attribute update_rule is '%s'; it must be linear, gated, delta or gated_delta", rule);
     if (gated != infer_has(inf, 4) || delta != infer_has(inf, 5))
         return infer_fail(inf, "update_rule %s %s decay and %s beta", rule, gated ? "needs" : "forbids",
                           delta ? "needs" : "forbids");
@@ -190,7 +197,8 @@ static grt_status infer_linear(infer *inf)
     infer_set_fresh(inf, 1, state, 4);
     for (int32_t i = 0; i < 3; i++) {
         if (inf->in[i]->rank >= 0 && inf->in[i]->rank != 3)
-            return infer_fail(inf, "input %d has rank %d; it must be batch x sequence x hidden", i, inf->in[i]->rank);
+            return infer_fail(inf, "input %d has rank %d; it must be batch x sequence x hidden", i,
+                              inf->in[i]->rank);
         if (inf->in[i]->rank < 0)
             return GRT_OK;
     }
@@ -225,13 +233,41 @@ static grt_status infer_causal_conv(infer *inf)
 }
 
 static const op_row rows[] = {
-    {.domain = "", .name = "Attention", .since = 25, .min_in = 3, .max_in = 7, .min_out = 1, .max_out = 4,
-     .attrs = attention_attrs, .infer = infer_attention},
-    {.domain = "", .name = "RotaryEmbedding", .since = 23, .min_in = 3, .max_in = 4, .min_out = 1, .max_out = 1,
-     .attrs = rotary_attrs, .infer = infer_rotary},
-    {.domain = "", .name = "LinearAttention", .since = 27, .min_in = 3, .max_in = 6, .min_out = 2, .max_out = 2,
-     .attrs = linear_attrs, .infer = infer_linear},
-    {.domain = "", .name = "CausalConvWithState", .since = 27, .min_in = 2, .max_in = 4, .min_out = 2, .max_out = 2,
-     .attrs = causal_conv_attrs, .infer = infer_causal_conv},
+    {.domain = "",
+     .name = "Attention",
+     .since = 25,
+     .min_in = 3,
+     .max_in = 7,
+     .min_out = 1,
+     .max_out = 4,
+     .attrs = attention_attrs,
+     .infer = infer_attention},
+    {.domain = "",
+     .name = "RotaryEmbedding",
+     .since = 23,
+     .min_in = 3,
+     .max_in = 4,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = rotary_attrs,
+     .infer = infer_rotary},
+    {.domain = "",
+     .name = "LinearAttention",
+     .since = 27,
+     .min_in = 3,
+     .max_in = 6,
+     .min_out = 2,
+     .max_out = 2,
+     .attrs = linear_attrs,
+     .infer = infer_linear},
+    {.domain = "",
+     .name = "CausalConvWithState",
+     .since = 27,
+     .min_in = 2,
+     .max_in = 4,
+     .min_out = 2,
+     .max_out = 2,
+     .attrs = causal_conv_attrs,
+     .infer = infer_causal_conv},
 };
 OP_TABLE(attention, rows);

@@ -1,5 +1,5 @@
-/* Control flow: If, Loop, Scan, SequenceMap. Their bodies are inferred by graph/infer_bodies.c and executed by the runtime, so
- * the rows here have no rule of their own. */
+/* Control flow: If, Loop, Scan, SequenceMap. Their bodies are inferred by graph/infer_bodies.c and executed
+ * by the runtime, so the rows here have no rule of their own. */
 #include "graph/op.h"
 
 static const op_attr if_attrs[] = {
@@ -44,16 +44,17 @@ static ir_node *scan_one_element(ir_node *node, ir_graph *batch, ir_graph *body,
     return inner;
 }
 
-/* Scan-8 has a batch axis in front of everything and optional sequence lengths as its first input. It is a scan over the batch
- * whose body is a scan over one element's sequence. */
+/* Scan-8 has a batch axis in front of everything and optional sequence lengths as its first input. It is a
+ * scan over the batch whose body is a scan over one element's sequence. */
 static grt_status upgrade_scan(ir_node *node, int32_t opset)
 {
     if (opset >= 9)
         return GRT_OK;
     if (ir_in(node, 0))
-        return grt_fail_op(&node->desc, GRT_STATUS_UNSUPPORTED,
-                           "input sequence_lens of the opset 8 form is not supported: export with opset 9 or newer, where "
-                           "every sequence has the length of its scan axis");
+        return grt_fail_op(
+            &node->desc, GRT_STATUS_UNSUPPORTED,
+            "input sequence_lens of the opset 8 form is not supported: export with opset 9 or newer, where "
+            "every sequence has the length of its scan axis");
     const grt_attr *attr = grt_attr_find(&node->desc, "body");
     int64_t n_scanned = grt_attr_int(&node->desc, "num_scan_inputs", 0);
     if (!attr || attr->kind != GRT_ATTR_GRAPH || node->n_in < 2)
@@ -72,13 +73,42 @@ static grt_status upgrade_scan(ir_node *node, int32_t opset)
 }
 
 static const op_row rows[] = {
-    {.domain = "", .name = "If", .since = 25, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = OP_VARIADIC,
-     .attrs = if_attrs, .flags = OP_CONTROL},
-    {.domain = "", .name = "Loop", .since = 25, .min_in = 2, .max_in = OP_VARIADIC, .min_out = 1, .max_out = OP_VARIADIC,
-     .attrs = body_attrs, .flags = OP_CONTROL},
-    {.domain = "", .name = "Scan", .since = 25, .min_in = 1, .max_in = OP_VARIADIC, .min_out = 1, .max_out = OP_VARIADIC,
-     .attrs = scan_attrs, .flags = OP_CONTROL, .upgrade = upgrade_scan},
-    {.domain = "", .name = "SequenceMap", .since = 17, .min_in = 1, .max_in = OP_VARIADIC, .min_out = 1,
-     .max_out = OP_VARIADIC, .attrs = body_attrs, .flags = OP_CONTROL},
+    {.domain = "",
+     .name = "If",
+     .since = 25,
+     .min_in = 1,
+     .max_in = 1,
+     .min_out = 1,
+     .max_out = OP_VARIADIC,
+     .attrs = if_attrs,
+     .flags = OP_CONTROL},
+    {.domain = "",
+     .name = "Loop",
+     .since = 25,
+     .min_in = 2,
+     .max_in = OP_VARIADIC,
+     .min_out = 1,
+     .max_out = OP_VARIADIC,
+     .attrs = body_attrs,
+     .flags = OP_CONTROL},
+    {.domain = "",
+     .name = "Scan",
+     .since = 25,
+     .min_in = 1,
+     .max_in = OP_VARIADIC,
+     .min_out = 1,
+     .max_out = OP_VARIADIC,
+     .attrs = scan_attrs,
+     .flags = OP_CONTROL,
+     .upgrade = upgrade_scan},
+    {.domain = "",
+     .name = "SequenceMap",
+     .since = 17,
+     .min_in = 1,
+     .max_in = OP_VARIADIC,
+     .min_out = 1,
+     .max_out = OP_VARIADIC,
+     .attrs = body_attrs,
+     .flags = OP_CONTROL},
 };
 OP_TABLE(control, rows);

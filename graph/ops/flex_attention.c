@@ -1,5 +1,5 @@
-/* FlexAttention: attention whose scores and probabilities pass through graphs of the model's. It has no kernel: the op becomes
- * matrix products and a softmax, with those graphs inlined between them. */
+/* FlexAttention: attention whose scores and probabilities pass through graphs of the model's. It has no
+ * kernel: the op becomes matrix products and a softmax, with those graphs inlined between them. */
 #include "graph/op.h"
 
 #include <math.h>
@@ -21,8 +21,8 @@ static grt_status infer_flex(infer *inf)
     infer_set_fresh(inf, 0, v->dtype, 4);
     for (int32_t i = Q; i <= V; i++)
         if (inf->in[i]->rank >= 0 && inf->in[i]->rank != 4)
-            return infer_fail(inf, "%s has rank %d; it must be batch x heads x sequence x head size", names[i],
-                              inf->in[i]->rank);
+            return infer_fail(inf, "%s has rank %d; it must be batch x heads x sequence x head size",
+                              names[i], inf->in[i]->rank);
     grt_dim *dims = q->rank == 4 && v->rank == 4 ? infer_dims(inf, 4) : NULL;
     if (!dims)
         return GRT_OK;
@@ -52,7 +52,8 @@ static ir_node *add_node(builder *b, const char *op, ir_value *x, ir_value *y)
 {
     if (b->status != GRT_OK || !x)
         return NULL;
-    return ir_node_create(b->node->graph, b->node, "", op, b->node->desc.name, y ? 2 : 1, (ir_value *[]){x, y}, 1);
+    return ir_node_create(b->node->graph, b->node, "", op, b->node->desc.name, y ? 2 : 1,
+                          (ir_value *[]){x, y}, 1);
 }
 
 static ir_value *add(builder *b, const char *op, ir_value *x, ir_value *y)
@@ -88,7 +89,8 @@ static ir_value *swap_last(builder *b, ir_value *x)
 
 static ir_value *reshape(builder *b, ir_value *x, const int64_t *dims, int64_t n)
 {
-    return b->status == GRT_OK ? add(b, "Reshape", x, ir_constant_ints(b->node->graph, "shape", dims, n)) : NULL;
+    return b->status == GRT_OK ? add(b, "Reshape", x, ir_constant_ints(b->node->graph, "shape", dims, n))
+                               : NULL;
 }
 
 /* Each head of K or V `group` times in a row, as the query heads that share it want it. */
@@ -110,21 +112,21 @@ static ir_value *inline_body(builder *b, const char *attr_name, ir_value *x)
         return x;
     ir_graph *body = attr->graph;
     if (body->n_inputs != 1 || body->n_outputs != 1) {
-        b->status = grt_fail_op(&b->node->desc, GRT_STATUS_INVALID_MODEL, "%s has %d inputs and %d outputs; it must have one each",
-                                attr_name, body->n_inputs, body->n_outputs);
+        b->status = grt_fail_op(&b->node->desc, GRT_STATUS_INVALID_MODEL,
+                                "%s has %d inputs and %d outputs; it must have one each", attr_name,
+                                body->n_inputs, body->n_outputs);
         return NULL;
     }
     ir_value_replace(body->inputs[0], x);
-    IR_FOR_EACH_NODE(old, body)
-    {
+    IR_FOR_EACH_NODE (old, body) {
         ir_value **in = GRT_ARENA_ARRAY(body->module->arena, ir_value *, old->n_in);
         for (int32_t i = 0; in && i < old->n_in; i++) {
             in[i] = old->in[i].value;
             if (in[i] && in[i]->graph == body)
                 in[i]->graph = b->node->graph; /* a constant of the body */
         }
-        ir_node *made = in ? ir_node_create(b->node->graph, b->node, old->desc.domain, old->desc.op, old->desc.name, old->n_in,
-                                            in, old->n_out)
+        ir_node *made = in ? ir_node_create(b->node->graph, b->node, old->desc.domain, old->desc.op,
+                                            old->desc.name, old->n_in, in, old->n_out)
                            : NULL;
         if (!made) {
             b->status = grt_fail_memory(0);
@@ -159,12 +161,13 @@ static grt_status expand_flex(ir_node *node, bool *out_done)
     builder b = {node, GRT_OK};
     ir_value *q = ir_in(node, Q), *k = ir_in(node, K), *v = ir_in(node, V);
     int64_t q_heads, kv_heads, size, v_size;
-    *out_done = const_dim(q, 1, &q_heads) && const_dim(k, 1, &kv_heads) && const_dim(q, 3, &size) && const_dim(v, 3, &v_size) &&
-                q->type.dtype && v->type.dtype;
+    *out_done = const_dim(q, 1, &q_heads) && const_dim(k, 1, &kv_heads) && const_dim(q, 3, &size) &&
+                const_dim(v, 3, &v_size) && q->type.dtype && v->type.dtype;
     if (!*out_done)
         return GRT_OK;
     if (kv_heads <= 0 || q_heads % kv_heads)
-        return grt_fail_op(&node->desc, GRT_STATUS_INVALID_MODEL, "Q has %lld heads, which is no multiple of the %lld heads of K",
+        return grt_fail_op(&node->desc, GRT_STATUS_INVALID_MODEL,
+                           "Q has %lld heads, which is no multiple of the %lld heads of K",
                            (long long)q_heads, (long long)kv_heads);
     grt_dtype dtype = q->type.dtype, v_dtype = v->type.dtype;
     grt_dtype compute = dtype == GRT_DTYPE_DOUBLE ? dtype : GRT_DTYPE_FLOAT;
@@ -185,7 +188,15 @@ static grt_status expand_flex(ir_node *node, bool *out_done)
 }
 
 static const op_row rows[] = {
-    {.domain = "ai.onnx.preview", .name = "FlexAttention", .since = 1, .min_in = 3, .max_in = 3, .min_out = 1, .max_out = 1,
-     .attrs = attrs, .infer = infer_flex, .expand = expand_flex},
+    {.domain = "ai.onnx.preview",
+     .name = "FlexAttention",
+     .since = 1,
+     .min_in = 3,
+     .max_in = 3,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = attrs,
+     .infer = infer_flex,
+     .expand = expand_flex},
 };
 OP_TABLE(flex_attention, rows);

@@ -1,9 +1,13 @@
 /* Integer arithmetic of quantised models: ConvInteger, MatMulInteger, QLinearConv, QLinearMatMul. */
 #include "graph/ops/window.h"
 
-#define WINDOW_ATTRS                                                                                                   \
-    {"auto_pad", GRT_ATTR_STRING, false}, {"dilations", GRT_ATTR_INTS, false}, {"group", GRT_ATTR_INT, false},         \
-        {"kernel_shape", GRT_ATTR_INTS, false}, {"pads", GRT_ATTR_INTS, false}, {"strides", GRT_ATTR_INTS, false}
+#define WINDOW_ATTRS                                                            \
+    {"auto_pad", GRT_ATTR_STRING, false}, {"dilations", GRT_ATTR_INTS, false},  \
+        {"group", GRT_ATTR_INT, false}, {"kernel_shape", GRT_ATTR_INTS, false}, \
+        {"pads", GRT_ATTR_INTS, false},                                         \
+    {                                                                           \
+        "strides", GRT_ATTR_INTS, false                                         \
+    }
 static const op_attr conv_attrs[] = {WINDOW_ATTRS, {0}};
 
 /* Conv's rule on data, weight and bias wherever this op has them; their dtypes may differ. */
@@ -30,7 +34,8 @@ static grt_status infer_qlinear_conv(infer *inf)
     return infer_conv_at(inf, 3, 8, inf->in[7]->dtype);
 }
 
-/* Matrices [..., m, k] x [..., k, n] with leading dims broadcast; a vector is a row on the left, a column on the right. */
+/* Matrices [..., m, k] x [..., k, n] with leading dims broadcast; a vector is a row on the left, a column on
+ * the right. */
 static grt_status infer_matrices(infer *inf, int32_t b_at, grt_dtype dtype)
 {
     const ir_type *a = inf->in[0], *b = inf->in[b_at];
@@ -43,7 +48,8 @@ static grt_status infer_matrices(infer *inf, int32_t b_at, grt_dtype dtype)
         return infer_fail(inf, "matrices must have rank 1 or more, found %d and %d", a->rank, b->rank);
     grt_dim k_a = a->dims[a->rank - 1], k_b = b->dims[b->rank == 1 ? 0 : b->rank - 2];
     if (infer_const(inf, k_a, &x) && infer_const(inf, k_b, &y) && x != y)
-        return infer_fail(inf, "the inner dims must be equal, found %lld and %lld", (long long)x, (long long)y);
+        return infer_fail(inf, "the inner dims must be equal, found %lld and %lld", (long long)x,
+                          (long long)y);
     ir_type lead_a = *a, lead_b = *b;
     lead_a.rank = a->rank < 2 ? 0 : a->rank - 2;
     lead_b.rank = b->rank < 2 ? 0 : b->rank - 2;
@@ -76,13 +82,39 @@ static grt_status infer_qlinear_matmul(infer *inf)
 }
 
 static const op_row rows[] = {
-    {.domain = "", .name = "ConvInteger", .since = 10, .min_in = 2, .max_in = 4, .min_out = 1, .max_out = 1,
-     .attrs = conv_attrs, .infer = infer_conv_integer},
-    {.domain = "", .name = "MatMulInteger", .since = 10, .min_in = 2, .max_in = 4, .min_out = 1, .max_out = 1,
+    {.domain = "",
+     .name = "ConvInteger",
+     .since = 10,
+     .min_in = 2,
+     .max_in = 4,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = conv_attrs,
+     .infer = infer_conv_integer},
+    {.domain = "",
+     .name = "MatMulInteger",
+     .since = 10,
+     .min_in = 2,
+     .max_in = 4,
+     .min_out = 1,
+     .max_out = 1,
      .infer = infer_matmul_integer},
-    {.domain = "", .name = "QLinearConv", .since = 10, .min_in = 8, .max_in = 9, .min_out = 1, .max_out = 1,
-     .attrs = conv_attrs, .infer = infer_qlinear_conv},
-    {.domain = "", .name = "QLinearMatMul", .since = 21, .min_in = 8, .max_in = 8, .min_out = 1, .max_out = 1,
+    {.domain = "",
+     .name = "QLinearConv",
+     .since = 10,
+     .min_in = 8,
+     .max_in = 9,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = conv_attrs,
+     .infer = infer_qlinear_conv},
+    {.domain = "",
+     .name = "QLinearMatMul",
+     .since = 21,
+     .min_in = 8,
+     .max_in = 8,
+     .min_out = 1,
+     .max_out = 1,
      .infer = infer_qlinear_matmul},
 };
 OP_TABLE(integer, rows);

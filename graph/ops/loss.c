@@ -15,23 +15,27 @@ static grt_status check_shapes(const infer *inf)
     const ir_type *input = inf->in[0], *target = inf->in[1];
     GRT_TRY(infer_same_dtype(inf, 0, 2));
     if (input->rank >= 0 && input->rank < 2)
-        return infer_fail(inf, "input 0 has rank %d; it must be N x C x d1 x ..., rank 2 or more", input->rank);
+        return infer_fail(inf, "input 0 has rank %d; it must be N x C x d1 x ..., rank 2 or more",
+                          input->rank);
     if (input->rank >= 0 && target->rank >= 0 && target->rank != input->rank - 1)
-        return infer_fail(inf, "target has rank %d; for an input of rank %d it must be N x d1 x ..., rank %d", target->rank,
-                          input->rank, input->rank - 1);
+        return infer_fail(inf, "target has rank %d; for an input of rank %d it must be N x d1 x ..., rank %d",
+                          target->rank, input->rank, input->rank - 1);
     for (int32_t i = 0; i < input->rank && i < target->rank; i++) {
         int64_t want, found;
-        if (infer_const(inf, input->dims[i ? i + 1 : 0], &want) && infer_const(inf, target->dims[i], &found) && want != found)
-            return infer_fail(inf, "dim %d of target is %lld; the input has %lld there", i, (long long)found, (long long)want);
+        if (infer_const(inf, input->dims[i ? i + 1 : 0], &want) &&
+            infer_const(inf, target->dims[i], &found) && want != found)
+            return infer_fail(inf, "dim %d of target is %lld; the input has %lld there", i, (long long)found,
+                              (long long)want);
     }
     if (infer_has(inf, 2) && inf->in[2]->rank >= 0) {
         const ir_type *weight = inf->in[2];
         int64_t want, found;
         if (weight->rank != 1)
             return infer_fail(inf, "weight has rank %d; it must be 1, one weight per class", weight->rank);
-        if (input->rank >= 0 && infer_const(inf, input->dims[1], &want) && infer_const(inf, weight->dims[0], &found) &&
-            want != found)
-            return infer_fail(inf, "weight has %lld elements; the input has %lld classes", (long long)found, (long long)want);
+        if (input->rank >= 0 && infer_const(inf, input->dims[1], &want) &&
+            infer_const(inf, weight->dims[0], &found) && want != found)
+            return infer_fail(inf, "weight has %lld elements; the input has %lld classes", (long long)found,
+                              (long long)want);
     }
     return GRT_OK;
 }
@@ -52,9 +56,23 @@ static grt_status infer_loss(infer *inf)
 }
 
 static const op_row rows[] = {
-    {.domain = "", .name = "NegativeLogLikelihoodLoss", .since = 22, .min_in = 2, .max_in = 3, .min_out = 1, .max_out = 1,
-     .attrs = attrs, .infer = infer_loss},
-    {.domain = "", .name = "SoftmaxCrossEntropyLoss", .since = 13, .min_in = 2, .max_in = 3, .min_out = 1, .max_out = 2,
-     .attrs = attrs, .infer = infer_loss},
+    {.domain = "",
+     .name = "NegativeLogLikelihoodLoss",
+     .since = 22,
+     .min_in = 2,
+     .max_in = 3,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = attrs,
+     .infer = infer_loss},
+    {.domain = "",
+     .name = "SoftmaxCrossEntropyLoss",
+     .since = 13,
+     .min_in = 2,
+     .max_in = 3,
+     .min_out = 1,
+     .max_out = 2,
+     .attrs = attrs,
+     .infer = infer_loss},
 };
 OP_TABLE(loss, rows);

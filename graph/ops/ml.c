@@ -1,23 +1,31 @@
-/* Features and labels: ai.onnx.ml's ArrayFeatureExtractor, Binarizer, LabelEncoder, TreeEnsemble, and TfIdfVectorizer. */
+/* Features and labels: ai.onnx.ml's ArrayFeatureExtractor, Binarizer, LabelEncoder, TreeEnsemble, and
+ * TfIdfVectorizer. */
 #include "graph/op.h"
 
 #include <string.h>
 
 static const op_attr binarizer_attrs[] = {{"threshold", GRT_ATTR_FLOAT, false}, {0}};
 static const op_attr label_attrs[] = {
-    {"default_float", GRT_ATTR_FLOAT, false},    {"default_int64", GRT_ATTR_INT, false},
-    {"default_string", GRT_ATTR_STRING, false},  {"default_tensor", GRT_ATTR_TENSOR, false},
-    {"keys_floats", GRT_ATTR_FLOATS, false},     {"keys_int64s", GRT_ATTR_INTS, false},
-    {"keys_strings", GRT_ATTR_STRINGS, false},   {"keys_tensor", GRT_ATTR_TENSOR, false},
-    {"values_floats", GRT_ATTR_FLOATS, false},   {"values_int64s", GRT_ATTR_INTS, false},
-    {"values_strings", GRT_ATTR_STRINGS, false}, {"values_tensor", GRT_ATTR_TENSOR, false},
+    {"default_float", GRT_ATTR_FLOAT, false},
+    {"default_int64", GRT_ATTR_INT, false},
+    {"default_string", GRT_ATTR_STRING, false},
+    {"default_tensor", GRT_ATTR_TENSOR, false},
+    {"keys_floats", GRT_ATTR_FLOATS, false},
+    {"keys_int64s", GRT_ATTR_INTS, false},
+    {"keys_strings", GRT_ATTR_STRINGS, false},
+    {"keys_tensor", GRT_ATTR_TENSOR, false},
+    {"values_floats", GRT_ATTR_FLOATS, false},
+    {"values_int64s", GRT_ATTR_INTS, false},
+    {"values_strings", GRT_ATTR_STRINGS, false},
+    {"values_tensor", GRT_ATTR_TENSOR, false},
     {0},
 };
 static const op_attr tfidf_attrs[] = {
-    {"max_gram_length", GRT_ATTR_INT, true}, {"max_skip_count", GRT_ATTR_INT, true},  {"min_gram_length", GRT_ATTR_INT, true},
-    {"mode", GRT_ATTR_STRING, true},         {"ngram_counts", GRT_ATTR_INTS, true},   {"ngram_indexes", GRT_ATTR_INTS, true},
-    {"pool_int64s", GRT_ATTR_INTS, false},   {"pool_strings", GRT_ATTR_STRINGS, false}, {"weights", GRT_ATTR_FLOATS, false},
-    {0},
+    {"max_gram_length", GRT_ATTR_INT, true}, {"max_skip_count", GRT_ATTR_INT, true},
+    {"min_gram_length", GRT_ATTR_INT, true}, {"mode", GRT_ATTR_STRING, true},
+    {"ngram_counts", GRT_ATTR_INTS, true},   {"ngram_indexes", GRT_ATTR_INTS, true},
+    {"pool_int64s", GRT_ATTR_INTS, false},   {"pool_strings", GRT_ATTR_STRINGS, false},
+    {"weights", GRT_ATTR_FLOATS, false},     {0},
 };
 static const op_attr tree_attrs[] = {
     {"aggregate_function", GRT_ATTR_INT, false},
@@ -59,8 +67,10 @@ static grt_status infer_extractor(infer *inf)
     return GRT_OK;
 }
 
-/* dtype of the list or tensor that is named with this prefix ("keys_" or "values_"); NONE if there is none or more than one. */
-static grt_dtype list_dtype(const infer *inf, const char *strings, const char *ints, const char *floats, const char *tensor)
+/* dtype of the list or tensor that is named with this prefix ("keys_" or "values_"); NONE if there is none or
+ * more than one. */
+static grt_dtype list_dtype(const infer *inf, const char *strings, const char *ints, const char *floats,
+                            const char *tensor)
 {
     const char *const names[] = {strings, ints, floats};
     static const grt_dtype dtypes[] = {GRT_DTYPE_STRING, GRT_DTYPE_INT64, GRT_DTYPE_FLOAT};
@@ -82,8 +92,8 @@ static grt_status infer_label(infer *inf)
     if (!key || !value)
         return infer_fail(inf, "exactly one keys_* and exactly one values_* attribute must be set");
     if (inf->in[0]->dtype && inf->in[0]->dtype != key)
-        return infer_fail(inf, "the input is %s, the keys are %s; they must agree", grt_dtype_name(inf->in[0]->dtype),
-                          grt_dtype_name(key));
+        return infer_fail(inf, "the input is %s, the keys are %s; they must agree",
+                          grt_dtype_name(inf->in[0]->dtype), grt_dtype_name(key));
     infer_set_like(inf, 0, value, inf->in[0]);
     return GRT_OK;
 }
@@ -110,9 +120,10 @@ static grt_status upgrade_label(ir_node *node, int32_t opset)
     for (size_t i = 0; i < n; i++)
         numbers[i] = (int64_t)i;
     if (dtype != GRT_DTYPE_STRING && dtype != GRT_DTYPE_INT64)
-        return grt_fail_op(&node->desc, GRT_STATUS_UNSUPPORTED,
-                           "version 1 is supported where the input is known to be string or int64; here it is %s",
-                           grt_dtype_name(dtype));
+        return grt_fail_op(
+            &node->desc, GRT_STATUS_UNSUPPORTED,
+            "version 1 is supported where the input is known to be string or int64; here it is %s",
+            grt_dtype_name(dtype));
     bool from_strings = dtype == GRT_DTYPE_STRING;
     set_strings(node, from_strings ? "keys_strings" : "values_strings", classes, n);
     ir_attr_set_ints(node, from_strings ? "values_int64s" : "keys_int64s", numbers, n);
@@ -128,7 +139,8 @@ static grt_status infer_tfidf(infer *inf)
     int64_t width = 0;
     for (size_t i = 0; i < n; i++) {
         if (indexes[i] < 0 || indexes[i] >= INT32_MAX)
-            return infer_fail(inf, "ngram_indexes holds %lld; columns are numbered from 0", (long long)indexes[i]);
+            return infer_fail(inf, "ngram_indexes holds %lld; columns are numbered from 0",
+                              (long long)indexes[i]);
         width = indexes[i] + 1 > width ? indexes[i] + 1 : width;
     }
     if (!n)
@@ -163,15 +175,50 @@ static grt_status infer_tree(infer *inf)
 }
 
 static const op_row rows[] = {
-    {.domain = "ai.onnx.ml", .name = "ArrayFeatureExtractor", .since = 1, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1,
+    {.domain = "ai.onnx.ml",
+     .name = "ArrayFeatureExtractor",
+     .since = 1,
+     .min_in = 2,
+     .max_in = 2,
+     .min_out = 1,
+     .max_out = 1,
      .infer = infer_extractor},
-    {.domain = "ai.onnx.ml", .name = "Binarizer", .since = 1, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1,
-     .attrs = binarizer_attrs, .infer = infer_same_as_first},
-    {.domain = "ai.onnx.ml", .name = "LabelEncoder", .since = 4, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1,
-     .attrs = label_attrs, .infer = infer_label, .upgrade = upgrade_label},
-    {.domain = "", .name = "TfIdfVectorizer", .since = 9, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1,
-     .attrs = tfidf_attrs, .infer = infer_tfidf},
-    {.domain = "ai.onnx.ml", .name = "TreeEnsemble", .since = 5, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1,
-     .attrs = tree_attrs, .infer = infer_tree},
+    {.domain = "ai.onnx.ml",
+     .name = "Binarizer",
+     .since = 1,
+     .min_in = 1,
+     .max_in = 1,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = binarizer_attrs,
+     .infer = infer_same_as_first},
+    {.domain = "ai.onnx.ml",
+     .name = "LabelEncoder",
+     .since = 4,
+     .min_in = 1,
+     .max_in = 1,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = label_attrs,
+     .infer = infer_label,
+     .upgrade = upgrade_label},
+    {.domain = "",
+     .name = "TfIdfVectorizer",
+     .since = 9,
+     .min_in = 1,
+     .max_in = 1,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = tfidf_attrs,
+     .infer = infer_tfidf},
+    {.domain = "ai.onnx.ml",
+     .name = "TreeEnsemble",
+     .since = 5,
+     .min_in = 1,
+     .max_in = 1,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = tree_attrs,
+     .infer = infer_tree},
 };
 OP_TABLE(ml, rows);

@@ -1,5 +1,6 @@
-/* Training steps of ai.onnx.preview.training: Adagrad, Adam, Momentum. Inputs are the learning rate R, the step T, then for n
- * tensors their values, their gradients and one or two kinds of state; outputs are new values and states. */
+/* Training steps of ai.onnx.preview.training: Adagrad, Adam, Momentum. Inputs are the learning rate R, the
+ * step T, then for n tensors their values, their gradients and one or two kinds of state; outputs are new
+ * values and states. */
 #include "graph/op.h"
 
 #include <string.h>
@@ -11,9 +12,12 @@ static const op_attr adagrad_attrs[] = {
     {0},
 };
 static const op_attr adam_attrs[] = {
-    {"alpha", GRT_ATTR_FLOAT, false},   {"beta", GRT_ATTR_FLOAT, false},
-    {"epsilon", GRT_ATTR_FLOAT, false}, {"norm_coefficient", GRT_ATTR_FLOAT, false},
-    {"norm_coefficient_post", GRT_ATTR_FLOAT, false}, {0},
+    {"alpha", GRT_ATTR_FLOAT, false},
+    {"beta", GRT_ATTR_FLOAT, false},
+    {"epsilon", GRT_ATTR_FLOAT, false},
+    {"norm_coefficient", GRT_ATTR_FLOAT, false},
+    {"norm_coefficient_post", GRT_ATTR_FLOAT, false},
+    {0},
 };
 static const op_attr momentum_attrs[] = {
     {"alpha", GRT_ATTR_FLOAT, true},
@@ -28,8 +32,9 @@ static grt_status infer_step(infer *inf)
     int32_t kinds = !strcmp(inf->desc->op, "Adam") ? 4 : 3, n = (inf->n_in - 2) / kinds;
     const char *mode = grt_attr_string(inf->desc, "mode", "standard");
     if (inf->n_in < 2 + kinds || (inf->n_in - 2) % kinds || inf->n_out != n * (kinds - 1))
-        return infer_fail(inf, "has %d inputs and %d outputs; it must have 2 + %d n inputs and %d n outputs for n tensors",
-                          inf->n_in, inf->n_out, kinds, kinds - 1);
+        return infer_fail(
+            inf, "has %d inputs and %d outputs; it must have 2 + %d n inputs and %d n outputs for n tensors",
+            inf->n_in, inf->n_out, kinds, kinds - 1);
     if (strcmp(mode, "standard") && strcmp(mode, "nesterov"))
         return infer_fail(inf, "attribute mode is '%s'; it must be standard or nesterov", mode);
     for (int32_t i = 2; i < inf->n_in; i++)
@@ -42,9 +47,11 @@ static grt_status infer_step(infer *inf)
     return GRT_OK;
 }
 
-#define ROW(op, list)                                                                                                  \
-    {.domain = "ai.onnx.preview.training", .name = op, .since = 1, .min_in = 3, .max_in = OP_VARIADIC, .min_out = 1,   \
-     .max_out = OP_VARIADIC, .attrs = list, .infer = infer_step}
+#define ROW(op, list)                                                                                     \
+    {                                                                                                     \
+        .domain = "ai.onnx.preview.training", .name = op, .since = 1, .min_in = 3, .max_in = OP_VARIADIC, \
+        .min_out = 1, .max_out = OP_VARIADIC, .attrs = list, .infer = infer_step                          \
+    }
 static const op_row rows[] = {
     ROW("Adagrad", adagrad_attrs),
     ROW("Adam", adam_attrs),

@@ -1,9 +1,22 @@
-/* Random numbers: Bernoulli, Multinomial, RandomNormal, RandomNormalLike, RandomUniform, RandomUniformLike. */
+/* Random numbers: Bernoulli, Multinomial, RandomNormal, RandomNormalLike, RandomUniform, RandomUniformLike.
+ */
 #include "graph/op.h"
 
-#define COMMON {"dtype", GRT_ATTR_INT, false}, {"seed", GRT_ATTR_FLOAT, false}
-#define UNIFORM {"high", GRT_ATTR_FLOAT, false}, {"low", GRT_ATTR_FLOAT, false}
-#define NORMAL {"mean", GRT_ATTR_FLOAT, false}, {"scale", GRT_ATTR_FLOAT, false}
+#define COMMON                        \
+    {"dtype", GRT_ATTR_INT, false},   \
+    {                                 \
+        "seed", GRT_ATTR_FLOAT, false \
+    }
+#define UNIFORM                      \
+    {"high", GRT_ATTR_FLOAT, false}, \
+    {                                \
+        "low", GRT_ATTR_FLOAT, false \
+    }
+#define NORMAL                         \
+    {"mean", GRT_ATTR_FLOAT, false},   \
+    {                                  \
+        "scale", GRT_ATTR_FLOAT, false \
+    }
 static const op_attr bernoulli_attrs[] = {COMMON, {0}};
 static const op_attr multinomial_attrs[] = {COMMON, {"sample_size", GRT_ATTR_INT, false}, {0}};
 static const op_attr uniform_attrs[] = {COMMON, UNIFORM, {"shape", GRT_ATTR_INTS, true}, {0}};
@@ -50,9 +63,11 @@ static grt_status infer_multinomial(infer *inf)
     return GRT_OK;
 }
 
-#define ROW(op, n_in, attr_list, rule)                                                                                 \
-    {.domain = "", .name = op, .since = 22, .min_in = n_in, .max_in = n_in, .min_out = 1, .max_out = 1,                \
-     .attrs = attr_list, .flags = OP_RANDOM, .infer = rule}
+#define ROW(op, n_in, attr_list, rule)                                                                     \
+    {                                                                                                      \
+        .domain = "", .name = op, .since = 22, .min_in = n_in, .max_in = n_in, .min_out = 1, .max_out = 1, \
+        .attrs = attr_list, .flags = OP_RANDOM, .infer = rule                                              \
+    }
 static const op_row rows[] = {
     ROW("Bernoulli", 1, bernoulli_attrs, infer_like),
     ROW("Multinomial", 1, multinomial_attrs, infer_multinomial),

@@ -4,17 +4,25 @@
 #include <math.h>
 
 static const op_attr deform_attrs[] = {
-    {"dilations", GRT_ATTR_INTS, false}, {"group", GRT_ATTR_INT, false}, {"kernel_shape", GRT_ATTR_INTS, false},
-    {"offset_group", GRT_ATTR_INT, false}, {"pads", GRT_ATTR_INTS, false}, {"strides", GRT_ATTR_INTS, false},
+    {"dilations", GRT_ATTR_INTS, false},
+    {"group", GRT_ATTR_INT, false},
+    {"kernel_shape", GRT_ATTR_INTS, false},
+    {"offset_group", GRT_ATTR_INT, false},
+    {"pads", GRT_ATTR_INTS, false},
+    {"strides", GRT_ATTR_INTS, false},
     {0},
 };
 static const op_attr lp_attrs[] = {
-    {"auto_pad", GRT_ATTR_STRING, false}, {"ceil_mode", GRT_ATTR_INT, false}, {"dilations", GRT_ATTR_INTS, false},
-    {"kernel_shape", GRT_ATTR_INTS, true}, {"p", GRT_ATTR_INT, false}, {"pads", GRT_ATTR_INTS, false},
-    {"strides", GRT_ATTR_INTS, false}, {0},
+    {"auto_pad", GRT_ATTR_STRING, false}, {"ceil_mode", GRT_ATTR_INT, false},
+    {"dilations", GRT_ATTR_INTS, false},  {"kernel_shape", GRT_ATTR_INTS, true},
+    {"p", GRT_ATTR_INT, false},           {"pads", GRT_ATTR_INTS, false},
+    {"strides", GRT_ATTR_INTS, false},    {0},
 };
 static const op_attr unpool_attrs[] = {
-    {"kernel_shape", GRT_ATTR_INTS, true}, {"pads", GRT_ATTR_INTS, false}, {"strides", GRT_ATTR_INTS, false}, {0},
+    {"kernel_shape", GRT_ATTR_INTS, true},
+    {"pads", GRT_ATTR_INTS, false},
+    {"strides", GRT_ATTR_INTS, false},
+    {0},
 };
 
 /* Inputs x, w, offset, bias, mask. */
@@ -33,7 +41,8 @@ static grt_status infer_deform(infer *inf)
 static grt_status spatial_rank(const infer *inf, const ir_type *x)
 {
     if (x->rank >= 0 && x->rank < 3)
-        return infer_fail(inf, "the input has rank %d; it must be batch, channels and at least one spatial dim", x->rank);
+        return infer_fail(
+            inf, "the input has rank %d; it must be batch, channels and at least one spatial dim", x->rank);
     return GRT_OK;
 }
 
@@ -43,7 +52,8 @@ static grt_status infer_lp_pool(infer *inf)
     const int64_t *shape;
     GRT_TRY(spatial_rank(inf, x));
     if (grt_attr_int(inf->desc, "p", 2) < 1)
-        return infer_fail(inf, "attribute p is %lld; it must be positive", (long long)grt_attr_int(inf->desc, "p", 2));
+        return infer_fail(inf, "attribute p is %lld; it must be positive",
+                          (long long)grt_attr_int(inf->desc, "p", 2));
     if (x->rank < 0) {
         infer_set_unknown(inf, 0, x->dtype);
         return GRT_OK;
@@ -90,7 +100,8 @@ static grt_status infer_unpool(infer *inf)
         if (!infer_elems(inf, 2, &given, &n_given))
             return GRT_OK;
         if (n_given != x->rank)
-            return infer_fail(inf, "output_shape has %lld elements; the input has rank %d", (long long)n_given, x->rank);
+            return infer_fail(inf, "output_shape has %lld elements; the input has rank %d",
+                              (long long)n_given, x->rank);
         infer_set(inf, 0, x->dtype, x->rank, given);
         return GRT_OK;
     }
@@ -105,7 +116,8 @@ static grt_status infer_unpool(infer *inf)
     dims[0] = x->dims[0];
     dims[1] = x->dims[1];
     for (int32_t i = 0; i < spatial; i++) {
-        grt_dim last = grt_dim_mulc(inf->dims, grt_dim_addc(inf->dims, x->dims[2 + i], -1), strides ? strides[i] : 1);
+        grt_dim last =
+            grt_dim_mulc(inf->dims, grt_dim_addc(inf->dims, x->dims[2 + i], -1), strides ? strides[i] : 1);
         dims[2 + i] = grt_dim_addc(inf->dims, last, kernel[i] - (pads ? pads[i] + pads[spatial + i] : 0));
     }
     infer_set(inf, 0, x->dtype, x->rank, dims);
@@ -113,11 +125,33 @@ static grt_status infer_unpool(infer *inf)
 }
 
 static const op_row rows[] = {
-    {.domain = "", .name = "DeformConv", .since = 22, .min_in = 3, .max_in = 5, .min_out = 1, .max_out = 1,
-     .attrs = deform_attrs, .infer = infer_deform},
-    {.domain = "", .name = "LpPool", .since = 22, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1, .attrs = lp_attrs,
-     .infer = infer_lp_pool, .upgrade = upgrade_lp_pool},
-    {.domain = "", .name = "MaxUnpool", .since = 22, .min_in = 2, .max_in = 3, .min_out = 1, .max_out = 1,
-     .attrs = unpool_attrs, .infer = infer_unpool},
+    {.domain = "",
+     .name = "DeformConv",
+     .since = 22,
+     .min_in = 3,
+     .max_in = 5,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = deform_attrs,
+     .infer = infer_deform},
+    {.domain = "",
+     .name = "LpPool",
+     .since = 22,
+     .min_in = 1,
+     .max_in = 1,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = lp_attrs,
+     .infer = infer_lp_pool,
+     .upgrade = upgrade_lp_pool},
+    {.domain = "",
+     .name = "MaxUnpool",
+     .since = 22,
+     .min_in = 2,
+     .max_in = 3,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = unpool_attrs,
+     .infer = infer_unpool},
 };
 OP_TABLE(sampling, rows);

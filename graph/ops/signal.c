@@ -3,7 +3,8 @@
 
 static const op_attr dft_attrs[] = {{"inverse", GRT_ATTR_INT, false}, {"onesided", GRT_ATTR_INT, false}, {0}};
 static const op_attr stft_attrs[] = {{"onesided", GRT_ATTR_INT, false}, {0}};
-static const op_attr window_attrs[] = {{"output_datatype", GRT_ATTR_INT, false}, {"periodic", GRT_ATTR_INT, false}, {0}};
+static const op_attr window_attrs[] = {
+    {"output_datatype", GRT_ATTR_INT, false}, {"periodic", GRT_ATTR_INT, false}, {0}};
 static const op_attr mel_attrs[] = {{"output_datatype", GRT_ATTR_INT, false}, {0}};
 
 /* The one number in an integer input, as a dim; a fresh symbol where it is not known. */
@@ -32,14 +33,16 @@ static grt_status check_components(const infer *inf, const ir_type *x)
 {
     int64_t components;
     if (infer_const(inf, x->dims[x->rank - 1], &components) && components != 1 && components != 2)
-        return infer_fail(inf, "the last dim is %lld; it must be 1 (real) or 2 (real and imaginary part)", (long long)components);
+        return infer_fail(inf, "the last dim is %lld; it must be 1 (real) or 2 (real and imaginary part)",
+                          (long long)components);
     return GRT_OK;
 }
 
 static grt_status infer_dft(infer *inf)
 {
     const ir_type *x = inf->in[0];
-    bool inverse = grt_attr_int(inf->desc, "inverse", 0) != 0, onesided = grt_attr_int(inf->desc, "onesided", 0) != 0;
+    bool inverse = grt_attr_int(inf->desc, "inverse", 0) != 0,
+         onesided = grt_attr_int(inf->desc, "onesided", 0) != 0;
     double number = -2;
     int32_t axis;
     if (x->rank < 0) {
@@ -47,7 +50,9 @@ static grt_status infer_dft(infer *inf)
         return GRT_OK;
     }
     if (x->rank < 2)
-        return infer_fail(inf, "the input has rank %d; it needs a signal axis and a last axis of 1 or 2 components", x->rank);
+        return infer_fail(
+            inf, "the input has rank %d; it needs a signal axis and a last axis of 1 or 2 components",
+            x->rank);
     GRT_TRY(check_components(inf, x));
     infer_set_fresh(inf, 0, x->dtype, x->rank);
     grt_dim *dims = (grt_dim *)inf->out[0].dims;
@@ -110,9 +115,11 @@ static grt_status infer_stft(infer *inf)
     GRT_TRY(positive(inf, "the frame length", frame));
     int64_t have, want;
     if (infer_const(inf, length, &have) && infer_const(inf, frame, &want) && want > have)
-        return infer_fail(inf, "the frame length is %lld; the signal has %lld elements", (long long)want, (long long)have);
+        return infer_fail(inf, "the frame length is %lld; the signal has %lld elements", (long long)want,
+                          (long long)have);
     dims[0] = known ? x->dims[0] : grt_dim_fresh(inf->dims);
-    dims[1] = grt_dim_addc(inf->dims, grt_dim_floordiv(inf->dims, grt_dim_sub(inf->dims, length, frame), step), 1);
+    dims[1] =
+        grt_dim_addc(inf->dims, grt_dim_floordiv(inf->dims, grt_dim_sub(inf->dims, length, frame), step), 1);
     dims[2] = onesided ? half_plus_one(inf, frame) : frame;
     dims[3] = grt_dim_const(inf->dims, 2);
     infer_set(inf, 0, x->dtype, 4, dims);
@@ -145,18 +152,42 @@ static grt_status infer_mel(infer *inf)
     return GRT_OK;
 }
 
-#define WINDOW(op)                                                                                                     \
-    {.domain = "", .name = op, .since = 17, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1, .attrs = window_attrs, \
-     .infer = infer_window}
+#define WINDOW(op)                                                                                   \
+    {                                                                                                \
+        .domain = "", .name = op, .since = 17, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1, \
+        .attrs = window_attrs, .infer = infer_window                                                 \
+    }
 static const op_row rows[] = {
-    {.domain = "", .name = "DFT", .since = 20, .min_in = 1, .max_in = 3, .min_out = 1, .max_out = 1, .attrs = dft_attrs,
-     .infer = infer_dft, .upgrade = upgrade_dft},
-    {.domain = "", .name = "STFT", .since = 17, .min_in = 2, .max_in = 4, .min_out = 1, .max_out = 1, .attrs = stft_attrs,
+    {.domain = "",
+     .name = "DFT",
+     .since = 20,
+     .min_in = 1,
+     .max_in = 3,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = dft_attrs,
+     .infer = infer_dft,
+     .upgrade = upgrade_dft},
+    {.domain = "",
+     .name = "STFT",
+     .since = 17,
+     .min_in = 2,
+     .max_in = 4,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = stft_attrs,
      .infer = infer_stft},
     WINDOW("BlackmanWindow"),
     WINDOW("HammingWindow"),
     WINDOW("HannWindow"),
-    {.domain = "", .name = "MelWeightMatrix", .since = 17, .min_in = 5, .max_in = 5, .min_out = 1, .max_out = 1,
-     .attrs = mel_attrs, .infer = infer_mel},
+    {.domain = "",
+     .name = "MelWeightMatrix",
+     .since = 17,
+     .min_in = 5,
+     .max_in = 5,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = mel_attrs,
+     .infer = infer_mel},
 };
 OP_TABLE(signal, rows);

@@ -10,7 +10,8 @@ static const op_attr normalizer_attrs[] = {
     {"stopwords", GRT_ATTR_STRINGS, false},
     {0},
 };
-static const op_attr split_attrs[] = {{"delimiter", GRT_ATTR_STRING, false}, {"maxsplit", GRT_ATTR_INT, false}, {0}};
+static const op_attr split_attrs[] = {
+    {"delimiter", GRT_ATTR_STRING, false}, {"maxsplit", GRT_ATTR_INT, false}, {0}};
 static const op_attr regex_attrs[] = {{"pattern", GRT_ATTR_STRING, false}, {0}};
 
 /* Stop words vanish, so the number of elements depends on the data; rank 1, or 2 with one row. */
@@ -19,7 +20,8 @@ static grt_status infer_normalizer(infer *inf)
     const ir_type *x = inf->in[0];
     const char *action = grt_attr_string(inf->desc, "case_change_action", "NONE");
     if (strcmp(action, "NONE") && strcmp(action, "LOWER") && strcmp(action, "UPPER"))
-        return infer_fail(inf, "attribute case_change_action is '%s'; it must be NONE, LOWER or UPPER", action);
+        return infer_fail(inf, "attribute case_change_action is '%s'; it must be NONE, LOWER or UPPER",
+                          action);
     if (x->rank < 0) {
         infer_set_unknown(inf, 0, x->dtype);
         return GRT_OK;
@@ -41,7 +43,8 @@ static grt_status infer_string_split(infer *inf)
     const ir_type *x = inf->in[0];
     infer_set_like(inf, 1, GRT_DTYPE_INT64, x);
     if (x->rank >= GRT_MAX_RANK)
-        return infer_fail(inf, "the result would have rank %d; at most %d is supported", x->rank + 1, GRT_MAX_RANK);
+        return infer_fail(inf, "the result would have rank %d; at most %d is supported", x->rank + 1,
+                          GRT_MAX_RANK);
     grt_dim *dims = x->rank < 0 ? NULL : infer_dims(inf, x->rank + 1);
     for (int32_t k = 0; dims && k < x->rank; k++)
         dims[k] = x->dims[k];
@@ -58,13 +61,40 @@ static grt_status infer_regex(infer *inf)
 }
 
 static const op_row rows[] = {
-    {.domain = "", .name = "StringConcat", .since = 20, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1,
+    {.domain = "",
+     .name = "StringConcat",
+     .since = 20,
+     .min_in = 2,
+     .max_in = 2,
+     .min_out = 1,
+     .max_out = 1,
      .infer = infer_elementwise},
-    {.domain = "", .name = "StringNormalizer", .since = 10, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1,
-     .attrs = normalizer_attrs, .infer = infer_normalizer},
-    {.domain = "", .name = "StringSplit", .since = 20, .min_in = 1, .max_in = 1, .min_out = 2, .max_out = 2,
-     .attrs = split_attrs, .infer = infer_string_split},
-    {.domain = "", .name = "RegexFullMatch", .since = 20, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1,
-     .attrs = regex_attrs, .infer = infer_regex},
+    {.domain = "",
+     .name = "StringNormalizer",
+     .since = 10,
+     .min_in = 1,
+     .max_in = 1,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = normalizer_attrs,
+     .infer = infer_normalizer},
+    {.domain = "",
+     .name = "StringSplit",
+     .since = 20,
+     .min_in = 1,
+     .max_in = 1,
+     .min_out = 2,
+     .max_out = 2,
+     .attrs = split_attrs,
+     .infer = infer_string_split},
+    {.domain = "",
+     .name = "RegexFullMatch",
+     .since = 20,
+     .min_in = 1,
+     .max_in = 1,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = regex_attrs,
+     .infer = infer_regex},
 };
 OP_TABLE(string, rows);

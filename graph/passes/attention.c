@@ -234,6 +234,7 @@ static bool put(pass_context *context, ir_node *last, ir_node *made)
         ir_node_remove(made);
         return false;
     }
+    ir_node_remove(last);
     context->changed++;
     return true;
 }

@@ -297,7 +297,7 @@ static bool find_rms_norm(pass_context *context, ir_node *node)
 static void look(pass_context *context, ir_node *node)
 {
     product p;
-    if (find_layer_norm(context, node) || !rewrite_is(node, "Mul"))
+    if (!rewrite_is(node, "Mul"))
         return;
     if (factors_of(node->out[0], &p) &&
         (find_gelu(context, node, &p) || find_swish(context, node, &p) || find_hard_swish(context, node, &p)))
@@ -305,10 +305,21 @@ static void look(pass_context *context, ir_node *node)
     find_rms_norm(context, node);
 }
 
+/* A node that makes floats which somebody uses: what a pattern covered is dead. */
+static bool is_live_float(const ir_node *node)
+{
+    return node->n_out && node->out[0] && node->out[0]->n_uses &&
+           grt_dtype_in(node->out[0]->type.dtype, GRT_SET_FLOATS);
+}
+
+/* Layer normalisation first: it holds what looks like an RMS normalisation. */
 static grt_status visit(pass_context *context, ir_graph *graph)
 {
     IR_FOR_EACH_NODE (node, graph)
-        if (node->n_out && node->out[0] && grt_dtype_in(node->out[0]->type.dtype, GRT_SET_FLOATS))
+        if (is_live_float(node))
+            find_layer_norm(context, node);
+    IR_FOR_EACH_NODE (node, graph)
+        if (is_live_float(node))
             look(context, node);
     return GRT_OK;
 }

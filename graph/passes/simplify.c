@@ -376,6 +376,7 @@ static bool transpose_between(work *w, ir_node *node)
     if (!x)
         return false;
     become_transpose(node, x, perm, rank);
+    drop_if_dead(transpose);
     return changed(w, node);
 }
 
@@ -418,6 +419,7 @@ static bool squeeze_before_transpose(work *w, ir_node *node)
     if (!x)
         return false;
     become_transpose(node, x, perm, n);
+    drop_if_dead(transpose);
     return changed(w, node);
 }
 

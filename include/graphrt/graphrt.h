@@ -169,6 +169,7 @@ GRT_API void grt_model_release(grt_model *model);
 typedef struct grt_session_options {
     size_t struct_size;
     int32_t threads; /* CPU: threads of one operator; 0: one per physical core the process may use */
+    const char *fallback; /* "cpu": ops without a kernel on the device run on the CPU; NULL: they are an error that lists them */
 } grt_session_options;
 
 /* Make `model` resident on `device`: "cpu", "null" or "cuda:0"; NULL means "cpu". Packs weights and creates kernels. The session

@@ -23,7 +23,7 @@ configure_build()
     [ -x configure ] || ./autogen.sh || return 1
     cd build-fuzz || return 1
     [ -x config.status ] ||
-        ../configure CC=clang CFLAGS="-O1 -g -Wno-unknown-warning-option -Wno-pass-failed" --enable-fuzzers --enable-sanitizers=address,undefined,fuzzer-no-link
+        ../configure CC=clang CFLAGS="-O1 -g -Wno-unknown-warning-option -Wno-unknown-pragmas -Wno-pass-failed" --enable-fuzzers --enable-sanitizers=address,undefined,fuzzer-no-link
 }
 build_targets()
 {

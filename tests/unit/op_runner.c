@@ -103,7 +103,8 @@ static grt_status infer_all(op_runner *r, const op_row *row, grt_dims *dims, boo
         grt_dim *handles = GRT_ARENA_ARRAY(r->arena, grt_dim, value->t.rank);
         for (int32_t k = 0; k < value->t.rank; k++)
             handles[k] = concrete ? grt_dim_const(dims, value->t.dims[k]) : grt_dim_fresh(dims);
-        types[i] = (ir_type){.kind = value->kind, .dtype = value->t.dtype, .rank = value->t.rank, .dims = handles};
+        types[i] =
+            (ir_type){.kind = value->kind, .dtype = value->t.dtype, .rank = value->t.rank, .dims = handles};
         types[i].data = concrete && value->kind == GRT_KIND_TENSOR ? &value->t : NULL;
         if (value->kind == GRT_KIND_OPTIONAL && value->n)
             types[i].element_kind = value->items[0].kind;
@@ -148,15 +149,28 @@ static grt_status run_kernel(op_runner *r, const grt_kernel_row *kernel, void *s
     grt_tensor *out[OP_RUNNER_MAX];
     for (int32_t i = 0; i < r->n_out; i++)
         out_views[i] = out[i] = &r->out[i].t;
-    grt_reshape reshape = {.desc = &r->desc, .state = state, .in = r->in_views, .out = out_views, .n_in = r->n_in,
-                           .n_out = r->n_out, .threads = r->threads};
+    grt_reshape reshape = {.desc = &r->desc,
+                           .state = state,
+                           .in = r->in_views,
+                           .out = out_views,
+                           .n_in = r->n_in,
+                           .n_out = r->n_out,
+                           .threads = r->threads};
     if (kernel->reshape)
         GRT_TRY(kernel->reshape(&reshape));
     void *workspace = aligned_alloc(64, (reshape.workspace_bytes + 127) / 64 * 64);
     ck_assert_ptr_nonnull(workspace);
     grt_run_hooks hooks = {alloc_output, alloc_bytes, r};
-    grt_run run = {.desc = &r->desc, .state = state, .shape = reshape.shape, .workspace = workspace, .in = r->in_views,
-                   .out = out, .n_in = r->n_in, .n_out = r->n_out, .threads = r->threads, .hooks = &hooks};
+    grt_run run = {.desc = &r->desc,
+                   .state = state,
+                   .shape = reshape.shape,
+                   .workspace = workspace,
+                   .in = r->in_views,
+                   .out = out,
+                   .n_in = r->n_in,
+                   .n_out = r->n_out,
+                   .threads = r->threads,
+                   .hooks = &hooks};
     grt_status status = kernel->run(&run);
     free(workspace);
     if (kernel->release_shape)
@@ -170,10 +184,11 @@ static grt_status find_and_run(op_runner *r, const ir_type *types, const grt_dim
     for (int32_t i = 0; i < r->n_in; i++)
         if (r->in_views[i]) {
             in[i] = *r->in_views[i];
-            in[i].data = NULL;
+            if (!(r->constants >> i & 1u))
+                in[i].data = NULL;
         }
-    grt_kernel_node node = {.desc = &r->desc, .n_in = r->n_in, .n_out = r->n_out, .in = in, .out = out,
-                            .threads = r->threads};
+    grt_kernel_node node = {
+        .desc = &r->desc, .n_in = r->n_in, .n_out = r->n_out, .in = in, .out = out, .threads = r->threads};
     grt_text why = {0};
     const grt_kernel_row *kernel = grt_backend_cpu.find_kernel(&node, &why);
     grt_status status = kernel ? GRT_OK : grt_fail(GRT_STATUS_UNSUPPORTED, "%s", grt_text_get(&why));

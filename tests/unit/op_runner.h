@@ -14,6 +14,7 @@ typedef struct op_runner {
     const grt_tensor *in_views[OP_RUNNER_MAX];
     int32_t n_in, n_out;
     int32_t threads;
+    uint32_t constants; /* bit i: the kernel sees input i's content when it is created */
     grt_arena *arena; /* strings of outputs */
 } op_runner;
 

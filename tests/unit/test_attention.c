@@ -63,13 +63,14 @@ static void free_inputs(inputs *in)
 }
 
 /* Index of an element of a packed or plain [batch, heads, rows, size]. */
-static int64_t at(const sizes *s, int64_t heads, int64_t rows, int64_t size, int64_t b, int64_t h, int64_t r, int64_t d)
+static int64_t at(const sizes *s, int64_t heads, int64_t rows, int64_t size, int64_t b, int64_t h, int64_t r,
+                  int64_t d)
 {
     return s->packed ? ((b * rows + r) * heads + h) * size + d : ((b * heads + h) * rows + r) * size + d;
 }
 
-static double key_or_value(const sizes *s, const float *now, const float *past, int64_t size, int64_t b, int64_t h, int64_t j,
-                           int64_t d)
+static double key_or_value(const sizes *s, const float *now, const float *past, int64_t size, int64_t b,
+                           int64_t h, int64_t j, int64_t d)
 {
     if (j < s->past)
         return (double)past[((b * s->kv_heads + h) * s->past + j) * size + d];
@@ -79,8 +80,9 @@ static double key_or_value(const sizes *s, const float *now, const float *past, 
 static bool allowed(const sizes *s, const inputs *in, int64_t b, int64_t i, int64_t j)
 {
     int64_t p = i + (s->nonpad ? in->nonpad[b] - s->q_len : s->past), total = s->kv_len + s->past;
-    return !((s->causal && j > p) || (s->left >= 0 && j < p - s->left) || (s->right >= 0 && j > p + s->right) ||
-             (s->nonpad && j >= in->nonpad[b]) || (s->bool_mask && !in->allowed[i * total + j]));
+    return !((s->causal && j > p) || (s->left >= 0 && j < p - s->left) ||
+             (s->right >= 0 && j > p + s->right) || (s->nonpad && j >= in->nonpad[b]) ||
+             (s->bool_mask && !in->allowed[i * total + j]));
 }
 
 static void expected_row(const sizes *s, const inputs *in, int64_t b, int64_t h, int64_t i, double *out)
@@ -140,7 +142,8 @@ static void set_up(op_runner *r, const sizes *s, const inputs *in)
         op_omit(r);
     if (s->past) {
         op_add(r, GRT_DTYPE_FLOAT, 4, (const int64_t[]){s->batch, s->kv_heads, s->past, s->size}, in->past_k);
-        op_add(r, GRT_DTYPE_FLOAT, 4, (const int64_t[]){s->batch, s->kv_heads, s->past, s->v_size}, in->past_v);
+        op_add(r, GRT_DTYPE_FLOAT, 4, (const int64_t[]){s->batch, s->kv_heads, s->past, s->v_size},
+               in->past_v);
     } else if (s->nonpad) {
         op_omit(r);
         op_omit(r);
@@ -162,29 +165,107 @@ static void check_attention(sizes s, int32_t n_out, grt_dtype softmax)
             for (int64_t i = 0; i < s.q_len; i++) {
                 expected_row(&s, &in, b, h, i, row);
                 for (int64_t d = 0; d < s.v_size; d++)
-                    ck_assert_double_eq_tol(
-                        (double)((const float *)r.out[0].t.data)[at(&s, s.q_heads, s.q_len, s.v_size, b, h, i, d)], row[d], 2e-5);
+                    ck_assert_double_eq_tol((double)((const float *)r.out[0].t.data)[at(
+                                                &s, s.q_heads, s.q_len, s.v_size, b, h, i, d)],
+                                            row[d], 2e-5);
             }
     op_end(&r);
     free_inputs(&in);
 }
 
 static const sizes cases[] = {
-    {.batch = 1, .q_heads = 1, .kv_heads = 1, .q_len = 1, .kv_len = 1, .size = 1, .v_size = 1, .left = -1, .right = -1},
-    {.batch = 2, .q_heads = 4, .kv_heads = 2, .q_len = 70, .kv_len = 70, .size = 16, .v_size = 24, .left = -1, .right = -1,
-     .causal = true},
-    {.batch = 2, .q_heads = 3, .kv_heads = 3, .q_len = 2, .kv_len = 5, .past = 9, .size = 7, .v_size = 5, .left = -1,
-     .right = -1, .causal = true, .packed = true},
-    {.batch = 1, .q_heads = 6, .kv_heads = 1, .q_len = 130, .kv_len = 33, .size = 8, .v_size = 8, .left = -1, .right = -1,
-     .bool_mask = true, .packed = true},
-    {.batch = 2, .q_heads = 2, .kv_heads = 2, .q_len = 65, .kv_len = 100, .size = 12, .v_size = 3, .left = 5, .right = 2,
-     .float_mask = true},
-    {.batch = 3, .q_heads = 2, .kv_heads = 1, .q_len = 6, .kv_len = 11, .size = 4, .v_size = 4, .left = 3, .right = -1,
-     .nonpad = true, .causal = true, .softcap = 2},
-    {.batch = 1, .q_heads = 2, .kv_heads = 2, .q_len = 9, .kv_len = 0, .past = 4, .size = 4, .v_size = 4, .left = -1,
+    {.batch = 1,
+     .q_heads = 1,
+     .kv_heads = 1,
+     .q_len = 1,
+     .kv_len = 1,
+     .size = 1,
+     .v_size = 1,
+     .left = -1,
      .right = -1},
-    {.batch = 1, .q_heads = 2, .kv_heads = 2, .q_len = 5, .kv_len = 0, .size = 4, .v_size = 4, .left = -1, .right = -1},
-    {.batch = 1, .q_heads = 2, .kv_heads = 2, .q_len = 0, .kv_len = 3, .size = 4, .v_size = 4, .left = -1, .right = -1},
+    {.batch = 2,
+     .q_heads = 4,
+     .kv_heads = 2,
+     .q_len = 70,
+     .kv_len = 70,
+     .size = 16,
+     .v_size = 24,
+     .left = -1,
+     .right = -1,
+     .causal = true},
+    {.batch = 2,
+     .q_heads = 3,
+     .kv_heads = 3,
+     .q_len = 2,
+     .kv_len = 5,
+     .past = 9,
+     .size = 7,
+     .v_size = 5,
+     .left = -1,
+     .right = -1,
+     .causal = true,
+     .packed = true},
+    {.batch = 1,
+     .q_heads = 6,
+     .kv_heads = 1,
+     .q_len = 130,
+     .kv_len = 33,
+     .size = 8,
+     .v_size = 8,
+     .left = -1,
+     .right = -1,
+     .bool_mask = true,
+     .packed = true},
+    {.batch = 2,
+     .q_heads = 2,
+     .kv_heads = 2,
+     .q_len = 65,
+     .kv_len = 100,
+     .size = 12,
+     .v_size = 3,
+     .left = 5,
+     .right = 2,
+     .float_mask = true},
+    {.batch = 3,
+     .q_heads = 2,
+     .kv_heads = 1,
+     .q_len = 6,
+     .kv_len = 11,
+     .size = 4,
+     .v_size = 4,
+     .left = 3,
+     .right = -1,
+     .nonpad = true,
+     .causal = true,
+     .softcap = 2},
+    {.batch = 1,
+     .q_heads = 2,
+     .kv_heads = 2,
+     .q_len = 9,
+     .kv_len = 0,
+     .past = 4,
+     .size = 4,
+     .v_size = 4,
+     .left = -1,
+     .right = -1},
+    {.batch = 1,
+     .q_heads = 2,
+     .kv_heads = 2,
+     .q_len = 5,
+     .kv_len = 0,
+     .size = 4,
+     .v_size = 4,
+     .left = -1,
+     .right = -1},
+    {.batch = 1,
+     .q_heads = 2,
+     .kv_heads = 2,
+     .q_len = 0,
+     .kv_len = 3,
+     .size = 4,
+     .v_size = 4,
+     .left = -1,
+     .right = -1},
 };
 
 START_TEST(test_matches_definition)

@@ -39,6 +39,35 @@ START_TEST(prints_what_people_write)
 }
 END_TEST
 
+START_TEST(depth_is_bounded)
+{
+    grt_dims *t = grt_dims_create();
+    grt_dim d = grt_dim_symbol(t, "n"), e = grt_dim_symbol(t, "m");
+    for (int i = 0; i < 100000; i++) {
+        grt_dim next = grt_dim_make(t, i % 2 ? GRT_DIM_MAX : GRT_DIM_FLOORDIV, d, grt_dim_addc(t, e, i));
+        e = d;
+        d = next;
+        ck_assert_int_ge(d, 0);
+    }
+    grt_text text = {0};
+    grt_dim_print(t, d, &text);
+    ck_assert_uint_lt(text.size, 1 << 20);
+    grt_text_release(&text);
+    grt_dims_release(t);
+}
+END_TEST
+
+START_TEST(newest_symbols)
+{
+    grt_dims *t = grt_dims_create();
+    grt_dim n = grt_dim_symbol(t, "n"), m = grt_dim_symbol(t, "m");
+    ck_assert_int_eq(grt_dim_newest_symbol(t, grt_dim_const(t, 3)), -1);
+    ck_assert_int_eq(grt_dim_newest_symbol(t, grt_dim_addc(t, n, 3)), 0);
+    ck_assert_int_eq(grt_dim_newest_symbol(t, grt_dim_mul(t, m, n)), 1);
+    grt_dims_release(t);
+}
+END_TEST
+
 Suite *suite_test_dim(void)
 {
     Suite *suite = suite_create("dim");
@@ -46,6 +75,8 @@ Suite *suite_test_dim(void)
     tcase_add_test(tc, equal_expressions_have_equal_handles);
     tcase_add_test(tc, constants_fold_and_overflow_is_unknown);
     tcase_add_test(tc, prints_what_people_write);
+    tcase_add_test(tc, depth_is_bounded);
+    tcase_add_test(tc, newest_symbols);
     suite_add_tcase(suite, tc);
     return suite;
 }

@@ -28,7 +28,9 @@ static void check_loss(bool softmax, const char *reduction, bool weighted, bool 
         int64_t n = i / D, d = i % D;
         target[i] = ignores && i % 3 == 0 ? IGNORED : (i * 7) % C;
         double weight = target[i] == IGNORED ? 0 : weighted ? (double)weights[target[i]] : 1;
-        each[i] = weight == 0 ? 0 : -weight * (softmax ? log_prob(x, n, target[i], d) : (double)x[(n * C + target[i]) * D + d]);
+        each[i] = weight == 0 ? 0
+                              : -weight * (softmax ? log_prob(x, n, target[i], d)
+                                                   : (double)x[(n * C + target[i]) * D + d]);
         sum += each[i];
         total += weight;
     }
@@ -49,7 +51,8 @@ static void check_loss(bool softmax, const char *reduction, bool weighted, bool 
     else
         ck_assert_double_eq_tol((double)out[0], !strcmp(reduction, "sum") ? sum : sum / total, 1e-5);
     for (int64_t i = 0; softmax && i < N * C * D; i++)
-        ck_assert_double_eq_tol((double)((const float *)r.out[1].t.data)[i], log_prob(x, i / (C * D), i / D % C, i % D), 1e-5);
+        ck_assert_double_eq_tol((double)((const float *)r.out[1].t.data)[i],
+                                log_prob(x, i / (C * D), i / D % C, i % D), 1e-5);
     op_end(&r);
 }
 

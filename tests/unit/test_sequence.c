@@ -33,7 +33,8 @@ START_TEST(test_insert_and_erase)
         int64_t position;
         bool given;
         size_t lands; /* SIZE_MAX: refused */
-    } cases[] = {{0, true, 0}, {3, true, 3}, {-1, true, 2}, {-3, true, 0}, {0, false, 3}, {4, true, SIZE_MAX}, {-4, true, SIZE_MAX}};
+    } cases[] = {{0, true, 0},  {3, true, 3},        {-1, true, 2},       {-3, true, 0},
+                 {0, false, 3}, {4, true, SIZE_MAX}, {-4, true, SIZE_MAX}};
     grt_value sequence;
     int64_t ten = 10;
     make_sequence(&sequence, 3);

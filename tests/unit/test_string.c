@@ -4,7 +4,10 @@
 #include <check.h>
 #include <string.h>
 
-#define STR(text) {text, sizeof text - 1}
+#define STR(text)             \
+    {                         \
+        text, sizeof text - 1 \
+    }
 
 static void check_string(const grt_value *value, int64_t i, const char *expected)
 {
@@ -28,7 +31,8 @@ START_TEST(test_concat_broadcasts)
 }
 END_TEST
 
-static void check_split(const char *text, const char *delimiter, int64_t limit, int64_t n, const char *const *parts)
+static void check_split(const char *text, const char *delimiter, int64_t limit, int64_t n,
+                        const char *const *parts)
 {
     grt_string x[] = {{text, strlen(text)}};
     op_runner r;
@@ -62,7 +66,8 @@ END_TEST
 
 static void check_normalised(bool case_sensitive, const char *action, int64_t n, const char *const *expected)
 {
-    static const grt_string x[] = {STR("Monday"), STR("\xc3\x84pfel"), STR("TUESDAY")}, stop[] = {STR("monday"), STR("TUESDAY")};
+    static const grt_string x[] = {STR("Monday"), STR("\xc3\x84pfel"), STR("TUESDAY")},
+                            stop[] = {STR("monday"), STR("TUESDAY")};
     op_runner r;
     op_begin(&r, "", "StringNormalizer");
     op_int(&r, "is_case_sensitive", case_sensitive);

@@ -1,6 +1,6 @@
 /* Attention. Keys and values are staged (past and present joined) once; then blocks of query rows go through
- * scores = Q K^T, softcap, mask, softmax, Y = P V, skipping keys that causality, window or padding exclude. Float32 uses
- * matrix products on blocks; other types go row by row through attention_exact.c. */
+ * scores = Q K^T, softcap, mask, softmax, Y = P V, skipping keys that causality, window or padding exclude.
+ * Float32 uses matrix products on blocks; other types go row by row through attention_exact.c. */
 #include "backends/cpu/attention.h"
 
 #include "backends/cpu/gemm.h"
@@ -14,8 +14,8 @@
 enum { Q, K, V, MASK, PAST_KEY, PAST_VALUE, NONPAD };
 enum { OUT_Y, OUT_KEY, OUT_VALUE, OUT_QK };
 enum {
-    BLOCK_ROWS = 64,  /* query rows per block: amortises packing keys, keeps scores in the cache */
-    DIRECT_ROWS = 4,  /* fewer rows than this do not pay for packing keys */
+    BLOCK_ROWS = 64, /* query rows per block: amortises packing keys, keeps scores in the cache */
+    DIRECT_ROWS = 4, /* fewer rows than this do not pay for packing keys */
 };
 #define WINDOW_MAX ((int64_t)1 << 40) /* keeps position arithmetic far from overflow */
 
@@ -37,7 +37,9 @@ static bool attention_supports(const grt_kernel_node *node, grt_text *why)
         if (!grt_node_has(node, i) || grt_dtype_in(node->in[i].dtype, want))
             continue;
         if (why)
-            grt_text_add(why, "input %d is %s; supported are floating-point Q, K, V and pasts, floating-point or bool masks",
+            grt_text_add(why,
+                         "input %d is %s; supported are floating-point Q, K, V and pasts, floating-point or "
+                         "bool masks",
                          i, grt_dtype_name(node->in[i].dtype));
         return false;
     }
@@ -93,7 +95,8 @@ static bool split(const grt_tensor *t, int64_t n_heads, int64_t out[4])
 static grt_status misfit(const grt_reshape *reshape, int32_t i)
 {
     char text[GRT_TYPE_TEXT_SIZE];
-    return grt_fail_op(reshape->desc, GRT_STATUS_INVALID_ARGUMENT, "input %d, %s, does not fit the other inputs", i,
+    return grt_fail_op(reshape->desc, GRT_STATUS_INVALID_ARGUMENT,
+                       "input %d, %s, does not fit the other inputs", i,
                        grt_tensor_text(reshape->in[i], text));
 }
 
@@ -164,15 +167,24 @@ static bool has_output(const grt_reshape *reshape, int32_t i)
 }
 
 /* The two products of one block; the caller sets the number of keys. */
-static grt_gemm score_product(const attention_shape *shape, int64_t m, int64_t n, int64_t lda, int64_t ldb, float scale)
+static grt_gemm score_product(const attention_shape *shape, int64_t m, int64_t n, int64_t lda, int64_t ldb,
+                              float scale)
 {
-    return (grt_gemm){.batch = 1, .m = m, .n = n, .k = shape->size, .lda = lda, .ldb = ldb, .ldc = n, .trans_b = true,
+    return (grt_gemm){.batch = 1,
+                      .m = m,
+                      .n = n,
+                      .k = shape->size,
+                      .lda = lda,
+                      .ldb = ldb,
+                      .ldc = n,
+                      .trans_b = true,
                       .alpha = scale};
 }
 
 static grt_gemm value_product(const attention_shape *shape, int64_t m, int64_t n, int64_t ldb, int64_t ldc)
 {
-    return (grt_gemm){.batch = 1, .m = m, .n = shape->v_size, .k = n, .lda = n, .ldb = ldb, .ldc = ldc, .alpha = 1};
+    return (grt_gemm){
+        .batch = 1, .m = m, .n = shape->v_size, .k = n, .lda = n, .ldb = ldb, .ldc = ldc, .alpha = 1};
 }
 
 static bool size_scratch(const attention_state *state, attention_shape *shape)
@@ -200,14 +212,18 @@ static grt_status attention_reshape(grt_reshape *reshape)
     if (!shape)
         return grt_fail_memory(sizeof *shape);
     grt_status status = fit(reshape, shape);
-    bool past = status == GRT_OK && reshape->n_in > PAST_VALUE && reshape->in[PAST_KEY] && reshape->in[PAST_VALUE];
+    bool past =
+        status == GRT_OK && reshape->n_in > PAST_VALUE && reshape->in[PAST_KEY] && reshape->in[PAST_VALUE];
     if (past && !has_output(reshape, OUT_KEY))
-        shape->key_bytes = grt_align_up(grt_tensor_bytes(reshape->in[K]) + grt_tensor_bytes(reshape->in[PAST_KEY]), 64);
+        shape->key_bytes =
+            grt_align_up(grt_tensor_bytes(reshape->in[K]) + grt_tensor_bytes(reshape->in[PAST_KEY]), 64);
     if (past && !has_output(reshape, OUT_VALUE))
-        shape->value_bytes = grt_align_up(grt_tensor_bytes(reshape->in[V]) + grt_tensor_bytes(reshape->in[PAST_VALUE]), 64);
+        shape->value_bytes =
+            grt_align_up(grt_tensor_bytes(reshape->in[V]) + grt_tensor_bytes(reshape->in[PAST_VALUE]), 64);
     size_t bytes;
     if (status == GRT_OK &&
-        (!size_scratch(reshape->state, shape) || !grt_mul_size(shape->thread_bytes, (size_t)reshape->threads, &bytes) ||
+        (!size_scratch(reshape->state, shape) ||
+         !grt_mul_size(shape->thread_bytes, (size_t)reshape->threads, &bytes) ||
          !grt_add_size(bytes, shape->key_bytes + shape->value_bytes, &reshape->workspace_bytes)))
         status = grt_fail_memory(SIZE_MAX);
     if (status != GRT_OK) {
@@ -251,8 +267,10 @@ static attention_view view_of(const grt_tensor *t, int64_t n_heads, int64_t size
     return (attention_view){t->data, t->dims[1] * t->dims[2], size, n_heads * size};
 }
 
-/* Past and new rows of K or V, one after the other for each head, as an output or in the workspace; or the input itself. */
-static attention_view stage(const grt_run *run, int32_t i, int32_t past_i, grt_tensor *present, char *workspace)
+/* Past and new rows of K or V, one after the other for each head, as an output or in the workspace; or the
+ * input itself. */
+static attention_view stage(const grt_run *run, int32_t i, int32_t past_i, grt_tensor *present,
+                            char *workspace)
 {
     const attention_shape *shape = run->shape;
     const grt_tensor *x = run->in[i], *past = input(run, past_i);
@@ -264,7 +282,9 @@ static attention_view stage(const grt_run *run, int32_t i, int32_t past_i, grt_t
     char *to = present ? present->data : workspace;
     size_t row = (size_t)size * element, past_bytes = (size_t)shape->past * row;
     for (int64_t n = 0; n < shape->batch * shape->kv_heads; n++) {
-        const char *src = (const char *)x->data + (size_t)(n / shape->kv_heads * from.batch + n % shape->kv_heads * from.head) * element;
+        const char *src =
+            (const char *)x->data +
+            (size_t)(n / shape->kv_heads * from.batch + n % shape->kv_heads * from.head) * element;
         char *dst = to + (size_t)n * (size_t)shape->total * row;
         if (past_bytes)
             memcpy(dst, (const char *)past->data + (size_t)n * past_bytes, past_bytes);
@@ -274,8 +294,8 @@ static attention_view stage(const grt_run *run, int32_t i, int32_t past_i, grt_t
     return (attention_view){to, shape->kv_heads * shape->total * size, shape->total * size, size};
 }
 
-/* A product on this thread alone. The team of one is needed because gemm's loops would otherwise be shared out among the threads
- * that work on other blocks. */
+/* A product on this thread alone. The team of one is needed because gemm's loops would otherwise be shared
+ * out among the threads that work on other blocks. */
 static void product(const grt_gemm *g, const float *a, const float *b, float *c, void *scratch)
 {
 #pragma omp parallel num_threads(1)
@@ -310,9 +330,10 @@ static void direct_values(const grt_gemm *g, const float *p, const float *v, flo
     }
 }
 
-/* Keys outside [lo, hi) of the n in s (the first is key `from`) and those that the mask excludes become -inf; a float mask is
- * added. False if no key is left. */
-static bool mask_row(const grt_run *run, int64_t batch, int64_t head, int64_t row, int64_t from, int64_t n, float *s)
+/* Keys outside [lo, hi) of the n in s (the first is key `from`) and those that the mask excludes become -inf;
+ * a float mask is added. False if no key is left. */
+static bool mask_row(const grt_run *run, int64_t batch, int64_t head, int64_t row, int64_t from, int64_t n,
+                     float *s)
 {
     const attention_shape *shape = run->shape;
     const grt_tensor *mask = input(run, MASK);
@@ -378,7 +399,8 @@ typedef struct attention_views {
 } attention_views;
 
 /* Query rows [row, row + m) of one head. */
-static void block(const grt_run *run, const attention_views *views, int64_t batch, int64_t head, int64_t row, int64_t m, char *scratch)
+static void block(const grt_run *run, const attention_views *views, int64_t batch, int64_t head, int64_t row,
+                  int64_t m, char *scratch)
 {
     const attention_state *state = run->state;
     const attention_shape *shape = run->shape;
@@ -395,10 +417,14 @@ static void block(const grt_run *run, const attention_views *views, int64_t batc
         to = shape->total;
     }
     int64_t n = to > from ? to - from : 0, at = (batch * shape->q_heads + head) * shape->q_len + row;
-    const float *q = (const float *)views->q.data + batch * views->q.batch + head * views->q.head + row * views->q.row;
-    const float *k = (const float *)views->k.data + batch * views->k.batch + kv_head * views->k.head + from * views->k.row;
-    const float *v = (const float *)views->v.data + batch * views->v.batch + kv_head * views->v.head + from * views->v.row;
-    float *y = (float *)run->out[OUT_Y]->data + batch * views->y.batch + head * views->y.head + row * views->y.row;
+    const float *q =
+        (const float *)views->q.data + batch * views->q.batch + head * views->q.head + row * views->q.row;
+    const float *k =
+        (const float *)views->k.data + batch * views->k.batch + kv_head * views->k.head + from * views->k.row;
+    const float *v =
+        (const float *)views->v.data + batch * views->v.batch + kv_head * views->v.head + from * views->v.row;
+    float *y =
+        (float *)run->out[OUT_Y]->data + batch * views->y.batch + head * views->y.head + row * views->y.row;
     float scale = (float)(state->scale != 0 ? state->scale : 1 / sqrt((double)shape->size));
     grt_gemm scores = score_product(shape, m, n, views->q.row, views->k.row, scale);
     grt_gemm values = value_product(shape, m, n, views->v.row, views->y.row);
@@ -438,7 +464,8 @@ static grt_status attention_run(const grt_run *run)
     int64_t blocks = shape->block ? (shape->q_len + shape->block - 1) / shape->block : 0;
     int64_t tasks = shape->batch * shape->q_heads * blocks;
     int64_t work = shape->total * shape->size;
-#pragma omp parallel num_threads(run->threads) if (tasks > 1 && (work > CPU_GRAIN || tasks * work > CPU_GRAIN))
+#pragma omp parallel num_threads(run->threads) if (tasks > 1 && \
+                                                   (work > CPU_GRAIN || tasks * work > CPU_GRAIN))
     {
         char *scratch = workspace + (size_t)cpu_thread() * shape->thread_bytes;
 #pragma omp for schedule(dynamic)
@@ -449,14 +476,21 @@ static grt_status attention_run(const grt_run *run)
             if (state->fast)
                 block(run, &views, batch, head, row, m, scratch);
             else
-                attention_exact_row(run, &views.q, &views.k, &views.v, &views.y, batch, head, row, (double *)(void *)scratch);
+                attention_exact_row(run, &views.q, &views.k, &views.v, &views.y, batch, head, row,
+                                    (double *)(void *)scratch);
         }
     }
     return GRT_OK;
 }
 
 static const grt_kernel_row rows[] = {
-    {.domain = "", .op = "Attention", .supports = attention_supports, .create = attention_create, .destroy = free,
-     .reshape = attention_reshape, .release_shape = free, .run = attention_run},
+    {.domain = "",
+     .op = "Attention",
+     .supports = attention_supports,
+     .create = attention_create,
+     .destroy = free,
+     .reshape = attention_reshape,
+     .release_shape = free,
+     .run = attention_run},
 };
 CPU_KERNELS(attention, rows);

@@ -1,4 +1,5 @@
-/* ConvInteger, MatMulInteger, QLinearConv, QLinearMatMul: 8-bit numbers less their zero points, summed in int32. */
+/* ConvInteger, MatMulInteger, QLinearConv, QLinearMatMul: 8-bit numbers less their zero points, summed in
+ * int32. */
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/element.h"
 #include "backends/cpu/threads.h"
@@ -41,6 +42,27 @@ static double scale_at(const grt_tensor *scale, int64_t i)
     return cpu_element_get(scale, grt_tensor_elements(scale) == 1 ? 0 : i);
 }
 
+/* sums[i] += factor * (t[from + i * step] - zero), one loop per type. Sums wrap around like the int32 that
+ * they are. */
+static void add_scaled(int32_t *sums, int64_t n, int32_t factor, const grt_tensor *t, int64_t from,
+                       int64_t step, int32_t zero)
+{
+    uint32_t *out = (uint32_t *)sums, f = (uint32_t)factor, z = (uint32_t)zero;
+    if (t->dtype == GRT_DTYPE_INT8) {
+        const int8_t *in = (const int8_t *)t->data + from;
+        for (int64_t i = 0; i < n; i++)
+            out[i] += f * ((uint32_t)in[i * step] - z);
+    } else if (step == 1) {
+        const uint8_t *in = (const uint8_t *)t->data + from;
+        for (int64_t i = 0; i < n; i++)
+            out[i] += f * (in[i] - z);
+    } else {
+        const uint8_t *in = (const uint8_t *)t->data + from;
+        for (int64_t i = 0; i < n; i++)
+            out[i] += f * (in[i * step] - z);
+    }
+}
+
 /* One, or n of them; omitted ones pass. */
 static bool counts(const grt_reshape *reshape, int32_t i, int64_t n, int64_t or_n)
 {
@@ -52,7 +74,8 @@ static bool counts(const grt_reshape *reshape, int32_t i, int64_t n, int64_t or_
 static grt_status misfit(const grt_reshape *reshape)
 {
     return grt_fail_op(reshape->desc, GRT_STATUS_INVALID_ARGUMENT,
-                       "shapes do not fit: matrices or channels must agree, and scales and zero points be one number, one per row "
+                       "shapes do not fit: matrices or channels must agree, and scales and zero points be "
+                       "one number, one per row "
                        "(left matrix, output) or one per column or output channel (right matrix, weight)");
 }
 
@@ -73,11 +96,11 @@ static grt_status conv_reshape(grt_reshape *reshape)
     const places *at = places_of(reshape->desc);
     const grt_tensor *x = reshape->in[0], *w = reshape->in[at->b], *y = reshape->out[0];
     int64_t groups = grt_attr_int(reshape->desc, "group", 1);
-    if (x->rank < 3 || w->rank != x->rank || groups < 1 || x->dims[1] != w->dims[1] * groups || w->dims[0] % groups ||
-        y->rank != x->rank || y->dims[1] != w->dims[0] || !counts(reshape, at->zero_a, 1, 1) ||
-        !counts(reshape, at->scale_a, 1, 1) || !counts(reshape, at->zero_b, w->dims[0], 1) ||
-        !counts(reshape, at->scale_b, w->dims[0], 1) || !counts(reshape, at->zero_y, 1, 1) ||
-        !counts(reshape, at->scale_y, 1, 1))
+    if (x->rank < 3 || w->rank != x->rank || groups < 1 || x->dims[1] != w->dims[1] * groups ||
+        w->dims[0] % groups || y->rank != x->rank || y->dims[1] != w->dims[0] ||
+        !counts(reshape, at->zero_a, 1, 1) || !counts(reshape, at->scale_a, 1, 1) ||
+        !counts(reshape, at->zero_b, w->dims[0], 1) || !counts(reshape, at->scale_b, w->dims[0], 1) ||
+        !counts(reshape, at->zero_y, 1, 1) || !counts(reshape, at->scale_y, 1, 1))
         return misfit(reshape);
     if (at->bias && at->bias < reshape->n_in && reshape->in[at->bias] &&
         grt_tensor_elements(reshape->in[at->bias]) != w->dims[0])
@@ -91,7 +114,8 @@ static grt_status conv_reshape(grt_reshape *reshape)
     shape->in_channels = w->dims[1];
     shape->out_channels = w->dims[0];
     reshape->shape = shape;
-    if (!grt_mul_size((size_t)shape->w.out_pixels * sizeof(int32_t), (size_t)reshape->threads, &reshape->workspace_bytes)) {
+    if (!grt_mul_size((size_t)shape->w.out_pixels * sizeof(int32_t), (size_t)reshape->threads,
+                      &reshape->workspace_bytes)) {
         free(shape);
         reshape->shape = NULL;
         return grt_fail_memory(SIZE_MAX);
@@ -102,7 +126,8 @@ static grt_status conv_reshape(grt_reshape *reshape)
 /* Output positions [*from, *to) of dim i that read inside the input with tap k. */
 static void positions(const cpu_window *w, int32_t i, int64_t k, int64_t *from, int64_t *to)
 {
-    int64_t first = k * w->dilation[i] - w->begin[i], room = w->in[i] - first; /* o * stride + first lies in [0, in) */
+    int64_t first = k * w->dilation[i] - w->begin[i],
+            room = w->in[i] - first; /* o * stride + first lies in [0, in) */
     *from = first < 0 ? (-first + w->stride[i] - 1) / w->stride[i] : 0;
     *to = room > 0 ? (room + w->stride[i] - 1) / w->stride[i] : 0;
     *to = *to < w->out[i] ? *to : w->out[i];
@@ -110,8 +135,8 @@ static void positions(const cpu_window *w, int32_t i, int64_t k, int64_t *from, 
 }
 
 /* sums += weight * (input shifted by a tap), over the output positions where it lies inside. */
-static void add_tap(const cpu_window *w, const grt_tensor *x, int64_t plane, int32_t x_zero, int64_t tap, int32_t weight,
-                    int32_t *sums)
+static void add_tap(const cpu_window *w, const grt_tensor *x, int64_t plane, int32_t x_zero, int64_t tap,
+                    int32_t weight, int32_t *sums)
 {
     int64_t from[CPU_MAX_SPATIAL], to[CPU_MAX_SPATIAL], k[CPU_MAX_SPATIAL], o[CPU_MAX_SPATIAL];
     int32_t last = w->spatial - 1;
@@ -130,8 +155,8 @@ static void add_tap(const cpu_window *w, const grt_tensor *x, int64_t plane, int
             out_row = (out_row + o[i]) * w->out[i + 1];
         }
         in_row += plane - w->begin[last] + k[last] * w->dilation[last];
-        for (int64_t p = from[last]; p < to[last]; p++)
-            sums[out_row + p] += weight * (load(x, in_row + p * w->stride[last]) - x_zero);
+        add_scaled(sums + out_row + from[last], to[last] - from[last], weight, x,
+                   in_row + from[last] * w->stride[last], w->stride[last], x_zero);
         int32_t i = last - 1;
         while (i >= 0 && ++o[i] == to[i]) {
             o[i] = from[i];
@@ -142,7 +167,8 @@ static void add_tap(const cpu_window *w, const grt_tensor *x, int64_t plane, int
     }
 }
 
-static void store_plane(const grt_run *run, const places *at, int64_t channel, int64_t plane, int64_t n, const int32_t *sums)
+static void store_plane(const grt_run *run, const places *at, int64_t channel, int64_t plane, int64_t n,
+                        const int32_t *sums)
 {
     grt_tensor *y = run->out[0];
     if (!at->scale_y) {
@@ -151,7 +177,8 @@ static void store_plane(const grt_run *run, const places *at, int64_t channel, i
     }
     const grt_tensor *bias = input(run, at->bias);
     int64_t add = bias ? grt_tensor_int(bias, channel) : 0;
-    double scale = scale_at(run->in[at->scale_a], 0) * scale_at(run->in[at->scale_b], channel) / scale_at(run->in[at->scale_y], 0);
+    double scale = scale_at(run->in[at->scale_a], 0) * scale_at(run->in[at->scale_b], channel) /
+                   scale_at(run->in[at->scale_y], 0);
     for (int64_t i = 0; i < n; i++)
         store_quantised(y, plane + i, (double)(sums[i] + add) * scale, zero_at(input(run, at->zero_y), 0));
 }
@@ -164,7 +191,8 @@ static grt_status conv_run(const grt_run *run)
     const grt_tensor *x = run->in[0], *weights = run->in[at->b], *w_zeros = input(run, at->zero_b);
     int32_t x_zero = zero_at(input(run, at->zero_a), 0);
     int64_t planes = shape->batch * shape->out_channels, per_group = shape->out_channels / shape->groups;
-#pragma omp parallel for num_threads(run->threads) if (planes * shape->in_channels * w->taps * w->out_pixels > CPU_GRAIN)
+#pragma omp parallel for num_threads( \
+    run->threads) if (planes * shape->in_channels * w->taps * w->out_pixels > CPU_GRAIN)
     for (int64_t plane = 0; plane < planes; plane++) {
         int32_t *sums = (int32_t *)run->workspace + cpu_thread() * w->out_pixels;
         int64_t batch = plane / shape->out_channels, channel = plane % shape->out_channels;
@@ -172,7 +200,8 @@ static grt_status conv_run(const grt_run *run)
         memset(sums, 0, (size_t)w->out_pixels * sizeof *sums);
         for (int64_t c = 0; c < shape->in_channels; c++)
             for (int64_t tap = 0; tap < w->taps; tap++) {
-                int32_t weight = load(weights, (channel * shape->in_channels + c) * w->taps + tap) - zero_at(w_zeros, channel);
+                int32_t weight = load(weights, (channel * shape->in_channels + c) * w->taps + tap) -
+                                 zero_at(w_zeros, channel);
                 if (weight)
                     add_tap(w, x, (first + c) * w->in_pixels, x_zero, tap, weight, sums);
             }
@@ -185,7 +214,7 @@ static grt_status conv_run(const grt_run *run)
 
 typedef struct matrix_shape {
     int64_t m, n, k, batch;
-    int32_t lead; /* leading dims of the output */
+    int32_t lead;                                                 /* leading dims of the output */
     int64_t dims[GRT_MAX_RANK], a[GRT_MAX_RANK], b[GRT_MAX_RANK]; /* strides in matrices */
 } matrix_shape;
 
@@ -204,9 +233,11 @@ static bool matrix_fit(const grt_reshape *reshape, const places *at, matrix_shap
     grt_broadcast_strides(a->dims, lead_a, shape->lead, shape->a);
     grt_broadcast_strides(b->dims, lead_b, shape->lead, shape->b);
     shape->batch = grt_dims_product(shape->dims, 0, shape->lead);
-    int64_t rows = grt_dims_product(a->dims, 0, lead_a) * shape->m, columns = grt_dims_product(b->dims, 0, lead_b) * shape->n;
+    int64_t rows = grt_dims_product(a->dims, 0, lead_a) * shape->m,
+            columns = grt_dims_product(b->dims, 0, lead_b) * shape->n;
     return counts(reshape, at->zero_a, shape->m, rows) && counts(reshape, at->scale_a, shape->m, rows) &&
-           counts(reshape, at->zero_b, shape->n, columns) && counts(reshape, at->scale_b, shape->n, columns) &&
+           counts(reshape, at->zero_b, shape->n, columns) &&
+           counts(reshape, at->scale_b, shape->n, columns) &&
            counts(reshape, at->zero_y, shape->m, shape->batch * shape->m) &&
            counts(reshape, at->scale_y, shape->m, shape->batch * shape->m) &&
            grt_tensor_elements(reshape->out[0]) == shape->batch * shape->m * shape->n;
@@ -235,7 +266,8 @@ static int64_t which(const grt_tensor *t, int64_t per_matrix, int64_t matrix, in
 static void matrix_row(const grt_run *run, const places *at, int64_t item, int64_t row, int32_t *sums)
 {
     const matrix_shape *shape = run->shape;
-    const grt_tensor *a = run->in[0], *b = run->in[at->b], *zero_a = input(run, at->zero_a), *zero_b = input(run, at->zero_b);
+    const grt_tensor *a = run->in[0], *b = run->in[at->b], *zero_a = input(run, at->zero_a),
+                     *zero_b = input(run, at->zero_b);
     int64_t a_item = 0, b_item = 0, rest = item, n = shape->n;
     for (int32_t i = shape->lead - 1; i >= 0; i--) {
         a_item += rest % shape->dims[i] * shape->a[i];
@@ -243,23 +275,31 @@ static void matrix_row(const grt_run *run, const places *at, int64_t item, int64
         rest /= shape->dims[i];
     }
     int32_t a_zero = zero_at(zero_a, which(zero_a, shape->m, a_item, row));
+    int32_t row_sum = 0; /* each column's zero point is taken off once, times this */
     memset(sums, 0, (size_t)n * sizeof *sums);
     for (int64_t k = 0; k < shape->k; k++) {
         int32_t value = load(a, (a_item * shape->m + row) * shape->k + k) - a_zero;
-        int64_t from = (b_item * shape->k + k) * n;
-        for (int64_t j = 0; value && j < n; j++)
-            sums[j] += value * (load(b, from + j) - zero_at(zero_b, which(zero_b, n, b_item, j)));
+        row_sum = (int32_t)((uint32_t)row_sum + (uint32_t)value);
+        if (value)
+            add_scaled(sums, n, value, b, (b_item * shape->k + k) * n, 1, 0);
+    }
+    for (int64_t j = 0; zero_b && j < n; j++) {
+        uint32_t zero = (uint32_t)zero_at(zero_b, which(zero_b, n, b_item, j));
+        sums[j] = (int32_t)((uint32_t)sums[j] - (uint32_t)row_sum * zero);
     }
     int64_t out = (item * shape->m + row) * n;
     if (!at->scale_y) {
         memcpy((int32_t *)run->out[0]->data + out, sums, (size_t)n * sizeof *sums);
         return;
     }
-    const grt_tensor *scale_a = run->in[at->scale_a], *scale_b = run->in[at->scale_b], *scale_y = run->in[at->scale_y];
+    const grt_tensor *scale_a = run->in[at->scale_a], *scale_b = run->in[at->scale_b],
+                     *scale_y = run->in[at->scale_y];
     const grt_tensor *zero_y = run->in[at->zero_y];
-    double scale = scale_at(scale_a, which(scale_a, shape->m, a_item, row)) / scale_at(scale_y, which(scale_y, shape->m, item, row));
+    double scale = scale_at(scale_a, which(scale_a, shape->m, a_item, row)) /
+                   scale_at(scale_y, which(scale_y, shape->m, item, row));
     for (int64_t j = 0; j < n; j++)
-        store_quantised(run->out[0], out + j, (double)sums[j] * scale * scale_at(scale_b, which(scale_b, n, b_item, j)),
+        store_quantised(run->out[0], out + j,
+                        (double)sums[j] * scale * scale_at(scale_b, which(scale_b, n, b_item, j)),
                         zero_at(zero_y, which(zero_y, shape->m, item, row)));
 }
 
@@ -270,35 +310,55 @@ static grt_status matrix_run(const grt_run *run)
     int64_t rows = shape->batch * shape->m;
 #pragma omp parallel for num_threads(run->threads) if (rows * shape->n * shape->k > CPU_GRAIN)
     for (int64_t row = 0; row < rows; row++)
-        matrix_row(run, at, row / shape->m, row % shape->m, (int32_t *)run->workspace + cpu_thread() * shape->n);
+        matrix_row(run, at, row / shape->m, row % shape->m,
+                   (int32_t *)run->workspace + cpu_thread() * shape->n);
     return GRT_OK;
 }
 
-#define BYTES (GRT_BIT(INT8) | GRT_BIT(UINT8))
+#define BYTES  (GRT_BIT(INT8) | GRT_BIT(UINT8))
 #define SCALES (GRT_BIT(FLOAT) | GRT_BIT(FLOAT16) | GRT_BIT(BFLOAT16))
 
 /* Inputs beyond the fourth are not covered by a row's types. */
 static bool qlinear_supports(const grt_kernel_node *node, grt_text *why)
 {
-    static const grt_dtype_set want[] = {BYTES, SCALES, BYTES, BYTES, SCALES, BYTES, SCALES, BYTES, GRT_BIT(INT32)};
+    static const grt_dtype_set want[] = {BYTES, SCALES, BYTES, BYTES,         SCALES,
+                                         BYTES, SCALES, BYTES, GRT_BIT(INT32)};
     for (int32_t i = 0; i < node->n_in && i < 9; i++)
         if (grt_node_has(node, i) && !grt_dtype_in(node->in[i].dtype, want[i])) {
             if (why)
-                grt_text_add(why, "input %d is %s; supported are int8 and uint8 data, zero points of these types, float scales", i,
-                             grt_dtype_name(node->in[i].dtype));
+                grt_text_add(why,
+                             "input %d is %s; supported are int8 and uint8 data, zero points of these types, "
+                             "float scales",
+                             i, grt_dtype_name(node->in[i].dtype));
             return false;
         }
     return true;
 }
 
 static const grt_kernel_row rows[] = {
-    {.domain = "", .op = "ConvInteger", .types = {BYTES, BYTES, BYTES, BYTES}, .reshape = conv_reshape,
-     .release_shape = free, .run = conv_run},
-    {.domain = "", .op = "MatMulInteger", .types = {BYTES, BYTES, BYTES, BYTES}, .reshape = matrix_reshape,
-     .release_shape = free, .run = matrix_run},
-    {.domain = "", .op = "QLinearConv", .supports = qlinear_supports, .reshape = conv_reshape, .release_shape = free,
+    {.domain = "",
+     .op = "ConvInteger",
+     .types = {BYTES, BYTES, BYTES, BYTES},
+     .reshape = conv_reshape,
+     .release_shape = free,
      .run = conv_run},
-    {.domain = "", .op = "QLinearMatMul", .supports = qlinear_supports, .reshape = matrix_reshape, .release_shape = free,
+    {.domain = "",
+     .op = "MatMulInteger",
+     .types = {BYTES, BYTES, BYTES, BYTES},
+     .reshape = matrix_reshape,
+     .release_shape = free,
+     .run = matrix_run},
+    {.domain = "",
+     .op = "QLinearConv",
+     .supports = qlinear_supports,
+     .reshape = conv_reshape,
+     .release_shape = free,
+     .run = conv_run},
+    {.domain = "",
+     .op = "QLinearMatMul",
+     .supports = qlinear_supports,
+     .reshape = matrix_reshape,
+     .release_shape = free,
      .run = matrix_run},
 };
 CPU_KERNELS(integer, rows);

@@ -1,5 +1,6 @@
-/* NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss, straight from their definitions: no log-softmax tensor is made unless it
- * is asked for. Sums are in double and in index order, so results do not depend on the number of threads. */
+/* NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss, straight from their definitions: no log-softmax
+ * tensor is made unless it is asked for. Sums are in double and in index order, so results do not depend on
+ * the number of threads. */
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/element.h"
 #include "src/base/checked.h"
@@ -29,11 +30,28 @@ static grt_status loss_create(const grt_kernel_node *node, void **out_state)
     return GRT_OK;
 }
 
+/* Input [N, C, d1...], target [N, d1...], weight [C]: dims that were symbols while compiling are known only
+ * now. */
+static bool fits(const grt_tensor *x, const grt_tensor *target, const grt_tensor *weights)
+{
+    bool same = x->rank >= 2 && target->rank == x->rank - 1;
+    for (int32_t i = 0; same && i < target->rank; i++)
+        same = target->dims[i] == x->dims[i ? i + 1 : 0];
+    return same && (!weights || (weights->rank == 1 && weights->dims[0] == x->dims[1]));
+}
+
 /* Loss and weight of each target, to be summed. */
 static grt_status loss_reshape(grt_reshape *reshape)
 {
     size_t n;
-    if (!grt_mul_size(grt_tensor_bytes(reshape->in[1]), 4, &n)) /* targets have 4 bytes or more; two doubles each */
+    if (!fits(reshape->in[0], reshape->in[1], reshape->n_in > 2 ? reshape->in[2] : NULL)) {
+        char x[GRT_TYPE_TEXT_SIZE], target[GRT_TYPE_TEXT_SIZE];
+        return grt_fail_op(reshape->desc, GRT_STATUS_INVALID_ARGUMENT,
+                           "input %s and target %s do not fit: N x C x d1 ... and N x d1 ..., with C weights",
+                           grt_tensor_text(reshape->in[0], x), grt_tensor_text(reshape->in[1], target));
+    }
+    if (!grt_mul_size(grt_tensor_bytes(reshape->in[1]), 4,
+                      &n)) /* targets have 4 bytes or more; two doubles each */
         return grt_fail_memory(SIZE_MAX);
     reshape->workspace_bytes = n;
     return GRT_OK;
@@ -57,7 +75,8 @@ static grt_status loss_run(const grt_run *run)
     const loss_state *state = run->state;
     const grt_tensor *x = run->in[0], *target = run->in[1], *weights = run->n_in > 2 ? run->in[2] : NULL;
     grt_tensor *log_prob = run->n_out > 1 ? run->out[1] : NULL;
-    int64_t classes = x->dims[1], inner = grt_dims_product(x->dims, 2, x->rank), n = grt_tensor_elements(target);
+    int64_t classes = x->dims[1], inner = grt_dims_product(x->dims, 2, x->rank),
+            n = grt_tensor_elements(target);
     double *loss = run->workspace, *weight = loss + n;
     int64_t bad = INT64_MAX;
 #pragma omp parallel for num_threads(run->threads) if (n * classes > CPU_GRAIN) reduction(min : bad)
@@ -78,7 +97,8 @@ static grt_status loss_run(const grt_run *run)
     }
     if (bad < n)
         return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT,
-                           "target %lld is class %lld; there are %lld classes, numbered from 0 (ignore_index excepts one number)",
+                           "target %lld is class %lld; there are %lld classes, numbered from 0 (ignore_index "
+                           "excepts one number)",
                            (long long)bad, (long long)grt_tensor_int(target, bad), (long long)classes);
     double sum = 0, total = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -92,11 +112,24 @@ static grt_status loss_run(const grt_run *run)
     return GRT_OK;
 }
 
-#define TYPES {GRT_SET_FLOATS, GRT_BIT(INT32) | GRT_BIT(INT64), GRT_SET_FLOATS}
+#define TYPES                                                           \
+    {                                                                   \
+        GRT_SET_FLOATS, GRT_BIT(INT32) | GRT_BIT(INT64), GRT_SET_FLOATS \
+    }
 static const grt_kernel_row rows[] = {
-    {.domain = "", .op = "NegativeLogLikelihoodLoss", .types = TYPES, .create = loss_create, .destroy = free,
-     .reshape = loss_reshape, .run = loss_run},
-    {.domain = "", .op = "SoftmaxCrossEntropyLoss", .types = TYPES, .create = loss_create, .destroy = free,
-     .reshape = loss_reshape, .run = loss_run},
+    {.domain = "",
+     .op = "NegativeLogLikelihoodLoss",
+     .types = TYPES,
+     .create = loss_create,
+     .destroy = free,
+     .reshape = loss_reshape,
+     .run = loss_run},
+    {.domain = "",
+     .op = "SoftmaxCrossEntropyLoss",
+     .types = TYPES,
+     .create = loss_create,
+     .destroy = free,
+     .reshape = loss_reshape,
+     .run = loss_run},
 };
 CPU_KERNELS(loss, rows);

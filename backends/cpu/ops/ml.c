@@ -13,13 +13,15 @@
 static grt_status extractor_run(const grt_run *run)
 {
     const grt_tensor *x = run->in[0], *y = run->in[1];
-    int64_t n = grt_tensor_elements(y), width = x->dims[x->rank - 1], rows = grt_dims_product(x->dims, 0, x->rank - 1);
+    int64_t n = grt_tensor_elements(y), width = x->dims[x->rank - 1],
+            rows = grt_dims_product(x->dims, 0, x->rank - 1);
     size_t element = grt_dtype_size(x->dtype);
     for (int64_t k = 0; k < n; k++) {
         int64_t column = grt_tensor_int(y, k);
         if (column < 0 || column >= width)
-            return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT, "feature %lld does not exist; there are %lld, from 0",
-                               (long long)column, (long long)width);
+            return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT,
+                               "feature %lld does not exist; there are %lld, from 0", (long long)column,
+                               (long long)width);
         for (int64_t row = 0; row < rows; row++)
             memcpy((char *)run->out[0]->data + (size_t)(row * n + k) * element,
                    (const char *)x->data + (size_t)(row * width + column) * element, element);
@@ -41,9 +43,9 @@ static grt_status extractor_run(const grt_run *run)
 
 static grt_status extractor_reshape(grt_reshape *reshape)
 {
-    return reshape->in[0]->rank > 0
-               ? GRT_OK
-               : grt_fail_op(reshape->desc, GRT_STATUS_INVALID_ARGUMENT, "the input is a scalar; it has no features");
+    return reshape->in[0]->rank > 0 ? GRT_OK
+                                    : grt_fail_op(reshape->desc, GRT_STATUS_INVALID_ARGUMENT,
+                                                  "the input is a scalar; it has no features");
 }
 
 /* ---- Binarizer ---- */
@@ -72,7 +74,7 @@ static grt_status binarizer_run(const grt_run *run)
 
 typedef struct label_state {
     grt_tensor keys, values, fallback; /* views of attributes */
-    int64_t *order;                    /* indices of the keys, sorted; equal keys: the last one of the model first */
+    int64_t *order; /* indices of the keys, sorted; equal keys: the last one of the model first */
     int64_t n;
     float default_float;
     int64_t default_int;
@@ -143,7 +145,8 @@ static void set_fallback(const grt_op_desc *desc, label_state *state)
     const grt_attr *word = grt_attr_find(desc, "default_string");
     state->default_float = grt_attr_float(desc, "default_float", -0.0f);
     state->default_int = grt_attr_int(desc, "default_int64", -1);
-    state->default_string = word && word->kind == GRT_ATTR_STRING ? word->s : (grt_string){unused, sizeof unused - 1};
+    state->default_string =
+        word && word->kind == GRT_ATTR_STRING ? word->s : (grt_string){unused, sizeof unused - 1};
     const void *data = state->values.dtype == GRT_DTYPE_STRING  ? (const void *)&state->default_string
                        : state->values.dtype == GRT_DTYPE_INT64 ? (const void *)&state->default_int
                                                                 : (const void *)&state->default_float;
@@ -166,14 +169,17 @@ static grt_status label_create(const grt_kernel_node *node, void **out_state)
     bool fits = state->n == grt_tensor_elements(&state->values) && state->keys.dtype == node->in[0].dtype &&
                 state->fallback.dtype == state->values.dtype && grt_tensor_elements(&state->fallback) == 1;
     bool defaulted = state->fallback.dtype == GRT_DTYPE_STRING || state->fallback.dtype == GRT_DTYPE_INT64 ||
-                     state->fallback.dtype == GRT_DTYPE_FLOAT || grt_attr_tensor(node->desc, "default_tensor");
+                     state->fallback.dtype == GRT_DTYPE_FLOAT ||
+                     grt_attr_tensor(node->desc, "default_tensor");
     state->order = fits && defaulted ? malloc((size_t)state->n * sizeof *state->order + 1) : NULL;
     if (!state->order) {
         label_destroy(state);
-        return fits && defaulted ? grt_fail_memory(0)
-                                 : grt_fail_op(node->desc, GRT_STATUS_INVALID_MODEL,
-                                               "needs as many values as keys, keys of the input's dtype, and a default of the "
-                                               "values' dtype");
+        return fits && defaulted
+                   ? grt_fail_memory(0)
+                   : grt_fail_op(
+                         node->desc, GRT_STATUS_INVALID_MODEL,
+                         "needs as many values as keys, keys of the input's dtype, and a default of the "
+                         "values' dtype");
     }
     for (int64_t i = 0; i < state->n; i++)
         state->order[i] = i;
@@ -206,8 +212,10 @@ static grt_status label_run(const grt_run *run)
 #pragma omp parallel for num_threads(run->threads) if (n > CPU_GRAIN / 8)
     for (int64_t i = 0; i < n; i++) {
         int64_t label = find_label(state, x, i);
-        const char *from = label < 0 ? state->fallback.data : (const char *)state->values.data + (size_t)label * element;
-        memcpy((char *)run->out[0]->data + (size_t)i * element, from, element); /* strings: the session's own bytes */
+        const char *from =
+            label < 0 ? state->fallback.data : (const char *)state->values.data + (size_t)label * element;
+        memcpy((char *)run->out[0]->data + (size_t)i * element, from,
+               element); /* strings: the session's own bytes */
     }
     return GRT_OK;
 }
@@ -270,19 +278,20 @@ static grt_status collect_grams(const grt_kernel_node *node, tfidf_state *state,
     for (size_t s = 0; s < n_counts; s++) {
         int64_t size = (int64_t)s + 1, end = s + 1 < n_counts ? counts[s + 1] : (int64_t)pool;
         if (counts[s] < 0 || counts[s] > end || end > (int64_t)pool)
-            return grt_fail_op(node->desc, GRT_STATUS_INVALID_MODEL, "ngram_counts[%zu] is %lld; the pool has %zu elements", s,
+            return grt_fail_op(node->desc, GRT_STATUS_INVALID_MODEL,
+                               "ngram_counts[%zu] is %lld; the pool has %zu elements", s,
                                (long long)counts[s], pool);
         for (int64_t at = counts[s]; at + size <= end; at += size, gram++) {
             if (gram >= n_indexes)
-                return grt_fail_op(node->desc, GRT_STATUS_INVALID_MODEL, "the pool has more n-grams than ngram_indexes, %zu",
-                                   n_indexes);
+                return grt_fail_op(node->desc, GRT_STATUS_INVALID_MODEL,
+                                   "the pool has more n-grams than ngram_indexes, %zu", n_indexes);
             if (size >= state->min && size <= state->max)
                 state->grams[state->n_grams++] = (ngram){size, at, indexes[gram]};
         }
     }
     if (state->weights && (int64_t)n_weights < state->width)
-        return grt_fail_op(node->desc, GRT_STATUS_INVALID_MODEL, "there are %zu weights for %lld columns", n_weights,
-                           (long long)state->width);
+        return grt_fail_op(node->desc, GRT_STATUS_INVALID_MODEL, "there are %zu weights for %lld columns",
+                           n_weights, (long long)state->width);
     qsort_r(state->grams, state->n_grams, sizeof *state->grams, compare_grams, state);
     return GRT_OK;
 }
@@ -303,9 +312,12 @@ static grt_status tfidf_create(const grt_kernel_node *node, void **out_state)
     state->weigh = strcmp(mode, "TF") != 0;
     grt_status status = GRT_OK;
     if (strcmp(mode, "TF") && strcmp(mode, "IDF") && strcmp(mode, "TFIDF"))
-        status = grt_fail_op(node->desc, GRT_STATUS_INVALID_MODEL, "attribute mode is '%s'; it must be TF, IDF or TFIDF", mode);
-    else if ((node->in[0].dtype == GRT_DTYPE_STRING) != (state->strings != NULL) || (!state->ints && !state->strings))
-        status = grt_fail_op(node->desc, GRT_STATUS_INVALID_MODEL, "string inputs need pool_strings, numbers pool_int64s");
+        status = grt_fail_op(node->desc, GRT_STATUS_INVALID_MODEL,
+                             "attribute mode is '%s'; it must be TF, IDF or TFIDF", mode);
+    else if ((node->in[0].dtype == GRT_DTYPE_STRING) != (state->strings != NULL) ||
+             (!state->ints && !state->strings))
+        status = grt_fail_op(node->desc, GRT_STATUS_INVALID_MODEL,
+                             "string inputs need pool_strings, numbers pool_int64s");
     else if (state->min < 1 || state->max < state->min || state->skips < 0)
         status = grt_fail_op(node->desc, GRT_STATUS_INVALID_MODEL,
                              "gram lengths %lld to %lld with %lld skips make no sense", (long long)state->min,
@@ -321,12 +333,14 @@ static grt_status tfidf_create(const grt_kernel_node *node, void **out_state)
 }
 
 /* Order of a pool n-gram and the `gram->size` input elements at, at + step, ... */
-static int compare_window(const tfidf_state *state, const ngram *gram, const grt_tensor *x, int64_t at, int64_t step)
+static int compare_window(const tfidf_state *state, const ngram *gram, const grt_tensor *x, int64_t at,
+                          int64_t step)
 {
     for (int64_t i = 0; i < gram->size; i++) {
         int order;
         if (state->strings) {
-            order = compare_strings(state->strings[gram->at + i], ((const grt_string *)x->data)[at + i * step]);
+            order =
+                compare_strings(state->strings[gram->at + i], ((const grt_string *)x->data)[at + i * step]);
         } else {
             int64_t p = state->ints[gram->at + i], q = grt_tensor_int(x, at + i * step);
             order = (p > q) - (p < q);
@@ -338,20 +352,24 @@ static int compare_window(const tfidf_state *state, const ngram *gram, const grt
 }
 
 /* Column of the n-gram in this window; of equal n-grams in the pool the last one counts. -1: none. */
-static int64_t find_gram(const tfidf_state *state, int64_t size, const grt_tensor *x, int64_t at, int64_t step)
+static int64_t find_gram(const tfidf_state *state, int64_t size, const grt_tensor *x, int64_t at,
+                         int64_t step)
 {
     size_t lo = 0, hi = state->n_grams;
     const ngram *best = NULL;
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
         const ngram *gram = &state->grams[mid];
-        int order = gram->size != size ? (gram->size < size ? -1 : 1) : compare_window(state, gram, x, at, step);
+        int order =
+            gram->size != size ? (gram->size < size ? -1 : 1) : compare_window(state, gram, x, at, step);
         if (order < 0)
             lo = mid + 1;
         else
             hi = mid;
     }
-    for (; lo < state->n_grams && state->grams[lo].size == size && !compare_window(state, &state->grams[lo], x, at, step); lo++)
+    for (; lo < state->n_grams && state->grams[lo].size == size &&
+           !compare_window(state, &state->grams[lo], x, at, step);
+         lo++)
         best = !best || state->grams[lo].at > best->at ? &state->grams[lo] : best;
     return best ? best->column : -1;
 }
@@ -392,13 +410,29 @@ static grt_status tfidf_run(const grt_run *run)
 
 #define ML_NUMBERS (GRT_BIT(FLOAT) | GRT_BIT(DOUBLE) | GRT_BIT(INT64) | GRT_BIT(INT32))
 static const grt_kernel_row rows[] = {
-    {.domain = "ai.onnx.ml", .op = "ArrayFeatureExtractor", .types = {ML_NUMBERS | GRT_BIT(STRING), GRT_BIT(INT64)},
-     .reshape = extractor_reshape, .run = extractor_run},
-    {.domain = "ai.onnx.ml", .op = "Binarizer", .types = {ML_NUMBERS}, .flags = GRT_KERNEL_IN_PLACE(0),
-     .create = binarizer_create, .destroy = free, .run = binarizer_run},
-    {.domain = "ai.onnx.ml", .op = "LabelEncoder", .types = {ML_NUMBERS | GRT_BIT(STRING) | GRT_BIT(INT16)},
-     .create = label_create, .destroy = label_destroy, .run = label_run},
-    {.domain = "", .op = "TfIdfVectorizer", .types = {GRT_BIT(STRING) | GRT_BIT(INT32) | GRT_BIT(INT64)},
-     .create = tfidf_create, .destroy = tfidf_destroy, .run = tfidf_run},
+    {.domain = "ai.onnx.ml",
+     .op = "ArrayFeatureExtractor",
+     .types = {ML_NUMBERS | GRT_BIT(STRING), GRT_BIT(INT64)},
+     .reshape = extractor_reshape,
+     .run = extractor_run},
+    {.domain = "ai.onnx.ml",
+     .op = "Binarizer",
+     .types = {ML_NUMBERS},
+     .flags = GRT_KERNEL_IN_PLACE(0),
+     .create = binarizer_create,
+     .destroy = free,
+     .run = binarizer_run},
+    {.domain = "ai.onnx.ml",
+     .op = "LabelEncoder",
+     .types = {ML_NUMBERS | GRT_BIT(STRING) | GRT_BIT(INT16)},
+     .create = label_create,
+     .destroy = label_destroy,
+     .run = label_run},
+    {.domain = "",
+     .op = "TfIdfVectorizer",
+     .types = {GRT_BIT(STRING) | GRT_BIT(INT32) | GRT_BIT(INT64)},
+     .create = tfidf_create,
+     .destroy = tfidf_destroy,
+     .run = tfidf_run},
 };
 CPU_KERNELS(ml, rows);

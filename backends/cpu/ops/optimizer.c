@@ -47,7 +47,8 @@ static grt_status step_reshape(grt_reshape *reshape)
     }
     return fits ? GRT_OK
                 : grt_fail_op(reshape->desc, GRT_STATUS_INVALID_ARGUMENT,
-                              "R and T must be scalars; each tensor, its gradient and its states must have one type and shape");
+                              "R and T must be scalars; each tensor, its gradient and its states must have "
+                              "one type and shape");
 }
 
 static step_now prepare(const step_state *state, const grt_run *run)
@@ -100,7 +101,8 @@ static grt_status step_run(const grt_run *run)
 #pragma omp parallel for num_threads(run->threads) if (elements > CPU_GRAIN)
         for (int64_t i = 0; i < elements; i++) {
             double first = cpu_element_get(s, i), second = s2 ? cpu_element_get(s2, i) : 0;
-            put(run->out[t], i, step(state, now, cpu_element_get(x, i), cpu_element_get(g, i), &first, &second));
+            put(run->out[t], i,
+                step(state, now, cpu_element_get(x, i), cpu_element_get(g, i), &first, &second));
             put(run->out[n + t], i, first);
             if (s2)
                 put(run->out[2 * n + t], i, second);
@@ -110,8 +112,10 @@ static grt_status step_run(const grt_run *run)
 }
 
 #define FLOATS (GRT_BIT(FLOAT) | GRT_BIT(DOUBLE))
-#define ROW(name)                                                                                                      \
-    {.domain = "ai.onnx.preview.training", .op = name, .types = {FLOATS, GRT_BIT(INT64), FLOATS, FLOATS},              \
-     .create = step_create, .destroy = free, .reshape = step_reshape, .run = step_run}
+#define ROW(name)                                                                                            \
+    {                                                                                                        \
+        .domain = "ai.onnx.preview.training", .op = name, .types = {FLOATS, GRT_BIT(INT64), FLOATS, FLOATS}, \
+        .create = step_create, .destroy = free, .reshape = step_reshape, .run = step_run                     \
+    }
 static const grt_kernel_row rows[] = {ROW("Adagrad"), ROW("Adam"), ROW("Momentum")};
 CPU_KERNELS(optimizer, rows);

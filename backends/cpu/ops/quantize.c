@@ -138,6 +138,23 @@ static range range_of(grt_dtype dtype)
     return is_signed ? (range){-half, half - 1.0f} : (range){0.0f, 2.0f * half - 1.0f};
 }
 
+/* rintf for |x| < 2^22, without a call. */
+static inline float round_even(float x)
+{
+    return (x + 0x1.8p23f) - 0x1.8p23f;
+}
+
+/* Whole numbers within the plain type's range. */
+static void store_integers(grt_dtype plain, int64_t n, const float *x, void *out)
+{
+    if (plain == GRT_DTYPE_INT8 || plain == GRT_DTYPE_UINT8)
+        for (int64_t i = 0; i < n; i++)
+            ((uint8_t *)out)[i] = (uint8_t)(int32_t)x[i];
+    else
+        for (int64_t i = 0; i < n; i++)
+            ((uint16_t *)out)[i] = (uint16_t)(int32_t)x[i];
+}
+
 static bool is_integer(grt_dtype dtype)
 {
     return grt_dtype_in(dtype, GRT_SET_INTS | (GRT_SET_SUBBYTE & ~GRT_BIT(FLOAT4E2M1)));
@@ -180,12 +197,13 @@ static void quantize_block(const grt_run *r, const shape *sh, int64_t begin, int
         range limits = range_of(dtype);
         float shift = sh->single && sh->zero ? sh->zero[0] : 0.0f;
         for (int64_t i = 0; i < n; i++) {
-            float y = rintf(x[i]) + (sh->single ? shift : zero[i]);
+            float y = x[i] > -0x1p20f ? x[i] : -0x1p20f; /* far beyond every range: keeps the rounding exact */
+            y = round_even(y < 0x1p20f ? y : 0x1p20f) + (sh->single ? shift : zero[i]);
             y = y > limits.low ? y : limits.low;
             x[i] = y < limits.high ? y : limits.high;
         }
         uint16_t whole[CONVERT_BLOCK];
-        cpu_convert_plain(GRT_DTYPE_FLOAT, x, plain, whole, n);
+        store_integers(plain, n, x, whole);
         cpu_narrow(dtype, whole, n, r->out[0]->data, begin, options);
         return;
     }

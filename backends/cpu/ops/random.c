@@ -1,5 +1,5 @@
-/* Random numbers. Number i of run r is a hash of (seed, r, i): the same on any number of threads, new in each run. Without a
- * seed attribute, the seed comes from the system when the session is created. */
+/* Random numbers. Number i of run r is a hash of (seed, r, i): the same on any number of threads, new in each
+ * run. Without a seed attribute, the seed comes from the system when the session is created. */
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/element.h"
 #include "backends/cpu/threads.h"
@@ -60,8 +60,10 @@ static grt_status random_create(const grt_kernel_node *node, void **out_state)
     bool normal = !strncmp(node->desc->op, "RandomNormal", 12);
     atomic_init(&state->runs, 0);
     state->seed = seeded ? mix(grt_float_to_bits(grt_attr_float(node->desc, "seed", 0))) : system_seed();
-    state->a = (double)(normal ? grt_attr_float(node->desc, "mean", 0) : grt_attr_float(node->desc, "low", 0));
-    state->b = (double)(normal ? grt_attr_float(node->desc, "scale", 1) : grt_attr_float(node->desc, "high", 1));
+    state->a =
+        (double)(normal ? grt_attr_float(node->desc, "mean", 0) : grt_attr_float(node->desc, "low", 0));
+    state->b =
+        (double)(normal ? grt_attr_float(node->desc, "scale", 1) : grt_attr_float(node->desc, "high", 1));
     *out_state = state;
     return GRT_OK;
 }
@@ -86,7 +88,8 @@ static grt_status normal_run(const grt_run *run)
 #pragma omp parallel for num_threads(run->threads) if (n > CPU_GRAIN)
     for (int64_t i = 0; i < n; i++) {
         double radius = sqrt(-2 * log(1 - uniform(key, 2 * (uint64_t)i))); /* 1 - u is never 0 */
-        cpu_element_put(run->out[0], i, state->a + state->b * radius * cos(2 * M_PI * uniform(key, 2 * (uint64_t)i + 1)));
+        cpu_element_put(run->out[0], i,
+                        state->a + state->b * radius * cos(2 * M_PI * uniform(key, 2 * (uint64_t)i + 1)));
     }
     return GRT_OK;
 }
@@ -105,8 +108,10 @@ static grt_status multinomial_reshape(grt_reshape *reshape)
 {
     const grt_tensor *x = reshape->in[0];
     if (x->rank != 2 || x->dims[1] < 1)
-        return grt_fail_op(reshape->desc, GRT_STATUS_INVALID_ARGUMENT, "the input must be batch x classes, with a class or more");
-    if (!grt_mul_size((size_t)x->dims[1] * sizeof(double), (size_t)reshape->threads, &reshape->workspace_bytes))
+        return grt_fail_op(reshape->desc, GRT_STATUS_INVALID_ARGUMENT,
+                           "the input must be batch x classes, with a class or more");
+    if (!grt_mul_size((size_t)x->dims[1] * sizeof(double), (size_t)reshape->threads,
+                      &reshape->workspace_bytes))
         return grt_fail_memory(SIZE_MAX);
     return GRT_OK;
 }
@@ -148,14 +153,17 @@ static grt_status multinomial_run(const grt_run *run)
         double *sums = (double *)run->workspace + cpu_thread() * classes;
         accumulate(x, row, sums);
         for (int64_t i = row * samples; i < (row + 1) * samples; i++)
-            cpu_element_put(run->out[0], i, (double)draw(sums, classes, uniform(key, (uint64_t)i) * sums[classes - 1]));
+            cpu_element_put(run->out[0], i,
+                            (double)draw(sums, classes, uniform(key, (uint64_t)i) * sums[classes - 1]));
     }
     return GRT_OK;
 }
 
-#define ROW(name, set, reshape_fn, run_fn)                                                                             \
-    {.domain = "", .op = name, .types = {set}, .create = random_create, .destroy = free, .reshape = reshape_fn,        \
-     .run = run_fn}
+#define ROW(name, set, reshape_fn, run_fn)                                                  \
+    {                                                                                       \
+        .domain = "", .op = name, .types = {set}, .create = random_create, .destroy = free, \
+        .reshape = reshape_fn, .run = run_fn                                                \
+    }
 static const grt_kernel_row rows[] = {
     ROW("Bernoulli", GRT_SET_FLOATS, NULL, bernoulli_run),
     ROW("Multinomial", GRT_SET_FLOATS, multinomial_reshape, multinomial_run),

@@ -10,7 +10,8 @@
 static grt_status misfit(const grt_reshape *reshape, int32_t i)
 {
     char text[GRT_TYPE_TEXT_SIZE];
-    return grt_fail_op(reshape->desc, GRT_STATUS_INVALID_ARGUMENT, "input %d, %s, does not fit the other inputs", i,
+    return grt_fail_op(reshape->desc, GRT_STATUS_INVALID_ARGUMENT,
+                       "input %d, %s, does not fit the other inputs", i,
                        grt_tensor_text(reshape->in[i], text));
 }
 
@@ -57,11 +58,12 @@ static grt_status linear_fit(const grt_reshape *reshape, linear_shape *shape)
     const linear_state *state = reshape->state;
     const grt_tensor *q = reshape->in[QUERY], *k = reshape->in[KEY], *v = reshape->in[VALUE];
     const grt_tensor *past = optional(reshape->in, reshape->n_in, PAST);
-    const grt_tensor *decay = optional(reshape->in, reshape->n_in, DECAY), *beta = optional(reshape->in, reshape->n_in, BETA);
+    const grt_tensor *decay = optional(reshape->in, reshape->n_in, DECAY),
+                     *beta = optional(reshape->in, reshape->n_in, BETA);
     if (state->q_heads <= 0 || state->kv_heads <= 0 || state->q_heads % state->kv_heads)
         return grt_fail_op(reshape->desc, GRT_STATUS_INVALID_MODEL,
-                           "q_num_heads, %lld, must be a positive multiple of kv_num_heads, %lld", (long long)state->q_heads,
-                           (long long)state->kv_heads);
+                           "q_num_heads, %lld, must be a positive multiple of kv_num_heads, %lld",
+                           (long long)state->q_heads, (long long)state->kv_heads);
     if (q->rank != 3 || q->dims[2] % state->q_heads)
         return misfit(reshape, QUERY);
     shape->batch = q->dims[0];
@@ -69,7 +71,8 @@ static grt_status linear_fit(const grt_reshape *reshape, linear_shape *shape)
     shape->key = q->dims[2] / state->q_heads;
     if (!dims_are(k, 3, shape->batch, shape->length, state->kv_heads * shape->key, 0))
         return misfit(reshape, KEY);
-    if (v->rank != 3 || v->dims[0] != shape->batch || v->dims[1] != shape->length || v->dims[2] % state->kv_heads)
+    if (v->rank != 3 || v->dims[0] != shape->batch || v->dims[1] != shape->length ||
+        v->dims[2] % state->kv_heads)
         return misfit(reshape, VALUE);
     shape->value = v->dims[2] / state->kv_heads;
     if (past && !dims_are(past, 4, shape->batch, state->kv_heads, shape->key, shape->value))
@@ -93,8 +96,9 @@ static grt_status linear_reshape(grt_reshape *reshape)
     grt_status status = linear_fit(reshape, shape);
     /* Per thread: one head's state, a written value, and an output row. */
     size_t bytes = 0;
-    if (status == GRT_OK && (!grt_mul_size((size_t)shape->key + 2, (size_t)shape->value * sizeof(float), &bytes) ||
-                             !grt_mul_size(grt_align_up(bytes, 64), (size_t)reshape->threads, &reshape->workspace_bytes)))
+    if (status == GRT_OK &&
+        (!grt_mul_size((size_t)shape->key + 2, (size_t)shape->value * sizeof(float), &bytes) ||
+         !grt_mul_size(grt_align_up(bytes, 64), (size_t)reshape->threads, &reshape->workspace_bytes)))
         status = grt_fail_memory(SIZE_MAX);
     if (status != GRT_OK) {
         free(shape);
@@ -109,7 +113,8 @@ static void linear_update(const grt_run *run, int64_t step, int64_t head, float 
 {
     const linear_state *state = run->state;
     const linear_shape *shape = run->shape;
-    int64_t key_at = (step * state->kv_heads + head) * shape->key, value_at = (step * state->kv_heads + head) * shape->value;
+    int64_t key_at = (step * state->kv_heads + head) * shape->key,
+            value_at = (step * state->kv_heads + head) * shape->value;
     for (int64_t m = 0; m < shape->value; m++)
         written[m] = (float)cpu_element_get(run->in[VALUE], value_at + m);
     for (int64_t d = 0; shape->decay && d < shape->key; d++) {
@@ -119,7 +124,8 @@ static void linear_update(const grt_run *run, int64_t step, int64_t head, float 
             s[d * shape->value + m] *= factor;
     }
     if (shape->beta) {
-        float beta = (float)cpu_element_get(run->in[BETA], step * shape->beta + (shape->beta == 1 ? 0 : head));
+        float beta =
+            (float)cpu_element_get(run->in[BETA], step * shape->beta + (shape->beta == 1 ? 0 : head));
         for (int64_t d = 0; d < shape->key; d++) {
             float key = (float)cpu_element_get(run->in[KEY], key_at + d);
             for (int64_t m = 0; m < shape->value; m++)
@@ -192,7 +198,8 @@ static grt_status conv_create(const grt_kernel_node *node, void **out_state)
 static grt_status conv_reshape(grt_reshape *reshape)
 {
     const grt_tensor *x = reshape->in[0], *w = reshape->in[1];
-    const grt_tensor *bias = optional(reshape->in, reshape->n_in, 2), *past = optional(reshape->in, reshape->n_in, 3);
+    const grt_tensor *bias = optional(reshape->in, reshape->n_in, 2),
+                     *past = optional(reshape->in, reshape->n_in, 3);
     if (x->rank != 3)
         return misfit(reshape, 0);
     if (w->rank != 3 || w->dims[0] != x->dims[1] || w->dims[1] != 1 || w->dims[2] < 1)
@@ -205,7 +212,8 @@ static grt_status conv_reshape(grt_reshape *reshape)
 }
 
 /* Element i of the sequence with its past of `before` elements in front. */
-static double conv_element(const grt_tensor *x, const grt_tensor *past, int64_t row, int64_t i, int64_t before)
+static double conv_element(const grt_tensor *x, const grt_tensor *past, int64_t row, int64_t i,
+                           int64_t before)
 {
     if (i >= before)
         return cpu_element_get(x, row * x->dims[2] + i - before);
@@ -233,7 +241,8 @@ static grt_status conv_run(const grt_run *run)
                 sum += cpu_element_get(w, channel * width + k) * conv_element(x, past, row, i + k, before);
             cpu_element_put(run->out[0], row * length + i, sum);
             if (*silu)
-                cpu_element_put(run->out[0], row * length + i, conv_activation(run->out[0], row * length + i));
+                cpu_element_put(run->out[0], row * length + i,
+                                conv_activation(run->out[0], row * length + i));
         }
         for (int64_t i = 0; run->out[1] && i < before; i++)
             cpu_element_put(run->out[1], row * before + i, conv_element(x, past, row, length + i, before));
@@ -242,9 +251,20 @@ static grt_status conv_run(const grt_run *run)
 }
 
 static const grt_kernel_row rows[] = {
-    {.domain = "", .op = "LinearAttention", .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS},
-     .create = linear_create, .destroy = free, .reshape = linear_reshape, .release_shape = free, .run = linear_run},
-    {.domain = "", .op = "CausalConvWithState", .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS},
-     .create = conv_create, .destroy = free, .reshape = conv_reshape, .run = conv_run},
+    {.domain = "",
+     .op = "LinearAttention",
+     .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS},
+     .create = linear_create,
+     .destroy = free,
+     .reshape = linear_reshape,
+     .release_shape = free,
+     .run = linear_run},
+    {.domain = "",
+     .op = "CausalConvWithState",
+     .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS},
+     .create = conv_create,
+     .destroy = free,
+     .reshape = conv_reshape,
+     .run = conv_run},
 };
 CPU_KERNELS(recurrent, rows);

@@ -272,7 +272,7 @@ static int64_t most_taps(const resize_state *s, int64_t in, int64_t out)
 static void weigh(const resize_state *s, const axis_plan *p, int64_t i, blend *b)
 {
     double x, shrink = s->antialias && p->scale < 1 ? p->scale : 1, reach = reach_of(s, p->scale), sum = 0;
-    b->n = 0;
+    b->first = b->n = 0;
     if (!source_of(s, p, i, &x))
         return;
     /* far outside, where only the border counts, it does not matter how far */

@@ -66,7 +66,8 @@ static grt_status rotary_reshape(grt_reshape *reshape)
         char x[GRT_TYPE_TEXT_SIZE], cache[GRT_TYPE_TEXT_SIZE];
         free(shape);
         return grt_fail_op(reshape->desc, GRT_STATUS_INVALID_ARGUMENT,
-                           "input %s does not fit caches of %s: they need half the rotated size as last dim, and a row for each "
+                           "input %s does not fit caches of %s: they need half the rotated size as last dim, "
+                           "and a row for each "
                            "position",
                            grt_tensor_text(reshape->in[0], x), grt_tensor_text(reshape->in[1], cache));
     }
@@ -75,7 +76,8 @@ static grt_status rotary_reshape(grt_reshape *reshape)
 }
 
 /* One head at one position: element k of pair p is at first[k][p * step]. */
-static void rotate_float(const float *x, const float *c, const float *s, float *y, int64_t half, bool interleaved)
+static void rotate_float(const float *x, const float *c, const float *s, float *y, int64_t half,
+                         bool interleaved)
 {
     int64_t step = interleaved ? 2 : 1, other = interleaved ? 1 : half;
     for (int64_t p = 0; p < half; p++) {
@@ -104,8 +106,8 @@ static grt_status check_positions(const grt_run *run, const rotary_shape *shape)
         int64_t id = ((const int64_t *)ids->data)[i];
         if (id < 0 || id >= shape->positions)
             return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT,
-                               "position_ids holds %lld at element %lld; the caches have positions 0 to %lld", (long long)id,
-                               (long long)i, (long long)shape->positions - 1);
+                               "position_ids holds %lld at element %lld; the caches have positions 0 to %lld",
+                               (long long)id, (long long)i, (long long)shape->positions - 1);
     }
     return GRT_OK;
 }
@@ -128,9 +130,10 @@ static grt_status rotary_run(const grt_run *run)
         if (ids)
             cache_row = ((const int64_t *)ids->data)[cache_row];
         if (x->dtype == GRT_DTYPE_FLOAT)
-            rotate_float((const float *)x->data + at, (const float *)run->in[1]->data + cache_row * shape->half,
-                         (const float *)run->in[2]->data + cache_row * shape->half, (float *)run->out[0]->data + at,
-                         shape->half, state->interleaved);
+            rotate_float((const float *)x->data + at,
+                         (const float *)run->in[1]->data + cache_row * shape->half,
+                         (const float *)run->in[2]->data + cache_row * shape->half,
+                         (float *)run->out[0]->data + at, shape->half, state->interleaved);
         else
             rotate(run, at, cache_row * shape->half, shape->half, state->interleaved);
         size_t tail = (size_t)(at + 2 * shape->half) * element;
@@ -141,11 +144,23 @@ static grt_status rotary_run(const grt_run *run)
 }
 
 static const grt_kernel_row rows[] = {
-    {.domain = "", .op = "RotaryEmbedding", .flags = GRT_KERNEL_IN_PLACE(0),
-     .types = {GRT_BIT(FLOAT), GRT_BIT(FLOAT), GRT_BIT(FLOAT), GRT_BIT(INT64)}, .create = rotary_create, .destroy = free,
-     .reshape = rotary_reshape, .release_shape = free, .run = rotary_run},
-    {.domain = "", .op = "RotaryEmbedding", .flags = GRT_KERNEL_IN_PLACE(0),
-     .types = {GRT_SET_FLOATS & ~GRT_BIT(FLOAT), GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_BIT(INT64)}, .create = rotary_create,
-     .destroy = free, .reshape = rotary_reshape, .release_shape = free, .run = rotary_run},
+    {.domain = "",
+     .op = "RotaryEmbedding",
+     .flags = GRT_KERNEL_IN_PLACE(0),
+     .types = {GRT_BIT(FLOAT), GRT_BIT(FLOAT), GRT_BIT(FLOAT), GRT_BIT(INT64)},
+     .create = rotary_create,
+     .destroy = free,
+     .reshape = rotary_reshape,
+     .release_shape = free,
+     .run = rotary_run},
+    {.domain = "",
+     .op = "RotaryEmbedding",
+     .flags = GRT_KERNEL_IN_PLACE(0),
+     .types = {GRT_SET_FLOATS & ~GRT_BIT(FLOAT), GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_BIT(INT64)},
+     .create = rotary_create,
+     .destroy = free,
+     .reshape = rotary_reshape,
+     .release_shape = free,
+     .run = rotary_run},
 };
 CPU_KERNELS(rotary, rows);

@@ -68,7 +68,8 @@ static grt_status lp_run(const grt_run *run)
     return GRT_OK;
 }
 
-/* ---- MaxUnpool: indices count elements of the shape that kernel, strides and pads give; a larger output_shape pads that ---- */
+/* ---- MaxUnpool: indices count elements of the shape that kernel, strides and pads give; a larger
+ * output_shape pads that ---- */
 
 typedef struct unpool_shape {
     int32_t rank;
@@ -93,7 +94,8 @@ static grt_status unpool_reshape(grt_reshape *reshape)
     shape->rank = x->rank;
     for (int32_t i = 0; i < x->rank; i++) {
         int32_t s = i - 2;
-        int64_t edge = entry(kernel, n_kernel, s, 1) - entry(pads, n_pads, s, 0) - entry(pads, n_pads, s + x->rank - 2, 0);
+        int64_t edge = entry(kernel, n_kernel, s, 1) - entry(pads, n_pads, s, 0) -
+                       entry(pads, n_pads, s + x->rank - 2, 0);
         shape->dims[i] = x->dims[i];
         if (i >= 2 && (!grt_mul_i64(x->dims[i] - 1, entry(strides, n_strides, s, 1), &shape->dims[i]) ||
                        !grt_add_i64(shape->dims[i], edge, &shape->dims[i])))
@@ -129,8 +131,9 @@ static grt_status unpool_run(const grt_run *run)
             stride *= y->dims[k];
         }
         if (!inside)
-            return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT, "index %lld at element %lld lies outside the output",
-                               (long long)index, (long long)i);
+            return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT,
+                               "index %lld at element %lld lies outside the output", (long long)index,
+                               (long long)i);
         memcpy((char *)y->data + (size_t)at * element, (const char *)x->data + (size_t)i * element, element);
     }
     return GRT_OK;
@@ -150,7 +153,8 @@ static bool deform_supports(const grt_kernel_node *node, grt_text *why)
     if (node->in[X].rank == 4 || node->in[X].rank < 0)
         return true;
     if (why)
-        grt_text_add(why, "the input has rank %d; images with two spatial dims are supported", node->in[X].rank);
+        grt_text_add(why, "the input has rank %d; images with two spatial dims are supported",
+                     node->in[X].rank);
     return false;
 }
 
@@ -165,7 +169,8 @@ static grt_status deform_reshape(grt_reshape *reshape)
     const grt_tensor *x = reshape->in[X], *w = reshape->in[W], *y = reshape->out[0];
     const grt_tensor *bias = reshape->n_in > BIAS ? reshape->in[BIAS] : NULL;
     const grt_tensor *mask = reshape->n_in > MASK ? reshape->in[MASK] : NULL;
-    int64_t groups = grt_attr_int(reshape->desc, "group", 1), offsets = grt_attr_int(reshape->desc, "offset_group", 1);
+    int64_t groups = grt_attr_int(reshape->desc, "group", 1),
+            offsets = grt_attr_int(reshape->desc, "offset_group", 1);
     bool fits = x->rank == 4 && w->rank == 4 && y->rank == 4 && groups > 0 && offsets > 0 &&
                 x->dims[1] == w->dims[1] * groups && w->dims[0] % groups == 0 && x->dims[1] % offsets == 0;
     if (fits) {
@@ -175,8 +180,9 @@ static grt_status deform_reshape(grt_reshape *reshape)
                (!bias || grt_tensor_elements(bias) == w->dims[0]);
     }
     if (!fits)
-        return grt_fail_op(reshape->desc, GRT_STATUS_INVALID_ARGUMENT,
-                           "input, weight, offset, bias and mask do not fit together; see DeformConv's definition");
+        return grt_fail_op(
+            reshape->desc, GRT_STATUS_INVALID_ARGUMENT,
+            "input, weight, offset, bias and mask do not fit together; see DeformConv's definition");
     deform_shape *shape = calloc(1, sizeof *shape);
     if (!shape)
         return grt_fail_memory(sizeof *shape);
@@ -225,13 +231,19 @@ static void deform_samples(const grt_run *run, int64_t batch, int64_t at, double
     for (int64_t g = 0; g < shape->offset_groups; g++)
         for (int64_t tap = 0; tap < w->taps; tap++) {
             int64_t offset = ((batch * shape->offset_groups + g) * w->taps + tap) * 2 * pixels + at;
-            double row = (double)(at / w->out[1] * w->stride[0] - w->begin[0] + tap / w->kernel[1] * w->dilation[0]);
-            double column = (double)(at % w->out[1] * w->stride[1] - w->begin[1] + tap % w->kernel[1] * w->dilation[1]);
+            double row =
+                (double)(at / w->out[1] * w->stride[0] - w->begin[0] + tap / w->kernel[1] * w->dilation[0]);
+            double column =
+                (double)(at % w->out[1] * w->stride[1] - w->begin[1] + tap % w->kernel[1] * w->dilation[1]);
             row += cpu_element_get(run->in[OFFSET], offset);
             column += cpu_element_get(run->in[OFFSET], offset + pixels);
-            double factor = mask ? cpu_element_get(mask, ((batch * shape->offset_groups + g) * w->taps + tap) * pixels + at) : 1;
+            double factor =
+                mask ? cpu_element_get(mask,
+                                       ((batch * shape->offset_groups + g) * w->taps + tap) * pixels + at)
+                     : 1;
             for (int64_t c = g * per_offset; c < (g + 1) * per_offset; c++)
-                samples[c * w->taps + tap] = factor * sample(w, run->in[X], batch * shape->channels + c, row, column);
+                samples[c * w->taps + tap] =
+                    factor * sample(w, run->in[X], batch * shape->channels + c, row, column);
         }
 }
 
@@ -258,10 +270,24 @@ static grt_status deform_run(const grt_run *run)
 }
 
 static const grt_kernel_row rows[] = {
-    {.domain = "", .op = "DeformConv", .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS},
-     .supports = deform_supports, .reshape = deform_reshape, .release_shape = free, .run = deform_run},
-    {.domain = "", .op = "LpPool", .types = {GRT_SET_FLOATS}, .reshape = lp_reshape, .release_shape = free, .run = lp_run},
-    {.domain = "", .op = "MaxUnpool", .types = {GRT_SET_FLOATS, GRT_BIT(INT64), GRT_BIT(INT64)}, .reshape = unpool_reshape,
-     .release_shape = free, .run = unpool_run},
+    {.domain = "",
+     .op = "DeformConv",
+     .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS},
+     .supports = deform_supports,
+     .reshape = deform_reshape,
+     .release_shape = free,
+     .run = deform_run},
+    {.domain = "",
+     .op = "LpPool",
+     .types = {GRT_SET_FLOATS},
+     .reshape = lp_reshape,
+     .release_shape = free,
+     .run = lp_run},
+    {.domain = "",
+     .op = "MaxUnpool",
+     .types = {GRT_SET_FLOATS, GRT_BIT(INT64), GRT_BIT(INT64)},
+     .reshape = unpool_reshape,
+     .release_shape = free,
+     .run = unpool_run},
 };
 CPU_KERNELS(sampling, rows);

@@ -1,4 +1,5 @@
-/* Sequences and optionals: their items share memory where they can, so that growing a list does not copy its tensors. */
+/* Sequences and optionals: their items share memory where they can, so that growing a list does not copy its
+ * tensors. */
 #include "backends/cpu/cpu.h"
 
 #include <stdlib.h>
@@ -45,8 +46,8 @@ static grt_status position(const grt_run *run, int32_t i, int64_t n, int64_t *ou
         return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT, "the position must be one number");
     int64_t p = grt_tensor_int(t, 0);
     if (p < -n || p >= n)
-        return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT, "position %lld lies outside [%lld, %lld)", (long long)p,
-                           (long long)-n, (long long)n);
+        return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT, "position %lld lies outside [%lld, %lld)",
+                           (long long)p, (long long)-n, (long long)n);
     *out = p < 0 ? p + n : p;
     return GRT_OK;
 }
@@ -102,7 +103,8 @@ static grt_status erase_run(const grt_run *run)
     if (in_value(run, 1))
         GRT_TRY(position(run, 1, (int64_t)sequence->n, &at));
     else if (at < 0)
-        return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT, "the sequence is empty: nothing can be erased");
+        return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT,
+                           "the sequence is empty: nothing can be erased");
     *out_value(run) = (grt_value){.kind = GRT_KIND_SEQUENCE, .t.dtype = sequence->t.dtype};
     for (int64_t i = 0; i < (int64_t)sequence->n; i++)
         if (i != at)
@@ -126,14 +128,16 @@ static grt_status length_run(const grt_run *run)
 /* ---- splitting and joining ---- */
 
 /* Copy `rows` blocks of `bytes` between places that are `step` bytes apart. */
-static void copy_blocks(char *dst, size_t dst_step, const char *src, size_t src_step, size_t bytes, int64_t rows)
+static void copy_blocks(char *dst, size_t dst_step, const char *src, size_t src_step, size_t bytes,
+                        int64_t rows)
 {
     for (int64_t i = 0; bytes && i < rows; i++)
         memcpy(dst + (size_t)i * dst_step, src + (size_t)i * src_step, bytes);
 }
 
 /* Elements [from, from + n) of x along axis, as a new item. */
-static grt_status add_piece(grt_value *sequence, const grt_tensor *x, int32_t axis, int64_t from, int64_t n, bool keep)
+static grt_status add_piece(grt_value *sequence, const grt_tensor *x, int32_t axis, int64_t from, int64_t n,
+                            bool keep)
 {
     grt_value *item;
     int64_t dims[GRT_MAX_RANK], outer = grt_dims_product(x->dims, 0, axis);
@@ -146,7 +150,8 @@ static grt_status add_piece(grt_value *sequence, const grt_tensor *x, int32_t ax
     GRT_TRY(grt_value_alloc(item, x->dtype, rank, dims));
     copy_blocks(item->t.data, (size_t)n * inner, (const char *)x->data + (size_t)from * inner,
                 (size_t)x->dims[axis] * inner, (size_t)n * inner, outer);
-    return x->dtype == GRT_DTYPE_STRING ? grt_value_copy_tensor(item, &item->t) : GRT_OK; /* string bytes of its own */
+    return x->dtype == GRT_DTYPE_STRING ? grt_value_copy_tensor(item, &item->t)
+                                        : GRT_OK; /* string bytes of its own */
 }
 
 static grt_status check_lengths(const grt_run *run, const grt_tensor *split, int64_t size)
@@ -155,14 +160,15 @@ static grt_status check_lengths(const grt_run *run, const grt_tensor *split, int
     for (int64_t i = 0; i < grt_tensor_elements(split); i++) {
         int64_t n = grt_tensor_int(split, i);
         if (n < 0 || n > size - sum)
-            return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT,
-                               "element %lld of split is %lld; the parts must be positive and add up to the dim, %lld",
-                               (long long)i, (long long)n, (long long)size);
+            return grt_fail_op(
+                run->desc, GRT_STATUS_INVALID_ARGUMENT,
+                "element %lld of split is %lld; the parts must be positive and add up to the dim, %lld",
+                (long long)i, (long long)n, (long long)size);
         sum += n;
     }
     if (sum != size)
-        return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT, "split adds up to %lld; the dim is %lld", (long long)sum,
-                           (long long)size);
+        return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT, "split adds up to %lld; the dim is %lld",
+                           (long long)sum, (long long)size);
     return GRT_OK;
 }
 
@@ -172,8 +178,9 @@ static grt_status split_run(const grt_run *run)
     const grt_tensor *x = run->in[0], *split = run->n_in > 1 ? run->in[1] : NULL;
     int64_t axis = grt_axis(state->axis, x->rank), from = 0, step = 1;
     if (axis < 0)
-        return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT, "axis %lld does not exist in an input of rank %d",
-                           (long long)state->axis, x->rank);
+        return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT,
+                           "axis %lld does not exist in an input of rank %d", (long long)state->axis,
+                           x->rank);
     int64_t size = x->dims[axis];
     *out_value(run) = (grt_value){.kind = GRT_KIND_SEQUENCE, .t.dtype = x->dtype};
     if (split && split->rank > 0) {
@@ -185,24 +192,27 @@ static grt_status split_run(const grt_run *run)
     if (split)
         step = grt_tensor_int(split, 0);
     if (step < 1)
-        return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT, "split is %lld; it must be positive", (long long)step);
+        return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT, "split is %lld; it must be positive",
+                           (long long)step);
     for (; from < size; from += step)
-        GRT_TRY(add_piece(out_value(run), x, (int32_t)axis, from, size - from < step ? size - from : step, split || state->keep));
+        GRT_TRY(add_piece(out_value(run), x, (int32_t)axis, from, size - from < step ? size - from : step,
+                          split || state->keep));
     return GRT_OK;
 }
 
 /* The result's dims: those of the first item, with `axis` summed up or added. */
-static grt_status joined_dims(const grt_run *run, const grt_value *sequence, bool new_axis, int64_t *axis, int64_t *dims,
-                              int32_t *rank)
+static grt_status joined_dims(const grt_run *run, const grt_value *sequence, bool new_axis, int64_t *axis,
+                              int64_t *dims, int32_t *rank)
 {
     const grt_tensor *first = sequence->n ? &sequence->items[0].t : NULL;
     if (!first)
-        return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT, "the sequence is empty: there is nothing to join");
+        return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT,
+                           "the sequence is empty: there is nothing to join");
     *rank = first->rank + new_axis;
     int64_t normal = grt_axis(*axis, *rank);
     if (normal < 0 || *rank > GRT_MAX_RANK)
-        return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT, "axis %lld does not exist in a result of rank %d",
-                           (long long)*axis, *rank);
+        return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT,
+                           "axis %lld does not exist in a result of rank %d", (long long)*axis, *rank);
     *axis = normal;
     for (int32_t k = 0, from = 0; k < *rank; k++)
         dims[k] = new_axis && k == normal ? 0 : first->dims[from++];
@@ -214,8 +224,9 @@ static grt_status joined_dims(const grt_run *run, const grt_value *sequence, boo
             fits = t->dims[k] == first->dims[k] || (!new_axis && k == normal);
         char a[GRT_TYPE_TEXT_SIZE], b[GRT_TYPE_TEXT_SIZE];
         if (!fits)
-            return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT, "item %zu, %s, cannot be joined with item 0, %s", i,
-                               grt_tensor_text(t, a), grt_tensor_text(first, b));
+            return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT,
+                               "item %zu, %s, cannot be joined with item 0, %s", i, grt_tensor_text(t, a),
+                               grt_tensor_text(first, b));
         dims[normal] += new_axis ? 1 : t->dims[normal];
     }
     return GRT_OK;
@@ -248,7 +259,8 @@ static grt_status optional_run(const grt_run *run)
 {
     const sequence_state *state = run->state;
     const grt_value *value = in_value(run, 0);
-    *out_value(run) = (grt_value){.kind = GRT_KIND_OPTIONAL, .t.dtype = value ? value->t.dtype : state->dtype};
+    *out_value(run) =
+        (grt_value){.kind = GRT_KIND_OPTIONAL, .t.dtype = value ? value->t.dtype : state->dtype};
     return value ? append(out_value(run), value) : GRT_OK;
 }
 
@@ -264,13 +276,17 @@ static grt_status get_element_run(const grt_run *run)
     if (value->kind != GRT_KIND_OPTIONAL)
         return grt_value_share(out_value(run), value);
     if (!value->n)
-        return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT,
-                           "the optional is empty: test it with OptionalHasElement before taking its element");
+        return grt_fail_op(
+            run->desc, GRT_STATUS_INVALID_ARGUMENT,
+            "the optional is empty: test it with OptionalHasElement before taking its element");
     return grt_value_share(out_value(run), &value->items[0]);
 }
 
-#define ROW(name, run_fn)                                                                                              \
-    {.domain = "", .op = name, .flags = GRT_KERNEL_VALUES, .create = sequence_create, .destroy = free, .run = run_fn}
+#define ROW(name, run_fn)                                                                                 \
+    {                                                                                                     \
+        .domain = "", .op = name, .flags = GRT_KERNEL_VALUES, .create = sequence_create, .destroy = free, \
+        .run = run_fn                                                                                     \
+    }
 static const grt_kernel_row rows[] = {
     ROW("SequenceEmpty", empty_run),
     ROW("SequenceConstruct", construct_run),

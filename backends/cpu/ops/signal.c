@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A transform and room for each thread's signal and scratch. Made by reshape where the length is a constant; a length that is
- * only known at run time has it made there. */
+/* A transform and room for each thread's signal and scratch. Made by reshape where the length is a constant;
+ * a length that is only known at run time has it made there. */
 typedef struct signal_plan {
     cpu_fft *fft;
     int64_t n, per_thread; /* doubles */
@@ -93,7 +93,8 @@ static grt_status dft_reshape(grt_reshape *reshape)
 {
     const dft_state *state = reshape->state;
     const grt_tensor *x = reshape->in[0];
-    bool has_axis = optional(reshape->in, reshape->n_in, 2), has_length = optional(reshape->in, reshape->n_in, 1);
+    bool has_axis = optional(reshape->in, reshape->n_in, 2),
+         has_length = optional(reshape->in, reshape->n_in, 1);
     int64_t axis = grt_axis(has_axis ? state->axis.value : -2, x->rank);
     if ((has_axis && !state->axis.known) || (has_length && !state->length.known) || axis < 0)
         return GRT_OK; /* run will see */
@@ -106,7 +107,8 @@ typedef struct dft_layout {
 } dft_layout;
 
 /* One signal: numbers `at`, at + inner, ... of the input. */
-static void dft_signal(const grt_run *run, const signal_plan *plan, const dft_layout *l, int64_t outer, int64_t at)
+static void dft_signal(const grt_run *run, const signal_plan *plan, const dft_layout *l, int64_t outer,
+                       int64_t at)
 {
     const dft_state *state = run->state;
     const grt_tensor *x = run->in[0];
@@ -117,7 +119,8 @@ static void dft_signal(const grt_run *run, const signal_plan *plan, const dft_la
         room[2 * k] = k < given ? cpu_element_get(x, from) : 0;
         room[2 * k + 1] = k < given && l->components == 2 ? cpu_element_get(x, from + 1) : 0;
     }
-    /* The other side of a spectrum is the mirror image of the one given; of the numbers that are their own, the real part counts. */
+    /* The other side of a spectrum is the mirror image of the one given; of the numbers that are their own,
+     * the real part counts. */
     if (state->inverse && state->onesided) {
         room[1] = 0;
         for (int64_t k = n / 2 + 1; k < n; k++) {
@@ -130,7 +133,8 @@ static void dft_signal(const grt_run *run, const signal_plan *plan, const dft_la
     cpu_fft_run(plan->fft, room, state->inverse, room + 2 * n);
     for (int64_t k = 0; k < l->out_size; k++)
         for (int64_t c = 0; c < l->out_components; c++)
-            cpu_element_put(run->out[0], ((outer * l->out_size + k) * l->inner + at) * l->out_components + c, room[2 * k + c]);
+            cpu_element_put(run->out[0], ((outer * l->out_size + k) * l->inner + at) * l->out_components + c,
+                            room[2 * k + c]);
 }
 
 static grt_status dft_run(const grt_run *run)
@@ -139,17 +143,23 @@ static grt_status dft_run(const grt_run *run)
     const grt_tensor *x = run->in[0], *y = run->out[0];
     const grt_tensor *length = optional(run->in, run->n_in, 1), *axis_input = optional(run->in, run->n_in, 2);
     int64_t axis = grt_axis(axis_input ? grt_tensor_int(axis_input, 0) : -2, x->rank);
-    if (x->rank < 2 || axis < 0 || axis == x->rank - 1 || x->dims[x->rank - 1] < 1 || x->dims[x->rank - 1] > 2)
-        return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT,
-                           "the input must end in an axis of 1 or 2 components, and the transform be along another one");
-    dft_layout l = {.size = x->dims[axis], .inner = grt_dims_product(x->dims, (int32_t)axis + 1, x->rank - 1),
-                    .components = x->dims[x->rank - 1], .out_size = y->dims[axis], .out_components = y->dims[x->rank - 1]};
+    if (x->rank < 2 || axis < 0 || axis == x->rank - 1 || x->dims[x->rank - 1] < 1 ||
+        x->dims[x->rank - 1] > 2)
+        return grt_fail_op(
+            run->desc, GRT_STATUS_INVALID_ARGUMENT,
+            "the input must end in an axis of 1 or 2 components, and the transform be along another one");
+    dft_layout l = {.size = x->dims[axis],
+                    .inner = grt_dims_product(x->dims, (int32_t)axis + 1, x->rank - 1),
+                    .components = x->dims[x->rank - 1],
+                    .out_size = y->dims[axis],
+                    .out_components = y->dims[x->rank - 1]};
     int64_t n = length ? grt_tensor_int(length, 0) : dft_length(state, l.size);
     int64_t signals = grt_dims_product(x->dims, 0, (int32_t)axis) * l.inner;
     int64_t expected = state->onesided && !state->inverse ? n / 2 + 1 : n;
     if (n < 1 || expected != l.out_size)
-        return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT, "a transform of length %lld does not fit the output's %lld",
-                           (long long)n, (long long)l.out_size);
+        return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT,
+                           "a transform of length %lld does not fit the output's %lld", (long long)n,
+                           (long long)l.out_size);
     void *own = NULL;
     if (!run->shape)
         GRT_TRY(plan_create(run->desc, n, run->threads, &own));
@@ -211,14 +221,16 @@ static grt_status stft_run(const grt_run *run)
     const stft_state *state = run->state;
     const grt_tensor *x = run->in[0], *y = run->out[0], *window = optional(run->in, run->n_in, 2);
     const grt_tensor *length = optional(run->in, run->n_in, 3);
-    bool shaped = (x->rank == 2 || (x->rank == 3 && (x->dims[2] == 1 || x->dims[2] == 2))) && (!window || window->rank == 1);
+    bool shaped = (x->rank == 2 || (x->rank == 3 && (x->dims[2] == 1 || x->dims[2] == 2))) &&
+                  (!window || window->rank == 1);
     int64_t step = grt_tensor_int(run->in[1], 0);
     int64_t n = !shaped ? 0 : length ? grt_tensor_int(length, 0) : window ? window->dims[0] : x->dims[1];
     int64_t bins = state->onesided ? n / 2 + 1 : n;
     if (!shaped || step < 1 || n < 1 || n > x->dims[1] || (window && window->dims[0] != n) ||
         y->dims[1] != (x->dims[1] - n) / step + 1 || y->dims[2] != bins)
         return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT,
-                           "frames of length %lld, %lld apart, do not fit the signal (batch x length x 1 or 2) or the window",
+                           "frames of length %lld, %lld apart, do not fit the signal (batch x length x 1 or "
+                           "2) or the window",
                            (long long)n, (long long)step);
     void *own = NULL;
     if (!run->shape)
@@ -244,7 +256,8 @@ static grt_status window_create(const grt_kernel_node *node, void **out_state)
     window_state *state = calloc(1, sizeof *state);
     if (!state)
         return grt_fail_memory(sizeof *state);
-    bool blackman = grt_op_is(node->desc, "", "BlackmanWindow"), hamming = grt_op_is(node->desc, "", "HammingWindow");
+    bool blackman = grt_op_is(node->desc, "", "BlackmanWindow"),
+         hamming = grt_op_is(node->desc, "", "HammingWindow");
     state->a[0] = blackman ? 0.42 : hamming ? 25.0 / 46 : 0.5;
     state->a[1] = blackman ? 0.5 : hamming ? 21.0 / 46 : 0.5;
     state->a[2] = blackman ? 0.08 : 0;
@@ -259,7 +272,8 @@ static grt_status window_run(const grt_run *run)
     int64_t size = run->out[0]->dims[0], n = state->periodic ? size : size - 1;
     for (int64_t k = 0; k < size; k++) {
         double angle = n ? 2 * M_PI * (double)k / (double)n : M_PI; /* a single number is the window's top */
-        cpu_element_put(run->out[0], k, state->a[0] - state->a[1] * cos(angle) + state->a[2] * cos(2 * angle));
+        cpu_element_put(run->out[0], k,
+                        state->a[0] - state->a[1] * cos(angle) + state->a[2] * cos(2 * angle));
     }
     return GRT_OK;
 }
@@ -305,7 +319,9 @@ static grt_status mel_run(const grt_run *run)
         int64_t bins[3];
         for (int64_t k = 0; k < 3; k++) {
             double bin = floor((double)(length + 1) * hertz_of(low + (double)(i + k) * step) / (double)rate);
-            bins[k] = bin < 0 ? 0 : bin > (double)out->dims[0] ? out->dims[0] : (int64_t)bin; /* beyond the spectrum */
+            bins[k] = bin < 0                      ? 0
+                      : bin > (double)out->dims[0] ? out->dims[0]
+                                                   : (int64_t)bin; /* beyond the spectrum */
         }
         mel_triangle(out, i, bins[0], bins[1], bins[2]);
     }
@@ -313,16 +329,34 @@ static grt_status mel_run(const grt_run *run)
 }
 
 #define LENGTHS (GRT_BIT(INT32) | GRT_BIT(INT64))
-#define WINDOW(name)                                                                                                   \
-    {.domain = "", .op = name, .types = {LENGTHS}, .create = window_create, .destroy = free, .run = window_run}
+#define WINDOW(name)                                                                            \
+    {                                                                                           \
+        .domain = "", .op = name, .types = {LENGTHS}, .create = window_create, .destroy = free, \
+        .run = window_run                                                                       \
+    }
 static const grt_kernel_row rows[] = {
-    {.domain = "", .op = "DFT", .types = {GRT_SET_FLOATS, LENGTHS, LENGTHS}, .create = dft_create, .destroy = free,
-     .reshape = dft_reshape, .release_shape = plan_release, .run = dft_run},
-    {.domain = "", .op = "STFT", .types = {GRT_SET_FLOATS, LENGTHS, GRT_SET_FLOATS, LENGTHS}, .create = stft_create,
-     .destroy = free, .reshape = stft_reshape, .release_shape = plan_release, .run = stft_run},
+    {.domain = "",
+     .op = "DFT",
+     .types = {GRT_SET_FLOATS, LENGTHS, LENGTHS},
+     .create = dft_create,
+     .destroy = free,
+     .reshape = dft_reshape,
+     .release_shape = plan_release,
+     .run = dft_run},
+    {.domain = "",
+     .op = "STFT",
+     .types = {GRT_SET_FLOATS, LENGTHS, GRT_SET_FLOATS, LENGTHS},
+     .create = stft_create,
+     .destroy = free,
+     .reshape = stft_reshape,
+     .release_shape = plan_release,
+     .run = stft_run},
     WINDOW("BlackmanWindow"),
     WINDOW("HammingWindow"),
     WINDOW("HannWindow"),
-    {.domain = "", .op = "MelWeightMatrix", .types = {LENGTHS, LENGTHS, LENGTHS, GRT_SET_FLOATS}, .run = mel_run},
+    {.domain = "",
+     .op = "MelWeightMatrix",
+     .types = {LENGTHS, LENGTHS, LENGTHS, GRT_SET_FLOATS},
+     .run = mel_run},
 };
 CPU_KERNELS(signal, rows);

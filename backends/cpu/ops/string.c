@@ -1,5 +1,6 @@
-/* Text: RegexFullMatch, StringConcat, StringNormalizer, StringSplit. Bytes of results are always copied: inputs may be gone before the outputs
- * are read. Strings are UTF-8; bytes that are not go through unchanged. */
+/* Text: RegexFullMatch, StringConcat, StringNormalizer, StringSplit. Bytes of results are always copied:
+ * inputs may be gone before the outputs are read. Strings are UTF-8; bytes that are not go through unchanged.
+ */
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/regex.h"
 #include "backends/cpu/threads.h"
@@ -40,8 +41,9 @@ static grt_status concat_reshape(grt_reshape *reshape)
     if (!grt_dims_broadcast(a->dims, a->rank, b->dims, b->rank, shape->dims, &shape->rank)) {
         char x[GRT_TYPE_TEXT_SIZE], y[GRT_TYPE_TEXT_SIZE];
         free(shape);
-        return grt_fail_op(reshape->desc, GRT_STATUS_INVALID_ARGUMENT, "%s and %s cannot be broadcast together",
-                           grt_tensor_text(a, x), grt_tensor_text(b, y));
+        return grt_fail_op(reshape->desc, GRT_STATUS_INVALID_ARGUMENT,
+                           "%s and %s cannot be broadcast together", grt_tensor_text(a, x),
+                           grt_tensor_text(b, y));
     }
     shape->n = grt_dims_product(shape->dims, 0, shape->rank);
     grt_broadcast_strides(a->dims, a->rank, shape->rank, shape->a);
@@ -109,9 +111,10 @@ static bool is_space(char c)
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* Take the next part off the front of *rest. False when nothing is left. `splits` counts those made so far; *done is set when
- * the part taken was the last. */
-static bool next_part(const split_state *state, grt_string *rest, int64_t splits, bool *done, grt_string *part)
+/* Take the next part off the front of *rest. False when nothing is left. `splits` counts those made so far;
+ * *done is set when the part taken was the last. */
+static bool next_part(const split_state *state, grt_string *rest, int64_t splits, bool *done,
+                      grt_string *part)
 {
     size_t end = 0, skip = state->delimiter.size;
     if (*done)
@@ -166,8 +169,9 @@ static grt_status split_run(const grt_run *run)
             return grt_fail_memory(SIZE_MAX);
     }
     if (x->rank == GRT_MAX_RANK)
-        return grt_fail_op(run->desc, GRT_STATUS_UNSUPPORTED, "the result would have rank %d; at most %d is supported",
-                           x->rank + 1, GRT_MAX_RANK);
+        return grt_fail_op(run->desc, GRT_STATUS_UNSUPPORTED,
+                           "the result would have rank %d; at most %d is supported", x->rank + 1,
+                           GRT_MAX_RANK);
     memcpy(dims, x->dims, sizeof x->dims);
     dims[x->rank] = width;
     if (run->out[0])
@@ -201,7 +205,7 @@ typedef enum letter_case { KEEP_CASE, LOWER_CASE, UPPER_CASE } letter_case;
 typedef struct normalizer_state {
     letter_case action;
     bool case_sensitive;
-    locale_t locale; /* 0 if no UTF-8 locale exists: then only ASCII letters change */
+    locale_t locale;       /* 0 if no UTF-8 locale exists: then only ASCII letters change */
     grt_string *stopwords; /* in lower case unless case_sensitive */
     size_t n_stopwords;
     char *bytes;
@@ -297,7 +301,8 @@ static grt_status keep_stopwords(normalizer_state *state, const grt_string *word
         return grt_fail_memory(bytes);
     char *at = state->bytes;
     for (size_t i = 0; i < n; i++)
-        state->stopwords[i] = change_case(state, state->case_sensitive ? KEEP_CASE : LOWER_CASE, words[i], &at);
+        state->stopwords[i] =
+            change_case(state, state->case_sensitive ? KEEP_CASE : LOWER_CASE, words[i], &at);
     state->n_stopwords = n;
     return GRT_OK;
 }
@@ -314,7 +319,8 @@ static grt_status normalizer_create(const grt_kernel_node *node, void **out_stat
     state->action = !strcmp(action, "LOWER") ? LOWER_CASE : !strcmp(action, "UPPER") ? UPPER_CASE : KEEP_CASE;
     state->case_sensitive = grt_attr_int(node->desc, "is_case_sensitive", 0) != 0;
     state->locale = newlocale(LC_CTYPE_MASK, locale, (locale_t)0);
-    if (!state->locale) /* the model's locale need not be installed; the letters of most languages are the same */
+    if (!state->locale) /* the model's locale need not be installed; the letters of most languages are the
+                           same */
         state->locale = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
     grt_status status = keep_stopwords(state, words, n);
     if (status != GRT_OK) {
@@ -343,7 +349,8 @@ static grt_status normalizer_run(const grt_run *run)
     if ((x->rank != 1 && x->rank != 2) || (x->rank == 2 && x->dims[0] != 1))
         return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT, "the input must be [C] or [1, C]");
     for (int64_t i = 0; i < n; i++) /* room for the result and for a lower-case copy to compare */
-        if (!grt_add_size(bytes, changed_room(in[i].size), &bytes) || !grt_add_size(bytes, changed_room(in[i].size), &bytes))
+        if (!grt_add_size(bytes, changed_room(in[i].size), &bytes) ||
+            !grt_add_size(bytes, changed_room(in[i].size), &bytes))
             return grt_fail_memory(SIZE_MAX);
     char *at = run->hooks->alloc_bytes(run, bytes);
     bool *keep = (bool *)run->hooks->alloc_bytes(run, (size_t)n + 1);
@@ -389,7 +396,9 @@ static void regex_destroy(void *state)
 static grt_status regex_reshape(grt_reshape *reshape)
 {
     size_t bytes = grt_align_up(cpu_regex_scratch_bytes(reshape->state), 64);
-    return grt_mul_size(bytes, (size_t)reshape->threads, &reshape->workspace_bytes) ? GRT_OK : grt_fail_memory(SIZE_MAX);
+    return grt_mul_size(bytes, (size_t)reshape->threads, &reshape->workspace_bytes)
+               ? GRT_OK
+               : grt_fail_memory(SIZE_MAX);
 }
 
 static grt_status regex_run(const grt_run *run)
@@ -400,19 +409,42 @@ static grt_status regex_run(const grt_run *run)
     size_t bytes = grt_align_up(cpu_regex_scratch_bytes(run->state), 64);
 #pragma omp parallel for num_threads(run->threads) if (n > CPU_GRAIN / 256)
     for (int64_t i = 0; i < n; i++)
-        out[i] = cpu_regex_full_match(run->state, in[i].data, in[i].size, (char *)run->workspace + (size_t)cpu_thread() * bytes);
+        out[i] = cpu_regex_full_match(run->state, in[i].data, in[i].size,
+                                      (char *)run->workspace + (size_t)cpu_thread() * bytes);
     return GRT_OK;
 }
 
-#define STRINGS {GRT_BIT(STRING), GRT_BIT(STRING)}
+#define STRINGS                          \
+    {                                    \
+        GRT_BIT(STRING), GRT_BIT(STRING) \
+    }
 static const grt_kernel_row rows[] = {
-    {.domain = "", .op = "StringConcat", .types = STRINGS, .reshape = concat_reshape, .release_shape = free,
+    {.domain = "",
+     .op = "StringConcat",
+     .types = STRINGS,
+     .reshape = concat_reshape,
+     .release_shape = free,
      .run = concat_run},
-    {.domain = "", .op = "StringSplit", .types = STRINGS, .flags = GRT_KERNEL_DYNAMIC, .create = split_create,
-     .destroy = free, .run = split_run},
-    {.domain = "", .op = "StringNormalizer", .types = STRINGS, .flags = GRT_KERNEL_DYNAMIC, .create = normalizer_create,
-     .destroy = normalizer_destroy, .run = normalizer_run},
-    {.domain = "", .op = "RegexFullMatch", .types = STRINGS, .create = regex_create, .destroy = regex_destroy,
-     .reshape = regex_reshape, .run = regex_run},
+    {.domain = "",
+     .op = "StringSplit",
+     .types = STRINGS,
+     .flags = GRT_KERNEL_DYNAMIC,
+     .create = split_create,
+     .destroy = free,
+     .run = split_run},
+    {.domain = "",
+     .op = "StringNormalizer",
+     .types = STRINGS,
+     .flags = GRT_KERNEL_DYNAMIC,
+     .create = normalizer_create,
+     .destroy = normalizer_destroy,
+     .run = normalizer_run},
+    {.domain = "",
+     .op = "RegexFullMatch",
+     .types = STRINGS,
+     .create = regex_create,
+     .destroy = regex_destroy,
+     .reshape = regex_reshape,
+     .run = regex_run},
 };
 CPU_KERNELS(string, rows);

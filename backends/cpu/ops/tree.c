@@ -1,5 +1,5 @@
-/* TreeEnsemble: every sample walks down every tree. The trees are checked once, when the kernel is created, so that walking needs
- * no checks. */
+/* TreeEnsemble: every sample walks down every tree. The trees are checked once, when the kernel is created,
+ * so that walking needs no checks. */
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/element.h"
 #include "backends/cpu/threads.h"
@@ -14,11 +14,11 @@ typedef enum tree_transform { NONE, SOFTMAX, LOGISTIC, SOFTMAX_ZERO, PROBIT, N_T
 
 typedef struct tree_node {
     double split;
-    int64_t feature, child[2];        /* child by outcome of the comparison: index of a node, or of a leaf */
+    int64_t feature, child[2]; /* child by outcome of the comparison: index of a node, or of a leaf */
     bool leaf[2];
     uint8_t mode;
-    bool missing_true;                /* NaN takes the true branch */
-    int64_t member_from, member_to;   /* MEMBER: its set */
+    bool missing_true;              /* NaN takes the true branch */
+    int64_t member_from, member_to; /* MEMBER: its set */
 } tree_node;
 
 typedef struct tree_state {
@@ -49,19 +49,22 @@ static grt_status node_list(const grt_kernel_node *node, const char *name, int64
     size_t found;
     *out = grt_attr_ints(node->desc, name, &found);
     if (*out && (int64_t)found != n)
-        return grt_fail_op(node->desc, GRT_STATUS_INVALID_MODEL, "attribute %s has %zu elements; there are %lld nodes", name,
-                           found, (long long)n);
+        return grt_fail_op(node->desc, GRT_STATUS_INVALID_MODEL,
+                           "attribute %s has %zu elements; there are %lld nodes", name, found, (long long)n);
     return GRT_OK;
 }
 
 static grt_status read_nodes(const grt_kernel_node *node, tree_state *state)
 {
-    const grt_tensor *modes = grt_attr_tensor(node->desc, "nodes_modes"), *splits = grt_attr_tensor(node->desc, "nodes_splits");
+    const grt_tensor *modes = grt_attr_tensor(node->desc, "nodes_modes"),
+                     *splits = grt_attr_tensor(node->desc, "nodes_splits");
     const int64_t *features, *children[2], *leaves[2], *missing;
-    int64_t n = grt_tensor_elements(modes), member = 0, n_members = state->members ? grt_tensor_elements(state->members) : 0;
+    int64_t n = grt_tensor_elements(modes), member = 0,
+            n_members = state->members ? grt_tensor_elements(state->members) : 0;
     if (grt_tensor_elements(splits) != n || !grt_dtype_in(modes->dtype, GRT_SET_INTS) ||
         !grt_dtype_in(splits->dtype, GRT_SET_FLOATS))
-        return grt_fail_op(node->desc, GRT_STATUS_INVALID_MODEL, "nodes_modes (integers) and nodes_splits (floats) must agree in size");
+        return grt_fail_op(node->desc, GRT_STATUS_INVALID_MODEL,
+                           "nodes_modes (integers) and nodes_splits (floats) must agree in size");
     GRT_TRY(node_list(node, "nodes_featureids", n, &features));
     GRT_TRY(node_list(node, "nodes_falsenodeids", n, &children[0]));
     GRT_TRY(node_list(node, "nodes_truenodeids", n, &children[1]));
@@ -79,7 +82,9 @@ static grt_status read_nodes(const grt_kernel_node *node, tree_state *state)
             return bad_tree(node, "nodes_modes holds no mode from 0 to 6", i);
         if (features[i] < 0)
             return bad_tree(node, "nodes_featureids is negative", i);
-        *to = (tree_node){.split = cpu_element_get(splits, i), .feature = features[i], .mode = (uint8_t)mode,
+        *to = (tree_node){.split = cpu_element_get(splits, i),
+                          .feature = features[i],
+                          .mode = (uint8_t)mode,
                           .missing_true = missing && missing[i]};
         state->n_features = features[i] >= state->n_features ? features[i] + 1 : state->n_features;
         for (int side = 0; side < 2; side++) {
@@ -145,13 +150,16 @@ static grt_status read_tree(const grt_kernel_node *node, tree_state *state)
     state->n_targets = grt_attr_int(node->desc, "n_targets", 1);
     state->n_leaves = (int64_t)n_targets;
     if (aggregate < 0 || aggregate >= N_AGGREGATES || transform < 0 || transform >= N_TRANSFORMS)
-        return grt_fail_op(node->desc, GRT_STATUS_INVALID_MODEL, "aggregate_function must be 0 to 3, post_transform 0 to 4");
+        return grt_fail_op(node->desc, GRT_STATUS_INVALID_MODEL,
+                           "aggregate_function must be 0 to 3, post_transform 0 to 4");
     state->aggregate = (tree_aggregate)aggregate;
     state->transform = (tree_transform)transform;
-    if (!grt_dtype_in(state->weights->dtype, GRT_SET_FLOATS) || grt_tensor_elements(state->weights) != state->n_leaves ||
+    if (!grt_dtype_in(state->weights->dtype, GRT_SET_FLOATS) ||
+        grt_tensor_elements(state->weights) != state->n_leaves ||
         (state->members && !grt_dtype_in(state->members->dtype, GRT_SET_FLOATS)))
-        return grt_fail_op(node->desc, GRT_STATUS_INVALID_MODEL,
-                           "leaf_weights must be as many floats as leaf_targetids has elements, membership_values floats");
+        return grt_fail_op(
+            node->desc, GRT_STATUS_INVALID_MODEL,
+            "leaf_weights must be as many floats as leaf_targetids has elements, membership_values floats");
     for (int64_t i = 0; i < state->n_leaves; i++)
         if (state->targets[i] < 0 || state->targets[i] >= state->n_targets)
             return bad_tree(node, "leaf_targetids lies outside [0, n_targets)", i);
@@ -179,7 +187,8 @@ static grt_status tree_reshape(grt_reshape *reshape)
     const grt_tensor *x = reshape->in[0];
     if (x->rank != 2 || x->dims[1] < state->n_features)
         return grt_fail_op(reshape->desc, GRT_STATUS_INVALID_ARGUMENT,
-                           "the input must be samples x features with %lld features or more", (long long)state->n_features);
+                           "the input must be samples x features with %lld features or more",
+                           (long long)state->n_features);
     reshape->workspace_bytes = (size_t)state->n_targets * sizeof(double) * (size_t)reshape->threads;
     return GRT_OK;
 }
@@ -232,7 +241,8 @@ static void softmax(double *scores, int64_t n, bool keep_zeros)
         scores[i] /= sum;
 }
 
-/* Inverse of the normal distribution function, by Newton steps from a rational start (Winitzki's inverse error function). */
+/* Inverse of the normal distribution function, by Newton steps from a rational start (Winitzki's inverse
+ * error function). */
 static double probit(double p)
 {
     if (!(p > 0 && p < 1))
@@ -294,7 +304,12 @@ static grt_status tree_run(const grt_run *run)
 }
 
 static const grt_kernel_row rows[] = {
-    {.domain = "ai.onnx.ml", .op = "TreeEnsemble", .types = {GRT_BIT(FLOAT) | GRT_BIT(DOUBLE) | GRT_BIT(FLOAT16)},
-     .create = tree_create, .destroy = tree_destroy, .reshape = tree_reshape, .run = tree_run},
+    {.domain = "ai.onnx.ml",
+     .op = "TreeEnsemble",
+     .types = {GRT_BIT(FLOAT) | GRT_BIT(DOUBLE) | GRT_BIT(FLOAT16)},
+     .create = tree_create,
+     .destroy = tree_destroy,
+     .reshape = tree_reshape,
+     .run = tree_run},
 };
 CPU_KERNELS(tree, rows);

@@ -1,4 +1,7 @@
 /* Where: elements of one of two tensors, chosen by a third. Only the size of an element matters. */
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("O3")
+#endif
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/pointwise_walk.h"
 
@@ -9,17 +12,38 @@ typedef struct chunk16 {
     uint64_t a, b;
 } chunk16;
 
+#define RUN(C, X, Y)                                                                                                   \
+    _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++)                                                               \
+    {                                                                                                                  \
+        o[i] = (C) ? (X) : (Y);                                                                                        \
+    }
+
+/* Which operands are scalars is decided outside of the loops, so that these vectorise. */
 #define CHOOSE(T)                                                                                                      \
     static void choose_##T(const void *user, int64_t n, void *out, const void *const *in, const uint8_t *scalar,       \
                            void *scratch)                                                                              \
     {                                                                                                                  \
         const uint8_t *c = in[0];                                                                                      \
         const T *x = in[1], *y = in[2];                                                                                \
-        T *o = out;                                                                                                    \
-        int64_t sc = !scalar[0], sx = !scalar[1], sy = !scalar[2];                                                     \
+        T *o = out, x0 = x[0], y0 = y[0];                                                                              \
         (void)user, (void)scratch;                                                                                     \
-        for (int64_t i = 0; i < n; i++)                                                                                \
-            o[i] = c[i * sc] ? x[i * sx] : y[i * sy];                                                                  \
+        if (scalar[0]) {                                                                                               \
+            bool first = *c;                                                                                           \
+            const T *taken = first ? x : y;                                                                            \
+            T t0 = *taken;                                                                                             \
+            if (scalar[first ? 1 : 2])                                                                                 \
+                for (int64_t i = 0; i < n; i++)                                                                        \
+                    o[i] = t0;                                                                                         \
+            else                                                                                                       \
+                memmove(o, taken, (size_t)n * sizeof(T));                                                              \
+        } else if (scalar[1] && scalar[2])                                                                             \
+            RUN(c[i], x0, y0)                                                                                          \
+        else if (scalar[1])                                                                                            \
+            RUN(c[i], x0, y[i])                                                                                        \
+        else if (scalar[2])                                                                                            \
+            RUN(c[i], x[i], y0)                                                                                        \
+        else                                                                                                           \
+            RUN(c[i], x[i], y[i])                                                                                      \
     }
 CHOOSE(uint8_t)
 CHOOSE(uint16_t)

@@ -1,0 +1,428 @@
+/* Convolutions through cuDNN's graph API. Residuals are added before the bias: in that order alone cuDNN has engines that need no
+ * compilation at run time. */
+#include "backends/cuda/dnn_conv.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    MAX_RANK = 2 + CUDA_DNN_SPATIAL,
+    MAX_DESCRIPTORS = 32,
+    MAX_OPERATIONS = 4,
+    MODE_A_ANSWERS = 8,
+    FALLBACK_ANSWERS = 16,
+    POINTERS = 5,
+    ALIGNMENT = 16, /* of every tensor */
+};
+
+enum { UID_X = 1, UID_W, UID_Y, UID_BIAS, UID_RESIDUAL, UID_VIRTUAL };
+
+struct cuda_dnn_plan {
+    const cuda_dnn *dnn;
+    cuda_libraries *libraries;
+    cudnnBackendDescriptor_t plan, pack; /* pack: for the pointers of the last run */
+    size_t workspace;
+    cuda_dnn_args args; /* of the last run */
+    int n_descriptors;
+    cudnnBackendDescriptor_t descriptors[MAX_DESCRIPTORS]; /* what the plan was made from, in order */
+};
+
+/* A step of building: the first failure makes the rest do nothing. */
+typedef struct builder {
+    const cuda_dnn *dnn;
+    cuda_dnn_plan *plan;
+    cudnnStatus_t status;
+    int n_operations, n_virtual;
+    cudnnBackendDescriptor_t operations[MAX_OPERATIONS];
+} builder;
+
+static void check(builder *b, cudnnStatus_t status)
+{
+    if (b->status == CUDNN_STATUS_SUCCESS)
+        b->status = status;
+}
+
+static cudnnBackendDescriptor_t make(builder *b, cudnnBackendDescriptorType_t type)
+{
+    cudnnBackendDescriptor_t made = NULL;
+    if (b->status != CUDNN_STATUS_SUCCESS)
+        return NULL;
+    if (b->plan->n_descriptors == MAX_DESCRIPTORS) {
+        b->status = CUDNN_STATUS_INTERNAL_ERROR;
+        return NULL;
+    }
+    check(b, b->dnn->cudnnBackendCreateDescriptor(type, &made));
+    if (made)
+        b->plan->descriptors[b->plan->n_descriptors++] = made;
+    return made;
+}
+
+static void set(builder *b, cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
+                int64_t n, const void *values)
+{
+    if (b->status == CUDNN_STATUS_SUCCESS)
+        check(b, b->dnn->cudnnBackendSetAttribute(d, name, type, n, values));
+}
+
+static void set_int(builder *b, cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name, int64_t value)
+{
+    set(b, d, name, CUDNN_TYPE_INT64, 1, &value);
+}
+
+static void set_float(builder *b, cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name, float value)
+{
+    set(b, d, name, CUDNN_TYPE_FLOAT, 1, &value);
+}
+
+static void set_descriptor(builder *b, cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name, cudnnBackendDescriptor_t value)
+{
+    set(b, d, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &value);
+}
+
+static void set_type(builder *b, cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name, cudnnDataType_t value)
+{
+    set(b, d, name, CUDNN_TYPE_DATA_TYPE, 1, &value);
+}
+
+static void finish(builder *b, cudnnBackendDescriptor_t d)
+{
+    if (b->status == CUDNN_STATUS_SUCCESS)
+        check(b, b->dnn->cudnnBackendFinalize(d));
+}
+
+/* ---- the graph ---- */
+
+static cudnnDataType_t data_type(grt_dtype dtype)
+{
+    return dtype == GRT_DTYPE_FLOAT16    ? CUDNN_DATA_HALF
+           : dtype == GRT_DTYPE_BFLOAT16 ? CUDNN_DATA_BFLOAT16
+                                         : CUDNN_DATA_FLOAT;
+}
+
+/* dims in the order n, c, spatial; strides of a dense tensor with channels first or last. */
+static cudnnBackendDescriptor_t tensor(builder *b, const cuda_dnn_conv *c, int64_t uid, const int64_t *dims, bool is_virtual)
+{
+    const int32_t rank = c->spatial + 2;
+    int64_t strides[MAX_RANK], step = 1;
+    if (c->last) {
+        strides[1] = 1;
+        step = dims[1];
+    }
+    for (int32_t i = rank - 1; i >= 2; i--) {
+        strides[i] = step;
+        step *= dims[i];
+    }
+    if (!c->last) {
+        strides[1] = step;
+        step *= dims[1];
+    }
+    strides[0] = step;
+    cudnnBackendDescriptor_t d = make(b, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+    set_type(b, d, CUDNN_ATTR_TENSOR_DATA_TYPE, is_virtual ? CUDNN_DATA_FLOAT : data_type(c->dtype));
+    set(b, d, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, rank, dims);
+    set(b, d, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, rank, strides);
+    set_int(b, d, CUDNN_ATTR_TENSOR_UNIQUE_ID, uid);
+    set_int(b, d, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, ALIGNMENT);
+    if (is_virtual)
+        set(b, d, CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 1, &is_virtual);
+    finish(b, d);
+    return d;
+}
+
+/* Where a step's result goes: y if it is the last. */
+static cudnnBackendDescriptor_t result(builder *b, const cuda_dnn_conv *c, const int64_t *dims, bool is_last)
+{
+    return is_last ? tensor(b, c, UID_Y, dims, false) : tensor(b, c, UID_VIRTUAL + b->n_virtual++, dims, true);
+}
+
+static void add_operation(builder *b, cudnnBackendDescriptor_t d)
+{
+    finish(b, d);
+    if (b->n_operations < MAX_OPERATIONS)
+        b->operations[b->n_operations++] = d;
+}
+
+static void convolution(builder *b, const cuda_dnn_conv *c, cudnnBackendDescriptor_t x, cudnnBackendDescriptor_t w,
+                        cudnnBackendDescriptor_t y)
+{
+    const cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
+    cudnnBackendDescriptor_t window = make(b, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
+    set_int(b, window, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, c->spatial);
+    set_type(b, window, CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_DATA_FLOAT);
+    set(b, window, CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, 1, &mode);
+    set(b, window, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, CUDNN_TYPE_INT64, c->spatial, c->padding);
+    set(b, window, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, CUDNN_TYPE_INT64, c->spatial, c->padding);
+    set(b, window, CUDNN_ATTR_CONVOLUTION_DILATIONS, CUDNN_TYPE_INT64, c->spatial, c->dilation);
+    set(b, window, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, CUDNN_TYPE_INT64, c->spatial, c->stride);
+    finish(b, window);
+    if (c->transposed) {
+        cudnnBackendDescriptor_t d = make(b, CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR);
+        set_descriptor(b, d, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC, window);
+        set_descriptor(b, d, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY, x);
+        set_descriptor(b, d, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W, w);
+        set_descriptor(b, d, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX, y);
+        set_float(b, d, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA, 1.0f);
+        set_float(b, d, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA, 0.0f);
+        add_operation(b, d);
+        return;
+    }
+    cudnnBackendDescriptor_t d = make(b, CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR);
+    set_descriptor(b, d, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC, window);
+    set_descriptor(b, d, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, x);
+    set_descriptor(b, d, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, w);
+    set_descriptor(b, d, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y, y);
+    set_float(b, d, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, 1.0f);
+    set_float(b, d, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA, 0.0f);
+    add_operation(b, d);
+}
+
+/* y = x + other, or relu(x) where other is NULL. */
+static void pointwise(builder *b, cudnnPointwiseMode_t mode, cudnnBackendDescriptor_t x, cudnnBackendDescriptor_t other,
+                      cudnnBackendDescriptor_t y)
+{
+    cudnnBackendDescriptor_t kind = make(b, CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+    set(b, kind, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode);
+    set_type(b, kind, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_DATA_FLOAT);
+    finish(b, kind);
+    cudnnBackendDescriptor_t d = make(b, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
+    set_descriptor(b, d, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, kind);
+    set_descriptor(b, d, CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x);
+    if (other)
+        set_descriptor(b, d, CUDNN_ATTR_OPERATION_POINTWISE_BDESC, other);
+    set_descriptor(b, d, CUDNN_ATTR_OPERATION_POINTWISE_YDESC, y);
+    add_operation(b, d);
+}
+
+static cudnnBackendDescriptor_t build_graph(builder *b, const cuda_dnn_conv *c, cudnnHandle_t handle)
+{
+    int64_t x_dims[MAX_RANK] = {c->batch, c->in_channels}, y_dims[MAX_RANK] = {c->batch, c->out_channels};
+    int64_t w_dims[MAX_RANK], bias_dims[MAX_RANK] = {1, c->out_channels, 1, 1, 1};
+    w_dims[0] = c->transposed ? c->in_channels : c->out_channels;
+    w_dims[1] = (c->transposed ? c->out_channels : c->in_channels) / c->groups;
+    for (int32_t i = 0; i < c->spatial; i++) {
+        x_dims[2 + i] = c->in[i];
+        y_dims[2 + i] = c->out[i];
+        w_dims[2 + i] = c->kernel[i];
+    }
+    cudnnBackendDescriptor_t x = tensor(b, c, UID_X, x_dims, false), w = tensor(b, c, UID_W, w_dims, false);
+    cudnnBackendDescriptor_t at = result(b, c, y_dims, !c->residual && !c->bias && !c->relu), next;
+    convolution(b, c, x, w, at);
+    if (c->residual) {
+        cudnnBackendDescriptor_t residual = tensor(b, c, UID_RESIDUAL, y_dims, false);
+        next = result(b, c, y_dims, !c->bias && !c->relu);
+        pointwise(b, CUDNN_POINTWISE_ADD, at, residual, next);
+        at = next;
+    }
+    if (c->bias) {
+        cudnnBackendDescriptor_t bias = tensor(b, c, UID_BIAS, bias_dims, false);
+        next = result(b, c, y_dims, !c->relu);
+        pointwise(b, CUDNN_POINTWISE_ADD, at, bias, next);
+        at = next;
+    }
+    if (c->relu)
+        pointwise(b, CUDNN_POINTWISE_RELU_FWD, at, NULL, result(b, c, y_dims, true));
+    cudnnBackendDescriptor_t graph = make(b, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+    set(b, graph, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
+    set(b, graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, b->n_operations, b->operations);
+    finish(b, graph);
+    return graph;
+}
+
+/* ---- engines ---- */
+
+/* Engines that would cost precision or repeatability are left out: TF32 and other tensor-core arithmetic for float32, sums in
+ * fewer bits, transforms with large tiles; and, unless asked for, those compiled at run time. */
+static bool acceptable(const cuda_dnn *dnn, const cuda_dnn_conv *c, cudnnBackendDescriptor_t config)
+{
+    cudnnBackendDescriptor_t engine = NULL;
+    cudnnBackendNumericalNote_t numbers[CUDNN_NUMERICAL_NOTE_TYPE_COUNT];
+    cudnnBackendBehaviorNote_t behaviours[CUDNN_BEHAVIOR_NOTE_TYPE_COUNT];
+    int64_t n = 0, n_numbers = 0, n_behaviours = 0;
+    if (dnn->cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINE_DESCRIPTOR, &engine) != CUDNN_STATUS_SUCCESS)
+        return false;
+    bool ok = dnn->cudnnBackendGetAttribute(config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &n, &engine) ==
+                  CUDNN_STATUS_SUCCESS &&
+              dnn->cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
+                                            CUDNN_NUMERICAL_NOTE_TYPE_COUNT, &n_numbers, numbers) == CUDNN_STATUS_SUCCESS &&
+              dnn->cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE,
+                                            CUDNN_BEHAVIOR_NOTE_TYPE_COUNT, &n_behaviours, behaviours) == CUDNN_STATUS_SUCCESS;
+    const bool single = c->dtype == GRT_DTYPE_FLOAT;
+    for (int64_t i = 0; ok && i < n_numbers && i < CUDNN_NUMERICAL_NOTE_TYPE_COUNT; i++)
+        switch (numbers[i]) {
+        case CUDNN_NUMERICAL_NOTE_TENSOR_CORE:
+            ok = !single;
+            break;
+        case CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS:
+        case CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION:
+        case CUDNN_NUMERICAL_NOTE_FFT:
+        case CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC:
+        case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6:
+        case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13:
+            ok = false;
+            break;
+        default:
+            break;
+        }
+    for (int64_t i = 0; ok && i < n_behaviours && i < CUDNN_BEHAVIOR_NOTE_TYPE_COUNT; i++)
+        ok = behaviours[i] != CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION || c->compile;
+    dnn->cudnnBackendDestroyDescriptor(engine);
+    return ok;
+}
+
+/* A plan of one configuration, if it can be had within the workspace. */
+static bool plan_of(cuda_dnn_plan *p, const cuda_dnn_conv *c, cudnnHandle_t handle, cudnnBackendDescriptor_t config)
+{
+    const cuda_dnn *dnn = p->dnn;
+    cudnnBackendDescriptor_t plan = NULL;
+    int64_t n = 0, workspace = 0;
+    if (dnn->cudnnBackendCreateDescriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, &plan) != CUDNN_STATUS_SUCCESS)
+        return false;
+    if (dnn->cudnnBackendSetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle) ==
+            CUDNN_STATUS_SUCCESS &&
+        dnn->cudnnBackendSetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &config) ==
+            CUDNN_STATUS_SUCCESS &&
+        dnn->cudnnBackendFinalize(plan) == CUDNN_STATUS_SUCCESS &&
+        dnn->cudnnBackendGetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &n, &workspace) ==
+            CUDNN_STATUS_SUCCESS &&
+        workspace >= 0 && (uint64_t)workspace <= c->workspace_cap) {
+        p->plan = plan;
+        p->workspace = (size_t)workspace;
+        return true;
+    }
+    dnn->cudnnBackendDestroyDescriptor(plan);
+    return false;
+}
+
+/* Go through a heuristic's answers; the first acceptable one that makes a plan is it. */
+static void choose(builder *b, const cuda_dnn_conv *c, cudnnHandle_t handle, cudnnBackendDescriptor_t graph, cudnnBackendHeurMode_t mode,
+                   int64_t most)
+{
+    const cuda_dnn *dnn = b->dnn;
+    cudnnBackendDescriptor_t configs[FALLBACK_ANSWERS] = {NULL};
+    int64_t n = 0, n_made = 0;
+    cudnnBackendDescriptor_t heuristics = make(b, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+    set_descriptor(b, heuristics, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph);
+    set(b, heuristics, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
+    finish(b, heuristics);
+    if (b->status != CUDNN_STATUS_SUCCESS)
+        return;
+    while (n_made < most && dnn->cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, &configs[n_made]) ==
+                                CUDNN_STATUS_SUCCESS)
+        n_made++;
+    check(b, dnn->cudnnBackendGetAttribute(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, n_made, &n,
+                                           configs));
+    for (int64_t i = 0; i < n_made; i++) {
+        const bool take = b->status == CUDNN_STATUS_SUCCESS && !b->plan->plan && i < n && acceptable(dnn, c, configs[i]) &&
+                          b->plan->n_descriptors < MAX_DESCRIPTORS && plan_of(b->plan, c, handle, configs[i]);
+        if (take)
+            b->plan->descriptors[b->plan->n_descriptors++] = configs[i]; /* as long as the plan */
+        else
+            dnn->cudnnBackendDestroyDescriptor(configs[i]);
+    }
+}
+
+grt_status cuda_dnn_plan_create(cuda_libraries *libraries, const cuda_dnn_conv *conv, cuda_dnn_plan **out_plan)
+{
+    cudnnHandle_t handle;
+    const cuda_dnn *dnn;
+    *out_plan = NULL;
+    GRT_TRY(cuda_dnn_get(libraries, &dnn));
+    cuda_dnn_plan *plan = calloc(1, sizeof *plan);
+    if (!plan)
+        return grt_fail_memory(sizeof *plan);
+    grt_status status = cuda_dnn_take(libraries, &handle);
+    if (status != GRT_OK) {
+        free(plan);
+        return status;
+    }
+    plan->dnn = dnn;
+    plan->libraries = libraries;
+    builder b = {.dnn = dnn, .plan = plan, .status = CUDNN_STATUS_SUCCESS};
+    cudnnBackendDescriptor_t graph = build_graph(&b, conv, handle);
+    if (b.status == CUDNN_STATUS_SUCCESS) {
+        choose(&b, conv, handle, graph, CUDNN_HEUR_MODE_A, MODE_A_ANSWERS);
+        b.status = CUDNN_STATUS_SUCCESS; /* a mode without an answer is no failure */
+        if (!plan->plan)
+            choose(&b, conv, handle, graph, CUDNN_HEUR_MODE_FALLBACK, FALLBACK_ANSWERS);
+    }
+    cuda_dnn_give(libraries, handle);
+    if (plan->plan)
+        *out_plan = plan;
+    else
+        cuda_dnn_plan_release(plan);
+    return GRT_OK;
+}
+
+void cuda_dnn_plan_release(cuda_dnn_plan *plan)
+{
+    if (!plan)
+        return;
+    if (plan->pack)
+        plan->dnn->cudnnBackendDestroyDescriptor(plan->pack);
+    if (plan->plan)
+        plan->dnn->cudnnBackendDestroyDescriptor(plan->plan);
+    for (int i = plan->n_descriptors - 1; i >= 0; i--)
+        plan->dnn->cudnnBackendDestroyDescriptor(plan->descriptors[i]);
+    free(plan);
+}
+
+size_t cuda_dnn_plan_workspace(const cuda_dnn_plan *plan)
+{
+    return plan->workspace;
+}
+
+/* ---- run ---- */
+
+/* Made again only when a pointer has changed. */
+static cudnnStatus_t bind(cuda_dnn_plan *p, const cuda_dnn_args *args)
+{
+    const cuda_dnn *dnn = p->dnn;
+    if (p->pack && !memcmp(&p->args, args, sizeof *args))
+        return CUDNN_STATUS_SUCCESS;
+    if (p->pack)
+        dnn->cudnnBackendDestroyDescriptor(p->pack);
+    p->pack = NULL;
+    int64_t uids[POINTERS] = {UID_X, UID_W, UID_Y}, n = 3;
+    const void *pointers[POINTERS] = {args->x, args->w, args->y}; /* cuDNN asks for void *; it does not write the inputs */
+    if (args->bias) {
+        uids[n] = UID_BIAS;
+        pointers[n++] = args->bias;
+    }
+    if (args->residual) {
+        uids[n] = UID_RESIDUAL;
+        pointers[n++] = args->residual;
+    }
+    cudnnStatus_t status = dnn->cudnnBackendCreateDescriptor(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, &p->pack);
+    if (status == CUDNN_STATUS_SUCCESS)
+        status = dnn->cudnnBackendSetAttribute(p->pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, n, pointers);
+    if (status == CUDNN_STATUS_SUCCESS)
+        status = dnn->cudnnBackendSetAttribute(p->pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, n, uids);
+    if (status == CUDNN_STATUS_SUCCESS)
+        status = dnn->cudnnBackendSetAttribute(p->pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &args->workspace);
+    if (status == CUDNN_STATUS_SUCCESS)
+        status = dnn->cudnnBackendFinalize(p->pack);
+    if (status == CUDNN_STATUS_SUCCESS) {
+        p->args = *args;
+    } else if (p->pack) {
+        dnn->cudnnBackendDestroyDescriptor(p->pack);
+        p->pack = NULL;
+    }
+    return status;
+}
+
+grt_status cuda_dnn_plan_run(cuda_dnn_plan *plan, const grt_op_desc *desc, const cuda_dnn_args *args, cudaStream_t stream)
+{
+    cudnnHandle_t handle;
+    cudnnStatus_t status = bind(plan, args);
+    if (status == CUDNN_STATUS_SUCCESS) {
+        GRT_TRY(cuda_dnn_take(plan->libraries, &handle));
+        status = plan->dnn->cudnnSetStream(handle, stream);
+        if (status == CUDNN_STATUS_SUCCESS)
+            status = plan->dnn->cudnnBackendExecute(handle, plan->plan, plan->pack);
+        cuda_dnn_give(plan->libraries, handle);
+    }
+    if (status == CUDNN_STATUS_SUCCESS)
+        return GRT_OK;
+    return grt_fail_op(desc, GRT_STATUS_DEVICE, "cuDNN %zu: %s", plan->dnn->cudnnGetVersion(),
+                       plan->dnn->cudnnGetErrorString(status));
+}

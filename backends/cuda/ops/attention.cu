@@ -1,0 +1,476 @@
+/* Attention. A block works on a few query rows of one head: tiles of keys and values pass through shared memory, softmax is kept
+ * up as they come (running maximum and sum), so that scores never reach memory unless they are an output. Keys that causality,
+ * window or padding exclude are skipped. Arithmetic is float32, or double for double. */
+#include "backends/cuda/number.cuh"
+
+#include <math_constants.h>
+#include <stdlib.h>
+
+enum { Q, K, V, MASK, PAST_KEY, PAST_VALUE, NONPAD };
+enum { OUT_Y, OUT_KEY, OUT_VALUE, OUT_QK };
+enum { WARPS = 4, ROWS = 4, TILE = 32, BLOCK_ROWS = WARPS * ROWS, THREADS = WARPS * 32, MAX_VALUES = 512 };
+#define WINDOW_MAX ((int64_t)1 << 40) /* keeps position arithmetic far from overflow */
+
+typedef struct attention_state {
+    bool causal;
+    int64_t left, right;       /* window sizes, -1: unbounded */
+    int64_t q_heads, kv_heads; /* of packed inputs */
+    double scale;              /* 0: 1 / sqrt(head size) */
+    double softcap;
+    int mode;
+} attention_state;
+
+/* Elements of [batch, heads, rows, size] with rows dense and the rest strided. */
+typedef struct attention_view {
+    int64_t batch, head, row;
+} attention_view;
+
+typedef struct attention_shape {
+    bool causal;
+    int mode, mask_dtype, qk_dtype;
+    int64_t left, right;
+    int64_t batch, q_heads, kv_heads, q_len, kv_len, past, total, size, v_size;
+    int64_t mask_len, mask_strides[4]; /* strides: batch, head, row, key */
+    attention_view q, k, v, y;
+    double scale, softcap;
+    size_t shared_bytes;
+} attention_shape;
+
+/* What a run binds. */
+typedef struct attention_data {
+    const void *q, *k, *v, *past_key, *past_value, *mask;
+    const int64_t *nonpad;
+    void *y, *qk;
+} attention_data;
+
+/* ---- kernels ---- */
+
+__device__ __forceinline__ float exponential(float x) { return expf(x); }
+__device__ __forceinline__ double exponential(double x) { return exp(x); }
+
+/* Keys that query row i of a batch element may look at, by causality, window and padding: [*lo, *hi). */
+__device__ void range(const attention_shape &s, const int64_t *nonpad, int64_t batch, int64_t i, int64_t *lo, int64_t *hi)
+{
+    int64_t offset = s.past, end = s.total, start = 0;
+    if (nonpad) {
+        int64_t valid = nonpad[batch];
+        valid = valid < 0 ? 0 : valid > s.total ? s.total : valid;
+        offset = valid - s.q_len;
+        end = valid;
+    }
+    const int64_t position = offset + i;
+    if (s.causal && position + 1 < end)
+        end = position + 1;
+    if (s.right >= 0 && position + s.right + 1 < end)
+        end = position + s.right + 1;
+    if (s.left >= 0 && position - s.left > start)
+        start = position - s.left;
+    end = end < s.mask_len ? end : s.mask_len;
+    *hi = end < 0 ? 0 : end;
+    *lo = start > *hi ? *hi : start;
+}
+
+/* Row j of the keys or values of a head: the past's come first. */
+template <class T>
+__device__ __forceinline__ const T *key_row(const attention_shape &s, const void *now, const void *past, const attention_view &view,
+                                            int64_t size, int64_t batch, int64_t head, int64_t j)
+{
+    if (j < s.past)
+        return (const T *)past + ((batch * s.kv_heads + head) * s.past + j) * size;
+    return (const T *)now + batch * view.batch + head * view.head + (j - s.past) * view.row;
+}
+
+template <class W> __device__ W masked(const attention_shape &s, const void *mask, int64_t at, W score)
+{
+    if (!mask)
+        return score;
+    if (s.mask_dtype == GRT_DTYPE_BOOL)
+        return ((const uint8_t *)mask)[at] ? score : (W)-CUDART_INF_F;
+    return score + cuda_load<W>(mask, s.mask_dtype, at);
+}
+
+/* VALUES: elements of a value row that each lane of a warp sums up. */
+template <class T, int VALUES>
+__global__ void __launch_bounds__(THREADS) attend(const __grid_constant__ attention_shape s, const __grid_constant__ attention_data d)
+{
+    using W = typename cuda_wide<T>::type;
+    extern __shared__ double shared[];
+    const int64_t key_step = s.size + 1; /* odd or even, lanes then mostly hit different banks */
+    W *keys = (W *)shared, *values = keys + TILE * key_step, *queries = values + TILE * s.v_size;
+    const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31;
+    const int64_t blocks = (s.q_len + BLOCK_ROWS - 1) / BLOCK_ROWS;
+    for (int64_t task = blockIdx.x; task < s.batch * s.q_heads * blocks; task += gridDim.x) {
+        const int64_t batch = task / (s.q_heads * blocks), head = task / blocks % s.q_heads, first = task % blocks * BLOCK_ROWS;
+        const int64_t kv_head = head / (s.q_heads / s.kv_heads);
+        const int64_t n_rows = s.q_len - first < BLOCK_ROWS ? s.q_len - first : BLOCK_ROWS;
+        int64_t from = 0, to = s.total, unused, lo[ROWS], hi[ROWS];
+        if (!d.qk) { /* both ends only grow with the row */
+            range(s, d.nonpad, batch, first, &from, &unused);
+            range(s, d.nonpad, batch, first + n_rows - 1, &unused, &to);
+        }
+        __syncthreads(); /* the task before may still read what follows overwrites */
+        for (int64_t i = threadIdx.x; i < n_rows * s.size; i += THREADS)
+            queries[i] = cuda_widen(((const T *)d.q)[batch * s.q.batch + head * s.q.head + (first + i / s.size) * s.q.row + i % s.size]);
+        W top[ROWS], sum[ROWS], result[ROWS][VALUES];
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+            const int64_t row = warp * ROWS + r;
+            lo[r] = hi[r] = 0;
+            if (row < n_rows)
+                range(s, d.nonpad, batch, first + row, &lo[r], &hi[r]);
+            top[r] = -CUDART_INF_F;
+            sum[r] = 0;
+#pragma unroll
+            for (int v = 0; v < VALUES; v++)
+                result[r][v] = 0;
+        }
+        for (int64_t tile = from; tile < to; tile += TILE) {
+            __syncthreads();
+            for (int64_t i = threadIdx.x; i < TILE * s.size; i += THREADS) {
+                const int64_t j = i / s.size, c = i % s.size;
+                keys[j * key_step + c] =
+                    tile + j < to ? cuda_widen(key_row<T>(s, d.k, d.past_key, s.k, s.size, batch, kv_head, tile + j)[c]) : (W)0;
+            }
+            for (int64_t i = threadIdx.x; i < TILE * s.v_size; i += THREADS) {
+                const int64_t j = i / s.v_size, c = i % s.v_size;
+                values[i] =
+                    tile + j < to ? cuda_widen(key_row<T>(s, d.v, d.past_value, s.v, s.v_size, batch, kv_head, tile + j)[c]) : (W)0;
+            }
+            __syncthreads();
+            W score[ROWS];
+#pragma unroll
+            for (int r = 0; r < ROWS; r++)
+                score[r] = 0;
+            if (warp * ROWS < n_rows)
+                for (int64_t c = 0; c < s.size; c++) {
+                    const W key = keys[lane * key_step + c];
+#pragma unroll
+                    for (int r = 0; r < ROWS; r++)
+                        score[r] += queries[(warp * ROWS + r) * s.size + c] * key;
+                }
+            const int64_t j = tile + lane;
+#pragma unroll
+            for (int r = 0; r < ROWS; r++) {
+                const int64_t row = warp * ROWS + r;
+                if (row >= n_rows)
+                    continue; /* the same for the whole warp */
+                const int64_t qk_at = ((batch * s.q_heads + head) * s.q_len + first + row) * s.total + j;
+                W x = score[r] * (W)s.scale;
+                if (d.qk && s.mode == 0 && j < s.total)
+                    cuda_store<W>(d.qk, s.qk_dtype, qk_at, x);
+                if (s.softcap > 0)
+                    x = (W)s.softcap * (W)tanh(x / (W)s.softcap);
+                if (d.qk && s.mode == 1 && j < s.total)
+                    cuda_store<W>(d.qk, s.qk_dtype, qk_at, x);
+                if (j < lo[r] || j >= hi[r])
+                    x = -CUDART_INF_F;
+                else
+                    x = masked<W>(s, d.mask, batch * s.mask_strides[0] + head * s.mask_strides[1] + (first + row) * s.mask_strides[2] + j * s.mask_strides[3], x);
+                if (d.qk && s.mode >= 2 && j < s.total)
+                    cuda_store<W>(d.qk, s.qk_dtype, qk_at, x);
+                const W highest = cuda_top::join<W>(top[r], cuda_warp_reduce<cuda_top, W>(x));
+                if (highest == (W)-CUDART_INF_F)
+                    continue; /* no key yet */
+                const W shrink = exponential(top[r] - highest), weight = exponential(x - highest);
+                top[r] = highest;
+                sum[r] = sum[r] * shrink + cuda_warp_reduce<cuda_sum, W>(weight);
+#pragma unroll
+                for (int v = 0; v < VALUES; v++)
+                    result[r][v] *= shrink;
+                for (int k = 0; k < TILE; k++) {
+                    const W w = __shfl_sync(0xffffffffu, weight, k);
+#pragma unroll
+                    for (int v = 0; v < VALUES; v++)
+                        if (v * 32 + lane < s.v_size)
+                            result[r][v] += w * values[k * s.v_size + v * 32 + lane];
+                }
+            }
+        }
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+            const int64_t row = warp * ROWS + r;
+            if (row >= n_rows)
+                continue;
+            const W inverse = top[r] == (W)-CUDART_INF_F ? (W)0 : 1 / sum[r];
+            T *y = (T *)d.y + batch * s.y.batch + head * s.y.head + (first + row) * s.y.row;
+#pragma unroll
+            for (int v = 0; v < VALUES; v++)
+                if (v * 32 + lane < s.v_size)
+                    y[v * 32 + lane] = cuda_narrow<T, W>(result[r][v] * inverse);
+            if (!d.qk || s.mode != 3)
+                continue;
+            /* Each lane comes back to the masked scores that it has stored. */
+            for (int64_t j = lane; j < s.total; j += 32) {
+                const int64_t at = ((batch * s.q_heads + head) * s.q_len + first + row) * s.total + j;
+                const W x = cuda_load<W>(d.qk, s.qk_dtype, at);
+                cuda_store<W>(d.qk, s.qk_dtype, at, inverse == 0 ? (W)0 : exponential(x - top[r]) * inverse);
+            }
+        }
+    }
+}
+
+/* Past and new rows, one after the other for each head. */
+template <class T>
+__global__ void join(const __grid_constant__ attention_shape s, const void *now, const void *past, attention_view view, int64_t size,
+                     T *to)
+{
+    CUDA_EACH(i, s.batch * s.kv_heads * s.total * size)
+    {
+        const int64_t row = i / size, head = row / s.total;
+        to[i] = key_row<T>(s, now, past, view, size, head / s.kv_heads, head % s.kv_heads, row % s.total)[i % size];
+    }
+}
+
+/* ---- create ---- */
+
+static bool supports(const grt_kernel_node *node, grt_text *why)
+{
+    for (int32_t i = 0; i < node->n_in; i++) {
+        if (!grt_node_has(node, i))
+            continue;
+        const grt_dtype dtype = node->in[i].dtype;
+        const bool ok = i == MASK     ? grt_dtype_in(dtype, GRT_SET_FLOATS | GRT_BIT(BOOL))
+                        : i == NONPAD ? dtype == GRT_DTYPE_INT64
+                                      : grt_dtype_in(dtype, GRT_SET_FLOATS) && dtype == node->in[Q].dtype;
+        if (ok)
+            continue;
+        if (why)
+            grt_text_add(why, "input %d is %s; supported are Q, K, V and pasts of one floating-point type, floating-point or bool "
+                         "masks", i, grt_dtype_name(dtype));
+        return false;
+    }
+    if (node->in[V].rank == 4 && node->in[V].dims[3] > MAX_VALUES) {
+        if (why)
+            grt_text_add(why, "the value size is %lld; supported is up to %d", (long long)node->in[V].dims[3], MAX_VALUES);
+        return false;
+    }
+    return true;
+}
+
+static int64_t window(const grt_op_desc *desc, const char *name)
+{
+    const int64_t size = grt_attr_int(desc, name, -1);
+    return size > WINDOW_MAX ? WINDOW_MAX : size;
+}
+
+static grt_status create(const grt_kernel_node *node, void **out_state)
+{
+    attention_state *state = (attention_state *)calloc(1, sizeof *state);
+    if (!state)
+        return grt_fail_memory(sizeof *state);
+    state->causal = grt_attr_int(node->desc, "is_causal", 0) != 0;
+    state->left = window(node->desc, "left_window_size");
+    state->right = window(node->desc, "right_window_size");
+    state->q_heads = grt_attr_int(node->desc, "q_num_heads", 0);
+    state->kv_heads = grt_attr_int(node->desc, "kv_num_heads", 0);
+    state->scale = (double)grt_attr_float(node->desc, "scale", 0);
+    state->softcap = (double)grt_attr_float(node->desc, "softcap", 0);
+    state->mode = (int)grt_attr_int(node->desc, "qk_matmul_output_mode", 0);
+    *out_state = state;
+    return GRT_OK;
+}
+
+/* ---- shapes ---- */
+
+/* Dims as [batch, heads, sequence, size]; false if a packed size does not divide. */
+static bool split(const grt_tensor *t, int64_t n_heads, int64_t out[4])
+{
+    if (t->rank == 4) {
+        memcpy(out, t->dims, 4 * sizeof *out);
+        return true;
+    }
+    if (t->rank != 3 || n_heads <= 0 || t->dims[2] % n_heads)
+        return false;
+    out[0] = t->dims[0];
+    out[1] = n_heads;
+    out[2] = t->dims[1];
+    out[3] = t->dims[2] / n_heads;
+    return true;
+}
+
+static attention_view view_of(bool packed, int64_t heads, int64_t length, int64_t size)
+{
+    if (packed)
+        return {length * heads * size, size, heads * size};
+    return {heads * length * size, length * size, size};
+}
+
+static grt_status misfit(const grt_reshape *r, int32_t i)
+{
+    char text[GRT_TYPE_TEXT_SIZE];
+    return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "input %d, %s, does not fit the other inputs", i,
+                       grt_tensor_text(r->in[i], text));
+}
+
+static grt_status fit_past(const grt_reshape *r, attention_shape *s)
+{
+    if (r->n_in > PAST_KEY && r->in[PAST_KEY] && !(r->n_in > PAST_VALUE && r->in[PAST_VALUE]))
+        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "there is a past key but no past value");
+    for (int32_t i = PAST_KEY; i <= PAST_VALUE; i++) {
+        const grt_tensor *past = i < r->n_in ? r->in[i] : NULL;
+        if (!past)
+            continue;
+        const int64_t want[4] = {s->batch, s->kv_heads, i == PAST_KEY && past->rank == 4 ? past->dims[2] : s->past,
+                                 i == PAST_KEY ? s->size : s->v_size};
+        if (!grt_dims_equal(past->dims, past->rank, want, 4))
+            return misfit(r, i);
+        s->past = past->dims[2];
+    }
+    s->total = s->past + s->kv_len;
+    return GRT_OK;
+}
+
+static grt_status fit_mask(const grt_reshape *r, attention_shape *s)
+{
+    const grt_tensor *mask = r->n_in > MASK ? r->in[MASK] : NULL, *nonpad = r->n_in > NONPAD ? r->in[NONPAD] : NULL;
+    if (nonpad && (nonpad->rank != 1 || nonpad->dims[0] != s->batch))
+        return misfit(r, NONPAD);
+    s->mask_len = s->total;
+    if (!mask)
+        return GRT_OK;
+    const int64_t want[4] = {s->batch, s->q_heads, s->q_len, s->total};
+    if (mask->rank < 1 || mask->rank > 4)
+        return misfit(r, MASK);
+    for (int32_t k = 0; k < mask->rank - 1; k++)
+        if (mask->dims[k] != 1 && mask->dims[k] != want[4 - mask->rank + k])
+            return misfit(r, MASK);
+    s->mask_len = mask->dims[mask->rank - 1];
+    if (s->mask_len > s->total)
+        return misfit(r, MASK);
+    grt_broadcast_strides(mask->dims, mask->rank, 4, s->mask_strides);
+    s->mask_dtype = mask->dtype;
+    return GRT_OK;
+}
+
+static grt_status fit(const grt_reshape *r, attention_shape *s)
+{
+    const attention_state *state = (const attention_state *)r->state;
+    const bool packed = r->in[Q]->rank == 3;
+    int64_t q[4], k[4], v[4];
+    if (!split(r->in[Q], state->q_heads, q))
+        return misfit(r, Q);
+    if (!split(r->in[K], state->kv_heads, k) || k[0] != q[0] || k[3] != q[3] || (k[1] ? q[1] % k[1] != 0 : q[1] != 0) ||
+        r->in[K]->rank != r->in[Q]->rank)
+        return misfit(r, K);
+    if (!split(r->in[V], state->kv_heads, v) || v[0] != q[0] || v[1] != k[1] || v[2] != k[2] || r->in[V]->rank != r->in[Q]->rank)
+        return misfit(r, V);
+    s->batch = q[0];
+    s->q_heads = q[1];
+    s->kv_heads = k[1];
+    s->q_len = q[2];
+    s->kv_len = k[2];
+    s->size = q[3];
+    s->v_size = v[3];
+    s->q = view_of(packed, s->q_heads, s->q_len, s->size);
+    s->k = view_of(packed, s->kv_heads, s->kv_len, s->size);
+    s->v = view_of(packed, s->kv_heads, s->kv_len, s->v_size);
+    s->y = view_of(packed, s->q_heads, s->q_len, s->v_size);
+    s->causal = state->causal;
+    s->left = state->left;
+    s->right = state->right;
+    s->mode = state->mode;
+    s->softcap = state->softcap;
+    s->scale = state->scale != 0 ? state->scale : 1 / sqrt((double)s->size);
+    GRT_TRY(fit_past(r, s));
+    return fit_mask(r, s);
+}
+
+/* Call `use` with the kernel for a type and a size of values. */
+template <class T, class F> static void with_kernel(int64_t v_size, F use)
+{
+    if (v_size <= 32)
+        use(attend<T, 1>);
+    else if (v_size <= 64)
+        use(attend<T, 2>);
+    else if (v_size <= 128)
+        use(attend<T, 4>);
+    else if (v_size <= 256)
+        use(attend<T, 8>);
+    else
+        use(attend<T, MAX_VALUES / 32>);
+}
+
+static grt_status reshape(grt_reshape *r)
+{
+    const cuda_device *device = (const cuda_device *)r->device;
+    attention_shape *s = (attention_shape *)calloc(1, sizeof *s);
+    if (!s)
+        return grt_fail_memory(sizeof *s);
+    grt_status status = fit(r, s);
+    if (status == GRT_OK && r->n_out > OUT_QK && r->out[OUT_QK])
+        s->qk_dtype = r->out[OUT_QK]->dtype;
+    const size_t element = r->in[Q]->dtype == GRT_DTYPE_DOUBLE ? sizeof(double) : sizeof(float);
+    if (status == GRT_OK && (s->v_size > MAX_VALUES || s->size > MAX_VALUES))
+        status = grt_fail_op(r->desc, GRT_STATUS_UNSUPPORTED, "head sizes are %lld and %lld; the CUDA backend supports up to %d",
+                             (long long)s->size, (long long)s->v_size, MAX_VALUES);
+    if (status == GRT_OK) {
+        s->shared_bytes = (size_t)(TILE * (s->size + 1) + TILE * s->v_size + BLOCK_ROWS * s->size) * element;
+        if (s->shared_bytes > device->prop.sharedMemPerBlockOptin)
+            status = grt_fail_op(r->desc, GRT_STATUS_UNSUPPORTED, "head sizes %lld and %lld want %zu bytes of shared memory; the GPU "
+                                 "has %zu", (long long)s->size, (long long)s->v_size, s->shared_bytes,
+                                 device->prop.sharedMemPerBlockOptin);
+    }
+    cudaError_t error = cudaSuccess;
+    if (status == GRT_OK && s->shared_bytes > 48 * 1024)
+        CUDA_FOR_FLOATS(r->in[Q]->dtype, T, with_kernel<T>(s->v_size, [&](auto kernel) {
+                            error = cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                                         (int)s->shared_bytes);
+                        }));
+    if (error != cudaSuccess)
+        status = cuda_fail(error, "cudaFuncSetAttribute", __FILE__, __LINE__);
+    if (status != GRT_OK) {
+        free(s);
+        return status;
+    }
+    r->shape = s;
+    return GRT_OK;
+}
+
+/* ---- run ---- */
+
+static const void *data_of(const grt_run *r, int32_t i)
+{
+    return i < r->n_in && r->in[i] ? r->in[i]->data : NULL;
+}
+
+static void *out_of(const grt_run *r, int32_t i)
+{
+    return i < r->n_out && r->out[i] ? r->out[i]->data : NULL;
+}
+
+template <class T> static void launch(const attention_shape *s, const attention_data *d, const grt_run *r)
+{
+    cudaStream_t stream = (cudaStream_t)r->stream;
+    const int64_t keys = s->batch * s->kv_heads * s->total * s->size, values = s->batch * s->kv_heads * s->total * s->v_size;
+    if (out_of(r, OUT_KEY) && keys > 0)
+        join<T><<<cuda_blocks(keys, 256), 256, 0, stream>>>(*s, d->k, d->past_key, s->k, s->size, (T *)out_of(r, OUT_KEY));
+    if (out_of(r, OUT_VALUE) && values > 0)
+        join<T><<<cuda_blocks(values, 256), 256, 0, stream>>>(*s, d->v, d->past_value, s->v, s->v_size, (T *)out_of(r, OUT_VALUE));
+    const int64_t tasks = s->batch * s->q_heads * ((s->q_len + BLOCK_ROWS - 1) / BLOCK_ROWS);
+    if (tasks > 0)
+        with_kernel<T>(s->v_size, [&](auto kernel) { kernel<<<cuda_blocks(tasks, 1), THREADS, s->shared_bytes, stream>>>(*s, *d); });
+}
+
+static grt_status run(const grt_run *r)
+{
+    const attention_shape *s = (const attention_shape *)r->shape;
+    attention_data d = {};
+    d.q = r->in[Q]->data;
+    d.k = r->in[K]->data;
+    d.v = r->in[V]->data;
+    d.past_key = data_of(r, PAST_KEY);
+    d.past_value = data_of(r, PAST_VALUE);
+    d.mask = data_of(r, MASK);
+    d.nonpad = (const int64_t *)data_of(r, NONPAD);
+    d.y = out_of(r, OUT_Y);
+    d.qk = s->total > 0 ? out_of(r, OUT_QK) : NULL;
+    CUDA_FOR_FLOATS(r->in[Q]->dtype, T, launch<T>(s, &d, r));
+    CUDA_LAUNCHED();
+    return GRT_OK;
+}
+
+static const grt_kernel_row rows[] = {
+    {.domain = "", .op = "Attention", .supports = supports, .create = create, .destroy = free, .reshape = reshape,
+     .release_shape = free, .run = run},
+};
+CUDA_KERNELS(attention, rows);

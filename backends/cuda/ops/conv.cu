@@ -1,0 +1,425 @@
+/* Conv, ConvTranspose and graphrt::Conv.
+ *
+ * cuDNN does the work where it has an engine; what its graph does not include (other activations, unusual orders) the epilogue
+ * pass adds. One spatial dim is seen as two. Padding that differs on the two sides is made by a copy into the workspace. Windows,
+ * types and sizes that cuDNN refuses run on a plain kernel, one thread per result. */
+#include "backends/cuda/dnn_conv.h"
+#include "backends/cuda/epilogue.h"
+#include "backends/cuda/number.cuh"
+
+extern "C" {
+#include "backends/cpu/window.h"
+}
+
+#include <stdlib.h>
+
+enum { BIAS = 2, RESIDUAL = 3, SPATIAL = CUDA_DNN_SPATIAL, THREADS = 256, ALIGNMENT = 256 };
+#define WORKSPACE_CAP ((size_t)256 << 20)
+
+typedef struct conv_state {
+    bool last, transposed;
+    int64_t groups;
+    cuda_act act;
+    void *weights; /* device copy with channels last, or NULL: as the model has them */
+} conv_state;
+
+/* Three spatial dims always, leading ones of size 1. */
+typedef struct conv_geometry {
+    bool last, transposed;
+    int64_t batch, in_channels, out_channels, groups, n; /* n: results */
+    int64_t in[SPATIAL], out[SPATIAL], kernel[SPATIAL], stride[SPATIAL], dilation[SPATIAL], begin[SPATIAL];
+} conv_geometry;
+
+typedef struct conv_shape {
+    conv_geometry g;
+    cuda_dnn_plan *plan;        /* NULL: plain kernel */
+    bool bias, residual, act;   /* what the plan includes */
+    bool copy;                  /* the input is padded into the workspace */
+    int64_t padded[SPATIAL], n_padded;
+    size_t copy_bytes;
+} conv_shape;
+
+/* ---- create ---- */
+
+static bool same_types(const grt_kernel_node *node, grt_text *why)
+{
+    for (int32_t i = 1; i < node->n_in; i++)
+        if (grt_node_has(node, i) && node->in[i].dtype != node->in[0].dtype) {
+            if (why)
+                grt_text_add(why, "input %d is %s and input 0 is %s; supported are inputs of one type", i,
+                             grt_dtype_name(node->in[i].dtype), grt_dtype_name(node->in[0].dtype));
+            return false;
+        }
+    if (node->in[1].rank <= 2 + SPATIAL)
+        return true;
+    if (why)
+        grt_text_add(why, "the window has %d dims; supported are up to %d", node->in[1].rank - 2, SPATIAL);
+    return false;
+}
+
+static bool fused_supports(const grt_kernel_node *node, grt_text *why)
+{
+    cuda_act act;
+    return same_types(node, why) && cuda_act_read(node->desc, &act, why);
+}
+
+static void destroy(void *data)
+{
+    conv_state *state = (conv_state *)data;
+    if (state && state->weights)
+        cudaFree(state->weights);
+    free(state);
+}
+
+/* [out, in, window] to [out, window, in], on the host. */
+static void channels_last(const char *from, char *to, int64_t rows, int64_t channels, int64_t taps, size_t size)
+{
+    for (int64_t row = 0; row < rows; row++)
+        for (int64_t c = 0; c < channels; c++)
+            for (int64_t t = 0; t < taps; t++)
+                memcpy(to + ((row * taps + t) * channels + c) * (int64_t)size,
+                       from + ((row * channels + c) * taps + t) * (int64_t)size, size);
+}
+
+static grt_status upload_weights(const grt_tensor *w, conv_state *state)
+{
+    const size_t bytes = grt_tensor_bytes(w), size = grt_dtype_size(w->dtype);
+    const int64_t taps = grt_dims_product(w->dims, 2, w->rank);
+    if (!bytes)
+        return GRT_OK;
+    char *turned = (char *)malloc(bytes);
+    if (!turned)
+        return grt_fail_memory(bytes);
+    channels_last((const char *)w->data, turned, w->dims[0], w->dims[1], taps, size);
+    cudaError_t error = cudaMalloc(&state->weights, bytes);
+    if (error == cudaSuccess)
+        error = cudaMemcpy(state->weights, turned, bytes, cudaMemcpyHostToDevice);
+    free(turned);
+    CUDA_TRY(error);
+    return GRT_OK;
+}
+
+static grt_status create(const grt_kernel_node *node, void **out_state)
+{
+    const grt_tensor *w = &node->in[1];
+    conv_state *state = (conv_state *)calloc(1, sizeof *state);
+    if (!state)
+        return grt_fail_memory(sizeof *state);
+    state->last = !strcmp(grt_attr_string(node->desc, "layout", ""), "NHWC");
+    state->transposed = grt_op_is(node->desc, "", "ConvTranspose");
+    state->groups = grt_attr_int(node->desc, "group", 1);
+    if (grt_op_is(node->desc, "graphrt", "Conv"))
+        cuda_act_read(node->desc, &state->act, NULL);
+    if (state->last && w->data && w->rank >= 3 && w->dtype != GRT_DTYPE_DOUBLE) {
+        grt_status status = upload_weights(w, state);
+        if (status != GRT_OK) {
+            destroy(state);
+            return status;
+        }
+    }
+    *out_state = state;
+    return GRT_OK;
+}
+
+/* ---- reshape ---- */
+
+static void release_shape(void *data)
+{
+    conv_shape *s = (conv_shape *)data;
+    if (s)
+        cuda_dnn_plan_release(s->plan);
+    free(s);
+}
+
+static void describe(const grt_reshape *r, conv_geometry *g)
+{
+    const conv_state *state = (const conv_state *)r->state;
+    const grt_tensor *x = r->in[0], *w = r->in[1], *y = r->out[0];
+    const int32_t spatial = x->rank - 2, at = state->last ? 1 : 2, skip = SPATIAL - spatial;
+    cpu_window window;
+    cpu_window_read(r->desc, spatial, x->dims + at, y->dims + at, w->dims + 2, state->transposed, &window);
+    g->last = state->last;
+    g->transposed = state->transposed;
+    g->groups = state->groups;
+    g->batch = x->dims[0];
+    g->in_channels = x->dims[state->last ? x->rank - 1 : 1];
+    g->out_channels = y->dims[state->last ? y->rank - 1 : 1];
+    g->n = grt_tensor_elements(y);
+    for (int32_t d = 0; d < SPATIAL; d++) {
+        const bool real = d >= skip;
+        g->in[d] = real ? window.in[d - skip] : 1;
+        g->out[d] = real ? window.out[d - skip] : 1;
+        g->kernel[d] = real ? window.kernel[d - skip] : 1;
+        g->stride[d] = real ? window.stride[d - skip] : 1;
+        g->dilation[d] = real ? window.dilation[d - skip] : 1;
+        g->begin[d] = real ? window.begin[d - skip] : 0;
+    }
+}
+
+static grt_status check_inputs(const grt_reshape *r)
+{
+    const conv_state *state = (const conv_state *)r->state;
+    const grt_tensor *x = r->in[0], *w = r->in[1], *y = r->out[0], *bias = r->n_in > BIAS ? r->in[BIAS] : NULL;
+    const grt_tensor *residual = r->n_in > RESIDUAL ? r->in[RESIDUAL] : NULL;
+    char found[GRT_TYPE_TEXT_SIZE], wanted[GRT_TYPE_TEXT_SIZE];
+    if (x->rank < 3 || x->rank > 2 + SPATIAL || w->rank != x->rank)
+        return grt_fail_op(r->desc, GRT_STATUS_UNSUPPORTED, "the input is %s and the window %s; the CUDA backend supports 1 to %d "
+                           "spatial dims", grt_tensor_text(x, found), grt_tensor_text(w, wanted), SPATIAL);
+    const int64_t channels = y->dims[state->last ? y->rank - 1 : 1];
+    if (bias && grt_tensor_elements(bias) != channels)
+        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "the bias is %s; expected %lld elements",
+                           grt_tensor_text(bias, found), (long long)channels);
+    if (residual && !grt_dims_equal(residual->dims, residual->rank, y->dims, y->rank))
+        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "the residual is %s; expected the result's dims, %s",
+                           grt_tensor_text(residual, found), grt_tensor_text(y, wanted));
+    return GRT_OK;
+}
+
+/* Fill cuDNN's description; false if cuDNN cannot have this one. Equal padding on both sides will do wherever the far side's
+ * surplus falls short of one more step. */
+static bool describe_plan(const conv_state *state, conv_shape *s, grt_dtype dtype, cuda_dnn_conv *c)
+{
+    const conv_geometry *g = &s->g;
+    *c = {};
+    if (dtype == GRT_DTYPE_DOUBLE || (g->last && !state->weights) || g->batch <= 0 || g->in_channels <= 0 || g->groups <= 0)
+        return false;
+    c->dtype = dtype;
+    c->last = g->last;
+    c->transposed = g->transposed;
+    c->batch = g->batch;
+    c->in_channels = g->in_channels;
+    c->out_channels = g->out_channels;
+    c->groups = g->groups;
+    c->workspace_cap = WORKSPACE_CAP;
+    c->spatial = g->in[0] == 1 && g->out[0] == 1 && g->kernel[0] == 1 && g->begin[0] == 0 ? 2 : 3;
+    const int32_t skip = SPATIAL - c->spatial;
+    int64_t end[SPATIAL];
+    for (int32_t d = 0; d < SPATIAL; d++) {
+        const int64_t reach = (g->kernel[d] - 1) * g->dilation[d] + 1;
+        const int64_t small = g->transposed ? g->in[d] : g->out[d], large = g->transposed ? g->out[d] : g->in[d];
+        if (g->in[d] <= 0 || g->out[d] <= 0)
+            return false;
+        end[d] = (small - 1) * g->stride[d] + reach - large - g->begin[d];
+        if (g->begin[d] < 0 || g->begin[d] < end[d] || g->begin[d] >= end[d] + g->stride[d])
+            s->copy = true;
+    }
+    if (s->copy && g->transposed)
+        return false;
+    s->n_padded = g->batch * g->in_channels;
+    for (int32_t d = 0; d < SPATIAL; d++) {
+        s->padded[d] = s->copy ? g->in[d] + g->begin[d] + end[d] : g->in[d]; /* exactly what the windows reach */
+        s->n_padded *= s->padded[d];
+        if (d < skip)
+            continue;
+        c->in[d - skip] = s->padded[d];
+        c->out[d - skip] = g->out[d];
+        c->kernel[d - skip] = g->kernel[d];
+        c->stride[d - skip] = g->stride[d];
+        c->dilation[d - skip] = g->dilation[d];
+        c->padding[d - skip] = s->copy ? 0 : g->begin[d];
+    }
+    return true;
+}
+
+/* First with everything that cuDNN can add, then bare, then with engines that must be compiled. */
+static grt_status plan(const grt_reshape *r, conv_shape *s)
+{
+    const conv_state *state = (const conv_state *)r->state;
+    cuda_libraries *libraries = ((const cuda_device *)r->device)->libraries;
+    const bool bias = r->n_in > BIAS && r->in[BIAS], residual = r->n_in > RESIDUAL && r->in[RESIDUAL];
+    const bool relu = state->act.kind == CUDA_ACT_RELU;
+    cuda_dnn_conv c;
+    if (!describe_plan(state, s, r->in[0]->dtype, &c)) {
+        s->copy = false;
+        return GRT_OK;
+    }
+    if (!c.transposed && (bias || residual || relu)) {
+        c.bias = bias;
+        c.residual = residual;
+        c.relu = relu;
+        GRT_TRY(cuda_dnn_plan_create(libraries, &c, &s->plan));
+        s->bias = bias && s->plan;
+        s->residual = residual && s->plan;
+        s->act = relu && s->plan;
+    }
+    c.bias = c.residual = c.relu = false;
+    if (!s->plan)
+        GRT_TRY(cuda_dnn_plan_create(libraries, &c, &s->plan));
+    c.compile = true;
+    if (!s->plan)
+        GRT_TRY(cuda_dnn_plan_create(libraries, &c, &s->plan));
+    s->copy = s->copy && s->plan;
+    return GRT_OK;
+}
+
+static grt_status reshape(grt_reshape *r)
+{
+    GRT_TRY(check_inputs(r));
+    conv_shape *s = (conv_shape *)calloc(1, sizeof *s);
+    if (!s)
+        return grt_fail_memory(sizeof *s);
+    describe(r, &s->g);
+    grt_status status = s->g.n > 0 ? plan(r, s) : GRT_OK;
+    if (status != GRT_OK) {
+        release_shape(s);
+        return status;
+    }
+    if (s->copy)
+        s->copy_bytes = ((size_t)s->n_padded * grt_dtype_size(r->in[0]->dtype) + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
+    if (s->plan)
+        r->workspace_bytes = s->copy_bytes + cuda_dnn_plan_workspace(s->plan) + ALIGNMENT;
+    r->shape = s;
+    return GRT_OK;
+}
+
+/* ---- kernels ---- */
+
+/* to has the sizes `padded`; what lies outside of x is zero. */
+template <class T>
+__global__ void pad(const __grid_constant__ conv_shape s, const T *x, T *to)
+{
+    const conv_geometry &g = s.g;
+    CUDA_EACH(i, s.n_padded)
+    {
+        int64_t rest = i, channel = 0, at = 0, p[SPATIAL];
+        bool inside = true;
+        if (g.last) {
+            channel = rest % g.in_channels;
+            rest /= g.in_channels;
+        }
+        for (int d = SPATIAL - 1; d >= 0; d--) {
+            p[d] = rest % s.padded[d] - g.begin[d];
+            rest /= s.padded[d];
+            inside = inside && p[d] >= 0 && p[d] < g.in[d];
+        }
+        at = rest; /* image, or image and channel */
+        for (int d = 0; d < SPATIAL; d++)
+            at = at * g.in[d] + p[d];
+        T v = cuda_narrow<T, float>(0.0f);
+        if (inside)
+            v = x[g.last ? at * g.in_channels + channel : at];
+        to[i] = v;
+    }
+}
+
+/* One result per thread; w as in ONNX. */
+template <class T> __global__ void direct(const __grid_constant__ conv_geometry g, const T *x, const T *w, T *y)
+{
+    using W = typename cuda_wide<T>::type;
+    const int64_t in_group = g.in_channels / g.groups, out_group = g.out_channels / g.groups;
+    const int64_t in_pixels = g.in[0] * g.in[1] * g.in[2], taps = g.kernel[0] * g.kernel[1] * g.kernel[2];
+    const int64_t pixel_step = g.last ? g.in_channels : 1, channel_step = g.last ? 1 : in_pixels;
+    CUDA_EACH(i, g.n)
+    {
+        int64_t rest = i, channel = 0, o[SPATIAL];
+        if (g.last) {
+            channel = rest % g.out_channels;
+            rest /= g.out_channels;
+        }
+        for (int d = SPATIAL - 1; d >= 0; d--) {
+            o[d] = rest % g.out[d];
+            rest /= g.out[d];
+        }
+        if (!g.last) {
+            channel = rest % g.out_channels;
+            rest /= g.out_channels;
+        }
+        const int64_t group = channel / out_group;
+        const T *image = x + rest * g.in_channels * in_pixels + group * in_group * channel_step;
+        /* Weights: [out, in of a group, taps]; transposed: [in, out of a group, taps]. */
+        const T *window = g.transposed ? w + (group * in_group * out_group + channel % out_group) * taps : w + channel * in_group * taps;
+        const int64_t window_step = g.transposed ? out_group * taps : taps;
+        W sum = 0;
+        for (int64_t t = 0; t < taps; t++) {
+            int64_t k = t, position = 0, step = 1;
+            bool inside = true;
+            for (int d = SPATIAL - 1; d >= 0; d--) {
+                const int64_t tap = k % g.kernel[d] * g.dilation[d];
+                int64_t p = g.transposed ? o[d] + g.begin[d] - tap : o[d] * g.stride[d] - g.begin[d] + tap;
+                k /= g.kernel[d];
+                if (g.transposed) {
+                    inside = inside && p >= 0 && p % g.stride[d] == 0;
+                    p /= g.stride[d];
+                }
+                inside = inside && p >= 0 && p < g.in[d];
+                position += p * step;
+                step *= g.in[d];
+            }
+            for (int64_t c = 0; inside && c < in_group; c++)
+                sum += (W)cuda_widen(image[position * pixel_step + c * channel_step]) * (W)cuda_widen(window[c * window_step + t]);
+        }
+        y[i] = cuda_narrow<T, W>(sum);
+    }
+}
+
+/* ---- run ---- */
+
+static const void *data_of(const grt_run *r, int32_t i)
+{
+    return i < r->n_in && r->in[i] ? r->in[i]->data : NULL;
+}
+
+template <class T> static void launch_direct(const conv_shape *s, const grt_run *r)
+{
+    direct<T><<<cuda_blocks(s->g.n, THREADS), THREADS, 0, (cudaStream_t)r->stream>>>(
+        s->g, (const T *)r->in[0]->data, (const T *)r->in[1]->data, (T *)r->out[0]->data);
+}
+
+template <class T> static void launch_pad(const conv_shape *s, const void *x, void *to, cudaStream_t stream)
+{
+    pad<T><<<cuda_blocks(s->n_padded, THREADS), THREADS, 0, stream>>>(*s, (const T *)x, (T *)to);
+}
+
+static grt_status run_plan(const grt_run *r, const conv_shape *s)
+{
+    const conv_state *state = (const conv_state *)r->state;
+    char *workspace = (char *)(((uintptr_t)r->workspace + ALIGNMENT - 1) & ~(uintptr_t)(ALIGNMENT - 1));
+    cuda_dnn_args args = {};
+    args.x = r->in[0]->data;
+    args.w = state->weights ? state->weights : r->in[1]->data;
+    args.bias = s->bias ? data_of(r, BIAS) : NULL;
+    args.residual = s->residual ? data_of(r, RESIDUAL) : NULL;
+    args.y = r->out[0]->data;
+    args.workspace = workspace + s->copy_bytes;
+    if (s->copy) {
+        CUDA_FOR_FLOATS(r->in[0]->dtype, T, launch_pad<T>(s, r->in[0]->data, workspace, (cudaStream_t)r->stream));
+        CUDA_LAUNCHED();
+        args.x = workspace;
+    }
+    return cuda_dnn_plan_run(s->plan, r->desc, &args, (cudaStream_t)r->stream);
+}
+
+static grt_status run(const grt_run *r)
+{
+    const conv_state *state = (const conv_state *)r->state;
+    const conv_shape *s = (const conv_shape *)r->shape;
+    const conv_geometry *g = &s->g;
+    if (g->n == 0)
+        return GRT_OK;
+    if (s->plan) {
+        GRT_TRY(run_plan(r, s));
+    } else {
+        CUDA_FOR_FLOATS(r->in[0]->dtype, T, launch_direct<T>(s, r));
+        CUDA_LAUNCHED();
+    }
+    cuda_epilogue e = {};
+    e.dtype = r->in[0]->dtype;
+    e.n = g->n;
+    e.bias = s->bias ? NULL : data_of(r, BIAS);
+    e.channels = g->out_channels;
+    e.inner = g->last ? 1 : g->out[0] * g->out[1] * g->out[2];
+    e.residual = s->residual ? NULL : data_of(r, RESIDUAL);
+    if (!s->act)
+        e.act = state->act;
+    return cuda_epilogue_run(&e, r->out[0]->data, (cudaStream_t)r->stream);
+}
+
+#define LIFE .create = create, .destroy = destroy, .reshape = reshape, .release_shape = release_shape, .run = run
+
+static const grt_kernel_row rows[] = {
+    {.domain = "", .op = "Conv", .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS}, .supports = same_types, LIFE},
+    {.domain = "", .op = "ConvTranspose", .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS}, .supports = same_types, LIFE},
+    {.domain = "graphrt", .op = "Conv", .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS},
+     .supports = fused_supports, LIFE},
+};
+CUDA_KERNELS(conv, rows);

@@ -1,0 +1,107 @@
+/* Softmax and LogSoftmax along one axis. */
+#include "backends/cuda/number.cuh"
+
+#include <math_constants.h>
+#include <stdlib.h>
+
+typedef struct softmax_shape {
+    int64_t outer, size, inner;
+    bool log;
+} softmax_shape;
+
+__device__ __forceinline__ float exponential(float x) { return expf(x); }
+__device__ __forceinline__ double exponential(double x) { return exp(x); }
+__device__ __forceinline__ float logarithm(float x) { return logf(x); }
+__device__ __forceinline__ double logarithm(double x) { return log(x); }
+
+/* Contiguous rows, THREADS threads for each; 256 threads per block. */
+template <class T, int THREADS> __global__ void __launch_bounds__(256) softmax_rows(const T *x, T *y, int64_t rows, int64_t size, bool log_)
+{
+    using W = typename cuda_wide<T>::type;
+    const int lane = threadIdx.x % THREADS;
+    const int64_t per_block = 256 / THREADS;
+    for (int64_t row = (int64_t)blockIdx.x * per_block + threadIdx.x / THREADS; row < rows; row += gridDim.x * per_block) {
+        const T *from = x + row * size;
+        T *to = y + row * size;
+        W top = -CUDART_INF_F, sum = 0;
+        for (int64_t i = lane; i < size; i += THREADS)
+            top = cuda_top::join<W>(cuda_widen(from[i]), top);
+        top = cuda_row_reduce<THREADS, cuda_top, W>(top, -CUDART_INF_F);
+        for (int64_t i = lane; i < size; i += THREADS)
+            sum += exponential(cuda_widen(from[i]) - top);
+        sum = cuda_row_reduce<THREADS, cuda_sum, W>(sum, 0);
+        const W factor = log_ ? logarithm(sum) : 1 / sum;
+        for (int64_t i = lane; i < size; i += THREADS) {
+            const W d = cuda_widen(from[i]) - top;
+            to[i] = cuda_narrow<T, W>(log_ ? d - factor : exponential(d) * factor);
+        }
+    }
+}
+
+/* The axis runs down with distance `inner`: one thread per column, neighbours side by side. */
+template <class T> __global__ void softmax_columns(const T *x, T *y, int64_t columns, int64_t size, int64_t inner, bool log_)
+{
+    using W = typename cuda_wide<T>::type;
+    CUDA_EACH(i, columns)
+    {
+        const int64_t at = i / inner * size * inner + i % inner;
+        W top = -CUDART_INF_F, sum = 0;
+        for (int64_t k = 0; k < size; k++)
+            top = cuda_top::join<W>(cuda_widen(x[at + k * inner]), top);
+        for (int64_t k = 0; k < size; k++)
+            sum += exponential(cuda_widen(x[at + k * inner]) - top);
+        const W factor = log_ ? logarithm(sum) : 1 / sum;
+        for (int64_t k = 0; k < size; k++) {
+            const W d = cuda_widen(x[at + k * inner]) - top;
+            y[at + k * inner] = cuda_narrow<T, W>(log_ ? d - factor : exponential(d) * factor);
+        }
+    }
+}
+
+static grt_status softmax_reshape(grt_reshape *r)
+{
+    softmax_shape *s = (softmax_shape *)calloc(1, sizeof *s);
+    if (!s)
+        return grt_fail_memory(sizeof *s);
+    const grt_tensor *x = r->in[0];
+    const int32_t axis = x->rank ? (int32_t)grt_axis(grt_attr_int(r->desc, "axis", -1), x->rank) : 0;
+    s->log = !strcmp(r->desc->op, "LogSoftmax");
+    s->outer = grt_dims_product(x->dims, 0, axis);
+    s->size = x->rank ? x->dims[axis] : 1;
+    s->inner = x->rank ? grt_dims_product(x->dims, axis + 1, x->rank) : 1;
+    r->shape = s;
+    return GRT_OK;
+}
+
+template <class T> static void launch(const softmax_shape *s, const void *x_, void *y_, cudaStream_t stream)
+{
+    enum { WARP_SIZES = 1024 }; /* longer rows get a block each */
+    const T *x = (const T *)x_;
+    T *y = (T *)y_;
+    if (s->inner > 1)
+        softmax_columns<T><<<cuda_blocks(s->outer * s->inner, 128), 128, 0, stream>>>(x, y, s->outer * s->inner, s->size,
+                                                                                     s->inner, s->log);
+    else if (s->size <= WARP_SIZES)
+        softmax_rows<T, 32><<<cuda_blocks(s->outer, 8), 256, 0, stream>>>(x, y, s->outer, s->size, s->log);
+    else
+        softmax_rows<T, 256><<<cuda_blocks(s->outer, 1), 256, 0, stream>>>(x, y, s->outer, s->size, s->log);
+}
+
+static grt_status softmax_run(const grt_run *r)
+{
+    const softmax_shape *s = (const softmax_shape *)r->shape;
+    if (s->outer * s->size * s->inner == 0)
+        return GRT_OK;
+    CUDA_FOR_FLOATS(r->in[0]->dtype, T, launch<T>(s, r->in[0]->data, r->out[0]->data, (cudaStream_t)r->stream));
+    CUDA_LAUNCHED();
+    return GRT_OK;
+}
+
+#define ROW(name)                                                                                                      \
+    {                                                                                                                  \
+        .domain = "", .op = name, .types = {GRT_SET_FLOATS}, .flags = GRT_KERNEL_IN_PLACE(0),                          \
+        .reshape = softmax_reshape, .release_shape = free, .run = softmax_run                                          \
+    }
+
+static const grt_kernel_row rows[] = {ROW("Softmax"), ROW("LogSoftmax")};
+CUDA_KERNELS(softmax, rows);

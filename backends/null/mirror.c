@@ -1,0 +1,116 @@
+/* The mirror backend: the CPU's kernels behind a device's interface.
+ *
+ * Its memory is separate from the host's, copies are explicit, and ops that size their outputs at run time are missing, as on a GPU.
+ * So everything that sessions on devices do (transfers, fallback, static memory, replay) is tested on machines without one. */
+#include "backends/backend.h"
+#include "src/base/checked.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int32_t device_count(void)
+{
+    return 1;
+}
+
+static void close_device(grt_device *device)
+{
+    free(device);
+}
+
+static grt_status make_current(grt_device *device)
+{
+    (void)device;
+    return GRT_OK;
+}
+
+static grt_status alloc_memory(grt_device *device, size_t bytes, void **out_data)
+{
+    (void)device;
+    void *data = aligned_alloc(256, grt_align_up(bytes, 256));
+    if (!data)
+        return grt_fail_memory(bytes);
+    memset(data, 0xa5, bytes); /* what nobody wrote is visible */
+    *out_data = data;
+    return GRT_OK;
+}
+
+static void free_memory(grt_device *device, void *data)
+{
+    (void)device;
+    free(data);
+}
+
+static grt_status copy_memory(grt_device *device, void *dst, const void *src, size_t bytes, void *stream)
+{
+    if (!stream)
+        return grt_fail(GRT_STATUS_INTERNAL, "mirror:%d: a copy without a stream", device->index);
+    if (bytes)
+        memcpy(dst, src, bytes);
+    return GRT_OK;
+}
+
+static grt_status stream_create(grt_device *device, void **out_stream)
+{
+    *out_stream = device; /* everything happens at once: any non-NULL handle will do */
+    return GRT_OK;
+}
+
+static void stream_release(grt_device *device, void *stream)
+{
+    (void)device;
+    (void)stream;
+}
+
+static grt_status stream_wait(grt_device *device, void *stream)
+{
+    (void)device;
+    (void)stream;
+    return GRT_OK;
+}
+
+static const grt_device_vtable vtable = {.close = close_device,
+                                         .make_current = make_current,
+                                         .alloc = alloc_memory,
+                                         .free = free_memory,
+                                         .upload = copy_memory,
+                                         .download = copy_memory,
+                                         .copy = copy_memory,
+                                         .alloc_pinned = alloc_memory,
+                                         .free_pinned = free_memory,
+                                         .stream_create = stream_create,
+                                         .stream_release = stream_release,
+                                         .stream_wait = stream_wait};
+
+static grt_status open_device(int32_t index, grt_device **out_device)
+{
+    if (index != 0)
+        return grt_fail(GRT_STATUS_DEVICE, "there is no device mirror:%d; the only one is mirror:0", index);
+    grt_device *device = calloc(1, sizeof *device);
+    if (!device)
+        return grt_fail_memory(sizeof *device);
+    *device = (grt_device){&vtable, &grt_backend_mirror, 0};
+    *out_device = device;
+    return GRT_OK;
+}
+
+static const grt_kernel_row *find_kernel(const grt_kernel_node *node, grt_text *why)
+{
+    const grt_kernel_row *row = grt_backend_cpu.find_kernel(node, why);
+    for (int32_t i = 0; row && i < node->n_in; i++)
+        if (node->in[i].dtype == GRT_DTYPE_STRING)
+            row = NULL;
+    if (row && !(row->flags & (GRT_KERNEL_DYNAMIC | GRT_KERNEL_VALUES)))
+        return row;
+    if (row && why)
+        grt_text_add(why, "ops that size their outputs at run time are left to the CPU");
+    return NULL;
+}
+
+const grt_backend grt_backend_mirror = {
+    .name = "mirror",
+    .device_count = device_count,
+    .device_open = open_device,
+    .find_kernel = find_kernel,
+    .channels_last = true,
+};

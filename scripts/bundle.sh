@@ -1,0 +1,31 @@
+#!/bin/sh
+# Make a directory that runs on another machine of the same architecture without development packages:
+# the tools, the library, the backends' modules and the non-system libraries they need.
+# usage: bundle.sh BUILD_DIR OUT_DIR
+set -eu
+build=$1 out=$2
+rm -rf "$out"
+mkdir -p "$out/bin" "$out/libexec" "$out/lib/graphrt"
+for tool in graphc graphrun; do
+    "$build/libtool" --quiet --mode=install install -c "$build/$tool" "$PWD/$out/libexec/$tool" 2>/dev/null || cp "$build/.libs/$tool" "$out/libexec/$tool"
+    strip "$out/libexec/$tool"
+    cat >"$out/bin/$tool" <<'WRAPPER'
+#!/bin/sh
+here=$(cd "$(dirname "$0")/.." && pwd)
+export LD_LIBRARY_PATH="$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+export GRAPHRT_BACKEND_PATH="${GRAPHRT_BACKEND_PATH:-$here/lib/graphrt}"
+exec "$here/libexec/$(basename "$0")" "$@"
+WRAPPER
+    chmod +x "$out/bin/$tool"
+done
+cp -L "$build/.libs/libgraphrt.so.0" "$out/lib/"
+for module in "$build"/libgraphrt-*.so; do
+    [ -f "$module" ] && cp "$module" "$out/lib/graphrt/"
+done
+# What every Linux has stays; the rest comes along.
+ldd "$build/.libs/graphrun" "$build/.libs/libgraphrt.so.0" |
+    awk '$2 == "=>" && $3 ~ /^\// { print $3 }' | sort -u |
+    grep -Ev '/(libc|libm|libdl|libpthread|librt|ld-linux[^/]*|libgraphrt)\.so' |
+    while read -r library; do cp -L "$library" "$out/lib/"; done
+strip --strip-unneeded "$out"/lib/*.so* "$out"/lib/graphrt/*.so 2>/dev/null || true
+du -sh "$out"

@@ -1,0 +1,345 @@
+/* Convolutions and pools on random windows, in both layouts, against their definition in double. */
+#include "tests/unit/op_runner.h"
+
+#include <check.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST = 3 };
+
+typedef struct window {
+    int32_t spatial;
+    int64_t batch, channels, filters, groups;
+    int64_t in[MOST], kernel[MOST], stride[MOST], dilation[MOST], pads[2 * MOST];
+} window;
+
+static uint32_t state;
+static int64_t pick(int64_t low, int64_t high)
+{
+    state = state * 1664525u + 1013904223u;
+    return low + (int64_t)(state >> 8) % (high - low + 1);
+}
+
+static window random_window(uint32_t seed)
+{
+    state = seed * 2654435761u + 1;
+    window w = {.spatial = (int32_t)pick(1, 3), .batch = pick(1, 2)};
+    const int64_t kinds[] = {1, 1, 2, 3, 8}, per_in = kinds[pick(0, 4)], per_out = kinds[pick(0, 4)];
+    w.groups = pick(0, 2) ? 1 : pick(2, 4);
+    w.channels = w.groups * per_in;
+    w.filters = w.groups * per_out;
+    for (int32_t i = 0; i < w.spatial; i++) {
+        w.kernel[i] = pick(1, 4);
+        w.stride[i] = pick(1, 3);
+        w.dilation[i] = pick(1, 2);
+        w.pads[i] = pick(0, 2);
+        w.pads[w.spatial + i] = pick(0, 2);
+        w.in[i] = pick(1, 7) + (w.kernel[i] - 1) * w.dilation[i];
+    }
+    return w;
+}
+
+static void attributes(op_runner *r, const window *w)
+{
+    op_ints(r, "strides", w->stride, (size_t)w->spatial);
+    op_ints(r, "dilations", w->dilation, (size_t)w->spatial);
+    op_ints(r, "pads", w->pads, 2 * (size_t)w->spatial);
+}
+
+static int64_t product(const int64_t *dims, int32_t n)
+{
+    return grt_dims_product(dims, 0, n);
+}
+
+static void unflatten(int64_t flat, const int64_t *dims, int32_t n, int64_t *index)
+{
+    for (int32_t i = n - 1; i >= 0; i--) {
+        index[i] = flat % dims[i];
+        flat /= dims[i];
+    }
+}
+
+static int64_t flatten(const int64_t *index, const int64_t *dims, int32_t n)
+{
+    int64_t flat = 0;
+    for (int32_t i = 0; i < n; i++)
+        flat = flat * dims[i] + index[i];
+    return flat;
+}
+
+/* Position in the input of tap k at output o; false if it is padding. */
+static bool position(const window *w, const int64_t *o, const int64_t *k, int64_t *at)
+{
+    int64_t p[MOST];
+    for (int32_t i = 0; i < w->spatial; i++) {
+        p[i] = o[i] * w->stride[i] + k[i] * w->dilation[i] - w->pads[i];
+        if (p[i] < 0 || p[i] >= w->in[i])
+            return false;
+    }
+    *at = flatten(p, w->in, w->spatial);
+    return true;
+}
+
+static double convolve(const window *w, const float *x, const float *weights, int64_t b, int64_t m, const int64_t *o)
+{
+    const int64_t per = w->channels / w->groups, first = m / (w->filters / w->groups) * per;
+    const int64_t taps = product(w->kernel, w->spatial), pixels = product(w->in, w->spatial);
+    double sum = 0.0;
+    for (int64_t t = 0; t < taps; t++) {
+        int64_t k[MOST], at;
+        unflatten(t, w->kernel, w->spatial, k);
+        for (int64_t c = 0; position(w, o, k, &at) && c < per; c++)
+            sum += (double)x[(b * w->channels + first + c) * pixels + at] * (double)weights[(m * per + c) * taps + t];
+    }
+    return sum;
+}
+
+/* From batch, channels, pixels to batch, pixels, channels. */
+static float *channels_last(const float *x, int64_t batch, int64_t channels, int64_t pixels)
+{
+    float *y = malloc((size_t)(batch * channels * pixels + 1) * sizeof *y);
+    ck_assert_ptr_nonnull(y);
+    for (int64_t b = 0; b < batch; b++)
+        for (int64_t c = 0; c < channels; c++)
+            for (int64_t p = 0; p < pixels; p++)
+                y[(b * pixels + p) * channels + c] = x[(b * channels + c) * pixels + p];
+    return y;
+}
+
+static void shape(int64_t *dims, const window *w, int64_t channels, const int64_t *spatial, bool last)
+{
+    dims[0] = w->batch;
+    dims[last ? w->spatial + 1 : 1] = channels;
+    memcpy(dims + (last ? 1 : 2), spatial, (size_t)w->spatial * sizeof *dims);
+}
+
+static float *random_floats(int64_t n, uint32_t seed)
+{
+    float *data = malloc((size_t)(n + 1) * sizeof *data);
+    ck_assert_ptr_nonnull(data);
+    fill_floats(data, n, seed);
+    return data;
+}
+
+/* One fused or plain convolution. variant: bit 0 constant weights, 1 channels last, 2 fused epilogue. */
+static void check_conv(uint32_t seed, int variant)
+{
+    const window w = random_window(seed);
+    const bool last = variant & 2, fused = last || (variant & 4);
+    const int32_t n = w.spatial;
+    const int64_t in_pixels = product(w.in, n);
+    float *x = random_floats(w.batch * w.channels * in_pixels, seed), *bias = random_floats(w.filters, seed + 1);
+    float *weights = random_floats(w.filters * w.channels / w.groups * product(w.kernel, n), seed + 2), *residual = NULL;
+    float *x_last = last ? channels_last(x, w.batch, w.channels, in_pixels) : NULL;
+    int64_t dims[MOST + 2], w_dims[MOST + 2] = {w.filters, w.channels / w.groups}, out[MOST], out_pixels = 1;
+    memcpy(w_dims + 2, w.kernel, (size_t)n * sizeof *w_dims);
+    for (int32_t i = 0; i < n; i++) {
+        out[i] = (w.in[i] + w.pads[i] + w.pads[n + i] - (w.kernel[i] - 1) * w.dilation[i] - 1) / w.stride[i] + 1;
+        out_pixels *= out[i];
+    }
+    op_runner r;
+    op_begin(&r, fused ? "graphrt" : "", "Conv");
+    r.threads = 1 + seed % 2;
+    r.constants = variant & 1 ? 2 : 0;
+    attributes(&r, &w);
+    op_int(&r, "group", w.groups);
+    shape(dims, &w, w.channels, w.in, last);
+    op_add(&r, GRT_DTYPE_FLOAT, n + 2, dims, last ? x_last : x);
+    op_add(&r, GRT_DTYPE_FLOAT, n + 2, w_dims, weights);
+    op_add(&r, GRT_DTYPE_FLOAT, 1, &w.filters, bias);
+    if (fused) {
+        residual = random_floats(w.batch * w.filters * out_pixels, seed + 3);
+        shape(dims, &w, w.filters, out, last);
+        op_add(&r, GRT_DTYPE_FLOAT, n + 2, dims, residual);
+        op_string(&r, "activation", "Relu");
+    }
+    if (last)
+        op_string(&r, "layout", "NHWC");
+    op_run_ok(&r, 1);
+    const float *y = r.out[0].t.data;
+    for (int64_t i = 0; i < w.batch * w.filters * out_pixels; i++) {
+        const int64_t b = i / (w.filters * out_pixels), m = i / out_pixels % w.filters, p = i % out_pixels;
+        const int64_t at = last ? (b * out_pixels + p) * w.filters + m : i;
+        int64_t o[MOST];
+        unflatten(p, out, n, o);
+        double wanted = convolve(&w, x, weights, b, m, o) + (double)bias[m] + (residual ? (double)residual[at] : 0.0);
+        wanted = fused && wanted < 0 ? 0 : wanted;
+        ck_assert_msg(fabs((double)y[at] - wanted) < 2e-5, "seed %u variant %d element %lld: %g, expected %g", seed, variant,
+                      (long long)i, (double)y[at], wanted);
+    }
+    op_end(&r);
+    free(x);
+    free(bias);
+    free(weights);
+    free(residual);
+    free(x_last);
+}
+
+START_TEST(convolutions_match_their_definition)
+{
+    for (uint32_t seed = 0; seed < 60; seed++)
+        for (int variant = 0; variant < 8; variant++)
+            check_conv(seed, variant);
+}
+END_TEST
+
+/* The transpose is the adjoint: <conv(x), y> = <x, transpose(y)>, tested on every unit vector of y's definition. */
+static void check_transpose(uint32_t seed, bool constant)
+{
+    window w = random_window(seed); /* of the convolution whose adjoint is taken: from `in` (the result) to `out` */
+    const int32_t n = w.spatial;
+    int64_t out[MOST], out_pixels = 1, dims[MOST + 2], w_dims[MOST + 2] = {w.filters, w.channels / w.groups};
+    for (int32_t i = 0; i < n; i++) {
+        const int64_t reach = (w.kernel[i] - 1) * w.dilation[i] + 1;
+        out[i] = (w.in[i] + w.pads[i] + w.pads[n + i] - reach) / w.stride[i] + 1;
+        w.in[i] = (out[i] - 1) * w.stride[i] + reach - w.pads[i] - w.pads[n + i]; /* without a rest */
+        out_pixels *= out[i];
+        if (w.in[i] < 1)
+            return;
+    }
+    const int64_t in_pixels = product(w.in, n), taps = product(w.kernel, n);
+    memcpy(w_dims + 2, w.kernel, (size_t)n * sizeof *w_dims);
+    float *y = random_floats(w.batch * w.filters * out_pixels, seed), *bias = random_floats(w.channels, seed + 1);
+    float *weights = random_floats(w.filters * w.channels / w.groups * taps, seed + 2);
+    double *wanted = calloc((size_t)(w.batch * w.channels * in_pixels), sizeof *wanted);
+    ck_assert_ptr_nonnull(wanted);
+    const int64_t per = w.channels / w.groups, per_out = w.filters / w.groups;
+    for (int64_t i = 0; i < w.batch * w.filters * out_pixels; i++) {
+        const int64_t b = i / (w.filters * out_pixels), m = i / out_pixels % w.filters;
+        int64_t o[MOST], k[MOST], at;
+        unflatten(i % out_pixels, out, n, o);
+        for (int64_t t = 0; t < taps; t++) {
+            unflatten(t, w.kernel, n, k);
+            for (int64_t c = 0; position(&w, o, k, &at) && c < per; c++)
+                wanted[(b * w.channels + m / per_out * per + c) * in_pixels + at] +=
+                    (double)y[i] * (double)weights[(m * per + c) * taps + t];
+        }
+    }
+    op_runner r;
+    op_begin(&r, "", "ConvTranspose");
+    r.constants = constant ? 2 : 0;
+    attributes(&r, &w);
+    op_int(&r, "group", w.groups);
+    shape(dims, &w, w.filters, out, false);
+    op_add(&r, GRT_DTYPE_FLOAT, n + 2, dims, y);
+    op_add(&r, GRT_DTYPE_FLOAT, n + 2, w_dims, weights);
+    op_add(&r, GRT_DTYPE_FLOAT, 1, &w.channels, bias);
+    op_run_ok(&r, 1);
+    ck_assert_int_eq(grt_tensor_elements(&r.out[0].t), w.batch * w.channels * in_pixels);
+    for (int64_t i = 0; i < w.batch * w.channels * in_pixels; i++) {
+        const double value = wanted[i] + (double)bias[i / in_pixels % w.channels];
+        ck_assert_msg(fabs((double)((float *)r.out[0].t.data)[i] - value) < 2e-5, "seed %u element %lld: %g, expected %g", seed,
+                      (long long)i, (double)((float *)r.out[0].t.data)[i], value);
+    }
+    op_end(&r);
+    free(y);
+    free(bias);
+    free(weights);
+    free(wanted);
+}
+
+START_TEST(transposed_convolutions_are_adjoint)
+{
+    for (uint32_t seed = 0; seed < 60; seed++) {
+        check_transpose(seed, false);
+        check_transpose(seed, true);
+    }
+}
+END_TEST
+
+static void check_pool(uint32_t seed, bool max, bool last, grt_dtype dtype)
+{
+    const window w = random_window(seed);
+    const int32_t n = w.spatial;
+    const int64_t in_pixels = product(w.in, n), total = w.batch * w.channels * in_pixels, taps = product(w.kernel, n);
+    float *x = random_floats(total, seed), *x_last = last ? channels_last(x, w.batch, w.channels, in_pixels) : NULL;
+    double *wide = malloc((size_t)total * sizeof *wide);
+    ck_assert_ptr_nonnull(wide);
+    for (int64_t i = 0; i < total; i++)
+        wide[i] = (double)x[i];
+    int64_t dims[MOST + 2], out[MOST];
+    op_runner r;
+    op_begin(&r, last ? "graphrt" : "", max ? "MaxPool" : "AveragePool");
+    attributes(&r, &w);
+    op_ints(&r, "kernel_shape", w.kernel, (size_t)n);
+    op_int(&r, "ceil_mode", seed % 3 == 0);
+    if (last)
+        op_string(&r, "layout", "NHWC");
+    shape(dims, &w, w.channels, w.in, last);
+    op_add(&r, dtype, n + 2, dims, dtype == GRT_DTYPE_DOUBLE ? (void *)wide : last ? x_last : x);
+    op_run_ok(&r, max && !last && seed % 2 ? 2 : 1);
+    memcpy(out, r.out[0].t.dims + (last ? 1 : 2), (size_t)n * sizeof *out);
+    const int64_t out_pixels = product(out, n);
+    for (int64_t i = 0; i < w.batch * w.channels * out_pixels; i++) {
+        const int64_t plane = i / out_pixels, b = plane / w.channels, c = plane % w.channels, p = i % out_pixels;
+        double wanted = max ? -INFINITY : 0.0;
+        int64_t o[MOST], k[MOST], at, count = 0, best = -1;
+        unflatten(p, out, n, o);
+        for (int64_t t = 0; t < taps; t++) {
+            unflatten(t, w.kernel, n, k);
+            if (!position(&w, o, k, &at))
+                continue;
+            const double v = wide[plane * in_pixels + at];
+            count++;
+            if (max && v > wanted)
+                best = plane * in_pixels + at;
+            wanted = max ? fmax(wanted, v) : wanted + v;
+        }
+        if (count == 0)
+            continue; /* a window in padding alone has no defined result */
+        wanted = max ? wanted : wanted / (double)count;
+        const double found = grt_tensor_double(&r.out[0].t, last ? (b * out_pixels + p) * w.channels + c : i);
+        ck_assert_msg(fabs(found - wanted) < 1e-6, "seed %u element %lld: %g, expected %g", seed, (long long)i, found, wanted);
+        if (r.n_out == 2)
+            ck_assert_int_eq(grt_tensor_int(&r.out[1].t, i), best);
+    }
+    op_end(&r);
+    free(x);
+    free(x_last);
+    free(wide);
+}
+
+START_TEST(pools_match_their_definition)
+{
+    for (uint32_t seed = 0; seed < 60; seed++)
+        for (int max = 0; max < 2; max++) {
+            check_pool(seed, max, false, GRT_DTYPE_FLOAT);
+            check_pool(seed, max, true, GRT_DTYPE_FLOAT);
+            check_pool(seed, max, false, GRT_DTYPE_DOUBLE);
+        }
+}
+END_TEST
+
+START_TEST(wrong_shapes_are_named)
+{
+    const float data[64] = {0};
+    const int64_t x[] = {1, 3, 4, 4}, w[] = {2, 2, 3, 3}, wide[] = {2, 3, 5, 5};
+    op_runner r;
+    op_begin(&r, "", "Conv");
+    op_add(&r, GRT_DTYPE_FLOAT, 4, x, data);
+    op_add(&r, GRT_DTYPE_FLOAT, 4, w, data);
+    ck_assert_int_eq(op_run(&r, 1), GRT_STATUS_INVALID_MODEL);
+    ck_assert_ptr_nonnull(strstr(grt_last_error(), "group"));
+    op_end(&r);
+    op_begin(&r, "", "Conv");
+    op_add(&r, GRT_DTYPE_FLOAT, 4, x, data);
+    op_add(&r, GRT_DTYPE_FLOAT, 4, wide, data);
+    ck_assert_int_eq(op_run(&r, 1), GRT_STATUS_INVALID_MODEL);
+    ck_assert_ptr_nonnull(strstr(grt_last_error(), "window"));
+    op_end(&r);
+}
+END_TEST
+
+Suite *suite_test_conv(void)
+{
+    Suite *suite = suite_create("conv");
+    TCase *tc = tcase_create("conv");
+    tcase_set_timeout(tc, 120);
+    tcase_add_test(tc, convolutions_match_their_definition);
+    tcase_add_test(tc, transposed_convolutions_are_adjoint);
+    tcase_add_test(tc, pools_match_their_definition);
+    tcase_add_test(tc, wrong_shapes_are_named);
+    suite_add_tcase(suite, tc);
+    return suite;
+}

@@ -1,0 +1,241 @@
+/* Integer and deformable convolutions, integer products, LpPool, MaxUnpool against their definitions. */
+#include "tests/unit/op_runner.h"
+
+#include <check.h>
+#include <math.h>
+#include <string.h>
+
+/* One convolution of 2 groups with stride, dilation and uneven padding. */
+enum { N = 2, C = 4, H = 7, W = 6, O = 6, K = 3, GROUPS = 2, OUT_H = 4, OUT_W = 5 };
+static const int64_t x_dims[] = {N, C, H, W}, w_dims[] = {O, C / GROUPS, K, K}, pads[] = {1, 2, 2, 1},
+                     strides[] = {2, 1}, dilations[] = {1, 2};
+
+static void set_window(op_runner *r)
+{
+    op_int(r, "group", GROUPS);
+    op_ints(r, "pads", pads, 4);
+    op_ints(r, "strides", strides, 2);
+    op_ints(r, "dilations", dilations, 2);
+}
+
+typedef double reader(const void *data, int64_t i);
+
+static double convolve(reader *read, const void *x, double x_zero, const void *w, const double *w_zero,
+                       int64_t n, int64_t o, int64_t y, int64_t z)
+{
+    double sum = 0;
+    for (int64_t c = 0; c < C / GROUPS; c++)
+        for (int64_t a = 0; a < K; a++)
+            for (int64_t b = 0; b < K; b++) {
+                int64_t row = y * strides[0] - pads[0] + a * dilations[0],
+                        column = z * strides[1] - pads[1] + b * dilations[1];
+                int64_t channel = o / (O / GROUPS) * (C / GROUPS) + c;
+                if (row < 0 || row >= H || column < 0 || column >= W)
+                    continue;
+                sum += (read(x, ((n * C + channel) * H + row) * W + column) - x_zero) *
+                       (read(w, ((o * (C / GROUPS) + c) * K + a) * K + b) - (w_zero ? w_zero[o] : 0));
+            }
+    return sum;
+}
+
+static double read_float(const void *data, int64_t i)
+{
+    return (double)((const float *)data)[i];
+}
+
+static double read_byte(const void *data, int64_t i)
+{
+    return (double)((const uint8_t *)data)[i];
+}
+
+static void fill_bytes(uint8_t *out, int64_t n, uint32_t seed)
+{
+    for (int64_t i = 0; i < n; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        out[i] = (uint8_t)(seed >> 24);
+    }
+}
+
+START_TEST(test_conv_integer)
+{
+    uint8_t x[N * C * H * W], w[O * C / GROUPS * K * K], x_zero = 128, w_zeros[O];
+    double zeros[O];
+    fill_bytes(x, sizeof x, 1);
+    fill_bytes(w, sizeof w, 2);
+    for (int i = 0; i < O; i++)
+        zeros[i] = w_zeros[i] = (uint8_t)(i * 40);
+    op_runner r;
+    op_begin(&r, "", "ConvInteger");
+    set_window(&r);
+    op_add(&r, GRT_DTYPE_UINT8, 4, x_dims, x);
+    op_add(&r, GRT_DTYPE_UINT8, 4, w_dims, w);
+    op_add(&r, GRT_DTYPE_UINT8, 0, NULL, &x_zero);
+    op_add(&r, GRT_DTYPE_UINT8, 1, (const int64_t[]){O}, w_zeros);
+    op_run_ok(&r, 1);
+    ck_assert(grt_dims_equal(r.out[0].t.dims, 4, (const int64_t[]){N, O, OUT_H, OUT_W}, 4));
+    for (int64_t i = 0; i < N * O * OUT_H * OUT_W; i++)
+        ck_assert_int_eq(((const int32_t *)r.out[0].t.data)[i],
+                         (int32_t)convolve(read_byte, x, 128, w, zeros, i / (O * OUT_H * OUT_W),
+                                           i / (OUT_H * OUT_W) % O, i / OUT_W % OUT_H, i % OUT_W));
+    op_end(&r);
+}
+END_TEST
+
+/* Without offsets, a deformable convolution is a convolution; the mask scales it. */
+START_TEST(test_deform_without_offsets)
+{
+    float x[N * C * H * W], w[O * C / GROUPS * K * K], bias[O], mask[N * 2 * K * K * OUT_H * OUT_W];
+    static const float offset[N * 2 * K * K * 2 * OUT_H * OUT_W];
+    fill_floats(x, N * C * H * W, 1);
+    fill_floats(w, O * C / GROUPS * K * K, 2);
+    fill_floats(bias, O, 3);
+    for (size_t i = 0; i < sizeof mask / sizeof *mask; i++)
+        mask[i] = 0.5f;
+    op_runner r;
+    op_begin(&r, "", "DeformConv");
+    set_window(&r);
+    op_int(&r, "offset_group", 2);
+    op_add(&r, GRT_DTYPE_FLOAT, 4, x_dims, x);
+    op_add(&r, GRT_DTYPE_FLOAT, 4, w_dims, w);
+    op_add(&r, GRT_DTYPE_FLOAT, 4, (const int64_t[]){N, 2 * K * K * 2, OUT_H, OUT_W}, offset);
+    op_add(&r, GRT_DTYPE_FLOAT, 1, (const int64_t[]){O}, bias);
+    op_add(&r, GRT_DTYPE_FLOAT, 4, (const int64_t[]){N, 2 * K * K, OUT_H, OUT_W}, mask);
+    op_run_ok(&r, 1);
+    for (int64_t i = 0; i < N * O * OUT_H * OUT_W; i++) {
+        int64_t o = i / (OUT_H * OUT_W) % O;
+        double expected = (double)bias[o] + 0.5 * convolve(read_float, x, 0, w, NULL, i / (O * OUT_H * OUT_W),
+                                                           o, i / OUT_W % OUT_H, i % OUT_W);
+        ck_assert_double_eq_tol((double)((const float *)r.out[0].t.data)[i], expected, 1e-5);
+    }
+    op_end(&r);
+}
+END_TEST
+
+START_TEST(test_deform_interpolates)
+{
+    const float x[] = {1, 2, 3, 4}, w[] = {1}, offset[] = {0.5f, 0.25f};
+    op_runner r;
+    op_begin(&r, "", "DeformConv");
+    op_ints(&r, "strides", (const int64_t[]){2, 2}, 2);
+    op_add(&r, GRT_DTYPE_FLOAT, 4, (const int64_t[]){1, 1, 2, 2}, x);
+    op_add(&r, GRT_DTYPE_FLOAT, 4, (const int64_t[]){1, 1, 1, 1}, w);
+    op_add(&r, GRT_DTYPE_FLOAT, 4, (const int64_t[]){1, 2, 1, 1}, offset);
+    op_run_ok(&r, 1);
+    ck_assert_float_eq_tol(*(const float *)r.out[0].t.data, 2.25f, 1e-6f);
+    op_end(&r);
+}
+END_TEST
+
+START_TEST(test_matmul_integer)
+{
+    const int8_t a[] = {1, -2, 3, 4, 5, -6, 7, 8, 9, 1, 2, 3};      /* 2 x 2 x 3 */
+    const uint8_t b[] = {200, 1, 2, 3, 4, 5}, b_zeros[] = {100, 2}; /* 3 x 2 */
+    const int8_t a_zeros[] = {1, -1};
+    op_runner r;
+    op_begin(&r, "", "MatMulInteger");
+    op_add(&r, GRT_DTYPE_INT8, 3, (const int64_t[]){2, 2, 3}, a);
+    op_add(&r, GRT_DTYPE_UINT8, 2, (const int64_t[]){3, 2}, b);
+    op_add(&r, GRT_DTYPE_INT8, 1, (const int64_t[]){2}, a_zeros);
+    op_add(&r, GRT_DTYPE_UINT8, 1, (const int64_t[]){2}, b_zeros);
+    op_run_ok(&r, 1);
+    for (int64_t i = 0; i < 8; i++) {
+        int32_t sum = 0;
+        for (int64_t k = 0; k < 3; k++)
+            sum += (a[i / 2 * 3 + k] - a_zeros[i / 2 % 2]) * (b[k * 2 + i % 2] - b_zeros[i % 2]);
+        ck_assert_int_eq(((const int32_t *)r.out[0].t.data)[i], sum);
+    }
+    op_end(&r);
+}
+END_TEST
+
+START_TEST(test_quantised_product_saturates)
+{
+    const uint8_t a[] = {255, 0}, b[] = {255, 255}, zero = 10;
+    const float one = 1, large = 100;
+    op_runner r;
+    op_begin(&r, "", "QLinearMatMul");
+    op_add(&r, GRT_DTYPE_UINT8, 2, (const int64_t[]){1, 2}, a);
+    op_add(&r, GRT_DTYPE_FLOAT, 0, NULL, &one);
+    op_add(&r, GRT_DTYPE_UINT8, 0, NULL, &zero);
+    op_add(&r, GRT_DTYPE_UINT8, 2, (const int64_t[]){2, 1}, b);
+    op_add(&r, GRT_DTYPE_FLOAT, 0, NULL, &one);
+    op_add(&r, GRT_DTYPE_UINT8, 0, NULL, &zero);
+    op_add(&r, GRT_DTYPE_FLOAT, 0, NULL, &large);
+    op_add(&r, GRT_DTYPE_UINT8, 0, NULL, &zero);
+    op_run_ok(&r, 1);
+    ck_assert_uint_eq(*(const uint8_t *)r.out[0].t.data, 255); /* (245 * 245 - 10 * 245) / 100 + 10 = 585 */
+    op_end(&r);
+}
+END_TEST
+
+START_TEST(test_lp_pool)
+{
+    const float x[] = {1, -2, 3, -4, 5};
+    op_runner r;
+    op_begin(&r, "", "LpPool");
+    op_ints(&r, "kernel_shape", (const int64_t[]){2}, 1);
+    op_ints(&r, "pads", (const int64_t[]){1, 0}, 2);
+    op_int(&r, "p", 1);
+    op_add(&r, GRT_DTYPE_FLOAT, 3, (const int64_t[]){1, 1, 5}, x);
+    op_run_ok(&r, 1);
+    static const float expected[] = {1, 3, 5, 7, 9};
+    ck_assert_mem_eq(r.out[0].t.data, expected, sizeof expected);
+    op_end(&r);
+}
+END_TEST
+
+START_TEST(test_unpool_and_its_indices)
+{
+    const float x[] = {1, 2};
+    const int64_t indices[] = {1, 2}, far_away[] = {1, 4};
+    for (int i = 0; i < 2; i++) {
+        op_runner r;
+        op_begin(&r, "", "MaxUnpool");
+        op_ints(&r, "kernel_shape", (const int64_t[]){2}, 1);
+        op_ints(&r, "strides", (const int64_t[]){2}, 1);
+        op_add(&r, GRT_DTYPE_FLOAT, 3, (const int64_t[]){1, 1, 2}, x);
+        op_add(&r, GRT_DTYPE_INT64, 3, (const int64_t[]){1, 1, 2}, i ? far_away : indices);
+        grt_status status = op_run(&r, 1);
+        static const float expected[] = {0, 1, 2, 0};
+        ck_assert_int_eq(status, i ? GRT_STATUS_INVALID_ARGUMENT : GRT_OK);
+        if (!i)
+            ck_assert_mem_eq(r.out[0].t.data, expected, sizeof expected);
+        op_end(&r);
+    }
+}
+END_TEST
+
+START_TEST(test_adam_first_step)
+{
+    const float rate = 0.1f, x[] = {1}, gradient[] = {0.5f}, zero[] = {0};
+    int64_t step = 1;
+    op_runner r;
+    op_begin(&r, "ai.onnx.preview.training", "Adam");
+    op_add(&r, GRT_DTYPE_FLOAT, 0, NULL, &rate);
+    op_add(&r, GRT_DTYPE_INT64, 0, NULL, &step);
+    op_add(&r, GRT_DTYPE_FLOAT, 1, (const int64_t[]){1}, x);
+    op_add(&r, GRT_DTYPE_FLOAT, 1, (const int64_t[]){1}, gradient);
+    op_add(&r, GRT_DTYPE_FLOAT, 1, (const int64_t[]){1}, zero);
+    op_add(&r, GRT_DTYPE_FLOAT, 1, (const int64_t[]){1}, zero);
+    op_run_ok(&r, 3);
+    ck_assert_float_eq_tol(*(const float *)r.out[0].t.data, 0.9f,
+                           1e-3f); /* a first step is the rate, whatever the gradient */
+    op_end(&r);
+}
+END_TEST
+
+Suite *suite_test_integer(void)
+{
+    Suite *suite = suite_create("integer");
+    TCase *tests = tcase_create("integer");
+    tcase_add_test(tests, test_conv_integer);
+    tcase_add_test(tests, test_deform_without_offsets);
+    tcase_add_test(tests, test_deform_interpolates);
+    tcase_add_test(tests, test_matmul_integer);
+    tcase_add_test(tests, test_quantised_product_saturates);
+    tcase_add_test(tests, test_lp_pool);
+    tcase_add_test(tests, test_unpool_and_its_indices);
+    tcase_add_test(tests, test_adam_first_step);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

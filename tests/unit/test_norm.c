@@ -1,0 +1,206 @@
+/* Softmax and the normalisations against their definitions in double. */
+#include "tests/unit/op_runner.h"
+
+#include <check.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST = 20000 };
+static float x[MOST];
+
+static void check_close(const grt_tensor *y, int64_t i, double wanted)
+{
+    const double found = grt_tensor_double(y, i);
+    ck_assert_msg(fabs(found - wanted) <= 2e-6 * fmax(1.0, fabs(wanted)), "element %lld: %g, expected %g", (long long)i, found,
+                  wanted);
+}
+
+static void check_softmax(const char *op, int32_t rank, const int64_t *dims, int64_t axis, float range)
+{
+    op_runner r;
+    fill_floats(x, MOST, 1);
+    for (int i = 0; i < MOST; i++)
+        x[i] *= range;
+    op_begin(&r, "", op);
+    op_int(&r, "axis", axis);
+    op_add(&r, GRT_DTYPE_FLOAT, rank, dims, x);
+    op_run_ok(&r, 1);
+    const int64_t inner = grt_dims_product(dims, (int32_t)axis + 1, rank), n = dims[axis], total = grt_dims_product(dims, 0, rank);
+    for (int64_t i = 0; i < total; i++) {
+        const int64_t first = i / (n * inner) * n * inner + i % inner;
+        double top = -INFINITY, sum = 0.0;
+        for (int64_t k = 0; k < n; k++)
+            top = fmax(top, (double)x[first + k * inner]);
+        for (int64_t k = 0; k < n; k++)
+            sum += exp((double)x[first + k * inner] - top);
+        const double d = (double)x[i] - top;
+        check_close(&r.out[0].t, i, !strcmp(op, "Softmax") ? exp(d) / sum : d - log(sum));
+    }
+    op_end(&r);
+}
+
+START_TEST(softmax_on_every_axis)
+{
+    const int64_t dims[] = {3, 5, 70}, row[] = {2, 1001}, one[] = {4, 1}, none[] = {0, 5};
+    for (int64_t axis = 0; axis < 3; axis++)
+        for (int log = 0; log < 2; log++)
+            check_softmax(log ? "LogSoftmax" : "Softmax", 3, dims, axis, 8);
+    check_softmax("Softmax", 2, row, 1, 80);
+    check_softmax("LogSoftmax", 2, row, 1, 80);
+    check_softmax("Softmax", 2, one, 1, 1000);
+    check_softmax("Softmax", 2, none, 1, 1);
+}
+END_TEST
+
+START_TEST(masked_rows_keep_their_probabilities)
+{
+    const int64_t dims[] = {2, 3};
+    const float masked[] = {-INFINITY, 0, -INFINITY, 1, -INFINITY, 1};
+    op_runner r;
+    op_begin(&r, "", "Softmax");
+    op_add(&r, GRT_DTYPE_FLOAT, 2, dims, masked);
+    op_run_ok(&r, 1);
+    const double wanted[] = {0, 1, 0, 0.5, 0, 0.5};
+    for (int i = 0; i < 6; i++)
+        check_close(&r.out[0].t, i, wanted[i]);
+    op_end(&r);
+}
+END_TEST
+
+/* Scale and bias of `parameter` dims (broadcast), statistics over dims from axis. */
+static void check_layer(const char *op, int64_t axis, int32_t p_rank, const int64_t *p_dims, bool with_bias)
+{
+    const int64_t dims[] = {3, 4, 37};
+    const bool rms = !strcmp(op, "RMSNormalization");
+    float scale[500], bias[500];
+    op_runner r;
+    fill_floats(x, MOST, 2);
+    fill_floats(scale, 500, 3);
+    fill_floats(bias, 500, 4);
+    op_begin(&r, "", op);
+    op_int(&r, "axis", axis);
+    op_float(&r, "epsilon", 1e-3f);
+    op_add(&r, GRT_DTYPE_FLOAT, 3, dims, x);
+    op_add(&r, GRT_DTYPE_FLOAT, p_rank, p_dims, scale);
+    if (with_bias)
+        op_add(&r, GRT_DTYPE_FLOAT, p_rank, p_dims, bias);
+    op_run_ok(&r, rms ? 1 : 3);
+    const int64_t n = grt_dims_product(dims, (int32_t)axis, 3);
+    int64_t strides[3];
+    grt_broadcast_strides(p_dims, p_rank, 3, strides);
+    for (int64_t i = 0; i < 3 * 4 * 37; i++) {
+        const float *row = x + i / n * n;
+        double mean = 0.0, square = 0.0;
+        for (int64_t k = 0; !rms && k < n; k++)
+            mean += (double)row[k] / (double)n;
+        for (int64_t k = 0; k < n; k++)
+            square += ((double)row[k] - mean) * ((double)row[k] - mean) / (double)n;
+        const double factor = 1 / sqrt(square + (double)1e-3f);
+        const int64_t at = i / (4 * 37) * strides[0] + i / 37 % 4 * strides[1] + i % 37 * strides[2];
+        check_close(&r.out[0].t, i, ((double)x[i] - mean) * factor * (double)scale[at] + (with_bias ? (double)bias[at] : 0.0));
+        if (!rms) {
+            check_close(&r.out[1].t, i / n, mean);
+            check_close(&r.out[2].t, i / n, factor);
+        }
+    }
+    op_end(&r);
+}
+
+START_TEST(layer_norms)
+{
+    const int64_t last[] = {37}, two[] = {4, 37}, column[] = {4, 1}, one[] = {1};
+    for (int bias = 0; bias < 2; bias++) {
+        check_layer("LayerNormalization", 2, 1, last, bias);
+        check_layer("LayerNormalization", 1, 2, two, bias);
+        check_layer("LayerNormalization", 1, 2, column, bias);
+        check_layer("LayerNormalization", 0, 1, one, bias);
+        check_layer("LayerNormalization", 2, 2, two, bias);
+    }
+    check_layer("RMSNormalization", 2, 1, last, false);
+    check_layer("RMSNormalization", 1, 1, one, false);
+}
+END_TEST
+
+static void check_groups(const char *op, int64_t groups)
+{
+    const int64_t dims[] = {2, 6, 5, 7}, channels = 6, pixels = 35, n = channels / groups * pixels;
+    float scale[6], bias[6];
+    op_runner r;
+    fill_floats(x, MOST, 5);
+    fill_floats(scale, 6, 6);
+    fill_floats(bias, 6, 7);
+    op_begin(&r, "", op);
+    if (!strcmp(op, "GroupNormalization"))
+        op_int(&r, "num_groups", groups);
+    op_add(&r, GRT_DTYPE_FLOAT, 4, dims, x);
+    op_add(&r, GRT_DTYPE_FLOAT, 1, &channels, scale);
+    op_add(&r, GRT_DTYPE_FLOAT, 1, &channels, bias);
+    op_run_ok(&r, 1);
+    for (int64_t i = 0; i < 2 * channels * pixels; i++) {
+        const float *row = x + i / n * n;
+        double mean = 0.0, square = 0.0;
+        for (int64_t k = 0; k < n; k++)
+            mean += (double)row[k] / (double)n;
+        for (int64_t k = 0; k < n; k++)
+            square += ((double)row[k] - mean) * ((double)row[k] - mean) / (double)n;
+        const int64_t c = i / pixels % channels;
+        check_close(&r.out[0].t, i, ((double)x[i] - mean) / sqrt(square + (double)1e-5f) * (double)scale[c] + (double)bias[c]);
+    }
+    op_end(&r);
+}
+
+START_TEST(group_norms)
+{
+    check_groups("GroupNormalization", 1);
+    check_groups("GroupNormalization", 2);
+    check_groups("GroupNormalization", 6);
+    check_groups("InstanceNormalization", 6);
+}
+END_TEST
+
+static void check_lrn(int64_t size, float beta)
+{
+    const int64_t dims[] = {2, 7, 3, 30}, pixels = 90;
+    op_runner r;
+    fill_floats(x, MOST, 8);
+    op_begin(&r, "", "LRN");
+    op_int(&r, "size", size);
+    op_float(&r, "alpha", 0.5f);
+    op_float(&r, "beta", beta);
+    op_float(&r, "bias", 2.0f);
+    op_add(&r, GRT_DTYPE_FLOAT, 4, dims, x);
+    op_run_ok(&r, 1);
+    for (int64_t i = 0; i < 2 * 7 * pixels; i++) {
+        const int64_t c = i / pixels % 7, image = i / (7 * pixels) * 7 * pixels + i % pixels;
+        double sum = 0.0;
+        for (int64_t k = c - (size - 1) / 2; k <= c + size / 2; k++)
+            if (k >= 0 && k < 7)
+                sum += (double)x[image + k * pixels] * (double)x[image + k * pixels];
+        check_close(&r.out[0].t, i, (double)x[i] / pow(2 + 0.5 / (double)size * sum, (double)beta));
+    }
+    op_end(&r);
+}
+
+START_TEST(local_response)
+{
+    check_lrn(1, 0.75f);
+    check_lrn(4, 0.75f);
+    check_lrn(5, 0.6f);
+    check_lrn(20, 0.75f);
+}
+END_TEST
+
+Suite *suite_test_norm(void)
+{
+    Suite *suite = suite_create("norm");
+    TCase *tc = tcase_create("norm");
+    tcase_set_timeout(tc, 60);
+    tcase_add_test(tc, softmax_on_every_axis);
+    tcase_add_test(tc, masked_rows_keep_their_probabilities);
+    tcase_add_test(tc, layer_norms);
+    tcase_add_test(tc, group_norms);
+    tcase_add_test(tc, local_response);
+    suite_add_tcase(suite, tc);
+    return suite;
+}

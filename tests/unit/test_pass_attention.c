@@ -1,0 +1,148 @@
+/* Attention that is written out becomes one node. */
+#include "tests/unit/ir_text.h"
+
+#include <check.h>
+#include <string.h>
+
+START_TEST(plain)
+{
+    ir_text_check("in q f32 2,2,3,4\n"
+                  "in k f32 2,2,5,4\n"
+                  "in v f32 2,2,5,4\n"
+                  "const c f32 - 0.5\n"
+                  "t = Transpose k perm=0,1,3,2\n"
+                  "s = MatMul q t\n"
+                  "u = Mul s c\n"
+                  "p = Softmax u\n"
+                  "y = MatMul p v\n"
+                  "out y\n",
+                  "attention", "Transpose MatMul Mul Softmax Attention");
+}
+END_TEST
+
+START_TEST(mask_and_guard)
+{
+    ir_text_check("in q f32 2,2,3,4\n"
+                  "in k f32 2,2,5,4\n"
+                  "in v f32 2,2,5,4\n"
+                  "const c f32 - 0.5\n"
+                  "t = Transpose k perm=0,1,3,2\n"
+                  "in m f32 1,1,3,5\n"
+                  "const z f32 - 0\n"
+                  "s = MatMul q t\n"
+                  "u = Add s m\n"
+                  "p = Softmax u\n"
+                  "n = IsNaN p\n"
+                  "w = Where n z p\n"
+                  "y = MatMul w v\n"
+                  "out y\n",
+                  "attention", "Transpose MatMul Add Softmax IsNaN Where Attention");
+}
+END_TEST
+
+START_TEST(scales_on_both_sides)
+{
+    ir_text_check("in q f32 2,2,3,4\n"
+                  "in k f32 2,2,5,4\n"
+                  "in v f32 2,2,5,4\n"
+                  "const c f32 - 0.5\n"
+                  "t = Transpose k perm=0,1,3,2\n"
+                  "a = Mul q c\n"
+                  "b = Mul t c\n"
+                  "s = MatMul a b\n"
+                  "p = Softmax s\n"
+                  "y = MatMul p v\n"
+                  "out y\n",
+                  "attention", "Transpose Mul Mul MatMul Softmax Attention");
+}
+END_TEST
+
+START_TEST(two_masks)
+{
+    ir_text_check("in q f32 2,2,3,4\n"
+                  "in k f32 2,2,5,4\n"
+                  "in v f32 2,2,5,4\n"
+                  "const c f32 - 0.5\n"
+                  "t = Transpose k perm=0,1,3,2\n"
+                  "in m f32 1,1,3,5\n"
+                  "in o f32 2,1,1,5\n"
+                  "s = MatMul q t\n"
+                  "u = Add s m\n"
+                  "w = Add o u\n"
+                  "p = Softmax w\n"
+                  "y = MatMul p v\n"
+                  "out y\n",
+                  "attention", "Transpose MatMul Add Add Softmax Add Attention");
+}
+END_TEST
+
+START_TEST(packed_heads)
+{
+    ir_text_check("in a f32 2,3,8\n"
+                  "in b f32 2,5,8\n"
+                  "in d f32 2,5,8\n"
+                  "const h i64 4 0 0 2 4\n"
+                  "const j i64 3 0 0 8\n"
+                  "q3 = Reshape a h\n"
+                  "k3 = Reshape b h\n"
+                  "v3 = Reshape d h\n"
+                  "q = Transpose q3 perm=0,2,1,3\n"
+                  "t = Transpose k3 perm=0,2,3,1\n"
+                  "v = Transpose v3 perm=0,2,1,3\n"
+                  "s = MatMul q t\n"
+                  "p = Softmax s\n"
+                  "y4 = MatMul p v\n"
+                  "y3 = Transpose y4 perm=0,2,1,3\n"
+                  "y = Reshape y3 j\n"
+                  "out y\n",
+                  "attention",
+                  "Reshape Reshape Reshape Transpose Transpose Transpose MatMul Softmax Transpose MatMul "
+                  "Transpose Reshape Reshape Reshape Attention");
+}
+END_TEST
+
+START_TEST(scores_that_others_use_stop_it)
+{
+    ir_text_check("in q f32 2,2,3,4\n"
+                  "in k f32 2,2,5,4\n"
+                  "in v f32 2,2,5,4\n"
+                  "const c f32 - 0.5\n"
+                  "t = Transpose k perm=0,1,3,2\n"
+                  "s = MatMul q t\n"
+                  "p = Softmax s\n"
+                  "y = MatMul p v\n"
+                  "out y\n"
+                  "out p\n",
+                  "attention", "Transpose MatMul Softmax MatMul");
+}
+END_TEST
+
+START_TEST(softmax_over_another_axis)
+{
+    ir_text_check("in q f32 2,2,3,4\n"
+                  "in k f32 2,2,5,4\n"
+                  "in v f32 2,2,5,4\n"
+                  "const c f32 - 0.5\n"
+                  "t = Transpose k perm=0,1,3,2\n"
+                  "s = MatMul q t\n"
+                  "p = Softmax s axis=2\n"
+                  "y = MatMul p v\n"
+                  "out y\n",
+                  "attention", "Transpose MatMul Softmax MatMul");
+}
+END_TEST
+
+Suite *suite_test_pass_attention(void)
+{
+    Suite *suite = suite_create("pass_attention");
+    TCase *tc = tcase_create("all");
+    tcase_add_test(tc, plain);
+    tcase_add_test(tc, mask_and_guard);
+    tcase_add_test(tc, scales_on_both_sides);
+    tcase_add_test(tc, two_masks);
+    tcase_add_test(tc, packed_heads);
+    tcase_add_test(tc, scores_that_others_use_stop_it);
+    tcase_add_test(tc, softmax_over_another_axis);
+    suite_add_tcase(suite, tc);
+    return suite;
+}

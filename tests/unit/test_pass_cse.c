@@ -1,0 +1,91 @@
+/* Equal nodes and equal small constants become one. */
+#include "tests/unit/ir_text.h"
+
+#include <check.h>
+#include <string.h>
+
+START_TEST(equal_nodes)
+{
+    ir_text_check("in x f32 2,3\n"
+                  "a = Relu x\n"
+                  "b = Relu x\n"
+                  "c = Add a b\n"
+                  "out c\n",
+                  "cse", "Relu Add");
+}
+END_TEST
+
+START_TEST(equal_constants)
+{
+    ir_text_check("in x f32 2,3\n"
+                  "const p f32 3 1 2 3\n"
+                  "const q f32 3 1 2 3\n"
+                  "a = Add x p\n"
+                  "b = Add x q\n"
+                  "c = Mul a b\n"
+                  "out c\n",
+                  "cse", "Add Mul");
+}
+END_TEST
+
+START_TEST(attributes_differ)
+{
+    ir_text_check("in x f32 2,3\n"
+                  "a = LeakyRelu x alpha=0.1\n"
+                  "b = LeakyRelu x alpha=0.2\n"
+                  "c = Add a b\n"
+                  "out c\n",
+                  "cse", "LeakyRelu LeakyRelu Add");
+}
+END_TEST
+
+START_TEST(zero_and_minus_zero_differ)
+{
+    ir_text_check("in x f32 2,3\n"
+                  "const p f32 - 0\n"
+                  "const q f32 - -0.0\n"
+                  "a = Div x p\n"
+                  "b = Div x q\n"
+                  "out a\n"
+                  "out b\n",
+                  "cse", "Div Div");
+}
+END_TEST
+
+START_TEST(equal_outputs_keep_their_names)
+{
+    ir_text_check("in x f32 2,3\n"
+                  "a = Relu x\n"
+                  "b = Relu x\n"
+                  "out a\n"
+                  "out b\n",
+                  "cse", "Relu Relu");
+}
+END_TEST
+
+START_TEST(random_nodes_differ)
+{
+    ir_module *m = ir_text("in x f32 4\n"
+                           "a = RandomNormalLike x\n"
+                           "b = RandomNormalLike x\n"
+                           "c = Sub a b\n"
+                           "out c\n");
+    ir_text_pass(m, "cse");
+    ck_assert_str_eq(ir_text_ops(m), "RandomNormalLike RandomNormalLike Sub");
+    ir_module_release(m);
+}
+END_TEST
+
+Suite *suite_test_pass_cse(void)
+{
+    Suite *suite = suite_create("pass_cse");
+    TCase *tc = tcase_create("all");
+    tcase_add_test(tc, equal_nodes);
+    tcase_add_test(tc, equal_constants);
+    tcase_add_test(tc, attributes_differ);
+    tcase_add_test(tc, zero_and_minus_zero_differ);
+    tcase_add_test(tc, equal_outputs_keep_their_names);
+    tcase_add_test(tc, random_nodes_differ);
+    suite_add_tcase(suite, tc);
+    return suite;
+}

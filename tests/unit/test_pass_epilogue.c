@@ -1,0 +1,213 @@
+/* Convolutions and products take over scale, bias, residual and activation. */
+#include "tests/unit/ir_text.h"
+
+#include <check.h>
+#include <string.h>
+
+START_TEST(conv_relu)
+{
+    ir_text_check("in x f32 2,3,5,5\n"
+                  "const w f32 4,3,3,3\n"
+                  "a = Conv x w\n"
+                  "y = Relu a\n"
+                  "out y\n",
+                  "epilogue", "graphrt::Conv");
+}
+END_TEST
+
+START_TEST(conv_residual_relu)
+{
+    ir_text_check("in x f32 2,3,5,5\n"
+                  "const w f32 4,3,3,3\n"
+                  "in r f32 2,4,3,3\n"
+                  "const k f32 4\n"
+                  "a = Conv x w k\n"
+                  "b = Add r a\n"
+                  "y = Relu b\n"
+                  "out y\n",
+                  "epilogue", "graphrt::Conv");
+}
+END_TEST
+
+START_TEST(the_later_conv_takes_the_add)
+{
+    ir_text_check("in x f32 2,3,5,5\n"
+                  "const w f32 4,3,3,3\n"
+                  "const u f32 4,3,3,3\n"
+                  "a = Conv x w\n"
+                  "b = Conv x u\n"
+                  "c = Add a b\n"
+                  "y = Relu c\n"
+                  "out y\n",
+                  "epilogue", "graphrt::Conv graphrt::Conv");
+}
+END_TEST
+
+START_TEST(conv_added_to_itself)
+{
+    ir_text_check("in x f32 2,3,5,5\n"
+                  "const w f32 4,3,3,3\n"
+                  "a = Conv x w\n"
+                  "y = Add a a\n"
+                  "out y\n",
+                  "epilogue", "graphrt::Conv Add");
+}
+END_TEST
+
+START_TEST(clip_and_friends)
+{
+    ir_text_check("in x f32 2,3,5,5\n"
+                  "const w f32 4,3,3,3\n"
+                  "const lo f32 - 0\n"
+                  "const hi f32 - 6\n"
+                  "a = Conv x w\n"
+                  "b = Clip a lo hi\n"
+                  "c = Conv x w strides=2,2\n"
+                  "d = HardSwish c\n"
+                  "e = Conv x w strides=3,3\n"
+                  "f = LeakyRelu e alpha=0.3\n"
+                  "out b\n"
+                  "out d\n"
+                  "out f\n",
+                  "epilogue", "graphrt::Conv graphrt::Conv graphrt::Conv");
+}
+END_TEST
+
+START_TEST(matmul_bias_residual_gelu)
+{
+    ir_text_check("in x f32 2,3,4\n"
+                  "const w f32 4,5\n"
+                  "const k f32 5\n"
+                  "in r f32 2,3,5\n"
+                  "a = MatMul x w\n"
+                  "b = Add a k\n"
+                  "c = Add b r\n"
+                  "y = Gelu c\n"
+                  "out y\n",
+                  "epilogue", "graphrt::MatMul");
+}
+END_TEST
+
+START_TEST(scale_before_and_after)
+{
+    ir_text_check("in x f32 2,3,4\n"
+                  "in z f32 2,5,4\n"
+                  "const c f32 - 0.5\n"
+                  "const d f32 - 4\n"
+                  "t = Transpose z perm=0,2,1\n"
+                  "s = Mul t c\n"
+                  "a = MatMul x s\n"
+                  "y = Div a d\n"
+                  "out y\n",
+                  "epilogue", "Transpose Mul graphrt::MatMul");
+}
+END_TEST
+
+START_TEST(a_scale_after_the_bias_stays)
+{
+    ir_text_check("in x f32 3,4\n"
+                  "const w f32 4,5\n"
+                  "const k f32 5\n"
+                  "const c f32 - 0.5\n"
+                  "a = MatMul x w\n"
+                  "b = Add a k\n"
+                  "y = Mul b c\n"
+                  "out y\n",
+                  "epilogue", "graphrt::MatMul Mul");
+}
+END_TEST
+
+START_TEST(gemm_with_alpha_and_beta)
+{
+    ir_text_check("in x f32 4,3\n"
+                  "const w f32 5,4\n"
+                  "const k f32 1,5\n"
+                  "a = Gemm x w k transA=1 transB=1 alpha=0.5 beta=2\n"
+                  "y = Tanh a\n"
+                  "out y\n",
+                  "epilogue", "graphrt::MatMul");
+}
+END_TEST
+
+START_TEST(gemm_with_a_full_c)
+{
+    ir_text_check("in x f32 3,4\n"
+                  "const w f32 4,5\n"
+                  "in k f32 3,5\n"
+                  "y = Gemm x w k\n"
+                  "out y\n",
+                  "epilogue", "graphrt::MatMul");
+}
+END_TEST
+
+START_TEST(gemm_with_a_column_stays)
+{
+    ir_text_check("in x f32 3,4\n"
+                  "const w f32 4,5\n"
+                  "in k f32 3,1\n"
+                  "y = Gemm x w k\n"
+                  "out y\n",
+                  "epilogue", "Gemm");
+}
+END_TEST
+
+START_TEST(rows_joined_and_split)
+{
+    ir_text_check("in x f32 2,3,4\n"
+                  "const w f32 4,5\n"
+                  "const s i64 2 6 4\n"
+                  "const t i64 3 2 3 5\n"
+                  "in r f32 2,3,5\n"
+                  "j = Reshape x s\n"
+                  "a = Gemm j w\n"
+                  "b = Reshape a t\n"
+                  "y = Add b r\n"
+                  "out y\n",
+                  "epilogue", "Reshape graphrt::MatMul");
+}
+END_TEST
+
+START_TEST(vectors_stay)
+{
+    ir_text_check("in x f32 4\n"
+                  "const w f32 4,5\n"
+                  "a = MatMul x w\n"
+                  "y = Relu a\n"
+                  "out y\n",
+                  "epilogue", "MatMul Relu");
+}
+END_TEST
+
+START_TEST(an_output_inside_stops_it)
+{
+    ir_text_check("in x f32 2,3,5,5\n"
+                  "const w f32 4,3,3,3\n"
+                  "a = Conv x w\n"
+                  "y = Relu a\n"
+                  "out a\n"
+                  "out y\n",
+                  "epilogue", "graphrt::Conv Relu");
+}
+END_TEST
+
+Suite *suite_test_pass_epilogue(void)
+{
+    Suite *suite = suite_create("pass_epilogue");
+    TCase *tc = tcase_create("all");
+    tcase_add_test(tc, conv_relu);
+    tcase_add_test(tc, conv_residual_relu);
+    tcase_add_test(tc, the_later_conv_takes_the_add);
+    tcase_add_test(tc, conv_added_to_itself);
+    tcase_add_test(tc, clip_and_friends);
+    tcase_add_test(tc, matmul_bias_residual_gelu);
+    tcase_add_test(tc, scale_before_and_after);
+    tcase_add_test(tc, a_scale_after_the_bias_stays);
+    tcase_add_test(tc, gemm_with_alpha_and_beta);
+    tcase_add_test(tc, gemm_with_a_full_c);
+    tcase_add_test(tc, gemm_with_a_column_stays);
+    tcase_add_test(tc, rows_joined_and_split);
+    tcase_add_test(tc, vectors_stay);
+    tcase_add_test(tc, an_output_inside_stops_it);
+    suite_add_tcase(suite, tc);
+    return suite;
+}

@@ -1,0 +1,126 @@
+/* Convolution regions run with channels last; what is around them gets what it had. */
+#include "tests/unit/ir_text.h"
+
+#include <check.h>
+#include <string.h>
+
+START_TEST(a_conv_alone)
+{
+    ir_text_check("in x f32 2,8,6,6\n"
+                  "const w f32 8,8,3,3\n"
+                  "y = graphrt::Conv x w\n"
+                  "out y\n",
+                  "layout", "Transpose graphrt::Conv Transpose");
+}
+END_TEST
+
+START_TEST(a_region)
+{
+    ir_text_check("in x f32 2,8,6,6\n"
+                  "const w f32 8,8,3,3\n"
+                  "a = graphrt::Conv x w activation=Relu\n"
+                  "b = MaxPool a kernel_shape=2,2\n"
+                  "c = graphrt::Conv a w pads=1,1,1,1\n"
+                  "d = Add c a\n"
+                  "e = Sigmoid d\n"
+                  "out e\n"
+                  "out b\n",
+                  "layout",
+                  "Transpose graphrt::Conv graphrt::MaxPool Transpose graphrt::Conv Add Sigmoid Transpose");
+}
+END_TEST
+
+START_TEST(concat_and_split)
+{
+    ir_text_check("in x f32 2,8,6,6\n"
+                  "const w f32 8,8,3,3\n"
+                  "const n i64 2 3 5\n"
+                  "a = graphrt::Conv x w\n"
+                  "b,c = Split a n axis=1\n"
+                  "d = Concat c b axis=1\n"
+                  "e = Relu d\n"
+                  "out e\n",
+                  "layout", "Transpose graphrt::Conv Split Concat Relu Transpose");
+}
+END_TEST
+
+START_TEST(means_over_space)
+{
+    ir_text_check("in x f32 2,8,6,6\n"
+                  "const w f32 8,8,3,3\n"
+                  "const ax i64 2 2 3\n"
+                  "a = graphrt::Conv x w\n"
+                  "m = ReduceMean a ax\n"
+                  "r = ReduceMean a ax keepdims=0\n"
+                  "y = Mul a m\n"
+                  "out y\n"
+                  "out r\n",
+                  "layout", "Transpose graphrt::Conv ReduceMean ReduceMean Mul Transpose");
+}
+END_TEST
+
+START_TEST(the_way_back_is_there_already)
+{
+    ir_text_check("in x f32 2,8,6,6\n"
+                  "const w f32 8,8,3,3\n"
+                  "a = graphrt::Conv x w\n"
+                  "b = Transpose a perm=0,2,3,1\n"
+                  "c = Relu b\n"
+                  "out c\n",
+                  "layout", "Transpose graphrt::Conv Transpose Relu");
+}
+END_TEST
+
+START_TEST(channel_shuffle)
+{
+    ir_text_check(
+        "in x f32 2,8,6,6\n"
+        "const w f32 8,8,3,3\n"
+        "const s i64 5 2 2 4 4 4\n"
+        "const t i64 4 2 8 4 4\n"
+        "a = graphrt::Conv x w\n"
+        "b = Reshape a s\n"
+        "c = Transpose b perm=0,2,1,3,4\n"
+        "d = Reshape c t\n"
+        "e = Relu d\n"
+        "out e\n",
+        "layout",
+        "Transpose graphrt::Conv Transpose Reshape Transpose Reshape Transpose Reshape Relu Transpose");
+}
+END_TEST
+
+START_TEST(grouped_with_few_channels_stays)
+{
+    ir_text_check("in x f32 1,8,6,6\n"
+                  "const w f32 8,4,3,3\n"
+                  "y = graphrt::Conv x w group=2\n"
+                  "out y\n",
+                  "layout", "graphrt::Conv");
+}
+END_TEST
+
+START_TEST(one_dimension)
+{
+    ir_text_check("in x f32 1,8,9\n"
+                  "const w f32 8,8,3\n"
+                  "y = graphrt::Conv x w\n"
+                  "out y\n",
+                  "layout", "Transpose graphrt::Conv Transpose");
+}
+END_TEST
+
+Suite *suite_test_pass_layout(void)
+{
+    Suite *suite = suite_create("pass_layout");
+    TCase *tc = tcase_create("all");
+    tcase_add_test(tc, a_conv_alone);
+    tcase_add_test(tc, a_region);
+    tcase_add_test(tc, concat_and_split);
+    tcase_add_test(tc, means_over_space);
+    tcase_add_test(tc, the_way_back_is_there_already);
+    tcase_add_test(tc, channel_shuffle);
+    tcase_add_test(tc, grouped_with_few_channels_stays);
+    tcase_add_test(tc, one_dimension);
+    suite_add_tcase(suite, tc);
+    return suite;
+}

@@ -1,0 +1,147 @@
+/* Activations and normalisations that exporters write out are found again. */
+#include "tests/unit/ir_text.h"
+
+#include <check.h>
+#include <string.h>
+
+START_TEST(silu)
+{
+    ir_text_check("in x f32 2,3\n"
+                  "a = Sigmoid x\n"
+                  "y = Mul x a\n"
+                  "out y\n",
+                  "recognise", "Sigmoid Swish");
+}
+END_TEST
+
+START_TEST(quick_gelu)
+{
+    ir_text_check("in x f32 2,3\n"
+                  "const c f32 - 1.702\n"
+                  "s = Mul x c\n"
+                  "a = Sigmoid s\n"
+                  "y = Mul a x\n"
+                  "out y\n",
+                  "recognise", "Mul Sigmoid Swish");
+}
+END_TEST
+
+START_TEST(gelu_by_erf)
+{
+    ir_text_check("in x f32 2,3\n"
+                  "const r f32 - 1.41421356\n"
+                  "const one f32 - 1\n"
+                  "const half f32 - 0.5\n"
+                  "a = Div x r\n"
+                  "b = Erf a\n"
+                  "c = Add b one\n"
+                  "d = Mul x c\n"
+                  "y = Mul d half\n"
+                  "out y\n",
+                  "recognise", "Div Erf Add Mul Gelu");
+}
+END_TEST
+
+START_TEST(gelu_by_tanh)
+{
+    ir_text_check("in x f32 2,3\n"
+                  "const k f32 - 0.044715\n"
+                  "const r f32 - 0.7978845608\n"
+                  "const one f32 - 1\n"
+                  "const half f32 - 0.5\n"
+                  "q = Mul x x\n"
+                  "u = Mul q x\n"
+                  "a = Mul u k\n"
+                  "b = Add x a\n"
+                  "c = Mul b r\n"
+                  "d = Tanh c\n"
+                  "e = Add d one\n"
+                  "f = Mul half x\n"
+                  "y = Mul f e\n"
+                  "out y\n",
+                  "recognise", "Mul Mul Mul Add Mul Tanh Add Mul Gelu");
+}
+END_TEST
+
+START_TEST(rms_norm)
+{
+    ir_text_check("in x f32 2,3\n"
+                  "const ax i64 1 -1\n"
+                  "const e f32 - 0.01\n"
+                  "const w f32 3 1 2 3\n"
+                  "q = Mul x x\n"
+                  "m = ReduceMean q ax\n"
+                  "a = Add m e\n"
+                  "s = Sqrt a\n"
+                  "r = Reciprocal s\n"
+                  "u = Mul x r\n"
+                  "y = Mul w u\n"
+                  "out y\n",
+                  "recognise", "Mul ReduceMean Add Sqrt Reciprocal Mul RMSNormalization");
+}
+END_TEST
+
+START_TEST(layer_norm)
+{
+    ir_text_check("in x f32 2,3\n"
+                  "const ax i64 1 -1\n"
+                  "const e f32 - 0.01\n"
+                  "const w f32 3 1 2 3\n"
+                  "const b f32 3 0 1 -1\n"
+                  "m = ReduceMean x ax\n"
+                  "d = Sub x m\n"
+                  "q = Mul d d\n"
+                  "v = ReduceMean q ax\n"
+                  "a = Add v e\n"
+                  "s = Sqrt a\n"
+                  "u = Div d s\n"
+                  "t = Mul u w\n"
+                  "y = Add t b\n"
+                  "out y\n",
+                  "recognise", "ReduceMean Sub Mul ReduceMean Add Sqrt Div Mul LayerNormalization");
+}
+END_TEST
+
+START_TEST(a_result_that_others_use_stops_it)
+{
+    ir_text_check("in x f32 2,3\n"
+                  "a = Sigmoid x\n"
+                  "y = Mul x a\n"
+                  "out y\n"
+                  "out a\n",
+                  "recognise", "Sigmoid Mul");
+}
+END_TEST
+
+START_TEST(another_axis_is_no_rms_norm)
+{
+    ir_text_check("in x f32 3,3\n"
+                  "const ax i64 1 0\n"
+                  "const e f32 - 0.01\n"
+                  "const w f32 3 1 2 3\n"
+                  "q = Mul x x\n"
+                  "m = ReduceMean q ax\n"
+                  "a = Add m e\n"
+                  "s = Sqrt a\n"
+                  "u = Div x s\n"
+                  "y = Mul w u\n"
+                  "out y\n",
+                  "recognise", "Mul ReduceMean Add Sqrt Div Mul");
+}
+END_TEST
+
+Suite *suite_test_pass_recognise(void)
+{
+    Suite *suite = suite_create("pass_recognise");
+    TCase *tc = tcase_create("all");
+    tcase_add_test(tc, silu);
+    tcase_add_test(tc, quick_gelu);
+    tcase_add_test(tc, gelu_by_erf);
+    tcase_add_test(tc, gelu_by_tanh);
+    tcase_add_test(tc, rms_norm);
+    tcase_add_test(tc, layer_norm);
+    tcase_add_test(tc, a_result_that_others_use_stops_it);
+    tcase_add_test(tc, another_axis_is_no_rms_norm);
+    suite_add_tcase(suite, tc);
+    return suite;
+}

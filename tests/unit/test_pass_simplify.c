@@ -1,0 +1,248 @@
+/* No-ops vanish, chains of reshapes and transposes shrink, and the outputs keep names and values. */
+#include "tests/unit/ir_text.h"
+
+#include <check.h>
+#include <string.h>
+
+START_TEST(no_ops_vanish)
+{
+    ir_text_check("in x f32 2,3\n"
+                  "const zero f32 - 0\n"
+                  "const one f32 1 1\n"
+                  "a = Identity x\n"
+                  "b = Add a zero\n"
+                  "c = Mul one b\n"
+                  "d = Dropout c\n"
+                  "e = Relu d\n"
+                  "out e\n",
+                  "simplify", "Relu");
+}
+END_TEST
+
+START_TEST(a_neutral_constant_that_broadcasts_stays)
+{
+    ir_text_check("in x f32 3\n"
+                  "const zero f32 2,3 0\n"
+                  "y = Add x zero\n"
+                  "z = Relu y\n"
+                  "out z\n",
+                  "simplify", "Add Relu");
+}
+END_TEST
+
+START_TEST(an_output_that_is_an_input_keeps_its_node)
+{
+    ir_text_check("in x f32 2,3\n"
+                  "y = Identity x\n"
+                  "out y\n",
+                  "simplify", "Identity");
+}
+END_TEST
+
+START_TEST(two_outputs_of_one_value_keep_both_names)
+{
+    ir_text_check("in x f32 2,3\n"
+                  "a = Relu x\n"
+                  "b = Identity a\n"
+                  "c = Identity a\n"
+                  "out b\n"
+                  "out c\n",
+                  "simplify", "Relu Identity");
+}
+END_TEST
+
+START_TEST(inverse_casts)
+{
+    ir_text_check("in x f32 2,3\n"
+                  "a = Cast x to=11\n"
+                  "b = Cast a to=1\n"
+                  "c = Relu b\n"
+                  "out c\n",
+                  "simplify", "Cast Relu");
+}
+END_TEST
+
+START_TEST(a_cast_that_loses_stays)
+{
+    ir_text_check("in x f32 2,3\n"
+                  "a = Cast x to=7\n"
+                  "b = Cast a to=1\n"
+                  "out b\n",
+                  "simplify", "Cast Cast");
+}
+END_TEST
+
+START_TEST(reshape_of_reshape)
+{
+    ir_text_check("in x f32 2,3\n"
+                  "const s i64 1 6\n"
+                  "const t i64 2 3 2\n"
+                  "a = Reshape x s\n"
+                  "b = Reshape a t\n"
+                  "c = Relu b\n"
+                  "out c\n",
+                  "simplify", "Reshape Relu");
+}
+END_TEST
+
+START_TEST(reshape_to_the_same_shape)
+{
+    ir_text_check("in x f32 n,4\n"
+                  "const s i64 2 -1 4\n"
+                  "a = Reshape x s\n"
+                  "b = Relu a\n"
+                  "out b\n",
+                  "simplify", "Relu");
+}
+END_TEST
+
+START_TEST(a_reshape_with_a_zero_dim)
+{
+    ir_text_check("in x f32 0,4\n"
+                  "const s i64 1 0\n"
+                  "const t i64 2 2 0\n"
+                  "a = Reshape x s allowzero=1\n"
+                  "b = Reshape a t allowzero=1\n"
+                  "c = Relu b\n"
+                  "out c\n",
+                  "simplify", "Reshape Relu");
+}
+END_TEST
+
+START_TEST(transposes_join)
+{
+    ir_text_check("in x f32 2,3,4\n"
+                  "a = Transpose x perm=1,2,0\n"
+                  "b = Transpose a perm=1,2,0\n"
+                  "c = Relu b\n"
+                  "out c\n",
+                  "simplify", "Transpose Relu");
+}
+END_TEST
+
+START_TEST(transposes_cancel)
+{
+    ir_text_check("in x f32 2,3,4\n"
+                  "a = Transpose x perm=1,2,0\n"
+                  "b = Transpose a perm=2,0,1\n"
+                  "c = Relu b\n"
+                  "out c\n",
+                  "simplify", "Relu");
+}
+END_TEST
+
+START_TEST(a_transpose_of_ones_is_a_reshape)
+{
+    ir_text_check("in x f32 1,3,4\n"
+                  "a = Transpose x perm=1,0,2\n"
+                  "b = Relu a\n"
+                  "out b\n",
+                  "simplify", "Reshape Relu");
+}
+END_TEST
+
+START_TEST(keys_of_attention)
+{
+    ir_text_check("in x f32 2,3,5,4\n"
+                  "const s i64 3 6 5 4\n"
+                  "const t i64 4 2 3 4 5\n"
+                  "a = Reshape x s\n"
+                  "b = Transpose a perm=0,2,1\n"
+                  "c = Reshape b t\n"
+                  "d = Relu c\n"
+                  "out d\n",
+                  "simplify", "Transpose Relu");
+}
+END_TEST
+
+START_TEST(slices_go_first)
+{
+    ir_text_check("in x f32 2,4,3\n"
+                  "const b i64 1 0\n"
+                  "const e i64 1 1\n"
+                  "const ax i64 1 0\n"
+                  "t = Transpose x perm=1,0,2\n"
+                  "a = Slice t b e ax\n"
+                  "c = Squeeze a ax\n"
+                  "d = Relu c\n"
+                  "out d\n",
+                  "simplify", "Slice Reshape Relu");
+}
+END_TEST
+
+START_TEST(powers)
+{
+    ir_text_check("in x f32 2,3\n"
+                  "const two f32 - 2\n"
+                  "const three f32 - 3\n"
+                  "const half f32 - 0.5\n"
+                  "a = Pow x two\n"
+                  "b = Pow x three\n"
+                  "c = Pow a half\n"
+                  "out b\n"
+                  "out c\n",
+                  "simplify", "Mul Mul Mul Sqrt");
+}
+END_TEST
+
+START_TEST(a_whole_slice)
+{
+    ir_text_check("in x f32 2,3\n"
+                  "const b i64 2 0 0\n"
+                  "const e i64 2 2 99\n"
+                  "a = Slice x b e\n"
+                  "c = Relu a\n"
+                  "out c\n",
+                  "simplify", "Relu");
+}
+END_TEST
+
+START_TEST(a_reversing_slice_stays)
+{
+    ir_text_check("in x f32 2,3\n"
+                  "const b i64 1 -1\n"
+                  "const e i64 1 -99\n"
+                  "const ax i64 1 1\n"
+                  "const st i64 1 -1\n"
+                  "a = Slice x b e ax st\n"
+                  "c = Relu a\n"
+                  "out c\n",
+                  "simplify", "Slice Relu");
+}
+END_TEST
+
+START_TEST(repeated_inputs)
+{
+    ir_text_check("in x f32 2,3\n"
+                  "a = Identity x\n"
+                  "b = Add a a\n"
+                  "out b\n",
+                  "simplify", "Add");
+}
+END_TEST
+
+Suite *suite_test_pass_simplify(void)
+{
+    Suite *suite = suite_create("pass_simplify");
+    TCase *tc = tcase_create("all");
+    tcase_add_test(tc, no_ops_vanish);
+    tcase_add_test(tc, a_neutral_constant_that_broadcasts_stays);
+    tcase_add_test(tc, an_output_that_is_an_input_keeps_its_node);
+    tcase_add_test(tc, two_outputs_of_one_value_keep_both_names);
+    tcase_add_test(tc, inverse_casts);
+    tcase_add_test(tc, a_cast_that_loses_stays);
+    tcase_add_test(tc, reshape_of_reshape);
+    tcase_add_test(tc, reshape_to_the_same_shape);
+    tcase_add_test(tc, a_reshape_with_a_zero_dim);
+    tcase_add_test(tc, transposes_join);
+    tcase_add_test(tc, transposes_cancel);
+    tcase_add_test(tc, a_transpose_of_ones_is_a_reshape);
+    tcase_add_test(tc, keys_of_attention);
+    tcase_add_test(tc, slices_go_first);
+    tcase_add_test(tc, powers);
+    tcase_add_test(tc, a_whole_slice);
+    tcase_add_test(tc, a_reversing_slice_stays);
+    tcase_add_test(tc, repeated_inputs);
+    suite_add_tcase(suite, tc);
+    return suite;
+}

@@ -1,0 +1,212 @@
+/* LSTM, GRU and RNN against a plain transcription of their equations in double. */
+#include "tests/unit/op_runner.h"
+
+#include <check.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { STEPS = 5, BATCH = 3, INPUT = 6, HIDDEN = 9, MOST = 4 * HIDDEN };
+
+typedef struct layer {
+    const char *op, *direction;
+    int gates;
+    bool batch_first, lengths, initial, peepholes, linear, clipped, constant;
+} layer;
+
+typedef struct weights {
+    float x[STEPS * BATCH * INPUT], w[2 * MOST * INPUT], r[2 * MOST * HIDDEN], b[4 * MOST];
+    float h[2 * BATCH * HIDDEN], c[2 * BATCH * HIDDEN], p[6 * HIDDEN];
+} weights;
+
+static double sigmoid(double v)
+{
+    return 1 / (1 + exp(-v));
+}
+
+static double clip(const layer *l, double v)
+{
+    return l->clipped ? fmax(-0.4, fmin(0.4, v)) : v;
+}
+
+static const int32_t lengths[BATCH] = {5, 0, 3};
+
+/* The gate's sum without its recurrent part. */
+static double from_input(const layer *l, const weights *w, int d, int t, int b, int gate, int i)
+{
+    const int row = gate * HIDDEN + i, n = l->gates * HIDDEN;
+    const float *x = w->x + (l->batch_first ? b * STEPS + t : t * BATCH + b) * INPUT;
+    double sum = (double)w->b[d * 2 * n + row];
+    for (int k = 0; k < INPUT; k++)
+        sum += (double)x[k] * (double)w->w[(d * n + row) * INPUT + k];
+    return sum;
+}
+
+static double from_state(const layer *l, const weights *w, int d, int gate, int i, const double *h)
+{
+    const int row = gate * HIDDEN + i, n = l->gates * HIDDEN;
+    double sum = (double)w->b[d * 2 * n + n + row];
+    for (int k = 0; k < HIDDEN; k++)
+        sum += h[k] * (double)w->r[(d * n + row) * HIDDEN + k];
+    return sum;
+}
+
+static void step(const layer *l, const weights *w, int d, int t, int b, double *h, double *c)
+{
+    double next[HIDDEN], reset[HIDDEN];
+#define SUM(gate) (from_input(l, w, d, t, b, gate, i) + from_state(l, w, d, gate, i, h))
+#define PEEP(gate, cell) (l->peepholes ? (double)w->p[(d * 3 + gate) * HIDDEN + i] * (cell) : 0.0)
+    for (int i = 0; i < HIDDEN; i++)
+        reset[i] = l->gates == 3 ? sigmoid(clip(l, SUM(1))) * h[i] : 0.0;
+    for (int i = 0; i < HIDDEN; i++) {
+        if (l->gates == 4) {
+            const double in = sigmoid(clip(l, SUM(0) + PEEP(0, c[i]))), forget = sigmoid(clip(l, SUM(2) + PEEP(2, c[i])));
+            c[i] = forget * c[i] + in * tanh(clip(l, SUM(3)));
+            next[i] = sigmoid(clip(l, SUM(1) + PEEP(1, c[i]))) * tanh(clip(l, c[i]));
+        } else if (l->gates == 3) {
+            const double update = sigmoid(clip(l, SUM(0))), gate = sigmoid(clip(l, SUM(1)));
+            const double inside = from_state(l, w, d, 2, i, l->linear ? h : reset);
+            const double fresh = tanh(clip(l, from_input(l, w, d, t, b, 2, i) + (l->linear ? gate * inside : inside)));
+            next[i] = (1 - update) * fresh + update * h[i];
+        } else {
+            next[i] = tanh(clip(l, SUM(0)));
+        }
+    }
+    memcpy(h, next, sizeof next);
+}
+
+static void check_value(const grt_tensor *t, int64_t at, double wanted, const char *what)
+{
+    const double found = (double)((const float *)t->data)[at];
+    ck_assert_msg(fabs(found - wanted) < 2e-6, "%s[%lld]: %g, expected %g", what, (long long)at, found, wanted);
+}
+
+static int64_t y_at(const layer *l, int directions, int d, int t, int b)
+{
+    return (l->batch_first ? (b * STEPS + t) * directions + d : (t * directions + d) * BATCH + b) * HIDDEN;
+}
+
+static int64_t state_at(const layer *l, int directions, int d, int b)
+{
+    return (l->batch_first ? b * directions + d : d * BATCH + b) * HIDDEN;
+}
+
+static void check_outputs(const layer *l, const weights *w, int directions, const op_runner *r)
+{
+    for (int d = 0; d < directions; d++)
+        for (int b = 0; b < BATCH; b++) {
+            double h[HIDDEN] = {0}, c[HIDDEN] = {0};
+            const int length = l->lengths ? lengths[b] : STEPS;
+            const bool back = d == 1 || !strcmp(l->direction, "reverse");
+            for (int i = 0; l->initial && i < HIDDEN; i++) {
+                h[i] = (double)w->h[state_at(l, directions, d, b) + i];
+                c[i] = (double)w->c[state_at(l, directions, d, b) + i];
+            }
+            for (int s = 0; s < STEPS; s++) {
+                const int t = back && s < length ? length - 1 - s : s;
+                if (s < length)
+                    step(l, w, d, t, b, h, c);
+                for (int i = 0; i < HIDDEN; i++)
+                    check_value(&r->out[0].t, y_at(l, directions, d, t, b) + i, s < length ? h[i] : 0, "Y");
+            }
+            for (int i = 0; i < HIDDEN; i++) {
+                check_value(&r->out[1].t, state_at(l, directions, d, b) + i, h[i], "Y_h");
+                if (l->gates == 4)
+                    check_value(&r->out[2].t, state_at(l, directions, d, b) + i, c[i], "Y_c");
+            }
+        }
+}
+
+static void check_layer(const layer *l)
+{
+    static weights w;
+    const int64_t directions = !strcmp(l->direction, "bidirectional") ? 2 : 1, n = l->gates * HIDDEN;
+    fill_floats(w.x, STEPS * BATCH * INPUT, 1);
+    fill_floats(w.w, 2 * MOST * INPUT, 2);
+    fill_floats(w.r, 2 * MOST * HIDDEN, 3);
+    fill_floats(w.b, 4 * MOST, 4);
+    fill_floats(w.h, 2 * BATCH * HIDDEN, 5);
+    fill_floats(w.c, 2 * BATCH * HIDDEN, 6);
+    fill_floats(w.p, 6 * HIDDEN, 7);
+    const int64_t x[] = {l->batch_first ? BATCH : STEPS, l->batch_first ? STEPS : BATCH, INPUT};
+    const int64_t ws[] = {directions, n, INPUT}, rs[] = {directions, n, HIDDEN}, bs[] = {directions, 2 * n}, batch[] = {BATCH};
+    const int64_t states[] = {l->batch_first ? BATCH : directions, l->batch_first ? directions : BATCH, HIDDEN};
+    const int64_t peepholes[] = {directions, 3 * HIDDEN};
+    op_runner r;
+    op_begin(&r, "", l->op);
+    r.constants = l->constant ? 6 : 0;
+    op_string(&r, "direction", l->direction);
+    op_int(&r, "hidden_size", HIDDEN);
+    op_int(&r, "layout", l->batch_first);
+    if (l->linear)
+        op_int(&r, "linear_before_reset", 1);
+    if (l->clipped)
+        op_float(&r, "clip", 0.4f);
+    op_add(&r, GRT_DTYPE_FLOAT, 3, x, w.x);
+    op_add(&r, GRT_DTYPE_FLOAT, 3, ws, w.w);
+    op_add(&r, GRT_DTYPE_FLOAT, 3, rs, w.r);
+    op_add(&r, GRT_DTYPE_FLOAT, 2, bs, w.b);
+    if (l->lengths)
+        op_add(&r, GRT_DTYPE_INT32, 1, batch, lengths);
+    else
+        op_omit(&r);
+    if (l->initial)
+        op_add(&r, GRT_DTYPE_FLOAT, 3, states, w.h);
+    else
+        op_omit(&r);
+    if (l->initial && l->gates == 4)
+        op_add(&r, GRT_DTYPE_FLOAT, 3, states, w.c);
+    else if (l->gates == 4)
+        op_omit(&r);
+    if (l->peepholes)
+        op_add(&r, GRT_DTYPE_FLOAT, 2, peepholes, w.p);
+    op_run_ok(&r, l->gates == 4 ? 3 : 2);
+    check_outputs(l, &w, (int)directions, &r);
+    op_end(&r);
+}
+
+START_TEST(layers_follow_their_equations)
+{
+    static const struct {
+        const char *op;
+        int gates;
+    } ops[] = {{"LSTM", 4}, {"GRU", 3}, {"RNN", 1}};
+    static const char *const directions[] = {"forward", "reverse", "bidirectional"};
+    for (size_t o = 0; o < 3; o++)
+        for (size_t d = 0; d < 3; d++)
+            for (unsigned bits = 0; bits < 64; bits++) {
+                const layer l = {.op = ops[o].op, .direction = directions[d], .gates = ops[o].gates, .batch_first = bits & 1,
+                                 .lengths = bits & 2, .initial = bits & 4, .clipped = bits & 8, .constant = bits & 16,
+                                 .peepholes = ops[o].gates == 4 && (bits & 32), .linear = ops[o].gates == 3 && (bits & 32)};
+                check_layer(&l);
+            }
+}
+END_TEST
+
+START_TEST(unknown_activations_are_refused)
+{
+    static const grt_string names[] = {{"Sinus", 5}};
+    static const float data[64];
+    const int64_t x[] = {1, 1, 2}, w[] = {1, 3, 2}, rr[] = {1, 3, 3};
+    op_runner r;
+    op_begin(&r, "", "RNN");
+    op_strings(&r, "activations", names, 1);
+    op_add(&r, GRT_DTYPE_FLOAT, 3, x, data);
+    op_add(&r, GRT_DTYPE_FLOAT, 3, w, data);
+    op_add(&r, GRT_DTYPE_FLOAT, 3, rr, data);
+    ck_assert_int_eq(op_run(&r, 2), GRT_STATUS_UNSUPPORTED);
+    ck_assert_ptr_nonnull(strstr(grt_last_error(), "Sinus"));
+    op_end(&r);
+}
+END_TEST
+
+Suite *suite_test_rnn(void)
+{
+    Suite *suite = suite_create("rnn");
+    TCase *tc = tcase_create("rnn");
+    tcase_set_timeout(tc, 60);
+    tcase_add_test(tc, layers_follow_their_equations);
+    tcase_add_test(tc, unknown_activations_are_refused);
+    suite_add_tcase(suite, tc);
+    return suite;
+}
