@@ -5,6 +5,10 @@
 
 #include "backends/kernel.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef struct grt_device grt_device;
 
 typedef struct grt_backend {
@@ -64,4 +68,7 @@ extern const grt_backend grt_backend_cuda; /* in its own module */
  * why, and which exist. */
 const grt_backend *grt_backend_find(const char *name);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

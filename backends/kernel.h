@@ -12,6 +12,9 @@
 #include "src/base/value.h"
 
 #pragma GCC visibility push(default) /* for backend modules; see src/graphrt.map */
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 /* What is known when a kernel is looked for or created. Tensors: dtype NONE where omitted; rank -1, dims -1
  * where unknown; data set for constants (host memory, lives as long as the session). */
@@ -106,6 +109,9 @@ typedef struct grt_kernel_table {
 const grt_kernel_row *grt_kernel_find(const grt_kernel_table *const *tables, size_t n_tables,
                                       const grt_kernel_node *node, grt_text *why);
 
+#ifdef __cplusplus
+}
+#endif
 #pragma GCC visibility pop
 
 #endif

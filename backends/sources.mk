@@ -99,7 +99,7 @@ cuda-objects/%.c.o: $(top_srcdir)/%.c cuda_kernels.inc
 	@$(MKDIR_P) $(@D)
 	$(AM_V_CC)$(CC) -O2 -g -std=gnu11 $(WARNINGS) -fPIC -fvisibility=hidden $(cuda_includes) -MD -MF $@.d -c $< -o $@
 libgraphrt-cuda.so: $(cuda_objects) libgraphrt.la
-	$(AM_V_CCLD)$(CXX) -shared -o $@ $(cuda_objects) -L.libs -lgraphrt -L$(CUDA_DIR)/lib64 -lcudart_static -ldl -lrt -lpthread -Wl,--exclude-libs,ALL
+	$(AM_V_CCLD)$(CXX) -shared -o $@ $(cuda_objects) -L.libs -lgraphrt -L$(CUDA_DIR)/lib64 -lcudart_static -ldl -lrt -lpthread -Wl,--exclude-libs,ALL -Wl,-z,defs
 CLEANFILES += libgraphrt-cuda.so
 clean-local:
 	rm -rf cuda-objects

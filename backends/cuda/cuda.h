@@ -16,10 +16,11 @@ using std::atomic_int; /* value.h has it from <stdatomic.h>, which C++17 lacks *
 
 #include <cuda_runtime_api.h>
 
+#include "backends/backend.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
-#include "backends/backend.h"
 
 typedef struct cuda_device {
     grt_device base;

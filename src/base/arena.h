@@ -6,6 +6,9 @@
 #include "src/base/status.h"
 
 #pragma GCC visibility push(default) /* for backend modules; see src/graphrt.map */
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 typedef struct grt_arena grt_arena;
 
@@ -31,6 +34,9 @@ size_t grt_arena_bytes(const grt_arena *arena);
 #define GRT_ARENA_NEW(arena, type)      ((type *)grt_arena_alloc((arena), sizeof(type)))
 #define GRT_ARENA_ARRAY(arena, type, n) ((type *)grt_arena_calloc((arena), (size_t)(n), sizeof(type)))
 
+#ifdef __cplusplus
+}
+#endif
 #pragma GCC visibility pop
 
 #endif

@@ -6,6 +6,9 @@
 #include "src/base/tensor.h"
 
 #pragma GCC visibility push(default) /* for backend modules; see src/graphrt.map */
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 struct ir_graph;
 
@@ -76,6 +79,9 @@ bool grt_op_is(const grt_op_desc *desc, const char *domain, const char *op);
 /* grt_fail with "Conv node 'layer1/conv': " before the message. */
 grt_status grt_fail_op(const grt_op_desc *desc, grt_status status, const char *format, ...) GRT_PRINTF(3, 4);
 
+#ifdef __cplusplus
+}
+#endif
 #pragma GCC visibility pop
 
 #endif

@@ -5,6 +5,9 @@
 #include "src/base/op_desc.h"
 
 #pragma GCC visibility push(default) /* for backend modules; see src/graphrt.map */
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 typedef enum pw_opcode {
 #define PW(name, since, arity, kind, n_params, p0, d0, p1, d1, expr) PW_##name,
@@ -40,6 +43,9 @@ int32_t pw_params(const grt_op_desc *desc, int32_t opcode, float out_params[PW_M
  */
 grt_status pw_program_check(const grt_op_desc *desc, int32_t n_in);
 
+#ifdef __cplusplus
+}
+#endif
 #pragma GCC visibility pop
 
 #endif

@@ -8,6 +8,9 @@
 #include <stdarg.h>
 
 #pragma GCC visibility push(default) /* for backend modules; see src/graphrt.map */
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 #define GRT_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 
@@ -32,6 +35,9 @@ void grt_error_set(const char *message);
             return try_status_;          \
     } while (0)
 
+#ifdef __cplusplus
+}
+#endif
 #pragma GCC visibility pop
 
 #endif

@@ -5,6 +5,9 @@
 #include "src/base/status.h"
 
 #pragma GCC visibility push(default) /* for backend modules; see src/graphrt.map */
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 /* Sets of dtypes, one bit each: GRT_DTYPES(FLOAT) | GRT_DTYPES(DOUBLE). */
 typedef uint32_t grt_dtype_set;
@@ -59,6 +62,9 @@ double grt_tensor_double(const grt_tensor *tensor, int64_t i);
 /* Same dtype and dims; `data` not looked at. */
 bool grt_tensor_same_type(const grt_tensor *a, const grt_tensor *b);
 
+#ifdef __cplusplus
+}
+#endif
 #pragma GCC visibility pop
 
 #endif

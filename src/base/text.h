@@ -5,6 +5,9 @@
 #include "src/base/status.h"
 
 #pragma GCC visibility push(default) /* for backend modules; see src/graphrt.map */
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 typedef struct grt_text {
     char *data; /* always 0-terminated once something was added; NULL before */
@@ -22,6 +25,9 @@ void grt_text_release(grt_text *text);
 enum { GRT_TYPE_TEXT_SIZE = 400 };
 const char *grt_tensor_text(const grt_tensor *tensor, char buffer[GRT_TYPE_TEXT_SIZE]);
 
+#ifdef __cplusplus
+}
+#endif
 #pragma GCC visibility pop
 
 #endif

@@ -12,6 +12,9 @@ using std::atomic_int;
 #endif
 
 #pragma GCC visibility push(default) /* for backend modules; see src/graphrt.map */
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 /* Memory that several values may share (views, sequence items). `release` gets the buffer itself. */
 typedef struct grt_buffer {
@@ -52,6 +55,9 @@ grt_status grt_value_insert(grt_value *sequence, size_t index, grt_value **out_i
 /* Copy a tensor into dst with memory of its own; string bytes go behind the elements in the same buffer. */
 grt_status grt_value_copy_tensor(grt_value *dst, const grt_tensor *src);
 
+#ifdef __cplusplus
+}
+#endif
 #pragma GCC visibility pop
 
 #endif
