@@ -21,7 +21,8 @@ const grt_backend *grt_backend_find(const char *name)
     if (!strcmp(name, "cuda"))
         module = grt_backend_module(name);
     else
-        grt_fail(GRT_STATUS_DEVICE, "there is no device kind '%s'; there are: %scuda", name, grt_text_get(&names));
+        grt_fail(GRT_STATUS_DEVICE, "there is no device kind '%s'; there are: %scuda", name,
+                 grt_text_get(&names));
     grt_text_release(&names);
     return module;
 }

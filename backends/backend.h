@@ -1,4 +1,5 @@
-/* Backends: what a kind of device must offer. Callers use the grt_device_* wrappers, which check, never the vtable. */
+/* Backends: what a kind of device must offer. Callers use the grt_device_* wrappers, which check, never the
+ * vtable. */
 #ifndef GRT_BACKENDS_BACKEND_H
 #define GRT_BACKENDS_BACKEND_H
 
@@ -16,14 +17,15 @@ typedef struct grt_backend {
     bool channels_last; /* convolution regions run better in NHWC */
 } grt_backend;
 
-/* Device memory and order of execution. Host devices leave the optional entries NULL: their memory is host memory, copies are
- * memcpy, and everything has happened when a call returns. */
+/* Device memory and order of execution. Host devices leave the optional entries NULL: their memory is host
+ * memory, copies are memcpy, and everything has happened when a call returns. */
 typedef struct grt_device_vtable {
     void (*close)(grt_device *device);
     grt_status (*alloc)(grt_device *device, size_t bytes, void **out_data); /* 256-byte aligned */
     void (*free)(grt_device *device, void *data);
     /* optional, but all or none of them */
-    grt_status (*make_current)(grt_device *device); /* for the calling thread, before kernels are created or run */
+    grt_status (*make_current)(
+        grt_device *device); /* for the calling thread, before kernels are created or run */
     grt_status (*upload)(grt_device *device, void *dst, const void *src, size_t bytes, void *stream);
     grt_status (*download)(grt_device *device, void *dst, const void *src, size_t bytes, void *stream);
     grt_status (*copy)(grt_device *device, void *dst, const void *src, size_t bytes, void *stream);
@@ -58,8 +60,8 @@ grt_status grt_device_wait(grt_device *device, void *stream);
 
 extern const grt_backend grt_backend_cpu, grt_backend_null, grt_backend_mirror;
 extern const grt_backend grt_backend_cuda; /* in its own module */
-/* Backend by name; a module is looked for and opened on first use. NULL if there is none; then the error says why, and which
- * exist. */
+/* Backend by name; a module is looked for and opened on first use. NULL if there is none; then the error says
+ * why, and which exist. */
 const grt_backend *grt_backend_find(const char *name);
 
 #endif

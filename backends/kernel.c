@@ -31,7 +31,8 @@ static bool row_fits(const grt_kernel_row *row, const grt_kernel_node *node, grt
         if (dtype == GRT_DTYPE_NONE || !set || grt_dtype_in(dtype, set))
             continue;
         if (why) {
-            grt_text_add(why, "%sinput %d is %s; the kernel takes ", why->size ? "; or " : "", i, grt_dtype_name(dtype));
+            grt_text_add(why, "%sinput %d is %s; the kernel takes ", why->size ? "; or " : "", i,
+                         grt_dtype_name(dtype));
             add_types(why, set);
         }
         return false;
@@ -39,8 +40,8 @@ static bool row_fits(const grt_kernel_row *row, const grt_kernel_node *node, grt
     return !row->supports || row->supports(node, why);
 }
 
-const grt_kernel_row *grt_kernel_find(const grt_kernel_table *const *tables, size_t n_tables, const grt_kernel_node *node,
-                                      grt_text *why)
+const grt_kernel_row *grt_kernel_find(const grt_kernel_table *const *tables, size_t n_tables,
+                                      const grt_kernel_node *node, grt_text *why)
 {
     bool known = false;
     for (size_t t = 0; t < n_tables; t++)

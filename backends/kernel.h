@@ -1,8 +1,9 @@
 /* Kernels: how a backend implements an op. One row per op, found by domain and name.
  *
- * Life of a kernel: `create` once per session (read attributes, pack weights), `reshape` once per combination of input dims
- * (choose an algorithm, size the workspace), `run` any number of times (no allocation, no lock, no look-up). The state made by
- * create is shared by all contexts and threads and never written after create; what reshape makes belongs to one context. */
+ * Life of a kernel: `create` once per session (read attributes, pack weights), `reshape` once per combination
+ * of input dims (choose an algorithm, size the workspace), `run` any number of times (no allocation, no lock,
+ * no look-up). The state made by create is shared by all contexts and threads and never written after create;
+ * what reshape makes belongs to one context. */
 #ifndef GRT_BACKENDS_KERNEL_H
 #define GRT_BACKENDS_KERNEL_H
 
@@ -12,8 +13,8 @@
 
 #pragma GCC visibility push(default) /* for backend modules; see src/graphrt.map */
 
-/* What is known when a kernel is looked for or created. Tensors: dtype NONE where omitted; rank -1, dims -1 where unknown; data
- * set for constants (host memory, lives as long as the session). */
+/* What is known when a kernel is looked for or created. Tensors: dtype NONE where omitted; rank -1, dims -1
+ * where unknown; data set for constants (host memory, lives as long as the session). */
 typedef struct grt_kernel_node {
     const grt_op_desc *desc;
     int32_t n_in, n_out;
@@ -27,8 +28,9 @@ static inline bool grt_node_has(const grt_kernel_node *node, int32_t i)
     return i < node->n_in && node->in[i].dtype != GRT_DTYPE_NONE;
 }
 
-/* Passed to reshape: concrete dims of all tensors; NULL where omitted. Constants and small integer inputs known before the run have
- * data (in host memory, whatever the device); others have none, and run reads them. */
+/* Passed to reshape: concrete dims of all tensors; NULL where omitted. Constants and small integer inputs
+ * known before the run have data (in host memory, whatever the device); others have none, and run reads them.
+ */
 typedef struct grt_reshape {
     const grt_op_desc *desc;
     void *state; /* from create */
@@ -38,14 +40,14 @@ typedef struct grt_reshape {
     int32_t threads;
     struct grt_device *device;
     /* filled by the kernel */
-    void *shape;           /* what it prepared, for run and release_shape */
+    void *shape;            /* what it prepared, for run and release_shape */
     size_t workspace_bytes; /* 64-byte aligned scratch that run wants */
 } grt_reshape;
 
 struct grt_run_hooks;
 
-/* Passed to run. Omitted tensors are NULL; each `in[i]` is also a grt_value (see value.h), so that kernels with
- * GRT_KERNEL_VALUES may cast. */
+/* Passed to run. Omitted tensors are NULL; each `in[i]` is also a grt_value (see value.h), so that kernels
+ * with GRT_KERNEL_VALUES may cast. */
 typedef struct grt_run {
     const grt_op_desc *desc; /* for messages only */
     void *state, *shape, *workspace;
@@ -60,16 +62,20 @@ typedef struct grt_run {
 
 /* What the executor offers to kernels at run time. */
 typedef struct grt_run_hooks {
-    /* GRT_KERNEL_DYNAMIC: give output i its dims and memory (host or device, as the device's). Sets out[i]->data. */
+    /* GRT_KERNEL_DYNAMIC: give output i its dims and memory (host or device, as the device's). Sets
+     * out[i]->data. */
     grt_status (*alloc_output)(const grt_run *run, int32_t i, int32_t rank, const int64_t *dims);
-    /* Memory for the bytes of string elements; lives until the context's next run. NULL when out of memory. */
+    /* Memory for the bytes of string elements; lives until the context's next run. NULL when out of memory.
+     */
     char *(*alloc_bytes)(const grt_run *run, size_t bytes);
     void *executor;
 } grt_run_hooks;
 
 typedef enum grt_kernel_flags {
-    GRT_KERNEL_DYNAMIC = 1 << 8, /* output dims depend on data: run calls hooks->alloc_output for every present output */
-    GRT_KERNEL_VALUES = 1 << 9,  /* inputs or outputs may be sequences or optionals; outputs are cleared grt_values to fill */
+    GRT_KERNEL_DYNAMIC =
+        1 << 8, /* output dims depend on data: run calls hooks->alloc_output for every present output */
+    GRT_KERNEL_VALUES =
+        1 << 9, /* inputs or outputs may be sequences or optionals; outputs are cleared grt_values to fill */
 } grt_kernel_flags;
 /* Flag: output 0 may overwrite input i (i < 8) if that dies here and has output 0's size. */
 #define GRT_KERNEL_IN_PLACE(i) (1u << (i))
@@ -95,9 +101,10 @@ typedef struct grt_kernel_table {
     size_t n;
 } grt_kernel_table;
 
-/* First row of `op` whose dtypes and `supports` fit; NULL if none, then `why` (may be NULL) lists what rows there are want. */
-const grt_kernel_row *grt_kernel_find(const grt_kernel_table *const *tables, size_t n_tables, const grt_kernel_node *node,
-                                      grt_text *why);
+/* First row of `op` whose dtypes and `supports` fit; NULL if none, then `why` (may be NULL) lists what rows
+ * there are want. */
+const grt_kernel_row *grt_kernel_find(const grt_kernel_table *const *tables, size_t n_tables,
+                                      const grt_kernel_node *node, grt_text *why);
 
 #pragma GCC visibility pop
 

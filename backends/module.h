@@ -1,11 +1,13 @@
-/* Backends that live in modules of their own, opened on first use: libgraphrt itself needs none of their libraries. */
+/* Backends that live in modules of their own, opened on first use: libgraphrt itself needs none of their
+ * libraries. */
 #ifndef GRT_BACKENDS_MODULE_H
 #define GRT_BACKENDS_MODULE_H
 
 #include "backends/backend.h"
 
-/* Look for libgraphrt-NAME.so in the directories of GRAPHRT_BACKEND_PATH (colon-separated), else in the module directory of the
- * installation, else beside libgraphrt. NULL with a message that names every place that was tried and why it would not do. */
+/* Look for libgraphrt-NAME.so in the directories of GRAPHRT_BACKEND_PATH (colon-separated), else in the
+ * module directory of the installation, else beside libgraphrt. NULL with a message that names every place
+ * that was tried and why it would not do. */
 const grt_backend *grt_backend_module(const char *name);
 
 #endif

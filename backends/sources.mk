@@ -79,6 +79,11 @@ cuda_ops_files += backends/cuda/ops/pointwise.cu
 cuda_ops_files += backends/cuda/ops/pointwise_group.cu
 cuda_ops_files += backends/cuda/ops/cast.cu
 cuda_ops_files += backends/cuda/ops/move.cu
+cuda_ops_files += backends/cuda/ops/gather.cu
+cuda_ops_files += backends/cuda/ops/reduce.cu
+cuda_ops_files += backends/cuda/ops/select.cu
+cuda_ops_files += backends/cuda/ops/pow.cu
+cuda_ops_files += backends/cuda/ops/line.cu
 if CUDA
 cuda_objects = $(patsubst %,cuda-objects/%.o,$(filter %.c %.cu,$(cuda_files) $(cuda_ops_files)))
 cuda_includes = $(DEFS) -I. -I$(top_srcdir) -I$(top_srcdir)/include -isystem $(CUDA_DIR)/include

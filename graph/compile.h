@@ -6,18 +6,19 @@
 #include "src/plan.h"
 
 typedef struct compile_source {
-    const char *path;    /* of the model file; NULL if from memory (then external data is refused) */
-    const void *bytes;   /* NULL: read from path */
+    const char *path;  /* of the model file; NULL if from memory (then external data is refused) */
+    const void *bytes; /* NULL: read from path */
     size_t size;
     bool allow_symlinks;
 } compile_source;
 
-/* graph/import/: parse, validate, upgrade to the newest opset, inline functions. Weights stay mapped from their files as long
- * as the module lives. */
+/* graph/import/: parse, validate, upgrade to the newest opset, inline functions. Weights stay mapped from
+ * their files as long as the module lives. */
 grt_status ir_import(const compile_source *source, ir_module **out_module);
-/* The same, but calls `each` for every problem instead of stopping at the first. *out_module may still be NULL. */
-grt_status ir_import_check(const compile_source *source, void (*each)(void *user, const grt_finding *finding), void *user,
-                           ir_module **out_module);
+/* The same, but calls `each` for every problem instead of stopping at the first. *out_module may still be
+ * NULL. */
+grt_status ir_import_check(const compile_source *source, void (*each)(void *user, const grt_finding *finding),
+                           void *user, ir_module **out_module);
 
 /* graph/infer.c: types of all values. */
 grt_status ir_infer(ir_module *module);
@@ -26,7 +27,7 @@ grt_status ir_infer(ir_module *module);
 grt_status ir_lower(ir_module *module, const grt_target *target, grt_plan **out_plan);
 
 /* All of it: import, infer, passes, lower. options may be NULL. */
-grt_status grt_compile_plan(const compile_source *source, const grt_compile_options *options, const grt_target *target,
-                            grt_plan **out_plan);
+grt_status grt_compile_plan(const compile_source *source, const grt_compile_options *options,
+                            const grt_target *target, grt_plan **out_plan);
 
 #endif

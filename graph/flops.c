@@ -12,7 +12,8 @@ static double dim_value(const grt_dims *dims, grt_dim dim, int depth)
     if (e.op == GRT_DIM_SYMBOL || depth > 50)
         return 1;
     int64_t v;
-    if (!grt_dim_apply(e.op, (int64_t)dim_value(dims, e.a, depth + 1), (int64_t)dim_value(dims, e.b, depth + 1), &v))
+    if (!grt_dim_apply(e.op, (int64_t)dim_value(dims, e.a, depth + 1),
+                       (int64_t)dim_value(dims, e.b, depth + 1), &v))
         return 1;
     return (double)v;
 }
@@ -46,7 +47,8 @@ double op_flops(const ir_node *node)
         int32_t k = x->type.rank - (transposed && x->type.rank >= 2 ? 2 : 1);
         return 2 * product(y, 0, y->type.rank) * product(x, k, k + 1);
     }
-    if (!strcmp(op, "LSTM") || !strcmp(op, "GRU") || !strcmp(op, "RNN")) { /* w: [D, G*H, I], r: [D, G*H, H] */
+    if (!strcmp(op, "LSTM") || !strcmp(op, "GRU") ||
+        !strcmp(op, "RNN")) { /* w: [D, G*H, I], r: [D, G*H, H] */
         const ir_value *r = ir_in(node, 2);
         if (known(r, 3) && known(x, 3))
             return 2 * product(x, 0, 2) * (product(w, 0, 3) + product(r, 0, 3));

@@ -4,8 +4,9 @@
 
 #include "graph/ir.h"
 
-/* Multiplications and additions of the node's sums of products, counted separately, with every symbol taken as 1. Only ops that
- * do more than a constant amount of work per element are counted (convolutions, matrix products, attention, recurrences). */
+/* Multiplications and additions of the node's sums of products, counted separately, with every symbol taken
+ * as 1. Only ops that do more than a constant amount of work per element are counted (convolutions, matrix
+ * products, attention, recurrences). */
 double op_flops(const ir_node *node);
 
 #endif

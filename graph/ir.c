@@ -275,8 +275,8 @@ ir_value *ir_node_add_output(ir_node *node)
     return value;
 }
 
-ir_node *ir_node_create(ir_graph *graph, ir_node *before, const char *domain, const char *op, const char *name,
-                        int32_t n_in, ir_value *const *in, int32_t n_out)
+ir_node *ir_node_create(ir_graph *graph, ir_node *before, const char *domain, const char *op,
+                        const char *name, int32_t n_in, ir_value *const *in, int32_t n_out)
 {
     grt_arena *arena = graph->module->arena;
     ir_node *node = GRT_ARENA_NEW(arena, ir_node);
@@ -518,7 +518,10 @@ grt_status ir_graph_walk(ir_graph *graph, grt_status (*visit)(ir_graph *graph, v
 
 static void print_type(const ir_graph *graph, const ir_type *type, grt_text *text)
 {
-    grt_text_add(text, ": %s%s[", type->kind == GRT_KIND_SEQUENCE ? "seq " : type->kind == GRT_KIND_OPTIONAL ? "opt " : "",
+    grt_text_add(text, ": %s%s[",
+                 type->kind == GRT_KIND_SEQUENCE   ? "seq "
+                 : type->kind == GRT_KIND_OPTIONAL ? "opt "
+                                                   : "",
                  grt_dtype_name(type->dtype));
     if (type->rank < 0)
         grt_text_add(text, "*");

@@ -1,7 +1,8 @@
 /* The graph while it is compiled: modules, graphs, nodes, values and their uses.
  *
- * Everything lives in the module's arena. A graph is a list of nodes in topological order; bodies of If, Loop and Scan are
- * graphs that may use values of the graphs around them. Past import every node is in its op's newest form. */
+ * Everything lives in the module's arena. A graph is a list of nodes in topological order; bodies of If, Loop
+ * and Scan are graphs that may use values of the graphs around them. Past import every node is in its op's
+ * newest form. */
 #ifndef GRT_GRAPH_IR_H
 #define GRT_GRAPH_IR_H
 
@@ -21,11 +22,12 @@ typedef struct ir_type {
     int32_t rank;                /* -1: not known */
     const grt_dim *dims;         /* rank handles, each a constant or an expression; arena */
     const grt_tensor *data;      /* content of a constant, else NULL */
-    const grt_dim *elems;        /* content of a small integer tensor of rank 0 or 1 as expressions, else NULL */
+    const grt_dim *elems; /* content of a small integer tensor of rank 0 or 1 as expressions, else NULL */
     int64_t n_elems;
 } ir_type;
 
-/* One place where a value is used: input `index` of `node`, or, if node is NULL, output `index` of `graph`. */
+/* One place where a value is used: input `index` of `node`, or, if node is NULL, output `index` of `graph`.
+ */
 typedef struct ir_use {
     ir_value *value; /* NULL: omitted optional input */
     ir_node *node;
@@ -64,7 +66,7 @@ struct ir_graph {
     const char *name;
     ir_node *first, *last;
     int32_t n_nodes;
-    ir_value **inputs; /* of the main graph: without initializers that are not also inputs */
+    ir_value **inputs;   /* of the main graph: without initializers that are not also inputs */
     ir_value **defaults; /* per input: the constant it takes when unset (overridable initializer), or NULL */
     int32_t n_inputs;
     ir_use *outputs;
@@ -77,7 +79,7 @@ struct ir_module {
     grt_dims *dims;
     ir_graph *main;
     const char *producer;
-    int64_t opset;        /* of ai.onnx in the source */
+    int64_t opset; /* of ai.onnx in the source */
     int64_t ir_version;
     int64_t source_nodes; /* as imported, functions inlined, bodies included */
     int64_t next_id;      /* for fresh names */
@@ -89,21 +91,23 @@ ir_graph *ir_graph_create(ir_module *module, ir_node *parent, const char *name);
 
 /* Builders return NULL only when the module's arena has failed; passes check that once, at their end. */
 
-/* A value without producer: constant, graph input, or to be some node's output. name NULL: a fresh one from `hint`. */
+/* A value without producer: constant, graph input, or to be some node's output. name NULL: a fresh one from
+ * `hint`. */
 ir_value *ir_value_create(ir_graph *graph, const char *name);
 ir_value *ir_value_fresh(ir_graph *graph, const char *hint);
 /* A constant of the graph that shares `tensor` (which must live as long as the module). */
 ir_value *ir_constant(ir_graph *graph, const char *name, const grt_tensor *tensor);
 /* Constants with a copy of the data, for rewrites. */
-ir_value *ir_constant_ints(ir_graph *graph, const char *hint, const int64_t *values, int64_t n); /* int64[n] */
-ir_value *ir_constant_int(ir_graph *graph, const char *hint, int64_t value);                     /* int64 scalar */
+ir_value *ir_constant_ints(ir_graph *graph, const char *hint, const int64_t *values,
+                           int64_t n);                                       /* int64[n] */
+ir_value *ir_constant_int(ir_graph *graph, const char *hint, int64_t value); /* int64 scalar */
 /* Scalar of a float or integer dtype, converted from double. */
 ir_value *ir_constant_scalar(ir_graph *graph, const char *hint, grt_dtype dtype, double value);
 
-/* Append or insert a node. `op` is looked up in the op table. name: the source nodes' names (provenance). Outputs are fresh
- * values; with n_out == 1 the common case is ir_node_out(node). */
-ir_node *ir_node_create(ir_graph *graph, ir_node *before, const char *domain, const char *op, const char *name,
-                        int32_t n_in, ir_value *const *in, int32_t n_out);
+/* Append or insert a node. `op` is looked up in the op table. name: the source nodes' names (provenance).
+ * Outputs are fresh values; with n_out == 1 the common case is ir_node_out(node). */
+ir_node *ir_node_create(ir_graph *graph, ir_node *before, const char *domain, const char *op,
+                        const char *name, int32_t n_in, ir_value *const *in, int32_t n_out);
 static inline ir_value *ir_node_out(const ir_node *node)
 {
     return node ? node->out[0] : NULL;
@@ -139,17 +143,20 @@ void ir_node_become(ir_node *node, const char *domain, const char *op);
 void ir_node_absorb_name(ir_node *node, const ir_node *other);
 
 /* Known content of a constant. */
-bool ir_const_ints(const ir_value *value, const int64_t **out_values, int64_t *out_n); /* int64/int32 data (int32 copied) */
-bool ir_const_float(const ir_value *value, double *out_value);                          /* one-element float or int */
+bool ir_const_ints(const ir_value *value, const int64_t **out_values,
+                   int64_t *out_n);                            /* int64/int32 data (int32 copied) */
+bool ir_const_float(const ir_value *value, double *out_value); /* one-element float or int */
 
-#define IR_FOR_EACH_NODE(node, graph)                                                                                  \
-    for (ir_node *node = (graph)->first, *node##_next; node && (node##_next = node->next, 1); node = node##_next)
+#define IR_FOR_EACH_NODE(node, graph)                                                         \
+    for (ir_node *node = (graph)->first, *node##_next; node && (node##_next = node->next, 1); \
+         node = node##_next)
 
 /* Call `visit` for each graph below `graph` and for itself, bodies first. */
 grt_status ir_graph_walk(ir_graph *graph, grt_status (*visit)(ir_graph *graph, void *user), void *user);
 /* Human-readable dump, for tests and `graphc inspect`. */
 void ir_graph_print(const ir_graph *graph, grt_text *text);
-/* Checks order, use lists, ownership, types; INTERNAL with the culprit named. Runs after every pass in debug builds. */
+/* Checks order, use lists, ownership, types; INTERNAL with the culprit named. Runs after every pass in debug
+ * builds. */
 grt_status ir_verify(const ir_module *module);
 
 #endif

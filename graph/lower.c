@@ -1,4 +1,5 @@
-/* Lowering: the plan of an optimised module. Values get numbers, bodies their captures, dims and weights their tables. */
+/* Lowering: the plan of an optimised module. Values get numbers, bodies their captures, dims and weights
+ * their tables. */
 #include "graph/compile.h"
 #include "graph/flops.h"
 #include "graph/op.h"
@@ -132,8 +133,13 @@ static int32_t add_value(lowering *low, body_builder *body, const ir_value *valu
     if (!grow(low, (void **)&body->values, body->n_values, &body->capacity, sizeof *body->values))
         return 0;
     const ir_type *type = &value->type;
-    grt_plan_value v = {.name = value->name, .role = role, .kind = type->kind, .element_kind = type->element_kind,
-                        .dtype = type->dtype, .rank = type->rank, .weight = -1};
+    grt_plan_value v = {.name = value->name,
+                        .role = role,
+                        .kind = type->kind,
+                        .element_kind = type->element_kind,
+                        .dtype = type->dtype,
+                        .rank = type->rank,
+                        .weight = -1};
     v.is_static = type->rank >= 0 && type->kind == GRT_KIND_TENSOR && type->dtype != GRT_DTYPE_NONE;
     if (type->rank > 0) {
         int32_t *dims = GRT_ARENA_ARRAY(low->arena, int32_t, type->rank);
@@ -160,14 +166,16 @@ static int32_t add_value(lowering *low, body_builder *body, const ir_value *valu
 static void add_capture(lowering *low, body_builder *body, int32_t outer, int32_t inner)
 {
     int32_t capacity = body->captures_capacity;
-    if (!grow(low, (void **)&body->captures_outer, body->n_captures, &body->captures_capacity, sizeof(int32_t)) ||
+    if (!grow(low, (void **)&body->captures_outer, body->n_captures, &body->captures_capacity,
+              sizeof(int32_t)) ||
         !grow(low, (void **)&body->captures_inner, body->n_captures, &capacity, sizeof(int32_t)))
         return;
     body->captures_outer[body->n_captures] = outer;
     body->captures_inner[body->n_captures++] = inner;
 }
 
-/* The number of a value as seen from `body`: its own, a constant's, or a capture through the bodies around it. */
+/* The number of a value as seen from `body`: its own, a constant's, or a capture through the bodies around
+ * it. */
 static int32_t value_id(lowering *low, body_builder *body, const ir_value *value)
 {
     if (!value || low->failed)
@@ -234,7 +242,8 @@ static bool has_body(const ir_node *node)
 
 static grt_plan_step lower_node(lowering *low, body_builder *body, ir_node *node)
 {
-    grt_plan_step step = {.kind = step_kind(node), .desc = node->desc, .n_in = node->n_in, .n_out = node->n_out};
+    grt_plan_step step = {
+        .kind = step_kind(node), .desc = node->desc, .n_in = node->n_in, .n_out = node->n_out};
     int32_t *in = GRT_ARENA_ARRAY(low->arena, int32_t, node->n_in + 1);
     int32_t *out = GRT_ARENA_ARRAY(low->arena, int32_t, node->n_out + 1);
     if (!in || !out) {
@@ -251,7 +260,7 @@ static grt_plan_step lower_node(lowering *low, body_builder *body, ir_node *node
         step.is_static = step.is_static && (out[i] < 0 || body->values[out[i]].is_static);
     }
     if (step.kind == GRT_STEP_VIEW && step.is_static)
-        step.n_in = 1; /* the output's dims are in the plan: a shape input has said all it can */
+        step.n_in = 1;   /* the output's dims are in the plan: a shape input has said all it can */
     if (!step.is_static) /* its outputs get memory when their dims are known */
         for (int32_t i = 0; i < node->n_out; i++)
             if (out[i] >= 0)
@@ -288,11 +297,20 @@ static int32_t lower_graph(lowering *low, ir_graph *graph, body_builder *outer)
         steps[n_steps++] = lower_node(low, &body, node);
     for (int32_t i = 0; i < graph->n_outputs; i++)
         outputs[i] = value_id(low, &body, graph->outputs[i].value);
-    low->bodies[body.index] = (grt_plan_body){
-        .name = graph->name, .n_values = body.n_values, .n_steps = n_steps, .n_inputs = graph->n_inputs,
-        .n_outputs = graph->n_outputs, .n_captures = body.n_captures, .values = body.values, .steps = steps,
-        .inputs = inputs, .outputs = outputs, .output_names = graph->output_names, .captures_outer = body.captures_outer,
-        .captures_inner = body.captures_inner, .parent = outer ? outer->index : -1};
+    low->bodies[body.index] = (grt_plan_body){.name = graph->name,
+                                              .n_values = body.n_values,
+                                              .n_steps = n_steps,
+                                              .n_inputs = graph->n_inputs,
+                                              .n_outputs = graph->n_outputs,
+                                              .n_captures = body.n_captures,
+                                              .values = body.values,
+                                              .steps = steps,
+                                              .inputs = inputs,
+                                              .outputs = outputs,
+                                              .output_names = graph->output_names,
+                                              .captures_outer = body.captures_outer,
+                                              .captures_inner = body.captures_inner,
+                                              .parent = outer ? outer->index : -1};
     HASH_CLEAR(hh, body.ids);
     return body.index;
 }

@@ -4,9 +4,10 @@
 
 #include "graph/ir.h"
 
-/* ---- inference ----------------------------------------------------------------------------------------------------
- * A rule sees types only, never ir_nodes: the compiler calls it with symbolic dims, the runtime with concrete ones (for
- * shapes that depend on data). So one rule is the whole truth about an op's output shapes. */
+/* ---- inference
+ * ---------------------------------------------------------------------------------------------------- A rule
+ * sees types only, never ir_nodes: the compiler calls it with symbolic dims, the runtime with concrete ones
+ * (for shapes that depend on data). So one rule is the whole truth about an op's output shapes. */
 typedef struct infer {
     const grt_op_desc *desc;
     grt_dims *dims;   /* table of all dim handles here */
@@ -21,19 +22,22 @@ static inline bool infer_has(const infer *inf, int32_t i)
 {
     return i < inf->n_in && inf->in[i];
 }
-grt_status infer_fail(const infer *inf, const char *format, ...) GRT_PRINTF(2, 3); /* INVALID_MODEL naming the node */
+grt_status infer_fail(const infer *inf, const char *format, ...)
+    GRT_PRINTF(2, 3); /* INVALID_MODEL naming the node */
 /* n dims in the arena, to be filled; NULL when out of memory (the driver notices). */
 grt_dim *infer_dims(const infer *inf, int32_t n);
 /* out[i] is a tensor of known rank with these dims (kept, not copied). */
 void infer_set(infer *inf, int32_t i, grt_dtype dtype, int32_t rank, const grt_dim *dims);
-void infer_set_unknown(infer *inf, int32_t i, grt_dtype dtype);              /* rank unknown */
-void infer_set_fresh(infer *inf, int32_t i, grt_dtype dtype, int32_t rank);  /* rank known, every dim a fresh symbol */
+void infer_set_unknown(infer *inf, int32_t i, grt_dtype dtype); /* rank unknown */
+void infer_set_fresh(infer *inf, int32_t i, grt_dtype dtype,
+                     int32_t rank); /* rank known, every dim a fresh symbol */
 void infer_set_like(infer *inf, int32_t i, grt_dtype dtype, const ir_type *shape); /* shape of another type */
 /* Broadcast inputs from..to-1 together. rank -1 if one is unknown. */
 grt_status infer_broadcast(infer *inf, int32_t from, int32_t to, int32_t *out_rank, const grt_dim **out_dims);
 /* Fail unless the two inputs have one dtype (omitted ones pass). */
 grt_status infer_same_dtype(const infer *inf, int32_t a, int32_t b);
-/* Content of an integer input as dims: its constant data or its `elems`. False if unknown. Length goes to *out_n. */
+/* Content of an integer input as dims: its constant data or its `elems`. False if unknown. Length goes to
+ * *out_n. */
 bool infer_elems(const infer *inf, int32_t i, const grt_dim **out_dims, int64_t *out_n);
 /* Content of an integer input if it is all constants. */
 bool infer_ints(const infer *inf, int32_t i, const int64_t **out_values, int64_t *out_n);
@@ -53,7 +57,9 @@ grt_status infer_same_as_first(infer *inf); /* out[0] has the type and shape of 
 grt_status infer_elementwise(infer *inf);   /* all inputs of one dtype, broadcast; out[0] of that dtype */
 grt_status infer_comparison(infer *inf);    /* the same, out[0] is bool */
 
-/* ---- rows ---------------------------------------------------------------------------------------------------------- */
+/* ---- rows
+ * ----------------------------------------------------------------------------------------------------------
+ */
 
 typedef struct op_attr {
     const char *name;
@@ -66,26 +72,28 @@ enum {
 };
 
 typedef enum op_flags {
-    OP_VIEW = 1 << 0,          /* output 0 is input 0's elements in the same order: no kernel needed */
-    OP_COMMUTATIVE = 1 << 1,   /* inputs 0 and 1 may be exchanged */
-    OP_RANDOM = 1 << 2,        /* not folded, not merged: two runs differ */
-    OP_CONTROL = 1 << 3,       /* has bodies and is executed by the runtime itself: If, Loop, Scan, SequenceMap */
-    OP_POINTWISE = 1 << 4,     /* out[i...] depends on the broadcast in[k][i...] only: may join a pointwise group */
-    OP_SMALL_INTS = 1 << 5,    /* shape arithmetic: the rule can propagate `elems` */
+    OP_VIEW = 1 << 0,        /* output 0 is input 0's elements in the same order: no kernel needed */
+    OP_COMMUTATIVE = 1 << 1, /* inputs 0 and 1 may be exchanged */
+    OP_RANDOM = 1 << 2,      /* not folded, not merged: two runs differ */
+    OP_CONTROL = 1 << 3, /* has bodies and is executed by the runtime itself: If, Loop, Scan, SequenceMap */
+    OP_POINTWISE =
+        1 << 4, /* out[i...] depends on the broadcast in[k][i...] only: may join a pointwise group */
+    OP_SMALL_INTS = 1 << 5, /* shape arithmetic: the rule can propagate `elems` */
 } op_flags;
 
 typedef struct op_row {
     const char *domain, *name;
-    int16_t since;                            /* version of the newest form, the one all fields below speak of */
+    int16_t since; /* version of the newest form, the one all fields below speak of */
     int16_t min_in, max_in, min_out, max_out; /* max: OP_VARIADIC if unbounded */
     const op_attr *attrs;                     /* ends with a NULL name; NULL: none */
     uint32_t flags;
     grt_status (*infer)(infer *inf);
-    /* Rewrite a node written for `opset` (< since) into the newest form: moving attributes to inputs and so on. NULL: old
-     * forms differ in nothing but allowed types. Called once per node at import, types of constants are known. */
+    /* Rewrite a node written for `opset` (< since) into the newest form: moving attributes to inputs and so
+     * on. NULL: old forms differ in nothing but allowed types. Called once per node at import, types of
+     * constants are known. */
     grt_status (*upgrade)(ir_node *node, int32_t opset);
-    /* Replace the node by simpler ones, for backends without a kernel: the op's function body. Called after inference.
-     * Sets *out_done = false if this instance has no expansion. NULL: none. */
+    /* Replace the node by simpler ones, for backends without a kernel: the op's function body. Called after
+     * inference. Sets *out_done = false if this instance has no expansion. NULL: none. */
     grt_status (*expand)(ir_node *node, bool *out_done);
 } op_row;
 
@@ -93,8 +101,10 @@ typedef struct op_table {
     const op_row *rows;
     size_t n;
 } op_table;
-/* In graph/ops/<file>.c, last thing: OP_TABLE(file, rows). The list in graph/ops/sources.mk makes it known. */
-#define OP_TABLE(file, row_array) const op_table grt_ops_##file = {row_array, sizeof(row_array) / sizeof *(row_array)}
+/* In graph/ops/<file>.c, last thing: OP_TABLE(file, rows). The list in graph/ops/sources.mk makes it known.
+ */
+#define OP_TABLE(file, row_array) \
+    const op_table grt_ops_##file = {row_array, sizeof(row_array) / sizeof *(row_array)}
 
 /* NULL if no row has that domain and name. "ai.onnx" equals "". */
 const op_row *op_find(const char *domain, const char *name);

@@ -5,20 +5,21 @@
 #include "graph/ir.h"
 #include "src/base/value.h"
 
-/* What the compiler asks of the target that the plan is made for; filled in by the runtime from a backend's rows. */
+/* What the compiler asks of the target that the plan is made for; filled in by the runtime from a backend's
+ * rows. */
 typedef struct grt_target {
     const char *name; /* "cpu" */
-    /* Is there a kernel? in/out: dtype always set; rank -1, dims -1 where unknown; data where constant; dtype NONE: omitted.
-     * On false, `why` (may be NULL) says what is missing and the nearest supported form. */
-    bool (*supports)(const struct grt_target *target, const grt_op_desc *desc, const grt_tensor *in, int32_t n_in,
-                     const grt_tensor *out, int32_t n_out, grt_text *why);
+    /* Is there a kernel? in/out: dtype always set; rank -1, dims -1 where unknown; data where constant; dtype
+     * NONE: omitted. On false, `why` (may be NULL) says what is missing and the nearest supported form. */
+    bool (*supports)(const struct grt_target *target, const grt_op_desc *desc, const grt_tensor *in,
+                     int32_t n_in, const grt_tensor *out, int32_t n_out, grt_text *why);
     /* Bit i: output 0 may overwrite input i's memory if that input dies there. */
     uint32_t (*in_place)(const struct grt_target *target, const grt_op_desc *desc);
     /* Are convolution-like regions better laid out channels-last (NHWC)? */
     bool channels_last;
     /* Execute one op on host tensors, for constant folding. out: cleared values. */
-    grt_status (*evaluate)(const struct grt_target *target, const grt_op_desc *desc, const grt_tensor *const *in,
-                           int32_t n_in, grt_value *out, int32_t n_out);
+    grt_status (*evaluate)(const struct grt_target *target, const grt_op_desc *desc,
+                           const grt_tensor *const *in, int32_t n_in, grt_value *out, int32_t n_out);
     void *user;
 } grt_target;
 
@@ -41,8 +42,10 @@ typedef struct pass_row {
 
 const pass_row *pass_at(size_t index); /* NULL past the end */
 /* Call `each` for every node that the target has no kernel for. */
-grt_status pass_report_unsupported(pass_context *context, void (*each)(void *user, const grt_finding *finding), void *user);
-/* Run all enabled passes and see that the target has a kernel for every node that is left (else UNSUPPORTED, listing them all); verifies the IR after each in debug builds. */
+grt_status pass_report_unsupported(pass_context *context,
+                                   void (*each)(void *user, const grt_finding *finding), void *user);
+/* Run all enabled passes and see that the target has a kernel for every node that is left (else UNSUPPORTED,
+ * listing them all); verifies the IR after each in debug builds. */
 grt_status pass_run_all(pass_context *context);
 
 #endif

@@ -19,6 +19,7 @@ graph_SOURCES += graph/passes/layout.c
 graph_SOURCES += graph/passes/legalise.c
 graph_SOURCES += graph/passes/pointwise.c
 graph_SOURCES += graph/passes/recognise.c
+graph_SOURCES += graph/passes/rotary.c
 graph_SOURCES += graph/passes/shapes.c
 graph_SOURCES += graph/passes/simplify.c
 graph_SOURCES += graph/plan_write.c

@@ -10,7 +10,8 @@
 grt_status grt_compile(const char *onnx_path, const grt_compile_options *options, const char *plan_path)
 {
     if (!onnx_path || !plan_path)
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_compile: %s is NULL", onnx_path ? "plan_path" : "onnx_path");
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_compile: %s is NULL",
+                        onnx_path ? "plan_path" : "onnx_path");
     grt_target target = grt_target_of(&grt_backend_cpu);
     compile_source source = {.path = onnx_path, .allow_symlinks = options && options->allow_symlinks};
     grt_plan *plan;
@@ -102,7 +103,8 @@ static grt_status check_graph(ir_graph *graph, void *user)
 }
 
 grt_status grt_check_model(const char *onnx_path, const char *device,
-                           void (*each)(void *user, const grt_finding *finding), void *user, size_t *out_count)
+                           void (*each)(void *user, const grt_finding *finding), void *user,
+                           size_t *out_count)
 {
     if (!onnx_path || !out_count)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_check_model: onnx_path or out_count is NULL");

@@ -33,8 +33,8 @@ static grt_status init(grt_context *context)
     context->outputs = calloc((size_t)body->n_outputs + 1, sizeof *context->outputs);
     context->output_set = calloc((size_t)body->n_outputs + 1, sizeof *context->output_set);
     context->strings = grt_arena_create();
-    if (!context->bodies || !context->inputs || !context->input_set || !context->outputs || !context->output_set ||
-        !context->strings)
+    if (!context->bodies || !context->inputs || !context->input_set || !context->outputs ||
+        !context->output_set || !context->strings)
         return grt_fail_memory(0);
     context->hooks = (grt_run_hooks){grt_hook_alloc_output, alloc_bytes, context};
     if (context->session->on_device) {
@@ -50,7 +50,8 @@ static grt_status init(grt_context *context)
 grt_status grt_context_create(grt_session *session, grt_context **out_context)
 {
     if (!session || !out_context)
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_context_create: %s is NULL", session ? "out_context" : "session");
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_context_create: %s is NULL",
+                        session ? "out_context" : "session");
     grt_context *context = calloc(1, sizeof *context);
     if (!context)
         return grt_fail_memory(sizeof *context);
@@ -99,7 +100,8 @@ static const char *kind_name(grt_kind kind)
     return kind == GRT_KIND_TENSOR ? "tensor" : kind == GRT_KIND_SEQUENCE ? "sequence" : "optional";
 }
 
-static grt_status check_io(const grt_context *context, size_t index, bool output, const grt_plan_value **out_value)
+static grt_status check_io(const grt_context *context, size_t index, bool output,
+                           const grt_plan_value **out_value)
 {
     const char *what = output ? "output" : "input";
     if (!context)
@@ -107,7 +109,8 @@ static grt_status check_io(const grt_context *context, size_t index, bool output
     const grt_plan_body *body = main_body(context);
     int32_t n = output ? body->n_outputs : body->n_inputs;
     if (index >= (size_t)n)
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "%s %zu does not exist; the model has %d", what, index, n);
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "%s %zu does not exist; the model has %d", what, index,
+                        n);
     *out_value = &body->values[(output ? body->outputs : body->inputs)[index]];
     return GRT_OK;
 }
@@ -134,16 +137,18 @@ static grt_status check_tensor(const grt_context *context, const grt_plan_value 
     }
     if (!fits) {
         if (tensor->rank > GRT_MAX_RANK)
-            return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "'%s': rank %d; at most %d are supported", v->name, tensor->rank, GRT_MAX_RANK);
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "'%s' must be %s, found %s", v->name, wanted_text(plan, v, wanted),
-                        grt_tensor_text(tensor, found));
+            return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "'%s': rank %d; at most %d are supported", v->name,
+                            tensor->rank, GRT_MAX_RANK);
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "'%s' must be %s, found %s", v->name,
+                        wanted_text(plan, v, wanted), grt_tensor_text(tensor, found));
     }
     size_t bytes = grt_tensor_bytes(tensor);
     if (bytes == SIZE_MAX || (bytes && !tensor->data))
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "'%s': %s has no data", v->name, grt_tensor_text(tensor, found));
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "'%s': %s has no data", v->name,
+                        grt_tensor_text(tensor, found));
     if (tensor->memory == GRT_MEMORY_DEVICE)
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "'%s': device memory cannot be bound to a session on %s", v->name,
-                        context->session->device->backend->name);
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "'%s': device memory cannot be bound to a session on %s",
+                        v->name, context->session->device->backend->name);
     return GRT_OK;
 }
 
@@ -159,8 +164,8 @@ grt_status grt_context_set_input(grt_context *context, size_t index, const grt_t
         return GRT_OK;
     }
     if (v->kind != GRT_KIND_TENSOR)
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "input '%s' is a %s: use grt_context_set_input_value", v->name,
-                        kind_name(v->kind));
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "input '%s' is a %s: use grt_context_set_input_value",
+                        v->name, kind_name(v->kind));
     GRT_TRY(check_tensor(context, v, tensor));
     context->inputs[index] = (grt_value){.t = *tensor};
     if (!tensor->data)
@@ -180,8 +185,9 @@ grt_status grt_context_set_input_value(grt_context *context, size_t index, const
     if (value->kind == GRT_KIND_TENSOR && v->kind == GRT_KIND_TENSOR)
         return grt_context_set_input(context, index, &value->t);
     if (value->kind != v->kind || (v->dtype && value->t.dtype && value->t.dtype != v->dtype))
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "input '%s' must be a %s of %s, found a %s of %s", v->name,
-                        kind_name(v->kind), grt_dtype_name(v->dtype), kind_name(value->kind), grt_dtype_name(value->t.dtype));
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "input '%s' must be a %s of %s, found a %s of %s",
+                        v->name, kind_name(v->kind), grt_dtype_name(v->dtype), kind_name(value->kind),
+                        grt_dtype_name(value->t.dtype));
     context->inputs[index] = *value; /* borrowed: the frame never releases it */
     context->input_set[index] = true;
     return GRT_OK;
@@ -196,8 +202,9 @@ grt_status grt_context_set_output(grt_context *context, size_t index, const grt_
         return GRT_OK;
     }
     if (v->kind != GRT_KIND_TENSOR || v->dtype == GRT_DTYPE_STRING)
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "output '%s' cannot be written into memory of the caller's: it is %s",
-                        v->name, v->kind == GRT_KIND_TENSOR ? "of strings" : kind_name(v->kind));
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
+                        "output '%s' cannot be written into memory of the caller's: it is %s", v->name,
+                        v->kind == GRT_KIND_TENSOR ? "of strings" : kind_name(v->kind));
     GRT_TRY(check_tensor(context, v, tensor));
     context->outputs[index] = *tensor;
     context->output_set[index] = true;
@@ -276,8 +283,8 @@ static grt_status bind_symbols(const grt_context *context, int64_t *symbols, con
                 continue;
             if (symbols[e->value] >= 0 && symbols[e->value] != dim)
                 return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
-                                "dim %d of input '%s' is %" PRId64 ", but '%s' is %" PRId64 " by input '%s'", k, v->name, dim,
-                                plan->symbols[e->value], symbols[e->value], by[e->value]);
+                                "dim %d of input '%s' is %" PRId64 ", but '%s' is %" PRId64 " by input '%s'",
+                                k, v->name, dim, plan->symbols[e->value], symbols[e->value], by[e->value]);
             symbols[e->value] = dim;
             by[e->value] = v->name;
         }
@@ -290,7 +297,8 @@ static grt_status new_profile(grt_context *context, grt_frame **out_frame)
     size_t n = (size_t)plan_of(context)->n_symbols + 1;
     int64_t *symbols = malloc(n * sizeof *symbols);
     const char **by = malloc(n * sizeof *by);
-    grt_status status = symbols && by ? bind_symbols(context, symbols, by) : grt_fail_memory(n * sizeof *symbols);
+    grt_status status =
+        symbols && by ? bind_symbols(context, symbols, by) : grt_fail_memory(n * sizeof *symbols);
     if (status == GRT_OK)
         status = grt_frame_create(context, 0, symbols, out_frame);
     free(symbols);
@@ -367,18 +375,22 @@ static grt_status choose_profile(grt_context *context, grt_frame **out_frame)
 
 /* ---- running ---- */
 
-/* Outputs that could not be written in place: inputs or constants handed through, dynamic shapes, one value twice. */
+/* Outputs that could not be written in place: inputs or constants handed through, dynamic shapes, one value
+ * twice. */
 static grt_status copy_outputs(grt_context *context, grt_frame *frame)
 {
     for (int32_t i = 0; i < frame->body->n_outputs; i++) {
         if (!context->output_set[i])
             continue;
         const grt_tensor *to = &context->outputs[i];
-        const grt_tensor *from = context->results ? &context->results[i].t : &frame->values[frame->body->outputs[i]].t;
+        const grt_tensor *from =
+            context->results ? &context->results[i].t : &frame->values[frame->body->outputs[i]].t;
         char a[GRT_TYPE_TEXT_SIZE], b[GRT_TYPE_TEXT_SIZE];
         if (!grt_tensor_same_type(from, to))
-            return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "output '%s' is %s, the memory bound to it is for %s",
-                            frame->body->values[frame->body->outputs[i]].name, grt_tensor_text(from, a), grt_tensor_text(to, b));
+            return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
+                            "output '%s' is %s, the memory bound to it is for %s",
+                            frame->body->values[frame->body->outputs[i]].name, grt_tensor_text(from, a),
+                            grt_tensor_text(to, b));
         if (from->data != to->data)
             memmove(to->data, from->data, grt_tensor_bytes(from));
     }
@@ -393,7 +405,8 @@ static grt_status check_bound_outputs(grt_context *context, const grt_frame *fra
             continue;
         char a[GRT_TYPE_TEXT_SIZE], b[GRT_TYPE_TEXT_SIZE];
         if (!grt_tensor_same_type(&frame->values[v].t, &context->outputs[i]))
-            return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "output '%s' will be %s, the memory bound to it is for %s",
+            return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
+                            "output '%s' will be %s, the memory bound to it is for %s",
                             frame->body->values[v].name, grt_tensor_text(&frame->values[v].t, a),
                             grt_tensor_text(&context->outputs[i], b));
     }
@@ -440,7 +453,8 @@ static grt_status output_value(const grt_context *context, size_t index, const g
     const grt_plan_value *v;
     GRT_TRY(check_io(context, index, true, &v));
     if (!context->ran)
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "output '%s' has no value: there was no successful run", v->name);
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "output '%s' has no value: there was no successful run",
+                        v->name);
     *out_value = context->results ? &context->results[index]
                                   : &context->current->values[main_body(context)->outputs[index]];
     return GRT_OK;
@@ -451,8 +465,8 @@ grt_status grt_context_get_output(grt_context *context, size_t index, grt_tensor
     const grt_value *value;
     GRT_TRY(output_value(context, index, &value));
     if (value->kind != GRT_KIND_TENSOR)
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "output %zu is a %s: use grt_context_get_output_value", index,
-                        kind_name(value->kind));
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "output %zu is a %s: use grt_context_get_output_value",
+                        index, kind_name(value->kind));
     *out_tensor = context->output_set[index] ? context->outputs[index] : value->t;
     return GRT_OK;
 }
@@ -478,9 +492,12 @@ grt_status grt_context_get_output_value(grt_context *context, size_t index, grt_
 grt_status grt_context_get_stats(const grt_context *context, grt_context_stats *out_stats)
 {
     if (!context || !out_stats || out_stats->struct_size < sizeof *out_stats)
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_context_get_stats: a NULL, or struct_size is not set");
-    *out_stats = (grt_context_stats){.struct_size = sizeof *out_stats, .runs = context->runs,
-                                     .reshapes = context->reshapes, .host_us = context->host_us};
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
+                        "grt_context_get_stats: a NULL, or struct_size is not set");
+    *out_stats = (grt_context_stats){.struct_size = sizeof *out_stats,
+                                     .runs = context->runs,
+                                     .reshapes = context->reshapes,
+                                     .host_us = context->host_us};
     if (context->current)
         out_stats->arena_bytes = context->current->memory.arena_bytes + context->workspace_bytes;
     return GRT_OK;

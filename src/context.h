@@ -1,5 +1,5 @@
-/* Contexts: one execution in flight. A frame holds the values of one body; the main body has one frame per combination of
- * input dims, planned once ("profile"); bodies of control flow have one frame each. */
+/* Contexts: one execution in flight. A frame holds the values of one body; the main body has one frame per
+ * combination of input dims, planned once ("profile"); bodies of control flow have one frame each. */
 #ifndef GRT_SRC_CONTEXT_H
 #define GRT_SRC_CONTEXT_H
 
@@ -24,24 +24,25 @@ typedef struct grt_frame {
     int32_t index; /* of the body */
     grt_arena *arena;
     grt_value *values;
-    /* Device sessions: the same values as the host sees them, with data where it has them; otherwise equal to `values`. */
+    /* Device sessions: the same values as the host sees them, with data where it has them; otherwise equal to
+     * `values`. */
     grt_value *host;
-    bool *host_ok;       /* host[v] holds the content of this run */
-    bool *made_on_host;  /* by a step that runs on the CPU */
+    bool *host_ok;      /* host[v] holds the content of this run */
+    bool *made_on_host; /* by a step that runs on the CPU */
     bool *read_on_device;
-    char *input_block;   /* device memory of the main body's inputs */
-    void *graph;         /* the steps as one graph to replay; NULL before it is captured */
-    int32_t warm;        /* runs before it */
-    bool no_graph;       /* capturing failed once */
-    bool *borrowed; /* values whose content belongs to somebody else: captures */
-    bool *known;    /* dims are known before the run */
-    bool *hoisted;  /* content depends on the dims alone: computed once, when the frame was made */
-    bool *dynamic;  /* values made by steps that are not static: their memory comes with the run */
+    char *input_block; /* device memory of the main body's inputs */
+    void *graph;       /* the steps as one graph to replay; NULL before it is captured */
+    int32_t warm;      /* runs before it */
+    bool no_graph;     /* capturing failed once */
+    bool *borrowed;    /* values whose content belongs to somebody else: captures */
+    bool *known;       /* dims are known before the run */
+    bool *hoisted;     /* content depends on the dims alone: computed once, when the frame was made */
+    bool *dynamic;     /* values made by steps that are not static: their memory comes with the run */
     grt_step_state *steps;
     /* Main body only: */
-    int64_t *dims;     /* value of each of the plan's dims ... */
-    bool *dims_known;  /* ... where input symbols decide it */
-    int64_t *key;      /* dims of all inputs, one after another */
+    int64_t *dims;    /* value of each of the plan's dims ... */
+    bool *dims_known; /* ... where input symbols decide it */
+    int64_t *key;     /* dims of all inputs, one after another */
     size_t key_size;
     grt_memory_plan memory;
     int32_t *group_start, *group; /* values of each storage: group[group_start[s] .. group_start[s + 1]) */
@@ -66,8 +67,8 @@ struct grt_context {
     size_t workspace_bytes;
     char *host_workspace; /* device sessions: of steps that run on the CPU */
     size_t host_workspace_bytes;
-    void *stream;         /* of the device; NULL on host devices */
-    grt_value *results;   /* device sessions: host copies of outputs */
+    void *stream;       /* of the device; NULL on host devices */
+    grt_value *results; /* device sessions: host copies of outputs */
     grt_arena *strings;
     grt_run_hooks hooks;
     grt_shape_scratch scratch;
@@ -81,7 +82,8 @@ struct grt_context {
 };
 
 /* src/frame.c */
-grt_status grt_frame_create(grt_context *context, int32_t body, const int64_t *symbols, grt_frame **out_frame);
+grt_status grt_frame_create(grt_context *context, int32_t body, const int64_t *symbols,
+                            grt_frame **out_frame);
 void grt_frame_release(grt_frame *frame);
 /* Point static values into the context's arena and inputs at what is bound. */
 void grt_frame_bind(grt_frame *frame);

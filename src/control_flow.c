@@ -63,7 +63,8 @@ static grt_status run_body(grt_frame *frame)
 {
     grt_context *context = frame->context;
     if (context->depth >= MAX_DEPTH)
-        return grt_fail(GRT_STATUS_UNSUPPORTED, "bodies of control flow are nested deeper than %d", MAX_DEPTH);
+        return grt_fail(GRT_STATUS_UNSUPPORTED, "bodies of control flow are nested deeper than %d",
+                        MAX_DEPTH);
     context->depth++;
     clear_steps(frame);
     grt_status status = grt_frame_run(frame);
@@ -103,7 +104,8 @@ static grt_status scalar_bool(const grt_plan_step *step, const grt_value *value,
 /* ---- tensors made of slices ---- */
 
 /* Copy between a tensor of rank r+1 and its slice `index` along `axis`. */
-static void copy_slice(const grt_tensor *whole, const grt_tensor *slice, int32_t axis, int64_t index, bool to_whole)
+static void copy_slice(const grt_tensor *whole, const grt_tensor *slice, int32_t axis, int64_t index,
+                       bool to_whole)
 {
     size_t size = grt_dtype_size(whole->dtype);
     size_t inner = (size_t)grt_dims_product(whole->dims, axis + 1, whole->rank) * size;
@@ -118,12 +120,14 @@ static void copy_slice(const grt_tensor *whole, const grt_tensor *slice, int32_t
 static grt_status check_whole_bytes(const grt_plan_step *step, grt_dtype dtype)
 {
     if (grt_dtype_size(dtype) == 0)
-        return grt_fail_op(&step->desc, GRT_STATUS_UNSUPPORTED, "scanned tensors of %s are not supported", grt_dtype_name(dtype));
+        return grt_fail_op(&step->desc, GRT_STATUS_UNSUPPORTED, "scanned tensors of %s are not supported",
+                           grt_dtype_name(dtype));
     return GRT_OK;
 }
 
 /* Stack equal tensors along a new axis. */
-static grt_status stack(const grt_plan_step *step, const grt_value *list, int64_t axis, bool reverse, grt_value *out)
+static grt_status stack(const grt_plan_step *step, const grt_value *list, int64_t axis, bool reverse,
+                        grt_value *out)
 {
     if (!list->n)
         return GRT_OK;
@@ -132,7 +136,8 @@ static grt_status stack(const grt_plan_step *step, const grt_value *list, int64_
     int32_t rank = first->rank + 1;
     axis = grt_axis(axis, rank);
     if (axis < 0 || rank > GRT_MAX_RANK)
-        return grt_fail_op(&step->desc, GRT_STATUS_INVALID_ARGUMENT, "scan output axis does not fit rank %d", rank);
+        return grt_fail_op(&step->desc, GRT_STATUS_INVALID_ARGUMENT, "scan output axis does not fit rank %d",
+                           rank);
     int64_t dims[GRT_MAX_RANK];
     for (int32_t i = 0, k = 0; i < rank; i++)
         dims[i] = i == axis ? (int64_t)list->n : first->dims[k++];
@@ -140,9 +145,10 @@ static grt_status stack(const grt_plan_step *step, const grt_value *list, int64_
     for (size_t i = 0; i < list->n; i++) {
         if (!grt_tensor_same_type(first, &list->items[i].t)) {
             char a[GRT_TYPE_TEXT_SIZE], b[GRT_TYPE_TEXT_SIZE];
-            return grt_fail_op(&step->desc, GRT_STATUS_INVALID_ARGUMENT,
-                               "a scan output must have one shape in all iterations: %s in the first, %s in iteration %zu",
-                               grt_tensor_text(first, a), grt_tensor_text(&list->items[i].t, b), i);
+            return grt_fail_op(
+                &step->desc, GRT_STATUS_INVALID_ARGUMENT,
+                "a scan output must have one shape in all iterations: %s in the first, %s in iteration %zu",
+                grt_tensor_text(first, a), grt_tensor_text(&list->items[i].t, b), i);
         }
         copy_slice(&out->t, &list->items[i].t, (int32_t)axis, (int64_t)(reverse ? list->n - 1 - i : i), true);
     }
@@ -218,7 +224,8 @@ static grt_status run_if(grt_frame *frame, const grt_plan_step *step)
 
 /* ---- Loop ---- */
 
-/* Outputs of an iteration become the inputs of the next. They are shared first, as one may be another's input. */
+/* Outputs of an iteration become the inputs of the next. They are shared first, as one may be another's
+ * input. */
 static grt_status carry(grt_frame *body, int32_t n, int32_t first_output, int32_t first_input)
 {
     lists next;
@@ -292,7 +299,8 @@ static int64_t pick(const int64_t *values, size_t n, int32_t i)
     return (size_t)i < n ? values[i] : 0;
 }
 
-static grt_status scan_slice(const grt_plan_step *step, const grt_value *whole, int64_t axis, int64_t index, grt_value *slot)
+static grt_status scan_slice(const grt_plan_step *step, const grt_value *whole, int64_t axis, int64_t index,
+                             grt_value *slot)
 {
     int64_t dims[GRT_MAX_RANK];
     for (int32_t i = 0, k = 0; i < whole->t.rank; i++)
@@ -304,7 +312,8 @@ static grt_status scan_slice(const grt_plan_step *step, const grt_value *whole, 
     return GRT_OK;
 }
 
-static grt_status scan_length(const grt_frame *frame, const grt_plan_step *step, const scan *sc, int64_t *out_length)
+static grt_status scan_length(const grt_frame *frame, const grt_plan_step *step, const scan *sc,
+                              int64_t *out_length)
 {
     *out_length = -1;
     for (int32_t i = 0; i < sc->n_scan; i++) {
@@ -315,14 +324,15 @@ static grt_status scan_length(const grt_frame *frame, const grt_plan_step *step,
                                (long long)pick(sc->in_axes, sc->n_in_axes, i));
         if (*out_length >= 0 && in->t.dims[axis] != *out_length)
             return grt_fail_op(&step->desc, GRT_STATUS_INVALID_ARGUMENT,
-                               "scan input %d has %lld steps, the inputs before it %lld", i, (long long)in->t.dims[axis],
-                               (long long)*out_length);
+                               "scan input %d has %lld steps, the inputs before it %lld", i,
+                               (long long)in->t.dims[axis], (long long)*out_length);
         *out_length = in->t.dims[axis];
     }
     return GRT_OK;
 }
 
-static grt_status scan_iterations(grt_frame *frame, const grt_plan_step *step, grt_frame *body, const scan *sc, lists *scans)
+static grt_status scan_iterations(grt_frame *frame, const grt_plan_step *step, grt_frame *body,
+                                  const scan *sc, lists *scans)
 {
     int64_t length;
     GRT_TRY(scan_length(frame, step, sc, &length));
@@ -351,7 +361,8 @@ static grt_status run_scan(grt_frame *frame, const grt_plan_step *step)
     lists scans;
     scan sc = {.n_scan = (int32_t)grt_attr_int(&step->desc, "num_scan_inputs", 0)};
     if (sc.n_scan < 1 || sc.n_scan > step->n_in)
-        return grt_fail_op(&step->desc, GRT_STATUS_INVALID_MODEL, "num_scan_inputs is %d for %d inputs", sc.n_scan, step->n_in);
+        return grt_fail_op(&step->desc, GRT_STATUS_INVALID_MODEL, "num_scan_inputs is %d for %d inputs",
+                           sc.n_scan, step->n_in);
     sc.n_state = step->n_in - sc.n_scan;
     sc.in_axes = grt_attr_ints(&step->desc, "scan_input_axes", &sc.n_in_axes);
     sc.in_directions = grt_attr_ints(&step->desc, "scan_input_directions", &sc.n_in_directions);
@@ -388,7 +399,8 @@ static grt_status map_items(grt_frame *frame, const grt_plan_step *step, grt_fra
             const grt_value *in = step_in(frame, step, i);
             if (in->kind == GRT_KIND_SEQUENCE && k >= in->n)
                 return grt_fail_op(&step->desc, GRT_STATUS_INVALID_ARGUMENT,
-                                   "input sequence %d has %zu items, the first one %zu", i, in->n, sequence->n);
+                                   "input sequence %d has %zu items, the first one %zu", i, in->n,
+                                   sequence->n);
             GRT_TRY(set_input(body, i, in->kind == GRT_KIND_SEQUENCE ? &in->items[k] : in));
         }
         GRT_TRY(run_body(body));

@@ -10,7 +10,8 @@ static void free_device_buffer(grt_buffer *buffer)
     free(buffer);
 }
 
-grt_status grt_device_value_alloc(grt_device *device, grt_value *dst, grt_dtype dtype, int32_t rank, const int64_t *dims)
+grt_status grt_device_value_alloc(grt_device *device, grt_value *dst, grt_dtype dtype, int32_t rank,
+                                  const int64_t *dims)
 {
     if (!device || grt_device_is_host(device))
         return grt_value_alloc(dst, dtype, rank, dims);

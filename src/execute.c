@@ -78,7 +78,8 @@ static grt_status run_view(grt_frame *frame, const grt_plan_step *step, grt_op_c
     grt_value_clear(out);
     out->t = t;
     out->buffer = shared;
-    /* A body's input may be replaced while an earlier view of it is an output: what has no buffer is copied there. */
+    /* A body's input may be replaced while an earlier view of it is an output: what has no buffer is copied
+     * there. */
     return GRT_OK;
 }
 
@@ -224,7 +225,8 @@ static bool can_replay(const grt_frame *frame)
     return true;
 }
 
-/* The first run of a frame goes step by step, as libraries set themselves up then; the second is captured, later ones replay. */
+/* The first run of a frame goes step by step, as libraries set themselves up then; the second is captured,
+ * later ones replay. */
 static grt_status run_graph(grt_frame *frame)
 {
     grt_device *device = frame->context->session->device;

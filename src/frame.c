@@ -49,7 +49,8 @@ bool grt_frame_has_dims(const grt_frame *frame, int32_t value)
 static grt_status negative_dims(const grt_plan_value *v)
 {
     return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
-                    "the bound input dims give no valid dims for tensor '%s': a dim is negative, overflows or does not broadcast",
+                    "the bound input dims give no valid dims for tensor '%s': a dim is negative, overflows "
+                    "or does not broadcast",
                     v->name);
 }
 
@@ -84,12 +85,14 @@ static grt_status plan_memory(grt_frame *frame)
     for (int32_t s = 0; s < body->n_steps; s++)
         step_planned[s] = frame->steps[s].is_static;
     for (int32_t v = 0; v < body->n_values; v++) {
-        planned[v] = body->values[v].role == GRT_VALUE_STEP && frame->known[v] && !frame->dynamic[v] && !frame->hoisted[v];
+        planned[v] = body->values[v].role == GRT_VALUE_STEP && frame->known[v] && !frame->dynamic[v] &&
+                     !frame->hoisted[v];
         if (!planned[v])
             continue;
         bytes[v] = grt_tensor_bytes(&frame->values[v].t);
         if (bytes[v] == SIZE_MAX)
-            return grt_fail(GRT_STATUS_OUT_OF_MEMORY, "tensor '%s' is too large for this machine's address space",
+            return grt_fail(GRT_STATUS_OUT_OF_MEMORY,
+                            "tensor '%s' is too large for this machine's address space",
                             body->values[v].name);
     }
     grt_memory_request request = {body, bytes, planned, step_planned, in_place_mask, frame};
@@ -217,8 +220,15 @@ static grt_status init_step(grt_frame *frame, int32_t s)
     call->op = kernel->op;
     call->host_in = host_in;
     call->device = host ? NULL : session->device;
-    call->run = (grt_run){.device = host ? NULL : session->device, .stream = frame->context->stream, .desc = &step->desc, .state = kernel->state, .in = in, .out = out, .n_in = step->n_in,
-                          .n_out = step->n_out, .threads = frame->context->session->threads,
+    call->run = (grt_run){.device = host ? NULL : session->device,
+                          .stream = frame->context->stream,
+                          .desc = &step->desc,
+                          .state = kernel->state,
+                          .in = in,
+                          .out = out,
+                          .n_in = step->n_in,
+                          .n_out = step->n_out,
+                          .threads = frame->context->session->threads,
                           .hooks = &frame->context->hooks};
     return GRT_OK;
 }
@@ -226,7 +236,8 @@ static grt_status init_step(grt_frame *frame, int32_t s)
 /* Content of this size and below is worth computing once per profile. */
 enum { MAX_HOISTED_BYTES = 1 << 20 };
 
-/* Does the step compute from dims alone? All inputs are constants or hoisted, or it asks for nothing but dims. */
+/* Does the step compute from dims alone? All inputs are constants or hoisted, or it asks for nothing but
+ * dims. */
 static bool can_hoist(const grt_frame *frame, int32_t s)
 {
     const grt_plan_step *step = &frame->body->steps[s];
@@ -285,7 +296,8 @@ static grt_status place_hoisted(grt_frame *frame, int32_t v, const grt_value *co
     grt_device *device = frame->context->session->device;
     const grt_tensor *t = &content->t;
     GRT_TRY(grt_device_value_alloc(device, &frame->values[v], t->dtype, t->rank, t->dims));
-    GRT_TRY(grt_device_upload(device, frame->values[v].t.data, t->data, grt_tensor_bytes(t), frame->context->stream));
+    GRT_TRY(grt_device_upload(device, frame->values[v].t.data, t->data, grt_tensor_bytes(t),
+                              frame->context->stream));
     return grt_device_wait(device, frame->context->stream);
 }
 
@@ -346,7 +358,8 @@ static grt_status find_dims(grt_frame *frame, int32_t s, bool *out_found)
     return GRT_OK;
 }
 
-/* Decide whether a step of the main body is static at these dims: everything it touches is known before the run. */
+/* Decide whether a step of the main body is static at these dims: everything it touches is known before the
+ * run. */
 static grt_status classify_step(grt_frame *frame, int32_t s)
 {
     const grt_plan_step *step = &frame->body->steps[s];
@@ -381,11 +394,17 @@ static grt_status classify_step(grt_frame *frame, int32_t s)
 static grt_status prepare_step(grt_frame *frame, int32_t s)
 {
     grt_op_call *call = &frame->steps[s].call;
-    if (!frame->steps[s].is_static || frame->steps[s].skip || frame->steps[s].host || !call->row || !call->row->reshape)
+    if (!frame->steps[s].is_static || frame->steps[s].skip || frame->steps[s].host || !call->row ||
+        !call->row->reshape)
         return GRT_OK;
-    grt_reshape reshape = {.desc = call->run.desc, .state = call->run.state, .in = call->host_in, .device = call->run.device,
-                           .out = (const grt_tensor *const *)call->run.out, .n_in = call->run.n_in,
-                           .n_out = call->run.n_out, .threads = call->run.threads};
+    grt_reshape reshape = {.desc = call->run.desc,
+                           .state = call->run.state,
+                           .in = call->host_in,
+                           .device = call->run.device,
+                           .out = (const grt_tensor *const *)call->run.out,
+                           .n_in = call->run.n_in,
+                           .n_out = call->run.n_out,
+                           .threads = call->run.threads};
     GRT_TRY(call->row->reshape(&reshape));
     call->run.shape = reshape.shape;
     call->workspace_bytes = reshape.workspace_bytes;
@@ -460,7 +479,8 @@ static grt_status init_inputs(grt_frame *frame)
     for (int32_t i = 0; i < frame->body->n_inputs; i++) {
         int32_t v = frame->body->inputs[i];
         const grt_value *in = &context->inputs[i];
-        if (in->kind != GRT_KIND_TENSOR || in->t.dtype == GRT_DTYPE_STRING || frame->values[v].kind != GRT_KIND_TENSOR)
+        if (in->kind != GRT_KIND_TENSOR || in->t.dtype == GRT_DTYPE_STRING ||
+            frame->values[v].kind != GRT_KIND_TENSOR)
             continue;
         frame->known[v] = true;
         frame->values[v].t.rank = in->t.rank;

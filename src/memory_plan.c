@@ -49,7 +49,8 @@ static void find_last_uses(planner *p)
     const grt_plan_body *body = p->body;
     for (int32_t s = 0; s < body->n_steps; s++) {
         const grt_plan_step *step = &body->steps[s];
-        /* A step whose shapes depend on data may hand its inputs on as views, to be read at any later time. */
+        /* A step whose shapes depend on data may hand its inputs on as views, to be read at any later time.
+         */
         int32_t until = p->request->step_planned[s] ? s : body->n_steps;
         for (int32_t i = 0; i < step->n_in; i++)
             use_at(p, step->in[i], until);
@@ -89,7 +90,8 @@ static void unite_in_place(planner *p)
 {
     for (int32_t s = 0; s < p->body->n_steps; s++) {
         const grt_plan_step *step = &p->body->steps[s];
-        if (step->kind != GRT_STEP_KERNEL || !p->request->step_planned[s] || step->n_out < 1 || step->out[0] < 0)
+        if (step->kind != GRT_STEP_KERNEL || !p->request->step_planned[s] || step->n_out < 1 ||
+            step->out[0] < 0)
             continue;
         uint32_t mask = p->request->in_place(p->request->user, s);
         int32_t out = step->out[0];
@@ -97,7 +99,8 @@ static void unite_in_place(planner *p)
             if (!(mask >> i & 1u) || step->in[i] < 0)
                 continue;
             int32_t in = root(p, step->in[i]);
-            if (!in_arena(p, in) || p->last_use[in] != s || p->bytes[in] != p->bytes[out] || reads(p, step, in) != 1)
+            if (!in_arena(p, in) || p->last_use[in] != s || p->bytes[in] != p->bytes[out] ||
+                reads(p, step, in) != 1)
                 continue;
             unite(p, out, in);
             break;

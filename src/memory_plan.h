@@ -1,4 +1,5 @@
-/* Static memory: where in the arena each value of a body lies, given its size and the steps between which it lives. */
+/* Static memory: where in the arena each value of a body lies, given its size and the steps between which it
+ * lives. */
 #ifndef GRT_SRC_MEMORY_PLAN_H
 #define GRT_SRC_MEMORY_PLAN_H
 
@@ -8,7 +9,8 @@
 typedef struct grt_memory_plan {
     int32_t n_values;
     int32_t *storage; /* per value: the value id that stands for its storage */
-    size_t *offset;   /* per value: in the arena; SIZE_MAX for inputs, constants and storage that follows an input */
+    size_t *offset;   /* per value: in the arena; SIZE_MAX for inputs, constants and storage that follows an
+                         input */
     size_t arena_bytes;
 } grt_memory_plan;
 

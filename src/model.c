@@ -28,7 +28,8 @@ static grt_status map_file(const char *path, grt_model *model)
     }
     if (!S_ISREG(st.st_mode) || st.st_size <= 0) {
         close(fd);
-        return grt_fail(GRT_STATUS_IO, "'%s' is %s", path, S_ISREG(st.st_mode) ? "empty" : "not a regular file");
+        return grt_fail(GRT_STATUS_IO, "'%s' is %s", path,
+                        S_ISREG(st.st_mode) ? "empty" : "not a regular file");
     }
     void *map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
     int error = errno;
@@ -76,7 +77,8 @@ static grt_status finish(grt_model *model, grt_status status, const char *path, 
         status = make_texts(model);
     grt_phases_next(&model->phases, NULL);
     if (status != GRT_OK) {
-        if (path && status != GRT_STATUS_IO && status != GRT_STATUS_INVALID_PLAN) /* these name it themselves */
+        if (path && status != GRT_STATUS_IO &&
+            status != GRT_STATUS_INVALID_PLAN) /* these name it themselves */
             grt_fail_context(status, "%s", path);
         grt_model_release(model);
         return status;
@@ -98,7 +100,8 @@ grt_status grt_model_open(grt_runtime *runtime, const char *path, grt_model **ou
 grt_status grt_model_open_memory(grt_runtime *runtime, const void *data, size_t size, grt_model **out_model)
 {
     if (!runtime || !data || !out_model)
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_model_open_memory: runtime, data or out_model is NULL");
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
+                        "grt_model_open_memory: runtime, data or out_model is NULL");
     grt_model *model;
     GRT_TRY(create(runtime, &model));
     grt_phases_next(&model->phases, "copy");
@@ -144,9 +147,14 @@ void grt_model_release(grt_model *model)
 /* "2*seq+1", from the plan's own table */
 static void print_dim(const grt_plan *plan, int32_t dim, int depth, grt_text *text)
 {
-    static const char *const names[] = {[GRT_DIM_ADD] = "+", [GRT_DIM_MUL] = "*", [GRT_DIM_FLOORDIV] = "floordiv",
-                                        [GRT_DIM_CEILDIV] = "ceildiv", [GRT_DIM_MOD] = "mod", [GRT_DIM_MAX] = "max",
-                                        [GRT_DIM_MIN] = "min", [GRT_DIM_BROADCAST] = "broadcast"};
+    static const char *const names[] = {[GRT_DIM_ADD] = "+",
+                                        [GRT_DIM_MUL] = "*",
+                                        [GRT_DIM_FLOORDIV] = "floordiv",
+                                        [GRT_DIM_CEILDIV] = "ceildiv",
+                                        [GRT_DIM_MOD] = "mod",
+                                        [GRT_DIM_MAX] = "max",
+                                        [GRT_DIM_MIN] = "min",
+                                        [GRT_DIM_BROADCAST] = "broadcast"};
     const grt_dim_expr *e = &plan->dims[dim];
     bool infix = e->op == GRT_DIM_ADD || e->op == GRT_DIM_MUL;
     if (e->op == GRT_DIM_CONST)
@@ -194,11 +202,12 @@ static grt_status make_texts(grt_model *model)
     if (!model->texts)
         return grt_fail_memory(0);
     int32_t n = body->n_inputs + body->n_outputs;
-    model->io_symbols = GRT_ARENA_ARRAY(model->texts, const char *, (size_t)n * GRT_MAX_RANK + 1);
+    model->io_symbols = GRT_ARENA_ARRAY(model->texts, const char *, (size_t)n *GRT_MAX_RANK + 1);
     if (!model->io_symbols)
         return grt_fail_memory(0);
     for (int32_t k = 0; k < n; k++) {
-        const grt_plan_value *v = &body->values[k < body->n_inputs ? body->inputs[k] : body->outputs[k - body->n_inputs]];
+        const grt_plan_value *v =
+            &body->values[k < body->n_inputs ? body->inputs[k] : body->outputs[k - body->n_inputs]];
         for (int32_t i = 0; i < v->rank; i++) {
             if (model->plan->dims[v->dims[i]].op == GRT_DIM_CONST)
                 continue;
@@ -217,11 +226,16 @@ static grt_status io_info(const grt_model *model, bool output, size_t index, grt
     const grt_plan_body *body = &model->plan->bodies[0];
     int32_t n = output ? body->n_outputs : body->n_inputs;
     if (index >= (size_t)n)
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "%s %zu does not exist; the model has %d", output ? "output" : "input", index, n);
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "%s %zu does not exist; the model has %d",
+                        output ? "output" : "input", index, n);
     const grt_plan_value *v = &body->values[(output ? body->outputs : body->inputs)[index]];
     size_t k = index + (output ? (size_t)body->n_inputs : 0);
-    grt_io_info info = {.name = output ? body->output_names[index] : v->name, .kind = v->kind, .element_kind = v->element_kind, .dtype = v->dtype,
-                        .rank = v->rank, .has_default = !output && v->weight >= 0};
+    grt_io_info info = {.name = output ? body->output_names[index] : v->name,
+                        .kind = v->kind,
+                        .element_kind = v->element_kind,
+                        .dtype = v->dtype,
+                        .rank = v->rank,
+                        .has_default = !output && v->weight >= 0};
     for (int32_t i = 0; i < v->rank; i++) {
         const grt_dim_expr *e = &model->plan->dims[v->dims[i]];
         info.dims[i] = e->op == GRT_DIM_CONST ? e->value : -1;
@@ -256,11 +270,17 @@ grt_status grt_model_get_info(const grt_model *model, grt_model_info *out_info)
     if (!model || !out_info || out_info->struct_size < sizeof *out_info)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_model_get_info: a NULL, or struct_size is not set");
     const grt_plan *plan = model->plan;
-    *out_info = (grt_model_info){.struct_size = sizeof *out_info, .nodes = plan->source_nodes,
-                                 .steps = plan->bodies[0].n_steps, .parameters = plan->parameters,
-                                 .weights_bytes = plan->weights_bytes, .arena_bytes = plan->arena_bytes,
-                                 .flops = plan->flops, .producer = plan->producer, .opset = plan->opset,
-                                 .target = plan->target, .options = plan->options};
+    *out_info = (grt_model_info){.struct_size = sizeof *out_info,
+                                 .nodes = plan->source_nodes,
+                                 .steps = plan->bodies[0].n_steps,
+                                 .parameters = plan->parameters,
+                                 .weights_bytes = plan->weights_bytes,
+                                 .arena_bytes = plan->arena_bytes,
+                                 .flops = plan->flops,
+                                 .producer = plan->producer,
+                                 .opset = plan->opset,
+                                 .target = plan->target,
+                                 .options = plan->options};
     return GRT_OK;
 }
 
@@ -269,14 +289,19 @@ grt_status grt_model_step(const grt_model *model, size_t index, grt_step_info *o
     if (!model || !out_info || index >= (size_t)model->plan->bodies[0].n_steps)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_model_step: a NULL, or no step %zu", index);
     const grt_plan_step *step = &model->plan->bodies[0].steps[index];
-    *out_info = (grt_step_info){.op = step->desc.op, .name = step->desc.name,
-                                .detail = grt_attr_string(&step->desc, "activation", ""), .n_inputs = (size_t)step->n_in,
-                                .n_outputs = (size_t)step->n_out, .inputs = step->in, .outputs = step->out,
+    *out_info = (grt_step_info){.op = step->desc.op,
+                                .name = step->desc.name,
+                                .detail = grt_attr_string(&step->desc, "activation", ""),
+                                .n_inputs = (size_t)step->n_in,
+                                .n_outputs = (size_t)step->n_out,
+                                .inputs = step->in,
+                                .outputs = step->out,
                                 .flops = step->flops};
     return GRT_OK;
 }
 
-grt_status grt_model_value(const grt_model *model, int32_t value, const char **out_name, char *text, size_t text_size)
+grt_status grt_model_value(const grt_model *model, int32_t value, const char **out_name, char *text,
+                           size_t text_size)
 {
     if (!model || !out_name || value < 0 || value >= model->plan->bodies[0].n_values)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_model_value: a NULL, or no value %d", value);

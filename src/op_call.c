@@ -31,7 +31,8 @@ static const ir_type *type_of(const grt_tensor *tensor, grt_shape_scratch *scrat
         return NULL;
     *type = (ir_type){.kind = value->kind, .dtype = tensor->dtype, .rank = -1};
     if (value->kind != GRT_KIND_TENSOR) {
-        type->element_kind = value->kind == GRT_KIND_OPTIONAL && value->n ? value->items[0].kind : GRT_KIND_TENSOR;
+        type->element_kind =
+            value->kind == GRT_KIND_OPTIONAL && value->n ? value->items[0].kind : GRT_KIND_TENSOR;
         return type;
     }
     for (int32_t i = 0; i < tensor->rank; i++)
@@ -73,7 +74,8 @@ grt_status grt_op_call_infer(grt_op_call *call, grt_shape_scratch *scratch)
         if (run->in[i] && !(in[i] = type_of(call->host_in[i], scratch)))
             return grt_fail_memory(0);
     infer inf = {run->desc, scratch->dims, scratch->arena, run->n_in, run->n_out, in, out};
-    /* The model was valid when it was compiled: what the rule refuses now is the fault of the data that was bound. */
+    /* The model was valid when it was compiled: what the rule refuses now is the fault of the data that was
+     * bound. */
     if (op_infer_types(call->op, &inf) != GRT_OK)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "%s", grt_last_error());
     for (int32_t i = 0; i < run->n_out; i++) {
@@ -118,9 +120,11 @@ static grt_status alloc_outputs(grt_op_call *call)
         if (!out || (flags & (GRT_KERNEL_DYNAMIC | GRT_KERNEL_VALUES)))
             continue;
         if (out->rank < 0)
-            return grt_fail_op(run->desc, GRT_STATUS_UNSUPPORTED, "the shape of output %d cannot be told from the inputs", i);
+            return grt_fail_op(run->desc, GRT_STATUS_UNSUPPORTED,
+                               "the shape of output %d cannot be told from the inputs", i);
         grt_tensor wanted = *out; /* the value, and with it its dims, is cleared before it is filled */
-        GRT_TRY(grt_device_value_alloc(call->device, (grt_value *)out, wanted.dtype, wanted.rank, wanted.dims));
+        GRT_TRY(
+            grt_device_value_alloc(call->device, (grt_value *)out, wanted.dtype, wanted.rank, wanted.dims));
     }
     return GRT_OK;
 }
@@ -142,9 +146,14 @@ grt_status grt_op_call_prepare(grt_op_call *call)
     if (call->prepared && call->signature == signature)
         return GRT_OK;
     drop_shape(call);
-    grt_reshape reshape = {.desc = call->run.desc, .state = call->run.state, .in = call->host_in,
-                           .device = call->run.device, .out = (const grt_tensor *const *)call->run.out, .n_in = call->run.n_in,
-                           .n_out = call->run.n_out, .threads = call->run.threads};
+    grt_reshape reshape = {.desc = call->run.desc,
+                           .state = call->run.state,
+                           .in = call->host_in,
+                           .device = call->run.device,
+                           .out = (const grt_tensor *const *)call->run.out,
+                           .n_in = call->run.n_in,
+                           .n_out = call->run.n_out,
+                           .threads = call->run.threads};
     GRT_TRY(call->row->reshape(&reshape));
     call->run.shape = reshape.shape;
     call->workspace_bytes = reshape.workspace_bytes;

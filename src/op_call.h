@@ -1,4 +1,5 @@
-/* One op called on values whose dims are only known now: shapes by the op's rule, memory from the heap, then the kernel.
+/* One op called on values whose dims are only known now: shapes by the op's rule, memory from the heap, then
+ * the kernel.
  *
  * Used for steps whose shapes depend on data, for bodies of control flow, and for constant folding. */
 #ifndef GRT_SRC_OP_CALL_H
@@ -21,16 +22,19 @@ typedef struct grt_op_call {
     const grt_kernel_row *row;
     const op_row *op; /* for its shape rule */
     grt_run run;      /* desc, state, in, out, n_in, n_out, threads and hooks are set by the caller */
-    const grt_tensor *const *host_in; /* the inputs with data that the host may read, or NULL data; run.in on host devices */
-    struct grt_device *device;        /* of output memory; NULL: the host */
+    const grt_tensor *const
+        *host_in; /* the inputs with data that the host may read, or NULL data; run.in on host devices */
+    struct grt_device *device; /* of output memory; NULL: the host */
     bool prepared;
     size_t workspace_bytes;
     uint64_t signature; /* hash of the dims and small integer inputs that `shape` was prepared for */
 } grt_op_call;
 
-/* Dims of the outputs by the op's rule, into out[i]->dims and ->rank; rank -1 where only the kernel can tell. */
+/* Dims of the outputs by the op's rule, into out[i]->dims and ->rank; rank -1 where only the kernel can tell.
+ */
 grt_status grt_op_call_infer(grt_op_call *call, grt_shape_scratch *scratch);
-/* Memory for outputs of known dims, reshape unless the dims are those of the last call. Then workspace_bytes is valid. */
+/* Memory for outputs of known dims, reshape unless the dims are those of the last call. Then workspace_bytes
+ * is valid. */
 grt_status grt_op_call_prepare(grt_op_call *call);
 void grt_op_call_release(grt_op_call *call);
 

@@ -1,4 +1,5 @@
-/* A plan in memory: what the compiler produces, the file stores and the runtime executes. Immutable once built. */
+/* A plan in memory: what the compiler produces, the file stores and the runtime executes. Immutable once
+ * built. */
 #ifndef GRT_SRC_PLAN_H
 #define GRT_SRC_PLAN_H
 
@@ -18,10 +19,10 @@ typedef struct grt_plan_value {
     grt_plan_value_role role;
     grt_kind kind, element_kind;
     grt_dtype dtype;
-    int32_t rank;         /* -1: known at run time only */
-    const int32_t *dims;  /* rank indices into plan->dims */
-    int32_t weight;       /* CONST: index into plan->weights; INPUT: of its default, -1 if none */
-    bool is_static;       /* all dims are expressions of input symbols: planned before the run */
+    int32_t rank;        /* -1: known at run time only */
+    const int32_t *dims; /* rank indices into plan->dims */
+    int32_t weight;      /* CONST: index into plan->weights; INPUT: of its default, -1 if none */
+    bool is_static;      /* all dims are expressions of input symbols: planned before the run */
 } grt_plan_value;
 
 typedef enum grt_step_kind {
@@ -37,11 +38,12 @@ typedef struct grt_plan_step {
     grt_step_kind kind;
     grt_op_desc desc;
     int32_t n_in, n_out, n_bodies;
-    const int32_t *in;  /* value ids of this body; -1 where omitted */
+    const int32_t *in; /* value ids of this body; -1 where omitted */
     const int32_t *out;
-    const int32_t *bodies; /* indices into plan->bodies, in the order of the op's graph attributes: If: then, else */
-    bool is_static;     /* all inputs and outputs are; prepared once per combination of input dims */
-    double flops;       /* at the default dims */
+    const int32_t
+        *bodies;    /* indices into plan->bodies, in the order of the op's graph attributes: If: then, else */
+    bool is_static; /* all inputs and outputs are; prepared once per combination of input dims */
+    double flops;   /* at the default dims */
 } grt_plan_step;
 
 /* A graph: the main one is bodies[0]. */
@@ -53,9 +55,9 @@ typedef struct grt_plan_body {
     const int32_t *inputs;      /* value ids */
     const int32_t *outputs;
     const char *const *output_names; /* the interface's names; inputs are named by their values */
-    const int32_t *captures_outer; /* value ids of the body around this one ... */
-    const int32_t *captures_inner; /* ... and of this body, pairwise */
-    int32_t parent;                /* body that has the step which owns this one; -1 for main */
+    const int32_t *captures_outer;   /* value ids of the body around this one ... */
+    const int32_t *captures_inner;   /* ... and of this body, pairwise */
+    int32_t parent;                  /* body that has the step which owns this one; -1 for main */
 } grt_plan_body;
 
 typedef struct grt_plan {
@@ -63,15 +65,16 @@ typedef struct grt_plan {
     int32_t n_bodies, n_weights, n_dims, n_symbols;
     const grt_plan_body *bodies;
     const grt_tensor *weights; /* data: in the mapped file or in the compiler's memory */
-    const grt_dim_expr *dims;  /* operands before their users; CONST, SYMBOL (value = symbol), or an operation */
+    const grt_dim_expr
+        *dims; /* operands before their users; CONST, SYMBOL (value = symbol), or an operation */
     const char *const *symbols;
-    const char *target;   /* backend name */
+    const char *target; /* backend name */
     const char *producer;
     int64_t opset, source_nodes, parameters;
     uint64_t weights_bytes;
-    uint64_t arena_bytes;  /* of the main body at the default dims (every input symbol 1) */
+    uint64_t arena_bytes; /* of the main body at the default dims (every input symbol 1) */
     double flops;
-    const char *options;   /* text of the compile options, for inspect */
+    const char *options;                  /* text of the compile options, for inspect */
     void (*release_weights)(void *owner); /* may be NULL */
     void *weights_owner;
 } grt_plan;
@@ -80,8 +83,9 @@ void grt_plan_release(grt_plan *plan);
 
 /* Do these bytes begin like a plan? */
 bool grt_plan_recognize(const void *bytes, size_t size);
-/* src/plan_read.c: check and decode a plan. The bytes must outlive the plan; weights point into them. path is for messages and
- * for weights that lie beside the plan. Errors: INVALID_PLAN naming section, offset, expected and found. */
+/* src/plan_read.c: check and decode a plan. The bytes must outlive the plan; weights point into them. path is
+ * for messages and for weights that lie beside the plan. Errors: INVALID_PLAN naming section, offset,
+ * expected and found. */
 grt_status grt_plan_read(const char *path, const void *bytes, size_t size, grt_plan **out_plan);
 /* graph/plan_write.c: encode. Whole file or nothing: temporary file, fsync, rename. */
 grt_status grt_plan_write(const grt_plan *plan, const char *path, bool external_weights);

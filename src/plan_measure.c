@@ -22,7 +22,8 @@ static void eval_dims(measure *m)
         if (e->op == GRT_DIM_CONST || e->op == GRT_DIM_SYMBOL)
             m->dims[i] = e->op == GRT_DIM_CONST ? e->value : 1;
         else
-            m->known[i] = m->known[e->a] && m->known[e->b] && grt_dim_apply(e->op, m->dims[e->a], m->dims[e->b], &m->dims[i]);
+            m->known[i] = m->known[e->a] && m->known[e->b] &&
+                          grt_dim_apply(e->op, m->dims[e->a], m->dims[e->b], &m->dims[i]);
     }
 }
 
@@ -70,7 +71,8 @@ static uint32_t in_place(void *user, int32_t s)
         in[i] = describe(m, step->in[i]);
     for (int32_t i = 0; i < step->n_out; i++)
         out[i] = describe(m, step->out[i]);
-    grt_kernel_node node = {.desc = &step->desc, .n_in = step->n_in, .n_out = step->n_out, .in = in, .out = out, .threads = 1};
+    grt_kernel_node node = {
+        .desc = &step->desc, .n_in = step->n_in, .n_out = step->n_out, .in = in, .out = out, .threads = 1};
     const grt_kernel_row *row = m->backend->find_kernel(&node, NULL);
     return row ? row->flags & 0xffu : 0;
 }
@@ -84,12 +86,14 @@ grt_status grt_plan_measure(grt_plan *plan, const grt_backend *backend)
     m.bytes = calloc((size_t)body->n_values + 1, sizeof *m.bytes);
     m.planned = calloc((size_t)body->n_values + 1, sizeof *m.planned);
     m.step_planned = calloc((size_t)body->n_steps + 1, sizeof *m.step_planned);
-    grt_status status = m.dims && m.known && m.bytes && m.planned && m.step_planned ? GRT_OK : grt_fail_memory(0);
+    grt_status status =
+        m.dims && m.known && m.bytes && m.planned && m.step_planned ? GRT_OK : grt_fail_memory(0);
     if (status == GRT_OK) {
         grt_memory_plan memory;
         eval_dims(&m);
         if (measure_values(&m)) {
-            status = grt_memory_plan_make(&(grt_memory_request){body, m.bytes, m.planned, m.step_planned, in_place, &m}, &memory);
+            status = grt_memory_plan_make(
+                &(grt_memory_request){body, m.bytes, m.planned, m.step_planned, in_place, &m}, &memory);
             if (status == GRT_OK) {
                 plan->arena_bytes = memory.arena_bytes;
                 grt_memory_plan_release(&memory);

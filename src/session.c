@@ -26,9 +26,10 @@ static grt_tensor describe(const grt_session *session, const grt_plan_body *body
     return t;
 }
 
-/* The row for a node: the device's, else the CPU's where that is allowed. Bodies of control flow run on the CPU. */
-static const grt_kernel_row *choose_row(const grt_session *session, bool main, grt_kernel_node *node, bool *out_host,
-                                        grt_text *why)
+/* The row for a node: the device's, else the CPU's where that is allowed. Bodies of control flow run on the
+ * CPU. */
+static const grt_kernel_row *choose_row(const grt_session *session, bool main, grt_kernel_node *node,
+                                        bool *out_host, grt_text *why)
 {
     *out_host = session->on_device && !main;
     const grt_kernel_row *row = *out_host ? NULL : session->device->backend->find_kernel(node, why);
@@ -46,8 +47,9 @@ static grt_status create_kernel(grt_session *session, const grt_plan_body *body,
     kernel->op = op_find(step->desc.domain, step->desc.op);
     if (step->kind >= GRT_STEP_IF && session->on_device) {
         kernel->host = true;
-        return !main || session->fallback ? GRT_OK
-                                          : grt_fail_op(&step->desc, GRT_STATUS_UNSUPPORTED, "control flow runs on the CPU only");
+        return !main || session->fallback
+                   ? GRT_OK
+                   : grt_fail_op(&step->desc, GRT_STATUS_UNSUPPORTED, "control flow runs on the CPU only");
     }
     if (step->kind != GRT_STEP_KERNEL)
         return GRT_OK;
@@ -59,8 +61,13 @@ static grt_status create_kernel(grt_session *session, const grt_plan_body *body,
         tensors[i] = describe(session, body, step->in[i]);
     for (int32_t i = 0; i < step->n_out; i++)
         tensors[step->n_in + i] = describe(session, body, step->out[i]);
-    grt_kernel_node node = {.desc = &step->desc, .n_in = step->n_in, .n_out = step->n_out, .in = tensors,
-                            .out = tensors + step->n_in, .threads = session->threads, .device = session->device};
+    grt_kernel_node node = {.desc = &step->desc,
+                            .n_in = step->n_in,
+                            .n_out = step->n_out,
+                            .in = tensors,
+                            .out = tensors + step->n_in,
+                            .threads = session->threads,
+                            .device = session->device};
     grt_text why = {0};
     const grt_kernel_row *row = choose_row(session, main, &node, &kernel->host, &why);
     grt_status status = GRT_OK;
@@ -76,7 +83,8 @@ static grt_status create_kernel(grt_session *session, const grt_plan_body *body,
     return status;
 }
 
-/* What failed in a parallel region, kept for the thread that waits: all nodes without a kernel, or the first other failure. */
+/* What failed in a parallel region, kept for the thread that waits: all nodes without a kernel, or the first
+ * other failure. */
 typedef struct failure {
     grt_status status;
     int32_t n;
@@ -192,7 +200,8 @@ static grt_status open_device(const char *text, grt_device **out_device)
         if (colon)
             index = strtol(colon + 1, &end, 10);
         if (length >= sizeof name || (colon && (end == colon + 1 || *end || index < 0 || index > 1 << 20)))
-            return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "device '%s' is not of the form KIND or KIND:NUMBER", text);
+            return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "device '%s' is not of the form KIND or KIND:NUMBER",
+                            text);
         memcpy(name, text, length);
         name[length] = '\0';
     }
@@ -206,15 +215,18 @@ grt_status grt_session_create(grt_model *model, const char *device, const grt_se
                               grt_session **out_session)
 {
     if (!model || !out_session)
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_session_create: %s is NULL", model ? "out_session" : "model");
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_session_create: %s is NULL",
+                        model ? "out_session" : "model");
     grt_session_options used = {0}; /* the caller's struct may be an older, shorter one */
     if (options)
         memcpy(&used, options, options->struct_size < sizeof used ? options->struct_size : sizeof used);
     int32_t threads = used.threads;
     if (threads < 0)
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_session_create: threads is %d, must not be negative", threads);
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
+                        "grt_session_create: threads is %d, must not be negative", threads);
     if (used.fallback && strcmp(used.fallback, "cpu"))
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_session_create: fallback is '%s', must be NULL or \"cpu\"", used.fallback);
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
+                        "grt_session_create: fallback is '%s', must be NULL or \"cpu\"", used.fallback);
     grt_session *session = calloc(1, sizeof *session);
     if (!session)
         return grt_fail_memory(sizeof *session);

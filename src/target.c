@@ -46,8 +46,8 @@ static void release(evaluation *e)
     free(e->workspace);
 }
 
-static grt_status init(evaluation *e, const grt_op_desc *desc, const grt_tensor *const *in, int32_t n_in, grt_value *out,
-                       int32_t n_out)
+static grt_status init(evaluation *e, const grt_op_desc *desc, const grt_tensor *const *in, int32_t n_in,
+                       grt_value *out, int32_t n_out)
 {
     e->in = calloc((size_t)n_in + 1, sizeof *e->in);
     e->out = calloc((size_t)n_out + 1, sizeof *e->out);
@@ -70,7 +70,12 @@ static grt_status init(evaluation *e, const grt_op_desc *desc, const grt_tensor 
     e->hooks = grt_heap_hooks;
     e->hooks.executor = e->strings;
     e->call.op = op_find(desc->domain, desc->op);
-    e->call.run = (grt_run){.desc = desc, .in = e->in, .out = e->out, .n_in = n_in, .n_out = n_out, .threads = 1,
+    e->call.run = (grt_run){.desc = desc,
+                            .in = e->in,
+                            .out = e->out,
+                            .n_in = n_in,
+                            .n_out = n_out,
+                            .threads = 1,
                             .hooks = &e->hooks};
     e->call.host_in = e->in;
     return grt_shape_scratch_create(&e->scratch);
@@ -82,11 +87,16 @@ static grt_status find_and_create(evaluation *e, const grt_target *target)
     /* The rule has given outputs dtypes, and dims where it can. */
     for (int32_t i = 0; i < run->n_out; i++)
         e->described[run->n_in + i] = *run->out[i];
-    grt_kernel_node node = {.desc = run->desc, .n_in = run->n_in, .n_out = run->n_out, .in = e->described,
-                            .out = e->described + run->n_in, .threads = 1};
+    grt_kernel_node node = {.desc = run->desc,
+                            .n_in = run->n_in,
+                            .n_out = run->n_out,
+                            .in = e->described,
+                            .out = e->described + run->n_in,
+                            .threads = 1};
     grt_text why = {0};
     const grt_kernel_row *row = backend_of(target)->find_kernel(&node, &why);
-    grt_status status = row ? GRT_OK : grt_fail_op(run->desc, GRT_STATUS_UNSUPPORTED, "%s", grt_text_get(&why));
+    grt_status status =
+        row ? GRT_OK : grt_fail_op(run->desc, GRT_STATUS_UNSUPPORTED, "%s", grt_text_get(&why));
     grt_text_release(&why);
     if (status == GRT_OK && row->create)
         status = row->create(&node, &run->state);
@@ -107,8 +117,8 @@ static grt_status run(evaluation *e)
     return e->call.row->run(&e->call.run);
 }
 
-static grt_status evaluate(const grt_target *target, const grt_op_desc *desc, const grt_tensor *const *in, int32_t n_in,
-                           grt_value *out, int32_t n_out)
+static grt_status evaluate(const grt_target *target, const grt_op_desc *desc, const grt_tensor *const *in,
+                           int32_t n_in, grt_value *out, int32_t n_out)
 {
     evaluation e = {0};
     grt_status status = init(&e, desc, in, n_in, out, n_out);
@@ -137,6 +147,10 @@ static uint32_t in_place(const grt_target *target, const grt_op_desc *desc)
 
 grt_target grt_target_of(const grt_backend *backend)
 {
-    return (grt_target){.name = backend->name, .supports = supports, .in_place = in_place,
-                        .channels_last = backend->channels_last, .evaluate = evaluate, .user = (void *)backend};
+    return (grt_target){.name = backend->name,
+                        .supports = supports,
+                        .in_place = in_place,
+                        .channels_last = backend->channels_last,
+                        .evaluate = evaluate,
+                        .user = (void *)backend};
 }

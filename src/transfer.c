@@ -1,7 +1,7 @@
 /* Device sessions: values between the host and the device.
  *
- * Every tensor's home is the device. The host sees a value when a step that runs on the CPU, a shape rule or the caller wants it;
- * what such a step makes goes to the device if a step there reads it. */
+ * Every tensor's home is the device. The host sees a value when a step that runs on the CPU, a shape rule or
+ * the caller wants it; what such a step makes goes to the device if a step there reads it. */
 #include "src/context.h"
 #include "src/device_value.h"
 
@@ -24,7 +24,8 @@ grt_status grt_frame_fetch(grt_frame *frame, int32_t value)
     if (!grt_frame_on_device(frame) || frame->host_ok[value] || frame->hoisted[value])
         return GRT_OK;
     grt_context *context = frame->context;
-    GRT_TRY(grt_device_value_download(context->session->device, context->stream, &frame->host[value], &frame->values[value].t));
+    GRT_TRY(grt_device_value_download(context->session->device, context->stream, &frame->host[value],
+                                      &frame->values[value].t));
     frame->host_ok[value] = true;
     return GRT_OK;
 }
@@ -38,8 +39,10 @@ grt_status grt_frame_store(grt_frame *frame, int32_t value)
     if (!frame->read_on_device[value] || from->kind != GRT_KIND_TENSOR || from->t.dtype == GRT_DTYPE_STRING)
         return GRT_OK;
     if (frame->dynamic[value] || !frame->known[value])
-        GRT_TRY(grt_device_value_alloc(context->session->device, to, from->t.dtype, from->t.rank, from->t.dims));
-    return grt_device_upload(context->session->device, to->t.data, from->t.data, grt_tensor_bytes(&from->t), context->stream);
+        GRT_TRY(
+            grt_device_value_alloc(context->session->device, to, from->t.dtype, from->t.rank, from->t.dims));
+    return grt_device_upload(context->session->device, to->t.data, from->t.data, grt_tensor_bytes(&from->t),
+                             context->stream);
 }
 
 grt_status grt_frame_upload_inputs(grt_frame *frame)
@@ -51,8 +54,8 @@ grt_status grt_frame_upload_inputs(grt_frame *frame)
         const grt_tensor *in = &context->inputs[i].t;
         if (!frame->known[v] || !frame->read_on_device[v])
             continue;
-        GRT_TRY(grt_device_upload(context->session->device, frame->values[v].t.data, in->data, grt_tensor_bytes(in),
-                                  context->stream));
+        GRT_TRY(grt_device_upload(context->session->device, frame->values[v].t.data, in->data,
+                                  grt_tensor_bytes(in), context->stream));
     }
     return GRT_OK;
 }

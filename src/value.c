@@ -18,10 +18,12 @@ static grt_status take(grt_value made, grt_value **out_value)
 grt_status grt_value_from_tensor(const grt_tensor *tensor, grt_value **out_value)
 {
     if (!tensor || !out_value || tensor->rank < 0 || tensor->rank > GRT_MAX_RANK)
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_value_from_tensor: a NULL, or a rank outside 0..%d", GRT_MAX_RANK);
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_value_from_tensor: a NULL, or a rank outside 0..%d",
+                        GRT_MAX_RANK);
     size_t bytes = grt_tensor_bytes(tensor);
     if (bytes == SIZE_MAX || (bytes && !tensor->data))
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_value_from_tensor: the tensor has no data or no valid dims");
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
+                        "grt_value_from_tensor: the tensor has no data or no valid dims");
     grt_value made = {0};
     GRT_TRY(grt_value_copy_tensor(&made, tensor));
     return take(made, out_value);
@@ -34,9 +36,12 @@ grt_status grt_value_sequence(grt_dtype dtype, grt_value *const *items, size_t n
     grt_value made = {.kind = GRT_KIND_SEQUENCE, .t = {.dtype = dtype}};
     for (size_t i = 0; i < n; i++) {
         grt_value *slot;
-        grt_status status = items[i] ? GRT_OK : grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_value_sequence: item %zu is NULL", i);
+        grt_status status =
+            items[i] ? GRT_OK
+                     : grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_value_sequence: item %zu is NULL", i);
         if (status == GRT_OK && items[i]->t.dtype != dtype)
-            status = grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_value_sequence: item %zu is of %s, the sequence of %s", i,
+            status = grt_fail(GRT_STATUS_INVALID_ARGUMENT,
+                              "grt_value_sequence: item %zu is of %s, the sequence of %s", i,
                               grt_dtype_name(items[i]->t.dtype), grt_dtype_name(dtype));
         if (status == GRT_OK)
             status = grt_value_insert(&made, i, &slot);
@@ -83,7 +88,8 @@ grt_kind grt_value_kind(const grt_value *value)
 grt_status grt_value_tensor(const grt_value *value, grt_tensor *out_tensor)
 {
     if (!value || !out_tensor || value->kind != GRT_KIND_TENSOR)
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_value_tensor: a NULL, or the value is not a tensor");
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
+                        "grt_value_tensor: a NULL, or the value is not a tensor");
     *out_tensor = value->t;
     return GRT_OK;
 }

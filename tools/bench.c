@@ -16,7 +16,8 @@ enum { DEVICE = 1, FALLBACK, THREADS, WARMUP, REPEAT, SECONDS, INPUT, SHAPE, SEE
 
 const tool_option bench_options[] = {
     {DEVICE, "--device", "DEVICE", "cpu, null, cuda:0, ... (default: cpu)"},
-    {FALLBACK, "--fallback", "cpu", "run ops that the device has no kernel for on the CPU; otherwise they are an error"},
+    {FALLBACK, "--fallback", "cpu",
+     "run ops that the device has no kernel for on the CPU; otherwise they are an error"},
     {THREADS, "--threads", "N", "CPU threads of one operator (default: one per physical core)"},
     {WARMUP, "--warmup", "N", "runs before measuring, the first of them is first_run_ms (default: 5)"},
     {REPEAT, "--repeat", "N", "measured runs (default: as many as fit in --seconds, at least 10)"},

@@ -19,7 +19,8 @@ enum { DEVICE = 1, FALLBACK, JOBS, RTOL, ATOL, EXPECT, MODEL, THREADS, TIMEOUT, 
 
 const tool_option check_options[] = {
     {DEVICE, "--device", "DEVICE", "cpu, null, cuda:0, ... (default: cpu)"},
-    {FALLBACK, "--fallback", "cpu", "run ops that the device has no kernel for on the CPU; otherwise they are an error"},
+    {FALLBACK, "--fallback", "cpu",
+     "run ops that the device has no kernel for on the CPU; otherwise they are an error"},
     {JOBS, "--jobs", "N", "cases at a time, each in a process of its own (default: one per CPU)"},
     {RTOL, "--rtol", "X", "relative tolerance (default: the case's data.json, else 1e-3)"},
     {ATOL, "--atol", "X", "absolute tolerance (default: the case's data.json, else 1e-7)"},

@@ -12,9 +12,10 @@ typedef struct loaded {
     double total_ms; /* from nothing to a context */
 } loaded;
 
-/* device NULL: "cpu"; fallback NULL or "cpu"; threads 0: the library's choice. On failure grt_last_error() says why; release in any
- * case. */
-grt_status loaded_open(loaded *l, const char *path, const char *device, const char *fallback, int32_t threads);
+/* device NULL: "cpu"; fallback NULL or "cpu"; threads 0: the library's choice. On failure grt_last_error()
+ * says why; release in any case. */
+grt_status loaded_open(loaded *l, const char *path, const char *device, const char *fallback,
+                       int32_t threads);
 void loaded_release(loaded *l);
 
 /* Median and others of n samples, which it sorts. */

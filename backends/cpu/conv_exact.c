@@ -3,8 +3,8 @@
 #include "backends/cpu/element.h"
 
 /* Sums x over the taps that reach output pixel `o` of a convolution. */
-static double gather(const cpu_conv *c, grt_dtype dtype, const void *x, int64_t image, const void *w, int64_t filter,
-                     const int64_t *o)
+static double gather(const cpu_conv *c, grt_dtype dtype, const void *x, int64_t image, const void *w,
+                     int64_t filter, const int64_t *o)
 {
     const cpu_window *win = &c->w;
     const int64_t channels = c->in_channels / c->groups;
@@ -13,7 +13,8 @@ static double gather(const cpu_conv *c, grt_dtype dtype, const void *x, int64_t 
         int64_t at = 0, rest = tap, unit = 1;
         bool inside = true;
         for (int32_t i = win->spatial - 1; i >= 0 && inside; i--) {
-            const int64_t p = o[i] * win->stride[i] + rest % win->kernel[i] * win->dilation[i] - win->begin[i];
+            const int64_t p =
+                o[i] * win->stride[i] + rest % win->kernel[i] * win->dilation[i] - win->begin[i];
             rest /= win->kernel[i];
             inside = p >= 0 && p < win->in[i];
             at += p * unit;
@@ -27,8 +28,8 @@ static double gather(const cpu_conv *c, grt_dtype dtype, const void *x, int64_t 
 }
 
 /* The same for the transpose: tap k of input pixel p lands on p * stride + k * dilation - begin. */
-static double gather_transposed(const cpu_conv *c, grt_dtype dtype, const void *x, int64_t image, const void *w, int64_t filter,
-                                int64_t filter_step, const int64_t *o)
+static double gather_transposed(const cpu_conv *c, grt_dtype dtype, const void *x, int64_t image,
+                                const void *w, int64_t filter, int64_t filter_step, const int64_t *o)
 {
     const cpu_window *win = &c->w;
     const int64_t channels = c->in_channels / c->groups;
@@ -50,8 +51,8 @@ static double gather_transposed(const cpu_conv *c, grt_dtype dtype, const void *
     return sum;
 }
 
-static void run(const cpu_conv *c, grt_dtype dtype, const void *x, const void *w, const void *bias, void *y, int threads,
-                bool transposed)
+static void run(const cpu_conv *c, grt_dtype dtype, const void *x, const void *w, const void *bias, void *y,
+                int threads, bool transposed)
 {
     const int64_t oc = c->out_channels / c->groups, ic = c->in_channels / c->groups;
 #pragma omp parallel for num_threads(threads)
@@ -65,21 +66,23 @@ static void run(const cpu_conv *c, grt_dtype dtype, const void *x, const void *w
                 o[i] = rest % c->w.out[i];
                 rest /= c->w.out[i];
             }
-            const double sum = transposed ? gather_transposed(c, dtype, x, image, w, (group * ic * oc + m % oc) * c->w.taps,
-                                                              oc * c->w.taps, o)
-                                          : gather(c, dtype, x, image, w, m * ic * c->w.taps, o);
+            const double sum =
+                transposed ? gather_transposed(c, dtype, x, image, w, (group * ic * oc + m % oc) * c->w.taps,
+                                               oc * c->w.taps, o)
+                           : gather(c, dtype, x, image, w, m * ic * c->w.taps, o);
             cpu_element_store(dtype, y, plane * c->w.out_pixels + pixel, start + sum);
         }
     }
 }
 
-void cpu_conv_exact(const cpu_conv *c, grt_dtype dtype, const void *x, const void *w, const void *bias, void *y, int threads)
+void cpu_conv_exact(const cpu_conv *c, grt_dtype dtype, const void *x, const void *w, const void *bias,
+                    void *y, int threads)
 {
     run(c, dtype, x, w, bias, y, threads, false);
 }
 
-void cpu_conv_transpose_exact(const cpu_conv *c, grt_dtype dtype, const void *x, const void *w, const void *bias, void *y,
-                              int threads)
+void cpu_conv_transpose_exact(const cpu_conv *c, grt_dtype dtype, const void *x, const void *w,
+                              const void *bias, void *y, int threads)
 {
     run(c, dtype, x, w, bias, y, threads, true);
 }

@@ -1,4 +1,5 @@
-/* Convolution as unfolding and matrix product: any number of spatial dims, any window, weights known at run time only. */
+/* Convolution as unfolding and matrix product: any number of spatial dims, any window, weights known at run
+ * time only. */
 #include "backends/cpu/conv.h"
 
 #include <string.h>
@@ -43,7 +44,8 @@ static void unfold_row(const cpu_window *w, const float *plane, int64_t tap, flo
 }
 
 /* Channels last: row (output pixel) holds all (channel, tap) values, in the order of the weights. */
-static void unfold_pixel(const cpu_conv *c, const float *image, int64_t first_channel, int64_t channels, int64_t pixel, float *row)
+static void unfold_pixel(const cpu_conv *c, const float *image, int64_t first_channel, int64_t channels,
+                         int64_t pixel, float *row)
 {
     const cpu_window *w = &c->w;
     int64_t o[CPU_MAX_SPATIAL], k[CPU_MAX_SPATIAL] = {0};
@@ -68,7 +70,8 @@ static void unfold_pixel(const cpu_conv *c, const float *image, int64_t first_ch
 
 static grt_gemm product(const cpu_conv *c)
 {
-    const int64_t k = c->in_channels / c->groups * c->w.taps, oc = c->out_channels / c->groups, pixels = c->w.out_pixels;
+    const int64_t k = c->in_channels / c->groups * c->w.taps, oc = c->out_channels / c->groups,
+                  pixels = c->w.out_pixels;
     grt_gemm g = {.batch = 1, .k = k, .alpha = 1.0f, .act = c->act};
     g.m = c->last ? pixels : oc;
     g.n = c->last ? oc : pixels;
@@ -96,11 +99,12 @@ bool cpu_conv_unfold_bytes(const cpu_conv *c, int threads, size_t *out_bytes)
     const grt_gemm g = product(c);
     bool overflow;
     size_t columns = columns_floats(c, &overflow), scratch;
-    return !overflow && grt_gemm_scratch_bytes(&g, threads, &scratch) && grt_add_size(columns, scratch, out_bytes);
+    return !overflow && grt_gemm_scratch_bytes(&g, threads, &scratch) &&
+           grt_add_size(columns, scratch, out_bytes);
 }
 
-void cpu_conv_unfold_run(const cpu_conv *c, const float *x, const float *w, const float *bias, const float *residual, float *y,
-                         void *workspace, int threads)
+void cpu_conv_unfold_run(const cpu_conv *c, const float *x, const float *w, const float *bias,
+                         const float *residual, float *y, void *workspace, int threads)
 {
     const int64_t ic = c->in_channels / c->groups, oc = c->out_channels / c->groups, k = ic * c->w.taps;
     const int64_t pixels = c->w.out_pixels;
@@ -118,7 +122,8 @@ void cpu_conv_unfold_run(const cpu_conv *c, const float *x, const float *w, cons
         } else {
 #pragma omp parallel for num_threads(threads) if (pixels * k > 32768)
             for (int64_t r = 0; r < k; r++)
-                unfold_row(&c->w, image + (group * ic + r / c->w.taps) * c->w.in_pixels, r % c->w.taps, columns + r * pixels);
+                unfold_row(&c->w, image + (group * ic + r / c->w.taps) * c->w.in_pixels, r % c->w.taps,
+                           columns + r * pixels);
         }
         const int64_t at = b * c->out_channels * pixels + group * oc * (c->last ? 1 : pixels);
         g.residual = residual ? residual + at : NULL;

@@ -18,14 +18,16 @@ grt_dtype cpu_plain_dtype(grt_dtype dtype)
     case GRT_DTYPE_INT2:
         return GRT_DTYPE_INT8;
     default:
-        return grt_dtype_in(dtype, GRT_SET_FLOAT8 | GRT_BIT(FLOAT16) | GRT_BIT(BFLOAT16) | GRT_BIT(FLOAT4E2M1))
+        return grt_dtype_in(dtype,
+                            GRT_SET_FLOAT8 | GRT_BIT(FLOAT16) | GRT_BIT(BFLOAT16) | GRT_BIT(FLOAT4E2M1))
                    ? GRT_DTYPE_FLOAT
                    : dtype;
     }
 }
 
 /* ---- plain to plain ----
- * A float goes to a narrow integer by way of int64, so that all values that fit there wrap like integers do. */
+ * A float goes to a narrow integer by way of int64, so that all values that fit there wrap like integers do.
+ */
 
 static inline int64_t int64_of(double x)
 {
@@ -40,46 +42,46 @@ static inline int32_t int32_of(float x)
     return x >= -0x1p31f && x < 0x1p31f ? (int32_t)x : (int32_t)int64_of((double)x);
 }
 
-#define SAME(T, x)          ((T)(x))
-#define TRUTH(T, x)         ((T)((x) != 0))
-#define FROM_FLOAT(T, x)    ((T)int64_of((double)(x)))
+#define SAME(T, x)           ((T)(x))
+#define TRUTH(T, x)          ((T)((x) != 0))
+#define FROM_FLOAT(T, x)     ((T)int64_of((double)(x)))
 #define FROM_FLOAT_U64(T, x) ((T)uint64_of((double)(x)))
 #define FROM_FLOAT_I32(T, x) ((T)int32_of((float)(x)))
 
-#define LOOP(U, T, how)                                                                                                \
-    {                                                                                                                  \
-        const U *x = in;                                                                                               \
-        T *o = out;                                                                                                    \
-        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) o[i] = how(T, x[i]);                                      \
-        break;                                                                                                         \
+#define LOOP(U, T, how)                                                           \
+    {                                                                             \
+        const U *x = in;                                                          \
+        T *o = out;                                                               \
+        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) o[i] = how(T, x[i]); \
+        break;                                                                    \
     }
 
 /* To T from every plain type; `how32` and `how64` are the ways from float32 and float64. */
-#define CONVERT_TO(T, name, how, how32, how64)                                                                         \
-    static void to_##name(grt_dtype from, const void *in, void *out, int64_t n)                                        \
-    {                                                                                                                  \
-        switch (from) {                                                                                                \
-        case GRT_DTYPE_FLOAT:                                                                                          \
-            LOOP(float, T, how32)                                                                                      \
-        case GRT_DTYPE_DOUBLE:                                                                                         \
-            LOOP(double, T, how64)                                                                                     \
-        case GRT_DTYPE_INT8:                                                                                           \
-            LOOP(int8_t, T, how)                                                                                       \
-        case GRT_DTYPE_INT16:                                                                                          \
-            LOOP(int16_t, T, how)                                                                                      \
-        case GRT_DTYPE_INT32:                                                                                          \
-            LOOP(int32_t, T, how)                                                                                      \
-        case GRT_DTYPE_INT64:                                                                                          \
-            LOOP(int64_t, T, how)                                                                                      \
-        case GRT_DTYPE_UINT16:                                                                                         \
-            LOOP(uint16_t, T, how)                                                                                     \
-        case GRT_DTYPE_UINT32:                                                                                         \
-            LOOP(uint32_t, T, how)                                                                                     \
-        case GRT_DTYPE_UINT64:                                                                                         \
-            LOOP(uint64_t, T, how)                                                                                     \
-        default: /* UINT8, BOOL */                                                                                     \
-            LOOP(uint8_t, T, how)                                                                                      \
-        }                                                                                                              \
+#define CONVERT_TO(T, name, how, how32, how64)                                  \
+    static void to_##name(grt_dtype from, const void *in, void *out, int64_t n) \
+    {                                                                           \
+        switch (from) {                                                         \
+        case GRT_DTYPE_FLOAT:                                                   \
+            LOOP(float, T, how32)                                               \
+        case GRT_DTYPE_DOUBLE:                                                  \
+            LOOP(double, T, how64)                                              \
+        case GRT_DTYPE_INT8:                                                    \
+            LOOP(int8_t, T, how)                                                \
+        case GRT_DTYPE_INT16:                                                   \
+            LOOP(int16_t, T, how)                                               \
+        case GRT_DTYPE_INT32:                                                   \
+            LOOP(int32_t, T, how)                                               \
+        case GRT_DTYPE_INT64:                                                   \
+            LOOP(int64_t, T, how)                                               \
+        case GRT_DTYPE_UINT16:                                                  \
+            LOOP(uint16_t, T, how)                                              \
+        case GRT_DTYPE_UINT32:                                                  \
+            LOOP(uint32_t, T, how)                                              \
+        case GRT_DTYPE_UINT64:                                                  \
+            LOOP(uint64_t, T, how)                                              \
+        default: /* UINT8, BOOL */                                              \
+            LOOP(uint8_t, T, how)                                               \
+        }                                                                       \
     }
 CONVERT_TO(float, f32, SAME, SAME, SAME)
 CONVERT_TO(double, f64, SAME, SAME, SAME)
@@ -158,7 +160,8 @@ static void packed_put(uint8_t *data, int64_t i, int bits, uint8_t value)
 {
     int per_byte = 8 / bits, shift = (int)(i % per_byte) * bits;
     uint8_t low = (uint8_t)((value & ((1 << bits) - 1)) << shift);
-    data[i / per_byte] = shift ? (uint8_t)(data[i / per_byte] | low) : low; /* the first of a byte clears the rest */
+    data[i / per_byte] =
+        shift ? (uint8_t)(data[i / per_byte] | low) : low; /* the first of a byte clears the rest */
 }
 
 void cpu_widen(grt_dtype dtype, const void *in, int64_t begin, int64_t n, void *out)
@@ -208,7 +211,8 @@ void cpu_widen(grt_dtype dtype, const void *in, int64_t begin, int64_t n, void *
     }
 }
 
-void cpu_narrow(grt_dtype dtype, const void *in, int64_t n, void *out, int64_t begin, cpu_convert_options options)
+void cpu_narrow(grt_dtype dtype, const void *in, int64_t n, void *out, int64_t begin,
+                cpu_convert_options options)
 {
     uint8_t *bytes = (uint8_t *)out + begin;
     uint16_t *halves = (uint16_t *)out + begin;

@@ -324,7 +324,8 @@ static void run_one(const job *w, int64_t t, float *a_pack, float *b_own, int64_
 {
     const grt_gemm *g = w->g;
     const plan *p = w->p;
-    const int64_t item = t / (w->mt * w->nt), row = t / w->nt % w->mt * p->m_block, col = t % w->nt * p->n_block;
+    const int64_t item = t / (w->mt * w->nt), row = t / w->nt % w->mt * p->m_block,
+                  col = t % w->nt * p->n_block;
     operands o = bind(g, p, item, w->a, w->b, w->c);
     if (p->mode == B_PACK_ONCE)
         o.b = w->b_all + (p->b_count > 1 ? (size_t)item * w->b_step : 0);
@@ -337,7 +338,8 @@ static void run_one(const job *w, int64_t t, float *a_pack, float *b_own, int64_
     run_tile(g, p, &o, row, col, a_pack);
 }
 
-/* Without any OpenMP construct: inside a parallel region of the caller's, those would share the work out to its threads. */
+/* Without any OpenMP construct: inside a parallel region of the caller's, those would share the work out to
+ * its threads. */
 static void run_alone(const job *w, float *a_pack, float *b_own)
 {
     int64_t ragged_of = -1;
@@ -379,8 +381,16 @@ void grt_gemm_run(const grt_gemm *g, const float *a, const float *b, float *c, v
     if (!size_b(g, &p, &count) || !round_floats(p.a_floats, &a_step) || !round_floats(p.b_floats, &b_step))
         return; /* grt_gemm_scratch_bytes has refused these sizes */
     float *a_all = scratch, *b_all = a_step || b_step ? a_all + a_step * (size_t)p.threads : NULL;
-    const job work = {.g = g, .p = &p, .a = a, .b = b, .c = c, .b_all = b_all, .b_step = b_step, .mt = ceil_div(g->m, p.m_block),
-                      .nt = ceil_div(g->n, p.n_block), .panels = ceil_div(g->n, NR)};
+    const job work = {.g = g,
+                      .p = &p,
+                      .a = a,
+                      .b = b,
+                      .c = c,
+                      .b_all = b_all,
+                      .b_step = b_step,
+                      .mt = ceil_div(g->m, p.m_block),
+                      .nt = ceil_div(g->n, p.n_block),
+                      .panels = ceil_div(g->n, NR)};
     if (p.threads == 1) {
         run_alone(&work, a_all, b_all);
         return;

@@ -41,8 +41,8 @@ void grt_gemm_pack_b(int64_t k, int64_t n, const float *b, int64_t ldb, bool tra
  */
 bool grt_gemm_scratch_bytes(const grt_gemm *g, int threads, size_t *out_bytes);
 
-/* Runs on up to `threads` OpenMP threads (at least 1); with 1 it may be called from within a parallel region. C must not
- * overlap A or B. */
+/* Runs on up to `threads` OpenMP threads (at least 1); with 1 it may be called from within a parallel region.
+ * C must not overlap A or B. */
 void grt_gemm_run(const grt_gemm *g, const float *a, const float *b, float *c, void *scratch, int threads);
 
 /* Which micro-kernel this machine uses: "avx512", "avx2" or "c". For reports and tests. */

@@ -1,5 +1,6 @@
-/* Which copies of a loop file exist, and which of them this machine can run. The package is built for the baseline instruction
- * set; hot loops are compiled again for newer ones in files of their own, and one copy is chosen at run time. */
+/* Which copies of a loop file exist, and which of them this machine can run. The package is built for the
+ * baseline instruction set; hot loops are compiled again for newer ones in files of their own, and one copy
+ * is chosen at run time. */
 #ifndef GRT_BACKENDS_CPU_ISA_H
 #define GRT_BACKENDS_CPU_ISA_H
 
@@ -15,8 +16,8 @@ typedef enum cpu_isa { CPU_ISA_BASE, CPU_ISA_AVX2, CPU_ISA_AVX512 } cpu_isa;
 static inline cpu_isa cpu_isa_best(void)
 {
 #ifdef CPU_HAS_AVX512_COPY
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512bw"))
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw"))
         return CPU_ISA_AVX512;
 #endif
 #ifdef CPU_HAS_AVX2_COPY

@@ -7,25 +7,28 @@
 #include <string.h>
 
 /* Unsigned arithmetic serves the signed types as well: the bits of a wrapped product are the same. */
-#define PRODUCT(name, type)                                                                                            \
-    static void name(const cpu_matmul *g, const type *a, const type *b, type *c)                                       \
-    {                                                                                                                  \
-        const int64_t m = g->m, n = g->n, k = g->k;                                                                    \
-        _Pragma("omp parallel for num_threads(g->threads) if (m > 1 && m * n * k > CPU_GRAIN)")                        \
-        for (int64_t i = 0; i < m; i++) {                                                                              \
-            type *row = c + i * n;                                                                                     \
-            memset(row, 0, (size_t)n * sizeof *row);                                                                   \
-            for (int64_t x = 0; x < k; x++) {                                                                          \
-                const type v = a[i * g->row_a + x * g->col_a];                                                         \
-                const type *from = b + x * g->row_b;                                                                   \
-                if (g->col_b == 1)                                                                                     \
-                    for (int64_t j = 0; j < n; j++)                                                                    \
-                        row[j] += v * from[j];                                                                         \
-                else                                                                                                   \
-                    for (int64_t j = 0; j < n; j++)                                                                    \
-                        row[j] += v * from[j * g->col_b];                                                              \
-            }                                                                                                          \
-        }                                                                                                              \
+#define PRODUCT(name, type)                                                                                  \
+    static void name(const cpu_matmul *g, const type *a, const type *b, type *c)                             \
+    {                                                                                                        \
+        const int64_t m = g->m, n = g->n, k = g->k;                                                          \
+        _Pragma(                                                                                             \
+            "omp parallel for num_threads(g->threads) if (m > 1 && m * n * k > CPU_GRAIN)") for (int64_t i = \
+                                                                                                     0;      \
+                                                                                                 i < m; i++) \
+        {                                                                                                    \
+            type *row = c + i * n;                                                                           \
+            memset(row, 0, (size_t)n * sizeof *row);                                                         \
+            for (int64_t x = 0; x < k; x++) {                                                                \
+                const type v = a[i * g->row_a + x * g->col_a];                                               \
+                const type *from = b + x * g->row_b;                                                         \
+                if (g->col_b == 1)                                                                           \
+                    for (int64_t j = 0; j < n; j++)                                                          \
+                        row[j] += v * from[j];                                                               \
+                else                                                                                         \
+                    for (int64_t j = 0; j < n; j++)                                                          \
+                        row[j] += v * from[j * g->col_b];                                                    \
+            }                                                                                                \
+        }                                                                                                    \
     }
 
 PRODUCT(product_double, double)
@@ -51,8 +54,8 @@ static void add_exact(grt_tensor *y, int64_t at, const grt_tensor *c, int64_t fr
         ((uint64_t *)y->data)[at] += ((const uint64_t *)c->data)[from];
 }
 
-void cpu_matmul_add_c(grt_tensor *y, const cpu_matmul *g, float alpha, float beta, const grt_tensor *c, int64_t c_rows,
-                      int64_t c_cols)
+void cpu_matmul_add_c(grt_tensor *y, const cpu_matmul *g, float alpha, float beta, const grt_tensor *c,
+                      int64_t c_rows, int64_t c_cols)
 {
     const bool exact = alpha == 1.0f && beta == 1.0f && y->dtype != GRT_DTYPE_DOUBLE;
     if (alpha == 1.0f && (!c || beta == 0.0f))

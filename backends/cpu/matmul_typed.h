@@ -13,7 +13,7 @@ typedef struct cpu_matmul {
 /* dtype: DOUBLE, INT32, UINT32, INT64 or UINT64; integers wrap around. */
 void cpu_matmul_typed(grt_dtype dtype, const cpu_matmul *g, const void *a, const void *b, void *c);
 /* y = alpha * y + beta * C for Gemm, C (may be NULL) having 1 or y's rows and columns. */
-void cpu_matmul_add_c(grt_tensor *y, const cpu_matmul *g, float alpha, float beta, const grt_tensor *c, int64_t c_rows,
-                      int64_t c_cols);
+void cpu_matmul_add_c(grt_tensor *y, const cpu_matmul *g, float alpha, float beta, const grt_tensor *c,
+                      int64_t c_rows, int64_t c_cols);
 
 #endif

@@ -1,4 +1,5 @@
-/* Copies between strided boxes: the engine behind Transpose, Concat, Split, Slice, Expand, Tile, Pad and the like. */
+/* Copies between strided boxes: the engine behind Transpose, Concat, Split, Slice, Expand, Tile, Pad and the
+ * like. */
 #ifndef GRT_BACKENDS_CPU_MOVE_H
 #define GRT_BACKENDS_CPU_MOVE_H
 
@@ -9,7 +10,8 @@
 /* Room for an axis that is cut into two (Tile, DepthToSpace). */
 enum { CPU_MOVE_RANK = 2 * GRT_MAX_RANK };
 
-/* For each index i of `dims`: dst[sum i*to] = src[sum i*from]. Strides are in elements; `from` may be 0 or negative. */
+/* For each index i of `dims`: dst[sum i*to] = src[sum i*from]. Strides are in elements; `from` may be 0 or
+ * negative. */
 typedef struct cpu_move {
     int32_t rank;
     size_t size; /* bytes of an element: 1, 2, 4, 8 or 16 */
@@ -32,7 +34,7 @@ void cpu_fill(void *dst, const void *element, size_t size, int64_t n, int32_t th
 
 /* Dtypes whose elements can be moved as whole bytes. */
 #define CPU_MOVABLE (GRT_SET_PLAIN | GRT_BIT(STRING))
-#define CPU_INDEX (GRT_BIT(INT32) | GRT_BIT(INT64))
+#define CPU_INDEX   (GRT_BIT(INT32) | GRT_BIT(INT64))
 
 /* Zeroed kernel state of `size` bytes; its destroy function is free. */
 static inline grt_status cpu_state(size_t size, void **out_state)
@@ -55,8 +57,8 @@ static inline const void *cpu_at_const(const void *data, int64_t i, size_t size)
     return (const char *)data + i * (int64_t)size;
 }
 
-/* Elements seen as bit patterns of their size: what is moved is not looked at. No alignment is assumed, as a run of small
- * elements may be moved as one bigger pattern. */
+/* Elements seen as bit patterns of their size: what is moved is not looked at. No alignment is assumed, as a
+ * run of small elements may be moved as one bigger pattern. */
 typedef uint8_t __attribute__((may_alias)) cpu_bits8;
 typedef uint16_t __attribute__((may_alias, aligned(1))) cpu_bits16;
 typedef uint32_t __attribute__((may_alias, aligned(1))) cpu_bits32;
@@ -65,16 +67,27 @@ typedef struct __attribute__((may_alias, packed)) cpu_bits128 {
     uint64_t low, high;
 } cpu_bits128;
 
-/* Call the instance for an element size: CPU_BY_SIZE(size, row_, args) calls one of row_8, row_16 ... row_128. */
-#define CPU_BY_SIZE(size, name, ...)                                                                                   \
-    do {                                                                                                               \
-        switch (size) {                                                                                                \
-        case 1: name##8(__VA_ARGS__); break;                                                                           \
-        case 2: name##16(__VA_ARGS__); break;                                                                          \
-        case 4: name##32(__VA_ARGS__); break;                                                                          \
-        case 8: name##64(__VA_ARGS__); break;                                                                          \
-        default: name##128(__VA_ARGS__); break;                                                                        \
-        }                                                                                                              \
+/* Call the instance for an element size: CPU_BY_SIZE(size, row_, args) calls one of row_8, row_16 ...
+ * row_128. */
+#define CPU_BY_SIZE(size, name, ...) \
+    do {                             \
+        switch (size) {              \
+        case 1:                      \
+            name##8(__VA_ARGS__);    \
+            break;                   \
+        case 2:                      \
+            name##16(__VA_ARGS__);   \
+            break;                   \
+        case 4:                      \
+            name##32(__VA_ARGS__);   \
+            break;                   \
+        case 8:                      \
+            name##64(__VA_ARGS__);   \
+            break;                   \
+        default:                     \
+            name##128(__VA_ARGS__);  \
+            break;                   \
+        }                            \
     } while (0)
 
 #endif

@@ -23,7 +23,8 @@ CPU_BODY stats_body(const float *x, int64_t n, bool rms, float *out_mean, float 
 CPU_DISPATCH(stats, (const float *x, int64_t n, bool rms, float *out_mean, float *out_variance),
              (x, n, rms, out_mean, out_variance))
 
-CPU_BODY apply_body(const float *x, float *y, int64_t n, float mean, float factor, const float *scale, const float *bias)
+CPU_BODY apply_body(const float *x, float *y, int64_t n, float mean, float factor, const float *scale,
+                    const float *bias)
 {
     if (scale && bias) {
 #pragma omp simd
@@ -39,7 +40,9 @@ CPU_BODY apply_body(const float *x, float *y, int64_t n, float mean, float facto
             y[i] = (x[i] - mean) * factor;
     }
 }
-CPU_DISPATCH(apply, (const float *x, float *y, int64_t n, float mean, float factor, const float *scale, const float *bias),
+CPU_DISPATCH(apply,
+             (const float *x, float *y, int64_t n, float mean, float factor, const float *scale,
+              const float *bias),
              (x, y, n, mean, factor, scale, bias))
 
 CPU_BODY affine_body(const float *x, float *y, int64_t n, float mean, float a, float b)
@@ -48,14 +51,16 @@ CPU_BODY affine_body(const float *x, float *y, int64_t n, float mean, float a, f
     for (int64_t i = 0; i < n; i++)
         y[i] = (x[i] - mean) * a + b;
 }
-CPU_DISPATCH(affine, (const float *x, float *y, int64_t n, float mean, float a, float b), (x, y, n, mean, a, b))
+CPU_DISPATCH(affine, (const float *x, float *y, int64_t n, float mean, float a, float b),
+             (x, y, n, mean, a, b))
 
 void cpu_norm_stats(const float *x, int64_t n, bool rms, float *out_mean, float *out_variance)
 {
     stats(x, n, rms, out_mean, out_variance);
 }
 
-void cpu_norm_apply(const float *x, float *y, int64_t n, float mean, float factor, const float *scale, const float *bias)
+void cpu_norm_apply(const float *x, float *y, int64_t n, float mean, float factor, const float *scale,
+                    const float *bias)
 {
     apply(x, y, n, mean, factor, scale, bias);
 }

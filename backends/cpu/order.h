@@ -18,13 +18,19 @@ static inline uint64_t cpu_order_double(double v)
     return bits >> 63 ? ~bits : bits | (uint64_t)1 << 63;
 }
 
+static inline uint64_t cpu_order_float(float v)
+{
+    uint32_t bits = grt_float_to_bits(v == 0 ? 0 : v);
+    return v != v ? UINT64_MAX : bits >> 31 ? ~bits : bits | 0x80000000u;
+}
+
 /* Key of element i of a tensor of numbers or bools: a < b exactly if key(a) < key(b). */
 static inline uint64_t cpu_order_key(grt_dtype dtype, const void *data, int64_t i)
 {
     const uint64_t top = (uint64_t)1 << 63;
     switch (dtype) {
     case GRT_DTYPE_FLOAT:
-        return cpu_order_double((double)((const float *)data)[i]);
+        return cpu_order_float(((const float *)data)[i]);
     case GRT_DTYPE_DOUBLE:
         return cpu_order_double(((const double *)data)[i]);
     case GRT_DTYPE_FLOAT16:

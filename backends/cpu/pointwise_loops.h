@@ -5,8 +5,8 @@
 #include "src/base/pointwise.h"
 #include "src/base/tensor.h"
 
-/* out[i] = f(in[0][i], ...) for i < n. Where scalar[k] is set, operand k is one element. out may be one of the operands that
- * are not scalar, and otherwise overlaps none. p: the function's parameters. */
+/* out[i] = f(in[0][i], ...) for i < n. Where scalar[k] is set, operand k is one element. out may be one of
+ * the operands that are not scalar, and otherwise overlaps none. p: the function's parameters. */
 typedef void (*pw_loop)(int64_t n, void *out, const void *const *in, const uint8_t *scalar, const float *p);
 
 /* Loops of one element type by opcode; NULL where the function is not made for it. */

@@ -1,5 +1,5 @@
-/* The pointwise loops of every element type but float32: float64 through the C library's functions, integers with wraparound,
- * bool. */
+/* The pointwise loops of every element type but float32: float64 through the C library's functions, integers
+ * with wraparound, bool. */
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC optimize("O3", "no-trapping-math")
 #endif
@@ -37,53 +37,53 @@ static inline double gelu_f64(double x)
     return 0.5 * x * erfc(-x * 0.70710678118654752440);
 }
 
-#define T              double
-#define P              double
-#define K(x)           ((double)(x))
-#define LOOP(name)     f64_##name
-#define PW_HAS_FLOAT   1
-#define PW_HAS_SIGNED  1
-#define PW_HAS_NUMBER  1
-#define PW_HAS_TEST    1
-#define PW_HAS_LOGIC   0
-#define PW_HAS_INT     0
-#define ADD(a, b)      ((a) + (b))
-#define SUB(a, b)      ((a) - (b))
-#define MUL(a, b)      ((a) * (b))
-#define DIV(a, b)      ((a) / (b))
-#define NEG(a)         (-(a))
-#define m_negative(a)  ((a) < 0.0)
-#define m_from(x)      (x)
-#define m_abs          fabs
-#define m_sqrt         sqrt
-#define m_exp          exp
-#define m_expm1        expm1
-#define m_log          log
-#define m_log1p        log1p
-#define m_floor        floor
-#define m_ceil         ceil
-#define m_rint         rint
-#define m_erf          erf
-#define m_sin          sin
-#define m_cos          cos
-#define m_tan          tan
-#define m_asin         asin
-#define m_acos         acos
-#define m_atan         atan
-#define m_sinh         sinh
-#define m_cosh         cosh
-#define m_asinh        asinh
-#define m_acosh        acosh
-#define m_atanh        atanh
-#define m_tanh         tanh
-#define m_sigmoid(a)   (1.0 / (1.0 + exp(-(a))))
-#define m_gelu         gelu_f64
-#define m_mish         mish_f64
-#define m_unit(a)      clip_f64(a, 0.0, 1.0)
-#define m_pow          pow
-#define m_fmod         fmod
-#define m_mod          mod_f64
-#define m_clip         clip_f64
+#define T             double
+#define P             double
+#define K(x)          ((double)(x))
+#define LOOP(name)    f64_##name
+#define PW_HAS_FLOAT  1
+#define PW_HAS_SIGNED 1
+#define PW_HAS_NUMBER 1
+#define PW_HAS_TEST   1
+#define PW_HAS_LOGIC  0
+#define PW_HAS_INT    0
+#define ADD(a, b)     ((a) + (b))
+#define SUB(a, b)     ((a) - (b))
+#define MUL(a, b)     ((a) * (b))
+#define DIV(a, b)     ((a) / (b))
+#define NEG(a)        (-(a))
+#define m_negative(a) ((a) < 0.0)
+#define m_from(x)     (x)
+#define m_abs         fabs
+#define m_sqrt        sqrt
+#define m_exp         exp
+#define m_expm1       expm1
+#define m_log         log
+#define m_log1p       log1p
+#define m_floor       floor
+#define m_ceil        ceil
+#define m_rint        rint
+#define m_erf         erf
+#define m_sin         sin
+#define m_cos         cos
+#define m_tan         tan
+#define m_asin        asin
+#define m_acos        acos
+#define m_atan        atan
+#define m_sinh        sinh
+#define m_cosh        cosh
+#define m_asinh       asinh
+#define m_acosh       acosh
+#define m_atanh       atanh
+#define m_tanh        tanh
+#define m_sigmoid(a)  (1.0 / (1.0 + exp(-(a))))
+#define m_gelu        gelu_f64
+#define m_mish        mish_f64
+#define m_unit(a)     clip_f64(a, 0.0, 1.0)
+#define m_pow         pow
+#define m_fmod        fmod
+#define m_mod         mod_f64
+#define m_clip        clip_f64
 #include "backends/cpu/pointwise_template.inc"
 #undef T
 #undef P
@@ -110,36 +110,37 @@ static inline double gelu_f64(double x)
 /* ---- integers and bool ----
  * W is an unsigned type in which sums and products of T wrap without overflow; results are cut back to T. */
 
-#define P             double
-#define K(x)          ((T)(x))
-#define PW_HAS_FLOAT  0
-#define PW_HAS_TEST   0
+#define P            double
+#define K(x)         ((T)(x))
+#define PW_HAS_FLOAT 0
+#define PW_HAS_TEST  0
 /* What no int64 holds becomes the lowest one. */
 static inline int64_t whole(double x)
 {
     return x >= -0x1p63 && x < 0x1p63 ? (int64_t)x : INT64_MIN;
 }
-#define m_from(x)     ((T)whole(x))
-#define ADD(a, b)     ((T)((W)(a) + (W)(b)))
-#define SUB(a, b)     ((T)((W)(a) - (W)(b)))
-#define MUL(a, b)     ((T)((W)(a) * (W)(b)))
-#define NEG(a)        ((T)(0 - (W)(a)))
-#define m_abs(a)      (m_negative(a) ? NEG(a) : (a))
-#define DIV(a, b)     ((b) == 0 ? (T)0 : m_minus_one(b) ? NEG(a) : (T)((a) / (b)))
-#define m_fmod(a, b)  ((b) == 0 || m_minus_one(b) ? (T)0 : (T)((a) % (b)))
-#define m_mod(a, b)   (m_fmod(a, b) != 0 && m_negative(m_fmod(a, b)) != m_negative(b) ? (T)(m_fmod(a, b) + (b)) : m_fmod(a, b))
+#define m_from(x)    ((T)whole(x))
+#define ADD(a, b)    ((T)((W)(a) + (W)(b)))
+#define SUB(a, b)    ((T)((W)(a) - (W)(b)))
+#define MUL(a, b)    ((T)((W)(a) * (W)(b)))
+#define NEG(a)       ((T)(0 - (W)(a)))
+#define m_abs(a)     (m_negative(a) ? NEG(a) : (a))
+#define DIV(a, b)    ((b) == 0 ? (T)0 : m_minus_one(b) ? NEG(a) : (T)((a) / (b)))
+#define m_fmod(a, b) ((b) == 0 || m_minus_one(b) ? (T)0 : (T)((a) % (b)))
+#define m_mod(a, b) \
+    (m_fmod(a, b) != 0 && m_negative(m_fmod(a, b)) != m_negative(b) ? (T)(m_fmod(a, b) + (b)) : m_fmod(a, b))
 #define m_clip(a, b, c) ((a) < (b) ? ((b) > (c) ? (c) : (b)) : ((a) > (c) ? (c) : (a)))
 /* Shifts by a negative amount or by the width and more leave what sign extension leaves. */
-#define m_beyond(b)   (m_negative(b) || (uint64_t)(b) >= 8 * sizeof(T))
-#define m_shift_left(a, b) (m_beyond(b) ? (T)0 : (T)((W)(a) << (b)))
+#define m_beyond(b)         (m_negative(b) || (uint64_t)(b) >= 8 * sizeof(T))
+#define m_shift_left(a, b)  (m_beyond(b) ? (T)0 : (T)((W)(a) << (b)))
 #define m_shift_right(a, b) (m_beyond(b) ? (m_negative(a) ? (T)-1 : (T)0) : (T)((a) >> (b)))
 
 #define PW_HAS_NUMBER 1
 #define PW_HAS_LOGIC  0
 #define PW_HAS_INT    1
 
-#define PW_HAS_SIGNED 1
-#define m_negative(a) ((a) < 0)
+#define PW_HAS_SIGNED  1
+#define m_negative(a)  ((a) < 0)
 #define m_minus_one(b) ((b) == -1)
 
 #define T          int8_t
@@ -170,8 +171,8 @@ static inline int64_t whole(double x)
 #undef PW_HAS_SIGNED
 #undef m_negative
 #undef m_minus_one
-#define PW_HAS_SIGNED 0
-#define m_negative(a) 0
+#define PW_HAS_SIGNED  0
+#define m_negative(a)  0
 #define m_minus_one(b) 0
 
 #define T          uint8_t

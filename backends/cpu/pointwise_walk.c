@@ -96,8 +96,8 @@ static void layout_workspace(pw_walk *walk, size_t scratch_bytes)
     walk->thread_bytes = grt_align_up(at + scratch_bytes, 64);
 }
 
-grt_status cpu_pw_walk_create(int32_t rank, const int64_t *dims, int32_t n, const grt_tensor *const *in, int32_t threads,
-                              size_t scratch_bytes, pw_walk **out_walk)
+grt_status cpu_pw_walk_create(int32_t rank, const int64_t *dims, int32_t n, const grt_tensor *const *in,
+                              int32_t threads, size_t scratch_bytes, pw_walk **out_walk)
 {
     size_t bytes = sizeof(pw_walk) + (size_t)n * sizeof(operand);
     pw_walk *walk = calloc(1, bytes);
@@ -170,7 +170,8 @@ static void locate(const pw_walk *walk, int64_t pos, int64_t *index)
     }
 }
 
-static void gather(const pw_walk *walk, const operand *op, const char *data, int64_t pos, int64_t n, char *dst)
+static void gather(const pw_walk *walk, const operand *op, const char *data, int64_t pos, int64_t n,
+                   char *dst)
 {
     int64_t index[GRT_MAX_RANK], offset = 0;
     int32_t last = walk->rank - 1;
@@ -254,7 +255,8 @@ static void run_rows(const job *j, int64_t begin, int64_t end, char *mine)
         n = n < end - pos ? n : end - pos;
         n = n < PW_BLOCK ? n : PW_BLOCK;
         for (int32_t k = 0; k < walk->n; k++)
-            in[k] = (const char *)j->data[k] + (size_t)(offset[k] + (scalar[k] ? 0 : index[last])) * walk->operands[k].size;
+            in[k] = (const char *)j->data[k] +
+                    (size_t)(offset[k] + (scalar[k] ? 0 : index[last])) * walk->operands[k].size;
         j->block(j->user, n, j->out + (size_t)pos * j->out_size, in, scalar, mine + walk->scratch_at);
         pos += n;
         index[last] += n;
@@ -283,8 +285,8 @@ static void run_range(const job *j, int64_t begin, int64_t end, char *mine)
         run_blocks(j, begin, end, mine);
 }
 
-void cpu_pw_walk_run(const pw_walk *walk, const void *const *data, void *out, size_t out_size, void *workspace,
-                     pw_block block, const void *user)
+void cpu_pw_walk_run(const pw_walk *walk, const void *const *data, void *out, size_t out_size,
+                     void *workspace, pw_block block, const void *user)
 {
     job j = {walk, data, out, out_size, block, user};
     if (walk->threads == 1) {
@@ -296,6 +298,7 @@ void cpu_pw_walk_run(const pw_walk *walk, const void *const *data, void *out, si
 #pragma omp parallel for num_threads(walk->threads) schedule(static)
     for (int32_t t = 0; t < walk->threads; t++) {
         int64_t begin = t * share, end = begin + share;
-        run_range(&j, begin, end < walk->total ? end : walk->total, (char *)workspace + (size_t)t * walk->thread_bytes);
+        run_range(&j, begin, end < walk->total ? end : walk->total,
+                  (char *)workspace + (size_t)t * walk->thread_bytes);
     }
 }

@@ -1,5 +1,5 @@
-/* Pools: float32 loops that vectorise over channels (channels last) or over a line of output (channels first), and a general
- * version in double. */
+/* Pools: float32 loops that vectorise over channels (channels last) or over a line of output (channels
+ * first), and a general version in double. */
 #include "backends/cpu/pool.h"
 
 #include "backends/cpu/cpu.h"
@@ -39,7 +39,8 @@ CPU_BODY scale_row_body(float *to, int64_t n, float factor)
         to[i] *= factor;
 }
 
-static inline __attribute__((always_inline)) void next(int64_t *index, const int64_t *from, const int64_t *to, int32_t rank)
+static inline __attribute__((always_inline)) void next(int64_t *index, const int64_t *from, const int64_t *to,
+                                                       int32_t rank)
 {
     for (int32_t i = rank - 1; i >= 0 && ++index[i] >= to[i]; i--)
         index[i] = from[i];
@@ -48,7 +49,8 @@ static inline __attribute__((always_inline)) void next(int64_t *index, const int
 CPU_BODY pool_pixel_body(const cpu_pool *p, const float *image, int64_t pixel, float *y)
 {
     const cpu_window *w = &p->w;
-    int64_t o[CPU_MAX_SPATIAL], k[CPU_MAX_SPATIAL], from[CPU_MAX_SPATIAL], to[CPU_MAX_SPATIAL], at[CPU_MAX_SPATIAL];
+    int64_t o[CPU_MAX_SPATIAL], k[CPU_MAX_SPATIAL], from[CPU_MAX_SPATIAL], to[CPU_MAX_SPATIAL],
+        at[CPU_MAX_SPATIAL];
     int64_t taps = 1, count = 1;
     for (int32_t i = w->spatial - 1; i >= 0; i--) {
         o[i] = pixel % w->out[i];
@@ -71,7 +73,8 @@ CPU_BODY pool_pixel_body(const cpu_pool *p, const float *image, int64_t pixel, f
     else if (!p->max)
         scale_row_body(y, p->channels, 1.0f / (float)count);
 }
-CPU_DISPATCH(pool_pixel, (const cpu_pool *p, const float *image, int64_t pixel, float *y), (p, image, pixel, y))
+CPU_DISPATCH(pool_pixel, (const cpu_pool *p, const float *image, int64_t pixel, float *y),
+             (p, image, pixel, y))
 
 /* ---- channels first: one line of output ---- */
 
@@ -100,8 +103,8 @@ CPU_BODY accumulate_line_body(const float *from, int64_t n, int64_t stride, bool
 }
 
 /* Output positions x for which x * stride + shift lies in [0, size). */
-static inline __attribute__((always_inline)) void inside(int64_t out, int64_t stride, int64_t shift, int64_t size, int64_t *low,
-                                                         int64_t *high)
+static inline __attribute__((always_inline)) void inside(int64_t out, int64_t stride, int64_t shift,
+                                                         int64_t size, int64_t *low, int64_t *high)
 {
     *low = shift < 0 ? (-shift + stride - 1) / stride : 0;
     *high = shift < size ? (size - shift + stride - 1) / stride : 0;
@@ -114,7 +117,8 @@ CPU_BODY pool_line_body(const cpu_pool *p, const float *plane, int64_t line, flo
     const cpu_window *w = &p->w;
     const int32_t last = w->spatial - 1;
     const int64_t width = w->out[last];
-    int64_t k[CPU_MAX_SPATIAL], from[CPU_MAX_SPATIAL], to[CPU_MAX_SPATIAL], at[CPU_MAX_SPATIAL], taps = 1, count = 1;
+    int64_t k[CPU_MAX_SPATIAL], from[CPU_MAX_SPATIAL], to[CPU_MAX_SPATIAL], at[CPU_MAX_SPATIAL], taps = 1,
+                                                                                                 count = 1;
     for (int32_t i = last - 1; i >= 0; i--) {
         const int64_t o = line % w->out[i];
         line /= w->out[i];
@@ -134,7 +138,8 @@ CPU_BODY pool_line_body(const cpu_pool *p, const float *plane, int64_t line, flo
             const int64_t shift = kx * w->dilation[last] - w->begin[last];
             int64_t low, high;
             inside(width, w->stride[last], shift, w->in[last], &low, &high);
-            accumulate_line_body(row + low * w->stride[last] + shift, high - low, w->stride[last], p->max, y + low);
+            accumulate_line_body(row + low * w->stride[last] + shift, high - low, w->stride[last], p->max,
+                                 y + low);
         }
         next(k, from, to, last);
     }
@@ -177,11 +182,12 @@ static int64_t flatten(const cpu_pool *p, const int64_t *at, bool column_major)
     return flat;
 }
 
-static void pool_element(const cpu_pool *p, grt_dtype dtype, const void *x, int64_t plane, int64_t pixel, void *y,
-                         int64_t *indices)
+static void pool_element(const cpu_pool *p, grt_dtype dtype, const void *x, int64_t plane, int64_t pixel,
+                         void *y, int64_t *indices)
 {
     const cpu_window *w = &p->w;
-    int64_t k[CPU_MAX_SPATIAL], from[CPU_MAX_SPATIAL], to[CPU_MAX_SPATIAL], first[CPU_MAX_SPATIAL], at[CPU_MAX_SPATIAL];
+    int64_t k[CPU_MAX_SPATIAL], from[CPU_MAX_SPATIAL], to[CPU_MAX_SPATIAL], first[CPU_MAX_SPATIAL],
+        at[CPU_MAX_SPATIAL];
     int64_t taps = 1, count = 1, rest = pixel, best_at = 0;
     for (int32_t i = w->spatial - 1; i >= 0; i--) {
         const int64_t o = rest % w->out[i];
@@ -204,7 +210,8 @@ static void pool_element(const cpu_pool *p, grt_dtype dtype, const void *x, int6
         }
         next(k, from, to, w->spatial);
     }
-    cpu_element_store(dtype, y, plane * w->out_pixels + pixel, p->max || count == 0 ? value : value / (double)count);
+    cpu_element_store(dtype, y, plane * w->out_pixels + pixel,
+                      p->max || count == 0 ? value : value / (double)count);
     if (indices)
         indices[plane * w->out_pixels + pixel] = plane * w->in_pixels + best_at;
 }

@@ -30,7 +30,8 @@ static bool same_name(const char *a, const char *b)
     return *a == *b;
 }
 
-bool cpu_rnn_act_find(const char *name, bool has_alpha, float alpha, bool has_beta, float beta, cpu_rnn_act *out)
+bool cpu_rnn_act_find(const char *name, bool has_alpha, float alpha, bool has_beta, float beta,
+                      cpu_rnn_act *out)
 {
     for (size_t i = 0; i < sizeof acts / sizeof *acts; i++)
         if (same_name(name, acts[i].name)) {
@@ -119,7 +120,8 @@ CPU_BODY gru_reset_body(const cpu_rnn_cell *cell, float *gates, const float *h, 
     for (int64_t i = 0; i < n; i++)
         rh[i] = reset[i] * h[i];
 }
-CPU_DISPATCH(gru_reset, (const cpu_rnn_cell *cell, float *gates, const float *h, float *rh), (cell, gates, h, rh))
+CPU_DISPATCH(gru_reset, (const cpu_rnn_cell *cell, float *gates, const float *h, float *rh),
+             (cell, gates, h, rh))
 
 CPU_BODY gru_cell_body(const cpu_rnn_cell *cell, float *gates, const float *linear, float *h)
 {
@@ -133,7 +135,8 @@ CPU_BODY gru_cell_body(const cpu_rnn_cell *cell, float *gates, const float *line
     for (int64_t i = 0; i < n; i++)
         h[i] = (1.0f - update[i]) * fresh[i] + update[i] * h[i];
 }
-CPU_DISPATCH(gru_cell, (const cpu_rnn_cell *cell, float *gates, const float *linear, float *h), (cell, gates, linear, h))
+CPU_DISPATCH(gru_cell, (const cpu_rnn_cell *cell, float *gates, const float *linear, float *h),
+             (cell, gates, linear, h))
 
 CPU_BODY plain_cell_body(const cpu_rnn_cell *cell, float *gates, float *h)
 {

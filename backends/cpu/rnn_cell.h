@@ -1,4 +1,5 @@
-/* The element-wise half of recurrent layers: what happens to a step's gates once the matrix products are done. */
+/* The element-wise half of recurrent layers: what happens to a step's gates once the matrix products are
+ * done. */
 #ifndef GRT_BACKENDS_CPU_RNN_CELL_H
 #define GRT_BACKENDS_CPU_RNN_CELL_H
 
@@ -20,7 +21,8 @@ typedef struct cpu_rnn_act {
 } cpu_rnn_act;
 
 /* By ONNX's name; alpha and beta are used if has_*, else the op's defaults. False: no such activation. */
-bool cpu_rnn_act_find(const char *name, bool has_alpha, float alpha, bool has_beta, float beta, cpu_rnn_act *out);
+bool cpu_rnn_act_find(const char *name, bool has_alpha, float alpha, bool has_beta, float beta,
+                      cpu_rnn_act *out);
 
 typedef struct cpu_rnn_cell {
     int64_t hidden;
@@ -29,11 +31,13 @@ typedef struct cpu_rnn_cell {
     cpu_rnn_act f, g, h;
 } cpu_rnn_cell;
 
-/* One row of one step; the sums of products and biases in `gates`, of `hidden` values each, in ONNX's order. */
+/* One row of one step; the sums of products and biases in `gates`, of `hidden` values each, in ONNX's order.
+ */
 void cpu_lstm_cell(const cpu_rnn_cell *cell, float *gates, const float *peepholes, float *c, float *h);
 /* GRU in two halves, as the hidden gate's product may need the reset gate: rh becomes r * h. */
 void cpu_gru_reset(const cpu_rnn_cell *cell, float *gates, const float *h, float *rh);
-/* linear: the hidden gate's recurrent product, for linear_before_reset; else NULL and it is in `gates` already. */
+/* linear: the hidden gate's recurrent product, for linear_before_reset; else NULL and it is in `gates`
+ * already. */
 void cpu_gru_cell(const cpu_rnn_cell *cell, float *gates, const float *linear, float *h);
 void cpu_rnn_plain_cell(const cpu_rnn_cell *cell, float *gates, float *h);
 

@@ -40,7 +40,8 @@ void cpu_softmax_row(const float *x, float *y, int64_t n, bool log)
     softmax_row(x, y, n, log);
 }
 
-CPU_BODY dot_rows_body(const float *q, const float *k, int64_t row, int64_t n, int64_t size, float alpha, float *scores)
+CPU_BODY dot_rows_body(const float *q, const float *k, int64_t row, int64_t n, int64_t size, float alpha,
+                       float *scores)
 {
     for (int64_t j = 0; j < n; j++) {
         const float *b = k + j * row;
@@ -51,10 +52,13 @@ CPU_BODY dot_rows_body(const float *q, const float *k, int64_t row, int64_t n, i
         scores[j] = alpha * sum;
     }
 }
-CPU_DISPATCH(dot_rows, (const float *q, const float *k, int64_t row, int64_t n, int64_t size, float alpha, float *scores),
+CPU_DISPATCH(dot_rows,
+             (const float *q, const float *k, int64_t row, int64_t n, int64_t size, float alpha,
+              float *scores),
              (q, k, row, n, size, alpha, scores))
 
-void cpu_dot_rows(const float *q, const float *k, int64_t row, int64_t n, int64_t size, float alpha, float *scores)
+void cpu_dot_rows(const float *q, const float *k, int64_t row, int64_t n, int64_t size, float alpha,
+                  float *scores)
 {
     dot_rows(q, k, row, n, size, alpha, scores);
 }

@@ -8,7 +8,8 @@
 /* y = softmax(x), or its logarithm; y may be x. A row of -inf alone gives NaN. */
 void cpu_softmax_row(const float *x, float *y, int64_t n, bool log);
 /* scores[j] = alpha * <q, k row j> for n rows of `size`. */
-void cpu_dot_rows(const float *q, const float *k, int64_t row, int64_t n, int64_t size, float alpha, float *scores);
+void cpu_dot_rows(const float *q, const float *k, int64_t row, int64_t n, int64_t size, float alpha,
+                  float *scores);
 /* y = sum over j of weights[j] * v row j, for n rows of `size`. */
 void cpu_sum_rows(const float *weights, const float *v, int64_t row, int64_t n, int64_t size, float *y);
 

@@ -1,8 +1,9 @@
 /* Elementary functions in float32 that the compiler can vectorise: no branches, no tables, no calls.
  *
- * Polynomials are minimax fits (weighted for relative error) made for these intervals; the remaining error is that of a few
- * float32 roundings, 1 to 4 units in the last place where the result is normal. NaN in, NaN out. Nothing here converts a float
- * to an integer by a cast, which would be undefined for NaN: integers are read off the bits after adding a large constant. */
+ * Polynomials are minimax fits (weighted for relative error) made for these intervals; the remaining error is
+ * that of a few float32 roundings, 1 to 4 units in the last place where the result is normal. NaN in, NaN
+ * out. Nothing here converts a float to an integer by a cast, which would be undefined for NaN: integers are
+ * read off the bits after adding a large constant. */
 #ifndef GRT_BACKENDS_CPU_VMATH_H
 #define GRT_BACKENDS_CPU_VMATH_H
 

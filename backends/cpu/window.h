@@ -14,14 +14,15 @@ typedef struct cpu_window {
     int64_t in_pixels, out_pixels, taps;                  /* products */
 } cpu_window;
 
-/* Fill the window from the attributes and from known sizes; automatic padding is worked out. kernel NULL: attribute
- * kernel_shape. transposed: of a ConvTranspose, `in` being the input of that. */
-void cpu_window_read(const grt_op_desc *desc, int32_t spatial, const int64_t *in, const int64_t *out, const int64_t *kernel,
-                     bool transposed, cpu_window *w);
+/* Fill the window from the attributes and from known sizes; automatic padding is worked out. kernel NULL:
+ * attribute kernel_shape. transposed: of a ConvTranspose, `in` being the input of that. */
+void cpu_window_read(const grt_op_desc *desc, int32_t spatial, const int64_t *in, const int64_t *out,
+                     const int64_t *kernel, bool transposed, cpu_window *w);
 
 /* The taps k of dim i for which output position o reads inside the input: [*from, *to); position of tap k is
  * *first + k * dilation. */
-static inline void cpu_window_taps(const cpu_window *w, int32_t i, int64_t o, int64_t *from, int64_t *to, int64_t *first)
+static inline void cpu_window_taps(const cpu_window *w, int32_t i, int64_t o, int64_t *from, int64_t *to,
+                                   int64_t *first)
 {
     const int64_t at = o * w->stride[i] - w->begin[i], d = w->dilation[i];
     *first = at;

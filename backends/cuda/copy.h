@@ -1,13 +1,14 @@
-/* Copies between strided boxes of device memory: the engine behind Transpose, Concat, Split, Slice, Expand, Tile, Pad. */
+/* Copies between strided boxes of device memory: the engine behind Transpose, Concat, Split, Slice, Expand,
+ * Tile, Pad. */
 #ifndef GRT_BACKENDS_CUDA_COPY_H
 #define GRT_BACKENDS_CUDA_COPY_H
 
 #include "backends/cuda/walk.h"
 
-/* One copy, prepared for a shape. Fill with cuda_copy_begin, cuda_copy_axis for each axis from the outermost inwards (in the
- * order of the destination), then cuda_copy_end; offsets may be set before the end. */
+/* One copy, prepared for a shape. Fill with cuda_copy_begin, cuda_copy_axis for each axis from the outermost
+ * inwards (in the order of the destination), then cuda_copy_end; offsets may be set before the end. */
 struct cuda_copy {
-    cuda_move walk, grouped; /* grouped: over `vector` elements each */
+    cuda_move walk, grouped;        /* grouped: over `vector` elements each */
     int64_t to_offset, from_offset; /* in elements */
     int32_t size, vector;
     int32_t tile_axis; /* the axis along which the source is contiguous, if tiles pay; else -1 */
@@ -20,6 +21,7 @@ void cuda_copy_end(cuda_copy *copy);
 grt_status cuda_copy_run(const cuda_copy *copy, void *dst, const void *src, cudaStream_t stream);
 
 /* n elements of `size` bytes, all equal to the element: *host, or *device where that is not NULL. */
-grt_status cuda_fill(void *dst, size_t size, int64_t n, const void *host, const void *device, cudaStream_t stream);
+grt_status cuda_fill(void *dst, size_t size, int64_t n, const void *host, const void *device,
+                     cudaStream_t stream);
 
 #endif

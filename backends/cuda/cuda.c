@@ -20,8 +20,9 @@ grt_status cuda_fail(cudaError_t error, const char *expression, const char *file
 {
     const char *base = strrchr(file, '/');
     bool memory = error == cudaErrorMemoryAllocation;
-    return grt_fail(memory ? GRT_STATUS_OUT_OF_MEMORY : GRT_STATUS_DEVICE, "%s: %s (%s) at %s:%d", cudaGetErrorName(error),
-                    cudaGetErrorString(error), expression, base ? base + 1 : file, line);
+    return grt_fail(memory ? GRT_STATUS_OUT_OF_MEMORY : GRT_STATUS_DEVICE, "%s: %s (%s) at %s:%d",
+                    cudaGetErrorName(error), cudaGetErrorString(error), expression, base ? base + 1 : file,
+                    line);
 }
 
 /* The module's devices may be used from any thread: every entry makes its device current first. */
@@ -41,8 +42,8 @@ static int32_t device_count(void)
     if (driver == 0)
         grt_error_set("no NVIDIA driver is loaded (libcuda.so.1 is missing or finds no device)");
     else if (error == cudaErrorInsufficientDriver)
-        grt_fail(GRT_STATUS_DEVICE, "the NVIDIA driver supports CUDA %d.%d, this build wants %d.%d or newer", driver / 1000,
-                 driver % 1000 / 10, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
+        grt_fail(GRT_STATUS_DEVICE, "the NVIDIA driver supports CUDA %d.%d, this build wants %d.%d or newer",
+                 driver / 1000, driver % 1000 / 10, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
     else
         grt_fail(GRT_STATUS_DEVICE, "no usable NVIDIA GPU: %s", cudaGetErrorString(error));
     return 0;
@@ -68,8 +69,9 @@ static grt_status alloc_memory(grt_device *device, size_t bytes, void **out_data
         size_t free_bytes = 0, total = 0;
         cudaGetLastError(); /* not sticky: the process stays usable */
         cudaMemGetInfo(&free_bytes, &total);
-        return grt_fail(GRT_STATUS_OUT_OF_MEMORY, "cuda:%d is out of memory: %zu bytes wanted, %zu of %zu free", device->index,
-                        bytes, free_bytes, total);
+        return grt_fail(GRT_STATUS_OUT_OF_MEMORY,
+                        "cuda:%d is out of memory: %zu bytes wanted, %zu of %zu free", device->index, bytes,
+                        free_bytes, total);
     }
     CUDA_TRY(error);
     *out_data = data;
@@ -198,7 +200,8 @@ static grt_status open_device(int32_t index, grt_device **out_device)
     if (n == 0)
         return GRT_STATUS_DEVICE;
     if (index < 0 || index >= n)
-        return grt_fail(GRT_STATUS_DEVICE, "there is no device cuda:%d; cuda:0 to cuda:%d exist", index, n - 1);
+        return grt_fail(GRT_STATUS_DEVICE, "there is no device cuda:%d; cuda:0 to cuda:%d exist", index,
+                        n - 1);
     cuda_device *device = calloc(1, sizeof *device);
     if (!device)
         return grt_fail_memory(sizeof *device);
@@ -209,7 +212,8 @@ static grt_status open_device(int32_t index, grt_device **out_device)
         if (error != cudaSuccess)
             status = cuda_fail(error, "cudaGetDeviceProperties", __FILE__, __LINE__);
         else if (device->prop.major < 8)
-            status = grt_fail(GRT_STATUS_DEVICE, "cuda:%d (%s) has compute capability %d.%d; 8.0 or newer is wanted", index,
+            status = grt_fail(GRT_STATUS_DEVICE,
+                              "cuda:%d (%s) has compute capability %d.%d; 8.0 or newer is wanted", index,
                               device->prop.name, device->prop.major, device->prop.minor);
     }
     if (status == GRT_OK)

@@ -1,7 +1,8 @@
 /* What the CUDA backend's kernels share: error checks, launches, the device behind a run.
  *
- * Kernels enqueue on run->stream and return: no synchronisation, no allocation, no host round trip. Tensors' data are device
- * pointers at run time. In reshape and create, constants and small integer inputs have host data (see kernel.h). */
+ * Kernels enqueue on run->stream and return: no synchronisation, no allocation, no host round trip. Tensors'
+ * data are device pointers at run time. In reshape and create, constants and small integer inputs have host
+ * data (see kernel.h). */
 #ifndef GRT_BACKENDS_CUDA_H
 #define GRT_BACKENDS_CUDA_H
 
@@ -29,21 +30,22 @@ typedef struct cuda_device {
 
 /* Turn a failed CUDA call into our status, with the expression and the place. */
 grt_status cuda_fail(cudaError_t error, const char *expression, const char *file, int line);
-#define CUDA_TRY(expression)                                                                                           \
-    do {                                                                                                               \
-        cudaError_t cuda_try_ = (expression);                                                                          \
-        if (cuda_try_ != cudaSuccess)                                                                                  \
-            return cuda_fail(cuda_try_, #expression, __FILE__, __LINE__);                                              \
+#define CUDA_TRY(expression)                                              \
+    do {                                                                  \
+        cudaError_t cuda_try_ = (expression);                             \
+        if (cuda_try_ != cudaSuccess)                                     \
+            return cuda_fail(cuda_try_, #expression, __FILE__, __LINE__); \
     } while (0)
 /* After a kernel launch. */
 #define CUDA_LAUNCHED() CUDA_TRY(cudaGetLastError())
 
 /* In backends/cuda/ops/<file>.cu, last thing: CUDA_KERNELS(file, rows). */
 #ifdef __cplusplus
-#define CUDA_KERNELS(file, row_array)                                                                                  \
-    extern "C" const grt_kernel_table cuda_kernels_##file = {row_array, sizeof(row_array) / sizeof *(row_array)}
+#define CUDA_KERNELS(file, row_array)                                   \
+    extern "C" const grt_kernel_table cuda_kernels_##file = {row_array, \
+                                                             sizeof(row_array) / sizeof *(row_array)}
 #else
-#define CUDA_KERNELS(file, row_array)                                                                                  \
+#define CUDA_KERNELS(file, row_array) \
     const grt_kernel_table cuda_kernels_##file = {row_array, sizeof(row_array) / sizeof *(row_array)}
 #endif
 

@@ -1,5 +1,5 @@
-/* Convolutions through cuDNN's graph API. Residuals are added before the bias: in that order alone cuDNN has engines that need no
- * compilation at run time. */
+/* Convolutions through cuDNN's graph API. Residuals are added before the bias: in that order alone cuDNN has
+ * engines that need no compilation at run time. */
 #include "backends/cuda/dnn_conv.h"
 
 #include <stdlib.h>
@@ -57,8 +57,8 @@ static cudnnBackendDescriptor_t make(builder *b, cudnnBackendDescriptorType_t ty
     return made;
 }
 
-static void set(builder *b, cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
-                int64_t n, const void *values)
+static void set(builder *b, cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name,
+                cudnnBackendAttributeType_t type, int64_t n, const void *values)
 {
     if (b->status == CUDNN_STATUS_SUCCESS)
         check(b, b->dnn->cudnnBackendSetAttribute(d, name, type, n, values));
@@ -74,12 +74,14 @@ static void set_float(builder *b, cudnnBackendDescriptor_t d, cudnnBackendAttrib
     set(b, d, name, CUDNN_TYPE_FLOAT, 1, &value);
 }
 
-static void set_descriptor(builder *b, cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name, cudnnBackendDescriptor_t value)
+static void set_descriptor(builder *b, cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name,
+                           cudnnBackendDescriptor_t value)
 {
     set(b, d, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &value);
 }
 
-static void set_type(builder *b, cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name, cudnnDataType_t value)
+static void set_type(builder *b, cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name,
+                     cudnnDataType_t value)
 {
     set(b, d, name, CUDNN_TYPE_DATA_TYPE, 1, &value);
 }
@@ -100,7 +102,8 @@ static cudnnDataType_t data_type(grt_dtype dtype)
 }
 
 /* dims in the order n, c, spatial; strides of a dense tensor with channels first or last. */
-static cudnnBackendDescriptor_t tensor(builder *b, const cuda_dnn_conv *c, int64_t uid, const int64_t *dims, bool is_virtual)
+static cudnnBackendDescriptor_t tensor(builder *b, const cuda_dnn_conv *c, int64_t uid, const int64_t *dims,
+                                       bool is_virtual)
 {
     const int32_t rank = c->spatial + 2;
     int64_t strides[MAX_RANK], step = 1;
@@ -132,7 +135,8 @@ static cudnnBackendDescriptor_t tensor(builder *b, const cuda_dnn_conv *c, int64
 /* Where a step's result goes: y if it is the last. */
 static cudnnBackendDescriptor_t result(builder *b, const cuda_dnn_conv *c, const int64_t *dims, bool is_last)
 {
-    return is_last ? tensor(b, c, UID_Y, dims, false) : tensor(b, c, UID_VIRTUAL + b->n_virtual++, dims, true);
+    return is_last ? tensor(b, c, UID_Y, dims, false)
+                   : tensor(b, c, UID_VIRTUAL + b->n_virtual++, dims, true);
 }
 
 static void add_operation(builder *b, cudnnBackendDescriptor_t d)
@@ -142,8 +146,8 @@ static void add_operation(builder *b, cudnnBackendDescriptor_t d)
         b->operations[b->n_operations++] = d;
 }
 
-static void convolution(builder *b, const cuda_dnn_conv *c, cudnnBackendDescriptor_t x, cudnnBackendDescriptor_t w,
-                        cudnnBackendDescriptor_t y)
+static void convolution(builder *b, const cuda_dnn_conv *c, cudnnBackendDescriptor_t x,
+                        cudnnBackendDescriptor_t w, cudnnBackendDescriptor_t y)
 {
     const cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
     cudnnBackendDescriptor_t window = make(b, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
@@ -177,8 +181,8 @@ static void convolution(builder *b, const cuda_dnn_conv *c, cudnnBackendDescript
 }
 
 /* y = x + other, or relu(x) where other is NULL. */
-static void pointwise(builder *b, cudnnPointwiseMode_t mode, cudnnBackendDescriptor_t x, cudnnBackendDescriptor_t other,
-                      cudnnBackendDescriptor_t y)
+static void pointwise(builder *b, cudnnPointwiseMode_t mode, cudnnBackendDescriptor_t x,
+                      cudnnBackendDescriptor_t other, cudnnBackendDescriptor_t y)
 {
     cudnnBackendDescriptor_t kind = make(b, CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
     set(b, kind, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode);
@@ -223,15 +227,17 @@ static cudnnBackendDescriptor_t build_graph(builder *b, const cuda_dnn_conv *c, 
         pointwise(b, CUDNN_POINTWISE_RELU_FWD, at, NULL, result(b, c, y_dims, true));
     cudnnBackendDescriptor_t graph = make(b, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
     set(b, graph, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
-    set(b, graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, b->n_operations, b->operations);
+    set(b, graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, b->n_operations,
+        b->operations);
     finish(b, graph);
     return graph;
 }
 
 /* ---- engines ---- */
 
-/* Engines that would cost precision or repeatability are left out: TF32 and other tensor-core arithmetic for float32, sums in
- * fewer bits, transforms with large tiles; and, unless asked for, those compiled at run time. */
+/* Engines that would cost precision or repeatability are left out: TF32 and other tensor-core arithmetic for
+ * float32, sums in fewer bits, transforms with large tiles; and, unless asked for, those compiled at run
+ * time. */
 static bool acceptable(const cuda_dnn *dnn, const cuda_dnn_conv *c, cudnnBackendDescriptor_t config)
 {
     cudnnBackendDescriptor_t engine = NULL;
@@ -240,12 +246,15 @@ static bool acceptable(const cuda_dnn *dnn, const cuda_dnn_conv *c, cudnnBackend
     int64_t n = 0, n_numbers = 0, n_behaviours = 0;
     if (dnn->cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINE_DESCRIPTOR, &engine) != CUDNN_STATUS_SUCCESS)
         return false;
-    bool ok = dnn->cudnnBackendGetAttribute(config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &n, &engine) ==
-                  CUDNN_STATUS_SUCCESS &&
-              dnn->cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
-                                            CUDNN_NUMERICAL_NOTE_TYPE_COUNT, &n_numbers, numbers) == CUDNN_STATUS_SUCCESS &&
-              dnn->cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE,
-                                            CUDNN_BEHAVIOR_NOTE_TYPE_COUNT, &n_behaviours, behaviours) == CUDNN_STATUS_SUCCESS;
+    bool ok =
+        dnn->cudnnBackendGetAttribute(config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
+                                      &n, &engine) == CUDNN_STATUS_SUCCESS &&
+        dnn->cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
+                                      CUDNN_NUMERICAL_NOTE_TYPE_COUNT, &n_numbers,
+                                      numbers) == CUDNN_STATUS_SUCCESS &&
+        dnn->cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE,
+                                      CUDNN_BEHAVIOR_NOTE_TYPE_COUNT, &n_behaviours,
+                                      behaviours) == CUDNN_STATUS_SUCCESS;
     const bool single = c->dtype == GRT_DTYPE_FLOAT;
     for (int64_t i = 0; ok && i < n_numbers && i < CUDNN_NUMERICAL_NOTE_TYPE_COUNT; i++)
         switch (numbers[i]) {
@@ -270,20 +279,22 @@ static bool acceptable(const cuda_dnn *dnn, const cuda_dnn_conv *c, cudnnBackend
 }
 
 /* A plan of one configuration, if it can be had within the workspace. */
-static bool plan_of(cuda_dnn_plan *p, const cuda_dnn_conv *c, cudnnHandle_t handle, cudnnBackendDescriptor_t config)
+static bool plan_of(cuda_dnn_plan *p, const cuda_dnn_conv *c, cudnnHandle_t handle,
+                    cudnnBackendDescriptor_t config)
 {
     const cuda_dnn *dnn = p->dnn;
     cudnnBackendDescriptor_t plan = NULL;
     int64_t n = 0, workspace = 0;
-    if (dnn->cudnnBackendCreateDescriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, &plan) != CUDNN_STATUS_SUCCESS)
+    if (dnn->cudnnBackendCreateDescriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, &plan) !=
+        CUDNN_STATUS_SUCCESS)
         return false;
-    if (dnn->cudnnBackendSetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle) ==
-            CUDNN_STATUS_SUCCESS &&
-        dnn->cudnnBackendSetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &config) ==
-            CUDNN_STATUS_SUCCESS &&
+    if (dnn->cudnnBackendSetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1,
+                                      &handle) == CUDNN_STATUS_SUCCESS &&
+        dnn->cudnnBackendSetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG,
+                                      CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &config) == CUDNN_STATUS_SUCCESS &&
         dnn->cudnnBackendFinalize(plan) == CUDNN_STATUS_SUCCESS &&
-        dnn->cudnnBackendGetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &n, &workspace) ==
-            CUDNN_STATUS_SUCCESS &&
+        dnn->cudnnBackendGetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &n,
+                                      &workspace) == CUDNN_STATUS_SUCCESS &&
         workspace >= 0 && (uint64_t)workspace <= c->workspace_cap) {
         p->plan = plan;
         p->workspace = (size_t)workspace;
@@ -294,8 +305,8 @@ static bool plan_of(cuda_dnn_plan *p, const cuda_dnn_conv *c, cudnnHandle_t hand
 }
 
 /* Go through a heuristic's answers; the first acceptable one that makes a plan is it. */
-static void choose(builder *b, const cuda_dnn_conv *c, cudnnHandle_t handle, cudnnBackendDescriptor_t graph, cudnnBackendHeurMode_t mode,
-                   int64_t most)
+static void choose(builder *b, const cuda_dnn_conv *c, cudnnHandle_t handle, cudnnBackendDescriptor_t graph,
+                   cudnnBackendHeurMode_t mode, int64_t most)
 {
     const cuda_dnn *dnn = b->dnn;
     cudnnBackendDescriptor_t configs[FALLBACK_ANSWERS] = {NULL};
@@ -306,14 +317,15 @@ static void choose(builder *b, const cuda_dnn_conv *c, cudnnHandle_t handle, cud
     finish(b, heuristics);
     if (b->status != CUDNN_STATUS_SUCCESS)
         return;
-    while (n_made < most && dnn->cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, &configs[n_made]) ==
-                                CUDNN_STATUS_SUCCESS)
+    while (n_made < most && dnn->cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR,
+                                                              &configs[n_made]) == CUDNN_STATUS_SUCCESS)
         n_made++;
-    check(b, dnn->cudnnBackendGetAttribute(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, n_made, &n,
-                                           configs));
+    check(b, dnn->cudnnBackendGetAttribute(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS,
+                                           CUDNN_TYPE_BACKEND_DESCRIPTOR, n_made, &n, configs));
     for (int64_t i = 0; i < n_made; i++) {
-        const bool take = b->status == CUDNN_STATUS_SUCCESS && !b->plan->plan && i < n && acceptable(dnn, c, configs[i]) &&
-                          b->plan->n_descriptors < MAX_DESCRIPTORS && plan_of(b->plan, c, handle, configs[i]);
+        const bool take = b->status == CUDNN_STATUS_SUCCESS && !b->plan->plan && i < n &&
+                          acceptable(dnn, c, configs[i]) && b->plan->n_descriptors < MAX_DESCRIPTORS &&
+                          plan_of(b->plan, c, handle, configs[i]);
         if (take)
             b->plan->descriptors[b->plan->n_descriptors++] = configs[i]; /* as long as the plan */
         else
@@ -321,7 +333,8 @@ static void choose(builder *b, const cuda_dnn_conv *c, cudnnHandle_t handle, cud
     }
 }
 
-grt_status cuda_dnn_plan_create(cuda_libraries *libraries, const cuda_dnn_conv *conv, cuda_dnn_plan **out_plan)
+grt_status cuda_dnn_plan_create(cuda_libraries *libraries, const cuda_dnn_conv *conv,
+                                cuda_dnn_plan **out_plan)
 {
     cudnnHandle_t handle;
     const cuda_dnn *dnn;
@@ -383,7 +396,8 @@ static cudnnStatus_t bind(cuda_dnn_plan *p, const cuda_dnn_args *args)
         dnn->cudnnBackendDestroyDescriptor(p->pack);
     p->pack = NULL;
     int64_t uids[POINTERS] = {UID_X, UID_W, UID_Y}, n = 3;
-    const void *pointers[POINTERS] = {args->x, args->w, args->y}; /* cuDNN asks for void *; it does not write the inputs */
+    const void *pointers[POINTERS] = {args->x, args->w,
+                                      args->y}; /* cuDNN asks for void *; it does not write the inputs */
     if (args->bias) {
         uids[n] = UID_BIAS;
         pointers[n++] = args->bias;
@@ -394,11 +408,14 @@ static cudnnStatus_t bind(cuda_dnn_plan *p, const cuda_dnn_args *args)
     }
     cudnnStatus_t status = dnn->cudnnBackendCreateDescriptor(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, &p->pack);
     if (status == CUDNN_STATUS_SUCCESS)
-        status = dnn->cudnnBackendSetAttribute(p->pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, n, pointers);
+        status = dnn->cudnnBackendSetAttribute(p->pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS,
+                                               CUDNN_TYPE_VOID_PTR, n, pointers);
     if (status == CUDNN_STATUS_SUCCESS)
-        status = dnn->cudnnBackendSetAttribute(p->pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, n, uids);
+        status = dnn->cudnnBackendSetAttribute(p->pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64,
+                                               n, uids);
     if (status == CUDNN_STATUS_SUCCESS)
-        status = dnn->cudnnBackendSetAttribute(p->pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &args->workspace);
+        status = dnn->cudnnBackendSetAttribute(p->pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE,
+                                               CUDNN_TYPE_VOID_PTR, 1, &args->workspace);
     if (status == CUDNN_STATUS_SUCCESS)
         status = dnn->cudnnBackendFinalize(p->pack);
     if (status == CUDNN_STATUS_SUCCESS) {
@@ -410,7 +427,8 @@ static cudnnStatus_t bind(cuda_dnn_plan *p, const cuda_dnn_args *args)
     return status;
 }
 
-grt_status cuda_dnn_plan_run(cuda_dnn_plan *plan, const grt_op_desc *desc, const cuda_dnn_args *args, cudaStream_t stream)
+grt_status cuda_dnn_plan_run(cuda_dnn_plan *plan, const grt_op_desc *desc, const cuda_dnn_args *args,
+                             cudaStream_t stream)
 {
     cudnnHandle_t handle;
     cudnnStatus_t status = bind(plan, args);

@@ -10,8 +10,8 @@ extern "C" {
 
 enum { CUDA_DNN_SPATIAL = 3 };
 
-/* y = relu?(conv(x, w) + residual? + bias?). transposed: x is the gradient that a convolution from y to x would get; the window
- * is that convolution's. Padding is the same on both sides. */
+/* y = relu?(conv(x, w) + residual? + bias?). transposed: x is the gradient that a convolution from y to x
+ * would get; the window is that convolution's. Padding is the same on both sides. */
 typedef struct cuda_dnn_conv {
     grt_dtype dtype; /* FLOAT, FLOAT16 or BFLOAT16, of everything; sums are float32 */
     int32_t spatial; /* 2 or 3 */
@@ -32,11 +32,13 @@ typedef struct cuda_dnn_args {
 typedef struct cuda_dnn_plan cuda_dnn_plan;
 
 /* *out_plan is NULL, with GRT_OK, if cuDNN has no engine that keeps the precision and fits the workspace. */
-grt_status cuda_dnn_plan_create(cuda_libraries *libraries, const cuda_dnn_conv *conv, cuda_dnn_plan **out_plan);
+grt_status cuda_dnn_plan_create(cuda_libraries *libraries, const cuda_dnn_conv *conv,
+                                cuda_dnn_plan **out_plan);
 void cuda_dnn_plan_release(cuda_dnn_plan *plan); /* NULL-safe */
 size_t cuda_dnn_plan_workspace(const cuda_dnn_plan *plan);
 /* By one thread at a time. */
-grt_status cuda_dnn_plan_run(cuda_dnn_plan *plan, const grt_op_desc *desc, const cuda_dnn_args *args, cudaStream_t stream);
+grt_status cuda_dnn_plan_run(cuda_dnn_plan *plan, const grt_op_desc *desc, const cuda_dnn_args *args,
+                             cudaStream_t stream);
 
 #ifdef __cplusplus
 }

@@ -1,4 +1,5 @@
-/* What a fused step still owes after the vendor's kernel has written dst: bias, residual, activation, in one pass. */
+/* What a fused step still owes after the vendor's kernel has written dst: bias, residual, activation, in one
+ * pass. */
 #ifndef GRT_BACKENDS_CUDA_EPILOGUE_H
 #define GRT_BACKENDS_CUDA_EPILOGUE_H
 

@@ -44,7 +44,8 @@ void cuda_libraries_release(cuda_libraries *libraries)
 
 /* ---- finding ---- */
 
-/* Where the loader looks by itself, then the toolkit's directory. Libraries stay open: other devices use them too. */
+/* Where the loader looks by itself, then the toolkit's directory. Libraries stay open: other devices use them
+ * too. */
 static grt_status open_library(const char *what, const char *const *names, void **out_library)
 {
     const char *home = getenv("CUDA_HOME"), *first = NULL;
@@ -67,7 +68,8 @@ static grt_status open_library(const char *what, const char *const *names, void 
         }
     }
     return grt_fail(GRT_STATUS_DEVICE,
-                    "%s (%s) was not found: looked where the dynamic loader does (LD_LIBRARY_PATH, system directories), in "
+                    "%s (%s) was not found: looked where the dynamic loader does (LD_LIBRARY_PATH, system "
+                    "directories), in "
                     "%s%s/usr/local/cuda/lib64; install it or add its directory to LD_LIBRARY_PATH (%s)",
                     what, names[0], home ? home : "", home ? "/lib64 and " : "", reason);
 }
@@ -94,10 +96,12 @@ static grt_status open_blas(cuda_libraries *libraries)
     CUDA_BLAS_FUNCTIONS(X)
 #undef X
     if (missing)
-        return grt_fail(GRT_STATUS_DEVICE, "the cuBLASLt library found lacks %s; version 13 or 12 is wanted", missing);
+        return grt_fail(GRT_STATUS_DEVICE, "the cuBLASLt library found lacks %s; version 13 or 12 is wanted",
+                        missing);
     const cublasStatus_t status = blas->cublasLtCreate(&blas->handle);
     if (status != CUBLAS_STATUS_SUCCESS)
-        return grt_fail(GRT_STATUS_DEVICE, "cuBLASLt gave no handle for cuda:%d: status %d", libraries->device, (int)status);
+        return grt_fail(GRT_STATUS_DEVICE, "cuBLASLt gave no handle for cuda:%d: status %d",
+                        libraries->device, (int)status);
     return GRT_OK;
 }
 

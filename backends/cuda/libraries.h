@@ -1,6 +1,8 @@
-/* cuBLASLt and cuDNN, opened only when a kernel asks: a plan without convolutions needs no cuDNN on the machine.
+/* cuBLASLt and cuDNN, opened only when a kernel asks: a plan without convolutions needs no cuDNN on the
+ * machine.
  *
- * The cuBLASLt handle of a device may be used from any thread. cuDNN handles serve one thread at a time: take and give back. */
+ * The cuBLASLt handle of a device may be used from any thread. cuDNN handles serve one thread at a time: take
+ * and give back. */
 #ifndef GRT_BACKENDS_CUDA_LIBRARIES_H
 #define GRT_BACKENDS_CUDA_LIBRARIES_H
 
@@ -13,33 +15,33 @@
 extern "C" {
 #endif
 
-#define CUDA_BLAS_FUNCTIONS(X)                                                                                         \
-    X(cublasLtCreate)                                                                                                  \
-    X(cublasLtDestroy)                                                                                                 \
-    X(cublasLtGetVersion)                                                                                              \
-    X(cublasLtMatmul)                                                                                                  \
-    X(cublasLtMatmulDescCreate)                                                                                        \
-    X(cublasLtMatmulDescDestroy)                                                                                       \
-    X(cublasLtMatmulDescSetAttribute)                                                                                  \
-    X(cublasLtMatrixLayoutCreate)                                                                                      \
-    X(cublasLtMatrixLayoutDestroy)                                                                                     \
-    X(cublasLtMatrixLayoutSetAttribute)                                                                                \
-    X(cublasLtMatmulPreferenceCreate)                                                                                  \
-    X(cublasLtMatmulPreferenceDestroy)                                                                                 \
-    X(cublasLtMatmulPreferenceSetAttribute)                                                                            \
+#define CUDA_BLAS_FUNCTIONS(X)              \
+    X(cublasLtCreate)                       \
+    X(cublasLtDestroy)                      \
+    X(cublasLtGetVersion)                   \
+    X(cublasLtMatmul)                       \
+    X(cublasLtMatmulDescCreate)             \
+    X(cublasLtMatmulDescDestroy)            \
+    X(cublasLtMatmulDescSetAttribute)       \
+    X(cublasLtMatrixLayoutCreate)           \
+    X(cublasLtMatrixLayoutDestroy)          \
+    X(cublasLtMatrixLayoutSetAttribute)     \
+    X(cublasLtMatmulPreferenceCreate)       \
+    X(cublasLtMatmulPreferenceDestroy)      \
+    X(cublasLtMatmulPreferenceSetAttribute) \
     X(cublasLtMatmulAlgoGetHeuristic)
 
-#define CUDA_DNN_FUNCTIONS(X)                                                                                          \
-    X(cudnnGetVersion)                                                                                                 \
-    X(cudnnGetErrorString)                                                                                             \
-    X(cudnnCreate)                                                                                                     \
-    X(cudnnDestroy)                                                                                                    \
-    X(cudnnSetStream)                                                                                                  \
-    X(cudnnBackendCreateDescriptor)                                                                                    \
-    X(cudnnBackendDestroyDescriptor)                                                                                   \
-    X(cudnnBackendSetAttribute)                                                                                        \
-    X(cudnnBackendGetAttribute)                                                                                        \
-    X(cudnnBackendFinalize)                                                                                            \
+#define CUDA_DNN_FUNCTIONS(X)        \
+    X(cudnnGetVersion)               \
+    X(cudnnGetErrorString)           \
+    X(cudnnCreate)                   \
+    X(cudnnDestroy)                  \
+    X(cudnnSetStream)                \
+    X(cudnnBackendCreateDescriptor)  \
+    X(cudnnBackendDestroyDescriptor) \
+    X(cudnnBackendSetAttribute)      \
+    X(cudnnBackendGetAttribute)      \
+    X(cudnnBackendFinalize)          \
     X(cudnnBackendExecute)
 
 #define X(function) __typeof__(&function) function;

@@ -1,5 +1,5 @@
-/* The functions of pointwise.def as device code: one switch for floating types, one for integers and bool. Called with a
- * constant opcode only that function remains. */
+/* The functions of pointwise.def as device code: one switch for floating types, one for integers and bool.
+ * Called with a constant opcode only that function remains. */
 #ifndef GRT_BACKENDS_CUDA_POINTWISE_EVAL_H
 #define GRT_BACKENDS_CUDA_POINTWISE_EVAL_H
 
@@ -12,14 +12,14 @@
 
 /* ---- the vocabulary ---- */
 
-#define PW_UNARY(name, f32, f64)                                                                                       \
-    static __device__ __forceinline__ float m_##name(float x)                                                          \
-    {                                                                                                                  \
-        return f32(x);                                                                                                 \
-    }                                                                                                                  \
-    static __device__ __forceinline__ double m_##name(double x)                                                        \
-    {                                                                                                                  \
-        return f64(x);                                                                                                 \
+#define PW_UNARY(name, f32, f64)                                \
+    static __device__ __forceinline__ float m_##name(float x)   \
+    {                                                           \
+        return f32(x);                                          \
+    }                                                           \
+    static __device__ __forceinline__ double m_##name(double x) \
+    {                                                           \
+        return f64(x);                                          \
     }
 PW_UNARY(sqrt, sqrtf, sqrt)
 PW_UNARY(exp, expf, exp)
@@ -128,7 +128,8 @@ template <typename T> struct pw_vocabulary<T, true> {
     }
     static __device__ __forceinline__ T mish(T x)
     {
-        T w = m_exp(x < T(20) ? x : T(20)), n = w * (w + T(2)); /* from there on the fraction is 1 in float32 */
+        T w = m_exp(x < T(20) ? x : T(20)),
+          n = w * (w + T(2)); /* from there on the fraction is 1 in float32 */
         return sizeof(T) == 8 && x >= T(20) ? x * m_tanh(x) : x * (n / (n + T(2)));
     }
 };
@@ -204,27 +205,27 @@ template <typename T> struct pw_vocabulary<T, false> {
 
 /* ---- the switches ---- */
 
-#define K(x)         ((T)(x))
-#define ADD(a, b)    pw_vocabulary<T>::add(a, b)
-#define SUB(a, b)    pw_vocabulary<T>::sub(a, b)
-#define MUL(a, b)    pw_vocabulary<T>::mul(a, b)
-#define DIV(a, b)    pw_vocabulary<T>::div(a, b)
-#define NEG(a)       pw_vocabulary<T>::neg(a)
-#define m_negative   pw_vocabulary<T>::negative
-#define m_from       pw_vocabulary<T>::from
-#define m_abs        pw_vocabulary<T>::absolute
-#define m_fmod       pw_vocabulary<T>::fmod
-#define m_mod        pw_vocabulary<T>::mod
-#define m_clip       pw_vocabulary<T>::clip
-#define m_sigmoid    pw_vocabulary<T>::sigmoid
-#define m_mish       pw_vocabulary<T>::mish
-#define m_unit(a)    pw_vocabulary<T>::clip(a, T(0), T(1))
-#define m_pow        m_power
-#define m_shift_left pw_vocabulary<T>::shift_left
+#define K(x)          ((T)(x))
+#define ADD(a, b)     pw_vocabulary<T>::add(a, b)
+#define SUB(a, b)     pw_vocabulary<T>::sub(a, b)
+#define MUL(a, b)     pw_vocabulary<T>::mul(a, b)
+#define DIV(a, b)     pw_vocabulary<T>::div(a, b)
+#define NEG(a)        pw_vocabulary<T>::neg(a)
+#define m_negative    pw_vocabulary<T>::negative
+#define m_from        pw_vocabulary<T>::from
+#define m_abs         pw_vocabulary<T>::absolute
+#define m_fmod        pw_vocabulary<T>::fmod
+#define m_mod         pw_vocabulary<T>::mod
+#define m_clip        pw_vocabulary<T>::clip
+#define m_sigmoid     pw_vocabulary<T>::sigmoid
+#define m_mish        pw_vocabulary<T>::mish
+#define m_unit(a)     pw_vocabulary<T>::clip(a, T(0), T(1))
+#define m_pow         m_power
+#define m_shift_left  pw_vocabulary<T>::shift_left
 #define m_shift_right pw_vocabulary<T>::shift_right
 
-#define PW_CASE(name, expr)                                                                                            \
-    case PW_##name:                                                                                                    \
+#define PW_CASE(name, expr) \
+    case PW_##name:         \
         return (T)(expr);
 #define PW(name, since, arity, kind, n_params, s0, d0, s1, d1, expr) PW_CASE_##kind(name, expr)
 

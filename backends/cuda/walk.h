@@ -1,8 +1,8 @@
 /* Walking strided tensors on the device, any rank: what the element-wise and movement kernels share.
  *
- * A walk is made on the host when a shape is prepared: axes are added from the outermost inwards and merged where all operands
- * allow it, so that most cases become one axis. It is passed to the kernel by value. Indices are divided by multiplication
- * while there are fewer than 2^31 of them, else in 64 bits. */
+ * A walk is made on the host when a shape is prepared: axes are added from the outermost inwards and merged
+ * where all operands allow it, so that most cases become one axis. It is passed to the kernel by value.
+ * Indices are divided by multiplication while there are fewer than 2^31 of them, else in 64 bits. */
 #ifndef GRT_BACKENDS_CUDA_WALK_H
 #define GRT_BACKENDS_CUDA_WALK_H
 
@@ -36,7 +36,8 @@ static __host__ __device__ inline uint32_t cuda_divide(uint32_t n, cuda_divisor 
 #endif
 }
 
-/* N operands, at most R axes; operand 0 is the output. Strides are in elements; 0 and negative ones are allowed. */
+/* N operands, at most R axes; operand 0 is the output. Strides are in elements; 0 and negative ones are
+ * allowed. */
 template <int N, int R> struct cuda_walk {
     int64_t total;
     int32_t rank;
@@ -79,8 +80,8 @@ template <int N, int R> static void cuda_walk_end(cuda_walk<N, R> *walk)
         walk->by[i] = cuda_divisor_of(walk->dims[i]);
 }
 
-/* Largest power of two up to `limit` of elements that can be moved as one: neighbours along the last axis are neighbours in
- * every operand or the same element there, and every other step is a multiple of it. */
+/* Largest power of two up to `limit` of elements that can be moved as one: neighbours along the last axis are
+ * neighbours in every operand or the same element there, and every other step is a multiple of it. */
 template <int N, int R> static int cuda_walk_vector(const cuda_walk<N, R> *walk, int limit)
 {
     int v = limit;
@@ -118,7 +119,8 @@ static inline void cuda_broadcast_strides(const grt_tensor *t, int32_t rank, int
 
 /* The walk of operands 1.. broadcast to operand 0, the dense output. n_in < N. */
 template <int N, int R>
-static void cuda_walk_broadcast(cuda_walk<N, R> *walk, const grt_tensor *out, int32_t n_in, const grt_tensor *const *in)
+static void cuda_walk_broadcast(cuda_walk<N, R> *walk, const grt_tensor *out, int32_t n_in,
+                                const grt_tensor *const *in)
 {
     int64_t strides[N][GRT_MAX_RANK] = {};
     grt_dims_strides(out->dims, out->rank, strides[0]);
@@ -136,7 +138,8 @@ static void cuda_walk_broadcast(cuda_walk<N, R> *walk, const grt_tensor *out, in
 
 /* Offsets of item i of the walk for the first n operands. */
 template <int N, int R>
-static __device__ __forceinline__ void cuda_walk_at(const cuda_walk<N, R> &walk, int64_t i, int64_t *offsets, int n = N)
+static __device__ __forceinline__ void cuda_walk_at(const cuda_walk<N, R> &walk, int64_t i, int64_t *offsets,
+                                                    int n = N)
 {
     for (int k = 0; k < n; k++)
         offsets[k] = 0;
@@ -162,8 +165,9 @@ static __device__ __forceinline__ void cuda_walk_at(const cuda_walk<N, R> &walk,
 }
 
 /* for CUDA_ITEMS(i, n): every i below n is met by one thread of a one-dimensional grid. */
-#define CUDA_ITEMS(i, n)                                                                                               \
-    (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < (n); i += (int64_t)gridDim.x * blockDim.x)
+#define CUDA_ITEMS(i, n)                                                  \
+    (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < (n); \
+     i += (int64_t)gridDim.x * blockDim.x)
 
 enum { CUDA_BLOCK = 256 };
 /* Blocks for n items; n > 0. */
@@ -202,11 +206,11 @@ struct alignas(16) cuda_bits128 {
 };
 
 /* Call f<T>(...) with T the bit pattern of an element size. */
-#define CUDA_BY_SIZE(size, f, ...)                                                                                     \
-    ((size) == 1   ? f<uint8_t>(__VA_ARGS__)                                                                           \
-     : (size) == 2 ? f<uint16_t>(__VA_ARGS__)                                                                          \
-     : (size) == 4 ? f<uint32_t>(__VA_ARGS__)                                                                          \
-     : (size) == 8 ? f<uint64_t>(__VA_ARGS__)                                                                          \
+#define CUDA_BY_SIZE(size, f, ...)            \
+    ((size) == 1   ? f<uint8_t>(__VA_ARGS__)  \
+     : (size) == 2 ? f<uint16_t>(__VA_ARGS__) \
+     : (size) == 4 ? f<uint32_t>(__VA_ARGS__) \
+     : (size) == 8 ? f<uint64_t>(__VA_ARGS__) \
                    : f<cuda_bits128>(__VA_ARGS__))
 
 /* Dtypes whose elements can be moved as whole bytes, and those of indices. */
@@ -214,7 +218,8 @@ struct alignas(16) cuda_bits128 {
 #define CUDA_INDEX   (GRT_BIT(INT32) | GRT_BIT(INT64))
 
 /* Is input i absent or a constant? If not, `why` says so. */
-static inline bool cuda_wants_constant(const grt_kernel_node *node, int32_t i, const char *name, grt_text *why)
+static inline bool cuda_wants_constant(const grt_kernel_node *node, int32_t i, const char *name,
+                                       grt_text *why)
 {
     if (!grt_node_has(node, i) || node->in[i].data)
         return true;
@@ -234,8 +239,8 @@ static __device__ __forceinline__ int64_t cuda_index(const void *indices, bool i
 {
     return is32 ? (int64_t)((const int32_t *)indices)[k] : ((const int64_t *)indices)[k];
 }
-/* An index from the start of an axis. The device cannot report one that is out of range: the nearest element is taken, so that
- * no run reads or writes beyond its tensors. */
+/* An index from the start of an axis. The device cannot report one that is out of range: the nearest element
+ * is taken, so that no run reads or writes beyond its tensors. */
 static __device__ __forceinline__ int64_t cuda_clamp_index(int64_t index, int64_t size)
 {
     index = index < 0 ? index + size : index;

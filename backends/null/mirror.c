@@ -1,7 +1,8 @@
 /* The mirror backend: the CPU's kernels behind a device's interface.
  *
- * Its memory is separate from the host's, copies are explicit, and ops that size their outputs at run time are missing, as on a GPU.
- * So everything that sessions on devices do (transfers, fallback, static memory, replay) is tested on machines without one. */
+ * Its memory is separate from the host's, copies are explicit, and ops that size their outputs at run time
+ * are missing, as on a GPU. So everything that sessions on devices do (transfers, fallback, static memory,
+ * replay) is tested on machines without one. */
 #include "backends/backend.h"
 #include "src/base/checked.h"
 

@@ -1,7 +1,7 @@
 /* The null backend: executes nothing, checks everything. Outputs are zeros of the right shape.
  *
- * It is the skeleton for a new backend, and stands in for eight devices where a test wants many. Ops whose output size depends on
- * data are refused, since nothing is computed. */
+ * It is the skeleton for a new backend, and stands in for eight devices where a test wants many. Ops whose
+ * output size depends on data are refused, since nothing is computed. */
 #include "backends/backend.h"
 #include "src/base/checked.h"
 
@@ -41,7 +41,8 @@ static const grt_device_vtable vtable = {.close = close_device, .alloc = alloc_m
 static grt_status open_device(int32_t index, grt_device **out_device)
 {
     if (index < 0 || index >= DEVICES)
-        return grt_fail(GRT_STATUS_DEVICE, "there is no device null:%d; null:0 to null:%d exist", index, DEVICES - 1);
+        return grt_fail(GRT_STATUS_DEVICE, "there is no device null:%d; null:0 to null:%d exist", index,
+                        DEVICES - 1);
     grt_device *device = calloc(1, sizeof *device);
     if (!device)
         return grt_fail_memory(sizeof *device);

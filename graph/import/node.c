@@ -64,8 +64,8 @@ static grt_status name_outputs(importer *imp, scope *s, const culprit *who, ir_n
     return GRT_OK;
 }
 
-static grt_status define_outputs(importer *imp, scope *s, const culprit *who, int32_t n_out, ir_value *const *out,
-                                 const Onnx__NodeProto *proto)
+static grt_status define_outputs(importer *imp, scope *s, const culprit *who, int32_t n_out,
+                                 ir_value *const *out, const Onnx__NodeProto *proto)
 {
     for (int32_t i = 0; i < n_out && i < (int32_t)proto->n_output; i++)
         if (out[i] && out[i]->producer && out[i]->out_index < out[i]->producer->n_out && *proto->output[i])

@@ -11,9 +11,12 @@ static grt_status infer_batch_norm(infer *inf)
         const ir_type *p = inf->in[i];
         int64_t a, b;
         if (p->rank >= 0 && p->rank != 1)
-            return infer_fail(inf, "input %d has rank %d; it must be a vector of one number per channel", i, p->rank);
-        if (p->rank == 1 && x->rank >= 2 && infer_const(inf, p->dims[0], &a) && infer_const(inf, x->dims[1], &b) && a != b)
-            return infer_fail(inf, "input %d has %lld elements, but the input has %lld channels", i, (long long)a, (long long)b);
+            return infer_fail(inf, "input %d has rank %d; it must be a vector of one number per channel", i,
+                              p->rank);
+        if (p->rank == 1 && x->rank >= 2 && infer_const(inf, p->dims[0], &a) &&
+            infer_const(inf, x->dims[1], &b) && a != b)
+            return infer_fail(inf, "input %d has %lld elements, but the input has %lld channels", i,
+                              (long long)a, (long long)b);
     }
     infer_set_like(inf, 0, x->dtype, x);
     if (inf->n_out > 1 && !training)
@@ -23,17 +26,21 @@ static grt_status infer_batch_norm(infer *inf)
     return GRT_OK;
 }
 
-/* (x - mean) / sqrt(var + epsilon) * scale + bias with parameters of x's dims without the first: opset < 9, spatial = 0. */
+/* (x - mean) / sqrt(var + epsilon) * scale + bias with parameters of x's dims without the first: opset < 9,
+ * spatial = 0. */
 static grt_status upgrade_per_activation(ir_node *node)
 {
     ir_graph *graph = node->graph;
     const char *name = node->desc.name;
-    ir_value *x = ir_in(node, 0), *scale = ir_in(node, 1), *bias = ir_in(node, 2), *mean = ir_in(node, 3), *var = ir_in(node, 4);
+    ir_value *x = ir_in(node, 0), *scale = ir_in(node, 1), *bias = ir_in(node, 2), *mean = ir_in(node, 3),
+             *var = ir_in(node, 4);
     if (!x || !scale || !bias || !mean || !var || node->n_out != 1)
         return grt_fail_op(&node->desc, GRT_STATUS_INVALID_MODEL, "needs five inputs and one output");
     grt_dtype dtype = var->type.dtype ? var->type.dtype : GRT_DTYPE_FLOAT;
-    ir_value *epsilon = ir_constant_scalar(graph, "epsilon", dtype, (double)grt_attr_float(&node->desc, "epsilon", 1e-5f));
-#define NODE(op, n, ...) ir_node_out(ir_node_create(graph, node, "", op, name, n, (ir_value *[]){__VA_ARGS__}, 1))
+    ir_value *epsilon =
+        ir_constant_scalar(graph, "epsilon", dtype, (double)grt_attr_float(&node->desc, "epsilon", 1e-5f));
+#define NODE(op, n, ...) \
+    ir_node_out(ir_node_create(graph, node, "", op, name, n, (ir_value *[]){__VA_ARGS__}, 1))
     ir_value *deviation = NODE("Sqrt", 1, NODE("Add", 2, var, epsilon));
     ir_value *product = NODE("Mul", 2, NODE("Div", 2, NODE("Sub", 2, x, mean), deviation), scale);
 #undef NODE
@@ -60,19 +67,30 @@ static grt_status upgrade_batch_norm(ir_node *node, int32_t opset)
         return upgrade_per_activation(node);
     /* Before opset 14 the number of outputs said whether to train. */
     if (node->n_out > 3)
-        return grt_fail_op(&node->desc, GRT_STATUS_UNSUPPORTED,
-                           "outputs saved_mean and saved_var of opset %d are not supported; export the model for inference",
-                           opset);
+        return grt_fail_op(
+            &node->desc, GRT_STATUS_UNSUPPORTED,
+            "outputs saved_mean and saved_var of opset %d are not supported; export the model for inference",
+            opset);
     if (node->n_out > 1)
         ir_attr_set_int(node, "training_mode", 1);
     return GRT_OK;
 }
 
-static const op_attr batch_norm_attrs[] = {
-    {"epsilon", GRT_ATTR_FLOAT, false}, {"momentum", GRT_ATTR_FLOAT, false}, {"training_mode", GRT_ATTR_INT, false}, {0}};
+static const op_attr batch_norm_attrs[] = {{"epsilon", GRT_ATTR_FLOAT, false},
+                                           {"momentum", GRT_ATTR_FLOAT, false},
+                                           {"training_mode", GRT_ATTR_INT, false},
+                                           {0}};
 
 static const op_row rows[] = {
-    {.domain = "", .name = "BatchNormalization", .since = 15, .min_in = 5, .max_in = 5, .min_out = 1, .max_out = 3,
-     .attrs = batch_norm_attrs, .infer = infer_batch_norm, .upgrade = upgrade_batch_norm},
+    {.domain = "",
+     .name = "BatchNormalization",
+     .since = 15,
+     .min_in = 5,
+     .max_in = 5,
+     .min_out = 1,
+     .max_out = 3,
+     .attrs = batch_norm_attrs,
+     .infer = infer_batch_norm,
+     .upgrade = upgrade_batch_norm},
 };
 OP_TABLE(batch_norm, rows);

@@ -20,7 +20,8 @@ static void cast_elems(infer *inf, grt_dtype to)
     const ir_type *in = inf->in[0];
     const grt_dim *elems;
     int64_t n;
-    if (in->rank < 0 || in->rank > 1 || !grt_dtype_in(in->dtype, ints | GRT_BIT(BOOL)) || !grt_dtype_in(to, ints))
+    if (in->rank < 0 || in->rank > 1 || !grt_dtype_in(in->dtype, ints | GRT_BIT(BOOL)) ||
+        !grt_dtype_in(to, ints))
         return;
     if (!infer_elems(inf, 0, &elems, &n))
         return;
@@ -49,8 +50,8 @@ static grt_status infer_bit_cast(infer *inf)
     grt_dtype to = GRT_DTYPE_NONE, from = inf->in[0]->dtype;
     GRT_TRY(target_dtype(inf, &to));
     if (from && grt_dtype_bits(from) != grt_dtype_bits(to))
-        return infer_fail(inf, "%s has %zu bits an element, %s has %zu; BitCast needs the same number", grt_dtype_name(from),
-                          grt_dtype_bits(from), grt_dtype_name(to), grt_dtype_bits(to));
+        return infer_fail(inf, "%s has %zu bits an element, %s has %zu; BitCast needs the same number",
+                          grt_dtype_name(from), grt_dtype_bits(from), grt_dtype_name(to), grt_dtype_bits(to));
     infer_set_like(inf, 0, to, inf->in[0]);
     return GRT_OK;
 }
@@ -64,30 +65,58 @@ static grt_status upgrade_cast(ir_node *node, int32_t opset)
     static const struct {
         const char *name;
         grt_dtype dtype;
-    } names[] = {{"FLOAT", GRT_DTYPE_FLOAT},   {"UINT8", GRT_DTYPE_UINT8},     {"INT8", GRT_DTYPE_INT8},
-                 {"UINT16", GRT_DTYPE_UINT16}, {"INT16", GRT_DTYPE_INT16},     {"INT32", GRT_DTYPE_INT32},
-                 {"INT64", GRT_DTYPE_INT64},   {"BOOL", GRT_DTYPE_BOOL},       {"FLOAT16", GRT_DTYPE_FLOAT16},
-                 {"DOUBLE", GRT_DTYPE_DOUBLE}, {"UINT32", GRT_DTYPE_UINT32},   {"UINT64", GRT_DTYPE_UINT64}};
+    } names[] = {{"FLOAT", GRT_DTYPE_FLOAT},   {"UINT8", GRT_DTYPE_UINT8},   {"INT8", GRT_DTYPE_INT8},
+                 {"UINT16", GRT_DTYPE_UINT16}, {"INT16", GRT_DTYPE_INT16},   {"INT32", GRT_DTYPE_INT32},
+                 {"INT64", GRT_DTYPE_INT64},   {"BOOL", GRT_DTYPE_BOOL},     {"FLOAT16", GRT_DTYPE_FLOAT16},
+                 {"DOUBLE", GRT_DTYPE_DOUBLE}, {"UINT32", GRT_DTYPE_UINT32}, {"UINT64", GRT_DTYPE_UINT64}};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strlen(names[i].name) == to->s.size && !memcmp(names[i].name, to->s.data, to->s.size)) {
             ir_attr_set_int(node, "to", names[i].dtype);
             return GRT_OK;
         }
-    return grt_fail_op(&node->desc, GRT_STATUS_INVALID_MODEL, "attribute to is \"%.*s\", which is no known element type",
-                       (int)to->s.size, to->s.data);
+    return grt_fail_op(&node->desc, GRT_STATUS_INVALID_MODEL,
+                       "attribute to is \"%.*s\", which is no known element type", (int)to->s.size,
+                       to->s.data);
 }
 
-static const op_attr cast_attrs[] = {
-    {"to", GRT_ATTR_INT, true}, {"saturate", GRT_ATTR_INT, false}, {"round_mode", GRT_ATTR_STRING, false}, {0}};
-static const op_attr like_attrs[] = {{"saturate", GRT_ATTR_INT, false}, {"round_mode", GRT_ATTR_STRING, false}, {0}};
+static const op_attr cast_attrs[] = {{"to", GRT_ATTR_INT, true},
+                                     {"saturate", GRT_ATTR_INT, false},
+                                     {"round_mode", GRT_ATTR_STRING, false},
+                                     {0}};
+static const op_attr like_attrs[] = {
+    {"saturate", GRT_ATTR_INT, false}, {"round_mode", GRT_ATTR_STRING, false}, {0}};
 static const op_attr bits_attrs[] = {{"to", GRT_ATTR_INT, true}, {0}};
 
 static const op_row rows[] = {
-    {.domain = "", .name = "Cast", .since = 28, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1,
-     .attrs = cast_attrs, .flags = OP_SMALL_INTS, .infer = infer_cast, .upgrade = upgrade_cast},
-    {.domain = "", .name = "CastLike", .since = 25, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1,
-     .attrs = like_attrs, .flags = OP_SMALL_INTS, .infer = infer_cast_like},
-    {.domain = "", .name = "BitCast", .since = 26, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1,
-     .attrs = bits_attrs, .infer = infer_bit_cast},
+    {.domain = "",
+     .name = "Cast",
+     .since = 28,
+     .min_in = 1,
+     .max_in = 1,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = cast_attrs,
+     .flags = OP_SMALL_INTS,
+     .infer = infer_cast,
+     .upgrade = upgrade_cast},
+    {.domain = "",
+     .name = "CastLike",
+     .since = 25,
+     .min_in = 2,
+     .max_in = 2,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = like_attrs,
+     .flags = OP_SMALL_INTS,
+     .infer = infer_cast_like},
+    {.domain = "",
+     .name = "BitCast",
+     .since = 26,
+     .min_in = 1,
+     .max_in = 1,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = bits_attrs,
+     .infer = infer_bit_cast},
 };
 OP_TABLE(cast, rows);

@@ -33,8 +33,8 @@ static grt_status concat_merge(infer *inf, int32_t i, int32_t k, grt_dim *dim)
     if (!infer_const(inf, other, &y))
         return GRT_OK;
     if (known && x != y)
-        return infer_fail(inf, "input %d has size %lld in dim %d, the inputs before it have %lld", i, (long long)y, k,
-                          (long long)x);
+        return infer_fail(inf, "input %d has size %lld in dim %d, the inputs before it have %lld", i,
+                          (long long)y, k, (long long)x);
     *dim = other;
     return GRT_OK;
 }
@@ -48,7 +48,8 @@ static grt_status infer_concat(infer *inf)
             return infer_fail(inf, "input %d is missing", i);
         GRT_TRY(infer_same_dtype(inf, 0, i));
         if (inf->in[i]->rank >= 0 && known && inf->in[i]->rank != known->rank)
-            return infer_fail(inf, "input %d has rank %d, the inputs before it have rank %d", i, inf->in[i]->rank, known->rank);
+            return infer_fail(inf, "input %d has rank %d, the inputs before it have rank %d", i,
+                              inf->in[i]->rank, known->rank);
         all = all && inf->in[i]->rank >= 0;
         known = inf->in[i]->rank >= 0 ? inf->in[i] : known;
     }
@@ -109,13 +110,14 @@ static grt_status split_sizes(infer *inf, grt_dim whole, grt_dim *out_sizes)
                 return infer_fail(inf, "split[%d] is %lld; expected a size", i, (long long)size);
         }
         if (all && sum != total)
-            return infer_fail(inf, "the entries of split add up to %lld; the axis has size %lld", (long long)sum,
-                              (long long)total);
+            return infer_fail(inf, "the entries of split add up to %lld; the axis has size %lld",
+                              (long long)sum, (long long)total);
         return GRT_OK;
     }
     int64_t parts = grt_attr_int(inf->desc, "num_outputs", inf->n_out);
     if (parts != inf->n_out)
-        return infer_fail(inf, "attribute num_outputs is %lld; the node has %d outputs", (long long)parts, inf->n_out);
+        return infer_fail(inf, "attribute num_outputs is %lld; the node has %d outputs", (long long)parts,
+                          inf->n_out);
     /* Equal parts, the last one smaller if need be. */
     grt_dim part = grt_dim_ceildiv(inf->dims, whole, grt_dim_const(inf->dims, parts));
     for (int32_t i = 0; i + 1 < inf->n_out; i++)
@@ -174,12 +176,31 @@ static grt_status upgrade_split(ir_node *node, int32_t opset)
 }
 
 static const op_attr concat_attrs[] = {{"axis", GRT_ATTR_INT, true}, {0}};
-static const op_attr split_attrs[] = {{"axis", GRT_ATTR_INT, false}, {"num_outputs", GRT_ATTR_INT, false}, {0}};
+static const op_attr split_attrs[] = {
+    {"axis", GRT_ATTR_INT, false}, {"num_outputs", GRT_ATTR_INT, false}, {0}};
 
 static const op_row rows[] = {
-    {.domain = "", .name = "Concat", .since = 13, .min_in = 1, .max_in = OP_VARIADIC, .min_out = 1, .max_out = 1,
-     .attrs = concat_attrs, .flags = OP_SMALL_INTS, .infer = infer_concat, .upgrade = upgrade_concat},
-    {.domain = "", .name = "Split", .since = 18, .min_in = 1, .max_in = 2, .min_out = 1, .max_out = OP_VARIADIC,
-     .attrs = split_attrs, .flags = OP_SMALL_INTS, .infer = infer_split, .upgrade = upgrade_split},
+    {.domain = "",
+     .name = "Concat",
+     .since = 13,
+     .min_in = 1,
+     .max_in = OP_VARIADIC,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = concat_attrs,
+     .flags = OP_SMALL_INTS,
+     .infer = infer_concat,
+     .upgrade = upgrade_concat},
+    {.domain = "",
+     .name = "Split",
+     .since = 18,
+     .min_in = 1,
+     .max_in = 2,
+     .min_out = 1,
+     .max_out = OP_VARIADIC,
+     .attrs = split_attrs,
+     .flags = OP_SMALL_INTS,
+     .infer = infer_split,
+     .upgrade = upgrade_split},
 };
 OP_TABLE(concat, rows);

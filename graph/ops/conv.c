@@ -11,9 +11,11 @@ static grt_status kernel_sizes(const infer *inf, const ir_type *w, int32_t spati
         if (!infer_const(inf, w->dims[2 + i], &size))
             continue;
         if (size < 1)
-            return infer_fail(inf, "the weight has a spatial dim of %lld; it must be at least 1", (long long)size);
+            return infer_fail(inf, "the weight has a spatial dim of %lld; it must be at least 1",
+                              (long long)size);
         if (shape && shape[i] != size)
-            return infer_fail(inf, "attribute kernel_shape says %lld at index %d, but the weight has %lld there",
+            return infer_fail(inf,
+                              "attribute kernel_shape says %lld at index %d, but the weight has %lld there",
                               (long long)shape[i], i, (long long)size);
     }
     return GRT_OK;
@@ -23,11 +25,14 @@ static grt_status check_ranks(const infer *inf, const ir_type *x, const ir_type 
 {
     GRT_TRY(infer_same_dtype(inf, 0, 1));
     if (x->rank >= 0 && x->rank < 3)
-        return infer_fail(inf, "the input has rank %d; it must be batch, channels and at least one spatial dim", x->rank);
+        return infer_fail(
+            inf, "the input has rank %d; it must be batch, channels and at least one spatial dim", x->rank);
     if (x->rank >= 0 && w->rank >= 0 && x->rank != w->rank)
-        return infer_fail(inf, "the input has rank %d and the weight rank %d; they must be equal", x->rank, w->rank);
+        return infer_fail(inf, "the input has rank %d and the weight rank %d; they must be equal", x->rank,
+                          w->rank);
     if (grt_attr_int(inf->desc, "group", 1) < 1)
-        return infer_fail(inf, "attribute group is %lld; it must be at least 1", (long long)grt_attr_int(inf->desc, "group", 1));
+        return infer_fail(inf, "attribute group is %lld; it must be at least 1",
+                          (long long)grt_attr_int(inf->desc, "group", 1));
     return GRT_OK;
 }
 
@@ -64,11 +69,11 @@ grt_status infer_conv(infer *inf)
     const int64_t groups = grt_attr_int(inf->desc, "group", 1);
     int64_t channels;
     GRT_TRY(kernel_sizes(inf, w, spatial));
-    GRT_TRY(check_dim(inf, "the weight's dim 1 times attribute group", grt_dim_mulc(inf->dims, w->dims[1], groups),
-                      x->dims[last ? x->rank - 1 : 1]));
+    GRT_TRY(check_dim(inf, "the weight's dim 1 times attribute group",
+                      grt_dim_mulc(inf->dims, w->dims[1], groups), x->dims[last ? x->rank - 1 : 1]));
     if (infer_const(inf, w->dims[0], &channels) && channels % groups)
-        return infer_fail(inf, "the weight's dim 0 is %lld, which attribute group (%lld) does not divide", (long long)channels,
-                          (long long)groups);
+        return infer_fail(inf, "the weight's dim 0 is %lld, which attribute group (%lld) does not divide",
+                          (long long)channels, (long long)groups);
     GRT_TRY(check_bias(inf, w->dims[0]));
     grt_dim *dims = infer_dims(inf, x->rank);
     if (!dims)
@@ -96,8 +101,8 @@ static grt_status infer_conv_transpose(infer *inf)
     GRT_TRY(kernel_sizes(inf, w, x->rank - 2));
     GRT_TRY(check_dim(inf, "the weight's dim 0", w->dims[0], x->dims[1]));
     if (infer_const(inf, w->dims[0], &channels) && channels % groups)
-        return infer_fail(inf, "the weight's dim 0 is %lld, which attribute group (%lld) does not divide", (long long)channels,
-                          (long long)groups);
+        return infer_fail(inf, "the weight's dim 0 is %lld, which attribute group (%lld) does not divide",
+                          (long long)channels, (long long)groups);
     grt_dim *dims = infer_dims(inf, x->rank);
     if (!dims)
         return GRT_OK;
@@ -109,18 +114,38 @@ static grt_status infer_conv_transpose(infer *inf)
     return GRT_OK;
 }
 
-#define WINDOW_ATTRS                                                                                                   \
-    {"auto_pad", GRT_ATTR_STRING, false}, {"dilations", GRT_ATTR_INTS, false}, {"group", GRT_ATTR_INT, false},         \
-        {"kernel_shape", GRT_ATTR_INTS, false}, {"pads", GRT_ATTR_INTS, false}, {"strides", GRT_ATTR_INTS, false}
+#define WINDOW_ATTRS                                                            \
+    {"auto_pad", GRT_ATTR_STRING, false}, {"dilations", GRT_ATTR_INTS, false},  \
+        {"group", GRT_ATTR_INT, false}, {"kernel_shape", GRT_ATTR_INTS, false}, \
+        {"pads", GRT_ATTR_INTS, false},                                         \
+    {                                                                           \
+        "strides", GRT_ATTR_INTS, false                                         \
+    }
 
 static const op_attr conv_attrs[] = {WINDOW_ATTRS, {NULL, 0, false}};
-static const op_attr transpose_attrs[] = {
-    WINDOW_ATTRS, {"output_padding", GRT_ATTR_INTS, false}, {"output_shape", GRT_ATTR_INTS, false}, {NULL, 0, false}};
+static const op_attr transpose_attrs[] = {WINDOW_ATTRS,
+                                          {"output_padding", GRT_ATTR_INTS, false},
+                                          {"output_shape", GRT_ATTR_INTS, false},
+                                          {NULL, 0, false}};
 
 static const op_row rows[] = {
-    {.name = "Conv", .domain = "", .since = 22, .min_in = 2, .max_in = 3, .min_out = 1, .max_out = 1, .attrs = conv_attrs,
+    {.name = "Conv",
+     .domain = "",
+     .since = 22,
+     .min_in = 2,
+     .max_in = 3,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = conv_attrs,
      .infer = infer_conv},
-    {.name = "ConvTranspose", .domain = "", .since = 22, .min_in = 2, .max_in = 3, .min_out = 1, .max_out = 1,
-     .attrs = transpose_attrs, .infer = infer_conv_transpose},
+    {.name = "ConvTranspose",
+     .domain = "",
+     .since = 22,
+     .min_in = 2,
+     .max_in = 3,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = transpose_attrs,
+     .infer = infer_conv_transpose},
 };
 OP_TABLE(conv, rows);

@@ -1,4 +1,5 @@
-/* Along one axis, shape unchanged: CumSum, CumProd, Hardmax, LpNormalization; and MeanVarianceNormalization, Det. */
+/* Along one axis, shape unchanged: CumSum, CumProd, Hardmax, LpNormalization; and MeanVarianceNormalization,
+ * Det. */
 #include "graph/ops/moves.h"
 
 static grt_status infer_cumulate(infer *inf)
@@ -18,11 +19,13 @@ static grt_status infer_along_axis(infer *inf)
 {
     int32_t axis;
     if (inf->in[0]->rank >= 0)
-        GRT_TRY(infer_axis(inf, "attribute axis", grt_attr_int(inf->desc, "axis", -1), inf->in[0]->rank, &axis));
+        GRT_TRY(
+            infer_axis(inf, "attribute axis", grt_attr_int(inf->desc, "axis", -1), inf->in[0]->rank, &axis));
     return infer_same_as_first(inf);
 }
 
-/* Before 13 the input was seen as a matrix, cut before `axis` (1 unless given), and the rows were looked at. */
+/* Before 13 the input was seen as a matrix, cut before `axis` (1 unless given), and the rows were looked at.
+ */
 static grt_status upgrade_hardmax(ir_node *node, int32_t opset)
 {
     if (opset >= 13)
@@ -32,7 +35,8 @@ static grt_status upgrade_hardmax(ir_node *node, int32_t opset)
     int64_t axis = grt_attr_int(&node->desc, "axis", 1);
     const char *name = node->desc.name;
     ir_node *flatten = ir_node_create(graph, node, "", "Flatten", name, 1, &data, 1);
-    ir_value *matrix = ir_node_out(flatten), *shape = ir_node_out(ir_node_create(graph, node, "", "Shape", name, 1, &data, 1));
+    ir_value *matrix = ir_node_out(flatten),
+             *shape = ir_node_out(ir_node_create(graph, node, "", "Shape", name, 1, &data, 1));
     ir_node *rows = ir_node_create(graph, node, "", "Hardmax", name, 1, &matrix, 1);
     if (!flatten || !shape || !rows)
         return grt_fail_memory(0);
@@ -68,29 +72,74 @@ static grt_status infer_det(infer *inf)
     }
     if (data->rank < 2)
         return infer_fail(inf, "the input must have rank 2 at least, found rank %d", data->rank);
-    if (infer_const(inf, data->dims[data->rank - 2], &rows) && infer_const(inf, data->dims[data->rank - 1], &cols) &&
-        rows != cols)
-        return infer_fail(inf, "matrices must be square, found %lld x %lld", (long long)rows, (long long)cols);
+    if (infer_const(inf, data->dims[data->rank - 2], &rows) &&
+        infer_const(inf, data->dims[data->rank - 1], &cols) && rows != cols)
+        return infer_fail(inf, "matrices must be square, found %lld x %lld", (long long)rows,
+                          (long long)cols);
     infer_set(inf, 0, data->dtype, data->rank - 2, data->dims);
     return GRT_OK;
 }
 
-static const op_attr cumulate_attrs[] = {{"exclusive", GRT_ATTR_INT, false}, {"reverse", GRT_ATTR_INT, false}, {0}};
+static const op_attr cumulate_attrs[] = {
+    {"exclusive", GRT_ATTR_INT, false}, {"reverse", GRT_ATTR_INT, false}, {0}};
 static const op_attr axis_attrs[] = {{"axis", GRT_ATTR_INT, false}, {0}};
 static const op_attr norm_attrs[] = {{"axis", GRT_ATTR_INT, false}, {"p", GRT_ATTR_INT, false}, {0}};
 static const op_attr axes_attrs[] = {{"axes", GRT_ATTR_INTS, false}, {0}};
 
 static const op_row rows[] = {
-    {.domain = "", .name = "CumSum", .since = 14, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1,
-     .attrs = cumulate_attrs, .infer = infer_cumulate},
-    {.domain = "", .name = "CumProd", .since = 26, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1,
-     .attrs = cumulate_attrs, .infer = infer_cumulate},
-    {.domain = "", .name = "Hardmax", .since = 13, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1,
-     .attrs = axis_attrs, .infer = infer_along_axis, .upgrade = upgrade_hardmax},
-    {.domain = "", .name = "LpNormalization", .since = 22, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1,
-     .attrs = norm_attrs, .infer = infer_along_axis},
-    {.domain = "", .name = "MeanVarianceNormalization", .since = 13, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1,
-     .attrs = axes_attrs, .infer = infer_mvn},
-    {.domain = "", .name = "Det", .since = 22, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1, .infer = infer_det},
+    {.domain = "",
+     .name = "CumSum",
+     .since = 14,
+     .min_in = 2,
+     .max_in = 2,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = cumulate_attrs,
+     .infer = infer_cumulate},
+    {.domain = "",
+     .name = "CumProd",
+     .since = 26,
+     .min_in = 2,
+     .max_in = 2,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = cumulate_attrs,
+     .infer = infer_cumulate},
+    {.domain = "",
+     .name = "Hardmax",
+     .since = 13,
+     .min_in = 1,
+     .max_in = 1,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = axis_attrs,
+     .infer = infer_along_axis,
+     .upgrade = upgrade_hardmax},
+    {.domain = "",
+     .name = "LpNormalization",
+     .since = 22,
+     .min_in = 1,
+     .max_in = 1,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = norm_attrs,
+     .infer = infer_along_axis},
+    {.domain = "",
+     .name = "MeanVarianceNormalization",
+     .since = 13,
+     .min_in = 1,
+     .max_in = 1,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = axes_attrs,
+     .infer = infer_mvn},
+    {.domain = "",
+     .name = "Det",
+     .since = 22,
+     .min_in = 1,
+     .max_in = 1,
+     .min_out = 1,
+     .max_out = 1,
+     .infer = infer_det},
 };
 OP_TABLE(cumulate, rows);

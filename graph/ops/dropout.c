@@ -10,8 +10,8 @@ static grt_status infer_dropout(infer *inf)
     return GRT_OK;
 }
 
-/* Opset < 12: the ratio is an attribute and only says what training would do. Opset < 7: is_test = 0 asks for training, which
- * is never done here: runtimes have always treated such models as trained. */
+/* Opset < 12: the ratio is an attribute and only says what training would do. Opset < 7: is_test = 0 asks for
+ * training, which is never done here: runtimes have always treated such models as trained. */
 static grt_status upgrade_dropout(ir_node *node, int32_t opset)
 {
     if (opset >= 12)
@@ -25,7 +25,16 @@ static grt_status upgrade_dropout(ir_node *node, int32_t opset)
 static const op_attr dropout_attrs[] = {{"seed", GRT_ATTR_INT, false}, {0}};
 
 static const op_row rows[] = {
-    {.domain = "", .name = "Dropout", .since = 22, .min_in = 1, .max_in = 3, .min_out = 1, .max_out = 2,
-     .attrs = dropout_attrs, .flags = OP_RANDOM, .infer = infer_dropout, .upgrade = upgrade_dropout},
+    {.domain = "",
+     .name = "Dropout",
+     .since = 22,
+     .min_in = 1,
+     .max_in = 3,
+     .min_out = 1,
+     .max_out = 2,
+     .attrs = dropout_attrs,
+     .flags = OP_RANDOM,
+     .infer = infer_dropout,
+     .upgrade = upgrade_dropout},
 };
 OP_TABLE(dropout, rows);

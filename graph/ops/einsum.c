@@ -49,7 +49,14 @@ static grt_status infer_einsum(infer *inf)
 static const op_attr einsum_attrs[] = {{"equation", GRT_ATTR_STRING, true}, {0}};
 
 static const op_row rows[] = {
-    {.domain = "", .name = "Einsum", .since = 28, .min_in = 1, .max_in = OP_VARIADIC, .min_out = 1, .max_out = 1,
-     .attrs = einsum_attrs, .infer = infer_einsum},
+    {.domain = "",
+     .name = "Einsum",
+     .since = 28,
+     .min_in = 1,
+     .max_in = OP_VARIADIC,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = einsum_attrs,
+     .infer = infer_einsum},
 };
 OP_TABLE(einsum, rows);

@@ -1,4 +1,5 @@
-/* Rows of pointwise ops that pointwise.def cannot describe: any number of inputs, mixed types, optional inputs, variants. */
+/* Rows of pointwise ops that pointwise.def cannot describe: any number of inputs, mixed types, optional
+ * inputs, variants. */
 #include "graph/ops/pointwise_rules.h"
 
 #include <string.h>
@@ -106,7 +107,8 @@ static grt_status infer_align(infer *inf)
             infer_set_like(inf, 0, b->dtype, b); /* one element fits anywhere */
             return GRT_OK;
         }
-        return infer_fail(inf, "a tensor of rank %d does not fit into rank %d from axis %d on", b->rank, a->rank, axis);
+        return infer_fail(inf, "a tensor of rank %d does not fit into rank %d from axis %d on", b->rank,
+                          a->rank, axis);
     }
     grt_dim *dims = infer_dims(inf, rank);
     for (int32_t i = 0; dims && i < rank; i++)
@@ -131,7 +133,8 @@ static grt_status upgrade_prelu(ir_node *node, int32_t opset)
 {
     ir_attr_remove(node, "consumed_inputs");
     const ir_value *slope = ir_in(node, 1);
-    bool one = slope && slope->type.rank == 1 && grt_dim_equals(node->graph->module->dims, slope->type.dims[0], 1);
+    bool one =
+        slope && slope->type.rank == 1 && grt_dim_equals(node->graph->module->dims, slope->type.dims[0], 1);
     return opset < 7 && slope && !one ? pw_align(node, 1, 1) : GRT_OK;
 }
 
@@ -147,7 +150,8 @@ static grt_status upgrade_clip(ir_node *node, int32_t opset)
         const grt_attr *attr = grt_attr_find(&node->desc, names[i]);
         ir_value *bound = NULL;
         if (attr) {
-            bound = ir_constant_scalar(node->graph, names[i], dtype ? dtype : GRT_DTYPE_FLOAT, (double)attr->f);
+            bound =
+                ir_constant_scalar(node->graph, names[i], dtype ? dtype : GRT_DTYPE_FLOAT, (double)attr->f);
             if (!bound)
                 return grt_fail_memory(sizeof *bound);
         }
@@ -166,29 +170,46 @@ static grt_status upgrade_clip(ir_node *node, int32_t opset)
 static const op_attr mod_attrs[] = {{"fmod", GRT_ATTR_INT, false}, {0}};
 static const op_attr gelu_attrs[] = {{"approximate", GRT_ATTR_STRING, false}, {0}};
 static const op_attr shift_attrs[] = {{"direction", GRT_ATTR_STRING, true}, {0}};
-static const op_attr inf_attrs[] = {{"detect_negative", GRT_ATTR_INT, false}, {"detect_positive", GRT_ATTR_INT, false}, {0}};
+static const op_attr inf_attrs[] = {
+    {"detect_negative", GRT_ATTR_INT, false}, {"detect_positive", GRT_ATTR_INT, false}, {0}};
 static const op_attr align_attrs[] = {{"axis", GRT_ATTR_INT, true}, {0}};
 
-#define ROW(op_name, version, least, most, more_flags, rule, ...)                                                      \
-    {.domain = "", .name = op_name, .since = version, .min_in = least, .max_in = most, .min_out = 1, .max_out = 1,     \
-     .flags = OP_POINTWISE | (more_flags), .infer = rule, __VA_ARGS__},
+#define ROW(op_name, version, least, most, more_flags, rule, ...) \
+    {.domain = "",                                                \
+     .name = op_name,                                             \
+     .since = version,                                            \
+     .min_in = least,                                             \
+     .max_in = most,                                              \
+     .min_out = 1,                                                \
+     .max_out = 1,                                                \
+     .flags = OP_POINTWISE | (more_flags),                        \
+     .infer = rule,                                               \
+     __VA_ARGS__},
 
 static const op_row rows[] = {
     ROW("Max", 13, 1, OP_VARIADIC, OP_COMMUTATIVE | OP_SMALL_INTS, pw_infer_NUMBER, .upgrade = pw_upgrade)
-    ROW("Min", 13, 1, OP_VARIADIC, OP_COMMUTATIVE | OP_SMALL_INTS, pw_infer_NUMBER, .upgrade = pw_upgrade)
-    ROW("Sum", 13, 1, OP_VARIADIC, OP_COMMUTATIVE, pw_infer_FLOAT, .upgrade = pw_upgrade)
-    ROW("Mean", 13, 1, OP_VARIADIC, OP_COMMUTATIVE, pw_infer_FLOAT, .upgrade = pw_upgrade)
-    ROW("Pow", 15, 2, 2, 0, infer_float_or_int_power, .upgrade = pw_upgrade)
-    ROW("Mod", 28, 2, 2, OP_SMALL_INTS, pw_infer_NUMBER, .attrs = mod_attrs)
-    ROW("Gelu", 20, 1, 1, 0, pw_infer_FLOAT, .attrs = gelu_attrs)
-    ROW("PRelu", 16, 2, 2, 0, infer_prelu, .upgrade = upgrade_prelu)
-    ROW("Clip", 13, 1, 3, 0, infer_clip, .upgrade = upgrade_clip)
-    ROW("BitShift", 28, 2, 2, 0, pw_infer_INT, .attrs = shift_attrs)
-    ROW("Equal", 19, 2, 2, OP_COMMUTATIVE | OP_SMALL_INTS, infer_equal, .upgrade = pw_upgrade)
-    ROW("IsNaN", 20, 1, 1, 0, infer_test)
-    ROW("IsInf", 20, 1, 1, 0, infer_test, .attrs = inf_attrs)
-    ROW("Where", 16, 3, 3, OP_SMALL_INTS, infer_where)
-    {.domain = "graphrt", .name = "AlignDims", .since = 1, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1,
-     .attrs = align_attrs, .flags = OP_VIEW, .infer = infer_align},
+        ROW("Min", 13, 1, OP_VARIADIC, OP_COMMUTATIVE | OP_SMALL_INTS, pw_infer_NUMBER, .upgrade = pw_upgrade)
+            ROW("Sum", 13, 1, OP_VARIADIC, OP_COMMUTATIVE, pw_infer_FLOAT, .upgrade = pw_upgrade)
+                ROW("Mean", 13, 1, OP_VARIADIC, OP_COMMUTATIVE, pw_infer_FLOAT, .upgrade = pw_upgrade)
+                    ROW("Pow", 15, 2, 2, 0, infer_float_or_int_power, .upgrade = pw_upgrade)
+                        ROW("Mod", 28, 2, 2, OP_SMALL_INTS, pw_infer_NUMBER,
+                            .attrs = mod_attrs) ROW("Gelu", 20, 1, 1, 0, pw_infer_FLOAT, .attrs = gelu_attrs)
+                            ROW("PRelu", 16, 2, 2, 0, infer_prelu, .upgrade = upgrade_prelu)
+                                ROW("Clip", 13, 1, 3, 0, infer_clip, .upgrade = upgrade_clip)
+                                    ROW("BitShift", 28, 2, 2, 0, pw_infer_INT, .attrs = shift_attrs)
+                                        ROW("Equal", 19, 2, 2, OP_COMMUTATIVE | OP_SMALL_INTS, infer_equal,
+                                            .upgrade = pw_upgrade) ROW("IsNaN", 20, 1, 1, 0, infer_test)
+                                            ROW("IsInf", 20, 1, 1, 0, infer_test, .attrs = inf_attrs)
+                                                ROW("Where", 16, 3, 3, OP_SMALL_INTS,
+                                                    infer_where){.domain = "graphrt",
+                                                                 .name = "AlignDims",
+                                                                 .since = 1,
+                                                                 .min_in = 2,
+                                                                 .max_in = 2,
+                                                                 .min_out = 1,
+                                                                 .max_out = 1,
+                                                                 .attrs = align_attrs,
+                                                                 .flags = OP_VIEW,
+                                                                 .infer = infer_align},
 };
 OP_TABLE(elementwise, rows);

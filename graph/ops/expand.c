@@ -23,9 +23,11 @@ static grt_status infer_expand(infer *inf)
         grt_dim b = from_shape < 0 ? grt_dim_const(inf->dims, 1) : shape[from_shape];
         bool known_b = infer_const(inf, b, &y);
         if (known_b && y < 0)
-            return infer_fail(inf, "shape[%lld] is %lld; expected a size", (long long)from_shape, (long long)y);
+            return infer_fail(inf, "shape[%lld] is %lld; expected a size", (long long)from_shape,
+                              (long long)y);
         if (known_b && infer_const(inf, a, &x) && x != y && x != 1 && y != 1)
-            return infer_fail(inf, "dim %lld of the input is %lld and cannot be expanded to shape[%lld] = %lld",
+            return infer_fail(inf,
+                              "dim %lld of the input is %lld and cannot be expanded to shape[%lld] = %lld",
                               (long long)from_data, (long long)x, (long long)from_shape, (long long)y);
         dims[k] = grt_dim_make(inf->dims, GRT_DIM_BROADCAST, a, b);
     }
@@ -67,7 +69,8 @@ static grt_status infer_tile(infer *inf)
     return GRT_OK;
 }
 
-/* Tile-1 repeats one axis: (data, tiles, axis). repeats becomes a list of ones with `tiles` put in at `axis`. */
+/* Tile-1 repeats one axis: (data, tiles, axis). repeats becomes a list of ones with `tiles` put in at `axis`.
+ */
 static grt_status upgrade_tile(ir_node *node, int32_t opset)
 {
     if (opset >= 6 || node->n_in != 3)
@@ -82,8 +85,10 @@ static grt_status upgrade_tile(ir_node *node, int32_t opset)
     ir_value *shape = ir_node_out(ir_node_create(graph, node, "", "Shape", name, 1, &data, 1));
     ir_value *rank = ir_node_out(ir_node_create(graph, node, "", "Shape", name, 1, &shape, 1));
     ir_node *fill = ir_node_create(graph, node, "", "ConstantOfShape", name, 1, &rank, 1);
-    ir_value *tiles_list = ir_node_out(ir_node_create(graph, node, "", "Reshape", name, 2, (ir_value *[]){tiles, length_one}, 1));
-    ir_value *axis_list = ir_node_out(ir_node_create(graph, node, "", "Reshape", name, 2, (ir_value *[]){axis, length_one}, 1));
+    ir_value *tiles_list = ir_node_out(
+        ir_node_create(graph, node, "", "Reshape", name, 2, (ir_value *[]){tiles, length_one}, 1));
+    ir_value *axis_list =
+        ir_node_out(ir_node_create(graph, node, "", "Reshape", name, 2, (ir_value *[]){axis, length_one}, 1));
     if (!fill || !tiles_list || !axis_list)
         return grt_fail_memory(0);
     grt_tensor *kept = grt_arena_memdup(graph->module->arena, &value, sizeof value);
@@ -98,9 +103,23 @@ static grt_status upgrade_tile(ir_node *node, int32_t opset)
 }
 
 static const op_row rows[] = {
-    {.domain = "", .name = "Expand", .since = 13, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1,
-     .flags = OP_SMALL_INTS, .infer = infer_expand},
-    {.domain = "", .name = "Tile", .since = 13, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1,
-     .infer = infer_tile, .upgrade = upgrade_tile},
+    {.domain = "",
+     .name = "Expand",
+     .since = 13,
+     .min_in = 2,
+     .max_in = 2,
+     .min_out = 1,
+     .max_out = 1,
+     .flags = OP_SMALL_INTS,
+     .infer = infer_expand},
+    {.domain = "",
+     .name = "Tile",
+     .since = 13,
+     .min_in = 2,
+     .max_in = 2,
+     .min_out = 1,
+     .max_out = 1,
+     .infer = infer_tile,
+     .upgrade = upgrade_tile},
 };
 OP_TABLE(expand, rows);

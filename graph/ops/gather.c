@@ -14,8 +14,8 @@ static grt_status gather_elems(infer *inf)
     grt_dim *taken = infer_dims(inf, (int32_t)count);
     for (int64_t k = 0; taken && k < count; k++) {
         if (at[k] < -n || at[k] >= n)
-            return infer_fail(inf, "index %lld at position %lld is out of range for an axis of size %lld", (long long)at[k],
-                              (long long)k, (long long)n);
+            return infer_fail(inf, "index %lld at position %lld is out of range for an axis of size %lld",
+                              (long long)at[k], (long long)k, (long long)n);
         taken[k] = elems[at[k] < 0 ? at[k] + n : at[k]];
     }
     moves_set_elems(inf, 0, taken, count);
@@ -53,8 +53,10 @@ static grt_status infer_gather_elements(infer *inf)
             return infer_fail(inf, "indices has rank %d; data has rank %d", indices->rank, data->rank);
         for (int32_t k = 0; k < indices->rank; k++) {
             int64_t x, y;
-            if (k != axis && infer_const(inf, data->dims[k], &x) && infer_const(inf, indices->dims[k], &y) && y > x)
-                return infer_fail(inf, "indices has size %lld in dim %d, more than data's %lld", (long long)y, k, (long long)x);
+            if (k != axis && infer_const(inf, data->dims[k], &x) && infer_const(inf, indices->dims[k], &y) &&
+                y > x)
+                return infer_fail(inf, "indices has size %lld in dim %d, more than data's %lld", (long long)y,
+                                  k, (long long)x);
         }
     }
     infer_set_like(inf, 0, data->dtype, indices);
@@ -73,13 +75,15 @@ static grt_status infer_gather_nd(infer *inf)
         return GRT_OK;
     }
     if (indices->rank < 1 || data->rank < 1)
-        return infer_fail(inf, "data and indices must have rank 1 at least, found ranks %d and %d", data->rank, indices->rank);
+        return infer_fail(inf, "data and indices must have rank 1 at least, found ranks %d and %d",
+                          data->rank, indices->rank);
     int32_t least = data->rank < indices->rank ? data->rank : indices->rank;
     if (batch < 0 || batch >= least)
-        return infer_fail(inf, "attribute batch_dims is %lld; it must lie in [0, %d]", (long long)batch, least - 1);
+        return infer_fail(inf, "attribute batch_dims is %lld; it must lie in [0, %d]", (long long)batch,
+                          least - 1);
     if (depth < 1 || depth > data->rank - batch)
-        return infer_fail(inf, "the last dim of indices is %lld; data of rank %d allows 1 to %lld", (long long)depth, data->rank,
-                          (long long)(data->rank - batch));
+        return infer_fail(inf, "the last dim of indices is %lld; data of rank %d allows 1 to %lld",
+                          (long long)depth, data->rank, (long long)(data->rank - batch));
     int32_t lead = indices->rank - 1, skip = (int32_t)(batch + depth), rank = lead + data->rank - skip;
     GRT_TRY(moves_check_rank(inf, rank));
     grt_dim *dims = infer_dims(inf, rank);
@@ -88,7 +92,8 @@ static grt_status infer_gather_nd(infer *inf)
     for (int32_t k = 0; k < batch; k++) {
         int64_t x, y;
         if (infer_const(inf, data->dims[k], &x) && infer_const(inf, indices->dims[k], &y) && x != y)
-            return infer_fail(inf, "batch dim %d is %lld in data and %lld in indices", k, (long long)x, (long long)y);
+            return infer_fail(inf, "batch dim %d is %lld in data and %lld in indices", k, (long long)x,
+                              (long long)y);
     }
     infer_set(inf, 0, data->dtype, rank, dims);
     return GRT_OK;
@@ -121,13 +126,42 @@ static const op_attr axis_attrs[] = {{"axis", GRT_ATTR_INT, false}, {0}};
 static const op_attr batch_attrs[] = {{"batch_dims", GRT_ATTR_INT, false}, {0}};
 
 static const op_row rows[] = {
-    {.domain = "", .name = "Gather", .since = 13, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1,
-     .attrs = axis_attrs, .flags = OP_SMALL_INTS, .infer = infer_gather},
-    {.domain = "", .name = "GatherElements", .since = 13, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1,
-     .attrs = axis_attrs, .infer = infer_gather_elements},
-    {.domain = "", .name = "GatherND", .since = 13, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1,
-     .attrs = batch_attrs, .infer = infer_gather_nd},
-    {.domain = "", .name = "Compress", .since = 28, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1,
-     .attrs = axis_attrs, .infer = infer_compress},
+    {.domain = "",
+     .name = "Gather",
+     .since = 13,
+     .min_in = 2,
+     .max_in = 2,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = axis_attrs,
+     .flags = OP_SMALL_INTS,
+     .infer = infer_gather},
+    {.domain = "",
+     .name = "GatherElements",
+     .since = 13,
+     .min_in = 2,
+     .max_in = 2,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = axis_attrs,
+     .infer = infer_gather_elements},
+    {.domain = "",
+     .name = "GatherND",
+     .since = 13,
+     .min_in = 2,
+     .max_in = 2,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = batch_attrs,
+     .infer = infer_gather_nd},
+    {.domain = "",
+     .name = "Compress",
+     .since = 28,
+     .min_in = 2,
+     .max_in = 2,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = axis_attrs,
+     .infer = infer_compress},
 };
 OP_TABLE(gather, rows);

@@ -8,7 +8,14 @@ static grt_status infer_identity(infer *inf)
 }
 
 static const op_row rows[] = {
-    {.domain = "", .name = "Identity", .since = 25, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1,
-     .flags = OP_VIEW | OP_SMALL_INTS, .infer = infer_identity},
+    {.domain = "",
+     .name = "Identity",
+     .since = 25,
+     .min_in = 1,
+     .max_in = 1,
+     .min_out = 1,
+     .max_out = 1,
+     .flags = OP_VIEW | OP_SMALL_INTS,
+     .infer = infer_identity},
 };
 OP_TABLE(identity, rows);

@@ -3,7 +3,8 @@
 
 static grt_status inner_mismatch(const infer *inf, int64_t a, int64_t b)
 {
-    return infer_fail(inf, "the inner dims differ: A has %lld columns and B %lld rows", (long long)a, (long long)b);
+    return infer_fail(inf, "the inner dims differ: A has %lld columns and B %lld rows", (long long)a,
+                      (long long)b);
 }
 
 static grt_status check_inner(const infer *inf, grt_dim a, grt_dim b)
@@ -12,13 +13,15 @@ static grt_status check_inner(const infer *inf, grt_dim a, grt_dim b)
     return infer_const(inf, a, &x) && infer_const(inf, b, &y) && x != y ? inner_mismatch(inf, x, y) : GRT_OK;
 }
 
-/* Numpy's rules: vectors get a dim of 1 for the product and lose it afterwards; dims before the last two broadcast. */
+/* Numpy's rules: vectors get a dim of 1 for the product and lose it afterwards; dims before the last two
+ * broadcast. */
 static grt_status infer_matmul(infer *inf)
 {
     const ir_type *a = inf->in[0], *b = inf->in[1];
     GRT_TRY(infer_same_dtype(inf, 0, 1));
     if (a->rank == 0 || b->rank == 0)
-        return infer_fail(inf, "input %d is a scalar; a matrix product needs rank 1 or more", a->rank == 0 ? 0 : 1);
+        return infer_fail(inf, "input %d is a scalar; a matrix product needs rank 1 or more",
+                          a->rank == 0 ? 0 : 1);
     if (a->rank < 0 || b->rank < 0) {
         infer_set_unknown(inf, 0, a->dtype);
         return GRT_OK;
@@ -36,8 +39,8 @@ static grt_status infer_matmul(infer *inf)
         grt_dim db = ib < 0 ? grt_dim_const(inf->dims, 1) : b->dims[ib];
         int64_t x, y;
         if (infer_const(inf, da, &x) && infer_const(inf, db, &y) && x != y && x != 1 && y != 1)
-            return infer_fail(inf, "the inputs cannot be broadcast: batch dim %d is %lld in A and %lld in B", i, (long long)x,
-                              (long long)y);
+            return infer_fail(inf, "the inputs cannot be broadcast: batch dim %d is %lld in A and %lld in B",
+                              i, (long long)x, (long long)y);
         dims[n++] = grt_dim_make(inf->dims, GRT_DIM_BROADCAST, da, db);
     }
     if (a->rank > 1)
@@ -51,7 +54,8 @@ static grt_status infer_matmul(infer *inf)
 static grt_status infer_gemm(infer *inf)
 {
     const ir_type *a = inf->in[0], *b = inf->in[1];
-    const bool trans_a = grt_attr_int(inf->desc, "transA", 0) != 0, trans_b = grt_attr_int(inf->desc, "transB", 0) != 0;
+    const bool trans_a = grt_attr_int(inf->desc, "transA", 0) != 0,
+               trans_b = grt_attr_int(inf->desc, "transB", 0) != 0;
     GRT_TRY(infer_same_dtype(inf, 0, 1));
     GRT_TRY(infer_same_dtype(inf, 0, 2));
     if ((a->rank >= 0 && a->rank != 2) || (b->rank >= 0 && b->rank != 2))
@@ -71,9 +75,10 @@ static grt_status infer_gemm(infer *inf)
         return infer_fail(inf, "C has rank %d; it must broadcast to the result's rank 2", c->rank);
     for (int32_t i = 0; c && i < c->rank; i++) {
         int64_t have, want;
-        if (infer_const(inf, c->dims[i], &have) && infer_const(inf, dims[2 - c->rank + i], &want) && have != want && have != 1)
-            return infer_fail(inf, "dim %d of C is %lld; it must be 1 or %lld to broadcast to the result", i, (long long)have,
-                              (long long)want);
+        if (infer_const(inf, c->dims[i], &have) && infer_const(inf, dims[2 - c->rank + i], &want) &&
+            have != want && have != 1)
+            return infer_fail(inf, "dim %d of C is %lld; it must be 1 or %lld to broadcast to the result", i,
+                              (long long)have, (long long)want);
     }
     infer_set(inf, 0, a->dtype, 2, dims);
     return GRT_OK;
@@ -94,8 +99,23 @@ static const op_attr gemm_attrs[] = {{"alpha", GRT_ATTR_FLOAT, false},
                                      {NULL, 0, false}};
 
 static const op_row rows[] = {
-    {.domain = "", .name = "MatMul", .since = 13, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1, .infer = infer_matmul},
-    {.domain = "", .name = "Gemm", .since = 13, .min_in = 2, .max_in = 3, .min_out = 1, .max_out = 1, .attrs = gemm_attrs,
-     .infer = infer_gemm, .upgrade = upgrade_gemm},
+    {.domain = "",
+     .name = "MatMul",
+     .since = 13,
+     .min_in = 2,
+     .max_in = 2,
+     .min_out = 1,
+     .max_out = 1,
+     .infer = infer_matmul},
+    {.domain = "",
+     .name = "Gemm",
+     .since = 13,
+     .min_in = 2,
+     .max_in = 3,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = gemm_attrs,
+     .infer = infer_gemm,
+     .upgrade = upgrade_gemm},
 };
 OP_TABLE(matmul, rows);

@@ -20,10 +20,12 @@ bool moves_is_size(const grt_dims *dims, grt_dim dim)
 
 grt_dim moves_clamp(grt_dims *dims, grt_dim dim)
 {
-    return dim < 0 || moves_is_size(dims, dim) ? dim : grt_dim_make(dims, GRT_DIM_MAX, dim, grt_dim_const(dims, 0));
+    return dim < 0 || moves_is_size(dims, dim) ? dim
+                                               : grt_dim_make(dims, GRT_DIM_MAX, dim, grt_dim_const(dims, 0));
 }
 
-grt_status moves_axes(const infer *inf, int32_t i, int32_t rank, bool *out_axes, int64_t *out_n, bool *out_known)
+grt_status moves_axes(const infer *inf, int32_t i, int32_t rank, bool *out_axes, int64_t *out_n,
+                      bool *out_known)
 {
     const int64_t *axes;
     *out_known = true;

@@ -1,4 +1,5 @@
-/* What the rows of data movement share: content of small integer tensors, and turning old attributes into inputs. */
+/* What the rows of data movement share: content of small integer tensors, and turning old attributes into
+ * inputs. */
 #ifndef GRT_GRAPH_OPS_MOVES_H
 #define GRT_GRAPH_OPS_MOVES_H
 
@@ -11,7 +12,8 @@ enum { MOVES_MAX_ELEMS = 1024 };
 static inline bool moves_elems(const infer *inf, int32_t i, const grt_dim **out_elems, int64_t *out_n)
 {
     const ir_type *type = infer_has(inf, i) ? inf->in[i] : NULL;
-    if (!type || type->rank < 0 || type->rank > 1 || (type->dtype != GRT_DTYPE_INT64 && type->dtype != GRT_DTYPE_INT32))
+    if (!type || type->rank < 0 || type->rank > 1 ||
+        (type->dtype != GRT_DTYPE_INT64 && type->dtype != GRT_DTYPE_INT32))
         return false;
     return infer_elems(inf, i, out_elems, out_n);
 }
@@ -38,7 +40,8 @@ static inline bool moves_length(const infer *inf, int32_t i, int32_t *out_n)
     return true;
 }
 
-/* Output 0 has dims that only the run will tell; their number is the length of input i, if even that is known. */
+/* Output 0 has dims that only the run will tell; their number is the length of input i, if even that is
+ * known. */
 static inline void moves_set_fresh_by(infer *inf, grt_dtype dtype, int32_t i)
 {
     int32_t n;
@@ -51,7 +54,8 @@ static inline void moves_set_fresh_by(infer *inf, grt_dtype dtype, int32_t i)
 static inline grt_status moves_check_rank(const infer *inf, int64_t rank)
 {
     if (rank > GRT_MAX_RANK)
-        return infer_fail(inf, "the output would have rank %lld; at most %d is supported", (long long)rank, GRT_MAX_RANK);
+        return infer_fail(inf, "the output would have rank %lld; at most %d is supported", (long long)rank,
+                          GRT_MAX_RANK);
     return GRT_OK;
 }
 
@@ -60,9 +64,11 @@ bool moves_is_size(const grt_dims *dims, grt_dim dim);
 /* max(dim, 0), simplified where dim cannot be negative. */
 grt_dim moves_clamp(grt_dims *dims, grt_dim dim);
 
-/* A list of axes, from input i, or from 0..rank-1 if that is absent: *out_axes[rank] has which axes are named.
- * False in *out_known if the input's content is unknown. Axes named twice or out of range are failures. */
-grt_status moves_axes(const infer *inf, int32_t i, int32_t rank, bool *out_axes, int64_t *out_n, bool *out_known);
+/* A list of axes, from input i, or from 0..rank-1 if that is absent: *out_axes[rank] has which axes are
+ * named. False in *out_known if the input's content is unknown. Axes named twice or out of range are
+ * failures. */
+grt_status moves_axes(const infer *inf, int32_t i, int32_t rank, bool *out_axes, int64_t *out_n,
+                      bool *out_known);
 
 /* Upgrades: attribute `name` (ints or int), if present, becomes a constant input at `index`. */
 void moves_attr_to_input(ir_node *node, const char *name, int32_t index);

@@ -1,4 +1,5 @@
-/* Normalisations over dims, groups, images and neighbouring channels. (BatchNormalization is pointwise at inference.) */
+/* Normalisations over dims, groups, images and neighbouring channels. (BatchNormalization is pointwise at
+ * inference.) */
 #include "graph/op.h"
 
 static grt_status check_parameter(const infer *inf, int32_t i, const char *what, grt_dim expected)
@@ -21,13 +22,14 @@ static grt_status check_broadcasts(const infer *inf, int32_t i, const char *what
     if (!p || p->rank < 0 || x->rank < 0)
         return GRT_OK;
     if (p->rank > x->rank)
-        return infer_fail(inf, "%s has rank %d, the input %d; it must broadcast to the input", what, p->rank, x->rank);
+        return infer_fail(inf, "%s has rank %d, the input %d; it must broadcast to the input", what, p->rank,
+                          x->rank);
     for (int32_t k = 0; k < p->rank; k++) {
         int64_t have, want;
-        if (infer_const(inf, p->dims[k], &have) && infer_const(inf, x->dims[x->rank - p->rank + k], &want) && have != want &&
-            have != 1)
-            return infer_fail(inf, "dim %d of %s is %lld; it must be 1 or %lld to broadcast to the input", k, what,
-                              (long long)have, (long long)want);
+        if (infer_const(inf, p->dims[k], &have) && infer_const(inf, x->dims[x->rank - p->rank + k], &want) &&
+            have != want && have != 1)
+            return infer_fail(inf, "dim %d of %s is %lld; it must be 1 or %lld to broadcast to the input", k,
+                              what, (long long)have, (long long)want);
     }
     return GRT_OK;
 }
@@ -68,7 +70,8 @@ static grt_status check_channels(const infer *inf, int32_t least)
     if (x->rank < 0)
         return GRT_OK;
     if (x->rank < least)
-        return infer_fail(inf, "the input has rank %d; expected %d or more (batch, channels, ...)", x->rank, least);
+        return infer_fail(inf, "the input has rank %d; expected %d or more (batch, channels, ...)", x->rank,
+                          least);
     GRT_TRY(check_parameter(inf, 1, "the scale", x->dims[1]));
     return check_parameter(inf, 2, "the bias", x->dims[1]);
 }
@@ -81,8 +84,8 @@ static grt_status infer_group_norm(infer *inf)
     if (groups < 1)
         return infer_fail(inf, "attribute num_groups is %lld; it must be at least 1", (long long)groups);
     if (inf->in[0]->rank >= 2 && infer_const(inf, inf->in[0]->dims[1], &channels) && channels % groups)
-        return infer_fail(inf, "attribute num_groups (%lld) does not divide the %lld channels", (long long)groups,
-                          (long long)channels);
+        return infer_fail(inf, "attribute num_groups (%lld) does not divide the %lld channels",
+                          (long long)groups, (long long)channels);
     return infer_same_as_first(inf);
 }
 
@@ -95,7 +98,8 @@ static grt_status infer_instance_norm(infer *inf)
 static grt_status infer_lrn(infer *inf)
 {
     if (grt_attr_int(inf->desc, "size", 0) < 1)
-        return infer_fail(inf, "attribute size is %lld; it must be at least 1", (long long)grt_attr_int(inf->desc, "size", 0));
+        return infer_fail(inf, "attribute size is %lld; it must be at least 1",
+                          (long long)grt_attr_int(inf->desc, "size", 0));
     if (inf->in[0]->rank >= 0 && inf->in[0]->rank < 2)
         return infer_fail(inf, "the input has rank %d; expected batch, channels, ...", inf->in[0]->rank);
     return infer_same_as_first(inf);
@@ -135,7 +139,8 @@ static grt_status upgrade_group_norm(ir_node *node, int32_t opset)
     ir_value *ratio[] = {channels->out[0], ir_constant_ints(graph, name, &groups, 1)};
     ir_value *sizes[] = {ir_constant_ints(graph, name, &one, 1),
                          ir_node_out(ir_node_create(graph, node, "", "Div", name, 2, ratio, 1))};
-    ir_node *shape = sizes[0] && sizes[1] ? ir_node_create(graph, node, "", "Concat", name, 2, sizes, 1) : NULL;
+    ir_node *shape =
+        sizes[0] && sizes[1] ? ir_node_create(graph, node, "", "Concat", name, 2, sizes, 1) : NULL;
     if (!shape)
         return grt_fail_memory(0);
     ir_attr_set_int(shape, "axis", 0);
@@ -155,9 +160,18 @@ static grt_status upgrade_instance_norm(ir_node *node, int32_t opset)
     return GRT_OK;
 }
 
-#define EPSILON {"epsilon", GRT_ATTR_FLOAT, false}
-#define STASH   {"stash_type", GRT_ATTR_INT, false}
-#define END     {NULL, 0, false}
+#define EPSILON                          \
+    {                                    \
+        "epsilon", GRT_ATTR_FLOAT, false \
+    }
+#define STASH                             \
+    {                                     \
+        "stash_type", GRT_ATTR_INT, false \
+    }
+#define END            \
+    {                  \
+        NULL, 0, false \
+    }
 
 static const op_attr layer_attrs[] = {{"axis", GRT_ATTR_INT, false}, EPSILON, STASH, END};
 static const op_attr group_attrs[] = {{"num_groups", GRT_ATTR_INT, true}, EPSILON, STASH, END};
@@ -169,15 +183,52 @@ static const op_attr lrn_attrs[] = {{"alpha", GRT_ATTR_FLOAT, false},
                                     END};
 
 static const op_row rows[] = {
-    {.domain = "", .name = "LayerNormalization", .since = 17, .min_in = 2, .max_in = 3, .min_out = 1, .max_out = 3,
-     .attrs = layer_attrs, .infer = infer_layer_norm},
-    {.domain = "", .name = "RMSNormalization", .since = 23, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1,
-     .attrs = layer_attrs, .infer = infer_rms_norm},
-    {.domain = "", .name = "GroupNormalization", .since = 21, .min_in = 3, .max_in = 3, .min_out = 1, .max_out = 1,
-     .attrs = group_attrs, .infer = infer_group_norm, .upgrade = upgrade_group_norm},
-    {.domain = "", .name = "InstanceNormalization", .since = 22, .min_in = 3, .max_in = 3, .min_out = 1, .max_out = 1,
-     .attrs = instance_attrs, .infer = infer_instance_norm, .upgrade = upgrade_instance_norm},
-    {.domain = "", .name = "LRN", .since = 13, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1, .attrs = lrn_attrs,
+    {.domain = "",
+     .name = "LayerNormalization",
+     .since = 17,
+     .min_in = 2,
+     .max_in = 3,
+     .min_out = 1,
+     .max_out = 3,
+     .attrs = layer_attrs,
+     .infer = infer_layer_norm},
+    {.domain = "",
+     .name = "RMSNormalization",
+     .since = 23,
+     .min_in = 2,
+     .max_in = 2,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = layer_attrs,
+     .infer = infer_rms_norm},
+    {.domain = "",
+     .name = "GroupNormalization",
+     .since = 21,
+     .min_in = 3,
+     .max_in = 3,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = group_attrs,
+     .infer = infer_group_norm,
+     .upgrade = upgrade_group_norm},
+    {.domain = "",
+     .name = "InstanceNormalization",
+     .since = 22,
+     .min_in = 3,
+     .max_in = 3,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = instance_attrs,
+     .infer = infer_instance_norm,
+     .upgrade = upgrade_instance_norm},
+    {.domain = "",
+     .name = "LRN",
+     .since = 13,
+     .min_in = 1,
+     .max_in = 1,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = lrn_attrs,
      .infer = infer_lrn},
 };
 OP_TABLE(norm, rows);

@@ -30,7 +30,8 @@ static grt_status infer_pad(infer *inf)
         return GRT_OK;
     }
     if (n != 2 * n_axes)
-        return infer_fail(inf, "pads has %lld entries; %lld axes need %lld", (long long)n, (long long)n_axes, (long long)(2 * n_axes));
+        return infer_fail(inf, "pads has %lld entries; %lld axes need %lld", (long long)n, (long long)n_axes,
+                          (long long)(2 * n_axes));
     grt_dim *dims = infer_dims(inf, data->rank);
     bool used[GRT_MAX_RANK] = {false};
     for (int32_t k = 0; dims && k < data->rank; k++)
@@ -61,7 +62,8 @@ static grt_status upgrade_pad(ir_node *node, int32_t opset)
     if (value == 0 || !data)
         return GRT_OK;
     grt_dtype dtype = data->type.dtype;
-    ir_value *constant = ir_constant_scalar(node->graph, "value", dtype ? dtype : GRT_DTYPE_FLOAT, (double)value);
+    ir_value *constant =
+        ir_constant_scalar(node->graph, "value", dtype ? dtype : GRT_DTYPE_FLOAT, (double)value);
     if (!dtype) { /* not known before inference: let the data decide */
         ir_value *in[] = {constant, data};
         constant = ir_node_out(ir_node_create(node->graph, node, "", "CastLike", node->desc.name, 2, in, 1));
@@ -75,7 +77,15 @@ static grt_status upgrade_pad(ir_node *node, int32_t opset)
 static const op_attr pad_attrs[] = {{"mode", GRT_ATTR_STRING, false}, {0}};
 
 static const op_row rows[] = {
-    {.domain = "", .name = "Pad", .since = 25, .min_in = 2, .max_in = 4, .min_out = 1, .max_out = 1,
-     .attrs = pad_attrs, .infer = infer_pad, .upgrade = upgrade_pad},
+    {.domain = "",
+     .name = "Pad",
+     .since = 25,
+     .min_in = 2,
+     .max_in = 4,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = pad_attrs,
+     .infer = infer_pad,
+     .upgrade = upgrade_pad},
 };
 OP_TABLE(pad, rows);

@@ -3,11 +3,11 @@
  * A `graphrt::Pointwise` node evaluates a small program for every element. Attributes:
  *   program    ints, 4 per instruction: {opcode, a, b, c}. An operand is an index into the list
  *              [inputs..., constants..., results of the instructions before]; unused operands are -1.
- *              The operands that follow the opcode's `arity` are its parameters p0, p1: they must be constants.
- *              The last instruction's result is the output.
- *   constants  floats (may be absent)
- * Inputs are float32, float16 or bfloat16 (all of one dtype), or bool, and are broadcast together. Everything is computed in
- * float32; truth is 1 and 0. The output is bool if the last opcode's result is, else of the float inputs' dtype. */
+ *              The operands that follow the opcode's `arity` are its parameters p0, p1: they must be
+ * constants. The last instruction's result is the output. constants  floats (may be absent) Inputs are
+ * float32, float16 or bfloat16 (all of one dtype), or bool, and are broadcast together. Everything is
+ * computed in float32; truth is 1 and 0. The output is bool if the last opcode's result is, else of the float
+ * inputs' dtype. */
 #ifndef GRT_GRAPH_OPS_POINTWISE_H
 #define GRT_GRAPH_OPS_POINTWISE_H
 

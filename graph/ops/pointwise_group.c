@@ -12,7 +12,8 @@ static grt_status infer_group(infer *inf)
     for (int32_t i = 0; i < inf->n_in; i++) {
         if (!infer_has(inf, i))
             return infer_fail(inf, "input %d is missing", i);
-        GRT_TRY(pw_infer_dtype(inf, i, GRT_BIT(FLOAT) | GRT_BIT(FLOAT16) | GRT_BIT(BFLOAT16) | GRT_BIT(BOOL)));
+        GRT_TRY(
+            pw_infer_dtype(inf, i, GRT_BIT(FLOAT) | GRT_BIT(FLOAT16) | GRT_BIT(BFLOAT16) | GRT_BIT(BOOL)));
         grt_dtype found = inf->in[i]->dtype;
         if (found == GRT_DTYPE_BOOL || !found)
             continue;
@@ -30,10 +31,19 @@ static grt_status infer_group(infer *inf)
     return GRT_OK;
 }
 
-static const op_attr group_attrs[] = {{"program", GRT_ATTR_INTS, true}, {"constants", GRT_ATTR_FLOATS, false}, {0}};
+static const op_attr group_attrs[] = {
+    {"program", GRT_ATTR_INTS, true}, {"constants", GRT_ATTR_FLOATS, false}, {0}};
 
 static const op_row rows[] = {
-    {.domain = "graphrt", .name = "Pointwise", .since = 1, .min_in = 1, .max_in = OP_VARIADIC, .min_out = 1,
-     .max_out = 1, .attrs = group_attrs, .flags = OP_POINTWISE, .infer = infer_group},
+    {.domain = "graphrt",
+     .name = "Pointwise",
+     .since = 1,
+     .min_in = 1,
+     .max_in = OP_VARIADIC,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = group_attrs,
+     .flags = OP_POINTWISE,
+     .infer = infer_group},
 };
 OP_TABLE(pointwise_group, rows);

@@ -11,8 +11,8 @@ grt_status pw_infer_dtype(const infer *inf, int32_t i, grt_dtype_set set)
     for (int32_t d = 1; d < GRT_DTYPE_COUNT; d++)
         if (grt_dtype_in((grt_dtype)d, set))
             grt_text_add(&wanted, "%s%s", wanted.size ? ", " : "", grt_dtype_name((grt_dtype)d));
-    grt_status status = infer_fail(inf, "input %d is %s; allowed are %s", i, grt_dtype_name(inf->in[i]->dtype),
-                                   grt_text_get(&wanted));
+    grt_status status = infer_fail(inf, "input %d is %s; allowed are %s", i,
+                                   grt_dtype_name(inf->in[i]->dtype), grt_text_get(&wanted));
     grt_text_release(&wanted);
     return status;
 }
@@ -34,11 +34,24 @@ grt_status pw_infer_broadcast(infer *inf, grt_dtype_set set, grt_dtype dtype)
 
 /* ---- shape arithmetic ---- */
 
-typedef enum elem_op { ELEM_ADD, ELEM_SUB, ELEM_MUL, ELEM_DIV, ELEM_MOD, ELEM_MAX, ELEM_MIN, ELEM_NEG, ELEM_ABS, ELEM_EQUAL, ELEM_NONE } elem_op;
+typedef enum elem_op {
+    ELEM_ADD,
+    ELEM_SUB,
+    ELEM_MUL,
+    ELEM_DIV,
+    ELEM_MOD,
+    ELEM_MAX,
+    ELEM_MIN,
+    ELEM_NEG,
+    ELEM_ABS,
+    ELEM_EQUAL,
+    ELEM_NONE
+} elem_op;
 
 static elem_op elem_op_of(const grt_op_desc *desc)
 {
-    static const char *const names[ELEM_NONE] = {"Add", "Sub", "Mul", "Div", "Mod", "Max", "Min", "Neg", "Abs", "Equal"};
+    static const char *const names[ELEM_NONE] = {"Add", "Sub", "Mul", "Div", "Mod",
+                                                 "Max", "Min", "Neg", "Abs", "Equal"};
     for (int i = 0; i < ELEM_NONE; i++)
         if (!strcmp(desc->op, names[i]))
             return (elem_op)i;
@@ -78,8 +91,9 @@ static grt_dim elem_apply(const infer *inf, elem_op op, grt_dim a, grt_dim b)
     case ELEM_DIV: /* truncates, where the expression would round down */
         if (known && y != 0 && y != -1)
             return grt_dim_const(t, x / y);
-        return positive || (!known && not_negative(t, a, 4) && not_negative(t, b, 4)) ? grt_dim_floordiv(t, a, b)
-                                                                                      : GRT_DIM_NONE;
+        return positive || (!known && not_negative(t, a, 4) && not_negative(t, b, 4))
+                   ? grt_dim_floordiv(t, a, b)
+                   : GRT_DIM_NONE;
     case ELEM_MOD:
         return positive ? grt_dim_make(t, GRT_DIM_MOD, a, b) : GRT_DIM_NONE;
     case ELEM_MAX:

@@ -19,7 +19,8 @@ grt_status pw_infer_INT(infer *inf);
 grt_status pw_infer_COMPARE(infer *inf);
 grt_status pw_infer_LOGIC(infer *inf);
 
-/* Opset < 7 wrote broadcasting as attributes: `broadcast` = 1 lets B fit a run of A's dims that begins at `axis`. */
+/* Opset < 7 wrote broadcasting as attributes: `broadcast` = 1 lets B fit a run of A's dims that begins at
+ * `axis`. */
 grt_status pw_upgrade(ir_node *node, int32_t opset);
 /* Insert a view of input `index` that lines its dims up with those of input 0 from `axis` on. */
 grt_status pw_align(ir_node *node, int32_t index, int64_t axis);

@@ -7,7 +7,8 @@ static grt_status check_rank(const infer *inf)
 {
     const ir_type *x = inf->in[0];
     if (x->rank >= 0 && x->rank < 3)
-        return infer_fail(inf, "the input has rank %d; it must be batch, channels and at least one spatial dim", x->rank);
+        return infer_fail(
+            inf, "the input has rank %d; it must be batch, channels and at least one spatial dim", x->rank);
     return GRT_OK;
 }
 
@@ -64,32 +65,74 @@ static grt_status upgrade_global_lp(ir_node *node, int32_t opset)
     return GRT_OK;
 }
 
-#define POOL_ATTRS                                                                                                     \
-    {"auto_pad", GRT_ATTR_STRING, false}, {"ceil_mode", GRT_ATTR_INT, false}, {"dilations", GRT_ATTR_INTS, false},     \
-        {"kernel_shape", GRT_ATTR_INTS, true}, {"pads", GRT_ATTR_INTS, false}, {"strides", GRT_ATTR_INTS, false}
-#define LAYOUT {"layout", GRT_ATTR_STRING, false}
-#define END    {NULL, 0, false}
+#define POOL_ATTRS                                                                  \
+    {"auto_pad", GRT_ATTR_STRING, false}, {"ceil_mode", GRT_ATTR_INT, false},       \
+        {"dilations", GRT_ATTR_INTS, false}, {"kernel_shape", GRT_ATTR_INTS, true}, \
+        {"pads", GRT_ATTR_INTS, false},                                             \
+    {                                                                               \
+        "strides", GRT_ATTR_INTS, false                                             \
+    }
+#define LAYOUT                           \
+    {                                    \
+        "layout", GRT_ATTR_STRING, false \
+    }
+#define END            \
+    {                  \
+        NULL, 0, false \
+    }
 
 static const op_attr max_attrs[] = {POOL_ATTRS, {"storage_order", GRT_ATTR_INT, false}, END};
 static const op_attr average_attrs[] = {POOL_ATTRS, {"count_include_pad", GRT_ATTR_INT, false}, END};
 static const op_attr lp_attrs[] = {{"p", GRT_ATTR_INT, false}, END};
 static const op_attr max_last_attrs[] = {POOL_ATTRS, LAYOUT, END};
-static const op_attr average_last_attrs[] = {POOL_ATTRS, {"count_include_pad", GRT_ATTR_INT, false}, LAYOUT, END};
+static const op_attr average_last_attrs[] = {
+    POOL_ATTRS, {"count_include_pad", GRT_ATTR_INT, false}, LAYOUT, END};
 static const op_attr global_last_attrs[] = {LAYOUT, END};
 
 #define ONE_TO_ONE .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1
 
 static const op_row rows[] = {
-    {.domain = "", .name = "MaxPool", .since = 22, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 2, .attrs = max_attrs,
+    {.domain = "",
+     .name = "MaxPool",
+     .since = 22,
+     .min_in = 1,
+     .max_in = 1,
+     .min_out = 1,
+     .max_out = 2,
+     .attrs = max_attrs,
      .infer = infer_pool},
-    {.domain = "", .name = "AveragePool", .since = 22, ONE_TO_ONE, .attrs = average_attrs, .infer = infer_pool},
+    {.domain = "",
+     .name = "AveragePool",
+     .since = 22,
+     ONE_TO_ONE,
+     .attrs = average_attrs,
+     .infer = infer_pool},
     {.domain = "", .name = "GlobalAveragePool", .since = 22, ONE_TO_ONE, .infer = infer_global},
     {.domain = "", .name = "GlobalMaxPool", .since = 22, ONE_TO_ONE, .infer = infer_global},
-    {.domain = "", .name = "GlobalLpPool", .since = 22, ONE_TO_ONE, .attrs = lp_attrs, .infer = infer_global,
+    {.domain = "",
+     .name = "GlobalLpPool",
+     .since = 22,
+     ONE_TO_ONE,
+     .attrs = lp_attrs,
+     .infer = infer_global,
      .upgrade = upgrade_global_lp},
-    {.domain = "graphrt", .name = "MaxPool", .since = 1, ONE_TO_ONE, .attrs = max_last_attrs, .infer = infer_pool},
-    {.domain = "graphrt", .name = "AveragePool", .since = 1, ONE_TO_ONE, .attrs = average_last_attrs, .infer = infer_pool},
-    {.domain = "graphrt", .name = "GlobalAveragePool", .since = 1, ONE_TO_ONE, .attrs = global_last_attrs,
+    {.domain = "graphrt",
+     .name = "MaxPool",
+     .since = 1,
+     ONE_TO_ONE,
+     .attrs = max_last_attrs,
+     .infer = infer_pool},
+    {.domain = "graphrt",
+     .name = "AveragePool",
+     .since = 1,
+     ONE_TO_ONE,
+     .attrs = average_last_attrs,
+     .infer = infer_pool},
+    {.domain = "graphrt",
+     .name = "GlobalAveragePool",
+     .since = 1,
+     ONE_TO_ONE,
+     .attrs = global_last_attrs,
      .infer = infer_global},
 };
 OP_TABLE(pool, rows);

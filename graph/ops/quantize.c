@@ -3,8 +3,8 @@
 
 #include <inttypes.h>
 
-#define QUANTIZED                                                                                                      \
-    (GRT_BIT(UINT8) | GRT_BIT(INT8) | GRT_BIT(UINT16) | GRT_BIT(INT16) | GRT_SET_SUBBYTE |                             \
+#define QUANTIZED                                                                          \
+    (GRT_BIT(UINT8) | GRT_BIT(INT8) | GRT_BIT(UINT16) | GRT_BIT(INT16) | GRT_SET_SUBBYTE | \
      (GRT_SET_FLOAT8 & ~GRT_BIT(FLOAT8E8M0)))
 #define SCALES (GRT_BIT(FLOAT) | GRT_BIT(FLOAT16) | GRT_BIT(BFLOAT16) | GRT_BIT(FLOAT8E8M0))
 
@@ -17,20 +17,25 @@ static grt_status check_scale(const infer *inf)
         return infer_fail(inf, "attribute block_size is %" PRId64 "; it must not be negative", block);
     if (infer_has(inf, 2) && inf->in[2]->rank >= 0 && scale->rank >= 0 && inf->in[2]->rank != scale->rank &&
         !(inf->in[2]->rank + scale->rank == 1))
-        return infer_fail(inf, "the zero point has rank %d, the scale %d; they must be equal", inf->in[2]->rank, scale->rank);
+        return infer_fail(inf, "the zero point has rank %d, the scale %d; they must be equal",
+                          inf->in[2]->rank, scale->rank);
     if (x->rank < 0 || scale->rank < 1 || (scale->rank == 1 && grt_dim_equals(inf->dims, scale->dims[0], 1)))
         return GRT_OK;
     int32_t axis = 0;
     GRT_TRY(infer_axis(inf, "axis", x->rank == 1 ? 0 : grt_attr_int(inf->desc, "axis", 1), x->rank, &axis));
     if (!block) {
         if (scale->rank != 1)
-            return infer_fail(inf, "the scale has rank %d; without block_size it must be a scalar or a vector", scale->rank);
+            return infer_fail(inf,
+                              "the scale has rank %d; without block_size it must be a scalar or a vector",
+                              scale->rank);
         if (infer_const(inf, scale->dims[0], &a) && infer_const(inf, x->dims[axis], &b) && a != b)
-            return infer_fail(inf, "the scale has %" PRId64 " elements, dim %d of the input has %" PRId64, a, axis, b);
+            return infer_fail(inf, "the scale has %" PRId64 " elements, dim %d of the input has %" PRId64, a,
+                              axis, b);
         return GRT_OK;
     }
     if (scale->rank != x->rank)
-        return infer_fail(inf, "the scale has rank %d; with block_size it must have the input's, %d", scale->rank, x->rank);
+        return infer_fail(inf, "the scale has rank %d; with block_size it must have the input's, %d",
+                          scale->rank, x->rank);
     for (int32_t i = 0; i < x->rank; i++) {
         if (!infer_const(inf, scale->dims[i], &a) || !infer_const(inf, x->dims[i], &b))
             continue;
@@ -46,7 +51,8 @@ static grt_status dtype_attr(const infer *inf, const char *name, grt_dtype_set a
     int64_t number = grt_attr_int(inf->desc, name, 0);
     *out_dtype = GRT_DTYPE_NONE;
     if (number && (number < 0 || number >= GRT_DTYPE_COUNT || !grt_dtype_in((grt_dtype)number, allowed)))
-        return infer_fail(inf, "attribute %s is %" PRId64 ", an element type that is not allowed here", name, number);
+        return infer_fail(inf, "attribute %s is %" PRId64 ", an element type that is not allowed here", name,
+                          number);
     *out_dtype = (grt_dtype)number;
     return GRT_OK;
 }
@@ -62,7 +68,8 @@ static grt_status infer_quantize(infer *inf)
     GRT_TRY(check_scale(inf));
     grt_dtype zero = infer_has(inf, 2) ? inf->in[2]->dtype : GRT_DTYPE_NONE;
     if (dtype && zero && dtype != zero)
-        return infer_fail(inf, "output_dtype is %s, but the zero point is %s", grt_dtype_name(dtype), grt_dtype_name(zero));
+        return infer_fail(inf, "output_dtype is %s, but the zero point is %s", grt_dtype_name(dtype),
+                          grt_dtype_name(zero));
     infer_set_like(inf, 0, zero ? zero : dtype ? dtype : GRT_DTYPE_UINT8, inf->in[0]);
     return GRT_OK;
 }
@@ -88,21 +95,41 @@ static grt_status infer_dynamic(infer *inf)
     return GRT_OK;
 }
 
-static const op_attr quantize_attrs[] = {{"axis", GRT_ATTR_INT, false},
-                                         {"block_size", GRT_ATTR_INT, false},
-                                         {"output_dtype", GRT_ATTR_INT, false},
-                                         {"precision", GRT_ATTR_INT, false},
-                                         {"saturate", GRT_ATTR_INT, false},
-                                         {0}};
-static const op_attr dequantize_attrs[] = {
-    {"axis", GRT_ATTR_INT, false}, {"block_size", GRT_ATTR_INT, false}, {"output_dtype", GRT_ATTR_INT, false}, {0}};
+static const op_attr quantize_attrs[] = {
+    {"axis", GRT_ATTR_INT, false},         {"block_size", GRT_ATTR_INT, false},
+    {"output_dtype", GRT_ATTR_INT, false}, {"precision", GRT_ATTR_INT, false},
+    {"saturate", GRT_ATTR_INT, false},     {0}};
+static const op_attr dequantize_attrs[] = {{"axis", GRT_ATTR_INT, false},
+                                           {"block_size", GRT_ATTR_INT, false},
+                                           {"output_dtype", GRT_ATTR_INT, false},
+                                           {0}};
 
 static const op_row rows[] = {
-    {.domain = "", .name = "QuantizeLinear", .since = 28, .min_in = 2, .max_in = 3, .min_out = 1, .max_out = 1,
-     .attrs = quantize_attrs, .infer = infer_quantize},
-    {.domain = "", .name = "DequantizeLinear", .since = 28, .min_in = 2, .max_in = 3, .min_out = 1, .max_out = 1,
-     .attrs = dequantize_attrs, .infer = infer_dequantize},
-    {.domain = "", .name = "DynamicQuantizeLinear", .since = 11, .min_in = 1, .max_in = 1, .min_out = 3, .max_out = 3,
+    {.domain = "",
+     .name = "QuantizeLinear",
+     .since = 28,
+     .min_in = 2,
+     .max_in = 3,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = quantize_attrs,
+     .infer = infer_quantize},
+    {.domain = "",
+     .name = "DequantizeLinear",
+     .since = 28,
+     .min_in = 2,
+     .max_in = 3,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = dequantize_attrs,
+     .infer = infer_dequantize},
+    {.domain = "",
+     .name = "DynamicQuantizeLinear",
+     .since = 11,
+     .min_in = 1,
+     .max_in = 1,
+     .min_out = 3,
+     .max_out = 3,
      .infer = infer_dynamic},
 };
 OP_TABLE(quantize, rows);

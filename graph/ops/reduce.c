@@ -64,7 +64,8 @@ static grt_status infer_reduce(infer *inf)
     return GRT_OK;
 }
 
-/* ReduceSum takes its axes as an input from 13 on, the others from 18 on. An empty list meant all axes before that. */
+/* ReduceSum takes its axes as an input from 13 on, the others from 18 on. An empty list meant all axes before
+ * that. */
 static grt_status upgrade_reduce(ir_node *node, int32_t opset)
 {
     size_t n;
@@ -102,22 +103,47 @@ static grt_status infer_arg(infer *inf)
     return GRT_OK;
 }
 
-static const op_attr reduce_attrs[] = {{"keepdims", GRT_ATTR_INT, false}, {"noop_with_empty_axes", GRT_ATTR_INT, false}, {0}};
-static const op_attr arg_attrs[] = {
-    {"axis", GRT_ATTR_INT, false}, {"keepdims", GRT_ATTR_INT, false}, {"select_last_index", GRT_ATTR_INT, false}, {0}};
+static const op_attr reduce_attrs[] = {
+    {"keepdims", GRT_ATTR_INT, false}, {"noop_with_empty_axes", GRT_ATTR_INT, false}, {0}};
+static const op_attr arg_attrs[] = {{"axis", GRT_ATTR_INT, false},
+                                    {"keepdims", GRT_ATTR_INT, false},
+                                    {"select_last_index", GRT_ATTR_INT, false},
+                                    {0}};
 
-#define REDUCE(op, version)                                                                                            \
-    {.domain = "", .name = op, .since = version, .min_in = 1, .max_in = 2, .min_out = 1, .max_out = 1,                 \
-     .attrs = reduce_attrs, .flags = OP_SMALL_INTS, .infer = infer_reduce, .upgrade = upgrade_reduce}
+#define REDUCE(op, version)                                                                               \
+    {                                                                                                     \
+        .domain = "", .name = op, .since = version, .min_in = 1, .max_in = 2, .min_out = 1, .max_out = 1, \
+        .attrs = reduce_attrs, .flags = OP_SMALL_INTS, .infer = infer_reduce, .upgrade = upgrade_reduce   \
+    }
 
 static const op_row rows[] = {
-    REDUCE("ReduceSum", 13),       REDUCE("ReduceMean", 18),      REDUCE("ReduceMax", 20),
-    REDUCE("ReduceMin", 20),       REDUCE("ReduceProd", 18),      REDUCE("ReduceL1", 18),
-    REDUCE("ReduceL2", 18),        REDUCE("ReduceLogSum", 28),    REDUCE("ReduceLogSumExp", 28),
+    REDUCE("ReduceSum", 13),
+    REDUCE("ReduceMean", 18),
+    REDUCE("ReduceMax", 20),
+    REDUCE("ReduceMin", 20),
+    REDUCE("ReduceProd", 18),
+    REDUCE("ReduceL1", 18),
+    REDUCE("ReduceL2", 18),
+    REDUCE("ReduceLogSum", 28),
+    REDUCE("ReduceLogSumExp", 28),
     REDUCE("ReduceSumSquare", 18),
-    {.domain = "", .name = "ArgMax", .since = 13, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1,
-     .attrs = arg_attrs, .infer = infer_arg},
-    {.domain = "", .name = "ArgMin", .since = 13, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1,
-     .attrs = arg_attrs, .infer = infer_arg},
+    {.domain = "",
+     .name = "ArgMax",
+     .since = 13,
+     .min_in = 1,
+     .max_in = 1,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = arg_attrs,
+     .infer = infer_arg},
+    {.domain = "",
+     .name = "ArgMin",
+     .since = 13,
+     .min_in = 1,
+     .max_in = 1,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = arg_attrs,
+     .infer = infer_arg},
 };
 OP_TABLE(reduce, rows);

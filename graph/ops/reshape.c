@@ -13,11 +13,13 @@ static void keep_elems(infer *inf)
 /* ---- Reshape ---- */
 
 typedef struct reshape_plan {
-    int64_t wild;        /* position of -1, or -1 */
-    grt_dim before, now; /* elements of the dims that are not copied from the input, before and now; NONE: unknown */
+    int64_t wild; /* position of -1, or -1 */
+    grt_dim before,
+        now; /* elements of the dims that are not copied from the input, before and now; NONE: unknown */
 } reshape_plan;
 
-static grt_status reshape_dim(infer *inf, const grt_dim *shape, int64_t k, grt_dim *dims, bool *copied, reshape_plan *plan)
+static grt_status reshape_dim(infer *inf, const grt_dim *shape, int64_t k, grt_dim *dims, bool *copied,
+                              reshape_plan *plan)
 {
     const ir_type *data = inf->in[0];
     int64_t v;
@@ -28,12 +30,14 @@ static grt_status reshape_dim(infer *inf, const grt_dim *shape, int64_t k, grt_d
         return infer_fail(inf, "shape[%lld] is %lld; expected a size, 0 or -1", (long long)k, (long long)v);
     if (v == -1) {
         if (plan->wild >= 0)
-            return infer_fail(inf, "shape has -1 twice, at %lld and %lld", (long long)plan->wild, (long long)k);
+            return infer_fail(inf, "shape has -1 twice, at %lld and %lld", (long long)plan->wild,
+                              (long long)k);
         plan->wild = k;
     } else if (v == 0 && !grt_attr_int(inf->desc, "allowzero", 0)) {
         if (data->rank >= 0 && k >= data->rank)
-            return infer_fail(inf, "shape[%lld] is 0, which copies that dim of the input, but the input has rank %d",
-                              (long long)k, data->rank);
+            return infer_fail(
+                inf, "shape[%lld] is 0, which copies that dim of the input, but the input has rank %d",
+                (long long)k, data->rank);
         dims[k] = data->rank < 0 ? grt_dim_fresh(inf->dims) : data->dims[k];
         copied[k] = true;
     }
@@ -43,16 +47,19 @@ static grt_status reshape_dim(infer *inf, const grt_dim *shape, int64_t k, grt_d
 static grt_status reshape_check(infer *inf, const reshape_plan *plan, grt_dim *dims)
 {
     int64_t before, now;
-    bool known_now = infer_const(inf, plan->now, &now), known = infer_const(inf, plan->before, &before) && known_now;
+    bool known_now = infer_const(inf, plan->now, &now),
+         known = infer_const(inf, plan->before, &before) && known_now;
     if (plan->wild >= 0) {
         if (known_now && now == 0)
-            return infer_fail(inf, "shape[%lld] is -1 but cannot be found as another dim is 0", (long long)plan->wild);
+            return infer_fail(inf, "shape[%lld] is -1 but cannot be found as another dim is 0",
+                              (long long)plan->wild);
         if (known && before % now)
-            return infer_fail(inf, "%lld elements cannot be spread over dims whose product is %lld", (long long)before,
-                              (long long)now);
+            return infer_fail(inf, "%lld elements cannot be spread over dims whose product is %lld",
+                              (long long)before, (long long)now);
         dims[plan->wild] = grt_dim_divide_exact(inf->dims, plan->before, plan->now);
     } else if (known && before != now) {
-        return infer_fail(inf, "shape asks for %lld elements where the input has %lld", (long long)now, (long long)before);
+        return infer_fail(inf, "shape asks for %lld elements where the input has %lld", (long long)now,
+                          (long long)before);
     }
     return GRT_OK;
 }
@@ -111,8 +118,8 @@ static grt_status infer_flatten(infer *inf)
         return GRT_OK;
     }
     if (axis < -data->rank || axis > data->rank)
-        return infer_fail(inf, "axis is %lld; for rank %d it must lie in [%d, %d]", (long long)axis, data->rank, -data->rank,
-                          data->rank);
+        return infer_fail(inf, "axis is %lld; for rank %d it must lie in [%d, %d]", (long long)axis,
+                          data->rank, -data->rank, data->rank);
     int32_t cut = (int32_t)(axis < 0 ? axis + data->rank : axis);
     grt_dim *dims = infer_dims(inf, 2);
     if (!dims)
@@ -164,7 +171,8 @@ static grt_status infer_squeeze(infer *inf)
         if (!axes[k])
             dims[rank++] = data->dims[k];
         else if (infer_const(inf, data->dims[k], &v) && v != 1)
-            return infer_fail(inf, "axis %d has size %lld; only axes of size 1 can be squeezed", k, (long long)v);
+            return infer_fail(inf, "axis %d has size %lld; only axes of size 1 can be squeezed", k,
+                              (long long)v);
     }
     infer_set(inf, 0, data->dtype, rank, dims);
     keep_elems(inf);
@@ -209,13 +217,46 @@ static const op_attr reshape_attrs[] = {{"allowzero", GRT_ATTR_INT, false}, {0}}
 static const op_attr flatten_attrs[] = {{"axis", GRT_ATTR_INT, false}, {0}};
 
 static const op_row rows[] = {
-    {.domain = "", .name = "Reshape", .since = 25, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1,
-     .attrs = reshape_attrs, .flags = OP_VIEW | OP_SMALL_INTS, .infer = infer_reshape, .upgrade = upgrade_reshape},
-    {.domain = "", .name = "Flatten", .since = 25, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1,
-     .attrs = flatten_attrs, .flags = OP_VIEW, .infer = infer_flatten},
-    {.domain = "", .name = "Squeeze", .since = 25, .min_in = 1, .max_in = 2, .min_out = 1, .max_out = 1,
-     .flags = OP_VIEW | OP_SMALL_INTS, .infer = infer_squeeze, .upgrade = upgrade_axes},
-    {.domain = "", .name = "Unsqueeze", .since = 25, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1,
-     .flags = OP_VIEW | OP_SMALL_INTS, .infer = infer_unsqueeze, .upgrade = upgrade_axes},
+    {.domain = "",
+     .name = "Reshape",
+     .since = 25,
+     .min_in = 2,
+     .max_in = 2,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = reshape_attrs,
+     .flags = OP_VIEW | OP_SMALL_INTS,
+     .infer = infer_reshape,
+     .upgrade = upgrade_reshape},
+    {.domain = "",
+     .name = "Flatten",
+     .since = 25,
+     .min_in = 1,
+     .max_in = 1,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = flatten_attrs,
+     .flags = OP_VIEW,
+     .infer = infer_flatten},
+    {.domain = "",
+     .name = "Squeeze",
+     .since = 25,
+     .min_in = 1,
+     .max_in = 2,
+     .min_out = 1,
+     .max_out = 1,
+     .flags = OP_VIEW | OP_SMALL_INTS,
+     .infer = infer_squeeze,
+     .upgrade = upgrade_axes},
+    {.domain = "",
+     .name = "Unsqueeze",
+     .since = 25,
+     .min_in = 2,
+     .max_in = 2,
+     .min_out = 1,
+     .max_out = 1,
+     .flags = OP_VIEW | OP_SMALL_INTS,
+     .infer = infer_unsqueeze,
+     .upgrade = upgrade_axes},
 };
 OP_TABLE(reshape, rows);

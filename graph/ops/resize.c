@@ -15,8 +15,9 @@ static bool one_of(const char *text, const char *const *known)
 static grt_status check_attrs(const infer *inf)
 {
     static const char *const modes[] = {"nearest", "linear", "cubic", NULL};
-    static const char *const coordinates[] = {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
-                                              "asymmetric", "tf_crop_and_resize", "tf_half_pixel_for_nn", NULL};
+    static const char *const coordinates[] = {
+        "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel",   "align_corners",
+        "asymmetric", "tf_crop_and_resize",   "tf_half_pixel_for_nn", NULL};
     static const char *const rounding[] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil", NULL};
     static const char *const policies[] = {"stretch", "not_larger", "not_smaller", NULL};
     const char *mode = grt_attr_string(inf->desc, "mode", "nearest");
@@ -26,11 +27,14 @@ static grt_status check_attrs(const infer *inf)
     if (!one_of(mode, modes))
         return infer_fail(inf, "attribute mode is '%s'; expected nearest, linear or cubic", mode);
     if (!one_of(coordinate, coordinates))
-        return infer_fail(inf, "attribute coordinate_transformation_mode is '%s', which is not known", coordinate);
+        return infer_fail(inf, "attribute coordinate_transformation_mode is '%s', which is not known",
+                          coordinate);
     if (!one_of(nearest, rounding))
         return infer_fail(inf, "attribute nearest_mode is '%s', which is not known", nearest);
     if (!one_of(policy, policies))
-        return infer_fail(inf, "attribute keep_aspect_ratio_policy is '%s'; expected stretch, not_larger or not_smaller", policy);
+        return infer_fail(
+            inf, "attribute keep_aspect_ratio_policy is '%s'; expected stretch, not_larger or not_smaller",
+            policy);
     return GRT_OK;
 }
 
@@ -90,8 +94,8 @@ static grt_status resized_axes(const infer *inf, int32_t rank, int32_t *out_axes
 }
 
 /* Sizes that keep the aspect ratio: one scale for all axes, the least or the greatest. */
-static void keep_ratio(const infer *inf, const ir_type *data, const int32_t *axes, int32_t n, const grt_dim *sizes, bool least,
-                       grt_dim *dims)
+static void keep_ratio(const infer *inf, const ir_type *data, const int32_t *axes, int32_t n,
+                       const grt_dim *sizes, bool least, grt_dim *dims)
 {
     double scale = least ? INFINITY : 0;
     int64_t from, to;
@@ -130,9 +134,11 @@ static grt_status infer_resize(infer *inf)
     int64_t n_wanted;
     const ir_type *list = scales ? scales : sizes;
     if (list->rank >= 0 && (list->rank != 1 || (infer_const(inf, list->dims[0], &n_wanted) && n_wanted != n)))
-        return infer_fail(inf, "%s must be a list of %d entries, one an axis", scales ? "scales" : "sizes", n);
+        return infer_fail(inf, "%s must be a list of %d entries, one an axis", scales ? "scales" : "sizes",
+                          n);
     const char *policy = grt_attr_string(inf->desc, "keep_aspect_ratio_policy", "stretch");
-    bool crop = !strcmp(grt_attr_string(inf->desc, "coordinate_transformation_mode", ""), "tf_crop_and_resize");
+    bool crop =
+        !strcmp(grt_attr_string(inf->desc, "coordinate_transformation_mode", ""), "tf_crop_and_resize");
     bool have_roi = crop && floats(given(inf, 1), 2 * n, roi);
     if (sizes && infer_elems(inf, 3, &wanted, &n_wanted) && n_wanted == n) {
         for (int32_t k = 0; k < n; k++) {
@@ -147,7 +153,8 @@ static grt_status infer_resize(infer *inf)
         for (int32_t k = 0; k < n; k++) {
             if (!(factor[k] > 0))
                 return infer_fail(inf, "scales[%d] is %g; it must be positive", k, factor[k]);
-            dims[axes[k]] = scaled(inf, data->dims[axes[k]], crop ? factor[k] * (roi[n + k] - roi[k]) : factor[k]);
+            dims[axes[k]] =
+                scaled(inf, data->dims[axes[k]], crop ? factor[k] * (roi[n + k] - roi[k]) : factor[k]);
         }
     } else {
         for (int32_t k = 0; k < n; k++)
@@ -170,7 +177,8 @@ static ir_value *constant_floats(ir_graph *graph, const float *values, size_t n)
     return ir_constant(graph, NULL, t);
 }
 
-/* Until 10, coordinates were not shifted, and nearest meant the pixel before; when shrinking, the one after. */
+/* Until 10, coordinates were not shifted, and nearest meant the pixel before; when shrinking, the one after.
+ */
 static void set_old_coordinates(ir_node *node, const ir_value *scales)
 {
     const grt_tensor *t = scales ? scales->type.data : NULL;
@@ -231,9 +239,24 @@ static const op_attr resize_attrs[] = {{"antialias", GRT_ATTR_INT, false},
 static const op_attr upsample_attrs[] = {{"mode", GRT_ATTR_STRING, false}, {0}};
 
 static const op_row rows[] = {
-    {.domain = "", .name = "Resize", .since = 19, .min_in = 1, .max_in = 4, .min_out = 1, .max_out = 1,
-     .attrs = resize_attrs, .infer = infer_resize, .upgrade = upgrade_resize},
-    {.domain = "", .name = "Upsample", .since = 10, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1,
-     .attrs = upsample_attrs, .upgrade = upgrade_upsample},
+    {.domain = "",
+     .name = "Resize",
+     .since = 19,
+     .min_in = 1,
+     .max_in = 4,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = resize_attrs,
+     .infer = infer_resize,
+     .upgrade = upgrade_resize},
+    {.domain = "",
+     .name = "Upsample",
+     .since = 10,
+     .min_in = 2,
+     .max_in = 2,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = upsample_attrs,
+     .upgrade = upgrade_upsample},
 };
 OP_TABLE(resize, rows);

@@ -1,4 +1,5 @@
-/* Writing by index: ScatterElements, Scatter, ScatterND, TensorScatter. The output has the first input's shape. */
+/* Writing by index: ScatterElements, Scatter, ScatterND, TensorScatter. The output has the first input's
+ * shape. */
 #include "graph/ops/moves.h"
 
 #include <string.h>
@@ -27,7 +28,8 @@ static grt_status infer_scatter_elements(infer *inf)
     for (int32_t k = 0; k < indices->rank && k < updates->rank; k++) {
         int64_t x, y;
         if (infer_const(inf, indices->dims[k], &x) && infer_const(inf, updates->dims[k], &y) && x != y)
-            return infer_fail(inf, "dim %d is %lld in indices and %lld in updates", k, (long long)x, (long long)y);
+            return infer_fail(inf, "dim %d is %lld in indices and %lld in updates", k, (long long)x,
+                              (long long)y);
     }
     infer_set_like(inf, 0, data->dtype, data);
     return GRT_OK;
@@ -50,12 +52,13 @@ static grt_status infer_scatter_nd(infer *inf)
     if (data->rank < 0 || indices->rank < 0 || updates->rank < 0)
         return GRT_OK;
     if (data->rank < 1 || indices->rank < 1)
-        return infer_fail(inf, "data and indices must have rank 1 at least, found ranks %d and %d", data->rank, indices->rank);
+        return infer_fail(inf, "data and indices must have rank 1 at least, found ranks %d and %d",
+                          data->rank, indices->rank);
     if (!infer_const(inf, indices->dims[indices->rank - 1], &depth))
         return GRT_OK;
     if (depth < 1 || depth > data->rank)
-        return infer_fail(inf, "the last dim of indices is %lld; data of rank %d allows 1 to %d", (long long)depth, data->rank,
-                          data->rank);
+        return infer_fail(inf, "the last dim of indices is %lld; data of rank %d allows 1 to %d",
+                          (long long)depth, data->rank, data->rank);
     int32_t lead = indices->rank - 1, rank = lead + data->rank - (int32_t)depth;
     if (updates->rank != rank)
         return infer_fail(inf, "updates has rank %d; indices and data ask for rank %d", updates->rank, rank);
@@ -85,25 +88,57 @@ static grt_status infer_tensor_scatter(infer *inf)
         return infer_fail(inf, "update has rank %d; past_cache has rank %d", update->rank, cache->rank);
     for (int32_t k = 0; k < update->rank; k++) {
         int64_t x, y;
-        if (infer_const(inf, cache->dims[k], &x) && infer_const(inf, update->dims[k], &y) && (k == axis ? y > x : x != y))
-            return infer_fail(inf, "dim %d is %lld in update and %lld in past_cache", k, (long long)y, (long long)x);
+        if (infer_const(inf, cache->dims[k], &x) && infer_const(inf, update->dims[k], &y) &&
+            (k == axis ? y > x : x != y))
+            return infer_fail(inf, "dim %d is %lld in update and %lld in past_cache", k, (long long)y,
+                              (long long)x);
     }
     return GRT_OK;
 }
 
-static const op_attr elements_attrs[] = {{"axis", GRT_ATTR_INT, false}, {"reduction", GRT_ATTR_STRING, false}, {0}};
+static const op_attr elements_attrs[] = {
+    {"axis", GRT_ATTR_INT, false}, {"reduction", GRT_ATTR_STRING, false}, {0}};
 static const op_attr nd_attrs[] = {{"reduction", GRT_ATTR_STRING, false}, {0}};
 static const op_attr axis_attrs[] = {{"axis", GRT_ATTR_INT, false}, {0}};
 static const op_attr cache_attrs[] = {{"axis", GRT_ATTR_INT, false}, {"mode", GRT_ATTR_STRING, false}, {0}};
 
 static const op_row rows[] = {
-    {.domain = "", .name = "ScatterElements", .since = 18, .min_in = 3, .max_in = 3, .min_out = 1, .max_out = 1,
-     .attrs = elements_attrs, .infer = infer_scatter_elements},
-    {.domain = "", .name = "Scatter", .since = 11, .min_in = 3, .max_in = 3, .min_out = 1, .max_out = 1,
-     .attrs = axis_attrs, .infer = infer_scatter_elements, .upgrade = upgrade_scatter},
-    {.domain = "", .name = "ScatterND", .since = 18, .min_in = 3, .max_in = 3, .min_out = 1, .max_out = 1,
-     .attrs = nd_attrs, .infer = infer_scatter_nd},
-    {.domain = "", .name = "TensorScatter", .since = 24, .min_in = 2, .max_in = 3, .min_out = 1, .max_out = 1,
-     .attrs = cache_attrs, .infer = infer_tensor_scatter},
+    {.domain = "",
+     .name = "ScatterElements",
+     .since = 18,
+     .min_in = 3,
+     .max_in = 3,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = elements_attrs,
+     .infer = infer_scatter_elements},
+    {.domain = "",
+     .name = "Scatter",
+     .since = 11,
+     .min_in = 3,
+     .max_in = 3,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = axis_attrs,
+     .infer = infer_scatter_elements,
+     .upgrade = upgrade_scatter},
+    {.domain = "",
+     .name = "ScatterND",
+     .since = 18,
+     .min_in = 3,
+     .max_in = 3,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = nd_attrs,
+     .infer = infer_scatter_nd},
+    {.domain = "",
+     .name = "TensorScatter",
+     .since = 24,
+     .min_in = 2,
+     .max_in = 3,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = cache_attrs,
+     .infer = infer_tensor_scatter},
 };
 OP_TABLE(scatter, rows);

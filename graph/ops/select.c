@@ -23,7 +23,8 @@ static grt_status infer_top_k(infer *inf)
             return infer_fail(inf, "K must have one element, found %lld", (long long)n);
         if (infer_const(inf, k[0], &wanted) &&
             (wanted < 0 || (infer_const(inf, data->dims[axis], &size) && wanted > size)))
-            return infer_fail(inf, "K is %lld; it must lie between 0 and the size of axis %d", (long long)wanted, axis);
+            return infer_fail(inf, "K is %lld; it must lie between 0 and the size of axis %d",
+                              (long long)wanted, axis);
         dims[axis] = k[0];
     } else if (dims) {
         dims[axis] = grt_dim_fresh(inf->dims);
@@ -132,14 +133,15 @@ static grt_status infer_reverse_sequence(infer *inf)
     if (data->rank == 0 || data->rank == 1)
         return infer_fail(inf, "the input must have rank 2 at least, found rank %d", data->rank);
     if ((batch != 0 && batch != 1) || (time != 0 && time != 1) || batch == time)
-        return infer_fail(inf, "batch_axis is %lld and time_axis %lld; they must be 0 and 1 in some order", (long long)batch,
-                          (long long)time);
+        return infer_fail(inf, "batch_axis is %lld and time_axis %lld; they must be 0 and 1 in some order",
+                          (long long)batch, (long long)time);
     if (lens->rank >= 0 && lens->rank != 1)
         return infer_fail(inf, "sequence_lens must have rank 1, found rank %d", lens->rank);
     int64_t x, y;
-    if (data->rank >= 0 && lens->rank == 1 && infer_const(inf, data->dims[batch], &x) && infer_const(inf, lens->dims[0], &y) &&
-        x != y)
-        return infer_fail(inf, "sequence_lens has %lld entries for a batch of %lld", (long long)y, (long long)x);
+    if (data->rank >= 0 && lens->rank == 1 && infer_const(inf, data->dims[batch], &x) &&
+        infer_const(inf, lens->dims[0], &y) && x != y)
+        return infer_fail(inf, "sequence_lens has %lld entries for a batch of %lld", (long long)y,
+                          (long long)x);
     return infer_same_as_first(inf);
 }
 
@@ -148,20 +150,63 @@ static const op_attr top_k_attrs[] = {
 static const op_attr unique_attrs[] = {{"axis", GRT_ATTR_INT, false}, {"sorted", GRT_ATTR_INT, false}, {0}};
 static const op_attr axis_attrs[] = {{"axis", GRT_ATTR_INT, false}, {0}};
 static const op_attr trilu_attrs[] = {{"upper", GRT_ATTR_INT, false}, {0}};
-static const op_attr reverse_attrs[] = {{"batch_axis", GRT_ATTR_INT, false}, {"time_axis", GRT_ATTR_INT, false}, {0}};
+static const op_attr reverse_attrs[] = {
+    {"batch_axis", GRT_ATTR_INT, false}, {"time_axis", GRT_ATTR_INT, false}, {0}};
 
 static const op_row rows[] = {
-    {.domain = "", .name = "TopK", .since = 24, .min_in = 2, .max_in = 2, .min_out = 2, .max_out = 2,
-     .attrs = top_k_attrs, .infer = infer_top_k, .upgrade = upgrade_top_k},
-    {.domain = "", .name = "Unique", .since = 28, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 4,
-     .attrs = unique_attrs, .infer = infer_unique},
-    {.domain = "", .name = "NonZero", .since = 13, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1,
+    {.domain = "",
+     .name = "TopK",
+     .since = 24,
+     .min_in = 2,
+     .max_in = 2,
+     .min_out = 2,
+     .max_out = 2,
+     .attrs = top_k_attrs,
+     .infer = infer_top_k,
+     .upgrade = upgrade_top_k},
+    {.domain = "",
+     .name = "Unique",
+     .since = 28,
+     .min_in = 1,
+     .max_in = 1,
+     .min_out = 1,
+     .max_out = 4,
+     .attrs = unique_attrs,
+     .infer = infer_unique},
+    {.domain = "",
+     .name = "NonZero",
+     .since = 13,
+     .min_in = 1,
+     .max_in = 1,
+     .min_out = 1,
+     .max_out = 1,
      .infer = infer_non_zero},
-    {.domain = "", .name = "OneHot", .since = 28, .min_in = 3, .max_in = 3, .min_out = 1, .max_out = 1,
-     .attrs = axis_attrs, .infer = infer_one_hot},
-    {.domain = "", .name = "Trilu", .since = 14, .min_in = 1, .max_in = 2, .min_out = 1, .max_out = 1,
-     .attrs = trilu_attrs, .infer = infer_trilu},
-    {.domain = "", .name = "ReverseSequence", .since = 28, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1,
-     .attrs = reverse_attrs, .infer = infer_reverse_sequence},
+    {.domain = "",
+     .name = "OneHot",
+     .since = 28,
+     .min_in = 3,
+     .max_in = 3,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = axis_attrs,
+     .infer = infer_one_hot},
+    {.domain = "",
+     .name = "Trilu",
+     .since = 14,
+     .min_in = 1,
+     .max_in = 2,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = trilu_attrs,
+     .infer = infer_trilu},
+    {.domain = "",
+     .name = "ReverseSequence",
+     .since = 28,
+     .min_in = 2,
+     .max_in = 2,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = reverse_attrs,
+     .infer = infer_reverse_sequence},
 };
 OP_TABLE(select, rows);

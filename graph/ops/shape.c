@@ -65,7 +65,8 @@ static grt_status infer_constant_of_shape(infer *inf)
     const grt_tensor *value = grt_attr_tensor(inf->desc, "value");
     grt_dtype dtype = value ? value->dtype : GRT_DTYPE_FLOAT;
     if (value && grt_tensor_elements(value) != 1)
-        return infer_fail(inf, "attribute value must have one element, found %lld", (long long)grt_tensor_elements(value));
+        return infer_fail(inf, "attribute value must have one element, found %lld",
+                          (long long)grt_tensor_elements(value));
     const grt_dim *shape;
     int64_t n;
     if (!infer_elems(inf, 0, &shape, &n)) {
@@ -109,10 +110,12 @@ static grt_status range_count_ints(infer *inf, const grt_dim *part[3], grt_dim *
         *out_count = grt_dim_const(dims, (int64_t)count);
         return GRT_OK;
     }
-    grt_dim distance = delta > 0 ? grt_dim_sub(dims, part[1][0], part[0][0]) : grt_dim_sub(dims, part[0][0], part[1][0]);
+    grt_dim distance =
+        delta > 0 ? grt_dim_sub(dims, part[1][0], part[0][0]) : grt_dim_sub(dims, part[0][0], part[1][0]);
     if (delta == INT64_MIN)
         return GRT_OK;
-    *out_count = grt_dim_ceildiv(dims, moves_clamp(dims, distance), grt_dim_const(dims, delta > 0 ? delta : -delta));
+    *out_count =
+        grt_dim_ceildiv(dims, moves_clamp(dims, distance), grt_dim_const(dims, delta > 0 ? delta : -delta));
     return GRT_OK;
 }
 
@@ -138,7 +141,8 @@ static grt_status infer_range(infer *inf)
     } else if (scalars) {
         double count = ceil((value[1] - value[0]) / value[2]);
         if (!(fabs(count) < 0x1p62))
-            return infer_fail(inf, "from %g to %g in steps of %g is no finite number of elements", value[0], value[1], value[2]);
+            return infer_fail(inf, "from %g to %g in steps of %g is no finite number of elements", value[0],
+                              value[1], value[2]);
         dims[0] = grt_dim_const(inf->dims, count > 0 ? (int64_t)count : 0);
     }
     if (dims[0] == GRT_DIM_NONE)
@@ -177,15 +181,53 @@ static const op_attr range_attrs[] = {{"stash_type", GRT_ATTR_INT, false}, {0}};
 static const op_attr eye_attrs[] = {{"dtype", GRT_ATTR_INT, false}, {"k", GRT_ATTR_INT, false}, {0}};
 
 static const op_row rows[] = {
-    {.domain = "", .name = "Shape", .since = 25, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1,
-     .attrs = shape_attrs, .flags = OP_SMALL_INTS, .infer = infer_shape},
-    {.domain = "", .name = "Size", .since = 25, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1,
-     .flags = OP_SMALL_INTS, .infer = infer_size},
-    {.domain = "", .name = "ConstantOfShape", .since = 25, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1,
-     .attrs = fill_attrs, .flags = OP_SMALL_INTS, .infer = infer_constant_of_shape},
-    {.domain = "", .name = "Range", .since = 27, .min_in = 3, .max_in = 3, .min_out = 1, .max_out = 1,
-     .attrs = range_attrs, .flags = OP_SMALL_INTS, .infer = infer_range},
-    {.domain = "", .name = "EyeLike", .since = 22, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1,
-     .attrs = eye_attrs, .infer = infer_eye_like},
+    {.domain = "",
+     .name = "Shape",
+     .since = 25,
+     .min_in = 1,
+     .max_in = 1,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = shape_attrs,
+     .flags = OP_SMALL_INTS,
+     .infer = infer_shape},
+    {.domain = "",
+     .name = "Size",
+     .since = 25,
+     .min_in = 1,
+     .max_in = 1,
+     .min_out = 1,
+     .max_out = 1,
+     .flags = OP_SMALL_INTS,
+     .infer = infer_size},
+    {.domain = "",
+     .name = "ConstantOfShape",
+     .since = 25,
+     .min_in = 1,
+     .max_in = 1,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = fill_attrs,
+     .flags = OP_SMALL_INTS,
+     .infer = infer_constant_of_shape},
+    {.domain = "",
+     .name = "Range",
+     .since = 27,
+     .min_in = 3,
+     .max_in = 3,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = range_attrs,
+     .flags = OP_SMALL_INTS,
+     .infer = infer_range},
+    {.domain = "",
+     .name = "EyeLike",
+     .since = 22,
+     .min_in = 1,
+     .max_in = 1,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = eye_attrs,
+     .infer = infer_eye_like},
 };
 OP_TABLE(shape, rows);

@@ -50,7 +50,8 @@ static grt_dim cut_dim(const infer *inf, grt_dim dim, const cut *c)
     if (infer_const(inf, dim, &size) && known_start && known_end)
         return grt_dim_const(dims, cut_size(size, start, end, c->step));
     if (c->step < 0) {
-        bool whole = known_start && known_end && (start == -1 || start >= INT32_MAX) && end <= -INT32_MAX && c->step != INT64_MIN;
+        bool whole = known_start && known_end && (start == -1 || start >= INT32_MAX) && end <= -INT32_MAX &&
+                     c->step != INT64_MIN;
         return whole ? grt_dim_ceildiv(dims, dim, grt_dim_const(dims, -c->step)) : grt_dim_fresh(dims);
     }
     grt_dim from = bound(inf, dim, c->start), to = bound(inf, dim, c->end);
@@ -58,15 +59,16 @@ static grt_dim cut_dim(const infer *inf, grt_dim dim, const cut *c)
         return grt_dim_fresh(dims);
     grt_dim length;
     if (to == dim && known_start && start >= 0)
-        length = moves_clamp(dims, grt_dim_addc(dims, dim, -start)); /* min(start, dim) is not needed under the clamp */
+        length = moves_clamp(
+            dims, grt_dim_addc(dims, dim, -start)); /* min(start, dim) is not needed under the clamp */
     else
         length = moves_clamp(dims, grt_dim_sub(dims, to, from));
     return grt_dim_ceildiv(dims, length, grt_dim_const(dims, c->step));
 }
 
 /* The cut of each axis named by axes. */
-static grt_status read_cuts(infer *inf, int32_t rank, const grt_dim *starts, const grt_dim *ends, const int64_t *axes,
-                            int64_t n, cut *cuts, bool *cut_here)
+static grt_status read_cuts(infer *inf, int32_t rank, const grt_dim *starts, const grt_dim *ends,
+                            const int64_t *axes, int64_t n, cut *cuts, bool *cut_here)
 {
     const grt_dim *steps = NULL;
     int64_t n_steps = n;
@@ -95,7 +97,8 @@ static void slice_elems(infer *inf, const cut *c)
     const grt_dim *elems;
     int64_t n, start, end, size;
     if (!moves_elems(inf, 0, &elems, &n) || !c->known_step || !infer_const(inf, c->start, &start) ||
-        !infer_const(inf, c->end, &end) || inf->out[0].rank != 1 || !infer_const(inf, inf->out[0].dims[0], &size))
+        !infer_const(inf, c->end, &end) || inf->out[0].rank != 1 ||
+        !infer_const(inf, inf->out[0].dims[0], &size))
         return;
     grt_dim *taken = infer_dims(inf, (int32_t)size);
     int64_t first = start < 0 ? start + n : start;
@@ -132,8 +135,8 @@ static grt_status infer_slice(infer *inf)
         return GRT_OK;
     }
     if (n != n_ends || (axes && n != n_axes))
-        return infer_fail(inf, "starts has %lld entries, ends %lld and axes %lld; they must be as many", (long long)n,
-                          (long long)n_ends, (long long)(axes ? n_axes : n));
+        return infer_fail(inf, "starts has %lld entries, ends %lld and axes %lld; they must be as many",
+                          (long long)n, (long long)n_ends, (long long)(axes ? n_axes : n));
     cut cuts[GRT_MAX_RANK];
     bool cut_here[GRT_MAX_RANK] = {false};
     GRT_TRY(read_cuts(inf, data->rank, starts, ends, axes, n, cuts, cut_here));
@@ -202,9 +205,24 @@ static grt_status infer_center_crop_pad(infer *inf)
 static const op_attr crop_attrs[] = {{"axes", GRT_ATTR_INTS, false}, {0}};
 
 static const op_row rows[] = {
-    {.domain = "", .name = "Slice", .since = 13, .min_in = 3, .max_in = 5, .min_out = 1, .max_out = 1,
-     .flags = OP_SMALL_INTS, .infer = infer_slice, .upgrade = upgrade_slice},
-    {.domain = "", .name = "CenterCropPad", .since = 18, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1,
-     .attrs = crop_attrs, .infer = infer_center_crop_pad},
+    {.domain = "",
+     .name = "Slice",
+     .since = 13,
+     .min_in = 3,
+     .max_in = 5,
+     .min_out = 1,
+     .max_out = 1,
+     .flags = OP_SMALL_INTS,
+     .infer = infer_slice,
+     .upgrade = upgrade_slice},
+    {.domain = "",
+     .name = "CenterCropPad",
+     .since = 18,
+     .min_in = 2,
+     .max_in = 2,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = crop_attrs,
+     .infer = infer_center_crop_pad},
 };
 OP_TABLE(slice, rows);

@@ -5,11 +5,13 @@ static grt_status infer_softmax(infer *inf)
 {
     int32_t axis;
     if (inf->in[0]->rank > 0)
-        GRT_TRY(infer_axis(inf, "attribute axis", grt_attr_int(inf->desc, "axis", -1), inf->in[0]->rank, &axis));
+        GRT_TRY(
+            infer_axis(inf, "attribute axis", grt_attr_int(inf->desc, "axis", -1), inf->in[0]->rank, &axis));
     return infer_same_as_first(inf);
 }
 
-/* Before version 13 all dims from `axis` on were normalised together, as one: flatten, normalise the rows, put the dims back. */
+/* Before version 13 all dims from `axis` on were normalised together, as one: flatten, normalise the rows,
+ * put the dims back. */
 static grt_status upgrade_softmax(ir_node *node, int32_t opset)
 {
     (void)opset;
@@ -44,10 +46,10 @@ static grt_status upgrade_softmax(ir_node *node, int32_t opset)
 
 static const op_attr attrs[] = {{"axis", GRT_ATTR_INT, false}, {NULL, 0, false}};
 
-#define ROW(op)                                                                                                        \
-    {                                                                                                                  \
-        .domain = "", .name = op, .since = 13, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1, .attrs = attrs,   \
-        .infer = infer_softmax, .upgrade = upgrade_softmax                                                             \
+#define ROW(op)                                                                                      \
+    {                                                                                                \
+        .domain = "", .name = op, .since = 13, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1, \
+        .attrs = attrs, .infer = infer_softmax, .upgrade = upgrade_softmax                           \
     }
 
 static const op_row rows[] = {ROW("Softmax"), ROW("LogSoftmax")};

@@ -52,7 +52,8 @@ static grt_status divide(const infer *inf, int32_t axis, int64_t by, grt_dim *ou
 {
     int64_t v;
     if (infer_const(inf, inf->in[0]->dims[axis], &v) && v % by)
-        return infer_fail(inf, "dim %d of the input is %lld, which %lld does not divide", axis, (long long)v, (long long)by);
+        return infer_fail(inf, "dim %d of the input is %lld, which %lld does not divide", axis, (long long)v,
+                          (long long)by);
     *out_dim = grt_dim_divide_exact(inf->dims, inf->in[0]->dims[axis], grt_dim_const(inf->dims, by));
     return GRT_OK;
 }
@@ -94,14 +95,37 @@ static grt_status infer_space_to_depth(infer *inf)
 }
 
 static const op_attr transpose_attrs[] = {{"perm", GRT_ATTR_INTS, false}, {0}};
-static const op_attr block_attrs[] = {{"blocksize", GRT_ATTR_INT, true}, {"mode", GRT_ATTR_STRING, false}, {0}};
+static const op_attr block_attrs[] = {
+    {"blocksize", GRT_ATTR_INT, true}, {"mode", GRT_ATTR_STRING, false}, {0}};
 
 static const op_row rows[] = {
-    {.domain = "", .name = "Transpose", .since = 25, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1,
-     .attrs = transpose_attrs, .flags = OP_SMALL_INTS, .infer = infer_transpose},
-    {.domain = "", .name = "DepthToSpace", .since = 28, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1,
-     .attrs = block_attrs, .infer = infer_depth_to_space},
-    {.domain = "", .name = "SpaceToDepth", .since = 28, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1,
-     .attrs = block_attrs, .infer = infer_space_to_depth},
+    {.domain = "",
+     .name = "Transpose",
+     .since = 25,
+     .min_in = 1,
+     .max_in = 1,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = transpose_attrs,
+     .flags = OP_SMALL_INTS,
+     .infer = infer_transpose},
+    {.domain = "",
+     .name = "DepthToSpace",
+     .since = 28,
+     .min_in = 1,
+     .max_in = 1,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = block_attrs,
+     .infer = infer_depth_to_space},
+    {.domain = "",
+     .name = "SpaceToDepth",
+     .since = 28,
+     .min_in = 1,
+     .max_in = 1,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = block_attrs,
+     .infer = infer_space_to_depth},
 };
 OP_TABLE(transpose, rows);

@@ -8,11 +8,13 @@
 static grt_status infer_grid_sample(infer *inf)
 {
     const ir_type *data = inf->in[0], *grid = inf->in[1];
-    const char *mode = grt_attr_string(inf->desc, "mode", "linear"), *padding = grt_attr_string(inf->desc, "padding_mode", "zeros");
+    const char *mode = grt_attr_string(inf->desc, "mode", "linear"),
+               *padding = grt_attr_string(inf->desc, "padding_mode", "zeros");
     if (strcmp(mode, "linear") && strcmp(mode, "nearest") && strcmp(mode, "cubic"))
         return infer_fail(inf, "attribute mode is '%s'; expected linear, nearest or cubic", mode);
     if (strcmp(padding, "zeros") && strcmp(padding, "border") && strcmp(padding, "reflection"))
-        return infer_fail(inf, "attribute padding_mode is '%s'; expected zeros, border or reflection", padding);
+        return infer_fail(inf, "attribute padding_mode is '%s'; expected zeros, border or reflection",
+                          padding);
     if (data->rank < 0 || grid->rank < 0) {
         int32_t rank = data->rank < 0 ? grid->rank : data->rank;
         if (rank < 0)
@@ -23,10 +25,11 @@ static grt_status infer_grid_sample(infer *inf)
     }
     int64_t coordinates;
     if (data->rank < 3 || data->rank != grid->rank)
-        return infer_fail(inf, "X and grid must have one rank, 3 at least; found ranks %d and %d", data->rank, grid->rank);
+        return infer_fail(inf, "X and grid must have one rank, 3 at least; found ranks %d and %d", data->rank,
+                          grid->rank);
     if (infer_const(inf, grid->dims[grid->rank - 1], &coordinates) && coordinates != data->rank - 2)
-        return infer_fail(inf, "the last dim of grid is %lld; X of rank %d has %d coordinates", (long long)coordinates, data->rank,
-                          data->rank - 2);
+        return infer_fail(inf, "the last dim of grid is %lld; X of rank %d has %d coordinates",
+                          (long long)coordinates, data->rank, data->rank - 2);
     if (!strcmp(mode, "cubic") && data->rank != 4)
         return infer_fail(inf, "mode cubic needs rank 4, found rank %d", data->rank);
     grt_dim *dims = infer_dims(inf, data->rank);
@@ -77,7 +80,8 @@ static grt_status infer_col2im(infer *inf)
     const grt_dim *image, *block;
     int64_t n_image, n_block;
     int32_t length;
-    bool known_image = infer_elems(inf, 1, &image, &n_image), known_block = infer_elems(inf, 2, &block, &n_block);
+    bool known_image = infer_elems(inf, 1, &image, &n_image),
+         known_block = infer_elems(inf, 2, &block, &n_block);
     if (data->rank >= 0 && data->rank != 3)
         return infer_fail(inf, "the input must have rank 3, found rank %d", data->rank);
     if (data->rank < 0 || !known_image || !known_block) {
@@ -90,7 +94,8 @@ static grt_status infer_col2im(infer *inf)
         return GRT_OK;
     }
     if (n_image != n_block || n_image < 1)
-        return infer_fail(inf, "image_shape has %lld entries and block_shape %lld", (long long)n_image, (long long)n_block);
+        return infer_fail(inf, "image_shape has %lld entries and block_shape %lld", (long long)n_image,
+                          (long long)n_block);
     GRT_TRY(moves_check_rank(inf, n_image + 2));
     static const char *const lists[] = {"dilations", "strides", "pads"};
     for (size_t k = 0; k < 3; k++) {
@@ -104,8 +109,9 @@ static grt_status infer_col2im(infer *inf)
     grt_dim volume = infer_product(inf, block, 0, (int32_t)n_block);
     int64_t rows, v;
     if (infer_const(inf, data->dims[1], &rows) && infer_const(inf, volume, &v) && (v <= 0 || rows % v))
-        return infer_fail(inf, "dim 1 of the input is %lld, which is no multiple of the block's %lld elements", (long long)rows,
-                          (long long)v);
+        return infer_fail(inf,
+                          "dim 1 of the input is %lld, which is no multiple of the block's %lld elements",
+                          (long long)rows, (long long)v);
     dims[0] = data->dims[0];
     dims[1] = grt_dim_divide_exact(inf->dims, data->dims[1], volume);
     for (int64_t k = 0; k < n_image; k++) {
@@ -122,15 +128,17 @@ static grt_status infer_col2im(infer *inf)
 static grt_status infer_roi_align(infer *inf)
 {
     const ir_type *data = inf->in[0], *rois = inf->in[1];
-    int64_t height = grt_attr_int(inf->desc, "output_height", 1), width = grt_attr_int(inf->desc, "output_width", 1);
+    int64_t height = grt_attr_int(inf->desc, "output_height", 1),
+            width = grt_attr_int(inf->desc, "output_width", 1);
     const char *mode = grt_attr_string(inf->desc, "mode", "avg");
     if (strcmp(mode, "avg") && strcmp(mode, "max"))
         return infer_fail(inf, "attribute mode is '%s'; expected avg or max", mode);
     if (height < 1 || width < 1)
-        return infer_fail(inf, "output_height is %lld and output_width %lld; they must be positive", (long long)height,
-                          (long long)width);
+        return infer_fail(inf, "output_height is %lld and output_width %lld; they must be positive",
+                          (long long)height, (long long)width);
     if ((data->rank >= 0 && data->rank != 4) || (rois->rank >= 0 && rois->rank != 2))
-        return infer_fail(inf, "X must have rank 4 and rois rank 2, found ranks %d and %d", data->rank, rois->rank);
+        return infer_fail(inf, "X must have rank 4 and rois rank 2, found ranks %d and %d", data->rank,
+                          rois->rank);
     grt_dim *dims = infer_dims(inf, 4);
     if (!dims)
         return GRT_OK;
@@ -156,7 +164,8 @@ static grt_status infer_nms(infer *inf)
 {
     for (int32_t i = 0; i < 2; i++)
         if (inf->in[i]->rank >= 0 && inf->in[i]->rank != 3)
-            return infer_fail(inf, "boxes and scores must have rank 3, input %d has rank %d", i, inf->in[i]->rank);
+            return infer_fail(inf, "boxes and scores must have rank 3, input %d has rank %d", i,
+                              inf->in[i]->rank);
     grt_dim *dims = infer_dims(inf, 2);
     if (dims) {
         dims[0] = grt_dim_fresh(inf->dims);
@@ -166,11 +175,15 @@ static grt_status infer_nms(infer *inf)
     return GRT_OK;
 }
 
-static const op_attr grid_sample_attrs[] = {
-    {"align_corners", GRT_ATTR_INT, false}, {"mode", GRT_ATTR_STRING, false}, {"padding_mode", GRT_ATTR_STRING, false}, {0}};
+static const op_attr grid_sample_attrs[] = {{"align_corners", GRT_ATTR_INT, false},
+                                            {"mode", GRT_ATTR_STRING, false},
+                                            {"padding_mode", GRT_ATTR_STRING, false},
+                                            {0}};
 static const op_attr affine_attrs[] = {{"align_corners", GRT_ATTR_INT, false}, {0}};
-static const op_attr col2im_attrs[] = {
-    {"dilations", GRT_ATTR_INTS, false}, {"pads", GRT_ATTR_INTS, false}, {"strides", GRT_ATTR_INTS, false}, {0}};
+static const op_attr col2im_attrs[] = {{"dilations", GRT_ATTR_INTS, false},
+                                       {"pads", GRT_ATTR_INTS, false},
+                                       {"strides", GRT_ATTR_INTS, false},
+                                       {0}};
 static const op_attr roi_attrs[] = {{"coordinate_transformation_mode", GRT_ATTR_STRING, false},
                                     {"mode", GRT_ATTR_STRING, false},
                                     {"output_height", GRT_ATTR_INT, false},
@@ -181,15 +194,52 @@ static const op_attr roi_attrs[] = {{"coordinate_transformation_mode", GRT_ATTR_
 static const op_attr nms_attrs[] = {{"center_point_box", GRT_ATTR_INT, false}, {0}};
 
 static const op_row rows[] = {
-    {.domain = "", .name = "GridSample", .since = 22, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1,
-     .attrs = grid_sample_attrs, .infer = infer_grid_sample, .upgrade = upgrade_grid_sample},
-    {.domain = "", .name = "AffineGrid", .since = 20, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1,
-     .attrs = affine_attrs, .infer = infer_affine_grid},
-    {.domain = "", .name = "Col2Im", .since = 18, .min_in = 3, .max_in = 3, .min_out = 1, .max_out = 1,
-     .attrs = col2im_attrs, .infer = infer_col2im},
-    {.domain = "", .name = "RoiAlign", .since = 22, .min_in = 3, .max_in = 3, .min_out = 1, .max_out = 1,
-     .attrs = roi_attrs, .infer = infer_roi_align, .upgrade = upgrade_roi_align},
-    {.domain = "", .name = "NonMaxSuppression", .since = 11, .min_in = 2, .max_in = 5, .min_out = 1, .max_out = 1,
-     .attrs = nms_attrs, .infer = infer_nms},
+    {.domain = "",
+     .name = "GridSample",
+     .since = 22,
+     .min_in = 2,
+     .max_in = 2,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = grid_sample_attrs,
+     .infer = infer_grid_sample,
+     .upgrade = upgrade_grid_sample},
+    {.domain = "",
+     .name = "AffineGrid",
+     .since = 20,
+     .min_in = 2,
+     .max_in = 2,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = affine_attrs,
+     .infer = infer_affine_grid},
+    {.domain = "",
+     .name = "Col2Im",
+     .since = 18,
+     .min_in = 3,
+     .max_in = 3,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = col2im_attrs,
+     .infer = infer_col2im},
+    {.domain = "",
+     .name = "RoiAlign",
+     .since = 22,
+     .min_in = 3,
+     .max_in = 3,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = roi_attrs,
+     .infer = infer_roi_align,
+     .upgrade = upgrade_roi_align},
+    {.domain = "",
+     .name = "NonMaxSuppression",
+     .since = 11,
+     .min_in = 2,
+     .max_in = 5,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = nms_attrs,
+     .infer = infer_nms},
 };
 OP_TABLE(vision, rows);

@@ -18,16 +18,17 @@ grt_status window_attr(const infer *inf, const char *name, int32_t n, int64_t le
         return infer_fail(inf, "attribute %s has %zu values; this input needs %d", name, found, n);
     for (int32_t i = 0; i < n; i++)
         if ((*out)[i] < least || (*out)[i] > INT32_MAX)
-            return infer_fail(inf, "attribute %s has the value %lld at index %d; it must lie in [%lld, 2^31)", name,
-                              (long long)(*out)[i], i, (long long)least);
+            return infer_fail(inf, "attribute %s has the value %lld at index %d; it must lie in [%lld, 2^31)",
+                              name, (long long)(*out)[i], i, (long long)least);
     return GRT_OK;
 }
 
 /* dilation * (kernel - 1) + 1 */
 static grt_dim extent(const infer *inf, grt_dim kernel, const int64_t *dilations, int32_t i)
 {
-    return grt_dim_addc(inf->dims, grt_dim_mulc(inf->dims, grt_dim_addc(inf->dims, kernel, -1), dilations ? dilations[i] : 1),
-                        1);
+    return grt_dim_addc(
+        inf->dims, grt_dim_mulc(inf->dims, grt_dim_addc(inf->dims, kernel, -1), dilations ? dilations[i] : 1),
+        1);
 }
 
 typedef struct window_attrs {
@@ -45,13 +46,15 @@ static grt_status read_attrs(const infer *inf, int32_t spatial, window_attrs *a)
     a->same = !strcmp(mode, "SAME_UPPER") || !strcmp(mode, "SAME_LOWER");
     a->explicit_pads = !strcmp(mode, "NOTSET") || !*mode;
     if (!a->same && !a->explicit_pads && strcmp(mode, "VALID"))
-        return infer_fail(inf, "attribute auto_pad is '%s'; it must be NOTSET, SAME_UPPER, SAME_LOWER or VALID", mode);
+        return infer_fail(
+            inf, "attribute auto_pad is '%s'; it must be NOTSET, SAME_UPPER, SAME_LOWER or VALID", mode);
     if (!a->explicit_pads)
         a->pads = NULL;
     return GRT_OK;
 }
 
-grt_status window_sizes(const infer *inf, int32_t spatial, const grt_dim *in, const grt_dim *kernel, grt_dim *out)
+grt_status window_sizes(const infer *inf, int32_t spatial, const grt_dim *in, const grt_dim *kernel,
+                        grt_dim *out)
 {
     window_attrs a;
     GRT_TRY(read_attrs(inf, spatial, &a));
@@ -67,19 +70,24 @@ grt_status window_sizes(const infer *inf, int32_t spatial, const grt_dim *in, co
         grt_dim room = grt_dim_sub(inf->dims, grt_dim_addc(inf->dims, in[i], begin + end), reach);
         if (infer_const(inf, room, &left) && left < 0 && infer_const(inf, in[i], &size))
             return infer_fail(inf,
-                              "spatial dim %d of the input is %lld, with padding %lld and %lld; the window, dilation included, is "
+                              "spatial dim %d of the input is %lld, with padding %lld and %lld; the window, "
+                              "dilation included, is "
                               "%lld longer than that",
                               i, (long long)size, (long long)begin, (long long)end, (long long)-left);
-        out[i] = grt_dim_addc(inf->dims, grt_dim_make(inf->dims, ceil_mode ? GRT_DIM_CEILDIV : GRT_DIM_FLOORDIV, room, stride), 1);
+        out[i] = grt_dim_addc(
+            inf->dims, grt_dim_make(inf->dims, ceil_mode ? GRT_DIM_CEILDIV : GRT_DIM_FLOORDIV, room, stride),
+            1);
         /* Windows that would start in the padding at the end do not count. */
         if (ceil_mode)
-            out[i] = grt_dim_make(inf->dims, GRT_DIM_MIN, out[i],
-                                  grt_dim_make(inf->dims, GRT_DIM_CEILDIV, grt_dim_addc(inf->dims, in[i], begin), stride));
+            out[i] = grt_dim_make(
+                inf->dims, GRT_DIM_MIN, out[i],
+                grt_dim_make(inf->dims, GRT_DIM_CEILDIV, grt_dim_addc(inf->dims, in[i], begin), stride));
     }
     return GRT_OK;
 }
 
-grt_status window_transposed_sizes(const infer *inf, int32_t spatial, const grt_dim *in, const grt_dim *kernel, grt_dim *out)
+grt_status window_transposed_sizes(const infer *inf, int32_t spatial, const grt_dim *in,
+                                   const grt_dim *kernel, grt_dim *out)
 {
     window_attrs a;
     const int64_t *extra;
@@ -88,7 +96,8 @@ grt_status window_transposed_sizes(const infer *inf, int32_t spatial, const grt_
     GRT_TRY(read_attrs(inf, spatial, &a));
     GRT_TRY(window_attr(inf, "output_padding", spatial, 0, &extra));
     if (shape && n_shape != (size_t)spatial && n_shape != (size_t)spatial + 2)
-        return infer_fail(inf, "attribute output_shape has %zu values; expected the %d spatial ones", n_shape, spatial);
+        return infer_fail(inf, "attribute output_shape has %zu values; expected the %d spatial ones", n_shape,
+                          spatial);
     for (int32_t i = 0; i < spatial; i++) {
         int64_t stride = a.strides ? a.strides[i] : 1, size;
         if (shape) {
@@ -105,8 +114,9 @@ grt_status window_transposed_sizes(const infer *inf, int32_t spatial, const grt_
             out[i] = grt_dim_addc(inf->dims, out[i], fixed);
         }
         if (infer_const(inf, out[i], &size) && size < 0)
-            return infer_fail(inf, "spatial dim %d of the output would be %lld; the padding is larger than the result", i,
-                              (long long)size);
+            return infer_fail(
+                inf, "spatial dim %d of the output would be %lld; the padding is larger than the result", i,
+                (long long)size);
     }
     return GRT_OK;
 }

@@ -6,11 +6,13 @@
 
 /* True if the op's attribute `layout` says that channels are the last dim of data ("NHWC"). */
 bool window_channels_last(const grt_op_desc *desc);
-/* Output sizes from input sizes, kernel sizes (dims, as they may come from a weight's shape) and the attributes strides,
- * dilations, pads, auto_pad and ceil_mode. All arrays have `spatial` entries. */
-grt_status window_sizes(const infer *inf, int32_t spatial, const grt_dim *in, const grt_dim *kernel, grt_dim *out);
+/* Output sizes from input sizes, kernel sizes (dims, as they may come from a weight's shape) and the
+ * attributes strides, dilations, pads, auto_pad and ceil_mode. All arrays have `spatial` entries. */
+grt_status window_sizes(const infer *inf, int32_t spatial, const grt_dim *in, const grt_dim *kernel,
+                        grt_dim *out);
 /* The same for ConvTranspose, with output_padding and output_shape. */
-grt_status window_transposed_sizes(const infer *inf, int32_t spatial, const grt_dim *in, const grt_dim *kernel, grt_dim *out);
+grt_status window_transposed_sizes(const infer *inf, int32_t spatial, const grt_dim *in,
+                                   const grt_dim *kernel, grt_dim *out);
 /* The integer list attribute `name` of n entries, each at least `least`; NULL in *out if absent. */
 grt_status window_attr(const infer *inf, const char *name, int32_t n, int64_t least, const int64_t **out);
 

@@ -16,6 +16,7 @@
     X(dce, 1, "remove nodes whose results nobody uses")                                            \
     X(legalise, 0, "replace ops that the target has no kernel for by simpler ones")                \
     X(recognise, 2, "find GELU, SiLU, RMS and layer normalisation that are written out")           \
+    X(rotary, 2, "find rotary position embedding that is written out")                             \
     X(attention, 2, "find attention that is written out")                                          \
     X(affine, 2, "put scales and shifts per channel into weights")                                 \
     X(epilogue, 2, "let convolutions and products add bias and residual and apply the activation") \
@@ -36,17 +37,18 @@ static const char *const names[] = {PASSES(X)};
 /* Passes that make work for each other run more than once. Equal ConstantOfShape nodes are merged before they
  * are folded, so that their weights are kept once. */
 static const unsigned char schedule[] = {
-    PASS_cse,       PASS_fold,      PASS_branches,
-    PASS_simplify,  PASS_dce, /* as imported */
-    PASS_legalise,  PASS_fold,      PASS_simplify,
-    PASS_cse,       PASS_dce, /* what expansions left */
-    PASS_recognise, PASS_attention, PASS_dce,
-    PASS_fold,      PASS_simplify,            /* found */
-    PASS_affine,    PASS_epilogue,  PASS_dce, /* fused */
-    PASS_layout,    PASS_fold,      PASS_simplify,
-    PASS_cse,       PASS_dce, /* laid out, transposes cancelled */
-    PASS_pointwise, PASS_shapes,    PASS_dce,
-};
+    /* as imported */
+    PASS_cse, PASS_fold, PASS_branches, PASS_simplify, PASS_dce,
+    /* what expansions left */
+    PASS_legalise, PASS_fold, PASS_simplify, PASS_cse, PASS_dce,
+    /* found; each pattern wants the nodes that the one before covered to be gone */
+    PASS_recognise, PASS_rotary, PASS_dce, PASS_simplify, PASS_attention, PASS_dce, PASS_fold, PASS_simplify,
+    /* fused */
+    PASS_affine, PASS_epilogue, PASS_dce,
+    /* laid out, and transposes cancelled */
+    PASS_layout, PASS_fold, PASS_simplify, PASS_cse, PASS_dce,
+    /* last, as nothing matches these any more */
+    PASS_pointwise, PASS_shapes, PASS_dce};
 enum { N_RUNS = sizeof schedule / sizeof *schedule };
 
 const pass_row *pass_at(size_t index)

@@ -133,6 +133,15 @@ static bool rule_only_input(work *w, ir_node *node)
     return node->n_in == 1 && becomes(w, node, ir_in(node, 0));
 }
 
+/* Passes that look for additions look for Add. */
+static bool rule_sum(work *w, ir_node *node)
+{
+    if (node->n_in != 2)
+        return rule_only_input(w, node);
+    ir_node_become(node, "", "Add");
+    return changed(w, node);
+}
+
 static bool rule_only_output(work *w, ir_node *node)
 {
     return node->n_out == 1 && same_shape_as_input(node, 0) && becomes(w, node, ir_in(node, 0));
@@ -532,7 +541,7 @@ static const struct {
     bool (*apply)(work *w, ir_node *node);
 } rules[] = {
     {"Identity", rule_identity}, {"Dropout", rule_dropout},   {"Cast", rule_cast},
-    {"CastLike", rule_cast},     {"Concat", rule_only_input}, {"Sum", rule_only_input},
+    {"CastLike", rule_cast},     {"Concat", rule_only_input}, {"Sum", rule_sum},
     {"Max", rule_only_input},    {"Min", rule_only_input},    {"Mean", rule_only_input},
     {"Split", rule_only_output}, {"Expand", rule_same_shape}, {"Slice", rule_slice},
     {"Pad", rule_pad},           {"Tile", rule_tile},         {"Clip", rule_clip},

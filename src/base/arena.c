@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Blocks of MAPPED_BLOCK and more are mapped and ask for huge pages: weights that have to be copied spend most of their time
- * in page faults otherwise. */
+/* Blocks of MAPPED_BLOCK and more are mapped and ask for huge pages: weights that have to be copied spend
+ * most of their time in page faults otherwise. */
 enum { FIRST_BLOCK = 16 << 10, LARGEST_BLOCK = 32 << 20, MAPPED_BLOCK = 4 << 20, HUGE_PAGE = 2 << 20 };
 
 typedef struct block {
@@ -88,7 +88,8 @@ void grt_arena_reset(grt_arena *arena)
 static block *map_block(size_t size)
 {
     size_t map_size = grt_align_up(size, HUGE_PAGE) + HUGE_PAGE;
-    void *map = mmap(NULL, map_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *map =
+        mmap(NULL, map_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (map == MAP_FAILED)
         return NULL;
     block *b = (block *)grt_align_up((uintptr_t)map, HUGE_PAGE);

@@ -506,7 +506,8 @@ static void print(const grt_dims *table, grt_dim dim, size_t limit, grt_text *te
     }
 }
 
-/* Expressions share operands: written out, a small table may fill the memory. The text is for people anyway. */
+/* Expressions share operands: written out, a small table may fill the memory. The text is for people anyway.
+ */
 enum { MAX_PRINTED = 2000 };
 
 void grt_dim_print(const grt_dims *table, grt_dim dim, grt_text *text)

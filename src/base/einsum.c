@@ -27,10 +27,11 @@ static char next_sign(const char **at)
     return label_of(*p) >= 0 || *p == ',' ? *p : '?';
 }
 
-/* One term, up to ',' or "->" or the end, which goes to *out_end. The ellipsis takes `fill` axes, or, if that is negative, what
- * the letters leave of `rank`. */
-static grt_status read_term(const grt_op_desc *desc, const char *equation, const char **at, int32_t rank, int32_t fill,
-                            int8_t *labels, int32_t *out_rank, int32_t *out_ellipsis, char *out_end)
+/* One term, up to ',' or "->" or the end, which goes to *out_end. The ellipsis takes `fill` axes, or, if that
+ * is negative, what the letters leave of `rank`. */
+static grt_status read_term(const grt_op_desc *desc, const char *equation, const char **at, int32_t rank,
+                            int32_t fill, int8_t *labels, int32_t *out_rank, int32_t *out_ellipsis,
+                            char *out_end)
 {
     const char *start = *at;
     int32_t letters = 0;
@@ -47,8 +48,9 @@ static grt_status read_term(const grt_op_desc *desc, const char *equation, const
     *out_end = sign;
     int32_t wide = !ellipsis ? 0 : fill >= 0 ? fill : rank - letters;
     if (wide < 0 || letters + wide > GRT_MAX_RANK || (fill < 0 && letters + wide != rank))
-        return grt_fail_op(desc, GRT_STATUS_INVALID_MODEL, "equation '%s': a term names %d axes where the operand has rank %d",
-                           equation, letters, rank);
+        return grt_fail_op(desc, GRT_STATUS_INVALID_MODEL,
+                           "equation '%s': a term names %d axes where the operand has rank %d", equation,
+                           letters, rank);
     int32_t n = 0;
     const char *p = start;
     while ((sign = next_sign(&p)) && sign != ',' && sign != '>') {
@@ -62,8 +64,8 @@ static grt_status read_term(const grt_op_desc *desc, const char *equation, const
     return GRT_OK;
 }
 
-grt_status grt_einsum_input(const grt_op_desc *desc, int32_t i, int32_t n_in, int32_t rank, int8_t out_labels[GRT_MAX_RANK],
-                            int32_t *out_ellipsis)
+grt_status grt_einsum_input(const grt_op_desc *desc, int32_t i, int32_t n_in, int32_t rank,
+                            int8_t out_labels[GRT_MAX_RANK], int32_t *out_ellipsis)
 {
     const char *equation = grt_attr_string(desc, "equation", ""), *at = equation;
     int32_t found;
@@ -80,7 +82,8 @@ grt_status grt_einsum_input(const grt_op_desc *desc, int32_t i, int32_t n_in, in
     return GRT_OK;
 }
 
-grt_status grt_einsum_output(const grt_op_desc *desc, int32_t ellipsis, int8_t out_labels[GRT_MAX_RANK], int32_t *out_rank)
+grt_status grt_einsum_output(const grt_op_desc *desc, int32_t ellipsis, int8_t out_labels[GRT_MAX_RANK],
+                             int32_t *out_rank)
 {
     const char *equation = grt_attr_string(desc, "equation", ""), *at = equation;
     int32_t count[GRT_EINSUM_ELLIPSIS] = {0}, found;
@@ -92,7 +95,8 @@ grt_status grt_einsum_output(const grt_op_desc *desc, int32_t ellipsis, int8_t o
         seen_ellipsis |= sign == '.';
     }
     if (sign == '>') {
-        GRT_TRY(read_term(desc, equation, &at, 0, seen_ellipsis ? ellipsis : 0, out_labels, out_rank, &found, &sign));
+        GRT_TRY(read_term(desc, equation, &at, 0, seen_ellipsis ? ellipsis : 0, out_labels, out_rank, &found,
+                          &sign));
         if (sign)
             return fail(desc, equation, "there is something behind the output term");
         for (int32_t k = 0; k < *out_rank; k++) {

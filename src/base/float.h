@@ -59,7 +59,8 @@ static inline uint16_t grt_float_to_bfloat16(float f)
 }
 
 /* ---- 8 and 4 bits ----
- * A format has a sign, an exponent with a bias, and m bits of mantissa; all have subnormals. These two work on magnitudes. */
+ * A format has a sign, an exponent with a bias, and m bits of mantissa; all have subnormals. These two work
+ * on magnitudes. */
 
 /* Value of a finite code without its sign. */
 static inline float grt_small_to_float(uint32_t code, uint32_t m, uint32_t bias)
@@ -69,7 +70,8 @@ static inline float grt_small_to_float(uint32_t code, uint32_t m, uint32_t bias)
         return (float)mantissa * grt_bits_to_float((128u - bias - m) << 23);
     return grt_bits_to_float((exponent + 127u - bias) << 23 | mantissa << (23u - m));
 }
-/* Code of the nearest value to a finite f >= 0; larger than the format's largest code if f is out of its range. */
+/* Code of the nearest value to a finite f >= 0; larger than the format's largest code if f is out of its
+ * range. */
 static inline uint32_t grt_float_to_small(float f, uint32_t m, uint32_t bias)
 {
     uint32_t bits = grt_float_to_bits(f);
@@ -81,7 +83,8 @@ static inline uint32_t grt_float_to_small(float f, uint32_t m, uint32_t bias)
     return (bits + ((1u << (22u - m)) - 1u) + odd - ((127u - bias) << 23)) >> (23u - m);
 }
 
-/* OCP and "fnuz" float8. `saturate`: what is out of range becomes the largest finite value, not NaN or infinity. */
+/* OCP and "fnuz" float8. `saturate`: what is out of range becomes the largest finite value, not NaN or
+ * infinity. */
 typedef struct grt_float8_format {
     uint32_t m, bias;
     uint8_t largest, overflow, nan; /* codes: largest finite, what overflow gives without saturation, NaN */
@@ -99,7 +102,8 @@ static inline float grt_float8_to_float(uint8_t code, grt_float8_format format)
     if (format.unsigned_zero && code == 0x80u)
         return grt_bits_to_float(0x7fc00000u);
     if (magnitude > format.largest)
-        f = grt_bits_to_float(magnitude == format.overflow && format.overflow != format.nan ? 0x7f800000u : 0x7fc00000u);
+        f = grt_bits_to_float(magnitude == format.overflow && format.overflow != format.nan ? 0x7f800000u
+                                                                                            : 0x7fc00000u);
     else
         f = grt_small_to_float(magnitude, format.m, format.bias);
     return grt_bits_to_float(grt_float_to_bits(f) | sign);
@@ -145,14 +149,15 @@ static inline uint8_t grt_float_to_float8e8m0(float f, grt_rounding rounding, bo
             return saturate ? 0 : 0xff;
         fraction = (fraction - 0x400000u) << 1; /* of 2^-127 */
     }
-    bool up = rounding == GRT_ROUND_UP ? fraction > 0 : rounding == GRT_ROUND_NEAREST && fraction >= 0x400000u;
+    bool up =
+        rounding == GRT_ROUND_UP ? fraction > 0 : rounding == GRT_ROUND_NEAREST && fraction >= 0x400000u;
     if (up && (exponent < 0xfe || !saturate))
         exponent++;
     return (uint8_t)exponent;
 }
 
-/* float4e2m1: 0 0.5 1 1.5 2 3 4 6, with sign; no infinity, no NaN. Out of range is the largest; NaN becomes a zero of the other
- * sign, which is what ONNX's reference makes of it. */
+/* float4e2m1: 0 0.5 1 1.5 2 3 4 6, with sign; no infinity, no NaN. Out of range is the largest; NaN becomes a
+ * zero of the other sign, which is what ONNX's reference makes of it. */
 static inline float grt_float4_to_float(uint8_t code)
 {
     float f = grt_small_to_float(code & 7u, 1, 1);
@@ -167,8 +172,8 @@ static inline uint8_t grt_float_to_float4(float f)
     return (uint8_t)((code > 7u ? 7u : code) | (bits >> 28 & 8u));
 }
 
-/* Nearest float that has an odd last bit unless exact: rounding it again, to a format of at most 22 bits of precision, gives
- * what rounding the double at once would have given. */
+/* Nearest float that has an odd last bit unless exact: rounding it again, to a format of at most 22 bits of
+ * precision, gives what rounding the double at once would have given. */
 static inline float grt_double_to_float_odd(double d)
 {
     float f = (float)d;

@@ -75,5 +75,6 @@ grt_status grt_fail_op(const grt_op_desc *desc, grt_status status, const char *f
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    return grt_fail(status, "%s%s%s node '%s': %s", desc->domain, *desc->domain ? "::" : "", desc->op, desc->name, text);
+    return grt_fail(status, "%s%s%s node '%s': %s", desc->domain, *desc->domain ? "::" : "", desc->op,
+                    desc->name, text);
 }

@@ -21,7 +21,8 @@ typedef enum grt_attr_kind {
     GRT_ATTR_TYPE,  /* type_kind, type_dtype: what an Optional without input would hold */
 } grt_attr_kind;
 
-/* Views: whoever made the attribute (IR arena, plan) owns what it points to. Strings are 0-terminated as well as sized. */
+/* Views: whoever made the attribute (IR arena, plan) owns what it points to. Strings are 0-terminated as well
+ * as sized. */
 typedef struct grt_attr {
     const char *name;
     grt_attr_kind kind;

@@ -19,7 +19,7 @@ static const struct {
     const char *p[PW_MAX_PARAMS];
     float d[PW_MAX_PARAMS];
 } functions[PW_COUNT] = {
-#define PW(name, since, arity, kind, n_params, p0, d0, p1, d1, expr)                                                   \
+#define PW(name, since, arity, kind, n_params, p0, d0, p1, d1, expr) \
     [PW_##name] = {{#name, arity, n_params, KIND_##kind}, {p0, p1}, {d0, d1}},
 #include "src/base/pointwise.def"
 #undef PW
@@ -63,25 +63,29 @@ int32_t pw_params(const grt_op_desc *desc, int32_t opcode, float out_params[PW_M
     int32_t n = functions[opcode].info.n_params;
     for (int32_t i = 0; i < n; i++) {
         const grt_attr *attr = grt_attr_find(desc, functions[opcode].p[i]);
-        out_params[i] = !attr ? functions[opcode].d[i] : attr->kind == GRT_ATTR_INT ? (float)attr->i : attr->f;
+        out_params[i] = !attr                        ? functions[opcode].d[i]
+                        : attr->kind == GRT_ATTR_INT ? (float)attr->i
+                                                     : attr->f;
     }
     return n;
 }
 
-static grt_status check_instruction(const grt_op_desc *desc, const int64_t *in, size_t at, int64_t first_constant,
-                                    int64_t first_result)
+static grt_status check_instruction(const grt_op_desc *desc, const int64_t *in, size_t at,
+                                    int64_t first_constant, int64_t first_result)
 {
     if (in[0] < 0 || in[0] >= PW_COUNT || !functions[in[0]].info.fusible)
-        return grt_fail_op(desc, GRT_STATUS_INVALID_MODEL, "instruction %zu: %lld is no function", at, (long long)in[0]);
+        return grt_fail_op(desc, GRT_STATUS_INVALID_MODEL, "instruction %zu: %lld is no function", at,
+                           (long long)in[0]);
     const pw_info *info = &functions[in[0]].info;
     int64_t limit = first_result + (int64_t)at;
     for (int k = 0; k < info->arity + info->n_params; k++) {
         bool parameter = k >= info->arity;
         int64_t low = parameter ? first_constant : 0, high = parameter ? first_result : limit;
         if (in[1 + k] < low || in[1 + k] >= high)
-            return grt_fail_op(desc, GRT_STATUS_INVALID_MODEL, "instruction %zu: %s %d of %s is %lld; it must lie in [%lld, %lld)",
-                               at, parameter ? "parameter" : "operand", k, info->name, (long long)in[1 + k], (long long)low,
-                               (long long)high);
+            return grt_fail_op(desc, GRT_STATUS_INVALID_MODEL,
+                               "instruction %zu: %s %d of %s is %lld; it must lie in [%lld, %lld)", at,
+                               parameter ? "parameter" : "operand", k, info->name, (long long)in[1 + k],
+                               (long long)low, (long long)high);
     }
     return GRT_OK;
 }
@@ -92,8 +96,9 @@ grt_status pw_program_check(const grt_op_desc *desc, int32_t n_in)
     const int64_t *program = grt_attr_ints(desc, "program", &n);
     (void)grt_attr_floats(desc, "constants", &n_constants);
     if (n_in < 1 || n == 0 || n % 4 || n > INT32_MAX || n_constants > INT32_MAX)
-        return grt_fail_op(desc, GRT_STATUS_INVALID_MODEL,
-                           "attribute program has %zu numbers; it must have 4 per instruction, and at least one", n);
+        return grt_fail_op(
+            desc, GRT_STATUS_INVALID_MODEL,
+            "attribute program has %zu numbers; it must have 4 per instruction, and at least one", n);
     for (size_t at = 0; at < n / 4; at++)
         GRT_TRY(check_instruction(desc, program + 4 * at, at, n_in, n_in + (int64_t)n_constants));
     return GRT_OK;

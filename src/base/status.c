@@ -11,8 +11,8 @@ static _Thread_local char message[MESSAGE_SIZE];
 const char *grt_status_text(grt_status status)
 {
     switch (status) {
-#define X(name, text)                                                                                                  \
-    case GRT_STATUS_##name:                                                                                            \
+#define X(name, text)       \
+    case GRT_STATUS_##name: \
         return text;
         GRT_STATUS_LIST(X)
 #undef X
@@ -26,7 +26,7 @@ const char *grt_last_error(void)
 }
 
 #define GRT_STRING_(x) #x
-#define GRT_STRING(x) GRT_STRING_(x)
+#define GRT_STRING(x)  GRT_STRING_(x)
 const char *grt_version(void)
 {
     return GRT_STRING(GRT_VERSION_MAJOR) "." GRT_STRING(GRT_VERSION_MINOR) "." GRT_STRING(GRT_VERSION_PATCH);

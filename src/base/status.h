@@ -1,4 +1,5 @@
-/* Failing with a message: every fallible function returns grt_status and leaves its story in the thread's error slot. */
+/* Failing with a message: every fallible function returns grt_status and leaves its story in the thread's
+ * error slot. */
 #ifndef GRT_BASE_STATUS_H
 #define GRT_BASE_STATUS_H
 
@@ -24,11 +25,11 @@ grt_status grt_fail_memory(size_t bytes);
 void grt_error_set(const char *message);
 
 /* Return early on failure. Only where nothing acquired in the function is left to release. */
-#define GRT_TRY(expr)                                                                                                  \
-    do {                                                                                                               \
-        grt_status try_status_ = (expr);                                                                               \
-        if (try_status_ != GRT_OK)                                                                                     \
-            return try_status_;                                                                                        \
+#define GRT_TRY(expr)                    \
+    do {                                 \
+        grt_status try_status_ = (expr); \
+        if (try_status_ != GRT_OK)       \
+            return try_status_;          \
     } while (0)
 
 #pragma GCC visibility pop

@@ -9,10 +9,9 @@
 static const struct {
     const char *text;
     size_t bits;
-} dtypes[GRT_DTYPE_COUNT] = {
-    [GRT_DTYPE_NONE] = {"none", 0},
+} dtypes[GRT_DTYPE_COUNT] = {[GRT_DTYPE_NONE] = {"none", 0},
 #define X(name, number, bits, text) [number] = {text, bits},
-    GRT_DTYPE_LIST(X)
+                             GRT_DTYPE_LIST(X)
 #undef X
 };
 
@@ -81,7 +80,8 @@ void grt_dims_strides(const int64_t *dims, int32_t rank, int64_t *out_strides)
     }
 }
 
-bool grt_dims_broadcast(const int64_t *a, int32_t rank_a, const int64_t *b, int32_t rank_b, int64_t *out, int32_t *out_rank)
+bool grt_dims_broadcast(const int64_t *a, int32_t rank_a, const int64_t *b, int32_t rank_b, int64_t *out,
+                        int32_t *out_rank)
 {
     int32_t rank = rank_a > rank_b ? rank_a : rank_b;
     int64_t dims[GRT_MAX_RANK];

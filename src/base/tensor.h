@@ -8,19 +8,21 @@
 
 /* Sets of dtypes, one bit each: GRT_DTYPES(FLOAT) | GRT_DTYPES(DOUBLE). */
 typedef uint32_t grt_dtype_set;
-#define GRT_BIT(name) (1u << GRT_DTYPE_##name)
-#define GRT_SET_FLOATS (GRT_BIT(FLOAT) | GRT_BIT(DOUBLE) | GRT_BIT(FLOAT16) | GRT_BIT(BFLOAT16))
-#define GRT_SET_SIGNED (GRT_BIT(INT8) | GRT_BIT(INT16) | GRT_BIT(INT32) | GRT_BIT(INT64))
+#define GRT_BIT(name)    (1u << GRT_DTYPE_##name)
+#define GRT_SET_FLOATS   (GRT_BIT(FLOAT) | GRT_BIT(DOUBLE) | GRT_BIT(FLOAT16) | GRT_BIT(BFLOAT16))
+#define GRT_SET_SIGNED   (GRT_BIT(INT8) | GRT_BIT(INT16) | GRT_BIT(INT32) | GRT_BIT(INT64))
 #define GRT_SET_UNSIGNED (GRT_BIT(UINT8) | GRT_BIT(UINT16) | GRT_BIT(UINT32) | GRT_BIT(UINT64))
-#define GRT_SET_INTS (GRT_SET_SIGNED | GRT_SET_UNSIGNED)
-#define GRT_SET_NUMBERS (GRT_SET_FLOATS | GRT_SET_INTS)
-#define GRT_SET_FLOAT8                                                                                                 \
-    (GRT_BIT(FLOAT8E4M3FN) | GRT_BIT(FLOAT8E4M3FNUZ) | GRT_BIT(FLOAT8E5M2) | GRT_BIT(FLOAT8E5M2FNUZ) | GRT_BIT(FLOAT8E8M0))
-#define GRT_SET_SUBBYTE (GRT_BIT(UINT4) | GRT_BIT(INT4) | GRT_BIT(FLOAT4E2M1) | GRT_BIT(UINT2) | GRT_BIT(INT2))
+#define GRT_SET_INTS     (GRT_SET_SIGNED | GRT_SET_UNSIGNED)
+#define GRT_SET_NUMBERS  (GRT_SET_FLOATS | GRT_SET_INTS)
+#define GRT_SET_FLOAT8                                                                                 \
+    (GRT_BIT(FLOAT8E4M3FN) | GRT_BIT(FLOAT8E4M3FNUZ) | GRT_BIT(FLOAT8E5M2) | GRT_BIT(FLOAT8E5M2FNUZ) | \
+     GRT_BIT(FLOAT8E8M0))
+#define GRT_SET_SUBBYTE \
+    (GRT_BIT(UINT4) | GRT_BIT(INT4) | GRT_BIT(FLOAT4E2M1) | GRT_BIT(UINT2) | GRT_BIT(INT2))
 #define GRT_SET_COMPLEX (GRT_BIT(COMPLEX64) | GRT_BIT(COMPLEX128))
 /* All whose elements are whole bytes and plain data. */
 #define GRT_SET_PLAIN (GRT_SET_NUMBERS | GRT_BIT(BOOL) | GRT_SET_FLOAT8 | GRT_SET_COMPLEX)
-#define GRT_SET_ALL (GRT_SET_PLAIN | GRT_SET_SUBBYTE | GRT_BIT(STRING))
+#define GRT_SET_ALL   (GRT_SET_PLAIN | GRT_SET_SUBBYTE | GRT_BIT(STRING))
 
 static inline bool grt_dtype_in(grt_dtype dtype, grt_dtype_set set)
 {
@@ -39,7 +41,8 @@ bool grt_dims_equal(const int64_t *a, int32_t rank_a, const int64_t *b, int32_t 
 /* Row-major strides in elements. */
 void grt_dims_strides(const int64_t *dims, int32_t rank, int64_t *out_strides);
 /* Numpy broadcasting of two known shapes into out (may alias a or b); false if they do not fit. */
-bool grt_dims_broadcast(const int64_t *a, int32_t rank_a, const int64_t *b, int32_t rank_b, int64_t *out, int32_t *out_rank);
+bool grt_dims_broadcast(const int64_t *a, int32_t rank_a, const int64_t *b, int32_t rank_b, int64_t *out,
+                        int32_t *out_rank);
 /* Strides that walk `dims` (rank) while `out_dims` (out_rank >= rank) is traversed: 0 where broadcast. */
 void grt_broadcast_strides(const int64_t *dims, int32_t rank, int32_t out_rank, int64_t *out_strides);
 /* axis in [-rank, rank) to [0, rank); -1 if out of range. */

@@ -150,7 +150,8 @@ grt_status grt_value_share(grt_value *dst, const grt_value *src)
 
 grt_status grt_value_copy(grt_value *dst, const grt_value *src)
 {
-    return src->kind == GRT_KIND_TENSOR ? grt_value_copy_tensor(dst, &src->t) : copy_items(dst, src, grt_value_copy);
+    return src->kind == GRT_KIND_TENSOR ? grt_value_copy_tensor(dst, &src->t)
+                                        : copy_items(dst, src, grt_value_copy);
 }
 
 grt_status grt_value_insert(grt_value *sequence, size_t index, grt_value **out_item)
@@ -163,7 +164,8 @@ grt_status grt_value_insert(grt_value *sequence, size_t index, grt_value **out_i
         sequence->items = items;
         sequence->capacity = capacity;
     }
-    memmove(&sequence->items[index + 1], &sequence->items[index], (sequence->n - index) * sizeof *sequence->items);
+    memmove(&sequence->items[index + 1], &sequence->items[index],
+            (sequence->n - index) * sizeof *sequence->items);
     sequence->n++;
     sequence->items[index] = (grt_value){0};
     *out_item = &sequence->items[index];

@@ -22,7 +22,8 @@ typedef struct grt_buffer {
     void *owner;
 } grt_buffer;
 
-grt_buffer *grt_buffer_create(size_t size); /* 64-byte aligned host memory, not zeroed; NULL when out of memory */
+grt_buffer *
+grt_buffer_create(size_t size); /* 64-byte aligned host memory, not zeroed; NULL when out of memory */
 grt_buffer *grt_buffer_retain(grt_buffer *buffer);
 void grt_buffer_release(grt_buffer *buffer);
 
@@ -39,7 +40,8 @@ struct grt_value {
 
 /* Let go of what the value holds; it becomes an empty TENSOR. The struct itself is the caller's. */
 void grt_value_clear(grt_value *value);
-/* dst (cleared first) becomes a second holder of src's content: tensors share their buffer, borrowed data is copied. */
+/* dst (cleared first) becomes a second holder of src's content: tensors share their buffer, borrowed data is
+ * copied. */
 grt_status grt_value_share(grt_value *dst, const grt_value *src);
 /* dst (cleared first) becomes a deep copy of src, string bytes included. */
 grt_status grt_value_copy(grt_value *dst, const grt_value *src);

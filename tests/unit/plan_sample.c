@@ -105,7 +105,8 @@ static const char *const branch_output_names[] = {"result"};
 static const int32_t loop_inputs[] = {0, 1}, loop_outputs[] = {1, 0};
 
 static const grt_plan_body bodies[] = {
-    {"main", VALUES, 3, 2, 2, 0, main_values, main_steps, main_inputs, main_outputs, main_output_names, NULL, NULL, -1},
+    {"main", VALUES, 3, 2, 2, 0, main_values, main_steps, main_inputs, main_outputs, main_output_names, NULL,
+     NULL, -1},
     {"then", 1, 0, 0, 1, 1, then_values, NULL, NULL, zero, branch_output_names, captures_outer, zero, 0},
     {"else", 2, 1, 0, 1, 0, else_values, else_steps, NULL, one, branch_output_names, NULL, NULL, 0},
     {"loop", 2, 0, 2, 2, 0, loop_values, NULL, loop_inputs, loop_outputs, loop_output_names, NULL, NULL, 2},

@@ -81,7 +81,8 @@ static bool position(const window *w, const int64_t *o, const int64_t *k, int64_
     return true;
 }
 
-static double convolve(const window *w, const float *x, const float *weights, int64_t b, int64_t m, const int64_t *o)
+static double convolve(const window *w, const float *x, const float *weights, int64_t b, int64_t m,
+                       const int64_t *o)
 {
     const int64_t per = w->channels / w->groups, first = m / (w->filters / w->groups) * per;
     const int64_t taps = product(w->kernel, w->spatial), pixels = product(w->in, w->spatial);
@@ -90,7 +91,8 @@ static double convolve(const window *w, const float *x, const float *weights, in
         int64_t k[MOST], at;
         unflatten(t, w->kernel, w->spatial, k);
         for (int64_t c = 0; position(w, o, k, &at) && c < per; c++)
-            sum += (double)x[(b * w->channels + first + c) * pixels + at] * (double)weights[(m * per + c) * taps + t];
+            sum += (double)x[(b * w->channels + first + c) * pixels + at] *
+                   (double)weights[(m * per + c) * taps + t];
     }
     return sum;
 }
@@ -129,13 +131,16 @@ static void check_conv(uint32_t seed, int variant)
     const bool last = variant & 2, fused = last || (variant & 4);
     const int32_t n = w.spatial;
     const int64_t in_pixels = product(w.in, n);
-    float *x = random_floats(w.batch * w.channels * in_pixels, seed), *bias = random_floats(w.filters, seed + 1);
-    float *weights = random_floats(w.filters * w.channels / w.groups * product(w.kernel, n), seed + 2), *residual = NULL;
+    float *x = random_floats(w.batch * w.channels * in_pixels, seed),
+          *bias = random_floats(w.filters, seed + 1);
+    float *weights = random_floats(w.filters * w.channels / w.groups * product(w.kernel, n), seed + 2),
+          *residual = NULL;
     float *x_last = last ? channels_last(x, w.batch, w.channels, in_pixels) : NULL;
     int64_t dims[MOST + 2], w_dims[MOST + 2] = {w.filters, w.channels / w.groups}, out[MOST], out_pixels = 1;
     memcpy(w_dims + 2, w.kernel, (size_t)n * sizeof *w_dims);
     for (int32_t i = 0; i < n; i++) {
-        out[i] = (w.in[i] + w.pads[i] + w.pads[n + i] - (w.kernel[i] - 1) * w.dilation[i] - 1) / w.stride[i] + 1;
+        out[i] =
+            (w.in[i] + w.pads[i] + w.pads[n + i] - (w.kernel[i] - 1) * w.dilation[i] - 1) / w.stride[i] + 1;
         out_pixels *= out[i];
     }
     op_runner r;
@@ -163,10 +168,11 @@ static void check_conv(uint32_t seed, int variant)
         const int64_t at = last ? (b * out_pixels + p) * w.filters + m : i;
         int64_t o[MOST];
         unflatten(p, out, n, o);
-        double wanted = convolve(&w, x, weights, b, m, o) + (double)bias[m] + (residual ? (double)residual[at] : 0.0);
+        double wanted =
+            convolve(&w, x, weights, b, m, o) + (double)bias[m] + (residual ? (double)residual[at] : 0.0);
         wanted = fused && wanted < 0 ? 0 : wanted;
-        ck_assert_msg(fabs((double)y[at] - wanted) < 2e-5, "seed %u variant %d element %lld: %g, expected %g", seed, variant,
-                      (long long)i, (double)y[at], wanted);
+        ck_assert_msg(fabs((double)y[at] - wanted) < 2e-5, "seed %u variant %d element %lld: %g, expected %g",
+                      seed, variant, (long long)i, (double)y[at], wanted);
     }
     op_end(&r);
     free(x);
@@ -184,10 +190,12 @@ START_TEST(convolutions_match_their_definition)
 }
 END_TEST
 
-/* The transpose is the adjoint: <conv(x), y> = <x, transpose(y)>, tested on every unit vector of y's definition. */
+/* The transpose is the adjoint: <conv(x), y> = <x, transpose(y)>, tested on every unit vector of y's
+ * definition. */
 static void check_transpose(uint32_t seed, bool constant)
 {
-    window w = random_window(seed); /* of the convolution whose adjoint is taken: from `in` (the result) to `out` */
+    window w =
+        random_window(seed); /* of the convolution whose adjoint is taken: from `in` (the result) to `out` */
     const int32_t n = w.spatial;
     int64_t out[MOST], out_pixels = 1, dims[MOST + 2], w_dims[MOST + 2] = {w.filters, w.channels / w.groups};
     for (int32_t i = 0; i < n; i++) {
@@ -200,7 +208,8 @@ static void check_transpose(uint32_t seed, bool constant)
     }
     const int64_t in_pixels = product(w.in, n), taps = product(w.kernel, n);
     memcpy(w_dims + 2, w.kernel, (size_t)n * sizeof *w_dims);
-    float *y = random_floats(w.batch * w.filters * out_pixels, seed), *bias = random_floats(w.channels, seed + 1);
+    float *y = random_floats(w.batch * w.filters * out_pixels, seed),
+          *bias = random_floats(w.channels, seed + 1);
     float *weights = random_floats(w.filters * w.channels / w.groups * taps, seed + 2);
     double *wanted = calloc((size_t)(w.batch * w.channels * in_pixels), sizeof *wanted);
     ck_assert_ptr_nonnull(wanted);
@@ -229,8 +238,9 @@ static void check_transpose(uint32_t seed, bool constant)
     ck_assert_int_eq(grt_tensor_elements(&r.out[0].t), w.batch * w.channels * in_pixels);
     for (int64_t i = 0; i < w.batch * w.channels * in_pixels; i++) {
         const double value = wanted[i] + (double)bias[i / in_pixels % w.channels];
-        ck_assert_msg(fabs((double)((float *)r.out[0].t.data)[i] - value) < 2e-5, "seed %u element %lld: %g, expected %g", seed,
-                      (long long)i, (double)((float *)r.out[0].t.data)[i], value);
+        ck_assert_msg(fabs((double)((float *)r.out[0].t.data)[i] - value) < 2e-5,
+                      "seed %u element %lld: %g, expected %g", seed, (long long)i,
+                      (double)((float *)r.out[0].t.data)[i], value);
     }
     op_end(&r);
     free(y);
@@ -252,8 +262,10 @@ static void check_pool(uint32_t seed, bool max, bool last, grt_dtype dtype)
 {
     const window w = random_window(seed);
     const int32_t n = w.spatial;
-    const int64_t in_pixels = product(w.in, n), total = w.batch * w.channels * in_pixels, taps = product(w.kernel, n);
-    float *x = random_floats(total, seed), *x_last = last ? channels_last(x, w.batch, w.channels, in_pixels) : NULL;
+    const int64_t in_pixels = product(w.in, n), total = w.batch * w.channels * in_pixels,
+                  taps = product(w.kernel, n);
+    float *x = random_floats(total, seed),
+          *x_last = last ? channels_last(x, w.batch, w.channels, in_pixels) : NULL;
     double *wide = malloc((size_t)total * sizeof *wide);
     ck_assert_ptr_nonnull(wide);
     for (int64_t i = 0; i < total; i++)
@@ -272,7 +284,8 @@ static void check_pool(uint32_t seed, bool max, bool last, grt_dtype dtype)
     memcpy(out, r.out[0].t.dims + (last ? 1 : 2), (size_t)n * sizeof *out);
     const int64_t out_pixels = product(out, n);
     for (int64_t i = 0; i < w.batch * w.channels * out_pixels; i++) {
-        const int64_t plane = i / out_pixels, b = plane / w.channels, c = plane % w.channels, p = i % out_pixels;
+        const int64_t plane = i / out_pixels, b = plane / w.channels, c = plane % w.channels,
+                      p = i % out_pixels;
         double wanted = max ? -INFINITY : 0.0;
         int64_t o[MOST], k[MOST], at, count = 0, best = -1;
         unflatten(p, out, n, o);
@@ -290,7 +303,8 @@ static void check_pool(uint32_t seed, bool max, bool last, grt_dtype dtype)
             continue; /* a window in padding alone has no defined result */
         wanted = max ? wanted : wanted / (double)count;
         const double found = grt_tensor_double(&r.out[0].t, last ? (b * out_pixels + p) * w.channels + c : i);
-        ck_assert_msg(fabs(found - wanted) < 1e-6, "seed %u element %lld: %g, expected %g", seed, (long long)i, found, wanted);
+        ck_assert_msg(fabs(found - wanted) < 1e-6, "seed %u element %lld: %g, expected %g", seed,
+                      (long long)i, found, wanted);
         if (r.n_out == 2)
             ck_assert_int_eq(grt_tensor_int(&r.out[1].t, i), best);
     }

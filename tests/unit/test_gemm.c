@@ -111,8 +111,9 @@ static void check_element(const problem *p, const float *c, int64_t item, int64_
     if (g->act.kind == GRT_ACT_RELU && sum < 0.0)
         sum = 0.0;
     const double found = (double)c[item * g->stride_c + i * g->ldc + j];
-    ck_assert_msg(fabs(found - sum) <= 2e-6 * magnitude, "m %lld n %lld k %lld at %lld, %lld: %g, expected %g", (long long)g->m,
-                  (long long)g->n, (long long)g->k, (long long)i, (long long)j, found, sum);
+    ck_assert_msg(fabs(found - sum) <= 2e-6 * magnitude,
+                  "m %lld n %lld k %lld at %lld, %lld: %g, expected %g", (long long)g->m, (long long)g->n,
+                  (long long)g->k, (long long)i, (long long)j, found, sum);
 }
 
 START_TEST(products_match_double_and_do_not_depend_on_threads)
@@ -143,7 +144,12 @@ END_TEST
 START_TEST(sizes_that_do_not_fit_are_refused)
 {
     size_t n;
-    grt_gemm g = {.batch = INT64_MAX / 2, .m = 1000, .n = INT64_MAX / 4, .k = INT64_MAX / 4, .alpha = 1.0f, .stride_b = 1};
+    grt_gemm g = {.batch = INT64_MAX / 2,
+                  .m = 1000,
+                  .n = INT64_MAX / 4,
+                  .k = INT64_MAX / 4,
+                  .alpha = 1.0f,
+                  .stride_b = 1};
     ck_assert(!grt_gemm_packed_b_floats(-1, 4, &n));
     ck_assert(!grt_gemm_packed_b_floats(INT64_MAX / 2, INT64_MAX / 2, &n));
     ck_assert(!grt_gemm_scratch_bytes(&g, 2, &n));
@@ -173,16 +179,18 @@ static double exact(grt_act act, double x)
 
 START_TEST(activations_are_accurate)
 {
-    static const grt_act acts[] = {{GRT_ACT_SIGMOID, 0, 0},  {GRT_ACT_TANH, 0, 0},      {GRT_ACT_SILU, 1, 0}, {GRT_ACT_GELU_ERF, 0, 0},
-                                   {GRT_ACT_GELU_TANH, 0, 0}, {GRT_ACT_SOFTPLUS, 0, 0}, {GRT_ACT_ELU, 1, 0}};
+    static const grt_act acts[] = {
+        {GRT_ACT_SIGMOID, 0, 0},   {GRT_ACT_TANH, 0, 0},     {GRT_ACT_SILU, 1, 0}, {GRT_ACT_GELU_ERF, 0, 0},
+        {GRT_ACT_GELU_TANH, 0, 0}, {GRT_ACT_SOFTPLUS, 0, 0}, {GRT_ACT_ELU, 1, 0}};
     for (size_t k = 0; k < sizeof acts / sizeof *acts; k++) {
         for (int i = -9000; i <= 9000; i++) {
             const float x = (float)i * 0.01f;
             float y = x;
             grt_act_apply(acts[k], &y, 1);
             const double wanted = exact(acts[k], (double)x);
-            ck_assert_msg(fabs((double)y - wanted) <= 1e-6 * fmax(1.0, fabs(wanted)), "activation %d of %g: %g, expected %g",
-                          (int)acts[k].kind, (double)x, (double)y, wanted);
+            ck_assert_msg(fabs((double)y - wanted) <= 1e-6 * fmax(1.0, fabs(wanted)),
+                          "activation %d of %g: %g, expected %g", (int)acts[k].kind, (double)x, (double)y,
+                          wanted);
         }
         float nan = NAN;
         grt_act_apply(acts[k], &nan, 1);

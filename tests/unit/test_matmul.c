@@ -16,7 +16,8 @@ typedef struct operand {
 enum { MOST = 4096 };
 
 /* The element of a broadcast operand: batch index by the result's dims, then row and column. */
-static int64_t locate(const operand *t, const int64_t *batch, int32_t batch_rank, int64_t row, int64_t col, bool is_b, bool trans)
+static int64_t locate(const operand *t, const int64_t *batch, int32_t batch_rank, int64_t row, int64_t col,
+                      bool is_b, bool trans)
 {
     int64_t at = 0;
     for (int32_t i = 0; i < t->rank - 2; i++) {
@@ -77,8 +78,8 @@ static void check_product(const operand *a, const operand *b, const variant *v)
             sum += (double)x[locate(a, batch, batch_rank, i / n % m, s, false, v->trans_a)] *
                    (double)y[locate(b, batch, batch_rank, s, i % n, true, v->trans_b)];
         sum = sum * (v->scale != 0.0f ? (double)v->scale : 1.0) + (v->bias ? (double)bias[i % n] : 0.0);
-        ck_assert_msg(fabs((double)((float *)c->data)[i] - sum) < 1e-5, "element %lld: %g, expected %g", (long long)i,
-                      (double)((float *)c->data)[i], sum);
+        ck_assert_msg(fabs((double)((float *)c->data)[i] - sum) < 1e-5, "element %lld: %g, expected %g",
+                      (long long)i, (double)((float *)c->data)[i], sum);
     }
     op_end(&r);
 }

@@ -60,7 +60,8 @@ static void naive_move(const cpu_move *m, int32_t axis, char *dst, const char *s
         return;
     }
     for (int64_t i = 0; i < m->dims[axis]; i++)
-        naive_move(m, axis + 1, dst + i * m->to[axis] * (int64_t)m->size, src + i * m->from[axis] * (int64_t)m->size);
+        naive_move(m, axis + 1, dst + i * m->to[axis] * (int64_t)m->size,
+                   src + i * m->from[axis] * (int64_t)m->size);
 }
 
 START_TEST(moves_like_a_loop)

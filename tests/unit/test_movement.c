@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define DIMS(...) ((const int64_t[]){__VA_ARGS__})
-#define LIST(r, ...)                                                                                                   \
+#define LIST(r, ...) \
     op_add(r, GRT_DTYPE_INT64, 1, DIMS(sizeof DIMS(__VA_ARGS__) / sizeof(int64_t)), DIMS(__VA_ARGS__))
 
 static void expect_dims(const op_runner *r, int32_t i, int32_t rank, const int64_t *dims)
@@ -98,16 +98,18 @@ static void check_reduce(const char *op, grt_dtype dtype, const void *data, unsi
     ck_assert_int_eq(grt_tensor_elements(&r.out[0].t), n);
     for (int64_t i = 0; i < n && mask; i++) {
         double wanted = result_of(op, &expected[i]), found = grt_tensor_double(&r.out[0].t, i);
-        ck_assert_msg(fabs(found - wanted) <= 1e-5 * fabs(wanted) + 1e-5, "%s of %s, axes %u, element %d: %g, expected %g", op,
-                      grt_dtype_name(dtype), mask, (int)i, found, wanted);
+        ck_assert_msg(fabs(found - wanted) <= 1e-5 * fabs(wanted) + 1e-5,
+                      "%s of %s, axes %u, element %d: %g, expected %g", op, grt_dtype_name(dtype), mask,
+                      (int)i, found, wanted);
     }
     op_end(&r);
 }
 
 START_TEST(reductions_match_their_definitions)
 {
-    static const char *const ops[] = {"ReduceSum", "ReduceMean", "ReduceProd", "ReduceMax", "ReduceMin", "ReduceL1",
-                                      "ReduceL2", "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp"};
+    static const char *const ops[] = {"ReduceSum",    "ReduceMean",     "ReduceProd", "ReduceMax",
+                                      "ReduceMin",    "ReduceL1",       "ReduceL2",   "ReduceSumSquare",
+                                      "ReduceLogSum", "ReduceLogSumExp"};
     float x[RALL];
     double wide[RALL];
     int32_t whole[RALL];
@@ -122,7 +124,8 @@ START_TEST(reductions_match_their_definitions)
     for (unsigned mask = 0; mask < 16; mask++) {
         check_reduce(ops[_i], GRT_DTYPE_FLOAT, x, mask);
         check_reduce(ops[_i], GRT_DTYPE_DOUBLE, wide, mask);
-        if (!strcmp(ops[_i], "ReduceSum") || !strcmp(ops[_i], "ReduceMax") || !strcmp(ops[_i], "ReduceMin") || !strcmp(ops[_i], "ReduceL1"))
+        if (!strcmp(ops[_i], "ReduceSum") || !strcmp(ops[_i], "ReduceMax") || !strcmp(ops[_i], "ReduceMin") ||
+            !strcmp(ops[_i], "ReduceL1"))
             check_reduce(ops[_i], GRT_DTYPE_INT32, whole, mask);
         if (!strcmp(ops[_i], "ReduceMax") || !strcmp(ops[_i], "ReduceMin"))
             check_reduce(ops[_i], GRT_DTYPE_UINT8, small, mask);
@@ -135,7 +138,11 @@ START_TEST(empty_sets_have_their_neutral_element)
     static const struct {
         const char *op;
         float expected;
-    } cases[] = {{"ReduceSum", 0}, {"ReduceProd", 1}, {"ReduceMax", -INFINITY}, {"ReduceMin", INFINITY}, {"ReduceLogSumExp", -INFINITY}};
+    } cases[] = {{"ReduceSum", 0},
+                 {"ReduceProd", 1},
+                 {"ReduceMax", -INFINITY},
+                 {"ReduceMin", INFINITY},
+                 {"ReduceLogSumExp", -INFINITY}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         op_runner r;
         op_begin(&r, "", cases[i].op);
@@ -149,7 +156,8 @@ START_TEST(empty_sets_have_their_neutral_element)
 }
 END_TEST
 
-/* One float32 accumulator would be off by 3e-3 here; strips of 256 are summed in float32, which costs 1e-5 at most. */
+/* One float32 accumulator would be off by 3e-3 here; strips of 256 are summed in float32, which costs 1e-5 at
+ * most. */
 START_TEST(long_sums_stay_exact_enough)
 {
     enum { N = 1 << 20 };
@@ -216,7 +224,11 @@ START_TEST(scatter_keeps_order_and_reduces)
     static const struct {
         const char *how;
         int64_t expected[4];
-    } cases[] = {{"none", {1, 60, -8, 100}}, {"add", {1, 108, 2, 100}}, {"mul", {1, -112, 88, 100}}, {"max", {1, 60, 7, 100}}, {"min", {1, -2, -8, 100}}};
+    } cases[] = {{"none", {1, 60, -8, 100}},
+                 {"add", {1, 108, 2, 100}},
+                 {"mul", {1, -112, 88, 100}},
+                 {"max", {1, 60, 7, 100}},
+                 {"min", {1, -2, -8, 100}}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         op_runner r;
         op_begin(&r, "", "ScatterElements");
@@ -238,8 +250,10 @@ START_TEST(pads_in_every_mode)
     static const struct {
         const char *mode;
         int64_t before, after, n, expected[16];
-    } cases[] = {{"constant", 2, 1, 6, {0, 0, 1, 2, 3, 0}},       {"constant", -1, 2, 4, {2, 3, 0, 0}},
-                 {"edge", 2, 3, 8, {1, 1, 1, 2, 3, 3, 3, 3}},     {"reflect", 5, 5, 13, {2, 1, 2, 3, 2, 1, 2, 3, 2, 1, 2, 3, 2}},
+    } cases[] = {{"constant", 2, 1, 6, {0, 0, 1, 2, 3, 0}},
+                 {"constant", -1, 2, 4, {2, 3, 0, 0}},
+                 {"edge", 2, 3, 8, {1, 1, 1, 2, 3, 3, 3, 3}},
+                 {"reflect", 5, 5, 13, {2, 1, 2, 3, 2, 1, 2, 3, 2, 1, 2, 3, 2}},
                  {"wrap", 4, 4, 11, {3, 1, 2, 3, 1, 2, 3, 1, 2, 3, 1}}};
     static const int32_t x[] = {1, 2, 3};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

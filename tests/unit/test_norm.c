@@ -12,8 +12,8 @@ static float x[MOST];
 static void check_close(const grt_tensor *y, int64_t i, double wanted)
 {
     const double found = grt_tensor_double(y, i);
-    ck_assert_msg(fabs(found - wanted) <= 2e-6 * fmax(1.0, fabs(wanted)), "element %lld: %g, expected %g", (long long)i, found,
-                  wanted);
+    ck_assert_msg(fabs(found - wanted) <= 2e-6 * fmax(1.0, fabs(wanted)), "element %lld: %g, expected %g",
+                  (long long)i, found, wanted);
 }
 
 static void check_softmax(const char *op, int32_t rank, const int64_t *dims, int64_t axis, float range)
@@ -26,7 +26,8 @@ static void check_softmax(const char *op, int32_t rank, const int64_t *dims, int
     op_int(&r, "axis", axis);
     op_add(&r, GRT_DTYPE_FLOAT, rank, dims, x);
     op_run_ok(&r, 1);
-    const int64_t inner = grt_dims_product(dims, (int32_t)axis + 1, rank), n = dims[axis], total = grt_dims_product(dims, 0, rank);
+    const int64_t inner = grt_dims_product(dims, (int32_t)axis + 1, rank), n = dims[axis],
+                  total = grt_dims_product(dims, 0, rank);
     for (int64_t i = 0; i < total; i++) {
         const int64_t first = i / (n * inner) * n * inner + i % inner;
         double top = -INFINITY, sum = 0.0;
@@ -98,7 +99,9 @@ static void check_layer(const char *op, int64_t axis, int32_t p_rank, const int6
             square += ((double)row[k] - mean) * ((double)row[k] - mean) / (double)n;
         const double factor = 1 / sqrt(square + (double)1e-3f);
         const int64_t at = i / (4 * 37) * strides[0] + i / 37 % 4 * strides[1] + i % 37 * strides[2];
-        check_close(&r.out[0].t, i, ((double)x[i] - mean) * factor * (double)scale[at] + (with_bias ? (double)bias[at] : 0.0));
+        check_close(&r.out[0].t, i,
+                    ((double)x[i] - mean) * factor * (double)scale[at] +
+                        (with_bias ? (double)bias[at] : 0.0));
         if (!rms) {
             check_close(&r.out[1].t, i / n, mean);
             check_close(&r.out[2].t, i / n, factor);
@@ -145,7 +148,9 @@ static void check_groups(const char *op, int64_t groups)
         for (int64_t k = 0; k < n; k++)
             square += ((double)row[k] - mean) * ((double)row[k] - mean) / (double)n;
         const int64_t c = i / pixels % channels;
-        check_close(&r.out[0].t, i, ((double)x[i] - mean) / sqrt(square + (double)1e-5f) * (double)scale[c] + (double)bias[c]);
+        check_close(&r.out[0].t, i,
+                    ((double)x[i] - mean) / sqrt(square + (double)1e-5f) * (double)scale[c] +
+                        (double)bias[c]);
     }
     op_end(&r);
 }

@@ -221,6 +221,18 @@ START_TEST(repeated_inputs)
 }
 END_TEST
 
+START_TEST(a_sum_of_two_is_an_add)
+{
+    ir_text_check("in x f32 2,3\n"
+                  "in y f32 3\n"
+                  "a = Sum x y\n"
+                  "b = Sum a\n"
+                  "c = Sum b x y\n"
+                  "out c\n",
+                  "simplify", "Add Sum");
+}
+END_TEST
+
 Suite *suite_test_pass_simplify(void)
 {
     Suite *suite = suite_create("pass_simplify");
@@ -243,6 +255,7 @@ Suite *suite_test_pass_simplify(void)
     tcase_add_test(tc, a_whole_slice);
     tcase_add_test(tc, a_reversing_slice_stays);
     tcase_add_test(tc, repeated_inputs);
+    tcase_add_test(tc, a_sum_of_two_is_an_add);
     suite_add_tcase(suite, tc);
     return suite;
 }

@@ -12,8 +12,8 @@
 static grt_attr no_attrs[1];
 
 /* Evaluate an op; the caller clears *out. */
-static grt_status eval(const char *domain, const char *op, const grt_attr *attrs, size_t n_attrs, const grt_tensor *in,
-                       int32_t n_in, grt_value *out)
+static grt_status eval(const char *domain, const char *op, const grt_attr *attrs, size_t n_attrs,
+                       const grt_tensor *in, int32_t n_in, grt_value *out)
 {
     grt_target target = grt_target_of(&grt_backend_cpu);
     grt_op_desc desc = {domain, op, "node", attrs, n_attrs};
@@ -67,12 +67,24 @@ static const struct {
     double (*f)(double x);
     double low, high, tolerance; /* relative */
 } functions[] = {
-    {"Exp", exp, -103, 88.7, 3e-7},       {"Log", log, 1e-40, 1e30, 2e-7},        {"Log", log, 0.5, 2, 4e-7},
-    {"Tanh", tanh, -20, 20, 3e-7},        {"Sigmoid", d_sigmoid, -80, 80, 4e-7},  {"Erf", erf, -7, 7, 4e-7},
-    {"Gelu", d_gelu, -5, 9, 3e-6},        {"Softplus", d_softplus, -80, 90, 4e-7}, {"Mish", d_mish, -30, 40, 6e-7},
-    {"Elu", d_elu, -30, 5, 3e-7},         {"Relu", d_relu, -5, 5, 0},             {"Sin", sin, -100, 100, 2e-7},
-    {"Cos", cos, -100, 100, 2e-7},        {"Sqrt", sqrt, 0, 1e6, 2e-7},           {"Floor", floor, -9, 9, 0},
-    {"Ceil", ceil, -9, 9, 0},             {"Round", rint, -9, 9, 0},              {"Atan", atan, -50, 50, 2e-7},
+    {"Exp", exp, -103, 88.7, 3e-7},
+    {"Log", log, 1e-40, 1e30, 2e-7},
+    {"Log", log, 0.5, 2, 4e-7},
+    {"Tanh", tanh, -20, 20, 3e-7},
+    {"Sigmoid", d_sigmoid, -80, 80, 4e-7},
+    {"Erf", erf, -7, 7, 4e-7},
+    {"Gelu", d_gelu, -5, 9, 3e-6},
+    {"Softplus", d_softplus, -80, 90, 4e-7},
+    {"Mish", d_mish, -30, 40, 6e-7},
+    {"Elu", d_elu, -30, 5, 3e-7},
+    {"Relu", d_relu, -5, 5, 0},
+    {"Sin", sin, -100, 100, 2e-7},
+    {"Cos", cos, -100, 100, 2e-7},
+    {"Sqrt", sqrt, 0, 1e6, 2e-7},
+    {"Floor", floor, -9, 9, 0},
+    {"Ceil", ceil, -9, 9, 0},
+    {"Round", rint, -9, 9, 0},
+    {"Atan", atan, -50, 50, 2e-7},
 };
 
 START_TEST(functions_are_accurate)
@@ -89,8 +101,8 @@ START_TEST(functions_are_accurate)
     for (int i = 0; i < N; i++) {
         double expected = functions[_i].f((double)x[i]);
         double allowed = fabs(expected) * functions[_i].tolerance + 3e-45; /* the smallest subnormals */
-        ck_assert_msg(fabs((double)y[i] - expected) <= allowed, "%s(%.9g) is %.9g, expected %.9g", functions[_i].op,
-                      (double)x[i], (double)y[i], expected);
+        ck_assert_msg(fabs((double)y[i] - expected) <= allowed, "%s(%.9g) is %.9g, expected %.9g",
+                      functions[_i].op, (double)x[i], (double)y[i], expected);
     }
     grt_value_clear(&out);
 }
@@ -103,11 +115,16 @@ START_TEST(special_values_come_out_as_they_should)
         const char *op;
         float expected[5];
     } cases[] = {
-        {"Exp", {NAN, INFINITY, 0, 1, 1}},           {"Log", {NAN, INFINITY, NAN, -INFINITY, -INFINITY}},
-        {"Tanh", {NAN, 1, -1, 0, -0.0f}},            {"Sigmoid", {NAN, 1, 0, 0.5f, 0.5f}},
-        {"Erf", {NAN, 1, -1, 0, -0.0f}},             {"Relu", {NAN, INFINITY, 0, 0, -0.0f}},
-        {"Softplus", {NAN, INFINITY, 0, 0.693147182f, 0.693147182f}}, {"Elu", {NAN, INFINITY, -1, 0, -0.0f}},
-        {"Gelu", {NAN, INFINITY, 0, 0, -0.0f}},      {"Sign", {NAN, 1, -1, 0, -0.0f}},
+        {"Exp", {NAN, INFINITY, 0, 1, 1}},
+        {"Log", {NAN, INFINITY, NAN, -INFINITY, -INFINITY}},
+        {"Tanh", {NAN, 1, -1, 0, -0.0f}},
+        {"Sigmoid", {NAN, 1, 0, 0.5f, 0.5f}},
+        {"Erf", {NAN, 1, -1, 0, -0.0f}},
+        {"Relu", {NAN, INFINITY, 0, 0, -0.0f}},
+        {"Softplus", {NAN, INFINITY, 0, 0.693147182f, 0.693147182f}},
+        {"Elu", {NAN, INFINITY, -1, 0, -0.0f}},
+        {"Gelu", {NAN, INFINITY, 0, 0, -0.0f}},
+        {"Sign", {NAN, 1, -1, 0, -0.0f}},
     };
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         grt_tensor in = vector(GRT_DTYPE_FLOAT, 5, x);
@@ -115,8 +132,8 @@ START_TEST(special_values_come_out_as_they_should)
         eval_ok(cases[c].op, &in, 1, &out);
         for (int i = 0; i < 5; i++) {
             float y = ((const float *)out.t.data)[i], e = cases[c].expected[i];
-            ck_assert_msg((isnan(e) && isnan(y)) || y == e, "%s(%g) is %g, expected %g", cases[c].op, (double)x[i],
-                          (double)y, (double)e);
+            ck_assert_msg((isnan(e) && isnan(y)) || y == e, "%s(%g) is %g, expected %g", cases[c].op,
+                          (double)x[i], (double)y, (double)e);
         }
         grt_value_clear(&out);
     }
@@ -126,7 +143,8 @@ END_TEST
 /* ---- broadcasting ---- */
 
 /* A shape that broadcasts to `dims`: leading dims left out, others turned to 1, by the bits of `choice`. */
-static grt_tensor broadcastable(const int64_t *dims, int32_t rank, unsigned choice, grt_dtype dtype, void *data)
+static grt_tensor broadcastable(const int64_t *dims, int32_t rank, unsigned choice, grt_dtype dtype,
+                                void *data)
 {
     int32_t skip = (int32_t)(choice % 3) < rank ? (int32_t)(choice % 3) : 0;
     grt_tensor t = {.dtype = dtype, .rank = rank - skip, .data = data};
@@ -154,9 +172,17 @@ static const struct {
     int32_t rank;
     int64_t dims[11];
 } shapes[] = {
-    {0, {0}},          {1, {1}},       {1, {5000}},          {2, {70, 33}},
-    {2, {64, 3}},      {3, {7, 1, 40}}, {4, {2, 8, 5, 5}},   {4, {3, 1, 4, 64}},
-    {3, {4, 0, 5}},    {10, {2, 1, 2, 3, 1, 2, 2, 1, 3, 2}}, {11, {1, 1, 2, 1, 2, 2, 1, 3, 1, 1, 37}},
+    {0, {0}},
+    {1, {1}},
+    {1, {5000}},
+    {2, {70, 33}},
+    {2, {64, 3}},
+    {3, {7, 1, 40}},
+    {4, {2, 8, 5, 5}},
+    {4, {3, 1, 4, 64}},
+    {3, {4, 0, 5}},
+    {10, {2, 1, 2, 3, 1, 2, 2, 1, 3, 2}},
+    {11, {1, 1, 2, 1, 2, 2, 1, 3, 1, 1, 37}},
     {2, {300, 200}},
 };
 
@@ -173,9 +199,10 @@ START_TEST(operands_broadcast_like_numpy)
     for (unsigned choice = 0; choice < 72; choice++) {
         bool whole = choice & 1;
         grt_dtype dtype = whole ? GRT_DTYPE_INT32 : GRT_DTYPE_FLOAT;
-        grt_tensor in[2] = {
-            broadcastable(shapes[_i].dims, shapes[_i].rank, choice * 7 % 24, dtype, whole ? (void *)ia : (void *)a),
-            broadcastable(shapes[_i].dims, shapes[_i].rank, choice * 11 % 27, dtype, whole ? (void *)ib : (void *)b)};
+        grt_tensor in[2] = {broadcastable(shapes[_i].dims, shapes[_i].rank, choice * 7 % 24, dtype,
+                                          whole ? (void *)ia : (void *)a),
+                            broadcastable(shapes[_i].dims, shapes[_i].rank, choice * 11 % 27, dtype,
+                                          whole ? (void *)ib : (void *)b)};
         grt_value out;
         eval_ok("Sub", in, 2, &out);
         int64_t n = grt_tensor_elements(&out.t);
@@ -209,8 +236,8 @@ START_TEST(integers_wrap_and_divide_like_onnx)
         grt_value out;
         eval_ok(cases[c].op, in, 2, &out);
         for (int i = 0; i < 6; i++)
-            ck_assert_msg(((int8_t *)out.t.data)[i] == cases[c].expected[i], "%s(%d, %d) is %d, expected %d", cases[c].op, a[i],
-                          b[i], ((int8_t *)out.t.data)[i], cases[c].expected[i]);
+            ck_assert_msg(((int8_t *)out.t.data)[i] == cases[c].expected[i], "%s(%d, %d) is %d, expected %d",
+                          cases[c].op, a[i], b[i], ((int8_t *)out.t.data)[i], cases[c].expected[i]);
         grt_value_clear(&out);
     }
 }
@@ -234,7 +261,9 @@ END_TEST
 START_TEST(any_number_of_operands_is_folded)
 {
     const float x[] = {1, -4, NAN, 9}, y[] = {3, 2, 1, -8}, z = 0.5f;
-    grt_tensor in[3] = {vector(GRT_DTYPE_FLOAT, 4, x), vector(GRT_DTYPE_FLOAT, 4, y), {.dtype = GRT_DTYPE_FLOAT, .data = (void *)&z}};
+    grt_tensor in[3] = {vector(GRT_DTYPE_FLOAT, 4, x),
+                        vector(GRT_DTYPE_FLOAT, 4, y),
+                        {.dtype = GRT_DTYPE_FLOAT, .data = (void *)&z}};
     grt_value out;
     eval_ok("Max", in, 3, &out);
     const float *m = out.t.data;
@@ -252,7 +281,8 @@ END_TEST
 START_TEST(clip_takes_either_bound)
 {
     const int32_t x[] = {-5, 0, 5}, low = -1, high = 3;
-    grt_tensor in[3] = {vector(GRT_DTYPE_INT32, 3, x), {.dtype = GRT_DTYPE_INT32, .data = (void *)&low},
+    grt_tensor in[3] = {vector(GRT_DTYPE_INT32, 3, x),
+                        {.dtype = GRT_DTYPE_INT32, .data = (void *)&low},
                         {.dtype = GRT_DTYPE_INT32, .data = (void *)&high}};
     grt_value out;
     eval_ok("Clip", in, 3, &out);
@@ -283,16 +313,18 @@ START_TEST(groups_compute_their_program)
         bh[i] = grt_float_to_half(b[i] = (float)(i % 9 - 4));
     for (int i = 0; i < ROWS; i++)
         mask[i] = i % 3 != 0;
-    const int64_t program[] = {PW_Add,       0, 1, -1, PW_Mul,   6, 3,  -1, /* inputs 0..2, constants 3..5, results from 6 on */
-                               PW_LeakyRelu, 7, 4, -1, PW_Where, 2, 8, 5};
+    const int64_t program[] = {
+        PW_Add,       0, 1, -1, PW_Mul,   6, 3, -1, /* inputs 0..2, constants 3..5, results from 6 on */
+        PW_LeakyRelu, 7, 4, -1, PW_Where, 2, 8, 5};
     const float constants[] = {2.0f, 0.25f, 0.5f};
     const grt_attr attrs[] = {{.name = "program", .kind = GRT_ATTR_INTS, .ints = {program, 16}},
                               {.name = "constants", .kind = GRT_ATTR_FLOATS, .floats = {constants, 3}}};
     for (int half = 0; half < 2; half++) {
         grt_dtype dtype = half ? GRT_DTYPE_FLOAT16 : GRT_DTYPE_FLOAT;
-        grt_tensor in[3] = {{.dtype = dtype, .rank = 2, .dims = {ROWS, COLUMNS}, .data = half ? (void *)xh : (void *)x},
-                            {.dtype = dtype, .rank = 1, .dims = {COLUMNS}, .data = half ? (void *)bh : (void *)b},
-                            {.dtype = GRT_DTYPE_BOOL, .rank = 2, .dims = {ROWS, 1}, .data = mask}};
+        grt_tensor in[3] = {
+            {.dtype = dtype, .rank = 2, .dims = {ROWS, COLUMNS}, .data = half ? (void *)xh : (void *)x},
+            {.dtype = dtype, .rank = 1, .dims = {COLUMNS}, .data = half ? (void *)bh : (void *)b},
+            {.dtype = GRT_DTYPE_BOOL, .rank = 2, .dims = {ROWS, 1}, .data = mask}};
         grt_value out;
         grt_status status = eval("graphrt", "Pointwise", attrs, 2, in, 3, &out);
         ck_assert_msg(status == GRT_OK, "%s", grt_last_error());
@@ -301,7 +333,8 @@ START_TEST(groups_compute_their_program)
             float v = (x[i] + b[i % COLUMNS]) * 2;
             float expected = !mask[i / COLUMNS] ? 0.5f : v < 0 ? 0.25f * v : v;
             float found = half ? grt_half_to_float(((uint16_t *)out.t.data)[i]) : ((float *)out.t.data)[i];
-            ck_assert_msg(found == expected, "element %d is %g, expected %g", i, (double)found, (double)expected);
+            ck_assert_msg(found == expected, "element %d is %g, expected %g", i, (double)found,
+                          (double)expected);
         }
         grt_value_clear(&out);
     }
@@ -311,8 +344,8 @@ END_TEST
 START_TEST(wrong_programs_are_refused)
 {
     const float x[] = {1, 2};
-    const int64_t programs[][4] = {{PW_COUNT, 0, 0, -1}, {PW_Add, 0, 1, -1}, {PW_Add, 0, -1, -1}, {PW_Elu, 0, 0, -1}, {-1, 0, 0, 0},
-                                   {PW_BitwiseAnd, 0, 0, -1}};
+    const int64_t programs[][4] = {{PW_COUNT, 0, 0, -1}, {PW_Add, 0, 1, -1}, {PW_Add, 0, -1, -1},
+                                   {PW_Elu, 0, 0, -1},   {-1, 0, 0, 0},      {PW_BitwiseAnd, 0, 0, -1}};
     for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
         grt_attr attr = {.name = "program", .kind = GRT_ATTR_INTS, .ints = {programs[i], 4}};
         grt_tensor in = vector(GRT_DTYPE_FLOAT, 2, x);
@@ -353,9 +386,10 @@ static void cast(grt_dtype to, const grt_tensor *in, grt_value *out)
 /* Every code of a small type survives the way to float32 (and float64) and back. */
 START_TEST(small_types_survive_a_round_trip)
 {
-    static const grt_dtype types[] = {GRT_DTYPE_FLOAT16, GRT_DTYPE_BFLOAT16, GRT_DTYPE_FLOAT8E4M3FN, GRT_DTYPE_FLOAT8E4M3FNUZ,
-                                      GRT_DTYPE_FLOAT8E5M2, GRT_DTYPE_FLOAT8E5M2FNUZ, GRT_DTYPE_FLOAT8E8M0, GRT_DTYPE_FLOAT4E2M1,
-                                      GRT_DTYPE_INT4, GRT_DTYPE_UINT4, GRT_DTYPE_INT2, GRT_DTYPE_UINT2};
+    static const grt_dtype types[] = {
+        GRT_DTYPE_FLOAT16,    GRT_DTYPE_BFLOAT16,       GRT_DTYPE_FLOAT8E4M3FN, GRT_DTYPE_FLOAT8E4M3FNUZ,
+        GRT_DTYPE_FLOAT8E5M2, GRT_DTYPE_FLOAT8E5M2FNUZ, GRT_DTYPE_FLOAT8E8M0,   GRT_DTYPE_FLOAT4E2M1,
+        GRT_DTYPE_INT4,       GRT_DTYPE_UINT4,          GRT_DTYPE_INT2,         GRT_DTYPE_UINT2};
     static uint16_t codes[65536];
     grt_dtype type = types[_i];
     bool wide = grt_dtype_bits(type) == 16;
@@ -390,7 +424,8 @@ END_TEST
 START_TEST(doubles_are_rounded_once)
 {
     /* Just above the middle of two halves: rounding to float32 first would lose the excess. */
-    const double x[] = {1.0 + 0x1p-11 + 0x1p-40, 1.0 + 0x1p-11, -1.0 - 0x1p-11 - 0x1p-40, 65519.99999999, 65520.0};
+    const double x[] = {1.0 + 0x1p-11 + 0x1p-40, 1.0 + 0x1p-11, -1.0 - 0x1p-11 - 0x1p-40, 65519.99999999,
+                        65520.0};
     const uint16_t expected[] = {0x3c01, 0x3c00, 0xbc01, 0x7bff, 0x7c00};
     grt_tensor in = vector(GRT_DTYPE_DOUBLE, 5, x);
     grt_value out;
@@ -431,7 +466,8 @@ END_TEST
 START_TEST(quantised_blocks_use_their_own_scale)
 {
     const float x[] = {1, 2, 30, 40, 500, -6, 7, 80}, scale[] = {1, 10, 100, 2, 1, 20};
-    grt_attr attrs[] = {{.name = "axis", .kind = GRT_ATTR_INT, .i = 1}, {.name = "block_size", .kind = GRT_ATTR_INT, .i = 2},
+    grt_attr attrs[] = {{.name = "axis", .kind = GRT_ATTR_INT, .i = 1},
+                        {.name = "block_size", .kind = GRT_ATTR_INT, .i = 2},
                         {.name = "output_dtype", .kind = GRT_ATTR_INT, .i = GRT_DTYPE_INT8}};
     grt_tensor in[2] = {{.dtype = GRT_DTYPE_FLOAT, .rank = 2, .dims = {2, 4}, .data = (void *)x},
                         {.dtype = GRT_DTYPE_FLOAT, .rank = 2, .dims = {2, 2}, .data = (void *)scale}};

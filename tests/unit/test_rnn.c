@@ -54,19 +54,21 @@ static double from_state(const layer *l, const weights *w, int d, int gate, int 
 static void step(const layer *l, const weights *w, int d, int t, int b, double *h, double *c)
 {
     double next[HIDDEN], reset[HIDDEN];
-#define SUM(gate) (from_input(l, w, d, t, b, gate, i) + from_state(l, w, d, gate, i, h))
+#define SUM(gate)        (from_input(l, w, d, t, b, gate, i) + from_state(l, w, d, gate, i, h))
 #define PEEP(gate, cell) (l->peepholes ? (double)w->p[(d * 3 + gate) * HIDDEN + i] * (cell) : 0.0)
     for (int i = 0; i < HIDDEN; i++)
         reset[i] = l->gates == 3 ? sigmoid(clip(l, SUM(1))) * h[i] : 0.0;
     for (int i = 0; i < HIDDEN; i++) {
         if (l->gates == 4) {
-            const double in = sigmoid(clip(l, SUM(0) + PEEP(0, c[i]))), forget = sigmoid(clip(l, SUM(2) + PEEP(2, c[i])));
+            const double in = sigmoid(clip(l, SUM(0) + PEEP(0, c[i]))),
+                         forget = sigmoid(clip(l, SUM(2) + PEEP(2, c[i])));
             c[i] = forget * c[i] + in * tanh(clip(l, SUM(3)));
             next[i] = sigmoid(clip(l, SUM(1) + PEEP(1, c[i]))) * tanh(clip(l, c[i]));
         } else if (l->gates == 3) {
             const double update = sigmoid(clip(l, SUM(0))), gate = sigmoid(clip(l, SUM(1)));
             const double inside = from_state(l, w, d, 2, i, l->linear ? h : reset);
-            const double fresh = tanh(clip(l, from_input(l, w, d, t, b, 2, i) + (l->linear ? gate * inside : inside)));
+            const double fresh =
+                tanh(clip(l, from_input(l, w, d, t, b, 2, i) + (l->linear ? gate * inside : inside)));
             next[i] = (1 - update) * fresh + update * h[i];
         } else {
             next[i] = tanh(clip(l, SUM(0)));
@@ -82,8 +84,9 @@ static void check_value(const grt_tensor *t, int64_t at, double wanted, const ch
     const double found = (double)((const float *)t->data)[at];
     ck_assert_msg(fabs(found - wanted) < 2e-6, "%s %s%s%s%s%s%s%s%s: %s[%lld]: %g, expected %g", tested->op,
                   tested->direction, tested->batch_first ? " layout" : "", tested->lengths ? " lengths" : "",
-                  tested->initial ? " initial" : "", tested->clipped ? " clip" : "", tested->constant ? " constant" : "",
-                  tested->peepholes ? " peepholes" : "", tested->linear ? " linear" : "", what, (long long)at, found, wanted);
+                  tested->initial ? " initial" : "", tested->clipped ? " clip" : "",
+                  tested->constant ? " constant" : "", tested->peepholes ? " peepholes" : "",
+                  tested->linear ? " linear" : "", what, (long long)at, found, wanted);
 }
 
 static int64_t y_at(const layer *l, int directions, int d, int t, int b)
@@ -135,8 +138,10 @@ static void check_layer(const layer *l)
     fill_floats(w.c, 2 * BATCH * HIDDEN, 6);
     fill_floats(w.p, 6 * HIDDEN, 7);
     const int64_t x[] = {l->batch_first ? BATCH : STEPS, l->batch_first ? STEPS : BATCH, INPUT};
-    const int64_t ws[] = {directions, n, INPUT}, rs[] = {directions, n, HIDDEN}, bs[] = {directions, 2 * n}, batch[] = {BATCH};
-    const int64_t states[] = {l->batch_first ? BATCH : directions, l->batch_first ? directions : BATCH, HIDDEN};
+    const int64_t ws[] = {directions, n, INPUT}, rs[] = {directions, n, HIDDEN}, bs[] = {directions, 2 * n},
+                  batch[] = {BATCH};
+    const int64_t states[] = {l->batch_first ? BATCH : directions, l->batch_first ? directions : BATCH,
+                              HIDDEN};
     const int64_t peepholes[] = {directions, 3 * HIDDEN};
     op_runner r;
     op_begin(&r, "", l->op);
@@ -181,9 +186,16 @@ START_TEST(layers_follow_their_equations)
     for (size_t o = 0; o < 3; o++)
         for (size_t d = 0; d < 3; d++)
             for (unsigned bits = 0; bits < 64; bits++) {
-                const layer l = {.op = ops[o].op, .direction = directions[d], .gates = ops[o].gates, .batch_first = bits & 1,
-                                 .lengths = bits & 2, .initial = bits & 4, .clipped = bits & 8, .constant = bits & 16,
-                                 .peepholes = ops[o].gates == 4 && (bits & 32), .linear = ops[o].gates == 3 && (bits & 32)};
+                const layer l = {.op = ops[o].op,
+                                 .direction = directions[d],
+                                 .gates = ops[o].gates,
+                                 .batch_first = bits & 1,
+                                 .lengths = bits & 2,
+                                 .initial = bits & 4,
+                                 .clipped = bits & 8,
+                                 .constant = bits & 16,
+                                 .peepholes = ops[o].gates == 4 && (bits & 32),
+                                 .linear = ops[o].gates == 3 && (bits & 32)};
                 check_layer(&l);
             }
 }

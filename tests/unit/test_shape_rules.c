@@ -40,7 +40,8 @@ static void attr_int(bench *b, const char *name, int64_t value)
 /* Dims are names, numbers, or handles that came out of a rule; written as text: "batch", "3". */
 static grt_dim dim_of(bench *b, const char *text)
 {
-    return text[0] == '-' || (text[0] >= '0' && text[0] <= '9') ? grt_dim_const(b->dims, atoll(text)) : grt_dim_symbol(b->dims, text);
+    return text[0] == '-' || (text[0] >= '0' && text[0] <= '9') ? grt_dim_const(b->dims, atoll(text))
+                                                                : grt_dim_symbol(b->dims, text);
 }
 
 static grt_dim *dims_of(bench *b, int32_t n, const char *const *text)
@@ -51,11 +52,11 @@ static grt_dim *dims_of(bench *b, int32_t n, const char *const *text)
     return dims;
 }
 
-#define LIST(...) ((const char *const[]){__VA_ARGS__})
+#define LIST(...)  ((const char *const[]){__VA_ARGS__})
 #define COUNT(...) ((int32_t)(sizeof LIST(__VA_ARGS__) / sizeof(const char *)))
 /* A float tensor of these dims; a list of int64 with this content. */
 #define TENSOR(b, ...) add_tensor(b, COUNT(__VA_ARGS__), LIST(__VA_ARGS__))
-#define INTS(b, ...) add_ints(b, COUNT(__VA_ARGS__), LIST(__VA_ARGS__))
+#define INTS(b, ...)   add_ints(b, COUNT(__VA_ARGS__), LIST(__VA_ARGS__))
 
 static void add_tensor(bench *b, int32_t rank, const char *const *text)
 {
@@ -66,7 +67,8 @@ static void add_ints(bench *b, int32_t n, const char *const *text)
 {
     grt_dim *length = GRT_ARENA_ARRAY(b->arena, grt_dim, 1);
     length[0] = grt_dim_const(b->dims, n);
-    b->in[b->n_in++] = (ir_type){.dtype = GRT_DTYPE_INT64, .rank = 1, .dims = length, .elems = dims_of(b, n, text), .n_elems = n};
+    b->in[b->n_in++] = (ir_type){
+        .dtype = GRT_DTYPE_INT64, .rank = 1, .dims = length, .elems = dims_of(b, n, text), .n_elems = n};
 }
 
 static grt_status infer_now(bench *b, int32_t n_out)
@@ -101,15 +103,15 @@ static const char *shown(bench *b, int32_t i)
     return kept;
 }
 
-#define EXPECT(b, text)                                                                                                \
-    do {                                                                                                               \
-        ck_assert_msg(infer_now(b, 1) == GRT_OK, "%s", grt_last_error());                                              \
-        ck_assert_str_eq(shown(b, 0), text);                                                                           \
+#define EXPECT(b, text)                                                   \
+    do {                                                                  \
+        ck_assert_msg(infer_now(b, 1) == GRT_OK, "%s", grt_last_error()); \
+        ck_assert_str_eq(shown(b, 0), text);                              \
     } while (0)
-#define REFUSED(b, part)                                                                                               \
-    do {                                                                                                               \
-        ck_assert_int_eq(infer_now(b, 1), GRT_STATUS_INVALID_MODEL);                                                   \
-        ck_assert_msg(strstr(grt_last_error(), part), "%s", grt_last_error());                                         \
+#define REFUSED(b, part)                                                       \
+    do {                                                                       \
+        ck_assert_int_eq(infer_now(b, 1), GRT_STATUS_INVALID_MODEL);           \
+        ck_assert_msg(strstr(grt_last_error(), part), "%s", grt_last_error()); \
     } while (0)
 
 START_TEST(shape_chains_fold)
@@ -131,7 +133,8 @@ START_TEST(shape_chains_fold)
     EXPECT(&b, "seqxbatch*8x8");
     op(&b, "ReduceProd"), b.in[b.n_in++] = shape, INTS(&b, "0"), attr_int(&b, "keepdims", 0);
     ck_assert_int_eq(infer_now(&b, 1), GRT_OK);
-    ck_assert_int_eq(b.out[0].elems[0], grt_dim_mulc(b.dims, grt_dim_mul(b.dims, dim_of(&b, "batch"), dim_of(&b, "seq")), 64));
+    ck_assert_int_eq(b.out[0].elems[0],
+                     grt_dim_mulc(b.dims, grt_dim_mul(b.dims, dim_of(&b, "batch"), dim_of(&b, "seq")), 64));
     op(&b, "Range"), INTS(&b, "0"), b.in[b.n_in++] = seq, INTS(&b, "1");
     EXPECT(&b, "seq");
     stop(&b);
@@ -190,8 +193,11 @@ START_TEST(slices_of_symbolic_axes)
     EXPECT(&b, "n");
     op(&b, "Slice"), TENSOR(&b, "n"), INTS(&b, "1"), INTS(&b, "9223372036854775807");
     ck_assert_int_eq(infer_now(&b, 1), GRT_OK);
-    ck_assert_int_eq(b.out[0].dims[0], grt_dim_make(b.dims, GRT_DIM_MAX, grt_dim_addc(b.dims, dim_of(&b, "n"), -1), grt_dim_const(b.dims, 0)));
-    op(&b, "Slice"), TENSOR(&b, "10"), INTS(&b, "-1"), INTS(&b, "-9223372036854775807"), INTS(&b, "0"), INTS(&b, "-3");
+    ck_assert_int_eq(b.out[0].dims[0],
+                     grt_dim_make(b.dims, GRT_DIM_MAX, grt_dim_addc(b.dims, dim_of(&b, "n"), -1),
+                                  grt_dim_const(b.dims, 0)));
+    op(&b, "Slice"), TENSOR(&b, "10"), INTS(&b, "-1"), INTS(&b, "-9223372036854775807"), INTS(&b, "0"),
+        INTS(&b, "-3");
     EXPECT(&b, "4");
     op(&b, "Slice"), TENSOR(&b, "10"), INTS(&b, "20"), INTS(&b, "30");
     EXPECT(&b, "0");
@@ -261,9 +267,9 @@ START_TEST(old_attributes_become_inputs)
     static const struct {
         const char *op, *attr;
         int32_t opset, input;
-    } lists[] = {{"Squeeze", "axes", 11, 1}, {"Unsqueeze", "axes", 11, 1}, {"ReduceSum", "axes", 12, 1}, {"ReduceMax", "axes", 13, 1},
-                 {"Split", "split", 11, 1},  {"Slice", "starts", 9, 1},    {"Slice", "ends", 9, 2},      {"Slice", "axes", 9, 3},
-                 {"Reshape", "shape", 1, 1}};
+    } lists[] = {{"Squeeze", "axes", 11, 1},   {"Unsqueeze", "axes", 11, 1}, {"ReduceSum", "axes", 12, 1},
+                 {"ReduceMax", "axes", 13, 1}, {"Split", "split", 11, 1},    {"Slice", "starts", 9, 1},
+                 {"Slice", "ends", 9, 2},      {"Slice", "axes", 9, 3},      {"Reshape", "shape", 1, 1}};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
         ir_node *node = old_node(m, lists[i].op, 1);
         ir_attr_set_ints(node, lists[i].attr, two, 2);

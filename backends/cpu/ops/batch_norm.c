@@ -1,4 +1,5 @@
-/* BatchNormalization. Each channel becomes y = x * a + b; in training mode a and b come from the batch itself. */
+/* BatchNormalization. Each channel becomes y = x * a + b; in training mode a and b come from the batch
+ * itself. */
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC optimize("O3", "no-trapping-math")
 #endif
@@ -44,8 +45,9 @@ static grt_status reshape(grt_reshape *r)
         if (grt_tensor_elements(r->in[i]) != sh->channels) {
             int64_t channels = sh->channels;
             free(sh);
-            return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "input %d has %lld elements, expected %lld, one per channel",
-                               i, (long long)grt_tensor_elements(r->in[i]), (long long)channels);
+            return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
+                               "input %d has %lld elements, expected %lld, one per channel", i,
+                               (long long)grt_tensor_elements(r->in[i]), (long long)channels);
         }
     r->shape = sh;
     r->workspace_bytes = (size_t)sh->channels * 2 * sizeof(double);
@@ -56,7 +58,8 @@ static grt_status reshape(grt_reshape *r)
 static void load(const grt_tensor *x, int64_t begin, int64_t n, double *block)
 {
     size_t at = (size_t)begin * grt_dtype_size(x->dtype);
-    cpu_convert(x->dtype, (const char *)x->data + at, GRT_DTYPE_DOUBLE, block, 0, n, (cpu_convert_options){0});
+    cpu_convert(x->dtype, (const char *)x->data + at, GRT_DTYPE_DOUBLE, block, 0, n,
+                (cpu_convert_options){0});
 }
 
 /* Sum over a channel of (x - shift)^power. */
@@ -112,8 +115,9 @@ static void scale_row(const grt_tensor *x, const grt_tensor *y, int64_t begin, i
         load(x, begin + i, count, block);
         for (int64_t k = 0; k < count; k++)
             block[k] = block[k] * a + b;
-        cpu_convert(GRT_DTYPE_DOUBLE, block, y->dtype, (char *)y->data + (size_t)(begin + i) * grt_dtype_size(y->dtype), 0,
-                    count, (cpu_convert_options){0});
+        cpu_convert(GRT_DTYPE_DOUBLE, block, y->dtype,
+                    (char *)y->data + (size_t)(begin + i) * grt_dtype_size(y->dtype), 0, count,
+                    (cpu_convert_options){0});
     }
 }
 
@@ -131,12 +135,20 @@ static grt_status run(const grt_run *r)
     int64_t rows = sh->batch * sh->channels;
 #pragma omp parallel for num_threads(r->threads) if (rows * sh->inner >= CPU_GRAIN) schedule(static)
     for (int64_t row = 0; row < rows; row++)
-        scale_row(r->in[0], r->out[0], row * sh->inner, sh->inner, a[row % sh->channels], b[row % sh->channels]);
+        scale_row(r->in[0], r->out[0], row * sh->inner, sh->inner, a[row % sh->channels],
+                  b[row % sh->channels]);
     return GRT_OK;
 }
 
 static const grt_kernel_row rows[] = {
-    {.domain = "", .op = "BatchNormalization", .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS},
-     .flags = GRT_KERNEL_IN_PLACE(0), .create = create, .destroy = free, .reshape = reshape, .release_shape = free, .run = run},
+    {.domain = "",
+     .op = "BatchNormalization",
+     .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS},
+     .flags = GRT_KERNEL_IN_PLACE(0),
+     .create = create,
+     .destroy = free,
+     .reshape = reshape,
+     .release_shape = free,
+     .run = run},
 };
 CPU_KERNELS(batch_norm, rows);

@@ -24,7 +24,8 @@ static grt_status create(const grt_kernel_node *node, void **out_state)
     return GRT_OK;
 }
 
-static void convert_numbers(const grt_tensor *in, grt_tensor *out, int64_t n, cpu_convert_options options, int32_t threads)
+static void convert_numbers(const grt_tensor *in, grt_tensor *out, int64_t n, cpu_convert_options options,
+                            int32_t threads)
 {
     int64_t blocks = (n + CONVERT_BLOCK - 1) / CONVERT_BLOCK;
     int32_t useful = n < CPU_GRAIN ? 1 : threads;
@@ -117,7 +118,8 @@ static bool parse_int(const char *text, int64_t *out)
     return end != text && !*end && errno == 0;
 }
 
-static grt_status text_to_number(const grt_run *r, int64_t i, cpu_convert_options options, void *block, int64_t at)
+static grt_status text_to_number(const grt_run *r, int64_t i, cpu_convert_options options, void *block,
+                                 int64_t at)
 {
     const grt_string *s = (const grt_string *)r->in[0]->data + i;
     grt_dtype plain = cpu_plain_dtype(r->out[0]->dtype);
@@ -138,8 +140,8 @@ static grt_status text_to_number(const grt_run *r, int64_t i, cpu_convert_option
         value = exact ? 0.0 : strtod(text, &end);
     }
     if (!fits || (!exact && (end == text || *end)))
-        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "element %lld, \"%.*s\", is not a number", (long long)i,
-                           (int)(s->size < 60 ? s->size : 60), s->data);
+        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "element %lld, \"%.*s\", is not a number",
+                           (long long)i, (int)(s->size < 60 ? s->size : 60), s->data);
     void *to = (char *)block + (size_t)at * grt_dtype_size(plain);
     if (exact)
         cpu_convert_plain(GRT_DTYPE_INT64, &whole, plain, to, 1);
@@ -193,7 +195,16 @@ static grt_status run_bits(const grt_run *r)
 #define CASTABLE (GRT_SET_ALL & ~GRT_SET_COMPLEX)
 static const grt_kernel_row rows[] = {
     {.domain = "", .op = "Cast", .types = {CASTABLE}, .create = create, .destroy = free, .run = run},
-    {.domain = "", .op = "CastLike", .types = {CASTABLE, GRT_SET_ALL}, .create = create, .destroy = free, .run = run},
-    {.domain = "", .op = "BitCast", .types = {GRT_SET_ALL & ~GRT_BIT(STRING)}, .flags = GRT_KERNEL_IN_PLACE(0), .run = run_bits},
+    {.domain = "",
+     .op = "CastLike",
+     .types = {CASTABLE, GRT_SET_ALL},
+     .create = create,
+     .destroy = free,
+     .run = run},
+    {.domain = "",
+     .op = "BitCast",
+     .types = {GRT_SET_ALL & ~GRT_BIT(STRING)},
+     .flags = GRT_KERNEL_IN_PLACE(0),
+     .run = run_bits},
 };
 CPU_KERNELS(cast, rows);

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void block_equal(const void *user, int64_t n, void *out, const void *const *in, const uint8_t *scalar, void *scratch)
+static void block_equal(const void *user, int64_t n, void *out, const void *const *in, const uint8_t *scalar,
+                        void *scratch)
 {
     const grt_string *x = in[0], *y = in[1];
     uint8_t *o = out;
@@ -29,8 +30,8 @@ static grt_status reshape_equal(grt_reshape *r)
 
 static grt_status run_equal(const grt_run *r)
 {
-    cpu_pw_walk_run(r->shape, (const void *[]){r->in[0]->data, r->in[1]->data}, r->out[0]->data, 1, r->workspace, block_equal,
-                    NULL);
+    cpu_pw_walk_run(r->shape, (const void *[]){r->in[0]->data, r->in[1]->data}, r->out[0]->data, 1,
+                    r->workspace, block_equal, NULL);
     return GRT_OK;
 }
 
@@ -70,9 +71,23 @@ static grt_status run_test(const grt_run *r)
 }
 
 static const grt_kernel_row rows[] = {
-    {.domain = "", .op = "Equal", .types = {GRT_BIT(STRING), GRT_BIT(STRING)}, .reshape = reshape_equal,
-     .release_shape = cpu_pw_walk_release, .run = run_equal},
-    {.domain = "", .op = "IsNaN", .types = {GRT_SET_FLOAT8}, .create = create_test, .destroy = free, .run = run_test},
-    {.domain = "", .op = "IsInf", .types = {GRT_SET_FLOAT8}, .create = create_test, .destroy = free, .run = run_test},
+    {.domain = "",
+     .op = "Equal",
+     .types = {GRT_BIT(STRING), GRT_BIT(STRING)},
+     .reshape = reshape_equal,
+     .release_shape = cpu_pw_walk_release,
+     .run = run_equal},
+    {.domain = "",
+     .op = "IsNaN",
+     .types = {GRT_SET_FLOAT8},
+     .create = create_test,
+     .destroy = free,
+     .run = run_test},
+    {.domain = "",
+     .op = "IsInf",
+     .types = {GRT_SET_FLOAT8},
+     .create = create_test,
+     .destroy = free,
+     .run = run_test},
 };
 CPU_KERNELS(compare_other, rows);

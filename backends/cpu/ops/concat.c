@@ -9,9 +9,11 @@ static grt_status create_axis(const grt_kernel_node *node, void **out_state)
 }
 
 /* Copy all of `part` to or from the slab of `whole` that starts at `offset` along the axis. */
-static void move_slab(const grt_run *run, const grt_tensor *whole, const grt_tensor *part, int32_t axis, int64_t offset, bool cut)
+static void move_slab(const grt_run *run, const grt_tensor *whole, const grt_tensor *part, int32_t axis,
+                      int64_t offset, bool cut)
 {
-    int64_t outer = grt_dims_product(part->dims, 0, axis), inner = grt_dims_product(part->dims, axis + 1, part->rank);
+    int64_t outer = grt_dims_product(part->dims, 0, axis),
+            inner = grt_dims_product(part->dims, axis + 1, part->rank);
     int64_t run_part = part->dims[axis] * inner, run_whole = whole->dims[axis] * inner;
     size_t size = grt_dtype_size(part->dtype);
     cpu_move move = {.size = size};
@@ -43,11 +45,14 @@ static grt_status run_split(const grt_run *run)
     int64_t part = (in->dims[axis] + run->n_out - 1) / run->n_out;
     for (int32_t i = 0; i < run->n_out; i++) {
         const grt_tensor *out = run->out[i];
-        int64_t left = in->dims[axis] - offset, size = split ? cpu_index(split, i) : part < left ? part : left;
+        int64_t left = in->dims[axis] - offset, size = split         ? cpu_index(split, i)
+                                                       : part < left ? part
+                                                                     : left;
         if (size < 0 || size > left || (out && out->dims[axis] != size))
-            return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT,
-                               "split[%d] is %lld, which does not fit: the axis has size %lld, of which %lld are left", i,
-                               (long long)size, (long long)in->dims[axis], (long long)left);
+            return grt_fail_op(
+                run->desc, GRT_STATUS_INVALID_ARGUMENT,
+                "split[%d] is %lld, which does not fit: the axis has size %lld, of which %lld are left", i,
+                (long long)size, (long long)in->dims[axis], (long long)left);
         if (out)
             move_slab(run, in, out, axis, offset, true);
         offset += size;
@@ -56,7 +61,17 @@ static grt_status run_split(const grt_run *run)
 }
 
 static const grt_kernel_row rows[] = {
-    {.op = "Concat", .domain = "", .types = {CPU_MOVABLE}, .create = create_axis, .destroy = free, .run = run_concat},
-    {.op = "Split", .domain = "", .types = {CPU_MOVABLE, CPU_INDEX}, .create = create_axis, .destroy = free, .run = run_split},
+    {.op = "Concat",
+     .domain = "",
+     .types = {CPU_MOVABLE},
+     .create = create_axis,
+     .destroy = free,
+     .run = run_concat},
+    {.op = "Split",
+     .domain = "",
+     .types = {CPU_MOVABLE, CPU_INDEX},
+     .create = create_axis,
+     .destroy = free,
+     .run = run_split},
 };
 CPU_KERNELS(concat, rows);

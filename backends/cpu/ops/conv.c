@@ -1,8 +1,8 @@
 /* Conv, ConvTranspose and the fused form graphrt::Conv.
  *
- * float32 with constant weights runs on oneDNN, the weights packed once and shared by every shape that wants the same layout.
- * Weights that are not constant, and windows that oneDNN refuses, are unfolded into a matrix product; 16-bit floats and double
- * are summed in double. */
+ * float32 with constant weights runs on oneDNN, the weights packed once and shared by every shape that wants
+ * the same layout. Weights that are not constant, and windows that oneDNN refuses, are unfolded into a matrix
+ * product; 16-bit floats and double are summed in double. */
 #include "backends/cpu/conv.h"
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/dnnl.h"
@@ -32,8 +32,8 @@ enum { BIAS = 2, RESIDUAL = 3, ERROR_SIZE = 256 };
 /* ---- geometry ---- */
 
 /* in, out and w with known dims. */
-static void describe(const grt_op_desc *desc, const conv_state *state, const grt_tensor *x, const grt_tensor *w,
-                     const grt_tensor *y, cpu_conv *c)
+static void describe(const grt_op_desc *desc, const conv_state *state, const grt_tensor *x,
+                     const grt_tensor *w, const grt_tensor *y, cpu_conv *c)
 {
     const int32_t spatial = x->rank - 2, at = state->last ? 1 : 2;
     *c = (cpu_conv){.last = state->last, .groups = state->groups, .act = state->act, .batch = x->dims[0]};
@@ -44,18 +44,25 @@ static void describe(const grt_op_desc *desc, const conv_state *state, const grt
 
 static bool fits_dnnl(const cpu_conv *c)
 {
-    bool plain = c->w.spatial <= GRT_DNNL_MAX_SPATIAL && c->batch > 0 && c->in_channels > 0 && c->out_channels > 0;
+    bool plain =
+        c->w.spatial <= GRT_DNNL_MAX_SPATIAL && c->batch > 0 && c->in_channels > 0 && c->out_channels > 0;
     for (int32_t i = 0; plain && i < c->w.spatial; i++)
         plain = c->w.in[i] > 0 && c->w.out[i] > 0 && c->w.begin[i] >= 0;
     return plain;
 }
 
-static bool make_op(const cpu_conv *c, bool transposed, bool bias, bool residual, const grt_dnnl_op *like, int threads,
-                    grt_dnnl_op **out, char *err)
+static bool make_op(const cpu_conv *c, bool transposed, bool bias, bool residual, const grt_dnnl_op *like,
+                    int threads, grt_dnnl_op **out, char *err)
 {
     const grt_dnnl_layout layout = c->last ? GRT_DNNL_CHANNELS_LAST : GRT_DNNL_CHANNELS_FIRST;
-    grt_dnnl_conv d = {.spatial = c->w.spatial, .transposed = transposed, .bias = bias, .src_layout = layout,
-                       .dst_layout = layout, .batch = c->batch, .groups = c->groups, .in_channels = c->in_channels,
+    grt_dnnl_conv d = {.spatial = c->w.spatial,
+                       .transposed = transposed,
+                       .bias = bias,
+                       .src_layout = layout,
+                       .dst_layout = layout,
+                       .batch = c->batch,
+                       .groups = c->groups,
+                       .in_channels = c->in_channels,
                        .out_channels = c->out_channels};
     for (int32_t i = 0; i < c->w.spatial; i++) {
         const int64_t reach = (c->w.kernel[i] - 1) * c->w.dilation[i] + 1;
@@ -93,8 +100,8 @@ static int64_t known(int64_t dim, int64_t guess)
     return dim > 0 ? dim : guess;
 }
 
-/* Weights must be packed before the sizes are certain: assume likely ones for what is unknown. A shape that wants another layout
- * packs its own copy. */
+/* Weights must be packed before the sizes are certain: assume likely ones for what is unknown. A shape that
+ * wants another layout packs its own copy. */
 static bool guess_shape(const grt_kernel_node *node, const conv_state *state, cpu_conv *c)
 {
     enum { GUESSED_SIZE = 28 };
@@ -114,9 +121,11 @@ static bool guess_shape(const grt_kernel_node *node, const conv_state *state, cp
     }
     describe(node->desc, state, &x, w, &y, c);
     for (int32_t i = 0; !sizes && i < c->w.spatial; i++) {
-        const int64_t reach = (c->w.kernel[i] - 1) * c->w.dilation[i] + 1, padded = c->w.in[i] + c->w.begin[i] + c->w.end[i];
-        c->w.out[i] = state->transposed ? (c->w.in[i] - 1) * c->w.stride[i] + reach - c->w.begin[i] - c->w.end[i]
-                                        : (padded - reach) / c->w.stride[i] + 1;
+        const int64_t reach = (c->w.kernel[i] - 1) * c->w.dilation[i] + 1,
+                      padded = c->w.in[i] + c->w.begin[i] + c->w.end[i];
+        c->w.out[i] = state->transposed
+                          ? (c->w.in[i] - 1) * c->w.stride[i] + reach - c->w.begin[i] - c->w.end[i]
+                          : (padded - reach) / c->w.stride[i] + 1;
     }
     return fits_dnnl(c);
 }
@@ -149,8 +158,9 @@ static grt_status create(const grt_kernel_node *node, void **out_state)
     state->weights = w->data;
     cpu_conv guess;
     /* Failing here only means that each shape packs for itself. */
-    if (guess_shape(node, state, &guess) && make_op(&guess, state->transposed, grt_node_has(node, BIAS),
-                                                    grt_node_has(node, RESIDUAL), NULL, node->threads, &state->like, NULL) &&
+    if (guess_shape(node, state, &guess) &&
+        make_op(&guess, state->transposed, grt_node_has(node, BIAS), grt_node_has(node, RESIDUAL), NULL,
+                node->threads, &state->like, NULL) &&
         !pack(state->like, state->weights, &state->packed)) {
         grt_dnnl_op_release(state->like);
         state->like = NULL;
@@ -209,7 +219,8 @@ static grt_status check_inputs(const grt_reshape *r)
         return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "the bias is %s; expected %lld elements",
                            grt_tensor_text(bias, found), (long long)channels);
     if (residual && !grt_dims_equal(residual->dims, residual->rank, y->dims, y->rank))
-        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "the residual is %s; expected the result's dims, %s",
+        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
+                           "the residual is %s; expected the result's dims, %s",
                            grt_tensor_text(residual, found), grt_tensor_text(y, wanted));
     return GRT_OK;
 }
@@ -243,8 +254,12 @@ static const void *data_of(const grt_run *r, int32_t i)
 
 static grt_status run_dnnl(const grt_run *r, const conv_shape *s)
 {
-    const grt_dnnl_args args = {.src = r->in[0]->data, .weights = s->packed, .bias = data_of(r, BIAS),
-                                .residual = data_of(r, RESIDUAL), .dst = r->out[0]->data, .scratch = r->workspace};
+    const grt_dnnl_args args = {.src = r->in[0]->data,
+                                .weights = s->packed,
+                                .bias = data_of(r, BIAS),
+                                .residual = data_of(r, RESIDUAL),
+                                .dst = r->out[0]->data,
+                                .scratch = r->workspace};
     char err[ERROR_SIZE];
     if (!grt_dnnl_op_run(s->op, &args, err, sizeof err))
         return grt_fail_op(r->desc, GRT_STATUS_INTERNAL, "%s", err);
@@ -270,13 +285,20 @@ static grt_status run(const grt_run *r)
     return GRT_OK;
 }
 
-#define FLOAT3 {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS}
-#define LIFE   .create = create, .destroy = destroy, .reshape = reshape, .release_shape = release_shape, .run = run
+#define FLOAT3                                         \
+    {                                                  \
+        GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS \
+    }
+#define LIFE \
+    .create = create, .destroy = destroy, .reshape = reshape, .release_shape = release_shape, .run = run
 
 static const grt_kernel_row rows[] = {
     {.domain = "", .op = "Conv", .types = FLOAT3, LIFE},
     {.domain = "", .op = "ConvTranspose", .types = FLOAT3, LIFE},
-    {.domain = "graphrt", .op = "Conv", .types = {GRT_BIT(FLOAT), GRT_BIT(FLOAT), GRT_BIT(FLOAT), GRT_BIT(FLOAT)},
-     .supports = fused_supports, LIFE},
+    {.domain = "graphrt",
+     .op = "Conv",
+     .types = {GRT_BIT(FLOAT), GRT_BIT(FLOAT), GRT_BIT(FLOAT), GRT_BIT(FLOAT)},
+     .supports = fused_supports,
+     LIFE},
 };
 CPU_KERNELS(conv, rows);

@@ -23,7 +23,8 @@ static grt_status create_cumulate(const grt_kernel_node *node, void **out_state)
 }
 
 /* Elements `step` apart, from `at` on; step is negative when going backwards. */
-static void cumulate_reals(const cumulate_state *s, grt_tensor *out, const grt_tensor *in, int64_t at, int64_t n, int64_t step)
+static void cumulate_reals(const cumulate_state *s, grt_tensor *out, const grt_tensor *in, int64_t at,
+                           int64_t n, int64_t step)
 {
     double acc = s->product ? 1 : 0;
     for (int64_t i = 0; i < n; i++, at += step) {
@@ -34,7 +35,8 @@ static void cumulate_reals(const cumulate_state *s, grt_tensor *out, const grt_t
 }
 
 /* Integers wrap as their type does, which needs nothing but the lower bits. */
-static void cumulate_ints(const cumulate_state *s, grt_tensor *out, const grt_tensor *in, int64_t at, int64_t n, int64_t step)
+static void cumulate_ints(const cumulate_state *s, grt_tensor *out, const grt_tensor *in, int64_t at,
+                          int64_t n, int64_t step)
 {
     uint64_t acc = s->product;
     for (int64_t i = 0; i < n; i++, at += step) {
@@ -64,7 +66,8 @@ static grt_status run_cumulate(const grt_run *run)
     grt_tensor *out = run->out[0];
     int64_t axis = grt_axis(cpu_index(run->in[1], 0), in->rank);
     if (axis < 0)
-        return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT, "axis is %lld; for rank %d it must lie in [%d, %d]",
+        return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT,
+                           "axis is %lld; for rank %d it must lie in [%d, %d]",
                            (long long)cpu_index(run->in[1], 0), in->rank, -in->rank, in->rank - 1);
     int64_t n = in->dims[axis], outer = grt_dims_product(in->dims, 0, (int32_t)axis);
     int64_t inner = grt_dims_product(in->dims, (int32_t)axis + 1, in->rank);
@@ -118,7 +121,8 @@ static grt_status run_norm(const grt_run *run)
         }
         double norm = s->p == 1 ? sum : sqrt(sum);
         for (int64_t i = 0; i < n; i++)
-            cpu_element_put(run->out[0], base + i * inner, norm == 0 ? 0 : cpu_element_get(in, base + i * inner) / norm);
+            cpu_element_put(run->out[0], base + i * inner,
+                            norm == 0 ? 0 : cpu_element_get(in, base + i * inner) / norm);
     }
     return GRT_OK;
 }
@@ -237,8 +241,9 @@ static grt_status run_det(const grt_run *run)
     const grt_tensor *in = run->in[0];
     int64_t n = in->dims[in->rank - 1], count = grt_dims_product(in->dims, 0, in->rank - 2);
     if (in->dims[in->rank - 2] != n)
-        return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT, "matrices must be square, found %lld x %lld",
-                           (long long)in->dims[in->rank - 2], (long long)n);
+        return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT,
+                           "matrices must be square, found %lld x %lld", (long long)in->dims[in->rank - 2],
+                           (long long)n);
 #pragma omp parallel for num_threads(run->threads) schedule(static) if (count * n * n * n > CPU_GRAIN)
     for (int64_t m = 0; m < count; m++) {
         double *a = (double *)run->workspace + n * n * cpu_thread();
@@ -250,14 +255,35 @@ static grt_status run_det(const grt_run *run)
 }
 
 static const grt_kernel_row rows[] = {
-    {.op = "CumSum", .domain = "", .types = {GRT_SET_NUMBERS, CPU_INDEX}, .flags = GRT_KERNEL_IN_PLACE(0), .create = create_cumulate,
-     .destroy = free, .run = run_cumulate},
-    {.op = "CumProd", .domain = "", .types = {GRT_SET_NUMBERS, CPU_INDEX}, .flags = GRT_KERNEL_IN_PLACE(0), .create = create_cumulate,
-     .destroy = free, .run = run_cumulate},
-    {.op = "LpNormalization", .domain = "", .types = {GRT_SET_FLOATS}, .flags = GRT_KERNEL_IN_PLACE(0), .supports = supports_norm,
-     .create = create_norm, .destroy = free, .run = run_norm},
-    {.op = "MeanVarianceNormalization", .domain = "", .types = {GRT_SET_FLOATS}, .flags = GRT_KERNEL_IN_PLACE(0),
-     .create = create_mvn, .destroy = free, .run = run_mvn},
+    {.op = "CumSum",
+     .domain = "",
+     .types = {GRT_SET_NUMBERS, CPU_INDEX},
+     .flags = GRT_KERNEL_IN_PLACE(0),
+     .create = create_cumulate,
+     .destroy = free,
+     .run = run_cumulate},
+    {.op = "CumProd",
+     .domain = "",
+     .types = {GRT_SET_NUMBERS, CPU_INDEX},
+     .flags = GRT_KERNEL_IN_PLACE(0),
+     .create = create_cumulate,
+     .destroy = free,
+     .run = run_cumulate},
+    {.op = "LpNormalization",
+     .domain = "",
+     .types = {GRT_SET_FLOATS},
+     .flags = GRT_KERNEL_IN_PLACE(0),
+     .supports = supports_norm,
+     .create = create_norm,
+     .destroy = free,
+     .run = run_norm},
+    {.op = "MeanVarianceNormalization",
+     .domain = "",
+     .types = {GRT_SET_FLOATS},
+     .flags = GRT_KERNEL_IN_PLACE(0),
+     .create = create_mvn,
+     .destroy = free,
+     .run = run_mvn},
     {.op = "Det", .domain = "", .types = {GRT_SET_FLOATS}, .reshape = reshape_det, .run = run_det},
 };
 CPU_KERNELS(cumulate, rows);

@@ -1,5 +1,5 @@
-/* Dropout. Trained models copy their input; in training mode elements are dropped by the Mersenne Twister that ONNX's reference
- * uses, so that a seed gives the same mask there and here. */
+/* Dropout. Trained models copy their input; in training mode elements are dropped by the Mersenne Twister
+ * that ONNX's reference uses, so that a seed gives the same mask there and here. */
 #include "backends/cpu/convert.h"
 #include "backends/cpu/cpu.h"
 
@@ -27,7 +27,8 @@ static void twister_refill(twister *t)
 {
     for (int i = 0; i < TWISTER_WORDS; i++) {
         uint32_t mixed = (t->words[i] & 0x80000000u) | (t->words[(i + 1) % TWISTER_WORDS] & 0x7fffffffu);
-        t->words[i] = t->words[(i + TWISTER_SHIFT) % TWISTER_WORDS] ^ mixed >> 1 ^ (mixed & 1u ? 0x9908b0dfu : 0u);
+        t->words[i] =
+            t->words[(i + TWISTER_SHIFT) % TWISTER_WORDS] ^ mixed >> 1 ^ (mixed & 1u ? 0x9908b0dfu : 0u);
     }
     t->next = 0;
 }
@@ -111,7 +112,8 @@ static grt_status run(const grt_run *r)
     double ratio = !training ? 0.0 : r->n_in > 1 && r->in[1] ? scalar_of(r->in[1]) : 0.5;
     if (ratio != 0.0) {
         if (!(ratio > 0.0 && ratio < 1.0))
-            return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "the ratio is %g; it must lie in [0, 1)", ratio);
+            return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "the ratio is %g; it must lie in [0, 1)",
+                               ratio);
         drop(r, n, ratio, mask);
         return GRT_OK;
     }
@@ -124,7 +126,12 @@ static grt_status run(const grt_run *r)
 
 #define TYPES (GRT_SET_FLOATS | (GRT_SET_FLOAT8 & ~GRT_BIT(FLOAT8E8M0)))
 static const grt_kernel_row rows[] = {
-    {.domain = "", .op = "Dropout", .types = {TYPES, TYPES, GRT_BIT(BOOL)}, .flags = GRT_KERNEL_IN_PLACE(0), .create = create,
-     .destroy = free, .run = run},
+    {.domain = "",
+     .op = "Dropout",
+     .types = {TYPES, TYPES, GRT_BIT(BOOL)},
+     .flags = GRT_KERNEL_IN_PLACE(0),
+     .create = create,
+     .destroy = free,
+     .run = run},
 };
 CPU_KERNELS(dropout, rows);

@@ -13,11 +13,12 @@ static grt_status create_axis(const grt_kernel_node *node, void **out_state)
 static grt_status out_of_range(const grt_run *run, int64_t at, int64_t index, int64_t size)
 {
     return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT,
-                       "index %lld at position %lld is out of range for an axis of size %lld", (long long)index, (long long)at,
-                       (long long)size);
+                       "index %lld at position %lld is out of range for an axis of size %lld",
+                       (long long)index, (long long)at, (long long)size);
 }
 
-/* Whether an index is good for an axis of this size, negative ones counting from its end; then in *index from its start. */
+/* Whether an index is good for an axis of this size, negative ones counting from its end; then in *index from
+ * its start. */
 static inline bool fix_index(int64_t *index, int64_t size)
 {
     *index = *index < 0 ? *index + size : *index;
@@ -31,7 +32,8 @@ static grt_status run_gather(const grt_run *run)
     const grt_tensor *data = run->in[0], *indices = run->in[1];
     grt_tensor *out = run->out[0];
     int32_t axis = (int32_t)grt_axis(*(const int64_t *)run->state, data->rank);
-    int64_t outer = grt_dims_product(data->dims, 0, axis), inner = grt_dims_product(data->dims, axis + 1, data->rank);
+    int64_t outer = grt_dims_product(data->dims, 0, axis),
+            inner = grt_dims_product(data->dims, axis + 1, data->rank);
     int64_t size = data->dims[axis], n = grt_tensor_elements(indices);
     size_t bytes = (size_t)inner * grt_dtype_size(data->dtype);
     for (int64_t k = 0; k < n; k++) {
@@ -62,15 +64,15 @@ static grt_status run_gather(const grt_run *run)
 /* ---- GatherElements ---- */
 
 /* One row of the output: its elements share all indices but the last axis's. */
-#define DEFINE_PICK(bits)                                                                                              \
-    static void pick_##bits(void *dst, const void *src, const grt_tensor *indices, int64_t at, int64_t n, int64_t size,     \
-                            int64_t stride, int64_t step)                                                              \
-    {                                                                                                                  \
-        for (int64_t k = 0; k < n; k++) {                                                                              \
-            int64_t index = cpu_index(indices, at + k);                                                                \
-            index = index < 0 ? index + size : index;                                                                  \
-            ((cpu_bits##bits *)dst)[at + k] = ((const cpu_bits##bits *)src)[index * stride + k * step];                \
-        }                                                                                                              \
+#define DEFINE_PICK(bits)                                                                                 \
+    static void pick_##bits(void *dst, const void *src, const grt_tensor *indices, int64_t at, int64_t n, \
+                            int64_t size, int64_t stride, int64_t step)                                   \
+    {                                                                                                     \
+        for (int64_t k = 0; k < n; k++) {                                                                 \
+            int64_t index = cpu_index(indices, at + k);                                                   \
+            index = index < 0 ? index + size : index;                                                     \
+            ((cpu_bits##bits *)dst)[at + k] = ((const cpu_bits##bits *)src)[index * stride + k * step];   \
+        }                                                                                                 \
     }
 DEFINE_PICK(8)
 DEFINE_PICK(16)
@@ -93,7 +95,8 @@ static grt_status run_gather_elements(const grt_run *run)
     }
     for (int32_t k = 0; k <= last; k++)
         if (k != axis && indices->dims[k] > data->dims[k])
-            return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT, "indices has size %lld in dim %d, more than data's %lld",
+            return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT,
+                               "indices has size %lld in dim %d, more than data's %lld",
                                (long long)indices->dims[k], k, (long long)data->dims[k]);
     grt_dims_strides(data->dims, data->rank, strides);
     int64_t n = indices->dims[last], n_rows = total / n, stride = strides[axis];
@@ -137,7 +140,8 @@ static grt_status run_gather_nd(const grt_run *run)
         for (int64_t d = 0; d < depth; d++) {
             int64_t index = cpu_index(indices, k * depth + d);
             if (!fix_index(&index, data->dims[batch + d]))
-                return out_of_range(run, k * depth + d, cpu_index(indices, k * depth + d), data->dims[batch + d]);
+                return out_of_range(run, k * depth + d, cpu_index(indices, k * depth + d),
+                                    data->dims[batch + d]);
         }
     if (bytes == 0)
         return GRT_OK;
@@ -148,14 +152,30 @@ static grt_status run_gather_nd(const grt_run *run)
             int64_t index = cpu_index(indices, k * depth + d);
             offset += (index < 0 ? index + data->dims[batch + d] : index) * strides[batch + d];
         }
-        memcpy((char *)out->data + (size_t)k * bytes, cpu_at_const(data->data, offset, grt_dtype_size(data->dtype)), bytes);
+        memcpy((char *)out->data + (size_t)k * bytes,
+               cpu_at_const(data->data, offset, grt_dtype_size(data->dtype)), bytes);
     }
     return GRT_OK;
 }
 
 static const grt_kernel_row rows[] = {
-    {.op = "Gather", .domain = "", .types = {CPU_MOVABLE, CPU_INDEX}, .create = create_axis, .destroy = free, .run = run_gather},
-    {.op = "GatherElements", .domain = "", .types = {CPU_MOVABLE, CPU_INDEX}, .create = create_axis, .destroy = free, .run = run_gather_elements},
-    {.op = "GatherND", .domain = "", .types = {CPU_MOVABLE, CPU_INDEX}, .create = create_batch, .destroy = free, .run = run_gather_nd},
+    {.op = "Gather",
+     .domain = "",
+     .types = {CPU_MOVABLE, CPU_INDEX},
+     .create = create_axis,
+     .destroy = free,
+     .run = run_gather},
+    {.op = "GatherElements",
+     .domain = "",
+     .types = {CPU_MOVABLE, CPU_INDEX},
+     .create = create_axis,
+     .destroy = free,
+     .run = run_gather_elements},
+    {.op = "GatherND",
+     .domain = "",
+     .types = {CPU_MOVABLE, CPU_INDEX},
+     .create = create_batch,
+     .destroy = free,
+     .run = run_gather_nd},
 };
 CPU_KERNELS(gather, rows);

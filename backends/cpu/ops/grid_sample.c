@@ -23,7 +23,9 @@ static grt_status create_grid(const grt_kernel_node *node, void **out_state)
     GRT_TRY(cpu_state(sizeof(grid_state), out_state));
     grid_state *s = *out_state;
     s->mode = !strcmp(mode, "nearest") ? GRID_NEAREST : !strcmp(mode, "cubic") ? GRID_CUBIC : GRID_LINEAR;
-    s->padding = !strcmp(padding, "border") ? PAD_BORDER : !strcmp(padding, "reflection") ? PAD_REFLECTION : PAD_ZEROS;
+    s->padding = !strcmp(padding, "border")       ? PAD_BORDER
+                 : !strcmp(padding, "reflection") ? PAD_REFLECTION
+                                                  : PAD_ZEROS;
     s->align = grt_attr_int(node->desc, "align_corners", 0) != 0;
     return GRT_OK;
 }
@@ -36,7 +38,8 @@ static double reflect(double x, double low, double high)
         return low;
     if (x >= low && x <= high)
         return x;
-    double beyond = x < low ? low - x : x - high, turns = floor(beyond / range), rest = beyond - turns * range;
+    double beyond = x < low ? low - x : x - high, turns = floor(beyond / range),
+           rest = beyond - turns * range;
     bool even = fmod(turns, 2) == 0;
     return (x < low) == even ? low + rest : high - rest;
 }
@@ -100,14 +103,16 @@ static void find_taps(const grid_state *s, double at, int64_t n, taps *t)
 }
 
 /* Sum over all combinations of the axes' taps, from axis `k` on. */
-static double sample(const grt_tensor *in, const taps *all, const int64_t *strides, int32_t k, int32_t n, int64_t offset)
+static double sample(const grt_tensor *in, const taps *all, const int64_t *strides, int32_t k, int32_t n,
+                     int64_t offset)
 {
     double sum = 0;
     for (int32_t i = 0; i < all[k].n; i++) {
         if (all[k].index[i] < 0 || all[k].weight[i] == 0)
             continue;
         int64_t at = offset + all[k].index[i] * strides[k];
-        sum += all[k].weight[i] * (k + 1 < n ? sample(in, all, strides, k + 1, n, at) : cpu_element_get(in, at));
+        sum +=
+            all[k].weight[i] * (k + 1 < n ? sample(in, all, strides, k + 1, n, at) : cpu_element_get(in, at));
     }
     return sum;
 }
@@ -121,7 +126,8 @@ static grt_status run_grid(const grt_run *run)
     int64_t strides[GRT_MAX_RANK], channels = in->dims[1], points = grt_dims_product(out->dims, 2, out->rank);
     grt_dims_strides(in->dims, in->rank, strides);
     if (grt_tensor_elements(in) == 0 && grt_tensor_elements(out) > 0)
-        return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT, "there is nothing to sample: X has no elements");
+        return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT,
+                           "there is nothing to sample: X has no elements");
 #pragma omp parallel for num_threads(run->threads) schedule(static) if (points * channels > CPU_GRAIN / 16)
     for (int64_t p = 0; p < in->dims[0] * points; p++) {
         taps all[GRT_MAX_RANK];
@@ -129,7 +135,8 @@ static grt_status run_grid(const grt_run *run)
             find_taps(s, cpu_element_get(grid, p * n + n - 1 - k), in->dims[k + 2], &all[k]);
         for (int64_t c = 0; c < channels; c++) {
             int64_t from = p / points * strides[0] + c * strides[1];
-            cpu_element_put(out, (p / points * channels + c) * points + p % points, sample(in, all, strides + 2, 0, n, from));
+            cpu_element_put(out, (p / points * channels + c) * points + p % points,
+                            sample(in, all, strides + 2, 0, n, from));
         }
     }
     return GRT_OK;
@@ -152,7 +159,8 @@ static grt_status run_affine(const grt_run *run)
     int32_t n = out->rank - 2;
     int64_t points = grt_dims_product(out->dims, 1, n + 1);
     if (theta->rank != 3 || theta->dims[0] != out->dims[0] || theta->dims[1] != n || theta->dims[2] != n + 1)
-        return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT, "theta must be %lldx%dx%d", (long long)out->dims[0], n, n + 1);
+        return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT, "theta must be %lldx%dx%d",
+                           (long long)out->dims[0], n, n + 1);
 #pragma omp parallel for num_threads(run->threads) schedule(static) if (out->dims[0] * points > CPU_GRAIN / 8)
     for (int64_t p = 0; p < out->dims[0] * points; p++) {
         double at[GRT_MAX_RANK];
@@ -160,7 +168,8 @@ static grt_status run_affine(const grt_run *run)
         for (int32_t k = n - 1; k >= 0; k--) { /* coordinates start with that of the last axis */
             int64_t size = out->dims[k + 1], i = rest % size;
             rest /= size;
-            at[n - 1 - k] = align ? (size > 1 ? -1 + 2.0 * (double)i / (double)(size - 1) : -1) : (2.0 * (double)i + 1) / (double)size - 1;
+            at[n - 1 - k] = align ? (size > 1 ? -1 + 2.0 * (double)i / (double)(size - 1) : -1)
+                                  : (2.0 * (double)i + 1) / (double)size - 1;
         }
         for (int32_t r = 0; r < n; r++) {
             int64_t row = (p / points * n + r) * (n + 1);
@@ -174,8 +183,17 @@ static grt_status run_affine(const grt_run *run)
 }
 
 static const grt_kernel_row rows[] = {
-    {.op = "GridSample", .domain = "", .types = {GRT_SET_NUMBERS, GRT_SET_FLOATS}, .create = create_grid, .destroy = free, .run = run_grid},
-    {.op = "AffineGrid", .domain = "", .types = {GRT_SET_FLOATS, GRT_BIT(INT64)}, .create = create_affine, .destroy = free,
+    {.op = "GridSample",
+     .domain = "",
+     .types = {GRT_SET_NUMBERS, GRT_SET_FLOATS},
+     .create = create_grid,
+     .destroy = free,
+     .run = run_grid},
+    {.op = "AffineGrid",
+     .domain = "",
+     .types = {GRT_SET_FLOATS, GRT_BIT(INT64)},
+     .create = create_affine,
+     .destroy = free,
      .run = run_affine},
 };
 CPU_KERNELS(grid_sample, rows);

@@ -1,4 +1,5 @@
-/* GroupNormalization and InstanceNormalization: statistics per group of channels, scale and bias per channel. */
+/* GroupNormalization and InstanceNormalization: statistics per group of channels, scale and bias per channel.
+ */
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/element.h"
 #include "backends/cpu/norm.h"
@@ -21,17 +22,20 @@ static grt_status group_reshape(grt_reshape *r)
     char found[GRT_TYPE_TEXT_SIZE];
     for (int32_t i = SCALE; i <= BIAS; i++)
         if (grt_tensor_elements(r->in[i]) != channels)
-            return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "input %d is %s; expected %lld elements, one per channel", i,
+            return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
+                               "input %d is %s; expected %lld elements, one per channel", i,
                                grt_tensor_text(r->in[i], found), (long long)channels);
     group_shape *s = calloc(1, sizeof *s);
     if (!s)
         return grt_fail_memory(sizeof *s);
-    s->groups = grt_op_is(r->desc, "", "GroupNormalization") ? grt_attr_int(r->desc, "num_groups", 1) : channels;
+    s->groups =
+        grt_op_is(r->desc, "", "GroupNormalization") ? grt_attr_int(r->desc, "num_groups", 1) : channels;
     s->channels = s->groups > 0 ? channels / s->groups : 0;
     s->rows = x->dims[0] * s->groups;
     s->pixels = grt_dims_product(x->dims, 2, x->rank);
     s->epsilon = (double)grt_attr_float(r->desc, "epsilon", 1e-5f);
-    s->plain = x->dtype == GRT_DTYPE_FLOAT && r->in[SCALE]->dtype == GRT_DTYPE_FLOAT && r->in[BIAS]->dtype == GRT_DTYPE_FLOAT;
+    s->plain = x->dtype == GRT_DTYPE_FLOAT && r->in[SCALE]->dtype == GRT_DTYPE_FLOAT &&
+               r->in[BIAS]->dtype == GRT_DTYPE_FLOAT;
     r->shape = s;
     return GRT_OK;
 }
@@ -39,7 +43,8 @@ static grt_status group_reshape(grt_reshape *r)
 static void run_row(const grt_run *r, const group_shape *s, int64_t row)
 {
     const int64_t n = s->channels * s->pixels, first = row % s->groups * s->channels;
-    const float *x = (const float *)r->in[0]->data + row * n, *scale = r->in[SCALE]->data, *bias = r->in[BIAS]->data;
+    const float *x = (const float *)r->in[0]->data + row * n, *scale = r->in[SCALE]->data,
+                *bias = r->in[BIAS]->data;
     float *y = (float *)r->out[0]->data + row * n, mean, variance;
     cpu_norm_stats(x, n, false, &mean, &variance);
     const float factor = 1.0f / sqrtf(variance + (float)s->epsilon);
@@ -81,10 +86,10 @@ static grt_status group_run(const grt_run *r)
     return GRT_OK;
 }
 
-#define ROW(name)                                                                                                      \
-    {                                                                                                                  \
-        .domain = "", .op = name, .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS}, .reshape = group_reshape, \
-        .release_shape = free, .run = group_run                                                                        \
+#define ROW(name)                                                                            \
+    {                                                                                        \
+        .domain = "", .op = name, .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS}, \
+        .reshape = group_reshape, .release_shape = free, .run = group_run                    \
     }
 
 static const grt_kernel_row rows[] = {ROW("GroupNormalization"), ROW("InstanceNormalization")};

@@ -52,9 +52,10 @@ static grt_status layer_reshape(grt_reshape *r)
     char found[GRT_TYPE_TEXT_SIZE], wanted[GRT_TYPE_TEXT_SIZE];
     if (!fits(scale, x) || !fits(bias, x)) {
         free(s);
-        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "%s is %s, which does not broadcast to the input %s",
-                           fits(scale, x) ? "the bias" : "the scale", grt_tensor_text(fits(scale, x) ? bias : scale, found),
-                           grt_tensor_text(x, wanted));
+        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
+                           "%s is %s, which does not broadcast to the input %s",
+                           fits(scale, x) ? "the bias" : "the scale",
+                           grt_tensor_text(fits(scale, x) ? bias : scale, found), grt_tensor_text(x, wanted));
     }
     const int32_t axis = x->rank ? (int32_t)grt_axis(grt_attr_int(r->desc, "axis", -1), x->rank) : 0;
     s->rows = grt_dims_product(x->dims, 0, axis);
@@ -119,7 +120,8 @@ static void run_row_exact(const grt_run *r, const layer_shape *s, int64_t row)
     for (int64_t i = 0; y && i < s->size; i++) {
         const int64_t at = row * s->size + i;
         cpu_element_put(y, at, (cpu_element_get(x, at) - mean) * factor);
-        cpu_element_put(y, at, cpu_element_get(y, at) * cpu_element_get(r->in[SCALE], offset(s, s->scale, at)));
+        cpu_element_put(y, at,
+                        cpu_element_get(y, at) * cpu_element_get(r->in[SCALE], offset(s, s->scale, at)));
         if (bias)
             cpu_element_put(y, at, cpu_element_get(y, at) + cpu_element_get(bias, offset(s, s->bias, at)));
     }
@@ -139,10 +141,10 @@ static grt_status layer_run(const grt_run *r)
     return GRT_OK;
 }
 
-#define ROW(name)                                                                                                      \
-    {                                                                                                                  \
-        .domain = "", .op = name, .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS}, .reshape = layer_reshape, \
-        .release_shape = free, .run = layer_run                                                                        \
+#define ROW(name)                                                                            \
+    {                                                                                        \
+        .domain = "", .op = name, .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS}, \
+        .reshape = layer_reshape, .release_shape = free, .run = layer_run                    \
     }
 
 static const grt_kernel_row rows[] = {ROW("LayerNormalization"), ROW("RMSNormalization")};

@@ -33,7 +33,8 @@ static grt_status lrn_reshape(grt_reshape *r)
 enum { LANES = 64 };
 
 /* Up to LANES neighbouring pixels of one channel; x is the image, `at` the position in it. */
-CPU_BODY lrn_pixels_body(const lrn_shape *s, const float *x, float *y, int64_t channel, int64_t pixel, int64_t lanes)
+CPU_BODY lrn_pixels_body(const lrn_shape *s, const float *x, float *y, int64_t channel, int64_t pixel,
+                         int64_t lanes)
 {
     float sum[LANES];
     const int64_t from = channel > s->before ? channel - s->before : 0;
@@ -58,7 +59,8 @@ CPU_BODY lrn_pixels_body(const lrn_shape *s, const float *x, float *y, int64_t c
     for (int64_t l = 0; l < lanes; l++)
         y[at + l] = x[at + l] * powf(s->bias + s->alpha * sum[l], -s->beta);
 }
-CPU_DISPATCH(lrn_pixels, (const lrn_shape *s, const float *x, float *y, int64_t channel, int64_t pixel, int64_t lanes),
+CPU_DISPATCH(lrn_pixels,
+             (const lrn_shape *s, const float *x, float *y, int64_t channel, int64_t pixel, int64_t lanes),
              (s, x, y, channel, pixel, lanes))
 
 static void run_exact(const lrn_shape *s, const grt_tensor *x, grt_tensor *y, int64_t plane)
@@ -73,7 +75,8 @@ static void run_exact(const lrn_shape *s, const grt_tensor *x, grt_tensor *y, in
             sum += v * v;
         }
         const double v = cpu_element_get(x, plane * s->pixels + p);
-        cpu_element_put(y, plane * s->pixels + p, v * pow((double)s->bias + (double)s->alpha * sum, -(double)s->beta));
+        cpu_element_put(y, plane * s->pixels + p,
+                        v * pow((double)s->bias + (double)s->alpha * sum, -(double)s->beta));
     }
 }
 
@@ -90,13 +93,18 @@ static grt_status lrn_run(const grt_run *r)
         }
         const int64_t at = plane / s->channels * image;
         for (int64_t p = 0; p < s->pixels; p += LANES)
-            lrn_pixels(s, (const float *)r->in[0]->data + at, (float *)r->out[0]->data + at, plane % s->channels, p,
-                       s->pixels - p < LANES ? s->pixels - p : LANES);
+            lrn_pixels(s, (const float *)r->in[0]->data + at, (float *)r->out[0]->data + at,
+                       plane % s->channels, p, s->pixels - p < LANES ? s->pixels - p : LANES);
     }
     return GRT_OK;
 }
 
 static const grt_kernel_row rows[] = {
-    {.domain = "", .op = "LRN", .types = {GRT_SET_FLOATS}, .reshape = lrn_reshape, .release_shape = free, .run = lrn_run},
+    {.domain = "",
+     .op = "LRN",
+     .types = {GRT_SET_FLOATS},
+     .reshape = lrn_reshape,
+     .release_shape = free,
+     .run = lrn_run},
 };
 CPU_KERNELS(lrn, rows);

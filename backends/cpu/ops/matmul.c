@@ -1,5 +1,5 @@
-/* MatMul, Gemm and their fused form graphrt::MatMul. float32 runs on the packed product of gemm.h, 16-bit floats do after
- * widening, other types on plain loops (matmul_typed.c). */
+/* MatMul, Gemm and their fused form graphrt::MatMul. float32 runs on the packed product of gemm.h, 16-bit
+ * floats do after widening, other types on plain loops (matmul_typed.c). */
 #include "backends/cpu/convert.h"
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/epilogue_attrs.h"
@@ -26,7 +26,7 @@ typedef struct matmul_shape {
     int64_t calls, call_c;                                                   /* C elements per call */
     int64_t n_a, n_b, n_c;                                                   /* elements in all */
     size_t scratch, wide_a, wide_b, wide_c;                                  /* workspace offsets */
-    int64_t c_rows, c_cols;                                                  /* of Gemm's C: each 1 or the result's */
+    int64_t c_rows, c_cols; /* of Gemm's C: each 1 or the result's */
 } matmul_shape;
 
 enum { BIAS = 2, RESIDUAL = 3 };
@@ -40,7 +40,8 @@ static bool is_half(grt_dtype dtype)
 
 static void matrix_dims(const grt_tensor *b, bool trans, int64_t *k, int64_t *n)
 {
-    const int64_t rows = b->rank > 1 ? b->dims[b->rank - 2] : b->dims[0], cols = b->rank > 1 ? b->dims[b->rank - 1] : 1;
+    const int64_t rows = b->rank > 1 ? b->dims[b->rank - 2] : b->dims[0],
+                  cols = b->rank > 1 ? b->dims[b->rank - 1] : 1;
     *k = trans ? cols : rows;
     *n = trans ? rows : cols;
 }
@@ -67,7 +68,8 @@ static grt_status pack_constant(const grt_tensor *b, matmul_state *state)
             cpu_widen(b->dtype, b->data, i * k * n, k * n, wide);
             from = wide;
         }
-        grt_gemm_pack_b(k, n, from, state->trans_b ? k : n, state->trans_b, state->packed + (size_t)i * state->packed_floats);
+        grt_gemm_pack_b(k, n, from, state->trans_b ? k : n, state->trans_b,
+                        state->packed + (size_t)i * state->packed_floats);
     }
     free(wide);
     return GRT_OK;
@@ -119,9 +121,10 @@ static int32_t batch_rank(const grt_tensor *t)
     return t->rank > 2 ? t->rank - 2 : 0;
 }
 
-/* Merges the batch dims, last first, into one strided batch as far as both inputs allow; the rest is the odometer's. */
-static void split_batch(const grt_tensor *a, const grt_tensor *b, const grt_tensor *c, int32_t rank, matmul_shape *s,
-                        int64_t *stride_a, int64_t *stride_b)
+/* Merges the batch dims, last first, into one strided batch as far as both inputs allow; the rest is the
+ * odometer's. */
+static void split_batch(const grt_tensor *a, const grt_tensor *b, const grt_tensor *c, int32_t rank,
+                        matmul_shape *s, int64_t *stride_a, int64_t *stride_b)
 {
     int64_t size_a = 1, size_b = 1;
     bool open = true;
@@ -196,16 +199,19 @@ static bool check_c(const grt_tensor *c, const matmul_shape *s, int64_t *rows, i
 static grt_status check_epilogue(const grt_reshape *r, matmul_shape *s)
 {
     const matmul_state *state = r->state;
-    const grt_tensor *bias = r->n_in > BIAS ? r->in[BIAS] : NULL, *residual = r->n_in > RESIDUAL ? r->in[RESIDUAL] : NULL;
+    const grt_tensor *bias = r->n_in > BIAS ? r->in[BIAS] : NULL,
+                     *residual = r->n_in > RESIDUAL ? r->in[RESIDUAL] : NULL;
     char found[GRT_TYPE_TEXT_SIZE], wanted[GRT_TYPE_TEXT_SIZE];
     if (state->is_gemm && bias && !check_c(bias, s, &s->c_rows, &s->c_cols))
-        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "C is %s, which does not broadcast to the result %s",
-                           grt_tensor_text(bias, found), grt_tensor_text(r->out[0], wanted));
+        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
+                           "C is %s, which does not broadcast to the result %s", grt_tensor_text(bias, found),
+                           grt_tensor_text(r->out[0], wanted));
     if (!state->is_gemm && bias && grt_tensor_elements(bias) != s->g.n)
         return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "the bias is %s; expected %lld elements",
                            grt_tensor_text(bias, found), (long long)s->g.n);
     if (residual && !grt_dims_equal(residual->dims, residual->rank, r->out[0]->dims, r->out[0]->rank))
-        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "the residual is %s; expected the result's dims, %s",
+        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
+                           "the residual is %s; expected the result's dims, %s",
                            grt_tensor_text(residual, found), grt_tensor_text(r->out[0], wanted));
     return GRT_OK;
 }
@@ -285,7 +291,8 @@ static grt_status run_float(const grt_run *run)
 {
     const matmul_state *state = run->state;
     const matmul_shape *s = run->shape;
-    const grt_tensor *c = run->n_in > BIAS ? run->in[BIAS] : NULL, *residual = run->n_in > RESIDUAL ? run->in[RESIDUAL] : NULL;
+    const grt_tensor *c = run->n_in > BIAS ? run->in[BIAS] : NULL,
+                     *residual = run->n_in > RESIDUAL ? run->in[RESIDUAL] : NULL;
     const bool half = run->in[0]->dtype != GRT_DTYPE_FLOAT;
     grt_gemm g = s->g;
     float *y = half ? cpu_at(run->workspace, s->wide_c) : run->out[0]->data;
@@ -307,8 +314,8 @@ static grt_status run_float(const grt_run *run)
         }
         if (residual)
             g.residual = (const float *)residual->data + call * s->call_c;
-        grt_gemm_run(&g, a + at_a * s->matrix_a, b + at_b * unit_b, y + call * s->call_c, cpu_at(run->workspace, s->scratch),
-                     run->threads);
+        grt_gemm_run(&g, a + at_a * s->matrix_a, b + at_b * unit_b, y + call * s->call_c,
+                     cpu_at(run->workspace, s->scratch), run->threads);
         for (int32_t i = 0; i < s->outer_rank && ++index[i] == s->outer[i]; i++)
             index[i] = 0;
     }
@@ -336,15 +343,16 @@ static grt_status run_typed(const grt_run *run)
             at_b += index[i] * s->step_b[i];
         }
         for (int64_t j = 0; j < s->g.batch; j++)
-            cpu_matmul_typed(dtype, &m, (const char *)run->in[0]->data + (at_a * s->matrix_a + j * s->g.stride_a) * size,
+            cpu_matmul_typed(dtype, &m,
+                             (const char *)run->in[0]->data + (at_a * s->matrix_a + j * s->g.stride_a) * size,
                              (const char *)run->in[1]->data + (at_b * s->matrix_b + j * s->g.stride_b) * size,
                              (char *)run->out[0]->data + (call * s->call_c + j * s->g.stride_c) * size);
         for (int32_t i = 0; i < s->outer_rank && ++index[i] == s->outer[i]; i++)
             index[i] = 0;
     }
     if (state->is_gemm)
-        cpu_matmul_add_c(run->out[0], &m, state->alpha, state->beta, run->n_in > BIAS ? run->in[BIAS] : NULL, s->c_rows,
-                         s->c_cols);
+        cpu_matmul_add_c(run->out[0], &m, state->alpha, state->beta, run->n_in > BIAS ? run->in[BIAS] : NULL,
+                         s->c_rows, s->c_cols);
     return GRT_OK;
 }
 
@@ -363,7 +371,10 @@ static grt_status run(const grt_run *r)
 static const grt_kernel_row rows[] = {
     {.domain = "", .op = "MatMul", .types = {TYPES, TYPES}, LIFE},
     {.domain = "", .op = "Gemm", .types = {TYPES, TYPES, TYPES}, LIFE},
-    {.domain = "graphrt", .op = "MatMul", .types = {GRT_BIT(FLOAT), GRT_BIT(FLOAT), GRT_BIT(FLOAT), GRT_BIT(FLOAT)},
-     .supports = fused_supports, LIFE},
+    {.domain = "graphrt",
+     .op = "MatMul",
+     .types = {GRT_BIT(FLOAT), GRT_BIT(FLOAT), GRT_BIT(FLOAT), GRT_BIT(FLOAT)},
+     .supports = fused_supports,
+     LIFE},
 };
 CPU_KERNELS(matmul, rows);

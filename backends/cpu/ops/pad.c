@@ -1,4 +1,5 @@
-/* Pad and CenterCropPad. A constant border is filled around a strided copy; the other modes walk tables of source indices. */
+/* Pad and CenterCropPad. A constant border is filled around a strided copy; the other modes walk tables of
+ * source indices. */
 #include "backends/cpu/move.h"
 
 #include <string.h>
@@ -16,7 +17,8 @@ static grt_status create_pad(const grt_kernel_node *node, void **out_state)
     return GRT_OK;
 }
 
-/* Where the input goes: `first` and `size` say which part of each axis is used, `at` where that starts in the output. */
+/* Where the input goes: `first` and `size` say which part of each axis is used, `at` where that starts in the
+ * output. */
 typedef struct placement {
     int64_t first[GRT_MAX_RANK], size[GRT_MAX_RANK], at[GRT_MAX_RANK];
 } placement;
@@ -35,15 +37,17 @@ static grt_status read_pads(const grt_run *run, placement *p)
     const grt_tensor *in = run->in[0], *pads = run->in[1], *axes = run->n_in > 3 ? run->in[3] : NULL;
     int64_t n = axes ? grt_tensor_elements(axes) : in->rank;
     if (grt_tensor_elements(pads) != 2 * n)
-        return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT, "pads has %lld entries; %lld axes need %lld",
-                           (long long)grt_tensor_elements(pads), (long long)n, (long long)(2 * n));
+        return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT,
+                           "pads has %lld entries; %lld axes need %lld", (long long)grt_tensor_elements(pads),
+                           (long long)n, (long long)(2 * n));
     for (int32_t k = 0; k < in->rank; k++)
         place(p, k, in->dims[k], run->out[0]->dims[k], 0);
     for (int64_t k = 0; k < n; k++) {
         int64_t axis = grt_axis(axes ? cpu_index(axes, k) : k, in->rank);
         if (axis < 0)
-            return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT, "axes[%lld] is %lld; for rank %d it must lie in [%d, %d]",
-                               (long long)k, (long long)cpu_index(axes, k), in->rank, -in->rank, in->rank - 1);
+            return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT,
+                               "axes[%lld] is %lld; for rank %d it must lie in [%d, %d]", (long long)k,
+                               (long long)cpu_index(axes, k), in->rank, -in->rank, in->rank - 1);
         place(p, (int32_t)axis, in->dims[axis], run->out[0]->dims[axis], cpu_index(pads, k));
     }
     return GRT_OK;
@@ -68,7 +72,8 @@ static void pad_constant(const grt_run *run, const placement *p, const void *val
     if (used < total)
         cpu_fill(out->data, value, move.size, total, run->threads);
     if (used > 0)
-        cpu_move_run(&move, cpu_at(out->data, out_offset, move.size), cpu_at_const(in->data, in_offset, move.size), run->threads);
+        cpu_move_run(&move, cpu_at(out->data, out_offset, move.size),
+                     cpu_at_const(in->data, in_offset, move.size), run->threads);
 }
 
 /* ---- tables ---- */
@@ -85,11 +90,11 @@ static int64_t source_index(pad_mode mode, int64_t i, int64_t n)
     return i < n ? i : period - i;
 }
 
-#define DEFINE_PICK(bits)                                                                                              \
-    static void pick_##bits(void *dst, const void *src, const int64_t *table, int64_t begin, int64_t end)              \
-    {                                                                                                                  \
-        for (int64_t k = begin; k < end; k++)                                                                          \
-            ((cpu_bits##bits *)dst)[k] = ((const cpu_bits##bits *)src)[table[k]];                                      \
+#define DEFINE_PICK(bits)                                                                                 \
+    static void pick_##bits(void *dst, const void *src, const int64_t *table, int64_t begin, int64_t end) \
+    {                                                                                                     \
+        for (int64_t k = begin; k < end; k++)                                                             \
+            ((cpu_bits##bits *)dst)[k] = ((const cpu_bits##bits *)src)[table[k]];                         \
     }
 DEFINE_PICK(8)
 DEFINE_PICK(16)
@@ -101,7 +106,8 @@ static grt_status pad_tables(const grt_run *run, pad_mode mode, const placement 
 {
     const grt_tensor *in = run->in[0];
     grt_tensor *out = run->out[0];
-    int64_t from[GRT_MAX_RANK], *tables[GRT_MAX_RANK], *next = run->workspace, total = grt_tensor_elements(out);
+    int64_t from[GRT_MAX_RANK], *tables[GRT_MAX_RANK], *next = run->workspace,
+                                                       total = grt_tensor_elements(out);
     int32_t last = in->rank - 1;
     size_t bytes = grt_dtype_size(in->dtype);
     if (total == 0)
@@ -111,7 +117,8 @@ static grt_status pad_tables(const grt_run *run, pad_mode mode, const placement 
         /* what is cut off takes no part in reflections and repetitions */
         int64_t n = p->size[k];
         if (n <= 0)
-            return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT, "axis %d has nothing that could fill its border", k);
+            return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT,
+                               "axis %d has nothing that could fill its border", k);
         tables[k] = next;
         for (int64_t i = 0; i < out->dims[k]; i++)
             *next++ = (p->first[k] + source_index(mode, i - p->at[k], n)) * from[k];
@@ -132,7 +139,8 @@ static grt_status pad_tables(const grt_run *run, pad_mode mode, const placement 
         }
         int64_t begin = p->at[last], end = begin + p->size[last];
         CPU_BY_SIZE(bytes, pick_, dst, src, tables[last], 0, begin);
-        memcpy(dst + (size_t)begin * bytes, src + (size_t)p->first[last] * bytes, (size_t)(end - begin) * bytes);
+        memcpy(dst + (size_t)begin * bytes, src + (size_t)p->first[last] * bytes,
+               (size_t)(end - begin) * bytes);
         CPU_BY_SIZE(bytes, pick_, dst, src, tables[last], end, n);
     }
     return GRT_OK;
@@ -181,8 +189,13 @@ static grt_status run_center(const grt_run *run)
 }
 
 static const grt_kernel_row rows[] = {
-    {.op = "Pad", .domain = "", .types = {CPU_MOVABLE, CPU_INDEX, CPU_MOVABLE, CPU_INDEX}, .create = create_pad, .destroy = free,
-     .reshape = reshape_pad, .run = run_pad},
+    {.op = "Pad",
+     .domain = "",
+     .types = {CPU_MOVABLE, CPU_INDEX, CPU_MOVABLE, CPU_INDEX},
+     .create = create_pad,
+     .destroy = free,
+     .reshape = reshape_pad,
+     .run = run_pad},
     {.op = "CenterCropPad", .domain = "", .types = {GRT_SET_PLAIN, CPU_INDEX}, .run = run_center},
 };
 CPU_KERNELS(pad, rows);

@@ -1,5 +1,5 @@
-/* Kernels of all ops that are one function of pointwise.def: unary, binary, Clip, and the variadic Max, Min, Sum, Mean.
- * 16-bit floats are computed in float32, block by block. */
+/* Kernels of all ops that are one function of pointwise.def: unary, binary, Clip, and the variadic Max, Min,
+ * Sum, Mean. 16-bit floats are computed in float32, block by block. */
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/pointwise_loops.h"
 #include "backends/cpu/pointwise_walk.h"
@@ -42,7 +42,8 @@ typedef struct call {
 
 /* ---- blocks ---- */
 
-static void block_typed(const void *user, int64_t n, void *out, const void *const *in, const uint8_t *scalar, void *scratch)
+static void block_typed(const void *user, int64_t n, void *out, const void *const *in, const uint8_t *scalar,
+                        void *scratch)
 {
     const state *s = ((const call *)user)->state;
     (void)scratch;
@@ -50,7 +51,8 @@ static void block_typed(const void *user, int64_t n, void *out, const void *cons
 }
 
 /* One operand of a variadic op. */
-static void block_copy(const void *user, int64_t n, void *out, const void *const *in, const uint8_t *scalar, void *scratch)
+static void block_copy(const void *user, int64_t n, void *out, const void *const *in, const uint8_t *scalar,
+                       void *scratch)
 {
     size_t size = grt_dtype_size(((const call *)user)->state->dtype);
     (void)scratch;
@@ -62,8 +64,10 @@ static void block_copy(const void *user, int64_t n, void *out, const void *const
         memmove((char *)out + (size_t)i * size, in[0], size);
 }
 
-/* Fold the operands from the left. The sum so far stays in scratch, as `out` may be the memory of a later operand. */
-static void fold(const state *s, int64_t n, void *out, const void *const *in, const uint8_t *scalar, void *scratch)
+/* Fold the operands from the left. The sum so far stays in scratch, as `out` may be the memory of a later
+ * operand. */
+static void fold(const state *s, int64_t n, void *out, const void *const *in, const uint8_t *scalar,
+                 void *scratch)
 {
     const void *pair[2] = {in[0], NULL};
     uint8_t flags[2] = {scalar[0], 0};
@@ -82,13 +86,16 @@ static void fold(const state *s, int64_t n, void *out, const void *const *in, co
     s->divide(n, out, pair, flags, s->p);
 }
 
-static void block_fold(const void *user, int64_t n, void *out, const void *const *in, const uint8_t *scalar, void *scratch)
+static void block_fold(const void *user, int64_t n, void *out, const void *const *in, const uint8_t *scalar,
+                       void *scratch)
 {
     fold(((const call *)user)->state, n, out, in, scalar, scratch);
 }
 
-/* 16-bit floats. Scratch: one float block per operand, one for the result, one to fold in; then the operand pointers. */
-static void block_16(const void *user, int64_t n, void *out, const void *const *in, const uint8_t *scalar, void *scratch)
+/* 16-bit floats. Scratch: one float block per operand, one for the result, one to fold in; then the operand
+ * pointers. */
+static void block_16(const void *user, int64_t n, void *out, const void *const *in, const uint8_t *scalar,
+                     void *scratch)
 {
     const call *c = user;
     const state *s = c->state;
@@ -137,7 +144,8 @@ static uint64_t limit_bits(grt_dtype dtype, bool high)
     default:
         if (grt_dtype_in(dtype, GRT_SET_UNSIGNED))
             return high ? UINT64_MAX >> (64 - bits) : 0;
-        return high ? UINT64_MAX >> (65 - bits) : UINT64_C(1) << (bits - 1); /* two's complement, low bytes first */
+        return high ? UINT64_MAX >> (65 - bits)
+                    : UINT64_C(1) << (bits - 1); /* two's complement, low bytes first */
     }
 }
 
@@ -147,7 +155,8 @@ static grt_status create(const grt_kernel_node *node, void **out_state)
     if (!s)
         return grt_fail_memory(sizeof *s);
     bool mean = !strcmp(node->desc->op, "Mean"), clip = !strcmp(node->desc->op, "Clip");
-    bool variadic = mean || !strcmp(node->desc->op, "Sum") || !strcmp(node->desc->op, "Max") || !strcmp(node->desc->op, "Min");
+    bool variadic = mean || !strcmp(node->desc->op, "Sum") || !strcmp(node->desc->op, "Max") ||
+                    !strcmp(node->desc->op, "Min");
     int32_t opcode = mean ? PW_Add : pw_function_of(node->desc);
     s->dtype = node->in[0].dtype;
     grt_dtype compute = is_16(s->dtype) ? GRT_DTYPE_FLOAT : s->dtype;
@@ -169,7 +178,8 @@ static grt_status create(const grt_kernel_node *node, void **out_state)
     }
     if (!s->loop) {
         free(s);
-        return grt_fail_op(node->desc, GRT_STATUS_INTERNAL, "no loop for %s", grt_dtype_name(node->in[0].dtype));
+        return grt_fail_op(node->desc, GRT_STATUS_INTERNAL, "no loop for %s",
+                           grt_dtype_name(node->in[0].dtype));
     }
     *out_state = s;
     return GRT_OK;
@@ -197,11 +207,12 @@ static grt_status reshape(grt_reshape *r)
     grt_status status = sh && in ? GRT_OK : grt_fail_memory(bytes);
     for (int32_t k = 0; status == GRT_OK && k < s->n_in; k++)
         in[k] = operand_of(s, r->in, r->n_in, k);
-    size_t scratch = is_16(s->dtype)         ? (n + 2) * PW_BLOCK * sizeof(float) + n * sizeof(void *)
+    size_t scratch = is_16(s->dtype)        ? (n + 2) * PW_BLOCK * sizeof(float) + n * sizeof(void *)
                      : s->form == FORM_FOLD ? PW_BLOCK * grt_dtype_size(s->dtype)
                                             : 0;
     if (status == GRT_OK)
-        status = cpu_pw_walk_create(r->out[0]->rank, r->out[0]->dims, s->n_in, in, r->threads, scratch, &sh->walk);
+        status =
+            cpu_pw_walk_create(r->out[0]->rank, r->out[0]->dims, s->n_in, in, r->threads, scratch, &sh->walk);
     free(in);
     if (status != GRT_OK) {
         release(sh);
@@ -227,7 +238,8 @@ static grt_status run(const grt_run *r)
         c.narrow = half ? tables->to_half : tables->to_bfloat16;
         block = block_16;
     }
-    cpu_pw_walk_run(sh->walk, sh->data, r->out[0]->data, grt_dtype_size(r->out[0]->dtype), r->workspace, block, &c);
+    cpu_pw_walk_run(sh->walk, sh->data, r->out[0]->data, grt_dtype_size(r->out[0]->dtype), r->workspace,
+                    block, &c);
     return GRT_OK;
 }
 
@@ -240,9 +252,16 @@ static grt_status run(const grt_run *r)
 #define TYPES_COMPARE GRT_SET_NUMBERS
 #define TYPES_LOGIC   GRT_BIT(BOOL)
 
-#define ROW(opname, set)                                                                                               \
-    {.domain = "", .op = opname, .types = {set, set, set}, .flags = GRT_KERNEL_IN_PLACE(0) | GRT_KERNEL_IN_PLACE(1),  \
-     .create = create, .destroy = free, .reshape = reshape, .release_shape = release, .run = run},
+#define ROW(opname, set)                                       \
+    {.domain = "",                                             \
+     .op = opname,                                             \
+     .types = {set, set, set},                                 \
+     .flags = GRT_KERNEL_IN_PLACE(0) | GRT_KERNEL_IN_PLACE(1), \
+     .create = create,                                         \
+     .destroy = free,                                          \
+     .reshape = reshape,                                       \
+     .release_shape = release,                                 \
+     .run = run},
 
 static const grt_kernel_row rows[] = {
 #define PW_ROWS_ONLY
@@ -251,9 +270,9 @@ static const grt_kernel_row rows[] = {
 #undef PW
 #undef PW_ROWS_ONLY
     /* ops with rows of their own in graph/ops/ */
-    ROW("Max", GRT_SET_NUMBERS) ROW("Min", GRT_SET_NUMBERS) ROW("Sum", GRT_SET_NUMBERS) ROW("Mean", GRT_SET_FLOATS)
-    ROW("Mod", GRT_SET_NUMBERS) ROW("Gelu", GRT_SET_FLOATS) ROW("PRelu", GRT_SET_NUMBERS) ROW("Clip", GRT_SET_NUMBERS)
-    ROW("BitShift", GRT_SET_INTS) ROW("Equal", GRT_SET_NUMBERS | GRT_BIT(BOOL)) ROW("IsNaN", GRT_SET_FLOATS)
-    ROW("IsInf", GRT_SET_FLOATS)
-};
+    ROW("Max", GRT_SET_NUMBERS) ROW("Min", GRT_SET_NUMBERS) ROW("Sum", GRT_SET_NUMBERS)
+        ROW("Mean", GRT_SET_FLOATS) ROW("Mod", GRT_SET_NUMBERS) ROW("Gelu", GRT_SET_FLOATS)
+            ROW("PRelu", GRT_SET_NUMBERS) ROW("Clip", GRT_SET_NUMBERS) ROW("BitShift", GRT_SET_INTS)
+                ROW("Equal", GRT_SET_NUMBERS | GRT_BIT(BOOL)) ROW("IsNaN", GRT_SET_FLOATS)
+                    ROW("IsInf", GRT_SET_FLOATS)};
 CPU_KERNELS(pointwise, rows);

@@ -1,5 +1,5 @@
-/* graphrt::Pointwise on the CPU: the program is run over blocks that stay in the first-level cache, one vectorised loop per
- * instruction, so that intermediate results never reach memory. */
+/* graphrt::Pointwise on the CPU: the program is run over blocks that stay in the first-level cache, one
+ * vectorised loop per instruction, so that intermediate results never reach memory. */
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/pointwise_loops.h"
 #include "backends/cpu/pointwise_walk.h"
@@ -112,7 +112,8 @@ static grt_status create(const grt_kernel_node *node, void **out_state)
     p->out_dtype = node->out[0].dtype;
     p->dtypes = calloc((size_t)node->n_in, sizeof *p->dtypes);
     p->constants = calloc(n_constants + 1, sizeof *p->constants);
-    grt_status status = p->dtypes && p->constants ? GRT_OK : grt_fail_memory(n_constants * sizeof *p->constants);
+    grt_status status =
+        p->dtypes && p->constants ? GRT_OK : grt_fail_memory(n_constants * sizeof *p->constants);
     for (int32_t i = 0; status == GRT_OK && i < node->n_in; i++)
         p->dtypes[i] = node->in[i].dtype;
     if (status == GRT_OK && n_constants)
@@ -162,7 +163,8 @@ static void narrow(const program *p, int64_t n, const float *in, void *out)
 }
 
 /* Scratch: a float block per widened input, then one per register. */
-static void block_group(const void *user, int64_t n, void *out, const void *const *in, const uint8_t *scalar, void *scratch)
+static void block_group(const void *user, int64_t n, void *out, const void *const *in, const uint8_t *scalar,
+                        void *scratch)
 {
     const program *p = user;
     float *registers = scratch;
@@ -234,15 +236,21 @@ static grt_status run(const grt_run *r)
     shape *sh = r->shape;
     for (int32_t i = 0; i < r->n_in; i++)
         sh->data[i] = r->in[i]->data;
-    cpu_pw_walk_run(sh->walk, sh->data, r->out[0]->data, grt_dtype_size(r->out[0]->dtype), r->workspace, block_group,
-                    r->state);
+    cpu_pw_walk_run(sh->walk, sh->data, r->out[0]->data, grt_dtype_size(r->out[0]->dtype), r->workspace,
+                    block_group, r->state);
     return GRT_OK;
 }
 
 #define TYPES (GRT_BIT(FLOAT) | GRT_BIT(FLOAT16) | GRT_BIT(BFLOAT16) | GRT_BIT(BOOL))
 static const grt_kernel_row rows[] = {
-    {.domain = "graphrt", .op = "Pointwise", .types = {TYPES, TYPES, TYPES, TYPES},
+    {.domain = "graphrt",
+     .op = "Pointwise",
+     .types = {TYPES, TYPES, TYPES, TYPES},
      .flags = 0xff, /* any input that dies here: a block is read before it is written */
-     .create = create, .destroy = destroy, .reshape = reshape, .release_shape = release, .run = run},
+     .create = create,
+     .destroy = destroy,
+     .reshape = reshape,
+     .release_shape = release,
+     .run = run},
 };
 CPU_KERNELS(pointwise_group, rows);

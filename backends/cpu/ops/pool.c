@@ -67,14 +67,16 @@ static grt_status global_reshape(grt_reshape *r)
     return GRT_OK;
 }
 
-/* Channels last: rows of channels are added up; several partial sums keep both speed and accuracy on large images. */
+/* Channels last: rows of channels are added up; several partial sums keep both speed and accuracy on large
+ * images. */
 static void average_last(const global_pool *p, const float *x, float *y, int threads)
 {
     enum { BLOCK = 64 };
     const int64_t blocks = (p->channels + BLOCK - 1) / BLOCK;
 #pragma omp parallel for num_threads(threads) if (p->batch * p->channels * p->pixels > CPU_GRAIN)
     for (int64_t i = 0; i < p->batch * blocks; i++) {
-        const int64_t b = i / blocks, c = i % blocks * BLOCK, n = p->channels - c < BLOCK ? p->channels - c : BLOCK;
+        const int64_t b = i / blocks, c = i % blocks * BLOCK,
+                      n = p->channels - c < BLOCK ? p->channels - c : BLOCK;
         const float *from = x + b * p->pixels * p->channels + c;
         float sums[BLOCK] = {0};
         for (int64_t pixel = 0; pixel < p->pixels; pixel++) {
@@ -130,9 +132,12 @@ static grt_status global_run(const grt_run *r)
 #pragma omp parallel for num_threads(r->threads) if (p->batch * p->channels * p->pixels > CPU_GRAIN)
     for (int64_t i = 0; i < p->batch * p->channels; i++) {
         if (plain)
-            ((float *)y->data)[i] = plane_sum((const float *)x->data + i * p->pixels, p->pixels) / (float)p->pixels;
+            ((float *)y->data)[i] =
+                plane_sum((const float *)x->data + i * p->pixels, p->pixels) / (float)p->pixels;
         else if (p->last)
-            cpu_element_put(y, i, plane_value(p, x, i / p->channels * p->pixels * p->channels + i % p->channels, p->channels));
+            cpu_element_put(
+                y, i,
+                plane_value(p, x, i / p->channels * p->pixels * p->channels + i % p->channels, p->channels));
         else
             cpu_element_put(y, i, plane_value(p, x, i * p->pixels, 1));
     }

@@ -1,5 +1,6 @@
-/* Pow: floats to the power of floats of the same type run through the loops of pointwise.def, with cheap forms for the usual
- * constant exponents; all other pairs of types go element by element through float64 or int64. */
+/* Pow: floats to the power of floats of the same type run through the loops of pointwise.def, with cheap
+ * forms for the usual constant exponents; all other pairs of types go element by element through float64 or
+ * int64. */
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/pointwise_loops.h"
 #include "backends/cpu/pointwise_walk.h"
@@ -37,13 +38,15 @@ void cpu_pw_power_f32(int64_t n, void *out, const void *const *in, const uint8_t
     cpu_pw_f32()->typed[PW_Pow](n, out, in, scalar, p);
 }
 
-static void block_f32(const void *user, int64_t n, void *out, const void *const *in, const uint8_t *scalar, void *scratch)
+static void block_f32(const void *user, int64_t n, void *out, const void *const *in, const uint8_t *scalar,
+                      void *scratch)
 {
     (void)user, (void)scratch;
     cpu_pw_power_f32(n, out, in, scalar, no_params);
 }
 
-static void block_f64(const void *user, int64_t n, void *out, const void *const *in, const uint8_t *scalar, void *scratch)
+static void block_f64(const void *user, int64_t n, void *out, const void *const *in, const uint8_t *scalar,
+                      void *scratch)
 {
     (void)user, (void)scratch;
     cpu_pw_table(GRT_DTYPE_DOUBLE)[PW_Pow](n, out, in, scalar, no_params);
@@ -90,10 +93,12 @@ static void store(grt_dtype dtype, void *out, int64_t i, double x)
     }
 }
 
-static void block_mixed(const void *user, int64_t n, void *out, const void *const *in, const uint8_t *scalar, void *scratch)
+static void block_mixed(const void *user, int64_t n, void *out, const void *const *in, const uint8_t *scalar,
+                        void *scratch)
 {
     const types *t = user;
-    grt_tensor base = {.dtype = t->base, .data = (void *)in[0]}, exponent = {.dtype = t->exponent, .data = (void *)in[1]};
+    grt_tensor base = {.dtype = t->base, .data = (void *)in[0]},
+               exponent = {.dtype = t->exponent, .data = (void *)in[1]};
     bool ints = grt_dtype_in(t->base, GRT_SET_INTS) && grt_dtype_in(t->exponent, GRT_SET_INTS);
     (void)scratch;
     for (int64_t i = 0; i < n; i++) {
@@ -125,13 +130,18 @@ static grt_status run(const grt_run *r)
     pw_block block = t.base == t.exponent && t.base == GRT_DTYPE_FLOAT    ? block_f32
                      : t.base == t.exponent && t.base == GRT_DTYPE_DOUBLE ? block_f64
                                                                           : block_mixed;
-    cpu_pw_walk_run(r->shape, (const void *[]){r->in[0]->data, r->in[1]->data}, r->out[0]->data, grt_dtype_size(t.base),
-                    r->workspace, block, &t);
+    cpu_pw_walk_run(r->shape, (const void *[]){r->in[0]->data, r->in[1]->data}, r->out[0]->data,
+                    grt_dtype_size(t.base), r->workspace, block, &t);
     return GRT_OK;
 }
 
 static const grt_kernel_row rows[] = {
-    {.domain = "", .op = "Pow", .types = {GRT_SET_FLOATS | GRT_BIT(INT32) | GRT_BIT(INT64), GRT_SET_NUMBERS},
-     .flags = GRT_KERNEL_IN_PLACE(0), .reshape = reshape, .release_shape = cpu_pw_walk_release, .run = run},
+    {.domain = "",
+     .op = "Pow",
+     .types = {GRT_SET_FLOATS | GRT_BIT(INT32) | GRT_BIT(INT64), GRT_SET_NUMBERS},
+     .flags = GRT_KERNEL_IN_PLACE(0),
+     .reshape = reshape,
+     .release_shape = cpu_pw_walk_release,
+     .run = run},
 };
 CPU_KERNELS(pow, rows);

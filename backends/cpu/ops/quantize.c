@@ -71,14 +71,17 @@ static grt_status reshape(grt_reshape *r)
     sh->scale = malloc((sh->n_scales + 1) * sizeof *sh->scale);
     sh->zero = r->n_in > 2 && r->in[2] ? malloc((sh->n_scales + 1) * sizeof *sh->zero) : NULL;
     int64_t outer = axis >= 0 ? grt_dims_product(x->dims, 0, (int32_t)axis) : 1;
-    bool fits = sh->single || (axis >= 0 && (sh->blocked ? scale->rank == x->rank && n_scales == outer * sh->steps * sh->inner &&
-                                                               (sh->length + s->block - 1) / s->block <= sh->steps
-                                                         : n_scales == sh->length));
+    bool fits =
+        sh->single ||
+        (axis >= 0 && (sh->blocked ? scale->rank == x->rank && n_scales == outer * sh->steps * sh->inner &&
+                                         (sh->length + s->block - 1) / s->block <= sh->steps
+                                   : n_scales == sh->length));
     bool ok = sh->scale && (sh->zero || r->n_in < 3 || !r->in[2]);
     if (!ok || !fits || (sh->zero && grt_tensor_elements(r->in[2]) != n_scales)) {
         release(sh);
         return !ok ? grt_fail_memory(0)
-                   : grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "scale, zero point and axis do not fit the input");
+                   : grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
+                                 "scale, zero point and axis do not fit the input");
     }
     r->shape = sh;
     return GRT_OK;
@@ -197,7 +200,8 @@ static void quantize_block(const grt_run *r, const shape *sh, int64_t begin, int
         range limits = range_of(dtype);
         float shift = sh->single && sh->zero ? sh->zero[0] : 0.0f;
         for (int64_t i = 0; i < n; i++) {
-            float y = x[i] > -0x1p20f ? x[i] : -0x1p20f; /* far beyond every range: keeps the rounding exact */
+            float y =
+                x[i] > -0x1p20f ? x[i] : -0x1p20f; /* far beyond every range: keeps the rounding exact */
             y = round_even(y < 0x1p20f ? y : 0x1p20f) + (sh->single ? shift : zero[i]);
             y = y > limits.low ? y : limits.low;
             x[i] = y < limits.high ? y : limits.high;
@@ -225,7 +229,8 @@ static void dequantize_block(const grt_run *r, const shape *sh, int64_t begin, i
         cpu_widen(dtype, r->in[0]->data, begin, n, bytes);
         cpu_convert_plain(plain, bytes, GRT_DTYPE_FLOAT, x, n);
     } else {
-        cpu_convert_plain(plain, (const char *)r->in[0]->data + (size_t)begin * grt_dtype_size(dtype), GRT_DTYPE_FLOAT, x, n);
+        cpu_convert_plain(plain, (const char *)r->in[0]->data + (size_t)begin * grt_dtype_size(dtype),
+                          GRT_DTYPE_FLOAT, x, n);
     }
     if (sh->single) {
         float factor = sh->scale[0], shift = sh->zero ? sh->zero[0] : 0.0f;
@@ -242,7 +247,8 @@ static void dequantize_block(const grt_run *r, const shape *sh, int64_t begin, i
         cpu_narrow(to, x, n, r->out[0]->data, begin, options);
 }
 
-static void run_blocks(const grt_run *r, void (*block)(const grt_run *r, const shape *sh, int64_t begin, int64_t n))
+static void run_blocks(const grt_run *r,
+                       void (*block)(const grt_run *r, const shape *sh, int64_t begin, int64_t n))
 {
     shape *sh = r->shape;
     load_all(r->in[1], sh->scale);
@@ -252,7 +258,8 @@ static void run_blocks(const grt_run *r, void (*block)(const grt_run *r, const s
     int32_t useful = sh->n < CPU_GRAIN ? 1 : r->threads;
 #pragma omp parallel for num_threads(useful) if (useful > 1) schedule(static)
     for (int64_t b = 0; b < blocks; b++) {
-        int64_t begin = b * CONVERT_BLOCK, count = sh->n - begin < CONVERT_BLOCK ? sh->n - begin : CONVERT_BLOCK;
+        int64_t begin = b * CONVERT_BLOCK,
+                count = sh->n - begin < CONVERT_BLOCK ? sh->n - begin : CONVERT_BLOCK;
         block(r, sh, begin, count);
     }
 }
@@ -277,7 +284,9 @@ static grt_status run_dynamic(const grt_run *r)
     uint8_t *y = r->out[0]->data;
     int64_t n = grt_tensor_elements(r->in[0]);
     float low = 0.0f, high = 0.0f; /* the range always holds 0 */
-#pragma omp parallel for num_threads(r->threads) if (n >= CPU_GRAIN) reduction(min : low) reduction(max : high)
+#pragma omp parallel for num_threads(r->threads) if (n >= CPU_GRAIN) reduction(min                  \
+                                                                               : low) reduction(max \
+                                                                                                : high)
     for (int64_t i = 0; i < n; i++) {
         low = x[i] < low ? x[i] : low;
         high = x[i] > high ? x[i] : high;
@@ -298,9 +307,19 @@ static grt_status run_dynamic(const grt_run *r)
 }
 
 static const grt_kernel_row rows[] = {
-    {.domain = "", .op = "QuantizeLinear", .create = create, .destroy = free, .reshape = reshape, .release_shape = release,
+    {.domain = "",
+     .op = "QuantizeLinear",
+     .create = create,
+     .destroy = free,
+     .reshape = reshape,
+     .release_shape = release,
      .run = run_quantize},
-    {.domain = "", .op = "DequantizeLinear", .create = create, .destroy = free, .reshape = reshape, .release_shape = release,
+    {.domain = "",
+     .op = "DequantizeLinear",
+     .create = create,
+     .destroy = free,
+     .reshape = reshape,
+     .release_shape = release,
      .run = run_dequantize},
     {.domain = "", .op = "DynamicQuantizeLinear", .types = {GRT_BIT(FLOAT)}, .run = run_dynamic},
 };

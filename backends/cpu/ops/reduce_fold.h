@@ -4,7 +4,9 @@
  *   FOLD_ABS_OF(x), FOLD_EXP_OF(x, shift), FOLD_NAN
  * No include guard: that is the point. */
 
-/* Fold n numbers into one; `shift` is what FOLD_EXP subtracts first. Sums are formed in strips of T, then in A. */
+#ifndef FOLD_ROWS_ONLY
+/* Fold n numbers into one; `shift` is what FOLD_EXP subtracts first. Sums are formed in strips of T, then in
+ * A. */
 static A FOLD_NAME(fold_run)(fold how, A acc, const T *x, int64_t n, A shift)
 {
     (void)shift;
@@ -60,6 +62,7 @@ static A FOLD_NAME(fold_run)(fold how, A acc, const T *x, int64_t n, A shift)
     }
     return acc;
 }
+#endif
 
 /* Fold a row of m numbers into m accumulators. */
 static void FOLD_NAME(fold_row)(fold how, A *restrict acc, const T *restrict v, int64_t m, const A *shift)
@@ -67,30 +70,37 @@ static void FOLD_NAME(fold_row)(fold how, A *restrict acc, const T *restrict v, 
     (void)shift;
     switch (how) {
     case FOLD_SUM:
+#pragma omp simd
         for (int64_t i = 0; i < m; i++)
             acc[i] += (A)v[i];
         break;
     case FOLD_ABS:
+#pragma omp simd
         for (int64_t i = 0; i < m; i++)
             acc[i] += (A)FOLD_ABS_OF(v[i]);
         break;
     case FOLD_SQUARE:
+#pragma omp simd
         for (int64_t i = 0; i < m; i++)
             acc[i] += (A)v[i] * (A)v[i];
         break;
     case FOLD_PROD:
+#pragma omp simd
         for (int64_t i = 0; i < m; i++)
             acc[i] *= (A)v[i];
         break;
     case FOLD_MAX:
+#pragma omp simd
         for (int64_t i = 0; i < m; i++)
             acc[i] = (A)v[i] > acc[i] || v[i] != v[i] ? (A)v[i] : acc[i];
         break;
     case FOLD_MIN:
+#pragma omp simd
         for (int64_t i = 0; i < m; i++)
             acc[i] = (A)v[i] < acc[i] || v[i] != v[i] ? (A)v[i] : acc[i];
         break;
     case FOLD_EXP:
+#pragma omp simd
         for (int64_t i = 0; i < m; i++)
             acc[i] += FOLD_EXP_OF(v[i], shift[i]);
         break;

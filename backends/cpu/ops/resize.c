@@ -1,5 +1,5 @@
-/* Resize. Nearest picks elements of any type by tables; linear and cubic blend along one axis after the other, shrinking axes
- * first, in float32 or, for types that it does not hold, in float64. */
+/* Resize. Nearest picks elements of any type by tables; linear and cubic blend along one axis after the
+ * other, shrinking axes first, in float32 or, for types that it does not hold, in float64. */
 #include "backends/cpu/move.h"
 
 #include "backends/cpu/element.h"
@@ -43,8 +43,9 @@ static int choose(const grt_op_desc *desc, const char *attr, const char *const *
 static grt_status create_resize(const grt_kernel_node *node, void **out_state)
 {
     static const char *const modes[] = {"nearest", "linear", "cubic"};
-    static const char *const ways[] = {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
-                                       "asymmetric", "tf_crop_and_resize", "tf_half_pixel_for_nn"};
+    static const char *const ways[] = {"half_pixel",          "half_pixel_symmetric", "pytorch_half_pixel",
+                                       "align_corners",       "asymmetric",           "tf_crop_and_resize",
+                                       "tf_half_pixel_for_nn"};
     static const char *const roundings[] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"};
     static const char *const policies[] = {"stretch", "not_larger", "not_smaller"};
     GRT_TRY(cpu_state(sizeof(resize_state), out_state));
@@ -90,14 +91,17 @@ static const grt_tensor *given(const grt_run *run, int32_t i)
 static grt_status plan_axes(const grt_run *run, axis_plan *plans)
 {
     const resize_state *s = run->state;
-    const grt_tensor *in = run->in[0], *out = run->out[0], *roi = given(run, 1), *scales = given(run, 2), *sizes = given(run, 3);
+    const grt_tensor *in = run->in[0], *out = run->out[0], *roi = given(run, 1), *scales = given(run, 2),
+                     *sizes = given(run, 3);
     int32_t n = s->n_axes < 0 ? in->rank : s->n_axes;
     const grt_tensor *list = scales ? scales : sizes;
     double common = s->policy == NOT_LARGER ? INFINITY : 0;
     if (n && (!list || grt_tensor_elements(list) != n))
-        return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT, "scales or sizes must be a list of %d entries", n);
+        return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT,
+                           "scales or sizes must be a list of %d entries", n);
     if (s->coordinates == CROP_AND_RESIZE && (!roi || grt_tensor_elements(roi) != 2 * n))
-        return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT, "tf_crop_and_resize needs a roi of %d entries", 2 * n);
+        return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT,
+                           "tf_crop_and_resize needs a roi of %d entries", 2 * n);
     for (int32_t k = 0; k < in->rank; k++)
         plans[k] = (axis_plan){in->dims[k], out->dims[k], 1, 0, 1, false};
     for (int32_t k = 0; k < n; k++) {
@@ -115,8 +119,8 @@ static grt_status plan_axes(const grt_run *run, axis_plan *plans)
         if (p->active && sizes && !scales && s->policy != STRETCH)
             p->scale = common;
         if (p->out > 0 && (p->in == 0 || !(p->scale > 0x1p-40)))
-            return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT, "axis %d of size %lld cannot be scaled by %g", k,
-                               (long long)p->in, p->scale);
+            return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT,
+                               "axis %d of size %lld cannot be scaled by %g", k, (long long)p->in, p->scale);
         p->active = p->active && !(p->scale == 1 && p->in == p->out && p->roi_start == 0 && p->roi_end == 1);
     }
     return GRT_OK;
@@ -161,12 +165,13 @@ static int64_t clamp_index(double x, int64_t n)
 
 /* ---- nearest ---- */
 
-#define DEFINE_PICK(bits)                                                                                              \
-    static void pick_##bits(void *dst, const void *src, const void *outside, const int64_t *table, int64_t n)          \
-    {                                                                                                                  \
-        const cpu_bits##bits *from = src, *other = outside;                                                            \
-        for (int64_t k = 0; k < n; k++)                                                                                \
-            ((cpu_bits##bits *)dst)[k] = table[k] < 0 ? *other : from[table[k]];                                       \
+#define DEFINE_PICK(bits)                                                                          \
+    static void pick_##bits(void *dst, const void *src, const void *outside, const int64_t *table, \
+                            int64_t n)                                                             \
+    {                                                                                              \
+        const cpu_bits##bits *from = src, *other = outside;                                        \
+        for (int64_t k = 0; k < n; k++)                                                            \
+            ((cpu_bits##bits *)dst)[k] = table[k] < 0 ? *other : from[table[k]];                   \
     }
 DEFINE_PICK(8)
 DEFINE_PICK(16)
@@ -174,9 +179,32 @@ DEFINE_PICK(32)
 DEFINE_PICK(64)
 DEFINE_PICK(128)
 
+/* Rows of words doubled, as networks that upsample ask for. */
+static void double_words(void *dst, const void *src, int64_t n)
+{
+    const cpu_bits32 *restrict from = src;
+    cpu_bits32 *restrict to = dst;
+#pragma omp simd
+    for (int64_t k = 0; k < n / 2; k++) {
+        to[2 * k] = from[k];
+        to[2 * k + 1] = from[k];
+    }
+}
+
+static bool doubles(const int64_t *table, int64_t n)
+{
+    for (int64_t k = 0; k < n; k++)
+        if (table[k] != k / 2)
+            return false;
+    return n % 2 == 0;
+}
+
 static double round_as(rounding how, double x)
 {
-    return how == PREFER_FLOOR ? ceil(x - 0.5) : how == PREFER_CEIL ? floor(x + 0.5) : how == FLOOR ? floor(x) : ceil(x);
+    return how == PREFER_FLOOR  ? ceil(x - 0.5)
+           : how == PREFER_CEIL ? floor(x + 0.5)
+           : how == FLOOR       ? floor(x)
+                                : ceil(x);
 }
 
 /* Offset of output row `row` in the input; -1 if it lies outside. */
@@ -198,7 +226,8 @@ static void run_nearest(const grt_run *run, const axis_plan *plans)
     const resize_state *s = run->state;
     const grt_tensor *in = run->in[0];
     grt_tensor *out = run->out[0];
-    int64_t strides[GRT_MAX_RANK], *tables[GRT_MAX_RANK], *next = run->workspace, total = grt_tensor_elements(out);
+    int64_t strides[GRT_MAX_RANK], *tables[GRT_MAX_RANK], *next = run->workspace,
+                                                          total = grt_tensor_elements(out);
     size_t bytes = grt_dtype_size(in->dtype);
     uint64_t outside[2] = {0};
     if (grt_dtype_in(in->dtype, GRT_SET_NUMBERS))
@@ -214,6 +243,7 @@ static void run_nearest(const grt_run *run, const axis_plan *plans)
     }
     int64_t n = out->dims[out->rank - 1], rows = total / n, parts = total < CPU_GRAIN ? 1 : 4 * run->threads;
     parts = parts > rows ? rows : parts;
+    bool twice = bytes == 4 && doubles(tables[out->rank - 1], n);
 #pragma omp parallel for num_threads(run->threads) schedule(static) if (parts > 1)
     for (int64_t part = 0; part < parts; part++) {
         int64_t before = -2;
@@ -224,8 +254,11 @@ static void run_nearest(const grt_run *run, const axis_plan *plans)
                 memcpy(dst, dst - (size_t)n * bytes, (size_t)n * bytes);
             else if (offset < 0)
                 cpu_fill(dst, outside, bytes, n, 1);
+            else if (twice)
+                double_words(dst, cpu_at_const(in->data, offset, bytes), n);
             else
-                CPU_BY_SIZE(bytes, pick_, dst, cpu_at_const(in->data, offset, bytes), outside, tables[out->rank - 1], n);
+                CPU_BY_SIZE(bytes, pick_, dst, cpu_at_const(in->data, offset, bytes), outside,
+                            tables[out->rank - 1], n);
             before = offset;
         }
     }
@@ -242,10 +275,13 @@ static double linear_kernel(double x)
 static double cubic_kernel(double x, double a)
 {
     x = fabs(x);
-    return x <= 1 ? ((a + 2) * x - (a + 3)) * x * x + 1 : x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
+    return x <= 1  ? ((a + 2) * x - (a + 3)) * x * x + 1
+           : x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+                   : 0;
 }
 
-/* What makes one output position of an axis: `n` neighbours from `first` on, or nothing if it lies outside. */
+/* What makes one output position of an axis: `n` neighbours from `first` on, or nothing if it lies outside.
+ */
 typedef struct blend {
     int64_t first;
     int32_t n; /* 0: outside */
@@ -282,7 +318,8 @@ static void weigh(const resize_state *s, const axis_plan *p, int64_t i, blend *b
     b->n = (int32_t)(clamp_index((double)high, p->in) - b->first + 1);
     memset(b->weights, 0, (size_t)b->n * sizeof *b->weights);
     for (int64_t k = low; k <= high; k++) {
-        double d = ((double)k - x) * shrink, w = s->mode == LINEAR ? linear_kernel(d) : cubic_kernel(d, s->cubic_a);
+        double d = ((double)k - x) * shrink,
+               w = s->mode == LINEAR ? linear_kernel(d) : cubic_kernel(d, s->cubic_a);
         if (s->exclude_outside && (k < 0 || k >= p->in))
             continue;
         b->weights[clamp_index((double)k, p->in) - b->first] += w;
@@ -294,22 +331,38 @@ static void weigh(const resize_state *s, const axis_plan *p, int64_t i, blend *b
 }
 
 /* dst[inner] = sum of weighted rows of src. */
-#define DEFINE_BLEND(T)                                                                                                \
-    static void blend_##T(const blend *b, void *dst, const void *src, int64_t inner, double outside)                   \
-    {                                                                                                                  \
-        T *to = dst;                                                                                                   \
-        const T *from = (const T *)src + b->first * inner;                                                             \
-        for (int64_t i = 0; b->n == 0 && i < inner; i++)                                                               \
-            to[i] = (T)outside;                                                                                        \
-        for (int32_t k = 0; k < b->n; k++, from += inner) {                                                            \
-            const T w = (T)b->weights[k];                                                                              \
-            if (k == 0)                                                                                                \
-                for (int64_t i = 0; i < inner; i++)                                                                    \
-                    to[i] = w * from[i];                                                                               \
-            else                                                                                                       \
-                for (int64_t i = 0; i < inner; i++)                                                                    \
-                    to[i] += w * from[i];                                                                              \
-        }                                                                                                              \
+#define DEFINE_BLEND(T)                                                                              \
+    static void blend_##T(const blend *b, void *dst, const void *src, int64_t inner, double outside) \
+    {                                                                                                \
+        T *restrict to = dst;                                                                        \
+        const T *restrict from = (const T *)src + b->first * inner;                                  \
+        int32_t done = b->n < 2 ? b->n : 2;                                                          \
+        const T w0 = done > 0 ? (T)b->weights[0] : 0, w1 = done > 1 ? (T)b->weights[1] : 0;          \
+        if (done == 0)                                                                               \
+            for (int64_t i = 0; i < inner; i++)                                                      \
+                to[i] = (T)outside;                                                                  \
+        else if (done == 1)                                                                          \
+            _Pragma("omp simd") for (int64_t i = 0; i < inner; i++) to[i] = w0 * from[i];            \
+        else                                                                                         \
+            _Pragma("omp simd") for (int64_t i = 0; i < inner; i++) to[i] =                          \
+                w0 * from[i] + w1 * from[inner + i];                                                 \
+        for (int32_t k = done; k < b->n; k++) {                                                      \
+            const T w = (T)b->weights[k], *restrict row = from + k * inner;                          \
+            _Pragma("omp simd") for (int64_t i = 0; i < inner; i++) to[i] += w * row[i];             \
+        }                                                                                            \
+    }                                                                                                \
+    /* The last axis: a row of n outputs from one row of the input. */                               \
+    static void blend_row_##T(const blend *b, int64_t n, void *dst, const void *src, double outside) \
+    {                                                                                                \
+        T *restrict to = dst;                                                                        \
+        for (int64_t i = 0; i < n; i++) {                                                            \
+            const T *restrict from = (const T *)src + b[i].first;                                    \
+            const double *restrict w = b[i].weights;                                                 \
+            T sum = b[i].n ? (T)w[0] * from[0] : (T)outside;                                         \
+            for (int32_t k = 1; k < b[i].n; k++)                                                     \
+                sum += (T)w[k] * from[k];                                                            \
+            to[i] = sum;                                                                             \
+        }                                                                                            \
     }
 DEFINE_BLEND(float)
 DEFINE_BLEND(double)
@@ -324,7 +377,9 @@ static void order_axes(const grt_tensor *in, const grt_tensor *out, int32_t *ord
 {
     for (int32_t k = 0; k < in->rank; k++) {
         int32_t i = k;
-        for (; i > 0 && (double)out->dims[k] * (double)in->dims[order[i - 1]] < (double)out->dims[order[i - 1]] * (double)in->dims[k]; i--)
+        for (; i > 0 && (double)out->dims[k] * (double)in->dims[order[i - 1]] <
+                            (double)out->dims[order[i - 1]] * (double)in->dims[k];
+             i--)
             order[i] = order[i - 1];
         order[i] = k;
     }
@@ -332,11 +387,12 @@ static void order_axes(const grt_tensor *in, const grt_tensor *out, int32_t *ord
 
 typedef struct layout {
     int32_t order[GRT_MAX_RANK];
-    size_t table_bytes; /* blends and weights of the longest axis */
+    size_t table_bytes;  /* blends and weights of the longest axis */
     size_t buffer_bytes; /* of each of two buffers for the tensor between two axes */
 } layout;
 
-static grt_status plan_layout(const grt_op_desc *desc, const resize_state *s, const grt_tensor *in, const grt_tensor *out, layout *l)
+static grt_status plan_layout(const grt_op_desc *desc, const resize_state *s, const grt_tensor *in,
+                              const grt_tensor *out, layout *l)
 {
     int64_t dims[GRT_MAX_RANK], most = grt_tensor_elements(in);
     order_axes(in, out, l->order);
@@ -376,10 +432,12 @@ static grt_status reshape_resize(grt_reshape *reshape)
 }
 
 /* Resize one axis: from dims to dims with dims[axis] = p->out. */
-static void blend_axis(const grt_run *run, const axis_plan *p, const int64_t *dims, int32_t axis, bool narrow, void *dst, const void *src)
+static void blend_axis(const grt_run *run, const axis_plan *p, const int64_t *dims, int32_t axis, bool narrow,
+                       void *dst, const void *src)
 {
     const resize_state *s = run->state;
-    int64_t outer = grt_dims_product(dims, 0, axis), inner = grt_dims_product(dims, axis + 1, run->in[0]->rank);
+    int64_t outer = grt_dims_product(dims, 0, axis),
+            inner = grt_dims_product(dims, axis + 1, run->in[0]->rank);
     int64_t taps = most_taps(s, p->in, p->out), rows = outer * p->out;
     size_t size = narrow ? sizeof(float) : sizeof(double);
     blend *blends = run->workspace;
@@ -387,6 +445,15 @@ static void blend_axis(const grt_run *run, const axis_plan *p, const int64_t *di
     for (int64_t i = 0; i < p->out; i++) {
         blends[i].weights = weights + i * taps;
         weigh(s, p, i, &blends[i]);
+    }
+    if (inner == 1) {
+#pragma omp parallel for num_threads(run->threads) schedule(static) if (rows > CPU_GRAIN)
+        for (int64_t row = 0; row < outer; row++) {
+            void *to = cpu_at(dst, row * p->out, size);
+            const void *from = cpu_at_const(src, row * p->in, size);
+            (narrow ? blend_row_float : blend_row_double)(blends, p->out, to, from, s->outside);
+        }
+        return;
     }
 #pragma omp parallel for num_threads(run->threads) schedule(static) if (rows * inner > CPU_GRAIN)
     for (int64_t row = 0; row < rows; row++) {
@@ -439,7 +506,8 @@ static grt_status run_resize(const grt_run *run)
     }
     GRT_TRY(plan_layout(run->desc, s, in, out, &l));
     bool narrow = in_float(in->dtype), direct = in->dtype == GRT_DTYPE_FLOAT || in->dtype == GRT_DTYPE_DOUBLE;
-    char *buffers[2] = {(char *)run->workspace + l.table_bytes, (char *)run->workspace + l.table_bytes + l.buffer_bytes};
+    char *buffers[2] = {(char *)run->workspace + l.table_bytes,
+                        (char *)run->workspace + l.table_bytes + l.buffer_bytes};
     const void *now = in->data;
     int32_t left = 0, which = 0;
     if (!direct) {
@@ -469,7 +537,13 @@ static grt_status run_resize(const grt_run *run)
 }
 
 static const grt_kernel_row rows[] = {
-    {.op = "Resize", .domain = "", .types = {CPU_MOVABLE, GRT_SET_FLOATS, GRT_SET_FLOATS, CPU_INDEX}, .supports = supports_resize,
-     .create = create_resize, .destroy = free, .reshape = reshape_resize, .run = run_resize},
+    {.op = "Resize",
+     .domain = "",
+     .types = {CPU_MOVABLE, GRT_SET_FLOATS, GRT_SET_FLOATS, CPU_INDEX},
+     .supports = supports_resize,
+     .create = create_resize,
+     .destroy = free,
+     .reshape = reshape_resize,
+     .run = run_resize},
 };
 CPU_KERNELS(resize, rows);

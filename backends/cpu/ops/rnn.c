@@ -1,5 +1,5 @@
-/* LSTM, GRU and RNN: one product for the inputs of all steps, then per step the recurrent product and the cell. The two
- * directions of a bidirectional layer are independent and run side by side. */
+/* LSTM, GRU and RNN: one product for the inputs of all steps, then per step the recurrent product and the
+ * cell. The two directions of a bidirectional layer are independent and run side by side. */
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/gemm.h"
 #include "backends/cpu/rnn_cell.h"
@@ -16,13 +16,14 @@ typedef struct rnn_state {
     int32_t gates, directions;
     bool reverse, batch_first, linear_before_reset;
     cpu_rnn_cell cell[2]; /* hidden is filled per shape */
-    /* Constant weights, packed per direction: input, recurrent, and GRU's hidden gate apart. NULL where not constant. */
+    /* Constant weights, packed per direction: input, recurrent, and GRU's hidden gate apart. NULL where not
+     * constant. */
     float *input[2], *recurrent[2], *hidden_gate[2];
 } rnn_state;
 
 typedef struct rnn_shape {
     int64_t steps, batch, input, hidden;
-    grt_gemm project, recur, recur_hidden; /* recur_hidden: GRU's hidden gate */
+    grt_gemm project, recur, recur_hidden;                    /* recur_hidden: GRU's hidden gate */
     size_t projected, gates, linear, rh, h, c, bias, scratch; /* offsets within a direction's part */
     size_t part;
     int32_t threads; /* within a direction */
@@ -36,8 +37,10 @@ static rnn_kind kind_of(const grt_op_desc *desc)
     return !strcmp(desc->op, "LSTM") ? LSTM : !strcmp(desc->op, "GRU") ? GRU : RNN;
 }
 
-/* The activations f, g, h of each direction. alpha and beta lists are consumed by the activations that have such a parameter. */
-static bool read_activations(const grt_op_desc *desc, rnn_kind kind, int32_t directions, cpu_rnn_cell *cells, grt_text *why)
+/* The activations f, g, h of each direction. alpha and beta lists are consumed by the activations that have
+ * such a parameter. */
+static bool read_activations(const grt_op_desc *desc, rnn_kind kind, int32_t directions, cpu_rnn_cell *cells,
+                             grt_text *why)
 {
     static const char *const defaults[] = {"Sigmoid", "Tanh", "Tanh"};
     const int32_t per = kind == LSTM ? 3 : kind == GRU ? 2 : 1;
@@ -46,16 +49,21 @@ static bool read_activations(const grt_op_desc *desc, rnn_kind kind, int32_t dir
     const float *alpha = grt_attr_floats(desc, "activation_alpha", &n_alpha);
     const float *beta = grt_attr_floats(desc, "activation_beta", &n_beta);
     for (int32_t i = 0; i < per * directions; i++) {
-        const char *name = names && (size_t)i < n_names ? names[i].data : kind == RNN ? "Tanh" : defaults[i % per];
+        const char *name = names && (size_t)i < n_names ? names[i].data
+                           : kind == RNN                ? "Tanh"
+                                                        : defaults[i % per];
         cpu_rnn_act act;
         if (!cpu_rnn_act_find(name, false, 0, false, 0, &act)) {
             if (why)
                 grt_text_add(why, "the activation '%s' is not one that ONNX lists", name);
             return false;
         }
-        const bool takes_alpha = act.act.a != 0.0f, takes_beta = act.act.b != 0.0f || act.kind == CPU_RNN_AFFINE;
-        const bool has_alpha = takes_alpha && next_alpha < n_alpha, has_beta = takes_beta && next_beta < n_beta;
-        cpu_rnn_act_find(name, has_alpha, has_alpha ? alpha[next_alpha++] : 0, has_beta, has_beta ? beta[next_beta++] : 0, &act);
+        const bool takes_alpha = act.act.a != 0.0f,
+                   takes_beta = act.act.b != 0.0f || act.kind == CPU_RNN_AFFINE;
+        const bool has_alpha = takes_alpha && next_alpha < n_alpha,
+                   has_beta = takes_beta && next_beta < n_beta;
+        cpu_rnn_act_find(name, has_alpha, has_alpha ? alpha[next_alpha++] : 0, has_beta,
+                         has_beta ? beta[next_beta++] : 0, &act);
         cpu_rnn_cell *cell = &cells[i / per];
         *(i % per == 0 ? &cell->f : i % per == 1 ? &cell->g : &cell->h) = act;
     }
@@ -83,7 +91,8 @@ static void rnn_destroy(void *data)
 static float *pack(const float *rows, int64_t n, int64_t k)
 {
     size_t floats, bytes;
-    if (!grt_gemm_packed_b_floats(k, n, &floats) || !grt_mul_size(floats, sizeof(float), &bytes) || bytes > SIZE_MAX / 2)
+    if (!grt_gemm_packed_b_floats(k, n, &floats) || !grt_mul_size(floats, sizeof(float), &bytes) ||
+        bytes > SIZE_MAX / 2)
         return NULL;
     float *packed = aligned_alloc(64, grt_align_up(bytes ? bytes : 64, 64));
     if (packed)
@@ -144,7 +153,15 @@ static grt_status rnn_create(const grt_kernel_node *node, void **out_state)
 
 static grt_gemm product(int64_t m, int64_t n, int64_t k, bool packed)
 {
-    return (grt_gemm){.batch = 1, .m = m, .n = n, .k = k, .lda = k, .ldb = k, .ldc = n, .trans_b = !packed, .b_packed = packed,
+    return (grt_gemm){.batch = 1,
+                      .m = m,
+                      .n = n,
+                      .k = k,
+                      .lda = k,
+                      .ldb = k,
+                      .ldc = n,
+                      .trans_b = !packed,
+                      .b_packed = packed,
                       .alpha = 1.0f};
 }
 
@@ -180,7 +197,8 @@ static grt_status rnn_reshape(grt_reshape *r)
     s->recur_hidden.beta = state->linear_before_reset ? 0.0f : 1.0f;
     cpu_layout part = {0};
     size_t scratch = 0;
-    part.overflow = !scratch_of(&s->project, s->threads, &scratch) || !scratch_of(&s->recur, s->threads, &scratch) ||
+    part.overflow = !scratch_of(&s->project, s->threads, &scratch) ||
+                    !scratch_of(&s->recur, s->threads, &scratch) ||
                     !scratch_of(&s->recur_hidden, s->threads, &scratch) || scratch > INT64_MAX;
     s->projected = cpu_layout_add(&part, rows * stacked, sizeof(float));
     s->gates = cpu_layout_add(&part, s->batch * stacked, sizeof(float));
@@ -226,7 +244,8 @@ static float *output(const grt_run *r, int32_t i)
 /* Where row b of this direction is in a [directions, batch, hidden] tensor, or the batch-first form of it. */
 static int64_t state_at(const direction *d, int64_t b)
 {
-    const int64_t row = d->state->batch_first ? b * d->state->directions + d->index : d->index * d->s->batch + b;
+    const int64_t row =
+        d->state->batch_first ? b * d->state->directions + d->index : d->index * d->s->batch + b;
     return row * d->s->hidden;
 }
 
@@ -234,7 +253,8 @@ static int64_t y_at(const direction *d, int64_t t, int64_t b)
 {
     const rnn_shape *s = d->s;
     const int32_t n = d->state->directions;
-    const int64_t row = d->state->batch_first ? (b * s->steps + t) * n + d->index : (t * n + d->index) * s->batch + b;
+    const int64_t row =
+        d->state->batch_first ? (b * s->steps + t) * n + d->index : (t * n + d->index) * s->batch + b;
     return row * s->hidden;
 }
 
@@ -246,7 +266,8 @@ static int64_t length_of(const direction *d, int64_t b)
     return n < 0 ? 0 : n > d->s->steps ? d->s->steps : n;
 }
 
-/* The bias that goes with the inputs: W's, and R's too unless GRU's hidden gate wants that inside the reset. */
+/* The bias that goes with the inputs: W's, and R's too unless GRU's hidden gate wants that inside the reset.
+ */
 static void gather_bias(const direction *d)
 {
     const int64_t h = d->s->hidden, stacked = d->state->gates * h;
@@ -277,10 +298,12 @@ static void project(const direction *d)
     grt_gemm g = s->project;
     g.bias = d->bias;
     const float *w = d->state->input[d->index];
-    grt_gemm_run(&g, d->run->in[X]->data, w ? w : floats(d->run, W) + d->index * g.n * g.k, d->projected, d->scratch, s->threads);
+    grt_gemm_run(&g, d->run->in[X]->data, w ? w : floats(d->run, W) + d->index * g.n * g.k, d->projected,
+                 d->scratch, s->threads);
 }
 
-static void recur(const direction *d, const grt_gemm *g, const float *packed, int64_t first_row, const float *a, float *c)
+static void recur(const direction *d, const grt_gemm *g, const float *packed, int64_t first_row,
+                  const float *a, float *c)
 {
     const int64_t stacked = d->state->gates * d->s->hidden;
     const float *r = packed ? packed : floats(d->run, R) + (d->index * stacked + first_row) * d->s->hidden;
@@ -299,7 +322,8 @@ static void finish_gru(const direction *d)
     const float *bias = floats(d->run, B);
     if (linear && bias)
         g.bias = bias + d->index * 6 * h + 5 * h;
-    recur(d, &g, d->state->hidden_gate[d->index], 2 * h, linear ? d->h : d->rh, linear ? d->linear : d->gates + 2 * h);
+    recur(d, &g, d->state->hidden_gate[d->index], 2 * h, linear ? d->h : d->rh,
+          linear ? d->linear : d->gates + 2 * h);
 }
 
 static void run_cell(const direction *d, int64_t b)
@@ -347,10 +371,19 @@ static void run_direction(const grt_run *r, int32_t index)
     const rnn_state *state = r->state;
     const rnn_shape *s = r->shape;
     char *part = (char *)r->workspace + (size_t)index * s->part;
-    direction d = {.run = r, .state = state, .s = s, .cell = state->cell[index], .index = index,
-                   .reverse = state->reverse || index == 1, .projected = cpu_at(part, s->projected),
-                   .gates = cpu_at(part, s->gates), .linear = cpu_at(part, s->linear), .rh = cpu_at(part, s->rh),
-                   .h = cpu_at(part, s->h), .c = cpu_at(part, s->c), .bias = cpu_at(part, s->bias),
+    direction d = {.run = r,
+                   .state = state,
+                   .s = s,
+                   .cell = state->cell[index],
+                   .index = index,
+                   .reverse = state->reverse || index == 1,
+                   .projected = cpu_at(part, s->projected),
+                   .gates = cpu_at(part, s->gates),
+                   .linear = cpu_at(part, s->linear),
+                   .rh = cpu_at(part, s->rh),
+                   .h = cpu_at(part, s->h),
+                   .c = cpu_at(part, s->c),
+                   .bias = cpu_at(part, s->bias),
                    .scratch = cpu_at(part, s->scratch)};
     d.cell.hidden = s->hidden;
     gather_bias(&d);
@@ -382,10 +415,11 @@ static grt_status rnn_run(const grt_run *r)
 }
 
 #define F GRT_BIT(FLOAT)
-#define ROW(name)                                                                                                      \
-    {                                                                                                                  \
-        .domain = "", .op = name, .types = {F, F, F, F | GRT_BIT(INT32)}, .supports = rnn_supports,                    \
-        .create = rnn_create, .destroy = rnn_destroy, .reshape = rnn_reshape, .release_shape = free, .run = rnn_run    \
+#define ROW(name)                                                                                    \
+    {                                                                                                \
+        .domain = "", .op = name, .types = {F, F, F, F | GRT_BIT(INT32)}, .supports = rnn_supports,  \
+        .create = rnn_create, .destroy = rnn_destroy, .reshape = rnn_reshape, .release_shape = free, \
+        .run = rnn_run                                                                               \
     }
 
 static const grt_kernel_row rows[] = {ROW("LSTM"), ROW("GRU"), ROW("RNN")};

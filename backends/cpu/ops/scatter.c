@@ -1,5 +1,5 @@
-/* ScatterElements, ScatterND, TensorScatter: copy, check all indices, then write in order, so that the last of equal indices
- * wins and reductions are the same on every run. */
+/* ScatterElements, ScatterND, TensorScatter: copy, check all indices, then write in order, so that the last
+ * of equal indices wins and reductions are the same on every run. */
 #include "backends/cpu/move.h"
 
 #include "src/base/float.h"
@@ -16,7 +16,8 @@ typedef struct scatter_state {
 
 static grt_status create_scatter(const grt_kernel_node *node, void **out_state)
 {
-    static const char *const names[] = {[TAKE] = "none", [ADD] = "add", [MUL] = "mul", [MAX] = "max", [MIN] = "min"};
+    static const char *const names[] = {
+        [TAKE] = "none", [ADD] = "add", [MUL] = "mul", [MAX] = "max", [MIN] = "min"};
     const char *name = grt_attr_string(node->desc, "reduction", "none");
     GRT_TRY(cpu_state(sizeof(scatter_state), out_state));
     scatter_state *state = *out_state;
@@ -45,27 +46,27 @@ static void start_output(const grt_run *run)
 
 /* ---- combining ---- */
 
-#define COMBINE(T, LOAD, STORE)                                                                                        \
-    for (int64_t i = 0; i < n; i++) {                                                                                  \
-        T *to = (T *)dst + i;                                                                                          \
-        const T *from = (const T *)src + i;                                                                            \
-        switch (how) {                                                                                                 \
-        case ADD:                                                                                                      \
-            *to = (T)STORE(LOAD(*to) + LOAD(*from));                                                                   \
-            break;                                                                                                     \
-        case MUL:                                                                                                      \
-            *to = (T)STORE(LOAD(*to) * LOAD(*from));                                                                   \
-            break;                                                                                                     \
-        case MAX:                                                                                                      \
-            *to = LOAD(*from) > LOAD(*to) || LOAD(*from) != LOAD(*from) ? *from : *to;                                 \
-            break;                                                                                                     \
-        case MIN:                                                                                                      \
-            *to = LOAD(*from) < LOAD(*to) || LOAD(*from) != LOAD(*from) ? *from : *to;                                 \
-            break;                                                                                                     \
-        default:                                                                                                       \
-            break;                                                                                                     \
-        }                                                                                                              \
-    }                                                                                                                  \
+#define COMBINE(T, LOAD, STORE)                                                        \
+    for (int64_t i = 0; i < n; i++) {                                                  \
+        T *to = (T *)dst + i;                                                          \
+        const T *from = (const T *)src + i;                                            \
+        switch (how) {                                                                 \
+        case ADD:                                                                      \
+            *to = (T)STORE(LOAD(*to) + LOAD(*from));                                   \
+            break;                                                                     \
+        case MUL:                                                                      \
+            *to = (T)STORE(LOAD(*to) * LOAD(*from));                                   \
+            break;                                                                     \
+        case MAX:                                                                      \
+            *to = LOAD(*from) > LOAD(*to) || LOAD(*from) != LOAD(*from) ? *from : *to; \
+            break;                                                                     \
+        case MIN:                                                                      \
+            *to = LOAD(*from) < LOAD(*to) || LOAD(*from) != LOAD(*from) ? *from : *to; \
+            break;                                                                     \
+        default:                                                                       \
+            break;                                                                     \
+        }                                                                              \
+    }                                                                                  \
     break
 
 /* Integers of one size wrap alike, so sums and products are formed without sign. */
@@ -96,7 +97,7 @@ static void combine(reduction how, grt_dtype dtype, void *dst, const void *src, 
     case GRT_DTYPE_BFLOAT16:
         COMBINE(uint16_t, grt_bfloat16_to_float, grt_float_to_bfloat16);
     case GRT_DTYPE_BOOL:
-        COMBINE(uint8_t, (unsigned), 0 != );
+        COMBINE(uint8_t, (unsigned), 0 !=);
     default:
         break;
     }
@@ -129,8 +130,8 @@ static void write_run(reduction how, grt_dtype dtype, void *dst, const void *src
 static grt_status out_of_range(const grt_run *run, int64_t at, int64_t index, int64_t size)
 {
     return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT,
-                       "index %lld at position %lld is out of range for an axis of size %lld", (long long)index, (long long)at,
-                       (long long)size);
+                       "index %lld at position %lld is out of range for an axis of size %lld",
+                       (long long)index, (long long)at, (long long)size);
 }
 
 /* ---- ScatterElements ---- */
@@ -145,7 +146,8 @@ static grt_status run_scatter_elements(const grt_run *run)
     grt_dims_strides(data->dims, data->rank, strides);
     for (int32_t k = 0; k < data->rank; k++)
         if (k != axis && indices->dims[k] > data->dims[k])
-            return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT, "indices has size %lld in dim %d, more than data's %lld",
+            return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT,
+                               "indices has size %lld in dim %d, more than data's %lld",
                                (long long)indices->dims[k], k, (long long)data->dims[k]);
     for (int64_t k = 0; k < total; k++)
         if (cpu_index(indices, k) < -size || cpu_index(indices, k) >= size)
@@ -156,7 +158,8 @@ static grt_status run_scatter_elements(const grt_run *run)
         int64_t index = cpu_index(indices, k), offset = (index < 0 ? index + size : index) * strides[axis];
         for (int32_t d = 0; d < data->rank; d++)
             offset += d == axis ? 0 : at[d] * strides[d];
-        write_run(state->how, data->dtype, cpu_at(run->out[0]->data, offset, bytes), cpu_at_const(updates->data, k, bytes), 1);
+        write_run(state->how, data->dtype, cpu_at(run->out[0]->data, offset, bytes),
+                  cpu_at_const(updates->data, k, bytes), 1);
         for (int32_t d = data->rank - 1; d >= 0 && ++at[d] == indices->dims[d]; d--)
             at[d] = 0;
     }
@@ -169,7 +172,8 @@ static grt_status run_scatter_nd(const grt_run *run)
 {
     const scatter_state *state = run->state;
     const grt_tensor *data = run->in[0], *indices = run->in[1], *updates = run->in[2];
-    int64_t depth = indices->dims[indices->rank - 1], n = grt_dims_product(indices->dims, 0, indices->rank - 1);
+    int64_t depth = indices->dims[indices->rank - 1],
+            n = grt_dims_product(indices->dims, 0, indices->rank - 1);
     int64_t strides[GRT_MAX_RANK], inner = grt_dims_product(data->dims, (int32_t)depth, data->rank);
     size_t bytes = grt_dtype_size(data->dtype);
     grt_dims_strides(data->dims, data->rank, strides);
@@ -186,8 +190,8 @@ static grt_status run_scatter_nd(const grt_run *run)
             int64_t index = cpu_index(indices, k * depth + d);
             offset += (index < 0 ? index + data->dims[d] : index) * strides[d];
         }
-        write_run(state->how, data->dtype, cpu_at(run->out[0]->data, offset, bytes), cpu_at_const(updates->data, k * inner, bytes),
-                  inner);
+        write_run(state->how, data->dtype, cpu_at(run->out[0]->data, offset, bytes),
+                  cpu_at_const(updates->data, k * inner, bytes), inner);
     }
     return GRT_OK;
 }
@@ -199,15 +203,17 @@ static grt_status run_tensor_scatter(const grt_run *run)
     const scatter_state *state = run->state;
     const grt_tensor *cache = run->in[0], *update = run->in[1], *at = run->n_in > 2 ? run->in[2] : NULL;
     int32_t axis = (int32_t)grt_axis(state->axis, cache->rank);
-    int64_t batch = cache->dims[0], heads = grt_dims_product(cache->dims, 1, axis), length = cache->dims[axis];
+    int64_t batch = cache->dims[0], heads = grt_dims_product(cache->dims, 1, axis),
+            length = cache->dims[axis];
     int64_t n = update->dims[axis], inner = grt_dims_product(cache->dims, axis + 1, cache->rank);
     size_t bytes = (size_t)inner * grt_dtype_size(cache->dtype);
     for (int64_t b = 0; b < batch && at; b++) {
         int64_t start = cpu_index(at, b);
         if (start < 0 || (state->circular ? n > length : n > length || start > length - n))
-            return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT,
-                               "write_indices[%lld] is %lld; %lld entries do not fit into an axis of size %lld from there", (long long)b,
-                               (long long)start, (long long)n, (long long)length);
+            return grt_fail_op(
+                run->desc, GRT_STATUS_INVALID_ARGUMENT,
+                "write_indices[%lld] is %lld; %lld entries do not fit into an axis of size %lld from there",
+                (long long)b, (long long)start, (long long)n, (long long)length);
     }
     start_output(run);
     for (int64_t b = 0; b < batch; b++)
@@ -222,11 +228,28 @@ static grt_status run_tensor_scatter(const grt_run *run)
 }
 
 static const grt_kernel_row rows[] = {
-    {.op = "ScatterElements", .domain = "", .types = {CPU_MOVABLE, CPU_INDEX, CPU_MOVABLE}, .flags = GRT_KERNEL_IN_PLACE(0),
-     .supports = supports_scatter, .create = create_scatter, .destroy = free, .run = run_scatter_elements},
-    {.op = "ScatterND", .domain = "", .types = {CPU_MOVABLE, CPU_INDEX, CPU_MOVABLE}, .flags = GRT_KERNEL_IN_PLACE(0),
-     .supports = supports_scatter, .create = create_scatter, .destroy = free, .run = run_scatter_nd},
-    {.op = "TensorScatter", .domain = "", .types = {CPU_MOVABLE, CPU_MOVABLE, CPU_INDEX}, .flags = GRT_KERNEL_IN_PLACE(0),
-     .create = create_scatter, .destroy = free, .run = run_tensor_scatter},
+    {.op = "ScatterElements",
+     .domain = "",
+     .types = {CPU_MOVABLE, CPU_INDEX, CPU_MOVABLE},
+     .flags = GRT_KERNEL_IN_PLACE(0),
+     .supports = supports_scatter,
+     .create = create_scatter,
+     .destroy = free,
+     .run = run_scatter_elements},
+    {.op = "ScatterND",
+     .domain = "",
+     .types = {CPU_MOVABLE, CPU_INDEX, CPU_MOVABLE},
+     .flags = GRT_KERNEL_IN_PLACE(0),
+     .supports = supports_scatter,
+     .create = create_scatter,
+     .destroy = free,
+     .run = run_scatter_nd},
+    {.op = "TensorScatter",
+     .domain = "",
+     .types = {CPU_MOVABLE, CPU_MOVABLE, CPU_INDEX},
+     .flags = GRT_KERNEL_IN_PLACE(0),
+     .create = create_scatter,
+     .destroy = free,
+     .run = run_tensor_scatter},
 };
 CPU_KERNELS(scatter, rows);

@@ -55,13 +55,15 @@ static grt_status run_compress(const grt_run *run)
     const grt_tensor *in = run->in[0], *condition = run->in[1];
     const uint8_t *take = condition->data;
     int32_t axis = state->flat ? 0 : (int32_t)grt_axis(state->axis, in->rank);
-    int64_t size = state->flat ? grt_tensor_elements(in) : in->dims[axis], listed = grt_tensor_elements(condition), n = 0;
+    int64_t size = state->flat ? grt_tensor_elements(in) : in->dims[axis],
+            listed = grt_tensor_elements(condition), n = 0;
     int64_t outer = state->flat ? 1 : grt_dims_product(in->dims, 0, axis);
     int64_t inner = state->flat ? 1 : grt_dims_product(in->dims, axis + 1, in->rank), dims[GRT_MAX_RANK];
     for (int64_t k = 0; k < listed; k++) {
         n += take[k] != 0;
         if (take[k] && k >= size)
-            return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT, "condition[%lld] is true; the axis has size %lld", (long long)k,
+            return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT,
+                               "condition[%lld] is true; the axis has size %lld", (long long)k,
                                (long long)size);
     }
     for (int32_t k = 0; k < in->rank; k++)
@@ -93,7 +95,8 @@ static grt_status run_one_hot(const grt_run *run)
     const grt_tensor *indices = run->in[0], *values = run->in[2];
     grt_tensor *out = run->out[0];
     int32_t axis = (int32_t)grt_axis(*(const int64_t *)run->state, out->rank);
-    int64_t depth = out->dims[axis], inner = grt_dims_product(out->dims, axis + 1, out->rank), n = grt_tensor_elements(indices);
+    int64_t depth = out->dims[axis], inner = grt_dims_product(out->dims, axis + 1, out->rank),
+            n = grt_tensor_elements(indices);
     size_t bytes = grt_dtype_size(out->dtype);
     if (grt_tensor_elements(values) != 2)
         return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT, "values must have 2 elements, found %lld",
@@ -104,7 +107,8 @@ static grt_status run_one_hot(const grt_run *run)
         double number = cpu_element_get(indices, k);
         number = number < 0 ? number + (double)depth : number;
         if (number >= 0 && number < (double)depth) /* others mark nothing */
-            memcpy(cpu_at(out->data, (k / inner * depth + (int64_t)number) * inner + k % inner, bytes), on, bytes);
+            memcpy(cpu_at(out->data, (k / inner * depth + (int64_t)number) * inner + k % inner, bytes), on,
+                   bytes);
     }
     return GRT_OK;
 }
@@ -133,7 +137,11 @@ static grt_status run_trilu(const grt_run *run)
         const char *from = (const char *)in->data + (size_t)(row * cols) * bytes;
         /* upper: columns from the diagonal on are kept; lower: columns up to it */
         int64_t cut = row % rows + k + (upper ? 0 : 1);
-        size_t before = (size_t)(cut < 0 ? 0 : cut > cols ? cols : cut) * bytes, behind = (size_t)cols * bytes - before;
+        size_t before = (size_t)(cut < 0      ? 0
+                                 : cut > cols ? cols
+                                              : cut) *
+                        bytes,
+               behind = (size_t)cols * bytes - before;
         if (upper) {
             memset(to, 0, before);
             if (to != from)
@@ -166,8 +174,9 @@ static grt_status run_reverse(const grt_run *run)
     for (int64_t b = 0; b < batch; b++) {
         int64_t n = cpu_index(lens, b);
         if (n < 0 || n > times)
-            return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT, "sequence_lens[%lld] is %lld; sequences have %lld entries",
-                               (long long)b, (long long)n, (long long)times);
+            return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT,
+                               "sequence_lens[%lld] is %lld; sequences have %lld entries", (long long)b,
+                               (long long)n, (long long)times);
         for (int64_t t = 0; t < times; t++) {
             int64_t source = t < n ? n - 1 - t : t;
             memcpy((char *)run->out[0]->data + (size_t)(b * batch_step + t * time_step) * bytes,
@@ -181,13 +190,31 @@ static grt_status run_reverse(const grt_run *run)
 
 static const grt_kernel_row rows[] = {
     {.op = "NonZero", .domain = "", .types = {NUMBERS}, .flags = GRT_KERNEL_DYNAMIC, .run = run_non_zero},
-    {.op = "Compress", .domain = "", .types = {CPU_MOVABLE, GRT_BIT(BOOL)}, .flags = GRT_KERNEL_DYNAMIC, .create = create_compress,
-     .destroy = free, .run = run_compress},
-    {.op = "OneHot", .domain = "", .types = {GRT_SET_NUMBERS, GRT_SET_NUMBERS, CPU_MOVABLE}, .create = create_one_hot, .destroy = free,
+    {.op = "Compress",
+     .domain = "",
+     .types = {CPU_MOVABLE, GRT_BIT(BOOL)},
+     .flags = GRT_KERNEL_DYNAMIC,
+     .create = create_compress,
+     .destroy = free,
+     .run = run_compress},
+    {.op = "OneHot",
+     .domain = "",
+     .types = {GRT_SET_NUMBERS, GRT_SET_NUMBERS, CPU_MOVABLE},
+     .create = create_one_hot,
+     .destroy = free,
      .run = run_one_hot},
-    {.op = "Trilu", .domain = "", .types = {GRT_SET_PLAIN, GRT_BIT(INT64)}, .flags = GRT_KERNEL_IN_PLACE(0), .create = create_trilu,
-     .destroy = free, .run = run_trilu},
-    {.op = "ReverseSequence", .domain = "", .types = {CPU_MOVABLE, CPU_INDEX}, .create = create_reverse, .destroy = free,
+    {.op = "Trilu",
+     .domain = "",
+     .types = {GRT_SET_PLAIN, GRT_BIT(INT64)},
+     .flags = GRT_KERNEL_IN_PLACE(0),
+     .create = create_trilu,
+     .destroy = free,
+     .run = run_trilu},
+    {.op = "ReverseSequence",
+     .domain = "",
+     .types = {CPU_MOVABLE, CPU_INDEX},
+     .create = create_reverse,
+     .destroy = free,
      .run = run_reverse},
 };
 CPU_KERNELS(select, rows);

@@ -5,8 +5,9 @@
 
 static grt_status bad_entry(const grt_run *run, const char *what, int64_t k, int64_t value)
 {
-    return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT, "%s[%lld] is %lld, which does not fit an input of rank %d and this output",
-                       what, (long long)k, (long long)value, run->in[0]->rank);
+    return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT,
+                       "%s[%lld] is %lld, which does not fit an input of rank %d and this output", what,
+                       (long long)k, (long long)value, run->in[0]->rank);
 }
 
 static int64_t clamp_start(int64_t start, int64_t dim, int64_t step)
@@ -27,12 +28,16 @@ static grt_status run_slice(const grt_run *run)
     if (grt_tensor_elements(out) == 0)
         return GRT_OK;
     for (int64_t k = 0; k < n; k++) {
-        int64_t axis = grt_axis(axes ? cpu_index(axes, k) : k, in->rank), step = steps ? cpu_index(steps, k) : 1;
+        int64_t axis = grt_axis(axes ? cpu_index(axes, k) : k, in->rank),
+                step = steps ? cpu_index(steps, k) : 1;
         if (axis < 0 || step == 0)
-            return bad_entry(run, axis < 0 ? "axes" : "steps", k, axis < 0 && axes ? cpu_index(axes, k) : axis < 0 ? k : step);
+            return bad_entry(run, axis < 0 ? "axes" : "steps", k,
+                             axis < 0 && axes ? cpu_index(axes, k)
+                             : axis < 0       ? k
+                                              : step);
         int64_t dim = in->dims[axis], start = clamp_start(cpu_index(starts, k), dim, step), way, last;
-        if (!grt_mul_i64(out->dims[axis] - 1, step, &way) || !grt_add_i64(start, way, &last) || start < 0 || start >= dim ||
-            last < 0 || last >= dim)
+        if (!grt_mul_i64(out->dims[axis] - 1, step, &way) || !grt_add_i64(start, way, &last) || start < 0 ||
+            start >= dim || last < 0 || last >= dim)
             return bad_entry(run, "starts", k, cpu_index(starts, k));
         offset += start * from[axis];
         from[axis] = out->dims[axis] == 1 ? 0 : from[axis] * step;

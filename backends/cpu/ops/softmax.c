@@ -78,7 +78,8 @@ static void run_float(const softmax_shape *s, const float *x, float *y, int thre
     }
 #pragma omp parallel for num_threads(threads) if (many)
     for (int64_t i = 0; i < s->outer * blocks; i++) {
-        const int64_t column = i % blocks * LANES, left = s->inner - column, at = i / blocks * matrix + column;
+        const int64_t column = i % blocks * LANES, left = s->inner - column,
+                      at = i / blocks * matrix + column;
         softmax_columns(x + at, y + at, s->size, s->inner, left < LANES ? left : LANES, s->log);
     }
 }
@@ -109,10 +110,10 @@ static grt_status softmax_run(const grt_run *r)
     return GRT_OK;
 }
 
-#define ROW(name)                                                                                                      \
-    {                                                                                                                  \
-        .domain = "", .op = name, .types = {GRT_SET_FLOATS}, .flags = GRT_KERNEL_IN_PLACE(0),                          \
-        .reshape = softmax_reshape, .release_shape = free, .run = softmax_run                                          \
+#define ROW(name)                                                                             \
+    {                                                                                         \
+        .domain = "", .op = name, .types = {GRT_SET_FLOATS}, .flags = GRT_KERNEL_IN_PLACE(0), \
+        .reshape = softmax_reshape, .release_shape = free, .run = softmax_run                 \
     }
 
 static const grt_kernel_row rows[] = {ROW("Softmax"), ROW("LogSoftmax")};

@@ -1,4 +1,5 @@
-/* TopK: a heap of the best k of each row, its worst on top; then the heap is sorted. Equal elements keep their order. */
+/* TopK: a heap of the best k of each row, its worst on top; then the heap is sorted. Equal elements keep
+ * their order. */
 #include "backends/cpu/move.h"
 
 #include "backends/cpu/order.h"
@@ -43,7 +44,8 @@ static void sift_down(entry *heap, int64_t n, int64_t i)
 }
 
 /* The best k of n elements that lie `step` apart, best first. */
-static void best_k(entry *heap, int64_t k, const grt_tensor *in, int64_t base, int64_t n, int64_t step, bool least)
+static void best_k(entry *heap, int64_t k, const grt_tensor *in, int64_t base, int64_t n, int64_t step,
+                   bool least)
 {
     uint64_t flip = least ? UINT64_MAX : 0;
     for (int64_t i = 0; i < n; i++) {
@@ -70,7 +72,8 @@ static grt_status reshape_top_k(grt_reshape *reshape)
     const top_state *s = reshape->state;
     const grt_tensor *out = reshape->out[0] ? reshape->out[0] : reshape->out[1];
     if (out && out->rank)
-        reshape->workspace_bytes = (size_t)out->dims[grt_axis(s->axis, out->rank)] * sizeof(entry) * (size_t)reshape->threads;
+        reshape->workspace_bytes =
+            (size_t)out->dims[grt_axis(s->axis, out->rank)] * sizeof(entry) * (size_t)reshape->threads;
     return GRT_OK;
 }
 
@@ -87,7 +90,8 @@ static grt_status run_top_k(const grt_run *run)
     int64_t inner = grt_dims_product(in->dims, axis + 1, in->rank);
     size_t size = grt_dtype_size(in->dtype);
     if (k > n)
-        return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT, "K is %lld; axis %d has size %lld", (long long)k, axis, (long long)n);
+        return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT, "K is %lld; axis %d has size %lld",
+                           (long long)k, axis, (long long)n);
     if (k == 0)
         return GRT_OK;
 #pragma omp parallel for num_threads(run->threads) schedule(static) if (outer * n * inner > CPU_GRAIN)
@@ -97,7 +101,8 @@ static grt_status run_top_k(const grt_run *run)
         best_k(heap, k, in, base, n, inner, s->least);
         for (int64_t i = 0; i < k; i++) {
             if (values)
-                memcpy(cpu_at(values->data, to + i * inner, size), cpu_at_const(in->data, base + heap[i].at * inner, size), size);
+                memcpy(cpu_at(values->data, to + i * inner, size),
+                       cpu_at_const(in->data, base + heap[i].at * inner, size), size);
             if (places)
                 ((int64_t *)places->data)[to + i * inner] = heap[i].at;
         }
@@ -106,7 +111,12 @@ static grt_status run_top_k(const grt_run *run)
 }
 
 static const grt_kernel_row rows[] = {
-    {.op = "TopK", .domain = "", .types = {GRT_SET_NUMBERS, GRT_BIT(INT64)}, .create = create_top_k, .destroy = free,
-     .reshape = reshape_top_k, .run = run_top_k},
+    {.op = "TopK",
+     .domain = "",
+     .types = {GRT_SET_NUMBERS, GRT_BIT(INT64)},
+     .create = create_top_k,
+     .destroy = free,
+     .reshape = reshape_top_k,
+     .run = run_top_k},
 };
 CPU_KERNELS(top_k, rows);

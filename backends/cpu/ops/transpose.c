@@ -50,7 +50,8 @@ static grt_status create_block(const grt_kernel_node *node, void **out_state)
 }
 
 /* The deep side [n, c*b*b, h, w] and the wide side [n, c, h*b, w*b] walked together. */
-static void move_blocks(const grt_run *run, const block_state *state, const grt_tensor *deep, const grt_tensor *wide, bool to_wide)
+static void move_blocks(const grt_run *run, const block_state *state, const grt_tensor *deep,
+                        const grt_tensor *wide, bool to_wide)
 {
     int64_t b = state->block, c = wide->dims[1], h = deep->dims[2], w = deep->dims[3];
     int64_t area = h * w, depth_step = state->columns_first ? b * b * area : area;
@@ -60,7 +61,8 @@ static void move_blocks(const grt_run *run, const block_state *state, const grt_
     const int64_t wide_strides[] = {deep->dims[1] * area, area * b * b, w * b * b, w * b, b, 1};
     cpu_move move = {.size = grt_dtype_size(deep->dtype)};
     for (int k = 0; k < 6; k++)
-        cpu_move_axis(&move, dims[k], to_wide ? wide_strides[k] : deep_strides[k], to_wide ? deep_strides[k] : wide_strides[k]);
+        cpu_move_axis(&move, dims[k], to_wide ? wide_strides[k] : deep_strides[k],
+                      to_wide ? deep_strides[k] : wide_strides[k]);
     cpu_move_run(&move, to_wide ? wide->data : deep->data, to_wide ? deep->data : wide->data, run->threads);
 }
 
@@ -77,8 +79,23 @@ static grt_status run_space_to_depth(const grt_run *run)
 }
 
 static const grt_kernel_row rows[] = {
-    {.op = "Transpose", .domain = "", .types = {CPU_MOVABLE}, .create = create_transpose, .destroy = free, .run = run_transpose},
-    {.op = "DepthToSpace", .domain = "", .types = {CPU_MOVABLE}, .create = create_block, .destroy = free, .run = run_depth_to_space},
-    {.op = "SpaceToDepth", .domain = "", .types = {CPU_MOVABLE}, .create = create_block, .destroy = free, .run = run_space_to_depth},
+    {.op = "Transpose",
+     .domain = "",
+     .types = {CPU_MOVABLE},
+     .create = create_transpose,
+     .destroy = free,
+     .run = run_transpose},
+    {.op = "DepthToSpace",
+     .domain = "",
+     .types = {CPU_MOVABLE},
+     .create = create_block,
+     .destroy = free,
+     .run = run_depth_to_space},
+    {.op = "SpaceToDepth",
+     .domain = "",
+     .types = {CPU_MOVABLE},
+     .create = create_block,
+     .destroy = free,
+     .run = run_space_to_depth},
 };
 CPU_KERNELS(transpose, rows);

@@ -1,4 +1,5 @@
-/* Unique: the elements, or slices along an axis, are sorted by content and then by place; equal neighbours are one. */
+/* Unique: the elements, or slices along an axis, are sorted by content and then by place; equal neighbours
+ * are one. */
 #include "backends/cpu/move.h"
 
 #include "backends/cpu/order.h"
@@ -31,7 +32,8 @@ static slices slices_of(const unique_state *s, const grt_tensor *in)
     if (s->flat || in->rank == 0)
         return (slices){in, grt_tensor_elements(in), 1, 1};
     int32_t axis = (int32_t)grt_axis(s->axis, in->rank);
-    return (slices){in, in->dims[axis], grt_dims_product(in->dims, 0, axis), grt_dims_product(in->dims, axis + 1, in->rank)};
+    return (slices){in, in->dims[axis], grt_dims_product(in->dims, 0, axis),
+                    grt_dims_product(in->dims, axis + 1, in->rank)};
 }
 
 static int compare_element(const grt_tensor *t, int64_t i, int64_t k)
@@ -60,9 +62,12 @@ static void sort(const slices *s, int64_t *v, int64_t *spare)
 {
     for (int64_t width = 1; width < s->n; width *= 2) {
         for (int64_t from = 0; from < s->n; from += 2 * width) {
-            int64_t middle = from + width < s->n ? from + width : s->n, end = middle + width < s->n ? middle + width : s->n;
+            int64_t middle = from + width < s->n ? from + width : s->n,
+                    end = middle + width < s->n ? middle + width : s->n;
             for (int64_t left = from, right = middle, to = from; to < end; to++)
-                spare[to] = right >= end || (left < middle && compare(s, v[left], v[right]) <= 0) ? v[left++] : v[right++];
+                spare[to] = right >= end || (left < middle && compare(s, v[left], v[right]) <= 0)
+                                ? v[left++]
+                                : v[right++];
         }
         memcpy(v, spare, (size_t)s->n * sizeof *v);
     }
@@ -75,7 +80,8 @@ static grt_status reshape_unique(grt_reshape *reshape)
     return GRT_OK;
 }
 
-/* group[i]: number of the slice's group in order of content; first[g]: its first slice. Returns the number of groups. */
+/* group[i]: number of the slice's group in order of content; first[g]: its first slice. Returns the number of
+ * groups. */
 static int64_t group(const slices *s, int64_t *order, int64_t *groups, int64_t *first)
 {
     int64_t n = 0;
@@ -140,7 +146,13 @@ static grt_status run_unique(const grt_run *run)
 }
 
 static const grt_kernel_row rows[] = {
-    {.op = "Unique", .domain = "", .types = {GRT_SET_NUMBERS | GRT_BIT(BOOL) | GRT_BIT(STRING)}, .flags = GRT_KERNEL_DYNAMIC,
-     .create = create_unique, .destroy = free, .reshape = reshape_unique, .run = run_unique},
+    {.op = "Unique",
+     .domain = "",
+     .types = {GRT_SET_NUMBERS | GRT_BIT(BOOL) | GRT_BIT(STRING)},
+     .flags = GRT_KERNEL_DYNAMIC,
+     .create = create_unique,
+     .destroy = free,
+     .reshape = reshape_unique,
+     .run = run_unique},
 };
 CPU_KERNELS(unique, rows);

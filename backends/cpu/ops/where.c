@@ -12,38 +12,38 @@ typedef struct chunk16 {
     uint64_t a, b;
 } chunk16;
 
-#define RUN(C, X, Y)                                                                                                   \
-    _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++)                                                               \
-    {                                                                                                                  \
-        o[i] = (C) ? (X) : (Y);                                                                                        \
+#define RUN(C, X, Y)                                     \
+    _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) \
+    {                                                    \
+        o[i] = (C) ? (X) : (Y);                          \
     }
 
 /* Which operands are scalars is decided outside of the loops, so that these vectorise. */
-#define CHOOSE(T)                                                                                                      \
-    static void choose_##T(const void *user, int64_t n, void *out, const void *const *in, const uint8_t *scalar,       \
-                           void *scratch)                                                                              \
-    {                                                                                                                  \
-        const uint8_t *c = in[0];                                                                                      \
-        const T *x = in[1], *y = in[2];                                                                                \
-        T *o = out, x0 = x[0], y0 = y[0];                                                                              \
-        (void)user, (void)scratch;                                                                                     \
-        if (scalar[0]) {                                                                                               \
-            bool first = *c;                                                                                           \
-            const T *taken = first ? x : y;                                                                            \
-            T t0 = *taken;                                                                                             \
-            if (scalar[first ? 1 : 2])                                                                                 \
-                for (int64_t i = 0; i < n; i++)                                                                        \
-                    o[i] = t0;                                                                                         \
-            else                                                                                                       \
-                memmove(o, taken, (size_t)n * sizeof(T));                                                              \
-        } else if (scalar[1] && scalar[2])                                                                             \
-            RUN(c[i], x0, y0)                                                                                          \
-        else if (scalar[1])                                                                                            \
-            RUN(c[i], x0, y[i])                                                                                        \
-        else if (scalar[2])                                                                                            \
-            RUN(c[i], x[i], y0)                                                                                        \
-        else                                                                                                           \
-            RUN(c[i], x[i], y[i])                                                                                      \
+#define CHOOSE(T)                                                                         \
+    static void choose_##T(const void *user, int64_t n, void *out, const void *const *in, \
+                           const uint8_t *scalar, void *scratch)                          \
+    {                                                                                     \
+        const uint8_t *c = in[0];                                                         \
+        const T *x = in[1], *y = in[2];                                                   \
+        T *o = out, x0 = x[0], y0 = y[0];                                                 \
+        (void)user, (void)scratch;                                                        \
+        if (scalar[0]) {                                                                  \
+            bool first = *c;                                                              \
+            const T *taken = first ? x : y;                                               \
+            T t0 = *taken;                                                                \
+            if (scalar[first ? 1 : 2])                                                    \
+                for (int64_t i = 0; i < n; i++)                                           \
+                    o[i] = t0;                                                            \
+            else                                                                          \
+                memmove(o, taken, (size_t)n * sizeof(T));                                 \
+        } else if (scalar[1] && scalar[2])                                                \
+            RUN(c[i], x0, y0)                                                             \
+        else if (scalar[1])                                                               \
+            RUN(c[i], x0, y[i])                                                           \
+        else if (scalar[2])                                                               \
+            RUN(c[i], x[i], y0)                                                           \
+        else                                                                              \
+            RUN(c[i], x[i], y[i])                                                         \
     }
 CHOOSE(uint8_t)
 CHOOSE(uint16_t)
@@ -68,15 +68,19 @@ static grt_status run(const grt_run *r)
                      : size == 4 ? choose_uint32_t
                      : size == 8 ? choose_uint64_t
                                  : choose_chunk16;
-    cpu_pw_walk_run(r->shape, (const void *[]){r->in[0]->data, r->in[1]->data, r->in[2]->data}, r->out[0]->data, size,
-                    r->workspace, block, NULL);
+    cpu_pw_walk_run(r->shape, (const void *[]){r->in[0]->data, r->in[1]->data, r->in[2]->data},
+                    r->out[0]->data, size, r->workspace, block, NULL);
     return GRT_OK;
 }
 
 #define ANY (GRT_SET_PLAIN | GRT_BIT(STRING))
 static const grt_kernel_row rows[] = {
-    {.domain = "", .op = "Where", .types = {GRT_BIT(BOOL), ANY, ANY},
-     .flags = GRT_KERNEL_IN_PLACE(1) | GRT_KERNEL_IN_PLACE(2), .reshape = reshape,
-     .release_shape = cpu_pw_walk_release, .run = run},
+    {.domain = "",
+     .op = "Where",
+     .types = {GRT_BIT(BOOL), ANY, ANY},
+     .flags = GRT_KERNEL_IN_PLACE(1) | GRT_KERNEL_IN_PLACE(2),
+     .reshape = reshape,
+     .release_shape = cpu_pw_walk_release,
+     .run = run},
 };
 CPU_KERNELS(where, rows);

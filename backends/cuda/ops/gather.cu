@@ -453,9 +453,11 @@ const grt_kernel_row rows[] = {
      .reshape = reshape_elements, .release_shape = free, .run = run_gather_elements},
     {.domain = "", .op = "GatherND", .types = {CUDA_MOVABLE, CUDA_INDEX}, .create = create_batch, .destroy = free,
      .reshape = reshape_gather_nd, .release_shape = free, .run = run_gather_nd},
-    {.domain = "", .op = "ScatterElements", .types = {CUDA_MOVABLE, CUDA_INDEX, CUDA_MOVABLE}, .supports = supports_scatter,
+    {.domain = "", .op = "ScatterElements", .types = {CUDA_MOVABLE, CUDA_INDEX, CUDA_MOVABLE}, .flags = GRT_KERNEL_IN_PLACE(0),
+     .supports = supports_scatter,
      .create = create_scatter, .destroy = free, .reshape = reshape_elements, .release_shape = free, .run = run_scatter_elements},
-    {.domain = "", .op = "ScatterND", .types = {CUDA_MOVABLE, CUDA_INDEX, CUDA_MOVABLE}, .supports = supports_scatter,
+    {.domain = "", .op = "ScatterND", .types = {CUDA_MOVABLE, CUDA_INDEX, CUDA_MOVABLE}, .flags = GRT_KERNEL_IN_PLACE(0),
+     .supports = supports_scatter,
      .create = create_scatter, .destroy = free, .reshape = reshape_scatter_nd, .release_shape = free, .run = run_scatter_nd},
 };
 

@@ -1,0 +1,153 @@
+/* Pow: floats to the power of floats of the same type in their own precision; all other pairs of types through float64, or
+ * int64 where both are integers. Also Dropout when it is not training, which is a copy. */
+#include "backends/cuda/pointwise_eval.h"
+#include "backends/cuda/walk.h"
+
+namespace {
+
+typedef cuda_walk<3, GRT_MAX_RANK> pair_walk;
+
+/* Wraps around like any integer product; a negative power of anything but 1 and -1 is 0. */
+__device__ __forceinline__ int64_t int_power(int64_t base, int64_t exponent)
+{
+    if (exponent < 0)
+        return base == 1 ? 1 : base == -1 ? (exponent & 1 ? -1 : 1) : 0;
+    uint64_t result = 1, square = (uint64_t)base;
+    for (; exponent; exponent >>= 1) {
+        result *= exponent & 1 ? square : 1;
+        square *= square;
+    }
+    return (int64_t)result;
+}
+
+/* An exponent of any number type. */
+struct number {
+    bool whole;
+    int64_t i;
+    double d;
+};
+__device__ __forceinline__ number number_at(grt_dtype dtype, const void *data, int64_t i)
+{
+    switch (dtype) {
+    case GRT_DTYPE_FLOAT:
+        return {false, 0, (double)((const float *)data)[i]};
+    case GRT_DTYPE_DOUBLE:
+        return {false, 0, ((const double *)data)[i]};
+    case GRT_DTYPE_FLOAT16:
+        return {false, 0, (double)__half2float(((const __half *)data)[i])};
+    case GRT_DTYPE_BFLOAT16:
+        return {false, 0, (double)__bfloat162float(((const __nv_bfloat16 *)data)[i])};
+    case GRT_DTYPE_INT8:
+        return {true, ((const int8_t *)data)[i], (double)((const int8_t *)data)[i]};
+    case GRT_DTYPE_INT16:
+        return {true, ((const int16_t *)data)[i], (double)((const int16_t *)data)[i]};
+    case GRT_DTYPE_INT32:
+        return {true, ((const int32_t *)data)[i], (double)((const int32_t *)data)[i]};
+    case GRT_DTYPE_INT64:
+        return {true, ((const int64_t *)data)[i], (double)((const int64_t *)data)[i]};
+    case GRT_DTYPE_UINT16:
+        return {true, ((const uint16_t *)data)[i], (double)((const uint16_t *)data)[i]};
+    case GRT_DTYPE_UINT32:
+        return {true, ((const uint32_t *)data)[i], (double)((const uint32_t *)data)[i]};
+    case GRT_DTYPE_UINT64:
+        return {true, (int64_t)((const uint64_t *)data)[i], (double)((const uint64_t *)data)[i]};
+    default:
+        return {true, ((const uint8_t *)data)[i], (double)((const uint8_t *)data)[i]};
+    }
+}
+
+template <typename S>
+__global__ void __launch_bounds__(CUDA_BLOCK)
+    power_kernel(const __grid_constant__ pair_walk walk, grt_dtype dtype, bool same, const S *base, const void *exponent, S *out)
+{
+    typedef typename pw_storage<S>::T T;
+    for CUDA_ITEMS(i, walk.total) {
+        int64_t at[3];
+        cuda_walk_at(walk, i, at);
+        T x = pw_widen<S>(base[at[1]]);
+        if constexpr (std::is_floating_point<T>::value) {
+            if (same)
+                out[at[0]] = pw_narrow<S>(m_power(x, pw_widen<S>(((const S *)exponent)[at[2]])));
+            else
+                out[at[0]] = pw_narrow<S>((T)pow((double)x, number_at(dtype, exponent, at[2]).d));
+        } else {
+            number y = number_at(dtype, exponent, at[2]);
+            double real = y.whole ? 0 : pow((double)x, y.d);
+            out[at[0]] = (S)(y.whole                               ? int_power((int64_t)x, y.i)
+                             : real >= -0x1p63 && real < 0x1p63 ? (int64_t)real
+                                                                : INT64_MIN);
+        }
+    }
+}
+
+template <typename S> grt_status power(const grt_run *r)
+{
+    const pair_walk *walk = (const pair_walk *)r->shape;
+    grt_dtype dtype = r->in[1]->dtype;
+    power_kernel<S><<<cuda_grid(walk->total), CUDA_BLOCK, 0, cuda_stream(r)>>>(
+        *walk, dtype, dtype == r->in[0]->dtype, (const S *)r->in[0]->data, r->in[1]->data, (S *)r->out[0]->data);
+    CUDA_LAUNCHED();
+    return GRT_OK;
+}
+
+grt_status reshape(grt_reshape *r)
+{
+    pair_walk *walk;
+    GRT_TRY(cuda_state(&walk));
+    cuda_walk_broadcast(walk, r->out[0], 2, r->in);
+    r->shape = walk;
+    return GRT_OK;
+}
+
+grt_status run(const grt_run *r)
+{
+    if (((const pair_walk *)r->shape)->total <= 0)
+        return GRT_OK;
+    switch (r->in[0]->dtype) {
+    case GRT_DTYPE_FLOAT:
+        return power<float>(r);
+    case GRT_DTYPE_DOUBLE:
+        return power<double>(r);
+    case GRT_DTYPE_FLOAT16:
+        return power<__half>(r);
+    case GRT_DTYPE_BFLOAT16:
+        return power<__nv_bfloat16>(r);
+    case GRT_DTYPE_INT32:
+        return power<int32_t>(r);
+    default:
+        return power<int64_t>(r);
+    }
+}
+
+/* ---- Dropout ---- */
+
+bool supports_dropout(const grt_kernel_node *node, grt_text *why)
+{
+    if (!grt_node_has(node, 2) || (node->in[2].data && !*(const uint8_t *)node->in[2].data))
+        return true;
+    if (why)
+        grt_text_add(why, "training_mode must be a constant, and false");
+    return false;
+}
+
+grt_status run_dropout(const grt_run *r)
+{
+    size_t bytes = grt_tensor_bytes(r->in[0]);
+    if (!bytes)
+        return GRT_OK;
+    if (r->out[0] && r->out[0]->data != r->in[0]->data)
+        CUDA_TRY(cudaMemcpyAsync(r->out[0]->data, r->in[0]->data, bytes, cudaMemcpyDeviceToDevice, cuda_stream(r)));
+    if (r->n_out > 1 && r->out[1])
+        CUDA_TRY(cudaMemsetAsync(r->out[1]->data, 1, (size_t)grt_tensor_elements(r->in[0]), cuda_stream(r)));
+    return GRT_OK;
+}
+
+const grt_kernel_row rows[] = {
+    {.domain = "", .op = "Pow", .types = {GRT_SET_FLOATS | GRT_BIT(INT32) | GRT_BIT(INT64), GRT_SET_NUMBERS},
+     .flags = GRT_KERNEL_IN_PLACE(0), .reshape = reshape, .release_shape = free, .run = run},
+    {.domain = "", .op = "Dropout", .types = {GRT_SET_FLOATS}, .flags = GRT_KERNEL_IN_PLACE(0), .supports = supports_dropout,
+     .run = run_dropout},
+};
+
+} // namespace
+CUDA_KERNELS(pow, rows);

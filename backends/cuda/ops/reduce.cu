@@ -1,0 +1,394 @@
+/* The Reduce family. Axes are collapsed into those that are kept and those that are reduced. One thread folds an output where
+ * neighbouring threads then read neighbours or there is little to fold, else a block does; few long reductions are cut into
+ * parts that a second kernel folds. 16-bit and 32-bit floats are folded in float32, integers wrap in 64 bits. */
+#include "backends/cuda/pointwise_eval.h"
+#include "backends/cuda/walk.h"
+
+namespace {
+
+/* What is folded over the elements, and what is made of the result. */
+enum fold { FOLD_SUM, FOLD_ABS, FOLD_SQUARE, FOLD_PROD, FOLD_MAX, FOLD_MIN, FOLD_EXP };
+enum finish { FINISH_NONE, FINISH_MEAN, FINISH_SQRT, FINISH_LOG };
+
+const struct {
+    const char *op;
+    fold how;
+    finish end;
+} kinds[] = {
+    {"ReduceSum", FOLD_SUM, FINISH_NONE},     {"ReduceMean", FOLD_SUM, FINISH_MEAN},
+    {"ReduceProd", FOLD_PROD, FINISH_NONE},   {"ReduceMax", FOLD_MAX, FINISH_NONE},
+    {"ReduceMin", FOLD_MIN, FINISH_NONE},     {"ReduceL1", FOLD_ABS, FINISH_NONE},
+    {"ReduceL2", FOLD_SQUARE, FINISH_SQRT},   {"ReduceSumSquare", FOLD_SQUARE, FINISH_NONE},
+    {"ReduceLogSum", FOLD_SUM, FINISH_LOG},   {"ReduceLogSumExp", FOLD_EXP, FINISH_LOG},
+};
+
+struct state {
+    fold how;
+    finish end;
+    bool empty_is_none; /* without axes nothing is reduced */
+};
+
+/* in[kept.strides[1] + reduced.strides[0]] */
+struct job {
+    cuda_walk<2, GRT_MAX_RANK> kept;    /* operand 0 is the output */
+    cuda_walk<1, GRT_MAX_RANK> reduced;
+    fold how;
+    finish end;
+    bool truth;
+    int64_t parts, per_part; /* every output is folded in `parts` pieces, which follow each other in the output */
+    double count;            /* for means */
+};
+
+struct shape {
+    job first, second; /* second: folds the parts */
+    bool cut, by_thread;
+    int32_t block;
+};
+
+/* ---- folding ---- */
+
+/* What nothing folds to: the least or greatest number of the type for maxima and minima. */
+template <typename IN, typename A> __device__ __forceinline__ A start(fold how)
+{
+    if (how == FOLD_PROD)
+        return A(1);
+    if (how != FOLD_MAX && how != FOLD_MIN)
+        return A(0);
+    if constexpr (std::is_floating_point<A>::value) {
+        return how == FOLD_MAX ? (A)-INFINITY : (A)INFINITY;
+    } else {
+        IN low = std::is_signed<IN>::value ? (IN)(UINT64_C(1) << (8 * sizeof(IN) - 1)) : IN(0);
+        return how == FOLD_MAX ? (A)low : (A)(IN)~low;
+    }
+}
+
+/* Two results of the same fold. A NaN wins every comparison. */
+template <typename A> __device__ __forceinline__ A join(fold how, A a, A b)
+{
+    switch (how) {
+    case FOLD_PROD:
+        return pw_vocabulary<A>::mul(a, b);
+    case FOLD_MAX:
+        return b > a || b != b ? b : a;
+    case FOLD_MIN:
+        return b < a || b != b ? b : a;
+    default:
+        return pw_vocabulary<A>::add(a, b);
+    }
+}
+
+template <typename A> __device__ __forceinline__ A take(fold how, A acc, A x, A shift)
+{
+    switch (how) {
+    case FOLD_ABS:
+        x = pw_vocabulary<A>::absolute(x);
+        break;
+    case FOLD_SQUARE:
+        x = pw_vocabulary<A>::mul(x, x);
+        break;
+    case FOLD_EXP:
+        if constexpr (std::is_floating_point<A>::value)
+            x = m_exp(x - shift);
+        break;
+    default:
+        break;
+    }
+    return join<A>(how, acc, x);
+}
+
+/* What a finished number is stored as. Reals that become integers are cut off. */
+template <typename OUT> __device__ __forceinline__ OUT cut_off(double v)
+{
+    return (OUT)(v >= 0x1p63 ? (uint64_t)INT64_MAX : v > -0x1p63 ? (uint64_t)(int64_t)v : v != v ? 0 : (uint64_t)INT64_MIN);
+}
+
+template <typename A, typename OUT> __device__ __forceinline__ OUT finished(const job &j, A acc, A shift)
+{
+    constexpr bool real_out = std::is_floating_point<typename pw_storage<OUT>::T>::value;
+    constexpr bool real = std::is_floating_point<A>::value;
+    typedef typename std::conditional<real, A, double>::type R;
+    if (!real && j.end == FINISH_NONE) {
+        if constexpr (!real_out)
+            return j.truth ? (OUT)(acc != A(0)) : (OUT)acc;
+    }
+    if (!real && j.end == FINISH_MEAN && j.count > 0) {
+        if constexpr (!real_out && !real)
+            return (OUT)(acc / (A)j.count);
+    }
+    R v = (R)acc;
+    switch (j.end) {
+    case FINISH_MEAN:
+        v = v / (R)j.count;
+        break;
+    case FINISH_SQRT:
+        v = m_sqrt(v);
+        break;
+    case FINISH_LOG:
+        v = m_log(v) + (R)shift;
+        break;
+    default:
+        break;
+    }
+    if constexpr (real_out)
+        return pw_narrow<OUT>((typename pw_storage<OUT>::T)v);
+    else
+        return cut_off<OUT>((double)v);
+}
+
+template <typename A> __device__ __forceinline__ A finite_or_zero(A v)
+{
+    return v - v == A(0) ? v : A(0);
+}
+
+/* ---- kernels ---- */
+
+template <typename IN, typename A>
+__device__ __forceinline__ A fold_some(const job &j, const IN *in, int64_t begin, int64_t end, int64_t step, fold how, A shift)
+{
+    A acc = start<IN, A>(how);
+    for (int64_t r = begin; r < end; r += step) {
+        int64_t at[1];
+        cuda_walk_at(j.reduced, r, at);
+        acc = take<A>(how, acc, (A)pw_widen<IN>(in[at[0]]), shift);
+    }
+    return acc;
+}
+
+template <typename IN, typename A, typename OUT>
+__global__ void __launch_bounds__(CUDA_BLOCK) thread_kernel(const __grid_constant__ job j, const IN *in, OUT *out)
+{
+    for CUDA_ITEMS(i, j.kept.total) {
+        int64_t at[2];
+        A shift = A(0);
+        cuda_walk_at(j.kept, i, at);
+        if (j.how == FOLD_EXP)
+            shift = finite_or_zero(fold_some<IN, A>(j, in + at[1], 0, j.reduced.total, 1, FOLD_MAX, shift));
+        out[at[0]] = finished<A, OUT>(j, fold_some<IN, A>(j, in + at[1], 0, j.reduced.total, 1, j.how, shift), shift);
+    }
+}
+
+/* All threads get the result. blockDim.x is a multiple of 32. */
+template <typename A> __device__ __forceinline__ A fold_block(fold how, A acc, A *shared)
+{
+    for (int lane = 16; lane; lane /= 2)
+        acc = join<A>(how, acc, __shfl_xor_sync(0xffffffffu, acc, lane));
+    int warps = blockDim.x / 32;
+    if (warps == 1)
+        return acc;
+    __syncthreads();
+    if (threadIdx.x % 32 == 0)
+        shared[threadIdx.x / 32] = acc;
+    __syncthreads();
+    acc = shared[0];
+    for (int w = 1; w < warps; w++)
+        acc = join<A>(how, acc, shared[w]);
+    return acc;
+}
+
+template <typename IN, typename A, typename OUT>
+__global__ void __launch_bounds__(512) block_kernel(const __grid_constant__ job j, const IN *in, OUT *out)
+{
+    __shared__ A shared[16];
+    for (int64_t i = blockIdx.x; i < j.kept.total * j.parts; i += gridDim.x) {
+        int64_t item = j.parts == 1 ? i : i / j.parts, part = i - item * j.parts, at[2];
+        int64_t begin = part * j.per_part, end = begin + j.per_part < j.reduced.total ? begin + j.per_part : j.reduced.total;
+        A shift = A(0);
+        cuda_walk_at(j.kept, item, at);
+        if (j.how == FOLD_EXP)
+            shift = finite_or_zero(fold_block<A>(
+                FOLD_MAX, fold_some<IN, A>(j, in + at[1], begin + threadIdx.x, end, blockDim.x, FOLD_MAX, shift), shared));
+        A acc = fold_block<A>(j.how, fold_some<IN, A>(j, in + at[1], begin + threadIdx.x, end, blockDim.x, j.how, shift), shared);
+        if (threadIdx.x == 0)
+            out[at[0] * j.parts + part] = finished<A, OUT>(j, acc, shift);
+    }
+}
+
+/* ---- kernel life ---- */
+
+grt_status create(const grt_kernel_node *node, void **out_state)
+{
+    state *s;
+    GRT_TRY(cuda_state(&s));
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+        if (!strcmp(node->desc->op, kinds[k].op)) {
+            s->how = kinds[k].how;
+            s->end = kinds[k].end;
+        }
+    s->empty_is_none = grt_attr_int(node->desc, "noop_with_empty_axes", 0) != 0;
+    *out_state = s;
+    return GRT_OK;
+}
+
+bool supports(const grt_kernel_node *node, grt_text *why)
+{
+    return cuda_wants_constant(node, 1, "axes", why);
+}
+
+/* Which axes are reduced, as the input `axes` says. */
+grt_status read_axes(const grt_reshape *r, bool *reduced)
+{
+    const grt_tensor *data = r->in[0], *axes = r->n_in > 1 ? r->in[1] : NULL;
+    const state *s = (const state *)r->state;
+    int64_t n = axes ? grt_tensor_elements(axes) : 0;
+    if (n > 0 && !axes->data)
+        return grt_fail_op(r->desc, GRT_STATUS_UNSUPPORTED, "input axes must be known before the run");
+    for (int32_t k = 0; k < GRT_MAX_RANK; k++)
+        reduced[k] = n == 0 && !s->empty_is_none;
+    for (int64_t k = 0; k < n; k++) {
+        int64_t axis = grt_axis(cuda_host_index(axes, k), data->rank);
+        if (axis < 0)
+            return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "axes[%lld] is %lld; for rank %d it must lie in [%d, %d]",
+                               (long long)k, (long long)cuda_host_index(axes, k), data->rank, -data->rank, data->rank - 1);
+        reduced[axis] = true;
+    }
+    return GRT_OK;
+}
+
+enum { FEW = 32, MANY_OUTPUTS = 32768, PART = 16384, MAX_PARTS = 512 };
+
+bool folds_in_double(const job *j, grt_dtype dtype)
+{
+    return j->how == FOLD_EXP && !grt_dtype_in(dtype, GRT_SET_FLOATS);
+}
+
+grt_status reshape(grt_reshape *r)
+{
+    const state *s = (const state *)r->state;
+    const grt_tensor *data = r->in[0];
+    bool is_reduced[GRT_MAX_RANK], inner_kept = false;
+    int64_t strides[GRT_MAX_RANK], out_stride[GRT_MAX_RANK], n_out = 1;
+    GRT_TRY(read_axes(r, is_reduced));
+    shape *sh;
+    GRT_TRY(cuda_state(&sh));
+    job *j = &sh->first;
+    grt_dims_strides(data->dims, data->rank, strides);
+    for (int32_t k = data->rank - 1; k >= 0; k--) {
+        out_stride[k] = n_out;
+        n_out *= is_reduced[k] ? 1 : data->dims[k];
+    }
+    cuda_walk_begin(&j->kept);
+    cuda_walk_begin(&j->reduced);
+    for (int32_t k = 0; k < data->rank; k++) {
+        int64_t both[2] = {out_stride[k], strides[k]};
+        if (is_reduced[k])
+            cuda_walk_axis(&j->reduced, data->dims[k], &strides[k]);
+        else
+            cuda_walk_axis(&j->kept, data->dims[k], both);
+        if (data->dims[k] != 1)
+            inner_kept = !is_reduced[k];
+    }
+    cuda_walk_end(&j->kept);
+    cuda_walk_end(&j->reduced);
+    j->how = s->how;
+    j->end = s->end;
+    j->truth = data->dtype == GRT_DTYPE_BOOL;
+    j->parts = 1;
+    j->per_part = j->reduced.total;
+    j->count = (double)j->reduced.total;
+    int64_t n = j->reduced.total;
+    sh->by_thread = n <= FEW || (inner_kept && (j->kept.total >= MANY_OUTPUTS || n <= 8 * FEW));
+    sh->block = n <= 1024 ? 32 : n <= 8192 ? 128 : 512;
+    sh->cut = !sh->by_thread && j->how != FOLD_EXP && j->kept.total < 128 && n > 2 * PART;
+    if (sh->cut) {
+        sh->second = *j;
+        int64_t parts = (n + PART - 1) / PART;
+        j->parts = parts < MAX_PARTS ? parts : MAX_PARTS;
+        j->per_part = (n + j->parts - 1) / j->parts;
+        j->end = FINISH_NONE;
+        j->truth = false;
+        job *k = &sh->second;
+        int64_t both[2] = {1, j->parts}, one = 1;
+        cuda_walk_begin(&k->kept);
+        cuda_walk_axis(&k->kept, j->kept.total, both);
+        cuda_walk_end(&k->kept);
+        cuda_walk_begin(&k->reduced);
+        cuda_walk_axis(&k->reduced, j->parts, &one);
+        cuda_walk_end(&k->reduced);
+        k->per_part = j->parts;
+        k->how = k->how == FOLD_ABS || k->how == FOLD_SQUARE ? FOLD_SUM : k->how;
+        r->workspace_bytes = (size_t)(j->kept.total * j->parts) * sizeof(double);
+    }
+    r->shape = sh;
+    return GRT_OK;
+}
+
+template <typename S, typename A> grt_status fold_as(const grt_run *r)
+{
+    const shape *sh = (const shape *)r->shape;
+    const job *j = &sh->first;
+    const S *in = (const S *)r->in[0]->data;
+    S *out = (S *)r->out[0]->data;
+    cudaStream_t stream = cuda_stream(r);
+    if (sh->by_thread) {
+        thread_kernel<S, A, S><<<cuda_grid(j->kept.total), CUDA_BLOCK, 0, stream>>>(*j, in, out);
+    } else if (sh->cut) {
+        A *parts = (A *)r->workspace;
+        block_kernel<S, A, A><<<cuda_grid(j->kept.total * j->parts, 1), (unsigned)sh->block, 0, stream>>>(*j, in, parts);
+        CUDA_LAUNCHED();
+        block_kernel<A, A, S><<<cuda_grid(j->kept.total, 1), 128, 0, stream>>>(sh->second, parts, out);
+    } else {
+        block_kernel<S, A, S><<<cuda_grid(j->kept.total, 1), (unsigned)sh->block, 0, stream>>>(*j, in, out);
+    }
+    CUDA_LAUNCHED();
+    return GRT_OK;
+}
+
+template <typename S> grt_status fold_int(const grt_run *r)
+{
+    typedef typename std::conditional<std::is_signed<S>::value, int64_t, uint64_t>::type A;
+    const shape *sh = (const shape *)r->shape;
+    return folds_in_double(&sh->first, r->in[0]->dtype) ? fold_as<S, double>(r) : fold_as<S, A>(r);
+}
+
+grt_status run(const grt_run *r)
+{
+    const shape *sh = (const shape *)r->shape;
+    if (sh->first.kept.total <= 0)
+        return GRT_OK;
+    switch (r->in[0]->dtype) {
+    case GRT_DTYPE_FLOAT:
+        return fold_as<float, float>(r);
+    case GRT_DTYPE_DOUBLE:
+        return fold_as<double, double>(r);
+    case GRT_DTYPE_FLOAT16:
+        return fold_as<__half, float>(r);
+    case GRT_DTYPE_BFLOAT16:
+        return fold_as<__nv_bfloat16, float>(r);
+    case GRT_DTYPE_INT8:
+        return fold_int<int8_t>(r);
+    case GRT_DTYPE_INT16:
+        return fold_int<int16_t>(r);
+    case GRT_DTYPE_INT32:
+        return fold_int<int32_t>(r);
+    case GRT_DTYPE_INT64:
+        return fold_int<int64_t>(r);
+    case GRT_DTYPE_UINT16:
+        return fold_int<uint16_t>(r);
+    case GRT_DTYPE_UINT32:
+        return fold_int<uint32_t>(r);
+    case GRT_DTYPE_UINT64:
+        return fold_int<uint64_t>(r);
+    default: /* UINT8, BOOL */
+        return fold_int<uint8_t>(r);
+    }
+}
+
+#define REDUCE(name, set)                                                                                              \
+    {.domain = "", .op = name, .types = {set, CUDA_INDEX}, .supports = supports, .create = create, .destroy = free,    \
+     .reshape = reshape, .release_shape = free, .run = run}
+
+const grt_kernel_row rows[] = {
+    REDUCE("ReduceSum", GRT_SET_NUMBERS),
+    REDUCE("ReduceMean", GRT_SET_NUMBERS),
+    REDUCE("ReduceProd", GRT_SET_NUMBERS),
+    REDUCE("ReduceMax", GRT_SET_NUMBERS | GRT_BIT(BOOL)),
+    REDUCE("ReduceMin", GRT_SET_NUMBERS | GRT_BIT(BOOL)),
+    REDUCE("ReduceL1", GRT_SET_NUMBERS),
+    REDUCE("ReduceL2", GRT_SET_NUMBERS),
+    REDUCE("ReduceSumSquare", GRT_SET_NUMBERS),
+    REDUCE("ReduceLogSum", GRT_SET_NUMBERS),
+    REDUCE("ReduceLogSumExp", GRT_SET_NUMBERS),
+};
+
+} // namespace
+CUDA_KERNELS(reduce, rows);

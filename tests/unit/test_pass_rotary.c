@@ -1,0 +1,103 @@
+/* Rotary position embedding that is written out becomes one node. */
+#include "tests/unit/ir_text.h"
+
+#include <check.h>
+#include <string.h>
+
+START_TEST(heads_first)
+{
+    ir_text_check("in x f32 2,2,3,4\n"
+                  "const cos f32 1,1,3,4 1 0.5 1 0.5 0.9 0.4 0.9 0.4 0.8 0.3 0.8 0.3\n"
+                  "const sin f32 3,4 0 0.5 0 0.5 0.1 0.6 0.1 0.6 0.2 0.7 0.2 0.7\n"
+                  "const z i64 1 0\n"
+                  "const h i64 1 2\n"
+                  "const big i64 1 99\n"
+                  "const ax i64 1 3\n"
+                  "a = Slice x z h ax\n"
+                  "b = Slice x h big ax\n"
+                  "n = Neg b\n"
+                  "t = Concat n a axis=-1\n"
+                  "p = Mul x cos\n"
+                  "q = Mul t sin\n"
+                  "y = Add p q\n"
+                  "out y\n",
+                  "rotary", "Slice Slice Neg Concat Mul Mul RotaryEmbedding");
+}
+END_TEST
+
+START_TEST(before_the_transpose)
+{
+    ir_text_check("in w f32 2,3,2,4\n"
+                  "x = Transpose w perm=0,2,1,3\n"
+                  "const cos f32 1,1,3,4 1 0.5 1 0.5 0.9 0.4 0.9 0.4 0.8 0.3 0.8 0.3\n"
+                  "const sin f32 3,4 0 0.5 0 0.5 0.1 0.6 0.1 0.6 0.2 0.7 0.2 0.7\n"
+                  "const z i64 1 0\n"
+                  "const h i64 1 2\n"
+                  "const big i64 1 99\n"
+                  "const ax i64 1 3\n"
+                  "a = Slice x z h ax\n"
+                  "b = Slice x h big ax\n"
+                  "n = Neg b\n"
+                  "t = Concat n a axis=-1\n"
+                  "p = Mul x cos\n"
+                  "q = Mul t sin\n"
+                  "y = Add p q\n"
+                  "out y\n",
+                  "rotary",
+                  "Transpose Slice Slice Neg Concat Mul Mul Reshape RotaryEmbedding Reshape Transpose");
+}
+END_TEST
+
+START_TEST(halves_that_differ_stay)
+{
+    ir_text_check("in x f32 2,2,3,4\n"
+                  "const cos f32 3,4 1 2 3 4\n"
+                  "const sin f32 3,4 0 0.5 0 0.5 0.1 0.6 0.1 0.6 0.2 0.7 0.2 0.7\n"
+                  "const z i64 1 0\n"
+                  "const h i64 1 2\n"
+                  "const big i64 1 99\n"
+                  "const ax i64 1 3\n"
+                  "a = Slice x z h ax\n"
+                  "b = Slice x h big ax\n"
+                  "n = Neg b\n"
+                  "t = Concat n a axis=-1\n"
+                  "p = Mul x cos\n"
+                  "q = Mul t sin\n"
+                  "y = Add p q\n"
+                  "out y\n",
+                  "rotary", "Slice Slice Neg Concat Mul Mul Add");
+}
+END_TEST
+
+START_TEST(the_other_half_is_not_it)
+{
+    ir_text_check("in x f32 2,2,3,4\n"
+                  "const cos f32 1,1,3,4 1 0.5 1 0.5 0.9 0.4 0.9 0.4 0.8 0.3 0.8 0.3\n"
+                  "const sin f32 3,4 0 0.5 0 0.5 0.1 0.6 0.1 0.6 0.2 0.7 0.2 0.7\n"
+                  "const z i64 1 0\n"
+                  "const h i64 1 2\n"
+                  "const big i64 1 99\n"
+                  "const ax i64 1 3\n"
+                  "a = Slice x z h ax\n"
+                  "b = Slice x h big ax\n"
+                  "n = Neg a\n"
+                  "t = Concat n b axis=-1\n"
+                  "p = Mul x cos\n"
+                  "q = Mul t sin\n"
+                  "y = Add p q\n"
+                  "out y\n",
+                  "rotary", "Slice Slice Neg Concat Mul Mul Add");
+}
+END_TEST
+
+Suite *suite_test_pass_rotary(void)
+{
+    Suite *suite = suite_create("pass_rotary");
+    TCase *tc = tcase_create("all");
+    tcase_add_test(tc, heads_first);
+    tcase_add_test(tc, before_the_transpose);
+    tcase_add_test(tc, halves_that_differ_stay);
+    tcase_add_test(tc, the_other_half_is_not_it);
+    suite_add_tcase(suite, tc);
+    return suite;
+}
