@@ -57,7 +57,7 @@ def load_times(options, path):
 
 
 # Phases of a load that belong to the session, and so are the same for a plan and for an ONNX file.
-SESSION_PHASES = ("create kernels", "copy weights", "pack weights", "session")
+SESSION_PHASES = ("open device", "weights", "create kernels")
 
 
 def model_ms(load):

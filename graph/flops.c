@@ -3,26 +3,29 @@
 
 #include <string.h>
 
+/* Expressions share parts, and a hostile model may share many: looking at them is bounded. */
+enum { MAX_VISITS = 1000 };
+
 /* Value of a dim with every symbol 1; 1 where it cannot be said. */
-static double dim_value(const grt_dims *dims, grt_dim dim, int depth)
+static double dim_value(const grt_dims *dims, grt_dim dim, int *visits)
 {
     grt_dim_expr e = grt_dim_get(dims, dim);
+    int64_t v;
     if (e.op == GRT_DIM_CONST)
         return (double)e.value;
-    if (e.op == GRT_DIM_SYMBOL || depth > 50)
+    if (e.op == GRT_DIM_SYMBOL || ++*visits > MAX_VISITS)
         return 1;
-    int64_t v;
-    if (!grt_dim_apply(e.op, (int64_t)dim_value(dims, e.a, depth + 1),
-                       (int64_t)dim_value(dims, e.b, depth + 1), &v))
-        return 1;
-    return (double)v;
+    int64_t a = (int64_t)dim_value(dims, e.a, visits), b = (int64_t)dim_value(dims, e.b, visits);
+    return grt_dim_apply(e.op, a, b, &v) ? (double)v : 1;
 }
 
 static double product(const ir_value *value, int32_t from, int32_t to)
 {
     double n = 1;
-    for (int32_t i = from; i < to; i++)
-        n *= dim_value(value->graph->module->dims, value->type.dims[i], 0);
+    for (int32_t i = from; i < to; i++) {
+        int visits = 0;
+        n *= dim_value(value->graph->module->dims, value->type.dims[i], &visits);
+    }
     return n;
 }
 
