@@ -142,6 +142,19 @@ void grt_model_release(grt_model *model)
     free(model);
 }
 
+enum { PAGE = 4096 };
+
+void grt_model_forget(const grt_model *model, const void *data, size_t bytes)
+{
+    const char *begin = data, *map = model->map;
+    if (!model->mapped || model->borrowed || begin < map || begin + bytes > map + model->map_size)
+        return;
+    uintptr_t first = ((uintptr_t)begin + PAGE - 1) & ~(uintptr_t)(PAGE - 1);
+    uintptr_t last = ((uintptr_t)begin + bytes) & ~(uintptr_t)(PAGE - 1);
+    if (first < last) /* advice only: the pages come back from the file when they are read again */
+        madvise((void *)first, last - first, MADV_DONTNEED);
+}
+
 /* ---- questions ---- */
 
 /* "2*seq+1", from the plan's own table */

@@ -40,6 +40,17 @@ static const grt_kernel_row *choose_row(const grt_session *session, bool main, g
     return grt_backend_cpu.find_kernel(node, why);
 }
 
+/* A kernel that has state has packed its large weights: without this, they would be in memory twice. */
+static void forget_packed(const grt_session *session, const grt_kernel_node *node)
+{
+    enum { WORTH_IT = 64 << 10 };
+    for (int32_t i = 0; i < node->n_in; i++) {
+        size_t bytes = node->in[i].data ? grt_tensor_bytes(&node->in[i]) : 0;
+        if (bytes >= WORTH_IT && bytes != SIZE_MAX)
+            grt_model_forget(session->model, node->in[i].data, bytes);
+    }
+}
+
 static grt_status create_kernel(grt_session *session, const grt_plan_body *body, const grt_plan_step *step,
                                 grt_session_kernel *kernel)
 {
@@ -78,6 +89,8 @@ static grt_status create_kernel(grt_session *session, const grt_plan_body *body,
         status = row->create(&node, &kernel->state);
     if (status == GRT_OK)
         kernel->row = row;
+    if (kernel->state)
+        forget_packed(session, &node);
     grt_text_release(&why);
     free(tensors);
     return status;
