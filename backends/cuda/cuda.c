@@ -231,7 +231,8 @@ static const grt_kernel_row *find_kernel(const grt_kernel_node *node, grt_text *
     return grt_kernel_find(tables, sizeof tables / sizeof *tables, node, why);
 }
 
-const grt_backend grt_backend_cuda = {
+/* The module's one entry: looked up by name, see backends/module.c. */
+__attribute__((visibility("default"))) const grt_backend grt_backend_cuda = {
     .name = "cuda",
     .device_count = device_count,
     .device_open = open_device,
