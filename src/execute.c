@@ -171,7 +171,13 @@ static grt_status run_step(grt_frame *frame, int32_t s)
     }
     if (frame->body->steps[s].kind >= GRT_STEP_IF)
         return grt_control_run(frame, s);
-    return grt_frame_on_device(frame) ? run_on_device(frame, s) : run_dynamic(frame, s);
+    if (grt_frame_on_device(frame))
+        return run_on_device(frame, s);
+    if (!frame->context->session->on_device)
+        return run_dynamic(frame, s);
+    drop_outputs(frame,
+                 &frame->body->steps[s]); /* a body, whose steps run on the CPU with memory of the host */
+    return run_host_kernel(frame, &frame->body->steps[s], &frame->steps[s].call);
 }
 
 static void drop_dead(grt_frame *frame, int32_t s)

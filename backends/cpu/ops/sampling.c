@@ -2,7 +2,7 @@
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/element.h"
 #include "backends/cpu/threads.h"
-#include "backends/cpu/window.h"
+#include "backends/window.h"
 #include "src/base/checked.h"
 
 #include <stdlib.h>

@@ -8,7 +8,7 @@
 #include "backends/cuda/number.cuh"
 
 extern "C" {
-#include "backends/cpu/window.h"
+#include "backends/window.h"
 }
 
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #include "backends/cuda/number.cuh"
 
 extern "C" {
-#include "backends/cpu/window.h"
+#include "backends/window.h"
 }
 
 #include <limits>

@@ -1,6 +1,6 @@
 /* A sliding window over concrete sizes: what convolutions and pools read from their attributes. */
-#ifndef GRT_BACKENDS_CPU_WINDOW_H
-#define GRT_BACKENDS_CPU_WINDOW_H
+#ifndef GRT_BACKENDS_WINDOW_H
+#define GRT_BACKENDS_WINDOW_H
 
 #include "src/base/op_desc.h"
 

@@ -1,5 +1,5 @@
 /* Sliding windows over concrete sizes. */
-#include "backends/cpu/window.h"
+#include "backends/window.h"
 
 #include <string.h>
 
