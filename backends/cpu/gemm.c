@@ -117,7 +117,9 @@ static void choose_tiles(const grt_gemm *g, plan *p)
         p->n_block = ceil_div(ceil_div(g->n, want), unit) * unit;
         return;
     }
-    while (g->batch * ceil_div(g->m, p->m_block) * ceil_div(g->n, p->n_block) < want) {
+    /* In floating point: sizes that fit no memory are looked at before they are refused. */
+    while ((double)g->batch * (double)ceil_div(g->m, p->m_block) * (double)ceil_div(g->n, p->n_block) <
+           (double)want) {
         if (p->n_block > 4 * NR)
             p->n_block /= 2;
         else if (p->m_block > 4 * mr)
