@@ -13,8 +13,6 @@ typedef struct grt_target {
      * NONE: omitted. On false, `why` (may be NULL) says what is missing and the nearest supported form. */
     bool (*supports)(const struct grt_target *target, const grt_op_desc *desc, const grt_tensor *in,
                      int32_t n_in, const grt_tensor *out, int32_t n_out, grt_text *why);
-    /* Bit i: output 0 may overwrite input i's memory if that input dies there. */
-    uint32_t (*in_place)(const struct grt_target *target, const grt_op_desc *desc);
     /* Are convolution-like regions better laid out channels-last (NHWC)? */
     bool channels_last;
     /* Execute one op on host tensors, for constant folding. out: cleared values. */

@@ -138,18 +138,10 @@ static grt_status evaluate(const grt_target *target, const grt_op_desc *desc, co
     return status;
 }
 
-static uint32_t in_place(const grt_target *target, const grt_op_desc *desc)
-{
-    (void)target;
-    (void)desc;
-    return 0;
-}
-
 grt_target grt_target_of(const grt_backend *backend)
 {
     return (grt_target){.name = backend->name,
                         .supports = supports,
-                        .in_place = in_place,
                         .channels_last = backend->channels_last,
                         .evaluate = evaluate,
                         .user = (void *)backend};
