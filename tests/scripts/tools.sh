@@ -8,16 +8,18 @@ plan=$scratch/digits.grt
 input=$(./graphc inspect "$model" | sed -n 's/^ *input *\([^:]*\):.*/\1/p' | head -n 1)
 
 says() { local want=$1; shift; "$@" 2>&1 | grep -q -- "$want" || { "$@" 2>&1 | head; return 1; }; }
-silent_stderr() { local text; text=$("$@" 2>&1 >/dev/null) && [ -z "$text" ] || { echo "on stderr: $text"; return 1; }; }
+silent_stderr() { local text; if text=$("$@" 2>&1 >/dev/null) && [ -z "$text" ]; then return 0; fi; echo "on stderr: $text"; return 1; }
 fields() { local command=$1; shift; $command | tests/scripts/json_has "$@"; }
 last_line() { local want=$1; shift; [ "$("$@" 2>/dev/null | tail -n 1)" = "$want" ]; }
 
 for command in "graphc" "graphc optimize" "graphc check" "graphc inspect" "graphrun" "graphrun check" "graphrun bench"; do
+    # shellcheck disable=SC2086 # a command and its sub-command
     check "$command --help" says "usage: $command" ./$command --help
 done
 check "--version" says "^graphrun [0-9]" ./graphrun --version
 for command in "graphc" "graphrun" "graphc nonsense" "graphc optimize" "graphrun --no-such-option x" "graphrun check" \
     "graphrun bench" "graphrun bench --repeat 0 x" "graphrun --input x" "graphrun --shape x=2xx3 y"; do
+    # shellcheck disable=SC2086 # the same
     refuse 2 "bad use: $command" ./$command
 done
 
