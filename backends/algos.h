@@ -50,7 +50,7 @@ typedef struct grt_algos {
 
 /* Begin a key: the op and the parts that name the device and its driver. */
 void grt_device_algo_key(struct grt_device *device, const char *op, grt_text *key);
-/* What is stored for the key: a copy to free(). NULL if nothing is. */
+/* What is stored for the key: a copy to free(), with a 0 byte behind it. NULL if nothing is. */
 void *grt_device_algo_find(struct grt_device *device, const char *key, size_t *out_size);
 /* Keep a choice. cost_ms: what it was measured to take; 0 if it was not measured. */
 void grt_device_algo_store(struct grt_device *device, const char *key, const void *data, size_t size,
