@@ -47,6 +47,32 @@ check "random inputs are named" says "random (seed 0)" ./graphrun "$plan"
 check "explain load" says "first run" ./graphrun "$plan" --explain-load
 check "null device" ./graphrun "$plan" --device null
 
+# The cache of algorithms, with the null device, which asks it for convolutions and products.
+export GRAPHRT_ALGO_CACHE=$scratch/algos.db
+check "cache why: nothing yet" says "no row of this op" ./graphc cache why "$plan" --device null
+check "cache why: all hit" says " 0 misses" ./graphc cache why "$plan" --device null
+check "cache why names what differs" says "the nearest row differs: in0=.*7x8x8x1.*, there in0=" ./graphc cache why "$plan" \
+    --device null --shape "$input=7x1x8x8"
+check "cache why --json" fields "./graphc cache why $plan --device null --json" hits:integer misses:integer lookups.0.key:string \
+    lookups.0.hit:boolean
+check "cache ls" says "heuristic .*op=.*gpu=null;" ./graphc cache ls
+check "cache ls --json" fields "./graphc cache ls --json" file:string damaged:integer rows.0.key:string rows.0.bytes:integer
+check "cache export" says "rows written" ./graphc cache export "$scratch/exported.db"
+check "cache prune --matching" says "^[1-9].* rows removed" ./graphc cache prune --matching 7x8x8x1
+check "cache prune --older-than" says "^0 rows removed" ./graphc cache prune --older-than 1
+check "cache prune --all" says "^[1-9].* rows removed" ./graphc cache prune --all
+check "cache import" says "rows read" ./graphc cache import "$scratch/exported.db"
+check "what was imported is found" says " 0 misses" ./graphc cache why "$plan" --device null
+echo "not a database, not at all, but long enough to be one" >"$scratch/foreign.db"
+refuse 2 "cache import of something else" ./graphc cache import "$scratch/foreign.db"
+check "a foreign file is left alone and does no harm" sh -c \
+    "GRAPHRT_ALGO_CACHE='$scratch/foreign.db' ./graphrun '$plan' --device null >/dev/null && grep -q '^not a' '$scratch/foreign.db'"
+for command in "graphc cache" "graphc cache nonsense" "graphc cache prune" "graphc cache why" "graphc cache ls x" \
+    "graphc cache import /no/such/file"; do
+    refuse 2 "bad use: $command" ./$command
+done
+export GRAPHRT_ALGO_CACHE=off
+
 check "save outputs" ./graphrun "$plan" --input "$input=$srcdir/models/digits/test_images.npy" --output-dir "$scratch/a"
 check "the model itself gives the same" ./graphrun "$model" --input "$input=$srcdir/models/digits/test_images.npy" --output-dir "$scratch/b"
 check "saved outputs are the same" sh -c "ls '$scratch'/a/*.npy && diff -r '$scratch/a' '$scratch/b'"
