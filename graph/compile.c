@@ -61,6 +61,11 @@ grt_status grt_compile_plan(const compile_source *source, const grt_compile_opti
     }
     report(&used, "lower", 0);
     GRT_TRY(ir_lower(module, target, out_plan)); /* the module is its own now, whatever comes */
+    const char *disabled = used.disable_passes ? used.disable_passes : "";
+    const char *text = grt_arena_printf((*out_plan)->arena, "level %d, target %s%s%s", used.level,
+                                        target->name, *disabled ? ", without " : "", disabled);
+    if (text)
+        (*out_plan)->options = text;
     report(&used, "lower", 1);
     return GRT_OK;
 }

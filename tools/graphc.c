@@ -31,7 +31,20 @@ static bool model_given(const tool_command *command, const char *model)
 /* ---- optimize
  * ------------------------------------------------------------------------------------------------------ */
 
-enum { OUTPUT = 1, OUTPUT_LONG, LEVEL, DISABLE, EXTERNAL, SYMLINKS, PASSES, JSON, DEVICE, DOT, SHAPE };
+enum {
+    OUTPUT = 1,
+    OUTPUT_LONG,
+    LEVEL,
+    DISABLE,
+    EXTERNAL,
+    SYMLINKS,
+    TARGET,
+    PASSES,
+    JSON,
+    DEVICE,
+    DOT,
+    SHAPE
+};
 
 static const tool_option optimize_options[] = {
     {OUTPUT, "-o", "FILE", "where the plan goes (default: MODEL with .grt instead of .onnx)"},
@@ -39,6 +52,8 @@ static const tool_option optimize_options[] = {
     {LEVEL, "--level", "N", "0: only what execution needs, 1: clean and fold, 2: everything (default)"},
     {DISABLE, "--disable-pass", "NAME,...", "leave passes out"},
     {PASSES, "--list-passes", NULL, "print the names of all passes and do nothing else"},
+    {TARGET, "--target", "KIND",
+     "kind of device that it is made for: cpu (default), cuda; it runs on the others too"},
     {EXTERNAL, "--external-weights", NULL, "put weights into FILE.weights beside the plan"},
     {SYMLINKS, "--allow-symlinks", NULL, "follow symbolic links to external data, as in Hugging Face caches"},
     {JSON, "--json", NULL, "report as JSON on standard output"},
@@ -148,6 +163,9 @@ static int optimize_command(const tool_command *command, int argc, char **argv)
             return list_passes();
         case EXTERNAL:
             options.external_weights = true;
+            break;
+        case TARGET:
+            options.target = p.value;
             break;
         case SYMLINKS:
             options.allow_symlinks = true;

@@ -1,5 +1,6 @@
 /* The CPU backend: one device, host memory, kernels from backends/cpu/ops/. */
 #include "backends/cpu/cpu.h"
+#include "backends/cpu/packing.h"
 
 #include "src/base/checked.h"
 
@@ -66,4 +67,5 @@ const grt_backend grt_backend_cpu = {
     .device_open = open_device,
     .find_kernel = find_kernel,
     .channels_last = true,
+    .unpack = cpu_packing_unpack,
 };

@@ -323,6 +323,8 @@ typedef struct grt_compile_options {
     bool external_weights;       /* leave weights in FILE.weights beside the plan */
     void (*progress)(void *user, const char *phase, double fraction); /* called on the compiling thread; may be NULL */
     void *user;
+    const char *target;          /* kind of device that the plan is made for: which ops are fused, which layouts constants have; NULL:
+                                    "cpu". A plan runs on every kind of device, but starts faster on its own. Needs no such device. */
 } grt_compile_options;
 
 /* Compile an ONNX file to a plan file; written whole (temporary file, fsync, rename) or not at all. The same model and options
