@@ -134,7 +134,7 @@ CPU_DISPATCH(interleave,
 
 /* The same for the commonest size. Columns are taken eight at a time: each source line is used up while it is
  * in the first-level cache, even where the stride maps all of them to one set. */
-static void flip_words(void *dst, int64_t to, const void *src, int64_t from, int64_t rows, int64_t cols)
+void cpu_flip_words(void *dst, int64_t to, const void *src, int64_t from, int64_t rows, int64_t cols)
 {
 #ifdef HAVE_SHUFFLE
     cpu_bits32 *d = dst;
@@ -295,7 +295,7 @@ static void run_flips(const cpu_move *m, void *dst, const void *src, int64_t str
             if (cols < NARROW)
                 interleave(d, s, from, n, n_cols);
             else if (m->size == 4)
-                flip_words(d, to, s, from, n, n_cols);
+                cpu_flip_words(d, to, s, from, n, n_cols);
             else
                 CPU_BY_SIZE(m->size, flip_, d, to, s, from, n, n_cols);
         }
