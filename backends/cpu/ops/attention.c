@@ -18,6 +18,7 @@ enum {
     BLOCK_ROWS = 64,         /* query rows per block: amortises packing keys, keeps scores in the cache */
     MOST_ROWS = 192,         /* where the keys are few, and so the scores of a row */
     MOST_SCORES = 32 * 1024, /* of a block that is larger than BLOCK_ROWS */
+    PARALLEL_OPS = 60000,    /* multiply-adds below which waking a second thread costs more than it saves */
     DIRECT_ROWS = 4,         /* fewer rows than this do not pay for packing keys */
 };
 #define WINDOW_MAX ((int64_t)1 << 40) /* keeps position arithmetic far from overflow */
@@ -425,9 +426,10 @@ static grt_status attention_run(const grt_run *run)
     workspace += shape->key_bytes + shape->value_bytes;
     int64_t blocks = shape->block ? (shape->q_len + shape->block - 1) / shape->block : 0;
     int64_t tasks = shape->batch * shape->q_heads * blocks;
-    int64_t work = shape->total * shape->size;
-#pragma omp parallel num_threads(run->threads) if (tasks > 1 && \
-                                                   (work > CPU_GRAIN || tasks * work > CPU_GRAIN))
+    /* In floating point, as it overflows nowhere. */
+    const double work =
+        (double)tasks * (double)shape->block * (double)shape->total * (double)(shape->size + shape->v_size);
+#pragma omp parallel num_threads(run->threads) if (tasks > 1 && work > PARALLEL_OPS)
     {
         char *scratch = workspace + (size_t)cpu_thread() * shape->thread_bytes;
 #pragma omp for schedule(dynamic)
