@@ -1,14 +1,15 @@
 /* Single elements of tensors whatever their dtype, as double: for kernels where generality matters more than
- * speed, and for the small inputs of the others. Hot loops have typed code of their own. */
-#ifndef GRT_BACKENDS_CPU_ELEMENT_H
-#define GRT_BACKENDS_CPU_ELEMENT_H
+ * speed, and for the small inputs of the others, on the CPU and in device code. Hot loops have typed code of
+ * their own. */
+#ifndef GRT_BACKENDS_ELEMENT_H
+#define GRT_BACKENDS_ELEMENT_H
 
 #include "src/base/float.h"
 #include "src/base/tensor.h"
 
 #include <math.h>
 
-static inline double cpu_element_load(grt_dtype dtype, const void *data, int64_t i)
+GRT_INLINE double cpu_element_load(grt_dtype dtype, const void *data, int64_t i)
 {
     switch (dtype) {
     case GRT_DTYPE_FLOAT:
@@ -38,13 +39,13 @@ static inline double cpu_element_load(grt_dtype dtype, const void *data, int64_t
     }
 }
 
-static inline double cpu_element_get(const grt_tensor *tensor, int64_t i)
+GRT_INLINE double cpu_element_get(const grt_tensor *tensor, int64_t i)
 {
     return cpu_element_load(tensor->dtype, tensor->data, i);
 }
 
 /* To an integer type's range, fraction cut off; NaN is 0. `high` is the first value above the range. */
-static inline int64_t cpu_element_truncate(double value, double low, double high)
+GRT_INLINE int64_t cpu_element_truncate(double value, double low, double high)
 {
     if (!(value == value))
         return 0;
@@ -54,7 +55,7 @@ static inline int64_t cpu_element_truncate(double value, double low, double high
 }
 
 /* Floats are rounded to nearest, integers cut off and limited to their range, BOOL is value != 0. */
-static inline void cpu_element_store(grt_dtype dtype, void *data, int64_t i, double value)
+GRT_INLINE void cpu_element_store(grt_dtype dtype, void *data, int64_t i, double value)
 {
     switch (dtype) {
     case GRT_DTYPE_FLOAT:
@@ -98,7 +99,7 @@ static inline void cpu_element_store(grt_dtype dtype, void *data, int64_t i, dou
     }
 }
 
-static inline void cpu_element_put(grt_tensor *tensor, int64_t i, double value)
+GRT_INLINE void cpu_element_put(grt_tensor *tensor, int64_t i, double value)
 {
     cpu_element_store(tensor->dtype, tensor->data, i, value);
 }
