@@ -102,7 +102,7 @@ graphrtmodule_DATA = libgraphrt-cuda.so
 BUILT_SOURCES += cuda_kernels.inc
 cuda_kernels.inc: $(top_srcdir)/backends/sources.mk Makefile
 	$(AM_V_GEN)for f in $(cuda_ops_files); do case $$f in *.cu|*.c) f=$$(basename $$f); echo "X($${f%.*})";; esac; done > $@.tmp && mv $@.tmp $@
-cuda-objects/%.cu.o: $(top_srcdir)/%.cu cuda_kernels.inc
+cuda-objects/%.cu.o: $(top_srcdir)/%.cu
 	@$(MKDIR_P) $(@D)
 	$(AM_V_GEN)$(NVCC) -O3 -std=c++17 --extended-lambda $(CUDA_GENCODE) -Xcompiler -fPIC,-fvisibility=hidden,-Wall $(cuda_includes) -MD -MF $@.d -c $< -o $@
 cuda-objects/%.c.o: $(top_srcdir)/%.c cuda_kernels.inc

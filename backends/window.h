@@ -4,6 +4,10 @@
 
 #include "src/base/op_desc.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum { CPU_MAX_SPATIAL = GRT_MAX_RANK - 2 };
 
 typedef struct cpu_window {
@@ -36,5 +40,9 @@ static inline void cpu_window_taps(const cpu_window *w, int32_t i, int64_t o, in
     if (*from > *to)
         *from = *to;
 }
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif
