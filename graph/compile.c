@@ -26,6 +26,20 @@ static grt_status read_options(const grt_compile_options *options, grt_compile_o
     return GRT_OK;
 }
 
+static grt_status read_precision(const char *text, grt_precision *out)
+{
+    static const char *const names[] = {"fp32", "tf32", "fp16", "bf16"}; /* as grt_precision */
+    *out = GRT_PRECISION_MODEL;
+    for (int i = 0; text && i < 4; i++)
+        if (!strcmp(text, names[i])) {
+            *out = (grt_precision)i;
+            return GRT_OK;
+        }
+    return !text ? GRT_OK
+                 : grt_fail(GRT_STATUS_INVALID_ARGUMENT,
+                            "there is no precision '%s'; there are fp32, tf32, fp16 and bf16", text);
+}
+
 static void report(const grt_compile_options *options, const char *phase, double fraction)
 {
     if (options->progress)
@@ -40,6 +54,7 @@ static grt_status optimise(ir_module *module, const grt_compile_options *options
                             .level = options->level,
                             .progress = options->progress,
                             .user = options->user};
+    GRT_TRY(read_precision(options->precision, &context.precision));
     report(options, "infer", 0);
     GRT_TRY(ir_infer(module));
     report(options, "optimize", 0);
@@ -61,6 +76,17 @@ grt_status grt_compile_plan(const compile_source *source, const grt_compile_opti
     }
     report(&used, "lower", 0);
     GRT_TRY(ir_lower(module, target, out_plan)); /* the module is its own now, whatever comes */
+    if (used.precision && strcmp(used.precision, "fp32") != 0) {
+        grt_text text = {0};
+        grt_text_add(&text, "precision=%s", used.precision);
+        const char *kept = grt_arena_strdup((*out_plan)->arena, grt_text_get(&text));
+        grt_text_release(&text);
+        if (!kept) {
+            grt_plan_release(*out_plan);
+            return grt_fail_memory(0);
+        }
+        (*out_plan)->options = kept;
+    }
     report(&used, "lower", 1);
     return GRT_OK;
 }

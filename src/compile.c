@@ -12,13 +12,19 @@ grt_status grt_compile(const char *onnx_path, const grt_compile_options *options
     if (!onnx_path || !plan_path)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_compile: %s is NULL",
                         onnx_path ? "plan_path" : "onnx_path");
-    grt_target target = grt_target_of(&grt_backend_cpu);
+    const char *device = NULL;
+    if (options && options->struct_size >= offsetof(grt_compile_options, device) + sizeof device)
+        device = options->device;
+    const grt_backend *backend = device ? grt_backend_find(device) : &grt_backend_cpu;
+    if (!backend)
+        return GRT_STATUS_DEVICE;
+    grt_target target = grt_target_of(backend);
     compile_source source = {.path = onnx_path, .allow_symlinks = options && options->allow_symlinks};
     grt_plan *plan;
     grt_status status = grt_compile_plan(&source, options, &target, &plan);
     if (status != GRT_OK)
         return status == GRT_STATUS_IO ? status : grt_fail_context(status, "%s", onnx_path);
-    status = grt_plan_measure(plan, &grt_backend_cpu);
+    status = grt_plan_measure(plan, backend);
     if (status == GRT_OK)
         status = grt_plan_write(plan, plan_path, options && options->external_weights);
     grt_plan_release(plan);

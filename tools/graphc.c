@@ -31,7 +31,7 @@ static bool model_given(const tool_command *command, const char *model)
 /* ---- optimize
  * ------------------------------------------------------------------------------------------------------ */
 
-enum { OUTPUT = 1, OUTPUT_LONG, LEVEL, DISABLE, EXTERNAL, SYMLINKS, PASSES, JSON, DEVICE, DOT, SHAPE };
+enum { OUTPUT = 1, OUTPUT_LONG, LEVEL, DISABLE, EXTERNAL, SYMLINKS, PASSES, JSON, DEVICE, DOT, SHAPE, PRECISION };
 
 static const tool_option optimize_options[] = {
     {OUTPUT, "-o", "FILE", "where the plan goes (default: MODEL with .grt instead of .onnx)"},
@@ -39,6 +39,10 @@ static const tool_option optimize_options[] = {
     {LEVEL, "--level", "N", "0: only what execution needs, 1: clean and fold, 2: everything (default)"},
     {DISABLE, "--disable-pass", "NAME,...", "leave passes out"},
     {PASSES, "--list-passes", NULL, "print the names of all passes and do nothing else"},
+    {PRECISION, "--precision", "P",
+     "of float32 models: fp32 (default: as the model says), tf32 (products may round to it),\n"
+     "fp16 or bf16 (weights and activations; sums, inputs and outputs stay float32)"},
+    {DEVICE, "--device", "KIND", "cpu (default; such a plan runs on any device) or cuda: whose kernels it is made of"},
     {EXTERNAL, "--external-weights", NULL, "put weights into FILE.weights beside the plan"},
     {SYMLINKS, "--allow-symlinks", NULL, "follow symbolic links to external data, as in Hugging Face caches"},
     {JSON, "--json", NULL, "report as JSON on standard output"},
@@ -143,6 +147,12 @@ static int optimize_command(const tool_command *command, int argc, char **argv)
             break;
         case DISABLE:
             options.disable_passes = p.value;
+            break;
+        case PRECISION:
+            options.precision = p.value;
+            break;
+        case DEVICE:
+            options.device = p.value;
             break;
         case PASSES:
             return list_passes();
