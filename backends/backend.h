@@ -19,6 +19,9 @@ typedef struct grt_backend {
     /* The kernel for a node, or NULL with the reason in `why`. Needs no open device. */
     const grt_kernel_row *(*find_kernel)(const grt_kernel_node *node, grt_text *why);
     bool channels_last; /* convolution regions run better in NHWC */
+    /* optional, with rows that have `pack`: the plain elements of a packed constant, for other backends.
+     * Packed bytes come from a file: sizes are checked. */
+    grt_status (*unpack)(const grt_tensor *packed, const grt_packing *packing, void *out_data);
 } grt_backend;
 
 /* Device memory and order of execution. Host devices leave the optional entries NULL: their memory is host

@@ -8,6 +8,7 @@
 #define GRT_BACKENDS_KERNEL_H
 
 #include "src/base/op_desc.h"
+#include "src/base/packing.h"
 #include "src/base/text.h"
 #include "src/base/value.h"
 
@@ -22,9 +23,16 @@ typedef struct grt_kernel_node {
     const grt_op_desc *desc;
     int32_t n_in, n_out;
     const grt_tensor *in, *out;
+    const grt_packing *packing; /* per input, how `data` lies; NULL: all of them plain */
     int32_t threads;
     struct grt_device *device; /* NULL while compiling */
 } grt_kernel_node;
+
+/* How input i lies; NULL: plain. */
+static inline const grt_packing *grt_node_packing(const grt_kernel_node *node, int32_t i)
+{
+    return node->packing && grt_is_packed(&node->packing[i]) ? &node->packing[i] : NULL;
+}
 
 static inline bool grt_node_has(const grt_kernel_node *node, int32_t i)
 {
@@ -90,6 +98,11 @@ typedef struct grt_kernel_row {
     uint32_t flags;
     /* Further conditions; on false says why and what would be supported. NULL: none. */
     bool (*supports)(const grt_kernel_node *node, grt_text *why);
+    /* Optional, for the compiler: constant input i, plain in `node`, as create would lay it out, so that
+     * sessions find it ready. A kernel with this entry takes packed constants of any format of its backend at
+     * create (of an older library or for another processor: it repacks). *out_data is malloc'ed; out_packing
+     * stays as it is, "", if i is best left plain. */
+    grt_status (*pack)(const grt_kernel_node *node, int32_t i, grt_packing *out_packing, void **out_data);
     /* NULL: no state. */
     grt_status (*create)(const grt_kernel_node *node, void **out_state);
     void (*destroy)(void *state);

@@ -13,6 +13,10 @@ typedef struct grt_target {
      * NONE: omitted. On false, `why` (may be NULL) says what is missing and the nearest supported form. */
     bool (*supports)(const struct grt_target *target, const grt_op_desc *desc, const grt_tensor *in,
                      int32_t n_in, const grt_tensor *out, int32_t n_out, grt_text *why);
+    /* The same, or would a session fall back to the host? Every node of a plan must pass
+     * this. NULL: as supports. */
+    bool (*runs)(const struct grt_target *target, const grt_op_desc *desc, const grt_tensor *in, int32_t n_in,
+                 const grt_tensor *out, int32_t n_out, grt_text *why);
     /* Are convolution-like regions better laid out channels-last (NHWC)? */
     bool channels_last;
     /* Execute one op on host tensors, for constant folding. out: cleared values. */

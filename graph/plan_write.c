@@ -204,6 +204,10 @@ static void encode_weights(encoder *e, Grt__Plan__Plan *m)
         m->weights[i]->n_dims = (size_t)w->rank;
         m->weights[i]->dims = (int64_t *)w->dims;
         m->weights[i]->offset = e->offsets[i];
+        if (e->plan->packings && grt_is_packed(&e->plan->packings[i])) {
+            m->weights[i]->format = (char *)e->plan->packings[i].format;
+            m->weights[i]->bytes = e->plan->packings[i].bytes;
+        }
         if (w->dtype == GRT_DTYPE_STRING) {
             m->weights[i]->n_strings = (size_t)grt_tensor_elements(w);
             m->weights[i]->strings = binaries(e, w->data, m->weights[i]->n_strings);
@@ -270,7 +274,7 @@ typedef struct layout {
 static bool place(layout *l, stored **table, const grt_plan *plan, int32_t i)
 {
     const grt_tensor *w = &plan->weights[i];
-    size_t size = grt_tensor_bytes(w);
+    size_t size = grt_plan_packing(plan, i).bytes;
     stored *fresh = GRT_ARENA_NEW(l->arena, stored), *found = NULL;
     if (!fresh)
         return false;
@@ -424,7 +428,7 @@ static grt_status write_weights(output *o, const grt_plan *plan, const layout *l
     for (int32_t i = 0; status == GRT_OK && i < plan->n_weights; i++) {
         if (!l->first[i])
             continue;
-        size_t padding = (size_t)(l->offsets[i] - at), size = grt_tensor_bytes(&plan->weights[i]);
+        size_t padding = (size_t)(l->offsets[i] - at), size = grt_plan_packing(plan, i).bytes;
         plan_hasher_add(&hasher, zeros, padding);
         plan_hasher_add(&hasher, plan->weights[i].data, size);
         status = output_zeros(o, padding);

@@ -2,22 +2,28 @@
 #include "graph/compile.h"
 #include "graph/op.h"
 #include "src/plan_measure.h"
+#include "src/plan_pack.h"
 #include "src/target.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+/* The struct may be an older, shorter one. */
+static grt_status target_backend(const grt_compile_options *options, const grt_backend **out_backend)
+{
+    const size_t needed = offsetof(grt_compile_options, target) + sizeof options->target;
+    const char *name = options && options->struct_size >= needed ? options->target : NULL;
+    *out_backend = grt_backend_find(name ? name : "cpu");
+    return *out_backend ? GRT_OK : GRT_STATUS_DEVICE;
+}
 
 grt_status grt_compile(const char *onnx_path, const grt_compile_options *options, const char *plan_path)
 {
     if (!onnx_path || !plan_path)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_compile: %s is NULL",
                         onnx_path ? "plan_path" : "onnx_path");
-    const char *device = NULL;
-    if (options && options->struct_size >= offsetof(grt_compile_options, device) + sizeof device)
-        device = options->device;
-    const grt_backend *backend = device ? grt_backend_find(device) : &grt_backend_cpu;
-    if (!backend)
-        return GRT_STATUS_DEVICE;
+    const grt_backend *backend;
+    GRT_TRY(target_backend(options, &backend));
     grt_target target = grt_target_of(backend);
     compile_source source = {.path = onnx_path, .allow_symlinks = options && options->allow_symlinks};
     grt_plan *plan;
@@ -25,6 +31,8 @@ grt_status grt_compile(const char *onnx_path, const grt_compile_options *options
     if (status != GRT_OK)
         return status == GRT_STATUS_IO ? status : grt_fail_context(status, "%s", onnx_path);
     status = grt_plan_measure(plan, backend);
+    if (status == GRT_OK)
+        status = grt_plan_pack(plan, backend);
     if (status == GRT_OK)
         status = grt_plan_write(plan, plan_path, options && options->external_weights);
     grt_plan_release(plan);

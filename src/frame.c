@@ -462,7 +462,7 @@ static grt_status init_values(grt_frame *frame)
         frame->values[v].t.dtype = frame->host[v].t.dtype = value->dtype;
         frame->dynamic[v] = !main;
         if (value->role == GRT_VALUE_CONST) {
-            frame->host[v].t = session->model->plan->weights[value->weight];
+            frame->host[v].t = session->host_weights[value->weight];
             if (main)
                 frame->values[v].t = session->weights[value->weight];
             frame->known[v] = frame->host_ok[v] = true;

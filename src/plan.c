@@ -13,6 +13,13 @@ void grt_plan_release(grt_plan *plan)
     grt_arena_release(plan->arena); /* the plan itself lies in it */
 }
 
+grt_packing grt_plan_packing(const grt_plan *plan, int32_t weight)
+{
+    if (plan->packings && grt_is_packed(&plan->packings[weight]))
+        return plan->packings[weight];
+    return (grt_packing){.bytes = grt_tensor_bytes(&plan->weights[weight])};
+}
+
 uint64_t plan_header_checksum(const void *page)
 {
     char copy[PLAN_PAGE];

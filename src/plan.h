@@ -5,6 +5,7 @@
 
 #include "src/base/dim.h"
 #include "src/base/op_desc.h"
+#include "src/base/packing.h"
 #include "src/base/value.h"
 
 typedef enum grt_plan_value_role {
@@ -65,6 +66,9 @@ typedef struct grt_plan {
     int32_t n_bodies, n_weights, n_dims, n_symbols;
     const grt_plan_body *bodies;
     const grt_tensor *weights; /* data: in the mapped file or in the compiler's memory */
+    const grt_packing
+        *packings; /* per weight: how its data lies; NULL: all of them plain. Packed ones are read by kernels
+                      of `target` only, and dims and dtype are the tensor's before it was packed */
     const grt_dim_expr
         *dims; /* operands before their users; CONST, SYMBOL (value = symbol), or an operation */
     const char *const *symbols;
@@ -80,6 +84,9 @@ typedef struct grt_plan {
 } grt_plan;
 
 void grt_plan_release(grt_plan *plan);
+
+/* How weight i lies, and the bytes it takes. */
+grt_packing grt_plan_packing(const grt_plan *plan, int32_t weight);
 
 /* Do these bytes begin like a plan? */
 bool grt_plan_recognize(const void *bytes, size_t size);

@@ -53,6 +53,12 @@ static grt_status check_dims(const checker *c)
     return GRT_OK;
 }
 
+static bool is_packed(const grt_plan *plan, int32_t weight)
+{
+    const grt_packing packing = grt_plan_packing(plan, weight);
+    return grt_is_packed(&packing);
+}
+
 /* A weight as a value's content (exact) or as an input's default (where dims are constants). */
 static grt_status check_weight(const checker *c, const grt_plan_value *v)
 {
@@ -68,6 +74,7 @@ static grt_status check_weight(const checker *c, const grt_plan_value *v)
         const grt_dim_expr *e = &plan->dims[v->dims[i]];
         fits = e->op == GRT_DIM_CONST ? e->value == w->dims[i] : v->role != GRT_VALUE_CONST;
     }
+    fits = fits && (v->role == GRT_VALUE_CONST || !is_packed(plan, v->weight));
     char buffer[GRT_TYPE_TEXT_SIZE];
     if (!fits)
         return bad(c, "value '%s': its type does not fit weight %d, %s", v->name, (int)v->weight,
@@ -172,6 +179,10 @@ static grt_status check_operands(const checker *c, const grt_plan_step *step, co
         if (!defined[v])
             return bad(c, "step '%s': input %d, '%s', is used before it is made", step_name(step), (int)i,
                        body->values[v].name);
+        if (step->kind != GRT_STEP_KERNEL && body->values[v].role == GRT_VALUE_CONST &&
+            is_packed(c->plan, body->values[v].weight))
+            return bad(c, "step '%s': input %d, '%s', is packed, but only kernels read packed constants",
+                       step_name(step), (int)i, body->values[v].name);
         if (step->is_static && !body->values[v].is_static)
             return bad(c, "step '%s' is planned before the run, but its input '%s' is not", step_name(step),
                        body->values[v].name);

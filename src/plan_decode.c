@@ -258,13 +258,26 @@ static void body(decoder *d, const Grt__Plan__Body *b, grt_plan_body *out)
     out->n_captures = (int32_t)b->n_captures_inner;
 }
 
+static bool packing_of(decoder *d, const char *what, const Grt__Plan__Weight *w, grt_packing *out)
+{
+    const size_t length = strlen(w->format);
+    if (length == 0)
+        return true;
+    if (length >= sizeof out->format || w->dtype == GRT_DTYPE_STRING || w->bytes > SIZE_MAX / 2)
+        return fail(d, what, "a packed weight has strings, a format without end or an absurd size");
+    memcpy(out->format, w->format, length);
+    out->bytes = (size_t)w->bytes;
+    return true;
+}
+
 static void weights(decoder *d, const Grt__Plan__Plan *m, grt_plan *plan, const uint64_t **out_offsets)
 {
     if (!small_count(d, "weights", m->n_weights))
         return;
     grt_tensor *tensors = array(d, m->n_weights, sizeof *tensors);
+    grt_packing *packings = array(d, m->n_weights, sizeof *packings);
     uint64_t *offsets = array(d, m->n_weights, sizeof *offsets);
-    for (size_t i = 0; tensors && offsets && i < m->n_weights; i++) {
+    for (size_t i = 0; tensors && packings && offsets && i < m->n_weights; i++) {
         const Grt__Plan__Weight *w = m->weights[i];
         int64_t elements;
         char what[32];
@@ -274,9 +287,12 @@ static void weights(decoder *d, const Grt__Plan__Plan *m, grt_plan *plan, const 
         if (w->dtype == GRT_DTYPE_STRING &&
             !tensor_strings(d, what, w->n_strings, w->strings, elements, &tensors[i]))
             return;
+        if (!packing_of(d, what, w, &packings[i]))
+            return;
         offsets[i] = w->offset;
     }
     plan->weights = tensors;
+    plan->packings = packings;
     plan->n_weights = (int32_t)m->n_weights;
     *out_offsets = offsets;
 }

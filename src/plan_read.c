@@ -230,7 +230,7 @@ static grt_status place_weights(reader *r, grt_plan *plan, const uint64_t *offse
         grt_tensor *w = &weights[i];
         if (w->dtype == GRT_DTYPE_STRING)
             continue;
-        size_t bytes = grt_tensor_bytes(w);
+        size_t bytes = grt_plan_packing(plan, i).bytes;
         if (offsets[i] % PLAN_TENSOR_ALIGNMENT || offsets[i] > size || bytes > size - offsets[i])
             return grt_fail(GRT_STATUS_INVALID_PLAN,
                             "%s: section META: weight %d: offset %" PRIu64

@@ -2,21 +2,27 @@
 #include "src/session.h"
 
 #include "src/base/checked.h"
+#include "src/plan_pack.h"
 
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* A tensor as a kernel sees it before the run: dims -1 where they are not constant. */
-static grt_tensor describe(const grt_session *session, const grt_plan_body *body, int32_t value)
+static grt_tensor describe(const grt_session *session, const grt_plan_body *body, int32_t value,
+                           grt_packing *packing)
 {
     const grt_plan *plan = session->model->plan;
     grt_tensor t = {.rank = -1};
+    memset(packing, 0, sizeof *packing);
     if (value < 0)
         return t;
     const grt_plan_value *v = &body->values[value];
-    if (v->role == GRT_VALUE_CONST)
-        return plan->weights[v->weight]; /* kernels are created from host memory */
+    if (v->role == GRT_VALUE_CONST) {
+        if (session->packed)
+            *packing = grt_plan_packing(plan, v->weight);
+        return session->host_weights[v->weight]; /* kernels are created from host memory */
+    }
     t.dtype = v->dtype;
     t.rank = v->kind == GRT_KIND_TENSOR ? v->rank : -1;
     for (int32_t i = 0; i < t.rank; i++) {
@@ -45,10 +51,25 @@ static void forget_packed(const grt_session *session, const grt_kernel_node *nod
 {
     enum { WORTH_IT = 64 << 10 };
     for (int32_t i = 0; i < node->n_in; i++) {
+        if (grt_node_packing(node, i))
+            continue; /* read as it is */
         size_t bytes = node->in[i].data ? grt_tensor_bytes(&node->in[i]) : 0;
         if (bytes >= WORTH_IT && bytes != SIZE_MAX)
             grt_model_forget(session->model, node->in[i].data, bytes);
     }
+}
+
+/* Packed constants are for kernels that packed them; a plan that says otherwise was not made by us. */
+static grt_status check_packing(const grt_kernel_row *row, const grt_kernel_node *node)
+{
+    for (int32_t i = 0; i < node->n_in && !row->pack; i++)
+        if (grt_node_packing(node, i))
+            return grt_fail_op(
+                node->desc, GRT_STATUS_INVALID_PLAN,
+                "input %d is packed as '%s', but the kernel takes plain tensors; make the plan again "
+                "with graphc optimize",
+                (int)i, node->packing[i].format);
+    return GRT_OK;
 }
 
 static grt_status create_kernel(grt_session *session, const grt_plan_body *body, const grt_plan_step *step,
@@ -65,18 +86,24 @@ static grt_status create_kernel(grt_session *session, const grt_plan_body *body,
     if (step->kind != GRT_STEP_KERNEL)
         return GRT_OK;
     size_t n = (size_t)(step->n_in + step->n_out);
-    grt_tensor *tensors = malloc((n ? n : 1) * sizeof *tensors);
-    if (!tensors)
-        return grt_fail_memory(n * sizeof *tensors);
-    for (int32_t i = 0; i < step->n_in; i++)
-        tensors[i] = describe(session, body, step->in[i]);
-    for (int32_t i = 0; i < step->n_out; i++)
-        tensors[step->n_in + i] = describe(session, body, step->out[i]);
+    grt_tensor *tensors = malloc((n + 1) * sizeof *tensors);
+    grt_packing *packings = malloc((n + 1) * sizeof *packings);
+    if (!tensors || !packings) {
+        free(tensors);
+        free(packings);
+        return grt_fail_memory(n * (sizeof *tensors + sizeof *packings));
+    }
+    for (size_t i = 0; i < n; i++) {
+        const size_t k = i - (size_t)step->n_in;
+        tensors[i] =
+            describe(session, body, i < (size_t)step->n_in ? step->in[i] : step->out[k], &packings[i]);
+    }
     grt_kernel_node node = {.desc = &step->desc,
                             .n_in = step->n_in,
                             .n_out = step->n_out,
                             .in = tensors,
                             .out = tensors + step->n_in,
+                            .packing = session->packed ? packings : NULL,
                             .threads = session->threads,
                             .device = session->device};
     grt_text why = {0};
@@ -85,7 +112,9 @@ static grt_status create_kernel(grt_session *session, const grt_plan_body *body,
     if (!row)
         status = grt_fail_op(&step->desc, GRT_STATUS_UNSUPPORTED, "device %s has no kernel for it: %s",
                              session->device->backend->name, grt_text_get(&why));
-    else if (row->create)
+    else
+        status = check_packing(row, &node);
+    if (status == GRT_OK && row->create)
         status = row->create(&node, &kernel->state);
     if (status == GRT_OK)
         kernel->row = row;
@@ -93,6 +122,7 @@ static grt_status create_kernel(grt_session *session, const grt_plan_body *body,
         forget_packed(session, &node);
     grt_text_release(&why);
     free(tensors);
+    free(packings);
     return status;
 }
 
@@ -146,6 +176,12 @@ static grt_status create_kernels(grt_session *session)
     return all.status;
 }
 
+static size_t weight_bytes(const grt_session *session, int32_t i)
+{
+    const grt_plan *plan = session->model->plan;
+    return session->packed ? grt_plan_packing(plan, i).bytes : grt_tensor_bytes(&plan->weights[i]);
+}
+
 /* All weights in one block of device memory. */
 static grt_status upload_weights(grt_session *session)
 {
@@ -154,16 +190,16 @@ static grt_status upload_weights(grt_session *session)
     void *stream;
     for (int32_t i = 0; i < plan->n_weights; i++)
         if (plan->weights[i].dtype != GRT_DTYPE_STRING)
-            total += grt_align_up(grt_tensor_bytes(&plan->weights[i]), 256);
+            total += grt_align_up(weight_bytes(session, i), 256);
     GRT_TRY(grt_device_alloc(session->device, total, &session->weights_block));
     GRT_TRY(session->device->vtable->stream_create(session->device, &stream));
     grt_status status = GRT_OK;
     char *at = session->weights_block;
     for (int32_t i = 0; status == GRT_OK && i < plan->n_weights; i++) {
-        size_t bytes = grt_tensor_bytes(&plan->weights[i]);
+        size_t bytes = weight_bytes(session, i);
         if (plan->weights[i].dtype == GRT_DTYPE_STRING)
             continue;
-        status = grt_device_upload(session->device, at, plan->weights[i].data, bytes, stream);
+        status = grt_device_upload(session->device, at, session->host_weights[i].data, bytes, stream);
         session->weights[i].data = at;
         session->weights[i].memory = GRT_MEMORY_DEVICE;
         session->weights[i].device = session->device->index;
@@ -178,12 +214,18 @@ static grt_status upload_weights(grt_session *session)
 static grt_status place_weights(grt_session *session)
 {
     const grt_plan *plan = session->model->plan;
-    session->weights = malloc(((size_t)plan->n_weights + 1) * sizeof *session->weights);
-    if (!session->weights)
-        return grt_fail_memory((size_t)plan->n_weights * sizeof *session->weights);
+    const size_t n = (size_t)plan->n_weights + 1;
+    session->weights = malloc(n * sizeof *session->weights);
+    session->host_weights = malloc(n * sizeof *session->host_weights);
+    if (!session->weights || !session->host_weights)
+        return grt_fail_memory(n * sizeof *session->weights);
     /* Host devices read weights where the plan has them. */
-    if (plan->n_weights)
-        memcpy(session->weights, plan->weights, (size_t)plan->n_weights * sizeof *session->weights);
+    session->packed = !strcmp(session->device->backend->name, plan->target);
+    if (!session->packed)
+        GRT_TRY(grt_plan_unpack(plan, session->host_weights, &session->unpacked));
+    else if (plan->n_weights)
+        memcpy(session->host_weights, plan->weights, (size_t)plan->n_weights * sizeof *session->host_weights);
+    memcpy(session->weights, session->host_weights, (size_t)plan->n_weights * sizeof *session->weights);
     return session->on_device ? upload_weights(session) : GRT_OK;
 }
 
@@ -295,6 +337,8 @@ void grt_session_release(grt_session *session)
         return;
     release_kernels(session);
     free(session->weights);
+    free(session->host_weights);
+    free(session->unpacked);
     if (session->device)
         grt_device_free(session->device, session->weights_block);
     grt_device_close(session->device);

@@ -22,8 +22,11 @@ struct grt_session {
     grt_session_kernel **kernels; /* per body, per step */
     bool on_device;               /* the device has memory of its own */
     bool fallback;                /* ops that the device lacks run on the CPU */
-    grt_tensor *weights;          /* where they are on the device */
-    void *weights_block;          /* device memory of all weights */
+    grt_tensor *host_weights;     /* where they are in host memory */
+    void *unpacked;               /* those of a plan that was packed for another backend */
+    bool packed;         /* the plan was made for this backend: host_weights lie as its packings say */
+    grt_tensor *weights; /* where they are on the device */
+    void *weights_block; /* device memory of all weights */
     grt_phases phases;
 };
 

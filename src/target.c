@@ -18,6 +18,14 @@ static bool supports(const grt_target *target, const grt_op_desc *desc, const gr
     return backend_of(target)->find_kernel(&node, why) != NULL;
 }
 
+/* Sessions may run on the CPU what their device lacks. */
+static bool runs(const grt_target *target, const grt_op_desc *desc, const grt_tensor *in, int32_t n_in,
+                 const grt_tensor *out, int32_t n_out, grt_text *why)
+{
+    grt_kernel_node node = {.desc = desc, .n_in = n_in, .n_out = n_out, .in = in, .out = out, .threads = 1};
+    return grt_backend_cpu.find_kernel(&node, NULL) || supports(target, desc, in, n_in, out, n_out, why);
+}
+
 /* ---- evaluation of one op ---- */
 
 typedef struct evaluation {
@@ -81,7 +89,7 @@ static grt_status init(evaluation *e, const grt_op_desc *desc, const grt_tensor 
     return grt_shape_scratch_create(&e->scratch);
 }
 
-static grt_status find_and_create(evaluation *e)
+static grt_status find_and_create(evaluation *e, const grt_target *target)
 {
     grt_run *run = &e->call.run;
     /* The rule has given outputs dtypes, and dims where it can. */
@@ -93,8 +101,9 @@ static grt_status find_and_create(evaluation *e)
                             .in = e->described,
                             .out = e->described + run->n_in,
                             .threads = 1};
+    (void)target; /* constants are folded in host memory, whatever the plan is for */
     grt_text why = {0};
-    const grt_kernel_row *row = grt_backend_cpu.find_kernel(&node, &why); /* the tensors are in host memory */
+    const grt_kernel_row *row = grt_backend_cpu.find_kernel(&node, &why);
     grt_status status =
         row ? GRT_OK : grt_fail_op(run->desc, GRT_STATUS_UNSUPPORTED, "%s", grt_text_get(&why));
     grt_text_release(&why);
@@ -120,13 +129,12 @@ static grt_status run(evaluation *e)
 static grt_status evaluate(const grt_target *target, const grt_op_desc *desc, const grt_tensor *const *in,
                            int32_t n_in, grt_value *out, int32_t n_out)
 {
-    (void)target;
     evaluation e = {0};
     grt_status status = init(&e, desc, in, n_in, out, n_out);
     if (status == GRT_OK)
         status = grt_op_call_infer(&e.call, &e.scratch);
     if (status == GRT_OK)
-        status = find_and_create(&e);
+        status = find_and_create(&e, target);
     if (status == GRT_OK)
         status = run(&e);
     /* String bytes lie in an arena that ends here. */
@@ -143,6 +151,7 @@ grt_target grt_target_of(const grt_backend *backend)
 {
     return (grt_target){.name = backend->name,
                         .supports = supports,
+                        .runs = runs,
                         .channels_last = backend->channels_last,
                         .evaluate = evaluate,
                         .user = (void *)backend};

@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { DEVICE = 1, FALLBACK, JOBS, RTOL, ATOL, EXPECT, MODEL, THREADS, TIMEOUT, VERBOSE };
+enum { DEVICE = 1, FALLBACK, JOBS, RTOL, ATOL, EXPECT, MODEL, THREADS, TIMEOUT, VERBOSE, PLAN };
 
 const tool_option check_options[] = {
     {DEVICE, "--device", "DEVICE", "cpu, null, cuda:0, ... (default: cpu)"},
@@ -30,6 +30,8 @@ const tool_option check_options[] = {
     {MODEL, "--model", "FILE", "run FILE (.onnx or .grt) instead of model.onnx; only with one DIR"},
     {THREADS, "--threads", "N", "CPU threads of one operator (default: 1 if several cases run at a time)"},
     {TIMEOUT, "--timeout", "SECONDS", "a case that takes longer has failed (default: 120)"},
+    {PLAN, "--plan", "KIND",
+     "write each model's plan for this kind of device (cpu, cuda) to a file, and run that"},
     {VERBOSE, "--verbose", NULL, "a line for every case, not only for failures"},
     {0, NULL, NULL, NULL},
 };
@@ -37,7 +39,7 @@ const tool_option check_options[] = {
 typedef struct check {
     test_cases cases;
     expectations expected;
-    const char *device, *fallback;
+    const char *device, *fallback, *target; /* target NULL: models are run as they are */
     int64_t jobs, threads;
     double timeout;
     bool verbose;
@@ -201,6 +203,25 @@ static bool run_sets(loaded *l, const test_case *c, char *why, size_t size)
     return set > 0;
 }
 
+/* Nothing stays behind: the file is mapped, and its name goes at once. */
+static bool open_plan(loaded *l, const check *k, const char *model)
+{
+    const char *directory = getenv("TMPDIR");
+    char path[4096];
+    snprintf(path, sizeof path, "%s/graphrun-%ld.grt", directory ? directory : "/tmp", (long)getpid());
+    const grt_compile_options options = {.struct_size = sizeof options, .level = -1, .target = k->target};
+    bool ok = grt_compile(model, &options, path) == GRT_OK &&
+              loaded_open(l, path, k->device, k->fallback, (int32_t)k->threads) == GRT_OK;
+    unlink(path);
+    return ok;
+}
+
+static bool open_case(loaded *l, const check *k, const char *model)
+{
+    return k->target ? open_plan(l, k, model)
+                     : loaded_open(l, model, k->device, k->fallback, (int32_t)k->threads) == GRT_OK;
+}
+
 static int run_case(void *user, size_t i, int fd)
 {
     const check *k = user;
@@ -210,7 +231,7 @@ static int run_case(void *user, size_t i, int fd)
     bool ok = false;
     if (!c->model)
         snprintf(why, sizeof why, "%s has no model.onnx", c->directory);
-    else if (loaded_open(&l, c->model, k->device, k->fallback, (int32_t)k->threads) != GRT_OK)
+    else if (!open_case(&l, k, c->model))
         snprintf(why, sizeof why, "%s", grt_last_error());
     else
         ok = run_sets(&l, c, why, sizeof why);
@@ -295,6 +316,9 @@ static int parse(check *k, check_arguments *a, const tool_command *command, int 
             break;
         case ATOL:
             ok = option_double("--atol", p.value, 0, &a->tolerance.atol);
+            break;
+        case PLAN:
+            k->target = p.value;
             break;
         case EXPECT:
             a->expect = p.value;

@@ -31,7 +31,21 @@ static bool model_given(const tool_command *command, const char *model)
 /* ---- optimize
  * ------------------------------------------------------------------------------------------------------ */
 
-enum { OUTPUT = 1, OUTPUT_LONG, LEVEL, DISABLE, EXTERNAL, SYMLINKS, PASSES, JSON, DEVICE, DOT, SHAPE, PRECISION };
+enum {
+    OUTPUT = 1,
+    OUTPUT_LONG,
+    LEVEL,
+    DISABLE,
+    EXTERNAL,
+    SYMLINKS,
+    TARGET,
+    PASSES,
+    JSON,
+    DEVICE,
+    DOT,
+    SHAPE,
+    PRECISION
+};
 
 static const tool_option optimize_options[] = {
     {OUTPUT, "-o", "FILE", "where the plan goes (default: MODEL with .grt instead of .onnx)"},
@@ -42,7 +56,8 @@ static const tool_option optimize_options[] = {
     {PRECISION, "--precision", "P",
      "of float32 models: fp32 (default: as the model says), tf32 (products may round to it),\n"
      "fp16 or bf16 (weights and activations; sums, inputs and outputs stay float32)"},
-    {DEVICE, "--device", "KIND", "cpu (default; such a plan runs on any device) or cuda: whose kernels it is made of"},
+    {TARGET, "--target", "KIND",
+     "kind of device that it is made for: cpu (default), cuda; it runs on the others too"},
     {EXTERNAL, "--external-weights", NULL, "put weights into FILE.weights beside the plan"},
     {SYMLINKS, "--allow-symlinks", NULL, "follow symbolic links to external data, as in Hugging Face caches"},
     {JSON, "--json", NULL, "report as JSON on standard output"},
@@ -151,13 +166,13 @@ static int optimize_command(const tool_command *command, int argc, char **argv)
         case PRECISION:
             options.precision = p.value;
             break;
-        case DEVICE:
-            options.device = p.value;
-            break;
         case PASSES:
             return list_passes();
         case EXTERNAL:
             options.external_weights = true;
+            break;
+        case TARGET:
+            options.target = p.value;
             break;
         case SYMLINKS:
             options.allow_symlinks = true;

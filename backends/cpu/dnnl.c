@@ -11,6 +11,7 @@
 #endif
 
 #include "backends/cpu/dnnl_compat.h"
+#include "backends/cpu/dnnl_weights.h"
 #include "backends/cpu/epilogue.h"
 
 #define MAX_ARGS 6
@@ -40,8 +41,7 @@ struct grt_dnnl_op {
     int64_t batch, channels, pixels; /* of dst, for the own epilogue */
     int post_count;
     grt_dnnl_post post[GRT_DNNL_MAX_POST];
-    int weights_rank;
-    dnnl_dims_t weights_dims, weights_strides; /* ONNX's order, seen with oneDNN's dims */
+    dnnl_weights weights; /* rank 0: none */
 };
 
 static pthread_once_t engine_once = PTHREAD_ONCE_INIT;
@@ -185,10 +185,10 @@ static dnnl_status_t finish(grt_dnnl_op *op, int residual_at)
         s = dnnl_stream_create(&op->stream, engine(), dnnl_stream_default_flags);
     if (s == dnnl_success)
         s = add_arg(op, SLOT_SRC, DNNL_ARG_SRC, dnnl_primitive_desc_query_md(op->pd, dnnl_query_src_md, 0));
-    if (s == dnnl_success && op->weights_rank)
+    if (s == dnnl_success && op->weights.rank)
         s = add_arg(op, SLOT_WEIGHTS, DNNL_ARG_WEIGHTS,
                     dnnl_primitive_desc_query_md(op->pd, dnnl_query_weights_md, 0));
-    if (s == dnnl_success && op->weights_rank)
+    if (s == dnnl_success && op->weights.rank)
         s = add_arg(op, SLOT_BIAS, DNNL_ARG_BIAS,
                     dnnl_primitive_desc_query_md(op->pd, dnnl_query_weights_md, 1));
     if (s == dnnl_success)
@@ -215,31 +215,6 @@ static bool check_window(int spatial, const int64_t *kernel, const int64_t *stri
         w->end[i] = end[i];
     }
     return true;
-}
-
-/* oneDNN's weights are [groups,] out, in, k... for both directions; ONNX stores a transposed convolution's as
- * [in, out / groups, k...]. Expressed as strides, one reorder serves both. */
-static void describe_weights(grt_dnnl_op *op, const grt_dnnl_conv *c)
-{
-    const int64_t oc = c->out_channels / c->groups, ic = c->in_channels / c->groups;
-    int64_t taps = 1;
-    int at = 0;
-    for (int i = 0; i < c->spatial; i++)
-        taps *= c->kernel[i];
-    if (c->groups > 1) {
-        op->weights_dims[at] = c->groups;
-        op->weights_strides[at++] = oc * ic * taps;
-    }
-    op->weights_dims[at] = oc;
-    op->weights_strides[at++] = c->transposed ? taps : ic * taps;
-    op->weights_dims[at] = ic;
-    op->weights_strides[at++] = c->transposed ? oc * taps : taps;
-    for (int i = 0; i < c->spatial; i++) {
-        taps /= c->kernel[i];
-        op->weights_dims[at] = c->kernel[i];
-        op->weights_strides[at++] = taps;
-    }
-    op->weights_rank = at;
 }
 
 /* oneDNN 2.6.3's GEMM convolution adds a full-size tensor wrongly when channels are last (seen for 1-3 dims,
@@ -292,7 +267,13 @@ static bool create_conv(grt_dnnl_op *op, const grt_dnnl_conv *c, const grt_dnnl_
         c->out_channels % c->groups || c->post_count < 0 || c->post_count > GRT_DNNL_MAX_POST ||
         !check_window(c->spatial, c->kernel, c->stride, c->dilation, c->pad_begin, c->pad_end, &w))
         return refuse(err, n, "convolution: spatial dims, groups, window or epilogue out of range");
-    describe_weights(op, c);
+    op->weights =
+        dnnl_weights_describe(&(grt_dnnl_filter){.spatial = c->spatial,
+                                                 .transposed = c->transposed,
+                                                 .groups = c->groups,
+                                                 .in_channels = c->in_channels,
+                                                 .out_channels = c->out_channels,
+                                                 .kernel = {c->kernel[0], c->kernel[1], c->kernel[2]}});
     const dnnl_dims_t bias_dims = {c->out_channels};
     grt_dnnl_post post[GRT_DNNL_MAX_POST];
     memcpy(post, c->post, sizeof post);
@@ -304,7 +285,7 @@ static bool create_conv(grt_dnnl_op *op, const grt_dnnl_conv *c, const grt_dnnl_
     if (s == dnnl_success && like)
         s = md_copy(&weights, dnnl_primitive_desc_query_md(like->pd, dnnl_query_weights_md, 0));
     else if (s == dnnl_success)
-        s = md_make(&weights, op->weights_rank, op->weights_dims, dnnl_format_tag_any);
+        s = md_make(&weights, op->weights.rank, op->weights.dims, dnnl_format_tag_any);
     if (s == dnnl_success && with_bias)
         s = md_make(&bias, 1, bias_dims, dnnl_a);
     /* At most two rounds: the second replaces a binary addition that the chosen kernel gets wrong. */
@@ -457,7 +438,7 @@ const char *grt_dnnl_op_impl(const grt_dnnl_op *op)
 
 size_t grt_dnnl_op_weights_bytes(const grt_dnnl_op *op)
 {
-    if (!op->weights_rank)
+    if (!op->weights.rank)
         return 0;
     return dnnl_memory_desc_get_size(dnnl_primitive_desc_query_md(op->pd, dnnl_query_weights_md, 0));
 }
@@ -467,54 +448,43 @@ size_t grt_dnnl_op_scratch_bytes(const grt_dnnl_op *op)
     return dnnl_memory_desc_get_size(dnnl_primitive_desc_query_md(op->pd, dnnl_query_scratchpad_md, 0));
 }
 
-bool grt_dnnl_op_same_weights(const grt_dnnl_op *a, const grt_dnnl_op *b)
+static md_view weights_md(const grt_dnnl_op *op)
 {
-    if (!a->weights_rank || !b->weights_rank)
-        return a->weights_rank == b->weights_rank;
-    return dnnl_memory_desc_equal(dnnl_primitive_desc_query_md(a->pd, dnnl_query_weights_md, 0),
-                                  dnnl_primitive_desc_query_md(b->pd, dnnl_query_weights_md, 0)) != 0;
+    return dnnl_primitive_desc_query_md(op->pd, dnnl_query_weights_md, 0);
 }
 
-bool grt_dnnl_op_prepack(const grt_dnnl_op *op, const float *weights, void *packed, char *err, size_t n)
+bool grt_dnnl_op_same_weights(const grt_dnnl_op *a, const grt_dnnl_op *b)
 {
-    md plain = {0};
-    dnnl_primitive_desc_t pd = NULL;
-    dnnl_primitive_t reorder = NULL;
-    dnnl_memory_t from = NULL, to = NULL;
-    dnnl_stream_t stream = NULL;
-    if (!op->weights_rank)
+    if (!a->weights.rank || !b->weights.rank)
+        return a->weights.rank == b->weights.rank;
+    return dnnl_memory_desc_equal(weights_md(a), weights_md(b)) != 0;
+}
+
+const char *grt_dnnl_op_weights_format(const grt_dnnl_op *op)
+{
+    return op->weights.rank ? dnnl_weights_format(&op->weights, weights_md(op)) : NULL;
+}
+
+bool grt_dnnl_op_prepack(const grt_dnnl_op *op, const char *format, const void *weights, size_t bytes,
+                         void *packed, char *err, size_t n)
+{
+    if (!op->weights.rank)
         return refuse(err, n, "prepacking: the operation has no weights");
-    const md_view want = dnnl_primitive_desc_query_md(op->pd, dnnl_query_weights_md, 0);
     const int before = use_threads(op->threads);
-    dnnl_status_t s = md_make_strided(&plain, op->weights_rank, op->weights_dims, op->weights_strides);
-    if (s == dnnl_success)
-        s = dnnl_memory_create(&from, md_of(&plain), engine(), (void *)(uintptr_t)weights);
-    if (s == dnnl_success)
-        s = dnnl_memory_create(&to, want, engine(), packed);
-    if (s == dnnl_success)
-        s = dnnl_reorder_primitive_desc_create(&pd, md_of(&plain), engine(), want, engine(), NULL);
-    if (s == dnnl_success)
-        s = dnnl_primitive_create(&reorder, pd);
-    if (s == dnnl_success)
-        s = dnnl_stream_create(&stream, engine(), dnnl_stream_default_flags);
-    const dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}};
-    if (s == dnnl_success)
-        s = dnnl_primitive_execute(reorder, stream, 2, args);
-    if (s == dnnl_success)
-        s = dnnl_stream_wait(stream);
-    if (stream)
-        dnnl_stream_destroy(stream);
-    if (reorder)
-        dnnl_primitive_destroy(reorder);
-    if (pd)
-        dnnl_primitive_desc_destroy(pd);
-    if (from)
-        dnnl_memory_destroy(from);
-    if (to)
-        dnnl_memory_destroy(to);
-    md_free(&plain);
+    const dnnl_status_t s =
+        dnnl_weights_reorder(engine(), &op->weights, format, weights, bytes, weights_md(op), packed);
     use_threads(before);
     return s == dnnl_success || fail(err, n, "packing weights", s);
+}
+
+bool grt_dnnl_unpack(const grt_dnnl_filter *filter, const char *format, const void *packed, size_t bytes,
+                     float *weights, char *err, size_t n)
+{
+    const dnnl_weights w = dnnl_weights_describe(filter);
+    if (!engine())
+        return refuse(err, n, "oneDNN: no CPU engine");
+    const dnnl_status_t s = dnnl_weights_reorder(engine(), &w, format, packed, bytes, NULL, weights);
+    return s == dnnl_success || fail(err, n, "unpacking weights", s);
 }
 
 static dnnl_status_t bind(grt_dnnl_op *op, slot at, const void *pointer)

@@ -50,6 +50,13 @@ typedef struct grt_dnnl_conv {
     grt_dnnl_post post[GRT_DNNL_MAX_POST];
 } grt_dnnl_conv;
 
+/* The weights of a convolution, apart from any use of them. */
+typedef struct grt_dnnl_filter {
+    int spatial;
+    bool transposed;
+    int64_t groups, in_channels, out_channels, kernel[GRT_DNNL_MAX_SPATIAL];
+} grt_dnnl_filter;
+
 typedef enum grt_dnnl_pool_kind {
     GRT_DNNL_POOL_MAX,
     GRT_DNNL_POOL_AVERAGE,             /* divides by the elements inside the image */
@@ -88,9 +95,16 @@ const char *grt_dnnl_op_impl(const grt_dnnl_op *op);
 /* 0 for operations without weights. */
 size_t grt_dnnl_op_weights_bytes(const grt_dnnl_op *op);
 bool grt_dnnl_op_same_weights(const grt_dnnl_op *a, const grt_dnnl_op *b);
-/* `weights` in ONNX's order to `packed` (64-byte aligned, weights_bytes long). Allocates; not for the run
- * path. */
-bool grt_dnnl_op_prepack(const grt_dnnl_op *op, const float *weights, void *packed, char *err, size_t n);
+/* A word for the layout that the operation wants its weights in, valid for this version of the library and
+ * others; NULL: there is none. */
+const char *grt_dnnl_op_weights_format(const grt_dnnl_op *op);
+/* Weights to `packed` (64-byte aligned, weights_bytes long), from ONNX's order if format is NULL, else from
+ * that format. Allocates; not for the run path. */
+bool grt_dnnl_op_prepack(const grt_dnnl_op *op, const char *format, const void *weights, size_t bytes,
+                         void *packed, char *err, size_t n);
+/* From a format back to ONNX's order. */
+bool grt_dnnl_unpack(const grt_dnnl_filter *filter, const char *format, const void *packed, size_t bytes,
+                     float *weights, char *err, size_t n);
 
 /* Scratch for one run, 64-byte aligned; may be 0. */
 size_t grt_dnnl_op_scratch_bytes(const grt_dnnl_op *op);

@@ -95,6 +95,14 @@ void grt_gemm_pack_b(int64_t k, int64_t n, const float *b, int64_t ldb, bool tra
     pack_panels(0, ceil_div(n, NR), k, n, b, ldb, trans_b, packed);
 }
 
+void grt_gemm_unpack_b(int64_t k, int64_t n, const float *packed, bool trans_b, float *b)
+{
+    for (int64_t p = 0; p < ceil_div(n, NR); p++)
+        for (int64_t x = 0; x < k; x++)
+            for (int64_t j = p * NR; j < min64(n, (p + 1) * NR); j++)
+                b[trans_b ? j * k + x : x * n + j] = packed[(p * k + x) * NR + j - p * NR];
+}
+
 /* Blocks of k as equal as can be: 768 is 3 x 256, 300 is 2 x 152. */
 static int64_t split_k(int64_t k)
 {

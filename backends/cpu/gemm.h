@@ -37,6 +37,9 @@ bool grt_gemm_packed_b_floats(int64_t k, int64_t n, size_t *out_floats);
 /* Packs one matrix. trans_b as in grt_gemm. `packed` should be 64-byte aligned. */
 void grt_gemm_pack_b(int64_t k, int64_t n, const float *b, int64_t ldb, bool trans_b, float *packed);
 
+/* The way back: k x n (or, with trans_b, n x k) floats, rows without gaps. */
+void grt_gemm_unpack_b(int64_t k, int64_t n, const float *packed, bool trans_b, float *b);
+
 /* Bytes of 64-byte aligned scratch that grt_gemm_run wants with that many threads; may be 0. False: overflow.
  */
 bool grt_gemm_scratch_bytes(const grt_gemm *g, int threads, size_t *out_bytes);

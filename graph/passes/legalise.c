@@ -163,7 +163,7 @@ typedef struct report {
 static grt_status report_node(const report *r, const ir_node *node)
 {
     grt_text why = {0}, text = {0};
-    if (!rewrite_supported(r->context, node, &why)) {
+    if (!rewrite_runs(r->context, node, &why)) {
         describe(node, node->row ? grt_text_get(&why) : "this op is not known", &text);
         r->each(r->user, &(grt_finding){.status = GRT_STATUS_UNSUPPORTED,
                                         .node = node->desc.name,

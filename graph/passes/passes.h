@@ -39,6 +39,8 @@ grt_tensor rewrite_tensor(const grt_dims *dims, const ir_type *type);
 bool rewrite_needs_no_kernel(const ir_node *node);
 /* Has the target a kernel for this node, as it stands? `why` may be NULL. */
 bool rewrite_supported(const pass_context *context, const ir_node *node, grt_text *why);
+/* The same, or a kernel of the host's. */
+bool rewrite_runs(const pass_context *context, const ir_node *node, grt_text *why);
 /* Known and provably equal. */
 bool rewrite_same_shape(const ir_type *a, const ir_type *b);
 /* A node of ai.onnx (domain "") or of ours ("graphrt"). */

@@ -55,7 +55,10 @@ bool rewrite_needs_no_kernel(const ir_node *node)
     return node->row && (node->row->flags & (OP_VIEW | OP_CONTROL));
 }
 
-bool rewrite_supported(const pass_context *context, const ir_node *node, grt_text *why)
+typedef bool (*question)(const grt_target *target, const grt_op_desc *desc, const grt_tensor *in,
+                         int32_t n_in, const grt_tensor *out, int32_t n_out, grt_text *why);
+
+static bool ask(const pass_context *context, const ir_node *node, question answer, grt_text *why)
 {
     enum { FEW = 32 };
     if (rewrite_needs_no_kernel(node))
@@ -73,7 +76,17 @@ bool rewrite_supported(const pass_context *context, const ir_node *node, grt_tex
                                   : (grt_tensor){.rank = -1};
     for (int32_t i = 0; i < node->n_out; i++)
         out[i] = node->out[i] ? rewrite_tensor(module->dims, &node->out[i]->type) : (grt_tensor){.rank = -1};
-    return context->target->supports(context->target, &node->desc, in, node->n_in, out, node->n_out, why);
+    return answer(context->target, &node->desc, in, node->n_in, out, node->n_out, why);
+}
+
+bool rewrite_supported(const pass_context *context, const ir_node *node, grt_text *why)
+{
+    return ask(context, node, context->target->supports, why);
+}
+
+bool rewrite_runs(const pass_context *context, const ir_node *node, grt_text *why)
+{
+    return ask(context, node, context->target->runs ? context->target->runs : context->target->supports, why);
 }
 
 bool rewrite_same_shape(const ir_type *a, const ir_type *b)

@@ -323,10 +323,11 @@ typedef struct grt_compile_options {
     bool external_weights;       /* leave weights in FILE.weights beside the plan */
     void (*progress)(void *user, const char *phase, double fraction); /* called on the compiling thread; may be NULL */
     void *user;
+    const char *target;          /* kind of device that the plan is made for: which ops are fused, which layouts constants have; NULL:
+                                    "cpu". A plan runs on every kind of device, but starts faster on its own. Needs no such device. */
     const char *precision;       /* of float32 models: "fp32" (default, also for NULL): as the model says; "tf32": products may round
                                     their inputs to TF32; "fp16", "bf16": weights and activations are narrowed where that gains,
                                     sums stay float32, inputs and outputs keep their types */
-    const char *device;          /* kind of device whose kernels the plan is made of: "cuda"; NULL: "cpu", a plan for any device */
 } grt_compile_options;
 
 /* Compile an ONNX file to a plan file; written whole (temporary file, fsync, rename) or not at all. The same model and options

@@ -80,6 +80,9 @@ run_suite data/real "light models"
 # Their references are float32 sums of PyTorch's: the exact (float64) result itself is up to 4e-7 away from them, so that the official
 # atol of 1e-7 would test luck. At 1e-7, one element of one model (timm_test_resnet) is outside, here and in ONNX Runtime.
 run_suite given "exported models" --atol 1e-6
+# The same through a plan file, whose constants are packed; and on another kind of device, which unpacks them.
+run_suite given "exported models, as plans" --atol 1e-6 --plan cpu
+run_suite given "exported models, as plans of another device" --atol 1e-6 --plan cpu --device mirror --fallback cpu
 
 # A name on the list that is no case is a mistake, if all suites are here to tell.
 if ((every == 1)) && [ -d "$data/data" ] && [ -d "$data/given" ]; then

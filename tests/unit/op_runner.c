@@ -20,6 +20,8 @@ void op_end(op_runner *r)
         grt_value_clear(&r->in[i]);
         grt_value_clear(&r->out[i]);
     }
+    for (int32_t i = 0; i < OP_RUNNER_MAX; i++)
+        free(r->packed[i]);
     grt_arena_release(r->arena);
 }
 
@@ -178,6 +180,34 @@ static grt_status run_kernel(op_runner *r, const grt_kernel_row *kernel, void *s
     return status;
 }
 
+/* Packs the constants that the kernel packs for plans, and sees that they come back whole. */
+static void pack_constants(op_runner *r, const grt_kernel_row *kernel, grt_kernel_node *node, grt_tensor *in,
+                           grt_packing *packings)
+{
+    for (int32_t i = 0; kernel->pack && i < r->n_in; i++) {
+        void *data = NULL;
+        if (!in[i].data)
+            continue;
+        ck_assert_int_eq(kernel->pack(node, i, &packings[i], &data), GRT_OK);
+        if (!grt_is_packed(&packings[i]))
+            continue;
+        const size_t bytes = grt_tensor_bytes(&in[i]);
+        void *plain = malloc(bytes + 1);
+        const void *before = in[i].data;
+        ck_assert_ptr_nonnull(plain);
+        in[i].data = data;
+        ck_assert_int_eq(grt_backend_cpu.unpack(&in[i], &packings[i], plain), GRT_OK);
+        ck_assert_mem_eq(plain, before, bytes);
+        grt_packing shorter = packings[i];
+        shorter.bytes /= 2;
+        ck_assert_int_eq(grt_backend_cpu.unpack(&in[i], &shorter, plain), GRT_STATUS_INVALID_PLAN);
+        free(plain);
+        r->packed[i] = data;
+        r->in[i].t.data = data;
+    }
+    node->packing = packings;
+}
+
 static grt_status find_and_run(op_runner *r, const ir_type *types, const grt_dims *dims)
 {
     grt_tensor in[OP_RUNNER_MAX] = {0}, out[OP_RUNNER_MAX] = {0};
@@ -194,6 +224,9 @@ static grt_status find_and_run(op_runner *r, const ir_type *types, const grt_dim
     grt_status status = kernel ? GRT_OK : grt_fail(GRT_STATUS_UNSUPPORTED, "%s", grt_text_get(&why));
     grt_text_release(&why);
     void *state = NULL;
+    grt_packing packings[OP_RUNNER_MAX] = {0};
+    if (status == GRT_OK && r->pack)
+        pack_constants(r, kernel, &node, in, packings);
     if (status == GRT_OK)
         status = prepare_outputs(r, types, dims, kernel->flags);
     if (status == GRT_OK && kernel->create)

@@ -15,7 +15,9 @@ typedef struct op_runner {
     int32_t n_in, n_out;
     int32_t threads;
     uint32_t constants; /* bit i: the kernel sees input i's content when it is created */
-    grt_arena *arena;   /* strings of outputs */
+    bool pack;          /* constants are packed first, as a plan has them */
+    void *packed[OP_RUNNER_MAX];
+    grt_arena *arena; /* strings of outputs */
 } op_runner;
 
 void op_begin(op_runner *r, const char *domain, const char *op);

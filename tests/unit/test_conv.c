@@ -147,6 +147,7 @@ static void check_conv(uint32_t seed, int variant)
     op_begin(&r, fused ? "graphrt" : "", "Conv");
     r.threads = 1 + seed % 2;
     r.constants = variant & 1 ? 2 : 0;
+    r.pack = seed % 4 < 2;
     attributes(&r, &w);
     op_int(&r, "group", w.groups);
     shape(dims, &w, w.channels, w.in, last);
@@ -228,6 +229,7 @@ static void check_transpose(uint32_t seed, bool constant)
     op_runner r;
     op_begin(&r, "", "ConvTranspose");
     r.constants = constant ? 2 : 0;
+    r.pack = seed % 4 < 2;
     attributes(&r, &w);
     op_int(&r, "group", w.groups);
     shape(dims, &w, w.filters, out, false);

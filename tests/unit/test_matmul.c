@@ -41,7 +41,7 @@ typedef struct variant {
     bool bias;
 } variant;
 
-static void check_product(const operand *a, const operand *b, const variant *v)
+static void check_once(const operand *a, const operand *b, const variant *v, bool pack)
 {
     float x[MOST], y[MOST], bias[64];
     fill_floats(x, MOST, 3);
@@ -50,6 +50,7 @@ static void check_product(const operand *a, const operand *b, const variant *v)
     op_runner r;
     op_begin(&r, v->domain, "MatMul");
     r.constants = v->constant ? 2 : 0;
+    r.pack = pack;
     if (v->trans_a)
         op_int(&r, "transA", 1);
     if (v->trans_b)
@@ -82,6 +83,13 @@ static void check_product(const operand *a, const operand *b, const variant *v)
                       (long long)i, (double)((float *)c->data)[i], sum);
     }
     op_end(&r);
+}
+
+static void check_product(const operand *a, const operand *b, const variant *v)
+{
+    check_once(a, b, v, false);
+    if (v->constant)
+        check_once(a, b, v, true);
 }
 
 START_TEST(all_ranks_and_broadcasts)

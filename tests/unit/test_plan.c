@@ -380,6 +380,10 @@ START_TEST(wrong_structures)
         ck_assert_msg(strstr(grt_last_error(), message) != NULL, "'%s' not in: %s", message,     \
                       grt_last_error());                                                         \
     } while (0)
+    static const grt_packing flag_packed[6] = {[5] = {"panels16", 64}},
+                             copy_packed[6] = {[1] = {"panels16", 64}};
+    EXPECT_BAD(plan->packings = flag_packed, "does not fit weight 5"); /* the executor reads defaults */
+    EXPECT_BAD((plan->packings = copy_packed, steps[1].in = (ids[0] = 3, ids)), "only kernels read packed");
     EXPECT_BAD(plan->n_bodies = 0, "no main body");
     EXPECT_BAD(bodies[0].parent = 0, "no main body");
     EXPECT_BAD(bodies[1].parent = 2, "belongs to body 2");

@@ -7,16 +7,21 @@
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/dnnl.h"
 #include "backends/cpu/epilogue_attrs.h"
+#include "backends/cpu/packing.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct conv_state {
     bool last, transposed;
     int64_t groups;
     grt_act act;
-    const float *weights; /* constant float32, else NULL */
-    grt_dnnl_op *like;    /* whose layout `packed` has; NULL if nothing is packed */
-    void *packed;
+    const void *weights;        /* constant float32, else NULL */
+    const grt_packing *packing; /* how the plan has them; NULL: plain */
+    grt_packing plan_packing;
+    grt_dnnl_op *like;  /* whose layout `packed` has; NULL if nothing is packed */
+    const void *packed; /* weights themselves, or own */
+    void *own;
 } conv_state;
 
 typedef struct conv_shape {
@@ -24,7 +29,7 @@ typedef struct conv_shape {
     grt_dnnl_op *op;    /* NULL: unfold or exact */
     const void *packed; /* the state's or own */
     void *own;
-    size_t scratch;
+    const void *plain; /* for kernels that read ONNX's order: own, or NULL: the input as it is */
 } conv_shape;
 
 enum { BIAS = 2, RESIDUAL = 3, ERROR_SIZE = 256 };
@@ -91,7 +96,7 @@ static void destroy(void *data)
     if (!state)
         return;
     grt_dnnl_op_release(state->like);
-    free(state->packed);
+    free(state->own);
     free(state);
 }
 
@@ -130,38 +135,114 @@ static bool guess_shape(const grt_kernel_node *node, const conv_state *state, cp
     return fits_dnnl(c);
 }
 
-static bool pack(const grt_dnnl_op *op, const float *weights, void **out_packed)
+/* ONNX's order or a format of the plan's. */
+typedef struct source {
+    const char *format; /* NULL: ONNX's */
+    const void *data;
+    size_t bytes;
+} source;
+
+static source weights_of(const conv_state *state, const grt_tensor *w)
 {
-    const size_t bytes = grt_dnnl_op_weights_bytes(op);
-    *out_packed = aligned_alloc(64, grt_align_up(bytes ? bytes : 64, 64));
-    if (*out_packed && grt_dnnl_op_prepack(op, weights, *out_packed, NULL, 0))
-        return true;
-    free(*out_packed);
-    *out_packed = NULL;
-    return false;
+    if (!state->packing)
+        return (source){NULL, state->weights, grt_tensor_bytes(w)};
+    return (source){cpu_packing_layout(state->packing, state->groups, state->transposed), state->weights,
+                    state->packing->bytes};
 }
 
-static grt_status create(const grt_kernel_node *node, void **out_state)
+/* The weights as the operation wants them, in memory of their own. NULL: it cannot have them. */
+static void *repack(const grt_dnnl_op *op, source from)
 {
-    const grt_tensor *w = &node->in[1];
-    conv_state *state = calloc(1, sizeof *state);
-    if (!state)
-        return grt_fail_memory(sizeof *state);
+    const size_t bytes = grt_dnnl_op_weights_bytes(op);
+    void *packed = aligned_alloc(64, grt_align_up(bytes ? bytes : 64, 64));
+    if (packed && grt_dnnl_op_prepack(op, from.format, from.data, from.bytes, packed, NULL, 0))
+        return packed;
+    free(packed);
+    return NULL;
+}
+
+/* Do the weights lie as the operation wants them already? */
+static bool fits_already(const grt_dnnl_op *op, source from)
+{
+    const char *wanted = from.format ? grt_dnnl_op_weights_format(op) : NULL;
+    return wanted && !strcmp(wanted, from.format) && from.bytes == grt_dnnl_op_weights_bytes(op);
+}
+
+static void read_attributes(const grt_kernel_node *node, conv_state *state)
+{
     state->last = cpu_channels_last(node->desc);
     state->transposed = grt_op_is(node->desc, "", "ConvTranspose");
     state->groups = grt_attr_int(node->desc, "group", 1);
     if (grt_op_is(node->desc, "graphrt", "Conv"))
         cpu_act_read(node->desc, &state->act, NULL);
-    *out_state = state;
-    if (!w->data || w->dtype != GRT_DTYPE_FLOAT || w->rank < 3)
-        return GRT_OK;
-    state->weights = w->data;
+}
+
+static bool constant_weights(const grt_kernel_node *node)
+{
+    return node->in[1].data && node->in[1].dtype == GRT_DTYPE_FLOAT && node->in[1].rank >= 3;
+}
+
+/* The operation for likely sizes; NULL if there is none. */
+static grt_dnnl_op *likely_op(const grt_kernel_node *node, const conv_state *state)
+{
     cpu_conv guess;
-    /* Failing here only means that each shape packs for itself. */
-    if (guess_shape(node, state, &guess) &&
+    grt_dnnl_op *op = NULL;
+    if (guess_shape(node, state, &guess))
         make_op(&guess, state->transposed, grt_node_has(node, BIAS), grt_node_has(node, RESIDUAL), NULL,
-                node->threads, &state->like, NULL) &&
-        !pack(state->like, state->weights, &state->packed)) {
+                node->threads, &op, NULL);
+    return op;
+}
+
+static grt_status pack(const grt_kernel_node *node, int32_t i, grt_packing *out_packing, void **out_data)
+{
+    conv_state state = {0};
+    if (i != 1 || !constant_weights(node))
+        return GRT_OK;
+    read_attributes(node, &state);
+    state.weights = node->in[1].data;
+    grt_dnnl_op *op = likely_op(node, &state);
+    const char *layout = op ? grt_dnnl_op_weights_format(op) : NULL;
+    if (layout && cpu_packing_conv(layout, state.groups, state.transposed, out_packing)) {
+        *out_data = repack(op, weights_of(&state, &node->in[1]));
+        out_packing->bytes = grt_dnnl_op_weights_bytes(op);
+        if (!*out_data)
+            out_packing->format[0] = '\0'; /* it stays plain */
+    }
+    grt_dnnl_op_release(op);
+    return GRT_OK;
+}
+
+static grt_status create(const grt_kernel_node *node, void **out_state)
+{
+    conv_state *state = calloc(1, sizeof *state);
+    if (!state)
+        return grt_fail_memory(sizeof *state);
+    read_attributes(node, state);
+    *out_state = state;
+    if (!constant_weights(node))
+        return GRT_OK;
+    state->weights = node->in[1].data;
+    if (grt_node_packing(node, 1)) {
+        state->plan_packing = node->packing[1];
+        state->packing = &state->plan_packing;
+        if (!cpu_packing_layout(state->packing, state->groups, state->transposed)) {
+            *out_state = NULL;
+            destroy(state);
+            return grt_fail_op(
+                node->desc, GRT_STATUS_INVALID_PLAN,
+                "the weights are packed as '%s', which is no format of this convolution's; make the plan "
+                "again with graphc optimize",
+                node->packing[1].format);
+        }
+    }
+    /* Failing here only means that each shape packs for itself. */
+    const source from = weights_of(state, &node->in[1]);
+    state->like = likely_op(node, state);
+    if (state->like && fits_already(state->like, from))
+        state->packed = state->weights;
+    else if (state->like)
+        state->packed = state->own = repack(state->like, from);
+    if (!state->packed) {
         grt_dnnl_op_release(state->like);
         state->like = NULL;
     }
@@ -199,13 +280,29 @@ static bool use_dnnl(const grt_reshape *r, conv_shape *s)
         s->packed = state->packed;
         return true;
     }
-    if (pack(s->op, state->weights, &s->own)) {
-        s->packed = s->own;
+    const source from = weights_of(state, r->in[1]);
+    if (fits_already(s->op, from))
+        s->packed = state->weights;
+    else
+        s->packed = s->own = repack(s->op, from);
+    if (s->packed)
         return true;
-    }
     grt_dnnl_op_release(s->op);
     s->op = NULL;
     return false;
+}
+
+/* Where no operation of oneDNN's fits, loops of our own read weights in ONNX's order. */
+static grt_status need_plain(const grt_reshape *r, conv_shape *s)
+{
+    const conv_state *state = r->state;
+    if (!state->packing)
+        return GRT_OK;
+    s->own = malloc(grt_tensor_bytes(r->in[1]));
+    if (!s->own)
+        return grt_fail_memory(grt_tensor_bytes(r->in[1]));
+    s->plain = s->own;
+    return cpu_packing_unpack(r->in[1], state->packing, s->own);
 }
 
 static grt_status check_inputs(const grt_reshape *r)
@@ -233,13 +330,18 @@ static grt_status reshape(grt_reshape *r)
     if (!s)
         return grt_fail_memory(sizeof *s);
     describe(r->desc, state, r->in[0], r->in[1], r->out[0], &s->conv);
-    if (r->in[0]->dtype == GRT_DTYPE_FLOAT) {
-        if (use_dnnl(r, s)) {
-            r->workspace_bytes = grt_dnnl_op_scratch_bytes(s->op);
-        } else if (!state->transposed && !cpu_conv_unfold_bytes(&s->conv, r->threads, &r->workspace_bytes)) {
-            release_shape(s);
-            return grt_fail_memory(SIZE_MAX);
-        }
+    grt_status status = GRT_OK;
+    if (r->in[0]->dtype == GRT_DTYPE_FLOAT && use_dnnl(r, s)) {
+        r->workspace_bytes = grt_dnnl_op_scratch_bytes(s->op);
+    } else {
+        status = need_plain(r, s);
+        if (status == GRT_OK && r->in[0]->dtype == GRT_DTYPE_FLOAT && !state->transposed &&
+            !cpu_conv_unfold_bytes(&s->conv, r->threads, &r->workspace_bytes))
+            status = grt_fail_memory(SIZE_MAX);
+    }
+    if (status != GRT_OK) {
+        release_shape(s);
+        return status;
     }
     r->shape = s;
     return GRT_OK;
@@ -271,7 +373,7 @@ static grt_status run(const grt_run *r)
     const conv_state *state = r->state;
     const conv_shape *s = r->shape;
     const cpu_conv *c = &s->conv;
-    const void *x = r->in[0]->data, *w = r->in[1]->data, *bias = data_of(r, BIAS);
+    const void *x = r->in[0]->data, *w = s->plain ? s->plain : r->in[1]->data, *bias = data_of(r, BIAS);
     if (grt_tensor_elements(r->out[0]) == 0)
         return GRT_OK;
     if (s->op)
@@ -289,8 +391,9 @@ static grt_status run(const grt_run *r)
     {                                                  \
         GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS \
     }
-#define LIFE \
-    .create = create, .destroy = destroy, .reshape = reshape, .release_shape = release_shape, .run = run
+#define LIFE                                                                                                \
+    .pack = pack, .create = create, .destroy = destroy, .reshape = reshape, .release_shape = release_shape, \
+    .run = run
 
 static const grt_kernel_row rows[] = {
     {.domain = "", .op = "Conv", .types = FLOAT3, LIFE},

@@ -5,15 +5,20 @@
 #include "backends/cpu/epilogue_attrs.h"
 #include "backends/cpu/gemm.h"
 #include "backends/cpu/matmul_typed.h"
+#include "backends/cpu/packing.h"
 #include "backends/cpu/workspace.h"
 
+#include "src/base/checked.h"
+
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct matmul_state {
     bool is_gemm, trans_a, trans_b;
     float alpha, beta;
     grt_act act;
-    float *packed; /* constant B, all its matrices, or NULL */
+    const float *packed; /* constant B, all its matrices, or NULL */
+    float *own;          /* `packed` where it was packed here, not in the plan */
     size_t packed_floats;
 } matmul_state;
 
@@ -46,19 +51,31 @@ static void matrix_dims(const grt_tensor *b, bool trans, int64_t *k, int64_t *n)
     *n = trans ? rows : cols;
 }
 
-static grt_status pack_constant(const grt_tensor *b, matmul_state *state)
+/* Floats of one packed matrix of a constant B, and how many matrices there are. False: B is not packed (there
+ * is none, or it is empty, or its type has no packed form). */
+static bool packs(const grt_kernel_node *node, bool trans_b, size_t *floats, int64_t *matrices)
 {
-    int64_t k, n, count = grt_tensor_elements(b);
-    matrix_dims(b, state->trans_b, &k, &n);
-    if (count <= 0 || !grt_gemm_packed_b_floats(k, n, &state->packed_floats))
-        return GRT_OK;
-    const int64_t matrices = count / (k * n);
+    const grt_tensor *b = &node->in[1];
+    int64_t k, n, count = b->data && b->rank >= 1 ? grt_tensor_elements(b) : 0;
     size_t bytes;
-    if (!grt_mul_size(state->packed_floats, (size_t)matrices * sizeof(float), &bytes) || bytes > SIZE_MAX / 2)
-        return grt_fail_memory(SIZE_MAX);
-    state->packed = aligned_alloc(64, grt_align_up(bytes, 64));
+    if (count <= 0 || (b->dtype != GRT_DTYPE_FLOAT && !is_half(b->dtype)))
+        return false;
+    matrix_dims(b, trans_b, &k, &n);
+    *matrices = count / (k * n);
+    return grt_gemm_packed_b_floats(k, n, floats) &&
+           grt_mul_size(*floats, (size_t)*matrices * sizeof(float), &bytes) && bytes <= SIZE_MAX / 2;
+}
+
+static grt_status pack_b(const grt_tensor *b, bool trans_b, size_t floats, int64_t matrices,
+                         float **out_packed)
+{
+    int64_t k, n;
+    matrix_dims(b, trans_b, &k, &n);
+    const size_t bytes = grt_align_up(floats * (size_t)matrices * sizeof(float), 64);
+    float *packed = aligned_alloc(64, bytes);
     float *wide = is_half(b->dtype) ? malloc((size_t)(k * n) * sizeof *wide) : NULL;
-    if (!state->packed || (is_half(b->dtype) && !wide)) {
+    if (!packed || (is_half(b->dtype) && !wide)) {
+        free(packed);
         free(wide);
         return grt_fail_memory(bytes);
     }
@@ -68,10 +85,26 @@ static grt_status pack_constant(const grt_tensor *b, matmul_state *state)
             cpu_widen(b->dtype, b->data, i * k * n, k * n, wide);
             from = wide;
         }
-        grt_gemm_pack_b(k, n, from, state->trans_b ? k : n, state->trans_b,
-                        state->packed + (size_t)i * state->packed_floats);
+        grt_gemm_pack_b(k, n, from, trans_b ? k : n, trans_b, packed + (size_t)i * floats);
     }
     free(wide);
+    *out_packed = packed;
+    return GRT_OK;
+}
+
+/* 16-bit weights stay as they are in a plan: packed ones are twice their size. */
+static grt_status pack(const grt_kernel_node *node, int32_t i, grt_packing *out_packing, void **out_data)
+{
+    const bool trans_b = grt_attr_int(node->desc, "transB", 0) != 0;
+    size_t floats;
+    int64_t matrices;
+    float *packed;
+    if (i != 1 || node->in[1].dtype != GRT_DTYPE_FLOAT || !packs(node, trans_b, &floats, &matrices))
+        return GRT_OK;
+    GRT_TRY(pack_b(&node->in[1], trans_b, floats, matrices, &packed));
+    strcpy(out_packing->format, cpu_packing_matrix(trans_b));
+    out_packing->bytes = floats * (size_t)matrices * sizeof *packed;
+    *out_data = packed;
     return GRT_OK;
 }
 
@@ -79,8 +112,31 @@ static void destroy(void *data)
 {
     matmul_state *state = data;
     if (state)
-        free(state->packed);
+        free(state->own);
     free(state);
+}
+
+static grt_status bind_constant(const grt_kernel_node *node, matmul_state *state)
+{
+    int64_t matrices;
+    if (!packs(node, state->trans_b, &state->packed_floats, &matrices))
+        return GRT_OK;
+    const grt_packing *packing = grt_node_packing(node, 1);
+    if (!packing) {
+        GRT_TRY(pack_b(&node->in[1], state->trans_b, state->packed_floats, matrices, &state->own));
+        state->packed = state->own;
+        return GRT_OK;
+    }
+    const char *format = cpu_packing_matrix(state->trans_b);
+    const size_t bytes = state->packed_floats * (size_t)matrices * sizeof(float);
+    if (node->in[1].dtype != GRT_DTYPE_FLOAT || strcmp(packing->format, format) || packing->bytes != bytes)
+        return grt_fail_op(
+            node->desc, GRT_STATUS_INVALID_PLAN,
+            "B is packed as '%s' in %zu bytes; expected '%s' in %zu; make the plan again with graphc "
+            "optimize",
+            packing->format, packing->bytes, format, bytes);
+    state->packed = node->in[1].data;
+    return GRT_OK;
 }
 
 static grt_status create(const grt_kernel_node *node, void **out_state)
@@ -96,13 +152,10 @@ static grt_status create(const grt_kernel_node *node, void **out_state)
     state->beta = state->is_gemm ? grt_attr_float(desc, "beta", 1.0f) : 1.0f;
     if (!state->is_gemm)
         cpu_act_read(desc, &state->act, NULL);
-    const grt_tensor *b = &node->in[1];
-    if (b->data && b->rank >= 1 && (b->dtype == GRT_DTYPE_FLOAT || is_half(b->dtype))) {
-        grt_status status = pack_constant(b, state);
-        if (status != GRT_OK) {
-            destroy(state);
-            return status;
-        }
+    grt_status status = bind_constant(node, state);
+    if (status != GRT_OK) {
+        destroy(state);
+        return status;
     }
     *out_state = state;
     return GRT_OK;
@@ -366,7 +419,8 @@ static grt_status run(const grt_run *r)
 }
 
 #define TYPES (GRT_SET_FLOATS | GRT_BIT(INT32) | GRT_BIT(INT64) | GRT_BIT(UINT32) | GRT_BIT(UINT64))
-#define LIFE  .create = create, .destroy = destroy, .reshape = reshape, .release_shape = free, .run = run
+#define LIFE \
+    .pack = pack, .create = create, .destroy = destroy, .reshape = reshape, .release_shape = free, .run = run
 
 static const grt_kernel_row rows[] = {
     {.domain = "", .op = "MatMul", .types = {TYPES, TYPES}, LIFE},

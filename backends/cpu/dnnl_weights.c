@@ -1,0 +1,99 @@
+/* Weights between ONNX's order and the layouts that oneDNN's kernels read. */
+#include "backends/cpu/dnnl_weights.h"
+
+#include <string.h>
+
+/* oneDNN's weights are [groups,] out, in, k... for both directions; ONNX stores a transposed convolution's as
+ * [in, out / groups, k...]. Expressed as strides, one reorder serves both. */
+dnnl_weights dnnl_weights_describe(const grt_dnnl_filter *f)
+{
+    dnnl_weights w = {0};
+    const int64_t oc = f->out_channels / f->groups, ic = f->in_channels / f->groups;
+    int64_t taps = 1;
+    int at = 0;
+    for (int i = 0; i < f->spatial; i++)
+        taps *= f->kernel[i];
+    if (f->groups > 1) {
+        w.dims[at] = f->groups;
+        w.strides[at++] = oc * ic * taps;
+    }
+    w.dims[at] = oc;
+    w.strides[at++] = f->transposed ? taps : ic * taps;
+    w.dims[at] = ic;
+    w.strides[at++] = f->transposed ? oc * taps : taps;
+    for (int i = 0; i < f->spatial; i++) {
+        taps /= f->kernel[i];
+        w.dims[at] = f->kernel[i];
+        w.strides[at++] = taps;
+    }
+    w.rank = at;
+    return w;
+}
+
+/* A layout has a name if some tag describes it to the last detail. */
+const char *dnnl_weights_format(const dnnl_weights *weights, md_view layout)
+{
+    const char *name = NULL;
+    for (int tag = dnnl_a; tag < dnnl_format_tag_last && !name; tag++) {
+        md made = {0};
+        if (md_make(&made, weights->rank, weights->dims, (dnnl_format_tag_t)tag) == dnnl_success &&
+            dnnl_memory_desc_equal(md_of(&made), layout))
+            name = dnnl_fmt_tag2str((dnnl_format_tag_t)tag);
+        md_free(&made);
+    }
+    return name;
+}
+
+static dnnl_status_t layout_of(const dnnl_weights *w, const char *format, md *out)
+{
+    if (!format)
+        return md_make_strided(out, w->rank, w->dims, w->strides);
+    for (int tag = dnnl_a; tag < dnnl_format_tag_last; tag++)
+        if (!strcmp(format, dnnl_fmt_tag2str((dnnl_format_tag_t)tag)))
+            return md_make(out, w->rank, w->dims, (dnnl_format_tag_t)tag);
+    return dnnl_invalid_arguments;
+}
+
+dnnl_status_t dnnl_weights_reorder(dnnl_engine_t engine, const dnnl_weights *weights, const char *format,
+                                   const void *from, size_t bytes, md_view layout, void *to)
+{
+    md source = {0}, plain = {0};
+    dnnl_primitive_desc_t pd = NULL;
+    dnnl_primitive_t reorder = NULL;
+    dnnl_memory_t read = NULL, written = NULL;
+    dnnl_stream_t stream = NULL;
+    dnnl_status_t s = layout_of(weights, format, &source);
+    if (s == dnnl_success && bytes < dnnl_memory_desc_get_size(md_of(&source)))
+        s = dnnl_invalid_arguments; /* fewer bytes than the format takes */
+    if (s == dnnl_success && !layout)
+        s = layout_of(weights, NULL, &plain);
+    const md_view target = layout ? layout : md_of(&plain);
+    if (s == dnnl_success)
+        s = dnnl_memory_create(&read, md_of(&source), engine, (void *)(uintptr_t)from);
+    if (s == dnnl_success)
+        s = dnnl_memory_create(&written, target, engine, to);
+    if (s == dnnl_success)
+        s = dnnl_reorder_primitive_desc_create(&pd, md_of(&source), engine, target, engine, NULL);
+    if (s == dnnl_success)
+        s = dnnl_primitive_create(&reorder, pd);
+    if (s == dnnl_success)
+        s = dnnl_stream_create(&stream, engine, dnnl_stream_default_flags);
+    const dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, read}, {DNNL_ARG_TO, written}};
+    if (s == dnnl_success)
+        s = dnnl_primitive_execute(reorder, stream, 2, args);
+    if (s == dnnl_success)
+        s = dnnl_stream_wait(stream);
+    if (stream)
+        dnnl_stream_destroy(stream);
+    if (reorder)
+        dnnl_primitive_destroy(reorder);
+    if (pd)
+        dnnl_primitive_desc_destroy(pd);
+    if (read)
+        dnnl_memory_destroy(read);
+    if (written)
+        dnnl_memory_destroy(written);
+    md_free(&source);
+    md_free(&plain);
+    return s;
+}
