@@ -76,17 +76,12 @@ grt_status grt_compile_plan(const compile_source *source, const grt_compile_opti
     }
     report(&used, "lower", 0);
     GRT_TRY(ir_lower(module, target, out_plan)); /* the module is its own now, whatever comes */
-    if (used.precision && strcmp(used.precision, "fp32") != 0) {
-        grt_text text = {0};
-        grt_text_add(&text, "precision=%s", used.precision);
-        const char *kept = grt_arena_strdup((*out_plan)->arena, grt_text_get(&text));
-        grt_text_release(&text);
-        if (!kept) {
-            grt_plan_release(*out_plan);
-            return grt_fail_memory(0);
-        }
-        (*out_plan)->options = kept;
-    }
+    const bool narrowed = used.precision && strcmp(used.precision, "fp32") != 0;
+    const char *disabled = used.disable_passes ? used.disable_passes : "";
+    const char *text = grt_arena_printf((*out_plan)->arena, "level %d, target %s%s%s%s%s", used.level,
+                                        target->name, narrowed ? ", precision " : "", narrowed ? used.precision : "", *disabled ? ", without " : "", disabled);
+    if (text)
+        (*out_plan)->options = text;
     report(&used, "lower", 1);
     return GRT_OK;
 }

@@ -64,6 +64,16 @@ static grt_status reshape_check(infer *inf, const reshape_plan *plan, grt_dim *d
     return GRT_OK;
 }
 
+/* A copied dim of 0: there are no elements, however the other dims are. */
+static bool copies_zero(const infer *inf, const grt_dim *dims, const bool *copied, int64_t n)
+{
+    int64_t v;
+    for (int64_t k = 0; k < n; k++)
+        if (copied[k] && infer_const(inf, dims[k], &v) && v == 0)
+            return true;
+    return false;
+}
+
 static grt_status infer_reshape(infer *inf)
 {
     const ir_type *data = inf->in[0];
@@ -89,7 +99,8 @@ static grt_status infer_reshape(infer *inf)
         for (int64_t k = 0; k < n; k++)
             if (!copied[k] && k != plan.wild)
                 plan.now = grt_dim_mul(inf->dims, plan.now, dims[k]);
-        GRT_TRY(reshape_check(inf, &plan, dims));
+        if (plan.wild >= 0 || !copies_zero(inf, dims, copied, n))
+            GRT_TRY(reshape_check(inf, &plan, dims));
     } else if (plan.wild >= 0) {
         dims[plan.wild] = grt_dim_fresh(inf->dims);
     }

@@ -149,6 +149,10 @@ START_TEST(reshape_finds_the_missing_dim)
     EXPECT(&b, "batchx3x4xseq");
     op(&b, "Reshape"), TENSOR(&b, "0", "3"), INTS(&b, "0", "-1");
     EXPECT(&b, "0x3");
+    op(&b, "Reshape"), TENSOR(&b, "0", "4"), INTS(&b, "0");
+    EXPECT(&b, "0");
+    op(&b, "Reshape"), TENSOR(&b, "5", "4"), INTS(&b, "0");
+    REFUSED(&b, "1 elements where the input has 4");
     op(&b, "Reshape"), attr_int(&b, "allowzero", 1), TENSOR(&b, "0", "3"), INTS(&b, "3", "0");
     EXPECT(&b, "3x0");
     op(&b, "Reshape"), TENSOR(&b, "5", "3"), INTS(&b, "-1", "2");
