@@ -78,8 +78,10 @@ grt_status grt_compile_plan(const compile_source *source, const grt_compile_opti
     GRT_TRY(ir_lower(module, target, out_plan)); /* the module is its own now, whatever comes */
     const bool narrowed = used.precision && strcmp(used.precision, "fp32") != 0;
     const char *disabled = used.disable_passes ? used.disable_passes : "";
-    const char *text = grt_arena_printf((*out_plan)->arena, "level %d, target %s%s%s%s%s", used.level,
-                                        target->name, narrowed ? ", precision " : "", narrowed ? used.precision : "", *disabled ? ", without " : "", disabled);
+    const char *text =
+        grt_arena_printf((*out_plan)->arena, "level %d, target %s%s%s%s%s", used.level, target->name,
+                         narrowed ? ", precision " : "", narrowed ? used.precision : "",
+                         *disabled ? ", without " : "", disabled);
     if (text)
         (*out_plan)->options = text;
     report(&used, "lower", 1);

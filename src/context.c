@@ -149,11 +149,13 @@ static grt_status check_device_tensor(const grt_context *context, const grt_plan
 {
     grt_device *device = context->session->device;
     if (!context->session->on_device || tensor->device != device->index)
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "'%s': memory of device %d cannot be bound to a session on %s:%d",
-                        v->name, tensor->device, device->backend->name, device->index);
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
+                        "'%s': memory of device %d cannot be bound to a session on %s:%d", v->name,
+                        tensor->device, device->backend->name, device->index);
     if ((uintptr_t)tensor->data % DEVICE_ALIGNMENT)
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "'%s': device memory must be aligned to %d bytes, found %p",
-                        v->name, DEVICE_ALIGNMENT, tensor->data);
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
+                        "'%s': device memory must be aligned to %d bytes, found %p", v->name,
+                        DEVICE_ALIGNMENT, tensor->data);
     if (context->checks_pointers && device->vtable->check_pointer &&
         device->vtable->check_pointer(device, tensor->data) != GRT_OK)
         return grt_fail_context(GRT_STATUS_INVALID_ARGUMENT, "'%s'", v->name);

@@ -45,10 +45,10 @@ typedef struct grt_frame {
     int32_t blocker;     /* ... at this step; -1: none */
     int32_t step;        /* that runs, or ran last */
     void *stream;        /* that the steps enqueue on */
-    bool *borrowed;    /* values whose content belongs to somebody else: captures */
-    bool *known;       /* dims are known before the run */
-    bool *hoisted;     /* content depends on the dims alone: computed once, when the frame was made */
-    bool *dynamic;     /* values made by steps that are not static: their memory comes with the run */
+    bool *borrowed;      /* values whose content belongs to somebody else: captures */
+    bool *known;         /* dims are known before the run */
+    bool *hoisted;       /* content depends on the dims alone: computed once, when the frame was made */
+    bool *dynamic;       /* values made by steps that are not static: their memory comes with the run */
     grt_step_state *steps;
     /* Main body only: */
     int64_t *dims;    /* value of each of the plan's dims ... */
@@ -90,9 +90,9 @@ struct grt_context {
     bool timing;
     grt_step_time *times;
     size_t n_times;
-    void **events;      /* device sessions with timing: one before each step and one behind the last */
-    void *bounds[2];    /* events around the steps, once device times are asked for */
-    bool measures;      /* they are recorded */
+    void **events;   /* device sessions with timing: one before each step and one behind the last */
+    void *bounds[2]; /* events around the steps, once device times are asked for */
+    bool measures;   /* they are recorded */
     double device_ms;
     double host_us;
 };

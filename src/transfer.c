@@ -70,7 +70,8 @@ grt_status grt_frame_copy_on_device(grt_frame *frame)
         if (!context->output_set[i] || !grt_is_device_tensor(to) || from->data == to->data)
             continue;
         if (!grt_tensor_same_type(frame->made_on_host[v] ? &frame->host[v].t : from, to))
-            return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "output '%s' is %s, the memory bound to it is for %s",
+            return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
+                            "output '%s' is %s, the memory bound to it is for %s",
                             frame->body->values[v].name, grt_tensor_text(from, a), grt_tensor_text(to, b));
         if (frame->made_on_host[v])
             GRT_TRY(grt_device_upload(context->session->device, to->data, frame->host[v].t.data,

@@ -223,7 +223,8 @@ static grt_status check_pointer(grt_device *device, const void *data)
     struct cudaPointerAttributes found;
     GRT_TRY(make_current(device));
     CUDA_TRY(cudaPointerGetAttributes(&found, data));
-    if (found.type == cudaMemoryTypeManaged || (found.type == cudaMemoryTypeDevice && found.device == device->index))
+    if (found.type == cudaMemoryTypeManaged ||
+        (found.type == cudaMemoryTypeDevice && found.device == device->index))
         return GRT_OK;
     return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "%p is %s; memory of cuda:%d is wanted", data,
                     found.type == cudaMemoryTypeDevice ? "memory of another device"

@@ -22,7 +22,7 @@ struct cuda_dnn_plan {
     cudnnBackendDescriptor_t plan, pack; /* pack: for the pointers of the last run */
     size_t workspace;
     int64_t engine;
-    int64_t passed; /* acceptable answers before this one */
+    int64_t passed;     /* acceptable answers before this one */
     cuda_dnn_args args; /* of the last run */
     int n_descriptors;
     cudnnBackendDescriptor_t descriptors[MAX_DESCRIPTORS]; /* what the plan was made from, in order */

@@ -101,8 +101,8 @@ enum { N_OPS = sizeof ops / sizeof *ops };
 /* Products that have a TF32 form. */
 static const struct {
     const char *domain, *op;
-} products[] = {{"", "Attention"}, {"", "Conv"},   {"", "ConvTranspose"},   {"", "Gemm"},
-                {"", "MatMul"},    {"", "Einsum"}, {"graphrt", "Conv"}, {"graphrt", "MatMul"}};
+} products[] = {{"", "Attention"}, {"", "Conv"},   {"", "ConvTranspose"}, {"", "Gemm"},
+                {"", "MatMul"},    {"", "Einsum"}, {"graphrt", "Conv"},   {"graphrt", "MatMul"}};
 
 /* What stands for a value in the other type; value->mark is an index into these, 0 for none. */
 typedef struct precision {
@@ -208,7 +208,8 @@ static bool is_narrow(const precision *p, const ir_value *value)
 static bool vanishes(const precision *p, const ir_value *value)
 {
     double x;
-    return p->narrow == GRT_DTYPE_FLOAT16 && ir_const_float(value, &x) && x != 0 && grt_float_to_half((float)fabs(x)) == 0;
+    return p->narrow == GRT_DTYPE_FLOAT16 && ir_const_float(value, &x) && x != 0 &&
+           grt_float_to_half((float)fabs(x)) == 0;
 }
 
 static int32_t find_op(const ir_node *node)
