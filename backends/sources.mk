@@ -46,6 +46,7 @@ cpu_ops_SOURCES += backends/cpu/ops/compare_other.c
 cpu_ops_SOURCES += backends/cpu/ops/quantize.c
 cpu_ops_SOURCES += backends/cpu/ops/dropout.c
 cpu_ops_SOURCES += backends/cpu/ops/batch_norm.c
+backends_SOURCES += backends/cpu/widen.h backends/cpu/widen.c
 backends_SOURCES += backends/cpu/workspace.h
 backends_SOURCES += backends/window.h backends/window.c backends/cpu/epilogue_attrs.h backends/cpu/epilogue_attrs.c
 backends_SOURCES += backends/cpu/matmul_typed.h backends/cpu/matmul_typed.c

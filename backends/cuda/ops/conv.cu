@@ -18,6 +18,7 @@ enum { BIAS = 2, RESIDUAL = 3, SPATIAL = CUDA_DNN_SPATIAL, THREADS = 256, ALIGNM
 
 typedef struct conv_state {
     bool last, transposed;
+    bool tf32;
     int64_t groups;
     cuda_act act;
     void *weights; /* device copy with channels last, or NULL: as the model has them */
@@ -107,6 +108,7 @@ static grt_status create(const grt_kernel_node *node, void **out_state)
         return grt_fail_memory(sizeof *state);
     state->last = !strcmp(grt_attr_string(node->desc, "layout", ""), "NHWC");
     state->transposed = grt_op_is(node->desc, "", "ConvTranspose");
+    state->tf32 = !strcmp(grt_attr_string(node->desc, "math", ""), "tf32");
     state->groups = grt_attr_int(node->desc, "group", 1);
     if (grt_op_is(node->desc, "graphrt", "Conv"))
         cuda_act_read(node->desc, &state->act, NULL);
@@ -184,6 +186,7 @@ static bool describe_plan(const conv_state *state, conv_shape *s, grt_dtype dtyp
     if (dtype == GRT_DTYPE_DOUBLE || (g->last && !state->weights) || g->batch <= 0 || g->in_channels <= 0 || g->groups <= 0)
         return false;
     c->dtype = dtype;
+    c->tf32 = state->tf32;
     c->last = g->last;
     c->transposed = g->transposed;
     c->batch = g->batch;
