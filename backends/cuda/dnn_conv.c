@@ -181,13 +181,18 @@ static void convolution(builder *b, const cuda_dnn_conv *c, cudnnBackendDescript
     add_operation(b, d);
 }
 
-/* y = x + other, or relu(x) where other is NULL. */
-static void pointwise(builder *b, cudnnPointwiseMode_t mode, cudnnBackendDescriptor_t x,
+/* y = x + other, or relu(x), at most `upper` unless that is 0, where other is NULL. */
+static void pointwise(builder *b, cudnnPointwiseMode_t mode, float upper, cudnnBackendDescriptor_t x,
                       cudnnBackendDescriptor_t other, cudnnBackendDescriptor_t y)
 {
     cudnnBackendDescriptor_t kind = make(b, CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
     set(b, kind, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode);
     set_type(b, kind, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_DATA_FLOAT);
+    if (upper > 0) {
+        const double limits[] = {0.0, (double)upper};
+        set(b, kind, CUDNN_ATTR_POINTWISE_RELU_LOWER_CLIP, CUDNN_TYPE_DOUBLE, 1, &limits[0]);
+        set(b, kind, CUDNN_ATTR_POINTWISE_RELU_UPPER_CLIP, CUDNN_TYPE_DOUBLE, 1, &limits[1]);
+    }
     finish(b, kind);
     cudnnBackendDescriptor_t d = make(b, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
     set_descriptor(b, d, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, kind);
@@ -215,17 +220,17 @@ static cudnnBackendDescriptor_t build_graph(builder *b, const cuda_dnn_conv *c, 
     if (c->residual) {
         cudnnBackendDescriptor_t residual = tensor(b, c, UID_RESIDUAL, y_dims, false);
         next = result(b, c, y_dims, !c->bias && !c->relu);
-        pointwise(b, CUDNN_POINTWISE_ADD, at, residual, next);
+        pointwise(b, CUDNN_POINTWISE_ADD, 0, at, residual, next);
         at = next;
     }
     if (c->bias) {
         cudnnBackendDescriptor_t bias = tensor(b, c, UID_BIAS, bias_dims, false);
         next = result(b, c, y_dims, !c->relu);
-        pointwise(b, CUDNN_POINTWISE_ADD, at, bias, next);
+        pointwise(b, CUDNN_POINTWISE_ADD, 0, at, bias, next);
         at = next;
     }
     if (c->relu)
-        pointwise(b, CUDNN_POINTWISE_RELU_FWD, at, NULL, result(b, c, y_dims, true));
+        pointwise(b, CUDNN_POINTWISE_RELU_FWD, c->upper, at, NULL, result(b, c, y_dims, true));
     cudnnBackendDescriptor_t graph = make(b, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
     set(b, graph, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
     set(b, graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, b->n_operations,
