@@ -9,8 +9,7 @@ enum {
     MAX_RANK = 2 + CUDA_DNN_SPATIAL,
     MAX_DESCRIPTORS = 32,
     MAX_OPERATIONS = 4,
-    MODE_A_ANSWERS = 8,
-    FALLBACK_ANSWERS = 16,
+    MOST_ANSWERS = 32,
     POINTERS = 5,
     ALIGNMENT = 16, /* of every tensor */
 };
@@ -22,6 +21,8 @@ struct cuda_dnn_plan {
     cuda_libraries *libraries;
     cudnnBackendDescriptor_t plan, pack; /* pack: for the pointers of the last run */
     size_t workspace;
+    int64_t engine;
+    int64_t passed;     /* acceptable answers before this one */
     cuda_dnn_args args; /* of the last run */
     int n_descriptors;
     cudnnBackendDescriptor_t descriptors[MAX_DESCRIPTORS]; /* what the plan was made from, in order */
@@ -180,13 +181,18 @@ static void convolution(builder *b, const cuda_dnn_conv *c, cudnnBackendDescript
     add_operation(b, d);
 }
 
-/* y = x + other, or relu(x) where other is NULL. */
-static void pointwise(builder *b, cudnnPointwiseMode_t mode, cudnnBackendDescriptor_t x,
+/* y = x + other, or relu(x), at most `upper` unless that is 0, where other is NULL. */
+static void pointwise(builder *b, cudnnPointwiseMode_t mode, float upper, cudnnBackendDescriptor_t x,
                       cudnnBackendDescriptor_t other, cudnnBackendDescriptor_t y)
 {
     cudnnBackendDescriptor_t kind = make(b, CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
     set(b, kind, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode);
     set_type(b, kind, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_DATA_FLOAT);
+    if (upper > 0) {
+        const double limits[] = {0.0, (double)upper};
+        set(b, kind, CUDNN_ATTR_POINTWISE_RELU_LOWER_CLIP, CUDNN_TYPE_DOUBLE, 1, &limits[0]);
+        set(b, kind, CUDNN_ATTR_POINTWISE_RELU_UPPER_CLIP, CUDNN_TYPE_DOUBLE, 1, &limits[1]);
+    }
     finish(b, kind);
     cudnnBackendDescriptor_t d = make(b, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
     set_descriptor(b, d, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, kind);
@@ -214,17 +220,17 @@ static cudnnBackendDescriptor_t build_graph(builder *b, const cuda_dnn_conv *c, 
     if (c->residual) {
         cudnnBackendDescriptor_t residual = tensor(b, c, UID_RESIDUAL, y_dims, false);
         next = result(b, c, y_dims, !c->bias && !c->relu);
-        pointwise(b, CUDNN_POINTWISE_ADD, at, residual, next);
+        pointwise(b, CUDNN_POINTWISE_ADD, 0, at, residual, next);
         at = next;
     }
     if (c->bias) {
         cudnnBackendDescriptor_t bias = tensor(b, c, UID_BIAS, bias_dims, false);
         next = result(b, c, y_dims, !c->relu);
-        pointwise(b, CUDNN_POINTWISE_ADD, at, bias, next);
+        pointwise(b, CUDNN_POINTWISE_ADD, 0, at, bias, next);
         at = next;
     }
     if (c->relu)
-        pointwise(b, CUDNN_POINTWISE_RELU_FWD, at, NULL, result(b, c, y_dims, true));
+        pointwise(b, CUDNN_POINTWISE_RELU_FWD, c->upper, at, NULL, result(b, c, y_dims, true));
     cudnnBackendDescriptor_t graph = make(b, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
     set(b, graph, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
     set(b, graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, b->n_operations,
@@ -255,11 +261,11 @@ static bool acceptable(const cuda_dnn *dnn, const cuda_dnn_conv *c, cudnnBackend
         dnn->cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE,
                                       CUDNN_BEHAVIOR_NOTE_TYPE_COUNT, &n_behaviours,
                                       behaviours) == CUDNN_STATUS_SUCCESS;
-    const bool single = c->dtype == GRT_DTYPE_FLOAT;
+    const bool strict = c->dtype == GRT_DTYPE_FLOAT && !c->tf32;
     for (int64_t i = 0; ok && i < n_numbers && i < CUDNN_NUMERICAL_NOTE_TYPE_COUNT; i++)
         switch (numbers[i]) {
         case CUDNN_NUMERICAL_NOTE_TENSOR_CORE:
-            ok = !single;
+            ok = !strict;
             break;
         case CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS:
         case CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION:
@@ -276,6 +282,21 @@ static bool acceptable(const cuda_dnn *dnn, const cuda_dnn_conv *c, cudnnBackend
         ok = behaviours[i] != CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION || c->compile;
     dnn->cudnnBackendDestroyDescriptor(engine);
     return ok;
+}
+
+static int64_t engine_number(const cuda_dnn *dnn, cudnnBackendDescriptor_t config)
+{
+    cudnnBackendDescriptor_t engine = NULL;
+    int64_t n = 0, number = -1;
+    if (dnn->cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINE_DESCRIPTOR, &engine) != CUDNN_STATUS_SUCCESS)
+        return -1;
+    if (dnn->cudnnBackendGetAttribute(config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
+                                      &n, &engine) != CUDNN_STATUS_SUCCESS ||
+        dnn->cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &n,
+                                      &number) != CUDNN_STATUS_SUCCESS)
+        number = -1;
+    dnn->cudnnBackendDestroyDescriptor(engine);
+    return number;
 }
 
 /* A plan of one configuration, if it can be had within the workspace. */
@@ -296,9 +317,12 @@ static bool plan_of(cuda_dnn_plan *p, const cuda_dnn_conv *c, cudnnHandle_t hand
         dnn->cudnnBackendGetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &n,
                                       &workspace) == CUDNN_STATUS_SUCCESS &&
         workspace >= 0 && (uint64_t)workspace <= c->workspace_cap) {
-        p->plan = plan;
         p->workspace = (size_t)workspace;
-        return true;
+        if (p->passed++ == c->skip) {
+            p->plan = plan;
+            p->engine = engine_number(dnn, config);
+            return true;
+        }
     }
     dnn->cudnnBackendDestroyDescriptor(plan);
     return false;
@@ -309,7 +333,7 @@ static void choose(builder *b, const cuda_dnn_conv *c, cudnnHandle_t handle, cud
                    cudnnBackendHeurMode_t mode, int64_t most)
 {
     const cuda_dnn *dnn = b->dnn;
-    cudnnBackendDescriptor_t configs[FALLBACK_ANSWERS] = {NULL};
+    cudnnBackendDescriptor_t configs[MOST_ANSWERS] = {NULL};
     int64_t n = 0, n_made = 0;
     cudnnBackendDescriptor_t heuristics = make(b, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
     set_descriptor(b, heuristics, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph);
@@ -353,10 +377,10 @@ grt_status cuda_dnn_plan_create(cuda_libraries *libraries, const cuda_dnn_conv *
     builder b = {.dnn = dnn, .plan = plan, .status = CUDNN_STATUS_SUCCESS};
     cudnnBackendDescriptor_t graph = build_graph(&b, conv, handle);
     if (b.status == CUDNN_STATUS_SUCCESS) {
-        choose(&b, conv, handle, graph, CUDNN_HEUR_MODE_A, MODE_A_ANSWERS);
+        choose(&b, conv, handle, graph, CUDNN_HEUR_MODE_A, MOST_ANSWERS);
         b.status = CUDNN_STATUS_SUCCESS; /* a mode without an answer is no failure */
         if (!plan->plan)
-            choose(&b, conv, handle, graph, CUDNN_HEUR_MODE_FALLBACK, FALLBACK_ANSWERS);
+            choose(&b, conv, handle, graph, CUDNN_HEUR_MODE_FALLBACK, MOST_ANSWERS);
     }
     cuda_dnn_give(libraries, handle);
     if (plan->plan)
@@ -382,6 +406,11 @@ void cuda_dnn_plan_release(cuda_dnn_plan *plan)
 size_t cuda_dnn_plan_workspace(const cuda_dnn_plan *plan)
 {
     return plan->workspace;
+}
+
+int64_t cuda_dnn_plan_engine(const cuda_dnn_plan *plan)
+{
+    return plan->engine;
 }
 
 /* ---- run ---- */
