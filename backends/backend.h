@@ -3,6 +3,7 @@
 #ifndef GRT_BACKENDS_BACKEND_H
 #define GRT_BACKENDS_BACKEND_H
 
+#include "backends/algos.h"
 #include "backends/kernel.h"
 
 #ifdef __cplusplus
@@ -46,6 +47,9 @@ typedef struct grt_device_vtable {
     grt_status (*graph_end)(grt_device *device, void *stream, void **out_graph);
     grt_status (*graph_launch)(grt_device *device, void *graph, void *stream);
     void (*graph_release)(grt_device *device, void *graph);
+    /* optional; a device that has it is given the cache of algorithms. Adds the parts of a key that tell this
+     * device and its driver from others: "gpu=NVIDIA H200;sm=90;driver=13000;" */
+    void (*identify)(grt_device *device, grt_text *key);
     /* optional: is the caller capturing what is enqueued on this stream into a graph of its own? */
     bool (*stream_is_captured)(grt_device *device, void *stream);
     /* optional: times on the device. `elapsed` waits for `end`. */
@@ -61,6 +65,7 @@ struct grt_device {
     const grt_device_vtable *vtable;
     const grt_backend *backend;
     int32_t index;
+    grt_algos *algos; /* set by the runtime after opening; NULL: none. See algos.h */
 };
 
 bool grt_device_is_host(const grt_device *device);

@@ -3,6 +3,7 @@ backends_SOURCES += backends/backend.h backends/backend.c backends/kernel.h back
 backends_SOURCES += backends/cpu/cpu.h backends/cpu/cpu.c
 backends_SOURCES += backends/null/null.c backends/null/mirror.c
 backends_SOURCES += backends/module.h backends/module.c
+backends_SOURCES += backends/algos.h backends/algos.c
 backends_SOURCES += backends/cpu/act.h
 backends_SOURCES += backends/cpu/gemm.h backends/cpu/gemm.c backends/cpu/gemm_kernel.h backends/cpu/gemm_c.c backends/cpu/gemm_avx2.c
 backends_SOURCES += backends/cpu/dnnl.h backends/cpu/dnnl.c backends/cpu/dnnl_weights.h backends/cpu/dnnl_weights.c backends/cpu/packing.h backends/cpu/packing.c backends/cpu/dnnl_compat.h

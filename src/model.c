@@ -52,6 +52,8 @@ static grt_status load(grt_model *model, const char *path)
     grt_target target = grt_target_of(&grt_backend_cpu);
     compile_source source = {.path = path, .bytes = model->map, .size = model->map_size};
     GRT_TRY(grt_compile_plan(&source, NULL, &target, &model->plan));
+    const char *const *names;
+    model->passes = grt_pass_names(&names);
     return grt_plan_measure(model->plan, &grt_backend_cpu);
 }
 

@@ -2,6 +2,8 @@
 #ifndef GRT_SRC_MODEL_H
 #define GRT_SRC_MODEL_H
 
+#include "src/algo_cache.h"
+#include "src/devices.h"
 #include "src/phases.h"
 #include "src/plan.h"
 
@@ -9,6 +11,8 @@
 
 struct grt_runtime {
     atomic_int refs;
+    grt_algo_cache *algos;
+    grt_devices *devices;
 };
 
 struct grt_model {
@@ -20,6 +24,7 @@ struct grt_model {
     bool mapped;   /* munmap'ed at the end, not freed */
     bool borrowed; /* the caller's memory */
     grt_phases phases;
+    uint64_t passes; /* of the optimiser that ran when it was opened */
     grt_arena *texts;
     const char **io_symbols; /* GRT_MAX_RANK per input, then per output: symbolic dims as text, or NULL */
 };

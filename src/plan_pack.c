@@ -111,10 +111,11 @@ static grt_status replace(packer *p)
 {
     grt_plan *plan = p->plan;
     grt_packing *packings = GRT_ARENA_ARRAY(plan->arena, grt_packing, plan->n_weights + 1);
-    grt_tensor *weights =
-        grt_arena_memdup(plan->arena, plan->weights, ((size_t)plan->n_weights + 1) * sizeof *weights);
+    grt_tensor *weights = GRT_ARENA_ARRAY(plan->arena, grt_tensor, plan->n_weights + 1);
     if (!packings || !weights)
         return grt_fail_memory(0);
+    if (plan->n_weights)
+        memcpy(weights, plan->weights, (size_t)plan->n_weights * sizeof *weights);
     for (int32_t i = 0; i < plan->n_weights; i++) {
         candidate *c = &p->candidates[i];
         if (!c->data)

@@ -1,4 +1,4 @@
-/* The runtime object. */
+/* The runtime object: what sessions share, which is the devices that are open and the cache of algorithms. */
 #include "src/model.h"
 
 #include <stdlib.h>
@@ -11,6 +11,13 @@ grt_status grt_runtime_create(grt_runtime **out_runtime)
     if (!runtime)
         return grt_fail_memory(sizeof *runtime);
     atomic_init(&runtime->refs, 1);
+    grt_status status = grt_algo_cache_create(NULL, &runtime->algos);
+    if (status == GRT_OK)
+        status = grt_devices_create(&runtime->devices);
+    if (status != GRT_OK) {
+        grt_runtime_release(runtime);
+        return status;
+    }
     *out_runtime = runtime;
     return GRT_OK;
 }
@@ -23,6 +30,9 @@ grt_runtime *grt_runtime_retain(grt_runtime *runtime)
 
 void grt_runtime_release(grt_runtime *runtime)
 {
-    if (runtime && atomic_fetch_sub_explicit(&runtime->refs, 1, memory_order_acq_rel) == 1)
-        free(runtime);
+    if (!runtime || atomic_fetch_sub_explicit(&runtime->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    grt_devices_release(runtime->devices);
+    grt_algo_cache_release(runtime->algos);
+    free(runtime);
 }

@@ -5,6 +5,7 @@
 #include "src/plan_pack.h"
 
 #include <omp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -243,27 +244,29 @@ static grt_status alloc_tables(grt_session *session)
     return GRT_OK;
 }
 
-/* "cpu", "null:3" */
-static grt_status open_device(const char *text, grt_device **out_device)
+/* The device is the runtime's; what is known of its kernels' choices is read before they are created. */
+static grt_status open_device(grt_session *session, const char *text)
 {
-    char name[32] = "cpu";
-    long index = 0;
-    if (text) {
-        const char *colon = strchr(text, ':');
-        size_t length = colon ? (size_t)(colon - text) : strlen(text);
-        char *end = NULL;
-        if (colon)
-            index = strtol(colon + 1, &end, 10);
-        if (length >= sizeof name || (colon && (end == colon + 1 || *end || index < 0 || index > 1 << 20)))
-            return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "device '%s' is not of the form KIND or KIND:NUMBER",
-                            text);
-        memcpy(name, text, length);
-        name[length] = '\0';
-    }
-    const grt_backend *backend = grt_backend_find(name);
-    if (!backend)
-        return GRT_STATUS_DEVICE;
-    return backend->device_open((int32_t)index, out_device);
+    grt_runtime *runtime = session->model->runtime;
+    const grt_backend *backend;
+    int32_t index;
+    GRT_TRY(grt_device_parse(text, &backend, &index));
+    GRT_TRY(grt_devices_open(runtime->devices, backend, index, runtime->algos, &session->device));
+    snprintf(session->name, sizeof session->name, "%s:%d", backend->name, index);
+    if (session->device->algos)
+        grt_algo_cache_load(runtime->algos);
+    return GRT_OK;
+}
+
+static grt_status save_choices(grt_session *session)
+{
+    grt_text text = {0};
+    if (!session->device->algos)
+        return GRT_OK;
+    grt_algo_cache_save(session->model->runtime->algos);
+    grt_algo_cache_warnings(session->model->runtime->algos, &text);
+    session->warnings = text.data;
+    return GRT_OK;
 }
 
 grt_status grt_session_create(grt_model *model, const char *device, const grt_session_options *options,
@@ -291,7 +294,7 @@ grt_status grt_session_create(grt_model *model, const char *device, const grt_se
     session->fallback = used.fallback != NULL;
     session->threads = threads ? threads : omp_get_max_threads();
     grt_phases_next(&session->phases, "open device");
-    grt_status status = open_device(device, &session->device);
+    grt_status status = open_device(session, device);
     grt_phases_next(&session->phases, "weights");
     if (status == GRT_OK)
         session->on_device = !grt_device_is_host(session->device);
@@ -302,6 +305,8 @@ grt_status grt_session_create(grt_model *model, const char *device, const grt_se
         status = alloc_tables(session);
     if (status == GRT_OK)
         status = create_kernels(session);
+    if (status == GRT_OK)
+        status = save_choices(session);
     grt_phases_next(&session->phases, NULL);
     if (status != GRT_OK) {
         grt_session_release(session);
@@ -339,9 +344,10 @@ void grt_session_release(grt_session *session)
     free(session->weights);
     free(session->host_weights);
     free(session->unpacked);
+    free(session->warnings);
     if (session->device)
         grt_device_free(session->device, session->weights_block);
-    grt_device_close(session->device);
+    grt_algo_cache_save(session->model->runtime->algos); /* what first runs chose */
     grt_model_release(session->model);
     free(session);
 }
@@ -355,4 +361,23 @@ size_t grt_session_phases(const grt_session *session, const grt_phase **out_phas
 {
     *out_phases = session->phases.list;
     return session->phases.n;
+}
+
+grt_status grt_session_get_load(const grt_session *session, grt_load_info *out_info)
+{
+    if (!session || !out_info || out_info->struct_size < sizeof *out_info)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
+                        "grt_session_get_load: a NULL, or struct_size is not set");
+    *out_info = (grt_load_info){.struct_size = sizeof *out_info,
+                                .device = session->name,
+                                .passes = session->model->passes,
+                                .warnings = session->warnings ? session->warnings : ""};
+    const grt_device_algos *algos = (const grt_device_algos *)session->device->algos;
+    if (algos) {
+        out_info->cache_hits = atomic_load(&algos->hits);
+        out_info->cache_misses = atomic_load(&algos->misses);
+        out_info->heuristics = atomic_load(&algos->heuristics);
+        out_info->searches = atomic_load(&algos->searches);
+    }
+    return GRT_OK;
 }

@@ -28,6 +28,8 @@ struct grt_session {
     grt_tensor *weights; /* where they are on the device */
     void *weights_block; /* device memory of all weights */
     grt_phases phases;
+    char name[48];  /* "cuda:0" */
+    char *warnings; /* of the cache of algorithms when the session was made; may be NULL */
 };
 
 grt_session *grt_session_retain(grt_session *session);

@@ -3,6 +3,7 @@
 check_PROGRAMS += tests/unit/unit
 TESTS += tests/unit/unit
 unit_SOURCES =
+unit_SOURCES += tests/unit/test_algo_cache.c
 unit_SOURCES += tests/unit/test_dim.c
 unit_SOURCES += tests/unit/test_import.c
 unit_SOURCES += tests/unit/test_import_tensors.c
@@ -48,7 +49,7 @@ tests_unit_unit_SOURCES = tests/unit/main.c $(unit_SOURCES) $(unit_SHARED)
 tests_unit_unit_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 # main.c declares the suites from the list of files; there is no header to repeat them.
 tests_unit_unit_CFLAGS = $(AM_CFLAGS) -Wno-missing-prototypes
-tests_unit_unit_LDADD = libgraphrt-all.la $(CHECK_LIBS) $(JANSSON_LIBS)
+tests_unit_unit_LDADD = libgraphrt-all.la $(CHECK_LIBS) $(JANSSON_LIBS) $(SQLITE_LIBS)
 BUILT_SOURCES += unit_suites.inc
 unit_suites.inc: $(top_srcdir)/tests/sources.mk Makefile
 	$(AM_V_GEN)for f in $(unit_SOURCES); do echo "X($$(basename $$f .c))"; done > $@.tmp && mv $@.tmp $@
@@ -56,7 +57,7 @@ unit_suites.inc: $(top_srcdir)/tests/sources.mk Makefile
 EXTRA_DIST += tests/data/README.md tests/data/onnx-node-opset28.tar.xz
 EXTRA_DIST += tests/conformance/run.sh tests/conformance/unpack.sh tests/conformance/expected_failures.txt tests/conformance/not_run.txt
 # Scripts: the last line of each is its totals. CC and SANITIZE are for the one that compiles the program in README.md.
-AM_TESTS_ENVIRONMENT = CC='$(CC)'; export CC; SANITIZE='$(SANITIZE)'; export SANITIZE;
+AM_TESTS_ENVIRONMENT = CC='$(CC)'; export CC; SANITIZE='$(SANITIZE)'; export SANITIZE; GRAPHRT_ALGO_CACHE=off; export GRAPHRT_ALGO_CACHE;
 dist_check_SCRIPTS += tests/scripts/includes.sh tests/scripts/examples.sh tests/scripts/readme.sh tests/scripts/fuzz.sh
 TESTS += tests/scripts/includes.sh
 TESTS += tests/scripts/examples.sh

@@ -1,4 +1,5 @@
 /* graphc: compile, check and inspect models. */
+#include "tools/cache.h"
 #include "tools/inspect.h"
 #include "tools/options.h"
 #include "tools/progress.h"
@@ -368,6 +369,10 @@ static const tool_command commands[] = {
     {"inspect", "MODEL",
      "Show what a model (.onnx) or plan (.grt) holds: interface, ops, parameters, FLOPs, memory.",
      inspect_options, NULL, inspect_command},
+    {"cache", "ls | why MODEL | prune | export FILE | import FILE",
+     "The cache of algorithms that libraries chose for a GPU: list it, explain what a model finds in it, "
+     "remove rows,\ncopy it to or from another machine's.",
+     cache_options, NULL, cache_command},
     {NULL, NULL, NULL, NULL, NULL, NULL},
 };
 

@@ -175,6 +175,15 @@ static void graph_release(grt_device *device, void *graph)
         cudaGraphExecDestroy(graph);
 }
 
+static void identify(grt_device *base, grt_text *key)
+{
+    const cuda_device *device = (const cuda_device *)base;
+    int driver = 0;
+    cudaDriverGetVersion(&driver);
+    grt_text_add(key, "gpu=%s;sm=%d%d;driver=%d;", device->prop.name, device->prop.major, device->prop.minor,
+                 driver);
+}
+
 static bool stream_is_captured(grt_device *device, void *stream)
 {
     enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
@@ -250,6 +259,7 @@ static const grt_device_vtable vtable = {
     .graph_end = graph_end,
     .graph_launch = graph_launch,
     .graph_release = graph_release,
+    .identify = identify,
     .stream_is_captured = stream_is_captured,
     .event_create = event_create,
     .event_release = event_release,
@@ -269,7 +279,7 @@ static grt_status open_device(int32_t index, grt_device **out_device)
     cuda_device *device = calloc(1, sizeof *device);
     if (!device)
         return grt_fail_memory(sizeof *device);
-    device->base = (grt_device){&vtable, &grt_backend_cuda, index};
+    device->base = (grt_device){.vtable = &vtable, .backend = &grt_backend_cuda, .index = index};
     grt_status status = make_current(&device->base);
     if (status == GRT_OK) {
         cudaError_t error = cudaGetDeviceProperties(&device->prop, index);

@@ -1,5 +1,5 @@
-/* Depthwise convolution with channels last: one filter a channel, bias, residual and activation in the same pass. cuDNN's engines for
- * these are slow with channels last (docs/decisions/cuda.md). */
+/* Depthwise convolution with channels last: one filter a channel, bias, residual and activation in the same
+ * pass. cuDNN's engines for these are slow with channels last (docs/decisions/cuda.md). */
 #ifndef GRT_BACKENDS_CUDA_DEPTHWISE_H
 #define GRT_BACKENDS_CUDA_DEPTHWISE_H
 
@@ -15,8 +15,9 @@ struct cuda_depthwise {
 
 /* Channels must be whole 16-byte vectors, sizes fit in 31 bits. */
 bool cuda_depthwise_fits(const cuda_depthwise *d);
-/* w: [window, channels]; bias and residual may be NULL. False, with nothing done, if a pointer is not aligned to 16 bytes. */
-bool cuda_depthwise_run(const cuda_depthwise *d, const void *x, const void *w, const void *bias, const void *residual, void *y,
-                        cudaStream_t stream);
+/* w: [window, channels]; bias and residual may be NULL. False, with nothing done, if a pointer is not aligned
+ * to 16 bytes. */
+bool cuda_depthwise_run(const cuda_depthwise *d, const void *x, const void *w, const void *bias,
+                        const void *residual, void *y, cudaStream_t stream);
 
 #endif

@@ -90,7 +90,7 @@ static grt_status open_device(int32_t index, grt_device **out_device)
     grt_device *device = calloc(1, sizeof *device);
     if (!device)
         return grt_fail_memory(sizeof *device);
-    *device = (grt_device){&vtable, &grt_backend_mirror, 0};
+    *device = (grt_device){.vtable = &vtable, .backend = &grt_backend_mirror, .index = 0};
     *out_device = device;
     return GRT_OK;
 }

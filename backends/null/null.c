@@ -36,7 +36,14 @@ static void free_memory(grt_device *device, void *data)
     free(data);
 }
 
-static const grt_device_vtable vtable = {.close = close_device, .alloc = alloc_memory, .free = free_memory};
+static void identify(grt_device *device, grt_text *key)
+{
+    (void)device; /* all eight are alike */
+    grt_text_add(key, "gpu=null;sm=0;driver=1;");
+}
+
+static const grt_device_vtable vtable = {
+    .close = close_device, .alloc = alloc_memory, .free = free_memory, .identify = identify};
 
 static grt_status open_device(int32_t index, grt_device **out_device)
 {
@@ -46,7 +53,7 @@ static grt_status open_device(int32_t index, grt_device **out_device)
     grt_device *device = calloc(1, sizeof *device);
     if (!device)
         return grt_fail_memory(sizeof *device);
-    *device = (grt_device){&vtable, &grt_backend_null, index};
+    *device = (grt_device){.vtable = &vtable, .backend = &grt_backend_null, .index = index};
     *out_device = device;
     return GRT_OK;
 }
@@ -69,12 +76,48 @@ static grt_status run_nothing(const grt_run *run)
     return GRT_OK;
 }
 
+/* Ops for which a real backend would ask its library: what was chosen goes to the cache of algorithms and
+ * comes from there, as a real choice does. The choice itself is a hash of what it is for, so that a wrong one
+ * is noticed. */
+static grt_status choose(grt_reshape *reshape)
+{
+    grt_text key = {0};
+    grt_device_algo_key(reshape->device, reshape->desc->op, &key);
+    for (int32_t i = 0; i < reshape->n_in; i++) {
+        char type[GRT_TYPE_TEXT_SIZE];
+        if (reshape->in[i])
+            grt_text_add(&key, "in%d=%s;", i, grt_tensor_text(reshape->in[i], type));
+    }
+    if (key.failed) {
+        grt_text_release(&key);
+        return grt_fail_memory(key.size);
+    }
+    uint64_t chosen = 0xcbf29ce484222325u;
+    for (const char *c = grt_text_get(&key); *c; c++)
+        chosen = (chosen ^ (unsigned char)*c) * 0x100000001b3u;
+    size_t size;
+    void *known = grt_device_algo_find(reshape->device, grt_text_get(&key), &size);
+    const bool good = known && size == sizeof chosen && !memcmp(known, &chosen, sizeof chosen);
+    if (known && !good)
+        grt_device_algo_reject(reshape->device, grt_text_get(&key));
+    if (!good)
+        grt_device_algo_store(reshape->device, grt_text_get(&key), &chosen, sizeof chosen, GRT_ALGO_HEURISTIC,
+                              0);
+    free(known);
+    grt_text_release(&key);
+    return GRT_OK;
+}
+
 static const grt_kernel_row any_op = {.domain = "", .op = "any", .run = run_nothing};
+static const grt_kernel_row chosen_op = {.domain = "", .op = "any", .run = run_nothing, .reshape = choose};
 
 static const grt_kernel_row *find_kernel(const grt_kernel_node *node, grt_text *why)
 {
-    (void)node;
     (void)why;
+    static const char *const heavy[] = {"Conv", "ConvTranspose", "Gemm", "MatMul"};
+    for (size_t i = 0; i < sizeof heavy / sizeof *heavy; i++)
+        if (!strcmp(node->desc->op, heavy[i]))
+            return &chosen_op;
     return &any_op;
 }
 

@@ -156,6 +156,12 @@ typedef struct grt_value grt_value;
 GRT_API GRT_MUST_USE grt_status grt_runtime_create(grt_runtime **out_runtime);
 GRT_API void grt_runtime_release(grt_runtime *runtime);
 
+/* Where this runtime keeps the algorithms that libraries chose for its devices (section 5): a file, or "off" for memory only. To be
+ * called before the first session; afterwards INVALID_ARGUMENT. Without it: the environment's GRAPHRT_ALGO_CACHE (a file or
+ * "off"), else $XDG_CACHE_HOME/graphrt/algos.db, else ~/.cache/graphrt/algos.db. A file that cannot be used is no error: choices
+ * are made anew, and grt_session_get_load says what is wrong. */
+GRT_API GRT_MUST_USE grt_status grt_runtime_set_algo_cache(grt_runtime *runtime, const char *path);
+
 /* Open a plan (.grt) or an ONNX model. A plan is mapped and checked; an ONNX model is compiled in memory with default options
  * for the CPU. The file must not be modified while the model lives. Errors: IO, INVALID_PLAN, INVALID_MODEL, UNSUPPORTED. */
 GRT_API GRT_MUST_USE grt_status grt_model_open(grt_runtime *runtime, const char *path, grt_model **out_model);
@@ -268,6 +274,19 @@ typedef struct grt_phase {
 GRT_API size_t grt_model_phases(const grt_model *model, const grt_phase **out_phases);
 GRT_API size_t grt_session_phases(const grt_session *session, const grt_phase **out_phases);
 
+/* What becoming ready took, beside time. Counters of algorithms are those of the device so far, all its sessions together. */
+typedef struct grt_load_info {
+    size_t struct_size;       /* set by the caller */
+    const char *device;       /* "cuda:0" */
+    uint64_t passes;          /* of the optimiser that ran; 0 for plans */
+    uint64_t cache_hits;      /* algorithms that were found in the cache */
+    uint64_t cache_misses;
+    uint64_t heuristics;      /* questions to a library's heuristic */
+    uint64_t searches;        /* algorithms that were chosen by measuring: always 0 outside `graphc tune` */
+    const char *warnings;     /* what is wrong with the cache's file, a line each; "" if nothing is. Belongs to the session */
+} grt_load_info;
+GRT_API GRT_MUST_USE grt_status grt_session_get_load(const grt_session *session, grt_load_info *out_info);
+
 /* Counters of a context, for reports. */
 typedef struct grt_context_stats {
     size_t struct_size;      /* set by the caller */
@@ -359,6 +378,46 @@ GRT_API GRT_MUST_USE grt_status grt_check_model(const char *onnx_path, const cha
 
 /* Names of the optimiser's passes in the order in which they run; *out_names belongs to the library. Returns their number. */
 GRT_API size_t grt_pass_names(const char *const **out_names);
+
+/* ---------------------------------------------------------------------------------------------------------------------
+ * 5. The cache of algorithms
+ *
+ * Libraries of GPU kernels have many algorithms for one operation; asking which one suits takes milliseconds each, measuring takes
+ * far longer. What was chosen is kept in a file, for all processes of a user: a SQLite database that any number of them may use at
+ * once. A row's key is text of parts `name=value;` that holds all that decides the choice: op, dtypes, shapes, attributes, GPU,
+ * driver, the library's version. These functions are for tools; sessions use the cache by themselves. `path` NULL is the default
+ * place everywhere; where the cache is switched off, they fail with INVALID_ARGUMENT.
+ * ------------------------------------------------------------------------------------------------------------------- */
+
+typedef struct grt_cache_row {
+    const char *key;
+    const void *data; /* known to the kernel that stored it only */
+    size_t size;
+    bool tuned;     /* found by measuring; otherwise a library's heuristic said so */
+    double cost_ms; /* measured; 0 if it was not */
+    int64_t made;   /* seconds since 1970 */
+} grt_cache_row;
+
+/* The file's name into the caller's buffer, truncated to size; "" where the cache is switched off. */
+GRT_API GRT_MUST_USE grt_status grt_cache_path(char *out_path, size_t size);
+/* All rows in order of their keys, on the calling thread; what `each` is given is valid during the call. A file that does not exist has
+ * none. out_damaged (may be NULL): rows that were skipped as their checksums are wrong. Errors: IO. */
+GRT_API GRT_MUST_USE grt_status grt_cache_each(const char *path, void (*each)(void *user, const grt_cache_row *row), void *user,
+                                               size_t *out_damaged);
+/* Remove rows that are older than `days` (0: of any age) and whose keys contain `part` (NULL: all). */
+GRT_API GRT_MUST_USE grt_status grt_cache_prune(const char *path, double days, const char *part, size_t *out_removed);
+/* Copy all rows of file `from` into file `to`, which is made if it is missing; one of the two may be NULL for the default place. A
+ * tuned row is never replaced by one that is not. The files have the same format, whatever the machine. */
+GRT_API GRT_MUST_USE grt_status grt_cache_copy(const char *from, const char *to, size_t *out_rows);
+
+/* What the kernels of this runtime's sessions have asked the cache for so far, in no order. */
+typedef struct grt_cache_lookup {
+    const char *key;
+    bool hit;
+    const char *nearest; /* of a miss: the key in the file that has the most parts in common, NULL if none is of the same op */
+} grt_cache_lookup;
+GRT_API GRT_MUST_USE grt_status grt_cache_lookups(grt_runtime *runtime, void (*each)(void *user, const grt_cache_lookup *lookup),
+                                                  void *user);
 
 #ifdef __cplusplus
 }

@@ -8,16 +8,18 @@ plan=$scratch/digits.grt
 input=$(./graphc inspect "$model" | sed -n 's/^ *input *\([^:]*\):.*/\1/p' | head -n 1)
 
 says() { local want=$1; shift; "$@" 2>&1 | grep -q -- "$want" || { "$@" 2>&1 | head; return 1; }; }
-silent_stderr() { local text; text=$("$@" 2>&1 >/dev/null) && [ -z "$text" ] || { echo "on stderr: $text"; return 1; }; }
+silent_stderr() { local text; if text=$("$@" 2>&1 >/dev/null) && [ -z "$text" ]; then return 0; fi; echo "on stderr: $text"; return 1; }
 fields() { local command=$1; shift; $command | tests/scripts/json_has "$@"; }
 last_line() { local want=$1; shift; [ "$("$@" 2>/dev/null | tail -n 1)" = "$want" ]; }
 
 for command in "graphc" "graphc optimize" "graphc check" "graphc inspect" "graphrun" "graphrun check" "graphrun bench"; do
+    # shellcheck disable=SC2086 # a command and its sub-command
     check "$command --help" says "usage: $command" ./$command --help
 done
 check "--version" says "^graphrun [0-9]" ./graphrun --version
 for command in "graphc" "graphrun" "graphc nonsense" "graphc optimize" "graphrun --no-such-option x" "graphrun check" \
     "graphrun bench" "graphrun bench --repeat 0 x" "graphrun --input x" "graphrun --shape x=2xx3 y"; do
+    # shellcheck disable=SC2086 # the same
     refuse 2 "bad use: $command" ./$command
 done
 
@@ -45,12 +47,40 @@ check "random inputs are named" says "random (seed 0)" ./graphrun "$plan"
 check "explain load" says "first run" ./graphrun "$plan" --explain-load
 check "null device" ./graphrun "$plan" --device null
 
+# The cache of algorithms, with the null device, which asks it for convolutions and products.
+export GRAPHRT_ALGO_CACHE=$scratch/algos.db
+check "cache why: nothing yet" says "no row of this op" ./graphc cache why "$plan" --device null
+check "cache why: all hit" says " 0 misses" ./graphc cache why "$plan" --device null
+check "cache why names what differs" says "the nearest row differs: in0=.*7x8x8x1.*, there in0=" ./graphc cache why "$plan" \
+    --device null --shape "$input=7x1x8x8"
+check "cache why --json" fields "./graphc cache why $plan --device null --json" hits:integer misses:integer lookups.0.key:string \
+    lookups.0.hit:boolean
+check "cache ls" says "heuristic .*op=.*gpu=null;" ./graphc cache ls
+check "cache ls --json" fields "./graphc cache ls --json" file:string damaged:integer rows.0.key:string rows.0.bytes:integer
+check "cache export" says "rows written" ./graphc cache export "$scratch/exported.db"
+check "cache prune --matching" says "^[1-9].* rows removed" ./graphc cache prune --matching 7x8x8x1
+check "cache prune --older-than" says "^0 rows removed" ./graphc cache prune --older-than 1
+check "cache prune --all" says "^[1-9].* rows removed" ./graphc cache prune --all
+check "cache import" says "rows read" ./graphc cache import "$scratch/exported.db"
+check "what was imported is found" says " 0 misses" ./graphc cache why "$plan" --device null
+echo "not a database, not at all, but long enough to be one" >"$scratch/foreign.db"
+refuse 2 "cache import of something else" ./graphc cache import "$scratch/foreign.db"
+check "a foreign file is left alone and does no harm" sh -c \
+    "GRAPHRT_ALGO_CACHE='$scratch/foreign.db' ./graphrun '$plan' --device null >/dev/null && grep -q '^not a' '$scratch/foreign.db'"
+for command in "graphc cache" "graphc cache nonsense" "graphc cache prune" "graphc cache why" "graphc cache ls x" \
+    "graphc cache import /no/such/file"; do
+    refuse 2 "bad use: $command" ./$command
+done
+export GRAPHRT_ALGO_CACHE=off
+
 check "save outputs" ./graphrun "$plan" --input "$input=$srcdir/models/digits/test_images.npy" --output-dir "$scratch/a"
 check "the model itself gives the same" ./graphrun "$model" --input "$input=$srcdir/models/digits/test_images.npy" --output-dir "$scratch/b"
 check "saved outputs are the same" sh -c "ls '$scratch'/a/*.npy && diff -r '$scratch/a' '$scratch/b'"
 check "bench --json" fields "./graphrun bench $plan $model --seconds 0.05 --json" 0.model:string 0.device:string 0.threads:integer \
     0.latency_ms.min:number 0.latency_ms.p50:number 0.latency_ms.p90:number 0.latency_ms.p99:number 0.throughput_per_s:number \
     0.load_ms.total:number 0.first_run_ms:number 0.host_us:number 0.peak_rss_bytes:integer 1.model:string
+check "bench --profile" fields "./graphrun bench $plan --repeat 10 --profile 3 --json" 0.profile.steps.0.op:string \
+    0.profile.steps.0.name:string 0.profile.steps.0.ms:number 0.profile.steps.2.ms:number 0.device_ms:number
 check "bench says what it did" says "runs after 2 to warm up" ./graphrun bench "$plan" --repeat 10 --warmup 2
 
 # Cases: one that passes, one whose reference is wrong, one that is no case.

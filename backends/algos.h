@@ -1,0 +1,66 @@
+/* Algorithms that were chosen before: which one a library picked, or a measurement found best, for an
+ * operation of given sizes on a given device. What is stored outlives the process (src/algo_cache.h), so that
+ * the next one asks nobody.
+ *
+ * In a kernel's create or reshape (never in run):
+ *
+ *     grt_text key = {0};
+ *     grt_device_algo_key(device, "Conv", &key);                   "op=Conv;gpu=NVIDIA
+ * H200;sm=90;driver=13000;" grt_text_add(&key, "cudnn=%zu;x=float16[8x64x56x56];...", version); size_t size;
+ *     void *data = grt_device_algo_find(device, grt_text_get(&key), &size);
+ *     if (data && !build_from(data, size)) {                       the library refuses it: say so, and choose
+ * anew grt_device_algo_reject(device, grt_text_get(&key)); free(data), data = NULL;
+ *     }
+ *     if (!data) {
+ *         ...ask the library's heuristic...
+ *         grt_device_algo_store(device, grt_text_get(&key), chosen, chosen_size, GRT_ALGO_HEURISTIC, 0);
+ *     }
+ *
+ * A key is text of parts `name=value;` in an order of the kernel's own. It must hold everything that decides
+ * the choice: dtypes, full shapes and strides, attributes, epilogue, math mode, the library's version at run
+ * time. The data is a blob that only the kernel understands; it must survive being of an older build (begin
+ * it with a version).
+ *
+ * Any thread may call these. Without a cache, and when memory is short, find finds nothing and store forgets.
+ */
+#ifndef GRT_BACKENDS_ALGOS_H
+#define GRT_BACKENDS_ALGOS_H
+
+#include "src/base/text.h"
+
+#pragma GCC visibility push(default) /* for backend modules; see src/graphrt.map */
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct grt_device;
+
+typedef enum grt_algo_source {
+    GRT_ALGO_HEURISTIC = 1, /* the library said so */
+    GRT_ALGO_TUNED = 2,     /* candidates were measured */
+} grt_algo_source;
+
+/* What devices are given; callers use the functions below. */
+typedef struct grt_algos {
+    void *(*find)(struct grt_algos *algos, const char *key, size_t *out_size);
+    void (*store)(struct grt_algos *algos, const char *key, const void *data, size_t size,
+                  grt_algo_source source, double cost_ms);
+    void (*reject)(struct grt_algos *algos, const char *key);
+} grt_algos;
+
+/* Begin a key: the op and the parts that name the device and its driver. */
+void grt_device_algo_key(struct grt_device *device, const char *op, grt_text *key);
+/* What is stored for the key: a copy to free(), with a 0 byte behind it. NULL if nothing is. */
+void *grt_device_algo_find(struct grt_device *device, const char *key, size_t *out_size);
+/* Keep a choice. cost_ms: what it was measured to take; 0 if it was not measured. */
+void grt_device_algo_store(struct grt_device *device, const char *key, const void *data, size_t size,
+                           grt_algo_source source, double cost_ms);
+/* What find returned is of no use here: forget it, here and in the file. */
+void grt_device_algo_reject(struct grt_device *device, const char *key);
+
+#ifdef __cplusplus
+}
+#endif
+#pragma GCC visibility pop
+
+#endif

@@ -1,0 +1,48 @@
+/* The cache of algorithms in memory: a map of the file's rows (algo_db.h), and what this process added to it.
+ *
+ * Sessions load it before their kernels are created and save it afterwards; the file is never touched while a
+ * library is asked or a kernel runs. Whatever is wrong with the file becomes a warning, never a failure:
+ * without it every choice is made anew. All functions may be called from any thread. */
+#ifndef GRT_SRC_ALGO_CACHE_H
+#define GRT_SRC_ALGO_CACHE_H
+
+#include "backends/algos.h"
+
+#include <stdatomic.h>
+
+typedef struct grt_algo_cache grt_algo_cache;
+
+/* path NULL: the default place, see grt_algo_db_default_path; "off": in memory only. Touches no file. */
+grt_status grt_algo_cache_create(const char *path, grt_algo_cache **out_cache);
+void grt_algo_cache_release(grt_algo_cache *cache); /* saves what is new; NULL-safe */
+/* The file; NULL if there is none. Belongs to the cache. */
+const char *grt_algo_cache_path(const grt_algo_cache *cache);
+
+/* Read what the file has that the map has not. Costs a stat() if the file has not changed since. */
+void grt_algo_cache_load(grt_algo_cache *cache);
+/* Write what was stored or rejected since the last time, in one transaction. */
+void grt_algo_cache_save(grt_algo_cache *cache);
+/* Is there anything to save? One atomic read. */
+bool grt_algo_cache_is_dirty(const grt_algo_cache *cache);
+/* What went wrong with the file since the cache was made; "" if nothing did. Adds to text. */
+void grt_algo_cache_warnings(grt_algo_cache *cache, grt_text *text);
+
+/* Every key that kernels asked for, in order of the asking. */
+typedef struct grt_algo_lookup {
+    const char *key;
+    bool hit;            /* it was in the file, or asked for and stored before */
+    const char *nearest; /* of a miss: the key in the file that shares the most parts; NULL if the file has
+                            none of the op */
+} grt_algo_lookup;
+void grt_algo_cache_lookups(grt_algo_cache *cache, void (*each)(void *user, const grt_algo_lookup *lookup),
+                            void *user);
+
+/* What a device is given: the cache, and counters of its own. */
+typedef struct grt_device_algos {
+    grt_algos base; /* first: kernels see this */
+    grt_algo_cache *cache;
+    atomic_uint_fast64_t hits, misses, heuristics, searches, rejected;
+} grt_device_algos;
+void grt_device_algos_init(grt_device_algos *algos, grt_algo_cache *cache);
+
+#endif
