@@ -247,5 +247,6 @@ __attribute__((visibility("default"))) const grt_backend grt_backend_cuda = {
     .device_count = device_count,
     .device_open = open_device,
     .find_kernel = find_kernel,
+    .own_memory = true,
     .channels_last = true,
 };

@@ -113,5 +113,6 @@ const grt_backend grt_backend_mirror = {
     .device_count = device_count,
     .device_open = open_device,
     .find_kernel = find_kernel,
+    .own_memory = true,
     .channels_last = true,
 };
