@@ -1,7 +1,7 @@
 backends_SOURCES =
 backends_SOURCES += backends/backend.h backends/backend.c backends/kernel.h backends/kernel.c
 backends_SOURCES += backends/cpu/cpu.h backends/cpu/cpu.c
-backends_SOURCES += backends/null/null.c backends/null/mirror.c
+backends_SOURCES += backends/null/null.c backends/null/mirror.c backends/null/mirror_stream.h backends/null/mirror_stream.c
 backends_SOURCES += backends/module.h backends/module.c
 backends_SOURCES += backends/algos.h backends/algos.c
 backends_SOURCES += backends/cpu/act.h

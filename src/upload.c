@@ -331,7 +331,8 @@ static int32_t find_island(grt_upload *u, grt_device *device, int32_t n)
     const grt_device_vtable *v = device->vtable;
     for (int32_t i = 0; i < n && !u->options.direct && v->peer_enable && v->event_create; i++) {
         grt_device *other = u->members[i].device;
-        if (other->vtable == v && v->peer_enable(device, other) && v->peer_enable(other, device))
+        if (other->backend == device->backend && v->peer_enable(device, other) &&
+            v->peer_enable(other, device))
             return u->members[i].island;
     }
     return u->n_islands;
