@@ -26,8 +26,12 @@ static inline void cpu_window_taps(const cpu_window *w, int32_t i, int64_t o, in
 {
     const int64_t at = o * w->stride[i] - w->begin[i], d = w->dilation[i];
     *first = at;
-    *from = at < 0 ? (-at + d - 1) / d : 0;
-    int64_t last = at < w->in[i] ? (w->in[i] - at + d - 1) / d : 0;
+    *from = at < 0 ? -at : 0;
+    int64_t last = at < w->in[i] ? w->in[i] - at : 0;
+    if (d != 1) { /* divisions cost more than the rest of a small window */
+        *from = (*from + d - 1) / d;
+        last = (last + d - 1) / d;
+    }
     *to = last < w->kernel[i] ? last : w->kernel[i];
     if (*from > *to)
         *from = *to;

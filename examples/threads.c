@@ -119,10 +119,18 @@ static bool compare(struct job *job, int n)
     return fine;
 }
 
+/* 0 if the text is no number. */
+static int number(const char *text)
+{
+    char *end;
+    long value = strtol(text, &end, 10);
+    return *end || value < 0 || value > 1000000 ? 0 : (int)value;
+}
+
 int main(int argc, char **argv)
 {
-    int n = argc > 2 ? atoi(argv[2]) : 4;
-    struct job job = {.runs = argc > 3 ? atoi(argv[3]) : 100};
+    int n = argc > 2 ? number(argv[2]) : 4;
+    struct job job = {.runs = argc > 3 ? number(argv[3]) : 100};
     if (argc < 2 || argc > 4 || n < 1 || n > MAX_THREADS || job.runs < 1) {
         fprintf(stderr, "usage: threads MODEL [THREADS (1-%d) [RUNS]]\n", MAX_THREADS);
         return 2;

@@ -25,7 +25,7 @@ if have clang-tidy; then
     # shellcheck disable=SC2016 # expanded by the inner shell
     printf '%s\n' "${files[@]}" | xargs -P "$(nproc)" -n 4 sh -c '
         build=$0
-        clang-tidy --quiet "$@" -- -std=gnu11 -I. -Iinclude -I"$build" 2>/dev/null' "$build" || status=1
+        clang-tidy --quiet "$@" -- -std=gnu11 -I. -Iinclude -I"$build" -DGRT_MODULE_DIR="\"\"" 2>/dev/null' "$build" || status=1
 fi
 if have cppcheck; then
     cppcheck --quiet --std=c11 -j "$(nproc)" --enable=warning,portability,performance --inline-suppr --error-exitcode=1 \

@@ -12,7 +12,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-enum { DEVICE = 1, FALLBACK, THREADS, WARMUP, REPEAT, SECONDS, INPUT, SHAPE, SEED, JSON };
+enum { DEVICE = 1, FALLBACK, THREADS, WARMUP, REPEAT, SECONDS, INPUT, SHAPE, SEED, PROFILE, JSON };
 
 const tool_option bench_options[] = {
     {DEVICE, "--device", "DEVICE", "cpu, null, cuda:0, ... (default: cpu)"},
@@ -25,6 +25,7 @@ const tool_option bench_options[] = {
     {INPUT, "--input", "NAME=SOURCE", "as in graphrun MODEL; for all models given"},
     {SHAPE, "--shape", "NAME=2x3x224", "as in graphrun MODEL; for all models given"},
     {SEED, "--seed", "N", "of random inputs (default: 0)"},
+    {PROFILE, "--profile", NULL, "also time every step, in as many further runs; report the fastest of each"},
     {JSON, "--json", NULL, "report as a JSON array, one object per model"},
     {0, NULL, NULL, NULL},
 };
@@ -36,7 +37,7 @@ typedef struct bench {
     input_specs inputs;
     int64_t threads, warmup, repeat, seed;
     double seconds;
-    bool json;
+    bool profile, json;
     json_t *reports;
     bool failed;
 } bench;
@@ -83,6 +84,51 @@ static double host_time(grt_context *context)
     return percentiles_of(samples, n).p50;
 }
 
+static double number(const json_t *object, const char *key)
+{
+    return json_number_value(json_object_get(object, key));
+}
+
+typedef struct step_best {
+    size_t step;
+    double ms;
+} step_best;
+
+static int slowest_first(const void *a, const void *b)
+{
+    const step_best *x = a, *y = b;
+    return x->ms != y->ms ? (x->ms < y->ms) - (x->ms > y->ms) : (x->step > y->step) - (x->step < y->step);
+}
+
+/* Fastest time of each step over `runs` runs with timing on, slowest step first; NULL on failure. */
+static json_t *profile(grt_context *context, size_t runs)
+{
+    const grt_step_time *times;
+    grt_context_set_timing(context, true);
+    const size_t n = grt_context_step_times(context, &times);
+    step_best *best = calloc(n + 1, sizeof *best);
+    bool ok = best != NULL;
+    for (size_t run = 0; ok && run < runs; run++) {
+        ok = grt_context_run(context) == GRT_OK;
+        for (size_t i = 0; ok && i < n; i++)
+            best[i] = (step_best){i, run == 0 || times[i].ms < best[i].ms ? times[i].ms : best[i].ms};
+    }
+    json_t *steps = ok ? json_array() : NULL;
+    if (ok)
+        qsort(best, n, sizeof *best, slowest_first);
+    for (size_t i = 0; steps && i < n; i++) {
+        json_t *step = json_object();
+        json_object_set_new(step, "step", json_integer((json_int_t)best[i].step));
+        json_object_set_new(step, "name", json_text(times[best[i].step].name));
+        json_object_set_new(step, "op", json_text(times[best[i].step].op));
+        json_object_set_new(step, "min_ms", json_real(best[i].ms));
+        json_array_append_new(steps, step);
+    }
+    free(best);
+    grt_context_set_timing(context, false);
+    return steps;
+}
+
 static json_t *latencies(percentiles p)
 {
     json_t *object = json_object();
@@ -113,6 +159,9 @@ static json_t *bench_report(const bench *b, const char *model, const loaded *l, 
     json_object_set_new(r, "first_run_ms", json_real(first_ms));
     json_object_set_new(r, "host_us", json_real(host_time(l->context)));
     json_object_set_new(r, "peak_rss_bytes", json_integer((json_int_t)peak * 1024));
+    json_t *steps = b->profile ? profile(l->context, n) : NULL;
+    if (steps)
+        json_object_set_new(r, "steps", steps);
     return r;
 }
 
@@ -163,11 +212,6 @@ static int bench_one(void *user, size_t index, int fd)
     return code;
 }
 
-static double number(const json_t *object, const char *key)
-{
-    return json_number_value(json_object_get(object, key));
-}
-
 static void print_report(const json_t *r)
 {
     const json_t *latency = json_object_get(r, "latency_ms"), *load = json_object_get(r, "load_ms"), *phase;
@@ -185,6 +229,16 @@ static void print_report(const json_t *r)
     printf(" first run %.3f ms\n  host        %.1f us a run outside kernels\n", number(r, "first_run_ms"),
            number(r, "host_us"));
     printf("  memory      %s at its peak\n", figure_bytes(number(r, "peak_rss_bytes"), memory));
+    const json_t *steps = json_object_get(r, "steps"), *step;
+    size_t i;
+    double sum = 0;
+    json_array_foreach(steps, i, step) sum += number(step, "min_ms");
+    if (steps)
+        printf("  steps       %.3f ms, the fastest run of each\n", sum);
+    json_array_foreach(steps, i, step) printf("  %10.4f ms %5.1f%%  %s (%s)\n", number(step, "min_ms"),
+                                              sum > 0 ? 100 * number(step, "min_ms") / sum : 0,
+                                              json_string_value(json_object_get(step, "name")),
+                                              json_string_value(json_object_get(step, "op")));
 }
 
 static void bench_done(void *user, size_t index, const worker_result *result)
@@ -237,6 +291,9 @@ static int parse(bench *b, const tool_command *command, int argc, char **argv)
             break;
         case SEED:
             ok = option_int("--seed", p.value, INT64_MIN, INT64_MAX, &b->seed);
+            break;
+        case PROFILE:
+            b->profile = true;
             break;
         case JSON:
             b->json = true;

@@ -31,7 +31,7 @@ static bool note_producer(producers *p, int32_t value, long step)
     if (value < 0)
         return true;
     if (value >= p->n) {
-        int32_t n = value + 1 > 2 * p->n ? value + 1 : 2 * p->n;
+        int32_t n = 2 * (value + 1);
         long *grown = realloc(p->steps, (size_t)n * sizeof *grown);
         if (!grown)
             return false;

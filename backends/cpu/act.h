@@ -51,31 +51,38 @@ GRT_ACT_INLINE float grt_act_at_most(float v, float high)
     return v > high ? high : v;
 }
 
-/* e^x within 2 ulp; 0 below -87.3 (no denormals), infinity above 88.7, NaN for NaN. */
-GRT_ACT_INLINE float grt_act_exp(float x)
+/* e^v * 2^-lower for v within the clamps of its two callers. Chains of dependent operations are kept short:
+ * what a core can look ahead is little more than one of them. */
+GRT_ACT_INLINE float grt_act_exp_clamped(float v, int32_t lower)
 {
-    float v = grt_act_at_most(grt_act_at_least(x, -87.3f), 88.7f);
     /* Adding 1.5 * 2^23 rounds to the nearest integer and leaves it in the low mantissa bits. */
     float shifted = v * 1.44269504f + 12582912.0f;
     float n = shifted - 12582912.0f;
-    float r = (v - n * 0.693359375f) + n * 2.12194440e-4f;
-    float p = 1.9875691500e-4f;
-    p = p * r + 1.3981999507e-3f;
-    p = p * r + 8.3334519073e-3f;
-    p = p * r + 4.1665795894e-2f;
-    p = p * r + 1.6666665459e-1f;
-    p = p * r + 5.0000001201e-1f;
-    p = p * r * r + r + 1.0f;
+    float r = (v - n * 0.693359375f) + n * 2.12194440e-4f, r2 = r * r;
+    float low = 1.6666665459e-1f * r + 5.0000001201e-1f;
+    float mid = 8.3334519073e-3f * r + 4.1665795894e-2f;
+    float high = 1.9875691500e-4f * r + 1.3981999507e-3f;
+    float p = ((high * r2 + mid) * r2 + low) * r2 + (r + 1.0f);
     int32_t bits;
     memcpy(&bits, &shifted, sizeof bits);
-    /* n reaches 128, one more than a float's exponent can say: scale by 2^(n-1), then by 2. */
-    uint32_t scale_bits = (uint32_t)(bits - 0x4B400000 + 126) << 23;
+    uint32_t scale_bits = (uint32_t)(bits - 0x4B400000 + 127 - lower) << 23;
     float scale;
     memcpy(&scale, &scale_bits, sizeof scale);
-    float y = p * scale * 2.0f;
-    y = x < -87.3f ? 0.0f : y;
-    y = x > 88.7f ? __builtin_inff() : y;
-    return x != x ? x : y;
+    return p * scale;
+}
+
+/* e^x within 2 ulp; 0 below -87 (no denormals), infinity above 88.7, NaN for NaN. At the clamps the ends come
+ * out by themselves: the smallest exponent gives a scale of zero, the largest overflows. It is one more than
+ * a float's exponent can say: scale by 2^(n-1), then by 2. */
+GRT_ACT_INLINE float grt_act_exp(float x)
+{
+    return grt_act_exp_clamped(grt_act_at_most(grt_act_at_least(x, -87.33654f), 89.0f), 1) * 2.0f;
+}
+
+/* The same for arguments that do not come near the upper end. */
+GRT_ACT_INLINE float grt_act_exp_low(float x)
+{
+    return grt_act_exp_clamped(grt_act_at_least(x, -88.02969f), 0);
 }
 
 GRT_ACT_INLINE float grt_act_sigmoid(float x)
@@ -114,25 +121,23 @@ GRT_ACT_INLINE float grt_act_softplus(float x)
 }
 
 /* x * Phi(x). The complementary error function keeps its relative accuracy in the tail, where 1 + erf(x)
- * would lose all of it: for z >= 0, erfc(z) = t * exp(-z^2 + P(t)) with t = 1 / (1 + z / 2). */
+ * would lose all of it: for z >= 0, erfc(z) = t * exp(-z^2 + P(t)) with t = 1 / (1 + z / 2). Both signs are
+ * max(x, 0) - |x| * erfc(z) / 2. Beyond 40 that tail is zero, and must not meet an infinite factor; the limit
+ * is set on the bits, which order as the absolute values do. NaN stays in the first term. */
 GRT_ACT_INLINE float grt_act_gelu_erf(float x)
 {
-    float z = (x < 0.0f ? -x : x) * 0.70710678f;
-    float t = 1.0f / (1.0f + 0.5f * z);
-    float p = 0.17087277f;
-    p = p * t - 0.82215223f;
-    p = p * t + 1.48851587f;
-    p = p * t - 1.13520398f;
-    p = p * t + 0.27886807f;
-    p = p * t - 0.18628806f;
-    p = p * t + 0.09678418f;
-    p = p * t + 0.37409196f;
-    p = p * t + 1.00002368f;
-    p = p * t - 1.26551223f;
-    float tail = 0.5f * t * grt_act_exp(p - z * z);
-    /* A zero tail must not meet an infinite x. */
-    float part = tail == 0.0f ? 0.0f : x * tail;
-    return x < 0.0f ? part : x - part;
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    bits &= 0x7fffffffu;
+    bits = bits < 0x42200000u ? bits : 0x42200000u;
+    float a;
+    memcpy(&a, &bits, sizeof a);
+    float z = a * 0.70710678f, t = 1.0f / (1.0f + a * 0.35355339f), t2 = t * t, t4 = t2 * t2;
+    float p0 = 1.00002368f * t - 1.26551223f, p1 = 0.09678418f * t + 0.37409196f;
+    float p2 = 0.27886807f * t - 0.18628806f, p3 = 1.48851587f * t - 1.13520398f;
+    float p4 = 0.17087277f * t - 0.82215223f;
+    float p = (p4 * t4 + (p3 * t2 + p2)) * t4 + (p1 * t2 + p0);
+    return grt_act_at_least(x, 0.0f) - 0.5f * a * t * grt_act_exp_low(p - z * z);
 }
 
 GRT_ACT_INLINE float grt_act_gelu_tanh(float x)

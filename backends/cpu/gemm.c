@@ -6,6 +6,7 @@
  * multiple of 1024. Tiles never split k, and the split of k into blocks depends on k alone, so neither the
  * number of threads nor the tile sizes change a result. */
 #include "backends/cpu/gemm_kernel.h"
+#include "backends/cpu/move.h"
 
 #ifdef _OPENMP
 #include <omp.h>
@@ -13,8 +14,10 @@
 
 #define NR           GRT_GEMM_NR
 #define K_BLOCK      256 /* a strip is 6 KiB, a panel 16 KiB: both fit a 32 KiB first-level cache */
-#define M_BLOCK      96
-#define N_BLOCK      256   /* with K_BLOCK: 256 KiB of B, half of a small second-level cache */
+#define M_BLOCK      192
+#define N_BLOCK      128 /* with K_BLOCK: 128 KiB of B, and as much that is fetched ahead */
+#define AHEAD_STRIPS 4   /* from this many strips on, they have the time to fetch the next block of B */
+#define CACHE_LINE   64
 #define DIRECT_ROWS  12    /* up to this m, packing B costs more than reading it where it lies */
 #define PARALLEL_OPS 60000 /* multiply-adds below which waking a second thread costs more than it saves */
 
@@ -69,17 +72,12 @@ bool grt_gemm_packed_b_floats(int64_t k, int64_t n, size_t *out_floats)
 
 static void pack_panel(int64_t k, int64_t cols, const float *b, int64_t ldb, bool trans_b, float *out)
 {
-    for (int64_t x = 0; x < k; x++) {
-        float *row = out + x * NR;
-        if (trans_b) {
-            for (int64_t j = 0; j < cols; j++)
-                row[j] = b[j * ldb + x];
-        } else {
-            memcpy(row, b + x * ldb, (size_t)cols * sizeof *row);
-        }
-        for (int64_t j = cols; j < NR; j++)
-            row[j] = 0.0f;
-    }
+    if (trans_b)
+        cpu_flip_words(out, NR, b, ldb, k, cols);
+    for (int64_t x = 0; x < k && !trans_b; x++)
+        memcpy(out + x * NR, b + x * ldb, (size_t)cols * sizeof *out);
+    for (int64_t x = 0; x < k && cols < NR; x++)
+        memset(out + x * NR + cols, 0, (size_t)(NR - cols) * sizeof *out);
 }
 
 static void pack_panels(int64_t first, int64_t last, int64_t k, int64_t n, const float *b, int64_t ldb,
@@ -211,7 +209,7 @@ static void pack_a(const grt_gemm *g, const float *a, int64_t row, int64_t rows,
 /* One batch item's operands, where a tile finds them. */
 typedef struct operands {
     const float *a, *b, *ragged; /* ragged: the packed last panel in B_DIRECT, else NULL */
-    int64_t ldb, panel_stride;
+    int64_t ldb, panel_stride, panels;
     float *c;
     const float *residual;
 } operands;
@@ -258,6 +256,45 @@ static void stream_tile(const grt_gemm *g, const plan *p, const operands *o, int
     }
 }
 
+/* Weights of large models come from memory, once for each block of columns. While a strip goes through the
+ * panels of one block of B, it asks for its share of the block that is read next: the same columns' next k,
+ * or the first k of the next columns. */
+typedef struct ahead {
+    const float *next; /* the first panel's; NULL: nothing to fetch */
+    int64_t panels, lines, share;
+} ahead;
+
+static ahead look_ahead(const grt_gemm *g, const plan *p, const operands *o, int64_t strips, int64_t col,
+                        int64_t cols, int64_t x)
+{
+    ahead a = {.next = NULL};
+    if (p->mode == B_DIRECT || strips < AHEAD_STRIPS)
+        return a;
+    int64_t panel = col / NR;
+    a.panels = ceil_div(cols, NR);
+    if (x >= g->k) {
+        panel += a.panels;
+        x = 0;
+    }
+    if (panel >= o->panels)
+        return a;
+    a.panels = min64(a.panels, o->panels - panel);
+    a.next = o->b + panel * o->panel_stride + x * NR;
+    a.lines = min64(p->k_block, g->k - x) * NR * (int64_t)sizeof(float) / CACHE_LINE;
+    a.share = ceil_div(a.lines, strips);
+    return a;
+}
+
+static void fetch(const ahead *a, int64_t panel_stride, int64_t strip, int64_t panel)
+{
+    if (!a->next || panel >= a->panels)
+        return;
+    const float *from = a->next + panel * panel_stride;
+    const int64_t end = min64((strip + 1) * a->share, a->lines);
+    for (int64_t line = strip * a->share; line < end; line++)
+        __builtin_prefetch(from + line * (CACHE_LINE / (int64_t)sizeof(float)), 0, 2);
+}
+
 static void run_tile(const grt_gemm *g, const plan *p, const operands *o, int64_t row, int64_t col,
                      float *a_pack)
 {
@@ -271,6 +308,7 @@ static void run_tile(const grt_gemm *g, const plan *p, const operands *o, int64_
     do { /* once for k == 0 too: the epilogue is due */
         const int64_t len = min64(p->k_block, g->k - x);
         const grt_gemm_store s = make_store(g, o, x == 0, x + len == g->k);
+        const ahead next = look_ahead(g, p, o, ceil_div(rows, mr), col, cols, x + len);
         if (g->trans_a)
             pack_a(g, o->a, row, rows, x, len, mr, a_pack);
         for (int64_t i = 0; i < rows; i += mr) {
@@ -283,6 +321,7 @@ static void run_tile(const grt_gemm *g, const plan *p, const operands *o, int64_
                 const int64_t ldb = ragged ? NR : o->ldb;
                 const float *b = (ragged ? o->ragged : o->b + (col + j) / NR * o->panel_stride) + x * ldb;
                 const grt_gemm_store t = shift_store(&s, row + i, col + j);
+                fetch(&next, o->panel_stride, i / mr, j / NR);
                 p->kernel->block(strip, now, len, at, rsa, csa, b, ldb, 0, &t);
             }
         }
@@ -296,6 +335,7 @@ static operands bind(const grt_gemm *g, const plan *p, int64_t item, const float
     o.residual = g->residual ? g->residual + item * g->stride_r : NULL;
     o.ldb = p->mode == B_DIRECT ? g->ldb : NR;
     o.panel_stride = p->mode == B_DIRECT ? NR : NR * g->k;
+    o.panels = ceil_div(g->n, NR);
     return o;
 }
 
@@ -334,8 +374,10 @@ static void run_one(const job *w, int64_t t, float *a_pack, float *b_own, int64_
 {
     const grt_gemm *g = w->g;
     const plan *p = w->p;
-    const int64_t item = t / (w->mt * w->nt), row = t / w->nt % w->mt * p->m_block,
-                  col = t % w->nt * p->n_block;
+    /* The larger of the two matrices is walked once: its block stays in a cache while the other's go by. */
+    const bool down = g->n > g->m;
+    const int64_t item = t / (w->mt * w->nt), row = (down ? t % w->mt : t / w->nt % w->mt) * p->m_block,
+                  col = (down ? t / w->mt % w->nt : t % w->nt) * p->n_block;
     operands o = bind(g, p, item, w->a, w->b, w->c);
     if (p->mode == B_PACK_ONCE)
         o.b = w->b_all + (p->b_count > 1 ? (size_t)item * w->b_step : 0);

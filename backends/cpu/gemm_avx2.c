@@ -54,6 +54,90 @@
     PUT(acc + (i)*GRT_GEMM_NR, lo##i); \
     PUT(acc + (i)*GRT_GEMM_NR + 8, hi##i);
 
+/* Lanes of a row of 16 that exist when there are `cols` columns. */
+TARGET static inline __m256i lanes(int64_t cols)
+{
+    const __m256i index = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    const int n = cols < 0 ? 0 : cols > 8 ? 8 : (int)cols;
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), index);
+}
+
+/* Sums to C: two rows of eight with everything but the costlier activations applied. */
+typedef struct finisher {
+    __m256i low, high; /* lanes that exist */
+    __m256 alpha, beta, bias0, bias1;
+    bool whole;
+} finisher;
+
+TARGET static inline __attribute__((always_inline)) __m256 get(const finisher *f, const float *from,
+                                                               bool high)
+{
+    return f->whole ? LOAD(from + 8 * high) : _mm256_maskload_ps(from + 8 * high, high ? f->high : f->low);
+}
+
+TARGET static inline __attribute__((always_inline)) void put(const finisher *f, float *to, bool high,
+                                                             __m256 v)
+{
+    if (f->whole)
+        PUT(to + 8 * high, v);
+    else
+        _mm256_maskstore_ps(to + 8 * high, high ? f->high : f->low, v);
+}
+
+/* The general epilogue on up to 16 columns of `acc`. The costlier activations run over all rows at once,
+ * where neighbours hide each other's latency. */
+TARGET static void finish(int rows, int64_t cols, float *acc, int64_t acc_ld, const grt_gemm_store *s)
+{
+    finisher f = {.low = lanes(cols),
+                  .high = lanes(cols - 8),
+                  .alpha = _mm256_set1_ps(s->alpha),
+                  .beta = _mm256_set1_ps(s->beta),
+                  .whole = cols >= GRT_GEMM_NR};
+    f.bias0 = s->bias ? get(&f, s->bias, false) : _mm256_setzero_ps();
+    f.bias1 = s->bias ? get(&f, s->bias, true) : _mm256_setzero_ps();
+    const bool later = s->act.kind != GRT_ACT_NONE && s->act.kind != GRT_ACT_RELU;
+    float dense[6 * GRT_GEMM_NR];
+    for (int i = 0; i < rows; i++) {
+        float *c = s->c + i * s->ldc;
+        __m256 lo = _mm256_mul_ps(LOAD(acc + i * acc_ld), f.alpha),
+               hi = _mm256_mul_ps(LOAD(acc + i * acc_ld + 8), f.alpha);
+        if (s->beta != 0.0f) {
+            lo = _mm256_fmadd_ps(f.beta, get(&f, c, false), lo);
+            hi = _mm256_fmadd_ps(f.beta, get(&f, c, true), hi);
+        }
+        lo = _mm256_add_ps(lo, f.bias0);
+        hi = _mm256_add_ps(hi, f.bias1);
+        if (s->bias_row) {
+            const __m256 v = _mm256_broadcast_ss(s->bias_row + i);
+            lo = _mm256_add_ps(lo, v);
+            hi = _mm256_add_ps(hi, v);
+        }
+        if (s->residual) {
+            const float *r = s->residual + i * s->ldr;
+            lo = _mm256_add_ps(lo, get(&f, r, false));
+            hi = _mm256_add_ps(hi, get(&f, r, true));
+        }
+        if (later) {
+            PUT(dense + i * GRT_GEMM_NR, lo);
+            PUT(dense + i * GRT_GEMM_NR + 8, hi);
+            continue;
+        }
+        if (s->act.kind == GRT_ACT_RELU) {
+            lo = _mm256_max_ps(_mm256_setzero_ps(), lo);
+            hi = _mm256_max_ps(_mm256_setzero_ps(), hi);
+        }
+        put(&f, c, false, lo);
+        put(&f, c, true, hi);
+    }
+    if (!later)
+        return;
+    grt_act_apply(s->act, dense, rows * GRT_GEMM_NR);
+    for (int i = 0; i < rows; i++) {
+        put(&f, s->c + i * s->ldc, false, LOAD(dense + i * GRT_GEMM_NR));
+        put(&f, s->c + i * s->ldc, true, LOAD(dense + i * GRT_GEMM_NR + 8));
+    }
+}
+
 /* One function per number of rows. Adding a zero bias costs one instruction and saves a second set of stores.
  */
 #define DEFINE_BLOCK(R)                                                                             \
@@ -80,7 +164,7 @@
             ROWS_##R(STORE_SIMPLE)                                                                  \
         } else {                                                                                    \
             float acc[(R)*GRT_GEMM_NR];                                                             \
-            ROWS_##R(SPILL) grt_gemm_store_block(R, cols, acc, GRT_GEMM_NR, s);                     \
+            ROWS_##R(SPILL) finish(R, cols, acc, GRT_GEMM_NR, s);                                   \
         }                                                                                           \
     }
 
@@ -203,10 +287,13 @@ TARGET static void stream(int rows, int64_t cols, int64_t k, const float *a, int
             return;
         }
         const int64_t now = cols < width ? cols : width;
-        grt_gemm_store_block(rows, now, acc, width, &s);
-        s.c += now;
-        s.bias = s.bias ? s.bias + now : NULL;
-        s.residual = s.residual ? s.residual + now : NULL;
+        for (int64_t at = 0; at < now; at += GRT_GEMM_NR) {
+            const int64_t panel = now - at < GRT_GEMM_NR ? now - at : GRT_GEMM_NR;
+            finish(rows, panel, acc + at, width, &s);
+            s.c += panel;
+            s.bias = s.bias ? s.bias + panel : NULL;
+            s.residual = s.residual ? s.residual + panel : NULL;
+        }
         b += width / GRT_GEMM_NR * panel_stride;
         cols -= now;
     }

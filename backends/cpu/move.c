@@ -2,6 +2,8 @@
  * transposes. */
 #include "backends/cpu/move.h"
 
+#include "backends/cpu/dispatch.h"
+
 #include <string.h>
 
 /* Bytes below which a copy is not worth another thread, and what a thread takes at a time. */
@@ -106,9 +108,33 @@ static inline void flip_4x4(cpu_bits32 *d, int64_t to, const cpu_bits32 *s, int6
 }
 #endif
 
+/* Two or three source lines interleaved, as the colours of an image are: dst is dense. */
+CPU_BODY interleave_body(cpu_bits32 *restrict d, const cpu_bits32 *s, int64_t from, int64_t rows,
+                         int64_t cols)
+{
+    const cpu_bits32 *a = s, *b = s + from, *c = s + 2 * from;
+    if (cols == 2) {
+#pragma omp simd
+        for (int64_t i = 0; i < rows; i++) {
+            d[2 * i] = a[i];
+            d[2 * i + 1] = b[i];
+        }
+    } else {
+#pragma omp simd
+        for (int64_t i = 0; i < rows; i++) {
+            d[3 * i] = a[i];
+            d[3 * i + 1] = b[i];
+            d[3 * i + 2] = c[i];
+        }
+    }
+}
+CPU_DISPATCH(interleave,
+             (cpu_bits32 *restrict d, const cpu_bits32 *s, int64_t from, int64_t rows, int64_t cols),
+             (d, s, from, rows, cols))
+
 /* The same for the commonest size. Columns are taken eight at a time: each source line is used up while it is
  * in the first-level cache, even where the stride maps all of them to one set. */
-static void flip_words(void *dst, int64_t to, const void *src, int64_t from, int64_t rows, int64_t cols)
+void cpu_flip_words(void *dst, int64_t to, const void *src, int64_t from, int64_t rows, int64_t cols)
 {
 #ifdef HAVE_SHUFFLE
     cpu_bits32 *d = dst;
@@ -244,24 +270,32 @@ static void run_rows(const cpu_move *m, void *dst, const void *src, int64_t begi
     }
 }
 
-/* The last two axes are transposed tile by tile: rows x cols, of which a work item takes a strip. */
-enum { STRIP = 64 };
+/* The last two axes are transposed tile by tile: rows x cols, of which a work item takes a strip of rows. */
+enum { STRIP = 64, NARROW_STRIP = 2048, NARROW = 4 };
+
+static int64_t strip_rows(const cpu_move *m)
+{
+    return m->dims[m->rank - 1] < NARROW ? NARROW_STRIP : STRIP;
+}
 
 static void run_flips(const cpu_move *m, void *dst, const void *src, int64_t strips, int64_t begin,
                       int64_t end)
 {
     int32_t outer = m->rank - 2;
     int64_t rows = m->dims[outer], cols = m->dims[outer + 1], to = m->to[outer], from = m->from[outer + 1];
+    const int64_t strip = strip_rows(m);
     for (int64_t i = begin; i < end; i++) {
         walk w;
         walk_start(m, outer, i / strips, &w);
-        int64_t row = i % strips * STRIP, n = rows - row < STRIP ? rows - row : STRIP;
+        int64_t row = i % strips * strip, n = rows - row < strip ? rows - row : strip;
         for (int64_t col = 0; col < cols; col += STRIP) {
             void *d = cpu_at(dst, w.to + row * to + col, m->size);
             const void *s = cpu_at_const(src, w.from + row + col * from, m->size);
             int64_t n_cols = cols - col < STRIP ? cols - col : STRIP;
-            if (m->size == 4)
-                flip_words(d, to, s, from, n, n_cols);
+            if (cols < NARROW)
+                interleave(d, s, from, n, n_cols);
+            else if (m->size == 4)
+                cpu_flip_words(d, to, s, from, n, n_cols);
             else
                 CPU_BY_SIZE(m->size, flip_, d, to, s, from, n, n_cols);
         }
@@ -273,10 +307,13 @@ static void run_flips(const cpu_move *m, void *dst, const void *src, int64_t str
 static bool find_flip(cpu_move *m)
 {
     int32_t last = m->rank - 1;
-    if (last < 1 || m->to[last] != 1 || m->from[last] == 1 || m->from[last] == 0 || m->dims[last] < 4)
+    if (last < 1 || m->to[last] != 1 || m->from[last] == 1 || m->from[last] == 0)
+        return false;
+    const bool narrow = m->dims[last] < NARROW;
+    if (narrow && m->size != sizeof(cpu_bits32))
         return false;
     for (int32_t i = 0; i < last; i++)
-        if (m->from[i] == 1 && m->dims[i] >= 4) {
+        if (m->from[i] == 1 && m->dims[i] >= 4 && (!narrow || m->to[i] == m->dims[last])) {
             for (int32_t k = i; k + 1 < last; k++)
                 swap_axes(m, k, k + 1);
             return true;
@@ -307,8 +344,9 @@ void cpu_move_run(cpu_move *m, void *dst, const void *src, int32_t threads)
     if (!flip)
         prefer_long_rows(m);
     int32_t outer = m->rank - (flip ? 2 : 1);
-    int64_t strips = flip ? (m->dims[outer] + STRIP - 1) / STRIP : 1;
-    int64_t items = strips, each = m->dims[m->rank - 1] * (flip ? STRIP : 1);
+    const int64_t strip = flip ? strip_rows(m) : 1;
+    int64_t strips = flip ? (m->dims[outer] + strip - 1) / strip : 1;
+    int64_t items = strips, each = m->dims[m->rank - 1] * strip;
     for (int32_t i = 0; i < outer; i++)
         items *= m->dims[i];
     if (items == 1 && !flip && m->to[0] == 1 && m->from[0] == 1) {

@@ -27,6 +27,8 @@ static inline void cpu_move_axis(cpu_move *move, int64_t dim, int64_t to, int64_
 }
 /* Uses up `move`. Source and destination must not overlap. Bigger moves use up to `threads` threads. */
 void cpu_move_run(cpu_move *move, void *dst, const void *src, int32_t threads);
+/* A transpose of four-byte elements: dst[r * to + c] = src[r + c * from] for r < rows, c < cols. */
+void cpu_flip_words(void *dst, int64_t to, const void *src, int64_t from, int64_t rows, int64_t cols);
 /* memcpy and fill, spread over threads when large. */
 void cpu_copy(void *dst, const void *src, size_t bytes, int32_t threads);
 /* n elements of `size` bytes, all equal to *element. */

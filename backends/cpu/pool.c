@@ -13,32 +13,6 @@
 #pragma GCC optimize("no-trapping-math")
 #endif
 
-/* ---- channels last: one output pixel ---- */
-
-CPU_BODY accumulate_row_body(const float *from, int64_t n, bool max, bool first, float *to)
-{
-    if (first) {
-#pragma omp simd
-        for (int64_t i = 0; i < n; i++)
-            to[i] = from[i];
-    } else if (max) {
-#pragma omp simd
-        for (int64_t i = 0; i < n; i++)
-            to[i] = from[i] > to[i] ? from[i] : to[i];
-    } else {
-#pragma omp simd
-        for (int64_t i = 0; i < n; i++)
-            to[i] += from[i];
-    }
-}
-
-CPU_BODY scale_row_body(float *to, int64_t n, float factor)
-{
-#pragma omp simd
-    for (int64_t i = 0; i < n; i++)
-        to[i] *= factor;
-}
-
 static inline __attribute__((always_inline)) void next(int64_t *index, const int64_t *from, const int64_t *to,
                                                        int32_t rank)
 {
@@ -46,35 +20,117 @@ static inline __attribute__((always_inline)) void next(int64_t *index, const int
         index[i] = from[i];
 }
 
-CPU_BODY pool_pixel_body(const cpu_pool *p, const float *image, int64_t pixel, float *y)
+/* ---- channels last: one line of output ---- */
+
+/* Pixels that one pass over the channels takes together: a window of 3 x 3 is read once and written once. */
+enum { GROUP = 9 };
+
+/* One pass: the pixels v0 to v<n-1> and, unless they are the first ones, what `to` holds. */
+#define POOL_PASS(max_of, sum_of)                                       \
+    do {                                                                \
+        if (max) {                                                      \
+            _Pragma("omp simd") for (i = 0; i < n; i++) to[i] = max_of; \
+        } else {                                                        \
+            _Pragma("omp simd") for (i = 0; i < n; i++) to[i] = sum_of; \
+        }                                                               \
+    } while (0)
+
+static inline __attribute__((always_inline)) float larger(float a, float b)
+{
+    return b > a ? b : a;
+}
+
+/* Sums are made from left to right, whatever the number of pixels in a pass. */
+static inline __attribute__((always_inline)) void take_pixels(const float *const *v, int32_t count, int64_t n,
+                                                              bool max, bool first, float *restrict to)
+{
+    const float *a = v[0];
+    int64_t i;
+    if (first && count == GROUP) {
+        const float *b = v[1], *c = v[2], *d = v[3], *e = v[4], *f = v[5], *g = v[6], *h = v[7], *k = v[8];
+        POOL_PASS(
+            larger(larger(larger(larger(larger(larger(larger(larger(a[i], b[i]), c[i]), d[i]), e[i]), f[i]),
+                                 g[i]),
+                          h[i]),
+                   k[i]),
+            a[i] + b[i] + c[i] + d[i] + e[i] + f[i] + g[i] + h[i] + k[i]);
+        return;
+    }
+    int32_t at = 0;
+    if (first && count >= 4) {
+        const float *b = v[1], *c = v[2], *d = v[3];
+        POOL_PASS(larger(larger(larger(a[i], b[i]), c[i]), d[i]), a[i] + b[i] + c[i] + d[i]);
+        at = 4;
+    } else if (first) {
+        POOL_PASS(a[i], a[i]);
+        at = 1;
+    }
+    for (; at + 4 <= count; at += 4) {
+        const float *b = v[at], *c = v[at + 1], *d = v[at + 2], *e = v[at + 3];
+        POOL_PASS(larger(larger(larger(larger(to[i], b[i]), c[i]), d[i]), e[i]),
+                  to[i] + b[i] + c[i] + d[i] + e[i]);
+    }
+    for (; at < count; at++) {
+        const float *b = v[at];
+        POOL_PASS(larger(to[i], b[i]), to[i] + b[i]);
+    }
+}
+
+CPU_BODY scale_pixel_body(float *to, int64_t n, float factor)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++)
+        to[i] *= factor;
+}
+
+/* y: the line's output pixels. What the outer dims contribute to the window is worked out once. */
+CPU_BODY pool_pixels_body(const cpu_pool *p, const float *image, int64_t line, float *y)
 {
     const cpu_window *w = &p->w;
-    int64_t o[CPU_MAX_SPATIAL], k[CPU_MAX_SPATIAL], from[CPU_MAX_SPATIAL], to[CPU_MAX_SPATIAL],
-        at[CPU_MAX_SPATIAL];
-    int64_t taps = 1, count = 1;
-    for (int32_t i = w->spatial - 1; i >= 0; i--) {
-        o[i] = pixel % w->out[i];
-        pixel /= w->out[i];
-        cpu_window_taps(w, i, o[i], &from[i], &to[i], &at[i]);
-        k[i] = from[i];
-        taps *= to[i] - from[i];
-        count *= cpu_pool_count(p, i, o[i]);
+    const int32_t last = w->spatial - 1;
+    const int64_t channels = p->channels;
+    int64_t k[CPU_MAX_SPATIAL], from[CPU_MAX_SPATIAL], to[CPU_MAX_SPATIAL], at[CPU_MAX_SPATIAL];
+    int64_t outer = 1, outer_count = 1;
+    for (int32_t i = last - 1; i >= 0; i--) {
+        const int64_t o = line % w->out[i];
+        line /= w->out[i];
+        cpu_window_taps(w, i, o, &from[i], &to[i], &at[i]);
+        outer *= to[i] - from[i];
+        outer_count *= cpu_pool_count(p, i, o);
     }
-    for (int64_t t = 0; t < taps; t++) {
-        int64_t position = 0;
-        for (int32_t i = 0; i < w->spatial; i++)
-            position = position * w->in[i] + at[i] + k[i] * w->dilation[i];
-        accumulate_row_body(image + position * p->channels, p->channels, p->max, t == 0, y);
-        next(k, from, to, w->spatial);
+    for (int64_t x = 0; x < w->out[last]; x++, y += channels) {
+        const float *group[GROUP];
+        int32_t count = 0;
+        bool first = true;
+        cpu_window_taps(w, last, x, &from[last], &to[last], &at[last]);
+        for (int32_t i = 0; i < last; i++)
+            k[i] = from[i];
+        for (int64_t t = 0; t < outer; t++) {
+            int64_t position = 0;
+            for (int32_t i = 0; i < last; i++)
+                position = (position + at[i] + k[i] * w->dilation[i]) * w->in[i + 1];
+            const float *row = image + (position + at[last]) * channels;
+            for (int64_t tap = from[last]; tap < to[last]; tap++) {
+                group[count++] = row + tap * w->dilation[last] * channels;
+                if (count == GROUP) {
+                    take_pixels(group, GROUP, channels, p->max, first, y);
+                    first = false;
+                    count = 0;
+                }
+            }
+            next(k, from, to, last);
+        }
+        if (count)
+            take_pixels(group, count, channels, p->max, first, y);
+        else if (first)
+            for (int64_t i = 0; i < channels; i++)
+                y[i] = p->max ? -INFINITY : 0.0f;
+        if (!p->max && (count || !first))
+            scale_pixel_body(y, channels, 1.0f / (float)(outer_count * cpu_pool_count(p, last, x)));
     }
-    if (taps == 0)
-        for (int64_t i = 0; i < p->channels; i++)
-            y[i] = p->max ? -INFINITY : 0.0f;
-    else if (!p->max)
-        scale_row_body(y, p->channels, 1.0f / (float)count);
 }
-CPU_DISPATCH(pool_pixel, (const cpu_pool *p, const float *image, int64_t pixel, float *y),
-             (p, image, pixel, y))
+CPU_DISPATCH(pool_pixels, (const cpu_pool *p, const float *image, int64_t line, float *y),
+             (p, image, line, y))
 
 /* ---- channels first: one line of output ---- */
 
@@ -106,10 +162,42 @@ CPU_BODY accumulate_line_body(const float *from, int64_t n, int64_t stride, bool
 static inline __attribute__((always_inline)) void inside(int64_t out, int64_t stride, int64_t shift,
                                                          int64_t size, int64_t *low, int64_t *high)
 {
-    *low = shift < 0 ? (-shift + stride - 1) / stride : 0;
-    *high = shift < size ? (size - shift + stride - 1) / stride : 0;
+    *low = shift < 0 ? -shift : 0;
+    *high = shift < size ? size - shift : 0;
+    if (stride == 2) { /* a division costs as much as a short line */
+        *low = (*low + 1) >> 1;
+        *high = (*high + 1) >> 1;
+    } else if (stride != 1) {
+        *low = (*low + stride - 1) / stride;
+        *high = (*high + stride - 1) / stride;
+    }
     *high = *high < out ? *high : out;
     *low = *low < *high ? *low : *high;
+}
+
+/* Sums of a line become averages: by the same number where the window lies inside, counted elsewhere. */
+CPU_BODY divide_line_body(const cpu_pool *p, int64_t outer_count, float *y)
+{
+    const cpu_window *w = &p->w;
+    const int32_t last = w->spatial - 1;
+    const int64_t width = w->out[last], reach = (w->kernel[last] - 1) * w->dilation[last];
+    int64_t low, high;
+    inside(width, w->stride[last], -w->begin[last], w->in[last] - reach, &low, &high);
+    if (w->in[last] <= reach)
+        low = high = 0;
+    const float whole = (float)(outer_count * w->kernel[last]);
+#pragma omp simd
+    for (int64_t x = low; x < high; x++)
+        y[x] = outer_count > 0 ? y[x] / whole : 0.0f;
+    for (int64_t x = 0; x < width; x++) {
+        if (x == low && high > low) {
+            x = high;
+            if (x == width)
+                break;
+        }
+        const int64_t n = outer_count * cpu_pool_count(p, last, x);
+        y[x] = n > 0 ? y[x] / (float)n : 0.0f;
+    }
 }
 
 CPU_BODY pool_line_body(const cpu_pool *p, const float *plane, int64_t line, float *y)
@@ -143,10 +231,8 @@ CPU_BODY pool_line_body(const cpu_pool *p, const float *plane, int64_t line, flo
         }
         next(k, from, to, last);
     }
-    for (int64_t x = 0; !p->max && x < width; x++) {
-        const int64_t n = count * cpu_pool_count(p, last, x);
-        y[x] = n > 0 ? y[x] / (float)n : 0.0f;
-    }
+    if (!p->max)
+        divide_line_body(p, count, y);
 }
 CPU_DISPATCH(pool_line, (const cpu_pool *p, const float *plane, int64_t line, float *y), (p, plane, line, y))
 
@@ -158,9 +244,8 @@ void cpu_pool_float(const cpu_pool *p, const float *x, float *y)
     if (p->last) {
 #pragma omp parallel for num_threads(p->threads) if (many)
         for (int64_t i = 0; i < p->batch * lines; i++)
-            for (int64_t j = 0; j < width; j++)
-                pool_pixel(p, x + i / lines * w->in_pixels * p->channels, i % lines * width + j,
-                           y + (i * width + j) * p->channels);
+            pool_pixels(p, x + i / lines * w->in_pixels * p->channels, i % lines,
+                        y + i * width * p->channels);
         return;
     }
 #pragma omp parallel for num_threads(p->threads) if (many)

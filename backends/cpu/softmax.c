@@ -5,29 +5,50 @@
 #include "backends/cpu/dispatch.h"
 
 #include <math.h>
+#include <string.h>
 
-CPU_BODY softmax_row_body(const float *x, float *y, int64_t n, bool log)
+/* Rows are taken in blocks; the last, ragged one goes through a copy that is filled up with what adds
+ * nothing, as single exponentials cost almost as much as a vector of them. */
+enum { BLOCK = 16 };
+
+static inline __attribute__((always_inline)) float exp_sum_body(const float *x, float top, float *y,
+                                                                int64_t n)
 {
-    float top = -INFINITY, sum = 0.0f;
-#pragma omp simd reduction(max : top)
-    for (int64_t i = 0; i < n; i++)
-        top = x[i] > top ? x[i] : top;
-    if (log) {
-#pragma omp simd reduction(+ : sum)
-        for (int64_t i = 0; i < n; i++)
-            sum += grt_act_exp(x[i] - top);
-        const float shift = logf(sum);
-#pragma omp simd
-        for (int64_t i = 0; i < n; i++)
-            y[i] = x[i] - top - shift;
-        return;
-    }
+    float sum = 0.0f;
 #pragma omp simd reduction(+ : sum)
     for (int64_t i = 0; i < n; i++) {
         const float e = grt_act_exp(x[i] - top);
         y[i] = e;
         sum += e;
     }
+    return sum;
+}
+
+CPU_BODY softmax_row_body(const float *x, float *y, int64_t n, bool log)
+{
+    const int64_t whole = n / BLOCK * BLOCK;
+    float top = -INFINITY, sum = 0.0f, rest[BLOCK], scratch[BLOCK];
+    for (int64_t i = 0; i < BLOCK; i++)
+        rest[i] = whole + i < n ? x[whole + i] : -INFINITY;
+#pragma omp simd reduction(max : top)
+    for (int64_t i = 0; i < whole; i++)
+        top = x[i] > top ? x[i] : top;
+#pragma omp simd reduction(max : top)
+    for (int64_t i = 0; i < BLOCK; i++)
+        top = rest[i] > top ? rest[i] : top;
+    if (log) {
+        for (int64_t i = 0; i < whole; i += BLOCK)
+            sum += exp_sum_body(x + i, top, scratch, BLOCK);
+        sum += exp_sum_body(rest, top, scratch, BLOCK);
+        const float shift = logf(sum);
+#pragma omp simd
+        for (int64_t i = 0; i < n; i++)
+            y[i] = x[i] - top - shift;
+        return;
+    }
+    sum = exp_sum_body(x, top, y, whole);
+    sum += exp_sum_body(rest, top, scratch, BLOCK);
+    memcpy(y + whole, scratch, (size_t)(n - whole) * sizeof *y);
     const float factor = 1.0f / sum;
 #pragma omp simd
     for (int64_t i = 0; i < n; i++)

@@ -8,16 +8,18 @@ plan=$scratch/digits.grt
 input=$(./graphc inspect "$model" | sed -n 's/^ *input *\([^:]*\):.*/\1/p' | head -n 1)
 
 says() { local want=$1; shift; "$@" 2>&1 | grep -q -- "$want" || { "$@" 2>&1 | head; return 1; }; }
-silent_stderr() { local text; text=$("$@" 2>&1 >/dev/null) && [ -z "$text" ] || { echo "on stderr: $text"; return 1; }; }
+silent_stderr() { local text; if text=$("$@" 2>&1 >/dev/null) && [ -z "$text" ]; then return 0; fi; echo "on stderr: $text"; return 1; }
 fields() { local command=$1; shift; $command | tests/scripts/json_has "$@"; }
 last_line() { local want=$1; shift; [ "$("$@" 2>/dev/null | tail -n 1)" = "$want" ]; }
 
 for command in "graphc" "graphc optimize" "graphc check" "graphc inspect" "graphrun" "graphrun check" "graphrun bench"; do
+    # shellcheck disable=SC2086 # a command and its sub-command
     check "$command --help" says "usage: $command" ./$command --help
 done
 check "--version" says "^graphrun [0-9]" ./graphrun --version
 for command in "graphc" "graphrun" "graphc nonsense" "graphc optimize" "graphrun --no-such-option x" "graphrun check" \
     "graphrun bench" "graphrun bench --repeat 0 x" "graphrun --input x" "graphrun --shape x=2xx3 y"; do
+    # shellcheck disable=SC2086 # the same
     refuse 2 "bad use: $command" ./$command
 done
 
@@ -77,6 +79,8 @@ check "saved outputs are the same" sh -c "ls '$scratch'/a/*.npy && diff -r '$scr
 check "bench --json" fields "./graphrun bench $plan $model --seconds 0.05 --json" 0.model:string 0.device:string 0.threads:integer \
     0.latency_ms.min:number 0.latency_ms.p50:number 0.latency_ms.p90:number 0.latency_ms.p99:number 0.throughput_per_s:number \
     0.load_ms.total:number 0.first_run_ms:number 0.host_us:number 0.peak_rss_bytes:integer 1.model:string
+check "bench --profile" fields "./graphrun bench $plan --repeat 10 --profile --json" 0.steps.0.step:integer 0.steps.0.name:string \
+    0.steps.0.op:string 0.steps.0.min_ms:number
 check "bench says what it did" says "runs after 2 to warm up" ./graphrun bench "$plan" --repeat 10 --warmup 2
 
 # Cases: one that passes, one whose reference is wrong, one that is no case.

@@ -15,8 +15,11 @@
 enum { Q, K, V, MASK, PAST_KEY, PAST_VALUE, NONPAD };
 enum { OUT_Y, OUT_KEY, OUT_VALUE, OUT_QK };
 enum {
-    BLOCK_ROWS = 64, /* query rows per block: amortises packing keys, keeps scores in the cache */
-    DIRECT_ROWS = 4, /* fewer rows than this do not pay for packing keys */
+    BLOCK_ROWS = 64,         /* query rows per block: amortises packing keys, keeps scores in the cache */
+    MOST_ROWS = 192,         /* where the keys are few, and so the scores of a row */
+    MOST_SCORES = 32 * 1024, /* of a block that is larger than BLOCK_ROWS */
+    PARALLEL_OPS = 60000,    /* multiply-adds below which waking a second thread costs more than it saves */
+    DIRECT_ROWS = 4,         /* fewer rows than this do not pay for packing keys */
 };
 #define WINDOW_MAX ((int64_t)1 << 40) /* keeps position arithmetic far from overflow */
 
@@ -188,9 +191,16 @@ static grt_gemm value_product(const attention_shape *shape, int64_t m, int64_t n
         .batch = 1, .m = m, .n = shape->v_size, .k = n, .lda = n, .ldb = ldb, .ldc = ldc, .alpha = 1};
 }
 
-static bool size_scratch(const attention_state *state, attention_shape *shape)
+static bool size_scratch(const attention_state *state, attention_shape *shape, int32_t threads)
 {
-    shape->block = shape->q_len < BLOCK_ROWS ? shape->q_len : BLOCK_ROWS;
+    /* Causal rows of a large block see keys in vain that only its last rows may use; and every thread wants
+     * work. */
+    const bool large =
+        !state->causal && shape->total > 0 && shape->batch * shape->q_heads >= 2 * (int64_t)threads;
+    int64_t most = large ? MOST_SCORES / shape->total : BLOCK_ROWS;
+    most = most < BLOCK_ROWS ? BLOCK_ROWS : most > MOST_ROWS ? MOST_ROWS : most;
+    const int64_t blocks = (shape->q_len + most - 1) / most;
+    shape->block = blocks ? (shape->q_len + blocks - 1) / blocks : 0;
     if (!state->fast) {
         shape->block = 1;
         shape->thread_bytes = grt_align_up(attention_exact_bytes(shape), 64);
@@ -223,7 +233,7 @@ static grt_status attention_reshape(grt_reshape *reshape)
             grt_align_up(grt_tensor_bytes(reshape->in[V]) + grt_tensor_bytes(reshape->in[PAST_VALUE]), 64);
     size_t bytes;
     if (status == GRT_OK &&
-        (!size_scratch(reshape->state, shape) ||
+        (!size_scratch(reshape->state, shape, reshape->threads) ||
          !grt_mul_size(shape->thread_bytes, (size_t)reshape->threads, &bytes) ||
          !grt_add_size(bytes, shape->key_bytes + shape->value_bytes, &reshape->workspace_bytes)))
         status = grt_fail_memory(SIZE_MAX);
@@ -416,9 +426,10 @@ static grt_status attention_run(const grt_run *run)
     workspace += shape->key_bytes + shape->value_bytes;
     int64_t blocks = shape->block ? (shape->q_len + shape->block - 1) / shape->block : 0;
     int64_t tasks = shape->batch * shape->q_heads * blocks;
-    int64_t work = shape->total * shape->size;
-#pragma omp parallel num_threads(run->threads) if (tasks > 1 && \
-                                                   (work > CPU_GRAIN || tasks * work > CPU_GRAIN))
+    /* In floating point, as it overflows nowhere. */
+    const double work =
+        (double)tasks * (double)shape->block * (double)shape->total * (double)(shape->size + shape->v_size);
+#pragma omp parallel num_threads(run->threads) if (tasks > 1 && work > PARALLEL_OPS)
     {
         char *scratch = workspace + (size_t)cpu_thread() * shape->thread_bytes;
 #pragma omp for schedule(dynamic)
