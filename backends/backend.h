@@ -56,9 +56,10 @@ typedef struct grt_device_vtable {
     grt_status (*event_wait)(grt_device *device, void *event); /* block the host until it is reached */
     /* what is enqueued on the stream from now on waits for the event, which may be another device's */
     grt_status (*stream_wait_event)(grt_device *device, void *stream, void *event);
-    /* optional, but both or none; want events: copies from another device of the backend. peer_enable: are
-     * there direct ones? If so, they work from now on. */
-    bool (*peer_enable)(grt_device *device, grt_device *from);
+    /* optional, but all or none; want events: copies from another device of the backend. peer_can: are there
+     * direct ones? peer_enable: make them work; may be called again */
+    bool (*peer_can)(grt_device *device, grt_device *from);
+    grt_status (*peer_enable)(grt_device *device, grt_device *from);
     grt_status (*peer_copy)(grt_device *device, void *dst, grt_device *from, const void *src, size_t bytes,
                             void *stream);
     /* optional, but both or none: lock pages of host memory for the copies of all devices of the backend */

@@ -63,6 +63,7 @@ cpu_ops_SOURCES += backends/cpu/ops/group_norm.c
 cuda_files =
 cuda_files += backends/cuda/cuda.h backends/cuda/cuda.c
 cuda_files += backends/cuda/libraries.h backends/cuda/libraries.c
+cuda_files += backends/cuda/peer.h backends/cuda/peer.c
 cuda_files += backends/cuda/number.cuh
 cuda_files += backends/cuda/epilogue.h backends/cuda/epilogue.cu
 cuda_files += backends/cuda/dnn_conv.h backends/cuda/dnn_conv.c

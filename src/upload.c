@@ -32,6 +32,7 @@ typedef struct member {
     unsigned char *chunks;       /* chunk_state */
     size_t n_here;
     int32_t island;
+    int32_t source; /* who it last copied from; -1 before */
     grt_status status;
     char *error;
     grt_upload_stats stats;
@@ -284,6 +285,9 @@ static grt_status fetch(grt_upload *u, int32_t index, int32_t source, size_t chu
     member *m = &u->members[index];
     const member *from = &u->members[source];
     const grt_device_vtable *v = m->device->vtable;
+    if (m->source != source)
+        GRT_TRY(v->peer_enable(m->device, from->device));
+    m->source = source;
     if (from->events[chunk])
         GRT_TRY(v->stream_wait_event(m->device, m->from_peer, from->events[chunk]));
     GRT_TRY(v->peer_copy(m->device, m->block + chunk * u->chunk, from->device, from->block + chunk * u->chunk,
@@ -329,10 +333,9 @@ static grt_status gather(grt_upload *u, int32_t index)
 static int32_t find_island(grt_upload *u, grt_device *device, int32_t n)
 {
     const grt_device_vtable *v = device->vtable;
-    for (int32_t i = 0; i < n && !u->options.direct && v->peer_enable && v->event_create; i++) {
+    for (int32_t i = 0; i < n && !u->options.direct && v->peer_can && v->event_create; i++) {
         grt_device *other = u->members[i].device;
-        if (other->backend == device->backend && v->peer_enable(device, other) &&
-            v->peer_enable(other, device))
+        if (other->backend == device->backend && v->peer_can(device, other) && v->peer_can(other, device))
             return u->members[i].island;
     }
     return u->n_islands;
@@ -351,7 +354,7 @@ static void pin_ring(grt_upload *u, grt_device *device)
 
 static grt_status join(grt_upload *u, grt_device *device, void *block, int32_t *out_index)
 {
-    member m = {.device = device, .block = block};
+    member m = {.device = device, .block = block, .source = -1};
     m.events = calloc(u->n_chunks, sizeof *m.events);
     m.chunks = calloc(u->n_chunks, sizeof *m.chunks);
     grt_status status = m.events && m.chunks ? GRT_OK : grt_fail_memory(u->n_chunks);

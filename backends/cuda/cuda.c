@@ -2,6 +2,7 @@
 #include "backends/cuda/cuda.h"
 
 #include "backends/cuda/libraries.h"
+#include "backends/cuda/peer.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -201,6 +202,16 @@ static const grt_device_vtable vtable = {
     .graph_end = graph_end,
     .graph_launch = graph_launch,
     .graph_release = graph_release,
+    .event_create = cuda_event_create,
+    .event_release = cuda_event_release,
+    .event_record = cuda_event_record,
+    .event_wait = cuda_event_wait,
+    .stream_wait_event = cuda_stream_wait_event,
+    .peer_can = cuda_peer_can,
+    .peer_enable = cuda_peer_enable,
+    .peer_copy = cuda_peer_copy,
+    .pin = cuda_pin,
+    .unpin = cuda_unpin,
     .identify = identify,
 };
 

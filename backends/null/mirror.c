@@ -109,15 +109,22 @@ static grt_status stream_wait_event(grt_device *device, void *stream, void *even
 }
 
 /* Two islands of four, as machines have them whose GPUs hang on two sockets. */
-static bool peer_enable(grt_device *device, grt_device *from)
+static bool peer_can(grt_device *device, grt_device *from)
 {
     return device != from && device->index / ISLAND == from->index / ISLAND;
+}
+
+static grt_status peer_enable(grt_device *device, grt_device *from)
+{
+    return peer_can(device, from) ? GRT_OK
+                                  : grt_fail(GRT_STATUS_INTERNAL, "mirror:%d cannot reach mirror:%d",
+                                             device->index, from->index);
 }
 
 static grt_status peer_copy(grt_device *device, void *dst, grt_device *from, const void *src, size_t bytes,
                             void *stream)
 {
-    if (!peer_enable(device, from))
+    if (!peer_can(device, from))
         return grt_fail(GRT_STATUS_INTERNAL, "mirror:%d cannot copy from mirror:%d", device->index,
                         from->index);
     return mirror_stream_copy(stream, dst, src, bytes);
@@ -141,6 +148,7 @@ static const grt_device_vtable vtable = {
     .event_record = event_record,
     .event_wait = event_wait,
     .stream_wait_event = stream_wait_event,
+    .peer_can = peer_can,
     .peer_enable = peer_enable,
     .peer_copy = peer_copy,
 };
@@ -171,11 +179,17 @@ static const grt_kernel_row *find_kernel(const grt_kernel_node *node, grt_text *
     return NULL;
 }
 
+static grt_status unpack(const grt_tensor *weight, const grt_packing *packing, void *out)
+{
+    return grt_backend_cpu.unpack(weight, packing, out);
+}
+
 const grt_backend grt_backend_mirror = {
     .name = "mirror",
     .device_count = device_count,
     .device_open = open_device,
     .find_kernel = find_kernel,
+    .unpack = unpack,
     .own_memory = true,
     .channels_last = true,
 };
