@@ -134,6 +134,14 @@ void *grt_resident_data(const grt_resident *r)
     return r->data;
 }
 
+grt_resident *grt_resident_retain(grt_resident *r)
+{
+    pthread_mutex_lock(&r->residents->lock);
+    r->refs++;
+    pthread_mutex_unlock(&r->residents->lock);
+    return r;
+}
+
 void grt_resident_give(grt_resident *r)
 {
     if (!r)

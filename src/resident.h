@@ -31,6 +31,7 @@ grt_status grt_resident_take(grt_residents *residents, const grt_resident_key *k
  * caller keeps its reference. */
 void grt_resident_settle(grt_resident *resident, grt_status status);
 void *grt_resident_data(const grt_resident *resident);
+grt_resident *grt_resident_retain(grt_resident *resident);
 void grt_resident_give(grt_resident *resident); /* NULL-safe */
 
 #endif

@@ -17,6 +17,8 @@ typedef struct item {
     const grt_backend *backend;
     int32_t number;
     grt_session *session;
+    grt_resident
+        *filled; /* other devices copy from it until the upload ends, whatever becomes of the session */
     grt_status status;
     char *error;
 } item;
@@ -189,6 +191,7 @@ static grt_status fill(void *user, grt_session *session, void *block)
     item *it = user;
     source *s;
     GRT_TRY(get_source(it->group, it->backend, &s));
+    it->filled = grt_resident_retain(session->resident);
     return grt_upload_run(s->upload, session->device, block, &session->uploaded);
 }
 
@@ -254,6 +257,8 @@ static grt_status check_weights(group *g)
     grt_phases_next(&g->check, "check weights");
     grt_status status = grt_weights_check_finish(g->model->check);
     grt_phases_next(&g->check, NULL);
+    if (status != GRT_OK)
+        stop(g);
     return status;
 }
 
@@ -347,6 +352,7 @@ static grt_status run_group(group *g, const char *const *devices, grt_session **
     }
     for (size_t i = 0; i < g->n; i++) {
         item *it = &g->items[i];
+        grt_resident_give(it->filled);
         if (status != GRT_OK) {
             grt_session_release(it->session);
             it->session = NULL;
