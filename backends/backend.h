@@ -68,6 +68,15 @@ typedef struct grt_device_vtable {
     /* optional; a device that has it is given the cache of algorithms. Adds the parts of a key that tell this
      * device and its driver from others: "gpu=NVIDIA H200;sm=90;driver=13000;" */
     void (*identify)(grt_device *device, grt_text *key);
+    /* optional: is the caller capturing what is enqueued on this stream into a graph of its own? */
+    bool (*stream_is_captured)(grt_device *device, void *stream);
+    /* optional: times on the device. `elapsed` waits for `end`. */
+    grt_status (*event_create)(grt_device *device, void **out_event);
+    void (*event_release)(grt_device *device, void *event);
+    grt_status (*event_record)(grt_device *device, void *event, void *stream);
+    grt_status (*event_elapsed)(grt_device *device, void *begin, void *end, double *out_ms);
+    /* optional: refuse a pointer that is no memory of this device. */
+    grt_status (*check_pointer)(grt_device *device, const void *data);
 } grt_device_vtable;
 
 struct grt_device {

@@ -233,6 +233,12 @@ GRT_API GRT_MUST_USE grt_status grt_context_set_output(grt_context *context, siz
 /* Run the model. The first run with a new combination of input dims plans memory and prepares kernels for it; later runs with
  * dims seen before (the last 16 combinations are kept) allocate nothing. */
 GRT_API GRT_MUST_USE grt_status grt_context_run(grt_context *context);
+/* Enqueue a run on `stream` (a cudaStream_t; NULL: the context's own) and return at once. Inputs and outputs that are bound must be
+ * device memory (grt_tensor.memory, .device), aligned to 16 bytes; they are used where they are, nothing is copied. Outputs that
+ * are not bound lie in device memory of the context's, see grt_context_get_output. The stream may be one that the caller is
+ * capturing into a graph, once the same dims ran before. The context, its inputs and outputs are in use until the stream has got
+ * there. Errors: UNSUPPORTED on devices without streams, or if a step needs the host (named). */
+GRT_API GRT_MUST_USE grt_status grt_context_run_async(grt_context *context, void *stream);
 /* View of output `index` after a run. If the memory is the context's own, it is valid until the context's next run or release. */
 GRT_API GRT_MUST_USE grt_status grt_context_get_output(grt_context *context, size_t index, grt_tensor *out_tensor);
 
@@ -325,6 +331,7 @@ typedef struct grt_context_stats {
     uint64_t runs;
     uint64_t reshapes;       /* how often a new combination of dims was prepared */
     double host_us;          /* host time of the last run outside kernels, microseconds; 0 unless timing was asked for */
+    double device_ms;        /* device time of the last run without copies in and out; 0 unless it was asked for */
 } grt_context_stats;
 GRT_API GRT_MUST_USE grt_status grt_context_get_stats(const grt_context *context, grt_context_stats *out_stats);
 
@@ -335,6 +342,8 @@ typedef struct grt_step_time {
     double ms;
 } grt_step_time;
 GRT_API void grt_context_set_timing(grt_context *context, bool on);
+/* Fill device_ms of the following runs. False: this session's device has no clock of its own. */
+GRT_API bool grt_context_time_device(grt_context *context, bool on);
 GRT_API size_t grt_context_step_times(const grt_context *context, const grt_step_time **out_times);
 
 /* ---------------------------------------------------------------------------------------------------------------------
@@ -380,6 +389,9 @@ typedef struct grt_compile_options {
     void *user;
     const char *target;          /* kind of device that the plan is made for: which ops are fused, which layouts constants have; NULL:
                                     "cpu". A plan runs on every kind of device, but starts faster on its own. Needs no such device. */
+    const char *precision;       /* of float32 models: "fp32" (default, also for NULL): as the model says; "tf32": products may round
+                                    their inputs to TF32; "fp16", "bf16": weights and activations are narrowed where that gains,
+                                    sums stay float32, inputs and outputs keep their types */
 } grt_compile_options;
 
 /* Compile an ONNX file to a plan file; written whole (temporary file, fsync, rename) or not at all. The same model and options

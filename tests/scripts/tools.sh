@@ -79,8 +79,8 @@ check "saved outputs are the same" sh -c "ls '$scratch'/a/*.npy && diff -r '$scr
 check "bench --json" fields "./graphrun bench $plan $model --seconds 0.05 --json" 0.model:string 0.device:string 0.threads:integer \
     0.latency_ms.min:number 0.latency_ms.p50:number 0.latency_ms.p90:number 0.latency_ms.p99:number 0.throughput_per_s:number \
     0.load_ms.total:number 0.first_run_ms:number 0.host_us:number 0.peak_rss_bytes:integer 1.model:string
-check "bench --profile" fields "./graphrun bench $plan --repeat 10 --profile --json" 0.steps.0.step:integer 0.steps.0.name:string \
-    0.steps.0.op:string 0.steps.0.min_ms:number
+check "bench --profile" fields "./graphrun bench $plan --repeat 10 --profile 3 --json" 0.profile.steps.0.op:string \
+    0.profile.steps.0.name:string 0.profile.steps.0.ms:number 0.profile.steps.2.ms:number 0.device_ms:number
 check "bench says what it did" says "runs after 2 to warm up" ./graphrun bench "$plan" --repeat 10 --warmup 2
 
 # Cases: one that passes, one whose reference is wrong, one that is no case.

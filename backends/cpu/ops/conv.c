@@ -1,4 +1,4 @@
-/* Conv, ConvTranspose and the fused form graphrt::Conv.
+/* Conv, ConvTranspose, the fused form graphrt::Conv, and graphrt::ConvTranspose with channels last.
  *
  * float32 with constant weights runs on oneDNN, the weights packed once and shared by every shape that wants
  * the same layout. Weights that are not constant, and windows that oneDNN refuses, are unfolded into a matrix
@@ -171,7 +171,7 @@ static bool fits_already(const grt_dnnl_op *op, source from)
 static void read_attributes(const grt_kernel_node *node, conv_state *state)
 {
     state->last = cpu_channels_last(node->desc);
-    state->transposed = grt_op_is(node->desc, "", "ConvTranspose");
+    state->transposed = !strcmp(node->desc->op, "ConvTranspose");
     state->groups = grt_attr_int(node->desc, "group", 1);
     if (grt_op_is(node->desc, "graphrt", "Conv"))
         cpu_act_read(node->desc, &state->act, NULL);
@@ -402,6 +402,10 @@ static const grt_kernel_row rows[] = {
      .op = "Conv",
      .types = {GRT_BIT(FLOAT), GRT_BIT(FLOAT), GRT_BIT(FLOAT), GRT_BIT(FLOAT)},
      .supports = fused_supports,
+     LIFE},
+    {.domain = "graphrt",
+     .op = "ConvTranspose",
+     .types = {GRT_BIT(FLOAT), GRT_BIT(FLOAT), GRT_BIT(FLOAT)},
      LIFE},
 };
 CPU_KERNELS(conv, rows);

@@ -1,7 +1,7 @@
 /* Attention. A block works on a few query rows of one head: tiles of keys and values pass through shared memory, softmax is kept
  * up as they come (running maximum and sum), so that scores never reach memory unless they are an output. Keys that causality,
  * window or padding exclude are skipped. Arithmetic is float32, or double for double. */
-#include "backends/cuda/number.cuh"
+#include "backends/cuda/attention.cuh"
 
 #include <math_constants.h>
 #include <stdlib.h>
@@ -20,74 +20,10 @@ typedef struct attention_state {
     int mode;
 } attention_state;
 
-/* Elements of [batch, heads, rows, size] with rows dense and the rest strided. */
-typedef struct attention_view {
-    int64_t batch, head, row;
-} attention_view;
-
-typedef struct attention_shape {
-    bool causal;
-    int mode, mask_dtype, qk_dtype;
-    int64_t left, right;
-    int64_t batch, q_heads, kv_heads, q_len, kv_len, past, total, size, v_size;
-    int64_t mask_len, mask_strides[4]; /* strides: batch, head, row, key */
-    attention_view q, k, v, y;
-    double scale, softcap;
-    size_t shared_bytes;
-} attention_shape;
-
-/* What a run binds. */
-typedef struct attention_data {
-    const void *q, *k, *v, *past_key, *past_value, *mask;
-    const int64_t *nonpad;
-    void *y, *qk;
-} attention_data;
-
 /* ---- kernels ---- */
 
 __device__ __forceinline__ float exponential(float x) { return expf(x); }
 __device__ __forceinline__ double exponential(double x) { return exp(x); }
-
-/* Keys that query row i of a batch element may look at, by causality, window and padding: [*lo, *hi). */
-__device__ void range(const attention_shape &s, const int64_t *nonpad, int64_t batch, int64_t i, int64_t *lo, int64_t *hi)
-{
-    int64_t offset = s.past, end = s.total, start = 0;
-    if (nonpad) {
-        int64_t valid = nonpad[batch];
-        valid = valid < 0 ? 0 : valid > s.total ? s.total : valid;
-        offset = valid - s.q_len;
-        end = valid;
-    }
-    const int64_t position = offset + i;
-    if (s.causal && position + 1 < end)
-        end = position + 1;
-    if (s.right >= 0 && position + s.right + 1 < end)
-        end = position + s.right + 1;
-    if (s.left >= 0 && position - s.left > start)
-        start = position - s.left;
-    end = end < s.mask_len ? end : s.mask_len;
-    *hi = end < 0 ? 0 : end;
-    *lo = start > *hi ? *hi : start;
-}
-
-/* Row j of the keys or values of a head: the past's come first. */
-template <class T>
-__device__ __forceinline__ const T *key_row(const attention_shape &s, const void *now, const void *past, const attention_view &view,
-                                            int64_t size, int64_t batch, int64_t head, int64_t j)
-{
-    if (j < s.past)
-        return (const T *)past + ((batch * s.kv_heads + head) * s.past + j) * size;
-    return (const T *)now + batch * view.batch + head * view.head + (j - s.past) * view.row;
-}
-
-template <class W> __device__ W masked(const attention_shape &s, const void *mask, int64_t at, W score)
-{
-    if (!mask)
-        return score;
-    if (s.mask_dtype == GRT_DTYPE_BOOL)
-        return ((const uint8_t *)mask)[at] ? score : (W)-CUDART_INF_F;
-    return score + cuda_load<W>(mask, s.mask_dtype, at);
-}
 
 /* VALUES: elements of a value row that each lane of a warp sums up. */
 template <class T, int VALUES>
@@ -416,6 +352,10 @@ static grt_status reshape(grt_reshape *r)
                             error = cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                                          (int)s->shared_bytes);
                         }));
+    if (status == GRT_OK && error == cudaSuccess && attention_flash_fits(s, r->in[Q]->dtype)) {
+        s->flash = true;
+        error = attention_flash_prepare(s, r->in[Q]->dtype);
+    }
     if (error != cudaSuccess)
         status = cuda_fail(error, "cudaFuncSetAttribute", __FILE__, __LINE__);
     if (status != GRT_OK) {
@@ -446,6 +386,12 @@ template <class T> static void launch(const attention_shape *s, const attention_
         join<T><<<cuda_blocks(keys, 256), 256, 0, stream>>>(*s, d->k, d->past_key, s->k, s->size, (T *)out_of(r, OUT_KEY));
     if (out_of(r, OUT_VALUE) && values > 0)
         join<T><<<cuda_blocks(values, 256), 256, 0, stream>>>(*s, d->v, d->past_value, s->v, s->v_size, (T *)out_of(r, OUT_VALUE));
+    const cuda_device *device = (const cuda_device *)r->device;
+    if (s->flash && attention_flash_aligned(s, d)) {
+        if (s->batch * s->q_heads * s->q_len > 0)
+            attention_flash(s, d, r->in[Q]->dtype, device->prop.multiProcessorCount, stream);
+        return;
+    }
     const int64_t tasks = s->batch * s->q_heads * ((s->q_len + BLOCK_ROWS - 1) / BLOCK_ROWS);
     if (tasks > 0)
         with_kernel<T>(s->v_size, [&](auto kernel) { kernel<<<cuda_blocks(tasks, 1), THREADS, s->shared_bytes, stream>>>(*s, *d); });
