@@ -48,15 +48,15 @@ typedef struct grt_device_vtable {
     grt_status (*graph_end)(grt_device *device, void *stream, void **out_graph);
     grt_status (*graph_launch)(grt_device *device, void *graph, void *stream);
     void (*graph_release)(grt_device *device, void *graph);
-    /* optional, but all or none of them: points in streams that others wait for */
-    grt_status (*event_create)(grt_device *device, void **out_event);
-    void (*event_release)(grt_device *device, void *event);
-    grt_status (*event_record)(grt_device *device, void *event,
+    /* optional, but all or none of them: fences, points in streams that others wait for */
+    grt_status (*fence_create)(grt_device *device, void **out_fence);
+    void (*fence_release)(grt_device *device, void *fence);
+    grt_status (*fence_record)(grt_device *device, void *fence,
                                void *stream);                  /* behind what is enqueued so far */
-    grt_status (*event_wait)(grt_device *device, void *event); /* block the host until it is reached */
-    /* what is enqueued on the stream from now on waits for the event, which may be another device's */
-    grt_status (*stream_wait_event)(grt_device *device, void *stream, void *event);
-    /* optional, but all or none; want events: copies from another device of the backend. peer_can: are there
+    grt_status (*fence_wait)(grt_device *device, void *fence); /* block the host until it is reached */
+    /* what is enqueued on the stream from now on waits for the fence, which may be another device's */
+    grt_status (*stream_wait_fence)(grt_device *device, void *stream, void *fence);
+    /* optional, but all or none; want fences: copies from another device of the backend. peer_can: are there
      * direct ones? peer_enable: make them work; may be called again */
     bool (*peer_can)(grt_device *device, grt_device *from);
     grt_status (*peer_enable)(grt_device *device, grt_device *from);

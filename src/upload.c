@@ -28,7 +28,7 @@ typedef struct member {
     grt_device *device;
     char *block;
     void *from_host, *from_peer; /* streams */
-    void **events;               /* per chunk: it has arrived */
+    void **fences;               /* per chunk: it has arrived */
     unsigned char *chunks;       /* chunk_state */
     size_t n_here;
     int32_t island;
@@ -170,15 +170,15 @@ static void fill(const grt_upload *u, size_t chunk, char *to)
     }
 }
 
-/* Record that what was enqueued on the stream is the chunk's arrival; devices without events wait here. */
+/* Record that what was enqueued on the stream is the chunk's arrival; devices without fences wait here. */
 static grt_status mark(member *m, size_t chunk, void *stream)
 {
     const grt_device_vtable *v = m->device->vtable;
-    if (!v->event_create)
+    if (!v->fence_create)
         return grt_device_wait(m->device, stream);
-    if (!m->events[chunk])
-        GRT_TRY(v->event_create(m->device, &m->events[chunk]));
-    return v->event_record(m->device, m->events[chunk], stream);
+    if (!m->fences[chunk])
+        GRT_TRY(v->fence_create(m->device, &m->fences[chunk]));
+    return v->fence_record(m->device, m->fences[chunk], stream);
 }
 
 static void arrive(grt_upload *u, int32_t index, size_t chunk, grt_status status)
@@ -202,8 +202,8 @@ static void drain(grt_upload *u, slot *s)
 {
     for (int32_t i = 0; i < s->n; i++) {
         member *m = &u->members[s->member[i]];
-        if (m->device->vtable->event_create && m->events[s->chunk] &&
-            m->device->vtable->event_wait(m->device, m->events[s->chunk]) != GRT_OK) {
+        if (m->device->vtable->fence_create && m->fences[s->chunk] &&
+            m->device->vtable->fence_wait(m->device, m->fences[s->chunk]) != GRT_OK) {
             pthread_mutex_lock(&u->lock);
             drop_member(u, s->member[i], GRT_STATUS_DEVICE, grt_last_error());
             pthread_mutex_unlock(&u->lock);
@@ -288,8 +288,8 @@ static grt_status fetch(grt_upload *u, int32_t index, int32_t source, size_t chu
     if (m->source != source)
         GRT_TRY(v->peer_enable(m->device, from->device));
     m->source = source;
-    if (from->events[chunk])
-        GRT_TRY(v->stream_wait_event(m->device, m->from_peer, from->events[chunk]));
+    if (from->fences[chunk])
+        GRT_TRY(v->stream_wait_fence(m->device, m->from_peer, from->fences[chunk]));
     GRT_TRY(v->peer_copy(m->device, m->block + chunk * u->chunk, from->device, from->block + chunk * u->chunk,
                          chunk_bytes(u, chunk), m->from_peer));
     return mark(m, chunk, m->from_peer);
@@ -333,7 +333,7 @@ static grt_status gather(grt_upload *u, int32_t index)
 static int32_t find_island(grt_upload *u, grt_device *device, int32_t n)
 {
     const grt_device_vtable *v = device->vtable;
-    for (int32_t i = 0; i < n && !u->options.direct && v->peer_can && v->event_create; i++) {
+    for (int32_t i = 0; i < n && !u->options.direct && v->peer_can && v->fence_create; i++) {
         grt_device *other = u->members[i].device;
         if (other->backend == device->backend && v->peer_can(device, other) && v->peer_can(other, device))
             return u->members[i].island;
@@ -355,9 +355,9 @@ static void pin_ring(grt_upload *u, grt_device *device)
 static grt_status join(grt_upload *u, grt_device *device, void *block, int32_t *out_index)
 {
     member m = {.device = device, .block = block, .source = -1};
-    m.events = calloc(u->n_chunks, sizeof *m.events);
+    m.fences = calloc(u->n_chunks, sizeof *m.fences);
     m.chunks = calloc(u->n_chunks, sizeof *m.chunks);
-    grt_status status = m.events && m.chunks ? GRT_OK : grt_fail_memory(u->n_chunks);
+    grt_status status = m.fences && m.chunks ? GRT_OK : grt_fail_memory(u->n_chunks);
     if (status == GRT_OK)
         status = device->vtable->stream_create(device, &m.from_host);
     if (status == GRT_OK)
@@ -365,7 +365,7 @@ static grt_status join(grt_upload *u, grt_device *device, void *block, int32_t *
     if (status != GRT_OK) {
         if (m.from_host)
             device->vtable->stream_release(device, m.from_host);
-        free(m.events);
+        free(m.fences);
         free(m.chunks);
         return status;
     }
@@ -490,11 +490,11 @@ static void release_member(member *m, size_t n_chunks)
 {
     const grt_device_vtable *v = m->device->vtable;
     for (size_t c = 0; c < n_chunks; c++)
-        if (m->events[c])
-            v->event_release(m->device, m->events[c]);
+        if (m->fences[c])
+            v->fence_release(m->device, m->fences[c]);
     v->stream_release(m->device, m->from_host);
     v->stream_release(m->device, m->from_peer);
-    free(m->events);
+    free(m->fences);
     free(m->chunks);
     free(m->error);
 }

@@ -1,39 +1,39 @@
 /* See peer.h. */
 #include "backends/cuda/peer.h"
 
-grt_status cuda_event_create(grt_device *device, void **out_event)
+grt_status cuda_fence_create(grt_device *device, void **out_fence)
 {
     cudaEvent_t event;
     CUDA_TRY(cudaSetDevice(device->index));
     CUDA_TRY(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
-    *out_event = event;
+    *out_fence = event;
     return GRT_OK;
 }
 
-void cuda_event_release(grt_device *device, void *event)
+void cuda_fence_release(grt_device *device, void *fence)
 {
     if (cudaSetDevice(device->index) == cudaSuccess)
-        cudaEventDestroy(event);
+        cudaEventDestroy(fence);
 }
 
-grt_status cuda_event_record(grt_device *device, void *event, void *stream)
+grt_status cuda_fence_record(grt_device *device, void *fence, void *stream)
 {
     CUDA_TRY(cudaSetDevice(device->index));
-    CUDA_TRY(cudaEventRecord(event, stream));
+    CUDA_TRY(cudaEventRecord(fence, stream));
     return GRT_OK;
 }
 
-grt_status cuda_event_wait(grt_device *device, void *event)
+grt_status cuda_fence_wait(grt_device *device, void *fence)
 {
     CUDA_TRY(cudaSetDevice(device->index));
-    CUDA_TRY(cudaEventSynchronize(event));
+    CUDA_TRY(cudaEventSynchronize(fence));
     return GRT_OK;
 }
 
-grt_status cuda_stream_wait_event(grt_device *device, void *stream, void *event)
+grt_status cuda_stream_wait_fence(grt_device *device, void *stream, void *fence)
 {
     CUDA_TRY(cudaSetDevice(device->index));
-    CUDA_TRY(cudaStreamWaitEvent(stream, event, 0));
+    CUDA_TRY(cudaStreamWaitEvent(stream, fence, 0));
     return GRT_OK;
 }
 

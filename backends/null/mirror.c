@@ -74,38 +74,38 @@ static grt_status stream_wait(grt_device *device, void *stream)
     return GRT_OK;
 }
 
-static grt_status event_create(grt_device *device, void **out_event)
+static grt_status fence_create(grt_device *device, void **out_fence)
 {
     (void)device;
-    mirror_event *event;
-    GRT_TRY(mirror_event_create(&event));
-    *out_event = event;
+    mirror_fence *fence;
+    GRT_TRY(mirror_fence_create(&fence));
+    *out_fence = fence;
     return GRT_OK;
 }
 
-static void event_release(grt_device *device, void *event)
+static void fence_release(grt_device *device, void *fence)
 {
     (void)device;
-    mirror_event_release(event);
+    mirror_fence_release(fence);
 }
 
-static grt_status event_record(grt_device *device, void *event, void *stream)
+static grt_status fence_record(grt_device *device, void *fence, void *stream)
 {
     (void)device;
-    return mirror_event_record(event, stream);
+    return mirror_fence_record(fence, stream);
 }
 
-static grt_status event_wait(grt_device *device, void *event)
+static grt_status fence_wait(grt_device *device, void *fence)
 {
     (void)device;
-    mirror_event_wait(event);
+    mirror_fence_wait(fence);
     return GRT_OK;
 }
 
-static grt_status stream_wait_event(grt_device *device, void *stream, void *event)
+static grt_status stream_wait_fence(grt_device *device, void *stream, void *fence)
 {
     (void)device;
-    return mirror_stream_wait_event(stream, event);
+    return mirror_stream_wait_event(stream, fence);
 }
 
 /* Two islands of four, as machines have them whose GPUs hang on two sockets. */
@@ -143,11 +143,11 @@ static const grt_device_vtable vtable = {
     .stream_create = stream_create,
     .stream_release = stream_release,
     .stream_wait = stream_wait,
-    .event_create = event_create,
-    .event_release = event_release,
-    .event_record = event_record,
-    .event_wait = event_wait,
-    .stream_wait_event = stream_wait_event,
+    .fence_create = fence_create,
+    .fence_release = fence_release,
+    .fence_record = fence_record,
+    .fence_wait = fence_wait,
+    .stream_wait_fence = stream_wait_fence,
     .peer_can = peer_can,
     .peer_enable = peer_enable,
     .peer_copy = peer_copy,

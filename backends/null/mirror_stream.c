@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct mirror_event {
+struct mirror_fence {
     pthread_mutex_t lock;
     pthread_cond_t reached;
     int64_t recorded, done; /* how often */
@@ -16,8 +16,8 @@ typedef struct operation {
     void *dst;
     const void *src;
     size_t bytes;
-    mirror_event *record, *wait;
-    int64_t count; /* of the event that is meant */
+    mirror_fence *record, *wait;
+    int64_t count; /* of the fence that is meant */
 } operation;
 
 struct mirror_stream {
@@ -28,21 +28,21 @@ struct mirror_stream {
     pthread_t thread;
 };
 
-static void reach(mirror_event *event, int64_t count)
+static void reach(mirror_fence *fence, int64_t count)
 {
-    pthread_mutex_lock(&event->lock);
-    if (event->done < count)
-        event->done = count;
-    pthread_cond_broadcast(&event->reached);
-    pthread_mutex_unlock(&event->lock);
+    pthread_mutex_lock(&fence->lock);
+    if (fence->done < count)
+        fence->done = count;
+    pthread_cond_broadcast(&fence->reached);
+    pthread_mutex_unlock(&fence->lock);
 }
 
-static void wait_for(mirror_event *event, int64_t count)
+static void wait_for(mirror_fence *fence, int64_t count)
 {
-    pthread_mutex_lock(&event->lock);
-    while (event->done < count)
-        pthread_cond_wait(&event->reached, &event->lock);
-    pthread_mutex_unlock(&event->lock);
+    pthread_mutex_lock(&fence->lock);
+    while (fence->done < count)
+        pthread_cond_wait(&fence->reached, &fence->lock);
+    pthread_mutex_unlock(&fence->lock);
 }
 
 static void perform(const operation *o)
@@ -147,43 +147,43 @@ void mirror_stream_wait(mirror_stream *s)
     pthread_mutex_unlock(&s->lock);
 }
 
-grt_status mirror_event_create(mirror_event **out_event)
+grt_status mirror_fence_create(mirror_fence **out_fence)
 {
-    mirror_event *event = calloc(1, sizeof *event);
-    if (!event)
-        return grt_fail_memory(sizeof *event);
-    pthread_mutex_init(&event->lock, NULL);
-    pthread_cond_init(&event->reached, NULL);
-    *out_event = event;
+    mirror_fence *fence = calloc(1, sizeof *fence);
+    if (!fence)
+        return grt_fail_memory(sizeof *fence);
+    pthread_mutex_init(&fence->lock, NULL);
+    pthread_cond_init(&fence->reached, NULL);
+    *out_fence = fence;
     return GRT_OK;
 }
 
-void mirror_event_release(mirror_event *event)
+void mirror_fence_release(mirror_fence *fence)
 {
-    pthread_mutex_destroy(&event->lock);
-    pthread_cond_destroy(&event->reached);
-    free(event);
+    pthread_mutex_destroy(&fence->lock);
+    pthread_cond_destroy(&fence->reached);
+    free(fence);
 }
 
-static int64_t recorded(mirror_event *event, int64_t more)
+static int64_t recorded(mirror_fence *fence, int64_t more)
 {
-    pthread_mutex_lock(&event->lock);
-    const int64_t count = event->recorded += more;
-    pthread_mutex_unlock(&event->lock);
+    pthread_mutex_lock(&fence->lock);
+    const int64_t count = fence->recorded += more;
+    pthread_mutex_unlock(&fence->lock);
     return count;
 }
 
-grt_status mirror_event_record(mirror_event *event, mirror_stream *stream)
+grt_status mirror_fence_record(mirror_fence *fence, mirror_stream *stream)
 {
-    return enqueue(stream, (operation){.record = event, .count = recorded(event, 1)});
+    return enqueue(stream, (operation){.record = fence, .count = recorded(fence, 1)});
 }
 
-void mirror_event_wait(mirror_event *event)
+void mirror_fence_wait(mirror_fence *fence)
 {
-    wait_for(event, recorded(event, 0));
+    wait_for(fence, recorded(fence, 0));
 }
 
-grt_status mirror_stream_wait_event(mirror_stream *stream, mirror_event *event)
+grt_status mirror_stream_wait_fence(mirror_stream *stream, mirror_fence *fence)
 {
-    return enqueue(stream, (operation){.wait = event, .count = recorded(event, 0)});
+    return enqueue(stream, (operation){.wait = fence, .count = recorded(fence, 0)});
 }

@@ -6,19 +6,19 @@
 #include "src/base/status.h"
 
 typedef struct mirror_stream mirror_stream;
-typedef struct mirror_event mirror_event;
+typedef struct mirror_fence mirror_fence;
 
 grt_status mirror_stream_create(mirror_stream **out_stream);
 void mirror_stream_release(mirror_stream *stream); /* after what is enqueued */
-/* At once, until the stream meets its first event: the CPU's kernels, which mirror devices run, know of no
+/* At once, until the stream meets its first fence: the CPU's kernels, which mirror devices run, know of no
  * streams. */
 grt_status mirror_stream_copy(mirror_stream *stream, void *dst, const void *src, size_t bytes);
 void mirror_stream_wait(mirror_stream *stream);
 
-grt_status mirror_event_create(mirror_event **out_event);
-void mirror_event_release(mirror_event *event);
-grt_status mirror_event_record(mirror_event *event, mirror_stream *stream);
-void mirror_event_wait(mirror_event *event);
-grt_status mirror_stream_wait_event(mirror_stream *stream, mirror_event *event);
+grt_status mirror_fence_create(mirror_fence **out_fence);
+void mirror_fence_release(mirror_fence *fence);
+grt_status mirror_fence_record(mirror_fence *fence, mirror_stream *stream);
+void mirror_fence_wait(mirror_fence *fence);
+grt_status mirror_stream_wait_fence(mirror_stream *stream, mirror_fence *fence);
 
 #endif
