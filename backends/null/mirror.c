@@ -105,7 +105,7 @@ static grt_status fence_wait(grt_device *device, void *fence)
 static grt_status stream_wait_fence(grt_device *device, void *stream, void *fence)
 {
     (void)device;
-    return mirror_stream_wait_event(stream, fence);
+    return mirror_stream_wait_fence(stream, fence);
 }
 
 /* Two islands of four, as machines have them whose GPUs hang on two sockets. */

@@ -171,6 +171,10 @@ GRT_API GRT_MUST_USE grt_status grt_model_open_memory(grt_runtime *runtime, cons
                                                       grt_model **out_model);
 GRT_API void grt_model_release(grt_model *model);
 
+/* Devices of a kind ("cuda") in this machine; there may be 0. Starts the kind's driver. Errors: DEVICE if there is no such kind, or its
+ * module cannot be opened. */
+GRT_API GRT_MUST_USE grt_status grt_device_count(const char *kind, int32_t *out_count);
+
 /* Session options. Set struct_size = sizeof(grt_session_options) and leave the rest zero for defaults. */
 typedef struct grt_session_options {
     size_t struct_size;
