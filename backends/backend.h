@@ -21,6 +21,9 @@ typedef struct grt_backend {
     const grt_kernel_row *(*find_kernel)(const grt_kernel_node *node, grt_text *why);
     bool own_memory;    /* devices have memory of their own, which weights are copied to */
     bool channels_last; /* convolution regions run better in NHWC */
+    /* optional: a session with these ops is about to be created, its device perhaps still to be opened. Begin
+     * what needs no device, such as loading libraries, in the background. */
+    void (*expect)(const grt_op_desc *const *ops, size_t n);
     /* optional, with rows that have `pack`: the plain elements of a packed constant, for other backends.
      * Packed bytes come from a file: sizes are checked. */
     grt_status (*unpack)(const grt_tensor *packed, const grt_packing *packing, void *out_data);

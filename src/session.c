@@ -240,10 +240,31 @@ static grt_status alloc_tables(grt_session *session)
     return GRT_OK;
 }
 
+/* Lets the backend begin, while its device is opened, with what these ops will need. */
+static grt_status announce(const grt_session *session, const grt_backend *backend)
+{
+    const grt_plan *plan = session->model->plan;
+    size_t n = 0, total = 0;
+    if (!backend->expect)
+        return GRT_OK;
+    for (int32_t b = 0; b < plan->n_bodies; b++)
+        total += (size_t)plan->bodies[b].n_steps;
+    const grt_op_desc **ops = malloc((total + 1) * sizeof *ops);
+    if (!ops)
+        return grt_fail_memory(total * sizeof *ops);
+    for (int32_t b = 0; b < plan->n_bodies; b++)
+        for (int32_t s = 0; s < plan->bodies[b].n_steps; s++)
+            ops[n++] = &plan->bodies[b].steps[s].desc;
+    backend->expect(ops, n);
+    free(ops);
+    return GRT_OK;
+}
+
 /* The device is the runtime's; what is known of its kernels' choices is read before they are created. */
 static grt_status open_device(grt_session *session, const grt_backend *backend, int32_t index)
 {
     grt_runtime *runtime = session->model->runtime;
+    GRT_TRY(announce(session, backend));
     GRT_TRY(grt_devices_open(runtime->devices, backend, index, runtime->algos, &session->device));
     session->on_device = !grt_device_is_host(session->device);
     if (session->device->algos)

@@ -323,5 +323,6 @@ __attribute__((visibility("default"))) const grt_backend grt_backend_cuda = {
     .device_open = open_device,
     .find_kernel = find_kernel,
     .own_memory = true,
+    .expect = cuda_libraries_expect,
     .channels_last = true,
 };
