@@ -1,7 +1,7 @@
 backends_SOURCES =
 backends_SOURCES += backends/backend.h backends/backend.c backends/kernel.h backends/kernel.c
 backends_SOURCES += backends/cpu/cpu.h backends/cpu/cpu.c
-backends_SOURCES += backends/null/null.c backends/null/mirror.c
+backends_SOURCES += backends/null/null.c backends/null/mirror.c backends/null/mirror_stream.h backends/null/mirror_stream.c
 backends_SOURCES += backends/module.h backends/module.c
 backends_SOURCES += backends/algos.h backends/algos.c
 backends_SOURCES += backends/cpu/act.h
@@ -65,6 +65,7 @@ cpu_ops_SOURCES += backends/cpu/ops/group_norm.c
 cuda_files =
 cuda_files += backends/cuda/cuda.h backends/cuda/cuda.c
 cuda_files += backends/cuda/libraries.h backends/cuda/libraries.c
+cuda_files += backends/cuda/peer.h backends/cuda/peer.c
 cuda_files += backends/cuda/number.cuh
 cuda_files += backends/cuda/epilogue.h backends/cuda/epilogue.cu backends/cuda/activate.cuh
 cuda_files += backends/cuda/depthwise.h backends/cuda/depthwise.cu

@@ -456,6 +456,34 @@ static grt_status prepare_step(grt_frame *frame, int32_t s)
     return GRT_OK;
 }
 
+/* Algorithms are chosen and code is made here, in kernels of vendors' libraries above all: all steps in
+ * parallel. The first failure is reported. */
+static grt_status prepare_steps(grt_frame *frame)
+{
+    enum { WORTH_A_TEAM = 8, MOST_THREADS = 8 };
+    const grt_session *session = frame->context->session;
+    const int32_t threads = session->threads < MOST_THREADS ? session->threads : MOST_THREADS;
+    grt_status first = GRT_OK;
+    grt_text message = {0};
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (frame->body->n_steps > WORTH_A_TEAM)
+    for (int32_t s = 0; s < frame->body->n_steps; s++) {
+        grt_status status = grt_device_make_current(session->device);
+        if (status == GRT_OK)
+            status = prepare_step(frame, s);
+        if (status == GRT_OK)
+            continue;
+#pragma omp critical(grt_frame_failure)
+        if (first == GRT_OK) {
+            first = status;
+            grt_text_add(&message, "%s", grt_last_error());
+        }
+    }
+    if (first != GRT_OK)
+        grt_error_set(grt_text_get(&message));
+    grt_text_release(&message);
+    return first;
+}
+
 /* Which dynamic values die after which step. */
 static grt_status find_drops(grt_frame *frame)
 {
@@ -576,9 +604,7 @@ static grt_status build_main(grt_frame *frame, const int64_t *symbols)
     GRT_TRY(find_drops(frame));
     GRT_TRY(plan_memory(frame));
     GRT_TRY(group_storages(frame));
-    for (int32_t s = 0; s < frame->body->n_steps; s++)
-        GRT_TRY(prepare_step(frame, s));
-    return GRT_OK;
+    return prepare_steps(frame);
 }
 
 static grt_status build(grt_frame *frame, const int64_t *symbols)

@@ -2,6 +2,7 @@
 #include "backends/cuda/cuda.h"
 
 #include "backends/cuda/libraries.h"
+#include "backends/cuda/peer.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -259,6 +260,16 @@ static const grt_device_vtable vtable = {
     .graph_end = graph_end,
     .graph_launch = graph_launch,
     .graph_release = graph_release,
+    .fence_create = cuda_fence_create,
+    .fence_release = cuda_fence_release,
+    .fence_record = cuda_fence_record,
+    .fence_wait = cuda_fence_wait,
+    .stream_wait_fence = cuda_stream_wait_fence,
+    .peer_can = cuda_peer_can,
+    .peer_enable = cuda_peer_enable,
+    .peer_copy = cuda_peer_copy,
+    .pin = cuda_pin,
+    .unpin = cuda_unpin,
     .identify = identify,
     .stream_is_captured = stream_is_captured,
     .event_create = event_create,
@@ -311,5 +322,7 @@ __attribute__((visibility("default"))) const grt_backend grt_backend_cuda = {
     .device_count = device_count,
     .device_open = open_device,
     .find_kernel = find_kernel,
+    .own_memory = true,
+    .expect = cuda_libraries_expect,
     .channels_last = true,
 };

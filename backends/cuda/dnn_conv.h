@@ -34,9 +34,10 @@ typedef struct cuda_dnn_args {
 
 typedef struct cuda_dnn_plan cuda_dnn_plan;
 
-/* *out_plan is NULL, with GRT_OK, if cuDNN has no engine that keeps the precision and fits the workspace. */
-grt_status cuda_dnn_plan_create(cuda_libraries *libraries, const cuda_dnn_conv *conv,
-                                cuda_dnn_plan **out_plan);
+/* *out_plan is NULL, with GRT_OK, if cuDNN has no engine that keeps the precision and fits the workspace.
+ * What was chosen before for such a convolution on such a device (backends/algos.h) is made again without
+ * asking. */
+grt_status cuda_dnn_plan_create(cuda_device *device, const cuda_dnn_conv *conv, cuda_dnn_plan **out_plan);
 void cuda_dnn_plan_release(cuda_dnn_plan *plan); /* NULL-safe */
 size_t cuda_dnn_plan_workspace(const cuda_dnn_plan *plan);
 /* cuDNN's number of the engine, -1 if it does not say. */

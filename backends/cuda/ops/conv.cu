@@ -295,12 +295,12 @@ static bool describe_plan(const conv_state *state, conv_shape *s, grt_dtype dtyp
 }
 
 /* A plan for c with what is asked for, noted in s. */
-static grt_status try_plan(cuda_libraries *libraries, cuda_dnn_conv *c, bool bias, bool residual, bool act, conv_shape *s)
+static grt_status try_plan(cuda_device *device, cuda_dnn_conv *c, bool bias, bool residual, bool act, conv_shape *s)
 {
     c->bias = bias;
     c->residual = residual;
     c->relu = act;
-    GRT_TRY(cuda_dnn_plan_create(libraries, c, &s->plan));
+    GRT_TRY(cuda_dnn_plan_create(device, c, &s->plan));
     s->bias = bias && s->plan;
     s->residual = residual && s->plan;
     s->act = act && s->plan;
@@ -311,7 +311,7 @@ static grt_status try_plan(cuda_libraries *libraries, cuda_dnn_conv *c, bool bia
 static grt_status plan(const grt_reshape *r, conv_shape *s)
 {
     const conv_state *state = (const conv_state *)r->state;
-    cuda_libraries *libraries = ((const cuda_device *)r->device)->libraries;
+    cuda_device *device = (cuda_device *)r->device;
     const bool bias = r->n_in > BIAS && r->in[BIAS], residual = r->n_in > RESIDUAL && r->in[RESIDUAL];
     const bool clips = state->act.kind == CUDA_ACT_CLIP && state->act.a == 0 && state->act.b > 0;
     const bool relu = state->act.kind == CUDA_ACT_RELU || clips;
@@ -322,15 +322,15 @@ static grt_status plan(const grt_reshape *r, conv_shape *s)
     }
     c.upper = clips ? state->act.b : 0;
     if (!c.transposed && (bias || residual || relu))
-        GRT_TRY(try_plan(libraries, &c, bias, residual, relu, s));
+        GRT_TRY(try_plan(device, &c, bias, residual, relu, s));
     /* Without the activation the order matters no more: what is left is added by the pass behind. */
     if (!s->plan && !c.transposed && bias && (relu || residual))
-        GRT_TRY(try_plan(libraries, &c, bias, residual && !relu ? false : residual, false, s));
+        GRT_TRY(try_plan(device, &c, bias, residual && !relu ? false : residual, false, s));
     if (!s->plan)
-        GRT_TRY(try_plan(libraries, &c, false, false, false, s));
+        GRT_TRY(try_plan(device, &c, false, false, false, s));
     c.compile = true;
     if (!s->plan)
-        GRT_TRY(try_plan(libraries, &c, false, false, false, s));
+        GRT_TRY(try_plan(device, &c, false, false, false, s));
     s->copy = s->copy && s->plan;
     return GRT_OK;
 }
