@@ -70,6 +70,7 @@ def main():
     p.add_argument("--batches", nargs="+", type=int, default=[1, 32])
     p.add_argument("--save", type=Path, help="where the JSON goes")
     args = p.parse_args()
+    args.models = args.models.resolve()
     theirs, rows = peers(args), []
     print(f"{'model':14} {'':5} {'batch':>5} {'ours ms':>9} {'graph ms':>9} {'compile':>9} {'ratio':>6}")
     with tempfile.TemporaryDirectory() as directory:

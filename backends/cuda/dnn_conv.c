@@ -369,9 +369,9 @@ static void add_key(const cuda_dnn *dnn, const cuda_dnn_conv *c, grt_text *key)
         grt_text_add_dims(key, lists[i], c->spatial);
         grt_text_add(key, ";");
     }
-    grt_text_add(key, "epilogue=%s%s%s;math=%s;compile=%d;workspace=%zu;",
-                 c->residual ? "residual," : "", c->bias ? "bias," : "", c->relu ? "relu" : "",
-                 c->tf32 ? "tf32" : "own", c->compile, c->workspace_cap);
+    grt_text_add(key, "epilogue=%s%s%s;math=%s;compile=%d;workspace=%zu;", c->residual ? "residual," : "",
+                 c->bias ? "bias," : "", c->relu ? "relu" : "", c->tf32 ? "tf32" : "own", c->compile,
+                 c->workspace_cap);
 }
 
 /* "1 WORKSPACE ENGINE " and the library's own text of the plan, or NO_ENGINE. The 1 is this format's version.
