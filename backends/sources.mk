@@ -52,6 +52,7 @@ backends_SOURCES += backends/window.h backends/window.c backends/cpu/epilogue_at
 backends_SOURCES += backends/cpu/matmul_typed.h backends/cpu/matmul_typed.c
 cpu_ops_SOURCES += backends/cpu/ops/matmul.c
 backends_SOURCES += backends/cpu/conv.h backends/cpu/conv_unfold.c backends/cpu/conv_exact.c
+backends_SOURCES += backends/cpu/conv_group.c backends/cpu/conv_group.h
 cpu_ops_SOURCES += backends/cpu/ops/conv.c
 backends_SOURCES += backends/cpu/dispatch.h backends/cpu/pool.h backends/cpu/pool.c
 cpu_ops_SOURCES += backends/cpu/ops/pool.c

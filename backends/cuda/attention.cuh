@@ -13,6 +13,7 @@ typedef struct attention_view {
 
 typedef struct attention_shape {
     bool causal;
+    bool joined; /* K and V are parts of Q's tensor */
     bool flash; /* the tensor core kernel takes it */
     int mode, mask_dtype, qk_dtype;
     int64_t left, right;

@@ -162,17 +162,22 @@ static bool all_ones(const grt_op_desc *desc, const char *name)
     return true;
 }
 
-/* Measured (docs/decisions/cpu-math.md): groups of few channels, and one-dimensional ones that are dilated or
- * grouped, are faster as they are. */
+/* Measured (docs/decisions/cpu-math.md): one-dimensional convolutions that are dilated or have large groups,
+ * and groups that are small on one side only, are faster as they are. */
 static bool gains(const ir_node *node)
 {
-    int64_t per_group, group = grt_attr_int(&node->desc, "group", 1);
+    enum { SMALL = 8 };
+    int64_t per_group, filters, group = grt_attr_int(&node->desc, "group", 1);
     const ir_value *w = ir_in(node, 1);
-    if (!w || w->type.rank < 3 || !grt_dim_is_const(node->graph->module->dims, w->type.dims[1], &per_group))
+    const grt_dims *dims = node->graph->module->dims;
+    if (!w || w->type.rank < 3 || !grt_dim_is_const(dims, w->type.dims[1], &per_group) ||
+        !grt_dim_is_const(dims, w->type.dims[0], &filters))
         return false;
+    if (group > 1 && per_group <= SMALL && filters / group <= SMALL)
+        return true;
     if (w->type.rank == 3)
         return group == 1 && all_ones(&node->desc, "dilations");
-    return group == 1 || per_group == 1 || per_group >= 8;
+    return group == 1 || per_group == 1 || per_group >= SMALL;
 }
 
 static bool switch_conv(layout *l, ir_node *node)

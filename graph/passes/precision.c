@@ -38,6 +38,7 @@ static const struct {
     {"", "MatMul", ROLE_GAIN, 0},
     {"", "RMSNormalization", ROLE_GAIN, 0},
     {"", "RotaryEmbedding", ROLE_GAIN, 0},
+    {"graphrt", "Attention", ROLE_GAIN, 0},
     {"graphrt", "Conv", ROLE_GAIN, 0},
     {"graphrt", "MatMul", ROLE_GAIN, 0},
 

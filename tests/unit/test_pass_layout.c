@@ -120,10 +120,15 @@ START_TEST(channel_shuffle)
 }
 END_TEST
 
-START_TEST(grouped_with_few_channels_stays)
+START_TEST(groups)
 {
     ir_text_check("in x f32 1,8,6,6\n"
                   "const w f32 8,4,3,3\n"
+                  "y = graphrt::Conv x w group=2\n"
+                  "out y\n",
+                  "layout", "Transpose graphrt::Conv Transpose");
+    ir_text_check("in x f32 1,8,6,6\n"
+                  "const w f32 24,4,3,3\n"
                   "y = graphrt::Conv x w group=2\n"
                   "out y\n",
                   "layout", "graphrt::Conv");
@@ -152,7 +157,7 @@ Suite *suite_test_pass_layout(void)
     tcase_add_test(tc, means_over_space);
     tcase_add_test(tc, the_way_back_is_there_already);
     tcase_add_test(tc, channel_shuffle);
-    tcase_add_test(tc, grouped_with_few_channels_stays);
+    tcase_add_test(tc, groups);
     tcase_add_test(tc, one_dimension);
     suite_add_tcase(suite, tc);
     return suite;

@@ -13,6 +13,7 @@ enum { WARPS = 4, ROWS = 4, TILE = 32, BLOCK_ROWS = WARPS * ROWS, THREADS = WARP
 
 typedef struct attention_state {
     bool causal;
+    bool joined;               /* queries, keys and values are one tensor: graphrt::Attention */
     int64_t left, right;       /* window sizes, -1: unbounded */
     int64_t q_heads, kv_heads; /* of packed inputs */
     double scale;              /* 0: 1 / sqrt(head size) */
@@ -175,7 +176,7 @@ static bool supports(const grt_kernel_node *node, grt_text *why)
                          "masks", i, grt_dtype_name(dtype));
         return false;
     }
-    if (node->in[V].rank == 4 && node->in[V].dims[3] > MAX_VALUES) {
+    if (node->n_in > V && node->in[V].rank == 4 && node->in[V].dims[3] > MAX_VALUES) {
         if (why)
             grt_text_add(why, "the value size is %lld; supported is up to %d", (long long)node->in[V].dims[3], MAX_VALUES);
         return false;
@@ -194,6 +195,7 @@ static grt_status create(const grt_kernel_node *node, void **out_state)
     attention_state *state = (attention_state *)calloc(1, sizeof *state);
     if (!state)
         return grt_fail_memory(sizeof *state);
+    state->joined = grt_op_is(node->desc, "graphrt", "Attention");
     state->causal = grt_attr_int(node->desc, "is_causal", 0) != 0;
     state->left = window(node->desc, "left_window_size");
     state->right = window(node->desc, "right_window_size");
@@ -278,11 +280,41 @@ static grt_status fit_mask(const grt_reshape *r, attention_shape *s)
     return GRT_OK;
 }
 
+/* The heads of queries, then those of keys, then those of values, side by side. */
+static grt_status fit_joined(const grt_reshape *r, attention_shape *s)
+{
+    const attention_state *state = (const attention_state *)r->state;
+    int64_t dims[4];
+    if (state->kv_heads <= 0 || state->q_heads % state->kv_heads || !split(r->in[Q], state->q_heads + 2 * state->kv_heads, dims))
+        return misfit(r, Q);
+    s->batch = dims[0];
+    s->q_heads = state->q_heads;
+    s->kv_heads = state->kv_heads;
+    s->q_len = s->kv_len = s->total = dims[2];
+    s->size = s->v_size = dims[3];
+    const int64_t width = dims[1] * dims[3];
+    s->q = s->k = s->v = {s->q_len * width, s->size, width};
+    s->y = view_of(true, s->q_heads, s->q_len, s->size);
+    s->joined = true;
+    return fit_mask(r, s);
+}
+
 static grt_status fit(const grt_reshape *r, attention_shape *s)
 {
     const attention_state *state = (const attention_state *)r->state;
     const bool packed = r->in[Q]->rank == 3;
     int64_t q[4], k[4], v[4];
+    s->causal = state->causal;
+    s->left = state->left;
+    s->right = state->right;
+    s->mode = state->mode;
+    s->softcap = state->softcap;
+    s->scale = state->scale;
+    if (state->joined) {
+        GRT_TRY(fit_joined(r, s));
+        s->scale = s->scale != 0 ? s->scale : 1 / sqrt((double)s->size);
+        return GRT_OK;
+    }
     if (!split(r->in[Q], state->q_heads, q))
         return misfit(r, Q);
     if (!split(r->in[K], state->kv_heads, k) || k[0] != q[0] || k[3] != q[3] || (k[1] ? q[1] % k[1] != 0 : q[1] != 0) ||
@@ -301,11 +333,6 @@ static grt_status fit(const grt_reshape *r, attention_shape *s)
     s->k = view_of(packed, s->kv_heads, s->kv_len, s->size);
     s->v = view_of(packed, s->kv_heads, s->kv_len, s->v_size);
     s->y = view_of(packed, s->q_heads, s->q_len, s->v_size);
-    s->causal = state->causal;
-    s->left = state->left;
-    s->right = state->right;
-    s->mode = state->mode;
-    s->softcap = state->softcap;
     s->scale = state->scale != 0 ? state->scale : 1 / sqrt((double)s->size);
     GRT_TRY(fit_past(r, s));
     return fit_mask(r, s);
@@ -402,8 +429,14 @@ static grt_status run(const grt_run *r)
     const attention_shape *s = (const attention_shape *)r->shape;
     attention_data d = {};
     d.q = r->in[Q]->data;
-    d.k = r->in[K]->data;
-    d.v = r->in[V]->data;
+    if (s->joined) {
+        const size_t head = (size_t)s->size * grt_dtype_size(r->in[Q]->dtype);
+        d.k = (const char *)d.q + (size_t)s->q_heads * head;
+        d.v = (const char *)d.k + (size_t)s->kv_heads * head;
+    } else {
+        d.k = r->in[K]->data;
+        d.v = r->in[V]->data;
+    }
     d.past_key = data_of(r, PAST_KEY);
     d.past_value = data_of(r, PAST_VALUE);
     d.mask = data_of(r, MASK);
@@ -417,6 +450,8 @@ static grt_status run(const grt_run *r)
 
 static const grt_kernel_row rows[] = {
     {.domain = "", .op = "Attention", .supports = supports, .create = create, .destroy = free, .reshape = reshape,
+     .release_shape = free, .run = run},
+    {.domain = "graphrt", .op = "Attention", .supports = supports, .create = create, .destroy = free, .reshape = reshape,
      .release_shape = free, .run = run},
 };
 CUDA_KERNELS(attention, rows);
