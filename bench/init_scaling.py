@@ -91,9 +91,8 @@ def median(reports, key):
     return statistics.median(min(v) if isinstance(v, list) else v for v in values)
 
 
-def scale(options, name, peer):
+def scale(options, name, peer, rows):
     path = plan(options, name)
-    rows = []
     for n in options.devices:
         ours, floors, peers = [], [], []
         for turn in range(options.rounds):
@@ -117,7 +116,7 @@ def scale(options, name, peer):
             row["libtorch_ms"] = statistics.median(p["process_ms"] for p in peers)
         rows.append(row)
         show(row)
-    return rows
+        save(options, rows)
 
 
 def show(row):
@@ -186,16 +185,23 @@ def main():
     options.env = dict(os.environ, GRAPHRT_ALGO_CACHE=str(options.dir / "algos.db"))
     options.dir.mkdir(parents=True, exist_ok=True)
     peer = libtorch(options)
-    rows = [row for name in options.models for row in scale(options, name, peer)]
-    report = {"machine": common.machine(), "gpus": gpus(), "kind": options.kind, "cold": options.cold, "rounds": options.rounds, "rows": rows}
+    options.machine, options.gpus = common.machine(), gpus()
+    rows = []
+    for name in options.models:
+        scale(options, name, peer, rows)
+
+
+def save(options, rows):
+    """After every row, so that what was measured stays if the rest is cut off."""
     if options.no_save:
         return
+    report = {"machine": options.machine, "gpus": options.gpus, "kind": options.kind, "cold": options.cold, "rounds": options.rounds,
+              "upload": options.upload, "rows": rows}
     out = options.out or common.TOP / "bench/results"
     out.mkdir(parents=True, exist_ok=True)
     name = f"init_scaling{'-cold' if options.cold else ''}-{time.strftime('%Y-%m-%d')}"
     (out / f"{name}.json").write_text(json.dumps(report, indent=1) + "\n")
     (out / f"{name}.svg").write_text(picture(rows))
-    print(f"written: {out}/{name}.json, .svg")
 
 
 def gpus():

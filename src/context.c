@@ -405,6 +405,9 @@ static grt_status choose_profile(grt_context *context, grt_frame **out_frame)
     context->profiles[context->n_profiles++] = frame;
     context->reshapes++;
     *out_frame = frame;
+    grt_algo_cache *algos = context->session->model->runtime->algos;
+    if (grt_algo_cache_is_dirty(algos)) /* what was chosen now shall outlive the process, however that ends */
+        grt_algo_cache_save(algos);
     return GRT_OK;
 }
 

@@ -262,14 +262,13 @@ static grt_status check_weights(group *g)
     return status;
 }
 
-/* The calling thread reads ahead and checks, unless it is alone. */
+/* The calling thread reads ahead and checks; a single device that has no memory of its own needs no other. */
 static grt_status work_at_all(group *g)
 {
     size_t n = g->options.max_parallel > 0 && (size_t)g->options.max_parallel < g->n
                    ? (size_t)g->options.max_parallel
                    : g->n;
-    if (n == 1) {
-        read_ahead(g);
+    if (n == 1 && !g->items[0].backend->own_memory) {
         work(g);
         return check_weights(g);
     }

@@ -252,6 +252,11 @@ static void *read_chunks(void *arg)
         slots[k].data = u->ring + (size_t)(me * SLOTS + k) * u->chunk;
         slots[k].member = members + k * u->max_members;
     }
+    if (members && u->total >= WORTH_PINNING) { /* pages that exist are pinned in a fraction of the time */
+        pthread_mutex_unlock(&u->lock);
+        memset(slots[0].data, 0, SLOTS * u->chunk);
+        pthread_mutex_lock(&u->lock);
+    }
     for (int32_t k = 0; members && next_chunk(u, &slots[k]); k = (k + 1) % SLOTS) {
         u->read_bytes += chunk_bytes(u, slots[k].chunk);
         pthread_mutex_unlock(&u->lock);
