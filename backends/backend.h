@@ -19,7 +19,11 @@ typedef struct grt_backend {
     grt_status (*device_open)(int32_t index, grt_device **out_device);
     /* The kernel for a node, or NULL with the reason in `why`. Needs no open device. */
     const grt_kernel_row *(*find_kernel)(const grt_kernel_node *node, grt_text *why);
+    bool own_memory;    /* devices have memory of their own, which weights are copied to */
     bool channels_last; /* convolution regions run better in NHWC */
+    /* optional: a session with these ops is about to be created, its device perhaps still to be opened. Begin
+     * what needs no device, such as loading libraries, in the background. */
+    void (*expect)(const grt_op_desc *const *ops, size_t n);
     /* optional, with rows that have `pack`: the plain elements of a packed constant, for other backends.
      * Packed bytes come from a file: sizes are checked. */
     grt_status (*unpack)(const grt_tensor *packed, const grt_packing *packing, void *out_data);
@@ -47,9 +51,35 @@ typedef struct grt_device_vtable {
     grt_status (*graph_end)(grt_device *device, void *stream, void **out_graph);
     grt_status (*graph_launch)(grt_device *device, void *graph, void *stream);
     void (*graph_release)(grt_device *device, void *graph);
+    /* optional, but all or none of them: fences, points in streams that others wait for */
+    grt_status (*fence_create)(grt_device *device, void **out_fence);
+    void (*fence_release)(grt_device *device, void *fence);
+    grt_status (*fence_record)(grt_device *device, void *fence,
+                               void *stream);                  /* behind what is enqueued so far */
+    grt_status (*fence_wait)(grt_device *device, void *fence); /* block the host until it is reached */
+    /* what is enqueued on the stream from now on waits for the fence, which may be another device's */
+    grt_status (*stream_wait_fence)(grt_device *device, void *stream, void *fence);
+    /* optional, but all or none; want fences: copies from another device of the backend. peer_can: are there
+     * direct ones? peer_enable: make them work; may be called again */
+    bool (*peer_can)(grt_device *device, grt_device *from);
+    grt_status (*peer_enable)(grt_device *device, grt_device *from);
+    grt_status (*peer_copy)(grt_device *device, void *dst, grt_device *from, const void *src, size_t bytes,
+                            void *stream);
+    /* optional, but both or none: lock pages of host memory for the copies of all devices of the backend */
+    grt_status (*pin)(grt_device *device, void *data, size_t bytes);
+    void (*unpin)(grt_device *device, void *data);
     /* optional; a device that has it is given the cache of algorithms. Adds the parts of a key that tell this
      * device and its driver from others: "gpu=NVIDIA H200;sm=90;driver=13000;" */
     void (*identify)(grt_device *device, grt_text *key);
+    /* optional: is the caller capturing what is enqueued on this stream into a graph of its own? */
+    bool (*stream_is_captured)(grt_device *device, void *stream);
+    /* optional: times on the device. `elapsed` waits for `end`. */
+    grt_status (*event_create)(grt_device *device, void **out_event);
+    void (*event_release)(grt_device *device, void *event);
+    grt_status (*event_record)(grt_device *device, void *event, void *stream);
+    grt_status (*event_elapsed)(grt_device *device, void *begin, void *end, double *out_ms);
+    /* optional: refuse a pointer that is no memory of this device. */
+    grt_status (*check_pointer)(grt_device *device, const void *data);
 } grt_device_vtable;
 
 struct grt_device {

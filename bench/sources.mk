@@ -1,3 +1,17 @@
 # Benchmarks: run by bench/run.sh, never by make.
 EXTRA_DIST += bench/README.md bench/run.sh bench/common.py bench/table.py bench/peers/ort_bench.py
 EXTRA_DIST += bench/cpu_speed.py bench/startup.py bench/memory.py bench/compile_time.py bench/host_overhead.py
+EXTRA_DIST += bench/init_scaling.py bench/init_scaling/floor.c
+# Sessions on N GPUs, and the floor under them; the latter needs CUDA's runtime.
+noinst_PROGRAMS += bench/init_scaling/ready
+bench_init_scaling_ready_SOURCES = bench/init_scaling/ready.c
+bench_init_scaling_ready_CPPFLAGS = -I$(top_srcdir)/include
+bench_init_scaling_ready_LDADD = libgraphrt.la
+if CUDA
+noinst_DATA = bench/init_scaling/floor
+CLEANFILES += bench/init_scaling/floor
+bench/init_scaling/floor: $(top_srcdir)/bench/init_scaling/floor.c
+	@$(MKDIR_P) $(@D)
+	$(AM_V_CC)$(CC) -O2 -std=gnu11 -isystem $(CUDA_DIR)/include $< -o $@ -L$(CUDA_DIR)/lib64 -lcudart_static -ldl -lrt -lpthread
+endif
+EXTRA_DIST += bench/cpu_speed.py bench/gpu_speed.py bench/startup.py bench/memory.py bench/compile_time.py bench/host_overhead.py

@@ -26,6 +26,20 @@ static grt_status read_options(const grt_compile_options *options, grt_compile_o
     return GRT_OK;
 }
 
+static grt_status read_precision(const char *text, grt_precision *out)
+{
+    static const char *const names[] = {"fp32", "tf32", "fp16", "bf16"}; /* as grt_precision */
+    *out = GRT_PRECISION_MODEL;
+    for (int i = 0; text && i < 4; i++)
+        if (!strcmp(text, names[i])) {
+            *out = (grt_precision)i;
+            return GRT_OK;
+        }
+    return !text ? GRT_OK
+                 : grt_fail(GRT_STATUS_INVALID_ARGUMENT,
+                            "there is no precision '%s'; there are fp32, tf32, fp16 and bf16", text);
+}
+
 static void report(const grt_compile_options *options, const char *phase, double fraction)
 {
     if (options->progress)
@@ -40,6 +54,7 @@ static grt_status optimise(ir_module *module, const grt_compile_options *options
                             .level = options->level,
                             .progress = options->progress,
                             .user = options->user};
+    GRT_TRY(read_precision(options->precision, &context.precision));
     report(options, "infer", 0);
     GRT_TRY(ir_infer(module));
     report(options, "optimize", 0);
@@ -61,9 +76,12 @@ grt_status grt_compile_plan(const compile_source *source, const grt_compile_opti
     }
     report(&used, "lower", 0);
     GRT_TRY(ir_lower(module, target, out_plan)); /* the module is its own now, whatever comes */
+    const bool narrowed = used.precision && strcmp(used.precision, "fp32") != 0;
     const char *disabled = used.disable_passes ? used.disable_passes : "";
-    const char *text = grt_arena_printf((*out_plan)->arena, "level %d, target %s%s%s", used.level,
-                                        target->name, *disabled ? ", without " : "", disabled);
+    const char *text =
+        grt_arena_printf((*out_plan)->arena, "level %d, target %s%s%s%s%s", used.level, target->name,
+                         narrowed ? ", precision " : "", narrowed ? used.precision : "",
+                         *disabled ? ", without " : "", disabled);
     if (text)
         (*out_plan)->options = text;
     report(&used, "lower", 1);

@@ -25,11 +25,20 @@ typedef struct grt_target {
     void *user;
 } grt_target;
 
+/* What the arithmetic of a float32 model may be. */
+typedef enum grt_precision {
+    GRT_PRECISION_MODEL = 0, /* the model's own: float32 is float32 */
+    GRT_PRECISION_TF32,      /* products may round their inputs to TF32 */
+    GRT_PRECISION_FLOAT16,
+    GRT_PRECISION_BFLOAT16,
+} grt_precision;
+
 typedef struct pass_context {
     ir_module *module;
     const grt_target *target;
     const char *disabled; /* comma-separated names */
     int32_t level;
+    grt_precision precision;
     void (*progress)(void *user, const char *phase, double fraction);
     void *user;
     int64_t changed; /* a pass adds the number of rewrites it made */

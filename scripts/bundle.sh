@@ -6,8 +6,11 @@ set -eu
 build=$1 out=$2
 rm -rf "$out"
 mkdir -p "$out/bin" "$out/libexec" "$out/lib/graphrt"
-for tool in graphc graphrun; do
-    "$build/libtool" --quiet --mode=install install -c "$build/$tool" "$PWD/$out/libexec/$tool" 2>/dev/null || cp "$build/.libs/$tool" "$out/libexec/$tool"
+# The last two serve benchmarks on such machines; floor is there with CUDA only.
+for path in graphc graphrun models/generate/grt-models bench/init_scaling/ready bench/init_scaling/floor; do
+    tool=$(basename "$path")
+    [ -f "$build/$path" ] || continue
+    cp "$build/$(dirname "$path")/.libs/$tool" "$out/libexec/$tool" 2>/dev/null || cp "$build/$path" "$out/libexec/$tool"
     strip "$out/libexec/$tool"
     cat >"$out/bin/$tool" <<'WRAPPER'
 #!/bin/sh
@@ -23,7 +26,7 @@ for module in "$build"/libgraphrt-*.so; do
     [ -f "$module" ] && cp "$module" "$out/lib/graphrt/"
 done
 # What every Linux has stays; the rest comes along.
-ldd "$build/.libs/graphrun" "$build/.libs/libgraphrt.so.0" |
+ldd "$build/.libs/graphrun" "$build/models/generate/grt-models" "$build/.libs/libgraphrt.so.0" |
     awk '$2 == "=>" && $3 ~ /^\// { print $3 }' | sort -u |
     grep -Ev '/(libc|libm|libdl|libpthread|librt|ld-linux[^/]*|libgraphrt)\.so' |
     while read -r library; do cp -L "$library" "$out/lib/"; done

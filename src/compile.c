@@ -30,7 +30,7 @@ grt_status grt_compile(const char *onnx_path, const grt_compile_options *options
     grt_status status = grt_compile_plan(&source, options, &target, &plan);
     if (status != GRT_OK)
         return status == GRT_STATUS_IO ? status : grt_fail_context(status, "%s", onnx_path);
-    status = grt_plan_measure(plan, &grt_backend_cpu);
+    status = grt_plan_measure(plan, backend);
     if (status == GRT_OK)
         status = grt_plan_pack(plan, backend);
     if (status == GRT_OK)

@@ -36,6 +36,11 @@ static grt_status init(grt_context *context)
     if (!context->bodies || !context->inputs || !context->input_set || !context->outputs ||
         !context->output_set || !context->strings)
         return grt_fail_memory(0);
+#ifdef GRT_DEBUG
+    context->checks_pointers = true;
+#else
+    context->checks_pointers = getenv("GRAPHRT_DEBUG") != NULL;
+#endif
     context->hooks = (grt_run_hooks){grt_hook_alloc_output, alloc_bytes, context};
     if (context->session->on_device) {
         grt_device *device = context->session->device;
@@ -65,6 +70,18 @@ grt_status grt_context_create(grt_session *session, grt_context **out_context)
     return GRT_OK;
 }
 
+static void release_events(grt_context *context)
+{
+    grt_device *device = context->session->device;
+    for (size_t i = 0; context->events && i <= context->n_times; i++)
+        if (context->events[i])
+            device->vtable->event_release(device, context->events[i]);
+    free(context->events);
+    for (int i = 0; i < 2; i++)
+        if (context->bounds[i])
+            device->vtable->event_release(device, context->bounds[i]);
+}
+
 void grt_context_release(grt_context *context)
 {
     if (!context)
@@ -79,6 +96,7 @@ void grt_context_release(grt_context *context)
     free(context->outputs);
     free(context->output_set);
     free(context->times);
+    release_events(context);
     free(context->host_workspace);
     for (int32_t i = 0; context->results && i < main_body(context)->n_outputs; i++)
         grt_value_clear(&context->results[i]);
@@ -124,6 +142,26 @@ static const char *wanted_text(const grt_plan *plan, const grt_plan_value *v, ch
     return grt_tensor_text(&t, buffer);
 }
 
+enum { DEVICE_ALIGNMENT = 16 };
+
+static grt_status check_device_tensor(const grt_context *context, const grt_plan_value *v,
+                                      const grt_tensor *tensor)
+{
+    grt_device *device = context->session->device;
+    if (!context->session->on_device || tensor->device != device->index)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
+                        "'%s': memory of device %d cannot be bound to a session on %s:%d", v->name,
+                        tensor->device, device->backend->name, device->index);
+    if ((uintptr_t)tensor->data % DEVICE_ALIGNMENT)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
+                        "'%s': device memory must be aligned to %d bytes, found %p", v->name,
+                        DEVICE_ALIGNMENT, tensor->data);
+    if (context->checks_pointers && device->vtable->check_pointer &&
+        device->vtable->check_pointer(device, tensor->data) != GRT_OK)
+        return grt_fail_context(GRT_STATUS_INVALID_ARGUMENT, "'%s'", v->name);
+    return GRT_OK;
+}
+
 static grt_status check_tensor(const grt_context *context, const grt_plan_value *v, const grt_tensor *tensor)
 {
     const grt_plan *plan = plan_of(context);
@@ -146,10 +184,7 @@ static grt_status check_tensor(const grt_context *context, const grt_plan_value 
     if (bytes == SIZE_MAX || (bytes && !tensor->data))
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "'%s': %s has no data", v->name,
                         grt_tensor_text(tensor, found));
-    if (tensor->memory == GRT_MEMORY_DEVICE)
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "'%s': device memory cannot be bound to a session on %s",
-                        v->name, context->session->device->backend->name);
-    return GRT_OK;
+    return grt_is_device_tensor(tensor) && bytes ? check_device_tensor(context, v, tensor) : GRT_OK;
 }
 
 /* A tensor of no elements may have no data; kernels get a pointer all the same. */
@@ -370,6 +405,9 @@ static grt_status choose_profile(grt_context *context, grt_frame **out_frame)
     context->profiles[context->n_profiles++] = frame;
     context->reshapes++;
     *out_frame = frame;
+    grt_algo_cache *algos = context->session->model->runtime->algos;
+    if (grt_algo_cache_is_dirty(algos)) /* what was chosen now shall outlive the process, however that ends */
+        grt_algo_cache_save(algos);
     return GRT_OK;
 }
 
@@ -380,7 +418,7 @@ static grt_status choose_profile(grt_context *context, grt_frame **out_frame)
 static grt_status copy_outputs(grt_context *context, grt_frame *frame)
 {
     for (int32_t i = 0; i < frame->body->n_outputs; i++) {
-        if (!context->output_set[i])
+        if (!context->output_set[i] || grt_is_device_tensor(&context->outputs[i]))
             continue;
         const grt_tensor *to = &context->outputs[i];
         const grt_tensor *from =
@@ -419,13 +457,13 @@ static grt_status run_on_device(grt_context *context, grt_frame *frame)
     GRT_TRY(grt_device_make_current(context->session->device));
     GRT_TRY(grt_frame_upload_inputs(frame));
     GRT_TRY(grt_frame_run(frame));
+    GRT_TRY(grt_frame_copy_on_device(frame));
     return grt_frame_download_outputs(frame);
 }
 
-grt_status grt_context_run(grt_context *context)
+/* Everything up to the point where steps are run or enqueued. */
+static grt_status prepare(grt_context *context, grt_frame **out_frame)
 {
-    if (!context)
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_context_run: the context is NULL");
     grt_frame *frame;
     context->ran = false;
     GRT_TRY(check_inputs(context));
@@ -438,12 +476,71 @@ grt_status grt_context_run(grt_context *context)
     grt_arena_reset(context->strings);
     GRT_TRY(check_bound_outputs(context, frame));
     grt_frame_bind(frame);
+    *out_frame = frame;
+    return GRT_OK;
+}
+
+grt_status grt_context_run(grt_context *context)
+{
+    if (!context)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_context_run: the context is NULL");
+    grt_frame *frame;
+    GRT_TRY(prepare(context, &frame));
     omp_set_num_threads(context->session->threads);
     if (context->session->on_device)
         GRT_TRY(run_on_device(context, frame));
     else
         GRT_TRY(grt_frame_run(frame));
     GRT_TRY(copy_outputs(context, frame));
+    context->ran = true;
+    return GRT_OK;
+}
+
+/* Inputs and outputs of an enqueued run stay on the device: nothing could wait for their copies. */
+static grt_status check_async(const grt_context *context)
+{
+    const grt_plan_body *body = main_body(context);
+    if (!context->session->on_device)
+        return grt_fail(GRT_STATUS_UNSUPPORTED,
+                        "grt_context_run_async: a session on %s has no streams; use grt_context_run",
+                        context->session->device->backend->name);
+    for (int32_t i = 0; i < body->n_inputs; i++)
+        if (context->input_set[i] && !grt_is_device_tensor(&context->inputs[i].t))
+            return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
+                            "grt_context_run_async: input '%s' is in host memory; bind device memory",
+                            body->values[body->inputs[i]].name);
+    for (int32_t i = 0; i < body->n_outputs; i++)
+        if (context->output_set[i] && !grt_is_device_tensor(&context->outputs[i]))
+            return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
+                            "grt_context_run_async: output '%s' is bound to host memory; bind device memory",
+                            body->output_names[i]);
+    return GRT_OK;
+}
+
+grt_status grt_context_run_async(grt_context *context, void *stream)
+{
+    if (!context)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_context_run_async: the context is NULL");
+    grt_frame *frame;
+    GRT_TRY(check_async(context));
+    GRT_TRY(grt_device_make_current(context->session->device));
+    GRT_TRY(prepare(context, &frame));
+    bool defaults = false;
+    for (int32_t i = 0; i < frame->body->n_inputs; i++)
+        defaults = defaults || !context->input_set[i];
+    if (defaults) { /* these are in host memory */
+        GRT_TRY(grt_frame_upload_inputs(frame));
+        GRT_TRY(grt_device_wait(context->session->device, context->stream));
+    }
+    void *used = stream ? stream : context->stream;
+    GRT_TRY(grt_frame_run_async(frame, used));
+    GRT_TRY(grt_frame_copy_on_device(frame));
+    for (int32_t i = 0; i < frame->body->n_outputs; i++) { /* views */
+        grt_value_clear(&context->results[i]);
+        context->results[i].t = frame->values[frame->body->outputs[i]].t;
+        context->results[i].t.memory = GRT_MEMORY_DEVICE;
+        context->results[i].t.device = context->session->device->index;
+    }
     context->ran = true;
     return GRT_OK;
 }
@@ -497,7 +594,8 @@ grt_status grt_context_get_stats(const grt_context *context, grt_context_stats *
     *out_stats = (grt_context_stats){.struct_size = sizeof *out_stats,
                                      .runs = context->runs,
                                      .reshapes = context->reshapes,
-                                     .host_us = context->host_us};
+                                     .host_us = context->host_us,
+                                     .device_ms = context->measures ? context->device_ms : 0};
     if (context->current)
         out_stats->arena_bytes = context->current->memory.arena_bytes + context->workspace_bytes;
     return GRT_OK;
@@ -510,6 +608,12 @@ void grt_context_set_timing(grt_context *context, bool on)
         context->times = calloc(context->n_times + 1, sizeof *context->times);
     }
     context->timing = on && context->times;
+}
+
+bool grt_context_time_device(grt_context *context, bool on)
+{
+    context->measures = on && context->session->on_device && context->session->device->vtable->event_create;
+    return context->measures;
 }
 
 size_t grt_context_step_times(const grt_context *context, const grt_step_time **out_times)

@@ -7,7 +7,7 @@
 #include "src/op_call.h"
 #include "src/session.h"
 
-enum { GRT_MAX_PROFILES = 16 };
+enum { GRT_MAX_PROFILES = 16, GRT_MAX_REPLAYS = 4 };
 
 typedef struct grt_step_state {
     grt_op_call call;
@@ -17,6 +17,12 @@ typedef struct grt_step_state {
     int32_t *drop;  /* dynamic values that nobody reads after this step */
     int32_t n_drop;
 } grt_step_state;
+
+typedef struct grt_replay {
+    uint64_t pointers;
+    bool used;   /* it ran once, step by step */
+    void *graph; /* NULL before it is captured */
+} grt_replay;
 
 typedef struct grt_frame {
     grt_context *context;
@@ -31,13 +37,18 @@ typedef struct grt_frame {
     bool *made_on_host; /* by a step that runs on the CPU */
     bool *read_on_device;
     char *input_block; /* device memory of the main body's inputs */
-    void *graph;       /* the steps as one graph to replay; NULL before it is captured */
-    int32_t warm;      /* runs before it */
-    bool no_graph;     /* capturing failed once */
-    bool *borrowed;    /* values whose content belongs to somebody else: captures */
-    bool *known;       /* dims are known before the run */
-    bool *hoisted;     /* content depends on the dims alone: computed once, when the frame was made */
-    bool *dynamic;     /* values made by steps that are not static: their memory comes with the run */
+    /* The steps as graphs to replay, one for each of the last sets of pointers that were bound. */
+    grt_replay replays[GRT_MAX_REPLAYS];
+    int32_t next_replay; /* the one that goes first */
+    uint64_t pointers;   /* hash of what is bound now */
+    bool no_graph;       /* capturing failed once ... */
+    int32_t blocker;     /* ... at this step; -1: none */
+    int32_t step;        /* that runs, or ran last */
+    void *stream;        /* that the steps enqueue on */
+    bool *borrowed;      /* values whose content belongs to somebody else: captures */
+    bool *known;         /* dims are known before the run */
+    bool *hoisted;       /* content depends on the dims alone: computed once, when the frame was made */
+    bool *dynamic;       /* values made by steps that are not static: their memory comes with the run */
     grt_step_state *steps;
     /* Main body only: */
     int64_t *dims;    /* value of each of the plan's dims ... */
@@ -75,9 +86,14 @@ struct grt_context {
     int32_t depth; /* of nested bodies */
     uint64_t runs, reshapes;
     bool ran;
+    bool checks_pointers; /* GRAPHRT_DEBUG is set, or the build is for debugging */
     bool timing;
     grt_step_time *times;
     size_t n_times;
+    void **events;   /* device sessions with timing: one before each step and one behind the last */
+    void *bounds[2]; /* events around the steps, once device times are asked for */
+    bool measures;   /* they are recorded */
+    double device_ms;
     double host_us;
 };
 
@@ -104,11 +120,21 @@ grt_status grt_frame_fetch(grt_frame *frame, int32_t value);
 grt_status grt_frame_store(grt_frame *frame, int32_t value);
 /* host[v] gets the dims of v, no data; for what is not on the host. */
 void grt_frame_shadow(grt_frame *frame, int32_t value);
+/* Device memory of the caller's, bound as input or output. */
+static inline bool grt_is_device_tensor(const grt_tensor *t)
+{
+    return t->memory == GRT_MEMORY_DEVICE;
+}
 grt_status grt_frame_upload_inputs(grt_frame *frame);
+/* Results that could not be written where the caller wants them on the device. */
+grt_status grt_frame_copy_on_device(grt_frame *frame);
 grt_status grt_frame_download_outputs(grt_frame *frame);
 
 /* src/execute.c: run the steps of a frame whose inputs are set. */
 grt_status grt_frame_run(grt_frame *frame);
+/* The same on a stream of the caller's; nothing waits. UNSUPPORTED if a step needs the host. */
+grt_status grt_frame_run_async(grt_frame *frame, void *stream);
+void grt_frame_release_graphs(grt_frame *frame);
 
 /* src/control_flow.c: If, Loop, Scan, SequenceMap. */
 grt_status grt_control_run(grt_frame *frame, int32_t step);

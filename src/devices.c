@@ -117,3 +117,14 @@ grt_status grt_device_parse(const char *text, const grt_backend **out_backend, i
     *out_index = (int32_t)index;
     return *out_backend ? GRT_OK : GRT_STATUS_DEVICE;
 }
+
+grt_status grt_device_count(const char *kind, int32_t *out_count)
+{
+    if (!kind || !out_count)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_device_count: kind or out_count is NULL");
+    const grt_backend *backend = grt_backend_find(kind);
+    if (!backend)
+        return GRT_STATUS_DEVICE;
+    *out_count = backend->device_count();
+    return GRT_OK;
+}

@@ -191,29 +191,65 @@ static void drop_dead(grt_frame *frame, int32_t s)
             grt_frame_drop(frame, state->drop[i]);
 }
 
+/* ---- times ---- */
+
+static grt_status make_events(grt_context *context)
+{
+    grt_device *device = context->session->device;
+    if (context->events || !device->vtable->event_create || !context->session->on_device)
+        return GRT_OK;
+    context->events = calloc(context->n_times + 1, sizeof *context->events);
+    if (!context->events)
+        return grt_fail_memory(context->n_times * sizeof *context->events);
+    for (size_t i = 0; i <= context->n_times; i++)
+        GRT_TRY(device->vtable->event_create(device, &context->events[i]));
+    return GRT_OK;
+}
+
+/* With device times: events between the steps, read once all have run. */
+static grt_status read_events(grt_frame *frame)
+{
+    grt_context *context = frame->context;
+    grt_device *device = context->session->device;
+    for (int32_t s = 0; s < frame->body->n_steps; s++)
+        GRT_TRY(device->vtable->event_elapsed(device, context->events[s], context->events[s + 1],
+                                              &context->times[s].ms));
+    return GRT_OK;
+}
+
 static grt_status run_timed(grt_frame *frame)
 {
     grt_context *context = frame->context;
+    grt_device *device = context->session->device;
+    const bool main = frame->index == 0;
+    if (main)
+        GRT_TRY(make_events(context));
+    const bool events = main && context->events;
     double begin = grt_now_ms(), kernels = 0;
+    if (events)
+        GRT_TRY(device->vtable->event_record(device, context->events[0], frame->stream));
     for (int32_t s = 0; s < frame->body->n_steps; s++) {
         double t0 = grt_now_ms();
         GRT_TRY(run_step(frame, s));
         double ms = grt_now_ms() - t0;
         drop_dead(frame, s);
-        if (frame->index == 0) {
+        if (main) {
             const grt_op_desc *desc = &frame->body->steps[s].desc;
             context->times[s] = (grt_step_time){desc->op, desc->name, ms};
             kernels += ms;
         }
+        if (events)
+            GRT_TRY(device->vtable->event_record(device, context->events[s + 1], frame->stream));
     }
-    if (frame->index == 0)
+    if (main)
         context->host_us = (grt_now_ms() - begin - kernels) * 1e3;
-    return GRT_OK;
+    return events ? read_events(frame) : GRT_OK;
 }
 
 static grt_status run_steps(grt_frame *frame)
 {
     for (int32_t s = 0; s < frame->body->n_steps; s++) {
+        frame->step = s;
         GRT_TRY(run_step(frame, s));
         if (frame->steps[s].n_drop)
             drop_dead(frame, s);
@@ -223,46 +259,141 @@ static grt_status run_steps(grt_frame *frame)
 
 /* ---- replay ---- */
 
-/* Everything is enqueued on the device's stream with pointers that stay: a graph can hold it. */
-static bool can_replay(const grt_frame *frame)
+void grt_frame_release_graphs(grt_frame *frame)
+{
+    grt_device *device = frame->context->session->device;
+    for (int32_t i = 0; i < GRT_MAX_REPLAYS; i++) {
+        if (frame->replays[i].graph)
+            device->vtable->graph_release(device, frame->replays[i].graph);
+        frame->replays[i] = (grt_replay){0};
+    }
+}
+
+/* The first step that does not go on the device's stream with pointers that stay; -1: none. */
+static int32_t first_blocker(const grt_frame *frame)
+{
+    for (int32_t s = 0; s < frame->body->n_steps; s++)
+        if (!frame->steps[s].skip && (frame->steps[s].host || !frame->steps[s].is_static))
+            return s;
+    return -1;
+}
+
+/* A graph can hold all steps. */
+static bool can_replay(grt_frame *frame)
 {
     if (!frame->context->session->device->vtable->graph_begin || frame->no_graph)
         return false;
-    for (int32_t s = 0; s < frame->body->n_steps; s++)
-        if (!frame->steps[s].skip && (frame->steps[s].host || !frame->steps[s].is_static))
-            return false;
-    return true;
+    int32_t blocker = first_blocker(frame);
+    if (blocker >= 0) {
+        frame->blocker = blocker;
+        frame->no_graph = true;
+    }
+    return blocker < 0;
 }
 
-/* The first run of a frame goes step by step, as libraries set themselves up then; the second is captured,
- * later ones replay. */
-static grt_status run_graph(grt_frame *frame)
+static void set_stream(grt_frame *frame, void *stream)
+{
+    if (frame->stream == stream)
+        return;
+    frame->stream = stream;
+    for (int32_t s = 0; s < frame->body->n_steps; s++)
+        frame->steps[s].call.run.stream = frame->steps[s].host ? NULL : stream;
+}
+
+/* The replay for the pointers that are bound; a new one in the place of the oldest. */
+static grt_replay *find_replay(grt_frame *frame)
+{
+    for (int32_t i = 0; i < GRT_MAX_REPLAYS; i++)
+        if (frame->replays[i].used && frame->replays[i].pointers == frame->pointers)
+            return &frame->replays[i];
+    grt_replay *oldest = &frame->replays[frame->next_replay];
+    frame->next_replay = (frame->next_replay + 1) % GRT_MAX_REPLAYS;
+    if (oldest->graph)
+        frame->context->session->device->vtable->graph_release(frame->context->session->device,
+                                                               oldest->graph);
+    *oldest = (grt_replay){.pointers = frame->pointers};
+    return oldest;
+}
+
+static grt_status capture(grt_frame *frame, void **out_graph)
 {
     grt_device *device = frame->context->session->device;
-    void *stream = frame->context->stream;
-    if (frame->graph)
-        return device->vtable->graph_launch(device, frame->graph, stream);
-    if (frame->warm++ == 0)
+    GRT_TRY(device->vtable->graph_begin(device, frame->stream));
+    grt_status status = run_steps(frame), ended = device->vtable->graph_end(device, frame->stream, out_graph);
+    if (status == GRT_OK && ended == GRT_OK)
+        return GRT_OK;
+    if (*out_graph)
+        device->vtable->graph_release(device, *out_graph);
+    *out_graph = NULL;
+    return status != GRT_OK ? status : ended;
+}
+
+/* The first run with some pointers goes step by step, as libraries set themselves up then; the second is
+ * captured, later ones replay. */
+static grt_status run_graph(grt_frame *frame, void *stream)
+{
+    grt_device *device = frame->context->session->device;
+    grt_replay *replay = find_replay(frame);
+    if (replay->graph)
+        return device->vtable->graph_launch(device, replay->graph, stream);
+    if (!replay->used) {
+        replay->used = true;
+        set_stream(frame, stream);
         return run_steps(frame);
-    GRT_TRY(device->vtable->graph_begin(device, stream));
-    grt_status status = run_steps(frame);
-    void *graph = NULL;
-    grt_status ended = device->vtable->graph_end(device, stream, &graph);
-    if (status == GRT_OK && ended == GRT_OK) {
-        frame->graph = graph;
-        return device->vtable->graph_launch(device, graph, stream);
     }
-    if (graph)
-        device->vtable->graph_release(device, graph);
+    set_stream(frame, frame->context->stream); /* the caller's stream may be the default one */
+    if (capture(frame, &replay->graph) == GRT_OK)
+        return device->vtable->graph_launch(device, replay->graph, stream);
     frame->no_graph = true; /* an op that cannot be captured: the run still works, step by step */
+    frame->blocker = frame->step;
+    set_stream(frame, stream);
     return run_steps(frame);
+}
+
+static grt_status run_on_stream(grt_frame *frame, void *stream)
+{
+    if (can_replay(frame))
+        return run_graph(frame, stream);
+    set_stream(frame, stream);
+    return run_steps(frame);
+}
+
+/* Events around the steps, where device times are asked for. */
+static grt_status run_measured(grt_frame *frame)
+{
+    grt_context *context = frame->context;
+    grt_device *device = context->session->device;
+    for (int i = 0; i < 2; i++)
+        if (!context->bounds[i])
+            GRT_TRY(device->vtable->event_create(device, &context->bounds[i]));
+    GRT_TRY(device->vtable->event_record(device, context->bounds[0], context->stream));
+    GRT_TRY(run_on_stream(frame, context->stream));
+    GRT_TRY(device->vtable->event_record(device, context->bounds[1], context->stream));
+    return device->vtable->event_elapsed(device, context->bounds[0], context->bounds[1], &context->device_ms);
 }
 
 grt_status grt_frame_run(grt_frame *frame)
 {
-    if (frame->context->timing)
+    if (!grt_frame_on_device(frame))
+        return frame->context->timing ? run_timed(frame) : run_steps(frame);
+    if (frame->context->timing) {
+        set_stream(frame, frame->context->stream);
         return run_timed(frame);
-    if (grt_frame_on_device(frame) && can_replay(frame))
-        return run_graph(frame);
-    return run_steps(frame);
+    }
+    return frame->context->measures ? run_measured(frame) : run_on_stream(frame, frame->context->stream);
+}
+
+grt_status grt_frame_run_async(grt_frame *frame, void *stream)
+{
+    grt_device *device = frame->context->session->device;
+    int32_t blocker = first_blocker(frame);
+    if (blocker >= 0)
+        return grt_fail_op(&frame->body->steps[blocker].desc, GRT_STATUS_UNSUPPORTED,
+                           "it needs the host or its result's shape depends on data: the run cannot be "
+                           "enqueued; use grt_context_run");
+    if (device->vtable->stream_is_captured && device->vtable->stream_is_captured(device, stream)) {
+        set_stream(frame, stream); /* the caller's graph has the steps */
+        return run_steps(frame);
+    }
+    return run_on_stream(frame, stream);
 }

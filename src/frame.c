@@ -122,6 +122,21 @@ static void point_storage(grt_frame *frame, int32_t value, void *data)
         frame->values[frame->group[i]].t.data = data;
 }
 
+/* Where input i of the model lies on the device: in the frame's own block, or where the caller has it. */
+static void *input_place(const grt_frame *frame, int32_t i, char **at)
+{
+    const grt_tensor *bound = &frame->context->inputs[i].t;
+    void *own = *at;
+    *at += grt_align_up(grt_tensor_bytes(&frame->values[frame->body->inputs[i]].t), 256);
+    return grt_is_device_tensor(bound) ? bound->data : own;
+}
+
+static void mix(uint64_t *hash, const void *pointer)
+{
+    *hash = (*hash ^ (uint64_t)(uintptr_t)pointer) * UINT64_C(0x9e3779b97f4a7c15);
+    *hash ^= *hash >> 29;
+}
+
 /* An output may be written straight into the caller's memory if nothing else decides where it lies. */
 static bool output_is_ours(const grt_frame *frame, int32_t output)
 {
@@ -135,6 +150,43 @@ static bool output_is_ours(const grt_frame *frame, int32_t output)
     return true;
 }
 
+/* Device tensors of the caller's are used where they are; host tensors have a place on the device. */
+static void bind_on_device(grt_frame *frame)
+{
+    grt_context *context = frame->context;
+    const grt_plan_body *body = frame->body;
+    char *at = frame->input_block;
+    frame->pointers = 0;
+    for (int32_t i = 0; i < body->n_inputs; i++) {
+        int32_t v = body->inputs[i];
+        const grt_tensor *bound = &context->inputs[i].t;
+        if (grt_is_device_tensor(bound)) {
+            grt_frame_shadow(frame, v);
+            frame->host[v].t.data = NULL;
+            frame->host_ok[v] = false;
+        } else {
+            frame->host[v] = context->inputs[i];
+            frame->host_ok[v] = true;
+        }
+        if (!frame->known[v])
+            continue;
+        void *data = input_place(frame, i, &at);
+        if (frame->values[v].t.data != data)
+            point_storage(frame, v, data);
+        mix(&frame->pointers, data);
+    }
+    for (int32_t i = 0; i < body->n_outputs; i++) {
+        int32_t v = body->outputs[i];
+        if (!output_is_ours(frame, i))
+            continue;
+        bool theirs = context->output_set[i] && grt_is_device_tensor(&context->outputs[i]);
+        void *data = theirs ? context->outputs[i].data : context->arena + frame->memory.offset[v];
+        if (frame->values[v].t.data != data)
+            point_storage(frame, v, data);
+        mix(&frame->pointers, data);
+    }
+}
+
 void grt_frame_bind(grt_frame *frame)
 {
     grt_context *context = frame->context;
@@ -146,22 +198,15 @@ void grt_frame_bind(grt_frame *frame)
             if (frame->memory.offset[v] != SIZE_MAX)
                 frame->values[v].t.data = context->arena + frame->memory.offset[v];
         frame->arena_base = context->arena;
-        char *at = frame->input_block;
-        for (int32_t i = 0; at && i < body->n_inputs; i++)
-            if (frame->known[body->inputs[i]]) {
-                point_storage(frame, body->inputs[i], at);
-                at += grt_align_up(grt_tensor_bytes(&frame->values[body->inputs[i]].t), 256);
-            }
-        if (frame->graph) /* it was captured with other pointers */
-            context->session->device->vtable->graph_release(context->session->device, frame->graph);
-        frame->graph = NULL;
+        grt_frame_release_graphs(frame); /* captured with other pointers */
+    }
+    if (grt_frame_on_device(frame)) {
+        bind_on_device(frame);
+        return;
     }
     for (int32_t i = 0; i < body->n_inputs; i++) {
         int32_t v = body->inputs[i];
-        if (grt_frame_on_device(frame)) {
-            frame->host[v] = context->inputs[i];
-            frame->host_ok[v] = true;
-        } else if (frame->known[v]) {
+        if (frame->known[v]) {
             if (frame->values[v].t.data != context->inputs[i].t.data)
                 point_storage(frame, v, context->inputs[i].t.data);
         } else {
@@ -169,7 +214,7 @@ void grt_frame_bind(grt_frame *frame)
             frame->borrowed[v] = true;
         }
     }
-    for (int32_t i = 0; i < body->n_outputs && !grt_frame_on_device(frame); i++) {
+    for (int32_t i = 0; i < body->n_outputs; i++) {
         int32_t v = body->outputs[i];
         if (!output_is_ours(frame, i))
             continue;
@@ -414,6 +459,34 @@ static grt_status prepare_step(grt_frame *frame, int32_t s)
     return GRT_OK;
 }
 
+/* Algorithms are chosen and code is made here, in kernels of vendors' libraries above all: all steps in
+ * parallel. The first failure is reported. */
+static grt_status prepare_steps(grt_frame *frame)
+{
+    enum { WORTH_A_TEAM = 8, MOST_THREADS = 8 };
+    const grt_session *session = frame->context->session;
+    const int32_t threads = session->threads < MOST_THREADS ? session->threads : MOST_THREADS;
+    grt_status first = GRT_OK;
+    grt_text message = {0};
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (frame->body->n_steps > WORTH_A_TEAM)
+    for (int32_t s = 0; s < frame->body->n_steps; s++) {
+        grt_status status = grt_device_make_current(session->device);
+        if (status == GRT_OK)
+            status = prepare_step(frame, s);
+        if (status == GRT_OK)
+            continue;
+#pragma omp critical(grt_frame_failure)
+        if (first == GRT_OK) {
+            first = status;
+            grt_text_add(&message, "%s", grt_last_error());
+        }
+    }
+    if (first != GRT_OK)
+        grt_error_set(grt_text_get(&message));
+    grt_text_release(&message);
+    return first;
+}
+
 /* Which dynamic values die after which step. */
 static grt_status find_drops(grt_frame *frame)
 {
@@ -534,9 +607,7 @@ static grt_status build_main(grt_frame *frame, const int64_t *symbols)
     GRT_TRY(find_drops(frame));
     GRT_TRY(plan_memory(frame));
     GRT_TRY(group_storages(frame));
-    for (int32_t s = 0; s < frame->body->n_steps; s++)
-        GRT_TRY(prepare_step(frame, s));
-    return GRT_OK;
+    return prepare_steps(frame);
 }
 
 static grt_status build(grt_frame *frame, const int64_t *symbols)
@@ -559,6 +630,8 @@ grt_status grt_frame_create(grt_context *context, int32_t body, const int64_t *s
     }
     frame->context = context;
     frame->index = body;
+    frame->stream = context->stream;
+    frame->blocker = -1;
     frame->body = &context->session->model->plan->bodies[body];
     grt_status status = build(frame, symbols);
     if (status != GRT_OK) {
@@ -615,8 +688,7 @@ void grt_frame_release(grt_frame *frame)
     for (int32_t s = 0; frame->steps && s < frame->body->n_steps; s++)
         grt_op_call_release(&frame->steps[s].call);
     grt_device *device = frame->context->session->device;
-    if (frame->graph)
-        device->vtable->graph_release(device, frame->graph);
+    grt_frame_release_graphs(frame);
     grt_device_free(device, frame->input_block);
     grt_memory_plan_release(&frame->memory);
     free(frame->key);

@@ -46,7 +46,7 @@ static grt_status load(grt_model *model, const char *path)
 {
     if (grt_plan_recognize(model->map, model->map_size)) {
         grt_phases_next(&model->phases, "check plan");
-        return grt_plan_read(path, model->map, model->map_size, &model->plan);
+        return grt_plan_read_later(path, model->map, model->map_size, &model->check, &model->plan);
     }
     grt_phases_next(&model->phases, "compile");
     grt_target target = grt_target_of(&grt_backend_cpu);
@@ -63,6 +63,7 @@ static grt_status create(grt_runtime *runtime, grt_model **out_model)
     if (!model)
         return grt_fail_memory(sizeof *model);
     atomic_init(&model->refs, 1);
+    pthread_mutex_init(&model->lock, NULL);
     model->runtime = grt_runtime_retain(runtime);
     grt_phases_start(&model->phases);
     *out_model = model;
@@ -134,6 +135,8 @@ void grt_model_release(grt_model *model)
 {
     if (!model || atomic_fetch_sub_explicit(&model->refs, 1, memory_order_acq_rel) != 1)
         return;
+    grt_weights_check_release(model->check);
+    pthread_mutex_destroy(&model->lock);
     grt_plan_release(model->plan);
     grt_arena_release(model->texts);
     if (!model->borrowed && model->mapped && model->map)

@@ -6,13 +6,17 @@
 #include "src/devices.h"
 #include "src/phases.h"
 #include "src/plan.h"
+#include "src/resident.h"
+#include "src/weights_check.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 struct grt_runtime {
     atomic_int refs;
     grt_algo_cache *algos;
     grt_devices *devices;
+    grt_residents *residents;
 };
 
 struct grt_model {
@@ -21,8 +25,11 @@ struct grt_model {
     grt_plan *plan;
     void *map; /* mmap'ed file, or copy of the caller's bytes */
     size_t map_size;
-    bool mapped;   /* munmap'ed at the end, not freed */
-    bool borrowed; /* the caller's memory */
+    bool mapped;              /* munmap'ed at the end, not freed */
+    bool borrowed;            /* the caller's memory */
+    grt_weights_check *check; /* of many weights, which sessions do before they are ready; NULL: done */
+    pthread_mutex_t lock;     /* of the list below */
+    struct grt_host_weights *host_weights;
     grt_phases phases;
     uint64_t passes; /* of the optimiser that ran when it was opened */
     grt_arena *texts;

@@ -23,3 +23,9 @@ void grt_phases_next(grt_phases *phases, const char *name)
     if (name && phases->n < GRT_MAX_PHASES)
         phases->list[phases->n++] = (grt_phase){.name = name, .begin_ms = now};
 }
+
+void grt_phases_add(grt_phases *phases, const grt_phase *phase)
+{
+    if (phases->n < GRT_MAX_PHASES)
+        phases->list[phases->n++] = *phase;
+}

@@ -17,4 +17,7 @@ void grt_phases_start(grt_phases *phases);
 /* End the phase that is open, if any, and begin another; name NULL only ends. `name` must be a literal. */
 void grt_phases_next(grt_phases *phases, const char *name);
 
+/* One that went on beside the others. */
+void grt_phases_add(grt_phases *phases, const grt_phase *phase);
+
 #endif

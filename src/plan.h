@@ -76,6 +76,7 @@ typedef struct grt_plan {
     const char *producer;
     int64_t opset, source_nodes, parameters;
     uint64_t weights_bytes;
+    uint64_t content; /* tells this plan's bytes from others'; 0: compiled in memory, equal to itself only */
     uint64_t arena_bytes; /* of the main body at the default dims (every input symbol 1) */
     double flops;
     const char *options;                  /* text of the compile options, for inspect */
@@ -94,6 +95,11 @@ bool grt_plan_recognize(const void *bytes, size_t size);
  * for messages and for weights that lie beside the plan. Errors: INVALID_PLAN naming section, offset,
  * expected and found. */
 grt_status grt_plan_read(const char *path, const void *bytes, size_t size, grt_plan **out_plan);
+/* The same, but the checksum of many weights (16 MiB and more) is left to *out_check; NULL if it was
+ * computed. The caller releases it before the plan. */
+struct grt_weights_check;
+grt_status grt_plan_read_later(const char *path, const void *bytes, size_t size,
+                               struct grt_weights_check **out_check, grt_plan **out_plan);
 /* graph/plan_write.c: encode. Whole file or nothing: temporary file, fsync, rename. */
 grt_status grt_plan_write(const grt_plan *plan, const char *path, bool external_weights);
 

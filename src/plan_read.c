@@ -3,6 +3,7 @@
 #include "src/plan_format.h"
 
 #include "src/base/checked.h"
+#include "src/weights_check.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,6 +21,8 @@ typedef struct reader {
     plan_header header;
     const plan_section *meta,
         *weights; /* weights: NULL if there are none, or they lie in a file of their own */
+    bool later;   /* leave the checksum of many weights to `check` */
+    grt_weights_check *check;
 } reader;
 
 bool grt_plan_recognize(const void *bytes, size_t size)
@@ -119,6 +122,20 @@ static grt_status verify(const char *path, const char *name, uint64_t offset, co
     return GRT_OK;
 }
 
+enum { MANY = 16 << 20 };
+
+static grt_status verify_weights(reader *r, const char *name, uint64_t offset, const void *data, size_t size,
+                                 uint64_t expected)
+{
+    if (!r->later || size < MANY)
+        return verify(r->path, name, offset, data, size, expected);
+    grt_text where = {0};
+    grt_text_add(&where, "%s: section %s at offset %" PRIu64, r->path, name, offset);
+    grt_status status = grt_weights_check_create(grt_text_get(&where), data, size, expected, &r->check);
+    grt_text_release(&where);
+    return status;
+}
+
 static grt_status read_sections(reader *r)
 {
     size_t end = PLAN_PAGE;
@@ -141,8 +158,9 @@ static grt_status read_sections(reader *r)
         return grt_fail(GRT_STATUS_INVALID_PLAN, "%s: section META is missing", r->path);
     for (uint32_t i = 0; i < r->header.n_sections; i++) {
         const plan_section *s = &r->header.sections[i];
-        GRT_TRY(verify(r->path, section_name(s->kind), s->offset, r->bytes + s->offset, (size_t)s->length,
-                       s->checksum));
+        const char *name = section_name(s->kind), *data = r->bytes + s->offset;
+        GRT_TRY(s == r->weights ? verify_weights(r, name, s->offset, data, (size_t)s->length, s->checksum)
+                                : verify(r->path, name, s->offset, data, (size_t)s->length, s->checksum));
     }
     return GRT_OK;
 }
@@ -217,8 +235,7 @@ static grt_status open_external(reader *r, const plan_external *external, grt_pl
     plan->release_weights = unmap;
     plan->weights_owner = m;
     *out_base = m->data;
-    GRT_TRY(verify(r->path, external->name, 0, m->data, m->size, external->checksum));
-    return GRT_OK;
+    return verify_weights(r, external->name, 0, m->data, m->size, external->checksum);
 }
 
 static grt_status place_weights(reader *r, grt_plan *plan, const uint64_t *offsets, const char *base,
@@ -259,7 +276,7 @@ static grt_status read_plan(reader *r, grt_plan *plan)
     return place_weights(r, plan, offsets, base, size);
 }
 
-grt_status grt_plan_read(const char *path, const void *bytes, size_t size, grt_plan **out_plan)
+static grt_status read_from(reader *r, grt_plan **out_plan)
 {
     grt_arena *arena = grt_arena_create();
     grt_plan *plan = arena ? GRT_ARENA_NEW(arena, grt_plan) : NULL;
@@ -268,11 +285,32 @@ grt_status grt_plan_read(const char *path, const void *bytes, size_t size, grt_p
         return grt_fail_memory(sizeof *plan);
     }
     plan->arena = arena;
-    reader r = {.path = path ? path : "the plan", .in_file = path != NULL, .bytes = bytes, .size = size};
-    grt_status status = read_plan(&r, plan);
-    if (status == GRT_OK)
-        *out_plan = plan;
-    else
+    grt_status status = read_plan(r, plan);
+    if (status != GRT_OK) {
+        grt_weights_check_release(r->check);
         grt_plan_release(plan);
-    return status;
+        return status;
+    }
+    plan->content = r->header.checksum; /* covers those of the sections */
+    *out_plan = plan;
+    return GRT_OK;
+}
+
+grt_status grt_plan_read(const char *path, const void *bytes, size_t size, grt_plan **out_plan)
+{
+    reader r = {.path = path ? path : "the plan", .in_file = path != NULL, .bytes = bytes, .size = size};
+    return read_from(&r, out_plan);
+}
+
+grt_status grt_plan_read_later(const char *path, const void *bytes, size_t size,
+                               grt_weights_check **out_check, grt_plan **out_plan)
+{
+    reader r = {.path = path ? path : "the plan",
+                .in_file = path != NULL,
+                .bytes = bytes,
+                .size = size,
+                .later = true};
+    GRT_TRY(read_from(&r, out_plan));
+    *out_check = r.check;
+    return GRT_OK;
 }

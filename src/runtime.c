@@ -14,6 +14,8 @@ grt_status grt_runtime_create(grt_runtime **out_runtime)
     grt_status status = grt_algo_cache_create(NULL, &runtime->algos);
     if (status == GRT_OK)
         status = grt_devices_create(&runtime->devices);
+    if (status == GRT_OK)
+        status = grt_residents_create(&runtime->residents);
     if (status != GRT_OK) {
         grt_runtime_release(runtime);
         return status;
@@ -32,6 +34,7 @@ void grt_runtime_release(grt_runtime *runtime)
 {
     if (!runtime || atomic_fetch_sub_explicit(&runtime->refs, 1, memory_order_acq_rel) != 1)
         return;
+    grt_residents_release(runtime->residents);
     grt_devices_release(runtime->devices);
     grt_algo_cache_release(runtime->algos);
     free(runtime);

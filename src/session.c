@@ -2,9 +2,7 @@
 #include "src/session.h"
 
 #include "src/base/checked.h"
-#include "src/plan_pack.h"
 
-#include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -154,13 +152,13 @@ static void record(failure *all, grt_status status)
     }
 }
 
-static grt_status create_kernels(grt_session *session)
+static grt_status create_kernels(grt_session *session, int32_t threads)
 {
     const grt_plan *plan = session->model->plan;
     failure all = {0};
     for (int32_t b = 0; b < plan->n_bodies; b++) {
         const grt_plan_body *body = &plan->bodies[b];
-#pragma omp parallel for schedule(dynamic, 4) num_threads(session->threads) if (body->n_steps > 8)
+#pragma omp parallel for schedule(dynamic, 4) num_threads(threads) if (threads > 1 && body->n_steps > 8)
         for (int32_t s = 0; s < body->n_steps; s++) {
             grt_status status = grt_device_make_current(session->device);
             if (status == GRT_OK)
@@ -177,57 +175,55 @@ static grt_status create_kernels(grt_session *session)
     return all.status;
 }
 
-static size_t weight_bytes(const grt_session *session, int32_t i)
+grt_resident_key grt_session_key(const grt_model *model, const grt_host_weights *weights, int32_t index)
 {
-    const grt_plan *plan = session->model->plan;
-    return session->packed ? grt_plan_packing(plan, i).bytes : grt_tensor_bytes(&plan->weights[i]);
-}
-
-/* All weights in one block of device memory. */
-static grt_status upload_weights(grt_session *session)
-{
-    const grt_plan *plan = session->model->plan;
-    size_t total = 0;
-    void *stream;
+    const grt_plan *plan = model->plan;
+    grt_resident_key key = {.backend = weights->backend,
+                            .index = index,
+                            .plan = plan->content ? NULL : plan,
+                            .content = plan->content};
     for (int32_t i = 0; i < plan->n_weights; i++)
         if (plan->weights[i].dtype != GRT_DTYPE_STRING)
-            total += grt_align_up(weight_bytes(session, i), 256);
-    GRT_TRY(grt_device_alloc(session->device, total, &session->weights_block));
-    GRT_TRY(session->device->vtable->stream_create(session->device, &stream));
-    grt_status status = GRT_OK;
-    char *at = session->weights_block;
-    for (int32_t i = 0; status == GRT_OK && i < plan->n_weights; i++) {
-        size_t bytes = weight_bytes(session, i);
+            key.bytes += grt_align_up(grt_host_weights_bytes(model, weights, i), GRT_WEIGHT_ALIGNMENT);
+    return key;
+}
+
+/* All weights in one block of device memory, which the first session to want it fills. */
+static grt_status take_resident(grt_session *session, const grt_session_how *how)
+{
+    const grt_plan *plan = session->model->plan;
+    const grt_resident_key key = grt_session_key(session->model, session->shared, session->device->index);
+    bool fill;
+    GRT_TRY(grt_resident_take(session->model->runtime->residents, &key, session->device, &session->resident,
+                              &fill));
+    if (fill) {
+        grt_status status = how->fill(how->user, session, grt_resident_data(session->resident));
+        grt_resident_settle(session->resident, status);
+        GRT_TRY(status);
+    }
+    char *at = grt_resident_data(session->resident);
+    for (int32_t i = 0; i < plan->n_weights; i++) {
         if (plan->weights[i].dtype == GRT_DTYPE_STRING)
             continue;
-        status = grt_device_upload(session->device, at, session->host_weights[i].data, bytes, stream);
         session->weights[i].data = at;
         session->weights[i].memory = GRT_MEMORY_DEVICE;
         session->weights[i].device = session->device->index;
-        at += grt_align_up(bytes, 256);
+        at += grt_align_up(grt_host_weights_bytes(session->model, session->shared, i), GRT_WEIGHT_ALIGNMENT);
     }
-    if (status == GRT_OK)
-        status = grt_device_wait(session->device, stream);
-    session->device->vtable->stream_release(session->device, stream);
-    return status;
+    return GRT_OK;
 }
 
-static grt_status place_weights(grt_session *session)
+static grt_status place_weights(grt_session *session, const grt_session_how *how)
 {
-    const grt_plan *plan = session->model->plan;
-    const size_t n = (size_t)plan->n_weights + 1;
-    session->weights = malloc(n * sizeof *session->weights);
-    session->host_weights = malloc(n * sizeof *session->host_weights);
-    if (!session->weights || !session->host_weights)
+    const size_t n = (size_t)session->model->plan->n_weights;
+    GRT_TRY(grt_host_weights_take(session->model, session->device->backend, &session->shared));
+    session->packed = session->shared->packed;
+    session->host_weights = session->shared->tensors; /* host devices read them there */
+    session->weights = malloc((n + 1) * sizeof *session->weights);
+    if (!session->weights)
         return grt_fail_memory(n * sizeof *session->weights);
-    /* Host devices read weights where the plan has them. */
-    session->packed = !strcmp(session->device->backend->name, plan->target);
-    if (!session->packed)
-        GRT_TRY(grt_plan_unpack(plan, session->host_weights, &session->unpacked));
-    else if (plan->n_weights)
-        memcpy(session->host_weights, plan->weights, (size_t)plan->n_weights * sizeof *session->host_weights);
-    memcpy(session->weights, session->host_weights, (size_t)plan->n_weights * sizeof *session->weights);
-    return session->on_device ? upload_weights(session) : GRT_OK;
+    memcpy(session->weights, session->host_weights, n * sizeof *session->weights);
+    return session->on_device ? take_resident(session, how) : GRT_OK;
 }
 
 static grt_status alloc_tables(grt_session *session)
@@ -244,69 +240,80 @@ static grt_status alloc_tables(grt_session *session)
     return GRT_OK;
 }
 
+/* Lets the backend begin, while its device is opened, with what these ops will need. */
+static grt_status announce(const grt_session *session, const grt_backend *backend)
+{
+    const grt_plan *plan = session->model->plan;
+    size_t n = 0, total = 0;
+    if (!backend->expect)
+        return GRT_OK;
+    for (int32_t b = 0; b < plan->n_bodies; b++)
+        total += (size_t)plan->bodies[b].n_steps;
+    const grt_op_desc **ops = malloc((total + 1) * sizeof *ops);
+    if (!ops)
+        return grt_fail_memory(total * sizeof *ops);
+    for (int32_t b = 0; b < plan->n_bodies; b++)
+        for (int32_t s = 0; s < plan->bodies[b].n_steps; s++)
+            ops[n++] = &plan->bodies[b].steps[s].desc;
+    backend->expect(ops, n);
+    free(ops);
+    return GRT_OK;
+}
+
 /* The device is the runtime's; what is known of its kernels' choices is read before they are created. */
-static grt_status open_device(grt_session *session, const char *text)
+static grt_status open_device(grt_session *session, const grt_backend *backend, int32_t index)
 {
     grt_runtime *runtime = session->model->runtime;
-    const grt_backend *backend;
-    int32_t index;
-    GRT_TRY(grt_device_parse(text, &backend, &index));
+    GRT_TRY(announce(session, backend));
     GRT_TRY(grt_devices_open(runtime->devices, backend, index, runtime->algos, &session->device));
-    snprintf(session->name, sizeof session->name, "%s:%d", backend->name, index);
+    session->on_device = !grt_device_is_host(session->device);
     if (session->device->algos)
         grt_algo_cache_load(runtime->algos);
     return GRT_OK;
 }
 
-static grt_status save_choices(grt_session *session)
+void grt_session_save_choices(grt_session *session)
 {
     grt_text text = {0};
     if (!session->device->algos)
-        return GRT_OK;
+        return;
     grt_algo_cache_save(session->model->runtime->algos);
     grt_algo_cache_warnings(session->model->runtime->algos, &text);
     session->warnings = text.data;
-    return GRT_OK;
 }
 
-grt_status grt_session_create(grt_model *model, const char *device, const grt_session_options *options,
-                              grt_session **out_session)
+static grt_status begin(grt_session *session, const grt_session_how *how, const char *phase)
 {
-    if (!model || !out_session)
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_session_create: %s is NULL",
-                        model ? "out_session" : "model");
-    grt_session_options used = {0}; /* the caller's struct may be an older, shorter one */
-    if (options)
-        memcpy(&used, options, options->struct_size < sizeof used ? options->struct_size : sizeof used);
-    int32_t threads = used.threads;
-    if (threads < 0)
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
-                        "grt_session_create: threads is %d, must not be negative", threads);
-    if (used.fallback && strcmp(used.fallback, "cpu"))
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
-                        "grt_session_create: fallback is '%s', must be NULL or \"cpu\"", used.fallback);
+    grt_phases_next(&session->phases, phase);
+    return how->begin ? how->begin(how->user, phase) : GRT_OK;
+}
+
+grt_status grt_session_make(grt_model *model, const grt_backend *backend, int32_t index,
+                            const grt_session_how *how, grt_session **out_session)
+{
     grt_session *session = calloc(1, sizeof *session);
     if (!session)
         return grt_fail_memory(sizeof *session);
     grt_phases_start(&session->phases);
+    session->phases.start_ms = how->start_ms;
     atomic_init(&session->refs, 1);
     session->model = grt_model_retain(model);
-    session->fallback = used.fallback != NULL;
-    session->threads = threads ? threads : omp_get_max_threads();
-    grt_phases_next(&session->phases, "open device");
-    grt_status status = open_device(session, device);
-    grt_phases_next(&session->phases, "weights");
+    session->fallback = how->fallback;
+    session->threads = how->threads;
+    snprintf(session->name, sizeof session->name, "%s:%d", backend->name, index);
+    grt_status status = begin(session, how, "open device");
     if (status == GRT_OK)
-        session->on_device = !grt_device_is_host(session->device);
+        status = open_device(session, backend, index);
     if (status == GRT_OK)
-        status = place_weights(session);
-    grt_phases_next(&session->phases, "create kernels");
+        status = begin(session, how, "weights");
+    if (status == GRT_OK)
+        status = place_weights(session, how);
+    if (status == GRT_OK)
+        status = begin(session, how, "create kernels");
     if (status == GRT_OK)
         status = alloc_tables(session);
     if (status == GRT_OK)
-        status = create_kernels(session);
-    if (status == GRT_OK)
-        status = save_choices(session);
+        status = create_kernels(session, how->create_threads);
     grt_phases_next(&session->phases, NULL);
     if (status != GRT_OK) {
         grt_session_release(session);
@@ -342,11 +349,9 @@ void grt_session_release(grt_session *session)
         return;
     release_kernels(session);
     free(session->weights);
-    free(session->host_weights);
-    free(session->unpacked);
     free(session->warnings);
-    if (session->device)
-        grt_device_free(session->device, session->weights_block);
+    grt_resident_give(session->resident);
+    grt_host_weights_give(session->model, session->shared);
     grt_algo_cache_save(session->model->runtime->algos); /* what first runs chose */
     grt_model_release(session->model);
     free(session);
@@ -371,6 +376,10 @@ grt_status grt_session_get_load(const grt_session *session, grt_load_info *out_i
     *out_info = (grt_load_info){.struct_size = sizeof *out_info,
                                 .device = session->name,
                                 .passes = session->model->passes,
+                                .host_bytes = session->uploaded.host_bytes,
+                                .peer_bytes = session->uploaded.peer_bytes,
+                                .read_bytes = session->uploaded.read_bytes,
+                                .pinned_bytes = session->uploaded.pinned_bytes,
                                 .warnings = session->warnings ? session->warnings : ""};
     const grt_device_algos *algos = (const grt_device_algos *)session->device->algos;
     if (algos) {

@@ -4,7 +4,10 @@
 
 #include "backends/backend.h"
 #include "graph/op.h"
+#include "src/host_weights.h"
 #include "src/model.h"
+#include "src/resident.h"
+#include "src/upload.h"
 
 /* The kernel of one step. row is NULL for steps that the executor runs itself. */
 typedef struct grt_session_kernel {
@@ -17,20 +20,43 @@ typedef struct grt_session_kernel {
 struct grt_session {
     atomic_int refs;
     grt_model *model;
-    grt_device *device;
+    grt_device *device; /* the runtime's */
     int32_t threads;
     grt_session_kernel **kernels; /* per body, per step */
     bool on_device;               /* the device has memory of its own */
     bool fallback;                /* ops that the device lacks run on the CPU */
-    grt_tensor *host_weights;     /* where they are in host memory */
-    void *unpacked;               /* those of a plan that was packed for another backend */
-    bool packed;         /* the plan was made for this backend: host_weights lie as its packings say */
-    grt_tensor *weights; /* where they are on the device */
-    void *weights_block; /* device memory of all weights */
+    bool packed; /* the plan was made for this backend: host_weights lie as its packings say */
+    const grt_tensor *host_weights; /* where they are in host memory: shared's */
+    const grt_host_weights *shared;
+    grt_tensor *weights;       /* where they are on the device */
+    grt_resident *resident;    /* device memory of all weights; NULL on host devices */
+    grt_upload_stats uploaded; /* by this session; zeros if the weights were there */
     grt_phases phases;
     char name[48];  /* "cuda:0" */
     char *warnings; /* of the cache of algorithms when the session was made; may be NULL */
 };
+
+/* How a session is made; see session_group.c. */
+typedef struct grt_session_how {
+    int32_t threads;        /* of one operator */
+    int32_t create_threads; /* that create kernels */
+    bool fallback;
+    double start_ms; /* phases count from here */
+    /* Fill the memory of a device with the weights. */
+    grt_status (*fill)(void *user, grt_session *session, void *block);
+    /* A phase begins; not GRT_OK: the caller wants to stop. */
+    grt_status (*begin)(void *user, const char *phase);
+    void *user;
+} grt_session_how;
+grt_status grt_session_make(grt_model *model, const grt_backend *backend, int32_t index,
+                            const grt_session_how *how, grt_session **out_session);
+/* After a session's kernels have chosen algorithms: keep what is new, and what is wrong with the file. */
+void grt_session_save_choices(grt_session *session);
+
+/* What the weights of a model are on a device of this kind, and how they lie in its one block. `offset` of
+ * weight i is the sum of the sizes before it, each rounded up. */
+grt_resident_key grt_session_key(const grt_model *model, const grt_host_weights *weights, int32_t index);
+enum { GRT_WEIGHT_ALIGNMENT = 256 };
 
 grt_session *grt_session_retain(grt_session *session);
 

@@ -52,10 +52,33 @@ grt_status grt_frame_upload_inputs(grt_frame *frame)
     for (int32_t i = 0; i < body->n_inputs; i++) {
         int32_t v = body->inputs[i];
         const grt_tensor *in = &context->inputs[i].t;
-        if (!frame->known[v] || !frame->read_on_device[v])
+        if (!frame->known[v] || !frame->read_on_device[v] || grt_is_device_tensor(in))
             continue;
         GRT_TRY(grt_device_upload(context->session->device, frame->values[v].t.data, in->data,
                                   grt_tensor_bytes(in), context->stream));
+    }
+    return GRT_OK;
+}
+
+grt_status grt_frame_copy_on_device(grt_frame *frame)
+{
+    grt_context *context = frame->context;
+    for (int32_t i = 0; i < frame->body->n_outputs; i++) {
+        int32_t v = frame->body->outputs[i];
+        const grt_tensor *to = &context->outputs[i], *from = &frame->values[v].t;
+        char a[GRT_TYPE_TEXT_SIZE], b[GRT_TYPE_TEXT_SIZE];
+        if (!context->output_set[i] || !grt_is_device_tensor(to) || from->data == to->data)
+            continue;
+        if (!grt_tensor_same_type(frame->made_on_host[v] ? &frame->host[v].t : from, to))
+            return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
+                            "output '%s' is %s, the memory bound to it is for %s",
+                            frame->body->values[v].name, grt_tensor_text(from, a), grt_tensor_text(to, b));
+        if (frame->made_on_host[v])
+            GRT_TRY(grt_device_upload(context->session->device, to->data, frame->host[v].t.data,
+                                      grt_tensor_bytes(to), frame->stream));
+        else
+            GRT_TRY(grt_device_copy(context->session->device, to->data, from->data, grt_tensor_bytes(to),
+                                    frame->stream));
     }
     return GRT_OK;
 }
@@ -68,6 +91,8 @@ grt_status grt_frame_download_outputs(grt_frame *frame)
         int32_t v = frame->body->outputs[i];
         grt_value *result = &context->results[i];
         grt_value_clear(result);
+        if (context->output_set[i] && grt_is_device_tensor(&context->outputs[i]))
+            continue; /* it lies where the caller wants it */
         if (frame->made_on_host[v] || frame->host_ok[v] || frame->hoisted[v]) {
             GRT_TRY(grt_value_share(result, &frame->host[v]));
             continue;

@@ -12,7 +12,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-enum { DEVICE = 1, FALLBACK, THREADS, WARMUP, REPEAT, SECONDS, INPUT, SHAPE, SEED, PROFILE, JSON };
+enum { DEVICE = 1, FALLBACK, THREADS, WARMUP, REPEAT, SECONDS, INPUT, SHAPE, SEED, JSON, PROFILE };
 
 const tool_option bench_options[] = {
     {DEVICE, "--device", "DEVICE", "cpu, null, cuda:0, ... (default: cpu)"},
@@ -25,7 +25,7 @@ const tool_option bench_options[] = {
     {INPUT, "--input", "NAME=SOURCE", "as in graphrun MODEL; for all models given"},
     {SHAPE, "--shape", "NAME=2x3x224", "as in graphrun MODEL; for all models given"},
     {SEED, "--seed", "N", "of random inputs (default: 0)"},
-    {PROFILE, "--profile", NULL, "also time every step, in as many further runs; report the fastest of each"},
+    {PROFILE, "--profile", "N", "report the N steps that take longest, and the time of each kind of op"},
     {JSON, "--json", NULL, "report as a JSON array, one object per model"},
     {0, NULL, NULL, NULL},
 };
@@ -35,14 +35,14 @@ typedef struct bench {
     const char **models;
     size_t n;
     input_specs inputs;
-    int64_t threads, warmup, repeat, seed;
+    int64_t threads, warmup, repeat, seed, profile;
     double seconds;
-    bool profile, json;
+    bool json;
     json_t *reports;
     bool failed;
 } bench;
 
-enum { MAX_RUNS = 1000000, HOST_RUNS = 20 };
+enum { MAX_RUNS = 1000000, HOST_RUNS = 20, DEVICE_RUNS = 50, PROFILE_RUNS = 11 };
 
 /* Runs until `repeat` or the time is over; returns their number, 0 on failure. */
 static size_t measure(const bench *b, grt_context *context, double **out_ms)
@@ -84,49 +84,93 @@ static double host_time(grt_context *context)
     return percentiles_of(samples, n).p50;
 }
 
-static double number(const json_t *object, const char *key)
+/* Median time on the device without copies in and out; 0 if it has no clock. */
+static double device_time(grt_context *context)
 {
-    return json_number_value(json_object_get(object, key));
+    double samples[DEVICE_RUNS];
+    size_t n = 0;
+    if (!grt_context_time_device(context, true))
+        return 0;
+    while (n < DEVICE_RUNS && grt_context_run(context) == GRT_OK) {
+        grt_context_stats stats = {.struct_size = sizeof stats};
+        if (grt_context_get_stats(context, &stats) != GRT_OK)
+            break;
+        samples[n++] = stats.device_ms;
+    }
+    grt_context_time_device(context, false);
+    return percentiles_of(samples, n).p50;
 }
 
-typedef struct step_best {
-    size_t step;
-    double ms;
-} step_best;
+/* ---- profile: medians over some runs, longest steps first ---- */
 
-static int slowest_first(const void *a, const void *b)
+typedef struct profiled {
+    const char *op, *name;
+    double ms[PROFILE_RUNS], median;
+} profiled;
+
+static int by_median(const void *a, const void *b)
 {
-    const step_best *x = a, *y = b;
-    return x->ms != y->ms ? (x->ms < y->ms) - (x->ms > y->ms) : (x->step > y->step) - (x->step < y->step);
+    double x = ((const profiled *)a)->median, y = ((const profiled *)b)->median;
+    return x < y ? 1 : x > y ? -1 : 0;
 }
 
-/* Fastest time of each step over `runs` runs with timing on, slowest step first; NULL on failure. */
-static json_t *profile(grt_context *context, size_t runs)
+static bool profile_runs(grt_context *context, profiled *steps, size_t n)
 {
     const grt_step_time *times;
     grt_context_set_timing(context, true);
-    const size_t n = grt_context_step_times(context, &times);
-    step_best *best = calloc(n + 1, sizeof *best);
-    bool ok = best != NULL;
-    for (size_t run = 0; ok && run < runs; run++) {
-        ok = grt_context_run(context) == GRT_OK;
-        for (size_t i = 0; ok && i < n; i++)
-            best[i] = (step_best){i, run == 0 || times[i].ms < best[i].ms ? times[i].ms : best[i].ms};
+    bool ok = true;
+    for (int run = -1; ok && run < PROFILE_RUNS; run++) { /* one to warm up */
+        ok = grt_context_run(context) == GRT_OK && grt_context_step_times(context, &times) == n;
+        for (size_t i = 0; ok && run >= 0 && i < n; i++) {
+            steps[i].op = times[i].op;
+            steps[i].name = times[i].name;
+            steps[i].ms[run] = times[i].ms;
+        }
     }
-    json_t *steps = ok ? json_array() : NULL;
-    if (ok)
-        qsort(best, n, sizeof *best, slowest_first);
-    for (size_t i = 0; steps && i < n; i++) {
-        json_t *step = json_object();
-        json_object_set_new(step, "step", json_integer((json_int_t)best[i].step));
-        json_object_set_new(step, "name", json_text(times[best[i].step].name));
-        json_object_set_new(step, "op", json_text(times[best[i].step].op));
-        json_object_set_new(step, "min_ms", json_real(best[i].ms));
-        json_array_append_new(steps, step);
-    }
-    free(best);
     grt_context_set_timing(context, false);
-    return steps;
+    return ok;
+}
+
+static void add_to_op(json_t *ops, const profiled *step)
+{
+    json_t *found = json_object_get(ops, step->op);
+    double ms = found ? json_number_value(json_object_get(found, "ms")) : 0;
+    json_int_t count = found ? json_integer_value(json_object_get(found, "steps")) : 0;
+    json_t *object = json_object();
+    json_object_set_new(object, "ms", json_real(ms + step->median));
+    json_object_set_new(object, "steps", json_integer(count + 1));
+    json_object_set_new(ops, step->op, object);
+}
+
+static json_t *profile(grt_context *context, const grt_model *model, int64_t most)
+{
+    grt_model_info info = {.struct_size = sizeof info};
+    if (grt_model_get_info(model, &info) != GRT_OK)
+        return NULL;
+    size_t n = (size_t)info.steps;
+    profiled *steps = calloc(n + 1, sizeof *steps);
+    json_t *report = NULL;
+    if (steps && profile_runs(context, steps, n)) {
+        json_t *ops = json_object(), *list = json_array();
+        for (size_t i = 0; i < n; i++) {
+            steps[i].median = percentiles_of(steps[i].ms, PROFILE_RUNS).p50;
+            if (steps[i].op)
+                add_to_op(ops, &steps[i]);
+        }
+        qsort(steps, n, sizeof *steps, by_median);
+        for (size_t i = 0; i < n && i < (size_t)most && steps[i].op; i++) {
+            json_t *object = json_object();
+            json_object_set_new(object, "op", json_text(steps[i].op));
+            json_object_set_new(object, "name", json_text(steps[i].name));
+            json_object_set_new(object, "ms", json_real(steps[i].median));
+            json_array_append_new(list, object);
+        }
+        report = json_object();
+        json_object_set_new(report, "ops", ops);
+        json_object_set_new(report, "steps", list);
+    }
+    free(steps);
+    return report;
 }
 
 static json_t *latencies(percentiles p)
@@ -157,11 +201,11 @@ static json_t *bench_report(const bench *b, const char *model, const loaded *l, 
     json_object_set_new(r, "throughput_per_s", json_real(p.mean > 0 ? 1e3 / p.mean : 0));
     json_object_set_new(r, "load_ms", json_phases(l->model, l->session, l->total_ms));
     json_object_set_new(r, "first_run_ms", json_real(first_ms));
+    json_object_set_new(r, "device_ms", json_real(device_time(l->context)));
     json_object_set_new(r, "host_us", json_real(host_time(l->context)));
+    if (b->profile)
+        json_object_set_new(r, "profile", profile(l->context, l->model, b->profile));
     json_object_set_new(r, "peak_rss_bytes", json_integer((json_int_t)peak * 1024));
-    json_t *steps = b->profile ? profile(l->context, n) : NULL;
-    if (steps)
-        json_object_set_new(r, "steps", steps);
     return r;
 }
 
@@ -212,6 +256,23 @@ static int bench_one(void *user, size_t index, int fd)
     return code;
 }
 
+static double number(const json_t *object, const char *key)
+{
+    return json_number_value(json_object_get(object, key));
+}
+
+static void print_profile(const json_t *r)
+{
+    const json_t *found = json_object_get(r, "profile"), *entry;
+    const char *op;
+    size_t i;
+    json_object_foreach(json_object_get(found, "ops"), op, entry)
+        printf("  %-26s %5.0f steps %10.4f ms\n", op, number(entry, "steps"), number(entry, "ms"));
+    json_array_foreach(json_object_get(found, "steps"), i, entry) printf(
+        "    %10.4f ms  %s  %s\n", number(entry, "ms"), json_string_value(json_object_get(entry, "op")),
+        json_string_value(json_object_get(entry, "name")));
+}
+
 static void print_report(const json_t *r)
 {
     const json_t *latency = json_object_get(r, "latency_ms"), *load = json_object_get(r, "load_ms"), *phase;
@@ -228,17 +289,10 @@ static void print_report(const json_t *r)
         printf(" %s %.2f,", name, json_number_value(phase));
     printf(" first run %.3f ms\n  host        %.1f us a run outside kernels\n", number(r, "first_run_ms"),
            number(r, "host_us"));
+    if (number(r, "device_ms") > 0)
+        printf("  device      %.4f ms a run without copies in and out\n", number(r, "device_ms"));
     printf("  memory      %s at its peak\n", figure_bytes(number(r, "peak_rss_bytes"), memory));
-    const json_t *steps = json_object_get(r, "steps"), *step;
-    size_t i;
-    double sum = 0;
-    json_array_foreach(steps, i, step) sum += number(step, "min_ms");
-    if (steps)
-        printf("  steps       %.3f ms, the fastest run of each\n", sum);
-    json_array_foreach(steps, i, step) printf("  %10.4f ms %5.1f%%  %s (%s)\n", number(step, "min_ms"),
-                                              sum > 0 ? 100 * number(step, "min_ms") / sum : 0,
-                                              json_string_value(json_object_get(step, "name")),
-                                              json_string_value(json_object_get(step, "op")));
+    print_profile(r);
 }
 
 static void bench_done(void *user, size_t index, const worker_result *result)
@@ -293,7 +347,7 @@ static int parse(bench *b, const tool_command *command, int argc, char **argv)
             ok = option_int("--seed", p.value, INT64_MIN, INT64_MAX, &b->seed);
             break;
         case PROFILE:
-            b->profile = true;
+            ok = option_int("--profile", p.value, 1, 100000, &b->profile);
             break;
         case JSON:
             b->json = true;

@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { DEVICE = 1, FALLBACK, JOBS, RTOL, ATOL, EXPECT, MODEL, THREADS, TIMEOUT, VERBOSE, PLAN };
+enum { DEVICE = 1, FALLBACK, JOBS, RTOL, ATOL, EXPECT, MODEL, THREADS, TIMEOUT, VERBOSE, PLAN, PRECISION };
 
 const tool_option check_options[] = {
     {DEVICE, "--device", "DEVICE", "cpu, null, cuda:0, ... (default: cpu)"},
@@ -32,6 +32,8 @@ const tool_option check_options[] = {
     {TIMEOUT, "--timeout", "SECONDS", "a case that takes longer has failed (default: 120)"},
     {PLAN, "--plan", "KIND",
      "write each model's plan for this kind of device (cpu, cuda) to a file, and run that"},
+    {PRECISION, "--precision", "P",
+     "compile each model so (tf32, fp16, bf16; see graphc optimize), and allow what that costs"},
     {VERBOSE, "--verbose", NULL, "a line for every case, not only for failures"},
     {0, NULL, NULL, NULL},
 };
@@ -39,6 +41,8 @@ const tool_option check_options[] = {
 typedef struct check {
     test_cases cases;
     expectations expected;
+    bool tolerance_given;
+    const char *precision;                  /* NULL: the models' own */
     const char *device, *fallback, *target; /* target NULL: models are run as they are */
     int64_t jobs, threads;
     double timeout;
@@ -209,7 +213,8 @@ static bool open_plan(loaded *l, const check *k, const char *model)
     const char *directory = getenv("TMPDIR");
     char path[4096];
     snprintf(path, sizeof path, "%s/graphrun-%ld.grt", directory ? directory : "/tmp", (long)getpid());
-    const grt_compile_options options = {.struct_size = sizeof options, .level = -1, .target = k->target};
+    const grt_compile_options options = {
+        .struct_size = sizeof options, .level = -1, .target = k->target, .precision = k->precision};
     bool ok = grt_compile(model, &options, path) == GRT_OK &&
               loaded_open(l, path, k->device, k->fallback, (int32_t)k->threads) == GRT_OK;
     unlink(path);
@@ -218,27 +223,53 @@ static bool open_plan(loaded *l, const check *k, const char *model)
 
 static bool open_case(loaded *l, const check *k, const char *model)
 {
-    return k->target ? open_plan(l, k, model)
-                     : loaded_open(l, model, k->device, k->fallback, (int32_t)k->threads) == GRT_OK;
+    return k->target || k->precision
+               ? open_plan(l, k, model)
+               : loaded_open(l, model, k->device, k->fallback, (int32_t)k->threads) == GRT_OK;
 }
 
+/* What a plan's precision costs at least: units in the last place of its numbers, and, as results near zero
+ * are differences of large ones, a part of 1. */
+static tolerance widened(const loaded *l, tolerance t)
+{
+    static const struct {
+        const char *precision;
+        tolerance least;
+    } costs[] = {
+        {"precision tf32", {1e-2, 5e-3}}, {"precision fp16", {1e-2, 1e-2}}, {"precision bf16", {6e-2, 6e-2}}};
+    grt_model_info info = {.struct_size = sizeof info};
+    for (size_t i = 0;
+         l->model && grt_model_get_info(l->model, &info) == GRT_OK && i < sizeof costs / sizeof *costs; i++)
+        if (strstr(info.options, costs[i].precision)) {
+            t.rtol = t.rtol > costs[i].least.rtol ? t.rtol : costs[i].least.rtol;
+            t.atol = t.atol > costs[i].least.atol ? t.atol : costs[i].least.atol;
+        }
+    return t;
+}
+
+/* The report: why it failed, if so, and the tolerance. */
 static int run_case(void *user, size_t i, int fd)
 {
     const check *k = user;
-    const test_case *c = &k->cases.items[i];
-    char why[4096] = "";
+    test_case used = k->cases.items[i], *c = &used;
+    char why[4096] = "", text[sizeof why + 64];
     loaded l = {0};
     bool ok = false;
     if (!c->model)
         snprintf(why, sizeof why, "%s has no model.onnx", c->directory);
     else if (!open_case(&l, k, c->model))
         snprintf(why, sizeof why, "%s", grt_last_error());
-    else
+    else {
+        if (!k->tolerance_given)
+            used.tolerance = widened(&l, used.tolerance);
         ok = run_sets(&l, c, why, sizeof why);
+    }
     /* After a wrong result or an error in a run, the device's state in this process is not to be trusted. */
     const int ends = !ok && l.context ? WORKER_ENDS : 0;
     loaded_release(&l);
-    if (!ok && write(fd, why, strlen(why)) < 0)
+    snprintf(text, sizeof text, "%s%srtol %g, atol %g", why, *why ? "; " : "", used.tolerance.rtol,
+             used.tolerance.atol);
+    if (write(fd, text, strlen(text)) < 0)
         return 2 | ends;
     return (ok ? 0 : 1) | ends;
 }
@@ -267,7 +298,7 @@ static void case_done(void *user, size_t i, const worker_result *result)
     if (passed && !reason) {
         k->passed++;
         if (k->verbose)
-            printf("PASS %s\n", c->name);
+            printf("PASS %s: %s\n", c->name, why);
     } else if (passed) {
         k->failed++;
         printf("FAIL %s: passes, although it is expected to fail (%s)\n", c->name, reason);
@@ -319,6 +350,9 @@ static int parse(check *k, check_arguments *a, const tool_command *command, int 
         case ATOL:
             ok = option_double("--atol", p.value, 0, &a->tolerance.atol);
             break;
+        case PRECISION:
+            k->precision = p.value;
+            break;
         case PLAN:
             k->target = p.value;
             break;
@@ -361,6 +395,7 @@ static bool is_host(const char *device)
 
 static int check_all(check *k, const check_arguments *a)
 {
+    k->tolerance_given = a->tolerance.rtol >= 0 || a->tolerance.atol >= 0;
     if (a->expect && !expectations_read(&k->expected, a->expect))
         return EXIT_BAD;
     for (size_t i = 0; i < a->n; i++)

@@ -44,7 +44,8 @@ enum {
     JSON,
     DEVICE,
     DOT,
-    SHAPE
+    SHAPE,
+    PRECISION
 };
 
 static const tool_option optimize_options[] = {
@@ -53,6 +54,9 @@ static const tool_option optimize_options[] = {
     {LEVEL, "--level", "N", "0: only what execution needs, 1: clean and fold, 2: everything (default)"},
     {DISABLE, "--disable-pass", "NAME,...", "leave passes out"},
     {PASSES, "--list-passes", NULL, "print the names of all passes and do nothing else"},
+    {PRECISION, "--precision", "P",
+     "of float32 models: fp32 (default: as the model says), tf32 (products may round to it),\n"
+     "fp16 or bf16 (weights and activations; sums, inputs and outputs stay float32)"},
     {TARGET, "--target", "KIND",
      "kind of device that it is made for: cpu (default), cuda; it runs on the others too"},
     {EXTERNAL, "--external-weights", NULL, "put weights into FILE.weights beside the plan"},
@@ -159,6 +163,9 @@ static int optimize_command(const tool_command *command, int argc, char **argv)
             break;
         case DISABLE:
             options.disable_passes = p.value;
+            break;
+        case PRECISION:
+            options.precision = p.value;
             break;
         case PASSES:
             return list_passes();

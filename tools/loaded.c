@@ -13,6 +13,7 @@ grt_status loaded_open(loaded *l, const char *path, const char *device, const ch
     grt_status status = grt_runtime_create(&l->runtime);
     if (status == GRT_OK)
         status = grt_model_open(l->runtime, path, &l->model);
+    l->sessions_at_ms = now_ms() - begin;
     if (status == GRT_OK)
         status = grt_session_create(l->model, device, &options, &l->session);
     if (status == GRT_OK)

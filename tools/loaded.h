@@ -9,7 +9,8 @@ typedef struct loaded {
     grt_model *model;
     grt_session *session;
     grt_context *context;
-    double total_ms; /* from nothing to a context */
+    double sessions_at_ms; /* when making the session began */
+    double total_ms;       /* from nothing to a context */
 } loaded;
 
 /* device NULL: "cpu"; fallback NULL or "cpu"; threads 0: the library's choice. On failure grt_last_error()

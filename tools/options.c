@@ -24,7 +24,7 @@ static void print_indented(const char *text, int column)
 static void print_option(const char *name, const char *value, const char *help)
 {
     char left[80];
-    snprintf(left, sizeof left, "  %s%s%s", name, value ? " " : "", value ? value : "");
+    snprintf(left, sizeof left, "  %s%s%s", name, value && *value != '[' ? " " : "", value ? value : "");
     enum { COLUMN = 28 };
     if (strlen(left) < COLUMN - 1)
         printf("%-*s", COLUMN, left);
@@ -89,7 +89,7 @@ int options_next(tool_parser *p)
         p->value = equals ? equals + 1 : NULL;
         if (!o->value && equals)
             return wrong(p, "no value is expected in", word);
-        if (o->value && !equals) {
+        if (o->value && *o->value != '[' && !equals) {
             if (p->at >= p->argc)
                 return wrong(p, "a value is missing after", word);
             p->value = p->argv[p->at++];

@@ -12,7 +12,7 @@ enum { EXIT_GOOD = 0, EXIT_CHECK = 1, EXIT_BAD = 2 };
 typedef struct tool_option {
     int id;            /* > 0, what options_next returns */
     const char *name;  /* "--input" or "-o" */
-    const char *value; /* what it takes: "NAME=FILE"; NULL: a flag */
+    const char *value; /* what it takes: "NAME=FILE"; NULL: a flag; "[=FILE]": a flag that may have one */
     const char *help;  /* may have several lines */
 } tool_option;
 

@@ -1,10 +1,11 @@
 /* graphrun MODEL: run it, show what comes out and how long it took. */
 #include "tools/commands.h"
-#include "tools/inputs.h"
+#include "tools/explain.h"
 #include "tools/loaded.h"
 #include "tools/outputs.h"
 #include "tools/progress.h"
 #include "tools/report.h"
+#include "tools/run.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -17,26 +18,23 @@ enum { INPUT = 1, SHAPE, OUTPUT_DIR, DEVICE, FALLBACK, REPEAT, THREADS, SEED, JS
 const tool_option run_options[] = {
     {INPUT, "--input", "NAME=SOURCE",
      "what input NAME gets: FILE.npy, FILE.pb (ONNX), random or zeros\n"
-     "(default: its default in the model, else random)"},
+     "(default: its default in the model, else random).\n"
+     "A directory: the model runs once with each file in it, in the order of their names"},
     {SHAPE, "--shape", "NAME=2x3x224", "shape of a random or zeros input; unknown dims are 1 otherwise"},
     {SEED, "--seed", "N", "of random inputs (default: 0)"},
     {OUTPUT_DIR, "--output-dir", "DIR", "save outputs as DIR/NAME.npy, or .pb where NumPy has no such type"},
-    {DEVICE, "--device", "DEVICE", "cpu, null, cuda:0, ... (default: cpu)"},
+    {DEVICE, "--device", "DEVICE",
+     "cpu, null, cuda:0, ... (default: cpu); several: cuda:all, cuda:0,2, null:0-7.\n"
+     "Inputs or repetitions are then split over them"},
     {FALLBACK, "--fallback", "cpu",
      "run ops that the device has no kernel for on the CPU; otherwise they are an error"},
     {THREADS, "--threads", "N", "CPU threads of one operator (default: one per physical core)"},
     {REPEAT, "--repeat", "N", "run N times and report latencies (default: 1)"},
     {JSON, "--json", NULL, "report as JSON on standard output"},
-    {EXPLAIN, "--explain-load", NULL, "milliseconds of each load phase"},
+    {EXPLAIN, "--explain-load", "[=FILE.html]",
+     "what loading did and when, for each device; also as a picture in FILE.html"},
     {0, NULL, NULL, NULL},
 };
-
-typedef struct run_request {
-    const char *model, *device, *fallback, *output_dir;
-    input_specs inputs;
-    int64_t repeat, threads, seed;
-    bool json, explain;
-} run_request;
 
 typedef struct run_result {
     grt_value **values; /* inputs */
@@ -62,7 +60,8 @@ static int parse(run_request *r, const tool_command *command, int argc, char **a
             r->output_dir = p.value;
             break;
         case DEVICE:
-            r->device = p.value;
+            devices_release(&r->devices);
+            ok = devices_parse(p.value, &r->devices);
             break;
         case FALLBACK:
             r->fallback = p.value;
@@ -81,6 +80,7 @@ static int parse(run_request *r, const tool_command *command, int argc, char **a
             break;
         case EXPLAIN:
             r->explain = true;
+            r->timeline = p.value ? p.value : r->timeline;
             break;
         case OPTION_HELP:
             return EXIT_GOOD;
@@ -97,7 +97,19 @@ static int parse(run_request *r, const tool_command *command, int argc, char **a
         tool_error("no model is given; see %s --help", tool_name);
         ok = false;
     }
+    if (ok && !r->devices.n)
+        ok = devices_parse(NULL, &r->devices);
     return ok ? -1 : EXIT_BAD;
+}
+
+static load_report report_of(const run_request *r, loaded *l)
+{
+    return (load_report){.title = r->model,
+                         .model = l->model,
+                         .sessions = &l->session,
+                         .n = 1,
+                         .sessions_at_ms = l->sessions_at_ms,
+                         .total_ms = l->total_ms};
 }
 
 static bool run_all(const run_request *r, loaded *l, double *ms)
@@ -139,24 +151,6 @@ static void print_inputs(const run_request *r, const loaded *l, const run_result
             shaped = shaped || !strcmp(r->inputs.items[k].name, info.name);
         printf(unknown && !shaped ? "; unknown dims are 1 unless another input settles them\n" : "\n");
     }
-}
-
-static void print_phases(const char *object, const grt_phase *phases, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        printf("  %-8s %-28s %9.3f ms\n", object, phases[i].name, phases[i].end_ms - phases[i].begin_ms);
-}
-
-static void explain(const loaded *l, double first_ms)
-{
-    const grt_phase *phases;
-    printf("load:\n");
-    size_t n = grt_model_phases(l->model, &phases);
-    print_phases("model", phases, n);
-    n = grt_session_phases(l->session, &phases);
-    print_phases("session", phases, n);
-    printf("  %-37s %9.3f ms\n  %-37s %9.3f ms\n", "total, until a context is ready", l->total_ms,
-           "first run", first_ms);
 }
 
 /* Every output as a value: printed or added to `array`, saved if asked to. */
@@ -215,12 +209,16 @@ static bool report_json(const run_request *r, loaded *l, const run_result *resul
     json_t *object = json_object(), *outputs = json_array(), *latency = json_object();
     double first = result->ms[0];
     json_object_set_new(object, "model", json_text(r->model));
-    json_object_set_new(object, "device", json_text(r->device ? r->device : "cpu"));
+    json_object_set_new(object, "device", json_text(r->devices.names[0]));
     json_object_set_new(object, "threads", json_integer(grt_session_threads(l->session)));
     json_object_set_new(object, "inputs", inputs_json(l, result));
     json_object_set_new(object, "outputs", outputs);
     bool ok = show_outputs(r, l, outputs);
     json_object_set_new(object, "load_ms", json_phases(l->model, l->session, l->total_ms));
+    if (r->explain) {
+        const load_report report = report_of(r, l);
+        json_object_set_new(object, "load", explain_json(&report));
+    }
     json_object_set_new(object, "first_run_ms", json_real(first));
     json_object_set_new(object, "runs", json_integer(r->repeat));
     percentiles p = percentiles_of(result->ms, (size_t)r->repeat);
@@ -238,8 +236,11 @@ static bool report_text(const run_request *r, loaded *l, const run_result *resul
     print_inputs(r, l, result);
     if (!show_outputs(r, l, NULL))
         return false;
-    if (r->explain)
-        explain(l, first);
+    if (r->explain) {
+        const load_report report = report_of(r, l);
+        explain_text(&report);
+        printf("  first run %32.3f ms\n", first);
+    }
     if (r->repeat == 1) {
         printf("load %.1f ms, run %.3f ms\n", l->total_ms, first);
         return true;
@@ -252,7 +253,7 @@ static bool report_text(const run_request *r, loaded *l, const run_result *resul
 
 static int run_request_now(run_request *r, loaded *l, run_result *result)
 {
-    if (loaded_open(l, r->model, r->device, r->fallback, (int32_t)r->threads) != GRT_OK)
+    if (loaded_open(l, r->model, r->devices.names[0], r->fallback, (int32_t)r->threads) != GRT_OK)
         return tool_fail();
     if (r->output_dir && mkdir(r->output_dir, 0777) != 0 && errno != EEXIST) {
         tool_error("%s: %s", r->output_dir, strerror(errno));
@@ -269,6 +270,9 @@ static int run_request_now(run_request *r, loaded *l, run_result *result)
     if (!inputs_bind(l->model, l->context, &r->inputs, (uint64_t)r->seed, result->values, result->sources) ||
         !run_all(r, l, result->ms))
         return EXIT_BAD;
+    const load_report report = report_of(r, l);
+    if (r->timeline && !explain_html(&report, r->timeline))
+        return EXIT_BAD;
     return (r->json ? report_json(r, l, result) : report_text(r, l, result)) ? EXIT_GOOD : EXIT_BAD;
 }
 
@@ -279,12 +283,14 @@ int run_command(const tool_command *command, int argc, char **argv)
     run_result result = {0};
     int code = parse(&request, command, argc, argv);
     if (code < 0) {
-        code = run_request_now(&request, &l, &result);
+        code = request.devices.n > 1 || run_has_lists(&request) ? run_many(&request)
+                                                                : run_request_now(&request, &l, &result);
         inputs_release_values(result.values, l.model ? grt_model_input_count(l.model) : 0);
         free(result.sources);
         free(result.ms);
         loaded_release(&l);
     }
     inputs_release(&request.inputs);
+    devices_release(&request.devices);
     return code;
 }

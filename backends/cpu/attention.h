@@ -7,6 +7,7 @@
 
 typedef struct attention_state {
     bool causal, fast;         /* fast: all float32 */
+    bool joined;               /* queries, keys and values are one tensor: graphrt::Attention */
     int64_t left, right;       /* window sizes, -1: unbounded */
     int64_t q_heads, kv_heads; /* of packed inputs */
     double scale;              /* 0: 1 / sqrt(head size) */

@@ -19,7 +19,7 @@ bool cpu_conv_unfold_bytes(const cpu_conv *c, int threads, size_t *out_bytes);
 void cpu_conv_unfold_run(const cpu_conv *c, const float *x, const float *w, const float *bias,
                          const float *residual, float *y, void *workspace, int threads);
 
-/* Any float type, summed in double; channels first, no epilogue but the bias. */
+/* Any float type, summed in double; either layout, no epilogue but the bias. */
 void cpu_conv_exact(const cpu_conv *c, grt_dtype dtype, const void *x, const void *w, const void *bias,
                     void *y, int threads);
 /* The transpose: in_channels are those of its input, w.in its input's sizes. */

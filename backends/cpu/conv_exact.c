@@ -2,6 +2,17 @@
 #include "backends/cpu/conv.h"
 #include "backends/cpu/element.h"
 
+/* Elements from one channel, and from one pixel, to the next. */
+static int64_t channel_step(const cpu_conv *c)
+{
+    return c->last ? 1 : c->w.in_pixels;
+}
+
+static int64_t pixel_step(const cpu_conv *c)
+{
+    return c->last ? c->in_channels : 1;
+}
+
 /* Sums x over the taps that reach output pixel `o` of a convolution. */
 static double gather(const cpu_conv *c, grt_dtype dtype, const void *x, int64_t image, const void *w,
                      int64_t filter, const int64_t *o)
@@ -21,7 +32,7 @@ static double gather(const cpu_conv *c, grt_dtype dtype, const void *x, int64_t 
             unit *= win->in[i];
         }
         for (int64_t ch = 0; inside && ch < channels; ch++)
-            sum += cpu_element_load(dtype, x, image + ch * win->in_pixels + at) *
+            sum += cpu_element_load(dtype, x, image + ch * channel_step(c) + at * pixel_step(c)) *
                    cpu_element_load(dtype, w, filter + ch * win->taps + tap);
     }
     return sum;
@@ -45,7 +56,7 @@ static double gather_transposed(const cpu_conv *c, grt_dtype dtype, const void *
             unit *= win->in[i];
         }
         for (int64_t ch = 0; inside && ch < channels; ch++)
-            sum += cpu_element_load(dtype, x, image + ch * win->in_pixels + at) *
+            sum += cpu_element_load(dtype, x, image + ch * channel_step(c) + at * pixel_step(c)) *
                    cpu_element_load(dtype, w, filter + ch * filter_step + tap);
     }
     return sum;
@@ -58,7 +69,7 @@ static void run(const cpu_conv *c, grt_dtype dtype, const void *x, const void *w
 #pragma omp parallel for num_threads(threads)
     for (int64_t plane = 0; plane < c->batch * c->out_channels; plane++) {
         const int64_t b = plane / c->out_channels, m = plane % c->out_channels, group = m / oc;
-        const int64_t image = (b * c->in_channels + group * ic) * c->w.in_pixels;
+        const int64_t image = b * c->in_channels * c->w.in_pixels + group * ic * channel_step(c);
         const double start = bias ? cpu_element_load(dtype, bias, m) : 0.0;
         for (int64_t pixel = 0; pixel < c->w.out_pixels; pixel++) {
             int64_t o[CPU_MAX_SPATIAL], rest = pixel;
@@ -70,7 +81,9 @@ static void run(const cpu_conv *c, grt_dtype dtype, const void *x, const void *w
                 transposed ? gather_transposed(c, dtype, x, image, w, (group * ic * oc + m % oc) * c->w.taps,
                                                oc * c->w.taps, o)
                            : gather(c, dtype, x, image, w, m * ic * c->w.taps, o);
-            cpu_element_store(dtype, y, plane * c->w.out_pixels + pixel, start + sum);
+            const int64_t at = c->last ? (b * c->w.out_pixels + pixel) * c->out_channels + m
+                                       : plane * c->w.out_pixels + pixel;
+            cpu_element_store(dtype, y, at, start + sum);
         }
     }
 }

@@ -1,6 +1,7 @@
 /* The CPU backend: one device, host memory, kernels from backends/cpu/ops/. */
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/packing.h"
+#include "backends/cpu/widen.h"
 
 #include "src/base/checked.h"
 
@@ -58,7 +59,9 @@ static grt_status open_device(int32_t index, grt_device **out_device)
 
 static const grt_kernel_row *find_kernel(const grt_kernel_node *node, grt_text *why)
 {
-    return grt_kernel_find(tables, sizeof tables / sizeof *tables, node, why);
+    const size_t n = sizeof tables / sizeof *tables;
+    const grt_kernel_row *row = grt_kernel_find(tables, n, node, why);
+    return row ? row : cpu_widen_find(tables, n, node);
 }
 
 const grt_backend grt_backend_cpu = {

@@ -244,6 +244,11 @@ static void stream_tile(const grt_gemm *g, const plan *p, const operands *o, int
 {
     const int64_t rsa = g->trans_a ? 1 : g->lda, csa = g->trans_a ? g->lda : 1;
     const grt_gemm_store s = make_store(g, o, true, true);
+    if (p->mode == B_DIRECT && p->kernel->sweep) {
+        const grt_gemm_store t = shift_store(&s, 0, col);
+        p->kernel->sweep((int)g->m, cols, g->k, o->a, rsa, csa, o->b + col, o->ldb, 0, &t);
+        return;
+    }
     const int64_t in_place = o->ragged && col + cols == g->n ? cols / NR * NR : cols;
     if (in_place > 0) {
         const grt_gemm_store t = shift_store(&s, 0, col);

@@ -299,7 +299,62 @@ TARGET static void stream(int rows, int64_t cols, int64_t k, const float *a, int
     }
 }
 
-static const grt_gemm_kernel avx2_kernel = {"avx2", 6, 1, block, 3, 4, stream};
+enum { SWEEP_COLS = 1024, SWEEP_ROWS = 8, SWEEP_MOST = 3 };
+
+/* acc[0, cols) += a[0] * b[0] + ... of `n` rows of B, each product rounded in that order. */
+TARGET static inline __attribute__((always_inline)) void
+add_rows(const int n, const float *a, int64_t csa, const float *b, int64_t ldb, int64_t cols, float *acc)
+{
+    __m256 v[SWEEP_ROWS];
+#pragma GCC unroll 8
+    for (int x = 0; x < n; x++)
+        v[x] = _mm256_broadcast_ss(a + x * csa);
+    int64_t j = 0;
+    for (; j + 8 <= cols; j += 8) {
+        __m256 sum = LOAD(acc + j);
+#pragma GCC unroll 8
+        for (int x = 0; x < n; x++)
+            sum = _mm256_fmadd_ps(v[x], LOAD(b + x * ldb + j), sum);
+        PUT(acc + j, sum);
+    }
+    const __m256i rest = lanes(cols - j);
+    if (j < cols) {
+        __m256 sum = LOAD(acc + j);
+        for (int x = 0; x < n; x++)
+            sum = _mm256_fmadd_ps(v[x], _mm256_maskload_ps(b + x * ldb + j, rest), sum);
+        PUT(acc + j, sum);
+    }
+}
+
+/* Few rows against B as it lies: its rows are read from front to back, eight at a time. */
+TARGET static void sweep(int rows, int64_t cols, int64_t k, const float *a, int64_t rsa, int64_t csa,
+                         const float *b, int64_t ldb, int64_t panel_stride, const grt_gemm_store *store)
+{
+    (void)panel_stride;
+    float acc[SWEEP_MOST][SWEEP_COLS];
+    grt_gemm_store s = *store;
+    for (int64_t first = 0; first < cols; first += SWEEP_COLS) {
+        const int64_t now = cols - first < SWEEP_COLS ? cols - first : SWEEP_COLS;
+        for (int i = 0; i < rows; i++)
+            memset(acc[i], 0, sizeof acc[i]);
+        int64_t x = 0;
+        for (; x + SWEEP_ROWS <= k; x += SWEEP_ROWS)
+            for (int i = 0; i < rows; i++)
+                add_rows(SWEEP_ROWS, a + i * rsa + x * csa, csa, b + x * ldb + first, ldb, now, acc[i]);
+        for (; x < k; x++)
+            for (int i = 0; i < rows; i++)
+                add_rows(1, a + i * rsa + x * csa, csa, b + x * ldb + first, ldb, now, acc[i]);
+        for (int64_t at = 0; at < now; at += GRT_GEMM_NR) {
+            const int64_t panel = now - at < GRT_GEMM_NR ? now - at : GRT_GEMM_NR;
+            finish(rows, panel, acc[0] + at, SWEEP_COLS, &s);
+            s.c += panel;
+            s.bias = s.bias ? s.bias + panel : NULL;
+            s.residual = s.residual ? s.residual + panel : NULL;
+        }
+    }
+}
+
+static const grt_gemm_kernel avx2_kernel = {"avx2", 6, 1, block, SWEEP_MOST, 4, stream, sweep};
 
 const grt_gemm_kernel *grt_gemm_kernel_avx2(void)
 {

@@ -21,4 +21,4 @@ static void block(int rows, int64_t cols, int64_t k, const float *a, int64_t rsa
     grt_gemm_store_block(rows, cols, acc[0], GRT_GEMM_NR, store);
 }
 
-const grt_gemm_kernel grt_gemm_kernel_c = {"c", ROWS, 1, block, 0, 1, block};
+const grt_gemm_kernel grt_gemm_kernel_c = {"c", ROWS, 1, block, 0, 1, block, NULL};

@@ -35,6 +35,9 @@ typedef struct grt_gemm_kernel {
     int small_m;       /* up to this m, `stream` is better: it reads B once, front to back */
     int stream_panels; /* panels that one call of stream takes at most */
     grt_gemm_micro *stream;
+    /* The same for B as it lies (panels are no more than its columns): row by row, as memory likes it. NULL:
+     * stream serves. */
+    grt_gemm_micro *sweep;
 } grt_gemm_kernel;
 
 extern const grt_gemm_kernel grt_gemm_kernel_c;

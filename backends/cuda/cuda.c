@@ -2,6 +2,7 @@
 #include "backends/cuda/cuda.h"
 
 #include "backends/cuda/libraries.h"
+#include "backends/cuda/peer.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -184,6 +185,64 @@ static void identify(grt_device *base, grt_text *key)
                  driver);
 }
 
+static bool stream_is_captured(grt_device *device, void *stream)
+{
+    enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    return make_current(device) == GRT_OK && cudaStreamIsCapturing(stream, &status) == cudaSuccess &&
+           status != cudaStreamCaptureStatusNone;
+}
+
+/* ---- times ---- */
+
+static grt_status event_create(grt_device *device, void **out_event)
+{
+    GRT_TRY(make_current(device));
+    cudaEvent_t event;
+    CUDA_TRY(cudaEventCreate(&event));
+    *out_event = event;
+    return GRT_OK;
+}
+
+static void event_release(grt_device *device, void *event)
+{
+    if (make_current(device) == GRT_OK)
+        cudaEventDestroy(event);
+}
+
+static grt_status event_record(grt_device *device, void *event, void *stream)
+{
+    GRT_TRY(make_current(device));
+    CUDA_TRY(cudaEventRecord(event, stream));
+    return GRT_OK;
+}
+
+static grt_status event_elapsed(grt_device *device, void *begin, void *end, double *out_ms)
+{
+    float ms = 0;
+    GRT_TRY(make_current(device));
+    CUDA_TRY(cudaEventSynchronize(end));
+    CUDA_TRY(cudaEventElapsedTime(&ms, begin, end));
+    *out_ms = (double)ms;
+    return GRT_OK;
+}
+
+/* ---- pointers of callers ---- */
+
+static grt_status check_pointer(grt_device *device, const void *data)
+{
+    struct cudaPointerAttributes found;
+    GRT_TRY(make_current(device));
+    CUDA_TRY(cudaPointerGetAttributes(&found, data));
+    if (found.type == cudaMemoryTypeManaged ||
+        (found.type == cudaMemoryTypeDevice && found.device == device->index))
+        return GRT_OK;
+    return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "%p is %s; memory of cuda:%d is wanted", data,
+                    found.type == cudaMemoryTypeDevice ? "memory of another device"
+                    : found.type == cudaMemoryTypeHost ? "pinned host memory"
+                                                       : "host memory that CUDA does not know",
+                    device->index);
+}
+
 static const grt_device_vtable vtable = {
     .close = close_device,
     .make_current = make_current,
@@ -201,7 +260,23 @@ static const grt_device_vtable vtable = {
     .graph_end = graph_end,
     .graph_launch = graph_launch,
     .graph_release = graph_release,
+    .fence_create = cuda_fence_create,
+    .fence_release = cuda_fence_release,
+    .fence_record = cuda_fence_record,
+    .fence_wait = cuda_fence_wait,
+    .stream_wait_fence = cuda_stream_wait_fence,
+    .peer_can = cuda_peer_can,
+    .peer_enable = cuda_peer_enable,
+    .peer_copy = cuda_peer_copy,
+    .pin = cuda_pin,
+    .unpin = cuda_unpin,
     .identify = identify,
+    .stream_is_captured = stream_is_captured,
+    .event_create = event_create,
+    .event_release = event_release,
+    .event_record = event_record,
+    .event_elapsed = event_elapsed,
+    .check_pointer = check_pointer,
 };
 
 static grt_status open_device(int32_t index, grt_device **out_device)
@@ -247,5 +322,7 @@ __attribute__((visibility("default"))) const grt_backend grt_backend_cuda = {
     .device_count = device_count,
     .device_open = open_device,
     .find_kernel = find_kernel,
+    .own_memory = true,
+    .expect = cuda_libraries_expect,
     .channels_last = true,
 };

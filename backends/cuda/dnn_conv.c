@@ -2,6 +2,7 @@
  * engines that need no compilation at run time. */
 #include "backends/cuda/dnn_conv.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,8 +10,7 @@ enum {
     MAX_RANK = 2 + CUDA_DNN_SPATIAL,
     MAX_DESCRIPTORS = 32,
     MAX_OPERATIONS = 4,
-    MODE_A_ANSWERS = 8,
-    FALLBACK_ANSWERS = 16,
+    MOST_ANSWERS = 32,
     POINTERS = 5,
     ALIGNMENT = 16, /* of every tensor */
 };
@@ -22,6 +22,8 @@ struct cuda_dnn_plan {
     cuda_libraries *libraries;
     cudnnBackendDescriptor_t plan, pack; /* pack: for the pointers of the last run */
     size_t workspace;
+    int64_t engine;
+    int64_t passed;     /* acceptable answers before this one */
     cuda_dnn_args args; /* of the last run */
     int n_descriptors;
     cudnnBackendDescriptor_t descriptors[MAX_DESCRIPTORS]; /* what the plan was made from, in order */
@@ -255,11 +257,11 @@ static bool acceptable(const cuda_dnn *dnn, const cuda_dnn_conv *c, cudnnBackend
         dnn->cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE,
                                       CUDNN_BEHAVIOR_NOTE_TYPE_COUNT, &n_behaviours,
                                       behaviours) == CUDNN_STATUS_SUCCESS;
-    const bool single = c->dtype == GRT_DTYPE_FLOAT;
+    const bool strict = c->dtype == GRT_DTYPE_FLOAT && !c->tf32;
     for (int64_t i = 0; ok && i < n_numbers && i < CUDNN_NUMERICAL_NOTE_TYPE_COUNT; i++)
         switch (numbers[i]) {
         case CUDNN_NUMERICAL_NOTE_TENSOR_CORE:
-            ok = !single;
+            ok = !strict;
             break;
         case CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS:
         case CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION:
@@ -276,6 +278,21 @@ static bool acceptable(const cuda_dnn *dnn, const cuda_dnn_conv *c, cudnnBackend
         ok = behaviours[i] != CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION || c->compile;
     dnn->cudnnBackendDestroyDescriptor(engine);
     return ok;
+}
+
+static int64_t engine_number(const cuda_dnn *dnn, cudnnBackendDescriptor_t config)
+{
+    cudnnBackendDescriptor_t engine = NULL;
+    int64_t n = 0, number = -1;
+    if (dnn->cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINE_DESCRIPTOR, &engine) != CUDNN_STATUS_SUCCESS)
+        return -1;
+    if (dnn->cudnnBackendGetAttribute(config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
+                                      &n, &engine) != CUDNN_STATUS_SUCCESS ||
+        dnn->cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &n,
+                                      &number) != CUDNN_STATUS_SUCCESS)
+        number = -1;
+    dnn->cudnnBackendDestroyDescriptor(engine);
+    return number;
 }
 
 /* A plan of one configuration, if it can be had within the workspace. */
@@ -296,9 +313,12 @@ static bool plan_of(cuda_dnn_plan *p, const cuda_dnn_conv *c, cudnnHandle_t hand
         dnn->cudnnBackendGetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &n,
                                       &workspace) == CUDNN_STATUS_SUCCESS &&
         workspace >= 0 && (uint64_t)workspace <= c->workspace_cap) {
-        p->plan = plan;
         p->workspace = (size_t)workspace;
-        return true;
+        if (p->passed++ == c->skip) {
+            p->plan = plan;
+            p->engine = engine_number(dnn, config);
+            return true;
+        }
     }
     dnn->cudnnBackendDestroyDescriptor(plan);
     return false;
@@ -309,7 +329,7 @@ static void choose(builder *b, const cuda_dnn_conv *c, cudnnHandle_t handle, cud
                    cudnnBackendHeurMode_t mode, int64_t most)
 {
     const cuda_dnn *dnn = b->dnn;
-    cudnnBackendDescriptor_t configs[FALLBACK_ANSWERS] = {NULL};
+    cudnnBackendDescriptor_t configs[MOST_ANSWERS] = {NULL};
     int64_t n = 0, n_made = 0;
     cudnnBackendDescriptor_t heuristics = make(b, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
     set_descriptor(b, heuristics, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph);
@@ -333,9 +353,119 @@ static void choose(builder *b, const cuda_dnn_conv *c, cudnnHandle_t handle, cud
     }
 }
 
-grt_status cuda_dnn_plan_create(cuda_libraries *libraries, const cuda_dnn_conv *conv,
-                                cuda_dnn_plan **out_plan)
+/* ---- choices that outlive the process ---- */
+
+/* All that decides the choice. Weights' addresses and values do not. */
+static void add_key(const cuda_dnn *dnn, const cuda_dnn_conv *c, grt_text *key)
 {
+    static const char *const names[] = {"in", "out", "kernel", "stride", "dilation", "padding"};
+    const int64_t *const lists[] = {c->in, c->out, c->kernel, c->stride, c->dilation, c->padding};
+    grt_text_add(key, "cudnn=%zu;type=%s;layout=%s;batch=%lld;channels=%lld;filters=%lld;groups=%lld;",
+                 dnn->cudnnGetVersion(), grt_dtype_name(c->dtype), c->last ? "last" : "first",
+                 (long long)c->batch, (long long)c->in_channels, (long long)c->out_channels,
+                 (long long)c->groups);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        grt_text_add(key, "%s=", names[i]);
+        grt_text_add_dims(key, lists[i], c->spatial);
+        grt_text_add(key, ";");
+    }
+    grt_text_add(key, "epilogue=%s%s%s;math=%s;compile=%d;workspace=%zu;", c->residual ? "residual," : "",
+                 c->bias ? "bias," : "", c->relu ? "relu" : "", c->tf32 ? "tf32" : "own", c->compile,
+                 c->workspace_cap);
+}
+
+/* "1 WORKSPACE ENGINE " and the library's own text of the plan, or NO_ENGINE. The 1 is this format's version.
+ */
+static const char no_engine[] = "1 none";
+
+static void remember(cuda_device *device, const char *key, const cuda_dnn_plan *p)
+{
+    grt_text data = {0};
+    int64_t size = 0, n = 0;
+    if (!p->plan) {
+        grt_device_algo_store(&device->base, key, no_engine, sizeof no_engine - 1, GRT_ALGO_HEURISTIC, 0);
+        return;
+    }
+    const cudnnBackendAttributeName_t name = CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION;
+    if (p->dnn->cudnnBackendGetAttribute(p->plan, name, CUDNN_TYPE_CHAR, 0, &size, NULL) !=
+            CUDNN_STATUS_SUCCESS ||
+        size <= 0)
+        return; /* it will be asked for again */
+    char *text = malloc((size_t)size + 1);
+    if (text &&
+        p->dnn->cudnnBackendGetAttribute(p->plan, name, CUDNN_TYPE_CHAR, size, &n, text) ==
+            CUDNN_STATUS_SUCCESS &&
+        n > 0 && n <= size) {
+        text[n] = '\0';
+        grt_text_add(&data, "1 %zu %lld %s", p->workspace, (long long)p->engine, text);
+        if (!data.failed)
+            grt_device_algo_store(&device->base, key, data.data, data.size, GRT_ALGO_HEURISTIC, 0);
+    }
+    free(text);
+    grt_text_release(&data);
+}
+
+/* The plan of what remember stored; false: it is of no use here. */
+static bool restore(cuda_dnn_plan *p, cudnnHandle_t handle, size_t workspace_cap, const char *data)
+{
+    const cuda_dnn *dnn = p->dnn;
+    cudnnBackendDescriptor_t plan = NULL;
+    long long engine;
+    int at = 0;
+    int64_t n = 0, workspace = 0;
+    if (!strcmp(data, no_engine))
+        return true;
+    if (sscanf(data, "1 %*u %lld %n", &engine, &at) != 1 || !at ||
+        dnn->cudnnBackendCreateDescriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, &plan) !=
+            CUDNN_STATUS_SUCCESS)
+        return false;
+    const char *text = data + at;
+    if (dnn->cudnnBackendSetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1,
+                                      &handle) == CUDNN_STATUS_SUCCESS &&
+        dnn->cudnnBackendSetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
+                                      (int64_t)strlen(text), text) == CUDNN_STATUS_SUCCESS &&
+        dnn->cudnnBackendFinalize(plan) == CUDNN_STATUS_SUCCESS &&
+        dnn->cudnnBackendGetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &n,
+                                      &workspace) == CUDNN_STATUS_SUCCESS &&
+        workspace >= 0 && (uint64_t)workspace <= workspace_cap) {
+        p->plan = plan;
+        p->workspace = (size_t)workspace;
+        p->engine = engine;
+        return true;
+    }
+    dnn->cudnnBackendDestroyDescriptor(plan);
+    return false;
+}
+
+/* What was chosen before, if it still serves. */
+static bool recall(cuda_device *device, const char *key, cuda_dnn_plan *p, cudnnHandle_t handle,
+                   size_t workspace_cap)
+{
+    size_t size;
+    char *data = grt_device_algo_find(&device->base, key, &size);
+    const bool known = data && restore(p, handle, workspace_cap, data);
+    if (data && !known)
+        grt_device_algo_reject(&device->base, key);
+    free(data);
+    return known;
+}
+
+/* The heuristics' first answer that is acceptable. */
+static void ask(cuda_dnn_plan *p, const cuda_dnn_conv *conv, cudnnHandle_t handle)
+{
+    builder b = {.dnn = p->dnn, .plan = p, .status = CUDNN_STATUS_SUCCESS};
+    cudnnBackendDescriptor_t graph = build_graph(&b, conv, handle);
+    if (b.status != CUDNN_STATUS_SUCCESS)
+        return;
+    choose(&b, conv, handle, graph, CUDNN_HEUR_MODE_A, MOST_ANSWERS);
+    b.status = CUDNN_STATUS_SUCCESS; /* a mode without an answer is no failure */
+    if (!p->plan)
+        choose(&b, conv, handle, graph, CUDNN_HEUR_MODE_FALLBACK, MOST_ANSWERS);
+}
+
+grt_status cuda_dnn_plan_create(cuda_device *device, const cuda_dnn_conv *conv, cuda_dnn_plan **out_plan)
+{
+    cuda_libraries *libraries = device->libraries;
     cudnnHandle_t handle;
     const cuda_dnn *dnn;
     *out_plan = NULL;
@@ -350,14 +480,16 @@ grt_status cuda_dnn_plan_create(cuda_libraries *libraries, const cuda_dnn_conv *
     }
     plan->dnn = dnn;
     plan->libraries = libraries;
-    builder b = {.dnn = dnn, .plan = plan, .status = CUDNN_STATUS_SUCCESS};
-    cudnnBackendDescriptor_t graph = build_graph(&b, conv, handle);
-    if (b.status == CUDNN_STATUS_SUCCESS) {
-        choose(&b, conv, handle, graph, CUDNN_HEUR_MODE_A, MODE_A_ANSWERS);
-        b.status = CUDNN_STATUS_SUCCESS; /* a mode without an answer is no failure */
-        if (!plan->plan)
-            choose(&b, conv, handle, graph, CUDNN_HEUR_MODE_FALLBACK, FALLBACK_ANSWERS);
+    grt_text key = {0};
+    grt_device_algo_key(&device->base, conv->transposed ? "ConvTranspose" : "Conv", &key);
+    add_key(dnn, conv, &key);
+    const bool keeps = !conv->skip && !key.failed; /* who passes answers over is trying them */
+    if (!keeps || !recall(device, grt_text_get(&key), plan, handle, conv->workspace_cap)) {
+        ask(plan, conv, handle);
+        if (keeps)
+            remember(device, grt_text_get(&key), plan);
     }
+    grt_text_release(&key);
     cuda_dnn_give(libraries, handle);
     if (plan->plan)
         *out_plan = plan;
@@ -382,6 +514,11 @@ void cuda_dnn_plan_release(cuda_dnn_plan *plan)
 size_t cuda_dnn_plan_workspace(const cuda_dnn_plan *plan)
 {
     return plan->workspace;
+}
+
+int64_t cuda_dnn_plan_engine(const cuda_dnn_plan *plan)
+{
+    return plan->engine;
 }
 
 /* ---- run ---- */

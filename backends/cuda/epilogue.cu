@@ -1,7 +1,7 @@
 /* The epilogue pass and the activations' formulas. */
 #include "backends/cuda/epilogue.h"
 
-#include "backends/cuda/number.cuh"
+#include "backends/cuda/activate.cuh"
 
 static const struct {
     const char *name;
@@ -36,92 +36,79 @@ bool cuda_act_read(const grt_op_desc *desc, cuda_act *out, grt_text *why)
     return false;
 }
 
-__device__ __forceinline__ float exponential(float x) { return expf(x); }
-__device__ __forceinline__ double exponential(double x) { return exp(x); }
+/* How element i finds its bias. */
+enum bias_kind { NO_BIAS, BIAS_VECTOR, BIAS_ONE };
 
-template <class W> __device__ __forceinline__ W bounded(W x, W low, W high)
+/* A vector a thread. VECTOR: the channels of neighbours are neighbours; ONE: neighbours are of one channel. */
+template <class T, int BIAS> __global__ void finish_vectors(cuda_epilogue e, uint32_t vectors, uint32_t inner, uint32_t channels, cuda_vector<T> *dst)
 {
-    x = x < low ? low : x; /* NaN goes through */
-    return x > high ? high : x;
-}
-
-template <class W> __device__ __forceinline__ W sigmoid(W x) { return 1 / (1 + exponential(-x)); }
-
-template <class W> __device__ __forceinline__ W activate(cuda_act act, W x)
-{
-    const W a = act.a, b = act.b;
-    switch (act.kind) {
-    case CUDA_ACT_RELU:
-        return x < 0 ? (W)0 : x;
-    case CUDA_ACT_LEAKY_RELU:
-        return x < 0 ? a * x : x;
-    case CUDA_ACT_CLIP:
-        return bounded<W>(x, a, b);
-    case CUDA_ACT_ELU:
-        return x < 0 ? a * (W)expm1((W)x) : x;
-    case CUDA_ACT_SIGMOID:
-        return sigmoid<W>(x);
-    case CUDA_ACT_TANH:
-        return tanh(x);
-    case CUDA_ACT_SILU:
-        return x * sigmoid<W>(a * x);
-    case CUDA_ACT_GELU:
-        return x * (W)normcdf((W)x);
-    case CUDA_ACT_GELU_TANH:
-        return x * sigmoid<W>((W)1.5957691216057308 * (x + (W)0.044715 * x * x * x));
-    case CUDA_ACT_HARD_SIGMOID:
-        return bounded<W>(a * x + b, 0, 1);
-    case CUDA_ACT_HARD_SWISH:
-        return x * bounded<W>(x * (W)(1.0 / 6.0) + (W)0.5, 0, 1);
-    case CUDA_ACT_SOFTPLUS:
-        return (x > 0 ? x : (W)0) + (W)log1p(exponential(x > 0 ? -x : x));
-    default:
-        return x;
+    enum { N = cuda_vector<T>::N };
+    const uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= vectors)
+        return;
+    cuda_vector<T> pack = dst[i], add = {};
+    if (e.residual)
+        add = ((const cuda_vector<T> *)e.residual)[i];
+    float bias[N] = {};
+    if (BIAS == BIAS_VECTOR) {
+        const cuda_vector<T> b = ((const cuda_vector<T> *)e.bias)[i % channels];
+        for (int k = 0; k < N; k++)
+            bias[k] = cuda_widen(b.v[k]);
+    } else if (BIAS == BIAS_ONE) {
+        const float b = cuda_widen(((const T *)e.bias)[i / inner % channels]);
+        for (int k = 0; k < N; k++)
+            bias[k] = b;
     }
+#pragma unroll
+    for (int k = 0; k < N; k++) {
+        float x = cuda_widen(pack.v[k]) + bias[k];
+        if (e.residual)
+            x += cuda_widen(add.v[k]);
+        pack.v[k] = cuda_narrow<T, float>(cuda_activate<float>(e.act, x));
+    }
+    dst[i] = pack;
 }
 
-template <class T> struct alignas(4 * sizeof(T)) quad {
-    T v[4];
-};
-
-template <class T, int WIDTH> __global__ void finish(cuda_epilogue e, T *dst)
+template <class T> __global__ void finish(cuda_epilogue e, T *dst)
 {
     using W = typename cuda_wide<T>::type;
     const T *bias = (const T *)e.bias, *residual = (const T *)e.residual;
-    CUDA_EACH(block, e.n / WIDTH)
+    CUDA_EACH(i, e.n)
     {
-        alignas(4 * sizeof(T)) T v[WIDTH], r[WIDTH];
-        if constexpr (WIDTH == 4) {
-            *(quad<T> *)v = ((const quad<T> *)dst)[block];
-            if (residual)
-                *(quad<T> *)r = ((const quad<T> *)residual)[block];
-        } else {
-            v[0] = dst[block];
-            if (residual)
-                r[0] = residual[block];
-        }
-        for (int k = 0; k < WIDTH; k++) {
-            W x = cuda_widen(v[k]);
-            if (bias)
-                x += cuda_widen(bias[(block * WIDTH + k) / e.inner % e.channels]);
-            if (residual)
-                x += cuda_widen(r[k]);
-            v[k] = cuda_narrow<T, W>(activate<W>(e.act, x));
-        }
-        if constexpr (WIDTH == 4)
-            ((quad<T> *)dst)[block] = *(quad<T> *)v;
-        else
-            dst[block] = v[0];
+        W x = cuda_widen(dst[i]);
+        if (bias)
+            x += cuda_widen(bias[i / e.inner % e.channels]);
+        if (residual)
+            x += cuda_widen(residual[i]);
+        dst[i] = cuda_narrow<T, W>(cuda_activate<W>(e.act, x));
     }
+}
+
+template <class T, int BIAS> static void launch_vectors(const cuda_epilogue *e, uint32_t inner, uint32_t channels, void *dst, cudaStream_t stream)
+{
+    const uint32_t vectors = (uint32_t)(e->n / cuda_vector<T>::N);
+    finish_vectors<T, BIAS><<<(vectors + 255) / 256, 256, 0, stream>>>(*e, vectors, inner, channels, (cuda_vector<T> *)dst);
 }
 
 template <class T> static void launch(const cuda_epilogue *e, void *dst, cudaStream_t stream)
 {
-    const uintptr_t address = (uintptr_t)dst | (uintptr_t)e->residual;
-    if (e->n % 4 == 0 && address % (4 * sizeof(T)) == 0)
-        finish<T, 4><<<cuda_blocks(e->n / 4, 256), 256, 0, stream>>>(*e, (T *)dst);
-    else
-        finish<T, 1><<<cuda_blocks(e->n, 256), 256, 0, stream>>>(*e, (T *)dst);
+    const int64_t n = cuda_vector<T>::N;
+    bool vectors = sizeof(T) <= 4 && e->n % n == 0 && e->n < INT32_MAX && cuda_is_vector(dst) && cuda_is_vector(e->residual);
+    if constexpr (sizeof(T) <= 4) {
+        if (vectors && !e->bias) {
+            launch_vectors<T, NO_BIAS>(e, 1, 1, dst, stream);
+            return;
+        }
+        if (vectors && e->inner == 1 && e->channels % n == 0 && cuda_is_vector(e->bias)) {
+            launch_vectors<T, BIAS_VECTOR>(e, 1, (uint32_t)(e->channels / n), dst, stream);
+            return;
+        }
+        if (vectors && e->inner % n == 0) {
+            launch_vectors<T, BIAS_ONE>(e, (uint32_t)(e->inner / n), (uint32_t)e->channels, dst, stream);
+            return;
+        }
+    }
+    finish<T><<<cuda_blocks(e->n, 256), 256, 0, stream>>>(*e, (T *)dst);
 }
 
 grt_status cuda_epilogue_run(const cuda_epilogue *e, void *dst, cudaStream_t stream)

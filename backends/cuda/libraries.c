@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,35 +13,12 @@ enum { MAX_HANDLES = 64, PATH_SIZE = 4096 };
 struct cuda_libraries {
     int device;
     pthread_mutex_t lock;
-    bool has_blas, has_dnn;
     cuda_blas blas;
-    cuda_dnn dnn;
     int n_free;
     cudnnHandle_t free_handles[MAX_HANDLES];
+    pthread_t warmer; /* makes the first handles */
+    bool warms;
 };
-
-grt_status cuda_libraries_create(int device, cuda_libraries **out_libraries)
-{
-    cuda_libraries *libraries = calloc(1, sizeof *libraries);
-    if (!libraries)
-        return grt_fail_memory(sizeof *libraries);
-    libraries->device = device;
-    pthread_mutex_init(&libraries->lock, NULL);
-    *out_libraries = libraries;
-    return GRT_OK;
-}
-
-void cuda_libraries_release(cuda_libraries *libraries)
-{
-    if (!libraries)
-        return;
-    for (int i = 0; i < libraries->n_free; i++)
-        libraries->dnn.cudnnDestroy(libraries->free_handles[i]);
-    if (libraries->has_blas)
-        libraries->blas.cublasLtDestroy(libraries->blas.handle);
-    pthread_mutex_destroy(&libraries->lock);
-    free(libraries);
-}
 
 /* ---- finding ---- */
 
@@ -83,65 +61,167 @@ static bool load(void *library, const char *name, void *out_function, const char
     return symbol != NULL;
 }
 
-/* ---- cuBLASLt ---- */
+/* ---- loading, once a process ---- */
 
-static grt_status open_blas(cuda_libraries *libraries)
+typedef struct library {
+    const char *what, *const *names;
+    /* fills in the functions; *missing is the first that is not there */
+    void (*find)(void *opened, const char **missing);
+    pthread_mutex_t lock;
+    bool open;
+} library;
+
+static cuda_blas blas_functions;
+static cuda_dnn dnn_functions;
+
+static void find_blas(void *opened, const char **missing)
 {
-    static const char *const names[] = {"libcublasLt.so.13", "libcublasLt.so.12", NULL};
-    cuda_blas *blas = &libraries->blas;
-    void *library;
-    const char *missing = NULL;
-    GRT_TRY(open_library("cuBLASLt 13 or 12", names, &library));
-#define X(function) load(library, #function, &blas->function, &missing);
+#define X(function) load(opened, #function, &blas_functions.function, missing);
     CUDA_BLAS_FUNCTIONS(X)
 #undef X
-    if (missing)
-        return grt_fail(GRT_STATUS_DEVICE, "the cuBLASLt library found lacks %s; version 13 or 12 is wanted",
-                        missing);
-    const cublasStatus_t status = blas->cublasLtCreate(&blas->handle);
-    if (status != CUBLAS_STATUS_SUCCESS)
-        return grt_fail(GRT_STATUS_DEVICE, "cuBLASLt gave no handle for cuda:%d: status %d",
-                        libraries->device, (int)status);
+}
+
+static void find_dnn(void *opened, const char **missing)
+{
+#define X(function) load(opened, #function, &dnn_functions.function, missing);
+    CUDA_DNN_FUNCTIONS(X)
+#undef X
+    /* cuDNN opens its parts itself, when a plan needs them: the one that runs most plans may come at once. */
+    if (!*missing)
+        (void)dlopen("libcudnn_engines_precompiled.so.9", RTLD_NOW | RTLD_LOCAL);
+}
+
+static const char *const blas_names[] = {"libcublasLt.so.13", "libcublasLt.so.12", NULL};
+static const char *const dnn_names[] = {"libcudnn.so.9", NULL};
+static library blas_library = {"cuBLASLt 13 or 12", blas_names, find_blas, PTHREAD_MUTEX_INITIALIZER, false};
+static library dnn_library = {"cuDNN 9", dnn_names, find_dnn, PTHREAD_MUTEX_INITIALIZER, false};
+
+static grt_status open_once(library *l)
+{
+    grt_status status = GRT_OK;
+    pthread_mutex_lock(&l->lock);
+    if (!l->open) {
+        void *opened;
+        const char *missing = NULL;
+        status = open_library(l->what, l->names, &opened);
+        if (status == GRT_OK)
+            l->find(opened, &missing);
+        if (missing)
+            status = grt_fail(GRT_STATUS_DEVICE, "the library found for %s lacks %s", l->what, missing);
+        l->open = status == GRT_OK;
+    }
+    pthread_mutex_unlock(&l->lock);
+    return status;
+}
+
+/* ---- what sessions will want ---- */
+
+static atomic_bool wants_blas, wants_dnn;
+
+static void *load_wanted(void *unused)
+{
+    (void)unused;
+    /* Who needs them will fail with the reason. */
+    if (atomic_load(&wants_blas))
+        (void)open_once(&blas_library);
+    if (atomic_load(&wants_dnn))
+        (void)open_once(&dnn_library);
+    return NULL;
+}
+
+void cuda_libraries_expect(const grt_op_desc *const *ops, size_t n)
+{
+    bool blas = false, dnn = false;
+    for (size_t i = 0; i < n; i++) {
+        blas = blas || grt_op_is(ops[i], "graphrt", "MatMul") || grt_op_is(ops[i], "", "MatMul") ||
+               grt_op_is(ops[i], "", "Gemm");
+        dnn = dnn || grt_op_is(ops[i], "graphrt", "Conv") || grt_op_is(ops[i], "", "Conv") ||
+              grt_op_is(ops[i], "", "ConvTranspose");
+    }
+    /* One after the other is as fast as both at once: the loader has a lock. */
+    const bool fresh_blas = blas && !atomic_exchange(&wants_blas, true),
+               fresh_dnn = dnn && !atomic_exchange(&wants_dnn, true);
+    pthread_t thread;
+    if ((fresh_blas || fresh_dnn) && !pthread_create(&thread, NULL, load_wanted, NULL))
+        pthread_detach(thread);
+}
+
+/* The first handles of a device take as long as its weights' upload: make them meanwhile. */
+static void *make_handles(void *data)
+{
+    cuda_libraries *libraries = data;
+    const cuda_blas *blas;
+    const cuda_dnn *dnn;
+    cudnnHandle_t handle;
+    if (cudaSetDevice(libraries->device) != cudaSuccess)
+        return NULL;
+    if (atomic_load(&wants_blas))
+        (void)cuda_blas_get(libraries, &blas);
+    if (atomic_load(&wants_dnn) && cuda_dnn_get(libraries, &dnn) == GRT_OK &&
+        cuda_dnn_take(libraries, &handle) == GRT_OK)
+        cuda_dnn_give(libraries, handle);
+    return NULL;
+}
+
+grt_status cuda_libraries_create(int device, cuda_libraries **out_libraries)
+{
+    cuda_libraries *libraries = calloc(1, sizeof *libraries);
+    if (!libraries)
+        return grt_fail_memory(sizeof *libraries);
+    libraries->device = device;
+    pthread_mutex_init(&libraries->lock, NULL);
+    if (atomic_load(&wants_blas) || atomic_load(&wants_dnn))
+        libraries->warms = !pthread_create(&libraries->warmer, NULL, make_handles, libraries);
+    *out_libraries = libraries;
     return GRT_OK;
 }
 
+void cuda_libraries_release(cuda_libraries *libraries)
+{
+    if (!libraries)
+        return;
+    if (libraries->warms)
+        pthread_join(libraries->warmer, NULL);
+    for (int i = 0; i < libraries->n_free; i++)
+        dnn_functions.cudnnDestroy(libraries->free_handles[i]);
+    if (libraries->blas.handle)
+        blas_functions.cublasLtDestroy(libraries->blas.handle);
+    pthread_mutex_destroy(&libraries->lock);
+    free(libraries);
+}
+
+/* ---- cuBLASLt ---- */
+
 grt_status cuda_blas_get(cuda_libraries *libraries, const cuda_blas **out_blas)
 {
+    *out_blas = NULL;
+    GRT_TRY(open_once(&blas_library));
     grt_status status = GRT_OK;
     pthread_mutex_lock(&libraries->lock);
-    if (!libraries->has_blas && (status = open_blas(libraries)) == GRT_OK)
-        libraries->has_blas = true;
+    if (!libraries->blas.handle) {
+        cublasLtHandle_t handle = NULL;
+        const cublasStatus_t failed = blas_functions.cublasLtCreate(&handle);
+        if (failed != CUBLAS_STATUS_SUCCESS)
+            status = grt_fail(GRT_STATUS_DEVICE, "cuBLASLt gave no handle for cuda:%d: status %d",
+                              libraries->device, (int)failed);
+        libraries->blas = blas_functions;
+        libraries->blas.handle = handle;
+    }
     pthread_mutex_unlock(&libraries->lock);
-    *out_blas = status == GRT_OK ? &libraries->blas : NULL;
+    if (status == GRT_OK)
+        *out_blas = &libraries->blas;
     return status;
 }
 
 /* ---- cuDNN ---- */
 
-static grt_status open_dnn(cuda_libraries *libraries)
-{
-    static const char *const names[] = {"libcudnn.so.9", NULL};
-    cuda_dnn *dnn = &libraries->dnn;
-    void *library;
-    const char *missing = NULL;
-    GRT_TRY(open_library("cuDNN 9", names, &library));
-#define X(function) load(library, #function, &dnn->function, &missing);
-    CUDA_DNN_FUNCTIONS(X)
-#undef X
-    if (missing)
-        return grt_fail(GRT_STATUS_DEVICE, "the cuDNN library found lacks %s; version 9 is wanted", missing);
-    return GRT_OK;
-}
-
 grt_status cuda_dnn_get(cuda_libraries *libraries, const cuda_dnn **out_dnn)
 {
-    grt_status status = GRT_OK;
-    pthread_mutex_lock(&libraries->lock);
-    if (!libraries->has_dnn && (status = open_dnn(libraries)) == GRT_OK)
-        libraries->has_dnn = true;
-    pthread_mutex_unlock(&libraries->lock);
-    *out_dnn = status == GRT_OK ? &libraries->dnn : NULL;
-    return status;
+    (void)libraries;
+    *out_dnn = NULL;
+    GRT_TRY(open_once(&dnn_library));
+    *out_dnn = &dnn_functions;
+    return GRT_OK;
 }
 
 grt_status cuda_dnn_take(cuda_libraries *libraries, cudnnHandle_t *out_handle)
@@ -153,10 +233,10 @@ grt_status cuda_dnn_take(cuda_libraries *libraries, cudnnHandle_t *out_handle)
     pthread_mutex_unlock(&libraries->lock);
     if (*out_handle)
         return GRT_OK;
-    const cudnnStatus_t status = libraries->dnn.cudnnCreate(out_handle);
+    const cudnnStatus_t status = dnn_functions.cudnnCreate(out_handle);
     if (status != CUDNN_STATUS_SUCCESS)
         return grt_fail(GRT_STATUS_DEVICE, "cuDNN gave no handle for cuda:%d: %s", libraries->device,
-                        libraries->dnn.cudnnGetErrorString(status));
+                        dnn_functions.cudnnGetErrorString(status));
     return GRT_OK;
 }
 
@@ -168,5 +248,5 @@ void cuda_dnn_give(cuda_libraries *libraries, cudnnHandle_t handle)
         libraries->free_handles[libraries->n_free++] = handle;
     pthread_mutex_unlock(&libraries->lock);
     if (!keep)
-        libraries->dnn.cudnnDestroy(handle);
+        dnn_functions.cudnnDestroy(handle);
 }

@@ -57,6 +57,9 @@ typedef struct cuda_dnn {
 
 typedef struct cuda_libraries cuda_libraries;
 
+/* Sessions with these ops are about to be made: what they need is loaded in the background, and devices
+ * opened from now on make their first handles so. */
+void cuda_libraries_expect(const grt_op_desc *const *ops, size_t n);
 grt_status cuda_libraries_create(int device, cuda_libraries **out_libraries);
 void cuda_libraries_release(cuda_libraries *libraries); /* NULL-safe; the device must be current */
 

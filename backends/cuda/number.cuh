@@ -24,6 +24,14 @@ template <> __device__ __forceinline__ __half cuda_narrow<__half, double>(double
 template <> __device__ __forceinline__ __nv_bfloat16 cuda_narrow<__nv_bfloat16, float>(float v) { return __float2bfloat16_rn(v); }
 template <> __device__ __forceinline__ __nv_bfloat16 cuda_narrow<__nv_bfloat16, double>(double v) { return __double2bfloat16(v); }
 
+/* 16 bytes of elements, moved at once. */
+template <class T> struct alignas(16) cuda_vector {
+    enum { N = 16 / sizeof(T) };
+    T v[N];
+};
+
+static inline bool cuda_is_vector(const void *data) { return ((uintptr_t)data & 15) == 0; }
+
 /* Element i of a floating-point tensor whose type is known at run time only. */
 template <class W> __device__ __forceinline__ W cuda_load(const void *data, int dtype, int64_t i)
 {

@@ -4,14 +4,17 @@
  * are missing, as on a GPU. So everything that sessions on devices do (transfers, fallback, static memory,
  * replay) is tested on machines without one. */
 #include "backends/backend.h"
+#include "backends/null/mirror_stream.h"
 #include "src/base/checked.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+enum { DEVICES = 8, ISLAND = 4 };
+
 static int32_t device_count(void)
 {
-    return 1;
+    return DEVICES;
 }
 
 static void close_device(grt_device *device)
@@ -46,51 +49,119 @@ static grt_status copy_memory(grt_device *device, void *dst, const void *src, si
 {
     if (!stream)
         return grt_fail(GRT_STATUS_INTERNAL, "mirror:%d: a copy without a stream", device->index);
-    if (bytes)
-        memcpy(dst, src, bytes);
-    return GRT_OK;
+    return mirror_stream_copy(stream, dst, src, bytes);
 }
 
 static grt_status stream_create(grt_device *device, void **out_stream)
 {
-    *out_stream = device; /* everything happens at once: any non-NULL handle will do */
+    (void)device;
+    mirror_stream *stream;
+    GRT_TRY(mirror_stream_create(&stream));
+    *out_stream = stream;
     return GRT_OK;
 }
 
 static void stream_release(grt_device *device, void *stream)
 {
     (void)device;
-    (void)stream;
+    mirror_stream_release(stream);
 }
 
 static grt_status stream_wait(grt_device *device, void *stream)
 {
     (void)device;
-    (void)stream;
+    mirror_stream_wait(stream);
     return GRT_OK;
 }
 
-static const grt_device_vtable vtable = {.close = close_device,
-                                         .make_current = make_current,
-                                         .alloc = alloc_memory,
-                                         .free = free_memory,
-                                         .upload = copy_memory,
-                                         .download = copy_memory,
-                                         .copy = copy_memory,
-                                         .alloc_pinned = alloc_memory,
-                                         .free_pinned = free_memory,
-                                         .stream_create = stream_create,
-                                         .stream_release = stream_release,
-                                         .stream_wait = stream_wait};
+static grt_status fence_create(grt_device *device, void **out_fence)
+{
+    (void)device;
+    mirror_fence *fence;
+    GRT_TRY(mirror_fence_create(&fence));
+    *out_fence = fence;
+    return GRT_OK;
+}
+
+static void fence_release(grt_device *device, void *fence)
+{
+    (void)device;
+    mirror_fence_release(fence);
+}
+
+static grt_status fence_record(grt_device *device, void *fence, void *stream)
+{
+    (void)device;
+    return mirror_fence_record(fence, stream);
+}
+
+static grt_status fence_wait(grt_device *device, void *fence)
+{
+    (void)device;
+    mirror_fence_wait(fence);
+    return GRT_OK;
+}
+
+static grt_status stream_wait_fence(grt_device *device, void *stream, void *fence)
+{
+    (void)device;
+    return mirror_stream_wait_fence(stream, fence);
+}
+
+/* Two islands of four, as machines have them whose GPUs hang on two sockets. */
+static bool peer_can(grt_device *device, grt_device *from)
+{
+    return device != from && device->index / ISLAND == from->index / ISLAND;
+}
+
+static grt_status peer_enable(grt_device *device, grt_device *from)
+{
+    return peer_can(device, from) ? GRT_OK
+                                  : grt_fail(GRT_STATUS_INTERNAL, "mirror:%d cannot reach mirror:%d",
+                                             device->index, from->index);
+}
+
+static grt_status peer_copy(grt_device *device, void *dst, grt_device *from, const void *src, size_t bytes,
+                            void *stream)
+{
+    if (!peer_can(device, from))
+        return grt_fail(GRT_STATUS_INTERNAL, "mirror:%d cannot copy from mirror:%d", device->index,
+                        from->index);
+    return mirror_stream_copy(stream, dst, src, bytes);
+}
+
+static const grt_device_vtable vtable = {
+    .close = close_device,
+    .make_current = make_current,
+    .alloc = alloc_memory,
+    .free = free_memory,
+    .upload = copy_memory,
+    .download = copy_memory,
+    .copy = copy_memory,
+    .alloc_pinned = alloc_memory,
+    .free_pinned = free_memory,
+    .stream_create = stream_create,
+    .stream_release = stream_release,
+    .stream_wait = stream_wait,
+    .fence_create = fence_create,
+    .fence_release = fence_release,
+    .fence_record = fence_record,
+    .fence_wait = fence_wait,
+    .stream_wait_fence = stream_wait_fence,
+    .peer_can = peer_can,
+    .peer_enable = peer_enable,
+    .peer_copy = peer_copy,
+};
 
 static grt_status open_device(int32_t index, grt_device **out_device)
 {
-    if (index != 0)
-        return grt_fail(GRT_STATUS_DEVICE, "there is no device mirror:%d; the only one is mirror:0", index);
+    if (index < 0 || index >= DEVICES)
+        return grt_fail(GRT_STATUS_DEVICE, "there is no device mirror:%d; mirror:0 to mirror:%d exist", index,
+                        DEVICES - 1);
     grt_device *device = calloc(1, sizeof *device);
     if (!device)
         return grt_fail_memory(sizeof *device);
-    *device = (grt_device){.vtable = &vtable, .backend = &grt_backend_mirror, .index = 0};
+    *device = (grt_device){.vtable = &vtable, .backend = &grt_backend_mirror, .index = index};
     *out_device = device;
     return GRT_OK;
 }
@@ -108,10 +179,17 @@ static const grt_kernel_row *find_kernel(const grt_kernel_node *node, grt_text *
     return NULL;
 }
 
+static grt_status unpack(const grt_tensor *weight, const grt_packing *packing, void *out)
+{
+    return grt_backend_cpu.unpack(weight, packing, out);
+}
+
 const grt_backend grt_backend_mirror = {
     .name = "mirror",
     .device_count = device_count,
     .device_open = open_device,
     .find_kernel = find_kernel,
+    .unpack = unpack,
+    .own_memory = true,
     .channels_last = true,
 };

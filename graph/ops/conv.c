@@ -1,4 +1,5 @@
-/* Conv and ConvTranspose. */
+/* Conv and ConvTranspose; graphrt::ConvTranspose has an attribute layout: "NHWC" if input and output have
+ * their channels last. */
 #include "graph/ops/window.h"
 
 /* Kernel sizes: the weight's, which an attribute kernel_shape may only repeat. */
@@ -96,10 +97,12 @@ static grt_status infer_conv_transpose(infer *inf)
             infer_set_unknown(inf, 0, x->dtype);
         return GRT_OK;
     }
+    const bool last = window_channels_last(inf->desc);
+    const int32_t at = last ? 1 : 2, channel = last ? x->rank - 1 : 1;
     const int64_t groups = grt_attr_int(inf->desc, "group", 1);
     int64_t channels;
     GRT_TRY(kernel_sizes(inf, w, x->rank - 2));
-    GRT_TRY(check_dim(inf, "the weight's dim 0", w->dims[0], x->dims[1]));
+    GRT_TRY(check_dim(inf, "the weight's dim 0", w->dims[0], x->dims[channel]));
     if (infer_const(inf, w->dims[0], &channels) && channels % groups)
         return infer_fail(inf, "the weight's dim 0 is %lld, which attribute group (%lld) does not divide",
                           (long long)channels, (long long)groups);
@@ -107,9 +110,9 @@ static grt_status infer_conv_transpose(infer *inf)
     if (!dims)
         return GRT_OK;
     dims[0] = x->dims[0];
-    dims[1] = grt_dim_mulc(inf->dims, w->dims[1], groups);
-    GRT_TRY(check_bias(inf, dims[1]));
-    GRT_TRY(window_transposed_sizes(inf, x->rank - 2, x->dims + 2, w->dims + 2, dims + 2));
+    dims[channel] = grt_dim_mulc(inf->dims, w->dims[1], groups);
+    GRT_TRY(check_bias(inf, dims[channel]));
+    GRT_TRY(window_transposed_sizes(inf, x->rank - 2, x->dims + at, w->dims + 2, dims + at));
     infer_set(inf, 0, x->dtype, x->rank, dims);
     return GRT_OK;
 }
@@ -127,6 +130,11 @@ static const op_attr transpose_attrs[] = {WINDOW_ATTRS,
                                           {"output_padding", GRT_ATTR_INTS, false},
                                           {"output_shape", GRT_ATTR_INTS, false},
                                           {NULL, 0, false}};
+static const op_attr transpose_last_attrs[] = {WINDOW_ATTRS,
+                                               {"output_padding", GRT_ATTR_INTS, false},
+                                               {"output_shape", GRT_ATTR_INTS, false},
+                                               {"layout", GRT_ATTR_STRING, false},
+                                               {NULL, 0, false}};
 
 static const op_row rows[] = {
     {.name = "Conv",
@@ -146,6 +154,15 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .attrs = transpose_attrs,
+     .infer = infer_conv_transpose},
+    {.name = "ConvTranspose",
+     .domain = "graphrt",
+     .since = 1,
+     .min_in = 2,
+     .max_in = 3,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = transpose_last_attrs,
      .infer = infer_conv_transpose},
 };
 OP_TABLE(conv, rows);

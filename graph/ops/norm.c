@@ -1,6 +1,7 @@
 /* Normalisations over dims, groups, images and neighbouring channels. (BatchNormalization is pointwise at
- * inference.) */
-#include "graph/op.h"
+ * inference.) graphrt::GroupNormalization and graphrt::InstanceNormalization have an attribute layout: "NHWC"
+ * if the input's dims are batch, spatial..., channels. */
+#include "graph/ops/window.h"
 
 static grt_status check_parameter(const infer *inf, int32_t i, const char *what, grt_dim expected)
 {
@@ -72,8 +73,9 @@ static grt_status check_channels(const infer *inf, int32_t least)
     if (x->rank < least)
         return infer_fail(inf, "the input has rank %d; expected %d or more (batch, channels, ...)", x->rank,
                           least);
-    GRT_TRY(check_parameter(inf, 1, "the scale", x->dims[1]));
-    return check_parameter(inf, 2, "the bias", x->dims[1]);
+    const grt_dim channels = x->dims[window_channels_last(inf->desc) ? x->rank - 1 : 1];
+    GRT_TRY(check_parameter(inf, 1, "the scale", channels));
+    return check_parameter(inf, 2, "the bias", channels);
 }
 
 static grt_status infer_group_norm(infer *inf)
@@ -83,7 +85,8 @@ static grt_status infer_group_norm(infer *inf)
     GRT_TRY(check_channels(inf, 2));
     if (groups < 1)
         return infer_fail(inf, "attribute num_groups is %lld; it must be at least 1", (long long)groups);
-    if (inf->in[0]->rank >= 2 && infer_const(inf, inf->in[0]->dims[1], &channels) && channels % groups)
+    const int32_t at = window_channels_last(inf->desc) ? inf->in[0]->rank - 1 : 1;
+    if (inf->in[0]->rank >= 2 && infer_const(inf, inf->in[0]->dims[at], &channels) && channels % groups)
         return infer_fail(inf, "attribute num_groups (%lld) does not divide the %lld channels",
                           (long long)groups, (long long)channels);
     return infer_same_as_first(inf);
@@ -168,6 +171,10 @@ static grt_status upgrade_instance_norm(ir_node *node, int32_t opset)
     {                                     \
         "stash_type", GRT_ATTR_INT, false \
     }
+#define LAYOUT                           \
+    {                                    \
+        "layout", GRT_ATTR_STRING, false \
+    }
 #define END            \
     {                  \
         NULL, 0, false \
@@ -176,6 +183,8 @@ static grt_status upgrade_instance_norm(ir_node *node, int32_t opset)
 static const op_attr layer_attrs[] = {{"axis", GRT_ATTR_INT, false}, EPSILON, STASH, END};
 static const op_attr group_attrs[] = {{"num_groups", GRT_ATTR_INT, true}, EPSILON, STASH, END};
 static const op_attr instance_attrs[] = {EPSILON, END};
+static const op_attr group_last_attrs[] = {{"num_groups", GRT_ATTR_INT, true}, EPSILON, STASH, LAYOUT, END};
+static const op_attr instance_last_attrs[] = {EPSILON, LAYOUT, END};
 static const op_attr lrn_attrs[] = {{"alpha", GRT_ATTR_FLOAT, false},
                                     {"beta", GRT_ATTR_FLOAT, false},
                                     {"bias", GRT_ATTR_FLOAT, false},
@@ -221,6 +230,24 @@ static const op_row rows[] = {
      .attrs = instance_attrs,
      .infer = infer_instance_norm,
      .upgrade = upgrade_instance_norm},
+    {.domain = "graphrt",
+     .name = "GroupNormalization",
+     .since = 1,
+     .min_in = 3,
+     .max_in = 3,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = group_last_attrs,
+     .infer = infer_group_norm},
+    {.domain = "graphrt",
+     .name = "InstanceNormalization",
+     .since = 1,
+     .min_in = 3,
+     .max_in = 3,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = instance_last_attrs,
+     .infer = infer_instance_norm},
     {.domain = "",
      .name = "LRN",
      .since = 13,

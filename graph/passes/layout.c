@@ -162,17 +162,22 @@ static bool all_ones(const grt_op_desc *desc, const char *name)
     return true;
 }
 
-/* Measured (docs/decisions/cpu-math.md): groups of few channels, and one-dimensional ones that are dilated or
- * grouped, are faster as they are. */
+/* Measured (docs/decisions/cpu-math.md): one-dimensional convolutions that are dilated or have large groups,
+ * and groups that are small on one side only, are faster as they are. */
 static bool gains(const ir_node *node)
 {
-    int64_t per_group, group = grt_attr_int(&node->desc, "group", 1);
+    enum { SMALL = 8 };
+    int64_t per_group, filters, group = grt_attr_int(&node->desc, "group", 1);
     const ir_value *w = ir_in(node, 1);
-    if (!w || w->type.rank < 3 || !grt_dim_is_const(node->graph->module->dims, w->type.dims[1], &per_group))
+    const grt_dims *dims = node->graph->module->dims;
+    if (!w || w->type.rank < 3 || !grt_dim_is_const(dims, w->type.dims[1], &per_group) ||
+        !grt_dim_is_const(dims, w->type.dims[0], &filters))
         return false;
+    if (group > 1 && per_group <= SMALL && filters / group <= SMALL)
+        return true;
     if (w->type.rank == 3)
         return group == 1 && all_ones(&node->desc, "dilations");
-    return group == 1 || per_group == 1 || per_group >= 8;
+    return group == 1 || per_group == 1 || per_group >= SMALL;
 }
 
 static bool switch_conv(layout *l, ir_node *node)
@@ -194,12 +199,18 @@ static bool switch_conv(layout *l, ir_node *node)
     return adopt(l, node, made);
 }
 
-static bool switch_pool(layout *l, ir_node *node)
+/* Ops whose form with channels last has the same parameters: pools, normalisations, transposed
+ * convolutions. */
+static bool switch_form(layout *l, ir_node *node)
 {
-    if (!has_twin(ir_in(node, 0)) || node->n_out != 1)
+    enum { MOST = 3 };
+    ir_value *in[MOST] = {NULL};
+    if (!has_twin(ir_in(node, 0)) || node->n_out != 1 || node->n_in > MOST)
         return false;
-    ir_value *x = twin_of(l, ir_in(node, 0), node);
-    ir_node *made = clone(node, "graphrt", 1, &x);
+    for (int32_t i = 0; i < node->n_in; i++)
+        in[i] = ir_in(node, i);
+    in[0] = twin_of(l, in[0], node);
+    ir_node *made = clone(node, "graphrt", node->n_in, in);
     if (made)
         ir_attr_set_string(made, "layout", "NHWC");
     return adopt(l, node, made);
@@ -338,6 +349,31 @@ static bool switch_pad(layout *l, ir_node *node)
     ir_value *in[3] = {twin_of(l, x, node), ir_constant_ints(node->graph, node->desc.name, moved, n),
                        ir_in(node, 2)};
     return in[1] && adopt(l, node, clone(node, "", node->n_in < 3 ? node->n_in : 3, in));
+}
+
+/* Resize names the axes that its scales or sizes are for. */
+static bool switch_resize(layout *l, ir_node *node)
+{
+    ir_value *x = ir_in(node, 0), *in[4] = {NULL};
+    size_t n;
+    const int64_t *axes = grt_attr_ints(&node->desc, "axes", &n);
+    int64_t moved[GRT_MAX_RANK];
+    if (!has_twin(x) || node->n_in > 4 || n > GRT_MAX_RANK)
+        return false;
+    const int32_t count = axes ? (int32_t)n : x->type.rank;
+    for (int32_t i = 0; i < count; i++) {
+        int64_t axis = axes ? grt_axis(axes[i], x->type.rank) : i;
+        if (axis < 0)
+            return false;
+        moved[i] = to_last((int32_t)axis, x->type.rank);
+    }
+    for (int32_t i = 0; i < node->n_in; i++)
+        in[i] = ir_in(node, i);
+    in[0] = twin_of(l, x, node);
+    ir_node *made = clone(node, "", node->n_in, in);
+    if (made)
+        ir_attr_set_ints(made, "axes", moved, (size_t)count);
+    return adopt(l, node, made);
 }
 
 /* ---- reductions ---- */
@@ -524,9 +560,19 @@ static bool switch_node(layout *l, ir_node *node)
         const char *op;
         bool (*apply)(layout *l, ir_node *node);
     } rules[] = {
-        {"MaxPool", switch_pool},  {"AveragePool", switch_pool},    {"GlobalAveragePool", switch_pool},
-        {"Concat", switch_concat}, {"Split", switch_split},         {"Slice", switch_slice},
-        {"Pad", switch_pad},       {"Transpose", switch_transpose}, {"Reshape", switch_reshape},
+        {"MaxPool", switch_form},
+        {"AveragePool", switch_form},
+        {"GlobalAveragePool", switch_form},
+        {"GroupNormalization", switch_form},
+        {"InstanceNormalization", switch_form},
+        {"ConvTranspose", switch_form},
+        {"Concat", switch_concat},
+        {"Split", switch_split},
+        {"Slice", switch_slice},
+        {"Pad", switch_pad},
+        {"Resize", switch_resize},
+        {"Transpose", switch_transpose},
+        {"Reshape", switch_reshape},
     };
     if (!node->n_out || !node->out[0] || !node->row)
         return false;

@@ -20,6 +20,8 @@
     X(attention, 2, "find attention that is written out")                                          \
     X(affine, 2, "put scales and shifts per channel into weights")                                 \
     X(epilogue, 2, "let convolutions and products add bias and residual and apply the activation") \
+    X(projections, 2, "make one product of the three in front of an attention")                    \
+    X(precision, 0, "narrow what gains by it to the precision that was asked for")                 \
     X(layout, 2, "lay convolution regions out with channels last")                                 \
     X(pointwise, 2, "compute connected element-wise ops in one go")                                \
     X(shapes, 1, "drop the computation of shapes that the plan knows")
@@ -44,7 +46,9 @@ static const unsigned char schedule[] = {
     /* found; each pattern wants the nodes that the one before covered to be gone */
     PASS_recognise, PASS_rotary, PASS_dce, PASS_simplify, PASS_attention, PASS_dce, PASS_fold, PASS_simplify,
     /* fused */
-    PASS_affine, PASS_epilogue, PASS_dce,
+    PASS_affine, PASS_epilogue, PASS_dce, PASS_projections,
+    /* narrowed, once all that gains has its final form */
+    PASS_precision, PASS_dce,
     /* laid out, and transposes cancelled */
     PASS_layout, PASS_fold, PASS_simplify, PASS_cse, PASS_dce,
     /* last, as nothing matches these any more */

@@ -15,6 +15,8 @@ grt_status pass_fold(pass_context *context);
 grt_status pass_layout(pass_context *context);
 grt_status pass_legalise(pass_context *context);
 grt_status pass_pointwise(pass_context *context);
+grt_status pass_precision(pass_context *context);
+grt_status pass_projections(pass_context *context);
 grt_status pass_recognise(pass_context *context);
 grt_status pass_rotary(pass_context *context);
 grt_status pass_shapes(pass_context *context);

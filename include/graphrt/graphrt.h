@@ -171,6 +171,10 @@ GRT_API GRT_MUST_USE grt_status grt_model_open_memory(grt_runtime *runtime, cons
                                                       grt_model **out_model);
 GRT_API void grt_model_release(grt_model *model);
 
+/* Devices of a kind ("cuda") in this machine; there may be 0. Starts the kind's driver. Errors: DEVICE if there is no such kind, or its
+ * module cannot be opened. */
+GRT_API GRT_MUST_USE grt_status grt_device_count(const char *kind, int32_t *out_count);
+
 /* Session options. Set struct_size = sizeof(grt_session_options) and leave the rest zero for defaults. */
 typedef struct grt_session_options {
     size_t struct_size;
@@ -184,6 +188,38 @@ typedef struct grt_session_options {
 GRT_API GRT_MUST_USE grt_status grt_session_create(grt_model *model, const char *device, const grt_session_options *options,
                                                    grt_session **out_session);
 GRT_API void grt_session_release(grt_session *session);
+
+/* Where the making of many sessions stands. */
+typedef struct grt_load_progress {
+    size_t index;       /* of the device that reached something */
+    const char *device; /* its name: "cuda:3" */
+    const char *phase;  /* "open device", "weights", "create kernels", "ready" */
+    double fraction;    /* of all work on all devices, 0 to 1 */
+} grt_load_progress;
+
+/* Options for many sessions. Set struct_size and leave the rest zero for defaults. */
+typedef struct grt_sessions_options {
+    size_t struct_size;
+    int32_t threads;      /* as in grt_session_options */
+    const char *fallback; /* as in grt_session_options */
+    bool partial;         /* devices that fail leave NULL in sessions, the others go on; false: all or none */
+    int32_t max_parallel; /* devices that are made ready at once; 0: all */
+    int32_t readers;      /* threads that read weights; 0: one per core, at most 16 */
+    size_t max_pinned;    /* bytes of host memory to page-lock meanwhile; 0: 128 MiB */
+    const char *upload;   /* NULL or "auto": devices that can copy from each other share the work; "direct": each copies all from the host */
+    /* Called by the threads at work, one at a time; false asks to stop. May be NULL. Must not call into the sessions' model. */
+    bool (*progress)(void *user, const grt_load_progress *progress);
+    void *user;
+} grt_sessions_options;
+
+/* One session of `model` on each of n devices, made in parallel by a thread for each: reading the weights and opening the
+ * devices begin at once, and every device goes on as soon as it is open. Weights are read once for all. The same device may be named
+ * twice; weights are on a device once, however many sessions of a plan it has. sessions[i] belongs to devices[i] and to the caller.
+ * With `partial`, GRT_OK if any device is ready; grt_last_error() then tells of those that are not (else it is ""). Without it, a
+ * failure or a progress function that returned false leaves no session: CANCELLED, or the first failure's status and text, which names the
+ * device. options may be NULL. */
+GRT_API GRT_MUST_USE grt_status grt_sessions_create(grt_model *model, const char *const *devices, size_t n,
+                                                    const grt_sessions_options *options, grt_session **out_sessions);
 /* CPU threads that one operator of this session may use. */
 GRT_API int32_t grt_session_threads(const grt_session *session);
 
@@ -201,6 +237,12 @@ GRT_API GRT_MUST_USE grt_status grt_context_set_output(grt_context *context, siz
 /* Run the model. The first run with a new combination of input dims plans memory and prepares kernels for it; later runs with
  * dims seen before (the last 16 combinations are kept) allocate nothing. */
 GRT_API GRT_MUST_USE grt_status grt_context_run(grt_context *context);
+/* Enqueue a run on `stream` (a cudaStream_t; NULL: the context's own) and return at once. Inputs and outputs that are bound must be
+ * device memory (grt_tensor.memory, .device), aligned to 16 bytes; they are used where they are, nothing is copied. Outputs that
+ * are not bound lie in device memory of the context's, see grt_context_get_output. The stream may be one that the caller is
+ * capturing into a graph, once the same dims ran before. The context, its inputs and outputs are in use until the stream has got
+ * there. Errors: UNSUPPORTED on devices without streams, or if a step needs the host (named). */
+GRT_API GRT_MUST_USE grt_status grt_context_run_async(grt_context *context, void *stream);
 /* View of output `index` after a run. If the memory is the context's own, it is valid until the context's next run or release. */
 GRT_API GRT_MUST_USE grt_status grt_context_get_output(grt_context *context, size_t index, grt_tensor *out_tensor);
 
@@ -277,6 +319,10 @@ typedef struct grt_load_info {
     uint64_t cache_misses;
     uint64_t heuristics;      /* questions to a library's heuristic */
     uint64_t searches;        /* algorithms that were chosen by measuring: always 0 outside `graphc tune` */
+    uint64_t host_bytes;      /* weights that came to the device from the host ... */
+    uint64_t peer_bytes;      /* ... and from other devices; both 0 if another session had put them there */
+    uint64_t read_bytes;      /* weights read on the host, for all devices of the call */
+    uint64_t pinned_bytes;    /* host memory that was page-locked meanwhile */
     const char *warnings;     /* what is wrong with the cache's file, a line each; "" if nothing is. Belongs to the session */
 } grt_load_info;
 GRT_API GRT_MUST_USE grt_status grt_session_get_load(const grt_session *session, grt_load_info *out_info);
@@ -289,6 +335,7 @@ typedef struct grt_context_stats {
     uint64_t runs;
     uint64_t reshapes;       /* how often a new combination of dims was prepared */
     double host_us;          /* host time of the last run outside kernels, microseconds; 0 unless timing was asked for */
+    double device_ms;        /* device time of the last run without copies in and out; 0 unless it was asked for */
 } grt_context_stats;
 GRT_API GRT_MUST_USE grt_status grt_context_get_stats(const grt_context *context, grt_context_stats *out_stats);
 
@@ -299,6 +346,8 @@ typedef struct grt_step_time {
     double ms;
 } grt_step_time;
 GRT_API void grt_context_set_timing(grt_context *context, bool on);
+/* Fill device_ms of the following runs. False: this session's device has no clock of its own. */
+GRT_API bool grt_context_time_device(grt_context *context, bool on);
 GRT_API size_t grt_context_step_times(const grt_context *context, const grt_step_time **out_times);
 
 /* ---------------------------------------------------------------------------------------------------------------------
@@ -344,6 +393,9 @@ typedef struct grt_compile_options {
     void *user;
     const char *target;          /* kind of device that the plan is made for: which ops are fused, which layouts constants have; NULL:
                                     "cpu". A plan runs on every kind of device, but starts faster on its own. Needs no such device. */
+    const char *precision;       /* of float32 models: "fp32" (default, also for NULL): as the model says; "tf32": products may round
+                                    their inputs to TF32; "fp16", "bf16": weights and activations are narrowed where that gains,
+                                    sums stay float32, inputs and outputs keep their types */
 } grt_compile_options;
 
 /* Compile an ONNX file to a plan file; written whole (temporary file, fsync, rename) or not at all. The same model and options

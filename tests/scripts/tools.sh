@@ -47,6 +47,30 @@ check "random inputs are named" says "random (seed 0)" ./graphrun "$plan"
 check "explain load" says "first run" ./graphrun "$plan" --explain-load
 check "null device" ./graphrun "$plan" --device null
 
+# Several devices at once, and lists of inputs: outputs in the order of the inputs, one bad input does not stop the others.
+check "two devices" says "mirror:2 .* 5 runs\|mirror:2 .* runs: min" ./graphrun "$plan" --device mirror:0,2 --repeat 10
+check "all devices" says "20 runs on 8 devices" ./graphrun "$plan" --device null:all --repeat 20
+check "ranges" says "4 runs on 3 devices" ./graphrun "$plan" --device null:1-2,7 --repeat 4
+check "several devices --json" fields "./graphrun $plan --device mirror:0-1 --repeat 4 --json" devices.1.latency_ms.p50:number \
+    runs.0.outputs.0.values:array failed:integer throughput_per_s:number load.total_ms:number load.devices.1.device:string \
+    load.devices.1.phases.0.begin_ms:number load.devices.1.host_bytes:integer load.devices.0.heuristics:integer
+mkdir "$scratch/list"
+for i in 1 2 3 4 5; do cp "$srcdir/models/digits/test_images.npy" "$scratch/list/$i.npy"; done
+check "a directory of inputs" says "5 runs on 3 devices .* 0 failed" ./graphrun "$plan" --device mirror:0-2 --input "$input=$scratch/list" \
+    --output-dir "$scratch/many"
+check "outputs of each input" sh -c "ls '$scratch/many/000004/'*.npy && diff -r '$scratch/many/000000' '$scratch/many/000004'"
+echo "no image" >"$scratch/list/3.npy"
+refuse 2 "one bad input" ./graphrun "$plan" --device mirror:0-2 --input "$input=$scratch/list"
+check "one bad input: the others go on" says "5 runs on 3 devices .* 1 failed" ./graphrun "$plan" --device mirror:0-2 --input "$input=$scratch/list"
+check "a directory on one device" says "5 runs on 1 devices" ./graphrun "$plan" --input "$input=$scratch/list"
+for list in null:9 null: null:1,1 null:2-1 null:1-x cpu,null none:all null:0-99999999; do
+    refuse 2 "bad use: --device $list" ./graphrun "$plan" --device "$list"
+done
+check "explain load, each device" says "mirror:1 .* weights: .* from the host" ./graphrun "$plan" --device mirror:0-1 --explain-load
+check "explain load as a picture" sh -c "./graphrun '$plan' --device mirror:0-3 '--explain-load=$scratch/load.html' && grep -q 'mirror:3.*open device' '$scratch/load.html' &&
+    grep -q '</html>' '$scratch/load.html'"
+check "explain load of one device as a picture" sh -c "./graphrun '$plan' '--explain-load=$scratch/one.html' && grep -q 'cpu:0' '$scratch/one.html'"
+
 # The cache of algorithms, with the null device, which asks it for convolutions and products.
 export GRAPHRT_ALGO_CACHE=$scratch/algos.db
 check "cache why: nothing yet" says "no row of this op" ./graphc cache why "$plan" --device null
@@ -79,8 +103,8 @@ check "saved outputs are the same" sh -c "ls '$scratch'/a/*.npy && diff -r '$scr
 check "bench --json" fields "./graphrun bench $plan $model --seconds 0.05 --json" 0.model:string 0.device:string 0.threads:integer \
     0.latency_ms.min:number 0.latency_ms.p50:number 0.latency_ms.p90:number 0.latency_ms.p99:number 0.throughput_per_s:number \
     0.load_ms.total:number 0.first_run_ms:number 0.host_us:number 0.peak_rss_bytes:integer 1.model:string
-check "bench --profile" fields "./graphrun bench $plan --repeat 10 --profile --json" 0.steps.0.step:integer 0.steps.0.name:string \
-    0.steps.0.op:string 0.steps.0.min_ms:number
+check "bench --profile" fields "./graphrun bench $plan --repeat 10 --profile 3 --json" 0.profile.steps.0.op:string \
+    0.profile.steps.0.name:string 0.profile.steps.0.ms:number 0.profile.steps.2.ms:number 0.device_ms:number
 check "bench says what it did" says "runs after 2 to warm up" ./graphrun bench "$plan" --repeat 10 --warmup 2
 
 # Cases: one that passes, one whose reference is wrong, one that is no case.

@@ -183,6 +183,112 @@ static void check_conv(uint32_t seed, int variant)
     free(x_last);
 }
 
+/* A convolution of small groups with channels last, on chosen sizes. */
+static void check_groups(const window *w, uint32_t seed)
+{
+    const int32_t n = w->spatial;
+    const int64_t in_pixels = product(w->in, n), per = w->channels / w->groups;
+    int64_t dims[MOST + 2], w_dims[MOST + 2] = {w->filters, per}, out[MOST], out_pixels = 1;
+    memcpy(w_dims + 2, w->kernel, (size_t)n * sizeof *w_dims);
+    for (int32_t i = 0; i < n; i++) {
+        out[i] = (w->in[i] + w->pads[i] + w->pads[n + i] - (w->kernel[i] - 1) * w->dilation[i] - 1) /
+                     w->stride[i] +
+                 1;
+        out_pixels *= out[i];
+    }
+    float *x = random_floats(w->batch * w->channels * in_pixels, seed),
+          *bias = random_floats(w->filters, seed + 1),
+          *weights = random_floats(w->filters * per * product(w->kernel, n), seed + 2),
+          *x_last = channels_last(x, w->batch, w->channels, in_pixels);
+    op_runner r;
+    op_begin(&r, "graphrt", "Conv");
+    r.threads = 1 + seed % 2;
+    r.constants = 2;
+    r.pack = seed % 4 < 2;
+    attributes(&r, w);
+    op_int(&r, "group", w->groups);
+    op_string(&r, "layout", "NHWC");
+    shape(dims, w, w->channels, w->in, true);
+    op_add(&r, GRT_DTYPE_FLOAT, n + 2, dims, x_last);
+    op_add(&r, GRT_DTYPE_FLOAT, n + 2, w_dims, weights);
+    if (seed % 3)
+        op_add(&r, GRT_DTYPE_FLOAT, 1, &w->filters, bias);
+    op_run_ok(&r, 1);
+    const float *y = r.out[0].t.data;
+    for (int64_t i = 0; i < w->batch * w->filters * out_pixels; i++) {
+        const int64_t b = i / (w->filters * out_pixels), m = i / out_pixels % w->filters, p = i % out_pixels;
+        int64_t o[MOST];
+        unflatten(p, out, n, o);
+        const double wanted = convolve(w, x, weights, b, m, o) + (seed % 3 ? (double)bias[m] : 0.0);
+        const double found = (double)y[(b * out_pixels + p) * w->filters + m];
+        ck_assert_msg(fabs(found - wanted) < 2e-5, "seed %u element %lld: %g, expected %g", seed,
+                      (long long)i, found, wanted);
+    }
+    op_end(&r);
+    free(x);
+    free(bias);
+    free(weights);
+    free(x_last);
+}
+
+/* Groups of 1 to 8 channels in and out, so that blocks of lanes are whole, ragged and alone; windows that are
+ * dilated, wider than the input, strided, in 1 to 3 dims. */
+START_TEST(small_groups_match_their_definition)
+{
+    uint32_t seed = 0;
+    for (int64_t in = 1; in <= 8; in++)
+        for (int64_t out = 1; out <= 8; out++) {
+            const int64_t groups = 2 + (in * 3 + out) % 6;
+            const window w = {.spatial = 2,
+                              .batch = 2,
+                              .channels = in * groups,
+                              .filters = out * groups,
+                              .groups = groups,
+                              .in = {5, 9},
+                              .kernel = {3, 3},
+                              .stride = {1, 1 + in % 2},
+                              .dilation = {1 + out % 2, 1},
+                              .pads = {1, 1, 1, 1}};
+            check_groups(&w, seed++);
+        }
+    const window wide = {.spatial = 1,
+                         .batch = 1,
+                         .channels = 19,
+                         .filters = 19,
+                         .groups = 19,
+                         .in = {150},
+                         .kernel = {31},
+                         .stride = {1},
+                         .dilation = {1},
+                         .pads = {15, 15}};
+    const window over = {.spatial = 1,
+                         .batch = 2,
+                         .channels = 6,
+                         .filters = 12,
+                         .groups = 6,
+                         .in = {4},
+                         .kernel = {7},
+                         .stride = {2},
+                         .dilation = {2},
+                         .pads = {9, 8}};
+    const window cube = {.spatial = 3,
+                         .batch = 1,
+                         .channels = 9,
+                         .filters = 9,
+                         .groups = 9,
+                         .in = {4, 5, 6},
+                         .kernel = {3, 2, 3},
+                         .stride = {1, 2, 1},
+                         .dilation = {1, 1, 1},
+                         .pads = {1, 0, 1, 1, 1, 1}};
+    for (int i = 0; i < 4; i++) {
+        check_groups(&wide, seed++);
+        check_groups(&over, seed++);
+        check_groups(&cube, seed++);
+    }
+}
+END_TEST
+
 START_TEST(convolutions_match_their_definition)
 {
     for (uint32_t seed = 0; seed < 60; seed++)
@@ -193,7 +299,7 @@ END_TEST
 
 /* The transpose is the adjoint: <conv(x), y> = <x, transpose(y)>, tested on every unit vector of y's
  * definition. */
-static void check_transpose(uint32_t seed, bool constant)
+static void check_transpose(uint32_t seed, bool constant, bool last)
 {
     window w =
         random_window(seed); /* of the convolution whose adjoint is taken: from `in` (the result) to `out` */
@@ -227,25 +333,31 @@ static void check_transpose(uint32_t seed, bool constant)
         }
     }
     op_runner r;
-    op_begin(&r, "", "ConvTranspose");
+    float *y_last = last ? channels_last(y, w.batch, w.filters, out_pixels) : NULL;
+    op_begin(&r, last ? "graphrt" : "", "ConvTranspose");
+    if (last)
+        op_string(&r, "layout", "NHWC");
     r.constants = constant ? 2 : 0;
     r.pack = seed % 4 < 2;
     attributes(&r, &w);
     op_int(&r, "group", w.groups);
-    shape(dims, &w, w.filters, out, false);
-    op_add(&r, GRT_DTYPE_FLOAT, n + 2, dims, y);
+    shape(dims, &w, w.filters, out, last);
+    op_add(&r, GRT_DTYPE_FLOAT, n + 2, dims, last ? y_last : y);
     op_add(&r, GRT_DTYPE_FLOAT, n + 2, w_dims, weights);
     op_add(&r, GRT_DTYPE_FLOAT, 1, &w.channels, bias);
     op_run_ok(&r, 1);
     ck_assert_int_eq(grt_tensor_elements(&r.out[0].t), w.batch * w.channels * in_pixels);
     for (int64_t i = 0; i < w.batch * w.channels * in_pixels; i++) {
-        const double value = wanted[i] + (double)bias[i / in_pixels % w.channels];
-        ck_assert_msg(fabs((double)((float *)r.out[0].t.data)[i] - value) < 2e-5,
-                      "seed %u element %lld: %g, expected %g", seed, (long long)i,
-                      (double)((float *)r.out[0].t.data)[i], value);
+        const int64_t c = i / in_pixels % w.channels, b = i / (in_pixels * w.channels);
+        const double value = wanted[i] + (double)bias[c];
+        const double found =
+            (double)((float *)r.out[0].t.data)[last ? (b * in_pixels + i % in_pixels) * w.channels + c : i];
+        ck_assert_msg(fabs(found - value) < 2e-5, "seed %u element %lld: %g, expected %g", seed, (long long)i,
+                      found, value);
     }
     op_end(&r);
     free(y);
+    free(y_last);
     free(bias);
     free(weights);
     free(wanted);
@@ -254,8 +366,8 @@ static void check_transpose(uint32_t seed, bool constant)
 START_TEST(transposed_convolutions_are_adjoint)
 {
     for (uint32_t seed = 0; seed < 60; seed++) {
-        check_transpose(seed, false);
-        check_transpose(seed, true);
+        for (int variant = 0; variant < 4; variant++)
+            check_transpose(seed, variant & 1, variant & 2);
     }
 }
 END_TEST
@@ -353,6 +465,7 @@ Suite *suite_test_conv(void)
     TCase *tc = tcase_create("conv");
     tcase_set_timeout(tc, 120);
     tcase_add_test(tc, convolutions_match_their_definition);
+    tcase_add_test(tc, small_groups_match_their_definition);
     tcase_add_test(tc, transposed_convolutions_are_adjoint);
     tcase_add_test(tc, pools_match_their_definition);
     tcase_add_test(tc, wrong_shapes_are_named);

@@ -125,42 +125,65 @@ START_TEST(layer_norms)
 }
 END_TEST
 
-static void check_groups(const char *op, int64_t groups)
+/* Element (image, channel, pixel) with channels first or last. */
+static int64_t element_at(bool last, int64_t channels, int64_t pixels, int64_t b, int64_t c, int64_t p)
 {
-    const int64_t dims[] = {2, 6, 5, 7}, channels = 6, pixels = 35, n = channels / groups * pixels;
-    float scale[6], bias[6];
+    return last ? (b * pixels + p) * channels + c : (b * channels + c) * pixels + p;
+}
+
+static void check_groups(const char *op, bool last, int64_t channels, int64_t groups, int64_t h, int64_t w,
+                         int32_t threads)
+{
+    const int64_t first_dims[] = {2, channels, h, w}, last_dims[] = {2, h, w, channels};
+    const int64_t pixels = h * w, size = channels / groups;
+    float scale[40], bias[40];
     op_runner r;
+    ck_assert(2 * channels * pixels <= MOST && channels <= 40);
     fill_floats(x, MOST, 5);
-    fill_floats(scale, 6, 6);
-    fill_floats(bias, 6, 7);
-    op_begin(&r, "", op);
+    fill_floats(scale, 40, 6);
+    fill_floats(bias, 40, 7);
+    op_begin(&r, last ? "graphrt" : "", op);
     if (!strcmp(op, "GroupNormalization"))
         op_int(&r, "num_groups", groups);
-    op_add(&r, GRT_DTYPE_FLOAT, 4, dims, x);
+    if (last)
+        op_string(&r, "layout", "NHWC");
+    op_add(&r, GRT_DTYPE_FLOAT, 4, last ? last_dims : first_dims, x);
     op_add(&r, GRT_DTYPE_FLOAT, 1, &channels, scale);
     op_add(&r, GRT_DTYPE_FLOAT, 1, &channels, bias);
+    r.threads = threads;
     op_run_ok(&r, 1);
-    for (int64_t i = 0; i < 2 * channels * pixels; i++) {
-        const float *row = x + i / n * n;
+    for (int64_t row = 0; row < 2 * groups; row++) {
+        const int64_t b = row / groups, from = row % groups * size;
+        const double n = (double)(size * pixels);
         double mean = 0.0, square = 0.0;
-        for (int64_t k = 0; k < n; k++)
-            mean += (double)row[k] / (double)n;
-        for (int64_t k = 0; k < n; k++)
-            square += ((double)row[k] - mean) * ((double)row[k] - mean) / (double)n;
-        const int64_t c = i / pixels % channels;
-        check_close(&r.out[0].t, i,
-                    ((double)x[i] - mean) / sqrt(square + (double)1e-5f) * (double)scale[c] +
-                        (double)bias[c]);
+        for (int64_t i = 0; i < size * pixels; i++)
+            mean += (double)x[element_at(last, channels, pixels, b, from + i / pixels, i % pixels)] / n;
+        for (int64_t i = 0; i < size * pixels; i++) {
+            const double d =
+                (double)x[element_at(last, channels, pixels, b, from + i / pixels, i % pixels)] - mean;
+            square += d * d / n;
+        }
+        for (int64_t i = 0; i < size * pixels; i++) {
+            const int64_t c = from + i / pixels, at = element_at(last, channels, pixels, b, c, i % pixels);
+            check_close(&r.out[0].t, at,
+                        ((double)x[at] - mean) / sqrt(square + (double)1e-5f) * (double)scale[c] +
+                            (double)bias[c]);
+        }
     }
     op_end(&r);
 }
 
 START_TEST(group_norms)
 {
-    check_groups("GroupNormalization", 1);
-    check_groups("GroupNormalization", 2);
-    check_groups("GroupNormalization", 6);
-    check_groups("InstanceNormalization", 6);
+    for (int last = 0; last < 2; last++) {
+        check_groups("GroupNormalization", last, 6, 1, 5, 7, 1);
+        check_groups("GroupNormalization", last, 6, 2, 5, 7, 1);
+        check_groups("GroupNormalization", last, 6, 6, 5, 7, 2);
+        check_groups("InstanceNormalization", last, 6, 6, 5, 7, 1);
+        check_groups("GroupNormalization", last, 33, 3, 17, 16, 2);
+        check_groups("InstanceNormalization", last, 9, 9, 33, 31, 2);
+        check_groups("InstanceNormalization", last, 1, 1, 1, 3, 1);
+    }
 }
 END_TEST
 

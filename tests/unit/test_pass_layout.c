@@ -30,6 +30,37 @@ START_TEST(a_region)
 }
 END_TEST
 
+START_TEST(forms_with_channels_last)
+{
+    ir_text_check("in x f32 2,8,6,6\n"
+                  "const w f32 8,8,3,3\n"
+                  "const s f32 8\n"
+                  "const b f32 8\n"
+                  "const v f32 8,4,2,2\n"
+                  "const n i64 4 2 4 16 16\n"
+                  "a = graphrt::Conv x w\n"
+                  "g = GroupNormalization a s b num_groups=2\n"
+                  "i = InstanceNormalization g s b\n"
+                  "t = ConvTranspose i v strides=2,2\n"
+                  "r = Resize t _ _ n mode=linear\n"
+                  "out r\n",
+                  "layout",
+                  "Transpose graphrt::Conv graphrt::GroupNormalization graphrt::InstanceNormalization "
+                  "graphrt::ConvTranspose Resize Transpose");
+}
+END_TEST
+
+START_TEST(normalisations_alone_stay)
+{
+    ir_text_check("in x f32 2,8,6,6\n"
+                  "const s f32 8\n"
+                  "const b f32 8\n"
+                  "g = GroupNormalization x s b num_groups=2\n"
+                  "out g\n",
+                  "layout", "GroupNormalization");
+}
+END_TEST
+
 START_TEST(concat_and_split)
 {
     ir_text_check("in x f32 2,8,6,6\n"
@@ -89,10 +120,15 @@ START_TEST(channel_shuffle)
 }
 END_TEST
 
-START_TEST(grouped_with_few_channels_stays)
+START_TEST(groups)
 {
     ir_text_check("in x f32 1,8,6,6\n"
                   "const w f32 8,4,3,3\n"
+                  "y = graphrt::Conv x w group=2\n"
+                  "out y\n",
+                  "layout", "Transpose graphrt::Conv Transpose");
+    ir_text_check("in x f32 1,8,6,6\n"
+                  "const w f32 24,4,3,3\n"
                   "y = graphrt::Conv x w group=2\n"
                   "out y\n",
                   "layout", "graphrt::Conv");
@@ -115,11 +151,13 @@ Suite *suite_test_pass_layout(void)
     TCase *tc = tcase_create("all");
     tcase_add_test(tc, a_conv_alone);
     tcase_add_test(tc, a_region);
+    tcase_add_test(tc, forms_with_channels_last);
+    tcase_add_test(tc, normalisations_alone_stay);
     tcase_add_test(tc, concat_and_split);
     tcase_add_test(tc, means_over_space);
     tcase_add_test(tc, the_way_back_is_there_already);
     tcase_add_test(tc, channel_shuffle);
-    tcase_add_test(tc, grouped_with_few_channels_stays);
+    tcase_add_test(tc, groups);
     tcase_add_test(tc, one_dimension);
     suite_add_tcase(suite, tc);
     return suite;

@@ -102,6 +102,43 @@ START_TEST(layer_norm)
 }
 END_TEST
 
+START_TEST(group_norm)
+{
+    ir_text_check("in x f32 2,6,4,5\n"
+                  "const s f32 3\n"
+                  "const b f32 3\n"
+                  "const w f32 6,1,1\n"
+                  "const v f32 1,6,1,1\n"
+                  "const n i64 3 2 3 -1\n"
+                  "const m i64 4 2 6 4 5\n"
+                  "r = Reshape x n\n"
+                  "i = InstanceNormalization r s b epsilon=0.01\n"
+                  "g = Reshape i m\n"
+                  "a = Mul g w\n"
+                  "y = Add v a\n"
+                  "out y\n",
+                  "recognise",
+                  "Reshape InstanceNormalization GroupNormalization GroupNormalization GroupNormalization");
+}
+END_TEST
+
+START_TEST(a_factor_along_another_dim_stays)
+{
+    ir_text_check("in x f32 2,4,3,4\n"
+                  "const s f32 4\n"
+                  "const b f32 4\n"
+                  "const w f32 4\n"
+                  "const v f32 4,3,1\n"
+                  "g = GroupNormalization x s b num_groups=2\n"
+                  "h = GroupNormalization x s b num_groups=2\n"
+                  "y = Mul g w\n"
+                  "z = Mul h v\n"
+                  "out y\n"
+                  "out z\n",
+                  "recognise", "GroupNormalization GroupNormalization Mul Mul");
+}
+END_TEST
+
 START_TEST(a_result_that_others_use_stops_it)
 {
     ir_text_check("in x f32 2,3\n"
@@ -140,6 +177,8 @@ Suite *suite_test_pass_recognise(void)
     tcase_add_test(tc, gelu_by_tanh);
     tcase_add_test(tc, rms_norm);
     tcase_add_test(tc, layer_norm);
+    tcase_add_test(tc, group_norm);
+    tcase_add_test(tc, a_factor_along_another_dim_stays);
     tcase_add_test(tc, a_result_that_others_use_stops_it);
     tcase_add_test(tc, another_axis_is_no_rms_norm);
     suite_add_tcase(suite, tc);

@@ -61,6 +61,7 @@ static grt_status attention_create(const grt_kernel_node *node, void **out_state
     attention_state *state = calloc(1, sizeof *state);
     if (!state)
         return grt_fail_memory(sizeof *state);
+    state->joined = grt_op_is(node->desc, "graphrt", "Attention");
     state->causal = grt_attr_int(node->desc, "is_causal", 0) != 0;
     state->left = window(node->desc, "left_window_size");
     state->right = window(node->desc, "right_window_size");
@@ -146,6 +147,17 @@ static grt_status fit(const grt_reshape *reshape, attention_shape *shape)
 {
     const attention_state *state = reshape->state;
     int64_t q[4], k[4], v[4];
+    if (state->joined) {
+        if (!split(reshape->in[Q], state->q_heads + 2 * state->kv_heads, q) || state->kv_heads <= 0 ||
+            state->q_heads % state->kv_heads)
+            return misfit(reshape, Q);
+        shape->batch = q[0];
+        shape->q_heads = state->q_heads;
+        shape->kv_heads = state->kv_heads;
+        shape->q_len = shape->kv_len = shape->total = q[2];
+        shape->size = shape->v_size = q[3];
+        return fit_mask(reshape, shape);
+    }
     if (!split(reshape->in[Q], state->q_heads, q))
         return misfit(reshape, Q);
     if (!split(reshape->in[K], state->kv_heads, k) || k[0] != q[0] || k[3] != q[3] ||
@@ -412,17 +424,34 @@ static void block(const grt_run *run, const attention_views *views, int64_t batc
         grt_gemm_run(&values, s, v, y, scratch, 1);
 }
 
+/* The heads of queries, then those of keys, then those of values. */
+static attention_views joined_views(const grt_run *run)
+{
+    const attention_shape *shape = run->shape;
+    const grt_tensor *x = run->in[Q];
+    const int64_t width = (shape->q_heads + 2 * shape->kv_heads) * shape->size;
+    attention_view q = {x->data, shape->q_len * width, shape->size, width}, k = q, v = q;
+    const size_t head = (size_t)shape->size * grt_dtype_size(x->dtype);
+    k.data = (const char *)x->data + (size_t)shape->q_heads * head;
+    v.data = (const char *)k.data + (size_t)shape->kv_heads * head;
+    return (attention_views){q, k, v, view_of(run->out[OUT_Y], shape->q_heads, shape->size)};
+}
+
 static grt_status attention_run(const grt_run *run)
 {
     const attention_state *state = run->state;
     const attention_shape *shape = run->shape;
     char *workspace = run->workspace;
-    attention_views views = {
-        .q = view_of(run->in[Q], shape->q_heads, shape->size),
-        .k = stage(run, K, PAST_KEY, output(run, OUT_KEY), workspace),
-        .v = stage(run, V, PAST_VALUE, output(run, OUT_VALUE), workspace + shape->key_bytes),
-        .y = view_of(run->out[OUT_Y], shape->q_heads, shape->v_size),
-    };
+    attention_views views;
+    if (state->joined)
+        views = joined_views(run);
+    else
+        views = (attention_views){
+            .q = view_of(run->in[Q], shape->q_heads, shape->size),
+            .k = stage(run, K, PAST_KEY, output(run, OUT_KEY), workspace),
+            .v = stage(run, V, PAST_VALUE, output(run, OUT_VALUE), workspace + shape->key_bytes),
+            .y = view_of(run->out[OUT_Y], shape->q_heads, shape->v_size),
+        };
     workspace += shape->key_bytes + shape->value_bytes;
     int64_t blocks = shape->block ? (shape->q_len + shape->block - 1) / shape->block : 0;
     int64_t tasks = shape->batch * shape->q_heads * blocks;
@@ -449,6 +478,14 @@ static grt_status attention_run(const grt_run *run)
 
 static const grt_kernel_row rows[] = {
     {.domain = "",
+     .op = "Attention",
+     .supports = attention_supports,
+     .create = attention_create,
+     .destroy = free,
+     .reshape = attention_reshape,
+     .release_shape = free,
+     .run = attention_run},
+    {.domain = "graphrt",
      .op = "Attention",
      .supports = attention_supports,
      .create = attention_create,

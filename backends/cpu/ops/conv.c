@@ -1,9 +1,11 @@
-/* Conv, ConvTranspose and the fused form graphrt::Conv.
+/* Conv, ConvTranspose, the fused form graphrt::Conv, and graphrt::ConvTranspose with channels last.
  *
  * float32 with constant weights runs on oneDNN, the weights packed once and shared by every shape that wants
- * the same layout. Weights that are not constant, and windows that oneDNN refuses, are unfolded into a matrix
- * product; 16-bit floats and double are summed in double. */
+ * the same layout; small groups that oneDNN would unfold run on a kernel of our own. Weights that are not
+ * constant, and windows that oneDNN refuses, are unfolded into a matrix product; 16-bit floats and double are
+ * summed in double. */
 #include "backends/cpu/conv.h"
+#include "backends/cpu/conv_group.h"
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/dnnl.h"
 #include "backends/cpu/epilogue_attrs.h"
@@ -22,6 +24,7 @@ typedef struct conv_state {
     grt_dnnl_op *like;  /* whose layout `packed` has; NULL if nothing is packed */
     const void *packed; /* weights themselves, or own */
     void *own;
+    float *grouped; /* packed for conv_group.h, which serves all shapes then; else NULL */
 } conv_state;
 
 typedef struct conv_shape {
@@ -97,6 +100,7 @@ static void destroy(void *data)
         return;
     grt_dnnl_op_release(state->like);
     free(state->own);
+    free(state->grouped);
     free(state);
 }
 
@@ -171,7 +175,7 @@ static bool fits_already(const grt_dnnl_op *op, source from)
 static void read_attributes(const grt_kernel_node *node, conv_state *state)
 {
     state->last = cpu_channels_last(node->desc);
-    state->transposed = grt_op_is(node->desc, "", "ConvTranspose");
+    state->transposed = !strcmp(node->desc->op, "ConvTranspose");
     state->groups = grt_attr_int(node->desc, "group", 1);
     if (grt_op_is(node->desc, "graphrt", "Conv"))
         cpu_act_read(node->desc, &state->act, NULL);
@@ -193,6 +197,28 @@ static grt_dnnl_op *likely_op(const grt_kernel_node *node, const conv_state *sta
     return op;
 }
 
+/* Small groups that oneDNN has no kernel of its own for. op: likely_op's. */
+static bool wants_grouped(const grt_kernel_node *node, const conv_state *state, const grt_dnnl_op *op)
+{
+    cpu_conv guess;
+    guess_shape(node, state, &guess);
+    const char *impl = op ? grt_dnnl_op_impl(op) : "";
+    return !state->transposed && cpu_conv_group_fits(&guess) &&
+           (!strstr(impl, "jit") || strstr(impl, "gemm"));
+}
+
+static grt_status pack_grouped(const grt_kernel_node *node, conv_state *state)
+{
+    cpu_conv guess;
+    size_t floats;
+    guess_shape(node, state, &guess);
+    if (!cpu_conv_group_floats(&guess, &floats) ||
+        !(state->grouped = aligned_alloc(64, grt_align_up(floats * sizeof(float), 64))))
+        return grt_fail_memory(SIZE_MAX);
+    cpu_conv_group_pack(&guess, state->weights, state->grouped);
+    return GRT_OK;
+}
+
 static grt_status pack(const grt_kernel_node *node, int32_t i, grt_packing *out_packing, void **out_data)
 {
     conv_state state = {0};
@@ -201,7 +227,7 @@ static grt_status pack(const grt_kernel_node *node, int32_t i, grt_packing *out_
     read_attributes(node, &state);
     state.weights = node->in[1].data;
     grt_dnnl_op *op = likely_op(node, &state);
-    const char *layout = op ? grt_dnnl_op_weights_format(op) : NULL;
+    const char *layout = op && !wants_grouped(node, &state, op) ? grt_dnnl_op_weights_format(op) : NULL;
     if (layout && cpu_packing_conv(layout, state.groups, state.transposed, out_packing)) {
         *out_data = repack(op, weights_of(&state, &node->in[1]));
         out_packing->bytes = grt_dnnl_op_weights_bytes(op);
@@ -238,6 +264,16 @@ static grt_status create(const grt_kernel_node *node, void **out_state)
     /* Failing here only means that each shape packs for itself. */
     const source from = weights_of(state, &node->in[1]);
     state->like = likely_op(node, state);
+    if (!state->packing && wants_grouped(node, state, state->like)) {
+        grt_dnnl_op_release(state->like);
+        state->like = NULL;
+        grt_status status = pack_grouped(node, state);
+        if (status != GRT_OK) {
+            *out_state = NULL;
+            destroy(state);
+        }
+        return status;
+    }
     if (state->like && fits_already(state->like, from))
         state->packed = state->weights;
     else if (state->like)
@@ -331,7 +367,14 @@ static grt_status reshape(grt_reshape *r)
         return grt_fail_memory(sizeof *s);
     describe(r->desc, state, r->in[0], r->in[1], r->out[0], &s->conv);
     grt_status status = GRT_OK;
-    if (r->in[0]->dtype == GRT_DTYPE_FLOAT && use_dnnl(r, s)) {
+    if (state->grouped) {
+        if (s->conv.in_channels != r->in[1]->dims[1] * state->groups)
+            status = grt_fail_op(
+                r->desc, GRT_STATUS_INVALID_ARGUMENT, "the input has %lld channels; the weights are for %lld",
+                (long long)s->conv.in_channels, (long long)(r->in[1]->dims[1] * state->groups));
+        else if (!cpu_conv_group_bytes(&s->conv, r->threads, &r->workspace_bytes))
+            status = grt_fail_memory(SIZE_MAX);
+    } else if (r->in[0]->dtype == GRT_DTYPE_FLOAT && use_dnnl(r, s)) {
         r->workspace_bytes = grt_dnnl_op_scratch_bytes(s->op);
     } else {
         status = need_plain(r, s);
@@ -378,7 +421,10 @@ static grt_status run(const grt_run *r)
         return GRT_OK;
     if (s->op)
         return run_dnnl(r, s);
-    if (state->transposed)
+    if (state->grouped)
+        cpu_conv_group_run(c, x, state->grouped, bias, data_of(r, RESIDUAL), r->out[0]->data, r->workspace,
+                           r->threads);
+    else if (state->transposed)
         cpu_conv_transpose_exact(c, r->in[0]->dtype, x, w, bias, r->out[0]->data, r->threads);
     else if (r->in[0]->dtype == GRT_DTYPE_FLOAT)
         cpu_conv_unfold_run(c, x, w, bias, data_of(r, RESIDUAL), r->out[0]->data, r->workspace, r->threads);
@@ -402,6 +448,10 @@ static const grt_kernel_row rows[] = {
      .op = "Conv",
      .types = {GRT_BIT(FLOAT), GRT_BIT(FLOAT), GRT_BIT(FLOAT), GRT_BIT(FLOAT)},
      .supports = fused_supports,
+     LIFE},
+    {.domain = "graphrt",
+     .op = "ConvTranspose",
+     .types = {GRT_BIT(FLOAT), GRT_BIT(FLOAT), GRT_BIT(FLOAT)},
      LIFE},
 };
 CPU_KERNELS(conv, rows);

@@ -1,24 +1,38 @@
 /* GroupNormalization and InstanceNormalization: statistics per group of channels, scale and bias per channel.
- */
+ * With channels last (domain graphrt, float32 only) the sums of all channels are made side by side. */
 #include "backends/cpu/cpu.h"
+#include "backends/cpu/dispatch.h"
 #include "backends/cpu/element.h"
+#include "backends/cpu/epilogue_attrs.h"
 #include "backends/cpu/norm.h"
+#include "backends/cpu/workspace.h"
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct group_shape {
     int64_t rows, groups, channels, pixels; /* channels: per group */
     double epsilon;
-    bool plain;
+    bool plain, last;
+    size_t sums, mean, factor; /* channels last: offsets into the workspace */
 } group_shape;
+
+/* Channels last: pixels that one thread adds up at a time. The number of threads changes no sum. */
+enum { BLOCK = 256 };
+
+static int64_t blocks_of(const group_shape *s)
+{
+    return (s->pixels + BLOCK - 1) / BLOCK;
+}
 
 enum { SCALE = 1, BIAS = 2 };
 
 static grt_status group_reshape(grt_reshape *r)
 {
     const grt_tensor *x = r->in[0];
-    const int64_t channels = x->dims[1];
+    const bool last = cpu_channels_last(r->desc);
+    const int64_t channels = x->dims[last ? x->rank - 1 : 1];
     char found[GRT_TYPE_TEXT_SIZE];
     for (int32_t i = SCALE; i <= BIAS; i++)
         if (grt_tensor_elements(r->in[i]) != channels)
@@ -28,15 +42,23 @@ static grt_status group_reshape(grt_reshape *r)
     group_shape *s = calloc(1, sizeof *s);
     if (!s)
         return grt_fail_memory(sizeof *s);
+    s->last = last;
     s->groups =
-        grt_op_is(r->desc, "", "GroupNormalization") ? grt_attr_int(r->desc, "num_groups", 1) : channels;
+        !strcmp(r->desc->op, "GroupNormalization") ? grt_attr_int(r->desc, "num_groups", 1) : channels;
     s->channels = s->groups > 0 ? channels / s->groups : 0;
     s->rows = x->dims[0] * s->groups;
-    s->pixels = grt_dims_product(x->dims, 2, x->rank);
+    s->pixels = last ? grt_dims_product(x->dims, 1, x->rank - 1) : grt_dims_product(x->dims, 2, x->rank);
     s->epsilon = (double)grt_attr_float(r->desc, "epsilon", 1e-5f);
     s->plain = x->dtype == GRT_DTYPE_FLOAT && r->in[SCALE]->dtype == GRT_DTYPE_FLOAT &&
                r->in[BIAS]->dtype == GRT_DTYPE_FLOAT;
     r->shape = s;
+    if (last) {
+        cpu_layout layout = {0};
+        s->sums = cpu_layout_add(&layout, x->dims[0] * channels * blocks_of(s), sizeof(float));
+        s->mean = cpu_layout_add(&layout, x->dims[0] * channels, sizeof(float));
+        s->factor = cpu_layout_add(&layout, x->dims[0] * channels, sizeof(float));
+        r->workspace_bytes = layout.bytes; /* no more than the input has */
+    }
     return GRT_OK;
 }
 
@@ -74,9 +96,140 @@ static void run_row_exact(const grt_run *r, const group_shape *s, int64_t row)
     }
 }
 
+/* ---- channels last ---- */
+
+/* Few channels are taken for several pixels together, as vectors want: this many floats at most. */
+enum { WIDE = 64 };
+
+static int64_t together(int64_t channels)
+{
+    return channels < WIDE ? WIDE / channels : 1;
+}
+
+static void repeat(const float *from, int64_t n, int64_t times, float *to)
+{
+    for (int64_t i = 0; i < times; i++)
+        memcpy(to + i * n, from, (size_t)n * sizeof *to);
+}
+
+/* sums[c] = the sum of x[c], or of its squared distance from mean[c], over the rows. */
+CPU_BODY add_rows_body(const float *x, int64_t rows, int64_t n, const float *mean, float *restrict sums)
+{
+    for (int64_t c = 0; c < n; c++)
+        sums[c] = 0.0f;
+    for (int64_t row = 0; row < rows; row++, x += n) {
+        if (!mean) {
+#pragma omp simd
+            for (int64_t c = 0; c < n; c++)
+                sums[c] += x[c];
+        } else {
+#pragma omp simd
+            for (int64_t c = 0; c < n; c++)
+                sums[c] += (x[c] - mean[c]) * (x[c] - mean[c]);
+        }
+    }
+}
+CPU_DISPATCH(add_rows, (const float *x, int64_t rows, int64_t n, const float *mean, float *restrict sums),
+             (x, rows, n, mean, sums))
+
+static void add_pixels(const float *x, int64_t pixels, int64_t channels, const float *mean, float *sums)
+{
+    const int64_t times = together(channels), rows = pixels / times;
+    float wide[WIDE], wide_mean[WIDE];
+    if (times == 1 || rows == 0) {
+        add_rows(x, pixels, channels, mean, sums);
+        return;
+    }
+    if (mean)
+        repeat(mean, channels, times, wide_mean);
+    add_rows(x, rows, times * channels, mean ? wide_mean : NULL, wide);
+    add_rows(x + rows * times * channels, pixels - rows * times, channels, mean, sums);
+    for (int64_t i = 0; i < times * channels; i++)
+        sums[i % channels] += wide[i];
+}
+
+CPU_BODY scale_rows_body(const float *x, float *y, int64_t rows, int64_t n, const float *mean,
+                         const float *factor, const float *bias)
+{
+    for (int64_t row = 0; row < rows; row++, x += n, y += n) {
+#pragma omp simd
+        for (int64_t c = 0; c < n; c++)
+            y[c] = (x[c] - mean[c]) * factor[c] + bias[c];
+    }
+}
+CPU_DISPATCH(scale_rows,
+             (const float *x, float *y, int64_t rows, int64_t n, const float *mean, const float *factor,
+              const float *bias),
+             (x, y, rows, n, mean, factor, bias))
+
+static void scale_pixels(const float *x, float *y, int64_t pixels, int64_t channels, const float *mean,
+                         const float *factor, const float *bias)
+{
+    const int64_t times = together(channels), rows = pixels / times, done = rows * times * channels;
+    float wide[3][WIDE];
+    if (times == 1 || rows == 0) {
+        scale_rows(x, y, pixels, channels, mean, factor, bias);
+        return;
+    }
+    repeat(mean, channels, times, wide[0]);
+    repeat(factor, channels, times, wide[1]);
+    repeat(bias, channels, times, wide[2]);
+    scale_rows(x, y, rows, times * channels, wide[0], wide[1], wide[2]);
+    scale_rows(x + done, y + done, pixels - rows * times, channels, mean, factor, bias);
+}
+
+/* Mean over a group of what its channels have summed up, from all blocks of image b. */
+static float group_mean(const group_shape *s, const float *sums, int64_t b, int64_t group)
+{
+    const int64_t channels = s->groups * s->channels, blocks = blocks_of(s);
+    double sum = 0.0;
+    for (int64_t block = 0; block < blocks; block++)
+        for (int64_t c = 0; c < s->channels; c++)
+            sum += (double)sums[(b * blocks + block) * channels + group * s->channels + c];
+    return (float)(sum / (double)(s->channels * s->pixels));
+}
+
+static void run_last(const grt_run *r, const group_shape *s)
+{
+    const int64_t channels = s->groups * s->channels, blocks = blocks_of(s), batch = s->rows / s->groups,
+                  items = batch * blocks;
+    const bool many = items * BLOCK * channels > CPU_GRAIN;
+    float *sums = cpu_at(r->workspace, s->sums), *mean = cpu_at(r->workspace, s->mean),
+          *factor = cpu_at(r->workspace, s->factor);
+    const float *x = r->in[0]->data, *scale = r->in[SCALE]->data, *bias = r->in[BIAS]->data;
+    float *y = r->out[0]->data;
+    for (int pass = 0; pass < 3; pass++) {
+#pragma omp parallel for num_threads(r->threads) if (many)
+        for (int64_t i = 0; i < items; i++) {
+            const int64_t b = i / blocks, first = i % blocks * BLOCK,
+                          n = s->pixels - first < BLOCK ? s->pixels - first : BLOCK,
+                          at = (b * s->pixels + first) * channels;
+            if (pass < 2)
+                add_pixels(x + at, n, channels, pass ? mean + b * channels : NULL, sums + i * channels);
+            else
+                scale_pixels(x + at, y + at, n, channels, mean + b * channels, factor + b * channels, bias);
+        }
+        for (int64_t row = 0; row < s->rows && pass < 2; row++) {
+            const float v = group_mean(s, sums, row / s->groups, row % s->groups);
+            for (int64_t c = 0; c < s->channels; c++)
+                if (pass == 0)
+                    mean[row * s->channels + c] = v;
+                else
+                    factor[row * s->channels + c] =
+                        scale[row % s->groups * s->channels + c] / sqrtf(v + (float)s->epsilon);
+        }
+    }
+}
+
 static grt_status group_run(const grt_run *r)
 {
     const group_shape *s = r->shape;
+    if (grt_tensor_elements(r->out[0]) == 0)
+        return GRT_OK;
+    if (s->last) {
+        run_last(r, s);
+        return GRT_OK;
+    }
 #pragma omp parallel for num_threads(r->threads) if (s->rows * s->channels * s->pixels > CPU_GRAIN)
     for (int64_t row = 0; row < s->rows; row++)
         if (s->plain)
@@ -86,11 +239,14 @@ static grt_status group_run(const grt_run *r)
     return GRT_OK;
 }
 
-#define ROW(name)                                                                            \
-    {                                                                                        \
-        .domain = "", .op = name, .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS}, \
-        .reshape = group_reshape, .release_shape = free, .run = group_run                    \
-    }
+#define LIFE  .reshape = group_reshape, .release_shape = free, .run = group_run
+#define PLAIN .domain = "", .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS}, LIFE
+#define LAST  .domain = "graphrt", .types = {GRT_BIT(FLOAT), GRT_BIT(FLOAT), GRT_BIT(FLOAT)}, LIFE
 
-static const grt_kernel_row rows[] = {ROW("GroupNormalization"), ROW("InstanceNormalization")};
+static const grt_kernel_row rows[] = {
+    {.op = "GroupNormalization", PLAIN},
+    {.op = "InstanceNormalization", PLAIN},
+    {.op = "GroupNormalization", LAST},
+    {.op = "InstanceNormalization", LAST},
+};
 CPU_KERNELS(group_norm, rows);

@@ -1,7 +1,7 @@
 /* Attention. A block works on a few query rows of one head: tiles of keys and values pass through shared memory, softmax is kept
  * up as they come (running maximum and sum), so that scores never reach memory unless they are an output. Keys that causality,
  * window or padding exclude are skipped. Arithmetic is float32, or double for double. */
-#include "backends/cuda/number.cuh"
+#include "backends/cuda/attention.cuh"
 
 #include <math_constants.h>
 #include <stdlib.h>
@@ -13,6 +13,7 @@ enum { WARPS = 4, ROWS = 4, TILE = 32, BLOCK_ROWS = WARPS * ROWS, THREADS = WARP
 
 typedef struct attention_state {
     bool causal;
+    bool joined;               /* queries, keys and values are one tensor: graphrt::Attention */
     int64_t left, right;       /* window sizes, -1: unbounded */
     int64_t q_heads, kv_heads; /* of packed inputs */
     double scale;              /* 0: 1 / sqrt(head size) */
@@ -20,74 +21,10 @@ typedef struct attention_state {
     int mode;
 } attention_state;
 
-/* Elements of [batch, heads, rows, size] with rows dense and the rest strided. */
-typedef struct attention_view {
-    int64_t batch, head, row;
-} attention_view;
-
-typedef struct attention_shape {
-    bool causal;
-    int mode, mask_dtype, qk_dtype;
-    int64_t left, right;
-    int64_t batch, q_heads, kv_heads, q_len, kv_len, past, total, size, v_size;
-    int64_t mask_len, mask_strides[4]; /* strides: batch, head, row, key */
-    attention_view q, k, v, y;
-    double scale, softcap;
-    size_t shared_bytes;
-} attention_shape;
-
-/* What a run binds. */
-typedef struct attention_data {
-    const void *q, *k, *v, *past_key, *past_value, *mask;
-    const int64_t *nonpad;
-    void *y, *qk;
-} attention_data;
-
 /* ---- kernels ---- */
 
 __device__ __forceinline__ float exponential(float x) { return expf(x); }
 __device__ __forceinline__ double exponential(double x) { return exp(x); }
-
-/* Keys that query row i of a batch element may look at, by causality, window and padding: [*lo, *hi). */
-__device__ void range(const attention_shape &s, const int64_t *nonpad, int64_t batch, int64_t i, int64_t *lo, int64_t *hi)
-{
-    int64_t offset = s.past, end = s.total, start = 0;
-    if (nonpad) {
-        int64_t valid = nonpad[batch];
-        valid = valid < 0 ? 0 : valid > s.total ? s.total : valid;
-        offset = valid - s.q_len;
-        end = valid;
-    }
-    const int64_t position = offset + i;
-    if (s.causal && position + 1 < end)
-        end = position + 1;
-    if (s.right >= 0 && position + s.right + 1 < end)
-        end = position + s.right + 1;
-    if (s.left >= 0 && position - s.left > start)
-        start = position - s.left;
-    end = end < s.mask_len ? end : s.mask_len;
-    *hi = end < 0 ? 0 : end;
-    *lo = start > *hi ? *hi : start;
-}
-
-/* Row j of the keys or values of a head: the past's come first. */
-template <class T>
-__device__ __forceinline__ const T *key_row(const attention_shape &s, const void *now, const void *past, const attention_view &view,
-                                            int64_t size, int64_t batch, int64_t head, int64_t j)
-{
-    if (j < s.past)
-        return (const T *)past + ((batch * s.kv_heads + head) * s.past + j) * size;
-    return (const T *)now + batch * view.batch + head * view.head + (j - s.past) * view.row;
-}
-
-template <class W> __device__ W masked(const attention_shape &s, const void *mask, int64_t at, W score)
-{
-    if (!mask)
-        return score;
-    if (s.mask_dtype == GRT_DTYPE_BOOL)
-        return ((const uint8_t *)mask)[at] ? score : (W)-CUDART_INF_F;
-    return score + cuda_load<W>(mask, s.mask_dtype, at);
-}
 
 /* VALUES: elements of a value row that each lane of a warp sums up. */
 template <class T, int VALUES>
@@ -239,7 +176,7 @@ static bool supports(const grt_kernel_node *node, grt_text *why)
                          "masks", i, grt_dtype_name(dtype));
         return false;
     }
-    if (node->in[V].rank == 4 && node->in[V].dims[3] > MAX_VALUES) {
+    if (node->n_in > V && node->in[V].rank == 4 && node->in[V].dims[3] > MAX_VALUES) {
         if (why)
             grt_text_add(why, "the value size is %lld; supported is up to %d", (long long)node->in[V].dims[3], MAX_VALUES);
         return false;
@@ -258,6 +195,7 @@ static grt_status create(const grt_kernel_node *node, void **out_state)
     attention_state *state = (attention_state *)calloc(1, sizeof *state);
     if (!state)
         return grt_fail_memory(sizeof *state);
+    state->joined = grt_op_is(node->desc, "graphrt", "Attention");
     state->causal = grt_attr_int(node->desc, "is_causal", 0) != 0;
     state->left = window(node->desc, "left_window_size");
     state->right = window(node->desc, "right_window_size");
@@ -342,11 +280,41 @@ static grt_status fit_mask(const grt_reshape *r, attention_shape *s)
     return GRT_OK;
 }
 
+/* The heads of queries, then those of keys, then those of values, side by side. */
+static grt_status fit_joined(const grt_reshape *r, attention_shape *s)
+{
+    const attention_state *state = (const attention_state *)r->state;
+    int64_t dims[4];
+    if (state->kv_heads <= 0 || state->q_heads % state->kv_heads || !split(r->in[Q], state->q_heads + 2 * state->kv_heads, dims))
+        return misfit(r, Q);
+    s->batch = dims[0];
+    s->q_heads = state->q_heads;
+    s->kv_heads = state->kv_heads;
+    s->q_len = s->kv_len = s->total = dims[2];
+    s->size = s->v_size = dims[3];
+    const int64_t width = dims[1] * dims[3];
+    s->q = s->k = s->v = {s->q_len * width, s->size, width};
+    s->y = view_of(true, s->q_heads, s->q_len, s->size);
+    s->joined = true;
+    return fit_mask(r, s);
+}
+
 static grt_status fit(const grt_reshape *r, attention_shape *s)
 {
     const attention_state *state = (const attention_state *)r->state;
     const bool packed = r->in[Q]->rank == 3;
     int64_t q[4], k[4], v[4];
+    s->causal = state->causal;
+    s->left = state->left;
+    s->right = state->right;
+    s->mode = state->mode;
+    s->softcap = state->softcap;
+    s->scale = state->scale;
+    if (state->joined) {
+        GRT_TRY(fit_joined(r, s));
+        s->scale = s->scale != 0 ? s->scale : 1 / sqrt((double)s->size);
+        return GRT_OK;
+    }
     if (!split(r->in[Q], state->q_heads, q))
         return misfit(r, Q);
     if (!split(r->in[K], state->kv_heads, k) || k[0] != q[0] || k[3] != q[3] || (k[1] ? q[1] % k[1] != 0 : q[1] != 0) ||
@@ -365,11 +333,6 @@ static grt_status fit(const grt_reshape *r, attention_shape *s)
     s->k = view_of(packed, s->kv_heads, s->kv_len, s->size);
     s->v = view_of(packed, s->kv_heads, s->kv_len, s->v_size);
     s->y = view_of(packed, s->q_heads, s->q_len, s->v_size);
-    s->causal = state->causal;
-    s->left = state->left;
-    s->right = state->right;
-    s->mode = state->mode;
-    s->softcap = state->softcap;
     s->scale = state->scale != 0 ? state->scale : 1 / sqrt((double)s->size);
     GRT_TRY(fit_past(r, s));
     return fit_mask(r, s);
@@ -416,6 +379,10 @@ static grt_status reshape(grt_reshape *r)
                             error = cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                                          (int)s->shared_bytes);
                         }));
+    if (status == GRT_OK && error == cudaSuccess && attention_flash_fits(s, r->in[Q]->dtype)) {
+        s->flash = true;
+        error = attention_flash_prepare(s, r->in[Q]->dtype);
+    }
     if (error != cudaSuccess)
         status = cuda_fail(error, "cudaFuncSetAttribute", __FILE__, __LINE__);
     if (status != GRT_OK) {
@@ -446,6 +413,12 @@ template <class T> static void launch(const attention_shape *s, const attention_
         join<T><<<cuda_blocks(keys, 256), 256, 0, stream>>>(*s, d->k, d->past_key, s->k, s->size, (T *)out_of(r, OUT_KEY));
     if (out_of(r, OUT_VALUE) && values > 0)
         join<T><<<cuda_blocks(values, 256), 256, 0, stream>>>(*s, d->v, d->past_value, s->v, s->v_size, (T *)out_of(r, OUT_VALUE));
+    const cuda_device *device = (const cuda_device *)r->device;
+    if (s->flash && attention_flash_aligned(s, d)) {
+        if (s->batch * s->q_heads * s->q_len > 0)
+            attention_flash(s, d, r->in[Q]->dtype, device->prop.multiProcessorCount, stream);
+        return;
+    }
     const int64_t tasks = s->batch * s->q_heads * ((s->q_len + BLOCK_ROWS - 1) / BLOCK_ROWS);
     if (tasks > 0)
         with_kernel<T>(s->v_size, [&](auto kernel) { kernel<<<cuda_blocks(tasks, 1), THREADS, s->shared_bytes, stream>>>(*s, *d); });
@@ -456,8 +429,14 @@ static grt_status run(const grt_run *r)
     const attention_shape *s = (const attention_shape *)r->shape;
     attention_data d = {};
     d.q = r->in[Q]->data;
-    d.k = r->in[K]->data;
-    d.v = r->in[V]->data;
+    if (s->joined) {
+        const size_t head = (size_t)s->size * grt_dtype_size(r->in[Q]->dtype);
+        d.k = (const char *)d.q + (size_t)s->q_heads * head;
+        d.v = (const char *)d.k + (size_t)s->kv_heads * head;
+    } else {
+        d.k = r->in[K]->data;
+        d.v = r->in[V]->data;
+    }
     d.past_key = data_of(r, PAST_KEY);
     d.past_value = data_of(r, PAST_VALUE);
     d.mask = data_of(r, MASK);
@@ -471,6 +450,8 @@ static grt_status run(const grt_run *r)
 
 static const grt_kernel_row rows[] = {
     {.domain = "", .op = "Attention", .supports = supports, .create = create, .destroy = free, .reshape = reshape,
+     .release_shape = free, .run = run},
+    {.domain = "graphrt", .op = "Attention", .supports = supports, .create = create, .destroy = free, .reshape = reshape,
      .release_shape = free, .run = run},
 };
 CUDA_KERNELS(attention, rows);

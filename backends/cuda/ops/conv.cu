@@ -3,6 +3,7 @@
  * cuDNN does the work where it has an engine; what its graph does not include (other activations, unusual orders) the epilogue
  * pass adds. One spatial dim is seen as two. Padding that differs on the two sides is made by a copy into the workspace. Windows,
  * types and sizes that cuDNN refuses run on a plain kernel, one thread per result. */
+#include "backends/cuda/depthwise.h"
 #include "backends/cuda/dnn_conv.h"
 #include "backends/cuda/epilogue.h"
 #include "backends/cuda/number.cuh"
@@ -18,9 +19,11 @@ enum { BIAS = 2, RESIDUAL = 3, SPATIAL = CUDA_DNN_SPATIAL, THREADS = 256, ALIGNM
 
 typedef struct conv_state {
     bool last, transposed;
+    bool tf32;
     int64_t groups;
     cuda_act act;
     void *weights; /* device copy with channels last, or NULL: as the model has them */
+    void *filters; /* device copy for the depthwise kernel, [window, channels], or NULL: it is no such convolution */
 } conv_state;
 
 /* Three spatial dims always, leading ones of size 1. */
@@ -32,7 +35,10 @@ typedef struct conv_geometry {
 
 typedef struct conv_shape {
     conv_geometry g;
+    bool is_depthwise;          /* by our own kernel */
+    cuda_depthwise depthwise;
     cuda_dnn_plan *plan;        /* NULL: plain kernel */
+    bool patches;               /* windows that touch, and cover all: a copy makes them pixels of a 1 x 1 convolution */
     bool bias, residual, act;   /* what the plan includes */
     bool copy;                  /* the input is padded into the workspace */
     int64_t padded[SPATIAL], n_padded;
@@ -68,6 +74,8 @@ static void destroy(void *data)
     conv_state *state = (conv_state *)data;
     if (state && state->weights)
         cudaFree(state->weights);
+    if (state && state->filters)
+        cudaFree(state->filters);
     free(state);
 }
 
@@ -81,6 +89,21 @@ static void channels_last(const char *from, char *to, int64_t rows, int64_t chan
                        from + ((row * channels + c) * taps + t) * (int64_t)size, size);
 }
 
+/* [channels, 1, window] to [window, channels], on the host. */
+static void window_first(const char *from, char *to, int64_t channels, int64_t taps, size_t size)
+{
+    for (int64_t t = 0; t < taps; t++)
+        for (int64_t c = 0; c < channels; c++)
+            memcpy(to + (t * channels + c) * (int64_t)size, from + (c * taps + t) * (int64_t)size, size);
+}
+
+static grt_status upload(const char *host, size_t bytes, void **out_device)
+{
+    CUDA_TRY(cudaMalloc(out_device, bytes));
+    CUDA_TRY(cudaMemcpy(*out_device, host, bytes, cudaMemcpyHostToDevice));
+    return GRT_OK;
+}
+
 static grt_status upload_weights(const grt_tensor *w, conv_state *state)
 {
     const size_t bytes = grt_tensor_bytes(w), size = grt_dtype_size(w->dtype);
@@ -91,12 +114,13 @@ static grt_status upload_weights(const grt_tensor *w, conv_state *state)
     if (!turned)
         return grt_fail_memory(bytes);
     channels_last((const char *)w->data, turned, w->dims[0], w->dims[1], taps, size);
-    cudaError_t error = cudaMalloc(&state->weights, bytes);
-    if (error == cudaSuccess)
-        error = cudaMemcpy(state->weights, turned, bytes, cudaMemcpyHostToDevice);
+    grt_status status = upload(turned, bytes, &state->weights);
+    if (status == GRT_OK && state->groups == w->dims[0] && w->dims[1] == 1 && w->rank <= 4) {
+        window_first((const char *)w->data, turned, w->dims[0], taps, size);
+        status = upload(turned, bytes, &state->filters);
+    }
     free(turned);
-    CUDA_TRY(error);
-    return GRT_OK;
+    return status;
 }
 
 static grt_status create(const grt_kernel_node *node, void **out_state)
@@ -107,6 +131,7 @@ static grt_status create(const grt_kernel_node *node, void **out_state)
         return grt_fail_memory(sizeof *state);
     state->last = !strcmp(grt_attr_string(node->desc, "layout", ""), "NHWC");
     state->transposed = grt_op_is(node->desc, "", "ConvTranspose");
+    state->tf32 = !strcmp(grt_attr_string(node->desc, "math", ""), "tf32");
     state->groups = grt_attr_int(node->desc, "group", 1);
     if (grt_op_is(node->desc, "graphrt", "Conv"))
         cuda_act_read(node->desc, &state->act, NULL);
@@ -175,6 +200,42 @@ static grt_status check_inputs(const grt_reshape *r)
     return GRT_OK;
 }
 
+/* Is it one filter a channel, in sizes that our own kernel takes? */
+static bool describe_depthwise(const conv_state *state, grt_dtype dtype, conv_shape *s)
+{
+    const conv_geometry *g = &s->g;
+    cuda_depthwise *d = &s->depthwise;
+    if (!state->filters || g->in_channels != g->groups || g->out_channels != g->groups || g->in[0] != 1 || g->out[0] != 1 || g->kernel[0] != 1 ||
+        g->begin[0] != 0)
+        return false;
+    *d = {};
+    d->dtype = dtype;
+    d->batch = g->batch;
+    d->channels = g->in_channels;
+    d->act = state->act;
+    for (int k = 0; k < 2; k++) {
+        d->in[k] = g->in[k + 1];
+        d->out[k] = g->out[k + 1];
+        d->kernel[k] = g->kernel[k + 1];
+        d->stride[k] = g->stride[k + 1];
+        d->dilation[k] = g->dilation[k + 1];
+        d->begin[k] = g->begin[k + 1];
+    }
+    return cuda_depthwise_fits(d);
+}
+
+/* Windows side by side, as vision transformers cut their patches: more channels and no window. */
+static bool is_patches(const conv_geometry *g)
+{
+    int64_t taps = 1;
+    for (int d = 0; d < SPATIAL; d++) {
+        if (g->stride[d] != g->kernel[d] || g->begin[d] != 0 || g->in[d] != g->out[d] * g->kernel[d] || (g->kernel[d] > 1 && g->dilation[d] != 1))
+            return false;
+        taps *= g->kernel[d];
+    }
+    return g->last && !g->transposed && g->groups == 1 && taps > 1 && g->in_channels <= 32;
+}
+
 /* Fill cuDNN's description; false if cuDNN cannot have this one. Equal padding on both sides will do wherever the far side's
  * surplus falls short of one more step. */
 static bool describe_plan(const conv_state *state, conv_shape *s, grt_dtype dtype, cuda_dnn_conv *c)
@@ -184,6 +245,7 @@ static bool describe_plan(const conv_state *state, conv_shape *s, grt_dtype dtyp
     if (dtype == GRT_DTYPE_DOUBLE || (g->last && !state->weights) || g->batch <= 0 || g->in_channels <= 0 || g->groups <= 0)
         return false;
     c->dtype = dtype;
+    c->tf32 = state->tf32;
     c->last = g->last;
     c->transposed = g->transposed;
     c->batch = g->batch;
@@ -194,6 +256,17 @@ static bool describe_plan(const conv_state *state, conv_shape *s, grt_dtype dtyp
     c->spatial = g->in[0] == 1 && g->out[0] == 1 && g->kernel[0] == 1 && g->begin[0] == 0 ? 2 : 3;
     const int32_t skip = SPATIAL - c->spatial;
     int64_t end[SPATIAL];
+    s->patches = is_patches(g);
+    if (s->patches) {
+        s->copy = true;
+        s->n_padded = g->batch * g->in_channels * g->in[0] * g->in[1] * g->in[2];
+        c->in_channels = g->in_channels * g->kernel[0] * g->kernel[1] * g->kernel[2];
+        for (int32_t d = 0; d < c->spatial; d++) {
+            c->in[d] = c->out[d] = g->out[skip + d];
+            c->kernel[d] = c->stride[d] = c->dilation[d] = 1;
+        }
+        return true;
+    }
     for (int32_t d = 0; d < SPATIAL; d++) {
         const int64_t reach = (g->kernel[d] - 1) * g->dilation[d] + 1;
         const int64_t small = g->transposed ? g->in[d] : g->out[d], large = g->transposed ? g->out[d] : g->in[d];
@@ -221,33 +294,40 @@ static bool describe_plan(const conv_state *state, conv_shape *s, grt_dtype dtyp
     return true;
 }
 
+/* A plan for c with what is asked for, noted in s. */
+static grt_status try_plan(cuda_device *device, cuda_dnn_conv *c, bool bias, bool residual, bool act, conv_shape *s)
+{
+    c->bias = bias;
+    c->residual = residual;
+    c->relu = act;
+    GRT_TRY(cuda_dnn_plan_create(device, c, &s->plan));
+    s->bias = bias && s->plan;
+    s->residual = residual && s->plan;
+    s->act = act && s->plan;
+    return GRT_OK;
+}
+
 /* First with everything that cuDNN can add, then bare, then with engines that must be compiled. */
 static grt_status plan(const grt_reshape *r, conv_shape *s)
 {
     const conv_state *state = (const conv_state *)r->state;
-    cuda_libraries *libraries = ((const cuda_device *)r->device)->libraries;
+    cuda_device *device = (cuda_device *)r->device;
     const bool bias = r->n_in > BIAS && r->in[BIAS], residual = r->n_in > RESIDUAL && r->in[RESIDUAL];
-    const bool relu = state->act.kind == CUDA_ACT_RELU;
+    const bool relu = state->act.kind == CUDA_ACT_RELU, other = state->act.kind != CUDA_ACT_NONE && !relu;
     cuda_dnn_conv c;
     if (!describe_plan(state, s, r->in[0]->dtype, &c)) {
         s->copy = false;
         return GRT_OK;
     }
-    if (!c.transposed && (bias || residual || relu)) {
-        c.bias = bias;
-        c.residual = residual;
-        c.relu = relu;
-        GRT_TRY(cuda_dnn_plan_create(libraries, &c, &s->plan));
-        s->bias = bias && s->plan;
-        s->residual = residual && s->plan;
-        s->act = relu && s->plan;
-    }
-    c.bias = c.residual = c.relu = false;
+    /* Another activation needs a pass behind anyway, and that adds the rest too: engines for a bias alone, or with a clipped ReLU, are
+     * slow. */
+    if (!c.transposed && !other && (bias || residual || relu))
+        GRT_TRY(try_plan(device, &c, bias, residual, relu, s));
     if (!s->plan)
-        GRT_TRY(cuda_dnn_plan_create(libraries, &c, &s->plan));
+        GRT_TRY(try_plan(device, &c, false, false, false, s));
     c.compile = true;
     if (!s->plan)
-        GRT_TRY(cuda_dnn_plan_create(libraries, &c, &s->plan));
+        GRT_TRY(try_plan(device, &c, false, false, false, s));
     s->copy = s->copy && s->plan;
     return GRT_OK;
 }
@@ -259,7 +339,8 @@ static grt_status reshape(grt_reshape *r)
     if (!s)
         return grt_fail_memory(sizeof *s);
     describe(r, &s->g);
-    grt_status status = s->g.n > 0 ? plan(r, s) : GRT_OK;
+    s->is_depthwise = s->g.n > 0 && describe_depthwise((const conv_state *)r->state, r->in[0]->dtype, s);
+    grt_status status = s->g.n > 0 && !s->is_depthwise ? plan(r, s) : GRT_OK;
     if (status != GRT_OK) {
         release_shape(s);
         return status;
@@ -299,6 +380,30 @@ __global__ void pad(const __grid_constant__ conv_shape s, const T *x, T *to)
         if (inside)
             v = x[g.last ? at * g.in_channels + channel : at];
         to[i] = v;
+    }
+}
+
+/* [batch, rows, row, columns, column, channel] to [batch, rows, columns, row, column, channel], with depth likewise: patches. */
+template <class T> __global__ void cut(const __grid_constant__ conv_shape s, const T *x, T *to)
+{
+    const conv_geometry &g = s.g;
+    CUDA_EACH(i, s.n_padded)
+    {
+        int64_t rest = i, p[SPATIAL], at;
+        const int64_t channel = rest % g.in_channels;
+        rest /= g.in_channels;
+        for (int d = SPATIAL - 1; d >= 0; d--) {
+            p[d] = rest % g.kernel[d];
+            rest /= g.kernel[d];
+        }
+        for (int d = SPATIAL - 1; d >= 0; d--) {
+            p[d] += rest % g.out[d] * g.kernel[d];
+            rest /= g.out[d];
+        }
+        at = rest;
+        for (int d = 0; d < SPATIAL; d++)
+            at = at * g.in[d] + p[d];
+        to[i] = x[at * g.in_channels + channel];
     }
 }
 
@@ -367,7 +472,10 @@ template <class T> static void launch_direct(const conv_shape *s, const grt_run 
 
 template <class T> static void launch_pad(const conv_shape *s, const void *x, void *to, cudaStream_t stream)
 {
-    pad<T><<<cuda_blocks(s->n_padded, THREADS), THREADS, 0, stream>>>(*s, (const T *)x, (T *)to);
+    if (s->patches)
+        cut<T><<<cuda_blocks(s->n_padded, THREADS), THREADS, 0, stream>>>(*s, (const T *)x, (T *)to);
+    else
+        pad<T><<<cuda_blocks(s->n_padded, THREADS), THREADS, 0, stream>>>(*s, (const T *)x, (T *)to);
 }
 
 static grt_status run_plan(const grt_run *r, const conv_shape *s)
@@ -396,6 +504,11 @@ static grt_status run(const grt_run *r)
     const conv_geometry *g = &s->g;
     if (g->n == 0)
         return GRT_OK;
+    if (s->is_depthwise && cuda_depthwise_run(&s->depthwise, r->in[0]->data, state->filters, data_of(r, BIAS), data_of(r, RESIDUAL),
+                                              r->out[0]->data, (cudaStream_t)r->stream)) {
+        CUDA_LAUNCHED();
+        return GRT_OK;
+    }
     if (s->plan) {
         GRT_TRY(run_plan(r, s));
     } else {

@@ -1,5 +1,6 @@
 /* Ops that only move elements along strides: Transpose, DepthToSpace, SpaceToDepth, Concat, Split, Slice, Expand, Tile, and
  * Pad and CenterCropPad with a constant border. */
+#include "backends/cuda/concat.h"
 #include "backends/cuda/copy.h"
 
 #include "src/base/checked.h"
@@ -123,26 +124,58 @@ grt_status copies(int32_t n, cuda_copy **out)
     return *out ? GRT_OK : grt_fail_memory((size_t)n * sizeof **out);
 }
 
+struct concat_shape {
+    bool at_once; /* by one launch, if the pointers are aligned */
+    cuda_concat all;
+    cuda_copy *parts;
+};
+
 grt_status reshape_concat(grt_reshape *r)
 {
     const grt_tensor *out = r->out[0];
     int32_t axis = (int32_t)grt_axis(*(const int64_t *)r->state, out->rank);
     int64_t offset = 0;
-    cuda_copy *parts;
-    GRT_TRY(copies(r->n_in, &parts));
-    for (int32_t i = 0; i < r->n_in; i++) {
-        plan_slab(&parts[i], out, r->in[i], axis, offset, false);
-        offset += r->in[i]->dims[axis];
+    concat_shape *s = (concat_shape *)calloc(1, sizeof *s);
+    if (!s)
+        return grt_fail_memory(sizeof *s);
+    grt_status status = copies(r->n_in, &s->parts);
+    if (status != GRT_OK) {
+        free(s);
+        return status;
     }
-    r->shape = parts;
+    int64_t row_bytes[CUDA_CONCAT_MOST];
+    for (int32_t i = 0; i < r->n_in; i++) {
+        const grt_tensor *in = r->in[i];
+        plan_slab(&s->parts[i], out, in, axis, offset, false);
+        offset += in->dims[axis];
+        if (i < CUDA_CONCAT_MOST)
+            row_bytes[i] = grt_dims_product(in->dims, axis, in->rank) * (int64_t)grt_dtype_size(in->dtype);
+    }
+    s->at_once = cuda_concat_plan(&s->all, grt_dims_product(out->dims, 0, axis), r->n_in, row_bytes);
+    r->shape = s;
     return GRT_OK;
+}
+
+void release_concat(void *data)
+{
+    concat_shape *s = (concat_shape *)data;
+    if (s)
+        free(s->parts);
+    free(s);
 }
 
 grt_status run_concat(const grt_run *r)
 {
-    const cuda_copy *parts = (const cuda_copy *)r->shape;
+    const concat_shape *s = (const concat_shape *)r->shape;
+    const void *src[CUDA_CONCAT_MOST];
+    for (int32_t i = 0; s->at_once && i < r->n_in; i++)
+        src[i] = r->in[i]->data;
+    if (s->at_once && cuda_concat_run(&s->all, r->out[0]->data, src, cuda_stream(r))) {
+        CUDA_LAUNCHED();
+        return GRT_OK;
+    }
     for (int32_t i = 0; i < r->n_in; i++)
-        GRT_TRY(cuda_copy_run(&parts[i], r->out[0]->data, r->in[i]->data, cuda_stream(r)));
+        GRT_TRY(cuda_copy_run(&s->parts[i], r->out[0]->data, r->in[i]->data, cuda_stream(r)));
     return GRT_OK;
 }
 
@@ -445,7 +478,7 @@ const grt_kernel_row rows[] = {
     {.domain = "", .op = "SpaceToDepth", .types = {CUDA_MOVABLE}, .create = create_block, .destroy = free,
      .reshape = reshape_blocks, .release_shape = free, .run = run_copy},
     {.domain = "", .op = "Concat", .types = {CUDA_MOVABLE}, .create = create_axis, .destroy = free, .reshape = reshape_concat,
-     .release_shape = free, .run = run_concat},
+     .release_shape = release_concat, .run = run_concat},
     {.domain = "", .op = "Split", .types = {CUDA_MOVABLE, CUDA_INDEX}, .flags = GRT_KERNEL_READS(1), .create = create_axis,
      .destroy = free, .reshape = reshape_split, .release_shape = free, .run = run_split},
     {.domain = "", .op = "Slice", .types = {CUDA_MOVABLE, CUDA_INDEX, CUDA_INDEX, CUDA_INDEX},

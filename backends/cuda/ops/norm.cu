@@ -86,6 +86,58 @@ __global__ void __launch_bounds__(THREADS) layer_rows(const __grid_constant__ la
     }
 }
 
+/* The same with rows in registers, read once, 16 bytes a time; scale and bias are as the rows. VECTORS: of each thread. */
+template <class T, int PER_ROW, int VECTORS>
+__global__ void __launch_bounds__(PER_ROW == 32 ? 128 : PER_ROW)
+    layer_vectors(int64_t rows, int size, bool rms, float epsilon, const T *x, const T *scale, const T *bias, T *y)
+{
+    using V = cuda_vector<T>;
+    enum { N = V::N };
+    const int lane = threadIdx.x % PER_ROW, per_block = blockDim.x / PER_ROW;
+    for (int64_t row = (int64_t)blockIdx.x * per_block + threadIdx.x / PER_ROW; row < rows; row += (int64_t)gridDim.x * per_block) {
+        float v[VECTORS][N], sum = 0, squares = 0;
+#pragma unroll
+        for (int k = 0; k < VECTORS; k++) {
+            const int at = (lane + k * PER_ROW) * N;
+            V pack = {};
+            if (at < size)
+                pack = *(const V *)(x + row * size + at);
+#pragma unroll
+            for (int j = 0; j < N; j++) {
+                v[k][j] = cuda_widen(pack.v[j]);
+                sum += v[k][j];
+            }
+        }
+        const float mean = rms ? 0.0f : cuda_row_reduce<PER_ROW, cuda_sum, float>(sum, 0) / (float)size;
+#pragma unroll
+        for (int k = 0; k < VECTORS; k++)
+#pragma unroll
+            for (int j = 0; j < N; j++) {
+                v[k][j] -= mean;
+                squares += (lane + k * PER_ROW) * N < size ? v[k][j] * v[k][j] : 0.0f;
+            }
+        const float inverse = 1 / sqrtf(cuda_row_reduce<PER_ROW, cuda_sum, float>(squares, 0) / (float)size + epsilon);
+#pragma unroll
+        for (int k = 0; k < VECTORS; k++) {
+            const int at = (lane + k * PER_ROW) * N;
+            if (at >= size)
+                continue;
+            const V factor = *(const V *)(scale + at);
+            V shift = {}, result;
+            if (bias)
+                shift = *(const V *)(bias + at);
+#pragma unroll
+            for (int j = 0; j < N; j++) {
+                float r = rounded<T, float>(v[k][j] * inverse) * cuda_widen(factor.v[j]);
+                if (bias)
+                    r = rounded<T, float>(r) + cuda_widen(shift.v[j]);
+                result.v[j] = cuda_narrow<T, float>(r);
+            }
+            *(V *)(y + row * size + at) = result;
+        }
+    }
+}
+
 /* Exactly the normalised dims, perhaps behind dims of 1. */
 static bool is_row(const grt_tensor *t, const grt_tensor *x, int32_t axis)
 {
@@ -137,8 +189,51 @@ static grt_status layer_reshape(grt_reshape *r)
     return GRT_OK;
 }
 
-template <class T> static void launch_layer(const layer_shape *s, const void *x, layer_outputs out, cudaStream_t stream)
+enum { WIDE_ROW = 256, MOST_VECTORS = 8 };
+
+template <class T, int PER_ROW, int VECTORS>
+static void launch_vectors(const layer_shape *s, const void *x, void *y, cudaStream_t stream)
 {
+    /* One warp a block while there are few rows, so that all multiprocessors take part. */
+    const int threads = PER_ROW > 32 ? PER_ROW : s->rows < 1024 ? 32 : 128;
+    layer_vectors<T, PER_ROW, VECTORS><<<cuda_blocks(s->rows, threads / PER_ROW), threads, 0, stream>>>(
+        s->rows, (int)s->size, s->rms, (float)s->epsilon, (const T *)x, (const T *)s->scale.data, (const T *)s->bias.data, (T *)y);
+}
+
+template <class T, int PER_ROW> static void launch_as_wide(const layer_shape *s, int vectors, const void *x, void *y, cudaStream_t stream)
+{
+    if (vectors <= 1)
+        launch_vectors<T, PER_ROW, 1>(s, x, y, stream);
+    else if (vectors <= 2)
+        launch_vectors<T, PER_ROW, 2>(s, x, y, stream);
+    else if (vectors <= 4)
+        launch_vectors<T, PER_ROW, 4>(s, x, y, stream);
+    else
+        launch_vectors<T, PER_ROW, MOST_VECTORS>(s, x, y, stream);
+}
+
+/* False if the rows, their factors or outputs are not what the kernel for vectors takes. */
+template <class T> static bool launch_fast(const layer_shape *s, int dtype, const void *x, const layer_outputs &out, cudaStream_t stream)
+{
+    const int64_t n = cuda_vector<T>::N, vectors = s->size / n;
+    const bool fits = sizeof(T) <= 4 && s->size > 0 && s->size % n == 0 && vectors <= WIDE_ROW * MOST_VECTORS && out.y && !out.mean && !out.inverse &&
+                      s->scale.plain && s->scale.dtype == dtype && (!s->bias.data || (s->bias.plain && s->bias.dtype == dtype)) &&
+                      cuda_is_vector(x) && cuda_is_vector(out.y) && cuda_is_vector(s->scale.data) && cuda_is_vector(s->bias.data);
+    if (!fits)
+        return false;
+    if constexpr (sizeof(T) <= 4) {
+        if (vectors <= 32 * 4 || (vectors <= 32 * MOST_VECTORS && s->rows >= 1024))
+            launch_as_wide<T, 32>(s, (int)((vectors + 31) / 32), x, out.y, stream);
+        else
+            launch_as_wide<T, WIDE_ROW>(s, (int)((vectors + WIDE_ROW - 1) / WIDE_ROW), x, out.y, stream);
+    }
+    return true;
+}
+
+template <class T> static void launch_layer(const layer_shape *s, int dtype, const void *x, layer_outputs out, cudaStream_t stream)
+{
+    if (launch_fast<T>(s, dtype, x, out, stream))
+        return;
     enum { WARP_SIZES = 512 };
     if (s->size <= WARP_SIZES)
         layer_rows<T, 32><<<cuda_blocks(s->rows, THREADS / 32), THREADS, 0, stream>>>(*s, (const T *)x, out);
@@ -164,7 +259,7 @@ static grt_status layer_run(const grt_run *r)
         out.inverse = r->out[2]->data;
         out.inverse_dtype = r->out[2]->dtype;
     }
-    CUDA_FOR_FLOATS(r->in[0]->dtype, T, launch_layer<T>(&s, r->in[0]->data, out, (cudaStream_t)r->stream));
+    CUDA_FOR_FLOATS(r->in[0]->dtype, T, launch_layer<T>(&s, r->in[0]->dtype, r->in[0]->data, out, (cudaStream_t)r->stream));
     CUDA_LAUNCHED();
     return GRT_OK;
 }

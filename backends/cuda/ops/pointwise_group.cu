@@ -29,8 +29,19 @@ struct program {
 
 typedef cuda_walk<MAX_INPUTS + 1, GRT_MAX_RANK> group_walk;
 
+/* How an input of the fast kernel is found: at the result's own place, by the place along the trailing dims, or always the same. */
+enum input_place : uint8_t { PLACE_OWN, PLACE_TRAILING, PLACE_ONE };
+
+struct fast_plan {
+    bool fits;
+    uint32_t n, period; /* in vectors: of the result, of the inputs at PLACE_TRAILING */
+    cuda_divisor by_period;
+    input_place place[MAX_INPUTS];
+};
+
 struct shape {
     bool grouped;
+    fast_plan fast;
     group_walk walk, groups;
 };
 
@@ -161,6 +172,57 @@ __global__ void __launch_bounds__(BLOCK) group_kernel(const __grid_constant__ gr
     }
 }
 
+/* The usual case: every input is as the result, or repeats along its leading dims, or is one element; sizes fit in 31 bits; no more
+ * than a few results wait. 16 bytes of 16-bit floats a thread, no walk, and registers that need no memory. */
+enum { FAST_VECTOR = 8, FAST_KEPT = 3, FAST_BLOCK = 128 };
+
+__global__ void __launch_bounds__(FAST_BLOCK) fast_kernel(const __grid_constant__ fast_plan f, const __grid_constant__ program p, const __grid_constant__ operands o)
+{
+    enum { V = FAST_VECTOR };
+    const uint32_t i = blockIdx.x * FAST_BLOCK + threadIdx.x;
+    if (i >= f.n)
+        return;
+    const uint32_t trailing = f.period ? i - cuda_divide(i, f.by_period) * f.period : 0;
+    float kept[FAST_KEPT][V], x[PW_MAX_OPERANDS][V], y[V];
+#pragma unroll
+    for (int j = 0; j < V; j++)
+        y[j] = kept[0][j] = kept[1][j] = kept[2][j] = 0.0f;
+    for (int32_t c = 0; c < p.n; c++) {
+        const instruction &in = p.code[c];
+#pragma unroll
+        for (int k = 0; k < PW_MAX_OPERANDS; k++) {
+            const int index = in.index[k];
+            if (k >= in.arity || in.kind[k] == SOURCE_PREVIOUS) {
+#pragma unroll
+                for (int j = 0; j < V; j++)
+                    x[k][j] = y[j];
+            } else if (in.kind[k] == SOURCE_INPUT) {
+                const input_place place = f.place[index];
+                const int64_t at = place == PLACE_OWN ? (int64_t)i * V : place == PLACE_TRAILING ? (int64_t)trailing * V : 0;
+                load<V>(p.in_dtype[index], o.in[index], at, place != PLACE_ONE, x[k]);
+            } else if (in.kind[k] == SOURCE_CONSTANT) {
+#pragma unroll
+                for (int j = 0; j < V; j++)
+                    x[k][j] = p.constants[index];
+            } else {
+#pragma unroll
+                for (int j = 0; j < V; j++)
+                    x[k][j] = index == 0 ? kept[0][j] : index == 1 ? kept[1][j] : kept[2][j];
+            }
+        }
+        eval<V>(in, x, y);
+        if (in.keep) {
+#pragma unroll
+            for (int j = 0; j < V; j++) {
+                kept[0][j] = in.target == 0 ? y[j] : kept[0][j];
+                kept[1][j] = in.target == 1 ? y[j] : kept[1][j];
+                kept[2][j] = in.target == 2 ? y[j] : kept[2][j];
+            }
+        }
+    }
+    store<V>(p.out_dtype, o.out, (int64_t)i * V, y);
+}
+
 /* ---- kernel life ---- */
 
 bool supports(const grt_kernel_node *node, grt_text *why)
@@ -241,6 +303,43 @@ grt_status create(const grt_kernel_node *node, void **out_state)
     return GRT_OK;
 }
 
+/* The dims of t, leading ones left out, are the last dims of the result: the number of elements; else 0. */
+int64_t trailing_elements(const grt_tensor *t, const grt_tensor *out)
+{
+    int32_t skip = 0;
+    while (skip < t->rank && t->dims[skip] == 1)
+        skip++;
+    const int32_t rank = t->rank - skip;
+    return rank <= out->rank && grt_dims_equal(t->dims + skip, rank, out->dims + out->rank - rank, rank) ? grt_tensor_elements(t) : 0;
+}
+
+void plan_fast(const grt_reshape *r, fast_plan *f)
+{
+    const program *p = (const program *)r->state;
+    const int64_t n = grt_tensor_elements(r->out[0]), most = (int64_t)1 << 30;
+    int64_t period = 0;
+    if (n <= 0 || n >= most || n % FAST_VECTOR || p->n_registers > FAST_KEPT)
+        return;
+    for (int32_t i = 0; i < r->n_in; i++) {
+        const int64_t size = grt_tensor_elements(r->in[i]), trailing = trailing_elements(r->in[i], r->out[0]);
+        if (size == n && trailing == n) {
+            f->place[i] = PLACE_OWN;
+        } else if (size == 1) {
+            f->place[i] = PLACE_ONE;
+        } else if (trailing > 0 && trailing % FAST_VECTOR == 0 && (period == 0 || period == trailing)) {
+            f->place[i] = PLACE_TRAILING;
+            period = trailing;
+        } else {
+            return;
+        }
+    }
+    f->n = (uint32_t)(n / FAST_VECTOR);
+    f->period = (uint32_t)(period / FAST_VECTOR);
+    if (f->period)
+        f->by_period = cuda_divisor_of(f->period);
+    f->fits = true;
+}
+
 grt_status reshape(grt_reshape *r)
 {
     shape *sh;
@@ -249,6 +348,7 @@ grt_status reshape(grt_reshape *r)
     sh->grouped = sh->walk.total > 0 && cuda_walk_vector(&sh->walk, VECTOR) == VECTOR;
     if (sh->grouped)
         sh->groups = cuda_walk_grouped(&sh->walk, VECTOR);
+    plan_fast(r, &sh->fast);
     r->shape = sh;
     return GRT_OK;
 }
@@ -278,6 +378,14 @@ grt_status run(const grt_run *r)
         aligned &= !o.packed[k] || cuda_aligned(o.in[k], VECTOR * grt_dtype_size(p->in_dtype[k]));
     }
     o.out = r->out[0]->data;
+    bool fast = sh->fast.fits && cuda_aligned(o.out, FAST_VECTOR * grt_dtype_size(p->out_dtype));
+    for (int32_t k = 0; fast && k < r->n_in; k++)
+        fast = sh->fast.place[k] == PLACE_ONE || cuda_aligned(o.in[k], FAST_VECTOR * grt_dtype_size(p->in_dtype[k]));
+    if (fast) {
+        fast_kernel<<<(sh->fast.n + FAST_BLOCK - 1) / FAST_BLOCK, FAST_BLOCK, 0, cuda_stream(r)>>>(sh->fast, *p, o);
+        CUDA_LAUNCHED();
+        return GRT_OK;
+    }
     return aligned ? launch<VECTOR>(sh->groups, *p, o, cuda_stream(r)) : launch<1>(sh->walk, *p, o, cuda_stream(r));
 }
 

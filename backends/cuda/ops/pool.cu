@@ -88,6 +88,80 @@ template <class T> __global__ void __launch_bounds__(THREADS) pool(const __grid_
     }
 }
 
+/* Channels last: 16 bytes of channels a thread, two spatial dims, sizes below 2^31. */
+typedef struct pool_plane {
+    bool max, count_padding;
+    int vectors, in[2], out[2], kernel[2], stride[2], dilation[2], begin[2], end[2]; /* vectors: of a pixel's channels */
+    uint32_t n;                                                                      /* results, in vectors */
+} pool_plane;
+
+template <class T> __global__ void __launch_bounds__(THREADS) pool_vectors(const __grid_constant__ pool_plane s, const cuda_vector<T> *x, cuda_vector<T> *y)
+{
+    enum { N = cuda_vector<T>::N };
+    const uint32_t i = blockIdx.x * THREADS + threadIdx.x;
+    if (i >= s.n)
+        return;
+    const uint32_t vector = i % s.vectors, pixel = i / s.vectors, column = pixel % s.out[1], line = pixel / s.out[1];
+    const int row = (int)(line % s.out[0]) * s.stride[0] - s.begin[0], first = (int)column * s.stride[1] - s.begin[1];
+    const cuda_vector<T> *image = x + (size_t)(line / s.out[0]) * s.in[0] * s.in[1] * s.vectors + vector;
+    float value[N];
+    int count = 0, room[2] = {0, 0};
+#pragma unroll
+    for (int j = 0; j < N; j++)
+        value[j] = s.max ? -CUDART_INF_F : 0.0f;
+    for (int a = 0; a < s.kernel[0]; a++) {
+        const int p = row + a * s.dilation[0];
+        room[0] += p < s.in[0] + s.end[0];
+        if (p < 0 || p >= s.in[0])
+            continue;
+        for (int b = 0; b < s.kernel[1]; b++) {
+            const int q = first + b * s.dilation[1];
+            if (q < 0 || q >= s.in[1])
+                continue;
+            const cuda_vector<T> pack = image[(size_t)(p * s.in[1] + q) * s.vectors];
+            count++;
+#pragma unroll
+            for (int j = 0; j < N; j++) {
+                const float v = cuda_widen(pack.v[j]);
+                value[j] = !s.max ? value[j] + v : count == 1 || v > value[j] ? v : value[j];
+            }
+        }
+    }
+    for (int b = 0; b < s.kernel[1]; b++)
+        room[1] += first + b * s.dilation[1] < s.in[1] + s.end[1];
+    if (s.count_padding)
+        count = room[0] * room[1];
+    cuda_vector<T> result;
+#pragma unroll
+    for (int j = 0; j < N; j++)
+        result.v[j] = cuda_narrow<T, float>(s.max || count == 0 ? value[j] : value[j] / (float)count);
+    y[i] = result;
+}
+
+template <class T> static bool launch_vectors(const pool_shape *s, const grt_run *r)
+{
+    const int64_t n = cuda_vector<T>::N, x_n = s->batch * s->channels * s->in[1] * s->in[2];
+    if (!s->last || s->in[0] != 1 || s->out[0] != 1 || s->kernel[0] != 1 || s->begin[0] || s->end[0] || s->channels % n || x_n >= INT32_MAX ||
+        s->n >= INT32_MAX || (r->n_out > 1 && r->out[1]) || !cuda_is_vector(r->in[0]->data) || !cuda_is_vector(r->out[0]->data))
+        return false;
+    pool_plane p = {s->max, s->count_padding, (int)(s->channels / n)};
+    for (int d = 0; d < 2; d++) {
+        const int64_t all[] = {s->in[d + 1], s->out[d + 1], s->kernel[d + 1], s->stride[d + 1], s->dilation[d + 1], s->begin[d + 1], s->end[d + 1]};
+        int *const to[] = {p.in + d, p.out + d, p.kernel + d, p.stride + d, p.dilation + d, p.begin + d, p.end + d};
+        for (int k = 0; k < 7; k++) {
+            if (all[k] > 1 << 24 || all[k] < -(1 << 24))
+                return false;
+            *to[k] = (int)all[k];
+        }
+        if ((int64_t)p.kernel[d] * p.dilation[d] > 1 << 28 || (int64_t)p.out[d] * p.stride[d] > 1 << 28)
+            return false;
+    }
+    p.n = (uint32_t)(s->n / n);
+    pool_vectors<T><<<(p.n + THREADS - 1) / THREADS, THREADS, 0, (cudaStream_t)r->stream>>>(p, (const cuda_vector<T> *)r->in[0]->data,
+                                                                                           (cuda_vector<T> *)r->out[0]->data);
+    return true;
+}
+
 static bool pool_supports(const grt_kernel_node *node, grt_text *why)
 {
     if (node->in[0].rank <= 2 + SPATIAL)
@@ -133,6 +207,9 @@ static grt_status pool_reshape(grt_reshape *r)
 
 template <class T> static void launch_pool(const pool_shape *s, const grt_run *r)
 {
+    if constexpr (sizeof(T) == 2 || sizeof(T) == 4) /* half, bfloat16, float */
+        if (launch_vectors<T>(s, r))
+            return;
     int64_t *indices = r->n_out > 1 && r->out[1] ? (int64_t *)r->out[1]->data : NULL;
     pool<T><<<cuda_blocks(s->n, THREADS), THREADS, 0, (cudaStream_t)r->stream>>>(*s, (const T *)r->in[0]->data,
                                                                                 (T *)r->out[0]->data, indices);

@@ -1,0 +1,84 @@
+/* What the attention kernels share: shapes, operands, which keys a row may look at. */
+#ifndef GRT_BACKENDS_CUDA_ATTENTION_CUH
+#define GRT_BACKENDS_CUDA_ATTENTION_CUH
+
+#include "backends/cuda/number.cuh"
+
+#include <math_constants.h>
+
+/* Elements of [batch, heads, rows, size] with rows dense and the rest strided. */
+typedef struct attention_view {
+    int64_t batch, head, row;
+} attention_view;
+
+typedef struct attention_shape {
+    bool causal;
+    bool joined; /* K and V are parts of Q's tensor */
+    bool flash; /* the tensor core kernel takes it */
+    int mode, mask_dtype, qk_dtype;
+    int64_t left, right;
+    int64_t batch, q_heads, kv_heads, q_len, kv_len, past, total, size, v_size;
+    int64_t mask_len, mask_strides[4]; /* strides: batch, head, row, key */
+    attention_view q, k, v, y;
+    double scale, softcap;
+    size_t shared_bytes;
+} attention_shape;
+
+/* What a run binds. */
+typedef struct attention_data {
+    const void *q, *k, *v, *past_key, *past_value, *mask;
+    const int64_t *nonpad;
+    void *y, *qk;
+} attention_data;
+
+/* Keys that query row i of a batch element may look at, by causality, window and padding: [*lo, *hi). */
+static __device__ __forceinline__ void range(const attention_shape &s, const int64_t *nonpad, int64_t batch, int64_t i, int64_t *lo, int64_t *hi)
+{
+    int64_t offset = s.past, end = s.total, start = 0;
+    if (nonpad) {
+        int64_t valid = nonpad[batch];
+        valid = valid < 0 ? 0 : valid > s.total ? s.total : valid;
+        offset = valid - s.q_len;
+        end = valid;
+    }
+    const int64_t position = offset + i;
+    if (s.causal && position + 1 < end)
+        end = position + 1;
+    if (s.right >= 0 && position + s.right + 1 < end)
+        end = position + s.right + 1;
+    if (s.left >= 0 && position - s.left > start)
+        start = position - s.left;
+    end = end < s.mask_len ? end : s.mask_len;
+    *hi = end < 0 ? 0 : end;
+    *lo = start > *hi ? *hi : start;
+}
+
+/* Row j of the keys or values of a head: the past's come first. */
+template <class T>
+__device__ __forceinline__ const T *key_row(const attention_shape &s, const void *now, const void *past, const attention_view &view,
+                                            int64_t size, int64_t batch, int64_t head, int64_t j)
+{
+    if (j < s.past)
+        return (const T *)past + ((batch * s.kv_heads + head) * s.past + j) * size;
+    return (const T *)now + batch * view.batch + head * view.head + (j - s.past) * view.row;
+}
+
+template <class W> __device__ __forceinline__ W masked(const attention_shape &s, const void *mask, int64_t at, W score)
+{
+    if (!mask)
+        return score;
+    if (s.mask_dtype == GRT_DTYPE_BOOL)
+        return ((const uint8_t *)mask)[at] ? score : (W)-CUDART_INF_F;
+    return score + cuda_load<W>(mask, s.mask_dtype, at);
+}
+
+/* attention_flash.cu: 16-bit floats on tensor cores. */
+bool attention_flash_fits(const attention_shape *s, grt_dtype dtype);
+/* Once per shape and device: lets the kernel have the shared memory that it wants. */
+cudaError_t attention_flash_prepare(const attention_shape *s, grt_dtype dtype);
+/* Pointers that its loads can use? */
+bool attention_flash_aligned(const attention_shape *s, const attention_data *d);
+void attention_flash(const attention_shape *s, const attention_data *d, grt_dtype dtype, int multiprocessors,
+                     cudaStream_t stream);
+
+#endif

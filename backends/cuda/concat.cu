@@ -1,0 +1,80 @@
+/* See concat.h. */
+#include "backends/cuda/concat.h"
+
+#include "backends/cuda/walk.h"
+
+namespace {
+
+struct sources {
+    const void *part[CUDA_CONCAT_MOST];
+};
+
+template <class T> __global__ void __launch_bounds__(CUDA_BLOCK) join(const __grid_constant__ cuda_concat c, const __grid_constant__ sources s, T *dst)
+{
+    const uint32_t i = blockIdx.x * CUDA_BLOCK + threadIdx.x;
+    if (i >= c.total)
+        return;
+    const uint32_t row = i / c.row, at = i - row * c.row;
+    int low = 0, high = c.n - 1; /* the first part that ends behind `at` */
+    while (low < high) {
+        const int middle = (low + high) / 2;
+        if (at < c.ends[middle])
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    const uint32_t begin = low ? c.ends[low - 1] : 0;
+    dst[i] = ((const T *)s.part[low])[(size_t)row * (c.ends[low] - begin) + (at - begin)];
+}
+
+template <class T> void launch(const cuda_concat *c, const sources &s, void *dst, cudaStream_t stream)
+{
+    join<T><<<cuda_grid(c->total), CUDA_BLOCK, 0, stream>>>(*c, s, (T *)dst);
+}
+
+} // namespace
+
+bool cuda_concat_plan(cuda_concat *c, int64_t outer, int32_t n, const int64_t *row_bytes)
+{
+    int64_t all = 16, row = 0;
+    *c = {};
+    if (n < 1 || n > CUDA_CONCAT_MOST)
+        return false;
+    for (int32_t i = 0; i < n; i++) {
+        if (row_bytes[i] < 0 || row_bytes[i] > INT32_MAX)
+            return false;
+        all |= row_bytes[i];
+        row += row_bytes[i];
+    }
+    c->n = n;
+    c->unit = (uint32_t)(all & -all);
+    if (c->unit < 2 || row > INT32_MAX || (row && outer > (int64_t)UINT32_MAX * 3 / 4 / ((row + c->unit - 1) / c->unit)))
+        return false;
+    c->row = (uint32_t)(row / c->unit);
+    c->total = (uint32_t)(outer * c->row);
+    uint32_t end = 0;
+    for (int32_t i = 0; i < n; i++)
+        c->ends[i] = end += (uint32_t)(row_bytes[i] / c->unit);
+    return c->total > 0 && (int64_t)c->total <= (int64_t)CUDA_BLOCK << 20; /* one thread each */
+}
+
+bool cuda_concat_run(const cuda_concat *c, void *dst, const void *const *src, cudaStream_t stream)
+{
+    sources s = {};
+    bool aligned = cuda_aligned(dst, c->unit);
+    for (int32_t i = 0; i < c->n; i++) {
+        s.part[i] = src[i];
+        aligned = aligned && cuda_aligned(src[i], c->unit);
+    }
+    if (!aligned)
+        return false;
+    if (c->unit == 16)
+        launch<cuda_bits128>(c, s, dst, stream);
+    else if (c->unit == 8)
+        launch<uint64_t>(c, s, dst, stream);
+    else if (c->unit == 4)
+        launch<uint32_t>(c, s, dst, stream);
+    else
+        launch<uint16_t>(c, s, dst, stream);
+    return true;
+}

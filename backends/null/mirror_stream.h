@@ -1,0 +1,24 @@
+/* Streams of the mirror backend: queues that a thread of their own works off, so that whoever forgets to wait
+ * is found out. */
+#ifndef GRT_BACKENDS_MIRROR_STREAM_H
+#define GRT_BACKENDS_MIRROR_STREAM_H
+
+#include "src/base/status.h"
+
+typedef struct mirror_stream mirror_stream;
+typedef struct mirror_fence mirror_fence;
+
+grt_status mirror_stream_create(mirror_stream **out_stream);
+void mirror_stream_release(mirror_stream *stream); /* after what is enqueued */
+/* At once, until the stream meets its first fence: the CPU's kernels, which mirror devices run, know of no
+ * streams. */
+grt_status mirror_stream_copy(mirror_stream *stream, void *dst, const void *src, size_t bytes);
+void mirror_stream_wait(mirror_stream *stream);
+
+grt_status mirror_fence_create(mirror_fence **out_fence);
+void mirror_fence_release(mirror_fence *fence);
+grt_status mirror_fence_record(mirror_fence *fence, mirror_stream *stream);
+void mirror_fence_wait(mirror_fence *fence);
+grt_status mirror_stream_wait_fence(mirror_stream *stream, mirror_fence *fence);
+
+#endif

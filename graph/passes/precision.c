@@ -1,0 +1,406 @@
+/* Precision: where the caller allows it, products run as TF32, or weights and activations become float16 or
+ * bfloat16. The model's inputs and outputs keep their types.
+ *
+ * Nodes are visited in order. Ops that gain (products, convolutions, attention, norms, pools) always switch;
+ * element-wise and moving ops follow what they are given, so that no cast lies between two ops of the same
+ * kind; all others, and nodes that the target has no kernel for, keep float32. Kernels accumulate in float32
+ * whatever their inputs are. Weights are converted here, values by Cast nodes, at most one per value and
+ * direction. Bodies of control flow keep float32. */
+#include "graph/passes/passes.h"
+
+#include "src/base/float.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef enum conduct {
+    ROLE_KEEP = 0, /* float32 */
+    ROLE_GAIN,     /* narrow, whatever comes in */
+    ROLE_FOLLOW,   /* as its inputs */
+    ROLE_LOOK_UP,  /* GAIN if input 0 is a constant, else FOLLOW */
+} conduct;
+
+/* Left out on purpose, as their results or terms leave the range of float16 or lose what matters: powers,
+ * exponentials, logarithms, roots, sums, trigonometry, random numbers, recurrences, losses, quantisation. */
+static const struct {
+    const char *domain, *op;
+    conduct role;
+    int32_t n_in; /* inputs from here on keep their type; 0: all switch */
+} ops[] = {
+    {"", "Attention", ROLE_GAIN, 0},
+    {"", "Conv", ROLE_GAIN, 0},
+    {"", "ConvTranspose", ROLE_GAIN, 0},
+    {"", "Gemm", ROLE_GAIN, 0},
+    {"", "GroupNormalization", ROLE_GAIN, 0},
+    {"", "InstanceNormalization", ROLE_GAIN, 0},
+    {"", "LayerNormalization", ROLE_GAIN, 0},
+    {"", "MatMul", ROLE_GAIN, 0},
+    {"", "RMSNormalization", ROLE_GAIN, 0},
+    {"", "RotaryEmbedding", ROLE_GAIN, 0},
+    {"graphrt", "Attention", ROLE_GAIN, 0},
+    {"graphrt", "Conv", ROLE_GAIN, 0},
+    {"graphrt", "MatMul", ROLE_GAIN, 0},
+
+    {"", "Gather", ROLE_LOOK_UP, 1},
+
+    {"", "Abs", ROLE_FOLLOW, 0},
+    {"", "Add", ROLE_FOLLOW, 0},
+    {"", "AveragePool", ROLE_FOLLOW, 0},
+    {"", "BatchNormalization", ROLE_FOLLOW, 0},
+    {"", "Celu", ROLE_FOLLOW, 0},
+    {"", "Clip", ROLE_FOLLOW, 0},
+    {"", "Concat", ROLE_FOLLOW, 0},
+    {"", "DepthToSpace", ROLE_FOLLOW, 0},
+    {"", "Div", ROLE_FOLLOW, 0},
+    {"", "Elu", ROLE_FOLLOW, 0},
+    {"", "Erf", ROLE_FOLLOW, 0},
+    {"", "Expand", ROLE_FOLLOW, 1},
+    {"", "Flatten", ROLE_FOLLOW, 0},
+    {"", "GatherElements", ROLE_FOLLOW, 1},
+    {"", "GatherND", ROLE_FOLLOW, 1},
+    {"", "Gelu", ROLE_FOLLOW, 0},
+    {"", "GlobalAveragePool", ROLE_FOLLOW, 0},
+    {"", "GlobalMaxPool", ROLE_FOLLOW, 0},
+    {"", "HardSigmoid", ROLE_FOLLOW, 0},
+    {"", "HardSwish", ROLE_FOLLOW, 0},
+    {"", "Identity", ROLE_FOLLOW, 0},
+    {"", "LeakyRelu", ROLE_FOLLOW, 0},
+    {"", "Max", ROLE_FOLLOW, 0},
+    {"", "MaxPool", ROLE_FOLLOW, 0},
+    {"", "Min", ROLE_FOLLOW, 0},
+    {"", "Mish", ROLE_FOLLOW, 0},
+    {"", "Mul", ROLE_FOLLOW, 0},
+    {"", "Neg", ROLE_FOLLOW, 0},
+    {"", "PRelu", ROLE_FOLLOW, 0},
+    {"", "Pad", ROLE_FOLLOW, 0},
+    {"", "ReduceMax", ROLE_FOLLOW, 1},
+    {"", "ReduceMean", ROLE_FOLLOW, 1},
+    {"", "ReduceMin", ROLE_FOLLOW, 1},
+    {"", "Relu", ROLE_FOLLOW, 0},
+    {"", "Reshape", ROLE_FOLLOW, 1},
+    {"", "Resize", ROLE_FOLLOW, 1},
+    {"", "Selu", ROLE_FOLLOW, 0},
+    {"", "Sigmoid", ROLE_FOLLOW, 0},
+    {"", "Slice", ROLE_FOLLOW, 1},
+    {"", "Softmax", ROLE_FOLLOW, 0},
+    {"", "Softsign", ROLE_FOLLOW, 0},
+    {"", "SpaceToDepth", ROLE_FOLLOW, 0},
+    {"", "Split", ROLE_FOLLOW, 1},
+    {"", "Squeeze", ROLE_FOLLOW, 1},
+    {"", "Sub", ROLE_FOLLOW, 0},
+    {"", "Swish", ROLE_FOLLOW, 0},
+    {"", "Tanh", ROLE_FOLLOW, 0},
+    {"", "ThresholdedRelu", ROLE_FOLLOW, 0},
+    {"", "Tile", ROLE_FOLLOW, 1},
+    {"", "Transpose", ROLE_FOLLOW, 0},
+    {"", "Unsqueeze", ROLE_FOLLOW, 1},
+    {"", "Where", ROLE_FOLLOW, 0},
+};
+enum { N_OPS = sizeof ops / sizeof *ops };
+
+/* Products that have a TF32 form. */
+static const struct {
+    const char *domain, *op;
+} products[] = {{"", "Attention"}, {"", "Conv"},   {"", "ConvTranspose"}, {"", "Gemm"},
+                {"", "MatMul"},    {"", "Einsum"}, {"graphrt", "Conv"},   {"graphrt", "MatMul"}};
+
+/* What stands for a value in the other type; value->mark is an index into these, 0 for none. */
+typedef struct precision {
+    pass_context *context;
+    ir_graph *graph;
+    grt_dtype narrow;
+    ir_value **twins;
+    int64_t n, capacity;
+    bool failed;
+} precision;
+
+/* ---- twins ---- */
+
+static ir_value *remember(precision *p, ir_value *value, ir_value *twin)
+{
+    if (p->n == p->capacity) {
+        int64_t wanted = p->capacity ? 2 * p->capacity : 64;
+        ir_value **grown = realloc(p->twins, (size_t)wanted * sizeof *grown);
+        if (!grown) {
+            p->failed = true;
+            return NULL;
+        }
+        p->twins = grown;
+        p->capacity = wanted;
+        p->n = p->n ? p->n : 1;
+    }
+    p->twins[p->n] = twin;
+    value->mark = p->n++;
+    return twin;
+}
+
+static uint16_t narrow_one(grt_dtype dtype, float x)
+{
+    const float largest = 65504.0f; /* a limit or mask beyond it, not infinite by itself, stays finite */
+    if (dtype == GRT_DTYPE_BFLOAT16)
+        return grt_float_to_bfloat16(x);
+    if (isfinite(x))
+        x = x > largest ? largest : x < -largest ? -largest : x;
+    return grt_float_to_half(x);
+}
+
+static ir_value *narrow_constant(precision *p, const ir_value *value)
+{
+    const grt_tensor *from = value->type.data;
+    int64_t n = grt_tensor_elements(from);
+    grt_tensor *to = grt_arena_memdup(p->graph->module->arena, from, sizeof *from);
+    uint16_t *data = GRT_ARENA_ARRAY(p->graph->module->arena, uint16_t, (size_t)n + 1);
+    if (!to || !data)
+        return NULL;
+    const float *x = from->data;
+    for (int64_t i = 0; i < n; i++)
+        data[i] = narrow_one(p->narrow, x[i]);
+    to->dtype = p->narrow;
+    to->data = data;
+    return ir_constant(p->graph, NULL, to);
+}
+
+static ir_value *cast_of(precision *p, ir_value *value, grt_dtype to)
+{
+    ir_node *place = value->producer ? value->producer->next : p->graph->first;
+    const char *name = value->producer ? value->producer->desc.name : value->name;
+    ir_node *cast = ir_node_create(p->graph, place, "", "Cast", name, 1, &value, 1);
+    if (!cast)
+        return NULL;
+    ir_attr_set_int(cast, "to", to);
+    return op_infer_node(cast) == GRT_OK ? cast->out[0] : NULL;
+}
+
+static bool is_constant(const ir_value *value)
+{
+    return value->type.data && !value->producer && !value->is_input;
+}
+
+/* The value in the other type. */
+static ir_value *twin_of(precision *p, ir_value *value)
+{
+    if (value->mark > 0)
+        return p->twins[value->mark];
+    ir_value *twin = value->type.dtype != GRT_DTYPE_FLOAT ? cast_of(p, value, GRT_DTYPE_FLOAT)
+                     : is_constant(value)                 ? narrow_constant(p, value)
+                                                          : cast_of(p, value, p->narrow);
+    if (!twin) {
+        p->failed = true;
+        return NULL;
+    }
+    return remember(p, value, twin);
+}
+
+/* ---- deciding ---- */
+
+static bool is_float(const ir_value *value)
+{
+    return value && value->type.kind == GRT_KIND_TENSOR && value->type.dtype == GRT_DTYPE_FLOAT;
+}
+
+/* A float16 value that was float32 in the model: a model's own 16-bit values have their role already. */
+static bool is_narrow(const precision *p, const ir_value *value)
+{
+    return value && value->type.kind == GRT_KIND_TENSOR && value->type.dtype == p->narrow;
+}
+
+/* One number that would be nothing in float16: an epsilon. */
+static bool vanishes(const precision *p, const ir_value *value)
+{
+    double x;
+    return p->narrow == GRT_DTYPE_FLOAT16 && ir_const_float(value, &x) && x != 0 &&
+           grt_float_to_half((float)fabs(x)) == 0;
+}
+
+static int32_t find_op(const ir_node *node)
+{
+    for (int32_t i = 0; i < N_OPS; i++)
+        if (grt_op_is(&node->desc, ops[i].domain, ops[i].op))
+            return i;
+    return -1;
+}
+
+static bool wants(const precision *p, const ir_node *node, int32_t op)
+{
+    int32_t last = ops[op].n_in && ops[op].n_in < node->n_in ? ops[op].n_in : node->n_in;
+    bool narrow = false, wide = false;
+    conduct role = ops[op].role;
+    for (int32_t i = 0; i < last; i++) {
+        const ir_value *in = node->in[i].value;
+        if (!in || (!is_float(in) && !is_narrow(p, in)))
+            continue;
+        if (vanishes(p, in))
+            return false;
+        narrow |= is_narrow(p, in);
+        /* Inputs of the model may be either. */
+        wide |= is_float(in) && in->producer;
+    }
+    if (role == ROLE_LOOK_UP)
+        role = is_float(ir_in(node, 0)) && is_constant(ir_in(node, 0)) ? ROLE_GAIN : ROLE_FOLLOW;
+    return role == ROLE_GAIN || (narrow && !wide);
+}
+
+/* ---- switching ---- */
+
+static bool types_fit(const precision *p, const ir_node *node)
+{
+    for (int32_t i = 0; i < node->n_out; i++)
+        if (node->out[i] && node->out[i]->type.dtype == GRT_DTYPE_FLOAT)
+            return false;
+    return rewrite_supported(p->context, node, NULL);
+}
+
+/* Give the node narrow inputs and outputs; everything is put back if it has no kernel then. */
+static bool narrow_node(precision *p, ir_node *node, int32_t op)
+{
+    int32_t last = ops[op].n_in && ops[op].n_in < node->n_in ? ops[op].n_in : node->n_in;
+    grt_arena *arena = p->graph->module->arena;
+    ir_value **was = GRT_ARENA_ARRAY(arena, ir_value *, node->n_in + 1);
+    ir_type *types = GRT_ARENA_ARRAY(arena, ir_type, node->n_out + 1);
+    if (!was || !types) {
+        p->failed = true;
+        return false;
+    }
+    for (int32_t i = 0; i < node->n_in; i++)
+        was[i] = node->in[i].value;
+    for (int32_t i = 0; i < node->n_out; i++) {
+        if (!node->out[i])
+            continue;
+        types[i] = node->out[i]->type;
+        if (is_float(node->out[i]))
+            node->out[i]->type.dtype = p->narrow;
+    }
+    for (int32_t i = 0; i < last; i++) {
+        ir_value *twin = is_float(was[i]) ? twin_of(p, was[i]) : was[i];
+        if (is_float(was[i]) && twin)
+            ir_node_set_input(node, i, twin);
+    }
+    if (!p->failed && op_infer_node(node) == GRT_OK && types_fit(p, node)) {
+        p->context->changed++;
+        return true;
+    }
+    for (int32_t i = 0; i < node->n_in; i++)
+        if (node->in[i].value != was[i])
+            ir_node_set_input(node, i, was[i]);
+    for (int32_t i = 0; i < node->n_out; i++)
+        if (node->out[i])
+            node->out[i]->type = types[i];
+    return false;
+}
+
+/* A node that stays reads float32. */
+static void widen_inputs(precision *p, ir_node *node, const bool *ours)
+{
+    for (int32_t i = 0; i < node->n_in; i++) {
+        ir_value *in = node->in[i].value;
+        if (in && in->producer && is_narrow(p, in) && ours[i]) {
+            ir_value *twin = twin_of(p, in);
+            if (twin)
+                ir_node_set_input(node, i, twin);
+        }
+    }
+}
+
+/* ---- the sweep ---- */
+
+/* node->mark: the node was switched, its narrow outputs are of our making. */
+static bool made_here(const ir_value *value)
+{
+    return value && value->producer && value->producer->mark == 1;
+}
+
+/* Else there is nothing to switch: the model itself says what the node works on. */
+static bool makes_float(const ir_node *node)
+{
+    for (int32_t i = 0; i < node->n_out; i++)
+        if (is_float(node->out[i]))
+            return true;
+    return false;
+}
+
+static void visit(precision *p, ir_node *node)
+{
+    int32_t op = find_op(node);
+    node->mark = 0;
+    if (op >= 0 && makes_float(node) && wants(p, node, op) && narrow_node(p, node, op)) {
+        node->mark = 1;
+        return;
+    }
+    bool *ours = GRT_ARENA_ARRAY(p->graph->module->arena, bool, node->n_in + 1);
+    if (!ours) {
+        p->failed = true;
+        return;
+    }
+    for (int32_t i = 0; i < node->n_in; i++)
+        ours[i] = made_here(node->in[i].value);
+    widen_inputs(p, node, ours);
+}
+
+/* Uses in bodies, and as results of the model, were not visited. */
+static void widen_elsewhere(precision *p, ir_value *value)
+{
+    for (ir_use *use = value->uses, *next; use && !p->failed; use = next) {
+        next = use->next;
+        if (use->node && use->graph == p->graph)
+            continue;
+        ir_value *twin = twin_of(p, value);
+        if (!twin)
+            return;
+        if (use->node)
+            ir_node_set_input(use->node, use->index, twin);
+        else
+            ir_graph_set_output(use->graph, use->index, twin);
+    }
+}
+
+static grt_status narrow_graph(precision *p)
+{
+    for (ir_node *node = p->graph->first; node && !p->failed; node = node->next) /* casts are put before it */
+        visit(p, node);
+    IR_FOR_EACH_NODE (node, p->graph)
+        for (int32_t i = 0; node->mark == 1 && i < node->n_out; i++)
+            if (is_narrow(p, node->out[i]))
+                widen_elsewhere(p, node->out[i]);
+    return p->failed ? grt_fail_memory(0) : GRT_OK;
+}
+
+static void clear_marks(ir_graph *graph)
+{
+    for (int32_t i = 0; i < graph->n_inputs; i++)
+        graph->inputs[i]->mark = 0;
+    IR_FOR_EACH_NODE (node, graph) {
+        node->mark = 0;
+        for (int32_t i = 0; i < node->n_in; i++)
+            if (node->in[i].value)
+                node->in[i].value->mark = 0;
+        for (int32_t i = 0; i < node->n_out; i++)
+            if (node->out[i])
+                node->out[i]->mark = 0;
+    }
+}
+
+static grt_status allow_tf32(pass_context *context, ir_graph *graph)
+{
+    IR_FOR_EACH_NODE (node, graph)
+        for (size_t i = 0; i < sizeof products / sizeof *products; i++)
+            if (grt_op_is(&node->desc, products[i].domain, products[i].op) && is_float(ir_in(node, 0))) {
+                ir_attr_set_string(node, "math", "tf32");
+                context->changed++;
+            }
+    return GRT_OK;
+}
+
+grt_status pass_precision(pass_context *context)
+{
+    if (context->precision == GRT_PRECISION_MODEL)
+        return GRT_OK;
+    if (context->precision == GRT_PRECISION_TF32)
+        return rewrite_each_graph(context, allow_tf32);
+    precision p = {.context = context, .graph = context->module->main};
+    p.narrow = context->precision == GRT_PRECISION_FLOAT16 ? GRT_DTYPE_FLOAT16 : GRT_DTYPE_BFLOAT16;
+    clear_marks(p.graph);
+    grt_status status = narrow_graph(&p);
+    free(p.twins);
+    return status;
+}

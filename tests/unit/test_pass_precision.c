@@ -1,0 +1,187 @@
+/* Narrowing to 16-bit floats: what switches, what stays, where casts lie; TF32 marks. */
+#include "tests/unit/ir_text.h"
+
+#include <check.h>
+#include <math.h>
+#include <string.h>
+
+static const char *ops_after(const char *text, grt_precision precision, ir_module **out_module)
+{
+    ir_module *module = ir_text(text);
+    grt_target target = ir_text_target();
+    pass_context context = {.module = module, .target = &target, .level = 2, .precision = precision};
+    ck_assert_int_eq(pass_precision(&context), GRT_OK);
+    ck_assert_int_eq(ir_verify(module), GRT_OK);
+    *out_module = module;
+    return ir_text_ops(module);
+}
+
+static void check(const char *text, grt_precision precision, const char *expected)
+{
+    ir_module *module;
+    ck_assert_str_eq(ops_after(text, precision, &module), expected);
+    for (int32_t i = 0; i < module->main->n_outputs; i++)
+        ck_assert_int_eq(module->main->outputs[i].value->type.dtype, GRT_DTYPE_FLOAT);
+    ir_module_release(module);
+}
+
+START_TEST(a_chain_has_casts_at_its_ends)
+{
+    check("in x f32 2,4\n"
+          "const w f32 4,4\n"
+          "const b f32 4\n"
+          "a = MatMul x w\n"
+          "c = Add a b\n"
+          "d = Relu c\n"
+          "e = MatMul d w\n"
+          "out e\n",
+          GRT_PRECISION_FLOAT16, "Cast MatMul Add Relu MatMul Cast");
+}
+END_TEST
+
+START_TEST(what_overflows_stays)
+{
+    check("in x f32 2,4\n"
+          "const w f32 4,4\n"
+          "a = MatMul x w\n"
+          "e = Exp a\n"
+          "d = Div e a\n"
+          "y = MatMul d w\n"
+          "out y\n",
+          GRT_PRECISION_BFLOAT16, "Cast MatMul Cast Exp Div Cast MatMul Cast");
+}
+END_TEST
+
+START_TEST(one_cast_serves_all_users)
+{
+    check("in x f32 4,4\n"
+          "const w f32 4,4\n"
+          "a = MatMul x w\n"
+          "b = MatMul w x\n"
+          "c = Exp a\n"
+          "d = Log a\n"
+          "e = Add b a\n"
+          "f = Add e e\n"
+          "out c\n"
+          "out d\n"
+          "out f\n",
+          GRT_PRECISION_FLOAT16, "Cast MatMul Cast MatMul Exp Log Add Add Cast");
+}
+END_TEST
+
+START_TEST(elementwise_work_on_inputs_stays)
+{
+    check("in x f32 2,4\n"
+          "const s f32 - 2\n"
+          "a = Mul x s\n"
+          "y = Relu a\n"
+          "out y\n",
+          GRT_PRECISION_FLOAT16, "Mul Relu");
+}
+END_TEST
+
+START_TEST(an_epsilon_does_not_vanish)
+{
+    check("in x f32 4,4\n"
+          "const w f32 4,4\n"
+          "const eps f32 - 1e-12\n"
+          "a = MatMul x w\n"
+          "b = Add a eps\n"
+          "out b\n",
+          GRT_PRECISION_FLOAT16, "Cast MatMul Cast Add");
+    check("in x f32 4,4\n"
+          "const w f32 4,4\n"
+          "const eps f32 - 1e-12\n"
+          "a = MatMul x w\n"
+          "b = Add a eps\n"
+          "out b\n",
+          GRT_PRECISION_BFLOAT16, "Cast MatMul Add Cast");
+}
+END_TEST
+
+START_TEST(limits_stay_finite)
+{
+    ir_module *module;
+    ops_after("in x f32 4,4\n"
+              "const w f32 4,4 -3e38\n"
+              "a = MatMul x w\n"
+              "out a\n",
+              GRT_PRECISION_FLOAT16, &module);
+    const ir_node *product = ir_text_node(module, "MatMul", 0);
+    const grt_tensor *w = ir_in(product, 1)->type.data;
+    ck_assert_int_eq(w->dtype, GRT_DTYPE_FLOAT16);
+    ck_assert_uint_eq(((const uint16_t *)w->data)[0], 0xfbffu);
+    ir_module_release(module);
+}
+END_TEST
+
+START_TEST(tables_are_narrowed_where_they_are_read)
+{
+    check("in i i64 3\n"
+          "const t f32 8,4\n"
+          "const w f32 4,4\n"
+          "a = Gather t i\n"
+          "b = MatMul a w\n"
+          "out b\n",
+          GRT_PRECISION_FLOAT16, "Gather MatMul Cast");
+}
+END_TEST
+
+START_TEST(tf32_marks_products)
+{
+    ir_module *module;
+    ck_assert_str_eq(ops_after("in x f32 4,4\n"
+                               "const w f32 4,4\n"
+                               "a = MatMul x w\n"
+                               "b = Relu a\n"
+                               "out b\n",
+                               GRT_PRECISION_TF32, &module),
+                     "MatMul Relu");
+    ck_assert_str_eq(grt_attr_string(&ir_text_node(module, "MatMul", 0)->desc, "math", ""), "tf32");
+    ck_assert_str_eq(grt_attr_string(&ir_text_node(module, "Relu", 0)->desc, "math", ""), "");
+    ir_module_release(module);
+}
+END_TEST
+
+START_TEST(what_is_narrow_by_itself_is_left_alone)
+{
+    ir_module *module;
+    ck_assert_str_eq(ops_after("in x f16 4,4\n"
+                               "const w f16 4,4\n"
+                               "a = MatMul x w\n"
+                               "b = Relu a\n"
+                               "out b\n",
+                               GRT_PRECISION_FLOAT16, &module),
+                     "MatMul Relu");
+    ir_module_release(module);
+}
+END_TEST
+
+START_TEST(nothing_is_done_unasked)
+{
+    check("in x f32 4,4\n"
+          "const w f32 4,4\n"
+          "a = MatMul x w\n"
+          "out a\n",
+          GRT_PRECISION_MODEL, "MatMul");
+}
+END_TEST
+
+Suite *suite_test_pass_precision(void);
+Suite *suite_test_pass_precision(void)
+{
+    Suite *suite = suite_create("test_pass_precision");
+    TCase *tests = tcase_create("all");
+    tcase_add_test(tests, a_chain_has_casts_at_its_ends);
+    tcase_add_test(tests, what_overflows_stays);
+    tcase_add_test(tests, one_cast_serves_all_users);
+    tcase_add_test(tests, elementwise_work_on_inputs_stays);
+    tcase_add_test(tests, an_epsilon_does_not_vanish);
+    tcase_add_test(tests, limits_stay_finite);
+    tcase_add_test(tests, tables_are_narrowed_where_they_are_read);
+    tcase_add_test(tests, tf32_marks_products);
+    tcase_add_test(tests, what_is_narrow_by_itself_is_left_alone);
+    tcase_add_test(tests, nothing_is_done_unasked);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

@@ -1,0 +1,304 @@
+/* Sessions on many devices at once: they compute the same, share weights, and fail as the caller wants. */
+#include "tests/unit/onnx_model.h"
+
+#include "src/session.h"
+
+#include <check.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { ROWS = 96, LAYERS = 6, MANY = 2300 };
+
+static const char *const mirrors[] = {"mirror:0", "mirror:1", "mirror:2", "mirror:3",
+                                      "mirror:4", "mirror:5", "mirror:6", "mirror:7"};
+enum { N = sizeof mirrors / sizeof *mirrors };
+
+static grt_runtime *runtime;
+
+static void setup(void)
+{
+    setenv("GRAPHRT_ALGO_CACHE", "off", 1);
+    ck_assert_int_eq(grt_runtime_create(&runtime), GRT_OK);
+}
+
+static void teardown(void)
+{
+    grt_runtime_release(runtime);
+}
+
+/* x [2,size] through LAYERS products with size x size weights */
+static onnx_model products(int size)
+{
+    onnx_model m = onnx_create();
+    char dims[32], x[32];
+    snprintf(dims, sizeof dims, "%d,%d", size, size);
+    snprintf(x, sizeof x, "2,%d", size);
+    onnx_input(&m, m.graph, "x0", GRT_DTYPE_FLOAT, x);
+    const int layers = size == MANY ? 1 : LAYERS;
+    for (int i = 0; i < layers; i++) {
+        char inputs[32], output[32], name[32];
+        const size_t n = (size_t)size * (size_t)size;
+        float *data = grt_arena_calloc(m.arena, n, sizeof *data);
+        for (size_t k = 0; k < n; k++)
+            data[k] = (float)((k * 7 + (size_t)i) % 13) / 100.0f - 0.06f;
+        snprintf(name, sizeof name, "w%d", i);
+        snprintf(inputs, sizeof inputs, "x%d,w%d", i, i);
+        snprintf(output, sizeof output, i + 1 < layers ? "x%d" : "y", i + 1);
+        onnx_initializer(&m, m.graph, onnx_raw(&m, name, GRT_DTYPE_FLOAT, dims, data, n * sizeof *data));
+        onnx_node(&m, m.graph, "MatMul", inputs, output);
+    }
+    onnx_output(&m, m.graph, "y");
+    return m;
+}
+
+static grt_model *open_model(int size)
+{
+    onnx_model m = products(size);
+    grt_string bytes = onnx_bytes(&m);
+    grt_model *model = NULL;
+    ck_assert_msg(grt_model_open_memory(runtime, bytes.data, bytes.size, &model) == GRT_OK, "%s",
+                  grt_last_error());
+    onnx_release(&m);
+    return model;
+}
+
+static float first_output(grt_session *session, int size)
+{
+    grt_context *context;
+    float *x = malloc(2 * (size_t)size * sizeof *x);
+    for (int i = 0; i < 2 * size; i++)
+        x[i] = (float)(i % 5);
+    grt_tensor in = {.dtype = GRT_DTYPE_FLOAT, .rank = 2, .dims = {2, size}, .data = x}, out;
+    ck_assert_int_eq(grt_context_create(session, &context), GRT_OK);
+    ck_assert_int_eq(grt_context_set_input(context, 0, &in), GRT_OK);
+    ck_assert_msg(grt_context_run(context) == GRT_OK, "%s", grt_last_error());
+    ck_assert_int_eq(grt_context_get_output(context, 0, &out), GRT_OK);
+    const float y = ((const float *)out.data)[1];
+    grt_context_release(context);
+    free(x);
+    return y;
+}
+
+static void release_sessions(grt_session **sessions, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        grt_session_release(sessions[i]);
+}
+
+START_TEST(all_compute_the_same)
+{
+    grt_model *model = open_model(ROWS);
+    grt_session *sessions[N + 2] = {0}, *cpu;
+    const char *devices[N + 2] = {"cpu", "null:5"};
+    memcpy(devices + 2, mirrors, sizeof mirrors);
+    const grt_sessions_options options = {.struct_size = sizeof options, .threads = 1};
+    ck_assert_int_eq(grt_session_create(model, "cpu", NULL, &cpu), GRT_OK);
+    ck_assert_msg(grt_sessions_create(model, devices, N + 2, &options, sessions) == GRT_OK, "%s",
+                  grt_last_error());
+    ck_assert_str_eq(grt_last_error(), "");
+    const float expected = first_output(cpu, ROWS);
+    ck_assert(expected != 0.0f);
+    for (size_t i = 0; i < N + 2; i++) {
+        grt_load_info info = {.struct_size = sizeof info};
+        const grt_phase *phases;
+        ck_assert_int_eq(grt_session_get_load(sessions[i], &info), GRT_OK);
+        ck_assert_uint_eq(info.host_bytes + info.peer_bytes,
+                          i < 2 ? 0 : LAYERS * ROWS * ROWS * sizeof(float));
+        ck_assert_uint_ge(grt_session_phases(sessions[i], &phases), 3);
+        const float y = first_output(sessions[i], ROWS);
+        ck_assert(i == 1 ? y == 0.0f : fabsf(y - expected) <= 1e-4f * fabsf(expected));
+    }
+    grt_session_release(cpu);
+    grt_model_release(model);
+    release_sessions(sessions, N + 2);
+}
+END_TEST
+
+START_TEST(weights_are_there_once)
+{
+    grt_model *model = open_model(ROWS);
+    grt_session *a, *b, *pair[2];
+    const char *const twice[] = {"mirror:3", "mirror:3"};
+    grt_load_info info = {.struct_size = sizeof info};
+    ck_assert_int_eq(grt_session_create(model, "mirror:3", NULL, &a), GRT_OK);
+    ck_assert_int_eq(grt_session_create(model, "mirror:3", NULL, &b), GRT_OK);
+    ck_assert_ptr_eq(a->weights[0].data, b->weights[0].data);
+    ck_assert_int_eq(grt_session_get_load(b, &info), GRT_OK);
+    ck_assert_uint_eq(info.host_bytes + info.peer_bytes + info.read_bytes, 0);
+    const float y = first_output(a, ROWS);
+    grt_session_release(a);
+    ck_assert(first_output(b, ROWS) == y);
+    grt_session_release(b);
+    ck_assert_int_eq(grt_sessions_create(model, twice, 2, NULL, pair), GRT_OK);
+    ck_assert_ptr_eq(pair[0]->weights[0].data, pair[1]->weights[0].data);
+    ck_assert(first_output(pair[1], ROWS) == y);
+    release_sessions(pair, 2);
+    grt_model_release(model);
+}
+END_TEST
+
+START_TEST(failures_name_the_device)
+{
+    grt_model *model = open_model(ROWS);
+    const char *const devices[] = {"mirror:0", "mirror:9", "null:1", "null:8"};
+    grt_session *sessions[4] = {0};
+    grt_sessions_options options = {.struct_size = sizeof options};
+    ck_assert_int_eq(grt_sessions_create(model, devices, 4, &options, sessions), GRT_STATUS_DEVICE);
+    ck_assert_ptr_nonnull(strstr(grt_last_error(), "mirror:9"));
+    for (int i = 0; i < 4; i++)
+        ck_assert_ptr_null(sessions[i]);
+    options.partial = true;
+    ck_assert_int_eq(grt_sessions_create(model, devices, 4, &options, sessions), GRT_OK);
+    ck_assert_ptr_nonnull(strstr(grt_last_error(), "no device mirror:9"));
+    ck_assert_ptr_nonnull(strstr(grt_last_error(), "no device null:8"));
+    ck_assert(sessions[0] && !sessions[1] && sessions[2] && !sessions[3]);
+    release_sessions(sessions, 4);
+    ck_assert_int_eq(grt_sessions_create(model, devices + 3, 1, &options, sessions), GRT_STATUS_DEVICE);
+    const char *const wrong[] = {"cpu", "warp:1"};
+    ck_assert_int_eq(grt_sessions_create(model, wrong, 2, NULL, sessions), GRT_STATUS_DEVICE);
+    ck_assert_int_eq(grt_sessions_create(model, wrong, 0, NULL, sessions), GRT_STATUS_INVALID_ARGUMENT);
+    options.upload = "by mail";
+    ck_assert_int_eq(grt_sessions_create(model, devices, 1, &options, sessions), GRT_STATUS_INVALID_ARGUMENT);
+    grt_model_release(model);
+}
+END_TEST
+
+typedef struct watcher {
+    int left, calls;
+    double last;
+    bool backwards;
+} watcher;
+
+static bool watch(void *user, const grt_load_progress *progress)
+{
+    watcher *w = user;
+    w->calls++;
+    w->backwards = w->backwards || progress->fraction < w->last || progress->fraction > 1;
+    w->last = progress->fraction;
+    return w->left-- > 0;
+}
+
+START_TEST(progress_and_cancelling)
+{
+    grt_model *model = open_model(ROWS);
+    watcher w = {.left = 1 << 20};
+    grt_session *sessions[N];
+    grt_sessions_options options = {
+        .struct_size = sizeof options, .progress = watch, .user = &w, .max_parallel = 3};
+    ck_assert_int_eq(grt_sessions_create(model, mirrors, N, &options, sessions), GRT_OK);
+    ck_assert(!w.backwards);
+    ck_assert_int_ge(w.calls, 4 * N);
+    release_sessions(sessions, N);
+    const int calls = 4 * N;
+    options.max_parallel = 0;
+    for (int after = 0; after < calls - 1; after++) {
+        w = (watcher){.left = after};
+        grt_session *none[N] = {0};
+        grt_status status = grt_sessions_create(model, mirrors, N, &options, none);
+        ck_assert(status == GRT_STATUS_CANCELLED);
+        ck_assert_ptr_null(none[0]);
+        ck_assert_int_eq(w.calls, after + 1); /* not asked again */
+    }
+    ck_assert_int_eq(grt_sessions_create(model, mirrors, N, NULL, sessions), GRT_OK);
+    release_sessions(sessions, N);
+    grt_model_release(model);
+}
+END_TEST
+
+static void *create_some(void *arg)
+{
+    grt_model *model = arg;
+    grt_session *sessions[N];
+    for (int i = 0; i < 5; i++) {
+        if (grt_sessions_create(model, mirrors, N, NULL, sessions) != GRT_OK)
+            return arg;
+        release_sessions(sessions, N);
+    }
+    return NULL;
+}
+
+START_TEST(from_many_threads)
+{
+    grt_model *model = open_model(ROWS);
+    pthread_t threads[4];
+    for (int i = 0; i < 4; i++)
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, create_some, model), 0);
+    for (int i = 0; i < 4; i++) {
+        void *result;
+        pthread_join(threads[i], &result);
+        ck_assert_ptr_null(result);
+    }
+    grt_model_release(model);
+}
+END_TEST
+
+static void write_plan(const char *path)
+{
+    char onnx[64];
+    onnx_model m = products(MANY);
+    grt_string bytes = onnx_bytes(&m);
+    snprintf(onnx, sizeof onnx, "%s.onnx", path);
+    FILE *f = fopen(onnx, "wb");
+    ck_assert_ptr_nonnull(f);
+    ck_assert_uint_eq(fwrite(bytes.data, 1, bytes.size, f), bytes.size);
+    fclose(f);
+    const grt_compile_options options = {.struct_size = sizeof options, .level = -1, .target = "mirror"};
+    ck_assert_msg(grt_compile(onnx, &options, path) == GRT_OK, "%s", grt_last_error());
+    unlink(onnx);
+    onnx_release(&m);
+}
+
+/* The checksum of many weights is left to the sessions: a wrong byte is found by the first, on any device. */
+START_TEST(many_weights_are_checked_by_sessions)
+{
+    char path[] = "/tmp/test_sessions-XXXXXX";
+    const char *const devices[] = {"mirror:1", "cpu", "mirror:2", "mirror:6"};
+    grt_session *sessions[4];
+    grt_model *model;
+    close(mkstemp(path));
+    write_plan(path);
+    for (int broken = 0; broken < 2; broken++) {
+        if (broken) {
+            FILE *f = fopen(path, "r+b");
+            ck_assert_ptr_nonnull(f);
+            fseek(f, (long)17 << 20, SEEK_SET);
+            fputc('!', f);
+            fclose(f);
+        }
+        for (size_t n = 1; n <= 4; n += 3) {
+            ck_assert_int_eq(grt_model_open(runtime, path, &model), GRT_OK);
+            ck_assert_ptr_nonnull(model->check);
+            grt_status status = grt_sessions_create(model, devices, n, NULL, sessions);
+            ck_assert_int_eq(status, broken ? GRT_STATUS_INVALID_PLAN : GRT_OK);
+            if (broken)
+                ck_assert_ptr_nonnull(strstr(grt_last_error(), "checksum"));
+            else {
+                if (n == 4)
+                    ck_assert(first_output(sessions[0], MANY) == first_output(sessions[3], MANY));
+                release_sessions(sessions, n);
+            }
+            grt_model_release(model);
+        }
+    }
+    unlink(path);
+}
+END_TEST
+
+Suite *suite_test_sessions(void)
+{
+    Suite *suite = suite_create("sessions");
+    TCase *tests = tcase_create("sessions");
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_set_timeout(tests, 120);
+    tcase_add_test(tests, all_compute_the_same);
+    tcase_add_test(tests, weights_are_there_once);
+    tcase_add_test(tests, failures_name_the_device);
+    tcase_add_test(tests, progress_and_cancelling);
+    tcase_add_test(tests, from_many_threads);
+    tcase_add_test(tests, many_weights_are_checked_by_sessions);
+    suite_add_tcase(suite, tests);
+    return suite;
+}

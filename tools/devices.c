@@ -1,0 +1,111 @@
+/* See devices.h. */
+#include "tools/devices.h"
+
+#include "tools/report.h"
+
+#include <graphrt/graphrt.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST = 1024 };
+
+static bool add(device_list *list, const char *kind, int kind_size, long number)
+{
+    char name[128];
+    if (number < 0)
+        snprintf(name, sizeof name, "%.*s", kind_size, kind);
+    else
+        snprintf(name, sizeof name, "%.*s:%ld", kind_size, kind, number);
+    for (size_t i = 0; i < list->n; i++)
+        if (!strcmp(list->names[i], name)) {
+            tool_error("--device: %s is named twice", name);
+            return false;
+        }
+    char **grown = list->n < MOST ? realloc(list->names, (list->n + 1) * sizeof *grown) : NULL;
+    if (grown)
+        list->names = grown;
+    char *copy = grown ? strdup(name) : NULL;
+    if (!copy) {
+        tool_error("--device: more than %d devices, or out of memory", MOST);
+        return false;
+    }
+    list->names[list->n++] = copy;
+    return true;
+}
+
+static bool add_all(device_list *list, const char *kind, int kind_size)
+{
+    char name[64];
+    int32_t n;
+    snprintf(name, sizeof name, "%.*s", kind_size, kind);
+    if (grt_device_count(name, &n) != GRT_OK) {
+        tool_fail();
+        return false;
+    }
+    for (int32_t i = 0; i < n; i++)
+        if (!add(list, kind, kind_size, i))
+            return false;
+    return true;
+}
+
+static bool wrong(const char *text)
+{
+    tool_error("--device: '%s' is not KIND, KIND:NUMBER, KIND:all, or KIND: with numbers and ranges, as in "
+               "cuda:0,2 or null:0-7",
+               text);
+    return false;
+}
+
+/* "0,2-5" */
+static bool add_numbers(device_list *list, const char *text, const char *kind, int kind_size,
+                        const char *numbers)
+{
+    for (const char *at = numbers;; at++) {
+        char *end;
+        if (*at < '0' || *at > '9')
+            return wrong(text);
+        long first = strtol(at, &end, 10), last = first;
+        if (*end == '-') {
+            at = end + 1;
+            if (*at < '0' || *at > '9')
+                return wrong(text);
+            last = strtol(at, &end, 10);
+        }
+        if (last < first || last - first >= MOST)
+            return wrong(text);
+        for (long i = first; i <= last; i++)
+            if (!add(list, kind, kind_size, i))
+                return false;
+        if (!*end)
+            return true;
+        if (*end != ',')
+            return wrong(text);
+        at = end;
+    }
+}
+
+bool devices_parse(const char *text, device_list *out)
+{
+    const char *kind = text ? text : "cpu", *colon = strchr(kind, ':');
+    *out = (device_list){0};
+    bool ok;
+    if (!colon)
+        ok = add(out, kind, (int)strlen(kind), -1);
+    else if (!strcmp(colon + 1, "all"))
+        ok = add_all(out, kind, (int)(colon - kind));
+    else
+        ok = add_numbers(out, kind, kind, (int)(colon - kind), colon + 1);
+    if (!ok)
+        devices_release(out);
+    return ok;
+}
+
+void devices_release(device_list *list)
+{
+    for (size_t i = 0; i < list->n; i++)
+        free(list->names[i]);
+    free(list->names);
+    *list = (device_list){0};
+}

@@ -1,0 +1,241 @@
+/* See explain.h. */
+#include "tools/explain.h"
+
+#include "tools/report.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static grt_load_info figures(const grt_session *session)
+{
+    grt_load_info info = {.struct_size = sizeof info, .device = "?", .warnings = ""};
+    if (grt_session_get_load(session, &info) != GRT_OK)
+        info.device = "?";
+    return info;
+}
+
+/* ---- text ---- */
+
+static void print_phases(const char *object, double offset, const grt_phase *phases, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        printf("  %-10s %-18s %9.3f ms   from %9.3f to %9.3f\n", object, phases[i].name,
+               phases[i].end_ms - phases[i].begin_ms, offset + phases[i].begin_ms, offset + phases[i].end_ms);
+}
+
+void explain_text(const load_report *r)
+{
+    const grt_phase *phases;
+    printf("load:\n");
+    size_t n = grt_model_phases(r->model, &phases);
+    print_phases("model", 0, phases, n);
+    for (size_t i = 0; i < r->n; i++) {
+        const grt_load_info f = figures(r->sessions[i]);
+        char host[FIGURE_SIZE], peer[FIGURE_SIZE], pinned[FIGURE_SIZE];
+        n = grt_session_phases(r->sessions[i], &phases);
+        print_phases(f.device, r->sessions_at_ms, phases, n);
+        printf("  %-10s weights: %s from the host, %s from other devices, %s pinned\n", f.device,
+               figure_bytes((double)f.host_bytes, host), figure_bytes((double)f.peer_bytes, peer),
+               figure_bytes((double)f.pinned_bytes, pinned));
+        printf("  %-10s passes %llu, algorithms: %llu from the cache, %llu missed, %llu heuristic queries, "
+               "%llu searches\n",
+               f.device, (unsigned long long)f.passes, (unsigned long long)f.cache_hits,
+               (unsigned long long)f.cache_misses, (unsigned long long)f.heuristics,
+               (unsigned long long)f.searches);
+        if (*f.warnings)
+            printf("  %-10s warning: %s\n", f.device, f.warnings);
+    }
+    printf("  total, until contexts are ready %9.3f ms\n", r->total_ms);
+}
+
+/* ---- JSON ---- */
+
+static json_t *phases_json(double offset, const grt_phase *phases, size_t n)
+{
+    json_t *array = json_array();
+    for (size_t i = 0; i < n; i++) {
+        json_t *phase = json_object();
+        json_object_set_new(phase, "name", json_text(phases[i].name));
+        json_object_set_new(phase, "begin_ms", json_real(offset + phases[i].begin_ms));
+        json_object_set_new(phase, "end_ms", json_real(offset + phases[i].end_ms));
+        json_array_append_new(array, phase);
+    }
+    return array;
+}
+
+static void set(json_t *object, const char *name, uint64_t value)
+{
+    json_object_set_new(object, name, json_integer((json_int_t)value));
+}
+
+json_t *explain_json(const load_report *r)
+{
+    json_t *object = json_object(), *devices = json_array();
+    const grt_phase *phases;
+    size_t n = grt_model_phases(r->model, &phases);
+    json_object_set_new(object, "model", phases_json(0, phases, n));
+    for (size_t i = 0; i < r->n; i++) {
+        const grt_load_info f = figures(r->sessions[i]);
+        json_t *device = json_object();
+        n = grt_session_phases(r->sessions[i], &phases);
+        json_object_set_new(device, "device", json_text(f.device));
+        json_object_set_new(device, "phases", phases_json(r->sessions_at_ms, phases, n));
+        set(device, "passes", f.passes);
+        set(device, "cache_hits", f.cache_hits);
+        set(device, "cache_misses", f.cache_misses);
+        set(device, "heuristics", f.heuristics);
+        set(device, "searches", f.searches);
+        set(device, "host_bytes", f.host_bytes);
+        set(device, "peer_bytes", f.peer_bytes);
+        set(device, "read_bytes", f.read_bytes);
+        set(device, "pinned_bytes", f.pinned_bytes);
+        json_object_set_new(device, "warnings", json_text(f.warnings));
+        json_array_append_new(devices, device);
+    }
+    json_object_set_new(object, "devices", devices);
+    json_object_set_new(object, "total_ms", json_real(r->total_ms));
+    return object;
+}
+
+/* ---- the picture ---- */
+
+enum { LEFT = 110, WIDTH = 900, BAR = 20, TOP = 40 };
+
+static void put_text(FILE *f, const char *text)
+{
+    for (; *text; text++) {
+        const char *special = strchr("<>&\"", *text);
+        if (special && *special)
+            fprintf(f, "&#%d;", *text);
+        else
+            fputc(*text, f);
+    }
+}
+
+static const char *colour(const char *phase)
+{
+    static const char *const colours[][2] = {{"map", "#9ecae1"},           {"check plan", "#6baed6"},
+                                             {"check weights", "#c6dbef"}, {"compile", "#de2d26"},
+                                             {"open device", "#bdbdbd"},   {"weights", "#31a354"},
+                                             {"create kernels", "#fd8d3c"}};
+    for (size_t i = 0; i < sizeof colours / sizeof *colours; i++)
+        if (!strcmp(colours[i][0], phase))
+            return colours[i][1];
+    return "#756bb1";
+}
+
+/* Phases that go on beside others get a row of their own below. */
+static int put_row(FILE *f, const load_report *r, int y, const char *name, double offset,
+                   const grt_phase *phases, size_t n)
+{
+    const double scale = WIDTH / (r->total_ms > 0 ? r->total_ms : 1);
+    double end = -1;
+    int rows = 1;
+    fprintf(f, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">", LEFT - 8, y + 15);
+    put_text(f, name);
+    fputs("</text>\n", f);
+    for (size_t i = 0; i < n; i++) {
+        const double x = LEFT + scale * (offset + phases[i].begin_ms);
+        const double width = scale * (phases[i].end_ms - phases[i].begin_ms);
+        if (phases[i].begin_ms < end - 1e-6 && rows == 1)
+            rows = 2;
+        fprintf(f, "<rect x=\"%.2f\" y=\"%d\" width=\"%.2f\" height=\"%d\" fill=\"%s\"><title>", x,
+                y + (rows - 1) * BAR, width > 0.5 ? width : 0.5, BAR - 3, colour(phases[i].name));
+        put_text(f, name);
+        fputs(": ", f);
+        put_text(f, phases[i].name);
+        fprintf(f, ", %.3f ms, from %.3f to %.3f</title></rect>\n", phases[i].end_ms - phases[i].begin_ms,
+                offset + phases[i].begin_ms, offset + phases[i].end_ms);
+        if (width > 90) {
+            fprintf(f, "<text x=\"%.2f\" y=\"%d\" font-size=\"11\" pointer-events=\"none\">", x + 4,
+                    y + (rows - 1) * BAR + 13);
+            put_text(f, phases[i].name);
+            fputs("</text>\n", f);
+        }
+        end = phases[i].end_ms > end ? phases[i].end_ms : end;
+    }
+    return y + rows * BAR + 6;
+}
+
+static void put_axis(FILE *f, const load_report *r, int bottom)
+{
+    for (int i = 0; i <= 10; i++) {
+        const double x = LEFT + WIDTH * i / 10.0;
+        fprintf(
+            f,
+            "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%d\" stroke=\"#ddd\"/><text x=\"%.1f\" y=\"%d\" "
+            "text-anchor=\"middle\">%.4g</text>\n",
+            x, x, TOP - 8, bottom, x, TOP - 14, r->total_ms * i / 10);
+    }
+}
+
+static void put_table(FILE *f, const load_report *r)
+{
+    fputs(
+        "<table><tr><th>device</th><th>from the host</th><th>from devices</th><th>pinned</th><th>passes</th>"
+        "<th>cache hits</th><th>misses</th><th>heuristic "
+        "queries</th><th>searches</th><th>warnings</th></tr>\n",
+        f);
+    for (size_t i = 0; i < r->n; i++) {
+        const grt_load_info s = figures(r->sessions[i]);
+        char host[FIGURE_SIZE], peer[FIGURE_SIZE], pinned[FIGURE_SIZE];
+        fputs("<tr><td>", f);
+        put_text(f, s.device);
+        fprintf(f,
+                "</td><td>%s</td><td>%s</td><td>%s</td><td>%llu</td><td>%llu</td><td>%llu</td><td>%llu</"
+                "td><td>%llu</td><td>",
+                figure_bytes((double)s.host_bytes, host), figure_bytes((double)s.peer_bytes, peer),
+                figure_bytes((double)s.pinned_bytes, pinned), (unsigned long long)s.passes,
+                (unsigned long long)s.cache_hits, (unsigned long long)s.cache_misses,
+                (unsigned long long)s.heuristics, (unsigned long long)s.searches);
+        put_text(f, s.warnings);
+        fputs("</td></tr>\n", f);
+    }
+    fputs("</table>\n", f);
+}
+
+static void put_page(FILE *f, const load_report *r)
+{
+    const int bottom = TOP + ((int)r->n + 1) * (2 * BAR + 6);
+    const grt_phase *phases;
+    fputs("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>", f);
+    put_text(f, r->title);
+    fputs(
+        "</"
+        "title><style>body{font-family:sans-serif;font-size:13px;margin:24px}table{border-collapse:collapse;"
+        "margin-top:16px}td,th{padding:3px 10px;border-bottom:1px solid "
+        "#ddd;text-align:right}text{font-size:12px}"
+        "</style></head><body><h2>",
+        f);
+    put_text(f, r->title);
+    fprintf(
+        f,
+        "</h2><p>Ready after %.3f ms. Milliseconds from left to right; what went on beside other phases of a "
+        "device is below them.</p>\n<svg width=\"%d\" height=\"%d\">\n",
+        r->total_ms, LEFT + WIDTH + 40, bottom + 8);
+    put_axis(f, r, bottom);
+    size_t n = grt_model_phases(r->model, &phases);
+    int y = put_row(f, r, TOP, "model", 0, phases, n);
+    for (size_t i = 0; i < r->n; i++) {
+        n = grt_session_phases(r->sessions[i], &phases);
+        y = put_row(f, r, y, figures(r->sessions[i]).device, r->sessions_at_ms, phases, n);
+    }
+    fputs("</svg>\n", f);
+    put_table(f, r);
+    fputs("</body></html>\n", f);
+}
+
+bool explain_html(const load_report *r, const char *path)
+{
+    FILE *f = fopen(path, "w");
+    bool ok = f != NULL;
+    if (f) {
+        put_page(f, r);
+        ok = !ferror(f);
+        ok = fclose(f) == 0 && ok;
+    }
+    if (!ok)
+        tool_error("%s: %s", path, strerror(errno));
+    return ok;
+}
