@@ -64,7 +64,10 @@ fi
 for name in $suites; do
     case $name in
     check) suite check scripts/make-check.sh build ;;
-    conformance) suite conformance tests/conformance/run.sh build ;;
+    conformance)
+        suite conformance tests/conformance/run.sh build
+        suite device tests/conformance/device.sh build mirror # what a GPU needs around its kernels
+        ;;
     fuzz) suite fuzz tests/fuzz/run.sh 20 ;;
     format) suite format scripts/format.sh --check ;;
     esac

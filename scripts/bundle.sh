@@ -1,6 +1,6 @@
 #!/bin/sh
 # Make a directory that runs on another machine of the same architecture without development packages:
-# the tools, the library, the backends' modules and the non-system libraries they need.
+# the tools, the library, the backends' modules and the non-system libraries they need, and the tests for devices.
 # usage: bundle.sh BUILD_DIR OUT_DIR
 set -eu
 build=$1 out=$2
@@ -31,4 +31,10 @@ ldd "$build/.libs/graphrun" "$build/models/generate/grt-models" "$build/.libs/li
     grep -Ev '/(libc|libm|libdl|libpthread|librt|ld-linux[^/]*|libgraphrt)\.so' |
     while read -r library; do cp -L "$library" "$out/lib/"; done
 strip --strip-unneeded "$out"/lib/*.so* "$out"/lib/graphrt/*.so 2>/dev/null || true
+# The tests that need a device: tests/conformance/device.sh OUT_DIR cuda
+top=$(cd "$(dirname "$0")/.." && pwd)
+mkdir -p "$out/tests/data" "$out/tests/conformance" "$out/scripts"
+cp "$top"/tests/conformance/*.sh "$top"/tests/conformance/*.txt "$out/tests/conformance/"
+cp "$top"/tests/data/*.tar.xz "$out/tests/data/"
+cp "$top/scripts/totals.sh" "$out/scripts/"
 du -sh "$out"

@@ -59,6 +59,11 @@ unit_suites.inc: $(top_srcdir)/tests/sources.mk Makefile
 # Conformance cases are run by run-tests.sh: they take longer than make check should.
 EXTRA_DIST += tests/data/README.md tests/data/onnx-node-opset28.tar.xz
 EXTRA_DIST += tests/conformance/run.sh tests/conformance/unpack.sh tests/conformance/expected_failures.txt tests/conformance/not_run.txt
+EXTRA_DIST += tests/conformance/device.sh tests/conformance/cuda_cpu_only.txt tests/conformance/mirror_cpu_only.txt tests/conformance/sanitize-cuda.sh
+# On a machine with a GPU; from a bundle: tests/conformance/device.sh BUNDLE cuda
+check-cuda: all
+	$(top_srcdir)/tests/conformance/device.sh $(top_builddir) cuda
+.PHONY: check-cuda
 # Scripts: the last line of each is its totals. CC and SANITIZE are for the one that compiles the program in README.md.
 AM_TESTS_ENVIRONMENT = CC='$(CC)'; export CC; SANITIZE='$(SANITIZE)'; export SANITIZE; GRAPHRT_ALGO_CACHE=off; export GRAPHRT_ALGO_CACHE;
 dist_check_SCRIPTS += tests/scripts/includes.sh tests/scripts/examples.sh tests/scripts/readme.sh tests/scripts/fuzz.sh

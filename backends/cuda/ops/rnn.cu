@@ -323,11 +323,11 @@ grt_status run(const grt_run *r)
 }
 
 const grt_kernel_row rows[] = {
-    {.domain = "", .op = "LSTM", .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS}, .supports = supports, .create = create,
+    {.domain = "", .op = "LSTM", .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS | GRT_BIT(INT32)}, .supports = supports, .create = create,
      .destroy = free, .reshape = reshape, .release_shape = free, .run = run},
-    {.domain = "", .op = "GRU", .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS}, .supports = supports, .create = create,
+    {.domain = "", .op = "GRU", .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS | GRT_BIT(INT32)}, .supports = supports, .create = create,
      .destroy = free, .reshape = reshape, .release_shape = free, .run = run},
-    {.domain = "", .op = "RNN", .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS}, .supports = supports, .create = create,
+    {.domain = "", .op = "RNN", .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS | GRT_BIT(INT32)}, .supports = supports, .create = create,
      .destroy = free, .reshape = reshape, .release_shape = free, .run = run},
 };
 

@@ -1,0 +1,31 @@
+#!/usr/bin/env python3
+"""docs/cuda.md from a result of tests/conformance/device.sh --json and the list of ops that stay on the CPU.
+
+usage: bench/cuda_conformance.py bench/results/DATE-cuda-conformance.json > docs/cuda.md
+"""
+import json
+import pathlib
+import re
+import sys
+
+top = pathlib.Path(__file__).resolve().parent.parent
+result = json.loads(pathlib.Path(sys.argv[1]).read_text())
+
+print("# What runs on CUDA devices\n")
+print(f"Made by `bench/cuda_conformance.py` from `bench/results/{pathlib.Path(sys.argv[1]).name}`; `make check-cuda` measures it again.\n")
+print(f"Machine: {result['machine']}, {result['date']}. \"Alone\" is without `--fallback cpu`: every node has a CUDA kernel. \"With the CPU\"")
+print("are further cases that pass when the ops listed below run on the CPU. \"Not expected\" are those that the CPU backend does not")
+print("pass either, with reasons in `tests/conformance/expected_failures.txt` and `not_run.txt`.\n")
+print("| suite | cases | alone | with the CPU | not expected | failed |\n|---|---|---|---|---|---|")
+for s in result["suites"]:
+    print(f"| {s['suite']} | {s['cases']} | {s['alone']} | {s['with_cpu']} | {s['not_expected']} | {s['failed']} |")
+print("\n## Ops that stay on the CPU\n\n| op | why |\n|---|---|")
+for line in (top / "tests/conformance/cuda_cpu_only.txt").read_text().splitlines():
+    match = re.match(r"^([^#\s]\S*)\s+(.*)$", line)
+    if match:
+        print(f"| {match[1]} | {match[2]} |")
+sanitizer = result.get("compute_sanitizer")
+if sanitizer:
+    print(f"\n## compute-sanitizer\n\nOver {sanitizer['cases']} of the node cases:\n\n| tool | result |\n|---|---|")
+    for tool, text in sanitizer["tools"].items():
+        print(f"| {tool} | {text} |")

@@ -1,0 +1,29 @@
+#!/bin/bash
+# compute-sanitizer over every third node case of the ops whose kernels index by hand. usage: sanitize-cuda.sh BUNDLE-DIR DATA-DIR
+# Needs a GPU and CUDA's compute-sanitizer. The last line is the totals: one test per tool.
+set -u
+export LC_ALL=C
+here=$(cd "$(dirname "$0")" && pwd)
+bundle=$(cd "${1:?usage: sanitize-cuda.sh BUNDLE-DIR DATA-DIR}" && pwd) data=${2:?usage: sanitize-cuda.sh BUNDLE-DIR DATA-DIR}
+. "$here/../../scripts/totals.sh"
+command -v compute-sanitizer >/dev/null || { echo "compute-sanitizer is not installed: skipped" && exit 77; }
+export LD_LIBRARY_PATH=$bundle/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} GRAPHRT_BACKEND_PATH=$bundle/lib/graphrt
+mapfile -t cases < <(find "$data/node" -maxdepth 1 -name 'test_*' | sort | grep -E \
+    'rotary|resize|grid|lstm|gru|rnn|qlinear|integer|linear_attention|causal_conv|hardmax|norm|einsum|dft|nonzero|compress|col2im|roialign|unpool|lppool|deform|int4|float4|e5m2|quantize|cum|slice|pad|split|gather|scatter|reduce|topk|concat|transpose' | awk 'NR % 3 == 0')
+echo "${#cases[@]} cases"
+for tool in memcheck initcheck racecheck; do
+    log=$(mktemp)
+    timeout 280 compute-sanitizer --tool "$tool" --target-processes all "$bundle/libexec/graphrun" check --device cuda --fallback cpu \
+        --jobs 1 --verbose --timeout 250 "${cases[@]}" >"$log" 2>&1
+    # Each process that used the device has a summary; a report before it is an error.
+    if grep -qE 'SUMMARY: [0-9]' "$log" && ! grep -qE '(ERROR SUMMARY: [1-9]|RACECHECK SUMMARY: [1-9])' "$log"; then
+        echo "$tool: clean ($(tail -n 40 "$log" | grep -E 'passed, ' | tail -n 1))"
+        passed=$((passed + 1))
+    else
+        echo "$tool: not clean"
+        grep -E -A3 -B3 '=========.*(Invalid|Uninitialized|hazard|SUMMARY)' "$log" | head -n 40
+        failed=$((failed + 1))
+    fi
+    rm -f "$log"
+done
+totals_print
