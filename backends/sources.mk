@@ -8,7 +8,7 @@ backends_SOURCES += backends/cpu/act.h
 backends_SOURCES += backends/cpu/gemm.h backends/cpu/gemm.c backends/cpu/gemm_kernel.h backends/cpu/gemm_c.c backends/cpu/gemm_avx2.c
 backends_SOURCES += backends/cpu/dnnl.h backends/cpu/dnnl.c backends/cpu/dnnl_weights.h backends/cpu/dnnl_weights.c backends/cpu/packing.h backends/cpu/packing.c backends/cpu/dnnl_compat.h
 backends_SOURCES += backends/cpu/move.h backends/cpu/move.c backends/cpu/ops/reduce_fold.h
-backends_SOURCES += backends/cpu/element.h
+backends_SOURCES += backends/element.h backends/cpu/element.h
 backends_SOURCES += backends/cpu/attention.h backends/cpu/attention_exact.c
 backends_SOURCES += backends/cpu/threads.h
 backends_SOURCES += backends/cpu/isa.h backends/cpu/vmath.h backends/cpu/pointwise_loops.h
@@ -69,6 +69,8 @@ cuda_files += backends/cuda/peer.h backends/cuda/peer.c
 cuda_files += backends/cuda/number.cuh
 cuda_files += backends/cuda/epilogue.h backends/cuda/epilogue.cu backends/cuda/activate.cuh
 cuda_files += backends/cuda/depthwise.h backends/cuda/depthwise.cu
+cuda_files += backends/cuda/number.cuh backends/cuda/each.cuh
+cuda_files += backends/cuda/epilogue.h backends/cuda/epilogue.cu
 cuda_files += backends/cuda/dnn_conv.h backends/cuda/dnn_conv.c
 cuda_files += backends/window.h backends/window.c
 cuda_ops_files =
@@ -91,6 +93,15 @@ cuda_ops_files += backends/cuda/ops/reduce.cu
 cuda_ops_files += backends/cuda/ops/select.cu
 cuda_ops_files += backends/cuda/ops/pow.cu
 cuda_ops_files += backends/cuda/ops/line.cu
+cuda_ops_files += backends/cuda/ops/narrow.cu
+cuda_ops_files += backends/cuda/ops/rotary.cu
+cuda_ops_files += backends/cuda/ops/resize.cu
+cuda_ops_files += backends/cuda/ops/loss.cu
+cuda_ops_files += backends/cuda/ops/rnn.cu
+cuda_ops_files += backends/cuda/ops/sampling.cu
+cuda_ops_files += backends/cuda/ops/integer.cu
+cuda_ops_files += backends/cuda/ops/recurrent.cu
+cuda_ops_files += backends/cuda/ops/axis.cu
 if CUDA
 cuda_objects = $(patsubst %,cuda-objects/%.o,$(filter %.c %.cu,$(cuda_files) $(cuda_ops_files)))
 cuda_includes = $(DEFS) -I. -I$(top_srcdir) -I$(top_srcdir)/include -isystem $(CUDA_DIR)/include
@@ -101,7 +112,7 @@ cuda_kernels.inc: $(top_srcdir)/backends/sources.mk Makefile
 	$(AM_V_GEN)for f in $(cuda_ops_files); do case $$f in *.cu|*.c) f=$$(basename $$f); echo "X($${f%.*})";; esac; done > $@.tmp && mv $@.tmp $@
 cuda-objects/%.cu.o: $(top_srcdir)/%.cu cuda_kernels.inc
 	@$(MKDIR_P) $(@D)
-	$(AM_V_GEN)$(NVCC) -O3 -std=c++17 $(CUDA_GENCODE) -Xcompiler -fPIC,-fvisibility=hidden,-Wall $(cuda_includes) -MD -MF $@.d -c $< -o $@
+	$(AM_V_GEN)$(NVCC) -O3 -std=c++17 --extended-lambda $(CUDA_GENCODE) -Xcompiler -fPIC,-fvisibility=hidden,-Wall $(cuda_includes) -MD -MF $@.d -c $< -o $@
 cuda-objects/%.c.o: $(top_srcdir)/%.c cuda_kernels.inc
 	@$(MKDIR_P) $(@D)
 	$(AM_V_CC)$(CC) -O2 -g -std=gnu11 $(WARNINGS) -fPIC -fvisibility=hidden $(cuda_includes) -MD -MF $@.d -c $< -o $@

@@ -14,3 +14,4 @@ bench/init_scaling/floor: $(top_srcdir)/bench/init_scaling/floor.c
 	@$(MKDIR_P) $(@D)
 	$(AM_V_CC)$(CC) -O2 -std=gnu11 -isystem $(CUDA_DIR)/include $< -o $@ -L$(CUDA_DIR)/lib64 -lcudart_static -ldl -lrt -lpthread
 endif
+EXTRA_DIST += bench/cpu_speed.py bench/gpu_speed.py bench/startup.py bench/memory.py bench/compile_time.py bench/host_overhead.py

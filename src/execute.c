@@ -97,6 +97,9 @@ static grt_status run_dynamic(grt_frame *frame, int32_t s)
     drop_outputs(frame, step);
     if (step->kind == GRT_STEP_VIEW)
         return run_view(frame, step, call);
+    for (int32_t i = 0; i < step->n_in && i < 8; i++)
+        if (step->in[i] >= 0 && call->row->flags & GRT_KERNEL_READS(i))
+            GRT_TRY(grt_frame_fetch(frame, step->in[i]));
     if (!(call->row->flags & (GRT_KERNEL_DYNAMIC | GRT_KERNEL_VALUES)))
         GRT_TRY(find_dims(frame, step, call));
     GRT_TRY(grt_op_call_prepare(call));

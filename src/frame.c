@@ -414,6 +414,9 @@ static grt_status classify_step(grt_frame *frame, int32_t s)
     for (int32_t i = 0; i < step->n_in; i++) {
         int32_t v = step->in[i];
         known = known && (v < 0 || frame->known[v]);
+        const bool read = i < 8 && flags & GRT_KERNEL_READS(i);
+        if (read && v >= 0 && !frame->hoisted[v] && frame->body->values[v].role != GRT_VALUE_CONST)
+            known = false; /* its content comes with the run, and with it what reshape makes of it */
         if (step->kind == GRT_STEP_VIEW && v >= 0 && frame->dynamic[v])
             known = false; /* its memory comes with the run, and so does the view's */
     }

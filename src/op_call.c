@@ -171,7 +171,7 @@ void grt_op_call_release(grt_op_call *call)
 grt_status grt_hook_alloc_output(const grt_run *run, int32_t i, int32_t rank, const int64_t *dims)
 {
     grt_value *value = (grt_value *)run->out[i];
-    return grt_value_alloc(value, value->t.dtype, rank, dims);
+    return grt_device_value_alloc(run->device, value, value->t.dtype, rank, dims);
 }
 
 static char *alloc_bytes(const grt_run *run, size_t bytes)

@@ -25,6 +25,7 @@ unit_SOURCES += tests/unit/test_pass_fold.c
 unit_SOURCES += tests/unit/test_pass_layout.c
 unit_SOURCES += tests/unit/test_pass_pointwise.c
 unit_SOURCES += tests/unit/test_pass_precision.c
+unit_SOURCES += tests/unit/test_pass_projections.c
 unit_SOURCES += tests/unit/test_pass_recognise.c
 unit_SOURCES += tests/unit/test_pass_rotary.c
 unit_SOURCES += tests/unit/test_pass_simplify.c

@@ -374,7 +374,7 @@ int bench_command(const tool_command *command, int argc, char **argv)
     int code = b.models && b.reports ? parse(&b, command, argc, argv) : EXIT_BAD;
     if (code < 0) {
         enum { A_DAY = 86400 };
-        bool ok = workers_run(b.n, 1, A_DAY, bench_one, bench_done, &b);
+        bool ok = workers_run(b.n, &(worker_options){.jobs = 1, .limit_s = A_DAY}, bench_one, bench_done, &b);
         if (ok && b.json && json_array_size(b.reports))
             ok = json_print(json_incref(b.reports));
         code = ok && !b.failed ? EXIT_GOOD : EXIT_BAD;

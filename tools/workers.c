@@ -8,80 +8,214 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 enum { MAX_JOBS = 256, MAX_TEXT = 1 << 20 };
 
+/* What a worker sends for a job: this, then `size` bytes of text. */
+typedef struct report_head {
+    int32_t code;
+    uint32_t size;
+} report_head;
+
 typedef struct worker {
-    pid_t pid; /* 0: free */
-    int fd;
-    size_t index;
-    double deadline_ms;
+    pid_t pid;      /* 0: free */
+    int fd, orders; /* its reports; the next index, as 8 bytes */
+    size_t index;   /* of the job it has */
+    bool busy;      /* with that; otherwise it is told to end */
     bool stopped;
-    worker_result result;
+    bool ends; /* it said so: how does not matter */
+    double deadline_ms;
+    char *text; /* what has come for the job: head and text */
+    size_t size, capacity;
 } worker;
 
+typedef int job_function(void *user, size_t i, int fd);
+
 typedef struct pool {
+    const worker_options *options;
+    job_function *job;
+    void *user;
     worker workers[MAX_JOBS];
     int jobs, running;
-    double limit_s;
+    size_t n, started;
     worker_result *results;
     bool *finished;
+    bool failed;
 } pool;
 
-static bool start(pool *p, size_t index, int (*job)(void *, size_t, int), void *user)
+/* ---- the worker's side ---- */
+
+static bool write_all(int fd, const void *data, size_t n)
 {
-    int ends[2];
+    for (size_t done = 0; done < n;) {
+        const ssize_t k = write(fd, (const char *)data + done, n - done);
+        if (k < 0 && errno != EINTR)
+            return false;
+        done += k > 0 ? (size_t)k : 0;
+    }
+    return true;
+}
+
+static bool read_all(int fd, void *data, size_t n)
+{
+    for (size_t done = 0; done < n;) {
+        const ssize_t k = read(fd, (char *)data + done, n - done);
+        if (k == 0 || (k < 0 && errno != EINTR))
+            return false;
+        done += k > 0 ? (size_t)k : 0;
+    }
+    return true;
+}
+
+/* The job's report goes through a file in memory, so that its end is known. */
+static int work_once(const pool *p, uint64_t index, int fd)
+{
+    const int file = memfd_create("report", MFD_CLOEXEC);
+    if (file < 0)
+        return WORKER_ENDS;
+    const int code = p->job(p->user, (size_t)index, file);
+    const off_t end = lseek(file, 0, SEEK_END);
+    const report_head head = {code, (uint32_t)(end < 0 ? 0 : end > MAX_TEXT ? MAX_TEXT : end)};
+    char *text = malloc(head.size + 1);
+    bool ok = text && lseek(file, 0, SEEK_SET) == 0 && read_all(file, text, head.size);
+    ok = ok && write_all(fd, &head, sizeof head) && write_all(fd, text, head.size);
+    free(text);
+    close(file);
+    return ok ? code : WORKER_ENDS;
+}
+
+static int work(const pool *p, int orders, int fd)
+{
+    uint64_t index;
+    int code = 0;
+    while (read_all(orders, &index, sizeof index)) {
+        code = work_once(p, index, fd);
+        if (!p->options->reuse || code & WORKER_ENDS)
+            break;
+    }
+    return p->options->reuse ? 0 : code & ~WORKER_ENDS;
+}
+
+/* ---- this side ---- */
+
+static void order(pool *p, worker *w)
+{
+    const uint64_t index = p->started++;
+    w->index = (size_t)index;
+    w->busy = true;
+    w->size = 0;
+    w->deadline_ms = now_ms() + p->options->limit_s * 1e3;
+    /* A worker that is gone is found at the end of its reports. */
+    if (!write_all(w->orders, &index, sizeof index))
+        kill(w->pid, SIGKILL);
+}
+
+static void dismiss(pool *p, worker *w)
+{
+    close(w->orders);
+    w->orders = -1;
+    w->deadline_ms = now_ms() + p->options->limit_s * 1e3;
+}
+
+static bool start(pool *p)
+{
+    int reports[2], orders[2];
     fflush(NULL); /* or the child would print it again */
-    if (pipe2(ends, O_CLOEXEC) != 0) {
+    if (pipe2(reports, O_CLOEXEC) != 0) {
         tool_error("cannot make a pipe: %s", strerror(errno));
         return false;
     }
-    pid_t pid = fork();
-    if (pid < 0) {
-        tool_error("cannot make a process: %s", strerror(errno));
-        close(ends[0]);
-        close(ends[1]);
+    if (pipe2(orders, O_CLOEXEC) != 0) {
+        tool_error("cannot make a pipe: %s", strerror(errno));
+        close(reports[0]);
+        close(reports[1]);
         return false;
     }
+    pid_t pid = fork();
     if (pid == 0) {
-        close(ends[0]);
-        exit(job(user, index, ends[1]));
+        for (int i = 0; i < p->jobs; i++) /* or the others would not see the end of their orders */
+            if (p->workers[i].pid && p->workers[i].orders >= 0)
+                close(p->workers[i].orders);
+        signal(SIGPIPE, SIG_DFL);
+        close(reports[0]);
+        close(orders[1]);
+        exit(work(p, orders[0], reports[1]));
     }
-    close(ends[1]);
+    close(reports[1]);
+    close(orders[0]);
+    if (pid < 0) {
+        tool_error("cannot make a process: %s", strerror(errno));
+        close(reports[0]);
+        close(orders[1]);
+        return false;
+    }
     worker *w = p->workers;
     while (w->pid)
         w++;
-    *w = (worker){.pid = pid, .fd = ends[0], .index = index, .deadline_ms = now_ms() + p->limit_s * 1e3};
+    *w = (worker){.pid = pid, .fd = reports[0], .orders = orders[1]};
     p->running++;
+    order(p, w);
     return true;
 }
 
-/* False at the end of the job's report. */
+/* False at the end of the worker's reports. */
 static bool collect(worker *w)
 {
-    char buffer[4096];
-    ssize_t n = read(w->fd, buffer, sizeof buffer);
+    enum { STEP = 4096 };
+    char rest[STEP];
+    if (w->size + STEP > w->capacity) {
+        char *grown = realloc(w->text, w->capacity + 4 * STEP);
+        if (grown) {
+            w->text = grown;
+            w->capacity += 4 * STEP;
+        }
+    }
+    const bool fits = w->size + STEP <= w->capacity;
+    ssize_t n = read(w->fd, fits ? w->text + w->size : rest, STEP);
     if (n < 0 && (errno == EINTR || errno == EAGAIN))
         return true;
-    if (n <= 0)
-        return false;
-    if (w->result.size + (size_t)n > MAX_TEXT)
-        return true; /* enough is enough */
-    char *grown = realloc(w->result.text, w->result.size + (size_t)n + 1);
-    if (!grown)
-        return true;
-    w->result.text = grown;
-    memcpy(grown + w->result.size, buffer, (size_t)n);
-    w->result.size += (size_t)n;
-    grown[w->result.size] = 0;
-    return true;
+    w->size += fits && n > 0 ? (size_t)n : 0;
+    return n > 0;
 }
 
+/* Whether all of the job's report is there. */
+static bool is_reported(const worker *w, report_head *head)
+{
+    if (!w->busy || w->size < sizeof *head)
+        return false;
+    memcpy(head, w->text, sizeof *head);
+    return w->size >= sizeof *head + head->size;
+}
+
+static void give(pool *p, worker *w, int code, const char *text, size_t size)
+{
+    worker_result *r = &p->results[w->index];
+    *r = (worker_result){.code = code, .text = calloc(size + 1, 1), .size = size};
+    if (r->text && size)
+        memcpy(r->text, text, size);
+    p->failed |= !r->text;
+    p->finished[w->index] = true;
+    w->busy = false;
+}
+
+static void give_report(pool *p, worker *w, int status)
+{
+    report_head head = {0, 0};
+    if (!is_reported(w, &head))
+        give(p, w, WIFEXITED(status) && WEXITSTATUS(status) ? WEXITSTATUS(status) : -1, "", 0);
+    else
+        give(p, w, head.code & ~WORKER_ENDS, w->text + sizeof head, head.size);
+    w->ends |= (head.code & WORKER_ENDS) != 0;
+}
+
+/* The process is gone, with or without having done its job. */
 static void finish(pool *p, worker *w)
 {
     int status = 0;
@@ -89,23 +223,42 @@ static void finish(pool *p, worker *w)
     while (waitpid(w->pid, &status, 0) < 0 && errno == EINTR)
         ;
     close(w->fd);
-    w->result.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    if (w->orders >= 0)
+        close(w->orders);
+    const bool exits = WIFEXITED(status) && WEXITSTATUS(status) == 0;
     if (w->stopped)
-        snprintf(why, sizeof why, "took more than %g s", p->limit_s);
+        snprintf(why, sizeof why, "took more than %g s", p->options->limit_s);
     else if (WIFSIGNALED(status))
         snprintf(why, sizeof why, "crashed: signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
-    if (why[0]) {
-        w->result.code = -1;
-        free(w->result.text);
-        w->result.text = strdup(why);
-        w->result.size = strlen(why);
+    if (w->busy && why[0]) {
+        give(p, w, -1, why, strlen(why));
+    } else if (w->busy) {
+        give_report(p, w, status);
+        if (p->results[w->index].code == 0 && !exits) /* it fell over its own end */
+            p->results[w->index].code = WEXITSTATUS(status);
+    } else if (!w->ends && (why[0] || !exits)) {
+        if (!why[0])
+            snprintf(why, sizeof why, "exit status %d", WEXITSTATUS(status));
+        tool_error("a process that had done its jobs, the last of which was number %zu, ended badly: %s",
+                   w->index, why);
+        p->failed = true;
     }
-    if (!w->result.text)
-        w->result.text = calloc(1, 1);
-    p->results[w->index] = w->result;
-    p->finished[w->index] = true;
-    w->pid = 0;
+    free(w->text);
+    *w = (worker){0};
     p->running--;
+}
+
+/* A reused worker has done its job. */
+static void go_on(pool *p, worker *w)
+{
+    report_head head;
+    if (!p->options->reuse || !is_reported(w, &head))
+        return;
+    give_report(p, w, 0);
+    if (p->started < p->n && !p->failed && !w->ends)
+        order(p, w);
+    else
+        dismiss(p, w);
 }
 
 /* Wait for reports, ends and deadlines. */
@@ -131,43 +284,57 @@ static void serve(pool *p)
     if (poll(fds, (nfds_t)n, (int)(next - now) + 1) <= 0)
         return;
     for (int i = 0; i < n; i++)
-        if (fds[i].revents && !collect(of[i]))
-            finish(p, of[i]);
+        if (fds[i].revents) {
+            if (collect(of[i]))
+                go_on(p, of[i]);
+            else
+                finish(p, of[i]);
+        }
 }
 
-bool workers_run(size_t n, int jobs, double limit_s, int (*job)(void *, size_t, int),
-                 void (*done)(void *, size_t, const worker_result *), void *user)
+static void run_all(pool *p, void (*done)(void *, size_t, const worker_result *))
 {
-    pool *p = calloc(1, sizeof *p);
-    bool ok = p != NULL;
-    if (p) {
-        p->jobs = jobs < 1 ? 1 : jobs > MAX_JOBS ? MAX_JOBS : jobs;
-        p->limit_s = limit_s;
-        p->results = calloc(n + 1, sizeof *p->results);
-        p->finished = calloc(n + 1, sizeof *p->finished);
-        ok = p->results && p->finished;
-    }
-    if (!ok)
-        tool_error("out of memory");
-    size_t started = 0, reported = 0;
-    while (ok && reported < n) {
-        while (ok && p->running < p->jobs && started < n)
-            ok = start(p, started++, job, user);
+    size_t reported = 0;
+    while (!p->failed && reported < p->n) {
+        while (!p->failed && p->running < p->jobs && p->started < p->n)
+            p->failed = !start(p);
         if (p->running)
             serve(p);
-        for (; reported < n && p->finished[reported]; reported++) {
-            done(user, reported, &p->results[reported]);
+        for (; reported < p->n && p->finished[reported]; reported++) {
+            if (p->results[reported].text)
+                done(p->user, reported, &p->results[reported]);
             free(p->results[reported].text);
         }
     }
-    while (p && p->running) /* after an error: leave no process behind */
+    for (int i = 0; i < p->jobs; i++) /* after an error: those that wait for orders */
+        if (p->workers[i].pid && p->workers[i].orders >= 0 && !p->workers[i].busy)
+            dismiss(p, &p->workers[i]);
+    while (p->running) /* leave no process behind */
         serve(p);
-    if (p) {
-        for (; p->results && reported < n; reported++)
-            free(p->results[reported].text);
-        free(p->results);
-        free(p->finished);
+    for (; reported < p->n; reported++)
+        free(p->results[reported].text);
+}
+
+bool workers_run(size_t n, const worker_options *options, job_function *job,
+                 void (*done)(void *, size_t, const worker_result *), void *user)
+{
+    pool *p = calloc(1, sizeof *p);
+    worker_result *results = calloc(n + 1, sizeof *results);
+    bool *finished = calloc(n + 1, sizeof *finished), ok = p && results && finished;
+    if (ok) {
+        const int jobs = options->jobs < 1 ? 1 : options->jobs > MAX_JOBS ? MAX_JOBS : options->jobs;
+        *p = (pool){.options = options, .job = job, .user = user, .jobs = jobs, .n = n};
+        p->results = results;
+        p->finished = finished;
+        void (*pipe_action)(int) = signal(SIGPIPE, SIG_IGN); /* a worker that died is found by waiting */
+        run_all(p, done);
+        signal(SIGPIPE, pipe_action);
+        ok = !p->failed;
+    } else {
+        tool_error("out of memory");
     }
+    free(results);
+    free(finished);
     free(p);
     return ok;
 }

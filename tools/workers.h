@@ -12,10 +12,22 @@ typedef struct worker_result {
     size_t size;
 } worker_result;
 
-/* Run job(user, i, fd) for i in [0, n), at most `jobs` at a time. The job writes its report to fd and returns
- * 0 to 100. done(user, i, result) is called in this process, in order of i; the result is released
- * afterwards. False if processes cannot be made (printed). This process must not have started threads. */
-bool workers_run(size_t n, int jobs, double limit_s, int (*job)(void *user, size_t i, int fd),
+typedef struct worker_options {
+    int jobs;       /* at a time */
+    double limit_s; /* of one job */
+    /* A process goes on with the next job, for jobs that share what is dear to start (a GPU's driver). One
+     * that crashes, is stopped or returns with WORKER_ENDS is replaced. */
+    bool reuse;
+} worker_options;
+
+/* Added to what a job returns: its process is not fit for another one. */
+enum { WORKER_ENDS = 128 };
+
+/* Run job(user, i, fd) for i in [0, n). The job writes its report to fd and returns 0 to 100. done(user, i,
+ * result) is called in this process, in order of i; the result is released afterwards. False if processes
+ * cannot be made, or if one that is reused ends badly after its last job (printed). This process must not
+ * have started threads. */
+bool workers_run(size_t n, const worker_options *options, int (*job)(void *user, size_t i, int fd),
                  void (*done)(void *user, size_t i, const worker_result *result), void *user);
 
 #endif

@@ -81,7 +81,8 @@ __device__ __forceinline__ void fetch_tile(const attention_shape &s, const void 
     }
 }
 
-template <class T, int SIZE, int WARPS>
+/* GENERAL: with a mask or a softcap. Apart, as that code is long, and a run without them would only stumble over it. */
+template <class T, int SIZE, int WARPS, bool GENERAL>
 __global__ void __launch_bounds__(WARPS * 32)
     flash(const __grid_constant__ attention_shape s, const __grid_constant__ attention_data d)
 {
@@ -149,7 +150,7 @@ __global__ void __launch_bounds__(WARPS * 32)
                     tensor_core<T>::mma(score[k], q[step], b);
                     tensor_core<T>::mma(score[k + 1], q[step], b + 2);
                 }
-            const bool plain = !d.mask && s.softcap <= 0 && tile >= lo[0] && tile >= lo[1] && tile + TILE <= hi[0] && tile + TILE <= hi[1];
+            const bool plain = !GENERAL && tile >= lo[0] && tile >= lo[1] && tile + TILE <= hi[0] && tile + TILE <= hi[1];
             float highest[2] = {top[0], top[1]};
             if (plain) {
                 const float factor = (float)s.scale * log2e;
@@ -159,6 +160,22 @@ __global__ void __launch_bounds__(WARPS * 32)
                     for (int c = 0; c < 4; c++) {
                         score[k][c] *= factor;
                         highest[c >> 1] = fmaxf(highest[c >> 1], score[k][c]);
+                    }
+            } else if (!GENERAL) {
+                const float factor = (float)s.scale * log2e;
+                int low[2], high[2]; /* in this tile */
+#pragma unroll
+                for (int r = 0; r < 2; r++) {
+                    low[r] = lo[r] > tile ? (int)(lo[r] - tile < TILE ? lo[r] - tile : TILE) : 0;
+                    high[r] = hi[r] > tile ? (int)(hi[r] - tile < TILE ? hi[r] - tile : TILE) : 0;
+                }
+#pragma unroll
+                for (int k = 0; k < KEYS; k++)
+#pragma unroll
+                    for (int c = 0; c < 4; c++) {
+                        const int r = c >> 1, j = k * 8 + 2 * quad + (c & 1);
+                        score[k][c] = j >= low[r] && j < high[r] ? score[k][c] * factor : -CUDART_INF_F;
+                        highest[r] = fmaxf(highest[r], score[k][c]);
                     }
             } else {
 #pragma unroll
@@ -236,20 +253,20 @@ constexpr size_t shared_bytes(int64_t size)
 }
 
 /* Call use with the kernel for a type and a size. */
-template <class T, int WARPS, class F> void with_kernel(int64_t size, F use)
+template <class T, int WARPS, bool GENERAL, class F> void with_kernel(int64_t size, F use)
 {
     switch (size) {
     case 32:
-        use(flash<T, 32, WARPS>);
+        use(flash<T, 32, WARPS, GENERAL>);
         break;
     case 64:
-        use(flash<T, 64, WARPS>);
+        use(flash<T, 64, WARPS, GENERAL>);
         break;
     case 96:
-        use(flash<T, 96, WARPS>);
+        use(flash<T, 96, WARPS, GENERAL>);
         break;
     case 128:
-        use(flash<T, 128, WARPS>);
+        use(flash<T, 128, WARPS, GENERAL>);
         break;
     default:
         break;
@@ -263,21 +280,31 @@ template <class T> cudaError_t prepare(const attention_shape *s)
         if (error == cudaSuccess)
             error = cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared_bytes(s->size));
     };
-    with_kernel<T, 2>(s->size, allow);
-    with_kernel<T, 4>(s->size, allow);
+    with_kernel<T, 2, false>(s->size, allow);
+    with_kernel<T, 4, false>(s->size, allow);
+    with_kernel<T, 2, true>(s->size, allow);
+    with_kernel<T, 4, true>(s->size, allow);
     return error;
 }
 
-template <class T> void launch(const attention_shape *s, const attention_data *d, int multiprocessors, cudaStream_t stream)
+template <class T, bool GENERAL> void launch_as(const attention_shape *s, const attention_data *d, int multiprocessors, cudaStream_t stream)
 {
     enum { MANY = 4, FEW = 2 };
     const int64_t large = s->batch * s->q_heads * ((s->q_len + MANY * ROWS - 1) / (MANY * ROWS));
     const int64_t small = s->batch * s->q_heads * ((s->q_len + FEW * ROWS - 1) / (FEW * ROWS));
     const size_t bytes = shared_bytes(s->size);
     if (large >= 2 * multiprocessors)
-        with_kernel<T, MANY>(s->size, [&](auto kernel) { kernel<<<cuda_blocks(large, 1), MANY * 32, bytes, stream>>>(*s, *d); });
+        with_kernel<T, MANY, GENERAL>(s->size, [&](auto kernel) { kernel<<<cuda_blocks(large, 1), MANY * 32, bytes, stream>>>(*s, *d); });
     else
-        with_kernel<T, FEW>(s->size, [&](auto kernel) { kernel<<<cuda_blocks(small, 1), FEW * 32, bytes, stream>>>(*s, *d); });
+        with_kernel<T, FEW, GENERAL>(s->size, [&](auto kernel) { kernel<<<cuda_blocks(small, 1), FEW * 32, bytes, stream>>>(*s, *d); });
+}
+
+template <class T> void launch(const attention_shape *s, const attention_data *d, int multiprocessors, cudaStream_t stream)
+{
+    if (d->mask || s->softcap > 0)
+        launch_as<T, true>(s, d, multiprocessors, stream);
+    else
+        launch_as<T, false>(s, d, multiprocessors, stream);
 }
 
 bool divides(const attention_view &view)

@@ -182,18 +182,13 @@ static void convolution(builder *b, const cuda_dnn_conv *c, cudnnBackendDescript
     add_operation(b, d);
 }
 
-/* y = x + other, or relu(x), at most `upper` unless that is 0, where other is NULL. */
-static void pointwise(builder *b, cudnnPointwiseMode_t mode, float upper, cudnnBackendDescriptor_t x,
+/* y = x + other, or relu(x) where other is NULL. */
+static void pointwise(builder *b, cudnnPointwiseMode_t mode, cudnnBackendDescriptor_t x,
                       cudnnBackendDescriptor_t other, cudnnBackendDescriptor_t y)
 {
     cudnnBackendDescriptor_t kind = make(b, CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
     set(b, kind, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode);
     set_type(b, kind, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_DATA_FLOAT);
-    if (upper > 0) {
-        const double limits[] = {0.0, (double)upper};
-        set(b, kind, CUDNN_ATTR_POINTWISE_RELU_LOWER_CLIP, CUDNN_TYPE_DOUBLE, 1, &limits[0]);
-        set(b, kind, CUDNN_ATTR_POINTWISE_RELU_UPPER_CLIP, CUDNN_TYPE_DOUBLE, 1, &limits[1]);
-    }
     finish(b, kind);
     cudnnBackendDescriptor_t d = make(b, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
     set_descriptor(b, d, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, kind);
@@ -221,17 +216,17 @@ static cudnnBackendDescriptor_t build_graph(builder *b, const cuda_dnn_conv *c, 
     if (c->residual) {
         cudnnBackendDescriptor_t residual = tensor(b, c, UID_RESIDUAL, y_dims, false);
         next = result(b, c, y_dims, !c->bias && !c->relu);
-        pointwise(b, CUDNN_POINTWISE_ADD, 0, at, residual, next);
+        pointwise(b, CUDNN_POINTWISE_ADD, at, residual, next);
         at = next;
     }
     if (c->bias) {
         cudnnBackendDescriptor_t bias = tensor(b, c, UID_BIAS, bias_dims, false);
         next = result(b, c, y_dims, !c->relu);
-        pointwise(b, CUDNN_POINTWISE_ADD, 0, at, bias, next);
+        pointwise(b, CUDNN_POINTWISE_ADD, at, bias, next);
         at = next;
     }
     if (c->relu)
-        pointwise(b, CUDNN_POINTWISE_RELU_FWD, c->upper, at, NULL, result(b, c, y_dims, true));
+        pointwise(b, CUDNN_POINTWISE_RELU_FWD, at, NULL, result(b, c, y_dims, true));
     cudnnBackendDescriptor_t graph = make(b, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
     set(b, graph, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
     set(b, graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, b->n_operations,
@@ -374,9 +369,9 @@ static void add_key(const cuda_dnn *dnn, const cuda_dnn_conv *c, grt_text *key)
         grt_text_add_dims(key, lists[i], c->spatial);
         grt_text_add(key, ";");
     }
-    grt_text_add(key, "epilogue=%s%s%s;upper=%g;math=%s;compile=%d;workspace=%zu;",
-                 c->residual ? "residual," : "", c->bias ? "bias," : "", c->relu ? "relu" : "",
-                 (double)c->upper, c->tf32 ? "tf32" : "own", c->compile, c->workspace_cap);
+    grt_text_add(key, "epilogue=%s%s%s;math=%s;compile=%d;workspace=%zu;", c->residual ? "residual," : "",
+                 c->bias ? "bias," : "", c->relu ? "relu" : "", c->tf32 ? "tf32" : "own", c->compile,
+                 c->workspace_cap);
 }
 
 /* "1 WORKSPACE ENGINE " and the library's own text of the plan, or NO_ENGINE. The 1 is this format's version.

@@ -17,7 +17,6 @@ typedef struct cuda_dnn_conv {
     int32_t spatial; /* 2 or 3 */
     bool last;       /* channels last; then w is laid out out-channel, window, in-channel */
     bool transposed, bias, residual, relu;
-    float upper;  /* of the relu; 0: none */
     bool tf32;    /* float32 may be multiplied as TF32 */
     bool compile; /* engines compiled at run time may be used too */
     int64_t skip; /* acceptable answers of the heuristics to pass over, for who tries them all */

@@ -159,22 +159,26 @@ static grt_status infer_attention(infer *inf)
     return GRT_OK;
 }
 
-/* graphrt::Attention(qkv, -, -, mask): queries, keys and values of all heads side by side in the last dim of one
- * tensor [batch, sequence, (q_num_heads + 2 * kv_num_heads) * size]. */
+/* graphrt::Attention(qkv, -, -, mask): queries, keys and values of all heads side by side in the last dim of
+ * one tensor [batch, sequence, (q_num_heads + 2 * kv_num_heads) * size]. */
 static grt_status infer_joined(infer *inf)
 {
     const ir_type *x = inf->in[0];
-    const int64_t n_q = grt_attr_int(inf->desc, "q_num_heads", 0), n_kv = grt_attr_int(inf->desc, "kv_num_heads", 0);
+    const int64_t n_q = grt_attr_int(inf->desc, "q_num_heads", 0),
+                  n_kv = grt_attr_int(inf->desc, "kv_num_heads", 0);
     int64_t width;
     if (x->rank != 3 || n_q <= 0 || n_kv <= 0)
-        return infer_fail(inf, "input 0 has rank %d, q_num_heads is %lld, kv_num_heads %lld; it must be 3 and both positive",
-                          x->rank, (long long)n_q, (long long)n_kv);
+        return infer_fail(
+            inf,
+            "input 0 has rank %d, q_num_heads is %lld, kv_num_heads %lld; it must be 3 and both positive",
+            x->rank, (long long)n_q, (long long)n_kv);
     const grt_dim parts = grt_dim_const(inf->dims, n_q + 2 * n_kv);
     if (infer_const(inf, x->dims[2], &width) && width % (n_q + 2 * n_kv))
-        return infer_fail(inf, "input 0 has hidden size %lld, which its %lld heads do not divide", (long long)width,
-                          (long long)(n_q + 2 * n_kv));
+        return infer_fail(inf, "input 0 has hidden size %lld, which its %lld heads do not divide",
+                          (long long)width, (long long)(n_q + 2 * n_kv));
     set_3d(inf, 0, x->dtype, x->dims[0], x->dims[1],
-           grt_dim_mul(inf->dims, grt_dim_divide_exact(inf->dims, x->dims[2], parts), grt_dim_const(inf->dims, n_q)));
+           grt_dim_mul(inf->dims, grt_dim_divide_exact(inf->dims, x->dims[2], parts),
+                       grt_dim_const(inf->dims, n_q)));
     return GRT_OK;
 }
 

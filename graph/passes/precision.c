@@ -310,11 +310,20 @@ static bool made_here(const ir_value *value)
     return value && value->producer && value->producer->mark == 1;
 }
 
+/* Else there is nothing to switch: the model itself says what the node works on. */
+static bool makes_float(const ir_node *node)
+{
+    for (int32_t i = 0; i < node->n_out; i++)
+        if (is_float(node->out[i]))
+            return true;
+    return false;
+}
+
 static void visit(precision *p, ir_node *node)
 {
     int32_t op = find_op(node);
     node->mark = 0;
-    if (op >= 0 && wants(p, node, op) && narrow_node(p, node, op)) {
+    if (op >= 0 && makes_float(node) && wants(p, node, op) && narrow_node(p, node, op)) {
         node->mark = 1;
         return;
     }

@@ -1,4 +1,5 @@
-/* The three projections in front of an Attention become one product, whose result the attention reads as it is:
+/* The three projections in front of an Attention become one product, whose result the attention reads as it
+ * is:
  *
  *   Attention(x Wq + bq, x Wk + bk, x Wv + bv)  ->  graphrt::Attention(x [Wq Wk Wv] + [bq bk bv])
  */
@@ -12,7 +13,8 @@ enum { Q, K, V, MASK, PARTS = 3, BIAS = 2 };
 
 static bool is_plain_constant(const ir_value *value, int32_t rank)
 {
-    return value && value->type.data && !value->producer && !value->is_input && value->type.data->rank == rank;
+    return value && value->type.data && !value->producer && !value->is_input &&
+           value->type.data->rank == rank;
 }
 
 /* x * constant matrix (+ constant bias), nothing else; used by the attention alone. */
@@ -25,12 +27,13 @@ static bool is_projection(const ir_value *value)
     if (!fused && !rewrite_is(node, "MatMul"))
         return false;
     if (fused && (*grt_attr_string(&node->desc, "activation", "") || grt_attr_int(&node->desc, "transA", 0) ||
-                  grt_attr_int(&node->desc, "transB", 0) || grt_attr_float(&node->desc, "scale", 1.0f) != 1.0f ||
-                  ir_in(node, 3)))
+                  grt_attr_int(&node->desc, "transB", 0) ||
+                  grt_attr_float(&node->desc, "scale", 1.0f) != 1.0f || ir_in(node, 3)))
         return false;
     const ir_value *bias = ir_in(node, BIAS), *x = ir_in(node, 0);
     return x && x->type.rank == 3 && is_plain_constant(ir_in(node, 1), 2) &&
-           (!bias || (is_plain_constant(bias, 1) && bias->type.data->dims[0] == ir_in(node, 1)->type.data->dims[1]));
+           (!bias ||
+            (is_plain_constant(bias, 1) && bias->type.data->dims[0] == ir_in(node, 1)->type.data->dims[1]));
 }
 
 static bool fits(const ir_node *node, ir_node *const *parts)
@@ -92,8 +95,8 @@ static ir_node *make_product(ir_node *before, ir_node *const *parts)
     ir_value *in[PARTS] = {ir_in(parts[0], 0), join(parts, 1), bias ? join(parts, BIAS) : NULL};
     if (!in[1] || (bias && !in[BIAS]))
         return NULL;
-    ir_node *made = ir_node_create(before->graph, before, bias ? "graphrt" : "", "MatMul", parts[0]->desc.name,
-                                   bias ? PARTS : 2, in, 1);
+    ir_node *made = ir_node_create(before->graph, before, bias ? "graphrt" : "", "MatMul",
+                                   parts[0]->desc.name, bias ? PARTS : 2, in, 1);
     for (int i = 1; made && i < PARTS; i++)
         ir_node_absorb_name(made, parts[i]);
     return made;
@@ -105,8 +108,8 @@ static bool merge(pass_context *context, ir_node *node, ir_node *const *parts)
     if (!product || op_infer_node(product) != GRT_OK)
         return false;
     ir_value *in[MASK + 1] = {product->out[0], NULL, NULL, ir_in(node, MASK)};
-    ir_node *made =
-        ir_node_create(node->graph, node, "graphrt", "Attention", node->desc.name, ir_in(node, MASK) ? MASK + 1 : 1, in, 1);
+    ir_node *made = ir_node_create(node->graph, node, "graphrt", "Attention", node->desc.name,
+                                   ir_in(node, MASK) ? MASK + 1 : 1, in, 1);
     if (!made)
         return false;
     ir_attrs_copy(made, node);
@@ -136,7 +139,8 @@ static grt_status visit_graph(pass_context *context, ir_graph *graph)
             plain = is_projection(ir_in(node, i));
         if (!plain)
             continue;
-        ir_node *parts[PARTS] = {ir_in(node, Q)->producer, ir_in(node, K)->producer, ir_in(node, V)->producer};
+        ir_node *parts[PARTS] = {ir_in(node, Q)->producer, ir_in(node, K)->producer,
+                                 ir_in(node, V)->producer};
         if (fits(node, parts))
             merge(context, node, parts);
     }

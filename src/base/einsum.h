@@ -4,6 +4,11 @@
 
 #include "src/base/op_desc.h"
 
+#pragma GCC visibility push(default) /* for backend modules; see src/graphrt.map */
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Labels are small numbers: letters first, then the axes that an ellipsis stands for, which are aligned at
  * its right end. */
 enum { GRT_EINSUM_ELLIPSIS = 52, GRT_EINSUM_LABELS = GRT_EINSUM_ELLIPSIS + GRT_MAX_RANK };
@@ -16,5 +21,10 @@ grt_status grt_einsum_input(const grt_op_desc *desc, int32_t i, int32_t n_in, in
  * ellipsis and then, in alphabetical order, the letters that occur once. */
 grt_status grt_einsum_output(const grt_op_desc *desc, int32_t ellipsis, int8_t out_labels[GRT_MAX_RANK],
                              int32_t *out_rank);
+
+#ifdef __cplusplus
+}
+#endif
+#pragma GCC visibility pop
 
 #endif

@@ -6,13 +6,20 @@
 #include <stdint.h>
 #include <string.h>
 
-static inline float grt_bits_to_float(uint32_t bits)
+/* For device code too. */
+#ifdef __CUDACC__
+#define GRT_INLINE static __host__ __device__ inline
+#else
+#define GRT_INLINE static inline
+#endif
+
+GRT_INLINE float grt_bits_to_float(uint32_t bits)
 {
     float f;
     memcpy(&f, &bits, sizeof f);
     return f;
 }
-static inline uint32_t grt_float_to_bits(float f)
+GRT_INLINE uint32_t grt_float_to_bits(float f)
 {
     uint32_t bits;
     memcpy(&bits, &f, sizeof bits);
@@ -20,7 +27,7 @@ static inline uint32_t grt_float_to_bits(float f)
 }
 
 /* IEEE binary16. */
-static inline float grt_half_to_float(uint16_t h)
+GRT_INLINE float grt_half_to_float(uint16_t h)
 {
     uint32_t sign = (uint32_t)(h & 0x8000u) << 16, exponent = h >> 10 & 0x1fu, mantissa = h & 0x3ffu;
     if (exponent == 0x1f)
@@ -30,7 +37,7 @@ static inline float grt_half_to_float(uint16_t h)
     float f = (float)mantissa * 0x1p-24f;
     return sign ? -f : f;
 }
-static inline uint16_t grt_float_to_half(float f)
+GRT_INLINE uint16_t grt_float_to_half(float f)
 {
     uint32_t bits = grt_float_to_bits(f), sign = bits >> 16 & 0x8000u, magnitude = bits & 0x7fffffffu;
     if (magnitude > 0x7f800000u)
@@ -46,11 +53,11 @@ static inline uint16_t grt_float_to_half(float f)
 }
 
 /* bfloat16: the upper half of a float32. */
-static inline float grt_bfloat16_to_float(uint16_t h)
+GRT_INLINE float grt_bfloat16_to_float(uint16_t h)
 {
     return grt_bits_to_float((uint32_t)h << 16);
 }
-static inline uint16_t grt_float_to_bfloat16(float f)
+GRT_INLINE uint16_t grt_float_to_bfloat16(float f)
 {
     uint32_t bits = grt_float_to_bits(f);
     if ((bits & 0x7fffffffu) > 0x7f800000u)
@@ -63,7 +70,7 @@ static inline uint16_t grt_float_to_bfloat16(float f)
  * on magnitudes. */
 
 /* Value of a finite code without its sign. */
-static inline float grt_small_to_float(uint32_t code, uint32_t m, uint32_t bias)
+GRT_INLINE float grt_small_to_float(uint32_t code, uint32_t m, uint32_t bias)
 {
     uint32_t exponent = code >> m, mantissa = code & ((1u << m) - 1u);
     if (!exponent)
@@ -72,7 +79,7 @@ static inline float grt_small_to_float(uint32_t code, uint32_t m, uint32_t bias)
 }
 /* Code of the nearest value to a finite f >= 0; larger than the format's largest code if f is out of its
  * range. */
-static inline uint32_t grt_float_to_small(float f, uint32_t m, uint32_t bias)
+GRT_INLINE uint32_t grt_float_to_small(float f, uint32_t m, uint32_t bias)
 {
     uint32_t bits = grt_float_to_bits(f);
     if (bits < (128u - bias) << 23) { /* subnormal: let the FPU round to whole units */
@@ -95,7 +102,7 @@ typedef struct grt_float8_format {
 #define GRT_FLOAT8_E5M2     ((grt_float8_format){2, 15, 0x7b, 0x7c, 0x7e, false})
 #define GRT_FLOAT8_E5M2FNUZ ((grt_float8_format){2, 16, 0x7f, 0x80, 0x80, true})
 
-static inline float grt_float8_to_float(uint8_t code, grt_float8_format format)
+GRT_INLINE float grt_float8_to_float(uint8_t code, grt_float8_format format)
 {
     uint32_t sign = (uint32_t)(code & 0x80u) << 24, magnitude = code & 0x7fu;
     float f;
@@ -108,7 +115,7 @@ static inline float grt_float8_to_float(uint8_t code, grt_float8_format format)
         f = grt_small_to_float(magnitude, format.m, format.bias);
     return grt_bits_to_float(grt_float_to_bits(f) | sign);
 }
-static inline uint8_t grt_float_to_float8(float f, grt_float8_format format, bool saturate)
+GRT_INLINE uint8_t grt_float_to_float8(float f, grt_float8_format format, bool saturate)
 {
     uint32_t bits = grt_float_to_bits(f), magnitude = bits & 0x7fffffffu, code;
     uint8_t sign = (uint8_t)(bits >> 24 & 0x80u);
@@ -128,14 +135,14 @@ static inline uint8_t grt_float_to_float8(float f, grt_float8_format format, boo
 
 /* Powers of two from 2^-127 (code 0) to 2^127; 0xff is NaN. */
 typedef enum grt_rounding { GRT_ROUND_UP, GRT_ROUND_DOWN, GRT_ROUND_NEAREST } grt_rounding;
-static inline float grt_float8e8m0_to_float(uint8_t code)
+GRT_INLINE float grt_float8e8m0_to_float(uint8_t code)
 {
     if (code == 0xff)
         return grt_bits_to_float(0x7fc00000u);
     return code ? grt_bits_to_float((uint32_t)code << 23) : 0x1p-127f;
 }
 /* The sign is ignored: ONNX leaves negative values undefined. */
-static inline uint8_t grt_float_to_float8e8m0(float f, grt_rounding rounding, bool saturate)
+GRT_INLINE uint8_t grt_float_to_float8e8m0(float f, grt_rounding rounding, bool saturate)
 {
     uint32_t bits = grt_float_to_bits(f) & 0x7fffffffu, exponent = bits >> 23, fraction = bits & 0x7fffffu;
     if (bits > 0x7f800000u)
@@ -158,12 +165,12 @@ static inline uint8_t grt_float_to_float8e8m0(float f, grt_rounding rounding, bo
 
 /* float4e2m1: 0 0.5 1 1.5 2 3 4 6, with sign; no infinity, no NaN. Out of range is the largest; NaN becomes a
  * zero of the other sign, which is what ONNX's reference makes of it. */
-static inline float grt_float4_to_float(uint8_t code)
+GRT_INLINE float grt_float4_to_float(uint8_t code)
 {
     float f = grt_small_to_float(code & 7u, 1, 1);
     return code & 8u ? -f : f;
 }
-static inline uint8_t grt_float_to_float4(float f)
+GRT_INLINE uint8_t grt_float_to_float4(float f)
 {
     uint32_t bits = grt_float_to_bits(f), magnitude = bits & 0x7fffffffu;
     if (magnitude > 0x7f800000u)
@@ -174,7 +181,7 @@ static inline uint8_t grt_float_to_float4(float f)
 
 /* Nearest float that has an odd last bit unless exact: rounding it again, to a format of at most 22 bits of
  * precision, gives what rounding the double at once would have given. */
-static inline float grt_double_to_float_odd(double d)
+GRT_INLINE float grt_double_to_float_odd(double d)
 {
     float f = (float)d;
     double back = (double)f;

@@ -143,6 +143,20 @@ START_TEST(tf32_marks_products)
 }
 END_TEST
 
+START_TEST(what_is_narrow_by_itself_is_left_alone)
+{
+    ir_module *module;
+    ck_assert_str_eq(ops_after("in x f16 4,4\n"
+                               "const w f16 4,4\n"
+                               "a = MatMul x w\n"
+                               "b = Relu a\n"
+                               "out b\n",
+                               GRT_PRECISION_FLOAT16, &module),
+                     "MatMul Relu");
+    ir_module_release(module);
+}
+END_TEST
+
 START_TEST(nothing_is_done_unasked)
 {
     check("in x f32 4,4\n"
@@ -166,6 +180,7 @@ Suite *suite_test_pass_precision(void)
     tcase_add_test(tests, limits_stay_finite);
     tcase_add_test(tests, tables_are_narrowed_where_they_are_read);
     tcase_add_test(tests, tf32_marks_products);
+    tcase_add_test(tests, what_is_narrow_by_itself_is_left_alone);
     tcase_add_test(tests, nothing_is_done_unasked);
     suite_add_tcase(suite, tests);
     return suite;

@@ -447,11 +447,11 @@ static grt_status attention_run(const grt_run *run)
         views = joined_views(run);
     else
         views = (attention_views){
-        .q = view_of(run->in[Q], shape->q_heads, shape->size),
-        .k = stage(run, K, PAST_KEY, output(run, OUT_KEY), workspace),
-        .v = stage(run, V, PAST_VALUE, output(run, OUT_VALUE), workspace + shape->key_bytes),
-        .y = view_of(run->out[OUT_Y], shape->q_heads, shape->v_size),
-    };
+            .q = view_of(run->in[Q], shape->q_heads, shape->size),
+            .k = stage(run, K, PAST_KEY, output(run, OUT_KEY), workspace),
+            .v = stage(run, V, PAST_VALUE, output(run, OUT_VALUE), workspace + shape->key_bytes),
+            .y = view_of(run->out[OUT_Y], shape->q_heads, shape->v_size),
+        };
     workspace += shape->key_bytes + shape->value_bytes;
     int64_t blocks = shape->block ? (shape->q_len + shape->block - 1) / shape->block : 0;
     int64_t tasks = shape->batch * shape->q_heads * blocks;

@@ -307,25 +307,22 @@ static grt_status try_plan(cuda_device *device, cuda_dnn_conv *c, bool bias, boo
     return GRT_OK;
 }
 
-/* First with everything that cuDNN can add, then without the activation, then bare, then with engines that must be compiled. */
+/* First with everything that cuDNN can add, then bare, then with engines that must be compiled. */
 static grt_status plan(const grt_reshape *r, conv_shape *s)
 {
     const conv_state *state = (const conv_state *)r->state;
     cuda_device *device = (cuda_device *)r->device;
     const bool bias = r->n_in > BIAS && r->in[BIAS], residual = r->n_in > RESIDUAL && r->in[RESIDUAL];
-    const bool clips = state->act.kind == CUDA_ACT_CLIP && state->act.a == 0 && state->act.b > 0;
-    const bool relu = state->act.kind == CUDA_ACT_RELU || clips;
+    const bool relu = state->act.kind == CUDA_ACT_RELU, other = state->act.kind != CUDA_ACT_NONE && !relu;
     cuda_dnn_conv c;
     if (!describe_plan(state, s, r->in[0]->dtype, &c)) {
         s->copy = false;
         return GRT_OK;
     }
-    c.upper = clips ? state->act.b : 0;
-    if (!c.transposed && (bias || residual || relu))
+    /* Another activation needs a pass behind anyway, and that adds the rest too: engines for a bias alone, or with a clipped ReLU, are
+     * slow. */
+    if (!c.transposed && !other && (bias || residual || relu))
         GRT_TRY(try_plan(device, &c, bias, residual, relu, s));
-    /* Without the activation the order matters no more: what is left is added by the pass behind. */
-    if (!s->plan && !c.transposed && bias && (relu || residual))
-        GRT_TRY(try_plan(device, &c, bias, residual && !relu ? false : residual, false, s));
     if (!s->plan)
         GRT_TRY(try_plan(device, &c, false, false, false, s));
     c.compile = true;

@@ -352,11 +352,6 @@ template <typename S> grt_status cumulate(const grt_run *r)
     return GRT_OK;
 }
 
-bool supports_cumulate(const grt_kernel_node *node, grt_text *why)
-{
-    return cuda_wants_constant(node, 1, "axis", why);
-}
-
 grt_status create_cumulate(const grt_kernel_node *node, void **out_state)
 {
     cumulate_state *state;
@@ -399,11 +394,11 @@ const grt_kernel_row rows[] = {
      .release_shape = free, .run = run_arg},
     {.domain = "", .op = "TopK", .types = {GRT_SET_NUMBERS, GRT_BIT(INT64)}, .create = create_top, .destroy = free,
      .reshape = reshape_top, .release_shape = free, .run = run_top},
-    {.domain = "", .op = "CumSum", .types = {GRT_SET_NUMBERS, CUDA_INDEX}, .flags = GRT_KERNEL_IN_PLACE(0),
-     .supports = supports_cumulate, .create = create_cumulate, .destroy = free, .reshape = reshape_cumulate, .release_shape = free,
+    {.domain = "", .op = "CumSum", .types = {GRT_SET_NUMBERS, CUDA_INDEX}, .flags = GRT_KERNEL_IN_PLACE(0) | GRT_KERNEL_READS(1),
+     .create = create_cumulate, .destroy = free, .reshape = reshape_cumulate, .release_shape = free,
      .run = run_cumulate},
-    {.domain = "", .op = "CumProd", .types = {GRT_SET_NUMBERS, CUDA_INDEX}, .flags = GRT_KERNEL_IN_PLACE(0),
-     .supports = supports_cumulate, .create = create_cumulate, .destroy = free, .reshape = reshape_cumulate, .release_shape = free,
+    {.domain = "", .op = "CumProd", .types = {GRT_SET_NUMBERS, CUDA_INDEX}, .flags = GRT_KERNEL_IN_PLACE(0) | GRT_KERNEL_READS(1),
+     .create = create_cumulate, .destroy = free, .reshape = reshape_cumulate, .release_shape = free,
      .run = run_cumulate},
 };
 

@@ -179,11 +179,6 @@ grt_status run_concat(const grt_run *r)
     return GRT_OK;
 }
 
-bool supports_split(const grt_kernel_node *node, grt_text *why)
-{
-    return cuda_wants_constant(node, 1, "split", why);
-}
-
 grt_status reshape_split(grt_reshape *r)
 {
     const grt_tensor *in = r->in[0], *split = r->n_in > 1 ? r->in[1] : NULL;
@@ -221,12 +216,6 @@ grt_status run_split(const grt_run *r)
 }
 
 /* ---- Slice ---- */
-
-bool supports_slice(const grt_kernel_node *node, grt_text *why)
-{
-    return cuda_wants_constant(node, 1, "starts", why) && cuda_wants_constant(node, 3, "axes", why) &&
-           cuda_wants_constant(node, 4, "steps", why);
-}
 
 int64_t clamp_start(int64_t start, int64_t dim, int64_t step)
 {
@@ -381,11 +370,6 @@ grt_status create_pad(const grt_kernel_node *node, void **out_state)
     return GRT_OK;
 }
 
-bool supports_pad(const grt_kernel_node *node, grt_text *why)
-{
-    return cuda_wants_constant(node, 1, "pads", why) && cuda_wants_constant(node, 3, "axes", why);
-}
-
 void place(placement *p, int32_t axis, int64_t dim, int64_t out_dim, int64_t before)
 {
     p->first[axis] = before < 0 ? -before : 0;
@@ -495,13 +479,15 @@ const grt_kernel_row rows[] = {
      .reshape = reshape_blocks, .release_shape = free, .run = run_copy},
     {.domain = "", .op = "Concat", .types = {CUDA_MOVABLE}, .create = create_axis, .destroy = free, .reshape = reshape_concat,
      .release_shape = release_concat, .run = run_concat},
-    {.domain = "", .op = "Split", .types = {CUDA_MOVABLE, CUDA_INDEX}, .supports = supports_split, .create = create_axis,
+    {.domain = "", .op = "Split", .types = {CUDA_MOVABLE, CUDA_INDEX}, .flags = GRT_KERNEL_READS(1), .create = create_axis,
      .destroy = free, .reshape = reshape_split, .release_shape = free, .run = run_split},
-    {.domain = "", .op = "Slice", .types = {CUDA_MOVABLE, CUDA_INDEX, CUDA_INDEX, CUDA_INDEX}, .supports = supports_slice,
+    {.domain = "", .op = "Slice", .types = {CUDA_MOVABLE, CUDA_INDEX, CUDA_INDEX, CUDA_INDEX},
+     .flags = GRT_KERNEL_READS(1) | GRT_KERNEL_READS(3) | GRT_KERNEL_READS(4),
      .reshape = reshape_slice, .release_shape = free, .run = run_copy},
     {.domain = "", .op = "Expand", .types = {CUDA_MOVABLE}, .reshape = reshape_expand, .release_shape = free, .run = run_copy},
     {.domain = "", .op = "Tile", .types = {CUDA_MOVABLE}, .reshape = reshape_tile, .release_shape = free, .run = run_copy},
-    {.domain = "", .op = "Pad", .types = {CUDA_MOVABLE, CUDA_INDEX, CUDA_MOVABLE, CUDA_INDEX}, .supports = supports_pad,
+    {.domain = "", .op = "Pad", .types = {CUDA_MOVABLE, CUDA_INDEX, CUDA_MOVABLE, CUDA_INDEX},
+     .flags = GRT_KERNEL_READS(1) | GRT_KERNEL_READS(3),
      .create = create_pad, .destroy = free, .reshape = reshape_pad, .release_shape = free, .run = run_pad},
     {.domain = "", .op = "CenterCropPad", .types = {CUDA_MOVABLE}, .reshape = reshape_center, .release_shape = free, .run = run_pad},
 };

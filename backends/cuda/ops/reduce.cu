@@ -219,11 +219,6 @@ grt_status create(const grt_kernel_node *node, void **out_state)
     return GRT_OK;
 }
 
-bool supports(const grt_kernel_node *node, grt_text *why)
-{
-    return cuda_wants_constant(node, 1, "axes", why);
-}
-
 /* Which axes are reduced, as the input `axes` says. */
 grt_status read_axes(const grt_reshape *r, bool *reduced)
 {
@@ -374,7 +369,7 @@ grt_status run(const grt_run *r)
 }
 
 #define REDUCE(name, set)                                                                                              \
-    {.domain = "", .op = name, .types = {set, CUDA_INDEX}, .supports = supports, .create = create, .destroy = free,    \
+    {.domain = "", .op = name, .types = {set, CUDA_INDEX}, .flags = GRT_KERNEL_READS(1), .create = create, .destroy = free,    \
      .reshape = reshape, .release_shape = free, .run = run}
 
 const grt_kernel_row rows[] = {
