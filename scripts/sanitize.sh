@@ -1,7 +1,8 @@
 #!/bin/bash
 # Builds with sanitizers in a directory of its own and runs tests there. usage: scripts/sanitize.sh address|thread
 #   address   AddressSanitizer, leak check and UBSan (build-asan/): make check and every 8th conformance case
-#   thread    ThreadSanitizer (build-tsan/): one session shared by four threads
+#   thread    ThreadSanitizer (build-tsan/): one session shared by four threads; sessions on eight devices at once; uploads; the
+#             cache of algorithms
 # The last line is "N passed, N failed, N skipped"; exit status 77 if the compiler cannot do it here.
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -36,8 +37,15 @@ configure_build()
 run_threads()
 {
     printf 'called_from_lib:libgomp.so\ncalled_from_lib:libdnnl.so\n' >"$build/tsan.supp"
-    OMP_NUM_THREADS=1 TSAN_OPTIONS="suppressions=$build/tsan.supp halt_on_error=1" \
-        "$build/examples/threads" models/digits/digits.onnx 4 20
+    OMP_NUM_THREADS=1 TSAN_OPTIONS="suppressions=$PWD/$build/tsan.supp halt_on_error=1" "$@"
+}
+on_devices()
+{
+    local devices
+    for devices in null:all mirror:all cpu; do
+        GRAPHRT_ALGO_CACHE=$build/algos.db run_threads "$build/graphrun" models/digits/digits.onnx --device "$devices" \
+            --repeat 40 --threads 1 || return 1
+    done
 }
 
 if ! works; then
@@ -47,9 +55,12 @@ fi
 step "configuring $build/" configure_build || exit 1
 if [ "$list" = thread ]; then
     step "generating sources" make -C "$build" generated || exit 1
-    step "building" make -C "$build" -j"$(nproc)" examples/threads || exit 1
-    step "four threads on one session" run_threads || exit 1
-    echo "1 passed, 0 failed, 0 skipped"
+    step "building" make -C "$build" -j"$(nproc)" examples/threads graphrun || exit 1
+    step "building the unit tests" make -C "$build" -j"$(nproc)" tests/unit/unit || exit 1
+    step "four threads on one session" run_threads "$build/examples/threads" models/digits/digits.onnx 4 20 || exit 1
+    step "sessions on eight devices" on_devices || exit 1
+    step "uploads, sessions, cache" run_threads "$build/tests/unit/unit" test_upload test_sessions test_algo_cache || exit 1
+    echo "3 passed, 0 failed, 0 skipped"
     exit 0
 fi
 # oneDNN keeps a primitive cache for the life of the process; what it holds is reachable, so leaks stay reportable.

@@ -30,7 +30,9 @@ typedef struct member {
     void *from_host, *from_peer; /* streams */
     void **fences;               /* per chunk: it has arrived */
     unsigned char *chunks;       /* chunk_state */
+    uint32_t *order;             /* chunks as they arrived, n_here of them */
     size_t n_here;
+    pthread_cond_t changed; /* something arrived where it copies from, it is full, or the ring is another */
     int32_t island;
     int32_t source; /* who it last copied from; -1 before */
     grt_status status;
@@ -44,9 +46,9 @@ struct grt_upload {
     grt_upload_options options;
     grt_weights_check *check;
 
-    pthread_mutex_t joining;      /* one member at a time asks which others it can copy from */
-    pthread_mutex_t lock;         /* of all that follows; not held across a call of a device */
-    pthread_cond_t work, arrived; /* for readers; for members */
+    pthread_mutex_t joining; /* one member at a time asks which others it can copy from */
+    pthread_mutex_t lock;    /* of all that follows; not held across a call of a device */
+    pthread_cond_t work;     /* for readers; members have their own */
     bool ending;
     int32_t n_members, max_members, n_islands;
     member *members;
@@ -91,6 +93,24 @@ static unsigned char *taken(grt_upload *u, int32_t island, size_t chunk)
     return &u->taken[(size_t)island * u->n_chunks + chunk];
 }
 
+static void wake_members(grt_upload *u)
+{
+    for (int32_t i = 0; i < u->n_members; i++)
+        pthread_cond_signal(&u->members[i].changed);
+}
+
+/* Who copies to whom: the nearest member before this one that lives on its island, around the ring. -1 if it
+ * is alone. */
+static int32_t source_of(const grt_upload *u, int32_t index)
+{
+    for (int32_t step = 1; step < u->n_members; step++) {
+        const int32_t i = (index - step + u->n_members) % u->n_members;
+        if (is_alive(&u->members[i]) && u->members[i].island == u->members[index].island)
+            return i;
+    }
+    return -1;
+}
+
 /* What only this member had must come from the host again. */
 static void drop_member(grt_upload *u, int32_t index, grt_status status, const char *error)
 {
@@ -107,7 +127,7 @@ static void drop_member(grt_upload *u, int32_t index, grt_status status, const c
         *taken(u, m->island, c) = held;
     }
     pthread_cond_broadcast(&u->work);
-    pthread_cond_broadcast(&u->arrived);
+    wake_members(u);
 }
 
 /* The member of an island that gets a chunk from the host: who has had least. -1 if there is none. */
@@ -189,8 +209,12 @@ static void arrive(grt_upload *u, int32_t index, size_t chunk, grt_status status
         drop_member(u, index, status, grt_last_error());
     else {
         m->chunks[chunk] = ENQUEUED;
-        m->n_here++;
-        pthread_cond_broadcast(&u->arrived);
+        m->order[m->n_here++] = (uint32_t)chunk;
+        if (m->n_here == u->n_chunks)
+            pthread_cond_signal(&m->changed);
+        for (int32_t i = 0; i < u->n_members; i++)
+            if (i != index && source_of(u, i) == index)
+                pthread_cond_signal(&u->members[i].changed);
     }
     pthread_mutex_unlock(&u->lock);
     if (status == GRT_OK && u->options.moved)
@@ -273,18 +297,6 @@ static void *read_chunks(void *arg)
 
 /* ---- members ---- */
 
-/* Who copies to whom: the nearest member before this one that lives on its island, around the ring. -1 if it
- * is alone. */
-static int32_t source_of(const grt_upload *u, int32_t index)
-{
-    for (int32_t step = 1; step < u->n_members; step++) {
-        const int32_t i = (index - step + u->n_members) % u->n_members;
-        if (is_alive(&u->members[i]) && u->members[i].island == u->members[index].island)
-            return i;
-    }
-    return -1;
-}
-
 static grt_status fetch(grt_upload *u, int32_t index, int32_t source, size_t chunk)
 {
     member *m = &u->members[index];
@@ -304,19 +316,21 @@ static grt_status fetch(grt_upload *u, int32_t index, int32_t source, size_t chu
 static grt_status gather(grt_upload *u, int32_t index)
 {
     member *m = &u->members[index];
-    size_t at = 0;
+    int32_t source = -1;
+    size_t seen = 0; /* of what arrived at the source */
     pthread_mutex_lock(&u->lock);
     while (is_alive(m) && m->n_here < u->n_chunks && !is_cancelled(u)) {
-        const int32_t source = source_of(u, index);
-        size_t left = source < 0 ? 0 : u->n_chunks;
-        while (left && (m->chunks[at] != MISSING || u->members[source].chunks[at] != ENQUEUED)) {
-            at = (at + 1) % u->n_chunks;
-            left--;
-        }
-        if (!left) {
-            pthread_cond_wait(&u->arrived, &u->lock);
+        const int32_t now = source_of(u, index);
+        seen = now == source ? seen : 0;
+        source = now;
+        const member *from = source < 0 ? NULL : &u->members[source];
+        while (from && seen < from->n_here && m->chunks[from->order[seen]] != MISSING)
+            seen++;
+        if (!from || seen == from->n_here) {
+            pthread_cond_wait(&m->changed, &u->lock);
             continue;
         }
+        const size_t at = from->order[seen++];
         m->chunks[at] = CLAIMED;
         m->stats.peer_bytes += chunk_bytes(u, at);
         pthread_mutex_unlock(&u->lock);
@@ -362,7 +376,8 @@ static grt_status join(grt_upload *u, grt_device *device, void *block, int32_t *
     member m = {.device = device, .block = block, .source = -1};
     m.fences = calloc(u->n_chunks, sizeof *m.fences);
     m.chunks = calloc(u->n_chunks, sizeof *m.chunks);
-    grt_status status = m.fences && m.chunks ? GRT_OK : grt_fail_memory(u->n_chunks);
+    m.order = calloc(u->n_chunks, sizeof *m.order);
+    grt_status status = m.fences && m.chunks && m.order ? GRT_OK : grt_fail_memory(u->n_chunks);
     if (status == GRT_OK)
         status = device->vtable->stream_create(device, &m.from_host);
     if (status == GRT_OK)
@@ -372,6 +387,7 @@ static grt_status join(grt_upload *u, grt_device *device, void *block, int32_t *
             device->vtable->stream_release(device, m.from_host);
         free(m.fences);
         free(m.chunks);
+        free(m.order);
         return status;
     }
     pthread_mutex_lock(&u->joining);
@@ -381,7 +397,9 @@ static grt_status join(grt_upload *u, grt_device *device, void *block, int32_t *
     if (pins)
         u->pinning = PINNING;
     *out_index = u->n_members;
-    u->members[u->n_members++] = m;
+    u->members[u->n_members] = m;
+    pthread_cond_init(&u->members[u->n_members++].changed, NULL);
+    wake_members(u); /* the ring has changed */
     if (m.island == u->n_islands)
         u->n_islands++;
     pthread_cond_broadcast(&u->work);
@@ -468,7 +486,6 @@ grt_status grt_upload_create(const grt_upload_piece *pieces, size_t n, size_t to
     pthread_mutex_init(&u->lock, NULL);
     pthread_mutex_init(&u->joining, NULL);
     pthread_cond_init(&u->work, NULL);
-    pthread_cond_init(&u->arrived, NULL);
     choose_sizes(u);
     u->members = calloc((size_t)max_devices, sizeof *u->members);
     u->taken = calloc((size_t)max_devices, u->n_chunks + 1);
@@ -501,13 +518,15 @@ static void release_member(member *m, size_t n_chunks)
     v->stream_release(m->device, m->from_peer);
     free(m->fences);
     free(m->chunks);
+    free(m->order);
     free(m->error);
+    pthread_cond_destroy(&m->changed);
 }
 
 void grt_upload_wake(grt_upload *u)
 {
     pthread_mutex_lock(&u->lock);
-    pthread_cond_broadcast(&u->arrived);
+    wake_members(u);
     pthread_mutex_unlock(&u->lock);
 }
 
@@ -533,7 +552,6 @@ void grt_upload_release(grt_upload *u)
     pthread_mutex_destroy(&u->lock);
     pthread_mutex_destroy(&u->joining);
     pthread_cond_destroy(&u->work);
-    pthread_cond_destroy(&u->arrived);
     free(u->members);
     free(u->taken);
     free(u->ring);

@@ -54,7 +54,7 @@ static void put(grt_device_algos *algos, const char *key, const char *data, grt_
 /* "" where nothing is stored */
 static const char *get(grt_device_algos *algos, const char *key)
 {
-    static char text[256];
+    static _Thread_local char text[256];
     size_t size;
     char *data = algos->base.find(&algos->base, key, &size);
     snprintf(text, sizeof text, "%.*s", (int)size, data ? data : "");
@@ -64,7 +64,7 @@ static const char *get(grt_device_algos *algos, const char *key)
 
 static const char *warnings(grt_algo_cache *cache)
 {
-    static char text[5000];
+    static _Thread_local char text[5000];
     grt_text t = {0};
     grt_algo_cache_warnings(cache, &t);
     snprintf(text, sizeof text, "%s", grt_text_get(&t));
