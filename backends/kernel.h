@@ -88,8 +88,8 @@ typedef enum grt_kernel_flags {
     GRT_KERNEL_VALUES =
         1 << 9, /* inputs or outputs may be sequences or optionals; outputs are cleared grt_values to fill */
 } grt_kernel_flags;
-/* Flag: reshape reads the values of input i (i < 8), which are small, and finds them in host memory. Where they are
- * not known before the run, the step waits for them. */
+/* Flag: reshape reads the values of input i (i < 8), which are small, and finds them in host memory. Where
+ * they are not known before the run, the step waits for them. */
 #define GRT_KERNEL_READS(i) (1u << (16 + (i)))
 /* Flag: output 0 may overwrite input i (i < 8) if that dies here and has output 0's size. */
 #define GRT_KERNEL_IN_PLACE(i) (1u << (i))

@@ -6,8 +6,8 @@ set -eu
 build=$1 out=$2
 rm -rf "$out"
 mkdir -p "$out/bin" "$out/libexec" "$out/lib/graphrt"
-# The last two serve benchmarks on such machines; floor is there with CUDA only.
-for path in graphc graphrun models/generate/grt-models bench/init_scaling/ready bench/init_scaling/floor; do
+# The later ones serve benchmarks and tests on such machines; floor is there with CUDA only, differential after make check.
+for path in graphc graphrun models/generate/grt-models bench/init_scaling/ready bench/init_scaling/floor tests/differential/differential; do
     tool=$(basename "$path")
     [ -f "$build/$path" ] || continue
     cp "$build/$(dirname "$path")/.libs/$tool" "$out/libexec/$tool" 2>/dev/null || cp "$build/$path" "$out/libexec/$tool"

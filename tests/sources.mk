@@ -64,6 +64,12 @@ EXTRA_DIST += tests/conformance/device.sh tests/conformance/cuda_cpu_only.txt te
 check-cuda: all
 	$(top_srcdir)/tests/conformance/device.sh $(top_builddir) cuda
 .PHONY: check-cuda
+# Random nodes on a device beside the CPU; on the mirror here, on a GPU from a bundle: bin/differential --device cuda
+check_PROGRAMS += tests/differential/differential
+TESTS += tests/differential/differential
+tests_differential_differential_SOURCES = tests/differential/differential.c tests/differential/model.c tests/differential/model.h
+tests_differential_differential_CPPFLAGS = -I$(top_srcdir) -I$(top_srcdir)/include
+tests_differential_differential_LDADD = libgraphrt.la -lm
 # Scripts: the last line of each is its totals. CC and SANITIZE are for the one that compiles the program in README.md.
 AM_TESTS_ENVIRONMENT = CC='$(CC)'; export CC; SANITIZE='$(SANITIZE)'; export SANITIZE; GRAPHRT_ALGO_CACHE=off; export GRAPHRT_ALGO_CACHE;
 dist_check_SCRIPTS += tests/scripts/includes.sh tests/scripts/examples.sh tests/scripts/readme.sh tests/scripts/fuzz.sh

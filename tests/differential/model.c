@@ -1,0 +1,146 @@
+/* See model.h. Field numbers are those of onnx.proto. */
+#include "tests/differential/model.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct bytes {
+    unsigned char *data;
+    size_t size, capacity;
+    bool failed;
+} bytes;
+
+static void put(bytes *b, const void *data, size_t n)
+{
+    if (b->size + n > b->capacity) {
+        size_t room = 2 * (b->size + n);
+        unsigned char *grown = realloc(b->data, room);
+        if (!grown) {
+            b->failed = true;
+            return;
+        }
+        b->data = grown;
+        b->capacity = room;
+    }
+    if (n)
+        memcpy(b->data + b->size, data, n);
+    b->size += n;
+}
+
+static void varint(bytes *b, uint64_t v)
+{
+    for (;; v >>= 7) {
+        unsigned char c = (unsigned char)(v < 128 ? v : (v & 127) | 128);
+        put(b, &c, 1);
+        if (v < 128)
+            return;
+    }
+}
+
+static void number(bytes *b, int field, int64_t v)
+{
+    varint(b, (uint64_t)field << 3);
+    varint(b, (uint64_t)v);
+}
+
+static void blob(bytes *b, int field, const void *data, size_t n)
+{
+    varint(b, (uint64_t)field << 3 | 2);
+    varint(b, n);
+    put(b, data, n);
+}
+
+static void text(bytes *b, int field, const char *s)
+{
+    blob(b, field, s, strlen(s));
+}
+
+static void message(bytes *b, int field, bytes *inner)
+{
+    blob(b, field, inner->data, inner->size);
+    b->failed |= inner->failed;
+    free(inner->data);
+}
+
+static void value_info(bytes *graph, int field, const char *name, grt_dtype dtype, const grt_tensor *t)
+{
+    bytes shape = {0}, tensor = {0}, type = {0}, value = {0};
+    for (int32_t k = 0; t && k < t->rank; k++) {
+        bytes dim = {0};
+        number(&dim, 1, t->dims[k]);
+        message(&shape, 1, &dim);
+    }
+    number(&tensor, 1, dtype);
+    if (t)
+        message(&tensor, 2, &shape);
+    message(&type, 1, &tensor);
+    text(&value, 1, name);
+    message(&value, 2, &type);
+    message(graph, field, &value);
+}
+
+static void initializer(bytes *graph, const char *name, const grt_tensor *t)
+{
+    bytes tensor = {0};
+    for (int32_t k = 0; k < t->rank; k++)
+        number(&tensor, 1, t->dims[k]);
+    number(&tensor, 2, t->dtype);
+    text(&tensor, 8, name);
+    blob(&tensor, 9, t->data, grt_tensor_bytes(t));
+    message(graph, 5, &tensor);
+}
+
+static void add_attribute(bytes *proto, const attribute *a)
+{
+    bytes inner = {0};
+    text(&inner, 1, a->name);
+    if (a->text) {
+        text(&inner, 4, a->text);
+        number(&inner, 20, 3);
+    } else if (a->n < 0) {
+        number(&inner, 3, a->ints[0]);
+        number(&inner, 20, 2);
+    } else {
+        for (int i = 0; i < a->n; i++)
+            number(&inner, 8, a->ints[i]);
+        number(&inner, 20, 7);
+    }
+    message(proto, 5, &inner);
+}
+
+void *model_bytes(const node *n, size_t *out_size)
+{
+    bytes model = {0}, graph = {0}, proto = {0}, opset = {0};
+    char name[16];
+    for (int i = 0; i < n->n_in; i++) {
+        snprintf(name, sizeof name, "x%d", i);
+        text(&proto, 1, n->omitted[i] ? "" : name);
+    }
+    text(&proto, 2, "y");
+    text(&proto, 3, n->op);
+    text(&proto, 4, n->op);
+    for (int i = 0; i < n->n_attributes; i++)
+        add_attribute(&proto, &n->attributes[i]);
+    message(&graph, 1, &proto);
+    text(&graph, 2, "one");
+    for (int i = 0; i < n->n_in; i++) {
+        snprintf(name, sizeof name, "x%d", i);
+        if (n->constant[i])
+            initializer(&graph, name, &n->in[i]);
+        else if (!n->omitted[i])
+            value_info(&graph, 11, name, n->in[i].dtype, &n->in[i]);
+    }
+    value_info(&graph, 12, "y", n->out, NULL);
+    number(&model, 1, 10);
+    message(&model, 7, &graph);
+    text(&opset, 1, "");
+    number(&opset, 2, 22);
+    message(&model, 8, &opset);
+    if (model.failed) {
+        free(model.data);
+        return NULL;
+    }
+    *out_size = model.size;
+    return model.data;
+}

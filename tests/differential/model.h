@@ -1,0 +1,29 @@
+/* ONNX models of one node, written byte by byte, so that programs that test through the public API need
+ * nothing else. */
+#ifndef GRT_TESTS_DIFFERENTIAL_MODEL_H
+#define GRT_TESTS_DIFFERENTIAL_MODEL_H
+
+#include <graphrt/graphrt.h>
+
+enum { MAX_INPUTS = 6, MAX_ATTRIBUTES = 10, MAX_INTS = 2 * GRT_MAX_RANK };
+
+typedef struct attribute {
+    const char *name, *text; /* text: a string */
+    int64_t ints[MAX_INTS];
+    int n; /* of ints; -1: one number, not a list */
+} attribute;
+
+typedef struct node {
+    const char *op;
+    attribute attributes[MAX_ATTRIBUTES];
+    int n_attributes, n_in;
+    grt_tensor in[MAX_INPUTS];
+    bool constant[MAX_INPUTS]; /* an initializer instead of an input */
+    bool omitted[MAX_INPUTS];
+    grt_dtype out;
+} node;
+
+/* The file's bytes, malloc'ed; NULL when out of memory. */
+void *model_bytes(const node *n, size_t *out_size);
+
+#endif
