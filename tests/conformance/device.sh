@@ -78,7 +78,7 @@ run_suite()
     grep -E '^FAIL' "$work/${suite//\//-}-strict.log" | grep -vxFf "$work/refused" | cut -c 1-400
     f=$(($(count FAIL "$work/${suite//\//-}-strict.log") - $(wc -l <"$work/refused")))
     while read -r line; do
-        sed -E 's/^FAIL [^:]*: //; s/;/\n/g' <<<"$line" |
+        sed -E 's/^FAIL [^:]*: ([a-z]+(:[0-9]+)?: )?//; s/;/\n/g' <<<"$line" |
             sed -nE "s/^ *([A-Za-z0-9_.:]+) node '.*(has no kernel for it|control flow runs on the CPU only).*/\1/p" | sort -u >"$work/ops"
         cat "$work/ops" >>"$work/needed"
         if comm -23 "$work/ops" "$work/cpu_only" | grep -q .; then

@@ -264,37 +264,40 @@ static grt_status layer_run(const grt_run *r)
     return GRT_OK;
 }
 
-/* ---- GroupNormalization, InstanceNormalization: a group of channels of one image, a block each ---- */
+/* ---- GroupNormalization, InstanceNormalization: a group of channels of one image, a block each. In domain graphrt, channels
+ * may be last ---- */
 
 typedef struct group_shape {
     int64_t rows, groups, channels, pixels; /* channels: per group */
     double epsilon;
     int scale_dtype, bias_dtype;
+    bool last;
 } group_shape;
 
-template <class T>
+template <class T, bool LAST>
 __global__ void __launch_bounds__(THREADS) group_rows(group_shape s, const T *x, const void *scale, const void *bias, T *y)
 {
     using W = typename cuda_wide<T>::type;
     const int64_t n = s.channels * s.pixels;
     for (int64_t row = blockIdx.x; row < s.rows; row += gridDim.x) {
-        const T *from = x + row * n;
-        const int64_t first = row % s.groups * s.channels;
+        const int64_t first = row % s.groups * s.channels, all = s.groups * s.channels;
+        const int64_t begin = LAST ? row / s.groups * s.pixels * all + first : row * n;
+        auto at = [&](int64_t i) { return begin + (LAST ? i / s.channels * all + i % s.channels : i); };
         W mean = 0, squares = 0;
         for (int64_t i = threadIdx.x; i < n; i += THREADS)
-            mean += cuda_widen(from[i]);
+            mean += cuda_widen(x[at(i)]);
         mean = cuda_row_reduce<THREADS, cuda_sum, W>(mean, 0) / (W)n;
         for (int64_t i = threadIdx.x; i < n; i += THREADS) {
-            const W d = cuda_widen(from[i]) - mean;
+            const W d = cuda_widen(x[at(i)]) - mean;
             squares += d * d;
         }
         squares = cuda_row_reduce<THREADS, cuda_sum, W>(squares, 0);
         const W inverse = 1 / root(squares / (W)n + (W)s.epsilon);
         for (int64_t i = threadIdx.x; i < n; i += THREADS) {
-            const int64_t channel = first + i / s.pixels;
-            const W v = (cuda_widen(from[i]) - mean) * inverse;
-            y[row * n + i] = cuda_narrow<T, W>(v * cuda_load<W>(scale, s.scale_dtype, channel) +
-                                               cuda_load<W>(bias, s.bias_dtype, channel));
+            const int64_t channel = first + (LAST ? i % s.channels : i / s.pixels);
+            const W v = (cuda_widen(x[at(i)]) - mean) * inverse;
+            y[at(i)] = cuda_narrow<T, W>(v * cuda_load<W>(scale, s.scale_dtype, channel) +
+                                         cuda_load<W>(bias, s.bias_dtype, channel));
         }
     }
 }
@@ -312,15 +315,17 @@ static grt_status check_channels(const grt_reshape *r, int32_t from, int32_t to,
 static grt_status group_reshape(grt_reshape *r)
 {
     const grt_tensor *x = r->in[0];
-    const int64_t channels = x->dims[1];
+    const bool last = !strcmp(grt_attr_string(r->desc, "layout", "NCHW"), "NHWC");
+    const int64_t channels = x->dims[last ? x->rank - 1 : 1];
     GRT_TRY(check_channels(r, SCALE, BIAS, channels));
     group_shape *s = (group_shape *)calloc(1, sizeof *s);
     if (!s)
         return grt_fail_memory(sizeof *s);
-    s->groups = grt_op_is(r->desc, "", "GroupNormalization") ? grt_attr_int(r->desc, "num_groups", 1) : channels;
+    s->groups = !strcmp(r->desc->op, "GroupNormalization") ? grt_attr_int(r->desc, "num_groups", 1) : channels;
     s->channels = s->groups > 0 ? channels / s->groups : 0;
     s->rows = x->dims[0] * s->groups;
-    s->pixels = grt_dims_product(x->dims, 2, x->rank);
+    s->pixels = last ? grt_dims_product(x->dims, 1, x->rank - 1) : grt_dims_product(x->dims, 2, x->rank);
+    s->last = last;
     s->epsilon = (double)grt_attr_float(r->desc, "epsilon", 1e-5f);
     s->scale_dtype = r->in[SCALE]->dtype;
     s->bias_dtype = r->in[BIAS]->dtype;
@@ -328,14 +333,19 @@ static grt_status group_reshape(grt_reshape *r)
     return GRT_OK;
 }
 
+template <class T> static void launch_group(const grt_run *r, const group_shape *s)
+{
+    auto kernel = s->last ? group_rows<T, true> : group_rows<T, false>;
+    kernel<<<cuda_blocks(s->rows, 1), THREADS, 0, (cudaStream_t)r->stream>>>(*s, (const T *)r->in[0]->data, r->in[SCALE]->data,
+                                                                            r->in[BIAS]->data, (T *)r->out[0]->data);
+}
+
 static grt_status group_run(const grt_run *r)
 {
     const group_shape *s = (const group_shape *)r->shape;
     if (s->rows * s->channels * s->pixels == 0)
         return GRT_OK;
-    CUDA_FOR_FLOATS(r->in[0]->dtype, T,
-                    group_rows<T><<<cuda_blocks(s->rows, 1), THREADS, 0, (cudaStream_t)r->stream>>>(
-                        *s, (const T *)r->in[0]->data, r->in[SCALE]->data, r->in[BIAS]->data, (T *)r->out[0]->data));
+    CUDA_FOR_FLOATS(r->in[0]->dtype, T, launch_group<T>(r, s));
     CUDA_LAUNCHED();
     return GRT_OK;
 }
@@ -510,6 +520,8 @@ static const grt_kernel_row rows[] = {
     {.domain = "", .op = "RMSNormalization", LAYER},
     {.domain = "", .op = "GroupNormalization", GROUP},
     {.domain = "", .op = "InstanceNormalization", GROUP},
+    {.domain = "graphrt", .op = "GroupNormalization", GROUP},
+    {.domain = "graphrt", .op = "InstanceNormalization", GROUP},
     {.domain = "", .op = "BatchNormalization", .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS},
      .flags = GRT_KERNEL_IN_PLACE(0), .reshape = batch_reshape, .release_shape = free, .run = batch_run},
     {.domain = "", .op = "LRN", .types = {GRT_SET_FLOATS}, .reshape = lrn_reshape, .release_shape = free, .run = lrn_run},
