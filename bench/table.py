@@ -8,7 +8,7 @@ TOP = Path(__file__).resolve().parent.parent
 
 
 def newest(name):
-    files = sorted((TOP / "bench/results").glob(f"{name}-*.json"))
+    files = sorted((TOP / "bench/results").glob(f"{name}-2*.json"))
     return json.loads(files[-1].read_text()) if files else None
 
 
@@ -39,6 +39,31 @@ def host_overhead(summary):
     yield "host time a step", f"{summary['chain_ns_per_step']:.0f} ns", ""
 
 
+def gpus_of(result):
+    gpus = result.get("gpus") or [result["machine"]["gpu"] if isinstance(result.get("machine"), dict) else result.get("machine")]
+    return f"{len(gpus)} x {gpus[0]}" if len(gpus) > 1 else str(gpus[0])
+
+
+def init_scaling(rows):
+    for r in rows:
+        if r["devices"] != max(x["devices"] for x in rows if x["model"] == r["model"]):
+            continue
+        size = f"{r['plan_bytes'] / 1e9:.1f} GB" if r["plan_bytes"] > 1e9 else f"{r['plan_bytes'] / 1e6:.0f} MB"
+        yield (f"process start to {r['devices']} ready sessions, {r['model']}, {size}",
+               f"{r['ready_ms'] / 1e3:.2f} s; the driver alone {r['floor_ms'] / 1e3:.2f} s", "1.10 x the driver + 0.25 s")
+        yield (f"the same with contexts there: {r['devices']} GPUs, one GPU", f"{r['again_ms']:.0f} ms, {r['again_on_one_ms']:.0f} ms",
+               "as one GPU")
+
+
+def gpu_speed(rows):
+    for r in rows:
+        peer = r.get("peer") or {}
+        graph = peer.get("graph")
+        graph = graph.get("ms", graph.get("p50")) if isinstance(graph, dict) else graph
+        beside = f", PyTorch's CUDA graph {graph:.2f} ms" if graph else ""
+        yield f"{r['model']}, {r['precision']}, batch {r['batch']}", f"{r['device_ms']:.2f} ms{beside}", ""
+
+
 def main():
     lines, notes = ["| measured | result | aim |", "|---|---|---|"], set()
     for name, rows in (("cpu_speed", speed), ("startup", startup), ("memory", memory), ("compile_time", compile_time),
@@ -49,6 +74,11 @@ def main():
             machine, versions = result["machine"], result["versions"]
             notes.add(f"{result['date'][:10]}: {machine['cores']} cores of {machine['cpu']}, {machine['memory_gib']:.0f} GiB, "
                       f"{machine['system']}, oneDNN {versions['onednn']}, ONNX Runtime {versions.get('onnxruntime', '-')}.")
+    for name, rows in (("init_scaling", init_scaling), ("gpu_speed", gpu_speed)):
+        result = newest(name)
+        if result:
+            lines += [f"| {what} | {found} | {aim} |" for what, found, aim in rows(result["rows"])]
+            notes.add(f"GPUs: {gpus_of(result)}.")
     text = "\n".join([*lines, "", *sorted(notes)]) if notes else "Nothing measured yet."
     readme = TOP / "README.md"
     old = readme.read_text()
