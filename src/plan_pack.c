@@ -83,7 +83,10 @@ static grt_status visit_step(packer *p, const grt_plan_body *body, const grt_pla
                                   .in = tensors,
                                   .out = tensors + step->n_in,
                                   .threads = 1};
-    const grt_kernel_row *row = step->kind == GRT_STEP_KERNEL ? p->backend->find_kernel(&node, NULL) : NULL;
+    /* Bodies of control flow run on the CPU, whatever the session's device. */
+    const bool there = body == p->plan->bodies || p->backend == &grt_backend_cpu;
+    const grt_kernel_row *row =
+        there && step->kind == GRT_STEP_KERNEL ? p->backend->find_kernel(&node, NULL) : NULL;
     grt_status status = GRT_OK;
     for (int32_t i = 0; status == GRT_OK && i < step->n_in; i++)
         if (step->in[i] >= 0 && body->values[step->in[i]].role == GRT_VALUE_CONST)

@@ -2,6 +2,7 @@
 #include "backends/cuda/cuda.h"
 
 #include "backends/cuda/libraries.h"
+#include "backends/cuda/packing.h"
 #include "backends/cuda/peer.h"
 
 #include <stdlib.h>
@@ -324,5 +325,6 @@ __attribute__((visibility("default"))) const grt_backend grt_backend_cuda = {
     .find_kernel = find_kernel,
     .own_memory = true,
     .expect = cuda_libraries_expect,
+    .unpack = cuda_packing_unpack,
     .channels_last = true,
 };

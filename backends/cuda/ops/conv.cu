@@ -7,6 +7,7 @@
 #include "backends/cuda/dnn_conv.h"
 #include "backends/cuda/epilogue.h"
 #include "backends/cuda/number.cuh"
+#include "backends/cuda/packing.h"
 
 extern "C" {
 #include "backends/window.h"
@@ -22,13 +23,15 @@ typedef struct conv_state {
     bool tf32;
     int64_t groups;
     cuda_act act;
-    void *weights; /* device copy with channels last, or NULL: as the model has them */
+    void *weights; /* device copy with channels last, or NULL: the input has them as they are wanted */
+    bool turned;   /* the input itself has channels last: the plan was made so */
     void *filters; /* device copy for the depthwise kernel, [window, channels], or NULL: it is no such convolution */
 } conv_state;
 
 /* Three spatial dims always, leading ones of size 1. */
 typedef struct conv_geometry {
     bool last, transposed;
+    bool turned; /* weights have channels last */
     int64_t batch, in_channels, out_channels, groups, n; /* n: results */
     int64_t in[SPATIAL], out[SPATIAL], kernel[SPATIAL], stride[SPATIAL], dilation[SPATIAL], begin[SPATIAL];
 } conv_geometry;
@@ -79,16 +82,6 @@ static void destroy(void *data)
     free(state);
 }
 
-/* [out, in, window] to [out, window, in], on the host. */
-static void channels_last(const char *from, char *to, int64_t rows, int64_t channels, int64_t taps, size_t size)
-{
-    for (int64_t row = 0; row < rows; row++)
-        for (int64_t c = 0; c < channels; c++)
-            for (int64_t t = 0; t < taps; t++)
-                memcpy(to + ((row * taps + t) * channels + c) * (int64_t)size,
-                       from + ((row * channels + c) * taps + t) * (int64_t)size, size);
-}
-
 /* [channels, 1, window] to [window, channels], on the host. */
 static void window_first(const char *from, char *to, int64_t channels, int64_t taps, size_t size)
 {
@@ -104,28 +97,60 @@ static grt_status upload(const char *host, size_t bytes, void **out_device)
     return GRT_OK;
 }
 
-static grt_status upload_weights(const grt_tensor *w, conv_state *state)
+/* Constants that cuDNN reads with channels last. */
+static bool reads_turned(const grt_kernel_node *node)
 {
-    const size_t bytes = grt_tensor_bytes(w), size = grt_dtype_size(w->dtype);
-    const int64_t taps = grt_dims_product(w->dims, 2, w->rank);
-    if (!bytes)
+    const grt_tensor *w = &node->in[1];
+    return !strcmp(grt_attr_string(node->desc, "layout", ""), "NHWC") && w->data && w->rank >= 3 && w->dtype != GRT_DTYPE_DOUBLE &&
+           grt_tensor_bytes(w) > 0;
+}
+
+static bool one_filter_a_channel(const conv_state *state, const grt_tensor *w)
+{
+    return state->groups == w->dims[0] && w->dims[1] == 1 && w->rank <= 4;
+}
+
+static grt_status upload_weights(const grt_kernel_node *node, conv_state *state)
+{
+    const grt_tensor *w = &node->in[1];
+    const size_t bytes = grt_tensor_bytes(w);
+    const bool filters = one_filter_a_channel(state, w);
+    if (grt_node_packing(node, 1)) {
+        state->turned = cuda_packing_is(&node->packing[1], w) && !filters;
+        return state->turned ? GRT_OK
+                             : grt_fail_op(node->desc, GRT_STATUS_INVALID_PLAN,
+                                           "the weights are packed as '%s', which this convolution does not read; make the plan again "
+                                           "with graphc optimize", node->packing[1].format);
+    }
+    if (!filters && !cuda_packing_differs(w))
         return GRT_OK;
     char *turned = (char *)malloc(bytes);
     if (!turned)
         return grt_fail_memory(bytes);
-    channels_last((const char *)w->data, turned, w->dims[0], w->dims[1], taps, size);
-    grt_status status = upload(turned, bytes, &state->weights);
-    if (status == GRT_OK && state->groups == w->dims[0] && w->dims[1] == 1 && w->rank <= 4) {
-        window_first((const char *)w->data, turned, w->dims[0], taps, size);
-        status = upload(turned, bytes, &state->filters);
-    }
+    if (filters)
+        window_first((const char *)w->data, turned, w->dims[0], grt_dims_product(w->dims, 2, w->rank), grt_dtype_size(w->dtype));
+    else
+        cuda_packing_turn(w, turned);
+    const grt_status status = upload(turned, bytes, filters ? &state->filters : &state->weights);
     free(turned);
     return status;
 }
 
-static grt_status create(const grt_kernel_node *node, void **out_state)
+static grt_status pack(const grt_kernel_node *node, int32_t i, grt_packing *out_packing, void **out_data)
 {
     const grt_tensor *w = &node->in[1];
+    if (i != 1 || !reads_turned(node) || !cuda_packing_differs(w))
+        return GRT_OK;
+    *out_data = malloc(grt_tensor_bytes(w));
+    if (!*out_data)
+        return grt_fail_memory(grt_tensor_bytes(w));
+    cuda_packing_turn(w, *out_data);
+    cuda_packing_describe(w, out_packing);
+    return GRT_OK;
+}
+
+static grt_status create(const grt_kernel_node *node, void **out_state)
+{
     conv_state *state = (conv_state *)calloc(1, sizeof *state);
     if (!state)
         return grt_fail_memory(sizeof *state);
@@ -135,8 +160,8 @@ static grt_status create(const grt_kernel_node *node, void **out_state)
     state->groups = grt_attr_int(node->desc, "group", 1);
     if (grt_op_is(node->desc, "graphrt", "Conv"))
         cuda_act_read(node->desc, &state->act, NULL);
-    if (state->last && w->data && w->rank >= 3 && w->dtype != GRT_DTYPE_DOUBLE) {
-        grt_status status = upload_weights(w, state);
+    if (reads_turned(node)) {
+        grt_status status = upload_weights(node, state);
         if (status != GRT_OK) {
             destroy(state);
             return status;
@@ -165,6 +190,7 @@ static void describe(const grt_reshape *r, conv_geometry *g)
     cpu_window_read(r->desc, spatial, x->dims + at, y->dims + at, w->dims + 2, state->transposed, &window);
     g->last = state->last;
     g->transposed = state->transposed;
+    g->turned = state->turned;
     g->groups = state->groups;
     g->batch = x->dims[0];
     g->in_channels = x->dims[state->last ? x->rank - 1 : 1];
@@ -407,7 +433,7 @@ template <class T> __global__ void cut(const __grid_constant__ conv_shape s, con
     }
 }
 
-/* One result per thread; w as in ONNX. */
+/* One result per thread; w as in ONNX or, if turned, with channels last. */
 template <class T> __global__ void direct(const __grid_constant__ conv_geometry g, const T *x, const T *w, T *y)
 {
     using W = typename cuda_wide<T>::type;
@@ -432,8 +458,9 @@ template <class T> __global__ void direct(const __grid_constant__ conv_geometry 
         const int64_t group = channel / out_group;
         const T *image = x + rest * g.in_channels * in_pixels + group * in_group * channel_step;
         /* Weights: [out, in of a group, taps]; transposed: [in, out of a group, taps]. */
-        const T *window = g.transposed ? w + (group * in_group * out_group + channel % out_group) * taps : w + channel * in_group * taps;
-        const int64_t window_step = g.transposed ? out_group * taps : taps;
+        const int64_t unit = g.turned ? 1 : taps, tap_step = !g.turned ? 1 : g.transposed ? out_group : in_group;
+        const T *window = g.transposed ? w + group * in_group * out_group * taps + channel % out_group * unit : w + channel * in_group * taps;
+        const int64_t window_step = g.transposed ? out_group * taps : unit;
         W sum = 0;
         for (int64_t t = 0; t < taps; t++) {
             int64_t k = t, position = 0, step = 1;
@@ -451,7 +478,7 @@ template <class T> __global__ void direct(const __grid_constant__ conv_geometry 
                 step *= g.in[d];
             }
             for (int64_t c = 0; inside && c < in_group; c++)
-                sum += (W)cuda_widen(image[position * pixel_step + c * channel_step]) * (W)cuda_widen(window[c * window_step + t]);
+                sum += (W)cuda_widen(image[position * pixel_step + c * channel_step]) * (W)cuda_widen(window[c * window_step + t * tap_step]);
         }
         y[i] = cuda_narrow<T, W>(sum);
     }
@@ -527,7 +554,7 @@ static grt_status run(const grt_run *r)
     return cuda_epilogue_run(&e, r->out[0]->data, (cudaStream_t)r->stream);
 }
 
-#define LIFE .create = create, .destroy = destroy, .reshape = reshape, .release_shape = release_shape, .run = run
+#define LIFE .pack = pack, .create = create, .destroy = destroy, .reshape = reshape, .release_shape = release_shape, .run = run
 
 static const grt_kernel_row rows[] = {
     {.domain = "", .op = "Conv", .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS}, .supports = same_types, LIFE},
