@@ -103,6 +103,7 @@ cuda_ops_files += backends/cuda/ops/sampling.cu
 cuda_ops_files += backends/cuda/ops/integer.cu
 cuda_ops_files += backends/cuda/ops/recurrent.cu
 cuda_ops_files += backends/cuda/ops/axis.cu
+cuda_ops_files += backends/cuda/ops/deconv_last.cu
 if CUDA
 cuda_objects = $(patsubst %,cuda-objects/%.o,$(filter %.c %.cu,$(cuda_files) $(cuda_ops_files)))
 cuda_includes = $(DEFS) -I. -I$(top_srcdir) -I$(top_srcdir)/include -isystem $(CUDA_DIR)/include

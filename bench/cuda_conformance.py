@@ -13,12 +13,17 @@ result = json.loads(pathlib.Path(sys.argv[1]).read_text())
 
 print("# What runs on CUDA devices\n")
 print(f"Made by `bench/cuda_conformance.py` from `bench/results/{pathlib.Path(sys.argv[1]).name}`; `make check-cuda` measures it again.\n")
-print(f"Machine: {result['machine']}, {result['date']}. \"Alone\" is without `--fallback cpu`: every node has a CUDA kernel. \"With the CPU\"")
+print(f"Machine: {result['machine']}, {result.get('versions', '')}, {result['date']}. \"Alone\" is without `--fallback cpu`: every node has a CUDA kernel. \"With the CPU\"")
 print("are further cases that pass when the ops listed below run on the CPU. \"Not expected\" are those that the CPU backend does not")
 print("pass either, with reasons in `tests/conformance/expected_failures.txt` and `not_run.txt`.\n")
 print("| suite | cases | alone | with the CPU | not expected | failed |\n|---|---|---|---|---|---|")
 for s in result["suites"]:
     print(f"| {s['suite']} | {s['cases']} | {s['alone']} | {s['with_cpu']} | {s['not_expected']} | {s['failed']} |")
+if "note" in result:
+    print(f"\n{result['note']}")
+if "differential" in result:
+    d = result["differential"]
+    print(f"\nRandom nodes beside the CPU (`tests/differential`), seeds from {d['first_seed']}: {d['passed']} of {d['cases']} agree.")
 print("\n## Ops that stay on the CPU\n\n| op | why |\n|---|---|")
 for line in (top / "tests/conformance/cuda_cpu_only.txt").read_text().splitlines():
     match = re.match(r"^([^#\s]\S*)\s+(.*)$", line)
