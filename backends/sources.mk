@@ -70,7 +70,6 @@ cuda_files += backends/cuda/peer.h backends/cuda/peer.c
 cuda_files += backends/cuda/number.cuh
 cuda_files += backends/cuda/epilogue.h backends/cuda/epilogue.cu backends/cuda/activate.cuh
 cuda_files += backends/cuda/depthwise.h backends/cuda/depthwise.cu
-cuda_files += backends/cuda/number.cuh backends/cuda/each.cuh
 cuda_files += backends/cuda/each.cuh
 cuda_files += backends/cuda/dnn_conv.h backends/cuda/dnn_conv.c
 cuda_files += backends/window.h backends/window.c

@@ -38,7 +38,7 @@ def first_output(options, path):
     ours, inside, outside = [], [], []
     for turn in range(options.rounds):
         common.note(f"{path.stem}, round {turn + 1} of {options.rounds}")
-        ours.append(1e3 * common.seconds([options.build / "graphrun", plan, "--threads", options.threads]))
+        ours.append(1e3 * common.seconds([options.build / "graphrun", plan] + (["--threads", options.threads] if options.threads else [])))
         start = common.time.perf_counter()
         peer = json.loads(common.run([sys.executable, "-c", PEER, path, options.threads]))
         outside.append(1e3 * (common.time.perf_counter() - start))
@@ -66,7 +66,7 @@ def model_ms(load):
 
 def main():
     parser = common.parser(__doc__)
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--threads", type=int, default=0, help="0: the default of each side, which is all cores")
     parser.add_argument("--rounds", type=int, default=7)
     options = parser.parse_args()
     rows = []
