@@ -199,7 +199,7 @@ typedef struct lookups {
 static void show_lookup(void *user, const grt_algo_lookup *lookup)
 {
     const lookups *l = user;
-    const grt_cache_lookup shown = {lookup->key, lookup->hit, lookup->nearest};
+    const grt_cache_lookup shown = {lookup->key, lookup->hit, lookup->nearest, lookup->from_plan};
     l->each(l->user, &shown);
 }
 

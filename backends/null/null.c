@@ -77,12 +77,14 @@ static grt_status run_nothing(const grt_run *run)
 }
 
 /* Ops for which a real backend would ask its library: what was chosen goes to the cache of algorithms and
- * comes from there, as a real choice does. The choice itself is a hash of what it is for, so that a wrong one
- * is noticed. */
+ * comes from there, as a real choice does. The choice itself is a hash of what it is for, the device aside,
+ * so that a wrong one is noticed. */
 static grt_status choose(grt_reshape *reshape)
 {
     grt_text key = {0};
     grt_device_algo_key(reshape->device, reshape->desc->op, &key);
+    const size_t begin = key.size;
+    grt_text_add(&key, "nulls=1;");
     for (int32_t i = 0; i < reshape->n_in; i++) {
         char type[GRT_TYPE_TEXT_SIZE];
         if (reshape->in[i])
@@ -93,17 +95,19 @@ static grt_status choose(grt_reshape *reshape)
         return grt_fail_memory(key.size);
     }
     uint64_t chosen = 0xcbf29ce484222325u;
-    for (const char *c = grt_text_get(&key); *c; c++)
+    for (const char *c = grt_text_get(&key) + begin; *c; c++)
         chosen = (chosen ^ (unsigned char)*c) * 0x100000001b3u;
     size_t size;
-    void *known = grt_device_algo_find(reshape->device, grt_text_get(&key), &size);
-    const bool good = known && size == sizeof chosen && !memcmp(known, &chosen, sizeof chosen);
-    if (known && !good)
-        grt_device_algo_reject(reshape->device, grt_text_get(&key));
+    bool good = false;
+    for (void *known; !good && (known = grt_device_algo_find(reshape->device, grt_text_get(&key), &size));) {
+        good = size == sizeof chosen && !memcmp(known, &chosen, sizeof chosen);
+        if (!good)
+            grt_device_algo_reject(reshape->device, grt_text_get(&key));
+        free(known);
+    }
     if (!good)
         grt_device_algo_store(reshape->device, grt_text_get(&key), &chosen, sizeof chosen, GRT_ALGO_HEURISTIC,
                               0);
-    free(known);
     grt_text_release(&key);
     return GRT_OK;
 }
