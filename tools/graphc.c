@@ -1,5 +1,6 @@
 /* graphc: compile, check and inspect models. */
 #include "tools/cache.h"
+#include "tools/descriptions.h"
 #include "tools/inspect.h"
 #include "tools/options.h"
 #include "tools/progress.h"
@@ -57,8 +58,12 @@ static const tool_option optimize_options[] = {
     {PRECISION, "--precision", "P",
      "of float32 models: fp32 (default: as the model says), tf32 (products may round to it),\n"
      "fp16 or bf16 (weights and activations; sums, inputs and outputs stay float32)"},
-    {TARGET, "--target", "KIND",
-     "kind of device that it is made for: cpu (default), cuda; it runs on the others too"},
+    {TARGET, "--target", "KIND|GPU",
+     "kind of device that it is made for: cpu (default), cuda; it runs on the others too. Or a GPU, by\n"
+     "name or compute capability (h200, sm_90; see graphc devices): cuda, and the algorithms of its\n"
+     "libraries are chosen now, with no such GPU in this machine; may be repeated"},
+    {SHAPE, "--shape", "NAME=2x3x224",
+     "choose for this shape of input NAME (default: unknown dims 1); may be repeated"},
     {EXTERNAL, "--external-weights", NULL, "put weights into FILE.weights beside the plan"},
     {SYMLINKS, "--allow-symlinks", NULL, "follow symbolic links to external data, as in Hugging Face caches"},
     {JSON, "--json", NULL, "report as JSON on standard output"},
@@ -84,6 +89,91 @@ static char *plan_name(const char *model)
     return name;
 }
 
+/* What the plan is for: a kind of devices, and described ones of it. */
+typedef struct targets {
+    descriptions all;
+    const char *kind; /* NULL: not said */
+    grt_device_description *devices;
+    size_t n;
+    grt_input_shape *shapes;
+    input_specs specs;
+} targets;
+
+static void targets_release(targets *t)
+{
+    descriptions_release(&t->all);
+    inputs_release(&t->specs);
+    free(t->devices);
+    free(t->shapes);
+}
+
+static bool set_kind(targets *t, const char *kind)
+{
+    const bool ok = !t->kind || !strcmp(t->kind, kind);
+    if (!ok)
+        tool_error("--target: a plan is for one kind of devices: %s or %s", t->kind, kind);
+    t->kind = kind;
+    return ok;
+}
+
+static bool no_target(const targets *t, const char *text)
+{
+    char names[1024] = "none are installed";
+    size_t at = 0;
+    for (size_t i = 0; i < t->all.n && at < sizeof names; i++)
+        at += (size_t)snprintf(names + at, sizeof names - at, "%s%s (sm_%d)", i ? ", " : "",
+                               t->all.items[i].id, (int)t->all.items[i].sm);
+    tool_error("--target: '%s' is neither a kind of devices (cpu, cuda) nor a GPU that is described here: %s",
+               text, names);
+    return false;
+}
+
+static bool add_target(targets *t, const char *text)
+{
+    static const char *const kinds[] = {"cpu", "cuda", "null", "mirror"};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (!strcmp(kinds[i], text))
+            return set_kind(t, kinds[i]);
+    if (!t->all.n && !descriptions_load(&t->all))
+        return false;
+    const description *d = descriptions_find(&t->all, text);
+    if (!d)
+        return no_target(t, text);
+    grt_device_description *grown = realloc(t->devices, (t->n + 1) * sizeof *grown);
+    if (!grown) {
+        tool_error("out of memory");
+        return false;
+    }
+    t->devices = grown;
+    t->devices[t->n++] = (grt_device_description){d->name, d->sm, d->properties};
+    return set_kind(t, d->kind);
+}
+
+static bool take_shapes(targets *t, grt_compile_options *options)
+{
+    const size_t n = t->specs.n;
+    if (n && !t->n) {
+        tool_error("--shape is for choosing algorithms: it wants a GPU as --target");
+        return false;
+    }
+    t->shapes = calloc(n + 1, sizeof *t->shapes);
+    if (!t->shapes) {
+        tool_error("out of memory");
+        return false;
+    }
+    for (size_t i = 0; i < n; i++) {
+        const input_spec *spec = &t->specs.items[i];
+        t->shapes[i] = (grt_input_shape){.input = spec->name, .rank = spec->rank};
+        memcpy(t->shapes[i].dims, spec->dims, sizeof spec->dims);
+    }
+    options->shapes = t->shapes;
+    options->n_shapes = n;
+    options->devices = t->devices;
+    options->n_devices = t->n;
+    options->target = t->kind;
+    return true;
+}
+
 static int report_plan(const char *model, const char *plan, double ms, bool json)
 {
     struct stat st = {0};
@@ -106,11 +196,13 @@ static int report_plan(const char *model, const char *plan, double ms, bool json
         json_object_set_new(r, "parameters", json_integer(info.parameters));
         json_object_set_new(r, "weights_bytes", json_integer((json_int_t)info.weights_bytes));
         json_object_set_new(r, "arena_bytes", json_integer((json_int_t)info.arena_bytes));
+        json_object_set_new(r, "tuning", inspect_tuning_json(opened));
         code = json_print(r) ? EXIT_GOOD : EXIT_BAD;
     } else {
         char size[FIGURE_SIZE];
         printf("%s: %lld nodes -> %lld steps, %s, in %.0f ms\n", plan, (long long)info.nodes,
                (long long)info.steps, figure_bytes((double)st.st_size, size), ms);
+        code = inspect_tuning_text(opened) ? EXIT_GOOD : EXIT_BAD;
     }
     grt_model_release(opened);
     grt_runtime_release(runtime);
@@ -147,11 +239,13 @@ static int optimize_command(const tool_command *command, int argc, char **argv)
     grt_compile_options options = {.struct_size = sizeof options, .level = -1, .progress = show_progress};
     const char *model = NULL, *output = NULL;
     bool json = false, ok = true;
+    int code = -1;
+    targets t = {0};
     int64_t level;
     tool_parser p;
     int id;
     options_begin(&p, command, argc, argv);
-    while (ok && (id = options_next(&p)) != OPTION_END)
+    while (ok && code < 0 && (id = options_next(&p)) != OPTION_END)
         switch (id) {
         case OUTPUT:
         case OUTPUT_LONG:
@@ -168,12 +262,16 @@ static int optimize_command(const tool_command *command, int argc, char **argv)
             options.precision = p.value;
             break;
         case PASSES:
-            return list_passes();
+            code = list_passes();
+            break;
         case EXTERNAL:
             options.external_weights = true;
             break;
         case TARGET:
-            options.target = p.value;
+            ok = add_target(&t, p.value);
+            break;
+        case SHAPE:
+            ok = inputs_add_shape(&t.specs, p.value);
             break;
         case SYMLINKS:
             options.allow_symlinks = true;
@@ -182,14 +280,20 @@ static int optimize_command(const tool_command *command, int argc, char **argv)
             json = true;
             break;
         case OPTION_HELP:
-            return EXIT_GOOD;
+            code = EXIT_GOOD;
+            break;
         case OPTION_ARGUMENT:
             ok = one_model(&model, p.value);
             break;
         default:
             ok = false;
         }
-    return ok && model_given(command, model) ? optimize(model, output, &options, json) : EXIT_BAD;
+    if (code < 0)
+        code = ok && model_given(command, model) && take_shapes(&t, &options)
+                   ? optimize(model, output, &options, json)
+                   : EXIT_BAD;
+    targets_release(&t);
+    return code;
 }
 
 /* ---- check
@@ -373,6 +477,8 @@ static const tool_command commands[] = {
      "The cache of algorithms that libraries chose for a GPU: list it, explain what a model finds in it, "
      "remove rows,\ncopy it to or from another machine's.",
      cache_options, NULL, cache_command},
+    {"devices", "", "List the GPUs of this machine and those that plans can be made for without having them.",
+     devices_options, NULL, devices_command},
     {NULL, NULL, NULL, NULL, NULL, NULL},
 };
 
