@@ -2,6 +2,8 @@
  * engines that need no compilation at run time. */
 #include "backends/cuda/dnn_conv.h"
 
+#include "backends/cuda/dnn_profile.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -431,21 +433,15 @@ static void remember(cuda_device *device, const char *key, const cuda_dnn_plan *
     grt_text_release(&data);
 }
 
-/* The plan of what remember stored; false: it is of no use here. */
-static bool restore(cuda_dnn_plan *p, cudnnHandle_t handle, size_t workspace_cap, const char *data)
+/* The plan of a library's text. */
+static bool plan_of_text(cuda_dnn_plan *p, cudnnHandle_t handle, size_t workspace_cap, const char *text)
 {
     const cuda_dnn *dnn = p->dnn;
     cudnnBackendDescriptor_t plan = NULL;
-    long long engine;
-    int at = 0;
     int64_t n = 0, workspace = 0;
-    if (!strcmp(data, no_engine))
-        return true;
-    if (sscanf(data, "1 %*u %lld %n", &engine, &at) != 1 || !at ||
-        dnn->cudnnBackendCreateDescriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, &plan) !=
-            CUDNN_STATUS_SUCCESS)
+    if (dnn->cudnnBackendCreateDescriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, &plan) !=
+        CUDNN_STATUS_SUCCESS)
         return false;
-    const char *text = data + at;
     if (set_device(p, plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, handle) ==
             CUDNN_STATUS_SUCCESS &&
         dnn->cudnnBackendSetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
@@ -456,11 +452,27 @@ static bool restore(cuda_dnn_plan *p, cudnnHandle_t handle, size_t workspace_cap
         workspace >= 0 && (uint64_t)workspace <= workspace_cap) {
         p->plan = plan;
         p->workspace = (size_t)workspace;
-        p->engine = engine;
         return true;
     }
     dnn->cudnnBackendDestroyDescriptor(plan);
     return false;
+}
+
+/* The plan of what remember stored, here or for another GPU of this kind; false: it is of no use here. */
+static bool restore(cuda_dnn_plan *p, cudnnHandle_t handle, size_t workspace_cap, const char *data)
+{
+    long long engine;
+    int at = 0;
+    if (!strcmp(data, no_engine))
+        return true;
+    if (sscanf(data, "1 %*u %lld %n", &engine, &at) != 1 || !at)
+        return false;
+    const char *profile = cuda_dnn_profile(p->libraries, handle);
+    char *own = profile ? cuda_dnn_profile_replace(data + at, profile) : NULL;
+    const bool made = plan_of_text(p, handle, workspace_cap, own ? own : data + at);
+    free(own);
+    p->engine = engine;
+    return made;
 }
 
 /* What was chosen before, if it still serves. */
