@@ -188,12 +188,13 @@ const tool_option devices_options[] = {
 };
 
 /* What a description's file holds; released by the caller. */
-static json_t *file_of(const grt_device_description *d, const char *source)
+static json_t *file_of(const grt_device_description *d, const char *device, const char *source)
 {
+    const size_t kind = strcspn(device, ":");
     json_error_t error;
     json_t *object = json_object(), *properties = json_loads(d->properties, 0, &error);
     json_object_set_new(object, "format", json_integer(FORMAT));
-    json_object_set_new(object, "kind", json_string("cuda"));
+    json_object_set_new(object, "kind", json_stringn(device, kind));
     json_object_set_new(object, "name", json_text(d->name));
     json_object_set_new(object, "sm", json_integer(d->sm));
     json_object_set_new(object, "source", json_text(source));
@@ -201,18 +202,25 @@ static json_t *file_of(const grt_device_description *d, const char *source)
     return object;
 }
 
+typedef struct dumping {
+    const char *device;
+    json_t *object;
+} dumping;
+
 static void take_dump(void *user, const grt_device_description *d)
 {
+    dumping *u = user;
     char source[128];
     snprintf(source, sizeof source, "graphc devices --dump, libgraphrt %s", grt_version());
-    *(json_t **)user = file_of(d, source);
+    u->object = file_of(d, u->device, source);
 }
 
 static int dump(const char *device, const char *file)
 {
-    json_t *object = NULL;
-    if (grt_device_describe(device, take_dump, &object) != GRT_OK)
+    dumping u = {.device = device};
+    if (grt_device_describe(device, take_dump, &u) != GRT_OK)
         return tool_fail();
+    json_t *object = u.object;
     const bool ok = file ? json_dump_file(object, file, JSON_INDENT(2)) == 0
                          : json_dumpf(object, stdout, JSON_INDENT(2)) == 0 && putchar('\n') != EOF;
     if (!ok)
