@@ -377,6 +377,16 @@ static int alike(const char *a, const char *b)
     return n;
 }
 
+bool grt_algo_cache_is_tuned(grt_algo_cache *cache, const char *key)
+{
+    entry *e = NULL;
+    pthread_mutex_lock(&cache->lock);
+    HASH_FIND(hh, cache->map, key, strlen(key), e);
+    const bool tuned = e && e->data && e->source == GRT_ALGO_TUNED;
+    pthread_mutex_unlock(&cache->lock);
+    return tuned;
+}
+
 void grt_algo_cache_lookups(grt_algo_cache *cache, void (*each)(void *user, const grt_algo_lookup *lookup),
                             void *user)
 {
@@ -384,7 +394,13 @@ void grt_algo_cache_lookups(grt_algo_cache *cache, void (*each)(void *user, cons
     for (const entry *e = cache->map; e; e = e->hh.next) {
         if (!e->asked)
             continue;
-        grt_algo_lookup lookup = {.key = e->key, .hit = !e->missed};
+        const grt_algo_row row = {.key = e->key,
+                                  .data = e->data,
+                                  .size = e->size,
+                                  .source = (int32_t)e->source,
+                                  .cost_ms = e->cost_ms,
+                                  .made = e->made};
+        grt_algo_lookup lookup = {.key = e->key, .hit = !e->missed, .row = e->data ? &row : NULL};
         int best = 0;
         for (const entry *other = cache->map; other && e->missed; other = other->hh.next) {
             const int n = other->from_file && other != e ? alike(e->key, other->key) : -1;

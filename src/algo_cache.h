@@ -27,12 +27,16 @@ bool grt_algo_cache_is_dirty(const grt_algo_cache *cache);
 /* What went wrong with the file since the cache was made; "" if nothing did. Adds to text. */
 void grt_algo_cache_warnings(grt_algo_cache *cache, grt_text *text);
 
+/* Was what is known for the key found by measuring? */
+bool grt_algo_cache_is_tuned(grt_algo_cache *cache, const char *key);
+
 /* Every key that kernels asked for, in order of the asking. */
 typedef struct grt_algo_lookup {
     const char *key;
     bool hit;            /* it was in the file, or asked for and stored before */
     const char *nearest; /* of a miss: the key in the file that shares the most parts; NULL if the file has
                             none of the op */
+    const struct grt_algo_row *row; /* what is known by now; NULL: nothing */
 } grt_algo_lookup;
 void grt_algo_cache_lookups(grt_algo_cache *cache, void (*each)(void *user, const grt_algo_lookup *lookup),
                             void *user);

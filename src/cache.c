@@ -56,15 +56,20 @@ typedef struct walk {
     void *user;
 } walk;
 
+static grt_cache_row public_row(const grt_algo_row *row)
+{
+    return (grt_cache_row){.key = row->key,
+                           .data = row->data,
+                           .size = row->size,
+                           .tuned = row->source == GRT_ALGO_TUNED,
+                           .cost_ms = row->cost_ms,
+                           .made = row->made};
+}
+
 static void show(void *user, const grt_algo_row *row)
 {
     const walk *w = user;
-    const grt_cache_row shown = {.key = row->key,
-                                 .data = row->data,
-                                 .size = row->size,
-                                 .tuned = row->source == GRT_ALGO_TUNED,
-                                 .cost_ms = row->cost_ms,
-                                 .made = row->made};
+    const grt_cache_row shown = public_row(row);
     w->each(w->user, &shown);
 }
 
@@ -158,7 +163,8 @@ typedef struct lookups {
 static void show_lookup(void *user, const grt_algo_lookup *lookup)
 {
     const lookups *l = user;
-    const grt_cache_lookup shown = {lookup->key, lookup->hit, lookup->nearest};
+    const grt_cache_row row = lookup->row ? public_row(lookup->row) : (grt_cache_row){0};
+    const grt_cache_lookup shown = {lookup->key, lookup->hit, lookup->nearest, lookup->row ? &row : NULL};
     l->each(l->user, &shown);
 }
 
