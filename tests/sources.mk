@@ -11,6 +11,7 @@ unit_SOURCES += tests/unit/test_import.c
 unit_SOURCES += tests/unit/test_import_tensors.c
 unit_SOURCES += tests/unit/test_verify.c
 unit_SOURCES += tests/unit/test_plan.c
+unit_SOURCES += tests/unit/test_plan_tuning.c
 unit_SOURCES += tests/unit/test_move.c
 unit_SOURCES += tests/unit/test_movement.c
 unit_SOURCES += tests/unit/test_shape_rules.c

@@ -450,6 +450,15 @@ GRT_API GRT_MUST_USE grt_status grt_cache_prune(const char *path, double days, c
  * tuned row is never replaced by one that is not. The files have the same format, whatever the machine. */
 GRT_API GRT_MUST_USE grt_status grt_cache_copy(const char *from, const char *to, size_t *out_rows);
 
+/* A plan file like the one at plan_path with these choices too. A row replaces that of an equal key, the others stay; `made` is not
+ * kept. All else in the file stays byte for byte. out_path may be plan_path: the file there is whole at any time. Plans with external
+ * weights have to stay in their directory. Sessions of a plan prefer its choices to the cache's, on every GPU with the same compute
+ * capability and the same version of the library that made the choice.
+ * Errors: IO, INVALID_PLAN, INVALID_ARGUMENT for rows that no plan can hold. */
+GRT_API GRT_MUST_USE grt_status grt_plan_add_tuning(const char *plan_path, const char *out_path, const grt_cache_row *rows, size_t n);
+/* The choices that come with a plan, in order of their keys, on the calling thread; what `each` is given is valid during the call. */
+GRT_API GRT_MUST_USE grt_status grt_model_choices(const grt_model *model, void (*each)(void *user, const grt_cache_row *row), void *user);
+
 /* What the kernels of this runtime's sessions have asked the cache for so far, in no order. */
 typedef struct grt_cache_lookup {
     const char *key;

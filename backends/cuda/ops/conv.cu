@@ -25,6 +25,7 @@ typedef struct conv_state {
     cuda_act act;
     void *weights; /* device copy with channels last, or NULL: the input has them as they are wanted */
     bool turned;   /* the input itself has channels last: the plan was made so */
+    bool ready;    /* channels last, wherever they are; always, as ONNX has them, where that is the same */
     void *filters; /* device copy for the depthwise kernel, [window, channels], or NULL: it is no such convolution */
 } conv_state;
 
@@ -166,6 +167,7 @@ static grt_status create(const grt_kernel_node *node, void **out_state)
             destroy(state);
             return status;
         }
+        state->ready = true;
     }
     *out_state = state;
     return GRT_OK;
@@ -268,7 +270,7 @@ static bool describe_plan(const conv_state *state, conv_shape *s, grt_dtype dtyp
 {
     const conv_geometry *g = &s->g;
     *c = {};
-    if (dtype == GRT_DTYPE_DOUBLE || (g->last && !state->weights) || g->batch <= 0 || g->in_channels <= 0 || g->groups <= 0)
+    if (dtype == GRT_DTYPE_DOUBLE || (g->last && !state->ready) || g->batch <= 0 || g->in_channels <= 0 || g->groups <= 0)
         return false;
     c->dtype = dtype;
     c->tf32 = state->tf32;
