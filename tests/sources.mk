@@ -6,6 +6,7 @@ unit_SOURCES =
 unit_SOURCES += tests/unit/test_algo_cache.c
 unit_SOURCES += tests/unit/test_dim.c
 unit_SOURCES += tests/unit/test_sessions.c
+unit_SOURCES += tests/unit/test_tune.c
 unit_SOURCES += tests/unit/test_upload.c
 unit_SOURCES += tests/unit/test_import.c
 unit_SOURCES += tests/unit/test_import_tensors.c
