@@ -45,8 +45,8 @@ static const grt_kernel_row *choose_row(const grt_session *session, bool main, g
     return grt_backend_cpu.find_kernel(node, why);
 }
 
-/* A kernel that has state has packed its large weights: without this, they would be in memory twice. On devices of
- * their own memory, a session that found the weights there has read none of them. */
+/* A kernel that has state has packed its large weights: without this, they would be in memory twice. On
+ * devices of their own memory, a session that found the weights there has read none of them. */
 static void forget_packed(const grt_session *session, const grt_kernel_node *node)
 {
     enum { WORTH_IT = 64 << 10 };
@@ -165,7 +165,8 @@ static void create_and_record(grt_session *session, int32_t b, int32_t s, failur
         record(all, status);
 }
 
-/* Threads cost up to milliseconds to start, and most kernels are made in no time: only what takes long is done in parallel. */
+/* Threads cost up to milliseconds to start, and most kernels are made in no time: only what takes long is
+ * done in parallel. */
 static grt_status create_kernels(grt_session *session, int32_t threads)
 {
     static const double patience_ms = 0.5;

@@ -1,8 +1,9 @@
-/* One step of a frame, measured by itself: with inputs of its own, as often and with as many algorithms as wanted.
+/* One step of a frame, measured by itself: with inputs of its own, as often and with as many algorithms as
+ * wanted.
  *
- * A step in a run finds its activations in the device's cache, as the step before has just written them, and its
- * weights not, as others have been read since. So before each measurement the cache is flushed, then
- * the activations are written anew. */
+ * A step in a run finds its activations in the device's cache, as the step before has just written them, and
+ * its weights not, as others have been read since. So before each measurement the cache is flushed, then the
+ * activations are written anew. */
 #ifndef GRT_SRC_STEP_BENCH_H
 #define GRT_SRC_STEP_BENCH_H
 
@@ -10,8 +11,8 @@
 
 typedef struct grt_step_bench grt_step_bench;
 
-/* The step must be static and ready to run. Inputs that the run computes are random numbers from -1 to 1 (zeros where they are
- * not floats), constants are what they are. */
+/* The step must be static and ready to run. Inputs that the run computes are random numbers from -1 to 1
+ * (zeros where they are not floats), constants are what they are. */
 grt_status grt_step_bench_create(grt_frame *frame, int32_t step, grt_step_bench **out_bench);
 void grt_step_bench_release(grt_step_bench *bench); /* NULL-safe */
 

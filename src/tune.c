@@ -1,14 +1,14 @@
-/* Tuning: measure what a library offers for the steps of a model, and keep the fastest. Nothing else in the library
- * measures kernels. docs/decisions/tuning.md says what is measured and why so. */
+/* Tuning: measure what a library offers for the steps of a model, and keep the fastest. Nothing else in the
+ * library measures kernels. docs/decisions/tuning.md says what is measured and why so. */
 #include "src/step_bench.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    SAMPLES = 5,     /* of every candidate, to find those that may win */
-    FINALISTS = 3,   /* that then run against the heuristic's choice ... */
-    ROUNDS = 21,     /* ... in turns */
+    SAMPLES = 5,       /* of every candidate, to find those that may win */
+    FINALISTS = 3,     /* that then run against the heuristic's choice ... */
+    ROUNDS = 21,       /* ... in turns */
     MOST_LOAD_MS = 20, /* a choice that takes longer to load costs every start more than it gains */
 };
 static const double default_seconds = 60;
@@ -279,15 +279,16 @@ static double median(const finalist *f)
     return f->samples[ROUNDS / 2];
 }
 
-/* The heuristic's choice and the fastest others whose results are the same as its. */
+/* The heuristic's choice and the fastest others whose results are the same as its; none if that cannot be
+ * made again from what would be stored. */
 static grt_status choose_finalists(grt_step_bench *bench, listing *l, finalist *list, size_t *out_n)
 {
     candidate *taken[1 + FINALISTS];
     size_t n = 0;
     *out_n = 0;
     taken[n] = &l->list[0];
-    if (!prepare(bench, l, taken[0], &list[0].way))
-        return grt_fail(GRT_STATUS_DEVICE, "the heuristic's choice cannot be made again from what is stored: %s", l->key);
+    if (taken[0]->out || !prepare(bench, l, taken[0], &list[0].way))
+        return GRT_OK;
     list[n++].candidate = taken[0];
     *out_n = n;
     GRT_TRY(grt_step_bench_expect(bench, &list[0].way));
@@ -332,14 +333,17 @@ static const finalist *winner_of(const finalist *list, size_t n)
     return best;
 }
 
-static grt_status decide(tuner *t, const choice *c, grt_step_bench *bench, listing *l, grt_tune_result *result)
+/* *out_decided is false, and nothing is stored, if there is no choice that could be. */
+static grt_status decide(tuner *t, const choice *c, grt_step_bench *bench, listing *l,
+                         grt_tune_result *result, bool *out_decided)
 {
     finalist list[1 + FINALISTS];
     size_t n = 0;
     grt_status status = choose_finalists(bench, l, list, &n);
     if (status == GRT_OK)
         status = compete(bench, list, n);
-    if (status == GRT_OK) {
+    *out_decided = status == GRT_OK && n > 0;
+    if (*out_decided) {
         const finalist *best = winner_of(list, n);
         const candidate *won = best->candidate;
         result->before_ms = median(&list[0]);
@@ -383,14 +387,15 @@ static grt_status tune_with(tuner *t, const choice *c, grt_step_bench *bench, do
         if (!l.list[i].out && (best <= 0 || l.list[i].ms < best))
             best = l.list[i].ms;
     }
+    bool decided = false;
     if (status == GRT_OK && result.candidates)
-        status = decide(t, c, bench, &l, &result);
+        status = decide(t, c, bench, &l, &result, &decided);
     for (size_t i = 0; i < l.n; i++) {
         result.refused += l.list[i].out;
         free(l.list[i].data);
     }
     free(l.list);
-    if (status == GRT_OK && result.candidates)
+    if (decided)
         report(t, c, &result);
     return status;
 }
@@ -433,7 +438,8 @@ static grt_status tune(tuner *t)
     return GRT_OK;
 }
 
-grt_status grt_context_tune(grt_context *context, const grt_tune_options *options, grt_tune_report *out_report)
+grt_status grt_context_tune(grt_context *context, const grt_tune_options *options,
+                            grt_tune_report *out_report)
 {
     if (!context || !out_report || out_report->struct_size < sizeof *out_report)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_context_tune: a NULL, or struct_size is not set");

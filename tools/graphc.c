@@ -375,10 +375,12 @@ static const tool_command commands[] = {
      "remove rows,\ncopy it to or from another machine's.",
      cache_options, NULL, cache_command},
     {"tune", "MODEL",
-     "Measure the algorithms that a GPU's libraries offer for a model's steps, and keep the fastest: in the cache, or\n"
+     "Measure the algorithms that a GPU's libraries offer for a model's steps, and keep the fastest: in the "
+     "cache, or\n"
      "in the plan.",
      tune_options,
-     "Ctrl-C ends it early; what was found is kept. What was tuned before is not measured again. The GPU should have\n"
+     "Ctrl-C ends it early; what was found is kept. What was tuned before is not measured again. The GPU "
+     "should have\n"
      "nothing else to do meanwhile.",
      tune_command},
     {NULL, NULL, NULL, NULL, NULL, NULL},

@@ -1,5 +1,5 @@
-/* graphc tune: measure the algorithms that libraries offer for a model on a device; keep the fastest in the cache or
- * in the plan. */
+/* graphc tune: measure the algorithms that libraries offer for a model on a device; keep the fastest in the
+ * cache or in the plan. */
 #include "tools/tune.h"
 
 #include "tools/inputs.h"
@@ -21,7 +21,8 @@ const tool_option tune_options[] = {
     {INPUT, "--input", "NAME=SOURCE", "as in graphrun MODEL (default: random)"},
     {SECONDS, "--seconds", "S", "time to measure for at most (default: 60); what takes longest comes first"},
     {AGAIN, "--again", NULL, "measure what was tuned before, too"},
-    {OUTPUT, "-o", "PLAN", "write MODEL, which is a plan, with its choices to PLAN (MODEL itself will do), not to the cache"},
+    {OUTPUT, "-o", "PLAN",
+     "write MODEL, which is a plan, with its choices to PLAN (MODEL itself will do), not to the cache"},
     {OUTPUT_LONG, "--output", "PLAN", "the same"},
     {CACHE, "--cache", "[=FILE]",
      "with -o, keep the choices in the cache as well; FILE: in this one (default: as graphc cache)"},
@@ -96,12 +97,15 @@ static void print_report(const request *r, const grt_tune_report *t, double befo
 {
     const char *device = r->device ? r->device : "cuda";
     if (t->steps == 0) {
-        printf("%s on %s: there is nothing to tune; no step has a choice of algorithms there\n", r->model, device);
+        printf("%s on %s: there is nothing to tune; no step has a choice of algorithms there\n", r->model,
+               device);
         return;
     }
-    printf("%s on %s: %zu steps with %zu choices; %zu measured, %zu tuned before, %zu left%s\n", r->model, device,
-           t->steps, t->choices, t->tuned, t->known, t->choices - t->tuned - t->known,
-           t->stopped ? " (interrupted)" : t->out_of_time ? " (the time is over: see --seconds)" : "");
+    printf("%s on %s: %zu steps with %zu choices; %zu measured, %zu tuned before, %zu left%s\n", r->model,
+           device, t->steps, t->choices, t->tuned, t->known, t->choices - t->tuned - t->known,
+           t->stopped       ? " (interrupted)"
+           : t->out_of_time ? " (the time is over: see --seconds)"
+                            : "");
     if (t->tuned)
         printf("%zu improved: %.4f -> %.4f ms for the steps that were measured\n", t->improved, t->before_ms,
                t->after_ms);
@@ -110,7 +114,8 @@ static void print_report(const request *r, const grt_tune_report *t, double befo
     printf("%s in %.1f s\n", r->output ? r->output : "kept in the cache of algorithms", total_ms / 1e3);
 }
 
-static bool print_json(request *r, const grt_tune_report *t, double before_ms, double after_ms, double total_ms)
+static bool print_json(request *r, const grt_tune_report *t, double before_ms, double after_ms,
+                       double total_ms)
 {
     json_t *object = json_object();
     json_object_set_new(object, "model", json_text(r->model));

@@ -466,8 +466,9 @@ static void choose(builder *b, question *q, cudnnBackendDescriptor_t graph, cudn
     finish(b, heuristics);
     if (b->status != CUDNN_STATUS_SUCCESS)
         return;
-    while (n_made < MOST_ANSWERS && dnn->cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR,
-                                                                      &configs[n_made]) == CUDNN_STATUS_SUCCESS)
+    while (n_made < MOST_ANSWERS &&
+           dnn->cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, &configs[n_made]) ==
+               CUDNN_STATUS_SUCCESS)
         n_made++;
     check(b, dnn->cudnnBackendGetAttribute(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS,
                                            CUDNN_TYPE_BACKEND_DESCRIPTOR, n_made, &n, configs));

@@ -1,8 +1,8 @@
 /* Matrix products on cuBLASLt.
  *
- * Our matrices are row-major and cuBLASLt's column-major: the product is asked for as Y' = B' A', with B first. An
- * algorithm is 64 bytes that mean something to one version of the library only; they are checked by it before
- * they are used again. */
+ * Our matrices are row-major and cuBLASLt's column-major: the product is asked for as Y' = B' A', with B
+ * first. An algorithm is 64 bytes that mean something to one version of the library only; they are checked by
+ * it before they are used again. */
 #include "backends/cuda/lt_matmul.h"
 
 #include <stdio.h>
@@ -20,12 +20,12 @@ struct cuda_lt_plan {
     size_t workspace;
 };
 
-#define BLAS_TRY(desc, expression)                                                             \
-    do {                                                                                       \
-        cublasStatus_t blas_try_ = (expression);                                               \
-        if (blas_try_ != CUBLAS_STATUS_SUCCESS)                                                \
-            return grt_fail_op(desc, GRT_STATUS_DEVICE, "cuBLASLt status %d from %s",          \
-                               (int)blas_try_, #expression);                                   \
+#define BLAS_TRY(desc, expression)                                                                    \
+    do {                                                                                              \
+        cublasStatus_t blas_try_ = (expression);                                                      \
+        if (blas_try_ != CUBLAS_STATUS_SUCCESS)                                                       \
+            return grt_fail_op(desc, GRT_STATUS_DEVICE, "cuBLASLt status %d from %s", (int)blas_try_, \
+                               #expression);                                                          \
     } while (0)
 
 /* ---- the library's descriptors ---- */
@@ -96,8 +96,11 @@ static grt_status describe(const grt_op_desc *desc, cuda_lt_plan *p)
                                                             sizeof turn));
     BLAS_TRY(desc, blas->cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue,
                                                         sizeof epilogue));
-    if (m->bias) { /* the heuristics look at the type; the pointer comes with each run */
+    if (m->bias) { /* the pointer comes with each run; who chooses and checks algorithms wants to see one */
         const cudaDataType type = data_type(m->dtype);
+        const void *somewhere = (const void *)(uintptr_t)CUDA_LT_WORKSPACE_ALIGNMENT;
+        BLAS_TRY(desc, blas->cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
+                                                            &somewhere, sizeof somewhere));
         BLAS_TRY(desc, blas->cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE,
                                                             &type, sizeof type));
     }
@@ -119,8 +122,8 @@ static void add_key(const cuda_blas *blas, const cuda_lt_matmul *m, grt_text *ke
                  (long long)m->n, (long long)m->k, m->trans_a ? "a" : "", m->trans_b ? "b" : "");
     grt_text_add(key, "batch=%lld;strides=%lld,%lld;epilogue=%s%s%s;alignment=%lld;workspace=%zu;",
                  (long long)m->batch, (long long)m->stride_a, (long long)m->stride_b,
-                 m->adds_c ? "residual," : "", m->bias ? "bias," : "", acts[m->act],
-                 (long long)m->alignment, m->workspace_cap);
+                 m->adds_c ? "residual," : "", m->bias ? "bias," : "", acts[m->act], (long long)m->alignment,
+                 m->workspace_cap);
 }
 
 /* "1 " and the algorithm's bytes in hexadecimal, or no_algorithm. The 1 is this format's version. */
@@ -306,15 +309,13 @@ grt_status cuda_lt_plan_run(cuda_lt_plan *plan, const grt_op_desc *desc, const c
     const void *c = plan->m.adds_c ? args->c : args->y;
     const uintptr_t addresses = (uintptr_t)args->a | (uintptr_t)args->b | (uintptr_t)c | (uintptr_t)args->y;
     /* What was chosen relies on alignment; without that, let the library choose again. */
-    const cublasLtMatmulAlgo_t *algo =
-        addresses % (uintptr_t)plan->m.alignment == 0 ? &plan->algo : NULL;
+    const cublasLtMatmulAlgo_t *algo = addresses % (uintptr_t)plan->m.alignment == 0 ? &plan->algo : NULL;
     if (plan->m.bias)
         BLAS_TRY(desc, blas->cublasLtMatmulDescSetAttribute(plan->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
                                                             &args->bias, sizeof args->bias));
-    BLAS_TRY(desc, blas->cublasLtMatmul(blas->handle, plan->desc,
-                                        wide ? (const void *)&args->alpha : &alpha, args->b, plan->b, args->a,
-                                        plan->a, wide ? (const void *)&beta_wide : &beta, c, plan->y,
-                                        args->y, plan->y, algo, plan->workspace ? args->workspace : NULL,
-                                        plan->workspace, stream));
+    BLAS_TRY(desc, blas->cublasLtMatmul(
+                       blas->handle, plan->desc, wide ? (const void *)&args->alpha : &alpha, args->b, plan->b,
+                       args->a, plan->a, wide ? (const void *)&beta_wide : &beta, c, plan->y, args->y,
+                       plan->y, algo, plan->workspace ? args->workspace : NULL, plan->workspace, stream));
     return GRT_OK;
 }

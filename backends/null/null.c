@@ -77,8 +77,8 @@ static grt_status run_nothing(const grt_run *run)
 }
 
 /* Ops for which a real backend would ask its library: what was chosen goes to the cache of algorithms and
- * comes from there, as a real choice does. The choice itself is a hash of what it is for, or one of the numbers behind
- * it, so that a wrong one is noticed. */
+ * comes from there, as a real choice does. The choice itself is a hash of what it is for, or one of the
+ * numbers behind it, so that a wrong one is noticed. */
 enum { CANDIDATES = 3 };
 
 static void choose(grt_reshape *reshape, const char *key)
@@ -121,11 +121,8 @@ static grt_status reshape_chosen(grt_reshape *reshape)
 }
 
 static const grt_kernel_row any_op = {.domain = "", .op = "any", .run = run_nothing};
-static const grt_kernel_row chosen_op = {.domain = "",
-                                         .op = "any",
-                                         .flags = GRT_KERNEL_TUNES,
-                                         .run = run_nothing,
-                                         .reshape = reshape_chosen};
+static const grt_kernel_row chosen_op = {
+    .domain = "", .op = "any", .flags = GRT_KERNEL_TUNES, .run = run_nothing, .reshape = reshape_chosen};
 
 static const grt_kernel_row *find_kernel(const grt_kernel_node *node, grt_text *why)
 {

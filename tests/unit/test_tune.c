@@ -1,5 +1,5 @@
-/* Tuning on a device whose library has seven algorithms for a product, with a clock of its own: the fastest that is sound
- * wins, time and patience are limited, and what is found is kept. */
+/* Tuning on a device whose library has seven algorithms for a product, with a clock of its own: the fastest
+ * that is sound wins, time and patience are limited, and what is found is kept. */
 #include "tests/unit/onnx_model.h"
 
 #include "src/algo_cache.h"
@@ -23,8 +23,8 @@ static int last_way;         /* that ran */
 
 static void usual_times(void)
 {
-    const double ms[WAYS] = {[HEURISTIC] = 0.4, [SLOWER] = 0.9,       [WRONG] = 0.1, [GOOD] = 0.15, [REFUSED] = 0.01,
-                             [FAILING] = 0.01,  [SLOW_TO_LOAD] = 0.01, [SILENT] = 0.02};
+    const double ms[WAYS] = {[HEURISTIC] = 0.4, [SLOWER] = 0.9,   [WRONG] = 0.1,         [GOOD] = 0.15,
+                             [REFUSED] = 0.01,  [FAILING] = 0.01, [SLOW_TO_LOAD] = 0.01, [SILENT] = 0.02};
     memcpy(way_ms, ms, sizeof ms);
 }
 
@@ -412,7 +412,8 @@ START_TEST(stopping_keeps_what_was_found)
 {
     for (int calls = 1; calls < 40; calls++) {
         int left = calls;
-        const grt_tune_options options = {.struct_size = sizeof options, .progress = stop_after, .user = &left};
+        const grt_tune_options options = {
+            .struct_size = sizeof options, .progress = stop_after, .user = &left};
         grt_tune_report r = {.struct_size = sizeof r};
         rows found = {0};
         unlink(path);
@@ -440,7 +441,8 @@ END_TEST
 
 START_TEST(time_is_limited)
 {
-    const grt_tune_report r = tune(&(grt_tune_options){.struct_size = sizeof(grt_tune_options), .seconds = 1e-9});
+    const grt_tune_report r =
+        tune(&(grt_tune_options){.struct_size = sizeof(grt_tune_options), .seconds = 1e-9});
     ck_assert(r.out_of_time);
     ck_assert_uint_eq(r.tuned, 0);
     ck_assert_int_eq(grt_context_run(context), GRT_OK);
