@@ -1,19 +1,16 @@
 /* libgraphrt: run ONNX models on CPUs and GPUs.
  *
  * Start with the simple part (section 1): open a model, create a session on a device, create a context, run.
- * Section 2 describes models; section 3 has values that are not plain tensors; section 4 compiles plans
- * offline.
+ * Section 2 describes models; section 3 has values that are not plain tensors; section 4 compiles plans offline.
  *
  * Rules that hold for every function, unless its comment says otherwise:
- *  - A function that can fail returns grt_status. On failure no out-parameter is written, nothing is leaked,
- * and grt_last_error() gives the calling thread's full message: node, op, tensor, what was expected and what
- * was found.
- *  - out_* parameters must not be NULL. Objects obtained through them belong to the caller, who gives each
- * one back with exactly one grt_<noun>_release(); releasing NULL does nothing.
+ *  - A function that can fail returns grt_status. On failure no out-parameter is written, nothing is leaked, and
+ *    grt_last_error() gives the calling thread's full message: node, op, tensor, what was expected and what was found.
+ *  - out_* parameters must not be NULL. Objects obtained through them belong to the caller, who gives each one back with
+ *    exactly one grt_<noun>_release(); releasing NULL does nothing.
  *  - Strings passed in are copied; strings returned as const char * belong to the object that returned them.
- *  - runtime, model and session objects may be used from any number of threads at once. A context is used by
- * one thread at a time. Objects keep what they need alive: a session may outlive the caller's model
- * reference, and so on.
+ *  - runtime, model and session objects may be used from any number of threads at once. A context is used by one thread at a
+ *    time. Objects keep what they need alive: a session may outlive the caller's model reference, and so on.
  *  - dims are int64_t; sizes are bytes; times are milliseconds. Tensors are dense and row-major.
  *  - The library never prints, exits or aborts on user data.
  */
@@ -33,7 +30,7 @@ extern "C" {
 #define GRT_VERSION_PATCH 0
 
 #if defined(__GNUC__)
-#define GRT_API      __attribute__((visibility("default")))
+#define GRT_API __attribute__((visibility("default")))
 #define GRT_MUST_USE __attribute__((warn_unused_result))
 #else
 #define GRT_API
@@ -42,21 +39,19 @@ extern "C" {
 
 /* ---------------------------------------------------------------------------------------------------------------------
  * 0. Status, data types, tensors
- * -------------------------------------------------------------------------------------------------------------------
- */
+ * ------------------------------------------------------------------------------------------------------------------- */
 
 /* X(name, text): every status with its one-line meaning. */
-#define GRT_STATUS_LIST(X)                                                                  \
-    X(OK, "success")                                                                        \
-    X(INVALID_ARGUMENT,                                                                     \
-      "a parameter is wrong: a NULL, a name, a dtype, a shape or a size that does not fit") \
-    X(INVALID_MODEL, "the ONNX model breaks a rule of the ONNX specification")              \
-    X(INVALID_PLAN, "the plan file is truncated, corrupt or of a newer format")             \
-    X(UNSUPPORTED, "valid, but this build or backend has no implementation for it")         \
-    X(IO, "a file could not be read or written")                                            \
-    X(OUT_OF_MEMORY, "an allocation on the host or the device failed")                      \
-    X(DEVICE, "a device is missing, lost or reported an error")                             \
-    X(CANCELLED, "the caller asked to stop")                                                \
+#define GRT_STATUS_LIST(X)                                                                                             \
+    X(OK, "success")                                                                                                   \
+    X(INVALID_ARGUMENT, "a parameter is wrong: a NULL, a name, a dtype, a shape or a size that does not fit")          \
+    X(INVALID_MODEL, "the ONNX model breaks a rule of the ONNX specification")                                         \
+    X(INVALID_PLAN, "the plan file is truncated, corrupt or of a newer format")                                        \
+    X(UNSUPPORTED, "valid, but this build or backend has no implementation for it")                                    \
+    X(IO, "a file could not be read or written")                                                                       \
+    X(OUT_OF_MEMORY, "an allocation on the host or the device failed")                                                 \
+    X(DEVICE, "a device is missing, lost or reported an error")                                                        \
+    X(CANCELLED, "the caller asked to stop")                                                                           \
     X(INTERNAL, "a bug in libgraphrt: please report it with the message")
 
 typedef enum grt_status {
@@ -69,42 +64,40 @@ typedef enum grt_status {
 /* One-line meaning of a status; never NULL. */
 GRT_API const char *grt_status_text(grt_status status);
 
-/* The calling thread's message for its last failed call; "" if none failed. Valid until that thread's next
- * failing call. */
+/* The calling thread's message for its last failed call; "" if none failed. Valid until that thread's next failing call. */
 GRT_API const char *grt_last_error(void);
 
 /* "MAJOR.MINOR.PATCH" of the library that is running. */
 GRT_API const char *grt_version(void);
 
-/* X(NAME, onnx number, bits per element, text). The numbers are those of ONNX's TensorProto.DataType.
- * Sub-byte elements are packed low bits first, each tensor padded to whole bytes. BOOL is one byte, 0 or 1.
- * STRING elements are grt_string. */
-#define GRT_DTYPE_LIST(X)                      \
-    X(FLOAT, 1, 32, "float32")                 \
-    X(UINT8, 2, 8, "uint8")                    \
-    X(INT8, 3, 8, "int8")                      \
-    X(UINT16, 4, 16, "uint16")                 \
-    X(INT16, 5, 16, "int16")                   \
-    X(INT32, 6, 32, "int32")                   \
-    X(INT64, 7, 64, "int64")                   \
-    X(STRING, 8, 128, "string")                \
-    X(BOOL, 9, 8, "bool")                      \
-    X(FLOAT16, 10, 16, "float16")              \
-    X(DOUBLE, 11, 64, "float64")               \
-    X(UINT32, 12, 32, "uint32")                \
-    X(UINT64, 13, 64, "uint64")                \
-    X(COMPLEX64, 14, 64, "complex64")          \
-    X(COMPLEX128, 15, 128, "complex128")       \
-    X(BFLOAT16, 16, 16, "bfloat16")            \
-    X(FLOAT8E4M3FN, 17, 8, "float8e4m3fn")     \
-    X(FLOAT8E4M3FNUZ, 18, 8, "float8e4m3fnuz") \
-    X(FLOAT8E5M2, 19, 8, "float8e5m2")         \
-    X(FLOAT8E5M2FNUZ, 20, 8, "float8e5m2fnuz") \
-    X(UINT4, 21, 4, "uint4")                   \
-    X(INT4, 22, 4, "int4")                     \
-    X(FLOAT4E2M1, 23, 4, "float4e2m1")         \
-    X(FLOAT8E8M0, 24, 8, "float8e8m0")         \
-    X(UINT2, 25, 2, "uint2")                   \
+/* X(NAME, onnx number, bits per element, text). The numbers are those of ONNX's TensorProto.DataType. Sub-byte elements are
+ * packed low bits first, each tensor padded to whole bytes. BOOL is one byte, 0 or 1. STRING elements are grt_string. */
+#define GRT_DTYPE_LIST(X)                                                                                              \
+    X(FLOAT, 1, 32, "float32")                                                                                         \
+    X(UINT8, 2, 8, "uint8")                                                                                            \
+    X(INT8, 3, 8, "int8")                                                                                              \
+    X(UINT16, 4, 16, "uint16")                                                                                         \
+    X(INT16, 5, 16, "int16")                                                                                           \
+    X(INT32, 6, 32, "int32")                                                                                           \
+    X(INT64, 7, 64, "int64")                                                                                           \
+    X(STRING, 8, 128, "string")                                                                                        \
+    X(BOOL, 9, 8, "bool")                                                                                              \
+    X(FLOAT16, 10, 16, "float16")                                                                                      \
+    X(DOUBLE, 11, 64, "float64")                                                                                       \
+    X(UINT32, 12, 32, "uint32")                                                                                        \
+    X(UINT64, 13, 64, "uint64")                                                                                        \
+    X(COMPLEX64, 14, 64, "complex64")                                                                                  \
+    X(COMPLEX128, 15, 128, "complex128")                                                                               \
+    X(BFLOAT16, 16, 16, "bfloat16")                                                                                    \
+    X(FLOAT8E4M3FN, 17, 8, "float8e4m3fn")                                                                             \
+    X(FLOAT8E4M3FNUZ, 18, 8, "float8e4m3fnuz")                                                                         \
+    X(FLOAT8E5M2, 19, 8, "float8e5m2")                                                                                 \
+    X(FLOAT8E5M2FNUZ, 20, 8, "float8e5m2fnuz")                                                                         \
+    X(UINT4, 21, 4, "uint4")                                                                                           \
+    X(INT4, 22, 4, "int4")                                                                                             \
+    X(FLOAT4E2M1, 23, 4, "float4e2m1")                                                                                 \
+    X(FLOAT8E8M0, 24, 8, "float8e8m0")                                                                                 \
+    X(UINT2, 25, 2, "uint2")                                                                                           \
     X(INT2, 26, 2, "int2")
 
 typedef enum grt_dtype {
@@ -112,7 +105,7 @@ typedef enum grt_dtype {
 #define X(name, number, bits, text) GRT_DTYPE_##name = number,
     GRT_DTYPE_LIST(X)
 #undef X
-        GRT_DTYPE_COUNT
+    GRT_DTYPE_COUNT
 } grt_dtype;
 
 /* "float32", "int64", ...; "none" for GRT_DTYPE_NONE and unknown numbers. */
@@ -134,28 +127,24 @@ typedef enum grt_memory {
     GRT_MEMORY_DEVICE = 2, /* memory of device `device` */
 } grt_memory;
 
-/* A view of a dense row-major tensor. It owns nothing: whoever made `data` keeps it alive while the view is
- * in use. */
+/* A view of a dense row-major tensor. It owns nothing: whoever made `data` keeps it alive while the view is in use. */
 typedef struct grt_tensor {
     grt_dtype dtype;
-    int32_t rank;               /* 0 for a scalar; -1 where unknown (model descriptions only) */
+    int32_t rank; /* 0 for a scalar; -1 where unknown (model descriptions only) */
     int64_t dims[GRT_MAX_RANK]; /* -1 where unknown (model descriptions only) */
     void *data;
     grt_memory memory;
     int32_t device;
 } grt_tensor;
 
-/* Elements of a tensor with known dims; 1 for a scalar, 0 if any dim is 0, -1 if a dim is unknown or the
- * product overflows. */
+/* Elements of a tensor with known dims; 1 for a scalar, 0 if any dim is 0, -1 if a dim is unknown or the product overflows. */
 GRT_API int64_t grt_tensor_elements(const grt_tensor *tensor);
-/* Bytes of a tensor with known dims (sub-byte types rounded up to whole bytes); SIZE_MAX if unknown or
- * overflowing. */
+/* Bytes of a tensor with known dims (sub-byte types rounded up to whole bytes); SIZE_MAX if unknown or overflowing. */
 GRT_API size_t grt_tensor_bytes(const grt_tensor *tensor);
 
 /* ---------------------------------------------------------------------------------------------------------------------
  * 1. Running a model
- * -------------------------------------------------------------------------------------------------------------------
- */
+ * ------------------------------------------------------------------------------------------------------------------- */
 
 typedef struct grt_runtime grt_runtime;
 typedef struct grt_model grt_model;
@@ -163,46 +152,40 @@ typedef struct grt_session grt_session;
 typedef struct grt_context grt_context;
 typedef struct grt_value grt_value;
 
-/* Create the process's runtime: backends and devices are looked up on first use, not here. Several runtimes
- * may coexist. */
+/* Create the process's runtime: backends and devices are looked up on first use, not here. Several runtimes may coexist. */
 GRT_API GRT_MUST_USE grt_status grt_runtime_create(grt_runtime **out_runtime);
 GRT_API void grt_runtime_release(grt_runtime *runtime);
 
-/* Where this runtime keeps the algorithms that libraries chose for its devices (section 5): a file, or "off"
- * for memory only. To be called before the first session; afterwards INVALID_ARGUMENT. Without it: the
- * environment's GRAPHRT_ALGO_CACHE (a file or "off"), else $XDG_CACHE_HOME/graphrt/algos.db, else
- * ~/.cache/graphrt/algos.db. A file that cannot be used is no error: choices are made anew, and
- * grt_session_get_load says what is wrong. */
+/* Where this runtime keeps the algorithms that libraries chose for its devices (section 5): a file, or "off" for memory only. To be
+ * called before the first session; afterwards INVALID_ARGUMENT. Without it: the environment's GRAPHRT_ALGO_CACHE (a file or
+ * "off"), else $XDG_CACHE_HOME/graphrt/algos.db, else ~/.cache/graphrt/algos.db. A file that cannot be used is no error: choices
+ * are made anew, and grt_session_get_load says what is wrong. */
 GRT_API GRT_MUST_USE grt_status grt_runtime_set_algo_cache(grt_runtime *runtime, const char *path);
 
-/* Open a plan (.grt) or an ONNX model. A plan is mapped and checked; an ONNX model is compiled in memory with
- * default options for the CPU. The file must not be modified while the model lives. Errors: IO, INVALID_PLAN,
- * INVALID_MODEL, UNSUPPORTED. */
+/* Open a plan (.grt) or an ONNX model. A plan is mapped and checked; an ONNX model is compiled in memory with default options
+ * for the CPU. The file must not be modified while the model lives. Errors: IO, INVALID_PLAN, INVALID_MODEL, UNSUPPORTED. */
 GRT_API GRT_MUST_USE grt_status grt_model_open(grt_runtime *runtime, const char *path, grt_model **out_model);
-/* The same from memory. `data` is copied unless it is a plan aligned to 4096 bytes, which must then outlive
- * the model. External data of an ONNX model is refused here, as it has no directory to be read from. */
+/* The same from memory. `data` is copied unless it is a plan aligned to 4096 bytes, which must then outlive the model.
+ * External data of an ONNX model is refused here, as it has no directory to be read from. */
 GRT_API GRT_MUST_USE grt_status grt_model_open_memory(grt_runtime *runtime, const void *data, size_t size,
                                                       grt_model **out_model);
 GRT_API void grt_model_release(grt_model *model);
 
-/* Devices of a kind ("cuda") in this machine; there may be 0. Starts the kind's driver. Errors: DEVICE if
- * there is no such kind, or its module cannot be opened. */
+/* Devices of a kind ("cuda") in this machine; there may be 0. Starts the kind's driver. Errors: DEVICE if there is no such kind, or its
+ * module cannot be opened. */
 GRT_API GRT_MUST_USE grt_status grt_device_count(const char *kind, int32_t *out_count);
 
 /* Session options. Set struct_size = sizeof(grt_session_options) and leave the rest zero for defaults. */
 typedef struct grt_session_options {
     size_t struct_size;
-    int32_t threads;      /* CPU: threads of one operator; 0: one per physical core the process may use */
-    const char *fallback; /* "cpu": ops without a kernel on the device run on the CPU; NULL: they are an error
-                             that lists them */
+    int32_t threads; /* CPU: threads of one operator; 0: one per physical core the process may use */
+    const char *fallback; /* "cpu": ops without a kernel on the device run on the CPU; NULL: they are an error that lists them */
 } grt_session_options;
 
-/* Make `model` resident on `device`: "cpu", "null" or "cuda:0"; NULL means "cpu". Packs weights and creates
- * kernels. The session is immutable and may be shared by any number of threads, one context each. options may
- * be NULL. Errors: DEVICE (names the devices that exist), UNSUPPORTED (lists every op without a kernel),
- * OUT_OF_MEMORY. */
-GRT_API GRT_MUST_USE grt_status grt_session_create(grt_model *model, const char *device,
-                                                   const grt_session_options *options,
+/* Make `model` resident on `device`: "cpu", "null" or "cuda:0"; NULL means "cpu". Packs weights and creates kernels. The session
+ * is immutable and may be shared by any number of threads, one context each. options may be NULL.
+ * Errors: DEVICE (names the devices that exist), UNSUPPORTED (lists every op without a kernel), OUT_OF_MEMORY. */
+GRT_API GRT_MUST_USE grt_status grt_session_create(grt_model *model, const char *device, const grt_session_options *options,
                                                    grt_session **out_session);
 GRT_API void grt_session_release(grt_session *session);
 
@@ -223,61 +206,49 @@ typedef struct grt_sessions_options {
     int32_t max_parallel; /* devices that are made ready at once; 0: all */
     int32_t readers;      /* threads that read weights; 0: one per core, at most 16 */
     size_t max_pinned;    /* bytes of host memory to page-lock meanwhile; 0: 128 MiB */
-    const char *upload;   /* NULL or "auto": devices that can copy from each other share the work; "direct":
-                             each copies all from the host */
-    /* Called by the threads at work, one at a time; false asks to stop. May be NULL. Must not call into the
-     * sessions' model. */
+    const char *upload;   /* NULL or "auto": devices that can copy from each other share the work; "direct": each copies all from the host */
+    /* Called by the threads at work, one at a time; false asks to stop. May be NULL. Must not call into the sessions' model. */
     bool (*progress)(void *user, const grt_load_progress *progress);
     void *user;
 } grt_sessions_options;
 
-/* One session of `model` on each of n devices, made in parallel by a thread for each: reading the weights and
- * opening the devices begin at once, and every device goes on as soon as it is open. Weights are read once
- * for all. The same device may be named twice; weights are on a device once, however many sessions of a plan
- * it has. sessions[i] belongs to devices[i] and to the caller. With `partial`, GRT_OK if any device is ready;
- * grt_last_error() then tells of those that are not (else it is ""). Without it, a failure or a progress
- * function that returned false leaves no session: CANCELLED, or the first failure's status and text, which
- * names the device. options may be NULL. */
+/* One session of `model` on each of n devices, made in parallel by a thread for each: reading the weights and opening the
+ * devices begin at once, and every device goes on as soon as it is open. Weights are read once for all. The same device may be named
+ * twice; weights are on a device once, however many sessions of a plan it has. sessions[i] belongs to devices[i] and to the caller.
+ * With `partial`, GRT_OK if any device is ready; grt_last_error() then tells of those that are not (else it is ""). Without it, a
+ * failure or a progress function that returned false leaves no session: CANCELLED, or the first failure's status and text, which names the
+ * device. options may be NULL. */
 GRT_API GRT_MUST_USE grt_status grt_sessions_create(grt_model *model, const char *const *devices, size_t n,
-                                                    const grt_sessions_options *options,
-                                                    grt_session **out_sessions);
+                                                    const grt_sessions_options *options, grt_session **out_sessions);
 /* CPU threads that one operator of this session may use. */
 GRT_API int32_t grt_session_threads(const grt_session *session);
 
-/* One execution in flight: activation memory, bound inputs and outputs. Not thread-safe; cheap enough to have
- * many. */
+/* One execution in flight: activation memory, bound inputs and outputs. Not thread-safe; cheap enough to have many. */
 GRT_API GRT_MUST_USE grt_status grt_context_create(grt_session *session, grt_context **out_context);
 GRT_API void grt_context_release(grt_context *context);
 
-/* Use `tensor` as input `index` (position in grt_model_input) of the following runs. The view is copied; its
- * data must stay valid and unchanged while runs use it. dtype must equal the model's, rank and fixed dims
- * too. tensor == NULL unbinds: an input with a default (an initializer of the same name) takes its default
- * again. */
-GRT_API GRT_MUST_USE grt_status grt_context_set_input(grt_context *context, size_t index,
-                                                      const grt_tensor *tensor);
-/* Let output `index` be written into `tensor`, whose dims must fit the output's at run time. NULL goes back
- * to memory of the context's own. */
-GRT_API GRT_MUST_USE grt_status grt_context_set_output(grt_context *context, size_t index,
-                                                       const grt_tensor *tensor);
-/* Run the model. The first run with a new combination of input dims plans memory and prepares kernels for it;
- * later runs with dims seen before (the last 16 combinations are kept) allocate nothing. */
+/* Use `tensor` as input `index` (position in grt_model_input) of the following runs. The view is copied; its data must stay
+ * valid and unchanged while runs use it. dtype must equal the model's, rank and fixed dims too.
+ * tensor == NULL unbinds: an input with a default (an initializer of the same name) takes its default again. */
+GRT_API GRT_MUST_USE grt_status grt_context_set_input(grt_context *context, size_t index, const grt_tensor *tensor);
+/* Let output `index` be written into `tensor`, whose dims must fit the output's at run time. NULL goes back to memory of the
+ * context's own. */
+GRT_API GRT_MUST_USE grt_status grt_context_set_output(grt_context *context, size_t index, const grt_tensor *tensor);
+/* Run the model. The first run with a new combination of input dims plans memory and prepares kernels for it; later runs with
+ * dims seen before (the last 16 combinations are kept) allocate nothing. */
 GRT_API GRT_MUST_USE grt_status grt_context_run(grt_context *context);
-/* Enqueue a run on `stream` (a cudaStream_t; NULL: the context's own) and return at once. Inputs and outputs
- * that are bound must be device memory (grt_tensor.memory, .device), aligned to 16 bytes; they are used where
- * they are, nothing is copied. Outputs that are not bound lie in device memory of the context's, see
- * grt_context_get_output. The stream may be one that the caller is capturing into a graph, once the same dims
- * ran before. The context, its inputs and outputs are in use until the stream has got there. Errors:
- * UNSUPPORTED on devices without streams, or if a step needs the host (named). */
+/* Enqueue a run on `stream` (a cudaStream_t; NULL: the context's own) and return at once. Inputs and outputs that are bound must be
+ * device memory (grt_tensor.memory, .device), aligned to 16 bytes; they are used where they are, nothing is copied. Outputs that
+ * are not bound lie in device memory of the context's, see grt_context_get_output. The stream may be one that the caller is
+ * capturing into a graph, once the same dims ran before. The context, its inputs and outputs are in use until the stream has got
+ * there. Errors: UNSUPPORTED on devices without streams, or if a step needs the host (named). */
 GRT_API GRT_MUST_USE grt_status grt_context_run_async(grt_context *context, void *stream);
-/* View of output `index` after a run. If the memory is the context's own, it is valid until the context's
- * next run or release. */
-GRT_API GRT_MUST_USE grt_status grt_context_get_output(grt_context *context, size_t index,
-                                                       grt_tensor *out_tensor);
+/* View of output `index` after a run. If the memory is the context's own, it is valid until the context's next run or release. */
+GRT_API GRT_MUST_USE grt_status grt_context_get_output(grt_context *context, size_t index, grt_tensor *out_tensor);
 
 /* ---------------------------------------------------------------------------------------------------------------------
  * 2. What a model is
- * -------------------------------------------------------------------------------------------------------------------
- */
+ * ------------------------------------------------------------------------------------------------------------------- */
 
 typedef enum grt_kind { GRT_KIND_TENSOR = 0, GRT_KIND_SEQUENCE = 1, GRT_KIND_OPTIONAL = 2 } grt_kind;
 
@@ -285,13 +256,12 @@ typedef enum grt_kind { GRT_KIND_TENSOR = 0, GRT_KIND_SEQUENCE = 1, GRT_KIND_OPT
 typedef struct grt_io_info {
     const char *name;
     grt_kind kind;
-    grt_kind element_kind;      /* OPTIONAL: what it holds; otherwise equal to kind */
-    grt_dtype dtype;            /* of the tensor, or of the tensors in the sequence or optional */
-    int32_t rank;               /* -1 if unknown */
-    int64_t dims[GRT_MAX_RANK]; /* -1 where symbolic */
-    const char
-        *symbols[GRT_MAX_RANK]; /* name or expression of a symbolic dim ("batch", "2*seq"), else NULL */
-    bool has_default;           /* inputs: may be left unset */
+    grt_kind element_kind; /* OPTIONAL: what it holds; otherwise equal to kind */
+    grt_dtype dtype;       /* of the tensor, or of the tensors in the sequence or optional */
+    int32_t rank;          /* -1 if unknown */
+    int64_t dims[GRT_MAX_RANK];            /* -1 where symbolic */
+    const char *symbols[GRT_MAX_RANK];     /* name or expression of a symbolic dim ("batch", "2*seq"), else NULL */
+    bool has_default;                      /* inputs: may be left unset */
 } grt_io_info;
 
 GRT_API size_t grt_model_input_count(const grt_model *model);
@@ -302,35 +272,34 @@ GRT_API GRT_MUST_USE grt_status grt_model_output(const grt_model *model, size_t 
 
 /* Figures of a compiled model. */
 typedef struct grt_model_info {
-    size_t struct_size;     /* set by the caller to sizeof(grt_model_info) */
-    int64_t nodes;          /* source ONNX nodes, all graphs and inlined functions */
-    int64_t steps;          /* executable steps of the main graph */
-    int64_t parameters;     /* elements of all weights */
-    uint64_t weights_bytes; /* as stored in the plan */
-    uint64_t arena_bytes;   /* planned activations at the default shapes (unknown dims taken as 1) */
-    double flops;           /* multiply and add counted separately, at the default shapes */
-    const char *producer;   /* of the ONNX model */
-    int64_t opset;          /* ai.onnx opset of the ONNX model */
-    const char *target;     /* backend that the plan was made for: "cpu" */
-    const char *options;    /* compile options as text; "" for defaults */
+    size_t struct_size;       /* set by the caller to sizeof(grt_model_info) */
+    int64_t nodes;            /* source ONNX nodes, all graphs and inlined functions */
+    int64_t steps;            /* executable steps of the main graph */
+    int64_t parameters;       /* elements of all weights */
+    uint64_t weights_bytes;   /* as stored in the plan */
+    uint64_t arena_bytes;     /* planned activations at the default shapes (unknown dims taken as 1) */
+    double flops;             /* multiply and add counted separately, at the default shapes */
+    const char *producer;     /* of the ONNX model */
+    int64_t opset;            /* ai.onnx opset of the ONNX model */
+    const char *target;       /* backend that the plan was made for: "cpu" */
+    const char *options;      /* compile options as text; "" for defaults */
 } grt_model_info;
 GRT_API GRT_MUST_USE grt_status grt_model_get_info(const grt_model *model, grt_model_info *out_info);
 
 /* One executable step, for tools that show plans. */
 typedef struct grt_step_info {
-    const char *op;     /* "Conv", "graphrt::Pointwise", ... */
-    const char *name;   /* source node names, joined by '+' */
-    const char *detail; /* fused activation, expression, layout; "" if none */
+    const char *op;           /* "Conv", "graphrt::Pointwise", ... */
+    const char *name;         /* source node names, joined by '+' */
+    const char *detail;       /* fused activation, expression, layout; "" if none */
     size_t n_inputs, n_outputs;
-    const int32_t *inputs; /* value ids, -1 where omitted */
+    const int32_t *inputs;    /* value ids, -1 where omitted */
     const int32_t *outputs;
-    double flops; /* at the default shapes */
+    double flops;             /* at the default shapes */
 } grt_step_info;
 GRT_API GRT_MUST_USE grt_status grt_model_step(const grt_model *model, size_t index, grt_step_info *out_info);
-/* Name of a value id that a step names, and its type ("float32[2xseqx8]") in the caller's `text` (may be
- * NULL). */
-GRT_API GRT_MUST_USE grt_status grt_model_value(const grt_model *model, int32_t value, const char **out_name,
-                                                char *text, size_t text_size);
+/* Name of a value id that a step names, and its type ("float32[2xseqx8]") in the caller's `text` (may be NULL). */
+GRT_API GRT_MUST_USE grt_status grt_model_value(const grt_model *model, int32_t value, const char **out_name, char *text,
+                                                size_t text_size);
 
 /* Milliseconds of each load phase of a model or session, in order. Names and times belong to the object. */
 typedef struct grt_phase {
@@ -341,38 +310,34 @@ typedef struct grt_phase {
 GRT_API size_t grt_model_phases(const grt_model *model, const grt_phase **out_phases);
 GRT_API size_t grt_session_phases(const grt_session *session, const grt_phase **out_phases);
 
-/* What becoming ready took, beside time. Counters of algorithms are those of the device so far, all its
- * sessions together. */
+/* What becoming ready took, beside time. Counters of algorithms are those of the device so far, all its sessions together. */
 typedef struct grt_load_info {
-    size_t struct_size;  /* set by the caller */
-    const char *device;  /* "cuda:0" */
-    uint64_t passes;     /* of the optimiser that ran; 0 for plans */
-    uint64_t cache_hits; /* algorithms that were found in the cache */
+    size_t struct_size;       /* set by the caller */
+    const char *device;       /* "cuda:0" */
+    uint64_t passes;          /* of the optimiser that ran; 0 for plans */
+    uint64_t cache_hits;      /* algorithms that were found in the cache */
     uint64_t cache_misses;
-    uint64_t heuristics;   /* questions to a library's heuristic */
-    uint64_t searches;     /* algorithms that were chosen by measuring: always 0 outside `graphc tune` */
-    uint64_t host_bytes;   /* weights that came to the device from the host ... */
-    uint64_t peer_bytes;   /* ... and from other devices; both 0 if another session had put them there */
-    uint64_t read_bytes;   /* weights read on the host, for all devices of the call */
-    uint64_t pinned_bytes; /* host memory that was page-locked meanwhile */
-    const char *warnings;  /* what is wrong with the cache's file, a line each; "" if nothing is. Belongs to
-                              the session */
+    uint64_t heuristics;      /* questions to a library's heuristic */
+    uint64_t searches;        /* algorithms that were chosen by measuring: always 0 outside `graphc tune` */
+    uint64_t host_bytes;      /* weights that came to the device from the host ... */
+    uint64_t peer_bytes;      /* ... and from other devices; both 0 if another session had put them there */
+    uint64_t read_bytes;      /* weights read on the host, for all devices of the call */
+    uint64_t pinned_bytes;    /* host memory that was page-locked meanwhile */
+    const char *warnings;     /* what is wrong with the cache's file, a line each; "" if nothing is. Belongs to the session */
 } grt_load_info;
 GRT_API GRT_MUST_USE grt_status grt_session_get_load(const grt_session *session, grt_load_info *out_info);
 
 /* Counters of a context, for reports. */
 typedef struct grt_context_stats {
-    size_t struct_size;     /* set by the caller */
-    uint64_t arena_bytes;   /* of the current dims */
-    uint64_t dynamic_bytes; /* high-water mark of data-dependent outputs */
+    size_t struct_size;      /* set by the caller */
+    uint64_t arena_bytes;    /* of the current dims */
+    uint64_t dynamic_bytes;  /* high-water mark of data-dependent outputs */
     uint64_t runs;
-    uint64_t reshapes; /* how often a new combination of dims was prepared */
-    double
-        host_us; /* host time of the last run outside kernels, microseconds; 0 unless timing was asked for */
-    double device_ms; /* device time of the last run without copies in and out; 0 unless it was asked for */
+    uint64_t reshapes;       /* how often a new combination of dims was prepared */
+    double host_us;          /* host time of the last run outside kernels, microseconds; 0 unless timing was asked for */
+    double device_ms;        /* device time of the last run without copies in and out; 0 unless it was asked for */
 } grt_context_stats;
-GRT_API GRT_MUST_USE grt_status grt_context_get_stats(const grt_context *context,
-                                                      grt_context_stats *out_stats);
+GRT_API GRT_MUST_USE grt_status grt_context_get_stats(const grt_context *context, grt_context_stats *out_stats);
 
 /* Per-step times of the last run, once asked for: measuring costs about 50 ns a step. */
 typedef struct grt_step_time {
@@ -387,17 +352,14 @@ GRT_API size_t grt_context_step_times(const grt_context *context, const grt_step
 
 /* ---------------------------------------------------------------------------------------------------------------------
  * 3. Values: tensors, sequences, optionals that own their memory
- * -------------------------------------------------------------------------------------------------------------------
- */
+ * ------------------------------------------------------------------------------------------------------------------- */
 
 /* Copy a host tensor (string bytes included) into a value. */
 GRT_API GRT_MUST_USE grt_status grt_value_from_tensor(const grt_tensor *tensor, grt_value **out_value);
 /* A sequence of copies of `n` values (n may be 0). All must be tensors of `dtype` or sequences of such. */
-GRT_API GRT_MUST_USE grt_status grt_value_sequence(grt_dtype dtype, grt_value *const *items, size_t n,
-                                                   grt_value **out_value);
+GRT_API GRT_MUST_USE grt_status grt_value_sequence(grt_dtype dtype, grt_value *const *items, size_t n, grt_value **out_value);
 /* An optional that holds a copy of `item`, or nothing if item is NULL. */
-GRT_API GRT_MUST_USE grt_status grt_value_optional(grt_dtype dtype, const grt_value *item,
-                                                   grt_value **out_value);
+GRT_API GRT_MUST_USE grt_status grt_value_optional(grt_dtype dtype, const grt_value *item, grt_value **out_value);
 GRT_API void grt_value_release(grt_value *value);
 
 GRT_API grt_kind grt_value_kind(const grt_value *value);
@@ -408,78 +370,64 @@ GRT_API size_t grt_value_count(const grt_value *value);
 /* Item of a sequence or optional; belongs to `value`. NULL if out of range. */
 GRT_API const grt_value *grt_value_item(const grt_value *value, size_t index);
 
-/* Use `value` as input `index` of the following runs. It is not copied: it must stay alive while runs use it.
- * NULL unbinds. */
-GRT_API GRT_MUST_USE grt_status grt_context_set_input_value(grt_context *context, size_t index,
-                                                            const grt_value *value);
+/* Use `value` as input `index` of the following runs. It is not copied: it must stay alive while runs use it. NULL unbinds. */
+GRT_API GRT_MUST_USE grt_status grt_context_set_input_value(grt_context *context, size_t index, const grt_value *value);
 /* A copy of output `index`, of any kind. */
-GRT_API GRT_MUST_USE grt_status grt_context_get_output_value(grt_context *context, size_t index,
-                                                             grt_value **out_value);
+GRT_API GRT_MUST_USE grt_status grt_context_get_output_value(grt_context *context, size_t index, grt_value **out_value);
 
 /* ONNX .pb files hold one TensorProto, SequenceProto or OptionalProto; the kind says which. */
-GRT_API GRT_MUST_USE grt_status grt_value_read_pb(const char *path, grt_kind kind, grt_kind element_kind,
-                                                  grt_value **out_value);
+GRT_API GRT_MUST_USE grt_status grt_value_read_pb(const char *path, grt_kind kind, grt_kind element_kind, grt_value **out_value);
 GRT_API GRT_MUST_USE grt_status grt_value_write_pb(const grt_value *value, const char *path);
 
 /* ---------------------------------------------------------------------------------------------------------------------
  * 4. Compiling
- * -------------------------------------------------------------------------------------------------------------------
- */
+ * ------------------------------------------------------------------------------------------------------------------- */
 
 typedef struct grt_compile_options {
-    size_t struct_size; /* sizeof(grt_compile_options) */
-    int32_t level; /* 0: only what execution needs; 1: clean and fold; 2 (default, also for -1): everything */
-    const char *disable_passes; /* comma-separated pass names that are left out; NULL: none */
-    bool allow_symlinks;        /* follow symlinks to external data inside a Hugging Face style cache */
-    bool external_weights;      /* leave weights in FILE.weights beside the plan */
-    void (*progress)(void *user, const char *phase,
-                     double fraction); /* called on the compiling thread; may be NULL */
+    size_t struct_size;          /* sizeof(grt_compile_options) */
+    int32_t level;               /* 0: only what execution needs; 1: clean and fold; 2 (default, also for -1): everything */
+    const char *disable_passes;  /* comma-separated pass names that are left out; NULL: none */
+    bool allow_symlinks;         /* follow symlinks to external data inside a Hugging Face style cache */
+    bool external_weights;       /* leave weights in FILE.weights beside the plan */
+    void (*progress)(void *user, const char *phase, double fraction); /* called on the compiling thread; may be NULL */
     void *user;
-    const char *target; /* kind of device that the plan is made for: which ops are fused, which layouts
-                           constants have; NULL: "cpu". A plan runs on every kind of device, but starts faster
-                           on its own. Needs no such device. */
-    const char
-        *precision; /* of float32 models: "fp32" (default, also for NULL): as the model says; "tf32": products
-                       may round their inputs to TF32; "fp16", "bf16": weights and activations are narrowed
-                       where that gains, sums stay float32, inputs and outputs keep their types */
+    const char *target;          /* kind of device that the plan is made for: which ops are fused, which layouts constants have; NULL:
+                                    "cpu". A plan runs on every kind of device, but starts faster on its own. Needs no such device. */
+    const char *precision;       /* of float32 models: "fp32" (default, also for NULL): as the model says; "tf32": products may round
+                                    their inputs to TF32; "fp16", "bf16": weights and activations are narrowed where that gains,
+                                    sums stay float32, inputs and outputs keep their types */
 } grt_compile_options;
 
-/* Compile an ONNX file to a plan file; written whole (temporary file, fsync, rename) or not at all. The same
- * model and options give the same bytes. options may be NULL. Errors: IO, INVALID_MODEL, UNSUPPORTED (lists
- * every such node). */
-GRT_API GRT_MUST_USE grt_status grt_compile(const char *onnx_path, const grt_compile_options *options,
-                                            const char *plan_path);
+/* Compile an ONNX file to a plan file; written whole (temporary file, fsync, rename) or not at all. The same model and options
+ * give the same bytes. options may be NULL. Errors: IO, INVALID_MODEL, UNSUPPORTED (lists every such node). */
+GRT_API GRT_MUST_USE grt_status grt_compile(const char *onnx_path, const grt_compile_options *options, const char *plan_path);
 
 /* One thing that `grt_check_model` found. */
 typedef struct grt_finding {
-    grt_status status; /* INVALID_MODEL or UNSUPPORTED */
-    const char *node;  /* node name, or "" */
-    const char *op;    /* "domain::Op", or "" */
+    grt_status status;   /* INVALID_MODEL or UNSUPPORTED */
+    const char *node;    /* node name, or "" */
+    const char *op;      /* "domain::Op", or "" */
     int64_t opset;
     const char *message; /* with dtypes, shapes, and the nearest supported form */
 } grt_finding;
-/* All that would keep the model from running on `device` (NULL: "cpu"), not only the first. `each` is called
- * once a finding on the calling thread; strings are valid during the call. OK even if there are findings;
- * their number goes to out_count. */
+/* All that would keep the model from running on `device` (NULL: "cpu"), not only the first. `each` is called once a finding on
+ * the calling thread; strings are valid during the call. OK even if there are findings; their number goes to out_count. */
 GRT_API GRT_MUST_USE grt_status grt_check_model(const char *onnx_path, const char *device,
-                                                void (*each)(void *user, const grt_finding *finding),
-                                                void *user, size_t *out_count);
+                                                void (*each)(void *user, const grt_finding *finding), void *user,
+                                                size_t *out_count);
 
-/* Names of the optimiser's passes in the order in which they run; *out_names belongs to the library. Returns
- * their number. */
+/* Names of the optimiser's passes in the order in which they run; *out_names belongs to the library. Returns their number. */
 GRT_API size_t grt_pass_names(const char *const **out_names);
 
 /* ---------------------------------------------------------------------------------------------------------------------
  * 5. The cache of algorithms
  *
- * Libraries of GPU kernels have many algorithms for one operation; asking which one suits takes milliseconds
- * each, measuring takes far longer. What was chosen is kept in a file, for all processes of a user: a SQLite
- * database that any number of them may use at once. A row's key is text of parts `name=value;` that holds all
- * that decides the choice: op, dtypes, shapes, attributes, GPU, driver, the library's version. These
- * functions are for tools; sessions use the cache by themselves. `path` NULL is the default place everywhere;
- * where the cache is switched off, they fail with INVALID_ARGUMENT.
- * -------------------------------------------------------------------------------------------------------------------
- */
+ * Libraries of GPU kernels have many algorithms for one operation; asking which one suits takes milliseconds each, measuring takes
+ * far longer. What was chosen is kept in a file, for all processes of a user: a SQLite database that any number of them may use at
+ * once. A row's key is text of parts `name=value;` that holds all that decides the choice: op, dtypes, shapes, attributes, GPU,
+ * driver, the library's version. These functions are for tools; sessions use the cache by themselves. `path` NULL is the default
+ * place everywhere; where the cache is switched off, they fail with INVALID_ARGUMENT.
+ * ------------------------------------------------------------------------------------------------------------------- */
 
 typedef struct grt_cache_row {
     const char *key;
@@ -492,57 +440,46 @@ typedef struct grt_cache_row {
 
 /* The file's name into the caller's buffer, truncated to size; "" where the cache is switched off. */
 GRT_API GRT_MUST_USE grt_status grt_cache_path(char *out_path, size_t size);
-/* All rows in order of their keys, on the calling thread; what `each` is given is valid during the call. A
- * file that does not exist has none. out_damaged (may be NULL): rows that were skipped as their checksums are
- * wrong. Errors: IO. */
-GRT_API GRT_MUST_USE grt_status grt_cache_each(const char *path,
-                                               void (*each)(void *user, const grt_cache_row *row), void *user,
+/* All rows in order of their keys, on the calling thread; what `each` is given is valid during the call. A file that does not exist has
+ * none. out_damaged (may be NULL): rows that were skipped as their checksums are wrong. Errors: IO. */
+GRT_API GRT_MUST_USE grt_status grt_cache_each(const char *path, void (*each)(void *user, const grt_cache_row *row), void *user,
                                                size_t *out_damaged);
 /* Remove rows that are older than `days` (0: of any age) and whose keys contain `part` (NULL: all). */
-GRT_API GRT_MUST_USE grt_status grt_cache_prune(const char *path, double days, const char *part,
-                                                size_t *out_removed);
-/* Copy all rows of file `from` into file `to`, which is made if it is missing; one of the two may be NULL for
- * the default place. A tuned row is never replaced by one that is not. The files have the same format,
- * whatever the machine. */
+GRT_API GRT_MUST_USE grt_status grt_cache_prune(const char *path, double days, const char *part, size_t *out_removed);
+/* Copy all rows of file `from` into file `to`, which is made if it is missing; one of the two may be NULL for the default place. A
+ * tuned row is never replaced by one that is not. The files have the same format, whatever the machine. */
 GRT_API GRT_MUST_USE grt_status grt_cache_copy(const char *from, const char *to, size_t *out_rows);
 
-/* A plan file like the one at plan_path with these choices too. A row replaces that of an equal key, the
- * others stay; `made` is not kept. All else in the file stays byte for byte. out_path may be plan_path: the
- * file there is whole at any time. Plans with external weights have to stay in their directory. Sessions of a
- * plan prefer its choices to the cache's, on every GPU with the same compute capability and the same version
- * of the library that made the choice. Errors: IO, INVALID_PLAN, INVALID_ARGUMENT for rows that no plan can
- * hold. */
-GRT_API GRT_MUST_USE grt_status grt_plan_add_tuning(const char *plan_path, const char *out_path,
-                                                    const grt_cache_row *rows, size_t n);
-/* The choices that come with a plan, in order of their keys, on the calling thread; what `each` is given is
- * valid during the call. */
-GRT_API GRT_MUST_USE grt_status grt_model_choices(const grt_model *model,
-                                                  void (*each)(void *user, const grt_cache_row *row),
-                                                  void *user);
+/* A plan file like the one at plan_path with these choices too. A row replaces that of an equal key, the others stay; `made` is not
+ * kept. All else in the file stays byte for byte. out_path may be plan_path: the file there is whole at any time. Plans with external
+ * weights have to stay in their directory. Sessions of a plan prefer its choices to the cache's, on every GPU with the same compute
+ * capability and the same version of the library that made the choice.
+ * Errors: IO, INVALID_PLAN, INVALID_ARGUMENT for rows that no plan can hold. */
+GRT_API GRT_MUST_USE grt_status grt_plan_add_tuning(const char *plan_path, const char *out_path, const grt_cache_row *rows, size_t n);
+/* The choices that come with a plan, in order of their keys, on the calling thread; what `each` is given is valid during the call. */
+GRT_API GRT_MUST_USE grt_status grt_model_choices(const grt_model *model, void (*each)(void *user, const grt_cache_row *row), void *user);
 
 /* What the kernels of this runtime's sessions have asked the cache for so far, in no order. */
 typedef struct grt_cache_lookup {
     const char *key;
     bool hit;
-    const char *nearest; /* of a miss: the key in the file that has the most parts in common, NULL if none is
-                            of the same op */
+    const char *nearest; /* of a miss: the key in the file that has the most parts in common, NULL if none is of the same op */
     const grt_cache_row *row; /* what is known for the key by now; NULL: nothing */
 } grt_cache_lookup;
-GRT_API GRT_MUST_USE grt_status grt_cache_lookups(grt_runtime *runtime,
-                                                  void (*each)(void *user, const grt_cache_lookup *lookup),
+GRT_API GRT_MUST_USE grt_status grt_cache_lookups(grt_runtime *runtime, void (*each)(void *user, const grt_cache_lookup *lookup),
                                                   void *user);
 
 /* What `grt_context_tune` found for one choice of algorithm. */
 typedef struct grt_tune_result {
-    const char *key; /* as in the cache */
-    const char *op;  /* of the first step that has this choice, and its name */
+    const char *key;    /* as in the cache */
+    const char *op;     /* of the first step that has this choice, and its name */
     const char *name;
-    size_t steps;      /* that have it */
-    bool known;        /* it had been tuned before and was left as it is; the fields below are 0 */
-    size_t candidates; /* that were measured */
-    size_t refused;    /* left out: they failed, took too long to load, or computed something else */
-    size_t winner;     /* 0: the heuristic's choice stays */
-    double before_ms;  /* one run of the heuristic's choice, and of the winner */
+    size_t steps;       /* that have it */
+    bool known;         /* it had been tuned before and was left as it is; the fields below are 0 */
+    size_t candidates;  /* that were measured */
+    size_t refused;     /* left out: they failed, took too long to load, or computed something else */
+    size_t winner;      /* 0: the heuristic's choice stays */
+    double before_ms;   /* one run of the heuristic's choice, and of the winner */
     double after_ms;
 } grt_tune_result;
 
@@ -559,25 +496,22 @@ typedef struct grt_tune_options {
 
 typedef struct grt_tune_report {
     size_t struct_size; /* set by the caller */
-    size_t
-        steps; /* of the model that have a choice at these dims; 0: there is nothing to tune on this device */
-    size_t choices; /* different ones among them */
-    size_t tuned;   /* measured now; `known` are from before, the rest was left for want of time */
+    size_t steps;       /* of the model that have a choice at these dims; 0: there is nothing to tune on this device */
+    size_t choices;     /* different ones among them */
+    size_t tuned;       /* measured now; `known` are from before, the rest was left for want of time */
     size_t known;
-    size_t improved;  /* of those measured now: something else is faster than what the heuristic said */
-    double before_ms; /* sums over the steps whose choice was measured now */
+    size_t improved;    /* of those measured now: something else is faster than what the heuristic said */
+    double before_ms;   /* sums over the steps whose choice was measured now */
     double after_ms;
-    bool stopped; /* by the progress function */
+    bool stopped;       /* by the progress function */
     bool out_of_time;
 } grt_tune_report;
 
-/* Measure what the library has to offer for the steps of the context's model at the dims that are bound, and
- * keep what is fastest in the cache of algorithms, where sessions, contexts and new dims find it from now on;
- * this context stays as it is. The inputs must be bound: the model is run once. What is found is kept at
- * once, also if the time is over, progress asks to stop (both are GRT_OK) or something fails later. The
- * device should have nothing else to do meanwhile. What is measured, how, and when the heuristic's choice is
- * replaced: docs/decisions/tuning.md. Nothing else in the library ever measures algorithms. options may be
- * NULL. */
+/* Measure what the library has to offer for the steps of the context's model at the dims that are bound, and keep what is fastest
+ * in the cache of algorithms, where sessions, contexts and new dims find it from now on; this context stays as it is. The inputs must be
+ * bound: the model is run once. What is found is kept at once, also if the time is over, progress asks to stop (both are GRT_OK) or
+ * something fails later. The device should have nothing else to do meanwhile. What is measured, how, and when the heuristic's
+ * choice is replaced: docs/decisions/tuning.md. Nothing else in the library ever measures algorithms. options may be NULL. */
 GRT_API GRT_MUST_USE grt_status grt_context_tune(grt_context *context, const grt_tune_options *options,
                                                  grt_tune_report *out_report);
 
