@@ -45,7 +45,7 @@ void *grt_device_algo_find(grt_device *device, grt_algo_trial *trial, const char
     if (grt_algo_trial_lists(trial))
         return NULL;
     if (tries(trial, key)) {
-        data = copy_of(trial->data, trial->size);
+        data = trial->refused ? NULL : copy_of(trial->data, trial->size);
         *out_size = data ? trial->size : 0;
     } else if (device && device->algos)
         data = device->algos->find(device->algos, key, out_size);

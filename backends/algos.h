@@ -4,22 +4,27 @@
  *
  * In a kernel's reshape (never in run):
  *
+ * @code
  *     grt_text key = {0};
- *     grt_device_algo_key(device, "Conv", &key);      begins with "op=Conv;gpu=NVIDIA
- * H200;sm=90;driver=13000;" grt_text_add(&key, "cudnn=%zu;x=float16[8x64x56x56];...", version); void *data =
- * grt_device_algo_find(device, trial, grt_text_get(&key), &size); if (data && !build_from(data, size)) {
- *         grt_device_algo_reject(device, trial, grt_text_get(&key));     the library refuses it: choose anew
- *         free(data), data = NULL;
+ *     grt_device_algo_key(device, "Conv", &key);    "op=Conv;gpu=NVIDIA H200;sm=90;driver=13000;"
+ *     grt_text_add(&key, "cudnn=%zu;x=float16[8x64x56x56];...", version);
+ *     while ((data = grt_device_algo_find(device, trial, grt_text_get(&key), &size)) &&
+ *            !build_from(data, size)) {
+ *         grt_device_algo_reject(device, trial, grt_text_get(&key));
+ *         free(data);
  *     }
  *     if (!data) {
  *         ...ask the library's heuristic...
  *         grt_device_algo_store(device, trial, grt_text_get(&key), chosen, chosen_size);
  *     }
+ * @endcode
  *
- * A key is text of parts `name=value;` in an order of the kernel's own. It must hold everything that decides
- * the choice: dtypes, full shapes and strides, attributes, epilogue, math mode, the library's version at run
- * time. The data is a blob that only the kernel understands; it must survive being of an older build (begin
- * it with a version).
+ * The loop: behind a choice of the plan's that the library refuses there may be one of the cache's.
+ *
+ * A key is text of parts `name=value;` in an order of the kernel's own, but the version of its library comes
+ * first. It must hold everything that decides the choice: dtypes, full shapes and strides, attributes,
+ * epilogue, math mode, the library's version at run time. The data is a blob that only the kernel
+ * understands; it must survive being of an older build (begin it with a version).
  *
  * Any thread may call these. Without a cache, and when memory is short, find finds nothing and store forgets.
  */

@@ -283,8 +283,11 @@ static grt_status open_device(grt_session *session, const grt_backend *backend, 
     GRT_TRY(announce(session, backend));
     GRT_TRY(grt_devices_open(runtime->devices, backend, index, runtime->algos, &session->device));
     session->on_device = !grt_device_is_host(session->device);
-    if (session->device->algos)
+    if (session->device->algos) {
+        const grt_plan *plan = session->model->plan;
         grt_algo_cache_load(runtime->algos);
+        grt_algo_cache_add_plan(runtime->algos, plan->tuning, plan->n_tuning);
+    }
     return GRT_OK;
 }
 
@@ -396,10 +399,16 @@ grt_status grt_session_get_load(const grt_session *session, grt_load_info *out_i
                                 .peer_bytes = session->uploaded.peer_bytes,
                                 .read_bytes = session->uploaded.read_bytes,
                                 .pinned_bytes = session->uploaded.pinned_bytes,
-                                .warnings = session->warnings ? session->warnings : ""};
+                                .warnings = session->warnings ? session->warnings : "",
+                                .plan_rows = session->model->plan->n_tuning,
+                                .plan_note = ""};
     const grt_device_algos *algos = (const grt_device_algos *)session->device->algos;
     if (algos) {
         out_info->cache_hits = atomic_load(&algos->hits);
+        out_info->plan_hits = atomic_load(&algos->plan_hits);
+        out_info->rejected = atomic_load(&algos->rejected);
+        if (session->model->plan->n_tuning)
+            out_info->plan_note = grt_algo_cache_plan_note(session->model->runtime->algos);
         out_info->cache_misses = atomic_load(&algos->misses);
         out_info->heuristics = atomic_load(&algos->heuristics);
         out_info->searches = atomic_load(&algos->searches);

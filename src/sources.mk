@@ -17,6 +17,7 @@ src_SOURCES += src/base/pointwise.def src/base/pointwise.h src/base/pointwise.c
 src_SOURCES += src/plan_format.h src/plan.c src/plan_check.c src/plan_decode.c src/plan_read.c
 src_SOURCES += src/plan_tuning.h src/plan_tuning.c
 src_SOURCES += src/base/output.h src/base/output.c
+src_SOURCES += src/algo_overlay.h src/algo_overlay.c
 src_SOURCES += src/algo_cache.h src/algo_cache.c src/algo_db.h src/algo_db.c
 src_SOURCES += src/devices.h src/devices.c
 src_SOURCES += src/cache.c

@@ -4,6 +4,7 @@ check_PROGRAMS += tests/unit/unit
 TESTS += tests/unit/unit
 unit_SOURCES =
 unit_SOURCES += tests/unit/test_algo_cache.c
+unit_SOURCES += tests/unit/test_algo_overlay.c
 unit_SOURCES += tests/unit/test_dim.c
 unit_SOURCES += tests/unit/test_sessions.c
 unit_SOURCES += tests/unit/test_tune.c

@@ -12,24 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OUTPUT = 1, OUTPUT_LONG, CACHE, DEVICE, FALLBACK, INPUT, SHAPE, SECONDS, AGAIN, JSON };
-
-const tool_option tune_options[] = {
-    {DEVICE, "--device", "DEVICE", "the device to measure on, cuda:0, ... (default: cuda)"},
-    {FALLBACK, "--fallback", "cpu", "run ops that the device has no kernel for on the CPU"},
-    {SHAPE, "--shape", "NAME=2x3x224", "shape of input NAME, as in graphrun; may be repeated"},
-    {INPUT, "--input", "NAME=SOURCE", "as in graphrun MODEL (default: random)"},
-    {SECONDS, "--seconds", "S", "time to measure for at most (default: 60); what takes longest comes first"},
-    {AGAIN, "--again", NULL, "measure what was tuned before, too"},
-    {OUTPUT, "-o", "PLAN",
-     "write MODEL, which is a plan, with its choices to PLAN (MODEL itself will do), not to the cache"},
-    {OUTPUT_LONG, "--output", "PLAN", "the same"},
-    {CACHE, "--cache", "[=FILE]",
-     "with -o, keep the choices in the cache as well; FILE: in this one (default: as graphc cache)"},
-    {JSON, "--json", NULL, "report as JSON on standard output"},
-    {0, NULL, NULL, NULL},
-};
-
 typedef struct request {
     const char *model, *output, *cache, *device, *fallback;
     bool use_cache, again, json;
@@ -37,6 +19,49 @@ typedef struct request {
     input_specs inputs;
     json_t *choices; /* NULL: print */
 } request;
+
+static bool take_model(void *user, const char *value)
+{
+    return option_only(&((request *)user)->model, value);
+}
+
+static bool take_shape(void *user, const char *value)
+{
+    return inputs_add_shape(&((request *)user)->inputs, value);
+}
+
+static bool take_input(void *user, const char *value)
+{
+    return inputs_add_source(&((request *)user)->inputs, value);
+}
+
+static bool take_cache(void *user, const char *value)
+{
+    request *r = user;
+    r->use_cache = true;
+    r->cache = value;
+    return true;
+}
+
+const tool_option tune_options[] = {
+    OPTION_TEXT(request, device, "--device", "DEVICE",
+                "the device to measure on, cuda:0, ... (default: cuda)"),
+    OPTION_TEXT(request, fallback, "--fallback", "cpu",
+                "run ops that the device has no kernel for on the CPU; otherwise they are an error"),
+    OPTION_TAKE(take_shape, "--shape", "NAME=2x3x224", "as in graphrun MODEL; may be repeated"),
+    OPTION_TAKE(take_input, "--input", "NAME=SOURCE", "as in graphrun MODEL; may be repeated"),
+    OPTION_NUMBER(request, seconds, 0, "--seconds", "S",
+                  "time to measure for at most (default: 60); what takes longest comes first"),
+    OPTION_FLAG(request, again, "--again", "measure what was tuned before, too"),
+    OPTION_TEXT(
+        request, output, "-o", "PLAN",
+        "write MODEL, which is a plan, to PLAN with its choices, not to the cache; PLAN may be MODEL"),
+    OPTION_TEXT(request, output, "--output", "PLAN", "the same"),
+    OPTION_TAKE(take_cache, "--cache", "[=FILE]",
+                "with -o, keep the choices in the cache too; FILE: in this one (default: as graphc cache)"),
+    OPTION_FLAG(request, json, "--json", "report as JSON on standard output"),
+    OPTION_TABLE_END,
+};
 
 /* Ctrl-C ends the measuring, not the program. */
 static volatile sig_atomic_t interrupted;
@@ -270,57 +295,9 @@ static int tune(request *r)
 int tune_command(const tool_command *command, int argc, char **argv)
 {
     request r = {0};
-    tool_parser p;
-    int id, code = -1;
-    bool ok = true;
-    options_begin(&p, command, argc, argv);
-    while (ok && code < 0 && (id = options_next(&p)) != OPTION_END)
-        switch (id) {
-        case DEVICE:
-            r.device = p.value;
-            break;
-        case FALLBACK:
-            r.fallback = p.value;
-            break;
-        case SHAPE:
-            ok = inputs_add_shape(&r.inputs, p.value);
-            break;
-        case INPUT:
-            ok = inputs_add_source(&r.inputs, p.value);
-            break;
-        case SECONDS:
-            ok = option_double("--seconds", p.value, 0, &r.seconds);
-            break;
-        case AGAIN:
-            r.again = true;
-            break;
-        case OUTPUT:
-        case OUTPUT_LONG:
-            r.output = p.value;
-            break;
-        case CACHE:
-            r.use_cache = true;
-            r.cache = p.value;
-            break;
-        case JSON:
-            r.json = true;
-            break;
-        case OPTION_HELP:
-            code = EXIT_GOOD;
-            break;
-        case OPTION_ARGUMENT:
-            ok = !r.model;
-            if (!ok)
-                tool_error("one model at a time: '%s' and '%s'", r.model, p.value);
-            r.model = ok ? p.value : r.model;
-            break;
-        default:
-            ok = false;
-        }
-    if (ok && code < 0 && !r.model)
-        tool_error("no model is given; see %s %s --help", tool_name, command->name);
-    if (code < 0)
-        code = ok && r.model ? tune(&r) : EXIT_BAD;
+    int code;
+    if (options_parse(command, argc, argv, &r, take_model, &code))
+        code = option_given(command, r.model) ? tune(&r) : EXIT_BAD;
     inputs_release(&r.inputs);
     return code;
 }

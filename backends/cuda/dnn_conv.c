@@ -401,12 +401,13 @@ static bool restore(cuda_dnn_plan *p, cudnnHandle_t handle, size_t workspace_cap
 static bool recall(cuda_device *device, grt_algo_trial *trial, const char *key, cuda_dnn_plan *p,
                    cudnnHandle_t handle, size_t workspace_cap)
 {
+    bool known = false;
     size_t size;
-    char *data = grt_device_algo_find(&device->base, trial, key, &size);
-    const bool known = data && restore(p, handle, workspace_cap, data);
-    if (data && !known)
-        grt_device_algo_reject(&device->base, trial, key);
-    free(data);
+    for (char *data; !known && (data = grt_device_algo_find(&device->base, trial, key, &size)); free(data)) {
+        known = restore(p, handle, workspace_cap, data);
+        if (!known)
+            grt_device_algo_reject(&device->base, trial, key);
+    }
     return known;
 }
 

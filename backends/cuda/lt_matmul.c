@@ -180,13 +180,14 @@ static bool recall(cuda_device *device, grt_algo_trial *trial, const char *key, 
 {
     size_t size;
     cublasLtMatmulAlgo_t algo;
-    char *data = grt_device_algo_find(&device->base, trial, key, &size);
-    const bool none = data && !strcmp(data, no_algorithm);
-    const bool known = none || (data && read_data(data, size, &algo) && accept(p, &algo));
-    if (data && !known)
-        grt_device_algo_reject(&device->base, trial, key);
-    *out_found = known && !none;
-    free(data);
+    bool known = false;
+    *out_found = false;
+    for (char *data; !known && (data = grt_device_algo_find(&device->base, trial, key, &size)); free(data)) {
+        *out_found = read_data(data, size, &algo) && accept(p, &algo);
+        known = *out_found || !strcmp(data, no_algorithm);
+        if (!known)
+            grt_device_algo_reject(&device->base, trial, key);
+    }
     return known;
 }
 

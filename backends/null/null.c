@@ -77,37 +77,42 @@ static grt_status run_nothing(const grt_run *run)
 }
 
 /* Ops for which a real backend would ask its library: what was chosen goes to the cache of algorithms and
- * comes from there, as a real choice does. The choice itself is a hash of what it is for, or one of the
- * numbers behind it, so that a wrong one is noticed. */
+ * comes from there, as a real choice does. The choice itself is a hash of what it is for, the device aside,
+ * or one of the numbers behind it, so that a wrong one is noticed. */
 enum { CANDIDATES = 3 };
 
-static void choose(grt_reshape *reshape, const char *key)
+/* `begin`: where the parts of the device end. */
+static void choose(grt_reshape *reshape, const char *key, size_t begin)
 {
-    uint64_t chosen = 0xcbf29ce484222325u;
-    for (const char *c = key; *c; c++)
+    grt_algo_trial *trial = reshape->trial;
+    uint64_t chosen = 0xcbf29ce484222325u, known;
+    for (const char *c = key + begin; *c; c++)
         chosen = (chosen ^ (unsigned char)*c) * 0x100000001b3u;
     size_t size;
-    uint64_t found = 0;
-    void *known = grt_device_algo_find(reshape->device, reshape->trial, key, &size);
-    if (known && size == sizeof found)
-        memcpy(&found, known, sizeof found);
-    const bool good = known && size == sizeof found && found - chosen < CANDIDATES;
-    if (known && !good)
-        grt_device_algo_reject(reshape->device, reshape->trial, key);
-    for (uint64_t i = 0; grt_algo_trial_lists(reshape->trial) && i < CANDIDATES; i++) {
-        const uint64_t candidate = chosen + i;
-        if (!grt_algo_trial_offer(reshape->trial, key, &candidate, sizeof candidate))
-            break;
+    bool good = false;
+    for (void *data; !good && (data = grt_device_algo_find(reshape->device, trial, key, &size)); free(data)) {
+        if (size == sizeof known) {
+            memcpy(&known, data, sizeof known);
+            good = known - chosen < CANDIDATES;
+        }
+        if (!good)
+            grt_device_algo_reject(reshape->device, trial, key);
+    }
+    bool more = grt_algo_trial_lists(trial);
+    for (uint64_t i = 0; more && i < CANDIDATES; i++) {
+        known = chosen + i;
+        more = grt_algo_trial_offer(trial, key, &known, sizeof known);
     }
     if (!good)
-        grt_device_algo_store(reshape->device, reshape->trial, key, &chosen, sizeof chosen);
-    free(known);
+        grt_device_algo_store(reshape->device, trial, key, &chosen, sizeof chosen);
 }
 
 static grt_status reshape_chosen(grt_reshape *reshape)
 {
     grt_text key = {0};
     grt_device_algo_key(reshape->device, reshape->desc->op, &key);
+    const size_t begin = key.size;
+    grt_text_add(&key, "nulls=1;");
     for (int32_t i = 0; i < reshape->n_in; i++) {
         char type[GRT_TYPE_TEXT_SIZE];
         if (reshape->in[i])
@@ -115,7 +120,7 @@ static grt_status reshape_chosen(grt_reshape *reshape)
     }
     const grt_status status = key.failed ? grt_fail_memory(key.size) : GRT_OK;
     if (status == GRT_OK)
-        choose(reshape, grt_text_get(&key));
+        choose(reshape, grt_text_get(&key), begin);
     grt_text_release(&key);
     return status;
 }

@@ -324,6 +324,10 @@ typedef struct grt_load_info {
     uint64_t read_bytes;      /* weights read on the host, for all devices of the call */
     uint64_t pinned_bytes;    /* host memory that was page-locked meanwhile */
     const char *warnings;     /* what is wrong with the cache's file, a line each; "" if nothing is. Belongs to the session */
+    uint64_t plan_rows;       /* algorithms that came with the plan, for any device */
+    uint64_t plan_hits;       /* of them, those that serve on this device */
+    uint64_t rejected;        /* stored algorithms, of the plan or the cache, that the library refused: chosen anew */
+    const char *plan_note;    /* why those of the plan were passed over; "" if they were not. Belongs to the runtime */
 } grt_load_info;
 GRT_API GRT_MUST_USE grt_status grt_session_get_load(const grt_session *session, grt_load_info *out_info);
 
@@ -464,6 +468,7 @@ typedef struct grt_cache_lookup {
     const char *key;
     bool hit;
     const char *nearest; /* of a miss: the key in the file that has the most parts in common, NULL if none is of the same op */
+    bool from_plan;      /* of a hit: it came with the plan */
     const grt_cache_row *row; /* what is known for the key by now; NULL: nothing */
 } grt_cache_lookup;
 GRT_API GRT_MUST_USE grt_status grt_cache_lookups(grt_runtime *runtime, void (*each)(void *user, const grt_cache_lookup *lookup),
