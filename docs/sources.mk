@@ -13,3 +13,5 @@ docs/man/%.1: $(top_srcdir)/docs/man/%.1.scd
 # docs
 EXTRA_DIST += docs/cuda.md docs/guide.md docs/decisions/choices.md docs/decisions/cpu-math.md docs/decisions/dependencies.md docs/decisions/import.md
 EXTRA_DIST += docs/decisions/packing.md docs/decisions/passes.md docs/decisions/rooms.md docs/decisions/sessions.md docs/decisions/shapes.md
+EXTRA_DIST += docs/cuda.md docs/guide.md docs/decisions/cpu-math.md docs/decisions/dependencies.md docs/decisions/import.md
+EXTRA_DIST += docs/decisions/packing.md docs/decisions/passes.md docs/decisions/rooms.md docs/decisions/sessions.md docs/decisions/shapes.md docs/decisions/tuning.md

@@ -326,6 +326,15 @@ static void note_version(grt_algo_cache *cache, const char *key)
 
 /* ---- what kernels call ---- */
 
+/* The plans' row for a key, unless the cache has measured: what was measured counts more than what was said.
+ * Under the lock; e may be NULL. */
+static const grt_algo_row *row_of_plan(const grt_algo_cache *cache, const char *key, const entry *e)
+{
+    const grt_algo_row *row = grt_algo_overlay_find(&cache->plans, key);
+    const bool measured = e && e->data && e->source == GRT_ALGO_TUNED;
+    return row && measured && row->source != GRT_ALGO_TUNED ? NULL : row;
+}
+
 static void *find(grt_algos *base, const char *key, size_t *out_size)
 {
     grt_device_algos *algos = (grt_device_algos *)base;
@@ -333,8 +342,8 @@ static void *find(grt_algos *base, const char *key, size_t *out_size)
     char *copy = NULL;
     *out_size = 0;
     pthread_mutex_lock(&cache->lock);
-    const grt_algo_row *row = grt_algo_overlay_find(&cache->plans, key);
     entry *e = find_or_add(cache, key);
+    const grt_algo_row *row = row_of_plan(cache, key, e);
     const void *data = row ? row->data : e ? e->data : NULL;
     const size_t size = row ? row->size : data ? e->size : 0;
     if (data && (copy = malloc(size + 1))) {
@@ -374,6 +383,11 @@ static void store(grt_algos *base, const char *key, const void *data, size_t siz
         e->dirty = true;
         atomic_store(&cache->dirty, true);
     }
+    /* What a plan has from an earlier measurement is out of date. */
+    const grt_algo_row row = {
+        .key = key, .data = data, .size = size, .source = (int32_t)source, .cost_ms = cost_ms};
+    if (source == GRT_ALGO_TUNED && grt_algo_overlay_find(&cache->plans, key))
+        grt_algo_overlay_add(&cache->plans, &row, 1);
     pthread_mutex_unlock(&cache->lock);
 }
 
@@ -383,8 +397,9 @@ static void reject(grt_algos *base, const char *key)
     grt_algo_cache *cache = algos->cache;
     atomic_fetch_add_explicit(&algos->rejected, 1, memory_order_relaxed);
     pthread_mutex_lock(&cache->lock);
-    const bool of_plan = grt_algo_overlay_reject(&cache->plans, key); /* what find gave out */
     entry *e = find_or_add(cache, key);
+    const bool of_plan =
+        row_of_plan(cache, key, e) && grt_algo_overlay_reject(&cache->plans, key); /* what find gave out */
     if (of_plan)
         atomic_fetch_sub_explicit(&algos->plan_hits, 1, memory_order_relaxed);
     if (e && of_plan) {
@@ -428,6 +443,18 @@ static int alike(const char *a, const char *b)
     return n;
 }
 
+bool grt_algo_cache_is_tuned(grt_algo_cache *cache, const char *key)
+{
+    entry *e = NULL;
+    pthread_mutex_lock(&cache->lock);
+    HASH_FIND(hh, cache->map, key, strlen(key), e);
+    const grt_algo_row *row = grt_algo_overlay_find(&cache->plans, key);
+    const bool tuned = (e && e->data && e->source == GRT_ALGO_TUNED) ||
+                       (row && row->source == GRT_ALGO_TUNED && !strcmp(row->key, key));
+    pthread_mutex_unlock(&cache->lock);
+    return tuned;
+}
+
 void grt_algo_cache_lookups(grt_algo_cache *cache, void (*each)(void *user, const grt_algo_lookup *lookup),
                             void *user)
 {
@@ -435,7 +462,17 @@ void grt_algo_cache_lookups(grt_algo_cache *cache, void (*each)(void *user, cons
     for (const entry *e = cache->map; e; e = e->hh.next) {
         if (!e->asked)
             continue;
-        grt_algo_lookup lookup = {.key = e->key, .hit = !e->missed, .from_plan = e->from_plan};
+        const grt_algo_row *of_plan = row_of_plan(cache, e->key, e);
+        grt_algo_row row = {.key = e->key,
+                            .data = e->data,
+                            .size = e->size,
+                            .source = (int32_t)e->source,
+                            .cost_ms = e->cost_ms,
+                            .made = e->made};
+        if (of_plan)
+            row = *of_plan;
+        grt_algo_lookup lookup = {
+            .key = e->key, .hit = !e->missed, .from_plan = e->from_plan, .row = row.data ? &row : NULL};
         int best = 0;
         for (const entry *other = cache->map; other && e->missed; other = other->hh.next) {
             const int n = other->from_file && other != e ? alike(e->key, other->key) : -1;

@@ -27,8 +27,12 @@ bool grt_algo_cache_is_dirty(const grt_algo_cache *cache);
 /* What went wrong with the file since the cache was made; "" if nothing did. Adds to text. */
 void grt_algo_cache_warnings(grt_algo_cache *cache, grt_text *text);
 
+/* Was what is known for the key found by measuring, on such a device and with such a driver? */
+bool grt_algo_cache_is_tuned(grt_algo_cache *cache, const char *key);
+
 /* Choices that come with a plan: kernels find them before what the file has, and they never go into the file.
- * Of two plans that differ the one added last counts. See algo_overlay.h for which devices they serve. */
+ * What the file has from measuring counts more than what a plan has from a heuristic. Of two plans that
+ * differ the one added last counts. See algo_overlay.h for which devices they serve. */
 struct grt_algo_row;
 void grt_algo_cache_add_plan(grt_algo_cache *cache, const struct grt_algo_row *rows, size_t n);
 /* Why choices of plans were passed over, once that has happened: they were made with another version of a
@@ -42,6 +46,7 @@ typedef struct grt_algo_lookup {
     bool from_plan;      /* of a hit */
     const char *nearest; /* of a miss: the key in the file that shares the most parts; NULL if the file has
                             none of the op */
+    const struct grt_algo_row *row; /* what is known by now; NULL: nothing */
 } grt_algo_lookup;
 void grt_algo_cache_lookups(grt_algo_cache *cache, void (*each)(void *user, const grt_algo_lookup *lookup),
                             void *user);

@@ -29,3 +29,4 @@ src_SOURCES += src/session_group.c
 src_SOURCES += src/upload.h src/upload.c
 src_SOURCES += src/weights_check.h src/weights_check.c
 src_SOURCES += src/base/einsum.h src/base/einsum.c
+src_SOURCES += src/tune.c src/step_bench.h src/step_bench.c

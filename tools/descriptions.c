@@ -178,13 +178,36 @@ const description *descriptions_find(const descriptions *all, const char *text)
 
 /* ---- graphc devices ---- */
 
-enum { DUMP = 1, DEVICE, JSON };
+typedef struct request {
+    const char *device, *file;
+    bool dump, json;
+} request;
+
+static bool take_dump(void *user, const char *value)
+{
+    request *r = user;
+    r->dump = true;
+    r->file = value;
+    return true;
+}
+
+/* --dump FILE, as well as --dump=FILE */
+static bool take_file(void *user, const char *value)
+{
+    request *r = user;
+    const bool ok = r->dump && !r->file;
+    if (!ok)
+        tool_error("devices: no argument is wanted: %s", value);
+    r->file = value;
+    return ok;
+}
 
 const tool_option devices_options[] = {
-    {DUMP, "--dump", "[=FILE]", "describe the GPU named by --device, for machines that lack it"},
-    {DEVICE, "--device", "DEVICE", "which one --dump describes (default: cuda:0)"},
-    {JSON, "--json", NULL, "report as JSON on standard output"},
-    {0, NULL, NULL, NULL},
+    OPTION_TAKE(take_dump, "--dump", "[=FILE]",
+                "describe the GPU named by --device, for machines that lack it"),
+    OPTION_TEXT(request, device, "--device", "DEVICE", "which one --dump describes (default: cuda:0)"),
+    OPTION_FLAG(request, json, "--json", "report as JSON on standard output"),
+    OPTION_TABLE_END,
 };
 
 /* What a description's file holds; released by the caller. */
@@ -207,7 +230,7 @@ typedef struct dumping {
     json_t *object;
 } dumping;
 
-static void take_dump(void *user, const grt_device_description *d)
+static void keep_dump(void *user, const grt_device_description *d)
 {
     dumping *u = user;
     char source[128];
@@ -218,7 +241,7 @@ static void take_dump(void *user, const grt_device_description *d)
 static int dump(const char *device, const char *file)
 {
     dumping u = {.device = device};
-    if (grt_device_describe(device, take_dump, &u) != GRT_OK)
+    if (grt_device_describe(device, keep_dump, &u) != GRT_OK)
         return tool_fail();
     json_t *object = u.object;
     const bool ok = file ? json_dump_file(object, file, JSON_INDENT(2)) == 0
@@ -311,33 +334,9 @@ static int list(bool json)
 
 int devices_command(const tool_command *command, int argc, char **argv)
 {
-    const char *device = "cuda:0", *file = NULL;
-    bool dumps = false, json = false, ok = true;
-    tool_parser p;
-    int id;
-    options_begin(&p, command, argc, argv);
-    while (ok && (id = options_next(&p)) != OPTION_END)
-        switch (id) {
-        case DUMP:
-            dumps = true;
-            file = p.value;
-            break;
-        case DEVICE:
-            device = p.value;
-            break;
-        case JSON:
-            json = true;
-            break;
-        case OPTION_HELP:
-            return EXIT_GOOD;
-        case OPTION_ARGUMENT:
-            if (!dumps || file)
-                tool_error("devices: no argument is wanted: %s", p.value);
-            ok = dumps && !file; /* --dump FILE, as well as --dump=FILE */
-            file = p.value;
-            break;
-        default:
-            ok = false;
-        }
-    return !ok ? EXIT_BAD : dumps ? dump(device, file) : list(json);
+    request r = {.device = "cuda:0"};
+    int code;
+    if (!options_parse(command, argc, argv, &r, take_file, &code))
+        return code;
+    return r.dump ? dump(r.device, r.file) : list(r.json);
 }

@@ -26,6 +26,7 @@ graphc_SOURCES = $(tools_SHARED)
 graphc_SOURCES += tools/graphc.c
 graphc_SOURCES += tools/cache.h tools/cache.c
 graphc_SOURCES += tools/descriptions.h tools/descriptions.c
+graphc_SOURCES += tools/tune.h tools/tune.c
 graphc_SOURCES += tools/inspect.h tools/inspect.c tools/dot.c
 graphc_CPPFLAGS = $(tools_CPPFLAGS) -DGRT_DATA_DIR='"$(pkgdatadir)"'
 graphc_LDADD = $(tools_LDADD)

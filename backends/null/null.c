@@ -119,8 +119,36 @@ static grt_status run_nothing(const grt_run *run)
 
 /* Ops for which a real backend would ask its library: what was chosen goes to the cache of algorithms and
  * comes from there, as a real choice does. The choice itself is a hash of what it is for, the device aside,
- * so that a wrong one is noticed. */
-static grt_status choose(grt_reshape *reshape)
+ * or one of the numbers behind it, so that a wrong one is noticed. */
+enum { CANDIDATES = 3 };
+
+/* `begin`: where the parts of the device end. */
+static void choose(grt_reshape *reshape, const char *key, size_t begin)
+{
+    grt_algo_trial *trial = reshape->trial;
+    uint64_t chosen = 0xcbf29ce484222325u, known;
+    for (const char *c = key + begin; *c; c++)
+        chosen = (chosen ^ (unsigned char)*c) * 0x100000001b3u;
+    size_t size;
+    bool good = false;
+    for (void *data; !good && (data = grt_device_algo_find(reshape->device, trial, key, &size)); free(data)) {
+        if (size == sizeof known) {
+            memcpy(&known, data, sizeof known);
+            good = known - chosen < CANDIDATES;
+        }
+        if (!good)
+            grt_device_algo_reject(reshape->device, trial, key);
+    }
+    bool more = grt_algo_trial_lists(trial);
+    for (uint64_t i = 0; more && i < CANDIDATES; i++) {
+        known = chosen + i;
+        more = grt_algo_trial_offer(trial, key, &known, sizeof known);
+    }
+    if (!good)
+        grt_device_algo_store(reshape->device, trial, key, &chosen, sizeof chosen);
+}
+
+static grt_status reshape_chosen(grt_reshape *reshape)
 {
     grt_text key = {0};
     grt_device_algo_key(reshape->device, reshape->desc->op, &key);
@@ -131,31 +159,19 @@ static grt_status choose(grt_reshape *reshape)
         if (reshape->in[i])
             grt_text_add(&key, "in%d=%s;", i, grt_tensor_text(reshape->in[i], type));
     }
-    if (key.failed) {
-        grt_text_release(&key);
-        return grt_fail_memory(key.size);
-    }
-    uint64_t chosen = 0xcbf29ce484222325u;
-    for (const char *c = grt_text_get(&key) + begin; *c; c++)
-        chosen = (chosen ^ (unsigned char)*c) * 0x100000001b3u;
-    size_t size;
-    bool good = false;
-    for (void *known; !good && (known = grt_device_algo_find(reshape->device, grt_text_get(&key), &size));) {
-        good = size == sizeof chosen && !memcmp(known, &chosen, sizeof chosen);
-        if (!good)
-            grt_device_algo_reject(reshape->device, grt_text_get(&key));
-        free(known);
-    }
-    if (!good)
-        grt_device_algo_store(reshape->device, grt_text_get(&key), &chosen, sizeof chosen, GRT_ALGO_HEURISTIC,
-                              0);
+    const grt_status status = key.failed ? grt_fail_memory(key.size) : GRT_OK;
+    if (status == GRT_OK)
+        choose(reshape, grt_text_get(&key), begin);
     grt_text_release(&key);
-    return GRT_OK;
+    return status;
 }
 
 static const grt_kernel_row any_op = {.domain = "", .op = "any", .run = run_nothing};
-static const grt_kernel_row chosen_op = {
-    .domain = "", .op = "any", .flags = GRT_KERNEL_CHOOSES, .run = run_nothing, .reshape = choose};
+static const grt_kernel_row chosen_op = {.domain = "",
+                                         .op = "any",
+                                         .flags = GRT_KERNEL_TUNES | GRT_KERNEL_DESCRIBED,
+                                         .run = run_nothing,
+                                         .reshape = reshape_chosen};
 
 static const grt_kernel_row *find_kernel(const grt_kernel_node *node, grt_text *why)
 {

@@ -325,12 +325,12 @@ static bool describe_plan(const conv_state *state, conv_shape *s, grt_dtype dtyp
 }
 
 /* A plan for c with what is asked for, noted in s. */
-static grt_status try_plan(cuda_device *device, cuda_dnn_conv *c, bool bias, bool residual, bool act, conv_shape *s)
+static grt_status try_plan(cuda_device *device, cuda_dnn_conv *c, grt_algo_trial *trial, bool bias, bool residual, bool act, conv_shape *s)
 {
     c->bias = bias;
     c->residual = residual;
     c->relu = act;
-    GRT_TRY(cuda_dnn_plan_create(device, c, &s->plan));
+    GRT_TRY(cuda_dnn_plan_create(device, c, trial, &s->plan));
     s->bias = bias && s->plan;
     s->residual = residual && s->plan;
     s->act = act && s->plan;
@@ -352,12 +352,12 @@ static grt_status plan(const grt_reshape *r, conv_shape *s)
     /* Another activation needs a pass behind anyway, and that adds the rest too: engines for a bias alone, or with a clipped ReLU, are
      * slow. */
     if (!c.transposed && !other && (bias || residual || relu))
-        GRT_TRY(try_plan(device, &c, bias, residual, relu, s));
+        GRT_TRY(try_plan(device, &c, r->trial, bias, residual, relu, s));
     if (!s->plan)
-        GRT_TRY(try_plan(device, &c, false, false, false, s));
+        GRT_TRY(try_plan(device, &c, r->trial, false, false, false, s));
     c.compile = true;
     if (!s->plan)
-        GRT_TRY(try_plan(device, &c, false, false, false, s));
+        GRT_TRY(try_plan(device, &c, r->trial, false, false, false, s));
     s->copy = s->copy && s->plan;
     return GRT_OK;
 }
@@ -561,9 +561,9 @@ static grt_status run(const grt_run *r)
 #define LIFE .pack = pack, .create = create, .destroy = destroy, .reshape = reshape, .release_shape = release_shape, .run = run
 
 static const grt_kernel_row rows[] = {
-    {.domain = "", .op = "Conv", .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS}, .flags = GRT_KERNEL_CHOOSES, .supports = same_types, LIFE},
-    {.domain = "", .op = "ConvTranspose", .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS}, .flags = GRT_KERNEL_CHOOSES, .supports = same_types, LIFE},
+    {.domain = "", .op = "Conv", .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS}, .flags = GRT_KERNEL_TUNES | GRT_KERNEL_DESCRIBED, .supports = same_types, LIFE},
+    {.domain = "", .op = "ConvTranspose", .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS}, .flags = GRT_KERNEL_TUNES | GRT_KERNEL_DESCRIBED, .supports = same_types, LIFE},
     {.domain = "graphrt", .op = "Conv", .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS},
-     .flags = GRT_KERNEL_CHOOSES, .supports = fused_supports, LIFE},
+     .flags = GRT_KERNEL_TUNES | GRT_KERNEL_DESCRIBED, .supports = fused_supports, LIFE},
 };
 CUDA_KERNELS(conv, rows);
