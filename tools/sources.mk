@@ -41,6 +41,7 @@ dist_devices_DATA += share/devices/h200.json
 dist_devices_DATA += share/devices/l4.json
 dist_devices_DATA += share/devices/rtx3090.json
 dist_devices_DATA += share/devices/rtx4090.json
+EXTRA_DIST += share/devices/README.md
 BUILT_DEVICES = $(dist_devices_DATA:share/devices/%=share/graphrt/devices/%)
 noinst_DATA += $(BUILT_DEVICES)
 CLEANFILES += $(BUILT_DEVICES)
