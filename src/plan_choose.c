@@ -183,7 +183,7 @@ static grt_status choose_step(const chooser *c, const grt_plan_step *step)
                                   .threads = 1,
                                   .device = c->device};
     const grt_kernel_row *row = c->backend->find_kernel(&node, NULL);
-    bool wanted = row && (row->flags & GRT_KERNEL_DESCRIBED) && row->reshape;
+    bool wanted = row && (row->flags & GRT_KERNEL_CHOOSES) && row->reshape;
     for (int32_t i = 0; i < step->n_in + step->n_out; i++)
         wanted = wanted && is_known(o.at[i]);
     if (wanted && row->create)

@@ -24,9 +24,10 @@ graphrun_CPPFLAGS = $(tools_CPPFLAGS)
 graphrun_LDADD = $(tools_LDADD)
 graphc_SOURCES = $(tools_SHARED)
 graphc_SOURCES += tools/graphc.c
+graphc_SOURCES += tools/optimize.h tools/optimize.c
 graphc_SOURCES += tools/cache.h tools/cache.c
-graphc_SOURCES += tools/descriptions.h tools/descriptions.c
 graphc_SOURCES += tools/tune.h tools/tune.c
+graphc_SOURCES += tools/descriptions.h tools/descriptions.c
 graphc_SOURCES += tools/inspect.h tools/inspect.c tools/dot.c
 graphc_CPPFLAGS = $(tools_CPPFLAGS) -DGRT_DATA_DIR='"$(pkgdatadir)"'
 graphc_LDADD = $(tools_LDADD)

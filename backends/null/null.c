@@ -169,7 +169,7 @@ static grt_status reshape_chosen(grt_reshape *reshape)
 static const grt_kernel_row any_op = {.domain = "", .op = "any", .run = run_nothing};
 static const grt_kernel_row chosen_op = {.domain = "",
                                          .op = "any",
-                                         .flags = GRT_KERNEL_TUNES | GRT_KERNEL_DESCRIBED,
+                                         .flags = GRT_KERNEL_TUNES | GRT_KERNEL_CHOOSES,
                                          .run = run_nothing,
                                          .reshape = reshape_chosen};
 

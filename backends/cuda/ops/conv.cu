@@ -561,9 +561,9 @@ static grt_status run(const grt_run *r)
 #define LIFE .pack = pack, .create = create, .destroy = destroy, .reshape = reshape, .release_shape = release_shape, .run = run
 
 static const grt_kernel_row rows[] = {
-    {.domain = "", .op = "Conv", .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS}, .flags = GRT_KERNEL_TUNES | GRT_KERNEL_DESCRIBED, .supports = same_types, LIFE},
-    {.domain = "", .op = "ConvTranspose", .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS}, .flags = GRT_KERNEL_TUNES | GRT_KERNEL_DESCRIBED, .supports = same_types, LIFE},
+    {.domain = "", .op = "Conv", .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS}, .flags = GRT_KERNEL_TUNES | GRT_KERNEL_CHOOSES, .supports = same_types, LIFE},
+    {.domain = "", .op = "ConvTranspose", .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS}, .flags = GRT_KERNEL_TUNES | GRT_KERNEL_CHOOSES, .supports = same_types, LIFE},
     {.domain = "graphrt", .op = "Conv", .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS},
-     .flags = GRT_KERNEL_TUNES | GRT_KERNEL_DESCRIBED, .supports = fused_supports, LIFE},
+     .flags = GRT_KERNEL_TUNES | GRT_KERNEL_CHOOSES, .supports = fused_supports, LIFE},
 };
 CUDA_KERNELS(conv, rows);
