@@ -1,6 +1,7 @@
 /* The CUDA backend module: devices, memory, streams, graphs; kernels come from backends/cuda/ops/. */
 #include "backends/cuda/cuda.h"
 
+#include "backends/cuda/code.h"
 #include "backends/cuda/libraries.h"
 #include "backends/cuda/packing.h"
 #include "backends/cuda/peer.h"
@@ -55,6 +56,7 @@ static void close_device(grt_device *base)
 {
     cuda_device *device = (cuda_device *)base;
     if (make_current(base) == GRT_OK) {
+        cuda_codes_release(device->codes);
         cuda_libraries_release(device->libraries);
         if (device->stream)
             cudaStreamDestroy(device->stream);
@@ -304,7 +306,10 @@ static grt_status open_device(int32_t index, grt_device **out_device)
     }
     if (status == GRT_OK)
         status = cuda_libraries_create(index, &device->libraries);
+    if (status == GRT_OK)
+        status = cuda_codes_create(&device->codes);
     if (status != GRT_OK) {
+        cuda_libraries_release(device->libraries);
         free(device);
         return status;
     }

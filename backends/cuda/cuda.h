@@ -26,6 +26,7 @@ typedef struct cuda_device {
     grt_device base;
     struct cudaDeviceProp prop;
     struct cuda_libraries *libraries; /* handles made on first use; see libraries.h */
+    struct cuda_codes *codes;         /* generated kernels that were loaded; see code.h */
     cudaStream_t stream;              /* for uploads while a session is created */
 } cuda_device;
 

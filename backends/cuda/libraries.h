@@ -11,6 +11,8 @@
 
 #include "backends/cuda/cuda.h"
 
+#include <pthread.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -56,6 +58,20 @@ typedef struct cuda_dnn {
 #undef X
 
 typedef struct cuda_libraries cuda_libraries;
+
+/* A library of functions, opened once a process. */
+typedef struct cuda_library {
+    const char *what;         /* for messages, with the versions wanted */
+    const char *const *names; /* of files, the best first; ends with NULL */
+    /* fills in the functions (cuda_library_function); *missing is the first that is not there */
+    void (*find)(void *opened, const char **missing);
+    pthread_mutex_t lock;
+    bool open;
+} cuda_library;
+
+/* DEVICE with the places that were searched, if it is not there. Later calls cost a lock. */
+grt_status cuda_library_open(cuda_library *library);
+void cuda_library_function(void *opened, const char *name, void *out_function, const char **missing);
 
 /* Sessions with these ops are about to be made: what they need is loaded in the background, and devices
  * opened from now on make their first handles so. */
