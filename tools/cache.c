@@ -154,7 +154,7 @@ static void explain_lookup(void *user, const grt_cache_lookup *lookup)
         difference(lookup->nearest, lookup->key, there, sizeof there);
     }
     if (!e->array) {
-        printf("%s  %s\n", lookup->hit ? "hit " : "miss", lookup->key);
+        printf("%s  %s\n", lookup->from_plan ? "plan" : lookup->hit ? "hit " : "miss", lookup->key);
         if (lookup->nearest)
             printf("      the nearest row differs: %s, there %s\n", here, there);
         else if (!lookup->hit)
@@ -164,6 +164,7 @@ static void explain_lookup(void *user, const grt_cache_lookup *lookup)
     json_t *object = json_object();
     json_object_set_new(object, "key", json_text(lookup->key));
     json_object_set_new(object, "hit", json_boolean(lookup->hit));
+    json_object_set_new(object, "from_plan", json_boolean(lookup->from_plan));
     if (!lookup->hit) {
         json_object_set_new(object, "nearest", lookup->nearest ? json_text(lookup->nearest) : json_null());
         json_object_set_new(object, "differs", json_text(here));

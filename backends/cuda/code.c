@@ -51,14 +51,14 @@ void cuda_codes_release(cuda_codes *codes)
 static void load(cuda_device *device, entry *e, const char *name)
 {
     size_t size;
-    e->code = grt_device_algo_find(&device->base, e->key, &size);
+    e->code = grt_device_code_find(&device->base, e->key, &size);
     if (!e->code)
         return;
     if (cudaLibraryLoadData(&e->library, e->code, NULL, NULL, 0, NULL, NULL, 0) != cudaSuccess ||
         cudaLibraryGetKernel(&e->kernel, e->library, name) != cudaSuccess) {
         (void)cudaGetLastError();
         e->kernel = NULL;
-        grt_device_algo_reject(&device->base, e->key);
+        grt_device_algo_reject(&device->base, NULL, e->key);
     }
 }
 

@@ -25,7 +25,9 @@ typedef struct conv_state {
     cuda_act act;
     void *weights; /* device copy with channels last, or NULL: the input has them as they are wanted */
     bool turned;   /* the input itself has channels last: the plan was made so */
-    void *filters; /* device copy for the depthwise kernel, [window, channels], or NULL: it is no such convolution */
+    bool ready;    /* channels last, wherever they are; always, as ONNX has them, where that is the same */
+    bool depthwise; /* one filter a channel */
+    void *filters;  /* of these a device copy for our own kernel, [window, channels]; NULL on a device that is only described */
 } conv_state;
 
 /* Three spatial dims always, leading ones of size 1. */
@@ -122,7 +124,8 @@ static grt_status upload_weights(const grt_kernel_node *node, conv_state *state)
                                            "the weights are packed as '%s', which this convolution does not read; make the plan again "
                                            "with graphc optimize", node->packing[1].format);
     }
-    if (!filters && !cuda_packing_differs(w))
+    state->depthwise = filters;
+    if (cuda_is_described(node->device) || (!filters && !cuda_packing_differs(w)))
         return GRT_OK;
     char *turned = (char *)malloc(bytes);
     if (!turned)
@@ -166,6 +169,7 @@ static grt_status create(const grt_kernel_node *node, void **out_state)
             destroy(state);
             return status;
         }
+        state->ready = true;
     }
     *out_state = state;
     return GRT_OK;
@@ -231,7 +235,7 @@ static bool describe_depthwise(const conv_state *state, grt_dtype dtype, conv_sh
 {
     const conv_geometry *g = &s->g;
     cuda_depthwise *d = &s->depthwise;
-    if (!state->filters || g->in_channels != g->groups || g->out_channels != g->groups || g->in[0] != 1 || g->out[0] != 1 || g->kernel[0] != 1 ||
+    if (!state->depthwise || g->in_channels != g->groups || g->out_channels != g->groups || g->in[0] != 1 || g->out[0] != 1 || g->kernel[0] != 1 ||
         g->begin[0] != 0)
         return false;
     *d = {};
@@ -268,7 +272,7 @@ static bool describe_plan(const conv_state *state, conv_shape *s, grt_dtype dtyp
 {
     const conv_geometry *g = &s->g;
     *c = {};
-    if (dtype == GRT_DTYPE_DOUBLE || (g->last && !state->weights) || g->batch <= 0 || g->in_channels <= 0 || g->groups <= 0)
+    if (dtype == GRT_DTYPE_DOUBLE || (g->last && !state->ready) || g->batch <= 0 || g->in_channels <= 0 || g->groups <= 0)
         return false;
     c->dtype = dtype;
     c->tf32 = state->tf32;
@@ -321,12 +325,12 @@ static bool describe_plan(const conv_state *state, conv_shape *s, grt_dtype dtyp
 }
 
 /* A plan for c with what is asked for, noted in s. */
-static grt_status try_plan(cuda_device *device, cuda_dnn_conv *c, bool bias, bool residual, bool act, conv_shape *s)
+static grt_status try_plan(cuda_device *device, cuda_dnn_conv *c, grt_algo_trial *trial, bool bias, bool residual, bool act, conv_shape *s)
 {
     c->bias = bias;
     c->residual = residual;
     c->relu = act;
-    GRT_TRY(cuda_dnn_plan_create(device, c, &s->plan));
+    GRT_TRY(cuda_dnn_plan_create(device, c, trial, &s->plan));
     s->bias = bias && s->plan;
     s->residual = residual && s->plan;
     s->act = act && s->plan;
@@ -348,12 +352,12 @@ static grt_status plan(const grt_reshape *r, conv_shape *s)
     /* Another activation needs a pass behind anyway, and that adds the rest too: engines for a bias alone, or with a clipped ReLU, are
      * slow. */
     if (!c.transposed && !other && (bias || residual || relu))
-        GRT_TRY(try_plan(device, &c, bias, residual, relu, s));
+        GRT_TRY(try_plan(device, &c, r->trial, bias, residual, relu, s));
     if (!s->plan)
-        GRT_TRY(try_plan(device, &c, false, false, false, s));
+        GRT_TRY(try_plan(device, &c, r->trial, false, false, false, s));
     c.compile = true;
     if (!s->plan)
-        GRT_TRY(try_plan(device, &c, false, false, false, s));
+        GRT_TRY(try_plan(device, &c, r->trial, false, false, false, s));
     s->copy = s->copy && s->plan;
     return GRT_OK;
 }
@@ -557,9 +561,9 @@ static grt_status run(const grt_run *r)
 #define LIFE .pack = pack, .create = create, .destroy = destroy, .reshape = reshape, .release_shape = release_shape, .run = run
 
 static const grt_kernel_row rows[] = {
-    {.domain = "", .op = "Conv", .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS}, .supports = same_types, LIFE},
-    {.domain = "", .op = "ConvTranspose", .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS}, .supports = same_types, LIFE},
+    {.domain = "", .op = "Conv", .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS}, .flags = GRT_KERNEL_TUNES | GRT_KERNEL_CHOOSES, .supports = same_types, LIFE},
+    {.domain = "", .op = "ConvTranspose", .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS}, .flags = GRT_KERNEL_TUNES | GRT_KERNEL_CHOOSES, .supports = same_types, LIFE},
     {.domain = "graphrt", .op = "Conv", .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS},
-     .supports = fused_supports, LIFE},
+     .flags = GRT_KERNEL_TUNES | GRT_KERNEL_CHOOSES, .supports = fused_supports, LIFE},
 };
 CUDA_KERNELS(conv, rows);

@@ -3,6 +3,8 @@
  * neighbouring elements, so that intermediate results never reach device memory unless there are very many. The program travels
  * in the kernel's parameters; all threads take the same way through it. */
 #include "backends/cuda/code.h"
+#include "backends/cuda/libraries.h"
+#include "backends/cuda/nvrtc.h"
 #include "backends/cuda/pointwise_eval.h"
 #include "backends/cuda/pointwise_source.h"
 #include "backends/cuda/walk.h"
@@ -303,14 +305,38 @@ grt_status create(const grt_kernel_node *node, void **out_state)
     return GRT_OK;
 }
 
-/* The kernel that was generated for this program and form, if the plan has one. */
+/* While a plan is made: the kernel for this program and form, unless another step has had it generated. */
+grt_status generate(const grt_reshape *r, const shape *sh, const char *key)
+{
+    size_t size;
+    void *code = grt_device_code_find(r->device, key, &size);
+    if (code) {
+        free(code);
+        return GRT_OK;
+    }
+    const cuda_device *device = (const cuda_device *)r->device;
+    grt_text source = {};
+    cuda_pointwise_source(r->desc, &sh->form, &source);
+    grt_status status = source.failed ? grt_fail_memory(source.size)
+                                      : cuda_nvrtc_compile(r->desc->name, grt_text_get(&source), 10 * device->prop.major + device->prop.minor,
+                                                           &code, &size);
+    if (status == GRT_OK)
+        grt_device_algo_store(r->device, NULL, key, code, size);
+    free(code);
+    grt_text_release(&source);
+    return status;
+}
+
+/* When it is used: the kernel that the plan brings for them, if it does. */
 grt_status find_generated(const grt_reshape *r, shape *sh)
 {
     grt_text key = {};
     grt_device_algo_key(r->device, "Pointwise", &key);
     cuda_pointwise_key(r->desc, &sh->form, &key);
-    grt_status status = key.failed ? grt_fail_memory(key.size)
-                                   : cuda_code_get((cuda_device *)r->device, grt_text_get(&key), CUDA_POINTWISE_KERNEL, &sh->generated);
+    grt_status status = key.failed                      ? grt_fail_memory(key.size)
+                        : cuda_is_described(r->device) ? generate(r, sh, grt_text_get(&key))
+                                                       : cuda_code_get((cuda_device *)r->device, grt_text_get(&key), CUDA_POINTWISE_KERNEL,
+                                                                       &sh->generated);
     grt_text_release(&key);
     return status;
 }
@@ -405,7 +431,7 @@ grt_status run(const grt_run *r)
 #define TYPES (GRT_BIT(FLOAT) | GRT_BIT(FLOAT16) | GRT_BIT(BFLOAT16) | GRT_BIT(BOOL))
 const grt_kernel_row rows[] = {
     {.domain = "graphrt", .op = "Pointwise", .types = {TYPES, TYPES, TYPES, TYPES},
-     .flags = 0xff, /* any input that dies here: an element is read by the thread that writes it, before */
+     .flags = GRT_KERNEL_CHOOSES | 0xff, /* any input that dies here: an element is read by the thread that writes it, before */
      .supports = supports, .create = create, .destroy = free, .reshape = reshape, .release_shape = free, .run = run},
 };
 
