@@ -67,6 +67,16 @@ EXTRA_DIST += tests/conformance/device.sh tests/conformance/cuda_cpu_only.txt te
 check-cuda: all
 	$(top_srcdir)/tests/conformance/device.sh $(top_builddir) cuda
 .PHONY: check-cuda
+# Generated kernels compile; from the module's objects, without a GPU.
+if CUDA
+check_PROGRAMS += tests/generate/generate
+TESTS += tests/generate/generate
+tests_generate_generate_SOURCES = tests/generate/generate.c
+tests_generate_generate_CPPFLAGS = -I$(top_srcdir) -I$(top_srcdir)/include -isystem $(CUDA_DIR)/include
+generate_objects = cuda-objects/backends/cuda/pointwise_source.c.o cuda-objects/backends/cuda/nvrtc.c.o cuda-objects/backends/cuda/libraries.c.o
+tests_generate_generate_DEPENDENCIES = $(generate_objects) libgraphrt-all.la
+tests_generate_generate_LDADD = $(generate_objects) libgraphrt-all.la -L$(CUDA_DIR)/lib64 -lcudart_static -ldl -lrt -lpthread
+endif
 # Random nodes on a device beside the CPU; on the mirror here, on a GPU from a bundle: bin/differential --device cuda
 check_PROGRAMS += tests/differential/differential
 TESTS += tests/differential/differential
