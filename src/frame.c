@@ -264,7 +264,6 @@ static grt_status init_step(grt_frame *frame, int32_t s)
     call->row = kernel->row;
     call->op = kernel->op;
     call->host_in = host_in;
-    call->device = host ? NULL : session->device;
     call->run = (grt_run){.device = host ? NULL : session->device,
                           .stream = frame->context->stream,
                           .desc = &step->desc,
@@ -340,7 +339,7 @@ static grt_status place_hoisted(grt_frame *frame, int32_t v, const grt_value *co
         return GRT_OK;
     grt_device *device = frame->context->session->device;
     const grt_tensor *t = &content->t;
-    GRT_TRY(grt_device_value_alloc(device, &frame->values[v], t->dtype, t->rank, t->dims));
+    GRT_TRY(grt_device_value_alloc(device, NULL, &frame->values[v], t->dtype, t->rank, t->dims));
     GRT_TRY(grt_device_upload(device, frame->values[v].t.data, t->data, grt_tensor_bytes(t),
                               frame->context->stream));
     return grt_device_wait(device, frame->context->stream);
@@ -568,7 +567,9 @@ static grt_status init_inputs(grt_frame *frame)
     if (!grt_frame_on_device(frame))
         return GRT_OK;
     void *block;
-    GRT_TRY(grt_device_alloc(context->session->device, bytes, &block));
+    grt_status status = grt_device_alloc(context->session->device, bytes, &block);
+    if (status != GRT_OK)
+        return grt_fail_context(status, "memory for inputs");
     frame->input_block = block;
     return GRT_OK;
 }
@@ -631,13 +632,13 @@ grt_status grt_frame_create(grt_context *context, int32_t body, const int64_t *s
     frame->context = context;
     frame->index = body;
     frame->stream = context->stream;
-    frame->blocker = -1;
     frame->body = &context->session->model->plan->bodies[body];
     grt_status status = build(frame, symbols);
     if (status != GRT_OK) {
         grt_frame_release(frame);
         return status;
     }
+    frame->blocker = grt_frame_find_blocker(frame);
     *out_frame = frame;
     return GRT_OK;
 }
@@ -691,6 +692,7 @@ void grt_frame_release(grt_frame *frame)
     grt_frame_release_graphs(frame);
     grt_device_free(device, frame->input_block);
     grt_memory_plan_release(&frame->memory);
+    free(frame->not_captured);
     free(frame->key);
     grt_arena_release(frame->arena);
     free(frame);

@@ -5,6 +5,7 @@
 #include "backends/cuda/packing.h"
 #include "backends/cuda/peer.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,13 +19,49 @@ static const grt_kernel_table *const tables[] = {
 #undef X
 };
 
+/* Errors after which the driver refuses everything to this process on this GPU. */
+static bool ends_context(cudaError_t error)
+{
+    switch (error) {
+    case cudaErrorIllegalAddress:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorHardwareStackError:
+    case cudaErrorAssert:
+    case cudaErrorLaunchFailure:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorECCUncorrectable:
+    case cudaErrorNvlinkUncorrectable:
+    case cudaErrorContained:
+    case cudaErrorTensorMemoryLeak:
+    case cudaErrorExternalDevice:
+    case cudaErrorContextIsDestroyed:
+        return true;
+    default:
+        return false;
+    }
+}
+
 grt_status cuda_fail(cudaError_t error, const char *expression, const char *file, int line)
 {
     const char *base = strrchr(file, '/');
     bool memory = error == cudaErrorMemoryAllocation;
-    return grt_fail(memory ? GRT_STATUS_OUT_OF_MEMORY : GRT_STATUS_DEVICE, "%s: %s (%s) at %s:%d",
+    char lost[256] = "";
+    int device = -1;
+    cudaGetLastError(); /* what was reported here is not found again behind the next launch */
+    if (ends_context(error)) {
+        cudaGetDevice(&device);
+        snprintf(
+            lost, sizeof lost,
+            "; the process's context on cuda:%d is lost: start a new process to use that GPU again, other "
+            "devices go on; GRAPHRT_DEBUG=1 in the environment names the node that does it",
+            device);
+    }
+    return grt_fail(memory ? GRT_STATUS_OUT_OF_MEMORY : GRT_STATUS_DEVICE, "%s: %s (%s) at %s:%d%s",
                     cudaGetErrorName(error), cudaGetErrorString(error), expression, base ? base + 1 : file,
-                    line);
+                    line, lost);
 }
 
 /* The module's devices may be used from any thread: every entry makes its device current first. */
