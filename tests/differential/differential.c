@@ -507,10 +507,144 @@ static void make_cast(node *n)
     set_int(n, "to", n->out);
 }
 
+/* A single number: known when the model is compiled, or an input. */
+static void add_number(node *n, grt_dtype dtype, double value)
+{
+    set_element(add_input(n, dtype, 0, NULL), 0, value);
+    n->constant[n->n_in - 1] = draw(0, 1);
+}
+
+static void make_top_k(node *n)
+{
+    int64_t dims[GRT_MAX_RANK];
+    int32_t rank = draw_dims(dims, 1, 4), axis = (int32_t)draw(0, rank - 1);
+    n->op = "TopK";
+    n->out = draw_number();
+    if (draw(0, 3) == 0) { /* long lines are sorted */
+        rank = 2;
+        axis = (int32_t)draw(0, 1);
+        dims[axis] = draw(5000, 20000);
+        dims[1 - axis] = draw(1, 3);
+    }
+    add_input(n, n->out, rank, dims);
+    const int64_t k = draw(0, dims[axis]);
+    add_list(n, &k, 1);
+    set_int(n, "axis", axis);
+    set_int(n, "largest", draw(0, 1));
+}
+
+static void make_nms(node *n)
+{
+    const int64_t batch = draw(1, 2), classes = draw(1, 4), boxes = draw(0, 5) ? draw(1, 300) : 0;
+    n->op = "NonMaxSuppression";
+    n->out = GRT_DTYPE_INT64;
+    add_input(n, GRT_DTYPE_FLOAT, 3, (int64_t[]){batch, boxes, 4});
+    add_input(n, GRT_DTYPE_FLOAT, 3, (int64_t[]){batch, classes, boxes});
+    add_number(n, GRT_DTYPE_INT64, (double)draw(0, 40));
+    add_number(n, GRT_DTYPE_FLOAT, draw_real());
+    if (draw(0, 1))
+        add_number(n, GRT_DTYPE_FLOAT, draw_real() * 2 - 1);
+    set_int(n, "center_point_box", draw(0, 1));
+}
+
+static void make_unique(node *n)
+{
+    int64_t dims[GRT_MAX_RANK];
+    int32_t rank = draw_dims(dims, 1, 4);
+    n->op = "Unique";
+    n->out = draw_number();
+    for (int32_t k = 0; k < rank; k++)
+        dims[k] = dims[k] ? dims[k] : 1;
+    add_input(n, n->out, rank, dims);
+    set_int(n, "sorted", draw(0, 1));
+    if (draw(0, 1))
+        set_int(n, "axis", draw(-rank, rank - 1));
+}
+
+static void make_non_zero(node *n)
+{
+    int64_t dims[GRT_MAX_RANK];
+    int32_t rank = draw_dims(dims, 1, 5);
+    n->op = "NonZero";
+    n->out = GRT_DTYPE_INT64;
+    add_input(n, draw(0, 1) ? GRT_DTYPE_BOOL : GRT_DTYPE_INT32, rank, dims);
+}
+
+static void make_compress(node *n)
+{
+    int64_t dims[GRT_MAX_RANK];
+    int32_t rank = draw_dims(dims, 1, 4), axis = (int32_t)draw(0, rank - 1);
+    n->op = "Compress";
+    n->out = draw_number();
+    add_input(n, n->out, rank, dims);
+    add_input(n, GRT_DTYPE_BOOL, 1, &dims[axis]);
+    set_int(n, "axis", axis);
+}
+
+static void make_det(node *n)
+{
+    int64_t dims[GRT_MAX_RANK];
+    int32_t rank = draw_dims(dims, 0, 3);
+    n->op = "Det";
+    n->out = draw(0, 1) ? GRT_DTYPE_FLOAT : GRT_DTYPE_DOUBLE;
+    dims[rank] = dims[rank + 1] = draw(1, 7);
+    add_input(n, n->out, rank + 2, dims);
+}
+
+static void make_stft(node *n)
+{
+    const int64_t length = draw(1, 90), frame = draw(1, length);
+    const bool complex = draw(0, 2) == 0;
+    n->op = "STFT";
+    n->out = draw_float();
+    add_input(n, n->out, 3, (int64_t[]){draw(1, 3), length, complex ? 2 : 1});
+    add_number(n, GRT_DTYPE_INT64, (double)draw(1, frame));
+    add_input(n, n->out, 1, &frame);
+    set_int(n, "onesided", !complex && draw(0, 1));
+}
+
+static void make_window(node *n)
+{
+    n->op = PICK("HannWindow", "HammingWindow", "BlackmanWindow");
+    n->out = GRT_DTYPE_FLOAT;
+    add_number(n, GRT_DTYPE_INT64, (double)draw(0, 70));
+    set_int(n, "periodic", draw(0, 1));
+}
+
+static void make_mel(node *n)
+{
+    n->op = "MelWeightMatrix";
+    n->out = GRT_DTYPE_FLOAT;
+    add_number(n, GRT_DTYPE_INT64, (double)draw(1, 20));
+    add_number(n, GRT_DTYPE_INT64, (double)draw(2, 200));
+    add_number(n, GRT_DTYPE_INT64, (double)draw(4000, 16000));
+    add_number(n, GRT_DTYPE_FLOAT, draw_real() * 100);
+    add_number(n, GRT_DTYPE_FLOAT, 200 + draw_real() * 5000);
+}
+
+static void make_tensor_scatter(node *n)
+{
+    const int64_t batch = draw(1, 3), heads = draw(1, 3), length = draw(1, 20), size = draw(1, 9),
+                  count = draw(1, length);
+    const bool circular = draw(0, 1);
+    n->op = "TensorScatter";
+    n->out = draw_number();
+    add_input(n, n->out, 4, (int64_t[]){batch, heads, length, size});
+    add_input(n, n->out, 4, (int64_t[]){batch, heads, count, size});
+    if (draw(0, 3)) {
+        grt_tensor *at = add_input(n, GRT_DTYPE_INT64, 1, &batch);
+        for (int64_t i = 0; i < batch; i++)
+            set_element(at, i, (double)draw(0, circular ? 3 * length : length - count));
+    }
+    set_text(n, "mode", circular ? "circular" : "linear");
+}
+
 static void (*const makers[])(node *) = {
-    make_binary, make_unary,  make_matmul, make_softmax,   make_reduce, make_transpose, make_slice,
-    make_pad,    make_gather, make_concat, make_where,     make_cumsum, make_conv,      make_pool,
-    make_norm,   make_resize, make_rotary, make_recurrent, make_cast};
+    make_binary, make_unary, make_matmul, make_softmax, make_reduce,        make_transpose,
+    make_slice,  make_pad,   make_gather, make_concat,  make_where,         make_cumsum,
+    make_conv,   make_pool,  make_norm,   make_resize,  make_rotary,        make_recurrent,
+    make_cast,   make_top_k, make_nms,    make_unique,  make_non_zero,      make_compress,
+    make_det,    make_stft,  make_window, make_mel,     make_tensor_scatter};
 
 /* ---- comparing ---- */
 
