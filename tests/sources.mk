@@ -62,9 +62,18 @@ EXTRA_DIST += tests/data/README.md tests/data/onnx-node-opset28.tar.xz
 EXTRA_DIST += tests/conformance/run.sh tests/conformance/unpack.sh tests/conformance/expected_failures.txt tests/conformance/not_run.txt
 EXTRA_DIST += tests/conformance/device.sh tests/conformance/cuda_cpu_only.txt tests/conformance/mirror_cpu_only.txt tests/conformance/sanitize-cuda.sh
 # On a machine with a GPU; from a bundle: tests/conformance/device.sh BUNDLE cuda
-check-cuda: all
-	$(top_srcdir)/tests/conformance/device.sh $(top_builddir) cuda
+check-cuda: all $(check_PROGRAMS)
+	GRAPHRT_BACKEND_PATH=$(abs_top_builddir) $(top_srcdir)/tests/conformance/device.sh $(top_builddir) cuda
 .PHONY: check-cuda
+# The public API beside the caller's own use of CUDA, and faults: part of check-cuda, bin/device in a bundle.
+EXTRA_DIST += tests/device/tests.def
+if CUDA
+check_PROGRAMS += tests/device/device
+tests_device_device_SOURCES = tests/device/main.c tests/device/async.c tests/device/faults.c tests/device/device.h
+tests_device_device_SOURCES += tests/differential/model.c tests/differential/model.h
+tests_device_device_CPPFLAGS = -I$(top_srcdir) -I$(top_srcdir)/include -isystem $(CUDA_DIR)/include
+tests_device_device_LDADD = libgraphrt.la -L$(CUDA_DIR)/lib64 -lcudart_static -ldl -lrt -lpthread
+endif
 # Random nodes on a device beside the CPU; on the mirror here, on a GPU from a bundle: bin/differential --device cuda
 check_PROGRAMS += tests/differential/differential
 TESTS += tests/differential/differential

@@ -531,6 +531,9 @@ static void make_top_k(node *n)
     add_list(n, &k, 1);
     set_int(n, "axis", axis);
     set_int(n, "largest", draw(0, 1));
+    n->n_more = 1;
+    n->which = (int)draw(0, 1);
+    n->out = n->which ? GRT_DTYPE_INT64 : n->out;
 }
 
 static void make_nms(node *n)
@@ -557,6 +560,9 @@ static void make_unique(node *n)
         dims[k] = dims[k] ? dims[k] : 1;
     add_input(n, n->out, rank, dims);
     set_int(n, "sorted", draw(0, 1));
+    n->n_more = 3;
+    n->which = (int)draw(0, 3);
+    n->out = n->which ? GRT_DTYPE_INT64 : n->out;
     if (draw(0, 1))
         set_int(n, "axis", draw(-rank, rank - 1));
 }
