@@ -1,4 +1,5 @@
-/* Elements as unsigned keys in the same order: so that sorting knows one type only. On the CPU and in device code. */
+/* Elements as unsigned keys in the same order: so that sorting knows one type only. On the CPU and in device
+ * code. */
 #ifndef GRT_BACKENDS_ORDER_H
 #define GRT_BACKENDS_ORDER_H
 

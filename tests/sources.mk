@@ -93,8 +93,10 @@ tests_scripts_json_has_SOURCES = tests/scripts/json_has.c
 tests_scripts_json_has_LDADD = $(JANSSON_LIBS)
 dist_check_SCRIPTS += tests/scripts/tools.sh
 dist_check_SCRIPTS += tests/scripts/bad_input.sh
+dist_check_SCRIPTS += tests/scripts/drivers.sh
 TESTS += tests/scripts/tools.sh
 TESTS += tests/scripts/bad_input.sh
+TESTS += tests/scripts/drivers.sh
 EXTRA_DIST += tests/scripts/lib.sh
 # Fuzz targets: replay_* in make check, fuzz_* with --enable-fuzzers (tests/fuzz/run.sh).
 check_PROGRAMS += tests/fuzz/replay_import tests/fuzz/replay_plan

@@ -79,10 +79,17 @@ static int32_t device_count(void)
         return n;
     cudaDriverGetVersion(&driver);
     if (driver == 0)
-        grt_error_set("no NVIDIA driver is loaded (libcuda.so.1 is missing or finds no device)");
+        grt_fail(GRT_STATUS_DEVICE,
+                 "there is no NVIDIA driver: libcuda.so.1, which comes with it, cannot be opened; install "
+                 "one that "
+                 "supports CUDA %d or newer",
+                 CUDART_VERSION / 1000);
     else if (error == cudaErrorInsufficientDriver)
-        grt_fail(GRT_STATUS_DEVICE, "the NVIDIA driver supports CUDA %d.%d, this build wants %d.%d or newer",
-                 driver / 1000, driver % 1000 / 10, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
+        grt_fail(
+            GRT_STATUS_DEVICE,
+            "the NVIDIA driver is too old: it supports CUDA %d.%d, this build wants %d.0 or newer; install a "
+            "newer driver",
+            driver / 1000, driver % 1000 / 10, CUDART_VERSION / 1000);
     else
         grt_fail(GRT_STATUS_DEVICE, "no usable NVIDIA GPU: %s", cudaGetErrorString(error));
     return 0;
