@@ -105,6 +105,7 @@ cuda_ops_files += backends/cuda/ops/recurrent.cu
 cuda_ops_files += backends/cuda/ops/axis.cu
 cuda_ops_files += backends/cuda/ops/deconv_last.cu
 cuda_ops_files += backends/cuda/ops/boxes.cu
+cuda_ops_files += backends/cuda/ops/features.cu
 cuda_ops_files += backends/cuda/ops/signal.cu
 cuda_ops_files += backends/cuda/ops/unique.cu
 if CUDA

@@ -1,9 +1,9 @@
 /* Random nodes on a device beside the CPU, through the public API: random shapes, broadcasts, attributes and
  * dtypes; guards round every buffer that is ours; several runs, so that replayed ones are compared too.
  *
- * usage: differential [--device DEVICE] [--seed N] [--count N]
+ * usage: differential [--device DEVICE] [--seed N] [--count N] [--ops OP,...]
  * Case i has seed N + i: what fails is repeated by --seed THAT --count 1. The last line is the totals; nodes
- * that the device has no kernel for are skipped. */
+ * that the device has no kernel for are skipped. --ops: only these; the others' seeds count for nothing. */
 #include "tests/differential/model.h"
 
 #include <math.h>
@@ -741,7 +741,17 @@ typedef struct totals {
     size_t passed, failed, skipped;
 } totals;
 
-static void try_seed(uint64_t seed, const char *device, grt_runtime *runtime, totals *all)
+/* Is the op one of those that were named? */
+static bool wanted(const char *ops, const char *op)
+{
+    const size_t n = strlen(op);
+    for (const char *at = ops; at && *at; at += strcspn(at, ","), at += *at == ',')
+        if (strcspn(at, ",") == n && !strncmp(at, op, n))
+            return true;
+    return !ops;
+}
+
+static void try_seed(uint64_t seed, const char *device, const char *ops, grt_runtime *runtime, totals *all)
 {
     node n = {0};
     result cpu = {0}, other = {0};
@@ -749,6 +759,11 @@ static void try_seed(uint64_t seed, const char *device, grt_runtime *runtime, to
     size_t size = 0;
     state = seed;
     makers[draw(0, (int64_t)(sizeof makers / sizeof *makers) - 1)](&n);
+    if (!wanted(ops, n.op)) {
+        for (int i = 0; i < n.n_in; i++)
+            release(n.in[i].data);
+        return;
+    }
     void *bytes = model_bytes(&n, &size);
     if (!bytes)
         exit(2);
@@ -782,7 +797,7 @@ static void try_seed(uint64_t seed, const char *device, grt_runtime *runtime, to
 
 int main(int argc, char **argv)
 {
-    const char *device = "mirror";
+    const char *device = "mirror", *ops = NULL;
     uint64_t seed = 1, count = 400;
     for (int i = 1; i + 1 < argc; i += 2) {
         if (!strcmp(argv[i], "--device"))
@@ -791,11 +806,13 @@ int main(int argc, char **argv)
             seed = strtoull(argv[i + 1], NULL, 10);
         else if (!strcmp(argv[i], "--count"))
             count = strtoull(argv[i + 1], NULL, 10);
+        else if (!strcmp(argv[i], "--ops"))
+            ops = argv[i + 1];
         else
             argc = 0;
     }
     if (argc % 2 == 0) {
-        fprintf(stderr, "usage: differential [--device DEVICE] [--seed N] [--count N]\n");
+        fprintf(stderr, "usage: differential [--device DEVICE] [--seed N] [--count N] [--ops OP,...]\n");
         return 2;
     }
     grt_runtime *runtime;
@@ -805,7 +822,7 @@ int main(int argc, char **argv)
         return 2;
     }
     for (uint64_t i = 0; i < count; i++)
-        try_seed(seed + i, device, runtime, &all);
+        try_seed(seed + i, device, ops, runtime, &all);
     grt_runtime_release(runtime);
     printf("%zu passed, %zu failed, %zu skipped\n", all.passed, all.failed, all.skipped);
     return all.failed || !all.passed;
