@@ -4,32 +4,85 @@
 
 #include "backends/cuda/each.cuh"
 
-/* ---- numbering: counted by one block, in order ---- */
+/* ---- numbering: chunks are counted, their counts are added up, then each chunk is numbered ----
+ * The count of a chunk waits where its first number will be. */
+
+enum { CUDA_CHUNK = 4 * CUDA_BLOCK };
+
+template <typename F> __global__ void __launch_bounds__(CUDA_BLOCK) cuda_count_kernel(int64_t n, int64_t *places, const __grid_constant__ F picked)
+{
+    for (int64_t first = (int64_t)blockIdx.x * CUDA_CHUNK; first < n; first += (int64_t)gridDim.x * CUDA_CHUNK) {
+        int64_t count = 0;
+        for (int64_t i = first + threadIdx.x; i < first + CUDA_CHUNK; i += CUDA_BLOCK)
+            count += __syncthreads_count(i < n && picked(i));
+        if (threadIdx.x == 0)
+            places[first] = count;
+    }
+}
+
+/* By one block. */
+static __global__ void __launch_bounds__(CUDA_BLOCK) cuda_add_counts_kernel(int64_t n, int64_t *places)
+{
+    __shared__ int64_t sums[CUDA_BLOCK];
+    const int64_t chunks = (n + CUDA_CHUNK - 1) / CUDA_CHUNK, per = (chunks + CUDA_BLOCK - 1) / CUDA_BLOCK;
+    const int64_t from = threadIdx.x * per, to = from + per < chunks ? from + per : chunks;
+    int64_t sum = 0;
+    for (int64_t c = from; c < to; c++)
+        sum += places[c * CUDA_CHUNK];
+    sums[threadIdx.x] = sum;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        sum = 0;
+        for (int k = 0; k < CUDA_BLOCK; k++) {
+            const int64_t mine = sums[k];
+            sums[k] = sum;
+            sum += mine;
+        }
+        places[n] = sum;
+    }
+    __syncthreads();
+    sum = sums[threadIdx.x];
+    for (int64_t c = from; c < to; c++) {
+        const int64_t mine = places[c * CUDA_CHUNK];
+        places[c * CUDA_CHUNK] = sum;
+        sum += mine;
+    }
+}
+
+template <typename F> __global__ void __launch_bounds__(CUDA_BLOCK) cuda_number_kernel(int64_t n, int64_t *places, const __grid_constant__ F picked)
+{
+    __shared__ int counts[CUDA_BLOCK / 32];
+    const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    for (int64_t first = (int64_t)blockIdx.x * CUDA_CHUNK; first < n; first += (int64_t)gridDim.x * CUDA_CHUNK) {
+        int64_t base = places[first];
+        for (int64_t i = first + threadIdx.x; i < first + CUDA_CHUNK; i += CUDA_BLOCK) {
+            const bool mine = i < n && picked(i);
+            const unsigned those = __ballot_sync(0xffffffffu, mine);
+            if (lane == 0)
+                counts[warp] = __popc(those);
+            __syncthreads(); /* the counts are there, and the base has been read */
+            int64_t before = base + __popc(those & ((1u << lane) - 1));
+            for (unsigned w = 0; w < CUDA_BLOCK / 32; w++) {
+                before += w < warp ? counts[w] : 0;
+                base += counts[w];
+            }
+            if (i < n)
+                places[i] = mine ? before : ~before;
+            __syncthreads();
+        }
+    }
+}
 
 /* places[i] = how many before i are picked, or its complement (less than 0) if i itself is not; places[n] = how many there are. */
 template <typename F> static grt_status cuda_number(const grt_run *r, int64_t n, int64_t *places, const F &picked)
 {
-    return cuda_each_block(r, 1, [=] __device__(int64_t, int thread, int threads) {
-        __shared__ int64_t counts[CUDA_BLOCK];
-        int64_t per = (n + threads - 1) / threads, from = thread * per, to = from + per < n ? from + per : n, count = 0;
-        for (int64_t i = from; i < to; i++)
-            count += picked(i);
-        counts[thread] = count;
-        __syncthreads();
-        if (thread == 0) {
-            int64_t sum = 0;
-            for (int k = 0; k < threads; k++) {
-                int64_t c = counts[k];
-                counts[k] = sum;
-                sum += c;
-            }
-            places[n] = sum;
-        }
-        __syncthreads();
-        int64_t next = counts[thread];
-        for (int64_t i = from; i < to; i++)
-            places[i] = picked(i) ? next++ : ~next;
-    });
+    if (n > 0)
+        cuda_count_kernel<F><<<cuda_grid(n, CUDA_CHUNK), CUDA_BLOCK, 0, cuda_stream(r)>>>(n, places, picked);
+    cuda_add_counts_kernel<<<1, CUDA_BLOCK, 0, cuda_stream(r)>>>(n, places);
+    if (n > 0)
+        cuda_number_kernel<F><<<cuda_grid(n, CUDA_CHUNK), CUDA_BLOCK, 0, cuda_stream(r)>>>(n, places, picked);
+    CUDA_LAUNCHED();
+    return GRT_OK;
 }
 
 /* ---- sorting ----
