@@ -106,7 +106,7 @@ static void close_device(grt_device *base)
     free(device);
 }
 
-static grt_status alloc_memory(grt_device *device, size_t bytes, void **out_data)
+grt_status cuda_alloc(grt_device *device, size_t bytes, void **out_data)
 {
     GRT_TRY(make_current(device));
     void *data = NULL;
@@ -291,7 +291,7 @@ static grt_status check_pointer(grt_device *device, const void *data)
 static const grt_device_vtable vtable = {
     .close = close_device,
     .make_current = make_current,
-    .alloc = alloc_memory,
+    .alloc = cuda_alloc,
     .free = free_memory,
     .upload = upload,
     .download = download,
