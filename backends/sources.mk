@@ -106,6 +106,8 @@ cuda_ops_files += backends/cuda/ops/axis.cu
 cuda_ops_files += backends/cuda/ops/deconv_last.cu
 cuda_ops_files += backends/cuda/ops/boxes.cu
 cuda_ops_files += backends/cuda/ops/features.cu
+cuda_ops_files += backends/cuda/ops/matmul_exact.cu
+cuda_ops_files += backends/cuda/ops/random.cu
 cuda_ops_files += backends/cuda/ops/signal.cu
 cuda_ops_files += backends/cuda/ops/unique.cu
 if CUDA
@@ -143,7 +145,7 @@ cpu_ops_SOURCES += backends/cpu/ops/cumulate.c
 cpu_ops_SOURCES += backends/cpu/ops/einsum.c
 cpu_ops_SOURCES += backends/cpu/ops/grid_sample.c
 cpu_ops_SOURCES += backends/cpu/ops/boxes.c
-backends_SOURCES += backends/order.h
+backends_SOURCES += backends/order.h backends/random.h
 cpu_ops_SOURCES += backends/cpu/ops/integer.c
 cpu_ops_SOURCES += backends/cpu/ops/sampling.c
 cpu_ops_SOURCES += backends/cpu/ops/optimizer.c

@@ -163,6 +163,10 @@ static void set_int(node *n, const char *name, int64_t value)
 {
     n->attributes[n->n_attributes++] = (attribute){.name = name, .ints = {value}, .n = -1};
 }
+static void set_real(node *n, const char *name, double value)
+{
+    n->attributes[n->n_attributes++] = (attribute){.name = name, .real = (float)value, .n = -2};
+}
 static void set_ints(node *n, const char *name, const int64_t *values, int count)
 {
     attribute *a = &n->attributes[n->n_attributes++];
@@ -645,14 +649,87 @@ static void make_tensor_scatter(node *n)
     set_text(n, "mode", circular ? "circular" : "linear");
 }
 
+static grt_dtype draw_whole(void)
+{
+    return draw(0, 1) ? GRT_DTYPE_INT32 : GRT_DTYPE_INT64;
+}
+
+static void make_whole_matmul(node *n)
+{
+    make_matmul(n);
+    const grt_dtype dtype = draw_whole();
+    n->out = dtype;
+    for (int i = 0; i < 2; i++) {
+        const grt_tensor t = n->in[i];
+        release(t.data);
+        n->n_in = i;
+        add_input(n, dtype, t.rank, t.dims);
+    }
+}
+
+static void make_gemm(node *n)
+{
+    const int64_t m = draw_dim(), k = draw(1, 40), c = draw_dim(), rows = draw(0, 1), cols = draw(0, 1);
+    const bool whole = draw(0, 1), trans_a = draw(0, 1), trans_b = draw(0, 1);
+    n->op = "Gemm";
+    n->out = whole ? draw_whole() : draw_float();
+    add_input(n, n->out, 2, trans_a ? (int64_t[]){k, m} : (int64_t[]){m, k});
+    add_input(n, n->out, 2, trans_b ? (int64_t[]){c, k} : (int64_t[]){k, c});
+    n->constant[1] = draw(0, 1);
+    if (draw(0, 1))
+        add_input(n, n->out, 2, (int64_t[]){rows ? m : 1, cols ? c : 1});
+    set_int(n, "transA", trans_a);
+    set_int(n, "transB", trans_b);
+    if (draw(0, 1)) {
+        set_real(n, "alpha", whole ? (double)draw(-2, 2) : draw_real());
+        set_real(n, "beta", whole ? (double)draw(-2, 2) : draw_real());
+    }
+}
+
+/* Seeded, so that the same run draws the same numbers everywhere. */
+static void make_random(node *n)
+{
+    int64_t dims[GRT_MAX_RANK];
+    int32_t rank = draw_dims(dims, 1, 4);
+    n->op = PICK("RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli");
+    n->out = draw_float();
+    if (strstr(n->op, "Like") || n->op[0] == 'B')
+        add_input(n, n->out, rank, dims);
+    else
+        set_ints(n, "shape", dims, rank);
+    if (n->op[0] == 'B') /* probabilities */
+        for (int64_t i = 0; i < grt_tensor_elements(&n->in[0]); i++)
+            set_element(&n->in[0], i, draw_real());
+    set_int(n, "dtype", n->out);
+    set_real(n, "seed", draw_real());
+    if (strstr(n->op, "Normal")) {
+        set_real(n, "mean", draw_real());
+        set_real(n, "scale", draw_real());
+    }
+}
+
+static void make_multinomial(node *n)
+{
+    const int64_t dims[] = {draw(1, 4), draw(1, 300)};
+    n->op = "Multinomial";
+    n->out = GRT_DTYPE_INT32;
+    add_input(n, draw_float(), 2, dims);
+    set_int(n, "sample_size", draw(1, 50));
+    set_int(n, "dtype", n->out);
+    set_real(n, "seed", draw_real());
+}
+
 static void (*const makers[])(node *) = {
-    make_binary, make_unary, make_matmul, make_softmax, make_reduce,        make_transpose,
-    make_slice,  make_pad,   make_gather, make_concat,  make_where,         make_cumsum,
-    make_conv,   make_pool,  make_norm,   make_resize,  make_rotary,        make_recurrent,
-    make_cast,   make_top_k, make_nms,    make_unique,  make_non_zero,      make_compress,
-    make_det,    make_stft,  make_window, make_mel,     make_tensor_scatter};
+    make_binary, make_unary,  make_matmul,     make_softmax, make_reduce,         make_transpose,
+    make_slice,  make_pad,    make_gather,     make_concat,  make_where,          make_cumsum,
+    make_conv,   make_pool,   make_norm,       make_resize,  make_rotary,         make_recurrent,
+    make_cast,   make_top_k,  make_nms,        make_unique,  make_non_zero,       make_compress,
+    make_det,    make_stft,   make_window,     make_mel,     make_tensor_scatter, make_whole_matmul,
+    make_gemm,   make_random, make_multinomial};
 
 /* ---- comparing ---- */
+
+enum { RUNS = 3 }; /* step by step, captured, replayed; as many on both, as random numbers count them */
 
 typedef struct result {
     grt_status status;
@@ -768,8 +845,8 @@ static void try_seed(uint64_t seed, const char *device, const char *ops, grt_run
     if (!bytes)
         exit(2);
     describe(&n, text, sizeof text);
-    run_node(&n, "cpu", 1, runtime, bytes, size, &cpu);
-    run_node(&n, device, 3, runtime, bytes, size, &other);
+    run_node(&n, "cpu", RUNS, runtime, bytes, size, &cpu);
+    run_node(&n, device, RUNS, runtime, bytes, size, &other);
     bool held = true;
     for (int i = 0; i < n.n_in; i++)
         held = held && (n.omitted[i] || guards_hold(n.in[i].data, grt_tensor_bytes(&n.in[i])));

@@ -98,6 +98,10 @@ static void add_attribute(bytes *proto, const attribute *a)
     if (a->text) {
         text(&inner, 4, a->text);
         number(&inner, 20, 3);
+    } else if (a->n == -2) {
+        varint(&inner, 2 << 3 | 5);
+        put(&inner, &a->real, sizeof a->real);
+        number(&inner, 20, 1);
     } else if (a->n < 0) {
         number(&inner, 3, a->ints[0]);
         number(&inner, 20, 2);

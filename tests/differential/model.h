@@ -10,7 +10,8 @@ enum { MAX_INPUTS = 6, MAX_ATTRIBUTES = 10, MAX_INTS = 2 * GRT_MAX_RANK };
 typedef struct attribute {
     const char *name, *text; /* text: a string */
     int64_t ints[MAX_INTS];
-    int n; /* of ints; -1: one number, not a list */
+    int n; /* of ints; -1: one number, not a list; -2: a real number instead */
+    float real;
 } attribute;
 
 typedef struct node {
