@@ -193,13 +193,11 @@ void cuda_libraries_release(cuda_libraries *libraries)
 /* ---- cuBLASLt ---- */
 
 /* Handles take memory of the device. */
-static grt_status no_handle(const cuda_libraries *libraries, const char *name, bool memory,
-                            const char *why)
+static grt_status no_handle(const cuda_libraries *libraries, const char *name, bool memory, const char *why)
 {
     size_t left = 0, total = 0;
     if (!memory)
-        return grt_fail(GRT_STATUS_DEVICE, "%s gave no handle for cuda:%d: %s", name, libraries->device,
-                        why);
+        return grt_fail(GRT_STATUS_DEVICE, "%s gave no handle for cuda:%d: %s", name, libraries->device, why);
     cudaMemGetInfo(&left, &total);
     return grt_fail(GRT_STATUS_OUT_OF_MEMORY,
                     "cuda:%d is out of memory: %s has no room for a handle, %zu of %zu bytes free",
