@@ -490,7 +490,7 @@ static grt_status prepare(grt_context *context, grt_frame **out_frame)
     grt_frame_clear(frame);
     grt_arena_reset(context->strings);
     GRT_TRY(check_bound_outputs(context, frame));
-    grt_frame_bind(frame);
+    GRT_TRY(grt_frame_bind(frame));
     *out_frame = frame;
     return GRT_OK;
 }

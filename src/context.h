@@ -36,7 +36,8 @@ typedef struct grt_frame {
     bool *host_ok;      /* host[v] holds the content of this run */
     bool *made_on_host; /* by a step that runs on the CPU */
     bool *read_on_device;
-    char *input_block; /* device memory of the main body's inputs */
+    char *input_block; /* device memory of the main body's inputs, once one of them is in host memory */
+    size_t input_bytes;
     /* The steps as graphs to replay, one for each of the last sets of pointers that were bound. */
     grt_replay replays[GRT_MAX_REPLAYS];
     int32_t next_replay; /* the one that goes first */
@@ -105,7 +106,7 @@ grt_status grt_frame_create(grt_context *context, int32_t body, const int64_t *s
                             grt_frame **out_frame);
 void grt_frame_release(grt_frame *frame);
 /* Point static values into the context's arena and inputs at what is bound. */
-void grt_frame_bind(grt_frame *frame);
+grt_status grt_frame_bind(grt_frame *frame);
 /* Let go of all dynamic values. */
 void grt_frame_clear(grt_frame *frame);
 void grt_frame_drop(grt_frame *frame, int32_t value);

@@ -204,6 +204,42 @@ START_TEST(dynamic_memory_is_kept)
 }
 END_TEST
 
+/* Inputs that lie on the device already need no memory there. */
+START_TEST(device_inputs_cost_nothing)
+{
+    float x[2 * SIZE] = {1, 2, 3}, first;
+    grt_session *session;
+    grt_context *context;
+    grt_tensor in = {.dtype = GRT_DTYPE_FLOAT, .rank = 2, .dims = {2, SIZE}, .memory = GRT_MEMORY_DEVICE}, y;
+    grt_model *model = open_product(runtime);
+    ck_assert_int_eq(grt_session_create(model, "mirror:0", NULL, &session), GRT_OK);
+    ck_assert_int_eq(grt_context_create(session, &context), GRT_OK);
+    ck_assert_int_eq(grt_device_alloc(session->device, sizeof x, &in.data), GRT_OK);
+    memcpy(in.data, x, sizeof x); /* the mirror's memory is the host's */
+    change(session);
+    changed.alloc = count_alloc;
+    for (int host = 0; host < 3; host++) { /* device memory, host memory, device memory */
+        const size_t before = allocations;
+        if (host == 1)
+            ck_assert_int_eq(run_floats(context, 2, 2 * SIZE, x), GRT_OK);
+        else {
+            ck_assert_int_eq(grt_context_set_input(context, 0, &in), GRT_OK);
+            ck_assert_msg(grt_context_run(context) == GRT_OK, "%s", grt_last_error());
+        }
+        ck_assert_int_eq(grt_context_get_output(context, 0, &y), GRT_OK);
+        if (host == 0)
+            first = ((const float *)y.data)[5];
+        ck_assert(((const float *)y.data)[5] == first);
+        ck_assert(host == 0 || allocations - before == (host == 1));
+    }
+    change_back(session);
+    grt_device_free(session->device, in.data);
+    grt_context_release(context);
+    grt_session_release(session);
+    grt_model_release(model);
+}
+END_TEST
+
 /* ---- replay ---- */
 
 static grt_replay_info replay_of(const grt_context *context)
@@ -369,6 +405,7 @@ Suite *suite_test_faults(void)
     tcase_add_test(tests, out_of_memory);
     tcase_add_test(tests, memory_comes_back);
     tcase_add_test(tests, dynamic_memory_is_kept);
+    tcase_add_test(tests, device_inputs_cost_nothing);
     tcase_add_test(tests, what_cannot_be_replayed_is_named);
     tcase_add_test(tests, captures);
     tcase_add_test(tests, debugging);
