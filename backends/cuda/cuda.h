@@ -30,6 +30,8 @@ typedef struct cuda_device {
     cudaStream_t stream;              /* for uploads while a session is created */
 } cuda_device;
 
+/* Memory of a device; OUT_OF_MEMORY says how much is free. cudaFree gives it back. */
+grt_status cuda_alloc(grt_device *device, size_t bytes, void **out_data);
 /* Turn a failed CUDA call into our status, with the expression and the place. */
 grt_status cuda_fail(cudaError_t error, const char *expression, const char *file, int line);
 #define CUDA_TRY(expression)                                              \

@@ -186,6 +186,18 @@ void cuda_libraries_release(cuda_libraries *libraries)
 
 /* ---- cuBLASLt ---- */
 
+/* Handles take memory of the device. */
+static grt_status no_handle(const cuda_libraries *libraries, const char *name, bool memory, const char *why)
+{
+    size_t left = 0, total = 0;
+    if (!memory)
+        return grt_fail(GRT_STATUS_DEVICE, "%s gave no handle for cuda:%d: %s", name, libraries->device, why);
+    cudaMemGetInfo(&left, &total);
+    return grt_fail(GRT_STATUS_OUT_OF_MEMORY,
+                    "cuda:%d is out of memory: %s has no room for a handle, %zu of %zu bytes free",
+                    libraries->device, name, left, total);
+}
+
 grt_status cuda_blas_get(cuda_libraries *libraries, const cuda_blas **out_blas)
 {
     *out_blas = NULL;
@@ -195,11 +207,14 @@ grt_status cuda_blas_get(cuda_libraries *libraries, const cuda_blas **out_blas)
     if (!libraries->blas.handle) {
         cublasLtHandle_t handle = NULL;
         const cublasStatus_t failed = blas_functions.cublasLtCreate(&handle);
-        if (failed != CUBLAS_STATUS_SUCCESS)
-            status = grt_fail(GRT_STATUS_DEVICE, "cuBLASLt gave no handle for cuda:%d: status %d",
-                              libraries->device, (int)failed);
-        libraries->blas = blas_functions;
-        libraries->blas.handle = handle;
+        if (failed != CUBLAS_STATUS_SUCCESS) {
+            char why[32];
+            snprintf(why, sizeof why, "status %d", (int)failed);
+            status = no_handle(libraries, "cuBLASLt", failed == CUBLAS_STATUS_ALLOC_FAILED, why);
+        } else {
+            libraries->blas = blas_functions;
+            libraries->blas.handle = handle;
+        }
     }
     pthread_mutex_unlock(&libraries->lock);
     if (status == GRT_OK)
@@ -230,10 +245,11 @@ grt_status cuda_dnn_take(cuda_libraries *libraries, cudnnHandle_t *out_handle)
     if (*out_handle)
         return GRT_OK;
     const cudnnStatus_t status = dnn_functions.cudnnCreate(out_handle);
-    if (status != CUDNN_STATUS_SUCCESS)
-        return grt_fail(GRT_STATUS_DEVICE, "cuDNN gave no handle for cuda:%d: %s", libraries->device,
-                        dnn_functions.cudnnGetErrorString(status));
-    return GRT_OK;
+    if (status == CUDNN_STATUS_SUCCESS)
+        return GRT_OK;
+    *out_handle = NULL;
+    return no_handle(libraries, "cuDNN", status == CUDNN_STATUS_ALLOC_FAILED,
+                     dnn_functions.cudnnGetErrorString(status));
 }
 
 void cuda_dnn_give(cuda_libraries *libraries, cudnnHandle_t handle)

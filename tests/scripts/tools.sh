@@ -67,6 +67,14 @@ for list in null:9 null: null:1,1 null:2-1 null:1-x cpu,null none:all null:0-999
     refuse 2 "bad use: --device $list" ./graphrun "$plan" --device "$list"
 done
 check "explain load, each device" says "mirror:1 .* weights: .* from the host" ./graphrun "$plan" --device mirror:0-1 --explain-load
+# NonZero of bool[2,2], which the mirror leaves to the CPU: what keeps runs from being replayed is named.
+base64 -d >"$scratch/nonzero.onnx" <<'ONNX'
+CAcSDGJhY2tlbmQtdGVzdDprChwKCWNvbmRpdGlvbhIGcmVzdWx0IgdOb25aZXJvEhR0ZXN0X25vbnplcm9fZXhhbXBsZVobCgljb25kaXRpb24SDgoMCAkSCAoCCAIKAggCYhgKBnJlc3VsdBIOCgwIBxIICgIIAgoCCANCBAoAEA0=
+ONNX
+check "explain load, replay" says "not as a graph: NonZero node '.*': it runs on the CPU" ./graphrun "$scratch/nonzero.onnx" --device mirror --fallback cpu \
+    --explain-load
+check "explain load, replay --json" fields "./graphrun $scratch/nonzero.onnx --device mirror --fallback cpu --explain-load --json" \
+    load.devices.0.replay.op:string load.devices.0.replay.reason:string load.devices.0.replay.graphs:integer
 check "explain load as a picture" sh -c "./graphrun '$plan' --device mirror:0-3 '--explain-load=$scratch/load.html' && grep -q 'mirror:3.*open device' '$scratch/load.html' &&
     grep -q '</html>' '$scratch/load.html'"
 check "explain load of one device as a picture" sh -c "./graphrun '$plan' '--explain-load=$scratch/one.html' && grep -q 'cpu:0' '$scratch/one.html'"
