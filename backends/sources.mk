@@ -74,6 +74,7 @@ cuda_files += backends/cuda/each.cuh
 cuda_files += backends/cuda/order.cuh
 cuda_files += backends/cuda/dnn_conv.h backends/cuda/dnn_conv.c
 cuda_files += backends/cuda/lt_matmul.h backends/cuda/lt_matmul.c
+cuda_files += backends/cuda/lt_search.h backends/cuda/lt_search.c
 cuda_files += backends/window.h backends/window.c
 cuda_files += backends/tree.h backends/tree.c
 cuda_files += backends/resize.h backends/resize.c

@@ -32,6 +32,10 @@ extern "C" {
     X(cublasLtMatmulPreferenceDestroy)      \
     X(cublasLtMatmulPreferenceSetAttribute) \
     X(cublasLtMatmulAlgoCheck)              \
+    X(cublasLtMatmulAlgoGetIds)             \
+    X(cublasLtMatmulAlgoInit)               \
+    X(cublasLtMatmulAlgoCapGetAttribute)    \
+    X(cublasLtMatmulAlgoConfigSetAttribute) \
     X(cublasLtMatmulAlgoGetHeuristic)
 
 #define CUDA_DNN_FUNCTIONS(X)        \

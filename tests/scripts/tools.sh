@@ -90,6 +90,19 @@ check "cache why --json" fields "./graphc cache why $plan --device null --json" 
 check "cache ls" says "heuristic .*op=.*gpu=null;" ./graphc cache ls
 check "cache ls --json" fields "./graphc cache ls --json" file:string damaged:integer rows.0.key:string rows.0.bytes:integer
 check "cache export" says "rows written" ./graphc cache export "$scratch/exported.db"
+check "tune --help" says "usage: graphc tune" ./graphc tune --help
+check "tune where nothing is to tune" says "there is nothing to tune" ./graphc tune "$plan" --device cpu
+check "tune" says "steps with .* choices; [1-9][0-9]* measured, 0 tuned before, 0 left" ./graphc tune "$plan" --device null --again
+check "tune again measures nothing" says " 0 measured, [1-9]" ./graphc tune "$plan" --device null
+check "tune --json" fields "./graphc tune $plan --device null --again --json" tuned:integer known:integer before_ms:number \
+    results.0.key:string results.0.candidates:integer results.0.winner:integer stopped:boolean
+check "tune marks rows" says "tuned .*op=.*gpu=null;" ./graphc cache ls
+check "tune -o" says "tuned.grt in" ./graphc tune "$plan" --device null -o "$scratch/tuned.grt"
+check "the tuned plan runs" ./graphrun "$scratch/tuned.grt"
+check "the tuned plan has its choices" env GRAPHRT_ALGO_CACHE=off sh -c "./graphc tune '$scratch/tuned.grt' --device null | grep ' 0 measured'"
+refuse 2 "tune -o of an ONNX model" ./graphc tune "$model" --device null -o "$scratch/other.grt"
+refuse 2 "tune without a model" ./graphc tune
+refuse 2 "tune --seconds -1" ./graphc tune "$plan" --seconds -1
 check "cache prune --matching" says "^[1-9].* rows removed" ./graphc cache prune --matching 7x8x8x1
 check "cache prune --older-than" says "^0 rows removed" ./graphc cache prune --older-than 1
 check "cache prune --all" says "^[1-9].* rows removed" ./graphc cache prune --all
