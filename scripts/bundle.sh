@@ -25,6 +25,9 @@ cp -L "$build/.libs/libgraphrt.so.0" "$out/lib/"
 for module in "$build"/libgraphrt-*.so; do
     [ -f "$module" ] && cp "$module" "$out/lib/graphrt/"
 done
+# Descriptions of GPUs, where graphc looks for them.
+mkdir -p "$out/share/graphrt"
+cp -R "$build/share/graphrt/devices" "$out/share/graphrt/"
 # What every Linux has stays; the rest comes along.
 ldd "$build/.libs/graphrun" "$build/models/generate/grt-models" "$build/.libs/libgraphrt.so.0" |
     awk '$2 == "=>" && $3 ~ /^\// { print $3 }' | sort -u |

@@ -16,7 +16,8 @@ typedef struct collector {
     pthread_mutex_t lock;
     grt_algo_row *rows; /* key and data of each in one block, which key owns */
     size_t n, capacity;
-    bool failed; /* out of memory */
+    size_t asked; /* questions of kernels */
+    bool failed;  /* out of memory */
 } collector;
 
 static grt_algo_row *find_row(collector *c, const char *key)
@@ -34,6 +35,7 @@ static void *find(grt_algos *base, const char *key, size_t *out_size)
     char *copy = NULL;
     *out_size = 0;
     pthread_mutex_lock(&c->lock);
+    c->asked++;
     const grt_algo_row *row = find_row(c, key);
     if (row && (copy = malloc(row->size + 1))) {
         memcpy(copy, row->data, row->size);
@@ -227,6 +229,12 @@ static grt_status keep(grt_plan *plan, const collector *c)
     size_t n;
     if (c->failed)
         return grt_fail_memory(c->n * sizeof *c->rows);
+    if (c->asked && !c->n)
+        return grt_fail(
+            GRT_STATUS_DEVICE,
+            "its libraries answered none of %zu questions: parts of them are missing, or they do not know "
+            "this device",
+            c->asked);
     GRT_TRY(grt_plan_tuning_merge(plan->tuning, plan->n_tuning, c->rows, c->n, &merged, &n));
     grt_algo_row *rows = grt_arena_memdup(plan->arena, merged, (n + 1) * sizeof *rows);
     for (size_t i = 0; rows && i < n; i++) {

@@ -7,6 +7,7 @@ unit_SOURCES += tests/unit/test_algo_cache.c
 unit_SOURCES += tests/unit/test_algo_overlay.c
 unit_SOURCES += tests/unit/test_dim.c
 unit_SOURCES += tests/unit/test_faults.c
+unit_SOURCES += tests/unit/test_dnn_profile.c
 unit_SOURCES += tests/unit/test_sessions.c
 unit_SOURCES += tests/unit/test_tune.c
 unit_SOURCES += tests/unit/test_upload.c
@@ -48,6 +49,8 @@ unit_SOURCES += tests/unit/test_matmul.c
 unit_SOURCES += tests/unit/test_norm.c
 unit_SOURCES += tests/unit/test_rnn.c
 unit_SHARED =
+# Text alone: it needs no CUDA.
+unit_SHARED += backends/cuda/dnn_profile.h backends/cuda/dnn_profile.c
 unit_SHARED += tests/unit/ir_text.h tests/unit/ir_text.c
 unit_SHARED += tests/unit/op_runner.c tests/unit/op_runner.h
 unit_SHARED += tests/unit/onnx_model.c tests/unit/onnx_model.h

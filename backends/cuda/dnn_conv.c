@@ -2,6 +2,8 @@
  * engines that need no compilation at run time. */
 #include "backends/cuda/dnn_conv.h"
 
+#include "backends/cuda/dnn_profile.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -391,21 +393,15 @@ static grt_text data_of(const cuda_dnn *dnn, cudnnBackendDescriptor_t plan, size
     return data;
 }
 
-/* The plan of what data_of wrote; false: it is of no use here. */
-static bool restore(cuda_dnn_plan *p, cudnnHandle_t handle, size_t workspace_cap, const char *data)
+/* The plan of a library's text. */
+static bool plan_of_text(cuda_dnn_plan *p, cudnnHandle_t handle, size_t workspace_cap, const char *text)
 {
     const cuda_dnn *dnn = p->dnn;
     cudnnBackendDescriptor_t plan = NULL;
-    long long engine;
-    int at = 0;
     int64_t n = 0, workspace = 0;
-    if (!strcmp(data, no_engine))
-        return true;
-    if (sscanf(data, "1 %*u %lld %n", &engine, &at) != 1 || !at ||
-        dnn->cudnnBackendCreateDescriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, &plan) !=
-            CUDNN_STATUS_SUCCESS)
+    if (dnn->cudnnBackendCreateDescriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, &plan) !=
+        CUDNN_STATUS_SUCCESS)
         return false;
-    const char *text = data + at;
     if (set_device(p, plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, handle) ==
             CUDNN_STATUS_SUCCESS &&
         dnn->cudnnBackendSetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
@@ -416,11 +412,27 @@ static bool restore(cuda_dnn_plan *p, cudnnHandle_t handle, size_t workspace_cap
         workspace >= 0 && (uint64_t)workspace <= workspace_cap) {
         p->plan = plan;
         p->workspace = (size_t)workspace;
-        p->engine = engine;
         return true;
     }
     dnn->cudnnBackendDestroyDescriptor(plan);
     return false;
+}
+
+/* The plan of what data_of wrote, here or for another GPU of this kind; false: it is of no use here. */
+static bool restore(cuda_dnn_plan *p, cudnnHandle_t handle, size_t workspace_cap, const char *data)
+{
+    long long engine;
+    int at = 0;
+    if (!strcmp(data, no_engine))
+        return true;
+    if (sscanf(data, "1 %*u %lld %n", &engine, &at) != 1 || !at)
+        return false;
+    const char *profile = cuda_dnn_profile(p->libraries, handle);
+    char *own = profile ? cuda_dnn_profile_replace(data + at, profile) : NULL;
+    const bool made = plan_of_text(p, handle, workspace_cap, own ? own : data + at);
+    free(own);
+    p->engine = engine;
+    return made;
 }
 
 /* What was chosen before, if it still serves. */
@@ -519,9 +531,12 @@ static void choose(builder *b, question *q, cudnnBackendDescriptor_t graph, cudn
             dnn->cudnnBackendDestroyDescriptor(configs[i]);
 }
 
+/* Without a GPU no engine can be compiled: that there is none there does not mean that there is none. */
 static void remember(const question *q, const cuda_dnn_plan *p)
 {
     grt_text data = {0};
+    if (!p->plan && (p->unsure || (p->description && q->conv->compile)))
+        return;
     if (!p->plan) {
         grt_device_algo_store(&q->device->base, q->trial, q->key, no_engine, sizeof no_engine - 1);
         return;
@@ -572,10 +587,7 @@ grt_status cuda_dnn_plan_create(cuda_device *device, const cuda_dnn_conv *conv, 
         status = grt_fail_memory(key.size);
     } else if (!recall(device, trial, q.key, plan, handle, conv->workspace_cap)) {
         ask(&q, plan);
-        /* Without a GPU no engine can be compiled: that there is none there does not mean that there is none.
-         */
-        if (plan->plan || (!plan->unsure && (!plan->description || !conv->compile)))
-            remember(&q, plan);
+        remember(&q, plan);
     }
     grt_text_release(&key);
     cuda_dnn_give(libraries, handle);

@@ -17,6 +17,7 @@ struct cuda_libraries {
     cudnnHandle_t free_handles[MAX_HANDLES];
     pthread_t warmer; /* makes the first handles */
     bool warms;
+    char *profile;                        /* cuDNN's text of the device, once asked for */
     cudnnBackendDescriptor_t description; /* the device is not in this machine; else NULL */
 };
 
@@ -181,6 +182,7 @@ void cuda_libraries_release(cuda_libraries *libraries)
     if (libraries->blas.handle)
         blas_functions.cublasLtDestroy(libraries->blas.handle);
     pthread_mutex_destroy(&libraries->lock);
+    free(libraries->profile);
     free(libraries);
 }
 
@@ -276,16 +278,12 @@ static grt_status fail_dnn(cudnnStatus_t status, const char *what, const char *n
                     *reason ? ")" : "");
 }
 
-grt_status cuda_dnn_properties(cuda_libraries *libraries, grt_text *out)
+static grt_status read_properties(const cuda_dnn *dnn, cudnnHandle_t handle, char **out_text)
 {
     const cudnnBackendAttributeName_t json = CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION;
-    const cuda_dnn *dnn;
-    cudnnHandle_t handle;
     cudnnBackendDescriptor_t d = NULL;
     int64_t size = 0, n = 0;
     char *text = NULL;
-    GRT_TRY(cuda_dnn_get(libraries, &dnn));
-    GRT_TRY(cuda_dnn_take(libraries, &handle));
     cudnnStatus_t status = dnn->cudnnBackendCreateDescriptor(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, &d);
     if (status == CUDNN_STATUS_SUCCESS)
         status =
@@ -296,16 +294,42 @@ grt_status cuda_dnn_properties(cuda_libraries *libraries, grt_text *out)
         status = dnn->cudnnBackendGetAttribute(d, json, CUDNN_TYPE_CHAR, 0, &size, NULL);
     if (status == CUDNN_STATUS_SUCCESS && size > 0 && (text = calloc((size_t)size + 1, 1)))
         status = dnn->cudnnBackendGetAttribute(d, json, CUDNN_TYPE_CHAR, size, &n, text);
-    grt_status result = status != CUDNN_STATUS_SUCCESS ? fail_dnn(status, "does not describe", "the device")
-                        : !text                        ? grt_fail_memory((size_t)size)
-                                                       : GRT_OK;
-    if (result == GRT_OK)
-        grt_text_add(out, "%s", text);
-    free(text);
     if (d)
         dnn->cudnnBackendDestroyDescriptor(d);
+    if (status == CUDNN_STATUS_SUCCESS && text) {
+        *out_text = text;
+        return GRT_OK;
+    }
+    free(text);
+    return status == CUDNN_STATUS_SUCCESS ? grt_fail_memory((size_t)size)
+                                          : fail_dnn(status, "does not describe", "the device");
+}
+
+grt_status cuda_dnn_properties(cuda_libraries *libraries, grt_text *out)
+{
+    const cuda_dnn *dnn;
+    cudnnHandle_t handle;
+    char *text = NULL;
+    GRT_TRY(cuda_dnn_get(libraries, &dnn));
+    GRT_TRY(cuda_dnn_take(libraries, &handle));
+    const grt_status status = read_properties(dnn, handle, &text);
     cuda_dnn_give(libraries, handle);
-    return result;
+    if (status == GRT_OK)
+        grt_text_add(out, "%s", text);
+    free(text);
+    return status;
+}
+
+const char *cuda_dnn_profile(cuda_libraries *libraries, cudnnHandle_t handle)
+{
+    if (libraries->description)
+        return NULL;
+    pthread_mutex_lock(&libraries->lock);
+    if (!libraries->profile && read_properties(&dnn_functions, handle, &libraries->profile) != GRT_OK)
+        libraries->profile = NULL; /* plans are then taken as they are, or made anew */
+    const char *profile = libraries->profile;
+    pthread_mutex_unlock(&libraries->lock);
+    return profile;
 }
 
 cudnnBackendDescriptor_t cuda_dnn_description(const cuda_libraries *libraries)

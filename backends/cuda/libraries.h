@@ -100,6 +100,9 @@ grt_status cuda_blas_get(cuda_libraries *libraries, const cuda_blas **out_blas);
 grt_status cuda_dnn_get(cuda_libraries *libraries, const cuda_dnn **out_dnn);
 /* cuDNN's own description of the device, as text: adds to out. */
 grt_status cuda_dnn_properties(cuda_libraries *libraries, grt_text *out);
+/* The same once for all, as long as the libraries live, with a handle that the caller has taken. NULL for
+ * devices that are only described, and where cuDNN fails. */
+const char *cuda_dnn_profile(cuda_libraries *libraries, cudnnHandle_t handle);
 /* For devices that are only described; NULL for others. Finished, to be read by any thread. */
 cudnnBackendDescriptor_t cuda_dnn_description(const cuda_libraries *libraries);
 /* A handle for the calling thread until it is given back. cuda_dnn_get must have succeeded before. NULL for
