@@ -6,8 +6,8 @@ set -eu
 build=$1 out=$2
 rm -rf "$out"
 mkdir -p "$out/bin" "$out/libexec" "$out/lib/graphrt"
-# The later ones serve benchmarks and tests on such machines; floor is there with CUDA only, differential after make check.
-for path in graphc graphrun models/generate/grt-models bench/init_scaling/ready bench/init_scaling/floor tests/differential/differential; do
+# The later ones serve benchmarks and tests on such machines; floor is there with CUDA only, differential and device after make check.
+for path in graphc graphrun models/generate/grt-models bench/init_scaling/ready bench/init_scaling/floor tests/differential/differential tests/device/device; do
     tool=$(basename "$path")
     [ -f "$build/$path" ] || continue
     cp "$build/$(dirname "$path")/.libs/$tool" "$out/libexec/$tool" 2>/dev/null || cp "$build/$path" "$out/libexec/$tool"
@@ -38,6 +38,6 @@ strip --strip-unneeded "$out"/lib/*.so* "$out"/lib/graphrt/*.so 2>/dev/null || t
 top=$(cd "$(dirname "$0")/.." && pwd)
 mkdir -p "$out/tests/data" "$out/tests/conformance" "$out/scripts"
 cp "$top"/tests/conformance/*.sh "$top"/tests/conformance/*.txt "$out/tests/conformance/"
-cp "$top"/tests/data/*.tar.xz "$out/tests/data/"
+cp "$top"/tests/data/*.tar.xz "$top/models/digits/digits.onnx" "$out/tests/data/"
 cp "$top/scripts/totals.sh" "$out/scripts/"
 du -sh "$out"

@@ -154,8 +154,8 @@ static bool is_known(const grt_tensor *t)
     return !t || t->rank >= 0;
 }
 
-static void reshape_on(const chooser *c, const grt_kernel_row *row, const grt_plan_step *step, void *state,
-                       const operands *o)
+static grt_status reshape_on(const chooser *c, const grt_kernel_row *row, const grt_plan_step *step,
+                             void *state, const operands *o)
 {
     grt_reshape r = {.desc = &step->desc,
                      .state = state,
@@ -165,9 +165,11 @@ static void reshape_on(const chooser *c, const grt_kernel_row *row, const grt_pl
                      .n_out = step->n_out,
                      .threads = 1,
                      .device = c->device};
-    /* What cannot run with these dims is said when somebody runs it. */
-    if (row->reshape(&r) == GRT_OK && row->release_shape)
+    const grt_status status = row->reshape(&r);
+    if (status == GRT_OK && row->release_shape)
         row->release_shape(r.shape);
+    /* What cannot run with these dims is said when somebody runs it; what is missing here, now. */
+    return status == GRT_STATUS_DEVICE || status == GRT_STATUS_INTERNAL ? status : GRT_OK;
 }
 
 static grt_status choose_step(const chooser *c, const grt_plan_step *step)
@@ -196,7 +198,7 @@ static grt_status choose_step(const chooser *c, const grt_plan_step *step)
     if (wanted && row->create)
         status = row->create(&node, &state);
     if (wanted && status == GRT_OK)
-        reshape_on(c, row, step, state, &o);
+        status = reshape_on(c, row, step, state, &o);
     if (state && row->destroy)
         row->destroy(state);
     release_operands(&o);
@@ -250,7 +252,7 @@ static grt_status keep(grt_plan *plan, const collector *c)
 
 static grt_status choose_for(grt_plan *plan, chooser *c, const grt_device_description *description)
 {
-    collector collected = {.base = {find, store, reject}, .known = &c->known};
+    collector collected = {.base = {find, store, reject, find}, .known = &c->known};
     if (!description->name || !description->properties)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "the description of a device lacks name or properties");
     GRT_TRY(c->backend->open_description(description, &c->device));

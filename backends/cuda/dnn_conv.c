@@ -263,7 +263,8 @@ static cudnnBackendDescriptor_t build_graph(builder *b, const cuda_dnn_conv *c, 
 /* Engines that would cost precision or repeatability are left out: TF32 and other tensor-core arithmetic for
  * float32, sums in fewer bits, transforms with large tiles; and, unless asked for, those compiled at run
  * time. */
-static bool acceptable(const cuda_dnn *dnn, const cuda_dnn_conv *c, cudnnBackendDescriptor_t config)
+static bool acceptable(const cuda_dnn *dnn, const cuda_dnn_conv *c, bool compile,
+                       cudnnBackendDescriptor_t config)
 {
     cudnnBackendDescriptor_t engine = NULL;
     cudnnBackendNumericalNote_t numbers[CUDNN_NUMERICAL_NOTE_TYPE_COUNT];
@@ -298,7 +299,7 @@ static bool acceptable(const cuda_dnn *dnn, const cuda_dnn_conv *c, cudnnBackend
             break;
         }
     for (int64_t i = 0; ok && i < n_behaviours && i < CUDNN_BEHAVIOR_NOTE_TYPE_COUNT; i++)
-        ok = behaviours[i] != CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION || c->compile;
+        ok = behaviours[i] != CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION || compile;
     dnn->cudnnBackendDestroyDescriptor(engine);
     return ok;
 }
@@ -473,8 +474,6 @@ static void offer(question *q, const cuda_dnn *dnn, cudnnBackendDescriptor_t pla
 static bool consider(builder *b, question *q, cudnnBackendDescriptor_t config)
 {
     size_t workspace;
-    if (!acceptable(b->dnn, q->conv, config))
-        return false;
     cudnnBackendDescriptor_t plan = plan_of(b->plan, q->conv, q->handle, config, &workspace);
     if (!plan)
         return false;
@@ -490,6 +489,19 @@ static bool consider(builder *b, question *q, cudnnBackendDescriptor_t config)
     b->plan->engine = engine;
     b->plan->descriptors[b->plan->n_descriptors++] = config; /* as long as the plan */
     return true;
+}
+
+/* The answers that serve as they are; if candidates that must be compiled are wanted, those behind them. */
+static void consider_all(builder *b, question *q, cudnnBackendDescriptor_t *configs, int64_t n)
+{
+    const bool lists = grt_algo_trial_lists(q->trial), compile = q->conv->compile;
+    for (int64_t i = 0; i < n && (!b->plan->plan || (lists && !q->over)); i++)
+        if (acceptable(b->dnn, q->conv, compile, configs[i]) && consider(b, q, configs[i]))
+            configs[i] = NULL;
+    for (int64_t i = 0; i < n && lists && q->trial->compiles && !compile && b->plan->plan && !q->over; i++)
+        if (configs[i] && !acceptable(b->dnn, q->conv, false, configs[i]) &&
+            acceptable(b->dnn, q->conv, true, configs[i]))
+            consider(b, q, configs[i]);
 }
 
 /* Go through a heuristic's answers: to the first that serves, or to the end if candidates are wanted. */
@@ -512,11 +524,11 @@ static void choose(builder *b, question *q, cudnnBackendDescriptor_t graph, cudn
         n_made++;
     check(b, dnn->cudnnBackendGetAttribute(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS,
                                            CUDNN_TYPE_BACKEND_DESCRIPTOR, n_made, &n, configs));
-    for (int64_t i = 0; i < n_made; i++) {
-        const bool wanted = !b->plan->plan || (grt_algo_trial_lists(q->trial) && !q->over);
-        if (b->status != CUDNN_STATUS_SUCCESS || i >= n || !wanted || !consider(b, q, configs[i]))
+    if (b->status == CUDNN_STATUS_SUCCESS)
+        consider_all(b, q, configs, n < n_made ? n : n_made);
+    for (int64_t i = 0; i < n_made; i++)
+        if (configs[i])
             dnn->cudnnBackendDestroyDescriptor(configs[i]);
-    }
 }
 
 /* Without a GPU no engine can be compiled: that there is none there does not mean that there is none. */

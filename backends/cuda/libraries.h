@@ -11,6 +11,8 @@
 
 #include "backends/cuda/cuda.h"
 
+#include <pthread.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -30,6 +32,10 @@ extern "C" {
     X(cublasLtMatmulPreferenceDestroy)      \
     X(cublasLtMatmulPreferenceSetAttribute) \
     X(cublasLtMatmulAlgoCheck)              \
+    X(cublasLtMatmulAlgoGetIds)             \
+    X(cublasLtMatmulAlgoInit)               \
+    X(cublasLtMatmulAlgoCapGetAttribute)    \
+    X(cublasLtMatmulAlgoConfigSetAttribute) \
     X(cublasLtMatmulAlgoGetHeuristic)
 
 #define CUDA_DNN_FUNCTIONS(X)        \
@@ -58,6 +64,20 @@ typedef struct cuda_dnn {
 #undef X
 
 typedef struct cuda_libraries cuda_libraries;
+
+/* A library of functions, opened once a process. */
+typedef struct cuda_library {
+    const char *what;         /* for messages, with the versions wanted */
+    const char *const *names; /* of files, the best first; ends with NULL */
+    /* fills in the functions (cuda_library_function); *missing is the first that is not there */
+    void (*find)(void *opened, const char **missing);
+    pthread_mutex_t lock;
+    bool open;
+} cuda_library;
+
+/* DEVICE with the places that were searched, if it is not there. Later calls cost a lock. */
+grt_status cuda_library_open(cuda_library *library);
+void cuda_library_function(void *opened, const char *name, void *out_function, const char **missing);
 
 /* Is it not in this machine, but described, so that algorithms can be chosen for it? Nothing is uploaded
  * then. */

@@ -67,6 +67,14 @@ for list in null:9 null: null:1,1 null:2-1 null:1-x cpu,null none:all null:0-999
     refuse 2 "bad use: --device $list" ./graphrun "$plan" --device "$list"
 done
 check "explain load, each device" says "mirror:1 .* weights: .* from the host" ./graphrun "$plan" --device mirror:0-1 --explain-load
+# NonZero of bool[2,2], which the mirror leaves to the CPU: what keeps runs from being replayed is named.
+base64 -d >"$scratch/nonzero.onnx" <<'ONNX'
+CAcSDGJhY2tlbmQtdGVzdDprChwKCWNvbmRpdGlvbhIGcmVzdWx0IgdOb25aZXJvEhR0ZXN0X25vbnplcm9fZXhhbXBsZVobCgljb25kaXRpb24SDgoMCAkSCAoCCAIKAggCYhgKBnJlc3VsdBIOCgwIBxIICgIIAgoCCANCBAoAEA0=
+ONNX
+check "explain load, replay" says "not as a graph: NonZero node '.*': it runs on the CPU" ./graphrun "$scratch/nonzero.onnx" --device mirror --fallback cpu \
+    --explain-load
+check "explain load, replay --json" fields "./graphrun $scratch/nonzero.onnx --device mirror --fallback cpu --explain-load --json" \
+    load.devices.0.replay.op:string load.devices.0.replay.reason:string load.devices.0.replay.graphs:integer
 check "explain load as a picture" sh -c "./graphrun '$plan' --device mirror:0-3 '--explain-load=$scratch/load.html' && grep -q 'mirror:3.*open device' '$scratch/load.html' &&
     grep -q '</html>' '$scratch/load.html'"
 check "explain load of one device as a picture" sh -c "./graphrun '$plan' '--explain-load=$scratch/one.html' && grep -q 'cpu:0' '$scratch/one.html'"
@@ -82,6 +90,19 @@ check "cache why --json" fields "./graphc cache why $plan --device null --json" 
 check "cache ls" says "heuristic .*op=.*gpu=null;" ./graphc cache ls
 check "cache ls --json" fields "./graphc cache ls --json" file:string damaged:integer rows.0.key:string rows.0.bytes:integer
 check "cache export" says "rows written" ./graphc cache export "$scratch/exported.db"
+check "tune --help" says "usage: graphc tune" ./graphc tune --help
+check "tune where nothing is to tune" says "there is nothing to tune" ./graphc tune "$plan" --device cpu
+check "tune" says "steps with .* choices; [1-9][0-9]* measured, 0 tuned before, 0 left" ./graphc tune "$plan" --device null --again
+check "tune again measures nothing" says " 0 measured, [1-9]" ./graphc tune "$plan" --device null
+check "tune --json" fields "./graphc tune $plan --device null --again --json" tuned:integer known:integer before_ms:number \
+    results.0.key:string results.0.candidates:integer results.0.winner:integer stopped:boolean
+check "tune marks rows" says "tuned .*op=.*gpu=null;" ./graphc cache ls
+check "tune -o" says "tuned.grt in" ./graphc tune "$plan" --device null -o "$scratch/tuned.grt"
+check "the tuned plan runs" ./graphrun "$scratch/tuned.grt"
+check "the tuned plan has its choices" env GRAPHRT_ALGO_CACHE=off sh -c "./graphc tune '$scratch/tuned.grt' --device null | grep ' 0 measured'"
+refuse 2 "tune -o of an ONNX model" ./graphc tune "$model" --device null -o "$scratch/other.grt"
+refuse 2 "tune without a model" ./graphc tune
+refuse 2 "tune --seconds -1" ./graphc tune "$plan" --seconds -1
 check "cache prune --matching" says "^[1-9].* rows removed" ./graphc cache prune --matching 7x8x8x1
 check "cache prune --older-than" says "^0 rows removed" ./graphc cache prune --older-than 1
 check "cache prune --all" says "^[1-9].* rows removed" ./graphc cache prune --all
@@ -121,6 +142,11 @@ check "cache why knows them" says "^plan  op=" ./graphc cache why "$scratch/tune
 check "optimize --target --shape" ./graphc optimize "$model" --target nowhere --shape "$input=4x1x8x8" -o "$scratch/tuned.grt"
 check "a session with that shape asks nobody" says " 0 missed, 0 heuristic queries" ./graphrun "$scratch/tuned.grt" --device null \
     --shape "$input=4x1x8x8" --explain-load
+GRAPHRT_ALGO_CACHE=$scratch/known.db ./graphrun "$scratch/dumped.grt" --device null >/dev/null 2>&1
+GRAPHRT_ALGO_CACHE=$scratch/known.db ./graphc tune "$scratch/dumped.grt" --device null >/dev/null 2>&1
+check "optimize --choices" says "null, sm_10: 0 algorithms chosen, [1-9][0-9]* measured" ./graphc optimize "$model" --target nowhere \
+    --choices "$scratch/known.db" -o "$scratch/tuned.grt"
+refuse 2 "optimize --choices of no file" ./graphc optimize "$model" --target nowhere --choices /no/such/file -o "$scratch/bad.grt"
 for options in "--target nonsense" "--target nowhere --target cpu" "--shape $input=4x1x8x8" "--target nowhere --shape $input=1x2" "--target nowhere --shape x=1"; do
     # shellcheck disable=SC2086 # several options
     refuse 2 "bad use: graphc optimize $options" ./graphc optimize "$model" $options -o "$scratch/bad.grt"
