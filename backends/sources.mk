@@ -84,6 +84,7 @@ cuda_files += backends/cuda/walk.h backends/cuda/pointwise_eval.h
 cuda_files += backends/cuda/copy.h backends/cuda/copy.cu
 cuda_files += backends/cuda/concat.h backends/cuda/concat.cu
 cuda_files += backends/cuda/attention.cuh backends/cuda/attention_flash.cu
+cuda_files += backends/cuda/attention_float.cu backends/cuda/attention_split.cu backends/cuda/attention_tile.cuh
 cuda_ops_files += backends/cuda/ops/pointwise.cu
 cuda_ops_files += backends/cuda/ops/pointwise_group.cu
 cuda_ops_files += backends/cuda/ops/cast.cu
