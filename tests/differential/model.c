@@ -135,7 +135,7 @@ void *model_bytes(const node *n, size_t *out_size)
     number(&model, 1, 10);
     message(&model, 7, &graph);
     text(&opset, 1, "");
-    number(&opset, 2, 22);
+    number(&opset, 2, 24);
     message(&model, 8, &opset);
     if (model.failed) {
         free(model.data);

@@ -21,6 +21,7 @@ typedef struct node {
     bool constant[MAX_INPUTS]; /* an initializer instead of an input */
     bool omitted[MAX_INPUTS];
     grt_dtype out;
+    const char *precision; /* that it is compiled with; NULL: none */
 } node;
 
 /* The file's bytes, malloc'ed; NULL when out of memory. */
