@@ -22,7 +22,9 @@ typedef struct attention_shape {
     bool joined; /* K and V are parts of Q's tensor */
     attention_kernel kernel;
     int splits;   /* tasks that share the keys of one row */
-    int64_t fold; /* query heads of one key head that a block takes together, as rows; 1: none */
+    int64_t fold;  /* query heads of one key head that a block takes together, as rows; 1: none */
+    int64_t heads; /* of folded heads */
+    int64_t group; /* query heads of one key head */
     int mode, mask_dtype, qk_dtype;
     int64_t left, right;
     int64_t batch, q_heads, kv_heads, q_len, kv_len, past, total, size, v_size;

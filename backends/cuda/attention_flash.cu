@@ -120,170 +120,179 @@ __device__ __forceinline__ void add_values(float (*result)[4], const float (*wei
 /* Keys in a tile: what leaves room for two blocks in 100 KiB or more of shared memory. */
 template <class T, int SIZE> constexpr int tile_size = sizeof(T) == 4 && SIZE > 64 ? 32 : 64;
 
-/* GENERAL: with a mask or a softcap. Apart, as that code is long, and a run without them would only stumble over it. */
+/* A warp's rows: two a lane, `group` and `group` + 8 of them. */
+template <class T, int SIZE> struct warp_rows {
+    enum { DEPTH = tensor_core<T>::DEPTH, STEPS = SIZE / DEPTH, COLUMNS = SIZE / 8, STRIDE = SIZE + row_pad<T> };
+    uint32_t q[STEPS][4];
+    int64_t lo[2], hi[2], mask_at[2];
+    float top[2], sum[2], result[COLUMNS][4]; /* sum: of this lane's keys */
+
+    /* TILE keys and values from number `tile` on, those beyond hi as weights of zero. GENERAL: with a mask or a softcap. Apart, as that
+     * code is long, and a run without them would only stumble over it. */
+    template <int TILE, bool GENERAL>
+    __device__ __forceinline__ void take(const attention_shape &s, const void *mask, const T *keys, const T *values, int64_t tile, int lane)
+    {
+        enum { KEYS = TILE / 8 };
+        const int quad = lane & 3;
+        float score[KEYS][4];
+#pragma unroll
+        for (int k = 0; k < KEYS; k++)
+            score[k][0] = score[k][1] = score[k][2] = score[k][3] = 0;
+#pragma unroll
+        for (int step = 0; step < STEPS; step++)
+#pragma unroll
+            for (int k = 0; k < KEYS; k += 2) {
+                /* Matrices: keys k and the second half of their columns, keys k + 1 likewise. */
+                uint32_t b[4];
+                load_matrices(b, keys + (k * 8 + (lane >> 4) * 8 + (lane & 7)) * STRIDE + step * DEPTH + (lane >> 3 & 1) * (DEPTH / 2));
+#pragma unroll
+                for (int i = 0; i < 4; i++)
+                    b[i] = tensor_core<T>::operand(b[i]);
+                tensor_core<T>::mma(score[k], q[step], b);
+                tensor_core<T>::mma(score[k + 1], q[step], b + 2);
+            }
+        const bool plain = !GENERAL && tile >= lo[0] && tile >= lo[1] && tile + TILE <= hi[0] && tile + TILE <= hi[1];
+        const float factor = (float)s.scale * LOG2E;
+        float highest[2] = {top[0], top[1]};
+        if (plain) {
+#pragma unroll
+            for (int k = 0; k < KEYS; k++)
+#pragma unroll
+                for (int c = 0; c < 4; c++) {
+                    score[k][c] *= factor;
+                    highest[c >> 1] = fmaxf(highest[c >> 1], score[k][c]);
+                }
+        } else if (!GENERAL) {
+            int low[2], high[2]; /* in this tile */
+#pragma unroll
+            for (int r = 0; r < 2; r++) {
+                low[r] = lo[r] > tile ? (int)(lo[r] - tile < TILE ? lo[r] - tile : TILE) : 0;
+                high[r] = hi[r] > tile ? (int)(hi[r] - tile < TILE ? hi[r] - tile : TILE) : 0;
+            }
+#pragma unroll
+            for (int k = 0; k < KEYS; k++)
+#pragma unroll
+                for (int c = 0; c < 4; c++) {
+                    const int r = c >> 1, j = k * 8 + 2 * quad + (c & 1);
+                    score[k][c] = j >= low[r] && j < high[r] ? score[k][c] * factor : -CUDART_INF_F;
+                    highest[r] = fmaxf(highest[r], score[k][c]);
+                }
+        } else {
+#pragma unroll
+            for (int k = 0; k < KEYS; k++)
+#pragma unroll
+                for (int c = 0; c < 4; c++) {
+                    const int r = c >> 1;
+                    score[k][c] = attention_score(s, mask, mask_at[r], score[k][c], tile + k * 8 + 2 * quad + (c & 1), lo[r], hi[r]);
+                    highest[r] = fmaxf(highest[r], score[k][c]);
+                }
+        }
+#pragma unroll
+        for (int r = 0; r < 2; r++) {
+            highest[r] = fmaxf(highest[r], __shfl_xor_sync(0xffffffffu, highest[r], 1));
+            highest[r] = fmaxf(highest[r], __shfl_xor_sync(0xffffffffu, highest[r], 2));
+            const float base = highest[r] == -CUDART_INF_F ? 0.0f : highest[r]; /* no key yet */
+            const float shrink = exp2f(top[r] - base);
+            top[r] = highest[r];
+            float part = 0;
+#pragma unroll
+            for (int k = 0; k < KEYS; k++) {
+                score[k][2 * r] = exp2f(score[k][2 * r] - base);
+                score[k][2 * r + 1] = exp2f(score[k][2 * r + 1] - base);
+                part += score[k][2 * r] + score[k][2 * r + 1];
+            }
+            sum[r] = sum[r] * shrink + part;
+#pragma unroll
+            for (int c = 0; c < COLUMNS; c++) {
+                result[c][2 * r] *= shrink;
+                result[c][2 * r + 1] *= shrink;
+            }
+        }
+        add_values<T, SIZE, TILE>(result, score, values, lane);
+    }
+};
+
+/* The last keys of a sequence like 197 or 257 get code for this many. */
+enum { SHORT_TILE = 16 };
+
 template <class T, int SIZE, int WARPS, bool GENERAL>
 __global__ void __launch_bounds__(WARPS * 32)
-    flash(const __grid_constant__ attention_shape s, const __grid_constant__ attention_data d)
+    flash(const __grid_constant__ attention_shape s, const __grid_constant__ attention_data d, uint32_t tasks)
 {
-    enum {
-        TILE = tile_size<T, SIZE>,
-        DEPTH = tensor_core<T>::DEPTH,
-        THREADS = WARPS * 32,
-        BLOCK_ROWS = WARPS * ROWS,
-        STEPS = SIZE / DEPTH,
-        COLUMNS = SIZE / 8,
-        KEYS = TILE / 8,
-        STRIDE = SIZE + row_pad<T>
-    };
+    using rows = warp_rows<T, SIZE>;
+    enum { TILE = tile_size<T, SIZE>, THREADS = WARPS * 32, BLOCK_ROWS = WARPS * ROWS, STAGE = TILE * rows::STRIDE };
     extern __shared__ char memory[];
-    T *keys = (T *)memory, *values = keys + STAGES * TILE * STRIDE;
+    T *keys = (T *)memory, *values = keys + STAGES * STAGE;
     const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, group = lane >> 2, quad = lane & 3;
-    const int64_t tasks = s.batch * (s.q_heads / s.fold) * ((s.fold * s.q_len + BLOCK_ROWS - 1) / BLOCK_ROWS) * s.splits;
-    for (int64_t task = blockIdx.x; task < tasks; task += gridDim.x) {
+    for (uint32_t task = blockIdx.x; task < tasks; task += gridDim.x) {
         const attention_task t = attention_task_at(s, d.nonpad, task, BLOCK_ROWS, TILE);
+        const auto fetch_at = [&](int64_t tile, int stage) {
+            fetch_tile<T, SIZE, TILE, THREADS>(s, d.k, d.past_key, s.k, t.batch, t.kv_head, tile, t.to, keys + stage * STAGE);
+            fetch_tile<T, SIZE, TILE, THREADS>(s, d.v, d.past_value, s.v, t.batch, t.kv_head, tile, t.to, values + stage * STAGE);
+        };
+        __syncthreads(); /* the task before may still read what follows overwrites */
+        if (t.from < t.to)
+            fetch_at(t.from, 0);
+        commit();
         const bool idle = t.first + warp * ROWS >= t.rows; /* such a warp only fetches */
-        int64_t lo[2], hi[2], mask_at[2];
+        rows w;
         attention_row row[2];
         bool there[2];
-        uint32_t q[STEPS][4];
 #pragma unroll
         for (int r = 0; r < 2; r++) {
             const int64_t i = t.first + warp * ROWS + group + 8 * r;
             there[r] = i < t.rows;
             row[r] = attention_row_at(s, t, there[r] ? i : 0);
-            lo[r] = hi[r] = 0;
+            w.lo[r] = w.hi[r] = 0;
             if (there[r])
-                range(s, d.nonpad, t.batch, row[r].query, &lo[r], &hi[r]);
-            mask_at[r] = GENERAL ? attention_mask_at(s, t.batch, row[r]) : 0;
+                range(s, d.nonpad, t.batch, row[r].query, &w.lo[r], &w.hi[r]);
+            w.mask_at[r] = GENERAL ? attention_mask_at(s, t.batch, row[r]) : 0;
             const T *at = (const T *)d.q + attention_at(s.q, t.batch, row[r]) + 4 / sizeof(T) * quad;
 #pragma unroll
-            for (int step = 0; step < STEPS; step++) {
-                q[step][r] = there[r] ? tensor_core<T>::operand(*(const uint32_t *)(at + step * DEPTH)) : 0;
-                q[step][2 + r] = there[r] ? tensor_core<T>::operand(*(const uint32_t *)(at + step * DEPTH + DEPTH / 2)) : 0;
+            for (int step = 0; step < rows::STEPS; step++) {
+                w.q[step][r] = there[r] ? tensor_core<T>::operand(*(const uint32_t *)(at + step * rows::DEPTH)) : 0;
+                w.q[step][2 + r] = there[r] ? tensor_core<T>::operand(*(const uint32_t *)(at + step * rows::DEPTH + rows::DEPTH / 2)) : 0;
             }
+            w.top[r] = -CUDART_INF_F;
+            w.sum[r] = 0;
         }
-        float top[2] = {-CUDART_INF_F, -CUDART_INF_F}, sum[2] = {0, 0}, result[COLUMNS][4];
 #pragma unroll
-        for (int c = 0; c < COLUMNS; c++)
-            result[c][0] = result[c][1] = result[c][2] = result[c][3] = 0;
-        __syncthreads(); /* the task before may still read what follows overwrites */
-        if (t.from < t.to) {
-            fetch_tile<T, SIZE, TILE, THREADS>(s, d.k, d.past_key, s.k, t.batch, t.kv_head, t.from, t.to, keys);
-            fetch_tile<T, SIZE, TILE, THREADS>(s, d.v, d.past_value, s.v, t.batch, t.kv_head, t.from, t.to, values);
-        }
-        commit();
+        for (int c = 0; c < rows::COLUMNS; c++)
+            w.result[c][0] = w.result[c][1] = w.result[c][2] = w.result[c][3] = 0;
         int stage = 0;
         for (int64_t tile = t.from; tile < t.to; tile += TILE, stage ^= 1) {
-            const T *tile_keys = keys + stage * TILE * STRIDE, *tile_values = values + stage * TILE * STRIDE;
-            if (tile + TILE < t.to) {
-                const int next = (stage ^ 1) * TILE * STRIDE;
-                fetch_tile<T, SIZE, TILE, THREADS>(s, d.k, d.past_key, s.k, t.batch, t.kv_head, tile + TILE, t.to, keys + next);
-                fetch_tile<T, SIZE, TILE, THREADS>(s, d.v, d.past_value, s.v, t.batch, t.kv_head, tile + TILE, t.to, values + next);
-            }
+            if (tile + TILE < t.to)
+                fetch_at(tile + TILE, stage ^ 1);
             commit();
             wait_for<1>();
             __syncthreads();
-            if (!idle) {
-                float score[KEYS][4];
-#pragma unroll
-                for (int k = 0; k < KEYS; k++)
-                    score[k][0] = score[k][1] = score[k][2] = score[k][3] = 0;
-#pragma unroll
-                for (int step = 0; step < STEPS; step++)
-#pragma unroll
-                    for (int k = 0; k < KEYS; k += 2) {
-                        /* Matrices: keys k and the second half of their columns, keys k + 1 likewise. */
-                        uint32_t b[4];
-                        load_matrices(b, tile_keys + (k * 8 + (lane >> 4) * 8 + (lane & 7)) * STRIDE + step * DEPTH +
-                                             (lane >> 3 & 1) * (DEPTH / 2));
-#pragma unroll
-                        for (int i = 0; i < 4; i++)
-                            b[i] = tensor_core<T>::operand(b[i]);
-                        tensor_core<T>::mma(score[k], q[step], b);
-                        tensor_core<T>::mma(score[k + 1], q[step], b + 2);
-                    }
-                const bool plain = !GENERAL && tile >= lo[0] && tile >= lo[1] && tile + TILE <= hi[0] && tile + TILE <= hi[1];
-                float highest[2] = {top[0], top[1]};
-                if (plain) {
-                    const float factor = (float)s.scale * LOG2E;
-#pragma unroll
-                    for (int k = 0; k < KEYS; k++)
-#pragma unroll
-                        for (int c = 0; c < 4; c++) {
-                            score[k][c] *= factor;
-                            highest[c >> 1] = fmaxf(highest[c >> 1], score[k][c]);
-                        }
-                } else if (!GENERAL) {
-                    const float factor = (float)s.scale * LOG2E;
-                    int low[2], high[2]; /* in this tile */
-#pragma unroll
-                    for (int r = 0; r < 2; r++) {
-                        low[r] = lo[r] > tile ? (int)(lo[r] - tile < TILE ? lo[r] - tile : TILE) : 0;
-                        high[r] = hi[r] > tile ? (int)(hi[r] - tile < TILE ? hi[r] - tile : TILE) : 0;
-                    }
-#pragma unroll
-                    for (int k = 0; k < KEYS; k++)
-#pragma unroll
-                        for (int c = 0; c < 4; c++) {
-                            const int r = c >> 1, j = k * 8 + 2 * quad + (c & 1);
-                            score[k][c] = j >= low[r] && j < high[r] ? score[k][c] * factor : -CUDART_INF_F;
-                            highest[r] = fmaxf(highest[r], score[k][c]);
-                        }
-                } else {
-#pragma unroll
-                    for (int k = 0; k < KEYS; k++)
-#pragma unroll
-                        for (int c = 0; c < 4; c++) {
-                            const int r = c >> 1;
-                            score[k][c] = attention_score(s, d.mask, mask_at[r], score[k][c], tile + k * 8 + 2 * quad + (c & 1), lo[r], hi[r]);
-                            highest[r] = fmaxf(highest[r], score[k][c]);
-                        }
-                }
-#pragma unroll
-                for (int r = 0; r < 2; r++) {
-                    highest[r] = fmaxf(highest[r], __shfl_xor_sync(0xffffffffu, highest[r], 1));
-                    highest[r] = fmaxf(highest[r], __shfl_xor_sync(0xffffffffu, highest[r], 2));
-                    const float base = highest[r] == -CUDART_INF_F ? 0.0f : highest[r]; /* no key yet */
-                    const float shrink = exp2f(top[r] - base);
-                    top[r] = highest[r];
-                    float part = 0;
-#pragma unroll
-                    for (int k = 0; k < KEYS; k++) {
-                        score[k][2 * r] = exp2f(score[k][2 * r] - base);
-                        score[k][2 * r + 1] = exp2f(score[k][2 * r + 1] - base);
-                        part += score[k][2 * r] + score[k][2 * r + 1];
-                    }
-                    sum[r] = sum[r] * shrink + part; /* of this lane's keys */
-#pragma unroll
-                    for (int c = 0; c < COLUMNS; c++) {
-                        result[c][2 * r] *= shrink;
-                        result[c][2 * r + 1] *= shrink;
-                    }
-                }
-                add_values<T, SIZE, TILE>(result, score, tile_values, lane);
-            }
+            if (!idle && t.to - tile > SHORT_TILE)
+                w.template take<TILE, GENERAL>(s, d.mask, keys + stage * STAGE, values + stage * STAGE, tile, lane);
+            else if (!idle)
+                w.template take<SHORT_TILE, GENERAL>(s, d.mask, keys + stage * STAGE, values + stage * STAGE, tile, lane);
             __syncthreads(); /* the stage is free */
         }
 #pragma unroll
         for (int r = 0; r < 2; r++) {
-            sum[r] += __shfl_xor_sync(0xffffffffu, sum[r], 1);
-            sum[r] += __shfl_xor_sync(0xffffffffu, sum[r], 2);
+            float sum = w.sum[r];
+            sum += __shfl_xor_sync(0xffffffffu, sum, 1);
+            sum += __shfl_xor_sync(0xffffffffu, sum, 2);
             if (!there[r])
                 continue;
             if (s.splits > 1) {
                 float *y = attention_partial_at(s, d.partial, t.batch, row[r], t.split);
 #pragma unroll
-                for (int c = 0; c < COLUMNS; c++)
-                    *(float2 *)(y + c * 8 + 2 * quad) = make_float2(result[c][2 * r], result[c][2 * r + 1]);
+                for (int c = 0; c < rows::COLUMNS; c++)
+                    *(float2 *)(y + c * 8 + 2 * quad) = make_float2(w.result[c][2 * r], w.result[c][2 * r + 1]);
                 if (quad == 0)
-                    *(float2 *)(y + SIZE) = make_float2(top[r], sum[r]);
+                    *(float2 *)(y + SIZE) = make_float2(w.top[r], sum);
                 continue;
             }
-            const float inverse = sum[r] > 0 ? 1 / sum[r] : sum[r] == 0 ? 0.0f : sum[r]; /* NaN stays */
+            const float inverse = sum > 0 ? 1 / sum : sum == 0 ? 0.0f : sum; /* NaN stays */
             T *y = (T *)d.y + attention_at(s.y, t.batch, row[r]) + 2 * quad;
 #pragma unroll
-            for (int c = 0; c < COLUMNS; c++)
-                tensor_core<T>::store(y + c * 8, result[c][2 * r] * inverse, result[c][2 * r + 1] * inverse);
+            for (int c = 0; c < rows::COLUMNS; c++)
+                tensor_core<T>::store(y + c * 8, w.result[c][2 * r] * inverse, w.result[c][2 * r + 1] * inverse);
         }
     }
 }
@@ -334,11 +343,11 @@ template <class T, bool GENERAL> void launch_as(const attention_shape *s, const 
     const int64_t large = attention_tasks(s, MANY * ROWS), small = attention_tasks(s, FEW * ROWS);
     if (large >= 2 * multiprocessors && s->splits == 1)
         with_kernel<T, MANY, GENERAL>(s->size, [&](auto kernel, size_t bytes) {
-            kernel<<<cuda_blocks(large, 1), MANY * 32, bytes, stream>>>(*s, *d);
+            kernel<<<cuda_blocks(large, 1), MANY * 32, bytes, stream>>>(*s, *d, (uint32_t)large);
         });
     else
         with_kernel<T, FEW, GENERAL>(s->size, [&](auto kernel, size_t bytes) {
-            kernel<<<cuda_blocks(small, 1), FEW * 32, bytes, stream>>>(*s, *d);
+            kernel<<<cuda_blocks(small, 1), FEW * 32, bytes, stream>>>(*s, *d, (uint32_t)small);
         });
 }
 

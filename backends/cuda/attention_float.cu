@@ -30,15 +30,14 @@ template <class Op> __device__ __forceinline__ float over_row(float x)
 /* R: rows of a lane. GENERAL: with a mask or a softcap. */
 template <int SIZE, int R, int WARPS, bool GENERAL>
 __global__ void __launch_bounds__(WARPS * 32)
-    attend(const __grid_constant__ attention_shape s, const __grid_constant__ attention_data d)
+    attend(const __grid_constant__ attention_shape s, const __grid_constant__ attention_data d, uint32_t tasks)
 {
     enum { THREADS = WARPS * 32, WARP_ROWS = GROUPS * R, BLOCK_ROWS = WARPS * WARP_ROWS, STRIDE = SIZE + row_pad<float>, VECTORS = SIZE / 32 };
     extern __shared__ float4 memory[];
     float *keys = (float *)memory, *values = keys + STAGES * TILE * STRIDE, *queries = values + STAGES * TILE * STRIDE;
     const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, group = lane / LANES, column = lane % LANES;
     float *weights = queries + BLOCK_ROWS * STRIDE + warp * WARP_ROWS * WEIGHT_STRIDE;
-    const int64_t tasks = s.batch * (s.q_heads / s.fold) * ((s.fold * s.q_len + BLOCK_ROWS - 1) / BLOCK_ROWS) * s.splits;
-    for (int64_t task = blockIdx.x; task < tasks; task += gridDim.x) {
+    for (uint32_t task = blockIdx.x; task < tasks; task += gridDim.x) {
         const attention_task t = attention_task_at(s, d.nonpad, task, BLOCK_ROWS, TILE);
         const bool idle = t.first + warp * WARP_ROWS >= t.rows; /* such a warp only fetches */
         __syncthreads();                                        /* the task before may still read what follows overwrites */
@@ -212,11 +211,11 @@ template <bool GENERAL> void launch(const attention_shape *s, const attention_da
     const int64_t large = attention_tasks(s, MANY_ROWS * MANY_WARPS * GROUPS), small = attention_tasks(s, FEW_ROWS * FEW_WARPS * GROUPS);
     if (large >= 2 * multiprocessors && s->splits == 1)
         with_kernel<MANY_ROWS, MANY_WARPS, GENERAL>(s->size, [&](auto kernel, size_t bytes) {
-            kernel<<<cuda_blocks(large, 1), MANY_WARPS * 32, bytes, stream>>>(*s, *d);
+            kernel<<<cuda_blocks(large, 1), MANY_WARPS * 32, bytes, stream>>>(*s, *d, (uint32_t)large);
         });
     else
         with_kernel<FEW_ROWS, FEW_WARPS, GENERAL>(s->size, [&](auto kernel, size_t bytes) {
-            kernel<<<cuda_blocks(small, 1), FEW_WARPS * 32, bytes, stream>>>(*s, *d);
+            kernel<<<cuda_blocks(small, 1), FEW_WARPS * 32, bytes, stream>>>(*s, *d, (uint32_t)small);
         });
 }
 

@@ -6,6 +6,8 @@
  * and a second kernel joins the parts. */
 #include "backends/cuda/attention_tile.cuh"
 
+#include "src/base/checked.h"
+
 /* Fewer keys in a split are not worth the second kernel. */
 enum { SPLIT_KEYS = 128, LEAST_SPLITS = 4, MOST_SPLITS = 128, FOLD_QUERIES = 16 };
 
@@ -34,10 +36,15 @@ void attention_choose(attention_shape *s, grt_dtype dtype, bool tf32, const stru
     s->fold = 1;
     if (!fits_tiles(s, dtype) || s->q_heads == 0 || s->q_len == 0 || s->batch == 0)
         return;
+    int64_t rows;
+    if (!grt_mul_i64(s->batch, s->q_heads, &rows) || !grt_mul_i64(rows, s->q_len, &rows) || rows > INT32_MAX)
+        return;
     s->kernel = dtype != GRT_DTYPE_FLOAT || tf32 ? ATTENTION_FLASH : ATTENTION_FLOAT;
-    const int64_t group = s->q_heads / s->kv_heads, enough = 2 * (int64_t)device->multiProcessorCount;
+    const int64_t enough = 2 * (int64_t)device->multiProcessorCount;
+    s->group = s->q_heads / s->kv_heads;
     if (s->q_len <= FOLD_QUERIES)
-        s->fold = group;
+        s->fold = s->group;
+    s->heads = s->q_heads / s->fold;
     /* The blocks of either kernel where there is little to do; close enough for the choice. */
     const int64_t tasks = attention_tasks(s, s->kernel == ATTENTION_FLASH ? 32 : 16);
     const int64_t wanted = enough / tasks < MOST_SPLITS ? enough / tasks : MOST_SPLITS;

@@ -16,23 +16,28 @@ struct attention_task {
 
 static inline int64_t attention_tasks(const attention_shape *s, int block_rows)
 {
-    return s->batch * (s->q_heads / s->fold) * ((s->fold * s->q_len + block_rows - 1) / block_rows) * s->splits;
+    return s->batch * s->heads * ((s->fold * s->q_len + block_rows - 1) / block_rows) * s->splits;
 }
 
-static __device__ __forceinline__ attention_task attention_task_at(const attention_shape &s, const int64_t *nonpad, int64_t at, int block_rows,
+/* All counts fit 31 bits (attention_choose), where division costs a fraction of what it does in 64. */
+static __device__ __forceinline__ attention_task attention_task_at(const attention_shape &s, const int64_t *nonpad, uint32_t at, uint32_t block_rows,
                                                                    int tile)
 {
     attention_task t;
-    const int64_t heads = s.q_heads / s.fold;
-    t.rows = s.fold * s.q_len;
-    t.split = (int)(at % s.splits);
-    at /= s.splits;
-    const int64_t blocks = (t.rows + block_rows - 1) / block_rows;
-    t.batch = at / (heads * blocks);
-    t.head = at / blocks % heads * s.fold;
-    t.kv_head = t.head / (s.q_heads / s.kv_heads);
+    const uint32_t fold = (uint32_t)s.fold, rows = fold * (uint32_t)s.q_len, blocks = (rows + block_rows - 1) / block_rows;
+    const uint32_t heads = (uint32_t)s.heads;
+    t.rows = rows;
+    t.split = 0;
+    if (s.splits > 1) {
+        t.split = (int)(at % (uint32_t)s.splits);
+        at /= (uint32_t)s.splits;
+    }
+    const uint32_t above = at / blocks, block = at - above * blocks, batch = above / heads, head = (above - batch * heads) * fold;
+    t.batch = batch;
+    t.head = head;
+    t.kv_head = head / (uint32_t)s.group;
     /* Late rows have most keys where attention is causal: they go first. */
-    t.first = (blocks - 1 - at % blocks) * block_rows;
+    t.first = (blocks - 1 - block) * block_rows;
     const int64_t last = t.first + block_rows < t.rows ? t.first + block_rows - 1 : t.rows - 1;
     int64_t unused;
     /* Both ends only grow with the query. */
@@ -110,10 +115,17 @@ __device__ __forceinline__ void fetch_tile(const attention_shape &s, const void 
                                            int64_t batch, int64_t head, int64_t tile, int64_t to, T *shared)
 {
     enum { EACH = 16 / sizeof(T), CHUNKS = SIZE / EACH };
-    for (int i = threadIdx.x; i < TILE * CHUNKS; i += THREADS) {
-        const int row = i / CHUNKS, chunk = i % CHUNKS;
-        const bool there = tile + row < to;
-        const T *from = key_row<T>(s, now, past, view, SIZE, batch, head, there ? tile + row : 0);
+    const int left = to - tile < TILE ? (int)(to - tile) : TILE;
+    const T *first = key_row<T>(s, now, past, view, SIZE, batch, head, tile);
+    const bool crosses = tile < s.past && tile + TILE > s.past; /* out of the past */
+    const int64_t step = tile < s.past ? SIZE : view.row;
+#pragma unroll
+    for (int i = 0; i < TILE * CHUNKS / THREADS; i++) {
+        const int at = threadIdx.x + i * THREADS, row = at / CHUNKS, chunk = at % CHUNKS;
+        const bool there = row < left;
+        const T *from = first + (there ? row : 0) * step;
+        if (crosses && there)
+            from = key_row<T>(s, now, past, view, SIZE, batch, head, tile + row);
         fetch(shared + row * (SIZE + row_pad<T>) + chunk * EACH, from + chunk * EACH, there);
     }
 }
