@@ -2,6 +2,9 @@
 #include "backends/algos.h"
 #include "backends/backend.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 void grt_device_algo_key(grt_device *device, const char *op, grt_text *key)
 {
     grt_text_add(key, "op=%s;", op);
@@ -9,21 +12,67 @@ void grt_device_algo_key(grt_device *device, const char *op, grt_text *key)
         device->vtable->identify(device, key);
 }
 
-void *grt_device_algo_find(grt_device *device, const char *key, size_t *out_size)
+static bool tries(const grt_algo_trial *trial, const char *key)
 {
+    return trial && trial->key && !strcmp(trial->key, key);
+}
+
+static void tell_use(grt_algo_trial *trial, const char *key)
+{
+    if (trial && trial->uses)
+        trial->uses(trial, key);
+}
+
+static void *copy_of(const void *data, size_t size)
+{
+    char *copy = malloc(size + 1);
+    if (copy) {
+        memcpy(copy, data, size);
+        copy[size] = '\0';
+    }
+    return copy;
+}
+
+bool grt_algo_trial_offer(grt_algo_trial *trial, const char *key, const void *data, size_t size)
+{
+    return trial->offer(trial, key, data, size);
+}
+
+void *grt_device_algo_find(grt_device *device, grt_algo_trial *trial, const char *key, size_t *out_size)
+{
+    void *data = NULL;
     *out_size = 0;
-    return device && device->algos ? device->algos->find(device->algos, key, out_size) : NULL;
+    if (grt_algo_trial_lists(trial))
+        return NULL;
+    if (tries(trial, key)) {
+        data = trial->refused ? NULL : copy_of(trial->data, trial->size);
+        *out_size = data ? trial->size : 0;
+    } else if (device && device->algos)
+        data = device->algos->find(device->algos, key, out_size);
+    if (data)
+        tell_use(trial, key);
+    return data;
 }
 
-void grt_device_algo_store(grt_device *device, const char *key, const void *data, size_t size,
-                           grt_algo_source source, double cost_ms)
+void grt_device_algo_store(grt_device *device, grt_algo_trial *trial, const char *key, const void *data,
+                           size_t size)
 {
-    if (device && device->algos)
-        device->algos->store(device->algos, key, data, size, source, cost_ms);
+    tell_use(trial, key);
+    if (device && device->algos && !grt_algo_trial_lists(trial) && !tries(trial, key))
+        device->algos->store(device->algos, key, data, size, GRT_ALGO_HEURISTIC, 0);
 }
 
-void grt_device_algo_reject(grt_device *device, const char *key)
+void grt_device_algo_store_tuned(grt_device *device, const char *key, const void *data, size_t size,
+                                 double cost_ms)
 {
     if (device && device->algos)
+        device->algos->store(device->algos, key, data, size, GRT_ALGO_TUNED, cost_ms);
+}
+
+void grt_device_algo_reject(grt_device *device, grt_algo_trial *trial, const char *key)
+{
+    if (tries(trial, key))
+        trial->refused = true;
+    else if (device && device->algos)
         device->algos->reject(device->algos, key);
 }

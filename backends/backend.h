@@ -86,7 +86,8 @@ struct grt_device {
     const grt_device_vtable *vtable;
     const grt_backend *backend;
     int32_t index;
-    grt_algos *algos; /* set by the runtime after opening; NULL: none. See algos.h */
+    grt_algos *algos;   /* set by the runtime after opening; NULL: none. See algos.h */
+    size_t cache_bytes; /* of the cache between memory and arithmetic, which measuring must empty; 0: none */
 };
 
 bool grt_device_is_host(const grt_device *device);

@@ -50,6 +50,7 @@ typedef struct grt_reshape {
     int32_t n_in, n_out;
     int32_t threads;
     struct grt_device *device;
+    struct grt_algo_trial *trial; /* while candidates are compared: see algos.h; else NULL */
     /* filled by the kernel */
     void *shape;            /* what it prepared, for run and release_shape */
     size_t workspace_bytes; /* 64-byte aligned scratch that run wants */
@@ -87,6 +88,7 @@ typedef enum grt_kernel_flags {
         1 << 8, /* output dims depend on data: run calls hooks->alloc_output for every present output */
     GRT_KERNEL_VALUES =
         1 << 9, /* inputs or outputs may be sequences or optionals; outputs are cleared grt_values to fill */
+    GRT_KERNEL_TUNES = 1 << 10, /* reshape chooses among algorithms (algos.h) and heeds its `trial` */
 } grt_kernel_flags;
 /* Flag: reshape reads the values of input i (i < 8), which are small, and finds them in host memory. Where
  * they are not known before the run, the step waits for them. */

@@ -3,9 +3,8 @@
 
 #include "proto/plan.pb-c.h"
 #include "src/base/checked.h"
+#include "src/base/output.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -315,109 +314,9 @@ static bool lay_out(layout *l, const grt_plan *plan)
     return ok;
 }
 
-/* ---- files
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- files ---- */
 
-/* A file under a temporary name until it is complete. */
-typedef struct output {
-    char *path, *temporary;
-    int fd;
-    bool created; /* the temporary file exists */
-    uint64_t size;
-} output;
-
-static grt_status fail_io(const output *o, const char *what)
-{
-    int error = errno;
-    return grt_fail(GRT_STATUS_IO, "%s: %s: %s", o->path, what, strerror(error));
-}
-
-static grt_status output_open(output *o, const char *path, const char *suffix)
-{
-    size_t size = strlen(path) + strlen(suffix) + 64;
-    *o = (output){.path = malloc(size), .temporary = malloc(size), .fd = -1};
-    if (!o->path || !o->temporary)
-        return grt_fail_memory(size);
-    snprintf(o->path, size, "%s%s", path, suffix);
-    for (unsigned n = 0; o->fd < 0 && n < 1000; n++) { /* O_EXCL: two writers never share a file */
-        snprintf(o->temporary, size, "%s%s.tmp-%ld-%u", path, suffix, (long)getpid(), n);
-        o->fd = open(o->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (o->fd < 0 && errno != EEXIST)
-            break;
-    }
-    if (o->fd < 0)
-        return fail_io(o, "cannot be created");
-    o->created = true;
-    return GRT_OK;
-}
-
-static grt_status output_write(output *o, const void *data, size_t size)
-{
-    const char *p = data;
-    while (size > 0) {
-        ssize_t n = write(o->fd, p, size < (1u << 30) ? size : 1u << 30);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return fail_io(o, "cannot be written");
-        p += n;
-        size -= (size_t)n;
-        o->size += (uint64_t)n;
-    }
-    return GRT_OK;
-}
-
-static grt_status output_zeros(output *o, size_t n)
-{
-    static const char zeros[PLAN_PAGE];
-    while (n > 0) {
-        size_t chunk = n < sizeof zeros ? n : sizeof zeros;
-        GRT_TRY(output_write(o, zeros, chunk));
-        n -= chunk;
-    }
-    return GRT_OK;
-}
-
-/* The directory's entry must survive a crash too. */
-static void sync_directory(const char *path)
-{
-    char *directory = strdup(path), *slash = directory ? strrchr(directory, '/') : NULL;
-    if (slash)
-        slash[slash == directory] = 0;
-    int fd = open(slash ? directory : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd >= 0) {
-        (void)fsync(fd); /* some file systems have no fsync of directories: then rename is all there is */
-        close(fd);
-    }
-    free(directory);
-}
-
-static grt_status output_commit(output *o)
-{
-    if (fsync(o->fd) != 0)
-        return fail_io(o, "cannot be flushed to disk");
-    int closed = close(o->fd);
-    o->fd = -1;
-    if (closed != 0 || rename(o->temporary, o->path) != 0)
-        return fail_io(o, "cannot be put in place");
-    o->created = false;
-    sync_directory(o->path);
-    return GRT_OK;
-}
-
-/* Nothing stays behind of a file that was not committed. */
-static void output_close(output *o)
-{
-    if (o->fd >= 0)
-        close(o->fd);
-    if (o->created)
-        unlink(o->temporary);
-    free(o->path);
-    free(o->temporary);
-}
-
-static grt_status write_weights(output *o, const grt_plan *plan, const layout *l, uint64_t *out_checksum)
+static grt_status write_weights(grt_output *o, const grt_plan *plan, const layout *l, uint64_t *out_checksum)
 {
     static const char zeros[PLAN_TENSOR_ALIGNMENT];
     plan_hasher hasher;
@@ -431,16 +330,16 @@ static grt_status write_weights(output *o, const grt_plan *plan, const layout *l
         size_t padding = (size_t)(l->offsets[i] - at), size = grt_plan_packing(plan, i).bytes;
         plan_hasher_add(&hasher, zeros, padding);
         plan_hasher_add(&hasher, plan->weights[i].data, size);
-        status = output_zeros(o, padding);
+        status = grt_output_zeros(o, padding);
         if (status == GRT_OK)
-            status = output_write(o, plan->weights[i].data, size);
+            status = grt_output_write(o, plan->weights[i].data, size);
         at = l->offsets[i] + size;
     }
     *out_checksum = plan_hasher_end(&hasher);
     return status;
 }
 
-static grt_status write_header(output *o, const plan_section *sections, uint32_t n)
+static grt_status write_header(grt_output *o, const plan_section *sections, uint32_t n)
 {
     union {
         plan_header header;
@@ -453,16 +352,36 @@ static grt_status write_header(output *o, const plan_section *sections, uint32_t
     u.header.n_sections = n;
     memcpy(u.header.sections, sections, n * sizeof *sections);
     u.header.checksum = plan_header_checksum(u.page);
-    if (pwrite(o->fd, u.page, sizeof u.page, 0) != (ssize_t)sizeof u.page)
-        return fail_io(o, "cannot be written");
+    return grt_output_overwrite(o, u.page, sizeof u.page);
+}
+
+/* On a page of its own. */
+static grt_status next_section(grt_output *o, plan_section *section, plan_section_kind kind, uint64_t length)
+{
+    GRT_TRY(grt_output_zeros(o, grt_align_up(o->size, PLAN_PAGE) - o->size));
+    *section = (plan_section){.kind = kind, .offset = o->size, .length = length};
     return GRT_OK;
 }
 
-static grt_status write_file(output *o, const grt_plan *plan, const layout *l,
+static grt_status write_tuning(grt_output *o, const grt_plan *plan, plan_section *section)
+{
+    void *data;
+    size_t size;
+    GRT_TRY(plan_tuning_encode(plan->tuning, plan->n_tuning, &data, &size));
+    grt_status status = next_section(o, section, PLAN_TUNING, size);
+    if (status == GRT_OK)
+        status = plan_checksum(data, size, &section->checksum) ? GRT_OK : grt_fail_memory(size);
+    if (status == GRT_OK)
+        status = grt_output_write(o, data, size);
+    free(data);
+    return status;
+}
+
+static grt_status write_file(grt_output *o, const grt_plan *plan, const layout *l,
                              Grt__Plan__ExternalWeights *external)
 {
-    plan_section sections[2] = {{.kind = PLAN_META, .offset = PLAN_PAGE}, {.kind = PLAN_WEIGHTS}};
-    bool inside = !external && l->size > 0;
+    plan_section sections[3] = {{.kind = PLAN_META, .offset = PLAN_PAGE}};
+    uint32_t n = 1;
     size_t size = 0;
     void *meta = encode(plan, l->offsets, external, &size);
     if (!meta)
@@ -470,32 +389,33 @@ static grt_status write_file(output *o, const grt_plan *plan, const layout *l,
     sections[0].length = size;
     grt_status status = plan_checksum(meta, size, &sections[0].checksum) ? GRT_OK : grt_fail_memory(size);
     if (status == GRT_OK)
-        status = output_zeros(o, PLAN_PAGE);
+        status = grt_output_zeros(o, PLAN_PAGE);
     if (status == GRT_OK)
-        status = output_write(o, meta, size);
+        status = grt_output_write(o, meta, size);
     free(meta);
     GRT_TRY(status);
-    if (inside) {
-        GRT_TRY(output_zeros(o, grt_align_up(o->size, PLAN_PAGE) - o->size));
-        sections[1].offset = o->size;
-        sections[1].length = l->size;
-        GRT_TRY(write_weights(o, plan, l, &sections[1].checksum));
+    if (!external && l->size > 0) {
+        plan_section *weights = &sections[n++];
+        GRT_TRY(next_section(o, weights, PLAN_WEIGHTS, l->size));
+        GRT_TRY(write_weights(o, plan, l, &weights->checksum));
     }
-    GRT_TRY(write_header(o, sections, inside ? 2 : 1));
-    return output_commit(o);
+    if (plan->n_tuning) /* last: it is the section that may be replaced */
+        GRT_TRY(write_tuning(o, plan, &sections[n++]));
+    GRT_TRY(write_header(o, sections, n));
+    return grt_output_commit(o);
 }
 
 /* The weights first: a plan never names a file that is not there yet. */
 static grt_status write_external(const grt_plan *plan, const char *path, const layout *l,
                                  uint64_t *out_checksum)
 {
-    output o;
-    grt_status status = output_open(&o, path, ".weights");
+    grt_output o;
+    grt_status status = grt_output_open(&o, path, ".weights");
     if (status == GRT_OK)
         status = write_weights(&o, plan, l, out_checksum);
     if (status == GRT_OK)
-        status = output_commit(&o);
-    output_close(&o);
+        status = grt_output_commit(&o);
+    grt_output_close(&o);
     return status;
 }
 
@@ -511,11 +431,11 @@ static grt_status write_plan(const grt_plan *plan, const char *path, const layou
         external.size = l->size;
         GRT_TRY(write_external(plan, path, l, &external.checksum));
     }
-    output o;
-    grt_status status = output_open(&o, path, "");
+    grt_output o;
+    grt_status status = grt_output_open(&o, path, "");
     if (status == GRT_OK)
         status = write_file(&o, plan, l, external_weights ? &external : NULL);
-    output_close(&o);
+    grt_output_close(&o);
     return status;
 }
 

@@ -2,6 +2,7 @@
 #include "src/algo_cache.h"
 
 #include "src/algo_db.h"
+#include "src/algo_overlay.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -21,7 +22,7 @@ typedef struct entry {
     int64_t made;
     bool from_file; /* what the file had; stays true when the data is replaced */
     bool dirty;     /* data is to be written */
-    bool asked, missed;
+    bool asked, missed, from_plan;
     UT_hash_handle hh;
 } entry;
 
@@ -30,6 +31,8 @@ struct grt_algo_cache {
     pthread_mutex_t lock; /* of the map; never held while the file is used */
     pthread_mutex_t file; /* one load or save at a time */
     entry *map;
+    grt_algo_overlay plans;          /* choices that came with plans */
+    _Atomic(const char *) plan_note; /* why they were passed over; set once */
     atomic_bool dirty;
     uint64_t stamp; /* of the file when it was loaded; under `file` */
     bool failed;    /* the file could not be written: said once */
@@ -74,6 +77,8 @@ void grt_algo_cache_release(grt_algo_cache *cache)
         HASH_DEL(cache->map, e);
         release_entry(e);
     }
+    grt_algo_overlay_release(&cache->plans);
+    free((char *)atomic_load(&cache->plan_note));
     pthread_mutex_destroy(&cache->lock);
     pthread_mutex_destroy(&cache->file);
     grt_text_release(&cache->warnings);
@@ -288,26 +293,75 @@ void grt_algo_cache_save(grt_algo_cache *cache)
     batch_release(&b);
 }
 
+/* ---- plans ---- */
+
+void grt_algo_cache_add_plan(grt_algo_cache *cache, const grt_algo_row *rows, size_t n)
+{
+    pthread_mutex_lock(&cache->lock);
+    grt_algo_overlay_add(&cache->plans, rows, n);
+    pthread_mutex_unlock(&cache->lock);
+}
+
+const char *grt_algo_cache_plan_note(const grt_algo_cache *cache)
+{
+    const char *note = atomic_load(&cache->plan_note);
+    return note ? note : "";
+}
+
+/* Under the lock. */
+static void note_version(grt_algo_cache *cache, const char *key)
+{
+    grt_text here = {0}, there = {0}, note = {0};
+    if (!atomic_load(&cache->plan_note) && grt_algo_overlay_version(&cache->plans, key, &there, &here)) {
+        grt_text_add(
+            &note,
+            "the plan's choices were made with %s, here is %s: they are made anew; compile or tune the "
+            "plan with the version that runs it",
+            grt_text_get(&there), grt_text_get(&here));
+        atomic_store(&cache->plan_note, note.data); /* NULL when out of memory */
+    }
+    grt_text_release(&here);
+    grt_text_release(&there);
+}
+
 /* ---- what kernels call ---- */
+
+/* The plans' row for a key, unless the cache has measured: what was measured counts more than what was said.
+ * Under the lock; e may be NULL. */
+static const grt_algo_row *row_of_plan(const grt_algo_cache *cache, const char *key, const entry *e)
+{
+    const grt_algo_row *row = grt_algo_overlay_find(&cache->plans, key);
+    const bool measured = e && e->data && e->source == GRT_ALGO_TUNED;
+    return row && measured && row->source != GRT_ALGO_TUNED ? NULL : row;
+}
 
 static void *find(grt_algos *base, const char *key, size_t *out_size)
 {
     grt_device_algos *algos = (grt_device_algos *)base;
     grt_algo_cache *cache = algos->cache;
-    void *copy = NULL;
+    char *copy = NULL;
     *out_size = 0;
     pthread_mutex_lock(&cache->lock);
     entry *e = find_or_add(cache, key);
-    if (e && e->data && (copy = malloc(e->size + 1))) {
-        memcpy(copy, e->data, e->size + 1);
-        *out_size = e->size;
+    const grt_algo_row *row = row_of_plan(cache, key, e);
+    const void *data = row ? row->data : e ? e->data : NULL;
+    const size_t size = row ? row->size : data ? e->size : 0;
+    if (data && (copy = malloc(size + 1))) {
+        memcpy(copy, data, size + 1);
+        *out_size = size;
     }
     if (e && !e->asked) {
         e->asked = true;
         e->missed = !copy;
+        e->from_plan = copy && row;
     }
+    if (!copy)
+        note_version(cache, key);
     pthread_mutex_unlock(&cache->lock);
-    atomic_fetch_add_explicit(copy ? &algos->hits : &algos->misses, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(!copy ? &algos->misses
+                              : row ? &algos->plan_hits
+                                    : &algos->hits,
+                              1, memory_order_relaxed);
     return copy;
 }
 
@@ -329,6 +383,11 @@ static void store(grt_algos *base, const char *key, const void *data, size_t siz
         e->dirty = true;
         atomic_store(&cache->dirty, true);
     }
+    /* What a plan has from an earlier measurement is out of date. */
+    const grt_algo_row row = {
+        .key = key, .data = data, .size = size, .source = (int32_t)source, .cost_ms = cost_ms};
+    if (source == GRT_ALGO_TUNED && grt_algo_overlay_find(&cache->plans, key))
+        grt_algo_overlay_add(&cache->plans, &row, 1);
     pthread_mutex_unlock(&cache->lock);
 }
 
@@ -339,7 +398,14 @@ static void reject(grt_algos *base, const char *key)
     atomic_fetch_add_explicit(&algos->rejected, 1, memory_order_relaxed);
     pthread_mutex_lock(&cache->lock);
     entry *e = find_or_add(cache, key);
-    if (e && e->data) {
+    const bool of_plan =
+        row_of_plan(cache, key, e) && grt_algo_overlay_reject(&cache->plans, key); /* what find gave out */
+    if (of_plan)
+        atomic_fetch_sub_explicit(&algos->plan_hits, 1, memory_order_relaxed);
+    if (e && of_plan) {
+        e->missed = !e->data;
+        e->from_plan = false;
+    } else if (e && e->data) {
         free(e->refused);
         e->refused = e->data;
         e->refused_size = e->size;
@@ -377,6 +443,18 @@ static int alike(const char *a, const char *b)
     return n;
 }
 
+bool grt_algo_cache_is_tuned(grt_algo_cache *cache, const char *key)
+{
+    entry *e = NULL;
+    pthread_mutex_lock(&cache->lock);
+    HASH_FIND(hh, cache->map, key, strlen(key), e);
+    const grt_algo_row *row = grt_algo_overlay_find(&cache->plans, key);
+    const bool tuned = (e && e->data && e->source == GRT_ALGO_TUNED) ||
+                       (row && row->source == GRT_ALGO_TUNED && !strcmp(row->key, key));
+    pthread_mutex_unlock(&cache->lock);
+    return tuned;
+}
+
 void grt_algo_cache_lookups(grt_algo_cache *cache, void (*each)(void *user, const grt_algo_lookup *lookup),
                             void *user)
 {
@@ -384,7 +462,17 @@ void grt_algo_cache_lookups(grt_algo_cache *cache, void (*each)(void *user, cons
     for (const entry *e = cache->map; e; e = e->hh.next) {
         if (!e->asked)
             continue;
-        grt_algo_lookup lookup = {.key = e->key, .hit = !e->missed};
+        const grt_algo_row *of_plan = row_of_plan(cache, e->key, e);
+        grt_algo_row row = {.key = e->key,
+                            .data = e->data,
+                            .size = e->size,
+                            .source = (int32_t)e->source,
+                            .cost_ms = e->cost_ms,
+                            .made = e->made};
+        if (of_plan)
+            row = *of_plan;
+        grt_algo_lookup lookup = {
+            .key = e->key, .hit = !e->missed, .from_plan = e->from_plan, .row = row.data ? &row : NULL};
         int best = 0;
         for (const entry *other = cache->map; other && e->missed; other = other->hh.next) {
             const int n = other->from_file && other != e ? alike(e->key, other->key) : -1;

@@ -1,6 +1,7 @@
 /* The cache of algorithms as tools see it. */
 #include "src/algo_db.h"
 #include "src/model.h"
+#include "src/plan_tuning.h"
 
 #include "backends/algos.h"
 
@@ -56,15 +57,20 @@ typedef struct walk {
     void *user;
 } walk;
 
+static grt_cache_row public_row(const grt_algo_row *row)
+{
+    return (grt_cache_row){.key = row->key,
+                           .data = row->data,
+                           .size = row->size,
+                           .tuned = row->source == GRT_ALGO_TUNED,
+                           .cost_ms = row->cost_ms,
+                           .made = row->made};
+}
+
 static void show(void *user, const grt_algo_row *row)
 {
     const walk *w = user;
-    const grt_cache_row shown = {.key = row->key,
-                                 .data = row->data,
-                                 .size = row->size,
-                                 .tuned = row->source == GRT_ALGO_TUNED,
-                                 .cost_ms = row->cost_ms,
-                                 .made = row->made};
+    const grt_cache_row shown = public_row(row);
     w->each(w->user, &shown);
 }
 
@@ -97,15 +103,15 @@ grt_status grt_cache_prune(const char *path, double days, const char *part, size
 }
 
 /* All rows at once, so that they are written in one transaction. */
-typedef struct rows {
+typedef struct row_list {
     grt_algo_row *list;
     size_t n, capacity;
     grt_arena *arena;
-} rows;
+} row_list;
 
 static void collect(void *user, const grt_algo_row *row)
 {
-    rows *r = user;
+    row_list *r = user;
     if (r->n == r->capacity) {
         const size_t capacity = r->capacity ? 2 * r->capacity : 64;
         grt_algo_row *grown = grt_arena_calloc(r->arena, capacity, sizeof *grown);
@@ -126,7 +132,7 @@ grt_status grt_cache_copy(const char *from, const char *to, size_t *out_rows)
 {
     char *source = NULL, *target = NULL;
     size_t damaged;
-    rows r = {0};
+    row_list r = {0};
     if (!out_rows)
         return wrong("grt_cache_copy", "out_rows is NULL");
     grt_status status = place(from, &source);
@@ -150,6 +156,41 @@ grt_status grt_cache_copy(const char *from, const char *to, size_t *out_rows)
     return status;
 }
 
+/* ---- of plans ---- */
+
+grt_status grt_plan_add_tuning(const char *plan_path, const char *out_path, const grt_cache_row *rows,
+                               size_t n)
+{
+    if (!plan_path || !out_path || (n && !rows))
+        return wrong("grt_plan_add_tuning", "plan_path, out_path or rows is NULL");
+    grt_algo_row *list = calloc(n + 1, sizeof *list);
+    if (!list)
+        return grt_fail_memory(n * sizeof *list);
+    for (size_t i = 0; i < n; i++)
+        list[i] = (grt_algo_row){.key = rows[i].key,
+                                 .data = rows[i].data,
+                                 .size = rows[i].size,
+                                 .source = rows[i].tuned ? GRT_ALGO_TUNED : GRT_ALGO_HEURISTIC,
+                                 .cost_ms = rows[i].cost_ms};
+    grt_status status = grt_plan_tuning_write(plan_path, out_path, list, n);
+    free(list);
+    return status;
+}
+
+grt_status grt_model_choices(const grt_model *model, void (*each)(void *user, const grt_cache_row *row),
+                             void *user)
+{
+    if (!model || !each)
+        return wrong("grt_model_choices", "model or each is NULL");
+    for (size_t i = 0; i < model->plan->n_tuning; i++) {
+        const grt_cache_row row = public_row(&model->plan->tuning[i]);
+        each(user, &row);
+    }
+    return GRT_OK;
+}
+
+/* ---- what was asked for ---- */
+
 typedef struct lookups {
     void (*each)(void *user, const grt_cache_lookup *lookup);
     void *user;
@@ -158,7 +199,9 @@ typedef struct lookups {
 static void show_lookup(void *user, const grt_algo_lookup *lookup)
 {
     const lookups *l = user;
-    const grt_cache_lookup shown = {lookup->key, lookup->hit, lookup->nearest};
+    const grt_cache_row row = lookup->row ? public_row(lookup->row) : (grt_cache_row){0};
+    const grt_cache_lookup shown = {lookup->key, lookup->hit, lookup->nearest, lookup->from_plan,
+                                    lookup->row ? &row : NULL};
     l->each(l->user, &shown);
 }
 

@@ -79,6 +79,8 @@ typedef struct grt_plan {
     uint64_t content; /* tells this plan's bytes from others'; 0: compiled in memory, equal to itself only */
     uint64_t arena_bytes; /* of the main body at the default dims (every input symbol 1) */
     double flops;
+    const struct grt_algo_row *tuning; /* choices that come with the plan, sorted by key: src/plan_tuning.h */
+    size_t n_tuning;
     const char *options;                  /* text of the compile options, for inspect */
     void (*release_weights)(void *owner); /* may be NULL */
     void *weights_owner;

@@ -31,7 +31,7 @@ typedef enum plan_section_kind {
     PLAN_META = 1,
     PLAN_WEIGHTS = 2,
     PLAN_KERNELS = 3, /* per target: compiled kernels */
-    PLAN_TUNING = 4,  /* per target: chosen algorithms */
+    PLAN_TUNING = 4,  /* chosen algorithms, of all targets */
 } plan_section_kind;
 
 typedef struct plan_section {
@@ -78,6 +78,11 @@ typedef struct plan_external {
 } plan_external;
 grt_status plan_decode(const char *path, const void *meta, size_t size, grt_plan *plan,
                        const uint64_t **out_offsets, plan_external *out_external);
+
+/* TUNING bytes to plan->tuning and back. Rows to encode must be sorted, each key once; *out_data is
+ * malloc'ed. Errors: INVALID_PLAN for bytes, INVALID_ARGUMENT for rows. */
+grt_status plan_tuning_decode(const char *path, const void *data, size_t size, grt_plan *plan);
+grt_status plan_tuning_encode(const struct grt_algo_row *rows, size_t n, void **out_data, size_t *out_size);
 
 /* Everything that an executor may rely on: indices in range, values made before they are used, bodies a tree.
  * Weights' types must be set, their data need not. Errors: INVALID_PLAN. */

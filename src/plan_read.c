@@ -19,9 +19,9 @@ typedef struct reader {
     const char *bytes;
     size_t size;
     plan_header header;
-    const plan_section *meta,
-        *weights; /* weights: NULL if there are none, or they lie in a file of their own */
-    bool later;   /* leave the checksum of many weights to `check` */
+    const plan_section *meta, *tuning; /* tuning: NULL if there is none */
+    const plan_section *weights;       /* NULL if there are none, or they lie in a file of their own */
+    bool later;                        /* leave the checksum of many weights to `check` */
     grt_weights_check *check;
 } reader;
 
@@ -144,6 +144,7 @@ static grt_status read_sections(reader *r)
         GRT_TRY(place_section(r, s, &end));
         const plan_section **slot = s->kind == PLAN_META      ? &r->meta
                                     : s->kind == PLAN_WEIGHTS ? &r->weights
+                                    : s->kind == PLAN_TUNING  ? &r->tuning
                                                               : NULL;
         if (slot && *slot)
             return grt_fail(GRT_STATUS_INVALID_PLAN, "%s: section %s at offset %" PRIu64 ": a second one",
@@ -269,6 +270,8 @@ static grt_status read_plan(reader *r, grt_plan *plan)
     GRT_TRY(
         plan_decode(r->path, r->bytes + r->meta->offset, (size_t)r->meta->length, plan, &offsets, &external));
     GRT_TRY(plan_check(r->path, plan));
+    if (r->tuning)
+        GRT_TRY(plan_tuning_decode(r->path, r->bytes + r->tuning->offset, (size_t)r->tuning->length, plan));
     const char *base = r->weights ? r->bytes + r->weights->offset : NULL;
     if (external.name)
         GRT_TRY(open_external(r, &external, plan, &base));

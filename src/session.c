@@ -45,10 +45,13 @@ static const grt_kernel_row *choose_row(const grt_session *session, bool main, g
     return grt_backend_cpu.find_kernel(node, why);
 }
 
-/* A kernel that has state has packed its large weights: without this, they would be in memory twice. */
+/* A kernel that has state has packed its large weights: without this, they would be in memory twice. On
+ * devices of their own memory, a session that found the weights there has read none of them. */
 static void forget_packed(const grt_session *session, const grt_kernel_node *node)
 {
     enum { WORTH_IT = 64 << 10 };
+    if (session->on_device && !session->uploaded.host_bytes && !session->uploaded.peer_bytes)
+        return;
     for (int32_t i = 0; i < node->n_in; i++) {
         if (grt_node_packing(node, i))
             continue; /* read as it is */
@@ -152,20 +155,33 @@ static void record(failure *all, grt_status status)
     }
 }
 
+static void create_and_record(grt_session *session, int32_t b, int32_t s, failure *all)
+{
+    const grt_plan_body *body = &session->model->plan->bodies[b];
+    grt_status status = grt_device_make_current(session->device);
+    if (status == GRT_OK)
+        status = create_kernel(session, body, &body->steps[s], &session->kernels[b][s]);
+    if (status != GRT_OK)
+        record(all, status);
+}
+
+/* Threads cost up to milliseconds to start, and most kernels are made in no time: only what takes long is
+ * done in parallel. */
 static grt_status create_kernels(grt_session *session, int32_t threads)
 {
+    static const double patience_ms = 0.5;
     const grt_plan *plan = session->model->plan;
+    const double begin = grt_now_ms();
     failure all = {0};
     for (int32_t b = 0; b < plan->n_bodies; b++) {
-        const grt_plan_body *body = &plan->bodies[b];
-#pragma omp parallel for schedule(dynamic, 4) num_threads(threads) if (threads > 1 && body->n_steps > 8)
-        for (int32_t s = 0; s < body->n_steps; s++) {
-            grt_status status = grt_device_make_current(session->device);
-            if (status == GRT_OK)
-                status = create_kernel(session, body, &body->steps[s], &session->kernels[b][s]);
-            if (status != GRT_OK)
-                record(&all, status);
-        }
+        const int32_t n = plan->bodies[b].n_steps;
+        int32_t first = 0;
+        while (first < n && (threads == 1 || grt_now_ms() - begin < patience_ms))
+            create_and_record(session, b, first++, &all);
+        const int32_t team = threads < (n - first + 3) / 4 ? threads : (n - first + 3) / 4;
+#pragma omp parallel for schedule(dynamic, 4) num_threads(team) if (team > 1)
+        for (int32_t s = first; s < n; s++)
+            create_and_record(session, b, s, &all);
     }
     if (all.n > MAX_LISTED)
         grt_text_add(&all.text, "\n... and %d more", all.n - MAX_LISTED);
@@ -267,8 +283,11 @@ static grt_status open_device(grt_session *session, const grt_backend *backend, 
     GRT_TRY(announce(session, backend));
     GRT_TRY(grt_devices_open(runtime->devices, backend, index, runtime->algos, &session->device));
     session->on_device = !grt_device_is_host(session->device);
-    if (session->device->algos)
+    if (session->device->algos) {
+        const grt_plan *plan = session->model->plan;
         grt_algo_cache_load(runtime->algos);
+        grt_algo_cache_add_plan(runtime->algos, plan->tuning, plan->n_tuning);
+    }
     return GRT_OK;
 }
 
@@ -380,10 +399,16 @@ grt_status grt_session_get_load(const grt_session *session, grt_load_info *out_i
                                 .peer_bytes = session->uploaded.peer_bytes,
                                 .read_bytes = session->uploaded.read_bytes,
                                 .pinned_bytes = session->uploaded.pinned_bytes,
-                                .warnings = session->warnings ? session->warnings : ""};
+                                .warnings = session->warnings ? session->warnings : "",
+                                .plan_rows = session->model->plan->n_tuning,
+                                .plan_note = ""};
     const grt_device_algos *algos = (const grt_device_algos *)session->device->algos;
     if (algos) {
         out_info->cache_hits = atomic_load(&algos->hits);
+        out_info->plan_hits = atomic_load(&algos->plan_hits);
+        out_info->rejected = atomic_load(&algos->rejected);
+        if (session->model->plan->n_tuning)
+            out_info->plan_note = grt_algo_cache_plan_note(session->model->runtime->algos);
         out_info->cache_misses = atomic_load(&algos->misses);
         out_info->heuristics = atomic_load(&algos->heuristics);
         out_info->searches = atomic_load(&algos->searches);

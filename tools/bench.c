@@ -12,24 +12,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-enum { DEVICE = 1, FALLBACK, THREADS, WARMUP, REPEAT, SECONDS, INPUT, SHAPE, SEED, JSON, PROFILE };
-
-const tool_option bench_options[] = {
-    {DEVICE, "--device", "DEVICE", "cpu, null, cuda:0, ... (default: cpu)"},
-    {FALLBACK, "--fallback", "cpu",
-     "run ops that the device has no kernel for on the CPU; otherwise they are an error"},
-    {THREADS, "--threads", "N", "CPU threads of one operator (default: one per physical core)"},
-    {WARMUP, "--warmup", "N", "runs before measuring, the first of them is first_run_ms (default: 5)"},
-    {REPEAT, "--repeat", "N", "measured runs (default: as many as fit in --seconds, at least 10)"},
-    {SECONDS, "--seconds", "S", "time to measure for (default: 3)"},
-    {INPUT, "--input", "NAME=SOURCE", "as in graphrun MODEL; for all models given"},
-    {SHAPE, "--shape", "NAME=2x3x224", "as in graphrun MODEL; for all models given"},
-    {SEED, "--seed", "N", "of random inputs (default: 0)"},
-    {PROFILE, "--profile", "N", "report the N steps that take longest, and the time of each kind of op"},
-    {JSON, "--json", NULL, "report as a JSON array, one object per model"},
-    {0, NULL, NULL, NULL},
-};
-
 typedef struct bench {
     const char *device, *fallback;
     const char **models;
@@ -42,7 +24,44 @@ typedef struct bench {
     bool failed;
 } bench;
 
-enum { MAX_RUNS = 1000000, HOST_RUNS = 20, DEVICE_RUNS = 50, PROFILE_RUNS = 11 };
+enum { MAX_RUNS = 1000000, HOST_RUNS = 20, PROFILE_RUNS = 11 };
+
+static bool take_input(void *request, const char *value)
+{
+    return inputs_add_source(&((bench *)request)->inputs, value);
+}
+
+static bool take_shape(void *request, const char *value)
+{
+    return inputs_add_shape(&((bench *)request)->inputs, value);
+}
+
+static bool take_model(void *request, const char *value)
+{
+    bench *b = request;
+    b->models[b->n++] = value;
+    return true;
+}
+
+const tool_option bench_options[] = {
+    OPTION_TEXT(bench, device, "--device", "DEVICE", "cpu, null, cuda:0, ... (default: cpu)"),
+    OPTION_TEXT(bench, fallback, "--fallback", "cpu",
+                "run ops that the device has no kernel for on the CPU; otherwise they are an error"),
+    OPTION_INT(bench, threads, 0, 4096, "--threads", "N",
+               "CPU threads of one operator (default: one per physical core)"),
+    OPTION_INT(bench, warmup, 0, 1000000, "--warmup", "N",
+               "runs before measuring, the first of them is first_run_ms (default: 5)"),
+    OPTION_INT(bench, repeat, 1, MAX_RUNS, "--repeat", "N",
+               "measured runs (default: as many as fit in --seconds, at least 10)"),
+    OPTION_NUMBER(bench, seconds, 0, "--seconds", "S", "time to measure for (default: 3)"),
+    OPTION_TAKE(take_input, "--input", "NAME=SOURCE", "as in graphrun MODEL; for all models given"),
+    OPTION_TAKE(take_shape, "--shape", "NAME=2x3x224", "as in graphrun MODEL; for all models given"),
+    OPTION_INT(bench, seed, INT64_MIN, INT64_MAX, "--seed", "N", "of random inputs (default: 0)"),
+    OPTION_INT(bench, profile, 1, 100000, "--profile", "N",
+               "report the N steps that take longest, and the time of each kind of op"),
+    OPTION_FLAG(bench, json, "--json", "report as a JSON array, one object per model"),
+    OPTION_TABLE_END,
+};
 
 /* Runs until `repeat` or the time is over; returns their number, 0 on failure. */
 static size_t measure(const bench *b, grt_context *context, double **out_ms)
@@ -81,23 +100,6 @@ static double host_time(grt_context *context)
         samples[n++] = stats.host_us;
     }
     grt_context_set_timing(context, false);
-    return percentiles_of(samples, n).p50;
-}
-
-/* Median time on the device without copies in and out; 0 if it has no clock. */
-static double device_time(grt_context *context)
-{
-    double samples[DEVICE_RUNS];
-    size_t n = 0;
-    if (!grt_context_time_device(context, true))
-        return 0;
-    while (n < DEVICE_RUNS && grt_context_run(context) == GRT_OK) {
-        grt_context_stats stats = {.struct_size = sizeof stats};
-        if (grt_context_get_stats(context, &stats) != GRT_OK)
-            break;
-        samples[n++] = stats.device_ms;
-    }
-    grt_context_time_device(context, false);
     return percentiles_of(samples, n).p50;
 }
 
@@ -201,7 +203,7 @@ static json_t *bench_report(const bench *b, const char *model, const loaded *l, 
     json_object_set_new(r, "throughput_per_s", json_real(p.mean > 0 ? 1e3 / p.mean : 0));
     json_object_set_new(r, "load_ms", json_phases(l->model, l->session, l->total_ms));
     json_object_set_new(r, "first_run_ms", json_real(first_ms));
-    json_object_set_new(r, "device_ms", json_real(device_time(l->context)));
+    json_object_set_new(r, "device_ms", json_real(loaded_device_ms(l->context)));
     json_object_set_new(r, "host_us", json_real(host_time(l->context)));
     if (b->profile)
         json_object_set_new(r, "profile", profile(l->context, l->model, b->profile));
@@ -311,68 +313,15 @@ static void bench_done(void *user, size_t index, const worker_result *result)
     }
 }
 
-static int parse(bench *b, const tool_command *command, int argc, char **argv)
-{
-    tool_parser p;
-    int id;
-    bool ok = true;
-    options_begin(&p, command, argc, argv);
-    while (ok && (id = options_next(&p)) != OPTION_END)
-        switch (id) {
-        case DEVICE:
-            b->device = p.value;
-            break;
-        case FALLBACK:
-            b->fallback = p.value;
-            break;
-        case THREADS:
-            ok = option_int("--threads", p.value, 0, 4096, &b->threads);
-            break;
-        case WARMUP:
-            ok = option_int("--warmup", p.value, 0, 1000000, &b->warmup);
-            break;
-        case REPEAT:
-            ok = option_int("--repeat", p.value, 1, MAX_RUNS, &b->repeat);
-            break;
-        case SECONDS:
-            ok = option_double("--seconds", p.value, 0, &b->seconds);
-            break;
-        case INPUT:
-            ok = inputs_add_source(&b->inputs, p.value);
-            break;
-        case SHAPE:
-            ok = inputs_add_shape(&b->inputs, p.value);
-            break;
-        case SEED:
-            ok = option_int("--seed", p.value, INT64_MIN, INT64_MAX, &b->seed);
-            break;
-        case PROFILE:
-            ok = option_int("--profile", p.value, 1, 100000, &b->profile);
-            break;
-        case JSON:
-            b->json = true;
-            break;
-        case OPTION_HELP:
-            return EXIT_GOOD;
-        case OPTION_ARGUMENT:
-            b->models[b->n++] = p.value;
-            break;
-        default:
-            ok = false;
-        }
-    if (ok && b->n == 0)
-        tool_error("no model is given; see %s bench --help", tool_name);
-    return ok && b->n > 0 ? -1 : EXIT_BAD;
-}
-
 int bench_command(const tool_command *command, int argc, char **argv)
 {
     bench b = {.warmup = 5,
                .seconds = 3,
                .models = calloc((size_t)argc + 1, sizeof(char *)),
                .reports = json_array()};
-    int code = b.models && b.reports ? parse(&b, command, argc, argv) : EXIT_BAD;
-    if (code < 0) {
+    int code = EXIT_BAD;
+    if (b.models && b.reports && options_parse(command, argc, argv, &b, take_model, &code) &&
+        option_given(command, b.n ? b.models[0] : NULL)) {
         enum { A_DAY = 86400 };
         bool ok = workers_run(b.n, &(worker_options){.jobs = 1, .limit_s = A_DAY}, bench_one, bench_done, &b);
         if (ok && b.json && json_array_size(b.reports))

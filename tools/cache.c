@@ -10,27 +10,44 @@
 #include <string.h>
 #include <time.h>
 
-enum { FILE_NAME = 1, MATCHING, OLDER, ALL, DEVICE, FALLBACK, SHAPE, JSON };
-
-const tool_option cache_options[] = {
-    {FILE_NAME, "--cache", "FILE",
-     "the cache's file (default: GRAPHRT_ALGO_CACHE, else the user's cache directory)"},
-    {MATCHING, "--matching", "TEXT", "ls, prune: only rows whose key contains TEXT, for example gpu=NVIDIA"},
-    {OLDER, "--older-than", "DAYS", "prune: only rows that were made longer ago"},
-    {ALL, "--all", NULL, "prune: all rows"},
-    {DEVICE, "--device", "DEVICE", "why: the device that the model runs on, cuda:0, ... (default: cpu)"},
-    {FALLBACK, "--fallback", "cpu", "why: run ops that the device has no kernel for on the CPU"},
-    {SHAPE, "--shape", "NAME=2x3x224", "why: shape of input NAME; may be repeated"},
-    {JSON, "--json", NULL, "ls, why: report as JSON on standard output"},
-    {0, NULL, NULL, NULL},
-};
-
 typedef struct request {
     const char *action, *argument, *file, *matching, *device, *fallback;
     double days;
     bool all, json;
     input_specs shapes;
 } request;
+
+static bool take_shape(void *user, const char *value)
+{
+    return inputs_add_shape(&((request *)user)->shapes, value);
+}
+
+/* The action, and what it acts on. */
+static bool take_word(void *user, const char *value)
+{
+    request *r = user;
+    if (r->action && r->argument)
+        tool_error("cache %s: one argument at a time: '%s' and '%s'", r->action, r->argument, value);
+    const bool ok = !r->action || !r->argument;
+    *(r->action ? &r->argument : &r->action) = value;
+    return ok;
+}
+
+const tool_option cache_options[] = {
+    OPTION_TEXT(request, file, "--cache", "FILE",
+                "the cache's file (default: GRAPHRT_ALGO_CACHE, else the user's cache directory)"),
+    OPTION_TEXT(request, matching, "--matching", "TEXT",
+                "ls, prune: only rows whose key contains TEXT, for example gpu=NVIDIA"),
+    OPTION_NUMBER(request, days, 0, "--older-than", "DAYS", "prune: only rows that were made longer ago"),
+    OPTION_FLAG(request, all, "--all", "prune: all rows"),
+    OPTION_TEXT(request, device, "--device", "DEVICE",
+                "why: the device that the model runs on, cuda:0, ... (default: cpu)"),
+    OPTION_TEXT(request, fallback, "--fallback", "cpu",
+                "why: run ops that the device has no kernel for on the CPU"),
+    OPTION_TAKE(take_shape, "--shape", "NAME=2x3x224", "why: shape of input NAME; may be repeated"),
+    OPTION_FLAG(request, json, "--json", "ls, why: report as JSON on standard output"),
+    OPTION_TABLE_END,
+};
 
 /* ---- ls ---- */
 
@@ -137,7 +154,7 @@ static void explain_lookup(void *user, const grt_cache_lookup *lookup)
         difference(lookup->nearest, lookup->key, there, sizeof there);
     }
     if (!e->array) {
-        printf("%s  %s\n", lookup->hit ? "hit " : "miss", lookup->key);
+        printf("%s  %s\n", lookup->from_plan ? "plan" : lookup->hit ? "hit " : "miss", lookup->key);
         if (lookup->nearest)
             printf("      the nearest row differs: %s, there %s\n", here, there);
         else if (!lookup->hit)
@@ -147,6 +164,7 @@ static void explain_lookup(void *user, const grt_cache_lookup *lookup)
     json_t *object = json_object();
     json_object_set_new(object, "key", json_text(lookup->key));
     json_object_set_new(object, "hit", json_boolean(lookup->hit));
+    json_object_set_new(object, "from_plan", json_boolean(lookup->from_plan));
     if (!lookup->hit) {
         json_object_set_new(object, "nearest", lookup->nearest ? json_text(lookup->nearest) : json_null());
         json_object_set_new(object, "differs", json_text(here));
@@ -260,50 +278,9 @@ static int act(const request *r)
 int cache_command(const tool_command *command, int argc, char **argv)
 {
     request r = {0};
-    tool_parser p;
-    int id, code = -1;
-    bool ok = true;
-    options_begin(&p, command, argc, argv);
-    while (ok && code < 0 && (id = options_next(&p)) != OPTION_END)
-        switch (id) {
-        case FILE_NAME:
-            r.file = p.value;
-            break;
-        case MATCHING:
-            r.matching = p.value;
-            break;
-        case OLDER:
-            ok = option_double("--older-than", p.value, 0, &r.days);
-            break;
-        case ALL:
-            r.all = true;
-            break;
-        case DEVICE:
-            r.device = p.value;
-            break;
-        case FALLBACK:
-            r.fallback = p.value;
-            break;
-        case SHAPE:
-            ok = inputs_add_shape(&r.shapes, p.value);
-            break;
-        case JSON:
-            r.json = true;
-            break;
-        case OPTION_HELP:
-            code = EXIT_GOOD;
-            break;
-        case OPTION_ARGUMENT:
-            if (r.action && r.argument)
-                tool_error("cache %s: one argument at a time: '%s' and '%s'", r.action, r.argument, p.value);
-            ok = !r.action || !r.argument;
-            *(r.action ? &r.argument : &r.action) = p.value;
-            break;
-        default:
-            ok = false;
-        }
-    if (code < 0)
-        code = ok ? act(&r) : EXIT_BAD;
+    int code;
+    if (options_parse(command, argc, argv, &r, take_word, &code))
+        code = act(&r);
     inputs_release(&r.shapes);
     return code;
 }

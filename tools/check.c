@@ -15,40 +15,56 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { DEVICE = 1, FALLBACK, JOBS, RTOL, ATOL, EXPECT, MODEL, THREADS, TIMEOUT, VERBOSE, PLAN, PRECISION };
-
-const tool_option check_options[] = {
-    {DEVICE, "--device", "DEVICE", "cpu, null, cuda:0, ... (default: cpu)"},
-    {FALLBACK, "--fallback", "cpu",
-     "run ops that the device has no kernel for on the CPU; otherwise they are an error"},
-    {JOBS, "--jobs", "N", "cases at a time, in processes of their own (default: one per CPU)"},
-    {RTOL, "--rtol", "X", "relative tolerance (default: the case's data.json, else 1e-3)"},
-    {ATOL, "--atol", "X", "absolute tolerance (default: the case's data.json, else 1e-7)"},
-    {EXPECT, "--expect", "FILE",
-     "cases that are expected to fail, one `name: reason` a line; these count as skipped,\n"
-     "and as failed when they pass"},
-    {MODEL, "--model", "FILE", "run FILE (.onnx or .grt) instead of model.onnx; only with one DIR"},
-    {THREADS, "--threads", "N", "CPU threads of one operator (default: 1 if several cases run at a time)"},
-    {TIMEOUT, "--timeout", "SECONDS", "a case that takes longer has failed (default: 120)"},
-    {PLAN, "--plan", "KIND",
-     "write each model's plan for this kind of device (cpu, cuda) to a file, and run that"},
-    {PRECISION, "--precision", "P",
-     "compile each model so (tf32, fp16, bf16; see graphc optimize), and allow what that costs"},
-    {VERBOSE, "--verbose", NULL, "a line for every case, not only for failures"},
-    {0, NULL, NULL, NULL},
-};
-
 typedef struct check {
-    test_cases cases;
-    expectations expected;
-    bool tolerance_given;
+    /* what was asked for */
+    const char *model, *expect;
+    const char **directories;
+    size_t n;
+    double rtol, atol;                      /* negative: not given */
     const char *precision;                  /* NULL: the models' own */
     const char *device, *fallback, *target; /* target NULL: models are run as they are */
     int64_t jobs, threads;
     double timeout;
     bool verbose;
+    /* what is known by now */
+    test_cases cases;
+    expectations expected;
     size_t passed, failed, skipped;
 } check;
+
+static bool take_directory(void *request, const char *value)
+{
+    check *k = request;
+    k->directories[k->n++] = value;
+    return true;
+}
+
+const tool_option check_options[] = {
+    OPTION_TEXT(check, device, "--device", "DEVICE", "cpu, null, cuda:0, ... (default: cpu)"),
+    OPTION_TEXT(check, fallback, "--fallback", "cpu",
+                "run ops that the device has no kernel for on the CPU; otherwise they are an error"),
+    OPTION_INT(check, jobs, 1, 256, "--jobs", "N",
+               "cases at a time, in processes of their own (default: one per CPU)"),
+    OPTION_NUMBER(check, rtol, 0, "--rtol", "X",
+                  "relative tolerance (default: the case's data.json, else 1e-3)"),
+    OPTION_NUMBER(check, atol, 0, "--atol", "X",
+                  "absolute tolerance (default: the case's data.json, else 1e-7)"),
+    OPTION_TEXT(check, expect, "--expect", "FILE",
+                "cases that are expected to fail, one `name: reason` a line; these count as skipped,\n"
+                "and as failed when they pass"),
+    OPTION_TEXT(check, model, "--model", "FILE",
+                "run FILE (.onnx or .grt) instead of model.onnx; only with one DIR"),
+    OPTION_INT(check, threads, 0, 4096, "--threads", "N",
+               "CPU threads of one operator (default: 1 if several cases run at a time)"),
+    OPTION_NUMBER(check, timeout, 0.001, "--timeout", "SECONDS",
+                  "a case that takes longer has failed (default: 120)"),
+    OPTION_TEXT(check, target, "--plan", "KIND",
+                "write each model's plan for this kind of device (cpu, cuda) to a file, and run that"),
+    OPTION_TEXT(check, precision, "--precision", "P",
+                "compile each model so (tf32, fp16, bf16; see graphc optimize), and allow what that costs"),
+    OPTION_FLAG(check, verbose, "--verbose", "a line for every case, not only for failures"),
+    OPTION_TABLE_END,
+};
 
 /* ---- one case, in its own process
  * ---------------------------------------------------------------------------------- */
@@ -260,7 +276,7 @@ static int run_case(void *user, size_t i, int fd)
     else if (!open_case(&l, k, c->model))
         snprintf(why, sizeof why, "%s", grt_last_error());
     else {
-        if (!k->tolerance_given)
+        if (k->rtol < 0 && k->atol < 0)
             used.tolerance = widened(&l, used.tolerance);
         ok = run_sets(&l, c, why, sizeof why);
     }
@@ -320,70 +336,13 @@ static int cpus(void)
     return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
-typedef struct check_arguments {
-    const char *model, *expect;
-    const char **directories;
-    size_t n;
-    tolerance tolerance; /* negative: not given */
-} check_arguments;
-
-static int parse(check *k, check_arguments *a, const tool_command *command, int argc, char **argv)
+static bool is_complete(const check *k)
 {
-    tool_parser p;
-    int id;
-    bool ok = true;
-    options_begin(&p, command, argc, argv);
-    while (ok && (id = options_next(&p)) != OPTION_END)
-        switch (id) {
-        case DEVICE:
-            k->device = p.value;
-            break;
-        case FALLBACK:
-            k->fallback = p.value;
-            break;
-        case JOBS:
-            ok = option_int("--jobs", p.value, 1, 256, &k->jobs);
-            break;
-        case RTOL:
-            ok = option_double("--rtol", p.value, 0, &a->tolerance.rtol);
-            break;
-        case ATOL:
-            ok = option_double("--atol", p.value, 0, &a->tolerance.atol);
-            break;
-        case PRECISION:
-            k->precision = p.value;
-            break;
-        case PLAN:
-            k->target = p.value;
-            break;
-        case EXPECT:
-            a->expect = p.value;
-            break;
-        case MODEL:
-            a->model = p.value;
-            break;
-        case THREADS:
-            ok = option_int("--threads", p.value, 0, 4096, &k->threads);
-            break;
-        case TIMEOUT:
-            ok = option_double("--timeout", p.value, 0.001, &k->timeout);
-            break;
-        case VERBOSE:
-            k->verbose = true;
-            break;
-        case OPTION_HELP:
-            return EXIT_GOOD;
-        case OPTION_ARGUMENT:
-            a->directories[a->n++] = p.value;
-            break;
-        default:
-            ok = false;
-        }
-    if (ok && a->n == 0)
+    if (k->n == 0)
         tool_error("no directory with test data is given; see %s check --help", tool_name);
-    if (ok && a->model && a->n > 1)
+    if (k->model && k->n > 1)
         tool_error("--model goes with one directory only");
-    return ok && a->n > 0 && !(a->model && a->n > 1) ? -1 : EXIT_BAD;
+    return k->n > 0 && !(k->model && k->n > 1);
 }
 
 /* Processes of their own cost little there; on other devices each would start a driver, which takes longer
@@ -393,13 +352,12 @@ static bool is_host(const char *device)
     return !device || !strncmp(device, "cpu", 3) || !strncmp(device, "null", 4);
 }
 
-static int check_all(check *k, const check_arguments *a)
+static int check_all(check *k)
 {
-    k->tolerance_given = a->tolerance.rtol >= 0 || a->tolerance.atol >= 0;
-    if (a->expect && !expectations_read(&k->expected, a->expect))
+    if (k->expect && !expectations_read(&k->expected, k->expect))
         return EXIT_BAD;
-    for (size_t i = 0; i < a->n; i++)
-        if (!cases_add(&k->cases, a->directories[i], a->model, a->tolerance))
+    for (size_t i = 0; i < k->n; i++)
+        if (!cases_add(&k->cases, k->directories[i], k->model, (tolerance){k->rtol, k->atol}))
             return EXIT_BAD;
     if (k->threads < 0)
         k->threads = k->jobs > 1 && k->cases.n > 1 ? 1 : 0;
@@ -413,13 +371,17 @@ static int check_all(check *k, const check_arguments *a)
 
 int check_command(const tool_command *command, int argc, char **argv)
 {
-    check k = {.jobs = cpus(), .threads = -1, .timeout = 120};
-    check_arguments a = {.tolerance = {-1, -1}, .directories = calloc((size_t)argc + 1, sizeof(char *))};
-    int code = a.directories ? parse(&k, &a, command, argc, argv) : EXIT_BAD;
-    if (code < 0)
-        code = check_all(&k, &a);
+    check k = {.jobs = cpus(),
+               .threads = -1,
+               .timeout = 120,
+               .rtol = -1,
+               .atol = -1,
+               .directories = calloc((size_t)argc + 1, sizeof(char *))};
+    int code = EXIT_BAD;
+    if (k.directories && options_parse(command, argc, argv, &k, take_directory, &code) && is_complete(&k))
+        code = check_all(&k);
     cases_release(&k.cases);
     expectations_release(&k.expected);
-    free(a.directories);
+    free(k.directories);
     return code;
 }

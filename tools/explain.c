@@ -9,7 +9,7 @@
 
 static grt_load_info figures(const grt_session *session)
 {
-    grt_load_info info = {.struct_size = sizeof info, .device = "?", .warnings = ""};
+    grt_load_info info = {.struct_size = sizeof info, .device = "?", .warnings = "", .plan_note = ""};
     if (grt_session_get_load(session, &info) != GRT_OK)
         info.device = "?";
     return info;
@@ -38,11 +38,16 @@ void explain_text(const load_report *r)
         printf("  %-10s weights: %s from the host, %s from other devices, %s pinned\n", f.device,
                figure_bytes((double)f.host_bytes, host), figure_bytes((double)f.peer_bytes, peer),
                figure_bytes((double)f.pinned_bytes, pinned));
-        printf("  %-10s passes %llu, algorithms: %llu from the cache, %llu missed, %llu heuristic queries, "
-               "%llu searches\n",
-               f.device, (unsigned long long)f.passes, (unsigned long long)f.cache_hits,
-               (unsigned long long)f.cache_misses, (unsigned long long)f.heuristics,
-               (unsigned long long)f.searches);
+        printf("  %-10s passes %llu, algorithms: %llu from the plan, %llu from the cache, %llu missed, %llu "
+               "heuristic queries, %llu searches\n",
+               f.device, (unsigned long long)f.passes, (unsigned long long)f.plan_hits,
+               (unsigned long long)f.cache_hits, (unsigned long long)f.cache_misses,
+               (unsigned long long)f.heuristics, (unsigned long long)f.searches);
+        if (f.rejected)
+            printf("  %-10s %llu stored algorithms were refused by the library and chosen anew\n", f.device,
+                   (unsigned long long)f.rejected);
+        if (*f.plan_note)
+            printf("  %-10s note: %s\n", f.device, f.plan_note);
         if (*f.warnings)
             printf("  %-10s warning: %s\n", f.device, f.warnings);
     }
@@ -82,10 +87,14 @@ json_t *explain_json(const load_report *r)
         json_object_set_new(device, "device", json_text(f.device));
         json_object_set_new(device, "phases", phases_json(r->sessions_at_ms, phases, n));
         set(device, "passes", f.passes);
+        set(device, "plan_rows", f.plan_rows);
+        set(device, "plan_hits", f.plan_hits);
         set(device, "cache_hits", f.cache_hits);
         set(device, "cache_misses", f.cache_misses);
         set(device, "heuristics", f.heuristics);
         set(device, "searches", f.searches);
+        set(device, "rejected", f.rejected);
+        json_object_set_new(device, "plan_note", json_text(f.plan_note));
         set(device, "host_bytes", f.host_bytes);
         set(device, "peer_bytes", f.peer_bytes);
         set(device, "read_bytes", f.read_bytes);
@@ -174,8 +183,8 @@ static void put_table(FILE *f, const load_report *r)
 {
     fputs(
         "<table><tr><th>device</th><th>from the host</th><th>from devices</th><th>pinned</th><th>passes</th>"
-        "<th>cache hits</th><th>misses</th><th>heuristic "
-        "queries</th><th>searches</th><th>warnings</th></tr>\n",
+        "<th>of the plan</th><th>cache hits</th><th>misses</th><th>heuristic "
+        "queries</th><th>searches</th><th>refused</th><th>warnings</th></tr>\n",
         f);
     for (size_t i = 0; i < r->n; i++) {
         const grt_load_info s = figures(r->sessions[i]);
@@ -184,11 +193,12 @@ static void put_table(FILE *f, const load_report *r)
         put_text(f, s.device);
         fprintf(f,
                 "</td><td>%s</td><td>%s</td><td>%s</td><td>%llu</td><td>%llu</td><td>%llu</td><td>%llu</"
-                "td><td>%llu</td><td>",
+                "td><td>%llu</td><td>%llu</td><td>%llu</td><td>",
                 figure_bytes((double)s.host_bytes, host), figure_bytes((double)s.peer_bytes, peer),
                 figure_bytes((double)s.pinned_bytes, pinned), (unsigned long long)s.passes,
-                (unsigned long long)s.cache_hits, (unsigned long long)s.cache_misses,
-                (unsigned long long)s.heuristics, (unsigned long long)s.searches);
+                (unsigned long long)s.plan_hits, (unsigned long long)s.cache_hits,
+                (unsigned long long)s.cache_misses, (unsigned long long)s.heuristics,
+                (unsigned long long)s.searches, (unsigned long long)s.rejected);
         put_text(f, s.warnings);
         fputs("</td></tr>\n", f);
     }

@@ -4,6 +4,7 @@
 #include "tools/options.h"
 #include "tools/progress.h"
 #include "tools/report.h"
+#include "tools/tune.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,57 +13,41 @@
 
 const char *const tool_name = "graphc";
 
-/* The only positional argument; false after printing what is wrong. */
-static bool one_model(const char **model, const char *value)
-{
-    if (*model)
-        tool_error("one model at a time: '%s' and '%s'", *model, value);
-    bool ok = !*model;
-    *model = value;
-    return ok;
-}
-
-static bool model_given(const tool_command *command, const char *model)
-{
-    if (!model)
-        tool_error("no model is given; see %s %s --help", tool_name, command->name);
-    return model != NULL;
-}
-
 /* ---- optimize
  * ------------------------------------------------------------------------------------------------------ */
 
-enum {
-    OUTPUT = 1,
-    OUTPUT_LONG,
-    LEVEL,
-    DISABLE,
-    EXTERNAL,
-    SYMLINKS,
-    TARGET,
-    PASSES,
-    JSON,
-    DEVICE,
-    DOT,
-    SHAPE,
-    PRECISION
-};
+typedef struct optimize_request {
+    const char *model, *output;
+    grt_compile_options options;
+    int64_t level;
+    bool json, list_passes;
+} optimize_request;
+
+static bool take_model_to_optimize(void *request, const char *value)
+{
+    return option_only(&((optimize_request *)request)->model, value);
+}
 
 static const tool_option optimize_options[] = {
-    {OUTPUT, "-o", "FILE", "where the plan goes (default: MODEL with .grt instead of .onnx)"},
-    {OUTPUT_LONG, "--output", "FILE", "the same"},
-    {LEVEL, "--level", "N", "0: only what execution needs, 1: clean and fold, 2: everything (default)"},
-    {DISABLE, "--disable-pass", "NAME,...", "leave passes out"},
-    {PASSES, "--list-passes", NULL, "print the names of all passes and do nothing else"},
-    {PRECISION, "--precision", "P",
-     "of float32 models: fp32 (default: as the model says), tf32 (products may round to it),\n"
-     "fp16 or bf16 (weights and activations; sums, inputs and outputs stay float32)"},
-    {TARGET, "--target", "KIND",
-     "kind of device that it is made for: cpu (default), cuda; it runs on the others too"},
-    {EXTERNAL, "--external-weights", NULL, "put weights into FILE.weights beside the plan"},
-    {SYMLINKS, "--allow-symlinks", NULL, "follow symbolic links to external data, as in Hugging Face caches"},
-    {JSON, "--json", NULL, "report as JSON on standard output"},
-    {0, NULL, NULL, NULL},
+    OPTION_TEXT(optimize_request, output, "-o", "FILE",
+                "where the plan goes (default: MODEL with .grt instead of .onnx)"),
+    OPTION_TEXT(optimize_request, output, "--output", "FILE", "the same"),
+    OPTION_INT(optimize_request, level, 0, 2, "--level", "N",
+               "0: only what execution needs, 1: clean and fold, 2: everything (default)"),
+    OPTION_TEXT(optimize_request, options.disable_passes, "--disable-pass", "NAME,...", "leave passes out"),
+    OPTION_FLAG(optimize_request, list_passes, "--list-passes",
+                "print the names of all passes and do nothing else"),
+    OPTION_TEXT(optimize_request, options.precision, "--precision", "P",
+                "of float32 models: fp32 (default: as the model says), tf32 (products may round to it),\n"
+                "fp16 or bf16 (weights and activations; sums, inputs and outputs stay float32)"),
+    OPTION_TEXT(optimize_request, options.target, "--target", "KIND",
+                "kind of device that it is made for: cpu (default), cuda; it runs on the others too"),
+    OPTION_FLAG(optimize_request, options.external_weights, "--external-weights",
+                "put weights into FILE.weights beside the plan"),
+    OPTION_FLAG(optimize_request, options.allow_symlinks, "--allow-symlinks",
+                "follow symbolic links to external data, as in Hugging Face caches"),
+    OPTION_FLAG(optimize_request, json, "--json", "report as JSON on standard output"),
+    OPTION_TABLE_END,
 };
 
 static void show_progress(void *user, const char *phase, double fraction)
@@ -144,62 +129,35 @@ static int list_passes(void)
 
 static int optimize_command(const tool_command *command, int argc, char **argv)
 {
-    grt_compile_options options = {.struct_size = sizeof options, .level = -1, .progress = show_progress};
-    const char *model = NULL, *output = NULL;
-    bool json = false, ok = true;
-    int64_t level;
-    tool_parser p;
-    int id;
-    options_begin(&p, command, argc, argv);
-    while (ok && (id = options_next(&p)) != OPTION_END)
-        switch (id) {
-        case OUTPUT:
-        case OUTPUT_LONG:
-            output = p.value;
-            break;
-        case LEVEL:
-            ok = option_int("--level", p.value, 0, 2, &level);
-            options.level = ok ? (int32_t)level : 0;
-            break;
-        case DISABLE:
-            options.disable_passes = p.value;
-            break;
-        case PRECISION:
-            options.precision = p.value;
-            break;
-        case PASSES:
-            return list_passes();
-        case EXTERNAL:
-            options.external_weights = true;
-            break;
-        case TARGET:
-            options.target = p.value;
-            break;
-        case SYMLINKS:
-            options.allow_symlinks = true;
-            break;
-        case JSON:
-            json = true;
-            break;
-        case OPTION_HELP:
-            return EXIT_GOOD;
-        case OPTION_ARGUMENT:
-            ok = one_model(&model, p.value);
-            break;
-        default:
-            ok = false;
-        }
-    return ok && model_given(command, model) ? optimize(model, output, &options, json) : EXIT_BAD;
+    optimize_request r = {.options = {.struct_size = sizeof r.options, .progress = show_progress},
+                          .level = -1};
+    int code;
+    if (!options_parse(command, argc, argv, &r, take_model_to_optimize, &code))
+        return code;
+    r.options.level = (int32_t)r.level;
+    if (r.list_passes)
+        return list_passes();
+    return option_given(command, r.model) ? optimize(r.model, r.output, &r.options, r.json) : EXIT_BAD;
 }
 
 /* ---- check
  * ---------------------------------------------------------------------------------------------------------
  */
 
+typedef struct check_request {
+    const char *model, *device;
+    bool json;
+} check_request;
+
+static bool take_model_to_check(void *request, const char *value)
+{
+    return option_only(&((check_request *)request)->model, value);
+}
+
 static const tool_option check_options[] = {
-    {DEVICE, "--device", "DEVICE", "cpu, null, cuda (default: cpu)"},
-    {JSON, "--json", NULL, "report as JSON on standard output"},
-    {0, NULL, NULL, NULL},
+    OPTION_TEXT(check_request, device, "--device", "DEVICE", "cpu, null, cuda (default: cpu)"),
+    OPTION_FLAG(check_request, json, "--json", "report as JSON on standard output"),
+    OPTION_TABLE_END,
 };
 
 typedef struct findings {
@@ -273,38 +231,38 @@ static int check(const char *model, const char *device, bool json)
 
 static int check_command(const tool_command *command, int argc, char **argv)
 {
-    const char *model = NULL, *device = NULL;
-    bool json = false, ok = true;
-    tool_parser p;
-    int id;
-    options_begin(&p, command, argc, argv);
-    while (ok && (id = options_next(&p)) != OPTION_END)
-        switch (id) {
-        case DEVICE:
-            device = p.value;
-            break;
-        case JSON:
-            json = true;
-            break;
-        case OPTION_HELP:
-            return EXIT_GOOD;
-        case OPTION_ARGUMENT:
-            ok = one_model(&model, p.value);
-            break;
-        default:
-            ok = false;
-        }
-    return ok && model_given(command, model) ? check(model, device, json) : EXIT_BAD;
+    check_request r = {0};
+    int code;
+    if (!options_parse(command, argc, argv, &r, take_model_to_check, &code))
+        return code;
+    return option_given(command, r.model) ? check(r.model, r.device, r.json) : EXIT_BAD;
 }
 
 /* ---- inspect
  * ------------------------------------------------------------------------------------------------------- */
 
+typedef struct inspect_request {
+    const char *model;
+    input_specs shapes;
+    bool json, dot;
+} inspect_request;
+
+static bool take_shape_to_inspect(void *request, const char *value)
+{
+    return inputs_add_shape(&((inspect_request *)request)->shapes, value);
+}
+
+static bool take_model_to_inspect(void *request, const char *value)
+{
+    return option_only(&((inspect_request *)request)->model, value);
+}
+
 static const tool_option inspect_options[] = {
-    {SHAPE, "--shape", "NAME=2x3x224", "also plan memory for this shape of input NAME; may be repeated"},
-    {JSON, "--json", NULL, "report as JSON on standard output"},
-    {DOT, "--dot", NULL, "print the steps as a Graphviz graph instead"},
-    {0, NULL, NULL, NULL},
+    OPTION_TAKE(take_shape_to_inspect, "--shape", "NAME=2x3x224",
+                "also plan memory for this shape of input NAME; may be repeated"),
+    OPTION_FLAG(inspect_request, json, "--json", "report as JSON on standard output"),
+    OPTION_FLAG(inspect_request, dot, "--dot", "print the steps as a Graphviz graph instead"),
+    OPTION_TABLE_END,
 };
 
 static int inspect(const char *path, const input_specs *shapes, bool json, bool dot)
@@ -325,36 +283,12 @@ static int inspect(const char *path, const input_specs *shapes, bool json, bool 
 
 static int inspect_command(const tool_command *command, int argc, char **argv)
 {
-    const char *model = NULL;
-    input_specs shapes = {0};
-    bool json = false, dot = false, ok = true, help = false;
-    tool_parser p;
-    int id;
-    options_begin(&p, command, argc, argv);
-    while (ok && !help && (id = options_next(&p)) != OPTION_END)
-        switch (id) {
-        case SHAPE:
-            ok = inputs_add_shape(&shapes, p.value);
-            break;
-        case JSON:
-            json = true;
-            break;
-        case DOT:
-            dot = true;
-            break;
-        case OPTION_HELP:
-            help = true;
-            break;
-        case OPTION_ARGUMENT:
-            ok = one_model(&model, p.value);
-            break;
-        default:
-            ok = false;
-        }
-    int code = help                                ? EXIT_GOOD
-               : ok && model_given(command, model) ? inspect(model, &shapes, json, dot)
-                                                   : EXIT_BAD;
-    inputs_release(&shapes);
+    inspect_request r = {0};
+    int code = EXIT_BAD;
+    if (options_parse(command, argc, argv, &r, take_model_to_inspect, &code) &&
+        option_given(command, r.model))
+        code = inspect(r.model, &r.shapes, r.json, r.dot);
+    inputs_release(&r.shapes);
     return code;
 }
 
@@ -373,6 +307,15 @@ static const tool_command commands[] = {
      "The cache of algorithms that libraries chose for a GPU: list it, explain what a model finds in it, "
      "remove rows,\ncopy it to or from another machine's.",
      cache_options, NULL, cache_command},
+    {"tune", "MODEL",
+     "Measure the algorithms that a GPU's libraries offer for a model's steps, and keep the fastest: in the "
+     "cache, or\n"
+     "in the plan.",
+     tune_options,
+     "Ctrl-C ends it early; what was found is kept. What was tuned before is not measured again. The GPU "
+     "should have\n"
+     "nothing else to do meanwhile.",
+     tune_command},
     {NULL, NULL, NULL, NULL, NULL, NULL},
 };
 

@@ -114,6 +114,92 @@ static bool print_memory(const grt_model *model, const input_specs *shapes)
     return true;
 }
 
+/* ---- choices that came with the plan, per GPU ---- */
+
+typedef struct gpu_count {
+    char gpu[128], sm[16];
+    int64_t heuristic, tuned;
+} gpu_count;
+
+typedef struct gpu_counts {
+    size_t n;
+    gpu_count *items;
+    bool failed;
+} gpu_counts;
+
+/* The value of a part `name=value;` of a key; "" without it. */
+static void key_part(const char *key, const char *name, char *out, size_t size)
+{
+    const size_t n = strlen(name);
+    out[0] = '\0';
+    for (const char *p = key; *p;) {
+        const size_t length = strcspn(p, ";");
+        if (length > n && !strncmp(p, name, n) && p[n] == '=')
+            snprintf(out, size, "%.*s", (int)(length - n - 1), p + n + 1);
+        p += length + (p[length] == ';');
+    }
+}
+
+static void count_choice(void *user, const grt_cache_row *row)
+{
+    gpu_counts *counts = user;
+    gpu_count found = {0};
+    size_t i = 0;
+    key_part(row->key, "gpu", found.gpu, sizeof found.gpu);
+    key_part(row->key, "sm", found.sm, sizeof found.sm);
+    while (i < counts->n &&
+           (strcmp(counts->items[i].gpu, found.gpu) != 0 || strcmp(counts->items[i].sm, found.sm) != 0))
+        i++;
+    if (i == counts->n) {
+        gpu_count *grown = realloc(counts->items, (i + 1) * sizeof *grown);
+        if (!grown) {
+            counts->failed = true;
+            return;
+        }
+        counts->items = grown;
+        counts->items[counts->n++] = found;
+    }
+    *(row->tuned ? &counts->items[i].tuned : &counts->items[i].heuristic) += 1;
+}
+
+static bool count_choices(const grt_model *model, gpu_counts *out)
+{
+    *out = (gpu_counts){0};
+    if (grt_model_choices(model, count_choice, out) != GRT_OK) {
+        tool_fail();
+        return false;
+    }
+    if (out->failed)
+        tool_error("out of memory");
+    return !out->failed;
+}
+
+static bool print_choices(const grt_model *model)
+{
+    gpu_counts counts;
+    bool ok = count_choices(model, &counts);
+    for (size_t i = 0; ok && i < counts.n; i++)
+        printf("  tuning     %s%s%s: %" PRId64 " algorithms chosen, %" PRId64 " measured\n",
+               counts.items[i].gpu[0] ? counts.items[i].gpu : "any GPU", counts.items[i].sm[0] ? ", sm_" : "",
+               counts.items[i].sm, counts.items[i].heuristic, counts.items[i].tuned);
+    free(counts.items);
+    return ok;
+}
+
+static json_t *choices_array(const gpu_counts *counts)
+{
+    json_t *array = json_array();
+    for (size_t i = 0; i < counts->n; i++) {
+        json_t *object = json_object();
+        json_object_set_new(object, "gpu", json_text(counts->items[i].gpu));
+        json_object_set_new(object, "sm", json_text(counts->items[i].sm));
+        json_object_set_new(object, "heuristic", json_integer(counts->items[i].heuristic));
+        json_object_set_new(object, "tuned", json_integer(counts->items[i].tuned));
+        json_array_append_new(array, object);
+    }
+    return array;
+}
+
 bool inspect_text(const char *path, const grt_model *model, const input_specs *shapes)
 {
     grt_model_info info = {.struct_size = sizeof info};
@@ -138,7 +224,7 @@ bool inspect_text(const char *path, const grt_model *model, const input_specs *s
     printf("  FLOPs      %s a run, unknown dims taken as 1\n", figure_count(info.flops, text));
     printf("  arena      %s of activations, unknown dims taken as 1\n",
            figure_bytes((double)info.arena_bytes, text));
-    bool ok = print_memory(model, shapes);
+    bool ok = print_memory(model, shapes) && print_choices(model);
     printf("\n  %-32s %8s %12s\n", "op", "steps", "FLOPs");
     for (size_t i = 0; i < counts.n; i++)
         printf("  %-32s %8" PRId64 " %12s\n", counts.items[i].op, counts.items[i].steps,
@@ -190,9 +276,12 @@ bool inspect_json(const char *path, const grt_model *model, const input_specs *s
         tool_fail();
         return false;
     }
-    bool ok = count_ops(model, info.steps, &counts) && (!shapes->n || plan_memory(model, shapes, &bytes));
+    gpu_counts choices = {0};
+    bool ok = count_ops(model, info.steps, &counts) && count_choices(model, &choices) &&
+              (!shapes->n || plan_memory(model, shapes, &bytes));
     if (!ok) {
         free(counts.items);
+        free(choices.items);
         return false;
     }
     json_t *object = json_object(), *memory = json_object();
@@ -215,6 +304,8 @@ bool inspect_json(const char *path, const grt_model *model, const input_specs *s
     if (shapes->n)
         json_object_set_new(memory, "given_shapes", json_integer((json_int_t)bytes));
     json_object_set_new(object, "memory", memory);
+    json_object_set_new(object, "tuning", choices_array(&choices));
     free(counts.items);
+    free(choices.items);
     return json_print(object);
 }

@@ -45,7 +45,7 @@ static void print_command_help(const tool_command *c)
     printf("\n");
     print_indented(c->summary, 0);
     printf("\n");
-    for (const tool_option *o = c->options; o->id; o++)
+    for (const tool_option *o = c->options; o->name; o++)
         print_option(o->name, o->value, o->help);
     print_option("--help", NULL, "show this text");
     if (c->notes)
@@ -53,76 +53,127 @@ static void print_command_help(const tool_command *c)
     printf("\nExit status: 0 success, 1 a check failed, 2 bad use or bad input. More: man %s\n", tool_name);
 }
 
-void options_begin(tool_parser *parser, const tool_command *command, int argc, char **argv)
-{
-    *parser = (tool_parser){.command = command, .argc = argc, .argv = argv};
-}
+typedef struct parser {
+    const tool_command *command;
+    void *request;
+    int argc, at;
+    char **argv;
+} parser;
 
-static int wrong(const tool_parser *p, const char *problem, const char *word)
+static bool wrong(const parser *p, const char *problem, const char *word)
 {
     tool_error("%s '%s'; see %s%s%s --help", problem, word, tool_name, p->command->name ? " " : "",
                p->command->name ? p->command->name : "");
-    return OPTION_WRONG;
+    return false;
 }
 
-int options_next(tool_parser *p)
-{
-    if (p->at >= p->argc)
-        return OPTION_END;
-    const char *word = p->argv[p->at++];
-    p->value = word;
-    if (p->only_arguments || word[0] != '-' || !word[1])
-        return OPTION_ARGUMENT;
-    if (!strcmp(word, "--")) {
-        p->only_arguments = true;
-        return options_next(p);
-    }
-    if (!strcmp(word, "--help") || !strcmp(word, "-h")) {
-        print_command_help(p->command);
-        return OPTION_HELP;
-    }
-    const char *equals = word[1] == '-' ? strchr(word, '=') : NULL;
-    size_t n = equals ? (size_t)(equals - word) : strlen(word);
-    for (const tool_option *o = p->command->options; o->id; o++) {
-        if (strlen(o->name) != n || strncmp(o->name, word, n) != 0)
-            continue;
-        p->value = equals ? equals + 1 : NULL;
-        if (!o->value && equals)
-            return wrong(p, "no value is expected in", word);
-        if (o->value && *o->value != '[' && !equals) {
-            if (p->at >= p->argc)
-                return wrong(p, "a value is missing after", word);
-            p->value = p->argv[p->at++];
-        }
-        return o->id;
-    }
-    return wrong(p, "unknown option", word);
-}
-
-bool option_int(const char *option, const char *text, int64_t min, int64_t max, int64_t *out)
+static bool take_int(const tool_option *o, const char *text, int64_t *out)
 {
     char *end;
     errno = 0;
     long long v = strtoll(text, &end, 10);
-    if (end == text || *end || errno || v < min || v > max) {
-        tool_error("%s: '%s' is not a whole number from %lld to %lld", option, text, (long long)min,
-                   (long long)max);
+    if (end == text || *end || errno || v < o->min || v > o->max) {
+        tool_error("%s: '%s' is not a whole number from %lld to %lld", o->name, text, (long long)o->min,
+                   (long long)o->max);
         return false;
     }
     *out = v;
     return true;
 }
 
-bool option_double(const char *option, const char *text, double min, double *out)
+static bool take_number(const tool_option *o, const char *text, double *out)
 {
     char *end;
     double v = strtod(text, &end);
-    if (end == text || *end || !isfinite(v) || v < min) {
-        tool_error("%s: '%s' is not a number of at least %g", option, text, min);
+    if (end == text || *end || !isfinite(v) || v < o->least) {
+        tool_error("%s: '%s' is not a number of at least %g", o->name, text, o->least);
         return false;
     }
     *out = v;
     return true;
+}
+
+static bool take(const parser *p, const tool_option *o, const char *value)
+{
+    void *to = (char *)p->request + o->at;
+    switch (o->kind) {
+    case OPTION_IS_FLAG:
+        *(bool *)to = true;
+        return true;
+    case OPTION_IS_TEXT:
+        *(const char **)to = value;
+        return true;
+    case OPTION_IS_INT:
+        return take_int(o, value, to);
+    case OPTION_IS_NUMBER:
+        return take_number(o, value, to);
+    case OPTION_IS_TAKEN:
+        return o->take(p->request, value);
+    }
+    return false;
+}
+
+static bool take_option(parser *p, const char *word)
+{
+    const char *equals = word[1] == '-' ? strchr(word, '=') : NULL, *value = equals ? equals + 1 : NULL;
+    size_t n = equals ? (size_t)(equals - word) : strlen(word);
+    const tool_option *o = p->command->options;
+    while (o->name && (strlen(o->name) != n || strncmp(o->name, word, n) != 0))
+        o++;
+    if (!o->name)
+        return wrong(p, "unknown option", word);
+    if (!o->value && equals)
+        return wrong(p, "no value is expected in", word);
+    if (o->value && *o->value != '[' && !equals) {
+        if (p->at >= p->argc)
+            return wrong(p, "a value is missing after", word);
+        value = p->argv[p->at++];
+    }
+    return take(p, o, value);
+}
+
+bool options_parse(const tool_command *command, int argc, char **argv, void *request,
+                   bool (*argument)(void *request, const char *value), int *out_code)
+{
+    parser p = {command, request, argc, 0, argv};
+    bool only_arguments = false;
+    while (p.at < argc) {
+        const char *word = argv[p.at++];
+        bool ok = true;
+        if (only_arguments || word[0] != '-' || !word[1]) {
+            ok = argument(request, word);
+        } else if (!strcmp(word, "--")) {
+            only_arguments = true;
+        } else if (!strcmp(word, "--help") || !strcmp(word, "-h")) {
+            print_command_help(command);
+            *out_code = EXIT_GOOD;
+            return false;
+        } else {
+            ok = take_option(&p, word);
+        }
+        if (!ok) {
+            *out_code = EXIT_BAD;
+            return false;
+        }
+    }
+    return true;
+}
+
+bool option_only(const char **model, const char *value)
+{
+    if (*model)
+        tool_error("one model at a time: '%s' and '%s'", *model, value);
+    bool ok = !*model;
+    *model = value;
+    return ok;
+}
+
+bool option_given(const tool_command *command, const char *model)
+{
+    if (!model)
+        tool_error("no model is given; see %s%s%s --help", tool_name, command->name ? " " : "",
+                   command->name ? command->name : "");
+    return model != NULL;
 }
 
 bool option_pair(const char *option, const char *text, char **out_name, const char **out_rest)

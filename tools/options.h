@@ -1,48 +1,81 @@
-/* Command lines of both tools: tables of options, `--name VALUE`, `--name=VALUE`, -o VALUE, --help made from
- * the tables. */
+/* Command lines of both tools: a table of options for each command says what it takes, where that goes and
+ * what
+ * --help prints. `--name VALUE`, `--name=VALUE`, `-o VALUE`; "--" ends the options. */
 #ifndef TOOLS_OPTIONS_H
 #define TOOLS_OPTIONS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* Exit codes, documented in the man pages. */
 enum { EXIT_GOOD = 0, EXIT_CHECK = 1, EXIT_BAD = 2 };
 
+/* Where an option's value goes, in the command's request: */
+typedef enum option_kind {
+    OPTION_IS_FLAG,   /* a bool becomes true */
+    OPTION_IS_TEXT,   /* a const char *, which points into argv */
+    OPTION_IS_INT,    /* an int64_t from min to max */
+    OPTION_IS_NUMBER, /* a double of at least least */
+    OPTION_IS_TAKEN,  /* take(request, value); false after printing what is wrong */
+} option_kind;
+
 typedef struct tool_option {
-    int id;            /* > 0, what options_next returns */
-    const char *name;  /* "--input" or "-o" */
-    const char *value; /* what it takes: "NAME=FILE"; NULL: a flag; "[=FILE]": a flag that may have one */
+    const char *name;  /* "--input" or "-o"; NULL ends the table */
+    const char *value; /* what it takes: "NAME=FILE"; NULL: nothing; "[=FILE]": it may have one */
     const char *help;  /* may have several lines */
+    option_kind kind;
+    size_t at; /* in the request */
+    int64_t min, max;
+    double least;
+    bool (*take)(void *request, const char *value);
 } tool_option;
+
+/* Rows of such a table, for member `field` of request type `type`; the compiler checks the member's type. */
+#define OPTION_AT(type, field, kind) (offsetof(type, field) + 0 * sizeof(&((type *)0)->field == (kind *)0))
+#define OPTION_FLAG(type, field, name, help)                                 \
+    {                                                                        \
+        name, NULL, help, OPTION_IS_FLAG, .at = OPTION_AT(type, field, bool) \
+    }
+#define OPTION_TEXT(type, field, name, value, help)                                   \
+    {                                                                                 \
+        name, value, help, OPTION_IS_TEXT, .at = OPTION_AT(type, field, const char *) \
+    }
+#define OPTION_INT(type, field, low, high, name, value, help)                                            \
+    {                                                                                                    \
+        name, value, help, OPTION_IS_INT, .at = OPTION_AT(type, field, int64_t), .min = low, .max = high \
+    }
+#define OPTION_NUMBER(type, field, low, name, value, help)                                      \
+    {                                                                                           \
+        name, value, help, OPTION_IS_NUMBER, .at = OPTION_AT(type, field, double), .least = low \
+    }
+#define OPTION_TAKE(function, name, value, help)             \
+    {                                                        \
+        name, value, help, OPTION_IS_TAKEN, .take = function \
+    }
+#define OPTION_TABLE_END \
+    {                    \
+        0                \
+    }
 
 typedef struct tool_command {
     const char *name;      /* "bench"; NULL: what is done without a subcommand */
     const char *arguments; /* "MODEL..." */
     const char *summary;
-    const tool_option *options; /* ends with id 0 */
+    const tool_option *options; /* ends with OPTION_TABLE_END */
     const char *notes;          /* after the options in --help; may be NULL */
     int (*run)(const struct tool_command *command, int argc, char **argv);
 } tool_command;
 
-enum { OPTION_END = 0, OPTION_ARGUMENT = -1, OPTION_WRONG = -2, OPTION_HELP = -3 };
-
-typedef struct tool_parser {
-    const tool_command *command;
-    int argc, at;
-    char **argv;
-    bool only_arguments; /* after "--" */
-    const char *value;   /* of the option, or the argument itself */
-} tool_parser;
-
-/* argv[0] is the first word after the subcommand. */
-void options_begin(tool_parser *parser, const tool_command *command, int argc, char **argv);
-/* The next option's id, or one of the above; OPTION_WRONG has printed why, OPTION_HELP the help. */
-int options_next(tool_parser *parser);
-
-/* Numbers in a range; false after printing what is wrong with `option`. */
-bool option_int(const char *option, const char *text, int64_t min, int64_t max, int64_t *out);
-bool option_double(const char *option, const char *text, double min, double *out);
+/* Fill in the request that the command's table speaks of; argv[0] is the first word after the command's name,
+ * `argument` gets what is no option and returns false after printing what is wrong with it. False: there is
+ * nothing more to do, the exit status is *out_code (--help, or something was wrong, which is printed). */
+bool options_parse(const tool_command *command, int argc, char **argv, void *request,
+                   bool (*argument)(void *request, const char *value), int *out_code);
+/* For `argument` of commands that have one model: false after printing that there are two. */
+bool option_only(const char **model, const char *value);
+/* False after printing that there is no model. */
+bool option_given(const tool_command *command, const char *model);
 
 /* "NAME=REST": *out_name is malloc'ed, *out_rest points into text. */
 bool option_pair(const char *option, const char *text, char **out_name, const char **out_rest);

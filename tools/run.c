@@ -13,27 +13,59 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { INPUT = 1, SHAPE, OUTPUT_DIR, DEVICE, FALLBACK, REPEAT, THREADS, SEED, JSON, EXPLAIN };
+static bool take_input(void *request, const char *value)
+{
+    return inputs_add_source(&((run_request *)request)->inputs, value);
+}
+
+static bool take_shape(void *request, const char *value)
+{
+    return inputs_add_shape(&((run_request *)request)->inputs, value);
+}
+
+static bool take_device(void *request, const char *value)
+{
+    run_request *r = request;
+    devices_release(&r->devices);
+    return devices_parse(value, &r->devices);
+}
+
+static bool take_explain(void *request, const char *value)
+{
+    run_request *r = request;
+    r->explain = true;
+    r->timeline = value ? value : r->timeline;
+    return true;
+}
+
+static bool take_model(void *request, const char *value)
+{
+    return option_only(&((run_request *)request)->model, value);
+}
 
 const tool_option run_options[] = {
-    {INPUT, "--input", "NAME=SOURCE",
-     "what input NAME gets: FILE.npy, FILE.pb (ONNX), random or zeros\n"
-     "(default: its default in the model, else random).\n"
-     "A directory: the model runs once with each file in it, in the order of their names"},
-    {SHAPE, "--shape", "NAME=2x3x224", "shape of a random or zeros input; unknown dims are 1 otherwise"},
-    {SEED, "--seed", "N", "of random inputs (default: 0)"},
-    {OUTPUT_DIR, "--output-dir", "DIR", "save outputs as DIR/NAME.npy, or .pb where NumPy has no such type"},
-    {DEVICE, "--device", "DEVICE",
-     "cpu, null, cuda:0, ... (default: cpu); several: cuda:all, cuda:0,2, null:0-7.\n"
-     "Inputs or repetitions are then split over them"},
-    {FALLBACK, "--fallback", "cpu",
-     "run ops that the device has no kernel for on the CPU; otherwise they are an error"},
-    {THREADS, "--threads", "N", "CPU threads of one operator (default: one per physical core)"},
-    {REPEAT, "--repeat", "N", "run N times and report latencies (default: 1)"},
-    {JSON, "--json", NULL, "report as JSON on standard output"},
-    {EXPLAIN, "--explain-load", "[=FILE.html]",
-     "what loading did and when, for each device; also as a picture in FILE.html"},
-    {0, NULL, NULL, NULL},
+    OPTION_TAKE(take_input, "--input", "NAME=SOURCE",
+                "what input NAME gets: FILE.npy, FILE.pb (ONNX), random or zeros\n"
+                "(default: its default in the model, else random).\n"
+                "A directory: the model runs once with each file in it, in the order of their names"),
+    OPTION_TAKE(take_shape, "--shape", "NAME=2x3x224",
+                "shape of a random or zeros input; unknown dims are 1 otherwise"),
+    OPTION_INT(run_request, seed, INT64_MIN, INT64_MAX, "--seed", "N", "of random inputs (default: 0)"),
+    OPTION_TEXT(run_request, output_dir, "--output-dir", "DIR",
+                "save outputs as DIR/NAME.npy, or .pb where NumPy has no such type"),
+    OPTION_TAKE(take_device, "--device", "DEVICE",
+                "cpu, null, cuda:0, ... (default: cpu); several: cuda:all, cuda:0,2, null:0-7.\n"
+                "Inputs or repetitions are then split over them"),
+    OPTION_TEXT(run_request, fallback, "--fallback", "cpu",
+                "run ops that the device has no kernel for on the CPU; otherwise they are an error"),
+    OPTION_INT(run_request, threads, 0, 4096, "--threads", "N",
+               "CPU threads of one operator (default: one per physical core)"),
+    OPTION_INT(run_request, repeat, 1, 100000000, "--repeat", "N",
+               "run N times and report latencies (default: 1)"),
+    OPTION_FLAG(run_request, json, "--json", "report as JSON on standard output"),
+    OPTION_TAKE(take_explain, "--explain-load", "[=FILE.html]",
+                "what loading did and when, for each device; also as a picture in FILE.html"),
+    OPTION_TABLE_END,
 };
 
 typedef struct run_result {
@@ -41,66 +73,6 @@ typedef struct run_result {
     const char **sources;
     double *ms; /* per run */
 } run_result;
-
-static int parse(run_request *r, const tool_command *command, int argc, char **argv)
-{
-    tool_parser p;
-    int id;
-    bool ok = true;
-    options_begin(&p, command, argc, argv);
-    while (ok && (id = options_next(&p)) != OPTION_END)
-        switch (id) {
-        case INPUT:
-            ok = inputs_add_source(&r->inputs, p.value);
-            break;
-        case SHAPE:
-            ok = inputs_add_shape(&r->inputs, p.value);
-            break;
-        case OUTPUT_DIR:
-            r->output_dir = p.value;
-            break;
-        case DEVICE:
-            devices_release(&r->devices);
-            ok = devices_parse(p.value, &r->devices);
-            break;
-        case FALLBACK:
-            r->fallback = p.value;
-            break;
-        case REPEAT:
-            ok = option_int("--repeat", p.value, 1, 100000000, &r->repeat);
-            break;
-        case THREADS:
-            ok = option_int("--threads", p.value, 0, 4096, &r->threads);
-            break;
-        case SEED:
-            ok = option_int("--seed", p.value, INT64_MIN, INT64_MAX, &r->seed);
-            break;
-        case JSON:
-            r->json = true;
-            break;
-        case EXPLAIN:
-            r->explain = true;
-            r->timeline = p.value ? p.value : r->timeline;
-            break;
-        case OPTION_HELP:
-            return EXIT_GOOD;
-        case OPTION_ARGUMENT:
-            if (r->model)
-                tool_error("one model at a time: '%s' and '%s'", r->model, p.value);
-            ok = !r->model;
-            r->model = p.value;
-            break;
-        default:
-            ok = false;
-        }
-    if (ok && !r->model) {
-        tool_error("no model is given; see %s --help", tool_name);
-        ok = false;
-    }
-    if (ok && !r->devices.n)
-        ok = devices_parse(NULL, &r->devices);
-    return ok ? -1 : EXIT_BAD;
-}
 
 static load_report report_of(const run_request *r, loaded *l)
 {
@@ -281,8 +253,9 @@ int run_command(const tool_command *command, int argc, char **argv)
     run_request request = {.repeat = 1};
     loaded l = {0};
     run_result result = {0};
-    int code = parse(&request, command, argc, argv);
-    if (code < 0) {
+    int code = EXIT_BAD;
+    if (options_parse(command, argc, argv, &request, take_model, &code) &&
+        option_given(command, request.model) && (request.devices.n || take_device(&request, NULL))) {
         code = request.devices.n > 1 || run_has_lists(&request) ? run_many(&request)
                                                                 : run_request_now(&request, &l, &result);
         inputs_release_values(result.values, l.model ? grt_model_input_count(l.model) : 0);

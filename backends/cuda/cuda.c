@@ -302,8 +302,10 @@ static grt_status open_device(int32_t index, grt_device **out_device)
                               "cuda:%d (%s) has compute capability %d.%d; 8.0 or newer is wanted", index,
                               device->prop.name, device->prop.major, device->prop.minor);
     }
-    if (status == GRT_OK)
+    if (status == GRT_OK) {
+        device->base.cache_bytes = (size_t)device->prop.l2CacheSize;
         status = cuda_libraries_create(index, &device->libraries);
+    }
     if (status != GRT_OK) {
         free(device);
         return status;

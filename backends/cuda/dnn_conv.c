@@ -23,7 +23,6 @@ struct cuda_dnn_plan {
     cudnnBackendDescriptor_t plan, pack; /* pack: for the pointers of the last run */
     size_t workspace;
     int64_t engine;
-    int64_t passed;     /* acceptable answers before this one */
     cuda_dnn_args args; /* of the last run */
     int n_descriptors;
     cudnnBackendDescriptor_t descriptors[MAX_DESCRIPTORS]; /* what the plan was made from, in order */
@@ -296,15 +295,14 @@ static int64_t engine_number(const cuda_dnn *dnn, cudnnBackendDescriptor_t confi
 }
 
 /* A plan of one configuration, if it can be had within the workspace. */
-static bool plan_of(cuda_dnn_plan *p, const cuda_dnn_conv *c, cudnnHandle_t handle,
-                    cudnnBackendDescriptor_t config)
+static cudnnBackendDescriptor_t plan_of(const cuda_dnn *dnn, const cuda_dnn_conv *c, cudnnHandle_t handle,
+                                        cudnnBackendDescriptor_t config, size_t *out_workspace)
 {
-    const cuda_dnn *dnn = p->dnn;
     cudnnBackendDescriptor_t plan = NULL;
     int64_t n = 0, workspace = 0;
     if (dnn->cudnnBackendCreateDescriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, &plan) !=
         CUDNN_STATUS_SUCCESS)
-        return false;
+        return NULL;
     if (dnn->cudnnBackendSetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1,
                                       &handle) == CUDNN_STATUS_SUCCESS &&
         dnn->cudnnBackendSetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG,
@@ -313,44 +311,11 @@ static bool plan_of(cuda_dnn_plan *p, const cuda_dnn_conv *c, cudnnHandle_t hand
         dnn->cudnnBackendGetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &n,
                                       &workspace) == CUDNN_STATUS_SUCCESS &&
         workspace >= 0 && (uint64_t)workspace <= c->workspace_cap) {
-        p->workspace = (size_t)workspace;
-        if (p->passed++ == c->skip) {
-            p->plan = plan;
-            p->engine = engine_number(dnn, config);
-            return true;
-        }
+        *out_workspace = (size_t)workspace;
+        return plan;
     }
     dnn->cudnnBackendDestroyDescriptor(plan);
-    return false;
-}
-
-/* Go through a heuristic's answers; the first acceptable one that makes a plan is it. */
-static void choose(builder *b, const cuda_dnn_conv *c, cudnnHandle_t handle, cudnnBackendDescriptor_t graph,
-                   cudnnBackendHeurMode_t mode, int64_t most)
-{
-    const cuda_dnn *dnn = b->dnn;
-    cudnnBackendDescriptor_t configs[MOST_ANSWERS] = {NULL};
-    int64_t n = 0, n_made = 0;
-    cudnnBackendDescriptor_t heuristics = make(b, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
-    set_descriptor(b, heuristics, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph);
-    set(b, heuristics, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
-    finish(b, heuristics);
-    if (b->status != CUDNN_STATUS_SUCCESS)
-        return;
-    while (n_made < most && dnn->cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR,
-                                                              &configs[n_made]) == CUDNN_STATUS_SUCCESS)
-        n_made++;
-    check(b, dnn->cudnnBackendGetAttribute(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS,
-                                           CUDNN_TYPE_BACKEND_DESCRIPTOR, n_made, &n, configs));
-    for (int64_t i = 0; i < n_made; i++) {
-        const bool take = b->status == CUDNN_STATUS_SUCCESS && !b->plan->plan && i < n &&
-                          acceptable(dnn, c, configs[i]) && b->plan->n_descriptors < MAX_DESCRIPTORS &&
-                          plan_of(b->plan, c, handle, configs[i]);
-        if (take)
-            b->plan->descriptors[b->plan->n_descriptors++] = configs[i]; /* as long as the plan */
-        else
-            dnn->cudnnBackendDestroyDescriptor(configs[i]);
-    }
+    return NULL;
 }
 
 /* ---- choices that outlive the process ---- */
@@ -374,38 +339,33 @@ static void add_key(const cuda_dnn *dnn, const cuda_dnn_conv *c, grt_text *key)
                  c->workspace_cap);
 }
 
-/* "1 WORKSPACE ENGINE " and the library's own text of the plan, or NO_ENGINE. The 1 is this format's version.
+/* "1 WORKSPACE ENGINE " and the library's own text of the plan, or no_engine. The 1 is this format's version.
  */
 static const char no_engine[] = "1 none";
 
-static void remember(cuda_device *device, const char *key, const cuda_dnn_plan *p)
+/* Empty where the library does not say: it will be asked for again. */
+static grt_text data_of(const cuda_dnn *dnn, cudnnBackendDescriptor_t plan, size_t workspace, int64_t engine)
 {
+    const cudnnBackendAttributeName_t name = CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION;
     grt_text data = {0};
     int64_t size = 0, n = 0;
-    if (!p->plan) {
-        grt_device_algo_store(&device->base, key, no_engine, sizeof no_engine - 1, GRT_ALGO_HEURISTIC, 0);
-        return;
-    }
-    const cudnnBackendAttributeName_t name = CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION;
-    if (p->dnn->cudnnBackendGetAttribute(p->plan, name, CUDNN_TYPE_CHAR, 0, &size, NULL) !=
-            CUDNN_STATUS_SUCCESS ||
+    if (dnn->cudnnBackendGetAttribute(plan, name, CUDNN_TYPE_CHAR, 0, &size, NULL) != CUDNN_STATUS_SUCCESS ||
         size <= 0)
-        return; /* it will be asked for again */
+        return data;
     char *text = malloc((size_t)size + 1);
     if (text &&
-        p->dnn->cudnnBackendGetAttribute(p->plan, name, CUDNN_TYPE_CHAR, size, &n, text) ==
-            CUDNN_STATUS_SUCCESS &&
+        dnn->cudnnBackendGetAttribute(plan, name, CUDNN_TYPE_CHAR, size, &n, text) == CUDNN_STATUS_SUCCESS &&
         n > 0 && n <= size) {
         text[n] = '\0';
-        grt_text_add(&data, "1 %zu %lld %s", p->workspace, (long long)p->engine, text);
-        if (!data.failed)
-            grt_device_algo_store(&device->base, key, data.data, data.size, GRT_ALGO_HEURISTIC, 0);
+        grt_text_add(&data, "1 %zu %lld %s", workspace, (long long)engine, text);
+        if (data.failed)
+            grt_text_release(&data);
     }
     free(text);
-    grt_text_release(&data);
+    return data;
 }
 
-/* The plan of what remember stored; false: it is of no use here. */
+/* The plan of what data_of wrote; false: it is of no use here. */
 static bool restore(cuda_dnn_plan *p, cudnnHandle_t handle, size_t workspace_cap, const char *data)
 {
     const cuda_dnn *dnn = p->dnn;
@@ -438,32 +398,116 @@ static bool restore(cuda_dnn_plan *p, cudnnHandle_t handle, size_t workspace_cap
 }
 
 /* What was chosen before, if it still serves. */
-static bool recall(cuda_device *device, const char *key, cuda_dnn_plan *p, cudnnHandle_t handle,
-                   size_t workspace_cap)
+static bool recall(cuda_device *device, grt_algo_trial *trial, const char *key, cuda_dnn_plan *p,
+                   cudnnHandle_t handle, size_t workspace_cap)
 {
+    bool known = false;
     size_t size;
-    char *data = grt_device_algo_find(&device->base, key, &size);
-    const bool known = data && restore(p, handle, workspace_cap, data);
-    if (data && !known)
-        grt_device_algo_reject(&device->base, key);
-    free(data);
+    for (char *data; !known && (data = grt_device_algo_find(&device->base, trial, key, &size)); free(data)) {
+        known = restore(p, handle, workspace_cap, data);
+        if (!known)
+            grt_device_algo_reject(&device->base, trial, key);
+    }
     return known;
 }
 
-/* The heuristics' first answer that is acceptable. */
-static void ask(cuda_dnn_plan *p, const cuda_dnn_conv *conv, cudnnHandle_t handle)
+/* Who asks for an engine, and on whose behalf. */
+typedef struct question {
+    cuda_device *device;
+    const cuda_dnn_conv *conv;
+    cudnnHandle_t handle;
+    grt_algo_trial *trial;
+    const char *key;
+    bool over; /* no more candidates are wanted */
+} question;
+
+/* Candidates are offered as they would be stored. */
+static void offer(question *q, const cuda_dnn *dnn, cudnnBackendDescriptor_t plan, size_t workspace,
+                  int64_t engine)
 {
-    builder b = {.dnn = p->dnn, .plan = p, .status = CUDNN_STATUS_SUCCESS};
-    cudnnBackendDescriptor_t graph = build_graph(&b, conv, handle);
-    if (b.status != CUDNN_STATUS_SUCCESS)
-        return;
-    choose(&b, conv, handle, graph, CUDNN_HEUR_MODE_A, MOST_ANSWERS);
-    b.status = CUDNN_STATUS_SUCCESS; /* a mode without an answer is no failure */
-    if (!p->plan)
-        choose(&b, conv, handle, graph, CUDNN_HEUR_MODE_FALLBACK, MOST_ANSWERS);
+    grt_text data = data_of(dnn, plan, workspace, engine);
+    if (data.size)
+        q->over = !grt_algo_trial_offer(q->trial, q->key, data.data, data.size);
+    grt_text_release(&data);
 }
 
-grt_status cuda_dnn_plan_create(cuda_device *device, const cuda_dnn_conv *conv, cuda_dnn_plan **out_plan)
+/* One of a heuristic's answers: the first that makes a plan is it; true if that holds on to the
+ * configuration. */
+static bool consider(builder *b, question *q, cudnnBackendDescriptor_t config)
+{
+    size_t workspace;
+    if (!acceptable(b->dnn, q->conv, config))
+        return false;
+    cudnnBackendDescriptor_t plan = plan_of(b->dnn, q->conv, q->handle, config, &workspace);
+    if (!plan)
+        return false;
+    const int64_t engine = engine_number(b->dnn, config);
+    if (grt_algo_trial_lists(q->trial))
+        offer(q, b->dnn, plan, workspace, engine);
+    if (b->plan->plan || b->plan->n_descriptors == MAX_DESCRIPTORS) {
+        b->dnn->cudnnBackendDestroyDescriptor(plan);
+        return false;
+    }
+    b->plan->plan = plan;
+    b->plan->workspace = workspace;
+    b->plan->engine = engine;
+    b->plan->descriptors[b->plan->n_descriptors++] = config; /* as long as the plan */
+    return true;
+}
+
+/* Go through a heuristic's answers: to the first that serves, or to the end if candidates are wanted. */
+static void choose(builder *b, question *q, cudnnBackendDescriptor_t graph, cudnnBackendHeurMode_t mode)
+{
+    const cuda_dnn *dnn = b->dnn;
+    cudnnBackendDescriptor_t configs[MOST_ANSWERS] = {NULL};
+    int64_t n = 0, n_made = 0;
+    cudnnBackendDescriptor_t heuristics = make(b, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+    set_descriptor(b, heuristics, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph);
+    set(b, heuristics, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
+    finish(b, heuristics);
+    if (b->status != CUDNN_STATUS_SUCCESS)
+        return;
+    while (n_made < MOST_ANSWERS &&
+           dnn->cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, &configs[n_made]) ==
+               CUDNN_STATUS_SUCCESS)
+        n_made++;
+    check(b, dnn->cudnnBackendGetAttribute(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS,
+                                           CUDNN_TYPE_BACKEND_DESCRIPTOR, n_made, &n, configs));
+    for (int64_t i = 0; i < n_made; i++) {
+        const bool wanted = !b->plan->plan || (grt_algo_trial_lists(q->trial) && !q->over);
+        if (b->status != CUDNN_STATUS_SUCCESS || i >= n || !wanted || !consider(b, q, configs[i]))
+            dnn->cudnnBackendDestroyDescriptor(configs[i]);
+    }
+}
+
+static void remember(const question *q, const cuda_dnn_plan *p)
+{
+    grt_text data = {0};
+    if (!p->plan) {
+        grt_device_algo_store(&q->device->base, q->trial, q->key, no_engine, sizeof no_engine - 1);
+        return;
+    }
+    data = data_of(p->dnn, p->plan, p->workspace, p->engine);
+    if (data.size)
+        grt_device_algo_store(&q->device->base, q->trial, q->key, data.data, data.size);
+    grt_text_release(&data);
+}
+
+/* The heuristics' first answer that is acceptable. */
+static void ask(question *q, cuda_dnn_plan *p)
+{
+    builder b = {.dnn = p->dnn, .plan = p, .status = CUDNN_STATUS_SUCCESS};
+    cudnnBackendDescriptor_t graph = build_graph(&b, q->conv, q->handle);
+    if (b.status != CUDNN_STATUS_SUCCESS)
+        return;
+    choose(&b, q, graph, CUDNN_HEUR_MODE_A);
+    b.status = CUDNN_STATUS_SUCCESS; /* a mode without an answer is no failure */
+    if (!p->plan)
+        choose(&b, q, graph, CUDNN_HEUR_MODE_FALLBACK);
+}
+
+grt_status cuda_dnn_plan_create(cuda_device *device, const cuda_dnn_conv *conv, grt_algo_trial *trial,
+                                cuda_dnn_plan **out_plan)
 {
     cuda_libraries *libraries = device->libraries;
     cudnnHandle_t handle;
@@ -483,11 +527,12 @@ grt_status cuda_dnn_plan_create(cuda_device *device, const cuda_dnn_conv *conv, 
     grt_text key = {0};
     grt_device_algo_key(&device->base, conv->transposed ? "ConvTranspose" : "Conv", &key);
     add_key(dnn, conv, &key);
-    const bool keeps = !conv->skip && !key.failed; /* who passes answers over is trying them */
-    if (!keeps || !recall(device, grt_text_get(&key), plan, handle, conv->workspace_cap)) {
-        ask(plan, conv, handle);
-        if (keeps)
-            remember(device, grt_text_get(&key), plan);
+    question q = {device, conv, handle, trial, grt_text_get(&key), false};
+    if (key.failed) {
+        status = grt_fail_memory(key.size);
+    } else if (!recall(device, trial, q.key, plan, handle, conv->workspace_cap)) {
+        ask(&q, plan);
+        remember(&q, plan);
     }
     grt_text_release(&key);
     cuda_dnn_give(libraries, handle);
@@ -495,7 +540,7 @@ grt_status cuda_dnn_plan_create(cuda_device *device, const cuda_dnn_conv *conv, 
         *out_plan = plan;
     else
         cuda_dnn_plan_release(plan);
-    return GRT_OK;
+    return status;
 }
 
 void cuda_dnn_plan_release(cuda_dnn_plan *plan)

@@ -19,7 +19,6 @@ typedef struct cuda_dnn_conv {
     bool transposed, bias, residual, relu;
     bool tf32;    /* float32 may be multiplied as TF32 */
     bool compile; /* engines compiled at run time may be used too */
-    int64_t skip; /* acceptable answers of the heuristics to pass over, for who tries them all */
     int64_t batch, in_channels, out_channels, groups;
     int64_t in[CUDA_DNN_SPATIAL], out[CUDA_DNN_SPATIAL], kernel[CUDA_DNN_SPATIAL];
     int64_t stride[CUDA_DNN_SPATIAL], dilation[CUDA_DNN_SPATIAL], padding[CUDA_DNN_SPATIAL];
@@ -36,7 +35,8 @@ typedef struct cuda_dnn_plan cuda_dnn_plan;
 /* *out_plan is NULL, with GRT_OK, if cuDNN has no engine that keeps the precision and fits the workspace.
  * What was chosen before for such a convolution on such a device (backends/algos.h) is made again without
  * asking. */
-grt_status cuda_dnn_plan_create(cuda_device *device, const cuda_dnn_conv *conv, cuda_dnn_plan **out_plan);
+grt_status cuda_dnn_plan_create(cuda_device *device, const cuda_dnn_conv *conv, grt_algo_trial *trial,
+                                cuda_dnn_plan **out_plan);
 void cuda_dnn_plan_release(cuda_dnn_plan *plan); /* NULL-safe */
 size_t cuda_dnn_plan_workspace(const cuda_dnn_plan *plan);
 /* cuDNN's number of the engine, -1 if it does not say. */

@@ -29,6 +29,7 @@ extern "C" {
     X(cublasLtMatmulPreferenceCreate)       \
     X(cublasLtMatmulPreferenceDestroy)      \
     X(cublasLtMatmulPreferenceSetAttribute) \
+    X(cublasLtMatmulAlgoCheck)              \
     X(cublasLtMatmulAlgoGetHeuristic)
 
 #define CUDA_DNN_FUNCTIONS(X)        \

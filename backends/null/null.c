@@ -77,39 +77,57 @@ static grt_status run_nothing(const grt_run *run)
 }
 
 /* Ops for which a real backend would ask its library: what was chosen goes to the cache of algorithms and
- * comes from there, as a real choice does. The choice itself is a hash of what it is for, so that a wrong one
- * is noticed. */
-static grt_status choose(grt_reshape *reshape)
+ * comes from there, as a real choice does. The choice itself is a hash of what it is for, the device aside,
+ * or one of the numbers behind it, so that a wrong one is noticed. */
+enum { CANDIDATES = 3 };
+
+/* `begin`: where the parts of the device end. */
+static void choose(grt_reshape *reshape, const char *key, size_t begin)
+{
+    grt_algo_trial *trial = reshape->trial;
+    uint64_t chosen = 0xcbf29ce484222325u, known;
+    for (const char *c = key + begin; *c; c++)
+        chosen = (chosen ^ (unsigned char)*c) * 0x100000001b3u;
+    size_t size;
+    bool good = false;
+    for (void *data; !good && (data = grt_device_algo_find(reshape->device, trial, key, &size)); free(data)) {
+        if (size == sizeof known) {
+            memcpy(&known, data, sizeof known);
+            good = known - chosen < CANDIDATES;
+        }
+        if (!good)
+            grt_device_algo_reject(reshape->device, trial, key);
+    }
+    bool more = grt_algo_trial_lists(trial);
+    for (uint64_t i = 0; more && i < CANDIDATES; i++) {
+        known = chosen + i;
+        more = grt_algo_trial_offer(trial, key, &known, sizeof known);
+    }
+    if (!good)
+        grt_device_algo_store(reshape->device, trial, key, &chosen, sizeof chosen);
+}
+
+static grt_status reshape_chosen(grt_reshape *reshape)
 {
     grt_text key = {0};
     grt_device_algo_key(reshape->device, reshape->desc->op, &key);
+    const size_t begin = key.size;
+    grt_text_add(&key, "nulls=1;");
     for (int32_t i = 0; i < reshape->n_in; i++) {
         char type[GRT_TYPE_TEXT_SIZE];
         if (reshape->in[i])
             grt_text_add(&key, "in%d=%s;", i, grt_tensor_text(reshape->in[i], type));
     }
-    if (key.failed) {
-        grt_text_release(&key);
-        return grt_fail_memory(key.size);
-    }
-    uint64_t chosen = 0xcbf29ce484222325u;
-    for (const char *c = grt_text_get(&key); *c; c++)
-        chosen = (chosen ^ (unsigned char)*c) * 0x100000001b3u;
-    size_t size;
-    void *known = grt_device_algo_find(reshape->device, grt_text_get(&key), &size);
-    const bool good = known && size == sizeof chosen && !memcmp(known, &chosen, sizeof chosen);
-    if (known && !good)
-        grt_device_algo_reject(reshape->device, grt_text_get(&key));
-    if (!good)
-        grt_device_algo_store(reshape->device, grt_text_get(&key), &chosen, sizeof chosen, GRT_ALGO_HEURISTIC,
-                              0);
-    free(known);
+    const grt_status status = key.failed ? grt_fail_memory(key.size) : GRT_OK;
+    if (status == GRT_OK)
+        choose(reshape, grt_text_get(&key), begin);
     grt_text_release(&key);
-    return GRT_OK;
+    return status;
 }
 
 static const grt_kernel_row any_op = {.domain = "", .op = "any", .run = run_nothing};
-static const grt_kernel_row chosen_op = {.domain = "", .op = "any", .run = run_nothing, .reshape = choose};
+static const grt_kernel_row chosen_op = {
+    .domain = "", .op = "any", .flags = GRT_KERNEL_TUNES, .run = run_nothing, .reshape = reshape_chosen};
 
 static const grt_kernel_row *find_kernel(const grt_kernel_node *node, grt_text *why)
 {

@@ -324,6 +324,10 @@ typedef struct grt_load_info {
     uint64_t read_bytes;      /* weights read on the host, for all devices of the call */
     uint64_t pinned_bytes;    /* host memory that was page-locked meanwhile */
     const char *warnings;     /* what is wrong with the cache's file, a line each; "" if nothing is. Belongs to the session */
+    uint64_t plan_rows;       /* algorithms that came with the plan, for any device */
+    uint64_t plan_hits;       /* of them, those that serve on this device */
+    uint64_t rejected;        /* stored algorithms, of the plan or the cache, that the library refused: chosen anew */
+    const char *plan_note;    /* why those of the plan were passed over; "" if they were not. Belongs to the runtime */
 } grt_load_info;
 GRT_API GRT_MUST_USE grt_status grt_session_get_load(const grt_session *session, grt_load_info *out_info);
 
@@ -450,14 +454,71 @@ GRT_API GRT_MUST_USE grt_status grt_cache_prune(const char *path, double days, c
  * tuned row is never replaced by one that is not. The files have the same format, whatever the machine. */
 GRT_API GRT_MUST_USE grt_status grt_cache_copy(const char *from, const char *to, size_t *out_rows);
 
+/* A plan file like the one at plan_path with these choices too. A row replaces that of an equal key, the others stay; `made` is not
+ * kept. All else in the file stays byte for byte. out_path may be plan_path: the file there is whole at any time. Plans with external
+ * weights have to stay in their directory. Sessions of a plan prefer its choices to the cache's, on every GPU with the same compute
+ * capability and the same version of the library that made the choice.
+ * Errors: IO, INVALID_PLAN, INVALID_ARGUMENT for rows that no plan can hold. */
+GRT_API GRT_MUST_USE grt_status grt_plan_add_tuning(const char *plan_path, const char *out_path, const grt_cache_row *rows, size_t n);
+/* The choices that come with a plan, in order of their keys, on the calling thread; what `each` is given is valid during the call. */
+GRT_API GRT_MUST_USE grt_status grt_model_choices(const grt_model *model, void (*each)(void *user, const grt_cache_row *row), void *user);
+
 /* What the kernels of this runtime's sessions have asked the cache for so far, in no order. */
 typedef struct grt_cache_lookup {
     const char *key;
     bool hit;
     const char *nearest; /* of a miss: the key in the file that has the most parts in common, NULL if none is of the same op */
+    bool from_plan;      /* of a hit: it came with the plan */
+    const grt_cache_row *row; /* what is known for the key by now; NULL: nothing */
 } grt_cache_lookup;
 GRT_API GRT_MUST_USE grt_status grt_cache_lookups(grt_runtime *runtime, void (*each)(void *user, const grt_cache_lookup *lookup),
                                                   void *user);
+
+/* What `grt_context_tune` found for one choice of algorithm. */
+typedef struct grt_tune_result {
+    const char *key;    /* as in the cache */
+    const char *op;     /* of the first step that has this choice, and its name */
+    const char *name;
+    size_t steps;       /* that have it */
+    bool known;         /* it had been tuned before and was left as it is; the fields below are 0 */
+    size_t candidates;  /* that were measured */
+    size_t refused;     /* left out: they failed, took too long to load, or computed something else */
+    size_t winner;      /* 0: the heuristic's choice stays */
+    double before_ms;   /* one run of the heuristic's choice, and of the winner */
+    double after_ms;
+} grt_tune_result;
+
+/* Options for tuning. Set struct_size and leave the rest zero for defaults. */
+typedef struct grt_tune_options {
+    size_t struct_size;
+    double seconds; /* to be spent at most; 0: 60. Steps that take longest come first */
+    bool again;     /* measure what was tuned before, too */
+    /* Called between measurements; false asks to stop. May be NULL. */
+    bool (*progress)(void *user, const char *what, double fraction);
+    void (*result)(void *user, const grt_tune_result *result); /* one choice is decided; may be NULL */
+    void *user;
+} grt_tune_options;
+
+typedef struct grt_tune_report {
+    size_t struct_size; /* set by the caller */
+    size_t steps;       /* of the model that have a choice at these dims; 0: there is nothing to tune on this device */
+    size_t choices;     /* different ones among them */
+    size_t tuned;       /* measured now; `known` are from before, the rest was left for want of time */
+    size_t known;
+    size_t improved;    /* of those measured now: something else is faster than what the heuristic said */
+    double before_ms;   /* sums over the steps whose choice was measured now */
+    double after_ms;
+    bool stopped;       /* by the progress function */
+    bool out_of_time;
+} grt_tune_report;
+
+/* Measure what the library has to offer for the steps of the context's model at the dims that are bound, and keep what is fastest
+ * in the cache of algorithms, where sessions, contexts and new dims find it from now on; this context stays as it is. The inputs must be
+ * bound: the model is run once. What is found is kept at once, also if the time is over, progress asks to stop (both are GRT_OK) or
+ * something fails later. The device should have nothing else to do meanwhile. What is measured, how, and when the heuristic's
+ * choice is replaced: docs/decisions/tuning.md. Nothing else in the library ever measures algorithms. options may be NULL. */
+GRT_API GRT_MUST_USE grt_status grt_context_tune(grt_context *context, const grt_tune_options *options,
+                                                 grt_tune_report *out_report);
 
 #ifdef __cplusplus
 }

@@ -1,7 +1,9 @@
 /* The plan: X[n,4] -> Conv-like kernel with every attribute kind -> view -> If with two bodies, one of which
  * captures a value and holds a Loop; a string weight, two equal weights, an empty one, a scalar and a default
- * of an input. */
+ * of an input; and two choices of algorithms. */
 #include "tests/unit/plan_sample.h"
+
+#include "src/algo_db.h"
 
 #include <string.h>
 
@@ -112,6 +114,17 @@ static const grt_plan_body bodies[] = {
     {"loop", 2, 0, 2, 2, 0, loop_values, NULL, loop_inputs, loop_outputs, loop_output_names, NULL, NULL, 2},
 };
 
+static const grt_algo_row tuning[] = {
+    {.key = "op=Conv;gpu=NVIDIA H200;sm=90;driver=0;cudnn=91900;n=1;",
+     .data = "1 \0 two",
+     .size = 7,
+     .source = 1},
+    {.key = "op=Conv;gpu=NVIDIA H200;sm=90;driver=0;cudnn=91900;n=2;",
+     .data = "",
+     .source = 2,
+     .cost_ms = 0.25},
+};
+
 grt_plan *plan_sample(void)
 {
     grt_arena *arena = grt_arena_create();
@@ -136,6 +149,8 @@ grt_plan *plan_sample(void)
                        .parameters = 12,
                        .arena_bytes = 4096,
                        .flops = 1e9,
+                       .tuning = tuning,
+                       .n_tuning = 2,
                        .options = "level=2"};
     return plan;
 }

@@ -1,5 +1,6 @@
 /* Plan files: what is written is what is read; whatever else is in a file is refused, by name, without a
  * crash. */
+#include "src/algo_db.h"
 #include "tests/unit/plan_sample.h"
 
 #include <check.h>
@@ -184,6 +185,13 @@ static void assert_same_plan(const grt_plan *a, const grt_plan *b)
         assert_same_tensor(&a->weights[i], &b->weights[i]);
     for (int32_t i = 0; i < a->n_bodies; i++)
         assert_same_body(&a->bodies[i], &b->bodies[i]);
+    ck_assert_uint_eq(a->n_tuning, b->n_tuning);
+    for (size_t i = 0; i < a->n_tuning; i++) {
+        const grt_algo_row *x = &a->tuning[i], *y = &b->tuning[i];
+        ck_assert_str_eq(x->key, y->key);
+        ck_assert(x->size == y->size && x->source == y->source && x->cost_ms == y->cost_ms);
+        ck_assert_mem_eq(x->data, y->data, x->size);
+    }
 }
 
 static void assert_reads_back(file f)
@@ -309,14 +317,17 @@ START_TEST(headers)
     EXPECT(h->n_sections = 0, "0 sections");
     EXPECT(h->n_sections = UINT32_MAX, "sections, expected 1 to 64");
     EXPECT(h->n_sections = 1, "sections end");
+    EXPECT(h->n_sections = 2, "sections end");
     EXPECT(h->sections[0].kind = 99, "kind 99");
-    EXPECT(h->sections[0].kind = PLAN_TUNING, "META is missing");
+    EXPECT(h->sections[0].kind = PLAN_KERNELS, "META is missing");
     EXPECT(h->sections[1].kind = PLAN_META, "a second one");
     EXPECT(h->sections[0].offset = 8192, "offset expected 4096");
     EXPECT(h->sections[1].offset = UINT64_MAX - 4095, "offset expected");
     EXPECT(h->sections[0].length = UINT64_MAX, "but the file has");
-    EXPECT(h->sections[1].length += 4096, "but the file has");
-    EXPECT(h->sections[1].length -= 1, "sections end");
+    EXPECT(h->sections[2].length += 4096, "but the file has");
+    EXPECT(h->sections[2].length -= 1, "sections end");
+    EXPECT(h->sections[1].kind = PLAN_TUNING, "section TUNING at offset 12288: a second one");
+    EXPECT(h->sections[2].checksum ^= 1, "section TUNING");
     EXPECT(h->sections[0].checksum ^= 1, "section META at offset 4096");
     EXPECT(h->sections[1].checksum ^= 1, "section WEIGHTS");
     EXPECT(h->checksum = 0; h->sections[0].length = 0; plan_reseal(f.data, f.size), "expected"); /* padding */
@@ -325,17 +336,14 @@ START_TEST(headers)
 }
 END_TEST
 
-/* What a checksum cannot catch: META made by other software. It may happen to be valid; it must never crash.
- */
-START_TEST(resealed_changes)
+/* Every byte of a section, changed to every `step`th value. How many of them were refused. */
+static int change_bytes(file f, const plan_section *section, int step)
 {
-    file f = sample_file(false);
-    plan_header *h = (plan_header *)f.data;
-    size_t begin = PLAN_PAGE, end = begin + (size_t)h->sections[0].length;
+    const size_t begin = (size_t)section->offset, end = begin + (size_t)section->length;
     int refused = 0;
     for (size_t i = begin; i < end; i++) {
         char original = f.data[i];
-        for (int k = 0; k < 256; k += 5) {
+        for (int k = 0; k < 256; k += step) {
             f.data[i] = (char)k;
             plan_reseal(f.data, f.size);
             grt_plan *plan = NULL;
@@ -346,6 +354,18 @@ START_TEST(resealed_changes)
         }
         f.data[i] = original;
     }
+    return refused;
+}
+
+/* What a checksum cannot catch: sections made by other software. They may happen to be valid; they must never
+ * crash. */
+START_TEST(resealed_changes)
+{
+    file f = sample_file(false);
+    const plan_header *h = (const plan_header *)f.data;
+    int refused = change_bytes(f, &h->sections[0], 5);
+    ck_assert_int_gt(refused, 0);
+    refused = change_bytes(f, &h->sections[2], 1);
     ck_assert_int_gt(refused, 0);
     free(f.data);
 }

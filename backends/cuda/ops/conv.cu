@@ -25,6 +25,7 @@ typedef struct conv_state {
     cuda_act act;
     void *weights; /* device copy with channels last, or NULL: the input has them as they are wanted */
     bool turned;   /* the input itself has channels last: the plan was made so */
+    bool ready;    /* channels last, wherever they are; always, as ONNX has them, where that is the same */
     void *filters; /* device copy for the depthwise kernel, [window, channels], or NULL: it is no such convolution */
 } conv_state;
 
@@ -166,6 +167,7 @@ static grt_status create(const grt_kernel_node *node, void **out_state)
             destroy(state);
             return status;
         }
+        state->ready = true;
     }
     *out_state = state;
     return GRT_OK;
@@ -268,7 +270,7 @@ static bool describe_plan(const conv_state *state, conv_shape *s, grt_dtype dtyp
 {
     const conv_geometry *g = &s->g;
     *c = {};
-    if (dtype == GRT_DTYPE_DOUBLE || (g->last && !state->weights) || g->batch <= 0 || g->in_channels <= 0 || g->groups <= 0)
+    if (dtype == GRT_DTYPE_DOUBLE || (g->last && !state->ready) || g->batch <= 0 || g->in_channels <= 0 || g->groups <= 0)
         return false;
     c->dtype = dtype;
     c->tf32 = state->tf32;
@@ -321,12 +323,12 @@ static bool describe_plan(const conv_state *state, conv_shape *s, grt_dtype dtyp
 }
 
 /* A plan for c with what is asked for, noted in s. */
-static grt_status try_plan(cuda_device *device, cuda_dnn_conv *c, bool bias, bool residual, bool act, conv_shape *s)
+static grt_status try_plan(cuda_device *device, cuda_dnn_conv *c, grt_algo_trial *trial, bool bias, bool residual, bool act, conv_shape *s)
 {
     c->bias = bias;
     c->residual = residual;
     c->relu = act;
-    GRT_TRY(cuda_dnn_plan_create(device, c, &s->plan));
+    GRT_TRY(cuda_dnn_plan_create(device, c, trial, &s->plan));
     s->bias = bias && s->plan;
     s->residual = residual && s->plan;
     s->act = act && s->plan;
@@ -348,12 +350,12 @@ static grt_status plan(const grt_reshape *r, conv_shape *s)
     /* Another activation needs a pass behind anyway, and that adds the rest too: engines for a bias alone, or with a clipped ReLU, are
      * slow. */
     if (!c.transposed && !other && (bias || residual || relu))
-        GRT_TRY(try_plan(device, &c, bias, residual, relu, s));
+        GRT_TRY(try_plan(device, &c, r->trial, bias, residual, relu, s));
     if (!s->plan)
-        GRT_TRY(try_plan(device, &c, false, false, false, s));
+        GRT_TRY(try_plan(device, &c, r->trial, false, false, false, s));
     c.compile = true;
     if (!s->plan)
-        GRT_TRY(try_plan(device, &c, false, false, false, s));
+        GRT_TRY(try_plan(device, &c, r->trial, false, false, false, s));
     s->copy = s->copy && s->plan;
     return GRT_OK;
 }
@@ -557,9 +559,9 @@ static grt_status run(const grt_run *r)
 #define LIFE .pack = pack, .create = create, .destroy = destroy, .reshape = reshape, .release_shape = release_shape, .run = run
 
 static const grt_kernel_row rows[] = {
-    {.domain = "", .op = "Conv", .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS}, .supports = same_types, LIFE},
-    {.domain = "", .op = "ConvTranspose", .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS}, .supports = same_types, LIFE},
+    {.domain = "", .op = "Conv", .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS}, .flags = GRT_KERNEL_TUNES, .supports = same_types, LIFE},
+    {.domain = "", .op = "ConvTranspose", .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS}, .flags = GRT_KERNEL_TUNES, .supports = same_types, LIFE},
     {.domain = "graphrt", .op = "Conv", .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS},
-     .supports = fused_supports, LIFE},
+     .flags = GRT_KERNEL_TUNES, .supports = fused_supports, LIFE},
 };
 CUDA_KERNELS(conv, rows);

@@ -1,25 +1,23 @@
-/* MatMul, Gemm and graphrt::MatMul on cuBLASLt.
+/* MatMul, Gemm and graphrt::MatMul on cuBLASLt (lt_matmul.h).
  *
- * Our matrices are row-major and cuBLASLt's column-major: the product is asked for as C' = B' A', with B first. Batch dims become
- * one strided batch as far as both inputs allow; an odometer on the host walks the rest. float32 is strict unless the node's
- * attribute math says "tf32". */
+ * Batch dims become one strided batch as far as both inputs allow; an odometer on the host walks the rest. float32 is strict
+ * unless the node's attribute math says "tf32". */
 #include "backends/cuda/epilogue.h"
-#include "backends/cuda/libraries.h"
+#include "backends/cuda/lt_matmul.h"
 #include "backends/cuda/number.cuh"
 
 #include <stdlib.h>
 
 typedef struct matmul_state {
-    const cuda_blas *blas;
     bool is_gemm, trans_a, trans_b, tf32;
     float alpha, beta;
     cuda_act act;
-    size_t workspace;
+    size_t workspace_cap;
 } matmul_state;
 
 /* How bias, residual and Gemm's C reach the result. */
 typedef struct matmul_shape {
-    const cuda_blas *blas;
+    cuda_lt_plan *plan; /* NULL: nothing to multiply */
     grt_dtype dtype;
     int64_t m, n, k, batch, stride_a, stride_b; /* strides of the batch, in elements */
     int32_t outer_rank;
@@ -28,35 +26,9 @@ typedef struct matmul_shape {
     int64_t c_rows, c_cols; /* of Gemm's C */
     bool spread_c;          /* Gemm's C is first spread over the result */
     bool fused_bias, fused_act, fused_c; /* by the library: bias, activation, residual or C through beta */
-    int64_t alignment;                   /* of all pointers, as the heuristics were told */
-    cublasLtMatmulDesc_t desc;
-    cublasLtMatrixLayout_t a, b, c; /* ours */
-    cublasLtMatmulAlgo_t algo;
-    size_t workspace;
 } matmul_shape;
 
-enum { BIAS = 2, RESIDUAL = 3, WORKSPACE_ALIGNMENT = 256 };
-
-#define BLAS_TRY(desc, expression)                                                                                     \
-    do {                                                                                                               \
-        cublasStatus_t blas_try_ = (expression);                                                                       \
-        if (blas_try_ != CUBLAS_STATUS_SUCCESS)                                                                        \
-            return grt_fail_op(desc, GRT_STATUS_DEVICE, "cuBLASLt status %d from %s", (int)blas_try_, #expression);    \
-    } while (0)
-
-static cudaDataType data_type(grt_dtype dtype)
-{
-    switch (dtype) {
-    case GRT_DTYPE_FLOAT16:
-        return CUDA_R_16F;
-    case GRT_DTYPE_BFLOAT16:
-        return CUDA_R_16BF;
-    case GRT_DTYPE_DOUBLE:
-        return CUDA_R_64F;
-    default:
-        return CUDA_R_32F;
-    }
-}
+enum { BIAS = 2, RESIDUAL = 3 };
 
 /* ---- create ---- */
 
@@ -81,13 +53,12 @@ static bool fused_supports(const grt_kernel_node *node, grt_text *why)
 static grt_status create(const grt_kernel_node *node, void **out_state)
 {
     const cuda_device *device = (const cuda_device *)node->device;
-    const cuda_blas *blas;
+    const cuda_blas *blas; /* who has no cuBLASLt hears of it now */
     GRT_TRY(cuda_blas_get(device->libraries, &blas));
     matmul_state *state = (matmul_state *)calloc(1, sizeof *state);
     if (!state)
         return grt_fail_memory(sizeof *state);
     const grt_op_desc *desc = node->desc;
-    state->blas = blas;
     state->is_gemm = grt_op_is(desc, "", "Gemm");
     state->trans_a = grt_attr_int(desc, "transA", 0) != 0;
     state->trans_b = grt_attr_int(desc, "transB", 0) != 0;
@@ -96,7 +67,7 @@ static grt_status create(const grt_kernel_node *node, void **out_state)
     state->beta = state->is_gemm ? grt_attr_float(desc, "beta", 1.0f) : 1.0f;
     if (grt_op_is(desc, "graphrt", "MatMul"))
         cuda_act_read(desc, &state->act, NULL);
-    state->workspace = (size_t)(device->prop.major >= 9 ? 32 : 4) << 20;
+    state->workspace_cap = (size_t)(device->prop.major >= 9 ? 32 : 4) << 20;
     *out_state = state;
     return GRT_OK;
 }
@@ -181,76 +152,14 @@ static grt_status check_epilogue(const grt_reshape *r, matmul_shape *s)
     return GRT_OK;
 }
 
-/* ---- reshape: the library's descriptors ---- */
+/* ---- reshape: the plan ---- */
 
 static void release_shape(void *data)
 {
     matmul_shape *s = (matmul_shape *)data;
-    if (!s)
-        return;
-    if (s->a)
-        s->blas->cublasLtMatrixLayoutDestroy(s->a);
-    if (s->b)
-        s->blas->cublasLtMatrixLayoutDestroy(s->b);
-    if (s->c)
-        s->blas->cublasLtMatrixLayoutDestroy(s->c);
-    if (s->desc)
-        s->blas->cublasLtMatmulDescDestroy(s->desc);
+    if (s)
+        cuda_lt_plan_release(s->plan);
     free(s);
-}
-
-/* A row-major matrix rows x cols, batched. */
-static grt_status make_layout(const grt_op_desc *desc, const matmul_shape *s, int64_t rows, int64_t cols, int64_t stride,
-                              cublasLtMatrixLayout_t *out)
-{
-    const cuda_blas *blas = s->blas;
-    BLAS_TRY(desc, blas->cublasLtMatrixLayoutCreate(out, data_type(s->dtype), (uint64_t)cols, (uint64_t)rows, cols));
-    if (s->batch > 1) {
-        const int32_t batch = (int32_t)s->batch;
-        BLAS_TRY(desc, blas->cublasLtMatrixLayoutSetAttribute(*out, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &batch, sizeof batch));
-        BLAS_TRY(desc, blas->cublasLtMatrixLayoutSetAttribute(*out, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride,
-                                                              sizeof stride));
-    }
-    return GRT_OK;
-}
-
-static grt_status set_epilogue(const grt_op_desc *desc, matmul_shape *s, cublasLtEpilogue_t epilogue)
-{
-    BLAS_TRY(desc, s->blas->cublasLtMatmulDescSetAttribute(s->desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue));
-    if (epilogue == CUBLASLT_EPILOGUE_BIAS || epilogue == CUBLASLT_EPILOGUE_RELU_BIAS || epilogue == CUBLASLT_EPILOGUE_GELU_BIAS) {
-        /* The heuristics look at the type; the pointer comes with each run. */
-        const cudaDataType type = data_type(s->dtype);
-        BLAS_TRY(desc, s->blas->cublasLtMatmulDescSetAttribute(s->desc, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &type, sizeof type));
-    }
-    return GRT_OK;
-}
-
-/* Ask for an algorithm; *found false if there is none. */
-static grt_status choose(const grt_op_desc *desc, matmul_shape *s, size_t workspace, bool *found)
-{
-    const cuda_blas *blas = s->blas;
-    cublasLtMatmulPreference_t preference = NULL;
-    cublasLtMatmulHeuristicResult_t result;
-    int n = 0;
-    BLAS_TRY(desc, blas->cublasLtMatmulPreferenceCreate(&preference));
-    const uint64_t bytes = workspace;
-    const uint32_t alignment = (uint32_t)s->alignment;
-    static const cublasLtMatmulPreferenceAttributes_t aligned[] = {
-        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
-        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
-    blas->cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes, sizeof bytes);
-    for (size_t i = 0; i < sizeof aligned / sizeof *aligned; i++)
-        blas->cublasLtMatmulPreferenceSetAttribute(preference, aligned[i], &alignment, sizeof alignment);
-    memset(&result, 0, sizeof result);
-    const cublasStatus_t status =
-        blas->cublasLtMatmulAlgoGetHeuristic(blas->handle, s->desc, s->b, s->a, s->c, s->c, preference, 1, &result, &n);
-    blas->cublasLtMatmulPreferenceDestroy(preference);
-    *found = status == CUBLAS_STATUS_SUCCESS && n > 0 && result.state == CUBLAS_STATUS_SUCCESS;
-    if (*found) {
-        s->algo = result.algo;
-        s->workspace = result.workspaceSize;
-    }
-    return GRT_OK;
 }
 
 /* Largest power of two, 16 at most, that divides the distances between what the calls work on. */
@@ -265,24 +174,11 @@ static int64_t common_alignment(const matmul_shape *s)
     return bits & -bits;
 }
 
-static grt_status describe(const grt_reshape *r, matmul_shape *s)
+/* What the library may do beside the product. */
+static void choose_fusions(const grt_reshape *r, matmul_shape *s)
 {
     const matmul_state *state = (const matmul_state *)r->state;
-    const grt_op_desc *desc = r->desc;
     const bool wide = s->dtype == GRT_DTYPE_DOUBLE, bias = r->n_in > BIAS && r->in[BIAS];
-    const cublasOperation_t turn = CUBLAS_OP_T;
-    BLAS_TRY(desc, s->blas->cublasLtMatmulDescCreate(&s->desc, wide                                            ? CUBLAS_COMPUTE_64F
-                                                     : state->tf32 && s->dtype == GRT_DTYPE_FLOAT ? CUBLAS_COMPUTE_32F_FAST_TF32
-                                                                                                  : CUBLAS_COMPUTE_32F,
-                                                     wide ? CUDA_R_64F : CUDA_R_32F));
-    if (state->trans_b)
-        BLAS_TRY(desc, s->blas->cublasLtMatmulDescSetAttribute(s->desc, CUBLASLT_MATMUL_DESC_TRANSA, &turn, sizeof turn));
-    if (state->trans_a)
-        BLAS_TRY(desc, s->blas->cublasLtMatmulDescSetAttribute(s->desc, CUBLASLT_MATMUL_DESC_TRANSB, &turn, sizeof turn));
-    GRT_TRY(make_layout(desc, s, state->trans_a ? s->k : s->m, state->trans_a ? s->m : s->k, s->stride_a, &s->a));
-    GRT_TRY(make_layout(desc, s, state->trans_b ? s->n : s->k, state->trans_b ? s->k : s->n, s->stride_b, &s->b));
-    GRT_TRY(make_layout(desc, s, s->m, s->n, s->m * s->n, &s->c));
-    s->alignment = common_alignment(s);
     s->fused_bias = bias && !wide && (!state->is_gemm || (state->beta == 1.0f && s->c_rows == 1 && s->c_cols == s->n && s->m > 1));
     /* The library's GELU is the one by tanh. Against the exact one it is off by 5e-4 at most, the rounding of float16 at 1. */
     const bool narrow = s->dtype == GRT_DTYPE_FLOAT16 || s->dtype == GRT_DTYPE_BFLOAT16;
@@ -296,28 +192,47 @@ static grt_status describe(const grt_reshape *r, matmul_shape *s)
     }
     if (r->n_in > RESIDUAL && r->in[RESIDUAL])
         s->fused_c = true;
-    bool found = false;
-    if (s->fused_bias || s->fused_act) {
-        const bool relu = state->act.kind == CUDA_ACT_RELU;
-        cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
-        if (s->fused_act && s->fused_bias)
-            epilogue = relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_GELU_BIAS;
-        else if (s->fused_act)
-            epilogue = relu ? CUBLASLT_EPILOGUE_RELU : CUBLASLT_EPILOGUE_GELU;
-        GRT_TRY(set_epilogue(desc, s, epilogue));
-        GRT_TRY(choose(desc, s, state->workspace, &found));
-    }
-    if (!found) {
+}
+
+static grt_status try_plan(const grt_reshape *r, matmul_shape *s)
+{
+    const matmul_state *state = (const matmul_state *)r->state;
+    cuda_lt_matmul m = {};
+    m.dtype = s->dtype;
+    m.tf32 = state->tf32;
+    m.trans_a = state->trans_a;
+    m.trans_b = state->trans_b;
+    m.m = s->m;
+    m.n = s->n;
+    m.k = s->k;
+    m.batch = s->batch;
+    m.stride_a = s->stride_a;
+    m.stride_b = s->stride_b;
+    m.bias = s->fused_bias;
+    if (s->fused_act)
+        m.act = state->act.kind == CUDA_ACT_RELU ? CUDA_LT_RELU : CUDA_LT_GELU;
+    m.adds_c = s->fused_c;
+    m.alignment = common_alignment(s);
+    m.workspace_cap = state->workspace_cap;
+    return cuda_lt_plan_create((cuda_device *)r->device, r->desc, &m, r->trial, &s->plan);
+}
+
+/* With all that the library can add, else bare. */
+static grt_status plan(const grt_reshape *r, matmul_shape *s)
+{
+    const matmul_state *state = (const matmul_state *)r->state;
+    choose_fusions(r, s);
+    GRT_TRY(try_plan(r, s));
+    if (!s->plan && (s->fused_bias || s->fused_act)) {
         if (state->is_gemm && s->fused_bias) {
             s->fused_c = true;
             s->spread_c = s->c_rows != s->m;
         }
         s->fused_bias = s->fused_act = false;
-        GRT_TRY(set_epilogue(desc, s, CUBLASLT_EPILOGUE_DEFAULT));
-        GRT_TRY(choose(desc, s, state->workspace, &found));
+        GRT_TRY(try_plan(r, s));
     }
-    if (!found)
-        return grt_fail_op(desc, GRT_STATUS_UNSUPPORTED,
+    if (!s->plan)
+        return grt_fail_op(r->desc, GRT_STATUS_UNSUPPORTED,
                            "cuBLASLt has no algorithm for a %s product of %lld x %lld x %lld, batch %lld", grt_dtype_name(s->dtype),
                            (long long)s->m, (long long)s->k, (long long)s->n, (long long)s->batch);
     return GRT_OK;
@@ -325,22 +240,20 @@ static grt_status describe(const grt_reshape *r, matmul_shape *s)
 
 static grt_status reshape(grt_reshape *r)
 {
-    const matmul_state *state = (const matmul_state *)r->state;
     matmul_shape *s = (matmul_shape *)calloc(1, sizeof *s);
     if (!s)
         return grt_fail_memory(sizeof *s);
-    s->blas = state->blas;
     s->dtype = r->in[0]->dtype;
     fit(r, s);
     grt_status status = check_epilogue(r, s);
     if (status == GRT_OK && s->n_c > 0 && s->k > 0)
-        status = describe(r, s);
+        status = plan(r, s);
     if (status != GRT_OK) {
         release_shape(s);
         return status;
     }
-    if (s->workspace)
-        r->workspace_bytes = s->workspace + WORKSPACE_ALIGNMENT;
+    if (s->plan && cuda_lt_plan_workspace(s->plan))
+        r->workspace_bytes = cuda_lt_plan_workspace(s->plan) + CUDA_LT_WORKSPACE_ALIGNMENT;
     r->shape = s;
     return GRT_OK;
 }
@@ -379,32 +292,29 @@ static const char *advance(const void *data, int64_t elements, size_t size)
     return (const char *)data + elements * (int64_t)size;
 }
 
-static grt_status multiply(const grt_run *r, const matmul_shape *s, const void *c)
+static grt_status multiply(const grt_run *r, const matmul_shape *s, const void *bias, const void *c)
 {
     const matmul_state *state = (const matmul_state *)r->state;
-    const cuda_blas *blas = s->blas;
     const size_t size = grt_dtype_size(s->dtype);
-    const double alpha_wide = state->alpha, beta_wide = c ? state->beta : 0.0;
-    const float alpha = state->alpha, beta = c ? state->beta : 0.0f;
-    const bool wide = s->dtype == GRT_DTYPE_DOUBLE;
-    void *workspace = (void *)(((uintptr_t)r->workspace + WORKSPACE_ALIGNMENT - 1) & ~(uintptr_t)(WORKSPACE_ALIGNMENT - 1));
+    const uintptr_t aligned = CUDA_LT_WORKSPACE_ALIGNMENT - 1;
     char *y = (char *)r->out[0]->data;
-    const uintptr_t addresses = (uintptr_t)r->in[0]->data | (uintptr_t)r->in[1]->data | (uintptr_t)y | (uintptr_t)c;
-    /* What was chosen relies on alignment; without that, let the library choose again. */
-    const cublasLtMatmulAlgo_t *algo = addresses % (uintptr_t)s->alignment == 0 ? &s->algo : NULL;
     int64_t index[GRT_MAX_RANK] = {0};
+    cuda_lt_args args = {};
+    args.alpha = state->alpha;
+    args.beta = state->beta;
+    args.bias = bias;
+    args.workspace = (void *)(((uintptr_t)r->workspace + aligned) & ~aligned);
     for (int64_t call = 0; call < s->calls; call++) {
         int64_t at_a = 0, at_b = 0;
         for (int32_t i = 0; i < s->outer_rank; i++) {
             at_a += index[i] * s->step_a[i];
             at_b += index[i] * s->step_b[i];
         }
-        char *to = y + call * s->call_c * (int64_t)size;
-        const void *from = c ? advance(c, call * s->call_c, size) : to;
-        BLAS_TRY(r->desc, blas->cublasLtMatmul(blas->handle, s->desc, wide ? (const void *)&alpha_wide : &alpha,
-                                               advance(r->in[1]->data, at_b, size), s->b, advance(r->in[0]->data, at_a, size), s->a,
-                                               wide ? (const void *)&beta_wide : &beta, from, s->c, to, s->c, algo,
-                                               s->workspace ? workspace : NULL, s->workspace, (cudaStream_t)r->stream));
+        args.a = advance(r->in[0]->data, at_a, size);
+        args.b = advance(r->in[1]->data, at_b, size);
+        args.c = c ? advance(c, call * s->call_c, size) : NULL;
+        args.y = y + call * s->call_c * (int64_t)size;
+        GRT_TRY(cuda_lt_plan_run(s->plan, r->desc, &args, (cudaStream_t)r->stream));
         for (int32_t i = 0; i < s->outer_rank && ++index[i] == s->outer[i]; i++)
             index[i] = 0;
     }
@@ -433,9 +343,7 @@ static grt_status run(const grt_run *r)
             CUDA_LAUNCHED();
             c = y;
         }
-        if (s->fused_bias)
-            BLAS_TRY(r->desc, s->blas->cublasLtMatmulDescSetAttribute(s->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias));
-        GRT_TRY(multiply(r, s, s->fused_c ? c : NULL));
+        GRT_TRY(multiply(r, s, s->fused_bias ? bias : NULL, s->fused_c ? c : NULL));
     }
     if (state->is_gemm)
         return GRT_OK;
@@ -448,9 +356,9 @@ static grt_status run(const grt_run *r)
 #define LIFE .create = create, .destroy = free, .reshape = reshape, .release_shape = release_shape, .run = run
 
 static const grt_kernel_row rows[] = {
-    {.domain = "", .op = "MatMul", .types = {GRT_SET_FLOATS, GRT_SET_FLOATS}, .supports = same_types, LIFE},
-    {.domain = "", .op = "Gemm", .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS}, .supports = same_types, LIFE},
+    {.domain = "", .op = "MatMul", .types = {GRT_SET_FLOATS, GRT_SET_FLOATS}, .flags = GRT_KERNEL_TUNES, .supports = same_types, LIFE},
+    {.domain = "", .op = "Gemm", .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS}, .flags = GRT_KERNEL_TUNES, .supports = same_types, LIFE},
     {.domain = "graphrt", .op = "MatMul", .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS},
-     .supports = fused_supports, LIFE},
+     .flags = GRT_KERNEL_TUNES, .supports = fused_supports, LIFE},
 };
 CUDA_KERNELS(matmul, rows);

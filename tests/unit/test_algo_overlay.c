@@ -1,0 +1,290 @@
+/* Choices that come with plans: which devices they serve, that they win over the cache's file and stay out of
+ * it, and what happens when the library refuses them. */
+#include "src/algo_cache.h"
+#include "src/algo_overlay.h"
+#include "tests/unit/onnx_model.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- the overlay by itself ---- */
+
+static grt_algo_row row(const char *key, const char *data, int32_t source)
+{
+    return (grt_algo_row){.key = key, .data = data, .size = strlen(data), .source = source};
+}
+
+static const char *found(const grt_algo_overlay *overlay, const char *key)
+{
+    const grt_algo_row *r = grt_algo_overlay_find(overlay, key);
+    return r ? r->data : "none";
+}
+
+#define KEY(gpu, sm, driver, rest) "op=Conv;gpu=" gpu ";sm=" sm ";driver=" driver ";" rest
+
+START_TEST(which_devices_a_choice_serves)
+{
+    grt_algo_overlay o = {0};
+    ck_assert_str_eq(found(&o, KEY("H200", "90", "13000", "cudnn=9;n=1;")), "none");
+    const grt_algo_row rows[] = {row(KEY("H100", "90", "0", "cudnn=9;n=1;"), "h100", 1),
+                                 row(KEY("A100", "80", "0", "cudnn=9;n=1;"), "a100", 1),
+                                 row("op=Conv;gpu=x;driver=1;cudnn=9;n=1;", "no sm", 1)};
+    grt_algo_overlay_add(&o, rows, 3);
+    ck_assert_str_eq(found(&o, KEY("H100", "90", "0", "cudnn=9;n=1;")), "h100");
+    ck_assert_str_eq(found(&o, KEY("H100", "90", "13000", "cudnn=9;n=1;")), "h100"); /* any driver */
+    ck_assert_str_eq(found(&o, KEY("H200", "90", "13000", "cudnn=9;n=1;")), "h100"); /* any name */
+    ck_assert_str_eq(found(&o, KEY("A30", "80", "13000", "cudnn=9;n=1;")), "a100");
+    ck_assert_str_eq(found(&o, KEY("L4", "89", "13000", "cudnn=9;n=1;")), "none"); /* the same sm */
+    ck_assert_str_eq(found(&o, KEY("H200", "90", "13000", "cudnn=8;n=1;")), "none");
+    ck_assert_str_eq(found(&o, KEY("H200", "90", "13000", "cudnn=9;n=2;")), "none");
+    ck_assert_str_eq(found(&o, "op=Conv;gpu=x;driver=2;cudnn=9;n=1;"), "no sm");
+    ck_assert_str_eq(found(&o, "op=Conv;gpu=y;driver=1;cudnn=9;n=1;"), "none");
+    const grt_algo_row own = row(KEY("H200", "90", "1", "cudnn=9;n=1;"), "h200", 1);
+    grt_algo_overlay_add(&o, &own, 1);
+    ck_assert_str_eq(found(&o, KEY("H200", "90", "13000", "cudnn=9;n=1;")), "h200"); /* its own name first */
+    ck_assert_str_eq(found(&o, KEY("H100", "90", "13000", "cudnn=9;n=1;")), "h100");
+    ck_assert_str_eq(found(&o, KEY("GH200", "90", "13000", "cudnn=9;n=1;")), "h100"); /* else the first */
+    const grt_algo_row tuned = row(KEY("H200", "90", "2", "cudnn=9;n=1;"), "measured", 2);
+    grt_algo_overlay_add(&o, &tuned, 1);
+    ck_assert_str_eq(found(&o, KEY("H200", "90", "13000", "cudnn=9;n=1;")), "measured");
+    ck_assert_str_eq(found(&o, KEY("H100", "90", "13000", "cudnn=9;n=1;")), "h100");
+    grt_algo_overlay_release(&o);
+}
+END_TEST
+
+START_TEST(refused_choices_stay_refused)
+{
+    static const char h200[] = KEY("H200", "90", "5", "cudnn=9;n=1;"),
+                      h100[] = KEY("H100", "90", "5", "cudnn=9;n=1;");
+    grt_algo_overlay o = {0};
+    const grt_algo_row rows[] = {row(h200, "a", 1), row(h100, "b", 1)};
+    ck_assert(!grt_algo_overlay_reject(&o, h200));
+    grt_algo_overlay_add(&o, rows, 2);
+    ck_assert(grt_algo_overlay_reject(&o, h200));
+    ck_assert_str_eq(found(&o, h200), "b"); /* the next best */
+    ck_assert(grt_algo_overlay_reject(&o, h200));
+    ck_assert_str_eq(found(&o, h200), "none");
+    ck_assert(!grt_algo_overlay_reject(&o, h200));
+    grt_algo_overlay_add(&o, rows, 2); /* another session of the plan */
+    ck_assert_str_eq(found(&o, h200), "none");
+    const grt_algo_row better = row(h200, "c", 1);
+    grt_algo_overlay_add(&o, &better, 1);
+    ck_assert_str_eq(found(&o, h200), "c");
+    grt_algo_overlay_release(&o);
+}
+END_TEST
+
+START_TEST(other_versions_are_told)
+{
+    grt_algo_overlay o = {0};
+    grt_text there = {0}, here = {0};
+    const grt_algo_row rows[] = {row(KEY("H100", "90", "0", "cudnn=91900;n=1;m=2;"), "x", 1)};
+    ck_assert(!grt_algo_overlay_version(&o, rows[0].key, &there, &here));
+    grt_algo_overlay_add(&o, rows, 1);
+    static const char *const same[] = {KEY("H200", "90", "1", "cudnn=91900;n=1;m=2;"),
+                                       KEY("H200", "90", "1", "cudnn=91400;n=2;m=2;"),
+                                       KEY("H200", "90", "1", "cudnn=91400;n=1;"),
+                                       KEY("H200", "90", "1", "cudnn=91400;n=1;m=2;k=1;"),
+                                       KEY("H200", "80", "1", "cudnn=91400;n=1;m=2;"),
+                                       KEY("H200", "90", "1", "n=1;m=2;"),
+                                       KEY("H200", "90", "1", "cublas=91400;n=1;m=2;"),
+                                       "op=Conv;",
+                                       ""};
+    for (size_t i = 0; i < sizeof same / sizeof *same; i++)
+        ck_assert_msg(!grt_algo_overlay_version(&o, same[i], &there, &here), "%s", same[i]);
+    ck_assert(grt_algo_overlay_version(&o, KEY("H200", "90", "1", "cudnn=91400;n=1;m=2;"), &there, &here));
+    ck_assert_str_eq(grt_text_get(&there), "cudnn=91900");
+    ck_assert_str_eq(grt_text_get(&here), "cudnn=91400");
+    grt_text_release(&there);
+    grt_text_release(&here);
+    grt_algo_overlay_release(&o);
+}
+END_TEST
+
+/* ---- sessions: the null device chooses, and refuses what it would not have chosen ---- */
+
+static char directory[64], cache[96], plan[96];
+
+static void setup(void)
+{
+    strcpy(directory, "/tmp/test_overlay-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(directory));
+    snprintf(cache, sizeof cache, "%s/algos.db", directory);
+    snprintf(plan, sizeof plan, "%s/model.grt", directory);
+    setenv("GRAPHRT_ALGO_CACHE", cache, 1);
+    char path[96];
+    snprintf(path, sizeof path, "%s/model.onnx", directory);
+    onnx_model m = onnx_create();
+    onnx_input(&m, m.graph, "x", GRT_DTYPE_FLOAT, "2,8");
+    onnx_initializer(&m, m.graph, onnx_tensor(&m, "a", "8,4"));
+    onnx_initializer(&m, m.graph, onnx_tensor(&m, "b", "4,3"));
+    onnx_node(&m, m.graph, "MatMul", "x,a", "h");
+    onnx_node(&m, m.graph, "MatMul", "h,b", "y");
+    onnx_output(&m, m.graph, "y");
+    const grt_string bytes = onnx_bytes(&m);
+    FILE *f = fopen(path, "wb");
+    ck_assert_uint_eq(fwrite(bytes.data, 1, bytes.size, f), bytes.size);
+    fclose(f);
+    onnx_release(&m);
+    ck_assert_msg(grt_compile(path, NULL, plan) == GRT_OK, "%s", grt_last_error());
+}
+
+static void teardown(void)
+{
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf '%s'", directory);
+    ck_assert_int_eq(system(command), 0);
+}
+
+/* What a session of the plan and its first run found. */
+static grt_load_info load(char note[256])
+{
+    grt_runtime *runtime;
+    grt_model *model;
+    grt_session *session;
+    grt_context *context;
+    static const float x[16];
+    const grt_tensor in = {.dtype = GRT_DTYPE_FLOAT, .rank = 2, .dims = {2, 8}, .data = (void *)x};
+    grt_load_info info = {.struct_size = sizeof info};
+    ck_assert_int_eq(grt_runtime_create(&runtime), GRT_OK);
+    ck_assert_msg(grt_model_open(runtime, plan, &model) == GRT_OK, "%s", grt_last_error());
+    ck_assert_int_eq(grt_session_create(model, "null", NULL, &session), GRT_OK);
+    ck_assert_int_eq(grt_context_create(session, &context), GRT_OK);
+    ck_assert_int_eq(grt_context_set_input(context, 0, &in), GRT_OK);
+    ck_assert_msg(grt_context_run(context) == GRT_OK, "%s", grt_last_error());
+    ck_assert_int_eq(grt_session_get_load(session, &info), GRT_OK);
+    snprintf(note, 256, "%s", info.plan_note);
+    grt_context_release(context);
+    grt_session_release(session);
+    grt_model_release(model);
+    grt_runtime_release(runtime);
+    return info;
+}
+
+/* The cache's rows go into the plan, as a device `gpu` with another driver would have made them. */
+typedef struct mover {
+    const char *gpu, *version; /* version NULL: the same */
+    bool spoil;
+    size_t n;
+} mover;
+
+static void move_row(void *user, const grt_cache_row *r)
+{
+    mover *m = user;
+    char key[1024];
+    const char *rest = strstr(r->key, "nulls=1;");
+    const size_t op = strcspn(r->key, ";");
+    ck_assert_ptr_nonnull(rest);
+    snprintf(key, sizeof key, "%.*s;gpu=%s;sm=0;driver=99;nulls=%s;%s", (int)op, r->key, m->gpu,
+             m->version ? m->version : "1", rest + strlen("nulls=1;"));
+    grt_cache_row moved = *r;
+    moved.key = key;
+    moved.data = m->spoil ? "spoiled" : r->data;
+    moved.size = m->spoil ? 7 : r->size;
+    ck_assert_msg(grt_plan_add_tuning(plan, plan, &moved, 1) == GRT_OK, "%s", grt_last_error());
+    m->n++;
+}
+
+static size_t move_rows(mover m)
+{
+    size_t damaged;
+    ck_assert_int_eq(grt_cache_each(cache, move_row, &m, &damaged), GRT_OK);
+    return m.n;
+}
+
+static void count_row(void *user, const grt_cache_row *r)
+{
+    (void)r;
+    ++*(size_t *)user;
+}
+
+static size_t rows_in_cache(void)
+{
+    size_t n = 0;
+    ck_assert_int_eq(grt_cache_each(cache, count_row, &n, NULL), GRT_OK);
+    return n;
+}
+
+#define EXPECT_LOAD(info, from_plan, from_cache, asked, refused)                                         \
+    ck_assert_msg(info.plan_hits == from_plan && info.cache_hits == from_cache &&                        \
+                      info.heuristics == asked && info.rejected == refused,                              \
+                  "plan %d, cache %d, asked %d, rejected %d", (int)info.plan_hits, (int)info.cache_hits, \
+                  (int)info.heuristics, (int)info.rejected)
+
+START_TEST(a_plan_brings_its_choices)
+{
+    char note[256];
+    grt_load_info info = load(note);
+    EXPECT_LOAD(info, 0, 0, 2, 0);
+    ck_assert_uint_eq(info.plan_rows, 0);
+    ck_assert_uint_eq(move_rows((mover){"another", NULL, false, 0}), 2);
+    info = load(note);
+    EXPECT_LOAD(info, 2, 0, 0, 0); /* wins over the cache's equal ones */
+    ck_assert_uint_eq(info.plan_rows, 2);
+    ck_assert_str_eq(note, "");
+    ck_assert_int_eq(unlink(cache), 0);
+    info = load(note);
+    EXPECT_LOAD(info, 2, 0, 0, 0);
+    ck_assert_uint_eq(rows_in_cache(), 0); /* and nothing of it goes there */
+    size_t n = 0;
+    grt_runtime *runtime;
+    grt_model *model;
+    ck_assert_int_eq(grt_runtime_create(&runtime), GRT_OK);
+    ck_assert_int_eq(grt_model_open(runtime, plan, &model), GRT_OK);
+    ck_assert_int_eq(grt_model_choices(model, count_row, &n), GRT_OK);
+    ck_assert_uint_eq(n, 2);
+    grt_model_release(model);
+    grt_runtime_release(runtime);
+}
+END_TEST
+
+START_TEST(the_cache_takes_over_where_the_library_refuses)
+{
+    char note[256];
+    grt_load_info info = load(note);
+    EXPECT_LOAD(info, 0, 0, 2, 0);
+    move_rows((mover){"another", NULL, true, 0});
+    info = load(note);
+    EXPECT_LOAD(info, 0, 2, 0, 2); /* found, refused, and the cache's were good */
+    ck_assert_uint_eq(rows_in_cache(), 2);
+    ck_assert_int_eq(unlink(cache), 0);
+    info = load(note);
+    EXPECT_LOAD(info, 0, 0, 2, 2); /* no cache: the library is asked, and the file gets the answers */
+    ck_assert_uint_eq(rows_in_cache(), 2);
+    info = load(note);
+    EXPECT_LOAD(info, 0, 2, 0, 2);
+}
+END_TEST
+
+START_TEST(choices_of_another_version_are_passed_over)
+{
+    char note[256];
+    (void)load(note);
+    move_rows((mover){"null", "2", false, 0});
+    ck_assert_int_eq(unlink(cache), 0);
+    const grt_load_info info = load(note);
+    EXPECT_LOAD(info, 0, 0, 2, 0);
+    ck_assert_uint_eq(info.plan_rows, 2);
+    ck_assert_msg(strstr(note, "nulls=2, here is nulls=1") != NULL, "%s", note);
+}
+END_TEST
+
+Suite *suite_test_algo_overlay(void)
+{
+    Suite *suite = suite_create("algo_overlay");
+    TCase *alone = tcase_create("overlay"), *tc = tcase_create("sessions");
+    tcase_add_test(alone, which_devices_a_choice_serves);
+    tcase_add_test(alone, refused_choices_stay_refused);
+    tcase_add_test(alone, other_versions_are_told);
+    suite_add_tcase(suite, alone);
+    tcase_set_timeout(tc, 60);
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, a_plan_brings_its_choices);
+    tcase_add_test(tc, the_cache_takes_over_where_the_library_refuses);
+    tcase_add_test(tc, choices_of_another_version_are_passed_over);
+    suite_add_tcase(suite, tc);
+    return suite;
+}

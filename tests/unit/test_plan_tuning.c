@@ -1,0 +1,237 @@
+/* Choices in plan files: written into an existing plan, replaced and removed, with all else as it was; what
+ * no plan can hold is refused, on both sides. */
+#include "src/algo_db.h"
+#include "src/plan_tuning.h"
+#include "tests/unit/plan_sample.h"
+
+#include <check.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char directory[64], path[96], other[96];
+
+static void setup(void)
+{
+    strcpy(directory, "/tmp/test_tuning-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(directory));
+    snprintf(path, sizeof path, "%s/sample.grt", directory);
+    snprintf(other, sizeof other, "%s/other.grt", directory);
+}
+
+static void teardown(void)
+{
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf '%s'", directory);
+    ck_assert_int_eq(system(command), 0);
+}
+
+typedef struct file {
+    char *data;
+    size_t size;
+} file;
+
+static file slurp(const char *name)
+{
+    FILE *f = fopen(name, "rb");
+    ck_assert_ptr_nonnull(f);
+    file out = {0};
+    ck_assert_int_eq(fseek(f, 0, SEEK_END), 0);
+    out.size = (size_t)ftell(f);
+    rewind(f);
+    out.data = malloc(out.size + 1);
+    ck_assert_uint_eq(fread(out.data, 1, out.size, f), out.size);
+    fclose(f);
+    return out;
+}
+
+static file write_sample(bool tuning, bool external)
+{
+    grt_plan *plan = plan_sample();
+    if (!tuning)
+        plan->n_tuning = 0;
+    ck_assert_msg(grt_plan_write(plan, path, external) == GRT_OK, "%s", grt_last_error());
+    grt_plan_release(plan);
+    return slurp(path);
+}
+
+/* "key=data source cost|..." of a plan's rows */
+static const char *rows_of(const char *name)
+{
+    static char text[4096];
+    file f = slurp(name);
+    grt_plan *plan = NULL;
+    ck_assert_msg(grt_plan_read(name, f.data, f.size, &plan) == GRT_OK, "%s", grt_last_error());
+    size_t at = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < plan->n_tuning; i++)
+        at += (size_t)snprintf(text + at, sizeof text - at, "%s=%.*s %d %g|", plan->tuning[i].key,
+                               (int)plan->tuning[i].size, (const char *)plan->tuning[i].data,
+                               (int)plan->tuning[i].source, plan->tuning[i].cost_ms);
+    grt_plan_release(plan);
+    free(f.data);
+    return text;
+}
+
+static grt_algo_row row(const char *key, const char *data, int32_t source, double cost)
+{
+    return (grt_algo_row){
+        .key = key, .data = data, .size = strlen(data), .source = source, .cost_ms = cost, .made = 12345};
+}
+
+static void put(const char *from, const char *to, const grt_algo_row *rows, size_t n)
+{
+    ck_assert_msg(grt_plan_tuning_write(from, to, rows, n) == GRT_OK, "%s", grt_last_error());
+}
+
+START_TEST(rows_are_added_replaced_and_sorted)
+{
+    free(write_sample(false, false).data);
+    const grt_algo_row first[] = {row("b;", "two", 1, 0), row("a;", "one", 1, 0), row("b;", "last", 2, 0.5)};
+    put(path, other, first, 3);
+    ck_assert_str_eq(rows_of(path), "");
+    ck_assert_str_eq(rows_of(other), "a;=one 1 0|b;=last 2 0.5|");
+    const grt_algo_row second[] = {row("c;", "", 1, 0), row("a;", "new", 2, 0.125)};
+    put(other, other, second, 2);
+    ck_assert_str_eq(rows_of(other), "a;=new 2 0.125|b;=last 2 0.5|c;= 1 0|");
+    const grt_algo_row gone[] = {{.key = "b;", .rejected = true}, {.key = "x;", .rejected = true}};
+    put(other, other, gone, 2);
+    ck_assert_str_eq(rows_of(other), "a;=new 2 0.125|c;= 1 0|");
+}
+END_TEST
+
+START_TEST(all_else_stays_byte_for_byte)
+{
+    file plain = write_sample(false, false), back, tuned;
+    const grt_algo_row rows[] = {row("a;", "one", 1, 0), {.key = "a;", .rejected = true}};
+    put(path, other, rows, 1);
+    tuned = slurp(other);
+    ck_assert_uint_gt(tuned.size, plain.size);
+    ck_assert_mem_eq(tuned.data + PLAN_PAGE, plain.data + PLAN_PAGE, plain.size - PLAN_PAGE);
+    put(other, other, rows + 1, 1); /* without rows it is the plan that it was */
+    back = slurp(other);
+    ck_assert_uint_eq(back.size, plain.size);
+    ck_assert_mem_eq(back.data, plain.data, plain.size);
+    free(back.data);
+    put(path, path, rows, 1); /* and rows alone make the difference, not the way they came */
+    back = slurp(path);
+    ck_assert_uint_eq(back.size, tuned.size);
+    ck_assert_mem_eq(back.data, tuned.data, tuned.size);
+    free(back.data);
+    free(plain.data);
+    free(tuned.data);
+}
+END_TEST
+
+START_TEST(the_compiler_writes_the_same_bytes)
+{
+    file all = write_sample(true, false), again;
+    grt_plan *plan = plan_sample();
+    free(write_sample(false, false).data);
+    put(path, other, plan->tuning, plan->n_tuning);
+    again = slurp(other);
+    ck_assert_uint_eq(again.size, all.size);
+    ck_assert_mem_eq(again.data, all.data, all.size);
+    free(all.data);
+    free(again.data);
+    grt_plan_release(plan);
+}
+END_TEST
+
+START_TEST(external_weights_stay_where_they_are)
+{
+    free(write_sample(false, true).data);
+    const grt_algo_row one = row("a;", "one", 1, 0);
+    put(path, other, &one, 1);
+    ck_assert_str_eq(rows_of(other), "a;=one 1 0|");
+    char elsewhere[160], inside[128];
+    snprintf(inside, sizeof inside, "%s/d", directory);
+    snprintf(elsewhere, sizeof elsewhere, "%s/p.grt", inside);
+    ck_assert_int_eq(mkdir(inside, 0700), 0);
+    ck_assert_int_eq(grt_plan_tuning_write(path, elsewhere, &one, 1), GRT_STATUS_INVALID_ARGUMENT);
+    ck_assert_ptr_nonnull(strstr(grt_last_error(), "same directory"));
+    ck_assert_int_ne(access(elsewhere, F_OK), 0);
+}
+END_TEST
+
+START_TEST(what_no_plan_can_hold)
+{
+    file before = write_sample(true, false);
+    char *huge = calloc(GRT_ALGO_MAX_DATA + 2, 1);
+    memset(huge, 'k', GRT_ALGO_MAX_KEY + 1);
+    const grt_algo_row bad[] = {
+        row("", "x", 1, 0),
+        row(huge, "x", 1, 0),
+        row("k;", "x", 0, 0),
+        row("k;", "x", 3, 0),
+        row("k;", "x", 1, -1),
+        row("k;", "x", 1, (double)INFINITY),
+        {.key = "k;", .data = huge, .size = GRT_ALGO_MAX_DATA + 1, .source = 1},
+        {.key = "k;", .size = 1, .source = 1},
+        {.key = NULL, .data = "x", .size = 1, .source = 1},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        ck_assert_int_eq(grt_plan_tuning_write(path, path, &bad[i], 1), GRT_STATUS_INVALID_ARGUMENT);
+        file after = slurp(path);
+        ck_assert_uint_eq(after.size, before.size);
+        ck_assert_mem_eq(after.data, before.data, before.size);
+        free(after.data);
+    }
+    const grt_algo_row one = row("k;", "x", 1, 0);
+    ck_assert_int_eq(grt_plan_tuning_write(other, path, &one, 1), GRT_STATUS_IO);
+    ck_assert_int_eq(grt_plan_tuning_write(directory, path, &one, 1), GRT_STATUS_IO);
+    ck_assert_int_eq(grt_plan_tuning_write("/dev/null", path, &one, 1), GRT_STATUS_IO);
+    FILE *f = fopen(other, "w");
+    fputs("no plan", f);
+    fclose(f);
+    ck_assert_int_eq(grt_plan_tuning_write(other, path, &one, 1), GRT_STATUS_INVALID_PLAN);
+    free(huge);
+    free(before.data);
+}
+END_TEST
+
+/* Sections that other software made, with right checksums. */
+static void expect_section(const void *data, size_t size, const char *message)
+{
+    grt_plan plan = {.arena = grt_arena_create()};
+    ck_assert_int_eq(plan_tuning_decode("p.grt", data, size, &plan), GRT_STATUS_INVALID_PLAN);
+    ck_assert_msg(strstr(grt_last_error(), message) != NULL, "'%s' not in: %s", message, grt_last_error());
+    ck_assert_ptr_null(plan.tuning);
+    grt_arena_release(plan.arena);
+}
+
+START_TEST(wrong_sections)
+{
+#define EXPECT(bytes, message) expect_section(bytes, sizeof(bytes) - 1, message)
+    EXPECT("\x0a\xff\xff\xff\xff\x0f", "no valid protobuf message"); /* claims 4 GiB */
+    EXPECT("\x0a\x09\x0a\x01", "no valid protobuf message");
+    EXPECT("\x0a\x00", "row 0: its key is empty");
+    EXPECT("\x0a\x05\x0a\x01\x00\x18\x01", "zero byte");
+    EXPECT("\x0a\x05\x0a\x01k\x18\x07", "source is unknown");
+    EXPECT("\x0a\x03\x0a\x01k", "source is unknown");
+    EXPECT("\x0a\x05\x0a\x01k\x18\x01\x0a\x05\x0a\x01k\x18\x01", "row 1: its key is not above");
+    EXPECT("\x0a\x05\x0a\x01k\x18\x01\x0a\x05\x0a\x01j\x18\x01", "row 1: its key is not above");
+    EXPECT("\x0a\x0e\x0a\x01k\x18\x01\x21\x00\x00\x00\x00\x00\x00\xf0\xbf", "cost");
+    EXPECT("\x0a\x0e\x0a\x01k\x18\x01\x21\x00\x00\x00\x00\x00\x00\xf8\x7f", "cost");
+#undef EXPECT
+}
+END_TEST
+
+Suite *suite_test_plan_tuning(void)
+{
+    Suite *suite = suite_create("plan_tuning");
+    TCase *tc = tcase_create("plan_tuning");
+    tcase_set_timeout(tc, 60);
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, rows_are_added_replaced_and_sorted);
+    tcase_add_test(tc, all_else_stays_byte_for_byte);
+    tcase_add_test(tc, the_compiler_writes_the_same_bytes);
+    tcase_add_test(tc, external_weights_stay_where_they_are);
+    tcase_add_test(tc, what_no_plan_can_hold);
+    tcase_add_test(tc, wrong_sections);
+    suite_add_tcase(suite, tc);
+    return suite;
+}
