@@ -21,6 +21,7 @@ typedef struct attention_shape {
     bool causal;
     bool joined; /* K and V are parts of Q's tensor */
     attention_kernel kernel;
+    bool few;     /* few rows; the flash kernel has code of its own for that */
     int splits;   /* tasks that share the keys of one row */
     int64_t fold;  /* query heads of one key head that a block takes together, as rows; 1: none */
     int64_t heads; /* of folded heads */
@@ -88,7 +89,8 @@ bool attention_tiles_aligned(const attention_data *d);
 
 /* attention_flash.cu. `prepare`, once per shape and device, lets the kernels have the shared memory that they want. */
 cudaError_t attention_flash_prepare(const attention_shape *s, grt_dtype dtype);
-void attention_flash(const attention_shape *s, const attention_data *d, grt_dtype dtype, int multiprocessors, cudaStream_t stream);
+bool attention_flash_few(const attention_shape *s, grt_dtype dtype, const struct cudaDeviceProp *device);
+void attention_flash(const attention_shape *s, const attention_data *d, grt_dtype dtype, cudaStream_t stream);
 
 /* attention_float.cu */
 cudaError_t attention_float_prepare(const attention_shape *s);

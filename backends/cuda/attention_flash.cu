@@ -6,80 +6,7 @@
 
 namespace {
 
-enum { ROWS = 16, STAGES = 2 };
-
-/* DEPTH: how much of a sum one mma takes. `operand`: 32 bits of a tensor as mma wants them. */
-template <class T> struct tensor_core;
-
-template <> struct tensor_core<__half> {
-    enum { DEPTH = 16 };
-    static __device__ __forceinline__ uint32_t operand(uint32_t x) { return x; }
-    static __device__ __forceinline__ void mma(float *c, const uint32_t *a, const uint32_t *b)
-    {
-        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-                     : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-    }
-    static __device__ __forceinline__ uint32_t pair(float x, float y)
-    {
-        const __half2 h = __floats2half2_rn(x, y);
-        return *(const uint32_t *)&h;
-    }
-    static __device__ __forceinline__ void store(__half *y, float a, float b) { *(uint32_t *)y = pair(a, b); }
-};
-
-template <> struct tensor_core<__nv_bfloat16> {
-    enum { DEPTH = 16 };
-    static __device__ __forceinline__ uint32_t operand(uint32_t x) { return x; }
-    static __device__ __forceinline__ void mma(float *c, const uint32_t *a, const uint32_t *b)
-    {
-        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-                     : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-    }
-    static __device__ __forceinline__ uint32_t pair(float x, float y)
-    {
-        const __nv_bfloat162 h = __floats2bfloat162_rn(x, y);
-        return *(const uint32_t *)&h;
-    }
-    static __device__ __forceinline__ void store(__nv_bfloat16 *y, float a, float b) { *(uint32_t *)y = pair(a, b); }
-};
-
-template <> struct tensor_core<float> {
-    enum { DEPTH = 8 };
-    static __device__ __forceinline__ uint32_t rounded(float x)
-    {
-        uint32_t y;
-        asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(y) : "f"(x));
-        return y;
-    }
-    static __device__ __forceinline__ uint32_t operand(uint32_t x) { return rounded(__uint_as_float(x)); }
-    static __device__ __forceinline__ void mma(float *c, const uint32_t *a, const uint32_t *b)
-    {
-        asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-                     : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-    }
-    static __device__ __forceinline__ void store(float *y, float a, float b) { *(float2 *)y = make_float2(a, b); }
-};
-
-__device__ __forceinline__ void load_matrices(uint32_t *r, const void *row)
-{
-    const uint32_t at = (uint32_t)__cvta_generic_to_shared(row);
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-                 : "r"(at)
-                 : "memory");
-}
-
-__device__ __forceinline__ void load_matrices_turned(uint32_t *r, const void *row)
-{
-    const uint32_t at = (uint32_t)__cvta_generic_to_shared(row);
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-                 : "r"(at)
-                 : "memory");
-}
+enum { ROWS = 16, STAGES = 2, MANY_WARPS = 4, FEW_WARPS = 8 };
 
 /* Adds weights times values to a warp's result. The weights are where the scores were: of keys 8 k + 2 quad and the one behind it. */
 template <class T, int SIZE, int TILE>
@@ -215,12 +142,42 @@ template <class T, int SIZE> struct warp_rows {
 /* The last keys of a sequence like 197 or 257 get code for this many. */
 enum { SHORT_TILE = 16 };
 
-template <class T, int SIZE, int WARPS, bool GENERAL>
-__global__ void __launch_bounds__(WARPS * 32)
-    flash(const __grid_constant__ attention_shape s, const __grid_constant__ attention_data d, uint32_t tasks)
+/* The queries of a warp's rows, which begin at number `first` of the task's. */
+template <bool GENERAL, class T, int SIZE>
+__device__ __forceinline__ void begin_rows(warp_rows<T, SIZE> &w, const attention_shape &s, const attention_data &d, const attention_task &t,
+                                           int64_t first, int lane)
 {
     using rows = warp_rows<T, SIZE>;
-    enum { TILE = tile_size<T, SIZE>, THREADS = WARPS * 32, BLOCK_ROWS = WARPS * ROWS, STAGE = TILE * rows::STRIDE };
+#pragma unroll
+    for (int r = 0; r < 2; r++) {
+        const int64_t i = first + (lane >> 2) + 8 * r;
+        const bool there = i < t.rows;
+        const attention_row row = attention_row_at(s, t, there ? i : 0);
+        w.lo[r] = w.hi[r] = 0;
+        if (there)
+            range(s, d.nonpad, t.batch, row.query, &w.lo[r], &w.hi[r]);
+        w.mask_at[r] = GENERAL ? attention_mask_at(s, t.batch, row) : 0;
+        const T *at = (const T *)d.q + attention_at(s.q, t.batch, row) + 4 / sizeof(T) * (lane & 3);
+#pragma unroll
+        for (int step = 0; step < rows::STEPS; step++) {
+            w.q[step][r] = there ? tensor_core<T>::operand(*(const uint32_t *)(at + step * rows::DEPTH)) : 0;
+            w.q[step][2 + r] = there ? tensor_core<T>::operand(*(const uint32_t *)(at + step * rows::DEPTH + rows::DEPTH / 2)) : 0;
+        }
+        w.top[r] = -CUDART_INF_F;
+        w.sum[r] = 0;
+    }
+#pragma unroll
+    for (int c = 0; c < rows::COLUMNS; c++)
+        w.result[c][0] = w.result[c][1] = w.result[c][2] = w.result[c][3] = 0;
+}
+
+/* Much to do: each warp of a block has rows of its own; tiles come in two stages. */
+template <class T, int SIZE, bool GENERAL>
+__global__ void __launch_bounds__(MANY_WARPS * 32)
+    many(const __grid_constant__ attention_shape s, const __grid_constant__ attention_data d, uint32_t tasks)
+{
+    using rows = warp_rows<T, SIZE>;
+    enum { TILE = tile_size<T, SIZE>, THREADS = MANY_WARPS * 32, BLOCK_ROWS = MANY_WARPS * ROWS, STAGE = TILE * rows::STRIDE };
     extern __shared__ char memory[];
     T *keys = (T *)memory, *values = keys + STAGES * STAGE;
     const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, group = lane >> 2, quad = lane & 3;
@@ -234,31 +191,10 @@ __global__ void __launch_bounds__(WARPS * 32)
         if (t.from < t.to)
             fetch_at(t.from, 0);
         commit();
-        const bool idle = t.first + warp * ROWS >= t.rows; /* such a warp only fetches */
+        const int64_t first = t.first + warp * ROWS;
+        const bool idle = first >= t.rows; /* such a warp only fetches */
         rows w;
-        attention_row row[2];
-        bool there[2];
-#pragma unroll
-        for (int r = 0; r < 2; r++) {
-            const int64_t i = t.first + warp * ROWS + group + 8 * r;
-            there[r] = i < t.rows;
-            row[r] = attention_row_at(s, t, there[r] ? i : 0);
-            w.lo[r] = w.hi[r] = 0;
-            if (there[r])
-                range(s, d.nonpad, t.batch, row[r].query, &w.lo[r], &w.hi[r]);
-            w.mask_at[r] = GENERAL ? attention_mask_at(s, t.batch, row[r]) : 0;
-            const T *at = (const T *)d.q + attention_at(s.q, t.batch, row[r]) + 4 / sizeof(T) * quad;
-#pragma unroll
-            for (int step = 0; step < rows::STEPS; step++) {
-                w.q[step][r] = there[r] ? tensor_core<T>::operand(*(const uint32_t *)(at + step * rows::DEPTH)) : 0;
-                w.q[step][2 + r] = there[r] ? tensor_core<T>::operand(*(const uint32_t *)(at + step * rows::DEPTH + rows::DEPTH / 2)) : 0;
-            }
-            w.top[r] = -CUDART_INF_F;
-            w.sum[r] = 0;
-        }
-#pragma unroll
-        for (int c = 0; c < rows::COLUMNS; c++)
-            w.result[c][0] = w.result[c][1] = w.result[c][2] = w.result[c][3] = 0;
+        begin_rows<GENERAL>(w, s, d, t, first, lane);
         int stage = 0;
         for (int64_t tile = t.from; tile < t.to; tile += TILE, stage ^= 1) {
             if (tile + TILE < t.to)
@@ -274,22 +210,14 @@ __global__ void __launch_bounds__(WARPS * 32)
         }
 #pragma unroll
         for (int r = 0; r < 2; r++) {
+            const int64_t i = first + group + 8 * r;
             float sum = w.sum[r];
             sum += __shfl_xor_sync(0xffffffffu, sum, 1);
             sum += __shfl_xor_sync(0xffffffffu, sum, 2);
-            if (!there[r])
+            if (i >= t.rows)
                 continue;
-            if (s.splits > 1) {
-                float *y = attention_partial_at(s, d.partial, t.batch, row[r], t.split);
-#pragma unroll
-                for (int c = 0; c < rows::COLUMNS; c++)
-                    *(float2 *)(y + c * 8 + 2 * quad) = make_float2(w.result[c][2 * r], w.result[c][2 * r + 1]);
-                if (quad == 0)
-                    *(float2 *)(y + SIZE) = make_float2(w.top[r], sum);
-                continue;
-            }
             const float inverse = sum > 0 ? 1 / sum : sum == 0 ? 0.0f : sum; /* NaN stays */
-            T *y = (T *)d.y + attention_at(s.y, t.batch, row[r]) + 2 * quad;
+            T *y = (T *)d.y + attention_at(s.y, t.batch, attention_row_at(s, t, i)) + 2 * quad;
 #pragma unroll
             for (int c = 0; c < rows::COLUMNS; c++)
                 tensor_core<T>::store(y + c * 8, w.result[c][2 * r] * inverse, w.result[c][2 * r + 1] * inverse);
@@ -297,83 +225,148 @@ __global__ void __launch_bounds__(WARPS * 32)
     }
 }
 
-template <class T, int SIZE> constexpr size_t shared_bytes()
+/* Keys that a warp takes at once where the warps of a block share its rows: so few that two blocks' or more fit a multiprocessor. */
+template <class T, int SIZE> constexpr int part_size = sizeof(T) * SIZE <= 128 ? 32 : 16;
+
+/* Little to do: the warps of a block have the same 16 rows and take different keys, so that all is fetched at once and little waits for
+ * anything. What the warps have is joined at the end. */
+template <class T, int SIZE, bool GENERAL>
+__global__ void __launch_bounds__(FEW_WARPS * 32, SIZE <= 64 ? 2 : 1)
+    few(const __grid_constant__ attention_shape s, const __grid_constant__ attention_data d, uint32_t tasks)
+{
+    using rows = warp_rows<T, SIZE>;
+    enum { PART = part_size<T, SIZE>, TILE = FEW_WARPS * PART, THREADS = FEW_WARPS * 32, STRIDE = rows::STRIDE, ENDS = FEW_WARPS * ROWS };
+    extern __shared__ char memory[];
+    T *keys = (T *)memory, *values = keys + TILE * STRIDE;
+    /* After the keys are used, their place takes the warps' results: rows of SIZE and two ends each. */
+    float *results = (float *)memory, *tops = results + ENDS * SIZE, *sums = tops + ENDS;
+    const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, group = lane >> 2, quad = lane & 3;
+    for (uint32_t task = blockIdx.x; task < tasks; task += gridDim.x) {
+        const attention_task t = attention_task_at(s, d.nonpad, task, ROWS, PART);
+        rows w;
+        for (int64_t tile = t.from; tile < t.to || tile == t.from; tile += TILE) {
+            __syncthreads(); /* what is there may still be read */
+            if (tile < t.to) {
+                fetch_tile<T, SIZE, TILE, THREADS>(s, d.k, d.past_key, s.k, t.batch, t.kv_head, tile, t.to, keys);
+                fetch_tile<T, SIZE, TILE, THREADS>(s, d.v, d.past_value, s.v, t.batch, t.kv_head, tile, t.to, values);
+            }
+            commit();
+            if (tile == t.from)
+                begin_rows<GENERAL>(w, s, d, t, t.first, lane);
+            wait_for<0>();
+            __syncthreads();
+            if (tile + warp * PART < t.to)
+                w.template take<PART, GENERAL>(s, d.mask, keys + warp * PART * STRIDE, values + warp * PART * STRIDE, tile + warp * PART, lane);
+        }
+        __syncthreads();
+#pragma unroll
+        for (int r = 0; r < 2; r++) {
+            const int at = warp * ROWS + group + 8 * r;
+            w.sum[r] += __shfl_xor_sync(0xffffffffu, w.sum[r], 1);
+            w.sum[r] += __shfl_xor_sync(0xffffffffu, w.sum[r], 2);
+#pragma unroll
+            for (int c = 0; c < rows::COLUMNS; c++)
+                *(float2 *)(results + at * SIZE + c * 8 + 2 * quad) = make_float2(w.result[c][2 * r], w.result[c][2 * r + 1]);
+            if (quad == 0) {
+                tops[at] = w.top[r];
+                sums[at] = w.sum[r];
+            }
+        }
+        __syncthreads();
+        for (int i = threadIdx.x; i < ROWS * (SIZE / 2); i += THREADS) {
+            const int r = i / (SIZE / 2), c = i % (SIZE / 2) * 2;
+            if (t.first + r >= t.rows)
+                break;
+            float top = -CUDART_INF_F, sum = 0, a = 0, b = 0;
+#pragma unroll
+            for (int k = 0; k < FEW_WARPS; k++)
+                top = fmaxf(top, tops[k * ROWS + r]);
+            const float base = top == -CUDART_INF_F ? 0.0f : top;
+#pragma unroll
+            for (int k = 0; k < FEW_WARPS; k++) {
+                const float weight = exp2f(tops[k * ROWS + r] - base);
+                const float2 part = *(const float2 *)(results + (k * ROWS + r) * SIZE + c);
+                sum += weight * sums[k * ROWS + r];
+                a += weight * part.x;
+                b += weight * part.y;
+            }
+            const attention_row row = attention_row_at(s, t, t.first + r);
+            if (s.splits > 1) {
+                float *y = attention_partial_at(s, d.partial, t.batch, row, t.split);
+                *(float2 *)(y + c) = make_float2(a, b);
+                if (c == 0)
+                    *(float2 *)(y + SIZE) = make_float2(top, sum);
+            } else {
+                const float inverse = sum > 0 ? 1 / sum : sum == 0 ? 0.0f : sum; /* NaN stays */
+                tensor_core<T>::store((T *)d.y + attention_at(s.y, t.batch, row) + c, a * inverse, b * inverse);
+            }
+        }
+    }
+}
+
+template <class T, int SIZE> constexpr size_t many_bytes()
 {
     return (size_t)(2 * STAGES * tile_size<T, SIZE> * (SIZE + row_pad<T>)) * sizeof(T);
 }
 
-/* Call use with the kernel for a type and a size, and the shared memory that it wants. */
-template <class T, int WARPS, bool GENERAL, class F> void with_kernel(int64_t size, F use)
+template <class T, int SIZE> constexpr size_t few_bytes()
 {
+    const size_t tiles = (size_t)(2 * FEW_WARPS * part_size<T, SIZE> * (SIZE + row_pad<T>)) * sizeof(T);
+    const size_t results = (size_t)(FEW_WARPS * ROWS * (SIZE + 2)) * sizeof(float);
+    return tiles > results ? tiles : results;
+}
+
+template <class T> void *kernel_of(int64_t size, bool is_few, bool general, size_t *bytes)
+{
+#define PICK(SIZE)                                                                                                   \
+    case SIZE:                                                                                                       \
+        *bytes = is_few ? few_bytes<T, SIZE>() : many_bytes<T, SIZE>();                                              \
+        return is_few ? general ? (void *)few<T, SIZE, true> : (void *)few<T, SIZE, false>                           \
+                      : general ? (void *)many<T, SIZE, true>                                                        \
+                                : (void *)many<T, SIZE, false>
     switch (size) {
-    case 32:
-        use(flash<T, 32, WARPS, GENERAL>, shared_bytes<T, 32>());
-        break;
-    case 64:
-        use(flash<T, 64, WARPS, GENERAL>, shared_bytes<T, 64>());
-        break;
-    case 96:
-        use(flash<T, 96, WARPS, GENERAL>, shared_bytes<T, 96>());
-        break;
-    case 128:
-        use(flash<T, 128, WARPS, GENERAL>, shared_bytes<T, 128>());
-        break;
+        PICK(32);
+        PICK(64);
+        PICK(96);
     default:
-        break;
+        PICK(128);
     }
+#undef PICK
 }
 
-template <class T> cudaError_t prepare(const attention_shape *s)
+void *kernel_for(const attention_shape *s, grt_dtype dtype, bool is_few, bool general, size_t *bytes)
 {
-    cudaError_t error = cudaSuccess;
-    const auto allow = [&](auto kernel, size_t bytes) {
-        if (error == cudaSuccess)
-            error = cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
-    };
-    with_kernel<T, 2, false>(s->size, allow);
-    with_kernel<T, 4, false>(s->size, allow);
-    with_kernel<T, 2, true>(s->size, allow);
-    with_kernel<T, 4, true>(s->size, allow);
-    return error;
-}
-
-template <class T, bool GENERAL> void launch_as(const attention_shape *s, const attention_data *d, int multiprocessors, cudaStream_t stream)
-{
-    enum { MANY = 4, FEW = 2 };
-    const int64_t large = attention_tasks(s, MANY * ROWS), small = attention_tasks(s, FEW * ROWS);
-    if (large >= 2 * multiprocessors && s->splits == 1)
-        with_kernel<T, MANY, GENERAL>(s->size, [&](auto kernel, size_t bytes) {
-            kernel<<<cuda_blocks(large, 1), MANY * 32, bytes, stream>>>(*s, *d, (uint32_t)large);
-        });
-    else
-        with_kernel<T, FEW, GENERAL>(s->size, [&](auto kernel, size_t bytes) {
-            kernel<<<cuda_blocks(small, 1), FEW * 32, bytes, stream>>>(*s, *d, (uint32_t)small);
-        });
-}
-
-template <class T> void launch(const attention_shape *s, const attention_data *d, int multiprocessors, cudaStream_t stream)
-{
-    if (d->mask || s->softcap > 0)
-        launch_as<T, true>(s, d, multiprocessors, stream);
-    else
-        launch_as<T, false>(s, d, multiprocessors, stream);
+    return dtype == GRT_DTYPE_FLOAT16    ? kernel_of<__half>(s->size, is_few, general, bytes)
+           : dtype == GRT_DTYPE_BFLOAT16 ? kernel_of<__nv_bfloat16>(s->size, is_few, general, bytes)
+                                         : kernel_of<float>(s->size, is_few, general, bytes);
 }
 
 } // namespace
 
-cudaError_t attention_flash_prepare(const attention_shape *s, grt_dtype dtype)
+/* Are there not enough rows for all multiprocessors, and is there room for all keys at once? */
+bool attention_flash_few(const attention_shape *s, grt_dtype dtype, const struct cudaDeviceProp *device)
 {
-    return dtype == GRT_DTYPE_FLOAT16    ? prepare<__half>(s)
-           : dtype == GRT_DTYPE_BFLOAT16 ? prepare<__nv_bfloat16>(s)
-                                         : prepare<float>(s);
+    size_t bytes;
+    (void)kernel_for(s, dtype, true, false, &bytes);
+    return attention_tasks(s, MANY_WARPS * ROWS) < device->multiProcessorCount && bytes <= device->sharedMemPerBlockOptin;
 }
 
-void attention_flash(const attention_shape *s, const attention_data *d, grt_dtype dtype, int multiprocessors, cudaStream_t stream)
+cudaError_t attention_flash_prepare(const attention_shape *s, grt_dtype dtype)
 {
-    if (dtype == GRT_DTYPE_FLOAT16)
-        launch<__half>(s, d, multiprocessors, stream);
-    else if (dtype == GRT_DTYPE_BFLOAT16)
-        launch<__nv_bfloat16>(s, d, multiprocessors, stream);
-    else
-        launch<float>(s, d, multiprocessors, stream);
+    cudaError_t error = cudaSuccess;
+    for (int general = 0; general < 2 && error == cudaSuccess; general++) {
+        size_t bytes;
+        void *kernel = kernel_for(s, dtype, s->few, general, &bytes);
+        error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
+    }
+    return error;
+}
+
+void attention_flash(const attention_shape *s, const attention_data *d, grt_dtype dtype, cudaStream_t stream)
+{
+    size_t bytes;
+    void *kernel = kernel_for(s, dtype, s->few, d->mask || s->softcap > 0, &bytes);
+    uint32_t tasks = (uint32_t)attention_tasks(s, s->few ? (int)ROWS : MANY_WARPS * ROWS);
+    void *arguments[] = {(void *)s, (void *)d, &tasks};
+    (void)cudaLaunchKernel(kernel, dim3(cuda_blocks(tasks, 1)), dim3(32 * (s->few ? FEW_WARPS : MANY_WARPS)), arguments, bytes, stream); /* the caller asks for errors */
 }

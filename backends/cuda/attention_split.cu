@@ -45,8 +45,10 @@ void attention_choose(attention_shape *s, grt_dtype dtype, bool tf32, const stru
     if (s->q_len <= FOLD_QUERIES)
         s->fold = s->group;
     s->heads = s->q_heads / s->fold;
-    /* The blocks of either kernel where there is little to do; close enough for the choice. */
-    const int64_t tasks = attention_tasks(s, s->kernel == ATTENTION_FLASH ? 32 : 16);
+    s->few = s->kernel == ATTENTION_FLASH && attention_flash_few(s, dtype, device);
+    if (s->kernel == ATTENTION_FLASH && !s->few)
+        return;
+    const int64_t tasks = attention_tasks(s, 16); /* the rows of a block of either kernel where there is little to do */
     const int64_t wanted = enough / tasks < MOST_SPLITS ? enough / tasks : MOST_SPLITS;
     if (wanted < LEAST_SPLITS)
         return;
@@ -64,18 +66,23 @@ size_t attention_partial_bytes(const attention_shape *s)
 /* A block a row, a thread a column. */
 template <class T> __global__ void merge(const __grid_constant__ attention_shape s, const float *partial, T *y)
 {
+    __shared__ float2 ends[MOST_SPLITS]; /* largest scores and sums */
     const int64_t step = s.v_size + 2;
     for (int64_t i = blockIdx.x; i < s.batch * s.q_heads * s.q_len; i += gridDim.x) {
         const attention_row row = {i / s.q_len % s.q_heads, i % s.q_len};
         const float *parts = partial + i * s.splits * step;
+        __syncthreads(); /* the row before may still be read */
+        for (int k = threadIdx.x; k < s.splits; k += blockDim.x)
+            ends[k] = *(const float2 *)(parts + k * step + s.v_size);
+        __syncthreads();
         float top = -CUDART_INF_F, sum = 0, result = 0;
         for (int k = 0; k < s.splits; k++)
-            top = cuda_top::join<float>(top, parts[k * step + s.v_size]);
+            top = cuda_top::join<float>(top, ends[k].x);
         const float base = top == -CUDART_INF_F ? 0.0f : top;
 #pragma unroll 8
         for (int k = 0; k < s.splits; k++) {
-            const float weight = exp2f(parts[k * step + s.v_size] - base);
-            sum += weight * parts[k * step + s.v_size + 1];
+            const float weight = exp2f(ends[k].x - base);
+            sum += weight * ends[k].y;
             result += weight * parts[k * step + threadIdx.x];
         }
         const float inverse = sum > 0 ? 1 / sum : sum == 0 ? 0.0f : sum; /* NaN stays */

@@ -3,6 +3,7 @@
 #define GRT_BACKENDS_CUDA_ATTENTION_TILE_CUH
 
 #include "backends/cuda/attention.cuh"
+#include "backends/cuda/tensor_core.cuh"
 
 #define LOG2E 1.4426950408889634f
 
@@ -95,18 +96,7 @@ static __device__ __forceinline__ float *attention_partial_at(const attention_sh
 
 /* ---- copies ---- */
 
-/* 16 bytes to shared memory, zeros if there is nothing to read. */
-static __device__ __forceinline__ void fetch(void *to, const void *from, bool there)
-{
-    const uint32_t at = (uint32_t)__cvta_generic_to_shared(to);
-    const int bytes = there ? 16 : 0;
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(from), "r"(bytes) : "memory");
-}
-
-static __device__ __forceinline__ void commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-template <int LEFT> __device__ __forceinline__ void wait_for() { asm volatile("cp.async.wait_group %0;" ::"n"(LEFT) : "memory"); }
-
-/* Rows are padded by 16 bytes: with sizes that are multiples of 16 bytes, the 8 rows that are read at once lie in different banks. */
+/* Rows in shared memory are padded by 16 bytes: with sizes that are multiples of 16 bytes, the 8 rows that are read at once lie in different banks. */
 template <class T> constexpr int row_pad = 16 / (int)sizeof(T);
 
 /* Keys tile .. tile + TILE of a head, those from `to` on as zeros. */

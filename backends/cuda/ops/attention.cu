@@ -420,7 +420,7 @@ template <class T> static void launch(const attention_shape *s, const attention_
     const cuda_device *device = (const cuda_device *)r->device;
     if (s->kernel != ATTENTION_PLAIN && attention_tiles_aligned(d)) {
         if (s->kernel == ATTENTION_FLASH)
-            attention_flash(s, d, r->in[Q]->dtype, device->prop.multiProcessorCount, stream);
+            attention_flash(s, d, r->in[Q]->dtype, stream);
         else
             attention_float(s, d, device->prop.multiProcessorCount, stream);
         if (s->splits > 1)
