@@ -27,6 +27,11 @@ typedef struct grt_backend {
     /* optional, with rows that have `pack`: the plain elements of a packed constant, for other backends.
      * Packed bytes come from a file: sizes are checked. */
     grt_status (*unpack)(const grt_tensor *packed, const grt_packing *packing, void *out_data);
+    /* optional, but both or none: what tells a device of this machine to a machine without it; and a device
+     * that is only described, on which kernels with GRT_KERNEL_CHOOSES are created and reshaped, but nothing
+     * runs. */
+    grt_status (*describe)(grt_device *device, grt_text *name, int32_t *out_sm, grt_text *properties);
+    grt_status (*open_description)(const grt_device_description *description, grt_device **out_device);
 } grt_backend;
 
 /* Device memory and order of execution. Host devices leave the optional entries NULL: their memory is host

@@ -89,6 +89,8 @@ typedef enum grt_kernel_flags {
     GRT_KERNEL_VALUES =
         1 << 9, /* inputs or outputs may be sequences or optionals; outputs are cleared grt_values to fill */
     GRT_KERNEL_TUNES = 1 << 10, /* reshape chooses among algorithms (algos.h) and heeds its `trial` */
+    GRT_KERNEL_CHOOSES =
+        1 << 11, /* create and reshape work on described devices too, and store choices there */
 } grt_kernel_flags;
 /* Flag: reshape reads the values of input i (i < 8), which are small, and finds them in host memory. Where
  * they are not known before the run, the step waits for them. */

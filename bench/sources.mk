@@ -9,7 +9,7 @@ bench_init_scaling_ready_SOURCES = bench/init_scaling/ready.c
 bench_init_scaling_ready_CPPFLAGS = -I$(top_srcdir)/include
 bench_init_scaling_ready_LDADD = libgraphrt.la
 if CUDA
-noinst_DATA = bench/init_scaling/floor
+noinst_DATA += bench/init_scaling/floor
 CLEANFILES += bench/init_scaling/floor
 bench/init_scaling/floor: $(top_srcdir)/bench/init_scaling/floor.c
 	@$(MKDIR_P) $(@D)

@@ -1,6 +1,7 @@
 /* grt_compile and grt_check_model: the compiler with a backend as its target. */
 #include "graph/compile.h"
 #include "graph/op.h"
+#include "src/plan_choose.h"
 #include "src/plan_measure.h"
 #include "src/plan_pack.h"
 #include "src/target.h"
@@ -9,12 +10,12 @@
 #include <string.h>
 
 /* The struct may be an older, shorter one. */
-static grt_status target_backend(const grt_compile_options *options, const grt_backend **out_backend)
+static grt_compile_options known_options(const grt_compile_options *options)
 {
-    const size_t needed = offsetof(grt_compile_options, target) + sizeof options->target;
-    const char *name = options && options->struct_size >= needed ? options->target : NULL;
-    *out_backend = grt_backend_find(name ? name : "cpu");
-    return *out_backend ? GRT_OK : GRT_STATUS_DEVICE;
+    grt_compile_options known = {.struct_size = sizeof known};
+    if (options)
+        memcpy(&known, options, options->struct_size < sizeof known ? options->struct_size : sizeof known);
+    return known;
 }
 
 grt_status grt_compile(const char *onnx_path, const grt_compile_options *options, const char *plan_path)
@@ -22,10 +23,12 @@ grt_status grt_compile(const char *onnx_path, const grt_compile_options *options
     if (!onnx_path || !plan_path)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_compile: %s is NULL",
                         onnx_path ? "plan_path" : "onnx_path");
-    const grt_backend *backend;
-    GRT_TRY(target_backend(options, &backend));
+    const grt_compile_options known = known_options(options);
+    const grt_backend *backend = grt_backend_find(known.target ? known.target : "cpu");
+    if (!backend)
+        return GRT_STATUS_DEVICE;
     grt_target target = grt_target_of(backend);
-    compile_source source = {.path = onnx_path, .allow_symlinks = options && options->allow_symlinks};
+    compile_source source = {.path = onnx_path, .allow_symlinks = known.allow_symlinks};
     grt_plan *plan;
     grt_status status = grt_compile_plan(&source, options, &target, &plan);
     if (status != GRT_OK)
@@ -34,7 +37,9 @@ grt_status grt_compile(const char *onnx_path, const grt_compile_options *options
     if (status == GRT_OK)
         status = grt_plan_pack(plan, backend);
     if (status == GRT_OK)
-        status = grt_plan_write(plan, plan_path, options && options->external_weights);
+        status = grt_plan_choose(plan, backend, &known);
+    if (status == GRT_OK)
+        status = grt_plan_write(plan, plan_path, known.external_weights);
     grt_plan_release(plan);
     return status;
 }

@@ -128,3 +128,38 @@ grt_status grt_device_count(const char *kind, int32_t *out_count)
     *out_count = backend->device_count();
     return GRT_OK;
 }
+
+static grt_status describe_one(const grt_backend *backend, int32_t index,
+                               void (*each)(void *user, const grt_device_description *description),
+                               void *user)
+{
+    grt_device *device;
+    grt_text name = {0}, properties = {0};
+    grt_device_description d = {0};
+    GRT_TRY(backend->device_open(index, &device));
+    grt_status status = backend->describe(device, &name, &d.sm, &properties);
+    if (status == GRT_OK && (name.failed || properties.failed))
+        status = grt_fail_memory(properties.size);
+    d.name = grt_text_get(&name);
+    d.properties = grt_text_get(&properties);
+    if (status == GRT_OK)
+        each(user, &d);
+    grt_text_release(&name);
+    grt_text_release(&properties);
+    grt_device_close(device);
+    return status;
+}
+
+grt_status grt_device_describe(const char *device,
+                               void (*each)(void *user, const grt_device_description *description),
+                               void *user)
+{
+    const grt_backend *backend;
+    int32_t index;
+    if (!device || !each)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_device_describe: device or each is NULL");
+    GRT_TRY(grt_device_parse(device, &backend, &index));
+    if (!backend->describe)
+        return grt_fail(GRT_STATUS_UNSUPPORTED, "devices of kind '%s' have no descriptions", backend->name);
+    return describe_one(backend, index, each, user);
+}

@@ -2,44 +2,21 @@
 #include "src/plan_measure.h"
 
 #include "src/memory_plan.h"
+#include "src/plan_dims.h"
 
 #include <stdlib.h>
 
 typedef struct measure {
     const grt_plan *plan;
     const grt_backend *backend;
-    int64_t *dims;
-    bool *known;
+    grt_plan_dims dims; /* every symbol 1 */
     size_t *bytes;
     bool *planned, *step_planned;
 } measure;
 
-static void eval_dims(measure *m)
-{
-    for (int32_t i = 0; i < m->plan->n_dims; i++) {
-        const grt_dim_expr *e = &m->plan->dims[i];
-        m->known[i] = true;
-        if (e->op == GRT_DIM_CONST || e->op == GRT_DIM_SYMBOL)
-            m->dims[i] = e->op == GRT_DIM_CONST ? e->value : 1;
-        else
-            m->known[i] = m->known[e->a] && m->known[e->b] &&
-                          grt_dim_apply(e->op, m->dims[e->a], m->dims[e->b], &m->dims[i]);
-    }
-}
-
 static grt_tensor describe(const measure *m, int32_t value)
 {
-    grt_tensor t = {.rank = -1};
-    if (value < 0)
-        return t;
-    const grt_plan_value *v = &m->plan->bodies[0].values[value];
-    if (v->role == GRT_VALUE_CONST)
-        return m->plan->weights[v->weight];
-    t.dtype = v->dtype;
-    t.rank = v->kind == GRT_KIND_TENSOR ? v->rank : -1;
-    for (int32_t i = 0; i < t.rank; i++)
-        t.dims[i] = m->known[v->dims[i]] ? m->dims[v->dims[i]] : -1;
-    return t;
+    return grt_plan_describe(m->plan, &m->plan->bodies[0], value, &m->dims);
 }
 
 static bool measure_values(measure *m)
@@ -81,16 +58,13 @@ grt_status grt_plan_measure(grt_plan *plan, const grt_backend *backend)
 {
     measure m = {.plan = plan, .backend = backend};
     const grt_plan_body *body = &plan->bodies[0];
-    m.dims = calloc((size_t)plan->n_dims + 1, sizeof *m.dims);
-    m.known = calloc((size_t)plan->n_dims + 1, sizeof *m.known);
+    GRT_TRY(grt_plan_dims_make(plan, NULL, &m.dims));
     m.bytes = calloc((size_t)body->n_values + 1, sizeof *m.bytes);
     m.planned = calloc((size_t)body->n_values + 1, sizeof *m.planned);
     m.step_planned = calloc((size_t)body->n_steps + 1, sizeof *m.step_planned);
-    grt_status status =
-        m.dims && m.known && m.bytes && m.planned && m.step_planned ? GRT_OK : grt_fail_memory(0);
+    grt_status status = m.bytes && m.planned && m.step_planned ? GRT_OK : grt_fail_memory(0);
     if (status == GRT_OK) {
         grt_memory_plan memory;
-        eval_dims(&m);
         if (measure_values(&m)) {
             status = grt_memory_plan_make(
                 &(grt_memory_request){body, m.bytes, m.planned, m.step_planned, in_place, &m}, &memory);
@@ -100,8 +74,7 @@ grt_status grt_plan_measure(grt_plan *plan, const grt_backend *backend)
             }
         }
     }
-    free(m.dims);
-    free(m.known);
+    grt_plan_dims_release(&m.dims);
     free(m.bytes);
     free(m.planned);
     free(m.step_planned);

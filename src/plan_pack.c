@@ -1,6 +1,7 @@
 #include "src/plan_pack.h"
 
 #include "src/base/checked.h"
+#include "src/plan_dims.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,23 +18,6 @@ typedef struct packer {
     const grt_backend *backend;
     candidate *candidates; /* per weight */
 } packer;
-
-static grt_tensor describe(const grt_plan *plan, const grt_plan_body *body, int32_t value)
-{
-    grt_tensor t = {.rank = -1};
-    if (value < 0)
-        return t;
-    const grt_plan_value *v = &body->values[value];
-    if (v->role == GRT_VALUE_CONST)
-        return plan->weights[v->weight];
-    t.dtype = v->dtype;
-    t.rank = v->kind == GRT_KIND_TENSOR ? v->rank : -1;
-    for (int32_t i = 0; i < t.rank; i++) {
-        const grt_dim_expr *e = &plan->dims[v->dims[i]];
-        t.dims[i] = e->op == GRT_DIM_CONST ? e->value : -1;
-    }
-    return t;
-}
 
 static void keep_plain(candidate *c)
 {
@@ -74,9 +58,9 @@ static grt_status visit_step(packer *p, const grt_plan_body *body, const grt_pla
     if (!tensors)
         return grt_fail_memory(n * sizeof *tensors);
     for (int32_t i = 0; i < step->n_in; i++)
-        tensors[i] = describe(p->plan, body, step->in[i]);
+        tensors[i] = grt_plan_describe(p->plan, body, step->in[i], NULL);
     for (int32_t i = 0; i < step->n_out; i++)
-        tensors[step->n_in + i] = describe(p->plan, body, step->out[i]);
+        tensors[step->n_in + i] = grt_plan_describe(p->plan, body, step->out[i], NULL);
     const grt_kernel_node node = {.desc = &step->desc,
                                   .n_in = step->n_in,
                                   .n_out = step->n_out,

@@ -1,144 +1,16 @@
 /* graphc: compile, check and inspect models. */
 #include "tools/cache.h"
+#include "tools/descriptions.h"
 #include "tools/inspect.h"
+#include "tools/optimize.h"
 #include "tools/options.h"
-#include "tools/progress.h"
 #include "tools/report.h"
 #include "tools/tune.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 
 const char *const tool_name = "graphc";
-
-/* ---- optimize
- * ------------------------------------------------------------------------------------------------------ */
-
-typedef struct optimize_request {
-    const char *model, *output;
-    grt_compile_options options;
-    int64_t level;
-    bool json, list_passes;
-} optimize_request;
-
-static bool take_model_to_optimize(void *request, const char *value)
-{
-    return option_only(&((optimize_request *)request)->model, value);
-}
-
-static const tool_option optimize_options[] = {
-    OPTION_TEXT(optimize_request, output, "-o", "FILE",
-                "where the plan goes (default: MODEL with .grt instead of .onnx)"),
-    OPTION_TEXT(optimize_request, output, "--output", "FILE", "the same"),
-    OPTION_INT(optimize_request, level, 0, 2, "--level", "N",
-               "0: only what execution needs, 1: clean and fold, 2: everything (default)"),
-    OPTION_TEXT(optimize_request, options.disable_passes, "--disable-pass", "NAME,...", "leave passes out"),
-    OPTION_FLAG(optimize_request, list_passes, "--list-passes",
-                "print the names of all passes and do nothing else"),
-    OPTION_TEXT(optimize_request, options.precision, "--precision", "P",
-                "of float32 models: fp32 (default: as the model says), tf32 (products may round to it),\n"
-                "fp16 or bf16 (weights and activations; sums, inputs and outputs stay float32)"),
-    OPTION_TEXT(optimize_request, options.target, "--target", "KIND",
-                "kind of device that it is made for: cpu (default), cuda; it runs on the others too"),
-    OPTION_FLAG(optimize_request, options.external_weights, "--external-weights",
-                "put weights into FILE.weights beside the plan"),
-    OPTION_FLAG(optimize_request, options.allow_symlinks, "--allow-symlinks",
-                "follow symbolic links to external data, as in Hugging Face caches"),
-    OPTION_FLAG(optimize_request, json, "--json", "report as JSON on standard output"),
-    OPTION_TABLE_END,
-};
-
-static void show_progress(void *user, const char *phase, double fraction)
-{
-    (void)user;
-    progress_show(fraction, phase);
-}
-
-static char *plan_name(const char *model)
-{
-    size_t n = strlen(model);
-    char *name = malloc(n + 5);
-    if (!name)
-        return NULL;
-    if (n > 5 && !strcmp(model + n - 5, ".onnx"))
-        n -= 5;
-    memcpy(name, model, n);
-    memcpy(name + n, ".grt", 5);
-    return name;
-}
-
-static int report_plan(const char *model, const char *plan, double ms, bool json)
-{
-    struct stat st = {0};
-    grt_runtime *runtime = NULL;
-    grt_model *opened = NULL;
-    grt_model_info info = {.struct_size = sizeof info};
-    int code = EXIT_GOOD;
-    /* reading it back also proves that it can be read */
-    if (grt_runtime_create(&runtime) != GRT_OK || grt_model_open(runtime, plan, &opened) != GRT_OK ||
-        grt_model_get_info(opened, &info) != GRT_OK) {
-        code = tool_fail();
-    } else if (stat(plan, &st) == 0 && json) {
-        json_t *r = json_object();
-        json_object_set_new(r, "model", json_text(model));
-        json_object_set_new(r, "plan", json_text(plan));
-        json_object_set_new(r, "plan_bytes", json_integer((json_int_t)st.st_size));
-        json_object_set_new(r, "optimize_ms", json_real(ms));
-        json_object_set_new(r, "nodes", json_integer(info.nodes));
-        json_object_set_new(r, "steps", json_integer(info.steps));
-        json_object_set_new(r, "parameters", json_integer(info.parameters));
-        json_object_set_new(r, "weights_bytes", json_integer((json_int_t)info.weights_bytes));
-        json_object_set_new(r, "arena_bytes", json_integer((json_int_t)info.arena_bytes));
-        code = json_print(r) ? EXIT_GOOD : EXIT_BAD;
-    } else {
-        char size[FIGURE_SIZE];
-        printf("%s: %lld nodes -> %lld steps, %s, in %.0f ms\n", plan, (long long)info.nodes,
-               (long long)info.steps, figure_bytes((double)st.st_size, size), ms);
-    }
-    grt_model_release(opened);
-    grt_runtime_release(runtime);
-    return code;
-}
-
-static int optimize(const char *model, const char *output, const grt_compile_options *options, bool json)
-{
-    char *name = output ? strdup(output) : plan_name(model);
-    if (!name) {
-        tool_error("out of memory");
-        return EXIT_BAD;
-    }
-    double begin = now_ms();
-    grt_status status = grt_compile(model, options, name);
-    double ms = now_ms() - begin;
-    progress_clear();
-    int code = status == GRT_OK ? report_plan(model, name, ms, json) : tool_fail();
-    free(name);
-    return code;
-}
-
-static int list_passes(void)
-{
-    const char *const *names;
-    size_t n = grt_pass_names(&names);
-    for (size_t i = 0; i < n; i++)
-        printf("%s\n", names[i]);
-    return EXIT_GOOD;
-}
-
-static int optimize_command(const tool_command *command, int argc, char **argv)
-{
-    optimize_request r = {.options = {.struct_size = sizeof r.options, .progress = show_progress},
-                          .level = -1};
-    int code;
-    if (!options_parse(command, argc, argv, &r, take_model_to_optimize, &code))
-        return code;
-    r.options.level = (int32_t)r.level;
-    if (r.list_passes)
-        return list_passes();
-    return option_given(command, r.model) ? optimize(r.model, r.output, &r.options, r.json) : EXIT_BAD;
-}
 
 /* ---- check
  * ---------------------------------------------------------------------------------------------------------
@@ -316,6 +188,8 @@ static const tool_command commands[] = {
      "should have\n"
      "nothing else to do meanwhile.",
      tune_command},
+    {"devices", "", "List the GPUs of this machine and those that plans can be made for without having them.",
+     devices_options, NULL, devices_command},
     {NULL, NULL, NULL, NULL, NULL, NULL},
 };
 

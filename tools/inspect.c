@@ -174,7 +174,7 @@ static bool count_choices(const grt_model *model, gpu_counts *out)
     return !out->failed;
 }
 
-static bool print_choices(const grt_model *model)
+bool inspect_tuning_text(const grt_model *model)
 {
     gpu_counts counts;
     bool ok = count_choices(model, &counts);
@@ -186,17 +186,20 @@ static bool print_choices(const grt_model *model)
     return ok;
 }
 
-static json_t *choices_array(const gpu_counts *counts)
+json_t *inspect_tuning_json(const grt_model *model)
 {
+    gpu_counts counts;
     json_t *array = json_array();
-    for (size_t i = 0; i < counts->n; i++) {
+    const bool ok = count_choices(model, &counts);
+    for (size_t i = 0; ok && i < counts.n; i++) {
         json_t *object = json_object();
-        json_object_set_new(object, "gpu", json_text(counts->items[i].gpu));
-        json_object_set_new(object, "sm", json_text(counts->items[i].sm));
-        json_object_set_new(object, "heuristic", json_integer(counts->items[i].heuristic));
-        json_object_set_new(object, "tuned", json_integer(counts->items[i].tuned));
+        json_object_set_new(object, "gpu", json_text(counts.items[i].gpu));
+        json_object_set_new(object, "sm", json_text(counts.items[i].sm));
+        json_object_set_new(object, "heuristic", json_integer(counts.items[i].heuristic));
+        json_object_set_new(object, "tuned", json_integer(counts.items[i].tuned));
         json_array_append_new(array, object);
     }
+    free(counts.items);
     return array;
 }
 
@@ -224,7 +227,7 @@ bool inspect_text(const char *path, const grt_model *model, const input_specs *s
     printf("  FLOPs      %s a run, unknown dims taken as 1\n", figure_count(info.flops, text));
     printf("  arena      %s of activations, unknown dims taken as 1\n",
            figure_bytes((double)info.arena_bytes, text));
-    bool ok = print_memory(model, shapes) && print_choices(model);
+    bool ok = print_memory(model, shapes) && inspect_tuning_text(model);
     printf("\n  %-32s %8s %12s\n", "op", "steps", "FLOPs");
     for (size_t i = 0; i < counts.n; i++)
         printf("  %-32s %8" PRId64 " %12s\n", counts.items[i].op, counts.items[i].steps,
@@ -281,7 +284,6 @@ bool inspect_json(const char *path, const grt_model *model, const input_specs *s
               (!shapes->n || plan_memory(model, shapes, &bytes));
     if (!ok) {
         free(counts.items);
-        free(choices.items);
         return false;
     }
     json_t *object = json_object(), *memory = json_object();
@@ -304,8 +306,7 @@ bool inspect_json(const char *path, const grt_model *model, const input_specs *s
     if (shapes->n)
         json_object_set_new(memory, "given_shapes", json_integer((json_int_t)bytes));
     json_object_set_new(object, "memory", memory);
-    json_object_set_new(object, "tuning", choices_array(&choices));
+    json_object_set_new(object, "tuning", inspect_tuning_json(model));
     free(counts.items);
-    free(choices.items);
     return json_print(object);
 }

@@ -4,10 +4,16 @@
 
 #include "tools/inputs.h"
 
+#include <jansson.h>
+
 /* Summary, ops, memory; `shapes` (may be empty) are combinations of input dims to plan memory for. False
  * after an error. */
 bool inspect_text(const char *path, const grt_model *model, const input_specs *shapes);
 bool inspect_json(const char *path, const grt_model *model, const input_specs *shapes);
+/* Algorithms that come with the model's plan, counted per GPU: a line each, or an array of {gpu, sm,
+ * heuristic, tuned}. */
+bool inspect_tuning_text(const grt_model *model);
+json_t *inspect_tuning_json(const grt_model *model);
 /* The steps as a Graphviz graph. False after an error. */
 bool inspect_dot(const grt_model *model);
 

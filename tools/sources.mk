@@ -24,8 +24,19 @@ graphrun_CPPFLAGS = $(tools_CPPFLAGS)
 graphrun_LDADD = $(tools_LDADD)
 graphc_SOURCES = $(tools_SHARED)
 graphc_SOURCES += tools/graphc.c
+graphc_SOURCES += tools/optimize.h tools/optimize.c
 graphc_SOURCES += tools/cache.h tools/cache.c
 graphc_SOURCES += tools/tune.h tools/tune.c
+graphc_SOURCES += tools/descriptions.h tools/descriptions.c
 graphc_SOURCES += tools/inspect.h tools/inspect.c tools/dot.c
-graphc_CPPFLAGS = $(tools_CPPFLAGS)
+graphc_CPPFLAGS = $(tools_CPPFLAGS) -DGRT_DATA_DIR='"$(pkgdatadir)"'
 graphc_LDADD = $(tools_LDADD)
+# Descriptions of GPUs, for graphc optimize --target. The build tree has them where graphc looks, beside itself.
+devicesdir = $(pkgdatadir)/devices
+dist_devices_DATA =
+dist_devices_DATA += share/devices/h200.json
+BUILT_DEVICES = $(dist_devices_DATA:share/devices/%=share/graphrt/devices/%)
+noinst_DATA += $(BUILT_DEVICES)
+CLEANFILES += $(BUILT_DEVICES)
+share/graphrt/devices/%.json: $(top_srcdir)/share/devices/%.json
+	$(AM_V_GEN)$(MKDIR_P) share/graphrt/devices && cp $< $@

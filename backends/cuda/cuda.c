@@ -314,6 +314,59 @@ static grt_status open_device(int32_t index, grt_device **out_device)
     return GRT_OK;
 }
 
+/* ---- devices that are not in this machine ---- */
+
+static void close_description(grt_device *base)
+{
+    cuda_device *device = (cuda_device *)base;
+    cuda_libraries_release(device->libraries);
+    free(device);
+}
+
+/* No driver is known: choices serve all of them. */
+static void identify_description(grt_device *base, grt_text *key)
+{
+    const cuda_device *device = (const cuda_device *)base;
+    grt_text_add(key, "gpu=%s;sm=%d%d;driver=0;", device->prop.name, device->prop.major, device->prop.minor);
+}
+
+static const grt_device_vtable description_vtable = {.close = close_description,
+                                                     .identify = identify_description};
+
+static grt_status open_description(const grt_device_description *d, grt_device **out_device)
+{
+    if (d->sm < 80 || d->sm > 9999 || !*d->name || strlen(d->name) >= sizeof((cuda_device *)0)->prop.name ||
+        strchr(d->name, ';'))
+        return grt_fail(
+            GRT_STATUS_INVALID_ARGUMENT,
+            "the description of '%.200s' has compute capability %d.%d; a name without ';' and 8.0 or "
+            "newer is wanted",
+            d->name, d->sm / 10, d->sm % 10);
+    cuda_device *device = calloc(1, sizeof *device);
+    if (!device)
+        return grt_fail_memory(sizeof *device);
+    device->base = (grt_device){.vtable = &description_vtable, .backend = &grt_backend_cuda, .index = -1};
+    memcpy(device->prop.name, d->name, strlen(d->name));
+    device->prop.major = d->sm / 10;
+    device->prop.minor = d->sm % 10;
+    grt_status status = cuda_libraries_describe(d->name, d->properties, &device->libraries);
+    if (status != GRT_OK) {
+        free(device);
+        return status;
+    }
+    *out_device = &device->base;
+    return GRT_OK;
+}
+
+static grt_status describe(grt_device *base, grt_text *name, int32_t *out_sm, grt_text *properties)
+{
+    cuda_device *device = (cuda_device *)base;
+    GRT_TRY(make_current(base));
+    grt_text_add(name, "%s", device->prop.name);
+    *out_sm = 10 * device->prop.major + device->prop.minor;
+    return cuda_dnn_properties(device->libraries, properties);
+}
+
 static const grt_kernel_row *find_kernel(const grt_kernel_node *node, grt_text *why)
 {
     return grt_kernel_find(tables, sizeof tables / sizeof *tables, node, why);
@@ -327,6 +380,8 @@ __attribute__((visibility("default"))) const grt_backend grt_backend_cuda = {
     .find_kernel = find_kernel,
     .own_memory = true,
     .expect = cuda_libraries_expect,
+    .open_description = open_description,
+    .describe = describe,
     .unpack = cuda_packing_unpack,
     .channels_last = true,
 };

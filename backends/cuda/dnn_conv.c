@@ -20,9 +20,11 @@ enum { UID_X = 1, UID_W, UID_Y, UID_BIAS, UID_RESIDUAL, UID_VIRTUAL };
 struct cuda_dnn_plan {
     const cuda_dnn *dnn;
     cuda_libraries *libraries;
-    cudnnBackendDescriptor_t plan, pack; /* pack: for the pointers of the last run */
+    cudnnBackendDescriptor_t plan, pack;  /* pack: for the pointers of the last run */
+    cudnnBackendDescriptor_t description; /* of a device that is not here; NULL: the handle's */
     size_t workspace;
     int64_t engine;
+    bool unsure;        /* the library failed in a way that says nothing of the convolution */
     cuda_dnn_args args; /* of the last run */
     int n_descriptors;
     cudnnBackendDescriptor_t descriptors[MAX_DESCRIPTORS]; /* what the plan was made from, in order */
@@ -37,8 +39,16 @@ typedef struct builder {
     cudnnBackendDescriptor_t operations[MAX_OPERATIONS];
 } builder;
 
+/* A part of the library that is missing, or memory, as opposed to a convolution that it does not support. */
+static void note(cuda_dnn_plan *p, cudnnStatus_t status)
+{
+    if ((int)status >= CUDNN_STATUS_NOT_INITIALIZED && (int)status < CUDNN_STATUS_BAD_PARAM)
+        p->unsure = true;
+}
+
 static void check(builder *b, cudnnStatus_t status)
 {
+    note(b->plan, status);
     if (b->status == CUDNN_STATUS_SUCCESS)
         b->status = status;
 }
@@ -85,6 +95,17 @@ static void set_type(builder *b, cudnnBackendDescriptor_t d, cudnnBackendAttribu
                      cudnnDataType_t value)
 {
     set(b, d, name, CUDNN_TYPE_DATA_TYPE, 1, &value);
+}
+
+/* Which device an object is for. */
+static cudnnStatus_t set_device(const cuda_dnn_plan *p, cudnnBackendDescriptor_t d,
+                                cudnnBackendAttributeName_t by_handle,
+                                cudnnBackendAttributeName_t by_description, cudnnHandle_t handle)
+{
+    if (p->description)
+        return p->dnn->cudnnBackendSetAttribute(d, by_description, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
+                                                &p->description);
+    return p->dnn->cudnnBackendSetAttribute(d, by_handle, CUDNN_TYPE_HANDLE, 1, &handle);
 }
 
 static void finish(builder *b, cudnnBackendDescriptor_t d)
@@ -227,7 +248,8 @@ static cudnnBackendDescriptor_t build_graph(builder *b, const cuda_dnn_conv *c, 
     if (c->relu)
         pointwise(b, CUDNN_POINTWISE_RELU_FWD, at, NULL, result(b, c, y_dims, true));
     cudnnBackendDescriptor_t graph = make(b, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
-    set(b, graph, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
+    if (!b->plan->description)
+        set(b, graph, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
     set(b, graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, b->n_operations,
         b->operations);
     finish(b, graph);
@@ -295,25 +317,28 @@ static int64_t engine_number(const cuda_dnn *dnn, cudnnBackendDescriptor_t confi
 }
 
 /* A plan of one configuration, if it can be had within the workspace. */
-static cudnnBackendDescriptor_t plan_of(const cuda_dnn *dnn, const cuda_dnn_conv *c, cudnnHandle_t handle,
+static cudnnBackendDescriptor_t plan_of(cuda_dnn_plan *p, const cuda_dnn_conv *c, cudnnHandle_t handle,
                                         cudnnBackendDescriptor_t config, size_t *out_workspace)
 {
+    const cuda_dnn *dnn = p->dnn;
     cudnnBackendDescriptor_t plan = NULL;
     int64_t n = 0, workspace = 0;
+    cudnnStatus_t finished = CUDNN_STATUS_SUCCESS;
     if (dnn->cudnnBackendCreateDescriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, &plan) !=
         CUDNN_STATUS_SUCCESS)
         return NULL;
-    if (dnn->cudnnBackendSetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1,
-                                      &handle) == CUDNN_STATUS_SUCCESS &&
+    if (set_device(p, plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, handle) ==
+            CUDNN_STATUS_SUCCESS &&
         dnn->cudnnBackendSetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG,
                                       CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &config) == CUDNN_STATUS_SUCCESS &&
-        dnn->cudnnBackendFinalize(plan) == CUDNN_STATUS_SUCCESS &&
+        (finished = dnn->cudnnBackendFinalize(plan)) == CUDNN_STATUS_SUCCESS &&
         dnn->cudnnBackendGetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &n,
                                       &workspace) == CUDNN_STATUS_SUCCESS &&
         workspace >= 0 && (uint64_t)workspace <= c->workspace_cap) {
         *out_workspace = (size_t)workspace;
         return plan;
     }
+    note(p, finished);
     dnn->cudnnBackendDestroyDescriptor(plan);
     return NULL;
 }
@@ -380,8 +405,8 @@ static bool restore(cuda_dnn_plan *p, cudnnHandle_t handle, size_t workspace_cap
             CUDNN_STATUS_SUCCESS)
         return false;
     const char *text = data + at;
-    if (dnn->cudnnBackendSetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1,
-                                      &handle) == CUDNN_STATUS_SUCCESS &&
+    if (set_device(p, plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, handle) ==
+            CUDNN_STATUS_SUCCESS &&
         dnn->cudnnBackendSetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
                                       (int64_t)strlen(text), text) == CUDNN_STATUS_SUCCESS &&
         dnn->cudnnBackendFinalize(plan) == CUDNN_STATUS_SUCCESS &&
@@ -438,7 +463,7 @@ static bool consider(builder *b, question *q, cudnnBackendDescriptor_t config)
     size_t workspace;
     if (!acceptable(b->dnn, q->conv, config))
         return false;
-    cudnnBackendDescriptor_t plan = plan_of(b->dnn, q->conv, q->handle, config, &workspace);
+    cudnnBackendDescriptor_t plan = plan_of(b->plan, q->conv, q->handle, config, &workspace);
     if (!plan)
         return false;
     const int64_t engine = engine_number(b->dnn, config);
@@ -464,6 +489,8 @@ static void choose(builder *b, question *q, cudnnBackendDescriptor_t graph, cudn
     cudnnBackendDescriptor_t heuristics = make(b, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
     set_descriptor(b, heuristics, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph);
     set(b, heuristics, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
+    if (b->plan->description) /* else that of the graph's handle */
+        set_descriptor(b, heuristics, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, b->plan->description);
     finish(b, heuristics);
     if (b->status != CUDNN_STATUS_SUCCESS)
         return;
@@ -524,6 +551,7 @@ grt_status cuda_dnn_plan_create(cuda_device *device, const cuda_dnn_conv *conv, 
     }
     plan->dnn = dnn;
     plan->libraries = libraries;
+    plan->description = cuda_dnn_description(libraries);
     grt_text key = {0};
     grt_device_algo_key(&device->base, conv->transposed ? "ConvTranspose" : "Conv", &key);
     add_key(dnn, conv, &key);
@@ -532,7 +560,10 @@ grt_status cuda_dnn_plan_create(cuda_device *device, const cuda_dnn_conv *conv, 
         status = grt_fail_memory(key.size);
     } else if (!recall(device, trial, q.key, plan, handle, conv->workspace_cap)) {
         ask(&q, plan);
-        remember(&q, plan);
+        /* Without a GPU no engine can be compiled: that there is none there does not mean that there is none.
+         */
+        if (plan->plan || (!plan->unsure && (!plan->description || !conv->compile)))
+            remember(&q, plan);
     }
     grt_text_release(&key);
     cuda_dnn_give(libraries, handle);

@@ -18,6 +18,7 @@ struct cuda_libraries {
     cudnnHandle_t free_handles[MAX_HANDLES];
     pthread_t warmer; /* makes the first handles */
     bool warms;
+    cudnnBackendDescriptor_t description; /* the device is not in this machine; else NULL */
 };
 
 /* ---- finding ---- */
@@ -182,6 +183,8 @@ void cuda_libraries_release(cuda_libraries *libraries)
         return;
     if (libraries->warms)
         pthread_join(libraries->warmer, NULL);
+    if (libraries->description)
+        dnn_functions.cudnnBackendDestroyDescriptor(libraries->description);
     for (int i = 0; i < libraries->n_free; i++)
         dnn_functions.cudnnDestroy(libraries->free_handles[i]);
     if (libraries->blas.handle)
@@ -227,6 +230,8 @@ grt_status cuda_dnn_get(cuda_libraries *libraries, const cuda_dnn **out_dnn)
 grt_status cuda_dnn_take(cuda_libraries *libraries, cudnnHandle_t *out_handle)
 {
     *out_handle = NULL;
+    if (libraries->description)
+        return GRT_OK;
     pthread_mutex_lock(&libraries->lock);
     if (libraries->n_free > 0)
         *out_handle = libraries->free_handles[--libraries->n_free];
@@ -242,6 +247,8 @@ grt_status cuda_dnn_take(cuda_libraries *libraries, cudnnHandle_t *out_handle)
 
 void cuda_dnn_give(cuda_libraries *libraries, cudnnHandle_t handle)
 {
+    if (!handle)
+        return;
     pthread_mutex_lock(&libraries->lock);
     const bool keep = libraries->n_free < MAX_HANDLES;
     if (keep)
@@ -249,4 +256,81 @@ void cuda_dnn_give(cuda_libraries *libraries, cudnnHandle_t handle)
     pthread_mutex_unlock(&libraries->lock);
     if (!keep)
         dnn_functions.cudnnDestroy(handle);
+}
+
+/* ---- devices as descriptions ---- */
+
+static grt_status fail_dnn(cudnnStatus_t status, const char *what, const char *name)
+{
+    char reason[512] = "";
+    dnn_functions.cudnnGetLastErrorString(reason, sizeof reason);
+    return grt_fail(GRT_STATUS_DEVICE, "cuDNN %zu %s %s: %s%s%s%s", dnn_functions.cudnnGetVersion(), what,
+                    name, dnn_functions.cudnnGetErrorString(status), *reason ? " (" : "", reason,
+                    *reason ? ")" : "");
+}
+
+grt_status cuda_dnn_properties(cuda_libraries *libraries, grt_text *out)
+{
+    const cudnnBackendAttributeName_t json = CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION;
+    const cuda_dnn *dnn;
+    cudnnHandle_t handle;
+    cudnnBackendDescriptor_t d = NULL;
+    int64_t size = 0, n = 0;
+    char *text = NULL;
+    GRT_TRY(cuda_dnn_get(libraries, &dnn));
+    GRT_TRY(cuda_dnn_take(libraries, &handle));
+    cudnnStatus_t status = dnn->cudnnBackendCreateDescriptor(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, &d);
+    if (status == CUDNN_STATUS_SUCCESS)
+        status =
+            dnn->cudnnBackendSetAttribute(d, CUDNN_ATTR_DEVICEPROP_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
+    if (status == CUDNN_STATUS_SUCCESS)
+        status = dnn->cudnnBackendFinalize(d);
+    if (status == CUDNN_STATUS_SUCCESS)
+        status = dnn->cudnnBackendGetAttribute(d, json, CUDNN_TYPE_CHAR, 0, &size, NULL);
+    if (status == CUDNN_STATUS_SUCCESS && size > 0 && (text = calloc((size_t)size + 1, 1)))
+        status = dnn->cudnnBackendGetAttribute(d, json, CUDNN_TYPE_CHAR, size, &n, text);
+    grt_status result = status != CUDNN_STATUS_SUCCESS ? fail_dnn(status, "does not describe", "the device")
+                        : !text                        ? grt_fail_memory((size_t)size)
+                                                       : GRT_OK;
+    if (result == GRT_OK)
+        grt_text_add(out, "%s", text);
+    free(text);
+    if (d)
+        dnn->cudnnBackendDestroyDescriptor(d);
+    cuda_dnn_give(libraries, handle);
+    return result;
+}
+
+cudnnBackendDescriptor_t cuda_dnn_description(const cuda_libraries *libraries)
+{
+    return libraries->description;
+}
+
+grt_status cuda_libraries_describe(const char *name, const char *properties, cuda_libraries **out_libraries)
+{
+    cuda_libraries *libraries = calloc(1, sizeof *libraries);
+    const cuda_dnn *dnn;
+    if (!libraries)
+        return grt_fail_memory(sizeof *libraries);
+    libraries->device = -1;
+    pthread_mutex_init(&libraries->lock, NULL);
+    grt_status status = cuda_dnn_get(libraries, &dnn);
+    if (status == GRT_OK) {
+        cudnnStatus_t said =
+            dnn->cudnnBackendCreateDescriptor(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, &libraries->description);
+        if (said == CUDNN_STATUS_SUCCESS)
+            said = dnn->cudnnBackendSetAttribute(libraries->description,
+                                                 CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
+                                                 (int64_t)strlen(properties), properties);
+        if (said == CUDNN_STATUS_SUCCESS)
+            said = dnn->cudnnBackendFinalize(libraries->description);
+        if (said != CUDNN_STATUS_SUCCESS)
+            status = fail_dnn(said, "does not take the description of", name);
+    }
+    if (status != GRT_OK) {
+        cuda_libraries_release(libraries);
+        return status;
+    }
+    *out_libraries = libraries;
+    return GRT_OK;
 }

@@ -35,6 +35,7 @@ extern "C" {
 #define CUDA_DNN_FUNCTIONS(X)        \
     X(cudnnGetVersion)               \
     X(cudnnGetErrorString)           \
+    X(cudnnGetLastErrorString)       \
     X(cudnnCreate)                   \
     X(cudnnDestroy)                  \
     X(cudnnSetStream)                \
@@ -58,16 +59,31 @@ typedef struct cuda_dnn {
 
 typedef struct cuda_libraries cuda_libraries;
 
+/* Is it not in this machine, but described, so that algorithms can be chosen for it? Nothing is uploaded
+ * then. */
+static inline bool cuda_is_described(const grt_device *device)
+{
+    return device && device->index < 0;
+}
+
 /* Sessions with these ops are about to be made: what they need is loaded in the background, and devices
  * opened from now on make their first handles so. */
 void cuda_libraries_expect(const grt_op_desc *const *ops, size_t n);
 grt_status cuda_libraries_create(int device, cuda_libraries **out_libraries);
+/* For a device that is not in this machine: plans can be made for it, nothing can run. `properties` is what
+ * cuda_dnn_properties gives for such a device. Errors: DEVICE where cuDNN is missing or refuses the text. */
+grt_status cuda_libraries_describe(const char *name, const char *properties, cuda_libraries **out_libraries);
 void cuda_libraries_release(cuda_libraries *libraries); /* NULL-safe; the device must be current */
 
 /* Open on first use; later calls return what there is. The table lives as long as the device. */
 grt_status cuda_blas_get(cuda_libraries *libraries, const cuda_blas **out_blas);
 grt_status cuda_dnn_get(cuda_libraries *libraries, const cuda_dnn **out_dnn);
-/* A handle for the calling thread until it is given back. cuda_dnn_get must have succeeded before. */
+/* cuDNN's own description of the device, as text: adds to out. */
+grt_status cuda_dnn_properties(cuda_libraries *libraries, grt_text *out);
+/* For devices that are only described; NULL for others. Finished, to be read by any thread. */
+cudnnBackendDescriptor_t cuda_dnn_description(const cuda_libraries *libraries);
+/* A handle for the calling thread until it is given back. cuda_dnn_get must have succeeded before. NULL for
+ * devices that are only described. */
 grt_status cuda_dnn_take(cuda_libraries *libraries, cudnnHandle_t *out_handle);
 void cuda_dnn_give(cuda_libraries *libraries, cudnnHandle_t handle);
 

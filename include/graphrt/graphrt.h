@@ -387,6 +387,25 @@ GRT_API GRT_MUST_USE grt_status grt_value_write_pb(const grt_value *value, const
  * 4. Compiling
  * ------------------------------------------------------------------------------------------------------------------- */
 
+/* A device that need not be in this machine: enough of it to ask its libraries which algorithms suit it. */
+typedef struct grt_device_description {
+    const char *name;       /* as its driver says: "NVIDIA H200" */
+    int32_t sm;             /* compute capability: 90 */
+    const char *properties; /* the text that the libraries make of such a device, and read: only they know what it means */
+} grt_device_description;
+/* Describe a device of this machine, "cuda:0", for machines that lack it. `each` is called once; what it is given is valid during the
+ * call. Errors: DEVICE, UNSUPPORTED for kinds of devices whose algorithms are not chosen by libraries. */
+GRT_API GRT_MUST_USE grt_status grt_device_describe(const char *device,
+                                                    void (*each)(void *user, const grt_device_description *description),
+                                                    void *user);
+
+/* Dims of an input for which something is to be prepared. */
+typedef struct grt_input_shape {
+    const char *input; /* name */
+    int32_t rank;
+    int64_t dims[GRT_MAX_RANK];
+} grt_input_shape;
+
 typedef struct grt_compile_options {
     size_t struct_size;          /* sizeof(grt_compile_options) */
     int32_t level;               /* 0: only what execution needs; 1: clean and fold; 2 (default, also for -1): everything */
@@ -400,6 +419,12 @@ typedef struct grt_compile_options {
     const char *precision;       /* of float32 models: "fp32" (default, also for NULL): as the model says; "tf32": products may round
                                     their inputs to TF32; "fp16", "bf16": weights and activations are narrowed where that gains,
                                     sums stay float32, inputs and outputs keep their types */
+    const grt_device_description *devices; /* for these devices of kind `target` algorithms are chosen now, wherever dims are known, and
+                                              kept in the plan: sessions on such devices, with the same versions of the libraries, ask
+                                              nobody. Needs the libraries on this machine, and no device */
+    size_t n_devices;
+    const grt_input_shape *shapes;         /* dims of inputs for those choices; unknown dims of others are taken as 1 */
+    size_t n_shapes;
 } grt_compile_options;
 
 /* Compile an ONNX file to a plan file; written whole (temporary file, fsync, rename) or not at all. The same model and options

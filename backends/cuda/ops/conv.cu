@@ -26,7 +26,8 @@ typedef struct conv_state {
     void *weights; /* device copy with channels last, or NULL: the input has them as they are wanted */
     bool turned;   /* the input itself has channels last: the plan was made so */
     bool ready;    /* channels last, wherever they are; always, as ONNX has them, where that is the same */
-    void *filters; /* device copy for the depthwise kernel, [window, channels], or NULL: it is no such convolution */
+    bool depthwise; /* one filter a channel */
+    void *filters;  /* of these a device copy for our own kernel, [window, channels]; NULL on a device that is only described */
 } conv_state;
 
 /* Three spatial dims always, leading ones of size 1. */
@@ -123,7 +124,8 @@ static grt_status upload_weights(const grt_kernel_node *node, conv_state *state)
                                            "the weights are packed as '%s', which this convolution does not read; make the plan again "
                                            "with graphc optimize", node->packing[1].format);
     }
-    if (!filters && !cuda_packing_differs(w))
+    state->depthwise = filters;
+    if (cuda_is_described(node->device) || (!filters && !cuda_packing_differs(w)))
         return GRT_OK;
     char *turned = (char *)malloc(bytes);
     if (!turned)
@@ -233,7 +235,7 @@ static bool describe_depthwise(const conv_state *state, grt_dtype dtype, conv_sh
 {
     const conv_geometry *g = &s->g;
     cuda_depthwise *d = &s->depthwise;
-    if (!state->filters || g->in_channels != g->groups || g->out_channels != g->groups || g->in[0] != 1 || g->out[0] != 1 || g->kernel[0] != 1 ||
+    if (!state->depthwise || g->in_channels != g->groups || g->out_channels != g->groups || g->in[0] != 1 || g->out[0] != 1 || g->kernel[0] != 1 ||
         g->begin[0] != 0)
         return false;
     *d = {};
@@ -559,9 +561,9 @@ static grt_status run(const grt_run *r)
 #define LIFE .pack = pack, .create = create, .destroy = destroy, .reshape = reshape, .release_shape = release_shape, .run = run
 
 static const grt_kernel_row rows[] = {
-    {.domain = "", .op = "Conv", .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS}, .flags = GRT_KERNEL_TUNES, .supports = same_types, LIFE},
-    {.domain = "", .op = "ConvTranspose", .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS}, .flags = GRT_KERNEL_TUNES, .supports = same_types, LIFE},
+    {.domain = "", .op = "Conv", .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS}, .flags = GRT_KERNEL_TUNES | GRT_KERNEL_CHOOSES, .supports = same_types, LIFE},
+    {.domain = "", .op = "ConvTranspose", .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS}, .flags = GRT_KERNEL_TUNES | GRT_KERNEL_CHOOSES, .supports = same_types, LIFE},
     {.domain = "graphrt", .op = "Conv", .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS},
-     .flags = GRT_KERNEL_TUNES, .supports = fused_supports, LIFE},
+     .flags = GRT_KERNEL_TUNES | GRT_KERNEL_CHOOSES, .supports = fused_supports, LIFE},
 };
 CUDA_KERNELS(conv, rows);

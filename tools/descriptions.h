@@ -1,0 +1,34 @@
+/* Descriptions of GPUs that need not be in this machine: files NAME.json that the library's optimiser chooses
+ * algorithms by. They are looked for in the directories of GRAPHRT_DEVICE_PATH (colon-separated), then where
+ * this tool lies, then where it was installed. */
+#ifndef TOOLS_DESCRIPTIONS_H
+#define TOOLS_DESCRIPTIONS_H
+
+#include "tools/options.h"
+
+#include <graphrt/graphrt.h>
+
+typedef struct description {
+    char *file, *id; /* "/usr/share/graphrt/devices/h200.json", "h200" */
+    char *kind, *name, *source, *properties;
+    int32_t sm;
+} description;
+
+typedef struct descriptions {
+    description *items; /* sorted by id; of two files for one the first that was found counts */
+    size_t n;
+} descriptions;
+
+/* All there are. False after printing what is wrong with one. */
+bool descriptions_load(descriptions *out);
+void descriptions_release(descriptions *all);
+/* By "h200", or "sm_90": the first with that compute capability. NULL if there is none. */
+const description *descriptions_find(const descriptions *all, const char *text);
+/* Does the text look like a GPU's name rather than a kind of devices? */
+bool descriptions_is_sm(const char *text);
+
+/* graphc devices */
+extern const tool_option devices_options[];
+int devices_command(const tool_command *command, int argc, char **argv);
+
+#endif

@@ -1,0 +1,240 @@
+/* graphc optimize: compile a model to a plan; for described GPUs, choose algorithms too. */
+#include "tools/optimize.h"
+
+#include "tools/descriptions.h"
+#include "tools/inspect.h"
+#include "tools/progress.h"
+#include "tools/report.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* What the plan is for: a kind of devices, and described ones of it. */
+typedef struct targets {
+    descriptions all;
+    const char *kind; /* NULL: not said */
+    grt_device_description *devices;
+    size_t n;
+    grt_input_shape *shapes;
+    input_specs specs;
+} targets;
+
+typedef struct request {
+    const char *model, *output;
+    grt_compile_options options;
+    targets targets;
+    int64_t level;
+    bool json, list_passes;
+} request;
+
+static void show_progress(void *user, const char *phase, double fraction)
+{
+    (void)user;
+    progress_show(fraction, phase);
+}
+
+static char *plan_name(const char *model)
+{
+    size_t n = strlen(model);
+    char *name = malloc(n + 5);
+    if (!name)
+        return NULL;
+    if (n > 5 && !strcmp(model + n - 5, ".onnx"))
+        n -= 5;
+    memcpy(name, model, n);
+    memcpy(name + n, ".grt", 5);
+    return name;
+}
+
+static void targets_release(targets *t)
+{
+    descriptions_release(&t->all);
+    inputs_release(&t->specs);
+    free(t->devices);
+    free(t->shapes);
+}
+
+static bool set_kind(targets *t, const char *kind)
+{
+    const bool ok = !t->kind || !strcmp(t->kind, kind);
+    if (!ok)
+        tool_error("--target: a plan is for one kind of devices: %s or %s", t->kind, kind);
+    t->kind = kind;
+    return ok;
+}
+
+static bool no_target(const targets *t, const char *text)
+{
+    char names[1024] = "none are installed";
+    size_t at = 0;
+    for (size_t i = 0; i < t->all.n && at < sizeof names; i++)
+        at += (size_t)snprintf(names + at, sizeof names - at, "%s%s (sm_%d)", i ? ", " : "",
+                               t->all.items[i].id, (int)t->all.items[i].sm);
+    tool_error("--target: '%s' is neither a kind of devices (cpu, cuda) nor a GPU that is described here: %s",
+               text, names);
+    return false;
+}
+
+static bool add_target(targets *t, const char *text)
+{
+    static const char *const kinds[] = {"cpu", "cuda", "null", "mirror"};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (!strcmp(kinds[i], text))
+            return set_kind(t, kinds[i]);
+    if (!t->all.n && !descriptions_load(&t->all))
+        return false;
+    const description *d = descriptions_find(&t->all, text);
+    if (!d)
+        return no_target(t, text);
+    grt_device_description *grown = realloc(t->devices, (t->n + 1) * sizeof *grown);
+    if (!grown) {
+        tool_error("out of memory");
+        return false;
+    }
+    t->devices = grown;
+    t->devices[t->n++] = (grt_device_description){d->name, d->sm, d->properties};
+    return set_kind(t, d->kind);
+}
+
+static bool take_shapes(targets *t, grt_compile_options *options)
+{
+    const size_t n = t->specs.n;
+    if (n && !t->n) {
+        tool_error("--shape is for choosing algorithms: it wants a GPU as --target");
+        return false;
+    }
+    t->shapes = calloc(n + 1, sizeof *t->shapes);
+    if (!t->shapes) {
+        tool_error("out of memory");
+        return false;
+    }
+    for (size_t i = 0; i < n; i++) {
+        const input_spec *spec = &t->specs.items[i];
+        t->shapes[i] = (grt_input_shape){.input = spec->name, .rank = spec->rank};
+        memcpy(t->shapes[i].dims, spec->dims, sizeof spec->dims);
+    }
+    options->shapes = t->shapes;
+    options->n_shapes = n;
+    options->devices = t->devices;
+    options->n_devices = t->n;
+    options->target = t->kind;
+    return true;
+}
+
+static int report_plan(const char *model, const char *plan, double ms, bool json)
+{
+    struct stat st = {0};
+    grt_runtime *runtime = NULL;
+    grt_model *opened = NULL;
+    grt_model_info info = {.struct_size = sizeof info};
+    int code = EXIT_GOOD;
+    /* reading it back also proves that it can be read */
+    if (grt_runtime_create(&runtime) != GRT_OK || grt_model_open(runtime, plan, &opened) != GRT_OK ||
+        grt_model_get_info(opened, &info) != GRT_OK) {
+        code = tool_fail();
+    } else if (stat(plan, &st) == 0 && json) {
+        json_t *r = json_object();
+        json_object_set_new(r, "model", json_text(model));
+        json_object_set_new(r, "plan", json_text(plan));
+        json_object_set_new(r, "plan_bytes", json_integer((json_int_t)st.st_size));
+        json_object_set_new(r, "optimize_ms", json_real(ms));
+        json_object_set_new(r, "nodes", json_integer(info.nodes));
+        json_object_set_new(r, "steps", json_integer(info.steps));
+        json_object_set_new(r, "parameters", json_integer(info.parameters));
+        json_object_set_new(r, "weights_bytes", json_integer((json_int_t)info.weights_bytes));
+        json_object_set_new(r, "arena_bytes", json_integer((json_int_t)info.arena_bytes));
+        json_object_set_new(r, "tuning", inspect_tuning_json(opened));
+        code = json_print(r) ? EXIT_GOOD : EXIT_BAD;
+    } else {
+        char size[FIGURE_SIZE];
+        printf("%s: %lld nodes -> %lld steps, %s, in %.0f ms\n", plan, (long long)info.nodes,
+               (long long)info.steps, figure_bytes((double)st.st_size, size), ms);
+        code = inspect_tuning_text(opened) ? EXIT_GOOD : EXIT_BAD;
+    }
+    grt_model_release(opened);
+    grt_runtime_release(runtime);
+    return code;
+}
+
+static int optimize(const char *model, const char *output, const grt_compile_options *options, bool json)
+{
+    char *name = output ? strdup(output) : plan_name(model);
+    if (!name) {
+        tool_error("out of memory");
+        return EXIT_BAD;
+    }
+    double begin = now_ms();
+    grt_status status = grt_compile(model, options, name);
+    double ms = now_ms() - begin;
+    progress_clear();
+    int code = status == GRT_OK ? report_plan(model, name, ms, json) : tool_fail();
+    free(name);
+    return code;
+}
+
+static int list_passes(void)
+{
+    const char *const *names;
+    size_t n = grt_pass_names(&names);
+    for (size_t i = 0; i < n; i++)
+        printf("%s\n", names[i]);
+    return EXIT_GOOD;
+}
+
+static bool take_target(void *user, const char *value)
+{
+    return add_target(&((request *)user)->targets, value);
+}
+
+static bool take_shape(void *user, const char *value)
+{
+    return inputs_add_shape(&((request *)user)->targets.specs, value);
+}
+
+static bool take_model(void *user, const char *value)
+{
+    return option_only(&((request *)user)->model, value);
+}
+
+const tool_option optimize_options[] = {
+    OPTION_TEXT(request, output, "-o", "FILE",
+                "where the plan goes (default: MODEL with .grt instead of .onnx)"),
+    OPTION_TEXT(request, output, "--output", "FILE", "the same"),
+    OPTION_INT(request, level, 0, 2, "--level", "N",
+               "0: only what execution needs, 1: clean and fold, 2: everything (default)"),
+    OPTION_TEXT(request, options.disable_passes, "--disable-pass", "NAME,...", "leave passes out"),
+    OPTION_FLAG(request, list_passes, "--list-passes", "print the names of all passes and do nothing else"),
+    OPTION_TEXT(request, options.precision, "--precision", "P",
+                "of float32 models: fp32 (default: as the model says), tf32 (products may round to it),\n"
+                "fp16 or bf16 (weights and activations; sums, inputs and outputs stay float32)"),
+    OPTION_TAKE(
+        take_target, "--target", "KIND|GPU",
+        "kind of device that it is made for: cpu (default), cuda; it runs on the others too. Or a GPU, by\n"
+        "name or compute capability (h200, sm_90; see graphc devices): cuda, and the algorithms of its\n"
+        "libraries are chosen now, with no such GPU in this machine; may be repeated"),
+    OPTION_TAKE(take_shape, "--shape", "NAME=2x3x224",
+                "choose for this shape of input NAME (default: unknown dims 1); may be repeated"),
+    OPTION_FLAG(request, options.external_weights, "--external-weights",
+                "put weights into FILE.weights beside the plan"),
+    OPTION_FLAG(request, options.allow_symlinks, "--allow-symlinks",
+                "follow symbolic links to external data, as in Hugging Face caches"),
+    OPTION_FLAG(request, json, "--json", "report as JSON on standard output"),
+    OPTION_TABLE_END,
+};
+
+int optimize_command(const tool_command *command, int argc, char **argv)
+{
+    request r = {.options = {.struct_size = sizeof r.options, .progress = show_progress}, .level = -1};
+    int code = EXIT_BAD;
+    if (options_parse(command, argc, argv, &r, take_model, &code)) {
+        r.options.level = (int32_t)r.level;
+        if (r.list_passes)
+            code = list_passes();
+        else if (option_given(command, r.model) && take_shapes(&r.targets, &r.options))
+            code = optimize(r.model, r.output, &r.options, r.json);
+    }
+    targets_release(&r.targets);
+    return code;
+}
