@@ -234,6 +234,25 @@ static void make_matmul(node *n)
     n->constant[1] = draw(0, 1);
 }
 
+/* 16-bit products with few rows, which have a kernel of their own. */
+static void make_few_rows(node *n)
+{
+    static const int64_t rows[] = {1, 1, 3, 16, 17, 64, 65, 128, 197};
+    const int64_t m = rows[draw(0, 8)], k = 8 * draw(1, draw(0, 1) ? 12 : 90), c = 8 * draw(1, draw(0, 1) ? 20 : 90);
+    const bool gemm = draw(0, 1);
+    n->op = gemm ? "Gemm" : "MatMul";
+    n->out = GRT_DTYPE_FLOAT16;
+    add_input(n, n->out, 2, (int64_t[]){m, k});
+    add_input(n, n->out, 2, (int64_t[]){k, c});
+    n->constant[1] = draw(0, 1);
+    if (gemm)
+        add_input(n, n->out, 1, (int64_t[]){c});
+    /* results of moderate size, so that rounding them does not hide much */
+    for (int i = 0; i < 2; i++)
+        for (int64_t j = 0; j < grt_tensor_elements(&n->in[i]); j++)
+            set_element(&n->in[i], j, (draw_real() * 2 - 1) / 4);
+}
+
 static void make_softmax(node *n)
 {
     int64_t dims[GRT_MAX_RANK];
@@ -540,7 +559,8 @@ static void make_cast(node *n)
 static void (*const makers[])(node *) = {
     make_binary, make_unary,  make_matmul, make_softmax,   make_reduce, make_transpose, make_slice,
     make_pad,    make_gather, make_concat, make_where,     make_cumsum, make_conv,      make_pool,
-    make_norm,   make_resize, make_rotary, make_recurrent, make_cast,   make_attention};
+    make_norm,   make_resize, make_rotary, make_recurrent, make_cast,   make_attention,
+    make_few_rows};
 
 /* ---- comparing ---- */
 
