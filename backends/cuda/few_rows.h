@@ -30,7 +30,8 @@ typedef struct cuda_few_rows_args {
 grt_status cuda_few_rows_choose(cuda_device *device, struct grt_algo_trial *trial, cuda_few_rows *product);
 /* Pointers as the loads want them? */
 bool cuda_few_rows_aligned(const cuda_few_rows_args *args);
-grt_status cuda_few_rows_run(const cuda_few_rows *product, const cuda_few_rows_args *args, cudaStream_t stream);
+grt_status cuda_few_rows_run(const cuda_few_rows *product, const cuda_few_rows_args *args,
+                             cudaStream_t stream);
 
 #ifdef __cplusplus
 }

@@ -6,7 +6,8 @@
 
 enum { Q, K, V, MASK };
 
-/* Less than this, added to a score, leaves nothing of a weight. Rows keep their own key, so some weight is left. */
+/* Less than this, added to a score, leaves nothing of a weight. Rows keep their own key, so some weight is
+ * left. */
 #define HIDDEN_BELOW (-1e4f)
 
 typedef enum mask_kind { MASK_OTHER, MASK_NOTHING, MASK_CAUSAL } mask_kind;

@@ -45,7 +45,8 @@ static const unsigned char schedule[] = {
     /* what expansions left */
     PASS_legalise, PASS_fold, PASS_simplify, PASS_cse, PASS_dce,
     /* found; each pattern wants the nodes that the one before covered to be gone */
-    PASS_recognise, PASS_rotary, PASS_dce, PASS_simplify, PASS_attention, PASS_dce, PASS_fold, PASS_causal, PASS_simplify,
+    PASS_recognise, PASS_rotary, PASS_dce, PASS_simplify, PASS_attention, PASS_dce, PASS_fold, PASS_causal,
+    PASS_simplify,
     /* fused */
     PASS_affine, PASS_epilogue, PASS_dce, PASS_projections,
     /* narrowed, once all that gains has its final form */

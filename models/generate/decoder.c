@@ -3,7 +3,8 @@
 //
 // phi3_mini has the shapes of Phi-3-mini, from tokens to logits. It reads a whole prompt; there is no cache.
 // llama_stack has layers with the shapes of Llama 3 8B between hidden states, with a cache: what lies in the
-// past comes in, [batch, heads, past, size] for each layer, and goes out with the new keys and values behind it.
+// past comes in, [batch, heads, past, size] for each layer, and goes out with the new keys and values behind
+// it.
 #include <float.h>
 #include <math.h>
 #include "family.h"
@@ -222,8 +223,7 @@ static void build_phi3(struct gen *g, const int64_t *v)
 
 static void build_llama(struct gen *g, const int64_t *v)
 {
-    struct decoder d = {
-        .g = g, .v = v, .head_size = v[HIDDEN] / v[HEADS], .past = v[PAST], .cache = true};
+    struct decoder d = {.g = g, .v = v, .head_size = v[HIDDEN] / v[HEADS], .past = v[PAST], .cache = true};
     int64_t dims[] = {v[BATCH], v[SEQUENCE], v[HIDDEN]};
     add_tables(&d);
     add_layers(&d, gen_input(g, "hidden_states", g->dtype, 3, dims));
@@ -248,7 +248,8 @@ const struct gen_family gen_phi3_mini = {
 
 const struct gen_family gen_llama_stack = {
     .name = "llama_stack",
-    .summary = "layers with the shapes of Llama 3 8B between hidden states, with a cache (3.5 GB, external data)",
+    .summary =
+        "layers with the shapes of Llama 3 8B between hidden states, with a cache (3.5 GB, external data)",
     .dtype = GEN_FLOAT32,
     .check = check,
     .build = build_llama,

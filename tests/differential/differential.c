@@ -238,7 +238,8 @@ static void make_matmul(node *n)
 static void make_few_rows(node *n)
 {
     static const int64_t rows[] = {1, 1, 3, 16, 17, 64, 65, 128, 197};
-    const int64_t m = rows[draw(0, 8)], k = 8 * draw(1, draw(0, 1) ? 12 : 90), c = 8 * draw(1, draw(0, 1) ? 20 : 90);
+    const int64_t m = rows[draw(0, 8)], k = 8 * draw(1, draw(0, 1) ? 12 : 90),
+                  c = 8 * draw(1, draw(0, 1) ? 20 : 90);
     const bool gemm = draw(0, 1);
     n->op = gemm ? "Gemm" : "MatMul";
     n->out = GRT_DTYPE_FLOAT16;
@@ -501,10 +502,12 @@ static void make_rotary(node *n)
 /* Sizes that the fast kernels take and others; few queries with many keys, which are split. */
 static void make_attention(node *n)
 {
-    static const int64_t sizes[] = {32, 64, 96, 128, 128, 8, 20}, queries[] = {1, 1, 2, 5, 16, 17, 33, 70, 130},
+    static const int64_t sizes[] = {32, 64, 96, 128, 128, 8, 20},
+                         queries[] = {1, 1, 2, 5, 16, 17, 33, 70, 130},
                          lengths[] = {1, 7, 64, 65, 130, 600, 1300};
-    const int64_t batch = draw(1, 2), kv_heads = draw(1, 3), heads = kv_heads * draw(1, 4), size = sizes[draw(0, 6)],
-                  q_len = queries[draw(0, 8)], kv_len = lengths[draw(0, 6)], past = draw(0, 2) ? 0 : lengths[draw(0, 6)];
+    const int64_t batch = draw(1, 2), kv_heads = draw(1, 3), heads = kv_heads * draw(1, 4),
+                  size = sizes[draw(0, 6)], q_len = queries[draw(0, 8)], kv_len = lengths[draw(0, 6)],
+                  past = draw(0, 2) ? 0 : lengths[draw(0, 6)];
     const bool packed = draw(0, 1), masked = draw(0, 2) == 0;
     n->op = "Attention";
     n->out = draw_float();
@@ -514,7 +517,8 @@ static void make_attention(node *n)
                   packed ? (int64_t[]){batch, length, h * size} : (int64_t[]){batch, h, length, size});
     }
     if (masked)
-        add_input(n, draw(0, 1) ? n->out : GRT_DTYPE_BOOL, 2, (int64_t[]){draw(0, 3) ? q_len : 1, past + kv_len});
+        add_input(n, draw(0, 1) ? n->out : GRT_DTYPE_BOOL, 2,
+                  (int64_t[]){draw(0, 3) ? q_len : 1, past + kv_len});
     else if (past)
         n->omitted[n->n_in++] = true;
     for (int i = 0; past && i < 2; i++)
@@ -559,8 +563,7 @@ static void make_cast(node *n)
 static void (*const makers[])(node *) = {
     make_binary, make_unary,  make_matmul, make_softmax,   make_reduce, make_transpose, make_slice,
     make_pad,    make_gather, make_concat, make_where,     make_cumsum, make_conv,      make_pool,
-    make_norm,   make_resize, make_rotary, make_recurrent, make_cast,   make_attention,
-    make_few_rows};
+    make_norm,   make_resize, make_rotary, make_recurrent, make_cast,   make_attention, make_few_rows};
 
 /* ---- comparing ---- */
 
@@ -578,8 +581,8 @@ static grt_status remember(result *r, grt_status status)
 }
 
 /* The model, or a plan of it where it wants a precision. */
-static grt_status open_model(const node *n, const char *device, grt_runtime *runtime, const void *bytes, size_t size,
-                             grt_model **out)
+static grt_status open_model(const node *n, const char *device, grt_runtime *runtime, const void *bytes,
+                             size_t size, grt_model **out)
 {
     if (!n->precision || !strcmp(device, "cpu"))
         return grt_model_open_memory(runtime, bytes, size, out);

@@ -36,11 +36,11 @@ END_TEST
 
 START_TEST(other_masks_stay)
 {
-    check(INPUTS(3) "const m f32 3,3 0 -65504 -65504 0 0 -65504 0 0 -1\n" REST, 4, 0);     /* a bias */
-    check(INPUTS(3) "const m f32 3,3 0 -65504 0 0 0 -65504 0 0 0\n" REST, 4, 0);           /* a hole */
-    check(INPUTS(3) "const m f32 3,3 -65504 0 0 0 0 0 0 0 0\n" REST, 4, 0);                /* an earlier key */
+    check(INPUTS(3) "const m f32 3,3 0 -65504 -65504 0 0 -65504 0 0 -1\n" REST, 4, 0); /* a bias */
+    check(INPUTS(3) "const m f32 3,3 0 -65504 0 0 0 -65504 0 0 0\n" REST, 4, 0);       /* a hole */
+    check(INPUTS(3) "const m f32 3,3 -65504 0 0 0 0 0 0 0 0\n" REST, 4, 0);            /* an earlier key */
     check(INPUTS(5) "const m f32 3,5 0 0 0 -65504 -65504 0 0 0 0 -65504 0 0 0 0 0\n" REST, 4, 0); /* a past */
-    check(INPUTS(5) "const m f32 3,3 0\n" REST, 4, 0); /* hides the keys that it does not speak of */
+    check(INPUTS(5) "const m f32 3,3 0\n" REST, 4, 0);     /* hides the keys that it does not speak of */
     check(INPUTS(3) "const m f32 1,2,3,3 0\n" REST, 4, 0); /* of each head; not looked at */
 }
 END_TEST
