@@ -67,7 +67,6 @@ cuda_files += backends/cuda/cuda.h backends/cuda/cuda.c
 cuda_files += backends/cuda/libraries.h backends/cuda/libraries.c
 cuda_files += backends/cuda/packing.h backends/cuda/packing.c
 cuda_files += backends/cuda/peer.h backends/cuda/peer.c
-cuda_files += backends/cuda/few_rows.h backends/cuda/few_rows.cu
 cuda_files += backends/cuda/number.cuh
 cuda_files += backends/cuda/tensor_core.cuh
 cuda_files += backends/cuda/epilogue.h backends/cuda/epilogue.cu backends/cuda/activate.cuh

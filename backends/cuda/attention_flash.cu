@@ -173,7 +173,7 @@ __device__ __forceinline__ void begin_rows(warp_rows<T, SIZE> &w, const attentio
 
 /* Much to do: each warp of a block has rows of its own; tiles come in two stages. */
 template <class T, int SIZE, bool GENERAL>
-__global__ void __launch_bounds__(MANY_WARPS * 32)
+__global__ void __launch_bounds__(MANY_WARPS * 32, SIZE > 64 ? 2 : sizeof(T) == 4 || GENERAL ? 3 : 4)
     many(const __grid_constant__ attention_shape s, const __grid_constant__ attention_data d, uint32_t tasks)
 {
     using rows = warp_rows<T, SIZE>;

@@ -109,9 +109,10 @@ __device__ __forceinline__ void fetch_tile(const attention_shape &s, const void 
     const T *first = key_row<T>(s, now, past, view, SIZE, batch, head, tile);
     const bool crosses = tile < s.past && tile + TILE > s.past; /* out of the past */
     const int64_t step = tile < s.past ? SIZE : view.row;
-#pragma unroll
-    for (int i = 0; i < TILE * CHUNKS / THREADS; i++) {
-        const int at = threadIdx.x + i * THREADS, row = at / CHUNKS, chunk = at % CHUNKS;
+    /* Not unrolled much: where a block has one tile, fetching the code takes as long as running it. */
+#pragma unroll 2
+    for (int at = threadIdx.x; at < TILE * CHUNKS; at += THREADS) {
+        const int row = at / CHUNKS, chunk = at % CHUNKS;
         const bool there = row < left;
         const T *from = first + (there ? row : 0) * step;
         if (crosses && there)

@@ -1,9 +1,8 @@
-/* MatMul, Gemm and graphrt::MatMul on cuBLASLt (lt_matmul.h), and with few rows on a kernel of our own (few_rows.h).
+/* MatMul, Gemm and graphrt::MatMul on cuBLASLt (lt_matmul.h).
  *
  * Batch dims become one strided batch as far as both inputs allow; an odometer on the host walks the rest. float32 is strict
  * unless the node's attribute math says "tf32". */
 #include "backends/cuda/epilogue.h"
-#include "backends/cuda/few_rows.h"
 #include "backends/cuda/lt_matmul.h"
 #include "backends/cuda/number.cuh"
 
@@ -19,7 +18,6 @@ typedef struct matmul_state {
 /* How bias, residual and Gemm's C reach the result. */
 typedef struct matmul_shape {
     cuda_lt_plan *plan; /* NULL: nothing to multiply */
-    cuda_few_rows few;  /* without splits: not for this product */
     grt_dtype dtype;
     int64_t m, n, k, batch, stride_a, stride_b; /* strides of the batch, in elements */
     int32_t outer_rank;
@@ -240,22 +238,6 @@ static grt_status plan(const grt_reshape *r, matmul_shape *s)
     return GRT_OK;
 }
 
-/* Has the kernel for few rows a way for this product? The library's plan is there for pointers that it cannot take. */
-static grt_status choose_few(const grt_reshape *r, matmul_shape *s)
-{
-    const matmul_state *state = (const matmul_state *)r->state;
-    const bool odd_c = state->is_gemm && r->n_in > BIAS && r->in[BIAS] && (state->beta != 1.0f || s->c_rows != 1 || s->c_cols != s->n);
-    if (state->trans_a || state->trans_b || s->calls != 1 || s->batch != 1 || odd_c || s->m > INT32_MAX || s->n > INT32_MAX || s->k > INT32_MAX)
-        return GRT_OK;
-    s->few.dtype = s->dtype;
-    s->few.m = (int32_t)s->m;
-    s->few.n = (int32_t)s->n;
-    s->few.k = (int32_t)s->k;
-    s->few.alpha = state->alpha;
-    s->few.act = state->act;
-    return cuda_few_rows_choose((cuda_device *)r->device, r->trial, &s->few);
-}
-
 static grt_status reshape(grt_reshape *r)
 {
     matmul_shape *s = (matmul_shape *)calloc(1, sizeof *s);
@@ -266,8 +248,6 @@ static grt_status reshape(grt_reshape *r)
     grt_status status = check_epilogue(r, s);
     if (status == GRT_OK && s->n_c > 0 && s->k > 0)
         status = plan(r, s);
-    if (status == GRT_OK && s->plan)
-        status = choose_few(r, s);
     if (status != GRT_OK) {
         release_shape(s);
         return status;
@@ -350,9 +330,6 @@ static grt_status run(const grt_run *r)
     const void *bias = data_of(r, BIAS), *residual = data_of(r, RESIDUAL), *c = state->is_gemm ? bias : residual;
     if (s->n_c == 0)
         return GRT_OK;
-    const cuda_few_rows_args few = {r->in[0]->data, r->in[1]->data, bias, residual, y};
-    if (s->few.splits && cuda_few_rows_aligned(&few))
-        return cuda_few_rows_run(&s->few, &few, stream);
     if (s->k == 0) { /* an empty sum: only what is added is left */
         CUDA_TRY(cudaMemsetAsync(y, 0, grt_tensor_bytes(r->out[0]), stream));
         if (state->is_gemm && bias && state->beta != 0.0f) {
