@@ -76,3 +76,10 @@ void grt_device_algo_reject(grt_device *device, grt_algo_trial *trial, const cha
     else if (device && device->algos)
         device->algos->reject(device->algos, key);
 }
+
+void *grt_device_code_find(grt_device *device, const char *key, size_t *out_size)
+{
+    *out_size = 0;
+    return device && device->algos && device->algos->code ? device->algos->code(device->algos, key, out_size)
+                                                          : NULL;
+}

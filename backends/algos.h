@@ -51,6 +51,8 @@ typedef struct grt_algos {
     void (*store)(struct grt_algos *algos, const char *key, const void *data, size_t size,
                   grt_algo_source source, double cost_ms);
     void (*reject)(struct grt_algos *algos, const char *key);
+    void *(*code)(struct grt_algos *algos, const char *key,
+                  size_t *out_size); /* may be NULL: there is none */
 } grt_algos;
 
 /* What a reshape is given while candidates are compared (src/tune.c), NULL otherwise: kernels of rows with
@@ -60,6 +62,7 @@ typedef struct grt_algo_trial {
      * could use: the library's first choice first, the same data that it would store. Then it goes on with
      * the first. */
     bool lists;
+    bool compiles; /* such as must be compiled at run time too */
     /* Otherwise: what is found for this key. NULL: what is stored. */
     const char *key;
     const void *data;
@@ -90,6 +93,11 @@ void grt_device_algo_reject(struct grt_device *device, grt_algo_trial *trial, co
 /* Keep what measuring found, which takes cost_ms. */
 void grt_device_algo_store_tuned(struct grt_device *device, const char *key, const void *data, size_t size,
                                  double cost_ms);
+
+/* Machine code that was generated for the key when the plan was made: a copy to free(), NULL if there is
+ * none. Nobody generates code for devices that run: what is missing is not counted, and kernels do without.
+ */
+void *grt_device_code_find(struct grt_device *device, const char *key, size_t *out_size);
 
 #ifdef __cplusplus
 }

@@ -72,9 +72,13 @@ cuda_files += backends/cuda/tensor_core.cuh
 cuda_files += backends/cuda/epilogue.h backends/cuda/epilogue.cu backends/cuda/activate.cuh
 cuda_files += backends/cuda/depthwise.h backends/cuda/depthwise.cu
 cuda_files += backends/cuda/each.cuh
+cuda_files += backends/cuda/order.cuh
 cuda_files += backends/cuda/dnn_conv.h backends/cuda/dnn_conv.c
+cuda_files += backends/cuda/dnn_profile.h backends/cuda/dnn_profile.c
 cuda_files += backends/cuda/lt_matmul.h backends/cuda/lt_matmul.c
+cuda_files += backends/cuda/lt_search.h backends/cuda/lt_search.c
 cuda_files += backends/window.h backends/window.c
+cuda_files += backends/tree.h backends/tree.c
 cuda_files += backends/resize.h backends/resize.c
 cuda_ops_files =
 cuda_ops_files += backends/cuda/ops/softmax.cu
@@ -83,7 +87,10 @@ cuda_ops_files += backends/cuda/ops/norm.cu
 cuda_ops_files += backends/cuda/ops/pool.cu
 cuda_ops_files += backends/cuda/ops/conv.cu
 cuda_ops_files += backends/cuda/ops/attention.cu
-cuda_files += backends/cuda/walk.h backends/cuda/pointwise_eval.h
+cuda_files += backends/cuda/walk.h backends/cuda/pointwise_eval.h backends/cuda/pointwise_language.h
+cuda_files += backends/cuda/pointwise_source.h backends/cuda/pointwise_source.c
+cuda_files += backends/cuda/nvrtc.h backends/cuda/nvrtc.c
+cuda_files += backends/cuda/code.h backends/cuda/code.c
 cuda_files += backends/cuda/copy.h backends/cuda/copy.cu
 cuda_files += backends/cuda/concat.h backends/cuda/concat.cu
 cuda_files += backends/cuda/attention.cuh backends/cuda/attention_flash.cu
@@ -107,23 +114,33 @@ cuda_ops_files += backends/cuda/ops/integer.cu
 cuda_ops_files += backends/cuda/ops/recurrent.cu
 cuda_ops_files += backends/cuda/ops/axis.cu
 cuda_ops_files += backends/cuda/ops/deconv_last.cu
+cuda_ops_files += backends/cuda/ops/boxes.cu
+cuda_ops_files += backends/cuda/ops/features.cu
+cuda_ops_files += backends/cuda/ops/matmul_exact.cu
+cuda_ops_files += backends/cuda/ops/random.cu
+cuda_ops_files += backends/cuda/ops/tree.cu
+cuda_ops_files += backends/cuda/ops/signal.cu
+cuda_ops_files += backends/cuda/ops/unique.cu
 if CUDA
 cuda_objects = $(patsubst %,cuda-objects/%.o,$(filter %.c %.cu,$(cuda_files) $(cuda_ops_files)))
 cuda_includes = $(DEFS) -I. -I$(top_srcdir) -I$(top_srcdir)/include -isystem $(CUDA_DIR)/include
 graphrtmoduledir = $(libdir)/graphrt
 graphrtmodule_DATA = libgraphrt-cuda.so
-BUILT_SOURCES += cuda_kernels.inc
+BUILT_SOURCES += cuda_kernels.inc cuda_pointwise_language.inc
 cuda_kernels.inc: $(top_srcdir)/backends/sources.mk Makefile
 	$(AM_V_GEN)for f in $(cuda_ops_files); do case $$f in *.cu|*.c) f=$$(basename $$f); echo "X($${f%.*})";; esac; done > $@.tmp && mv $@.tmp $@
+# A header as the text of a string, for sources that are generated at run time.
+cuda_pointwise_language.inc: $(top_srcdir)/backends/cuda/pointwise_language.h
+	$(AM_V_GEN)sed -e 's/[\\"]/\\&/g' -e 's/.*/"&\\n"/' $< > $@.tmp && mv $@.tmp $@
 cuda-objects/%.cu.o: $(top_srcdir)/%.cu
 	@$(MKDIR_P) $(@D)
 	$(AM_V_GEN)$(NVCC) -O3 -std=c++17 --extended-lambda $(CUDA_GENCODE) -Xcompiler -fPIC,-fvisibility=hidden,-Wall $(cuda_includes) -MD -MF $@.d -c $< -o $@
-cuda-objects/%.c.o: $(top_srcdir)/%.c cuda_kernels.inc
+cuda-objects/%.c.o: $(top_srcdir)/%.c cuda_kernels.inc cuda_pointwise_language.inc
 	@$(MKDIR_P) $(@D)
 	$(AM_V_CC)$(CC) -O2 -g -std=gnu11 $(WARNINGS) -fPIC -fvisibility=hidden $(cuda_includes) -MD -MF $@.d -c $< -o $@
 libgraphrt-cuda.so: $(cuda_objects) libgraphrt.la
 	$(AM_V_CCLD)$(CXX) -shared -o $@ $(cuda_objects) -L.libs -lgraphrt -L$(CUDA_DIR)/lib64 -lcudart_static -ldl -lrt -lpthread -Wl,--exclude-libs,ALL -Wl,-z,defs
-CLEANFILES += libgraphrt-cuda.so
+CLEANFILES += libgraphrt-cuda.so cuda_pointwise_language.inc
 clean-local:
 	rm -rf cuda-objects
 -include $(cuda_objects:=.d)
@@ -142,7 +159,7 @@ cpu_ops_SOURCES += backends/cpu/ops/cumulate.c
 cpu_ops_SOURCES += backends/cpu/ops/einsum.c
 cpu_ops_SOURCES += backends/cpu/ops/grid_sample.c
 cpu_ops_SOURCES += backends/cpu/ops/boxes.c
-backends_SOURCES += backends/cpu/order.h
+backends_SOURCES += backends/order.h backends/random.h backends/tree.h backends/tree.c
 cpu_ops_SOURCES += backends/cpu/ops/integer.c
 cpu_ops_SOURCES += backends/cpu/ops/sampling.c
 cpu_ops_SOURCES += backends/cpu/ops/optimizer.c

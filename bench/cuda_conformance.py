@@ -24,6 +24,10 @@ if "note" in result:
 if "differential" in result:
     d = result["differential"]
     print(f"\nRandom nodes beside the CPU (`tests/differential`), seeds from {d['first_seed']}: {d['passed']} of {d['cases']} agree.")
+if "api" in result:
+    a = result["api"]
+    print(f"\nThe API beside a caller's own use of CUDA, and faults (`{a['what']}`): {a['passed']} of {a['passed'] + a['failed']} tests pass; "
+          f"enqueuing a run takes {a['enqueue_us']} us of host time (median, a small model).")
 print("\n## Ops that stay on the CPU\n\n| op | why |\n|---|---|")
 for line in (top / "tests/conformance/cuda_cpu_only.txt").read_text().splitlines():
     match = re.match(r"^([^#\s]\S*)\s+(.*)$", line)

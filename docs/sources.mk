@@ -11,5 +11,8 @@ endif
 docs/man/%.1: $(top_srcdir)/docs/man/%.1.scd
 	$(AM_V_GEN)$(MKDIR_P) docs/man && $(SCDOC) < $< > $@.tmp && mv $@.tmp $@
 # docs
+EXTRA_DIST += docs/cuda.md docs/guide.md docs/decisions/cpu-math.md docs/decisions/dependencies.md docs/decisions/generated-kernels.md docs/decisions/import.md
+EXTRA_DIST += docs/cuda.md docs/guide.md docs/decisions/choices.md docs/decisions/cpu-math.md docs/decisions/dependencies.md docs/decisions/import.md
+EXTRA_DIST += docs/decisions/packing.md docs/decisions/passes.md docs/decisions/rooms.md docs/decisions/sessions.md docs/decisions/shapes.md
 EXTRA_DIST += docs/cuda.md docs/guide.md docs/decisions/cpu-math.md docs/decisions/dependencies.md docs/decisions/import.md
 EXTRA_DIST += docs/decisions/packing.md docs/decisions/passes.md docs/decisions/rooms.md docs/decisions/sessions.md docs/decisions/shapes.md docs/decisions/tuning.md

@@ -6,8 +6,8 @@ set -eu
 build=$1 out=$2
 rm -rf "$out"
 mkdir -p "$out/bin" "$out/libexec" "$out/lib/graphrt"
-# The later ones serve benchmarks and tests on such machines; floor is there with CUDA only, differential after make check.
-for path in graphc graphrun models/generate/grt-models bench/init_scaling/ready bench/init_scaling/floor tests/differential/differential; do
+# The later ones serve benchmarks and tests on such machines; floor is there with CUDA only, differential and device after make check.
+for path in graphc graphrun models/generate/grt-models bench/init_scaling/ready bench/init_scaling/floor tests/differential/differential tests/device/device; do
     tool=$(basename "$path")
     [ -f "$build/$path" ] || continue
     cp "$build/$(dirname "$path")/.libs/$tool" "$out/libexec/$tool" 2>/dev/null || cp "$build/$path" "$out/libexec/$tool"
@@ -25,6 +25,9 @@ cp -L "$build/.libs/libgraphrt.so.0" "$out/lib/"
 for module in "$build"/libgraphrt-*.so; do
     [ -f "$module" ] && cp "$module" "$out/lib/graphrt/"
 done
+# Descriptions of GPUs, where graphc looks for them.
+mkdir -p "$out/share/graphrt"
+cp -R "$build/share/graphrt/devices" "$out/share/graphrt/"
 # What every Linux has stays; the rest comes along.
 ldd "$build/.libs/graphrun" "$build/models/generate/grt-models" "$build/.libs/libgraphrt.so.0" |
     awk '$2 == "=>" && $3 ~ /^\// { print $3 }' | sort -u |
@@ -35,6 +38,6 @@ strip --strip-unneeded "$out"/lib/*.so* "$out"/lib/graphrt/*.so 2>/dev/null || t
 top=$(cd "$(dirname "$0")/.." && pwd)
 mkdir -p "$out/tests/data" "$out/tests/conformance" "$out/scripts"
 cp "$top"/tests/conformance/*.sh "$top"/tests/conformance/*.txt "$out/tests/conformance/"
-cp "$top"/tests/data/*.tar.xz "$out/tests/data/"
+cp "$top"/tests/data/*.tar.xz "$top/models/digits/digits.onnx" "$out/tests/data/"
 cp "$top/scripts/totals.sh" "$out/scripts/"
 du -sh "$out"

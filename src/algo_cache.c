@@ -419,9 +419,28 @@ static void reject(grt_algos *base, const char *key)
     pthread_mutex_unlock(&cache->lock);
 }
 
+static void *code(grt_algos *base, const char *key, size_t *out_size)
+{
+    grt_device_algos *algos = (grt_device_algos *)base;
+    grt_algo_cache *cache = algos->cache;
+    char *copy = NULL;
+    *out_size = 0;
+    pthread_mutex_lock(&cache->lock);
+    const grt_algo_row *row = grt_algo_overlay_find(&cache->plans, key);
+    if (row && (copy = malloc(row->size + 1))) {
+        memcpy(copy, row->data, row->size);
+        copy[row->size] = '\0';
+        *out_size = row->size;
+    }
+    pthread_mutex_unlock(&cache->lock);
+    if (copy)
+        atomic_fetch_add_explicit(&algos->plan_hits, 1, memory_order_relaxed);
+    return copy;
+}
+
 void grt_device_algos_init(grt_device_algos *algos, grt_algo_cache *cache)
 {
-    *algos = (grt_device_algos){.base = {find, store, reject}, .cache = cache};
+    *algos = (grt_device_algos){.base = {find, store, reject, code}, .cache = cache};
 }
 
 /* ---- who asked for what ---- */

@@ -139,8 +139,11 @@ static void add(grt_algo_overlay *overlay, const grt_algo_row *row)
     while (at && *at && strcmp((*at)->row.key, row->key) != 0)
         at = &(*at)->next;
     variant *old = at ? *at : NULL;
-    if (old && old->row.size == row->size && !memcmp(old->row.data, row->data, row->size))
+    if (old && old->row.size == row->size && !memcmp(old->row.data, row->data, row->size)) {
+        old->row.source = row->source; /* it may have been measured since */
+        old->row.cost_ms = row->cost_ms;
         return;
+    }
     variant *fresh = at ? copy_of(row) : NULL;
     if (!fresh)
         return;

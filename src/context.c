@@ -1,6 +1,8 @@
 /* Contexts: binding inputs and outputs, choosing the profile for their dims, running. */
 #include "src/context.h"
 
+#include "src/device_value.h"
+
 #include <inttypes.h>
 #include <omp.h>
 #include <stdlib.h>
@@ -17,6 +19,13 @@ static const grt_plan_body *main_body(const grt_context *context)
 }
 
 /* ---- life ---- */
+
+static grt_status alloc_output(const grt_run *run, int32_t i, int32_t rank, const int64_t *dims)
+{
+    const grt_context *context = run->hooks->executor;
+    grt_value *value = (grt_value *)run->out[i];
+    return grt_device_value_alloc(run->device, context->pool, value, value->t.dtype, rank, dims);
+}
 
 static char *alloc_bytes(const grt_run *run, size_t bytes)
 {
@@ -37,17 +46,18 @@ static grt_status init(grt_context *context)
         !context->output_set || !context->strings)
         return grt_fail_memory(0);
 #ifdef GRT_DEBUG
-    context->checks_pointers = true;
+    context->debug = true;
 #else
-    context->checks_pointers = getenv("GRAPHRT_DEBUG") != NULL;
+    context->debug = getenv("GRAPHRT_DEBUG") != NULL;
 #endif
-    context->hooks = (grt_run_hooks){grt_hook_alloc_output, alloc_bytes, context};
+    context->hooks = (grt_run_hooks){alloc_output, alloc_bytes, context};
     if (context->session->on_device) {
         grt_device *device = context->session->device;
         context->results = calloc((size_t)body->n_outputs + 1, sizeof *context->results);
         if (!context->results)
             return grt_fail_memory(0);
         GRT_TRY(device->vtable->stream_create(device, &context->stream));
+        GRT_TRY(grt_device_pool_create(device, &context->pool));
     }
     return grt_shape_scratch_create(&context->scratch);
 }
@@ -101,6 +111,7 @@ void grt_context_release(grt_context *context)
     for (int32_t i = 0; context->results && i < main_body(context)->n_outputs; i++)
         grt_value_clear(&context->results[i]);
     free(context->results);
+    grt_device_pool_release(context->pool);
     if (context->stream)
         context->session->device->vtable->stream_release(context->session->device, context->stream);
     grt_arena_release(context->strings);
@@ -156,7 +167,7 @@ static grt_status check_device_tensor(const grt_context *context, const grt_plan
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
                         "'%s': device memory must be aligned to %d bytes, found %p", v->name,
                         DEVICE_ALIGNMENT, tensor->data);
-    if (context->checks_pointers && device->vtable->check_pointer &&
+    if (context->debug && device->vtable->check_pointer &&
         device->vtable->check_pointer(device, tensor->data) != GRT_OK)
         return grt_fail_context(GRT_STATUS_INVALID_ARGUMENT, "'%s'", v->name);
     return GRT_OK;
@@ -367,12 +378,14 @@ static size_t workspace_of(const grt_frame *frame)
     return bytes;
 }
 
-static grt_status reserve(grt_device *device, size_t bytes, char **memory, size_t *size)
+static grt_status reserve(grt_device *device, size_t bytes, const char *what, char **memory, size_t *size)
 {
     if (bytes <= *size)
         return GRT_OK;
     void *grown;
-    GRT_TRY(grt_device_alloc(device, bytes, &grown));
+    grt_status status = grt_device_alloc(device, bytes, &grown);
+    if (status != GRT_OK)
+        return grt_fail_context(status, "memory for %s", what);
     grt_device_free(device, *memory);
     *memory = grown;
     *size = bytes;
@@ -393,9 +406,11 @@ static grt_status choose_profile(grt_context *context, grt_frame **out_frame)
     grt_frame *frame;
     grt_device *device = context->session->device;
     GRT_TRY(new_profile(context, &frame));
-    grt_status status = reserve(device, frame->memory.arena_bytes, &context->arena, &context->arena_bytes);
+    grt_status status =
+        reserve(device, frame->memory.arena_bytes, "activations", &context->arena, &context->arena_bytes);
     if (status == GRT_OK)
-        status = reserve(device, workspace_of(frame), &context->workspace, &context->workspace_bytes);
+        status = reserve(device, workspace_of(frame), "workspaces", &context->workspace,
+                         &context->workspace_bytes);
     if (status != GRT_OK) {
         grt_frame_release(frame);
         return status;
@@ -475,7 +490,7 @@ static grt_status prepare(grt_context *context, grt_frame **out_frame)
     grt_frame_clear(frame);
     grt_arena_reset(context->strings);
     GRT_TRY(check_bound_outputs(context, frame));
-    grt_frame_bind(frame);
+    GRT_TRY(grt_frame_bind(frame));
     *out_frame = frame;
     return GRT_OK;
 }
@@ -594,10 +609,22 @@ grt_status grt_context_get_stats(const grt_context *context, grt_context_stats *
     *out_stats = (grt_context_stats){.struct_size = sizeof *out_stats,
                                      .runs = context->runs,
                                      .reshapes = context->reshapes,
+                                     .dynamic_bytes = grt_device_pool_bytes(context->pool),
                                      .host_us = context->host_us,
                                      .device_ms = context->measures ? context->device_ms : 0};
     if (context->current)
         out_stats->arena_bytes = context->current->memory.arena_bytes + context->workspace_bytes;
+    return GRT_OK;
+}
+
+grt_status grt_context_get_replay(const grt_context *context, grt_replay_info *out_info)
+{
+    if (!context || !out_info || out_info->struct_size < sizeof *out_info)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
+                        "grt_context_get_replay: a NULL, or struct_size is not set");
+    if (!context->current)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_context_get_replay: there was no run");
+    grt_frame_get_replay(context->current, out_info);
     return GRT_OK;
 }
 

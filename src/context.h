@@ -36,13 +36,14 @@ typedef struct grt_frame {
     bool *host_ok;      /* host[v] holds the content of this run */
     bool *made_on_host; /* by a step that runs on the CPU */
     bool *read_on_device;
-    char *input_block; /* device memory of the main body's inputs */
+    char *input_block; /* device memory of the main body's inputs, once one of them is in host memory */
+    size_t input_bytes;
     /* The steps as graphs to replay, one for each of the last sets of pointers that were bound. */
     grt_replay replays[GRT_MAX_REPLAYS];
     int32_t next_replay; /* the one that goes first */
     uint64_t pointers;   /* hash of what is bound now */
-    bool no_graph;       /* capturing failed once ... */
-    int32_t blocker;     /* ... at this step; -1: none */
+    int32_t blocker;     /* the first step that cannot be in a graph; -1: none */
+    char *not_captured;  /* why capturing failed once: it is not tried again; NULL: it did not */
     int32_t step;        /* that runs, or ran last */
     void *stream;        /* that the steps enqueue on */
     bool *borrowed;      /* values whose content belongs to somebody else: captures */
@@ -78,7 +79,9 @@ struct grt_context {
     size_t workspace_bytes;
     char *host_workspace; /* device sessions: of steps that run on the CPU */
     size_t host_workspace_bytes;
-    void *stream;       /* of the device; NULL on host devices */
+    void *stream; /* of the device; NULL on host devices */
+    struct grt_device_pool
+        *pool;          /* of the device, for values whose sizes come with the run; NULL on host devices */
     grt_value *results; /* device sessions: host copies of outputs */
     grt_arena *strings;
     grt_run_hooks hooks;
@@ -86,7 +89,8 @@ struct grt_context {
     int32_t depth; /* of nested bodies */
     uint64_t runs, reshapes;
     bool ran;
-    bool checks_pointers; /* GRAPHRT_DEBUG is set, or the build is for debugging */
+    bool debug; /* GRAPHRT_DEBUG is set, or the build is for debugging: pointers are checked, steps waited for
+                 */
     bool timing;
     grt_step_time *times;
     size_t n_times;
@@ -102,7 +106,7 @@ grt_status grt_frame_create(grt_context *context, int32_t body, const int64_t *s
                             grt_frame **out_frame);
 void grt_frame_release(grt_frame *frame);
 /* Point static values into the context's arena and inputs at what is bound. */
-void grt_frame_bind(grt_frame *frame);
+grt_status grt_frame_bind(grt_frame *frame);
 /* Let go of all dynamic values. */
 void grt_frame_clear(grt_frame *frame);
 void grt_frame_drop(grt_frame *frame, int32_t value);
@@ -135,6 +139,9 @@ grt_status grt_frame_run(grt_frame *frame);
 /* The same on a stream of the caller's; nothing waits. UNSUPPORTED if a step needs the host. */
 grt_status grt_frame_run_async(grt_frame *frame, void *stream);
 void grt_frame_release_graphs(grt_frame *frame);
+/* The first step that needs the host or whose memory comes with the run; -1: none. */
+int32_t grt_frame_find_blocker(const grt_frame *frame);
+void grt_frame_get_replay(const grt_frame *frame, grt_replay_info *out_info);
 
 /* src/control_flow.c: If, Loop, Scan, SequenceMap. */
 grt_status grt_control_run(grt_frame *frame, int32_t step);

@@ -1,6 +1,7 @@
 /* Running the steps of a frame. */
 #include "src/context.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -246,13 +247,43 @@ static grt_status run_timed(grt_frame *frame)
     return events ? read_events(frame) : GRT_OK;
 }
 
+/* What devices and their libraries say is about a call; the user's word for it is the node. */
+static grt_status step_failed(const grt_frame *frame, int32_t s, grt_status status)
+{
+    const grt_op_desc *desc = &frame->body->steps[s].desc;
+    char name[256];
+    snprintf(name, sizeof name, "node '%.200s'", desc->name);
+    if (strstr(grt_last_error(), name))
+        return status;
+    return grt_fail_context(status, "%s%s%s node '%s'", desc->domain, *desc->domain ? "::" : "", desc->op,
+                            desc->name);
+}
+
 static grt_status run_steps(grt_frame *frame)
 {
     for (int32_t s = 0; s < frame->body->n_steps; s++) {
         frame->step = s;
-        GRT_TRY(run_step(frame, s));
+        grt_status status = run_step(frame, s);
+        if (status != GRT_OK)
+            return step_failed(frame, s, status);
         if (frame->steps[s].n_drop)
             drop_dead(frame, s);
+    }
+    return GRT_OK;
+}
+
+/* Debugging on a device: the step whose kernel fails is known, as each is waited for. */
+static grt_status run_watched(grt_frame *frame)
+{
+    grt_device *device = frame->context->session->device;
+    for (int32_t s = 0; s < frame->body->n_steps; s++) {
+        frame->step = s;
+        grt_status status = run_step(frame, s);
+        if (status == GRT_OK && !frame->steps[s].skip)
+            status = grt_device_wait(device, frame->stream);
+        if (status != GRT_OK)
+            return step_failed(frame, s, status);
+        drop_dead(frame, s);
     }
     return GRT_OK;
 }
@@ -269,8 +300,7 @@ void grt_frame_release_graphs(grt_frame *frame)
     }
 }
 
-/* The first step that does not go on the device's stream with pointers that stay; -1: none. */
-static int32_t first_blocker(const grt_frame *frame)
+int32_t grt_frame_find_blocker(const grt_frame *frame)
 {
     for (int32_t s = 0; s < frame->body->n_steps; s++)
         if (!frame->steps[s].skip && (frame->steps[s].host || !frame->steps[s].is_static))
@@ -278,17 +308,48 @@ static int32_t first_blocker(const grt_frame *frame)
     return -1;
 }
 
-/* A graph can hold all steps. */
-static bool can_replay(grt_frame *frame)
+static const char *blocker_reason(const grt_frame *frame)
 {
-    if (!frame->context->session->device->vtable->graph_begin || frame->no_graph)
-        return false;
-    int32_t blocker = first_blocker(frame);
-    if (blocker >= 0) {
-        frame->blocker = blocker;
-        frame->no_graph = true;
+    const grt_step_state *state = &frame->steps[frame->blocker];
+    if (frame->body->steps[frame->blocker].kind >= GRT_STEP_IF)
+        return "control flow is decided on the host";
+    if (state->host)
+        return "it runs on the CPU";
+    if (state->call.row && state->call.row->flags & GRT_KERNEL_DYNAMIC)
+        return "its result's size depends on data";
+    return "its shape comes with the run";
+}
+
+void grt_frame_get_replay(const grt_frame *frame, grt_replay_info *out_info)
+{
+    const grt_context *context = frame->context;
+    const bool device = grt_frame_on_device(frame);
+    *out_info = (grt_replay_info){.struct_size = sizeof *out_info,
+                                  .supported = device && context->session->device->vtable->graph_begin,
+                                  .op = "",
+                                  .node = "",
+                                  .reason = ""};
+    if (!device)
+        return;
+    for (int32_t i = 0; i < GRT_MAX_REPLAYS; i++)
+        out_info->graphs += frame->replays[i].graph != NULL;
+    if (frame->blocker >= 0) {
+        out_info->op = frame->body->steps[frame->blocker].desc.op;
+        out_info->node = frame->body->steps[frame->blocker].desc.name;
     }
-    return blocker < 0;
+    if (frame->not_captured)
+        out_info->reason = frame->not_captured;
+    else if (frame->blocker >= 0)
+        out_info->reason = blocker_reason(frame);
+    else if (context->debug)
+        out_info->reason = "GRAPHRT_DEBUG is set";
+}
+
+/* A graph can hold all steps. */
+static bool can_replay(const grt_frame *frame)
+{
+    return frame->blocker < 0 && !frame->not_captured && !frame->context->debug &&
+           frame->context->session->device->vtable->graph_begin;
 }
 
 static void set_stream(grt_frame *frame, void *stream)
@@ -319,9 +380,16 @@ static grt_status capture(grt_frame *frame, void **out_graph)
 {
     grt_device *device = frame->context->session->device;
     GRT_TRY(device->vtable->graph_begin(device, frame->stream));
-    grt_status status = run_steps(frame), ended = device->vtable->graph_end(device, frame->stream, out_graph);
+    grt_status status = run_steps(frame);
+    if (status != GRT_OK) { /* remember it: ending has an error of its own */
+        frame->blocker = frame->step;
+        frame->not_captured = strdup(grt_last_error());
+    }
+    grt_status ended = device->vtable->graph_end(device, frame->stream, out_graph);
     if (status == GRT_OK && ended == GRT_OK)
         return GRT_OK;
+    if (status == GRT_OK)
+        frame->not_captured = strdup(grt_last_error());
     if (*out_graph)
         device->vtable->graph_release(device, *out_graph);
     *out_graph = NULL;
@@ -344,9 +412,7 @@ static grt_status run_graph(grt_frame *frame, void *stream)
     set_stream(frame, frame->context->stream); /* the caller's stream may be the default one */
     if (capture(frame, &replay->graph) == GRT_OK)
         return device->vtable->graph_launch(device, replay->graph, stream);
-    frame->no_graph = true; /* an op that cannot be captured: the run still works, step by step */
-    frame->blocker = frame->step;
-    set_stream(frame, stream);
+    set_stream(frame, stream); /* an op that cannot be captured: the run still works, step by step */
     return run_steps(frame);
 }
 
@@ -355,10 +421,12 @@ static grt_status run_on_stream(grt_frame *frame, void *stream)
     if (can_replay(frame))
         return run_graph(frame, stream);
     set_stream(frame, stream);
-    return run_steps(frame);
+    return frame->context->debug ? run_watched(frame) : run_steps(frame);
 }
 
-/* Events around the steps, where device times are asked for. */
+/* Events around the steps, where device times are asked for. A graph is launched once before: while the
+ * device is busy with that, the host enqueues what is measured, so that the time of enqueuing does not count.
+ */
 static grt_status run_measured(grt_frame *frame)
 {
     grt_context *context = frame->context;
@@ -366,6 +434,8 @@ static grt_status run_measured(grt_frame *frame)
     for (int i = 0; i < 2; i++)
         if (!context->bounds[i])
             GRT_TRY(device->vtable->event_create(device, &context->bounds[i]));
+    if (can_replay(frame))
+        GRT_TRY(run_on_stream(frame, context->stream));
     GRT_TRY(device->vtable->event_record(device, context->bounds[0], context->stream));
     GRT_TRY(run_on_stream(frame, context->stream));
     GRT_TRY(device->vtable->event_record(device, context->bounds[1], context->stream));
@@ -386,11 +456,9 @@ grt_status grt_frame_run(grt_frame *frame)
 grt_status grt_frame_run_async(grt_frame *frame, void *stream)
 {
     grt_device *device = frame->context->session->device;
-    int32_t blocker = first_blocker(frame);
-    if (blocker >= 0)
-        return grt_fail_op(&frame->body->steps[blocker].desc, GRT_STATUS_UNSUPPORTED,
-                           "it needs the host or its result's shape depends on data: the run cannot be "
-                           "enqueued; use grt_context_run");
+    if (frame->blocker >= 0 && !frame->not_captured)
+        return grt_fail_op(&frame->body->steps[frame->blocker].desc, GRT_STATUS_UNSUPPORTED,
+                           "%s: the run cannot be enqueued; use grt_context_run", blocker_reason(frame));
     if (device->vtable->stream_is_captured && device->vtable->stream_is_captured(device, stream)) {
         set_stream(frame, stream); /* the caller's graph has the steps */
         return run_steps(frame);

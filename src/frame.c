@@ -123,12 +123,31 @@ static void point_storage(grt_frame *frame, int32_t value, void *data)
 }
 
 /* Where input i of the model lies on the device: in the frame's own block, or where the caller has it. */
-static void *input_place(const grt_frame *frame, int32_t i, char **at)
+static void *input_place(const grt_frame *frame, int32_t i, size_t *at)
 {
     const grt_tensor *bound = &frame->context->inputs[i].t;
-    void *own = *at;
+    const size_t own = *at;
     *at += grt_align_up(grt_tensor_bytes(&frame->values[frame->body->inputs[i]].t), 256);
-    return grt_is_device_tensor(bound) ? bound->data : own;
+    return grt_is_device_tensor(bound) ? bound->data : frame->input_block + own;
+}
+
+/* The frame's own block is for inputs in host memory: whoever binds device memory only does not pay for it.
+ */
+static grt_status need_input_block(grt_frame *frame)
+{
+    const grt_context *context = frame->context;
+    bool needed = false;
+    for (int32_t i = 0; i < frame->body->n_inputs; i++)
+        needed =
+            needed || (frame->known[frame->body->inputs[i]] && !grt_is_device_tensor(&context->inputs[i].t));
+    if (!needed || frame->input_block)
+        return GRT_OK;
+    void *block;
+    grt_status status = grt_device_alloc(context->session->device, frame->input_bytes, &block);
+    if (status != GRT_OK)
+        return grt_fail_context(status, "memory for inputs");
+    frame->input_block = block;
+    return GRT_OK;
 }
 
 static void mix(uint64_t *hash, const void *pointer)
@@ -155,7 +174,7 @@ static void bind_on_device(grt_frame *frame)
 {
     grt_context *context = frame->context;
     const grt_plan_body *body = frame->body;
-    char *at = frame->input_block;
+    size_t at = 0;
     frame->pointers = 0;
     for (int32_t i = 0; i < body->n_inputs; i++) {
         int32_t v = body->inputs[i];
@@ -187,10 +206,12 @@ static void bind_on_device(grt_frame *frame)
     }
 }
 
-void grt_frame_bind(grt_frame *frame)
+grt_status grt_frame_bind(grt_frame *frame)
 {
     grt_context *context = frame->context;
     const grt_plan_body *body = frame->body;
+    if (grt_frame_on_device(frame))
+        GRT_TRY(need_input_block(frame));
     if (frame->arena_base != context->arena || frame->workspace_base != context->workspace || !frame->bound) {
         frame->bound = true;
         frame->workspace_base = context->workspace;
@@ -202,7 +223,7 @@ void grt_frame_bind(grt_frame *frame)
     }
     if (grt_frame_on_device(frame)) {
         bind_on_device(frame);
-        return;
+        return GRT_OK;
     }
     for (int32_t i = 0; i < body->n_inputs; i++) {
         int32_t v = body->inputs[i];
@@ -223,6 +244,7 @@ void grt_frame_bind(grt_frame *frame)
         if (frame->values[v].t.data != data)
             point_storage(frame, v, data);
     }
+    return GRT_OK;
 }
 
 /* ---- steps ---- */
@@ -264,7 +286,6 @@ static grt_status init_step(grt_frame *frame, int32_t s)
     call->row = kernel->row;
     call->op = kernel->op;
     call->host_in = host_in;
-    call->device = host ? NULL : session->device;
     call->run = (grt_run){.device = host ? NULL : session->device,
                           .stream = frame->context->stream,
                           .desc = &step->desc,
@@ -340,7 +361,7 @@ static grt_status place_hoisted(grt_frame *frame, int32_t v, const grt_value *co
         return GRT_OK;
     grt_device *device = frame->context->session->device;
     const grt_tensor *t = &content->t;
-    GRT_TRY(grt_device_value_alloc(device, &frame->values[v], t->dtype, t->rank, t->dims));
+    GRT_TRY(grt_device_value_alloc(device, NULL, &frame->values[v], t->dtype, t->rank, t->dims));
     GRT_TRY(grt_device_upload(device, frame->values[v].t.data, t->data, grt_tensor_bytes(t),
                               frame->context->stream));
     return grt_device_wait(device, frame->context->stream);
@@ -548,10 +569,9 @@ static grt_status init_values(grt_frame *frame)
 }
 
 /* Inputs are bound: their dims are known, whatever the model says of them. */
-static grt_status init_inputs(grt_frame *frame)
+static void init_inputs(grt_frame *frame)
 {
     const grt_context *context = frame->context;
-    size_t bytes = 0;
     for (int32_t i = 0; i < frame->body->n_inputs; i++) {
         int32_t v = frame->body->inputs[i];
         const grt_value *in = &context->inputs[i];
@@ -563,14 +583,8 @@ static grt_status init_inputs(grt_frame *frame)
         memcpy(frame->values[v].t.dims, in->t.dims, sizeof in->t.dims);
         frame->host[v].t.rank = in->t.rank;
         memcpy(frame->host[v].t.dims, in->t.dims, sizeof in->t.dims);
-        bytes += grt_align_up(grt_tensor_bytes(&in->t), 256);
+        frame->input_bytes += grt_align_up(grt_tensor_bytes(&in->t), 256);
     }
-    if (!grt_frame_on_device(frame))
-        return GRT_OK;
-    void *block;
-    GRT_TRY(grt_device_alloc(context->session->device, bytes, &block));
-    frame->input_block = block;
-    return GRT_OK;
 }
 
 static grt_status alloc_tables(grt_frame *frame)
@@ -599,7 +613,7 @@ static grt_status build_main(grt_frame *frame, const int64_t *symbols)
         return grt_fail_memory(0);
     eval_dims(frame, symbols);
     GRT_TRY(init_values(frame));
-    GRT_TRY(init_inputs(frame));
+    init_inputs(frame);
     for (int32_t s = 0; s < frame->body->n_steps; s++) {
         GRT_TRY(init_step(frame, s));
         GRT_TRY(classify_step(frame, s));
@@ -631,13 +645,13 @@ grt_status grt_frame_create(grt_context *context, int32_t body, const int64_t *s
     frame->context = context;
     frame->index = body;
     frame->stream = context->stream;
-    frame->blocker = -1;
     frame->body = &context->session->model->plan->bodies[body];
     grt_status status = build(frame, symbols);
     if (status != GRT_OK) {
         grt_frame_release(frame);
         return status;
     }
+    frame->blocker = grt_frame_find_blocker(frame);
     *out_frame = frame;
     return GRT_OK;
 }
@@ -691,6 +705,7 @@ void grt_frame_release(grt_frame *frame)
     grt_frame_release_graphs(frame);
     grt_device_free(device, frame->input_block);
     grt_memory_plan_release(&frame->memory);
+    free(frame->not_captured);
     free(frame->key);
     grt_arena_release(frame->arena);
     free(frame);

@@ -1,8 +1,6 @@
 /* Calling one op on values whose dims are only known now. */
 #include "src/op_call.h"
 
-#include "src/device_value.h"
-
 #include <string.h>
 #include <xxhash.h>
 
@@ -123,8 +121,7 @@ static grt_status alloc_outputs(grt_op_call *call)
             return grt_fail_op(run->desc, GRT_STATUS_UNSUPPORTED,
                                "the shape of output %d cannot be told from the inputs", i);
         grt_tensor wanted = *out; /* the value, and with it its dims, is cleared before it is filled */
-        GRT_TRY(
-            grt_device_value_alloc(call->device, (grt_value *)out, wanted.dtype, wanted.rank, wanted.dims));
+        GRT_TRY(run->hooks->alloc_output(run, i, wanted.rank, wanted.dims));
     }
     return GRT_OK;
 }
@@ -168,10 +165,10 @@ void grt_op_call_release(grt_op_call *call)
         drop_shape(call);
 }
 
-grt_status grt_hook_alloc_output(const grt_run *run, int32_t i, int32_t rank, const int64_t *dims)
+static grt_status alloc_output(const grt_run *run, int32_t i, int32_t rank, const int64_t *dims)
 {
     grt_value *value = (grt_value *)run->out[i];
-    return grt_device_value_alloc(run->device, value, value->t.dtype, rank, dims);
+    return grt_value_alloc(value, value->t.dtype, rank, dims);
 }
 
 static char *alloc_bytes(const grt_run *run, size_t bytes)
@@ -179,4 +176,4 @@ static char *alloc_bytes(const grt_run *run, size_t bytes)
     return grt_arena_alloc(run->hooks->executor, bytes);
 }
 
-const grt_run_hooks grt_heap_hooks = {.alloc_output = grt_hook_alloc_output, .alloc_bytes = alloc_bytes};
+const grt_run_hooks grt_heap_hooks = {.alloc_output = alloc_output, .alloc_bytes = alloc_bytes};

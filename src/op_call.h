@@ -24,7 +24,6 @@ typedef struct grt_op_call {
     grt_run run;      /* desc, state, in, out, n_in, n_out, threads and hooks are set by the caller */
     const grt_tensor *const
         *host_in; /* the inputs with data that the host may read, or NULL data; run.in on host devices */
-    struct grt_device *device; /* of output memory; NULL: the host */
     bool prepared;
     size_t workspace_bytes;
     uint64_t signature; /* hash of the dims and small integer inputs that `shape` was prepared for */
@@ -33,13 +32,13 @@ typedef struct grt_op_call {
 /* Dims of the outputs by the op's rule, into out[i]->dims and ->rank; rank -1 where only the kernel can tell.
  */
 grt_status grt_op_call_infer(grt_op_call *call, grt_shape_scratch *scratch);
-/* Memory for outputs of known dims, reshape unless the dims are those of the last call. Then workspace_bytes
- * is valid. */
+/* Memory for outputs of known dims by the hooks, reshape unless the dims are those of the last call. Then
+ * workspace_bytes is valid. */
 grt_status grt_op_call_prepare(grt_op_call *call);
 void grt_op_call_release(grt_op_call *call);
 
-/* Hooks for kernels that size their outputs; `executor` must be a grt_arena * for string bytes. */
+/* Hooks for calls on the host whose memory is the heap's; `executor` must be a grt_arena * for string bytes.
+ */
 extern const grt_run_hooks grt_heap_hooks;
-grt_status grt_hook_alloc_output(const grt_run *run, int32_t i, int32_t rank, const int64_t *dims);
 
 #endif

@@ -16,7 +16,8 @@ typedef struct collector {
     pthread_mutex_t lock;
     grt_algo_row *rows; /* key and data of each in one block, which key owns */
     size_t n, capacity;
-    bool failed; /* out of memory */
+    size_t asked; /* questions of kernels */
+    bool failed;  /* out of memory */
 } collector;
 
 static grt_algo_row *find_row(collector *c, const char *key)
@@ -34,6 +35,7 @@ static void *find(grt_algos *base, const char *key, size_t *out_size)
     char *copy = NULL;
     *out_size = 0;
     pthread_mutex_lock(&c->lock);
+    c->asked++;
     const grt_algo_row *row = find_row(c, key);
     if (row && (copy = malloc(row->size + 1))) {
         memcpy(copy, row->data, row->size);
@@ -145,8 +147,8 @@ static bool is_known(const grt_tensor *t)
     return !t || t->rank >= 0;
 }
 
-static void reshape_on(const chooser *c, const grt_kernel_row *row, const grt_plan_step *step, void *state,
-                       const operands *o)
+static grt_status reshape_on(const chooser *c, const grt_kernel_row *row, const grt_plan_step *step,
+                             void *state, const operands *o)
 {
     grt_reshape r = {.desc = &step->desc,
                      .state = state,
@@ -156,9 +158,11 @@ static void reshape_on(const chooser *c, const grt_kernel_row *row, const grt_pl
                      .n_out = step->n_out,
                      .threads = 1,
                      .device = c->device};
-    /* What cannot run with these dims is said when somebody runs it. */
-    if (row->reshape(&r) == GRT_OK && row->release_shape)
+    const grt_status status = row->reshape(&r);
+    if (status == GRT_OK && row->release_shape)
         row->release_shape(r.shape);
+    /* What cannot run with these dims is said when somebody runs it; what is missing here, now. */
+    return status == GRT_STATUS_DEVICE || status == GRT_STATUS_INTERNAL ? status : GRT_OK;
 }
 
 static grt_status choose_step(const chooser *c, const grt_plan_step *step)
@@ -187,7 +191,7 @@ static grt_status choose_step(const chooser *c, const grt_plan_step *step)
     if (wanted && row->create)
         status = row->create(&node, &state);
     if (wanted && status == GRT_OK)
-        reshape_on(c, row, step, state, &o);
+        status = reshape_on(c, row, step, state, &o);
     if (state && row->destroy)
         row->destroy(state);
     release_operands(&o);
@@ -225,6 +229,12 @@ static grt_status keep(grt_plan *plan, const collector *c)
     size_t n;
     if (c->failed)
         return grt_fail_memory(c->n * sizeof *c->rows);
+    if (c->asked && !c->n)
+        return grt_fail(
+            GRT_STATUS_DEVICE,
+            "its libraries answered none of %zu questions: parts of them are missing, or they do not know "
+            "this device",
+            c->asked);
     GRT_TRY(grt_plan_tuning_merge(plan->tuning, plan->n_tuning, c->rows, c->n, &merged, &n));
     grt_algo_row *rows = grt_arena_memdup(plan->arena, merged, (n + 1) * sizeof *rows);
     for (size_t i = 0; rows && i < n; i++) {
@@ -241,7 +251,7 @@ static grt_status keep(grt_plan *plan, const collector *c)
 
 static grt_status choose_for(grt_plan *plan, chooser *c, const grt_device_description *description)
 {
-    collector collected = {.base = {find, store, reject}};
+    collector collected = {.base = {find, store, reject, find}};
     if (!description->name || !description->properties)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "the description of a device lacks name or properties");
     GRT_TRY(c->backend->open_description(description, &c->device));

@@ -210,8 +210,10 @@ static grt_status take_resident(grt_session *session, const grt_session_how *how
     const grt_plan *plan = session->model->plan;
     const grt_resident_key key = grt_session_key(session->model, session->shared, session->device->index);
     bool fill;
-    GRT_TRY(grt_resident_take(session->model->runtime->residents, &key, session->device, &session->resident,
-                              &fill));
+    grt_status taken = grt_resident_take(session->model->runtime->residents, &key, session->device,
+                                         &session->resident, &fill);
+    if (taken != GRT_OK)
+        return grt_fail_context(taken, "the model's weights");
     if (fill) {
         grt_status status = how->fill(how->user, session, grt_resident_data(session->resident));
         grt_resident_settle(session->resident, status);

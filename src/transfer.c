@@ -39,8 +39,8 @@ grt_status grt_frame_store(grt_frame *frame, int32_t value)
     if (!frame->read_on_device[value] || from->kind != GRT_KIND_TENSOR || from->t.dtype == GRT_DTYPE_STRING)
         return GRT_OK;
     if (frame->dynamic[value] || !frame->known[value])
-        GRT_TRY(
-            grt_device_value_alloc(context->session->device, to, from->t.dtype, from->t.rank, from->t.dims));
+        GRT_TRY(grt_device_value_alloc(context->session->device, context->pool, to, from->t.dtype,
+                                       from->t.rank, from->t.dims));
     return grt_device_upload(context->session->device, to->t.data, from->t.data, grt_tensor_bytes(&from->t),
                              context->stream);
 }

@@ -14,6 +14,10 @@ enum {
 static const double default_seconds = 60;
 /* What a winner must gain: more than this part, and more than the heuristic's own samples are apart. */
 static const double margin = 0.02;
+/* At a first look: who takes so much longer than the best so far is not looked at again. */
+static const double hopeless = 1.3;
+/* Of the time for a choice, the part to list candidates in: libraries may have thousands. */
+static const double listing_part = 0.3;
 
 /* A choice that one or more steps have. */
 typedef struct choice {
@@ -183,6 +187,9 @@ static bool add_candidate(grt_algo_trial *trial, const char *key, const void *da
     listing *l = (listing *)trial;
     if (strcmp(key, l->key))
         return true; /* of another choice that the step makes on the way */
+    for (size_t i = 0; i < l->n; i++)
+        if (l->list[i].size == size && !memcmp(l->list[i].data, data, size))
+            return grt_now_ms() < l->end_ms;
     if (l->n == l->capacity) {
         const size_t grown = l->capacity ? 2 * l->capacity : 32;
         candidate *list = realloc(l->list, grown * sizeof *list);
@@ -201,10 +208,10 @@ static bool add_candidate(grt_algo_trial *trial, const char *key, const void *da
     return grt_now_ms() < l->end_ms;
 }
 
-static grt_status list_candidates(grt_step_bench *bench, listing *l)
+static grt_status list_candidates(grt_step_bench *bench, listing *l, bool compiles)
 {
     grt_step_way way = {0};
-    l->trial = (grt_algo_trial){.lists = true, .offer = add_candidate};
+    l->trial = (grt_algo_trial){.lists = true, .compiles = compiles, .offer = add_candidate};
     GRT_TRY(grt_step_bench_prepare(bench, &l->trial, &way));
     grt_step_bench_forget(bench, &way);
     return l->failed ? grt_fail_memory(l->n * sizeof *l->list) : GRT_OK;
@@ -240,7 +247,7 @@ static void measure(grt_step_bench *bench, const listing *l, candidate *c, doubl
         return;
     double ms;
     c->out = grt_step_bench_time(bench, &way, &ms) != GRT_OK; /* warms up */
-    while (!c->out && n < SAMPLES && (n == 0 || best <= 0 || samples[0] < 2 * best)) {
+    while (!c->out && n < SAMPLES && (n == 0 || best <= 0 || samples[0] < hopeless * best)) {
         c->out = grt_step_bench_time(bench, &way, &samples[n]) != GRT_OK;
         n += !c->out;
     }
@@ -376,9 +383,10 @@ static grt_status tune_with(tuner *t, const choice *c, grt_step_bench *bench, do
 {
     const grt_op_desc *desc = t->frame->steps[c->step].call.run.desc;
     grt_tune_result result = {.key = c->key, .op = desc->op, .name = desc->name, .steps = c->steps};
-    listing l = {.key = c->key, .end_ms = end_ms};
+    const double begin = grt_now_ms();
+    listing l = {.key = c->key, .end_ms = begin + listing_part * (end_ms - begin)};
     double best = 0;
-    grt_status status = list_candidates(bench, &l);
+    grt_status status = list_candidates(bench, &l, t->options.compile);
     for (size_t i = 0; status == GRT_OK && i < l.n && !t->report->stopped; i++) {
         if (i > 0 && (grt_now_ms() > end_ms || !go_on(t, desc->name)))
             break;

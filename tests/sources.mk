@@ -6,6 +6,8 @@ unit_SOURCES =
 unit_SOURCES += tests/unit/test_algo_cache.c
 unit_SOURCES += tests/unit/test_algo_overlay.c
 unit_SOURCES += tests/unit/test_dim.c
+unit_SOURCES += tests/unit/test_faults.c
+unit_SOURCES += tests/unit/test_dnn_profile.c
 unit_SOURCES += tests/unit/test_sessions.c
 unit_SOURCES += tests/unit/test_tune.c
 unit_SOURCES += tests/unit/test_upload.c
@@ -48,6 +50,8 @@ unit_SOURCES += tests/unit/test_matmul.c
 unit_SOURCES += tests/unit/test_norm.c
 unit_SOURCES += tests/unit/test_rnn.c
 unit_SHARED =
+# Text alone: it needs no CUDA.
+unit_SHARED += backends/cuda/dnn_profile.h backends/cuda/dnn_profile.c
 unit_SHARED += tests/unit/ir_text.h tests/unit/ir_text.c
 unit_SHARED += tests/unit/op_runner.c tests/unit/op_runner.h
 unit_SHARED += tests/unit/onnx_model.c tests/unit/onnx_model.h
@@ -65,9 +69,27 @@ EXTRA_DIST += tests/data/README.md tests/data/onnx-node-opset28.tar.xz
 EXTRA_DIST += tests/conformance/run.sh tests/conformance/unpack.sh tests/conformance/expected_failures.txt tests/conformance/not_run.txt
 EXTRA_DIST += tests/conformance/device.sh tests/conformance/cuda_cpu_only.txt tests/conformance/mirror_cpu_only.txt tests/conformance/sanitize-cuda.sh
 # On a machine with a GPU; from a bundle: tests/conformance/device.sh BUNDLE cuda
-check-cuda: all
-	$(top_srcdir)/tests/conformance/device.sh $(top_builddir) cuda
+check-cuda: all $(check_PROGRAMS)
+	GRAPHRT_BACKEND_PATH=$(abs_top_builddir) $(top_srcdir)/tests/conformance/device.sh $(top_builddir) cuda
 .PHONY: check-cuda
+# Generated kernels compile; from the module's objects, without a GPU.
+if CUDA
+check_PROGRAMS += tests/generate/generate
+TESTS += tests/generate/generate
+tests_generate_generate_SOURCES = tests/generate/generate.c
+tests_generate_generate_CPPFLAGS = -I$(top_srcdir) -I$(top_srcdir)/include -isystem $(CUDA_DIR)/include
+generate_objects = cuda-objects/backends/cuda/pointwise_source.c.o cuda-objects/backends/cuda/nvrtc.c.o cuda-objects/backends/cuda/libraries.c.o
+tests_generate_generate_DEPENDENCIES = $(generate_objects) libgraphrt-all.la
+tests_generate_generate_LDADD = $(generate_objects) libgraphrt-all.la -L$(CUDA_DIR)/lib64 -lcudart_static -ldl -lrt -lpthread
+# The public API beside the caller's own use of CUDA, and faults: part of check-cuda, bin/device in a bundle.
+EXTRA_DIST += tests/device/tests.def
+if CUDA
+check_PROGRAMS += tests/device/device
+tests_device_device_SOURCES = tests/device/main.c tests/device/async.c tests/device/faults.c tests/device/device.h
+tests_device_device_SOURCES += tests/differential/model.c tests/differential/model.h
+tests_device_device_CPPFLAGS = -I$(top_srcdir) -I$(top_srcdir)/include -isystem $(CUDA_DIR)/include
+tests_device_device_LDADD = libgraphrt.la -L$(CUDA_DIR)/lib64 -lcudart_static -ldl -lrt -lpthread
+endif
 # Random nodes on a device beside the CPU; on the mirror here, on a GPU from a bundle: bin/differential --device cuda
 check_PROGRAMS += tests/differential/differential
 TESTS += tests/differential/differential
@@ -87,8 +109,10 @@ tests_scripts_json_has_SOURCES = tests/scripts/json_has.c
 tests_scripts_json_has_LDADD = $(JANSSON_LIBS)
 dist_check_SCRIPTS += tests/scripts/tools.sh
 dist_check_SCRIPTS += tests/scripts/bad_input.sh
+dist_check_SCRIPTS += tests/scripts/drivers.sh
 TESTS += tests/scripts/tools.sh
 TESTS += tests/scripts/bad_input.sh
+TESTS += tests/scripts/drivers.sh
 EXTRA_DIST += tests/scripts/lib.sh
 # Fuzz targets: replay_* in make check, fuzz_* with --enable-fuzzers (tests/fuzz/run.sh).
 check_PROGRAMS += tests/fuzz/replay_import tests/fuzz/replay_plan

@@ -178,24 +178,24 @@ const description *descriptions_find(const descriptions *all, const char *text)
 
 /* ---- graphc devices ---- */
 
-typedef struct devices_request {
+typedef struct request {
     const char *device, *file;
-    bool dumps, json;
-} devices_request;
+    bool dump, json;
+} request;
 
-static bool take_dump_option(void *user, const char *value)
+static bool take_dump(void *user, const char *value)
 {
-    devices_request *r = user;
-    r->dumps = true;
+    request *r = user;
+    r->dump = true;
     r->file = value;
     return true;
 }
 
 /* --dump FILE, as well as --dump=FILE */
-static bool take_word(void *user, const char *value)
+static bool take_file(void *user, const char *value)
 {
-    devices_request *r = user;
-    const bool ok = r->dumps && !r->file;
+    request *r = user;
+    const bool ok = r->dump && !r->file;
     if (!ok)
         tool_error("devices: no argument is wanted: %s", value);
     r->file = value;
@@ -203,21 +203,21 @@ static bool take_word(void *user, const char *value)
 }
 
 const tool_option devices_options[] = {
-    OPTION_TAKE(take_dump_option, "--dump", "[=FILE]",
+    OPTION_TAKE(take_dump, "--dump", "[=FILE]",
                 "describe the GPU named by --device, for machines that lack it"),
-    OPTION_TEXT(devices_request, device, "--device", "DEVICE",
-                "which one --dump describes (default: cuda:0)"),
-    OPTION_FLAG(devices_request, json, "--json", "report as JSON on standard output"),
+    OPTION_TEXT(request, device, "--device", "DEVICE", "which one --dump describes (default: cuda:0)"),
+    OPTION_FLAG(request, json, "--json", "report as JSON on standard output"),
     OPTION_TABLE_END,
 };
 
 /* What a description's file holds; released by the caller. */
-static json_t *file_of(const grt_device_description *d, const char *source)
+static json_t *file_of(const grt_device_description *d, const char *device, const char *source)
 {
+    const size_t kind = strcspn(device, ":");
     json_error_t error;
     json_t *object = json_object(), *properties = json_loads(d->properties, 0, &error);
     json_object_set_new(object, "format", json_integer(FORMAT));
-    json_object_set_new(object, "kind", json_string("cuda"));
+    json_object_set_new(object, "kind", json_stringn(device, kind));
     json_object_set_new(object, "name", json_text(d->name));
     json_object_set_new(object, "sm", json_integer(d->sm));
     json_object_set_new(object, "source", json_text(source));
@@ -225,18 +225,25 @@ static json_t *file_of(const grt_device_description *d, const char *source)
     return object;
 }
 
-static void take_dump(void *user, const grt_device_description *d)
+typedef struct dumping {
+    const char *device;
+    json_t *object;
+} dumping;
+
+static void keep_dump(void *user, const grt_device_description *d)
 {
+    dumping *u = user;
     char source[128];
     snprintf(source, sizeof source, "graphc devices --dump, libgraphrt %s", grt_version());
-    *(json_t **)user = file_of(d, source);
+    u->object = file_of(d, u->device, source);
 }
 
 static int dump(const char *device, const char *file)
 {
-    json_t *object = NULL;
-    if (grt_device_describe(device, take_dump, &object) != GRT_OK)
+    dumping u = {.device = device};
+    if (grt_device_describe(device, keep_dump, &u) != GRT_OK)
         return tool_fail();
+    json_t *object = u.object;
     const bool ok = file ? json_dump_file(object, file, JSON_INDENT(2)) == 0
                          : json_dumpf(object, stdout, JSON_INDENT(2)) == 0 && putchar('\n') != EOF;
     if (!ok)
@@ -327,9 +334,9 @@ static int list(bool json)
 
 int devices_command(const tool_command *command, int argc, char **argv)
 {
-    devices_request r = {.device = "cuda:0"};
+    request r = {.device = "cuda:0"};
     int code;
-    if (!options_parse(command, argc, argv, &r, take_word, &code))
+    if (!options_parse(command, argc, argv, &r, take_file, &code))
         return code;
-    return r.dumps ? dump(r.device, r.file) : list(r.json);
+    return r.dump ? dump(r.device, r.file) : list(r.json);
 }

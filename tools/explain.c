@@ -15,7 +15,24 @@ static grt_load_info figures(const grt_session *session)
     return info;
 }
 
+/* False where there is nothing to tell: hosts have no graphs. */
+static bool replay_of(const load_report *r, size_t i, grt_replay_info *out)
+{
+    *out = (grt_replay_info){.struct_size = sizeof *out};
+    return r->contexts[i] && grt_context_get_replay(r->contexts[i], out) == GRT_OK &&
+           (out->supported || *out->reason);
+}
+
 /* ---- text ---- */
+
+static void print_replay(const char *device, const grt_replay_info *replay)
+{
+    if (!*replay->reason)
+        printf("  %-10s runs: replayed as a graph from the second on; %d kept\n", device, replay->graphs);
+    else
+        printf("  %-10s runs: step by step, not as a graph: %s%s%s%s%s\n", device, replay->op,
+               *replay->op ? " node '" : "", replay->node, *replay->op ? "': " : "", replay->reason);
+}
 
 static void print_phases(const char *object, double offset, const grt_phase *phases, size_t n)
 {
@@ -50,6 +67,9 @@ void explain_text(const load_report *r)
             printf("  %-10s note: %s\n", f.device, f.plan_note);
         if (*f.warnings)
             printf("  %-10s warning: %s\n", f.device, f.warnings);
+        grt_replay_info replay;
+        if (replay_of(r, i, &replay))
+            print_replay(f.device, &replay);
     }
     printf("  total, until contexts are ready %9.3f ms\n", r->total_ms);
 }
@@ -72,6 +92,19 @@ static json_t *phases_json(double offset, const grt_phase *phases, size_t n)
 static void set(json_t *object, const char *name, uint64_t value)
 {
     json_object_set_new(object, name, json_integer((json_int_t)value));
+}
+
+static json_t *replay_json(const load_report *r, size_t i)
+{
+    grt_replay_info replay;
+    if (!replay_of(r, i, &replay))
+        return json_null();
+    json_t *object = json_object();
+    set(object, "graphs", (uint64_t)replay.graphs);
+    json_object_set_new(object, "op", json_text(replay.op));
+    json_object_set_new(object, "node", json_text(replay.node));
+    json_object_set_new(object, "reason", json_text(replay.reason));
+    return object;
 }
 
 json_t *explain_json(const load_report *r)
@@ -100,6 +133,7 @@ json_t *explain_json(const load_report *r)
         set(device, "read_bytes", f.read_bytes);
         set(device, "pinned_bytes", f.pinned_bytes);
         json_object_set_new(device, "warnings", json_text(f.warnings));
+        json_object_set_new(device, "replay", replay_json(r, i));
         json_array_append_new(devices, device);
     }
     json_object_set_new(object, "devices", devices);

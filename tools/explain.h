@@ -1,5 +1,5 @@
 /* How a model became ready: phases of the model and of every device's session, when each began and ended,
- * what was read, copied, asked for. */
+ * what was read, copied, asked for; and whether its runs are replayed as graphs. */
 #ifndef TOOLS_EXPLAIN_H
 #define TOOLS_EXPLAIN_H
 
@@ -10,6 +10,7 @@ typedef struct load_report {
     const char *title; /* of the picture */
     const grt_model *model;
     grt_session *const *sessions;
+    grt_context *const *contexts; /* one of each session, after its runs; entries may be NULL */
     size_t n;
     double sessions_at_ms; /* when making the sessions began, after the model's opening began */
     double total_ms;

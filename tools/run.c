@@ -79,6 +79,7 @@ static load_report report_of(const run_request *r, loaded *l)
     return (load_report){.title = r->model,
                          .model = l->model,
                          .sessions = &l->session,
+                         .contexts = &l->context,
                          .n = 1,
                          .sessions_at_ms = l->sessions_at_ms,
                          .total_ms = l->total_ms};

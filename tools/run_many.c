@@ -36,8 +36,9 @@ typedef struct many {
     grt_runtime *runtime;
     grt_model *model;
     grt_session **sessions;
-    file_list *lists; /* per input spec */
-    size_t n_files;   /* 0: there are no lists */
+    grt_context **contexts; /* of the threads; NULL where none could be made */
+    file_list *lists;       /* per input spec */
+    size_t n_files;         /* 0: there are no lists */
     job *jobs;
     size_t n_jobs, n_outputs;
     size_t shown, next; /* under the lock */
@@ -150,7 +151,8 @@ static bool load(many *m)
                                           .fallback = r->fallback,
                                           .progress = show_load};
     m->sessions = calloc(r->devices.n, sizeof *m->sessions);
-    if (!m->sessions) {
+    m->contexts = calloc(r->devices.n, sizeof *m->contexts);
+    if (!m->sessions || !m->contexts) {
         tool_error("out of memory");
         return false;
     }
@@ -268,7 +270,7 @@ static void *work(void *arg)
         pthread_cond_broadcast(&m->changed);
         pthread_mutex_unlock(&m->lock);
     }
-    grt_context_release(context);
+    m->contexts[w->index] = context;
     inputs_release_values(values, n);
     free(sources);
     free(why);
@@ -397,6 +399,7 @@ static load_report report_of(const many *m)
     return (load_report){.title = m->r->model,
                          .model = m->model,
                          .sessions = m->sessions,
+                         .contexts = m->contexts,
                          .n = m->r->devices.n,
                          .sessions_at_ms = m->sessions_at_ms,
                          .total_ms = m->load_ms};
@@ -477,6 +480,8 @@ int run_many(const run_request *r)
     pthread_mutex_init(&m.lock, NULL);
     pthread_cond_init(&m.changed, NULL);
     const bool ok = run_and_show(&m);
+    for (size_t i = 0; m.contexts && i < r->devices.n; i++)
+        grt_context_release(m.contexts[i]);
     for (size_t i = 0; m.sessions && i < r->devices.n; i++)
         grt_session_release(m.sessions[i]);
     grt_model_release(m.model);
@@ -490,6 +495,7 @@ int run_many(const run_request *r)
     free(m.lists);
     free(m.jobs);
     free(m.sessions);
+    free(m.contexts);
     pthread_mutex_destroy(&m.lock);
     pthread_cond_destroy(&m.changed);
     return ok ? EXIT_GOOD : EXIT_BAD;

@@ -34,7 +34,15 @@ graphc_LDADD = $(tools_LDADD)
 # Descriptions of GPUs, for graphc optimize --target. The build tree has them where graphc looks, beside itself.
 devicesdir = $(pkgdatadir)/devices
 dist_devices_DATA =
+dist_devices_DATA += share/devices/a10.json
+dist_devices_DATA += share/devices/a100.json
+dist_devices_DATA += share/devices/a100-80gb.json
+dist_devices_DATA += share/devices/h100.json
 dist_devices_DATA += share/devices/h200.json
+dist_devices_DATA += share/devices/l4.json
+dist_devices_DATA += share/devices/rtx3090.json
+dist_devices_DATA += share/devices/rtx4090.json
+EXTRA_DIST += share/devices/README.md
 BUILT_DEVICES = $(dist_devices_DATA:share/devices/%=share/graphrt/devices/%)
 noinst_DATA += $(BUILT_DEVICES)
 CLEANFILES += $(BUILT_DEVICES)

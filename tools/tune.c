@@ -14,7 +14,7 @@
 
 typedef struct request {
     const char *model, *output, *cache, *device, *fallback;
-    bool use_cache, again, json;
+    bool use_cache, again, compile, json;
     double seconds;
     input_specs inputs;
     json_t *choices; /* NULL: print */
@@ -248,18 +248,21 @@ static int tune_loaded(request *r, const loaded *l)
     const grt_tune_options options = {.struct_size = sizeof options,
                                       .seconds = r->seconds,
                                       .again = r->again,
+                                      .compile = r->compile,
                                       .progress = show,
                                       .result = show_result,
                                       .user = r};
     grt_tune_report report = {.struct_size = sizeof report};
     int code = EXIT_BAD;
     if (values && sources && inputs_bind(l->model, l->context, &r->inputs, 0, values, sources)) {
-        const double before_ms = run_ms(r, l);
         const grt_status status = grt_context_tune(l->context, &options, &report);
         progress_clear();
         if (status != GRT_OK)
             code = tool_fail();
         else if (!r->output || report.steps == 0 || write_plan(r, l->runtime)) {
+            /* One after the other, as what the process has done so far tells on both: this context goes on as
+             * it was. */
+            const double before_ms = report.tuned ? loaded_device_ms(l->context) : 0;
             const double after_ms = report.tuned ? run_ms(r, l) : 0, ms = now_ms() - begin;
             code = EXIT_GOOD;
             if (!r->json)

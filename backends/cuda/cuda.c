@@ -1,10 +1,12 @@
 /* The CUDA backend module: devices, memory, streams, graphs; kernels come from backends/cuda/ops/. */
 #include "backends/cuda/cuda.h"
 
+#include "backends/cuda/code.h"
 #include "backends/cuda/libraries.h"
 #include "backends/cuda/packing.h"
 #include "backends/cuda/peer.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,13 +20,49 @@ static const grt_kernel_table *const tables[] = {
 #undef X
 };
 
+/* Errors after which the driver refuses everything to this process on this GPU. */
+static bool ends_context(cudaError_t error)
+{
+    switch (error) {
+    case cudaErrorIllegalAddress:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorHardwareStackError:
+    case cudaErrorAssert:
+    case cudaErrorLaunchFailure:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorECCUncorrectable:
+    case cudaErrorNvlinkUncorrectable:
+    case cudaErrorContained:
+    case cudaErrorTensorMemoryLeak:
+    case cudaErrorExternalDevice:
+    case cudaErrorContextIsDestroyed:
+        return true;
+    default:
+        return false;
+    }
+}
+
 grt_status cuda_fail(cudaError_t error, const char *expression, const char *file, int line)
 {
     const char *base = strrchr(file, '/');
     bool memory = error == cudaErrorMemoryAllocation;
-    return grt_fail(memory ? GRT_STATUS_OUT_OF_MEMORY : GRT_STATUS_DEVICE, "%s: %s (%s) at %s:%d",
+    char lost[256] = "";
+    int device = -1;
+    cudaGetLastError(); /* what was reported here is not found again behind the next launch */
+    if (ends_context(error)) {
+        cudaGetDevice(&device);
+        snprintf(
+            lost, sizeof lost,
+            "; the process's context on cuda:%d is lost: start a new process to use that GPU again, other "
+            "devices go on; GRAPHRT_DEBUG=1 in the environment names the node that does it",
+            device);
+    }
+    return grt_fail(memory ? GRT_STATUS_OUT_OF_MEMORY : GRT_STATUS_DEVICE, "%s: %s (%s) at %s:%d%s",
                     cudaGetErrorName(error), cudaGetErrorString(error), expression, base ? base + 1 : file,
-                    line);
+                    line, lost);
 }
 
 /* The module's devices may be used from any thread: every entry makes its device current first. */
@@ -42,10 +80,17 @@ static int32_t device_count(void)
         return n;
     cudaDriverGetVersion(&driver);
     if (driver == 0)
-        grt_error_set("no NVIDIA driver is loaded (libcuda.so.1 is missing or finds no device)");
+        grt_fail(GRT_STATUS_DEVICE,
+                 "there is no NVIDIA driver: libcuda.so.1, which comes with it, cannot be opened; install "
+                 "one that "
+                 "supports CUDA %d or newer",
+                 CUDART_VERSION / 1000);
     else if (error == cudaErrorInsufficientDriver)
-        grt_fail(GRT_STATUS_DEVICE, "the NVIDIA driver supports CUDA %d.%d, this build wants %d.%d or newer",
-                 driver / 1000, driver % 1000 / 10, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
+        grt_fail(
+            GRT_STATUS_DEVICE,
+            "the NVIDIA driver is too old: it supports CUDA %d.%d, this build wants %d.0 or newer; install a "
+            "newer driver",
+            driver / 1000, driver % 1000 / 10, CUDART_VERSION / 1000);
     else
         grt_fail(GRT_STATUS_DEVICE, "no usable NVIDIA GPU: %s", cudaGetErrorString(error));
     return 0;
@@ -55,6 +100,7 @@ static void close_device(grt_device *base)
 {
     cuda_device *device = (cuda_device *)base;
     if (make_current(base) == GRT_OK) {
+        cuda_codes_release(device->codes);
         cuda_libraries_release(device->libraries);
         if (device->stream)
             cudaStreamDestroy(device->stream);
@@ -62,7 +108,7 @@ static void close_device(grt_device *base)
     free(device);
 }
 
-static grt_status alloc_memory(grt_device *device, size_t bytes, void **out_data)
+grt_status cuda_alloc(grt_device *device, size_t bytes, void **out_data)
 {
     GRT_TRY(make_current(device));
     void *data = NULL;
@@ -247,7 +293,7 @@ static grt_status check_pointer(grt_device *device, const void *data)
 static const grt_device_vtable vtable = {
     .close = close_device,
     .make_current = make_current,
-    .alloc = alloc_memory,
+    .alloc = cuda_alloc,
     .free = free_memory,
     .upload = upload,
     .download = download,
@@ -306,7 +352,10 @@ static grt_status open_device(int32_t index, grt_device **out_device)
         device->base.cache_bytes = (size_t)device->prop.l2CacheSize;
         status = cuda_libraries_create(index, &device->libraries);
     }
+    if (status == GRT_OK)
+        status = cuda_codes_create(&device->codes);
     if (status != GRT_OK) {
+        cuda_libraries_release(device->libraries);
         free(device);
         return status;
     }

@@ -26,9 +26,12 @@ typedef struct cuda_device {
     grt_device base;
     struct cudaDeviceProp prop;
     struct cuda_libraries *libraries; /* handles made on first use; see libraries.h */
+    struct cuda_codes *codes;         /* generated kernels that were loaded; see code.h */
     cudaStream_t stream;              /* for uploads while a session is created */
 } cuda_device;
 
+/* Memory of a device; OUT_OF_MEMORY says how much is free. cudaFree gives it back. */
+grt_status cuda_alloc(grt_device *device, size_t bytes, void **out_data);
 /* Turn a failed CUDA call into our status, with the expression and the place. */
 grt_status cuda_fail(cudaError_t error, const char *expression, const char *file, int line);
 #define CUDA_TRY(expression)                                              \

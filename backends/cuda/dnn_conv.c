@@ -2,6 +2,8 @@
  * engines that need no compilation at run time. */
 #include "backends/cuda/dnn_conv.h"
 
+#include "backends/cuda/dnn_profile.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -261,7 +263,8 @@ static cudnnBackendDescriptor_t build_graph(builder *b, const cuda_dnn_conv *c, 
 /* Engines that would cost precision or repeatability are left out: TF32 and other tensor-core arithmetic for
  * float32, sums in fewer bits, transforms with large tiles; and, unless asked for, those compiled at run
  * time. */
-static bool acceptable(const cuda_dnn *dnn, const cuda_dnn_conv *c, cudnnBackendDescriptor_t config)
+static bool acceptable(const cuda_dnn *dnn, const cuda_dnn_conv *c, bool compile,
+                       cudnnBackendDescriptor_t config)
 {
     cudnnBackendDescriptor_t engine = NULL;
     cudnnBackendNumericalNote_t numbers[CUDNN_NUMERICAL_NOTE_TYPE_COUNT];
@@ -296,7 +299,7 @@ static bool acceptable(const cuda_dnn *dnn, const cuda_dnn_conv *c, cudnnBackend
             break;
         }
     for (int64_t i = 0; ok && i < n_behaviours && i < CUDNN_BEHAVIOR_NOTE_TYPE_COUNT; i++)
-        ok = behaviours[i] != CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION || c->compile;
+        ok = behaviours[i] != CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION || compile;
     dnn->cudnnBackendDestroyDescriptor(engine);
     return ok;
 }
@@ -390,21 +393,15 @@ static grt_text data_of(const cuda_dnn *dnn, cudnnBackendDescriptor_t plan, size
     return data;
 }
 
-/* The plan of what data_of wrote; false: it is of no use here. */
-static bool restore(cuda_dnn_plan *p, cudnnHandle_t handle, size_t workspace_cap, const char *data)
+/* The plan of a library's text. */
+static bool plan_of_text(cuda_dnn_plan *p, cudnnHandle_t handle, size_t workspace_cap, const char *text)
 {
     const cuda_dnn *dnn = p->dnn;
     cudnnBackendDescriptor_t plan = NULL;
-    long long engine;
-    int at = 0;
     int64_t n = 0, workspace = 0;
-    if (!strcmp(data, no_engine))
-        return true;
-    if (sscanf(data, "1 %*u %lld %n", &engine, &at) != 1 || !at ||
-        dnn->cudnnBackendCreateDescriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, &plan) !=
-            CUDNN_STATUS_SUCCESS)
+    if (dnn->cudnnBackendCreateDescriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, &plan) !=
+        CUDNN_STATUS_SUCCESS)
         return false;
-    const char *text = data + at;
     if (set_device(p, plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, handle) ==
             CUDNN_STATUS_SUCCESS &&
         dnn->cudnnBackendSetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
@@ -415,11 +412,27 @@ static bool restore(cuda_dnn_plan *p, cudnnHandle_t handle, size_t workspace_cap
         workspace >= 0 && (uint64_t)workspace <= workspace_cap) {
         p->plan = plan;
         p->workspace = (size_t)workspace;
-        p->engine = engine;
         return true;
     }
     dnn->cudnnBackendDestroyDescriptor(plan);
     return false;
+}
+
+/* The plan of what data_of wrote, here or for another GPU of this kind; false: it is of no use here. */
+static bool restore(cuda_dnn_plan *p, cudnnHandle_t handle, size_t workspace_cap, const char *data)
+{
+    long long engine;
+    int at = 0;
+    if (!strcmp(data, no_engine))
+        return true;
+    if (sscanf(data, "1 %*u %lld %n", &engine, &at) != 1 || !at)
+        return false;
+    const char *profile = cuda_dnn_profile(p->libraries, handle);
+    char *own = profile ? cuda_dnn_profile_replace(data + at, profile) : NULL;
+    const bool made = plan_of_text(p, handle, workspace_cap, own ? own : data + at);
+    free(own);
+    p->engine = engine;
+    return made;
 }
 
 /* What was chosen before, if it still serves. */
@@ -461,8 +474,6 @@ static void offer(question *q, const cuda_dnn *dnn, cudnnBackendDescriptor_t pla
 static bool consider(builder *b, question *q, cudnnBackendDescriptor_t config)
 {
     size_t workspace;
-    if (!acceptable(b->dnn, q->conv, config))
-        return false;
     cudnnBackendDescriptor_t plan = plan_of(b->plan, q->conv, q->handle, config, &workspace);
     if (!plan)
         return false;
@@ -478,6 +489,19 @@ static bool consider(builder *b, question *q, cudnnBackendDescriptor_t config)
     b->plan->engine = engine;
     b->plan->descriptors[b->plan->n_descriptors++] = config; /* as long as the plan */
     return true;
+}
+
+/* The answers that serve as they are; if candidates that must be compiled are wanted, those behind them. */
+static void consider_all(builder *b, question *q, cudnnBackendDescriptor_t *configs, int64_t n)
+{
+    const bool lists = grt_algo_trial_lists(q->trial), compile = q->conv->compile;
+    for (int64_t i = 0; i < n && (!b->plan->plan || (lists && !q->over)); i++)
+        if (acceptable(b->dnn, q->conv, compile, configs[i]) && consider(b, q, configs[i]))
+            configs[i] = NULL;
+    for (int64_t i = 0; i < n && lists && q->trial->compiles && !compile && b->plan->plan && !q->over; i++)
+        if (configs[i] && !acceptable(b->dnn, q->conv, false, configs[i]) &&
+            acceptable(b->dnn, q->conv, true, configs[i]))
+            consider(b, q, configs[i]);
 }
 
 /* Go through a heuristic's answers: to the first that serves, or to the end if candidates are wanted. */
@@ -500,16 +524,19 @@ static void choose(builder *b, question *q, cudnnBackendDescriptor_t graph, cudn
         n_made++;
     check(b, dnn->cudnnBackendGetAttribute(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS,
                                            CUDNN_TYPE_BACKEND_DESCRIPTOR, n_made, &n, configs));
-    for (int64_t i = 0; i < n_made; i++) {
-        const bool wanted = !b->plan->plan || (grt_algo_trial_lists(q->trial) && !q->over);
-        if (b->status != CUDNN_STATUS_SUCCESS || i >= n || !wanted || !consider(b, q, configs[i]))
+    if (b->status == CUDNN_STATUS_SUCCESS)
+        consider_all(b, q, configs, n < n_made ? n : n_made);
+    for (int64_t i = 0; i < n_made; i++)
+        if (configs[i])
             dnn->cudnnBackendDestroyDescriptor(configs[i]);
-    }
 }
 
+/* Without a GPU no engine can be compiled: that there is none there does not mean that there is none. */
 static void remember(const question *q, const cuda_dnn_plan *p)
 {
     grt_text data = {0};
+    if (!p->plan && (p->unsure || (p->description && q->conv->compile)))
+        return;
     if (!p->plan) {
         grt_device_algo_store(&q->device->base, q->trial, q->key, no_engine, sizeof no_engine - 1);
         return;
@@ -560,10 +587,7 @@ grt_status cuda_dnn_plan_create(cuda_device *device, const cuda_dnn_conv *conv, 
         status = grt_fail_memory(key.size);
     } else if (!recall(device, trial, q.key, plan, handle, conv->workspace_cap)) {
         ask(&q, plan);
-        /* Without a GPU no engine can be compiled: that there is none there does not mean that there is none.
-         */
-        if (plan->plan || (!plan->unsure && (!plan->description || !conv->compile)))
-            remember(&q, plan);
+        remember(&q, plan);
     }
     grt_text_release(&key);
     cuda_dnn_give(libraries, handle);

@@ -2,7 +2,6 @@
 #include "backends/cuda/libraries.h"
 
 #include <dlfcn.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +17,7 @@ struct cuda_libraries {
     cudnnHandle_t free_handles[MAX_HANDLES];
     pthread_t warmer; /* makes the first handles */
     bool warms;
+    char *profile;                        /* cuDNN's text of the device, once asked for */
     cudnnBackendDescriptor_t description; /* the device is not in this machine; else NULL */
 };
 
@@ -53,38 +53,29 @@ static grt_status open_library(const char *what, const char *const *names, void 
                     what, names[0], home ? home : "", home ? "/lib64 and " : "", reason);
 }
 
-static bool load(void *library, const char *name, void *out_function, const char **missing)
+void cuda_library_function(void *opened, const char *name, void *out_function, const char **missing)
 {
-    void *symbol = dlsym(library, name);
+    void *symbol = dlsym(opened, name);
     memcpy(out_function, &symbol, sizeof symbol);
     if (!symbol && !*missing)
         *missing = name;
-    return symbol != NULL;
 }
 
 /* ---- loading, once a process ---- */
-
-typedef struct library {
-    const char *what, *const *names;
-    /* fills in the functions; *missing is the first that is not there */
-    void (*find)(void *opened, const char **missing);
-    pthread_mutex_t lock;
-    bool open;
-} library;
 
 static cuda_blas blas_functions;
 static cuda_dnn dnn_functions;
 
 static void find_blas(void *opened, const char **missing)
 {
-#define X(function) load(opened, #function, &blas_functions.function, missing);
+#define X(function) cuda_library_function(opened, #function, &blas_functions.function, missing);
     CUDA_BLAS_FUNCTIONS(X)
 #undef X
 }
 
 static void find_dnn(void *opened, const char **missing)
 {
-#define X(function) load(opened, #function, &dnn_functions.function, missing);
+#define X(function) cuda_library_function(opened, #function, &dnn_functions.function, missing);
     CUDA_DNN_FUNCTIONS(X)
 #undef X
     /* cuDNN opens its parts itself, when a plan needs them: the one that runs most plans may come at once. */
@@ -94,10 +85,11 @@ static void find_dnn(void *opened, const char **missing)
 
 static const char *const blas_names[] = {"libcublasLt.so.13", "libcublasLt.so.12", NULL};
 static const char *const dnn_names[] = {"libcudnn.so.9", NULL};
-static library blas_library = {"cuBLASLt 13 or 12", blas_names, find_blas, PTHREAD_MUTEX_INITIALIZER, false};
-static library dnn_library = {"cuDNN 9", dnn_names, find_dnn, PTHREAD_MUTEX_INITIALIZER, false};
+static cuda_library blas_library = {"cuBLASLt 13 or 12", blas_names, find_blas, PTHREAD_MUTEX_INITIALIZER,
+                                    false};
+static cuda_library dnn_library = {"cuDNN 9", dnn_names, find_dnn, PTHREAD_MUTEX_INITIALIZER, false};
 
-static grt_status open_once(library *l)
+grt_status cuda_library_open(cuda_library *l)
 {
     grt_status status = GRT_OK;
     pthread_mutex_lock(&l->lock);
@@ -124,9 +116,9 @@ static void *load_wanted(void *unused)
     (void)unused;
     /* Who needs them will fail with the reason. */
     if (atomic_load(&wants_blas))
-        (void)open_once(&blas_library);
+        (void)cuda_library_open(&blas_library);
     if (atomic_load(&wants_dnn))
-        (void)open_once(&dnn_library);
+        (void)cuda_library_open(&dnn_library);
     return NULL;
 }
 
@@ -190,25 +182,41 @@ void cuda_libraries_release(cuda_libraries *libraries)
     if (libraries->blas.handle)
         blas_functions.cublasLtDestroy(libraries->blas.handle);
     pthread_mutex_destroy(&libraries->lock);
+    free(libraries->profile);
     free(libraries);
 }
 
 /* ---- cuBLASLt ---- */
 
+/* Handles take memory of the device. */
+static grt_status no_handle(const cuda_libraries *libraries, const char *name, bool memory, const char *why)
+{
+    size_t left = 0, total = 0;
+    if (!memory)
+        return grt_fail(GRT_STATUS_DEVICE, "%s gave no handle for cuda:%d: %s", name, libraries->device, why);
+    cudaMemGetInfo(&left, &total);
+    return grt_fail(GRT_STATUS_OUT_OF_MEMORY,
+                    "cuda:%d is out of memory: %s has no room for a handle, %zu of %zu bytes free",
+                    libraries->device, name, left, total);
+}
+
 grt_status cuda_blas_get(cuda_libraries *libraries, const cuda_blas **out_blas)
 {
     *out_blas = NULL;
-    GRT_TRY(open_once(&blas_library));
+    GRT_TRY(cuda_library_open(&blas_library));
     grt_status status = GRT_OK;
     pthread_mutex_lock(&libraries->lock);
     if (!libraries->blas.handle) {
         cublasLtHandle_t handle = NULL;
         const cublasStatus_t failed = blas_functions.cublasLtCreate(&handle);
-        if (failed != CUBLAS_STATUS_SUCCESS)
-            status = grt_fail(GRT_STATUS_DEVICE, "cuBLASLt gave no handle for cuda:%d: status %d",
-                              libraries->device, (int)failed);
-        libraries->blas = blas_functions;
-        libraries->blas.handle = handle;
+        if (failed != CUBLAS_STATUS_SUCCESS) {
+            char why[32];
+            snprintf(why, sizeof why, "status %d", (int)failed);
+            status = no_handle(libraries, "cuBLASLt", failed == CUBLAS_STATUS_ALLOC_FAILED, why);
+        } else {
+            libraries->blas = blas_functions;
+            libraries->blas.handle = handle;
+        }
     }
     pthread_mutex_unlock(&libraries->lock);
     if (status == GRT_OK)
@@ -222,7 +230,7 @@ grt_status cuda_dnn_get(cuda_libraries *libraries, const cuda_dnn **out_dnn)
 {
     (void)libraries;
     *out_dnn = NULL;
-    GRT_TRY(open_once(&dnn_library));
+    GRT_TRY(cuda_library_open(&dnn_library));
     *out_dnn = &dnn_functions;
     return GRT_OK;
 }
@@ -239,10 +247,11 @@ grt_status cuda_dnn_take(cuda_libraries *libraries, cudnnHandle_t *out_handle)
     if (*out_handle)
         return GRT_OK;
     const cudnnStatus_t status = dnn_functions.cudnnCreate(out_handle);
-    if (status != CUDNN_STATUS_SUCCESS)
-        return grt_fail(GRT_STATUS_DEVICE, "cuDNN gave no handle for cuda:%d: %s", libraries->device,
-                        dnn_functions.cudnnGetErrorString(status));
-    return GRT_OK;
+    if (status == CUDNN_STATUS_SUCCESS)
+        return GRT_OK;
+    *out_handle = NULL;
+    return no_handle(libraries, "cuDNN", status == CUDNN_STATUS_ALLOC_FAILED,
+                     dnn_functions.cudnnGetErrorString(status));
 }
 
 void cuda_dnn_give(cuda_libraries *libraries, cudnnHandle_t handle)
@@ -269,16 +278,12 @@ static grt_status fail_dnn(cudnnStatus_t status, const char *what, const char *n
                     *reason ? ")" : "");
 }
 
-grt_status cuda_dnn_properties(cuda_libraries *libraries, grt_text *out)
+static grt_status read_properties(const cuda_dnn *dnn, cudnnHandle_t handle, char **out_text)
 {
     const cudnnBackendAttributeName_t json = CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION;
-    const cuda_dnn *dnn;
-    cudnnHandle_t handle;
     cudnnBackendDescriptor_t d = NULL;
     int64_t size = 0, n = 0;
     char *text = NULL;
-    GRT_TRY(cuda_dnn_get(libraries, &dnn));
-    GRT_TRY(cuda_dnn_take(libraries, &handle));
     cudnnStatus_t status = dnn->cudnnBackendCreateDescriptor(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, &d);
     if (status == CUDNN_STATUS_SUCCESS)
         status =
@@ -289,16 +294,42 @@ grt_status cuda_dnn_properties(cuda_libraries *libraries, grt_text *out)
         status = dnn->cudnnBackendGetAttribute(d, json, CUDNN_TYPE_CHAR, 0, &size, NULL);
     if (status == CUDNN_STATUS_SUCCESS && size > 0 && (text = calloc((size_t)size + 1, 1)))
         status = dnn->cudnnBackendGetAttribute(d, json, CUDNN_TYPE_CHAR, size, &n, text);
-    grt_status result = status != CUDNN_STATUS_SUCCESS ? fail_dnn(status, "does not describe", "the device")
-                        : !text                        ? grt_fail_memory((size_t)size)
-                                                       : GRT_OK;
-    if (result == GRT_OK)
-        grt_text_add(out, "%s", text);
-    free(text);
     if (d)
         dnn->cudnnBackendDestroyDescriptor(d);
+    if (status == CUDNN_STATUS_SUCCESS && text) {
+        *out_text = text;
+        return GRT_OK;
+    }
+    free(text);
+    return status == CUDNN_STATUS_SUCCESS ? grt_fail_memory((size_t)size)
+                                          : fail_dnn(status, "does not describe", "the device");
+}
+
+grt_status cuda_dnn_properties(cuda_libraries *libraries, grt_text *out)
+{
+    const cuda_dnn *dnn;
+    cudnnHandle_t handle;
+    char *text = NULL;
+    GRT_TRY(cuda_dnn_get(libraries, &dnn));
+    GRT_TRY(cuda_dnn_take(libraries, &handle));
+    const grt_status status = read_properties(dnn, handle, &text);
     cuda_dnn_give(libraries, handle);
-    return result;
+    if (status == GRT_OK)
+        grt_text_add(out, "%s", text);
+    free(text);
+    return status;
+}
+
+const char *cuda_dnn_profile(cuda_libraries *libraries, cudnnHandle_t handle)
+{
+    if (libraries->description)
+        return NULL;
+    pthread_mutex_lock(&libraries->lock);
+    if (!libraries->profile && read_properties(&dnn_functions, handle, &libraries->profile) != GRT_OK)
+        libraries->profile = NULL; /* plans are then taken as they are, or made anew */
+    const char *profile = libraries->profile;
+    pthread_mutex_unlock(&libraries->lock);
+    return profile;
 }
 
 cudnnBackendDescriptor_t cuda_dnn_description(const cuda_libraries *libraries)

@@ -11,6 +11,8 @@
 
 #include "backends/cuda/cuda.h"
 
+#include <pthread.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -30,6 +32,10 @@ extern "C" {
     X(cublasLtMatmulPreferenceDestroy)      \
     X(cublasLtMatmulPreferenceSetAttribute) \
     X(cublasLtMatmulAlgoCheck)              \
+    X(cublasLtMatmulAlgoGetIds)             \
+    X(cublasLtMatmulAlgoInit)               \
+    X(cublasLtMatmulAlgoCapGetAttribute)    \
+    X(cublasLtMatmulAlgoConfigSetAttribute) \
     X(cublasLtMatmulAlgoGetHeuristic)
 
 #define CUDA_DNN_FUNCTIONS(X)        \
@@ -59,6 +65,20 @@ typedef struct cuda_dnn {
 
 typedef struct cuda_libraries cuda_libraries;
 
+/* A library of functions, opened once a process. */
+typedef struct cuda_library {
+    const char *what;         /* for messages, with the versions wanted */
+    const char *const *names; /* of files, the best first; ends with NULL */
+    /* fills in the functions (cuda_library_function); *missing is the first that is not there */
+    void (*find)(void *opened, const char **missing);
+    pthread_mutex_t lock;
+    bool open;
+} cuda_library;
+
+/* DEVICE with the places that were searched, if it is not there. Later calls cost a lock. */
+grt_status cuda_library_open(cuda_library *library);
+void cuda_library_function(void *opened, const char *name, void *out_function, const char **missing);
+
 /* Is it not in this machine, but described, so that algorithms can be chosen for it? Nothing is uploaded
  * then. */
 static inline bool cuda_is_described(const grt_device *device)
@@ -80,6 +100,9 @@ grt_status cuda_blas_get(cuda_libraries *libraries, const cuda_blas **out_blas);
 grt_status cuda_dnn_get(cuda_libraries *libraries, const cuda_dnn **out_dnn);
 /* cuDNN's own description of the device, as text: adds to out. */
 grt_status cuda_dnn_properties(cuda_libraries *libraries, grt_text *out);
+/* The same once for all, as long as the libraries live, with a handle that the caller has taken. NULL for
+ * devices that are only described, and where cuDNN fails. */
+const char *cuda_dnn_profile(cuda_libraries *libraries, cudnnHandle_t handle);
 /* For devices that are only described; NULL for others. Finished, to be read by any thread. */
 cudnnBackendDescriptor_t cuda_dnn_description(const cuda_libraries *libraries);
 /* A handle for the calling thread until it is given back. cuda_dnn_get must have succeeded before. NULL for

@@ -5,11 +5,13 @@
  * it before they are used again. */
 #include "backends/cuda/lt_matmul.h"
 
+#include "backends/cuda/lt_search.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_ANSWERS = 96, ALGO_BYTES = sizeof(cublasLtMatmulAlgo_t) };
+enum { MOST_ANSWERS = 32, ALGO_BYTES = sizeof(cublasLtMatmulAlgo_t) };
 
 struct cuda_lt_plan {
     const cuda_blas *blas;
@@ -68,6 +70,11 @@ static grt_status make_layout(const grt_op_desc *desc, const cuda_lt_plan *p, in
     return GRT_OK;
 }
 
+static cudaDataType scale_type(const cuda_lt_matmul *m)
+{
+    return m->dtype == GRT_DTYPE_DOUBLE ? CUDA_R_64F : CUDA_R_32F;
+}
+
 static cublasLtEpilogue_t epilogue_of(const cuda_lt_matmul *m)
 {
     switch (m->act) {
@@ -86,8 +93,7 @@ static grt_status describe(const grt_op_desc *desc, cuda_lt_plan *p)
     const cuda_lt_matmul *m = &p->m;
     const cublasOperation_t turn = CUBLAS_OP_T;
     const cublasLtEpilogue_t epilogue = epilogue_of(m);
-    BLAS_TRY(desc, blas->cublasLtMatmulDescCreate(&p->desc, compute_type(m),
-                                                  m->dtype == GRT_DTYPE_DOUBLE ? CUDA_R_64F : CUDA_R_32F));
+    BLAS_TRY(desc, blas->cublasLtMatmulDescCreate(&p->desc, compute_type(m), scale_type(m)));
     if (m->trans_b)
         BLAS_TRY(desc, blas->cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_TRANSA, &turn,
                                                             sizeof turn));
@@ -126,17 +132,18 @@ static void add_key(const cuda_blas *blas, const cuda_lt_matmul *m, grt_text *ke
                  m->workspace_cap);
 }
 
-/* "1 " and the algorithm's bytes in hexadecimal, or no_algorithm. The 1 is this format's version. */
-static const char no_algorithm[] = "1 none";
-enum { DATA_SIZE = 2 + 2 * ALGO_BYTES + 1 };
+/* "1 lt " and the algorithm's bytes in hexadecimal, or no_algorithm. The 1 is this format's version, the word
+ * says whose algorithm it is. */
+static const char no_algorithm[] = "1 none", library[] = "1 lt ";
+enum { PREFIX = sizeof library - 1, DATA_SIZE = PREFIX + 2 * ALGO_BYTES + 1 };
 
 static size_t write_data(const cublasLtMatmulAlgo_t *algo, char out[DATA_SIZE])
 {
     unsigned char bytes[ALGO_BYTES];
     memcpy(bytes, algo, sizeof bytes);
-    memcpy(out, "1 ", 3);
+    memcpy(out, library, sizeof library);
     for (size_t i = 0; i < sizeof bytes; i++)
-        snprintf(out + 2 + 2 * i, 3, "%02x", bytes[i]);
+        snprintf(out + PREFIX + 2 * i, 3, "%02x", bytes[i]);
     return DATA_SIZE - 1;
 }
 
@@ -148,10 +155,10 @@ static int digit(char c)
 static bool read_data(const char *data, size_t size, cublasLtMatmulAlgo_t *out_algo)
 {
     unsigned char bytes[ALGO_BYTES];
-    if (size != DATA_SIZE - 1 || memcmp(data, "1 ", 2) != 0)
+    if (size != DATA_SIZE - 1 || memcmp(data, library, PREFIX) != 0)
         return false;
     for (size_t i = 0; i < sizeof bytes; i++) {
-        const int high = digit(data[2 + 2 * i]), low = digit(data[3 + 2 * i]);
+        const int high = digit(data[PREFIX + 2 * i]), low = digit(data[PREFIX + 1 + 2 * i]);
         if (high < 0 || low < 0)
             return false;
         bytes[i] = (unsigned char)(high << 4 | low);
@@ -160,17 +167,25 @@ static bool read_data(const char *data, size_t size, cublasLtMatmulAlgo_t *out_a
     return true;
 }
 
-/* Does the library take the algorithm for this product, on this device? */
+static cuda_lt_product product_of(const cuda_lt_plan *p)
+{
+    return (cuda_lt_product){.blas = p->blas,
+                             .desc = p->desc,
+                             .first = p->b,
+                             .second = p->a,
+                             .result = p->y,
+                             .compute = compute_type(&p->m),
+                             .scale = scale_type(&p->m),
+                             .type = data_type(p->m.dtype),
+                             .workspace_cap = p->m.workspace_cap};
+}
+
 static bool accept(cuda_lt_plan *p, const cublasLtMatmulAlgo_t *algo)
 {
-    cublasLtMatmulHeuristicResult_t result;
-    memset(&result, 0, sizeof result);
-    if (p->blas->cublasLtMatmulAlgoCheck(p->blas->handle, p->desc, p->b, p->a, p->y, p->y, algo, &result) !=
-            CUBLAS_STATUS_SUCCESS ||
-        result.state != CUBLAS_STATUS_SUCCESS || result.workspaceSize > p->m.workspace_cap)
+    const cuda_lt_product product = product_of(p);
+    if (!cuda_lt_takes(&product, algo, &p->workspace))
         return false;
     p->algo = *algo;
-    p->workspace = result.workspaceSize;
     return true;
 }
 
@@ -216,29 +231,56 @@ static int answers(const cuda_lt_plan *p, int most, cublasLtMatmulHeuristicResul
     return n;
 }
 
+typedef struct offering {
+    grt_algo_trial *trial;
+    const char *key;
+} offering;
+
+static bool offer(void *user, const cublasLtMatmulAlgo_t *algo)
+{
+    const offering *o = user;
+    char data[DATA_SIZE];
+    const size_t size = write_data(algo, data);
+    return grt_algo_trial_offer(o->trial, o->key, data, size);
+}
+
+static bool serves(const cuda_lt_plan *p, const cublasLtMatmulHeuristicResult_t *answer)
+{
+    return answer->state == CUBLAS_STATUS_SUCCESS && answer->workspaceSize <= p->m.workspace_cap;
+}
+
+/* The heuristic's answers, then what else there is. */
+static void offer_all(const cuda_lt_plan *p, const cublasLtMatmulHeuristicResult_t *results, int n,
+                      offering *o)
+{
+    const cuda_lt_product product = product_of(p);
+    for (int i = 0; i < n; i++)
+        if (serves(p, &results[i]) && !offer(o, &results[i].algo))
+            return;
+    cuda_lt_search(&product, results, n, offer, o);
+}
+
 /* Ask, and keep the answer; when candidates are wanted, offer them all. */
 static bool ask(cuda_device *device, grt_algo_trial *trial, const char *key, cuda_lt_plan *p)
 {
     cublasLtMatmulHeuristicResult_t results[MOST_ANSWERS];
-    const int n = answers(p, grt_algo_trial_lists(trial) ? MOST_ANSWERS : 1, results);
+    const bool lists = grt_algo_trial_lists(trial);
+    const int n = answers(p, lists ? MOST_ANSWERS : 1, results);
     char data[DATA_SIZE];
-    bool found = false, more = grt_algo_trial_lists(trial);
-    for (int i = 0; i < n && (more || !found); i++) {
-        if (results[i].state != CUBLAS_STATUS_SUCCESS || results[i].workspaceSize > p->m.workspace_cap)
-            continue;
-        if (!found) {
-            p->algo = results[i].algo;
-            p->workspace = results[i].workspaceSize;
-        }
-        found = true;
-        if (more)
-            more = grt_algo_trial_offer(trial, key, data, write_data(&results[i].algo, data));
-    }
-    if (found)
-        grt_device_algo_store(&device->base, trial, key, data, write_data(&p->algo, data));
-    else
+    int i = 0;
+    while (i < n && !serves(p, &results[i]))
+        i++;
+    if (i == n) {
         grt_device_algo_store(&device->base, trial, key, no_algorithm, sizeof no_algorithm - 1);
-    return found;
+        return false;
+    }
+    p->algo = results[i].algo;
+    p->workspace = results[i].workspaceSize;
+    if (lists)
+        offer_all(p, results, n, &(offering){trial, key});
+    const size_t size = write_data(&p->algo, data);
+    grt_device_algo_store(&device->base, trial, key, data, size);
+    return true;
 }
 
 static grt_status choose(cuda_device *device, grt_algo_trial *trial, cuda_lt_plan *p, bool *out_found)

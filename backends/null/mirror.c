@@ -1,16 +1,24 @@
 /* The mirror backend: the CPU's kernels behind a device's interface.
  *
  * Its memory is separate from the host's, copies are explicit, and ops that size their outputs at run time
- * are missing, as on a GPU. So everything that sessions on devices do (transfers, fallback, static memory,
- * replay) is tested on machines without one. */
+ * are missing, as on a GPU. So everything that sessions on devices do (transfers, fallback, static memory) is
+ * tested on machines without one. With GRAPHRT_MIRROR_MEMORY=BYTES in the environment, each device has so
+ * much memory and no more. */
 #include "backends/backend.h"
 #include "backends/null/mirror_stream.h"
 #include "src/base/checked.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEVICES = 8, ISLAND = 4 };
+enum { DEVICES = 8, ISLAND = 4, ALIGNMENT = 256 };
+
+typedef struct mirror_device {
+    grt_device base;
+    size_t total; /* bytes of memory */
+    atomic_size_t used;
+} mirror_device;
 
 static int32_t device_count(void)
 {
@@ -28,10 +36,10 @@ static grt_status make_current(grt_device *device)
     return GRT_OK;
 }
 
-static grt_status alloc_memory(grt_device *device, size_t bytes, void **out_data)
+static grt_status alloc_pinned(grt_device *device, size_t bytes, void **out_data)
 {
     (void)device;
-    void *data = aligned_alloc(256, grt_align_up(bytes, 256));
+    void *data = aligned_alloc(ALIGNMENT, grt_align_up(bytes, ALIGNMENT));
     if (!data)
         return grt_fail_memory(bytes);
     memset(data, 0xa5, bytes); /* what nobody wrote is visible */
@@ -39,10 +47,43 @@ static grt_status alloc_memory(grt_device *device, size_t bytes, void **out_data
     return GRT_OK;
 }
 
-static void free_memory(grt_device *device, void *data)
+static void free_pinned(grt_device *device, void *data)
 {
     (void)device;
     free(data);
+}
+
+/* Memory of the device has its size in front. */
+static grt_status alloc_memory(grt_device *base, size_t bytes, void **out_data)
+{
+    mirror_device *device = (mirror_device *)base;
+    const size_t size = grt_align_up(bytes, ALIGNMENT), used = atomic_fetch_add(&device->used, size);
+    const size_t left = used < device->total ? device->total - used : 0;
+    char *data = NULL;
+    grt_status status = GRT_OK;
+    if (size > left)
+        status = grt_fail(GRT_STATUS_OUT_OF_MEMORY,
+                          "mirror:%d is out of memory: %zu bytes wanted, %zu of %zu free", base->index, bytes,
+                          left, device->total);
+    else
+        status = alloc_pinned(base, size + ALIGNMENT, (void **)&data);
+    if (status != GRT_OK) {
+        atomic_fetch_sub(&device->used, size);
+        return status;
+    }
+    memcpy(data, &size, sizeof size);
+    *out_data = data + ALIGNMENT;
+    return GRT_OK;
+}
+
+static void free_memory(grt_device *base, void *data)
+{
+    mirror_device *device = (mirror_device *)base;
+    char *begin = (char *)data - ALIGNMENT;
+    size_t size;
+    memcpy(&size, begin, sizeof size);
+    atomic_fetch_sub(&device->used, size);
+    free(begin);
 }
 
 static grt_status copy_memory(grt_device *device, void *dst, const void *src, size_t bytes, void *stream)
@@ -138,8 +179,8 @@ static const grt_device_vtable vtable = {
     .upload = copy_memory,
     .download = copy_memory,
     .copy = copy_memory,
-    .alloc_pinned = alloc_memory,
-    .free_pinned = free_memory,
+    .alloc_pinned = alloc_pinned,
+    .free_pinned = free_pinned,
     .stream_create = stream_create,
     .stream_release = stream_release,
     .stream_wait = stream_wait,
@@ -158,11 +199,14 @@ static grt_status open_device(int32_t index, grt_device **out_device)
     if (index < 0 || index >= DEVICES)
         return grt_fail(GRT_STATUS_DEVICE, "there is no device mirror:%d; mirror:0 to mirror:%d exist", index,
                         DEVICES - 1);
-    grt_device *device = calloc(1, sizeof *device);
+    mirror_device *device = calloc(1, sizeof *device);
     if (!device)
         return grt_fail_memory(sizeof *device);
-    *device = (grt_device){.vtable = &vtable, .backend = &grt_backend_mirror, .index = index};
-    *out_device = device;
+    const char *total = getenv("GRAPHRT_MIRROR_MEMORY");
+    device->base = (grt_device){.vtable = &vtable, .backend = &grt_backend_mirror, .index = index};
+    device->total = total ? strtoull(total, NULL, 10) : SIZE_MAX;
+    atomic_init(&device->used, 0);
+    *out_device = &device->base;
     return GRT_OK;
 }
 

@@ -5,6 +5,7 @@
 #include "backends/backend.h"
 #include "src/base/checked.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,10 +37,13 @@ static void free_memory(grt_device *device, void *data)
     free(data);
 }
 
+/* All eight are alike. */
+enum { SM = 10 };
+
 static void identify(grt_device *device, grt_text *key)
 {
-    (void)device; /* all eight are alike */
-    grt_text_add(key, "gpu=null;sm=0;driver=1;");
+    (void)device;
+    grt_text_add(key, "gpu=null;sm=%d;driver=1;", SM);
 }
 
 static const grt_device_vtable vtable = {
@@ -55,6 +59,43 @@ static grt_status open_device(int32_t index, grt_device **out_device)
         return grt_fail_memory(sizeof *device);
     *device = (grt_device){.vtable = &vtable, .backend = &grt_backend_null, .index = index};
     *out_device = device;
+    return GRT_OK;
+}
+
+/* ---- devices that are only described: they have a name and choose ---- */
+
+typedef struct described {
+    grt_device base;
+    int32_t sm;
+    char name[64];
+} described;
+
+static void identify_description(grt_device *device, grt_text *key)
+{
+    const described *d = (const described *)device;
+    grt_text_add(key, "gpu=%s;sm=%d;driver=0;", d->name, d->sm);
+}
+
+static const grt_device_vtable description_vtable = {.close = close_device, .identify = identify_description};
+
+static grt_status open_description(const grt_device_description *description, grt_device **out_device)
+{
+    described *d = calloc(1, sizeof *d);
+    if (!d)
+        return grt_fail_memory(sizeof *d);
+    d->base = (grt_device){.vtable = &description_vtable, .backend = &grt_backend_null, .index = -1};
+    d->sm = description->sm;
+    snprintf(d->name, sizeof d->name, "%s", description->name);
+    *out_device = &d->base;
+    return GRT_OK;
+}
+
+static grt_status describe(grt_device *device, grt_text *name, int32_t *out_sm, grt_text *properties)
+{
+    (void)device;
+    grt_text_add(name, "null");
+    grt_text_add(properties, "{}");
+    *out_sm = SM;
     return GRT_OK;
 }
 
@@ -126,8 +167,11 @@ static grt_status reshape_chosen(grt_reshape *reshape)
 }
 
 static const grt_kernel_row any_op = {.domain = "", .op = "any", .run = run_nothing};
-static const grt_kernel_row chosen_op = {
-    .domain = "", .op = "any", .flags = GRT_KERNEL_TUNES, .run = run_nothing, .reshape = reshape_chosen};
+static const grt_kernel_row chosen_op = {.domain = "",
+                                         .op = "any",
+                                         .flags = GRT_KERNEL_TUNES | GRT_KERNEL_CHOOSES,
+                                         .run = run_nothing,
+                                         .reshape = reshape_chosen};
 
 static const grt_kernel_row *find_kernel(const grt_kernel_node *node, grt_text *why)
 {
@@ -145,4 +189,6 @@ const grt_backend grt_backend_null = {
     .device_open = open_device,
     .find_kernel = find_kernel,
     .channels_last = false,
+    .describe = describe,
+    .open_description = open_description,
 };

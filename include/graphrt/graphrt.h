@@ -335,13 +335,26 @@ GRT_API GRT_MUST_USE grt_status grt_session_get_load(const grt_session *session,
 typedef struct grt_context_stats {
     size_t struct_size;      /* set by the caller */
     uint64_t arena_bytes;    /* of the current dims */
-    uint64_t dynamic_bytes;  /* high-water mark of data-dependent outputs */
+    uint64_t dynamic_bytes;  /* device memory of outputs whose sizes depend on data: kept for the next runs; 0 on the CPU */
     uint64_t runs;
     uint64_t reshapes;       /* how often a new combination of dims was prepared */
     double host_us;          /* host time of the last run outside kernels, microseconds; 0 unless timing was asked for */
     double device_ms;        /* device time of the last run without copies in and out; 0 unless it was asked for */
 } grt_context_stats;
 GRT_API GRT_MUST_USE grt_status grt_context_get_stats(const grt_context *context, grt_context_stats *out_stats);
+
+/* Whether runs with the dims of a context's last run are replayed on the device as one graph, which costs the host least. Text belongs
+ * to the context and is valid until its next run. */
+typedef struct grt_replay_info {
+    size_t struct_size;  /* set by the caller */
+    bool supported;      /* the device can replay graphs; false on the CPU */
+    int32_t graphs;      /* that are kept, one for each set of bound pointers: the second run with a set makes one */
+    const char *op;      /* the first step that stands in the way: "NonZero" ... */
+    const char *node;    /* ... and its source nodes; both "" if it is no step */
+    const char *reason;  /* why steps are enqueued one by one; "" if nothing stands in the way */
+} grt_replay_info;
+/* Errors: INVALID_ARGUMENT before the first run. */
+GRT_API GRT_MUST_USE grt_status grt_context_get_replay(const grt_context *context, grt_replay_info *out_info);
 
 /* Per-step times of the last run, once asked for: measuring costs about 50 ns a step. */
 typedef struct grt_step_time {
@@ -518,6 +531,8 @@ typedef struct grt_tune_options {
     size_t struct_size;
     double seconds; /* to be spent at most; 0: 60. Steps that take longest come first */
     bool again;     /* measure what was tuned before, too */
+    bool compile;   /* try kernels that the library compiles at run time, too: a machine that loads such a choice for the first time
+                       takes 0.1 s and more for each */
     /* Called between measurements; false asks to stop. May be NULL. */
     bool (*progress)(void *user, const char *what, double fraction);
     void (*result)(void *user, const grt_tune_result *result); /* one choice is decided; may be NULL */

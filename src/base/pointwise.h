@@ -28,6 +28,8 @@ typedef struct pw_info {
 
 /* `opcode` must lie in [0, PW_COUNT). */
 const pw_info *pw_info_at(int32_t opcode);
+/* Its expression as pointwise.def has it: "ADD(a, b)". */
+const char *pw_expression(int32_t opcode);
 /* The function that an op computes for all its inputs (variants by attributes told apart; Sum is Add), or -1.
  */
 int32_t pw_function_of(const grt_op_desc *desc);

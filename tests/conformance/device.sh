@@ -29,6 +29,8 @@ graphrun=$build/graphrun
 data=${GRAPHRT_TEST_DATA:-$build/data}
 work=$build/conformance-${device%%:*}
 cpu_only=$here/${device%%:*}_cpu_only.txt
+digits=$here/../../models/digits/digits.onnx
+[ -e "$digits" ] || digits=$here/../data/digits.onnx
 mkdir -p "$work"
 "$here/unpack.sh" "$data" || exit 1
 
@@ -108,6 +110,11 @@ run_suite data/pytorch-converted "old suites: pytorch-converted"
 run_suite data/pytorch-operator "old suites: pytorch-operator"
 run_suite data/real "light models"
 run_suite given "exported models" --atol 1e-6 # see run.sh
+for tool in "$build/bin/device" "$build/tests/device/device"; do # the API beside the caller's own use of CUDA
+    case $device in cuda*) ;; *) continue ;; esac
+    [ -x "$tool" ] || continue
+    totals_run "$work/device.log" "$tool" --model "$digits"
+done
 
 if [ -d "$data/data" ]; then
     while read -r op; do

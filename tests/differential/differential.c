@@ -1,9 +1,9 @@
 /* Random nodes on a device beside the CPU, through the public API: random shapes, broadcasts, attributes and
  * dtypes; guards round every buffer that is ours; several runs, so that replayed ones are compared too.
  *
- * usage: differential [--device DEVICE] [--seed N] [--count N] [--only OP]
- * Case i has seed N + i: what fails is repeated by --seed THAT --count 1. With --only, cases of other ops are
- * not run, nor counted. The last line is the totals; nodes that the device has no kernel for are skipped. */
+ * usage: differential [--device DEVICE] [--seed N] [--count N] [--ops OP,...]
+ * Case i has seed N + i: what fails is repeated by --seed THAT --count 1. The last line is the totals; nodes
+ * that the device has no kernel for are skipped. --ops: only these; the others' seeds count for nothing. */
 #include "tests/differential/model.h"
 
 #include <math.h>
@@ -163,6 +163,10 @@ static void set_int(node *n, const char *name, int64_t value)
 {
     n->attributes[n->n_attributes++] = (attribute){.name = name, .ints = {value}, .n = -1};
 }
+static void set_real(node *n, const char *name, double value)
+{
+    n->attributes[n->n_attributes++] = (attribute){.name = name, .real = (float)value, .n = -2};
+}
 static void set_ints(node *n, const char *name, const int64_t *values, int count)
 {
     attribute *a = &n->attributes[n->n_attributes++];
@@ -232,26 +236,6 @@ static void make_matmul(node *n)
     add_input(n, n->out, lead + 2, a);
     add_input(n, n->out, lead + 2, b);
     n->constant[1] = draw(0, 1);
-}
-
-/* 16-bit products with few rows, which have a kernel of their own. */
-static void make_few_rows(node *n)
-{
-    static const int64_t rows[] = {1, 1, 3, 16, 17, 64, 65, 128, 197};
-    const int64_t m = rows[draw(0, 8)], k = 8 * draw(1, draw(0, 1) ? 12 : 90),
-                  c = 8 * draw(1, draw(0, 1) ? 20 : 90);
-    const bool gemm = draw(0, 1);
-    n->op = gemm ? "Gemm" : "MatMul";
-    n->out = GRT_DTYPE_FLOAT16;
-    add_input(n, n->out, 2, (int64_t[]){m, k});
-    add_input(n, n->out, 2, (int64_t[]){k, c});
-    n->constant[1] = draw(0, 1);
-    if (gemm)
-        add_input(n, n->out, 1, (int64_t[]){c});
-    /* results of moderate size, so that rounding them does not hide much */
-    for (int i = 0; i < 2; i++)
-        for (int64_t j = 0; j < grt_tensor_elements(&n->in[i]); j++)
-            set_element(&n->in[i], j, (draw_real() * 2 - 1) / 4);
 }
 
 static void make_softmax(node *n)
@@ -560,12 +544,225 @@ static void make_cast(node *n)
     set_int(n, "to", n->out);
 }
 
+/* A single number: known when the model is compiled, or an input. */
+static void add_number(node *n, grt_dtype dtype, double value)
+{
+    set_element(add_input(n, dtype, 0, NULL), 0, value);
+    n->constant[n->n_in - 1] = draw(0, 1);
+}
+
+static void make_top_k(node *n)
+{
+    int64_t dims[GRT_MAX_RANK];
+    int32_t rank = draw_dims(dims, 1, 4), axis = (int32_t)draw(0, rank - 1);
+    n->op = "TopK";
+    n->out = draw_number();
+    if (draw(0, 3) == 0) { /* long lines are sorted */
+        rank = 2;
+        axis = (int32_t)draw(0, 1);
+        dims[axis] = draw(5000, 20000);
+        dims[1 - axis] = draw(1, 3);
+    }
+    add_input(n, n->out, rank, dims);
+    const int64_t k = draw(0, dims[axis]);
+    add_list(n, &k, 1);
+    set_int(n, "axis", axis);
+    set_int(n, "largest", draw(0, 1));
+    n->n_more = 1;
+    n->which = (int)draw(0, 1);
+    n->out = n->which ? GRT_DTYPE_INT64 : n->out;
+}
+
+static void make_nms(node *n)
+{
+    const int64_t batch = draw(1, 2), classes = draw(1, 4), boxes = draw(0, 5) ? draw(1, 300) : 0;
+    n->op = "NonMaxSuppression";
+    n->out = GRT_DTYPE_INT64;
+    add_input(n, GRT_DTYPE_FLOAT, 3, (int64_t[]){batch, boxes, 4});
+    add_input(n, GRT_DTYPE_FLOAT, 3, (int64_t[]){batch, classes, boxes});
+    add_number(n, GRT_DTYPE_INT64, (double)draw(0, 40));
+    add_number(n, GRT_DTYPE_FLOAT, draw_real());
+    if (draw(0, 1))
+        add_number(n, GRT_DTYPE_FLOAT, draw_real() * 2 - 1);
+    set_int(n, "center_point_box", draw(0, 1));
+}
+
+static void make_unique(node *n)
+{
+    int64_t dims[GRT_MAX_RANK];
+    int32_t rank = draw_dims(dims, 1, 4);
+    n->op = "Unique";
+    n->out = draw_number();
+    for (int32_t k = 0; k < rank; k++)
+        dims[k] = dims[k] ? dims[k] : 1;
+    add_input(n, n->out, rank, dims);
+    set_int(n, "sorted", draw(0, 1));
+    n->n_more = 3;
+    n->which = (int)draw(0, 3);
+    n->out = n->which ? GRT_DTYPE_INT64 : n->out;
+    if (draw(0, 1))
+        set_int(n, "axis", draw(-rank, rank - 1));
+}
+
+static void make_non_zero(node *n)
+{
+    int64_t dims[GRT_MAX_RANK];
+    int32_t rank = draw_dims(dims, 1, 5);
+    n->op = "NonZero";
+    n->out = GRT_DTYPE_INT64;
+    add_input(n, draw(0, 1) ? GRT_DTYPE_BOOL : GRT_DTYPE_INT32, rank, dims);
+}
+
+static void make_compress(node *n)
+{
+    int64_t dims[GRT_MAX_RANK];
+    int32_t rank = draw_dims(dims, 1, 4), axis = (int32_t)draw(0, rank - 1);
+    n->op = "Compress";
+    n->out = draw_number();
+    add_input(n, n->out, rank, dims);
+    add_input(n, GRT_DTYPE_BOOL, 1, &dims[axis]);
+    set_int(n, "axis", axis);
+}
+
+static void make_det(node *n)
+{
+    int64_t dims[GRT_MAX_RANK];
+    int32_t rank = draw_dims(dims, 0, 3);
+    n->op = "Det";
+    n->out = draw(0, 1) ? GRT_DTYPE_FLOAT : GRT_DTYPE_DOUBLE;
+    dims[rank] = dims[rank + 1] = draw(1, 7);
+    add_input(n, n->out, rank + 2, dims);
+}
+
+static void make_stft(node *n)
+{
+    const int64_t length = draw(1, 90), frame = draw(1, length);
+    const bool complex = draw(0, 2) == 0;
+    n->op = "STFT";
+    n->out = draw_float();
+    add_input(n, n->out, 3, (int64_t[]){draw(1, 3), length, complex ? 2 : 1});
+    add_number(n, GRT_DTYPE_INT64, (double)draw(1, frame));
+    add_input(n, n->out, 1, &frame);
+    set_int(n, "onesided", !complex && draw(0, 1));
+}
+
+static void make_window(node *n)
+{
+    n->op = PICK("HannWindow", "HammingWindow", "BlackmanWindow");
+    n->out = GRT_DTYPE_FLOAT;
+    add_number(n, GRT_DTYPE_INT64, (double)draw(0, 70));
+    set_int(n, "periodic", draw(0, 1));
+}
+
+static void make_mel(node *n)
+{
+    n->op = "MelWeightMatrix";
+    n->out = GRT_DTYPE_FLOAT;
+    add_number(n, GRT_DTYPE_INT64, (double)draw(1, 20));
+    add_number(n, GRT_DTYPE_INT64, (double)draw(2, 200));
+    add_number(n, GRT_DTYPE_INT64, (double)draw(4000, 16000));
+    add_number(n, GRT_DTYPE_FLOAT, draw_real() * 100);
+    add_number(n, GRT_DTYPE_FLOAT, 200 + draw_real() * 5000);
+}
+
+static void make_tensor_scatter(node *n)
+{
+    const int64_t batch = draw(1, 3), heads = draw(1, 3), length = draw(1, 20), size = draw(1, 9),
+                  count = draw(1, length);
+    const bool circular = draw(0, 1);
+    n->op = "TensorScatter";
+    n->out = draw_number();
+    add_input(n, n->out, 4, (int64_t[]){batch, heads, length, size});
+    add_input(n, n->out, 4, (int64_t[]){batch, heads, count, size});
+    if (draw(0, 3)) {
+        grt_tensor *at = add_input(n, GRT_DTYPE_INT64, 1, &batch);
+        for (int64_t i = 0; i < batch; i++)
+            set_element(at, i, (double)draw(0, circular ? 3 * length : length - count));
+    }
+    set_text(n, "mode", circular ? "circular" : "linear");
+}
+
+static grt_dtype draw_whole(void)
+{
+    return draw(0, 1) ? GRT_DTYPE_INT32 : GRT_DTYPE_INT64;
+}
+
+static void make_whole_matmul(node *n)
+{
+    make_matmul(n);
+    const grt_dtype dtype = draw_whole();
+    n->out = dtype;
+    for (int i = 0; i < 2; i++) {
+        const grt_tensor t = n->in[i];
+        release(t.data);
+        n->n_in = i;
+        add_input(n, dtype, t.rank, t.dims);
+    }
+}
+
+static void make_gemm(node *n)
+{
+    const int64_t m = draw_dim(), k = draw(1, 40), c = draw_dim(), rows = draw(0, 1), cols = draw(0, 1);
+    const bool whole = draw(0, 1), trans_a = draw(0, 1), trans_b = draw(0, 1);
+    n->op = "Gemm";
+    n->out = whole ? draw_whole() : draw_float();
+    add_input(n, n->out, 2, trans_a ? (int64_t[]){k, m} : (int64_t[]){m, k});
+    add_input(n, n->out, 2, trans_b ? (int64_t[]){c, k} : (int64_t[]){k, c});
+    n->constant[1] = draw(0, 1);
+    if (draw(0, 1))
+        add_input(n, n->out, 2, (int64_t[]){rows ? m : 1, cols ? c : 1});
+    set_int(n, "transA", trans_a);
+    set_int(n, "transB", trans_b);
+    if (draw(0, 1)) {
+        set_real(n, "alpha", whole ? (double)draw(-2, 2) : draw_real());
+        set_real(n, "beta", whole ? (double)draw(-2, 2) : draw_real());
+    }
+}
+
+/* Seeded, so that the same run draws the same numbers everywhere. */
+static void make_random(node *n)
+{
+    int64_t dims[GRT_MAX_RANK];
+    int32_t rank = draw_dims(dims, 1, 4);
+    n->op = PICK("RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli");
+    n->out = draw_float();
+    if (strstr(n->op, "Like") || n->op[0] == 'B')
+        add_input(n, n->out, rank, dims);
+    else
+        set_ints(n, "shape", dims, rank);
+    if (n->op[0] == 'B') /* probabilities */
+        for (int64_t i = 0; i < grt_tensor_elements(&n->in[0]); i++)
+            set_element(&n->in[0], i, draw_real());
+    set_int(n, "dtype", n->out);
+    set_real(n, "seed", draw_real());
+    if (strstr(n->op, "Normal")) {
+        set_real(n, "mean", draw_real());
+        set_real(n, "scale", draw_real());
+    }
+}
+
+static void make_multinomial(node *n)
+{
+    const int64_t dims[] = {draw(1, 4), draw(1, 300)};
+    n->op = "Multinomial";
+    n->out = GRT_DTYPE_INT32;
+    add_input(n, draw_float(), 2, dims);
+    set_int(n, "sample_size", draw(1, 50));
+    set_int(n, "dtype", n->out);
+    set_real(n, "seed", draw_real());
+}
+
 static void (*const makers[])(node *) = {
-    make_binary, make_unary,  make_matmul, make_softmax,   make_reduce, make_transpose, make_slice,
-    make_pad,    make_gather, make_concat, make_where,     make_cumsum, make_conv,      make_pool,
-    make_norm,   make_resize, make_rotary, make_recurrent, make_cast,   make_attention, make_few_rows};
+    make_binary, make_unary,  make_matmul,      make_softmax,  make_reduce,         make_transpose,
+    make_slice,  make_pad,    make_gather,      make_concat,   make_where,          make_cumsum,
+    make_conv,   make_pool,   make_norm,        make_resize,   make_rotary,         make_recurrent,
+    make_cast,   make_top_k,  make_nms,         make_unique,   make_non_zero,       make_compress,
+    make_det,    make_stft,   make_window,      make_mel,      make_tensor_scatter, make_whole_matmul,
+    make_gemm,   make_random, make_multinomial, make_attention};
 
 /* ---- comparing ---- */
+
+enum { RUNS = 3 }; /* step by step, captured, replayed; as many on both, as random numbers count them */
 
 typedef struct result {
     grt_status status;
@@ -686,7 +883,17 @@ typedef struct totals {
     size_t passed, failed, skipped;
 } totals;
 
-static void try_seed(uint64_t seed, const char *device, const char *only, grt_runtime *runtime, totals *all)
+/* Is the op one of those that were named? */
+static bool wanted(const char *ops, const char *op)
+{
+    const size_t n = strlen(op);
+    for (const char *at = ops; at && *at; at += strcspn(at, ","), at += *at == ',')
+        if (strcspn(at, ",") == n && !strncmp(at, op, n))
+            return true;
+    return !ops;
+}
+
+static void try_seed(uint64_t seed, const char *device, const char *ops, grt_runtime *runtime, totals *all)
 {
     node n = {0};
     result cpu = {0}, other = {0};
@@ -694,7 +901,7 @@ static void try_seed(uint64_t seed, const char *device, const char *only, grt_ru
     size_t size = 0;
     state = seed;
     makers[draw(0, (int64_t)(sizeof makers / sizeof *makers) - 1)](&n);
-    if (only && strcmp(n.op, only)) {
+    if (!wanted(ops, n.op)) {
         for (int i = 0; i < n.n_in; i++)
             release(n.in[i].data);
         return;
@@ -703,8 +910,8 @@ static void try_seed(uint64_t seed, const char *device, const char *only, grt_ru
     if (!bytes)
         exit(2);
     describe(&n, text, sizeof text);
-    run_node(&n, "cpu", 1, runtime, bytes, size, &cpu);
-    run_node(&n, device, 3, runtime, bytes, size, &other);
+    run_node(&n, "cpu", RUNS, runtime, bytes, size, &cpu);
+    run_node(&n, device, RUNS, runtime, bytes, size, &other);
     bool held = true;
     for (int i = 0; i < n.n_in; i++)
         held = held && (n.omitted[i] || guards_hold(n.in[i].data, grt_tensor_bytes(&n.in[i])));
@@ -732,7 +939,7 @@ static void try_seed(uint64_t seed, const char *device, const char *only, grt_ru
 
 int main(int argc, char **argv)
 {
-    const char *device = "mirror", *only = NULL;
+    const char *device = "mirror", *ops = NULL;
     uint64_t seed = 1, count = 400;
     for (int i = 1; i + 1 < argc; i += 2) {
         if (!strcmp(argv[i], "--device"))
@@ -741,13 +948,13 @@ int main(int argc, char **argv)
             seed = strtoull(argv[i + 1], NULL, 10);
         else if (!strcmp(argv[i], "--count"))
             count = strtoull(argv[i + 1], NULL, 10);
-        else if (!strcmp(argv[i], "--only"))
-            only = argv[i + 1];
+        else if (!strcmp(argv[i], "--ops"))
+            ops = argv[i + 1];
         else
             argc = 0;
     }
     if (argc % 2 == 0) {
-        fprintf(stderr, "usage: differential [--device DEVICE] [--seed N] [--count N] [--only OP]\n");
+        fprintf(stderr, "usage: differential [--device DEVICE] [--seed N] [--count N] [--ops OP,...]\n");
         return 2;
     }
     grt_runtime *runtime;
@@ -757,7 +964,7 @@ int main(int argc, char **argv)
         return 2;
     }
     for (uint64_t i = 0; i < count; i++)
-        try_seed(seed + i, device, only, runtime, &all);
+        try_seed(seed + i, device, ops, runtime, &all);
     grt_runtime_release(runtime);
     printf("%zu passed, %zu failed, %zu skipped\n", all.passed, all.failed, all.skipped);
     return all.failed || !all.passed;

@@ -98,6 +98,10 @@ static void add_attribute(bytes *proto, const attribute *a)
     if (a->text) {
         text(&inner, 4, a->text);
         number(&inner, 20, 3);
+    } else if (a->n == -2) {
+        varint(&inner, 2 << 3 | 5);
+        put(&inner, &a->real, sizeof a->real);
+        number(&inner, 20, 1);
     } else if (a->n < 0) {
         number(&inner, 3, a->ints[0]);
         number(&inner, 20, 2);
@@ -117,7 +121,10 @@ void *model_bytes(const node *n, size_t *out_size)
         snprintf(name, sizeof name, "x%d", i);
         text(&proto, 1, n->omitted[i] ? "" : name);
     }
-    text(&proto, 2, "y");
+    for (int i = 0; i <= n->n_more; i++) {
+        snprintf(name, sizeof name, "o%d", i);
+        text(&proto, 2, i == n->which ? "y" : name);
+    }
     text(&proto, 3, n->op);
     text(&proto, 4, n->op);
     for (int i = 0; i < n->n_attributes; i++)

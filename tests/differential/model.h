@@ -10,7 +10,8 @@ enum { MAX_INPUTS = 6, MAX_ATTRIBUTES = 10, MAX_INTS = 2 * GRT_MAX_RANK };
 typedef struct attribute {
     const char *name, *text; /* text: a string */
     int64_t ints[MAX_INTS];
-    int n; /* of ints; -1: one number, not a list */
+    int n; /* of ints; -1: one number, not a list; -2: a real number instead */
+    float real;
 } attribute;
 
 typedef struct node {
@@ -22,6 +23,7 @@ typedef struct node {
     bool omitted[MAX_INPUTS];
     grt_dtype out;
     const char *precision; /* that it is compiled with; NULL: none */
+    int n_more, which;     /* outputs beside the one that is the model's; its place among them */
 } node;
 
 /* The file's bytes, malloc'ed; NULL when out of memory. */

@@ -24,9 +24,23 @@ static void repair_checksums(uint8_t *data, size_t size)
     memcpy(data, &header, sizeof header);
 }
 
+/* Rows are what the checks of plans promise. */
+static void read_choice(void *user, const grt_cache_row *row)
+{
+    size_t *sum = user;
+    *sum += strlen(row->key);
+    for (size_t i = 0; i < row->size; i++)
+        *sum += ((const unsigned char *)row->data)[i];
+    if (!*row->key || !(row->cost_ms >= 0))
+        abort();
+}
+
 /* Every name and text that the model claims to have is read. */
 static void ask(const grt_model *model)
 {
+    size_t sum = 0;
+    if (grt_model_choices(model, read_choice, &sum) != GRT_OK)
+        abort();
     grt_model_info info = {.struct_size = sizeof info};
     if (grt_model_get_info(model, &info) != GRT_OK)
         abort();

@@ -12,7 +12,7 @@ silent_stderr() { local text; if text=$("$@" 2>&1 >/dev/null) && [ -z "$text" ];
 fields() { local command=$1; shift; $command | tests/scripts/json_has "$@"; }
 last_line() { local want=$1; shift; [ "$("$@" 2>/dev/null | tail -n 1)" = "$want" ]; }
 
-for command in "graphc" "graphc optimize" "graphc check" "graphc inspect" "graphrun" "graphrun check" "graphrun bench"; do
+for command in "graphc" "graphc optimize" "graphc check" "graphc inspect" "graphc devices" "graphrun" "graphrun check" "graphrun bench"; do
     # shellcheck disable=SC2086 # a command and its sub-command
     check "$command --help" says "usage: $command" ./$command --help
 done
@@ -67,6 +67,14 @@ for list in null:9 null: null:1,1 null:2-1 null:1-x cpu,null none:all null:0-999
     refuse 2 "bad use: --device $list" ./graphrun "$plan" --device "$list"
 done
 check "explain load, each device" says "mirror:1 .* weights: .* from the host" ./graphrun "$plan" --device mirror:0-1 --explain-load
+# NonZero of bool[2,2], which the mirror leaves to the CPU: what keeps runs from being replayed is named.
+base64 -d >"$scratch/nonzero.onnx" <<'ONNX'
+CAcSDGJhY2tlbmQtdGVzdDprChwKCWNvbmRpdGlvbhIGcmVzdWx0IgdOb25aZXJvEhR0ZXN0X25vbnplcm9fZXhhbXBsZVobCgljb25kaXRpb24SDgoMCAkSCAoCCAIKAggCYhgKBnJlc3VsdBIOCgwIBxIICgIIAgoCCANCBAoAEA0=
+ONNX
+check "explain load, replay" says "not as a graph: NonZero node '.*': it runs on the CPU" ./graphrun "$scratch/nonzero.onnx" --device mirror --fallback cpu \
+    --explain-load
+check "explain load, replay --json" fields "./graphrun $scratch/nonzero.onnx --device mirror --fallback cpu --explain-load --json" \
+    load.devices.0.replay.op:string load.devices.0.replay.reason:string load.devices.0.replay.graphs:integer
 check "explain load as a picture" sh -c "./graphrun '$plan' --device mirror:0-3 '--explain-load=$scratch/load.html' && grep -q 'mirror:3.*open device' '$scratch/load.html' &&
     grep -q '</html>' '$scratch/load.html'"
 check "explain load of one device as a picture" sh -c "./graphrun '$plan' '--explain-load=$scratch/one.html' && grep -q 'cpu:0' '$scratch/one.html'"
@@ -82,6 +90,19 @@ check "cache why --json" fields "./graphc cache why $plan --device null --json" 
 check "cache ls" says "heuristic .*op=.*gpu=null;" ./graphc cache ls
 check "cache ls --json" fields "./graphc cache ls --json" file:string damaged:integer rows.0.key:string rows.0.bytes:integer
 check "cache export" says "rows written" ./graphc cache export "$scratch/exported.db"
+check "tune --help" says "usage: graphc tune" ./graphc tune --help
+check "tune where nothing is to tune" says "there is nothing to tune" ./graphc tune "$plan" --device cpu
+check "tune" says "steps with .* choices; [1-9][0-9]* measured, 0 tuned before, 0 left" ./graphc tune "$plan" --device null --again
+check "tune again measures nothing" says " 0 measured, [1-9]" ./graphc tune "$plan" --device null
+check "tune --json" fields "./graphc tune $plan --device null --again --json" tuned:integer known:integer before_ms:number \
+    results.0.key:string results.0.candidates:integer results.0.winner:integer stopped:boolean
+check "tune marks rows" says "tuned .*op=.*gpu=null;" ./graphc cache ls
+check "tune -o" says "tuned.grt in" ./graphc tune "$plan" --device null -o "$scratch/tuned.grt"
+check "the tuned plan runs" ./graphrun "$scratch/tuned.grt"
+check "the tuned plan has its choices" env GRAPHRT_ALGO_CACHE=off sh -c "./graphc tune '$scratch/tuned.grt' --device null | grep ' 0 measured'"
+refuse 2 "tune -o of an ONNX model" ./graphc tune "$model" --device null -o "$scratch/other.grt"
+refuse 2 "tune without a model" ./graphc tune
+refuse 2 "tune --seconds -1" ./graphc tune "$plan" --seconds -1
 check "cache prune --matching" says "^[1-9].* rows removed" ./graphc cache prune --matching 7x8x8x1
 check "cache prune --older-than" says "^0 rows removed" ./graphc cache prune --older-than 1
 check "cache prune --all" says "^[1-9].* rows removed" ./graphc cache prune --all
@@ -96,6 +117,50 @@ for command in "graphc cache" "graphc cache nonsense" "graphc cache prune" "grap
     refuse 2 "bad use: $command" ./$command
 done
 export GRAPHRT_ALGO_CACHE=off
+
+# Algorithms chosen for devices that are not here: the null device everywhere, a GPU where the module and cuDNN are.
+mkdir "$scratch/devices"
+export GRAPHRT_DEVICE_PATH=$scratch/devices
+echo '{"format": 1, "kind": "null", "name": "imagined", "sm": 10, "source": "a test", "properties": {}}' >"$scratch/devices/nowhere.json"
+check "devices" says "nowhere .*imagined, sm_10; a test" ./graphc devices
+check "devices of the source tree" says "h200 .*sm_90" ./graphc devices
+check "devices --json" fields "./graphc devices --json" gpus:array described.0.target:string described.0.sm:integer
+refuse 2 "devices --dump of a kind without descriptions" ./graphc devices --dump --device cpu
+check "devices --dump" says '"kind": "null"' ./graphc devices --dump --device null
+check "devices --dump FILE, which can be a target" sh -c "./graphc devices --dump '$scratch/devices/dumped.json' --device null &&
+    ./graphc optimize '$model' --target dumped -o '$scratch/dumped.grt'"
+check "optimize --target of a described device" says "imagined, sm_10: [1-9].* algorithms chosen" ./graphc optimize "$model" \
+    --target nowhere -o "$scratch/tuned.grt"
+check "the same bytes again" sh -c "./graphc optimize '$model' --target nowhere -o '$scratch/again.grt' && cmp '$scratch/tuned.grt' '$scratch/again.grt'"
+check "inspect counts them" says "imagined, sm_10: [1-9]" ./graphc inspect "$scratch/tuned.grt"
+check "inspect --json counts them" fields "./graphc inspect $scratch/tuned.grt --json" tuning.0.gpu:string tuning.0.sm:string \
+    tuning.0.heuristic:integer tuning.0.tuned:integer
+check "optimize --json counts them" fields "./graphc optimize $model --target sm_10 -o $scratch/tuned.grt --json" tuning.0.gpu:string
+check "a session asks nobody" says "algorithms: [1-9][0-9]* from the plan, 0 from the cache, 0 missed, 0 heuristic queries" ./graphrun \
+    "$scratch/tuned.grt" --device null --explain-load
+check "cache why knows them" says "^plan  op=" ./graphc cache why "$scratch/tuned.grt" --device null
+check "optimize --target --shape" ./graphc optimize "$model" --target nowhere --shape "$input=4x1x8x8" -o "$scratch/tuned.grt"
+check "a session with that shape asks nobody" says " 0 missed, 0 heuristic queries" ./graphrun "$scratch/tuned.grt" --device null \
+    --shape "$input=4x1x8x8" --explain-load
+for options in "--target nonsense" "--target nowhere --target cpu" "--shape $input=4x1x8x8" "--target nowhere --shape $input=1x2" "--target nowhere --shape x=1"; do
+    # shellcheck disable=SC2086 # several options
+    refuse 2 "bad use: graphc optimize $options" ./graphc optimize "$model" $options -o "$scratch/bad.grt"
+done
+for options in nonsense "--dump x y" "--dump=x y"; do
+    # shellcheck disable=SC2086 # the same
+    refuse 2 "bad use: graphc devices $options" ./graphc devices $options
+done
+echo '{"format": 1}' >"$scratch/devices/broken.json"
+check "a broken description is named" says "broken.json: not a description" ./graphc devices
+unset GRAPHRT_DEVICE_PATH
+if [ -e libgraphrt-cuda.so ] && status=$(GRAPHRT_BACKEND_PATH=. ./graphc optimize "$model" --target h200 -o "$scratch/gpu.grt" 2>&1); then
+    check "optimize --target h200" says "NVIDIA H200, sm_90: [1-9].* algorithms chosen" ./graphc inspect "$scratch/gpu.grt"
+    check "the same bytes again, for h200" sh -c "GRAPHRT_BACKEND_PATH=. ./graphc optimize '$model' --target h200 -o '$scratch/gpu.2' &&
+        cmp '$scratch/gpu.grt' '$scratch/gpu.2'"
+else
+    skip "optimize --target h200" "${status:-this build has no CUDA module}"
+    check "what is missing for a GPU is said" says "cuda" ./graphc optimize "$model" --target h200 -o "$scratch/gpu.grt"
+fi
 
 check "save outputs" ./graphrun "$plan" --input "$input=$srcdir/models/digits/test_images.npy" --output-dir "$scratch/a"
 check "the model itself gives the same" ./graphrun "$model" --input "$input=$srcdir/models/digits/test_images.npy" --output-dir "$scratch/b"

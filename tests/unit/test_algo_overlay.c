@@ -108,6 +108,8 @@ END_TEST
 
 static char directory[64], cache[96], plan[96];
 
+static char source[96];
+
 static void setup(void)
 {
     strcpy(directory, "/tmp/test_overlay-XXXXXX");
@@ -115,21 +117,20 @@ static void setup(void)
     snprintf(cache, sizeof cache, "%s/algos.db", directory);
     snprintf(plan, sizeof plan, "%s/model.grt", directory);
     setenv("GRAPHRT_ALGO_CACHE", cache, 1);
-    char path[96];
-    snprintf(path, sizeof path, "%s/model.onnx", directory);
+    snprintf(source, sizeof source, "%s/model.onnx", directory);
     onnx_model m = onnx_create();
-    onnx_input(&m, m.graph, "x", GRT_DTYPE_FLOAT, "2,8");
+    onnx_input(&m, m.graph, "x", GRT_DTYPE_FLOAT, "n,8");
     onnx_initializer(&m, m.graph, onnx_tensor(&m, "a", "8,4"));
     onnx_initializer(&m, m.graph, onnx_tensor(&m, "b", "4,3"));
     onnx_node(&m, m.graph, "MatMul", "x,a", "h");
     onnx_node(&m, m.graph, "MatMul", "h,b", "y");
     onnx_output(&m, m.graph, "y");
     const grt_string bytes = onnx_bytes(&m);
-    FILE *f = fopen(path, "wb");
+    FILE *f = fopen(source, "wb");
     ck_assert_uint_eq(fwrite(bytes.data, 1, bytes.size, f), bytes.size);
     fclose(f);
     onnx_release(&m);
-    ck_assert_msg(grt_compile(path, NULL, plan) == GRT_OK, "%s", grt_last_error());
+    ck_assert_msg(grt_compile(source, NULL, plan) == GRT_OK, "%s", grt_last_error());
 }
 
 static void teardown(void)
@@ -178,7 +179,7 @@ static void move_row(void *user, const grt_cache_row *r)
     const char *rest = strstr(r->key, "nulls=1;");
     const size_t op = strcspn(r->key, ";");
     ck_assert_ptr_nonnull(rest);
-    snprintf(key, sizeof key, "%.*s;gpu=%s;sm=0;driver=99;nulls=%s;%s", (int)op, r->key, m->gpu,
+    snprintf(key, sizeof key, "%.*s;gpu=%s;sm=10;driver=99;nulls=%s;%s", (int)op, r->key, m->gpu,
              m->version ? m->version : "1", rest + strlen("nulls=1;"));
     grt_cache_row moved = *r;
     moved.key = key;
@@ -272,6 +273,85 @@ START_TEST(choices_of_another_version_are_passed_over)
 }
 END_TEST
 
+/* ---- choosing at compile time, for devices that are only described ---- */
+
+static grt_status compile(const grt_compile_options *options)
+{
+    return grt_compile(source, options, plan);
+}
+
+static void collect_name(void *user, const grt_cache_row *r)
+{
+    grt_text *text = user;
+    const char *gpu = strstr(r->key, "gpu=");
+    grt_text_add(text, "%.*s ", (int)strcspn(gpu, ";"), gpu);
+}
+
+START_TEST(choices_are_made_without_the_device)
+{
+    char note[256];
+    const grt_device_description devices[] = {{"first", 10, "{}"}, {"second", 11, "{}"}};
+    const grt_input_shape shape = {"x", 2, {2, 8}};
+    const grt_compile_options options = {.struct_size = sizeof options,
+                                         .level = -1,
+                                         .target = "null",
+                                         .devices = devices,
+                                         .n_devices = 2,
+                                         .shapes = &shape,
+                                         .n_shapes = 1};
+    ck_assert_msg(compile(&options) == GRT_OK, "%s", grt_last_error());
+    const grt_load_info info = load(note);
+    EXPECT_LOAD(info, 2, 0, 0, 0); /* by the first: the null device has its sm */
+    ck_assert_uint_eq(info.plan_rows, 4);
+    ck_assert_uint_eq(rows_in_cache(), 0);
+    grt_runtime *runtime;
+    grt_model *model;
+    grt_text names = {0};
+    ck_assert_int_eq(grt_runtime_create(&runtime), GRT_OK);
+    ck_assert_int_eq(grt_model_open(runtime, plan, &model), GRT_OK);
+    ck_assert_int_eq(grt_model_choices(model, collect_name, &names), GRT_OK);
+    ck_assert_str_eq(grt_text_get(&names), "gpu=first gpu=first gpu=second gpu=second ");
+    grt_text_release(&names);
+    grt_model_release(model);
+    grt_runtime_release(runtime);
+}
+END_TEST
+
+START_TEST(unknown_dims_are_taken_as_one)
+{
+    char note[256];
+    const grt_device_description device = {"first", 10, "{}"};
+    const grt_compile_options options = {
+        .struct_size = sizeof options, .level = -1, .target = "null", .devices = &device, .n_devices = 1};
+    ck_assert_msg(compile(&options) == GRT_OK, "%s", grt_last_error());
+    const grt_load_info info = load(note); /* which has 2 rows */
+    EXPECT_LOAD(info, 0, 0, 2, 0);
+    ck_assert_uint_eq(info.plan_rows, 2);
+    ck_assert_str_eq(note, ""); /* other dims are no other version */
+}
+END_TEST
+
+START_TEST(choices_that_cannot_be_made)
+{
+    const grt_device_description device = {"first", 10, "{}"}, nameless = {NULL, 10, "{}"};
+    const grt_input_shape shapes[] = {
+        {"y", 1, {1}}, {"x", 3, {1, 2, 8}}, {"x", 2, {1, 9}}, {"x", 2, {-1, 8}}};
+    grt_compile_options options = {
+        .struct_size = sizeof options, .level = -1, .target = "cpu", .devices = &device, .n_devices = 1};
+    ck_assert_int_eq(compile(&options), GRT_STATUS_UNSUPPORTED);
+    ck_assert_ptr_nonnull(strstr(grt_last_error(), "kind 'cpu'"));
+    options.target = "null";
+    options.n_shapes = 1;
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        options.shapes = &shapes[i];
+        ck_assert_int_eq(compile(&options), GRT_STATUS_INVALID_ARGUMENT);
+    }
+    options.n_shapes = 0;
+    options.devices = &nameless;
+    ck_assert_int_eq(compile(&options), GRT_STATUS_INVALID_ARGUMENT);
+}
+END_TEST
+
 Suite *suite_test_algo_overlay(void)
 {
     Suite *suite = suite_create("algo_overlay");
@@ -285,6 +365,9 @@ Suite *suite_test_algo_overlay(void)
     tcase_add_test(tc, a_plan_brings_its_choices);
     tcase_add_test(tc, the_cache_takes_over_where_the_library_refuses);
     tcase_add_test(tc, choices_of_another_version_are_passed_over);
+    tcase_add_test(tc, choices_are_made_without_the_device);
+    tcase_add_test(tc, unknown_dims_are_taken_as_one);
+    tcase_add_test(tc, choices_that_cannot_be_made);
     suite_add_tcase(suite, tc);
     return suite;
 }

@@ -3,6 +3,7 @@
 #include "tests/unit/onnx_model.h"
 
 #include "src/algo_cache.h"
+#include "src/algo_db.h"
 #include "src/context.h"
 
 #include <check.h>
@@ -375,6 +376,14 @@ static void count_row(void *user, const grt_cache_row *row)
     r->cost += row->cost_ms;
 }
 
+static void count_lookup(void *user, const grt_cache_lookup *lookup)
+{
+    ck_assert_ptr_nonnull(lookup->row);
+    ck_assert_str_eq(lookup->row->key, lookup->key);
+    ck_assert_uint_eq(lookup->row->size, 3);
+    count_row(user, lookup->row);
+}
+
 START_TEST(rows_say_what_was_measured)
 {
     rows r = {0};
@@ -397,6 +406,58 @@ START_TEST(noise_changes_nothing)
     open_context();
     ck_assert_int_eq(grt_context_run(context), GRT_OK);
     ck_assert_int_eq(last_way, HEURISTIC);
+}
+END_TEST
+
+static grt_algo_row row_of(const char *key, const char *data, grt_algo_source source)
+{
+    return (grt_algo_row){.key = key, .data = data, .size = strlen(data), .source = (int32_t)source};
+}
+
+static const char *kept_key;
+
+static void keep_key(void *user, const grt_tune_result *result)
+{
+    (void)user;
+    free((char *)kept_key);
+    kept_key = strdup(result->key);
+}
+
+static int way_of_a_new_context(void)
+{
+    grt_context_release(context);
+    open_context();
+    ck_assert_int_eq(grt_context_run(context), GRT_OK);
+    return last_way;
+}
+
+START_TEST(measured_before_said)
+{
+    tune(&(grt_tune_options){.struct_size = sizeof(grt_tune_options),
+                             .result = keep_key}); /* the last step's */
+    close_all();
+    open_all();
+    /* What a plan has from a heuristic does not hide what was measured; what it has from measuring does. */
+    grt_algo_row row = row_of(kept_key, "1 1", GRT_ALGO_HEURISTIC);
+    grt_algo_cache_add_plan(runtime->algos, &row, 1);
+    ck_assert_int_eq(way_of_a_new_context(), GOOD);
+    row = row_of(kept_key, "1 1", GRT_ALGO_TUNED);
+    grt_algo_cache_add_plan(runtime->algos, &row, 1);
+    ck_assert_int_eq(way_of_a_new_context(), SLOWER);
+    /* Until it is measured again. */
+    tune(&(grt_tune_options){.struct_size = sizeof(grt_tune_options), .again = true});
+    ck_assert_int_eq(way_of_a_new_context(), GOOD);
+    free((char *)kept_key);
+}
+END_TEST
+
+START_TEST(lookups_have_the_rows)
+{
+    rows r = {0};
+    tune(NULL);
+    ck_assert_int_eq(grt_cache_lookups(runtime, count_lookup, &r), GRT_OK);
+    ck_assert_uint_eq(r.n, 2);
+    ck_assert_uint_eq(r.tuned, 2);
 }
 END_TEST
 
@@ -498,6 +559,8 @@ Suite *suite_test_tune(void)
     tcase_add_test(tests, the_next_process_has_it);
     tcase_add_test(tests, rows_say_what_was_measured);
     tcase_add_test(tests, noise_changes_nothing);
+    tcase_add_test(tests, measured_before_said);
+    tcase_add_test(tests, lookups_have_the_rows);
     tcase_add_test(tests, stopping_keeps_what_was_found);
     tcase_add_test(tests, time_is_limited);
     tcase_add_test(tests, dearest_first);

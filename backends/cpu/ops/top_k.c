@@ -2,7 +2,7 @@
  * their order. */
 #include "backends/cpu/move.h"
 
-#include "backends/cpu/order.h"
+#include "backends/order.h"
 #include "backends/cpu/threads.h"
 
 #include <string.h>

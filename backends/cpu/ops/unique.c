@@ -2,7 +2,7 @@
  * are one. */
 #include "backends/cpu/move.h"
 
-#include "backends/cpu/order.h"
+#include "backends/order.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* Hardmax, LpNormalization, MeanVarianceNormalization, DFT, Einsum, NonZero, Compress, Shape, Size. */
-#include "backends/cuda/each.cuh"
+#include "backends/cuda/order.cuh"
 #include "src/base/einsum.h"
 
 namespace {
@@ -335,32 +335,6 @@ grt_status run_einsum(const grt_run *r)
 
 /* ---- NonZero, Compress: where the picked ones go is counted by one block, in order ---- */
 
-/* places[i] = how many before i are picked, -1 if i is not; places[n] = how many there are. */
-template <typename F> grt_status number(const grt_run *r, int64_t n, int64_t *places, const F &picked)
-{
-    return cuda_each_block(r, 1, [=] __device__(int64_t, int thread, int threads) {
-        __shared__ int64_t counts[CUDA_BLOCK];
-        int64_t per = (n + threads - 1) / threads, from = thread * per, to = from + per < n ? from + per : n, count = 0;
-        for (int64_t i = from; i < to; i++)
-            count += picked(i);
-        counts[thread] = count;
-        __syncthreads();
-        if (thread == 0) {
-            int64_t sum = 0;
-            for (int k = 0; k < threads; k++) {
-                int64_t c = counts[k];
-                counts[k] = sum;
-                sum += c;
-            }
-            places[n] = sum;
-        }
-        __syncthreads();
-        int64_t next = counts[thread];
-        for (int64_t i = from; i < to; i++)
-            places[i] = picked(i) ? next++ : -1;
-    });
-}
-
 grt_status reshape_non_zero(grt_reshape *r)
 {
     r->workspace_bytes = ((size_t)grt_tensor_elements(r->in[0]) + 1) * sizeof(int64_t);
@@ -372,7 +346,7 @@ grt_status run_non_zero(const grt_run *r)
     const cuda_any in = cuda_any_in(r, 0);
     const int64_t total = grt_tensor_elements(r->in[0]);
     int64_t *places = (int64_t *)r->workspace, n = 0;
-    GRT_TRY(number(r, total, places, [=] __device__(int64_t i) { return in.get(i) != 0; }));
+    GRT_TRY(cuda_number(r, total, places, [=] __device__(int64_t i) { return in.get(i) != 0; }));
     GRT_TRY(cuda_read(r, places + total, &n));
     const cuda_dims dims = cuda_dims_of(r->in[0]);
     const int64_t found[] = {dims.rank, n};
@@ -430,7 +404,7 @@ grt_status run_compress(const grt_run *r)
     int32_t axis = s->flat ? 0 : (int32_t)grt_axis(s->axis, in->rank);
     int64_t size = s->flat ? grt_tensor_elements(in) : in->dims[axis], listed = grt_tensor_elements(r->in[1]);
     /* What is true beyond the axis counts for nothing: the device cannot report it. */
-    GRT_TRY(number(r, listed, places, [=] __device__(int64_t i) { return i < size && take[i] != 0; }));
+    GRT_TRY(cuda_number(r, listed, places, [=] __device__(int64_t i) { return i < size && take[i] != 0; }));
     GRT_TRY(cuda_read(r, places + listed, &n));
     for (int32_t k = 0; k < in->rank; k++)
         dims[k] = in->dims[k];

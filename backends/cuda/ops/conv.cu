@@ -92,10 +92,10 @@ static void window_first(const char *from, char *to, int64_t channels, int64_t t
             memcpy(to + (t * channels + c) * (int64_t)size, from + (c * taps + t) * (int64_t)size, size);
 }
 
-static grt_status upload(const char *host, size_t bytes, void **out_device)
+static grt_status upload(grt_device *device, const char *host, size_t bytes, void **out_data)
 {
-    CUDA_TRY(cudaMalloc(out_device, bytes));
-    CUDA_TRY(cudaMemcpy(*out_device, host, bytes, cudaMemcpyHostToDevice));
+    GRT_TRY(cuda_alloc(device, bytes, out_data));
+    CUDA_TRY(cudaMemcpy(*out_data, host, bytes, cudaMemcpyHostToDevice));
     return GRT_OK;
 }
 
@@ -134,7 +134,7 @@ static grt_status upload_weights(const grt_kernel_node *node, conv_state *state)
         window_first((const char *)w->data, turned, w->dims[0], grt_dims_product(w->dims, 2, w->rank), grt_dtype_size(w->dtype));
     else
         cuda_packing_turn(w, turned);
-    const grt_status status = upload(turned, bytes, filters ? &state->filters : &state->weights);
+    const grt_status status = upload(node->device, turned, bytes, filters ? &state->filters : &state->weights);
     free(turned);
     return status;
 }

@@ -1,4 +1,4 @@
-/* Gather, GatherElements, GatherND, ScatterElements, ScatterND. Indices are in device memory: one that is out of range is
+/* Gather, GatherElements, GatherND, ScatterElements, ScatterND, TensorScatter. Indices are in device memory: one that is out of range is
  * clamped, as the device cannot report it (see cuda_clamp_index). */
 #include "backends/cuda/pointwise_eval.h"
 #include "backends/cuda/walk.h"
@@ -446,6 +446,75 @@ grt_status run_scatter_nd(const grt_run *r)
     BY_DTYPE(reduce_tuples)
 }
 
+/* ---- TensorScatter: entries of an axis, from a place of its own in each batch ---- */
+
+struct cache_state {
+    int64_t axis;
+    bool circular;
+};
+
+struct cache_shape {
+    int64_t total, n, length, heads, inner; /* n entries of `inner` elements go into `length`, for each of `heads` in a batch */
+};
+
+grt_status create_tensor_scatter(const grt_kernel_node *node, void **out_state)
+{
+    cache_state *state;
+    GRT_TRY(cuda_state(&state));
+    state->axis = grt_attr_int(node->desc, "axis", -2);
+    state->circular = !strcmp(grt_attr_string(node->desc, "mode", "linear"), "circular");
+    *out_state = state;
+    return GRT_OK;
+}
+
+grt_status reshape_tensor_scatter(grt_reshape *r)
+{
+    const grt_tensor *cache = r->in[0], *update = r->in[1];
+    const int32_t axis = (int32_t)grt_axis(((const cache_state *)r->state)->axis, cache->rank);
+    if (update->dims[axis] > cache->dims[axis])
+        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "%lld entries do not fit into an axis of size %lld",
+                           (long long)update->dims[axis], (long long)cache->dims[axis]);
+    cache_shape *s;
+    GRT_TRY(cuda_state(&s));
+    *s = {grt_tensor_elements(update), update->dims[axis], cache->dims[axis], grt_dims_product(cache->dims, 1, axis),
+          grt_dims_product(cache->dims, axis + 1, cache->rank)};
+    r->shape = s;
+    return GRT_OK;
+}
+
+template <typename T>
+__global__ void __launch_bounds__(CUDA_BLOCK)
+    put_entries_kernel(cache_shape s, bool circular, bool is32, const void *starts, T *dst, const T *updates)
+{
+    for CUDA_ITEMS(i, s.total) {
+        const divided entry = divide(i, s.inner), line = divide(entry.q, s.n);
+        int64_t start = starts ? cuda_index(starts, is32, line.q / s.heads) : 0, last = circular ? s.length - 1 : s.length - s.n;
+        start = start < 0 ? 0 : circular ? start % s.length : start > last ? last : start; /* out of range: clamped */
+        int64_t to = start + line.r;
+        to -= to >= s.length ? s.length : 0;
+        dst[(line.q * s.length + to) * s.inner + entry.r] = updates[i];
+    }
+}
+
+template <typename T> grt_status put_entries(const grt_run *r, const cache_shape *s)
+{
+    const grt_tensor *at = r->n_in > 2 ? r->in[2] : NULL;
+    put_entries_kernel<T><<<cuda_grid(s->total), CUDA_BLOCK, 0, cuda_stream(r)>>>(
+        *s, ((const cache_state *)r->state)->circular, at && at->dtype == GRT_DTYPE_INT32, at ? at->data : NULL, (T *)r->out[0]->data,
+        (const T *)r->in[1]->data);
+    CUDA_LAUNCHED();
+    return GRT_OK;
+}
+
+grt_status run_tensor_scatter(const grt_run *r)
+{
+    const cache_shape *s = (const cache_shape *)r->shape;
+    GRT_TRY(start_output(r));
+    if (s->total <= 0)
+        return GRT_OK;
+    return CUDA_BY_SIZE(grt_dtype_size(r->in[0]->dtype), put_entries, r, s);
+}
+
 const grt_kernel_row rows[] = {
     {.domain = "", .op = "Gather", .types = {CUDA_MOVABLE, CUDA_INDEX}, .create = create_axis, .destroy = free,
      .reshape = reshape_gather, .release_shape = free, .run = run_gather},
@@ -459,6 +528,9 @@ const grt_kernel_row rows[] = {
     {.domain = "", .op = "ScatterND", .types = {CUDA_MOVABLE, CUDA_INDEX, CUDA_MOVABLE}, .flags = GRT_KERNEL_IN_PLACE(0),
      .supports = supports_scatter,
      .create = create_scatter, .destroy = free, .reshape = reshape_scatter_nd, .release_shape = free, .run = run_scatter_nd},
+    {.domain = "", .op = "TensorScatter", .types = {CUDA_MOVABLE, CUDA_MOVABLE, CUDA_INDEX}, .flags = GRT_KERNEL_IN_PLACE(0),
+     .create = create_tensor_scatter, .destroy = free, .reshape = reshape_tensor_scatter, .release_shape = free,
+     .run = run_tensor_scatter},
 };
 
 } // namespace

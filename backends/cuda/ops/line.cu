@@ -1,7 +1,7 @@
 /* Ops on lines of elements along one axis: ArgMax, ArgMin, TopK, CumSum, CumProd. A warp or a block works on a line where its
  * elements are neighbours or lines are few, else a thread does. */
+#include "backends/cuda/order.cuh"
 #include "backends/cuda/pointwise_eval.h"
-#include "backends/cuda/walk.h"
 
 namespace {
 
@@ -189,11 +189,13 @@ grt_status run_arg(const grt_run *r)
 }
 
 /* ---- TopK ----
- * A block per line finds the best element k times, each time among those that come after the one before. */
+ * A block per line finds the best element k times, each time among those that come after the one before. Where k is large, or long
+ * lines are too few to fill the device so, lines are sorted. */
 
 struct top_shape {
     lines in;
     int64_t k;
+    bool sorts;
 };
 
 struct top_state {
@@ -237,9 +239,47 @@ __global__ void __launch_bounds__(CUDA_BLOCK) top_kernel(top_shape s, bool least
     }
 }
 
+/* Keys of the lines one after another; the best come first when they are sorted. */
+template <typename S>
+__global__ void __launch_bounds__(CUDA_BLOCK) key_kernel(lines s, bool least, const S *in, cuda_keyed *out)
+{
+    for CUDA_ITEMS(i, s.n_lines * s.n) {
+        int64_t line = i / s.n, at = i - line * s.n;
+        uint64_t key = order_key<S>(in[line_base(s, line, s.n) + at * s.inner]);
+        out[i] = {least ? key : ~key, at};
+    }
+}
+
+template <typename S>
+__global__ void __launch_bounds__(CUDA_BLOCK) take_kernel(top_shape s, const cuda_keyed *sorted, const S *in, S *values, int64_t *places)
+{
+    for CUDA_ITEMS(i, s.in.n_lines * s.k) {
+        int64_t line = i / s.k, j = i - line * s.k, at = sorted[line * s.in.n + j].at, to = line_base(s.in, line, s.k) + j * s.in.inner;
+        if (values)
+            values[to] = in[line_base(s.in, line, s.in.n) + at * s.in.inner];
+        if (places)
+            places[to] = at;
+    }
+}
+
+template <typename S> grt_status top_by_sorting(const grt_run *r, const top_shape *s, bool least, const S *in, S *values, int64_t *places)
+{
+    const int64_t total = s->in.n_lines * s->in.n;
+    cuda_keyed *v = (cuda_keyed *)r->workspace, *spare = v + total;
+    key_kernel<S><<<cuda_grid(total), CUDA_BLOCK, 0, cuda_stream(r)>>>(s->in, least, in, v);
+    CUDA_LAUNCHED();
+    GRT_TRY(cuda_sort(r, s->in.n_lines, s->in.n, &v, &spare, cuda_keyed_less()));
+    take_kernel<S><<<cuda_grid(s->in.n_lines * s->k), CUDA_BLOCK, 0, cuda_stream(r)>>>(*s, v, in, values, places);
+    CUDA_LAUNCHED();
+    return GRT_OK;
+}
+
 template <typename S> grt_status top(const grt_run *r)
 {
     const top_shape *s = (const top_shape *)r->shape;
+    if (s->sorts)
+        return top_by_sorting<S>(r, s, ((const top_state *)r->state)->least, (const S *)r->in[0]->data,
+                                 r->out[0] ? (S *)r->out[0]->data : NULL, r->n_out > 1 && r->out[1] ? (int64_t *)r->out[1]->data : NULL);
     unsigned block = s->in.n <= 32 ? 32 : s->in.n <= 128 ? 128 : CUDA_BLOCK;
     top_kernel<S><<<cuda_grid(s->in.n_lines, 1), block, 0, cuda_stream(r)>>>(
         *s, ((const top_state *)r->state)->least, (const S *)r->in[0]->data, r->out[0] ? (S *)r->out[0]->data : NULL,
@@ -269,6 +309,9 @@ grt_status reshape_top(grt_reshape *r)
     int64_t axis = grt_axis(((const top_state *)r->state)->axis, in->rank);
     plan_lines(&s->in, in, axis);
     s->k = out->dims[axis];
+    s->sorts = s->k > 128 || (s->k > 8 && s->in.n > 4096 && s->in.n_lines < 64);
+    if (s->sorts)
+        r->workspace_bytes = 2 * (size_t)(s->in.n_lines * s->in.n) * sizeof(cuda_keyed);
     if (s->k <= s->in.n)
         return GRT_OK;
     r->shape = NULL;

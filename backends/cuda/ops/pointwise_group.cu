@@ -1,13 +1,18 @@
-/* graphrt::Pointwise on the device: one kernel interprets any program. Every thread runs the whole program for a few
+/* graphrt::Pointwise on the device. Where the plan brings a kernel that was generated for the program (pointwise_source.h), that runs;
+ * else one kernel interprets any program: every thread runs the whole program for a few
  * neighbouring elements, so that intermediate results never reach device memory unless there are very many. The program travels
  * in the kernel's parameters; all threads take the same way through it. */
+#include "backends/cuda/code.h"
+#include "backends/cuda/libraries.h"
+#include "backends/cuda/nvrtc.h"
 #include "backends/cuda/pointwise_eval.h"
+#include "backends/cuda/pointwise_source.h"
 #include "backends/cuda/walk.h"
 
 namespace {
 
 /* What the compiler's groups keep to, and what fits in the parameters of a kernel. */
-enum { MAX_INPUTS = 8, MAX_CODE = 32, MAX_CONSTANTS = 96, VECTOR = 4, BLOCK = 128 };
+enum { MAX_INPUTS = CUDA_POINTWISE_INPUTS, MAX_CODE = 32, MAX_CONSTANTS = 96, VECTOR = 4, BLOCK = 128 };
 
 enum source_kind : uint8_t { SOURCE_INPUT, SOURCE_CONSTANT, SOURCE_REGISTER, SOURCE_PREVIOUS };
 
@@ -29,19 +34,17 @@ struct program {
 
 typedef cuda_walk<MAX_INPUTS + 1, GRT_MAX_RANK> group_walk;
 
-/* How an input of the fast kernel is found: at the result's own place, by the place along the trailing dims, or always the same. */
-enum input_place : uint8_t { PLACE_OWN, PLACE_TRAILING, PLACE_ONE };
-
 struct fast_plan {
-    bool fits;
-    uint32_t n, period; /* in vectors: of the result, of the inputs at PLACE_TRAILING */
+    uint32_t n, period; /* in vectors */
     cuda_divisor by_period;
-    input_place place[MAX_INPUTS];
+    cuda_place place[MAX_INPUTS];
 };
 
 struct shape {
-    bool grouped;
-    fast_plan fast;
+    bool grouped, formed, fast; /* formed: form is set; fast: the fast kernel takes it */
+    cuda_pointwise_form form;
+    cudaKernel_t generated; /* NULL: there is none */
+    fast_plan plan;
     group_walk walk, groups;
 };
 
@@ -172,9 +175,8 @@ __global__ void __launch_bounds__(BLOCK) group_kernel(const __grid_constant__ gr
     }
 }
 
-/* The usual case: every input is as the result, or repeats along its leading dims, or is one element; sizes fit in 31 bits; no more
- * than a few results wait. 16 bytes of 16-bit floats a thread, no walk, and registers that need no memory. */
-enum { FAST_VECTOR = 8, FAST_KEPT = 3, FAST_BLOCK = 128 };
+/* The usual case: shapes that have a form (pointwise_source.h), and no more than a few results wait. 16 bytes of 16-bit floats a thread, no walk, and registers that need no memory. */
+enum { FAST_VECTOR = CUDA_POINTWISE_VECTOR, FAST_KEPT = 3, FAST_BLOCK = CUDA_POINTWISE_BLOCK };
 
 __global__ void __launch_bounds__(FAST_BLOCK) fast_kernel(const __grid_constant__ fast_plan f, const __grid_constant__ program p, const __grid_constant__ operands o)
 {
@@ -182,7 +184,7 @@ __global__ void __launch_bounds__(FAST_BLOCK) fast_kernel(const __grid_constant_
     const uint32_t i = blockIdx.x * FAST_BLOCK + threadIdx.x;
     if (i >= f.n)
         return;
-    const uint32_t trailing = f.period ? i - cuda_divide(i, f.by_period) * f.period : 0;
+    const uint32_t trailing = i - cuda_divide(i, f.by_period) * f.period;
     float kept[FAST_KEPT][V], x[PW_MAX_OPERANDS][V], y[V];
 #pragma unroll
     for (int j = 0; j < V; j++)
@@ -197,9 +199,9 @@ __global__ void __launch_bounds__(FAST_BLOCK) fast_kernel(const __grid_constant_
                 for (int j = 0; j < V; j++)
                     x[k][j] = y[j];
             } else if (in.kind[k] == SOURCE_INPUT) {
-                const input_place place = f.place[index];
-                const int64_t at = place == PLACE_OWN ? (int64_t)i * V : place == PLACE_TRAILING ? (int64_t)trailing * V : 0;
-                load<V>(p.in_dtype[index], o.in[index], at, place != PLACE_ONE, x[k]);
+                const cuda_place place = f.place[index];
+                const int64_t at = place == CUDA_PLACE_OWN ? (int64_t)i * V : place == CUDA_PLACE_TRAILING ? (int64_t)trailing * V : 0;
+                load<V>(p.in_dtype[index], o.in[index], at, place != CUDA_PLACE_ONE, x[k]);
             } else if (in.kind[k] == SOURCE_CONSTANT) {
 #pragma unroll
                 for (int j = 0; j < V; j++)
@@ -303,54 +305,92 @@ grt_status create(const grt_kernel_node *node, void **out_state)
     return GRT_OK;
 }
 
-/* The dims of t, leading ones left out, are the last dims of the result: the number of elements; else 0. */
-int64_t trailing_elements(const grt_tensor *t, const grt_tensor *out)
+/* While a plan is made: the kernel for this program and form, unless another step has had it generated. */
+grt_status generate(const grt_reshape *r, const shape *sh, const char *key)
 {
-    int32_t skip = 0;
-    while (skip < t->rank && t->dims[skip] == 1)
-        skip++;
-    const int32_t rank = t->rank - skip;
-    return rank <= out->rank && grt_dims_equal(t->dims + skip, rank, out->dims + out->rank - rank, rank) ? grt_tensor_elements(t) : 0;
+    size_t size;
+    void *code = grt_device_code_find(r->device, key, &size);
+    if (code) {
+        free(code);
+        return GRT_OK;
+    }
+    const cuda_device *device = (const cuda_device *)r->device;
+    grt_text source = {};
+    cuda_pointwise_source(r->desc, &sh->form, &source);
+    grt_status status = source.failed ? grt_fail_memory(source.size)
+                                      : cuda_nvrtc_compile(r->desc->name, grt_text_get(&source), 10 * device->prop.major + device->prop.minor,
+                                                           &code, &size);
+    if (status == GRT_OK)
+        grt_device_algo_store(r->device, NULL, key, code, size);
+    free(code);
+    grt_text_release(&source);
+    return status;
 }
 
-void plan_fast(const grt_reshape *r, fast_plan *f)
+/* When it is used: the kernel that the plan brings for them, if it does. */
+grt_status find_generated(const grt_reshape *r, shape *sh)
 {
-    const program *p = (const program *)r->state;
-    const int64_t n = grt_tensor_elements(r->out[0]), most = (int64_t)1 << 30;
-    int64_t period = 0;
-    if (n <= 0 || n >= most || n % FAST_VECTOR || p->n_registers > FAST_KEPT)
-        return;
-    for (int32_t i = 0; i < r->n_in; i++) {
-        const int64_t size = grt_tensor_elements(r->in[i]), trailing = trailing_elements(r->in[i], r->out[0]);
-        if (size == n && trailing == n) {
-            f->place[i] = PLACE_OWN;
-        } else if (size == 1) {
-            f->place[i] = PLACE_ONE;
-        } else if (trailing > 0 && trailing % FAST_VECTOR == 0 && (period == 0 || period == trailing)) {
-            f->place[i] = PLACE_TRAILING;
-            period = trailing;
-        } else {
-            return;
-        }
-    }
-    f->n = (uint32_t)(n / FAST_VECTOR);
-    f->period = (uint32_t)(period / FAST_VECTOR);
-    if (f->period)
-        f->by_period = cuda_divisor_of(f->period);
-    f->fits = true;
+    grt_text key = {};
+    grt_device_algo_key(r->device, "Pointwise", &key);
+    cuda_pointwise_key(r->desc, &sh->form, &key);
+    grt_status status = key.failed                      ? grt_fail_memory(key.size)
+                        : cuda_is_described(r->device) ? generate(r, sh, grt_text_get(&key))
+                                                       : cuda_code_get((cuda_device *)r->device, grt_text_get(&key), CUDA_POINTWISE_KERNEL,
+                                                                       &sh->generated);
+    grt_text_release(&key);
+    return status;
+}
+
+void plan_fast(const cuda_pointwise_form &form, fast_plan *f)
+{
+    f->n = form.n;
+    f->period = form.period;
+    f->by_period = cuda_divisor_of(form.period);
+    for (int32_t i = 0; i < form.n_in; i++)
+        f->place[i] = form.place[i];
 }
 
 grt_status reshape(grt_reshape *r)
 {
     shape *sh;
     GRT_TRY(cuda_state(&sh));
+    sh->formed = cuda_pointwise_form_of(r->in, r->n_in, r->out[0], &sh->form);
+    grt_status status = sh->formed ? find_generated(r, sh) : GRT_OK;
+    if (status != GRT_OK) {
+        free(sh);
+        return status;
+    }
+    sh->fast = sh->formed && ((const program *)r->state)->n_registers <= FAST_KEPT;
+    if (sh->fast)
+        plan_fast(sh->form, &sh->plan);
     cuda_walk_broadcast(&sh->walk, r->out[0], r->n_in, r->in);
     sh->grouped = sh->walk.total > 0 && cuda_walk_vector(&sh->walk, VECTOR) == VECTOR;
     if (sh->grouped)
         sh->groups = cuda_walk_grouped(&sh->walk, VECTOR);
-    plan_fast(r, &sh->fast);
     r->shape = sh;
     return GRT_OK;
+}
+
+grt_status launch_generated(const shape *sh, const operands &o, cudaStream_t stream)
+{
+    cuda_pointwise_args args = {};
+    memcpy(args.in, o.in, sizeof args.in);
+    args.out = o.out;
+    args.n = sh->form.n;
+    args.period = sh->form.period;
+    void *list[] = {&args};
+    CUDA_TRY(cudaLaunchKernel((const void *)sh->generated, dim3((args.n + CUDA_POINTWISE_BLOCK - 1) / CUDA_POINTWISE_BLOCK),
+                              dim3(CUDA_POINTWISE_BLOCK), list, 0, stream));
+    return GRT_OK;
+}
+
+/* Views may begin anywhere; whole vectors need their alignment. */
+bool is_aligned(const shape *sh, const operands &o)
+{
+    bool aligned = cuda_aligned(o.out, FAST_VECTOR * grt_dtype_size(sh->form.out_dtype));
+    for (int32_t k = 0; k < sh->form.n_in; k++)
+        aligned = aligned && (sh->form.place[k] == CUDA_PLACE_ONE || cuda_aligned(o.in[k], FAST_VECTOR * grt_dtype_size(sh->form.in_dtype[k])));
+    return aligned;
 }
 
 template <int V> grt_status launch(const group_walk &walk, const program &p, const operands &o, cudaStream_t stream)
@@ -378,11 +418,10 @@ grt_status run(const grt_run *r)
         aligned &= !o.packed[k] || cuda_aligned(o.in[k], VECTOR * grt_dtype_size(p->in_dtype[k]));
     }
     o.out = r->out[0]->data;
-    bool fast = sh->fast.fits && cuda_aligned(o.out, FAST_VECTOR * grt_dtype_size(p->out_dtype));
-    for (int32_t k = 0; fast && k < r->n_in; k++)
-        fast = sh->fast.place[k] == PLACE_ONE || cuda_aligned(o.in[k], FAST_VECTOR * grt_dtype_size(p->in_dtype[k]));
-    if (fast) {
-        fast_kernel<<<(sh->fast.n + FAST_BLOCK - 1) / FAST_BLOCK, FAST_BLOCK, 0, cuda_stream(r)>>>(sh->fast, *p, o);
+    if ((sh->generated || sh->fast) && is_aligned(sh, o)) {
+        if (sh->generated)
+            return launch_generated(sh, o, cuda_stream(r));
+        fast_kernel<<<(sh->plan.n + FAST_BLOCK - 1) / FAST_BLOCK, FAST_BLOCK, 0, cuda_stream(r)>>>(sh->plan, *p, o);
         CUDA_LAUNCHED();
         return GRT_OK;
     }
@@ -392,7 +431,7 @@ grt_status run(const grt_run *r)
 #define TYPES (GRT_BIT(FLOAT) | GRT_BIT(FLOAT16) | GRT_BIT(BFLOAT16) | GRT_BIT(BOOL))
 const grt_kernel_row rows[] = {
     {.domain = "graphrt", .op = "Pointwise", .types = {TYPES, TYPES, TYPES, TYPES},
-     .flags = 0xff, /* any input that dies here: an element is read by the thread that writes it, before */
+     .flags = GRT_KERNEL_CHOOSES | 0xff, /* any input that dies here: an element is read by the thread that writes it, before */
      .supports = supports, .create = create, .destroy = free, .reshape = reshape, .release_shape = free, .run = run},
 };
 

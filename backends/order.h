@@ -1,6 +1,7 @@
-/* Elements as unsigned keys in the same order: so that sorting knows one type only. */
-#ifndef GRT_BACKENDS_CPU_ORDER_H
-#define GRT_BACKENDS_CPU_ORDER_H
+/* Elements as unsigned keys in the same order: so that sorting knows one type only. On the CPU and in device
+ * code. */
+#ifndef GRT_BACKENDS_ORDER_H
+#define GRT_BACKENDS_ORDER_H
 
 #include "src/base/float.h"
 #include "src/base/tensor.h"
@@ -8,7 +9,7 @@
 #include <string.h>
 
 /* Order of a float's bit pattern; both zeros are one, every NaN is greater than all numbers. */
-static inline uint64_t cpu_order_double(double v)
+GRT_INLINE uint64_t cpu_order_double(double v)
 {
     uint64_t bits;
     v = v == 0 ? 0 : v;
@@ -18,14 +19,14 @@ static inline uint64_t cpu_order_double(double v)
     return bits >> 63 ? ~bits : bits | (uint64_t)1 << 63;
 }
 
-static inline uint64_t cpu_order_float(float v)
+GRT_INLINE uint64_t cpu_order_float(float v)
 {
     uint32_t bits = grt_float_to_bits(v == 0 ? 0 : v);
     return v != v ? UINT64_MAX : bits >> 31 ? ~bits : bits | 0x80000000u;
 }
 
 /* Key of element i of a tensor of numbers or bools: a < b exactly if key(a) < key(b). */
-static inline uint64_t cpu_order_key(grt_dtype dtype, const void *data, int64_t i)
+GRT_INLINE uint64_t cpu_order_key(grt_dtype dtype, const void *data, int64_t i)
 {
     const uint64_t top = (uint64_t)1 << 63;
     switch (dtype) {

@@ -1,0 +1,82 @@
+/* See code.h. */
+#include "backends/cuda/code.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+
+/* A piece of code, loaded; or that it is not there, so that nobody looks again. */
+typedef struct entry {
+    UT_hash_handle hh;
+    cudaLibrary_t library;
+    cudaKernel_t kernel;
+    void *code; /* CUDA may read it as long as the library is loaded */
+    char key[];
+} entry;
+
+struct cuda_codes {
+    pthread_mutex_t lock;
+    entry *entries;
+};
+
+grt_status cuda_codes_create(cuda_codes **out_codes)
+{
+    cuda_codes *codes = calloc(1, sizeof *codes);
+    if (!codes)
+        return grt_fail_memory(sizeof *codes);
+    pthread_mutex_init(&codes->lock, NULL);
+    *out_codes = codes;
+    return GRT_OK;
+}
+
+void cuda_codes_release(cuda_codes *codes)
+{
+    if (!codes)
+        return;
+    entry *e, *next;
+    HASH_ITER (hh, codes->entries, e, next) {
+        HASH_DEL(codes->entries, e);
+        if (e->library)
+            (void)cudaLibraryUnload(e->library);
+        free(e->code);
+        free(e);
+    }
+    pthread_mutex_destroy(&codes->lock);
+    free(codes);
+}
+
+/* Nothing here is an error: what cannot be loaded is rejected, and the kernel that needs no code does the
+ * work. */
+static void load(cuda_device *device, entry *e, const char *name)
+{
+    size_t size;
+    e->code = grt_device_code_find(&device->base, e->key, &size);
+    if (!e->code)
+        return;
+    if (cudaLibraryLoadData(&e->library, e->code, NULL, NULL, 0, NULL, NULL, 0) != cudaSuccess ||
+        cudaLibraryGetKernel(&e->kernel, e->library, name) != cudaSuccess) {
+        (void)cudaGetLastError();
+        e->kernel = NULL;
+        grt_device_algo_reject(&device->base, NULL, e->key);
+    }
+}
+
+grt_status cuda_code_get(cuda_device *device, const char *key, const char *name, cudaKernel_t *out_kernel)
+{
+    cuda_codes *codes = device->codes;
+    const size_t length = strlen(key);
+    entry *e;
+    *out_kernel = NULL;
+    pthread_mutex_lock(&codes->lock);
+    HASH_FIND(hh, codes->entries, key, length, e);
+    if (!e && (e = calloc(1, sizeof *e + length + 1))) {
+        memcpy(e->key, key, length + 1);
+        load(device, e, name);
+        HASH_ADD_KEYPTR(hh, codes->entries, e->key, length, e);
+    }
+    if (e)
+        *out_kernel = e->kernel;
+    pthread_mutex_unlock(&codes->lock);
+    return e ? GRT_OK : grt_fail_memory(sizeof *e + length + 1);
+}

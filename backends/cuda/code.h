@@ -1,0 +1,24 @@
+/* Generated kernels on a device: machine code that came with a plan, found by its key like a choice of
+ * algorithms (backends/algos.h), loaded once a device. */
+#ifndef GRT_BACKENDS_CUDA_CODE_H
+#define GRT_BACKENDS_CUDA_CODE_H
+
+#include "backends/cuda/cuda.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct cuda_codes cuda_codes;
+
+grt_status cuda_codes_create(cuda_codes **out_codes);
+void cuda_codes_release(cuda_codes *codes); /* NULL-safe; the device must be current */
+
+/* Function `name` of the code that is kept under `key`, for cudaLaunchKernel while the device is open; NULL
+ * if there is no such code, or none that this device takes. Any thread. */
+grt_status cuda_code_get(cuda_device *device, const char *key, const char *name, cudaKernel_t *out_kernel);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,174 @@
+/* See pointwise_source.h. The expressions are those of pointwise.def, the words in them those of
+ * pointwise_language.h. */
+#include "backends/cuda/pointwise_source.h"
+
+#include "src/base/pointwise.h"
+
+#include <string.h>
+
+/* Change it when the same key would give other code. */
+enum { GENERATOR = 1 };
+
+/* The dims of t, leading ones left out, are the last dims of the result: the number of elements; else 0. */
+static int64_t trailing_elements(const grt_tensor *t, const grt_tensor *out)
+{
+    int32_t skip = 0;
+    while (skip < t->rank && t->dims[skip] == 1)
+        skip++;
+    const int32_t rank = t->rank - skip;
+    return rank <= out->rank && grt_dims_equal(t->dims + skip, rank, out->dims + out->rank - rank, rank)
+               ? grt_tensor_elements(t)
+               : 0;
+}
+
+bool cuda_pointwise_form_of(const grt_tensor *const *in, int32_t n_in, const grt_tensor *out,
+                            cuda_pointwise_form *form)
+{
+    enum { V = CUDA_POINTWISE_VECTOR };
+    const int64_t n = grt_tensor_elements(out), most = (int64_t)1 << 30;
+    int64_t period = 0;
+    if (n <= 0 || n >= most || n % V || n_in > CUDA_POINTWISE_INPUTS)
+        return false;
+    *form = (cuda_pointwise_form){.n_in = n_in, .out_dtype = out->dtype};
+    for (int32_t i = 0; i < n_in; i++) {
+        const int64_t size = grt_tensor_elements(in[i]), trailing = trailing_elements(in[i], out);
+        form->in_dtype[i] = in[i]->dtype;
+        if (size == n && trailing == n) {
+            form->place[i] = CUDA_PLACE_OWN;
+        } else if (size == 1) {
+            form->place[i] = CUDA_PLACE_ONE;
+        } else if (trailing > 0 && trailing % V == 0 && (period == 0 || period == trailing)) {
+            form->place[i] = CUDA_PLACE_TRAILING;
+            period = trailing;
+        } else {
+            return false;
+        }
+    }
+    form->n = (uint32_t)(n / V);
+    form->period = period ? (uint32_t)(period / V) : 1;
+    return true;
+}
+
+static uint32_t bits_of(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+void cuda_pointwise_key(const grt_op_desc *desc, const cuda_pointwise_form *form, grt_text *key)
+{
+    static const char *const places[] = {"own", "trailing", "one"};
+    size_t n, n_constants;
+    const int64_t *program = grt_attr_ints(desc, "program", &n);
+    const float *constants = grt_attr_floats(desc, "constants", &n_constants);
+    grt_text_add(key, "generator=%d;in=", GENERATOR);
+    for (int32_t i = 0; i < form->n_in; i++)
+        grt_text_add(key, "%s%s %s", i ? "," : "", grt_dtype_name(form->in_dtype[i]), places[form->place[i]]);
+    grt_text_add(key, ";out=%s;program=", grt_dtype_name(form->out_dtype));
+    for (size_t i = 0; i < n; i += 4)
+        grt_text_add(key, "%s%s %lld %lld %lld", i ? "," : "", pw_info_at((int32_t)program[i])->name,
+                     (long long)program[i + 1], (long long)program[i + 2], (long long)program[i + 3]);
+    grt_text_add(key, ";constants=");
+    for (size_t i = 0; i < n_constants; i++)
+        grt_text_add(key, "%s%08x", i ? "," : "", bits_of(constants[i]));
+    grt_text_add(key, ";");
+}
+
+/* ---- source ---- */
+
+static const char beginning[] = {
+    "typedef unsigned short u16;\n"
+    "typedef unsigned char u8;\n"
+    "#define INFINITY __int_as_float(0x7f800000)\n"
+#include "cuda_pointwise_language.inc"
+    "typedef float T, P;\n"
+    "template <typename> using pw_vocabulary = pw_vocabulary_of<T, true>;\n"
+    "struct alignas(16) pack16 { u16 v[8]; };\n"
+    "struct alignas(16) pack32 { float v[8]; };\n"
+    "struct alignas(8) pack8 { u8 v[8]; };\n"
+    "__device__ __forceinline__ T of_float32(float x) { return x; }\n"
+    "__device__ __forceinline__ T of_float16(u16 x) { T y; asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(y) : "
+    "\"h\"(x)); return y; }\n"
+    "__device__ __forceinline__ T of_bfloat16(u16 x) { return __uint_as_float((unsigned)x << 16); }\n"
+    "__device__ __forceinline__ T of_bool(u8 x) { return x ? 1.0f : 0.0f; }\n"
+    "__device__ __forceinline__ float to_float32(T x) { return x; }\n"
+    "__device__ __forceinline__ u16 to_float16(T x) { u16 y; asm(\"cvt.rn.f16.f32 %0, %1;\" : \"=h\"(y) : "
+    "\"f\"(x)); return y; }\n"
+    "__device__ __forceinline__ u16 to_bfloat16(T x) { u16 y; asm(\"cvt.rn.bf16.f32 %0, %1;\" : \"=h\"(y) : "
+    "\"f\"(x)); return y; }\n"
+    "__device__ __forceinline__ u8 to_bool(T x) { return x != 0; }\n"
+    "struct arguments { const void *in[8]; void *out; unsigned n, period; };\n"};
+
+static const char *pack_of(grt_dtype dtype)
+{
+    return dtype == GRT_DTYPE_FLOAT ? "pack32" : dtype == GRT_DTYPE_BOOL ? "pack8" : "pack16";
+}
+
+static const char *element_of(grt_dtype dtype)
+{
+    return dtype == GRT_DTYPE_FLOAT ? "float" : dtype == GRT_DTYPE_BOOL ? "u8" : "u16";
+}
+
+static void add_loads(const cuda_pointwise_form *form, grt_text *s)
+{
+    for (int32_t i = 0; i < form->n_in; i++) {
+        const grt_dtype dtype = form->in_dtype[i];
+        if (form->place[i] == CUDA_PLACE_ONE)
+            grt_text_add(s, "    const %s in%d = *(const %s *)a.in[%d];\n", element_of(dtype), i,
+                         element_of(dtype), i);
+        else
+            grt_text_add(s, "    const %s in%d = ((const %s *)a.in[%d])[%s];\n", pack_of(dtype), i,
+                         pack_of(dtype), i, form->place[i] == CUDA_PLACE_OWN ? "i" : "i % a.period");
+    }
+}
+
+/* An operand: an input, a constant, or the result of an instruction. */
+static void add_operand(const cuda_pointwise_form *form, const float *constants, int64_t n_constants,
+                        int64_t operand, grt_text *s)
+{
+    if (operand < form->n_in)
+        grt_text_add(s, form->place[operand] == CUDA_PLACE_ONE ? "of_%s(in%lld)" : "of_%s(in%lld.v[j])",
+                     grt_dtype_name(form->in_dtype[operand]), (long long)operand);
+    else if (operand < form->n_in + n_constants)
+        grt_text_add(s, "__int_as_float(0x%08x)", bits_of(constants[operand - form->n_in]));
+    else
+        grt_text_add(s, "r%lld", (long long)(operand - form->n_in - n_constants));
+}
+
+static void add_instruction(const cuda_pointwise_form *form, const int64_t *code, int64_t index,
+                            const float *constants, int64_t n_constants, grt_text *s)
+{
+    static const char *const names[] = {"a", "b", "c"}, *const parameters[] = {"p0", "p1"};
+    const pw_info *info = pw_info_at((int32_t)code[0]);
+    grt_text_add(s, "        T r%lld;\n        {\n", (long long)index);
+    for (int k = 0; k < info->arity + info->n_params; k++) {
+        grt_text_add(s,
+                     "            const T %s = ", k < info->arity ? names[k] : parameters[k - info->arity]);
+        add_operand(form, constants, n_constants, code[1 + k], s);
+        grt_text_add(s, ";\n");
+    }
+    grt_text_add(s, "            r%lld = (T)(%s); /* %s */\n        }\n", (long long)index,
+                 pw_expression((int32_t)code[0]), info->name);
+}
+
+void cuda_pointwise_source(const grt_op_desc *desc, const cuda_pointwise_form *form, grt_text *s)
+{
+    size_t n, n_constants;
+    const int64_t *program = grt_attr_ints(desc, "program", &n);
+    const float *constants = grt_attr_floats(desc, "constants", &n_constants);
+    grt_text_add(s, "%s", beginning);
+    grt_text_add(
+        s,
+        "extern \"C\" __global__ void __launch_bounds__(%d) " CUDA_POINTWISE_KERNEL
+        "(const __grid_constant__ arguments a)\n{\n"
+        "    const unsigned i = blockIdx.x * %du + threadIdx.x;\n    if (i >= a.n)\n        return;\n",
+        CUDA_POINTWISE_BLOCK, CUDA_POINTWISE_BLOCK);
+    add_loads(form, s);
+    grt_text_add(s, "    %s out;\n#pragma unroll\n    for (int j = 0; j < %d; j++) {\n",
+                 pack_of(form->out_dtype), CUDA_POINTWISE_VECTOR);
+    for (size_t i = 0; i + 4 <= n; i += 4)
+        add_instruction(form, program + i, (int64_t)(i / 4), constants, (int64_t)n_constants, s);
+    grt_text_add(s, "        out.v[j] = to_%s(r%zu);\n    }\n    ((%s *)a.out)[i] = out;\n}\n",
+                 grt_dtype_name(form->out_dtype), n / 4 - 1, pack_of(form->out_dtype));
+}

@@ -1,0 +1,51 @@
+/* Generated kernels for groups of pointwise functions (graphrt::Pointwise): which shapes they are for, what
+ * they are called in the cache of algorithms, their source. Needs no GPU.
+ *
+ * A thread computes CUDA_POINTWISE_VECTOR neighbouring elements of the result. What an input is to them is
+ * part of the code; sizes are arguments, so that one kernel serves all shapes that are alike. */
+#ifndef GRT_BACKENDS_CUDA_POINTWISE_SOURCE_H
+#define GRT_BACKENDS_CUDA_POINTWISE_SOURCE_H
+
+#include "backends/kernel.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { CUDA_POINTWISE_INPUTS = 8, CUDA_POINTWISE_VECTOR = 8, CUDA_POINTWISE_BLOCK = 128 };
+#define CUDA_POINTWISE_KERNEL "pointwise" /* the name of the function */
+
+/* Where the elements of an input are that belong to a result's. */
+typedef enum cuda_place {
+    CUDA_PLACE_OWN,      /* at the same place */
+    CUDA_PLACE_TRAILING, /* at the place along the trailing dims, whatever the leading ones */
+    CUDA_PLACE_ONE,      /* there is one for all */
+} cuda_place;
+
+typedef struct cuda_pointwise_form {
+    int32_t n_in;
+    grt_dtype in_dtype[CUDA_POINTWISE_INPUTS], out_dtype;
+    cuda_place place[CUDA_POINTWISE_INPUTS];
+    uint32_t n,
+        period; /* vectors in the result; vectors in the inputs at CUDA_PLACE_TRAILING, 1 if there are none */
+} cuda_pointwise_form;
+
+/* What a kernel is called with. */
+typedef struct cuda_pointwise_args {
+    const void *in[CUDA_POINTWISE_INPUTS];
+    void *out;
+    uint32_t n, period;
+} cuda_pointwise_args;
+
+/* False: no kernel is generated for such shapes. */
+bool cuda_pointwise_form_of(const grt_tensor *const *in, int32_t n_in, const grt_tensor *out,
+                            cuda_pointwise_form *form);
+/* The parts of a key that tell the kernel from others; behind grt_device_algo_key. */
+void cuda_pointwise_key(const grt_op_desc *desc, const cuda_pointwise_form *form, grt_text *key);
+/* CUDA C++ without headers. The desc is a valid program (pw_program_check). */
+void cuda_pointwise_source(const grt_op_desc *desc, const cuda_pointwise_form *form, grt_text *source);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

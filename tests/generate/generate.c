@@ -1,0 +1,119 @@
+/* Does every pointwise function become source that NVRTC compiles? For all types and places of inputs; needs
+ * no GPU. Whether the kernels compute what they should is seen on a GPU (tests/conformance/device.sh). */
+#include "backends/cuda/nvrtc.h"
+#include "backends/cuda/pointwise_source.h"
+#include "src/base/pointwise.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static size_t passed, failed;
+
+static void result(const char *name, const char *why)
+{
+    if (!why)
+        passed++;
+    else
+        printf("FAIL %s: %s\n", name, why);
+    failed += why != NULL;
+}
+
+/* Operand k of the function: one of each place. */
+static grt_tensor operand(int32_t opcode, int k, grt_dtype dtype)
+{
+    static const grt_tensor places[] = {{.rank = 2, .dims = {4, 64}}, {.rank = 1, .dims = {64}}, {.rank = 0}};
+    grt_tensor t = places[k];
+    t.dtype = opcode == PW_Where && k == 0 ? GRT_DTYPE_BOOL : dtype;
+    return t;
+}
+
+/* A cubin is an ELF file. */
+static const char *compile(const char *name, const char *source)
+{
+    static const char elf[] = {0x7f, 'E', 'L', 'F'};
+    void *code;
+    size_t size;
+    if (cuda_nvrtc_compile(name, source, 90, &code, &size) != GRT_OK)
+        return grt_last_error();
+    const bool good = size > sizeof elf && !memcmp(code, elf, sizeof elf);
+    free(code);
+    return good ? NULL : "the code is no cubin";
+}
+
+static void try_function(int32_t opcode, grt_dtype dtype)
+{
+    const pw_info *info = pw_info_at(opcode);
+    const float constants[PW_MAX_PARAMS] = {0.5f, 1.25f};
+    int64_t program[4] = {opcode, -1, -1, -1};
+    grt_tensor operands[PW_MAX_OPERANDS];
+    const grt_tensor *in[PW_MAX_OPERANDS] = {NULL};
+    for (int k = 0; k < info->arity; k++) {
+        operands[k] = operand(opcode, k, dtype);
+        in[k] = &operands[k];
+    }
+    for (int k = 0; k < info->arity + info->n_params; k++)
+        program[1 + k] = k;
+    const grt_tensor out = {.dtype = info->truth ? GRT_DTYPE_BOOL : dtype, .rank = 2, .dims = {4, 64}};
+    grt_attr attrs[2] = {
+        {.name = "program", .kind = GRT_ATTR_INTS, .ints = {program, 4}},
+        {.name = "constants", .kind = GRT_ATTR_FLOATS, .floats = {constants, (size_t)info->n_params}},
+    };
+    const grt_op_desc desc = {
+        .domain = "graphrt", .op = "Pointwise", .name = info->name, .attrs = attrs, .n_attrs = 2};
+    cuda_pointwise_form form;
+    grt_text source = {0};
+    if (!cuda_pointwise_form_of(in, info->arity, &out, &form)) {
+        result(info->name, "there is no form for the shapes");
+        return;
+    }
+    cuda_pointwise_source(&desc, &form, &source);
+    result(info->name, compile(info->name, grt_text_get(&source)));
+    grt_text_release(&source);
+}
+
+/* Shapes that have no form, and those that have. */
+static void try_forms(void)
+{
+    const grt_tensor out = {.dtype = GRT_DTYPE_FLOAT, .rank = 2, .dims = {4, 64}};
+    const struct {
+        grt_tensor in;
+        bool has;
+        cuda_place place;
+    } cases[] = {
+        {{.rank = 2, .dims = {4, 64}}, true, CUDA_PLACE_OWN},
+        {{.rank = 2, .dims = {1, 64}}, true, CUDA_PLACE_TRAILING},
+        {{.rank = 2, .dims = {1, 1}}, true, CUDA_PLACE_ONE},
+        {{.rank = 2, .dims = {4, 1}}, false, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const grt_tensor *in = &cases[i].in;
+        cuda_pointwise_form form;
+        const bool has = cuda_pointwise_form_of(&in, 1, &out, &form);
+        result("form", has != cases[i].has || (has && form.place[0] != cases[i].place)
+                           ? "another one is wanted"
+                           : NULL);
+    }
+    const grt_tensor odd = {.dtype = GRT_DTYPE_FLOAT, .rank = 1, .dims = {63}}, *in = &odd;
+    cuda_pointwise_form form;
+    result("form", cuda_pointwise_form_of(&in, 1, &odd, &form) ? "63 elements are no whole vectors" : NULL);
+}
+
+int main(void)
+{
+    static const grt_dtype dtypes[] = {GRT_DTYPE_FLOAT, GRT_DTYPE_FLOAT16, GRT_DTYPE_BFLOAT16};
+    try_forms();
+    if (compile("nothing", "") && strstr(grt_last_error(), "was not found")) {
+        printf("skipped: %s\n%zu passed, %zu failed, 1 skipped\n", grt_last_error(), passed, failed);
+        return failed ? 1 : 0;
+    }
+    /* Each function with one type, in turn: they differ in loads and stores only. */
+    for (int32_t opcode = 0; opcode < PW_COUNT; opcode++)
+        if (pw_info_at(opcode)->fusible)
+            try_function(opcode, dtypes[opcode % 3]);
+    for (size_t i = 0; i < 3; i++)
+        try_function(PW_Add, dtypes[i]);
+    try_function(PW_Where, GRT_DTYPE_FLOAT16);
+    printf("%zu passed, %zu failed, 0 skipped\n", passed, failed);
+    return failed ? 1 : 0;
+}

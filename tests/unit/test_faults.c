@@ -1,0 +1,414 @@
+/* Devices that refuse: too little memory at every point, captures that fail, pointers that are none; and that
+ * memory of data-dependent outputs is kept between runs. */
+#include "tests/unit/onnx_model.h"
+
+#include "src/context.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static grt_runtime *runtime;
+
+static void setup(void)
+{
+    setenv("GRAPHRT_ALGO_CACHE", "off", 1);
+    ck_assert_int_eq(grt_runtime_create(&runtime), GRT_OK);
+}
+
+static void teardown(void)
+{
+    grt_runtime_release(runtime);
+}
+
+static grt_model *open_built(grt_runtime *in, onnx_model *m)
+{
+    grt_string bytes = onnx_bytes(m);
+    grt_model *model = NULL;
+    ck_assert_msg(grt_model_open_memory(in, bytes.data, bytes.size, &model) == GRT_OK, "%s",
+                  grt_last_error());
+    onnx_release(m);
+    return model;
+}
+
+enum { SIZE = 64 };
+
+/* x [2,64] -> MatMul -> Softmax -> y */
+static grt_model *open_product(grt_runtime *in)
+{
+    onnx_model m = onnx_create();
+    onnx_input(&m, m.graph, "x", GRT_DTYPE_FLOAT, "2,64");
+    onnx_initializer(&m, m.graph, onnx_tensor(&m, "w", "64,64"));
+    onnx_node(&m, m.graph, "MatMul", "x,w", "h")->name = "product";
+    onnx_node(&m, m.graph, "Softmax", "h", "y")->name = "last";
+    onnx_output(&m, m.graph, "y");
+    return open_built(in, &m);
+}
+
+/* x [N] -> NonZero, which the mirror leaves to the CPU -> Mul, Sub on the device */
+static grt_model *open_dynamic(void)
+{
+    onnx_model m = onnx_create();
+    onnx_input(&m, m.graph, "x", GRT_DTYPE_FLOAT, "N");
+    onnx_node(&m, m.graph, "NonZero", "x", "places")->name = "places of x";
+    onnx_node(&m, m.graph, "Mul", "places,places", "squares");
+    onnx_node(&m, m.graph, "Transpose", "squares", "y");
+    onnx_output(&m, m.graph, "y");
+    return open_built(runtime, &m);
+}
+
+static grt_status run_floats(grt_context *context, int32_t rank, int64_t n, float *x)
+{
+    grt_tensor in = {.dtype = GRT_DTYPE_FLOAT, .rank = rank, .data = x};
+    in.dims[0] = rank == 2 ? 2 : n;
+    in.dims[1] = rank == 2 ? n / 2 : 0;
+    ck_assert_int_eq(grt_context_set_input(context, 0, &in), GRT_OK);
+    return grt_context_run(context);
+}
+
+/* Whatever the device lacks memory for: an error that says how much was wanted and free, nothing is kept, and
+ * with more memory the same process goes on. */
+START_TEST(out_of_memory)
+{
+    float x[2 * SIZE] = {0};
+    size_t failed_sessions = 0, failed_runs = 0, good = 0;
+    for (size_t limit = 0; limit < 24 << 10; limit += 256) {
+        char text[32];
+        grt_runtime *own;
+        grt_session *session = NULL, *again = NULL;
+        grt_context *context = NULL;
+        snprintf(text, sizeof text, "%zu", limit);
+        setenv("GRAPHRT_MIRROR_MEMORY", text, 1);
+        ck_assert_int_eq(grt_runtime_create(&own), GRT_OK);
+        grt_model *model = open_product(own);
+        grt_status status = grt_session_create(model, "mirror:3", NULL, &session);
+        failed_sessions += status != GRT_OK;
+        if (status == GRT_OK && (status = grt_context_create(session, &context)) == GRT_OK) {
+            status = run_floats(context, 2, 2 * SIZE, x);
+            failed_runs += status != GRT_OK;
+        }
+        good += status == GRT_OK;
+        if (status != GRT_OK) {
+            ck_assert_int_eq(status, GRT_STATUS_OUT_OF_MEMORY);
+            ck_assert_msg(strstr(grt_last_error(), "mirror:3 is out of memory: ") &&
+                              strstr(grt_last_error(), " bytes wanted, ") &&
+                              (session || strstr(grt_last_error(), "the model's weights: ")),
+                          "%s", grt_last_error());
+        }
+        grt_context_release(context);
+        grt_session_release(session);
+        /* what was refused is as if it had not been asked for, and other devices have memory of their own */
+        ck_assert(grt_session_create(model, "mirror:3", NULL, &again) == (session ? GRT_OK : status));
+        grt_session_release(again);
+        ck_assert_int_eq(grt_session_create(model, "cpu", NULL, &again), GRT_OK);
+        grt_session_release(again);
+        grt_model_release(model);
+        grt_runtime_release(own);
+    }
+    unsetenv("GRAPHRT_MIRROR_MEMORY");
+    ck_assert(failed_sessions >= SIZE && failed_runs >= 2 && good >= 2);
+}
+END_TEST
+
+/* A session that finds no room leaves its device's memory to others. */
+START_TEST(memory_comes_back)
+{
+    const char *const two[] = {"mirror:1", "mirror:2"};
+    grt_runtime *own;
+    grt_session *sessions[2] = {0};
+    setenv("GRAPHRT_MIRROR_MEMORY", "20000", 1);
+    ck_assert_int_eq(grt_runtime_create(&own), GRT_OK);
+    grt_model *small = open_product(own), *other = open_product(own);
+    ck_assert_int_eq(grt_sessions_create(small, two, 2, NULL, sessions), GRT_OK);
+    grt_session *third = NULL; /* the same weights again: the plan is another, so they are not shared */
+    ck_assert_int_eq(grt_session_create(other, "mirror:1", NULL, &third), GRT_STATUS_OUT_OF_MEMORY);
+    ck_assert_ptr_nonnull(strstr(grt_last_error(), "the model's weights"));
+    grt_session_release(sessions[0]);
+    ck_assert_msg(grt_session_create(other, "mirror:1", NULL, &third) == GRT_OK, "%s", grt_last_error());
+    grt_session_release(third);
+    grt_session_release(sessions[1]);
+    grt_model_release(small);
+    grt_model_release(other);
+    grt_runtime_release(own);
+    unsetenv("GRAPHRT_MIRROR_MEMORY");
+}
+END_TEST
+
+/* ---- a device of which single entries are replaced ---- */
+
+static grt_device_vtable changed;
+static const grt_device_vtable *original;
+static size_t allocations, begun, ended;
+static bool capture_works;
+
+static void change(grt_session *session)
+{
+    original = session->device->vtable;
+    changed = *original;
+    session->device->vtable = &changed;
+    allocations = begun = ended = 0;
+}
+
+static void change_back(grt_session *session)
+{
+    session->device->vtable = original;
+}
+
+static grt_status count_alloc(grt_device *device, size_t bytes, void **out_data)
+{
+    allocations++;
+    return original->alloc(device, bytes, out_data);
+}
+
+START_TEST(dynamic_memory_is_kept)
+{
+    float x[4096] = {0};
+    grt_session *session;
+    grt_context *context;
+    grt_context_stats stats = {.struct_size = sizeof stats};
+    grt_tensor y;
+    const grt_session_options options = {.struct_size = sizeof options, .fallback = "cpu"};
+    grt_model *model = open_dynamic();
+    ck_assert_msg(grt_session_create(model, "mirror:0", &options, &session) == GRT_OK, "%s",
+                  grt_last_error());
+    ck_assert_int_eq(grt_context_create(session, &context), GRT_OK);
+    change(session);
+    changed.alloc = count_alloc;
+    size_t first = 0, kept = 0;
+    for (int run = 0; run < 12; run++) {
+        const int64_t n = run < 6 ? 4096 : 4096 - 8 * run; /* and a few less */
+        for (int64_t i = 0; i < 4096; i++)
+            x[i] = i < n ? 1 : 0;
+        ck_assert_msg(run_floats(context, 1, 4096, x) == GRT_OK, "%s", grt_last_error());
+        ck_assert_int_eq(grt_context_get_output(context, 0, &y), GRT_OK);
+        ck_assert_int_eq(y.dims[0], n);
+        ck_assert(((const int64_t *)y.data)[n - 1] == (n - 1) * (n - 1));
+        ck_assert_int_eq(grt_context_get_stats(context, &stats), GRT_OK);
+        if (run == 0) {
+            first = allocations;
+            kept = stats.dynamic_bytes;
+        }
+        ck_assert_uint_eq(allocations, first);
+        ck_assert_uint_eq(stats.dynamic_bytes, kept);
+    }
+    ck_assert(first > 1 && kept >= 2 * 4096 * sizeof(int64_t));
+    for (int64_t i = 16; i < 4096; i++)
+        x[i] = 0;
+    ck_assert_int_eq(run_floats(context, 1, 4096, x), GRT_OK); /* far less: blocks are not wasted on it */
+    ck_assert_uint_gt(allocations, first);
+    change_back(session);
+    grt_context_release(context);
+    grt_session_release(session);
+    grt_model_release(model);
+}
+END_TEST
+
+/* Inputs that lie on the device already need no memory there. */
+START_TEST(device_inputs_cost_nothing)
+{
+    float x[2 * SIZE] = {1, 2, 3}, first;
+    grt_session *session;
+    grt_context *context;
+    grt_tensor in = {.dtype = GRT_DTYPE_FLOAT, .rank = 2, .dims = {2, SIZE}, .memory = GRT_MEMORY_DEVICE}, y;
+    grt_model *model = open_product(runtime);
+    ck_assert_int_eq(grt_session_create(model, "mirror:0", NULL, &session), GRT_OK);
+    ck_assert_int_eq(grt_context_create(session, &context), GRT_OK);
+    ck_assert_int_eq(grt_device_alloc(session->device, sizeof x, &in.data), GRT_OK);
+    memcpy(in.data, x, sizeof x); /* the mirror's memory is the host's */
+    change(session);
+    changed.alloc = count_alloc;
+    for (int host = 0; host < 3; host++) { /* device memory, host memory, device memory */
+        const size_t before = allocations;
+        if (host == 1)
+            ck_assert_int_eq(run_floats(context, 2, 2 * SIZE, x), GRT_OK);
+        else {
+            ck_assert_int_eq(grt_context_set_input(context, 0, &in), GRT_OK);
+            ck_assert_msg(grt_context_run(context) == GRT_OK, "%s", grt_last_error());
+        }
+        ck_assert_int_eq(grt_context_get_output(context, 0, &y), GRT_OK);
+        if (host == 0)
+            first = ((const float *)y.data)[5];
+        ck_assert(((const float *)y.data)[5] == first);
+        ck_assert(host == 0 || allocations - before == (host == 1));
+    }
+    change_back(session);
+    grt_device_free(session->device, in.data);
+    grt_context_release(context);
+    grt_session_release(session);
+    grt_model_release(model);
+}
+END_TEST
+
+/* ---- replay ---- */
+
+static grt_replay_info replay_of(const grt_context *context)
+{
+    grt_replay_info replay = {.struct_size = sizeof replay};
+    ck_assert_int_eq(grt_context_get_replay(context, &replay), GRT_OK);
+    return replay;
+}
+
+START_TEST(what_cannot_be_replayed_is_named)
+{
+    float x[2 * SIZE] = {1, 2, 3};
+    grt_session *session;
+    grt_context *context;
+    grt_replay_info replay = {.struct_size = sizeof replay};
+    const grt_session_options options = {.struct_size = sizeof options, .fallback = "cpu"};
+    grt_model *model = open_dynamic();
+    ck_assert_int_eq(grt_session_create(model, "mirror:0", &options, &session), GRT_OK);
+    ck_assert_int_eq(grt_context_create(session, &context), GRT_OK);
+    ck_assert_int_eq(grt_context_get_replay(context, &replay), GRT_STATUS_INVALID_ARGUMENT); /* no run yet */
+    ck_assert_int_eq(run_floats(context, 1, 4, x), GRT_OK);
+    replay = replay_of(context);
+    ck_assert_str_eq(replay.op, "NonZero");
+    ck_assert_str_eq(replay.node, "places of x");
+    ck_assert_str_eq(replay.reason, "it runs on the CPU");
+    ck_assert(!replay.supported && replay.graphs == 0);
+    replay.struct_size = 1;
+    ck_assert_int_eq(grt_context_get_replay(context, &replay), GRT_STATUS_INVALID_ARGUMENT);
+    ck_assert_int_eq(grt_context_get_replay(NULL, &replay), GRT_STATUS_INVALID_ARGUMENT);
+    grt_context_release(context);
+    grt_session_release(session);
+    ck_assert_int_eq(grt_session_create(model, "cpu", NULL, &session), GRT_OK);
+    ck_assert_int_eq(grt_context_create(session, &context), GRT_OK);
+    ck_assert_int_eq(run_floats(context, 1, 4, x), GRT_OK);
+    replay = replay_of(context);
+    ck_assert(!*replay.reason && !replay.supported);
+    grt_context_release(context);
+    grt_session_release(session);
+    grt_model_release(model);
+}
+END_TEST
+
+static grt_status begin(grt_device *device, void *stream)
+{
+    (void)device, (void)stream;
+    begun++;
+    return GRT_OK;
+}
+
+static grt_status end(grt_device *device, void *stream, void **out_graph)
+{
+    (void)device, (void)stream;
+    ended++;
+    if (!capture_works)
+        return grt_fail(GRT_STATUS_DEVICE, "the stream was invalidated");
+    *out_graph = &changed;
+    return GRT_OK;
+}
+
+static grt_status launch(grt_device *device, void *graph, void *stream)
+{
+    (void)device, (void)graph, (void)stream;
+    return GRT_OK;
+}
+
+static void release_graph(grt_device *device, void *graph)
+{
+    (void)device, (void)graph;
+}
+
+/* A device whose captures fail runs on, step by step, and is not asked again; one whose captures work keeps a
+ * graph. */
+START_TEST(captures)
+{
+    grt_session *session;
+    grt_context *context;
+    float x[2 * SIZE] = {1, 2, 3};
+    grt_model *model = open_product(runtime);
+    ck_assert_int_eq(grt_session_create(model, "mirror:5", NULL, &session), GRT_OK);
+    change(session);
+    changed.graph_begin = begin;
+    changed.graph_end = end;
+    changed.graph_launch = launch;
+    changed.graph_release = release_graph;
+    for (int works = 0; works < 2; works++) {
+        begun = ended = 0;
+        capture_works = works;
+        ck_assert_int_eq(grt_context_create(session, &context), GRT_OK);
+        context->debug = false;
+        for (int i = 0; i < 4; i++)
+            ck_assert_msg(run_floats(context, 2, 2 * SIZE, x) == GRT_OK, "%s", grt_last_error());
+        ck_assert_uint_eq(begun, 1);
+        ck_assert_uint_eq(ended, 1);
+        grt_replay_info replay = replay_of(context);
+        ck_assert(replay.supported);
+        ck_assert_int_eq(replay.graphs, works);
+        ck_assert_str_eq(replay.reason, works ? "" : "the stream was invalidated");
+        ck_assert_str_eq(replay.op, "");
+        grt_context_release(context);
+    }
+    change_back(session);
+    grt_session_release(session);
+    grt_model_release(model);
+}
+END_TEST
+
+/* ---- debugging ---- */
+
+static int waits_left;
+
+static grt_status failing_wait(grt_device *device, void *stream)
+{
+    if (waits_left-- == 0)
+        return grt_fail(GRT_STATUS_DEVICE, "an illegal address");
+    return original->stream_wait(device, stream);
+}
+
+static grt_status refuse_pointer(grt_device *device, const void *data)
+{
+    (void)device;
+    return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "%p is host memory", data);
+}
+
+START_TEST(debugging)
+{
+    _Alignas(64) float x[2 * SIZE] = {1, 2, 3};
+    grt_session *session;
+    grt_context *context;
+    grt_model *model = open_product(runtime);
+    ck_assert_int_eq(grt_session_create(model, "mirror:5", NULL, &session), GRT_OK);
+    change(session);
+    changed.stream_wait = failing_wait;
+    changed.check_pointer = refuse_pointer;
+    setenv("GRAPHRT_DEBUG", "1", 1);
+    ck_assert_int_eq(grt_context_create(session, &context), GRT_OK);
+    unsetenv("GRAPHRT_DEBUG");
+    waits_left = 1; /* behind the second step */
+    ck_assert_int_eq(run_floats(context, 2, 2 * SIZE, x), GRT_STATUS_DEVICE);
+    ck_assert_str_eq(grt_last_error(), "Softmax node 'last': an illegal address");
+    waits_left = 1 << 20;
+    ck_assert_int_eq(run_floats(context, 2, 2 * SIZE, x), GRT_OK);
+    grt_tensor in = {.dtype = GRT_DTYPE_FLOAT, .rank = 2, .dims = {2, SIZE}, .data = x};
+    in.memory = GRT_MEMORY_DEVICE;
+    in.device = 5;
+    ck_assert_int_eq(grt_context_set_input(context, 0, &in), GRT_STATUS_INVALID_ARGUMENT);
+    ck_assert_ptr_nonnull(strstr(grt_last_error(), "is host memory"));
+    in.device = 4;
+    ck_assert_int_eq(grt_context_set_input(context, 0, &in), GRT_STATUS_INVALID_ARGUMENT);
+    ck_assert_ptr_nonnull(strstr(grt_last_error(), "memory of device 4 cannot be bound"));
+    grt_context_release(context);
+    change_back(session);
+    grt_session_release(session);
+    grt_model_release(model);
+}
+END_TEST
+
+Suite *suite_test_faults(void)
+{
+    Suite *suite = suite_create("faults");
+    TCase *tests = tcase_create("faults");
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_set_timeout(tests, 60);
+    tcase_add_test(tests, out_of_memory);
+    tcase_add_test(tests, memory_comes_back);
+    tcase_add_test(tests, dynamic_memory_is_kept);
+    tcase_add_test(tests, device_inputs_cost_nothing);
+    tcase_add_test(tests, what_cannot_be_replayed_is_named);
+    tcase_add_test(tests, captures);
+    tcase_add_test(tests, debugging);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
