@@ -81,6 +81,7 @@ tests_generate_generate_CPPFLAGS = -I$(top_srcdir) -I$(top_srcdir)/include -isys
 generate_objects = cuda-objects/backends/cuda/pointwise_source.c.o cuda-objects/backends/cuda/nvrtc.c.o cuda-objects/backends/cuda/libraries.c.o
 tests_generate_generate_DEPENDENCIES = $(generate_objects) libgraphrt-all.la
 tests_generate_generate_LDADD = $(generate_objects) libgraphrt-all.la -L$(CUDA_DIR)/lib64 -lcudart_static -ldl -lrt -lpthread
+endif
 # The public API beside the caller's own use of CUDA, and faults: part of check-cuda, bin/device in a bundle.
 EXTRA_DIST += tests/device/tests.def
 if CUDA
