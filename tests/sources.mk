@@ -23,6 +23,7 @@ unit_SOURCES += tests/unit/test_infer_bodies.c
 unit_SOURCES += tests/unit/test_pass_affine.c
 unit_SOURCES += tests/unit/test_pass_all.c
 unit_SOURCES += tests/unit/test_pass_attention.c
+unit_SOURCES += tests/unit/test_pass_causal.c
 unit_SOURCES += tests/unit/test_pass_cse.c
 unit_SOURCES += tests/unit/test_pass_dce.c
 unit_SOURCES += tests/unit/test_pass_epilogue.c
