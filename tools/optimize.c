@@ -161,6 +161,10 @@ const tool_option optimize_options[] = {
         "libraries are chosen now, with no such GPU in this machine; may be repeated"),
     OPTION_TAKE(take_shape, "--shape", "NAME=2x3x224",
                 "choose for this shape of input NAME (default: unknown dims 1); may be repeated"),
+    OPTION_TEXT(
+        request, options.choices, "--choices", "FILE",
+        "with a GPU as target: a file of graphc cache export from a machine with such a GPU; its choices\n"
+        "go before those made here"),
     OPTION_FLAG(request, options.external_weights, "--external-weights",
                 "put weights into FILE.weights beside the plan"),
     OPTION_FLAG(request, options.allow_symlinks, "--allow-symlinks",

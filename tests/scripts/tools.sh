@@ -145,6 +145,11 @@ check "cache why knows them" says "^plan  op=" ./graphc cache why "$scratch/tune
 check "optimize --target --shape" ./graphc optimize "$model" --target nowhere --shape "$input=4x1x8x8" -o "$scratch/tuned.grt"
 check "a session with that shape asks nobody" says " 0 missed, 0 heuristic queries" ./graphrun "$scratch/tuned.grt" --device null \
     --shape "$input=4x1x8x8" --explain-load
+GRAPHRT_ALGO_CACHE=$scratch/known.db ./graphrun "$scratch/dumped.grt" --device null >/dev/null 2>&1
+GRAPHRT_ALGO_CACHE=$scratch/known.db ./graphc tune "$scratch/dumped.grt" --device null >/dev/null 2>&1
+check "optimize --choices" says "null, sm_10: 0 algorithms chosen, [1-9][0-9]* measured" ./graphc optimize "$model" --target nowhere \
+    --choices "$scratch/known.db" -o "$scratch/tuned.grt"
+refuse 2 "optimize --choices of no file" ./graphc optimize "$model" --target nowhere --choices /no/such/file -o "$scratch/bad.grt"
 for options in "--target nonsense" "--target nowhere --target cpu" "--shape $input=4x1x8x8" "--target nowhere --shape $input=1x2" "--target nowhere --shape x=1"; do
     # shellcheck disable=SC2086 # several options
     refuse 2 "bad use: graphc optimize $options" ./graphc optimize "$model" $options -o "$scratch/bad.grt"
