@@ -129,6 +129,9 @@ refuse 2 "devices --dump of a kind without descriptions" ./graphc devices --dump
 check "devices --dump" says '"kind": "null"' ./graphc devices --dump --device null
 check "devices --dump FILE, which can be a target" sh -c "./graphc devices --dump '$scratch/devices/dumped.json' --device null &&
     ./graphc optimize '$model' --target dumped -o '$scratch/dumped.grt'"
+check "every pointwise function" ./graphrun check "$srcdir/tests/data/cases/pointwise"
+check "check --plan of a described device" ./graphrun check --plan nowhere "$srcdir/tests/data/cases/pointwise"
+refuse 2 "check --plan nonsense" ./graphrun check --plan nonsense "$srcdir/tests/data/cases/pointwise"
 check "optimize --target of a described device" says "imagined, sm_10: [1-9].* algorithms chosen" ./graphc optimize "$model" \
     --target nowhere -o "$scratch/tuned.grt"
 check "the same bytes again" sh -c "./graphc optimize '$model' --target nowhere -o '$scratch/again.grt' && cmp '$scratch/tuned.grt' '$scratch/again.grt'"
@@ -159,6 +162,7 @@ echo '{"format": 1}' >"$scratch/devices/broken.json"
 check "a broken description is named" says "broken.json: not a description" ./graphc devices
 unset GRAPHRT_DEVICE_PATH
 if [ -e libgraphrt-cuda.so ] && status=$(GRAPHRT_BACKEND_PATH=. ./graphc optimize "$model" --target h200 -o "$scratch/gpu.grt" 2>&1); then
+    check "check --plan of a GPU, on the CPU" env GRAPHRT_BACKEND_PATH=. ./graphrun check --plan h200 "$srcdir/tests/data/cases/pointwise"
     check "optimize --target h200" says "NVIDIA H200, sm_90: [1-9].* algorithms chosen" ./graphc inspect "$scratch/gpu.grt"
     check "the same bytes again, for h200" sh -c "GRAPHRT_BACKEND_PATH=. ./graphc optimize '$model' --target h200 -o '$scratch/gpu.2' &&
         cmp '$scratch/gpu.grt' '$scratch/gpu.2'"
