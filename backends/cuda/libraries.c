@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { MAX_HANDLES = 64, PATH_SIZE = 4096 };
 
@@ -111,6 +112,31 @@ grt_status cuda_library_open(cuda_library *l)
 
 static atomic_bool wants_blas, wants_dnn;
 
+/* A process that ends while libraries are being loaded would tear them down under the thread that loads. */
+static pthread_mutex_t loading_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t loading_changed = PTHREAD_COND_INITIALIZER;
+static int loading;
+static pid_t loading_process; /* a child made by fork() has no such threads */
+
+static void wait_for_loading(void)
+{
+    pthread_mutex_lock(&loading_lock);
+    while (loading && getpid() == loading_process)
+        pthread_cond_wait(&loading_changed, &loading_lock);
+    pthread_mutex_unlock(&loading_lock);
+}
+
+static void count_loading(int more)
+{
+    pthread_mutex_lock(&loading_lock);
+    if (!loading_process)
+        atexit(wait_for_loading);
+    loading_process = getpid();
+    loading += more;
+    pthread_cond_broadcast(&loading_changed);
+    pthread_mutex_unlock(&loading_lock);
+}
+
 static void *load_wanted(void *unused)
 {
     (void)unused;
@@ -119,6 +145,7 @@ static void *load_wanted(void *unused)
         (void)cuda_library_open(&blas_library);
     if (atomic_load(&wants_dnn))
         (void)cuda_library_open(&dnn_library);
+    count_loading(-1);
     return NULL;
 }
 
@@ -135,8 +162,13 @@ void cuda_libraries_expect(const grt_op_desc *const *ops, size_t n)
     const bool fresh_blas = blas && !atomic_exchange(&wants_blas, true),
                fresh_dnn = dnn && !atomic_exchange(&wants_dnn, true);
     pthread_t thread;
-    if ((fresh_blas || fresh_dnn) && !pthread_create(&thread, NULL, load_wanted, NULL))
+    if (!fresh_blas && !fresh_dnn)
+        return;
+    count_loading(1);
+    if (!pthread_create(&thread, NULL, load_wanted, NULL))
         pthread_detach(thread);
+    else
+        count_loading(-1);
 }
 
 /* The first handles of a device take as long as its weights' upload: make them meanwhile. */
