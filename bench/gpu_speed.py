@@ -2,7 +2,10 @@
 """Latency on one GPU beside PyTorch: models x precision x batch, in one run on one machine.
 
 Ours is device time without copies in and out (graphrun bench), as the peer's, whose inputs lie on the GPU: PyTorch's CUDA graph, and with
---compile torch.compile(mode="max-autotune"). The peer is a script that prints lines "infer MODEL DTYPE bBATCH {'graph': ms, ...}".
+--compile torch.compile(mode="max-autotune"). The peer is a script that prints lines "infer MODEL DTYPE bBATCH {'graph': ms, ...}":
+bench/peers/torch_infer.py.
+
+llama_prefill and llama_decode are four layers with the shapes of Llama 3 8B: 2,048 tokens of a prompt, and one token behind 2,048.
 
 Needs no build tree: --bin names the directory of graphc and graphrun, --models that of grt-models (make bundle has both).
 """
@@ -16,7 +19,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-PEER_NAMES = {"resnet50": "resnet50", "bert": "bert", "vit_b16": "vit_b_16", "mobilenet_v2": "mobilenet_v2", "densenet121": "densenet121"}
+PEER_NAMES = {"resnet50": "resnet50", "bert": "bert", "vit_b16": "vit_b_16", "mobilenet_v2": "mobilenet_v2", "densenet121": "densenet121",
+              "llama_prefill": "llama_prefill", "llama_decode": "llama_decode"}
+# What grt-models is asked for, where that is more than the name.
+FAMILIES = {"llama_prefill": ["llama_stack", "--seq", "2048"], "llama_decode": ["llama_stack", "--seq", "1", "--past", "2048"]}
 # What PyTorch calls the types: with TF32 allowed, its float32 is our tf32.
 PEER_TYPES = {"fp16": "fp16", "bf16": "bf16", "tf32": "fp32"}
 
@@ -29,9 +35,11 @@ def run(command):
 
 
 def ours(args, work, model, precision, batch):
-    onnx, plan = work / f"{model}.{batch}.onnx", work / "model.grt"
+    # A cache of float16 goes with a model of float16.
+    dtype = "fp16" if precision == "fp16" and model in FAMILIES else "fp32"
+    onnx, plan = work / f"{model}.{batch}.{dtype}.onnx", work / "model.grt"
     if not onnx.exists():
-        run([args.models, model, "--batch", batch, "-o", onnx])
+        run([args.models, *FAMILIES.get(model, [model]), "--dtype", dtype, "--batch", batch, "-o", onnx])
     run([args.bin / "graphc", "optimize", "--target", "cuda", "--precision", precision, onnx, "-o", plan])
     return json.loads(run([args.bin / "graphrun", "bench", plan, "--device", args.device, "--seconds", args.seconds, "--json"]))[0]
 
@@ -77,6 +85,8 @@ def main():
         for model in args.only:
             for precision in args.precisions:
                 for batch in args.batches:
+                    if model in FAMILIES and batch > 1:
+                        continue
                     report, peer = ours(args, Path(directory), model, precision, batch), theirs.get((model, precision, batch), {})
                     best = min((peer[m] for m in ("graph", "compile") if m in peer), default=None)
                     row = {"model": model, "precision": precision, "batch": batch, "device_ms": report["device_ms"],

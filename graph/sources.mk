@@ -11,6 +11,7 @@ graph_SOURCES += graph/passes/rewrite.c
 graph_SOURCES += graph/passes/affine.c
 graph_SOURCES += graph/passes/attention.c
 graph_SOURCES += graph/passes/branches.c
+graph_SOURCES += graph/passes/causal.c
 graph_SOURCES += graph/passes/cse.c
 graph_SOURCES += graph/passes/dce.c
 graph_SOURCES += graph/passes/epilogue.c

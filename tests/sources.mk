@@ -23,6 +23,7 @@ unit_SOURCES += tests/unit/test_infer_bodies.c
 unit_SOURCES += tests/unit/test_pass_affine.c
 unit_SOURCES += tests/unit/test_pass_all.c
 unit_SOURCES += tests/unit/test_pass_attention.c
+unit_SOURCES += tests/unit/test_pass_causal.c
 unit_SOURCES += tests/unit/test_pass_cse.c
 unit_SOURCES += tests/unit/test_pass_dce.c
 unit_SOURCES += tests/unit/test_pass_epilogue.c
@@ -64,7 +65,7 @@ BUILT_SOURCES += unit_suites.inc
 unit_suites.inc: $(top_srcdir)/tests/sources.mk Makefile
 	$(AM_V_GEN)for f in $(unit_SOURCES); do echo "X($$(basename $$f .c))"; done > $@.tmp && mv $@.tmp $@
 # Conformance cases are run by run-tests.sh: they take longer than make check should.
-EXTRA_DIST += tests/data/README.md tests/data/onnx-node-opset28.tar.xz
+EXTRA_DIST += tests/data/README.md tests/data/onnx-node-opset28.tar.xz tests/data/pointwise.py tests/data/cases
 EXTRA_DIST += tests/conformance/run.sh tests/conformance/unpack.sh tests/conformance/expected_failures.txt tests/conformance/not_run.txt
 EXTRA_DIST += tests/conformance/device.sh tests/conformance/cuda_cpu_only.txt tests/conformance/mirror_cpu_only.txt tests/conformance/sanitize-cuda.sh
 # On a machine with a GPU; from a bundle: tests/conformance/device.sh BUNDLE cuda
@@ -80,6 +81,7 @@ tests_generate_generate_CPPFLAGS = -I$(top_srcdir) -I$(top_srcdir)/include -isys
 generate_objects = cuda-objects/backends/cuda/pointwise_source.c.o cuda-objects/backends/cuda/nvrtc.c.o cuda-objects/backends/cuda/libraries.c.o
 tests_generate_generate_DEPENDENCIES = $(generate_objects) libgraphrt-all.la
 tests_generate_generate_LDADD = $(generate_objects) libgraphrt-all.la -L$(CUDA_DIR)/lib64 -lcudart_static -ldl -lrt -lpthread
+endif
 # The public API beside the caller's own use of CUDA, and faults: part of check-cuda, bin/device in a bundle.
 EXTRA_DIST += tests/device/tests.def
 if CUDA

@@ -11,10 +11,21 @@ typedef struct attention_view {
     int64_t batch, head, row;
 } attention_view;
 
+typedef enum attention_kernel {
+    ATTENTION_PLAIN, /* attention.cu: everything */
+    ATTENTION_FLASH, /* attention_flash.cu: 16-bit floats, and float32 as TF32, on tensor cores */
+    ATTENTION_FLOAT, /* attention_float.cu: float32 as it is */
+} attention_kernel;
+
 typedef struct attention_shape {
     bool causal;
     bool joined; /* K and V are parts of Q's tensor */
-    bool flash; /* the tensor core kernel takes it */
+    attention_kernel kernel;
+    bool few;     /* few rows; the flash kernel has code of its own for that */
+    int splits;   /* tasks that share the keys of one row */
+    int64_t fold;  /* query heads of one key head that a block takes together, as rows; 1: none */
+    int64_t heads; /* of folded heads */
+    int64_t group; /* query heads of one key head */
     int mode, mask_dtype, qk_dtype;
     int64_t left, right;
     int64_t batch, q_heads, kv_heads, q_len, kv_len, past, total, size, v_size;
@@ -29,6 +40,7 @@ typedef struct attention_data {
     const void *q, *k, *v, *past_key, *past_value, *mask;
     const int64_t *nonpad;
     void *y, *qk;
+    float *partial; /* where splits leave what they have; see attention_split.cu */
 } attention_data;
 
 /* Keys that query row i of a batch element may look at, by causality, window and padding: [*lo, *hi). */
@@ -72,13 +84,21 @@ template <class W> __device__ __forceinline__ W masked(const attention_shape &s,
     return score + cuda_load<W>(mask, s.mask_dtype, at);
 }
 
-/* attention_flash.cu: 16-bit floats on tensor cores. */
-bool attention_flash_fits(const attention_shape *s, grt_dtype dtype);
-/* Once per shape and device: lets the kernel have the shared memory that it wants. */
+/* Pointers and outputs that the kernels in tiles can use? The plain one takes all. */
+bool attention_tiles_aligned(const attention_data *d);
+
+/* attention_flash.cu. `prepare`, once per shape and device, lets the kernels have the shared memory that they want. */
 cudaError_t attention_flash_prepare(const attention_shape *s, grt_dtype dtype);
-/* Pointers that its loads can use? */
-bool attention_flash_aligned(const attention_shape *s, const attention_data *d);
-void attention_flash(const attention_shape *s, const attention_data *d, grt_dtype dtype, int multiprocessors,
-                     cudaStream_t stream);
+bool attention_flash_few(const attention_shape *s, grt_dtype dtype, const struct cudaDeviceProp *device);
+void attention_flash(const attention_shape *s, const attention_data *d, grt_dtype dtype, cudaStream_t stream);
+
+/* attention_float.cu */
+cudaError_t attention_float_prepare(const attention_shape *s);
+void attention_float(const attention_shape *s, const attention_data *d, int multiprocessors, cudaStream_t stream);
+
+/* attention_split.cu: which kernel, how many splits and what they want; and their results as one. */
+void attention_choose(attention_shape *s, grt_dtype dtype, bool tf32, const struct cudaDeviceProp *device);
+size_t attention_partial_bytes(const attention_shape *s);
+void attention_merge(const attention_shape *s, const attention_data *d, grt_dtype dtype, cudaStream_t stream);
 
 #endif

@@ -423,11 +423,20 @@ static const char *activation_of(const ir_node *user, float *alpha, float *beta)
     return NULL;
 }
 
+/* SiLU of one product times another value, as in gated layers: one pointwise group does both, and no product
+ * of a library has SiLU inside. */
+static bool is_gate(const ir_node *node)
+{
+    const ir_node *mul = rewrite_is(node, "Swish") ? rewrite_only_user(node->out[0]) : NULL;
+    return rewrite_is(mul, "Mul") && ir_in(mul, 0) != ir_in(mul, 1) && !ir_in(mul, 0)->type.data &&
+           !ir_in(mul, 1)->type.data && rewrite_same_shape(&ir_in(mul, 0)->type, &ir_in(mul, 1)->type);
+}
+
 static bool follow_activation(fusion *f, ir_node *user)
 {
     float alpha, beta;
     const char *name = activation_of(user, &alpha, &beta);
-    if (!name || ir_in(user, 0) != f->node->out[0])
+    if (!name || ir_in(user, 0) != f->node->out[0] || (!f->is_conv && is_gate(user)))
         return false;
     snapshot before = take(f->node);
     ir_attr_set_string(f->node, "activation", name);

@@ -18,6 +18,7 @@
     X(recognise, 2, "find GELU, SiLU, RMS and layer normalisation that are written out")           \
     X(rotary, 2, "find rotary position embedding that is written out")                             \
     X(attention, 2, "find attention that is written out")                                          \
+    X(causal, 2, "let attention hide later keys by itself instead of by a mask")                   \
     X(affine, 2, "put scales and shifts per channel into weights")                                 \
     X(epilogue, 2, "let convolutions and products add bias and residual and apply the activation") \
     X(projections, 2, "make one product of the three in front of an attention")                    \
@@ -44,7 +45,8 @@ static const unsigned char schedule[] = {
     /* what expansions left */
     PASS_legalise, PASS_fold, PASS_simplify, PASS_cse, PASS_dce,
     /* found; each pattern wants the nodes that the one before covered to be gone */
-    PASS_recognise, PASS_rotary, PASS_dce, PASS_simplify, PASS_attention, PASS_dce, PASS_fold, PASS_simplify,
+    PASS_recognise, PASS_rotary, PASS_dce, PASS_simplify, PASS_attention, PASS_dce, PASS_fold, PASS_causal,
+    PASS_simplify,
     /* fused */
     PASS_affine, PASS_epilogue, PASS_dce, PASS_projections,
     /* narrowed, once all that gains has its final form */

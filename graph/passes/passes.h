@@ -8,6 +8,7 @@
 grt_status pass_affine(pass_context *context);
 grt_status pass_attention(pass_context *context);
 grt_status pass_branches(pass_context *context);
+grt_status pass_causal(pass_context *context);
 grt_status pass_cse(pass_context *context);
 grt_status pass_dce(pass_context *context);
 grt_status pass_epilogue(pass_context *context);

@@ -102,8 +102,9 @@ enum { N_OPS = sizeof ops / sizeof *ops };
 /* Products that have a TF32 form. */
 static const struct {
     const char *domain, *op;
-} products[] = {{"", "Attention"}, {"", "Conv"},   {"", "ConvTranspose"}, {"", "Gemm"},
-                {"", "MatMul"},    {"", "Einsum"}, {"graphrt", "Conv"},   {"graphrt", "MatMul"}};
+} products[] = {{"", "Attention"},    {"", "Conv"},   {"", "ConvTranspose"},    {"", "Gemm"},
+                {"", "MatMul"},       {"", "Einsum"}, {"graphrt", "Attention"}, {"graphrt", "Conv"},
+                {"graphrt", "MatMul"}};
 
 /* What stands for a value in the other type; value->mark is an index into these, 0 for none. */
 typedef struct precision {

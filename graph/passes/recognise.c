@@ -274,13 +274,26 @@ static bool find_layer_norm(pass_context *context, ir_node *node)
     return false;
 }
 
+/* x / rms(x), where it may be computed in float32 between two casts, as models of 16-bit floats do. */
+static ir_value *normalised_wide(ir_value *unit, double *out_epsilon)
+{
+    ir_node *narrow = is_inner(unit) ? rewrite_producer(unit, "Cast") : NULL;
+    ir_value *wide = narrow ? ir_in(narrow, 0) : unit;
+    ir_value *x = is_inner(wide) ? normalised(wide->producer, out_epsilon) : NULL;
+    if (!x || !narrow)
+        return x;
+    ir_node *widen = rewrite_producer(x, "Cast");
+    x = widen && x->type.dtype == GRT_DTYPE_FLOAT ? ir_in(widen, 0) : NULL;
+    return x && x->type.dtype == unit->type.dtype ? x : NULL;
+}
+
 /* x / rms(x) * w, from its last Mul */
 static bool find_rms_norm(pass_context *context, ir_node *node)
 {
     for (int32_t i = 0; i < 2; i++) {
         double epsilon;
         ir_value *unit = ir_in(node, i), *scale = ir_in(node, 1 - i);
-        ir_value *x = is_inner(unit) ? normalised(unit->producer, &epsilon) : NULL;
+        ir_value *x = unit ? normalised_wide(unit, &epsilon) : NULL;
         if (!x || !is_last_dim_vector(scale, &x->type) || scale->type.dtype != x->type.dtype)
             continue;
         ir_node *made = ir_node_create(node->graph, node, "", "RMSNormalization", node->desc.name, 2,

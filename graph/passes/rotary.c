@@ -63,17 +63,18 @@ static ir_value *half_turn_of(const ir_value *value, int64_t size)
     return high && part_of(ir_in(concat, 1), 0, size / 2) == high ? high : NULL;
 }
 
-/* A constant that is [length, size] behind leading ones, with equal halves. */
+/* A constant of floats that is [length, size] behind leading ones, with equal halves. */
 static const grt_tensor *table_of(const ir_value *value, int64_t length, int64_t size)
 {
     const grt_tensor *t = value ? value->type.data : NULL;
-    if (!t || t->dtype != GRT_DTYPE_FLOAT || t->rank < 2 || t->rank > 4 ||
+    if (!t || !grt_dtype_in(t->dtype, GRT_SET_FLOATS) || t->rank < 2 || t->rank > 4 ||
         grt_tensor_elements(t) != length * size || t->dims[t->rank - 1] != size ||
         t->dims[t->rank - 2] != length)
         return NULL;
-    const float *row = t->data;
-    for (int64_t i = 0; i < length; i++, row += size)
-        if (memcmp(row, row + size / 2, (size_t)(size / 2) * sizeof *row))
+    const char *row = t->data;
+    const size_t half = (size_t)(size / 2) * grt_dtype_size(t->dtype);
+    for (int64_t i = 0; i < length; i++, row += 2 * half)
+        if (memcmp(row, row + half, half))
             return NULL;
     return t;
 }
@@ -107,12 +108,12 @@ static bool match(rotation *r, const ir_value *a, const ir_value *b)
 static ir_value *cache_of(const rotation *r, const grt_tensor *table, ir_graph *graph)
 {
     grt_arena *arena = graph->module->arena;
-    int64_t half = r->size / 2;
-    grt_tensor t = {.dtype = GRT_DTYPE_FLOAT, .rank = 3, .dims = {r->batch, r->length, half}};
-    float *to = grt_arena_alloc(arena, grt_tensor_bytes(&t));
+    grt_tensor t = {.dtype = table->dtype, .rank = 3, .dims = {r->batch, r->length, r->size / 2}};
+    const size_t half = (size_t)(r->size / 2) * grt_dtype_size(t.dtype);
+    char *to = grt_arena_alloc(arena, grt_tensor_bytes(&t));
     t.data = to;
     for (int64_t i = 0; to && i < r->batch * r->length; i++, to += half)
-        memcpy(to, (const float *)table->data + i % r->length * r->size, (size_t)half * sizeof *to);
+        memcpy(to, (const char *)table->data + (size_t)(i % r->length) * 2 * half, half);
     const grt_tensor *kept = t.data ? grt_arena_memdup(arena, &t, sizeof t) : NULL;
     return kept ? ir_constant(graph, NULL, kept) : NULL;
 }
@@ -171,7 +172,7 @@ static void look(pass_context *context, ir_node *node)
 {
     rotation r = {0};
     const ir_type *out = &node->out[0]->type;
-    if (out->rank != 4 || out->dtype != GRT_DTYPE_FLOAT || !fixed_dims(&r, node->out[0]) ||
+    if (out->rank != 4 || !grt_dtype_in(out->dtype, GRT_SET_FLOATS) || !fixed_dims(&r, node->out[0]) ||
         (!match(&r, ir_in(node, 0), ir_in(node, 1)) && !match(&r, ir_in(node, 1), ir_in(node, 0))) ||
         !rewrite_same_shape(&r.x->type, out))
         return;

@@ -29,6 +29,6 @@ struct gen_family {
     }
 
 extern const struct gen_family gen_resnet50, gen_mobilenet_v2, gen_densenet121, gen_bert, gen_vit_b16,
-    gen_parallel_fcn, gen_deep_ffn, gen_phi3_mini, gen_chain;
+    gen_parallel_fcn, gen_deep_ffn, gen_phi3_mini, gen_llama_stack, gen_chain;
 
 #endif

@@ -8,8 +8,8 @@
 #include "writer.h"
 
 static const struct gen_family *const families[] = {
-    &gen_resnet50,  &gen_mobilenet_v2, &gen_densenet121,  &gen_bert,  &gen_vit_b16,
-    &gen_phi3_mini, &gen_deep_ffn,     &gen_parallel_fcn, &gen_chain,
+    &gen_resnet50,  &gen_mobilenet_v2, &gen_densenet121, &gen_bert,         &gen_vit_b16,
+    &gen_phi3_mini, &gen_llama_stack,  &gen_deep_ffn,    &gen_parallel_fcn, &gen_chain,
 };
 enum { FAMILIES = sizeof families / sizeof *families };
 

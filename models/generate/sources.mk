@@ -7,6 +7,7 @@ models_generate_grt_models_SOURCES = \
 	models/generate/chain.c \
 	models/generate/cnn.c \
 	models/generate/cnn.h \
+	models/generate/decoder.c \
 	models/generate/deep_ffn.c \
 	models/generate/densenet.c \
 	models/generate/family.h \
@@ -15,7 +16,6 @@ models_generate_grt_models_SOURCES = \
 	models/generate/main.c \
 	models/generate/mobilenet.c \
 	models/generate/parallel_fcn.c \
-	models/generate/phi3.c \
 	models/generate/resnet.c \
 	models/generate/transformer.c \
 	models/generate/transformer.h \

@@ -483,6 +483,39 @@ static void make_rotary(node *n)
     set_int(n, "interleaved", draw(0, 1));
 }
 
+/* Sizes that the fast kernels take and others; few queries with many keys, which are split. */
+static void make_attention(node *n)
+{
+    static const int64_t sizes[] = {32, 64, 96, 128, 128, 8, 20},
+                         queries[] = {1, 1, 2, 5, 16, 17, 33, 70, 130},
+                         lengths[] = {1, 7, 64, 65, 130, 600, 1300};
+    const int64_t batch = draw(1, 2), kv_heads = draw(1, 3), heads = kv_heads * draw(1, 4),
+                  size = sizes[draw(0, 6)], q_len = queries[draw(0, 8)], kv_len = lengths[draw(0, 6)],
+                  past = draw(0, 2) ? 0 : lengths[draw(0, 6)];
+    const bool packed = draw(0, 1), masked = draw(0, 2) == 0;
+    n->op = "Attention";
+    n->out = draw_float();
+    for (int i = 0; i < 3; i++) {
+        const int64_t h = i ? kv_heads : heads, length = i ? kv_len : q_len;
+        add_input(n, n->out, packed ? 3 : 4,
+                  packed ? (int64_t[]){batch, length, h * size} : (int64_t[]){batch, h, length, size});
+    }
+    if (masked)
+        add_input(n, draw(0, 1) ? n->out : GRT_DTYPE_BOOL, 2,
+                  (int64_t[]){draw(0, 3) ? q_len : 1, past + kv_len});
+    else if (past)
+        n->omitted[n->n_in++] = true;
+    for (int i = 0; past && i < 2; i++)
+        add_input(n, n->out, 4, (int64_t[]){batch, kv_heads, past, size});
+    set_int(n, "is_causal", draw(0, 1));
+    if (packed) {
+        set_int(n, "q_num_heads", heads);
+        set_int(n, "kv_num_heads", kv_heads);
+    }
+    if (n->out == GRT_DTYPE_FLOAT && draw(0, 1))
+        n->precision = "tf32";
+}
+
 static void make_recurrent(node *n)
 {
     int64_t steps = draw(1, 6), batch = draw(1, 5), size = draw(1, 20), hidden = draw(1, 20);
@@ -720,12 +753,12 @@ static void make_multinomial(node *n)
 }
 
 static void (*const makers[])(node *) = {
-    make_binary, make_unary,  make_matmul,     make_softmax, make_reduce,         make_transpose,
-    make_slice,  make_pad,    make_gather,     make_concat,  make_where,          make_cumsum,
-    make_conv,   make_pool,   make_norm,       make_resize,  make_rotary,         make_recurrent,
-    make_cast,   make_top_k,  make_nms,        make_unique,  make_non_zero,       make_compress,
-    make_det,    make_stft,   make_window,     make_mel,     make_tensor_scatter, make_whole_matmul,
-    make_gemm,   make_random, make_multinomial};
+    make_binary, make_unary,  make_matmul,      make_softmax,  make_reduce,         make_transpose,
+    make_slice,  make_pad,    make_gather,      make_concat,   make_where,          make_cumsum,
+    make_conv,   make_pool,   make_norm,        make_resize,   make_rotary,         make_recurrent,
+    make_cast,   make_top_k,  make_nms,         make_unique,   make_non_zero,       make_compress,
+    make_det,    make_stft,   make_window,      make_mel,      make_tensor_scatter, make_whole_matmul,
+    make_gemm,   make_random, make_multinomial, make_attention};
 
 /* ---- comparing ---- */
 
@@ -744,6 +777,32 @@ static grt_status remember(result *r, grt_status status)
     return r->status = status;
 }
 
+/* The model, or a plan of it where it wants a precision. */
+static grt_status open_model(const node *n, const char *device, grt_runtime *runtime, const void *bytes,
+                             size_t size, grt_model **out)
+{
+    if (!n->precision || !strcmp(device, "cpu"))
+        return grt_model_open_memory(runtime, bytes, size, out);
+    char target[32], directory[] = "/tmp/differential-XXXXXX", onnx[64], plan[64];
+    snprintf(target, sizeof target, "%.*s", (int)strcspn(device, ":"), device);
+    grt_compile_options options = {
+        .struct_size = sizeof options, .level = -1, .target = target, .precision = n->precision};
+    if (!mkdtemp(directory))
+        exit(2);
+    snprintf(onnx, sizeof onnx, "%s/model.onnx", directory);
+    snprintf(plan, sizeof plan, "%s/model.grt", directory);
+    FILE *file = fopen(onnx, "wb");
+    if (!file || fwrite(bytes, 1, size, file) != size || fclose(file))
+        exit(2);
+    grt_status status = grt_compile(onnx, &options, plan);
+    if (status == GRT_OK)
+        status = grt_model_open(runtime, plan, out);
+    remove(onnx);
+    remove(plan);
+    remove(directory);
+    return status;
+}
+
 /* The node's result into memory of our own, of the size that the first run finds; `runs` runs. */
 static void run_node(const node *n, const char *device, int runs, grt_runtime *runtime, const void *bytes,
                      size_t size, result *r)
@@ -752,7 +811,7 @@ static void run_node(const node *n, const char *device, int runs, grt_runtime *r
     grt_session *session = NULL;
     grt_context *context = NULL;
     grt_session_options options = {.struct_size = sizeof options, .threads = 1};
-    if (remember(r, grt_model_open_memory(runtime, bytes, size, &model)) == GRT_OK &&
+    if (remember(r, open_model(n, device, runtime, bytes, size, &model)) == GRT_OK &&
         remember(r, grt_session_create(model, device, &options, &session)) == GRT_OK)
         remember(r, grt_context_create(session, &context));
     for (int i = 0, at = 0; r->status == GRT_OK && i < n->n_in; i++)
@@ -772,17 +831,17 @@ static void run_node(const node *n, const char *device, int runs, grt_runtime *r
 }
 
 /* How far two results may be apart: the types' precision over sums of a few hundred terms. */
-static bool close_enough(grt_dtype dtype, double a, double b)
+static bool close_enough(grt_dtype dtype, const char *precision, double a, double b)
 {
     if ((isnan(a) && isnan(b)) || a == b)
         return true;
     if (!is_float(dtype))
         return false;
-    const double unit = dtype == GRT_DTYPE_FLOAT16 ? 4e-3 : dtype == GRT_DTYPE_FLOAT ? 2e-5 : 2e-5;
+    const double unit = dtype == GRT_DTYPE_FLOAT16 || precision ? 4e-3 : 2e-5;
     return fabs(a - b) <= unit * (1 + fabs(a));
 }
 
-static bool same(const result *want, const result *found, char *why, size_t size)
+static bool same(const result *want, const result *found, const char *precision, char *why, size_t size)
 {
     const grt_tensor *a = &want->out, *b = &found->out;
     bool fits = a->dtype == b->dtype && a->rank == b->rank;
@@ -793,7 +852,7 @@ static bool same(const result *want, const result *found, char *why, size_t size
         return false;
     }
     for (int64_t i = 0; i < grt_tensor_elements(a); i++)
-        if (!close_enough(a->dtype, element(a, i), element(b, i))) {
+        if (!close_enough(a->dtype, precision, element(a, i), element(b, i))) {
             snprintf(why, size, "element %lld is %.9g, on the CPU %.9g", (long long)i, element(b, i),
                      element(a, i));
             return false;
@@ -812,6 +871,12 @@ static void describe(const node *n, char *text, size_t size)
         if (at < size)
             at += (size_t)snprintf(text + at, size - at, "]");
     }
+    for (int i = 0; i < n->n_attributes && at < size; i++)
+        if (n->attributes[i].n < 0)
+            at += (size_t)snprintf(text + at, size - at, " %s=%lld", n->attributes[i].name,
+                                   (long long)n->attributes[i].ints[0]);
+    if (n->precision && at < size)
+        snprintf(text + at, size - at, " %s", n->precision);
 }
 
 typedef struct totals {
@@ -858,7 +923,7 @@ static void try_seed(uint64_t seed, const char *device, const char *ops, grt_run
         printf("FAIL seed %llu: %s: cpu says '%s', %s says '%s'\n", (unsigned long long)seed, text, cpu.error,
                device, other.error);
         all->failed++;
-    } else if (!held || !same(&cpu, &other, why, sizeof why)) {
+    } else if (!held || !same(&cpu, &other, n.precision, why, sizeof why)) {
         printf("FAIL seed %llu: %s: %s\n", (unsigned long long)seed, text,
                held ? why : "wrote beyond a buffer");
         all->failed++;

@@ -22,7 +22,8 @@ typedef struct node {
     bool constant[MAX_INPUTS]; /* an initializer instead of an input */
     bool omitted[MAX_INPUTS];
     grt_dtype out;
-    int n_more, which; /* outputs beside the one that is the model's; its place among them */
+    const char *precision; /* that it is compiled with; NULL: none */
+    int n_more, which;     /* outputs beside the one that is the model's; its place among them */
 } node;
 
 /* The file's bytes, malloc'ed; NULL when out of memory. */

@@ -178,6 +178,20 @@ START_TEST(vectors_stay)
 }
 END_TEST
 
+START_TEST(a_gate_is_for_pointwise_groups)
+{
+    ir_text_check("in x f32 2,4\n"
+                  "const w f32 4,5\n"
+                  "const u f32 4,5\n"
+                  "a = MatMul x w\n"
+                  "b = MatMul x u\n"
+                  "g = Swish a\n"
+                  "y = Mul g b\n"
+                  "out y\n",
+                  "epilogue", "graphrt::MatMul graphrt::MatMul Swish Mul");
+}
+END_TEST
+
 START_TEST(an_output_inside_stops_it)
 {
     ir_text_check("in x f32 2,3,5,5\n"
@@ -207,6 +221,7 @@ Suite *suite_test_pass_epilogue(void)
     tcase_add_test(tc, gemm_with_a_column_stays);
     tcase_add_test(tc, rows_joined_and_split);
     tcase_add_test(tc, vectors_stay);
+    tcase_add_test(tc, a_gate_is_for_pointwise_groups);
     tcase_add_test(tc, an_output_inside_stops_it);
     suite_add_tcase(suite, tc);
     return suite;

@@ -150,6 +150,31 @@ START_TEST(a_result_that_others_use_stops_it)
 }
 END_TEST
 
+/* 16-bit models normalise in float32. Rounding comes once instead of twice, so only the ops are compared. */
+START_TEST(rms_norm_between_casts)
+{
+    ir_module *module = ir_text("in x f16 3,3\n"
+                                "in w f16 3\n"
+                                "const ax i64 1 -1\n"
+                                "const e f32 - 0.01\n"
+                                "f = Cast x to=1\n"
+                                "q = Mul f f\n"
+                                "m = ReduceMean q ax\n"
+                                "a = Add m e\n"
+                                "s = Sqrt a\n"
+                                "r = Reciprocal s\n"
+                                "u = Mul f r\n"
+                                "n = Cast u to=10\n"
+                                "y = Mul w n\n"
+                                "out y\n");
+    ir_text_pass(module, "recognise");
+    const ir_node *norm = ir_text_node(module, "RMSNormalization", 0);
+    ck_assert_ptr_eq(ir_in(norm, 0), module->main->inputs[0]);
+    ck_assert_int_eq(norm->out[0]->type.dtype, GRT_DTYPE_FLOAT16);
+    ir_module_release(module);
+}
+END_TEST
+
 START_TEST(another_axis_is_no_rms_norm)
 {
     ir_text_check("in x f32 3,3\n"
@@ -180,6 +205,7 @@ Suite *suite_test_pass_recognise(void)
     tcase_add_test(tc, group_norm);
     tcase_add_test(tc, a_factor_along_another_dim_stays);
     tcase_add_test(tc, a_result_that_others_use_stops_it);
+    tcase_add_test(tc, rms_norm_between_casts);
     tcase_add_test(tc, another_axis_is_no_rms_norm);
     suite_add_tcase(suite, tc);
     return suite;

@@ -19,6 +19,7 @@ typedef struct attention_state {
     double scale;              /* 0: 1 / sqrt(head size) */
     double softcap;
     int mode;
+    bool tf32;
 } attention_state;
 
 /* ---- kernels ---- */
@@ -204,6 +205,7 @@ static grt_status create(const grt_kernel_node *node, void **out_state)
     state->scale = (double)grt_attr_float(node->desc, "scale", 0);
     state->softcap = (double)grt_attr_float(node->desc, "softcap", 0);
     state->mode = (int)grt_attr_int(node->desc, "qk_matmul_output_mode", 0);
+    state->tf32 = !strcmp(grt_attr_string(node->desc, "math", ""), "tf32");
     *out_state = state;
     return GRT_OK;
 }
@@ -379,9 +381,11 @@ static grt_status reshape(grt_reshape *r)
                             error = cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                                          (int)s->shared_bytes);
                         }));
-    if (status == GRT_OK && error == cudaSuccess && attention_flash_fits(s, r->in[Q]->dtype)) {
-        s->flash = true;
-        error = attention_flash_prepare(s, r->in[Q]->dtype);
+    if (status == GRT_OK && error == cudaSuccess) {
+        attention_choose(s, r->in[Q]->dtype, ((const attention_state *)r->state)->tf32, &device->prop);
+        if (s->kernel != ATTENTION_PLAIN)
+            error = s->kernel == ATTENTION_FLASH ? attention_flash_prepare(s, r->in[Q]->dtype) : attention_float_prepare(s);
+        r->workspace_bytes = attention_partial_bytes(s);
     }
     if (error != cudaSuccess)
         status = cuda_fail(error, "cudaFuncSetAttribute", __FILE__, __LINE__);
@@ -414,9 +418,13 @@ template <class T> static void launch(const attention_shape *s, const attention_
     if (out_of(r, OUT_VALUE) && values > 0)
         join<T><<<cuda_blocks(values, 256), 256, 0, stream>>>(*s, d->v, d->past_value, s->v, s->v_size, (T *)out_of(r, OUT_VALUE));
     const cuda_device *device = (const cuda_device *)r->device;
-    if (s->flash && attention_flash_aligned(s, d)) {
-        if (s->batch * s->q_heads * s->q_len > 0)
-            attention_flash(s, d, r->in[Q]->dtype, device->prop.multiProcessorCount, stream);
+    if (s->kernel != ATTENTION_PLAIN && attention_tiles_aligned(d)) {
+        if (s->kernel == ATTENTION_FLASH)
+            attention_flash(s, d, r->in[Q]->dtype, stream);
+        else
+            attention_float(s, d, device->prop.multiProcessorCount, stream);
+        if (s->splits > 1)
+            attention_merge(s, d, r->in[Q]->dtype, stream);
         return;
     }
     const int64_t tasks = s->batch * s->q_heads * ((s->q_len + BLOCK_ROWS - 1) / BLOCK_ROWS);
@@ -443,6 +451,7 @@ static grt_status run(const grt_run *r)
     d.nonpad = (const int64_t *)data_of(r, NONPAD);
     d.y = out_of(r, OUT_Y);
     d.qk = s->total > 0 ? out_of(r, OUT_QK) : NULL;
+    d.partial = (float *)r->workspace;
     CUDA_FOR_FLOATS(r->in[Q]->dtype, T, launch<T>(s, &d, r));
     CUDA_LAUNCHED();
     return GRT_OK;

@@ -126,7 +126,7 @@ template <int V> __device__ __forceinline__ void eval(const instruction &in, con
         break;
     switch (in.opcode) {
         X(Add) X(Sub) X(Mul) X(Div) X(Max) X(Min) X(Neg) X(Sqrt) X(Relu) X(Sigmoid) X(Tanh) X(Clip) X(Where) X(LeakyRelu)
-        X(Exp) X(Erf) X(Reciprocal) X(HardSigmoid) X(HardSwish)
+        X(Exp) X(Erf) X(Reciprocal) X(HardSigmoid) X(HardSwish) X(Swish)
     default:
 #pragma unroll
         for (int j = 0; j < V; j++)

@@ -1,0 +1,124 @@
+/* What the attention kernels that work in tiles share: tasks, and copies of keys and values to shared memory. */
+#ifndef GRT_BACKENDS_CUDA_ATTENTION_TILE_CUH
+#define GRT_BACKENDS_CUDA_ATTENTION_TILE_CUH
+
+#include "backends/cuda/attention.cuh"
+#include "backends/cuda/tensor_core.cuh"
+
+#define LOG2E 1.4426950408889634f
+
+/* ---- tasks ---- */
+
+/* Rows first .. of a head, or of folded heads one after the other; keys from .. to, `from` at a tile's begin. */
+struct attention_task {
+    int64_t batch, head, kv_head, first, rows, from, to;
+    int split;
+};
+
+static inline int64_t attention_tasks(const attention_shape *s, int block_rows)
+{
+    return s->batch * s->heads * ((s->fold * s->q_len + block_rows - 1) / block_rows) * s->splits;
+}
+
+/* All counts fit 31 bits (attention_choose), where division costs a fraction of what it does in 64. */
+static __device__ __forceinline__ attention_task attention_task_at(const attention_shape &s, const int64_t *nonpad, uint32_t at, uint32_t block_rows,
+                                                                   int tile)
+{
+    attention_task t;
+    const uint32_t fold = (uint32_t)s.fold, rows = fold * (uint32_t)s.q_len, blocks = (rows + block_rows - 1) / block_rows;
+    const uint32_t heads = (uint32_t)s.heads;
+    t.rows = rows;
+    t.split = 0;
+    if (s.splits > 1) {
+        t.split = (int)(at % (uint32_t)s.splits);
+        at /= (uint32_t)s.splits;
+    }
+    const uint32_t above = at / blocks, block = at - above * blocks, batch = above / heads, head = (above - batch * heads) * fold;
+    t.batch = batch;
+    t.head = head;
+    t.kv_head = head / (uint32_t)s.group;
+    /* Late rows have most keys where attention is causal: they go first. */
+    t.first = (blocks - 1 - block) * block_rows;
+    const int64_t last = t.first + block_rows < t.rows ? t.first + block_rows - 1 : t.rows - 1;
+    int64_t unused;
+    /* Both ends only grow with the query. */
+    range(s, nonpad, t.batch, s.fold > 1 ? 0 : t.first, &t.from, &unused);
+    range(s, nonpad, t.batch, s.fold > 1 ? s.q_len - 1 : last, &unused, &t.to);
+    t.from = t.from / tile * tile;
+    if (s.splits > 1) {
+        const int64_t tiles = (t.to - t.from + tile - 1) / tile, share = (tiles + s.splits - 1) / s.splits * tile;
+        t.from += t.split * share;
+        t.to = t.from + share < t.to ? t.from + share : t.to;
+    }
+    return t;
+}
+
+/* The head and the query of a task's row. */
+struct attention_row {
+    int64_t head, query;
+};
+
+static __device__ __forceinline__ attention_row attention_row_at(const attention_shape &s, const attention_task &t, int64_t row)
+{
+    if (s.fold == 1)
+        return {t.head, row};
+    return {t.head + row / s.q_len, row % s.q_len};
+}
+
+static __device__ __forceinline__ int64_t attention_at(const attention_view &view, int64_t batch, const attention_row &row)
+{
+    return batch * view.batch + row.head * view.head + row.query * view.row;
+}
+
+static __device__ __forceinline__ int64_t attention_mask_at(const attention_shape &s, int64_t batch, const attention_row &row)
+{
+    return batch * s.mask_strides[0] + row.head * s.mask_strides[1] + row.query * s.mask_strides[2];
+}
+
+/* A score, times log2(e), of key j after softcap, limits and mask; with none of the first and last, a kernel scales by itself. */
+static __device__ __forceinline__ float attention_score(const attention_shape &s, const void *mask, int64_t mask_at, float x, int64_t j,
+                                                        int64_t lo, int64_t hi)
+{
+    if (j < lo || j >= hi)
+        return -CUDART_INF_F;
+    x *= (float)s.scale;
+    if (s.softcap > 0)
+        x = (float)s.softcap * tanhf(x / (float)s.softcap);
+    return masked<float>(s, mask, mask_at + j * s.mask_strides[3], x) * LOG2E;
+}
+
+/* Where a split leaves a row: the result before its division, the largest score and the sum. */
+static __device__ __forceinline__ float *attention_partial_at(const attention_shape &s, float *partial, int64_t batch, const attention_row &row,
+                                                              int split)
+{
+    return partial + (((batch * s.q_heads + row.head) * s.q_len + row.query) * s.splits + split) * (s.v_size + 2);
+}
+
+/* ---- copies ---- */
+
+/* Rows in shared memory are padded by 16 bytes: with sizes that are multiples of 16 bytes, the 8 rows that are read at once lie in different banks. */
+template <class T> constexpr int row_pad = 16 / (int)sizeof(T);
+
+/* Keys tile .. tile + TILE of a head, those from `to` on as zeros. */
+template <class T, int SIZE, int TILE, int THREADS>
+__device__ __forceinline__ void fetch_tile(const attention_shape &s, const void *now, const void *past, const attention_view &view,
+                                           int64_t batch, int64_t head, int64_t tile, int64_t to, T *shared)
+{
+    enum { EACH = 16 / sizeof(T), CHUNKS = SIZE / EACH };
+    const int left = to - tile < TILE ? (int)(to - tile) : TILE;
+    const T *first = key_row<T>(s, now, past, view, SIZE, batch, head, tile);
+    const bool crosses = tile < s.past && tile + TILE > s.past; /* out of the past */
+    const int64_t step = tile < s.past ? SIZE : view.row;
+    /* Not unrolled much: where a block has one tile, fetching the code takes as long as running it. */
+#pragma unroll 2
+    for (int at = threadIdx.x; at < TILE * CHUNKS; at += THREADS) {
+        const int row = at / CHUNKS, chunk = at % CHUNKS;
+        const bool there = row < left;
+        const T *from = first + (there ? row : 0) * step;
+        if (crosses && there)
+            from = key_row<T>(s, now, past, view, SIZE, batch, head, tile + row);
+        fetch(shared + row * (SIZE + row_pad<T>) + chunk * EACH, from + chunk * EACH, there);
+    }
+}
+
+#endif
