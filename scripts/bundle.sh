@@ -38,6 +38,6 @@ strip --strip-unneeded "$out"/lib/*.so* "$out"/lib/graphrt/*.so 2>/dev/null || t
 top=$(cd "$(dirname "$0")/.." && pwd)
 mkdir -p "$out/tests/data" "$out/tests/conformance" "$out/scripts"
 cp "$top"/tests/conformance/*.sh "$top"/tests/conformance/*.txt "$out/tests/conformance/"
-cp "$top"/tests/data/*.tar.xz "$top/models/digits/digits.onnx" "$out/tests/data/"
+cp -R "$top"/tests/data/*.tar.xz "$top/tests/data/cases" "$top/models/digits/digits.onnx" "$out/tests/data/"
 cp "$top/scripts/totals.sh" "$out/scripts/"
 du -sh "$out"

@@ -2,6 +2,7 @@
  * described, with a cache of algorithms that writes down what they store. */
 #include "src/plan_choose.h"
 
+#include "src/algo_overlay.h"
 #include "src/plan_dims.h"
 #include "src/plan_tuning.h"
 
@@ -16,8 +17,8 @@ typedef struct collector {
     pthread_mutex_t lock;
     grt_algo_row *rows; /* key and data of each in one block, which key owns */
     size_t n, capacity;
-    size_t asked; /* questions of kernels */
-    bool failed;  /* out of memory */
+    const grt_algo_overlay *known; /* choices that the caller has from elsewhere */
+    bool failed;                   /* out of memory */
 } collector;
 
 static grt_algo_row *find_row(collector *c, const char *key)
@@ -28,25 +29,7 @@ static grt_algo_row *find_row(collector *c, const char *key)
     return NULL;
 }
 
-/* Equal operations are asked for once. */
-static void *find(grt_algos *base, const char *key, size_t *out_size)
-{
-    collector *c = (collector *)base;
-    char *copy = NULL;
-    *out_size = 0;
-    pthread_mutex_lock(&c->lock);
-    c->asked++;
-    const grt_algo_row *row = find_row(c, key);
-    if (row && (copy = malloc(row->size + 1))) {
-        memcpy(copy, row->data, row->size);
-        copy[row->size] = '\0';
-        *out_size = row->size;
-    }
-    pthread_mutex_unlock(&c->lock);
-    return copy;
-}
-
-static void add_row(collector *c, const char *key, const void *data, size_t size, grt_algo_source source)
+static void add_row(collector *c, const grt_algo_row *row)
 {
     if (c->n == c->capacity) {
         const size_t capacity = c->capacity ? 2 * c->capacity : 64;
@@ -58,17 +41,40 @@ static void add_row(collector *c, const char *key, const void *data, size_t size
         c->rows = grown;
         c->capacity = capacity;
     }
-    const size_t key_size = strlen(key) + 1;
-    char *block = malloc(key_size + size);
+    const size_t key_size = strlen(row->key) + 1;
+    char *block = malloc(key_size + row->size);
     if (!block) {
         c->failed = true;
         return;
     }
-    memcpy(block, key, key_size);
-    if (size)
-        memcpy(block + key_size, data, size);
-    c->rows[c->n++] =
-        (grt_algo_row){.key = block, .data = block + key_size, .size = size, .source = (int32_t)source};
+    memcpy(block, row->key, key_size);
+    if (row->size)
+        memcpy(block + key_size, row->data, row->size);
+    c->rows[c->n] = *row;
+    c->rows[c->n].key = block;
+    c->rows[c->n++].data = block + key_size;
+}
+
+/* Equal operations are asked for once; what is known from elsewhere goes into the plan as it is. */
+static void *find(grt_algos *base, const char *key, size_t *out_size)
+{
+    collector *c = (collector *)base;
+    char *copy = NULL;
+    *out_size = 0;
+    pthread_mutex_lock(&c->lock);
+    const grt_algo_row *row = find_row(c, key), *known = row ? NULL : grt_algo_overlay_find(c->known, key);
+    if (known && !find_row(c, known->key))
+        add_row(c, known);
+    if (known)
+        row = known;
+    if (row && (copy = malloc(row->size + 1))) {
+        if (row->size)
+            memcpy(copy, row->data, row->size);
+        copy[row->size] = '\0';
+        *out_size = row->size;
+    }
+    pthread_mutex_unlock(&c->lock);
+    return copy;
 }
 
 static void store(grt_algos *base, const char *key, const void *data, size_t size, grt_algo_source source,
@@ -78,7 +84,7 @@ static void store(grt_algos *base, const char *key, const void *data, size_t siz
     (void)cost_ms; /* nothing is measured here */
     pthread_mutex_lock(&c->lock);
     if (size <= GRT_ALGO_MAX_DATA && !find_row(c, key))
-        add_row(c, key, data, size, source);
+        add_row(c, &(grt_algo_row){.key = key, .data = data, .size = size, .source = (int32_t)source});
     pthread_mutex_unlock(&c->lock);
 }
 
@@ -103,6 +109,7 @@ typedef struct chooser {
     const grt_backend *backend;
     grt_device *device;
     grt_plan_dims dims;
+    grt_algo_overlay known;
 } chooser;
 
 /* Tensors of one step: as they are known when kernels are created, and at the dims in question. */
@@ -229,12 +236,6 @@ static grt_status keep(grt_plan *plan, const collector *c)
     size_t n;
     if (c->failed)
         return grt_fail_memory(c->n * sizeof *c->rows);
-    if (c->asked && !c->n)
-        return grt_fail(
-            GRT_STATUS_DEVICE,
-            "its libraries answered none of %zu questions: parts of them are missing, or they do not know "
-            "this device",
-            c->asked);
     GRT_TRY(grt_plan_tuning_merge(plan->tuning, plan->n_tuning, c->rows, c->n, &merged, &n));
     grt_algo_row *rows = grt_arena_memdup(plan->arena, merged, (n + 1) * sizeof *rows);
     for (size_t i = 0; rows && i < n; i++) {
@@ -251,7 +252,7 @@ static grt_status keep(grt_plan *plan, const collector *c)
 
 static grt_status choose_for(grt_plan *plan, chooser *c, const grt_device_description *description)
 {
-    collector collected = {.base = {find, store, reject, find}};
+    collector collected = {.base = {find, store, reject, find}, .known = &c->known};
     if (!description->name || !description->properties)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "the description of a device lacks name or properties");
     GRT_TRY(c->backend->open_description(description, &c->device));
@@ -264,6 +265,19 @@ static grt_status choose_for(grt_plan *plan, chooser *c, const grt_device_descri
     release(&collected);
     return status == GRT_OK ? GRT_OK
                             : grt_fail_context(status, "choosing algorithms for %s", description->name);
+}
+
+static void take_known(void *user, const grt_algo_row *row)
+{
+    grt_algo_overlay_add(user, row, 1);
+}
+
+static grt_status read_known(const char *path, grt_algo_overlay *known)
+{
+    size_t damaged;
+    if (grt_algo_db_stamp(path) == 0)
+        return grt_fail(GRT_STATUS_IO, "there is no algorithm cache '%s'", path);
+    return grt_algo_db_read(path, take_known, known, &damaged);
 }
 
 grt_status grt_plan_choose(grt_plan *plan, const grt_backend *backend, const grt_compile_options *options)
@@ -279,11 +293,14 @@ grt_status grt_plan_choose(grt_plan *plan, const grt_backend *backend, const grt
                                 : grt_fail_memory((size_t)plan->n_symbols * sizeof *symbols);
     if (status == GRT_OK)
         status = grt_plan_dims_make(plan, symbols, &c.dims);
+    if (status == GRT_OK && options->choices)
+        status = read_known(options->choices, &c.known);
     for (size_t i = 0; status == GRT_OK && i < options->n_devices; i++) {
         if (options->progress)
             options->progress(options->user, "choose algorithms", (double)i / (double)options->n_devices);
         status = choose_for(plan, &c, &options->devices[i]);
     }
+    grt_algo_overlay_release(&c.known);
     grt_plan_dims_release(&c.dims);
     free(symbols);
     return status;

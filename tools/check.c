@@ -6,6 +6,7 @@
 #include "tools/loaded.h"
 #include "tools/progress.h"
 #include "tools/report.h"
+#include "tools/targets.h"
 #include "tools/workers.h"
 
 #include <sched.h>
@@ -20,9 +21,10 @@ typedef struct check {
     const char *model, *expect;
     const char **directories;
     size_t n;
-    double rtol, atol;                      /* negative: not given */
-    const char *precision;                  /* NULL: the models' own */
-    const char *device, *fallback, *target; /* target NULL: models are run as they are */
+    double rtol, atol;     /* negative: not given */
+    const char *precision; /* NULL: the models' own */
+    const char *device, *fallback;
+    targets targets; /* of no kind: models are run as they are */
     int64_t jobs, threads;
     double timeout;
     bool verbose;
@@ -31,6 +33,11 @@ typedef struct check {
     expectations expected;
     size_t passed, failed, skipped;
 } check;
+
+static bool take_plan(void *request, const char *value)
+{
+    return targets_add(&((check *)request)->targets, "--plan", value);
+}
 
 static bool take_directory(void *request, const char *value)
 {
@@ -58,8 +65,9 @@ const tool_option check_options[] = {
                "CPU threads of one operator (default: 1 if several cases run at a time)"),
     OPTION_NUMBER(check, timeout, 0.001, "--timeout", "SECONDS",
                   "a case that takes longer has failed (default: 120)"),
-    OPTION_TEXT(check, target, "--plan", "KIND",
-                "write each model's plan for this kind of device (cpu, cuda) to a file, and run that"),
+    OPTION_TAKE(take_plan, "--plan", "KIND|GPU",
+                "write each model's plan for this kind of device (cpu, cuda) or GPU (see graphc optimize\n"
+                "--target) to a file, and run that; may be repeated"),
     OPTION_TEXT(check, precision, "--precision", "P",
                 "compile each model so (tf32, fp16, bf16; see graphc optimize), and allow what that costs"),
     OPTION_FLAG(check, verbose, "--verbose", "a line for every case, not only for failures"),
@@ -229,8 +237,8 @@ static bool open_plan(loaded *l, const check *k, const char *model)
     const char *directory = getenv("TMPDIR");
     char path[4096];
     snprintf(path, sizeof path, "%s/graphrun-%ld.grt", directory ? directory : "/tmp", (long)getpid());
-    const grt_compile_options options = {
-        .struct_size = sizeof options, .level = -1, .target = k->target, .precision = k->precision};
+    grt_compile_options options = {.struct_size = sizeof options, .level = -1, .precision = k->precision};
+    targets_set(&k->targets, &options);
     bool ok = grt_compile(model, &options, path) == GRT_OK &&
               loaded_open(l, path, k->device, k->fallback, (int32_t)k->threads) == GRT_OK;
     unlink(path);
@@ -239,7 +247,7 @@ static bool open_plan(loaded *l, const check *k, const char *model)
 
 static bool open_case(loaded *l, const check *k, const char *model)
 {
-    return k->target || k->precision
+    return k->targets.kind || k->precision
                ? open_plan(l, k, model)
                : loaded_open(l, model, k->device, k->fallback, (int32_t)k->threads) == GRT_OK;
 }
@@ -382,6 +390,7 @@ int check_command(const tool_command *command, int argc, char **argv)
         code = check_all(&k);
     cases_release(&k.cases);
     expectations_release(&k.expected);
+    targets_release(&k.targets);
     free(k.directories);
     return code;
 }

@@ -1,30 +1,28 @@
 /* graphc optimize: compile a model to a plan; for described GPUs, choose algorithms too. */
 #include "tools/optimize.h"
 
-#include "tools/descriptions.h"
+#include "tools/inputs.h"
 #include "tools/inspect.h"
 #include "tools/progress.h"
 #include "tools/report.h"
+#include "tools/targets.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-/* What the plan is for: a kind of devices, and described ones of it. */
-typedef struct targets {
-    descriptions all;
-    const char *kind; /* NULL: not said */
-    grt_device_description *devices;
-    size_t n;
-    grt_input_shape *shapes;
+/* Dims that algorithms are chosen for. */
+typedef struct chosen_shapes {
     input_specs specs;
-} targets;
+    grt_input_shape *shapes;
+} chosen_shapes;
 
 typedef struct request {
     const char *model, *output;
     grt_compile_options options;
     targets targets;
+    chosen_shapes chosen;
     int64_t level;
     bool json, list_passes;
 } request;
@@ -48,78 +46,25 @@ static char *plan_name(const char *model)
     return name;
 }
 
-static void targets_release(targets *t)
+static bool take_shapes(request *r)
 {
-    descriptions_release(&t->all);
-    inputs_release(&t->specs);
-    free(t->devices);
-    free(t->shapes);
-}
-
-static bool set_kind(targets *t, const char *kind)
-{
-    const bool ok = !t->kind || !strcmp(t->kind, kind);
-    if (!ok)
-        tool_error("--target: a plan is for one kind of devices: %s or %s", t->kind, kind);
-    t->kind = kind;
-    return ok;
-}
-
-static bool no_target(const targets *t, const char *text)
-{
-    char names[1024] = "none are installed";
-    size_t at = 0;
-    for (size_t i = 0; i < t->all.n && at < sizeof names; i++)
-        at += (size_t)snprintf(names + at, sizeof names - at, "%s%s (sm_%d)", i ? ", " : "",
-                               t->all.items[i].id, (int)t->all.items[i].sm);
-    tool_error("--target: '%s' is neither a kind of devices (cpu, cuda) nor a GPU that is described here: %s",
-               text, names);
-    return false;
-}
-
-static bool add_target(targets *t, const char *text)
-{
-    static const char *const kinds[] = {"cpu", "cuda", "null", "mirror"};
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (!strcmp(kinds[i], text))
-            return set_kind(t, kinds[i]);
-    if (!t->all.n && !descriptions_load(&t->all))
-        return false;
-    const description *d = descriptions_find(&t->all, text);
-    if (!d)
-        return no_target(t, text);
-    grt_device_description *grown = realloc(t->devices, (t->n + 1) * sizeof *grown);
-    if (!grown) {
-        tool_error("out of memory");
-        return false;
-    }
-    t->devices = grown;
-    t->devices[t->n++] = (grt_device_description){d->name, d->sm, d->properties};
-    return set_kind(t, d->kind);
-}
-
-static bool take_shapes(targets *t, grt_compile_options *options)
-{
-    const size_t n = t->specs.n;
-    if (n && !t->n) {
+    const size_t n = r->chosen.specs.n;
+    if (n && !r->targets.n) {
         tool_error("--shape is for choosing algorithms: it wants a GPU as --target");
         return false;
     }
-    t->shapes = calloc(n + 1, sizeof *t->shapes);
-    if (!t->shapes) {
+    r->chosen.shapes = calloc(n + 1, sizeof *r->chosen.shapes);
+    if (!r->chosen.shapes) {
         tool_error("out of memory");
         return false;
     }
     for (size_t i = 0; i < n; i++) {
-        const input_spec *spec = &t->specs.items[i];
-        t->shapes[i] = (grt_input_shape){.input = spec->name, .rank = spec->rank};
-        memcpy(t->shapes[i].dims, spec->dims, sizeof spec->dims);
+        const input_spec *spec = &r->chosen.specs.items[i];
+        r->chosen.shapes[i] = (grt_input_shape){.input = spec->name, .rank = spec->rank};
+        memcpy(r->chosen.shapes[i].dims, spec->dims, sizeof spec->dims);
     }
-    options->shapes = t->shapes;
-    options->n_shapes = n;
-    options->devices = t->devices;
-    options->n_devices = t->n;
-    options->target = t->kind;
+    r->options.shapes = r->chosen.shapes;
+    r->options.n_shapes = n;
     return true;
 }
 
@@ -185,12 +130,12 @@ static int list_passes(void)
 
 static bool take_target(void *user, const char *value)
 {
-    return add_target(&((request *)user)->targets, value);
+    return targets_add(&((request *)user)->targets, "--target", value);
 }
 
 static bool take_shape(void *user, const char *value)
 {
-    return inputs_add_shape(&((request *)user)->targets.specs, value);
+    return inputs_add_shape(&((request *)user)->chosen.specs, value);
 }
 
 static bool take_model(void *user, const char *value)
@@ -216,6 +161,10 @@ const tool_option optimize_options[] = {
         "libraries are chosen now, with no such GPU in this machine; may be repeated"),
     OPTION_TAKE(take_shape, "--shape", "NAME=2x3x224",
                 "choose for this shape of input NAME (default: unknown dims 1); may be repeated"),
+    OPTION_TEXT(
+        request, options.choices, "--choices", "FILE",
+        "with a GPU as target: a file of graphc cache export from a machine with such a GPU; its choices\n"
+        "go before those made here"),
     OPTION_FLAG(request, options.external_weights, "--external-weights",
                 "put weights into FILE.weights beside the plan"),
     OPTION_FLAG(request, options.allow_symlinks, "--allow-symlinks",
@@ -232,9 +181,13 @@ int optimize_command(const tool_command *command, int argc, char **argv)
         r.options.level = (int32_t)r.level;
         if (r.list_passes)
             code = list_passes();
-        else if (option_given(command, r.model) && take_shapes(&r.targets, &r.options))
+        else if (option_given(command, r.model) && take_shapes(&r)) {
+            targets_set(&r.targets, &r.options);
             code = optimize(r.model, r.output, &r.options, r.json);
+        }
     }
     targets_release(&r.targets);
+    inputs_release(&r.chosen.specs);
+    free(r.chosen.shapes);
     return code;
 }

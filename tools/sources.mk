@@ -8,7 +8,9 @@ tools_SHARED += tools/element.h tools/element.c
 tools_SHARED += tools/npy.h tools/npy.c
 tools_SHARED += tools/inputs.h tools/inputs.c
 tools_SHARED += tools/loaded.h tools/loaded.c
-tools_CPPFLAGS = -I$(top_srcdir) -I$(top_srcdir)/include $(JANSSON_CFLAGS)
+tools_SHARED += tools/descriptions.h tools/descriptions.c
+tools_SHARED += tools/targets.h tools/targets.c
+tools_CPPFLAGS = -I$(top_srcdir) -I$(top_srcdir)/include $(JANSSON_CFLAGS) -DGRT_DATA_DIR='"$(pkgdatadir)"'
 tools_LDADD = libgraphrt.la $(JANSSON_LIBS) -lm
 graphrun_SOURCES = $(tools_SHARED)
 graphrun_SOURCES += tools/graphrun.c tools/waiting.c
@@ -27,9 +29,8 @@ graphc_SOURCES += tools/graphc.c
 graphc_SOURCES += tools/optimize.h tools/optimize.c
 graphc_SOURCES += tools/cache.h tools/cache.c
 graphc_SOURCES += tools/tune.h tools/tune.c
-graphc_SOURCES += tools/descriptions.h tools/descriptions.c
 graphc_SOURCES += tools/inspect.h tools/inspect.c tools/dot.c
-graphc_CPPFLAGS = $(tools_CPPFLAGS) -DGRT_DATA_DIR='"$(pkgdatadir)"'
+graphc_CPPFLAGS = $(tools_CPPFLAGS)
 graphc_LDADD = $(tools_LDADD)
 # Descriptions of GPUs, for graphc optimize --target. The build tree has them where graphc looks, beside itself.
 devicesdir = $(pkgdatadir)/devices

@@ -560,6 +560,31 @@ static void ask(question *q, cuda_dnn_plan *p)
         choose(&b, q, graph, CUDNN_HEUR_MODE_FALLBACK);
 }
 
+/* Convolutions that are products of matrices: cuDNN has an engine for them that calls cuBLASLt, most often
+ * its heuristics' first answer, and does not offer it where there is no GPU to ask. */
+static bool wants_gpu_to_choose(const cuda_dnn_conv *c)
+{
+    for (int32_t i = 0; i < c->spatial; i++)
+        if (c->kernel[i] != 1 || c->stride[i] != 1 || c->padding[i] != 0)
+            return false;
+    return c->groups == 1 && !c->transposed;
+}
+
+/* For a device that is only described, where plans are chosen but not needed: what is known already is not
+ * made again, as engines that want a GPU could not be. True: there is an engine. */
+static bool choose_from_afar(question *q, cuda_dnn_plan *p)
+{
+    size_t size;
+    char *data = grt_device_algo_find(&q->device->base, q->trial, q->key, &size);
+    const bool known = data && strcmp(data, no_engine) != 0;
+    if (!data && !wants_gpu_to_choose(q->conv)) {
+        ask(q, p);
+        remember(q, p);
+    }
+    free(data);
+    return known || p->plan;
+}
+
 grt_status cuda_dnn_plan_create(cuda_device *device, const cuda_dnn_conv *conv, grt_algo_trial *trial,
                                 cuda_dnn_plan **out_plan)
 {
@@ -583,15 +608,18 @@ grt_status cuda_dnn_plan_create(cuda_device *device, const cuda_dnn_conv *conv, 
     grt_device_algo_key(&device->base, conv->transposed ? "ConvTranspose" : "Conv", &key);
     add_key(dnn, conv, &key);
     question q = {device, conv, handle, trial, grt_text_get(&key), false};
+    bool decided = false;
     if (key.failed) {
         status = grt_fail_memory(key.size);
+    } else if (plan->description) {
+        decided = choose_from_afar(&q, plan);
     } else if (!recall(device, trial, q.key, plan, handle, conv->workspace_cap)) {
         ask(&q, plan);
         remember(&q, plan);
     }
     grt_text_release(&key);
     cuda_dnn_give(libraries, handle);
-    if (plan->plan)
+    if (plan->plan || decided)
         *out_plan = plan;
     else
         cuda_dnn_plan_release(plan);

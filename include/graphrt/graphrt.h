@@ -438,6 +438,8 @@ typedef struct grt_compile_options {
     size_t n_devices;
     const grt_input_shape *shapes;         /* dims of inputs for those choices; unknown dims of others are taken as 1 */
     size_t n_shapes;
+    const char *choices;                   /* a cache's file (section 5) from a machine with such devices: its choices go before what a
+                                              library says here; NULL: none */
 } grt_compile_options;
 
 /* Compile an ONNX file to a plan file; written whole (temporary file, fsync, rename) or not at all. The same model and options

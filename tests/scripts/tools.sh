@@ -129,6 +129,9 @@ refuse 2 "devices --dump of a kind without descriptions" ./graphc devices --dump
 check "devices --dump" says '"kind": "null"' ./graphc devices --dump --device null
 check "devices --dump FILE, which can be a target" sh -c "./graphc devices --dump '$scratch/devices/dumped.json' --device null &&
     ./graphc optimize '$model' --target dumped -o '$scratch/dumped.grt'"
+check "every pointwise function" ./graphrun check "$srcdir/tests/data/cases/pointwise"
+check "check --plan of a described device" ./graphrun check --plan nowhere "$srcdir/tests/data/cases/pointwise"
+refuse 2 "check --plan nonsense" ./graphrun check --plan nonsense "$srcdir/tests/data/cases/pointwise"
 check "optimize --target of a described device" says "imagined, sm_10: [1-9].* algorithms chosen" ./graphc optimize "$model" \
     --target nowhere -o "$scratch/tuned.grt"
 check "the same bytes again" sh -c "./graphc optimize '$model' --target nowhere -o '$scratch/again.grt' && cmp '$scratch/tuned.grt' '$scratch/again.grt'"
@@ -142,6 +145,11 @@ check "cache why knows them" says "^plan  op=" ./graphc cache why "$scratch/tune
 check "optimize --target --shape" ./graphc optimize "$model" --target nowhere --shape "$input=4x1x8x8" -o "$scratch/tuned.grt"
 check "a session with that shape asks nobody" says " 0 missed, 0 heuristic queries" ./graphrun "$scratch/tuned.grt" --device null \
     --shape "$input=4x1x8x8" --explain-load
+GRAPHRT_ALGO_CACHE=$scratch/known.db ./graphrun "$scratch/dumped.grt" --device null >/dev/null 2>&1
+GRAPHRT_ALGO_CACHE=$scratch/known.db ./graphc tune "$scratch/dumped.grt" --device null >/dev/null 2>&1
+check "optimize --choices" says "null, sm_10: 0 algorithms chosen, [1-9][0-9]* measured" ./graphc optimize "$model" --target nowhere \
+    --choices "$scratch/known.db" -o "$scratch/tuned.grt"
+refuse 2 "optimize --choices of no file" ./graphc optimize "$model" --target nowhere --choices /no/such/file -o "$scratch/bad.grt"
 for options in "--target nonsense" "--target nowhere --target cpu" "--shape $input=4x1x8x8" "--target nowhere --shape $input=1x2" "--target nowhere --shape x=1"; do
     # shellcheck disable=SC2086 # several options
     refuse 2 "bad use: graphc optimize $options" ./graphc optimize "$model" $options -o "$scratch/bad.grt"
@@ -154,6 +162,7 @@ echo '{"format": 1}' >"$scratch/devices/broken.json"
 check "a broken description is named" says "broken.json: not a description" ./graphc devices
 unset GRAPHRT_DEVICE_PATH
 if [ -e libgraphrt-cuda.so ] && status=$(GRAPHRT_BACKEND_PATH=. ./graphc optimize "$model" --target h200 -o "$scratch/gpu.grt" 2>&1); then
+    check "check --plan of a GPU, on the CPU" env GRAPHRT_BACKEND_PATH=. ./graphrun check --plan h200 "$srcdir/tests/data/cases/pointwise"
     check "optimize --target h200" says "NVIDIA H200, sm_90: [1-9].* algorithms chosen" ./graphc inspect "$scratch/gpu.grt"
     check "the same bytes again, for h200" sh -c "GRAPHRT_BACKEND_PATH=. ./graphc optimize '$model' --target h200 -o '$scratch/gpu.2' &&
         cmp '$scratch/gpu.grt' '$scratch/gpu.2'"

@@ -1,0 +1,63 @@
+/* See targets.h. */
+#include "tools/targets.h"
+
+#include "tools/report.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool set_kind(targets *t, const char *option, const char *kind)
+{
+    const bool ok = !t->kind || !strcmp(t->kind, kind);
+    if (!ok)
+        tool_error("%s: a plan is for one kind of devices: %s or %s", option, t->kind, kind);
+    t->kind = kind;
+    return ok;
+}
+
+static bool no_target(const targets *t, const char *option, const char *text)
+{
+    char names[1024] = "none are installed";
+    size_t at = 0;
+    for (size_t i = 0; i < t->all.n && at < sizeof names; i++)
+        at += (size_t)snprintf(names + at, sizeof names - at, "%s%s (sm_%d)", i ? ", " : "",
+                               t->all.items[i].id, (int)t->all.items[i].sm);
+    tool_error("%s: '%s' is neither a kind of devices (cpu, cuda) nor a GPU that is described here: %s",
+               option, text, names);
+    return false;
+}
+
+bool targets_add(targets *t, const char *option, const char *text)
+{
+    static const char *const kinds[] = {"cpu", "cuda", "null", "mirror"};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (!strcmp(kinds[i], text))
+            return set_kind(t, option, kinds[i]);
+    if (!t->all.n && !descriptions_load(&t->all))
+        return false;
+    const description *d = descriptions_find(&t->all, text);
+    if (!d)
+        return no_target(t, option, text);
+    grt_device_description *grown = realloc(t->devices, (t->n + 1) * sizeof *grown);
+    if (!grown) {
+        tool_error("out of memory");
+        return false;
+    }
+    t->devices = grown;
+    t->devices[t->n++] = (grt_device_description){d->name, d->sm, d->properties};
+    return set_kind(t, option, d->kind);
+}
+
+void targets_set(const targets *t, grt_compile_options *options)
+{
+    options->target = t->kind;
+    options->devices = t->devices;
+    options->n_devices = t->n;
+}
+
+void targets_release(targets *t)
+{
+    descriptions_release(&t->all);
+    free(t->devices);
+}
