@@ -17,8 +17,8 @@ typedef struct collector {
     pthread_mutex_t lock;
     grt_algo_row *rows; /* key and data of each in one block, which key owns */
     size_t n, capacity;
-    const grt_algo_overlay *known; /* choices that the caller has from elsewhere */
-    bool failed;                   /* out of memory */
+    grt_algo_overlay *known; /* choices that the caller has from elsewhere */
+    bool failed;             /* out of memory */
 } collector;
 
 static grt_algo_row *find_row(collector *c, const char *key)
@@ -88,10 +88,19 @@ static void store(grt_algos *base, const char *key, const void *data, size_t siz
     pthread_mutex_unlock(&c->lock);
 }
 
+/* Only what came from elsewhere can be refused: it leaves, and the kernel goes on and asks. */
 static void reject(grt_algos *base, const char *key)
 {
-    (void)base;
-    (void)key; /* it was stored a moment ago: the kernel goes on and asks */
+    collector *c = (collector *)base;
+    pthread_mutex_lock(&c->lock);
+    const grt_algo_row *known = grt_algo_overlay_find(c->known, key);
+    grt_algo_row *row = known ? find_row(c, known->key) : NULL;
+    if (row) {
+        free((char *)row->key);
+        *row = c->rows[--c->n];
+    }
+    (void)grt_algo_overlay_reject(c->known, key);
+    pthread_mutex_unlock(&c->lock);
 }
 
 static void release(collector *c)

@@ -432,9 +432,9 @@ typedef struct grt_compile_options {
     const char *precision;       /* of float32 models: "fp32" (default, also for NULL): as the model says; "tf32": products may round
                                     their inputs to TF32; "fp16", "bf16": weights and activations are narrowed where that gains,
                                     sums stay float32, inputs and outputs keep their types */
-    const grt_device_description *devices; /* for these devices of kind `target` algorithms are chosen now, wherever dims are known, and
-                                              kept in the plan: sessions on such devices, with the same versions of the libraries, ask
-                                              nobody. Needs the libraries on this machine, and no device */
+    const grt_device_description *devices; /* for these devices of kind `target` algorithms are chosen now, wherever dims are known and the
+                                              library can tell without the device, and kept in the plan: sessions with the same versions
+                                              of the libraries do not ask for them again. Needs the libraries on this machine, and no device */
     size_t n_devices;
     const grt_input_shape *shapes;         /* dims of inputs for those choices; unknown dims of others are taken as 1 */
     size_t n_shapes;

@@ -287,6 +287,22 @@ static void collect_name(void *user, const grt_cache_row *r)
     grt_text_add(text, "%.*s ", (int)strcspn(gpu, ";"), gpu);
 }
 
+static const char *gpus_of_plan(void)
+{
+    static char text[256];
+    grt_runtime *runtime;
+    grt_model *model;
+    grt_text names = {0};
+    ck_assert_int_eq(grt_runtime_create(&runtime), GRT_OK);
+    ck_assert_int_eq(grt_model_open(runtime, plan, &model), GRT_OK);
+    ck_assert_int_eq(grt_model_choices(model, collect_name, &names), GRT_OK);
+    snprintf(text, sizeof text, "%s", grt_text_get(&names));
+    grt_text_release(&names);
+    grt_model_release(model);
+    grt_runtime_release(runtime);
+    return text;
+}
+
 START_TEST(choices_are_made_without_the_device)
 {
     char note[256];
@@ -304,16 +320,7 @@ START_TEST(choices_are_made_without_the_device)
     EXPECT_LOAD(info, 2, 0, 0, 0); /* by the first: the null device has its sm */
     ck_assert_uint_eq(info.plan_rows, 4);
     ck_assert_uint_eq(rows_in_cache(), 0);
-    grt_runtime *runtime;
-    grt_model *model;
-    grt_text names = {0};
-    ck_assert_int_eq(grt_runtime_create(&runtime), GRT_OK);
-    ck_assert_int_eq(grt_model_open(runtime, plan, &model), GRT_OK);
-    ck_assert_int_eq(grt_model_choices(model, collect_name, &names), GRT_OK);
-    ck_assert_str_eq(grt_text_get(&names), "gpu=first gpu=first gpu=second gpu=second ");
-    grt_text_release(&names);
-    grt_model_release(model);
-    grt_runtime_release(runtime);
+    ck_assert_str_eq(gpus_of_plan(), "gpu=first gpu=first gpu=second gpu=second ");
 }
 END_TEST
 
@@ -328,6 +335,38 @@ START_TEST(unknown_dims_are_taken_as_one)
     EXPECT_LOAD(info, 0, 0, 2, 0);
     ck_assert_uint_eq(info.plan_rows, 2);
     ck_assert_str_eq(note, ""); /* other dims are no other version */
+}
+END_TEST
+
+START_TEST(choices_from_another_machine)
+{
+    char key[512] = "", exported[128];
+    const grt_device_description device = {"first", 10, "{}"};
+    const grt_input_shape shape = {"x", 2, {2, 8}};
+    grt_compile_options options = {.struct_size = sizeof options,
+                                   .level = -1,
+                                   .target = "null",
+                                   .devices = &device,
+                                   .n_devices = 1,
+                                   .shapes = &shape,
+                                   .n_shapes = 1,
+                                   .choices = exported};
+    snprintf(exported, sizeof exported, "%s/exported.db", directory);
+    ck_assert_int_eq(compile(&options), GRT_STATUS_IO); /* there is no such file */
+    char note[256];
+    (void)load(note); /* at x[1,8]: the cache has what the null device chooses */
+    options.choices = cache;
+    options.n_shapes = 1;
+    ck_assert_msg(compile(&options) == GRT_OK, "%s", grt_last_error());
+    ck_assert_str_eq(gpus_of_plan(), "gpu=null gpu=null "); /* not those that are chosen here */
+    snprintf(key, sizeof key,
+             "op=MatMul;gpu=there;sm=10;driver=7;nulls=1;in0=float32[2x8];in1=float32[8x4];");
+    const grt_algo_row row = {
+        .key = key, .data = "of no use", .size = 9, .source = GRT_ALGO_TUNED, .cost_ms = 1};
+    ck_assert_int_eq(grt_algo_db_write(exported, &row, 1), GRT_OK);
+    options.choices = exported;
+    ck_assert_msg(compile(&options) == GRT_OK, "%s", grt_last_error());
+    ck_assert_str_eq(gpus_of_plan(), "gpu=first gpu=first "); /* what the kernel refuses stays out */
 }
 END_TEST
 
@@ -367,6 +406,7 @@ Suite *suite_test_algo_overlay(void)
     tcase_add_test(tc, choices_of_another_version_are_passed_over);
     tcase_add_test(tc, choices_are_made_without_the_device);
     tcase_add_test(tc, unknown_dims_are_taken_as_one);
+    tcase_add_test(tc, choices_from_another_machine);
     tcase_add_test(tc, choices_that_cannot_be_made);
     suite_add_tcase(suite, tc);
     return suite;
