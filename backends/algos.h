@@ -62,7 +62,6 @@ typedef struct grt_algo_trial {
      * could use: the library's first choice first, the same data that it would store. Then it goes on with
      * the first. */
     bool lists;
-    bool compiles; /* such as must be compiled at run time too */
     /* Otherwise: what is found for this key. NULL: what is stored. */
     const char *key;
     const void *data;

@@ -424,9 +424,7 @@ static grt_status run_on_stream(grt_frame *frame, void *stream)
     return frame->context->debug ? run_watched(frame) : run_steps(frame);
 }
 
-/* Events around the steps, where device times are asked for. A graph is launched once before: while the
- * device is busy with that, the host enqueues what is measured, so that the time of enqueuing does not count.
- */
+/* Events around the steps, where device times are asked for. */
 static grt_status run_measured(grt_frame *frame)
 {
     grt_context *context = frame->context;
@@ -434,8 +432,6 @@ static grt_status run_measured(grt_frame *frame)
     for (int i = 0; i < 2; i++)
         if (!context->bounds[i])
             GRT_TRY(device->vtable->event_create(device, &context->bounds[i]));
-    if (can_replay(frame))
-        GRT_TRY(run_on_stream(frame, context->stream));
     GRT_TRY(device->vtable->event_record(device, context->bounds[0], context->stream));
     GRT_TRY(run_on_stream(frame, context->stream));
     GRT_TRY(device->vtable->event_record(device, context->bounds[1], context->stream));

@@ -208,10 +208,10 @@ static bool add_candidate(grt_algo_trial *trial, const char *key, const void *da
     return grt_now_ms() < l->end_ms;
 }
 
-static grt_status list_candidates(grt_step_bench *bench, listing *l, bool compiles)
+static grt_status list_candidates(grt_step_bench *bench, listing *l)
 {
     grt_step_way way = {0};
-    l->trial = (grt_algo_trial){.lists = true, .compiles = compiles, .offer = add_candidate};
+    l->trial = (grt_algo_trial){.lists = true, .offer = add_candidate};
     GRT_TRY(grt_step_bench_prepare(bench, &l->trial, &way));
     grt_step_bench_forget(bench, &way);
     return l->failed ? grt_fail_memory(l->n * sizeof *l->list) : GRT_OK;
@@ -386,7 +386,7 @@ static grt_status tune_with(tuner *t, const choice *c, grt_step_bench *bench, do
     const double begin = grt_now_ms();
     listing l = {.key = c->key, .end_ms = begin + listing_part * (end_ms - begin)};
     double best = 0;
-    grt_status status = list_candidates(bench, &l, t->options.compile);
+    grt_status status = list_candidates(bench, &l);
     for (size_t i = 0; status == GRT_OK && i < l.n && !t->report->stopped; i++) {
         if (i > 0 && (grt_now_ms() > end_ms || !go_on(t, desc->name)))
             break;

@@ -31,23 +31,6 @@ void loaded_release(loaded *l)
     *l = (loaded){0};
 }
 
-double loaded_device_ms(grt_context *context)
-{
-    enum { RUNS = 50 };
-    double samples[RUNS];
-    size_t n = 0;
-    if (!grt_context_time_device(context, true))
-        return 0;
-    while (n < RUNS && grt_context_run(context) == GRT_OK) {
-        grt_context_stats stats = {.struct_size = sizeof stats};
-        if (grt_context_get_stats(context, &stats) != GRT_OK)
-            break;
-        samples[n++] = stats.device_ms;
-    }
-    grt_context_time_device(context, false);
-    return percentiles_of(samples, n).p50;
-}
-
 static int ascending(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;

@@ -19,10 +19,6 @@ grt_status loaded_open(loaded *l, const char *path, const char *device, const ch
                        int32_t threads);
 void loaded_release(loaded *l);
 
-/* Median time on the device of some runs, without copies in and out; 0 if it has no clock, or a run failed.
- */
-double loaded_device_ms(grt_context *context);
-
 /* Median and others of n samples, which it sorts. */
 typedef struct percentiles {
     double min, p50, p90, p99, mean;

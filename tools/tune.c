@@ -14,7 +14,7 @@
 
 typedef struct request {
     const char *model, *output, *cache, *device, *fallback;
-    bool use_cache, again, compile, json;
+    bool use_cache, again, json;
     double seconds;
     input_specs inputs;
     json_t *choices; /* NULL: print */
@@ -117,8 +117,7 @@ static void show_result(void *user, const grt_tune_result *c)
                c->name, steps, c->winner ? "another" : "the heuristic's", c->candidates);
 }
 
-static void print_report(const request *r, const grt_tune_report *t, double before_ms, double after_ms,
-                         double total_ms)
+static void print_report(const request *r, const grt_tune_report *t, double total_ms)
 {
     const char *device = r->device ? r->device : "cuda";
     if (t->steps == 0) {
@@ -134,13 +133,10 @@ static void print_report(const request *r, const grt_tune_report *t, double befo
     if (t->tuned)
         printf("%zu improved: %.4f -> %.4f ms for the steps that were measured\n", t->improved, t->before_ms,
                t->after_ms);
-    if (before_ms > 0 && after_ms > 0)
-        printf("a run takes %.4f ms on the device; it took %.4f ms\n", after_ms, before_ms);
     printf("%s in %.1f s\n", r->output ? r->output : "kept in the cache of algorithms", total_ms / 1e3);
 }
 
-static bool print_json(request *r, const grt_tune_report *t, double before_ms, double after_ms,
-                       double total_ms)
+static bool print_json(request *r, const grt_tune_report *t, double total_ms)
 {
     json_t *object = json_object();
     json_object_set_new(object, "model", json_text(r->model));
@@ -153,8 +149,6 @@ static bool print_json(request *r, const grt_tune_report *t, double before_ms, d
     json_object_set_new(object, "improved", json_integer((json_int_t)t->improved));
     json_object_set_new(object, "before_ms", json_real(t->before_ms));
     json_object_set_new(object, "after_ms", json_real(t->after_ms));
-    json_object_set_new(object, "run_before_ms", before_ms > 0 ? json_real(before_ms) : json_null());
-    json_object_set_new(object, "run_after_ms", after_ms > 0 ? json_real(after_ms) : json_null());
     json_object_set_new(object, "stopped", json_boolean(t->stopped));
     json_object_set_new(object, "out_of_time", json_boolean(t->out_of_time));
     json_object_set_new(object, "tune_ms", json_real(total_ms));
@@ -221,24 +215,6 @@ static bool write_plan(const request *r, grt_runtime *runtime)
 
 /* ---- tune ---- */
 
-/* What a run takes on the device, with what is known by now; 0 if the device has no clock. */
-static double run_ms(const request *r, const loaded *l)
-{
-    grt_context *context;
-    const size_t n = grt_model_input_count(l->model);
-    grt_value **values = calloc(n + 1, sizeof *values);
-    const char **sources = calloc(n + 1, sizeof *sources);
-    double ms = 0;
-    if (values && sources && grt_context_create(l->session, &context) == GRT_OK) {
-        if (inputs_bind(l->model, context, &r->inputs, 0, values, sources))
-            ms = loaded_device_ms(context);
-        grt_context_release(context);
-    }
-    inputs_release_values(values, n);
-    free(sources);
-    return ms;
-}
-
 static int tune_loaded(request *r, const loaded *l)
 {
     const double begin = now_ms();
@@ -248,7 +224,6 @@ static int tune_loaded(request *r, const loaded *l)
     const grt_tune_options options = {.struct_size = sizeof options,
                                       .seconds = r->seconds,
                                       .again = r->again,
-                                      .compile = r->compile,
                                       .progress = show,
                                       .result = show_result,
                                       .user = r};
@@ -260,14 +235,11 @@ static int tune_loaded(request *r, const loaded *l)
         if (status != GRT_OK)
             code = tool_fail();
         else if (!r->output || report.steps == 0 || write_plan(r, l->runtime)) {
-            /* One after the other, as what the process has done so far tells on both: this context goes on as
-             * it was. */
-            const double before_ms = report.tuned ? loaded_device_ms(l->context) : 0;
-            const double after_ms = report.tuned ? run_ms(r, l) : 0, ms = now_ms() - begin;
+            const double ms = now_ms() - begin;
             code = EXIT_GOOD;
             if (!r->json)
-                print_report(r, &report, before_ms, after_ms, ms);
-            else if (!print_json(r, &report, before_ms, after_ms, ms))
+                print_report(r, &report, ms);
+            else if (!print_json(r, &report, ms))
                 code = EXIT_BAD;
         }
     }

@@ -263,8 +263,7 @@ static cudnnBackendDescriptor_t build_graph(builder *b, const cuda_dnn_conv *c, 
 /* Engines that would cost precision or repeatability are left out: TF32 and other tensor-core arithmetic for
  * float32, sums in fewer bits, transforms with large tiles; and, unless asked for, those compiled at run
  * time. */
-static bool acceptable(const cuda_dnn *dnn, const cuda_dnn_conv *c, bool compile,
-                       cudnnBackendDescriptor_t config)
+static bool acceptable(const cuda_dnn *dnn, const cuda_dnn_conv *c, cudnnBackendDescriptor_t config)
 {
     cudnnBackendDescriptor_t engine = NULL;
     cudnnBackendNumericalNote_t numbers[CUDNN_NUMERICAL_NOTE_TYPE_COUNT];
@@ -299,7 +298,7 @@ static bool acceptable(const cuda_dnn *dnn, const cuda_dnn_conv *c, bool compile
             break;
         }
     for (int64_t i = 0; ok && i < n_behaviours && i < CUDNN_BEHAVIOR_NOTE_TYPE_COUNT; i++)
-        ok = behaviours[i] != CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION || compile;
+        ok = behaviours[i] != CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION || c->compile;
     dnn->cudnnBackendDestroyDescriptor(engine);
     return ok;
 }
@@ -491,23 +490,11 @@ static bool consider(builder *b, question *q, cudnnBackendDescriptor_t config)
     return true;
 }
 
-/* The answers that serve as they are; if candidates that must be compiled are wanted, those behind them. */
-static void consider_all(builder *b, question *q, cudnnBackendDescriptor_t *configs, int64_t n)
-{
-    const bool lists = grt_algo_trial_lists(q->trial), compile = q->conv->compile;
-    for (int64_t i = 0; i < n && (!b->plan->plan || (lists && !q->over)); i++)
-        if (acceptable(b->dnn, q->conv, compile, configs[i]) && consider(b, q, configs[i]))
-            configs[i] = NULL;
-    for (int64_t i = 0; i < n && lists && q->trial->compiles && !compile && b->plan->plan && !q->over; i++)
-        if (configs[i] && !acceptable(b->dnn, q->conv, false, configs[i]) &&
-            acceptable(b->dnn, q->conv, true, configs[i]))
-            consider(b, q, configs[i]);
-}
-
 /* Go through a heuristic's answers: to the first that serves, or to the end if candidates are wanted. */
 static void choose(builder *b, question *q, cudnnBackendDescriptor_t graph, cudnnBackendHeurMode_t mode)
 {
     const cuda_dnn *dnn = b->dnn;
+    const bool lists = grt_algo_trial_lists(q->trial);
     cudnnBackendDescriptor_t configs[MOST_ANSWERS] = {NULL};
     int64_t n = 0, n_made = 0;
     cudnnBackendDescriptor_t heuristics = make(b, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
@@ -525,7 +512,9 @@ static void choose(builder *b, question *q, cudnnBackendDescriptor_t graph, cudn
     check(b, dnn->cudnnBackendGetAttribute(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS,
                                            CUDNN_TYPE_BACKEND_DESCRIPTOR, n_made, &n, configs));
     if (b->status == CUDNN_STATUS_SUCCESS)
-        consider_all(b, q, configs, n < n_made ? n : n_made);
+        for (int64_t i = 0; i < n && i < n_made && (!b->plan->plan || (lists && !q->over)); i++)
+            if (acceptable(dnn, q->conv, configs[i]) && consider(b, q, configs[i]))
+                configs[i] = NULL; /* the plan's */
     for (int64_t i = 0; i < n_made; i++)
         if (configs[i])
             dnn->cudnnBackendDestroyDescriptor(configs[i]);

@@ -107,14 +107,12 @@ static void vary(search *s, const cublasLtMatmulAlgo_t *algo, cublasLtMatmulAlgo
     }
 }
 
-/* `act` on the algorithm with every shape of cluster that there is. */
-static void each_cluster(search *s, const cublasLtMatmulAlgo_t *algo,
-                         void (*act)(search *s, const cublasLtMatmulAlgo_t *algo))
+static void vary_cluster(search *s, const cublasLtMatmulAlgo_t *algo)
 {
     for (uint16_t shape = 0; shape < CUBLASLT_CLUSTER_SHAPE_END && !s->over; shape++) {
         cublasLtMatmulAlgo_t other = *algo;
         if (set(s, &other, CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID, &shape, sizeof shape))
-            act(s, &other);
+            consider(s, &other);
     }
 }
 
@@ -124,7 +122,7 @@ static void relatives(search *s, const cublasLtMatmulAlgo_t *algo)
     split(s, algo);
     vary(s, algo, CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING,
          capability(s, algo, CUBLASLT_ALGO_CAP_CTA_SWIZZLING_SUPPORT) ? 2 : 0);
-    each_cluster(s, algo, consider);
+    vary_cluster(s, algo);
     vary(s, algo, CUBLASLT_ALGO_CONFIG_CUSTOM_OPTION,
          options > 0 ? (uint32_t)(options < MOST_OPTIONS ? options + 1 : MOST_OPTIONS) : 0);
 }
@@ -144,7 +142,7 @@ static void sweep(search *s, const cublasLtMatmulAlgo_t *algo)
             cublasLtMatmulAlgo_t other = *algo;
             if (set(s, &other, CUBLASLT_ALGO_CONFIG_TILE_ID, &tiles[t], sizeof *tiles) &&
                 set(s, &other, CUBLASLT_ALGO_CONFIG_STAGES_ID, &stages[k], sizeof *stages))
-                each_cluster(s, &other, split);
+                split(s, &other);
         }
     free(tiles);
 }

@@ -533,8 +533,6 @@ typedef struct grt_tune_options {
     size_t struct_size;
     double seconds; /* to be spent at most; 0: 60. Steps that take longest come first */
     bool again;     /* measure what was tuned before, too */
-    bool compile;   /* try kernels that the library compiles at run time, too: a machine that loads such a choice for the first time
-                       takes 0.1 s and more for each */
     /* Called between measurements; false asks to stop. May be NULL. */
     bool (*progress)(void *user, const char *what, double fraction);
     void (*result)(void *user, const grt_tune_result *result); /* one choice is decided; may be NULL */

@@ -2,6 +2,7 @@
 #include "tests/unit/ir_text.h"
 
 #include "graph/compile.h"
+#include "src/base/float.h"
 #include "src/target.h"
 
 #include <check.h>
@@ -95,6 +96,9 @@ static void store(const grt_tensor *t, int64_t i, double v)
         break;
     case GRT_DTYPE_DOUBLE:
         ((double *)t->data)[i] = v;
+        break;
+    case GRT_DTYPE_FLOAT16:
+        ((uint16_t *)t->data)[i] = grt_float_to_half((float)v);
         break;
     case GRT_DTYPE_INT64:
         ((int64_t *)t->data)[i] = (int64_t)v;

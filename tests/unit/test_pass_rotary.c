@@ -25,6 +25,37 @@ START_TEST(heads_first)
 }
 END_TEST
 
+/* Rounding comes once instead of three times, so only the ops and the tables are compared. */
+START_TEST(tables_of_16_bits)
+{
+    ir_module *module = ir_text("in x f16 2,2,3,4\n"
+                                "const cos f16 1,1,3,4 1 0.5 1 0.5 0.25 0.75 0.25 0.75 2 3 2 3\n"
+                                "const sin f16 3,4 0 0.5 0 0.5 0.125 0.625 0.125 0.625 4 5 4 5\n"
+                                "const z i64 1 0\n"
+                                "const h i64 1 2\n"
+                                "const big i64 1 99\n"
+                                "const ax i64 1 3\n"
+                                "a = Slice x z h ax\n"
+                                "b = Slice x h big ax\n"
+                                "n = Neg b\n"
+                                "t = Concat n a axis=-1\n"
+                                "p = Mul x cos\n"
+                                "q = Mul t sin\n"
+                                "y = Add p q\n"
+                                "out y\n");
+    ir_text_pass(module, "rotary");
+    const ir_node *node = ir_text_node(module, "RotaryEmbedding", 0);
+    const grt_tensor *cosine = ir_in(node, 1)->type.data;
+    ck_assert_int_eq(cosine->dtype, GRT_DTYPE_FLOAT16);
+    ck_assert_int_eq(cosine->dims[0], 2);
+    ck_assert_int_eq(cosine->dims[2], 2);
+    const uint16_t expected[] = {0x3c00, 0x3800, 0x3400, 0x3a00, 0x4000, 0x4200}; /* 1 0.5 0.25 0.75 2 3 */
+    ck_assert_mem_eq(cosine->data, expected, sizeof expected);
+    ck_assert_mem_eq((const char *)cosine->data + sizeof expected, expected, sizeof expected);
+    ir_module_release(module);
+}
+END_TEST
+
 START_TEST(before_the_transpose)
 {
     ir_text_check("in w f32 2,3,2,4\n"
@@ -95,6 +126,7 @@ Suite *suite_test_pass_rotary(void)
     Suite *suite = suite_create("pass_rotary");
     TCase *tc = tcase_create("all");
     tcase_add_test(tc, heads_first);
+    tcase_add_test(tc, tables_of_16_bits);
     tcase_add_test(tc, before_the_transpose);
     tcase_add_test(tc, halves_that_differ_stay);
     tcase_add_test(tc, the_other_half_is_not_it);
