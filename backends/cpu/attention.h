@@ -3,16 +3,12 @@
 #ifndef GRT_BACKENDS_CPU_ATTENTION_H
 #define GRT_BACKENDS_CPU_ATTENTION_H
 
+#include "backends/attention.h"
 #include "backends/cpu/cpu.h"
 
 typedef struct attention_state {
-    bool causal, fast;         /* fast: all float32 */
-    bool joined;               /* queries, keys and values are one tensor: graphrt::Attention */
-    int64_t left, right;       /* window sizes, -1: unbounded */
-    int64_t q_heads, kv_heads; /* of packed inputs */
-    double scale;              /* 0: 1 / sqrt(head size) */
-    double softcap;
-    int mode;
+    grt_attention of;
+    bool fast;         /* all float32 */
     grt_dtype softmax; /* NONE: the inputs' */
 } attention_state;
 
@@ -23,14 +19,13 @@ typedef struct attention_view {
 } attention_view;
 
 typedef struct attention_shape {
-    int64_t batch, q_heads, kv_heads, q_len, kv_len, past, total, size, v_size;
-    int64_t mask_len, mask_strides[4]; /* strides: batch, head, row, key */
-    int64_t block;                     /* query rows worked on together */
-    size_t key_bytes, value_bytes;     /* of joined past and present in the workspace */
-    size_t thread_bytes, gemm_bytes;   /* scratch per thread, and the part of it for matrix products */
+    grt_attention_dims dims;
+    int64_t block;                   /* query rows worked on together */
+    size_t key_bytes, value_bytes;   /* of joined past and present in the workspace */
+    size_t thread_bytes, gemm_bytes; /* scratch per thread, and the part of it for matrix products */
 } attention_shape;
 
-/* Keys that query row i of a batch element may look at, by causality, window and padding: [*lo, *hi). */
+/* Keys that a query row may look at: grt_attention_range with the run's inputs. */
 void attention_range(const grt_run *run, int64_t batch, int64_t i, int64_t *lo, int64_t *hi);
 /* One query row, all types. K and V as staged; scratch has thread_bytes. */
 void attention_exact_row(const grt_run *run, const attention_view *q, const attention_view *k,

@@ -21,20 +21,19 @@ static double round_to(grt_dtype dtype, double value)
 
 size_t attention_exact_bytes(const attention_shape *shape)
 {
-    return ((size_t)shape->total + (size_t)shape->size) * sizeof(double);
+    return ((size_t)shape->dims.total + (size_t)shape->dims.size) * sizeof(double);
 }
 
 /* scores[0..total): products of one query row with all keys, both scaled by the root of the scale. */
-static void row_scores(const attention_state *state, const attention_shape *shape, grt_dtype type,
-                       const char *q_row, const attention_view *k, int64_t k_at, double *q, double *scores)
+static void row_scores(const attention_shape *shape, grt_dtype type, const char *q_row,
+                       const attention_view *k, int64_t k_at, double *q, double *scores)
 {
-    double scale = state->scale != 0 ? state->scale : 1 / sqrt((double)shape->size);
-    double root = round_to(type, sqrt(scale));
-    for (int64_t d = 0; d < shape->size; d++)
+    const double root = round_to(type, sqrt(shape->dims.scale));
+    for (int64_t d = 0; d < shape->dims.size; d++)
         q[d] = round_to(type, cpu_element_load(type, q_row, d) * root);
-    for (int64_t j = 0; j < shape->total; j++) {
+    for (int64_t j = 0; j < shape->dims.total; j++) {
         double sum = 0;
-        for (int64_t d = 0; d < shape->size; d++)
+        for (int64_t d = 0; d < shape->dims.size; d++)
             sum += q[d] * round_to(type, cpu_element_load(type, k->data, k_at + j * k->row + d) * root);
         scores[j] = round_to(type, sum);
     }
@@ -53,14 +52,15 @@ static bool row_mask(const grt_run *run, grt_dtype type, int64_t batch, int64_t 
     const attention_shape *shape = run->shape;
     const grt_tensor *mask = run->n_in > 3 ? run->in[3] : NULL;
     int64_t lo, hi,
-        at = batch * shape->mask_strides[0] + head * shape->mask_strides[1] + row * shape->mask_strides[2];
+        at = batch * shape->dims.mask_strides[0] + head * shape->dims.mask_strides[1] +
+             row * shape->dims.mask_strides[2];
     bool any = false;
     attention_range(run, batch, row, &lo, &hi);
-    for (int64_t j = 0; j < shape->total; j++) {
+    for (int64_t j = 0; j < shape->dims.total; j++) {
         double bias = j >= lo && j < hi ? 0 : -INFINITY;
-        if (mask && j < shape->mask_len && mask->dtype != GRT_DTYPE_BOOL)
+        if (mask && j < shape->dims.mask_len && mask->dtype != GRT_DTYPE_BOOL)
             bias += cpu_element_get(mask, at + j);
-        else if (mask && (j >= shape->mask_len || !((const uint8_t *)mask->data)[at + j]))
+        else if (mask && (j >= shape->dims.mask_len || !((const uint8_t *)mask->data)[at + j]))
             bias = -INFINITY;
         any |= bias != -INFINITY;
         scores[j] = round_to(type, scores[j] + bias);
@@ -86,11 +86,10 @@ static void row_softmax(grt_dtype type, double *scores, int64_t n, bool any)
 
 static void emit(const grt_run *run, int mode, int64_t at, const double *scores)
 {
-    const attention_state *state = run->state;
     const attention_shape *shape = run->shape;
     grt_tensor *out = run->n_out > 3 ? run->out[3] : NULL;
-    for (int64_t j = 0; out && state->mode == mode && j < shape->total; j++)
-        cpu_element_put(out, at * shape->total + j, scores[j]);
+    for (int64_t j = 0; out && shape->dims.mode == mode && j < shape->dims.total; j++)
+        cpu_element_put(out, at * shape->dims.total + j, scores[j]);
 }
 
 void attention_exact_row(const grt_run *run, const attention_view *q, const attention_view *k,
@@ -100,27 +99,27 @@ void attention_exact_row(const grt_run *run, const attention_view *q, const atte
     const attention_state *state = run->state;
     const attention_shape *shape = run->shape;
     grt_dtype type = run->in[0]->dtype, v_type = run->in[2]->dtype;
-    int64_t kv_head = head / (shape->q_heads / shape->kv_heads),
-            at = (batch * shape->q_heads + head) * shape->q_len + row;
+    int64_t kv_head = head / (shape->dims.q_heads / shape->dims.kv_heads),
+            at = (batch * shape->dims.q_heads + head) * shape->dims.q_len + row;
     const char *q_row = (const char *)q->data +
                         (size_t)(batch * q->batch + head * q->head + row * q->row) * grt_dtype_size(type);
-    double *scores = scratch + shape->size;
-    row_scores(state, shape, type, q_row, k, batch * k->batch + kv_head * k->head, scratch, scores);
+    double *scores = scratch + shape->dims.size;
+    row_scores(shape, type, q_row, k, batch * k->batch + kv_head * k->head, scratch, scores);
     emit(run, 0, at, scores);
-    if (state->softcap > 0)
-        row_softcap(state->softcap, type, scores, shape->total);
+    if (shape->dims.softcap > 0)
+        row_softcap(shape->dims.softcap, type, scores, shape->dims.total);
     emit(run, 1, at, scores);
     bool any = row_mask(run, type, batch, head, row, scores);
     emit(run, 2, at, scores);
-    row_softmax(state->softmax ? state->softmax : type, scores, shape->total, any);
+    row_softmax(state->softmax ? state->softmax : type, scores, shape->dims.total, any);
     emit(run, 3, at, scores);
     int64_t v_at = batch * v->batch + kv_head * v->head,
             y_at = batch * y->batch + head * y->head + row * y->row;
-    for (int64_t j = 0; j < shape->total; j++)
+    for (int64_t j = 0; j < shape->dims.total; j++)
         scores[j] = round_to(type, scores[j]);
-    for (int64_t d = 0; d < shape->v_size; d++) {
+    for (int64_t d = 0; d < shape->dims.v_size; d++) {
         double sum = 0;
-        for (int64_t j = 0; j < shape->total; j++)
+        for (int64_t j = 0; j < shape->dims.total; j++)
             sum += scores[j] * cpu_element_load(v_type, v->data, v_at + j * v->row + d);
         cpu_element_put(run->out[0], y_at + d, sum);
     }

@@ -2,6 +2,7 @@
 #ifndef GRT_BACKENDS_CUDA_ATTENTION_CUH
 #define GRT_BACKENDS_CUDA_ATTENTION_CUH
 
+#include "backends/attention.h"
 #include "backends/cuda/number.cuh"
 
 #include <math_constants.h>
@@ -17,23 +18,18 @@ typedef enum attention_kernel {
     ATTENTION_FLOAT, /* attention_float.cu: float32 as it is */
 } attention_kernel;
 
-typedef struct attention_shape {
-    bool causal;
-    bool joined; /* K and V are parts of Q's tensor */
+/* calloc'ed, and an argument of kernels: keep it a plain struct. */
+struct attention_shape : grt_attention_dims {
     attention_kernel kernel;
-    bool few;     /* few rows; the flash kernel has code of its own for that */
-    int splits;   /* tasks that share the keys of one row */
+    bool few;      /* few rows; the flash kernel has code of its own for that */
+    int splits;    /* tasks that share the keys of one row */
     int64_t fold;  /* query heads of one key head that a block takes together, as rows; 1: none */
     int64_t heads; /* of folded heads */
     int64_t group; /* query heads of one key head */
-    int mode, mask_dtype, qk_dtype;
-    int64_t left, right;
-    int64_t batch, q_heads, kv_heads, q_len, kv_len, past, total, size, v_size;
-    int64_t mask_len, mask_strides[4]; /* strides: batch, head, row, key */
-    attention_view q, k, v, y;
-    double scale, softcap;
+    int mask_dtype, qk_dtype;
+    attention_view q, k, v, y; /* joined: K and V are parts of Q's tensor */
     size_t shared_bytes;
-} attention_shape;
+};
 
 /* What a run binds. */
 typedef struct attention_data {
@@ -42,28 +38,6 @@ typedef struct attention_data {
     void *y, *qk;
     float *partial; /* where splits leave what they have; see attention_split.cu */
 } attention_data;
-
-/* Keys that query row i of a batch element may look at, by causality, window and padding: [*lo, *hi). */
-static __device__ __forceinline__ void range(const attention_shape &s, const int64_t *nonpad, int64_t batch, int64_t i, int64_t *lo, int64_t *hi)
-{
-    int64_t offset = s.past, end = s.total, start = 0;
-    if (nonpad) {
-        int64_t valid = nonpad[batch];
-        valid = valid < 0 ? 0 : valid > s.total ? s.total : valid;
-        offset = valid - s.q_len;
-        end = valid;
-    }
-    const int64_t position = offset + i;
-    if (s.causal && position + 1 < end)
-        end = position + 1;
-    if (s.right >= 0 && position + s.right + 1 < end)
-        end = position + s.right + 1;
-    if (s.left >= 0 && position - s.left > start)
-        start = position - s.left;
-    end = end < s.mask_len ? end : s.mask_len;
-    *hi = end < 0 ? 0 : end;
-    *lo = start > *hi ? *hi : start;
-}
 
 /* Row j of the keys or values of a head: the past's come first. */
 template <class T>

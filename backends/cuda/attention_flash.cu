@@ -155,7 +155,7 @@ __device__ __forceinline__ void begin_rows(warp_rows<T, SIZE> &w, const attentio
         const attention_row row = attention_row_at(s, t, there ? i : 0);
         w.lo[r] = w.hi[r] = 0;
         if (there)
-            range(s, d.nonpad, t.batch, row.query, &w.lo[r], &w.hi[r]);
+            grt_attention_range(&s, d.nonpad, t.batch, row.query, &w.lo[r], &w.hi[r]);
         w.mask_at[r] = GENERAL ? attention_mask_at(s, t.batch, row) : 0;
         const T *at = (const T *)d.q + attention_at(s.q, t.batch, row) + 4 / sizeof(T) * (lane & 3);
 #pragma unroll

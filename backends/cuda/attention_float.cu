@@ -62,7 +62,7 @@ __global__ void __launch_bounds__(WARPS * 32)
             sum[r] = 0;
             lo[r] = hi[r] = 0;
             if (i < t.rows)
-                range(s, d.nonpad, t.batch, row.query, &lo[r], &hi[r]);
+                grt_attention_range(&s, d.nonpad, t.batch, row.query, &lo[r], &hi[r]);
             mask_at[r] = GENERAL ? attention_mask_at(s, t.batch, row) : 0;
 #pragma unroll
             for (int c = 0; c < 4 * VECTORS; c++)

@@ -42,8 +42,8 @@ static __device__ __forceinline__ attention_task attention_task_at(const attenti
     const int64_t last = t.first + block_rows < t.rows ? t.first + block_rows - 1 : t.rows - 1;
     int64_t unused;
     /* Both ends only grow with the query. */
-    range(s, nonpad, t.batch, s.fold > 1 ? 0 : t.first, &t.from, &unused);
-    range(s, nonpad, t.batch, s.fold > 1 ? s.q_len - 1 : last, &unused, &t.to);
+    grt_attention_range(&s, nonpad, t.batch, s.fold > 1 ? 0 : t.first, &t.from, &unused);
+    grt_attention_range(&s, nonpad, t.batch, s.fold > 1 ? s.q_len - 1 : last, &unused, &t.to);
     t.from = t.from / tile * tile;
     if (s.splits > 1) {
         const int64_t tiles = (t.to - t.from + tile - 1) / tile, share = (tiles + s.splits - 1) / s.splits * tile;

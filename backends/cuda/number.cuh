@@ -87,6 +87,35 @@ template <class W> __device__ __forceinline__ void cuda_store(void *data, int dt
         break;                                                                                                         \
     }
 
+/* Return f<T>(r), T the C++ type of a dtype of numbers; that of bool is uint8_t. */
+#define CUDA_RETURN_BY_NUMBER(dtype, f, r)                                                                             \
+    switch (dtype) {                                                                                                   \
+    case GRT_DTYPE_FLOAT:                                                                                              \
+        return f<float>(r);                                                                                            \
+    case GRT_DTYPE_DOUBLE:                                                                                             \
+        return f<double>(r);                                                                                           \
+    case GRT_DTYPE_FLOAT16:                                                                                            \
+        return f<__half>(r);                                                                                           \
+    case GRT_DTYPE_BFLOAT16:                                                                                           \
+        return f<__nv_bfloat16>(r);                                                                                    \
+    case GRT_DTYPE_INT8:                                                                                               \
+        return f<int8_t>(r);                                                                                           \
+    case GRT_DTYPE_INT16:                                                                                              \
+        return f<int16_t>(r);                                                                                          \
+    case GRT_DTYPE_INT32:                                                                                              \
+        return f<int32_t>(r);                                                                                          \
+    case GRT_DTYPE_INT64:                                                                                              \
+        return f<int64_t>(r);                                                                                          \
+    case GRT_DTYPE_UINT16:                                                                                             \
+        return f<uint16_t>(r);                                                                                         \
+    case GRT_DTYPE_UINT32:                                                                                             \
+        return f<uint32_t>(r);                                                                                         \
+    case GRT_DTYPE_UINT64:                                                                                             \
+        return f<uint64_t>(r);                                                                                         \
+    default:                                                                                                           \
+        return f<uint8_t>(r);                                                                                          \
+    }
+
 /* Blocks of a grid-stride loop over n > 0 elements. */
 static inline unsigned cuda_blocks(int64_t n, int64_t per_block)
 {

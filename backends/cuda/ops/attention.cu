@@ -6,19 +6,10 @@
 #include <math_constants.h>
 #include <stdlib.h>
 
-enum { Q, K, V, MASK, PAST_KEY, PAST_VALUE, NONPAD };
-enum { OUT_Y, OUT_KEY, OUT_VALUE, OUT_QK };
 enum { WARPS = 4, ROWS = 4, TILE = 32, BLOCK_ROWS = WARPS * ROWS, THREADS = WARPS * 32, MAX_VALUES = 512 };
-#define WINDOW_MAX ((int64_t)1 << 40) /* keeps position arithmetic far from overflow */
 
 typedef struct attention_state {
-    bool causal;
-    bool joined;               /* queries, keys and values are one tensor: graphrt::Attention */
-    int64_t left, right;       /* window sizes, -1: unbounded */
-    int64_t q_heads, kv_heads; /* of packed inputs */
-    double scale;              /* 0: 1 / sqrt(head size) */
-    double softcap;
-    int mode;
+    grt_attention of;
     bool tf32;
 } attention_state;
 
@@ -43,8 +34,8 @@ __global__ void __launch_bounds__(THREADS) attend(const __grid_constant__ attent
         const int64_t n_rows = s.q_len - first < BLOCK_ROWS ? s.q_len - first : BLOCK_ROWS;
         int64_t from = 0, to = s.total, unused, lo[ROWS], hi[ROWS];
         if (!d.qk) { /* both ends only grow with the row */
-            range(s, d.nonpad, batch, first, &from, &unused);
-            range(s, d.nonpad, batch, first + n_rows - 1, &unused, &to);
+            grt_attention_range(&s, d.nonpad, batch, first, &from, &unused);
+            grt_attention_range(&s, d.nonpad, batch, first + n_rows - 1, &unused, &to);
         }
         __syncthreads(); /* the task before may still read what follows overwrites */
         for (int64_t i = threadIdx.x; i < n_rows * s.size; i += THREADS)
@@ -55,7 +46,7 @@ __global__ void __launch_bounds__(THREADS) attend(const __grid_constant__ attent
             const int64_t row = warp * ROWS + r;
             lo[r] = hi[r] = 0;
             if (row < n_rows)
-                range(s, d.nonpad, batch, first + row, &lo[r], &hi[r]);
+                grt_attention_range(&s, d.nonpad, batch, first + row, &lo[r], &hi[r]);
             top[r] = -CUDART_INF_F;
             sum[r] = 0;
 #pragma unroll
@@ -167,9 +158,9 @@ static bool supports(const grt_kernel_node *node, grt_text *why)
         if (!grt_node_has(node, i))
             continue;
         const grt_dtype dtype = node->in[i].dtype;
-        const bool ok = i == MASK     ? grt_dtype_in(dtype, GRT_SET_FLOATS | GRT_BIT(BOOL))
-                        : i == NONPAD ? dtype == GRT_DTYPE_INT64
-                                      : grt_dtype_in(dtype, GRT_SET_FLOATS) && dtype == node->in[Q].dtype;
+        const bool ok = i == ATTENTION_MASK     ? grt_dtype_in(dtype, GRT_SET_FLOATS | GRT_BIT(BOOL))
+                        : i == ATTENTION_NONPAD ? dtype == GRT_DTYPE_INT64
+                                      : grt_dtype_in(dtype, GRT_SET_FLOATS) && dtype == node->in[ATTENTION_Q].dtype;
         if (ok)
             continue;
         if (why)
@@ -177,18 +168,12 @@ static bool supports(const grt_kernel_node *node, grt_text *why)
                          "masks", i, grt_dtype_name(dtype));
         return false;
     }
-    if (node->n_in > V && node->in[V].rank == 4 && node->in[V].dims[3] > MAX_VALUES) {
+    if (node->n_in > ATTENTION_V && node->in[ATTENTION_V].rank == 4 && node->in[ATTENTION_V].dims[3] > MAX_VALUES) {
         if (why)
-            grt_text_add(why, "the value size is %lld; supported is up to %d", (long long)node->in[V].dims[3], MAX_VALUES);
+            grt_text_add(why, "the value size is %lld; supported is up to %d", (long long)node->in[ATTENTION_V].dims[3], MAX_VALUES);
         return false;
     }
     return true;
-}
-
-static int64_t window(const grt_op_desc *desc, const char *name)
-{
-    const int64_t size = grt_attr_int(desc, name, -1);
-    return size > WINDOW_MAX ? WINDOW_MAX : size;
 }
 
 static grt_status create(const grt_kernel_node *node, void **out_state)
@@ -196,37 +181,13 @@ static grt_status create(const grt_kernel_node *node, void **out_state)
     attention_state *state = (attention_state *)calloc(1, sizeof *state);
     if (!state)
         return grt_fail_memory(sizeof *state);
-    state->joined = grt_op_is(node->desc, "graphrt", "Attention");
-    state->causal = grt_attr_int(node->desc, "is_causal", 0) != 0;
-    state->left = window(node->desc, "left_window_size");
-    state->right = window(node->desc, "right_window_size");
-    state->q_heads = grt_attr_int(node->desc, "q_num_heads", 0);
-    state->kv_heads = grt_attr_int(node->desc, "kv_num_heads", 0);
-    state->scale = (double)grt_attr_float(node->desc, "scale", 0);
-    state->softcap = (double)grt_attr_float(node->desc, "softcap", 0);
-    state->mode = (int)grt_attr_int(node->desc, "qk_matmul_output_mode", 0);
+    grt_attention_read(node->desc, &state->of);
     state->tf32 = !strcmp(grt_attr_string(node->desc, "math", ""), "tf32");
     *out_state = state;
     return GRT_OK;
 }
 
 /* ---- shapes ---- */
-
-/* Dims as [batch, heads, sequence, size]; false if a packed size does not divide. */
-static bool split(const grt_tensor *t, int64_t n_heads, int64_t out[4])
-{
-    if (t->rank == 4) {
-        memcpy(out, t->dims, 4 * sizeof *out);
-        return true;
-    }
-    if (t->rank != 3 || n_heads <= 0 || t->dims[2] % n_heads)
-        return false;
-    out[0] = t->dims[0];
-    out[1] = n_heads;
-    out[2] = t->dims[1];
-    out[3] = t->dims[2] / n_heads;
-    return true;
-}
 
 static attention_view view_of(bool packed, int64_t heads, int64_t length, int64_t size)
 {
@@ -235,109 +196,24 @@ static attention_view view_of(bool packed, int64_t heads, int64_t length, int64_
     return {heads * length * size, length * size, size};
 }
 
-static grt_status misfit(const grt_reshape *r, int32_t i)
-{
-    char text[GRT_TYPE_TEXT_SIZE];
-    return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "input %d, %s, does not fit the other inputs", i,
-                       grt_tensor_text(r->in[i], text));
-}
-
-static grt_status fit_past(const grt_reshape *r, attention_shape *s)
-{
-    if (r->n_in > PAST_KEY && r->in[PAST_KEY] && !(r->n_in > PAST_VALUE && r->in[PAST_VALUE]))
-        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "there is a past key but no past value");
-    for (int32_t i = PAST_KEY; i <= PAST_VALUE; i++) {
-        const grt_tensor *past = i < r->n_in ? r->in[i] : NULL;
-        if (!past)
-            continue;
-        const int64_t want[4] = {s->batch, s->kv_heads, i == PAST_KEY && past->rank == 4 ? past->dims[2] : s->past,
-                                 i == PAST_KEY ? s->size : s->v_size};
-        if (!grt_dims_equal(past->dims, past->rank, want, 4))
-            return misfit(r, i);
-        s->past = past->dims[2];
-    }
-    s->total = s->past + s->kv_len;
-    return GRT_OK;
-}
-
-static grt_status fit_mask(const grt_reshape *r, attention_shape *s)
-{
-    const grt_tensor *mask = r->n_in > MASK ? r->in[MASK] : NULL, *nonpad = r->n_in > NONPAD ? r->in[NONPAD] : NULL;
-    if (nonpad && (nonpad->rank != 1 || nonpad->dims[0] != s->batch))
-        return misfit(r, NONPAD);
-    s->mask_len = s->total;
-    if (!mask)
-        return GRT_OK;
-    const int64_t want[4] = {s->batch, s->q_heads, s->q_len, s->total};
-    if (mask->rank < 1 || mask->rank > 4)
-        return misfit(r, MASK);
-    for (int32_t k = 0; k < mask->rank - 1; k++)
-        if (mask->dims[k] != 1 && mask->dims[k] != want[4 - mask->rank + k])
-            return misfit(r, MASK);
-    s->mask_len = mask->dims[mask->rank - 1];
-    if (s->mask_len > s->total)
-        return misfit(r, MASK);
-    grt_broadcast_strides(mask->dims, mask->rank, 4, s->mask_strides);
-    s->mask_dtype = mask->dtype;
-    return GRT_OK;
-}
-
-/* The heads of queries, then those of keys, then those of values, side by side. */
-static grt_status fit_joined(const grt_reshape *r, attention_shape *s)
-{
-    const attention_state *state = (const attention_state *)r->state;
-    int64_t dims[4];
-    if (state->kv_heads <= 0 || state->q_heads % state->kv_heads || !split(r->in[Q], state->q_heads + 2 * state->kv_heads, dims))
-        return misfit(r, Q);
-    s->batch = dims[0];
-    s->q_heads = state->q_heads;
-    s->kv_heads = state->kv_heads;
-    s->q_len = s->kv_len = s->total = dims[2];
-    s->size = s->v_size = dims[3];
-    const int64_t width = dims[1] * dims[3];
-    s->q = s->k = s->v = {s->q_len * width, s->size, width};
-    s->y = view_of(true, s->q_heads, s->q_len, s->size);
-    s->joined = true;
-    return fit_mask(r, s);
-}
-
 static grt_status fit(const grt_reshape *r, attention_shape *s)
 {
     const attention_state *state = (const attention_state *)r->state;
-    const bool packed = r->in[Q]->rank == 3;
-    int64_t q[4], k[4], v[4];
-    s->causal = state->causal;
-    s->left = state->left;
-    s->right = state->right;
-    s->mode = state->mode;
-    s->softcap = state->softcap;
-    s->scale = state->scale;
-    if (state->joined) {
-        GRT_TRY(fit_joined(r, s));
-        s->scale = s->scale != 0 ? s->scale : 1 / sqrt((double)s->size);
+    GRT_TRY(grt_attention_fit(&state->of, r, s));
+    if (r->n_in > ATTENTION_MASK && r->in[ATTENTION_MASK])
+        s->mask_dtype = r->in[ATTENTION_MASK]->dtype;
+    if (s->joined) { /* the heads of queries, then those of keys, then those of values, side by side */
+        const int64_t width = (s->q_heads + 2 * s->kv_heads) * s->size;
+        s->q = s->k = s->v = {s->q_len * width, s->size, width};
+        s->y = view_of(true, s->q_heads, s->q_len, s->size);
         return GRT_OK;
     }
-    if (!split(r->in[Q], state->q_heads, q))
-        return misfit(r, Q);
-    if (!split(r->in[K], state->kv_heads, k) || k[0] != q[0] || k[3] != q[3] || (k[1] ? q[1] % k[1] != 0 : q[1] != 0) ||
-        r->in[K]->rank != r->in[Q]->rank)
-        return misfit(r, K);
-    if (!split(r->in[V], state->kv_heads, v) || v[0] != q[0] || v[1] != k[1] || v[2] != k[2] || r->in[V]->rank != r->in[Q]->rank)
-        return misfit(r, V);
-    s->batch = q[0];
-    s->q_heads = q[1];
-    s->kv_heads = k[1];
-    s->q_len = q[2];
-    s->kv_len = k[2];
-    s->size = q[3];
-    s->v_size = v[3];
+    const bool packed = r->in[ATTENTION_Q]->rank == 3;
     s->q = view_of(packed, s->q_heads, s->q_len, s->size);
     s->k = view_of(packed, s->kv_heads, s->kv_len, s->size);
     s->v = view_of(packed, s->kv_heads, s->kv_len, s->v_size);
     s->y = view_of(packed, s->q_heads, s->q_len, s->v_size);
-    s->scale = state->scale != 0 ? state->scale : 1 / sqrt((double)s->size);
-    GRT_TRY(fit_past(r, s));
-    return fit_mask(r, s);
+    return GRT_OK;
 }
 
 /* Call `use` with the kernel for a type and a size of values. */
@@ -362,9 +238,9 @@ static grt_status reshape(grt_reshape *r)
     if (!s)
         return grt_fail_memory(sizeof *s);
     grt_status status = fit(r, s);
-    if (status == GRT_OK && r->n_out > OUT_QK && r->out[OUT_QK])
-        s->qk_dtype = r->out[OUT_QK]->dtype;
-    const size_t element = r->in[Q]->dtype == GRT_DTYPE_DOUBLE ? sizeof(double) : sizeof(float);
+    if (status == GRT_OK && r->n_out > ATTENTION_QK && r->out[ATTENTION_QK])
+        s->qk_dtype = r->out[ATTENTION_QK]->dtype;
+    const size_t element = r->in[ATTENTION_Q]->dtype == GRT_DTYPE_DOUBLE ? sizeof(double) : sizeof(float);
     if (status == GRT_OK && (s->v_size > MAX_VALUES || s->size > MAX_VALUES))
         status = grt_fail_op(r->desc, GRT_STATUS_UNSUPPORTED, "head sizes are %lld and %lld; the CUDA backend supports up to %d",
                              (long long)s->size, (long long)s->v_size, MAX_VALUES);
@@ -377,14 +253,14 @@ static grt_status reshape(grt_reshape *r)
     }
     cudaError_t error = cudaSuccess;
     if (status == GRT_OK && s->shared_bytes > 48 * 1024)
-        CUDA_FOR_FLOATS(r->in[Q]->dtype, T, with_kernel<T>(s->v_size, [&](auto kernel) {
+        CUDA_FOR_FLOATS(r->in[ATTENTION_Q]->dtype, T, with_kernel<T>(s->v_size, [&](auto kernel) {
                             error = cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                                          (int)s->shared_bytes);
                         }));
     if (status == GRT_OK && error == cudaSuccess) {
-        attention_choose(s, r->in[Q]->dtype, ((const attention_state *)r->state)->tf32, &device->prop);
+        attention_choose(s, r->in[ATTENTION_Q]->dtype, ((const attention_state *)r->state)->tf32, &device->prop);
         if (s->kernel != ATTENTION_PLAIN)
-            error = s->kernel == ATTENTION_FLASH ? attention_flash_prepare(s, r->in[Q]->dtype) : attention_float_prepare(s);
+            error = s->kernel == ATTENTION_FLASH ? attention_flash_prepare(s, r->in[ATTENTION_Q]->dtype) : attention_float_prepare(s);
         r->workspace_bytes = attention_partial_bytes(s);
     }
     if (error != cudaSuccess)
@@ -413,18 +289,18 @@ template <class T> static void launch(const attention_shape *s, const attention_
 {
     cudaStream_t stream = (cudaStream_t)r->stream;
     const int64_t keys = s->batch * s->kv_heads * s->total * s->size, values = s->batch * s->kv_heads * s->total * s->v_size;
-    if (out_of(r, OUT_KEY) && keys > 0)
-        join<T><<<cuda_blocks(keys, 256), 256, 0, stream>>>(*s, d->k, d->past_key, s->k, s->size, (T *)out_of(r, OUT_KEY));
-    if (out_of(r, OUT_VALUE) && values > 0)
-        join<T><<<cuda_blocks(values, 256), 256, 0, stream>>>(*s, d->v, d->past_value, s->v, s->v_size, (T *)out_of(r, OUT_VALUE));
+    if (out_of(r, ATTENTION_PRESENT_KEY) && keys > 0)
+        join<T><<<cuda_blocks(keys, 256), 256, 0, stream>>>(*s, d->k, d->past_key, s->k, s->size, (T *)out_of(r, ATTENTION_PRESENT_KEY));
+    if (out_of(r, ATTENTION_PRESENT_VALUE) && values > 0)
+        join<T><<<cuda_blocks(values, 256), 256, 0, stream>>>(*s, d->v, d->past_value, s->v, s->v_size, (T *)out_of(r, ATTENTION_PRESENT_VALUE));
     const cuda_device *device = (const cuda_device *)r->device;
     if (s->kernel != ATTENTION_PLAIN && attention_tiles_aligned(d)) {
         if (s->kernel == ATTENTION_FLASH)
-            attention_flash(s, d, r->in[Q]->dtype, stream);
+            attention_flash(s, d, r->in[ATTENTION_Q]->dtype, stream);
         else
             attention_float(s, d, device->prop.multiProcessorCount, stream);
         if (s->splits > 1)
-            attention_merge(s, d, r->in[Q]->dtype, stream);
+            attention_merge(s, d, r->in[ATTENTION_Q]->dtype, stream);
         return;
     }
     const int64_t tasks = s->batch * s->q_heads * ((s->q_len + BLOCK_ROWS - 1) / BLOCK_ROWS);
@@ -436,23 +312,23 @@ static grt_status run(const grt_run *r)
 {
     const attention_shape *s = (const attention_shape *)r->shape;
     attention_data d = {};
-    d.q = r->in[Q]->data;
+    d.q = r->in[ATTENTION_Q]->data;
     if (s->joined) {
-        const size_t head = (size_t)s->size * grt_dtype_size(r->in[Q]->dtype);
+        const size_t head = (size_t)s->size * grt_dtype_size(r->in[ATTENTION_Q]->dtype);
         d.k = (const char *)d.q + (size_t)s->q_heads * head;
         d.v = (const char *)d.k + (size_t)s->kv_heads * head;
     } else {
-        d.k = r->in[K]->data;
-        d.v = r->in[V]->data;
+        d.k = r->in[ATTENTION_K]->data;
+        d.v = r->in[ATTENTION_V]->data;
     }
-    d.past_key = data_of(r, PAST_KEY);
-    d.past_value = data_of(r, PAST_VALUE);
-    d.mask = data_of(r, MASK);
-    d.nonpad = (const int64_t *)data_of(r, NONPAD);
-    d.y = out_of(r, OUT_Y);
-    d.qk = s->total > 0 ? out_of(r, OUT_QK) : NULL;
+    d.past_key = data_of(r, ATTENTION_PAST_KEY);
+    d.past_value = data_of(r, ATTENTION_PAST_VALUE);
+    d.mask = data_of(r, ATTENTION_MASK);
+    d.nonpad = (const int64_t *)data_of(r, ATTENTION_NONPAD);
+    d.y = out_of(r, ATTENTION_Y);
+    d.qk = s->total > 0 ? out_of(r, ATTENTION_QK) : NULL;
     d.partial = (float *)r->workspace;
-    CUDA_FOR_FLOATS(r->in[Q]->dtype, T, launch<T>(s, &d, r));
+    CUDA_FOR_FLOATS(r->in[ATTENTION_Q]->dtype, T, launch<T>(s, &d, r));
     CUDA_LAUNCHED();
     return GRT_OK;
 }

@@ -1,5 +1,6 @@
 /* Gather, GatherElements, GatherND, ScatterElements, ScatterND, TensorScatter. Indices are in device memory: one that is out of range is
  * clamped, as the device cannot report it (see cuda_clamp_index). */
+#include "backends/cuda/number.cuh"
 #include "backends/cuda/pointwise_eval.h"
 #include "backends/cuda/walk.h"
 
@@ -389,34 +390,6 @@ template <typename S> grt_status reduce_tuples(const grt_run *r)
     return GRT_OK;
 }
 
-#define BY_DTYPE(f)                                                                                                    \
-    switch (r->in[0]->dtype) {                                                                                         \
-    case GRT_DTYPE_FLOAT:                                                                                              \
-        return f<float>(r);                                                                                            \
-    case GRT_DTYPE_DOUBLE:                                                                                             \
-        return f<double>(r);                                                                                           \
-    case GRT_DTYPE_FLOAT16:                                                                                            \
-        return f<__half>(r);                                                                                           \
-    case GRT_DTYPE_BFLOAT16:                                                                                           \
-        return f<__nv_bfloat16>(r);                                                                                    \
-    case GRT_DTYPE_INT8:                                                                                               \
-        return f<int8_t>(r);                                                                                           \
-    case GRT_DTYPE_INT16:                                                                                              \
-        return f<int16_t>(r);                                                                                          \
-    case GRT_DTYPE_INT32:                                                                                              \
-        return f<int32_t>(r);                                                                                          \
-    case GRT_DTYPE_INT64:                                                                                              \
-        return f<int64_t>(r);                                                                                          \
-    case GRT_DTYPE_UINT16:                                                                                             \
-        return f<uint16_t>(r);                                                                                         \
-    case GRT_DTYPE_UINT32:                                                                                             \
-        return f<uint32_t>(r);                                                                                         \
-    case GRT_DTYPE_UINT64:                                                                                             \
-        return f<uint64_t>(r);                                                                                         \
-    default:                                                                                                           \
-        return f<uint8_t>(r);                                                                                          \
-    }
-
 grt_status run_scatter_elements(const grt_run *r)
 {
     const element_shape *s = (const element_shape *)r->shape;
@@ -426,7 +399,7 @@ grt_status run_scatter_elements(const grt_run *r)
     if (((const scatter_state *)r->state)->how == TAKE)
         return CUDA_BY_SIZE(grt_dtype_size(r->in[0]->dtype), put, s, r->in[1]->dtype == GRT_DTYPE_INT32, r->in[1]->data,
                             r->out[0]->data, r->in[2]->data, cuda_stream(r));
-    BY_DTYPE(reduce_elements)
+    CUDA_RETURN_BY_NUMBER(r->in[0]->dtype, reduce_elements, r)
 }
 
 grt_status reshape_scatter_nd(grt_reshape *r)
@@ -443,7 +416,7 @@ grt_status run_scatter_nd(const grt_run *r)
     if (((const scatter_state *)r->state)->how == TAKE)
         return CUDA_BY_SIZE(grt_dtype_size(r->in[0]->dtype), put_nd, s, r->in[1]->dtype == GRT_DTYPE_INT32, r->in[1]->data,
                             r->out[0]->data, r->in[2]->data, cuda_stream(r));
-    BY_DTYPE(reduce_tuples)
+    CUDA_RETURN_BY_NUMBER(r->in[0]->dtype, reduce_tuples, r)
 }
 
 /* ---- TensorScatter: entries of an axis, from a place of its own in each batch ---- */

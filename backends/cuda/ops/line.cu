@@ -1,6 +1,7 @@
 /* Ops on lines of elements along one axis: ArgMax, ArgMin, TopK, CumSum, CumProd. A warp or a block works on a line where its
  * elements are neighbours or lines are few, else a thread does. */
 #include "backends/cuda/order.cuh"
+#include "backends/cuda/number.cuh"
 #include "backends/cuda/pointwise_eval.h"
 
 namespace {
@@ -153,39 +154,11 @@ grt_status reshape_arg(grt_reshape *r)
     return GRT_OK;
 }
 
-#define BY_DTYPE(f)                                                                                                    \
-    switch (r->in[0]->dtype) {                                                                                         \
-    case GRT_DTYPE_FLOAT:                                                                                              \
-        return f<float>(r);                                                                                            \
-    case GRT_DTYPE_DOUBLE:                                                                                             \
-        return f<double>(r);                                                                                           \
-    case GRT_DTYPE_FLOAT16:                                                                                            \
-        return f<__half>(r);                                                                                           \
-    case GRT_DTYPE_BFLOAT16:                                                                                           \
-        return f<__nv_bfloat16>(r);                                                                                    \
-    case GRT_DTYPE_INT8:                                                                                               \
-        return f<int8_t>(r);                                                                                           \
-    case GRT_DTYPE_INT16:                                                                                              \
-        return f<int16_t>(r);                                                                                          \
-    case GRT_DTYPE_INT32:                                                                                              \
-        return f<int32_t>(r);                                                                                          \
-    case GRT_DTYPE_INT64:                                                                                              \
-        return f<int64_t>(r);                                                                                          \
-    case GRT_DTYPE_UINT16:                                                                                             \
-        return f<uint16_t>(r);                                                                                         \
-    case GRT_DTYPE_UINT32:                                                                                             \
-        return f<uint32_t>(r);                                                                                         \
-    case GRT_DTYPE_UINT64:                                                                                             \
-        return f<uint64_t>(r);                                                                                         \
-    default:                                                                                                           \
-        return f<uint8_t>(r);                                                                                          \
-    }
-
 grt_status run_arg(const grt_run *r)
 {
     if (((const lines *)r->shape)->n_lines <= 0)
         return GRT_OK;
-    BY_DTYPE(arg)
+    CUDA_RETURN_BY_NUMBER(r->in[0]->dtype, arg, r)
 }
 
 /* ---- TopK ----
@@ -325,7 +298,7 @@ grt_status run_top(const grt_run *r)
     const top_shape *s = (const top_shape *)r->shape;
     if (s->in.n_lines <= 0 || s->k <= 0)
         return GRT_OK;
-    BY_DTYPE(top)
+    CUDA_RETURN_BY_NUMBER(r->in[0]->dtype, top, r)
 }
 
 /* ---- CumSum, CumProd ---- */
@@ -427,7 +400,7 @@ grt_status run_cumulate(const grt_run *r)
     const lines *s = (const lines *)r->shape;
     if (s->n_lines <= 0 || s->n <= 0)
         return GRT_OK;
-    BY_DTYPE(cumulate)
+    CUDA_RETURN_BY_NUMBER(r->in[0]->dtype, cumulate, r)
 }
 
 const grt_kernel_row rows[] = {
