@@ -18,17 +18,18 @@ while read -r trs; do
     p=0 f=0 s=0
     if [ -n "$totals" ]; then
         read -r p f s < <(sed -E 's/^([0-9]+) passed, ([0-9]+) failed(, ([0-9]+) skipped)?.*/\1 \2 0\4/' <<<"$totals")
+        s=$((10#$s)) # a nought stands in front of it
     fi
     case $result in
     PASS*) ((p + s > 0)) || p=1 ;;
     SKIP*) ((s > 0)) || s=1 ;;
     *) ((f > 0)) || f=1 ;;
     esac
-    passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + 10#$s))
-    echo "$(basename "${trs%.trs}"): $result, $p passed, $f failed, $((10#$s)) skipped"
+    passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+    echo "$(basename "${trs%.trs}"): $result, $p passed, $f failed, $s skipped"
     if ((f > 0)); then
         tail -n 60 "$log" | sed 's/^/    /'
-    elif ((10#$s > 0)); then
+    elif ((s > 0)); then
         grep -i 'skip' "$log" | head -n 5 | sed 's/^/    /'
     fi
 done < <(find . -name '*.trs' -not -path './data/*' | sort)

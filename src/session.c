@@ -338,6 +338,8 @@ grt_status grt_session_make(grt_model *model, const grt_backend *backend, int32_
     grt_phases_next(&session->phases, NULL);
     if (status != GRT_OK) {
         grt_session_release(session);
+        if (backend->settle)
+            backend->settle();
         return status;
     }
     *out_session = session;

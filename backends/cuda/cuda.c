@@ -429,6 +429,7 @@ __attribute__((visibility("default"))) const grt_backend grt_backend_cuda = {
     .find_kernel = find_kernel,
     .own_memory = true,
     .expect = cuda_libraries_expect,
+    .settle = cuda_libraries_settle,
     .open_description = open_description,
     .describe = describe,
     .unpack = cuda_packing_unpack,

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { MAX_HANDLES = 64, PATH_SIZE = 4096 };
 
@@ -112,16 +111,16 @@ grt_status cuda_library_open(cuda_library *l)
 
 static atomic_bool wants_blas, wants_dnn;
 
-/* A process that ends while libraries are being loaded would tear them down under the thread that loads. */
+/* Threads that load. A process must not end under them: its libraries would be torn down as they are being
+ * loaded. So whoever has let them begin waits, at the latest when the device is closed. */
 static pthread_mutex_t loading_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t loading_changed = PTHREAD_COND_INITIALIZER;
 static int loading;
-static pid_t loading_process; /* a child made by fork() has no such threads */
 
-static void wait_for_loading(void)
+void cuda_libraries_settle(void)
 {
     pthread_mutex_lock(&loading_lock);
-    while (loading && getpid() == loading_process)
+    while (loading)
         pthread_cond_wait(&loading_changed, &loading_lock);
     pthread_mutex_unlock(&loading_lock);
 }
@@ -129,9 +128,6 @@ static void wait_for_loading(void)
 static void count_loading(int more)
 {
     pthread_mutex_lock(&loading_lock);
-    if (!loading_process)
-        atexit(wait_for_loading);
-    loading_process = getpid();
     loading += more;
     pthread_cond_broadcast(&loading_changed);
     pthread_mutex_unlock(&loading_lock);
@@ -205,6 +201,7 @@ void cuda_libraries_release(cuda_libraries *libraries)
 {
     if (!libraries)
         return;
+    cuda_libraries_settle();
     if (libraries->warms)
         pthread_join(libraries->warmer, NULL);
     if (libraries->description)
