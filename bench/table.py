@@ -55,13 +55,24 @@ def init_scaling(rows):
                "as one GPU")
 
 
-def gpu_speed(rows):
-    for r in rows:
-        peer = r.get("peer") or {}
-        graph = peer.get("graph")
-        graph = graph.get("ms", graph.get("p50")) if isinstance(graph, dict) else graph
-        beside = f", PyTorch's CUDA graph {graph:.2f} ms" if graph else ""
-        yield f"{r['model']}, {r['precision']}, batch {r['batch']}", f"{r['device_ms']:.2f} ms{beside}", ""
+def gpu_cell(row):
+    if not row:
+        return ""
+    graph = (row.get("peer") or {}).get("graph")
+    graph = graph.get("ms", graph.get("p50")) if isinstance(graph, dict) else graph
+    return f"**{row['device_ms']:.2f}**" + (f" / {graph:.2f}" if graph else "")
+
+
+def gpu_speed(result):
+    """A table of its own: a row for each model, a column for each precision and batch."""
+    found = {(r["model"], r["precision"], r["batch"]): r for r in result["rows"]}
+    models, columns = list(dict.fromkeys(k[0] for k in found)), list(dict.fromkeys(k[1:] for k in found))
+    yield f"On one {gpus_of(result).removeprefix('NVIDIA ')}, milliseconds of device time a run: **ours** / PyTorch's CUDA graph"
+    yield ""
+    yield "| model | " + " | ".join(f"{precision}, batch {batch}" for precision, batch in columns) + " |"
+    yield "|---|" + "---|" * len(columns)
+    for model in models:
+        yield f"| {model} | " + " | ".join(gpu_cell(found.get((model, *column))) for column in columns) + " |"
 
 
 def main():
@@ -74,11 +85,13 @@ def main():
             machine, versions = result["machine"], result["versions"]
             notes.add(f"{result['date'][:10]}: {machine['cores']} cores of {machine['cpu']}, {machine['memory_gib']:.0f} GiB, "
                       f"{machine['system']}, oneDNN {versions['onednn']}, ONNX Runtime {versions.get('onnxruntime', '-')}.")
-    for name, rows in (("init_scaling", init_scaling), ("gpu_speed", gpu_speed)):
-        result = newest(name)
-        if result:
-            lines += [f"| {what} | {found} | {aim} |" for what, found, aim in rows(result["rows"])]
-            notes.add(f"GPUs: {gpus_of(result)}.")
+    result = newest("init_scaling")
+    if result:
+        lines += [f"| {what} | {found} | {aim} |" for what, found, aim in init_scaling(result["rows"])]
+        notes.add(f"GPUs of the start-up figures: {gpus_of(result)}.")
+    result = newest("gpu_speed")
+    if result:
+        lines += ["", *gpu_speed(result)]
     text = "\n".join([*lines, "", *sorted(notes)]) if notes else "Nothing measured yet."
     readme = TOP / "README.md"
     old = readme.read_text()
