@@ -90,16 +90,17 @@ grt_status grt_frame_download_outputs(grt_frame *frame)
     for (int32_t i = 0; i < frame->body->n_outputs; i++) {
         int32_t v = frame->body->outputs[i];
         grt_value *result = &context->results[i];
-        grt_value_clear(result);
-        if (context->output_set[i] && grt_is_device_tensor(&context->outputs[i]))
-            continue; /* it lies where the caller wants it */
+        if (context->output_set[i] && grt_is_device_tensor(&context->outputs[i])) {
+            grt_value_clear(result); /* it lies where the caller wants it */
+            continue;
+        }
         if (frame->made_on_host[v] || frame->host_ok[v] || frame->hoisted[v]) {
             GRT_TRY(grt_value_share(result, &frame->host[v]));
             continue;
         }
-        grt_tensor t = frame->values[v].t;
-        GRT_TRY(grt_value_alloc(result, t.dtype, t.rank, t.dims));
-        GRT_TRY(grt_device_download(device, result->t.data, t.data, grt_tensor_bytes(&t), context->stream));
+        const grt_tensor *t = &frame->values[v].t;
+        GRT_TRY(grt_value_realloc(result, t->dtype, t->rank, t->dims));
+        GRT_TRY(grt_device_download(device, result->t.data, t->data, grt_tensor_bytes(t), context->stream));
     }
     return grt_device_wait(device, context->stream);
 }

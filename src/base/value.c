@@ -71,6 +71,27 @@ grt_status grt_value_alloc(grt_value *dst, grt_dtype dtype, int32_t rank, const 
     return GRT_OK;
 }
 
+static bool can_reuse(const grt_value *value, size_t bytes)
+{
+    enum { MOST_WASTE = 4 }; /* times what is wanted */
+    const grt_buffer *buffer = value->kind == GRT_KIND_TENSOR ? value->buffer : NULL;
+    return buffer && buffer->release == free_buffer && value->t.dtype != GRT_DTYPE_STRING &&
+           atomic_load_explicit(&buffer->refs, memory_order_acquire) == 1 && buffer->size >= bytes &&
+           buffer->size / MOST_WASTE <= bytes;
+}
+
+grt_status grt_value_realloc(grt_value *dst, grt_dtype dtype, int32_t rank, const int64_t *dims)
+{
+    grt_tensor t = {.dtype = dtype, .rank = rank};
+    if (rank > 0)
+        memcpy(t.dims, dims, (size_t)rank * sizeof *dims);
+    if (dtype == GRT_DTYPE_STRING || !can_reuse(dst, grt_tensor_bytes(&t)))
+        return grt_value_alloc(dst, dtype, rank, dims);
+    t.data = dst->buffer->data;
+    dst->t = t;
+    return GRT_OK;
+}
+
 static size_t string_bytes(const grt_tensor *t, int64_t n)
 {
     const grt_string *s = t->data;

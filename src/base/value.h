@@ -50,6 +50,8 @@ grt_status grt_value_share(grt_value *dst, const grt_value *src);
 grt_status grt_value_copy(grt_value *dst, const grt_value *src);
 /* dst (cleared first) becomes a tensor with memory of its own; string elements are zeroed. */
 grt_status grt_value_alloc(grt_value *dst, grt_dtype dtype, int32_t rank, const int64_t *dims);
+/* The same, but memory that dst alone holds is used again if it is large enough, and not far too large. */
+grt_status grt_value_realloc(grt_value *dst, grt_dtype dtype, int32_t rank, const int64_t *dims);
 /* Make room and insert a cleared item at `index` of a sequence; *out_item is that slot. */
 grt_status grt_value_insert(grt_value *sequence, size_t index, grt_value **out_item);
 /* Copy a tensor into dst with memory of its own; string bytes go behind the elements in the same buffer. */

@@ -292,6 +292,40 @@ START_TEST(many_weights_are_checked_by_sessions)
 }
 END_TEST
 
+/* Host memory for results is allocated once; a copy that the caller has taken is the caller's. */
+START_TEST(results_keep_their_memory)
+{
+    grt_model *model = open_model(ROWS);
+    grt_session *session;
+    grt_context *context;
+    float x[2 * ROWS];
+    for (int i = 0; i < 2 * ROWS; i++)
+        x[i] = (float)(i % 5);
+    const grt_tensor in = {.dtype = GRT_DTYPE_FLOAT, .rank = 2, .dims = {2, ROWS}, .data = x};
+    grt_tensor first, second, kept;
+    grt_value *copy;
+    ck_assert_int_eq(grt_session_create(model, "mirror:0", NULL, &session), GRT_OK);
+    ck_assert_int_eq(grt_context_create(session, &context), GRT_OK);
+    ck_assert_int_eq(grt_context_set_input(context, 0, &in), GRT_OK);
+    ck_assert_int_eq(grt_context_run(context), GRT_OK);
+    ck_assert_int_eq(grt_context_get_output(context, 0, &first), GRT_OK);
+    ck_assert_int_eq(grt_context_get_output_value(context, 0, &copy), GRT_OK);
+    const float y = ((const float *)first.data)[0], none = 0;
+    ck_assert(y != none);
+    memset(x, 0, sizeof x);
+    ck_assert_int_eq(grt_context_run(context), GRT_OK);
+    ck_assert_int_eq(grt_context_get_output(context, 0, &second), GRT_OK);
+    ck_assert_ptr_eq(first.data, second.data);
+    ck_assert(((const float *)second.data)[0] == none);
+    ck_assert_int_eq(grt_value_tensor(copy, &kept), GRT_OK);
+    ck_assert(((const float *)kept.data)[0] == y);
+    grt_value_release(copy);
+    grt_context_release(context);
+    grt_session_release(session);
+    grt_model_release(model);
+}
+END_TEST
+
 Suite *suite_test_sessions(void)
 {
     Suite *suite = suite_create("sessions");
@@ -304,6 +338,7 @@ Suite *suite_test_sessions(void)
     tcase_add_test(tests, progress_and_cancelling);
     tcase_add_test(tests, from_many_threads);
     tcase_add_test(tests, many_weights_are_checked_by_sessions);
+    tcase_add_test(tests, results_keep_their_memory);
     suite_add_tcase(suite, tests);
     return suite;
 }
