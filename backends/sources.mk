@@ -121,6 +121,8 @@ cuda_ops_files += backends/cuda/ops/random.cu
 cuda_ops_files += backends/cuda/ops/tree.cu
 cuda_ops_files += backends/cuda/ops/signal.cu
 cuda_ops_files += backends/cuda/ops/unique.cu
+# In the tarball whether or not this build has CUDA.
+EXTRA_DIST += $(cuda_files) $(cuda_ops_files)
 if CUDA
 cuda_objects = $(patsubst %,cuda-objects/%.o,$(filter %.c %.cu,$(cuda_files) $(cuda_ops_files)))
 cuda_includes = $(DEFS) -I. -I$(top_srcdir) -I$(top_srcdir)/include -isystem $(CUDA_DIR)/include
