@@ -27,7 +27,8 @@ static const grt_backend *open_file(const char *path, const char *name, grt_text
     if (!backend)
         problem = "it holds no such device";
     else if (!version || version() != grt_version()) /* the same text, not an equal one */
-        problem = "it is linked to another copy of libgraphrt than this program; statically linked programs cannot open "
+        problem = "it is linked to another copy of libgraphrt than this program; statically linked programs "
+                  "cannot open "
                   "modules";
     if (!problem)
         return backend;
@@ -55,7 +56,8 @@ static const grt_backend *search(const char *name, grt_text *tried)
     /* An installation that was moved, or lies beside another one, has its own modules. */
     char own[4096] = "";
     Dl_info self;
-    const char *slash = dladdr((const void *)&lock, &self) && self.dli_fname ? strrchr(self.dli_fname, '/') : NULL;
+    const char *slash =
+        dladdr((const void *)&lock, &self) && self.dli_fname ? strrchr(self.dli_fname, '/') : NULL;
     if (slash && slash - self.dli_fname < (ptrdiff_t)(sizeof own - sizeof "/graphrt")) {
         int length = (int)(slash - self.dli_fname);
         snprintf(own, sizeof own, "%.*s/graphrt", length, self.dli_fname);

@@ -1,6 +1,8 @@
 /* The compiler from end to end. */
 #include "graph/compile.h"
 
+#include "src/base/structs.h"
+
 #include <string.h>
 
 enum { DEFAULT_LEVEL = 2, MAX_LEVEL = 2 };
@@ -9,14 +11,7 @@ enum { DEFAULT_LEVEL = 2, MAX_LEVEL = 2 };
 static grt_status read_options(const grt_compile_options *options, grt_compile_options *out)
 {
     *out = (grt_compile_options){.struct_size = sizeof *out, .level = -1};
-    if (options) {
-        size_t size = options->struct_size;
-        if (size < offsetof(grt_compile_options, disable_passes))
-            return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
-                            "grt_compile_options.struct_size is %zu; set it to sizeof(grt_compile_options)",
-                            size);
-        memcpy(out, options, size < sizeof *out ? size : sizeof *out);
-    }
+    GRT_TRY(grt_options_take(out, sizeof *out, options, "grt_compile_options"));
     if (out->level < -1 || out->level > MAX_LEVEL)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
                         "the optimisation level is %d; it must be 0, 1 or 2, or -1 for the default",

@@ -1,6 +1,7 @@
 /* grt_compile and grt_check_model: the compiler with a backend as its target. */
 #include "graph/compile.h"
 #include "graph/op.h"
+#include "src/base/structs.h"
 #include "src/plan_choose.h"
 #include "src/plan_measure.h"
 #include "src/plan_pack.h"
@@ -9,21 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The struct may be an older, shorter one. */
-static grt_compile_options known_options(const grt_compile_options *options)
-{
-    grt_compile_options known = {.struct_size = sizeof known};
-    if (options)
-        memcpy(&known, options, options->struct_size < sizeof known ? options->struct_size : sizeof known);
-    return known;
-}
-
 grt_status grt_compile(const char *onnx_path, const grt_compile_options *options, const char *plan_path)
 {
     if (!onnx_path || !plan_path)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_compile: %s is NULL",
                         onnx_path ? "plan_path" : "onnx_path");
-    const grt_compile_options known = known_options(options);
+    grt_compile_options known = {.struct_size = sizeof known};
+    GRT_TRY(grt_options_take(&known, sizeof known, options, "grt_compile_options"));
     const grt_backend *backend = grt_backend_find(known.target ? known.target : "cpu");
     if (!backend)
         return GRT_STATUS_DEVICE;
