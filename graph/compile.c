@@ -21,6 +21,11 @@ static grt_status read_options(const grt_compile_options *options, grt_compile_o
     return GRT_OK;
 }
 
+grt_status compile_fail_file(grt_status status, const char *path)
+{
+    return !path || strstr(grt_last_error(), path) ? status : grt_fail_context(status, "%s", path);
+}
+
 static grt_status read_precision(const char *text, grt_precision *out)
 {
     static const char *const names[] = {"fp32", "tf32", "fp16", "bf16"}; /* as grt_precision */

@@ -9,12 +9,23 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+
+static bool same_file(const char *a, const char *b)
+{
+    struct stat of_a, of_b;
+    return stat(a, &of_a) == 0 && stat(b, &of_b) == 0 && of_a.st_dev == of_b.st_dev &&
+           of_a.st_ino == of_b.st_ino;
+}
 
 grt_status grt_compile(const char *onnx_path, const grt_compile_options *options, const char *plan_path)
 {
     if (!onnx_path || !plan_path)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_compile: %s is NULL",
                         onnx_path ? "plan_path" : "onnx_path");
+    if (same_file(onnx_path, plan_path))
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "%s: the plan would take the place of the model",
+                        plan_path);
     grt_compile_options known = {.struct_size = sizeof known};
     GRT_TRY(grt_options_take(&known, sizeof known, options, "grt_compile_options"));
     const grt_backend *backend = grt_backend_find(known.target ? known.target : "cpu");
@@ -25,7 +36,7 @@ grt_status grt_compile(const char *onnx_path, const grt_compile_options *options
     grt_plan *plan;
     grt_status status = grt_compile_plan(&source, options, &target, &plan);
     if (status != GRT_OK)
-        return status == GRT_STATUS_IO ? status : grt_fail_context(status, "%s", onnx_path);
+        return compile_fail_file(status, onnx_path);
     status = grt_plan_measure(plan, backend);
     if (status == GRT_OK)
         status = grt_plan_pack(plan, backend);

@@ -20,7 +20,7 @@
 
 static grt_status map_file(const char *path, grt_model *model)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* nobody waits for the other end of a pipe */
     struct stat st;
     if (fd < 0 || fstat(fd, &st) != 0) {
         grt_status status = grt_fail(GRT_STATUS_IO, "cannot open '%s': %s", path, strerror(errno));
@@ -83,9 +83,7 @@ static grt_status finish(grt_model *model, grt_status status, const char *path, 
         status = make_texts(model);
     grt_phases_next(&model->phases, NULL);
     if (status != GRT_OK) {
-        if (path && status != GRT_STATUS_IO &&
-            status != GRT_STATUS_INVALID_PLAN) /* these name it themselves */
-            grt_fail_context(status, "%s", path);
+        compile_fail_file(status, path);
         grt_model_release(model);
         return status;
     }
