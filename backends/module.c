@@ -22,11 +22,19 @@ static const grt_backend *open_file(const char *path, const char *name, grt_text
     char symbol[64];
     snprintf(symbol, sizeof symbol, "grt_backend_%s", name);
     const grt_backend *backend = dlsym(module, symbol);
-    if (!backend) {
-        grt_text_add(tried, "\n  %s: has no %s", path, symbol);
-        dlclose(module);
-    }
-    return backend;
+    const char *(*version)(void) = (const char *(*)(void))dlsym(module, "grt_version");
+    const char *problem = NULL;
+    if (!backend)
+        problem = "it holds no such device";
+    else if (!version || version() != grt_version()) /* the same text, not an equal one */
+        problem = "it is linked to another copy of libgraphrt than this program; statically linked programs "
+                  "cannot open "
+                  "modules";
+    if (!problem)
+        return backend;
+    grt_text_add(tried, "\n  %s: %s", path, problem);
+    dlclose(module);
+    return NULL;
 }
 
 static const grt_backend *open_in(const char *directory, size_t length, const char *name, grt_text *tried)
@@ -45,11 +53,21 @@ static const grt_backend *search(const char *name, grt_text *tried)
         found = open_in(path, length, name, tried);
         path += length + (path[length] == ':');
     }
-    if (!found)
-        found = open_in(GRT_MODULE_DIR, strlen(GRT_MODULE_DIR), name, tried);
+    /* An installation that was moved, or lies beside another one, has its own modules. */
+    char own[4096] = "";
     Dl_info self;
-    if (!found && dladdr((const void *)&lock, &self) && self.dli_fname && strrchr(self.dli_fname, '/'))
-        found = open_in(self.dli_fname, (size_t)(strrchr(self.dli_fname, '/') - self.dli_fname), name, tried);
+    const char *slash =
+        dladdr((const void *)&lock, &self) && self.dli_fname ? strrchr(self.dli_fname, '/') : NULL;
+    if (slash && slash - self.dli_fname < (ptrdiff_t)(sizeof own - sizeof "/graphrt")) {
+        int length = (int)(slash - self.dli_fname);
+        snprintf(own, sizeof own, "%.*s/graphrt", length, self.dli_fname);
+        if (!found)
+            found = open_in(own, strlen(own), name, tried);
+        if (!found)
+            found = open_in(own, (size_t)length, name, tried);
+    }
+    if (!found && strcmp(own, GRT_MODULE_DIR) != 0)
+        found = open_in(GRT_MODULE_DIR, strlen(GRT_MODULE_DIR), name, tried);
     return found;
 }
 

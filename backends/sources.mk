@@ -121,6 +121,8 @@ cuda_ops_files += backends/cuda/ops/random.cu
 cuda_ops_files += backends/cuda/ops/tree.cu
 cuda_ops_files += backends/cuda/ops/signal.cu
 cuda_ops_files += backends/cuda/ops/unique.cu
+# In the tarball whether or not this build has CUDA.
+EXTRA_DIST += $(cuda_files) $(cuda_ops_files)
 if CUDA
 cuda_objects = $(patsubst %,cuda-objects/%.o,$(filter %.c %.cu,$(cuda_files) $(cuda_ops_files)))
 cuda_includes = $(DEFS) -I. -I$(top_srcdir) -I$(top_srcdir)/include -isystem $(CUDA_DIR)/include
@@ -141,8 +143,6 @@ cuda-objects/%.c.o: $(top_srcdir)/%.c cuda_kernels.inc cuda_pointwise_language.i
 libgraphrt-cuda.so: $(cuda_objects) libgraphrt.la
 	$(AM_V_CCLD)$(CXX) -shared -o $@ $(cuda_objects) -L.libs -lgraphrt -L$(CUDA_DIR)/lib64 -lcudart_static -ldl -lrt -lpthread -Wl,--exclude-libs,ALL -Wl,-z,defs
 CLEANFILES += libgraphrt-cuda.so cuda_pointwise_language.inc
-clean-local:
-	rm -rf cuda-objects
 -include $(cuda_objects:=.d)
 endif
 cpu_ops_SOURCES += backends/cpu/ops/signal.c

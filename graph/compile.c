@@ -1,6 +1,8 @@
 /* The compiler from end to end. */
 #include "graph/compile.h"
 
+#include "src/base/structs.h"
+
 #include <string.h>
 
 enum { DEFAULT_LEVEL = 2, MAX_LEVEL = 2 };
@@ -9,14 +11,7 @@ enum { DEFAULT_LEVEL = 2, MAX_LEVEL = 2 };
 static grt_status read_options(const grt_compile_options *options, grt_compile_options *out)
 {
     *out = (grt_compile_options){.struct_size = sizeof *out, .level = -1};
-    if (options) {
-        size_t size = options->struct_size;
-        if (size < offsetof(grt_compile_options, disable_passes))
-            return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
-                            "grt_compile_options.struct_size is %zu; set it to sizeof(grt_compile_options)",
-                            size);
-        memcpy(out, options, size < sizeof *out ? size : sizeof *out);
-    }
+    GRT_TRY(grt_options_take(out, sizeof *out, options, "grt_compile_options"));
     if (out->level < -1 || out->level > MAX_LEVEL)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
                         "the optimisation level is %d; it must be 0, 1 or 2, or -1 for the default",
@@ -24,6 +19,11 @@ static grt_status read_options(const grt_compile_options *options, grt_compile_o
     if (out->level < 0)
         out->level = DEFAULT_LEVEL;
     return GRT_OK;
+}
+
+grt_status compile_fail_file(grt_status status, const char *path)
+{
+    return !path || strstr(grt_last_error(), path) ? status : grt_fail_context(status, "%s", path);
 }
 
 static grt_status read_precision(const char *text, grt_precision *out)

@@ -12,6 +12,9 @@ typedef struct compile_source {
     bool allow_symlinks;
 } compile_source;
 
+/* Name the model's file before the current message, unless that does so. */
+grt_status compile_fail_file(grt_status status, const char *path);
+
 /* graph/import/: parse, validate, upgrade to the newest opset, inline functions. Weights stay mapped from
  * their files as long as the module lives. */
 grt_status ir_import(const compile_source *source, ir_module **out_module);

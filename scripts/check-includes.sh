@@ -11,8 +11,8 @@ rules()
 {
     cat <<'END'
 include/                ^$
-src/base/               ^(graphrt/|src/base/|proto/|protobuf-c/|uthash\.h|xxhash\.h|config\.h)
-src/                    ^(graphrt/|src/|proto/|protobuf-c/|sqlite3\.h|graph/(compile|op|pass|ir)\.h|backends/(algos|backend|kernel)\.h|uthash\.h|xxhash\.h|config\.h|omp\.h)
+src/base/               ^(graphrt/|src/base/|proto/|protobuf-c/|uthash\.h|xxhash\.h|config\.h|omp\.h)
+src/                    ^(graphrt/|src/|proto/|protobuf-c/|sqlite3\.h|graph/(compile|op|pass|ir)\.h|backends/(algos|backend|kernel)\.h|uthash\.h|xxhash\.h|config\.h)
 graph/                  ^(graphrt/|graph/|src/base/|src/plan(_format)?\.h|proto/|protobuf-c/|graph_ops\.inc|uthash\.h|xxhash\.h|config\.h)
 backends/cpu/dnnl       ^(graphrt/|backends/(algos|backend|kernel)\.h|backends/cpu/|src/base/|oneapi/dnnl/|dnnl|omp\.h|uthash\.h|config\.h)
 backends/cpu/           ^(graphrt/|backends/(algos|attention|backend|element|kernel|order|random|resize|tree|window)\.h|backends/cpu/|graph/ops/pointwise\.(h|def)|src/base/|cpu_kernels\.inc|immintrin\.h|omp\.h|uthash\.h|config\.h)

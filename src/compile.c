@@ -1,6 +1,7 @@
 /* grt_compile and grt_check_model: the compiler with a backend as its target. */
 #include "graph/compile.h"
 #include "graph/op.h"
+#include "src/base/structs.h"
 #include "src/plan_choose.h"
 #include "src/plan_measure.h"
 #include "src/plan_pack.h"
@@ -8,14 +9,13 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
-/* The struct may be an older, shorter one. */
-static grt_compile_options known_options(const grt_compile_options *options)
+static bool same_file(const char *a, const char *b)
 {
-    grt_compile_options known = {.struct_size = sizeof known};
-    if (options)
-        memcpy(&known, options, options->struct_size < sizeof known ? options->struct_size : sizeof known);
-    return known;
+    struct stat of_a, of_b;
+    return stat(a, &of_a) == 0 && stat(b, &of_b) == 0 && of_a.st_dev == of_b.st_dev &&
+           of_a.st_ino == of_b.st_ino;
 }
 
 grt_status grt_compile(const char *onnx_path, const grt_compile_options *options, const char *plan_path)
@@ -23,7 +23,11 @@ grt_status grt_compile(const char *onnx_path, const grt_compile_options *options
     if (!onnx_path || !plan_path)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_compile: %s is NULL",
                         onnx_path ? "plan_path" : "onnx_path");
-    const grt_compile_options known = known_options(options);
+    if (same_file(onnx_path, plan_path))
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "%s: the plan would take the place of the model",
+                        plan_path);
+    grt_compile_options known = {.struct_size = sizeof known};
+    GRT_TRY(grt_options_take(&known, sizeof known, options, "grt_compile_options"));
     const grt_backend *backend = grt_backend_find(known.target ? known.target : "cpu");
     if (!backend)
         return GRT_STATUS_DEVICE;
@@ -32,7 +36,7 @@ grt_status grt_compile(const char *onnx_path, const grt_compile_options *options
     grt_plan *plan;
     grt_status status = grt_compile_plan(&source, options, &target, &plan);
     if (status != GRT_OK)
-        return status == GRT_STATUS_IO ? status : grt_fail_context(status, "%s", onnx_path);
+        return compile_fail_file(status, onnx_path);
     status = grt_plan_measure(plan, backend);
     if (status == GRT_OK)
         status = grt_plan_pack(plan, backend);

@@ -1,10 +1,11 @@
 /* Contexts: binding inputs and outputs, choosing the profile for their dims, running. */
 #include "src/context.h"
 
+#include "src/base/openmp.h"
+#include "src/base/structs.h"
 #include "src/device_value.h"
 
 #include <inttypes.h>
-#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,15 +42,17 @@ static grt_status init(grt_context *context)
     context->input_set = calloc((size_t)body->n_inputs + 1, sizeof *context->input_set);
     context->outputs = calloc((size_t)body->n_outputs + 1, sizeof *context->outputs);
     context->output_set = calloc((size_t)body->n_outputs + 1, sizeof *context->output_set);
+    context->kept = calloc((size_t)body->n_outputs + 1, sizeof *context->kept);
     context->strings = grt_arena_create();
     if (!context->bodies || !context->inputs || !context->input_set || !context->outputs ||
-        !context->output_set || !context->strings)
+        !context->output_set || !context->kept || !context->strings)
         return grt_fail_memory(0);
 #ifdef GRT_DEBUG
     context->debug = true;
 #else
     context->debug = getenv("GRAPHRT_DEBUG") != NULL;
 #endif
+    atomic_flag_clear(&context->busy);
     context->hooks = (grt_run_hooks){alloc_output, alloc_bytes, context};
     if (context->session->on_device) {
         grt_device *device = context->session->device;
@@ -105,6 +108,7 @@ void grt_context_release(grt_context *context)
     free(context->input_set);
     free(context->outputs);
     free(context->output_set);
+    free(context->kept);
     free(context->times);
     release_events(context);
     free(context->host_workspace);
@@ -191,8 +195,14 @@ static grt_status check_tensor(const grt_context *context, const grt_plan_value 
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "'%s' must be %s, found %s", v->name,
                         wanted_text(plan, v, wanted), grt_tensor_text(tensor, found));
     }
+    if (tensor->memory < GRT_MEMORY_HOST || tensor->memory > GRT_MEMORY_DEVICE)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "'%s': there is no kind of memory %d", v->name,
+                        (int)tensor->memory);
     size_t bytes = grt_tensor_bytes(tensor);
-    if (bytes == SIZE_MAX || (bytes && !tensor->data))
+    if (bytes == SIZE_MAX)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "'%s': the size of %s overflows", v->name,
+                        grt_tensor_text(tensor, found));
+    if (bytes && !tensor->data)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "'%s': %s has no data", v->name,
                         grt_tensor_text(tensor, found));
     return grt_is_device_tensor(tensor) && bytes ? check_device_tensor(context, v, tensor) : GRT_OK;
@@ -239,11 +249,24 @@ grt_status grt_context_set_input_value(grt_context *context, size_t index, const
     return GRT_OK;
 }
 
+/* What the last run wrote stays to be had when its output is bound elsewhere for the next. */
+static void keep_output(grt_context *context, size_t index)
+{
+    grt_tensor last;
+    if (!context->ran ||
+        main_body(context)->values[main_body(context)->outputs[index]].kind != GRT_KIND_TENSOR ||
+        grt_context_get_output(context, index, &last) != GRT_OK)
+        return;
+    context->kept[index] = last;
+    context->any_kept = true;
+}
+
 grt_status grt_context_set_output(grt_context *context, size_t index, const grt_tensor *tensor)
 {
     const grt_plan_value *v;
     GRT_TRY(check_io(context, index, true, &v));
     if (!tensor) {
+        keep_output(context, index);
         context->output_set[index] = false;
         return GRT_OK;
     }
@@ -252,6 +275,7 @@ grt_status grt_context_set_output(grt_context *context, size_t index, const grt_
                         "output '%s' cannot be written into memory of the caller's: it is %s", v->name,
                         v->kind == GRT_KIND_TENSOR ? "of strings" : kind_name(v->kind));
     GRT_TRY(check_tensor(context, v, tensor));
+    keep_output(context, index);
     context->outputs[index] = *tensor;
     context->output_set[index] = true;
     return GRT_OK;
@@ -481,6 +505,9 @@ static grt_status prepare(grt_context *context, grt_frame **out_frame)
 {
     grt_frame *frame;
     context->ran = false;
+    if (context->any_kept)
+        memset(context->kept, 0, (size_t)main_body(context)->n_outputs * sizeof *context->kept);
+    context->any_kept = false;
     GRT_TRY(check_inputs(context));
     GRT_TRY(choose_profile(context, &frame));
     if (context->current && context->current != frame)
@@ -495,13 +522,10 @@ static grt_status prepare(grt_context *context, grt_frame **out_frame)
     return GRT_OK;
 }
 
-grt_status grt_context_run(grt_context *context)
+static grt_status run_and_wait(grt_context *context)
 {
-    if (!context)
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_context_run: the context is NULL");
     grt_frame *frame;
     GRT_TRY(prepare(context, &frame));
-    omp_set_num_threads(context->session->threads);
     if (context->session->on_device)
         GRT_TRY(run_on_device(context, frame));
     else
@@ -509,6 +533,33 @@ grt_status grt_context_run(grt_context *context)
     GRT_TRY(copy_outputs(context, frame));
     context->ran = true;
     return GRT_OK;
+}
+
+/* Two threads in one context would write over each other's activations. */
+static grt_status enter(grt_context *context, const char *function)
+{
+    if (!context)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "%s: the context is NULL", function);
+    if (atomic_flag_test_and_set_explicit(&context->busy, memory_order_acquire))
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
+                        "%s: another thread runs this context; give each thread a context of its own",
+                        function);
+    return GRT_OK;
+}
+
+static void leave(grt_context *context)
+{
+    atomic_flag_clear_explicit(&context->busy, memory_order_release);
+}
+
+grt_status grt_context_run(grt_context *context)
+{
+    GRT_TRY(enter(context, "grt_context_run"));
+    const int32_t team = grt_team_resize(context->session->threads);
+    grt_status status = run_and_wait(context);
+    grt_team_resize(team);
+    leave(context);
+    return status;
 }
 
 /* Inputs and outputs of an enqueued run stay on the device: nothing could wait for their copies. */
@@ -532,10 +583,8 @@ static grt_status check_async(const grt_context *context)
     return GRT_OK;
 }
 
-grt_status grt_context_run_async(grt_context *context, void *stream)
+static grt_status run_async(grt_context *context, void *stream)
 {
-    if (!context)
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_context_run_async: the context is NULL");
     grt_frame *frame;
     GRT_TRY(check_async(context));
     GRT_TRY(grt_device_make_current(context->session->device));
@@ -560,6 +609,14 @@ grt_status grt_context_run_async(grt_context *context, void *stream)
     return GRT_OK;
 }
 
+grt_status grt_context_run_async(grt_context *context, void *stream)
+{
+    GRT_TRY(enter(context, "grt_context_run_async"));
+    grt_status status = run_async(context, stream);
+    leave(context);
+    return status;
+}
+
 static grt_status output_value(const grt_context *context, size_t index, const grt_value **out_value)
 {
     const grt_plan_value *v;
@@ -575,17 +632,24 @@ static grt_status output_value(const grt_context *context, size_t index, const g
 grt_status grt_context_get_output(grt_context *context, size_t index, grt_tensor *out_tensor)
 {
     const grt_value *value;
+    if (!out_tensor)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_context_get_output: out_tensor is NULL");
     GRT_TRY(output_value(context, index, &value));
     if (value->kind != GRT_KIND_TENSOR)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "output %zu is a %s: use grt_context_get_output_value",
                         index, kind_name(value->kind));
-    *out_tensor = context->output_set[index] ? context->outputs[index] : value->t;
+    if (context->kept[index].dtype != GRT_DTYPE_NONE)
+        *out_tensor = context->kept[index];
+    else
+        *out_tensor = context->output_set[index] ? context->outputs[index] : value->t;
     return GRT_OK;
 }
 
 grt_status grt_context_get_output_value(grt_context *context, size_t index, grt_value **out_value)
 {
     const grt_value *value;
+    if (!out_value)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_context_get_output_value: out_value is NULL");
     GRT_TRY(output_value(context, index, &value));
     grt_value *copy = calloc(1, sizeof *copy);
     if (!copy)
@@ -603,33 +667,33 @@ grt_status grt_context_get_output_value(grt_context *context, size_t index, grt_
 
 grt_status grt_context_get_stats(const grt_context *context, grt_context_stats *out_stats)
 {
-    if (!context || !out_stats || out_stats->struct_size < sizeof *out_stats)
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
-                        "grt_context_get_stats: a NULL, or struct_size is not set");
-    *out_stats = (grt_context_stats){.struct_size = sizeof *out_stats,
-                                     .runs = context->runs,
-                                     .reshapes = context->reshapes,
-                                     .dynamic_bytes = grt_device_pool_bytes(context->pool),
-                                     .host_us = context->host_us,
-                                     .device_ms = context->measures ? context->device_ms : 0};
+    if (!context)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_context_get_stats: context is NULL");
+    grt_context_stats stats = {.runs = context->runs,
+                               .reshapes = context->reshapes,
+                               .dynamic_bytes = grt_device_pool_bytes(context->pool),
+                               .host_us = context->host_us,
+                               .device_ms = context->measures ? context->device_ms : 0};
     if (context->current)
-        out_stats->arena_bytes = context->current->memory.arena_bytes + context->workspace_bytes;
-    return GRT_OK;
+        stats.arena_bytes = context->current->memory.arena_bytes + context->workspace_bytes;
+    return grt_info_give(out_stats, &stats, sizeof stats, "grt_context_stats");
 }
 
 grt_status grt_context_get_replay(const grt_context *context, grt_replay_info *out_info)
 {
-    if (!context || !out_info || out_info->struct_size < sizeof *out_info)
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
-                        "grt_context_get_replay: a NULL, or struct_size is not set");
+    if (!context)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_context_get_replay: context is NULL");
     if (!context->current)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_context_get_replay: there was no run");
-    grt_frame_get_replay(context->current, out_info);
-    return GRT_OK;
+    grt_replay_info info = {0};
+    grt_frame_get_replay(context->current, &info);
+    return grt_info_give(out_info, &info, sizeof info, "grt_replay_info");
 }
 
 void grt_context_set_timing(grt_context *context, bool on)
 {
+    if (!context)
+        return;
     if (on && !context->times) {
         context->n_times = (size_t)main_body(context)->n_steps;
         context->times = calloc(context->n_times + 1, sizeof *context->times);
@@ -639,12 +703,15 @@ void grt_context_set_timing(grt_context *context, bool on)
 
 bool grt_context_time_device(grt_context *context, bool on)
 {
+    if (!context)
+        return false;
     context->measures = on && context->session->on_device && context->session->device->vtable->event_create;
     return context->measures;
 }
 
 size_t grt_context_step_times(const grt_context *context, const grt_step_time **out_times)
 {
-    *out_times = context->times;
-    return context->timing ? context->n_times : 0;
+    if (out_times)
+        *out_times = context ? context->times : NULL;
+    return context && context->timing ? context->n_times : 0;
 }

@@ -73,6 +73,9 @@ struct grt_context {
     bool *input_set;
     grt_tensor *outputs; /* bound; data NULL where the context's memory is used */
     bool *output_set;
+    grt_tensor *kept; /* outputs of the last run that have been bound elsewhere since; dtype NONE: not so */
+    bool any_kept;
+    atomic_flag busy; /* a thread runs it */
     char *arena;
     size_t arena_bytes;
     char *workspace;

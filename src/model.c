@@ -2,6 +2,8 @@
 #include "src/model.h"
 
 #include "graph/compile.h"
+#include "src/base/openmp.h"
+#include "src/base/structs.h"
 #include "src/plan_measure.h"
 #include "src/target.h"
 
@@ -18,7 +20,7 @@
 
 static grt_status map_file(const char *path, grt_model *model)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* nobody waits for the other end of a pipe */
     struct stat st;
     if (fd < 0 || fstat(fd, &st) != 0) {
         grt_status status = grt_fail(GRT_STATUS_IO, "cannot open '%s': %s", path, strerror(errno));
@@ -62,6 +64,7 @@ static grt_status create(grt_runtime *runtime, grt_model **out_model)
     grt_model *model = calloc(1, sizeof *model);
     if (!model)
         return grt_fail_memory(sizeof *model);
+    grt_team_used();
     atomic_init(&model->refs, 1);
     pthread_mutex_init(&model->lock, NULL);
     model->runtime = grt_runtime_retain(runtime);
@@ -80,9 +83,7 @@ static grt_status finish(grt_model *model, grt_status status, const char *path, 
         status = make_texts(model);
     grt_phases_next(&model->phases, NULL);
     if (status != GRT_OK) {
-        if (path && status != GRT_STATUS_IO &&
-            status != GRT_STATUS_INVALID_PLAN) /* these name it themselves */
-            grt_fail_context(status, "%s", path);
+        compile_fail_file(status, path);
         grt_model_release(model);
         return status;
     }
@@ -105,6 +106,8 @@ grt_status grt_model_open_memory(grt_runtime *runtime, const void *data, size_t 
     if (!runtime || !data || !out_model)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
                         "grt_model_open_memory: runtime, data or out_model is NULL");
+    if (size > SIZE_MAX / 2)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_model_open_memory: %zu bytes cannot be", size);
     grt_model *model;
     GRT_TRY(create(runtime, &model));
     grt_phases_next(&model->phases, "copy");
@@ -265,12 +268,12 @@ static grt_status io_info(const grt_model *model, bool output, size_t index, grt
 
 size_t grt_model_input_count(const grt_model *model)
 {
-    return (size_t)model->plan->bodies[0].n_inputs;
+    return model ? (size_t)model->plan->bodies[0].n_inputs : 0;
 }
 
 size_t grt_model_output_count(const grt_model *model)
 {
-    return (size_t)model->plan->bodies[0].n_outputs;
+    return model ? (size_t)model->plan->bodies[0].n_outputs : 0;
 }
 
 grt_status grt_model_input(const grt_model *model, size_t index, grt_io_info *out_info)
@@ -285,11 +288,10 @@ grt_status grt_model_output(const grt_model *model, size_t index, grt_io_info *o
 
 grt_status grt_model_get_info(const grt_model *model, grt_model_info *out_info)
 {
-    if (!model || !out_info || out_info->struct_size < sizeof *out_info)
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_model_get_info: a NULL, or struct_size is not set");
+    if (!model)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_model_get_info: model is NULL");
     const grt_plan *plan = model->plan;
-    *out_info = (grt_model_info){.struct_size = sizeof *out_info,
-                                 .nodes = plan->source_nodes,
+    const grt_model_info info = {.nodes = plan->source_nodes,
                                  .steps = plan->bodies[0].n_steps,
                                  .parameters = plan->parameters,
                                  .weights_bytes = plan->weights_bytes,
@@ -299,7 +301,7 @@ grt_status grt_model_get_info(const grt_model *model, grt_model_info *out_info)
                                  .opset = plan->opset,
                                  .target = plan->target,
                                  .options = plan->options};
-    return GRT_OK;
+    return grt_info_give(out_info, &info, sizeof info, "grt_model_info");
 }
 
 grt_status grt_model_step(const grt_model *model, size_t index, grt_step_info *out_info)
@@ -337,6 +339,7 @@ grt_status grt_model_value(const grt_model *model, int32_t value, const char **o
 
 size_t grt_model_phases(const grt_model *model, const grt_phase **out_phases)
 {
-    *out_phases = model->phases.list;
-    return model->phases.n;
+    if (out_phases)
+        *out_phases = model ? model->phases.list : NULL;
+    return model ? model->phases.n : 0;
 }

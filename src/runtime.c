@@ -1,6 +1,8 @@
 /* The runtime object: what sessions share, which is the devices that are open and the cache of algorithms. */
 #include "src/model.h"
 
+#include "src/base/openmp.h"
+
 #include <stdlib.h>
 
 grt_status grt_runtime_create(grt_runtime **out_runtime)
@@ -20,6 +22,7 @@ grt_status grt_runtime_create(grt_runtime **out_runtime)
         grt_runtime_release(runtime);
         return status;
     }
+    grt_team_used();
     *out_runtime = runtime;
     return GRT_OK;
 }

@@ -2,6 +2,7 @@
 #include "src/session.h"
 
 #include "src/base/checked.h"
+#include "src/base/structs.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -382,40 +383,39 @@ void grt_session_release(grt_session *session)
 
 int32_t grt_session_threads(const grt_session *session)
 {
-    return session->threads;
+    return session ? session->threads : 0;
 }
 
 size_t grt_session_phases(const grt_session *session, const grt_phase **out_phases)
 {
-    *out_phases = session->phases.list;
-    return session->phases.n;
+    if (out_phases)
+        *out_phases = session ? session->phases.list : NULL;
+    return session ? session->phases.n : 0;
 }
 
 grt_status grt_session_get_load(const grt_session *session, grt_load_info *out_info)
 {
-    if (!session || !out_info || out_info->struct_size < sizeof *out_info)
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
-                        "grt_session_get_load: a NULL, or struct_size is not set");
-    *out_info = (grt_load_info){.struct_size = sizeof *out_info,
-                                .device = session->name,
-                                .passes = session->model->passes,
-                                .host_bytes = session->uploaded.host_bytes,
-                                .peer_bytes = session->uploaded.peer_bytes,
-                                .read_bytes = session->uploaded.read_bytes,
-                                .pinned_bytes = session->uploaded.pinned_bytes,
-                                .warnings = session->warnings ? session->warnings : "",
-                                .plan_rows = session->model->plan->n_tuning,
-                                .plan_note = ""};
+    if (!session)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_session_get_load: session is NULL");
+    grt_load_info info = {.device = session->name,
+                          .passes = session->model->passes,
+                          .host_bytes = session->uploaded.host_bytes,
+                          .peer_bytes = session->uploaded.peer_bytes,
+                          .read_bytes = session->uploaded.read_bytes,
+                          .pinned_bytes = session->uploaded.pinned_bytes,
+                          .warnings = session->warnings ? session->warnings : "",
+                          .plan_rows = session->model->plan->n_tuning,
+                          .plan_note = ""};
     const grt_device_algos *algos = (const grt_device_algos *)session->device->algos;
     if (algos) {
-        out_info->cache_hits = atomic_load(&algos->hits);
-        out_info->plan_hits = atomic_load(&algos->plan_hits);
-        out_info->rejected = atomic_load(&algos->rejected);
+        info.cache_hits = atomic_load(&algos->hits);
+        info.plan_hits = atomic_load(&algos->plan_hits);
+        info.rejected = atomic_load(&algos->rejected);
         if (session->model->plan->n_tuning)
-            out_info->plan_note = grt_algo_cache_plan_note(session->model->runtime->algos);
-        out_info->cache_misses = atomic_load(&algos->misses);
-        out_info->heuristics = atomic_load(&algos->heuristics);
-        out_info->searches = atomic_load(&algos->searches);
+            info.plan_note = grt_algo_cache_plan_note(session->model->runtime->algos);
+        info.cache_misses = atomic_load(&algos->misses);
+        info.heuristics = atomic_load(&algos->heuristics);
+        info.searches = atomic_load(&algos->searches);
     }
-    return GRT_OK;
+    return grt_info_give(out_info, &info, sizeof info, "grt_load_info");
 }

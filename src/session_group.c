@@ -2,8 +2,9 @@
 #include "src/session.h"
 
 #include "src/base/checked.h"
+#include "src/base/openmp.h"
+#include "src/base/structs.h"
 
-#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -219,7 +220,7 @@ static void read_ahead(group *g)
 static void work_at(item *it)
 {
     group *g = it->group;
-    const int32_t threads = g->options.threads ? g->options.threads : omp_get_max_threads();
+    const int32_t threads = g->options.threads ? g->options.threads : grt_team_size();
     const int32_t share = threads / (int32_t)g->n;
     const grt_session_how how = {.threads = threads,
                                  .create_threads = share > 1 ? share : 1,
@@ -320,8 +321,10 @@ static grt_status judge(group *g, grt_status checked)
 static grt_status check_arguments(const group *g)
 {
     const grt_sessions_options *o = &g->options;
-    if (o->threads < 0)
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "threads is %d, must not be negative", o->threads);
+    enum { MOST_THREADS = 1024 };
+    if (o->threads < 0 || o->threads > MOST_THREADS)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "threads is %d, must be from 0 to %d", o->threads,
+                        MOST_THREADS);
     if (o->fallback && strcmp(o->fallback, "cpu"))
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "fallback is '%s', must be NULL or \"cpu\"",
                         o->fallback);
@@ -370,10 +373,9 @@ grt_status grt_sessions_create(grt_model *model, const char *const *devices, siz
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
                         "grt_sessions_create: model or out_sessions is NULL, or n is 0 "
                         "or beyond 65536");
+    grt_team_used();
     group g = {.model = model, .n = n, .start_ms = grt_now_ms()};
-    if (options) /* the caller's struct may be an older, shorter one */
-        memcpy(&g.options, options,
-               options->struct_size < sizeof g.options ? options->struct_size : sizeof g.options);
+    GRT_TRY(grt_options_take(&g.options, sizeof g.options, options, "grt_sessions_options"));
     g.items = calloc(n, sizeof *g.items);
     if (!g.items)
         return grt_fail_memory(n * sizeof *g.items);
@@ -395,8 +397,7 @@ grt_status grt_session_create(grt_model *model, const char *device, const grt_se
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_session_create: %s is NULL",
                         model ? "out_session" : "model");
     grt_session_options used = {0};
-    if (options)
-        memcpy(&used, options, options->struct_size < sizeof used ? options->struct_size : sizeof used);
+    GRT_TRY(grt_options_take(&used, sizeof used, options, "grt_session_options"));
     const grt_sessions_options many = {
         .struct_size = sizeof many, .threads = used.threads, .fallback = used.fallback};
     return grt_sessions_create(model, &device, 1, &many, out_session);

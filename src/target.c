@@ -3,7 +3,6 @@
 
 #include "src/op_call.h"
 
-#include <omp.h>
 #include <stdlib.h>
 
 static const grt_backend *backend_of(const grt_target *target)

@@ -1,5 +1,6 @@
 /* Tuning: measure what a library offers for the steps of a model, and keep the fastest. Nothing else in the
  * library measures kernels. docs/decisions/tuning.md says what is measured and why so. */
+#include "src/base/structs.h"
 #include "src/step_bench.h"
 
 #include <stdlib.h>
@@ -449,13 +450,13 @@ static grt_status tune(tuner *t)
 grt_status grt_context_tune(grt_context *context, const grt_tune_options *options,
                             grt_tune_report *out_report)
 {
-    if (!context || !out_report || out_report->struct_size < sizeof *out_report)
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_context_tune: a NULL, or struct_size is not set");
+    if (!context || !out_report)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_context_tune: context or out_report is NULL");
     grt_tune_report found = {.struct_size = sizeof found};
     tuner t = {.context = context, .cache = context->session->model->runtime->algos, .report = &found};
-    if (options) /* the caller's struct may be an older, shorter one */
-        memcpy(&t.options, options,
-               options->struct_size < sizeof t.options ? options->struct_size : sizeof t.options);
+    GRT_TRY(grt_options_take(&t.options, sizeof t.options, options, "grt_tune_options"));
+    GRT_TRY(
+        grt_info_give(out_report, &found, sizeof found, "grt_tune_report")); /* before minutes are spent */
     if (!(t.options.seconds >= 0))
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_context_tune: seconds is %g, must not be negative",
                         t.options.seconds);
@@ -466,7 +467,5 @@ grt_status grt_context_tune(grt_context *context, const grt_tune_options *option
     for (size_t i = 0; i < t.n; i++)
         free(t.choices[i].key);
     free(t.choices);
-    if (status == GRT_OK)
-        *out_report = found;
-    return status;
+    return status == GRT_OK ? grt_info_give(out_report, &found, sizeof found, "grt_tune_report") : status;
 }

@@ -17,9 +17,13 @@ static grt_status take(grt_value made, grt_value **out_value)
 
 grt_status grt_value_from_tensor(const grt_tensor *tensor, grt_value **out_value)
 {
-    if (!tensor || !out_value || tensor->rank < 0 || tensor->rank > GRT_MAX_RANK)
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_value_from_tensor: a NULL, or a rank outside 0..%d",
-                        GRT_MAX_RANK);
+    if (!tensor || !out_value || tensor->rank < 0 || tensor->rank > GRT_MAX_RANK ||
+        !grt_dtype_bits(tensor->dtype))
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
+                        "grt_value_from_tensor: a NULL, no dtype, or a rank outside 0..%d", GRT_MAX_RANK);
+    if (tensor->memory != GRT_MEMORY_HOST && tensor->memory != GRT_MEMORY_PINNED)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
+                        "grt_value_from_tensor: the tensor is not in host memory");
     size_t bytes = grt_tensor_bytes(tensor);
     if (bytes == SIZE_MAX || (bytes && !tensor->data))
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
@@ -31,14 +35,17 @@ grt_status grt_value_from_tensor(const grt_tensor *tensor, grt_value **out_value
 
 grt_status grt_value_sequence(grt_dtype dtype, grt_value *const *items, size_t n, grt_value **out_value)
 {
-    if (!out_value || (n && !items))
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_value_sequence: items or out_value is NULL");
+    if (!out_value || (n && !items) || !grt_dtype_bits(dtype))
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
+                        "grt_value_sequence: items or out_value is NULL, or no dtype");
     grt_value made = {.kind = GRT_KIND_SEQUENCE, .t = {.dtype = dtype}};
     for (size_t i = 0; i < n; i++) {
         grt_value *slot;
         grt_status status =
             items[i] ? GRT_OK
                      : grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_value_sequence: item %zu is NULL", i);
+        if (status == GRT_OK && items[i]->kind == GRT_KIND_OPTIONAL)
+            status = grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_value_sequence: item %zu is an optional", i);
         if (status == GRT_OK && items[i]->t.dtype != dtype)
             status = grt_fail(GRT_STATUS_INVALID_ARGUMENT,
                               "grt_value_sequence: item %zu is of %s, the sequence of %s", i,
@@ -57,8 +64,13 @@ grt_status grt_value_sequence(grt_dtype dtype, grt_value *const *items, size_t n
 
 grt_status grt_value_optional(grt_dtype dtype, const grt_value *item, grt_value **out_value)
 {
-    if (!out_value)
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_value_optional: out_value is NULL");
+    if (!out_value || !grt_dtype_bits(dtype))
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_value_optional: out_value is NULL, or no dtype");
+    if (item && (item->kind == GRT_KIND_OPTIONAL || item->t.dtype != dtype))
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
+                        "grt_value_optional: the item is %s of %s, must be a tensor or sequence of %s",
+                        item->kind == GRT_KIND_OPTIONAL ? "an optional" : "one",
+                        grt_dtype_name(item->t.dtype), grt_dtype_name(dtype));
     grt_value made = {.kind = GRT_KIND_OPTIONAL, .t = {.dtype = dtype}}, *slot;
     if (item) {
         grt_status status = grt_value_insert(&made, 0, &slot);
@@ -82,7 +94,7 @@ void grt_value_release(grt_value *value)
 
 grt_kind grt_value_kind(const grt_value *value)
 {
-    return value->kind;
+    return value ? value->kind : GRT_KIND_TENSOR;
 }
 
 grt_status grt_value_tensor(const grt_value *value, grt_tensor *out_tensor)
@@ -96,7 +108,7 @@ grt_status grt_value_tensor(const grt_value *value, grt_tensor *out_tensor)
 
 size_t grt_value_count(const grt_value *value)
 {
-    return value->kind == GRT_KIND_TENSOR ? 0 : value->n;
+    return !value || value->kind == GRT_KIND_TENSOR ? 0 : value->n;
 }
 
 const grt_value *grt_value_item(const grt_value *value, size_t index)

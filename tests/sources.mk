@@ -5,6 +5,7 @@ TESTS += tests/unit/unit
 unit_SOURCES =
 unit_SOURCES += tests/unit/test_algo_cache.c
 unit_SOURCES += tests/unit/test_algo_overlay.c
+unit_SOURCES += tests/unit/test_api.c
 unit_SOURCES += tests/unit/test_dim.c
 unit_SOURCES += tests/unit/test_faults.c
 unit_SOURCES += tests/unit/test_dnn_profile.c
@@ -97,8 +98,8 @@ TESTS += tests/differential/differential
 tests_differential_differential_SOURCES = tests/differential/differential.c tests/differential/model.c tests/differential/model.h
 tests_differential_differential_CPPFLAGS = -I$(top_srcdir) -I$(top_srcdir)/include
 tests_differential_differential_LDADD = libgraphrt.la -lm
-# Scripts: the last line of each is its totals. CC and SANITIZE are for the one that compiles the program in README.md.
-AM_TESTS_ENVIRONMENT = CC='$(CC)'; export CC; SANITIZE='$(SANITIZE)'; export SANITIZE; GRAPHRT_ALGO_CACHE=off; export GRAPHRT_ALGO_CACHE;
+# Scripts: the last line of each is its totals. CC, CXX and SANITIZE are for those that compile the program in README.md.
+AM_TESTS_ENVIRONMENT = CC='$(CC)'; export CC; CXX='$(CXX)'; export CXX; SANITIZE='$(SANITIZE)'; export SANITIZE; GRAPHRT_ALGO_CACHE=off; export GRAPHRT_ALGO_CACHE;
 dist_check_SCRIPTS += tests/scripts/includes.sh tests/scripts/examples.sh tests/scripts/readme.sh tests/scripts/fuzz.sh
 TESTS += tests/scripts/includes.sh
 TESTS += tests/scripts/examples.sh
@@ -111,9 +112,13 @@ tests_scripts_json_has_LDADD = $(JANSSON_LIBS)
 dist_check_SCRIPTS += tests/scripts/tools.sh
 dist_check_SCRIPTS += tests/scripts/bad_input.sh
 dist_check_SCRIPTS += tests/scripts/drivers.sh
+dist_check_SCRIPTS += tests/scripts/install.sh
+dist_check_SCRIPTS += tests/scripts/man.sh
 TESTS += tests/scripts/tools.sh
 TESTS += tests/scripts/bad_input.sh
 TESTS += tests/scripts/drivers.sh
+TESTS += tests/scripts/install.sh
+TESTS += tests/scripts/man.sh
 EXTRA_DIST += tests/scripts/lib.sh
 # Fuzz targets: replay_* in make check, fuzz_* with --enable-fuzzers (tests/fuzz/run.sh).
 check_PROGRAMS += tests/fuzz/replay_import tests/fuzz/replay_plan

@@ -61,7 +61,7 @@ const tool_option check_options[] = {
                 "and as failed when they pass"),
     OPTION_TEXT(check, model, "--model", "FILE",
                 "run FILE (.onnx or .grt) instead of model.onnx; only with one DIR"),
-    OPTION_INT(check, threads, 0, 4096, "--threads", "N",
+    OPTION_INT(check, threads, 0, 1024, "--threads", "N",
                "CPU threads of one operator (default: 1 if several cases run at a time)"),
     OPTION_NUMBER(check, timeout, 0.001, "--timeout", "SECONDS",
                   "a case that takes longer has failed (default: 120)"),

@@ -153,12 +153,19 @@ static int inspect(const char *path, const input_specs *shapes, bool json, bool 
     return code;
 }
 
+static bool inspect_one_form(const inspect_request *r)
+{
+    if (r->json && r->dot)
+        tool_error("inspect: --json or --dot, not both");
+    return !(r->json && r->dot);
+}
+
 static int inspect_command(const tool_command *command, int argc, char **argv)
 {
     inspect_request r = {0};
     int code = EXIT_BAD;
     if (options_parse(command, argc, argv, &r, take_model_to_inspect, &code) &&
-        option_given(command, r.model))
+        option_given(command, r.model) && inspect_one_form(&r))
         code = inspect(r.model, &r.shapes, r.json, r.dot);
     inputs_release(&r.shapes);
     return code;

@@ -36,6 +36,10 @@ bool inputs_add_source(input_specs *specs, const char *text)
     if (!option_pair("--input", text, &name, &source))
         return false;
     input_spec *spec = spec_named(specs, name);
+    if (spec && spec->source) {
+        tool_error("--input: '%s' is given twice: '%s' and '%s'", spec->name, spec->source, source);
+        return false;
+    }
     if (spec)
         spec->source = source;
     return spec != NULL;
@@ -50,6 +54,10 @@ bool inputs_add_shape(input_specs *specs, const char *text)
     input_spec *spec = spec_named(specs, name);
     if (!spec)
         return false;
+    if (spec->has_shape) {
+        tool_error("--shape: '%s' is given twice", spec->name);
+        return false;
+    }
     spec->has_shape = true;
     spec->rank = 0;
     if (!strcmp(at, "scalar"))
@@ -173,8 +181,14 @@ static bool make_input(const grt_io_info *info, const input_spec *spec, uint64_t
 {
     *source = spec && spec->source ? spec->source : "random";
     bool random = !strcmp(*source, "random");
-    if (!random && strcmp(*source, "zeros") != 0)
+    if (!random && strcmp(*source, "zeros") != 0) {
+        if (spec->has_shape) {
+            tool_error("input '%s' has the shape of '%s': --shape is for random and zeros", info->name,
+                       *source);
+            return false;
+        }
         return read_file(info, *source, out_value);
+    }
     return inputs_make(info, spec, random ? FILL_RANDOM : FILL_ZEROS, seed, out_value);
 }
 

@@ -204,7 +204,7 @@ static void print_help(const char *summary, const tool_command *commands)
            tool_name);
 }
 
-int options_dispatch(const char *summary, const tool_command *commands, int argc, char **argv)
+static int dispatch(const char *summary, const tool_command *commands, int argc, char **argv)
 {
     const tool_command *unnamed = NULL;
     for (const tool_command *c = commands; c->run; c++)
@@ -233,5 +233,15 @@ int options_dispatch(const char *summary, const tool_command *commands, int argc
     if (unnamed)
         return unnamed->run(unnamed, argc - 1, argv + 1);
     tool_error("unknown command '%s'; see %s --help", word, tool_name);
+    return EXIT_BAD;
+}
+
+int options_dispatch(const char *summary, const tool_command *commands, int argc, char **argv)
+{
+    int code = dispatch(summary, commands, argc, argv);
+    errno = 0;
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return code;
+    tool_error("standard output: %s", errno ? strerror(errno) : "cannot be written");
     return EXIT_BAD;
 }

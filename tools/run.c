@@ -58,7 +58,7 @@ const tool_option run_options[] = {
                 "Inputs or repetitions are then split over them"),
     OPTION_TEXT(run_request, fallback, "--fallback", "cpu",
                 "run ops that the device has no kernel for on the CPU; otherwise they are an error"),
-    OPTION_INT(run_request, threads, 0, 4096, "--threads", "N",
+    OPTION_INT(run_request, threads, 0, 1024, "--threads", "N",
                "CPU threads of one operator (default: one per physical core)"),
     OPTION_INT(run_request, repeat, 1, 100000000, "--repeat", "N",
                "run N times and report latencies (default: 1)"),

@@ -6,13 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#ifdef _OPENMP
-#include <omp.h>
-#endif
-
 #include "backends/cpu/dnnl_compat.h"
 #include "backends/cpu/dnnl_weights.h"
 #include "backends/cpu/epilogue.h"
+#include "src/base/openmp.h"
 
 #define MAX_ARGS 6
 
@@ -63,14 +60,7 @@ static dnnl_engine_t engine(void)
  * execution. Returns the previous one, to put back. */
 static int use_threads(int threads)
 {
-#ifdef _OPENMP
-    int before = omp_get_max_threads();
-    if (before != threads)
-        omp_set_num_threads(threads);
-    return before;
-#else
-    return threads;
-#endif
+    return grt_team_resize(threads);
 }
 
 static bool fail(char *err, size_t n, const char *what, dnnl_status_t status)

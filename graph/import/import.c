@@ -142,6 +142,9 @@ static grt_status import_model(importer *imp)
     if (!bytes)
         GRT_TRY(map_file(imp->source->path, imp->arena, &bytes, &size));
     imp->size = size;
+    if (grt_plan_recognize(bytes, size))
+        return grt_fail(GRT_STATUS_INVALID_MODEL,
+                        "this is a plan, made by graphc optimize; an ONNX model is wanted");
     GRT_TRY(grt_pb_unpack(&onnx__model_proto__descriptor, bytes, size, imp->scratch, &message));
     imp->model = (const Onnx__ModelProto *)message;
     if (!imp->model->graph)
@@ -168,8 +171,8 @@ grt_status ir_import_check(const compile_source *source, void (*each)(void *user
         status = problem_from(&imp, NULL, status);
     if (status == GRT_OK && imp.n_problems && imp.module->main)
         status = ir_graph_walk(imp.module->main, tell_unknown, &imp);
-    if (status != GRT_OK && source->path)
-        grt_fail_context(status, "%s", source->path);
+    if (status != GRT_OK)
+        compile_fail_file(status, source->path);
     grt_arena_release(imp.scratch);
     if (status != GRT_OK || imp.n_problems) {
         ir_module_release(imp.module);

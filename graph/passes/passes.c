@@ -64,7 +64,8 @@ const pass_row *pass_at(size_t index)
 
 size_t grt_pass_names(const char *const **out_names)
 {
-    *out_names = names;
+    if (out_names)
+        *out_names = names;
     return N_PASSES;
 }
 

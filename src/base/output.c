@@ -1,4 +1,5 @@
 /* See output.h. */
+#define _GNU_SOURCE /* O_TMPFILE */
 #include "src/base/output.h"
 
 #include <errno.h>
@@ -6,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { ZEROS = 4096 };
@@ -16,23 +18,58 @@ static grt_status fail_io(const grt_output *o, const char *what)
     return grt_fail(GRT_STATUS_IO, "%s: %s: %s", o->path, what, strerror(error));
 }
 
+/* Length of the directory's part of a path, with its slash; 0: there is none. */
+static size_t directory_length(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? (size_t)(slash - path) + 1 : 0;
+}
+
+/* A file without a name is gone with its process, however that ends. Not every file system has them, and
+ * giving it its name takes /proc. */
+static bool open_nameless(grt_output *o)
+{
+    const size_t length = directory_length(o->path);
+    char *directory = length ? strndup(o->path, length) : strdup(".");
+    if (directory && access("/proc/self/fd", X_OK) == 0)
+        o->fd = open(directory, O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666);
+    free(directory);
+    return o->fd >= 0;
+}
+
+/* The next name beside the final one; two writers never share a file. */
+static void name_temporary(grt_output *o, unsigned n)
+{
+    snprintf(o->temporary, o->room, "%.*s.graphrt.tmp-%ld-%u", (int)directory_length(o->path), o->path,
+             (long)getpid(), n);
+}
+
+enum { MOST_NAMES = 1000 };
+
+static void open_named(grt_output *o)
+{
+    for (unsigned n = 0; o->fd < 0 && n < MOST_NAMES; n++) {
+        name_temporary(o, n);
+        o->fd = open(o->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (o->fd < 0 && errno != EEXIST)
+            return;
+    }
+    o->created = o->fd >= 0;
+}
+
 grt_status grt_output_open(grt_output *o, const char *path, const char *suffix)
 {
     size_t size = strlen(path) + strlen(suffix) + 64;
-    *o = (grt_output){.path = malloc(size), .temporary = malloc(size), .fd = -1};
+    struct stat there;
+    *o = (grt_output){.path = malloc(size), .temporary = malloc(size), .room = size, .fd = -1};
     if (!o->path || !o->temporary)
         return grt_fail_memory(size);
     snprintf(o->path, size, "%s%s", path, suffix);
-    for (unsigned n = 0; o->fd < 0 && n < 1000; n++) { /* O_EXCL: two writers never share a file */
-        snprintf(o->temporary, size, "%s%s.tmp-%ld-%u", path, suffix, (long)getpid(), n);
-        o->fd = open(o->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (o->fd < 0 && errno != EEXIST)
-            break;
-    }
-    if (o->fd < 0)
-        return fail_io(o, "cannot be created");
-    o->created = true;
-    return GRT_OK;
+    if (stat(o->path, &there) == 0 && !S_ISREG(there.st_mode)) /* a device would be replaced by a file */
+        return grt_fail(GRT_STATUS_IO, "%s: is not a regular file, and cannot be replaced by one", o->path);
+    if (!open_nameless(o))
+        open_named(o);
+    return o->fd >= 0 ? GRT_OK : fail_io(o, "cannot be created");
 }
 
 grt_status grt_output_write(grt_output *o, const void *data, size_t size)
@@ -81,10 +118,26 @@ static void sync_directory(const char *path)
     free(directory);
 }
 
+/* It has its temporary name for a moment only: no link takes the place of a file that is there. */
+static bool give_name(grt_output *o)
+{
+    char self[64];
+    snprintf(self, sizeof self, "/proc/self/fd/%d", o->fd);
+    for (unsigned n = 0; !o->created && n < MOST_NAMES; n++) {
+        name_temporary(o, n);
+        o->created = linkat(AT_FDCWD, self, AT_FDCWD, o->temporary, AT_SYMLINK_FOLLOW) == 0;
+        if (!o->created && errno != EEXIST)
+            return false;
+    }
+    return o->created;
+}
+
 grt_status grt_output_commit(grt_output *o)
 {
     if (fsync(o->fd) != 0)
         return fail_io(o, "cannot be flushed to disk");
+    if (!give_name(o))
+        return fail_io(o, "cannot be put in place");
     int closed = close(o->fd);
     o->fd = -1;
     if (closed != 0 || rename(o->temporary, o->path) != 0)

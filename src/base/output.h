@@ -1,5 +1,5 @@
-/* Files that are there whole or not at all: written under a temporary name beside the final one, flushed to
- * disk, then renamed. */
+/* Files that are there whole or not at all: written without a name where the file system can, else under a
+ * temporary one beside the final one, flushed to disk, then renamed. */
 #ifndef GRT_BASE_OUTPUT_H
 #define GRT_BASE_OUTPUT_H
 
@@ -7,6 +7,7 @@
 
 typedef struct grt_output {
     char *path, *temporary;
+    size_t room; /* of each of the two */
     int fd;
     bool created;  /* the temporary file exists */
     uint64_t size; /* written so far */

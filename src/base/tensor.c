@@ -40,7 +40,9 @@ int64_t grt_dims_product(const int64_t *dims, int32_t from, int32_t to)
 
 int64_t grt_tensor_elements(const grt_tensor *tensor)
 {
-    return tensor->rank < 0 ? -1 : grt_dims_product(tensor->dims, 0, tensor->rank);
+    return !tensor || tensor->rank < 0 || tensor->rank > GRT_MAX_RANK
+               ? -1
+               : grt_dims_product(tensor->dims, 0, tensor->rank);
 }
 
 size_t grt_elements_bytes(grt_dtype dtype, int64_t n)
@@ -53,7 +55,7 @@ size_t grt_elements_bytes(grt_dtype dtype, int64_t n)
 
 size_t grt_tensor_bytes(const grt_tensor *tensor)
 {
-    return grt_elements_bytes(tensor->dtype, grt_tensor_elements(tensor));
+    return tensor ? grt_elements_bytes(tensor->dtype, grt_tensor_elements(tensor)) : SIZE_MAX;
 }
 
 bool grt_dims_equal(const int64_t *a, int32_t rank_a, const int64_t *b, int32_t rank_b)

@@ -44,6 +44,24 @@ for n in 1 10 100 $((size / 2)) $((size - 1)); do
 done
 bad "graphc check of a cut model" "cut.onnx" ./graphc check "$scratch/cut.onnx"
 bad "output directory not there" "no/such" ./graphc optimize "$model" -o "$scratch/no/such/x.grt"
+cp "$model" "$scratch/own.onnx"
+ln -s own.onnx "$scratch/link.onnx"
+bad "the plan over its model" "own.onnx: .*the model" ./graphc optimize "$scratch/own.onnx" -o "$scratch/own.onnx"
+bad "the plan over its model, by a link" "link.onnx" ./graphc optimize "$scratch/own.onnx" -o "$scratch/link.onnx"
+check "the model is still there" cmp "$model" "$scratch/own.onnx"
+mkfifo "$scratch/pipe"
+bad "a pipe" "pipe.*not a regular file" ./graphrun "$scratch/pipe"
+bad "the plan over a pipe" "pipe.*not a regular file" ./graphc optimize "$model" -o "$scratch/pipe"
+bad "a plan as the model, optimize" "this is a plan" ./graphc optimize "$plan"
+bad "a plan as the model, check" "not a valid" ./graphc check "$plan"
+head -c 1000 "$model" >"$scratch/once.onnx"
+names_once() { ! ./graphc optimize "$scratch/once.onnx" 2>"$scratch/named" && [ "$(grep -o once.onnx "$scratch/named" | wc -l)" = 1 ]; }
+check "a message names the file once" names_once
+if [ -c /dev/full ]; then
+    for command in "graphrun $plan" "graphc inspect $plan" "graphc check $model" "graphrun --help"; do
+        bad "standard output is full: ${command%% *}" "standard output: " sh -c "./$command >/dev/full"
+    done
+fi
 
 for n in 1 7 8 100 4095 4096 5000 $((plan_size / 2)) $((plan_size - 1)); do
     head -c "$n" "$plan" >"$scratch/cut.grt"
@@ -71,6 +89,10 @@ bad "cut input file" "cut.npy" ./graphrun "$plan" --input "$input=$scratch/cut.n
 head -c 200 "$0" >"$scratch/text.pb"
 bad "text as .pb" "text.pb" ./graphrun "$plan" --input "$input=$scratch/text.pb"
 bad "neither .npy nor .pb" "neither" ./graphrun "$plan" --input "$input=$0"
+bad "an input twice" "'$input' is given twice" ./graphrun "$plan" --input "$input=zeros" --input "$input=random"
+bad "a shape twice" "'$input' is given twice" ./graphrun "$plan" --shape "$input=1x1x8x8" --shape "$input=2x1x8x8"
+bad "a shape for a file" "--shape" ./graphrun "$plan" --input "$input=$srcdir/models/digits/test_images.npy" --shape "$input=1x1x8x8"
+bad "too many threads" "1024" ./graphrun "$plan" --threads 100000
 bad "no such device" "gpu9" ./graphrun "$plan" --device gpu9
 
 # 2^40 elements in a hundred bytes

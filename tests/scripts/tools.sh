@@ -25,7 +25,22 @@ done
 
 check "optimize" ./graphc optimize "$model" -o "$plan"
 check "optimize again gives the same bytes" sh -c "./graphc optimize '$model' -o '$plan.2' && cmp '$plan' '$plan.2'"
-check "no temporary file stays" sh -c "! ls '$scratch' | grep -q tmp"
+check "no temporary file stays" sh -c "! ls -A '$scratch' | grep -q tmp"
+# Killed at any time: the plan is there whole or not at all, and nothing else is.
+killed()
+{
+    local after
+    mkdir "$scratch/killed"
+    ./models/generate/grt-models mobilenet_v2 -o "$scratch/large.onnx" >/dev/null || return 1
+    for after in 0.05 0.1 0.15 0.2 0.25 0.3 0.4; do
+        timeout -s KILL "$after" ./graphc optimize "$scratch/large.onnx" -o "$scratch/killed/x.grt" >/dev/null 2>&1
+        [ ! -e "$scratch/killed/x.grt" ] || ./graphc inspect "$scratch/killed/x.grt" || return 1
+        rm -f "$scratch/killed/x.grt"
+    done
+    rm "$scratch/large.onnx"
+    rmdir "$scratch/killed"
+}
+check "killed while it writes" killed
 check "optimize --json" fields "./graphc optimize $model -o $plan --json" plan:string plan_bytes:integer optimize_ms:number
 check "optimize --list-passes" says . ./graphc optimize --list-passes
 check "check" says "everything is supported" ./graphc check "$model"
@@ -114,6 +129,7 @@ check "a foreign file is left alone and does no harm" sh -c \
     "GRAPHRT_ALGO_CACHE='$scratch/foreign.db' ./graphrun '$plan' --device null >/dev/null && grep -q '^not a' '$scratch/foreign.db'"
 for command in "graphc cache" "graphc cache nonsense" "graphc cache prune" "graphc cache why" "graphc cache ls x" \
     "graphc cache import /no/such/file"; do
+    # shellcheck disable=SC2086 # the same
     refuse 2 "bad use: $command" ./$command
 done
 export GRAPHRT_ALGO_CACHE=off

@@ -1,11 +1,14 @@
 /* Cast, CastLike and BitCast. Numbers are converted block by block; strings one by one. */
+#define _GNU_SOURCE /* uselocale */
 #include "backends/cpu/convert.h"
 #include "backends/cpu/cpu.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <locale.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -164,6 +167,25 @@ static grt_status text_to_numbers(const grt_run *r, int64_t n, cpu_convert_optio
     return GRT_OK;
 }
 
+static locale_t plain_locale;
+
+static void make_plain_locale(void)
+{
+    plain_locale = newlocale(LC_ALL_MASK, "C", NULL);
+}
+
+/* Numbers have a decimal point in ONNX, whatever the program's locale has. */
+static grt_status run_text(const grt_run *r, int64_t n, cpu_convert_options options)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, make_plain_locale);
+    const locale_t before = uselocale(plain_locale);
+    grt_status status =
+        r->out[0]->dtype == GRT_DTYPE_STRING ? numbers_to_text(r, n) : text_to_numbers(r, n, options);
+    uselocale(before);
+    return status;
+}
+
 static grt_status run(const grt_run *r)
 {
     const grt_tensor *in = r->in[0];
@@ -175,10 +197,8 @@ static grt_status run(const grt_run *r)
             memcpy(out->data, in->data, grt_tensor_bytes(in));
         return GRT_OK;
     }
-    if (out->dtype == GRT_DTYPE_STRING)
-        return numbers_to_text(r, n);
-    if (in->dtype == GRT_DTYPE_STRING)
-        return text_to_numbers(r, n, options);
+    if (out->dtype == GRT_DTYPE_STRING || in->dtype == GRT_DTYPE_STRING)
+        return run_text(r, n, options);
     convert_numbers(in, out, n, options, r->threads);
     return GRT_OK;
 }

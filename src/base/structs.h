@@ -1,0 +1,14 @@
+/* Structs of the public API that carry struct_size: a program may have been compiled with an older header,
+ * whose structs are shorter, or with a newer one. */
+#ifndef GRT_BASE_STRUCTS_H
+#define GRT_BASE_STRUCTS_H
+
+#include "src/base/status.h"
+
+/* The caller's options, which may be NULL, over the `size` bytes of defaults in `out`. The name is for the
+ * message. */
+grt_status grt_options_take(void *out, size_t size, const void *options, const char *name);
+/* `size` bytes of `info` into the caller's struct, as far as that goes. Its struct_size stays. */
+grt_status grt_info_give(void *out_info, const void *info, size_t size, const char *name);
+
+#endif
