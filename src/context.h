@@ -104,6 +104,22 @@ struct grt_context {
     double host_us;
 };
 
+static inline const grt_plan *grt_context_plan(const grt_context *context)
+{
+    return context->session->model->plan;
+}
+
+static inline const grt_plan_body *grt_context_body(const grt_context *context)
+{
+    return &grt_context_plan(context)->bodies[0];
+}
+
+/* src/binding.c: every input is bound, or has a default that is bound now. */
+grt_status grt_context_check_inputs(grt_context *context);
+
+/* src/profile.c: the frame for the dims of what is bound, planned now if they are new. */
+grt_status grt_context_choose_profile(grt_context *context, grt_frame **out_frame);
+
 /* src/frame.c */
 grt_status grt_frame_create(grt_context *context, int32_t body, const int64_t *symbols,
                             grt_frame **out_frame);
