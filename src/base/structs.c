@@ -20,6 +20,10 @@ grt_status grt_options_take(void *out, size_t size, const void *options, const c
     if (!options)
         return GRT_OK;
     GRT_TRY(read_size(options, name, &theirs));
+    for (size_t i = size; i < theirs; i++)
+        if (((const char *)options)[i])
+            return grt_fail(GRT_STATUS_UNSUPPORTED,
+                            "%s has an option set that is unknown to this version of the library", name);
     memcpy(out, options, theirs < size ? theirs : size);
     memcpy(out, &size, sizeof size);
     return GRT_OK;

@@ -6,7 +6,7 @@
 #include "src/base/status.h"
 
 /* The caller's options, which may be NULL, over the `size` bytes of defaults in `out`. The name is for the
- * message. */
+ * message. Options that only a newer library knows are refused where they are set, never ignored. */
 grt_status grt_options_take(void *out, size_t size, const void *options, const char *name);
 /* `size` bytes of `info` into the caller's struct, as far as that goes. Its struct_size stays. */
 grt_status grt_info_give(void *out_info, const void *info, size_t size, const char *name);

@@ -124,6 +124,8 @@ START_TEST(test_struct_sizes)
         grt_session_options known;
         size_t unknown;
     } newer = {{.struct_size = sizeof newer}, 7};
+    ck_assert_int_eq(grt_session_create(model, "cpu", &newer.known, &other), GRT_STATUS_UNSUPPORTED);
+    newer.unknown = 0;
     ck_assert_int_eq(grt_session_create(model, "cpu", &newer.known, &other), GRT_OK);
     grt_session_release(other);
 
