@@ -342,6 +342,19 @@ static grt_dim divide_terms(grt_dims *table, grt_dim dim, int64_t k)
     return sum_build(table, &s);
 }
 
+/* Does b say nothing that a does not, in broadcast(a, b)? So it is where a is broadcast(b, ..) itself, and
+ * where b is min(a, c) with c from 1 on: if a is greater than c, the two only fit for c = 1. */
+static bool broadcasts_into(const grt_dims *table, grt_dim a, grt_dim b)
+{
+    const grt_dim_expr outer = table->exprs.v[a], inner = table->exprs.v[b];
+    int64_t c;
+    if (outer.op == GRT_DIM_BROADCAST && (outer.a == b || outer.b == b))
+        return true;
+    if (inner.op != GRT_DIM_MIN || (inner.a != a && inner.b != a))
+        return false;
+    return grt_dim_is_const(table, inner.a == a ? inner.b : inner.a, &c) && c >= 1;
+}
+
 grt_dim grt_dim_make(grt_dims *table, grt_dim_op op, grt_dim a, grt_dim b)
 {
     int64_t x, y, v;
@@ -378,6 +391,10 @@ grt_dim grt_dim_make(grt_dims *table, grt_dim_op op, grt_dim a, grt_dim b)
         if (known_a)
             return a;
         if (known_b)
+            return b;
+        if (broadcasts_into(table, a, b))
+            return a;
+        if (broadcasts_into(table, b, a))
             return b;
         if (a > b)
             return intern(table, op, b, a, 0);
