@@ -256,6 +256,20 @@ static bool is_host_only(const grt_frame *frame, int32_t value)
     return v->kind != GRT_KIND_TENSOR || v->dtype == GRT_DTYPE_STRING;
 }
 
+static bool has_open_dims(const grt_frame *frame, const int32_t *values, int32_t n)
+{
+    const grt_plan *plan = frame->context->session->model->plan;
+    for (int32_t i = 0; i < n; i++) {
+        const grt_plan_value *v = values[i] < 0 ? NULL : &frame->body->values[values[i]];
+        bool open = v && (v->kind != GRT_KIND_TENSOR || v->rank < 0);
+        for (int32_t k = 0; v && k < v->rank; k++)
+            open = open || plan->dims[v->dims[k]].op != GRT_DIM_CONST;
+        if (open)
+            return true;
+    }
+    return false;
+}
+
 static grt_status init_step(grt_frame *frame, int32_t s)
 {
     const grt_plan_step *step = &frame->body->steps[s];
@@ -283,6 +297,8 @@ static grt_status init_step(grt_frame *frame, int32_t s)
             frame->made_on_host[step->out[i]] = host;
     }
     frame->steps[s].host = host && grt_frame_on_device(frame);
+    frame->steps[s].open =
+        has_open_dims(frame, step->in, step->n_in) || has_open_dims(frame, step->out, step->n_out);
     call->row = kernel->row;
     call->op = kernel->op;
     call->host_in = host_in;
@@ -425,7 +441,8 @@ static grt_status find_dims(grt_frame *frame, int32_t s, bool *out_found)
     }
     *out_found = all;
     if (all)
-        return GRT_OK;
+        return frame->steps[s].open ? grt_op_call_check(&frame->steps[s].call, true, &frame->context->scratch)
+                                    : GRT_OK;
     GRT_TRY(grt_op_call_infer(&frame->steps[s].call, &frame->context->scratch));
     *out_found = true;
     for (int32_t i = 0; i < step->n_out; i++)
