@@ -121,6 +121,23 @@ START_TEST(the_other_half_is_not_it)
 }
 END_TEST
 
+/* Angles that all of a batch shares are repeated for each, whether or not the target has a kernel. */
+START_TEST(one_row_of_angles_for_a_batch)
+{
+    ir_module *module = ir_text("in x f32 batch,2,seq,4\n"
+                                "in c f32 1,seq,2\n"
+                                "in s f32 batch,seq,2\n"
+                                "y = RotaryEmbedding x c s\n"
+                                "out y\n");
+    ir_text_pass(module, "legalise");
+    ck_assert_str_eq(ir_text_ops(module), "Shape Concat Expand RotaryEmbedding");
+    const ir_node *node = ir_text_node(module, "RotaryEmbedding", 0);
+    ck_assert_int_eq(ir_in(node, 1)->type.dims[0], ir_in(node, 0)->type.dims[0]);
+    ck_assert_int_eq(ir_in(node, 1)->type.dims[1], ir_in(node, 0)->type.dims[2]);
+    ir_module_release(module);
+}
+END_TEST
+
 Suite *suite_test_pass_rotary(void)
 {
     Suite *suite = suite_create("pass_rotary");
@@ -130,6 +147,7 @@ Suite *suite_test_pass_rotary(void)
     tcase_add_test(tc, before_the_transpose);
     tcase_add_test(tc, halves_that_differ_stay);
     tcase_add_test(tc, the_other_half_is_not_it);
+    tcase_add_test(tc, one_row_of_angles_for_a_batch);
     suite_add_tcase(suite, tc);
     return suite;
 }
