@@ -24,7 +24,9 @@ static double product(const ir_value *value, int32_t from, int32_t to)
     double n = 1;
     for (int32_t i = from; i < to; i++) {
         int visits = 0;
-        n *= dim_value(value->graph->module->dims, value->type.dims[i], &visits);
+        const double dim = dim_value(value->graph->module->dims, value->type.dims[i], &visits);
+        n *=
+            dim > 0 ? dim : 0; /* symbols of 1 may be too few: what a window cannot be put on has no length */
     }
     return n;
 }

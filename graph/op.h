@@ -78,7 +78,8 @@ typedef enum op_flags {
     OP_CONTROL = 1 << 3, /* has bodies and is executed by the runtime itself: If, Loop, Scan, SequenceMap */
     OP_POINTWISE =
         1 << 4, /* out[i...] depends on the broadcast in[k][i...] only: may join a pointwise group */
-    OP_SMALL_INTS = 1 << 5, /* shape arithmetic: the rule can propagate `elems` */
+    OP_SMALL_INTS = 1 << 5,     /* shape arithmetic: the rule can propagate `elems` */
+    OP_EXPANDS_ALWAYS = 1 << 6, /* `expand` is asked even where there is a kernel */
 } op_flags;
 
 typedef struct op_row {

@@ -14,7 +14,8 @@ typedef struct grt_step_state {
     bool is_static; /* prepared with the frame; otherwise prepared at every run */
     bool skip;      /* nothing to do: a view whose memory is its input's, or hoisted */
     bool host;      /* runs on the CPU although the session is on a device */
-    int32_t *drop;  /* dynamic values that nobody reads after this step */
+    bool open;     /* some dim that it touches is no constant: whether they fit is not known from compiling */
+    int32_t *drop; /* dynamic values that nobody reads after this step */
     int32_t n_drop;
 } grt_step_state;
 

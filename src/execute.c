@@ -35,8 +35,9 @@ static grt_status fetch_readable(grt_frame *frame, const grt_plan_step *step)
 }
 
 /* Dims of the outputs of a dynamic step: from the plan where input symbols decide, else by the op's rule. */
-static grt_status find_dims(grt_frame *frame, const grt_plan_step *step, grt_op_call *call)
+static grt_status find_dims(grt_frame *frame, int32_t s, grt_op_call *call)
 {
+    const grt_plan_step *step = &frame->body->steps[s];
     const grt_frame *main = frame->index == 0 ? frame : frame->context->current;
     bool all = true;
     for (int32_t i = 0; i < step->n_out; i++)
@@ -55,17 +56,20 @@ static grt_status find_dims(grt_frame *frame, const grt_plan_step *step, grt_op_
         for (int32_t k = 0; k < v->rank; k++)
             t->dims[k] = main->dims[v->dims[k]];
     }
-    return GRT_OK;
+    return frame->steps[s].open
+               ? grt_op_call_check(call, !grt_frame_on_device(frame), &frame->context->scratch)
+               : GRT_OK;
 }
 
 /* The same elements under new dims: memory is shared or borrowed, never copied. */
-static grt_status run_view(grt_frame *frame, const grt_plan_step *step, grt_op_call *call)
+static grt_status run_view(grt_frame *frame, int32_t s, grt_op_call *call)
 {
+    const grt_plan_step *step = &frame->body->steps[s];
     const grt_value *in = (const grt_value *)call->run.in[0];
     grt_value *out = (grt_value *)call->run.out[0];
     if (in->kind != GRT_KIND_TENSOR)
         return grt_value_share(out, in);
-    GRT_TRY(find_dims(frame, step, call));
+    GRT_TRY(find_dims(frame, s, call));
     grt_tensor t = out->t;
     if (t.rank < 0 || grt_tensor_elements(&t) != grt_tensor_elements(&in->t)) {
         char text[GRT_TYPE_TEXT_SIZE];
@@ -97,12 +101,12 @@ static grt_status run_dynamic(grt_frame *frame, int32_t s)
     grt_op_call *call = &frame->steps[s].call;
     drop_outputs(frame, step);
     if (step->kind == GRT_STEP_VIEW)
-        return run_view(frame, step, call);
+        return run_view(frame, s, call);
     for (int32_t i = 0; i < step->n_in && i < 8; i++)
         if (step->in[i] >= 0 && call->row->flags & GRT_KERNEL_READS(i))
             GRT_TRY(grt_frame_fetch(frame, step->in[i]));
     if (!(call->row->flags & (GRT_KERNEL_DYNAMIC | GRT_KERNEL_VALUES)))
-        GRT_TRY(find_dims(frame, step, call));
+        GRT_TRY(find_dims(frame, s, call));
     GRT_TRY(grt_op_call_prepare(call));
     GRT_TRY(need_workspace(frame->context, call->workspace_bytes));
     call->run.workspace = frame->context->workspace;
@@ -119,13 +123,14 @@ static grt_status run_on_device(grt_frame *frame, int32_t s)
     return GRT_OK;
 }
 
-static grt_status run_host_kernel(grt_frame *frame, const grt_plan_step *step, grt_op_call *call)
+static grt_status run_host_kernel(grt_frame *frame, int32_t s, grt_op_call *call)
 {
+    const grt_plan_step *step = &frame->body->steps[s];
     grt_context *context = frame->context;
     if (step->kind == GRT_STEP_VIEW)
-        return run_view(frame, step, call);
+        return run_view(frame, s, call);
     if (!(call->row->flags & (GRT_KERNEL_DYNAMIC | GRT_KERNEL_VALUES)))
-        GRT_TRY(find_dims(frame, step, call));
+        GRT_TRY(find_dims(frame, s, call));
     GRT_TRY(grt_op_call_prepare(call));
     if (call->workspace_bytes > context->host_workspace_bytes) {
         free(context->host_workspace);
@@ -154,7 +159,7 @@ static grt_status run_on_host(grt_frame *frame, int32_t s)
         GRT_TRY(grt_control_run(frame, s));
     } else {
         drop_outputs(frame, step);
-        GRT_TRY(run_host_kernel(frame, step, &frame->steps[s].call));
+        GRT_TRY(run_host_kernel(frame, s, &frame->steps[s].call));
     }
     for (int32_t i = 0; i < step->n_out; i++)
         if (step->out[i] >= 0)
@@ -181,7 +186,7 @@ static grt_status run_step(grt_frame *frame, int32_t s)
         return run_dynamic(frame, s);
     drop_outputs(frame,
                  &frame->body->steps[s]); /* a body, whose steps run on the CPU with memory of the host */
-    return run_host_kernel(frame, &frame->body->steps[s], &frame->steps[s].call);
+    return run_host_kernel(frame, s, &frame->steps[s].call);
 }
 
 static void drop_dead(grt_frame *frame, int32_t s)

@@ -256,6 +256,20 @@ static bool is_host_only(const grt_frame *frame, int32_t value)
     return v->kind != GRT_KIND_TENSOR || v->dtype == GRT_DTYPE_STRING;
 }
 
+static bool has_open_dims(const grt_frame *frame, const int32_t *values, int32_t n)
+{
+    const grt_plan *plan = frame->context->session->model->plan;
+    for (int32_t i = 0; i < n; i++) {
+        const grt_plan_value *v = values[i] < 0 ? NULL : &frame->body->values[values[i]];
+        bool open = v && (v->kind != GRT_KIND_TENSOR || v->rank < 0);
+        for (int32_t k = 0; v && k < v->rank; k++)
+            open = open || plan->dims[v->dims[k]].op != GRT_DIM_CONST;
+        if (open)
+            return true;
+    }
+    return false;
+}
+
 static grt_status init_step(grt_frame *frame, int32_t s)
 {
     const grt_plan_step *step = &frame->body->steps[s];
@@ -283,6 +297,8 @@ static grt_status init_step(grt_frame *frame, int32_t s)
             frame->made_on_host[step->out[i]] = host;
     }
     frame->steps[s].host = host && grt_frame_on_device(frame);
+    frame->steps[s].open =
+        has_open_dims(frame, step->in, step->n_in) || has_open_dims(frame, step->out, step->n_out);
     call->row = kernel->row;
     call->op = kernel->op;
     call->host_in = host_in;
@@ -302,6 +318,17 @@ static grt_status init_step(grt_frame *frame, int32_t s)
 /* Content of this size and below is worth computing once per profile. */
 enum { MAX_HOISTED_BYTES = 1 << 20 };
 
+/* A constant that steps on the host can read as it is: one that is packed has meaning for the session's own
+ * kernels only. */
+static bool is_plain_constant(const grt_frame *frame, int32_t v)
+{
+    const grt_plan_value *value = &frame->body->values[v];
+    if (value->role != GRT_VALUE_CONST)
+        return false;
+    const grt_packing packing = grt_plan_packing(frame->context->session->model->plan, value->weight);
+    return !grt_is_packed(&packing);
+}
+
 /* Does the step compute from dims alone? All inputs are constants or hoisted, or it asks for nothing but
  * dims. */
 static bool can_hoist(const grt_frame *frame, int32_t s)
@@ -313,7 +340,7 @@ static bool can_hoist(const grt_frame *frame, int32_t s)
     bool dims_only = grt_op_is(&step->desc, "", "Shape") || grt_op_is(&step->desc, "", "Size");
     for (int32_t i = 0; i < step->n_in; i++) {
         int32_t v = step->in[i];
-        bool content = v < 0 || frame->hoisted[v] || frame->body->values[v].role == GRT_VALUE_CONST;
+        bool content = v < 0 || frame->hoisted[v] || is_plain_constant(frame, v);
         if (!content && !(dims_only && frame->known[v]))
             return false;
     }
@@ -378,6 +405,14 @@ static grt_status hoist(grt_frame *frame, int32_t s)
     }
     if (step->n_out > MOST)
         return GRT_OK;
+    /* Dims that the plan has decided: what the op's rule would find them from may be gone from the step. */
+    for (int32_t i = 0; i < step->n_out; i++) {
+        const grt_tensor *t = &frame->values[step->out[i]].t;
+        if (frame->known[step->out[i]]) {
+            out[i].t = *t;
+            out[i].t.data = NULL;
+        }
+    }
     grt_target host = grt_target_of(&grt_backend_cpu);
     GRT_TRY(host.evaluate(&host, &step->desc, frame->steps[s].call.host_in, step->n_in, out, step->n_out));
     grt_status status = GRT_OK;
@@ -406,7 +441,8 @@ static grt_status find_dims(grt_frame *frame, int32_t s, bool *out_found)
     }
     *out_found = all;
     if (all)
-        return GRT_OK;
+        return frame->steps[s].open ? grt_op_call_check(&frame->steps[s].call, true, &frame->context->scratch)
+                                    : GRT_OK;
     GRT_TRY(grt_op_call_infer(&frame->steps[s].call, &frame->context->scratch));
     *out_found = true;
     for (int32_t i = 0; i < step->n_out; i++)

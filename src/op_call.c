@@ -20,7 +20,7 @@ void grt_shape_scratch_release(grt_shape_scratch *scratch)
     *scratch = (grt_shape_scratch){0};
 }
 
-static const ir_type *type_of(const grt_tensor *tensor, grt_shape_scratch *scratch)
+static const ir_type *type_of(const grt_tensor *tensor, bool content, grt_shape_scratch *scratch)
 {
     const grt_value *value = (const grt_value *)tensor;
     ir_type *type = GRT_ARENA_NEW(scratch->arena, ir_type);
@@ -37,7 +37,7 @@ static const ir_type *type_of(const grt_tensor *tensor, grt_shape_scratch *scrat
         dims[i] = grt_dim_const(scratch->dims, tensor->dims[i]);
     type->rank = tensor->rank;
     type->dims = dims;
-    type->data = tensor;
+    type->data = content ? tensor : NULL;
     return type;
 }
 
@@ -54,14 +54,10 @@ static bool take_dims(grt_tensor *out, const ir_type *type, const grt_dims *dims
     return true;
 }
 
-grt_status grt_op_call_infer(grt_op_call *call, grt_shape_scratch *scratch)
+/* The op's rule on what the inputs are now, or on their dims alone; out: types in the scratch arena. */
+static grt_status apply_rule(grt_op_call *call, bool content, grt_shape_scratch *scratch, ir_type **out_types)
 {
     const grt_run *run = &call->run;
-    for (int32_t i = 0; i < run->n_out; i++)
-        if (run->out[i])
-            run->out[i]->rank = -1;
-    if (!call->op || !call->op->infer)
-        return GRT_OK;
     grt_arena_reset(scratch->arena);
     grt_dims_clear(scratch->dims);
     const ir_type **in = GRT_ARENA_ARRAY(scratch->arena, const ir_type *, run->n_in);
@@ -69,13 +65,27 @@ grt_status grt_op_call_infer(grt_op_call *call, grt_shape_scratch *scratch)
     if (!in || !out)
         return grt_fail_memory(0);
     for (int32_t i = 0; i < run->n_in; i++)
-        if (run->in[i] && !(in[i] = type_of(call->host_in[i], scratch)))
+        if (run->in[i] && !(in[i] = type_of(call->host_in[i], content, scratch)))
             return grt_fail_memory(0);
     infer inf = {run->desc, scratch->dims, scratch->arena, run->n_in, run->n_out, in, out};
+    *out_types = out;
     /* The model was valid when it was compiled: what the rule refuses now is the fault of the data that was
      * bound. */
     if (op_infer_types(call->op, &inf) != GRT_OK)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "%s", grt_last_error());
+    return GRT_OK;
+}
+
+grt_status grt_op_call_infer(grt_op_call *call, grt_shape_scratch *scratch)
+{
+    const grt_run *run = &call->run;
+    ir_type *out;
+    for (int32_t i = 0; i < run->n_out; i++)
+        if (run->out[i])
+            run->out[i]->rank = -1;
+    if (!call->op || !call->op->infer)
+        return GRT_OK;
+    GRT_TRY(apply_rule(call, true, scratch, &out));
     for (int32_t i = 0; i < run->n_out; i++) {
         if (!run->out[i])
             continue;
@@ -83,6 +93,54 @@ grt_status grt_op_call_infer(grt_op_call *call, grt_shape_scratch *scratch)
         if (out[i].dtype)
             run->out[i]->dtype = out[i].dtype;
     }
+    return GRT_OK;
+}
+
+/* Is an input gone that the rule must have? The plan's dims have taken its place then. */
+static bool lacks_input(const grt_op_call *call)
+{
+    for (int32_t i = 0; i < call->op->min_in; i++)
+        if (i >= call->run.n_in || !call->run.in[i])
+            return true;
+    return false;
+}
+
+static bool fits(const grt_tensor *found, const ir_type *type, const grt_dims *dims)
+{
+    int64_t dim;
+    if (type->rank < 0)
+        return true;
+    if (type->rank != found->rank)
+        return false;
+    for (int32_t i = 0; i < type->rank; i++)
+        if (grt_dim_is_const(dims, type->dims[i], &dim) && dim != found->dims[i])
+            return false;
+    return true;
+}
+
+grt_status grt_op_call_check(grt_op_call *call, bool content, grt_shape_scratch *scratch)
+{
+    const grt_run *run = &call->run;
+    char text[GRT_TYPE_TEXT_SIZE];
+    ir_type *out;
+    if (!call->op || !call->op->infer)
+        return GRT_OK;
+    if (call->op->flags & OP_VIEW) {
+        if (!run->in[0] || !run->out[0] ||
+            grt_tensor_elements(run->in[0]) == grt_tensor_elements(run->out[0]))
+            return GRT_OK;
+        return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT, "cannot give %s a shape of %lld elements",
+                           grt_tensor_text(run->in[0], text), (long long)grt_tensor_elements(run->out[0]));
+    }
+    if (lacks_input(call))
+        return GRT_OK;
+    GRT_TRY(apply_rule(call, content, scratch, &out));
+    for (int32_t i = 0; i < run->n_out; i++)
+        if (run->out[i] && !fits(run->out[i], &out[i], scratch->dims))
+            return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT,
+                               "the bound input dims give output %d the shape %s, which the op cannot make "
+                               "of its inputs",
+                               i, grt_tensor_text(run->out[i], text));
     return GRT_OK;
 }
 

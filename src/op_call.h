@@ -32,6 +32,10 @@ typedef struct grt_op_call {
 /* Dims of the outputs by the op's rule, into out[i]->dims and ->rank; rank -1 where only the kernel can tell.
  */
 grt_status grt_op_call_infer(grt_op_call *call, grt_shape_scratch *scratch);
+/* Do the outputs' dims, which the plan has said, follow from the inputs' by the op's rule? The plan's
+ * expressions hold for inputs that fit each other; whether two symbolic dims do is only known with their
+ * values. content: the host has what the inputs hold now. */
+grt_status grt_op_call_check(grt_op_call *call, bool content, grt_shape_scratch *scratch);
 /* Memory for outputs of known dims by the hooks, reshape unless the dims are those of the last call. Then
  * workspace_bytes is valid. */
 grt_status grt_op_call_prepare(grt_op_call *call);

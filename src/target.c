@@ -130,7 +130,10 @@ static grt_status evaluate(const grt_target *target, const grt_op_desc *desc, co
 {
     evaluation e = {0};
     grt_status status = init(&e, desc, in, n_in, out, n_out);
-    if (status == GRT_OK)
+    bool described = true;
+    for (int32_t i = 0; i < n_out; i++)
+        described = described && out[i].t.dtype != GRT_DTYPE_NONE;
+    if (status == GRT_OK && !described)
         status = grt_op_call_infer(&e.call, &e.scratch);
     if (status == GRT_OK)
         status = find_and_create(&e, target);

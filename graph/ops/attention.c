@@ -203,6 +203,48 @@ static grt_status infer_rotary(infer *inf)
     return infer_same_as_first(inf);
 }
 
+/* [batch, 1, 1], batch as in x. */
+static ir_value *batch_shape(ir_node *node)
+{
+    ir_graph *graph = node->graph;
+    const char *name = node->desc.name;
+    ir_value *ones = ir_constant_ints(graph, name, (int64_t[]){1, 1}, 2);
+    ir_node *batch = ir_node_create(graph, node, "", "Shape", name, 1, &node->in[0].value, 1);
+    if (!ones || !batch)
+        return NULL;
+    ir_attr_set_int(batch, "start", 0);
+    ir_attr_set_int(batch, "end", 1);
+    ir_node *shape =
+        ir_node_create(graph, node, "", "Concat", name, 2, (ir_value *[]){batch->out[0], ones}, 1);
+    if (shape)
+        ir_attr_set_int(shape, "axis", 0);
+    return shape ? shape->out[0] : NULL;
+}
+
+/* Exporters give one row of angles for all of a batch, as ONNX's function body would take it; kernels want a
+ * row for each. */
+static grt_status expand_rotary(ir_node *node, bool *out_done)
+{
+    const grt_dims *dims = node->graph->module->dims;
+    const ir_type *x = &node->in[0].value->type;
+    *out_done = false;
+    for (int32_t i = 1; i <= 2 && !ir_in(node, 3) && x->rank > 0; i++) {
+        const ir_type *cache = &node->in[i].value->type;
+        if (cache->rank != 3 || !grt_dim_equals(dims, cache->dims[0], 1) ||
+            grt_dim_equals(dims, x->dims[0], 1))
+            continue;
+        ir_value *shape = batch_shape(node);
+        ir_node *wide = shape ? ir_node_create(node->graph, node, "", "Expand", node->desc.name, 2,
+                                               (ir_value *[]){node->in[i].value, shape}, 1)
+                              : NULL;
+        if (!wide)
+            return grt_fail_memory(0);
+        ir_node_set_input(node, i, wide->out[0]);
+        *out_done = true;
+    }
+    return GRT_OK;
+}
+
 static grt_status infer_linear(infer *inf)
 {
     const char *rule = grt_attr_string(inf->desc, "update_rule", "gated_delta");
@@ -282,7 +324,9 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .attrs = rotary_attrs,
-     .infer = infer_rotary},
+     .flags = OP_EXPANDS_ALWAYS,
+     .infer = infer_rotary,
+     .expand = expand_rotary},
     {.domain = "",
      .name = "LinearAttention",
      .since = 27,

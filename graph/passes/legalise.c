@@ -22,7 +22,8 @@ static grt_status legalise_graph(legaliser *l, ir_graph *graph);
 static grt_status expand(legaliser *l, ir_node *node, bool *out_done, ir_node **out_first)
 {
     *out_done = false;
-    if (!node->row || !node->row->expand || rewrite_supported(l->context, node, NULL))
+    if (!node->row || !node->row->expand ||
+        (!(node->row->flags & OP_EXPANDS_ALWAYS) && rewrite_supported(l->context, node, NULL)))
         return GRT_OK;
     ir_graph *graph = node->graph;
     ir_node *before = node->prev;

@@ -287,7 +287,7 @@ static ir_value *normalised_wide(ir_value *unit, double *out_epsilon)
     return x && x->type.dtype == unit->type.dtype ? x : NULL;
 }
 
-/* x / rms(x) * w, from its last Mul */
+/* x / rms(x) * w, from its last Mul; layer normalisation without a bias if x is y - mean(y). */
 static bool find_rms_norm(pass_context *context, ir_node *node)
 {
     for (int32_t i = 0; i < 2; i++) {
@@ -296,8 +296,10 @@ static bool find_rms_norm(pass_context *context, ir_node *node)
         ir_value *x = unit ? normalised_wide(unit, &epsilon) : NULL;
         if (!x || !is_last_dim_vector(scale, &x->type) || scale->type.dtype != x->type.dtype)
             continue;
-        ir_node *made = ir_node_create(node->graph, node, "", "RMSNormalization", node->desc.name, 2,
-                                       (ir_value *[]){x, scale}, 1);
+        ir_value *whole = x->n_uses == 3 ? centred(x) : NULL; /* twice in its square, once divided */
+        ir_node *made =
+            ir_node_create(node->graph, node, "", whole ? "LayerNormalization" : "RMSNormalization",
+                           node->desc.name, 2, (ir_value *[]){whole ? whole : x, scale}, 1);
         if (made)
             ir_attr_set_float(made, "epsilon", (float)epsilon);
         return put(context, node, made);

@@ -80,6 +80,26 @@ static bool is_static_node(const known_dims *k, const ir_node *node, int32_t n_i
     return true;
 }
 
+/* Is it certain that the input of an Expand fits its result, whatever the symbols turn out to be? Otherwise
+ * the op's rule has to see the shape. */
+static bool surely_expands(const grt_dims *dims, const ir_type *in, const ir_type *out)
+{
+    for (int32_t i = 0; i < in->rank; i++) {
+        const grt_dim from = in->dims[i], to = out->dims[out->rank - in->rank + i];
+        const grt_dim_expr e = grt_dim_get(dims, to);
+        if (from != to && !grt_dim_equals(dims, from, 1) &&
+            !(e.op == GRT_DIM_BROADCAST && (e.a == from || e.b == from)))
+            return false;
+    }
+    return true;
+}
+
+static bool may_drop(const known_dims *k, const ir_node *node)
+{
+    const ir_type *in = &node->in[0].value->type, *out = &node->out[0]->type;
+    return !rewrite_is(node, "Expand") || (in->rank <= out->rank && surely_expands(k->dims, in, out));
+}
+
 grt_status pass_shapes(pass_context *context)
 {
     ir_graph *graph =
@@ -98,7 +118,7 @@ grt_status pass_shapes(pass_context *context)
         for (int32_t i = 0; i < node->n_out; i++)
             if (node->out[i])
                 node->out[i]->mark = is_static ? STATIC : DYNAMIC;
-        if (is_static && kept < node->n_in) {
+        if (is_static && kept < node->n_in && may_drop(&k, node)) {
             for (int32_t i = kept; i < node->n_in; i++)
                 ir_node_set_input(node, i, NULL);
             context->changed++;

@@ -239,7 +239,15 @@ static bool rule_mul(work *w, ir_node *node)
 
 static bool rule_div(work *w, ir_node *node)
 {
-    return neutral(w, node, 1, 1);
+    double one;
+    if (!grt_dtype_in(node->out[0]->type.dtype, GRT_SET_FLOATS) || !ir_const_float(ir_in(node, 0), &one) ||
+        one != 1 || !same_shape_as_input(node, 1))
+        return neutral(w, node, 1, 1);
+    ir_value *x = ir_in(node, 1);
+    ir_node_become(node, "", "Reciprocal");
+    ir_node_set_input(node, 0, x);
+    ir_node_drop_inputs(node, 1);
+    return changed(w, node);
 }
 
 /* f(f(x)) is x */

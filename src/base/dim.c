@@ -342,6 +342,19 @@ static grt_dim divide_terms(grt_dims *table, grt_dim dim, int64_t k)
     return sum_build(table, &s);
 }
 
+/* Does b say nothing that a does not, in broadcast(a, b)? So it is where a is broadcast(b, ..) itself, and
+ * where b is min(a, c) with c from 1 on: if a is greater than c, the two only fit for c = 1. */
+static bool broadcasts_into(const grt_dims *table, grt_dim a, grt_dim b)
+{
+    const grt_dim_expr outer = table->exprs.v[a], inner = table->exprs.v[b];
+    int64_t c;
+    if (outer.op == GRT_DIM_BROADCAST && (outer.a == b || outer.b == b))
+        return true;
+    if (inner.op != GRT_DIM_MIN || (inner.a != a && inner.b != a))
+        return false;
+    return grt_dim_is_const(table, inner.a == a ? inner.b : inner.a, &c) && c >= 1;
+}
+
 grt_dim grt_dim_make(grt_dims *table, grt_dim_op op, grt_dim a, grt_dim b)
 {
     int64_t x, y, v;
@@ -379,6 +392,10 @@ grt_dim grt_dim_make(grt_dims *table, grt_dim_op op, grt_dim a, grt_dim b)
             return a;
         if (known_b)
             return b;
+        if (broadcasts_into(table, a, b))
+            return a;
+        if (broadcasts_into(table, b, a))
+            return b;
         if (a > b)
             return intern(table, op, b, a, 0);
         break;
@@ -410,32 +427,73 @@ grt_dim grt_dim_sub(grt_dims *table, grt_dim a, grt_dim b)
     return grt_dim_make(table, GRT_DIM_ADD, a, grt_dim_mulc(table, b, -1));
 }
 
-grt_dim grt_dim_divide_exact(grt_dims *table, grt_dim a, grt_dim b)
+/* r where a = r * b, term by term; GRT_DIM_NONE otherwise. */
+static grt_dim divide_sums(grt_dims *table, grt_dim a, grt_dim b)
+{
+    sum sa = {0}, sb = {0};
+    if (!sum_collect(table, &sa, a, 1) || !sum_collect(table, &sb, b, 1) || sa.n != sb.n || !sb.n ||
+        sa.terms[0].k % sb.terms[0].k)
+        return GRT_DIM_NONE;
+    const int64_t r = sa.terms[0].k / sb.terms[0].k;
+    int64_t k;
+    for (int32_t i = 0; i < sb.n; i++)
+        if (sa.terms[i].base != sb.terms[i].base || !grt_mul_i64(sb.terms[i].k, r, &k) || k != sa.terms[i].k)
+            return GRT_DIM_NONE;
+    return grt_mul_i64(sb.c, r, &k) && k == sa.c ? grt_dim_const(table, r) : GRT_DIM_NONE;
+}
+
+/* Expressions share parts, and hostile ones share many. */
+enum { MAX_DIVIDE_VISITS = 200 };
+
+/* a / b where b divides a as they are written: (x * y * 6) / (y * 2), (x * y + y) / y. GRT_DIM_NONE where
+ * that cannot be seen. */
+static grt_dim divide_written(grt_dims *table, grt_dim a, grt_dim b, int *visits)
 {
     int64_t k;
+    if (++*visits > MAX_DIVIDE_VISITS)
+        return GRT_DIM_NONE;
+    if (a < 0 || b < 0 || a == b)
+        return a == b && a >= 0 ? grt_dim_const(table, 1) : GRT_DIM_NONE;
+    if (grt_dim_is_const(table, b, &k))
+        return k > 0 ? divide_terms(table, a, k) : GRT_DIM_NONE;
+    const grt_dim_expr eb = table->exprs.v[b], ea = table->exprs.v[a];
+    if (eb.op == GRT_DIM_MUL)
+        return divide_written(table, divide_written(table, a, eb.b, visits), eb.a, visits);
+    if (eb.op == GRT_DIM_ADD && ea.op == GRT_DIM_ADD)
+        return divide_sums(table, a, b);
+    if (ea.op == GRT_DIM_ADD) {
+        const grt_dim left = divide_written(table, ea.a, b, visits),
+                      right = divide_written(table, ea.b, b, visits);
+        return left < 0 || right < 0 ? GRT_DIM_NONE : grt_dim_add(table, left, right);
+    }
+    if (ea.op != GRT_DIM_MUL)
+        return GRT_DIM_NONE;
+    grt_dim rest = divide_written(table, ea.b, b, visits);
+    if (rest >= 0)
+        return grt_dim_mul(table, ea.a, rest);
+    rest = divide_written(table, ea.a, b, visits);
+    return rest < 0 ? GRT_DIM_NONE : grt_dim_mul(table, rest, ea.b);
+}
+
+grt_dim grt_dim_divide_exact(grt_dims *table, grt_dim a, grt_dim b)
+{
     if (a < 0 || b < 0)
         return grt_dim_fresh(table);
-    if (a == b)
-        return grt_dim_const(table, 1);
-    /* Strip b's factors from a one by one: (x * y * 6) / (y * 2). */
-    grt_dim_expr eb = table->exprs.v[b];
-    if (eb.op == GRT_DIM_MUL)
-        return grt_dim_divide_exact(table, grt_dim_divide_exact(table, a, eb.b), eb.a);
-    if (grt_dim_is_const(table, b, &k) && k > 0) {
-        grt_dim exact = divide_terms(table, a, k);
-        return exact >= 0 ? exact : grt_dim_floordiv(table, a, b);
+    /* Factors of b that a has go; what is left of b divides what is left of a once, at the end: the quotient
+     * of a part of a product need not be a whole number. */
+    grt_dim left = grt_dim_const(table, 1);
+    int visits = 0;
+    for (bool last = false; !last;) {
+        const grt_dim_expr eb = table->exprs.v[b];
+        last = eb.op != GRT_DIM_MUL;
+        const grt_dim factor = last ? b : eb.b, quotient = divide_written(table, a, factor, &visits);
+        if (quotient >= 0)
+            a = quotient;
+        else
+            left = grt_dim_mul(table, left, factor);
+        b = last ? b : eb.a;
     }
-    grt_dim_expr ea = table->exprs.v[a];
-    if (ea.op == GRT_DIM_MUL) {
-        if (ea.b == b)
-            return ea.a;
-        if (ea.a == b)
-            return ea.b;
-        grt_dim_expr inner = table->exprs.v[ea.a];
-        if (inner.op == GRT_DIM_MUL)
-            return grt_dim_mul(table, grt_dim_divide_exact(table, ea.a, b), ea.b);
-    }
-    return grt_dim_floordiv(table, a, b);
+    return grt_dim_floordiv(table, a, left);
 }
 
 int32_t grt_dim_newest_symbol(const grt_dims *table, grt_dim dim)

@@ -28,6 +28,43 @@ START_TEST(constants_fold_and_overflow_is_unknown)
 }
 END_TEST
 
+/* Factors cancel where they are written in both; a factor that is not must not round a part of the product.
+ */
+START_TEST(exact_quotients)
+{
+    grt_dims *t = grt_dims_create();
+    grt_dim s = grt_dim_symbol(t, "s"), b = grt_dim_symbol(t, "b"), h = grt_dim_symbol(t, "h");
+    grt_dim blocks = grt_dim_addc(t, grt_dim_floordiv(t, s, grt_dim_const(t, 8)), -2);
+    grt_dim product = grt_dim_mul(t, grt_dim_mul(t, b, grt_dim_mulc(t, blocks, 512)), h);
+    grt_dim quotient = grt_dim_divide_exact(t, product, grt_dim_mul(t, grt_dim_mulc(t, blocks, 16), b));
+    ck_assert_int_eq(quotient, grt_dim_mulc(t, h, 32));
+    /* b = 3, s = 5, h = 4: 3 * 5 * 4 / 5, not (3 * 4 / 5) * 5 nor 5 * (4 / 5) */
+    grt_dim opaque = grt_dim_make(t, GRT_DIM_MAX, s, grt_dim_const(t, 1));
+    quotient = grt_dim_divide_exact(t, grt_dim_mul(t, grt_dim_mul(t, b, s), h), opaque);
+    ck_assert_int_eq(quotient, grt_dim_floordiv(t, grt_dim_mul(t, grt_dim_mul(t, b, s), h), opaque));
+    grt_dim sum = grt_dim_add(t, grt_dim_mul(t, b, s), grt_dim_mulc(t, b, 3));
+    ck_assert_int_eq(grt_dim_divide_exact(t, sum, b), grt_dim_addc(t, s, 3));
+    grt_dims_release(t);
+}
+END_TEST
+
+/* Only dims that fit each other are broadcast: what one operand must be then goes without saying. */
+START_TEST(broadcasts_say_what_is_not_known_yet)
+{
+    grt_dims *t = grt_dims_create();
+    grt_dim s = grt_dim_symbol(t, "s"), b = grt_dim_symbol(t, "b");
+    grt_dim limited = grt_dim_make(t, GRT_DIM_MIN, s, grt_dim_const(t, 512));
+    ck_assert_int_eq(grt_dim_make(t, GRT_DIM_BROADCAST, s, limited), s);
+    ck_assert_int_eq(grt_dim_make(t, GRT_DIM_BROADCAST, limited, s), s);
+    grt_dim none = grt_dim_make(t, GRT_DIM_MIN, s, grt_dim_const(t, 0)); /* s may be 1 */
+    ck_assert_int_ne(grt_dim_make(t, GRT_DIM_BROADCAST, s, none), s);
+    grt_dim both = grt_dim_make(t, GRT_DIM_BROADCAST, s, b);
+    ck_assert_int_eq(grt_dim_make(t, GRT_DIM_BROADCAST, both, b), both);
+    ck_assert_int_eq(grt_dim_make(t, GRT_DIM_BROADCAST, s, both), both);
+    grt_dims_release(t);
+}
+END_TEST
+
 START_TEST(prints_what_people_write)
 {
     grt_dims *t = grt_dims_create();
@@ -74,6 +111,8 @@ Suite *suite_test_dim(void)
     TCase *tc = tcase_create("dim");
     tcase_add_test(tc, equal_expressions_have_equal_handles);
     tcase_add_test(tc, constants_fold_and_overflow_is_unknown);
+    tcase_add_test(tc, exact_quotients);
+    tcase_add_test(tc, broadcasts_say_what_is_not_known_yet);
     tcase_add_test(tc, prints_what_people_write);
     tcase_add_test(tc, depth_is_bounded);
     tcase_add_test(tc, newest_symbols);

@@ -102,6 +102,26 @@ START_TEST(layer_norm)
 }
 END_TEST
 
+START_TEST(layer_norm_without_bias)
+{
+    ir_text_check("in x f32 2,3\n"
+                  "const ax i64 1 -1\n"
+                  "const e f32 - 0.01\n"
+                  "const w f32 3 1 2 3\n"
+                  "m = ReduceMean x ax\n"
+                  "d = Sub x m\n"
+                  "q = Mul d d\n"
+                  "v = ReduceMean q ax\n"
+                  "a = Add v e\n"
+                  "s = Sqrt a\n"
+                  "r = Reciprocal s\n"
+                  "u = Mul d r\n"
+                  "y = Mul w u\n"
+                  "out y\n",
+                  "recognise", "ReduceMean Sub Mul ReduceMean Add Sqrt Reciprocal Mul LayerNormalization");
+}
+END_TEST
+
 START_TEST(group_norm)
 {
     ir_text_check("in x f32 2,6,4,5\n"
@@ -202,6 +222,7 @@ Suite *suite_test_pass_recognise(void)
     tcase_add_test(tc, gelu_by_tanh);
     tcase_add_test(tc, rms_norm);
     tcase_add_test(tc, layer_norm);
+    tcase_add_test(tc, layer_norm_without_bias);
     tcase_add_test(tc, group_norm);
     tcase_add_test(tc, a_factor_along_another_dim_stays);
     tcase_add_test(tc, a_result_that_others_use_stops_it);

@@ -121,6 +121,66 @@ START_TEST(the_other_half_is_not_it)
 }
 END_TEST
 
+/* Tables that are computed from angles that are joined with themselves, as most exports of decoders do. */
+START_TEST(computed_tables)
+{
+    ir_text_check("in w f32 2,3,2,4\n"
+                  "in f f32 2,3,2\n"
+                  "x = Transpose w perm=0,2,1,3\n"
+                  "const one i64 1 1\n"
+                  "const z i64 1 0\n"
+                  "const h i64 1 2\n"
+                  "const big i64 1 99\n"
+                  "const ax i64 1 3\n"
+                  "e = Concat f f axis=-1\n"
+                  "c = Cos e\n"
+                  "s = Sin e\n"
+                  "cos = Unsqueeze c one\n"
+                  "sin = Unsqueeze s one\n"
+                  "a = Slice x z h ax\n"
+                  "b = Slice x h big ax\n"
+                  "n = Neg b\n"
+                  "t = Concat n a axis=-1\n"
+                  "p = Mul x cos\n"
+                  "q = Mul t sin\n"
+                  "y = Add p q\n"
+                  "out y\n",
+                  "rotary",
+                  "Transpose Concat Cos Sin Unsqueeze Unsqueeze Slice Slice Neg Concat Mul Mul Slice Slice "
+                  "Reshape RotaryEmbedding Reshape Transpose");
+}
+END_TEST
+
+/* A rotation that was one node from the start leaves the transpose to heads behind, too. */
+START_TEST(one_node_before_the_transpose)
+{
+    ir_text_check("in w f32 2,3,2,4\n"
+                  "in c f32 2,3,2\n"
+                  "in s f32 2,3,2\n"
+                  "x = Transpose w perm=0,2,1,3\n"
+                  "y = RotaryEmbedding x c s\n"
+                  "out y\n",
+                  "rotary", "Transpose Reshape RotaryEmbedding Reshape Transpose");
+}
+END_TEST
+
+/* Angles that all of a batch shares are repeated for each, whether or not the target has a kernel. */
+START_TEST(one_row_of_angles_for_a_batch)
+{
+    ir_module *module = ir_text("in x f32 batch,2,seq,4\n"
+                                "in c f32 1,seq,2\n"
+                                "in s f32 batch,seq,2\n"
+                                "y = RotaryEmbedding x c s\n"
+                                "out y\n");
+    ir_text_pass(module, "legalise");
+    ck_assert_str_eq(ir_text_ops(module), "Shape Concat Expand RotaryEmbedding");
+    const ir_node *node = ir_text_node(module, "RotaryEmbedding", 0);
+    ck_assert_int_eq(ir_in(node, 1)->type.dims[0], ir_in(node, 0)->type.dims[0]);
+    ck_assert_int_eq(ir_in(node, 1)->type.dims[1], ir_in(node, 0)->type.dims[2]);
+    ir_module_release(module);
+}
+END_TEST
+
 Suite *suite_test_pass_rotary(void)
 {
     Suite *suite = suite_create("pass_rotary");
@@ -130,6 +190,9 @@ Suite *suite_test_pass_rotary(void)
     tcase_add_test(tc, before_the_transpose);
     tcase_add_test(tc, halves_that_differ_stay);
     tcase_add_test(tc, the_other_half_is_not_it);
+    tcase_add_test(tc, computed_tables);
+    tcase_add_test(tc, one_node_before_the_transpose);
+    tcase_add_test(tc, one_row_of_angles_for_a_batch);
     suite_add_tcase(suite, tc);
     return suite;
 }

@@ -185,6 +185,13 @@ START_TEST(powers)
 }
 END_TEST
 
+START_TEST(one_divided_by)
+{
+    ir_text_check("in x f32 2,3\nconst one f32 -  1\ny = Div one x\nout y\n", "simplify", "Reciprocal");
+    ir_text_check("in x f32 3\nconst one f32 2,1 1\ny = Div one x\nout y\n", "simplify", "Div");
+}
+END_TEST
+
 START_TEST(a_whole_slice)
 {
     ir_text_check("in x f32 2,3\n"
@@ -252,6 +259,7 @@ Suite *suite_test_pass_simplify(void)
     tcase_add_test(tc, keys_of_attention);
     tcase_add_test(tc, slices_go_first);
     tcase_add_test(tc, powers);
+    tcase_add_test(tc, one_divided_by);
     tcase_add_test(tc, a_whole_slice);
     tcase_add_test(tc, a_reversing_slice_stays);
     tcase_add_test(tc, repeated_inputs);

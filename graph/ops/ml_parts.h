@@ -1,0 +1,34 @@
+/* What the expansions of ai.onnx.ml's older operators share: they are written with ordinary ones. */
+#ifndef GRT_GRAPH_OPS_ML_PARTS_H
+#define GRT_GRAPH_OPS_ML_PARTS_H
+
+#include "graph/op.h"
+
+/* Builders put a node in front of `before` and return its output; NULL in, NULL out. */
+ir_value *ml_node(ir_node *before, const char *op, int32_t n_in, ir_value *const *in);
+ir_value *ml_cast(ir_node *before, ir_value *x, grt_dtype to);
+/* A constant of float32, or of another float type with the same values. data NULL: left for the caller. */
+ir_value *ml_floats(ir_graph *graph, grt_dtype dtype, int32_t rank, const int64_t *dims, const float *data);
+/* An operator along the last dim that keeps it. */
+ir_value *ml_reduce(ir_node *before, const char *op, ir_value *x);
+
+/* Is there an expression for the attribute post_transform? Not for SOFTMAX_ZERO and PROBIT. */
+bool ml_has_transform(const grt_op_desc *desc);
+ir_value *ml_transform(ir_node *before, ir_value *scores, const char *transform);
+
+/* Numbers or words that a classifier gives its classes. */
+typedef struct ml_labels {
+    const int64_t *ints;
+    const grt_string *strings;
+    int64_t n;
+} ml_labels;
+ml_labels ml_labels_of(const grt_op_desc *desc);
+/* Outputs of a classifier: labels [N] of the class with the highest of `scores` [N, classes], or of a single
+ * score that is above `threshold` or not, and what becomes of the scores. */
+grt_status ml_classify(ir_node *node, ir_value *scores, int64_t n_scores, double threshold, bool mirrored);
+/* The rule of both outputs, from an input of [N, C] or [C]. */
+grt_status ml_infer_classifier(infer *inf, int64_t n_scores);
+/* Put `made` in the place of output 0. */
+void ml_become(ir_node *node, int32_t output, ir_value *made);
+
+#endif

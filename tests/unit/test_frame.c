@@ -1,0 +1,266 @@
+/* Frames: what is computed once for a combination of dims, because nothing but the dims decides it. */
+#include "tests/unit/onnx_model.h"
+
+#include <graphrt/graphrt.h>
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static grt_runtime *runtime;
+
+static void setup(void)
+{
+    setenv("GRAPHRT_ALGO_CACHE", "off", 1);
+    ck_assert_int_eq(grt_runtime_create(&runtime), GRT_OK);
+}
+
+static void teardown(void)
+{
+    grt_runtime_release(runtime);
+}
+
+static void ints(onnx_model *m, const char *name, const char *dims, int64_t value)
+{
+    int64_t *data = grt_arena_memdup(m->arena, &value, sizeof value);
+    onnx_initializer(m, m->graph, onnx_raw(m, name, GRT_DTYPE_INT64, dims, data, sizeof value));
+}
+
+/* x [b,n] -> n, the numbers below n and its length as a list of one */
+static void count_columns(onnx_model *m)
+{
+    onnx_input(m, m->graph, "x", GRT_DTYPE_FLOAT, "b,n");
+    ints(m, "zero", "", 0);
+    ints(m, "one", "", 1);
+    ints(m, "first", "1", 0);
+    onnx_node(m, m->graph, "Shape", "x", "dims");
+    onnx_node(m, m->graph, "Gather", "dims,one", "n");
+    onnx_node(m, m->graph, "Unsqueeze", "n,first", "length");
+    onnx_node(m, m->graph, "Range", "zero,n,one", "range");
+}
+
+/* A plan's session: constants are packed as they are in files. */
+static grt_session *session_of(onnx_model *m)
+{
+    char plan[] = "/tmp/test_frame-XXXXXX", onnx[sizeof plan + 5];
+    const grt_string bytes = onnx_bytes(m);
+    close(mkstemp(plan));
+    snprintf(onnx, sizeof onnx, "%s.onnx", plan);
+    FILE *f = fopen(onnx, "wb");
+    ck_assert_ptr_nonnull(f);
+    ck_assert_uint_eq(fwrite(bytes.data, 1, bytes.size, f), bytes.size);
+    fclose(f);
+    ck_assert_msg(grt_compile(onnx, NULL, plan) == GRT_OK, "%s", grt_last_error());
+    grt_model *model;
+    grt_session *session;
+    ck_assert_msg(grt_model_open(runtime, plan, &model) == GRT_OK, "%s", grt_last_error());
+    ck_assert_msg(grt_session_create(model, "cpu", NULL, &session) == GRT_OK, "%s", grt_last_error());
+    grt_model_release(model);
+    unlink(plan);
+    unlink(onnx);
+    onnx_release(m);
+    return session;
+}
+
+/* Output 0 for an x of b rows and n columns; valid until the context's next run. */
+static grt_tensor run(grt_context *context, int64_t b, int64_t n)
+{
+    float x[64] = {0};
+    const grt_tensor in = {.dtype = GRT_DTYPE_FLOAT, .rank = 2, .dims = {b, n}, .data = x};
+    grt_tensor out;
+    ck_assert_int_eq(grt_context_set_input(context, 0, &in), GRT_OK);
+    ck_assert_msg(grt_context_run(context) == GRT_OK, "%s", grt_last_error());
+    ck_assert_int_eq(grt_context_get_output(context, 0, &out), GRT_OK);
+    return out;
+}
+
+/* The plan knows the Expand's dims, so its shape input is gone by the time that it is computed. */
+START_TEST(expands_without_a_shape)
+{
+    onnx_model m = onnx_create();
+    count_columns(&m);
+    onnx_node(&m, m.graph, "Unsqueeze", "range,one", "column");
+    onnx_attr_int(&m, onnx_node(&m, m.graph, "Concat", "length,length", "square"), "axis", 0);
+    onnx_node(&m, m.graph, "Expand", "column,square", "y");
+    onnx_output(&m, m.graph, "y");
+    grt_session *session = session_of(&m);
+    grt_context *context;
+    ck_assert_int_eq(grt_context_create(session, &context), GRT_OK);
+    for (int64_t n = 1; n <= 7; n += 3) {
+        const grt_tensor y = run(context, 2, n);
+        ck_assert_int_eq(y.rank, 2);
+        ck_assert_int_eq(y.dims[0], n);
+        ck_assert_int_eq(y.dims[1], n);
+        for (int64_t i = 0; i < n * n; i++)
+            ck_assert_int_eq(((const int64_t *)y.data)[i], i / n);
+    }
+    grt_context_release(context);
+    grt_session_release(session);
+}
+END_TEST
+
+/* Rows of a constant, as many as there are columns, times a constant that the plan holds in packed form. */
+START_TEST(does_not_compute_with_packed_weights)
+{
+    enum { ROWS = 16, K = 24, WIDTH = 40 };
+    onnx_model m = onnx_create();
+    count_columns(&m);
+    float *table = grt_arena_calloc(m.arena, ROWS * K, sizeof *table);
+    float *weights = grt_arena_calloc(m.arena, K * WIDTH, sizeof *weights);
+    for (int i = 0; i < ROWS * K; i++)
+        table[i] = (float)(i % 7);
+    for (int i = 0; i < K * WIDTH; i++)
+        weights[i] = (float)(i % 11);
+    onnx_initializer(&m, m.graph,
+                     onnx_raw(&m, "table", GRT_DTYPE_FLOAT, "16,24", table, ROWS * K * sizeof *table));
+    onnx_initializer(&m, m.graph,
+                     onnx_raw(&m, "w", GRT_DTYPE_FLOAT, "24,40", weights, K * WIDTH * sizeof *weights));
+    onnx_node(&m, m.graph, "Slice", "table,first,length,first", "rows");
+    onnx_node(&m, m.graph, "MatMul", "rows,w", "y");
+    onnx_output(&m, m.graph, "y");
+    grt_session *session = session_of(&m);
+    grt_context *context;
+    ck_assert_int_eq(grt_context_create(session, &context), GRT_OK);
+    for (int64_t n = 3; n <= 13; n += 5) {
+        const grt_tensor y = run(context, 1, n);
+        ck_assert_int_eq(y.dims[0], n);
+        for (int i = 0; i < n * WIDTH; i++) {
+            float expected = 0;
+            for (int k = 0; k < K; k++)
+                expected += (float)((i / WIDTH * K + k) % 7) * (float)((k * WIDTH + i % WIDTH) % 11);
+            ck_assert_float_eq(((const float *)y.data)[i], expected);
+        }
+    }
+    grt_context_release(context);
+    grt_session_release(session);
+}
+END_TEST
+
+/* A context of a model of one node, y = op(a, b), both of symbolic dims. */
+static grt_context *context_of(const char *op, const char *a, const char *b, const char *attr, int64_t value,
+                               grt_session **out_session)
+{
+    onnx_model m = onnx_create();
+    grt_context *context;
+    onnx_input(&m, m.graph, "a", GRT_DTYPE_FLOAT, a);
+    onnx_input(&m, m.graph, "b", GRT_DTYPE_FLOAT, b);
+    Onnx__NodeProto *node = onnx_node(&m, m.graph, op, "a,b", "y");
+    if (attr)
+        onnx_attr_int(&m, node, attr, value);
+    onnx_output(&m, m.graph, "y");
+    *out_session = session_of(&m);
+    ck_assert_int_eq(grt_context_create(*out_session, &context), GRT_OK);
+    return context;
+}
+
+static void bind(grt_context *context, size_t index, int64_t d0, int64_t d1)
+{
+    static float data[4096];
+    const grt_tensor t = {.dtype = GRT_DTYPE_FLOAT, .rank = 2, .dims = {d0, d1}, .data = data};
+    ck_assert_int_eq(grt_context_set_input(context, index, &t), GRT_OK);
+}
+
+/* Whether two symbols fit each other shows when they are bound: a run that would read or write beyond its
+ * tensors says so instead, and the next one may be right. */
+START_TEST(dims_that_do_not_fit_are_refused)
+{
+    static const struct {
+        const char *op, *a, *b, *attr, *message;
+        int64_t value, good[4], bad[4];
+    } cases[] = {
+        {"MatMul", "n,k", "m,p", NULL, "inner dims differ", 0, {4, 3, 3, 5}, {4, 64, 3, 5}},
+        {"Concat", "n,2", "m,2", "axis", "input", 1, {3, 2, 3, 2}, {64, 2, 3, 2}},
+        {"Add", "n,1", "64,1", NULL, "broadcast", 0, {64, 1, 64, 1}, {3, 1, 64, 1}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        grt_session *session;
+        grt_context *context =
+            context_of(cases[i].op, cases[i].a, cases[i].b, cases[i].attr, cases[i].value, &session);
+        for (int round = 0; round < 4; round++) {
+            const int64_t *dims = round % 2 ? cases[i].good : cases[i].bad;
+            bind(context, 0, dims[0], dims[1]);
+            bind(context, 1, dims[2], dims[3]);
+            const grt_status status = grt_context_run(context);
+            ck_assert_int_eq(status, round % 2 ? GRT_OK : GRT_STATUS_INVALID_ARGUMENT);
+            if (status != GRT_OK)
+                ck_assert_msg(strstr(grt_last_error(), cases[i].message) && strstr(grt_last_error(), "'the_"),
+                              "%s", grt_last_error());
+        }
+        grt_context_release(context);
+        grt_session_release(session);
+    }
+}
+END_TEST
+
+/* The same for shapes that the model fixes. */
+START_TEST(shapes_that_do_not_fit_are_refused)
+{
+    static const struct {
+        const char *op, *dims;
+        int64_t shape[2], bad, good;
+    } cases[] = {
+        {"Reshape", "n,4", {1000, 4}, 2, 1000},
+        {"Reshape", "n,4", {-1, 8}, 3, 4},
+        {"Expand", "n,1", {4, 4}, 3, 4},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        onnx_model m = onnx_create();
+        grt_context *context;
+        onnx_input(&m, m.graph, "x", GRT_DTYPE_FLOAT, cases[i].dims);
+        onnx_initializer(&m, m.graph,
+                         onnx_raw(&m, "shape", GRT_DTYPE_INT64, "2", cases[i].shape, sizeof cases[i].shape));
+        onnx_node(&m, m.graph, cases[i].op, "x,shape", "y");
+        onnx_output(&m, m.graph, "y");
+        grt_session *session = session_of(&m);
+        ck_assert_int_eq(grt_context_create(session, &context), GRT_OK);
+        const int64_t columns = cases[i].dims[2] - '0';
+        bind(context, 0, cases[i].bad, columns);
+        ck_assert_int_eq(grt_context_run(context), GRT_STATUS_INVALID_ARGUMENT);
+        bind(context, 0, cases[i].good, columns);
+        ck_assert_msg(grt_context_run(context) == GRT_OK, "%s", grt_last_error());
+        grt_context_release(context);
+        grt_session_release(session);
+    }
+}
+END_TEST
+
+/* With a length of 1, which stands for what is not known, the window does not fit: that is no fault of the
+ * model's. */
+START_TEST(windows_on_open_lengths)
+{
+    onnx_model m = onnx_create();
+    onnx_input(&m, m.graph, "x", GRT_DTYPE_FLOAT, "1,2,length");
+    onnx_initializer(&m, m.graph, onnx_tensor(&m, "w", "1,2,3"));
+    onnx_node(&m, m.graph, "Conv", "x,w", "y");
+    onnx_output(&m, m.graph, "y");
+    grt_session *session = session_of(&m);
+    grt_context *context;
+    const float x[8] = {1, 1, 1, 1, 1, 1, 1, 1};
+    const grt_tensor in = {.dtype = GRT_DTYPE_FLOAT, .rank = 3, .dims = {1, 2, 4}, .data = (void *)x};
+    grt_tensor out;
+    ck_assert_int_eq(grt_context_create(session, &context), GRT_OK);
+    ck_assert_int_eq(grt_context_set_input(context, 0, &in), GRT_OK);
+    ck_assert_msg(grt_context_run(context) == GRT_OK, "%s", grt_last_error());
+    ck_assert_int_eq(grt_context_get_output(context, 0, &out), GRT_OK);
+    ck_assert_int_eq(out.dims[2], 2);
+    ck_assert_float_eq(((const float *)out.data)[1], 15.0f);
+    grt_context_release(context);
+    grt_session_release(session);
+}
+END_TEST
+
+Suite *suite_test_frame(void)
+{
+    Suite *suite = suite_create("frame");
+    TCase *tcase = tcase_create("frame");
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, expands_without_a_shape);
+    tcase_add_test(tcase, does_not_compute_with_packed_weights);
+    tcase_add_test(tcase, dims_that_do_not_fit_are_refused);
+    tcase_add_test(tcase, shapes_that_do_not_fit_are_refused);
+    tcase_add_test(tcase, windows_on_open_lengths);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
