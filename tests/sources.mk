@@ -7,6 +7,7 @@ unit_SOURCES += tests/unit/test_algo_cache.c
 unit_SOURCES += tests/unit/test_algo_overlay.c
 unit_SOURCES += tests/unit/test_dim.c
 unit_SOURCES += tests/unit/test_faults.c
+unit_SOURCES += tests/unit/test_frame.c
 unit_SOURCES += tests/unit/test_dnn_profile.c
 unit_SOURCES += tests/unit/test_sessions.c
 unit_SOURCES += tests/unit/test_tune.c
