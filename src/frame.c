@@ -95,7 +95,8 @@ static grt_status plan_memory(grt_frame *frame)
                             "tensor '%s' is too large for this machine's address space",
                             body->values[v].name);
     }
-    grt_memory_request request = {body, bytes, planned, step_planned, in_place_mask, frame};
+    grt_memory_request request = {
+        frame->context->session->model->plan, body, bytes, planned, step_planned, in_place_mask, frame};
     return grt_memory_plan_make(&request, &frame->memory);
 }
 
