@@ -95,7 +95,8 @@ static grt_status plan_memory(grt_frame *frame)
                             "tensor '%s' is too large for this machine's address space",
                             body->values[v].name);
     }
-    grt_memory_request request = {body, bytes, planned, step_planned, in_place_mask, frame};
+    grt_memory_request request = {
+        frame->context->session->model->plan, body, bytes, planned, step_planned, in_place_mask, frame};
     return grt_memory_plan_make(&request, &frame->memory);
 }
 
@@ -322,11 +323,12 @@ enum { MAX_HOISTED_BYTES = 1 << 20 };
  * kernels only. */
 static bool is_plain_constant(const grt_frame *frame, int32_t v)
 {
+    const grt_session *session = frame->context->session;
     const grt_plan_value *value = &frame->body->values[v];
     if (value->role != GRT_VALUE_CONST)
         return false;
-    const grt_packing packing = grt_plan_packing(frame->context->session->model->plan, value->weight);
-    return !grt_is_packed(&packing);
+    const grt_packing packing = grt_plan_packing(session->model->plan, value->weight);
+    return !session->packed || !grt_is_packed(&packing);
 }
 
 /* Does the step compute from dims alone? All inputs are constants or hoisted, or it asks for nothing but

@@ -44,6 +44,16 @@ static void use_at(planner *p, int32_t v, int32_t step)
         p->last_use[v] = step;
 }
 
+/* What is captured is no input of the step, and is read while it runs. */
+static void use_captures(planner *p, const grt_plan_step *step, int32_t until)
+{
+    for (int32_t b = 0; b < step->n_bodies; b++) {
+        const grt_plan_body *inner = &p->request->plan->bodies[step->bodies[b]];
+        for (int32_t i = 0; i < inner->n_captures; i++)
+            use_at(p, inner->captures_outer[i], until);
+    }
+}
+
 static void find_last_uses(planner *p)
 {
     const grt_plan_body *body = p->body;
@@ -54,6 +64,7 @@ static void find_last_uses(planner *p)
         int32_t until = p->request->step_planned[s] ? s : body->n_steps;
         for (int32_t i = 0; i < step->n_in; i++)
             use_at(p, step->in[i], until);
+        use_captures(p, step, until);
         for (int32_t i = 0; i < step->n_out; i++)
             use_at(p, step->out[i], s);
     }

@@ -16,6 +16,7 @@ typedef struct grt_memory_plan {
 
 /* What is known at the concrete dims. */
 typedef struct grt_memory_request {
+    const grt_plan *plan; /* for what the bodies of steps capture */
     const grt_plan_body *body;
     const size_t *bytes;      /* per value, where planned */
     const bool *planned;      /* per value: made by a step, of known size, to be put into the arena */

@@ -67,7 +67,7 @@ grt_status grt_plan_measure(grt_plan *plan, const grt_backend *backend)
         grt_memory_plan memory;
         if (measure_values(&m)) {
             status = grt_memory_plan_make(
-                &(grt_memory_request){body, m.bytes, m.planned, m.step_planned, in_place, &m}, &memory);
+                &(grt_memory_request){plan, body, m.bytes, m.planned, m.step_planned, in_place, &m}, &memory);
             if (status == GRT_OK) {
                 plan->arena_bytes = memory.arena_bytes;
                 grt_memory_plan_release(&memory);

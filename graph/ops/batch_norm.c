@@ -55,6 +55,33 @@ static grt_status upgrade_per_activation(ir_node *node)
     return GRT_OK;
 }
 
+/* saved_mean and saved_var of opset < 14 are the batch's own statistics: what a second node, which forgets
+ * the running ones, has for them. Mostly nobody reads them, and it goes again. */
+static grt_status move_saved(ir_node *node)
+{
+    enum { Y, RUNNING_MEAN, RUNNING_VAR, SAVED_MEAN, N_IN = 5, N_OUT = 3 };
+    ir_value *in[N_IN];
+    for (int32_t i = 0; i < N_IN; i++)
+        in[i] = ir_in(node, i);
+    ir_node *batch =
+        ir_node_create(node->graph, node, "", "BatchNormalization", node->desc.name, N_IN, in, N_OUT);
+    if (!batch)
+        return grt_fail_memory(0);
+    ir_attrs_copy(batch, node);
+    ir_attr_set_float(batch, "momentum", 0);
+    ir_attr_set_int(batch, "training_mode", 1);
+    for (int32_t i = SAVED_MEAN; i < node->n_out; i++) {
+        ir_value *value = node->out[i];
+        if (!value)
+            continue;
+        value->producer = batch;
+        value->out_index = i - SAVED_MEAN + RUNNING_MEAN;
+        batch->out[value->out_index] = value;
+    }
+    node->n_out = N_OUT;
+    return GRT_OK;
+}
+
 static grt_status upgrade_batch_norm(ir_node *node, int32_t opset)
 {
     if (opset >= 14)
@@ -66,11 +93,11 @@ static grt_status upgrade_batch_norm(ir_node *node, int32_t opset)
     if (per_activation)
         return upgrade_per_activation(node);
     /* Before opset 14 the number of outputs said whether to train. */
+    if (node->n_out > 5)
+        return grt_fail_op(&node->desc, GRT_STATUS_INVALID_MODEL, "has %d outputs; it has five at most",
+                           node->n_out);
     if (node->n_out > 3)
-        return grt_fail_op(
-            &node->desc, GRT_STATUS_UNSUPPORTED,
-            "outputs saved_mean and saved_var of opset %d are not supported; export the model for inference",
-            opset);
+        GRT_TRY(move_saved(node));
     if (node->n_out > 1)
         ir_attr_set_int(node, "training_mode", 1);
     return GRT_OK;

@@ -251,6 +251,53 @@ START_TEST(windows_on_open_lengths)
 }
 END_TEST
 
+/* What a body captures lives in the arena until the step with the body has run, though that step has no such
+ * input: y = flag ? -x + 2 sqrt(x) : 2 sqrt(x), with -x made first. */
+static onnx_model capturing(void)
+{
+    onnx_model m = onnx_create();
+    onnx_input(&m, m.graph, "x", GRT_DTYPE_FLOAT, "N");
+    onnx_input(&m, m.graph, "flag", GRT_DTYPE_BOOL, "");
+    onnx_node(&m, m.graph, "Neg", "x", "captured");
+    onnx_node(&m, m.graph, "Sqrt", "x", "root");
+    onnx_node(&m, m.graph, "MatMul", "root,x", "product"); /* keeps the others apart */
+    onnx_node(&m, m.graph, "Sum", "root,root", "twice");
+    Onnx__GraphProto *then_branch = onnx_graph(&m, "then"), *else_branch = onnx_graph(&m, "else");
+    onnx_node(&m, then_branch, "Add", "captured,twice", "a");
+    onnx_output(&m, then_branch, "a");
+    onnx_node(&m, else_branch, "Identity", "twice", "b");
+    onnx_output(&m, else_branch, "b");
+    Onnx__NodeProto *node = onnx_node(&m, m.graph, "If", "flag", "y");
+    onnx_attr(&m, node, "then_branch", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__GRAPH)->g = then_branch;
+    onnx_attr(&m, node, "else_branch", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__GRAPH)->g = else_branch;
+    onnx_output(&m, m.graph, "y");
+    onnx_output(&m, m.graph, "product");
+    return m;
+}
+
+START_TEST(captured_values_keep_their_memory)
+{
+    onnx_model m = capturing();
+    grt_session *session = session_of(&m);
+    grt_context *context;
+    ck_assert_int_eq(grt_context_create(session, &context), GRT_OK);
+    for (uint8_t flag = 0; flag < 2; flag++) {
+        float x[] = {1, 4, 9, 16};
+        grt_tensor in = {.dtype = GRT_DTYPE_FLOAT, .rank = 1, .dims = {4}, .data = x}, out;
+        grt_tensor condition = {.dtype = GRT_DTYPE_BOOL, .data = &flag};
+        ck_assert_int_eq(grt_context_set_input(context, 0, &in), GRT_OK);
+        ck_assert_int_eq(grt_context_set_input(context, 1, &condition), GRT_OK);
+        ck_assert_msg(grt_context_run(context) == GRT_OK, "%s", grt_last_error());
+        ck_assert_int_eq(grt_context_get_output(context, 0, &out), GRT_OK);
+        for (int i = 0; i < 4; i++)
+            ck_assert_float_eq_tol(((const float *)out.data)[i], (float)(2 * (i + 1)) - (flag ? x[i] : 0),
+                                   1e-5F);
+    }
+    grt_context_release(context);
+    grt_session_release(session);
+}
+END_TEST
+
 Suite *suite_test_frame(void)
 {
     Suite *suite = suite_create("frame");
@@ -261,6 +308,7 @@ Suite *suite_test_frame(void)
     tcase_add_test(tcase, dims_that_do_not_fit_are_refused);
     tcase_add_test(tcase, shapes_that_do_not_fit_are_refused);
     tcase_add_test(tcase, windows_on_open_lengths);
+    tcase_add_test(tcase, captured_values_keep_their_memory);
     suite_add_tcase(suite, tcase);
     return suite;
 }

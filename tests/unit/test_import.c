@@ -418,6 +418,36 @@ START_TEST(old_form_is_upgraded)
 }
 END_TEST
 
+/* Before opset 14, BatchNormalization with more outputs trained, and the last two were the batch's
+ * statistics. */
+START_TEST(saved_statistics_of_a_batch)
+{
+    onnx_model m = onnx_create();
+    m.proto->opset_import[0]->version = 9;
+    onnx_input(&m, m.graph, "x", GRT_DTYPE_FLOAT, "2,3,4");
+    for (int i = 0; i < 4; i++)
+        onnx_initializer(&m, m.graph, onnx_tensor(&m, (const char *[]){"s", "b", "m", "v"}[i], "3"));
+    onnx_node(&m, m.graph, "BatchNormalization", "x,s,b,m,v", "y,rm,rv,sm,sv");
+    onnx_output(&m, m.graph, "y");
+    onnx_output(&m, m.graph, "rv");
+    onnx_output(&m, m.graph, "sv");
+    ir_module *module = imported(&m);
+    const ir_node *batch = module->main->first, *node = batch->next;
+    ck_assert_int_eq(node->n_out, 3);
+    ck_assert_int_eq(batch->n_out, 3);
+    ck_assert_ptr_eq(module->main->outputs[0].value, node->out[0]);
+    ck_assert_ptr_eq(module->main->outputs[1].value, node->out[2]);
+    ck_assert_ptr_eq(module->main->outputs[2].value, batch->out[2]);
+    ck_assert_int_eq(batch->out[2]->out_index, 2);
+    ck_assert_str_eq(batch->out[2]->name, "sv");
+    ck_assert_int_eq(grt_attr_int(&node->desc, "training_mode", 0), 1);
+    ck_assert_int_eq(grt_attr_int(&batch->desc, "training_mode", 0), 1);
+    ck_assert(grt_attr_float(&batch->desc, "momentum", 1) == 0);
+    ir_module_release(module);
+    onnx_release(&m);
+}
+END_TEST
+
 /* ---- subgraphs ---- */
 
 /* y = If(c) { then: Abs(x) } { else: Neg(x) }: both bodies call their value v. */
@@ -750,13 +780,12 @@ Suite *suite_test_import(void)
     const TTest *const naming[] = {
         undefined_input,           wrong_order,        cycle, defined_twice, undefined_output, no_outputs,
         control_character_in_name, input_without_type, NULL};
-    const TTest *const operators[] = {unknown_attribute,         missing_attribute,
-                                      attribute_of_wrong_kind,   attribute_twice,
-                                      attribute_with_two_values, too_many_inputs,
-                                      unknown_op_is_kept,        domain_not_imported,
-                                      internal_domain,           opset_too_new,
-                                      ir_version_too_new,        ai_onnx_is_the_empty_domain,
-                                      old_form_is_upgraded,      NULL};
+    const TTest *const operators[] = {
+        unknown_attribute,    missing_attribute,           attribute_of_wrong_kind,
+        attribute_twice,      attribute_with_two_values,   too_many_inputs,
+        unknown_op_is_kept,   domain_not_imported,         internal_domain,
+        opset_too_new,        ir_version_too_new,          ai_onnx_is_the_empty_domain,
+        old_form_is_upgraded, saved_statistics_of_a_batch, NULL};
     const TTest *const nesting[] = {bodies_capture_outer_values, body_must_not_shadow,
                                     body_values_stay_inside, nesting_is_bounded, NULL};
     const TTest *const functions[] = {
