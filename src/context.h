@@ -125,8 +125,6 @@ grt_status grt_context_choose_profile(grt_context *context, grt_frame **out_fram
 grt_status grt_frame_create(grt_context *context, int32_t body, const int64_t *symbols,
                             grt_frame **out_frame);
 void grt_frame_release(grt_frame *frame);
-/* Point static values into the context's arena and inputs at what is bound. */
-grt_status grt_frame_bind(grt_frame *frame);
 /* Let go of all dynamic values. */
 void grt_frame_clear(grt_frame *frame);
 void grt_frame_drop(grt_frame *frame, int32_t value);
@@ -136,6 +134,19 @@ static inline bool grt_frame_on_device(const grt_frame *frame)
 {
     return frame->host != frame->values;
 }
+
+/* src/frame_memory.c */
+/* Give static values their places in the arena. */
+grt_status grt_frame_plan_memory(grt_frame *frame);
+/* Point static values into the context's arena and inputs at what is bound. */
+grt_status grt_frame_bind(grt_frame *frame);
+
+/* src/hoist.c */
+/* Does the step compute from dims alone? All inputs are constants or hoisted, or it asks for nothing but
+ * dims. */
+bool grt_frame_can_hoist(const grt_frame *frame, int32_t step);
+/* Compute it now; there is nothing to do for it in a run. */
+grt_status grt_frame_hoist(grt_frame *frame, int32_t step);
 
 /* src/transfer.c: values between the host and the device. */
 /* host[v] holds the content of v, downloaded if it must be; waits for the stream then. */

@@ -2,8 +2,6 @@
 #include "src/context.h"
 
 #include "src/base/checked.h"
-#include "src/device_value.h"
-#include "src/target.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -63,189 +61,6 @@ static void take_dims(grt_frame *frame, int32_t value)
     for (int32_t i = 0; i < v->rank; i++)
         t->dims[i] = frame->dims[v->dims[i]];
     frame->known[value] = true;
-}
-
-/* ---- static memory ---- */
-
-static uint32_t in_place_mask(void *user, int32_t step)
-{
-    const grt_frame *frame = user;
-    const grt_kernel_row *row = frame->steps[step].call.row;
-    return row && frame->steps[step].is_static && !frame->steps[step].host ? row->flags & 0xffu : 0;
-}
-
-static grt_status plan_memory(grt_frame *frame)
-{
-    const grt_plan_body *body = frame->body;
-    size_t *bytes = GRT_ARENA_ARRAY(frame->arena, size_t, body->n_values + 1);
-    bool *planned = GRT_ARENA_ARRAY(frame->arena, bool, body->n_values + 1);
-    bool *step_planned = GRT_ARENA_ARRAY(frame->arena, bool, body->n_steps + 1);
-    if (!bytes || !planned || !step_planned)
-        return grt_fail_memory(0);
-    for (int32_t s = 0; s < body->n_steps; s++)
-        step_planned[s] = frame->steps[s].is_static;
-    for (int32_t v = 0; v < body->n_values; v++) {
-        planned[v] = body->values[v].role == GRT_VALUE_STEP && frame->known[v] && !frame->dynamic[v] &&
-                     !frame->hoisted[v];
-        if (!planned[v])
-            continue;
-        bytes[v] = grt_tensor_bytes(&frame->values[v].t);
-        if (bytes[v] == SIZE_MAX)
-            return grt_fail(GRT_STATUS_OUT_OF_MEMORY,
-                            "tensor '%s' is too large for this machine's address space",
-                            body->values[v].name);
-    }
-    grt_memory_request request = {
-        frame->context->session->model->plan, body, bytes, planned, step_planned, in_place_mask, frame};
-    return grt_memory_plan_make(&request, &frame->memory);
-}
-
-static grt_status group_storages(grt_frame *frame)
-{
-    int32_t n = frame->body->n_values;
-    frame->group_start = GRT_ARENA_ARRAY(frame->arena, int32_t, n + 2);
-    frame->group = GRT_ARENA_ARRAY(frame->arena, int32_t, n + 1);
-    if (!frame->group_start || !frame->group)
-        return grt_fail_memory(0);
-    for (int32_t v = 0; v < n; v++)
-        frame->group_start[frame->memory.storage[v] + 2]++;
-    for (int32_t v = 2; v < n + 2; v++)
-        frame->group_start[v] += frame->group_start[v - 1];
-    for (int32_t v = 0; v < n; v++)
-        frame->group[frame->group_start[frame->memory.storage[v] + 1]++] = v;
-    return GRT_OK;
-}
-
-static void point_storage(grt_frame *frame, int32_t value, void *data)
-{
-    int32_t s = frame->memory.storage[value];
-    for (int32_t i = frame->group_start[s]; i < frame->group_start[s + 1]; i++)
-        frame->values[frame->group[i]].t.data = data;
-}
-
-/* Where input i of the model lies on the device: in the frame's own block, or where the caller has it. */
-static void *input_place(const grt_frame *frame, int32_t i, size_t *at)
-{
-    const grt_tensor *bound = &frame->context->inputs[i].t;
-    const size_t own = *at;
-    *at += grt_align_up(grt_tensor_bytes(&frame->values[frame->body->inputs[i]].t), 256);
-    return grt_is_device_tensor(bound) ? bound->data : frame->input_block + own;
-}
-
-/* The frame's own block is for inputs in host memory: whoever binds device memory only does not pay for it.
- */
-static grt_status need_input_block(grt_frame *frame)
-{
-    const grt_context *context = frame->context;
-    bool needed = false;
-    for (int32_t i = 0; i < frame->body->n_inputs; i++)
-        needed =
-            needed || (frame->known[frame->body->inputs[i]] && !grt_is_device_tensor(&context->inputs[i].t));
-    if (!needed || frame->input_block)
-        return GRT_OK;
-    void *block;
-    grt_status status = grt_device_alloc(context->session->device, frame->input_bytes, &block);
-    if (status != GRT_OK)
-        return grt_fail_context(status, "memory for inputs");
-    frame->input_block = block;
-    return GRT_OK;
-}
-
-static void mix(uint64_t *hash, const void *pointer)
-{
-    *hash = (*hash ^ (uint64_t)(uintptr_t)pointer) * UINT64_C(0x9e3779b97f4a7c15);
-    *hash ^= *hash >> 29;
-}
-
-/* An output may be written straight into the caller's memory if nothing else decides where it lies. */
-static bool output_is_ours(const grt_frame *frame, int32_t output)
-{
-    int32_t v = frame->body->outputs[output];
-    if (v < 0 || frame->dynamic[v] || frame->memory.offset[v] == SIZE_MAX)
-        return false;
-    for (int32_t i = 0; i < output; i++)
-        if (frame->body->outputs[i] >= 0 &&
-            frame->memory.storage[frame->body->outputs[i]] == frame->memory.storage[v])
-            return false;
-    return true;
-}
-
-/* Device tensors of the caller's are used where they are; host tensors have a place on the device. */
-static void bind_on_device(grt_frame *frame)
-{
-    grt_context *context = frame->context;
-    const grt_plan_body *body = frame->body;
-    size_t at = 0;
-    frame->pointers = 0;
-    for (int32_t i = 0; i < body->n_inputs; i++) {
-        int32_t v = body->inputs[i];
-        const grt_tensor *bound = &context->inputs[i].t;
-        if (grt_is_device_tensor(bound)) {
-            grt_frame_shadow(frame, v);
-            frame->host[v].t.data = NULL;
-            frame->host_ok[v] = false;
-        } else {
-            frame->host[v] = context->inputs[i];
-            frame->host_ok[v] = true;
-        }
-        if (!frame->known[v])
-            continue;
-        void *data = input_place(frame, i, &at);
-        if (frame->values[v].t.data != data)
-            point_storage(frame, v, data);
-        mix(&frame->pointers, data);
-    }
-    for (int32_t i = 0; i < body->n_outputs; i++) {
-        int32_t v = body->outputs[i];
-        if (!output_is_ours(frame, i))
-            continue;
-        bool theirs = context->output_set[i] && grt_is_device_tensor(&context->outputs[i]);
-        void *data = theirs ? context->outputs[i].data : context->arena + frame->memory.offset[v];
-        if (frame->values[v].t.data != data)
-            point_storage(frame, v, data);
-        mix(&frame->pointers, data);
-    }
-}
-
-grt_status grt_frame_bind(grt_frame *frame)
-{
-    grt_context *context = frame->context;
-    const grt_plan_body *body = frame->body;
-    if (grt_frame_on_device(frame))
-        GRT_TRY(need_input_block(frame));
-    if (frame->arena_base != context->arena || frame->workspace_base != context->workspace || !frame->bound) {
-        frame->bound = true;
-        frame->workspace_base = context->workspace;
-        for (int32_t v = 0; v < body->n_values; v++)
-            if (frame->memory.offset[v] != SIZE_MAX)
-                frame->values[v].t.data = context->arena + frame->memory.offset[v];
-        frame->arena_base = context->arena;
-        grt_frame_release_graphs(frame); /* captured with other pointers */
-    }
-    if (grt_frame_on_device(frame)) {
-        bind_on_device(frame);
-        return GRT_OK;
-    }
-    for (int32_t i = 0; i < body->n_inputs; i++) {
-        int32_t v = body->inputs[i];
-        if (frame->known[v]) {
-            if (frame->values[v].t.data != context->inputs[i].t.data)
-                point_storage(frame, v, context->inputs[i].t.data);
-        } else {
-            frame->values[v] = context->inputs[i];
-            frame->borrowed[v] = true;
-        }
-    }
-    for (int32_t i = 0; i < body->n_outputs; i++) {
-        int32_t v = body->outputs[i];
-        if (!output_is_ours(frame, i))
-            continue;
-        void *own = context->arena + frame->memory.offset[v];
-        void *data = context->output_set[i] ? context->outputs[i].data : own;
-        if (frame->values[v].t.data != data)
-            point_storage(frame, v, data);
-    }
-    return GRT_OK;
 }
 
 /* ---- steps ---- */
@@ -316,118 +131,6 @@ static grt_status init_step(grt_frame *frame, int32_t s)
     return GRT_OK;
 }
 
-/* Content of this size and below is worth computing once per profile. */
-enum { MAX_HOISTED_BYTES = 1 << 20 };
-
-/* A constant that steps on the host can read as it is: one that is packed has meaning for the session's own
- * kernels only. */
-static bool is_plain_constant(const grt_frame *frame, int32_t v)
-{
-    const grt_session *session = frame->context->session;
-    const grt_plan_value *value = &frame->body->values[v];
-    if (value->role != GRT_VALUE_CONST)
-        return false;
-    const grt_packing packing = grt_plan_packing(session->model->plan, value->weight);
-    return !session->packed || !grt_is_packed(&packing);
-}
-
-/* Does the step compute from dims alone? All inputs are constants or hoisted, or it asks for nothing but
- * dims. */
-static bool can_hoist(const grt_frame *frame, int32_t s)
-{
-    const grt_plan_step *step = &frame->body->steps[s];
-    const grt_op_call *call = &frame->steps[s].call;
-    if (step->kind > GRT_STEP_VIEW || !call->op || (call->op->flags & OP_RANDOM))
-        return false;
-    bool dims_only = grt_op_is(&step->desc, "", "Shape") || grt_op_is(&step->desc, "", "Size");
-    for (int32_t i = 0; i < step->n_in; i++) {
-        int32_t v = step->in[i];
-        bool content = v < 0 || frame->hoisted[v] || is_plain_constant(frame, v);
-        if (!content && !(dims_only && frame->known[v]))
-            return false;
-    }
-    for (int32_t i = 0; i < step->n_out; i++) {
-        int32_t v = step->out[i];
-        if (v < 0)
-            return false;
-        if (frame->known[v] && grt_tensor_bytes(&frame->values[v].t) > MAX_HOISTED_BYTES)
-            return false;
-        if (frame->body->values[v].kind != GRT_KIND_TENSOR)
-            return false;
-    }
-    return step->n_in > 0;
-}
-
-static void view_of(grt_value *out, const grt_value *in)
-{
-    out->t.dtype = in->t.dtype;
-    out->t.data = in->t.data;
-    out->buffer = grt_buffer_retain(in->buffer);
-}
-
-/* A view of known content: its dims have been found, the elements are those of its input. */
-static void hoist_view(grt_frame *frame, int32_t s)
-{
-    const grt_plan_step *step = &frame->body->steps[s];
-    int32_t in = step->in[0], out = step->out[0];
-    if (!frame->known[out] || frame->values[in].kind != GRT_KIND_TENSOR)
-        return;
-    view_of(&frame->values[out], &frame->values[in]);
-    if (grt_frame_on_device(frame)) {
-        grt_frame_shadow(frame, out);
-        view_of(&frame->host[out], &frame->host[in]);
-    }
-    frame->hoisted[out] = true;
-    frame->steps[s].is_static = frame->steps[s].skip = true;
-}
-
-/* Content that was computed on the host, for the steps that read it there and on the device. */
-static grt_status place_hoisted(grt_frame *frame, int32_t v, const grt_value *content)
-{
-    frame->known[v] = frame->hoisted[v] = true;
-    frame->host[v] = *content; /* the same as values[v] on host devices */
-    if (!grt_frame_on_device(frame) || content->t.dtype == GRT_DTYPE_STRING)
-        return GRT_OK;
-    grt_device *device = frame->context->session->device;
-    const grt_tensor *t = &content->t;
-    GRT_TRY(grt_device_value_alloc(device, NULL, &frame->values[v], t->dtype, t->rank, t->dims));
-    GRT_TRY(grt_device_upload(device, frame->values[v].t.data, t->data, grt_tensor_bytes(t),
-                              frame->context->stream));
-    return grt_device_wait(device, frame->context->stream);
-}
-
-static grt_status hoist(grt_frame *frame, int32_t s)
-{
-    const grt_plan_step *step = &frame->body->steps[s];
-    enum { MOST = 4 };
-    grt_value out[MOST] = {0};
-    if (step->kind == GRT_STEP_VIEW) {
-        hoist_view(frame, s);
-        return GRT_OK;
-    }
-    if (step->n_out > MOST)
-        return GRT_OK;
-    /* Dims that the plan has decided: what the op's rule would find them from may be gone from the step. */
-    for (int32_t i = 0; i < step->n_out; i++) {
-        const grt_tensor *t = &frame->values[step->out[i]].t;
-        if (frame->known[step->out[i]]) {
-            out[i].t = *t;
-            out[i].t.data = NULL;
-        }
-    }
-    grt_target host = grt_target_of(&grt_backend_cpu);
-    GRT_TRY(host.evaluate(&host, &step->desc, frame->steps[s].call.host_in, step->n_in, out, step->n_out));
-    grt_status status = GRT_OK;
-    for (int32_t i = 0; i < step->n_out; i++) {
-        if (status == GRT_OK)
-            status = place_hoisted(frame, step->out[i], &out[i]);
-        else
-            grt_value_clear(&out[i]);
-    }
-    frame->steps[s].is_static = frame->steps[s].skip = true;
-    return status;
-}
-
 /* Output dims by the plan's expressions, else by the op's rule; false if only the run can tell. */
 static grt_status find_dims(grt_frame *frame, int32_t s, bool *out_found)
 {
@@ -483,8 +186,8 @@ static grt_status classify_step(grt_frame *frame, int32_t s)
         GRT_TRY(find_dims(frame, s, &known));
     for (int32_t i = 0; i < step->n_out; i++)
         known = known && (step->out[i] < 0 || frame->values[step->out[i]].t.dtype != GRT_DTYPE_STRING);
-    if (can_hoist(frame, s))
-        GRT_TRY(hoist(frame, s));
+    if (grt_frame_can_hoist(frame, s))
+        GRT_TRY(grt_frame_hoist(frame, s));
     if (state->skip)
         return GRT_OK;
     state->is_static = known;
@@ -657,8 +360,7 @@ static grt_status build_main(grt_frame *frame, const int64_t *symbols)
         GRT_TRY(classify_step(frame, s));
     }
     GRT_TRY(find_drops(frame));
-    GRT_TRY(plan_memory(frame));
-    GRT_TRY(group_storages(frame));
+    GRT_TRY(grt_frame_plan_memory(frame));
     return prepare_steps(frame);
 }
 
