@@ -118,7 +118,7 @@ static pthread_cond_t loading_changed = PTHREAD_COND_INITIALIZER;
 static int loading;
 static pid_t loading_process; /* a child made by fork() has no such threads */
 
-static void wait_for_loading(void)
+void cuda_libraries_settle(void)
 {
     pthread_mutex_lock(&loading_lock);
     while (loading && getpid() == loading_process)
@@ -130,7 +130,7 @@ static void count_loading(int more)
 {
     pthread_mutex_lock(&loading_lock);
     if (!loading_process)
-        atexit(wait_for_loading);
+        atexit(cuda_libraries_settle);
     loading_process = getpid();
     loading += more;
     pthread_cond_broadcast(&loading_changed);

@@ -89,6 +89,9 @@ static inline bool cuda_is_described(const grt_device *device)
 /* Sessions with these ops are about to be made: what they need is loaded in the background, and devices
  * opened from now on make their first handles so. */
 void cuda_libraries_expect(const grt_op_desc *const *ops, size_t n);
+/* Wait until nothing is being loaded in the background: who finds no device is likely to end the process, and
+ * the libraries' own exit handlers, which run before ours, do not bear being loaded meanwhile. */
+void cuda_libraries_settle(void);
 grt_status cuda_libraries_create(int device, cuda_libraries **out_libraries);
 /* For a device that is not in this machine: plans can be made for it, nothing can run. `properties` is what
  * cuda_dnn_properties gives for such a device. Errors: DEVICE where cuDNN is missing or refuses the text. */
