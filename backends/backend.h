@@ -24,9 +24,6 @@ typedef struct grt_backend {
     /* optional: a session with these ops is about to be created, its device perhaps still to be opened. Begin
      * what needs no device, such as loading libraries, in the background. */
     void (*expect)(const grt_op_desc *const *ops, size_t n);
-    /* with expect: wait until what it began has ended. Called when no session came of it; otherwise closing
-     * the device waits. */
-    void (*settle)(void);
     /* optional, with rows that have `pack`: the plain elements of a packed constant, for other backends.
      * Packed bytes come from a file: sizes are checked. */
     grt_status (*unpack)(const grt_tensor *packed, const grt_packing *packing, void *out_data);

@@ -296,12 +296,8 @@ static grt_status open_device(grt_session *session, const grt_backend *backend, 
 
 void grt_session_save_choices(grt_session *session)
 {
-    grt_text text = {0};
-    if (!session->device->algos)
-        return;
-    grt_algo_cache_save(session->model->runtime->algos);
-    grt_algo_cache_warnings(session->model->runtime->algos, &text);
-    session->warnings = text.data;
+    if (session->device->algos)
+        grt_algo_cache_save(session->model->runtime->algos);
 }
 
 static grt_status begin(grt_session *session, const grt_session_how *how, const char *phase)
@@ -339,8 +335,6 @@ grt_status grt_session_make(grt_model *model, const grt_backend *backend, int32_
     grt_phases_next(&session->phases, NULL);
     if (status != GRT_OK) {
         grt_session_release(session);
-        if (backend->settle)
-            backend->settle();
         return status;
     }
     *out_session = session;
@@ -373,7 +367,11 @@ void grt_session_release(grt_session *session)
         return;
     release_kernels(session);
     free(session->weights);
-    free(session->warnings);
+    for (grt_session_text *t = session->warnings, *older; t; t = older) {
+        older = t->older;
+        free(t->text);
+        free(t);
+    }
     grt_resident_give(session->resident);
     grt_host_weights_give(session->model, session->shared);
     grt_algo_cache_save(session->model->runtime->algos); /* what first runs chose */
@@ -393,6 +391,24 @@ size_t grt_session_phases(const grt_session *session, const grt_phase **out_phas
     return session ? session->phases.n : 0;
 }
 
+/* The cache's warnings so far: a file that cannot be written is found out at the end of the first run. */
+static const char *warnings_of(grt_session *session)
+{
+    grt_text text = {0};
+    grt_algo_cache_warnings(session->model->runtime->algos, &text);
+    grt_session_text *last = atomic_load(&session->warnings);
+    grt_session_text *made =
+        text.size && (!last || strcmp(last->text, text.data) != 0) ? malloc(sizeof *made) : NULL;
+    if (!made) {
+        grt_text_release(&text);
+        return last ? last->text : "";
+    }
+    *made = (grt_session_text){.older = last, .text = text.data};
+    while (!atomic_compare_exchange_weak(&session->warnings, &made->older, made)) {
+    }
+    return made->text;
+}
+
 grt_status grt_session_get_load(const grt_session *session, grt_load_info *out_info)
 {
     if (!session)
@@ -403,11 +419,12 @@ grt_status grt_session_get_load(const grt_session *session, grt_load_info *out_i
                           .peer_bytes = session->uploaded.peer_bytes,
                           .read_bytes = session->uploaded.read_bytes,
                           .pinned_bytes = session->uploaded.pinned_bytes,
-                          .warnings = session->warnings ? session->warnings : "",
+                          .warnings = "",
                           .plan_rows = session->model->plan->n_tuning,
                           .plan_note = ""};
     const grt_device_algos *algos = (const grt_device_algos *)session->device->algos;
     if (algos) {
+        info.warnings = warnings_of((grt_session *)session); /* only its memory of what was told changes */
         info.cache_hits = atomic_load(&algos->hits);
         info.plan_hits = atomic_load(&algos->plan_hits);
         info.rejected = atomic_load(&algos->rejected);

@@ -17,6 +17,12 @@ typedef struct grt_session_kernel {
     bool host; /* runs on the CPU although the session is on a device */
 } grt_session_kernel;
 
+/* Texts that callers may still read, newest first. */
+typedef struct grt_session_text {
+    struct grt_session_text *older;
+    char *text;
+} grt_session_text;
+
 struct grt_session {
     atomic_int refs;
     grt_model *model;
@@ -32,8 +38,8 @@ struct grt_session {
     grt_resident *resident;    /* device memory of all weights; NULL on host devices */
     grt_upload_stats uploaded; /* by this session; zeros if the weights were there */
     grt_phases phases;
-    char name[48];  /* "cuda:0" */
-    char *warnings; /* of the cache of algorithms when the session was made; may be NULL */
+    char name[48];                      /* "cuda:0" */
+    grt_session_text *_Atomic warnings; /* of the cache of algorithms, as they were told last; NULL: never */
 };
 
 /* How a session is made; see session_group.c. */
@@ -50,7 +56,7 @@ typedef struct grt_session_how {
 } grt_session_how;
 grt_status grt_session_make(grt_model *model, const grt_backend *backend, int32_t index,
                             const grt_session_how *how, grt_session **out_session);
-/* After a session's kernels have chosen algorithms: keep what is new, and what is wrong with the file. */
+/* After a session's kernels have chosen algorithms: keep what is new. */
 void grt_session_save_choices(grt_session *session);
 
 /* What the weights of a model are on a device of this kind, and how they lie in its one block. `offset` of

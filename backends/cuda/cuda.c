@@ -326,7 +326,7 @@ static const grt_device_vtable vtable = {
     .check_pointer = check_pointer,
 };
 
-static grt_status open_device(int32_t index, grt_device **out_device)
+static grt_status open_working(int32_t index, grt_device **out_device)
 {
     int32_t n = device_count();
     if (n == 0)
@@ -361,6 +361,14 @@ static grt_status open_device(int32_t index, grt_device **out_device)
     }
     *out_device = &device->base;
     return GRT_OK;
+}
+
+static grt_status open_device(int32_t index, grt_device **out_device)
+{
+    grt_status status = open_working(index, out_device);
+    if (status != GRT_OK)
+        cuda_libraries_settle();
+    return status;
 }
 
 /* ---- devices that are not in this machine ---- */
@@ -429,7 +437,6 @@ __attribute__((visibility("default"))) const grt_backend grt_backend_cuda = {
     .find_kernel = find_kernel,
     .own_memory = true,
     .expect = cuda_libraries_expect,
-    .settle = cuda_libraries_settle,
     .open_description = open_description,
     .describe = describe,
     .unpack = cuda_packing_unpack,

@@ -111,8 +111,6 @@ grt_status cuda_library_open(cuda_library *l)
 
 static atomic_bool wants_blas, wants_dnn;
 
-/* Threads that load. A process must not end under them: its libraries would be torn down as they are being
- * loaded. So whoever has let them begin waits, at the latest when the device is closed. */
 static pthread_mutex_t loading_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t loading_changed = PTHREAD_COND_INITIALIZER;
 static int loading;

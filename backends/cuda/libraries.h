@@ -89,7 +89,9 @@ static inline bool cuda_is_described(const grt_device *device)
 /* Sessions with these ops are about to be made: what they need is loaded in the background, and devices
  * opened from now on make their first handles so. */
 void cuda_libraries_expect(const grt_op_desc *const *ops, size_t n);
-/* Wait until what was begun so has ended. */
+/* Wait until nothing is being loaded in the background. A process must not end under that: exit handlers of
+ * the libraries do not bear it. So opening a device waits when it fails, as the program is likely to end
+ * then, and closing one does. */
 void cuda_libraries_settle(void);
 grt_status cuda_libraries_create(int device, cuda_libraries **out_libraries);
 /* For a device that is not in this machine: plans can be made for it, nothing can run. `properties` is what

@@ -6,13 +6,19 @@
  * Rules that hold for every function, unless its comment says otherwise:
  *  - A function that can fail returns grt_status. On failure no out-parameter is written, nothing is leaked, and
  *    grt_last_error() gives the calling thread's full message: node, op, tensor, what was expected and what was found.
- *  - out_* parameters must not be NULL. Objects obtained through them belong to the caller, who gives each one back with
- *    exactly one grt_<noun>_release(); releasing NULL does nothing.
+ *  - A NULL where an object, an out_* parameter or a callback is needed is INVALID_ARGUMENT; functions that return no status
+ *    then do nothing and return 0, false or NULL.
+ *  - Objects obtained through out_* parameters belong to the caller, who gives each one back with exactly one
+ *    grt_<noun>_release(); releasing NULL does nothing.
+ *  - Structs that have struct_size: zero them, then set it to sizeof. Programs that were compiled with an older header keep
+ *    working: their shorter structs are read and filled as far as they go. A size that was not set is INVALID_ARGUMENT.
  *  - Strings passed in are copied; strings returned as const char * belong to the object that returned them.
  *  - runtime, model and session objects may be used from any number of threads at once. A context is used by one thread at a
- *    time. Objects keep what they need alive: a session may outlive the caller's model reference, and so on.
+ *    time, not always the same. Values are immutable: any number of threads may read one. Objects keep what they need alive: a session may outlive the caller's model reference, and so on.
  *  - dims are int64_t; sizes are bytes; times are milliseconds. Tensors are dense and row-major.
- *  - The library never prints, exits or aborts on user data.
+ *  - The library never prints, exits or aborts on user data. It leaves locale, signals and OpenMP's settings alone.
+ *  - A process may fork() while no other thread of it is in a call. The child may go on with CPU sessions and contexts; GPUs that
+ *    the parent has opened are not the child's to use.
  */
 #ifndef GRAPHRT_GRAPHRT_H
 #define GRAPHRT_GRAPHRT_H
@@ -64,7 +70,8 @@ typedef enum grt_status {
 /* One-line meaning of a status; never NULL. */
 GRT_API const char *grt_status_text(grt_status status);
 
-/* The calling thread's message for its last failed call; "" if none failed. Valid until that thread's next failing call. */
+/* The calling thread's message for its last failed call; "" if none failed. A call that succeeds leaves it. Valid until that thread's
+ * next failing call. */
 GRT_API const char *grt_last_error(void);
 
 /* "MAJOR.MINOR.PATCH" of the library that is running. */
@@ -130,11 +137,11 @@ typedef enum grt_memory {
 /* A view of a dense row-major tensor. It owns nothing: whoever made `data` keeps it alive while the view is in use. */
 typedef struct grt_tensor {
     grt_dtype dtype;
-    int32_t rank; /* 0 for a scalar; -1 where unknown (model descriptions only) */
-    int64_t dims[GRT_MAX_RANK]; /* -1 where unknown (model descriptions only) */
-    void *data;
+    int32_t rank; /* 0 for a scalar; at most GRT_MAX_RANK; -1 where unknown (model descriptions only) */
+    int64_t dims[GRT_MAX_RANK]; /* those from rank on are not looked at; -1 where unknown (model descriptions only) */
+    void *data; /* aligned as its elements are; may be NULL if there are none */
     grt_memory memory;
-    int32_t device;
+    int32_t device; /* of GRT_MEMORY_DEVICE */
 } grt_tensor;
 
 /* Elements of a tensor with known dims; 1 for a scalar, 0 if any dim is 0, -1 if a dim is unknown or the product overflows. */
@@ -162,10 +169,11 @@ GRT_API void grt_runtime_release(grt_runtime *runtime);
  * are made anew, and grt_session_get_load says what is wrong. */
 GRT_API GRT_MUST_USE grt_status grt_runtime_set_algo_cache(grt_runtime *runtime, const char *path);
 
-/* Open a plan (.grt) or an ONNX model. A plan is mapped and checked; an ONNX model is compiled in memory with default options
- * for the CPU. The file must not be modified while the model lives. Errors: IO, INVALID_PLAN, INVALID_MODEL, UNSUPPORTED. */
+/* Open a plan (.grt) or an ONNX model; the content says which it is. A plan is mapped and checked; an ONNX model is compiled in memory
+ * with default options for the CPU. The file must not be modified while the model lives (another one may take its name).
+ * Errors: IO, INVALID_PLAN, INVALID_MODEL, UNSUPPORTED, OUT_OF_MEMORY. */
 GRT_API GRT_MUST_USE grt_status grt_model_open(grt_runtime *runtime, const char *path, grt_model **out_model);
-/* The same from memory. `data` is copied unless it is a plan aligned to 4096 bytes, which must then outlive the model.
+/* The same from `size` bytes of memory. `data` is copied unless it is a plan aligned to 4096 bytes, which must then outlive the model.
  * External data of an ONNX model is refused here, as it has no directory to be read from. */
 GRT_API GRT_MUST_USE grt_status grt_model_open_memory(grt_runtime *runtime, const void *data, size_t size,
                                                       grt_model **out_model);
@@ -178,13 +186,14 @@ GRT_API GRT_MUST_USE grt_status grt_device_count(const char *kind, int32_t *out_
 /* Session options. Set struct_size = sizeof(grt_session_options) and leave the rest zero for defaults. */
 typedef struct grt_session_options {
     size_t struct_size;
-    int32_t threads; /* CPU: threads of one operator; 0: one per physical core the process may use */
+    int32_t threads; /* CPU: threads of one operator, at most 1024; 0: one per physical core the process may use */
     const char *fallback; /* "cpu": ops without a kernel on the device run on the CPU; NULL: they are an error that lists them */
 } grt_session_options;
 
 /* Make `model` resident on `device`: "cpu", "null" or "cuda:0"; NULL means "cpu". Packs weights and creates kernels. The session
  * is immutable and may be shared by any number of threads, one context each. options may be NULL.
- * Errors: DEVICE (names the devices that exist), UNSUPPORTED (lists every op without a kernel), OUT_OF_MEMORY. */
+ * Errors: DEVICE (names the devices that exist), UNSUPPORTED (lists every op without a kernel), INVALID_PLAN (weights whose checksum is
+ * wrong), OUT_OF_MEMORY. */
 GRT_API GRT_MUST_USE grt_status grt_session_create(grt_model *model, const char *device, const grt_session_options *options,
                                                    grt_session **out_session);
 GRT_API void grt_session_release(grt_session *session);
@@ -217,25 +226,31 @@ typedef struct grt_sessions_options {
  * twice; weights are on a device once, however many sessions of a plan it has. sessions[i] belongs to devices[i] and to the caller.
  * With `partial`, GRT_OK if any device is ready; grt_last_error() then tells of those that are not (else it is ""). Without it, a
  * failure or a progress function that returned false leaves no session: CANCELLED, or the first failure's status and text, which names the
- * device. options may be NULL. */
+ * device. n is 1 to 65536; devices, or one of them, may be NULL for "cpu"; options may be NULL. */
 GRT_API GRT_MUST_USE grt_status grt_sessions_create(grt_model *model, const char *const *devices, size_t n,
                                                     const grt_sessions_options *options, grt_session **out_sessions);
 /* CPU threads that one operator of this session may use. */
 GRT_API int32_t grt_session_threads(const grt_session *session);
 
-/* One execution in flight: activation memory, bound inputs and outputs. Not thread-safe; cheap enough to have many. */
+/* One execution in flight: activation memory, bound inputs and outputs. For one thread at a time: a run that meets another thread's run
+ * of the same context is INVALID_ARGUMENT, all else is not noticed. Cheap enough to have many. */
 GRT_API GRT_MUST_USE grt_status grt_context_create(grt_session *session, grt_context **out_context);
 GRT_API void grt_context_release(grt_context *context);
 
-/* Use `tensor` as input `index` (position in grt_model_input) of the following runs. The view is copied; its data must stay
- * valid and unchanged while runs use it. dtype must equal the model's, rank and fixed dims too.
- * tensor == NULL unbinds: an input with a default (an initializer of the same name) takes its default again. */
+/* Use `tensor` as input `index` (position in grt_model_input) of the following runs. The view is copied; its data, and the bytes that
+ * elements of STRING point to, must stay valid and unchanged while runs use it. dtype must equal the model's, rank and fixed
+ * dims too; symbolic dims take any size, 0 included, and whether inputs agree on a symbol is seen at the run.
+ * tensor == NULL unbinds: an input with a default (an initializer of the same name) takes its default again.
+ * Errors: INVALID_ARGUMENT; what was bound before stays. Sequences and optionals: grt_context_set_input_value. */
 GRT_API GRT_MUST_USE grt_status grt_context_set_input(grt_context *context, size_t index, const grt_tensor *tensor);
-/* Let output `index` be written into `tensor`, whose dims must fit the output's at run time. NULL goes back to memory of the
- * context's own. */
+/* Let output `index` of the following runs be written into `tensor`, whose dims must equal the output's at the run, else the run is
+ * INVALID_ARGUMENT. Its memory must overlap no input and no other output. NULL goes back to memory of the context's own. Outputs
+ * of STRING, sequences and optionals cannot be bound. */
 GRT_API GRT_MUST_USE grt_status grt_context_set_output(grt_context *context, size_t index, const grt_tensor *tensor);
 /* Run the model. The first run with a new combination of input dims plans memory and prepares kernels for it; later runs with
- * dims seen before (the last 16 combinations are kept) allocate nothing. */
+ * dims seen before (the last 16 combinations are kept) allocate nothing, where no dim depends on data. A run that fails leaves no
+ * outputs; the context can be run again. Errors: INVALID_ARGUMENT (an input that is not set; dims that do not fit each other or an output
+ * that is bound; a value that an op refuses), OUT_OF_MEMORY, DEVICE, UNSUPPORTED. */
 GRT_API GRT_MUST_USE grt_status grt_context_run(grt_context *context);
 /* Enqueue a run on `stream` (a cudaStream_t; NULL: the context's own) and return at once. Inputs and outputs that are bound must be
  * device memory (grt_tensor.memory, .device), aligned to 16 bytes; they are used where they are, nothing is copied. Outputs that
@@ -243,7 +258,9 @@ GRT_API GRT_MUST_USE grt_status grt_context_run(grt_context *context);
  * capturing into a graph, once the same dims ran before. The context, its inputs and outputs are in use until the stream has got
  * there. Errors: UNSUPPORTED on devices without streams, or if a step needs the host (named). */
 GRT_API GRT_MUST_USE grt_status grt_context_run_async(grt_context *context, void *stream);
-/* View of output `index` after a run. If the memory is the context's own, it is valid until the context's next run or release. */
+/* View of output `index` as the last run wrote it, in the memory that was bound then. If the memory is the context's own, it is valid
+ * until the context's next run or release. Errors: INVALID_ARGUMENT if the last run failed, if there was none, or if the output
+ * is no tensor (then: grt_context_get_output_value). */
 GRT_API GRT_MUST_USE grt_status grt_context_get_output(grt_context *context, size_t index, grt_tensor *out_tensor);
 
 /* ---------------------------------------------------------------------------------------------------------------------
@@ -297,7 +314,7 @@ typedef struct grt_step_info {
     double flops;             /* at the default shapes */
 } grt_step_info;
 GRT_API GRT_MUST_USE grt_status grt_model_step(const grt_model *model, size_t index, grt_step_info *out_info);
-/* Name of a value id that a step names, and its type ("float32[2xseqx8]") in the caller's `text` (may be NULL). */
+/* Name of a value id that a step names, and its type ("float32[2xseqx8]") in the caller's `text` (may be NULL), cut to text_size. */
 GRT_API GRT_MUST_USE grt_status grt_model_value(const grt_model *model, int32_t value, const char **out_name, char *text,
                                                 size_t text_size);
 
@@ -363,19 +380,20 @@ typedef struct grt_step_time {
     double ms;
 } grt_step_time;
 GRT_API void grt_context_set_timing(grt_context *context, bool on);
+/* Returns their number, one for each step of the main graph; 0 while timing is off. They belong to the context. */
+GRT_API size_t grt_context_step_times(const grt_context *context, const grt_step_time **out_times);
 /* Fill device_ms of the following runs. False: this session's device has no clock of its own. */
 GRT_API bool grt_context_time_device(grt_context *context, bool on);
-GRT_API size_t grt_context_step_times(const grt_context *context, const grt_step_time **out_times);
 
 /* ---------------------------------------------------------------------------------------------------------------------
  * 3. Values: tensors, sequences, optionals that own their memory
  * ------------------------------------------------------------------------------------------------------------------- */
 
-/* Copy a host tensor (string bytes included) into a value. */
+/* Copy a tensor in host memory (string bytes included) into a value. */
 GRT_API GRT_MUST_USE grt_status grt_value_from_tensor(const grt_tensor *tensor, grt_value **out_value);
 /* A sequence of copies of `n` values (n may be 0). All must be tensors of `dtype` or sequences of such. */
 GRT_API GRT_MUST_USE grt_status grt_value_sequence(grt_dtype dtype, grt_value *const *items, size_t n, grt_value **out_value);
-/* An optional that holds a copy of `item`, or nothing if item is NULL. */
+/* An optional that holds a copy of `item`, a tensor or a sequence of `dtype`, or nothing if item is NULL. */
 GRT_API GRT_MUST_USE grt_status grt_value_optional(grt_dtype dtype, const grt_value *item, grt_value **out_value);
 GRT_API void grt_value_release(grt_value *value);
 
@@ -421,7 +439,8 @@ typedef struct grt_input_shape {
 
 typedef struct grt_compile_options {
     size_t struct_size;          /* sizeof(grt_compile_options) */
-    int32_t level;               /* 0: only what execution needs; 1: clean and fold; 2 (default, also for -1): everything */
+    int32_t level;               /* -1: the default, 2. 0, which is what a zeroed struct has: only what execution needs; 1: clean and fold;
+                                    2: everything */
     const char *disable_passes;  /* comma-separated pass names that are left out; NULL: none */
     bool allow_symlinks;         /* follow symlinks to external data inside a Hugging Face style cache */
     bool external_weights;       /* leave weights in FILE.weights beside the plan */
@@ -442,8 +461,9 @@ typedef struct grt_compile_options {
                                               library says here; NULL: none */
 } grt_compile_options;
 
-/* Compile an ONNX file to a plan file; written whole (temporary file, fsync, rename) or not at all. The same model and options
- * give the same bytes. options may be NULL. Errors: IO, INVALID_MODEL, UNSUPPORTED (lists every such node). */
+/* Compile an ONNX file to a plan file; written whole (temporary file, fsync, rename) or not at all. A file of that name is replaced,
+ * unless it is the model or no regular file. The same model and options give the same bytes. options may be NULL.
+ * Errors: IO, INVALID_MODEL, UNSUPPORTED (lists every such node), INVALID_ARGUMENT (options, or the plan over the model). */
 GRT_API GRT_MUST_USE grt_status grt_compile(const char *onnx_path, const grt_compile_options *options, const char *plan_path);
 
 /* One thing that `grt_check_model` found. */

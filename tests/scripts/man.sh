@@ -1,6 +1,6 @@
 #!/bin/bash
 # The man pages and --help agree: every command is in the synopsis, every option of each in both, every environment variable that
-# is read in the pages.
+# is read in the pages. Links between documents lead somewhere.
 set -u
 . "$(dirname "$0")/lib.sh"
 pages=$srcdir/docs/man
@@ -34,4 +34,15 @@ grep -rhoE 'getenv\("[A-Z_]+"\)' "$srcdir/src" "$srcdir/backends" "$srcdir/graph
 while read -r variable; do
     check "\$$variable is in a man page" grep -qF "$variable" "$pages/graphc.1.scd" "$pages/graphrun.1.scd"
 done <"$scratch/variables"
+links()
+{
+    local file link bad=0
+    while read -r file; do
+        while read -r link; do
+            [ -e "$(dirname "$file")/$link" ] || { echo "$file: $link" && bad=1; }
+        done < <(grep -oE '\]\([^)#: ]+' "$file" | sed 's/^](//' | grep -vx 'https\?')
+    done < <(find "$srcdir" -name '*.md' -not -path "$srcdir/build*" -not -path '*/_build/*')
+    return "$bad"
+}
+check "links between documents" links
 finish

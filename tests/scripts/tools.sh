@@ -125,6 +125,8 @@ check "cache import" says "rows read" ./graphc cache import "$scratch/exported.d
 check "what was imported is found" says " 0 misses" ./graphc cache why "$plan" --device null
 echo "not a database, not at all, but long enough to be one" >"$scratch/foreign.db"
 refuse 2 "cache import of something else" ./graphc cache import "$scratch/foreign.db"
+check "a cache that cannot be written is told of" says "warning: .*/proc/no" env GRAPHRT_ALGO_CACHE=/proc/no/such.db ./graphrun "$plan" \
+    --device null --explain-load
 check "a foreign file is left alone and does no harm" sh -c \
     "GRAPHRT_ALGO_CACHE='$scratch/foreign.db' ./graphrun '$plan' --device null >/dev/null && grep -q '^not a' '$scratch/foreign.db'"
 for command in "graphc cache" "graphc cache nonsense" "graphc cache prune" "graphc cache why" "graphc cache ls x" \
