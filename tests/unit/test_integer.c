@@ -148,6 +148,41 @@ START_TEST(test_matmul_integer)
 }
 END_TEST
 
+/* Whole tiles and what is left over, of columns, rows and steps; both types; zero points of either side. */
+START_TEST(test_matmul_integer_tiles)
+{
+    enum { MOST = 40 * 40 };
+    static const int64_t sizes[][3] = {
+        {1, 16, 2}, {4, 33, 7}, {7, 16, 9}, {9, 39, 12}, {3, 5, 3}}; /* m, n, k */
+    for (int round = 0; round < 10; round++) {
+        const int64_t m = sizes[round / 2][0], n = sizes[round / 2][1], k = sizes[round / 2][2];
+        const bool is_signed = round % 2;
+        uint8_t a[MOST], b[MOST];
+        const uint8_t zero_a = 201, zero_b = is_signed ? 0x80 : 255; /* -128, as it is signed */
+        for (int i = 0; i < MOST; i++) {
+            a[i] = (uint8_t)(i * 37);
+            b[i] = (uint8_t)(i * 91 + 5);
+        }
+        op_runner r;
+        op_begin(&r, "", "MatMulInteger");
+        op_add(&r, GRT_DTYPE_UINT8, 2, (const int64_t[]){m, k}, a);
+        op_add(&r, is_signed ? GRT_DTYPE_INT8 : GRT_DTYPE_UINT8, 2, (const int64_t[]){k, n}, b);
+        op_add(&r, GRT_DTYPE_UINT8, 0, NULL, &zero_a);
+        op_add(&r, is_signed ? GRT_DTYPE_INT8 : GRT_DTYPE_UINT8, 0, NULL, &zero_b);
+        op_run_ok(&r, 1);
+        for (int64_t i = 0; i < m * n; i++) {
+            int32_t expected = 0;
+            for (int64_t t = 0; t < k; t++) {
+                const uint8_t y = b[t * n + i % n];
+                expected += (a[i / n * k + t] - zero_a) * (is_signed ? (int8_t)y + 128 : y - 255);
+            }
+            ck_assert_int_eq(((const int32_t *)r.out[0].t.data)[i], expected);
+        }
+        op_end(&r);
+    }
+}
+END_TEST
+
 START_TEST(test_quantised_product_saturates)
 {
     const uint8_t a[] = {255, 0}, b[] = {255, 255}, zero = 10;
@@ -232,6 +267,7 @@ Suite *suite_test_integer(void)
     tcase_add_test(tests, test_deform_without_offsets);
     tcase_add_test(tests, test_deform_interpolates);
     tcase_add_test(tests, test_matmul_integer);
+    tcase_add_test(tests, test_matmul_integer_tiles);
     tcase_add_test(tests, test_quantised_product_saturates);
     tcase_add_test(tests, test_lp_pool);
     tcase_add_test(tests, test_unpool_and_its_indices);

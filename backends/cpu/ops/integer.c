@@ -2,6 +2,7 @@
  * int32. */
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/element.h"
+#include "backends/cpu/integer_rows.h"
 #include "backends/cpu/threads.h"
 #include "backends/window.h"
 #include "src/base/checked.h"
@@ -243,6 +244,13 @@ static bool matrix_fit(const grt_reshape *reshape, const places *at, matrix_shap
            grt_tensor_elements(reshape->out[0]) == shape->batch * shape->m * shape->n;
 }
 
+/* Sums of a few rows, and the rows' values less their zero points. */
+static size_t thread_bytes(const matrix_shape *shape)
+{
+    const size_t sums = (size_t)shape->n * sizeof(int32_t), values = ((size_t)shape->k + 1) * sizeof(int16_t);
+    return (CPU_INTEGER_ROWS * (sums + values) + 63) & ~(size_t)63;
+}
+
 static grt_status matrix_reshape(grt_reshape *reshape)
 {
     matrix_shape *shape = calloc(1, sizeof *shape);
@@ -253,7 +261,7 @@ static grt_status matrix_reshape(grt_reshape *reshape)
         return misfit(reshape);
     }
     reshape->shape = shape;
-    reshape->workspace_bytes = (size_t)shape->n * sizeof(int32_t) * (size_t)reshape->threads;
+    reshape->workspace_bytes = thread_bytes(shape) * (size_t)reshape->threads;
     return GRT_OK;
 }
 
@@ -263,30 +271,47 @@ static int64_t which(const grt_tensor *t, int64_t per_matrix, int64_t matrix, in
     return t && grt_tensor_elements(t) > per_matrix ? matrix * per_matrix + i : i;
 }
 
-static void matrix_row(const grt_run *run, const places *at, int64_t item, int64_t row, int32_t *sums)
+/* Where an item of the batch has its matrices. */
+static void find_matrices(const matrix_shape *shape, int64_t item, int64_t *a_item, int64_t *b_item)
 {
-    const matrix_shape *shape = run->shape;
-    const grt_tensor *a = run->in[0], *b = run->in[at->b], *zero_a = input(run, at->zero_a),
-                     *zero_b = input(run, at->zero_b);
-    int64_t a_item = 0, b_item = 0, rest = item, n = shape->n;
+    *a_item = *b_item = 0;
     for (int32_t i = shape->lead - 1; i >= 0; i--) {
-        a_item += rest % shape->dims[i] * shape->a[i];
-        b_item += rest % shape->dims[i] * shape->b[i];
-        rest /= shape->dims[i];
+        *a_item += item % shape->dims[i] * shape->a[i];
+        *b_item += item % shape->dims[i] * shape->b[i];
+        item /= shape->dims[i];
     }
-    int32_t a_zero = zero_at(zero_a, which(zero_a, shape->m, a_item, row));
-    int32_t row_sum = 0; /* each column's zero point is taken off once, times this */
-    memset(sums, 0, (size_t)n * sizeof *sums);
-    for (int64_t k = 0; k < shape->k; k++) {
-        int32_t value = load(a, (a_item * shape->m + row) * shape->k + k) - a_zero;
-        row_sum = (int32_t)((uint32_t)row_sum + (uint32_t)value);
-        if (value)
-            add_scaled(sums, n, value, b, (b_item * shape->k + k) * n, 1, 0);
-    }
-    for (int64_t j = 0; zero_b && j < n; j++) {
-        uint32_t zero = (uint32_t)zero_at(zero_b, which(zero_b, n, b_item, j));
+}
+
+/* values: of the row, less the zero point; their sum. */
+static int32_t load_row(const grt_tensor *a, int64_t from, int64_t k, int32_t zero, int16_t *values)
+{
+    uint32_t sum = 0;
+    if (a->dtype == GRT_DTYPE_INT8)
+        for (int64_t i = 0; i < k; i++)
+            values[i] = (int16_t)(((const int8_t *)a->data)[from + i] - zero);
+    else
+        for (int64_t i = 0; i < k; i++)
+            values[i] = (int16_t)(((const uint8_t *)a->data)[from + i] - zero);
+    for (int64_t i = 0; i < k; i++)
+        sum += (uint32_t)(int32_t)values[i];
+    return (int32_t)sum;
+}
+
+/* The zero points of B's columns are taken off once, times the sum of the row. */
+static void take_zeros_off(const matrix_shape *shape, const grt_tensor *zero_b, int64_t b_item,
+                           int32_t row_sum, int32_t *sums)
+{
+    for (int64_t j = 0; zero_b && j < shape->n; j++) {
+        uint32_t zero = (uint32_t)zero_at(zero_b, which(zero_b, shape->n, b_item, j));
         sums[j] = (int32_t)((uint32_t)sums[j] - (uint32_t)row_sum * zero);
     }
+}
+
+static void store_row(const grt_run *run, const places *at, int64_t item, int64_t a_item, int64_t b_item,
+                      int64_t row, const int32_t *sums)
+{
+    const matrix_shape *shape = run->shape;
+    const int64_t n = shape->n;
     int64_t out = (item * shape->m + row) * n;
     if (!at->scale_y) {
         memcpy((int32_t *)run->out[0]->data + out, sums, (size_t)n * sizeof *sums);
@@ -303,15 +328,42 @@ static void matrix_row(const grt_run *run, const places *at, int64_t item, int64
                         zero_at(zero_y, which(zero_y, shape->m, item, row)));
 }
 
+/* Rows from `row` on, of one matrix. */
+static void matrix_rows(const grt_run *run, const places *at, int64_t item, int64_t row, int rows,
+                        void *workspace)
+{
+    const matrix_shape *shape = run->shape;
+    const grt_tensor *a = run->in[0], *b = run->in[at->b], *zero_a = input(run, at->zero_a),
+                     *zero_b = input(run, at->zero_b);
+    const int64_t n = shape->n, k = shape->k, stride = k + 1;
+    int32_t *sums = workspace, row_sums[CPU_INTEGER_ROWS];
+    int16_t *values = (int16_t *)(sums + CPU_INTEGER_ROWS * n);
+    int64_t a_item, b_item;
+    find_matrices(shape, item, &a_item, &b_item);
+    for (int i = 0; i < rows; i++)
+        row_sums[i] =
+            load_row(a, (a_item * shape->m + row + i) * k, k,
+                     zero_at(zero_a, which(zero_a, shape->m, a_item, row + i)), values + i * stride);
+    cpu_integer_rows(values, stride, rows, (const uint8_t *)b->data + b_item * k * n,
+                     b->dtype == GRT_DTYPE_INT8, k, n, sums);
+    for (int i = 0; i < rows; i++) {
+        take_zeros_off(shape, zero_b, b_item, row_sums[i], sums + i * n);
+        store_row(run, at, item, a_item, b_item, row + i, sums + i * n);
+    }
+}
+
 static grt_status matrix_run(const grt_run *run)
 {
     const places *at = places_of(run->desc);
     const matrix_shape *shape = run->shape;
-    int64_t rows = shape->batch * shape->m;
-#pragma omp parallel for num_threads(run->threads) if (rows * shape->n * shape->k > CPU_GRAIN)
-    for (int64_t row = 0; row < rows; row++)
-        matrix_row(run, at, row / shape->m, row % shape->m,
-                   (int32_t *)run->workspace + cpu_thread() * shape->n);
+    const int64_t blocks = (shape->m + CPU_INTEGER_ROWS - 1) / CPU_INTEGER_ROWS, all = shape->batch * blocks;
+#pragma omp parallel for num_threads(run->threads) if (shape->batch * shape->m * shape->n * shape->k > \
+                                                       CPU_GRAIN)
+    for (int64_t block = 0; block < all; block++) {
+        const int64_t row = block % blocks * CPU_INTEGER_ROWS, rows = shape->m - row;
+        matrix_rows(run, at, block / blocks, row, rows < CPU_INTEGER_ROWS ? (int)rows : CPU_INTEGER_ROWS,
+                    (char *)run->workspace + (size_t)cpu_thread() * thread_bytes(shape));
+    }
     return GRT_OK;
 }
 
