@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { MAX_HANDLES = 64, PATH_SIZE = 4096 };
 
@@ -114,11 +115,12 @@ static atomic_bool wants_blas, wants_dnn;
 static pthread_mutex_t loading_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t loading_changed = PTHREAD_COND_INITIALIZER;
 static int loading;
+static pid_t loading_process; /* a child made by fork() has no such threads */
 
 void cuda_libraries_settle(void)
 {
     pthread_mutex_lock(&loading_lock);
-    while (loading)
+    while (loading && getpid() == loading_process)
         pthread_cond_wait(&loading_changed, &loading_lock);
     pthread_mutex_unlock(&loading_lock);
 }
@@ -126,6 +128,7 @@ void cuda_libraries_settle(void)
 static void count_loading(int more)
 {
     pthread_mutex_lock(&loading_lock);
+    loading_process = getpid();
     loading += more;
     pthread_cond_broadcast(&loading_changed);
     pthread_mutex_unlock(&loading_lock);
