@@ -1,0 +1,259 @@
+/* Operators of ai.onnx.ml that are said with simpler ones: what comes out of a whole model. */
+#include "tests/unit/onnx_model.h"
+
+#include <graphrt/graphrt.h>
+
+#include <check.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FLOATS = 6, INTS = 7, STRINGS = 8, STRING = 3 }; /* AttributeProto.AttributeType */
+
+static grt_runtime *runtime;
+
+static void setup(void)
+{
+    setenv("GRAPHRT_ALGO_CACHE", "off", 1);
+    ck_assert_int_eq(grt_runtime_create(&runtime), GRT_OK);
+}
+
+static void teardown(void)
+{
+    grt_runtime_release(runtime);
+}
+
+static Onnx__NodeProto *ml_node(onnx_model *m, const char *op, const char *in, const char *out)
+{
+    Onnx__NodeProto *node = onnx_node(m, m->graph, op, in, out);
+    node->domain = "ai.onnx.ml";
+    return node;
+}
+
+static void floats(onnx_model *m, Onnx__NodeProto *node, const char *name, size_t n, const float *v)
+{
+    Onnx__AttributeProto *a = onnx_attr(m, node, name, FLOATS);
+    a->n_floats = n;
+    a->floats = grt_arena_memdup(m->arena, v, n * sizeof *v);
+}
+
+static void ints(onnx_model *m, Onnx__NodeProto *node, const char *name, size_t n, const int64_t *v)
+{
+    Onnx__AttributeProto *a = onnx_attr(m, node, name, INTS);
+    a->n_ints = n;
+    a->ints = grt_arena_memdup(m->arena, v, n * sizeof *v);
+}
+
+static void strings(onnx_model *m, Onnx__NodeProto *node, const char *name, size_t n, const char *const *v)
+{
+    Onnx__AttributeProto *a = onnx_attr(m, node, name, STRINGS);
+    a->n_strings = n;
+    a->strings = grt_arena_calloc(m->arena, n, sizeof *a->strings);
+    for (size_t i = 0; i < n; i++)
+        a->strings[i] = (ProtobufCBinaryData){strlen(v[i]), (uint8_t *)v[i]};
+}
+
+static void string(onnx_model *m, Onnx__NodeProto *node, const char *name, const char *v)
+{
+    Onnx__AttributeProto *a = onnx_attr(m, node, name, STRING);
+    a->has_s = true;
+    a->s = (ProtobufCBinaryData){strlen(v), (uint8_t *)v};
+}
+
+typedef struct run_state {
+    grt_session *session;
+    grt_context *context;
+} run_state;
+
+static run_state open_model(onnx_model *m)
+{
+    run_state r;
+    grt_model *model;
+    onnx_opset(m, "ai.onnx.ml", 3);
+    const grt_string bytes = onnx_bytes(m);
+    ck_assert_msg(grt_model_open_memory(runtime, bytes.data, bytes.size, &model) == GRT_OK, "%s",
+                  grt_last_error());
+    ck_assert_msg(grt_session_create(model, "cpu", NULL, &r.session) == GRT_OK, "%s", grt_last_error());
+    ck_assert_int_eq(grt_context_create(r.session, &r.context), GRT_OK);
+    grt_model_release(model);
+    onnx_release(m);
+    return r;
+}
+
+static void close_model(run_state r)
+{
+    grt_context_release(r.context);
+    grt_session_release(r.session);
+}
+
+static grt_status run(run_state r, grt_dtype dtype, int64_t rows, int64_t columns, const void *x)
+{
+    const grt_tensor in = {.dtype = dtype, .rank = 2, .dims = {rows, columns}, .data = (void *)x};
+    ck_assert_int_eq(grt_context_set_input(r.context, 0, &in), GRT_OK);
+    return grt_context_run(r.context);
+}
+
+static void expect_floats(run_state r, size_t output, int64_t n, const float *expected)
+{
+    grt_tensor out;
+    ck_assert_int_eq(grt_context_get_output(r.context, output, &out), GRT_OK);
+    ck_assert_int_eq(out.dtype, GRT_DTYPE_FLOAT);
+    ck_assert_int_eq(grt_tensor_elements(&out), n);
+    for (int64_t i = 0; i < n; i++)
+        ck_assert_float_eq_tol(((const float *)out.data)[i], expected[i], 1e-6f);
+}
+
+static void expect_strings(run_state r, size_t output, int64_t n, const char *const *expected)
+{
+    grt_tensor out;
+    ck_assert_int_eq(grt_context_get_output(r.context, output, &out), GRT_OK);
+    ck_assert_int_eq(out.dtype, GRT_DTYPE_STRING);
+    ck_assert_int_eq(grt_tensor_elements(&out), n);
+    for (int64_t i = 0; i < n; i++) {
+        const grt_string *s = &((const grt_string *)out.data)[i];
+        ck_assert(s->size == strlen(expected[i]) && !memcmp(s->data, expected[i], s->size));
+    }
+}
+
+/* Two trees, x0 <= 1 ? leaf 1 : (x1 <= 2 ? leaf 3 : leaf 4), and one that is a leaf; leaves with a weight for
+ * each of three classes, or for some. */
+START_TEST(trees_with_several_weights_a_leaf)
+{
+    onnx_model m = onnx_create();
+    onnx_input(&m, m.graph, "x", GRT_DTYPE_FLOAT, "n,2");
+    Onnx__NodeProto *node = ml_node(&m, "TreeEnsembleClassifier", "x", "label,scores");
+    ints(&m, node, "nodes_treeids", 6, (int64_t[]){0, 0, 0, 0, 0, 7});
+    ints(&m, node, "nodes_nodeids", 6, (int64_t[]){0, 1, 2, 3, 4, 0});
+    ints(&m, node, "nodes_featureids", 6, (int64_t[]){0, 0, 1, 0, 0, 0});
+    ints(&m, node, "nodes_truenodeids", 6, (int64_t[]){1, 0, 3, 0, 0, 0});
+    ints(&m, node, "nodes_falsenodeids", 6, (int64_t[]){2, 0, 4, 0, 0, 0});
+    floats(&m, node, "nodes_values", 6, (float[]){1, 0, 2, 0, 0, 0});
+    strings(&m, node, "nodes_modes", 6,
+            (const char *[]){"BRANCH_LEQ", "LEAF", "BRANCH_LEQ", "LEAF", "LEAF", "LEAF"});
+    ints(&m, node, "class_treeids", 7, (int64_t[]){0, 0, 0, 0, 0, 0, 7});
+    ints(&m, node, "class_nodeids", 7, (int64_t[]){1, 1, 1, 3, 4, 4, 0});
+    ints(&m, node, "class_ids", 7, (int64_t[]){0, 1, 2, 2, 0, 1, 1});
+    floats(&m, node, "class_weights", 7, (float[]){0.5f, 0.25f, 0.125f, 3, 1, 2, 0.0625f});
+    strings(&m, node, "classlabels_strings", 3, (const char *[]){"a", "b", "c"});
+    onnx_output(&m, m.graph, "label");
+    onnx_output(&m, m.graph, "scores");
+    const run_state r = open_model(&m);
+    const float x[] = {1, 9, 2, 2, 2, 3};
+    ck_assert_msg(run(r, GRT_DTYPE_FLOAT, 3, 2, x) == GRT_OK, "%s", grt_last_error());
+    expect_strings(r, 0, 3, (const char *[]){"a", "c", "b"});
+    expect_floats(r, 1, 9, (float[]){0.5f, 0.3125f, 0.125f, 0, 0.0625f, 3, 1, 2.0625f, 0});
+    close_model(r);
+}
+END_TEST
+
+/* A forest of many samples: whole groups of samples and what is left over. */
+START_TEST(a_single_score_for_two_classes)
+{
+    onnx_model m = onnx_create();
+    onnx_input(&m, m.graph, "x", GRT_DTYPE_FLOAT, "n,1");
+    Onnx__NodeProto *node = ml_node(&m, "TreeEnsembleClassifier", "x", "label,scores");
+    ints(&m, node, "nodes_treeids", 3, (int64_t[]){0, 0, 0});
+    ints(&m, node, "nodes_nodeids", 3, (int64_t[]){0, 1, 2});
+    ints(&m, node, "nodes_featureids", 3, (int64_t[]){0, 0, 0});
+    ints(&m, node, "nodes_truenodeids", 3, (int64_t[]){1, 0, 0});
+    ints(&m, node, "nodes_falsenodeids", 3, (int64_t[]){2, 0, 0});
+    ints(&m, node, "nodes_missing_value_tracks_true", 3, (int64_t[]){1, 0, 0});
+    floats(&m, node, "nodes_values", 3, (float[]){0.5f, 0, 0});
+    strings(&m, node, "nodes_modes", 3, (const char *[]){"BRANCH_LEQ", "LEAF", "LEAF"});
+    ints(&m, node, "class_treeids", 2, (int64_t[]){0, 0});
+    ints(&m, node, "class_nodeids", 2, (int64_t[]){1, 2});
+    ints(&m, node, "class_ids", 2, (int64_t[]){0, 0});
+    floats(&m, node, "class_weights", 2, (float[]){-1, 2});
+    ints(&m, node, "classlabels_int64s", 2, (int64_t[]){5, 9});
+    string(&m, node, "post_transform", "LOGISTIC");
+    onnx_output(&m, m.graph, "label");
+    onnx_output(&m, m.graph, "scores");
+    const run_state r = open_model(&m);
+    enum { ROWS = 75 };
+    float x[ROWS];
+    grt_tensor label, scores;
+    for (int i = 0; i < ROWS; i++)
+        x[i] = i % 5 == 4 ? NAN : (float)(i % 3) * 0.5f;
+    ck_assert_msg(run(r, GRT_DTYPE_FLOAT, ROWS, 1, x) == GRT_OK, "%s", grt_last_error());
+    ck_assert_int_eq(grt_context_get_output(r.context, 0, &label), GRT_OK);
+    ck_assert_int_eq(grt_context_get_output(r.context, 1, &scores), GRT_OK);
+    for (int i = 0; i < ROWS; i++) {
+        const bool low = isnan(x[i]) || x[i] <= 0.5f;
+        ck_assert_int_eq(((const int64_t *)label.data)[i], low ? 5 : 9);
+        const float p = 1 / (1 + expf(low ? 1.0f : -2.0f));
+        ck_assert_float_eq_tol(((const float *)scores.data)[2 * i + 1], p, 1e-6f);
+        ck_assert_float_eq_tol(((const float *)scores.data)[2 * i], 1 - p, 1e-6f);
+    }
+    close_model(r);
+}
+END_TEST
+
+START_TEST(a_pipeline_of_scalings_and_a_linear_classifier)
+{
+    onnx_model m = onnx_create();
+    onnx_input(&m, m.graph, "x", GRT_DTYPE_FLOAT, "n,2");
+    Onnx__NodeProto *node = ml_node(&m, "Imputer", "x", "full");
+    floats(&m, node, "imputed_value_floats", 2, (float[]){3, 5});
+    Onnx__AttributeProto *hole = onnx_attr(&m, node, "replaced_value_float", 1);
+    hole->has_f = true;
+    hole->f = NAN;
+    node = ml_node(&m, "Scaler", "full", "scaled");
+    floats(&m, node, "offset", 2, (float[]){1, 2});
+    floats(&m, node, "scale", 1, (float[]){2});
+    node = ml_node(&m, "Normalizer", "scaled", "unit");
+    string(&m, node, "norm", "L1");
+    node = ml_node(&m, "LinearClassifier", "unit", "label,scores");
+    floats(&m, node, "coefficients", 6, (float[]){1, 0, 0, 1, -1, -1});
+    floats(&m, node, "intercepts", 3, (float[]){0, 0.25f, 0.5f});
+    strings(&m, node, "classlabels_strings", 3, (const char *[]){"one", "two", "three"});
+    node = ml_node(&m, "LinearRegressor", "unit", "value");
+    floats(&m, node, "coefficients", 2, (float[]){1, 10});
+    floats(&m, node, "intercepts", 1, (float[]){100});
+    onnx_output(&m, m.graph, "label");
+    onnx_output(&m, m.graph, "scores");
+    onnx_output(&m, m.graph, "value");
+    const run_state r = open_model(&m);
+    const float x[] = {NAN, 2, 1, NAN, 1, 2}; /* scaled: 4 0, 0 6, 0 0 */
+    ck_assert_msg(run(r, GRT_DTYPE_FLOAT, 3, 2, x) == GRT_OK, "%s", grt_last_error());
+    expect_strings(r, 0, 3, (const char *[]){"one", "two", "three"});
+    expect_floats(r, 1, 9, (float[]){1, 0.25f, -0.5f, 0, 1.25f, -0.5f, 0, 0.25f, 0.5f});
+    expect_floats(r, 2, 3, (float[]){101, 110, 100});
+    close_model(r);
+}
+END_TEST
+
+/* A category that is not known has zeros, or is an error where the model wants that. */
+START_TEST(one_hot)
+{
+    for (int zeros = 0; zeros < 2; zeros++) {
+        onnx_model m = onnx_create();
+        onnx_input(&m, m.graph, "x", GRT_DTYPE_INT64, "n,1");
+        Onnx__NodeProto *node = ml_node(&m, "OneHotEncoder", "x", "y");
+        ints(&m, node, "cats_int64s", 3, (int64_t[]){7, -2, 4});
+        onnx_attr_int(&m, node, "zeros", zeros);
+        onnx_output(&m, m.graph, "y");
+        const run_state r = open_model(&m);
+        const int64_t known[] = {4, 7}, unknown[] = {-2, 5};
+        ck_assert_msg(run(r, GRT_DTYPE_INT64, 2, 1, known) == GRT_OK, "%s", grt_last_error());
+        expect_floats(r, 0, 6, (float[]){0, 0, 1, 1, 0, 0});
+        ck_assert_int_eq(run(r, GRT_DTYPE_INT64, 2, 1, unknown),
+                         zeros ? GRT_OK : GRT_STATUS_INVALID_ARGUMENT);
+        if (zeros)
+            expect_floats(r, 0, 6, (float[]){0, 1, 0, 0, 0, 0});
+        close_model(r);
+    }
+}
+END_TEST
+
+Suite *suite_test_ml_models(void)
+{
+    Suite *suite = suite_create("ml_models");
+    TCase *tcase = tcase_create("ml_models");
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, trees_with_several_weights_a_leaf);
+    tcase_add_test(tcase, a_single_score_for_two_classes);
+    tcase_add_test(tcase, a_pipeline_of_scalings_and_a_linear_classifier);
+    tcase_add_test(tcase, one_hot);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
