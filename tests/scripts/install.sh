@@ -45,7 +45,8 @@ cxx_header()
     echo '#include <graphrt/graphrt.h>' >"$scratch/header.cc"
     "$cxx" -std=c++17 -Wall -Wextra -pedantic -Werror -fsyntax-only $(package --cflags) "$scratch/header.cc"
 }
-nothing_left() { ! find "$root" ! -type d -o -name '*graphrt*' | grep .; }
+# The prefix itself may have our name in it.
+nothing_left() { ! find "$root" ! -type d -o -path '*/include/graphrt' -o -path '*/lib/graphrt' -o -path '*/share/graphrt' -o -path '*/doc/graphrt' | grep .; }
 in_tarball()
 {
     make -s distfiles | sed "s|^$srcdir/||" | sort -u >"$scratch/dist"
