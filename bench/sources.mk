@@ -1,7 +1,7 @@
 # Benchmarks: run by bench/run.sh, never by make.
 EXTRA_DIST += bench/README.md bench/run.sh bench/common.py bench/table.py bench/peers/ort_bench.py bench/peers/torch_infer.py
 EXTRA_DIST += bench/cpu_speed.py bench/startup.py bench/memory.py bench/compile_time.py bench/host_overhead.py
-EXTRA_DIST += bench/cuda_conformance.py
+EXTRA_DIST += bench/cuda_conformance.py bench/sweep.py
 EXTRA_DIST += bench/init_scaling.py bench/init_scaling/floor.c
 # Sessions on N GPUs, and the floor under them; the latter needs CUDA's runtime.
 noinst_PROGRAMS += bench/init_scaling/ready
