@@ -1,6 +1,7 @@
 /* RoiAlign, NonMaxSuppression, Col2Im. */
 #include "backends/cpu/move.h"
 
+#include "backends/cpu/dispatch.h"
 #include "backends/cpu/element.h"
 #include "backends/cpu/threads.h"
 #include "src/base/checked.h"
@@ -24,12 +25,6 @@ static grt_status create_roi(const grt_kernel_node *node, void **out_state)
         !strcmp(grt_attr_string(node->desc, "coordinate_transformation_mode", "half_pixel"), "half_pixel");
     s->ratio = grt_attr_int(node->desc, "sampling_ratio", 0);
     s->scale = (double)grt_attr_float(node->desc, "spatial_scale", 1);
-    return GRT_OK;
-}
-
-static grt_status reshape_roi(grt_reshape *reshape)
-{
-    reshape->workspace_bytes = (size_t)reshape->in[0]->dims[1] * sizeof(double) * (size_t)reshape->threads;
     return GRT_OK;
 }
 
@@ -87,11 +82,20 @@ static grt_status check_rois(const grt_run *run)
     return GRT_OK;
 }
 
-/* Fold one sample of all channels into acc. */
-static void add_sample(const grt_tensor *in, int64_t batch, double y, double x, bool max, bool first,
-                       double *acc)
+/* Channels that are folded together: their parts of a box stay in the cache from one sample to the next, and
+ * what a sample's place costs is shared. */
+enum { CHANNELS = 64 };
+
+/* Where a sample lies between its four neighbours, in one plane. */
+typedef struct roi_sample {
+    bool inside;
+    int64_t at[4];
+    double weight[4];
+} roi_sample;
+
+static roi_sample sample_of(const grt_tensor *in, double y, double x)
 {
-    int64_t channels = in->dims[1], height = in->dims[2], width = in->dims[3], area = height * width;
+    int64_t height = in->dims[2], width = in->dims[3];
     bool inside = y >= -1 && y <= (double)height && x >= -1 && x <= (double)width;
     y = y > 0 ? y : 0;
     x = x > 0 ? x : 0;
@@ -101,43 +105,78 @@ static void add_sample(const grt_tensor *in, int64_t batch, double y, double x, 
     if (left >= width - 1)
         x = (double)(left = right = width - 1);
     double ly = y - (double)top, lx = x - (double)left;
-    const double weight[] = {(1 - ly) * (1 - lx), (1 - ly) * lx, ly * (1 - lx), ly * lx};
-    const int64_t at[] = {top * width + left, top * width + right, bottom * width + left,
-                          bottom * width + right};
-    for (int64_t c = 0; c < channels; c++) {
-        double sum = 0, most = -INFINITY;
-        for (int k = 0; k < 4; k++) {
-            double v = inside ? weight[k] * cpu_element_get(in, (batch * channels + c) * area + at[k]) : 0;
-            sum += v;
-            most = fmax(most, v);
+    return (roi_sample){
+        inside,
+        {top * width + left, top * width + right, bottom * width + left, bottom * width + right},
+        {(1 - ly) * (1 - lx), (1 - ly) * lx, ly * (1 - lx), ly * lx}};
+}
+
+static void add_values(double *acc, double a, double b, double c, double d, bool max, bool first)
+{
+    if (!max)
+        *acc += a + b + c + d;
+    else {
+        double most = fmax(fmax(a, b), fmax(c, d));
+        *acc = first ? most : fmax(*acc, most);
+    }
+}
+
+/* Fold one sample of `n` planes from `plane` on into acc. */
+static void add_sample(const grt_tensor *in, int64_t plane, int64_t n, const roi_sample *s, bool max,
+                       bool first, double *acc)
+{
+    const int64_t area = in->dims[2] * in->dims[3], *at = s->at;
+    if (!s->inside) {
+        for (int64_t c = 0; max && c < n; c++)
+            acc[c] = first ? 0 : fmax(acc[c], 0);
+    } else if (in->dtype == GRT_DTYPE_FLOAT && !max) {
+        const float *v = (const float *)in->data + plane * area, w0 = (float)s->weight[0],
+                    w1 = (float)s->weight[1], w2 = (float)s->weight[2], w3 = (float)s->weight[3];
+        for (int64_t c = 0; c < n; c++, v += area)
+            acc[c] += (double)(w0 * v[at[0]] + w1 * v[at[1]] + w2 * v[at[2]] + w3 * v[at[3]]);
+    } else {
+        for (int64_t c = 0; c < n; c++) {
+            double v[4];
+            for (int k = 0; k < 4; k++)
+                v[k] = s->weight[k] * cpu_element_get(in, (plane + c) * area + at[k]);
+            add_values(&acc[c], v[0], v[1], v[2], v[3], max, first);
         }
-        acc[c] = !max ? acc[c] + sum : first ? most : fmax(acc[c], most);
+    }
+}
+
+/* One box, `n` channels from `channel` on. */
+static void pool_box(const grt_run *run, int64_t r, int64_t channel, int64_t n)
+{
+    const roi_state *s = run->state;
+    const grt_tensor *in = run->in[0];
+    grt_tensor *out = run->out[0];
+    const int64_t width = out->dims[3], bins = out->dims[2] * width, channels = in->dims[1],
+                  plane = cpu_index(run->in[2], r) * channels + channel;
+    const roi_box b = box_of(run, r);
+    const double count = b.rows * b.cols > 0 ? (double)(b.rows * b.cols) : 1;
+    for (int64_t bin = 0; bin < bins; bin++) {
+        double acc[CHANNELS] = {0};
+        for (int64_t i = 0; i < b.rows; i++)
+            for (int64_t k = 0; k < b.cols; k++) {
+                const roi_sample sample = sample_of(
+                    in, b.y + ((double)(bin / width) + ((double)i + 0.5) / (double)b.rows) * b.bin_height,
+                    b.x + ((double)(bin % width) + ((double)k + 0.5) / (double)b.cols) * b.bin_width);
+                add_sample(in, plane, n, &sample, s->max, i + k == 0, acc);
+            }
+        for (int64_t c = 0; c < n; c++)
+            cpu_element_put(out, (r * channels + channel + c) * bins + bin, s->max ? acc[c] : acc[c] / count);
     }
 }
 
 static grt_status run_roi(const grt_run *run)
 {
-    const roi_state *s = run->state;
-    const grt_tensor *in = run->in[0], *rois = run->in[1], *batches = run->in[2];
-    grt_tensor *out = run->out[0];
-    int64_t n = rois->dims[0], channels = in->dims[1], height = out->dims[2], width = out->dims[3],
-            bins = height * width;
+    const int64_t n = run->in[1]->dims[0], channels = run->in[0]->dims[1],
+                  blocks = (channels + CHANNELS - 1) / CHANNELS;
     GRT_TRY(check_rois(run));
-#pragma omp parallel for num_threads(run->threads) schedule(dynamic) if (n * bins > 1)
-    for (int64_t item = 0; item < n * bins; item++) {
-        int64_t r = item / bins, bin = item % bins;
-        double *acc = (double *)run->workspace + channels * cpu_thread();
-        roi_box b = box_of(run, r);
-        memset(acc, 0, (size_t)channels * sizeof *acc);
-        for (int64_t i = 0; i < b.rows; i++)
-            for (int64_t k = 0; k < b.cols; k++)
-                add_sample(in, cpu_index(batches, r),
-                           b.y + ((double)(bin / width) + ((double)i + 0.5) / (double)b.rows) * b.bin_height,
-                           b.x + ((double)(bin % width) + ((double)k + 0.5) / (double)b.cols) * b.bin_width,
-                           s->max, i + k == 0, acc);
-        double count = b.rows * b.cols > 0 ? (double)(b.rows * b.cols) : 1;
-        for (int64_t c = 0; c < channels; c++)
-            cpu_element_put(out, (r * channels + c) * bins + bin, s->max ? acc[c] : acc[c] / count);
+#pragma omp parallel for num_threads(run->threads) schedule(dynamic) if (n * blocks > 1)
+    for (int64_t item = 0; item < n * blocks; item++) {
+        const int64_t channel = item % blocks * CHANNELS, left = channels - channel;
+        pool_box(run, item / blocks, channel, left < CHANNELS ? left : CHANNELS);
     }
     return GRT_OK;
 }
@@ -199,27 +238,67 @@ static rectangle rectangle_of(const float *box, bool center)
                        fmaxf(box[1], box[3])};
 }
 
-static bool overlaps(const float *first, const float *second, bool center, float threshold)
+/* Boxes that were chosen, field by field, so that a candidate is compared with several at once. */
+typedef struct chosen_boxes {
+    float *top, *left, *bottom, *right, *area;
+} chosen_boxes;
+
+enum { TOGETHER = 64 };
+
+/* Does `a` overlap one of n <= TOGETHER chosen boxes from `begin` on? Two loops, as one would be computed
+ * with fused multiply-adds on some machines only, and a box at the threshold would be kept there or not. */
+CPU_BODY overlaps_some_body(const chosen_boxes *chosen, int64_t begin, int64_t n, rectangle a, float area,
+                            float threshold, int *out)
 {
-    rectangle a = rectangle_of(first, center), b = rectangle_of(second, center);
-    float height = fminf(a.bottom, b.bottom) - fmaxf(a.top, b.top),
-          width = fminf(a.right, b.right) - fmaxf(a.left, b.left);
-    if (!(height > 0) || !(width > 0))
+    const float *top = chosen->top + begin, *left = chosen->left + begin, *bottom = chosen->bottom + begin,
+                *right = chosen->right + begin, *areas = chosen->area + begin;
+    float common[TOGETHER];
+    int any = 0;
+#pragma omp simd
+    for (int64_t k = 0; k < n; k++) {
+        float height = (a.bottom < bottom[k] ? a.bottom : bottom[k]) - (a.top > top[k] ? a.top : top[k]),
+              width = (a.right < right[k] ? a.right : right[k]) - (a.left > left[k] ? a.left : left[k]);
+        common[k] = (height > 0 ? height : 0) * (width > 0 ? width : 0);
+    }
+#pragma omp simd reduction(| : any)
+    for (int64_t k = 0; k < n; k++) {
+        float all = area + areas[k] - common[k];
+        any |= (common[k] > 0) & (areas[k] > 0) & (all > 0) & (common[k] / all > threshold);
+    }
+    *out = any;
+}
+CPU_DISPATCH(overlaps_some,
+             (const chosen_boxes *chosen, int64_t begin, int64_t n, rectangle a, float area, float threshold,
+              int *out),
+             (chosen, begin, n, a, area, threshold, out))
+
+/* Keep box `a` as number n unless it overlaps one that was kept. */
+static bool keep_box(const chosen_boxes *chosen, int64_t n, rectangle a, float threshold)
+{
+    const float area = (a.bottom - a.top) * (a.right - a.left);
+    int found = 0;
+    for (int64_t k = 0; k < n && !found && area > 0; k += TOGETHER)
+        overlaps_some(chosen, k, n - k < TOGETHER ? n - k : TOGETHER, a, area, threshold, &found);
+    if (found)
         return false;
-    float common = height * width, area_a = (a.bottom - a.top) * (a.right - a.left),
-          area_b = (b.bottom - b.top) * (b.right - b.left);
-    float all = area_a + area_b - common;
-    return area_a > 0 && area_b > 0 && all > 0 && common / all > threshold;
+    chosen->top[n] = a.top;
+    chosen->left[n] = a.left;
+    chosen->bottom[n] = a.bottom;
+    chosen->right[n] = a.right;
+    chosen->area[n] = area;
+    return true;
 }
 
-/* Candidates of one class, then the chosen triples of all. */
+/* Candidates of one class, its chosen boxes, then the chosen triples of all. */
 static grt_status reshape_nms(grt_reshape *reshape)
 {
     const grt_tensor *scores = reshape->in[1];
-    size_t all = (size_t)grt_tensor_elements(scores), bytes;
-    if (!grt_mul_size(all, 3 * sizeof(int64_t), &bytes))
+    size_t all = (size_t)grt_tensor_elements(scores), bytes, of_class;
+    if (!grt_mul_size(all, 3 * sizeof(int64_t), &bytes) ||
+        !grt_mul_size((size_t)scores->dims[2], sizeof(candidate) + 5 * sizeof(float), &of_class) ||
+        !grt_add_size(bytes, of_class, &bytes))
         return grt_fail_memory(SIZE_MAX);
-    reshape->workspace_bytes = (size_t)scores->dims[2] * sizeof(candidate) + bytes;
+    reshape->workspace_bytes = bytes;
     return GRT_OK;
 }
 
@@ -243,6 +322,8 @@ static grt_status run_nms(const grt_run *run)
                            (long long)n);
     candidate *list = run->workspace;
     int64_t(*triples)[3] = (int64_t(*)[3])(list + n);
+    float *fields = (float *)(triples + batch * classes * n);
+    const chosen_boxes kept = {fields, fields + n, fields + 2 * n, fields + 3 * n, fields + 4 * n};
     for (int64_t group = 0; group < batch * classes && most > 0; group++) {
         const float *score = (const float *)scores->data + group * n,
                     *box = (const float *)boxes->data + group / classes * n * 4;
@@ -252,10 +333,7 @@ static grt_status run_nms(const grt_run *run)
                 list[n_list++] = (candidate){score[i], i};
         sort_candidates(list, n_list);
         for (int64_t i = 0; i < n_list && (double)(chosen - begin) < most; i++) {
-            bool kept = true;
-            for (int64_t k = begin; k < chosen && kept; k++)
-                kept = !overlaps(box + 4 * list[i].box, box + 4 * triples[k][2], center, overlap);
-            if (kept)
+            if (keep_box(&kept, chosen - begin, rectangle_of(box + 4 * list[i].box, center), overlap))
                 memcpy(triples[chosen++], (int64_t[]){group / classes, group % classes, list[i].box},
                        sizeof *triples);
         }
@@ -339,7 +417,6 @@ static const grt_kernel_row rows[] = {
      .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_BIT(INT64)},
      .create = create_roi,
      .destroy = free,
-     .reshape = reshape_roi,
      .run = run_roi},
     {.op = "NonMaxSuppression",
      .domain = "",

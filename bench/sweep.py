@@ -1,0 +1,157 @@
+#!/usr/bin/env python3
+"""Compares many models with ONNX Runtime: results, time to optimise, speed. Not a benchmark of one claim: it looks for models that fail.
+
+    bench/sweep.py DIRECTORY...            every *.onnx below; a report line each, the worst last
+    bench/sweep.py --no-speed --json out.json DIRECTORY
+
+Inputs are the .npy files in MODEL's directory under set*/in.NAME.npy, one run for each set; without any, random ones, with every symbolic
+dim 2. The reference is ONNX Runtime with its optimiser off, as fused kernels round in other places. A model that only ONNX Runtime cannot
+run is reported as such and is no failure. Exit status 1 if a model failed.
+"""
+import argparse
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import onnxruntime as ort
+
+TOP = Path(__file__).resolve().parent.parent
+NUMPY = {"float": np.float32, "double": np.float64, "float16": np.float16, "int64": np.int64, "int32": np.int32, "int8": np.int8,
+         "uint8": np.uint8, "bool": np.bool_, "int16": np.int16}
+
+
+def arguments():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--build", type=Path, default=TOP / "build", help="build directory (default: build)")
+    p.add_argument("--tolerance", type=float, default=1e-4, help="largest difference, as a share of the output's largest value (default: 1e-4)")
+    p.add_argument("--seconds", type=float, default=1.0, help="time to measure each side for (default: 1)")
+    p.add_argument("--no-speed", action="store_true", help="results only")
+    p.add_argument("--json", type=Path, help="write all figures here")
+    p.add_argument("paths", type=Path, nargs="+")
+    return p.parse_args()
+
+
+def session(path, optimise):
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.log_severity_level = 4
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL if optimise else ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    return ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+
+
+def input_sets(path, inputs):
+    """Recorded inputs, else one set of random ones."""
+    found = []
+    for directory in sorted(path.parent.glob("set*")):
+        found.append({i.name: np.load(directory / f"in.{i.name}.npy") for i in inputs})
+    if found:
+        return found
+    random = np.random.default_rng(0)
+    values = {}
+    for i in inputs:
+        dims = [d if isinstance(d, int) else 2 for d in i.shape]
+        kind = NUMPY[i.type[len("tensor("):-1]]
+        values[i.name] = random.standard_normal(dims).astype(kind) if np.dtype(kind).kind == "f" else random.integers(0, 2, dims).astype(kind)
+    return [values]
+
+
+def difference(ours, theirs):
+    """The largest difference as a share of the largest value; infinite where shapes, types or special values differ."""
+    if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
+        return float("inf")
+    if theirs.size == 0 or theirs.dtype.kind in "OUS":
+        return 0.0 if np.array_equal(ours, theirs) else float("inf")
+    a, b = ours.astype(np.float64), theirs.astype(np.float64)
+    special = ~np.isfinite(b)
+    if not np.array_equal(a[special], b[special], equal_nan=True) or not np.isfinite(a[~special]).all():
+        return float("inf")
+    largest = np.abs(b[~special]).max(initial=0.0)
+    return float(np.abs(a - b)[~special].max(initial=0.0) / (largest or 1.0))
+
+
+def command(*words):
+    done = subprocess.run([str(w) for w in words], capture_output=True, text=True, timeout=600)
+    if done.returncode:
+        raise RuntimeError((done.stderr or done.stdout).strip()[-1000:] or f"status {done.returncode}")
+    return done.stdout
+
+
+def given(values, directory):
+    options = []
+    for number, (name, value) in enumerate(values.items()):
+        np.save(directory / f"{number}.npy", value)
+        options += ["--input", f"{name}={directory / f'{number}.npy'}"]
+    return options
+
+
+def ort_milliseconds(run, seconds):
+    run()
+    times, end = [], time.perf_counter() + seconds
+    while len(times) < 5 or time.perf_counter() < end:
+        start = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - start)
+    return {"min": 1e3 * min(times), "median": 1e3 * float(np.median(times))}
+
+
+def results(args, plan, model, values, directory):
+    """Our outputs for these inputs, in the model's order."""
+    command(args.build / "graphrun", plan, "--threads", 1, *given(values, directory), "--output-dir", directory / "out")
+    return [np.load(directory / "out" / f"{re.sub('[^0-9A-Za-z._-]', '_', o.name)}.npy") for o in model.get_outputs()]
+
+
+def sweep(args, path, directory):
+    row = {"model": str(path), "mib": round(path.stat().st_size / 2**20, 1)}
+    try:
+        plain = session(path, False)
+    except Exception as problem:  # a model that is no model to the peer is not ours to judge
+        return row | {"status": "peer", "why": str(problem)[:300]}
+    plan = directory / "model.grt"
+    try:
+        command(args.build / "graphc", "check", path)
+        start = time.perf_counter()
+        command(args.build / "graphc", "optimize", path, "-o", plan)
+        row["optimize_s"] = round(time.perf_counter() - start, 2)
+        sets = input_sets(path, plain.get_inputs())
+        row["difference"] = 0.0
+        for values in sets:
+            try:
+                expected = plain.run(None, values)
+            except Exception as problem:
+                row["peer_run"] = str(problem)[:300]
+                continue
+            for ours, theirs in zip(results(args, plan, plain, values, directory), expected):
+                row["difference"] = max(row["difference"], difference(ours, theirs))
+        row["status"] = "ok" if row["difference"] <= args.tolerance else "wrong"
+        if not args.no_speed:
+            values = sets[0]
+            ours = json.loads(command(args.build / "graphrun", "bench", plan, "--json", "--threads", 1, "--seconds", args.seconds, "--warmup", 2,
+                                      *given(values, directory)))[0]
+            fast = session(path, True)
+            theirs = ort_milliseconds(lambda: fast.run(None, values), args.seconds)
+            row |= {"bench": ours, "ort": theirs}
+    except (RuntimeError, subprocess.TimeoutExpired) as problem:
+        row |= {"status": "failed", "why": str(problem)}
+    return row
+
+
+def main():
+    args = arguments()
+    models = sorted(m for p in args.paths for m in ([p] if p.is_file() else p.rglob("*.onnx")))
+    rows = []
+    for path in models:
+        with tempfile.TemporaryDirectory() as directory:
+            rows.append(sweep(args, path, Path(directory)))
+        print(json.dumps(rows[-1]), flush=True)
+    if args.json:
+        args.json.write_text(json.dumps(rows, indent=1))
+    return any(r["status"] in ("wrong", "failed") for r in rows)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
