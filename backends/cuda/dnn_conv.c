@@ -420,15 +420,19 @@ static bool plan_of_text(cuda_dnn_plan *p, cudnnHandle_t handle, size_t workspac
 /* The plan of what data_of wrote, here or for another GPU of this kind; false: it is of no use here. */
 static bool restore(cuda_dnn_plan *p, cudnnHandle_t handle, size_t workspace_cap, const char *data)
 {
-    long long engine;
-    int at = 0;
     if (!strcmp(data, no_engine))
         return true;
-    if (sscanf(data, "1 %*u %lld %n", &engine, &at) != 1 || !at)
+    if (strncmp(data, "1 ", 2) != 0)
         return false;
+    char *size, *text;
+    strtoul(data + 2, &size, 10); /* of the workspace */
+    const int64_t engine = strtoll(size, &text, 10);
+    if (text == size || *text != ' ')
+        return false;
+    text++;
     const char *profile = cuda_dnn_profile(p->libraries, handle);
-    char *own = profile ? cuda_dnn_profile_replace(data + at, profile) : NULL;
-    const bool made = plan_of_text(p, handle, workspace_cap, own ? own : data + at);
+    char *own = profile ? cuda_dnn_profile_replace(text, profile) : NULL;
+    const bool made = plan_of_text(p, handle, workspace_cap, own ? own : text);
     free(own);
     p->engine = engine;
     return made;
