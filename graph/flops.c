@@ -19,16 +19,14 @@ static double dim_value(const grt_dims *dims, grt_dim dim, int *visits)
     return grt_dim_apply(e.op, a, b, &v) ? (double)v : 1;
 }
 
-/* A size that symbols of 1 make negative, as of a window that is longer than its input, cannot be said
- * either.
- */
 static double product(const ir_value *value, int32_t from, int32_t to)
 {
     double n = 1;
     for (int32_t i = from; i < to; i++) {
         int visits = 0;
-        double size = dim_value(value->graph->module->dims, value->type.dims[i], &visits);
-        n *= size < 0 ? 1 : size;
+        const double dim = dim_value(value->graph->module->dims, value->type.dims[i], &visits);
+        n *=
+            dim > 0 ? dim : 0; /* symbols of 1 may be too few: what a window cannot be put on has no length */
     }
     return n;
 }

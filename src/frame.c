@@ -303,15 +303,15 @@ static grt_status init_step(grt_frame *frame, int32_t s)
 /* Content of this size and below is worth computing once per profile. */
 enum { MAX_HOISTED_BYTES = 1 << 20 };
 
-/* A constant that lies as one kernel wants it: only that kernel can read it. */
-static bool is_packed(const grt_frame *frame, int32_t value)
+/* A constant that steps on the host can read as it is: one that is packed has meaning for the session's own
+ * kernels only. */
+static bool is_plain_constant(const grt_frame *frame, int32_t v)
 {
-    const grt_session *session = frame->context->session;
-    const grt_plan_value *v = &frame->body->values[value];
-    if (!session->packed || v->role != GRT_VALUE_CONST)
+    const grt_plan_value *value = &frame->body->values[v];
+    if (value->role != GRT_VALUE_CONST)
         return false;
-    const grt_packing packing = grt_plan_packing(session->model->plan, v->weight);
-    return grt_is_packed(&packing);
+    const grt_packing packing = grt_plan_packing(frame->context->session->model->plan, value->weight);
+    return !grt_is_packed(&packing);
 }
 
 /* Does the step compute from dims alone? All inputs are constants or hoisted, or it asks for nothing but
@@ -325,10 +325,8 @@ static bool can_hoist(const grt_frame *frame, int32_t s)
     bool dims_only = grt_op_is(&step->desc, "", "Shape") || grt_op_is(&step->desc, "", "Size");
     for (int32_t i = 0; i < step->n_in; i++) {
         int32_t v = step->in[i];
-        bool content = v < 0 || frame->hoisted[v] || frame->body->values[v].role == GRT_VALUE_CONST;
+        bool content = v < 0 || frame->hoisted[v] || is_plain_constant(frame, v);
         if (!content && !(dims_only && frame->known[v]))
-            return false;
-        if (v >= 0 && is_packed(frame, v))
             return false;
     }
     for (int32_t i = 0; i < step->n_out; i++) {
@@ -392,11 +390,14 @@ static grt_status hoist(grt_frame *frame, int32_t s)
     }
     if (step->n_out > MOST)
         return GRT_OK;
-    /* Dims that were found are told: a step whose shape input was dropped has no rule that could find them
-     * again. */
-    for (int32_t i = 0; i < step->n_out; i++)
-        if (frame->known[step->out[i]])
-            out[i].t = frame->values[step->out[i]].t, out[i].t.data = NULL;
+    /* Dims that the plan has decided: what the op's rule would find them from may be gone from the step. */
+    for (int32_t i = 0; i < step->n_out; i++) {
+        const grt_tensor *t = &frame->values[step->out[i]].t;
+        if (frame->known[step->out[i]]) {
+            out[i].t = *t;
+            out[i].t.data = NULL;
+        }
+    }
     grt_target host = grt_target_of(&grt_backend_cpu);
     GRT_TRY(host.evaluate(&host, &step->desc, frame->steps[s].call.host_in, step->n_in, out, step->n_out));
     grt_status status = GRT_OK;

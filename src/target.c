@@ -126,20 +126,15 @@ static grt_status run(evaluation *e)
     return e->call.row->run(&e->call.run);
 }
 
-static bool has_known_outputs(const grt_run *run)
-{
-    bool known = true;
-    for (int32_t i = 0; i < run->n_out; i++)
-        known = known && run->out[i]->dtype != GRT_DTYPE_NONE;
-    return known;
-}
-
 static grt_status evaluate(const grt_target *target, const grt_op_desc *desc, const grt_tensor *const *in,
                            int32_t n_in, grt_value *out, int32_t n_out)
 {
     evaluation e = {0};
     grt_status status = init(&e, desc, in, n_in, out, n_out);
-    if (status == GRT_OK && !has_known_outputs(&e.call.run))
+    bool described = true;
+    for (int32_t i = 0; i < n_out; i++)
+        described = described && out[i].t.dtype != GRT_DTYPE_NONE;
+    if (status == GRT_OK && !described)
         status = grt_op_call_infer(&e.call, &e.scratch);
     if (status == GRT_OK)
         status = find_and_create(&e, target);

@@ -15,7 +15,7 @@ static char path[64];
 static void setup(void)
 {
     setenv("GRAPHRT_ALGO_CACHE", "off", 1);
-    snprintf(path, sizeof path, "/tmp/test_frame-XXXXXX");
+    snprintf(path, sizeof path, "/tmp/test_dims_only-XXXXXX");
     close(mkstemp(path));
     ck_assert_int_eq(grt_runtime_create(&runtime), GRT_OK);
 }
@@ -167,9 +167,9 @@ START_TEST(captured_values_keep_their_memory)
 }
 END_TEST
 
-Suite *suite_test_frame(void)
+Suite *suite_test_dims_only(void)
 {
-    Suite *s = suite_create("frame");
+    Suite *s = suite_create("dims_only");
     TCase *tc = tcase_create("plans");
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, computed_from_dims_and_packed_constants);
