@@ -286,10 +286,15 @@ static void print_profile(const json_t *r)
     const char *op;
     size_t i;
     json_object_foreach(json_object_get(found, "ops"), op, entry)
+    {
         printf("  %-26s %5.0f steps %10.4f ms\n", op, number(entry, "steps"), number(entry, "ms"));
-    json_array_foreach(json_object_get(found, "steps"), i, entry) printf(
-        "    %10.4f ms  %s  %s\n", number(entry, "ms"), json_string_value(json_object_get(entry, "op")),
-        json_string_value(json_object_get(entry, "name")));
+    }
+    json_array_foreach(json_object_get(found, "steps"), i, entry)
+    {
+        printf("    %10.4f ms  %s  %s\n", number(entry, "ms"),
+               json_string_value(json_object_get(entry, "op")),
+               json_string_value(json_object_get(entry, "name")));
+    }
 }
 
 static void print_report(const json_t *r)

@@ -322,7 +322,7 @@ static grt_status run_nms(const grt_run *run)
                            (long long)n);
     candidate *list = run->workspace;
     int64_t(*triples)[3] = (int64_t(*)[3])(list + n);
-    float *fields = (float *)(triples + batch * classes * n);
+    float *fields = (float *)(void *)(triples + batch * classes * n);
     const chosen_boxes kept = {fields, fields + n, fields + 2 * n, fields + 3 * n, fields + 4 * n};
     for (int64_t group = 0; group < batch * classes && most > 0; group++) {
         const float *score = (const float *)scores->data + group * n,
