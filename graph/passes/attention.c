@@ -203,7 +203,18 @@ static ir_value *packed(ir_node *before, const ir_value *value)
     return join && op_infer_node(join) == GRT_OK ? join->out[0] : NULL;
 }
 
-/* The Reshape that ends Transpose and Reshape back to [B, S, H * D]. */
+/* Is it [B * S, H * D] of [B, H, S, D]? */
+static bool is_matrix_of(const ir_type *type, const ir_value *y)
+{
+    const grt_dims *dims = y->graph->module->dims;
+    int64_t width, heads, size;
+    return type->rank == 2 && grt_dim_is_const(dims, type->dims[1], &width) &&
+           grt_dim_is_const(dims, y->type.dims[1], &heads) &&
+           grt_dim_is_const(dims, y->type.dims[3], &size) && width == heads * size;
+}
+
+/* The Reshape that ends Transpose and Reshape back to [B, S, H * D], or further to [B * S, H * D], as
+ * products that want matrices have it. */
 static ir_node *unpacking(const ir_value *y)
 {
     static const int64_t heads_second[] = {0, 2, 1, 3};
@@ -211,7 +222,8 @@ static ir_node *unpacking(const ir_value *y)
     if (!rewrite_is(transpose, "Transpose") || !is_permutation(transpose, heads_second))
         return NULL;
     ir_node *reshape = rewrite_only_user(transpose->out[0]);
-    return rewrite_is(reshape, "Reshape") && reshape->out[0]->type.rank == 3 ? reshape : NULL;
+    const ir_type *type = rewrite_is(reshape, "Reshape") ? &reshape->out[0]->type : NULL;
+    return type && (type->rank == 3 || is_matrix_of(type, y)) ? reshape : NULL;
 }
 
 /* ---- replacing ---- */
@@ -239,6 +251,21 @@ static bool put(pass_context *context, ir_node *last, ir_node *made)
     return true;
 }
 
+/* The same in front of a Reshape to a matrix, which stays. */
+static bool put_before(pass_context *context, ir_node *reshape, ir_node *made)
+{
+    if (!made)
+        return false;
+    if (op_infer_node(made) != GRT_OK || made->out[0]->type.dtype != reshape->out[0]->type.dtype ||
+        made->out[0]->type.rank != 3 || !rewrite_supported(context, made, NULL)) {
+        ir_node_remove(made);
+        return false;
+    }
+    ir_node_set_input(reshape, 0, made->out[0]);
+    context->changed++;
+    return true;
+}
+
 static bool put_packed(pass_context *context, ir_node *matmul, const attention *a)
 {
     ir_node *last = unpacking(matmul->out[0]);
@@ -256,7 +283,7 @@ static bool put_packed(pass_context *context, ir_node *matmul, const attention *
         return false;
     ir_attr_set_int(made, "q_num_heads", q_heads);
     ir_attr_set_int(made, "kv_num_heads", kv_heads);
-    return put(context, last, made);
+    return last->out[0]->type.rank == 3 ? put(context, last, made) : put_before(context, last, made);
 }
 
 static void look(pass_context *context, ir_node *matmul)

@@ -153,6 +153,15 @@ static uint64_t hash_node(const ir_node *node)
     return h;
 }
 
+/* A node whose shape input was dropped (pass shapes) is told by its results' dims. */
+static bool has_dropped_input(const ir_node *node)
+{
+    for (int32_t i = 0; node->row && i < node->row->min_in; i++)
+        if (!ir_in(node, i))
+            return true;
+    return false;
+}
+
 static bool equal_nodes(const ir_node *a, const ir_node *b)
 {
     if (a->n_in != b->n_in || a->n_out != b->n_out || a->desc.n_attrs != b->desc.n_attrs ||
@@ -162,7 +171,8 @@ static bool equal_nodes(const ir_node *a, const ir_node *b)
         if (a->in[i].value != b->in[i].value)
             return false;
     for (int32_t i = 0; i < a->n_out; i++)
-        if (!a->out[i] != !b->out[i])
+        if (!a->out[i] != !b->out[i] ||
+            (a->out[i] && has_dropped_input(a) && !rewrite_same_shape(&a->out[i]->type, &b->out[i]->type)))
             return false;
     for (size_t i = 0; i < a->desc.n_attrs; i++)
         if (!equal_attr(&a->desc.attrs[i], &b->desc.attrs[i]))

@@ -53,8 +53,9 @@ static const unsigned char schedule[] = {
     PASS_precision, PASS_dce,
     /* laid out, and transposes cancelled */
     PASS_layout, PASS_fold, PASS_simplify, PASS_cse, PASS_dce,
-    /* last, as nothing matches these any more */
-    PASS_pointwise, PASS_shapes, PASS_dce};
+    /* last, as nothing matches these any more; nodes that differed in how they found the same dims are equal
+       now */
+    PASS_pointwise, PASS_shapes, PASS_cse, PASS_dce};
 enum { N_RUNS = sizeof schedule / sizeof *schedule };
 
 const pass_row *pass_at(size_t index)

@@ -295,18 +295,22 @@ static bool become_reshape(work *w, ir_node *node, ir_value *x)
 {
     const ir_type *type = &node->out[0]->type;
     int64_t shape[GRT_MAX_RANK];
-    int32_t symbolic = 0;
+    int32_t found = 0, taken = 0; /* dims by -1, from the others; by 0, from the input */
     bool zero = false;
     if (type->rank < 0 || type->kind != GRT_KIND_TENSOR)
         return false;
     for (int32_t i = 0; i < type->rank; i++) {
-        if (!grt_dim_is_const(dims_of(node), type->dims[i], &shape[i])) {
+        if (grt_dim_is_const(dims_of(node), type->dims[i], &shape[i])) {
+            zero |= shape[i] == 0;
+        } else if (i < x->type.rank && x->type.dims[i] == type->dims[i]) {
+            shape[i] = 0;
+            taken++;
+        } else {
             shape[i] = -1;
-            symbolic++;
+            found++;
         }
-        zero |= shape[i] == 0;
     }
-    if (symbolic > 1 || (symbolic && zero))
+    if (found > 1 || (zero && (found || taken)))
         return false;
     ir_value *constant = ir_constant_ints(node->graph, node->desc.name, shape, type->rank);
     if (!constant)
@@ -389,11 +393,18 @@ static bool transpose_between(work *w, ir_node *node)
         perm[i] = i < rank - 2 ? i : i == rank - 2 ? rank - 1 : rank - 2;
         dims[i] = out->dims[perm[i]];
     }
-    ir_value *x = reshaped(w, node, joined, rank, dims);
+    /* What was joined has these dims, mostly. A Reshape to them could not always be written: only one of its
+     * dims may be found from the others. */
+    ir_value *x = ir_in(joined->producer, 0);
+    const ir_type split = {.dtype = joined->type.dtype, .rank = rank, .dims = dims};
+    if (!x || !rewrite_same_shape(&x->type, &split))
+        x = reshaped(w, node, joined, rank, dims);
     if (!x)
         return false;
+    ir_node *join = joined->producer;
     become_transpose(node, x, perm, rank);
     drop_if_dead(transpose);
+    drop_if_dead(join);
     return changed(w, node);
 }
 

@@ -101,6 +101,31 @@ START_TEST(packed_heads)
 }
 END_TEST
 
+/* Back to [B * S, H * D], for a product that wants a matrix: that Reshape stays. */
+START_TEST(packed_heads_as_a_matrix)
+{
+    ir_text_check("in a f32 2,3,8\n"
+                  "in b f32 2,5,8\n"
+                  "in d f32 2,5,8\n"
+                  "const h i64 4 0 0 2 4\n"
+                  "const j i64 2 -1 8\n"
+                  "q3 = Reshape a h\n"
+                  "k3 = Reshape b h\n"
+                  "v3 = Reshape d h\n"
+                  "q = Transpose q3 perm=0,2,1,3\n"
+                  "t = Transpose k3 perm=0,2,3,1\n"
+                  "v = Transpose v3 perm=0,2,1,3\n"
+                  "s = MatMul q t\n"
+                  "p = Softmax s\n"
+                  "y4 = MatMul p v\n"
+                  "y3 = Transpose y4 perm=0,2,1,3\n"
+                  "y = Reshape y3 j\n"
+                  "z = Relu y\n"
+                  "out z\n",
+                  "", "Attention Reshape Relu");
+}
+END_TEST
+
 START_TEST(scores_that_others_use_stop_it)
 {
     ir_text_check("in q f32 2,2,3,4\n"
@@ -141,6 +166,7 @@ Suite *suite_test_pass_attention(void)
     tcase_add_test(tc, scales_on_both_sides);
     tcase_add_test(tc, two_masks);
     tcase_add_test(tc, packed_heads);
+    tcase_add_test(tc, packed_heads_as_a_matrix);
     tcase_add_test(tc, scores_that_others_use_stop_it);
     tcase_add_test(tc, softmax_over_another_axis);
     suite_add_tcase(suite, tc);

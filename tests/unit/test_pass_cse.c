@@ -76,6 +76,35 @@ START_TEST(random_nodes_differ)
 }
 END_TEST
 
+/* The same dims, found in two ways: equal once nobody asks how. To other dims, another node. */
+START_TEST(expands_are_told_by_their_dims)
+{
+    ir_module *m = ir_text("in x f32 1,4\n"
+                           "in y f32 n,4\n"
+                           "in z f32 n,6\n"
+                           "const zero i64 1 0\n"
+                           "const one i64 1 1\n"
+                           "const four i64 1 4\n"
+                           "a = Shape y\n"
+                           "b = Shape z\n"
+                           "c = Slice b zero one\n"
+                           "d = Concat c four axis=0\n"
+                           "p = Expand x a\n"
+                           "q = Expand x d\n"
+                           "r = Concat four four axis=0\n"
+                           "s = Expand x r\n"
+                           "o1 = Softmax p\n"
+                           "o2 = Transpose q perm=1,0\n"
+                           "o3 = Softmax s\n"
+                           "out o1\n"
+                           "out o2\n"
+                           "out o3\n");
+    ir_text_pass(m, "");
+    ck_assert_str_eq(ir_text_ops(m), "Expand Expand Softmax Transpose Softmax");
+    ir_module_release(m);
+}
+END_TEST
+
 Suite *suite_test_pass_cse(void)
 {
     Suite *suite = suite_create("pass_cse");
@@ -85,6 +114,7 @@ Suite *suite_test_pass_cse(void)
     tcase_add_test(tc, attributes_differ);
     tcase_add_test(tc, zero_and_minus_zero_differ);
     tcase_add_test(tc, equal_outputs_keep_their_names);
+    tcase_add_test(tc, expands_are_told_by_their_dims);
     tcase_add_test(tc, random_nodes_differ);
     suite_add_tcase(suite, tc);
     return suite;

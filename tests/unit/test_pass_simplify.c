@@ -155,6 +155,45 @@ START_TEST(keys_of_attention)
 }
 END_TEST
 
+/* Batch, heads and rows are open but for the heads: a Reshape could not say both others. */
+START_TEST(keys_of_attention_of_open_dims)
+{
+    ir_module *m = ir_text("in x f32 n,3,m,4\n"
+                           "const zero i64 1 0\n"
+                           "const two i64 1 2\n"
+                           "const three i64 1 3\n"
+                           "const four i64 1 4\n"
+                           "const rest i64 1 -1\n"
+                           "shape = Shape x\n"
+                           "batch = Slice shape zero two\n"
+                           "rows = Slice shape two three\n"
+                           "s = Concat rest rows four axis=0\n"
+                           "t = Concat batch four rows axis=0\n"
+                           "a = Reshape x s\n"
+                           "b = Transpose a perm=0,2,1\n"
+                           "c = Reshape b t\n"
+                           "d = Relu c\n"
+                           "out d\n");
+    ir_text_pass(m, "");
+    ck_assert_str_eq(ir_text_ops(m), "Transpose Relu");
+    ir_module_release(m);
+}
+END_TEST
+
+/* [n, m, 12] -> [n, m, 3, 4] -> [n, m, 12] */
+START_TEST(reshapes_of_open_dims)
+{
+    ir_text_check("in x f32 n,m,12\n"
+                  "const s i64 4 0 0 3 4\n"
+                  "const t i64 3 0 0 12\n"
+                  "a = Reshape x s\n"
+                  "b = Reshape a t\n"
+                  "c = Relu b\n"
+                  "out c\n",
+                  "", "Relu");
+}
+END_TEST
+
 START_TEST(slices_go_first)
 {
     ir_text_check("in x f32 2,4,3\n"
@@ -257,6 +296,8 @@ Suite *suite_test_pass_simplify(void)
     tcase_add_test(tc, transposes_cancel);
     tcase_add_test(tc, a_transpose_of_ones_is_a_reshape);
     tcase_add_test(tc, keys_of_attention);
+    tcase_add_test(tc, keys_of_attention_of_open_dims);
+    tcase_add_test(tc, reshapes_of_open_dims);
     tcase_add_test(tc, slices_go_first);
     tcase_add_test(tc, powers);
     tcase_add_test(tc, one_divided_by);
