@@ -25,6 +25,7 @@ graph_SOURCES += graph/passes/recognise.c
 graph_SOURCES += graph/passes/rotary.c
 graph_SOURCES += graph/passes/shapes.c
 graph_SOURCES += graph/passes/simplify.c
+graph_SOURCES += graph/passes/sizes.c
 graph_SOURCES += graph/plan_write.c
 # One line per file, so that adding an op is one line.
 graph_ops_SOURCES =

@@ -13,6 +13,7 @@
     X(fold, 1, "compute what depends on constants only")                                           \
     X(branches, 1, "take the branch of an If whose condition is known")                            \
     X(simplify, 1, "remove no-ops, join reshapes and transposes")                                  \
+    X(sizes, 1, "ask the model's inputs for sizes that they have")                                 \
     X(dce, 1, "remove nodes whose results nobody uses")                                            \
     X(legalise, 0, "replace ops that the target has no kernel for by simpler ones")                \
     X(recognise, 2, "find GELU, SiLU, RMS and layer normalisation that are written out")           \
@@ -41,7 +42,7 @@ static const char *const names[] = {PASSES(X)};
  * are folded, so that their weights are kept once. */
 static const unsigned char schedule[] = {
     /* as imported */
-    PASS_cse, PASS_fold, PASS_branches, PASS_simplify, PASS_dce,
+    PASS_cse, PASS_fold, PASS_branches, PASS_simplify, PASS_sizes, PASS_dce,
     /* what expansions left */
     PASS_legalise, PASS_fold, PASS_simplify, PASS_cse, PASS_dce,
     /* found; each pattern wants the nodes that the one before covered to be gone */

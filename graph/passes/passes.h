@@ -22,6 +22,7 @@ grt_status pass_recognise(pass_context *context);
 grt_status pass_rotary(pass_context *context);
 grt_status pass_shapes(pass_context *context);
 grt_status pass_simplify(pass_context *context);
+grt_status pass_sizes(pass_context *context);
 /* Not a pass but the end of all of them: UNSUPPORTED, listing every node that the target has no kernel for.
  */
 grt_status pass_check_supported(pass_context *context);
