@@ -46,8 +46,8 @@ static grt_status read_nodes(const grt_kernel_node *node, grt_trees *state)
         int64_t mode = grt_tensor_int(modes, i);
         if (mode < 0 || mode >= GRT_TREE_N_MODES)
             return bad_tree(node, "nodes_modes holds no mode from 0 to 6", i);
-        if (features[i] < 0)
-            return bad_tree(node, "nodes_featureids is negative", i);
+        if (features[i] < 0 || features[i] == INT64_MAX)
+            return bad_tree(node, "nodes_featureids is negative or too large", i);
         *to = (grt_tree_node){.split = cpu_element_get(splits, i),
                               .feature = features[i],
                               .mode = (uint8_t)mode,

@@ -64,7 +64,7 @@ END_TEST
 static const int64_t features[] = {0, 1}, true_ids[] = {1, 0}, false_ids[] = {2, 1}, true_leafs[] = {0, 1},
                      false_leafs[] = {1, 1}, targets[] = {0, 1, 1}, roots[] = {0};
 
-static void begin_tree(op_runner *r, const int64_t *children)
+static void begin_tree_of(op_runner *r, const int64_t *children, const int64_t *by, int64_t n_targets)
 {
     static uint8_t mode_data[] = {0, 3};
     static float split_data[] = {0.5f, 2}, weight_data[] = {10, 20, 30};
@@ -72,8 +72,8 @@ static void begin_tree(op_runner *r, const int64_t *children)
     static const grt_tensor splits = {.dtype = GRT_DTYPE_FLOAT, .rank = 1, .dims = {2}, .data = split_data};
     static const grt_tensor weights = {.dtype = GRT_DTYPE_FLOAT, .rank = 1, .dims = {3}, .data = weight_data};
     op_begin(r, ML, "TreeEnsemble");
-    op_int(r, "n_targets", 2);
-    op_ints(r, "nodes_featureids", features, 2);
+    op_int(r, "n_targets", n_targets);
+    op_ints(r, "nodes_featureids", by, 2);
     op_ints(r, "nodes_truenodeids", children, 2);
     op_ints(r, "nodes_falsenodeids", false_ids, 2);
     op_ints(r, "nodes_trueleafs", true_leafs, 2);
@@ -83,6 +83,11 @@ static void begin_tree(op_runner *r, const int64_t *children)
     op_tensor(r, "nodes_modes", &modes);
     op_tensor(r, "nodes_splits", &splits);
     op_tensor(r, "leaf_weights", &weights);
+}
+
+static void begin_tree(op_runner *r, const int64_t *children)
+{
+    begin_tree_of(r, children, features, 2);
 }
 
 START_TEST(test_tree)
@@ -122,6 +127,22 @@ START_TEST(test_tree_refuses_few_features)
 }
 END_TEST
 
+START_TEST(test_tree_refuses_absurd_sizes)
+{
+    const float x[] = {0, 0};
+    const int64_t far[] = {0, INT64_MAX};
+    op_runner r;
+    begin_tree_of(&r, true_ids, far, 2);
+    op_add(&r, GRT_DTYPE_FLOAT, 2, (const int64_t[]){1, 2}, x);
+    ck_assert_int_eq(op_run(&r, 1), GRT_STATUS_INVALID_MODEL);
+    op_end(&r);
+    begin_tree_of(&r, true_ids, features, INT64_MAX / 4); /* no row, so no result is too large */
+    op_add(&r, GRT_DTYPE_FLOAT, 2, (const int64_t[]){0, 2}, x);
+    ck_assert_int_eq(op_run(&r, 1), GRT_STATUS_OUT_OF_MEMORY);
+    op_end(&r);
+}
+END_TEST
+
 Suite *suite_test_ml(void)
 {
     Suite *suite = suite_create("ml");
@@ -132,6 +153,7 @@ Suite *suite_test_ml(void)
     tcase_add_test(tests, test_tree);
     tcase_add_test(tests, test_tree_refuses_cycles_and_strays);
     tcase_add_test(tests, test_tree_refuses_few_features);
+    tcase_add_test(tests, test_tree_refuses_absurd_sizes);
     suite_add_tcase(suite, tests);
     return suite;
 }

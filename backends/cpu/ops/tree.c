@@ -5,6 +5,7 @@
 #include "backends/cpu/element.h"
 #include "backends/cpu/threads.h"
 #include "backends/tree.h"
+#include "src/base/checked.h"
 
 #include <stdlib.h>
 
@@ -138,7 +139,9 @@ static grt_status tree_reshape(grt_reshape *reshape)
         return grt_fail_op(reshape->desc, GRT_STATUS_INVALID_ARGUMENT,
                            "the input must be samples x features with %lld features or more",
                            (long long)state->n_features);
-    reshape->workspace_bytes = (size_t)state->n_targets * BLOCK * sizeof(double) * (size_t)reshape->threads;
+    if (!grt_mul_size((size_t)state->n_targets, BLOCK * sizeof(double) * (size_t)reshape->threads,
+                      &reshape->workspace_bytes))
+        return grt_fail_memory(SIZE_MAX);
     return GRT_OK;
 }
 
