@@ -376,11 +376,28 @@ static const struct {
 } control[] = {
     {"If", infer_if}, {"Loop", infer_loop}, {"Scan", infer_scan}, {"SequenceMap", infer_sequence_map}};
 
+/* All inputs are there but a Loop's limit and condition, and these are tensors, as is an If's condition. */
+static grt_status check_control_inputs(const ir_node *node)
+{
+    const bool loop = grt_op_is(&node->desc, "", "Loop");
+    const int32_t scalars = loop ? 2 : grt_op_is(&node->desc, "", "If") ? 1 : 0;
+    for (int32_t i = 0; i < node->n_in; i++) {
+        const ir_value *value = ir_in(node, i);
+        if (!value && !(loop && i < scalars))
+            return grt_fail_op(&node->desc, GRT_STATUS_INVALID_MODEL, "input %d is missing", i);
+        if (value && i < scalars && value->type.kind != GRT_KIND_TENSOR)
+            return grt_fail_op(&node->desc, GRT_STATUS_INVALID_MODEL, "input %d must be a tensor", i);
+    }
+    return GRT_OK;
+}
+
 static grt_status infer_node(ir_node *node, int32_t depth)
 {
     for (size_t i = 0; i < sizeof control / sizeof *control; i++)
-        if (grt_op_is(&node->desc, "", control[i].op))
+        if (grt_op_is(&node->desc, "", control[i].op)) {
+            GRT_TRY(check_control_inputs(node));
             return control[i].infer(node, depth);
+        }
     return infer_by_row(node);
 }
 

@@ -92,7 +92,8 @@ static const grt_value *step_in(const grt_frame *frame, const grt_plan_step *ste
 
 static grt_status scalar_bool(const grt_plan_step *step, const grt_value *value, const char *what, bool *out)
 {
-    if (value->t.dtype != GRT_DTYPE_BOOL || grt_tensor_elements(&value->t) != 1) {
+    if (value->kind != GRT_KIND_TENSOR || value->t.dtype != GRT_DTYPE_BOOL ||
+        grt_tensor_elements(&value->t) != 1) {
         char text[GRT_TYPE_TEXT_SIZE];
         return grt_fail_op(&step->desc, GRT_STATUS_INVALID_ARGUMENT, "%s must be one bool, found %s", what,
                            grt_tensor_text(&value->t, text));

@@ -24,7 +24,7 @@ static bool reserve(grt_text *text, size_t more)
 
 void grt_text_add(grt_text *text, const char *format, ...)
 {
-    if (text->failed)
+    if (!text || text->failed)
         return;
     va_list args, again;
     va_start(args, format);

@@ -15,6 +15,7 @@ typedef struct grt_text {
     bool failed; /* out of memory happened; further additions do nothing */
 } grt_text;
 
+/* text NULL: nothing; who asks for no reason gets none. */
 void grt_text_add(grt_text *text, const char *format, ...) GRT_PRINTF(2, 3);
 /* "2x?x8"; "scalar" for rank 0; "unknown rank" for -1. */
 void grt_text_add_dims(grt_text *text, const int64_t *dims, int32_t rank);

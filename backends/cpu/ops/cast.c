@@ -193,7 +193,7 @@ static grt_status run(const grt_run *r)
     cpu_convert_options options = *(const cpu_convert_options *)r->state;
     int64_t n = grt_tensor_elements(in);
     if (in->dtype == out->dtype) {
-        if (in->data != out->data)
+        if (n > 0 && in->data != out->data)
             memcpy(out->data, in->data, grt_tensor_bytes(in));
         return GRT_OK;
     }
