@@ -93,8 +93,11 @@ cuda_files += backends/cuda/nvrtc.h backends/cuda/nvrtc.c
 cuda_files += backends/cuda/code.h backends/cuda/code.c
 cuda_files += backends/cuda/copy.h backends/cuda/copy.cu
 cuda_files += backends/cuda/concat.h backends/cuda/concat.cu
-cuda_files += backends/cuda/attention.cuh backends/cuda/attention_flash.cu
-cuda_files += backends/cuda/attention_float.cu backends/cuda/attention_split.cu backends/cuda/attention_tile.cuh
+cuda_files += backends/cuda/attention.cuh backends/cuda/attention_tile.cuh backends/cuda/attention_rows.cuh
+cuda_files += backends/cuda/attention_flash.cu backends/cuda/attention_float.cu backends/cuda/attention_split.cu
+# Files with wgmma, which sm_90a alone has; their kernels are chosen on such devices only.
+cuda_warpgroup_files = backends/cuda/warpgroup.cuh backends/cuda/bulk_copy.cuh backends/cuda/attention_warpgroup.cu
+cuda_files += backends/cuda/tensor_map.h backends/cuda/tensor_map.c
 cuda_ops_files += backends/cuda/ops/pointwise.cu
 cuda_ops_files += backends/cuda/ops/pointwise_group.cu
 cuda_ops_files += backends/cuda/ops/cast.cu
@@ -122,9 +125,12 @@ cuda_ops_files += backends/cuda/ops/tree.cu
 cuda_ops_files += backends/cuda/ops/signal.cu
 cuda_ops_files += backends/cuda/ops/unique.cu
 # In the tarball whether or not this build has CUDA.
-EXTRA_DIST += $(cuda_files) $(cuda_ops_files)
+EXTRA_DIST += $(cuda_files) $(cuda_warpgroup_files) $(cuda_ops_files)
 if CUDA
-cuda_objects = $(patsubst %,cuda-objects/%.o,$(filter %.c %.cu,$(cuda_files) $(cuda_ops_files)))
+cuda_warpgroup_objects = $(patsubst %,cuda-objects/%.o,$(filter %.cu,$(cuda_warpgroup_files)))
+cuda_objects = $(patsubst %,cuda-objects/%.o,$(filter %.c %.cu,$(cuda_files) $(cuda_ops_files))) $(cuda_warpgroup_objects)
+cuda_gencode = $(CUDA_GENCODE)
+$(cuda_warpgroup_objects): cuda_gencode = -gencode arch=compute_90a,code=sm_90a
 cuda_includes = $(DEFS) -I. -I$(top_srcdir) -I$(top_srcdir)/include -isystem $(CUDA_DIR)/include
 graphrtmoduledir = $(libdir)/graphrt
 graphrtmodule_DATA = libgraphrt-cuda.so
@@ -136,7 +142,7 @@ cuda_pointwise_language.inc: $(top_srcdir)/backends/cuda/pointwise_language.h
 	$(AM_V_GEN)sed -e 's/[\\"]/\\&/g' -e 's/.*/"&\\n"/' $< > $@.tmp && mv $@.tmp $@
 cuda-objects/%.cu.o: $(top_srcdir)/%.cu
 	@$(MKDIR_P) $(@D)
-	$(AM_V_GEN)$(NVCC) -O3 -std=c++17 --extended-lambda $(CUDA_GENCODE) -Xcompiler -fPIC,-fvisibility=hidden,-Wall $(cuda_includes) -MD -MF $@.d -c $< -o $@
+	$(AM_V_GEN)$(NVCC) -O3 -std=c++17 --extended-lambda $(cuda_gencode) -Xcompiler -fPIC,-fvisibility=hidden,-Wall $(cuda_includes) -MD -MF $@.d -c $< -o $@
 cuda-objects/%.c.o: $(top_srcdir)/%.c cuda_kernels.inc cuda_pointwise_language.inc
 	@$(MKDIR_P) $(@D)
 	$(AM_V_CC)$(CC) -O2 -g -std=gnu11 $(WARNINGS) -fPIC -fvisibility=hidden $(cuda_includes) -MD -MF $@.d -c $< -o $@

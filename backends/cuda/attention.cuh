@@ -4,6 +4,7 @@
 
 #include "backends/attention.h"
 #include "backends/cuda/number.cuh"
+#include "backends/cuda/tensor_map.h"
 
 #include <math_constants.h>
 
@@ -16,12 +17,14 @@ typedef enum attention_kernel {
     ATTENTION_PLAIN, /* attention.cu: everything */
     ATTENTION_FLASH, /* attention_flash.cu: 16-bit floats, and float32 as TF32, on tensor cores */
     ATTENTION_FLOAT, /* attention_float.cu: float32 as it is */
+    ATTENTION_WARPGROUP, /* attention_warpgroup.cu: 16-bit floats on Hopper, many rows */
 } attention_kernel;
 
 /* calloc'ed, and an argument of kernels: keep it a plain struct. */
 struct attention_shape : grt_attention_dims {
     attention_kernel kernel;
-    bool few;      /* few rows; the flash kernel has code of its own for that */
+    bool few;      /* few rows; the kernels on tensor cores have code of their own for that */
+    bool limited;  /* some keys are hidden from some queries by their place; a run's nonpad may hide more */
     int splits;    /* tasks that share the keys of one row */
     int64_t fold;  /* query heads of one key head that a block takes together, as rows; 1: none */
     int64_t heads; /* of folded heads */
@@ -29,6 +32,7 @@ struct attention_shape : grt_attention_dims {
     int mask_dtype, qk_dtype;
     attention_view q, k, v, y; /* joined: K and V are parts of Q's tensor */
     size_t shared_bytes;
+    cuda_tensor_map_encoder encode; /* WARPGROUP */
 };
 
 /* What a run binds. */
@@ -65,6 +69,11 @@ bool attention_tiles_aligned(const attention_data *d);
 cudaError_t attention_flash_prepare(const attention_shape *s, grt_dtype dtype);
 bool attention_flash_few(const attention_shape *s, grt_dtype dtype, const struct cudaDeviceProp *device);
 void attention_flash(const attention_shape *s, const attention_data *d, grt_dtype dtype, cudaStream_t stream);
+
+/* attention_warpgroup.cu, likewise */
+cudaError_t attention_warpgroup_prepare(const attention_shape *s, grt_dtype dtype);
+bool attention_warpgroup_takes(const attention_shape *s, grt_dtype dtype, const struct cudaDeviceProp *device);
+cudaError_t attention_warpgroup(const attention_shape *s, const attention_data *d, grt_dtype dtype, int multiprocessors, cudaStream_t stream);
 
 /* attention_float.cu */
 cudaError_t attention_float_prepare(const attention_shape *s);

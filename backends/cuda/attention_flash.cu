@@ -2,11 +2,11 @@
  * registers, tiles of keys and values pass through shared memory in two stages, sums and softmax are float32. Scores never reach
  * memory. Few rows with many keys: several blocks share the keys of a row (attention_split.cu), and query heads that share keys are
  * rows of one block. */
-#include "backends/cuda/attention_tile.cuh"
+#include "backends/cuda/attention_rows.cuh"
 
 namespace {
 
-enum { ROWS = 16, STAGES = 2, MANY_WARPS = 4, FEW_WARPS = 8 };
+enum { ROWS = WARP_ROWS, STAGES = 2, MANY_WARPS = 4, FEW_WARPS = 8 };
 
 /* Adds weights times values to a warp's result. The weights are where the scores were: of keys 8 k + 2 quad and the one behind it. */
 template <class T, int SIZE, int TILE>
@@ -47,20 +47,34 @@ __device__ __forceinline__ void add_values(float (*result)[4], const float (*wei
 /* Keys in a tile: what leaves room for two blocks in 100 KiB or more of shared memory. */
 template <class T, int SIZE> constexpr int tile_size = sizeof(T) == 4 && SIZE > 64 ? 32 : 64;
 
-/* A warp's rows: two a lane, `group` and `group` + 8 of them. */
-template <class T, int SIZE> struct warp_rows {
+/* A warp's rows with their queries. */
+template <class T, int SIZE> struct warp_rows : attention_rows<SIZE> {
     enum { DEPTH = tensor_core<T>::DEPTH, STEPS = SIZE / DEPTH, COLUMNS = SIZE / 8, STRIDE = SIZE + row_pad<T> };
     uint32_t q[STEPS][4];
-    int64_t lo[2], hi[2], mask_at[2];
-    float top[2], sum[2], result[COLUMNS][4]; /* sum: of this lane's keys */
 
-    /* TILE keys and values from number `tile` on, those beyond hi as weights of zero. GENERAL: with a mask or a softcap. Apart, as that
-     * code is long, and a run without them would only stumble over it. */
+    template <bool GENERAL>
+    __device__ __forceinline__ void begin(const attention_shape &s, const attention_data &d, const attention_task &t, int64_t first, int lane)
+    {
+#pragma unroll
+        for (int r = 0; r < 2; r++) {
+            const int64_t i = first + (lane >> 2) + 8 * r;
+            const bool there = i < t.rows;
+            const attention_row row = attention_row_at(s, t, there ? i : 0);
+            attention_rows<SIZE>::template begin<GENERAL>(s, d, t.batch, row, there, r);
+            const T *at = (const T *)d.q + attention_at(s.q, t.batch, row) + 4 / sizeof(T) * (lane & 3);
+#pragma unroll
+            for (int step = 0; step < STEPS; step++) {
+                q[step][r] = there ? tensor_core<T>::operand(*(const uint32_t *)(at + step * DEPTH)) : 0;
+                q[step][2 + r] = there ? tensor_core<T>::operand(*(const uint32_t *)(at + step * DEPTH + DEPTH / 2)) : 0;
+            }
+        }
+    }
+
+    /* TILE keys and values from number `tile` on, those beyond hi as weights of zero. */
     template <int TILE, bool GENERAL>
-    __device__ __forceinline__ void take(const attention_shape &s, const void *mask, const T *keys, const T *values, int64_t tile, int lane)
+    __device__ __forceinline__ void take(const attention_shape &s, const void *mask, const T *keys, const T *values, int tile, int lane)
     {
         enum { KEYS = TILE / 8 };
-        const int quad = lane & 3;
         float score[KEYS][4];
 #pragma unroll
         for (int k = 0; k < KEYS; k++)
@@ -78,98 +92,10 @@ template <class T, int SIZE> struct warp_rows {
                 tensor_core<T>::mma(score[k], q[step], b);
                 tensor_core<T>::mma(score[k + 1], q[step], b + 2);
             }
-        const bool plain = !GENERAL && tile >= lo[0] && tile >= lo[1] && tile + TILE <= hi[0] && tile + TILE <= hi[1];
-        const float factor = (float)s.scale * LOG2E;
-        float highest[2] = {top[0], top[1]};
-        if (plain) {
-#pragma unroll
-            for (int k = 0; k < KEYS; k++)
-#pragma unroll
-                for (int c = 0; c < 4; c++) {
-                    score[k][c] *= factor;
-                    highest[c >> 1] = fmaxf(highest[c >> 1], score[k][c]);
-                }
-        } else if (!GENERAL) {
-            int low[2], high[2]; /* in this tile */
-#pragma unroll
-            for (int r = 0; r < 2; r++) {
-                low[r] = lo[r] > tile ? (int)(lo[r] - tile < TILE ? lo[r] - tile : TILE) : 0;
-                high[r] = hi[r] > tile ? (int)(hi[r] - tile < TILE ? hi[r] - tile : TILE) : 0;
-            }
-#pragma unroll
-            for (int k = 0; k < KEYS; k++)
-#pragma unroll
-                for (int c = 0; c < 4; c++) {
-                    const int r = c >> 1, j = k * 8 + 2 * quad + (c & 1);
-                    score[k][c] = j >= low[r] && j < high[r] ? score[k][c] * factor : -CUDART_INF_F;
-                    highest[r] = fmaxf(highest[r], score[k][c]);
-                }
-        } else {
-#pragma unroll
-            for (int k = 0; k < KEYS; k++)
-#pragma unroll
-                for (int c = 0; c < 4; c++) {
-                    const int r = c >> 1;
-                    score[k][c] = attention_score(s, mask, mask_at[r], score[k][c], tile + k * 8 + 2 * quad + (c & 1), lo[r], hi[r]);
-                    highest[r] = fmaxf(highest[r], score[k][c]);
-                }
-        }
-#pragma unroll
-        for (int r = 0; r < 2; r++) {
-            highest[r] = fmaxf(highest[r], __shfl_xor_sync(0xffffffffu, highest[r], 1));
-            highest[r] = fmaxf(highest[r], __shfl_xor_sync(0xffffffffu, highest[r], 2));
-            const float base = highest[r] == -CUDART_INF_F ? 0.0f : highest[r]; /* no key yet */
-            const float shrink = exp2f(top[r] - base);
-            top[r] = highest[r];
-            float part = 0;
-#pragma unroll
-            for (int k = 0; k < KEYS; k++) {
-                score[k][2 * r] = exp2f(score[k][2 * r] - base);
-                score[k][2 * r + 1] = exp2f(score[k][2 * r + 1] - base);
-                part += score[k][2 * r] + score[k][2 * r + 1];
-            }
-            sum[r] = sum[r] * shrink + part;
-#pragma unroll
-            for (int c = 0; c < COLUMNS; c++) {
-                result[c][2 * r] *= shrink;
-                result[c][2 * r + 1] *= shrink;
-            }
-        }
-        add_values<T, SIZE, TILE>(result, score, values, lane);
+        this->template weigh<TILE, GENERAL>(s, mask, score, tile, lane);
+        add_values<T, SIZE, TILE>(this->result, score, values, lane);
     }
 };
-
-/* The last keys of a sequence like 197 or 257 get code for this many. */
-enum { SHORT_TILE = 16 };
-
-/* The queries of a warp's rows, which begin at number `first` of the task's. */
-template <bool GENERAL, class T, int SIZE>
-__device__ __forceinline__ void begin_rows(warp_rows<T, SIZE> &w, const attention_shape &s, const attention_data &d, const attention_task &t,
-                                           int64_t first, int lane)
-{
-    using rows = warp_rows<T, SIZE>;
-#pragma unroll
-    for (int r = 0; r < 2; r++) {
-        const int64_t i = first + (lane >> 2) + 8 * r;
-        const bool there = i < t.rows;
-        const attention_row row = attention_row_at(s, t, there ? i : 0);
-        w.lo[r] = w.hi[r] = 0;
-        if (there)
-            grt_attention_range(&s, d.nonpad, t.batch, row.query, &w.lo[r], &w.hi[r]);
-        w.mask_at[r] = GENERAL ? attention_mask_at(s, t.batch, row) : 0;
-        const T *at = (const T *)d.q + attention_at(s.q, t.batch, row) + 4 / sizeof(T) * (lane & 3);
-#pragma unroll
-        for (int step = 0; step < rows::STEPS; step++) {
-            w.q[step][r] = there ? tensor_core<T>::operand(*(const uint32_t *)(at + step * rows::DEPTH)) : 0;
-            w.q[step][2 + r] = there ? tensor_core<T>::operand(*(const uint32_t *)(at + step * rows::DEPTH + rows::DEPTH / 2)) : 0;
-        }
-        w.top[r] = -CUDART_INF_F;
-        w.sum[r] = 0;
-    }
-#pragma unroll
-    for (int c = 0; c < rows::COLUMNS; c++)
-        w.result[c][0] = w.result[c][1] = w.result[c][2] = w.result[c][3] = 0;
-}
 
 /* Much to do: each warp of a block has rows of its own; tiles come in two stages. */
 template <class T, int SIZE, bool GENERAL>
@@ -184,8 +110,8 @@ __global__ void __launch_bounds__(MANY_WARPS * 32, SIZE > 64 ? 2 : sizeof(T) == 
     for (uint32_t task = blockIdx.x; task < tasks; task += gridDim.x) {
         const attention_task t = attention_task_at(s, d.nonpad, task, BLOCK_ROWS, TILE);
         const auto fetch_at = [&](int64_t tile, int stage) {
-            fetch_tile<T, SIZE, TILE, THREADS>(s, d.k, d.past_key, s.k, t.batch, t.kv_head, tile, t.to, keys + stage * STAGE);
-            fetch_tile<T, SIZE, TILE, THREADS>(s, d.v, d.past_value, s.v, t.batch, t.kv_head, tile, t.to, values + stage * STAGE);
+            fetch_keys<T, SIZE, TILE, THREADS>(s, d, t, tile, padded_rows<T, SIZE>{keys + stage * STAGE});
+            fetch_values<T, SIZE, TILE, THREADS>(s, d, t, tile, padded_rows<T, SIZE>{values + stage * STAGE});
         };
         __syncthreads(); /* the task before may still read what follows overwrites */
         if (t.from < t.to)
@@ -194,7 +120,7 @@ __global__ void __launch_bounds__(MANY_WARPS * 32, SIZE > 64 ? 2 : sizeof(T) == 
         const int64_t first = t.first + warp * ROWS;
         const bool idle = first >= t.rows; /* such a warp only fetches */
         rows w;
-        begin_rows<GENERAL>(w, s, d, t, first, lane);
+        w.template begin<GENERAL>(s, d, t, first, lane);
         int stage = 0;
         for (int64_t tile = t.from; tile < t.to; tile += TILE, stage ^= 1) {
             if (tile + TILE < t.to)
@@ -203,20 +129,17 @@ __global__ void __launch_bounds__(MANY_WARPS * 32, SIZE > 64 ? 2 : sizeof(T) == 
             wait_for<1>();
             __syncthreads();
             if (!idle && t.to - tile > SHORT_TILE)
-                w.template take<TILE, GENERAL>(s, d.mask, keys + stage * STAGE, values + stage * STAGE, tile, lane);
+                w.template take<TILE, GENERAL>(s, d.mask, keys + stage * STAGE, values + stage * STAGE, (int)tile, lane);
             else if (!idle)
-                w.template take<SHORT_TILE, GENERAL>(s, d.mask, keys + stage * STAGE, values + stage * STAGE, tile, lane);
+                w.template take<SHORT_TILE, GENERAL>(s, d.mask, keys + stage * STAGE, values + stage * STAGE, (int)tile, lane);
             __syncthreads(); /* the stage is free */
         }
 #pragma unroll
         for (int r = 0; r < 2; r++) {
             const int64_t i = first + group + 8 * r;
-            float sum = w.sum[r];
-            sum += __shfl_xor_sync(0xffffffffu, sum, 1);
-            sum += __shfl_xor_sync(0xffffffffu, sum, 2);
+            const float inverse = w.inverse(r);
             if (i >= t.rows)
                 continue;
-            const float inverse = sum > 0 ? 1 / sum : sum == 0 ? 0.0f : sum; /* NaN stays */
             T *y = (T *)d.y + attention_at(s.y, t.batch, attention_row_at(s, t, i)) + 2 * quad;
 #pragma unroll
             for (int c = 0; c < rows::COLUMNS; c++)
@@ -247,16 +170,16 @@ __global__ void __launch_bounds__(FEW_WARPS * 32, SIZE <= 64 ? 2 : 1)
         for (int64_t tile = t.from; tile < t.to || tile == t.from; tile += TILE) {
             __syncthreads(); /* what is there may still be read */
             if (tile < t.to) {
-                fetch_tile<T, SIZE, TILE, THREADS>(s, d.k, d.past_key, s.k, t.batch, t.kv_head, tile, t.to, keys);
-                fetch_tile<T, SIZE, TILE, THREADS>(s, d.v, d.past_value, s.v, t.batch, t.kv_head, tile, t.to, values);
+                fetch_keys<T, SIZE, TILE, THREADS>(s, d, t, tile, padded_rows<T, SIZE>{keys});
+                fetch_values<T, SIZE, TILE, THREADS>(s, d, t, tile, padded_rows<T, SIZE>{values});
             }
             commit();
             if (tile == t.from)
-                begin_rows<GENERAL>(w, s, d, t, t.first, lane);
+                w.template begin<GENERAL>(s, d, t, t.first, lane);
             wait_for<0>();
             __syncthreads();
             if (tile + warp * PART < t.to)
-                w.template take<PART, GENERAL>(s, d.mask, keys + warp * PART * STRIDE, values + warp * PART * STRIDE, tile + warp * PART, lane);
+                w.template take<PART, GENERAL>(s, d.mask, keys + warp * PART * STRIDE, values + warp * PART * STRIDE, (int)tile + warp * PART, lane);
         }
         __syncthreads();
 #pragma unroll
@@ -365,7 +288,7 @@ cudaError_t attention_flash_prepare(const attention_shape *s, grt_dtype dtype)
 void attention_flash(const attention_shape *s, const attention_data *d, grt_dtype dtype, cudaStream_t stream)
 {
     size_t bytes;
-    void *kernel = kernel_for(s, dtype, s->few, d->mask || s->softcap > 0, &bytes);
+    void *kernel = kernel_for(s, dtype, s->few, !attention_scales_only(s, d), &bytes);
     uint32_t tasks = (uint32_t)attention_tasks(s, s->few ? (int)ROWS : MANY_WARPS * ROWS);
     void *arguments[] = {(void *)s, (void *)d, &tasks};
     (void)cudaLaunchKernel(kernel, dim3(cuda_blocks(tasks, 1)), dim3(32 * (s->few ? FEW_WARPS : MANY_WARPS)), arguments, bytes, stream); /* the caller asks for errors */

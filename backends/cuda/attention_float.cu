@@ -48,8 +48,8 @@ __global__ void __launch_bounds__(WARPS * 32)
                   (const float *)d.q + attention_at(s.q, t.batch, row) + i % (SIZE / 4) * 4, r < t.rows);
         }
         if (t.from < t.to) {
-            fetch_tile<float, SIZE, TILE, THREADS>(s, d.k, d.past_key, s.k, t.batch, t.kv_head, t.from, t.to, keys);
-            fetch_tile<float, SIZE, TILE, THREADS>(s, d.v, d.past_value, s.v, t.batch, t.kv_head, t.from, t.to, values);
+            fetch_keys<float, SIZE, TILE, THREADS>(s, d, t, t.from, padded_rows<float, SIZE>{keys});
+            fetch_values<float, SIZE, TILE, THREADS>(s, d, t, t.from, padded_rows<float, SIZE>{values});
         }
         commit();
         float top[R], sum[R], result[R][4 * VECTORS];
@@ -74,8 +74,8 @@ __global__ void __launch_bounds__(WARPS * 32)
             const float *tile_keys = keys + stage * TILE * STRIDE, *tile_values = values + stage * TILE * STRIDE;
             if (tile + TILE < t.to) {
                 const int next = (stage ^ 1) * TILE * STRIDE;
-                fetch_tile<float, SIZE, TILE, THREADS>(s, d.k, d.past_key, s.k, t.batch, t.kv_head, tile + TILE, t.to, keys + next);
-                fetch_tile<float, SIZE, TILE, THREADS>(s, d.v, d.past_value, s.v, t.batch, t.kv_head, tile + TILE, t.to, values + next);
+                fetch_keys<float, SIZE, TILE, THREADS>(s, d, t, tile + TILE, padded_rows<float, SIZE>{keys + next});
+                fetch_values<float, SIZE, TILE, THREADS>(s, d, t, tile + TILE, padded_rows<float, SIZE>{values + next});
             }
             commit();
             wait_for<1>();

@@ -8,8 +8,9 @@
 
 #include "src/base/checked.h"
 
-/* Fewer keys in a split are not worth the second kernel. */
-enum { SPLIT_KEYS = 128, LEAST_SPLITS = 4, MOST_SPLITS = 128, FOLD_QUERIES = 16 };
+/* Fewer keys in a split are not worth the second kernel. With few rows and more keys than a warpgroup goes through in good time, warps
+ * share them. */
+enum { SPLIT_KEYS = 128, LEAST_SPLITS = 4, MOST_SPLITS = 128, FOLD_QUERIES = 16, WARPGROUP_KEYS = 512 };
 
 static bool divides(const attention_view &view, int64_t by)
 {
@@ -37,15 +38,21 @@ void attention_choose(attention_shape *s, grt_dtype dtype, bool tf32, const stru
     if (!fits_tiles(s, dtype) || s->q_heads == 0 || s->q_len == 0 || s->batch == 0)
         return;
     int64_t rows;
-    if (!grt_mul_i64(s->batch, s->q_heads, &rows) || !grt_mul_i64(rows, s->q_len, &rows) || rows > INT32_MAX)
+    if (!grt_mul_i64(s->batch, s->q_heads, &rows) || !grt_mul_i64(rows, s->q_len, &rows) || rows > INT32_MAX || s->total > INT32_MAX)
         return;
     s->kernel = dtype != GRT_DTYPE_FLOAT || tf32 ? ATTENTION_FLASH : ATTENTION_FLOAT;
     const int64_t enough = 2 * (int64_t)device->multiProcessorCount;
+    s->limited = s->causal || s->left >= 0 || s->right >= 0 || s->mask_len < s->total;
     s->group = s->q_heads / s->kv_heads;
     if (s->q_len <= FOLD_QUERIES)
         s->fold = s->group;
     s->heads = s->q_heads / s->fold;
     s->few = s->kernel == ATTENTION_FLASH && attention_flash_few(s, dtype, device);
+    if (s->kernel == ATTENTION_FLASH && (!s->few || s->total <= WARPGROUP_KEYS) && attention_warpgroup_takes(s, dtype, device) &&
+        (s->encode = cuda_tensor_map_find())) {
+        s->kernel = ATTENTION_WARPGROUP;
+        return;
+    }
     if (s->kernel == ATTENTION_FLASH && !s->few)
         return;
     const int64_t tasks = attention_tasks(s, 16); /* the rows of a block of either kernel where there is little to do */

@@ -20,6 +20,16 @@ static inline int64_t attention_tasks(const attention_shape *s, int block_rows)
     return s->batch * s->heads * ((s->fold * s->q_len + block_rows - 1) / block_rows) * s->splits;
 }
 
+/* Keys that a query may look at, [x, y). */
+static __device__ __forceinline__ int2 attention_limits(const attention_shape &s, const int64_t *nonpad, int64_t batch, int64_t query)
+{
+    if (!s.limited && !nonpad)
+        return make_int2(0, (int)s.total);
+    int64_t lo, hi;
+    grt_attention_range(&s, nonpad, batch, query, &lo, &hi);
+    return make_int2((int)lo, (int)hi);
+}
+
 /* All counts fit 31 bits (attention_choose), where division costs a fraction of what it does in 64. */
 static __device__ __forceinline__ attention_task attention_task_at(const attention_shape &s, const int64_t *nonpad, uint32_t at, uint32_t block_rows,
                                                                    int tile)
@@ -40,11 +50,9 @@ static __device__ __forceinline__ attention_task attention_task_at(const attenti
     /* Late rows have most keys where attention is causal: they go first. */
     t.first = (blocks - 1 - block) * block_rows;
     const int64_t last = t.first + block_rows < t.rows ? t.first + block_rows - 1 : t.rows - 1;
-    int64_t unused;
     /* Both ends only grow with the query. */
-    grt_attention_range(&s, nonpad, t.batch, s.fold > 1 ? 0 : t.first, &t.from, &unused);
-    grt_attention_range(&s, nonpad, t.batch, s.fold > 1 ? s.q_len - 1 : last, &unused, &t.to);
-    t.from = t.from / tile * tile;
+    t.from = attention_limits(s, nonpad, t.batch, s.fold > 1 ? 0 : t.first).x / tile * tile;
+    t.to = attention_limits(s, nonpad, t.batch, s.fold > 1 ? s.q_len - 1 : last).y;
     if (s.splits > 1) {
         const int64_t tiles = (t.to - t.from + tile - 1) / tile, share = (tiles + s.splits - 1) / s.splits * tile;
         t.from += t.split * share;
@@ -99,14 +107,20 @@ static __device__ __forceinline__ float *attention_partial_at(const attention_sh
 /* Rows in shared memory are padded by 16 bytes: with sizes that are multiples of 16 bytes, the 8 rows that are read at once lie in different banks. */
 template <class T> constexpr int row_pad = 16 / (int)sizeof(T);
 
+/* Where a chunk of 16 bytes of a row goes: `Place` of the fetches. */
+template <class T, int SIZE> struct padded_rows {
+    T *shared;
+    __device__ __forceinline__ void *operator()(int row, int chunk) const { return shared + row * (SIZE + row_pad<T>) + chunk * (16 / (int)sizeof(T)); }
+};
+
 /* Keys tile .. tile + TILE of a head, those from `to` on as zeros. */
-template <class T, int SIZE, int TILE, int THREADS>
+template <class T, int SIZE, int TILE, int THREADS, class Place>
 __device__ __forceinline__ void fetch_tile(const attention_shape &s, const void *now, const void *past, const attention_view &view,
-                                           int64_t batch, int64_t head, int64_t tile, int64_t to, T *shared)
+                                           const attention_task &t, int64_t tile, Place place)
 {
     enum { EACH = 16 / sizeof(T), CHUNKS = SIZE / EACH };
-    const int left = to - tile < TILE ? (int)(to - tile) : TILE;
-    const T *first = key_row<T>(s, now, past, view, SIZE, batch, head, tile);
+    const int left = t.to - tile < TILE ? (int)(t.to - tile) : TILE;
+    const T *first = key_row<T>(s, now, past, view, SIZE, t.batch, t.kv_head, tile);
     const bool crosses = tile < s.past && tile + TILE > s.past; /* out of the past */
     const int64_t step = tile < s.past ? SIZE : view.row;
     /* Not unrolled much: where a block has one tile, fetching the code takes as long as running it. */
@@ -116,9 +130,21 @@ __device__ __forceinline__ void fetch_tile(const attention_shape &s, const void 
         const bool there = row < left;
         const T *from = first + (there ? row : 0) * step;
         if (crosses && there)
-            from = key_row<T>(s, now, past, view, SIZE, batch, head, tile + row);
-        fetch(shared + row * (SIZE + row_pad<T>) + chunk * EACH, from + chunk * EACH, there);
+            from = key_row<T>(s, now, past, view, SIZE, t.batch, t.kv_head, tile + row);
+        fetch(place(row, chunk), from + chunk * EACH, there);
     }
+}
+
+template <class T, int SIZE, int TILE, int THREADS, class Place>
+__device__ __forceinline__ void fetch_keys(const attention_shape &s, const attention_data &d, const attention_task &t, int64_t tile, Place place)
+{
+    fetch_tile<T, SIZE, TILE, THREADS>(s, d.k, d.past_key, s.k, t, tile, place);
+}
+
+template <class T, int SIZE, int TILE, int THREADS, class Place>
+__device__ __forceinline__ void fetch_values(const attention_shape &s, const attention_data &d, const attention_task &t, int64_t tile, Place place)
+{
+    fetch_tile<T, SIZE, TILE, THREADS>(s, d.v, d.past_value, s.v, t, tile, place);
 }
 
 #endif

@@ -231,6 +231,20 @@ template <class T, class F> static void with_kernel(int64_t v_size, F use)
         use(attend<T, MAX_VALUES / 32>);
 }
 
+static cudaError_t prepare(const attention_shape *s, grt_dtype dtype)
+{
+    switch (s->kernel) {
+    case ATTENTION_FLASH:
+        return attention_flash_prepare(s, dtype);
+    case ATTENTION_WARPGROUP:
+        return attention_warpgroup_prepare(s, dtype);
+    case ATTENTION_FLOAT:
+        return attention_float_prepare(s);
+    default:
+        return cudaSuccess;
+    }
+}
+
 static grt_status reshape(grt_reshape *r)
 {
     const cuda_device *device = (const cuda_device *)r->device;
@@ -259,8 +273,7 @@ static grt_status reshape(grt_reshape *r)
                         }));
     if (status == GRT_OK && error == cudaSuccess) {
         attention_choose(s, r->in[ATTENTION_Q]->dtype, ((const attention_state *)r->state)->tf32, &device->prop);
-        if (s->kernel != ATTENTION_PLAIN)
-            error = s->kernel == ATTENTION_FLASH ? attention_flash_prepare(s, r->in[ATTENTION_Q]->dtype) : attention_float_prepare(s);
+        error = prepare(s, r->in[ATTENTION_Q]->dtype);
         r->workspace_bytes = attention_partial_bytes(s);
     }
     if (error != cudaSuccess)
@@ -285,7 +298,7 @@ static void *out_of(const grt_run *r, int32_t i)
     return i < r->n_out && r->out[i] ? r->out[i]->data : NULL;
 }
 
-template <class T> static void launch(const attention_shape *s, const attention_data *d, const grt_run *r)
+template <class T> static cudaError_t launch(const attention_shape *s, const attention_data *d, const grt_run *r)
 {
     cudaStream_t stream = (cudaStream_t)r->stream;
     const int64_t keys = s->batch * s->kv_heads * s->total * s->size, values = s->batch * s->kv_heads * s->total * s->v_size;
@@ -297,15 +310,18 @@ template <class T> static void launch(const attention_shape *s, const attention_
     if (s->kernel != ATTENTION_PLAIN && attention_tiles_aligned(d)) {
         if (s->kernel == ATTENTION_FLASH)
             attention_flash(s, d, r->in[ATTENTION_Q]->dtype, stream);
+        else if (s->kernel == ATTENTION_WARPGROUP)
+            return attention_warpgroup(s, d, r->in[ATTENTION_Q]->dtype, device->prop.multiProcessorCount, stream);
         else
             attention_float(s, d, device->prop.multiProcessorCount, stream);
         if (s->splits > 1)
             attention_merge(s, d, r->in[ATTENTION_Q]->dtype, stream);
-        return;
+        return cudaSuccess;
     }
     const int64_t tasks = s->batch * s->q_heads * ((s->q_len + BLOCK_ROWS - 1) / BLOCK_ROWS);
     if (tasks > 0)
         with_kernel<T>(s->v_size, [&](auto kernel) { kernel<<<cuda_blocks(tasks, 1), THREADS, s->shared_bytes, stream>>>(*s, *d); });
+    return cudaSuccess;
 }
 
 static grt_status run(const grt_run *r)
@@ -328,7 +344,9 @@ static grt_status run(const grt_run *r)
     d.y = out_of(r, ATTENTION_Y);
     d.qk = s->total > 0 ? out_of(r, ATTENTION_QK) : NULL;
     d.partial = (float *)r->workspace;
-    CUDA_FOR_FLOATS(r->in[ATTENTION_Q]->dtype, T, launch<T>(s, &d, r));
+    cudaError_t error = cudaSuccess;
+    CUDA_FOR_FLOATS(r->in[ATTENTION_Q]->dtype, T, error = launch<T>(s, &d, r));
+    CUDA_TRY(error);
     CUDA_LAUNCHED();
     return GRT_OK;
 }

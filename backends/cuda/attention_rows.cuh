@@ -1,0 +1,111 @@
+/* Rows of attention while their keys come in tiles: limits, largest score, sum of the weights, weighted values. A warp has 16 rows, a lane
+ * two of them, as tensor cores leave their results: rows `group` (lane / 4) and group + 8, columns 2 quad (lane % 4) and the next of
+ * every eight. */
+#ifndef GRT_BACKENDS_CUDA_ATTENTION_ROWS_CUH
+#define GRT_BACKENDS_CUDA_ATTENTION_ROWS_CUH
+
+#include "backends/cuda/attention_tile.cuh"
+
+#include <float.h>
+
+/* The last keys of a sequence like 197 or 257 get code for this many. */
+enum { WARP_ROWS = 16, SHORT_TILE = 16 };
+
+/* 2^x in one instruction. Weights below the smallest normal number are zeros. */
+static __device__ __forceinline__ float power_of_two(float x)
+{
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
+/* Scores that are only scaled, and limited to a range of keys? Others are GENERAL here and below: apart, as that code is long, and a run
+ * without masks would only stumble over it. */
+static inline bool attention_scales_only(const attention_shape *s, const attention_data *d)
+{
+    return !d->mask && s->softcap <= 0 && (float)s->scale * LOG2E >= FLT_MIN;
+}
+
+template <int SIZE> struct attention_rows {
+    enum { COLUMNS = SIZE / 8 };
+    int2 limits[2]; /* keys [x, y) */
+    int64_t mask_at[2];
+    float top[2], sum[2], result[COLUMNS][4]; /* sum: of this lane's keys */
+
+    /* Row r of the lane, with no key yet; !there: one that nobody asks for. */
+    template <bool GENERAL>
+    __device__ __forceinline__ void begin(const attention_shape &s, const attention_data &d, int64_t batch, const attention_row &row, bool there, int r)
+    {
+        limits[r] = there ? attention_limits(s, d.nonpad, batch, row.query) : make_int2(0, 0);
+        mask_at[r] = GENERAL && there ? attention_mask_at(s, batch, row) : 0;
+        top[r] = -CUDART_INF_F;
+        sum[r] = 0;
+#pragma unroll
+        for (int c = 0; c < COLUMNS; c++)
+            result[c][2 * r] = result[c][2 * r + 1] = 0;
+    }
+
+    /* Scores of TILE keys from number `tile` on become weights, those of hidden keys zeros; what there was shrinks to the new scale. */
+    template <int TILE, bool GENERAL>
+    __device__ __forceinline__ void weigh(const attention_shape &s, const void *mask, float (*score)[4], int tile, int lane)
+    {
+        enum { KEYS = TILE / 8 };
+        const int quad = lane & 3;
+        /* Scores are scaled while they become weights; with limits or masks of all kinds, before. */
+        const float factor = GENERAL ? 1.0f : (float)s.scale * LOG2E;
+        float highest[2] = {-CUDART_INF_F, -CUDART_INF_F};
+        if (GENERAL) {
+#pragma unroll
+            for (int k = 0; k < KEYS; k++)
+#pragma unroll
+                for (int c = 0; c < 4; c++)
+                    score[k][c] = attention_score(s, mask, mask_at[c >> 1], score[k][c], tile + k * 8 + 2 * quad + (c & 1), limits[c >> 1].x, limits[c >> 1].y);
+        } else if (tile < limits[0].x || tile < limits[1].x || tile + TILE > limits[0].y || tile + TILE > limits[1].y) {
+#pragma unroll
+            for (int k = 0; k < KEYS; k++)
+#pragma unroll
+                for (int c = 0; c < 4; c++) {
+                    const int r = c >> 1, j = k * 8 + 2 * quad + (c & 1);
+                    score[k][c] = j >= limits[r].x - tile && j < limits[r].y - tile ? score[k][c] : -CUDART_INF_F;
+                }
+        }
+#pragma unroll
+        for (int k = 0; k < KEYS; k++)
+#pragma unroll
+            for (int c = 0; c < 4; c++)
+                highest[c >> 1] = fmaxf(highest[c >> 1], score[k][c]);
+#pragma unroll
+        for (int r = 0; r < 2; r++) {
+            highest[r] = fmaxf(highest[r], __shfl_xor_sync(0xffffffffu, highest[r], 1));
+            highest[r] = fmaxf(highest[r], __shfl_xor_sync(0xffffffffu, highest[r], 2));
+            highest[r] = fmaxf(top[r], highest[r] * factor);
+            const float base = highest[r] == -CUDART_INF_F ? 0.0f : highest[r]; /* no key yet */
+            const float shrink = power_of_two(top[r] - base);
+            top[r] = highest[r];
+            float part = 0;
+#pragma unroll
+            for (int k = 0; k < KEYS; k++) {
+                score[k][2 * r] = power_of_two(fmaf(score[k][2 * r], factor, -base));
+                score[k][2 * r + 1] = power_of_two(fmaf(score[k][2 * r + 1], factor, -base));
+                part += score[k][2 * r] + score[k][2 * r + 1];
+            }
+            sum[r] = sum[r] * shrink + part;
+#pragma unroll
+            for (int c = 0; c < COLUMNS; c++) {
+                result[c][2 * r] *= shrink;
+                result[c][2 * r + 1] *= shrink;
+            }
+        }
+    }
+
+    /* What the sums are divided by, or rather multiplied. Every lane of the warp comes here. */
+    __device__ __forceinline__ float inverse(int r)
+    {
+        float all = sum[r];
+        all += __shfl_xor_sync(0xffffffffu, all, 1);
+        all += __shfl_xor_sync(0xffffffffu, all, 2);
+        return all > 0 ? __fdividef(1, all) : all == 0 ? 0.0f : all; /* NaN stays */
+    }
+};
+
+#endif

@@ -1,0 +1,317 @@
+/* Attention by wgmma, for float16 and bfloat16 on Hopper where there are many rows: as attention_flash.cu, but a warpgroup has 64 rows, and
+ * tensor cores read keys and values once for all of them. Blocks stay for several tasks. */
+#include "backends/cuda/attention_rows.cuh"
+#include "backends/cuda/bulk_copy.cuh"
+#include "backends/cuda/warpgroup.cuh"
+
+namespace {
+
+enum { ROWS = 64, TILE = 64, TASKS = 2, PANEL = ROWS * PANEL_ROW };
+
+/* What the registers and the shared memory of a multiprocessor allow. With few rows, blocks have one group, so that there are more of them. */
+template <int SIZE> constexpr int most_groups = SIZE > 64 ? 3 : 4;
+template <int SIZE> constexpr int stages = SIZE > 64 ? 3 : 6;
+template <int SIZE> constexpr int panels = (SIZE + 63) / 64;
+
+/* Of four lanes with four values each: lane i gets value i of all, in the order of the lanes. */
+__device__ __forceinline__ void exchange(uint32_t *v, int quad)
+{
+#pragma unroll
+    for (int step = 1; step <= 2; step *= 2)
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            if (i & step)
+                continue;
+            const bool upper = quad & step;
+            const uint32_t got = __shfl_xor_sync(0xffffffffu, upper ? v[i] : v[i + step], step);
+            v[i] = upper ? got : v[i];
+            v[i + step] = upper ? v[i + step] : got;
+        }
+}
+
+template <class T, int SIZE> struct group_rows : attention_rows<SIZE> {
+    enum { STEPS = SIZE / 16, PANELS = panels<SIZE> };
+
+    /* Products of the queries, at shared address `q`, with TILE keys at `keys`. */
+    template <int N> __device__ __forceinline__ void take_scores(float (*score)[4], uint32_t q, uint32_t keys)
+    {
+        warpgroup_begin();
+#pragma unroll
+        for (int step = 0; step < STEPS; step++) {
+            const uint32_t at = step / 4 * PANEL + step % 4 * 32;
+            warpgroup<T, N>::multiply(score, panel_descriptor(q + at), panel_descriptor(keys + at), step > 0);
+        }
+        warpgroup_commit();
+        warpgroup_wait<0>();
+        warpgroup_hold<N>(score);
+    }
+
+    template <int N> __device__ __forceinline__ void add_values(const float (*weight)[4], uint32_t values)
+    {
+        uint32_t a[N / 16][4];
+#pragma unroll
+        for (int k = 0; k < N / 16; k++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                const float *pair = weight[2 * k + (i >> 1)] + 2 * (i & 1);
+                a[k][i] = tensor_core<T>::pair(pair[0], pair[1]);
+                asm volatile("" : "+r"(a[k][i])::"memory");
+            }
+        warpgroup_hold<SIZE>(this->result);
+        warpgroup_begin();
+#pragma unroll
+        for (int k = 0; k < N / 16; k++)
+#pragma unroll
+            for (int p = 0; p < PANELS; p++) {
+                enum { LAST = SIZE - (PANELS - 1) * 64 };
+                const uint64_t b = panel_descriptor(values + p * PANEL + k * 16 * PANEL_ROW);
+                if (p < PANELS - 1)
+                    warpgroup<T, 64>::template multiply<1>(this->result + p * 8, a[k], b, 1);
+                else
+                    warpgroup<T, LAST>::template multiply<1>(this->result + p * 8, a[k], b, 1);
+            }
+        warpgroup_commit();
+        warpgroup_wait<0>();
+        warpgroup_hold<SIZE>(this->result);
+    }
+
+    /* The warp's rows, `left` of them at most, from y on. Lanes of four change what they have, so that each writes 16 bytes. */
+    __device__ __forceinline__ void store(T *y, int64_t stride, int left, int lane)
+    {
+        const int quad = lane & 3;
+#pragma unroll
+        for (int r = 0; r < 2; r++) {
+            const int row = (lane >> 2) + 8 * r;
+            const float inverse = this->inverse(r);
+#pragma unroll
+            for (int c = 0; c < SIZE / 8; c += 4) {
+                uint32_t pair[4];
+#pragma unroll
+                for (int i = 0; i < 4; i++)
+                    pair[i] = tensor_core<T>::pair(this->result[c + i][2 * r] * inverse, this->result[c + i][2 * r + 1] * inverse);
+                exchange(pair, quad);
+                if (row < left)
+                    /* As an instruction: the compiler cuts some of these stores in four. */
+                    asm volatile("st.global.v4.b32 [%0], {%1,%2,%3,%4};" ::"l"(y + row * stride + (c + quad) * 8), "r"(pair[0]), "r"(pair[1]),
+                                 "r"(pair[2]), "r"(pair[3])
+                                 : "memory");
+            }
+        }
+    }
+
+    /* N keys from number `tile` on. A warp without rows only takes part in what the group does together. */
+    template <int N, bool GENERAL>
+    __device__ __forceinline__ void take(const attention_shape &s, const void *mask, uint32_t q, uint32_t keys, uint32_t values, int tile,
+                                         bool idle, int lane)
+    {
+        float score[N / 8][4];
+        take_scores<N>(score, q, keys);
+        if (!idle)
+            this->template weigh<N, GENERAL>(s, mask, score, tile, lane);
+        add_values<N>(score, values);
+    }
+};
+
+/* Tasks of a block are GROUPS x 64 rows of a head, and TILE of its keys and values after the other. One more warpgroup, which needs few
+ * registers, has them copied, as far ahead as there is room, also for the next task. */
+template <int SIZE, int GROUPS> struct block_memory {
+    enum { STAGES = stages<SIZE>, MATRIX = panels<SIZE> * PANEL };
+    char q[TASKS][GROUPS][MATRIX];
+    char keys[STAGES][MATRIX], values[STAGES][MATRIX];
+    uint64_t tile_full[STAGES], tile_empty[STAGES], q_full[TASKS], q_empty[TASKS];
+};
+
+struct attention_maps {
+    CUtensorMap q, k, v;
+};
+
+/* Rows first .. of a head; keys from .. to, `from` at a tile's begin. */
+struct block_task {
+    int batch, head, kv_head, first, from, to;
+};
+
+/* Late rows have most keys where attention is causal: those of all heads go first. */
+__device__ __forceinline__ block_task task_at(const attention_shape &s, const int64_t *nonpad, uint32_t at, int block_rows)
+{
+    const uint32_t heads = (uint32_t)s.q_heads, lines = (uint32_t)s.batch * heads, blocks = ((uint32_t)s.q_len + block_rows - 1) / block_rows;
+    const uint32_t turn = at / lines, line = at - turn * lines, batch = line / heads, head = line - batch * heads;
+    const int first = (int)(blocks - 1 - turn) * block_rows, last = min(first + block_rows, (int)s.q_len) - 1;
+    /* Both ends only grow with the query. */
+    return {(int)batch, (int)head, (int)(head / (uint32_t)s.group), first, attention_limits(s, nonpad, batch, first).x / TILE * TILE,
+            attention_limits(s, nonpad, batch, last).y};
+}
+
+template <int SIZE, int GROUPS>
+__device__ __forceinline__ void fetch_tasks(const attention_shape &s, const int64_t *nonpad, const attention_maps &maps, uint32_t tasks,
+                                            block_memory<SIZE, GROUPS> &m)
+{
+    using memory = block_memory<SIZE, GROUPS>;
+    enum { MATRIX = memory::MATRIX, PANELS = panels<SIZE> };
+    ring place = {0, 0}, q = {0, 0};
+    for (uint32_t task = blockIdx.x; task < tasks; task += gridDim.x, q.next(TASKS)) {
+        const block_task t = task_at(s, nonpad, task, GROUPS * ROWS);
+        barrier_wait(&m.q_empty[q.at], q.phase ^ 1);
+        barrier_expect(&m.q_full[q.at], GROUPS * MATRIX);
+        for (int g = 0; g < GROUPS; g++)
+            for (int p = 0; p < PANELS; p++)
+                bulk_fetch(m.q[q.at][g] + p * PANEL, &maps.q, p * 64, t.first + g * ROWS, t.head, t.batch, &m.q_full[q.at]);
+        for (int tile = t.from; tile < t.to; tile += TILE, place.next(memory::STAGES)) {
+            barrier_wait(&m.tile_empty[place.at], place.phase ^ 1);
+            barrier_expect(&m.tile_full[place.at], 2 * MATRIX);
+            for (int p = 0; p < PANELS; p++) {
+                bulk_fetch(m.keys[place.at] + p * PANEL, &maps.k, p * 64, tile, t.kv_head, t.batch, &m.tile_full[place.at]);
+                bulk_fetch(m.values[place.at] + p * PANEL, &maps.v, p * 64, tile, t.kv_head, t.batch, &m.tile_full[place.at]);
+            }
+        }
+    }
+}
+
+template <class T, int SIZE, int GROUPS, bool GENERAL>
+__device__ __forceinline__ void attend_tasks(const attention_shape &s, const attention_data &d, uint32_t tasks, block_memory<SIZE, GROUPS> &m,
+                                             int group)
+{
+    using memory = block_memory<SIZE, GROUPS>;
+    enum { CHUNKS = SIZE / 8 };
+    const int lane = threadIdx.x & 31, warp = __shfl_sync(0xffffffffu, threadIdx.x >> 5 & 3, 0);
+    ring place = {0, 0}, queries = {0, 0};
+    for (uint32_t task = blockIdx.x; task < tasks; task += gridDim.x, queries.next(TASKS)) {
+        const block_task t = task_at(s, d.nonpad, task, GROUPS * ROWS);
+        const int first = t.first + group * ROWS, mine = first + warp * WARP_ROWS, rows = (int)s.q_len;
+        const bool idle = mine >= rows;
+        group_rows<T, SIZE> w;
+#pragma unroll
+        for (int r = 0; r < 2; r++) {
+            const int row = mine + (lane >> 2) + 8 * r;
+            w.template begin<GENERAL>(s, d, t.batch, {t.head, row}, row < rows, r);
+        }
+        /* Keys that any row of the group may look at. */
+        const int from = first < rows ? attention_limits(s, d.nonpad, t.batch, first).x : 0;
+        const int to = first < rows ? attention_limits(s, d.nonpad, t.batch, min(first + ROWS, rows) - 1).y : 0;
+        const uint32_t q = (uint32_t)__cvta_generic_to_shared(m.q[queries.at][group]);
+        barrier_wait(&m.q_full[queries.at], queries.phase);
+        for (int tile = t.from; tile < t.to; tile += TILE, place.next(memory::STAGES)) {
+            barrier_wait(&m.tile_full[place.at], place.phase);
+            if (tile < to && tile + TILE > from) {
+                const uint32_t k = (uint32_t)__cvta_generic_to_shared(m.keys[place.at]), v = (uint32_t)__cvta_generic_to_shared(m.values[place.at]);
+                if (t.to - tile > SHORT_TILE)
+                    w.template take<TILE, GENERAL>(s, d.mask, q, k, v, tile, idle, lane);
+                else
+                    w.template take<SHORT_TILE, GENERAL>(s, d.mask, q, k, v, tile, idle, lane);
+            }
+            if (lane == 0)
+                barrier_arrive(&m.tile_empty[place.at]);
+        }
+        if (lane == 0)
+            barrier_arrive(&m.q_empty[queries.at]);
+        w.store((T *)d.y + attention_at(s.y, t.batch, {t.head, mine}), s.y.row, rows - mine, lane);
+    }
+}
+
+template <class T, int SIZE, int GROUPS, bool GENERAL>
+__global__ void __launch_bounds__(GROUPS * 128 + 128, 1)
+    attend(const __grid_constant__ attention_shape s, const __grid_constant__ attention_data d, const __grid_constant__ attention_maps maps,
+           uint32_t tasks)
+{
+    enum { WARPS = GROUPS * 4 };
+    extern __shared__ char raw[];
+    block_memory<SIZE, GROUPS> &m = *(block_memory<SIZE, GROUPS> *)(((uintptr_t)raw + PANEL_ALIGNMENT - 1) / PANEL_ALIGNMENT * PANEL_ALIGNMENT);
+    const int warp = __shfl_sync(0xffffffffu, threadIdx.x >> 5, 0);
+    if (threadIdx.x == 0) {
+        for (int i = 0; i < stages<SIZE>; i++) {
+            barrier_init(&m.tile_full[i], 1);
+            barrier_init(&m.tile_empty[i], WARPS);
+        }
+        for (int i = 0; i < TASKS; i++) {
+            barrier_init(&m.q_full[i], 1);
+            barrier_init(&m.q_empty[i], WARPS);
+        }
+        barrier_init_done();
+    }
+    __syncthreads();
+    if (warp < WARPS) {
+        if constexpr (GROUPS > 1)
+            warpgroup_take_registers<GROUPS == 4 ? 112 : 160>();
+        attend_tasks<T, SIZE, GROUPS, GENERAL>(s, d, tasks, m, warp >> 2);
+    } else {
+        if constexpr (GROUPS > 1)
+            warpgroup_leave_registers<32>();
+        if (threadIdx.x == WARPS * 32)
+            fetch_tasks<SIZE, GROUPS>(s, d.nonpad, maps, tasks, m);
+    }
+}
+
+struct choice {
+    void *kernel;
+    int groups;
+    size_t bytes;
+};
+
+template <class T, int SIZE, int GROUPS> choice choose_mask(bool general)
+{
+    return {general ? (void *)attend<T, SIZE, GROUPS, true> : (void *)attend<T, SIZE, GROUPS, false>, GROUPS,
+            sizeof(block_memory<SIZE, GROUPS>) + PANEL_ALIGNMENT};
+}
+
+template <class T> choice choose(const attention_shape *s, bool general)
+{
+#define PICK(SIZE) \
+    case SIZE:     \
+        return s->few ? choose_mask<T, SIZE, 1>(general) : choose_mask<T, SIZE, most_groups<SIZE>>(general)
+    switch (s->size) {
+        PICK(32);
+        PICK(64);
+        PICK(96);
+    default:
+        PICK(128);
+    }
+#undef PICK
+}
+
+choice choice_for(const attention_shape *s, grt_dtype dtype, bool general)
+{
+    return dtype == GRT_DTYPE_FLOAT16 ? choose<__half>(s, general) : choose<__nv_bfloat16>(s, general);
+}
+
+cudaError_t map(const attention_shape *s, grt_dtype dtype, const attention_view &view, int64_t rows, int64_t heads, const void *data, CUtensorMap *out)
+{
+    const cuda_tensor_view of = {dtype,
+                                 {(uint64_t)s->size, (uint64_t)rows, (uint64_t)heads, (uint64_t)s->batch},
+                                 {1, (uint64_t)view.row, (uint64_t)view.head, (uint64_t)view.batch}};
+    return cuda_tensor_map_encode(s->encode, &of, data, ROWS, out);
+}
+
+} // namespace
+
+/* A tile does not come from two tensors, so there are no pasts; nor rows from several heads. */
+bool attention_warpgroup_takes(const attention_shape *s, grt_dtype dtype, const struct cudaDeviceProp *device)
+{
+    return device->major == 9 && device->minor == 0 && (dtype == GRT_DTYPE_FLOAT16 || dtype == GRT_DTYPE_BFLOAT16) && s->past == 0 &&
+           s->kv_len > 0 && s->kv_len <= INT32_MAX - TILE && s->fold == 1 && s->splits == 1;
+}
+
+cudaError_t attention_warpgroup_prepare(const attention_shape *s, grt_dtype dtype)
+{
+    cudaError_t error = cudaSuccess;
+    for (int general = 0; general < 2 && error == cudaSuccess; general++) {
+        const choice c = choice_for(s, dtype, general);
+        error = cudaFuncSetAttribute(c.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)c.bytes);
+    }
+    return error;
+}
+
+cudaError_t attention_warpgroup(const attention_shape *s, const attention_data *d, grt_dtype dtype, int multiprocessors, cudaStream_t stream)
+{
+    const choice c = choice_for(s, dtype, !attention_scales_only(s, d));
+    uint32_t tasks = (uint32_t)attention_tasks(s, c.groups * ROWS);
+    attention_maps maps;
+    cudaError_t error = map(s, dtype, s->q, s->q_len, s->q_heads, d->q, &maps.q);
+    if (error == cudaSuccess)
+        error = map(s, dtype, s->k, s->kv_len, s->kv_heads, d->k, &maps.k);
+    if (error == cudaSuccess)
+        error = map(s, dtype, s->v, s->kv_len, s->kv_heads, d->v, &maps.v);
+    if (error != cudaSuccess)
+        return error;
+    void *arguments[] = {(void *)s, (void *)d, &maps, &tasks};
+    const unsigned blocks = tasks < (uint32_t)multiprocessors ? tasks : (unsigned)multiprocessors;
+    return cudaLaunchKernel(c.kernel, dim3(blocks), dim3(128 * c.groups + 128), arguments, c.bytes, stream);
+}
