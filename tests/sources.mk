@@ -48,6 +48,7 @@ unit_SOURCES += tests/unit/test_integer.c
 unit_SOURCES += tests/unit/test_ml.c
 unit_SOURCES += tests/unit/test_ml_models.c
 unit_SOURCES += tests/unit/test_pointwise.c
+unit_SOURCES += tests/unit/test_view.c
 unit_SOURCES += tests/unit/test_gemm.c
 unit_SOURCES += tests/unit/test_conv.c
 unit_SOURCES += tests/unit/test_matmul.c

@@ -1,6 +1,8 @@
 /* What passes share: replacing values, asking the target, looking around a node. */
 #include "graph/passes/passes.h"
 
+#include "graph/view.h"
+
 bool rewrite_is_output(const ir_value *value)
 {
     for (const ir_use *use = value->uses; use; use = use->next)
@@ -52,7 +54,7 @@ grt_tensor rewrite_tensor(const grt_dims *dims, const ir_type *type)
 
 bool rewrite_needs_no_kernel(const ir_node *node)
 {
-    return node->row && (node->row->flags & (OP_VIEW | OP_CONTROL));
+    return ir_is_view(node) || (node->row && node->row->flags & OP_CONTROL);
 }
 
 typedef bool (*question)(const grt_target *target, const grt_op_desc *desc, const grt_tensor *in,
