@@ -24,6 +24,7 @@ graph_SOURCES += graph/passes/projections.c
 graph_SOURCES += graph/passes/recognise.c
 graph_SOURCES += graph/passes/rotary.c
 graph_SOURCES += graph/passes/shapes.c
+graph_SOURCES += graph/passes/siblings.c
 graph_SOURCES += graph/passes/simplify.c
 graph_SOURCES += graph/passes/sizes.c
 graph_SOURCES += graph/plan_write.c

@@ -36,6 +36,7 @@ unit_SOURCES += tests/unit/test_pass_precision.c
 unit_SOURCES += tests/unit/test_pass_projections.c
 unit_SOURCES += tests/unit/test_pass_recognise.c
 unit_SOURCES += tests/unit/test_pass_rotary.c
+unit_SOURCES += tests/unit/test_pass_siblings.c
 unit_SOURCES += tests/unit/test_pass_simplify.c
 unit_SOURCES += tests/unit/test_pass_sizes.c
 unit_SOURCES += tests/unit/test_attention.c

@@ -5,8 +5,10 @@
 #include <graphrt/graphrt.h>
 
 #include <check.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static grt_runtime *runtime;
 static const char *const devices[] = {"cpu", "mirror"};
@@ -306,6 +308,65 @@ START_TEST(parts_of_dims)
 }
 END_TEST
 
+/* A context of the plan that is made for the device, and how many Split steps that has. */
+static grt_context *context_of_plan(onnx_model *m, const char *device, int *out_splits)
+{
+    char plan[] = "/tmp/test_view-XXXXXX", onnx[sizeof plan + 5];
+    const grt_compile_options options = {.struct_size = sizeof options, .level = 2, .target = device};
+    const grt_string bytes = onnx_bytes(m);
+    close(mkstemp(plan));
+    snprintf(onnx, sizeof onnx, "%s.onnx", plan);
+    FILE *f = fopen(onnx, "wb");
+    ck_assert_ptr_nonnull(f);
+    ck_assert_uint_eq(fwrite(bytes.data, 1, bytes.size, f), bytes.size);
+    fclose(f);
+    ck_assert_msg(grt_compile(onnx, &options, plan) == GRT_OK, "%s", grt_last_error());
+    grt_model *model;
+    grt_session *session;
+    grt_context *context;
+    grt_step_info step = {0};
+    ck_assert_msg(grt_model_open(runtime, plan, &model) == GRT_OK, "%s", grt_last_error());
+    *out_splits = 0;
+    for (size_t i = 0; grt_model_step(model, i, &step) == GRT_OK; i++)
+        *out_splits += !strcmp(step.op, "Split");
+    ck_assert_msg(grt_session_create(model, device, NULL, &session) == GRT_OK, "%s", grt_last_error());
+    ck_assert_int_eq(grt_context_create(session, &context), GRT_OK);
+    grt_session_release(session);
+    grt_model_release(model);
+    unlink(plan);
+    unlink(onnx);
+    return context;
+}
+
+/* A device that joins products gives what one does that leaves them alone. */
+START_TEST(joined_products)
+{
+    float x[24], kept[2][80];
+    for (size_t d = 0; d < 2; d++) {
+        onnx_model m = onnx_create();
+        int splits;
+        onnx_input(&m, m.graph, "x", GRT_DTYPE_FLOAT, "1,24");
+        onnx_initializer(&m, m.graph, onnx_tensor(&m, "a", "24,32"));
+        onnx_initializer(&m, m.graph, onnx_tensor(&m, "b", "24,48"));
+        onnx_node(&m, m.graph, "MatMul", "x,a", "y");
+        onnx_node(&m, m.graph, "MatMul", "x,b", "z");
+        onnx_output(&m, m.graph, "z");
+        onnx_output(&m, m.graph, "y");
+        for (int i = 0; i < 24; i++)
+            x[i] = (float)(i % 5) / 64;
+        grt_context *context = context_of_plan(&m, devices[d], &splits);
+        ck_assert_int_eq(splits, (int)d);
+        bind_floats(context, 0, x, 1, 24);
+        memcpy(kept[d], run(context), 48 * sizeof(float));
+        memcpy(kept[d] + 48, output(context, 1), 32 * sizeof(float));
+        grt_context_release(context);
+        onnx_release(&m);
+    }
+    for (int i = 0; i < 80; i++)
+        ck_assert_float_eq(kept[0][i], kept[1][i]); /* both are the CPU's arithmetic */
+}
+END_TEST
+
 Suite *suite_test_view(void);
 Suite *suite_test_view(void)
 {
@@ -317,6 +378,7 @@ Suite *suite_test_view(void)
     tcase_add_test(tests, steps_in_place_take_wholes);
     tcase_add_test(tests, parts_in_a_body);
     tcase_add_test(tests, parts_of_dims);
+    tcase_add_test(tests, joined_products);
     suite_add_tcase(suite, tests);
     return suite;
 }
