@@ -19,8 +19,9 @@ typedef struct grt_backend {
     grt_status (*device_open)(int32_t index, grt_device **out_device);
     /* The kernel for a node, or NULL with the reason in `why`. Needs no open device. */
     const grt_kernel_row *(*find_kernel)(const grt_kernel_node *node, grt_text *why);
-    bool own_memory;    /* devices have memory of their own, which weights are copied to */
-    bool channels_last; /* convolution regions run better in NHWC */
+    bool own_memory;     /* devices have memory of their own, which weights are copied to */
+    bool channels_last;  /* convolution regions run better in NHWC */
+    bool joins_products; /* one product of one row runs better than several of fewer columns */
     /* optional: a session with these ops is about to be created, its device perhaps still to be opened. Begin
      * what needs no device, such as loading libraries, in the background. */
     void (*expect)(const grt_op_desc *const *ops, size_t n);

@@ -3,6 +3,7 @@
 #include "graph/compile.h"
 #include "graph/flops.h"
 #include "graph/op.h"
+#include "graph/view.h"
 
 #include <string.h>
 #include <uthash.h>
@@ -206,7 +207,7 @@ static grt_step_kind step_kind(const ir_node *node)
             return GRT_STEP_LOOP;
         return strcmp(node->desc.op, "Scan") ? GRT_STEP_SEQUENCE_MAP : GRT_STEP_SCAN;
     }
-    return node->row && (node->row->flags & OP_VIEW) ? GRT_STEP_VIEW : GRT_STEP_KERNEL;
+    return ir_is_view(node) ? GRT_STEP_VIEW : GRT_STEP_KERNEL;
 }
 
 /* Attributes with graphs become attributes with body indices. */
@@ -260,7 +261,7 @@ static grt_plan_step lower_node(lowering *low, body_builder *body, ir_node *node
         step.is_static = step.is_static && (out[i] < 0 || body->values[out[i]].is_static);
     }
     if (step.kind == GRT_STEP_VIEW && step.is_static)
-        step.n_in = 1;   /* the output's dims are in the plan: a shape input has said all it can */
+        step.n_in = 1;   /* the outputs' dims are in the plan: an input for shapes has said all it can */
     if (!step.is_static) /* its outputs get memory when their dims are known */
         for (int32_t i = 0; i < node->n_out; i++)
             if (out[i] >= 0)

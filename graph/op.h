@@ -80,6 +80,7 @@ typedef enum op_flags {
         1 << 4, /* out[i...] depends on the broadcast in[k][i...] only: may join a pointwise group */
     OP_SMALL_INTS = 1 << 5,     /* shape arithmetic: the rule can propagate `elems` */
     OP_EXPANDS_ALWAYS = 1 << 6, /* `expand` is asked even where there is a kernel */
+    OP_PARTS = 1 << 7,          /* the outputs are parts of input 0 along `axis`, in order: see view.h */
 } op_flags;
 
 typedef struct op_row {

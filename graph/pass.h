@@ -19,6 +19,8 @@ typedef struct grt_target {
                  const grt_tensor *out, int32_t n_out, grt_text *why);
     /* Are convolution-like regions better laid out channels-last (NHWC)? */
     bool channels_last;
+    /* Is one product of one row faster than several that have its input and its columns together? */
+    bool joins_products;
     /* Execute one op on host tensors, for constant folding. out: cleared values; or all of them with the
      * dtype and dims that they will have, and no data: the op's rule is not asked then. */
     grt_status (*evaluate)(const struct grt_target *target, const grt_op_desc *desc,

@@ -1,6 +1,8 @@
 /* Running the steps of a frame. */
 #include "src/context.h"
 
+#include "src/base/checked.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,28 +63,45 @@ static grt_status find_dims(grt_frame *frame, int32_t s, grt_op_call *call)
                : GRT_OK;
 }
 
-/* The same elements under new dims: memory is shared or borrowed, never copied. */
+/* Elements of all outputs of a view; -1 if that is not known. */
+static int64_t view_elements(const grt_op_call *call)
+{
+    int64_t all = 0;
+    for (int32_t i = 0; i < call->run.n_out; i++) {
+        const grt_tensor *t = call->run.out[i];
+        const int64_t n = t->rank < 0 ? -1 : grt_tensor_elements(t);
+        if (n < 0 || !grt_add_i64(all, n, &all))
+            return -1;
+    }
+    return all;
+}
+
+/* The same elements under new dims, one range for each output: memory is shared or borrowed, never copied. */
 static grt_status run_view(grt_frame *frame, int32_t s, grt_op_call *call)
 {
     const grt_plan_step *step = &frame->body->steps[s];
     const grt_value *in = (const grt_value *)call->run.in[0];
-    grt_value *out = (grt_value *)call->run.out[0];
+    size_t at = 0;
     if (in->kind != GRT_KIND_TENSOR)
-        return grt_value_share(out, in);
+        return grt_value_share((grt_value *)call->run.out[0], in);
     GRT_TRY(find_dims(frame, s, call));
-    grt_tensor t = out->t;
-    if (t.rank < 0 || grt_tensor_elements(&t) != grt_tensor_elements(&in->t)) {
+    if (view_elements(call) != grt_tensor_elements(&in->t)) {
         char text[GRT_TYPE_TEXT_SIZE];
         return grt_fail_op(&step->desc, GRT_STATUS_INVALID_ARGUMENT,
                            "cannot give %s a shape of %lld elements", grt_tensor_text(&in->t, text),
-                           (long long)(t.rank < 0 ? -1 : grt_tensor_elements(&t)));
+                           (long long)view_elements(call));
     }
-    t.dtype = in->t.dtype;
-    t.data = in->t.data;
-    grt_buffer *shared = grt_buffer_retain(in->buffer);
-    grt_value_clear(out);
-    out->t = t;
-    out->buffer = shared;
+    for (int32_t i = 0; i < step->n_out; i++) {
+        grt_value *out = (grt_value *)call->run.out[i];
+        grt_tensor t = out->t;
+        t.dtype = in->t.dtype;
+        t.data = (char *)in->t.data + at;
+        grt_buffer *shared = grt_buffer_retain(in->buffer);
+        grt_value_clear(out);
+        out->t = t;
+        out->buffer = shared;
+        at += grt_tensor_bytes(&t);
+    }
     /* A body's input may be replaced while an earlier view of it is an output: what has no buffer is copied
      * there. */
     return GRT_OK;

@@ -56,11 +56,12 @@ grt_status grt_frame_plan_memory(grt_frame *frame)
     return group_storages(frame);
 }
 
-static void point_storage(grt_frame *frame, int32_t value, void *data)
+/* `value` is all of its storage. */
+static void point_storage(grt_frame *frame, int32_t value, char *data)
 {
     int32_t s = frame->memory.storage[value];
     for (int32_t i = frame->group_start[s]; i < frame->group_start[s + 1]; i++)
-        frame->values[frame->group[i]].t.data = data;
+        frame->values[frame->group[i]].t.data = data + frame->memory.within[frame->group[i]];
 }
 
 /* Where input i of the model lies on the device: in the frame's own block, or where the caller has it. */
@@ -97,15 +98,23 @@ static void mix(uint64_t *hash, const void *pointer)
     *hash ^= *hash >> 29;
 }
 
+/* A part of a value lies where that lies. */
+static bool is_part(const grt_frame *frame, int32_t value)
+{
+    return grt_tensor_bytes(&frame->values[value].t) !=
+           grt_tensor_bytes(&frame->values[frame->memory.storage[value]].t);
+}
+
 /* An output may be written straight into the caller's memory if nothing else decides where it lies. */
 static bool output_is_ours(const grt_frame *frame, int32_t output)
 {
     int32_t v = frame->body->outputs[output];
-    if (v < 0 || frame->dynamic[v] || frame->memory.offset[v] == SIZE_MAX)
+    if (v < 0 || frame->dynamic[v] || frame->memory.offset[v] == SIZE_MAX || is_part(frame, v))
         return false;
     for (int32_t i = 0; i < output; i++)
         if (frame->body->outputs[i] >= 0 &&
-            frame->memory.storage[frame->body->outputs[i]] == frame->memory.storage[v])
+            frame->memory.storage[frame->body->outputs[i]] == frame->memory.storage[v] &&
+            !is_part(frame, frame->body->outputs[i]))
             return false;
     return true;
 }

@@ -43,10 +43,10 @@ bool grt_frame_can_hoist(const grt_frame *frame, int32_t s)
     return step->n_in > 0;
 }
 
-static void view_of(grt_value *out, const grt_value *in)
+static void view_of(grt_value *out, const grt_value *in, size_t at)
 {
     out->t.dtype = in->t.dtype;
-    out->t.data = in->t.data;
+    out->t.data = in->t.data ? (char *)in->t.data + at : NULL;
     out->buffer = grt_buffer_retain(in->buffer);
 }
 
@@ -54,15 +54,21 @@ static void view_of(grt_value *out, const grt_value *in)
 static void hoist_view(grt_frame *frame, int32_t s)
 {
     const grt_plan_step *step = &frame->body->steps[s];
-    int32_t in = step->in[0], out = step->out[0];
-    if (!frame->known[out] || frame->values[in].kind != GRT_KIND_TENSOR)
-        return;
-    view_of(&frame->values[out], &frame->values[in]);
-    if (grt_frame_on_device(frame)) {
-        grt_frame_shadow(frame, out);
-        view_of(&frame->host[out], &frame->host[in]);
+    const int32_t in = step->in[0];
+    size_t at = 0;
+    for (int32_t i = 0; i < step->n_out; i++)
+        if (!frame->known[step->out[i]] || frame->values[in].kind != GRT_KIND_TENSOR)
+            return;
+    for (int32_t i = 0; i < step->n_out; i++) {
+        const int32_t out = step->out[i];
+        view_of(&frame->values[out], &frame->values[in], at);
+        if (grt_frame_on_device(frame)) {
+            grt_frame_shadow(frame, out);
+            view_of(&frame->host[out], &frame->host[in], at);
+        }
+        frame->hoisted[out] = true;
+        at += grt_tensor_bytes(&frame->values[out].t);
     }
-    frame->hoisted[out] = true;
     frame->steps[s].is_static = frame->steps[s].skip = true;
 }
 

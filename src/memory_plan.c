@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ALIGNMENT = 64 };
-
 typedef struct interval {
     size_t begin, end;
 } interval;
@@ -18,7 +16,7 @@ typedef struct planner {
     const size_t *bytes;
     int32_t *storage;
     int32_t *last_use; /* per value; after unite(): per storage */
-    size_t *offset;
+    size_t *offset, *within;
     int32_t *dying;      /* list heads per step: storages whose last use it is */
     int32_t *next_dying; /* per storage */
     interval *free;
@@ -72,10 +70,11 @@ static void find_last_uses(planner *p)
         use_at(p, body->outputs[i], body->n_steps);
 }
 
-/* `v` takes the memory of `into`, which must be a root. */
-static void unite(planner *p, int32_t v, int32_t into)
+/* `v` takes the memory of `into`, which must be a root, from `within` on. */
+static void unite(planner *p, int32_t v, int32_t into, size_t within)
 {
     p->storage[v] = into;
+    p->within[v] = within;
     use_at(p, into, p->last_use[v]);
 }
 
@@ -83,8 +82,13 @@ static void unite_views(planner *p)
 {
     for (int32_t s = 0; s < p->body->n_steps; s++) {
         const grt_plan_step *step = &p->body->steps[s];
-        if (step->kind == GRT_STEP_VIEW && p->request->step_planned[s])
-            unite(p, step->out[0], root(p, step->in[0]));
+        if (step->kind != GRT_STEP_VIEW || !p->request->step_planned[s])
+            continue;
+        size_t at = p->within[step->in[0]];
+        for (int32_t i = 0; i < step->n_out; i++) {
+            unite(p, step->out[i], root(p, step->in[0]), at);
+            at += p->bytes[step->out[i]];
+        }
     }
 }
 
@@ -110,10 +114,11 @@ static void unite_in_place(planner *p)
             if (!(mask >> i & 1u) || step->in[i] < 0)
                 continue;
             int32_t in = root(p, step->in[i]);
+            /* The input is all of its storage, not a part that others lie beside. */
             if (!in_arena(p, in) || p->last_use[in] != s || p->bytes[in] != p->bytes[out] ||
-                reads(p, step, in) != 1)
+                p->bytes[in] != p->bytes[step->in[i]] || reads(p, step, in) != 1)
                 continue;
-            unite(p, out, in);
+            unite(p, out, in, 0);
             break;
         }
     }
@@ -143,7 +148,7 @@ static void remove_free(planner *p, int32_t at)
 
 static bool allocate(planner *p, int32_t v)
 {
-    size_t size = grt_align_up(p->bytes[v], ALIGNMENT);
+    size_t size = grt_align_up(p->bytes[v], GRT_VALUE_ALIGNMENT);
     int32_t best = -1;
     for (int32_t i = 0; i < p->n_free; i++) {
         size_t room = p->free[i].end - p->free[i].begin;
@@ -170,7 +175,7 @@ static bool allocate(planner *p, int32_t v)
 
 static bool give_back(planner *p, int32_t v)
 {
-    interval hole = {p->offset[v], p->offset[v] + grt_align_up(p->bytes[v], ALIGNMENT)};
+    interval hole = {p->offset[v], p->offset[v] + grt_align_up(p->bytes[v], GRT_VALUE_ALIGNMENT)};
     if (hole.begin == hole.end)
         return true;
     int32_t low = 0, high = p->n_free;
@@ -223,9 +228,10 @@ static bool init(planner *p)
     p->storage = malloc(n * sizeof *p->storage);
     p->last_use = malloc(n * sizeof *p->last_use);
     p->offset = malloc(n * sizeof *p->offset);
+    p->within = calloc(n, sizeof *p->within);
     p->next_dying = malloc(n * sizeof *p->next_dying);
     p->dying = malloc(steps * sizeof *p->dying);
-    if (!p->storage || !p->last_use || !p->offset || !p->next_dying || !p->dying)
+    if (!p->storage || !p->last_use || !p->offset || !p->within || !p->next_dying || !p->dying)
         return false;
     for (int32_t v = 0; v < p->body->n_values; v++) {
         p->storage[v] = v;
@@ -251,7 +257,8 @@ grt_status grt_memory_plan_make(const grt_memory_request *request, grt_memory_pl
         for (int32_t v = 0; v < body->n_values; v++) {
             int32_t r = root(&p, v);
             p.storage[v] = r;
-            p.offset[v] = p.offset[r];
+            if (r != v)
+                p.offset[v] = p.offset[r] == SIZE_MAX ? SIZE_MAX : p.offset[r] + p.within[v];
         }
     free(p.last_use);
     free(p.next_dying);
@@ -260,9 +267,10 @@ grt_status grt_memory_plan_make(const grt_memory_request *request, grt_memory_pl
     if (!ok) {
         free(p.storage);
         free(p.offset);
+        free(p.within);
         return grt_fail_memory(p.top);
     }
-    *out_plan = (grt_memory_plan){body->n_values, p.storage, p.offset, p.arena_bytes};
+    *out_plan = (grt_memory_plan){body->n_values, p.storage, p.offset, p.within, p.arena_bytes};
     return GRT_OK;
 }
 
@@ -270,5 +278,6 @@ void grt_memory_plan_release(grt_memory_plan *plan)
 {
     free(plan->storage);
     free(plan->offset);
+    free(plan->within);
     *plan = (grt_memory_plan){0};
 }

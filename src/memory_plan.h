@@ -11,6 +11,7 @@ typedef struct grt_memory_plan {
     int32_t *storage; /* per value: the value id that stands for its storage */
     size_t *offset;   /* per value: in the arena; SIZE_MAX for inputs, constants and storage that follows an
                          input */
+    size_t *within;   /* per value: bytes from the beginning of its storage; not 0 for parts of a value */
     size_t arena_bytes;
 } grt_memory_plan;
 

@@ -28,7 +28,8 @@ typedef struct grt_plan_value {
 
 typedef enum grt_step_kind {
     GRT_STEP_KERNEL = 0, /* a backend's kernel */
-    GRT_STEP_VIEW,       /* output 0 is input 0's elements with new dims */
+    GRT_STEP_VIEW, /* the outputs are input 0's elements with new dims: all of them, or one range each, in
+                      order */
     GRT_STEP_IF,
     GRT_STEP_LOOP,
     GRT_STEP_SCAN,
@@ -46,6 +47,10 @@ typedef struct grt_plan_step {
     bool is_static; /* all inputs and outputs are; prepared once per combination of input dims */
     double flops;   /* at the default dims */
 } grt_plan_step;
+
+enum {
+    GRT_VALUE_ALIGNMENT = 64, /* bytes: of values in an arena, and of ranges that views take within a value */
+};
 
 /* A graph: the main one is bodies[0]. */
 typedef struct grt_plan_body {

@@ -2,6 +2,7 @@
 #include "src/plan_format.h"
 
 #include "graph/op.h"
+#include "src/base/checked.h"
 
 #include <math.h>
 #include <string.h>
@@ -229,14 +230,48 @@ static grt_status check_kernel(const checker *c, const grt_plan_step *step, cons
     return GRT_OK;
 }
 
+/* Bytes of a value whose dims are constants; SIZE_MAX if they are not. */
+static size_t constant_bytes(const checker *c, const grt_plan_value *v)
+{
+    grt_tensor t = {.dtype = v->dtype, .rank = v->rank};
+    if (v->kind != GRT_KIND_TENSOR || !grt_dtype_in(v->dtype, GRT_SET_PLAIN) || v->rank < 0)
+        return SIZE_MAX;
+    for (int32_t i = 0; i < v->rank; i++) {
+        const grt_dim_expr *e = &c->plan->dims[v->dims[i]];
+        t.dims[i] = e->op == GRT_DIM_CONST ? e->value : -1;
+    }
+    return grt_tensor_bytes(&t);
+}
+
+/* Ranges of one value: their sizes are known, they cover it, and kernels may read where they begin. */
+static grt_status check_ranges(const checker *c, const grt_plan_step *step)
+{
+    const grt_plan_value *values = c->plan->bodies[c->body].values;
+    const size_t whole = constant_bytes(c, &values[step->in[0]]);
+    size_t at = 0;
+    for (int32_t i = 0; i < step->n_out; i++) {
+        const size_t bytes = constant_bytes(c, &values[step->out[i]]);
+        if (at % GRT_VALUE_ALIGNMENT || bytes == SIZE_MAX || !grt_add_size(at, bytes, &at))
+            return bad(c, "step '%s': output %d is no range that a view can take", step_name(step), (int)i);
+    }
+    if (at != whole)
+        return bad(c, "step '%s': the parts have %zu bytes, what they are parts of has %zu", step_name(step),
+                   at, whole);
+    return GRT_OK;
+}
+
 static grt_status check_view(const checker *c, const grt_plan_step *step)
 {
-    if (step->n_bodies || step->n_in < 1 || step->n_out != 1 || step->in[0] < 0 || step->out[0] < 0)
-        return bad(c, "step '%s': a view has an input and one output", step_name(step));
+    if (step->n_bodies || step->n_in < 1 || step->n_out < 1 || step->in[0] < 0)
+        return bad(c, "step '%s': a view has an input and an output", step_name(step));
     const grt_plan_value *values = c->plan->bodies[c->body].values;
-    if (values[step->in[0]].dtype != values[step->out[0]].dtype)
-        return bad(c, "step '%s': a view keeps its dtype", step_name(step));
-    return GRT_OK;
+    for (int32_t i = 0; i < step->n_out; i++) {
+        if (step->out[i] < 0)
+            return bad(c, "step '%s': a view has all its outputs", step_name(step));
+        if (values[step->in[0]].dtype != values[step->out[i]].dtype)
+            return bad(c, "step '%s': a view keeps its dtype", step_name(step));
+    }
+    return step->n_out > 1 ? check_ranges(c, step) : GRT_OK;
 }
 
 static grt_status check_arity(const checker *c, const grt_plan_step *step, const op_row *row)

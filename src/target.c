@@ -155,6 +155,7 @@ grt_target grt_target_of(const grt_backend *backend)
                         .supports = supports,
                         .runs = runs,
                         .channels_last = backend->channels_last,
+                        .joins_products = backend->joins_products,
                         .evaluate = evaluate,
                         .user = (void *)backend};
 }

@@ -441,4 +441,5 @@ __attribute__((visibility("default"))) const grt_backend grt_backend_cuda = {
     .describe = describe,
     .unpack = cuda_packing_unpack,
     .channels_last = true,
+    .joins_products = true,
 };

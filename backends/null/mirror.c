@@ -236,4 +236,5 @@ const grt_backend grt_backend_mirror = {
     .unpack = unpack,
     .own_memory = true,
     .channels_last = true,
+    .joins_products = true,
 };

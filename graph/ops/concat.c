@@ -199,7 +199,7 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = OP_VARIADIC,
      .attrs = split_attrs,
-     .flags = OP_SMALL_INTS,
+     .flags = OP_SMALL_INTS | OP_PARTS,
      .infer = infer_split,
      .upgrade = upgrade_split},
 };

@@ -142,6 +142,16 @@ static bool equal_attr(const grt_attr *a, const grt_attr *b)
     }
 }
 
+bool cse_same_attrs(const ir_node *a, const ir_node *b)
+{
+    if (a->desc.n_attrs != b->desc.n_attrs)
+        return false;
+    for (size_t i = 0; i < a->desc.n_attrs; i++)
+        if (!equal_attr(&a->desc.attrs[i], &b->desc.attrs[i]))
+            return false;
+    return true;
+}
+
 static uint64_t hash_node(const ir_node *node)
 {
     uint64_t h = mix((uint64_t)node->n_out, node->desc.op, strlen(node->desc.op));
@@ -164,8 +174,8 @@ static bool has_dropped_input(const ir_node *node)
 
 static bool equal_nodes(const ir_node *a, const ir_node *b)
 {
-    if (a->n_in != b->n_in || a->n_out != b->n_out || a->desc.n_attrs != b->desc.n_attrs ||
-        strcmp(a->desc.op, b->desc.op) || strcmp(a->desc.domain, b->desc.domain))
+    if (a->n_in != b->n_in || a->n_out != b->n_out || strcmp(a->desc.op, b->desc.op) ||
+        strcmp(a->desc.domain, b->desc.domain))
         return false;
     for (int32_t i = 0; i < a->n_in; i++)
         if (a->in[i].value != b->in[i].value)
@@ -174,10 +184,7 @@ static bool equal_nodes(const ir_node *a, const ir_node *b)
         if (!a->out[i] != !b->out[i] ||
             (a->out[i] && has_dropped_input(a) && !rewrite_same_shape(&a->out[i]->type, &b->out[i]->type)))
             return false;
-    for (size_t i = 0; i < a->desc.n_attrs; i++)
-        if (!equal_attr(&a->desc.attrs[i], &b->desc.attrs[i]))
-            return false;
-    return true;
+    return cse_same_attrs(a, b);
 }
 
 /* ---- the sweep ---- */

@@ -24,6 +24,7 @@
     X(epilogue, 2, "let convolutions and products add bias and residual and apply the activation") \
     X(projections, 2, "make one product of the three in front of an attention")                    \
     X(precision, 0, "narrow what gains by it to the precision that was asked for")                 \
+    X(siblings, 2, "make one product of those of one row that have the same input")                \
     X(layout, 2, "lay convolution regions out with channels last")                                 \
     X(pointwise, 2, "compute connected element-wise ops in one go")                                \
     X(shapes, 1, "drop the computation of shapes that the plan knows")
@@ -52,6 +53,8 @@ static const unsigned char schedule[] = {
     PASS_affine, PASS_epilogue, PASS_dce, PASS_projections,
     /* narrowed, once all that gains has its final form */
     PASS_precision, PASS_dce,
+    /* joined, with the constants that they have by now */
+    PASS_siblings,
     /* laid out, and transposes cancelled */
     PASS_layout, PASS_fold, PASS_simplify, PASS_cse, PASS_dce,
     /* last, as nothing matches these any more; nodes that differed in how they found the same dims are equal

@@ -21,11 +21,15 @@ grt_status pass_projections(pass_context *context);
 grt_status pass_recognise(pass_context *context);
 grt_status pass_rotary(pass_context *context);
 grt_status pass_shapes(pass_context *context);
+grt_status pass_siblings(pass_context *context);
 grt_status pass_simplify(pass_context *context);
 grt_status pass_sizes(pass_context *context);
 /* Not a pass but the end of all of them: UNSUPPORTED, listing every node that the target has no kernel for.
  */
 grt_status pass_check_supported(pass_context *context);
+
+/* cse.c: have the nodes the same attributes, in the same order? */
+bool cse_same_attrs(const ir_node *a, const ir_node *b);
 
 /* ---- shared by passes: rewrite.c ---- */
 
@@ -55,6 +59,9 @@ static inline bool rewrite_is(const ir_node *node, const char *op)
 ir_node *rewrite_producer(const ir_value *value, const char *op);
 /* The only use of the value is an input of a node in the same graph: that node. Else NULL. */
 ir_node *rewrite_only_user(const ir_value *value);
+/* Constants of one rank and dtype, equal in all dims but `axis`, one behind the other along it. NULL when out
+ * of memory. */
+ir_value *rewrite_join(ir_graph *graph, const grt_tensor *const *parts, int32_t n, int32_t axis);
 /* Does the node own graphs? */
 bool rewrite_has_body(const ir_node *node);
 /* The tensor in `value`, kept by the module from now on. NULL when out of memory. */

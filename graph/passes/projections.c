@@ -5,10 +5,6 @@
  */
 #include "graph/passes/passes.h"
 
-#include "src/base/checked.h"
-
-#include <string.h>
-
 enum { Q, K, V, MASK, PARTS = 3, BIAS = 2 };
 
 static bool is_plain_constant(const ir_value *value, int32_t rank)
@@ -52,41 +48,12 @@ static bool fits(const ir_node *node, ir_node *const *parts)
            w[Q]->dims[1] / q_heads * kv_heads == w[K]->dims[1] && w[V]->dims[1] == w[K]->dims[1];
 }
 
-/* Constants of equal row count, side by side. */
-static ir_value *side_by_side(ir_graph *graph, const grt_tensor *const *parts)
-{
-    const size_t element = grt_dtype_size(parts[0]->dtype);
-    const int32_t last = parts[0]->rank - 1;
-    const int64_t rows = last ? parts[0]->dims[0] : 1;
-    int64_t width = 0;
-    size_t bytes;
-    for (int i = 0; i < PARTS; i++)
-        if (!grt_add_i64(width, parts[i]->dims[last], &width))
-            return NULL;
-    if (!grt_mul_size((size_t)width * element, (size_t)rows, &bytes))
-        return NULL;
-    grt_tensor *all = grt_arena_memdup(graph->module->arena, parts[0], sizeof **parts);
-    char *data = grt_arena_alloc(graph->module->arena, bytes + 1);
-    if (!all || !data)
-        return NULL;
-    char *to = data;
-    for (int64_t row = 0; row < rows; row++)
-        for (int i = 0; i < PARTS; i++) {
-            const size_t size = (size_t)parts[i]->dims[last] * element;
-            memcpy(to, (const char *)parts[i]->data + (size_t)row * size, size);
-            to += size;
-        }
-    all->dims[last] = width;
-    all->data = data;
-    return ir_constant(graph, NULL, all);
-}
-
 static ir_value *join(ir_node *const *parts, int32_t input)
 {
     const grt_tensor *tensors[PARTS];
     for (int i = 0; i < PARTS; i++)
         tensors[i] = ir_in(parts[i], input)->type.data;
-    return side_by_side(parts[0]->graph, tensors);
+    return rewrite_join(parts[0]->graph, tensors, PARTS, tensors[0]->rank - 1);
 }
 
 static ir_node *make_product(ir_node *before, ir_node *const *parts)

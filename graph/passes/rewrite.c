@@ -1,6 +1,11 @@
 /* What passes share: replacing values, asking the target, looking around a node. */
 #include "graph/passes/passes.h"
 
+#include "graph/view.h"
+#include "src/base/checked.h"
+
+#include <string.h>
+
 bool rewrite_is_output(const ir_value *value)
 {
     for (const ir_use *use = value->uses; use; use = use->next)
@@ -52,7 +57,7 @@ grt_tensor rewrite_tensor(const grt_dims *dims, const ir_type *type)
 
 bool rewrite_needs_no_kernel(const ir_node *node)
 {
-    return node->row && (node->row->flags & (OP_VIEW | OP_CONTROL));
+    return ir_is_view(node) || (node->row && node->row->flags & OP_CONTROL);
 }
 
 typedef bool (*question)(const grt_target *target, const grt_op_desc *desc, const grt_tensor *in,
@@ -108,6 +113,31 @@ ir_node *rewrite_only_user(const ir_value *value)
 {
     const ir_use *use = value->uses;
     return value->n_uses == 1 && use->node && use->graph == value->graph ? use->node : NULL;
+}
+
+ir_value *rewrite_join(ir_graph *graph, const grt_tensor *const *parts, int32_t n, int32_t axis)
+{
+    const int64_t rows = grt_dims_product(parts[0]->dims, 0, axis);
+    int64_t width = 0;
+    for (int32_t i = 0; i < n; i++)
+        if (!grt_add_i64(width, parts[i]->dims[axis], &width))
+            return NULL;
+    grt_tensor *all = grt_arena_memdup(graph->module->arena, parts[0], sizeof **parts);
+    if (!all)
+        return NULL;
+    all->dims[axis] = width;
+    const size_t bytes = grt_tensor_bytes(all);
+    char *to = bytes < SIZE_MAX ? grt_arena_alloc(graph->module->arena, bytes + 1) : NULL;
+    if (!to)
+        return NULL;
+    all->data = to;
+    for (int64_t row = 0; row < rows; row++)
+        for (int32_t i = 0; i < n; i++) {
+            const size_t size = grt_tensor_bytes(parts[i]) / (size_t)rows;
+            memcpy(to, (const char *)parts[i]->data + (size_t)row * size, size);
+            to += size;
+        }
+    return ir_constant(graph, NULL, all);
 }
 
 bool rewrite_has_body(const ir_node *node)

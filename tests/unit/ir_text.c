@@ -198,7 +198,9 @@ ir_module *ir_text(const char *text)
 
 grt_target ir_text_target(void)
 {
-    return grt_target_of(&grt_backend_cpu);
+    grt_target target = grt_target_of(&grt_backend_cpu);
+    target.joins_products = true;
+    return target;
 }
 
 int64_t ir_text_pass(ir_module *module, const char *pass)

@@ -22,7 +22,7 @@ const char *ir_text_ops(const ir_module *module);
 ir_node *ir_text_node(const ir_module *module, const char *op, int nth);
 /* The text's graph gives the same outputs before and after the pass, and the ops are `expected` after it. */
 void ir_text_check(const char *text, const char *pass, const char *expected);
-/* The target that these use: the CPU. */
+/* The target that these use: the CPU, with the passes that only other targets gain by. */
 grt_target ir_text_target(void);
 
 #endif
