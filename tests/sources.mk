@@ -99,6 +99,18 @@ endif
 check_PROGRAMS += tests/differential/differential
 TESTS += tests/differential/differential
 tests_differential_differential_SOURCES = tests/differential/differential.c tests/differential/model.c tests/differential/model.h
+tests_differential_differential_SOURCES += tests/differential/buffer.c tests/differential/buffer.h
+tests_differential_differential_SOURCES += tests/differential/draw.c tests/differential/draw.h
+tests_differential_differential_SOURCES += tests/differential/node.c tests/differential/node.h
+tests_differential_differential_SOURCES += tests/differential/makers.c tests/differential/makers.h tests/differential/makers.def
+tests_differential_differential_SOURCES += tests/differential/make_attention.c
+tests_differential_differential_SOURCES += tests/differential/make_image.c
+tests_differential_differential_SOURCES += tests/differential/make_math.c
+tests_differential_differential_SOURCES += tests/differential/make_matrix.c
+tests_differential_differential_SOURCES += tests/differential/make_move.c
+tests_differential_differential_SOURCES += tests/differential/make_random.c
+tests_differential_differential_SOURCES += tests/differential/make_search.c
+tests_differential_differential_SOURCES += tests/differential/make_signal.c
 tests_differential_differential_CPPFLAGS = -I$(top_srcdir) -I$(top_srcdir)/include
 tests_differential_differential_LDADD = libgraphrt.la -lm
 # Scripts: the last line of each is its totals. CC, CXX and SANITIZE are for those that compile the program in README.md.
