@@ -74,6 +74,23 @@ bool node_guards_hold(const node *n)
     return true;
 }
 
+void node_widen(const node *n, node *out)
+{
+    *out = *n;
+    out->out = GRT_DTYPE_FLOAT;
+    for (int i = 0; i < n->n_in; i++) {
+        const grt_tensor *from = &n->in[i];
+        grt_tensor *to = &out->in[i];
+        if (n->omitted[i])
+            continue;
+        if (is_float(from->dtype))
+            to->dtype = GRT_DTYPE_FLOAT;
+        to->data = guarded(grt_tensor_bytes(to));
+        for (int64_t k = 0; k < grt_tensor_elements(from); k++)
+            set_element(to, k, element(from, k));
+    }
+}
+
 void node_describe(const node *n, char *text, size_t size)
 {
     size_t at = (size_t)snprintf(text, size, "%s", n->op);
