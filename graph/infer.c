@@ -170,6 +170,25 @@ grt_status infer_axis(const infer *inf, const char *what, int64_t axis, int32_t 
     return GRT_OK;
 }
 
+grt_status infer_tensor(const infer *inf, int32_t i)
+{
+    if (infer_has(inf, i) && inf->in[i]->kind != GRT_KIND_TENSOR)
+        return infer_fail(inf, "input %d is %s; it must be a tensor", i,
+                          inf->in[i]->kind == GRT_KIND_SEQUENCE ? "a sequence" : "an optional");
+    return GRT_OK;
+}
+
+grt_status infer_dtype_attr(const infer *inf, const char *name, grt_dtype_set allowed, grt_dtype absent,
+                            grt_dtype *out_dtype)
+{
+    const int64_t number = grt_attr_int(inf->desc, name, 0);
+    if (number && (number < 0 || number >= GRT_DTYPE_COUNT || !grt_dtype_in((grt_dtype)number, allowed)))
+        return infer_fail(inf, "attribute %s is %lld, an element type that is not allowed here", name,
+                          (long long)number);
+    *out_dtype = number ? (grt_dtype)number : absent;
+    return GRT_OK;
+}
+
 grt_status infer_same_as_first(infer *inf)
 {
     inf->out[0] = *inf->in[0];
@@ -206,6 +225,8 @@ grt_status op_infer_types(const op_row *row, infer *inf)
     for (int32_t i = 0; i < row->min_in; i++)
         if (!infer_has(inf, i))
             return infer_fail(inf, "input %d is missing; %s needs at least %d", i, row->name, row->min_in);
+    for (int32_t i = 0; i < inf->n_in && !(row->flags & OP_ANY_KIND); i++)
+        GRT_TRY(infer_tensor(inf, i));
     for (int32_t i = 0; i < inf->n_out; i++)
         inf->out[i].rank = -1;
     return row->infer(inf);

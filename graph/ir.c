@@ -170,17 +170,20 @@ static int64_t saturated(double value)
 ir_value *ir_constant_scalar(ir_graph *graph, const char *hint, grt_dtype dtype, double value)
 {
     union {
-        double d;
-        float f;
+        double d[2]; /* the largest element there is */
+        float f[2];
         uint16_t h;
-        int64_t i;
-    } u = {.i = saturated(value)}; /* little endian: narrower integers are its first bytes */
+        int64_t i[2];
+    } u = {.i = {saturated(value)}}; /* little endian: narrower integers are its first bytes */
     switch (dtype) {
     case GRT_DTYPE_DOUBLE:
-        u.d = value;
+    case GRT_DTYPE_COMPLEX128:
+        u.d[0] = value;
         break;
     case GRT_DTYPE_FLOAT:
-        u.f = (float)value;
+    case GRT_DTYPE_COMPLEX64:
+        u.f[0] = (float)value;
+        u.f[1] = 0;
         break;
     case GRT_DTYPE_FLOAT16:
         u.h = grt_float_to_half((float)value);

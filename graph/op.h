@@ -36,6 +36,9 @@ void infer_set_like(infer *inf, int32_t i, grt_dtype dtype, const ir_type *shape
 grt_status infer_broadcast(infer *inf, int32_t from, int32_t to, int32_t *out_rank, const grt_dim **out_dims);
 /* Fail unless the two inputs have one dtype (omitted ones pass). */
 grt_status infer_same_dtype(const infer *inf, int32_t a, int32_t b);
+/* Fail if input i is a sequence or an optional. For rules of OP_ANY_KIND: the others are only asked about
+ * tensors. */
+grt_status infer_tensor(const infer *inf, int32_t i);
 /* Content of an integer input as dims: its constant data or its `elems`. False if unknown. Length goes to
  * *out_n. */
 bool infer_elems(const infer *inf, int32_t i, const grt_dim **out_dims, int64_t *out_n);
@@ -47,6 +50,10 @@ bool infer_scalar(const infer *inf, int32_t i, double *out_value);
 grt_dim infer_product(const infer *inf, const grt_dim *dims, int32_t from, int32_t to);
 /* attribute `axis` style numbers: normalised, or failure naming attribute and rank */
 grt_status infer_axis(const infer *inf, const char *what, int64_t axis, int32_t rank, int32_t *out_axis);
+/* An attribute that is a dtype; `absent` if it is not there, or 0. Fails for what is no dtype or not
+ * `allowed`. */
+grt_status infer_dtype_attr(const infer *inf, const char *name, grt_dtype_set allowed, grt_dtype absent,
+                            grt_dtype *out_dtype);
 static inline bool infer_const(const infer *inf, grt_dim dim, int64_t *out_value)
 {
     return grt_dim_is_const(inf->dims, dim, out_value);
@@ -81,6 +88,7 @@ typedef enum op_flags {
     OP_SMALL_INTS = 1 << 5,     /* shape arithmetic: the rule can propagate `elems` */
     OP_EXPANDS_ALWAYS = 1 << 6, /* `expand` is asked even where there is a kernel */
     OP_PARTS = 1 << 7,          /* the outputs are parts of input 0 along `axis`, in order: see view.h */
+    OP_ANY_KIND = 1 << 8,       /* inputs may be sequences and optionals: the rule says which */
 } op_flags;
 
 typedef struct op_row {

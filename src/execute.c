@@ -107,6 +107,18 @@ static grt_status run_view(grt_frame *frame, int32_t s, grt_op_call *call)
     return GRT_OK;
 }
 
+/* What a kernel may rely on that finds its outputs' sizes itself: the op's rule takes the dims of this run.
+ */
+static grt_status check_dims(grt_frame *frame, int32_t s, grt_op_call *call)
+{
+    const uint32_t flags = call->row->flags;
+    if (!(flags & (GRT_KERNEL_DYNAMIC | GRT_KERNEL_VALUES)))
+        return find_dims(frame, s, call);
+    return flags & GRT_KERNEL_VALUES || !frame->steps[s].open
+               ? GRT_OK
+               : grt_op_call_accept(call, !grt_frame_on_device(frame), &frame->context->scratch);
+}
+
 static void drop_outputs(grt_frame *frame, const grt_plan_step *step)
 {
     for (int32_t i = 0; i < step->n_out; i++)
@@ -124,8 +136,7 @@ static grt_status run_dynamic(grt_frame *frame, int32_t s)
     for (int32_t i = 0; i < step->n_in && i < 8; i++)
         if (step->in[i] >= 0 && call->row->flags & GRT_KERNEL_READS(i))
             GRT_TRY(grt_frame_fetch(frame, step->in[i]));
-    if (!(call->row->flags & (GRT_KERNEL_DYNAMIC | GRT_KERNEL_VALUES)))
-        GRT_TRY(find_dims(frame, s, call));
+    GRT_TRY(check_dims(frame, s, call));
     GRT_TRY(grt_op_call_prepare(call));
     GRT_TRY(need_workspace(frame->context, call->workspace_bytes));
     call->run.workspace = frame->context->workspace;
@@ -148,8 +159,7 @@ static grt_status run_host_kernel(grt_frame *frame, int32_t s, grt_op_call *call
     grt_context *context = frame->context;
     if (step->kind == GRT_STEP_VIEW)
         return run_view(frame, s, call);
-    if (!(call->row->flags & (GRT_KERNEL_DYNAMIC | GRT_KERNEL_VALUES)))
-        GRT_TRY(find_dims(frame, s, call));
+    GRT_TRY(check_dims(frame, s, call));
     GRT_TRY(grt_op_call_prepare(call));
     if (call->workspace_bytes > context->host_workspace_bytes) {
         free(context->host_workspace);

@@ -105,6 +105,14 @@ static bool lacks_input(const grt_op_call *call)
     return false;
 }
 
+grt_status grt_op_call_accept(grt_op_call *call, bool content, grt_shape_scratch *scratch)
+{
+    ir_type *out;
+    if (!call->op || !call->op->infer || lacks_input(call))
+        return GRT_OK;
+    return apply_rule(call, content, scratch, &out);
+}
+
 static bool fits(const grt_tensor *found, const ir_type *type, const grt_dims *dims)
 {
     int64_t dim;

@@ -6,6 +6,7 @@ unit_SOURCES =
 unit_SOURCES += tests/unit/test_algo_cache.c
 unit_SOURCES += tests/unit/test_algo_overlay.c
 unit_SOURCES += tests/unit/test_api.c
+unit_SOURCES += tests/unit/test_bad_models.c
 unit_SOURCES += tests/unit/test_dim.c
 unit_SOURCES += tests/unit/test_faults.c
 unit_SOURCES += tests/unit/test_frame.c
@@ -101,6 +102,18 @@ endif
 check_PROGRAMS += tests/differential/differential
 TESTS += tests/differential/differential
 tests_differential_differential_SOURCES = tests/differential/differential.c tests/differential/model.c tests/differential/model.h
+tests_differential_differential_SOURCES += tests/differential/buffer.c tests/differential/buffer.h
+tests_differential_differential_SOURCES += tests/differential/draw.c tests/differential/draw.h
+tests_differential_differential_SOURCES += tests/differential/node.c tests/differential/node.h
+tests_differential_differential_SOURCES += tests/differential/makers.c tests/differential/makers.h tests/differential/makers.def
+tests_differential_differential_SOURCES += tests/differential/make_attention.c
+tests_differential_differential_SOURCES += tests/differential/make_image.c
+tests_differential_differential_SOURCES += tests/differential/make_math.c
+tests_differential_differential_SOURCES += tests/differential/make_matrix.c
+tests_differential_differential_SOURCES += tests/differential/make_move.c
+tests_differential_differential_SOURCES += tests/differential/make_random.c
+tests_differential_differential_SOURCES += tests/differential/make_search.c
+tests_differential_differential_SOURCES += tests/differential/make_signal.c
 tests_differential_differential_CPPFLAGS = -I$(top_srcdir) -I$(top_srcdir)/include
 tests_differential_differential_LDADD = libgraphrt.la -lm
 # Scripts: the last line of each is its totals. CC, CXX and SANITIZE are for those that compile the program in README.md.
@@ -141,3 +154,17 @@ tests_fuzz_fuzz_plan_LDADD = libgraphrt-all.la
 tests_fuzz_fuzz_plan_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
 endif
 EXTRA_DIST += tests/fuzz/run.sh tests/fuzz/seeds.sh
+# Models that are wrong in what they say: mutate.sh in make check; any number with tests/mutate/mutate --count N data/node.
+check_PROGRAMS += tests/mutate/mutate
+tests_mutate_mutate_SOURCES = tests/mutate/main.c tests/mutate/content.c tests/mutate/content.h
+tests_mutate_mutate_SOURCES += tests/mutate/pool.c tests/mutate/pool.h
+tests_mutate_mutate_SOURCES += tests/mutate/trial.c tests/mutate/trial.h
+tests_mutate_mutate_SOURCES += tests/mutate/mutation.c tests/mutate/mutation.h
+tests_mutate_mutate_SOURCES += tests/mutate/mutate_attribute.c
+tests_mutate_mutate_SOURCES += tests/mutate/mutate_node.c
+tests_mutate_mutate_SOURCES += tests/mutate/mutate_tensor.c
+tests_mutate_mutate_SOURCES += tests/mutate/mutate_value.c
+tests_mutate_mutate_SOURCES += tests/differential/draw.c tests/differential/draw.h
+tests_mutate_mutate_LDADD = libgraphrt-all.la
+dist_check_SCRIPTS += tests/scripts/mutate.sh
+TESTS += tests/scripts/mutate.sh

@@ -58,7 +58,8 @@ CPU_DISPATCH(softmax_row, (const float *x, float *y, int64_t n, bool log), (x, y
 
 void cpu_softmax_row(const float *x, float *y, int64_t n, bool log)
 {
-    softmax_row(x, y, n, log);
+    if (n > 0)
+        softmax_row(x, y, n, log);
 }
 
 CPU_BODY dot_rows_body(const float *q, const float *k, int64_t row, int64_t n, int64_t size, float alpha,

@@ -32,6 +32,18 @@ static grt_status initial_value(importer *imp, scope *s, const initial *init, ir
     return *out_value ? GRT_OK : grt_fail_memory(0);
 }
 
+static bool fits(importer *imp, const ir_type *input, const ir_type *found)
+{
+    int64_t want, size;
+    if (input->kind != GRT_KIND_TENSOR || (input->rank >= 0 && input->rank != found->rank))
+        return false;
+    for (int32_t k = 0; k < input->rank; k++)
+        if (grt_dim_is_const(imp->module->dims, input->dims[k], &want) &&
+            grt_dim_is_const(imp->module->dims, found->dims[k], &size) && want != size)
+            return false;
+    return true;
+}
+
 /* An input of the same name: the initializer is its default. */
 static grt_status add_default(importer *imp, scope *s, const char *name, ir_value *input, ir_value *constant)
 {
@@ -41,6 +53,9 @@ static grt_status add_default(importer *imp, scope *s, const char *name, ir_valu
     if (input->type.dtype != constant->type.dtype)
         return problem(imp, NULL, "input '%s' is %s, but the initializer of that name, its default, is %s",
                        name, grt_dtype_name(input->type.dtype), grt_dtype_name(constant->type.dtype));
+    if (!fits(imp, &input->type, &constant->type))
+        return problem(imp, NULL, "input '%s' has other dims than the initializer of that name, its default",
+                       name);
     constant->name = scope_unique(imp, s, name);
     *place = constant;
     return constant->name ? GRT_OK : grt_fail_memory(0);

@@ -51,10 +51,12 @@ static grt_status name_outputs(importer *imp, scope *s, const culprit *who, ir_n
 {
     for (int32_t i = 0; i < node->n_out; i++) {
         const char *name = proto->output[i];
-        if (!*name) {
+        if (!*name && !(node->row && i < node->row->min_out)) {
             node->out[i] = NULL;
             continue;
         }
+        if (!*name) /* rules and kernels may rely on what an op always makes */
+            name = "unused";
         node->out[i]->mark = ++imp->serial;
         node->out[i]->name = scope_unique(imp, s, name);
         if (!node->out[i]->name)

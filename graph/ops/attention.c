@@ -110,6 +110,8 @@ static grt_status check_attention(const infer *inf)
     if (mode < 0 || mode > 3)
         return infer_fail(inf, "attribute qk_matmul_output_mode is %lld; it must be 0, 1, 2 or 3",
                           (long long)mode);
+    grt_dtype precision;
+    GRT_TRY(infer_dtype_attr(inf, "softmax_precision", GRT_SET_FLOATS, GRT_DTYPE_NONE, &precision));
     if (grt_attr_int(inf->desc, "left_window_size", -1) < -1 ||
         grt_attr_int(inf->desc, "right_window_size", -1) < -1)
         return infer_fail(inf, "window sizes must be -1 (no bound) or more");
@@ -132,6 +134,8 @@ static grt_status infer_attention(infer *inf)
     heads q, k, v;
     GRT_TRY(check_attention(inf));
     GRT_TRY(infer_same_dtype(inf, Q, K));
+    GRT_TRY(infer_same_dtype(inf, K, PAST_KEY));
+    GRT_TRY(infer_same_dtype(inf, V, PAST_VALUE));
     for (int32_t i = 0; i < inf->n_out; i++)
         infer_set_fresh(inf, i, i == 2 ? t2 : t1, 4);
     if (rank < 0 || inf->in[K]->rank < 0 || inf->in[V]->rank < 0) {

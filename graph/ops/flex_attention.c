@@ -19,10 +19,14 @@ static grt_status infer_flex(infer *inf)
     static const char *const names[] = {"Q", "K", "V"};
     const ir_type *q = inf->in[Q], *v = inf->in[V];
     infer_set_fresh(inf, 0, v->dtype, 4);
-    for (int32_t i = Q; i <= V; i++)
+    for (int32_t i = Q; i <= V; i++) {
+        if (inf->in[i]->dtype && !grt_dtype_in(inf->in[i]->dtype, GRT_SET_FLOATS))
+            return infer_fail(inf, "%s is %s; it must be floating-point", names[i],
+                              grt_dtype_name(inf->in[i]->dtype));
         if (inf->in[i]->rank >= 0 && inf->in[i]->rank != 4)
             return infer_fail(inf, "%s has rank %d; it must be batch x heads x sequence x head size",
                               names[i], inf->in[i]->rank);
+    }
     grt_dim *dims = q->rank == 4 && v->rank == 4 ? infer_dims(inf, 4) : NULL;
     if (!dims)
         return GRT_OK;

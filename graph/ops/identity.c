@@ -15,7 +15,7 @@ static const op_row rows[] = {
      .max_in = 1,
      .min_out = 1,
      .max_out = 1,
-     .flags = OP_VIEW | OP_SMALL_INTS,
+     .flags = OP_VIEW | OP_SMALL_INTS | OP_ANY_KIND,
      .infer = infer_identity},
 };
 OP_TABLE(identity, rows);

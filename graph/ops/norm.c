@@ -44,7 +44,8 @@ static grt_status infer_layer_norm(infer *inf)
     GRT_TRY(check_broadcasts(inf, 1, "the scale"));
     GRT_TRY(check_broadcasts(inf, 2, "the bias"));
     infer_set_like(inf, 0, x->dtype, x);
-    const grt_dtype stash = (grt_dtype)grt_attr_int(inf->desc, "stash_type", GRT_DTYPE_FLOAT);
+    grt_dtype stash;
+    GRT_TRY(infer_dtype_attr(inf, "stash_type", GRT_SET_FLOATS, GRT_DTYPE_FLOAT, &stash));
     grt_dim *dims = x->rank >= 0 && inf->n_out > 1 ? infer_dims(inf, x->rank) : NULL;
     for (int32_t k = 0; dims && k < x->rank; k++)
         dims[k] = k < axis ? x->dims[k] : grt_dim_const(inf->dims, 1);

@@ -46,25 +46,14 @@ static grt_status check_scale(const infer *inf)
     return GRT_OK;
 }
 
-static grt_status dtype_attr(const infer *inf, const char *name, grt_dtype_set allowed, grt_dtype *out_dtype)
-{
-    int64_t number = grt_attr_int(inf->desc, name, 0);
-    *out_dtype = GRT_DTYPE_NONE;
-    if (number && (number < 0 || number >= GRT_DTYPE_COUNT || !grt_dtype_in((grt_dtype)number, allowed)))
-        return infer_fail(inf, "attribute %s is %" PRId64 ", an element type that is not allowed here", name,
-                          number);
-    *out_dtype = (grt_dtype)number;
-    return GRT_OK;
-}
-
 static grt_status infer_quantize(infer *inf)
 {
     grt_dtype dtype = GRT_DTYPE_NONE, precision = GRT_DTYPE_NONE;
     GRT_TRY(pw_infer_dtype(inf, 0, GRT_BIT(FLOAT) | GRT_BIT(FLOAT16) | GRT_BIT(BFLOAT16) | GRT_BIT(INT32)));
     GRT_TRY(pw_infer_dtype(inf, 1, SCALES | GRT_BIT(INT32)));
     GRT_TRY(pw_infer_dtype(inf, 2, QUANTIZED));
-    GRT_TRY(dtype_attr(inf, "output_dtype", QUANTIZED, &dtype));
-    GRT_TRY(dtype_attr(inf, "precision", GRT_SET_FLOATS, &precision));
+    GRT_TRY(infer_dtype_attr(inf, "output_dtype", QUANTIZED, GRT_DTYPE_NONE, &dtype));
+    GRT_TRY(infer_dtype_attr(inf, "precision", GRT_SET_FLOATS, GRT_DTYPE_NONE, &precision));
     GRT_TRY(check_scale(inf));
     grt_dtype zero = infer_has(inf, 2) ? inf->in[2]->dtype : GRT_DTYPE_NONE;
     if (dtype && zero && dtype != zero)
@@ -80,7 +69,7 @@ static grt_status infer_dequantize(infer *inf)
     GRT_TRY(pw_infer_dtype(inf, 0, QUANTIZED | GRT_BIT(INT32)));
     GRT_TRY(pw_infer_dtype(inf, 1, SCALES));
     GRT_TRY(infer_same_dtype(inf, 0, 2));
-    GRT_TRY(dtype_attr(inf, "output_dtype", GRT_SET_FLOATS, &dtype));
+    GRT_TRY(infer_dtype_attr(inf, "output_dtype", GRT_SET_FLOATS, GRT_DTYPE_NONE, &dtype));
     GRT_TRY(check_scale(inf));
     infer_set_like(inf, 0, dtype ? dtype : inf->in[1]->dtype, inf->in[0]);
     return GRT_OK;

@@ -27,6 +27,8 @@ static const op_attr normal_like_attrs[] = {COMMON, NORMAL, {0}};
 static grt_status infer_random(infer *inf)
 {
     size_t rank;
+    grt_dtype dtype;
+    GRT_TRY(infer_dtype_attr(inf, "dtype", GRT_SET_FLOATS, GRT_DTYPE_FLOAT, &dtype));
     const int64_t *shape = grt_attr_ints(inf->desc, "shape", &rank);
     if (rank > GRT_MAX_RANK)
         return infer_fail(inf, "attribute shape has %zu dims; at most %d are supported", rank, GRT_MAX_RANK);
@@ -36,19 +38,23 @@ static grt_status infer_random(infer *inf)
             return infer_fail(inf, "dim %zu of attribute shape is %lld", i, (long long)shape[i]);
         dims[i] = grt_dim_const(inf->dims, shape[i]);
     }
-    infer_set(inf, 0, (grt_dtype)grt_attr_int(inf->desc, "dtype", GRT_DTYPE_FLOAT), (int32_t)rank, dims);
+    infer_set(inf, 0, dtype, (int32_t)rank, dims);
     return GRT_OK;
 }
 
 static grt_status infer_like(infer *inf)
 {
-    infer_set_like(inf, 0, (grt_dtype)grt_attr_int(inf->desc, "dtype", inf->in[0]->dtype), inf->in[0]);
+    grt_dtype dtype;
+    GRT_TRY(infer_dtype_attr(inf, "dtype", GRT_SET_NUMBERS | GRT_BIT(BOOL), inf->in[0]->dtype, &dtype));
+    infer_set_like(inf, 0, dtype, inf->in[0]);
     return GRT_OK;
 }
 
 static grt_status infer_multinomial(infer *inf)
 {
     const ir_type *x = inf->in[0];
+    grt_dtype dtype;
+    GRT_TRY(infer_dtype_attr(inf, "dtype", GRT_SET_INTS, GRT_DTYPE_INT32, &dtype));
     int64_t samples = grt_attr_int(inf->desc, "sample_size", 1);
     if (x->rank >= 0 && x->rank != 2)
         return infer_fail(inf, "the input has rank %d; it must be batch x classes", x->rank);
@@ -59,7 +65,7 @@ static grt_status infer_multinomial(infer *inf)
         dims[0] = x->rank == 2 ? x->dims[0] : grt_dim_fresh(inf->dims);
         dims[1] = grt_dim_const(inf->dims, samples);
     }
-    infer_set(inf, 0, (grt_dtype)grt_attr_int(inf->desc, "dtype", GRT_DTYPE_INT32), 2, dims);
+    infer_set(inf, 0, dtype, 2, dims);
     return GRT_OK;
 }
 

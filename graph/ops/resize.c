@@ -194,6 +194,8 @@ static grt_status upgrade_resize(ir_node *node, int32_t opset)
     if (opset >= 11)
         return GRT_OK;
     ir_value *scales = ir_in(node, 1);
+    if (!scales)
+        return grt_fail_op(&node->desc, GRT_STATUS_INVALID_MODEL, "input 1, the scales, is missing");
     ir_node_set_input(node, 1, NULL);
     moves_put_input(node, 2, scales);
     set_old_coordinates(node, scales);

@@ -19,16 +19,11 @@ static grt_status need_sequence(const infer *inf)
     return GRT_OK;
 }
 
-static grt_status need_tensor(const infer *inf, int32_t i)
-{
-    if (inf->in[i]->kind != GRT_KIND_TENSOR)
-        return infer_fail(inf, "input %d must be a tensor", i);
-    return GRT_OK;
-}
-
 static grt_status infer_empty(infer *inf)
 {
-    set_sequence(inf, (grt_dtype)grt_attr_int(inf->desc, "dtype", GRT_DTYPE_FLOAT));
+    grt_dtype dtype;
+    GRT_TRY(infer_dtype_attr(inf, "dtype", GRT_SET_ALL, GRT_DTYPE_FLOAT, &dtype));
+    set_sequence(inf, dtype);
     return GRT_OK;
 }
 
@@ -37,7 +32,6 @@ static grt_status infer_construct(infer *inf)
     for (int32_t i = 0; i < inf->n_in; i++) {
         if (!infer_has(inf, i))
             return infer_fail(inf, "input %d is missing", i);
-        GRT_TRY(need_tensor(inf, i));
         GRT_TRY(infer_same_dtype(inf, 0, i));
     }
     set_sequence(inf, inf->in[0]->dtype);
@@ -47,7 +41,8 @@ static grt_status infer_construct(infer *inf)
 static grt_status infer_insert(infer *inf)
 {
     GRT_TRY(need_sequence(inf));
-    GRT_TRY(need_tensor(inf, 1));
+    GRT_TRY(infer_tensor(inf, 1));
+    GRT_TRY(infer_tensor(inf, 2));
     GRT_TRY(infer_same_dtype(inf, 0, 1));
     set_sequence(inf, inf->in[0]->dtype ? inf->in[0]->dtype : inf->in[1]->dtype);
     return GRT_OK;
@@ -56,6 +51,7 @@ static grt_status infer_insert(infer *inf)
 static grt_status infer_erase(infer *inf)
 {
     GRT_TRY(need_sequence(inf));
+    GRT_TRY(infer_tensor(inf, 1));
     set_sequence(inf, inf->in[0]->dtype);
     return GRT_OK;
 }
@@ -64,6 +60,7 @@ static grt_status infer_erase(infer *inf)
 static grt_status infer_item(infer *inf)
 {
     GRT_TRY(need_sequence(inf));
+    GRT_TRY(infer_tensor(inf, 1));
     infer_set_unknown(inf, 0, inf->in[0]->dtype);
     return GRT_OK;
 }
@@ -78,7 +75,6 @@ static grt_status infer_length(infer *inf)
 static grt_status infer_split(infer *inf)
 {
     int32_t axis;
-    GRT_TRY(need_tensor(inf, 0));
     if (inf->in[0]->rank >= 0)
         GRT_TRY(
             infer_axis(inf, "attribute axis", grt_attr_int(inf->desc, "axis", 0), inf->in[0]->rank, &axis));
@@ -142,6 +138,7 @@ static const op_row rows[] = {
      .max_in = 3,
      .min_out = 1,
      .max_out = 1,
+     .flags = OP_ANY_KIND,
      .infer = infer_insert},
     {.domain = "",
      .name = "SequenceErase",
@@ -150,6 +147,7 @@ static const op_row rows[] = {
      .max_in = 2,
      .min_out = 1,
      .max_out = 1,
+     .flags = OP_ANY_KIND,
      .infer = infer_erase},
     {.domain = "",
      .name = "SequenceAt",
@@ -158,6 +156,7 @@ static const op_row rows[] = {
      .max_in = 2,
      .min_out = 1,
      .max_out = 1,
+     .flags = OP_ANY_KIND,
      .infer = infer_item},
     {.domain = "",
      .name = "SequenceLength",
@@ -166,6 +165,7 @@ static const op_row rows[] = {
      .max_in = 1,
      .min_out = 1,
      .max_out = 1,
+     .flags = OP_ANY_KIND,
      .infer = infer_length},
     {.domain = "",
      .name = "SplitToSequence",
@@ -184,6 +184,7 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .attrs = concat_attrs,
+     .flags = OP_ANY_KIND,
      .infer = infer_item},
     {.domain = "",
      .name = "Optional",
@@ -193,6 +194,7 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .attrs = optional_attrs,
+     .flags = OP_ANY_KIND,
      .infer = infer_optional},
     {.domain = "",
      .name = "OptionalHasElement",
@@ -201,6 +203,7 @@ static const op_row rows[] = {
      .max_in = 1,
      .min_out = 1,
      .max_out = 1,
+     .flags = OP_ANY_KIND,
      .infer = infer_has_element},
     {.domain = "",
      .name = "OptionalGetElement",
@@ -209,6 +212,7 @@ static const op_row rows[] = {
      .max_in = 1,
      .min_out = 1,
      .max_out = 1,
+     .flags = OP_ANY_KIND,
      .infer = infer_get_element},
 };
 OP_TABLE(sequence, rows);

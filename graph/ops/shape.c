@@ -163,15 +163,14 @@ static grt_status infer_range(infer *inf)
 static grt_status infer_eye_like(infer *inf)
 {
     const ir_type *like = inf->in[0];
-    int64_t dtype = grt_attr_int(inf->desc, "dtype", like->dtype);
-    if (dtype <= 0 || dtype >= GRT_DTYPE_COUNT)
-        return infer_fail(inf, "attribute dtype is %lld, which is no data type", (long long)dtype);
+    grt_dtype dtype;
+    GRT_TRY(infer_dtype_attr(inf, "dtype", GRT_SET_NUMBERS | GRT_BIT(BOOL), like->dtype, &dtype));
     if (like->rank >= 0 && like->rank != 2)
         return infer_fail(inf, "the input must have rank 2, found rank %d", like->rank);
     if (like->rank < 0)
-        infer_set_fresh(inf, 0, (grt_dtype)dtype, 2);
+        infer_set_fresh(inf, 0, dtype, 2);
     else
-        infer_set_like(inf, 0, (grt_dtype)dtype, like);
+        infer_set_like(inf, 0, dtype, like);
     return GRT_OK;
 }
 

@@ -135,7 +135,9 @@ static grt_status infer_window(infer *inf)
         if (infer_const(inf, dims[0], &size) && size < 0)
             return infer_fail(inf, "the size is %lld; it must not be negative", (long long)size);
     }
-    infer_set(inf, 0, (grt_dtype)grt_attr_int(inf->desc, "output_datatype", GRT_DTYPE_FLOAT), 1, dims);
+    grt_dtype dtype;
+    GRT_TRY(infer_dtype_attr(inf, "output_datatype", GRT_SET_NUMBERS, GRT_DTYPE_FLOAT, &dtype));
+    infer_set(inf, 0, dtype, 1, dims);
     return GRT_OK;
 }
 
@@ -148,7 +150,9 @@ static grt_status infer_mel(infer *inf)
         GRT_TRY(positive(inf, "half of dft_length", dims[0]));
         GRT_TRY(positive(inf, "num_mel_bins", dims[1]));
     }
-    infer_set(inf, 0, (grt_dtype)grt_attr_int(inf->desc, "output_datatype", GRT_DTYPE_FLOAT), 2, dims);
+    grt_dtype dtype;
+    GRT_TRY(infer_dtype_attr(inf, "output_datatype", GRT_SET_NUMBERS, GRT_DTYPE_FLOAT, &dtype));
+    infer_set(inf, 0, dtype, 2, dims);
     return GRT_OK;
 }
 

@@ -23,13 +23,16 @@ static grt_status infer_grid_sample(infer *inf)
             infer_set_fresh(inf, 0, data->dtype, rank);
         return GRT_OK;
     }
-    int64_t coordinates;
+    int64_t coordinates, batches, grids;
     if (data->rank < 3 || data->rank != grid->rank)
         return infer_fail(inf, "X and grid must have one rank, 3 at least; found ranks %d and %d", data->rank,
                           grid->rank);
     if (infer_const(inf, grid->dims[grid->rank - 1], &coordinates) && coordinates != data->rank - 2)
         return infer_fail(inf, "the last dim of grid is %lld; X of rank %d has %d coordinates",
                           (long long)coordinates, data->rank, data->rank - 2);
+    if (infer_const(inf, data->dims[0], &batches) && infer_const(inf, grid->dims[0], &grids) &&
+        batches != grids)
+        return infer_fail(inf, "X has %lld batches and grid has %lld", (long long)batches, (long long)grids);
     if (!strcmp(mode, "cubic") && data->rank != 4)
         return infer_fail(inf, "mode cubic needs rank 4, found rank %d", data->rank);
     grt_dim *dims = infer_dims(inf, data->rank);
@@ -74,6 +77,22 @@ static grt_status infer_affine_grid(infer *inf)
 
 /* ---- Col2Im ---- */
 
+/* `wanted`: entries for one axis; n_image: -1 where the number of axes is not known. */
+static grt_status check_fold_list(const infer *inf, const char *name, int64_t n_image, int64_t wanted,
+                                  int64_t least)
+{
+    size_t n;
+    const int64_t *list = grt_attr_ints(inf->desc, name, &n);
+    if (list && n_image >= 0 && n != (size_t)(n_image * wanted))
+        return infer_fail(inf, "attribute %s has %zu entries, expected %lld", name, n,
+                          (long long)(n_image * wanted));
+    for (size_t k = 0; list && k < n; k++)
+        if (list[k] < least || list[k] > INT32_MAX)
+            return infer_fail(inf, "attribute %s[%zu] is %lld; it must lie in [%lld, %d]", name, k,
+                              (long long)list[k], (long long)least, INT32_MAX);
+    return GRT_OK;
+}
+
 static grt_status infer_col2im(infer *inf)
 {
     const ir_type *data = inf->in[0];
@@ -84,6 +103,9 @@ static grt_status infer_col2im(infer *inf)
          known_block = infer_elems(inf, 2, &block, &n_block);
     if (data->rank >= 0 && data->rank != 3)
         return infer_fail(inf, "the input must have rank 3, found rank %d", data->rank);
+    GRT_TRY(check_fold_list(inf, "dilations", known_image ? n_image : -1, 1, 1));
+    GRT_TRY(check_fold_list(inf, "strides", known_image ? n_image : -1, 1, 1));
+    GRT_TRY(check_fold_list(inf, "pads", known_image ? n_image : -1, 2, -INT32_MAX));
     if (data->rank < 0 || !known_image || !known_block) {
         if (known_image)
             infer_set_fresh(inf, 0, data->dtype, (int32_t)n_image + 2);
@@ -97,12 +119,6 @@ static grt_status infer_col2im(infer *inf)
         return infer_fail(inf, "image_shape has %lld entries and block_shape %lld", (long long)n_image,
                           (long long)n_block);
     GRT_TRY(moves_check_rank(inf, n_image + 2));
-    static const char *const lists[] = {"dilations", "strides", "pads"};
-    for (size_t k = 0; k < 3; k++) {
-        size_t n, wanted = (size_t)n_image * (k == 2 ? 2 : 1);
-        if (grt_attr_ints(inf->desc, lists[k], &n) && n != wanted)
-            return infer_fail(inf, "attribute %s has %zu entries, expected %zu", lists[k], n, wanted);
-    }
     grt_dim *dims = infer_dims(inf, (int32_t)n_image + 2);
     if (!dims)
         return GRT_OK;

@@ -5,7 +5,7 @@
 
 #include <graphrt/graphrt.h>
 
-enum { MAX_INPUTS = 6, MAX_ATTRIBUTES = 10, MAX_INTS = 2 * GRT_MAX_RANK };
+enum { MAX_INPUTS = 7, MAX_ATTRIBUTES = 10, MAX_INTS = 2 * GRT_MAX_RANK };
 
 typedef struct attribute {
     const char *name, *text; /* text: a string */
@@ -24,6 +24,7 @@ typedef struct node {
     grt_dtype out;
     const char *precision; /* that it is compiled with; NULL: none */
     int n_more, which;     /* outputs beside the one that is the model's; its place among them */
+    bool wide;             /* compared with what float32 gives, not with its own type on the CPU */
 } node;
 
 /* The file's bytes, malloc'ed; NULL when out of memory. */

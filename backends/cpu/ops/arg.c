@@ -135,7 +135,8 @@ static grt_status run_hardmax(const grt_run *run)
     one_of(in->dtype, one);
     if (n == 0)
         return GRT_OK;
-    memset(run->out[0]->data, 0, grt_tensor_bytes(run->out[0]));
+    if (outer * inner > 0)
+        memset(run->out[0]->data, 0, grt_tensor_bytes(run->out[0]));
     for (int64_t k = 0; k < outer * inner; k++) {
         int64_t base = k / inner * n * inner + k % inner;
         int64_t at = best_of[in->dtype](cpu_at_const(in->data, base, size), n, inner, false, false);

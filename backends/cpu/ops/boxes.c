@@ -379,17 +379,22 @@ static grt_status run_col2im(const grt_run *run)
     grt_dims_strides(out->dims, out->rank, strides);
     for (int32_t k = 0; k < n; k++) {
         kernel[k] = cpu_index(block, k);
+        if (kernel[k] < 1 || kernel[k] > INT32_MAX)
+            return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT, "block_shape[%d] is %lld", k,
+                               (long long)kernel[k]);
         int64_t room = out->dims[k + 2] + s->pads[k] + s->pads[n + k] - s->dilations[k] * (kernel[k] - 1) - 1;
-        steps[k] = room < 0 || s->strides[k] < 1 ? 0 : room / s->strides[k] + 1;
-        volume *= kernel[k];
-        places *= steps[k];
+        steps[k] = room < 0 ? 0 : room / s->strides[k] + 1;
+        if (!grt_mul_i64(volume, kernel[k], &volume) || !grt_mul_i64(places, steps[k], &places))
+            return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT, "image and block ask for too much");
     }
-    if (in->dims[1] != out->dims[1] * volume || in->dims[2] != places)
+    int64_t rows;
+    if (!grt_mul_i64(out->dims[1], volume, &rows) || in->dims[1] != rows || in->dims[2] != places)
         return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT,
                            "the input is %lldx%lld where image and block ask for %lldx%lld",
-                           (long long)in->dims[1], (long long)in->dims[2], (long long)(out->dims[1] * volume),
+                           (long long)in->dims[1], (long long)in->dims[2], (long long)rows,
                            (long long)places);
-    memset(out->data, 0, grt_tensor_bytes(out));
+    if (grt_tensor_elements(out))
+        memset(out->data, 0, grt_tensor_bytes(out));
     int64_t planes = in->dims[0] * out->dims[1];
 #pragma omp parallel for num_threads(run->threads) schedule(static) if (grt_tensor_elements(in) > CPU_GRAIN)
     for (int64_t plane = 0; plane < planes; plane++)

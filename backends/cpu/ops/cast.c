@@ -207,7 +207,7 @@ static grt_status run(const grt_run *r)
 
 static grt_status run_bits(const grt_run *r)
 {
-    if (r->in[0]->data != r->out[0]->data)
+    if (grt_tensor_elements(r->in[0]) > 0 && r->in[0]->data != r->out[0]->data)
         memcpy(r->out[0]->data, r->in[0]->data, grt_tensor_bytes(r->in[0]));
     return GRT_OK;
 }

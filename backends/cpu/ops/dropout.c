@@ -117,9 +117,9 @@ static grt_status run(const grt_run *r)
         drop(r, n, ratio, mask);
         return GRT_OK;
     }
-    if (r->out[0]->data != r->in[0]->data)
+    if (n && r->out[0]->data != r->in[0]->data)
         memcpy(r->out[0]->data, r->in[0]->data, grt_tensor_bytes(r->in[0]));
-    if (mask)
+    if (n && mask)
         memset(mask, 1, (size_t)n);
     return GRT_OK;
 }

@@ -376,7 +376,7 @@ static int64_t find_gram(const tfidf_state *state, int64_t size, const grt_tenso
 
 static void count_row(const tfidf_state *state, const grt_tensor *x, int64_t from, int64_t n, float *counts)
 {
-    for (int64_t step = 1; step <= state->skips + 1 && step <= n; step++)
+    for (int64_t step = 1; step - 1 <= state->skips && step <= n; step++)
         for (int64_t size = state->min; size <= state->max; size++) {
             if (size == 1 && step > 1) /* single elements have no gaps: counted once */
                 continue;

@@ -147,7 +147,8 @@ static void linear_read(const grt_run *run, int64_t step, int64_t q_head, const 
     const linear_shape *shape = run->shape;
     float scale = (float)(state->scale != 0 ? state->scale : 1 / sqrt((double)shape->key));
     int64_t at = step * state->q_heads + q_head;
-    memset(row, 0, (size_t)shape->value * sizeof *row);
+    if (shape->value)
+        memset(row, 0, (size_t)shape->value * sizeof *row);
     for (int64_t d = 0; d < shape->key; d++) {
         float q = (float)cpu_element_get(run->in[QUERY], at * shape->key + d);
         for (int64_t m = 0; m < shape->value; m++)

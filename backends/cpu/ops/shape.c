@@ -59,7 +59,8 @@ static grt_status run_fill(const grt_run *run)
     unsigned one = *(const unsigned char *)run->state & ((1u << bits) - 1), byte = 0;
     for (size_t at = 0; at < 8; at += bits)
         byte |= one << at;
-    memset(out->data, (int)byte, grt_tensor_bytes(out));
+    if (grt_tensor_elements(out))
+        memset(out->data, (int)byte, grt_tensor_bytes(out));
     return GRT_OK;
 }
 
@@ -156,7 +157,9 @@ static grt_status run_eye(const grt_run *run)
     int64_t k = *(const int64_t *)run->state, rows = out->dims[0], cols = out->dims[1];
     size_t size = grt_dtype_size(out->dtype);
     element one = one_of(out->dtype);
-    memset(out->data, 0, grt_tensor_bytes(out));
+    const size_t bytes = grt_tensor_bytes(out);
+    if (bytes)
+        memset(out->data, 0, bytes);
     for (int64_t r = 0; r < rows; r++) {
         int64_t c;
         if (!__builtin_add_overflow(r, k, &c) && c >= 0 && c < cols)

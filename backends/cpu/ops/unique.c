@@ -132,11 +132,11 @@ static grt_status run_unique(const grt_run *run)
         for (int64_t g = 0; g < n; g++)
             memcpy((char *)run->out[0]->data + (size_t)(o * n + g) * bytes,
                    (const char *)in->data + (size_t)(o * s.n + first[g]) * bytes, bytes);
-    if (run->n_out > 1 && run->out[1])
+    if (n && run->n_out > 1 && run->out[1])
         memcpy(run->out[1]->data, first, (size_t)n * sizeof *first);
-    if (run->n_out > 2 && run->out[2])
+    if (s.n && run->n_out > 2 && run->out[2])
         memcpy(run->out[2]->data, groups, (size_t)s.n * sizeof *groups);
-    if (run->n_out > 3 && run->out[3]) {
+    if (n && run->n_out > 3 && run->out[3]) {
         int64_t *counts = run->out[3]->data;
         memset(counts, 0, (size_t)n * sizeof *counts);
         for (int64_t i = 0; i < s.n; i++)

@@ -280,14 +280,17 @@ grt_status reshape_fold(grt_reshape *r)
         return grt_fail_op(r->desc, GRT_STATUS_UNSUPPORTED, "input block_shape must be known before the run, a number per axis");
     for (int32_t k = 0; k < n; k++) {
         f.kernel[k] = cuda_host_index(block, k);
+        if (f.kernel[k] < 1 || f.kernel[k] > INT32_MAX)
+            return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "block_shape[%d] is %lld", k, (long long)f.kernel[k]);
         int64_t room = out->dims[k + 2] + f.pads[k] + f.pads[n + k] - f.dilations[k] * (f.kernel[k] - 1) - 1;
-        f.steps[k] = room < 0 || f.strides[k] < 1 ? 0 : room / f.strides[k] + 1;
-        f.volume *= f.kernel[k];
-        f.places *= f.steps[k];
+        f.steps[k] = room < 0 ? 0 : room / f.strides[k] + 1;
+        if (!grt_mul_i64(f.volume, f.kernel[k], &f.volume) || !grt_mul_i64(f.places, f.steps[k], &f.places))
+            return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "image and block ask for too much");
     }
-    if (in->dims[1] != out->dims[1] * f.volume || in->dims[2] != f.places)
+    int64_t rows;
+    if (!grt_mul_i64(out->dims[1], f.volume, &rows) || in->dims[1] != rows || in->dims[2] != f.places)
         return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "the input is %lldx%lld where image and block ask for %lldx%lld",
-                           (long long)in->dims[1], (long long)in->dims[2], (long long)(out->dims[1] * f.volume), (long long)f.places);
+                           (long long)in->dims[1], (long long)in->dims[2], (long long)rows, (long long)f.places);
     fold *kept;
     GRT_TRY(cuda_state(&kept));
     *kept = f;

@@ -1,0 +1,76 @@
+/* Windows over images: convolutions, pools, resizing. */
+#include "tests/differential/makers.h"
+
+#include <string.h>
+
+/* Convolutions and pools share their window. */
+static int32_t draw_window(node *n, int64_t *kernel, int64_t *dims, bool dilates)
+{
+    int64_t strides[3], dilations[3], pads[6];
+    int32_t spatial = (int32_t)draw(1, 3);
+    for (int32_t k = 0; k < spatial; k++) {
+        kernel[k] = draw(1, 4);
+        strides[k] = draw(1, 3);
+        dilations[k] = dilates ? draw(1, 2) : 1;
+        pads[k] = draw(0, kernel[k] - 1);
+        pads[spatial + k] = draw(0, kernel[k] - 1);
+        dims[2 + k] = draw((kernel[k] - 1) * dilations[k] + 1, 12);
+    }
+    set_ints(n, "kernel_shape", kernel, spatial);
+    set_ints(n, "strides", strides, spatial);
+    set_ints(n, "pads", pads, spatial);
+    memcpy(n->attributes[n->n_attributes - 1].ints, pads, (size_t)spatial * 2 * sizeof *pads);
+    n->attributes[n->n_attributes - 1].n = 2 * spatial;
+    if (dilates)
+        set_ints(n, "dilations", dilations, spatial);
+    return spatial;
+}
+
+void make_conv(node *n)
+{
+    int64_t kernel[3], x[5], w[5], group = draw(0, 1) ? 1 : draw(1, 4);
+    n->out = draw(0, 3) ? GRT_DTYPE_FLOAT : GRT_DTYPE_FLOAT16;
+    int32_t spatial = draw_window(n, kernel, x, true);
+    set_int(n, "group", group);
+    x[0] = draw(1, 3);
+    w[1] = draw(1, 9);
+    x[1] = w[1] * group;
+    w[0] = draw(1, 9) * group;
+    memcpy(w + 2, kernel, (size_t)spatial * sizeof *kernel);
+    add_input(n, n->out, spatial + 2, x);
+    add_input(n, n->out, spatial + 2, w);
+    n->constant[1] = draw(0, 3) != 0;
+    if (draw(0, 1)) {
+        add_input(n, n->out, 1, w);
+        n->constant[2] = n->constant[1];
+    }
+}
+
+void make_pool(node *n)
+{
+    int64_t kernel[3], x[5];
+    n->op = draw_op();
+    n->out = draw_float();
+    int32_t spatial = draw_window(n, kernel, x, strcmp(n->op, "LpPool") != 0);
+    x[0] = draw(1, 3);
+    x[1] = draw(1, 9);
+    add_input(n, n->out, spatial + 2, x);
+}
+
+void make_resize(node *n)
+{
+    int64_t dims[4], sizes[4];
+    n->out = draw(0, 1) ? GRT_DTYPE_FLOAT : GRT_DTYPE_FLOAT16;
+    for (int k = 0; k < 4; k++) {
+        dims[k] = draw(k < 2 ? 1 : 2, k < 2 ? 3 : 9);
+        sizes[k] = k < 2 ? dims[k] : draw(1, 14);
+    }
+    add_input(n, n->out, 4, dims);
+    n->omitted[n->n_in++] = true;
+    n->omitted[n->n_in++] = true;
+    add_list(n, sizes, 4);
+    set_text(n, "mode", PICK("linear", "cubic"));
+    set_text(n, "coordinate_transformation_mode",
+             PICK("half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel"));
+    set_int(n, "antialias", draw(0, 1));
+}

@@ -1,0 +1,103 @@
+/* Element by element, and along axes. */
+#include "tests/differential/makers.h"
+
+#include <string.h>
+
+void make_binary(node *n)
+{
+    int64_t dims[GRT_MAX_RANK], other[GRT_MAX_RANK];
+    int32_t rank = draw_dims(dims, 0, 10), less = (int32_t)draw(0, rank);
+    n->op = draw_op();
+    n->out = !strcmp(n->op, "Less") || !strcmp(n->op, "Equal") ? GRT_DTYPE_BOOL : draw_number();
+    grt_dtype dtype = n->out == GRT_DTYPE_BOOL ? draw_number() : n->out;
+    for (int32_t k = 0; k < rank - less; k++)
+        other[k] = draw(0, 2) ? dims[less + k] : 1;
+    for (int32_t k = 0; k < rank; k++)
+        if (k >= less && dims[k] != 1 && other[k - less] == dims[k] && draw(0, 3) == 0)
+            dims[k] = 1;
+    add_input(n, dtype, rank, dims);
+    add_input(n, dtype, rank - less, other);
+}
+
+void make_unary(node *n)
+{
+    int64_t dims[GRT_MAX_RANK];
+    int32_t rank = draw_dims(dims, 0, 10);
+    n->op = draw_op();
+    n->out = draw_float();
+    add_input(n, n->out, rank, dims);
+}
+
+void make_where(node *n)
+{
+    int64_t dims[GRT_MAX_RANK], part[GRT_MAX_RANK];
+    int32_t rank = draw_dims(dims, 0, 8);
+    n->out = draw_number();
+    for (int i = 0; i < 3; i++) {
+        for (int32_t k = 0; k < rank; k++)
+            part[k] = i == 0 || draw(0, 2) ? dims[k] : 1;
+        add_input(n, i == 0 ? GRT_DTYPE_BOOL : n->out, rank, part);
+    }
+}
+
+void make_cast(node *n)
+{
+    int64_t dims[GRT_MAX_RANK];
+    int32_t rank = draw_dims(dims, 0, 8);
+    n->out = draw_number();
+    add_input(n, draw_number(), rank, dims);
+    set_int(n, "to", n->out);
+}
+
+void make_softmax(node *n)
+{
+    int64_t dims[GRT_MAX_RANK];
+    int32_t rank = draw_dims(dims, 1, 6);
+    n->op = draw_op();
+    n->out = draw_float();
+    add_input(n, n->out, rank, dims);
+    set_int(n, "axis", draw(-rank, rank - 1));
+}
+
+void make_reduce(node *n)
+{
+    int64_t dims[GRT_MAX_RANK], axes[GRT_MAX_RANK];
+    int32_t rank = draw_dims(dims, 1, 8), count = 0;
+    for (int32_t k = 0; k < rank; k++) {
+        dims[k] = dims[k] ? dims[k] : 1; /* what nothing reduces to is for the conformance cases */
+        if (draw(0, 1))
+            axes[count++] = draw(0, 1) ? k : k - rank;
+    }
+    n->op = draw_op();
+    n->out = draw_float();
+    add_input(n, n->out, rank, dims);
+    add_list(n, axes, count);
+    set_int(n, "keepdims", draw(0, 1));
+}
+
+void make_cumsum(node *n)
+{
+    int64_t dims[GRT_MAX_RANK];
+    int32_t rank = draw_dims(dims, 1, 5);
+    n->out = draw(0, 1) ? GRT_DTYPE_INT64 : GRT_DTYPE_FLOAT;
+    add_input(n, n->out, rank, dims);
+    grt_tensor *axis = add_input(n, GRT_DTYPE_INT64, 0, NULL);
+    *(int64_t *)axis->data = draw(-rank, rank - 1);
+    n->constant[1] = draw(0, 1);
+    set_int(n, "exclusive", draw(0, 1));
+    set_int(n, "reverse", draw(0, 1));
+}
+
+void make_norm(node *n)
+{
+    int64_t dims[GRT_MAX_RANK], axis;
+    int32_t rank = draw_dims(dims, 1, 5);
+    n->out = draw_float();
+    axis = draw(0, rank - 1);
+    for (int32_t k = 0; k < rank; k++)
+        dims[k] = dims[k] ? dims[k] : 1;
+    dims[rank - 1] = draw(2, 300); /* one number has no variance */
+    add_input(n, n->out, rank, dims);
+    add_input(n, n->out, rank - (int32_t)axis, dims + axis);
+    set_int(n, "axis", axis);
+}

@@ -1,0 +1,77 @@
+/* Products of matrices, determinants, recurrences. */
+#include "tests/differential/makers.h"
+
+void make_matmul(node *n)
+{
+    int64_t a[GRT_MAX_RANK], b[GRT_MAX_RANK], m = draw_dim(), k = draw(1, 70), c = draw_dim();
+    int32_t lead = (int32_t)draw(0, 3);
+    n->out = draw_float();
+    for (int32_t i = 0; i < lead; i++) {
+        a[i] = b[i] = draw(1, 4);
+        *(draw(0, 1) ? &a[i] : &b[i]) = draw(0, 1) ? 1 : a[i];
+    }
+    a[lead] = m;
+    a[lead + 1] = b[lead] = k;
+    b[lead + 1] = c;
+    add_input(n, n->out, lead + 2, a);
+    add_input(n, n->out, lead + 2, b);
+    n->constant[1] = draw(0, 1);
+}
+
+void make_whole_matmul(node *n)
+{
+    make_matmul(n);
+    const grt_dtype dtype = draw_whole();
+    n->out = dtype;
+    for (int i = 0; i < 2; i++) {
+        const grt_tensor t = n->in[i];
+        release(t.data);
+        n->n_in = i;
+        add_input(n, dtype, t.rank, t.dims);
+    }
+}
+
+void make_gemm(node *n)
+{
+    const int64_t m = draw_dim(), k = draw(1, 40), c = draw_dim(), rows = draw(0, 1), cols = draw(0, 1);
+    const bool whole = draw(0, 1), trans_a = draw(0, 1), trans_b = draw(0, 1);
+    n->out = whole ? draw_whole() : draw_float();
+    add_input(n, n->out, 2, trans_a ? (int64_t[]){k, m} : (int64_t[]){m, k});
+    add_input(n, n->out, 2, trans_b ? (int64_t[]){c, k} : (int64_t[]){k, c});
+    n->constant[1] = draw(0, 1);
+    if (draw(0, 1))
+        add_input(n, n->out, 2, (int64_t[]){rows ? m : 1, cols ? c : 1});
+    set_int(n, "transA", trans_a);
+    set_int(n, "transB", trans_b);
+    if (draw(0, 1)) {
+        set_real(n, "alpha", whole ? (double)draw(-2, 2) : draw_real());
+        set_real(n, "beta", whole ? (double)draw(-2, 2) : draw_real());
+    }
+}
+
+void make_det(node *n)
+{
+    int64_t dims[GRT_MAX_RANK];
+    int32_t rank = draw_dims(dims, 0, 3);
+    n->out = draw(0, 1) ? GRT_DTYPE_FLOAT : GRT_DTYPE_DOUBLE;
+    dims[rank] = dims[rank + 1] = draw(1, 7);
+    add_input(n, n->out, rank + 2, dims);
+}
+
+void make_recurrent(node *n)
+{
+    int64_t steps = draw(1, 6), batch = draw(1, 5), size = draw(1, 20), hidden = draw(1, 20);
+    n->op = draw_op();
+    n->out = GRT_DTYPE_FLOAT;
+    const char *direction = PICK("forward", "reverse", "bidirectional");
+    int64_t gates = n->op[0] == 'L' ? 4 : n->op[0] == 'G' ? 3 : 1, d = direction[0] == 'b' ? 2 : 1;
+    add_input(n, n->out, 3, (int64_t[]){steps, batch, size});
+    add_input(n, n->out, 3, (int64_t[]){d, gates * hidden, size});
+    add_input(n, n->out, 3, (int64_t[]){d, gates * hidden, hidden});
+    if (draw(0, 1))
+        add_input(n, n->out, 2, (int64_t[]){d, 2 * gates * hidden});
+    set_int(n, "hidden_size", hidden);
+    set_text(n, "direction", direction);
+    if (n->op[0] == 'G')
+        set_int(n, "linear_before_reset", draw(0, 1));
+}

@@ -1,0 +1,19 @@
+/* A model tried out on the CPU: opened, optimised, run twice on small inputs. Whatever comes back, a failure
+ * must say why. */
+#ifndef GRT_TESTS_MUTATE_TRIAL_H
+#define GRT_TESTS_MUTATE_TRIAL_H
+
+#include <graphrt/graphrt.h>
+
+typedef enum trial_end {
+    TRIAL_REFUSED, /* when it was opened */
+    TRIAL_FAILED,  /* when it was run, with a reason */
+    TRIAL_RAN,
+    TRIAL_WRONG, /* a failure without a reason, or one that says that the library is at fault */
+} trial_end;
+
+/* `stage` tells where it stands, for the case that it never returns. `why` has the message of a failure. */
+trial_end try_model(grt_runtime *runtime, const void *bytes, size_t size, const char *volatile *stage,
+                    char *why, size_t why_size);
+
+#endif

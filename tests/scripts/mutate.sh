@@ -1,0 +1,10 @@
+#!/bin/bash
+# Models of the conformance archive with attributes, inputs, types and data changed: they are refused with a message, or they run.
+set -u
+. "$(dirname "$0")/lib.sh"
+data=${GRAPHRT_TEST_DATA:-data}
+
+unpack() { "$srcdir/tests/conformance/unpack.sh" "$data"; }
+check "cases" unpack
+check "1500 mutants" timeout 240 tests/mutate/mutate --count 1500 "$data/node"
+finish

@@ -1,0 +1,244 @@
+/* Models that are wrong in what they say: each of these once crashed, or read beyond its memory. tests/mutate
+ * found them. */
+#include "tests/unit/onnx_model.h"
+#include "tests/unit/op_runner.h"
+
+#include <check.h>
+#include <string.h>
+
+/* The model's status when it is opened, and run with `x` as its first input unless that is NULL. */
+static grt_status try_model(onnx_model *m, const grt_tensor *x)
+{
+    grt_runtime *runtime = NULL;
+    grt_model *model = NULL;
+    grt_session *session = NULL;
+    grt_context *context = NULL;
+    const grt_string bytes = onnx_bytes(m);
+    ck_assert_int_eq(grt_runtime_create(&runtime), GRT_OK);
+    grt_status status = grt_model_open_memory(runtime, bytes.data, bytes.size, &model);
+    if (status == GRT_OK && x) {
+        ck_assert_int_eq(grt_session_create(model, "cpu", NULL, &session), GRT_OK);
+        ck_assert_int_eq(grt_context_create(session, &context), GRT_OK);
+        status = grt_context_set_input(context, 0, x);
+        if (status == GRT_OK)
+            status = grt_context_run(context);
+    }
+    grt_context_release(context);
+    grt_session_release(session);
+    grt_model_release(model);
+    grt_runtime_release(runtime);
+    return status;
+}
+
+static void assert_says(onnx_model *m, const grt_tensor *x, grt_status status, const char *word)
+{
+    ck_assert_int_eq(try_model(m, x), status);
+    ck_assert_msg(strstr(grt_last_error(), word) != NULL, "'%s' does not say '%s'", grt_last_error(), word);
+    onnx_release(m);
+}
+
+START_TEST(a_sequence_is_no_tensor)
+{
+    onnx_model m = onnx_create();
+    onnx_input(&m, m.graph, "x", GRT_DTYPE_FLOAT, "2,3");
+    onnx_node(&m, m.graph, "SequenceConstruct", "x", "s");
+    onnx_node(&m, m.graph, "Relu", "s", "y");
+    onnx_output(&m, m.graph, "y");
+    assert_says(&m, NULL, GRT_STATUS_INVALID_MODEL, "input 0 is a sequence; it must be a tensor");
+}
+END_TEST
+
+START_TEST(an_optional_is_no_index)
+{
+    onnx_model m = onnx_create();
+    onnx_input(&m, m.graph, "x", GRT_DTYPE_FLOAT, "2,3");
+    onnx_input(&m, m.graph, "i", GRT_DTYPE_INT64, "");
+    onnx_node(&m, m.graph, "SequenceConstruct", "x", "s");
+    onnx_node(&m, m.graph, "Optional", "i", "o");
+    onnx_node(&m, m.graph, "SequenceAt", "s,o", "y");
+    onnx_output(&m, m.graph, "y");
+    assert_says(&m, NULL, GRT_STATUS_INVALID_MODEL, "input 1 is an optional; it must be a tensor");
+}
+END_TEST
+
+START_TEST(old_resize_without_scales)
+{
+    onnx_model m = onnx_create();
+    m.proto->opset_import[0]->version = 10;
+    onnx_input(&m, m.graph, "x", GRT_DTYPE_FLOAT, "1,1,2,2");
+    onnx_node(&m, m.graph, "Resize", "x", "y");
+    onnx_output(&m, m.graph, "y");
+    assert_says(&m, NULL, GRT_STATUS_INVALID_MODEL, "Resize");
+}
+END_TEST
+
+START_TEST(a_default_of_other_dims)
+{
+    onnx_model m = onnx_create();
+    onnx_input(&m, m.graph, "x", GRT_DTYPE_FLOAT, "100");
+    onnx_initializer(&m, m.graph, onnx_tensor(&m, "x", "2"));
+    onnx_node(&m, m.graph, "Mish", "x", "y");
+    onnx_output(&m, m.graph, "y");
+    m.proto->opset_import[0]->version = 22;
+    assert_says(&m, NULL, GRT_STATUS_INVALID_MODEL, "'x' has other dims");
+}
+END_TEST
+
+/* A number that is no dtype, and one that is if cut to 32 bits. */
+START_TEST(dtypes_that_there_are_not)
+{
+    static const int64_t numbers[] = {-9, INT64_C(1) << 40, (INT64_C(1) << 32) + 1};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        onnx_model m = onnx_create();
+        m.proto->opset_import[0]->version = 22;
+        onnx_input(&m, m.graph, "x", GRT_DTYPE_FLOAT, "2");
+        onnx_attr_int(&m, onnx_node(&m, m.graph, "Bernoulli", "x", "y"), "dtype", numbers[i]);
+        onnx_output(&m, m.graph, "y");
+        assert_says(&m, NULL, GRT_STATUS_INVALID_MODEL, "attribute dtype");
+    }
+}
+END_TEST
+
+START_TEST(flex_attention_of_complex_numbers)
+{
+    onnx_model m = onnx_create();
+    onnx_opset(&m, "ai.onnx.preview", 1);
+    onnx_input(&m, m.graph, "q", GRT_DTYPE_COMPLEX128, "1,1,2,4");
+    onnx_node(&m, m.graph, "FlexAttention", "q,q,q", "y")->domain = "ai.onnx.preview";
+    onnx_output(&m, m.graph, "y");
+    assert_says(&m, NULL, GRT_STATUS_INVALID_MODEL, "floating-point");
+}
+END_TEST
+
+/* Batches that the compiler cannot see. */
+START_TEST(a_grid_of_fewer_batches)
+{
+    float data[3 * 2 * 2] = {0};
+    const grt_tensor x = {.dtype = GRT_DTYPE_FLOAT, .rank = 4, .dims = {3, 1, 2, 2}, .data = data};
+    onnx_model m = onnx_create();
+    onnx_input(&m, m.graph, "x", GRT_DTYPE_FLOAT, "n,1,2,2");
+    onnx_initializer(&m, m.graph, onnx_tensor(&m, "grid", "1,1,1,2"));
+    onnx_node(&m, m.graph, "GridSample", "x,grid", "y");
+    onnx_output(&m, m.graph, "y");
+    assert_says(&m, &x, GRT_STATUS_INVALID_ARGUMENT, "X has 3 batches and grid has 1");
+}
+END_TEST
+
+/* The rank is known when it runs; that of what comes out only to the kernel. */
+START_TEST(an_axis_beyond_the_rank)
+{
+    float data[4] = {0};
+    const bool take[] = {true, false};
+    const grt_tensor x = {.dtype = GRT_DTYPE_FLOAT, .rank = 1, .dims = {4}, .data = data};
+    onnx_model m = onnx_create();
+    onnx_input(&m, m.graph, "x", GRT_DTYPE_FLOAT, NULL);
+    onnx_initializer(&m, m.graph, onnx_raw(&m, "take", GRT_DTYPE_BOOL, "2", take, sizeof take));
+    onnx_attr_int(&m, onnx_node(&m, m.graph, "Compress", "x,take", "y"), "axis", 1);
+    onnx_output(&m, m.graph, "y");
+    assert_says(&m, &x, GRT_STATUS_INVALID_ARGUMENT, "axis");
+}
+END_TEST
+
+START_TEST(an_only_output_that_is_left_out)
+{
+    onnx_model m = onnx_create();
+    m.proto->opset_import[0]->version = 8;
+    onnx_input(&m, m.graph, "x", GRT_DTYPE_FLOAT, "2,3,4");
+    onnx_node(&m, m.graph, "Relu", "x", "y");
+    onnx_node(&m, m.graph, "LogSoftmax", "x", "y2")->output[0] = "";
+    onnx_output(&m, m.graph, "y");
+    ck_assert_int_eq(try_model(&m, NULL), GRT_OK);
+    onnx_release(&m);
+}
+END_TEST
+
+START_TEST(a_past_of_another_dtype)
+{
+    float x[4] = {0};
+    uint16_t past[4] = {0};
+    op_runner r;
+    op_begin(&r, "", "Attention");
+    for (int i = 0; i < 3; i++)
+        op_add(&r, GRT_DTYPE_FLOAT, 4, (const int64_t[]){1, 1, 1, 4}, x);
+    op_omit(&r);
+    op_add(&r, GRT_DTYPE_FLOAT, 4, (const int64_t[]){1, 1, 1, 4}, x);
+    op_add(&r, GRT_DTYPE_BFLOAT16, 4, (const int64_t[]){1, 1, 1, 4}, past);
+    ck_assert_int_eq(op_run(&r, 1), GRT_STATUS_INVALID_MODEL);
+    ck_assert_ptr_nonnull(strstr(grt_last_error(), "inputs 2 and 5 must have the same dtype"));
+    op_end(&r);
+}
+END_TEST
+
+START_TEST(pads_beyond_all_images)
+{
+    const int64_t image[] = {5, 5}, block[] = {1, 5}, pads[] = {0, 0, INT64_C(1) << 62, 0};
+    float x[25] = {0};
+    op_runner r;
+    op_begin(&r, "", "Col2Im");
+    op_ints(&r, "pads", pads, 4);
+    op_add(&r, GRT_DTYPE_FLOAT, 3, (const int64_t[]){1, 5, 5}, x);
+    op_add(&r, GRT_DTYPE_INT64, 1, (const int64_t[]){2}, image);
+    op_add(&r, GRT_DTYPE_INT64, 1, (const int64_t[]){2}, block);
+    r.constants = 6;
+    ck_assert_int_eq(op_run(&r, 1), GRT_STATUS_INVALID_MODEL);
+    ck_assert_ptr_nonnull(strstr(grt_last_error(), "pads[2]"));
+    op_end(&r);
+}
+END_TEST
+
+START_TEST(skips_beyond_all_texts)
+{
+    const int64_t counts[] = {0, 0}, columns[] = {0, 1}, pool[] = {1, 3, 7, 7}, x[] = {1, 2, 3};
+    op_runner r;
+    op_begin(&r, "", "TfIdfVectorizer");
+    op_string(&r, "mode", "TF");
+    op_int(&r, "min_gram_length", 2);
+    op_int(&r, "max_gram_length", 2);
+    op_int(&r, "max_skip_count", INT64_MAX);
+    op_ints(&r, "pool_int64s", pool, 4);
+    op_ints(&r, "ngram_counts", counts, 2);
+    op_ints(&r, "ngram_indexes", columns, 2);
+    op_add(&r, GRT_DTYPE_INT64, 1, (const int64_t[]){3}, x);
+    op_run_ok(&r, 1);
+    ck_assert(((const float *)r.out[0].t.data)[0] == 1); /* 1 and 3, with a gap */
+    op_end(&r);
+}
+END_TEST
+
+/* Nothing at all, of which no byte may be touched: NULL is its data. */
+START_TEST(empty_tensors)
+{
+    static const char *const ops[] = {"Softmax", "Dropout", "BitCast"};
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
+        op_runner r;
+        op_begin(&r, "", ops[i]);
+        if (!strcmp(ops[i], "BitCast"))
+            op_int(&r, "to", GRT_DTYPE_INT32);
+        op_add(&r, GRT_DTYPE_FLOAT, 2, (const int64_t[]){3, 0}, NULL);
+        op_run_ok(&r, 1);
+        ck_assert_int_eq(grt_tensor_elements(&r.out[0].t), 0);
+        op_end(&r);
+    }
+}
+END_TEST
+
+Suite *suite_test_bad_models(void)
+{
+    Suite *suite = suite_create("bad models");
+    TCase *tests = tcase_create("bad models");
+    tcase_add_test(tests, a_sequence_is_no_tensor);
+    tcase_add_test(tests, an_optional_is_no_index);
+    tcase_add_test(tests, old_resize_without_scales);
+    tcase_add_test(tests, a_default_of_other_dims);
+    tcase_add_test(tests, dtypes_that_there_are_not);
+    tcase_add_test(tests, flex_attention_of_complex_numbers);
+    tcase_add_test(tests, a_grid_of_fewer_batches);
+    tcase_add_test(tests, an_axis_beyond_the_rank);
+    tcase_add_test(tests, an_only_output_that_is_left_out);
+    tcase_add_test(tests, a_past_of_another_dtype);
+    tcase_add_test(tests, pads_beyond_all_images);
+    tcase_add_test(tests, skips_beyond_all_texts);
+    tcase_add_test(tests, empty_tensors);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
