@@ -1,5 +1,5 @@
 /* Copies between strided boxes: an element or a vector of them per thread, or, where source and destination are contiguous
- * along different axes, tiles through shared memory. */
+ * along different axes, tiles through shared memory; two to four planes that are woven together, through registers. */
 #include "backends/cuda/copy.h"
 
 namespace {
@@ -45,6 +45,30 @@ template <typename T> __global__ void __launch_bounds__(TILE *TILE_ROWS) tile_ke
     }
 }
 
+/* B planes: a thread takes 16 bytes of each, and what it writes lies together. */
+template <typename T, int B>
+__global__ void __launch_bounds__(CUDA_BLOCK) weave_kernel(const __grid_constant__ cuda_move walk, int64_t from_plane, T *dst, const T *src)
+{
+    enum { N = 16 / sizeof(T) };
+    struct alignas(16) vector {
+        T v[N];
+    };
+    for CUDA_ITEMS(i, walk.total) {
+        int64_t at[2];
+        vector in[B], out[B];
+        cuda_walk_at(walk, i, at);
+#pragma unroll
+        for (int b = 0; b < B; b++)
+            in[b] = *(const vector *)(src + at[1] + b * from_plane);
+#pragma unroll
+        for (int k = 0; k < N * B; k++)
+            out[k / N].v[k % N] = in[k % B].v[k / B];
+#pragma unroll
+        for (int b = 0; b < B; b++)
+            *(vector *)(dst + at[0] + b * N) = out[b];
+    }
+}
+
 template <typename T> __global__ void __launch_bounds__(CUDA_BLOCK) fill_kernel(int64_t n, T *dst, T host, const T *device)
 {
     T value = device ? *device : host;
@@ -82,6 +106,48 @@ template <typename T> grt_status run_tiled(const cuda_copy *copy, void *dst, con
     tile_kernel<T><<<cuda_grid(p.n, 1), threads, 0, stream>>>(p, (T *)dst, (const T *)src);
     CUDA_LAUNCHED();
     return GRT_OK;
+}
+
+template <typename T> grt_status run_woven(const cuda_copy *copy, void *dst, const void *src, cudaStream_t stream)
+{
+    const unsigned blocks = cuda_grid(copy->grouped.total);
+    T *to = (T *)dst;
+    const T *from = (const T *)src;
+    switch (copy->weave) {
+    case 2:
+        weave_kernel<T, 2><<<blocks, CUDA_BLOCK, 0, stream>>>(copy->grouped, copy->weave_from, to, from);
+        break;
+    case 3:
+        weave_kernel<T, 3><<<blocks, CUDA_BLOCK, 0, stream>>>(copy->grouped, copy->weave_from, to, from);
+        break;
+    default:
+        weave_kernel<T, 4><<<blocks, CUDA_BLOCK, 0, stream>>>(copy->grouped, copy->weave_from, to, from);
+    }
+    CUDA_LAUNCHED();
+    return GRT_OK;
+}
+
+/* Can the last axis, a few planes, be woven into the one before it? */
+void plan_weave(cuda_copy *copy)
+{
+    const cuda_move *walk = &copy->walk;
+    const int32_t last = walk->rank - 1, along = last - 1;
+    const int64_t n = 16 / copy->size;
+    if (along < 0 || copy->size > 4 || walk->dims[last] < 2 || walk->dims[last] > 4 || walk->strides[0][last] != 1 || walk->strides[1][along] != 1 ||
+        walk->strides[0][along] != walk->dims[last] || walk->dims[along] % n || walk->strides[1][last] % n || copy->to_offset % n || copy->from_offset % n)
+        return;
+    cuda_walk_begin(&copy->grouped);
+    for (int32_t i = 0; i < along; i++) {
+        const int64_t strides[2] = {walk->strides[0][i], walk->strides[1][i]};
+        if (strides[0] % n || strides[1] % n)
+            return;
+        cuda_walk_axis(&copy->grouped, walk->dims[i], strides);
+    }
+    const int64_t strides[2] = {walk->strides[0][along] * n, n};
+    cuda_walk_axis(&copy->grouped, walk->dims[along] / n, strides);
+    cuda_walk_end(&copy->grouped);
+    copy->weave = (int32_t)walk->dims[last];
+    copy->weave_from = walk->strides[1][last];
 }
 
 template <typename T> grt_status fill(void *dst, int64_t n, const void *host, const void *device, cudaStream_t stream)
@@ -128,6 +194,7 @@ void cuda_copy_end(cuda_copy *copy)
             copy->grouped = cuda_walk_grouped(walk, v);
         return;
     }
+    plan_weave(copy);
     if (walk->strides[0][last] != 1 || walk->strides[1][last] == 0 || walk->dims[last] < TILE_WORTH)
         return;
     for (int32_t i = 0; i < last; i++)
@@ -143,6 +210,10 @@ grt_status cuda_copy_run(const cuda_copy *copy, void *dst, const void *src, cuda
     src = (const char *)src + copy->from_offset * copy->size;
     if (copy->tile_axis >= 0)
         return CUDA_BY_SIZE(copy->size, run_tiled, copy, dst, src, stream);
+    if (copy->weave && cuda_aligned(dst, 16) && cuda_aligned(src, 16))
+        return copy->size == 1   ? run_woven<uint8_t>(copy, dst, src, stream)
+               : copy->size == 2 ? run_woven<uint16_t>(copy, dst, src, stream)
+                                 : run_woven<uint32_t>(copy, dst, src, stream);
     int32_t bytes = copy->size * copy->vector;
     if (copy->vector > 1 && cuda_aligned(dst, (size_t)bytes) && cuda_aligned(src, (size_t)bytes))
         return CUDA_BY_SIZE(bytes, run_plain, &copy->grouped, copy->size, dst, src, stream);

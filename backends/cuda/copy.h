@@ -8,10 +8,14 @@
 /* One copy, prepared for a shape. Fill with cuda_copy_begin, cuda_copy_axis for each axis from the outermost
  * inwards (in the order of the destination), then cuda_copy_end; offsets may be set before the end. */
 struct cuda_copy {
-    cuda_move walk, grouped;        /* grouped: over `vector` elements each */
+    cuda_move walk,
+        grouped; /* grouped: over `vector` elements each; or, where few axes are woven, the columns */
     int64_t to_offset, from_offset; /* in elements */
     int32_t size, vector;
     int32_t tile_axis; /* the axis along which the source is contiguous, if tiles pay; else -1 */
+    int32_t weave; /* so many planes of the source become neighbours, as when an image's channels come last;
+                      else 0 */
+    int64_t weave_from; /* elements from plane to plane */
 };
 
 void cuda_copy_begin(cuda_copy *copy, grt_dtype dtype);

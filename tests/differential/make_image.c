@@ -26,8 +26,23 @@ static int32_t draw_window(node *n, int64_t *kernel, int64_t *dims, bool dilates
     return spatial;
 }
 
+/* As vision transformers cut images: windows that touch. */
+static void make_patches(node *n)
+{
+    const int64_t kernel = draw(2, 8), channels = draw(1, 4), images = draw(1, 2);
+    n->out = draw(0, 1) ? GRT_DTYPE_FLOAT : GRT_DTYPE_FLOAT16;
+    add_input(n, n->out, 4, (int64_t[]){images, channels, kernel * draw(1, 4), kernel * draw(1, 4)});
+    add_input(n, n->out, 4, (int64_t[]){8 * draw(1, 4), channels, kernel, kernel});
+    n->constant[1] = true;
+    set_ints(n, "strides", (int64_t[]){kernel, kernel}, 2);
+}
+
 void make_conv(node *n)
 {
+    if (draw(0, 5) == 0) {
+        make_patches(n);
+        return;
+    }
     int64_t kernel[3], x[5], w[5], group = draw(0, 1) ? 1 : draw(1, 4);
     n->out = draw(0, 3) ? GRT_DTYPE_FLOAT : GRT_DTYPE_FLOAT16;
     int32_t spatial = draw_window(n, kernel, x, true);

@@ -3,9 +3,22 @@
 
 #include <string.h>
 
+/* As images are turned: planes that become channels. */
+static void make_weave(node *n)
+{
+    n->out = draw_number();
+    add_input(n, n->out, 4,
+              (int64_t[]){draw(1, 3), draw(1, 5), draw(1, 9), draw(0, 3) ? 16 * draw(1, 3) : draw(1, 40)});
+    set_ints(n, "perm", (int64_t[]){0, 2, 3, 1}, 4);
+}
+
 void make_transpose(node *n)
 {
     int64_t dims[GRT_MAX_RANK], perm[GRT_MAX_RANK];
+    if (draw(0, 3) == 0) {
+        make_weave(n);
+        return;
+    }
     int32_t rank = draw_dims(dims, 1, 10);
     for (int32_t k = 0; k < rank; k++) {
         int32_t at = (int32_t)draw(0, k);

@@ -3,6 +3,7 @@
  * cuDNN does the work where it has an engine; what its graph does not include (other activations, unusual orders) the epilogue
  * pass adds. One spatial dim is seen as two. Padding that differs on the two sides is made by a copy into the workspace. Windows,
  * types and sizes that cuDNN refuses run on a plain kernel, one thread per result. */
+#include "backends/cuda/copy.h"
 #include "backends/cuda/depthwise.h"
 #include "backends/cuda/dnn_conv.h"
 #include "backends/cuda/epilogue.h"
@@ -44,6 +45,7 @@ typedef struct conv_shape {
     cuda_depthwise depthwise;
     cuda_dnn_plan *plan;        /* NULL: plain kernel */
     bool patches;               /* windows that touch, and cover all: a copy makes them pixels of a 1 x 1 convolution */
+    cuda_copy cut;              /* that copy */
     bool bias, residual, act;   /* what the plan includes */
     bool copy;                  /* the input is padded into the workspace */
     int64_t padded[SPATIAL], n_padded;
@@ -259,11 +261,29 @@ static bool is_patches(const conv_geometry *g)
 {
     int64_t taps = 1;
     for (int d = 0; d < SPATIAL; d++) {
-        if (g->stride[d] != g->kernel[d] || g->begin[d] != 0 || g->in[d] != g->out[d] * g->kernel[d] || (g->kernel[d] > 1 && g->dilation[d] != 1))
+        if (g->out[d] <= 0 || g->stride[d] != g->kernel[d] || g->begin[d] != 0 || g->in[d] != g->out[d] * g->kernel[d] || (g->kernel[d] > 1 && g->dilation[d] != 1))
             return false;
         taps *= g->kernel[d];
     }
     return g->last && !g->transposed && g->groups == 1 && taps > 1 && g->in_channels <= 32;
+}
+
+/* [batch, rows, row, columns, column, channel] to [batch, rows, columns, row, column, channel], with depth likewise. */
+static void plan_cut(conv_shape *s, grt_dtype dtype)
+{
+    const conv_geometry *g = &s->g;
+    int64_t from[SPATIAL], to = s->n_padded / g->batch; /* from: what one step along a dim is, in elements of the image */
+    from[SPATIAL - 1] = g->in_channels;
+    for (int d = SPATIAL - 2; d >= 0; d--)
+        from[d] = from[d + 1] * g->in[d + 1];
+    cuda_copy_begin(&s->cut, dtype);
+    cuda_copy_axis(&s->cut, g->batch, to, to);
+    for (int d = 0; d < SPATIAL; d++)
+        cuda_copy_axis(&s->cut, g->out[d], to /= g->out[d], from[d] * g->kernel[d]);
+    for (int d = 0; d < SPATIAL; d++)
+        cuda_copy_axis(&s->cut, g->kernel[d], to /= g->kernel[d], from[d]);
+    cuda_copy_axis(&s->cut, g->in_channels, 1, 1);
+    cuda_copy_end(&s->cut);
 }
 
 /* Fill cuDNN's description; false if cuDNN cannot have this one. Equal padding on both sides will do wherever the far side's
@@ -290,6 +310,7 @@ static bool describe_plan(const conv_state *state, conv_shape *s, grt_dtype dtyp
     if (s->patches) {
         s->copy = true;
         s->n_padded = g->batch * g->in_channels * g->in[0] * g->in[1] * g->in[2];
+        plan_cut(s, dtype);
         c->in_channels = g->in_channels * g->kernel[0] * g->kernel[1] * g->kernel[2];
         for (int32_t d = 0; d < c->spatial; d++) {
             c->in[d] = c->out[d] = g->out[skip + d];
@@ -413,30 +434,6 @@ __global__ void pad(const __grid_constant__ conv_shape s, const T *x, T *to)
     }
 }
 
-/* [batch, rows, row, columns, column, channel] to [batch, rows, columns, row, column, channel], with depth likewise: patches. */
-template <class T> __global__ void cut(const __grid_constant__ conv_shape s, const T *x, T *to)
-{
-    const conv_geometry &g = s.g;
-    CUDA_EACH(i, s.n_padded)
-    {
-        int64_t rest = i, p[SPATIAL], at;
-        const int64_t channel = rest % g.in_channels;
-        rest /= g.in_channels;
-        for (int d = SPATIAL - 1; d >= 0; d--) {
-            p[d] = rest % g.kernel[d];
-            rest /= g.kernel[d];
-        }
-        for (int d = SPATIAL - 1; d >= 0; d--) {
-            p[d] += rest % g.out[d] * g.kernel[d];
-            rest /= g.out[d];
-        }
-        at = rest;
-        for (int d = 0; d < SPATIAL; d++)
-            at = at * g.in[d] + p[d];
-        to[i] = x[at * g.in_channels + channel];
-    }
-}
-
 /* One result per thread; w as in ONNX or, if turned, with channels last. */
 template <class T> __global__ void direct(const __grid_constant__ conv_geometry g, const T *x, const T *w, T *y)
 {
@@ -503,10 +500,7 @@ template <class T> static void launch_direct(const conv_shape *s, const grt_run 
 
 template <class T> static void launch_pad(const conv_shape *s, const void *x, void *to, cudaStream_t stream)
 {
-    if (s->patches)
-        cut<T><<<cuda_blocks(s->n_padded, THREADS), THREADS, 0, stream>>>(*s, (const T *)x, (T *)to);
-    else
-        pad<T><<<cuda_blocks(s->n_padded, THREADS), THREADS, 0, stream>>>(*s, (const T *)x, (T *)to);
+    pad<T><<<cuda_blocks(s->n_padded, THREADS), THREADS, 0, stream>>>(*s, (const T *)x, (T *)to);
 }
 
 static grt_status run_plan(const grt_run *r, const conv_shape *s)
@@ -520,7 +514,10 @@ static grt_status run_plan(const grt_run *r, const conv_shape *s)
     args.residual = s->residual ? data_of(r, RESIDUAL) : NULL;
     args.y = r->out[0]->data;
     args.workspace = workspace + s->copy_bytes;
-    if (s->copy) {
+    if (s->patches) {
+        GRT_TRY(cuda_copy_run(&s->cut, workspace, r->in[0]->data, (cudaStream_t)r->stream));
+        args.x = workspace;
+    } else if (s->copy) {
         CUDA_FOR_FLOATS(r->in[0]->dtype, T, launch_pad<T>(s, r->in[0]->data, workspace, (cudaStream_t)r->stream));
         CUDA_LAUNCHED();
         args.x = workspace;
