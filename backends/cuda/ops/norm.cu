@@ -94,6 +94,20 @@ __global__ void __launch_bounds__(PER_ROW == 32 ? 128 : PER_ROW)
     using V = cuda_vector<T>;
     enum { N = V::N };
     const int lane = threadIdx.x % PER_ROW, per_block = blockDim.x / PER_ROW;
+    /* Where rows are short, factors are read beside the row and not behind its sums; long ones leave no registers for that. */
+    constexpr bool EARLY = VECTORS <= 4;
+    V early_scale[EARLY ? VECTORS : 1], early_bias[EARLY ? VECTORS : 1];
+    const auto factors_at = [&](int at, V *factor, V *shift) {
+        *factor = *(const V *)(scale + at);
+        *shift = {};
+        if (bias)
+            *shift = *(const V *)(bias + at);
+    };
+    if constexpr (EARLY)
+#pragma unroll
+        for (int k = 0; k < VECTORS; k++)
+            if ((lane + k * PER_ROW) * N < size)
+                factors_at((lane + k * PER_ROW) * N, &early_scale[k], &early_bias[k]);
     for (int64_t row = (int64_t)blockIdx.x * per_block + threadIdx.x / PER_ROW; row < rows; row += (int64_t)gridDim.x * per_block) {
         float v[VECTORS][N], sum = 0, squares = 0;
 #pragma unroll
@@ -122,10 +136,13 @@ __global__ void __launch_bounds__(PER_ROW == 32 ? 128 : PER_ROW)
             const int at = (lane + k * PER_ROW) * N;
             if (at >= size)
                 continue;
-            const V factor = *(const V *)(scale + at);
-            V shift = {}, result;
-            if (bias)
-                shift = *(const V *)(bias + at);
+            V factor, shift, result;
+            if constexpr (EARLY) {
+                factor = early_scale[k];
+                shift = early_bias[k];
+            } else {
+                factors_at(at, &factor, &shift);
+            }
 #pragma unroll
             for (int j = 0; j < N; j++) {
                 float r = rounded<T, float>(v[k][j] * inverse) * cuda_widen(factor.v[j]);
