@@ -23,11 +23,12 @@ if "note" in result:
     print(f"\n{result['note']}")
 if "differential" in result:
     d = result["differential"]
-    print(f"\nRandom nodes beside the CPU (`tests/differential`), seeds from {d['first_seed']}: {d['passed']} of {d['cases']} agree.")
+    print(f"\nRandom nodes beside the CPU (`tests/differential`), seeds from {d['first_seed']}: {d['passed']} of {d['cases']} agree"
+          f"{': ' + d['what'] if 'what' in d else ''}.")
 if "api" in result:
     a = result["api"]
     print(f"\nThe API beside a caller's own use of CUDA, and faults (`{a['what']}`): {a['passed']} of {a['passed'] + a['failed']} tests pass; "
-          f"enqueuing a run takes {a['enqueue_us']} us of host time (median, a small model).")
+          f"enqueuing a run takes {a['enqueue_us']} us of host time (median, a small model; by machine).")
 print("\n## Ops that stay on the CPU\n\n| op | why |\n|---|---|")
 for line in (top / "tests/conformance/cuda_cpu_only.txt").read_text().splitlines():
     match = re.match(r"^([^#\s]\S*)\s+(.*)$", line)
@@ -35,6 +36,6 @@ for line in (top / "tests/conformance/cuda_cpu_only.txt").read_text().splitlines
         print(f"| {match[1]} | {match[2]} |")
 sanitizer = result.get("compute_sanitizer")
 if sanitizer:
-    print(f"\n## compute-sanitizer\n\nOver {sanitizer['cases']} of the node cases:\n\n| tool | result |\n|---|---|")
+    print(f"\n## compute-sanitizer\n\nNode cases: {sanitizer['cases']}.\n\n| tool | result |\n|---|---|")
     for tool, text in sanitizer["tools"].items():
         print(f"| {tool} | {text} |")

@@ -7,9 +7,14 @@ from pathlib import Path
 TOP = Path(__file__).resolve().parent.parent
 
 
+def results(name):
+    """All of a benchmark, the newest last."""
+    return [json.loads(f.read_text()) for f in sorted((TOP / "bench/results").glob(f"{name}-2*.json"))]
+
+
 def newest(name):
-    files = sorted((TOP / "bench/results").glob(f"{name}-2*.json"))
-    return json.loads(files[-1].read_text()) if files else None
+    found = results(name)
+    return found[-1] if found else None
 
 
 def speed(summary):
@@ -45,12 +50,14 @@ def gpus_of(result):
 
 
 def init_scaling(rows):
+    """Each model on the most GPUs that it was started on."""
     for r in rows:
         if r["devices"] != max(x["devices"] for x in rows if x["model"] == r["model"]):
             continue
+        peer = f"; libtorch {r['libtorch_ms'] / 1e3:.1f} s" if "libtorch_ms" in r else ""
         size = f"{r['plan_bytes'] / 1e9:.1f} GB" if r["plan_bytes"] > 1e9 else f"{r['plan_bytes'] / 1e6:.0f} MB"
         yield (f"process start to {r['devices']} ready sessions, {r['model']}, {size}",
-               f"{r['ready_ms'] / 1e3:.2f} s; the driver alone {r['floor_ms'] / 1e3:.2f} s", "1.10 x the driver + 0.25 s")
+               f"{r['ready_ms'] / 1e3:.2f} s; the driver alone {r['floor_ms'] / 1e3:.2f} s{peer}", "1.10 x the driver + 0.25 s")
         yield (f"the same with contexts there: {r['devices']} GPUs, one GPU", f"{r['again_ms']:.0f} ms, {r['again_on_one_ms']:.0f} ms",
                "as one GPU")
 
@@ -85,10 +92,11 @@ def main():
             machine, versions = result["machine"], result["versions"]
             notes.add(f"{result['date'][:10]}: {machine['cores']} cores of {machine['cpu']}, {machine['memory_gib']:.0f} GiB, "
                       f"{machine['system']}, oneDNN {versions['onednn']}, ONNX Runtime {versions.get('onnxruntime', '-')}.")
-    result = newest("init_scaling")
-    if result:
-        lines += [f"| {what} | {found} | {aim} |" for what, found, aim in init_scaling(result["rows"])]
-        notes.add(f"GPUs of the start-up figures: {gpus_of(result)}.")
+    starts = results("init_scaling")
+    if starts:
+        rows = [row for result in starts for row in result["rows"]]
+        lines += [f"| {what} | {found} | {aim} |" for what, found, aim in init_scaling(rows)]
+        notes.add(f"GPUs of the start-up figures: {', '.join(gpus_of(result) for result in starts)}.")
     result = newest("gpu_speed")
     if result:
         lines += ["", *gpu_speed(result)]
