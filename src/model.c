@@ -44,19 +44,37 @@ static grt_status map_file(const char *path, grt_model *model)
     return GRT_OK;
 }
 
-static grt_status load(grt_model *model, const char *path)
+/* options NULL: the defaults, which are grt_compile's. */
+static grt_status compile(grt_model *model, const char *path, const grt_compile_options *options)
+{
+    grt_compile_options known = {.struct_size = sizeof known};
+    GRT_TRY(grt_options_take(&known, sizeof known, options, "grt_compile_options"));
+    if (known.external_weights || known.n_devices || known.choices)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
+                        "grt_model_open_with: %s is for plans that are written to a file: see grt_compile",
+                        known.external_weights ? "external_weights"
+                        : known.n_devices      ? "devices"
+                                               : "choices");
+    const grt_backend *backend = grt_backend_find(known.target ? known.target : "cpu");
+    if (!backend)
+        return GRT_STATUS_DEVICE;
+    const grt_target target = grt_target_of(backend);
+    const compile_source source = {
+        .path = path, .bytes = model->map, .size = model->map_size, .allow_symlinks = known.allow_symlinks};
+    GRT_TRY(grt_compile_plan(&source, options, &target, &model->plan));
+    const char *const *names;
+    model->passes = grt_pass_names(&names);
+    return grt_plan_measure(model->plan, backend);
+}
+
+static grt_status load(grt_model *model, const char *path, const grt_compile_options *options)
 {
     if (grt_plan_recognize(model->map, model->map_size)) {
         grt_phases_next(&model->phases, "check plan");
         return grt_plan_read_later(path, model->map, model->map_size, &model->check, &model->plan);
     }
     grt_phases_next(&model->phases, "compile");
-    grt_target target = grt_target_of(&grt_backend_cpu);
-    compile_source source = {.path = path, .bytes = model->map, .size = model->map_size};
-    GRT_TRY(grt_compile_plan(&source, NULL, &target, &model->plan));
-    const char *const *names;
-    model->passes = grt_pass_names(&names);
-    return grt_plan_measure(model->plan, &grt_backend_cpu);
+    return compile(model, path, options);
 }
 
 static grt_status create(grt_runtime *runtime, grt_model **out_model)
@@ -75,10 +93,11 @@ static grt_status create(grt_runtime *runtime, grt_model **out_model)
 
 static grt_status make_texts(grt_model *model);
 
-static grt_status finish(grt_model *model, grt_status status, const char *path, grt_model **out_model)
+static grt_status finish(grt_model *model, grt_status status, const char *path,
+                         const grt_compile_options *options, grt_model **out_model)
 {
     if (status == GRT_OK)
-        status = load(model, path);
+        status = load(model, path, options);
     if (status == GRT_OK)
         status = make_texts(model);
     grt_phases_next(&model->phases, NULL);
@@ -91,14 +110,20 @@ static grt_status finish(grt_model *model, grt_status status, const char *path, 
     return GRT_OK;
 }
 
-grt_status grt_model_open(grt_runtime *runtime, const char *path, grt_model **out_model)
+grt_status grt_model_open_with(grt_runtime *runtime, const char *path, const grt_compile_options *options,
+                               grt_model **out_model)
 {
     if (!runtime || !path || !out_model)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_model_open: runtime, path or out_model is NULL");
     grt_model *model;
     GRT_TRY(create(runtime, &model));
     grt_phases_next(&model->phases, "map");
-    return finish(model, map_file(path, model), path, out_model);
+    return finish(model, map_file(path, model), path, options, out_model);
+}
+
+grt_status grt_model_open(grt_runtime *runtime, const char *path, grt_model **out_model)
+{
+    return grt_model_open_with(runtime, path, NULL, out_model);
 }
 
 grt_status grt_model_open_memory(grt_runtime *runtime, const void *data, size_t size, grt_model **out_model)
@@ -125,7 +150,7 @@ grt_status grt_model_open_memory(grt_runtime *runtime, const void *data, size_t 
         else
             status = grt_fail_memory(size);
     }
-    return finish(model, status, NULL, out_model);
+    return finish(model, status, NULL, NULL, out_model);
 }
 
 grt_model *grt_model_retain(grt_model *model)

@@ -25,6 +25,7 @@ struct attention_shape : grt_attention_dims {
     attention_kernel kernel;
     bool few;      /* few rows; the kernels on tensor cores have code of their own for that */
     bool limited;  /* some keys are hidden from some queries by their place; a run's nonpad may hide more */
+    bool padded;   /* there is a nonpad: what it hides may be anything, even NaN, and is not read */
     int splits;    /* tasks that share the keys of one row */
     int64_t fold;  /* query heads of one key head that a block takes together, as rows; 1: none */
     int64_t heads; /* of folded heads */

@@ -282,11 +282,12 @@ cudaError_t map(const attention_shape *s, grt_dtype dtype, const attention_view 
 
 } // namespace
 
-/* A tile does not come from two tensors, so there are no pasts; nor rows from several heads. */
+/* A tile comes whole: not from two tensors, so there are no pasts, and not without rows that must not be read. Nor do rows come from
+ * several heads. */
 bool attention_warpgroup_takes(const attention_shape *s, grt_dtype dtype, const struct cudaDeviceProp *device)
 {
     return device->major == 9 && device->minor == 0 && (dtype == GRT_DTYPE_FLOAT16 || dtype == GRT_DTYPE_BFLOAT16) && s->past == 0 &&
-           s->kv_len > 0 && s->kv_len <= INT32_MAX - TILE && s->fold == 1 && s->splits == 1;
+           !s->padded && s->kv_len > 0 && s->kv_len <= INT32_MAX - TILE && s->fold == 1 && s->splits == 1;
 }
 
 cudaError_t attention_warpgroup_prepare(const attention_shape *s, grt_dtype dtype)

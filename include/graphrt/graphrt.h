@@ -173,6 +173,12 @@ GRT_API GRT_MUST_USE grt_status grt_runtime_set_algo_cache(grt_runtime *runtime,
  * with default options for the CPU. The file must not be modified while the model lives (another one may take its name).
  * Errors: IO, INVALID_PLAN, INVALID_MODEL, UNSUPPORTED, OUT_OF_MEMORY. */
 GRT_API GRT_MUST_USE grt_status grt_model_open(grt_runtime *runtime, const char *path, grt_model **out_model);
+/* The same with an ONNX model compiled as the options say (section 3), NULL: as above. `target` is the kind of device that sessions are for:
+ * a model that was compiled for another runs, but not as fast. What is about the plan's file (external_weights, devices, choices)
+ * is INVALID_ARGUMENT here. A plan is opened as it is. Errors: also DEVICE, if there is no such kind. */
+struct grt_compile_options;
+GRT_API GRT_MUST_USE grt_status grt_model_open_with(grt_runtime *runtime, const char *path, const struct grt_compile_options *options,
+                                                    grt_model **out_model);
 /* The same from `size` bytes of memory. `data` is copied unless it is a plan aligned to 4096 bytes, which must then outlive the model.
  * External data of an ONNX model is refused here, as it has no directory to be read from. */
 GRT_API GRT_MUST_USE grt_status grt_model_open_memory(grt_runtime *runtime, const void *data, size_t size,

@@ -24,7 +24,7 @@ static float numbers[64 * 64];
 static grt_tensor input = {.dtype = GRT_DTYPE_FLOAT, .rank = 2, .dims = {2, 64}, .data = numbers};
 
 /* x [N,64] -> MatMul -> Relu -> y */
-static grt_model *open_product(void)
+static onnx_model create_product(void)
 {
     onnx_model m = onnx_create();
     onnx_input(&m, m.graph, "x", GRT_DTYPE_FLOAT, "N,64");
@@ -32,6 +32,24 @@ static grt_model *open_product(void)
     onnx_node(&m, m.graph, "MatMul", "x,w", "h");
     onnx_node(&m, m.graph, "Relu", "h", "y");
     onnx_output(&m, m.graph, "y");
+    return m;
+}
+
+/* path: a template of mkstemp's. */
+static void write_product(char *path)
+{
+    onnx_model m = create_product();
+    const grt_string bytes = onnx_bytes(&m);
+    const int fd = mkstemp(path);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(write(fd, bytes.data, bytes.size), (ssize_t)bytes.size);
+    close(fd);
+    onnx_release(&m);
+}
+
+static grt_model *open_product(void)
+{
+    onnx_model m = create_product();
     grt_string bytes = onnx_bytes(&m);
     grt_model *opened = NULL;
     ck_assert_msg(grt_model_open_memory(runtime, bytes.data, bytes.size, &opened) == GRT_OK, "%s",
@@ -152,6 +170,34 @@ START_TEST(test_threads_of_a_session)
         const grt_session_options options = {.struct_size = sizeof options, .threads = wrong[i]};
         REFUSED(grt_session_create(model, "cpu", &options, &other));
     }
+}
+END_TEST
+
+/* A model that is compiled while it is opened, for the kind of device that it is to run on. */
+START_TEST(test_open_with)
+{
+    grt_model *other = NULL;
+    grt_model_info info = {.struct_size = sizeof info};
+    char path[] = "/tmp/graphrt-open-XXXXXX";
+    write_product(path);
+    grt_compile_options options = {.struct_size = sizeof options, .level = -1, .target = "mirror"};
+    ck_assert_msg(grt_model_open_with(runtime, path, &options, &other) == GRT_OK, "%s", grt_last_error());
+    ck_assert_int_eq(grt_model_get_info(other, &info), GRT_OK);
+    ck_assert_str_eq(info.target, "mirror");
+    grt_model_release(other);
+    ck_assert_int_eq(grt_model_open_with(runtime, path, NULL, &other), GRT_OK);
+    ck_assert_int_eq(grt_model_get_info(other, &info), GRT_OK);
+    ck_assert_str_eq(info.target, "cpu");
+    grt_model_release(other);
+    options.target = "nothing";
+    ck_assert_int_eq(grt_model_open_with(runtime, path, &options, &other), GRT_STATUS_DEVICE);
+    options.target = NULL;
+    options.external_weights = true;
+    REFUSED(grt_model_open_with(runtime, path, &options, &other));
+    options.external_weights = false;
+    options.choices = "algos.db";
+    REFUSED(grt_model_open_with(runtime, path, &options, &other));
+    unlink(path);
 }
 END_TEST
 
@@ -331,6 +377,7 @@ Suite *suite_test_api(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, test_null_objects);
+    tcase_add_test(tc, test_open_with);
     tcase_add_test(tc, test_null_out_parameters);
     tcase_add_test(tc, test_struct_sizes);
     tcase_add_test(tc, test_threads_of_a_session);

@@ -202,6 +202,7 @@ static grt_status fit(const grt_reshape *r, attention_shape *s)
     GRT_TRY(grt_attention_fit(&state->of, r, s));
     if (r->n_in > ATTENTION_MASK && r->in[ATTENTION_MASK])
         s->mask_dtype = r->in[ATTENTION_MASK]->dtype;
+    s->padded = r->n_in > ATTENTION_NONPAD && r->in[ATTENTION_NONPAD];
     if (s->joined) { /* the heads of queries, then those of keys, then those of values, side by side */
         const int64_t width = (s->q_heads + 2 * s->kv_heads) * s->size;
         s->q = s->k = s->v = {s->q_len * width, s->size, width};
