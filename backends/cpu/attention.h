@@ -27,10 +27,10 @@ typedef struct attention_shape {
 
 /* Keys that a query row may look at: grt_attention_range with the run's inputs. */
 void attention_range(const grt_run *run, int64_t batch, int64_t i, int64_t *lo, int64_t *hi);
-/* One query row, all types. K and V as staged; scratch has thread_bytes. */
-void attention_exact_row(const grt_run *run, const attention_view *q, const attention_view *k,
-                         const attention_view *v, const attention_view *y, int64_t batch, int64_t head,
-                         int64_t row, double *scratch);
+/* Some query rows of a head, at most shape->block, all types. K and V as staged; scratch has thread_bytes. */
+void attention_exact_rows(const grt_run *run, const attention_view *q, const attention_view *k,
+                          const attention_view *v, const attention_view *y, int64_t batch, int64_t head,
+                          int64_t row, int64_t rows, double *scratch);
 size_t attention_exact_bytes(const attention_shape *shape);
 
 #endif

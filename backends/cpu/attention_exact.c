@@ -1,9 +1,13 @@
-/* Attention row by row in double, rounded wherever the operator's definition has a value of the inputs' type.
+/* Attention in double, rounded wherever the operator's definition has a value of the inputs' type.
  * Half-precision models get the numbers that the definition gives, and float64 models keep their precision.
- */
+ *
+ * Some rows go together, so that keys and values are widened and rounded once for all of them. Sums are added
+ * up in the order of their terms, whatever is done side by side. */
 #include "backends/cpu/attention.h"
 
 #include "backends/cpu/element.h"
+
+#include <string.h>
 
 static double round_to(grt_dtype dtype, double value)
 {
@@ -19,23 +23,99 @@ static double round_to(grt_dtype dtype, double value)
     }
 }
 
-size_t attention_exact_bytes(const attention_shape *shape)
+/* Keys or values that are widened at once; a multiple of LANES, which are added to side by side. */
+enum { TILE = 64, LANES = 8 };
+
+static size_t padded(int64_t n)
 {
-    return ((size_t)shape->dims.total + (size_t)shape->dims.size) * sizeof(double);
+    return ((size_t)n + LANES - 1) / LANES * LANES;
 }
 
-/* scores[0..total): products of one query row with all keys, both scaled by the root of the scale. */
-static void row_scores(const attention_shape *shape, grt_dtype type, const char *q_row,
-                       const attention_view *k, int64_t k_at, double *q, double *scores)
+/* What a thread works with: doubles, one after the other. */
+typedef struct exact_scratch {
+    double *q;       /* [rows, size], scaled and rounded */
+    double *scores;  /* [rows, total] */
+    double *results; /* [rows, v_size], rows padded */
+    double *tile;    /* keys, transposed: [size, TILE]; or values: [TILE, v_size], rows padded */
+} exact_scratch;
+
+static size_t lay_out(const attention_shape *shape, double *at, exact_scratch *out)
+{
+    const size_t rows = (size_t)shape->block, size = (size_t)shape->dims.size,
+                 total = (size_t)shape->dims.total;
+    const size_t values = padded(shape->dims.v_size), q = padded((int64_t)(rows * size)),
+                 scores = padded((int64_t)(rows * total)), results = rows * values;
+    *out = (exact_scratch){at, at + q, at + q + scores, at + q + scores + results};
+    return q + scores + results + TILE * (size > values ? size : values);
+}
+
+size_t attention_exact_bytes(const attention_shape *shape)
+{
+    double nothing;
+    exact_scratch unused;
+    return lay_out(shape, &nothing, &unused) * sizeof(double);
+}
+
+/* A tile of keys, scaled and rounded; those that do not exist are zeros. */
+static void widen_keys(const attention_shape *shape, grt_dtype type, double root, const attention_view *k,
+                       int64_t k_at, int64_t n, double *tile)
+{
+    for (int64_t j = 0; j < TILE; j++)
+        for (int64_t d = 0; d < shape->dims.size; d++)
+            tile[d * TILE + j] =
+                j < n ? round_to(type, cpu_element_load(type, k->data, k_at + j * k->row + d) * root) : 0;
+}
+
+/* Products of some query rows with all keys, both scaled by the root of the scale. */
+static void take_scores(const attention_shape *shape, grt_dtype type, int64_t rows, const attention_view *k,
+                        int64_t k_at, const exact_scratch *s)
 {
     const double root = round_to(type, sqrt(shape->dims.scale));
-    for (int64_t d = 0; d < shape->dims.size; d++)
-        q[d] = round_to(type, cpu_element_load(type, q_row, d) * root);
-    for (int64_t j = 0; j < shape->dims.total; j++) {
-        double sum = 0;
-        for (int64_t d = 0; d < shape->dims.size; d++)
-            sum += q[d] * round_to(type, cpu_element_load(type, k->data, k_at + j * k->row + d) * root);
-        scores[j] = round_to(type, sum);
+    const int64_t size = shape->dims.size, total = shape->dims.total;
+    for (int64_t i = 0; i < rows * size; i++)
+        s->q[i] = round_to(type, s->q[i] * root);
+    for (int64_t from = 0; from < total; from += TILE) {
+        const int64_t n = total - from < TILE ? total - from : TILE;
+        widen_keys(shape, type, root, k, k_at + from * k->row, n, s->tile);
+        for (int64_t r = 0; r < rows; r++) {
+            double sums[TILE] = {0};
+            for (int64_t d = 0; d < size; d++) {
+                const double q = s->q[r * size + d], *keys = s->tile + d * TILE;
+#pragma omp simd
+                for (int j = 0; j < TILE; j++)
+                    sums[j] += q * keys[j];
+            }
+            for (int64_t j = 0; j < n; j++)
+                s->scores[r * total + from + j] = round_to(type, sums[j]);
+        }
+    }
+}
+
+/* Values of all keys, weighted. */
+static void add_values(const attention_shape *shape, grt_dtype type, int64_t rows, const attention_view *v,
+                       int64_t v_at, const exact_scratch *s)
+{
+    const int64_t total = shape->dims.total, size = shape->dims.v_size;
+    const size_t stride = padded(size);
+    memset(s->results, 0, (size_t)rows * stride * sizeof(double));
+    for (int64_t from = 0; from < total; from += TILE) {
+        const int64_t n = total - from < TILE ? total - from : TILE;
+        for (int64_t j = 0; j < n; j++)
+            for (size_t d = 0; d < stride; d++)
+                s->tile[(size_t)j * stride + d] =
+                    d < (size_t)size
+                        ? cpu_element_load(type, v->data, v_at + (from + j) * v->row + (int64_t)d)
+                        : 0;
+        for (int64_t r = 0; r < rows; r++)
+            for (int64_t j = 0; j < n; j++) {
+                const double weight = s->scores[r * total + from + j], *values = s->tile + (size_t)j * stride;
+                double *sums = s->results + (size_t)r * stride;
+                for (size_t d = 0; d < stride; d += LANES) {
+#pragma omp simd
+                    for (size_t i = d; i < d + LANES; i++)
+                        sums[i] += weight * values[i];
+                }
+            }
     }
 }
 
@@ -92,35 +172,45 @@ static void emit(const grt_run *run, int mode, int64_t at, const double *scores)
         cpu_element_put(out, at * shape->dims.total + j, scores[j]);
 }
 
-void attention_exact_row(const grt_run *run, const attention_view *q, const attention_view *k,
-                         const attention_view *v, const attention_view *y, int64_t batch, int64_t head,
-                         int64_t row, double *scratch)
+/* From the scores of a row to its weights. */
+static void finish_row(const grt_run *run, grt_dtype type, int64_t batch, int64_t head, int64_t row,
+                       double *scores)
 {
     const attention_state *state = run->state;
     const attention_shape *shape = run->shape;
-    grt_dtype type = run->in[0]->dtype, v_type = run->in[2]->dtype;
-    int64_t kv_head = head / (shape->dims.q_heads / shape->dims.kv_heads),
-            at = (batch * shape->dims.q_heads + head) * shape->dims.q_len + row;
-    const char *q_row = (const char *)q->data +
-                        (size_t)(batch * q->batch + head * q->head + row * q->row) * grt_dtype_size(type);
-    double *scores = scratch + shape->dims.size;
-    row_scores(shape, type, q_row, k, batch * k->batch + kv_head * k->head, scratch, scores);
+    const int64_t at = (batch * shape->dims.q_heads + head) * shape->dims.q_len + row;
     emit(run, 0, at, scores);
     if (shape->dims.softcap > 0)
         row_softcap(shape->dims.softcap, type, scores, shape->dims.total);
     emit(run, 1, at, scores);
-    bool any = row_mask(run, type, batch, head, row, scores);
+    const bool any = row_mask(run, type, batch, head, row, scores);
     emit(run, 2, at, scores);
     row_softmax(state->softmax ? state->softmax : type, scores, shape->dims.total, any);
     emit(run, 3, at, scores);
-    int64_t v_at = batch * v->batch + kv_head * v->head,
-            y_at = batch * y->batch + head * y->head + row * y->row;
     for (int64_t j = 0; j < shape->dims.total; j++)
         scores[j] = round_to(type, scores[j]);
-    for (int64_t d = 0; d < shape->dims.v_size; d++) {
-        double sum = 0;
-        for (int64_t j = 0; j < shape->dims.total; j++)
-            sum += scores[j] * cpu_element_load(v_type, v->data, v_at + j * v->row + d);
-        cpu_element_put(run->out[0], y_at + d, sum);
-    }
+}
+
+void attention_exact_rows(const grt_run *run, const attention_view *q, const attention_view *k,
+                          const attention_view *v, const attention_view *y, int64_t batch, int64_t head,
+                          int64_t row, int64_t rows, double *scratch)
+{
+    const attention_shape *shape = run->shape;
+    const grt_dtype type = run->in[0]->dtype;
+    const int64_t kv_head = head / (shape->dims.q_heads / shape->dims.kv_heads), size = shape->dims.size;
+    exact_scratch s;
+    (void)lay_out(shape, scratch, &s);
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t d = 0; d < size; d++)
+            s.q[r * size + d] =
+                cpu_element_load(type, q->data, batch * q->batch + head * q->head + (row + r) * q->row + d);
+    take_scores(shape, type, rows, k, batch * k->batch + kv_head * k->head, &s);
+    for (int64_t r = 0; r < rows; r++)
+        finish_row(run, type, batch, head, row + r, s.scores + r * shape->dims.total);
+    add_values(shape, run->in[shape->dims.joined ? 0 : ATTENTION_V]->dtype, rows, v,
+               batch * v->batch + kv_head * v->head, &s);
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t d = 0; d < shape->dims.v_size; d++)
+            cpu_element_put(run->out[0], batch * y->batch + head * y->head + (row + r) * y->row + d,
+                            s.results[(size_t)r * padded(shape->dims.v_size) + (size_t)d]);
 }

@@ -1,6 +1,7 @@
 /* Attention. Keys and values are staged (past and present joined) once; then blocks of query rows go through
  * scores = Q K^T, softcap, mask, softmax, Y = P V, skipping keys that causality, window or padding exclude.
- * Float32 uses matrix products on blocks; other types go row by row through attention_exact.c. */
+ * Float32 uses matrix products on blocks; other types go through attention_exact.c, which keeps every
+ * rounding. */
 #include "backends/cpu/attention.h"
 
 #include "backends/cpu/gemm.h"
@@ -18,6 +19,7 @@ enum {
     MOST_SCORES = 32 * 1024, /* of a block that is larger than BLOCK_ROWS */
     PARALLEL_OPS = 60000,    /* multiply-adds below which waking a second thread costs more than it saves */
     DIRECT_ROWS = 4,         /* fewer rows than this do not pay for packing keys */
+    EXACT_ROWS = 16,         /* that share widened keys where every rounding is kept */
 };
 
 static const grt_tensor *input(const grt_run *run, int32_t i)
@@ -103,7 +105,9 @@ static bool size_scratch(const attention_state *state, attention_shape *shape, i
     const int64_t blocks = (shape->dims.q_len + most - 1) / most;
     shape->block = blocks ? (shape->dims.q_len + blocks - 1) / blocks : 0;
     if (!state->fast) {
-        shape->block = 1;
+        const int64_t room = shape->dims.total > 0 ? MOST_SCORES / shape->dims.total : EXACT_ROWS;
+        shape->block = room < 1 ? 1 : room < EXACT_ROWS ? room : EXACT_ROWS;
+        shape->block = shape->block < shape->dims.q_len ? shape->block : shape->dims.q_len;
         shape->thread_bytes = grt_align_up(attention_exact_bytes(shape), 64);
         return true;
     }
@@ -346,8 +350,8 @@ static grt_status attention_run(const grt_run *run)
             if (state->fast)
                 block(run, &views, batch, head, row, m, scratch);
             else
-                attention_exact_row(run, &views.q, &views.k, &views.v, &views.y, batch, head, row,
-                                    (double *)(void *)scratch);
+                attention_exact_rows(run, &views.q, &views.k, &views.v, &views.y, batch, head, row, m,
+                                     (double *)(void *)scratch);
         }
     }
     return GRT_OK;
