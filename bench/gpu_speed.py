@@ -41,6 +41,9 @@ def ours(args, work, model, precision, batch):
     if not onnx.exists():
         run([args.models, *FAMILIES.get(model, [model]), "--dtype", dtype, "--batch", batch, "-o", onnx])
     run([args.bin / "graphc", "optimize", "--target", args.target, "--precision", precision, onnx, "-o", plan])
+    if args.tune:
+        run([args.bin / "graphc", "tune", plan, "--device", args.device, "-o", work / "tuned.grt"])
+        plan = work / "tuned.grt"
     return json.loads(run([args.bin / "graphrun", "bench", plan, "--device", args.device, "--seconds", args.seconds, "--json"]))[0]
 
 
@@ -73,6 +76,7 @@ def main():
     p.add_argument("--compile", action="store_true", help="let the peer run torch.compile too (minutes a model)")
     p.add_argument("--device", default="cuda:0")
     p.add_argument("--target", default="cuda", help="of graphc optimize: a GPU (sm_90) has kernels generated for it (default: cuda)")
+    p.add_argument("--tune", action="store_true", help="measure what graphc tune makes of each plan; without it the heuristics' algorithms")
     p.add_argument("--seconds", default="0.5", help="to measure each for")
     p.add_argument("--only", nargs="+", default=list(PEER_NAMES), choices=list(PEER_NAMES))
     p.add_argument("--precisions", nargs="+", default=["fp16", "tf32"], choices=["fp32", "tf32", "fp16", "bf16"])
@@ -97,7 +101,7 @@ def main():
                     print(f"{model:14} {precision:5} {batch:5} {row['device_ms']:9.4f} {peer.get('graph', float('nan')):9.4f} "
                           f"{peer.get('compile', float('nan')):9.4f} {row['ratio'] or float('nan'):6.2f}", flush=True)
     if args.save:
-        result = {"benchmark": "gpu_speed", "date": datetime.date.today().isoformat(), "machine": gpu(), "target": args.target,
+        result = {"benchmark": "gpu_speed", "date": datetime.date.today().isoformat(), "machine": gpu(), "target": args.target, "tuned": args.tune,
                   "what": "device time of a run, inputs and outputs on the GPU, beside PyTorch's CUDA graph", "rows": rows}
         args.save.write_text(json.dumps(result, indent=1) + "\n")
 
