@@ -24,11 +24,11 @@ static grt_status remember(result *r, grt_status status)
     return r->status = status;
 }
 
-/* The model, or a plan of it where it wants a precision. */
+/* As programs have it that run on the device: a plan for it, whose layouts and fusions are its own. */
 static grt_status open_model(const node *n, const char *device, grt_runtime *runtime, const void *bytes,
                              size_t size, grt_model **out)
 {
-    if (!n->precision || !strcmp(device, "cpu"))
+    if (!strcmp(device, "cpu"))
         return grt_model_open_memory(runtime, bytes, size, out);
     char target[32], directory[] = "/tmp/differential-XXXXXX", onnx[64], plan[64];
     snprintf(target, sizeof target, "%.*s", (int)strcspn(device, ":"), device);
