@@ -246,7 +246,7 @@ static int bench_one(void *user, size_t index, int fd)
     const bench *b = user;
     const char *model = b->models[index];
     loaded l = {0};
-    if (loaded_open(&l, model, NULL, b->device, b->fallback, (int32_t)b->threads) != GRT_OK) {
+    if (loaded_open(&l, model, b->device, b->fallback, (int32_t)b->threads) != GRT_OK) {
         tool_fail();
         loaded_release(&l);
         return EXIT_BAD;

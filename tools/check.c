@@ -24,7 +24,7 @@ typedef struct check {
     double rtol, atol;     /* negative: not given */
     const char *precision; /* NULL: the models' own */
     const char *device, *fallback;
-    targets targets; /* of no kind: models are run as they are */
+    targets targets; /* of no kind: models are compiled for the device */
     int64_t jobs, threads;
     double timeout;
     bool verbose;
@@ -240,7 +240,7 @@ static bool open_plan(loaded *l, const check *k, const char *model)
     grt_compile_options options = {.struct_size = sizeof options, .level = -1, .precision = k->precision};
     targets_set(&k->targets, &options);
     bool ok = grt_compile(model, &options, path) == GRT_OK &&
-              loaded_open(l, path, NULL, k->device, k->fallback, (int32_t)k->threads) == GRT_OK;
+              loaded_open(l, path, k->device, k->fallback, (int32_t)k->threads) == GRT_OK;
     unlink(path);
     return ok;
 }
@@ -249,7 +249,7 @@ static bool open_case(loaded *l, const check *k, const char *model)
 {
     return k->targets.kind || k->precision
                ? open_plan(l, k, model)
-               : loaded_open(l, model, "cpu", k->device, k->fallback, (int32_t)k->threads) == GRT_OK;
+               : loaded_open(l, model, k->device, k->fallback, (int32_t)k->threads) == GRT_OK;
 }
 
 /* What a plan's precision costs at least: units in the last place of its numbers, and, as results near zero

@@ -226,7 +226,7 @@ static bool report_text(const run_request *r, loaded *l, const run_result *resul
 
 static int run_request_now(run_request *r, loaded *l, run_result *result)
 {
-    if (loaded_open(l, r->model, NULL, r->devices.names[0], r->fallback, (int32_t)r->threads) != GRT_OK)
+    if (loaded_open(l, r->model, r->devices.names[0], r->fallback, (int32_t)r->threads) != GRT_OK)
         return tool_fail();
     if (r->output_dir && mkdir(r->output_dir, 0777) != 0 && errno != EEXIST) {
         tool_error("%s: %s", r->output_dir, strerror(errno));

@@ -158,7 +158,7 @@ static bool load(many *m)
     }
     grt_status status = grt_runtime_create(&m->runtime);
     if (status == GRT_OK)
-        status = loaded_model(m->runtime, r->model, NULL, r->devices.names[0], &m->model);
+        status = loaded_model(m->runtime, r->model, r->devices.names[0], &m->model);
     m->sessions_at_ms = now_ms() - begin;
     if (status == GRT_OK)
         status = grt_sessions_create(m->model, (const char *const *)r->devices.names, r->devices.n, &options,

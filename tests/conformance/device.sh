@@ -110,15 +110,19 @@ run_suite data/pytorch-converted "old suites: pytorch-converted"
 run_suite data/pytorch-operator "old suites: pytorch-operator"
 run_suite data/real "light models"
 run_suite given "exported models" --atol 1e-6 # see run.sh
-# Plans made for this very GPU bring chosen algorithms and generated kernels.
+given() { [ ! -d "$data/given" ] || (cd "$data" && "$graphrun" check --device "$device" --atol 1e-6 --jobs "$jobs" "$@" given); }
+[ -d "$data/given" ] && totals_run "$work/given-cpu.log" given --plan cpu # no layouts or weights made for this kind of device
+# Plans made for this very GPU bring chosen algorithms and generated kernels. A precision's tolerance is its own.
 graphc=${graphrun%run}c
 gpu=$("$graphc" devices 2>/dev/null | sed -nE "s/^${device%%:*}:0 .*, (sm_[0-9]+)$/\1/p")
 functions=$here/../data/cases/pointwise # every pointwise function
 if [ -n "$gpu" ]; then
+    [ -d "$data/given" ] && totals_run "$work/given-chosen.log" given --plan "$gpu"
     for precision in "" tf32 fp16 bf16; do
         totals_run "$work/functions.log" "$graphrun" check --device "$device" --plan "$gpu" ${precision:+--precision "$precision"} "$functions"
+        [ -n "$precision" ] && [ -d "$data/given" ] &&
+            totals_run "$work/given-$precision.log" "$graphrun" check --device "$device" --plan "$gpu" --precision "$precision" --jobs "$jobs" "$data/given"
     done
-    [ -d "$data/given" ] && (cd "$data" && totals_run "$work/given-chosen.log" "$graphrun" check --device "$device" --plan "$gpu" --atol 1e-6 --jobs "$jobs" given)
 fi
 for tool in "$build/bin/device" "$build/tests/device/device"; do # the API beside the caller's own use of CUDA
     case $device in cuda*) ;; *) continue ;; esac
