@@ -36,6 +36,6 @@ for line in (top / "tests/conformance/cuda_cpu_only.txt").read_text().splitlines
         print(f"| {match[1]} | {match[2]} |")
 sanitizer = result.get("compute_sanitizer")
 if sanitizer:
-    print(f"\n## compute-sanitizer\n\nNode cases: {sanitizer['cases']}.\n\n| tool | result |\n|---|---|")
+    print(f"\n## compute-sanitizer\n\nWhat ran: {sanitizer['cases']}.\n\n| tool | result |\n|---|---|")
     for tool, text in sanitizer["tools"].items():
         print(f"| {tool} | {text} |")
