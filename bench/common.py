@@ -52,6 +52,20 @@ def run(command, **kwargs):
     return done.stdout
 
 
+def gpus():
+    """"NAME, DRIVER" of each GPU; none without NVIDIA's driver."""
+    try:
+        return run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]).strip().splitlines()
+    except (OSError, RuntimeError):
+        return []
+
+
+def gpu():
+    """The first one, for a result's `machine`."""
+    name, driver = (part.strip() for part in gpus()[0].split(","))
+    return {"gpu": name, "driver": driver}
+
+
 def seconds(command):
     """Wall time of a command, from before it is started until it has ended."""
     start = time.perf_counter()

@@ -14,10 +14,11 @@ import ast
 import datetime
 import json
 import re
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+from common import gpu, run
 
 PEER_NAMES = {"resnet50": "resnet50", "bert": "bert", "vit_b16": "vit_b_16", "mobilenet_v2": "mobilenet_v2", "densenet121": "densenet121",
               "llama_prefill": "llama_prefill", "llama_decode": "llama_decode"}
@@ -25,13 +26,6 @@ PEER_NAMES = {"resnet50": "resnet50", "bert": "bert", "vit_b16": "vit_b_16", "mo
 FAMILIES = {"llama_prefill": ["llama_stack", "--seq", "2048"], "llama_decode": ["llama_stack", "--seq", "1", "--past", "2048"]}
 # What PyTorch calls the types: with TF32 allowed, its float32 is our tf32.
 PEER_TYPES = {"fp16": "fp16", "bf16": "bf16", "tf32": "fp32"}
-
-
-def run(command):
-    done = subprocess.run([str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    if done.returncode:
-        raise RuntimeError(f"{' '.join(map(str, command))} ended with {done.returncode}:\n{done.stderr.strip()[-2000:]}")
-    return done.stdout
 
 
 def ours(args, work, model, precision, batch):
@@ -60,12 +54,6 @@ def peers(args):
         precision = next(p for p, t in PEER_TYPES.items() if t == dtype)
         found[model, precision, int(batch)] = ast.literal_eval(row)
     return found
-
-
-def gpu():
-    text = run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]).strip().splitlines()[0]
-    name, driver = (part.strip() for part in text.split(","))
-    return {"gpu": name, "driver": driver}
 
 
 def main():

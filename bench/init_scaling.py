@@ -185,7 +185,7 @@ def main():
     options.env = dict(os.environ, GRAPHRT_ALGO_CACHE=str(options.dir / "algos.db"))
     options.dir.mkdir(parents=True, exist_ok=True)
     peer = libtorch(options)
-    options.machine, options.gpus = common.machine(), gpus()
+    options.machine, options.gpus = common.machine(), common.gpus()
     rows = []
     for name in options.models:
         scale(options, name, peer, rows)
@@ -202,13 +202,6 @@ def save(options, rows):
     name = f"init_scaling{'-cold' if options.cold else ''}-{time.strftime('%Y-%m-%d')}"
     (out / f"{name}.json").write_text(json.dumps(report, indent=1) + "\n")
     (out / f"{name}.svg").write_text(picture(rows))
-
-
-def gpus():
-    try:
-        return common.run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]).strip().splitlines()
-    except (OSError, RuntimeError):
-        return []
 
 
 if __name__ == "__main__":

@@ -1,12 +1,10 @@
 # Benchmarks: run by bench/run.sh, never by make.
-EXTRA_DIST += bench/README.md bench/run.sh bench/common.py bench/table.py bench/peers/ort_bench.py bench/peers/torch_infer.py
-EXTRA_DIST += bench/cpu_speed.py bench/gpu_speed.py bench/startup.py bench/memory.py bench/compile_time.py bench/host_overhead.py
+EXTRA_DIST += bench/README.md bench/run.sh bench/common.py bench/table.py bench/peers/ort_bench.py bench/peers/torch_infer.py bench/peers/torch_overlap.py
+EXTRA_DIST += bench/cpu_speed.py bench/gpu_speed.py bench/startup.py bench/memory.py bench/compile_time.py bench/host_overhead.py bench/overlap.py
 EXTRA_DIST += bench/cuda_conformance.py bench/init_scaling.py bench/init_scaling/floor.c
 # The files there have dates in their names: whatever there is.
 EXTRA_DIST += bench/results
-EXTRA_DIST += bench/cpu_speed.py bench/startup.py bench/memory.py bench/compile_time.py bench/host_overhead.py
-EXTRA_DIST += bench/cuda_conformance.py bench/sweep.py
-EXTRA_DIST += bench/init_scaling.py bench/init_scaling/floor.c
+EXTRA_DIST += bench/sweep.py
 # Sessions on N GPUs, and the floor under them; the latter needs CUDA's runtime.
 noinst_PROGRAMS += bench/init_scaling/ready
 bench_init_scaling_ready_SOURCES = bench/init_scaling/ready.c

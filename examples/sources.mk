@@ -1,8 +1,10 @@
 # One complete program per problem; each uses the public header and the shared library only. Built with the rest, not installed.
-noinst_PROGRAMS += examples/digits examples/threads examples/dynamic_shapes
+noinst_PROGRAMS += examples/digits examples/threads examples/dynamic_shapes examples/pool
 examples_digits_SOURCES = examples/digits.c examples/npy.c examples/npy.h
 examples_digits_LDADD = libgraphrt.la
 examples_threads_SOURCES = examples/threads.c
 examples_threads_LDADD = libgraphrt.la -lpthread
 examples_dynamic_shapes_SOURCES = examples/dynamic_shapes.c
 examples_dynamic_shapes_LDADD = libgraphrt.la
+examples_pool_SOURCES = examples/pool.c
+examples_pool_LDADD = libgraphrt.la

@@ -59,7 +59,7 @@ if [ "$list" = thread ]; then
     step "building the unit tests" make -C "$build" -j"$(nproc)" tests/unit/unit || exit 1
     step "four threads on one session" run_threads "$build/examples/threads" models/digits/digits.onnx 4 20 || exit 1
     step "sessions on eight devices" on_devices || exit 1
-    step "uploads, sessions, cache" run_threads "$build/tests/unit/unit" test_upload test_sessions test_algo_cache || exit 1
+    step "uploads, sessions, pools, cache" run_threads "$build/tests/unit/unit" test_upload test_sessions test_pool test_algo_cache || exit 1
     echo "3 passed, 0 failed, 0 skipped"
     exit 0
 fi

@@ -4,6 +4,7 @@
 #include "src/base/openmp.h"
 #include "src/base/structs.h"
 #include "src/device_value.h"
+#include "src/staging.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -50,6 +51,7 @@ static grt_status init(grt_context *context)
             return grt_fail_memory(0);
         GRT_TRY(device->vtable->stream_create(device, &context->stream));
         GRT_TRY(grt_device_pool_create(device, &context->pool));
+        GRT_TRY(grt_staging_create(device, &context->staging));
     }
     return grt_shape_scratch_create(&context->scratch);
 }
@@ -105,6 +107,7 @@ void grt_context_release(grt_context *context)
         grt_value_clear(&context->results[i]);
     free(context->results);
     grt_device_pool_release(context->pool);
+    grt_staging_release(context->staging);
     if (context->stream)
         context->session->device->vtable->stream_release(context->session->device, context->stream);
     grt_arena_release(context->strings);
@@ -159,7 +162,8 @@ static grt_status check_bound_outputs(grt_context *context, const grt_frame *fra
 static grt_status run_on_device(grt_context *context, grt_frame *frame)
 {
     GRT_TRY(grt_device_make_current(context->session->device));
-    GRT_TRY(grt_frame_upload_inputs(frame));
+    GRT_TRY(grt_frame_upload_inputs(frame, GRT_MEMORY_PINNED, context->stream));
+    GRT_TRY(grt_frame_upload_inputs(frame, GRT_MEMORY_HOST, context->stream));
     GRT_TRY(grt_frame_run(frame));
     GRT_TRY(grt_frame_copy_on_device(frame));
     return grt_frame_download_outputs(frame);
@@ -227,7 +231,7 @@ grt_status grt_context_run(grt_context *context)
     return status;
 }
 
-/* Inputs and outputs of an enqueued run stay on the device: nothing could wait for their copies. */
+/* Pageable memory would have to be waited for. */
 static grt_status check_async(const grt_context *context)
 {
     const grt_plan_body *body = grt_context_body(context);
@@ -236,15 +240,19 @@ static grt_status check_async(const grt_context *context)
                         "grt_context_run_async: a session on %s has no streams; use grt_context_run",
                         context->session->device->backend->name);
     for (int32_t i = 0; i < body->n_inputs; i++)
-        if (context->input_set[i] && !grt_is_device_tensor(&context->inputs[i].t))
-            return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
-                            "grt_context_run_async: input '%s' is in host memory; bind device memory",
-                            body->values[body->inputs[i]].name);
+        if (context->input_set[i] && context->inputs[i].t.memory == GRT_MEMORY_HOST)
+            return grt_fail(
+                GRT_STATUS_INVALID_ARGUMENT,
+                "grt_context_run_async: input '%s' is in pageable host memory; bind device memory, or "
+                "page-locked memory (grt_session_alloc_host)",
+                body->values[body->inputs[i]].name);
     for (int32_t i = 0; i < body->n_outputs; i++)
-        if (context->output_set[i] && !grt_is_device_tensor(&context->outputs[i]))
-            return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
-                            "grt_context_run_async: output '%s' is bound to host memory; bind device memory",
-                            body->output_names[i]);
+        if (context->output_set[i] && context->outputs[i].memory == GRT_MEMORY_HOST)
+            return grt_fail(
+                GRT_STATUS_INVALID_ARGUMENT,
+                "grt_context_run_async: output '%s' is bound to pageable host memory; bind device memory, "
+                "or page-locked memory (grt_session_alloc_host)",
+                body->output_names[i]);
     return GRT_OK;
 }
 
@@ -258,12 +266,14 @@ static grt_status run_async(grt_context *context, void *stream)
     for (int32_t i = 0; i < frame->body->n_inputs; i++)
         defaults = defaults || !context->input_set[i];
     if (defaults) { /* these are in host memory */
-        GRT_TRY(grt_frame_upload_inputs(frame));
+        GRT_TRY(grt_frame_upload_inputs(frame, GRT_MEMORY_HOST, context->stream));
         GRT_TRY(grt_device_wait(context->session->device, context->stream));
     }
     void *used = stream ? stream : context->stream;
+    GRT_TRY(grt_frame_upload_inputs(frame, GRT_MEMORY_PINNED, used));
     GRT_TRY(grt_frame_run_async(frame, used));
     GRT_TRY(grt_frame_copy_on_device(frame));
+    GRT_TRY(grt_frame_copy_to_pinned(frame, used));
     for (int32_t i = 0; i < frame->body->n_outputs; i++) { /* views */
         grt_value_clear(&context->results[i]);
         context->results[i].t = frame->values[frame->body->outputs[i]].t;

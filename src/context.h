@@ -14,6 +14,7 @@ typedef struct grt_step_state {
     bool is_static; /* prepared with the frame; otherwise prepared at every run */
     bool skip;      /* nothing to do: a view whose memory is its input's, or hoisted */
     bool host;      /* runs on the CPU although the session is on a device */
+    bool waits;     /* for the stream first: the device's kernels are host functions */
     bool open;     /* some dim that it touches is no constant: whether they fit is not known from compiling */
     int32_t *drop; /* dynamic values that nobody reads after this step */
     int32_t n_drop;
@@ -85,8 +86,9 @@ struct grt_context {
     size_t host_workspace_bytes;
     void *stream; /* of the device; NULL on host devices */
     struct grt_device_pool
-        *pool;          /* of the device, for values whose sizes come with the run; NULL on host devices */
-    grt_value *results; /* device sessions: host copies of outputs */
+        *pool; /* of the device, for values whose sizes come with the run; NULL on host devices */
+    struct grt_staging *staging; /* for copies from and to the host; NULL on host devices */
+    grt_value *results;          /* device sessions: outputs on the host */
     grt_arena *strings;
     grt_run_hooks hooks;
     grt_shape_scratch scratch;
@@ -160,9 +162,12 @@ static inline bool grt_is_device_tensor(const grt_tensor *t)
 {
     return t->memory == GRT_MEMORY_DEVICE;
 }
-grt_status grt_frame_upload_inputs(grt_frame *frame);
+/* Inputs that lie in this kind of memory. */
+grt_status grt_frame_upload_inputs(grt_frame *frame, grt_memory memory, void *stream);
 /* Results that could not be written where the caller wants them on the device. */
 grt_status grt_frame_copy_on_device(grt_frame *frame);
+/* Results for page-locked memory of the caller's, once the stream gets there. */
+grt_status grt_frame_copy_to_pinned(grt_frame *frame, void *stream);
 grt_status grt_frame_download_outputs(grt_frame *frame);
 
 /* src/execute.c: run the steps of a frame whose inputs are set. */

@@ -4,6 +4,7 @@
  * the caller wants it; what such a step makes goes to the device if a step there reads it. */
 #include "src/context.h"
 #include "src/device_value.h"
+#include "src/staging.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -45,19 +46,31 @@ grt_status grt_frame_store(grt_frame *frame, int32_t value)
                              context->stream);
 }
 
-grt_status grt_frame_upload_inputs(grt_frame *frame)
+grt_status grt_frame_upload_inputs(grt_frame *frame, grt_memory memory, void *stream)
 {
     grt_context *context = frame->context;
     const grt_plan_body *body = frame->body;
     for (int32_t i = 0; i < body->n_inputs; i++) {
         int32_t v = body->inputs[i];
         const grt_tensor *in = &context->inputs[i].t;
-        if (!frame->known[v] || !frame->read_on_device[v] || grt_is_device_tensor(in))
+        if (!frame->known[v] || !frame->read_on_device[v] || in->memory != memory)
             continue;
-        GRT_TRY(grt_device_upload(context->session->device, frame->values[v].t.data, in->data,
-                                  grt_tensor_bytes(in), context->stream));
+        GRT_TRY(grt_staging_upload(context->staging, frame->values[v].t.data, in->data, grt_tensor_bytes(in),
+                                   memory, stream));
     }
     return GRT_OK;
+}
+
+static grt_status check_output(const grt_frame *frame, int32_t i)
+{
+    const int32_t v = frame->body->outputs[i];
+    const grt_tensor *found = frame->made_on_host[v] ? &frame->host[v].t : &frame->values[v].t,
+                     *bound = &frame->context->outputs[i];
+    char a[GRT_TYPE_TEXT_SIZE], b[GRT_TYPE_TEXT_SIZE];
+    if (grt_tensor_same_type(found, bound))
+        return GRT_OK;
+    return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "output '%s' is %s, the memory bound to it is for %s",
+                    frame->body->values[v].name, grt_tensor_text(found, a), grt_tensor_text(bound, b));
 }
 
 grt_status grt_frame_copy_on_device(grt_frame *frame)
@@ -66,13 +79,9 @@ grt_status grt_frame_copy_on_device(grt_frame *frame)
     for (int32_t i = 0; i < frame->body->n_outputs; i++) {
         int32_t v = frame->body->outputs[i];
         const grt_tensor *to = &context->outputs[i], *from = &frame->values[v].t;
-        char a[GRT_TYPE_TEXT_SIZE], b[GRT_TYPE_TEXT_SIZE];
         if (!context->output_set[i] || !grt_is_device_tensor(to) || from->data == to->data)
             continue;
-        if (!grt_tensor_same_type(frame->made_on_host[v] ? &frame->host[v].t : from, to))
-            return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
-                            "output '%s' is %s, the memory bound to it is for %s",
-                            frame->body->values[v].name, grt_tensor_text(from, a), grt_tensor_text(to, b));
+        GRT_TRY(check_output(frame, i));
         if (frame->made_on_host[v])
             GRT_TRY(grt_device_upload(context->session->device, to->data, frame->host[v].t.data,
                                       grt_tensor_bytes(to), frame->stream));
@@ -83,24 +92,55 @@ grt_status grt_frame_copy_on_device(grt_frame *frame)
     return GRT_OK;
 }
 
+/* The host has it already: it made it, asked for it, or it depends on dims alone. */
+static bool is_on_host(const grt_frame *frame, int32_t value)
+{
+    return frame->made_on_host[value] || frame->host_ok[value] || frame->hoisted[value];
+}
+
+grt_status grt_frame_copy_to_pinned(grt_frame *frame, void *stream)
+{
+    grt_context *context = frame->context;
+    for (int32_t i = 0; i < frame->body->n_outputs; i++) {
+        const int32_t v = frame->body->outputs[i];
+        const grt_tensor *to = &context->outputs[i];
+        if (!context->output_set[i] || to->memory != GRT_MEMORY_PINNED)
+            continue;
+        GRT_TRY(check_output(frame, i));
+        if (is_on_host(frame, v))
+            memmove(to->data, frame->host[v].t.data, grt_tensor_bytes(to));
+        else
+            GRT_TRY(grt_staging_download(context->staging, to->data, to->memory, frame->values[v].t.data,
+                                         grt_tensor_bytes(to), stream));
+    }
+    return GRT_OK;
+}
+
+/* A result goes where the caller wants it, if it has that type; else into memory of the context's. */
+static grt_status download_output(grt_frame *frame, int32_t i)
+{
+    grt_context *context = frame->context;
+    const int32_t v = frame->body->outputs[i];
+    const grt_tensor *from = &frame->values[v].t, *to = &context->outputs[i];
+    grt_value *result = &context->results[i];
+    if (context->output_set[i] && (grt_is_device_tensor(to) || !is_on_host(frame, v)))
+        grt_value_clear(result); /* of an earlier run */
+    if (context->output_set[i] && grt_is_device_tensor(to))
+        return GRT_OK;
+    if (is_on_host(frame, v))
+        return grt_value_share(result, &frame->host[v]);
+    if (context->output_set[i] && grt_tensor_same_type(from, to))
+        result->t = *to; /* a view */
+    else
+        GRT_TRY(grt_value_realloc(result, from->dtype, from->rank, from->dims));
+    return grt_staging_download(context->staging, result->t.data, result->t.memory, from->data,
+                                grt_tensor_bytes(from), context->stream);
+}
+
 grt_status grt_frame_download_outputs(grt_frame *frame)
 {
     grt_context *context = frame->context;
-    grt_device *device = context->session->device;
-    for (int32_t i = 0; i < frame->body->n_outputs; i++) {
-        int32_t v = frame->body->outputs[i];
-        grt_value *result = &context->results[i];
-        if (context->output_set[i] && grt_is_device_tensor(&context->outputs[i])) {
-            grt_value_clear(result); /* it lies where the caller wants it */
-            continue;
-        }
-        if (frame->made_on_host[v] || frame->host_ok[v] || frame->hoisted[v]) {
-            GRT_TRY(grt_value_share(result, &frame->host[v]));
-            continue;
-        }
-        const grt_tensor *t = &frame->values[v].t;
-        GRT_TRY(grt_value_realloc(result, t->dtype, t->rank, t->dims));
-        GRT_TRY(grt_device_download(device, result->t.data, t->data, grt_tensor_bytes(t), context->stream));
-    }
-    return grt_device_wait(device, context->stream);
+    for (int32_t i = 0; i < frame->body->n_outputs; i++)
+        GRT_TRY(download_output(frame, i));
+    return grt_device_wait(context->session->device, context->stream);
 }

@@ -11,7 +11,7 @@ unit_SOURCES += tests/unit/test_dim.c
 unit_SOURCES += tests/unit/test_faults.c
 unit_SOURCES += tests/unit/test_frame.c
 unit_SOURCES += tests/unit/test_dnn_profile.c
-unit_SOURCES += tests/unit/test_sessions.c
+unit_SOURCES += tests/unit/test_sessions.c tests/unit/test_pool.c
 unit_SOURCES += tests/unit/test_tune.c
 unit_SOURCES += tests/unit/test_upload.c
 unit_SOURCES += tests/unit/test_import.c
@@ -93,7 +93,7 @@ endif
 EXTRA_DIST += tests/device/tests.def
 if CUDA
 check_PROGRAMS += tests/device/device
-tests_device_device_SOURCES = tests/device/main.c tests/device/async.c tests/device/faults.c tests/device/device.h
+tests_device_device_SOURCES = tests/device/main.c tests/device/async.c tests/device/copies.c tests/device/faults.c tests/device/device.h
 tests_device_device_SOURCES += tests/differential/model.c tests/differential/model.h
 tests_device_device_CPPFLAGS = -I$(top_srcdir) -I$(top_srcdir)/include -isystem $(CUDA_DIR)/include
 tests_device_device_LDADD = libgraphrt.la -L$(CUDA_DIR)/lib64 -lcudart_static -ldl -lrt -lpthread

@@ -4,6 +4,7 @@
 #include "tools/loaded.h"
 #include "tools/progress.h"
 #include "tools/report.h"
+#include "tools/throughput.h"
 #include "tools/workers.h"
 
 #include <stdio.h>
@@ -17,9 +18,9 @@ typedef struct bench {
     const char **models;
     size_t n;
     input_specs inputs;
-    int64_t threads, warmup, repeat, seed, profile;
+    int64_t threads, warmup, repeat, seed, profile, contexts;
     double seconds;
-    bool json;
+    bool json, pinned;
     json_t *reports;
     bool failed;
 } bench;
@@ -59,6 +60,9 @@ const tool_option bench_options[] = {
     OPTION_INT(bench, seed, INT64_MIN, INT64_MAX, "--seed", "N", "of random inputs (default: 0)"),
     OPTION_INT(bench, profile, 1, 100000, "--profile", "N",
                "report the N steps that take longest, and the time of each kind of op"),
+    OPTION_INT(bench, contexts, 1, 64, "--contexts", "N",
+               "also the throughput of a pool with N contexts, whose copies and runs overlap"),
+    OPTION_FLAG(bench, pinned, "--pinned", "the pool's inputs and outputs lie in page-locked memory"),
     OPTION_FLAG(bench, json, "--json", "report as a JSON array, one object per model"),
     OPTION_TABLE_END,
 };
@@ -228,6 +232,18 @@ static json_t *bench_report(const bench *b, const char *model, const loaded *l, 
     return r;
 }
 
+/* NULL if it was not asked for, or failed. */
+static json_t *pool_report(const bench *b, const loaded *l, grt_value *const *values)
+{
+    const throughput_options options = {
+        .contexts = (int32_t)b->contexts, .pinned = b->pinned, .seconds = b->seconds};
+    double per_s;
+    if (!b->contexts || !throughput_measure(l->model, l->session, l->context, values, &options, &per_s))
+        return NULL;
+    return json_pack("{s:I,s:b,s:f}", "contexts", (json_int_t)b->contexts, "pinned", (int)b->pinned,
+                     "throughput_per_s", per_s);
+}
+
 static bool warm_up(const bench *b, grt_context *context, double *out_first_ms)
 {
     for (int64_t i = 0; i < b->warmup || i == 0; i++) {
@@ -264,8 +280,10 @@ static int bench_one(void *user, size_t index, int fd)
             tool_fail();
     }
     if (runs) {
-        json_t *report = bench_report(b, model, &l, first_ms, ms, runs);
-        code = json_dumpfd(report, fd, 0) == 0 ? EXIT_GOOD : EXIT_BAD;
+        json_t *report = bench_report(b, model, &l, first_ms, ms, runs), *pool = pool_report(b, &l, values);
+        if (pool)
+            json_object_set_new(report, "pool", pool);
+        code = (pool || !b->contexts) && json_dumpfd(report, fd, 0) == 0 ? EXIT_GOOD : EXIT_BAD;
         json_decref(report);
     }
     free(ms);
@@ -315,6 +333,11 @@ static void print_report(const json_t *r)
            number(r, "host_us"));
     if (number(r, "device_ms") > 0)
         printf("  device      %.4f ms a run without copies in and out\n", number(r, "device_ms"));
+    const json_t *pool = json_object_get(r, "pool");
+    if (pool)
+        printf("  pool        %.2f runs/s, %.0f contexts, copies included%s\n",
+               number(pool, "throughput_per_s"), number(pool, "contexts"),
+               json_is_true(json_object_get(pool, "pinned")) ? ", from and to page-locked memory" : "");
     printf("  memory      %s at its peak\n", figure_bytes(number(r, "peak_rss_bytes"), memory));
     print_profile(r);
 }

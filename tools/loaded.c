@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-grt_status loaded_model(grt_runtime *runtime, const char *path, const char *device,
-                        grt_model **out_model)
+grt_status loaded_model(grt_runtime *runtime, const char *path, const char *device, grt_model **out_model)
 {
     char kind[64];
     const char *name = device ? device : "cpu";
@@ -17,8 +16,7 @@ grt_status loaded_model(grt_runtime *runtime, const char *path, const char *devi
     return grt_model_open_with(runtime, path, &options, out_model);
 }
 
-grt_status loaded_open(loaded *l, const char *path, const char *device,
-                       const char *fallback, int32_t threads)
+grt_status loaded_open(loaded *l, const char *path, const char *device, const char *fallback, int32_t threads)
 {
     double begin = now_ms();
     grt_session_options options = {.struct_size = sizeof options, .threads = threads, .fallback = fallback};

@@ -238,6 +238,13 @@ GRT_API GRT_MUST_USE grt_status grt_sessions_create(grt_model *model, const char
 /* CPU threads that one operator of this session may use. */
 GRT_API int32_t grt_session_threads(const grt_session *session);
 
+/* Host memory for inputs and outputs that copies to and from the session's device reach directly (page-locked; bind it with
+ * grt_tensor.memory GRT_MEMORY_PINNED): they need no staging, and only such copies can be enqueued. Ordinary memory where there is
+ * nothing to copy. 256-byte aligned, not cleared. Page-locking is slow (about 2 GB/s) and takes memory from the system: allocate
+ * once, reuse. To be given back before the session's release. Errors: OUT_OF_MEMORY, DEVICE. */
+GRT_API GRT_MUST_USE grt_status grt_session_alloc_host(grt_session *session, size_t size, void **out_data);
+GRT_API void grt_session_free_host(grt_session *session, void *data); /* data may be NULL */
+
 /* One execution in flight: activation memory, bound inputs and outputs. For one thread at a time: a run that meets another thread's run
  * of the same context is INVALID_ARGUMENT, all else is not noticed. Cheap enough to have many. */
 GRT_API GRT_MUST_USE grt_status grt_context_create(grt_session *session, grt_context **out_context);
@@ -259,8 +266,8 @@ GRT_API GRT_MUST_USE grt_status grt_context_set_output(grt_context *context, siz
  * that is bound; a value that an op refuses), OUT_OF_MEMORY, DEVICE, UNSUPPORTED. */
 GRT_API GRT_MUST_USE grt_status grt_context_run(grt_context *context);
 /* Enqueue a run on `stream` (a cudaStream_t; NULL: the context's own) and return at once. Inputs and outputs that are bound must be
- * device memory (grt_tensor.memory, .device), aligned to 16 bytes; they are used where they are, nothing is copied. Outputs that
- * are not bound lie in device memory of the context's, see grt_context_get_output. The stream may be one that the caller is
+ * device memory (grt_tensor.memory, .device), aligned to 16 bytes, which is used where it is, or page-locked memory, which is copied from
+ * and to on the same stream. Outputs that are not bound lie in device memory of the context's, see grt_context_get_output. The stream may be one that the caller is
  * capturing into a graph, once the same dims ran before. The context, its inputs and outputs are in use until the stream has got
  * there. Errors: UNSUPPORTED on devices without streams, or if a step needs the host (named). */
 GRT_API GRT_MUST_USE grt_status grt_context_run_async(grt_context *context, void *stream);
@@ -268,6 +275,53 @@ GRT_API GRT_MUST_USE grt_status grt_context_run_async(grt_context *context, void
  * until the context's next run or release. Errors: INVALID_ARGUMENT if the last run failed, if there was none, or if the output
  * is no tensor (then: grt_context_get_output_value). */
 GRT_API GRT_MUST_USE grt_status grt_context_get_output(grt_context *context, size_t index, grt_tensor *out_tensor);
+
+/* Contexts of one or more sessions with a thread each, fed from one queue: while one request computes, the inputs of the next and the
+ * results of the last are copied, and requests go to the device that has the fewest. For any number of threads at once. */
+typedef struct grt_pool grt_pool;
+/* What was submitted to a pool, until it is released. */
+typedef struct grt_request grt_request;
+
+/* Set struct_size = sizeof(grt_pool_options) and leave the rest zero for defaults. */
+typedef struct grt_pool_options {
+    size_t struct_size;
+    int32_t contexts; /* of each session, at most 64; 0: 3 on devices with memory of their own, else 1 */
+    int32_t queue;    /* requests that wait for a context at most; 0: as many as there are contexts */
+} grt_pool_options;
+
+/* Sessions are of one model, whose inputs and outputs are tensors; they may be released before the pool. Options may be NULL. Errors:
+ * INVALID_ARGUMENT, UNSUPPORTED (sequences, optionals), OUT_OF_MEMORY, DEVICE. */
+GRT_API GRT_MUST_USE grt_status grt_pool_create(grt_session *const *sessions, size_t n, const grt_pool_options *options,
+                                                grt_pool **out_pool);
+/* Finishes what was submitted. Requests stay valid. No other thread may be inside the pool's functions. */
+GRT_API void grt_pool_release(grt_pool *pool);
+
+/* Let the pool run the model on `inputs` (as grt_context_set_input, in the model's order; dtype NONE: the input's default) and, where
+ * outputs[i].dtype is not NONE, write output i there (as grt_context_set_output). n_outputs may be 0. The arrays are copied; the data they
+ * point to is in use until the request is done. Waits while the queue is full. What is wrong with a tensor is the request's
+ * error, see grt_request_wait. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. */
+GRT_API GRT_MUST_USE grt_status grt_pool_submit(grt_pool *pool, const grt_tensor *inputs, size_t n_inputs, const grt_tensor *outputs,
+                                                size_t n_outputs, grt_request **out_request);
+/* Submit and wait. Outputs that are not named are lost. */
+GRT_API GRT_MUST_USE grt_status grt_pool_run(grt_pool *pool, const grt_tensor *inputs, size_t n_inputs, const grt_tensor *outputs,
+                                             size_t n_outputs);
+
+/* Wait until the request is done; its run's status, with the message in the calling thread's grt_last_error(). */
+GRT_API GRT_MUST_USE grt_status grt_request_wait(grt_request *request);
+/* View of output `index` of a request that is done without error: the memory that was named, or memory of the request's own, valid
+ * until its release. Errors: INVALID_ARGUMENT. */
+GRT_API GRT_MUST_USE grt_status grt_request_get_output(grt_request *request, size_t index, grt_tensor *out_tensor);
+/* Set struct_size before the call. */
+typedef struct grt_request_info {
+    size_t struct_size;
+    size_t session;   /* that ran it: its place in grt_pool_create's array */
+    double queued_ms; /* from submitting to the begin of the run */
+    double run_ms;    /* the run, copies included */
+} grt_request_info;
+/* Of a request that is done. Errors: INVALID_ARGUMENT. */
+GRT_API GRT_MUST_USE grt_status grt_request_get_info(grt_request *request, grt_request_info *out_info);
+/* Waits until the request is done. NULL is accepted. */
+GRT_API void grt_request_release(grt_request *request);
 
 /* ---------------------------------------------------------------------------------------------------------------------
  * 2. What a model is

@@ -63,14 +63,24 @@ static void message(bytes *b, int field, bytes *inner)
     free(inner->data);
 }
 
+/* A negative one is a symbol, the same for all dims that have it. */
+static void dimension(bytes *shape, int64_t d)
+{
+    bytes dim = {0};
+    char symbol[24];
+    snprintf(symbol, sizeof symbol, "n%lld", (long long)-d);
+    if (d < 0)
+        text(&dim, 2, symbol);
+    else
+        number(&dim, 1, d);
+    message(shape, 1, &dim);
+}
+
 static void value_info(bytes *graph, int field, const char *name, grt_dtype dtype, const grt_tensor *t)
 {
     bytes shape = {0}, tensor = {0}, type = {0}, value = {0};
-    for (int32_t k = 0; t && k < t->rank; k++) {
-        bytes dim = {0};
-        number(&dim, 1, t->dims[k]);
-        message(&shape, 1, &dim);
-    }
+    for (int32_t k = 0; t && k < t->rank; k++)
+        dimension(&shape, t->dims[k]);
     number(&tensor, 1, dtype);
     if (t)
         message(&tensor, 2, &shape);

@@ -18,8 +18,10 @@ check "digits from ONNX" reads_digits "$digits/digits.onnx"
 check "digits from a plan" reads_digits "$scratch/digits.grt"
 check "threads on one session" examples/threads "$scratch/digits.grt" 4 20
 check "changing shapes" examples/dynamic_shapes "$scratch/digits.grt"
+check "a pool on the CPU" examples/pool "$digits/digits.onnx" cpu 300
+check "a pool on eight devices" examples/pool "$digits/digits.onnx" mirror 300
 
-for example in digits threads dynamic_shapes; do
+for example in digits threads dynamic_shapes pool; do
     refuse 2 "$example says how it is used" examples/$example
 done
 refuse 1 "a missing model is an error" examples/threads "$scratch/none.grt"

@@ -1,0 +1,423 @@
+/* Pools: contexts with a thread each, fed from one bounded queue.
+ *
+ * A request is handed to a thread that waits for one, of the session that has the fewest at work: a shared
+ * queue that threads help themselves from would give two requests to one device while another is idle. */
+#include "src/context.h"
+
+#include "src/base/structs.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_CONTEXTS = 64, DEVICE_CONTEXTS = 3 };
+
+struct grt_request {
+    grt_request *next; /* in the queue */
+    grt_tensor *inputs, *outputs;
+    grt_value *results; /* of outputs that the caller did not bind */
+    size_t n_inputs, n_outputs;
+    /* under the request's lock */
+    pthread_mutex_t lock;
+    pthread_cond_t finished;
+    bool done;
+    grt_status status;
+    char *error;
+    grt_request_info info;
+    double submitted_ms;
+};
+
+typedef struct worker {
+    grt_pool *pool;
+    size_t session;
+    grt_context *context;
+    pthread_t thread;
+    bool started;
+    struct worker *next_idle; /* of the session's */
+    grt_request *request;     /* to run; NULL: none yet */
+    pthread_cond_t wake;
+} worker;
+
+typedef struct pool_session {
+    worker *idle;
+    size_t busy;
+} pool_session;
+
+struct grt_pool {
+    size_t n_sessions, n_workers, n_inputs, n_outputs;
+    worker *workers;
+    pthread_mutex_t lock; /* of all that follows, and of workers' requests and idle lists */
+    pthread_cond_t room;
+    pool_session *sessions;
+    grt_request *first, **last; /* the queue */
+    size_t waiting, most_waiting;
+    bool closing;
+};
+
+/* ---- requests ---- */
+
+static void free_request(grt_request *r)
+{
+    for (size_t i = 0; r->results && i < r->n_outputs; i++)
+        grt_value_clear(&r->results[i]);
+    pthread_mutex_destroy(&r->lock);
+    pthread_cond_destroy(&r->finished);
+    free(r->inputs);
+    free(r->outputs);
+    free(r->results);
+    free(r->error);
+    free(r);
+}
+
+static grt_status make_request(const grt_pool *pool, const grt_tensor *inputs, size_t n_inputs,
+                               const grt_tensor *outputs, size_t n_outputs, grt_request **out_request)
+{
+    if (n_inputs != pool->n_inputs || (n_inputs && !inputs))
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "a request has %zu inputs, the model %zu", n_inputs,
+                        pool->n_inputs);
+    if (n_outputs > pool->n_outputs || (n_outputs && !outputs))
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "a request has %zu outputs, the model %zu", n_outputs,
+                        pool->n_outputs);
+    grt_request *r = calloc(1, sizeof *r);
+    if (!r)
+        return grt_fail_memory(sizeof *r);
+    pthread_mutex_init(&r->lock, NULL);
+    pthread_cond_init(&r->finished, NULL);
+    r->n_inputs = n_inputs;
+    r->n_outputs = pool->n_outputs;
+    r->inputs = calloc(n_inputs + 1, sizeof *r->inputs);
+    r->outputs = calloc(r->n_outputs + 1, sizeof *r->outputs);
+    r->results = calloc(r->n_outputs + 1, sizeof *r->results);
+    if (!r->inputs || !r->outputs || !r->results) {
+        free_request(r);
+        return grt_fail_memory((n_inputs + 2 * r->n_outputs) * sizeof *r->inputs);
+    }
+    if (n_inputs)
+        memcpy(r->inputs, inputs, n_inputs * sizeof *inputs);
+    if (n_outputs)
+        memcpy(r->outputs, outputs, n_outputs * sizeof *outputs);
+    *out_request = r;
+    return GRT_OK;
+}
+
+static void finish(grt_request *r, grt_status status, double begun_ms)
+{
+    char *error = status == GRT_OK ? NULL : strdup(grt_last_error());
+    const double now = grt_now_ms();
+    pthread_mutex_lock(&r->lock);
+    r->status = status;
+    r->error = error;
+    r->info.queued_ms = begun_ms - r->submitted_ms;
+    r->info.run_ms = now - begun_ms;
+    r->done = true;
+    pthread_cond_broadcast(&r->finished); /* with the lock: who waits may free the request */
+    pthread_mutex_unlock(&r->lock);
+}
+
+static void wait_until_done(grt_request *r)
+{
+    pthread_mutex_lock(&r->lock);
+    while (!r->done)
+        pthread_cond_wait(&r->finished, &r->lock);
+    pthread_mutex_unlock(&r->lock);
+}
+
+grt_status grt_request_wait(grt_request *request)
+{
+    if (!request)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_request_wait: the request is NULL");
+    wait_until_done(request);
+    if (request->status != GRT_OK)
+        grt_error_set(request->error ? request->error : "out of memory");
+    return request->status;
+}
+
+static grt_status check_done(grt_request *request, const char *function)
+{
+    bool done = false;
+    if (request) {
+        pthread_mutex_lock(&request->lock);
+        done = request->done;
+        pthread_mutex_unlock(&request->lock);
+    }
+    return done ? GRT_OK
+                : grt_fail(GRT_STATUS_INVALID_ARGUMENT, "%s: the request is %s", function,
+                           request ? "not done: wait for it first" : "NULL");
+}
+
+grt_status grt_request_get_output(grt_request *request, size_t index, grt_tensor *out_tensor)
+{
+    GRT_TRY(check_done(request, "grt_request_get_output"));
+    if (!out_tensor || index >= request->n_outputs)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
+                        "grt_request_get_output: out_tensor is NULL, or there is no output %zu", index);
+    if (request->status != GRT_OK)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_request_get_output: the request failed: %s",
+                        request->error ? request->error : "out of memory");
+    *out_tensor = request->outputs[index].dtype ? request->outputs[index] : request->results[index].t;
+    return GRT_OK;
+}
+
+grt_status grt_request_get_info(grt_request *request, grt_request_info *out_info)
+{
+    GRT_TRY(check_done(request, "grt_request_get_info"));
+    return grt_info_give(out_info, &request->info, sizeof request->info, "grt_request_info");
+}
+
+void grt_request_release(grt_request *request)
+{
+    if (!request)
+        return;
+    wait_until_done(request);
+    free_request(request);
+}
+
+/* ---- running one ---- */
+
+static grt_status bind(grt_context *context, const grt_request *r)
+{
+    for (size_t i = 0; i < r->n_inputs; i++)
+        GRT_TRY(grt_context_set_input(context, i, r->inputs[i].dtype ? &r->inputs[i] : NULL));
+    for (size_t i = 0; i < r->n_outputs; i++)
+        GRT_TRY(grt_context_set_output(context, i, r->outputs[i].dtype ? &r->outputs[i] : NULL));
+    return GRT_OK;
+}
+
+/* Results on a device were copied to memory that can change hands; those of the CPU lie in the arena. */
+static grt_status keep_results(grt_context *context, grt_request *r)
+{
+    for (size_t i = 0; i < r->n_outputs; i++) {
+        if (r->outputs[i].dtype)
+            continue;
+        grt_tensor found;
+        if (context->results)
+            GRT_TRY(grt_value_share(&r->results[i], &context->results[i]));
+        else {
+            GRT_TRY(grt_context_get_output(context, i, &found));
+            GRT_TRY(grt_value_copy_tensor(&r->results[i], &found));
+        }
+    }
+    return GRT_OK;
+}
+
+static void serve(worker *w, grt_request *r)
+{
+    const double begun = grt_now_ms();
+    grt_status status = bind(w->context, r);
+    if (status == GRT_OK)
+        status = grt_context_run(w->context);
+    if (status == GRT_OK)
+        status = keep_results(w->context, r);
+    r->info.session = w->session;
+    finish(r, status, begun);
+}
+
+/* ---- the queue ---- */
+
+static pool_session *least_busy(grt_pool *pool)
+{
+    pool_session *best = NULL;
+    for (size_t i = 0; i < pool->n_sessions; i++) {
+        pool_session *s = &pool->sessions[i];
+        if (s->idle && (!best || s->busy < best->busy))
+            best = s;
+    }
+    return best;
+}
+
+/* Hand out what waits, with the lock. */
+static void dispatch(grt_pool *pool)
+{
+    pool_session *s;
+    while (pool->first && (s = least_busy(pool))) {
+        worker *w = s->idle;
+        grt_request *r = pool->first;
+        s->idle = w->next_idle;
+        s->busy++;
+        pool->first = r->next;
+        if (!pool->first)
+            pool->last = &pool->first;
+        pool->waiting--;
+        w->request = r;
+        pthread_cond_signal(&w->wake);
+        pthread_cond_signal(&pool->room);
+    }
+}
+
+static void become_idle(worker *w)
+{
+    pool_session *s = &w->pool->sessions[w->session];
+    w->next_idle = s->idle;
+    s->idle = w;
+}
+
+static void *work(void *arg)
+{
+    worker *w = arg;
+    grt_pool *pool = w->pool;
+    pthread_mutex_lock(&pool->lock);
+    become_idle(w);
+    for (;;) {
+        dispatch(pool);
+        while (!w->request && !(pool->closing && !pool->first))
+            pthread_cond_wait(&w->wake, &pool->lock);
+        grt_request *r = w->request;
+        if (!r)
+            break;
+        pthread_mutex_unlock(&pool->lock);
+        serve(w, r);
+        pthread_mutex_lock(&pool->lock);
+        w->request = NULL;
+        pool->sessions[w->session].busy--;
+        become_idle(w);
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return NULL;
+}
+
+grt_status grt_pool_submit(grt_pool *pool, const grt_tensor *inputs, size_t n_inputs,
+                           const grt_tensor *outputs, size_t n_outputs, grt_request **out_request)
+{
+    grt_request *r;
+    if (!pool || !out_request)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_pool_submit: %s is NULL",
+                        pool ? "out_request" : "pool");
+    GRT_TRY(make_request(pool, inputs, n_inputs, outputs, n_outputs, &r));
+    r->submitted_ms = grt_now_ms();
+    pthread_mutex_lock(&pool->lock);
+    while (pool->waiting >= pool->most_waiting)
+        pthread_cond_wait(&pool->room, &pool->lock);
+    *pool->last = r;
+    pool->last = &r->next;
+    pool->waiting++;
+    dispatch(pool);
+    pthread_mutex_unlock(&pool->lock);
+    *out_request = r;
+    return GRT_OK;
+}
+
+grt_status grt_pool_run(grt_pool *pool, const grt_tensor *inputs, size_t n_inputs, const grt_tensor *outputs,
+                        size_t n_outputs)
+{
+    grt_request *request;
+    GRT_TRY(grt_pool_submit(pool, inputs, n_inputs, outputs, n_outputs, &request));
+    const grt_status status = grt_request_wait(request);
+    grt_request_release(request);
+    return status;
+}
+
+/* ---- life ---- */
+
+static grt_status check_model(const grt_model *model)
+{
+    for (int side = 0; side < 2; side++) {
+        const size_t n = side ? grt_model_output_count(model) : grt_model_input_count(model);
+        for (size_t i = 0; i < n; i++) {
+            grt_io_info info;
+            GRT_TRY(side ? grt_model_output(model, i, &info) : grt_model_input(model, i, &info));
+            if (info.kind != GRT_KIND_TENSOR)
+                return grt_fail(GRT_STATUS_UNSUPPORTED,
+                                "a pool runs models of tensors; %s '%s' is none: use contexts",
+                                side ? "output" : "input", info.name);
+        }
+    }
+    return GRT_OK;
+}
+
+static grt_status check_sessions(grt_session *const *sessions, size_t n, const grt_pool_options *options)
+{
+    if (options->contexts < 0 || options->contexts > MOST_CONTEXTS || options->queue < 0)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
+                        "contexts is %d, must be from 0 to %d; queue is %d, must not be negative",
+                        options->contexts, MOST_CONTEXTS, options->queue);
+    for (size_t i = 0; i < n; i++)
+        if (!sessions[i] || sessions[i]->model != sessions[0]->model)
+            return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_pool_create: session %zu is %s", i,
+                            sessions[i] ? "of another model than the first" : "NULL");
+    return check_model(sessions[0]->model);
+}
+
+static int32_t contexts_of(const grt_session *session, const grt_pool_options *options)
+{
+    return options->contexts ? options->contexts : session->on_device ? DEVICE_CONTEXTS : 1;
+}
+
+static grt_status start_worker(grt_pool *pool, grt_session *session, size_t index)
+{
+    worker *w = &pool->workers[pool->n_workers];
+    *w = (worker){.pool = pool, .session = index};
+    pthread_cond_init(&w->wake, NULL);
+    pool->n_workers++;
+    GRT_TRY(grt_context_create(session, &w->context));
+    w->started = pthread_create(&w->thread, NULL, work, w) == 0;
+    return w->started
+               ? GRT_OK
+               : grt_fail(GRT_STATUS_OUT_OF_MEMORY, "a pool's thread %zu cannot be made", pool->n_workers);
+}
+
+static grt_status fill(grt_pool *pool, grt_session *const *sessions, size_t n,
+                       const grt_pool_options *options)
+{
+    size_t total = 0;
+    for (size_t i = 0; i < n; i++)
+        total += (size_t)contexts_of(sessions[i], options);
+    pool->n_sessions = n;
+    pool->n_inputs = grt_model_input_count(sessions[0]->model);
+    pool->n_outputs = grt_model_output_count(sessions[0]->model);
+    pool->most_waiting = options->queue ? (size_t)options->queue : total;
+    pool->sessions = calloc(n, sizeof *pool->sessions);
+    pool->workers = calloc(total, sizeof *pool->workers);
+    if (!pool->sessions || !pool->workers)
+        return grt_fail_memory(total * sizeof *pool->workers);
+    for (size_t i = 0; i < n; i++)
+        for (int32_t k = 0; k < contexts_of(sessions[i], options); k++)
+            GRT_TRY(start_worker(pool, sessions[i], i));
+    return GRT_OK;
+}
+
+grt_status grt_pool_create(grt_session *const *sessions, size_t n, const grt_pool_options *options,
+                           grt_pool **out_pool)
+{
+    grt_pool_options used = {0};
+    if (!sessions || !n || !out_pool)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
+                        "grt_pool_create: sessions or out_pool is NULL, or n is 0");
+    GRT_TRY(grt_options_take(&used, sizeof used, options, "grt_pool_options"));
+    GRT_TRY(check_sessions(sessions, n, &used));
+    grt_pool *pool = calloc(1, sizeof *pool);
+    if (!pool)
+        return grt_fail_memory(sizeof *pool);
+    pthread_mutex_init(&pool->lock, NULL);
+    pthread_cond_init(&pool->room, NULL);
+    pool->last = &pool->first;
+    const grt_status status = fill(pool, sessions, n, &used);
+    if (status != GRT_OK) {
+        grt_pool_release(pool);
+        return status;
+    }
+    *out_pool = pool;
+    return GRT_OK;
+}
+
+void grt_pool_release(grt_pool *pool)
+{
+    if (!pool)
+        return;
+    pthread_mutex_lock(&pool->lock);
+    pool->closing = true;
+    for (size_t i = 0; i < pool->n_workers; i++)
+        pthread_cond_signal(&pool->workers[i].wake);
+    pthread_mutex_unlock(&pool->lock);
+    for (size_t i = 0; i < pool->n_workers; i++) {
+        worker *w = &pool->workers[i];
+        if (w->started)
+            pthread_join(w->thread, NULL);
+        grt_context_release(w->context);
+        pthread_cond_destroy(&w->wake);
+    }
+    pthread_mutex_destroy(&pool->lock);
+    pthread_cond_destroy(&pool->room);
+    free(pool->sessions);
+    free(pool->workers);
+    free(pool);
+}
