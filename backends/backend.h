@@ -84,8 +84,6 @@ typedef struct grt_device_vtable {
     void (*event_release)(grt_device *device, void *event);
     grt_status (*event_record)(grt_device *device, void *event, void *stream);
     grt_status (*event_elapsed)(grt_device *device, void *begin, void *end, double *out_ms);
-    /* Kernels run on the host, when they are called: the caller waits for what is on the stream before. */
-    bool host_kernels;
     /* optional: refuse a pointer that is no memory of this device. */
     grt_status (*check_pointer)(grt_device *device, const void *data);
 } grt_device_vtable;

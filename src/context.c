@@ -4,7 +4,6 @@
 #include "src/base/openmp.h"
 #include "src/base/structs.h"
 #include "src/device_value.h"
-#include "src/staging.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -51,7 +50,6 @@ static grt_status init(grt_context *context)
             return grt_fail_memory(0);
         GRT_TRY(device->vtable->stream_create(device, &context->stream));
         GRT_TRY(grt_device_pool_create(device, &context->pool));
-        GRT_TRY(grt_staging_create(device, &context->staging));
     }
     return grt_shape_scratch_create(&context->scratch);
 }
@@ -107,7 +105,6 @@ void grt_context_release(grt_context *context)
         grt_value_clear(&context->results[i]);
     free(context->results);
     grt_device_pool_release(context->pool);
-    grt_staging_release(context->staging);
     if (context->stream)
         context->session->device->vtable->stream_release(context->session->device, context->stream);
     grt_arena_release(context->strings);

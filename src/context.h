@@ -14,7 +14,6 @@ typedef struct grt_step_state {
     bool is_static; /* prepared with the frame; otherwise prepared at every run */
     bool skip;      /* nothing to do: a view whose memory is its input's, or hoisted */
     bool host;      /* runs on the CPU although the session is on a device */
-    bool waits;     /* for the stream first: the device's kernels are host functions */
     bool open;     /* some dim that it touches is no constant: whether they fit is not known from compiling */
     int32_t *drop; /* dynamic values that nobody reads after this step */
     int32_t n_drop;
@@ -86,9 +85,8 @@ struct grt_context {
     size_t host_workspace_bytes;
     void *stream; /* of the device; NULL on host devices */
     struct grt_device_pool
-        *pool; /* of the device, for values whose sizes come with the run; NULL on host devices */
-    struct grt_staging *staging; /* for copies from and to the host; NULL on host devices */
-    grt_value *results;          /* device sessions: outputs on the host */
+        *pool;          /* of the device, for values whose sizes come with the run; NULL on host devices */
+    grt_value *results; /* device sessions: outputs on the host */
     grt_arena *strings;
     grt_run_hooks hooks;
     grt_shape_scratch scratch;

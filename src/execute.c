@@ -146,8 +146,6 @@ static grt_status run_dynamic(grt_frame *frame, int32_t s)
 static grt_status run_on_device(grt_frame *frame, int32_t s)
 {
     const grt_plan_step *step = &frame->body->steps[s];
-    if (frame->steps[s].waits)
-        GRT_TRY(grt_device_wait(frame->context->session->device, frame->stream));
     GRT_TRY(run_dynamic(frame, s));
     for (int32_t i = 0; i < step->n_out; i++)
         if (step->out[i] >= 0)
@@ -206,8 +204,6 @@ static grt_status run_step(grt_frame *frame, int32_t s)
     if (state->host)
         return run_on_host(frame, s);
     if (state->is_static) {
-        if (state->waits)
-            GRT_TRY(grt_device_wait(frame->context->session->device, frame->stream));
         state->call.run.workspace = frame->context->workspace;
         return state->call.row->run(&state->call.run);
     }

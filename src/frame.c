@@ -113,7 +113,6 @@ static grt_status init_step(grt_frame *frame, int32_t s)
             frame->made_on_host[step->out[i]] = host;
     }
     frame->steps[s].host = host && grt_frame_on_device(frame);
-    frame->steps[s].waits = !host && session->device->vtable->host_kernels;
     frame->steps[s].open =
         has_open_dims(frame, step->in, step->n_in) || has_open_dims(frame, step->out, step->n_out);
     call->row = kernel->row;

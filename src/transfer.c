@@ -4,7 +4,6 @@
  * the caller wants it; what such a step makes goes to the device if a step there reads it. */
 #include "src/context.h"
 #include "src/device_value.h"
-#include "src/staging.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -55,8 +54,8 @@ grt_status grt_frame_upload_inputs(grt_frame *frame, grt_memory memory, void *st
         const grt_tensor *in = &context->inputs[i].t;
         if (!frame->known[v] || !frame->read_on_device[v] || in->memory != memory)
             continue;
-        GRT_TRY(grt_staging_upload(context->staging, frame->values[v].t.data, in->data, grt_tensor_bytes(in),
-                                   memory, stream));
+        GRT_TRY(grt_device_upload(context->session->device, frame->values[v].t.data, in->data,
+                                  grt_tensor_bytes(in), stream));
     }
     return GRT_OK;
 }
@@ -110,8 +109,8 @@ grt_status grt_frame_copy_to_pinned(grt_frame *frame, void *stream)
         if (is_on_host(frame, v))
             memmove(to->data, frame->host[v].t.data, grt_tensor_bytes(to));
         else
-            GRT_TRY(grt_staging_download(context->staging, to->data, to->memory, frame->values[v].t.data,
-                                         grt_tensor_bytes(to), stream));
+            GRT_TRY(grt_device_download(context->session->device, to->data, frame->values[v].t.data,
+                                        grt_tensor_bytes(to), stream));
     }
     return GRT_OK;
 }
@@ -133,8 +132,8 @@ static grt_status download_output(grt_frame *frame, int32_t i)
         result->t = *to; /* a view */
     else
         GRT_TRY(grt_value_realloc(result, from->dtype, from->rank, from->dims));
-    return grt_staging_download(context->staging, result->t.data, result->t.memory, from->data,
-                                grt_tensor_bytes(from), context->stream);
+    return grt_device_download(context->session->device, result->t.data, from->data, grt_tensor_bytes(from),
+                               context->stream);
 }
 
 grt_status grt_frame_download_outputs(grt_frame *frame)

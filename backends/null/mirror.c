@@ -192,7 +192,6 @@ static const grt_device_vtable vtable = {
     .peer_can = peer_can,
     .peer_enable = peer_enable,
     .peer_copy = peer_copy,
-    .host_kernels = true,
 };
 
 static grt_status open_device(int32_t index, grt_device **out_device)

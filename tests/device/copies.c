@@ -1,5 +1,5 @@
-/* Copies between the host and the device: through page-locked memory, in the caller's stream and graph, and
- * in a pool, for sizes around those of the ring's chunks. Doubling is what the device does, so that every
+/* Copies between the host and the device: from and to page-locked memory, in the caller's stream and graph,
+ * and in a pool, in sizes that drivers treat differently. Sums are what the device computes, so that every
  * element is known. */
 #include "tests/device/device.h"
 
@@ -10,7 +10,7 @@ enum { MOST = 1500001 };
 static const int64_t sizes[] = {1, 16383, 16384, 65535, 65536, 65537, 524287, 524288, 524289, MOST};
 enum { N_SIZES = sizeof sizes / sizeof *sizes };
 
-static bool open_doubling(subject *s)
+static bool open_sum(subject *s)
 {
     const grt_tensor x = {.dtype = GRT_DTYPE_FLOAT, .rank = 1, .dims = {-1}}, both[] = {x, x};
     return subject_node(s, "Add", GRT_DTYPE_FLOAT, both, 2, 2);
@@ -79,7 +79,7 @@ bool copies_of_all_sizes(const char *path)
     (void)path;
     subject s;
     buffers all[2];
-    if (!open_doubling(&s) || !buffers_make(&all[0], &s, GRT_MEMORY_HOST) ||
+    if (!open_sum(&s) || !buffers_make(&all[0], &s, GRT_MEMORY_HOST) ||
         !buffers_make(&all[1], &s, GRT_MEMORY_PINNED))
         return false;
     for (int round = 0; round < 4 * N_SIZES; round++) {
@@ -114,7 +114,7 @@ bool copies_in_the_callers_stream(const char *path)
     cudaStream_t stream;
     cudaGraph_t graph;
     cudaGraphExec_t executable;
-    if (!open_doubling(&s) || !buffers_make(&b, &s, GRT_MEMORY_PINNED) || !bind(&s, &b, SIZE, true))
+    if (!open_sum(&s) || !buffers_make(&b, &s, GRT_MEMORY_PINNED) || !bind(&s, &b, SIZE, true))
         return false;
     CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     for (int round = 0; round < 4; round++) {
@@ -153,7 +153,7 @@ bool pool_of_contexts(const char *path)
     grt_request *requests[IN_FLIGHT] = {0};
     grt_pool *pool;
     int64_t n[IN_FLIGHT];
-    if (!open_doubling(&s))
+    if (!open_sum(&s))
         return false;
     for (int i = 0; i < IN_FLIGHT; i++)
         if (!buffers_make(&all[i], &s, i % 2 ? GRT_MEMORY_PINNED : GRT_MEMORY_HOST))

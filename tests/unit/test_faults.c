@@ -372,7 +372,6 @@ START_TEST(debugging)
     ck_assert_int_eq(grt_session_create(model, "mirror:5", NULL, &session), GRT_OK);
     change(session);
     changed.stream_wait = failing_wait;
-    changed.host_kernels = false; /* only what debugging waits for */
     changed.check_pointer = refuse_pointer;
     setenv("GRAPHRT_DEBUG", "1", 1);
     ck_assert_int_eq(grt_context_create(session, &context), GRT_OK);

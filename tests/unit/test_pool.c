@@ -1,5 +1,4 @@
-/* Pools, and copies through page-locked memory: on the CPU, and on the mirror, whose streams run in threads
- * of their own. */
+/* Pools, and copies from and to page-locked memory: on the CPU and on the mirror. */
 #include "tests/unit/onnx_model.h"
 
 #include <check.h>
@@ -74,7 +73,7 @@ static bool is_multiple(const float *y, const float *x, int64_t n, float factor)
     return true;
 }
 
-/* Sizes around those of chunks and of the ring: 64 KiB, 256 KiB, 2 MiB. */
+/* Small and large: drivers treat them differently. */
 static const int64_t sizes[] = {0, 1, 16383, 16384, 65535, 65536, 65537, 524287, 524288, 524289, 1500001};
 enum { N_SIZES = sizeof sizes / sizeof *sizes };
 
