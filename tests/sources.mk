@@ -104,6 +104,7 @@ check_PROGRAMS += tests/differential/differential
 TESTS += tests/differential/differential
 tests_differential_differential_SOURCES = tests/differential/differential.c tests/differential/model.c tests/differential/model.h
 tests_differential_differential_SOURCES += tests/differential/buffer.c tests/differential/buffer.h
+tests_differential_differential_SOURCES += tools/element.c tools/element.h
 tests_differential_differential_SOURCES += tests/differential/draw.c tests/differential/draw.h
 tests_differential_differential_SOURCES += tests/differential/node.c tests/differential/node.h
 tests_differential_differential_SOURCES += tests/differential/makers.c tests/differential/makers.h tests/differential/makers.def
