@@ -299,3 +299,24 @@ onnx_model onnx_relu(void)
     onnx_output(&m, m.graph, "y");
     return m;
 }
+
+onnx_model onnx_functions(void)
+{
+    onnx_model m = onnx_create();
+    onnx_opset(&m, "my", 1);
+    Onnx__FunctionProto *once = onnx_function(&m, "my", "once", "a", "b");
+    onnx_attr_ref(&m, onnx_function_node(&m, once, "", "LeakyRelu", "a", "b"), "alpha",
+                  ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT, "slope");
+    Onnx__FunctionProto *twice = onnx_function(&m, "my", "twice", "a", "b");
+    Onnx__NodeProto *first = onnx_function_node(&m, twice, "my", "once", "a", "t");
+    onnx_attr_ref(&m, first, "slope", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT, "s");
+    onnx_function_node(&m, twice, "my", "once", "t", "b");
+    onnx_input(&m, m.graph, "x", GRT_DTYPE_FLOAT, "2");
+    Onnx__NodeProto *node = onnx_node(&m, m.graph, "twice", "x", "y");
+    node->domain = (char *)"my";
+    Onnx__AttributeProto *s = onnx_attr(&m, node, "s", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT);
+    s->has_f = 1;
+    s->f = 0.5f;
+    onnx_output(&m, m.graph, "y");
+    return m;
+}

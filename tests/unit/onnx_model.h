@@ -49,5 +49,8 @@ grt_model *onnx_open_plan(onnx_model *m, grt_runtime *runtime, const grt_compile
 
 /* x (float32 [2,3]) -> Relu -> y. */
 onnx_model onnx_relu(void);
+/* x (float32 [2]) -> my.twice -> y, where twice(a) = once(once(a)), once(a) = LeakyRelu(a, alpha = ref
+ * slope). */
+onnx_model onnx_functions(void);
 
 #endif
