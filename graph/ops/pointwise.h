@@ -13,4 +13,9 @@
 
 #include "src/base/pointwise.h"
 
+/* Short names for passes. */
+#define pw_info_at   grt_pointwise_info
+#define pw_opcode_of grt_pointwise_opcode_of
+#define pw_params    grt_pointwise_params
+
 #endif
