@@ -207,14 +207,7 @@ static grt_status prepare_step(grt_frame *frame, int32_t s)
     if (!frame->steps[s].is_static || frame->steps[s].skip || frame->steps[s].host || !call->row ||
         !call->row->reshape)
         return GRT_OK;
-    grt_reshape reshape = {.desc = call->run.desc,
-                           .state = call->run.state,
-                           .in = call->host_in,
-                           .device = call->run.device,
-                           .out = (const grt_tensor *const *)call->run.out,
-                           .n_in = call->run.n_in,
-                           .n_out = call->run.n_out,
-                           .threads = call->run.threads};
+    grt_reshape reshape = grt_op_call_reshape(call);
     GRT_TRY(call->row->reshape(&reshape));
     call->run.shape = reshape.shape;
     call->workspace_bytes = reshape.workspace_bytes;

@@ -200,6 +200,18 @@ static void drop_shape(grt_op_call *call)
     call->prepared = false;
 }
 
+grt_reshape grt_op_call_reshape(const grt_op_call *call)
+{
+    return (grt_reshape){.desc = call->run.desc,
+                         .state = call->run.state,
+                         .in = call->host_in,
+                         .out = (const grt_tensor *const *)call->run.out,
+                         .n_in = call->run.n_in,
+                         .n_out = call->run.n_out,
+                         .threads = call->run.threads,
+                         .device = call->run.device};
+}
+
 grt_status grt_op_call_prepare(grt_op_call *call)
 {
     GRT_TRY(alloc_outputs(call));
@@ -209,14 +221,7 @@ grt_status grt_op_call_prepare(grt_op_call *call)
     if (call->prepared && call->signature == signature)
         return GRT_OK;
     drop_shape(call);
-    grt_reshape reshape = {.desc = call->run.desc,
-                           .state = call->run.state,
-                           .in = call->host_in,
-                           .device = call->run.device,
-                           .out = (const grt_tensor *const *)call->run.out,
-                           .n_in = call->run.n_in,
-                           .n_out = call->run.n_out,
-                           .threads = call->run.threads};
+    grt_reshape reshape = grt_op_call_reshape(call);
     GRT_TRY(call->row->reshape(&reshape));
     call->run.shape = reshape.shape;
     call->workspace_bytes = reshape.workspace_bytes;

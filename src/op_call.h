@@ -42,6 +42,8 @@ grt_status grt_op_call_accept(grt_op_call *call, bool content, grt_shape_scratch
  * workspace_bytes is valid. */
 grt_status grt_op_call_prepare(grt_op_call *call);
 void grt_op_call_release(grt_op_call *call);
+/* What the kernel's reshape is asked with, as the call stands. */
+grt_reshape grt_op_call_reshape(const grt_op_call *call);
 
 /* Hooks for calls on the host whose memory is the heap's; `executor` must be a grt_arena * for string bytes.
  */

@@ -201,15 +201,8 @@ void grt_step_bench_release(grt_step_bench *b)
 grt_status grt_step_bench_prepare(grt_step_bench *b, grt_algo_trial *trial, grt_step_way *out_way)
 {
     const grt_op_call *call = b->call;
-    grt_reshape reshape = {.desc = call->run.desc,
-                           .state = call->run.state,
-                           .in = call->host_in,
-                           .out = (const grt_tensor *const *)call->run.out,
-                           .n_in = call->run.n_in,
-                           .n_out = call->run.n_out,
-                           .threads = call->run.threads,
-                           .device = call->run.device,
-                           .trial = trial};
+    grt_reshape reshape = grt_op_call_reshape(call);
+    reshape.trial = trial;
     const double begin = grt_now_ms();
     GRT_TRY(call->row->reshape(&reshape));
     *out_way = (grt_step_way){reshape.shape, reshape.workspace_bytes, grt_now_ms() - begin};

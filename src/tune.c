@@ -99,15 +99,8 @@ static grt_status find_key(const grt_frame *frame, int32_t s, char **out_key)
 {
     const grt_op_call *call = &frame->steps[s].call;
     naming n = {.trial = {.uses = note_key}};
-    grt_reshape reshape = {.desc = call->run.desc,
-                           .state = call->run.state,
-                           .in = call->host_in,
-                           .out = (const grt_tensor *const *)call->run.out,
-                           .n_in = call->run.n_in,
-                           .n_out = call->run.n_out,
-                           .threads = call->run.threads,
-                           .device = call->run.device,
-                           .trial = &n.trial};
+    grt_reshape reshape = grt_op_call_reshape(call);
+    reshape.trial = &n.trial;
     grt_status status = call->row->reshape(&reshape);
     if (status == GRT_OK && reshape.shape && call->row->release_shape)
         call->row->release_shape(reshape.shape);

@@ -118,15 +118,18 @@ double element_imaginary(const grt_tensor *t, int64_t i)
     return t->dtype == GRT_DTYPE_COMPLEX128 ? ((const double *)t->data)[2 * i + 1] : 0;
 }
 
-/* Bits of a value in [0, 1] as a float of 16 bits, rounded towards zero: for made-up inputs that is good
- * enough. */
+/* Bits of a float of 16 bits, rounded towards zero: for made-up inputs that is good enough. */
 static uint16_t to_half(double value)
 {
-    if (value < 0x1p-14)
-        return (uint16_t)(value * 0x1p24);
+    const int sign = signbit(value) ? 0x8000 : 0;
+    const double size = fabs(value);
+    if (size < 0x1p-14)
+        return (uint16_t)(sign | (int)(size * 0x1p24));
+    if (size >= 0x1p16)
+        return (uint16_t)(sign | 31 << 10);
     int exponent;
-    double m = frexp(value, &exponent); /* m in [0.5, 1) */
-    return (uint16_t)((exponent + 14) << 10 | ((int)(m * 2048) & 1023));
+    double m = frexp(size, &exponent); /* m in [0.5, 1) */
+    return (uint16_t)(sign | (exponent + 14) << 10 | ((int)(m * 2048) & 1023));
 }
 
 static void set_packed(grt_tensor *t, int64_t i, int width, unsigned bits)

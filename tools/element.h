@@ -9,7 +9,7 @@ double element_get(const grt_tensor *tensor, int64_t i);
 /* 0 unless the dtype is complex. */
 double element_imaginary(const grt_tensor *tensor, int64_t i);
 /* Store a number, which the dtype must be able to hold: 0 and 1 in all; fractions in floats of 16 bits and
- * more. */
+ * more, where those of 16 bits are cut, not rounded. */
 void element_set(grt_tensor *tensor, int64_t i, double value);
 bool dtype_is_float(grt_dtype dtype);   /* float16, bfloat16, float32, float64 */
 bool dtype_is_integer(grt_dtype dtype); /* of whole bytes, without bool */

@@ -60,6 +60,8 @@ const tool_option run_options[] = {
                 "run ops that the device has no kernel for on the CPU; otherwise they are an error"),
     OPTION_INT(run_request, threads, 0, 1024, "--threads", "N",
                "CPU threads of one operator (default: one per physical core)"),
+    OPTION_INT(run_request, contexts, 1, 64, "--contexts", "N",
+               "runs at a time on each device: copies and reading of inputs overlap computing (default: 1)"),
     OPTION_INT(run_request, repeat, 1, 100000000, "--repeat", "N",
                "run N times and report latencies (default: 1)"),
     OPTION_FLAG(run_request, json, "--json", "report as JSON on standard output"),
@@ -251,14 +253,15 @@ static int run_request_now(run_request *r, loaded *l, run_result *result)
 
 int run_command(const tool_command *command, int argc, char **argv)
 {
-    run_request request = {.repeat = 1};
+    run_request request = {.repeat = 1, .contexts = 1};
     loaded l = {0};
     run_result result = {0};
     int code = EXIT_BAD;
     if (options_parse(command, argc, argv, &request, take_model, &code) &&
         option_given(command, request.model) && (request.devices.n || take_device(&request, NULL))) {
-        code = request.devices.n > 1 || run_has_lists(&request) ? run_many(&request)
-                                                                : run_request_now(&request, &l, &result);
+        code = request.devices.n > 1 || request.contexts > 1 || run_has_lists(&request)
+                   ? run_many(&request)
+                   : run_request_now(&request, &l, &result);
         inputs_release_values(result.values, l.model ? grt_model_input_count(l.model) : 0);
         free(result.sources);
         free(result.ms);

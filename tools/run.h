@@ -9,7 +9,7 @@ typedef struct run_request {
     const char *model, *fallback, *output_dir;
     device_list devices;
     input_specs inputs;
-    int64_t repeat, threads, seed;
+    int64_t repeat, threads, seed, contexts;
     bool json, explain;
     const char *timeline; /* file for the picture of the load */
 } run_request;

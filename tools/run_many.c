@@ -1,5 +1,6 @@
-/* graphrun on several devices, or with several inputs: a thread and a context for each device, jobs handed
- * out as they come, results shown in the order of the jobs. One that fails is reported; the others go on. */
+/* graphrun on several devices, with several contexts, or with several inputs: a thread for each context of
+ * each device, which reads its inputs too, jobs handed out as they come, results shown in the order of the
+ * jobs. One that fails is reported; the others go on. */
 #include "tools/explain.h"
 #include "tools/loaded.h"
 #include "tools/options.h"
@@ -16,7 +17,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { AHEAD = 4 }; /* results that wait to be shown, for each device */
+enum { AHEAD = 4 }; /* results that wait to be shown, for each thread */
 
 typedef struct file_list {
     char **paths; /* NULL: the input's source is no directory */
@@ -36,9 +37,10 @@ typedef struct many {
     grt_runtime *runtime;
     grt_model *model;
     grt_session **sessions;
-    grt_context **contexts; /* of the threads; NULL where none could be made */
-    file_list *lists;       /* per input spec */
-    size_t n_files;         /* 0: there are no lists */
+    grt_context **contexts; /* of the threads, first one for each device; NULL where none could be made */
+    size_t n_threads;
+    file_list *lists; /* per input spec */
+    size_t n_files;   /* 0: there are no lists */
     job *jobs;
     size_t n_jobs, n_outputs;
     size_t shown, next; /* under the lock */
@@ -51,7 +53,7 @@ typedef struct many {
 
 typedef struct worker {
     many *m;
-    size_t index;
+    size_t index, device;
     pthread_t thread;
 } worker;
 
@@ -151,7 +153,8 @@ static bool load(many *m)
                                           .fallback = r->fallback,
                                           .progress = show_load};
     m->sessions = calloc(r->devices.n, sizeof *m->sessions);
-    m->contexts = calloc(r->devices.n, sizeof *m->contexts);
+    m->n_threads = r->devices.n * (size_t)r->contexts;
+    m->contexts = calloc(m->n_threads, sizeof *m->contexts);
     if (!m->sessions || !m->contexts) {
         tool_error("out of memory");
         return false;
@@ -184,7 +187,7 @@ static bool bind(const many *m, grt_context *context, size_t index, grt_value **
     input_specs mine = {.n = all->n, .items = calloc(all->n + 1, sizeof *mine.items)};
     for (size_t i = 0; mine.items && i < all->n; i++) {
         mine.items[i] = all->items[i];
-        if (m->lists[i].n)
+        if (m->n_files && m->lists[i].n)
             mine.items[i].source = m->lists[i].paths[index % m->n_files];
     }
     const bool ok =
@@ -230,7 +233,7 @@ static void do_listed_job(many *m, grt_context *context, size_t index, job *j)
 static bool take_job(many *m, size_t *out_index)
 {
     pthread_mutex_lock(&m->lock);
-    const size_t most = AHEAD * m->r->devices.n;
+    const size_t most = AHEAD * m->n_threads;
     while (m->n_files && m->next < m->n_jobs && m->next - m->shown >= most)
         pthread_cond_wait(&m->changed, &m->lock);
     const bool more = m->next < m->n_jobs;
@@ -246,7 +249,7 @@ static void *work(void *arg)
     many *m = w->m;
     grt_context *context = NULL;
     size_t index;
-    const grt_status made = grt_context_create(m->sessions[w->index], &context);
+    const grt_status made = grt_context_create(m->sessions[w->device], &context);
     char *why = made == GRT_OK ? NULL : last_error();
     /* repetitions of one input: it is bound once */
     const size_t n = grt_model_input_count(m->model);
@@ -255,7 +258,7 @@ static void *work(void *arg)
     const bool once = !m->n_files && context && values && sources;
     const bool bound = once && bind(m, context, 0, values, sources);
     while (take_job(m, &index)) {
-        job result = {.device = w->index, .failed = true};
+        job result = {.device = w->device, .failed = true};
         if (!context)
             result.error = strdup(why ? why : "out of memory");
         else if (once && !bound)
@@ -370,7 +373,7 @@ static void show_all(many *m)
 
 static bool run_jobs(many *m)
 {
-    const size_t n = m->r->devices.n;
+    const size_t n = m->n_threads;
     worker *workers = calloc(n, sizeof *workers);
     if (!workers) {
         tool_error("out of memory");
@@ -379,7 +382,7 @@ static bool run_jobs(many *m)
     const double begin = now_ms();
     size_t started = 0;
     for (; started < n; started++) {
-        workers[started] = (worker){.m = m, .index = started};
+        workers[started] = (worker){.m = m, .index = started, .device = started % m->r->devices.n};
         if (pthread_create(&workers[started].thread, NULL, work, &workers[started]) != 0)
             break;
     }
@@ -480,7 +483,7 @@ int run_many(const run_request *r)
     pthread_mutex_init(&m.lock, NULL);
     pthread_cond_init(&m.changed, NULL);
     const bool ok = run_and_show(&m);
-    for (size_t i = 0; m.contexts && i < r->devices.n; i++)
+    for (size_t i = 0; m.contexts && i < m.n_threads; i++)
         grt_context_release(m.contexts[i]);
     for (size_t i = 0; m.sessions && i < r->devices.n; i++)
         grt_session_release(m.sessions[i]);

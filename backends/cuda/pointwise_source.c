@@ -67,7 +67,7 @@ void cuda_pointwise_key(const grt_op_desc *desc, const cuda_pointwise_form *form
         grt_text_add(key, "%s%s %s", i ? "," : "", grt_dtype_name(form->in_dtype[i]), places[form->place[i]]);
     grt_text_add(key, ";out=%s;program=", grt_dtype_name(form->out_dtype));
     for (size_t i = 0; i < n; i += 4)
-        grt_text_add(key, "%s%s %lld %lld %lld", i ? "," : "", pw_info_at((int32_t)program[i])->name,
+        grt_text_add(key, "%s%s %lld %lld %lld", i ? "," : "", grt_pointwise_info((int32_t)program[i])->name,
                      (long long)program[i + 1], (long long)program[i + 2], (long long)program[i + 3]);
     grt_text_add(key, ";constants=");
     for (size_t i = 0; i < n_constants; i++)
@@ -140,7 +140,7 @@ static void add_instruction(const cuda_pointwise_form *form, const int64_t *code
                             const float *constants, int64_t n_constants, grt_text *s)
 {
     static const char *const names[] = {"a", "b", "c"}, *const parameters[] = {"p0", "p1"};
-    const pw_info *info = pw_info_at((int32_t)code[0]);
+    const pw_info *info = grt_pointwise_info((int32_t)code[0]);
     grt_text_add(s, "        T r%lld;\n        {\n", (long long)index);
     for (int k = 0; k < info->arity + info->n_params; k++) {
         grt_text_add(s,
@@ -149,7 +149,7 @@ static void add_instruction(const cuda_pointwise_form *form, const int64_t *code
         grt_text_add(s, ";\n");
     }
     grt_text_add(s, "            r%lld = (T)(%s); /* %s */\n        }\n", (long long)index,
-                 pw_expression((int32_t)code[0]), info->name);
+                 grt_pointwise_expression((int32_t)code[0]), info->name);
 }
 
 void cuda_pointwise_source(const grt_op_desc *desc, const cuda_pointwise_form *form, grt_text *s)

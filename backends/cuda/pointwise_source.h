@@ -42,7 +42,7 @@ bool cuda_pointwise_form_of(const grt_tensor *const *in, int32_t n_in, const grt
                             cuda_pointwise_form *form);
 /* The parts of a key that tell the kernel from others; behind grt_device_algo_key. */
 void cuda_pointwise_key(const grt_op_desc *desc, const cuda_pointwise_form *form, grt_text *key);
-/* CUDA C++ without headers. The desc is a valid program (pw_program_check). */
+/* CUDA C++ without headers. The desc is a valid program (grt_pointwise_check). */
 void cuda_pointwise_source(const grt_op_desc *desc, const cuda_pointwise_form *form, grt_text *source);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
 /* Features and labels: ai.onnx.ml's ArrayFeatureExtractor, Binarizer, LabelEncoder, TreeEnsemble, and
  * TfIdfVectorizer. */
-#include "graph/op.h"
+#include "graph/ops/ml_parts.h"
 
 #include <string.h>
 
@@ -159,19 +159,7 @@ static grt_status infer_tfidf(infer *inf)
 
 static grt_status infer_tree(infer *inf)
 {
-    const ir_type *x = inf->in[0];
-    int64_t targets = grt_attr_int(inf->desc, "n_targets", 1);
-    if (x->rank >= 0 && x->rank != 2)
-        return infer_fail(inf, "the input has rank %d; it must be samples x features", x->rank);
-    if (targets < 1)
-        return infer_fail(inf, "attribute n_targets is %lld; it must be positive", (long long)targets);
-    grt_dim *dims = infer_dims(inf, 2);
-    if (dims) {
-        dims[0] = x->rank == 2 ? x->dims[0] : grt_dim_fresh(inf->dims);
-        dims[1] = grt_dim_const(inf->dims, targets);
-    }
-    infer_set(inf, 0, x->dtype, 2, dims);
-    return GRT_OK;
+    return ml_infer_targets(inf, inf->in[0]->dtype);
 }
 
 static const op_row rows[] = {

@@ -203,8 +203,7 @@ static grt_status check_linear(const infer *inf, int64_t rows)
     if (rows < 1 || !n || (int64_t)n % rows || (n_intercepts && (int64_t)n_intercepts != rows))
         return infer_fail(inf, "%zu coefficients and %zu intercepts do not make %lld rows", n, n_intercepts,
                           (long long)rows);
-    if (x->rank >= 0 && x->rank != 2)
-        return infer_fail(inf, "the input has rank %d; it must be samples x features", x->rank);
+    GRT_TRY(ml_check_samples(inf));
     if (x->rank == 2 && infer_const(inf, x->dims[1], &features) && features != (int64_t)n / rows)
         return infer_fail(inf, "the input has %lld features, the coefficients are for %lld",
                           (long long)features, (long long)((int64_t)n / rows));
@@ -215,12 +214,7 @@ static grt_status infer_regressor(infer *inf)
 {
     const int64_t targets = grt_attr_int(inf->desc, "targets", 1);
     GRT_TRY(check_linear(inf, targets));
-    grt_dim *dims = infer_dims(inf, 2);
-    if (dims) {
-        dims[0] = inf->in[0]->rank == 2 ? inf->in[0]->dims[0] : grt_dim_fresh(inf->dims);
-        dims[1] = grt_dim_const(inf->dims, targets);
-    }
-    infer_set(inf, 0, GRT_DTYPE_FLOAT, 2, dims);
+    ml_infer_scores(inf, GRT_DTYPE_FLOAT, targets);
     return GRT_OK;
 }
 

@@ -140,6 +140,35 @@ grt_status ml_classify(ir_node *node, ir_value *scores, int64_t n_scores, double
     return GRT_OK;
 }
 
+grt_status ml_check_samples(const infer *inf)
+{
+    const int32_t rank = inf->in[0]->rank;
+    if (rank >= 0 && rank != 2)
+        return infer_fail(inf, "the input has rank %d; it must be samples x features", rank);
+    return GRT_OK;
+}
+
+void ml_infer_scores(infer *inf, grt_dtype dtype, int64_t n_scores)
+{
+    const ir_type *x = inf->in[0];
+    grt_dim *dims = infer_dims(inf, 2);
+    if (dims) {
+        dims[0] = x->rank == 2 ? x->dims[0] : grt_dim_fresh(inf->dims);
+        dims[1] = grt_dim_const(inf->dims, n_scores);
+    }
+    infer_set(inf, 0, dtype, 2, dims);
+}
+
+grt_status ml_infer_targets(infer *inf, grt_dtype dtype)
+{
+    const int64_t targets = grt_attr_int(inf->desc, "n_targets", 1);
+    GRT_TRY(ml_check_samples(inf));
+    if (targets < 1)
+        return infer_fail(inf, "attribute n_targets is %lld; it must be positive", (long long)targets);
+    ml_infer_scores(inf, dtype, targets);
+    return GRT_OK;
+}
+
 grt_status ml_infer_classifier(infer *inf, int64_t n_scores)
 {
     const ml_labels labels = ml_labels_of(inf->desc);
@@ -149,8 +178,7 @@ grt_status ml_infer_classifier(infer *inf, int64_t n_scores)
     if (n_scores != labels.n && !(n_scores == 1 && labels.n == 2))
         return infer_fail(inf, "there are %lld class labels and %lld scores", (long long)labels.n,
                           (long long)n_scores);
-    if (x->rank >= 0 && x->rank != 2)
-        return infer_fail(inf, "the input has rank %d; it must be samples x features", x->rank);
+    GRT_TRY(ml_check_samples(inf));
     grt_dim *label = infer_dims(inf, 1), *score = infer_dims(inf, 2);
     if (label && score) {
         label[0] = score[0] = x->rank == 2 ? x->dims[0] : grt_dim_fresh(inf->dims);

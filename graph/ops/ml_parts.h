@@ -1,4 +1,5 @@
-/* What the expansions of ai.onnx.ml's older operators share: they are written with ordinary ones. */
+/* What ai.onnx.ml's operators share: shape rules, and expansions of the older ones, which are written with
+ * ordinary ones. */
 #ifndef GRT_GRAPH_OPS_ML_PARTS_H
 #define GRT_GRAPH_OPS_ML_PARTS_H
 
@@ -26,8 +27,16 @@ ml_labels ml_labels_of(const grt_op_desc *desc);
 /* Outputs of a classifier: labels [N] of the class with the highest of `scores` [N, classes], or of a single
  * score that is above `threshold` or not, and what becomes of the scores. */
 grt_status ml_classify(ir_node *node, ir_value *scores, int64_t n_scores, double threshold, bool mirrored);
-/* The rule of both outputs, from an input of [N, C] or [C]. */
+
+/* Shape rules. The input is samples x features; a rank that is known and is not 2 is refused. */
+grt_status ml_check_samples(const infer *inf);
+/* Output 0 is [N, n_scores]; the input has been checked. */
+void ml_infer_scores(infer *inf, grt_dtype dtype, int64_t n_scores);
+/* Of ensembles of trees, whose attribute n_targets is the number of scores. */
+grt_status ml_infer_targets(infer *inf, grt_dtype dtype);
+/* Of both outputs of a classifier. */
 grt_status ml_infer_classifier(infer *inf, int64_t n_scores);
+
 /* Put `made` in the place of output 0. */
 void ml_become(ir_node *node, int32_t output, ir_value *made);
 

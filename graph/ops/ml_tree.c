@@ -179,35 +179,35 @@ typedef struct writer {
     int64_t *number; /* of a tree's inner node, by its position in `nodes` */
 } writer;
 
-static int64_t find_node(const ensemble *e, int64_t tree, int64_t node)
+/* The first of n sorted places that is not before this node of this tree; n if all are. */
+static int64_t first_place(const place *places, int64_t n, int64_t tree, int64_t node)
 {
-    int64_t low = 0, high = e->n;
+    int64_t low = 0, high = n;
     while (low < high) {
         const int64_t middle = low + (high - low) / 2;
-        const place *p = &e->nodes[middle];
+        const place *p = &places[middle];
         if (p->tree < tree || (p->tree == tree && p->node < node))
             low = middle + 1;
         else
             high = middle;
     }
-    return low < e->n && e->nodes[low].tree == tree && e->nodes[low].node == node ? low : -1;
+    return low;
+}
+
+static int64_t find_node(const ensemble *e, int64_t tree, int64_t node)
+{
+    const int64_t at = first_place(e->nodes, e->n, tree, node);
+    return at < e->n && e->nodes[at].tree == tree && e->nodes[at].node == node ? at : -1;
 }
 
 /* Weights of a leaf: *out_first and how many. */
 static int64_t weights_of(const ensemble *e, const place *leaf, int64_t *out_first)
 {
-    int64_t low = 0, high = e->n_weights, n = 0;
-    while (low < high) {
-        const int64_t middle = low + (high - low) / 2;
-        const place *p = &e->leaf_places[middle];
-        if (p->tree < leaf->tree || (p->tree == leaf->tree && p->node < leaf->node))
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    *out_first = low;
-    while (low + n < e->n_weights && e->leaf_places[low + n].tree == leaf->tree &&
-           e->leaf_places[low + n].node == leaf->node)
+    const int64_t first = first_place(e->leaf_places, e->n_weights, leaf->tree, leaf->node);
+    int64_t n = 0;
+    *out_first = first;
+    while (first + n < e->n_weights && e->leaf_places[first + n].tree == leaf->tree &&
+           e->leaf_places[first + n].node == leaf->node)
         n++;
     return n;
 }
@@ -418,19 +418,7 @@ static grt_status scores_of(ir_node *node, const ensemble *e, int64_t n_targets,
 
 static grt_status infer_regressor(infer *inf)
 {
-    const ir_type *x = inf->in[0];
-    const int64_t targets = grt_attr_int(inf->desc, "n_targets", 1);
-    if (x->rank >= 0 && x->rank != 2)
-        return infer_fail(inf, "the input has rank %d; it must be samples x features", x->rank);
-    if (targets < 1)
-        return infer_fail(inf, "attribute n_targets is %lld; it must be positive", (long long)targets);
-    grt_dim *dims = infer_dims(inf, 2);
-    if (dims) {
-        dims[0] = x->rank == 2 ? x->dims[0] : grt_dim_fresh(inf->dims);
-        dims[1] = grt_dim_const(inf->dims, targets);
-    }
-    infer_set(inf, 0, GRT_DTYPE_FLOAT, 2, dims);
-    return GRT_OK;
+    return ml_infer_targets(inf, GRT_DTYPE_FLOAT);
 }
 
 static grt_status expand_regressor(ir_node *node, bool *out_done)

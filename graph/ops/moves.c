@@ -3,25 +3,11 @@
 
 #include <string.h>
 
-bool moves_is_size(const grt_dims *dims, grt_dim dim)
-{
-    grt_dim_expr e = grt_dim_get(dims, dim);
-    switch (e.op) {
-    case GRT_DIM_CONST:
-        return e.value >= 0;
-    case GRT_DIM_SYMBOL:
-        return true;
-    case GRT_DIM_MAX:
-        return moves_is_size(dims, e.a) || moves_is_size(dims, e.b);
-    default: /* each of the others keeps what both operands are */
-        return moves_is_size(dims, e.a) && moves_is_size(dims, e.b);
-    }
-}
-
 grt_dim moves_clamp(grt_dims *dims, grt_dim dim)
 {
-    return dim < 0 || moves_is_size(dims, dim) ? dim
-                                               : grt_dim_make(dims, GRT_DIM_MAX, dim, grt_dim_const(dims, 0));
+    return dim < 0 || grt_dim_is_size(dims, dim)
+               ? dim
+               : grt_dim_make(dims, GRT_DIM_MAX, dim, grt_dim_const(dims, 0));
 }
 
 grt_status moves_axes(const infer *inf, int32_t i, int32_t rank, bool *out_axes, int64_t *out_n,

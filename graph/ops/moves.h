@@ -59,8 +59,6 @@ static inline grt_status moves_check_rank(const infer *inf, int64_t rank)
     return GRT_OK;
 }
 
-/* Whether `dim` cannot be negative, given that symbols stand for sizes. */
-bool moves_is_size(const grt_dims *dims, grt_dim dim);
 /* max(dim, 0), simplified where dim cannot be negative. */
 grt_dim moves_clamp(grt_dims *dims, grt_dim dim);
 

@@ -6,7 +6,7 @@
 static grt_status infer_group(infer *inf)
 {
     size_t n;
-    GRT_TRY(pw_program_check(inf->desc, inf->n_in));
+    GRT_TRY(grt_pointwise_check(inf->desc, inf->n_in));
     const int64_t *program = grt_attr_ints(inf->desc, "program", &n);
     grt_dtype dtype = GRT_DTYPE_NONE;
     for (int32_t i = 0; i < inf->n_in; i++) {
@@ -22,7 +22,7 @@ static grt_status infer_group(infer *inf)
                               grt_dtype_name(dtype));
         dtype = found;
     }
-    if (pw_info_at((int32_t)program[n - 4])->truth)
+    if (grt_pointwise_info((int32_t)program[n - 4])->truth)
         dtype = GRT_DTYPE_BOOL;
     int32_t rank;
     const grt_dim *dims;

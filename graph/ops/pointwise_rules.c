@@ -58,29 +58,13 @@ static elem_op elem_op_of(const grt_op_desc *desc)
     return ELEM_NONE;
 }
 
-/* Proof that an expression is never negative; symbols are sizes. Bounded, as expressions share parts. */
-static bool not_negative(const grt_dims *t, grt_dim dim, int depth)
-{
-    grt_dim_expr e = grt_dim_get(t, dim);
-    switch (e.op) {
-    case GRT_DIM_CONST:
-        return e.value >= 0;
-    case GRT_DIM_SYMBOL:
-        return true;
-    case GRT_DIM_MAX:
-        return depth && (not_negative(t, e.a, depth - 1) || not_negative(t, e.b, depth - 1));
-    default:
-        return depth && not_negative(t, e.a, depth - 1) && not_negative(t, e.b, depth - 1);
-    }
-}
-
 /* GRT_DIM_NONE where nothing is known. */
 static grt_dim elem_apply(const infer *inf, elem_op op, grt_dim a, grt_dim b)
 {
     grt_dims *t = inf->dims;
     int64_t x, y;
     bool known = grt_dim_is_const(t, a, &x) && grt_dim_is_const(t, b, &y);
-    bool positive = not_negative(t, a, 4) && grt_dim_is_const(t, b, &y) && y > 0;
+    bool positive = grt_dim_is_size(t, a) && grt_dim_is_const(t, b, &y) && y > 0;
     switch (op) {
     case ELEM_ADD:
         return grt_dim_add(t, a, b);
@@ -91,7 +75,7 @@ static grt_dim elem_apply(const infer *inf, elem_op op, grt_dim a, grt_dim b)
     case ELEM_DIV: /* truncates, where the expression would round down */
         if (known && y != 0 && y != -1)
             return grt_dim_const(t, x / y);
-        return positive || (!known && not_negative(t, a, 4) && not_negative(t, b, 4))
+        return positive || (!known && grt_dim_is_size(t, a) && grt_dim_is_size(t, b))
                    ? grt_dim_floordiv(t, a, b)
                    : GRT_DIM_NONE;
     case ELEM_MOD:
@@ -103,15 +87,15 @@ static grt_dim elem_apply(const infer *inf, elem_op op, grt_dim a, grt_dim b)
     case ELEM_NEG:
         return grt_dim_mulc(t, a, -1);
     case ELEM_ABS:
-        return not_negative(t, a, 4) ? a : GRT_DIM_NONE;
+        return grt_dim_is_size(t, a) ? a : GRT_DIM_NONE;
     case ELEM_EQUAL:
         if (a == b)
             return grt_dim_const(t, 1);
         if (known)
             return grt_dim_const(t, x == y);
         /* A size is never negative: `shape == -1` is how exporters ask for "keep". */
-        if ((grt_dim_is_const(t, a, &x) && x < 0 && not_negative(t, b, 4)) ||
-            (grt_dim_is_const(t, b, &y) && y < 0 && not_negative(t, a, 4)))
+        if ((grt_dim_is_const(t, a, &x) && x < 0 && grt_dim_is_size(t, b)) ||
+            (grt_dim_is_const(t, b, &y) && y < 0 && grt_dim_is_size(t, a)))
             return grt_dim_const(t, 0);
         return GRT_DIM_NONE;
     default:

@@ -34,7 +34,7 @@ static grt_dim bound(const infer *inf, grt_dim dim, grt_dim at)
             return moves_clamp(inf->dims, grt_dim_addc(inf->dims, dim, v));
         if (v == 0)
             return at;
-    } else if (!moves_is_size(inf->dims, at)) {
+    } else if (!grt_dim_is_size(inf->dims, at)) {
         return GRT_DIM_NONE;
     }
     return grt_dim_make(inf->dims, GRT_DIM_MIN, dim, at);

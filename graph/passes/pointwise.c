@@ -64,10 +64,10 @@ static int32_t opcode_of(const ir_node *node, grt_dtype *out_dtype)
     if (!node->row || !(node->row->flags & OP_POINTWISE) || node->n_out != 1 || !node->out[0] ||
         !ir_in(node, 0))
         return -1;
-    int32_t opcode = pw_opcode_of(&node->desc, present_inputs(node));
-    if (opcode < 0 || !pw_info_at(opcode)->fusible)
+    int32_t opcode = grt_pointwise_opcode_of(&node->desc, present_inputs(node));
+    if (opcode < 0 || !grt_pointwise_info(opcode)->fusible)
         return -1;
-    *out_dtype = float_dtype(node, pw_info_at(opcode));
+    *out_dtype = float_dtype(node, grt_pointwise_info(opcode));
     return *out_dtype == GRT_DTYPE_COUNT ? -1 : opcode;
 }
 
@@ -202,10 +202,10 @@ static void add_instruction(program *p, ir_node *node)
 {
     grt_dtype dtype;
     int32_t opcode = opcode_of(node, &dtype);
-    const pw_info *info = pw_info_at(opcode);
+    const pw_info *info = grt_pointwise_info(opcode);
     int64_t *code = &p->code[4 * p->n];
     float params[PW_MAX_PARAMS];
-    int32_t n_params = pw_params(&node->desc, opcode, params);
+    int32_t n_params = grt_pointwise_params(&node->desc, opcode, params);
     code[0] = opcode;
     for (int32_t k = 0; k < 3; k++) {
         code[1 + k] = -1;

@@ -25,6 +25,7 @@ typedef struct named_symbol {
 typedef struct facts {
     int32_t depth;         /* 1 for constants and symbols */
     int32_t newest_symbol; /* -1: none */
+    bool is_size;
 } facts;
 
 struct grt_dims {
@@ -92,19 +93,28 @@ static bool has_operands(grt_dim_op op)
     return op != GRT_DIM_CONST && op != GRT_DIM_SYMBOL;
 }
 
+static facts facts_of(const grt_dims *table, grt_dim_expr expr)
+{
+    if (!has_operands(expr.op)) {
+        const bool symbol = expr.op == GRT_DIM_SYMBOL;
+        return (facts){1, symbol ? (int32_t)expr.value : -1, symbol || expr.value >= 0};
+    }
+    const facts a = table->facts.v[expr.a], b = table->facts.v[expr.b];
+    return (facts){
+        .depth = 1 + (a.depth > b.depth ? a.depth : b.depth),
+        .newest_symbol = a.newest_symbol > b.newest_symbol ? a.newest_symbol : b.newest_symbol,
+        /* each of the others keeps what both operands are */
+        .is_size = expr.op == GRT_DIM_MAX ? a.is_size || b.is_size : a.is_size && b.is_size,
+    };
+}
+
 static grt_dim append(grt_dims *table, grt_dim_expr expr)
 {
     if (!grow((void **)&table->exprs.v, table->exprs.n, &table->exprs.capacity, sizeof expr) ||
         !grow((void **)&table->facts.v, table->exprs.n, &table->facts.capacity, sizeof(facts)))
         return GRT_DIM_NONE;
-    facts f = {1, expr.op == GRT_DIM_SYMBOL ? (int32_t)expr.value : -1};
-    if (has_operands(expr.op)) {
-        facts a = table->facts.v[expr.a], b = table->facts.v[expr.b];
-        f.depth = 1 + (a.depth > b.depth ? a.depth : b.depth);
-        f.newest_symbol = a.newest_symbol > b.newest_symbol ? a.newest_symbol : b.newest_symbol;
-    }
     table->exprs.v[table->exprs.n] = expr;
-    table->facts.v[table->exprs.n] = f;
+    table->facts.v[table->exprs.n] = facts_of(table, expr);
     return table->exprs.n++;
 }
 
@@ -499,6 +509,11 @@ grt_dim grt_dim_divide_exact(grt_dims *table, grt_dim a, grt_dim b)
 int32_t grt_dim_newest_symbol(const grt_dims *table, grt_dim dim)
 {
     return dim < 0 ? -1 : table->facts.v[dim].newest_symbol;
+}
+
+bool grt_dim_is_size(const grt_dims *table, grt_dim dim)
+{
+    return dim >= 0 && table->facts.v[dim].is_size;
 }
 
 int32_t grt_dims_count(const grt_dims *table)

@@ -73,6 +73,8 @@ static inline bool grt_dim_equals(const grt_dims *table, grt_dim dim, int64_t va
 /* Largest index of a symbol in the expression; -1 if there is none. Symbols are numbered in the order of
  * their creation, so this tells whether an expression could be written before a certain point. */
 int32_t grt_dim_newest_symbol(const grt_dims *table, grt_dim dim);
+/* Proof that the expression is never negative, given that symbols stand for sizes. False proves nothing. */
+bool grt_dim_is_size(const grt_dims *table, grt_dim dim);
 int32_t grt_dims_count(const grt_dims *table);   /* handles are 0 .. count-1, operands first */
 int32_t grt_dims_symbols(const grt_dims *table); /* symbols are 0 .. symbols-1 */
 grt_dim_expr grt_dim_get(const grt_dims *table, grt_dim dim);

@@ -25,12 +25,12 @@ static const struct {
 #undef PW
 };
 
-const pw_info *pw_info_at(int32_t opcode)
+const pw_info *grt_pointwise_info(int32_t opcode)
 {
     return &functions[opcode].info;
 }
 
-int32_t pw_function_of(const grt_op_desc *desc)
+int32_t grt_pointwise_function_of(const grt_op_desc *desc)
 {
     if (*desc->domain)
         return -1;
@@ -49,16 +49,16 @@ int32_t pw_function_of(const grt_op_desc *desc)
     return i < PW_COUNT ? i : -1;
 }
 
-int32_t pw_opcode_of(const grt_op_desc *desc, int32_t n_in)
+int32_t grt_pointwise_opcode_of(const grt_op_desc *desc, int32_t n_in)
 {
-    int32_t opcode = pw_function_of(desc);
+    int32_t opcode = grt_pointwise_function_of(desc);
     if (opcode < 0 || !functions[opcode].info.fusible)
         return -1;
     bool fits = n_in == functions[opcode].info.arity || (opcode == PW_Clip && n_in >= 1 && n_in <= 3);
     return fits ? opcode : -1;
 }
 
-int32_t pw_params(const grt_op_desc *desc, int32_t opcode, float out_params[PW_MAX_PARAMS])
+int32_t grt_pointwise_params(const grt_op_desc *desc, int32_t opcode, float out_params[PW_MAX_PARAMS])
 {
     int32_t n = functions[opcode].info.n_params;
     for (int32_t i = 0; i < n; i++) {
@@ -90,7 +90,7 @@ static grt_status check_instruction(const grt_op_desc *desc, const int64_t *in, 
     return GRT_OK;
 }
 
-grt_status pw_program_check(const grt_op_desc *desc, int32_t n_in)
+grt_status grt_pointwise_check(const grt_op_desc *desc, int32_t n_in)
 {
     size_t n, n_constants;
     const int64_t *program = grt_attr_ints(desc, "program", &n);

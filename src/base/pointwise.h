@@ -27,23 +27,23 @@ typedef struct pw_info {
 } pw_info;
 
 /* `opcode` must lie in [0, PW_COUNT). */
-const pw_info *pw_info_at(int32_t opcode);
+const pw_info *grt_pointwise_info(int32_t opcode);
 /* Its expression as pointwise.def has it: "ADD(a, b)". */
-const char *pw_expression(int32_t opcode);
+const char *grt_pointwise_expression(int32_t opcode);
 /* The function that an op computes for all its inputs (variants by attributes told apart; Sum is Add), or -1.
  */
-int32_t pw_function_of(const grt_op_desc *desc);
+int32_t grt_pointwise_function_of(const grt_op_desc *desc);
 /* The function that this instance of an op with n_in present inputs is, or -1 if it is none that a group can
  * hold. Sum is Add, and Max, Min and Sum are only answered with two inputs. Clip is answered with one to
  * three inputs: an omitted bound is the constant -/+infinity. dtypes are the caller's affair: all float
  * inputs and outputs of a group are of one dtype, conditions are bool. */
-int32_t pw_opcode_of(const grt_op_desc *desc, int32_t n_in);
+int32_t grt_pointwise_opcode_of(const grt_op_desc *desc, int32_t n_in);
 /* The constants p0, p1 of this instance, from its attributes. Returns their number. */
-int32_t pw_params(const grt_op_desc *desc, int32_t opcode, float out_params[PW_MAX_PARAMS]);
+int32_t grt_pointwise_params(const grt_op_desc *desc, int32_t opcode, float out_params[PW_MAX_PARAMS]);
 
 /* Are the attributes of a graphrt::Pointwise instance with n_in inputs a valid program? INVALID_MODEL if not.
  */
-grt_status pw_program_check(const grt_op_desc *desc, int32_t n_in);
+grt_status grt_pointwise_check(const grt_op_desc *desc, int32_t n_in);
 
 #ifdef __cplusplus
 }

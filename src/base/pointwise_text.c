@@ -2,7 +2,7 @@
  * that they use. */
 #include "src/base/pointwise.h"
 
-const char *pw_expression(int32_t opcode)
+const char *grt_pointwise_expression(int32_t opcode)
 {
     static const char *const texts[PW_COUNT] = {
 #define PW(name, since, arity, kind, n_params, p0, d0, p1, d1, expr) [PW_##name] = #expr,

@@ -48,6 +48,17 @@ bool grt_dims_broadcast(const int64_t *a, int32_t rank_a, const int64_t *b, int3
                         int32_t *out_rank);
 /* Strides that walk `dims` (rank) while `out_dims` (out_rank >= rank) is traversed: 0 where broadcast. */
 void grt_broadcast_strides(const int64_t *dims, int32_t rank, int32_t out_rank, int64_t *out_strides);
+/* Where the element with this row-major index in `dims` lies under strides. */
+static inline int64_t grt_strided_offset(const int64_t *dims, int32_t rank, const int64_t *strides,
+                                         int64_t index)
+{
+    int64_t offset = 0;
+    for (int32_t k = rank - 1; k >= 0; k--) {
+        offset += index % dims[k] * strides[k];
+        index /= dims[k];
+    }
+    return offset;
+}
 /* axis in [-rank, rank) to [0, rank); -1 if out of range. */
 static inline int64_t grt_axis(int64_t axis, int32_t rank)
 {

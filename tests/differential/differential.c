@@ -88,7 +88,7 @@ static bool close_enough(const grt_tensor *found, const char *precision, double 
 {
     if ((isnan(a) && isnan(b)) || a == b)
         return true;
-    if (!is_float(found->dtype))
+    if (!dtype_is_float(found->dtype))
         return false;
     const double unit = found->dtype == GRT_DTYPE_BFLOAT16               ? 2e-2
                         : found->dtype == GRT_DTYPE_FLOAT16 || precision ? 4e-3
@@ -107,9 +107,9 @@ static bool same(const node *n, const result *want, const result *found, char *w
         return false;
     }
     for (int64_t i = 0; i < grt_tensor_elements(a); i++)
-        if (!close_enough(b, n->precision, element(a, i), element(b, i))) {
-            snprintf(why, size, "element %lld is %.9g, on the CPU %.9g", (long long)i, element(b, i),
-                     element(a, i));
+        if (!close_enough(b, n->precision, element_get(a, i), element_get(b, i))) {
+            snprintf(why, size, "element %lld is %.9g, on the CPU %.9g", (long long)i, element_get(b, i),
+                     element_get(a, i));
             return false;
         }
     return true;

@@ -93,10 +93,10 @@ static void add_mask(node *n, const attention_draw *a)
     const int32_t rank = (int32_t)draw(1, 4);
     for (int32_t k = 0; k < rank; k++)
         dims[k] = k == rank - 1 || draw(0, 1) ? full[4 - rank + k] : 1;
-    const grt_tensor *mask = add_input(n, draw(0, 1) ? n->out : GRT_DTYPE_BOOL, rank, dims);
+    grt_tensor *mask = add_input(n, draw(0, 1) ? n->out : GRT_DTYPE_BOOL, rank, dims);
     for (int64_t i = 0; mask->dtype != GRT_DTYPE_BOOL && i < grt_tensor_elements(mask); i++)
         if (!draw(0, 3))
-            set_element(mask, i, -(double)INFINITY);
+            element_set(mask, i, -(double)INFINITY);
 }
 
 static void add_lengths(node *n, const attention_draw *a)
@@ -105,7 +105,7 @@ static void add_lengths(node *n, const attention_draw *a)
         n->omitted[n->n_in++] = true;
     grt_tensor *t = add_input(n, GRT_DTYPE_INT64, 1, &a->batch);
     for (int64_t i = 0; i < a->batch; i++)
-        set_element(t, i, (double)draw(0, a->kv_len));
+        element_set(t, i, (double)draw(0, a->kv_len));
 }
 
 static void make_large(node *n)

@@ -84,7 +84,7 @@ void make_gather(node *n)
     add_input(n, n->out, rank, dims);
     grt_tensor *t = add_input(n, draw(0, 1) ? GRT_DTYPE_INT32 : GRT_DTYPE_INT64, wide, indices);
     for (int64_t i = 0; i < grt_tensor_elements(t); i++)
-        set_element(t, i, (double)draw(-dims[axis], dims[axis] - 1));
+        element_set(t, i, (double)draw(-dims[axis], dims[axis] - 1));
     set_int(n, "axis", axis);
 }
 
@@ -122,7 +122,7 @@ void make_tensor_scatter(node *n)
     if (draw(0, 3)) {
         grt_tensor *at = add_input(n, GRT_DTYPE_INT64, 1, &batch);
         for (int64_t i = 0; i < batch; i++)
-            set_element(at, i, (double)draw(0, circular ? 3 * length : length - count));
+            element_set(at, i, (double)draw(0, circular ? 3 * length : length - count));
     }
     set_text(n, "mode", circular ? "circular" : "linear");
 }

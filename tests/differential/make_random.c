@@ -15,7 +15,7 @@ void make_random(node *n)
         set_ints(n, "shape", dims, rank);
     if (n->op[0] == 'B') /* probabilities */
         for (int64_t i = 0; i < grt_tensor_elements(&n->in[0]); i++)
-            set_element(&n->in[0], i, draw_real());
+            element_set(&n->in[0], i, draw_real());
     set_int(n, "dtype", n->out);
     set_real(n, "seed", draw_real());
     if (strstr(n->op, "Normal")) {

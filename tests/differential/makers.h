@@ -5,6 +5,7 @@
 #include "tests/differential/buffer.h"
 #include "tests/differential/draw.h"
 #include "tests/differential/node.h"
+#include "tools/element.h"
 
 /* A node of any maker; ops: of these only, "Add,Conv", or NULL. False if none of them is made. */
 bool make_node(node *n, const char *ops);

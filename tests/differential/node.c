@@ -3,6 +3,7 @@
 
 #include "tests/differential/buffer.h"
 #include "tests/differential/draw.h"
+#include "tools/element.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -16,8 +17,8 @@ grt_tensor *add_input(node *n, grt_dtype dtype, int32_t rank, const int64_t *dim
     t->data = guarded(grt_tensor_bytes(t));
     const int64_t elements = grt_tensor_elements(t);
     for (int64_t i = 0; i < elements; i++)
-        set_element(t, i,
-                    is_float(dtype)           ? draw_real() * 4 - 2
+        element_set(t, i,
+                    dtype_is_float(dtype)     ? draw_real() * 4 - 2
                     : dtype == GRT_DTYPE_BOOL ? (double)draw(0, 1)
                                               : (double)draw(-9, 9));
     return t;
@@ -33,7 +34,7 @@ void add_list(node *n, const int64_t *values, int64_t count)
 
 void add_number(node *n, grt_dtype dtype, double value)
 {
-    set_element(add_input(n, dtype, 0, NULL), 0, value);
+    element_set(add_input(n, dtype, 0, NULL), 0, value);
     n->constant[n->n_in - 1] = draw(0, 1);
 }
 
@@ -83,11 +84,11 @@ void node_widen(const node *n, node *out)
         grt_tensor *to = &out->in[i];
         if (n->omitted[i])
             continue;
-        if (is_float(from->dtype))
+        if (dtype_is_float(from->dtype))
             to->dtype = GRT_DTYPE_FLOAT;
         to->data = guarded(grt_tensor_bytes(to));
         for (int64_t k = 0; k < grt_tensor_elements(from); k++)
-            set_element(to, k, element(from, k));
+            element_set(to, k, element_get(from, k));
     }
 }
 

@@ -43,7 +43,7 @@ static const char *compile(const char *name, const char *source)
 
 static void try_function(int32_t opcode, grt_dtype dtype)
 {
-    const pw_info *info = pw_info_at(opcode);
+    const pw_info *info = grt_pointwise_info(opcode);
     const float constants[PW_MAX_PARAMS] = {0.5f, 1.25f};
     int64_t program[4] = {opcode, -1, -1, -1};
     grt_tensor operands[PW_MAX_OPERANDS];
@@ -109,7 +109,7 @@ int main(void)
     }
     /* Each function with one type, in turn: they differ in loads and stores only. */
     for (int32_t opcode = 0; opcode < PW_COUNT; opcode++)
-        if (pw_info_at(opcode)->fusible)
+        if (grt_pointwise_info(opcode)->fusible)
             try_function(opcode, dtypes[opcode % 3]);
     for (size_t i = 0; i < 3; i++)
         try_function(PW_Add, dtypes[i]);

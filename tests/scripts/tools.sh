@@ -74,6 +74,8 @@ for i in 1 2 3 4 5; do cp "$srcdir/models/digits/test_images.npy" "$scratch/list
 check "a directory of inputs" says "5 runs on 3 devices .* 0 failed" ./graphrun "$plan" --device mirror:0-2 --input "$input=$scratch/list" \
     --output-dir "$scratch/many"
 check "outputs of each input" sh -c "ls '$scratch/many/000004/'*.npy && diff -r '$scratch/many/000000' '$scratch/many/000004'"
+check "several contexts" says "30 runs on 2 devices .* 0 failed" ./graphrun "$plan" --device mirror:0-1 --contexts 3 --repeat 30
+check "a directory, several contexts of one device" says "5 runs on 1 devices .* 0 failed" ./graphrun "$plan" --contexts 2 --input "$input=$scratch/list"
 echo "no image" >"$scratch/list/3.npy"
 refuse 2 "one bad input" ./graphrun "$plan" --device mirror:0-2 --input "$input=$scratch/list"
 check "one bad input: the others go on" says "5 runs on 3 devices .* 1 failed" ./graphrun "$plan" --device mirror:0-2 --input "$input=$scratch/list"
@@ -81,6 +83,7 @@ check "a directory on one device" says "5 runs on 1 devices" ./graphrun "$plan" 
 for list in null:9 null: null:1,1 null:2-1 null:1-x cpu,null none:all null:0-99999999; do
     refuse 2 "bad use: --device $list" ./graphrun "$plan" --device "$list"
 done
+check "bench, a pool" fields "./graphrun bench $plan --device mirror --seconds 0.05 --contexts 2 --pinned --json" 0.pool.contexts:number 0.pool.throughput_per_s:number
 check "explain load, each device" says "mirror:1 .* weights: .* from the host" ./graphrun "$plan" --device mirror:0-1 --explain-load
 # NonZero of bool[2,2], which the mirror leaves to the CPU: what keeps runs from being replayed is named.
 base64 -d >"$scratch/nonzero.onnx" <<'ONNX'

@@ -1,8 +1,8 @@
 /* Graphs from text, and an interpreter for them. */
 #include "tests/unit/ir_text.h"
 
+#include "backends/element.h"
 #include "graph/compile.h"
-#include "src/base/float.h"
 #include "src/target.h"
 
 #include <check.h>
@@ -88,29 +88,6 @@ static double next_random(reader *r)
     return (double)(r->seed >> 8) / (1 << 24) * 2 - 1;
 }
 
-static void store(const grt_tensor *t, int64_t i, double v)
-{
-    switch (t->dtype) {
-    case GRT_DTYPE_FLOAT:
-        ((float *)t->data)[i] = (float)v;
-        break;
-    case GRT_DTYPE_DOUBLE:
-        ((double *)t->data)[i] = v;
-        break;
-    case GRT_DTYPE_FLOAT16:
-        ((uint16_t *)t->data)[i] = grt_float_to_half((float)v);
-        break;
-    case GRT_DTYPE_INT64:
-        ((int64_t *)t->data)[i] = (int64_t)v;
-        break;
-    case GRT_DTYPE_INT32:
-        ((int32_t *)t->data)[i] = (int32_t)v;
-        break;
-    default:
-        ((uint8_t *)t->data)[i] = v != 0;
-    }
-}
-
 static void read_constant(reader *r)
 {
     char *dims[MAX_WORDS];
@@ -120,7 +97,7 @@ static void read_constant(reader *r)
         t.dims[i] = atoll(dims[i]);
     t.data = grt_arena_alloc(r->module->arena, grt_tensor_bytes(&t) + 1);
     for (int64_t i = 0; i < grt_tensor_elements(&t); i++)
-        store(&t, i, r->n_words > 4 ? atof(r->words[4 + i % (r->n_words - 4)]) : next_random(r));
+        cpu_element_put(&t, i, r->n_words > 4 ? atof(r->words[4 + i % (r->n_words - 4)]) : next_random(r));
     remember(r, r->words[1],
              ir_constant(r->module->main, r->words[1], grt_arena_memdup(r->module->arena, &t, sizeof t)));
 }
@@ -263,7 +240,7 @@ static void make_input(machine *m, const ir_module *module, ir_value *value)
     grt_value *v = &m->values[value->mark];
     ck_assert_int_eq(grt_value_alloc(v, value->type.dtype, value->type.rank, dims), GRT_OK);
     for (int64_t i = 0; i < grt_tensor_elements(&v->t); i++)
-        store(&v->t, i, next_random(&m->random));
+        cpu_element_put(&v->t, i, next_random(&m->random));
 }
 
 static void run_node(machine *m, ir_node *node)

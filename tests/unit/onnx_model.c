@@ -1,8 +1,13 @@
 /* Building ONNX messages in an arena. */
 #include "tests/unit/onnx_model.h"
 
+#include "tests/unit/files.h"
+
+#include <check.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static void *fresh(onnx_model *m, const ProtobufCMessageDescriptor *descriptor)
 {
@@ -244,6 +249,21 @@ grt_string onnx_bytes(onnx_model *m)
     return (grt_string){(const char *)bytes, size};
 }
 
+void onnx_write(onnx_model *m, const char *path)
+{
+    const grt_string bytes = onnx_bytes(m);
+    files_write(path, bytes.data, bytes.size);
+}
+
+void onnx_compile(onnx_model *m, const grt_compile_options *options, const char *plan)
+{
+    char source[FILES_NAME];
+    files_fresh(source);
+    onnx_write(m, source);
+    ck_assert_msg(grt_compile(source, options, plan) == GRT_OK, "%s", grt_last_error());
+    unlink(source);
+}
+
 grt_status onnx_import(onnx_model *m, ir_module **out_module)
 {
     grt_string bytes = onnx_bytes(m);
@@ -251,11 +271,52 @@ grt_status onnx_import(onnx_model *m, ir_module **out_module)
     return ir_import(&source, out_module);
 }
 
+grt_model *onnx_open(onnx_model *m, grt_runtime *runtime)
+{
+    const grt_string bytes = onnx_bytes(m);
+    grt_model *model = NULL;
+    ck_assert_msg(grt_model_open_memory(runtime, bytes.data, bytes.size, &model) == GRT_OK, "%s",
+                  grt_last_error());
+    return model;
+}
+
+grt_model *onnx_open_plan(onnx_model *m, grt_runtime *runtime, const grt_compile_options *options)
+{
+    char plan[FILES_NAME];
+    grt_model *model = NULL;
+    files_fresh(plan);
+    onnx_compile(m, options, plan);
+    ck_assert_msg(grt_model_open(runtime, plan, &model) == GRT_OK, "%s", grt_last_error());
+    unlink(plan);
+    return model;
+}
+
 onnx_model onnx_relu(void)
 {
     onnx_model m = onnx_create();
     onnx_input(&m, m.graph, "x", GRT_DTYPE_FLOAT, "2,3");
     onnx_node(&m, m.graph, "Relu", "x", "y");
+    onnx_output(&m, m.graph, "y");
+    return m;
+}
+
+onnx_model onnx_functions(void)
+{
+    onnx_model m = onnx_create();
+    onnx_opset(&m, "my", 1);
+    Onnx__FunctionProto *once = onnx_function(&m, "my", "once", "a", "b");
+    onnx_attr_ref(&m, onnx_function_node(&m, once, "", "LeakyRelu", "a", "b"), "alpha",
+                  ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT, "slope");
+    Onnx__FunctionProto *twice = onnx_function(&m, "my", "twice", "a", "b");
+    Onnx__NodeProto *first = onnx_function_node(&m, twice, "my", "once", "a", "t");
+    onnx_attr_ref(&m, first, "slope", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT, "s");
+    onnx_function_node(&m, twice, "my", "once", "t", "b");
+    onnx_input(&m, m.graph, "x", GRT_DTYPE_FLOAT, "2");
+    Onnx__NodeProto *node = onnx_node(&m, m.graph, "twice", "x", "y");
+    node->domain = (char *)"my";
+    Onnx__AttributeProto *s = onnx_attr(&m, node, "s", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT);
+    s->has_f = 1;
+    s->f = 0.5f;
     onnx_output(&m, m.graph, "y");
     return m;
 }

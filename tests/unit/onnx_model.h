@@ -38,9 +38,19 @@ Onnx__NodeProto *onnx_function_node(onnx_model *m, Onnx__FunctionProto *f, const
 
 /* The file's bytes, in the arena. */
 grt_string onnx_bytes(onnx_model *m);
+void onnx_write(onnx_model *m, const char *path);
+/* The plan that is made of the model's file; options may be NULL. */
+void onnx_compile(onnx_model *m, const grt_compile_options *options, const char *plan);
+
 grt_status onnx_import(onnx_model *m, ir_module **out_module);
+/* From memory, and by way of a plan's file, where constants are packed. The caller releases the model. */
+grt_model *onnx_open(onnx_model *m, grt_runtime *runtime);
+grt_model *onnx_open_plan(onnx_model *m, grt_runtime *runtime, const grt_compile_options *options);
 
 /* x (float32 [2,3]) -> Relu -> y. */
 onnx_model onnx_relu(void);
+/* x (float32 [2]) -> my.twice -> y, where twice(a) = once(once(a)), once(a) = LeakyRelu(a, alpha = ref
+ * slope). */
+onnx_model onnx_functions(void);
 
 #endif

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "src/algo_cache.h"
 #include "src/algo_db.h"
+#include "tests/unit/files.h"
 
 #include <check.h>
 #include <errno.h>
@@ -20,21 +21,18 @@
 #include <time.h>
 #include <unistd.h>
 
-static char directory[64], path[160];
+static char directory[FILES_NAME], path[160];
 
 static void setup(void)
 {
-    strcpy(directory, "/tmp/test_algos-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(directory));
+    files_directory(directory);
     ck_assert_int_eq(chmod(directory, 0777), 0);
     snprintf(path, sizeof path, "%s/deep/er/algos.db", directory);
 }
 
 static void teardown(void)
 {
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf '%s'", directory);
-    ck_assert_int_eq(system(command), 0);
+    files_remove(directory);
 }
 
 static grt_algo_cache *open_cache(grt_device_algos *algos)
@@ -358,10 +356,7 @@ END_TEST
 static void write_file(const char *bytes, size_t size)
 {
     snprintf(path, sizeof path, "%s/algos.db", directory);
-    FILE *f = fopen(path, "wb");
-    ck_assert_ptr_nonnull(f);
-    ck_assert_uint_eq(fwrite(bytes, 1, size, f), size);
-    fclose(f);
+    files_write(path, bytes, size);
 }
 
 /* The cache works in memory and says what is wrong with the file. */
@@ -387,11 +382,10 @@ START_TEST(garbage)
         bytes[i] = (char)(i * 37 + 11);
     write_file(bytes, sizeof bytes);
     expect_warning("remove the file");
-    char now[sizeof bytes];
-    FILE *f = fopen(path, "rb");
-    ck_assert_uint_eq(fread(now, 1, sizeof now, f), sizeof now);
-    fclose(f);
-    ck_assert_mem_eq(now, bytes, sizeof now); /* not ours to change */
+    file now = files_read(path);
+    ck_assert_uint_eq(now.size, sizeof bytes);
+    ck_assert_mem_eq(now.data, bytes, sizeof bytes); /* not ours to change */
+    free(now.data);
 }
 END_TEST
 

@@ -2,6 +2,7 @@
  * it, and what happens when the library refuses them. */
 #include "src/algo_cache.h"
 #include "src/algo_overlay.h"
+#include "tests/unit/files.h"
 #include "tests/unit/onnx_model.h"
 
 #include <check.h>
@@ -106,14 +107,13 @@ END_TEST
 
 /* ---- sessions: the null device chooses, and refuses what it would not have chosen ---- */
 
-static char directory[64], cache[96], plan[96];
+static char directory[FILES_NAME], cache[96], plan[96];
 
 static char source[96];
 
 static void setup(void)
 {
-    strcpy(directory, "/tmp/test_overlay-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(directory));
+    files_directory(directory);
     snprintf(cache, sizeof cache, "%s/algos.db", directory);
     snprintf(plan, sizeof plan, "%s/model.grt", directory);
     setenv("GRAPHRT_ALGO_CACHE", cache, 1);
@@ -125,19 +125,14 @@ static void setup(void)
     onnx_node(&m, m.graph, "MatMul", "x,a", "h");
     onnx_node(&m, m.graph, "MatMul", "h,b", "y");
     onnx_output(&m, m.graph, "y");
-    const grt_string bytes = onnx_bytes(&m);
-    FILE *f = fopen(source, "wb");
-    ck_assert_uint_eq(fwrite(bytes.data, 1, bytes.size, f), bytes.size);
-    fclose(f);
+    onnx_write(&m, source);
     onnx_release(&m);
     ck_assert_msg(grt_compile(source, NULL, plan) == GRT_OK, "%s", grt_last_error());
 }
 
 static void teardown(void)
 {
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf '%s'", directory);
-    ck_assert_int_eq(system(command), 0);
+    files_remove(directory);
 }
 
 /* What a session of the plan and its first run found. */

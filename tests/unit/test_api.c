@@ -1,5 +1,6 @@
 /* The public functions as they are misused: NULLs, sizes of structs, wrong tensors, one context in two
  * threads, forks, and that nothing of the program's own settings is changed. */
+#include "tests/unit/files.h"
 #include "tests/unit/onnx_model.h"
 #include "tests/unit/op_runner.h"
 
@@ -35,25 +36,10 @@ static onnx_model create_product(void)
     return m;
 }
 
-/* path: a template of mkstemp's. */
-static void write_product(char *path)
-{
-    onnx_model m = create_product();
-    const grt_string bytes = onnx_bytes(&m);
-    const int fd = mkstemp(path);
-    ck_assert_int_ge(fd, 0);
-    ck_assert_int_eq(write(fd, bytes.data, bytes.size), (ssize_t)bytes.size);
-    close(fd);
-    onnx_release(&m);
-}
-
 static grt_model *open_product(void)
 {
     onnx_model m = create_product();
-    grt_string bytes = onnx_bytes(&m);
-    grt_model *opened = NULL;
-    ck_assert_msg(grt_model_open_memory(runtime, bytes.data, bytes.size, &opened) == GRT_OK, "%s",
-                  grt_last_error());
+    grt_model *opened = onnx_open(&m, runtime);
     onnx_release(&m);
     return opened;
 }
@@ -178,8 +164,11 @@ START_TEST(test_open_with)
 {
     grt_model *other = NULL;
     grt_model_info info = {.struct_size = sizeof info};
-    char path[] = "/tmp/graphrt-open-XXXXXX";
-    write_product(path);
+    char path[FILES_NAME];
+    onnx_model m = create_product();
+    files_fresh(path);
+    onnx_write(&m, path);
+    onnx_release(&m);
     grt_compile_options options = {.struct_size = sizeof options, .level = -1, .target = "mirror"};
     ck_assert_msg(grt_model_open_with(runtime, path, &options, &other) == GRT_OK, "%s", grt_last_error());
     ck_assert_int_eq(grt_model_get_info(other, &info), GRT_OK);
@@ -339,8 +328,8 @@ END_TEST
 /* In a program whose locale has a decimal comma. */
 START_TEST(test_locale)
 {
-    char directory[] = "/tmp/grt-locale-XXXXXX", command[256];
-    ck_assert_ptr_nonnull(mkdtemp(directory));
+    char directory[FILES_NAME], command[256];
+    files_directory(directory);
     snprintf(command, sizeof command, "localedef -i de_DE -f UTF-8 %s/de_DE.UTF-8 >/dev/null 2>&1",
              directory);
     const int made = system(command);
@@ -364,8 +353,7 @@ START_TEST(test_locale)
         op_end(&r);
         ck_assert_str_eq(localeconv()->decimal_point, ",");
     }
-    snprintf(command, sizeof command, "rm -rf %s", directory);
-    ck_assert_int_eq(system(command), 0);
+    files_remove(directory);
 }
 END_TEST
 

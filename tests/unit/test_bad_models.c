@@ -1,9 +1,10 @@
-/* Models that are wrong in what they say: each of these once crashed, or read beyond its memory. tests/mutate
- * found them. */
+/* Models that are wrong in what they say: each of these once crashed, or read beyond its memory; tests/mutate
+ * found them. And one that took for ever. */
 #include "tests/unit/onnx_model.h"
 #include "tests/unit/op_runner.h"
 
 #include <check.h>
+#include <stdio.h>
 #include <string.h>
 
 /* The model's status when it is opened, and run with `x` as its first input unless that is NULL. */
@@ -222,6 +223,40 @@ START_TEST(empty_tensors)
 }
 END_TEST
 
+static void add_int(onnx_model *m, const char *name, int64_t value)
+{
+    onnx_initializer(m, m->graph, onnx_raw(m, name, GRT_DTYPE_INT64, "1", &value, sizeof value));
+}
+
+/* Each round's dim holds that of the round before twice: 2^60 parts for those who count them. */
+START_TEST(dims_that_share_parts)
+{
+    onnx_model m = onnx_create();
+    char in[64], half[8], third[8], out[8] = "x";
+    onnx_input(&m, m.graph, "x", GRT_DTYPE_FLOAT, "n");
+    add_int(&m, "zero", 0);
+    add_int(&m, "end", INT64_MAX);
+    add_int(&m, "two", 2);
+    add_int(&m, "three", 3);
+    for (int i = 0; i < 60; i++) {
+        snprintf(half, sizeof half, "h%d", i);
+        snprintf(third, sizeof third, "t%d", i);
+        snprintf(in, sizeof in, "%s,zero,end,zero,two", out);
+        onnx_node(&m, m.graph, "Slice", in, half);
+        snprintf(in, sizeof in, "%s,zero,end,zero,three", out);
+        onnx_node(&m, m.graph, "Slice", in, third);
+        snprintf(in, sizeof in, "%s,%s", half, third);
+        snprintf(out, sizeof out, "y%d", i);
+        onnx_attr_int(&m, onnx_node(&m, m.graph, "Concat", in, out), "axis", 0);
+    }
+    onnx_output(&m, m.graph, out);
+    float x[8] = {0};
+    const grt_tensor t = {.dtype = GRT_DTYPE_FLOAT, .rank = 1, .dims = {8}, .data = x};
+    ck_assert_msg(try_model(&m, &t) == GRT_OK, "%s", grt_last_error());
+    onnx_release(&m);
+}
+END_TEST
+
 Suite *suite_test_bad_models(void)
 {
     Suite *suite = suite_create("bad models");
@@ -239,6 +274,7 @@ Suite *suite_test_bad_models(void)
     tcase_add_test(tests, pads_beyond_all_images);
     tcase_add_test(tests, skips_beyond_all_texts);
     tcase_add_test(tests, empty_tensors);
+    tcase_add_test(tests, dims_that_share_parts);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -94,6 +94,24 @@ START_TEST(depth_is_bounded)
 }
 END_TEST
 
+/* Parts that many expressions share are looked at once. */
+START_TEST(sizes_are_known)
+{
+    grt_dims *t = grt_dims_create();
+    grt_dim n = grt_dim_symbol(t, "n"), less = grt_dim_addc(t, n, -1), d = n;
+    ck_assert(grt_dim_is_size(t, n) && grt_dim_is_size(t, grt_dim_const(t, 0)));
+    ck_assert(!grt_dim_is_size(t, less) && !grt_dim_is_size(t, grt_dim_const(t, -1)));
+    ck_assert(grt_dim_is_size(t, grt_dim_make(t, GRT_DIM_MAX, less, n)));
+    ck_assert(!grt_dim_is_size(t, grt_dim_make(t, GRT_DIM_MIN, less, n)));
+    ck_assert(!grt_dim_is_size(t, GRT_DIM_NONE));
+    for (int i = 0; i < 60; i++)
+        d = grt_dim_add(t, grt_dim_ceildiv(t, d, grt_dim_const(t, 2)),
+                        grt_dim_ceildiv(t, d, grt_dim_const(t, 3)));
+    ck_assert(grt_dim_is_size(t, d));
+    grt_dims_release(t);
+}
+END_TEST
+
 START_TEST(newest_symbols)
 {
     grt_dims *t = grt_dims_create();
@@ -115,6 +133,7 @@ Suite *suite_test_dim(void)
     tcase_add_test(tc, broadcasts_say_what_is_not_known_yet);
     tcase_add_test(tc, prints_what_people_write);
     tcase_add_test(tc, depth_is_bounded);
+    tcase_add_test(tc, sizes_are_known);
     tcase_add_test(tc, newest_symbols);
     suite_add_tcase(suite, tc);
     return suite;

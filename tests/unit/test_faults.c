@@ -24,10 +24,7 @@ static void teardown(void)
 
 static grt_model *open_built(grt_runtime *in, onnx_model *m)
 {
-    grt_string bytes = onnx_bytes(m);
-    grt_model *model = NULL;
-    ck_assert_msg(grt_model_open_memory(in, bytes.data, bytes.size, &model) == GRT_OK, "%s",
-                  grt_last_error());
+    grt_model *model = onnx_open(m, in);
     onnx_release(m);
     return model;
 }

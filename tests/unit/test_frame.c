@@ -4,10 +4,8 @@
 #include <graphrt/graphrt.h>
 
 #include <check.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static grt_runtime *runtime;
 
@@ -44,22 +42,10 @@ static void count_columns(onnx_model *m)
 /* A plan's session: constants are packed as they are in files. */
 static grt_session *session_of(onnx_model *m)
 {
-    char plan[] = "/tmp/test_frame-XXXXXX", onnx[sizeof plan + 5];
-    const grt_string bytes = onnx_bytes(m);
-    close(mkstemp(plan));
-    snprintf(onnx, sizeof onnx, "%s.onnx", plan);
-    FILE *f = fopen(onnx, "wb");
-    ck_assert_ptr_nonnull(f);
-    ck_assert_uint_eq(fwrite(bytes.data, 1, bytes.size, f), bytes.size);
-    fclose(f);
-    ck_assert_msg(grt_compile(onnx, NULL, plan) == GRT_OK, "%s", grt_last_error());
-    grt_model *model;
+    grt_model *model = onnx_open_plan(m, runtime, NULL);
     grt_session *session;
-    ck_assert_msg(grt_model_open(runtime, plan, &model) == GRT_OK, "%s", grt_last_error());
     ck_assert_msg(grt_session_create(model, "cpu", NULL, &session) == GRT_OK, "%s", grt_last_error());
     grt_model_release(model);
-    unlink(plan);
-    unlink(onnx);
     onnx_release(m);
     return session;
 }

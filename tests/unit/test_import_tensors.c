@@ -1,4 +1,5 @@
 /* Tensors from messages: every dtype in every form, wrong sizes, sparse ones, external files. */
+#include "tests/unit/files.h"
 #include "tests/unit/onnx_model.h"
 
 #include <check.h>
@@ -274,7 +275,7 @@ END_TEST
 
 /* ---- external data ---- */
 
-static char directory[64];
+static char directory[FILES_NAME];
 
 static void in_directory(char *out, const char *name)
 {
@@ -285,26 +286,20 @@ static void write_file(const char *name, const void *data, size_t size)
 {
     char path[256];
     in_directory(path, name);
-    FILE *f = fopen(path, "wb");
-    ck_assert_ptr_nonnull(f);
-    ck_assert_uint_eq(fwrite(data, 1, size, f), size);
-    ck_assert_int_eq(fclose(f), 0);
+    files_write(path, data, size);
 }
 
 static void make_directory(void)
 {
     static const float weights[] = {-1, 0, 1, 2, 3};
-    strcpy(directory, "/tmp/test_import-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(directory));
+    files_directory(directory);
     write_file("w.bin", weights, sizeof weights);
     write_file("odd.bin", "\0\0\0\0\x80\x3f\0\0\0\x40", 10);
 }
 
 static void remove_directory(void)
 {
-    char command[128];
-    snprintf(command, sizeof command, "rm -r %s", directory);
-    ck_assert_int_eq(system(command), 0);
+    files_remove(directory);
 }
 
 static void external_entry(onnx_model *m, Onnx__TensorProto *t, const char *key, const char *value)
@@ -338,10 +333,9 @@ static grt_status import_external_model(const char *location, const char *offset
         external_entry(&m, t, "length", length);
     onnx_initializer(&m, m.graph, t);
     onnx_output(&m, m.graph, "w");
-    grt_string bytes = onnx_bytes(&m);
-    write_file("m.onnx", bytes.data, bytes.size);
     char path[256];
     in_directory(path, "m.onnx");
+    onnx_write(&m, path);
     compile_source source = {.path = path, .allow_symlinks = links};
     grt_status status = ir_import(&source, out_module);
     onnx_release(&m);

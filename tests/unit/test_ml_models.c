@@ -68,11 +68,8 @@ typedef struct run_state {
 static run_state open_model(onnx_model *m)
 {
     run_state r;
-    grt_model *model;
     onnx_opset(m, "ai.onnx.ml", 3);
-    const grt_string bytes = onnx_bytes(m);
-    ck_assert_msg(grt_model_open_memory(runtime, bytes.data, bytes.size, &model) == GRT_OK, "%s",
-                  grt_last_error());
+    grt_model *model = onnx_open(m, runtime);
     ck_assert_msg(grt_session_create(model, "cpu", NULL, &r.session) == GRT_OK, "%s", grt_last_error());
     ck_assert_int_eq(grt_context_create(r.session, &r.context), GRT_OK);
     grt_model_release(model);

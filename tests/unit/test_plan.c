@@ -1,6 +1,7 @@
 /* Plan files: what is written is what is read; whatever else is in a file is refused, by name, without a
  * crash. */
 #include "src/algo_db.h"
+#include "tests/unit/files.h"
 #include "tests/unit/plan_sample.h"
 
 #include <check.h>
@@ -11,13 +12,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char directory[32];
-static char path[64];
+static char directory[FILES_NAME], path[FILES_NAME + 16];
 
 static void make_directory(void)
 {
-    strcpy(directory, "/tmp/test_plan-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(directory));
+    files_directory(directory);
     snprintf(path, sizeof path, "%s/sample.grt", directory);
 }
 
@@ -27,25 +26,6 @@ static void remove_directory(void)
     ck_assert_int_eq(rmdir(directory), 0); /* empty: nothing else was left behind */
 }
 
-typedef struct file {
-    char *data;
-    size_t size;
-} file;
-
-static file slurp(const char *name)
-{
-    FILE *f = fopen(name, "rb");
-    ck_assert_ptr_nonnull(f);
-    file out = {0};
-    ck_assert_int_eq(fseek(f, 0, SEEK_END), 0);
-    out.size = (size_t)ftell(f);
-    rewind(f);
-    out.data = aligned_alloc(PLAN_PAGE, (out.size + PLAN_PAGE) / PLAN_PAGE * PLAN_PAGE);
-    ck_assert_uint_eq(fread(out.data, 1, out.size, f), out.size);
-    fclose(f);
-    return out;
-}
-
 static file sample_file(bool external)
 {
     grt_plan *plan = plan_sample();
@@ -53,7 +33,7 @@ static file sample_file(bool external)
     ck_assert_msg(plan_check("sample", plan) == GRT_OK, "%s", grt_last_error());
     ck_assert_msg(grt_plan_write(plan, path, external) == GRT_OK, "%s", grt_last_error());
     grt_plan_release(plan);
-    return slurp(path);
+    return files_read(path);
 }
 
 static void assert_refused(file f, const char *expected)
@@ -219,19 +199,19 @@ START_TEST(external_weights)
 {
     file f = sample_file(true);
     assert_reads_back(f);
-    char beside[80];
+    char beside[FILES_NAME + 32];
     snprintf(beside, sizeof beside, "%s.weights", path);
     struct stat st;
     ck_assert_int_eq(stat(beside, &st), 0);
 
-    file w = slurp(beside);
+    file w = files_read(beside);
     FILE *out = fopen(beside, "r+b"); /* one byte changed */
     fputc(w.data[0] ^ 1, out);
     fclose(out);
     assert_refused(f, "checksum");
     ck_assert_int_eq(truncate(beside, st.st_size - 1), 0);
     assert_refused(f, "expected");
-    char elsewhere[80];
+    char elsewhere[FILES_NAME + 16];
     snprintf(elsewhere, sizeof elsewhere, "%s/elsewhere", directory);
     ck_assert_int_eq(rename(beside, elsewhere), 0);
     ck_assert_int_eq(symlink(elsewhere, beside), 0);
@@ -281,7 +261,7 @@ START_TEST(every_truncation)
     size_t size = f.size;
     for (f.size = 0; f.size < size; f.size++)
         assert_refused(f, f.size == 0 ? "magic" : "truncated");
-    f.size = size + 1; /* slurp left room */
+    f.size = size + 1; /* files_read left room */
     assert_refused(f, "bytes follow");
     free(f.data);
 }

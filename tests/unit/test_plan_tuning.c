@@ -2,6 +2,7 @@
  * no plan can hold is refused, on both sides. */
 #include "src/algo_db.h"
 #include "src/plan_tuning.h"
+#include "tests/unit/files.h"
 #include "tests/unit/plan_sample.h"
 
 #include <check.h>
@@ -12,40 +13,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char directory[64], path[96], other[96];
+static char directory[FILES_NAME], path[96], other[96];
 
 static void setup(void)
 {
-    strcpy(directory, "/tmp/test_tuning-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(directory));
+    files_directory(directory);
     snprintf(path, sizeof path, "%s/sample.grt", directory);
     snprintf(other, sizeof other, "%s/other.grt", directory);
 }
 
 static void teardown(void)
 {
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf '%s'", directory);
-    ck_assert_int_eq(system(command), 0);
-}
-
-typedef struct file {
-    char *data;
-    size_t size;
-} file;
-
-static file slurp(const char *name)
-{
-    FILE *f = fopen(name, "rb");
-    ck_assert_ptr_nonnull(f);
-    file out = {0};
-    ck_assert_int_eq(fseek(f, 0, SEEK_END), 0);
-    out.size = (size_t)ftell(f);
-    rewind(f);
-    out.data = malloc(out.size + 1);
-    ck_assert_uint_eq(fread(out.data, 1, out.size, f), out.size);
-    fclose(f);
-    return out;
+    files_remove(directory);
 }
 
 static file write_sample(bool tuning, bool external)
@@ -55,14 +34,14 @@ static file write_sample(bool tuning, bool external)
         plan->n_tuning = 0;
     ck_assert_msg(grt_plan_write(plan, path, external) == GRT_OK, "%s", grt_last_error());
     grt_plan_release(plan);
-    return slurp(path);
+    return files_read(path);
 }
 
 /* "key=data source cost|..." of a plan's rows */
 static const char *rows_of(const char *name)
 {
     static char text[4096];
-    file f = slurp(name);
+    file f = files_read(name);
     grt_plan *plan = NULL;
     ck_assert_msg(grt_plan_read(name, f.data, f.size, &plan) == GRT_OK, "%s", grt_last_error());
     size_t at = 0;
@@ -108,16 +87,16 @@ START_TEST(all_else_stays_byte_for_byte)
     file plain = write_sample(false, false), back, tuned;
     const grt_algo_row rows[] = {row("a;", "one", 1, 0), {.key = "a;", .rejected = true}};
     put(path, other, rows, 1);
-    tuned = slurp(other);
+    tuned = files_read(other);
     ck_assert_uint_gt(tuned.size, plain.size);
     ck_assert_mem_eq(tuned.data + PLAN_PAGE, plain.data + PLAN_PAGE, plain.size - PLAN_PAGE);
     put(other, other, rows + 1, 1); /* without rows it is the plan that it was */
-    back = slurp(other);
+    back = files_read(other);
     ck_assert_uint_eq(back.size, plain.size);
     ck_assert_mem_eq(back.data, plain.data, plain.size);
     free(back.data);
     put(path, path, rows, 1); /* and rows alone make the difference, not the way they came */
-    back = slurp(path);
+    back = files_read(path);
     ck_assert_uint_eq(back.size, tuned.size);
     ck_assert_mem_eq(back.data, tuned.data, tuned.size);
     free(back.data);
@@ -132,7 +111,7 @@ START_TEST(the_compiler_writes_the_same_bytes)
     grt_plan *plan = plan_sample();
     free(write_sample(false, false).data);
     put(path, other, plan->tuning, plan->n_tuning);
-    again = slurp(other);
+    again = files_read(other);
     ck_assert_uint_eq(again.size, all.size);
     ck_assert_mem_eq(again.data, all.data, all.size);
     free(all.data);
@@ -175,7 +154,7 @@ START_TEST(what_no_plan_can_hold)
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         ck_assert_int_eq(grt_plan_tuning_write(path, path, &bad[i], 1), GRT_STATUS_INVALID_ARGUMENT);
-        file after = slurp(path);
+        file after = files_read(path);
         ck_assert_uint_eq(after.size, before.size);
         ck_assert_mem_eq(after.data, before.data, before.size);
         free(after.data);
@@ -184,9 +163,7 @@ START_TEST(what_no_plan_can_hold)
     ck_assert_int_eq(grt_plan_tuning_write(other, path, &one, 1), GRT_STATUS_IO);
     ck_assert_int_eq(grt_plan_tuning_write(directory, path, &one, 1), GRT_STATUS_IO);
     ck_assert_int_eq(grt_plan_tuning_write("/dev/null", path, &one, 1), GRT_STATUS_IO);
-    FILE *f = fopen(other, "w");
-    fputs("no plan", f);
-    fclose(f);
+    files_write(other, "no plan", 7);
     ck_assert_int_eq(grt_plan_tuning_write(other, path, &one, 1), GRT_STATUS_INVALID_PLAN);
     free(huge);
     free(before.data);

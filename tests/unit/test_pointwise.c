@@ -361,15 +361,17 @@ START_TEST(ops_know_their_functions)
     grt_attr tanh_attr = {.name = "approximate", .kind = GRT_ATTR_STRING, .s = {"tanh", 4}};
     grt_attr alpha = {.name = "alpha", .kind = GRT_ATTR_FLOAT, .f = 0.3f};
     float p[PW_MAX_PARAMS];
-    ck_assert_int_eq(pw_opcode_of(&(grt_op_desc){"", "Gelu", "", &tanh_attr, 1}, 1), PW_GeluTanh);
-    ck_assert_int_eq(pw_opcode_of(&(grt_op_desc){"", "Sum", "", NULL, 0}, 2), PW_Add);
-    ck_assert_int_eq(pw_opcode_of(&(grt_op_desc){"", "Sum", "", NULL, 0}, 3), -1);
-    ck_assert_int_eq(pw_opcode_of(&(grt_op_desc){"", "BitwiseAnd", "", NULL, 0}, 2), -1);
-    ck_assert_int_eq(pw_opcode_of(&(grt_op_desc){"other", "Add", "", NULL, 0}, 2), -1);
-    ck_assert_int_eq(pw_opcode_of(&(grt_op_desc){"", "Conv", "", NULL, 0}, 2), -1);
-    ck_assert_int_eq(pw_params(&(grt_op_desc){"", "LeakyRelu", "", &alpha, 1}, PW_LeakyRelu, p), 1);
+    ck_assert_int_eq(grt_pointwise_opcode_of(&(grt_op_desc){"", "Gelu", "", &tanh_attr, 1}, 1), PW_GeluTanh);
+    ck_assert_int_eq(grt_pointwise_opcode_of(&(grt_op_desc){"", "Sum", "", NULL, 0}, 2), PW_Add);
+    ck_assert_int_eq(grt_pointwise_opcode_of(&(grt_op_desc){"", "Sum", "", NULL, 0}, 3), -1);
+    ck_assert_int_eq(grt_pointwise_opcode_of(&(grt_op_desc){"", "BitwiseAnd", "", NULL, 0}, 2), -1);
+    ck_assert_int_eq(grt_pointwise_opcode_of(&(grt_op_desc){"other", "Add", "", NULL, 0}, 2), -1);
+    ck_assert_int_eq(grt_pointwise_opcode_of(&(grt_op_desc){"", "Conv", "", NULL, 0}, 2), -1);
+    ck_assert_int_eq(grt_pointwise_params(&(grt_op_desc){"", "LeakyRelu", "", &alpha, 1}, PW_LeakyRelu, p),
+                     1);
     ck_assert(p[0] == 0.3f);
-    ck_assert_int_eq(pw_params(&(grt_op_desc){"", "HardSigmoid", "", NULL, 0}, PW_HardSigmoid, p), 2);
+    ck_assert_int_eq(grt_pointwise_params(&(grt_op_desc){"", "HardSigmoid", "", NULL, 0}, PW_HardSigmoid, p),
+                     2);
     ck_assert(p[0] == 0.2f && p[1] == 0.5f);
 }
 END_TEST

@@ -1,4 +1,5 @@
 /* Sessions on many devices at once: they compute the same, share weights, and fail as the caller wants. */
+#include "tests/unit/files.h"
 #include "tests/unit/onnx_model.h"
 
 #include "src/session.h"
@@ -57,10 +58,7 @@ static onnx_model products(int size)
 static grt_model *open_model(int size)
 {
     onnx_model m = products(size);
-    grt_string bytes = onnx_bytes(&m);
-    grt_model *model = NULL;
-    ck_assert_msg(grt_model_open_memory(runtime, bytes.data, bytes.size, &model) == GRT_OK, "%s",
-                  grt_last_error());
+    grt_model *model = onnx_open(&m, runtime);
     onnx_release(&m);
     return model;
 }
@@ -242,28 +240,20 @@ END_TEST
 
 static void write_plan(const char *path)
 {
-    char onnx[64];
     onnx_model m = products(MANY);
-    grt_string bytes = onnx_bytes(&m);
-    snprintf(onnx, sizeof onnx, "%s.onnx", path);
-    FILE *f = fopen(onnx, "wb");
-    ck_assert_ptr_nonnull(f);
-    ck_assert_uint_eq(fwrite(bytes.data, 1, bytes.size, f), bytes.size);
-    fclose(f);
     const grt_compile_options options = {.struct_size = sizeof options, .level = -1, .target = "mirror"};
-    ck_assert_msg(grt_compile(onnx, &options, path) == GRT_OK, "%s", grt_last_error());
-    unlink(onnx);
+    onnx_compile(&m, &options, path);
     onnx_release(&m);
 }
 
 /* The checksum of many weights is left to the sessions: a wrong byte is found by the first, on any device. */
 START_TEST(many_weights_are_checked_by_sessions)
 {
-    char path[] = "/tmp/test_sessions-XXXXXX";
+    char path[FILES_NAME];
     const char *const devices[] = {"mirror:1", "cpu", "mirror:2", "mirror:6"};
     grt_session *sessions[4];
     grt_model *model;
-    close(mkstemp(path));
+    files_fresh(path);
     write_plan(path);
     for (int broken = 0; broken < 2; broken++) {
         if (broken) {

@@ -1,5 +1,6 @@
 /* Tuning on a device whose library has seven algorithms for a product, with a clock of its own: the fastest
  * that is sound wins, time and patience are limited, and what is found is kept. */
+#include "tests/unit/files.h"
 #include "tests/unit/onnx_model.h"
 
 #include "src/algo_cache.h"
@@ -180,7 +181,7 @@ static grt_status lab_open(int32_t index, grt_device **out_device)
 
 /* ---- a model on it ---- */
 
-static char directory[64], path[128];
+static char directory[FILES_NAME], path[128];
 static grt_runtime *runtime;
 static grt_model *model;
 static grt_session *session;
@@ -206,9 +207,7 @@ static void open_model(void)
     onnx_node(&m, m.graph, "MatMul", "ab,b", "abb");
     onnx_node(&m, m.graph, "MatMul", "abb,c", "y");
     onnx_output(&m, m.graph, "y");
-    const grt_string bytes = onnx_bytes(&m);
-    ck_assert_msg(grt_model_open_memory(runtime, bytes.data, bytes.size, &model) == GRT_OK, "%s",
-                  grt_last_error());
+    model = onnx_open(&m, runtime);
     onnx_release(&m);
 }
 
@@ -242,8 +241,7 @@ static void close_all(void)
 
 static void setup(void)
 {
-    strcpy(directory, "/tmp/test_tune-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(directory));
+    files_directory(directory);
     snprintf(path, sizeof path, "%s/algos.db", directory);
     for (size_t i = 0; i < sizeof a / sizeof *a; i++)
         a[i] = (float)(i % 7) - 3;
@@ -263,10 +261,8 @@ static void setup(void)
 
 static void teardown(void)
 {
-    char command[128];
     close_all();
-    snprintf(command, sizeof command, "rm -rf '%s'", directory);
-    ck_assert_int_eq(system(command), 0);
+    files_remove(directory);
 }
 
 static grt_tune_report tune(const grt_tune_options *options)

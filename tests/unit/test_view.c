@@ -5,10 +5,8 @@
 #include <graphrt/graphrt.h>
 
 #include <check.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static grt_runtime *runtime;
 static const char *const devices[] = {"cpu", "mirror"};
@@ -37,13 +35,10 @@ static void split(onnx_model *m, Onnx__GraphProto *graph, const char *inputs, co
 
 static grt_context *context_of(onnx_model *m, const char *device)
 {
-    const grt_string bytes = onnx_bytes(m);
-    grt_model *model;
+    grt_model *model = onnx_open(m, runtime);
     grt_session *session;
     grt_context *context;
     const grt_session_options options = {.struct_size = sizeof options, .fallback = "cpu"};
-    ck_assert_msg(grt_model_open_memory(runtime, bytes.data, bytes.size, &model) == GRT_OK, "%s",
-                  grt_last_error());
     ck_assert_msg(grt_session_create(model, device, &options, &session) == GRT_OK, "%s", grt_last_error());
     ck_assert_int_eq(grt_context_create(session, &context), GRT_OK);
     grt_session_release(session);
@@ -311,21 +306,11 @@ END_TEST
 /* A context of the plan that is made for the device, and how many Split steps that has. */
 static grt_context *context_of_plan(onnx_model *m, const char *device, int *out_splits)
 {
-    char plan[] = "/tmp/test_view-XXXXXX", onnx[sizeof plan + 5];
     const grt_compile_options options = {.struct_size = sizeof options, .level = 2, .target = device};
-    const grt_string bytes = onnx_bytes(m);
-    close(mkstemp(plan));
-    snprintf(onnx, sizeof onnx, "%s.onnx", plan);
-    FILE *f = fopen(onnx, "wb");
-    ck_assert_ptr_nonnull(f);
-    ck_assert_uint_eq(fwrite(bytes.data, 1, bytes.size, f), bytes.size);
-    fclose(f);
-    ck_assert_msg(grt_compile(onnx, &options, plan) == GRT_OK, "%s", grt_last_error());
-    grt_model *model;
+    grt_model *model = onnx_open_plan(m, runtime, &options);
     grt_session *session;
     grt_context *context;
     grt_step_info step = {0};
-    ck_assert_msg(grt_model_open(runtime, plan, &model) == GRT_OK, "%s", grt_last_error());
     *out_splits = 0;
     for (size_t i = 0; grt_model_step(model, i, &step) == GRT_OK; i++)
         *out_splits += !strcmp(step.op, "Split");
@@ -333,8 +318,6 @@ static grt_context *context_of_plan(onnx_model *m, const char *device, int *out_
     ck_assert_int_eq(grt_context_create(session, &context), GRT_OK);
     grt_session_release(session);
     grt_model_release(model);
-    unlink(plan);
-    unlink(onnx);
     return context;
 }
 

@@ -156,12 +156,7 @@ typedef struct walk {
 
 static int64_t walk_offset(const walk *w, int64_t flat)
 {
-    int64_t offset = 0;
-    for (int32_t k = w->n - 1; k >= 0; k--) {
-        offset += flat % w->dims[k] * w->strides[k];
-        flat /= w->dims[k];
-    }
-    return offset;
+    return grt_strided_offset(w->dims, w->n, w->strides, flat);
 }
 
 static grt_status run_mvn(const grt_run *run)

@@ -231,12 +231,7 @@ static grt_status reshape_einsum(grt_reshape *reshape)
 /* Offset of operand i for the flat index of labels [from, to). */
 static int64_t offset_of(const einsum_shape *s, int32_t i, int32_t from, int32_t to, int64_t flat)
 {
-    int64_t offset = 0;
-    for (int32_t k = to - 1; k >= from; k--) {
-        offset += flat % s->dims[k] * s->strides[i][k];
-        flat /= s->dims[k];
-    }
-    return offset;
+    return grt_strided_offset(s->dims + from, to - from, s->strides[i] + from, flat);
 }
 
 /* Sum over the last label for one or two float32 operands, the usual case. */

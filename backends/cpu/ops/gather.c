@@ -104,11 +104,7 @@ static grt_status run_gather_elements(const grt_run *run)
     size_t bytes = grt_dtype_size(data->dtype);
 #pragma omp parallel for num_threads(run->threads) schedule(static) if (total > CPU_GRAIN)
     for (int64_t row = 0; row < n_rows; row++) {
-        int64_t base = 0, rest = row;
-        for (int32_t k = last - 1; k >= 0; k--) {
-            base += rest % indices->dims[k] * strides[k];
-            rest /= indices->dims[k];
-        }
+        const int64_t base = grt_strided_offset(indices->dims, last, strides, row);
         const void *src = cpu_at_const(data->data, base, bytes);
         CPU_BY_SIZE(bytes, pick_, out->data, src, indices, row * n, n, size, stride, strides[last]);
     }

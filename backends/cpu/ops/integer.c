@@ -274,12 +274,8 @@ static int64_t which(const grt_tensor *t, int64_t per_matrix, int64_t matrix, in
 /* Where an item of the batch has its matrices. */
 static void find_matrices(const matrix_shape *shape, int64_t item, int64_t *a_item, int64_t *b_item)
 {
-    *a_item = *b_item = 0;
-    for (int32_t i = shape->lead - 1; i >= 0; i--) {
-        *a_item += item % shape->dims[i] * shape->a[i];
-        *b_item += item % shape->dims[i] * shape->b[i];
-        item /= shape->dims[i];
-    }
+    *a_item = grt_strided_offset(shape->dims, shape->lead, shape->a, item);
+    *b_item = grt_strided_offset(shape->dims, shape->lead, shape->b, item);
 }
 
 /* values: of the row, less the zero point; their sum. */

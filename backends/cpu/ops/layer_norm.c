@@ -95,12 +95,7 @@ static void run_row(const grt_run *r, const layer_shape *s, int64_t row)
 
 static int64_t offset(const layer_shape *s, const int64_t *strides, int64_t at)
 {
-    int64_t sum = 0;
-    for (int32_t i = s->rank - 1; i >= 0; i--) {
-        sum += at % s->dims[i] * strides[i];
-        at /= s->dims[i];
-    }
-    return sum;
+    return grt_strided_offset(s->dims, s->rank, strides, at);
 }
 
 /* The definition's steps, each result rounded to its type. */

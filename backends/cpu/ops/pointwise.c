@@ -157,14 +157,14 @@ static grt_status create(const grt_kernel_node *node, void **out_state)
     bool mean = !strcmp(node->desc->op, "Mean"), clip = !strcmp(node->desc->op, "Clip");
     bool variadic = mean || !strcmp(node->desc->op, "Sum") || !strcmp(node->desc->op, "Max") ||
                     !strcmp(node->desc->op, "Min");
-    int32_t opcode = mean ? PW_Add : pw_function_of(node->desc);
+    int32_t opcode = mean ? PW_Add : grt_pointwise_function_of(node->desc);
     s->dtype = node->in[0].dtype;
     grt_dtype compute = is_16(s->dtype) ? GRT_DTYPE_FLOAT : s->dtype;
     s->loop = cpu_pw_table(compute)[opcode];
-    s->truth = pw_info_at(opcode)->truth;
-    s->n_in = variadic ? node->n_in : pw_info_at(opcode)->arity;
+    s->truth = grt_pointwise_info(opcode)->truth;
+    s->n_in = variadic ? node->n_in : grt_pointwise_info(opcode)->arity;
     s->form = !variadic ? FORM_CALL : node->n_in == 1 ? FORM_COPY : FORM_FOLD;
-    (void)pw_params(node->desc, opcode, s->p);
+    (void)grt_pointwise_params(node->desc, opcode, s->p);
     if (mean) {
         float count_f = (float)node->n_in;
         s->divide = cpu_pw_table(compute)[PW_Div];

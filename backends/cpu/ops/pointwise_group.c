@@ -98,7 +98,7 @@ static grt_status assign_registers(program *p, const int64_t *code)
 static grt_status create(const grt_kernel_node *node, void **out_state)
 {
     size_t n, n_constants;
-    GRT_TRY(pw_program_check(node->desc, node->n_in));
+    GRT_TRY(grt_pointwise_check(node->desc, node->n_in));
     const int64_t *code = grt_attr_ints(node->desc, "program", &n);
     const float *constants = grt_attr_floats(node->desc, "constants", &n_constants);
     n /= 4;
@@ -119,7 +119,7 @@ static grt_status create(const grt_kernel_node *node, void **out_state)
     if (status == GRT_OK && n_constants)
         memcpy(p->constants, constants, n_constants * sizeof *constants);
     for (size_t i = 0; status == GRT_OK && i < n; i++) {
-        const pw_info *info = pw_info_at((int32_t)code[4 * i]);
+        const pw_info *info = grt_pointwise_info((int32_t)code[4 * i]);
         p->code[i].loop = code[4 * i] == PW_Pow ? cpu_pw_power_f32 : p->tables->group[code[4 * i]];
         p->code[i].arity = info->arity;
         for (int k = 0; k < info->n_params; k++)

@@ -114,12 +114,7 @@ static int64_t list_product(const axis_list *list)
 
 static int64_t list_offset(const axis_list *list, int64_t flat)
 {
-    int64_t offset = 0;
-    for (int32_t k = list->n - 1; k >= 0; k--) {
-        offset += flat % list->dims[k] * list->strides[k];
-        flat /= list->dims[k];
-    }
-    return offset;
+    return grt_strided_offset(list->dims, list->n, list->strides, flat);
 }
 
 typedef union numbers {

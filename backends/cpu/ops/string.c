@@ -55,12 +55,7 @@ static grt_status concat_reshape(grt_reshape *reshape)
 /* Offset of element i under broadcast strides. */
 static int64_t offset_of(const concat_shape *shape, const int64_t *strides, int64_t i)
 {
-    int64_t at = 0;
-    for (int32_t k = shape->rank - 1; k >= 0; k--) {
-        at += i % shape->dims[k] * strides[k];
-        i /= shape->dims[k];
-    }
-    return at;
+    return grt_strided_offset(shape->dims, shape->rank, strides, i);
 }
 
 static grt_status concat_run(const grt_run *run)

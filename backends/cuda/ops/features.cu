@@ -1,5 +1,6 @@
 /* ArrayFeatureExtractor, Binarizer; Adagrad, Adam, Momentum: what goes element by element of the operators beside neural networks'. */
 #include "backends/cuda/each.cuh"
+#include "backends/optimizer.h"
 
 namespace {
 
@@ -53,78 +54,19 @@ grt_status run_binarizer(const grt_run *r)
 
 /* ---- one step of training ---- */
 
-enum step_kind { ADAGRAD, ADAM, MOMENTUM };
-
-struct step_state {
-    step_kind kind;
-    bool nesterov;
-    double alpha, beta, epsilon, decay, norm, norm_post;
-};
-
-grt_status create_step(const grt_kernel_node *node, void **out_state)
-{
-    step_state *s;
-    GRT_TRY(cuda_state(&s));
-    const grt_op_desc *desc = node->desc;
-    s->kind = !strcmp(desc->op, "Adam") ? ADAM : !strcmp(desc->op, "Momentum") ? MOMENTUM : ADAGRAD;
-    s->nesterov = !strcmp(grt_attr_string(desc, "mode", "standard"), "nesterov");
-    s->alpha = (double)grt_attr_float(desc, "alpha", 0.9f);
-    s->beta = (double)grt_attr_float(desc, "beta", 0.999f);
-    s->epsilon = (double)grt_attr_float(desc, "epsilon", 1e-6f);
-    s->decay = (double)grt_attr_float(desc, "decay_factor", 0);
-    s->norm = (double)grt_attr_float(desc, "norm_coefficient", 0);
-    s->norm_post = (double)grt_attr_float(desc, "norm_coefficient_post", 0);
-    *out_state = s;
-    return GRT_OK;
-}
-
-/* Tensors of one step: value, gradient and one or two states. */
-int32_t kinds_of(const step_state *s)
-{
-    return s->kind == ADAM ? 4 : 3;
-}
-
-grt_status reshape_step(grt_reshape *r)
-{
-    const int32_t kinds = kinds_of((const step_state *)r->state), n = (r->n_in - 2) / kinds;
-    bool fits = grt_tensor_elements(r->in[0]) == 1 && grt_tensor_elements(r->in[1]) == 1;
-    for (int32_t i = 2; fits && i < 2 + n * kinds; i++)
-        fits = r->in[i] && grt_tensor_same_type(r->in[i], r->in[2 + (i - 2) % n]);
-    return fits ? GRT_OK
-                : grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
-                              "R and T must be scalars; each tensor, its gradient and its states must have one type and shape");
-}
-
-__device__ double step(const step_state &s, double rate, double t, double x, double g, double *first, double *second)
-{
-    g += s.norm * x;
-    if (s.kind == ADAGRAD) {
-        *first += g * g;
-        return x - rate / (1 + t * s.decay) * g / (sqrt(*first) + s.epsilon);
-    }
-    if (s.kind == ADAM) {
-        if (t > 0) /* states start at zero: undo the bias */
-            rate = rate * sqrt(1 - pow(s.beta, t)) / (1 - pow(s.alpha, t));
-        *first = s.alpha * *first + (1 - s.alpha) * g;
-        *second = s.beta * *second + (1 - s.beta) * g * g;
-        return (1 - s.norm_post) * (x - rate * *first / (sqrt(*second) + s.epsilon));
-    }
-    *first = s.alpha * *first + (t > 0 ? s.beta : 1) * g;
-    return x - rate * (s.nesterov ? g + s.alpha * *first : *first);
-}
-
 grt_status run_step(const grt_run *r)
 {
-    const step_state s = *(const step_state *)r->state;
-    const int32_t kinds = kinds_of(&s), n = (r->n_in - 2) / kinds;
+    const grt_optimizer o = *(const grt_optimizer *)r->state;
+    const int32_t tensors = grt_optimizer_tensors(&o), n = (r->n_in - 2) / tensors;
     const cuda_any rate = cuda_any_in(r, 0), time = cuda_any_in(r, 1);
     for (int32_t k = 0; k < n; k++) {
         const cuda_any x = cuda_any_in(r, 2 + k), g = cuda_any_in(r, 2 + n + k), a = cuda_any_in(r, 2 + 2 * n + k);
-        const cuda_any b = kinds == 4 ? cuda_any_in(r, 2 + 3 * n + k) : cuda_any_of(NULL);
-        const cuda_any new_x = cuda_any_out(r, k), new_a = cuda_any_out(r, n + k), new_b = kinds == 4 ? cuda_any_out(r, 2 * n + k) : b;
+        const cuda_any b = tensors == 4 ? cuda_any_in(r, 2 + 3 * n + k) : cuda_any_of(NULL);
+        const cuda_any new_x = cuda_any_out(r, k), new_a = cuda_any_out(r, n + k), new_b = tensors == 4 ? cuda_any_out(r, 2 * n + k) : b;
         GRT_TRY(cuda_each(r, grt_tensor_elements(r->in[2 + k]), [=] __device__(int64_t i) {
             double first = a.get(i), second = b ? b.get(i) : 0;
-            const double value = step(s, rate.get(0), time.get(0), x.get(i), g.get(i), &first, &second);
+            const grt_optimizer_now now = grt_optimizer_prepare(&o, rate.get(0), time.get(0));
+            const double value = grt_optimizer_step(&o, now, x.get(i), g.get(i), &first, &second);
             if (new_x)
                 new_x.put(i, value);
             if (new_a)
@@ -139,7 +81,7 @@ grt_status run_step(const grt_run *r)
 #define FLOATS (GRT_BIT(FLOAT) | GRT_BIT(DOUBLE))
 #define STEP(name)                                                                                                     \
     {.domain = "ai.onnx.preview.training", .op = name, .types = {FLOATS, GRT_BIT(INT64), FLOATS, FLOATS},              \
-     .create = create_step, .destroy = free, .reshape = reshape_step, .run = run_step}
+     .create = grt_optimizer_create, .destroy = free, .reshape = grt_optimizer_reshape, .run = run_step}
 const grt_kernel_row rows[] = {
     {.domain = "ai.onnx.ml", .op = "ArrayFeatureExtractor", .types = {ML_NUMBERS, GRT_BIT(INT64)},
      .reshape = reshape_extractor, .run = run_extractor},

@@ -253,16 +253,16 @@ grt_status create(const grt_kernel_node *node, void **out_state)
     const char *op = node->desc->op;
     bool variadic = is_variadic(op);
     s->mean = !strcmp(op, "Mean");
-    s->opcode = s->mean ? PW_Add : pw_function_of(node->desc);
+    s->opcode = s->mean ? PW_Add : grt_pointwise_function_of(node->desc);
     if (s->opcode < 0) {
         free(s);
         return grt_fail_op(node->desc, GRT_STATUS_INTERNAL, "no function of that name");
     }
     s->dtype = node->in[0].dtype;
-    s->truth = pw_info_at(s->opcode)->truth;
-    s->n_in = variadic ? node->n_in : pw_info_at(s->opcode)->arity;
+    s->truth = grt_pointwise_info(s->opcode)->truth;
+    s->n_in = variadic ? node->n_in : grt_pointwise_info(s->opcode)->arity;
     s->how = variadic && (node->n_in != 2 || s->mean) ? FORM_FOLD : FORM_CALL;
-    (void)pw_params(node->desc, s->opcode, s->p);
+    (void)grt_pointwise_params(node->desc, s->opcode, s->p);
     for (int32_t i = 1; s->opcode == PW_Clip && i < 3; i++)
         s->limits[i] = limit_bits(s->dtype, i == 2);
     *out_state = s;

@@ -281,7 +281,7 @@ void assign_registers(program *p, const int64_t *code, int64_t n_constants)
 grt_status create(const grt_kernel_node *node, void **out_state)
 {
     size_t n, n_constants;
-    GRT_TRY(pw_program_check(node->desc, node->n_in));
+    GRT_TRY(grt_pointwise_check(node->desc, node->n_in));
     const int64_t *code = grt_attr_ints(node->desc, "program", &n);
     const float *constants = grt_attr_floats(node->desc, "constants", &n_constants);
     program *p;
@@ -294,7 +294,7 @@ grt_status create(const grt_kernel_node *node, void **out_state)
     if (n_constants)
         memcpy(p->constants, constants, n_constants * sizeof *constants);
     for (int32_t i = 0; i < p->n; i++) {
-        const pw_info *info = pw_info_at((int32_t)code[4 * i]);
+        const pw_info *info = grt_pointwise_info((int32_t)code[4 * i]);
         p->code[i].opcode = (uint8_t)code[4 * i];
         p->code[i].arity = (uint8_t)info->arity;
         for (int k = 0; k < info->n_params; k++)

@@ -1,6 +1,8 @@
 /* Where, Trilu, OneHot, EyeLike, ReverseSequence, ConstantOfShape, Range, and Dropout when it is not training. */
 #include "backends/cuda/copy.h"
+#include "backends/cuda/number.cuh"
 #include "backends/cuda/pointwise_eval.h"
+#include "backends/element.h"
 
 namespace {
 
@@ -88,37 +90,6 @@ grt_status run_trilu(const grt_run *r)
 
 /* ---- OneHot ---- */
 
-/* Any number type as a double. */
-__device__ __forceinline__ double number_at(grt_dtype dtype, const void *data, int64_t i)
-{
-    switch (dtype) {
-    case GRT_DTYPE_FLOAT:
-        return ((const float *)data)[i];
-    case GRT_DTYPE_DOUBLE:
-        return ((const double *)data)[i];
-    case GRT_DTYPE_FLOAT16:
-        return __half2float(((const __half *)data)[i]);
-    case GRT_DTYPE_BFLOAT16:
-        return __bfloat162float(((const __nv_bfloat16 *)data)[i]);
-    case GRT_DTYPE_INT8:
-        return ((const int8_t *)data)[i];
-    case GRT_DTYPE_INT16:
-        return ((const int16_t *)data)[i];
-    case GRT_DTYPE_INT32:
-        return ((const int32_t *)data)[i];
-    case GRT_DTYPE_INT64:
-        return (double)((const int64_t *)data)[i];
-    case GRT_DTYPE_UINT16:
-        return ((const uint16_t *)data)[i];
-    case GRT_DTYPE_UINT32:
-        return ((const uint32_t *)data)[i];
-    case GRT_DTYPE_UINT64:
-        return (double)((const uint64_t *)data)[i];
-    default:
-        return ((const uint8_t *)data)[i];
-    }
-}
-
 template <typename T>
 __global__ void __launch_bounds__(CUDA_BLOCK)
     one_hot_kernel(int64_t n, int64_t depth, int64_t inner, grt_dtype dtype, const void *indices, const T *values, T *out)
@@ -126,7 +97,7 @@ __global__ void __launch_bounds__(CUDA_BLOCK)
     T off = values[0], on = values[1];
     for CUDA_ITEMS(i, n) {
         int64_t rest = i / inner, outer = rest / depth;
-        double number = number_at(dtype, indices, outer * inner + (i - rest * inner));
+        double number = cpu_element_load(dtype, indices, outer * inner + (i - rest * inner));
         number = number < 0 ? number + (double)depth : number;
         bool marked = number >= 0 && number < (double)depth && (int64_t)number == rest - outer * depth;
         out[i] = marked ? on : off;
@@ -209,6 +180,10 @@ grt_status run_fill(const grt_run *r)
     return cuda_fill(out->data, grt_dtype_size(out->dtype), grt_tensor_elements(out), r->state, NULL, cuda_stream(r));
 }
 
+/* Signed numbers are made by the kernels of unsigned ones: what wraps round has the same bits. */
+template <typename S>
+using wrapping = typename std::conditional<std::is_integral<S>::value, std::make_unsigned<S>, std::enable_if<true, S>>::type::type;
+
 template <typename S> __global__ void __launch_bounds__(CUDA_BLOCK) eye_kernel(int64_t n, int64_t cols, int64_t k, S *out)
 {
     for CUDA_ITEMS(i, n) {
@@ -232,7 +207,8 @@ template <typename S> grt_status eye(const grt_run *r)
 {
     const grt_tensor *out = r->out[0];
     int64_t n = grt_tensor_elements(out);
-    eye_kernel<S><<<cuda_grid(n), CUDA_BLOCK, 0, cuda_stream(r)>>>(n, out->dims[1], *(const int64_t *)r->state, (S *)out->data);
+    typedef wrapping<S> W;
+    eye_kernel<W><<<cuda_grid(n), CUDA_BLOCK, 0, cuda_stream(r)>>>(n, out->dims[1], *(const int64_t *)r->state, (W *)out->data);
     CUDA_LAUNCHED();
     return GRT_OK;
 }
@@ -240,34 +216,12 @@ template <typename S> grt_status eye(const grt_run *r)
 template <typename S> grt_status range(const grt_run *r)
 {
     int64_t n = r->out[0]->dims[0];
-    range_kernel<S><<<cuda_grid(n), CUDA_BLOCK, 0, cuda_stream(r)>>>(n, (const S *)r->in[0]->data, (const S *)r->in[2]->data,
-                                                                    (S *)r->out[0]->data);
+    typedef wrapping<S> W;
+    range_kernel<W><<<cuda_grid(n), CUDA_BLOCK, 0, cuda_stream(r)>>>(n, (const W *)r->in[0]->data, (const W *)r->in[2]->data,
+                                                                    (W *)r->out[0]->data);
     CUDA_LAUNCHED();
     return GRT_OK;
 }
-
-#define BY_DTYPE(dtype, f)                                                                                             \
-    switch (dtype) {                                                                                                   \
-    case GRT_DTYPE_FLOAT:                                                                                              \
-        return f<float>(r);                                                                                            \
-    case GRT_DTYPE_DOUBLE:                                                                                             \
-        return f<double>(r);                                                                                           \
-    case GRT_DTYPE_FLOAT16:                                                                                            \
-        return f<__half>(r);                                                                                           \
-    case GRT_DTYPE_BFLOAT16:                                                                                           \
-        return f<__nv_bfloat16>(r);                                                                                    \
-    case GRT_DTYPE_INT16:                                                                                              \
-    case GRT_DTYPE_UINT16:                                                                                             \
-        return f<uint16_t>(r);                                                                                         \
-    case GRT_DTYPE_INT32:                                                                                              \
-    case GRT_DTYPE_UINT32:                                                                                             \
-        return f<uint32_t>(r);                                                                                         \
-    case GRT_DTYPE_INT64:                                                                                              \
-    case GRT_DTYPE_UINT64:                                                                                             \
-        return f<uint64_t>(r);                                                                                         \
-    default:                                                                                                           \
-        return f<uint8_t>(r);                                                                                          \
-    }
 
 grt_status create_eye(const grt_kernel_node *node, void **out_state)
 {
@@ -291,14 +245,14 @@ grt_status run_eye(const grt_run *r)
 {
     if (grt_tensor_elements(r->out[0]) <= 0)
         return GRT_OK;
-    BY_DTYPE(r->out[0]->dtype, eye)
+    CUDA_RETURN_BY_NUMBER(r->out[0]->dtype, eye, r)
 }
 
 grt_status run_range(const grt_run *r)
 {
     if (r->out[0]->dims[0] <= 0)
         return GRT_OK;
-    BY_DTYPE(r->out[0]->dtype, range)
+    CUDA_RETURN_BY_NUMBER(r->out[0]->dtype, range, r)
 }
 
 /* ---- ReverseSequence ---- */

@@ -1,0 +1,23 @@
+/* Files and directories that tests make below /tmp. What goes wrong fails the test. */
+#ifndef GRT_TESTS_FILES_H
+#define GRT_TESTS_FILES_H
+
+#include <stddef.h>
+
+enum { FILES_NAME = 64 };
+
+/* An empty file, and an empty directory, with names of their own. The test removes them. */
+void files_fresh(char out_path[FILES_NAME]);
+void files_directory(char out_path[FILES_NAME]);
+/* With all that is in it. */
+void files_remove(const char *directory);
+
+void files_write(const char *path, const void *data, size_t size);
+
+typedef struct file {
+    char *data; /* on a page of its own, as plans want it, with room for one more byte; free() releases it */
+    size_t size;
+} file;
+file files_read(const char *path);
+
+#endif
