@@ -18,8 +18,9 @@
 #include <xxhash.h>
 
 enum {
-    LEAST = 4,                 /* branches */
-    LARGEST_REPEATED = 4 << 10 /* bytes of a constant that may be kept twice, as others read it */
+    LEAST = 4,                  /* branches */
+    LARGEST_REPEATED = 4 << 10, /* bytes of a constant that may be kept twice, as others read it */
+    LARGEST_STACKED = 4 << 20   /* of any: reading more takes longer than a launch, on every device */
 };
 
 /* OPAQUE: told from others by identity only. */
@@ -241,7 +242,7 @@ static bool may_stack(const parallel *p, ir_value *const *values, int32_t n)
         const ir_value *value = values[i];
         if (fact_of(p, value)->kind != CONSTANT ||
             !grt_tensor_same_type(value->type.data, values[0]->type.data) ||
-            (value->n_uses != 1 && grt_tensor_bytes(value->type.data) > LARGEST_REPEATED))
+            grt_tensor_bytes(value->type.data) > (value->n_uses == 1 ? LARGEST_STACKED : LARGEST_REPEATED))
             return false;
     }
     return true;
@@ -403,8 +404,32 @@ static bool is_read_apart(const group *g, int32_t i)
     return g->members[i]->n_uses > g->uses;
 }
 
+static double elements(const ir_value *value, int32_t from, int32_t to)
+{
+    double n = 1;
+    int64_t dim;
+    for (int32_t i = from; i < to; i++)
+        if (grt_dim_is_const(value->graph->module->dims, value->type.dims[i], &dim))
+            n *= (double)dim;
+    return n;
+}
+
+static bool is_product(const ir_node *node)
+{
+    return rewrite_is(node, "MatMul") || rewrite_is(node, "Gemm");
+}
+
+/* Has the product enough to do by itself? Dims that are not known count as 1. */
+static bool is_large(const parallel *p, const ir_node *product)
+{
+    const ir_value *w = ir_in(product, 1), *y = product->out[0];
+    const int64_t limit = p->context->target->lone_product;
+    return limit &&
+           elements(y, 0, y->type.rank - 1) * elements(w, w->type.rank - 2, w->type.rank) >= (double)limit;
+}
+
 /* Something must be computed; and what others read of it has to be taken out of the batch again. */
-static bool is_worth_it(group *const *groups, int32_t n)
+static bool is_worth_it(const parallel *p, group *const *groups, int32_t n)
 {
     int32_t products = 0, levels = 0, apart;
     for (int32_t k = 0; k < n; k++) {
@@ -412,7 +437,9 @@ static bool is_worth_it(group *const *groups, int32_t n)
         if (g->kind != NODE)
             continue;
         const ir_node *node = g->members[0]->producer;
-        products += rewrite_is(node, "MatMul") || rewrite_is(node, "Gemm");
+        if (is_product(node) && is_large(p, node))
+            return false;
+        products += is_product(node);
         levels += !rewrite_needs_no_kernel(node);
         apart = 0;
         for (int32_t i = 0; i < g->n; i++)
@@ -572,7 +599,7 @@ static int by_family(const void *a, const void *b)
 static void batch_family(const parallel *p, group *const *groups, int32_t n)
 {
     batch b = {.context = p->context, .scratch = p->scratch, .n = groups[0]->n};
-    if (!is_worth_it(groups, n))
+    if (!is_worth_it(p, groups, n))
         return;
     if (make_all(p, &b, groups, n))
         put_in_place(p, groups, n);
