@@ -290,6 +290,57 @@ static ir_value *make_norm(batch *b, const ir_node *first, const batch_operand *
     return own && has_bias ? binary(b, "Add", y, of_rank(b, &in[2], rank)) : y;
 }
 
+static bool may_concat(const ir_node *node)
+{
+    return may_pointwise(node) && rank_of_input(node, 0) == node->out[0]->type.rank;
+}
+
+/* What all members have is repeated. */
+static ir_value *as_batch(batch *b, const batch_operand *x)
+{
+    int64_t shape[GRT_MAX_RANK];
+    if (x->is_batch || !x->value)
+        return x->value;
+    for (int32_t i = 0; i <= x->rank; i++)
+        shape[i] = i ? 1 : b->n;
+    return binary(b, "Expand", x->value, ir_constant_ints(b->before->graph, b->name, shape, x->rank + 1));
+}
+
+static ir_value *make_concat(batch *b, const ir_node *first, const batch_operand *in)
+{
+    ir_value **operands = GRT_ARENA_ARRAY(b->scratch, ir_value *, first->n_in);
+    for (int32_t i = 0; operands && i < first->n_in; i++)
+        if (!(operands[i] = as_batch(b, &in[i])))
+            return NULL;
+    return operands ? finish(b, make_along_axis(b, first, first->n_in, operands)) : NULL;
+}
+
+/* Axes are counted from the end; where there are none, all are meant. */
+static ir_value *make_reduction(batch *b, const ir_node *first, const batch_operand *in)
+{
+    const int64_t *axes = NULL;
+    int64_t n = 0, counted[GRT_MAX_RANK];
+    const bool given = first->n_in > 1 && in[1].value;
+    if (!in[0].is_batch || (given && (!ir_const_ints(in[1].value, &axes, &n) || n > in[0].rank)))
+        return NULL;
+    if (!n && grt_attr_int(&first->desc, "noop_with_empty_axes", 0))
+        return NULL;
+    const bool all = n == 0;
+    n = all ? in[0].rank : n;
+    for (int64_t i = 0; i < n; i++)
+        counted[i] = all || axes[i] >= 0 ? (all ? i : axes[i]) - in[0].rank : axes[i];
+    ir_value *operands[] = {in[0].value, ir_constant_ints(b->before->graph, b->name, counted, n)};
+    ir_node *node = operands[1] ? make(b, first->desc.op, 2, operands) : NULL;
+    if (node)
+        ir_attrs_copy(node, first);
+    return finish(b, node);
+}
+
+static bool may_reduce(const ir_node *node)
+{
+    return rank_of_input(node, 0) >= 1;
+}
+
 typedef struct rule {
     const char *op;
     bool (*may)(const ir_node *node);
@@ -301,6 +352,9 @@ static const rule rules[] = {
     {"Transpose", may_transpose, make_transpose}, {"Softmax", may_unary, make_softmax},
     {"LogSoftmax", may_unary, make_softmax},      {"LayerNormalization", may_norm, make_norm},
     {"RMSNormalization", may_norm, make_norm},    {"Cast", may_unary, make_pointwise},
+    {"Concat", may_concat, make_concat},          {"ReduceMax", may_reduce, make_reduction},
+    {"ReduceMean", may_reduce, make_reduction},   {"ReduceMin", may_reduce, make_reduction},
+    {"ReduceSum", may_reduce, make_reduction},    {"ReduceL2", may_reduce, make_reduction},
 };
 static const rule pointwise_rule = {NULL, may_pointwise, make_pointwise};
 static const rule view_rule = {NULL, may_view, make_view};
@@ -333,9 +387,11 @@ batch_input batch_input_of(const ir_node *node, int32_t index)
 {
     if (index == 0)
         return BATCH_ANY;
-    if (rule_of(node) == &view_rule)
+    const rule *r = rule_of(node);
+    if (r == &view_rule)
         return BATCH_IGNORED;
-    return rewrite_is(node, "Clip") ? BATCH_SAME : BATCH_ANY;
+    const bool fixed = rewrite_is(node, "Clip") || (r && r->make == make_reduction);
+    return fixed ? BATCH_SAME : BATCH_ANY;
 }
 
 ir_value *batch_node(batch *b, const ir_node *first, const batch_operand *in)
@@ -429,6 +485,13 @@ ir_value *batch_ranges(batch *b, ir_value *whole, int32_t axis, int64_t width, c
     dims[axis] = grt_dim_const(table, b->n);
     dims[axis + 1] = grt_dim_const(table, width);
     return moved_axis(b, reshaped(b, x, rank + 1, dims), axis, 0);
+}
+
+ir_value *batch_part(batch *b, ir_value *value, int32_t axis, int64_t start, int64_t width)
+{
+    if (width)
+        return cut(b, value, axis + 1, start, width);
+    return gathered(b, value, axis + 1, ir_constant_int(b->before->graph, b->name, start));
 }
 
 ir_value *batch_join(batch *b, ir_value *value, int32_t axis)

@@ -43,6 +43,8 @@ ir_value *batch_constants(batch *b, ir_graph *graph, ir_value *const *members);
 /* Ranges of `whole` along `axis`, which begin at `starts`, each with `width` elements; or elements without
  * that dim, for width 0. */
 ir_value *batch_ranges(batch *b, ir_value *whole, int32_t axis, int64_t width, const int64_t *starts);
+/* Of each member the elements from `start` on along its `axis`; width as above. */
+ir_value *batch_part(batch *b, ir_value *value, int32_t axis, int64_t start, int64_t width);
 /* The members of `value`, joined along their `axis`. */
 ir_value *batch_join(batch *b, ir_value *value, int32_t axis);
 /* Member i of `value` by itself. */

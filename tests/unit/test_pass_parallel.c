@@ -246,6 +246,78 @@ START_TEST(more_dims)
 }
 END_TEST
 
+/* What a branch cuts its own values into, and joins. */
+START_TEST(cut_and_joined_in_branches)
+{
+    static const char begin[] = "in x f32 2,20\nin t f32 n,6\nconst one i64 1 1\n",
+                      end[] = "y = Concat y0 y1 y2 y3 axis=1\nout y\n";
+    check_text(begin,
+               CUT "const w# f32 5,6\nh# = MatMul x# w#\n"
+                   "a#,g# = Split h# axis=-1 num_outputs=2\n"
+                   "q# = Sigmoid g#\n"
+                   "y# = Mul a# q#\n",
+               4, 5, end, "parallel", "Reshape Transpose MatMul Slice Slice Sigmoid Mul Transpose Reshape");
+    check_text(begin,
+               CUT "const w# f32 5,6\nh# = MatMul x# w#\n"
+                   "const last i64 - -1\n"
+                   "a# = Gather h# last axis=1\n"
+                   "y# = Unsqueeze a# one\n",
+               4, 5, end, "parallel", "Reshape Transpose MatMul Gather Reshape Transpose Reshape");
+    check_text("in x f32 n,20\nin t f32 n,6\nconst one i64 1 1\n",
+               CUT "c# = Concat x# t axis=1\nconst w# f32 11,3\ny# = MatMul c# w#\n", 4, 5, end, "parallel",
+               "Reshape Transpose Expand Concat MatMul Transpose Reshape");
+    check_text(begin,
+               CUT LAYER "m# = ReduceMean h# one keepdims=1\n"
+                         "y# = Sub h# m#\n",
+               4, 5, end, "parallel",
+               "Reshape Transpose Transpose MatMul Add ReduceMean Sub Transpose Reshape");
+    check_text(begin, CUT LAYER "y# = ReduceMax h# keepdims=1\n", 4, 5, end, "parallel",
+               "Reshape Transpose Transpose MatMul Add ReduceMax Transpose Reshape");
+    /* Of each branch four are joined as well; all branches are worth more. */
+    check_text(
+        "in x f32 2,80\n"
+        "const one i64 1 1\n",
+        CUT "const v# f32 5,3\nh# = MatMul x# v#\n", 16, 5,
+        "c0 = Concat h0 h1 h2 h3 axis=1\n"
+        "c1 = Concat h4 h5 h6 h7 axis=1\n"
+        "c2 = Concat h8 h9 h10 h11 axis=1\n"
+        "c3 = Concat h12 h13 h14 h15 axis=1\n"
+        "const u0 f32 12,2\nconst u1 f32 12,2\nconst u2 f32 12,2\nconst u3 f32 12,2\n"
+        "y0 = MatMul c0 u0\ny1 = MatMul c1 u1\ny2 = MatMul c2 u2\ny3 = MatMul c3 u3\n"
+        "y = Concat y0 y1 y2 y3 axis=1\nout y\n",
+        "parallel",
+        "Gather Reshape Transpose MatMul Gather Reshape Transpose MatMul Gather Reshape Transpose MatMul "
+        "Gather Reshape Transpose MatMul Concat MatMul Transpose Reshape");
+}
+END_TEST
+
+/* One family reads a member of another one, which is taken out of its batch first, or later. */
+START_TEST(families_that_read_each_other)
+{
+    static const char first[] = CUT LAYER, later[] = "const v# f32 3,3\nk# = MatMul h1 v#\ny# = Relu k#\n";
+    char text[TEXT];
+    for (int order = 0; order < 2; order++) {
+        snprintf(text, sizeof text, "in x f32 2,20\nconst one i64 1 1\n");
+        add(text, first, 0, 4, 5);
+        add(text, later, 0, 4, 5);
+        add_text(text, order ? "y = Concat y0 y1 y2 y3 axis=1\nh = Concat h0 h1 h2 h3 axis=1\n"
+                             : "h = Concat h0 h1 h2 h3 axis=1\ny = Concat y0 y1 y2 y3 axis=1\n");
+        add_text(text, "out h\nout y\n");
+        ir_text_check(text, "parallel",
+                      "Reshape Transpose Transpose MatMul Add Gather MatMul Relu Transpose Reshape Transpose "
+                      "Reshape");
+    }
+    snprintf(text, sizeof text, "in x f32 2,20\nconst one i64 1 1\n");
+    add(text, CUT "const w# f32 5,20\nh# = MatMul x# w#\n", 0, 4, 5);
+    add_text(text, "p0,p1,p2,p3 = Split h1 axis=1 num_outputs=4\n");
+    add(text, "const v# f32 5,3\nk# = MatMul p# v#\n", 0, 4, 5);
+    add_text(text, "y = Concat k0 k1 k2 k3 axis=1\nh = Concat h0 h1 h2 h3 axis=1\nout h\nout y\n");
+    ir_text_check(
+        text, "parallel",
+        "Reshape Transpose MatMul Gather Reshape Transpose MatMul Transpose Reshape Transpose Reshape");
+}
+END_TEST
+
 START_TEST(other_types)
 {
     check_text("in x f16 2,20\nconst one i64 1 1\n", CUT "const w# f16 5,3\ny# = Gemm x# w#\n", 4, 5,
@@ -433,6 +505,8 @@ Suite *suite_test_pass_parallel(void)
     tcase_add_test(tests, one_that_differs);
     tcase_add_test(tests, what_branches_share);
     tcase_add_test(tests, more_dims);
+    tcase_add_test(tests, cut_and_joined_in_branches);
+    tcase_add_test(tests, families_that_read_each_other);
     tcase_add_test(tests, other_types);
     tcase_add_test(tests, members_that_others_read);
     tcase_add_test(tests, what_stays);
