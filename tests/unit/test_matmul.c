@@ -143,9 +143,9 @@ START_TEST(all_ranks_and_broadcasts)
             a.dims[a.rank - 1] = rows;
             b.dims[b.rank - 1] = b.dims[b.rank - 2];
             b.dims[b.rank - 2] = cols;
-            check_product(&a, &cases[i].b, &(variant){"graphrt", true, false, constant, 0.5f, true});
-            check_product(&cases[i].a, &b, &(variant){"graphrt", false, true, constant, 0, true});
-            check_product(&a, &b, &(variant){"graphrt", true, true, constant, -2, false});
+            check_product(&a, &cases[i].b, &(variant){"graphrt", true, false, constant, 0.5f, true, false});
+            check_product(&cases[i].a, &b, &(variant){"graphrt", false, true, constant, 0, true, false});
+            check_product(&a, &b, &(variant){"graphrt", true, true, constant, -2, false, false});
         }
 }
 END_TEST
