@@ -22,6 +22,9 @@ typedef struct grt_backend {
     bool own_memory;     /* devices have memory of their own, which weights are copied to */
     bool channels_last;  /* convolution regions run better in NHWC */
     bool joins_products; /* one product of one row runs better than several of fewer columns */
+    /* Multiply-adds from which on a product runs as well by itself as in a batch of its like; 0: none does.
+     */
+    int64_t lone_product;
     /* optional: a session with these ops is about to be created, its device perhaps still to be opened. Begin
      * what needs no device, such as loading libraries, in the background. */
     void (*expect)(const grt_op_desc *const *ops, size_t n);

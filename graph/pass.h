@@ -21,6 +21,9 @@ typedef struct grt_target {
     bool channels_last;
     /* Is one product of one row faster than several that have its input and its columns together? */
     bool joins_products;
+    /* Multiply-adds from which on a product runs as well by itself as in a batch of its like; 0: none does.
+     */
+    int64_t lone_product;
     /* Execute one op on host tensors, for constant folding. out: cleared values; or all of them with the
      * dtype and dims that they will have, and no data: the op's rule is not asked then. */
     grt_status (*evaluate)(const struct grt_target *target, const grt_op_desc *desc,

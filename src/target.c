@@ -156,6 +156,7 @@ grt_target grt_target_of(const grt_backend *backend)
                         .runs = runs,
                         .channels_last = backend->channels_last,
                         .joins_products = backend->joins_products,
+                        .lone_product = backend->lone_product,
                         .evaluate = evaluate,
                         .user = (void *)backend};
 }

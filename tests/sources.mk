@@ -36,6 +36,7 @@ unit_SOURCES += tests/unit/test_pass_dce.c
 unit_SOURCES += tests/unit/test_pass_epilogue.c
 unit_SOURCES += tests/unit/test_pass_fold.c
 unit_SOURCES += tests/unit/test_pass_layout.c
+unit_SOURCES += tests/unit/test_pass_parallel.c
 unit_SOURCES += tests/unit/test_pass_pointwise.c
 unit_SOURCES += tests/unit/test_pass_precision.c
 unit_SOURCES += tests/unit/test_pass_projections.c

@@ -70,5 +70,6 @@ const grt_backend grt_backend_cpu = {
     .device_open = open_device,
     .find_kernel = find_kernel,
     .channels_last = true,
+    .lone_product = 1 << 20,
     .unpack = cpu_packing_unpack,
 };

@@ -211,7 +211,7 @@ typedef struct operands {
     const float *a, *b, *ragged; /* ragged: the packed last panel in B_DIRECT, else NULL */
     int64_t ldb, panel_stride, panels;
     float *c;
-    const float *residual;
+    const float *bias, *residual;
 } operands;
 
 static grt_gemm_store make_store(const grt_gemm *g, const operands *o, bool first, bool last)
@@ -219,7 +219,7 @@ static grt_gemm_store make_store(const grt_gemm *g, const operands *o, bool firs
     grt_gemm_store s = {
         .c = o->c, .ldc = g->ldc, .alpha = g->alpha, .beta = first ? g->beta : 1.0f, .ldr = g->ldr};
     if (last) {
-        s.bias = g->bias;
+        s.bias = o->bias;
         s.bias_row = g->bias_row;
         s.residual = o->residual;
         s.act = g->act;
@@ -337,6 +337,7 @@ static void run_tile(const grt_gemm *g, const plan *p, const operands *o, int64_
 static operands bind(const grt_gemm *g, const plan *p, int64_t item, const float *a, const float *b, float *c)
 {
     operands o = {.a = a + item * g->stride_a, .b = b + item * g->stride_b, .c = c + item * g->stride_c};
+    o.bias = g->bias ? g->bias + item * g->stride_bias : NULL;
     o.residual = g->residual ? g->residual + item * g->stride_r : NULL;
     o.ldb = p->mode == B_DIRECT ? g->ldb : NR;
     o.panel_stride = p->mode == B_DIRECT ? NR : NR * g->k;

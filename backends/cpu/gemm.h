@@ -25,6 +25,7 @@ typedef struct grt_gemm {
     bool b_packed;              /* b points to what grt_gemm_pack_b wrote */
     float alpha, beta;          /* beta == 0: C is not read */
     const float *bias;          /* n values added to every row, or NULL */
+    int64_t stride_bias;        /* distance of a batch's biases; 0: shared */
     const float *bias_row;      /* m values, one added to each row, or NULL */
     const float *residual;      /* same shape as C, or NULL; not C's own memory: beta = 1 says that */
     int64_t ldr, stride_r;      /* its leading dimension and batch stride */

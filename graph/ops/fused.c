@@ -6,10 +6,11 @@
  *
  *   y = act(scale * product + bias + residual)
  *
- * bias: 1-D over the output channels (Conv: dim 1; MatMul: the last dim). residual: of y's shape.
- * activation: "" (none), Relu, LeakyRelu (alpha), Clip (alpha..beta), Elu (alpha), Sigmoid, Tanh, Silu (x *
- * sigmoid(alpha * x)), Gelu, GeluTanh, HardSigmoid (alpha, beta), HardSwish, Softplus. layout: "NHWC" if x, y
- * and residual are laid out with channels last (their dims are in that order then; w stays as in ONNX). */
+ * bias: 1-D over the output channels (Conv: dim 1; MatMul: the last dim), or, of a MatMul, one such row for
+ * each matrix of the batch: y's dims, but 1 row. residual: of y's shape. activation: "" (none), Relu,
+ * LeakyRelu (alpha), Clip (alpha..beta), Elu (alpha), Sigmoid, Tanh, Silu (x * sigmoid(alpha * x)), Gelu,
+ * GeluTanh, HardSigmoid (alpha, beta), HardSwish, Softplus. layout: "NHWC" if x, y and residual are laid out
+ * with channels last (their dims are in that order then; w stays as in ONNX). */
 #include "graph/op.h"
 
 #include <string.h>
@@ -67,12 +68,33 @@ static grt_status transposed(const infer *inf, const char *attr, const ir_type *
     return GRT_OK;
 }
 
+/* One row of bias for each matrix of y. */
+static grt_status check_rows(const infer *inf)
+{
+    const ir_type *bias = inf->in[2], *y = &inf->out[0];
+    int64_t found, expected;
+    if (y->rank < 0)
+        return GRT_OK;
+    if (bias->rank != y->rank)
+        return infer_fail(inf, "the bias must have rank 1 or the result's, %d, found %d", y->rank,
+                          bias->rank);
+    for (int32_t i = 0; i < y->rank; i++) {
+        const grt_dim dim = i == y->rank - 2 ? grt_dim_const(inf->dims, 1) : y->dims[i];
+        if (infer_const(inf, bias->dims[i], &found) && infer_const(inf, dim, &expected) && found != expected)
+            return infer_fail(inf, "dim %d of the bias is %lld; expected %lld", i, (long long)found,
+                              (long long)expected);
+    }
+    return GRT_OK;
+}
+
 static grt_status infer_matmul(infer *inf)
 {
     ir_type a, b;
     GRT_TRY(transposed(inf, "transA", inf->in[0], &a));
     GRT_TRY(transposed(inf, "transB", inf->in[1], &b));
     GRT_TRY(infer_as(inf, "MatMul", (const ir_type *[]){&a, &b}, 2));
+    if (infer_has(inf, 2) && inf->in[2]->rank > 2)
+        return check_rows(inf);
     return b.rank < 2 ? GRT_OK : check_bias(inf, b.dims[b.rank - 1]);
 }
 

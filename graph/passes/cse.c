@@ -152,15 +152,20 @@ bool cse_same_attrs(const ir_node *a, const ir_node *b)
     return true;
 }
 
+uint64_t cse_hash_attrs(uint64_t seed, const ir_node *node)
+{
+    for (size_t i = 0; i < node->desc.n_attrs; i++)
+        seed = hash_attr(seed, &node->desc.attrs[i]);
+    return seed;
+}
+
 static uint64_t hash_node(const ir_node *node)
 {
     uint64_t h = mix((uint64_t)node->n_out, node->desc.op, strlen(node->desc.op));
     h = mix(h, node->desc.domain, strlen(node->desc.domain));
     for (int32_t i = 0; i < node->n_in; i++)
         h = mix(h, &node->in[i].value, sizeof node->in[i].value);
-    for (size_t i = 0; i < node->desc.n_attrs; i++)
-        h = hash_attr(h, &node->desc.attrs[i]);
-    return h;
+    return cse_hash_attrs(h, node);
 }
 
 /* A node whose shape input was dropped (pass shapes) is told by its results' dims. */

@@ -332,6 +332,19 @@ static ir_value *as_row(ir_value *value, const ir_type *out)
     return row && is_row(&row->type, out) ? row : NULL;
 }
 
+/* One row for each matrix of a batch. */
+static ir_value *as_rows(ir_value *value, const ir_type *out)
+{
+    const ir_type *type = &value->type;
+    if (type->rank != out->rank || out->rank < 3)
+        return NULL;
+    for (int32_t i = 0; i < out->rank; i++)
+        if (i == out->rank - 2 ? !grt_dim_equals(value->graph->module->dims, type->dims[i], 1)
+                               : type->dims[i] != out->dims[i])
+            return NULL;
+    return value;
+}
+
 /* Has a later head better reason to take this Add? */
 static bool leaves_to_other(const ir_node *node, const ir_value *other)
 {
@@ -360,7 +373,8 @@ static bool follow_add(fusion *f, ir_node *user)
     ir_value *other = ir_in(user, ir_in(user, 0) == out ? 1 : 0);
     if (!other || other == out || other->type.dtype != out->type.dtype)
         return false;
-    if (!f->is_conv && try_input(f, user, BIAS, as_row(other, &out->type)))
+    if (!f->is_conv && (try_input(f, user, BIAS, as_row(other, &out->type)) ||
+                        (other->type.data && try_input(f, user, BIAS, as_rows(other, &out->type)))))
         return true;
     return rewrite_same_shape(&other->type, &out->type) && !leaves_to_other(f->node, other) &&
            try_input(f, user, RESIDUAL, other);

@@ -21,6 +21,7 @@
     X(attention, 2, "find attention that is written out")                                          \
     X(causal, 2, "let attention hide later keys by itself instead of by a mask")                   \
     X(affine, 2, "put scales and shifts per channel into weights")                                 \
+    X(parallel, 2, "compute branches of one form as one batch")                                    \
     X(epilogue, 2, "let convolutions and products add bias and residual and apply the activation") \
     X(projections, 2, "make one product of the three in front of an attention")                    \
     X(precision, 0, "narrow what gains by it to the precision that was asked for")                 \
@@ -50,7 +51,7 @@ static const unsigned char schedule[] = {
     PASS_recognise, PASS_rotary, PASS_dce, PASS_simplify, PASS_attention, PASS_dce, PASS_fold, PASS_causal,
     PASS_simplify,
     /* fused */
-    PASS_affine, PASS_epilogue, PASS_dce, PASS_projections,
+    PASS_affine, PASS_parallel, PASS_epilogue, PASS_dce, PASS_projections,
     /* narrowed, once all that gains has its final form */
     PASS_precision, PASS_dce,
     /* joined, with the constants that they have by now */

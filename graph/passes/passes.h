@@ -15,6 +15,7 @@ grt_status pass_epilogue(pass_context *context);
 grt_status pass_fold(pass_context *context);
 grt_status pass_layout(pass_context *context);
 grt_status pass_legalise(pass_context *context);
+grt_status pass_parallel(pass_context *context);
 grt_status pass_pointwise(pass_context *context);
 grt_status pass_precision(pass_context *context);
 grt_status pass_projections(pass_context *context);
@@ -30,6 +31,8 @@ grt_status pass_check_supported(pass_context *context);
 
 /* cse.c: have the nodes the same attributes, in the same order? */
 bool cse_same_attrs(const ir_node *a, const ir_node *b);
+/* Equal for nodes that have the same attributes. */
+uint64_t cse_hash_attrs(uint64_t seed, const ir_node *node);
 
 /* ---- shared by passes: rewrite.c ---- */
 
@@ -59,6 +62,9 @@ static inline bool rewrite_is(const ir_node *node, const char *op)
 ir_node *rewrite_producer(const ir_value *value, const char *op);
 /* The only use of the value is an input of a node in the same graph: that node. Else NULL. */
 ir_node *rewrite_only_user(const ir_value *value);
+/* Make the node a Reshape of `x` to the dims that its output has. False, with nothing changed, if they cannot
+ * be written as Reshape's input. */
+bool rewrite_become_reshape(ir_node *node, ir_value *x);
 /* Constants of one rank and dtype, equal in all dims but `axis`, one behind the other along it. NULL when out
  * of memory. */
 ir_value *rewrite_join(ir_graph *graph, const grt_tensor *const *parts, int32_t n, int32_t axis);

@@ -289,44 +289,10 @@ static bool rule_pow(work *w, ir_node *node)
 
 /* ---- reshapes ---- */
 
-/* Make the node a Reshape of `x` to the dims its output has. False if they cannot be written as Reshape's
- * input. */
+/* Make the node a Reshape of `x`, if it can be (rewrite_become_reshape). */
 static bool become_reshape(work *w, ir_node *node, ir_value *x)
 {
-    const ir_type *type = &node->out[0]->type;
-    int64_t shape[GRT_MAX_RANK];
-    int32_t found = 0, taken = 0; /* dims by -1, from the others; by 0, from the input */
-    bool zero = false;
-    if (type->rank < 0 || type->kind != GRT_KIND_TENSOR)
-        return false;
-    for (int32_t i = 0; i < type->rank; i++) {
-        if (grt_dim_is_const(dims_of(node), type->dims[i], &shape[i])) {
-            zero |= shape[i] == 0;
-        } else if (i < x->type.rank && x->type.dims[i] == type->dims[i]) {
-            shape[i] = 0;
-            taken++;
-        } else {
-            shape[i] = -1;
-            found++;
-        }
-    }
-    if (found > 1 || (zero && (found || taken)))
-        return false;
-    ir_value *constant = ir_constant_ints(node->graph, node->desc.name, shape, type->rank);
-    if (!constant)
-        return false;
-    ir_node_become(node, "", "Reshape");
-    node->desc.attrs = NULL;
-    node->desc.n_attrs = 0;
-    if (zero)
-        ir_attr_set_int(node, "allowzero", 1);
-    ir_node_set_input(node, 0, x);
-    if (node->n_in > 1)
-        ir_node_set_input(node, 1, constant);
-    else
-        ir_node_add_input(node, constant);
-    ir_node_drop_inputs(node, 2);
-    return changed(w, node);
+    return rewrite_become_reshape(node, x) && changed(w, node);
 }
 
 static bool is_reshape(const ir_node *node)

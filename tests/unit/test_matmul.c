@@ -39,14 +39,29 @@ typedef struct variant {
     bool trans_a, trans_b, constant;
     float scale;
     bool bias;
+    bool rows; /* of bias: one for each matrix of a batch */
 } variant;
+
+/* Dims of a bias with a row for each matrix of the result. */
+static operand rows_of(const operand *a, const operand *b, int64_t n)
+{
+    operand rows = {.rank = a->rank > b->rank ? a->rank : b->rank};
+    for (int32_t i = 0; i < rows.rank - 2; i++) {
+        const int32_t ia = i - (rows.rank - a->rank), ib = i - (rows.rank - b->rank);
+        const int64_t da = ia < 0 ? 1 : a->dims[ia], db = ib < 0 ? 1 : b->dims[ib];
+        rows.dims[i] = da == 1 ? db : da;
+    }
+    rows.dims[rows.rank - 2] = 1;
+    rows.dims[rows.rank - 1] = n;
+    return rows;
+}
 
 static void check_once(const operand *a, const operand *b, const variant *v, bool pack)
 {
-    float x[MOST], y[MOST], bias[64];
+    float x[MOST], y[MOST], bias[512];
     fill_floats(x, MOST, 3);
     fill_floats(y, MOST, 4);
-    fill_floats(bias, 64, 5);
+    fill_floats(bias, 512, 5);
     op_runner r;
     op_begin(&r, v->domain, "MatMul");
     r.constants = v->constant ? 2 : 0;
@@ -61,8 +76,9 @@ static void check_once(const operand *a, const operand *b, const variant *v, boo
     op_add(&r, GRT_DTYPE_FLOAT, b->rank, b->dims, y);
     const int64_t k = a->rank == 1 ? a->dims[0] : a->dims[a->rank - (v->trans_a ? 2 : 1)];
     const int64_t n = b->rank == 1 ? 1 : b->dims[b->rank - (v->trans_b ? 2 : 1)];
+    const operand rows = v->rows ? rows_of(a, b, n) : (operand){1, {n}};
     if (v->bias)
-        op_add(&r, GRT_DTYPE_FLOAT, 1, &n, bias);
+        op_add(&r, GRT_DTYPE_FLOAT, rows.rank, rows.dims, bias);
     op_run_ok(&r, 1);
     const grt_tensor *c = &r.out[0].t;
     const int64_t m = a->rank == 1 ? 1 : a->dims[a->rank - (v->trans_a ? 1 : 2)];
@@ -78,7 +94,8 @@ static void check_once(const operand *a, const operand *b, const variant *v, boo
         for (int64_t s = 0; s < k; s++)
             sum += (double)x[locate(a, batch, batch_rank, i / n % m, s, false, v->trans_a)] *
                    (double)y[locate(b, batch, batch_rank, s, i % n, true, v->trans_b)];
-        sum = sum * (v->scale != 0.0f ? (double)v->scale : 1.0) + (v->bias ? (double)bias[i % n] : 0.0);
+        const int64_t at = (v->rows ? i / (m * n) * n : 0) + i % n;
+        sum = sum * (v->scale != 0.0f ? (double)v->scale : 1.0) + (v->bias ? (double)bias[at] : 0.0);
         ck_assert_msg(fabs((double)((float *)c->data)[i] - sum) < 1e-5, "element %lld: %g, expected %g",
                       (long long)i, (double)((float *)c->data)[i], sum);
     }
@@ -126,10 +143,43 @@ START_TEST(all_ranks_and_broadcasts)
             a.dims[a.rank - 1] = rows;
             b.dims[b.rank - 1] = b.dims[b.rank - 2];
             b.dims[b.rank - 2] = cols;
-            check_product(&a, &cases[i].b, &(variant){"graphrt", true, false, constant, 0.5f, true});
-            check_product(&cases[i].a, &b, &(variant){"graphrt", false, true, constant, 0, true});
-            check_product(&a, &b, &(variant){"graphrt", true, true, constant, -2, false});
+            check_product(&a, &cases[i].b, &(variant){"graphrt", true, false, constant, 0.5f, true, false});
+            check_product(&cases[i].a, &b, &(variant){"graphrt", false, true, constant, 0, true, false});
+            check_product(&a, &b, &(variant){"graphrt", true, true, constant, -2, false, false});
         }
+}
+END_TEST
+
+START_TEST(one_bias_for_each_matrix)
+{
+    static const struct {
+        operand a, b;
+    } cases[] = {
+        {{3, {4, 5, 7}}, {3, {4, 7, 18}}},        {{3, {4, 1, 7}}, {3, {4, 7, 18}}},
+        {{3, {4, 5, 7}}, {2, {7, 33}}},           {{2, {5, 7}}, {3, {4, 7, 18}}},
+        {{4, {2, 1, 5, 7}}, {4, {2, 3, 7, 4}}},   {{4, {1, 3, 5, 7}}, {4, {2, 1, 7, 4}}},
+        {{4, {2, 3, 20, 7}}, {4, {2, 3, 7, 17}}}, {{5, {2, 3, 1, 5, 7}}, {4, {3, 2, 7, 4}}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int constant = 0; constant < 2; constant++)
+            check_product(&cases[i].a, &cases[i].b,
+                          &(variant){"graphrt", false, false, constant, 0.5f, true, true});
+}
+END_TEST
+
+START_TEST(biases_for_other_matrices_are_refused)
+{
+    static const float zeros[256];
+    const int64_t a[] = {4, 5, 7}, b[] = {4, 7, 3}, few[] = {2, 1, 3}, tall[] = {4, 5, 3};
+    for (int i = 0; i < 2; i++) {
+        op_runner r;
+        op_begin(&r, "graphrt", "MatMul");
+        op_add(&r, GRT_DTYPE_FLOAT, 3, a, zeros);
+        op_add(&r, GRT_DTYPE_FLOAT, 3, b, zeros);
+        op_add(&r, GRT_DTYPE_FLOAT, 3, i ? tall : few, zeros);
+        ck_assert_int_ne(op_run(&r, 1), GRT_OK);
+        op_end(&r);
+    }
 }
 END_TEST
 
@@ -243,6 +293,8 @@ Suite *suite_test_matmul(void)
     TCase *tc = tcase_create("matmul");
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, all_ranks_and_broadcasts);
+    tcase_add_test(tc, one_bias_for_each_matrix);
+    tcase_add_test(tc, biases_for_other_matrices_are_refused);
     tcase_add_test(tc, gemm_adds_what_broadcasts);
     tcase_add_test(tc, halves_are_summed_in_float);
     tcase_add_test(tc, mismatches_are_named);

@@ -2,6 +2,7 @@
 #include "tests/unit/ir_text.h"
 
 #include <check.h>
+#include <stdio.h>
 #include <string.h>
 
 START_TEST(conv_relu)
@@ -70,6 +71,37 @@ START_TEST(clip_and_friends)
                   "out d\n"
                   "out f\n",
                   "epilogue", "graphrt::Conv graphrt::Conv graphrt::Conv");
+}
+END_TEST
+
+/* A constant row for each matrix of a batch; of one row each it leaves the residual's place free. */
+START_TEST(matmul_one_bias_for_each_matrix)
+{
+    static const char *const rows[] = {"3", "1", "n"};
+    char text[512];
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        snprintf(text, sizeof text,
+                 "in x f32 2,%s,4\n"
+                 "const w f32 2,4,5\n"
+                 "const k f32 2,1,5\n"
+                 "in r f32 2,%s,5\n"
+                 "a = MatMul x w\n"
+                 "b = Add k a\n"
+                 "c = Add b r\n"
+                 "y = Relu c\n"
+                 "out y\n",
+                 rows[i], rows[i]);
+        ir_text_check(text, "epilogue", "graphrt::MatMul");
+    }
+    ir_text_check("in x f32 2,3,4\n"
+                  "const w f32 2,4,5\n"
+                  "const k f32 1,1,5\n" /* that is one for all */
+                  "const l f32 2,3,1\n"
+                  "a = MatMul x w\n"
+                  "b = Add a k\n"
+                  "y = Add b l\n"
+                  "out y\n",
+                  "epilogue", "graphrt::MatMul Add");
 }
 END_TEST
 
@@ -213,6 +245,7 @@ Suite *suite_test_pass_epilogue(void)
     tcase_add_test(tc, the_later_conv_takes_the_add);
     tcase_add_test(tc, conv_added_to_itself);
     tcase_add_test(tc, clip_and_friends);
+    tcase_add_test(tc, matmul_one_bias_for_each_matrix);
     tcase_add_test(tc, matmul_bias_residual_gelu);
     tcase_add_test(tc, scale_before_and_after);
     tcase_add_test(tc, a_scale_after_the_bias_stays);

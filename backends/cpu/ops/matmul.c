@@ -207,6 +207,20 @@ static void split_batch(const grt_tensor *a, const grt_tensor *b, const grt_tens
     }
 }
 
+/* Is the fused bias one row for each matrix of the batch? */
+static bool has_rows(const matmul_state *state, const grt_reshape *r)
+{
+    return !state->is_gemm && r->n_in > BIAS && r->in[BIAS] && r->in[BIAS]->rank > 1;
+}
+
+static bool check_rows(const grt_tensor *bias, const grt_tensor *out)
+{
+    grt_tensor rows = *out;
+    if (rows.rank > 1)
+        rows.dims[rows.rank - 2] = 1;
+    return grt_dims_equal(bias->dims, bias->rank, rows.dims, rows.rank);
+}
+
 static void fit(const grt_reshape *r, matmul_shape *s)
 {
     const matmul_state *state = r->state;
@@ -229,7 +243,7 @@ static void fit(const grt_reshape *r, matmul_shape *s)
     s->n_c = grt_tensor_elements(c);
     split_batch(a, b, c, rank, s, &stride_a, &stride_b);
     /* One B for many A's in a row: one tall product. */
-    if (!g->trans_a && stride_b == 0 && stride_a == 1) {
+    if (!g->trans_a && stride_b == 0 && stride_a == 1 && !has_rows(state, r)) {
         g->m *= g->batch;
         g->batch = 1;
     }
@@ -259,7 +273,12 @@ static grt_status check_epilogue(const grt_reshape *r, matmul_shape *s)
         return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
                            "C is %s, which does not broadcast to the result %s", grt_tensor_text(bias, found),
                            grt_tensor_text(r->out[0], wanted));
-    if (!state->is_gemm && bias && grt_tensor_elements(bias) != s->g.n)
+    if (has_rows(state, r) && !check_rows(bias, r->out[0]))
+        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
+                           "the bias is %s; expected one row for each matrix of the result, %s",
+                           grt_tensor_text(bias, found), grt_tensor_text(r->out[0], wanted));
+    s->g.stride_bias = has_rows(state, r) ? s->g.n : 0;
+    if (!state->is_gemm && bias && !s->g.stride_bias && grt_tensor_elements(bias) != s->g.n)
         return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "the bias is %s; expected %lld elements",
                            grt_tensor_text(bias, found), (long long)s->g.n);
     if (residual && !grt_dims_equal(residual->dims, residual->rank, r->out[0]->dims, r->out[0]->rank))
@@ -367,6 +386,8 @@ static grt_status run_float(const grt_run *run)
         }
         if (residual)
             g.residual = (const float *)residual->data + call * s->call_c;
+        if (g.stride_bias)
+            g.bias = (const float *)c->data + call * g.batch * g.stride_bias;
         grt_gemm_run(&g, a + at_a * s->matrix_a, b + at_b * unit_b, y + call * s->call_c,
                      cpu_at(run->workspace, s->scratch), run->threads);
         for (int32_t i = 0; i < s->outer_rank && ++index[i] == s->outer[i]; i++)

@@ -47,6 +47,11 @@ static bool same_types(const grt_kernel_node *node, grt_text *why)
 static bool fused_supports(const grt_kernel_node *node, grt_text *why)
 {
     cuda_act act;
+    if (grt_node_has(node, BIAS) && node->in[BIAS].rank > 1) {
+        if (why)
+            grt_text_add(why, "the bias has rank %d; supported is one row for all matrices", node->in[BIAS].rank);
+        return false;
+    }
     return same_types(node, why) && cuda_act_read(node->desc, &act, why);
 }
 

@@ -1,0 +1,513 @@
+/* See batch.h. A batch's first dim is never touched: axes are counted from the end, and where members of
+ * different rank meet, dims of 1 go between the first dim and the others. */
+#include "graph/passes/batch.h"
+
+#include "src/base/checked.h"
+
+#include <string.h>
+
+struct batch_made {
+    ir_node *node;
+    struct batch_made *next;
+};
+
+/* ---- making nodes ---- */
+
+static ir_node *make(batch *b, const char *op, int32_t n_in, ir_value *const *in)
+{
+    struct batch_made *made = GRT_ARENA_NEW(b->scratch, struct batch_made);
+    ir_node *node = made ? ir_node_create(b->before->graph, b->before, "", op, b->name, n_in, in, 1) : NULL;
+    if (!node)
+        return NULL;
+    *made = (struct batch_made){node, b->made};
+    b->made = made;
+    b->n_made++;
+    return node;
+}
+
+/* The node's result, once it has its attributes. */
+static ir_value *finish(const batch *b, ir_node *node)
+{
+    const bool good = node && op_infer_node(node) == GRT_OK && rewrite_supported(b->context, node, NULL);
+    return good ? node->out[0] : NULL;
+}
+
+static ir_value *binary(batch *b, const char *op, ir_value *x, ir_value *y)
+{
+    return x && y ? finish(b, make(b, op, 2, (ir_value *[]){x, y})) : NULL;
+}
+
+static ir_value *transposed(batch *b, ir_value *x, const int64_t *perm)
+{
+    ir_node *node = x ? make(b, "Transpose", 1, &x) : NULL;
+    if (node)
+        ir_attr_set_ints(node, "perm", perm, (size_t)x->type.rank);
+    return finish(b, node);
+}
+
+/* Axis `from` becomes axis `to`; those between move up or down. */
+static ir_value *moved_axis(batch *b, ir_value *x, int32_t from, int32_t to)
+{
+    int64_t perm[GRT_MAX_RANK];
+    if (!x || from == to)
+        return x;
+    for (int32_t i = 0, other = 0; i < x->type.rank; i++) {
+        if (other == from)
+            other++;
+        perm[i] = i == to ? from : other++;
+    }
+    return transposed(b, x, perm);
+}
+
+static ir_value *reshaped(batch *b, ir_value *x, int32_t rank, const grt_dim *dims)
+{
+    ir_node *node = x && rank <= GRT_MAX_RANK ? make(b, "Reshape", 1, &x) : NULL;
+    if (!node)
+        return NULL;
+    node->out[0]->type = (ir_type){.dtype = x->type.dtype, .rank = rank, .dims = dims};
+    return rewrite_become_reshape(node, x) && rewrite_supported(b->context, node, NULL) ? node->out[0] : NULL;
+}
+
+void batch_take_back(batch *b)
+{
+    for (struct batch_made *made = b->made; made; made = made->next)
+        ir_node_remove(made->node);
+    b->made = NULL;
+    b->n_made = 0;
+}
+
+/* ---- operands ---- */
+
+static grt_dim *new_dims(const batch *b, int32_t n)
+{
+    return GRT_ARENA_ARRAY(b->context->module->arena, grt_dim, n);
+}
+
+/* The members' dims with the batch in front. */
+static grt_dim *batched_dims(const batch *b, const ir_type *member)
+{
+    grt_dim *dims = new_dims(b, member->rank + 1);
+    if (!dims)
+        return NULL;
+    dims[0] = grt_dim_const(b->context->module->dims, b->n);
+    for (int32_t i = 0; i < member->rank; i++)
+        dims[i + 1] = member->dims[i];
+    return dims;
+}
+
+/* A constant under `more` dims of 1 behind its first one. */
+static ir_value *widened_constant(ir_value *value, int32_t more)
+{
+    grt_tensor *t = grt_arena_memdup(value->graph->module->arena, value->type.data, sizeof *t);
+    if (!t)
+        return NULL;
+    memmove(t->dims + 1 + more, t->dims + 1, (size_t)(t->rank - 1) * sizeof t->dims[0]);
+    for (int32_t i = 1; i <= more; i++)
+        t->dims[i] = 1;
+    t->rank += more;
+    return ir_constant(value->graph, NULL, t);
+}
+
+/* The operand as one whose members have rank `rank`. */
+static ir_value *of_rank(batch *b, const batch_operand *x, int32_t rank)
+{
+    int64_t axes[GRT_MAX_RANK];
+    const int32_t more = rank - x->rank;
+    if (!x->value || !x->is_batch || more <= 0)
+        return x->value;
+    if (rank >= GRT_MAX_RANK)
+        return NULL;
+    if (x->value->type.data && !x->value->producer)
+        return widened_constant(x->value, more);
+    for (int32_t i = 0; i < more; i++)
+        axes[i] = 1 + i;
+    return binary(b, "Unsqueeze", x->value, ir_constant_ints(b->before->graph, b->name, axes, more));
+}
+
+/* ---- one rule per kind of node ---- */
+
+static int32_t rank_of_input(const ir_node *node, int32_t i)
+{
+    const ir_value *value = ir_in(node, i);
+    return value && value->type.kind == GRT_KIND_TENSOR ? value->type.rank : -1;
+}
+
+static bool may_unary(const ir_node *node)
+{
+    return node->n_in == 1 && rank_of_input(node, 0) >= 0;
+}
+
+static bool may_pointwise(const ir_node *node)
+{
+    for (int32_t i = 0; i < node->n_in; i++)
+        if (ir_in(node, i) && rank_of_input(node, i) < 0)
+            return false;
+    return node->n_in > 0;
+}
+
+static ir_value *make_pointwise(batch *b, const ir_node *first, const batch_operand *in)
+{
+    ir_value **operands = GRT_ARENA_ARRAY(b->scratch, ir_value *, first->n_in);
+    for (int32_t i = 0; operands && i < first->n_in; i++) {
+        const bool fixed = batch_input_of(first, i) == BATCH_SAME;
+        operands[i] = fixed ? in[i].value : of_rank(b, &in[i], first->out[0]->type.rank);
+        if (in[i].value && !operands[i])
+            return NULL;
+    }
+    ir_node *node = operands ? make(b, first->desc.op, first->n_in, operands) : NULL;
+    if (node)
+        ir_attrs_copy(node, first);
+    return finish(b, node);
+}
+
+static bool may_view(const ir_node *node)
+{
+    return rank_of_input(node, 0) >= 0;
+}
+
+static ir_value *make_view(batch *b, const ir_node *first, const batch_operand *in)
+{
+    const ir_type *type = &first->out[0]->type;
+    const grt_dim *dims = batched_dims(b, type);
+    return dims && in[0].is_batch ? reshaped(b, in[0].value, type->rank + 1, dims) : NULL;
+}
+
+static bool may_transpose(const ir_node *node)
+{
+    return may_unary(node) && rank_of_input(node, 0) == node->out[0]->type.rank;
+}
+
+static ir_value *make_transpose(batch *b, const ir_node *first, const batch_operand *in)
+{
+    int64_t perm[GRT_MAX_RANK + 1] = {0};
+    size_t n;
+    const int64_t *given = grt_attr_ints(&first->desc, "perm", &n);
+    for (int32_t i = 0; i < in[0].rank; i++) {
+        const int64_t from = given ? grt_axis(given[i], in[0].rank) : in[0].rank - 1 - i;
+        perm[i + 1] = from + 1;
+    }
+    return in[0].is_batch ? transposed(b, in[0].value, perm) : NULL;
+}
+
+static ir_value *swapped_last_two(batch *b, ir_value *x)
+{
+    return x ? moved_axis(b, x, x->type.rank - 1, x->type.rank - 2) : NULL;
+}
+
+static ir_value *multiplied_by(batch *b, ir_value *x, float factor)
+{
+    if (!x || factor == 1)
+        return x;
+    return binary(b, "Mul", x, ir_constant_scalar(b->before->graph, b->name, x->type.dtype, (double)factor));
+}
+
+static bool may_matmul(const ir_node *node)
+{
+    return node->n_in == 2 && rank_of_input(node, 0) >= 2 && rank_of_input(node, 1) >= 2;
+}
+
+static ir_value *make_matmul(batch *b, const ir_node *first, const batch_operand *in)
+{
+    const int32_t rank = first->out[0]->type.rank;
+    return binary(b, "MatMul", of_rank(b, &in[0], rank), of_rank(b, &in[1], rank));
+}
+
+static bool may_gemm(const ir_node *node)
+{
+    return rank_of_input(node, 0) == 2 && rank_of_input(node, 1) == 2 &&
+           (!ir_in(node, 2) || rank_of_input(node, 2) >= 0) &&
+           grt_dtype_in(node->out[0]->type.dtype, GRT_SET_FLOATS);
+}
+
+/* alpha A B + beta C. The transposes of constants are folded, or `epilogue` takes them. */
+static ir_value *make_gemm(batch *b, const ir_node *first, const batch_operand *in)
+{
+    const grt_op_desc *desc = &first->desc;
+    const float beta = grt_attr_float(desc, "beta", 1);
+    const bool trans_a = grt_attr_int(desc, "transA", 0), trans_b = grt_attr_int(desc, "transB", 0);
+    ir_value *x = trans_a ? swapped_last_two(b, in[0].value) : in[0].value,
+             *w = trans_b ? swapped_last_two(b, in[1].value) : in[1].value;
+    ir_value *y = multiplied_by(b, binary(b, "MatMul", x, w), grt_attr_float(desc, "alpha", 1));
+    if (!ir_in(first, 2) || beta == 0)
+        return y;
+    return binary(b, "Add", y, multiplied_by(b, of_rank(b, &in[2], 2), beta));
+}
+
+/* ops with an attribute axis: the same, counted from the end. */
+static ir_node *make_along_axis(batch *b, const ir_node *first, int32_t n_in, ir_value *const *in)
+{
+    const int32_t rank = first->out[0]->type.rank;
+    const int64_t axis = grt_attr_int(&first->desc, "axis", -1);
+    ir_node *node = make(b, first->desc.op, n_in, in);
+    if (!node)
+        return NULL;
+    ir_attrs_copy(node, first);
+    ir_attr_set_int(node, "axis", axis < 0 ? axis : axis - rank);
+    return node;
+}
+
+static ir_value *make_softmax(batch *b, const ir_node *first, const batch_operand *in)
+{
+    return finish(b, make_along_axis(b, first, 1, &in[0].value));
+}
+
+static bool may_norm(const ir_node *node)
+{
+    const ir_value *x = ir_in(node, 0), *scale = ir_in(node, 1);
+    return x && scale && may_pointwise(node) && scale->type.dtype == x->type.dtype;
+}
+
+/* A one for each of the constants' elements. */
+static ir_value *ones(const batch *b, const ir_value *like)
+{
+    ir_graph *graph = b->before->graph;
+    const ir_value *one = ir_constant_scalar(graph, b->name, like->type.dtype, 1);
+    grt_tensor t = rewrite_tensor(graph->module->dims, &like->type);
+    const int64_t n = grt_tensor_elements(&t);
+    const size_t size = grt_dtype_size(t.dtype), bytes = grt_tensor_bytes(&t);
+    char *data =
+        one && n >= 0 && size && bytes < SIZE_MAX ? grt_arena_alloc(graph->module->arena, bytes + 1) : NULL;
+    for (int64_t i = 0; data && i < n; i++)
+        memcpy(data + (size_t)i * size, one->type.data->data, size);
+    t.data = data;
+    const grt_tensor *kept = data ? grt_arena_memdup(graph->module->arena, &t, sizeof t) : NULL;
+    return kept ? ir_constant(graph, NULL, kept) : NULL;
+}
+
+/* A norm has one scale and one bias: those of a batch are a Mul and an Add behind it. */
+static ir_value *make_norm(batch *b, const ir_node *first, const batch_operand *in)
+{
+    const bool has_bias = first->n_in > 2 && in[2].value,
+               own = in[1].is_batch || (has_bias && in[2].is_batch);
+    const int32_t rank = first->out[0]->type.rank;
+    ir_value *operands[] = {in[0].value, own ? ones(b, ir_in(first, 1)) : in[1].value,
+                            has_bias ? in[2].value : NULL};
+    if (!operands[0] || !operands[1])
+        return NULL;
+    ir_value *y = finish(b, make_along_axis(b, first, has_bias && !own ? 3 : 2, operands));
+    if (own)
+        y = binary(b, "Mul", y, of_rank(b, &in[1], rank));
+    return own && has_bias ? binary(b, "Add", y, of_rank(b, &in[2], rank)) : y;
+}
+
+static bool may_concat(const ir_node *node)
+{
+    return may_pointwise(node) && rank_of_input(node, 0) == node->out[0]->type.rank;
+}
+
+/* What all members have is repeated. */
+static ir_value *as_batch(batch *b, const batch_operand *x)
+{
+    int64_t shape[GRT_MAX_RANK];
+    if (x->is_batch || !x->value)
+        return x->value;
+    for (int32_t i = 0; i <= x->rank; i++)
+        shape[i] = i ? 1 : b->n;
+    return binary(b, "Expand", x->value, ir_constant_ints(b->before->graph, b->name, shape, x->rank + 1));
+}
+
+static ir_value *make_concat(batch *b, const ir_node *first, const batch_operand *in)
+{
+    ir_value **operands = GRT_ARENA_ARRAY(b->scratch, ir_value *, first->n_in);
+    for (int32_t i = 0; operands && i < first->n_in; i++)
+        if (!(operands[i] = as_batch(b, &in[i])))
+            return NULL;
+    return operands ? finish(b, make_along_axis(b, first, first->n_in, operands)) : NULL;
+}
+
+/* Axes are counted from the end; where there are none, all are meant. */
+static ir_value *make_reduction(batch *b, const ir_node *first, const batch_operand *in)
+{
+    const int64_t *axes = NULL;
+    int64_t n = 0, counted[GRT_MAX_RANK];
+    const bool given = first->n_in > 1 && in[1].value;
+    if (!in[0].is_batch || (given && (!ir_const_ints(in[1].value, &axes, &n) || n > in[0].rank)))
+        return NULL;
+    if (!n && grt_attr_int(&first->desc, "noop_with_empty_axes", 0))
+        return NULL;
+    const bool all = n == 0;
+    n = all ? in[0].rank : n;
+    for (int64_t i = 0; i < n; i++)
+        counted[i] = all || axes[i] >= 0 ? (all ? i : axes[i]) - in[0].rank : axes[i];
+    ir_value *operands[] = {in[0].value, ir_constant_ints(b->before->graph, b->name, counted, n)};
+    ir_node *node = operands[1] ? make(b, first->desc.op, 2, operands) : NULL;
+    if (node)
+        ir_attrs_copy(node, first);
+    return finish(b, node);
+}
+
+static bool may_reduce(const ir_node *node)
+{
+    return rank_of_input(node, 0) >= 1;
+}
+
+typedef struct rule {
+    const char *op;
+    bool (*may)(const ir_node *node);
+    ir_value *(*make)(batch *b, const ir_node *first, const batch_operand *in);
+} rule;
+
+static const rule rules[] = {
+    {"MatMul", may_matmul, make_matmul},          {"Gemm", may_gemm, make_gemm},
+    {"Transpose", may_transpose, make_transpose}, {"Softmax", may_unary, make_softmax},
+    {"LogSoftmax", may_unary, make_softmax},      {"LayerNormalization", may_norm, make_norm},
+    {"RMSNormalization", may_norm, make_norm},    {"Cast", may_unary, make_pointwise},
+    {"Concat", may_concat, make_concat},          {"ReduceMax", may_reduce, make_reduction},
+    {"ReduceMean", may_reduce, make_reduction},   {"ReduceMin", may_reduce, make_reduction},
+    {"ReduceSum", may_reduce, make_reduction},    {"ReduceL2", may_reduce, make_reduction},
+};
+static const rule pointwise_rule = {NULL, may_pointwise, make_pointwise};
+static const rule view_rule = {NULL, may_view, make_view};
+
+static const rule *rule_of(const ir_node *node)
+{
+    if (!node->row || *node->desc.domain)
+        return NULL;
+    if (node->row->flags & OP_POINTWISE)
+        return &pointwise_rule;
+    if (node->row->flags & OP_VIEW)
+        return &view_rule;
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        if (!strcmp(rules[i].op, node->desc.op))
+            return &rules[i];
+    return NULL;
+}
+
+bool batch_knows(const ir_node *node)
+{
+    const rule *r = rule_of(node);
+    if (!r || node->n_out != 1 || !node->out[0])
+        return false;
+    const ir_type *type = &node->out[0]->type;
+    return type->kind == GRT_KIND_TENSOR && grt_dtype_in(type->dtype, GRT_SET_PLAIN) && type->rank >= 0 &&
+           type->rank < GRT_MAX_RANK && r->may(node);
+}
+
+batch_input batch_input_of(const ir_node *node, int32_t index)
+{
+    if (index == 0)
+        return BATCH_ANY;
+    const rule *r = rule_of(node);
+    if (r == &view_rule)
+        return BATCH_IGNORED;
+    const bool fixed = rewrite_is(node, "Clip") || (r && r->make == make_reduction);
+    return fixed ? BATCH_SAME : BATCH_ANY;
+}
+
+ir_value *batch_node(batch *b, const ir_node *first, const batch_operand *in)
+{
+    const ir_type *type = &first->out[0]->type;
+    ir_value *made = rule_of(first)->make(b, first, in);
+    const ir_type wanted = {.dtype = type->dtype, .rank = type->rank + 1, .dims = batched_dims(b, type)};
+    const bool good =
+        made && wanted.dims && made->type.dtype == wanted.dtype && rewrite_same_shape(&made->type, &wanted);
+    return good ? made : NULL;
+}
+
+/* ---- where batches begin and end ---- */
+
+ir_value *batch_constants(batch *b, ir_graph *graph, ir_value *const *members)
+{
+    grt_arena *arena = graph->module->arena;
+    const grt_tensor *first = members[0]->type.data;
+    const size_t each = grt_tensor_bytes(first);
+    size_t bytes;
+    if (first->rank >= GRT_MAX_RANK || !grt_mul_size(each, (size_t)b->n, &bytes) || bytes > SIZE_MAX / 2)
+        return NULL;
+    grt_tensor *all = GRT_ARENA_NEW(arena, grt_tensor);
+    char *data = grt_arena_alloc(arena, bytes + 1);
+    if (!all || !data)
+        return NULL;
+    *all = (grt_tensor){.dtype = first->dtype, .rank = first->rank + 1, .dims = {b->n}, .data = data};
+    memcpy(all->dims + 1, first->dims, (size_t)first->rank * sizeof first->dims[0]);
+    for (int64_t i = 0; i < b->n; i++)
+        memcpy(data + (size_t)i * each, members[i]->type.data->data, each);
+    return ir_constant(graph, NULL, all);
+}
+
+static bool follow_each_other(const batch *b, int64_t step, const int64_t *starts)
+{
+    for (int64_t i = 1; i < b->n; i++)
+        if (starts[i] != starts[i - 1] + step)
+            return false;
+    return true;
+}
+
+/* whole[.., start .. start + size, ..] */
+static ir_value *cut(batch *b, ir_value *whole, int32_t axis, int64_t start, int64_t size)
+{
+    ir_graph *graph = b->before->graph;
+    const int64_t end = start + size, along = axis;
+    if (grt_dim_equals(graph->module->dims, whole->type.dims[axis], size))
+        return whole;
+    ir_value *in[] = {whole, ir_constant_ints(graph, b->name, &start, 1),
+                      ir_constant_ints(graph, b->name, &end, 1), ir_constant_ints(graph, b->name, &along, 1)};
+    return in[1] && in[2] && in[3] ? finish(b, make(b, "Slice", 4, in)) : NULL;
+}
+
+static ir_value *gathered(batch *b, ir_value *whole, int32_t axis, ir_value *indices)
+{
+    ir_node *node = indices ? make(b, "Gather", 2, (ir_value *[]){whole, indices}) : NULL;
+    if (node)
+        ir_attr_set_int(node, "axis", axis);
+    return finish(b, node);
+}
+
+/* The ranges as the rows of one Gather, wherever they begin. */
+static ir_value *picked(batch *b, ir_value *whole, int32_t axis, int64_t step, const int64_t *starts)
+{
+    int64_t *indices = GRT_ARENA_ARRAY(b->scratch, int64_t, b->n * step);
+    for (int64_t i = 0; indices && i < b->n; i++)
+        for (int64_t k = 0; k < step; k++)
+            indices[i * step + k] = starts[i] + k;
+    return indices
+               ? gathered(b, whole, axis, ir_constant_ints(b->before->graph, b->name, indices, b->n * step))
+               : NULL;
+}
+
+ir_value *batch_ranges(batch *b, ir_value *whole, int32_t axis, int64_t width, const int64_t *starts)
+{
+    const int64_t step = width ? width : 1;
+    const int32_t rank = whole->type.rank;
+    grt_dims *table = b->context->module->dims;
+    int64_t total;
+    if (!grt_mul_i64(b->n, step, &total) || rank >= GRT_MAX_RANK)
+        return NULL;
+    ir_value *x = follow_each_other(b, step, starts) ? cut(b, whole, axis, starts[0], total)
+                                                     : picked(b, whole, axis, step, starts);
+    if (!x || !width)
+        return moved_axis(b, x, axis, 0);
+    grt_dim *dims = new_dims(b, rank + 1);
+    for (int32_t i = 0; dims && i < rank; i++)
+        dims[i < axis ? i : i + 1] = x->type.dims[i];
+    if (!dims)
+        return NULL;
+    dims[axis] = grt_dim_const(table, b->n);
+    dims[axis + 1] = grt_dim_const(table, width);
+    return moved_axis(b, reshaped(b, x, rank + 1, dims), axis, 0);
+}
+
+ir_value *batch_part(batch *b, ir_value *value, int32_t axis, int64_t start, int64_t width)
+{
+    if (width)
+        return cut(b, value, axis + 1, start, width);
+    return gathered(b, value, axis + 1, ir_constant_int(b->before->graph, b->name, start));
+}
+
+ir_value *batch_join(batch *b, ir_value *value, int32_t axis)
+{
+    const int32_t rank = value->type.rank - 1;
+    ir_value *x = moved_axis(b, value, 0, axis);
+    grt_dim *dims = new_dims(b, rank);
+    for (int32_t i = 0; dims && i < rank; i++)
+        dims[i] = value->type.dims[i + 1];
+    if (!x || !dims)
+        return NULL;
+    dims[axis] = grt_dim_mulc(b->context->module->dims, dims[axis], b->n);
+    return reshaped(b, x, rank, dims);
+}
+
+ir_value *batch_member(batch *b, ir_value *value, int64_t i)
+{
+    return gathered(b, value, 0, ir_constant_int(b->before->graph, b->name, i));
+}
