@@ -77,7 +77,7 @@ template <class T> __global__ void finish(cuda_epilogue e, T *dst)
     {
         W x = cuda_widen(dst[i]);
         if (bias)
-            x += cuda_widen(bias[i / e.inner % e.channels]);
+            x += cuda_widen(bias[e.matrix ? i / e.matrix * e.channels + i % e.channels : i / e.inner % e.channels]);
         if (residual)
             x += cuda_widen(residual[i]);
         dst[i] = cuda_narrow<T, W>(cuda_activate<W>(e.act, x));
@@ -99,6 +99,7 @@ template <class T> static void launch(const cuda_epilogue *e, void *dst, cudaStr
             launch_vectors<T, NO_BIAS>(e, 1, 1, dst, stream);
             return;
         }
+        vectors = vectors && !e->matrix;
         if (vectors && e->inner == 1 && e->channels % n == 0 && cuda_is_vector(e->bias)) {
             launch_vectors<T, BIAS_VECTOR>(e, 1, (uint32_t)(e->channels / n), dst, stream);
             return;

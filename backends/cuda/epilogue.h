@@ -37,10 +37,11 @@ bool cuda_act_read(const grt_op_desc *desc, cuda_act *out, grt_text *why);
 typedef struct cuda_epilogue {
     grt_dtype dtype; /* of dst and all that is added */
     int64_t n;       /* elements of dst */
-    /* Bias of element i: bias[i / inner % channels]. */
+    /* Bias of element i: bias[i / inner % channels]; if each `matrix` elements have a bias of their own,
+     * bias[i / matrix * channels + i % channels]. */
     const void *bias;
-    int64_t channels, inner;
-    const void *residual; /* as dst, or NULL */
+    int64_t channels, inner, matrix; /* matrix 0: one bias for all */
+    const void *residual;            /* as dst, or NULL */
     cuda_act act;
 } cuda_epilogue;
 

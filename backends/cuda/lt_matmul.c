@@ -109,6 +109,8 @@ static grt_status describe(const grt_op_desc *desc, cuda_lt_plan *p)
                                                             &somewhere, sizeof somewhere));
         BLAS_TRY(desc, blas->cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE,
                                                             &type, sizeof type));
+        BLAS_TRY(desc, blas->cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE,
+                                                            &m->stride_bias, sizeof m->stride_bias));
     }
     GRT_TRY(make_layout(desc, p, m->trans_a ? m->k : m->m, m->trans_a ? m->m : m->k, m->stride_a, &p->a));
     GRT_TRY(make_layout(desc, p, m->trans_b ? m->n : m->k, m->trans_b ? m->k : m->n, m->stride_b, &p->b));
@@ -130,6 +132,8 @@ static void add_key(const cuda_blas *blas, const cuda_lt_matmul *m, grt_text *ke
                  (long long)m->batch, (long long)m->stride_a, (long long)m->stride_b,
                  m->adds_c ? "residual," : "", m->bias ? "bias," : "", acts[m->act], (long long)m->alignment,
                  m->workspace_cap);
+    if (m->stride_bias)
+        grt_text_add(key, "bias_stride=%lld;", (long long)m->stride_bias);
 }
 
 /* "1 lt " and the algorithm's bytes in hexadecimal, or no_algorithm. The 1 is this format's version, the word

@@ -19,7 +19,8 @@ typedef struct cuda_lt_matmul {
     bool tf32; /* float32 may be multiplied as TF32 */
     bool trans_a, trans_b;
     int64_t m, n, k, batch, stride_a, stride_b;
-    bool bias; /* one for each column; not with DOUBLE */
+    bool bias;           /* one for each column; not with DOUBLE */
+    int64_t stride_bias; /* elements to the bias of the batch's next product; 0: one bias for all */
     cuda_lt_act act;
     bool adds_c;       /* beta is not 0 */
     int64_t alignment; /* of all pointers, a power of two up to 16: what algorithms may rely on */

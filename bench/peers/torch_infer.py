@@ -7,6 +7,7 @@ MODES: eager, graph, compile (mode max-autotune, minutes a model), reduce (torch
 
 llama_prefill and llama_decode are grt-models' llama_stack written for PyTorch at its best: fused attention with grouped heads
 and without a mask, and for decoding a cache of fixed size that the new keys and values are written into in place.
+parallel_fcn is a loop over 1,000 networks of 20-10-1; parallel_fcn_bmm what a patient user makes of it, two batched products.
 """
 import statistics
 import sys
@@ -15,6 +16,7 @@ import time
 import torch
 
 LLAMA = {"layers": 4, "hidden": 4096, "heads": 32, "kv_heads": 8, "inner": 14336}
+NETWORKS, FEATURES, HIDDEN = 1000, 20, 10  # of parallel_fcn
 LENGTH = 2048  # tokens of the prompt; of the past when decoding
 
 
@@ -69,6 +71,32 @@ class Llama(torch.nn.Module):
         return torch.nn.functional.rms_norm(x, x.shape[-1:], self.norm, 1e-5)
 
 
+class Networks(torch.nn.Module):
+    """Small networks in a loop, each on columns of its own."""
+
+    def __init__(self):
+        super().__init__()
+        linear = torch.nn.Linear
+        self.networks = torch.nn.ModuleList(
+            [torch.nn.Sequential(linear(FEATURES, HIDDEN), linear(HIDDEN, 1)) for _ in range(NETWORKS)])
+
+    def forward(self, x):
+        return torch.cat([m(x[:, i * FEATURES:(i + 1) * FEATURES]) for i, m in enumerate(self.networks)], dim=1)
+
+
+class BatchedNetworks(torch.nn.Module):
+    """The same, written for a GPU by hand."""
+
+    def __init__(self):
+        super().__init__()
+        parameter = lambda *dims: torch.nn.Parameter(torch.rand(NETWORKS, *dims))
+        self.w1, self.b1, self.w2, self.b2 = parameter(FEATURES, HIDDEN), parameter(1, HIDDEN), parameter(HIDDEN, 1), parameter(1, 1)
+
+    def forward(self, x):
+        y = torch.baddbmm(self.b1, x.view(x.shape[0], NETWORKS, FEATURES).transpose(0, 1), self.w1)
+        return torch.baddbmm(self.b2, y, self.w2).squeeze(-1).t()
+
+
 class Bert(torch.nn.Module):
     def __init__(self):
         super().__init__()
@@ -87,6 +115,9 @@ def build(name, dtype, batch):
         past, new = (0, LENGTH) if name == "llama_prefill" else (LENGTH, 1)
         with torch.device("cuda"):
             return Llama(batch, past, new).eval().to(dtype), (torch.rand(batch, new, LLAMA["hidden"], dtype=dtype),)
+    if name.startswith("parallel_fcn"):
+        model = BatchedNetworks() if name.endswith("bmm") else Networks()
+        return model.eval().cuda().to(dtype), (torch.rand(batch, NETWORKS * FEATURES, device="cuda", dtype=dtype),)
     if name == "bert":
         return Bert().eval().cuda().to(dtype), (torch.randint(0, 30000, (batch, 128), device="cuda"),)
     import torchvision

@@ -18,6 +18,7 @@ typedef struct matmul_state {
 /* How bias, residual and Gemm's C reach the result. */
 typedef struct matmul_shape {
     cuda_lt_plan *plan; /* NULL: nothing to multiply */
+    bool bias_rows; /* each matrix of the batch has a bias of its own */
     grt_dtype dtype;
     int64_t m, n, k, batch, stride_a, stride_b; /* strides of the batch, in elements */
     int32_t outer_rank;
@@ -47,11 +48,6 @@ static bool same_types(const grt_kernel_node *node, grt_text *why)
 static bool fused_supports(const grt_kernel_node *node, grt_text *why)
 {
     cuda_act act;
-    if (grt_node_has(node, BIAS) && node->in[BIAS].rank > 1) {
-        if (why)
-            grt_text_add(why, "the bias has rank %d; supported is one row for all matrices", node->in[BIAS].rank);
-        return false;
-    }
     return same_types(node, why) && cuda_act_read(node->desc, &act, why);
 }
 
@@ -127,13 +123,23 @@ static void fit(const grt_reshape *r, matmul_shape *s)
     s->n = state->trans_b ? rows_b : cols_b;
     s->n_c = grt_tensor_elements(c);
     split_batch(a, b, c, rows_a * cols_a, rows_b * cols_b, s);
+    s->bias_rows = !state->is_gemm && r->n_in > BIAS && r->in[BIAS] && r->in[BIAS]->rank > 1;
     /* One B for many A's in a row: one tall product. */
-    if (!state->trans_a && s->stride_b == 0 && s->stride_a == rows_a * cols_a && s->batch > 1) {
+    if (!s->bias_rows && !state->trans_a && s->stride_b == 0 && s->stride_a == rows_a * cols_a && s->batch > 1) {
         s->m *= s->batch;
         s->batch = 1;
         s->stride_a = 0;
     }
     s->call_c = s->batch * s->m * s->n;
+}
+
+/* One row for each matrix. */
+static bool fits_rows(const grt_tensor *bias, const grt_tensor *out)
+{
+    grt_tensor rows = *out;
+    if (rows.rank > 1)
+        rows.dims[rows.rank - 2] = 1;
+    return grt_dims_equal(bias->dims, bias->rank, rows.dims, rows.rank);
 }
 
 static grt_status check_epilogue(const grt_reshape *r, matmul_shape *s)
@@ -148,7 +154,11 @@ static grt_status check_epilogue(const grt_reshape *r, matmul_shape *s)
             return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "C is %s, which does not broadcast to the result %s",
                                grt_tensor_text(bias, found), grt_tensor_text(r->out[0], wanted));
     }
-    if (!state->is_gemm && bias && grt_tensor_elements(bias) != s->n)
+    if (s->bias_rows && !fits_rows(bias, r->out[0]))
+        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
+                           "the bias is %s; expected one row for each matrix of the result, %s", grt_tensor_text(bias, found),
+                           grt_tensor_text(r->out[0], wanted));
+    if (!state->is_gemm && bias && !s->bias_rows && grt_tensor_elements(bias) != s->n)
         return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "the bias is %s; expected %lld elements",
                            grt_tensor_text(bias, found), (long long)s->n);
     if (residual && !grt_dims_equal(residual->dims, residual->rank, r->out[0]->dims, r->out[0]->rank))
@@ -214,6 +224,7 @@ static grt_status try_plan(const grt_reshape *r, matmul_shape *s)
     m.stride_a = s->stride_a;
     m.stride_b = s->stride_b;
     m.bias = s->fused_bias;
+    m.stride_bias = s->bias_rows ? s->n : 0;
     if (s->fused_act)
         m.act = state->act.kind == CUDA_ACT_RELU ? CUDA_LT_RELU : CUDA_LT_GELU;
     m.adds_c = s->fused_c;
@@ -307,7 +318,6 @@ static grt_status multiply(const grt_run *r, const matmul_shape *s, const void *
     cuda_lt_args args = {};
     args.alpha = state->alpha;
     args.beta = state->beta;
-    args.bias = bias;
     args.workspace = (void *)(((uintptr_t)r->workspace + aligned) & ~aligned);
     for (int64_t call = 0; call < s->calls; call++) {
         int64_t at_a = 0, at_b = 0;
@@ -317,6 +327,7 @@ static grt_status multiply(const grt_run *r, const matmul_shape *s, const void *
         }
         args.a = advance(r->in[0]->data, at_a, size);
         args.b = advance(r->in[1]->data, at_b, size);
+        args.bias = bias && s->bias_rows ? advance(bias, call * s->batch * s->n, size) : bias;
         args.c = c ? advance(c, call * s->call_c, size) : NULL;
         args.y = y + call * s->call_c * (int64_t)size;
         GRT_TRY(cuda_lt_plan_run(s->plan, r->desc, &args, (cudaStream_t)r->stream));
@@ -352,7 +363,15 @@ static grt_status run(const grt_run *r)
     }
     if (state->is_gemm)
         return GRT_OK;
-    cuda_epilogue e = {s->dtype, s->n_c, s->fused_bias ? NULL : bias, s->n, 1, s->fused_c && s->k > 0 ? NULL : residual, state->act};
+    cuda_epilogue e = {};
+    e.dtype = s->dtype;
+    e.n = s->n_c;
+    e.bias = s->fused_bias && s->k > 0 ? NULL : bias;
+    e.channels = s->n;
+    e.inner = 1;
+    e.matrix = s->bias_rows ? s->m * s->n : 0;
+    e.residual = s->fused_c && s->k > 0 ? NULL : residual;
+    e.act = state->act;
     if (s->fused_act)
         e.act.kind = CUDA_ACT_NONE;
     return cuda_epilogue_run(&e, y, stream);
