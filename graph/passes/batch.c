@@ -238,7 +238,7 @@ static ir_node *make_along_axis(batch *b, const ir_node *first, int32_t n_in, ir
 {
     const int32_t rank = first->out[0]->type.rank;
     const int64_t axis = grt_attr_int(&first->desc, "axis", -1);
-    ir_node *node = make(b, first->desc.op, n_in, in);
+    ir_node *node = rank > 0 ? make(b, first->desc.op, n_in, in) : NULL;
     if (!node)
         return NULL;
     ir_attrs_copy(node, first);
@@ -505,6 +505,17 @@ ir_value *batch_join(batch *b, ir_value *value, int32_t axis)
         return NULL;
     dims[axis] = grt_dim_mulc(b->context->module->dims, dims[axis], b->n);
     return reshaped(b, x, rank, dims);
+}
+
+ir_value *batch_reduce(batch *b, ir_value *value, const char *op, ir_value *start)
+{
+    const int64_t first = 0;
+    ir_value *in[] = {value, ir_constant_ints(b->before->graph, b->name, &first, 1)};
+    ir_node *node = in[1] ? make(b, op, 2, in) : NULL;
+    if (node)
+        ir_attr_set_int(node, "keepdims", 0);
+    ir_value *made = finish(b, node);
+    return start ? binary(b, "Add", start, made) : made;
 }
 
 ir_value *batch_member(batch *b, ir_value *value, int64_t i)

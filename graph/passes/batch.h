@@ -47,6 +47,9 @@ ir_value *batch_ranges(batch *b, ir_value *whole, int32_t axis, int64_t width, c
 ir_value *batch_part(batch *b, ir_value *value, int32_t axis, int64_t start, int64_t width);
 /* The members of `value`, joined along their `axis`. */
 ir_value *batch_join(batch *b, ir_value *value, int32_t axis);
+/* What `op`, a reduction, makes of the members, element by element; and `start`, which may be NULL, is added.
+ */
+ir_value *batch_reduce(batch *b, ir_value *value, const char *op, ir_value *start);
 /* Member i of `value` by itself. */
 ir_value *batch_member(batch *b, ir_value *value, int64_t i);
 /* Remove all nodes that were made. */

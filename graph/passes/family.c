@@ -157,16 +157,15 @@ static void forget_groups(families *f, int32_t from)
     f->n_groups = from;
 }
 
-/* Follow a run of a Concat's inputs back to where it comes from. */
-static void collect(families *f, ir_node *concat, int32_t from, int32_t n)
+/* Follow what is joined back to where it comes from. */
+static void collect(families *f, const join *found, ir_value **values)
 {
     const int32_t family = f->n_joins++, first = f->n_groups;
     join *j = &f->joins[family];
-    ir_value **values = GRT_ARENA_ARRAY(f->scratch, ir_value *, n);
-    for (int32_t i = 0; values && i < n; i++)
-        values[i] = ir_in(concat, from + i);
-    *j = (join){.concat = concat, .from = from, .n = n, .next = -1, .family = family};
-    j->group = values ? group_of(f, values, n, family) : -1;
+    *j = *found;
+    j->next = -1;
+    j->family = family;
+    j->group = group_of(f, values, j->n, family);
     bool good = j->group >= 0;
     for (int32_t g = first; good && g < f->n_groups; g++)
         if (group_is_computed(&f->groups[g]))
@@ -180,22 +179,147 @@ static void collect(families *f, ir_node *concat, int32_t from, int32_t n)
     }
 }
 
-static bool is_wide(const ir_node *node)
+static bool is_float(const ir_node *node)
 {
-    return rewrite_is(node, "Concat") && node->n_in >= FORM_LEAST && node->out[0] &&
-           node->out[0]->type.rank > 0 && grt_dtype_in(node->out[0]->type.dtype, GRT_SET_FLOATS);
+    return node->out[0] && node->out[0]->type.rank >= 0 &&
+           grt_dtype_in(node->out[0]->type.dtype, GRT_SET_FLOATS);
 }
 
-static void collect_from(families *f, ir_node *concat)
+static bool is_computed(const families *f, const ir_value *value)
+{
+    const form_kind kind = form_of(&f->forms, value)->kind;
+    return kind == FORM_NODE || kind == FORM_PART;
+}
+
+/* Runs of inputs of one form. */
+static void collect_from_concat(families *f, ir_node *concat)
 {
     for (int32_t from = 0, to; from < concat->n_in; from = to) {
         const form *first = form_of(&f->forms, ir_in(concat, from));
         for (to = from + 1; to < concat->n_in; to++)
             if (form_of(&f->forms, ir_in(concat, to))->hash != first->hash)
                 break;
-        if ((first->kind == FORM_NODE || first->kind == FORM_PART) && to - from >= FORM_LEAST)
-            collect(f, concat, from, to - from);
+        const join run = {.node = concat, .from = from, .n = to - from};
+        ir_value **values = run.n >= FORM_LEAST && is_computed(f, ir_in(concat, from))
+                                ? GRT_ARENA_ARRAY(f->scratch, ir_value *, run.n)
+                                : NULL;
+        for (int32_t i = 0; values && i < run.n; i++)
+            values[i] = ir_in(concat, from + i);
+        if (values)
+            collect(f, &run, values);
     }
+}
+
+/* Is the Add one of a chain, but not its last? */
+static bool is_added_on(const ir_node *add)
+{
+    const ir_node *user = rewrite_only_user(add->out[0]);
+    return rewrite_is(user, "Add") && rewrite_same_shape(&user->out[0]->type, &add->out[0]->type);
+}
+
+/* The input of an Add that goes on with its chain; -1: both are terms. So they are if they have one form,
+ * where forms are known: terms may be sums themselves. */
+static int32_t goes_on(const families *f, const ir_node *add)
+{
+    const ir_value *a = ir_in(add, 0), *b = ir_in(add, 1);
+    if (f->forms.table && form_of(&f->forms, a)->hash == form_of(&f->forms, b)->hash)
+        return -1;
+    for (int32_t i = 0; i < 2; i++) {
+        const ir_value *in = ir_in(add, i);
+        if (rewrite_is(in->producer, "Add") && rewrite_only_user(in) == add && is_added_on(in->producer))
+            return i;
+    }
+    return -1;
+}
+
+/* What the Add at the end of a chain adds up, last first; counted only, if there is no room. */
+static int32_t terms_of(const families *f, const ir_node *last, ir_value **out_terms)
+{
+    int32_t n = 0;
+    for (const ir_node *add = last, *before; add; add = before) {
+        const int32_t on = goes_on(f, add);
+        before = on >= 0 ? ir_in(add, on)->producer : NULL;
+        for (int32_t i = 1; i >= 0; i--) {
+            if (i == on)
+                continue;
+            if (out_terms)
+                out_terms[n] = ir_in(add, i);
+            n++;
+        }
+    }
+    return n;
+}
+
+static bool are_of_form(const families *f, ir_value *const *values, int32_t n, uint64_t hash)
+{
+    for (int32_t i = 0; i < n; i++)
+        if (form_of(&f->forms, values[i])->hash != hash)
+            return false;
+    return is_computed(f, values[0]);
+}
+
+/* A chain may begin with a term of another form, and go on with others: a bias, say. */
+static void collect_chain(families *f, ir_node *add)
+{
+    int32_t n = terms_of(f, add, NULL);
+    ir_value **terms = GRT_ARENA_ARRAY(f->scratch, ir_value *, n), *start = NULL;
+    if (!terms)
+        return;
+    terms_of(f, add, terms);
+    const uint64_t hash = form_of(&f->forms, terms[n - 2])->hash;
+    for (; n > 2 && form_of(&f->forms, terms[0])->hash != hash; terms++, n--)
+        add = ir_in(add, goes_on(f, add))->producer;
+    if (form_of(&f->forms, terms[n - 1])->hash != hash)
+        start = terms[--n];
+    if (n < FORM_LEAST || !are_of_form(f, terms, n, hash))
+        return;
+    for (int32_t i = 0; i < n / 2; i++) { /* the first one first */
+        ir_value *other = terms[i];
+        terms[i] = terms[n - 1 - i];
+        terms[n - 1 - i] = other;
+    }
+    collect(f, &(join){.node = add, .reduce = "ReduceSum", .start = start, .n = n}, terms);
+}
+
+static void collect_inputs(families *f, ir_node *node, const char *reduce)
+{
+    const join all = {.node = node, .reduce = reduce, .n = node->n_in};
+    ir_value **values = GRT_ARENA_ARRAY(f->scratch, ir_value *, all.n);
+    for (int32_t i = 0; values && i < all.n; i++)
+        values[i] = ir_in(node, i);
+    if (values && are_of_form(f, values, all.n, form_of(&f->forms, values[0])->hash))
+        collect(f, &all, values);
+}
+
+/* Nodes that may join what branches give. */
+static const struct {
+    const char *op, *reduce;
+} joining[] = {{"Concat", NULL},       {"Add", "ReduceSum"}, {"Sum", "ReduceSum"},
+               {"Mean", "ReduceMean"}, {"Max", "ReduceMax"}, {"Min", "ReduceMin"}};
+
+/* The row of a node that joins enough. */
+static int joining_of(const families *f, const ir_node *node)
+{
+    for (int i = 0; i < (int)(sizeof joining / sizeof *joining); i++)
+        if (rewrite_is(node, joining[i].op)) {
+            const bool chain = rewrite_is(node, "Add") && !is_added_on(node);
+            const int32_t n = chain ? terms_of(f, node, NULL) : node->n_in;
+            return is_float(node) && n >= FORM_LEAST ? i : -1;
+        }
+    return -1;
+}
+
+static void collect_from(families *f, ir_node *node)
+{
+    const int i = joining_of(f, node);
+    if (i < 0)
+        return;
+    if (!joining[i].reduce)
+        collect_from_concat(f, node);
+    else if (rewrite_is(node, "Add"))
+        collect_chain(f, node);
+    else
+        collect_inputs(f, node, joining[i].reduce);
 }
 
 /* ---- all of a graph ---- */
@@ -239,7 +363,8 @@ static bool begin(families *f, ir_graph *graph)
     IR_FOR_EACH_NODE (node, graph) {
         node->mark = order++;
         uses += node->n_in + node->n_out;
-        joins += is_wide(node) ? node->n_in / FORM_LEAST : 0;
+        if (joining_of(f, node) >= 0)
+            joins += 1 + node->n_in / FORM_LEAST;
     }
     if (!joins || uses + joins > INT32_MAX)
         return false;
@@ -255,8 +380,7 @@ void families_find(families *f, ir_graph *graph, grt_arena *scratch)
         return;
     /* The last first: what is joined there may have been joined before, within each branch. */
     for (ir_node *node = graph->last; node; node = node->prev)
-        if (is_wide(node))
-            collect_from(f, node);
+        collect_from(f, node);
     count_uses(f);
     sort(f);
 }

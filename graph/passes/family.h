@@ -1,4 +1,4 @@
-/* Families of branches: what the inputs of a Concat have in common, followed back level by level.
+/* Families of branches: what the values that a node joins have in common, followed back level by level.
  *
  * N values that are used alike are a group: N results of nodes of one form, ranges of one value, constants,
  * or one value N times. The groups that the inputs of a join come from, and all groups that hang together
@@ -21,10 +21,13 @@ typedef struct group {
     ir_value **apart; /* for the pass: members that others read too, by themselves */
 } group;
 
-/* Inputs from .. from + n of a Concat are the members of a group. */
+/* Inputs from .. from + n of a Concat are the members of a group; or all that Sum, a chain of Add and the
+ * like take together. */
 typedef struct join {
-    ir_node *concat;
-    int32_t from, n; /* n 0: they are not */
+    ir_node *node;      /* of a chain the last */
+    const char *reduce; /* what does the same along the batch; NULL: Concat */
+    ir_value *start;    /* what a chain begins with, if that is no member */
+    int32_t from, n;    /* n 0: they are no group */
     int32_t group;
     int32_t next;   /* of the same group, or -1 */
     int32_t family; /* another join of the same family, or itself */

@@ -142,14 +142,16 @@ static bool make_group(const parallel *p, batch *b, group *g)
     return g->value && take_apart(p, b, g);
 }
 
-static bool make_join(batch *b, const group *g, join *j)
+static bool make_join(const parallel *p, batch *b, const group *g, join *j)
 {
-    const ir_type *type = &j->concat->out[0]->type;
-    b->before = j->concat;
-    b->name = j->concat->desc.name;
+    const ir_type *type = &j->node->out[0]->type;
+    const int64_t axis = grt_axis(grt_attr_int(&j->node->desc, "axis", 0), type->rank);
+    ir_value *start = j->start ? as_it_is_now(p, j->start) : NULL;
+    b->before = j->node;
+    b->name = j->node->desc.name;
     j->made =
-        batch_join(b, g->value, (int32_t)grt_axis(grt_attr_int(&j->concat->desc, "axis", 0), type->rank));
-    return j->made && (j->n < j->concat->n_in || rewrite_same_shape(&j->made->type, type));
+        j->reduce ? batch_reduce(b, g->value, j->reduce, start) : batch_join(b, g->value, (int32_t)axis);
+    return j->made && ((!j->reduce && j->n < j->node->n_in) || rewrite_same_shape(&j->made->type, type));
 }
 
 static bool make_all(const parallel *p, batch *b, group *const *groups, int32_t n)
@@ -158,7 +160,7 @@ static bool make_all(const parallel *p, batch *b, group *const *groups, int32_t 
         if (!make_group(p, b, groups[k]))
             return false;
         for (int32_t j = groups[k]->join; j >= 0; j = p->found.joins[j].next)
-            if (!make_join(b, groups[k], &p->found.joins[j]))
+            if (!make_join(p, b, groups[k], &p->found.joins[j]))
                 return false;
     }
     return true;
@@ -186,11 +188,32 @@ static void remove_members(const group *g)
     }
 }
 
+static bool is_unused_add(const ir_node *node)
+{
+    return rewrite_is(node, "Add") && node->mark >= 0 && !node->out[0]->n_uses;
+}
+
+/* A Sum; or the last of a chain of Adds, and those before it. */
+static void remove_sum(ir_node *node)
+{
+    while (node) {
+        ir_node *a = ir_in(node, 0)->producer, *b = ir_in(node, 1)->producer;
+        const bool chain = rewrite_is(node, "Add");
+        remove_unused(node);
+        node = chain && is_unused_add(a) ? a : chain && is_unused_add(b) ? b : NULL;
+    }
+}
+
 /* Members of the join give way to the batch's value; the Concat is closed up in the end. */
 static void put_join(const join *j)
 {
+    if (j->reduce) {
+        if (rewrite_replace(j->node->out[0], j->made))
+            remove_sum(j->node);
+        return;
+    }
     for (int32_t i = 0; i < j->n; i++)
-        ir_node_set_input(j->concat, j->from + i, i ? NULL : j->made);
+        ir_node_set_input(j->node, j->from + i, i ? NULL : j->made);
 }
 
 static void put_apart(const parallel *p, const group *g)
@@ -253,8 +276,9 @@ static grt_status visit_graph(pass_context *context, ir_graph *graph)
         batch_family(&p, p.found.sorted + from, to - from);
     }
     for (int32_t j = 0; j < p.found.n_joins; j++)
-        if (j + 1 == p.found.n_joins || p.found.joins[j + 1].concat != p.found.joins[j].concat)
-            close_up(&p, p.found.joins[j].concat);
+        if (!p.found.joins[j].reduce &&
+            (j + 1 == p.found.n_joins || p.found.joins[j + 1].node != p.found.joins[j].node))
+            close_up(&p, p.found.joins[j].node);
     const bool failed = grt_arena_failed(scratch);
     grt_arena_release(scratch);
     return failed ? grt_fail_memory(0) : GRT_OK;

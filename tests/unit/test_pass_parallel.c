@@ -192,6 +192,37 @@ START_TEST(other_ways_to_join)
 }
 END_TEST
 
+/* Sums of what branches give: additive models, ensembles. */
+START_TEST(added_up)
+{
+    static const char begin[] = "in x f32 2,20\nconst one i64 1 1\nin z f32 2,3\n",
+                      batch[] = "Reshape Transpose Transpose MatMul Add ReduceSum";
+    static const char *const ops[][2] = {
+        {"Sum", "ReduceSum"}, {"Mean", "ReduceMean"}, {"Max", "ReduceMax"}, {"Min", "ReduceMin"}};
+    char end[256], expected[256];
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
+        snprintf(end, sizeof end, "y = %s h0 h1 h2 h3\nout y\n", ops[i][0]);
+        snprintf(expected, sizeof expected, "Reshape Transpose Transpose MatMul Add %s", ops[i][1]);
+        check_text(begin, CUT LAYER, 4, 5, end, "parallel", expected);
+    }
+    check_text(begin, CUT LAYER, 4, 5, "p = Add h0 h1\nq = Add h2 p\ny = Add q h3\nout y\n", "parallel",
+               batch);
+    /* Terms that are sums. */
+    check_text(begin, CUT LAYER "k# = Add h# z\n", 4, 5,
+               "p = Add k0 k1\nq = Add p k2\ny = Add q k3\nr = Relu y\nout r\n", "parallel",
+               "Reshape Transpose Transpose MatMul Add Add ReduceSum Relu");
+    /* Other terms before and after. */
+    check_text(begin, CUT LAYER, 4, 5,
+               "o = Add z h0\np = Add o h1\nq = Add p h2\nr = Add h3 q\ns = Add r z\ny = Add z s\nout y\n",
+               "parallel", "Reshape Transpose Transpose MatMul Add ReduceSum Add Add Add");
+    /* Not all have one form; a sum on the way that somebody else reads. */
+    check_text(begin, CUT LAYER, 4, 5, "p = Add h0 h1\nq = Add p z\nr = Add q h2\ny = Add r h3\nout y\n",
+               "parallel", "Slice Gemm Slice Gemm Slice Gemm Slice Gemm Add Add Add Add");
+    check_text(begin, CUT LAYER, 4, 5, "p = Add h0 h1\nq = Add p h2\ny = Add q h3\nout y\nout p\n",
+               "parallel", "Slice Gemm Slice Gemm Slice Gemm Slice Gemm Add Add Add");
+}
+END_TEST
+
 START_TEST(one_that_differs)
 {
     char text[TEXT] = "in x f32 2,45\nconst one i64 1 1\n";
@@ -502,6 +533,7 @@ Suite *suite_test_pass_parallel(void)
     tcase_add_test(tests, residuals);
     tcase_add_test(tests, other_ways_to_cut);
     tcase_add_test(tests, other_ways_to_join);
+    tcase_add_test(tests, added_up);
     tcase_add_test(tests, one_that_differs);
     tcase_add_test(tests, what_branches_share);
     tcase_add_test(tests, more_dims);
