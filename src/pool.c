@@ -49,6 +49,7 @@ struct grt_pool {
     pthread_mutex_t lock; /* of all that follows, and of workers' requests and idle lists */
     pthread_cond_t room;
     pool_session *sessions;
+    size_t turn;                /* the session that is asked first */
     grt_request *first, **last; /* the queue */
     size_t waiting, most_waiting;
     bool closing;
@@ -214,14 +215,17 @@ static void serve(worker *w, grt_request *r)
 
 /* ---- the queue ---- */
 
+/* Of equals, the one whose turn it is. */
 static pool_session *least_busy(grt_pool *pool)
 {
     pool_session *best = NULL;
     for (size_t i = 0; i < pool->n_sessions; i++) {
-        pool_session *s = &pool->sessions[i];
+        pool_session *s = &pool->sessions[(pool->turn + i) % pool->n_sessions];
         if (s->idle && (!best || s->busy < best->busy))
             best = s;
     }
+    if (best)
+        pool->turn = (size_t)(best - pool->sessions) + 1;
     return best;
 }
 
@@ -256,7 +260,6 @@ static void *work(void *arg)
     worker *w = arg;
     grt_pool *pool = w->pool;
     pthread_mutex_lock(&pool->lock);
-    become_idle(w);
     for (;;) {
         dispatch(pool);
         while (!w->request && !(pool->closing && !pool->first))
@@ -349,6 +352,9 @@ static grt_status start_worker(grt_pool *pool, grt_session *session, size_t inde
     pthread_cond_init(&w->wake, NULL);
     pool->n_workers++;
     GRT_TRY(grt_context_create(session, &w->context));
+    pthread_mutex_lock(&pool->lock);
+    become_idle(w);
+    pthread_mutex_unlock(&pool->lock);
     w->started = pthread_create(&w->thread, NULL, work, w) == 0;
     return w->started
                ? GRT_OK

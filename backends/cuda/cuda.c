@@ -442,4 +442,5 @@ __attribute__((visibility("default"))) const grt_backend grt_backend_cuda = {
     .unpack = cuda_packing_unpack,
     .channels_last = true,
     .joins_products = true,
+    .lone_product = 1 << 28, /* fills any GPU by itself */
 };
