@@ -338,6 +338,15 @@ START_TEST(families_that_read_each_other)
                       "Reshape Transpose Transpose MatMul Add Gather MatMul Relu Transpose Reshape Transpose "
                       "Reshape");
     }
+    /* One family reads the sum of another one, whose members are joined once more at the end. */
+    snprintf(text, sizeof text, "in x f32 2,20\nconst one i64 1 1\n");
+    add(text, first, 0, 4, 5);
+    add_text(text, "p = Add h0 h1\nq = Add p h2\nk1 = Add q h3\n");
+    add(text, "const u# f32 3,3\nk# = MatMul k1 u#\n", 4, 8, 0);
+    add_text(text, "y = Concat k4 k5 k6 k7 axis=1\nh = Concat h0 h1 h2 h3 axis=1\nout h\nout y\n");
+    ir_text_check(
+        text, "parallel",
+        "Reshape Transpose Transpose MatMul Add ReduceSum MatMul Transpose Reshape Transpose Reshape");
     snprintf(text, sizeof text, "in x f32 2,20\nconst one i64 1 1\n");
     add(text, CUT "const w# f32 5,20\nh# = MatMul x# w#\n", 0, 4, 5);
     add_text(text, "p0,p1,p2,p3 = Split h1 axis=1 num_outputs=4\n");
