@@ -23,7 +23,7 @@ typedef struct form {
     ir_value *whole; /* RANGE, PART: elements from `start` on along `axis` of it */
     int32_t axis;
     int64_t start, width; /* width 0: one element, without that dim */
-    ir_value *apart;      /* for the pass: what has taken the value's place */
+    ir_value *now;        /* for the pass: what has taken the value's place, or NULL */
 } form;
 
 /* The forms of all values that nodes of a graph have to do with; value->mark is the place in the table. */

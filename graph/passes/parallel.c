@@ -75,11 +75,11 @@ static ir_node *earliest(const group *g)
     return first;
 }
 
-/* A member of a family that is in place already may have been taken out of its batch. */
+/* A family that is in place already may have replaced the value: a member taken out of its batch, a sum. */
 static ir_value *as_it_is_now(const parallel *p, ir_value *value)
 {
     const form *known = form_of(&p->found.forms, value);
-    return known->apart ? known->apart : value;
+    return known->now ? known->now : value;
 }
 
 static ir_value *make_ranges(const parallel *p, batch *b, const group *g)
@@ -204,12 +204,18 @@ static void remove_sum(ir_node *node)
     }
 }
 
+static void replace(const parallel *p, ir_value *value, ir_value *by)
+{
+    if (rewrite_replace(value, by))
+        form_of(&p->found.forms, value)->now = by;
+}
+
 /* Members of the join give way to the batch's value; the Concat is closed up in the end. */
-static void put_join(const join *j)
+static void put_join(const parallel *p, const join *j)
 {
     if (j->reduce) {
-        if (rewrite_replace(j->node->out[0], j->made))
-            remove_sum(j->node);
+        replace(p, j->node->out[0], j->made);
+        remove_sum(j->node);
         return;
     }
     for (int32_t i = 0; i < j->n; i++)
@@ -219,15 +225,15 @@ static void put_join(const join *j)
 static void put_apart(const parallel *p, const group *g)
 {
     for (int32_t i = 0; g->apart && i < g->n; i++)
-        if (g->apart[i] && rewrite_replace(g->members[i], g->apart[i]))
-            form_of(&p->found.forms, g->members[i])->apart = g->apart[i];
+        if (g->apart[i])
+            replace(p, g->members[i], g->apart[i]);
 }
 
 static void put_in_place(const parallel *p, group *const *groups, int32_t n)
 {
     for (int32_t k = 0; k < n; k++) {
         for (int32_t j = groups[k]->join; j >= 0; j = p->found.joins[j].next)
-            put_join(&p->found.joins[j]);
+            put_join(p, &p->found.joins[j]);
         put_apart(p, groups[k]);
     }
     for (int32_t k = n - 1; k >= 0; k--)

@@ -338,6 +338,15 @@ START_TEST(families_that_read_each_other)
                       "Reshape Transpose Transpose MatMul Add Gather MatMul Relu Transpose Reshape Transpose "
                       "Reshape");
     }
+    /* One family reads the sum of another one, whose members are joined once more at the end. */
+    snprintf(text, sizeof text, "in x f32 2,20\nconst one i64 1 1\n");
+    add(text, first, 0, 4, 5);
+    add_text(text, "p = Add h0 h1\nq = Add p h2\nk1 = Add q h3\n");
+    add(text, "const u# f32 3,3\nk# = MatMul k1 u#\n", 4, 8, 0);
+    add_text(text, "y = Concat k4 k5 k6 k7 axis=1\nh = Concat h0 h1 h2 h3 axis=1\nout h\nout y\n");
+    ir_text_check(
+        text, "parallel",
+        "Reshape Transpose Transpose MatMul Add ReduceSum MatMul Transpose Reshape Transpose Reshape");
     snprintf(text, sizeof text, "in x f32 2,20\nconst one i64 1 1\n");
     add(text, CUT "const w# f32 5,20\nh# = MatMul x# w#\n", 0, 4, 5);
     add_text(text, "p0,p1,p2,p3 = Split h1 axis=1 num_outputs=4\n");
@@ -346,6 +355,85 @@ START_TEST(families_that_read_each_other)
     ir_text_check(
         text, "parallel",
         "Reshape Transpose MatMul Gather Reshape Transpose MatMul Transpose Reshape Transpose Reshape");
+}
+END_TEST
+
+/* ---- drawn graphs ---- */
+
+static unsigned seed;
+
+static int draw(int n)
+{
+    seed = seed * 1664525u + 1013904223u;
+    return (int)((seed >> 8) % (unsigned)n);
+}
+
+/* A level for all branches, of v0_#, v1_#.. [rows, 4]: '@' is the level, '~' the one before, '^' an earlier
+ * one.
+ */
+static void add_level(char *text, int level, int branches)
+{
+    static const char *const levels[] = {
+        "const w@_# f32 4,4\nv@_# = MatMul v~_# w@_#\n",
+        "const w@_# f32 4,4\nconst b@_# f32 4\nv@_# = Gemm v^_# w@_# b@_# transB=1 alpha=0.5\n",
+        "const b@_# f32 1,4\nv@_# = Gemm v~_# shared b@_# beta=2\n",
+        "v@_# = Relu v~_#\n",
+        "v@_# = Tanh v^_#\n",
+        "v@_# = Add v~_# v^_#\n",
+        "v@_# = Add v~_# v^_0\n",
+        "v@_# = Mul shared1 v~_#\n",
+        "const c@_# f32 -\nv@_# = Sub c@_# v~_#\n",
+        "v@_# = Softmax v~_# axis=1\n",
+        "const g@_# f32 4\nv@_# = LayerNormalization v~_# g@_# g@_#\n",
+        "m@_# = ReduceMean v~_# one keepdims=1\nv@_# = Sub v^_# m@_#\n",
+        "l@_#,r@_# = Split v~_# axis=1 num_outputs=2\nv@_# = Concat r@_# l@_# axis=1\n",
+    };
+    char filled[512];
+    size_t n = 0;
+    const int earlier = draw(level);
+    for (const char *p = levels[draw(sizeof levels / sizeof *levels)]; *p; p++) {
+        const int number = *p == '@' ? level : *p == '~' ? level - 1 : earlier;
+        n += (size_t)(strchr("@~^", *p) ? snprintf(filled + n, sizeof filled - n, "%d", number)
+                                        : snprintf(filled + n, sizeof filled - n, "%c", *p));
+        ck_assert_uint_lt(n, sizeof filled);
+    }
+    add(text, filled, 0, branches, 4);
+}
+
+static void draw_graph(char *text)
+{
+    static const char *const rows[] = {"1", "2", "n"}, *const joins[] = {
+                                                           "y = Concat l0 l1 l2 l3 axis=1\n",
+                                                           "y = Concat l3 l0 l2 l1 axis=1\n",
+                                                           "y = Mean l0 l1 l2 l3\n",
+                                                           "a = Add l0 l1\nb = Add a l2\ny = Add b l3\n"};
+    const int levels = 1 + draw(6);
+    char last[64];
+    snprintf(text, TEXT, "in x f32 %s,16\nconst one i64 1 1\nconst shared f32 4,4\nconst shared1 f32 4\n",
+             rows[draw(3)]);
+    add(text, "const s# i64 1 <\nconst e# i64 1 >\nv0_# = Slice x s# e# one\n", 0, 4, 4);
+    for (int level = 1; level <= levels; level++)
+        add_level(text, level, 4);
+    snprintf(last, sizeof last, "l# = Neg v%d_#\n", levels);
+    add(text, last, 0, 4, 4);
+    add_text(text, joins[draw(4)]);
+    add_text(text, draw(4) ? "out y\n" : "out y\nout l2\n");
+}
+
+START_TEST(drawn)
+{
+    char text[TEXT];
+    int64_t batched = 0;
+    for (seed = 0; seed < 150; seed++) {
+        const unsigned kept = seed;
+        draw_graph(text);
+        ir_module *m = ir_text(text);
+        batched += ir_text_pass(m, "parallel");
+        ir_text_check(text, "parallel", ir_text_ops(m));
+        ir_module_release(m);
+        seed = kept;
+    }
+    ck_assert_int_gt(batched, 100);
 }
 END_TEST
 
@@ -539,6 +627,7 @@ Suite *suite_test_pass_parallel(void)
     tcase_add_test(tests, more_dims);
     tcase_add_test(tests, cut_and_joined_in_branches);
     tcase_add_test(tests, families_that_read_each_other);
+    tcase_add_test(tests, drawn);
     tcase_add_test(tests, other_types);
     tcase_add_test(tests, members_that_others_read);
     tcase_add_test(tests, what_stays);
