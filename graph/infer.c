@@ -229,7 +229,12 @@ grt_status op_infer_types(const op_row *row, infer *inf)
         GRT_TRY(infer_tensor(inf, i));
     for (int32_t i = 0; i < inf->n_out; i++)
         inf->out[i].rank = -1;
-    return row->infer(inf);
+    GRT_TRY(row->infer(inf));
+    for (int32_t i = 0; i < inf->n_out; i++)
+        for (int32_t k = 0; k < inf->out[i].rank; k++)
+            if (inf->out[i].dims[k] < 0)
+                return grt_fail_memory(0);
+    return GRT_OK;
 }
 
 static bool is_fresh(const grt_dims *dims, grt_dim dim)

@@ -4,9 +4,9 @@
 #include "graph/flops.h"
 #include "graph/op.h"
 #include "graph/view.h"
+#include "src/base/hash.h"
 
 #include <string.h>
-#include <uthash.h>
 
 /* ir_value * or grt_tensor * -> index */
 typedef struct entry {
@@ -61,6 +61,7 @@ static void add_id(lowering *low, entry **table, const void *key, int32_t index)
     e->key = key;
     e->index = index;
     HASH_ADD_PTR(*table, key, e);
+    low->failed = low->failed || !GRT_HASH_HAS(e);
 }
 
 /* Doubles an arena array when it is full. */

@@ -3,7 +3,6 @@
 
 #include <pthread.h>
 #include <string.h>
-#include <uthash.h>
 
 #define X(file) extern const op_table grt_ops_##file;
 #include "graph_ops.inc"

@@ -4,12 +4,12 @@
 #include "proto/plan.pb-c.h"
 #include "src/base/checked.h"
 #include "src/base/output.h"
+#include "src/base/hash.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <uthash.h>
 
 /* ---- messages
  * ------------------------------------------------------------------------------------------------------ */
@@ -291,6 +291,8 @@ static bool place(layout *l, stored **table, const grt_plan *plan, int32_t i)
         found->next = fresh;
     } else {
         HASH_ADD(hh, *table, key, sizeof fresh->key, fresh);
+        if (!GRT_HASH_HAS(fresh))
+            return false;
     }
     l->first[i] = true;
     l->offsets[i] = grt_align_up(l->size, PLAN_TENSOR_ALIGNMENT);

@@ -3,12 +3,12 @@
 
 #include "src/algo_db.h"
 #include "src/algo_overlay.h"
+#include "src/base/hash.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <uthash.h>
 
 typedef struct entry {
     char *key;
@@ -144,7 +144,11 @@ static entry *find_or_add(grt_algo_cache *cache, const char *key)
     }
     e->key = copy;
     HASH_ADD_KEYPTR(hh, cache->map, e->key, size, e);
-    return e;
+    if (GRT_HASH_HAS(e))
+        return e;
+    free(copy);
+    free(e);
+    return NULL;
 }
 
 static bool set_data(entry *e, const void *data, size_t size)

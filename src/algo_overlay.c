@@ -2,10 +2,10 @@
 #include "src/algo_overlay.h"
 
 #include "backends/algos.h"
+#include "src/base/hash.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <uthash.h>
 
 typedef struct variant {
     struct variant *next;
@@ -129,7 +129,11 @@ static group *find_or_add(grt_algo_overlay *overlay, const char *key)
     }
     g->key = name;
     HASH_ADD_KEYPTR(hh, overlay->groups, g->key, strlen(g->key), g);
-    return g;
+    if (GRT_HASH_HAS(g))
+        return g;
+    free(name);
+    free(g);
+    return NULL;
 }
 
 static void add(grt_algo_overlay *overlay, const grt_algo_row *row)

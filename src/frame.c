@@ -237,7 +237,7 @@ static grt_status prepare_steps(grt_frame *frame)
         }
     }
     if (first != GRT_OK)
-        grt_error_set(grt_text_get(&message));
+        grt_error_set(message.failed ? "out of memory" : grt_text_get(&message));
     grt_text_release(&message);
     return first;
 }

@@ -232,7 +232,7 @@ static grt_status choose_steps(const chooser *c)
         }
     }
     if (first != GRT_OK)
-        grt_error_set(grt_text_get(&message));
+        grt_error_set(message.failed ? "out of memory" : grt_text_get(&message));
     grt_text_release(&message);
     return first;
 }

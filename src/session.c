@@ -187,7 +187,7 @@ static grt_status create_kernels(grt_session *session, int32_t threads)
     if (all.n > MAX_LISTED)
         grt_text_add(&all.text, "\n... and %d more", all.n - MAX_LISTED);
     if (all.n)
-        grt_error_set(grt_text_get(&all.text));
+        grt_error_set(all.text.failed ? "out of memory" : grt_text_get(&all.text));
     grt_text_release(&all.text);
     return all.status;
 }

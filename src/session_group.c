@@ -310,7 +310,7 @@ static grt_status judge(group *g, grt_status checked)
     if (checked == GRT_OK && g->asked_to_stop)
         status = grt_fail(GRT_STATUS_CANCELLED, "cancelled by the progress function");
     else if (checked == GRT_OK) {
-        grt_error_set(grt_text_get(&text));
+        grt_error_set(text.failed ? "out of memory" : grt_text_get(&text));
         if (failed == g->n || (failed && !g->options.partial))
             status = first->status;
     }

@@ -58,6 +58,7 @@ struct grt_upload {
     grt_device *pinned_by;
 
     char *ring;
+    int32_t *ring_members; /* of the ring's slots */
     size_t ring_bytes, read_bytes;
     int32_t n_readers, n_started;
     pthread_t readers[MAX_READERS];
@@ -271,17 +272,16 @@ static void *read_chunks(void *arg)
     slot slots[SLOTS] = {{0}};
     pthread_mutex_lock(&u->lock);
     const int32_t me = u->n_started++;
-    int32_t *members = calloc((size_t)(SLOTS * u->max_members), sizeof *members);
-    for (int32_t k = 0; members && k < SLOTS; k++) {
+    for (int32_t k = 0; k < SLOTS; k++) {
         slots[k].data = u->ring + (size_t)(me * SLOTS + k) * u->chunk;
-        slots[k].member = members + k * u->max_members;
+        slots[k].member = u->ring_members + (ptrdiff_t)(me * SLOTS + k) * u->max_members;
     }
-    if (members && u->total >= WORTH_PINNING) { /* pages that exist are pinned in a fraction of the time */
+    if (u->total >= WORTH_PINNING) { /* pages that exist are pinned in a fraction of the time */
         pthread_mutex_unlock(&u->lock);
         memset(slots[0].data, 0, SLOTS * u->chunk);
         pthread_mutex_lock(&u->lock);
     }
-    for (int32_t k = 0; members && next_chunk(u, &slots[k]); k = (k + 1) % SLOTS) {
+    for (int32_t k = 0; next_chunk(u, &slots[k]); k = (k + 1) % SLOTS) {
         u->read_bytes += chunk_bytes(u, slots[k].chunk);
         pthread_mutex_unlock(&u->lock);
         serve(u, &slots[k]);
@@ -289,9 +289,8 @@ static void *read_chunks(void *arg)
         pthread_mutex_lock(&u->lock);
     }
     pthread_mutex_unlock(&u->lock);
-    for (int32_t k = 0; members && k < SLOTS; k++)
+    for (int32_t k = 0; k < SLOTS; k++)
         drain(u, &slots[k]);
-    free(members);
     return NULL;
 }
 
@@ -493,7 +492,8 @@ grt_status grt_upload_create(const grt_upload_piece *pieces, size_t n, size_t to
     if (total)
         u->ring = aligned_alloc(u->ring_bytes >= HUGE_PAGE ? HUGE_PAGE : 4096,
                                 grt_align_up(u->ring_bytes, HUGE_PAGE));
-    if (!u->members || !u->taken || (total && !u->ring))
+    u->ring_members = calloc((size_t)u->n_readers * SLOTS * (size_t)max_devices, sizeof *u->ring_members);
+    if (!u->members || !u->taken || !u->ring_members || (total && !u->ring))
         status = grt_fail_memory(u->ring_bytes);
     if (status == GRT_OK && total) {
         madvise(u->ring, u->ring_bytes, MADV_HUGEPAGE);
@@ -555,5 +555,6 @@ void grt_upload_release(grt_upload *u)
     free(u->members);
     free(u->taken);
     free(u->ring);
+    free(u->ring_members);
     free(u);
 }

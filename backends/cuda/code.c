@@ -1,10 +1,11 @@
 /* See code.h. */
 #include "backends/cuda/code.h"
 
+#include "src/base/hash.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <uthash.h>
 
 /* A piece of code, loaded; or that it is not there, so that nobody looks again. */
 typedef struct entry {
@@ -30,6 +31,14 @@ grt_status cuda_codes_create(cuda_codes **out_codes)
     return GRT_OK;
 }
 
+static void release_entry(entry *e)
+{
+    if (e->library)
+        (void)cudaLibraryUnload(e->library);
+    free(e->code);
+    free(e);
+}
+
 void cuda_codes_release(cuda_codes *codes)
 {
     if (!codes)
@@ -37,10 +46,7 @@ void cuda_codes_release(cuda_codes *codes)
     entry *e, *next;
     HASH_ITER (hh, codes->entries, e, next) {
         HASH_DEL(codes->entries, e);
-        if (e->library)
-            (void)cudaLibraryUnload(e->library);
-        free(e->code);
-        free(e);
+        release_entry(e);
     }
     pthread_mutex_destroy(&codes->lock);
     free(codes);
@@ -74,6 +80,10 @@ grt_status cuda_code_get(cuda_device *device, const char *key, const char *name,
         memcpy(e->key, key, length + 1);
         load(device, e, name);
         HASH_ADD_KEYPTR(hh, codes->entries, e->key, length, e);
+        if (!GRT_HASH_HAS(e)) {
+            release_entry(e);
+            e = NULL;
+        }
     }
     if (e)
         *out_kernel = e->kernel;

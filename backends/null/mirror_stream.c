@@ -175,7 +175,10 @@ static int64_t recorded(mirror_fence *fence, int64_t more)
 
 grt_status mirror_fence_record(mirror_fence *fence, mirror_stream *stream)
 {
-    return enqueue(stream, (operation){.record = fence, .count = recorded(fence, 1)});
+    const grt_status status = enqueue(stream, (operation){.record = fence, .count = recorded(fence, 1)});
+    if (status != GRT_OK) /* nobody reaches it: it is as it was */
+        recorded(fence, -1);
+    return status;
 }
 
 void mirror_fence_wait(mirror_fence *fence)

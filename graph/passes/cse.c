@@ -2,9 +2,10 @@
  * constants. A node in a body may take the result of one outside, not the other way round. */
 #include "graph/passes/passes.h"
 
+#include "src/base/hash.h"
+
 #include <stdlib.h>
 #include <string.h>
-#include <uthash.h>
 #include <xxhash.h>
 
 /* Larger constants are compared by identity only: reading all weights would cost more than it could save. */
@@ -47,6 +48,7 @@ static void remember(cse *c, entry **table, uint64_t hash, ir_node *node, ir_val
         first->same_hash = e;
     } else {
         HASH_ADD(hh, *table, hash, sizeof e->hash, e);
+        c->failed = c->failed || !GRT_HASH_HAS(e);
     }
 }
 

@@ -2,12 +2,12 @@
 #include "src/base/dim.h"
 
 #include "src/base/checked.h"
+#include "src/base/hash.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <uthash.h>
 
 typedef struct entry {
     grt_dim_expr key;
@@ -142,6 +142,8 @@ static grt_dim intern(grt_dims *table, grt_dim_op op, grt_dim a, grt_dim b, int6
         memcpy(&e->key, &key, sizeof key);
         e->dim = dim;
         HASH_ADD(hh, table->by_key, key, sizeof key, e);
+        if (!GRT_HASH_HAS(e))
+            free(e); /* it is not found again, and made anew */
     }
     return dim;
 }
@@ -161,8 +163,12 @@ static grt_dim add_symbol(grt_dims *table, const char *name)
     }
     s->name = strcpy((char *)(s + 1), name);
     s->index = table->symbols.n;
-    table->symbols.v[table->symbols.n++] = s;
     HASH_ADD_KEYPTR(hh, table->by_name, s->name, strlen(s->name), s);
+    if (!GRT_HASH_HAS(s)) {
+        free(s);
+        return GRT_DIM_NONE;
+    }
+    table->symbols.v[table->symbols.n++] = s;
     return intern(table, GRT_DIM_SYMBOL, 0, 0, s->index);
 }
 
