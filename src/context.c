@@ -155,12 +155,13 @@ static grt_status check_bound_outputs(grt_context *context, const grt_frame *fra
     return GRT_OK;
 }
 
+enum { PAGEABLE = 1 << GRT_MEMORY_HOST, PINNED = 1 << GRT_MEMORY_PINNED };
+
 /* A device session with host inputs and outputs: copies around the steps, all in the order of one stream. */
 static grt_status run_on_device(grt_context *context, grt_frame *frame)
 {
     GRT_TRY(grt_device_make_current(context->session->device));
-    GRT_TRY(grt_frame_upload_inputs(frame, GRT_MEMORY_PINNED, context->stream));
-    GRT_TRY(grt_frame_upload_inputs(frame, GRT_MEMORY_HOST, context->stream));
+    GRT_TRY(grt_frame_upload_inputs(frame, PAGEABLE | PINNED, context->stream));
     GRT_TRY(grt_frame_run(frame));
     GRT_TRY(grt_frame_copy_on_device(frame));
     return grt_frame_download_outputs(frame);
@@ -263,11 +264,11 @@ static grt_status run_async(grt_context *context, void *stream)
     for (int32_t i = 0; i < frame->body->n_inputs; i++)
         defaults = defaults || !context->input_set[i];
     if (defaults) { /* these are in host memory */
-        GRT_TRY(grt_frame_upload_inputs(frame, GRT_MEMORY_HOST, context->stream));
+        GRT_TRY(grt_frame_upload_inputs(frame, PAGEABLE, context->stream));
         GRT_TRY(grt_device_wait(context->session->device, context->stream));
     }
     void *used = stream ? stream : context->stream;
-    GRT_TRY(grt_frame_upload_inputs(frame, GRT_MEMORY_PINNED, used));
+    GRT_TRY(grt_frame_upload_inputs(frame, PINNED, used));
     GRT_TRY(grt_frame_run_async(frame, used));
     GRT_TRY(grt_frame_copy_on_device(frame));
     GRT_TRY(grt_frame_copy_to_pinned(frame, used));

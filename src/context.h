@@ -160,8 +160,8 @@ static inline bool grt_is_device_tensor(const grt_tensor *t)
 {
     return t->memory == GRT_MEMORY_DEVICE;
 }
-/* Inputs that lie in this kind of memory. */
-grt_status grt_frame_upload_inputs(grt_frame *frame, grt_memory memory, void *stream);
+/* Inputs that lie in one of these kinds of memory: bits 1 << grt_memory. */
+grt_status grt_frame_upload_inputs(grt_frame *frame, uint32_t kinds, void *stream);
 /* Results that could not be written where the caller wants them on the device. */
 grt_status grt_frame_copy_on_device(grt_frame *frame);
 /* Results for page-locked memory of the caller's, once the stream gets there. */

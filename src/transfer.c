@@ -45,14 +45,14 @@ grt_status grt_frame_store(grt_frame *frame, int32_t value)
                              context->stream);
 }
 
-grt_status grt_frame_upload_inputs(grt_frame *frame, grt_memory memory, void *stream)
+grt_status grt_frame_upload_inputs(grt_frame *frame, uint32_t kinds, void *stream)
 {
     grt_context *context = frame->context;
     const grt_plan_body *body = frame->body;
     for (int32_t i = 0; i < body->n_inputs; i++) {
         int32_t v = body->inputs[i];
         const grt_tensor *in = &context->inputs[i].t;
-        if (!frame->known[v] || !frame->read_on_device[v] || in->memory != memory)
+        if (!frame->known[v] || !frame->read_on_device[v] || !(kinds >> in->memory & 1))
             continue;
         GRT_TRY(grt_device_upload(context->session->device, frame->values[v].t.data, in->data,
                                   grt_tensor_bytes(in), stream));

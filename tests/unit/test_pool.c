@@ -22,16 +22,6 @@ static void teardown(void)
     grt_runtime_release(runtime);
 }
 
-static grt_model *open_built(onnx_model *m)
-{
-    grt_string bytes = onnx_bytes(m);
-    grt_model *model = NULL;
-    ck_assert_msg(grt_model_open_memory(runtime, bytes.data, bytes.size, &model) == GRT_OK, "%s",
-                  grt_last_error());
-    onnx_release(m);
-    return model;
-}
-
 /* x [N] -> y = x + x, and z = -x */
 static grt_model *open_model(void)
 {
@@ -41,7 +31,9 @@ static grt_model *open_model(void)
     onnx_node(&m, m.graph, "Neg", "x", "z");
     onnx_output(&m, m.graph, "y");
     onnx_output(&m, m.graph, "z");
-    return open_built(&m);
+    grt_model *model = onnx_open(&m, runtime);
+    onnx_release(&m);
+    return model;
 }
 
 static grt_session *open_session(grt_model *model, const char *device)
