@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <unistd.h>
 
 /* ---- messages
  * ------------------------------------------------------------------------------------------------------ */
@@ -407,37 +408,51 @@ static grt_status write_file(grt_output *o, const grt_plan *plan, const layout *
     return grt_output_commit(o);
 }
 
-/* The weights first: a plan never names a file that is not there yet. */
-static grt_status write_external(const grt_plan *plan, const char *path, const layout *l,
-                                 uint64_t *out_checksum)
+static grt_status write_plan(const grt_plan *plan, const char *path, const layout *l,
+                             Grt__Plan__ExternalWeights *external)
 {
     grt_output o;
-    grt_status status = grt_output_open(&o, path, ".weights");
+    grt_status status = grt_output_open(&o, path);
     if (status == GRT_OK)
-        status = write_weights(&o, plan, l, out_checksum);
-    if (status == GRT_OK)
-        status = grt_output_commit(&o);
+        status = write_file(&o, plan, l, external);
     grt_output_close(&o);
     return status;
 }
 
-static grt_status write_plan(const grt_plan *plan, const char *path, const layout *l, bool external_weights)
+/* The weights first: a plan never names a file that is not there yet. Then nobody tidies up between the two.
+ */
+static grt_status put_both(grt_output *weights, const grt_plan *plan, const char *path, const layout *l,
+                           uint64_t checksum)
 {
-    Grt__Plan__ExternalWeights external = GRT__PLAN__EXTERNAL_WEIGHTS__INIT;
-    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
-    char name[512];
-    if ((size_t)snprintf(name, sizeof name, "%s.weights", base) >= sizeof name || !*base)
+    char name[PLAN_MAX_NAME];
+    if (!plan_weights_name(path, checksum, name))
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "%s: not usable as a file name", path);
-    if (external_weights) {
-        external.name = name;
-        external.size = l->size;
-        GRT_TRY(write_external(plan, path, l, &external.checksum));
-    }
-    grt_output o;
-    grt_status status = grt_output_open(&o, path, "");
+    Grt__Plan__ExternalWeights external = GRT__PLAN__EXTERNAL_WEIGHTS__INIT;
+    external.name = name;
+    external.size = l->size;
+    external.checksum = checksum;
+    GRT_TRY(grt_output_rename(weights, name));
+    const int lock = grt_output_lock_directory(path);
+    grt_status status = grt_output_commit(weights);
     if (status == GRT_OK)
-        status = write_file(&o, plan, l, external_weights ? &external : NULL);
-    grt_output_close(&o);
+        status = write_plan(plan, path, l, &external);
+    if (status == GRT_OK && lock >= 0)
+        plan_weights_tidy(path, name);
+    if (lock >= 0)
+        close(lock);
+    return status;
+}
+
+static grt_status write_both(const grt_plan *plan, const char *path, const layout *l)
+{
+    uint64_t checksum = 0;
+    grt_output weights;
+    grt_status status = grt_output_open(&weights, path);
+    if (status == GRT_OK)
+        status = write_weights(&weights, plan, l, &checksum);
+    if (status == GRT_OK)
+        status = put_both(&weights, plan, path, l, checksum);
+    grt_output_close(&weights);
     return status;
 }
 
@@ -447,8 +462,9 @@ grt_status grt_plan_write(const grt_plan *plan, const char *path, bool external_
     if (plan_check(path, plan) != GRT_OK)
         return grt_fail_context(GRT_STATUS_INTERNAL, "the compiler made a plan that breaks its own rules");
     layout l = {0};
-    grt_status status =
-        lay_out(&l, plan) ? write_plan(plan, path, &l, external_weights) : grt_fail_memory(sizeof(stored));
+    grt_status status = lay_out(&l, plan) ? GRT_OK : grt_fail_memory(sizeof(stored));
+    if (status == GRT_OK)
+        status = external_weights ? write_both(plan, path, &l) : write_plan(plan, path, &l, NULL);
     grt_arena_release(l.arena);
     return status;
 }

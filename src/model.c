@@ -18,6 +18,11 @@
 
 /* ---- opening ---- */
 
+static struct file_identity identity_of(const struct stat *st)
+{
+    return (struct file_identity){st->st_dev, st->st_ino, st->st_ctim.tv_sec, st->st_ctim.tv_nsec};
+}
+
 static grt_status map_file(const char *path, grt_model *model)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* nobody waits for the other end of a pipe */
@@ -41,6 +46,7 @@ static grt_status map_file(const char *path, grt_model *model)
     model->map = map;
     model->map_size = (size_t)st.st_size;
     model->mapped = true;
+    model->file = identity_of(&st);
     return GRT_OK;
 }
 
@@ -101,24 +107,47 @@ static grt_status finish(grt_model *model, grt_status status, const char *path,
     if (status == GRT_OK)
         status = make_texts(model);
     grt_phases_next(&model->phases, NULL);
-    if (status != GRT_OK) {
-        compile_fail_file(status, path);
-        grt_model_release(model);
-        return status;
-    }
+    if (status != GRT_OK)
+        return compile_fail_file(status, path);
     *out_model = model;
     return GRT_OK;
 }
 
-grt_status grt_model_open_with(grt_runtime *runtime, const char *path, const grt_compile_options *options,
-                               grt_model **out_model)
+static grt_status open_once(grt_runtime *runtime, const char *path, const grt_compile_options *options,
+                            grt_model **out_model, struct file_identity *out_file)
 {
-    if (!runtime || !path || !out_model)
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_model_open: runtime, path or out_model is NULL");
     grt_model *model;
     GRT_TRY(create(runtime, &model));
     grt_phases_next(&model->phases, "map");
-    return finish(model, map_file(path, model), path, options, out_model);
+    grt_status status = finish(model, map_file(path, model), path, options, out_model);
+    *out_file = model->file;
+    if (status != GRT_OK)
+        grt_model_release(model);
+    return status;
+}
+
+static bool was_replaced(const char *path, const struct file_identity *opened)
+{
+    struct stat st;
+    if (!opened->inode || stat(path, &st) != 0)
+        return false;
+    const struct file_identity now = identity_of(&st);
+    return now.device != opened->device || now.inode != opened->inode || now.changed_s != opened->changed_s ||
+           now.changed_ns != opened->changed_ns;
+}
+
+/* What another plan replaced meanwhile may have lost its weights: the one that is there now counts. */
+grt_status grt_model_open_with(grt_runtime *runtime, const char *path, const grt_compile_options *options,
+                               grt_model **out_model)
+{
+    enum { MOST_TRIES = 16 };
+    struct file_identity file = {0};
+    if (!runtime || !path || !out_model)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_model_open: runtime, path or out_model is NULL");
+    grt_status status = open_once(runtime, path, options, out_model, &file);
+    for (int i = 1; status != GRT_OK && i < MOST_TRIES && was_replaced(path, &file); i++)
+        status = open_once(runtime, path, options, out_model, &file);
+    return status;
 }
 
 grt_status grt_model_open(grt_runtime *runtime, const char *path, grt_model **out_model)
@@ -150,7 +179,10 @@ grt_status grt_model_open_memory(grt_runtime *runtime, const void *data, size_t 
         else
             status = grt_fail_memory(size);
     }
-    return finish(model, status, NULL, NULL, out_model);
+    status = finish(model, status, NULL, NULL, out_model);
+    if (status != GRT_OK)
+        grt_model_release(model);
+    return status;
 }
 
 grt_model *grt_model_retain(grt_model *model)

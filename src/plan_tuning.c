@@ -294,7 +294,7 @@ static grt_status rewrite(const source *s, const char *out_path, const grt_algo_
     size_t n_merged;
     GRT_TRY(grt_plan_tuning_merge(s->plan->tuning, s->plan->n_tuning, rows, n, &merged, &n_merged));
     grt_output o;
-    grt_status status = grt_output_open(&o, out_path, "");
+    grt_status status = grt_output_open(&o, out_path);
     if (status == GRT_OK)
         (void)fchmod(o.fd, s->mode); /* some file systems have no modes */
     if (status == GRT_OK)
@@ -310,9 +310,17 @@ grt_status grt_plan_tuning_write(const char *plan_path, const char *out_path, co
     source s;
     if (!plan_path || !out_path || (n && !rows))
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_plan_tuning_write: a NULL");
+    int lock = -1;
     grt_status status = open_source(plan_path, &s);
+    if (status == GRT_OK && s.plan->weights_owner) { /* their file must still be there when out_path names it */
+        close_source(&s);
+        lock = grt_output_lock_directory(plan_path);
+        status = open_source(plan_path, &s);
+    }
     if (status == GRT_OK)
         status = rewrite(&s, out_path, rows, n);
     close_source(&s);
+    if (lock >= 0)
+        close(lock);
     return status;
 }

@@ -17,6 +17,7 @@ src_SOURCES += src/base/pointwise.def src/base/pointwise.h src/base/pointwise.c 
 src_SOURCES += src/plan_format.h src/plan.c src/plan_check.c src/plan_decode.c src/plan_read.c
 src_SOURCES += src/plan_choose.h src/plan_choose.c
 src_SOURCES += src/plan_dims.h src/plan_dims.c
+src_SOURCES += src/plan_weights.c
 src_SOURCES += src/plan_tuning.h src/plan_tuning.c
 src_SOURCES += src/base/output.h src/base/output.c
 src_SOURCES += src/algo_overlay.h src/algo_overlay.c
