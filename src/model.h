@@ -28,7 +28,7 @@ struct grt_model {
     struct file_identity {
         uint64_t device, inode;
         int64_t changed_s, changed_ns;
-    } file; /* that was mapped */
+    } file;                   /* that was mapped */
     bool mapped;              /* munmap'ed at the end, not freed */
     bool borrowed;            /* the caller's memory */
     grt_weights_check *check; /* of many weights, which sessions do before they are ready; NULL: done */

@@ -80,8 +80,8 @@ typedef struct plan_external {
 grt_status plan_decode(const char *path, const void *meta, size_t size, grt_plan *plan,
                        const uint64_t **out_offsets, plan_external *out_external);
 
-/* src/plan_weights.c: the name of the weights file of a plan at `path`, "k.grt.0123456789abcdef.weights". False
- * if that is too long. */
+/* src/plan_weights.c: the name of the weights file of a plan at `path`, "k.grt.0123456789abcdef.weights".
+ * False if that is too long. */
 bool plan_weights_name(const char *path, uint64_t checksum, char out_name[PLAN_MAX_NAME]);
 /* Remove weights files of that name, but `keep`, that no plan in the directory mentions: those of plans that
  * were replaced. The caller has the directory's lock (grt_output_lock_directory), as everybody has who puts

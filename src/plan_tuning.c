@@ -312,7 +312,8 @@ grt_status grt_plan_tuning_write(const char *plan_path, const char *out_path, co
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_plan_tuning_write: a NULL");
     int lock = -1;
     grt_status status = open_source(plan_path, &s);
-    if (status == GRT_OK && s.plan->weights_owner) { /* their file must still be there when out_path names it */
+    if (status == GRT_OK &&
+        s.plan->weights_owner) { /* their file must still be there when out_path names it */
         close_source(&s);
         lock = grt_output_lock_directory(plan_path);
         status = open_source(plan_path, &s);

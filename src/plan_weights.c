@@ -1,5 +1,5 @@
-/* Weights in a file of their own, beside the plan. The file is named by its content, so that plans of the same
- * name never share one unless it is the same: a plan that is replaced, or about to be, stays whole. */
+/* Weights in a file of their own, beside the plan. The file is named by its content, so that plans of the
+ * same name never share one unless it is the same: a plan that is replaced, or about to be, stays whole. */
 #define _GNU_SOURCE /* memmem */
 #include "src/plan_format.h"
 
@@ -26,7 +26,8 @@ static const char *base_of(const char *path)
 bool plan_weights_name(const char *path, uint64_t checksum, char out_name[PLAN_MAX_NAME])
 {
     const char *base = base_of(path);
-    return *base && snprintf(out_name, PLAN_MAX_NAME, "%s.%016" PRIx64 SUFFIX, base, checksum) < PLAN_MAX_NAME;
+    return *base &&
+           snprintf(out_name, PLAN_MAX_NAME, "%s.%016" PRIx64 SUFFIX, base, checksum) < PLAN_MAX_NAME;
 }
 
 /* Is it a name that plan_weights_name makes for a plan called `base`? */

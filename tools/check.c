@@ -9,6 +9,7 @@
 #include "tools/targets.h"
 #include "tools/workers.h"
 
+#include <errno.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -231,25 +232,51 @@ static bool run_sets(loaded *l, const test_case *c, char *why, size_t size)
     return set > 0;
 }
 
-/* Nothing stays behind: the file is mapped, and its name goes at once. */
-static bool open_plan(loaded *l, const check *k, const char *model)
+/* A file that nobody else can have made; malloc'ed. NULL: `why` says why not. */
+static char *temporary_plan(char *why, size_t size)
 {
+    static const char name[] = "/graphrun-XXXXXX", ending[] = ".grt";
     const char *directory = getenv("TMPDIR");
-    char path[4096];
-    snprintf(path, sizeof path, "%s/graphrun-%ld.grt", directory ? directory : "/tmp", (long)getpid());
+    char *path = NULL;
+    if (asprintf(&path, "%s%s%s", directory ? directory : "/tmp", name, ending) < 0) {
+        snprintf(why, size, "out of memory");
+        return NULL;
+    }
+    const int fd = mkstemps(path, sizeof ending - 1);
+    if (fd >= 0) {
+        close(fd);
+        return path;
+    }
+    snprintf(why, size, "%s: %s", path, strerror(errno));
+    free(path);
+    return NULL;
+}
+
+/* Nothing stays behind: the file is mapped, and its name goes at once. */
+static bool open_plan(loaded *l, const check *k, const char *model, char *why, size_t size)
+{
+    char *path = temporary_plan(why, size);
+    if (!path)
+        return false;
     grt_compile_options options = {.struct_size = sizeof options, .level = -1, .precision = k->precision};
     targets_set(&k->targets, &options);
     bool ok = grt_compile(model, &options, path) == GRT_OK &&
               loaded_open(l, path, k->device, k->fallback, (int32_t)k->threads) == GRT_OK;
+    if (!ok)
+        snprintf(why, size, "%s", grt_last_error());
     unlink(path);
+    free(path);
     return ok;
 }
 
-static bool open_case(loaded *l, const check *k, const char *model)
+static bool open_case(loaded *l, const check *k, const char *model, char *why, size_t size)
 {
-    return k->targets.kind || k->precision
-               ? open_plan(l, k, model)
-               : loaded_open(l, model, k->device, k->fallback, (int32_t)k->threads) == GRT_OK;
+    if (k->targets.kind || k->precision)
+        return open_plan(l, k, model, why, size);
+    if (loaded_open(l, model, k->device, k->fallback, (int32_t)k->threads) == GRT_OK)
+        return true;
+    snprintf(why, size, "%s", grt_last_error());
+    return false;
 }
 
 /* What a plan's precision costs at least: units in the last place of its numbers, and, as results near zero
@@ -281,9 +308,7 @@ static int run_case(void *user, size_t i, int fd)
     bool ok = false;
     if (!c->model)
         snprintf(why, sizeof why, "%s has no model.onnx", c->directory);
-    else if (!open_case(&l, k, c->model))
-        snprintf(why, sizeof why, "%s", grt_last_error());
-    else {
+    else if (open_case(&l, k, c->model, why, sizeof why)) {
         if (k->rtol < 0 && k->atol < 0)
             used.tolerance = widened(&l, used.tolerance);
         ok = run_sets(&l, c, why, sizeof why);

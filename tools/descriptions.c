@@ -2,6 +2,7 @@
 #include "tools/descriptions.h"
 
 #include "tools/report.h"
+#include "tools/whole_file.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -238,17 +239,23 @@ static void keep_dump(void *user, const grt_device_description *d)
     u->object = file_of(d, u->device, source);
 }
 
+static bool dump_to_file(const json_t *object, const char *path)
+{
+    whole_file file;
+    return whole_file_begin(&file, path) &&
+           whole_file_end(&file, json_dumpf(object, file.f, JSON_INDENT(2)) == 0);
+}
+
 static int dump(const char *device, const char *file)
 {
     dumping u = {.device = device};
     if (grt_device_describe(device, keep_dump, &u) != GRT_OK)
         return tool_fail();
-    json_t *object = u.object;
-    const bool ok = file ? json_dump_file(object, file, JSON_INDENT(2)) == 0
-                         : json_dumpf(object, stdout, JSON_INDENT(2)) == 0 && putchar('\n') != EOF;
-    if (!ok)
-        tool_error("%s: %s", file ? file : "standard output", errno ? strerror(errno) : "cannot be written");
-    json_decref(object);
+    const bool ok = file ? dump_to_file(u.object, file)
+                         : json_dumpf(u.object, stdout, JSON_INDENT(2)) == 0 && putchar('\n') != EOF;
+    if (!ok && !file)
+        tool_error("standard output: cannot be written");
+    json_decref(u.object);
     return ok ? EXIT_GOOD : EXIT_BAD;
 }
 

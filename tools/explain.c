@@ -2,8 +2,8 @@
 #include "tools/explain.h"
 
 #include "tools/report.h"
+#include "tools/whole_file.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -272,14 +272,9 @@ static void put_page(FILE *f, const load_report *r)
 
 bool explain_html(const load_report *r, const char *path)
 {
-    FILE *f = fopen(path, "w");
-    bool ok = f != NULL;
-    if (f) {
-        put_page(f, r);
-        ok = !ferror(f);
-        ok = fclose(f) == 0 && ok;
-    }
-    if (!ok)
-        tool_error("%s: %s", path, strerror(errno));
-    return ok;
+    whole_file file;
+    if (!whole_file_begin(&file, path))
+        return false;
+    put_page(file.f, r);
+    return whole_file_end(&file, true);
 }

@@ -4,6 +4,7 @@ tools_SHARED =
 tools_SHARED += tools/options.h tools/options.c
 tools_SHARED += tools/progress.h tools/progress.c
 tools_SHARED += tools/report.h tools/report.c
+tools_SHARED += tools/whole_file.h tools/whole_file.c
 tools_SHARED += tools/element.h tools/element.c
 tools_SHARED += tools/npy.h tools/npy.c
 tools_SHARED += tools/inputs.h tools/inputs.c

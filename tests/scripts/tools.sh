@@ -233,6 +233,6 @@ refuse 2 "a directory that is not there" ./graphrun check "$scratch/nowhere"
 check "a plan with a case's data" sh -c "./graphc optimize '$scratch/add.onnx' -o '$scratch/add.grt' &&
     ./graphrun check --model '$scratch/add.grt' '$scratch/cases/good'"
 check "external weights" sh -c "./graphc optimize '$model' -o '$scratch/ext.grt' --external-weights && ./graphrun '$scratch/ext.grt' &&
-    test -s '$scratch/ext.grt.weights'"
-check "external weights gone" sh -c "rm '$scratch/ext.grt.weights'; ! ./graphrun '$scratch/ext.grt'"
+    test -s '$scratch'/ext.grt.????????????????.weights"
+check "external weights gone" sh -c "rm '$scratch'/ext.grt.*.weights; ! ./graphrun '$scratch/ext.grt'"
 finish
