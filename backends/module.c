@@ -78,10 +78,11 @@ const grt_backend *grt_backend_module(const char *name)
         grt_text tried = {0};
         opened = search(name, &tried);
         if (!opened)
-            grt_fail(GRT_STATUS_DEVICE,
-                     "the module of device kind '%s' cannot be opened; GRAPHRT_BACKEND_PATH may name its "
-                     "directory; tried:%s",
-                     name, grt_text_get(&tried));
+            grt_fail_lines(
+                GRT_STATUS_DEVICE, grt_text_get(&tried),
+                "the module of device kind '%s' cannot be opened; GRAPHRT_BACKEND_PATH may name its "
+                "directory; tried:",
+                name);
         grt_text_release(&tried);
     }
     const grt_backend *backend = opened;

@@ -60,9 +60,15 @@ typedef struct checking {
 static void forward(void *user, const grt_finding *finding)
 {
     checking *c = user;
+    grt_text message = {0};
     c->count++;
-    if (c->each)
-        c->each(c->user, finding);
+    if (!c->each)
+        return;
+    grt_finding shown = *finding;
+    grt_text_add_printable(&message, finding->message);
+    shown.message = message.failed ? "out of memory" : grt_text_get(&message);
+    c->each(c->user, &shown);
+    grt_text_release(&message);
 }
 
 static grt_tensor describe(const ir_value *value)

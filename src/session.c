@@ -145,7 +145,7 @@ static void record(failure *all, grt_status status)
     {
         bool lists = status == GRT_STATUS_UNSUPPORTED && (all->n == 0 || all->status == status);
         if (lists && all->n < MAX_LISTED)
-            grt_text_add(&all->text, "%s%s", all->n ? "\n" : "", grt_last_error());
+            grt_text_add(&all->text, "%s%s", all->n ? "\n  " : "", grt_last_error());
         else if (!lists && (all->n == 0 || all->status == GRT_STATUS_UNSUPPORTED)) {
             grt_text_release(&all->text);
             grt_text_add(&all->text, "%s", grt_last_error());
@@ -185,7 +185,7 @@ static grt_status create_kernels(grt_session *session, int32_t threads)
             create_and_record(session, b, s, &all);
     }
     if (all.n > MAX_LISTED)
-        grt_text_add(&all.text, "\n... and %d more", all.n - MAX_LISTED);
+        grt_text_add(&all.text, "\n  ... and %d more", all.n - MAX_LISTED);
     if (all.n)
         grt_error_set(all.text.failed ? "out of memory" : grt_text_get(&all.text));
     grt_text_release(&all.text);

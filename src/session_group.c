@@ -303,7 +303,7 @@ static grt_status judge(group *g, grt_status checked)
         if (!first || (first->status == GRT_STATUS_CANCELLED && it->status != GRT_STATUS_CANCELLED))
             first = it;
         if (it->status != GRT_STATUS_CANCELLED || g->asked_to_stop)
-            grt_text_add(&text, "%s%s: %s", text.size ? "\n" : "", it->text,
+            grt_text_add(&text, "%s%s: %s", text.size ? "\n  " : "", it->text,
                          it->error ? it->error : "out of memory");
     }
     grt_status status = checked;

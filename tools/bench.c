@@ -305,13 +305,13 @@ static void print_profile(const json_t *r)
     size_t i;
     json_object_foreach(json_object_get(found, "ops"), op, entry)
     {
-        printf("  %-26s %5.0f steps %10.4f ms\n", op, number(entry, "steps"), number(entry, "ms"));
+        tool_print("  %-26s %5.0f steps %10.4f ms\n", op, number(entry, "steps"), number(entry, "ms"));
     }
     json_array_foreach(json_object_get(found, "steps"), i, entry)
     {
-        printf("    %10.4f ms  %s  %s\n", number(entry, "ms"),
-               json_string_value(json_object_get(entry, "op")),
-               json_string_value(json_object_get(entry, "name")));
+        tool_print("    %10.4f ms  %s  %s\n", number(entry, "ms"),
+                   json_string_value(json_object_get(entry, "op")),
+                   json_string_value(json_object_get(entry, "name")));
     }
 }
 
@@ -320,25 +320,25 @@ static void print_report(const json_t *r)
     const json_t *latency = json_object_get(r, "latency_ms"), *load = json_object_get(r, "load_ms"), *phase;
     const char *name;
     char memory[FIGURE_SIZE];
-    printf("%s on %s, %.0f threads\n", json_string_value(json_object_get(r, "model")),
-           json_string_value(json_object_get(r, "device")), number(r, "threads"));
-    printf("  latency     min %.3f  p50 %.3f  p90 %.3f  p99 %.3f ms (%.0f runs after %.0f to warm up)\n",
-           number(latency, "min"), number(latency, "p50"), number(latency, "p90"), number(latency, "p99"),
-           number(r, "runs"), number(r, "warmup"));
-    printf("  throughput  %.2f runs/s\n  load        %.2f ms:", number(r, "throughput_per_s"),
-           number(load, "total"));
+    tool_print("%s on %s, %.0f threads\n", json_string_value(json_object_get(r, "model")),
+               json_string_value(json_object_get(r, "device")), number(r, "threads"));
+    tool_print("  latency     min %.3f  p50 %.3f  p90 %.3f  p99 %.3f ms (%.0f runs after %.0f to warm up)\n",
+               number(latency, "min"), number(latency, "p50"), number(latency, "p90"), number(latency, "p99"),
+               number(r, "runs"), number(r, "warmup"));
+    tool_print("  throughput  %.2f runs/s\n", number(r, "throughput_per_s"));
+    tool_print("  load        %.2f ms:", number(load, "total"));
     json_object_foreach((json_t *)load, name, phase) if (strcmp(name, "total") != 0)
-        printf(" %s %.2f,", name, json_number_value(phase));
-    printf(" first run %.3f ms\n  host        %.1f us a run outside kernels\n", number(r, "first_run_ms"),
-           number(r, "host_us"));
+        tool_print(" %s %.2f,", name, json_number_value(phase));
+    tool_print(" first run %.3f ms\n", number(r, "first_run_ms"));
+    tool_print("  host        %.1f us a run outside kernels\n", number(r, "host_us"));
     if (number(r, "device_ms") > 0)
-        printf("  device      %.4f ms a run without copies in and out\n", number(r, "device_ms"));
+        tool_print("  device      %.4f ms a run without copies in and out\n", number(r, "device_ms"));
     const json_t *pool = json_object_get(r, "pool");
     if (pool)
-        printf("  pool        %.2f runs/s, %.0f contexts, copies included%s\n",
-               number(pool, "throughput_per_s"), number(pool, "contexts"),
-               json_is_true(json_object_get(pool, "pinned")) ? ", from and to page-locked memory" : "");
-    printf("  memory      %s at its peak\n", figure_bytes(number(r, "peak_rss_bytes"), memory));
+        tool_print("  pool        %.2f runs/s, %.0f contexts, copies included%s\n",
+                   number(pool, "throughput_per_s"), number(pool, "contexts"),
+                   json_is_true(json_object_get(pool, "pinned")) ? ", from and to page-locked memory" : "");
+    tool_print("  memory      %s at its peak\n", figure_bytes(number(r, "peak_rss_bytes"), memory));
     print_profile(r);
 }
 

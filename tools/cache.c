@@ -77,8 +77,8 @@ static void list_row(void *user, const grt_cache_row *row)
         char cost[32] = "-";
         if (row->cost_ms > 0)
             snprintf(cost, sizeof cost, "%.3f ms", row->cost_ms);
-        printf("%s  %-9s %12s %7zu B  %s\n", made, row->tuned ? "tuned" : "heuristic", cost, row->size,
-               row->key);
+        tool_print("%s  %-9s %12s %7zu B  %s\n", made, row->tuned ? "tuned" : "heuristic", cost, row->size,
+                   row->key);
         return;
     }
     json_t *object = json_object();
@@ -108,8 +108,8 @@ static int list(const request *r)
         json_object_set_new(object, "damaged", json_integer((json_int_t)damaged));
         return json_print(object) ? EXIT_GOOD : EXIT_BAD;
     }
-    printf("%s: %zu rows", file, l.n);
-    printf(damaged ? ", %zu damaged\n" : "\n", damaged);
+    tool_print("%s: %zu rows", file, l.n);
+    tool_print(damaged ? ", %zu damaged\n" : "\n", damaged);
     return EXIT_GOOD;
 }
 
@@ -154,11 +154,11 @@ static void explain_lookup(void *user, const grt_cache_lookup *lookup)
         difference(lookup->nearest, lookup->key, there, sizeof there);
     }
     if (!e->array) {
-        printf("%s  %s\n", lookup->from_plan ? "plan" : lookup->hit ? "hit " : "miss", lookup->key);
+        tool_print("%s  %s\n", lookup->from_plan ? "plan" : lookup->hit ? "hit " : "miss", lookup->key);
         if (lookup->nearest)
-            printf("      the nearest row differs: %s, there %s\n", here, there);
+            tool_print("      the nearest row differs: %s, there %s\n", here, there);
         else if (!lookup->hit)
-            printf("      there is no row of this op\n");
+            tool_print("      there is no row of this op\n");
         return;
     }
     json_t *object = json_object();
@@ -212,8 +212,8 @@ static int why(const request *r)
         e.array = NULL;
         code = json_print(object) ? EXIT_GOOD : EXIT_BAD;
     } else if (code == EXIT_GOOD)
-        printf("%s on %s: %zu hits, %zu misses\n", r->argument, r->device ? r->device : "cpu", e.hits,
-               e.misses);
+        tool_print("%s on %s: %zu hits, %zu misses\n", r->argument, r->device ? r->device : "cpu", e.hits,
+                   e.misses);
     json_decref(e.array);
     loaded_release(&l);
     return code;
@@ -230,7 +230,7 @@ static int prune(const request *r)
     }
     if (grt_cache_prune(r->file, r->days, r->matching, &removed) != GRT_OK)
         return tool_fail();
-    printf("%zu rows removed\n", removed);
+    tool_print("%zu rows removed\n", removed);
     return EXIT_GOOD;
 }
 
@@ -239,7 +239,7 @@ static int copy(const request *r, bool export)
     size_t n;
     if (grt_cache_copy(export ? r->file : r->argument, export ? r->argument : r->file, &n) != GRT_OK)
         return tool_fail();
-    printf("%zu rows %s %s\n", n, export ? "written to" : "read from", r->argument);
+    tool_print("%zu rows %s %s\n", n, export ? "written to" : "read from", r->argument);
     return EXIT_GOOD;
 }
 

@@ -347,17 +347,17 @@ static void case_done(void *user, size_t i, const worker_result *result)
     if (passed && !reason) {
         k->passed++;
         if (k->verbose)
-            printf("PASS %s: %s\n", c->name, why);
+            tool_print("PASS %s: %s\n", c->name, why);
     } else if (passed) {
         k->failed++;
-        printf("FAIL %s: passes, although it is expected to fail (%s)\n", c->name, reason);
+        tool_print("FAIL %s: passes, although it is expected to fail (%s)\n", c->name, reason);
     } else if (reason) {
         k->skipped++;
         if (k->verbose)
-            printf("SKIP %s: expected to fail (%s): %s\n", c->name, reason, why);
+            tool_print("SKIP %s: expected to fail (%s): %s\n", c->name, reason, why);
     } else {
         k->failed++;
-        printf("FAIL %s: %s\n", c->name, why);
+        tool_print("FAIL %s: %s\n", c->name, why);
     }
     fflush(stdout);
     progress_show((double)(i + 1) / (double)k->cases.n, c->name);
@@ -398,7 +398,7 @@ static int check_all(check *k)
     if (!workers_run(k->cases.n, &workers, run_case, case_done, k))
         return EXIT_BAD;
     progress_clear();
-    printf("%zu passed, %zu failed, %zu skipped\n", k->passed, k->failed, k->skipped);
+    tool_print("%zu passed, %zu failed, %zu skipped\n", k->passed, k->failed, k->skipped);
     return k->failed ? EXIT_CHECK : EXIT_GOOD;
 }
 

@@ -57,10 +57,11 @@ static bool compare_strings(const grt_tensor *a, const grt_tensor *b, char *why,
     const grt_string *x = a->data, *y = b->data;
     for (int64_t i = 0, n = grt_tensor_elements(a); i < n; i++)
         if (x[i].size != y[i].size || memcmp(x[i].data, y[i].data, x[i].size) != 0) {
-            char at[256];
-            snprintf(why, size, "element [%s]: expected \"%.*s\", found \"%.*s\"",
-                     position(a, i, at, sizeof at), (int)(y[i].size < 60 ? y[i].size : 60), y[i].data,
-                     (int)(x[i].size < 60 ? x[i].size : 60), x[i].data);
+            char at[256], expected[64], found[64];
+            grt_printable(y[i].data, y[i].size, expected, sizeof expected);
+            grt_printable(x[i].data, x[i].size, found, sizeof found);
+            snprintf(why, size, "element [%s]: expected \"%s\", found \"%s\"", position(a, i, at, sizeof at),
+                     expected, found);
             return false;
         }
     return true;

@@ -278,7 +278,7 @@ static void list_gpus(json_t *array)
     if (grt_device_count("cuda", &n) != GRT_OK)
         n = 0;
     if (n == 0 && !array)
-        printf("no GPU here: %s\n", grt_last_error());
+        fprintf(stdout, "no GPU here: %s\n", grt_last_error()); /* printable, and of several lines */
     for (int32_t i = 0; i < n; i++) {
         char device[32];
         found f = {0, ""};
@@ -286,9 +286,9 @@ static void list_gpus(json_t *array)
         if (grt_device_describe(device, take_name, &f) != GRT_OK)
             snprintf(f.name, sizeof f.name, "%.250s", grt_last_error());
         if (!array) {
-            printf("%-10s %s%s", device, f.name, f.sm ? "" : "\n");
+            tool_print("%-10s %s%s", device, f.name, f.sm ? "" : "\n");
             if (f.sm)
-                printf(", sm_%d\n", f.sm);
+                tool_print(", sm_%d\n", f.sm);
             continue;
         }
         json_t *object = json_object();
@@ -302,12 +302,12 @@ static void list_gpus(json_t *array)
 static void list_descriptions(const descriptions *all, json_t *array)
 {
     if (!array)
-        printf(all->n ? "described, for graphc optimize --target:\n"
-                      : "no descriptions of devices are installed\n");
+        tool_print(all->n ? "described, for graphc optimize --target:\n"
+                          : "no descriptions of devices are installed\n");
     for (size_t i = 0; i < all->n; i++) {
         const description *d = &all->items[i];
         if (!array) {
-            printf("  %-10s %s, sm_%d; %s\n", d->id, d->name, d->sm, d->source);
+            tool_print("  %-10s %s, sm_%d; %s\n", d->id, d->name, d->sm, d->source);
             continue;
         }
         json_t *object = json_object();

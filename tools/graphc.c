@@ -58,14 +58,14 @@ static void show_finding(void *user, const grt_finding *f)
         add_finding(found->array, kind, f);
         return;
     }
-    printf("%s: ", kind);
+    tool_print("%s: ", kind);
     if (f->op[0])
-        printf("%s ", f->op);
+        tool_print("%s ", f->op);
     if (f->opset)
-        printf("(opset %lld) ", (long long)f->opset);
+        tool_print("(opset %lld) ", (long long)f->opset);
     if (f->node[0])
-        printf("node '%s'", f->node);
-    printf("%s%s\n", f->node[0] || f->op[0] ? ": " : "", f->message);
+        tool_print("node '%s'", f->node);
+    tool_print("%s%s\n", f->node[0] || f->op[0] ? ": " : "", f->message);
 }
 
 static bool check_report(const char *model, const char *device, size_t n, json_t *array)
@@ -79,9 +79,9 @@ static bool check_report(const char *model, const char *device, size_t n, json_t
         return json_print(object);
     }
     if (n == 0)
-        printf("%s: everything is supported on %s\n", model, device);
+        tool_print("%s: everything is supported on %s\n", model, device);
     else
-        printf("%s: %zu finding%s\n", model, n, n == 1 ? "" : "s");
+        tool_print("%s: %zu finding%s\n", model, n, n == 1 ? "" : "s");
     return true;
 }
 

@@ -97,8 +97,8 @@ static void print_io(const grt_model *model, bool output)
         char type[512];
         if ((output ? grt_model_output(model, i, &info) : grt_model_input(model, i, &info)) != GRT_OK)
             continue;
-        printf("  %-7s %s: %s%s\n", output ? "output" : "input", info.name,
-               figure_io(&info, type, sizeof type), info.has_default ? " (has a default)" : "");
+        tool_print("  %-7s %s: %s%s\n", output ? "output" : "input", info.name,
+                   figure_io(&info, type, sizeof type), info.has_default ? " (has a default)" : "");
     }
 }
 
@@ -110,7 +110,7 @@ static bool print_memory(const grt_model *model, const input_specs *shapes)
         return true;
     if (!plan_memory(model, shapes, &bytes))
         return false;
-    printf("  arena at the given shapes: %s\n", figure_bytes((double)bytes, text));
+    tool_print("  arena at the given shapes: %s\n", figure_bytes((double)bytes, text));
     return true;
 }
 
@@ -179,9 +179,10 @@ bool inspect_tuning_text(const grt_model *model)
     gpu_counts counts;
     bool ok = count_choices(model, &counts);
     for (size_t i = 0; ok && i < counts.n; i++)
-        printf("  tuning     %s%s%s: %" PRId64 " algorithms chosen, %" PRId64 " measured\n",
-               counts.items[i].gpu[0] ? counts.items[i].gpu : "any GPU", counts.items[i].sm[0] ? ", sm_" : "",
-               counts.items[i].sm, counts.items[i].heuristic, counts.items[i].tuned);
+        tool_print("  tuning     %s%s%s: %" PRId64 " algorithms chosen, %" PRId64 " measured\n",
+                   counts.items[i].gpu[0] ? counts.items[i].gpu : "any GPU",
+                   counts.items[i].sm[0] ? ", sm_" : "", counts.items[i].sm, counts.items[i].heuristic,
+                   counts.items[i].tuned);
     free(counts.items);
     return ok;
 }
@@ -216,22 +217,23 @@ bool inspect_text(const char *path, const grt_model *model, const input_specs *s
         free(counts.items);
         return false;
     }
-    printf("%s\n  from %s, opset %" PRId64 ", for %s%s%s\n", path,
-           info.producer[0] ? info.producer : "an unnamed producer", info.opset, info.target,
-           info.options[0] ? ", options " : "", info.options);
+    tool_print("%s\n", path);
+    tool_print("  from %s, opset %" PRId64 ", for %s%s%s\n",
+               info.producer[0] ? info.producer : "an unnamed producer", info.opset, info.target,
+               info.options[0] ? ", options " : "", info.options);
     print_io(model, false);
     print_io(model, true);
-    printf("  %" PRId64 " nodes in the model, %" PRId64 " steps to execute\n", info.nodes, info.steps);
-    printf("  parameters %s (%s)\n", figure_count((double)info.parameters, text),
-           figure_bytes((double)info.weights_bytes, more));
-    printf("  FLOPs      %s a run, unknown dims taken as 1\n", figure_count(info.flops, text));
-    printf("  arena      %s of activations, unknown dims taken as 1\n",
-           figure_bytes((double)info.arena_bytes, text));
+    tool_print("  %" PRId64 " nodes in the model, %" PRId64 " steps to execute\n", info.nodes, info.steps);
+    tool_print("  parameters %s (%s)\n", figure_count((double)info.parameters, text),
+               figure_bytes((double)info.weights_bytes, more));
+    tool_print("  FLOPs      %s a run, unknown dims taken as 1\n", figure_count(info.flops, text));
+    tool_print("  arena      %s of activations, unknown dims taken as 1\n",
+               figure_bytes((double)info.arena_bytes, text));
     bool ok = print_memory(model, shapes) && inspect_tuning_text(model);
-    printf("\n  %-32s %8s %12s\n", "op", "steps", "FLOPs");
+    tool_print("\n  %-32s %8s %12s\n", "op", "steps", "FLOPs");
     for (size_t i = 0; i < counts.n; i++)
-        printf("  %-32s %8" PRId64 " %12s\n", counts.items[i].op, counts.items[i].steps,
-               figure_count(counts.items[i].flops, text));
+        tool_print("  %-32s %8" PRId64 " %12s\n", counts.items[i].op, counts.items[i].steps,
+                   figure_count(counts.items[i].flops, text));
     free(counts.items);
     return ok;
 }

@@ -94,8 +94,8 @@ static int report_plan(const char *model, const char *plan, double ms, bool json
         code = json_print(r) ? EXIT_GOOD : EXIT_BAD;
     } else {
         char size[FIGURE_SIZE];
-        printf("%s: %lld nodes -> %lld steps, %s, in %.0f ms\n", plan, (long long)info.nodes,
-               (long long)info.steps, figure_bytes((double)st.st_size, size), ms);
+        tool_print("%s: %lld nodes -> %lld steps, %s, in %.0f ms\n", plan, (long long)info.nodes,
+                   (long long)info.steps, figure_bytes((double)st.st_size, size), ms);
         code = inspect_tuning_text(opened) ? EXIT_GOOD : EXIT_BAD;
     }
     grt_model_release(opened);
@@ -124,7 +124,7 @@ static int list_passes(void)
     const char *const *names;
     size_t n = grt_pass_names(&names);
     for (size_t i = 0; i < n; i++)
-        printf("%s\n", names[i]);
+        tool_print("%s\n", names[i]);
     return EXIT_GOOD;
 }
 

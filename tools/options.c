@@ -16,7 +16,7 @@ static void print_indented(const char *text, int column)
     for (const char *line = text; line;) {
         const char *end = strchr(line, '\n');
         int n = end ? (int)(end - line) : (int)strlen(line);
-        printf("%*s%.*s\n", line == text ? 0 : column, "", n, line);
+        tool_print("%*s%.*s\n", line == text ? 0 : column, "", n, line);
         line = end ? end + 1 : NULL;
     }
 }
@@ -26,10 +26,12 @@ static void print_option(const char *name, const char *value, const char *help)
     char left[80];
     snprintf(left, sizeof left, "  %s%s%s", name, value && *value != '[' ? " " : "", value ? value : "");
     enum { COLUMN = 28 };
-    if (strlen(left) < COLUMN - 1)
-        printf("%-*s", COLUMN, left);
-    else
-        printf("%s\n%*s", left, COLUMN, "");
+    const bool fits = strlen(left) < COLUMN - 1;
+    tool_print("%-*s", COLUMN, left);
+    if (!fits) {
+        tool_print("\n");
+        tool_print("%*s", COLUMN, "");
+    }
     print_indented(help, COLUMN);
 }
 
@@ -42,15 +44,18 @@ static void print_usage(FILE *to, const tool_command *c)
 static void print_command_help(const tool_command *c)
 {
     print_usage(stdout, c);
-    printf("\n");
+    tool_print("\n");
     print_indented(c->summary, 0);
-    printf("\n");
+    tool_print("\n");
     for (const tool_option *o = c->options; o->name; o++)
         print_option(o->name, o->value, o->help);
     print_option("--help", NULL, "show this text");
-    if (c->notes)
-        printf("\n%s\n", c->notes);
-    printf("\nExit status: 0 success, 1 a check failed, 2 bad use or bad input. More: man %s\n", tool_name);
+    if (c->notes) {
+        tool_print("\n");
+        print_indented(c->notes, 0);
+    }
+    tool_print("\nExit status: 0 success, 1 a check failed, 2 bad use or bad input. More: man %s\n",
+               tool_name);
 }
 
 typedef struct parser {
@@ -190,18 +195,19 @@ bool option_pair(const char *option, const char *text, char **out_name, const ch
 
 static void print_help(const char *summary, const tool_command *commands)
 {
-    printf("%s\n\n", summary);
+    tool_print("%s\n\n", summary);
     for (const tool_command *c = commands; c->run; c++) {
         print_usage(stdout, c);
         for (const char *line = c->summary; line;) {
             const char *end = strchr(line, '\n');
-            printf("    %.*s\n", end ? (int)(end - line) : (int)strlen(line), line);
+            tool_print("    %.*s\n", end ? (int)(end - line) : (int)strlen(line), line);
             line = end ? end + 1 : NULL;
         }
     }
-    printf("\n%s COMMAND --help has the options of each. Exit status: 0 success, 1 a check failed, 2 bad use "
-           "or bad input.\n",
-           tool_name);
+    tool_print(
+        "\n%s COMMAND --help has the options of each. Exit status: 0 success, 1 a check failed, 2 bad use "
+        "or bad input.\n",
+        tool_name);
 }
 
 static int dispatch(const char *summary, const tool_command *commands, int argc, char **argv)
@@ -216,13 +222,13 @@ static int dispatch(const char *summary, const tool_command *commands, int argc,
         return EXIT_BAD;
     }
     if (!strcmp(word, "--version")) {
-        printf("%s %s\n", tool_name, grt_version());
+        tool_print("%s %s\n", tool_name, grt_version());
         return EXIT_GOOD;
     }
     if (!strcmp(word, "help") || ((!strcmp(word, "--help") || !strcmp(word, "-h")))) {
         print_help(summary, commands);
         if (unnamed) {
-            printf("\n");
+            tool_print("\n");
             print_command_help(unnamed);
         }
         return EXIT_GOOD;

@@ -6,13 +6,18 @@
 
 #include <jansson.h>
 #include <stdarg.h>
+#include <stdio.h>
 
 /* "graphc" or "graphrun": each tool's main file defines it. */
 extern const char *const tool_name;
 
+/* All text goes out by these: what is not printable in it is a model's, a file's or the user's, and is shown
+ * as grt_printable says. Line ends are the format's, which has them at its beginning and its end only. Very
+ * long lines are cut. */
+void tool_print(const char *format, ...) __attribute__((format(__printf__, 1, 2)));
 /* "graphrun: message" on stderr. */
-void tool_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* The library's last message, and EXIT_BAD to return. */
+void tool_error(const char *format, ...) __attribute__((format(__printf__, 1, 2)));
+/* The library's last message, which is printable and may have several lines, and EXIT_BAD to return. */
 int tool_fail(void);
 
 double now_ms(void); /* monotonic */
@@ -38,5 +43,7 @@ json_t *json_io(const grt_io_info *info);
 json_t *json_phases(const grt_model *model, const grt_session *session, double total_ms);
 /* Print to stdout with a newline, and let go of it. False if memory ran out or stdout is gone. */
 bool json_print(json_t *object);
+
+#pragma GCC poison printf puts vprintf
 
 #endif

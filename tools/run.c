@@ -111,20 +111,20 @@ static void print_inputs(const run_request *r, const loaded *l, const run_result
         char type[512], shape[256];
         if (grt_model_input(l->model, i, &info) != GRT_OK)
             continue;
-        printf("input %s: %s", info.name, figure_io(&info, type, sizeof type));
+        tool_print("input %s: %s", info.name, figure_io(&info, type, sizeof type));
         if (result->values[i] && grt_value_kind(result->values[i]) == GRT_KIND_TENSOR &&
             grt_value_tensor(result->values[i], &t) == GRT_OK)
-            printf(" <- %s", figure_shape(&t, shape, sizeof shape));
-        printf(" %s", result->sources[i]);
+            tool_print(" <- %s", figure_shape(&t, shape, sizeof shape));
+        tool_print(" %s", result->sources[i]);
         if (!strcmp(result->sources[i], "random"))
-            printf(" (seed %lld)", (long long)r->seed);
+            tool_print(" (seed %lld)", (long long)r->seed);
         bool unknown = false;
         for (int32_t k = 0; k < info.rank; k++)
             unknown = unknown || info.dims[k] < 0;
         bool shaped = false;
         for (size_t k = 0; k < r->inputs.n; k++)
             shaped = shaped || !strcmp(r->inputs.items[k].name, info.name);
-        printf(unknown && !shaped ? "; unknown dims are 1 unless another input settles them\n" : "\n");
+        tool_print(unknown && !shaped ? "; unknown dims are 1 unless another input settles them\n" : "\n");
     }
 }
 
@@ -149,7 +149,7 @@ static bool show_outputs(const run_request *r, const loaded *l, json_t *array)
         } else {
             outputs_print(info.name, value);
             if (path)
-                printf("  saved as %s\n", path);
+                tool_print("  saved as %s\n", path);
         }
         free(path);
         grt_value_release(value);
@@ -214,15 +214,15 @@ static bool report_text(const run_request *r, loaded *l, const run_result *resul
     if (r->explain) {
         const load_report report = report_of(r, l);
         explain_text(&report);
-        printf("  first run %32.3f ms\n", first);
+        tool_print("  first run %32.3f ms\n", first);
     }
     if (r->repeat == 1) {
-        printf("load %.1f ms, run %.3f ms\n", l->total_ms, first);
+        tool_print("load %.1f ms, run %.3f ms\n", l->total_ms, first);
         return true;
     }
     percentiles p = percentiles_of(result->ms, (size_t)r->repeat);
-    printf("load %.1f ms, first run %.3f ms; all %lld runs: min %.3f  p50 %.3f  p90 %.3f  p99 %.3f ms\n",
-           l->total_ms, first, (long long)r->repeat, p.min, p.p50, p.p90, p.p99);
+    tool_print("load %.1f ms, first run %.3f ms; all %lld runs: min %.3f  p50 %.3f  p90 %.3f  p99 %.3f ms\n",
+               l->total_ms, first, (long long)r->repeat, p.min, p.p50, p.p90, p.p99);
     return true;
 }
 

@@ -316,7 +316,7 @@ static bool show_outputs(const many *m, size_t index, const job *j, json_t *arra
         } else {
             outputs_print(info.name, j->outputs[i]);
             if (path)
-                printf("  saved as %s\n", path);
+                tool_print("  saved as %s\n", path);
         }
         free(path);
     }
@@ -337,7 +337,7 @@ static void show_job(many *m, size_t index, job *j)
         json_object_set_new(object, "outputs", outputs = json_array());
         json_array_append_new(m->array, object);
     } else if (file && !j->failed)
-        printf("%s: on %s, %.3f ms\n", file, device, j->ms);
+        tool_print("%s: on %s, %.3f ms\n", file, device, j->ms);
     if (j->failed)
         tool_error("run %zu%s%s%s on %s failed: %s", index, file ? " (" : "", file ? file : "",
                    file ? ")" : "", device, j->error ? j->error : "?");
@@ -427,14 +427,14 @@ static bool summarize(many *m, double *room)
     if (!m->array && m->r->explain)
         explain_text(&report);
     if (!m->array)
-        printf("load %.1f ms; %zu runs on %zu devices in %.1f ms, %.1f a second, %zu failed\n", m->load_ms,
-               m->n_jobs, m->r->devices.n, m->run_ms, rate, m->failures);
+        tool_print("load %.1f ms; %zu runs on %zu devices in %.1f ms, %.1f a second, %zu failed\n",
+                   m->load_ms, m->n_jobs, m->r->devices.n, m->run_ms, rate, m->failures);
     for (size_t d = 0; d < m->r->devices.n; d++) {
         size_t n;
         const percentiles p = latencies(m, d, room, &n);
         if (!m->array) {
-            printf("  %-10s %6zu runs: min %.3f  p50 %.3f  p90 %.3f  p99 %.3f ms\n", m->r->devices.names[d],
-                   n, p.min, p.p50, p.p90, p.p99);
+            tool_print("  %-10s %6zu runs: min %.3f  p50 %.3f  p90 %.3f  p99 %.3f ms\n",
+                       m->r->devices.names[d], n, p.min, p.p50, p.p90, p.p99);
             continue;
         }
         json_t *device = json_object();

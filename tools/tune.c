@@ -111,29 +111,29 @@ static void show_result(void *user, const grt_tune_result *c)
     if (c->steps > 1)
         snprintf(steps, sizeof steps, ", %zu steps", c->steps);
     if (c->known)
-        printf("%22s  %s '%s'%s\n", "tuned before", c->op, c->name, steps);
+        tool_print("%22s  %s '%s'%s\n", "tuned before", c->op, c->name, steps);
     else
-        printf("%9.4f -> %.4f ms  %s '%s'%s: %s of %zu candidates\n", c->before_ms, c->after_ms, c->op,
-               c->name, steps, c->winner ? "another" : "the heuristic's", c->candidates);
+        tool_print("%9.4f -> %.4f ms  %s '%s'%s: %s of %zu candidates\n", c->before_ms, c->after_ms, c->op,
+                   c->name, steps, c->winner ? "another" : "the heuristic's", c->candidates);
 }
 
 static void print_report(const request *r, const grt_tune_report *t, double total_ms)
 {
     const char *device = r->device ? r->device : "cuda";
     if (t->steps == 0) {
-        printf("%s on %s: there is nothing to tune; no step has a choice of algorithms there\n", r->model,
-               device);
+        tool_print("%s on %s: there is nothing to tune; no step has a choice of algorithms there\n", r->model,
+                   device);
         return;
     }
-    printf("%s on %s: %zu steps with %zu choices; %zu measured, %zu tuned before, %zu left%s\n", r->model,
-           device, t->steps, t->choices, t->tuned, t->known, t->choices - t->tuned - t->known,
-           t->stopped       ? " (interrupted)"
-           : t->out_of_time ? " (the time is over: see --seconds)"
-                            : "");
+    tool_print("%s on %s: %zu steps with %zu choices; %zu measured, %zu tuned before, %zu left%s\n", r->model,
+               device, t->steps, t->choices, t->tuned, t->known, t->choices - t->tuned - t->known,
+               t->stopped       ? " (interrupted)"
+               : t->out_of_time ? " (the time is over: see --seconds)"
+                                : "");
     if (t->tuned)
-        printf("%zu improved: %.4f -> %.4f ms for the steps that were measured\n", t->improved, t->before_ms,
-               t->after_ms);
-    printf("%s in %.1f s\n", r->output ? r->output : "kept in the cache of algorithms", total_ms / 1e3);
+        tool_print("%zu improved: %.4f -> %.4f ms for the steps that were measured\n", t->improved,
+                   t->before_ms, t->after_ms);
+    tool_print("%s in %.1f s\n", r->output ? r->output : "kept in the cache of algorithms", total_ms / 1e3);
 }
 
 static bool print_json(request *r, const grt_tune_report *t, double total_ms)

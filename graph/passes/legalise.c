@@ -201,8 +201,10 @@ static void collect(void *user, const grt_finding *finding)
 {
     collection *c = user;
     c->n++;
-    if (c->text.size < 12000) /* the message's room; graphc check shows them all */
-        grt_text_add(&c->text, "\n  %s", finding->message);
+    if (c->text.size < 12000) { /* the message's room; graphc check shows them all */
+        grt_text_add(&c->text, "\n  ");
+        grt_text_add_printable(&c->text, finding->message);
+    }
 }
 
 grt_status pass_check_supported(pass_context *context)
@@ -210,8 +212,9 @@ grt_status pass_check_supported(pass_context *context)
     collection c = {0};
     grt_status status = pass_report_unsupported(context, collect, &c);
     if (status == GRT_OK && c.n)
-        status = grt_fail(GRT_STATUS_UNSUPPORTED, "%" PRId64 " node%s without a kernel on '%s':%s", c.n,
-                          c.n == 1 ? "" : "s", context->target->name, grt_text_get(&c.text));
+        status = grt_fail_lines(GRT_STATUS_UNSUPPORTED, grt_text_get(&c.text),
+                                "%" PRId64 " node%s without a kernel on '%s':", c.n, c.n == 1 ? "" : "s",
+                                context->target->name);
     grt_text_release(&c.text);
     return status;
 }

@@ -71,8 +71,14 @@ typedef enum grt_status {
 GRT_API const char *grt_status_text(grt_status status);
 
 /* The calling thread's message for its last failed call; "" if none failed. A call that succeeds leaves it. Valid until that thread's
- * next failing call. */
+ * next failing call. It may be printed: what it quotes of a model is as grt_printable makes it; lines behind the first are indented. */
 GRT_API const char *grt_last_error(void);
+
+/* Text of others, such as names and strings of a model, for terminals and logs: into the caller's buffer, 0-terminated, with "..." at its
+ * end if there is no room for all. Printable characters of any language stay, backslashes too; others become \n, \t, \r, \x1b, \u202e or
+ * \U000e0001: controls, what turns or hides text beside it, and bytes that are not UTF-8. Returns the length; nothing is done with out NULL or
+ * out_size 0. To do it twice changes nothing. */
+GRT_API size_t grt_printable(const char *text, size_t size, char *out, size_t out_size);
 
 /* "MAJOR.MINOR.PATCH" of the library that is running. */
 GRT_API const char *grt_version(void);
@@ -532,7 +538,7 @@ typedef struct grt_finding {
     const char *node;    /* node name, or "" */
     const char *op;      /* "domain::Op", or "" */
     int64_t opset;
-    const char *message; /* with dtypes, shapes, and the nearest supported form */
+    const char *message; /* with dtypes, shapes, and the nearest supported form; printable, see grt_printable */
 } grt_finding;
 /* All that would keep the model from running on `device` (NULL: "cpu"), not only the first. `each` is called once a finding on
  * the calling thread; strings are valid during the call. OK even if there are findings; their number goes to out_count. */
