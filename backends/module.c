@@ -47,7 +47,7 @@ static const grt_backend *open_in(const char *directory, size_t length, const ch
 static const grt_backend *search(const char *name, grt_text *tried)
 {
     const grt_backend *found = NULL;
-    const char *path = getenv("GRAPHRT_BACKEND_PATH");
+    const char *path = secure_getenv("GRAPHRT_BACKEND_PATH");
     while (path && *path && !found) {
         size_t length = strcspn(path, ":");
         found = open_in(path, length, name, tried);

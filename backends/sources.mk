@@ -146,9 +146,9 @@ cuda-objects/%.cu.o: $(top_srcdir)/%.cu
 	$(AM_V_GEN)$(NVCC) -O3 -std=c++17 --extended-lambda $(cuda_gencode) -Xcompiler -fPIC,-fvisibility=hidden,-Wall $(cuda_includes) -MD -MP -MF $@.d -c $< -o $@
 cuda-objects/%.c.o: $(top_srcdir)/%.c cuda_kernels.inc cuda_pointwise_language.inc
 	@$(MKDIR_P) $(@D)
-	$(AM_V_CC)$(CC) -O2 -g -std=gnu11 $(WARNINGS) -fPIC -fvisibility=hidden $(cuda_includes) -MD -MP -MF $@.d -c $< -o $@
+	$(AM_V_CC)$(CC) -O2 -g -std=gnu11 $(WARNINGS) $(HARDEN_CFLAGS) -fPIC -fvisibility=hidden $(cuda_includes) -MD -MP -MF $@.d -c $< -o $@
 libgraphrt-cuda.so: $(cuda_objects) libgraphrt.la
-	$(AM_V_CCLD)$(CXX) -shared -o $@ $(cuda_objects) -L.libs -lgraphrt -L$(CUDA_DIR)/lib64 -lcudart_static -ldl -lrt -lpthread -Wl,--exclude-libs,ALL -Wl,-z,defs
+	$(AM_V_CCLD)$(CXX) -shared -o $@ $(cuda_objects) -L.libs -lgraphrt -L$(CUDA_DIR)/lib64 -lcudart_static -ldl -lrt -lpthread $(HARDEN_LDFLAGS) -Wl,--exclude-libs,ALL -Wl,-z,defs
 CLEANFILES += libgraphrt-cuda.so cuda_pointwise_language.inc
 -include $(cuda_objects:=.d)
 endif

@@ -1,4 +1,5 @@
 /* See descriptions.h. */
+#define _GNU_SOURCE /* secure_getenv */
 #include "tools/descriptions.h"
 
 #include "tools/report.h"
@@ -146,7 +147,7 @@ static int by_id(const void *a, const void *b)
 bool descriptions_load(descriptions *out)
 {
     *out = (descriptions){0};
-    const bool ok = add_path(out, getenv("GRAPHRT_DEVICE_PATH")) && add_beside_tool(out) &&
+    const bool ok = add_path(out, secure_getenv("GRAPHRT_DEVICE_PATH")) && add_beside_tool(out) &&
                     add_directory(out, GRT_DATA_DIR "/devices");
     if (!ok)
         descriptions_release(out);
