@@ -11,6 +11,7 @@ rules()
 {
     cat <<'END'
 include/                ^$
+src/plan_signature      ^(graphrt/|src/|sodium\.h)
 src/base/               ^(graphrt/|src/base/|proto/|protobuf-c/|uthash\.h|xxhash\.h|config\.h|omp\.h)
 src/                    ^(graphrt/|src/|proto/|protobuf-c/|sqlite3\.h|graph/(compile|op|pass|ir)\.h|backends/(algos|backend|kernel)\.h|xxhash\.h|config\.h)
 graph/                  ^(graphrt/|graph/|src/base/|src/plan(_format)?\.h|proto/|protobuf-c/|graph_ops\.inc|xxhash\.h|config\.h)

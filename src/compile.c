@@ -28,6 +28,9 @@ grt_status grt_compile(const char *onnx_path, const grt_compile_options *options
                         plan_path);
     grt_compile_options known = {.struct_size = sizeof known};
     GRT_TRY(grt_options_take(&known, sizeof known, options, "grt_compile_options"));
+    if (known.trust)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
+                        "grt_compile: trust is for opening: see grt_model_open_with");
     const grt_backend *backend = grt_backend_find(known.target ? known.target : "cpu");
     if (!backend)
         return GRT_STATUS_DEVICE;

@@ -6,6 +6,7 @@
 #include "src/base/structs.h"
 #include "src/plan_measure.h"
 #include "src/target.h"
+#include "src/trust.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -73,12 +74,25 @@ static grt_status compile(grt_model *model, const char *path, const grt_compile_
     return grt_plan_measure(model->plan, backend);
 }
 
+static grt_status find_trust(const grt_compile_options *options, grt_trust *out_trust)
+{
+    grt_compile_options known = {.struct_size = sizeof known};
+    if (options)
+        GRT_TRY(grt_options_take(&known, sizeof known, options, "grt_compile_options"));
+    return grt_trust_parse(known.trust, out_trust);
+}
+
 static grt_status load(grt_model *model, const char *path, const grt_compile_options *options)
 {
+    grt_trust trust;
+    GRT_TRY(find_trust(options, &trust));
     if (grt_plan_recognize(model->map, model->map_size)) {
         grt_phases_next(&model->phases, "check plan");
-        return grt_plan_read_later(path, model->map, model->map_size, &model->check, &model->plan);
+        return grt_plan_read_later(path, model->map, model->map_size, &trust, &model->check, &model->plan);
     }
+    if (trust.kind == GRT_TRUST_KEYS)
+        return grt_fail(GRT_STATUS_UNTRUSTED,
+                        "an ONNX model has no signature: compile it (graphc optimize) and sign the plan");
     grt_phases_next(&model->phases, "compile");
     return compile(model, path, options);
 }
@@ -157,6 +171,12 @@ grt_status grt_model_open(grt_runtime *runtime, const char *path, grt_model **ou
 
 grt_status grt_model_open_memory(grt_runtime *runtime, const void *data, size_t size, grt_model **out_model)
 {
+    return grt_model_open_memory_with(runtime, data, size, NULL, out_model);
+}
+
+grt_status grt_model_open_memory_with(grt_runtime *runtime, const void *data, size_t size,
+                                      const grt_compile_options *options, grt_model **out_model)
+{
     if (!runtime || !data || !out_model)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
                         "grt_model_open_memory: runtime, data or out_model is NULL");
@@ -179,7 +199,7 @@ grt_status grt_model_open_memory(grt_runtime *runtime, const void *data, size_t 
         else
             status = grt_fail_memory(size);
     }
-    status = finish(model, status, NULL, NULL, out_model);
+    status = finish(model, status, NULL, options, out_model);
     if (status != GRT_OK)
         grt_model_release(model);
     return status;
@@ -357,7 +377,9 @@ grt_status grt_model_get_info(const grt_model *model, grt_model_info *out_info)
                                  .producer = plan->producer,
                                  .opset = plan->opset,
                                  .target = plan->target,
-                                 .options = plan->options};
+                                 .options = plan->options,
+                                 .signer = plan->signer ? plan->signer : "",
+                                 .verified = plan->verified};
     return grt_info_give(out_info, &info, sizeof info, "grt_model_info");
 }
 

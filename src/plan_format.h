@@ -31,8 +31,9 @@ enum {
 typedef enum plan_section_kind {
     PLAN_META = 1,
     PLAN_WEIGHTS = 2,
-    PLAN_KERNELS = 3, /* per target: compiled kernels */
-    PLAN_TUNING = 4,  /* chosen algorithms, of all targets */
+    PLAN_KERNELS = 3,   /* per target: compiled kernels */
+    PLAN_TUNING = 4,    /* chosen algorithms, of all targets */
+    PLAN_SIGNATURE = 5, /* of all other sections; the last one (plan_signature.h) */
 } plan_section_kind;
 
 typedef struct plan_section {

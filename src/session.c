@@ -198,7 +198,8 @@ grt_resident_key grt_session_key(const grt_model *model, const grt_host_weights 
     grt_resident_key key = {.backend = weights->backend,
                             .index = index,
                             .plan = plan->content ? NULL : plan,
-                            .content = plan->content};
+                            .content = plan->content,
+                            .verified = plan->verified};
     for (int32_t i = 0; i < plan->n_weights; i++)
         if (plan->weights[i].dtype != GRT_DTYPE_STRING)
             key.bytes += grt_align_up(grt_host_weights_bytes(model, weights, i), GRT_WEIGHT_ALIGNMENT);
@@ -453,7 +454,9 @@ grt_status grt_session_get_load(const grt_session *session, grt_load_info *out_i
         info.cache_hits = atomic_load(&algos->hits);
         info.plan_hits = atomic_load(&algos->plan_hits);
         info.rejected = atomic_load(&algos->rejected);
-        if (session->model->plan->n_tuning)
+        if (session->model->plan->left_out)
+            info.plan_note = "its choices and code are left out, as the plan is not trusted (trust is none)";
+        else if (session->model->plan->n_tuning)
             info.plan_note = grt_algo_cache_plan_note(session->model->runtime->algos);
         info.cache_misses = atomic_load(&algos->misses);
         info.heuristics = atomic_load(&algos->heuristics);

@@ -19,6 +19,7 @@ src_SOURCES += src/plan_format.h src/plan.c src/plan_check.c src/plan_decode.c s
 src_SOURCES += src/plan_choose.h src/plan_choose.c
 src_SOURCES += src/plan_dims.h src/plan_dims.c
 src_SOURCES += src/plan_weights.c
+src_SOURCES += src/trust.h src/trust.c src/plan_signature.h src/plan_signature.c src/plan_source.h src/plan_source.c src/sign.c
 src_SOURCES += src/plan_tuning.h src/plan_tuning.c
 src_SOURCES += src/base/output.h src/base/output.c
 src_SOURCES += src/algo_overlay.h src/algo_overlay.c

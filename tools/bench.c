@@ -5,6 +5,7 @@
 #include "tools/progress.h"
 #include "tools/report.h"
 #include "tools/throughput.h"
+#include "tools/trust.h"
 #include "tools/workers.h"
 
 #include <stdio.h>
@@ -14,7 +15,8 @@
 #include <unistd.h>
 
 typedef struct bench {
-    const char *device, *fallback;
+    const char *device, *fallback, *trust_option;
+    char *trust;
     const char **models;
     size_t n;
     input_specs inputs;
@@ -63,6 +65,7 @@ const tool_option bench_options[] = {
     OPTION_INT(bench, contexts, 1, 64, "--contexts", "N",
                "also the throughput of a pool with N contexts, whose copies and runs overlap"),
     OPTION_FLAG(bench, pinned, "--pinned", "the pool's inputs and outputs lie in page-locked memory"),
+    OPTION_TEXT(bench, trust_option, "--trust", "all|none|KEY", TRUST_HELP),
     OPTION_FLAG(bench, json, "--json", "report as a JSON array, one object per model"),
     OPTION_TABLE_END,
 };
@@ -262,7 +265,7 @@ static int bench_one(void *user, size_t index, int fd)
     const bench *b = user;
     const char *model = b->models[index];
     loaded l = {0};
-    if (loaded_open(&l, model, b->device, b->fallback, (int32_t)b->threads) != GRT_OK) {
+    if (loaded_open(&l, model, b->device, b->fallback, (int32_t)b->threads, b->trust) != GRT_OK) {
         tool_fail();
         loaded_release(&l);
         return EXIT_BAD;
@@ -366,7 +369,7 @@ int bench_command(const tool_command *command, int argc, char **argv)
                .reports = json_array()};
     int code = EXIT_BAD;
     if (b.models && b.reports && options_parse(command, argc, argv, &b, take_model, &code) &&
-        option_given(command, b.n ? b.models[0] : NULL)) {
+        option_given(command, b.n ? b.models[0] : NULL) && trust_read(b.trust_option, &b.trust)) {
         enum { A_DAY = 86400 };
         bool ok = workers_run(b.n, &(worker_options){.jobs = 1, .limit_s = A_DAY}, bench_one, bench_done, &b);
         if (ok && b.json && json_array_size(b.reports))
@@ -375,6 +378,7 @@ int bench_command(const tool_command *command, int argc, char **argv)
     }
     json_decref(b.reports);
     inputs_release(&b.inputs);
+    free(b.trust);
     free(b.models);
     return code;
 }

@@ -194,7 +194,7 @@ static int why(const request *r)
     int code = EXIT_BAD;
     if (r->file)
         setenv("GRAPHRT_ALGO_CACHE", r->file, 1);
-    if (loaded_open(&l, r->argument, r->device, r->fallback, 0) != GRT_OK)
+    if (loaded_open(&l, r->argument, r->device, r->fallback, 0, NULL) != GRT_OK)
         tool_fail();
     else if (run_once(&l, r)) {
         if (grt_cache_lookups(l.runtime, explain_lookup, &e) != GRT_OK)

@@ -236,7 +236,7 @@ static bool run_sets(loaded *l, const test_case *c, char *why, size_t size)
 static char *temporary_plan(char *why, size_t size)
 {
     static const char name[] = "/graphrun-XXXXXX", ending[] = ".grt";
-    const char *directory = getenv("TMPDIR");
+    const char *directory = secure_getenv("TMPDIR");
     char *path = NULL;
     if (asprintf(&path, "%s%s%s", directory ? directory : "/tmp", name, ending) < 0) {
         snprintf(why, size, "out of memory");
@@ -261,7 +261,7 @@ static bool open_plan(loaded *l, const check *k, const char *model, char *why, s
     grt_compile_options options = {.struct_size = sizeof options, .level = -1, .precision = k->precision};
     targets_set(&k->targets, &options);
     bool ok = grt_compile(model, &options, path) == GRT_OK &&
-              loaded_open(l, path, k->device, k->fallback, (int32_t)k->threads) == GRT_OK;
+              loaded_open(l, path, k->device, k->fallback, (int32_t)k->threads, NULL) == GRT_OK;
     if (!ok)
         snprintf(why, size, "%s", grt_last_error());
     unlink(path);
@@ -273,7 +273,7 @@ static bool open_case(loaded *l, const check *k, const char *model, char *why, s
 {
     if (k->targets.kind || k->precision)
         return open_plan(l, k, model, why, size);
-    if (loaded_open(l, model, k->device, k->fallback, (int32_t)k->threads) == GRT_OK)
+    if (loaded_open(l, model, k->device, k->fallback, (int32_t)k->threads, NULL) == GRT_OK)
         return true;
     snprintf(why, size, "%s", grt_last_error());
     return false;

@@ -5,6 +5,8 @@
 #include "tools/optimize.h"
 #include "tools/options.h"
 #include "tools/report.h"
+#include "tools/sign.h"
+#include "tools/trust.h"
 #include "tools/tune.h"
 
 #include <stdio.h>
@@ -114,7 +116,7 @@ static int check_command(const tool_command *command, int argc, char **argv)
  * ------------------------------------------------------------------------------------------------------- */
 
 typedef struct inspect_request {
-    const char *model;
+    const char *model, *trust;
     input_specs shapes;
     bool json, dot;
 } inspect_request;
@@ -132,21 +134,26 @@ static bool take_model_to_inspect(void *request, const char *value)
 static const tool_option inspect_options[] = {
     OPTION_TAKE(take_shape_to_inspect, "--shape", "NAME=2x3x224",
                 "also plan memory for this shape of input NAME; may be repeated"),
+    OPTION_TEXT(inspect_request, trust, "--trust", "all|none|KEY", TRUST_HELP),
     OPTION_FLAG(inspect_request, json, "--json", "report as JSON on standard output"),
     OPTION_FLAG(inspect_request, dot, "--dot", "print the steps as a Graphviz graph instead"),
     OPTION_TABLE_END,
 };
 
-static int inspect(const char *path, const input_specs *shapes, bool json, bool dot)
+static int inspect(const inspect_request *r, const char *trust)
 {
+    const char *path = r->model;
+    const input_specs *shapes = &r->shapes;
+    const grt_compile_options options = {.struct_size = sizeof options, .level = -1, .trust = trust};
     grt_runtime *runtime = NULL;
     grt_model *model = NULL;
     int code = EXIT_BAD;
-    if (grt_runtime_create(&runtime) != GRT_OK || grt_model_open(runtime, path, &model) != GRT_OK)
+    if (grt_runtime_create(&runtime) != GRT_OK ||
+        grt_model_open_with(runtime, path, &options, &model) != GRT_OK)
         tool_fail();
-    else if (dot    ? inspect_dot(model)
-             : json ? inspect_json(path, model, shapes)
-                    : inspect_text(path, model, shapes))
+    else if (r->dot    ? inspect_dot(model)
+             : r->json ? inspect_json(path, model, shapes)
+                       : inspect_text(path, model, shapes))
         code = EXIT_GOOD;
     grt_model_release(model);
     grt_runtime_release(runtime);
@@ -163,10 +170,12 @@ static bool inspect_one_form(const inspect_request *r)
 static int inspect_command(const tool_command *command, int argc, char **argv)
 {
     inspect_request r = {0};
+    char *trust = NULL;
     int code = EXIT_BAD;
     if (options_parse(command, argc, argv, &r, take_model_to_inspect, &code) &&
-        option_given(command, r.model) && inspect_one_form(&r))
-        code = inspect(r.model, &r.shapes, r.json, r.dot);
+        option_given(command, r.model) && inspect_one_form(&r) && trust_read(r.trust, &trust))
+        code = inspect(&r, trust);
+    free(trust);
     inputs_release(&r.shapes);
     return code;
 }
@@ -195,6 +204,14 @@ static const tool_command commands[] = {
      "should have\n"
      "nothing else to do meanwhile.",
      tune_command},
+    {"keygen", "FILE",
+     "Make a pair of keys: the secret one in FILE, with which plans are signed, and the public one in "
+     "FILE.pub, "
+     "which says\n"
+     "whose plans are to be trusted.",
+     keygen_options, "Neither file is ever overwritten. The secret key is not encrypted.", keygen_command},
+    {"sign", "PLAN", "Sign a plan: everything in it, and its external weights.", sign_options,
+     "Whatever changes a plan (graphc tune -o) drops its signature: sign last.", sign_command},
     {"devices", "", "List the GPUs of this machine and those that plans can be made for without having them.",
      devices_options, NULL, devices_command},
     {NULL, NULL, NULL, NULL, NULL, NULL},

@@ -221,6 +221,9 @@ bool inspect_text(const char *path, const grt_model *model, const input_specs *s
     tool_print("  from %s, opset %" PRId64 ", for %s%s%s\n",
                info.producer[0] ? info.producer : "an unnamed producer", info.opset, info.target,
                info.options[0] ? ", options " : "", info.options);
+    if (*info.signer)
+        tool_print("  signed by  %s%s\n", info.signer,
+                   info.verified ? ", which is right" : ", as it says: --trust looks whether that is right");
     print_io(model, false);
     print_io(model, true);
     tool_print("  %" PRId64 " nodes in the model, %" PRId64 " steps to execute\n", info.nodes, info.steps);
@@ -294,6 +297,8 @@ bool inspect_json(const char *path, const grt_model *model, const input_specs *s
     json_object_set_new(object, "opset", json_integer(info.opset));
     json_object_set_new(object, "target", json_text(info.target));
     json_object_set_new(object, "options", json_text(info.options));
+    json_object_set_new(object, "signer", *info.signer ? json_text(info.signer) : json_null());
+    json_object_set_new(object, "verified", json_boolean(info.verified));
     json_object_set_new(object, "passes", pass_array());
     json_object_set_new(object, "nodes", json_integer(info.nodes));
     json_object_set_new(object, "steps", json_integer(info.steps));

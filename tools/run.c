@@ -6,6 +6,7 @@
 #include "tools/progress.h"
 #include "tools/report.h"
 #include "tools/run.h"
+#include "tools/trust.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -64,6 +65,7 @@ const tool_option run_options[] = {
                "runs at a time on each device: copies and reading of inputs overlap computing (default: 1)"),
     OPTION_INT(run_request, repeat, 1, 100000000, "--repeat", "N",
                "run N times and report latencies (default: 1)"),
+    OPTION_TEXT(run_request, trust_option, "--trust", "all|none|KEY", TRUST_HELP),
     OPTION_FLAG(run_request, json, "--json", "report as JSON on standard output"),
     OPTION_TAKE(take_explain, "--explain-load", "[=FILE.html]",
                 "what loading did and when, for each device; also as a picture in FILE.html"),
@@ -228,7 +230,7 @@ static bool report_text(const run_request *r, loaded *l, const run_result *resul
 
 static int run_request_now(run_request *r, loaded *l, run_result *result)
 {
-    if (loaded_open(l, r->model, r->devices.names[0], r->fallback, (int32_t)r->threads) != GRT_OK)
+    if (loaded_open(l, r->model, r->devices.names[0], r->fallback, (int32_t)r->threads, r->trust) != GRT_OK)
         return tool_fail();
     if (r->output_dir && mkdir(r->output_dir, 0777) != 0 && errno != EEXIST) {
         tool_error("%s: %s", r->output_dir, strerror(errno));
@@ -258,7 +260,8 @@ int run_command(const tool_command *command, int argc, char **argv)
     run_result result = {0};
     int code = EXIT_BAD;
     if (options_parse(command, argc, argv, &request, take_model, &code) &&
-        option_given(command, request.model) && (request.devices.n || take_device(&request, NULL))) {
+        option_given(command, request.model) && (request.devices.n || take_device(&request, NULL)) &&
+        trust_read(request.trust_option, &request.trust)) {
         code = request.devices.n > 1 || request.contexts > 1 || run_has_lists(&request)
                    ? run_many(&request)
                    : run_request_now(&request, &l, &result);
@@ -268,6 +271,7 @@ int run_command(const tool_command *command, int argc, char **argv)
         loaded_release(&l);
     }
     inputs_release(&request.inputs);
+    free(request.trust);
     devices_release(&request.devices);
     return code;
 }

@@ -161,7 +161,7 @@ static bool load(many *m)
     }
     grt_status status = grt_runtime_create(&m->runtime);
     if (status == GRT_OK)
-        status = loaded_model(m->runtime, r->model, r->devices.names[0], &m->model);
+        status = loaded_model(m->runtime, r->model, r->devices.names[0], r->trust, &m->model);
     m->sessions_at_ms = now_ms() - begin;
     if (status == GRT_OK)
         status = grt_sessions_create(m->model, (const char *const *)r->devices.names, r->devices.n, &options,

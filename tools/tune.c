@@ -255,7 +255,7 @@ static int tune(request *r)
     struct sigaction action = {.sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND}; /* twice: at once */
     if (r->cache || (r->output && !r->use_cache))
         setenv("GRAPHRT_ALGO_CACHE", r->cache ? r->cache : "off", 1);
-    if (loaded_open(&l, r->model, r->device ? r->device : "cuda", r->fallback, 0) != GRT_OK)
+    if (loaded_open(&l, r->model, r->device ? r->device : "cuda", r->fallback, 0, NULL) != GRT_OK)
         tool_fail();
     else {
         sigaction(SIGINT, &action, NULL);

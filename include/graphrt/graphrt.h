@@ -58,7 +58,8 @@ extern "C" {
     X(OUT_OF_MEMORY, "an allocation on the host or the device failed")                                                 \
     X(DEVICE, "a device is missing, lost or reported an error")                                                        \
     X(CANCELLED, "the caller asked to stop")                                                                           \
-    X(INTERNAL, "a bug in libgraphrt: please report it with the message")
+    X(INTERNAL, "a bug in libgraphrt: please report it with the message")                                              \
+    X(UNTRUSTED, "the plan is not signed by a key that the caller trusts, or was changed since")
 
 typedef enum grt_status {
 #define X(name, text) GRT_STATUS_##name,
@@ -181,14 +182,18 @@ GRT_API GRT_MUST_USE grt_status grt_runtime_set_algo_cache(grt_runtime *runtime,
 GRT_API GRT_MUST_USE grt_status grt_model_open(grt_runtime *runtime, const char *path, grt_model **out_model);
 /* The same with an ONNX model compiled as the options say (section 3), NULL: as above. `target` is the kind of device that sessions are for:
  * a model that was compiled for another runs, but not as fast. What is about the plan's file (external_weights, devices, choices)
- * is INVALID_ARGUMENT here. A plan is opened as it is. Errors: also DEVICE, if there is no such kind. */
+ * is INVALID_ARGUMENT here. A plan is opened as it is; what it may bring is for `trust` to say. Errors: also DEVICE, if there is no such
+ * kind, and UNTRUSTED. */
 struct grt_compile_options;
 GRT_API GRT_MUST_USE grt_status grt_model_open_with(grt_runtime *runtime, const char *path, const struct grt_compile_options *options,
                                                     grt_model **out_model);
-/* The same from `size` bytes of memory. `data` is copied unless it is a plan aligned to 4096 bytes, which must then outlive the model.
+/* As grt_model_open, from `size` bytes of memory. `data` is copied unless it is a plan aligned to 4096 bytes, which must then outlive the model.
  * External data of an ONNX model is refused here, as it has no directory to be read from. */
 GRT_API GRT_MUST_USE grt_status grt_model_open_memory(grt_runtime *runtime, const void *data, size_t size,
                                                       grt_model **out_model);
+/* The same with options, as grt_model_open_with has them. */
+GRT_API GRT_MUST_USE grt_status grt_model_open_memory_with(grt_runtime *runtime, const void *data, size_t size,
+                                                           const struct grt_compile_options *options, grt_model **out_model);
 GRT_API void grt_model_release(grt_model *model);
 
 /* Devices of a kind ("cuda") in this machine; there may be 0. Starts the kind's driver. Errors: DEVICE if there is no such kind, or its
@@ -366,6 +371,8 @@ typedef struct grt_model_info {
     int64_t opset;            /* ai.onnx opset of the ONNX model */
     const char *target;       /* backend that the plan was made for: "cpu" */
     const char *options;      /* compile options as text; "" for defaults */
+    const char *signer;       /* key that the plan's signature names; "" without one */
+    bool verified;            /* the model was opened with that key as `trust`; else nobody has looked whether the signature is right */
 } grt_model_info;
 GRT_API GRT_MUST_USE grt_status grt_model_get_info(const grt_model *model, grt_model_info *out_info);
 
@@ -525,12 +532,27 @@ typedef struct grt_compile_options {
     size_t n_shapes;
     const char *choices;                   /* a cache's file (section 5) from a machine with such devices: its choices go before what a
                                               library says here; NULL: none */
+    const char *trust;                     /* opening only: whose plans may bring code and choices of algorithms, which a GPU's libraries
+                                              read and run. "all": any. "none": those are left out, the rest of the plan is used.
+                                              "ed25519:..." (grt_key_create; several with commas between): only plans that one of these keys
+                                              has signed are opened at all, everything else is UNTRUSTED. NULL: what the environment's
+                                              GRAPHRT_TRUST says, else "all" ("none" in setuid programs): see SECURITY.md */
 } grt_compile_options;
 
 /* Compile an ONNX file to a plan file; written whole (temporary file, fsync, rename) or not at all. A file of that name is replaced,
  * unless it is the model or no regular file. The same model and options give the same bytes. options may be NULL.
  * Errors: IO, INVALID_MODEL, UNSUPPORTED (lists every such node), INVALID_ARGUMENT (options, or the plan over the model). */
 GRT_API GRT_MUST_USE grt_status grt_compile(const char *onnx_path, const grt_compile_options *options, const char *plan_path);
+
+/* Room for a key as text, with its 0. */
+#define GRT_KEY_SIZE 96
+/* A new pair of keys, as text: who has the secret one ("ed25519-secret:...") signs plans, who has the public one ("ed25519:...") trusts
+ * them. Keep the secret one secret: it is not encrypted. */
+GRT_API GRT_MUST_USE grt_status grt_key_create(char out_public[GRT_KEY_SIZE], char out_secret[GRT_KEY_SIZE]);
+/* A plan file like the one at plan_path, signed: Ed25519 over everything in it, and over its external weights. A signature that was there is
+ * replaced. out_path may be plan_path; plans with external weights have to stay in their directory. Whatever changes the plan afterwards
+ * (grt_plan_add_tuning too, which drops the signature) has to sign it again. Errors: IO, INVALID_PLAN, INVALID_ARGUMENT for what is no key. */
+GRT_API GRT_MUST_USE grt_status grt_plan_sign(const char *plan_path, const char *out_path, const char *secret_key);
 
 /* One thing that `grt_check_model` found. */
 typedef struct grt_finding {

@@ -1,4 +1,5 @@
-/* Text of a model in messages: nothing of it acts on a terminal or forges a line, and what can be read stays. */
+/* Text of a model in messages: nothing of it acts on a terminal or forges a line, and what can be read stays.
+ */
 #include "src/base/text.h"
 
 #include <check.h>
@@ -62,14 +63,16 @@ END_TEST
 
 START_TEST(messages)
 {
-    ck_assert_int_eq(grt_fail(GRT_STATUS_IO, "node '%s': mode is '%s'", "n\xe2\x80\xae", "\x1b[2J\nall is well"),
-                     GRT_STATUS_IO);
+    ck_assert_int_eq(
+        grt_fail(GRT_STATUS_IO, "node '%s': mode is '%s'", "n\xe2\x80\xae", "\x1b[2J\nall is well"),
+        GRT_STATUS_IO);
     ck_assert_str_eq(grt_last_error(), "node 'n\\u202e': mode is '\\x1b[2J\\nall is well'");
     ck_assert_int_eq(grt_fail_context(GRT_STATUS_IO, "m\x9b.onnx"), GRT_STATUS_IO);
     ck_assert_str_eq(grt_last_error(), "m\\x9b.onnx: node 'n\\u202e': mode is '\\x1b[2J\\nall is well'");
     grt_fail_lines(GRT_STATUS_UNSUPPORTED, "\n  one\n  two", "%d nodes of '%s':", 2, "\a");
     ck_assert_str_eq(grt_last_error(), "2 nodes of '\\x07':\n  one\n  two");
-    grt_fail_context(GRT_STATUS_UNSUPPORTED, "%s", grt_last_error()); /* what a message holds may be the message */
+    grt_fail_context(GRT_STATUS_UNSUPPORTED, "%s",
+                     grt_last_error()); /* what a message holds may be the message */
     ck_assert_ptr_nonnull(strstr(grt_last_error(), "two"));
 }
 END_TEST
