@@ -75,6 +75,7 @@ cuda_files += backends/cuda/each.cuh
 cuda_files += backends/cuda/order.cuh
 cuda_files += backends/cuda/dnn_conv.h backends/cuda/dnn_conv.c
 cuda_files += backends/cuda/dnn_profile.h backends/cuda/dnn_profile.c
+cuda_files += backends/cuda/cubin.h backends/cuda/cubin.c backends/cuda/json.h backends/cuda/json.c
 cuda_files += backends/cuda/lt_matmul.h backends/cuda/lt_matmul.c
 cuda_files += backends/cuda/lt_search.h backends/cuda/lt_search.c
 cuda_files += backends/window.h backends/window.c

@@ -10,7 +10,7 @@ unit_SOURCES += tests/unit/test_bad_models.c
 unit_SOURCES += tests/unit/test_dim.c
 unit_SOURCES += tests/unit/test_faults.c
 unit_SOURCES += tests/unit/test_frame.c
-unit_SOURCES += tests/unit/test_dnn_profile.c
+unit_SOURCES += tests/unit/test_dnn_profile.c tests/unit/test_cuda_files.c
 unit_SOURCES += tests/unit/test_sessions.c tests/unit/test_pool.c
 unit_SOURCES += tests/unit/test_tune.c
 unit_SOURCES += tests/unit/test_upload.c
@@ -65,6 +65,7 @@ unit_SOURCES += tests/unit/test_rnn.c
 unit_SHARED =
 # Text alone: it needs no CUDA.
 unit_SHARED += backends/cuda/dnn_profile.h backends/cuda/dnn_profile.c
+unit_SHARED += backends/cuda/cubin.h backends/cuda/cubin.c backends/cuda/json.h backends/cuda/json.c
 unit_SHARED += tests/unit/import_check.c tests/unit/import_check.h
 unit_SHARED += tests/unit/ir_text.h tests/unit/ir_text.c
 unit_SHARED += tests/unit/op_runner.c tests/unit/op_runner.h

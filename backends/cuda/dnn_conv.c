@@ -3,6 +3,7 @@
 #include "backends/cuda/dnn_conv.h"
 
 #include "backends/cuda/dnn_profile.h"
+#include "backends/cuda/json.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -418,7 +419,8 @@ static bool plan_of_text(cuda_dnn_plan *p, cudnnHandle_t handle, size_t workspac
 }
 
 /* The plan of what data_of wrote, here or for another GPU of this kind; false: it is of no use here. */
-static bool restore(cuda_dnn_plan *p, cudnnHandle_t handle, size_t workspace_cap, const char *data)
+static bool restore(cuda_dnn_plan *p, cudnnHandle_t handle, size_t workspace_cap, const char *data,
+                    size_t data_size)
 {
     if (!strcmp(data, no_engine))
         return true;
@@ -430,6 +432,8 @@ static bool restore(cuda_dnn_plan *p, cudnnHandle_t handle, size_t workspace_cap
     if (text == size || *text != ' ')
         return false;
     text++;
+    if (!cuda_json_is_object(text, data_size - (size_t)(text - data)))
+        return false;
     const char *profile = cuda_dnn_profile(p->libraries, handle);
     char *own = profile ? cuda_dnn_profile_replace(text, profile) : NULL;
     const bool made = plan_of_text(p, handle, workspace_cap, own ? own : text);
@@ -445,7 +449,7 @@ static bool recall(cuda_device *device, grt_algo_trial *trial, const char *key, 
     bool known = false;
     size_t size;
     for (char *data; !known && (data = grt_device_algo_find(&device->base, trial, key, &size)); free(data)) {
-        known = restore(p, handle, workspace_cap, data);
+        known = restore(p, handle, workspace_cap, data, size);
         if (!known)
             grt_device_algo_reject(&device->base, trial, key);
     }
