@@ -2,11 +2,13 @@
 #define _GNU_SOURCE
 #include "tools/cases.h"
 #include "tools/commands.h"
+#include "tools/devices.h"
 #include "tools/inputs.h"
 #include "tools/loaded.h"
 #include "tools/progress.h"
 #include "tools/report.h"
 #include "tools/targets.h"
+#include "tools/verdicts.h"
 #include "tools/workers.h"
 
 #include <sched.h>
@@ -27,11 +29,10 @@ typedef struct check {
     targets targets; /* of no kind: models are compiled for the device */
     int64_t jobs, threads;
     double timeout;
-    bool verbose;
     /* what is known by now */
     test_cases cases;
     expectations expected;
-    size_t passed, failed, skipped;
+    verdicts verdicts;
 } check;
 
 static bool take_plan(void *request, const char *value)
@@ -70,7 +71,9 @@ const tool_option check_options[] = {
                 "--target) to a file, and run that; may be repeated"),
     OPTION_TEXT(check, precision, "--precision", "P",
                 "compile each model so (tf32, fp16, bf16; see graphc optimize), and allow what that costs"),
-    OPTION_FLAG(check, verbose, "--verbose", "a line for every case, not only for failures"),
+    OPTION_FLAG(check, verdicts.verbose, "--verbose", "a line for every case, not only for failures"),
+    OPTION_FLAG(check, verdicts.json, "--json", "report as JSON on standard output"),
+    OPTION_FILE(check, verdicts.junit, "--junit", "FILE", "write a report in JUnit's XML, too"),
     OPTION_TABLE_END,
 };
 
@@ -245,6 +248,12 @@ static bool open_plan(loaded *l, const check *k, const char *model)
     return ok;
 }
 
+/* The null device's outputs are zeros of the right type. */
+static bool computes_nothing(const char *device)
+{
+    return device && strcspn(device, ":") == 4 && !strncmp(device, "null", 4);
+}
+
 static bool open_case(loaded *l, const check *k, const char *model)
 {
     return k->targets.kind || k->precision
@@ -259,8 +268,9 @@ static tolerance widened(const loaded *l, tolerance t)
     static const struct {
         const char *precision;
         tolerance least;
-    } costs[] = {
-        {"precision tf32", {1e-2, 5e-3}}, {"precision fp16", {1e-2, 1e-2}}, {"precision bf16", {6e-2, 6e-2}}};
+    } costs[] = {{"precision tf32", {1e-2, 5e-3, false}},
+                 {"precision fp16", {1e-2, 1e-2, false}},
+                 {"precision bf16", {6e-2, 6e-2, false}}};
     grt_model_info info = {.struct_size = sizeof info};
     for (size_t i = 0;
          l->model && grt_model_get_info(l->model, &info) == GRT_OK && i < sizeof costs / sizeof *costs; i++)
@@ -271,19 +281,40 @@ static tolerance widened(const loaded *l, tolerance t)
     return t;
 }
 
+/* What a case's process returns. */
+enum { GOOD_CASE = 0, BAD_CASE = 1, NO_DEVICE = 2 };
+
+/* A case that cannot be opened since nothing can be opened there: no such device, or no module for the plan.
+ */
+static bool lacks_device(const check *k)
+{
+    int32_t n;
+    return !devices_has(k->device) || (k->targets.kind && grt_device_count(k->targets.kind, &n) != GRT_OK);
+}
+
+static void used_tolerance(const test_case *c, char *out, size_t size)
+{
+    if (c->tolerance.types_only)
+        snprintf(out, size, "types and shapes alone are compared");
+    else
+        snprintf(out, size, "rtol %g, atol %g", c->tolerance.rtol, c->tolerance.atol);
+}
+
 /* The report: why it failed, if so, and the tolerance. */
 static int run_case(void *user, size_t i, int fd)
 {
     const check *k = user;
     test_case used = k->cases.items[i], *c = &used;
-    char why[4096] = "", text[sizeof why + 64];
+    char why[4096] = "", used_how[64], text[sizeof why + sizeof used_how + 2];
     loaded l = {0};
-    bool ok = false;
+    bool ok = false, nowhere = false;
+    used.tolerance.types_only = computes_nothing(k->device);
     if (!c->model)
         snprintf(why, sizeof why, "%s has no model.onnx", c->directory);
-    else if (!open_case(&l, k, c->model))
+    else if (!open_case(&l, k, c->model)) {
         snprintf(why, sizeof why, "%s", grt_last_error());
-    else {
+        nowhere = lacks_device(k);
+    } else {
         if (k->rtol < 0 && k->atol < 0)
             used.tolerance = widened(&l, used.tolerance);
         ok = run_sets(&l, c, why, sizeof why);
@@ -291,11 +322,11 @@ static int run_case(void *user, size_t i, int fd)
     /* After a wrong result or an error in a run, the device's state in this process is not to be trusted. */
     const int ends = !ok && l.context ? WORKER_ENDS : 0;
     loaded_release(&l);
-    snprintf(text, sizeof text, "%s%srtol %g, atol %g", why, *why ? "; " : "", used.tolerance.rtol,
-             used.tolerance.atol);
+    used_tolerance(c, used_how, sizeof used_how);
+    snprintf(text, sizeof text, "%s%s%s", why, *why && !nowhere ? "; " : "", nowhere ? "" : used_how);
     if (write(fd, text, strlen(text)) < 0)
-        return 2 | ends;
-    return (ok ? 0 : 1) | ends;
+        return BAD_CASE | ends;
+    return (ok ? GOOD_CASE : nowhere ? NO_DEVICE : BAD_CASE) | ends;
 }
 
 /* ---- all cases
@@ -308,34 +339,32 @@ static void one_line(char *text)
             *c = c[1] ? ';' : 0;
 }
 
-static void case_done(void *user, size_t i, const worker_result *result)
+static bool case_done(void *user, size_t i, const worker_result *result)
 {
     check *k = user;
     const test_case *c = &k->cases.items[i];
     const char *reason = expectations_find(&k->expected, c->name);
-    bool passed = result->code == 0;
-    char code[32];
+    bool passed = result->code == GOOD_CASE;
+    char code[32], text[8192];
     snprintf(code, sizeof code, "exit status %d", result->code);
+    progress_clear();
+    if (result->code == NO_DEVICE) {
+        tool_error("%s", result->text);
+        return false;
+    }
     one_line(result->text);
     const char *why = result->text[0] ? result->text : code;
-    progress_clear();
-    if (passed && !reason) {
-        k->passed++;
-        if (k->verbose)
-            printf("PASS %s: %s\n", c->name, why);
-    } else if (passed) {
-        k->failed++;
-        printf("FAIL %s: passes, although it is expected to fail (%s)\n", c->name, reason);
+    verdict found = passed ? CASE_PASSED : CASE_FAILED;
+    if (reason && passed) {
+        found = CASE_FAILED;
+        snprintf(text, sizeof text, "passes, although it is expected to fail (%s)", reason);
     } else if (reason) {
-        k->skipped++;
-        if (k->verbose)
-            printf("SKIP %s: expected to fail (%s): %s\n", c->name, reason, why);
-    } else {
-        k->failed++;
-        printf("FAIL %s: %s\n", c->name, why);
+        found = CASE_SKIPPED;
+        snprintf(text, sizeof text, "expected to fail (%s): %s", reason, why);
     }
-    fflush(stdout);
+    const bool ok = verdicts_add(&k->verdicts, c->name, found, reason ? text : why);
     progress_show((double)(i + 1) / (double)k->cases.n, c->name);
+    return ok;
 }
 
 static int cpus(void)
@@ -365,7 +394,7 @@ static int check_all(check *k)
     if (k->expect && !expectations_read(&k->expected, k->expect))
         return EXIT_BAD;
     for (size_t i = 0; i < k->n; i++)
-        if (!cases_add(&k->cases, k->directories[i], k->model, (tolerance){k->rtol, k->atol}))
+        if (!cases_add(&k->cases, k->directories[i], k->model, (tolerance){.rtol = k->rtol, .atol = k->atol}))
             return EXIT_BAD;
     if (k->threads < 0)
         k->threads = k->jobs > 1 && k->cases.n > 1 ? 1 : 0;
@@ -373,8 +402,9 @@ static int check_all(check *k)
     if (!workers_run(k->cases.n, &workers, run_case, case_done, k))
         return EXIT_BAD;
     progress_clear();
-    printf("%zu passed, %zu failed, %zu skipped\n", k->passed, k->failed, k->skipped);
-    return k->failed ? EXIT_CHECK : EXIT_GOOD;
+    if (!verdicts_end(&k->verdicts))
+        return EXIT_BAD;
+    return k->verdicts.counts[CASE_FAILED] ? EXIT_CHECK : EXIT_GOOD;
 }
 
 int check_command(const tool_command *command, int argc, char **argv)
@@ -389,6 +419,7 @@ int check_command(const tool_command *command, int argc, char **argv)
     if (k.directories && options_parse(command, argc, argv, &k, take_directory, &code) && is_complete(&k))
         code = check_all(&k);
     cases_release(&k.cases);
+    verdicts_release(&k.verdicts);
     expectations_release(&k.expected);
     targets_release(&k.targets);
     free(k.directories);

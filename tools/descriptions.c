@@ -187,7 +187,7 @@ static bool take_dump(void *user, const char *value)
 {
     request *r = user;
     r->dump = true;
-    r->file = value;
+    r->file = value && !strcmp(value, "-") ? NULL : value;
     return true;
 }
 
@@ -198,7 +198,7 @@ static bool take_file(void *user, const char *value)
     const bool ok = r->dump && !r->file;
     if (!ok)
         tool_error("devices: no argument is wanted: %s", value);
-    r->file = value;
+    r->file = strcmp(value, "-") ? value : NULL;
     return ok;
 }
 

@@ -1,6 +1,7 @@
 /* graphc: compile, check and inspect models. */
 #include "tools/cache.h"
 #include "tools/descriptions.h"
+#include "tools/devices.h"
 #include "tools/inspect.h"
 #include "tools/optimize.h"
 #include "tools/options.h"
@@ -27,7 +28,7 @@ static bool take_model_to_check(void *request, const char *value)
 }
 
 static const tool_option check_options[] = {
-    OPTION_TEXT(check_request, device, "--device", "DEVICE", "cpu, null, cuda (default: cpu)"),
+    OPTION_TEXT(check_request, device, "--device", "DEVICE", "cpu, null, cuda:0, ... (default: cpu)"),
     OPTION_FLAG(check_request, json, "--json", "report as JSON on standard output"),
     OPTION_TABLE_END,
 };
@@ -89,8 +90,11 @@ static bool check_report(const char *model, const char *device, size_t n, json_t
 static int check(const char *model, const char *device, bool json)
 {
     size_t n = 0;
+    char kind[DEVICE_KIND_SIZE];
+    if (!devices_kind(device, kind))
+        return EXIT_BAD;
     findings found = {.array = json ? json_array() : NULL};
-    if (grt_check_model(model, device, show_finding, &found, &n) != GRT_OK) {
+    if (grt_check_model(model, kind, show_finding, &found, &n) != GRT_OK) {
         json_decref(found.array);
         return tool_fail();
     }
@@ -142,7 +146,9 @@ static int inspect(const char *path, const input_specs *shapes, bool json, bool 
     grt_runtime *runtime = NULL;
     grt_model *model = NULL;
     int code = EXIT_BAD;
-    if (grt_runtime_create(&runtime) != GRT_OK || grt_model_open(runtime, path, &model) != GRT_OK)
+    /* Memory is planned on the null device, whose choices are nobody's. */
+    if (grt_runtime_create(&runtime) != GRT_OK || grt_runtime_set_algo_cache(runtime, "off") != GRT_OK ||
+        grt_model_open(runtime, path, &model) != GRT_OK)
         tool_fail();
     else if (dot    ? inspect_dot(model)
              : json ? inspect_json(path, model, shapes)

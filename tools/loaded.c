@@ -41,22 +41,3 @@ void loaded_release(loaded *l)
     grt_runtime_release(l->runtime);
     *l = (loaded){0};
 }
-
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-percentiles percentiles_of(double *samples, size_t n)
-{
-    if (n == 0)
-        return (percentiles){0};
-    qsort(samples, n, sizeof *samples, ascending);
-    double sum = 0;
-    for (size_t i = 0; i < n; i++)
-        sum += samples[i];
-    /* nearest rank: a percentile is a value that was measured */
-    return (percentiles){samples[0], samples[(n - 1) / 2], samples[(n * 90 + 99) / 100 - 1],
-                         samples[(n * 99 + 99) / 100 - 1], sum / (double)n};
-}

@@ -21,10 +21,4 @@ grt_status loaded_open(loaded *l, const char *path, const char *device, const ch
 grt_status loaded_model(grt_runtime *runtime, const char *path, const char *device, grt_model **out_model);
 void loaded_release(loaded *l);
 
-/* Median and others of n samples, which it sorts. */
-typedef struct percentiles {
-    double min, p50, p90, p99, mean;
-} percentiles;
-percentiles percentiles_of(double *samples, size_t n);
-
 #endif

@@ -53,10 +53,10 @@ const tool_option tune_options[] = {
     OPTION_NUMBER(request, seconds, 0, "--seconds", "S",
                   "time to measure for at most (default: 60); what takes longest comes first"),
     OPTION_FLAG(request, again, "--again", "measure what was tuned before, too"),
-    OPTION_TEXT(
+    OPTION_FILE(
         request, output, "-o", "PLAN",
         "write MODEL, which is a plan, to PLAN with its choices, not to the cache; PLAN may be MODEL"),
-    OPTION_TEXT(request, output, "--output", "PLAN", "the same"),
+    OPTION_FILE(request, output, "--output", "PLAN", "the same"),
     OPTION_TAKE(take_cache, "--cache", "[=FILE]",
                 "with -o, keep the choices in the cache too; FILE: in this one (default: as graphc cache)"),
     OPTION_FLAG(request, json, "--json", "report as JSON on standard output"),
@@ -123,6 +123,8 @@ static void print_report(const request *r, const grt_tune_report *t, double tota
     if (t->steps == 0) {
         printf("%s on %s: there is nothing to tune; no step has a choice of algorithms there\n", r->model,
                device);
+        if (r->output)
+            printf("%s is as it was: a copy\n", r->output);
         return;
     }
     printf("%s on %s: %zu steps with %zu choices; %zu measured, %zu tuned before, %zu left%s\n", r->model,
@@ -234,7 +236,7 @@ static int tune_loaded(request *r, const loaded *l)
         progress_clear();
         if (status != GRT_OK)
             code = tool_fail();
-        else if (!r->output || report.steps == 0 || write_plan(r, l->runtime)) {
+        else if (!r->output || write_plan(r, l->runtime)) {
             const double ms = now_ms() - begin;
             code = EXIT_GOOD;
             if (!r->json)
