@@ -26,6 +26,7 @@ graphrun_SOURCES += tools/verdicts.h tools/verdicts.c
 graphrun_SOURCES += tools/compare.h tools/compare.c
 graphrun_SOURCES += tools/workers.h tools/workers.c
 graphrun_CPPFLAGS = $(tools_CPPFLAGS)
+graphrun_LDFLAGS = $(AM_LDFLAGS) $(TOOL_RUNPATH)
 graphrun_LDADD = $(tools_LDADD)
 graphc_SOURCES = $(tools_SHARED)
 graphc_SOURCES += tools/graphc.c
@@ -35,6 +36,7 @@ graphc_SOURCES += tools/cache.h tools/cache.c
 graphc_SOURCES += tools/tune.h tools/tune.c
 graphc_SOURCES += tools/inspect.h tools/inspect.c tools/dot.c
 graphc_CPPFLAGS = $(tools_CPPFLAGS)
+graphc_LDFLAGS = $(AM_LDFLAGS) $(TOOL_RUNPATH)
 graphc_LDADD = $(tools_LDADD)
 # Descriptions of GPUs, for graphc optimize --target. The build tree has them where graphc looks, beside itself.
 devicesdir = $(pkgdatadir)/devices
