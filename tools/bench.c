@@ -352,6 +352,14 @@ static bool bench_done(void *user, size_t index, const worker_result *result)
     return true;
 }
 
+static bool is_pool_possible(const bench *b)
+{
+    const bool ok = !b->pinned || b->contexts;
+    if (!ok)
+        tool_error("--pinned is about the pool's memory: it wants --contexts N");
+    return ok;
+}
+
 int bench_command(const tool_command *command, int argc, char **argv)
 {
     bench b = {.warmup = 5,
@@ -360,7 +368,7 @@ int bench_command(const tool_command *command, int argc, char **argv)
                .reports = json_array()};
     int code = EXIT_BAD;
     if (b.models && b.reports && options_parse(command, argc, argv, &b, take_model, &code) &&
-        option_given(command, b.n ? b.models[0] : NULL)) {
+        option_given(command, b.n ? b.models[0] : NULL) && is_pool_possible(&b)) {
         enum { A_DAY = 86400 };
         bool ok = workers_run(b.n, &(worker_options){.jobs = 1, .limit_s = A_DAY}, bench_one, bench_done, &b);
         if (ok && b.json && json_array_size(b.reports))

@@ -11,6 +11,7 @@
 #include "tools/verdicts.h"
 #include "tools/workers.h"
 
+#include <errno.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -242,8 +243,9 @@ static bool open_plan(loaded *l, const check *k, const char *model)
     snprintf(path, sizeof path, "%s/graphrun-%ld.grt", directory ? directory : "/tmp", (long)getpid());
     grt_compile_options options = {.struct_size = sizeof options, .level = -1, .precision = k->precision};
     targets_set(&k->targets, &options);
-    bool ok = grt_compile(model, &options, path) == GRT_OK &&
-              loaded_open(l, path, k->device, k->fallback, (int32_t)k->threads) == GRT_OK;
+    l->status = grt_compile(model, &options, path);
+    bool ok =
+        l->status == GRT_OK && loaded_open(l, path, k->device, k->fallback, (int32_t)k->threads) == GRT_OK;
     unlink(path);
     return ok;
 }
@@ -282,13 +284,15 @@ static tolerance widened(const loaded *l, tolerance t)
 }
 
 /* What a case's process returns. */
-enum { GOOD_CASE = 0, BAD_CASE = 1, NO_DEVICE = 2 };
+enum { GOOD_CASE = 0, BAD_CASE = 1, BAD_USE = 2 };
 
-/* A case that cannot be opened since nothing can be opened there: no such device, or no module for the plan.
- */
-static bool lacks_device(const check *k)
+/* A case that could not be opened since none can be: an option's value is wrong, there is no such device, or
+ * no module for the plan. */
+static bool is_bad_use(const check *k, grt_status status)
 {
     int32_t n;
+    if (status != GRT_STATUS_DEVICE)
+        return status == GRT_STATUS_INVALID_ARGUMENT;
     return !devices_has(k->device) || (k->targets.kind && grt_device_count(k->targets.kind, &n) != GRT_OK);
 }
 
@@ -307,13 +311,13 @@ static int run_case(void *user, size_t i, int fd)
     test_case used = k->cases.items[i], *c = &used;
     char why[4096] = "", used_how[64], text[sizeof why + sizeof used_how + 2];
     loaded l = {0};
-    bool ok = false, nowhere = false;
+    bool ok = false, bad_use = false;
     used.tolerance.types_only = computes_nothing(k->device);
     if (!c->model)
         snprintf(why, sizeof why, "%s has no model.onnx", c->directory);
     else if (!open_case(&l, k, c->model)) {
         snprintf(why, sizeof why, "%s", grt_last_error());
-        nowhere = lacks_device(k);
+        bad_use = is_bad_use(k, l.status);
     } else {
         if (k->rtol < 0 && k->atol < 0)
             used.tolerance = widened(&l, used.tolerance);
@@ -323,10 +327,10 @@ static int run_case(void *user, size_t i, int fd)
     const int ends = !ok && l.context ? WORKER_ENDS : 0;
     loaded_release(&l);
     used_tolerance(c, used_how, sizeof used_how);
-    snprintf(text, sizeof text, "%s%s%s", why, *why && !nowhere ? "; " : "", nowhere ? "" : used_how);
+    snprintf(text, sizeof text, "%s%s%s", why, *why && !bad_use ? "; " : "", bad_use ? "" : used_how);
     if (write(fd, text, strlen(text)) < 0)
         return BAD_CASE | ends;
-    return (ok ? GOOD_CASE : nowhere ? NO_DEVICE : BAD_CASE) | ends;
+    return (ok ? GOOD_CASE : bad_use ? BAD_USE : BAD_CASE) | ends;
 }
 
 /* ---- all cases
@@ -348,11 +352,11 @@ static bool case_done(void *user, size_t i, const worker_result *result)
     char code[32], text[8192];
     snprintf(code, sizeof code, "exit status %d", result->code);
     progress_clear();
-    if (result->code == NO_DEVICE) {
+    one_line(result->text);
+    if (result->code == BAD_USE) {
         tool_error("%s", result->text);
         return false;
     }
-    one_line(result->text);
     const char *why = result->text[0] ? result->text : code;
     verdict found = passed ? CASE_PASSED : CASE_FAILED;
     if (reason && passed) {
@@ -379,7 +383,10 @@ static bool is_complete(const check *k)
         tool_error("no directory with test data is given; see %s check --help", tool_name);
     if (k->model && k->n > 1)
         tool_error("--model goes with one directory only");
-    return k->n > 0 && !(k->model && k->n > 1);
+    const bool readable = !k->model || access(k->model, R_OK) == 0;
+    if (!readable)
+        tool_error("--model: %s: %s", k->model, strerror(errno));
+    return k->n > 0 && !(k->model && k->n > 1) && readable;
 }
 
 /* Processes of their own cost little there; on other devices each would start a driver, which takes longer

@@ -334,9 +334,13 @@ static int list(bool json)
 
 int devices_command(const tool_command *command, int argc, char **argv)
 {
-    request r = {.device = "cuda:0"};
+    request r = {0};
     int code;
     if (!options_parse(command, argc, argv, &r, take_file, &code))
         return code;
-    return r.dump ? dump(r.device, r.file) : list(r.json);
+    if (r.device && !r.dump) {
+        tool_error("devices: --device is for --dump; without it, all devices are listed");
+        return EXIT_BAD;
+    }
+    return r.dump ? dump(r.device ? r.device : "cuda:0", r.file) : list(r.json);
 }

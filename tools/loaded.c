@@ -30,7 +30,7 @@ grt_status loaded_open(loaded *l, const char *path, const char *device, const ch
     if (status == GRT_OK)
         status = grt_context_create(l->session, &l->context);
     l->total_ms = now_ms() - begin;
-    return status;
+    return l->status = status;
 }
 
 void loaded_release(loaded *l)

@@ -11,6 +11,7 @@ typedef struct loaded {
     grt_context *context;
     double sessions_at_ms; /* when making the session began */
     double total_ms;       /* from nothing to a context */
+    grt_status status;     /* of all that */
 } loaded;
 
 /* An ONNX model is compiled for the device. device NULL: "cpu"; fallback NULL or "cpu"; threads 0: the

@@ -97,6 +97,8 @@ static bool take_number(const tool_option *o, const char *text, double *out)
 static bool take(const parser *p, const tool_option *o, const char *value)
 {
     void *to = (char *)p->request + o->at;
+    if (value && !*value)
+        return wrong(p, "the value is empty after", o->name);
     switch (o->kind) {
     case OPTION_IS_FLAG:
         *(bool *)to = true;

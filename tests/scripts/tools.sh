@@ -18,7 +18,7 @@ for command in "graphc" "graphc optimize" "graphc check" "graphc inspect" "graph
 done
 check "--version" says "^graphrun [0-9]" ./graphrun --version
 for command in "graphc" "graphrun" "graphc nonsense" "graphc optimize" "graphrun --no-such-option x" "graphrun check" \
-    "graphrun bench" "graphrun bench --repeat 0 x" "graphrun --input x" "graphrun --shape x=2xx3 y"; do
+    "graphrun bench" "graphrun bench --pinned x" "graphc devices --device null" "graphc optimize x --output=" "graphrun bench --repeat 0 x" "graphrun --input x" "graphrun --shape x=2xx3 y"; do
     # shellcheck disable=SC2086 # the same
     refuse 2 "bad use: $command" ./$command
 done
@@ -90,6 +90,7 @@ for file in "$model" "$plan"; do
     check "run --json .$kind" fields "./graphrun $file --json" model:string device:string threads:integer inputs:array \
         outputs.0.values:array load_ms.total:number first_run_ms:number latency_ms.p50:number
 done
+check "memory for a wrong shape: nothing else is reported" sh -c "! ./graphc inspect '$plan' --shape '$input=1' >'$scratch/none' && ! test -s '$scratch/none'"
 check "memory per shape" fields "./graphc inspect $plan --json --shape $input=8x1x8x8" memory.given_shapes:integer
 check "quiet when piped" silent_stderr ./graphrun "$plan" --repeat 50
 check "random inputs are named" says "random (seed 0)" ./graphrun "$plan"
@@ -284,6 +285,10 @@ told_once() { [ "$(./graphrun check --jobs 1 --device "$1" "$scratch/cases" 2>&1
 for device in nosuch null:99; do
     refuse 2 "check --device $device" ./graphrun check --device "$device" "$scratch/cases"
     check "it is said once, and no case has failed" told_once "$device"
+done
+for options in "--precision fp8" "--fallback gpu" "--model /no/such/model" "--plan cpu --model $plan"; do
+    # shellcheck disable=SC2086 # several options
+    refuse 2 "bad use: graphrun check $options" ./graphrun check $options "$scratch/cases/good"
 done
 # What computes nothing is held to types and shapes.
 check "check --device null" last_line "2 passed, 0 failed, 0 skipped" ./graphrun check --device null "$scratch/cases"
