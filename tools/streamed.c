@@ -6,13 +6,34 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+/* What is to be removed if a signal ends the process; NULL where there is nothing. */
+static char *volatile made_path, *volatile made_directory;
+
+static void remove_made(void)
+{
+    if (made_path)
+        unlink(made_path);
+    if (made_directory)
+        rmdir(made_directory);
+    made_path = made_directory = NULL;
+}
+
+static void end_by(int number)
+{
+    remove_made();
+    raise(number); /* as it was before, see SA_RESETHAND */
+}
+
 bool streamed_begin(streamed *s)
 {
+    static const int ends[] = {SIGHUP, SIGINT, SIGTERM};
+    const struct sigaction action = {.sa_handler = end_by, .sa_flags = (int)SA_RESETHAND};
     const char *temporary = getenv("TMPDIR");
     *s = (streamed){0};
     if (isatty(STDOUT_FILENO)) {
@@ -31,6 +52,10 @@ bool streamed_begin(streamed *s)
         s->path = NULL;
         tool_error("out of memory");
     }
+    made_path = s->path;
+    made_directory = s->directory;
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        sigaction(ends[i], &action, NULL);
     return s->path != NULL;
 }
 
@@ -40,6 +65,7 @@ bool streamed_send(const streamed *s)
     char *buffer = malloc(STEP);
     const int from = open(s->path, O_RDONLY | O_CLOEXEC);
     ssize_t n = buffer && from >= 0 ? 1 : -1;
+    remove_made(); /* who reads may go away, which ends this process too */
     while (n > 0) {
         n = read(from, buffer, STEP);
         if (n > 0 && fwrite(buffer, 1, (size_t)n, stdout) != (size_t)n)
@@ -57,10 +83,7 @@ bool streamed_send(const streamed *s)
 
 void streamed_release(streamed *s)
 {
-    if (s->path)
-        unlink(s->path);
-    if (s->directory)
-        rmdir(s->directory);
+    remove_made();
     free(s->path);
     free(s->directory);
     *s = (streamed){0};

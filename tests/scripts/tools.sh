@@ -52,6 +52,18 @@ check "killed while it writes" killed
 # Standard output and pipes.
 check "optimize -o -" sh -c "./graphc optimize '$model' -o - >'$scratch/stdout.grt' && cmp '$plan' '$scratch/stdout.grt'"
 check "optimize -o -: nothing stays behind" sh -c "mkdir '$scratch/tmp' && TMPDIR='$scratch/tmp' ./graphc optimize '$model' -o - >/dev/null && rmdir '$scratch/tmp'"
+# Its reader goes away; it is told to end.
+left_alone()
+{
+    local after
+    mkdir "$scratch/tmp"
+    TMPDIR=$scratch/tmp ./graphc optimize "$model" -o - | head -c 10 >/dev/null
+    for after in 0.01 0.02 0.03 0.05; do
+        TMPDIR=$scratch/tmp timeout -s TERM "$after" ./graphc optimize "$model" -o - >/dev/null 2>&1
+    done
+    rmdir "$scratch/tmp"
+}
+check "optimize -o - that is ended: nothing stays behind" left_alone
 check "optimize -o -: no room is an error" sh -c "! ./graphc optimize '$model' -o - >/dev/full && ! test -e ./-"
 check "optimize -o - of an invalid model writes nothing" sh -c "! ./graphc optimize '$plan' -o - >'$scratch/none' && ! test -s '$scratch/none'"
 check "optimize, from a pipe into a pipe" sh -c "cat '$model' | ./graphc optimize - -o - | cmp '$plan' -"
