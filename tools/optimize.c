@@ -137,16 +137,20 @@ static int optimize(const char *model, const char *output, const grt_compile_opt
     return code;
 }
 
-static bool is_output_possible(const request *r)
+static bool is_use_possible(const request *r)
 {
     const bool streams = r->output && !strcmp(r->output, "-");
     const char *other = r->json ? "--json" : r->options.external_weights ? "--external-weights" : NULL;
     if (streams && other)
         tool_error("-o - does not go with %s: standard output has the plan alone", other);
-    if (!r->output && piped_is(r->model))
+    else if (!r->output && piped_is(r->model))
         tool_error(
             "the model has no name that the plan's could be made of: -o FILE, or -o - for standard output");
-    return !(streams && other) && (r->output || !piped_is(r->model));
+    else if (r->options.choices && !r->targets.n)
+        tool_error("--choices is for choosing algorithms: it wants a GPU as --target");
+    else
+        return true;
+    return false;
 }
 
 static int list_passes(void)
@@ -211,7 +215,7 @@ int optimize_command(const tool_command *command, int argc, char **argv)
         r.options.level = (int32_t)r.level;
         if (r.list_passes)
             code = list_passes();
-        else if (option_given(command, r.model) && is_output_possible(&r) && take_shapes(&r)) {
+        else if (option_given(command, r.model) && is_use_possible(&r) && take_shapes(&r)) {
             targets_set(&r.targets, &r.options);
             code = optimize(r.model, r.output, &r.options, r.json);
         }

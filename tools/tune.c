@@ -117,6 +117,15 @@ static void show_result(void *user, const grt_tune_result *c)
                c->name, steps, c->winner ? "another" : "the heuristic's", c->candidates);
 }
 
+static const char *where_kept(void)
+{
+    char path[4096];
+    return grt_cache_path(path, sizeof path) == GRT_OK && *path
+               ? "kept in the cache of algorithms"
+               : "kept nowhere, as the cache of algorithms is switched off: -o PLAN keeps choices in the "
+                 "plan;";
+}
+
 static void print_report(const request *r, const grt_tune_report *t, double total_ms)
 {
     const char *device = r->device ? r->device : "cuda";
@@ -135,7 +144,7 @@ static void print_report(const request *r, const grt_tune_report *t, double tota
     if (t->tuned)
         printf("%zu improved: %.4f -> %.4f ms for the steps that were measured\n", t->improved, t->before_ms,
                t->after_ms);
-    printf("%s in %.1f s\n", r->output ? r->output : "kept in the cache of algorithms", total_ms / 1e3);
+    printf("%s in %.1f s\n", r->output ? r->output : where_kept(), total_ms / 1e3);
 }
 
 static bool print_json(request *r, const grt_tune_report *t, double total_ms)

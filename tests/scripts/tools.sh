@@ -172,6 +172,7 @@ check "tune --help" says "usage: graphc tune" ./graphc tune --help
 check "tune where nothing is to tune" says "there is nothing to tune" ./graphc tune "$plan" --device cpu
 check "tune -o where nothing is to tune" sh -c "./graphc tune '$plan' --device cpu -o '$scratch/untuned.grt' && ./graphrun '$scratch/untuned.grt'"
 check "tune" says "steps with .* choices; [1-9][0-9]* measured, 0 tuned before, 0 left" ./graphc tune "$plan" --device null --again
+check "tune says when nothing is kept" says "kept nowhere" env GRAPHRT_ALGO_CACHE=off ./graphc tune "$plan" --device null
 check "tune again measures nothing" says " 0 measured, [1-9]" ./graphc tune "$plan" --device null
 check "tune --json" fields "./graphc tune $plan --device null --again --json" tuned:integer known:integer before_ms:number \
     results.0.key:string results.0.candidates:integer results.0.winner:integer stopped:boolean
@@ -232,7 +233,7 @@ GRAPHRT_ALGO_CACHE=$scratch/known.db ./graphc tune "$scratch/dumped.grt" --devic
 check "optimize --choices" says "null, sm_10: 0 algorithms chosen, [1-9][0-9]* measured" ./graphc optimize "$model" --target nowhere \
     --choices "$scratch/known.db" -o "$scratch/tuned.grt"
 refuse 2 "optimize --choices of no file" ./graphc optimize "$model" --target nowhere --choices /no/such/file -o "$scratch/bad.grt"
-for options in "--target nonsense" "--target nowhere --target cpu" "--shape $input=4x1x8x8" "--target nowhere --shape $input=1x2" "--target nowhere --shape x=1"; do
+for options in "--choices /no/such/file" "--target nonsense" "--target nowhere --target cpu" "--shape $input=4x1x8x8" "--target nowhere --shape $input=1x2" "--target nowhere --shape x=1"; do
     # shellcheck disable=SC2086 # several options
     refuse 2 "bad use: graphc optimize $options" ./graphc optimize "$model" $options -o "$scratch/bad.grt"
 done
