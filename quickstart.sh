@@ -39,7 +39,7 @@ configure_build()
     [ -x config.status ] || ../configure ${GRAPHRT_CONFIGURE:-}
 }
 # What is used below, and no GPU kernels: those take minutes. `make -C build` makes the rest.
-build_all() { make -C build generated && make -C build -j"$(nproc)" graphc graphrun examples/digits; }
+build_all() { make -C build -j"$(nproc)" graphc graphrun examples/digits; }
 optimize() { build/graphc optimize models/digits/digits.onnx -o build/digits.grt; }
 
 step "making ./configure" make_configure

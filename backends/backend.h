@@ -19,7 +19,8 @@ typedef struct grt_backend {
     grt_status (*device_open)(int32_t index, grt_device **out_device);
     /* The kernel for a node, or NULL with the reason in `why`. Needs no open device. */
     const grt_kernel_row *(*find_kernel)(const grt_kernel_node *node, grt_text *why);
-    bool own_memory;     /* devices have memory of their own, which weights are copied to */
+    bool own_memory; /* devices have memory of their own, which weights are copied to */
+    bool imitates;   /* no device at all: its choices go to a cache's file only if somebody named that file */
     bool channels_last;  /* convolution regions run better in NHWC */
     bool joins_products; /* one product of one row runs better than several of fewer columns */
     /* Multiply-adds from which on a product runs as well by itself as in a batch of its like; 0: none does.

@@ -32,9 +32,10 @@ static grt_status init(grt_context *context)
     context->outputs = calloc((size_t)body->n_outputs + 1, sizeof *context->outputs);
     context->output_set = calloc((size_t)body->n_outputs + 1, sizeof *context->output_set);
     context->kept = calloc((size_t)body->n_outputs + 1, sizeof *context->kept);
+    context->extents = malloc(grt_extent_bytes(context));
     context->strings = grt_arena_create();
     if (!context->bodies || !context->inputs || !context->input_set || !context->outputs ||
-        !context->output_set || !context->kept || !context->strings)
+        !context->output_set || !context->kept || !context->extents || !context->strings)
         return grt_fail_memory(0);
 #ifdef GRT_DEBUG
     context->debug = true;
@@ -98,6 +99,7 @@ void grt_context_release(grt_context *context)
     free(context->outputs);
     free(context->output_set);
     free(context->kept);
+    free(context->extents);
     free(context->times);
     release_events(context);
     free(context->host_workspace);
@@ -176,6 +178,7 @@ static grt_status prepare(grt_context *context, grt_frame **out_frame)
         memset(context->kept, 0, (size_t)grt_context_body(context)->n_outputs * sizeof *context->kept);
     context->any_kept = false;
     GRT_TRY(grt_context_check_inputs(context));
+    GRT_TRY(grt_context_check_overlap(context));
     GRT_TRY(grt_context_choose_profile(context, &frame));
     if (context->current && context->current != frame)
         grt_frame_clear(context->current);

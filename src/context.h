@@ -19,6 +19,9 @@ typedef struct grt_step_state {
     int32_t n_drop;
 } grt_step_state;
 
+/* Where a bound tensor lies; see overlap.c. */
+typedef struct grt_extent grt_extent;
+
 typedef struct grt_replay {
     uint64_t pointers;
     bool used;   /* it ran once, step by step */
@@ -76,7 +79,9 @@ struct grt_context {
     bool *output_set;
     grt_tensor *kept; /* outputs of the last run that have been bound elsewhere since; dtype NONE: not so */
     bool any_kept;
-    atomic_flag busy; /* a thread runs it */
+    bool rebound;        /* something was bound since overlaps were looked for */
+    grt_extent *extents; /* of what is bound, for that */
+    atomic_flag busy;    /* a thread runs it */
     char *arena;
     size_t arena_bytes;
     char *workspace;
@@ -117,6 +122,10 @@ static inline const grt_plan_body *grt_context_body(const grt_context *context)
 
 /* src/binding.c: every input is bound, or has a default that is bound now. */
 grt_status grt_context_check_inputs(grt_context *context);
+
+/* src/overlap.c: no output is bound over an input or another output. Looks only once at what is bound. */
+grt_status grt_context_check_overlap(grt_context *context);
+size_t grt_extent_bytes(const grt_context *context); /* of context->extents */
 
 /* src/profile.c: the frame for the dims of what is bound, planned now if they are new. */
 grt_status grt_context_choose_profile(grt_context *context, grt_frame **out_frame);

@@ -7,6 +7,7 @@ unit_SOURCES += tests/unit/test_algo_cache.c
 unit_SOURCES += tests/unit/test_algo_overlay.c
 unit_SOURCES += tests/unit/test_api.c
 unit_SOURCES += tests/unit/test_bad_models.c
+unit_SOURCES += tests/unit/test_binding.c
 unit_SOURCES += tests/unit/test_dim.c
 unit_SOURCES += tests/unit/test_faults.c
 unit_SOURCES += tests/unit/test_frame.c

@@ -1,7 +1,9 @@
 /* graphrun bench: latency, throughput, load phases and memory of models, each in a fresh process. */
 #include "tools/commands.h"
 #include "tools/inputs.h"
+#include "tools/latencies.h"
 #include "tools/loaded.h"
+#include "tools/piped.h"
 #include "tools/progress.h"
 #include "tools/report.h"
 #include "tools/throughput.h"
@@ -42,8 +44,8 @@ static bool take_shape(void *request, const char *value)
 static bool take_model(void *request, const char *value)
 {
     bench *b = request;
-    b->models[b->n++] = value;
-    return true;
+    b->models[b->n] = value;
+    return piped_take(&b->models[b->n++]);
 }
 
 const tool_option bench_options[] = {
@@ -107,7 +109,7 @@ static double host_time(grt_context *context)
         samples[n++] = stats.host_us;
     }
     grt_context_set_timing(context, false);
-    return percentiles_of(samples, n).p50;
+    return latencies_of(samples, n).p50;
 }
 
 /* Median time on the device without copies in and out; 0 if it has no clock. */
@@ -124,7 +126,7 @@ static double device_time(grt_context *context)
         samples[n++] = stats.device_ms;
     }
     grt_context_time_device(context, false);
-    return percentiles_of(samples, n).p50;
+    return latencies_of(samples, n).p50;
 }
 
 /* ---- profile: medians over some runs, longest steps first ---- */
@@ -179,7 +181,7 @@ static json_t *profile(grt_context *context, const grt_model *model, int64_t mos
     if (steps && profile_runs(context, steps, n)) {
         json_t *ops = json_object(), *list = json_array();
         for (size_t i = 0; i < n; i++) {
-            steps[i].median = percentiles_of(steps[i].ms, PROFILE_RUNS).p50;
+            steps[i].median = latencies_of(steps[i].ms, PROFILE_RUNS).p50;
             if (steps[i].op)
                 add_to_op(ops, &steps[i]);
         }
@@ -199,22 +201,11 @@ static json_t *profile(grt_context *context, const grt_model *model, int64_t mos
     return report;
 }
 
-static json_t *latencies(percentiles p)
-{
-    json_t *object = json_object();
-    json_object_set_new(object, "min", json_real(p.min));
-    json_object_set_new(object, "p50", json_real(p.p50));
-    json_object_set_new(object, "p90", json_real(p.p90));
-    json_object_set_new(object, "p99", json_real(p.p99));
-    json_object_set_new(object, "mean", json_real(p.mean));
-    return object;
-}
-
 static json_t *bench_report(const bench *b, const char *model, const loaded *l, double first_ms, double *ms,
                             size_t n)
 {
     json_t *r = json_object();
-    percentiles p = percentiles_of(ms, n);
+    const latencies p = latencies_of(ms, n);
     struct rusage usage = {0};
     getrusage(RUSAGE_SELF, &usage);
     long peak = usage.ru_maxrss; /* before the runs with timing */
@@ -223,7 +214,7 @@ static json_t *bench_report(const bench *b, const char *model, const loaded *l, 
     json_object_set_new(r, "threads", json_integer(grt_session_threads(l->session)));
     json_object_set_new(r, "warmup", json_integer(b->warmup));
     json_object_set_new(r, "runs", json_integer((json_int_t)n));
-    json_object_set_new(r, "latency_ms", latencies(p));
+    json_object_set_new(r, "latency_ms", latencies_json(&p));
     json_object_set_new(r, "throughput_per_s", json_real(p.mean > 0 ? 1e3 / p.mean : 0));
     json_object_set_new(r, "load_ms", json_phases(l->model, l->session, l->total_ms));
     json_object_set_new(r, "first_run_ms", json_real(first_ms));
@@ -325,11 +316,14 @@ static void print_report(const json_t *r)
     char memory[FIGURE_SIZE];
     tool_print("%s on %s, %.0f threads\n", json_string_value(json_object_get(r, "model")),
                json_string_value(json_object_get(r, "device")), number(r, "threads"));
-    tool_print("  latency     min %.3f  p50 %.3f  p90 %.3f  p99 %.3f ms (%.0f runs after %.0f to warm up)\n",
-               number(latency, "min"), number(latency, "p50"), number(latency, "p90"), number(latency, "p99"),
-               number(r, "runs"), number(r, "warmup"));
-    tool_print("  throughput  %.2f runs/s\n", number(r, "throughput_per_s"));
-    tool_print("  load        %.2f ms:", number(load, "total"));
+    tool_print("  latency     min %.3f  p50 %.3f  p90 %.3f  p95 %.3f  p99 %.3f  p99.9 %.3f  max %.3f ms\n"
+               "              mean %.3f, standard deviation %.3f ms (%.0f runs after %.0f to warm up)\n",
+               number(latency, "min"), number(latency, "p50"), number(latency, "p90"), number(latency, "p95"),
+               number(latency, "p99"), number(latency, "p99_9"), number(latency, "max"),
+               number(latency, "mean"), number(latency, "standard_deviation"), number(r, "runs"),
+               number(r, "warmup"));
+    tool_print("  throughput  %.2f runs/s\n  load        %.2f ms:", number(r, "throughput_per_s"),
+               number(load, "total"));
     json_object_foreach((json_t *)load, name, phase) if (strcmp(name, "total") != 0)
         tool_print(" %s %.2f,", name, json_number_value(phase));
     tool_print(" first run %.3f ms\n", number(r, "first_run_ms"));
@@ -345,7 +339,7 @@ static void print_report(const json_t *r)
     print_profile(r);
 }
 
-static void bench_done(void *user, size_t index, const worker_result *result)
+static bool bench_done(void *user, size_t index, const worker_result *result)
 {
     bench *b = user;
     json_t *report = result->code == 0 ? json_loads(result->text, 0, NULL) : NULL;
@@ -359,6 +353,15 @@ static void bench_done(void *user, size_t index, const worker_result *result)
         print_report(report);
         json_decref(report);
     }
+    return true;
+}
+
+static bool is_pool_possible(const bench *b)
+{
+    const bool ok = !b->pinned || b->contexts;
+    if (!ok)
+        tool_error("--pinned is about the pool's memory: it wants --contexts N");
+    return ok;
 }
 
 int bench_command(const tool_command *command, int argc, char **argv)
@@ -369,7 +372,8 @@ int bench_command(const tool_command *command, int argc, char **argv)
                .reports = json_array()};
     int code = EXIT_BAD;
     if (b.models && b.reports && options_parse(command, argc, argv, &b, take_model, &code) &&
-        option_given(command, b.n ? b.models[0] : NULL) && trust_read(b.trust_option, &b.trust)) {
+        option_given(command, b.n ? b.models[0] : NULL) && trust_read(b.trust_option, &b.trust) &&
+        is_pool_possible(&b)) {
         enum { A_DAY = 86400 };
         bool ok = workers_run(b.n, &(worker_options){.jobs = 1, .limit_s = A_DAY}, bench_one, bench_done, &b);
         if (ok && b.json && json_array_size(b.reports))

@@ -3,6 +3,7 @@
 
 #include "tools/inputs.h"
 #include "tools/loaded.h"
+#include "tools/piped.h"
 #include "tools/report.h"
 
 #include <stdio.h>
@@ -237,13 +238,15 @@ static int prune(const request *r)
 static int copy(const request *r, bool export)
 {
     size_t n;
+    if (export && !option_is_file("cache export", r->argument))
+        return EXIT_BAD;
     if (grt_cache_copy(export ? r->file : r->argument, export ? r->argument : r->file, &n) != GRT_OK)
         return tool_fail();
     tool_print("%zu rows %s %s\n", n, export ? "written to" : "read from", r->argument);
     return EXIT_GOOD;
 }
 
-static int act(const request *r)
+static int act(request *r)
 {
     static const struct {
         const char *name, *argument;
@@ -267,7 +270,7 @@ static int act(const request *r)
     case 0:
         return list(r);
     case 1:
-        return why(r);
+        return piped_take(&r->argument) ? why(r) : EXIT_BAD;
     case 2:
         return prune(r);
     default:

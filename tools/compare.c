@@ -107,6 +107,8 @@ static bool compare_tensors(const grt_tensor *a, const grt_tensor *b, tolerance 
                  figure_shape(a, x, sizeof x));
         return false;
     }
+    if (tol.types_only)
+        return true;
     return a->dtype == GRT_DTYPE_STRING ? compare_strings(a, b, why, size)
                                         : compare_numbers(a, b, tol, why, size);
 }

@@ -189,7 +189,7 @@ static bool take_dump(void *user, const char *value)
 {
     request *r = user;
     r->dump = true;
-    r->file = value;
+    r->file = value && !strcmp(value, "-") ? NULL : value;
     return true;
 }
 
@@ -200,7 +200,7 @@ static bool take_file(void *user, const char *value)
     const bool ok = r->dump && !r->file;
     if (!ok)
         tool_error("devices: no argument is wanted: %s", value);
-    r->file = value;
+    r->file = strcmp(value, "-") ? value : NULL;
     return ok;
 }
 
@@ -342,9 +342,13 @@ static int list(bool json)
 
 int devices_command(const tool_command *command, int argc, char **argv)
 {
-    request r = {.device = "cuda:0"};
+    request r = {0};
     int code;
     if (!options_parse(command, argc, argv, &r, take_file, &code))
         return code;
-    return r.dump ? dump(r.device, r.file) : list(r.json);
+    if (r.device && !r.dump) {
+        tool_error("devices: --device is for --dump; without it, all devices are listed");
+        return EXIT_BAD;
+    }
+    return r.dump ? dump(r.device ? r.device : "cuda:0", r.file) : list(r.json);
 }

@@ -1,6 +1,7 @@
 /* graphc: compile, check and inspect models. */
 #include "tools/cache.h"
 #include "tools/descriptions.h"
+#include "tools/devices.h"
 #include "tools/inspect.h"
 #include "tools/optimize.h"
 #include "tools/options.h"
@@ -29,7 +30,7 @@ static bool take_model_to_check(void *request, const char *value)
 }
 
 static const tool_option check_options[] = {
-    OPTION_TEXT(check_request, device, "--device", "DEVICE", "cpu, null, cuda (default: cpu)"),
+    OPTION_TEXT(check_request, device, "--device", "DEVICE", "cpu, null, cuda:0, ... (default: cpu)"),
     OPTION_FLAG(check_request, json, "--json", "report as JSON on standard output"),
     OPTION_TABLE_END,
 };
@@ -91,8 +92,11 @@ static bool check_report(const char *model, const char *device, size_t n, json_t
 static int check(const char *model, const char *device, bool json)
 {
     size_t n = 0;
+    char kind[DEVICE_KIND_SIZE];
+    if (!devices_kind(device, kind))
+        return EXIT_BAD;
     findings found = {.array = json ? json_array() : NULL};
-    if (grt_check_model(model, device, show_finding, &found, &n) != GRT_OK) {
+    if (grt_check_model(model, kind, show_finding, &found, &n) != GRT_OK) {
         json_decref(found.array);
         return tool_fail();
     }
@@ -148,7 +152,8 @@ static int inspect(const inspect_request *r, const char *trust)
     grt_runtime *runtime = NULL;
     grt_model *model = NULL;
     int code = EXIT_BAD;
-    if (grt_runtime_create(&runtime) != GRT_OK ||
+    /* Memory is planned on the null device, whose choices are nobody's. */
+    if (grt_runtime_create(&runtime) != GRT_OK || grt_runtime_set_algo_cache(runtime, "off") != GRT_OK ||
         grt_model_open_with(runtime, path, &options, &model) != GRT_OK)
         tool_fail();
     else if (r->dot    ? inspect_dot(model)

@@ -102,18 +102,6 @@ static void print_io(const grt_model *model, bool output)
     }
 }
 
-static bool print_memory(const grt_model *model, const input_specs *shapes)
-{
-    uint64_t bytes;
-    char text[FIGURE_SIZE];
-    if (!shapes->n)
-        return true;
-    if (!plan_memory(model, shapes, &bytes))
-        return false;
-    tool_print("  arena at the given shapes: %s\n", figure_bytes((double)bytes, text));
-    return true;
-}
-
 /* ---- choices that came with the plan, per GPU ---- */
 
 typedef struct gpu_count {
@@ -213,7 +201,8 @@ bool inspect_text(const char *path, const grt_model *model, const input_specs *s
         tool_fail();
         return false;
     }
-    if (!count_ops(model, info.steps, &counts)) {
+    uint64_t bytes = 0;
+    if (!count_ops(model, info.steps, &counts) || (shapes->n && !plan_memory(model, shapes, &bytes))) {
         free(counts.items);
         return false;
     }
@@ -232,7 +221,9 @@ bool inspect_text(const char *path, const grt_model *model, const input_specs *s
     tool_print("  FLOPs      %s a run, unknown dims taken as 1\n", figure_count(info.flops, text));
     tool_print("  arena      %s of activations, unknown dims taken as 1\n",
                figure_bytes((double)info.arena_bytes, text));
-    bool ok = print_memory(model, shapes) && inspect_tuning_text(model);
+    if (shapes->n)
+        tool_print("  arena at the given shapes: %s\n", figure_bytes((double)bytes, text));
+    bool ok = inspect_tuning_text(model);
     tool_print("\n  %-32s %8s %12s\n", "op", "steps", "FLOPs");
     for (size_t i = 0; i < counts.n; i++)
         tool_print("  %-32s %8" PRId64 " %12s\n", counts.items[i].op, counts.items[i].steps,

@@ -33,7 +33,7 @@ grt_status loaded_open(loaded *l, const char *path, const char *device, const ch
     if (status == GRT_OK)
         status = grt_context_create(l->session, &l->context);
     l->total_ms = now_ms() - begin;
-    return status;
+    return l->status = status;
 }
 
 void loaded_release(loaded *l)
@@ -43,23 +43,4 @@ void loaded_release(loaded *l)
     grt_model_release(l->model);
     grt_runtime_release(l->runtime);
     *l = (loaded){0};
-}
-
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-percentiles percentiles_of(double *samples, size_t n)
-{
-    if (n == 0)
-        return (percentiles){0};
-    qsort(samples, n, sizeof *samples, ascending);
-    double sum = 0;
-    for (size_t i = 0; i < n; i++)
-        sum += samples[i];
-    /* nearest rank: a percentile is a value that was measured */
-    return (percentiles){samples[0], samples[(n - 1) / 2], samples[(n * 90 + 99) / 100 - 1],
-                         samples[(n * 99 + 99) / 100 - 1], sum / (double)n};
 }

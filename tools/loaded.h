@@ -11,6 +11,7 @@ typedef struct loaded {
     grt_context *context;
     double sessions_at_ms; /* when making the session began */
     double total_ms;       /* from nothing to a context */
+    grt_status status;     /* of all that */
 } loaded;
 
 /* An ONNX model is compiled for the device. device NULL: "cpu"; fallback NULL or "cpu"; threads 0: the
@@ -22,11 +23,5 @@ grt_status loaded_open(loaded *l, const char *path, const char *device, const ch
 grt_status loaded_model(grt_runtime *runtime, const char *path, const char *device, const char *trust,
                         grt_model **out_model);
 void loaded_release(loaded *l);
-
-/* Median and others of n samples, which it sorts. */
-typedef struct percentiles {
-    double min, p50, p90, p99, mean;
-} percentiles;
-percentiles percentiles_of(double *samples, size_t n);
 
 #endif

@@ -3,8 +3,10 @@
 
 #include "tools/inputs.h"
 #include "tools/inspect.h"
+#include "tools/piped.h"
 #include "tools/progress.h"
 #include "tools/report.h"
+#include "tools/streamed.h"
 #include "tools/targets.h"
 
 #include <stdio.h>
@@ -103,8 +105,24 @@ static int report_plan(const char *model, const char *plan, double ms, bool json
     return code;
 }
 
+/* Standard output gets the plan and nothing else. */
+static int optimize_to_stdout(const char *model, const grt_compile_options *options)
+{
+    streamed s;
+    int code = EXIT_BAD;
+    if (streamed_begin(&s)) {
+        const grt_status status = grt_compile(model, options, s.path);
+        progress_clear();
+        code = status != GRT_OK ? tool_fail() : streamed_send(&s) ? EXIT_GOOD : EXIT_BAD;
+    }
+    streamed_release(&s);
+    return code;
+}
+
 static int optimize(const char *model, const char *output, const grt_compile_options *options, bool json)
 {
+    if (output && !strcmp(output, "-"))
+        return optimize_to_stdout(model, options);
     char *name = output ? strdup(output) : plan_name(model);
     if (!name) {
         tool_error("out of memory");
@@ -117,6 +135,22 @@ static int optimize(const char *model, const char *output, const grt_compile_opt
     int code = status == GRT_OK ? report_plan(model, name, ms, json) : tool_fail();
     free(name);
     return code;
+}
+
+static bool is_use_possible(const request *r)
+{
+    const bool streams = r->output && !strcmp(r->output, "-");
+    const char *other = r->json ? "--json" : r->options.external_weights ? "--external-weights" : NULL;
+    if (streams && other)
+        tool_error("-o - does not go with %s: standard output has the plan alone", other);
+    else if (!r->output && piped_is(r->model))
+        tool_error(
+            "the model has no name that the plan's could be made of: -o FILE, or -o - for standard output");
+    else if (r->options.choices && !r->targets.n)
+        tool_error("--choices is for choosing algorithms: it wants a GPU as --target");
+    else
+        return true;
+    return false;
 }
 
 static int list_passes(void)
@@ -145,7 +179,7 @@ static bool take_model(void *user, const char *value)
 
 const tool_option optimize_options[] = {
     OPTION_TEXT(request, output, "-o", "FILE",
-                "where the plan goes (default: MODEL with .grt instead of .onnx)"),
+                "where the plan goes (default: MODEL with .grt instead of .onnx); -: standard output"),
     OPTION_TEXT(request, output, "--output", "FILE", "the same"),
     OPTION_INT(request, level, 0, 2, "--level", "N",
                "0: only what execution needs, 1: clean and fold, 2: everything (default)"),
@@ -181,7 +215,7 @@ int optimize_command(const tool_command *command, int argc, char **argv)
         r.options.level = (int32_t)r.level;
         if (r.list_passes)
             code = list_passes();
-        else if (option_given(command, r.model) && take_shapes(&r)) {
+        else if (option_given(command, r.model) && is_use_possible(&r) && take_shapes(&r)) {
             targets_set(&r.targets, &r.options);
             code = optimize(r.model, r.output, &r.options, r.json);
         }

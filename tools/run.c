@@ -1,6 +1,7 @@
 /* graphrun MODEL: run it, show what comes out and how long it took. */
 #include "tools/commands.h"
 #include "tools/explain.h"
+#include "tools/latencies.h"
 #include "tools/loaded.h"
 #include "tools/outputs.h"
 #include "tools/progress.h"
@@ -36,7 +37,7 @@ static bool take_explain(void *request, const char *value)
     run_request *r = request;
     r->explain = true;
     r->timeline = value ? value : r->timeline;
-    return true;
+    return !value || option_is_file("--explain-load", value);
 }
 
 static bool take_model(void *request, const char *value)
@@ -183,7 +184,7 @@ static json_t *inputs_json(const loaded *l, const run_result *result)
 
 static bool report_json(const run_request *r, loaded *l, const run_result *result)
 {
-    json_t *object = json_object(), *outputs = json_array(), *latency = json_object();
+    json_t *object = json_object(), *outputs = json_array();
     double first = result->ms[0];
     json_object_set_new(object, "model", json_text(r->model));
     json_object_set_new(object, "device", json_text(r->devices.names[0]));
@@ -198,12 +199,8 @@ static bool report_json(const run_request *r, loaded *l, const run_result *resul
     }
     json_object_set_new(object, "first_run_ms", json_real(first));
     json_object_set_new(object, "runs", json_integer(r->repeat));
-    percentiles p = percentiles_of(result->ms, (size_t)r->repeat);
-    json_object_set_new(latency, "min", json_real(p.min));
-    json_object_set_new(latency, "p50", json_real(p.p50));
-    json_object_set_new(latency, "p90", json_real(p.p90));
-    json_object_set_new(latency, "p99", json_real(p.p99));
-    json_object_set_new(object, "latency_ms", latency);
+    const latencies all = latencies_of(result->ms, (size_t)r->repeat);
+    json_object_set_new(object, "latency_ms", latencies_json(&all));
     return json_print(object) && ok;
 }
 
@@ -222,9 +219,10 @@ static bool report_text(const run_request *r, loaded *l, const run_result *resul
         tool_print("load %.1f ms, run %.3f ms\n", l->total_ms, first);
         return true;
     }
-    percentiles p = percentiles_of(result->ms, (size_t)r->repeat);
-    tool_print("load %.1f ms, first run %.3f ms; all %lld runs: min %.3f  p50 %.3f  p90 %.3f  p99 %.3f ms\n",
-               l->total_ms, first, (long long)r->repeat, p.min, p.p50, p.p90, p.p99);
+    const latencies all = latencies_of(result->ms, (size_t)r->repeat);
+    char text[LATENCIES_TEXT_SIZE];
+    tool_print("load %.1f ms, first run %.3f ms; all %lld runs: %s\n", l->total_ms, first,
+               (long long)r->repeat, latencies_text(&all, text));
     return true;
 }
 

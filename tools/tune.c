@@ -53,10 +53,10 @@ const tool_option tune_options[] = {
     OPTION_NUMBER(request, seconds, 0, "--seconds", "S",
                   "time to measure for at most (default: 60); what takes longest comes first"),
     OPTION_FLAG(request, again, "--again", "measure what was tuned before, too"),
-    OPTION_TEXT(
+    OPTION_FILE(
         request, output, "-o", "PLAN",
         "write MODEL, which is a plan, to PLAN with its choices, not to the cache; PLAN may be MODEL"),
-    OPTION_TEXT(request, output, "--output", "PLAN", "the same"),
+    OPTION_FILE(request, output, "--output", "PLAN", "the same"),
     OPTION_TAKE(take_cache, "--cache", "[=FILE]",
                 "with -o, keep the choices in the cache too; FILE: in this one (default: as graphc cache)"),
     OPTION_FLAG(request, json, "--json", "report as JSON on standard output"),
@@ -117,12 +117,23 @@ static void show_result(void *user, const grt_tune_result *c)
                    c->name, steps, c->winner ? "another" : "the heuristic's", c->candidates);
 }
 
+static const char *where_kept(void)
+{
+    char path[4096];
+    return grt_cache_path(path, sizeof path) == GRT_OK && *path
+               ? "kept in the cache of algorithms"
+               : "kept nowhere, as the cache of algorithms is switched off: -o PLAN keeps choices in the "
+                 "plan;";
+}
+
 static void print_report(const request *r, const grt_tune_report *t, double total_ms)
 {
     const char *device = r->device ? r->device : "cuda";
     if (t->steps == 0) {
         tool_print("%s on %s: there is nothing to tune; no step has a choice of algorithms there\n", r->model,
                    device);
+        if (r->output)
+            tool_print("%s is as it was: a copy\n", r->output);
         return;
     }
     tool_print("%s on %s: %zu steps with %zu choices; %zu measured, %zu tuned before, %zu left%s\n", r->model,
@@ -133,7 +144,7 @@ static void print_report(const request *r, const grt_tune_report *t, double tota
     if (t->tuned)
         tool_print("%zu improved: %.4f -> %.4f ms for the steps that were measured\n", t->improved,
                    t->before_ms, t->after_ms);
-    tool_print("%s in %.1f s\n", r->output ? r->output : "kept in the cache of algorithms", total_ms / 1e3);
+    tool_print("%s in %.1f s\n", r->output ? r->output : where_kept(), total_ms / 1e3);
 }
 
 static bool print_json(request *r, const grt_tune_report *t, double total_ms)
@@ -234,7 +245,7 @@ static int tune_loaded(request *r, const loaded *l)
         progress_clear();
         if (status != GRT_OK)
             code = tool_fail();
-        else if (!r->output || report.steps == 0 || write_plan(r, l->runtime)) {
+        else if (!r->output || write_plan(r, l->runtime)) {
             const double ms = now_ms() - begin;
             code = EXIT_GOOD;
             if (!r->json)

@@ -143,8 +143,10 @@ static grt_status import_model(importer *imp)
         GRT_TRY(map_file(imp->source->path, imp->arena, &bytes, &size));
     imp->size = size;
     if (grt_plan_recognize(bytes, size))
-        return grt_fail(GRT_STATUS_INVALID_MODEL,
-                        "this is a plan, made by graphc optimize; an ONNX model is wanted");
+        return grt_fail(
+            GRT_STATUS_INVALID_ARGUMENT,
+            "this is a plan, made by graphc optimize; an ONNX model is wanted (graphc inspect and graphrun "
+            "take plans)");
     GRT_TRY(grt_pb_unpack(&onnx__model_proto__descriptor, bytes, size, imp->scratch, &message));
     imp->model = (const Onnx__ModelProto *)message;
     if (!imp->model->graph)

@@ -263,13 +263,14 @@ GRT_API void grt_context_release(grt_context *context);
 
 /* Use `tensor` as input `index` (position in grt_model_input) of the following runs. The view is copied; its data, and the bytes that
  * elements of STRING point to, must stay valid and unchanged while runs use it. dtype must equal the model's, rank and fixed
- * dims too; symbolic dims take any size, 0 included, and whether inputs agree on a symbol is seen at the run.
+ * dims too; symbolic dims take any size, 0 included, and whether inputs agree on a symbol is seen at the run. Host memory must be
+ * aligned as its elements are, device memory to 16 bytes.
  * tensor == NULL unbinds: an input with a default (an initializer of the same name) takes its default again.
  * Errors: INVALID_ARGUMENT; what was bound before stays. Sequences and optionals: grt_context_set_input_value. */
 GRT_API GRT_MUST_USE grt_status grt_context_set_input(grt_context *context, size_t index, const grt_tensor *tensor);
 /* Let output `index` of the following runs be written into `tensor`, whose dims must equal the output's at the run, else the run is
- * INVALID_ARGUMENT. Its memory must overlap no input and no other output. NULL goes back to memory of the context's own. Outputs
- * of STRING, sequences and optionals cannot be bound. */
+ * INVALID_ARGUMENT, and so it is if the memory overlaps that of an input or of another output that is bound. NULL goes back to memory of
+ * the context's own. Outputs of STRING, sequences and optionals cannot be bound. */
 GRT_API GRT_MUST_USE grt_status grt_context_set_output(grt_context *context, size_t index, const grt_tensor *tensor);
 /* Run the model. The first run with a new combination of input dims plans memory and prepares kernels for it; later runs with
  * dims seen before (the last 16 combinations are kept) allocate nothing, where no dim depends on data. A run that fails leaves no
