@@ -95,7 +95,8 @@ typedef enum grt_kernel_flags {
 /* Flag: reshape reads the values of input i (i < 8), which are small, and finds them in host memory. Where
  * they are not known before the run, the step waits for them. */
 #define GRT_KERNEL_READS(i) (1u << (16 + (i)))
-/* Flag: output 0 may overwrite input i (i < 8) if that dies here and has output 0's size. */
+/* Flag: output 0 may overwrite input i (i < 8) if that dies here, and has as many elements as output 0 and of
+ * the same size, so that no element of it is read for another element of the output. */
 #define GRT_KERNEL_IN_PLACE(i) (1u << (i))
 
 typedef struct grt_kernel_row {

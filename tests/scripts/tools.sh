@@ -151,6 +151,9 @@ check "devices --dump" says '"kind": "null"' ./graphc devices --dump --device nu
 check "devices --dump FILE, which can be a target" sh -c "./graphc devices --dump '$scratch/devices/dumped.json' --device null &&
     ./graphc optimize '$model' --target dumped -o '$scratch/dumped.grt'"
 check "every pointwise function" ./graphrun check "$srcdir/tests/data/cases/pointwise"
+for device in cpu mirror:0; do
+    check "broadcast operands of wider types, on $device" ./graphrun check --device "$device" "$srcdir/tests/data/cases/broadcast_less" "$srcdir/tests/data/cases/broadcast_group"
+done
 check "check --plan of a described device" ./graphrun check --plan nowhere "$srcdir/tests/data/cases/pointwise"
 refuse 2 "check --plan nonsense" ./graphrun check --plan nonsense "$srcdir/tests/data/cases/pointwise"
 check "optimize --target of a described device" says "imagined, sm_10: [1-9].* algorithms chosen" ./graphc optimize "$model" \
