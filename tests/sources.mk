@@ -84,7 +84,7 @@ EXTRA_DIST += tests/conformance/run.sh tests/conformance/unpack.sh tests/conform
 EXTRA_DIST += tests/conformance/device.sh tests/conformance/cuda_cpu_only.txt tests/conformance/mirror_cpu_only.txt tests/conformance/sanitize-cuda.sh
 # On a machine with a GPU; from a bundle: tests/conformance/device.sh BUNDLE cuda
 check-cuda: all $(check_PROGRAMS)
-	GRAPHRT_BACKEND_PATH=$(abs_top_builddir) $(top_srcdir)/tests/conformance/device.sh $(top_builddir) cuda
+	$(top_srcdir)/tests/conformance/device.sh $(top_builddir) cuda
 .PHONY: check-cuda
 # Generated kernels compile; from the module's objects, without a GPU.
 if CUDA
