@@ -58,8 +58,9 @@ grt_status cuda_fail(cudaError_t error, const char *expression, const char *file
         cudaGetDevice(&device);
         snprintf(
             lost, sizeof lost,
-            "; the process's context on cuda:%d is lost: start a new process to use that GPU again, other "
-            "devices go on; GRAPHRT_DEBUG=1 in the environment names the node that does it",
+            "; the process's context on cuda:%d is lost: start a new process to use that GPU again, and "
+            "others too "
+            "if they refuse; the CPU goes on; GRAPHRT_DEBUG=1 in the environment names the node that does it",
             device);
     }
     return grt_fail(memory ? GRT_STATUS_OUT_OF_MEMORY : GRT_STATUS_DEVICE, "%s: %s (%s) at %s:%d%s",
