@@ -5,7 +5,7 @@
 #
 # Suites (default: all):
 #   check         make check: unit tests, tools, examples, README, include direction
-#   conformance   official ONNX cases, and those in ../shared/data if it is there
+#   conformance   official ONNX cases, and those in ../shared/data if it is there; on the CPU, and on a GPU if there is one
 #   fuzz          libFuzzer targets over import and plan loading, 20 s each (needs clang)
 #   format        clang-format 14 finds nothing to change
 # Installs the packages that scripts/packages.txt lists under "build" and "test" and that are missing, as quickstart.sh does.
@@ -16,6 +16,7 @@ cd "$(dirname "$0")" || exit 1
 ui_logs=build/logs/tests
 . scripts/ui.sh
 . scripts/totals.sh
+. scripts/gpu.sh
 
 install=1
 suites=
@@ -43,7 +44,7 @@ configure_build()
     [ -x configure ] || ./autogen.sh || return 1
     mkdir -p build && cd build || return 1
     # shellcheck disable=SC2086 # a list of arguments
-    [ -x config.status ] || ../configure ${GRAPHRT_CONFIGURE:-}
+    [ -x config.status ] || ../configure $(gpu_configure) ${GRAPHRT_CONFIGURE:-}
 }
 build_all() { make -C build -j"$(nproc)"; }
 
@@ -67,6 +68,9 @@ for name in $suites; do
     conformance)
         suite conformance tests/conformance/run.sh build
         suite device tests/conformance/device.sh build mirror # what a GPU needs around its kernels
+        if [ -n "$(gpu_module build)" ]; then
+            suite cuda tests/conformance/device.sh build cuda
+        fi
         ;;
     fuzz) suite fuzz tests/fuzz/run.sh 20 ;;
     format) suite format scripts/format.sh --check ;;

@@ -1,7 +1,7 @@
 backends_SOURCES =
 backends_SOURCES += backends/backend.h backends/backend.c backends/kernel.h backends/kernel.c
 backends_SOURCES += backends/cpu/cpu.h backends/cpu/cpu.c
-backends_SOURCES += backends/null/null.c backends/null/mirror.c backends/null/mirror_stream.h backends/null/mirror_stream.c
+backends_SOURCES += backends/null/null.c backends/null/mirror.c backends/null/mirror_stream.h backends/null/mirror_stream.c backends/null/mirror_kernel.h backends/null/mirror_kernel.c
 backends_SOURCES += backends/module.h backends/module.c
 backends_SOURCES += backends/algos.h backends/algos.c
 backends_SOURCES += backends/cpu/act.h
@@ -64,6 +64,8 @@ cpu_ops_SOURCES += backends/cpu/ops/group_norm.c
 # The CUDA backend, a module of its own. One line per file, so that adding a kernel is one line.
 cuda_files =
 cuda_files += backends/cuda/cuda.h backends/cuda/cuda.c
+cuda_files += backends/cuda/current.h backends/cuda/current.c
+cuda_files += backends/cuda/local.h backends/cuda/local.c backends/cuda/watch.h
 cuda_files += backends/cuda/libraries.h backends/cuda/libraries.c
 cuda_files += backends/cuda/packing.h backends/cuda/packing.c
 cuda_files += backends/cuda/peer.h backends/cuda/peer.c

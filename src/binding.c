@@ -1,5 +1,5 @@
 /* What a context is bound to: inputs and outputs of the caller's, and what it hands out after a run. */
-#include "src/context.h"
+#include "src/in_flight.h"
 
 #include <stdlib.h>
 
@@ -155,6 +155,32 @@ grt_status grt_context_set_input_value(grt_context *context, size_t index, const
     return GRT_OK;
 }
 
+static grt_status output_value(const grt_context *context, size_t index, const grt_value **out_value)
+{
+    const grt_plan_value *v;
+    GRT_TRY(check_io(context, index, true, &v));
+    if (!context->ran)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "output '%s' has no value: there was no successful run",
+                        v->name);
+    *out_value = context->results ? &context->results[index]
+                                  : &context->current->values[grt_context_body(context)->outputs[index]];
+    return GRT_OK;
+}
+
+static grt_status get_output(grt_context *context, size_t index, grt_tensor *out_tensor)
+{
+    const grt_value *value;
+    GRT_TRY(output_value(context, index, &value));
+    if (value->kind != GRT_KIND_TENSOR)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "output %zu is a %s: use grt_context_get_output_value",
+                        index, kind_name(value->kind));
+    if (context->kept[index].dtype != GRT_DTYPE_NONE)
+        *out_tensor = context->kept[index];
+    else
+        *out_tensor = context->output_set[index] ? context->outputs[index] : value->t;
+    return GRT_OK;
+}
+
 /* What the last run wrote stays to be had when its output is bound elsewhere for the next. */
 static void keep_output(grt_context *context, size_t index)
 {
@@ -162,7 +188,7 @@ static void keep_output(grt_context *context, size_t index)
     if (!context->ran ||
         grt_context_body(context)->values[grt_context_body(context)->outputs[index]].kind !=
             GRT_KIND_TENSOR ||
-        grt_context_get_output(context, index, &last) != GRT_OK)
+        get_output(context, index, &last) != GRT_OK)
         return;
     context->kept[index] = last;
     context->any_kept = true;
@@ -202,32 +228,22 @@ grt_status grt_context_check_inputs(grt_context *context)
     return GRT_OK;
 }
 
-static grt_status output_value(const grt_context *context, size_t index, const grt_value **out_value)
+/* What an enqueued run found wrong with its data has come to the host once the caller has waited for the
+ * stream. */
+static grt_status check_enqueued(grt_context *context)
 {
-    const grt_plan_value *v;
-    GRT_TRY(check_io(context, index, true, &v));
-    if (!context->ran)
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "output '%s' has no value: there was no successful run",
-                        v->name);
-    *out_value = context->results ? &context->results[index]
-                                  : &context->current->values[grt_context_body(context)->outputs[index]];
-    return GRT_OK;
+    grt_status status = context ? grt_context_check_local(context) : GRT_OK;
+    if (status != GRT_OK)
+        context->ran = false;
+    return status;
 }
 
 grt_status grt_context_get_output(grt_context *context, size_t index, grt_tensor *out_tensor)
 {
-    const grt_value *value;
     if (!out_tensor)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_context_get_output: out_tensor is NULL");
-    GRT_TRY(output_value(context, index, &value));
-    if (value->kind != GRT_KIND_TENSOR)
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "output %zu is a %s: use grt_context_get_output_value",
-                        index, kind_name(value->kind));
-    if (context->kept[index].dtype != GRT_DTYPE_NONE)
-        *out_tensor = context->kept[index];
-    else
-        *out_tensor = context->output_set[index] ? context->outputs[index] : value->t;
-    return GRT_OK;
+    GRT_TRY(check_enqueued(context));
+    return get_output(context, index, out_tensor);
 }
 
 grt_status grt_context_get_output_value(grt_context *context, size_t index, grt_value **out_value)

@@ -11,13 +11,8 @@ static grt_status need_workspace(grt_context *context, size_t bytes)
 {
     if (bytes <= context->workspace_bytes)
         return GRT_OK;
-    void *memory;
-    GRT_TRY(grt_device_alloc(context->session->device, bytes, &memory));
     GRT_TRY(grt_device_wait(context->session->device, context->stream)); /* the old one may be in use */
-    grt_device_free(context->session->device, context->workspace);
-    context->workspace = memory;
-    context->workspace_bytes = bytes;
-    return GRT_OK;
+    return grt_context_reserve_workspace(context, bytes);
 }
 
 /* Values of this size and below may be shapes, axes, limits and the like, which shape rules read. */
@@ -367,9 +362,12 @@ void grt_frame_get_replay(const grt_frame *frame, grt_replay_info *out_info)
         return;
     for (int32_t i = 0; i < GRT_MAX_REPLAYS; i++)
         out_info->graphs += frame->replays[i].graph != NULL;
-    if (frame->blocker >= 0) {
-        out_info->op = frame->body->steps[frame->blocker].desc.op;
-        out_info->node = frame->body->steps[frame->blocker].desc.name;
+    const int32_t named = frame->blocker >= 0   ? frame->blocker
+                          : frame->not_captured ? frame->failed_step
+                                                : -1;
+    if (named >= 0) {
+        out_info->op = frame->body->steps[named].desc.op;
+        out_info->node = frame->body->steps[named].desc.name;
     }
     if (frame->not_captured)
         out_info->reason = frame->not_captured;
@@ -382,7 +380,7 @@ void grt_frame_get_replay(const grt_frame *frame, grt_replay_info *out_info)
 /* A graph can hold all steps. */
 static bool can_replay(const grt_frame *frame)
 {
-    return frame->blocker < 0 && !frame->not_captured && !frame->context->debug &&
+    return frame->blocker < 0 && frame->failures < GRT_MAX_CAPTURES && !frame->context->debug &&
            frame->context->session->device->vtable->graph_begin;
 }
 
@@ -410,20 +408,41 @@ static grt_replay *find_replay(grt_frame *frame)
     return oldest;
 }
 
+/* A capture may fail for a reason that passes, such as memory that a library wanted meanwhile: the next runs
+ * try again, a few times. */
+static void note_failure(grt_frame *frame, int32_t step)
+{
+    free(frame->not_captured);
+    frame->not_captured = strdup(grt_last_error());
+    frame->failed_step = step;
+    frame->failures++;
+}
+
+static void forget_failures(grt_frame *frame)
+{
+    free(frame->not_captured);
+    frame->not_captured = NULL;
+    frame->failures = 0;
+}
+
 static grt_status capture(grt_frame *frame, void **out_graph)
 {
     grt_device *device = frame->context->session->device;
-    GRT_TRY(device->vtable->graph_begin(device, frame->stream));
-    grt_status status = run_steps(frame);
-    if (status != GRT_OK) { /* remember it: ending has an error of its own */
-        frame->blocker = frame->step;
-        frame->not_captured = strdup(grt_last_error());
+    grt_status begun = device->vtable->graph_begin(device, frame->stream);
+    if (begun != GRT_OK) {
+        note_failure(frame, -1);
+        return begun;
     }
+    grt_status status = run_steps(frame);
+    if (status != GRT_OK) /* remember it: ending has an error of its own */
+        note_failure(frame, frame->step);
     grt_status ended = device->vtable->graph_end(device, frame->stream, out_graph);
-    if (status == GRT_OK && ended == GRT_OK)
+    if (status == GRT_OK && ended == GRT_OK) {
+        forget_failures(frame);
         return GRT_OK;
+    }
     if (status == GRT_OK)
-        frame->not_captured = strdup(grt_last_error());
+        note_failure(frame, -1);
     if (*out_graph)
         device->vtable->graph_release(device, *out_graph);
     *out_graph = NULL;
@@ -483,13 +502,12 @@ grt_status grt_frame_run(grt_frame *frame)
     return frame->context->measures ? run_measured(frame) : run_on_stream(frame, frame->context->stream);
 }
 
-grt_status grt_frame_run_async(grt_frame *frame, void *stream)
+grt_status grt_frame_run_async(grt_frame *frame, void *stream, bool captured)
 {
-    grt_device *device = frame->context->session->device;
-    if (frame->blocker >= 0 && !frame->not_captured)
+    if (frame->blocker >= 0)
         return grt_fail_op(&frame->body->steps[frame->blocker].desc, GRT_STATUS_UNSUPPORTED,
                            "%s: the run cannot be enqueued; use grt_context_run", blocker_reason(frame));
-    if (device->vtable->stream_is_captured && device->vtable->stream_is_captured(device, stream)) {
+    if (captured) {
         set_stream(frame, stream); /* the caller's graph has the steps */
         return run_steps(frame);
     }

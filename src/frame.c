@@ -225,9 +225,11 @@ static grt_status prepare_steps(grt_frame *frame)
     grt_text message = {0};
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (frame->body->n_steps > WORTH_A_TEAM)
     for (int32_t s = 0; s < frame->body->n_steps; s++) {
-        grt_status status = grt_device_make_current(session->device);
+        bool switched = false;
+        grt_status status = grt_device_enter(session->device, &switched);
         if (status == GRT_OK)
             status = prepare_step(frame, s);
+        grt_device_leave(session->device, switched);
         if (status == GRT_OK)
             continue;
 #pragma omp critical(grt_frame_failure)

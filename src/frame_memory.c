@@ -33,9 +33,10 @@ grt_status grt_frame_plan_memory(grt_frame *frame)
 {
     const grt_plan_body *body = frame->body;
     size_t *bytes = GRT_ARENA_ARRAY(frame->arena, size_t, body->n_values + 1);
+    int64_t *elements = GRT_ARENA_ARRAY(frame->arena, int64_t, body->n_values + 1);
     bool *planned = GRT_ARENA_ARRAY(frame->arena, bool, body->n_values + 1);
     bool *step_planned = GRT_ARENA_ARRAY(frame->arena, bool, body->n_steps + 1);
-    if (!bytes || !planned || !step_planned)
+    if (!bytes || !elements || !planned || !step_planned)
         return grt_fail_memory(0);
     for (int32_t s = 0; s < body->n_steps; s++)
         step_planned[s] = frame->steps[s].is_static;
@@ -45,13 +46,20 @@ grt_status grt_frame_plan_memory(grt_frame *frame)
         if (!planned[v])
             continue;
         bytes[v] = grt_tensor_bytes(&frame->values[v].t);
+        elements[v] = grt_tensor_elements(&frame->values[v].t);
         if (bytes[v] == SIZE_MAX)
             return grt_fail(GRT_STATUS_OUT_OF_MEMORY,
                             "tensor '%s' is too large for this machine's address space",
                             body->values[v].name);
     }
-    grt_memory_request request = {
-        frame->context->session->model->plan, body, bytes, planned, step_planned, in_place_mask, frame};
+    const grt_memory_request request = {.plan = frame->context->session->model->plan,
+                                        .body = body,
+                                        .bytes = bytes,
+                                        .elements = elements,
+                                        .planned = planned,
+                                        .step_planned = step_planned,
+                                        .in_place = in_place_mask,
+                                        .user = frame};
     GRT_TRY(grt_memory_plan_make(&request, &frame->memory));
     return group_storages(frame);
 }

@@ -159,9 +159,11 @@ static void record(failure *all, grt_status status)
 static void create_and_record(grt_session *session, int32_t b, int32_t s, failure *all)
 {
     const grt_plan_body *body = &session->model->plan->bodies[b];
-    grt_status status = grt_device_make_current(session->device);
+    bool switched = false;
+    grt_status status = grt_device_enter(session->device, &switched);
     if (status == GRT_OK)
         status = create_kernel(session, body, &body->steps[s], &session->kernels[b][s]);
+    grt_device_leave(session->device, switched);
     if (status != GRT_OK)
         record(all, status);
 }
@@ -366,7 +368,12 @@ void grt_session_release(grt_session *session)
 {
     if (!session || atomic_fetch_sub_explicit(&session->refs, 1, memory_order_acq_rel) != 1)
         return;
+    bool switched = false;
+    if (session->device)
+        (void)grt_device_enter(session->device, &switched);
     release_kernels(session);
+    if (session->device)
+        grt_device_leave(session->device, switched);
     free(session->weights);
     for (grt_session_text *t = session->warnings, *older; t; t = older) {
         older = t->older;

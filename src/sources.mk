@@ -10,6 +10,7 @@ src_SOURCES += src/session.h src/session.c
 src_SOURCES += src/memory_plan.h src/memory_plan.c
 src_SOURCES += src/op_call.h src/op_call.c src/device_value.h src/device_value.c
 src_SOURCES += src/context.h src/context.c src/binding.c src/overlap.c src/profile.c src/frame_memory.c src/hoist.c
+src_SOURCES += src/context.h src/context.c src/binding.c src/profile.c src/in_flight.h src/in_flight.c src/frame_memory.c src/hoist.c
 src_SOURCES += src/frame.c src/transfer.c src/execute.c src/control_flow.c
 src_SOURCES += src/value.c src/request.h src/request.c src/pool.c
 src_SOURCES += src/base/pb.h src/base/pb.c src/base/pb_tensor.c

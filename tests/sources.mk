@@ -12,6 +12,8 @@ unit_SOURCES += tests/unit/test_dim.c
 unit_SOURCES += tests/unit/test_faults.c
 unit_SOURCES += tests/unit/test_frame.c
 unit_SOURCES += tests/unit/test_dnn_profile.c tests/unit/test_cuda_files.c
+unit_SOURCES += tests/unit/test_frame.c tests/unit/test_in_flight.c
+unit_SOURCES += tests/unit/test_dnn_profile.c
 unit_SOURCES += tests/unit/test_sessions.c tests/unit/test_pool.c
 unit_SOURCES += tests/unit/test_tune.c
 unit_SOURCES += tests/unit/test_upload.c
@@ -87,7 +89,7 @@ EXTRA_DIST += tests/conformance/run.sh tests/conformance/unpack.sh tests/conform
 EXTRA_DIST += tests/conformance/device.sh tests/conformance/cuda_cpu_only.txt tests/conformance/mirror_cpu_only.txt tests/conformance/sanitize-cuda.sh
 # On a machine with a GPU; from a bundle: tests/conformance/device.sh BUNDLE cuda
 check-cuda: all $(check_PROGRAMS)
-	GRAPHRT_BACKEND_PATH=$(abs_top_builddir) $(top_srcdir)/tests/conformance/device.sh $(top_builddir) cuda
+	$(top_srcdir)/tests/conformance/device.sh $(top_builddir) cuda
 .PHONY: check-cuda
 # Generated kernels compile; from the module's objects, without a GPU.
 if CUDA
@@ -103,7 +105,7 @@ endif
 EXTRA_DIST += tests/device/tests.def
 if CUDA
 check_PROGRAMS += tests/device/device
-tests_device_device_SOURCES = tests/device/main.c tests/device/async.c tests/device/copies.c tests/device/faults.c tests/device/device.h
+tests_device_device_SOURCES = tests/device/main.c tests/device/async.c tests/device/copies.c tests/device/data.c tests/device/faults.c tests/device/order.c tests/device/device.h
 tests_device_device_SOURCES += tests/differential/model.c tests/differential/model.h
 tests_device_device_CPPFLAGS = -I$(top_srcdir) -I$(top_srcdir)/include -isystem $(CUDA_DIR)/include
 tests_device_device_LDADD = libgraphrt.la -L$(CUDA_DIR)/lib64 -lcudart_static -ldl -lrt -lpthread

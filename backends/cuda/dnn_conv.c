@@ -4,6 +4,7 @@
 
 #include "backends/cuda/dnn_profile.h"
 #include "backends/cuda/json.h"
+#include "backends/cuda/local.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -689,20 +690,37 @@ static cudnnStatus_t bind(cuda_dnn_plan *p, const cuda_dnn_args *args)
     return status;
 }
 
-grt_status cuda_dnn_plan_run(cuda_dnn_plan *plan, const grt_op_desc *desc, const cuda_dnn_args *args,
-                             cudaStream_t stream)
+/* A context keeps the handle that its first convolution takes: cuDNN makes handles with memory of the device,
+ * which a capture does not allow. */
+static grt_status take_handle(const grt_run *run, cuda_libraries *libraries, cudnnHandle_t *out,
+                              bool *out_kept)
+{
+    cuda_local *local;
+    GRT_TRY(cuda_local_get(run, &local));
+    *out_kept = local != NULL;
+    if (!local)
+        return cuda_dnn_take(libraries, out);
+    if (!local->dnn)
+        GRT_TRY(cuda_dnn_take(libraries, &local->dnn));
+    *out = local->dnn;
+    return GRT_OK;
+}
+
+grt_status cuda_dnn_plan_run(cuda_dnn_plan *plan, const grt_run *run, const cuda_dnn_args *args)
 {
     cudnnHandle_t handle;
+    bool kept;
     cudnnStatus_t status = bind(plan, args);
     if (status == CUDNN_STATUS_SUCCESS) {
-        GRT_TRY(cuda_dnn_take(plan->libraries, &handle));
-        status = plan->dnn->cudnnSetStream(handle, stream);
+        GRT_TRY(take_handle(run, plan->libraries, &handle, &kept));
+        status = plan->dnn->cudnnSetStream(handle, run->stream);
         if (status == CUDNN_STATUS_SUCCESS)
             status = plan->dnn->cudnnBackendExecute(handle, plan->plan, plan->pack);
-        cuda_dnn_give(plan->libraries, handle);
+        if (!kept)
+            cuda_dnn_give(plan->libraries, handle);
     }
     if (status == CUDNN_STATUS_SUCCESS)
         return GRT_OK;
-    return grt_fail_op(desc, GRT_STATUS_DEVICE, "cuDNN %zu: %s", plan->dnn->cudnnGetVersion(),
+    return grt_fail_op(run->desc, GRT_STATUS_DEVICE, "cuDNN %zu: %s", plan->dnn->cudnnGetVersion(),
                        plan->dnn->cudnnGetErrorString(status));
 }

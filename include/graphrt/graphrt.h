@@ -160,6 +160,8 @@ GRT_API size_t grt_tensor_bytes(const grt_tensor *tensor);
  * 1. Running a model
  * ------------------------------------------------------------------------------------------------------------------- */
 
+/* The calling thread's current CUDA device, or context, is as it was when a function of this library returns. */
+
 typedef struct grt_runtime grt_runtime;
 typedef struct grt_model grt_model;
 typedef struct grt_session grt_session;
@@ -275,17 +277,26 @@ GRT_API GRT_MUST_USE grt_status grt_context_set_output(grt_context *context, siz
 /* Run the model. The first run with a new combination of input dims plans memory and prepares kernels for it; later runs with
  * dims seen before (the last 16 combinations are kept) allocate nothing, where no dim depends on data. A run that fails leaves no
  * outputs; the context can be run again. Errors: INVALID_ARGUMENT (an input that is not set; dims that do not fit each other or an output
- * that is bound; a value that an op refuses), OUT_OF_MEMORY, DEVICE, UNSUPPORTED. */
+ * that is bound; a value that an op refuses), OUT_OF_MEMORY, DEVICE, UNSUPPORTED. After an error nothing of this run is in flight: memory that was bound
+ * may be given back. */
 GRT_API GRT_MUST_USE grt_status grt_context_run(grt_context *context);
 /* Enqueue a run on `stream` (a cudaStream_t; NULL: the context's own) and return at once. Inputs and outputs that are bound must be
  * device memory (grt_tensor.memory, .device), aligned to 16 bytes, which is used where it is, or page-locked memory, which is copied from
- * and to on the same stream. Outputs that are not bound lie in device memory of the context's, see grt_context_get_output. The stream may be one that the caller is
- * capturing into a graph, once the same dims ran before. The context, its inputs and outputs are in use until the stream has got
- * there. Errors: UNSUPPORTED on devices without streams, or if a step needs the host (named). */
+ * and to on the same stream. Outputs that are not bound lie in device memory of the context's, see grt_context_get_output. The
+ * context, its inputs and outputs are in use until the stream has got there.
+ * Order: everything that the run does is on `stream`. Runs of one context come one behind the other, on whatever streams they are, and so does
+ * grt_context_run behind them.
+ * Data that an op refuses, such as an index beyond its axis, is seen on the device only: the next call of grt_context_run_async or
+ * grt_context_get_output that finds it there returns the error, once, instead of doing its work (grt_context_run returns its own at once).
+ * Capturing: the stream may be one that the caller is capturing into a graph, once the same dims ran before. The graph works on the memory that was
+ * bound, and on the context's, which stays where it is until the context's release, also when runs with other dims follow; each
+ * combination of dims that was captured keeps its own. A launch of the graph is a run of the context, whose order among the others is the
+ * caller's affair.
+ * Errors: UNSUPPORTED on devices without streams, or if a step needs the host (named). After an error nothing of this run is in flight. */
 GRT_API GRT_MUST_USE grt_status grt_context_run_async(grt_context *context, void *stream);
 /* View of output `index` as the last run wrote it, in the memory that was bound then. If the memory is the context's own, it is valid
  * until the context's next run or release. Errors: INVALID_ARGUMENT if the last run failed, if there was none, or if the output
- * is no tensor (then: grt_context_get_output_value). */
+ * is no tensor (then: grt_context_get_output_value), or what an enqueued run refused. */
 GRT_API GRT_MUST_USE grt_status grt_context_get_output(grt_context *context, size_t index, grt_tensor *out_tensor);
 
 /* Contexts of one or more sessions with a thread each, fed from one queue: while one request computes, the inputs of the next and the

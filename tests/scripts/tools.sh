@@ -213,6 +213,9 @@ check "devices --dump" says '"kind": "null"' ./graphc devices --dump --device nu
 check "devices --dump FILE, which can be a target" sh -c "./graphc devices --dump '$scratch/devices/dumped.json' --device null &&
     ./graphc optimize '$model' --target dumped -o '$scratch/dumped.grt'"
 check "every pointwise function" ./graphrun check "$srcdir/tests/data/cases/pointwise"
+for device in cpu mirror:0; do
+    check "broadcast operands of wider types, on $device" ./graphrun check --device "$device" "$srcdir/tests/data/cases/broadcast_less" "$srcdir/tests/data/cases/broadcast_group"
+done
 check "check --plan of a described device" ./graphrun check --plan nowhere "$srcdir/tests/data/cases/pointwise"
 refuse 2 "check --plan nonsense" ./graphrun check --plan nonsense "$srcdir/tests/data/cases/pointwise"
 check "optimize --target of a described device" says "imagined, sm_10: [1-9].* algorithms chosen" ./graphc optimize "$model" \
@@ -244,14 +247,14 @@ done
 echo '{"format": 1}' >"$scratch/devices/broken.json"
 check "a broken description is named" says "broken.json: not a description" ./graphc devices
 unset GRAPHRT_DEVICE_PATH
-if [ -e libgraphrt-cuda.so ] && status=$(GRAPHRT_BACKEND_PATH=. ./graphc optimize "$model" --target h200 -o "$scratch/gpu.grt" 2>&1); then
-    check "check --plan of a GPU, on the CPU" env GRAPHRT_BACKEND_PATH=. ./graphrun check --plan h200 "$srcdir/tests/data/cases/pointwise"
+if [ -e libgraphrt-cuda.so ] && status=$(./graphc optimize "$model" --target h200 -o "$scratch/gpu.grt" 2>&1); then
+    check "check --plan of a GPU, on the CPU" ./graphrun check --plan h200 "$srcdir/tests/data/cases/pointwise"
     check "optimize --target h200" says "NVIDIA H200, sm_90: [1-9].* algorithms chosen" ./graphc inspect "$scratch/gpu.grt"
-    check "the same bytes again, for h200" sh -c "GRAPHRT_BACKEND_PATH=. ./graphc optimize '$model' --target h200 -o '$scratch/gpu.2' &&
+    check "the same bytes again, for h200" sh -c "./graphc optimize '$model' --target h200 -o '$scratch/gpu.2' &&
         cmp '$scratch/gpu.grt' '$scratch/gpu.2'"
 else
     skip "optimize --target h200" "${status:-this build has no CUDA module}"
-    check "what is missing for a GPU is said" says "cuda" ./graphc optimize "$model" --target h200 -o "$scratch/gpu.grt"
+    check "what is missing for a GPU is said, and what makes it" says "make -C .* libgraphrt-cuda.so" ./graphc optimize "$model" --target h200 -o "$scratch/gpu.grt"
 fi
 
 check "save outputs" ./graphrun "$plan" --input "$input=$srcdir/models/digits/test_images.npy" --output-dir "$scratch/a"

@@ -204,10 +204,12 @@ START_TEST(steps_in_place_take_wholes)
     const grt_plan_body body = {
         .n_values = VALUES, .n_steps = 5, .n_outputs = 2, .steps = steps, .outputs = outputs};
     const size_t bytes[] = {192, 192, 64, 128, 128, 192, 192};
+    const int64_t elements[] = {48, 48, 16, 32, 32, 48, 48};
     const bool planned[] = {false, true, true, true, true, true, true},
                step_planned[] = {true, true, true, true, true};
     const grt_memory_request request = {.body = &body,
                                         .bytes = bytes,
+                                        .elements = elements,
                                         .planned = planned,
                                         .step_planned = step_planned,
                                         .in_place = may_take_input_0};
