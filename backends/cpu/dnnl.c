@@ -9,6 +9,7 @@
 #include "backends/cpu/dnnl_compat.h"
 #include "backends/cpu/dnnl_weights.h"
 #include "backends/cpu/epilogue.h"
+#include "backends/cpu/isa.h"
 #include "src/base/openmp.h"
 
 #define MAX_ARGS 6
@@ -44,9 +45,16 @@ struct grt_dnnl_op {
 static pthread_once_t engine_once = PTHREAD_ONCE_INIT;
 static dnnl_engine_t the_engine; /* lives as long as the process: primitives cached by oneDNN refer to it */
 
+/* The library takes a cap only before its first use in the process. */
+static bool cap_isa(void)
+{
+    static const dnnl_cpu_isa_t levels[CPU_ISA_COUNT] = {dnnl_cpu_isa_sse41, dnnl_cpu_isa_avx2, ISA_AVX512};
+    return !cpu_isa_is_capped() || dnnl_set_max_cpu_isa(levels[cpu_isa_best()]) == dnnl_success;
+}
+
 static void make_engine(void)
 {
-    if (dnnl_engine_create(&the_engine, dnnl_cpu, 0) != dnnl_success)
+    if (!cap_isa() || dnnl_engine_create(&the_engine, dnnl_cpu, 0) != dnnl_success)
         the_engine = NULL;
 }
 
@@ -355,7 +363,10 @@ static grt_dnnl_op *new_op(int threads, char *err, size_t n)
 {
     grt_dnnl_op *op = NULL;
     if (!engine())
-        refuse(err, n, "oneDNN: no CPU engine");
+        refuse(err, n,
+               cpu_isa_is_capped()
+                   ? "oneDNN: no CPU engine, or GRAPHRT_CPU_ISA came after the process's first use of it"
+                   : "oneDNN: no CPU engine");
     else if (!(op = calloc(1, sizeof *op)))
         refuse(err, n, "out of memory");
     else

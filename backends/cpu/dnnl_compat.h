@@ -93,6 +93,13 @@ static inline dnnl_status_t post_eltwise(dnnl_post_ops_t p, dnnl_alg_kind_t alg,
 
 #endif
 
+/* All of AVX-512 that the library's version knows, without AMX. */
+#if DNNL_VERSION_MAJOR >= 3
+#define ISA_AVX512 dnnl_cpu_isa_avx512_core_fp16
+#else
+#define ISA_AVX512 dnnl_cpu_isa_avx512_core_bf16
+#endif
+
 /* Strides, kernel, dilation and padding in oneDNN's form (dilation 0: none). */
 typedef struct window {
     dnnl_dims_t stride, kernel, dilation, begin, end;
