@@ -220,14 +220,13 @@ static grt_dnnl_op *likely_op(const grt_kernel_node *node, const conv_state *sta
     return op;
 }
 
-/* Small groups that oneDNN has no kernel of its own for. op: likely_op's. */
+/* Small groups that oneDNN unfolds, or has plain loops for. op: likely_op's. */
 static bool wants_grouped(const grt_kernel_node *node, const conv_state *state, const grt_dnnl_op *op)
 {
     cpu_conv guess;
     guess_shape(node, state, &guess);
-    const char *impl = op ? grt_dnnl_op_impl(op) : "";
-    return !state->transposed && cpu_conv_group_fits(&guess) &&
-           (!strstr(impl, "jit") || strstr(impl, "gemm"));
+    const char *impl = op ? grt_dnnl_op_impl(op) : "ref";
+    return !state->transposed && cpu_conv_group_fits(&guess) && (strstr(impl, "gemm") || strstr(impl, "ref"));
 }
 
 static grt_status pack_grouped(const grt_kernel_node *node, conv_state *state)
