@@ -9,6 +9,7 @@
 #include "backends/cpu/dnnl_compat.h"
 #include "backends/cpu/dnnl_weights.h"
 #include "backends/cpu/epilogue.h"
+#include "backends/cpu/isa.h"
 #include "src/base/openmp.h"
 
 #define MAX_ARGS 6
@@ -44,9 +45,16 @@ struct grt_dnnl_op {
 static pthread_once_t engine_once = PTHREAD_ONCE_INIT;
 static dnnl_engine_t the_engine; /* lives as long as the process: primitives cached by oneDNN refer to it */
 
+/* The library takes a cap only before its first use in the process. */
+static bool cap_isa(void)
+{
+    static const dnnl_cpu_isa_t levels[CPU_ISA_COUNT] = {dnnl_cpu_isa_sse41, dnnl_cpu_isa_avx2, ISA_AVX512};
+    return !cpu_isa_is_capped() || dnnl_set_max_cpu_isa(levels[cpu_isa_best()]) == dnnl_success;
+}
+
 static void make_engine(void)
 {
-    if (dnnl_engine_create(&the_engine, dnnl_cpu, 0) != dnnl_success)
+    if (!cap_isa() || dnnl_engine_create(&the_engine, dnnl_cpu, 0) != dnnl_success)
         the_engine = NULL;
 }
 
@@ -207,11 +215,46 @@ static bool check_window(int spatial, const int64_t *kernel, const int64_t *stri
     return true;
 }
 
+/* ---- kernels of some versions that are not used; docs/decisions/onednn.md has how each was found ---- */
+
+/* 30101 for 3.1.1 */
+static int loaded_version(void)
+{
+    const dnnl_version_t *v = dnnl_version();
+    return v->major * 10000 + v->minor * 100 + v->patch;
+}
+
+static bool has_kernel(const grt_dnnl_op *op, const char *name)
+{
+    return strstr(grt_dnnl_op_impl(op), name) != NULL;
+}
+
 /* oneDNN 2.6.3's GEMM convolution adds a full-size tensor wrongly when channels are last (seen for 1-3 dims,
  * with and without groups); its addition of dst is right everywhere. */
 static bool misadds_residual(const grt_dnnl_op *op)
 {
-    return strstr(grt_dnnl_op_impl(op), "gemm") != NULL;
+    return has_kernel(op, "gemm");
+}
+
+/* brgconv (AVX-512, channels last) before 3.1: outputs whose window lies in the padding as a whole get a
+ * kernel of their own. With an addition of dst, it leaves the bias out, and a following activation reads its
+ * constants through a register that was never loaded: wrong results or SIGSEGV. 3.1.0 and its predecessor are
+ * wrong at the right end of padded rows. */
+static bool is_defect(const grt_dnnl_op *op, const window *w, int spatial, bool sum)
+{
+    const int version = loaded_version();
+    if (version >= 30101 || !has_kernel(op, "brgconv:"))
+        return false;
+    const bool padded = w->begin[spatial - 1] > 0 || w->end[spatial - 1] > 0;
+    return (sum && version < 30100) || (padded && version >= 30000);
+}
+
+/* 3.0 and 3.1.0 approximate erf with an absolute error of 5e-4. */
+static bool is_coarse(const grt_dnnl_post *post)
+{
+    const int version = loaded_version();
+    return post->kind == GRT_DNNL_POST_ACT && post->act.kind == GRT_ACT_GELU_ERF && version >= 30000 &&
+           version < 30101;
 }
 
 static void add_through_dst(grt_dnnl_op *op, grt_dnnl_post *post, int count, md_view dst)
@@ -229,11 +272,14 @@ static void add_through_dst(grt_dnnl_op *op, grt_dnnl_post *post, int count, md_
  */
 static bool plan_own_epilogue(grt_dnnl_op *op, const grt_dnnl_conv *c)
 {
-    if (!c->transposed)
-        return false;
-    for (int i = 0; i < c->post_count; i++)
+    bool wanted = c->transposed;
+    for (int i = 0; i < c->post_count; i++) {
         if (c->post[i].kind == GRT_DNNL_POST_SUM)
             return false;
+        wanted |= is_coarse(&c->post[i]);
+    }
+    if (!wanted)
+        return false;
     op->own_epilogue = true;
     op->own_bias = c->bias;
     op->dst_layout = c->dst_layout;
@@ -247,10 +293,44 @@ static bool plan_own_epilogue(grt_dnnl_op *op, const grt_dnnl_conv *c)
     return true;
 }
 
+typedef struct tensors {
+    md_view src, weights, bias, dst; /* bias NULL: none */
+} tensors;
+
+/* op->pd: the library's first implementation without a known defect. post may be changed: a binary addition
+ * that the chosen kernel gets wrong becomes a sum. */
+static dnnl_status_t choose_kernel(grt_dnnl_op *op, const grt_dnnl_conv *c, const window *w, const tensors *t,
+                                   grt_dnnl_post *post, int post_count, int *residual_at)
+{
+    for (int skip = 0;;) {
+        dnnl_primitive_attr_t attr = NULL;
+        bool sum = false;
+        for (int i = 0; i < post_count; i++)
+            sum |= post[i].kind == GRT_DNNL_POST_SUM;
+        *residual_at = -1;
+        dnnl_status_t s = make_attr(&attr, post, post_count, t->dst, residual_at);
+        if (s == dnnl_success)
+            s = pd_conv(&op->pd, engine(), c->transposed, t->src, t->weights, t->bias, t->dst, w, attr, skip);
+        if (attr)
+            dnnl_primitive_attr_destroy(attr);
+        if (s != dnnl_success)
+            return s;
+        if (*residual_at >= 0 && misadds_residual(op)) {
+            add_through_dst(op, post, post_count, t->dst);
+            skip = 0;
+        } else if (is_defect(op, w, c->spatial, sum)) {
+            dnnl_primitive_desc_destroy(op->pd);
+            op->pd = NULL;
+            skip++;
+        } else {
+            return dnnl_success;
+        }
+    }
+}
+
 static bool create_conv(grt_dnnl_op *op, const grt_dnnl_conv *c, const grt_dnnl_op *like, char *err, size_t n)
 {
     md src = {0}, weights = {0}, bias = {0}, dst = {0};
-    dnnl_primitive_attr_t attr = NULL;
     window w = {{0}, {0}, {0}, {0}, {0}};
     int residual_at = -1;
     if (c->spatial < 1 || c->spatial > GRT_DNNL_MAX_SPATIAL || c->groups < 1 || c->in_channels % c->groups ||
@@ -278,22 +358,10 @@ static bool create_conv(grt_dnnl_op *op, const grt_dnnl_conv *c, const grt_dnnl_
         s = md_make(&weights, op->weights.rank, op->weights.dims, dnnl_format_tag_any);
     if (s == dnnl_success && with_bias)
         s = md_make(&bias, 1, bias_dims, dnnl_a);
-    /* At most two rounds: the second replaces a binary addition that the chosen kernel gets wrong. */
-    for (bool again = true; s == dnnl_success && again;) {
-        again = false;
-        s = make_attr(&attr, post, post_count, md_of(&dst), &residual_at);
-        if (s == dnnl_success)
-            s = pd_conv(&op->pd, engine(), c->transposed, md_of(&src), md_of(&weights),
-                        with_bias ? md_of(&bias) : NULL, md_of(&dst), &w, attr);
-        if (s == dnnl_success && residual_at >= 0 && misadds_residual(op)) {
-            add_through_dst(op, post, post_count, md_of(&dst));
-            residual_at = -1;
-            again = true;
-        }
-        if (attr)
-            dnnl_primitive_attr_destroy(attr);
-        attr = NULL;
-    }
+    if (s == dnnl_success)
+        s = choose_kernel(
+            op, c, &w, &(tensors){md_of(&src), md_of(&weights), with_bias ? md_of(&bias) : NULL, md_of(&dst)},
+            post, post_count, &residual_at);
     if (s == dnnl_success)
         s = finish(op, residual_at);
     md_free(&src);
@@ -355,7 +423,10 @@ static grt_dnnl_op *new_op(int threads, char *err, size_t n)
 {
     grt_dnnl_op *op = NULL;
     if (!engine())
-        refuse(err, n, "oneDNN: no CPU engine");
+        refuse(err, n,
+               cpu_isa_is_capped()
+                   ? "oneDNN: no CPU engine, or GRAPHRT_CPU_ISA came after the process's first use of it"
+                   : "oneDNN: no CPU engine");
     else if (!(op = calloc(1, sizeof *op)))
         refuse(err, n, "out of memory");
     else

@@ -93,24 +93,63 @@ static inline dnnl_status_t post_eltwise(dnnl_post_ops_t p, dnnl_alg_kind_t alg,
 
 #endif
 
+/* All of AVX-512 that the library's version knows, without AMX. */
+#if DNNL_VERSION_MAJOR >= 3
+#define ISA_AVX512 dnnl_cpu_isa_avx512_core_fp16
+#else
+#define ISA_AVX512 dnnl_cpu_isa_avx512_core_bf16
+#endif
+
 /* Strides, kernel, dilation and padding in oneDNN's form (dilation 0: none). */
 typedef struct window {
     dnnl_dims_t stride, kernel, dilation, begin, end;
 } window;
 
+/* The library's implementation number `skip` for the operation, counted from its first choice. */
+#if DNNL_VERSION_MAJOR >= 3
+static inline dnnl_status_t pd_skip(dnnl_primitive_desc_t *pd, int skip)
+{
+    dnnl_status_t s = dnnl_success;
+    for (; s == dnnl_success && skip > 0; skip--)
+        s = dnnl_primitive_desc_next_impl(*pd);
+    if (s != dnnl_success) {
+        dnnl_primitive_desc_destroy(*pd);
+        *pd = NULL;
+    }
+    return s;
+}
+#else
+static inline dnnl_status_t pd_pick(dnnl_primitive_desc_t *pd, const_dnnl_op_desc_t desc,
+                                    dnnl_engine_t engine, dnnl_primitive_attr_t attr, int skip)
+{
+    if (skip == 0)
+        return dnnl_primitive_desc_create(pd, desc, attr, engine, NULL);
+    dnnl_primitive_desc_iterator_t at = NULL;
+    dnnl_status_t s = dnnl_primitive_desc_iterator_create(&at, desc, attr, engine, NULL);
+    for (; s == dnnl_success && skip > 0; skip--)
+        s = dnnl_primitive_desc_iterator_next(at);
+    if (s == dnnl_success)
+        *pd = dnnl_primitive_desc_iterator_fetch(at);
+    if (at)
+        dnnl_primitive_desc_iterator_destroy(at);
+    return s == dnnl_success && !*pd ? dnnl_out_of_memory : s;
+}
+#endif
+
 static inline dnnl_status_t pd_conv(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, int transposed,
                                     md_view src, md_view weights, md_view bias, md_view dst, const window *w,
-                                    dnnl_primitive_attr_t attr)
+                                    dnnl_primitive_attr_t attr, int skip)
 {
     /* Direct algorithms only: Winograd's rounding is not what a float32 model expects. */
 #if DNNL_VERSION_MAJOR >= 3
-    if (transposed)
-        return dnnl_deconvolution_forward_primitive_desc_create(
-            pd, engine, dnnl_forward_inference, dnnl_deconvolution_direct, src, weights, bias, dst, w->stride,
-            w->dilation, w->begin, w->end, attr);
-    return dnnl_convolution_forward_primitive_desc_create(pd, engine, dnnl_forward_inference,
-                                                          dnnl_convolution_direct, src, weights, bias, dst,
-                                                          w->stride, w->dilation, w->begin, w->end, attr);
+    const dnnl_status_t s = transposed
+                                ? dnnl_deconvolution_forward_primitive_desc_create(
+                                      pd, engine, dnnl_forward_inference, dnnl_deconvolution_direct, src,
+                                      weights, bias, dst, w->stride, w->dilation, w->begin, w->end, attr)
+                                : dnnl_convolution_forward_primitive_desc_create(
+                                      pd, engine, dnnl_forward_inference, dnnl_convolution_direct, src,
+                                      weights, bias, dst, w->stride, w->dilation, w->begin, w->end, attr);
+    return s == dnnl_success ? pd_skip(pd, skip) : s;
 #else
     dnnl_status_t s;
     if (transposed) {
@@ -118,13 +157,13 @@ static inline dnnl_status_t pd_conv(dnnl_primitive_desc_t *pd, dnnl_engine_t eng
         s = dnnl_dilated_deconvolution_forward_desc_init(&d, dnnl_forward_inference,
                                                          dnnl_deconvolution_direct, src, weights, bias, dst,
                                                          w->stride, w->dilation, w->begin, w->end);
-        return s == dnnl_success ? dnnl_primitive_desc_create(pd, &d, attr, engine, NULL) : s;
+        return s == dnnl_success ? pd_pick(pd, &d, engine, attr, skip) : s;
     }
     dnnl_convolution_desc_t d;
     s = dnnl_dilated_convolution_forward_desc_init(&d, dnnl_forward_inference, dnnl_convolution_direct, src,
                                                    weights, bias, dst, w->stride, w->dilation, w->begin,
                                                    w->end);
-    return s == dnnl_success ? dnnl_primitive_desc_create(pd, &d, attr, engine, NULL) : s;
+    return s == dnnl_success ? pd_pick(pd, &d, engine, attr, skip) : s;
 #endif
 }
 
