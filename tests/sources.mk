@@ -200,6 +200,12 @@ tests_fuzz_fuzz_run_SOURCES = $(fuzz_run_SOURCES) tests/fuzz/mutate_model.c $(mu
 tests_fuzz_fuzz_run_LDADD = libgraphrt-all.la $(XXHASH_LIBS)
 tests_fuzz_fuzz_run_LDFLAGS = $(fuzz_link)
 endif
-EXTRA_DIST += tests/fuzz/run.sh tests/fuzz/seeds.sh tests/fuzz/regressions
+EXTRA_DIST += tests/fuzz/run.sh tests/fuzz/seeds.sh tests/fuzz/bundle.sh tests/fuzz/campaign.sh tests/fuzz/regressions
+# A directory that fuzzes on another machine: see tests/fuzz/campaign.sh. The targets come from build-fuzz/.
+fuzz-bundle: all
+	$(top_srcdir)/tests/fuzz/run.sh 0
+	$(top_srcdir)/tests/fuzz/seeds.sh --all . fuzz-all
+	$(top_srcdir)/tests/fuzz/bundle.sh . $(top_srcdir)/build-fuzz campaign
+.PHONY: fuzz-bundle
 dist_check_SCRIPTS += tests/scripts/mutate.sh
 TESTS += tests/scripts/mutate.sh
