@@ -209,3 +209,9 @@ fuzz-bundle: all
 .PHONY: fuzz-bundle
 dist_check_SCRIPTS += tests/scripts/mutate.sh
 TESTS += tests/scripts/mutate.sh
+# A pool under many requests: soak.sh in make check; any number with tests/soak/soak --requests N MODEL.
+check_PROGRAMS += tests/soak/soak
+tests_soak_soak_SOURCES = tests/soak/soak.c
+tests_soak_soak_LDADD = libgraphrt.la -lpthread
+dist_check_SCRIPTS += tests/scripts/soak.sh
+TESTS += tests/scripts/soak.sh
