@@ -89,6 +89,8 @@ typedef enum op_flags {
     OP_EXPANDS_ALWAYS = 1 << 6, /* `expand` is asked even where there is a kernel */
     OP_PARTS = 1 << 7,          /* the outputs are parts of input 0 along `axis`, in order: see view.h */
     OP_ANY_KIND = 1 << 8,       /* inputs may be sequences and optionals: the rule says which */
+    OP_SHAPED =
+        1 << 9, /* kernels go by the outputs' dims: inputs from 1 on are shapes, which a plan may lack */
 } op_flags;
 
 typedef struct op_row {

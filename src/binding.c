@@ -114,9 +114,6 @@ static grt_status check_tensor(const grt_context *context, const grt_plan_value 
                                         : check_host_tensor(v, tensor);
 }
 
-/* A tensor of no elements may have no data; kernels get a pointer all the same. */
-static char nothing[64];
-
 grt_status grt_context_set_input(grt_context *context, size_t index, const grt_tensor *tensor)
 {
     const grt_plan_value *v;
@@ -131,7 +128,7 @@ grt_status grt_context_set_input(grt_context *context, size_t index, const grt_t
     GRT_TRY(check_tensor(context, v, tensor));
     context->inputs[index] = (grt_value){.t = *tensor};
     if (!tensor->data)
-        context->inputs[index].t.data = nothing;
+        context->inputs[index].t.data = grt_nothing;
     context->input_set[index] = context->rebound = true;
     return GRT_OK;
 }

@@ -15,6 +15,7 @@ typedef struct grt_step_state {
     bool skip;      /* nothing to do: a view whose memory is its input's, or hoisted */
     bool host;      /* runs on the CPU although the session is on a device */
     bool open;     /* some dim that it touches is no constant: whether they fit is not known from compiling */
+    bool unproven; /* all are constants, of a plan from elsewhere: whether they fit was not looked at yet */
     int32_t *drop; /* dynamic values that nobody reads after this step */
     int32_t n_drop;
 } grt_step_state;
@@ -153,6 +154,9 @@ void grt_frame_release(grt_frame *frame);
 void grt_frame_clear(grt_frame *frame);
 void grt_frame_drop(grt_frame *frame, int32_t value);
 bool grt_frame_has_dims(const grt_frame *frame, int32_t value); /* known from input symbols */
+/* The op's rule has the last word on dims that the plan's expressions gave the step, unless the compiler
+ * asked it already. `content`: it may look into small inputs. */
+grt_status grt_frame_check_step(grt_frame *frame, int32_t s, bool content);
 
 static inline bool grt_frame_on_device(const grt_frame *frame)
 {

@@ -15,6 +15,12 @@ static grt_status need_workspace(grt_context *context, size_t bytes)
     return grt_context_reserve_workspace(context, bytes);
 }
 
+/* For a kernel that asked for no more than there is. */
+static void *workspace_of(const grt_context *context)
+{
+    return context->workspace || context->session->on_device ? context->workspace : grt_nothing;
+}
+
 /* Values of this size and below may be shapes, axes, limits and the like, which shape rules read. */
 enum { MAX_READABLE = 1024, MAX_READABLE_FLOATS = 16 };
 
@@ -53,22 +59,7 @@ static grt_status find_dims(grt_frame *frame, int32_t s, grt_op_call *call)
         for (int32_t k = 0; k < v->rank; k++)
             t->dims[k] = main->dims[v->dims[k]];
     }
-    return frame->steps[s].open
-               ? grt_op_call_check(call, !grt_frame_on_device(frame), &frame->context->scratch)
-               : GRT_OK;
-}
-
-/* Elements of all outputs of a view; -1 if that is not known. */
-static int64_t view_elements(const grt_op_call *call)
-{
-    int64_t all = 0;
-    for (int32_t i = 0; i < call->run.n_out; i++) {
-        const grt_tensor *t = call->run.out[i];
-        const int64_t n = t->rank < 0 ? -1 : grt_tensor_elements(t);
-        if (n < 0 || !grt_add_i64(all, n, &all))
-            return -1;
-    }
-    return all;
+    return grt_frame_check_step(frame, s, !grt_frame_on_device(frame));
 }
 
 /* The same elements under new dims, one range for each output: memory is shared or borrowed, never copied. */
@@ -80,12 +71,7 @@ static grt_status run_view(grt_frame *frame, int32_t s, grt_op_call *call)
     if (in->kind != GRT_KIND_TENSOR)
         return grt_value_share((grt_value *)call->run.out[0], in);
     GRT_TRY(find_dims(frame, s, call));
-    if (view_elements(call) != grt_tensor_elements(&in->t)) {
-        char text[GRT_TYPE_TEXT_SIZE];
-        return grt_fail_op(&step->desc, GRT_STATUS_INVALID_ARGUMENT,
-                           "cannot give %s a shape of %lld elements", grt_tensor_text(&in->t, text),
-                           (long long)view_elements(call));
-    }
+    GRT_TRY(grt_op_call_check_view(call));
     for (int32_t i = 0; i < step->n_out; i++) {
         grt_value *out = (grt_value *)call->run.out[i];
         grt_tensor t = out->t;
@@ -109,7 +95,7 @@ static grt_status check_dims(grt_frame *frame, int32_t s, grt_op_call *call)
     const uint32_t flags = call->row->flags;
     if (!(flags & (GRT_KERNEL_DYNAMIC | GRT_KERNEL_VALUES)))
         return find_dims(frame, s, call);
-    return flags & GRT_KERNEL_VALUES || !frame->steps[s].open
+    return flags & GRT_KERNEL_VALUES || !(frame->steps[s].open || frame->steps[s].unproven)
                ? GRT_OK
                : grt_op_call_accept(call, !grt_frame_on_device(frame), &frame->context->scratch);
 }
@@ -134,7 +120,7 @@ static grt_status run_dynamic(grt_frame *frame, int32_t s)
     GRT_TRY(check_dims(frame, s, call));
     GRT_TRY(grt_op_call_prepare(call));
     GRT_TRY(need_workspace(frame->context, call->workspace_bytes));
-    call->run.workspace = frame->context->workspace;
+    call->run.workspace = workspace_of(frame->context);
     return call->row->run(&call->run);
 }
 
@@ -164,7 +150,7 @@ static grt_status run_host_kernel(grt_frame *frame, int32_t s, grt_op_call *call
             return grt_fail_memory(call->workspace_bytes);
         context->host_workspace_bytes = call->workspace_bytes;
     }
-    call->run.workspace = context->host_workspace;
+    call->run.workspace = context->host_workspace ? context->host_workspace : grt_nothing;
     return call->row->run(&call->run);
 }
 
@@ -199,7 +185,7 @@ static grt_status run_step(grt_frame *frame, int32_t s)
     if (state->host)
         return run_on_host(frame, s);
     if (state->is_static) {
-        state->call.run.workspace = frame->context->workspace;
+        state->call.run.workspace = workspace_of(frame->context);
         return state->call.row->run(&state->call.run);
     }
     if (frame->body->steps[s].kind >= GRT_STEP_IF)

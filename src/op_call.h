@@ -36,6 +36,8 @@ grt_status grt_op_call_infer(grt_op_call *call, grt_shape_scratch *scratch);
  * expressions hold for inputs that fit each other; whether two symbolic dims do is only known with their
  * values. content: the host has what the inputs hold now. */
 grt_status grt_op_call_check(grt_op_call *call, bool content, grt_shape_scratch *scratch);
+/* Do the outputs of a view have as many elements as what is viewed, a tensor? */
+grt_status grt_op_call_check_view(const grt_op_call *call);
 /* Does the op's rule take the inputs as they are? For kernels that find their outputs' sizes themselves. */
 grt_status grt_op_call_accept(grt_op_call *call, bool content, grt_shape_scratch *scratch);
 /* Memory for outputs of known dims by the hooks, reshape unless the dims are those of the last call. Then

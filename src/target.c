@@ -68,6 +68,8 @@ static grt_status init(evaluation *e, const grt_op_desc *desc, const grt_tensor 
         if (!in[i])
             continue;
         e->in_values[i].t = e->described[i] = *in[i];
+        if (!in[i]->data)
+            e->in_values[i].t.data = grt_nothing;
         e->in[i] = &e->in_values[i].t;
     }
     for (int32_t i = 0; i < n_out; i++) {
@@ -120,8 +122,8 @@ static grt_status run(evaluation *e)
         e->workspace = aligned_alloc(64, (e->call.workspace_bytes + 63) & ~(size_t)63);
         if (!e->workspace)
             return grt_fail_memory(e->call.workspace_bytes);
-        e->call.run.workspace = e->workspace;
     }
+    e->call.run.workspace = e->workspace ? e->workspace : grt_nothing;
     return e->call.row->run(&e->call.run);
 }
 

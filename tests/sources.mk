@@ -157,33 +157,70 @@ TESTS += tests/scripts/starve.sh
 TESTS += tests/scripts/install.sh
 TESTS += tests/scripts/man.sh
 EXTRA_DIST += tests/scripts/lib.sh
-# Fuzz targets: replay_* in make check, fuzz_* with --enable-fuzzers (tests/fuzz/run.sh).
-check_PROGRAMS += tests/fuzz/replay_import tests/fuzz/replay_plan
-tests_fuzz_replay_import_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_import.c tests/fuzz/fuzz.h
-tests_fuzz_replay_import_LDADD = libgraphrt-all.la
-tests_fuzz_replay_plan_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_plan.c tests/fuzz/fuzz.h
-tests_fuzz_replay_plan_LDADD = libgraphrt-all.la
-if FUZZERS
-check_PROGRAMS += tests/fuzz/fuzz_import tests/fuzz/fuzz_plan
-tests_fuzz_fuzz_import_SOURCES = tests/fuzz/fuzz_import.c tests/fuzz/fuzz.h
-tests_fuzz_fuzz_import_LDADD = libgraphrt-all.la
-tests_fuzz_fuzz_import_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
-tests_fuzz_fuzz_plan_SOURCES = tests/fuzz/fuzz_plan.c tests/fuzz/fuzz.h
-tests_fuzz_fuzz_plan_LDADD = libgraphrt-all.la
-tests_fuzz_fuzz_plan_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
-endif
-EXTRA_DIST += tests/fuzz/run.sh tests/fuzz/seeds.sh
 # Models that are wrong in what they say: mutate.sh in make check; any number with tests/mutate/mutate --count N data/node.
+trial_SOURCES = tests/mutate/trial.c tests/mutate/trial.h tests/mutate/content.c tests/mutate/content.h
+trial_SOURCES += tests/differential/draw.c tests/differential/draw.h
+# How trials end what does not end by itself.
+trial_link = $(AM_LDFLAGS) -Wl,--wrap=grt_frame_run
+mutation_SOURCES = tests/mutate/pool.c tests/mutate/pool.h
+mutation_SOURCES += tests/mutate/mutation.c tests/mutate/mutation.h
+mutation_SOURCES += tests/mutate/mutate_attribute.c
+mutation_SOURCES += tests/mutate/mutate_node.c
+mutation_SOURCES += tests/mutate/mutate_tensor.c
+mutation_SOURCES += tests/mutate/mutate_value.c
+batch_SOURCES = tests/mutate/batch.c tests/mutate/batch.h
 check_PROGRAMS += tests/mutate/mutate
-tests_mutate_mutate_SOURCES = tests/mutate/main.c tests/mutate/content.c tests/mutate/content.h
-tests_mutate_mutate_SOURCES += tests/mutate/pool.c tests/mutate/pool.h
-tests_mutate_mutate_SOURCES += tests/mutate/trial.c tests/mutate/trial.h
-tests_mutate_mutate_SOURCES += tests/mutate/mutation.c tests/mutate/mutation.h
-tests_mutate_mutate_SOURCES += tests/mutate/mutate_attribute.c
-tests_mutate_mutate_SOURCES += tests/mutate/mutate_node.c
-tests_mutate_mutate_SOURCES += tests/mutate/mutate_tensor.c
-tests_mutate_mutate_SOURCES += tests/mutate/mutate_value.c
-tests_mutate_mutate_SOURCES += tests/differential/draw.c tests/differential/draw.h
+tests_mutate_mutate_SOURCES = tests/mutate/main.c $(batch_SOURCES) $(mutation_SOURCES) $(trial_SOURCES)
 tests_mutate_mutate_LDADD = libgraphrt-all.la
+tests_mutate_mutate_LDFLAGS = $(trial_link)
+# Plans changed in what they say, checksums and all: fuzz.sh in make check; any number with tests/forge/forge --count N PLAN...
+forgery_SOURCES = tests/forge/forgery.c tests/forge/forgery.h tests/forge/fields.c tests/forge/fields.h
+reseal_SOURCES = tests/unit/plan_sample.c tests/unit/plan_sample.h
+check_PROGRAMS += tests/forge/forge
+tests_forge_forge_SOURCES = tests/forge/main.c $(batch_SOURCES) $(forgery_SOURCES) $(reseal_SOURCES) $(trial_SOURCES)
+tests_forge_forge_LDADD = libgraphrt-all.la
+tests_forge_forge_LDFLAGS = $(trial_link)
+# Fuzz targets: replay_* in make check, fuzz_* with --enable-fuzzers (tests/fuzz/run.sh).
+fuzz_import_SOURCES = tests/fuzz/fuzz_import.c tests/fuzz/fuzz.c tests/fuzz/fuzz.h $(trial_SOURCES)
+fuzz_plan_SOURCES = tests/fuzz/fuzz_plan.c tests/fuzz/fuzz.c tests/fuzz/fuzz.h $(trial_SOURCES)
+fuzz_plan_SOURCES += $(reseal_SOURCES)
+fuzz_run_SOURCES = tests/fuzz/fuzz_run.c tests/fuzz/fuzz.c tests/fuzz/fuzz.h $(trial_SOURCES)
+check_PROGRAMS += tests/fuzz/replay_import tests/fuzz/replay_plan tests/fuzz/replay_run
+tests_fuzz_replay_import_SOURCES = tests/fuzz/replay.c $(fuzz_import_SOURCES)
+tests_fuzz_replay_import_LDADD = libgraphrt-all.la $(XXHASH_LIBS)
+tests_fuzz_replay_import_LDFLAGS = $(trial_link)
+tests_fuzz_replay_plan_SOURCES = tests/fuzz/replay.c $(fuzz_plan_SOURCES)
+tests_fuzz_replay_plan_LDADD = libgraphrt-all.la $(XXHASH_LIBS)
+tests_fuzz_replay_plan_LDFLAGS = $(trial_link)
+tests_fuzz_replay_run_SOURCES = tests/fuzz/replay.c $(fuzz_run_SOURCES)
+tests_fuzz_replay_run_LDADD = libgraphrt-all.la $(XXHASH_LIBS)
+tests_fuzz_replay_run_LDFLAGS = $(trial_link)
+if FUZZERS
+# Not position-independent: such programs collide with AddressSanitizer's memory where addresses are drawn from many bits.
+fuzz_link = $(trial_link) -fsanitize=fuzzer -no-pie
+check_PROGRAMS += tests/fuzz/fuzz_import tests/fuzz/fuzz_plan tests/fuzz/fuzz_run
+tests_fuzz_fuzz_import_SOURCES = $(fuzz_import_SOURCES) tests/fuzz/mutate_model.c $(mutation_SOURCES)
+tests_fuzz_fuzz_import_LDADD = libgraphrt-all.la $(XXHASH_LIBS)
+tests_fuzz_fuzz_import_LDFLAGS = $(fuzz_link)
+tests_fuzz_fuzz_plan_SOURCES = $(fuzz_plan_SOURCES) tests/fuzz/mutate_plan.c $(forgery_SOURCES)
+tests_fuzz_fuzz_plan_LDADD = libgraphrt-all.la $(XXHASH_LIBS)
+tests_fuzz_fuzz_plan_LDFLAGS = $(fuzz_link)
+tests_fuzz_fuzz_run_SOURCES = $(fuzz_run_SOURCES) tests/fuzz/mutate_model.c $(mutation_SOURCES)
+tests_fuzz_fuzz_run_LDADD = libgraphrt-all.la $(XXHASH_LIBS)
+tests_fuzz_fuzz_run_LDFLAGS = $(fuzz_link)
+endif
+EXTRA_DIST += tests/fuzz/run.sh tests/fuzz/seeds.sh tests/fuzz/bundle.sh tests/fuzz/campaign.sh tests/fuzz/regressions
+# A directory that fuzzes on another machine: see tests/fuzz/campaign.sh. The targets come from build-fuzz/.
+fuzz-bundle: all
+	$(top_srcdir)/tests/fuzz/run.sh 0
+	$(top_srcdir)/tests/fuzz/seeds.sh --all . fuzz-all
+	$(top_srcdir)/tests/fuzz/bundle.sh . $(top_srcdir)/build-fuzz campaign
+.PHONY: fuzz-bundle
 dist_check_SCRIPTS += tests/scripts/mutate.sh
 TESTS += tests/scripts/mutate.sh
+# A pool under many requests: soak.sh in make check; any number with tests/soak/soak --requests N MODEL.
+check_PROGRAMS += tests/soak/soak
+tests_soak_soak_SOURCES = tests/soak/soak.c
+tests_soak_soak_LDADD = libgraphrt.la -lpthread
+dist_check_SCRIPTS += tests/scripts/soak.sh
+TESTS += tests/scripts/soak.sh

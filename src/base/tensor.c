@@ -15,6 +15,8 @@ static const struct {
 #undef X
 };
 
+char grt_nothing[64];
+
 const char *grt_dtype_name(grt_dtype dtype)
 {
     return dtype > 0 && dtype < GRT_DTYPE_COUNT ? dtypes[dtype].text : "none";

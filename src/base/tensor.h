@@ -66,6 +66,9 @@ static inline int64_t grt_axis(int64_t axis, int32_t rank)
         return -1;
     return axis < 0 ? axis + rank : axis;
 }
+/* Where tensors without elements and workspaces of no size lie in host memory: kernels get an address to
+ * reckon from all the same. Nothing is read or written there. */
+extern char grt_nothing[64];
 /* Element i of an integer tensor (any integer dtype or bool), widened. The dtype must be one of these. */
 int64_t grt_tensor_int(const grt_tensor *tensor, int64_t i);
 /* Element i of any numeric tensor of whole-byte elements, as double. */
