@@ -200,7 +200,7 @@ const tool_option optimize_options[] = {
         "with a GPU as target: a file of graphc cache export from a machine with such a GPU; its choices\n"
         "go before those made here"),
     OPTION_FLAG(request, options.external_weights, "--external-weights",
-                "put weights into FILE.weights beside the plan"),
+                "put weights into FILE.CHECKSUM.weights beside the plan"),
     OPTION_FLAG(request, options.allow_symlinks, "--allow-symlinks",
                 "follow symbolic links to external data, as in Hugging Face caches"),
     OPTION_FLAG(request, json, "--json", "report as JSON on standard output"),

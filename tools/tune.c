@@ -207,6 +207,14 @@ static void collect(void *user, const grt_cache_lookup *lookup)
     r->list[r->n++] = copy;
 }
 
+/* A plan that is not what was signed has no signature. */
+static void tell_of_signature(const request *r, const grt_model *model)
+{
+    grt_model_info info = {.struct_size = sizeof info};
+    if (grt_model_get_info(model, &info) == GRT_OK && *info.signer)
+        tool_error("note: %s is signed, %s is not: sign it again (graphc sign)", r->model, r->output);
+}
+
 static bool write_plan(const request *r, grt_runtime *runtime)
 {
     rows found = {0};
@@ -246,6 +254,8 @@ static int tune_loaded(request *r, const loaded *l)
         if (status != GRT_OK)
             code = tool_fail();
         else if (!r->output || write_plan(r, l->runtime)) {
+            if (r->output && report.steps)
+                tell_of_signature(r, l->model);
             const double ms = now_ms() - begin;
             code = EXIT_GOOD;
             if (!r->json)

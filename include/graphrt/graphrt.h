@@ -495,7 +495,7 @@ GRT_API GRT_MUST_USE grt_status grt_context_set_input_value(grt_context *context
 /* A copy of output `index`, of any kind. */
 GRT_API GRT_MUST_USE grt_status grt_context_get_output_value(grt_context *context, size_t index, grt_value **out_value);
 
-/* ONNX .pb files hold one TensorProto, SequenceProto or OptionalProto; the kind says which. */
+/* ONNX .pb files hold one TensorProto, SequenceProto or OptionalProto; the kind says which. They are written whole or not at all. */
 GRT_API GRT_MUST_USE grt_status grt_value_read_pb(const char *path, grt_kind kind, grt_kind element_kind, grt_value **out_value);
 GRT_API GRT_MUST_USE grt_status grt_value_write_pb(const grt_value *value, const char *path);
 
@@ -528,7 +528,8 @@ typedef struct grt_compile_options {
                                     2: everything */
     const char *disable_passes;  /* comma-separated pass names that are left out; NULL: none */
     bool allow_symlinks;         /* follow symlinks to external data inside a Hugging Face style cache */
-    bool external_weights;       /* leave weights in FILE.weights beside the plan */
+    bool external_weights;       /* leave weights in FILE.CHECKSUM.weights beside the plan, in place before it; those of a plan that
+                                    it replaced are removed once no plan in the directory mentions them */
     void (*progress)(void *user, const char *phase, double fraction); /* called on the compiling thread; may be NULL */
     void *user;
     const char *target;          /* kind of device that the plan is made for: which ops are fused, which layouts constants have; NULL:
@@ -615,7 +616,7 @@ GRT_API GRT_MUST_USE grt_status grt_cache_prune(const char *path, double days, c
 GRT_API GRT_MUST_USE grt_status grt_cache_copy(const char *from, const char *to, size_t *out_rows);
 
 /* A plan file like the one at plan_path with these choices too. A row replaces that of an equal key, the others stay; `made` is not
- * kept. All else in the file stays byte for byte. out_path may be plan_path: the file there is whole at any time. Plans with external
+ * kept. All else in the file stays byte for byte, but a signature goes. out_path may be plan_path: the file there is whole at any time. Plans with external
  * weights have to stay in their directory. Sessions of a plan prefer its choices to the cache's, on every GPU with the same compute
  * capability and the same version of the library that made the choice.
  * Errors: IO, INVALID_PLAN, INVALID_ARGUMENT for rows that no plan can hold. */

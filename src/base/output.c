@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { ZEROS = 4096 };
@@ -44,14 +45,23 @@ static bool lock(int fd, int how)
     return code == 0;
 }
 
+/* Writers hold it for moments; whoever does longer, as flock(1) around this very program, is not waited for.
+ */
 int grt_output_lock_directory(const char *path)
 {
+    enum { TRIES = 300, PAUSE_NS = 10000000 };
     char *directory = directory_of(path);
     int fd = directory ? open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
     free(directory);
-    if (fd < 0 || lock(fd, LOCK_EX))
-        return fd;
-    close(fd);
+    for (int i = 0; fd >= 0 && i < TRIES; i++) {
+        if (lock(fd, LOCK_EX | LOCK_NB))
+            return fd;
+        if (errno != EWOULDBLOCK)
+            break;
+        nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
+    }
+    if (fd >= 0)
+        close(fd);
     return -1;
 }
 

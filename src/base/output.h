@@ -26,7 +26,8 @@ grt_status grt_output_commit(grt_output *o);
 void grt_output_close(grt_output *o);
 
 /* Among writers of several files that belong together, one at a time in the directory of `path`: a descriptor
- * to close() at the end; -1 where there are no such locks. Waits for the others. */
+ * to close() at the end. Waits for the others, three seconds at most. -1: then, and where there are no such
+ * locks. */
 int grt_output_lock_directory(const char *path);
 
 #endif

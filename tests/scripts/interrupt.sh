@@ -15,10 +15,11 @@ answer "$scratch/one.grt" >"$scratch/one"
 answer "$scratch/two.grt" >"$scratch/two"
 check "two models that can be told apart" sh -c "! cmp -s '$scratch/one' '$scratch/two'"
 
-# replace OPTION...: kill graphc at each change of the directory, until it gets through.
+# replace FILES OPTION...: kill graphc at each change of the directory, until it gets through; in the end there are so many files.
 replace()
 {
-    local at=0 status=137 directory=$scratch/replaced
+    local at=0 status=137 directory=$scratch/replaced files=$1
+    shift
     while [ "$status" = 137 ]; do
         at=$((at + 1))
         rm -rf "$directory"
@@ -35,13 +36,13 @@ replace()
     echo "killed $((at - 1)) times, exit status $status"
     [ "$status" = 0 ] && [ "$at" -gt 2 ]
 }
-files=1 check "a plan that is replaced by one who is killed" replace
-files=2 check "the same with external weights" replace --external-weights
+check "a plan that is replaced by one who is killed" replace 1
+check "the same with external weights" replace 2 --external-weights
 
 # Somebody opens the plan all the while, and gets one or the other.
 reads_whole()
 {
-    local n=0 status=0
+    local n=0
     while [ ! -e "$scratch/done" ]; do
         answer "$scratch/k.grt" >"$scratch/read" || return 1
         cmp -s "$scratch/read" "$scratch/one" || cmp -s "$scratch/read" "$scratch/two" || return 1
@@ -60,7 +61,7 @@ replaced_while_read()
     reads_whole
     local status=$?
     wait
-    return $status
+    return "$status"
 }
 check "a plan that is replaced while it is read" replaced_while_read
 

@@ -285,6 +285,21 @@ START_TEST(external_weights_are_replaced)
 }
 END_TEST
 
+/* Somebody who has locked the directory, perhaps around this very program, keeps nobody from writing. */
+START_TEST(a_directory_that_stays_locked)
+{
+    char first[2 * FILES_NAME];
+    const int fd = open(directory, O_RDONLY | O_DIRECTORY);
+    ck_assert_int_eq(flock(fd, LOCK_EX), 0);
+    file f = sample_file(true);
+    assert_reads_back(f);
+    close(fd);
+    find_weights("sample.grt", first);
+    unlink(first);
+    free(f.data);
+}
+END_TEST
+
 /* The reader takes whatever name META has: older versions left the checksum out. */
 START_TEST(weights_of_any_name)
 {
@@ -540,6 +555,7 @@ Suite *suite_test_plan(void)
     tcase_add_test(tc, round_trip);
     tcase_add_test(tc, external_weights);
     tcase_add_test(tc, external_weights_are_replaced);
+    tcase_add_test(tc, a_directory_that_stays_locked);
     tcase_add_test(tc, weights_of_any_name);
     tcase_add_test(tc, same_plan_same_bytes);
     tcase_add_test(tc, nothing_stays_of_a_failed_write);
