@@ -37,7 +37,7 @@ make_configure() { [ -x configure ] || ./autogen.sh; }
 configure_build()
 {
     mkdir -p build && cd build
-    # shellcheck disable=SC2086 # a list of arguments
+    # shellcheck disable=SC2046,SC2086 # lists of arguments
     [ -x config.status ] || ../configure $(gpu_configure) ${GRAPHRT_CONFIGURE:-}
 }
 # What is used below; kernels for a GPU, which take minutes, only where there is one. `make -C build` makes the rest.

@@ -43,7 +43,7 @@ configure_build()
 {
     [ -x configure ] || ./autogen.sh || return 1
     mkdir -p build && cd build || return 1
-    # shellcheck disable=SC2086 # a list of arguments
+    # shellcheck disable=SC2046,SC2086 # lists of arguments
     [ -x config.status ] || ../configure $(gpu_configure) ${GRAPHRT_CONFIGURE:-}
 }
 build_all() { make -C build -j"$(nproc)"; }
