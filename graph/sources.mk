@@ -42,6 +42,7 @@ graph_ops_SOURCES += graph/ops/pointwise_group.c
 graph_ops_SOURCES += graph/ops/elementwise.c
 graph_ops_SOURCES += graph/ops/cast.c
 graph_SOURCES += graph/ops/ml_parts.h graph/ops/ml_parts.c
+graph_SOURCES += graph/ops/einsum_pairs.h graph/ops/einsum_pairs.c
 graph_SOURCES += graph/ops/moves.h graph/ops/moves.c
 graph_ops_SOURCES += graph/ops/reshape.c
 graph_ops_SOURCES += graph/ops/shape.c

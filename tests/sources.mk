@@ -8,6 +8,7 @@ unit_SOURCES += tests/unit/test_algo_overlay.c
 unit_SOURCES += tests/unit/test_api.c
 unit_SOURCES += tests/unit/test_bad_models.c
 unit_SOURCES += tests/unit/test_dim.c
+unit_SOURCES += tests/unit/test_einsum.c
 unit_SOURCES += tests/unit/test_faults.c
 unit_SOURCES += tests/unit/test_frame.c
 unit_SOURCES += tests/unit/test_dnn_profile.c
