@@ -122,7 +122,7 @@ static grt_status run(evaluation *e)
             return grt_fail_memory(e->call.workspace_bytes);
         e->call.run.workspace = e->workspace;
     }
-    return e->call.row->run(&e->call.run);
+    return grt_op_call_run(&e->call);
 }
 
 static grt_status evaluate(const grt_target *target, const grt_op_desc *desc, const grt_tensor *const *in,
