@@ -72,6 +72,8 @@ struct ir_graph {
     ir_use *outputs;
     const char **output_names; /* the interface's; the values may have others after rewrites */
     int32_t n_outputs;
+    const int64_t *declared; /* of an imported body: as in GRT_ATTR_DECLARED */
+    size_t n_declared;
 };
 
 struct ir_module {

@@ -186,6 +186,14 @@ static grt_status constant_node(importer *imp, scope *s, const culprit *who, con
     return scope_define(imp, s, who, proto->output[0], value);
 }
 
+static void take_declared(ir_node *node)
+{
+    const grt_attr *body = grt_attr_find(&node->desc, "body");
+    if (node->row && node->row->flags & OP_CONTROL && body && body->kind == GRT_ATTR_GRAPH &&
+        body->graph->n_declared)
+        ir_attr_set_ints(node, GRT_ATTR_DECLARED, body->graph->declared, body->graph->n_declared);
+}
+
 /* Trailing operands that are left out count as not there. */
 static int32_t used(size_t n, char *const *list, int32_t keep)
 {
@@ -215,6 +223,7 @@ static grt_status op_node(importer *imp, scope *s, const culprit *who, const Onn
     if (n_named && !named)
         return grt_fail_memory(0);
     GRT_TRY(upgrade(imp, who, node, who->opset));
+    take_declared(node);
     return define_outputs(imp, s, who, n_named, named, proto);
 }
 
