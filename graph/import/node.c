@@ -123,7 +123,7 @@ static grt_status check_attrs(importer *imp, const culprit *who, const ir_node *
 static grt_status check_count(importer *imp, const culprit *who, const char *what, int32_t n, int16_t min,
                               int16_t max)
 {
-    if (n >= min && (max == OP_VARIADIC || n <= max))
+    if (op_count_fits(n, min, max))
         return GRT_OK;
     if (max == OP_VARIADIC)
         return problem(imp, who, "has %d %s, at least %d expected", n, what, min);
