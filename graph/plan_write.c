@@ -318,7 +318,9 @@ static bool lay_out(layout *l, const grt_plan *plan)
 
 /* ---- files ---- */
 
-static grt_status write_weights(grt_output *o, const grt_plan *plan, const layout *l, uint64_t *out_checksum)
+/* Weights may take long to write: `cancel` is asked before each. */
+static grt_status write_weights(grt_output *o, const grt_plan *plan, const layout *l,
+                                const grt_cancel *cancel, uint64_t *out_checksum)
 {
     static const char zeros[PLAN_TENSOR_ALIGNMENT];
     plan_hasher hasher;
@@ -330,6 +332,9 @@ static grt_status write_weights(grt_output *o, const grt_plan *plan, const layou
         if (!l->first[i])
             continue;
         size_t padding = (size_t)(l->offsets[i] - at), size = grt_plan_packing(plan, i).bytes;
+        status = grt_cancel_check(cancel);
+        if (status != GRT_OK)
+            break;
         plan_hasher_add(&hasher, zeros, padding);
         plan_hasher_add(&hasher, plan->weights[i].data, size);
         status = grt_output_zeros(o, padding);
@@ -380,7 +385,7 @@ static grt_status write_tuning(grt_output *o, const grt_plan *plan, plan_section
 }
 
 static grt_status write_file(grt_output *o, const grt_plan *plan, const layout *l,
-                             Grt__Plan__ExternalWeights *external)
+                             Grt__Plan__ExternalWeights *external, const grt_cancel *cancel)
 {
     plan_section sections[3] = {{.kind = PLAN_META, .offset = PLAN_PAGE}};
     uint32_t n = 1;
@@ -399,7 +404,7 @@ static grt_status write_file(grt_output *o, const grt_plan *plan, const layout *
     if (!external && l->size > 0) {
         plan_section *weights = &sections[n++];
         GRT_TRY(next_section(o, weights, PLAN_WEIGHTS, l->size));
-        GRT_TRY(write_weights(o, plan, l, &weights->checksum));
+        GRT_TRY(write_weights(o, plan, l, cancel, &weights->checksum));
     }
     if (plan->n_tuning) /* last: it is the section that may be replaced */
         GRT_TRY(write_tuning(o, plan, &sections[n++]));
@@ -409,19 +414,20 @@ static grt_status write_file(grt_output *o, const grt_plan *plan, const layout *
 
 /* The weights first: a plan never names a file that is not there yet. */
 static grt_status write_external(const grt_plan *plan, const char *path, const layout *l,
-                                 uint64_t *out_checksum)
+                                 const grt_cancel *cancel, uint64_t *out_checksum)
 {
     grt_output o;
     grt_status status = grt_output_open(&o, path, ".weights");
     if (status == GRT_OK)
-        status = write_weights(&o, plan, l, out_checksum);
+        status = write_weights(&o, plan, l, cancel, out_checksum);
     if (status == GRT_OK)
         status = grt_output_commit(&o);
     grt_output_close(&o);
     return status;
 }
 
-static grt_status write_plan(const grt_plan *plan, const char *path, const layout *l, bool external_weights)
+static grt_status write_plan(const grt_plan *plan, const char *path, const layout *l, bool external_weights,
+                             const grt_cancel *cancel)
 {
     Grt__Plan__ExternalWeights external = GRT__PLAN__EXTERNAL_WEIGHTS__INIT;
     const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
@@ -431,24 +437,25 @@ static grt_status write_plan(const grt_plan *plan, const char *path, const layou
     if (external_weights) {
         external.name = name;
         external.size = l->size;
-        GRT_TRY(write_external(plan, path, l, &external.checksum));
+        GRT_TRY(write_external(plan, path, l, cancel, &external.checksum));
     }
     grt_output o;
     grt_status status = grt_output_open(&o, path, "");
     if (status == GRT_OK)
-        status = write_file(&o, plan, l, external_weights ? &external : NULL);
+        status = write_file(&o, plan, l, external_weights ? &external : NULL, cancel);
     grt_output_close(&o);
     return status;
 }
 
-grt_status grt_plan_write(const grt_plan *plan, const char *path, bool external_weights)
+grt_status grt_plan_write(const grt_plan *plan, const char *path, bool external_weights,
+                          const grt_cancel *cancel)
 {
     /* A plan that could not be read must not replace one that can. */
     if (plan_check(path, plan) != GRT_OK)
         return grt_fail_context(GRT_STATUS_INTERNAL, "the compiler made a plan that breaks its own rules");
     layout l = {0};
-    grt_status status =
-        lay_out(&l, plan) ? write_plan(plan, path, &l, external_weights) : grt_fail_memory(sizeof(stored));
+    grt_status status = lay_out(&l, plan) ? write_plan(plan, path, &l, external_weights, cancel)
+                                          : grt_fail_memory(sizeof(stored));
     grt_arena_release(l.arena);
     return status;
 }

@@ -241,7 +241,7 @@ static grt_status check_growth(importer *imp, const culprit *who, const Onnx__No
 {
     size_t room = 0;
     imp->inlined += 1 + (int64_t)((proto->n_input + proto->n_output + proto->n_attribute) / 64);
-    if (!grt_mul_size(imp->size, 64, &room) || !grt_add_size(room, 256 << 20, &room))
+    if (!grt_mul_size(imp->size, 16, &room) || !grt_add_size(room, 24 << 20, &room))
         room = SIZE_MAX;
     if (imp->inlined > MAX_INLINED_NODES || grt_arena_bytes(imp->arena) > room)
         return grt_fail(GRT_STATUS_INVALID_MODEL,

@@ -1,24 +1,29 @@
 /* libgraphrt: run ONNX models on CPUs and GPUs.
  *
  * Start with the simple part (section 1): open a model, create a session on a device, create a context, run.
- * Section 2 describes models; section 3 has values that are not plain tensors; section 4 compiles plans offline.
+ * Section 2 describes models; section 3 has values that are not plain tensors; section 4 compiles plans
+ * offline.
  *
  * Rules that hold for every function, unless its comment says otherwise:
- *  - A function that can fail returns grt_status. On failure no out-parameter is written, nothing is leaked, and
- *    grt_last_error() gives the calling thread's full message: node, op, tensor, what was expected and what was found.
- *  - A NULL where an object, an out_* parameter or a callback is needed is INVALID_ARGUMENT; functions that return no status
- *    then do nothing and return 0, false or NULL.
+ *  - A function that can fail returns grt_status. On failure no out-parameter is written, nothing is leaked,
+ * and grt_last_error() gives the calling thread's full message: node, op, tensor, what was expected and what
+ * was found.
+ *  - A NULL where an object, an out_* parameter or a callback is needed is INVALID_ARGUMENT; functions that
+ * return no status then do nothing and return 0, false or NULL.
  *  - Objects obtained through out_* parameters belong to the caller, who gives each one back with exactly one
  *    grt_<noun>_release(); releasing NULL does nothing.
- *  - Structs that have struct_size: zero them, then set it to sizeof. Programs that were compiled with an older header keep
- *    working: their shorter structs are read and filled as far as they go. A size that was not set is INVALID_ARGUMENT.
+ *  - Structs that have struct_size: zero them, then set it to sizeof. Programs that were compiled with an
+ * older header keep working: their shorter structs are read and filled as far as they go. A size that was not
+ * set is INVALID_ARGUMENT.
  *  - Strings passed in are copied; strings returned as const char * belong to the object that returned them.
- *  - runtime, model and session objects may be used from any number of threads at once. A context is used by one thread at a
- *    time, not always the same. Values are immutable: any number of threads may read one. Objects keep what they need alive: a session may outlive the caller's model reference, and so on.
+ *  - runtime, model and session objects may be used from any number of threads at once. A context is used by
+ * one thread at a time, not always the same. Values are immutable: any number of threads may read one.
+ * Objects keep what they need alive: a session may outlive the caller's model reference, and so on.
  *  - dims are int64_t; sizes are bytes; times are milliseconds. Tensors are dense and row-major.
- *  - The library never prints, exits or aborts on user data. It leaves locale, signals and OpenMP's settings alone.
- *  - A process may fork() while no other thread of it is in a call. The child may go on with CPU sessions and contexts; GPUs that
- *    the parent has opened are not the child's to use.
+ *  - The library never prints, exits or aborts on user data. It leaves locale, signals and OpenMP's settings
+ * alone.
+ *  - A process may fork() while no other thread of it is in a call. The child may go on with CPU sessions and
+ * contexts; GPUs that the parent has opened are not the child's to use.
  */
 #ifndef GRAPHRT_GRAPHRT_H
 #define GRAPHRT_GRAPHRT_H
@@ -36,7 +41,7 @@ extern "C" {
 #define GRT_VERSION_PATCH 0
 
 #if defined(__GNUC__)
-#define GRT_API __attribute__((visibility("default")))
+#define GRT_API      __attribute__((visibility("default")))
 #define GRT_MUST_USE __attribute__((warn_unused_result))
 #else
 #define GRT_API
@@ -45,19 +50,21 @@ extern "C" {
 
 /* ---------------------------------------------------------------------------------------------------------------------
  * 0. Status, data types, tensors
- * ------------------------------------------------------------------------------------------------------------------- */
+ * -------------------------------------------------------------------------------------------------------------------
+ */
 
 /* X(name, text): every status with its one-line meaning. */
-#define GRT_STATUS_LIST(X)                                                                                             \
-    X(OK, "success")                                                                                                   \
-    X(INVALID_ARGUMENT, "a parameter is wrong: a NULL, a name, a dtype, a shape or a size that does not fit")          \
-    X(INVALID_MODEL, "the ONNX model breaks a rule of the ONNX specification")                                         \
-    X(INVALID_PLAN, "the plan file is truncated, corrupt or of a newer format")                                        \
-    X(UNSUPPORTED, "valid, but this build or backend has no implementation for it")                                    \
-    X(IO, "a file could not be read or written")                                                                       \
-    X(OUT_OF_MEMORY, "an allocation on the host or the device failed")                                                 \
-    X(DEVICE, "a device is missing, lost or reported an error")                                                        \
-    X(CANCELLED, "the caller asked to stop")                                                                           \
+#define GRT_STATUS_LIST(X)                                                                  \
+    X(OK, "success")                                                                        \
+    X(INVALID_ARGUMENT,                                                                     \
+      "a parameter is wrong: a NULL, a name, a dtype, a shape or a size that does not fit") \
+    X(INVALID_MODEL, "the ONNX model breaks a rule of the ONNX specification")              \
+    X(INVALID_PLAN, "the plan file is truncated, corrupt or of a newer format")             \
+    X(UNSUPPORTED, "valid, but this build or backend has no implementation for it")         \
+    X(IO, "a file could not be read or written")                                            \
+    X(OUT_OF_MEMORY, "an allocation on the host or the device failed")                      \
+    X(DEVICE, "a device is missing, lost or reported an error")                             \
+    X(CANCELLED, "the caller asked to stop")                                                \
     X(INTERNAL, "a bug in libgraphrt: please report it with the message")
 
 typedef enum grt_status {
@@ -70,41 +77,42 @@ typedef enum grt_status {
 /* One-line meaning of a status; never NULL. */
 GRT_API const char *grt_status_text(grt_status status);
 
-/* The calling thread's message for its last failed call; "" if none failed. A call that succeeds leaves it. Valid until that thread's
- * next failing call. */
+/* The calling thread's message for its last failed call; "" if none failed. A call that succeeds leaves it.
+ * Valid until that thread's next failing call. */
 GRT_API const char *grt_last_error(void);
 
 /* "MAJOR.MINOR.PATCH" of the library that is running. */
 GRT_API const char *grt_version(void);
 
-/* X(NAME, onnx number, bits per element, text). The numbers are those of ONNX's TensorProto.DataType. Sub-byte elements are
- * packed low bits first, each tensor padded to whole bytes. BOOL is one byte, 0 or 1. STRING elements are grt_string. */
-#define GRT_DTYPE_LIST(X)                                                                                              \
-    X(FLOAT, 1, 32, "float32")                                                                                         \
-    X(UINT8, 2, 8, "uint8")                                                                                            \
-    X(INT8, 3, 8, "int8")                                                                                              \
-    X(UINT16, 4, 16, "uint16")                                                                                         \
-    X(INT16, 5, 16, "int16")                                                                                           \
-    X(INT32, 6, 32, "int32")                                                                                           \
-    X(INT64, 7, 64, "int64")                                                                                           \
-    X(STRING, 8, 128, "string")                                                                                        \
-    X(BOOL, 9, 8, "bool")                                                                                              \
-    X(FLOAT16, 10, 16, "float16")                                                                                      \
-    X(DOUBLE, 11, 64, "float64")                                                                                       \
-    X(UINT32, 12, 32, "uint32")                                                                                        \
-    X(UINT64, 13, 64, "uint64")                                                                                        \
-    X(COMPLEX64, 14, 64, "complex64")                                                                                  \
-    X(COMPLEX128, 15, 128, "complex128")                                                                               \
-    X(BFLOAT16, 16, 16, "bfloat16")                                                                                    \
-    X(FLOAT8E4M3FN, 17, 8, "float8e4m3fn")                                                                             \
-    X(FLOAT8E4M3FNUZ, 18, 8, "float8e4m3fnuz")                                                                         \
-    X(FLOAT8E5M2, 19, 8, "float8e5m2")                                                                                 \
-    X(FLOAT8E5M2FNUZ, 20, 8, "float8e5m2fnuz")                                                                         \
-    X(UINT4, 21, 4, "uint4")                                                                                           \
-    X(INT4, 22, 4, "int4")                                                                                             \
-    X(FLOAT4E2M1, 23, 4, "float4e2m1")                                                                                 \
-    X(FLOAT8E8M0, 24, 8, "float8e8m0")                                                                                 \
-    X(UINT2, 25, 2, "uint2")                                                                                           \
+/* X(NAME, onnx number, bits per element, text). The numbers are those of ONNX's TensorProto.DataType.
+ * Sub-byte elements are packed low bits first, each tensor padded to whole bytes. BOOL is one byte, 0 or 1.
+ * STRING elements are grt_string. */
+#define GRT_DTYPE_LIST(X)                      \
+    X(FLOAT, 1, 32, "float32")                 \
+    X(UINT8, 2, 8, "uint8")                    \
+    X(INT8, 3, 8, "int8")                      \
+    X(UINT16, 4, 16, "uint16")                 \
+    X(INT16, 5, 16, "int16")                   \
+    X(INT32, 6, 32, "int32")                   \
+    X(INT64, 7, 64, "int64")                   \
+    X(STRING, 8, 128, "string")                \
+    X(BOOL, 9, 8, "bool")                      \
+    X(FLOAT16, 10, 16, "float16")              \
+    X(DOUBLE, 11, 64, "float64")               \
+    X(UINT32, 12, 32, "uint32")                \
+    X(UINT64, 13, 64, "uint64")                \
+    X(COMPLEX64, 14, 64, "complex64")          \
+    X(COMPLEX128, 15, 128, "complex128")       \
+    X(BFLOAT16, 16, 16, "bfloat16")            \
+    X(FLOAT8E4M3FN, 17, 8, "float8e4m3fn")     \
+    X(FLOAT8E4M3FNUZ, 18, 8, "float8e4m3fnuz") \
+    X(FLOAT8E5M2, 19, 8, "float8e5m2")         \
+    X(FLOAT8E5M2FNUZ, 20, 8, "float8e5m2fnuz") \
+    X(UINT4, 21, 4, "uint4")                   \
+    X(INT4, 22, 4, "int4")                     \
+    X(FLOAT4E2M1, 23, 4, "float4e2m1")         \
+    X(FLOAT8E8M0, 24, 8, "float8e8m0")         \
+    X(UINT2, 25, 2, "uint2")                   \
     X(INT2, 26, 2, "int2")
 
 typedef enum grt_dtype {
@@ -112,7 +120,7 @@ typedef enum grt_dtype {
 #define X(name, number, bits, text) GRT_DTYPE_##name = number,
     GRT_DTYPE_LIST(X)
 #undef X
-    GRT_DTYPE_COUNT
+        GRT_DTYPE_COUNT
 } grt_dtype;
 
 /* "float32", "int64", ...; "none" for GRT_DTYPE_NONE and unknown numbers. */
@@ -134,24 +142,29 @@ typedef enum grt_memory {
     GRT_MEMORY_DEVICE = 2, /* memory of device `device` */
 } grt_memory;
 
-/* A view of a dense row-major tensor. It owns nothing: whoever made `data` keeps it alive while the view is in use. */
+/* A view of a dense row-major tensor. It owns nothing: whoever made `data` keeps it alive while the view is
+ * in use. */
 typedef struct grt_tensor {
     grt_dtype dtype;
     int32_t rank; /* 0 for a scalar; at most GRT_MAX_RANK; -1 where unknown (model descriptions only) */
-    int64_t dims[GRT_MAX_RANK]; /* those from rank on are not looked at; -1 where unknown (model descriptions only) */
-    void *data; /* aligned as its elements are; may be NULL if there are none */
+    int64_t dims[GRT_MAX_RANK]; /* those from rank on are not looked at; -1 where unknown (model descriptions
+                                   only) */
+    void *data;                 /* aligned as its elements are; may be NULL if there are none */
     grt_memory memory;
     int32_t device; /* of GRT_MEMORY_DEVICE */
 } grt_tensor;
 
-/* Elements of a tensor with known dims; 1 for a scalar, 0 if any dim is 0, -1 if a dim is unknown or the product overflows. */
+/* Elements of a tensor with known dims; 1 for a scalar, 0 if any dim is 0, -1 if a dim is unknown or the
+ * product of those that are not 0 is above 2^58. Tensors beyond that are refused everywhere. */
 GRT_API int64_t grt_tensor_elements(const grt_tensor *tensor);
-/* Bytes of a tensor with known dims (sub-byte types rounded up to whole bytes); SIZE_MAX if unknown or overflowing. */
+/* Bytes of a tensor with known dims (sub-byte types rounded up to whole bytes); SIZE_MAX if unknown or
+ * overflowing. */
 GRT_API size_t grt_tensor_bytes(const grt_tensor *tensor);
 
 /* ---------------------------------------------------------------------------------------------------------------------
  * 1. Running a model
- * ------------------------------------------------------------------------------------------------------------------- */
+ * -------------------------------------------------------------------------------------------------------------------
+ */
 
 typedef struct grt_runtime grt_runtime;
 typedef struct grt_model grt_model;
@@ -159,48 +172,57 @@ typedef struct grt_session grt_session;
 typedef struct grt_context grt_context;
 typedef struct grt_value grt_value;
 
-/* Create the process's runtime: backends and devices are looked up on first use, not here. Several runtimes may coexist. */
+/* Create the process's runtime: backends and devices are looked up on first use, not here. Several runtimes
+ * may coexist. */
 GRT_API GRT_MUST_USE grt_status grt_runtime_create(grt_runtime **out_runtime);
 GRT_API void grt_runtime_release(grt_runtime *runtime);
 
-/* Where this runtime keeps the algorithms that libraries chose for its devices (section 5): a file, or "off" for memory only. To be
- * called before the first session; afterwards INVALID_ARGUMENT. Without it: the environment's GRAPHRT_ALGO_CACHE (a file or
- * "off"), else $XDG_CACHE_HOME/graphrt/algos.db, else ~/.cache/graphrt/algos.db. A file that cannot be used is no error: choices
- * are made anew, and grt_session_get_load says what is wrong. */
+/* Where this runtime keeps the algorithms that libraries chose for its devices (section 5): a file, or "off"
+ * for memory only. To be called before the first session; afterwards INVALID_ARGUMENT. Without it: the
+ * environment's GRAPHRT_ALGO_CACHE (a file or "off"), else $XDG_CACHE_HOME/graphrt/algos.db, else
+ * ~/.cache/graphrt/algos.db. A file that cannot be used is no error: choices are made anew, and
+ * grt_session_get_load says what is wrong. */
 GRT_API GRT_MUST_USE grt_status grt_runtime_set_algo_cache(grt_runtime *runtime, const char *path);
 
-/* Open a plan (.grt) or an ONNX model; the content says which it is. A plan is mapped and checked; an ONNX model is compiled in memory
- * with default options for the CPU. The file must not be modified while the model lives (another one may take its name).
- * Errors: IO, INVALID_PLAN, INVALID_MODEL, UNSUPPORTED, OUT_OF_MEMORY. */
+/* Open a plan (.grt) or an ONNX model; the content says which it is. A plan is mapped and checked; an ONNX
+ * model is compiled in memory with default options for the CPU. The file must not be modified while the model
+ * lives (another one may take its name). Errors: IO, INVALID_PLAN, INVALID_MODEL, UNSUPPORTED, OUT_OF_MEMORY.
+ */
 GRT_API GRT_MUST_USE grt_status grt_model_open(grt_runtime *runtime, const char *path, grt_model **out_model);
-/* The same with an ONNX model compiled as the options say (section 3), NULL: as above. `target` is the kind of device that sessions are for:
- * a model that was compiled for another runs, but not as fast. What is about the plan's file (external_weights, devices, choices)
- * is INVALID_ARGUMENT here. A plan is opened as it is. Errors: also DEVICE, if there is no such kind. */
+/* The same with an ONNX model compiled as the options say (section 3), NULL: as above. `target` is the kind
+ * of device that sessions are for: a model that was compiled for another runs, but not as fast. What is about
+ * the plan's file (external_weights, devices, choices) is INVALID_ARGUMENT here. A plan is opened as it is.
+ * Errors: also DEVICE, if there is no such kind. */
 struct grt_compile_options;
-GRT_API GRT_MUST_USE grt_status grt_model_open_with(grt_runtime *runtime, const char *path, const struct grt_compile_options *options,
+GRT_API GRT_MUST_USE grt_status grt_model_open_with(grt_runtime *runtime, const char *path,
+                                                    const struct grt_compile_options *options,
                                                     grt_model **out_model);
-/* The same from `size` bytes of memory. `data` is copied unless it is a plan aligned to 4096 bytes, which must then outlive the model.
- * External data of an ONNX model is refused here, as it has no directory to be read from. */
+/* The same from `size` bytes of memory. `data` is copied unless it is a plan aligned to 4096 bytes, which
+ * must then outlive the model. External data of an ONNX model is refused here, as it has no directory to be
+ * read from. */
 GRT_API GRT_MUST_USE grt_status grt_model_open_memory(grt_runtime *runtime, const void *data, size_t size,
                                                       grt_model **out_model);
 GRT_API void grt_model_release(grt_model *model);
 
-/* Devices of a kind ("cuda") in this machine; there may be 0. Starts the kind's driver. Errors: DEVICE if there is no such kind, or its
- * module cannot be opened. */
+/* Devices of a kind ("cuda") in this machine; there may be 0. Starts the kind's driver. Errors: DEVICE if
+ * there is no such kind, or its module cannot be opened. */
 GRT_API GRT_MUST_USE grt_status grt_device_count(const char *kind, int32_t *out_count);
 
 /* Session options. Set struct_size = sizeof(grt_session_options) and leave the rest zero for defaults. */
 typedef struct grt_session_options {
     size_t struct_size;
-    int32_t threads; /* CPU: threads of one operator, at most 1024; 0: one per physical core the process may use */
-    const char *fallback; /* "cpu": ops without a kernel on the device run on the CPU; NULL: they are an error that lists them */
+    int32_t threads; /* CPU: threads of one operator, at most 1024; 0: one per physical core the process may
+                        use */
+    const char *fallback; /* "cpu": ops without a kernel on the device run on the CPU; NULL: they are an error
+                             that lists them */
 } grt_session_options;
 
-/* Make `model` resident on `device`: "cpu", "null" or "cuda:0"; NULL means "cpu". Packs weights and creates kernels. The session
- * is immutable and may be shared by any number of threads, one context each. options may be NULL.
- * Errors: DEVICE (names the devices that exist), UNSUPPORTED (lists every op without a kernel), INVALID_PLAN (weights whose checksum is
- * wrong), OUT_OF_MEMORY. */
-GRT_API GRT_MUST_USE grt_status grt_session_create(grt_model *model, const char *device, const grt_session_options *options,
+/* Make `model` resident on `device`: "cpu", "null" or "cuda:0"; NULL means "cpu". Packs weights and creates
+ * kernels. The session is immutable and may be shared by any number of threads, one context each. options may
+ * be NULL. Errors: DEVICE (names the devices that exist), UNSUPPORTED (lists every op without a kernel),
+ * INVALID_PLAN (weights whose checksum is wrong), OUT_OF_MEMORY. */
+GRT_API GRT_MUST_USE grt_status grt_session_create(grt_model *model, const char *device,
+                                                   const grt_session_options *options,
                                                    grt_session **out_session);
 GRT_API void grt_session_release(grt_session *session);
 
@@ -221,63 +243,77 @@ typedef struct grt_sessions_options {
     int32_t max_parallel; /* devices that are made ready at once; 0: all */
     int32_t readers;      /* threads that read weights; 0: one per core, at most 16 */
     size_t max_pinned;    /* bytes of host memory to page-lock meanwhile; 0: 128 MiB */
-    const char *upload;   /* NULL or "auto": devices that can copy from each other share the work; "direct": each copies all from the host */
-    /* Called by the threads at work, one at a time; false asks to stop. May be NULL. Must not call into the sessions' model. */
+    const char *upload;   /* NULL or "auto": devices that can copy from each other share the work; "direct":
+                             each copies all from the host */
+    /* Called by the threads at work, one at a time; false asks to stop. May be NULL. Must not call into the
+     * sessions' model. */
     bool (*progress)(void *user, const grt_load_progress *progress);
     void *user;
 } grt_sessions_options;
 
-/* One session of `model` on each of n devices, made in parallel by a thread for each: reading the weights and opening the
- * devices begin at once, and every device goes on as soon as it is open. Weights are read once for all. The same device may be named
- * twice; weights are on a device once, however many sessions of a plan it has. sessions[i] belongs to devices[i] and to the caller.
- * With `partial`, GRT_OK if any device is ready; grt_last_error() then tells of those that are not (else it is ""). Without it, a
- * failure or a progress function that returned false leaves no session: CANCELLED, or the first failure's status and text, which names the
- * device. n is 1 to 65536; devices, or one of them, may be NULL for "cpu"; options may be NULL. */
+/* One session of `model` on each of n devices, made in parallel by a thread for each: reading the weights and
+ * opening the devices begin at once, and every device goes on as soon as it is open. Weights are read once
+ * for all. The same device may be named twice; weights are on a device once, however many sessions of a plan
+ * it has. sessions[i] belongs to devices[i] and to the caller. With `partial`, GRT_OK if any device is ready;
+ * grt_last_error() then tells of those that are not (else it is ""). Without it, a failure or a progress
+ * function that returned false leaves no session: CANCELLED, or the first failure's status and text, which
+ * names the device. n is 1 to 65536; devices, or one of them, may be NULL for "cpu"; options may be NULL. */
 GRT_API GRT_MUST_USE grt_status grt_sessions_create(grt_model *model, const char *const *devices, size_t n,
-                                                    const grt_sessions_options *options, grt_session **out_sessions);
+                                                    const grt_sessions_options *options,
+                                                    grt_session **out_sessions);
 /* CPU threads that one operator of this session may use. */
 GRT_API int32_t grt_session_threads(const grt_session *session);
 
-/* Host memory for inputs and outputs that copies to and from the session's device reach directly (page-locked; bind it with
- * grt_tensor.memory GRT_MEMORY_PINNED): they need no staging, and only such copies can be enqueued. Ordinary memory where there is
- * nothing to copy. 256-byte aligned, not cleared. Page-locking is slow (about 2 GB/s) and takes memory from the system: allocate
- * once, reuse. To be given back before the session's release. Errors: OUT_OF_MEMORY, DEVICE. */
+/* Host memory for inputs and outputs that copies to and from the session's device reach directly
+ * (page-locked; bind it with grt_tensor.memory GRT_MEMORY_PINNED): they need no staging, and only such copies
+ * can be enqueued. Ordinary memory where there is nothing to copy. 256-byte aligned, not cleared.
+ * Page-locking is slow (about 2 GB/s) and takes memory from the system: allocate once, reuse. To be given
+ * back before the session's release. Errors: OUT_OF_MEMORY, DEVICE. */
 GRT_API GRT_MUST_USE grt_status grt_session_alloc_host(grt_session *session, size_t size, void **out_data);
 GRT_API void grt_session_free_host(grt_session *session, void *data); /* data may be NULL */
 
-/* One execution in flight: activation memory, bound inputs and outputs. For one thread at a time: a run that meets another thread's run
- * of the same context is INVALID_ARGUMENT, all else is not noticed. Cheap enough to have many. */
+/* One execution in flight: activation memory, bound inputs and outputs. For one thread at a time: a run that
+ * meets another thread's run of the same context is INVALID_ARGUMENT, all else is not noticed. Cheap enough
+ * to have many. */
 GRT_API GRT_MUST_USE grt_status grt_context_create(grt_session *session, grt_context **out_context);
 GRT_API void grt_context_release(grt_context *context);
 
-/* Use `tensor` as input `index` (position in grt_model_input) of the following runs. The view is copied; its data, and the bytes that
- * elements of STRING point to, must stay valid and unchanged while runs use it. dtype must equal the model's, rank and fixed
- * dims too; symbolic dims take any size, 0 included, and whether inputs agree on a symbol is seen at the run.
- * tensor == NULL unbinds: an input with a default (an initializer of the same name) takes its default again.
- * Errors: INVALID_ARGUMENT; what was bound before stays. Sequences and optionals: grt_context_set_input_value. */
-GRT_API GRT_MUST_USE grt_status grt_context_set_input(grt_context *context, size_t index, const grt_tensor *tensor);
-/* Let output `index` of the following runs be written into `tensor`, whose dims must equal the output's at the run, else the run is
- * INVALID_ARGUMENT. Its memory must overlap no input and no other output. NULL goes back to memory of the context's own. Outputs
- * of STRING, sequences and optionals cannot be bound. */
-GRT_API GRT_MUST_USE grt_status grt_context_set_output(grt_context *context, size_t index, const grt_tensor *tensor);
-/* Run the model. The first run with a new combination of input dims plans memory and prepares kernels for it; later runs with
- * dims seen before (the last 16 combinations are kept) allocate nothing, where no dim depends on data. A run that fails leaves no
- * outputs; the context can be run again. Errors: INVALID_ARGUMENT (an input that is not set; dims that do not fit each other or an output
- * that is bound; a value that an op refuses), OUT_OF_MEMORY, DEVICE, UNSUPPORTED. */
+/* Use `tensor` as input `index` (position in grt_model_input) of the following runs. The view is copied; its
+ * data, and the bytes that elements of STRING point to, must stay valid and unchanged while runs use it.
+ * dtype must equal the model's, rank and fixed dims too; symbolic dims take any size, 0 included, and whether
+ * inputs agree on a symbol is seen at the run. tensor == NULL unbinds: an input with a default (an
+ * initializer of the same name) takes its default again. Errors: INVALID_ARGUMENT; what was bound before
+ * stays. Sequences and optionals: grt_context_set_input_value. */
+GRT_API GRT_MUST_USE grt_status grt_context_set_input(grt_context *context, size_t index,
+                                                      const grt_tensor *tensor);
+/* Let output `index` of the following runs be written into `tensor`, whose dims must equal the output's at
+ * the run, else the run is INVALID_ARGUMENT. Its memory must overlap no input and no other output. NULL goes
+ * back to memory of the context's own. Outputs of STRING, sequences and optionals cannot be bound. */
+GRT_API GRT_MUST_USE grt_status grt_context_set_output(grt_context *context, size_t index,
+                                                       const grt_tensor *tensor);
+/* Run the model. The first run with a new combination of input dims plans memory and prepares kernels for it;
+ * later runs with dims seen before (the last 16 combinations are kept) allocate nothing, where no dim depends
+ * on data. A run that fails leaves no outputs; the context can be run again. Errors: INVALID_ARGUMENT (an
+ * input that is not set; dims that do not fit each other or an output that is bound; a value that an op
+ * refuses), OUT_OF_MEMORY, DEVICE, UNSUPPORTED. */
 GRT_API GRT_MUST_USE grt_status grt_context_run(grt_context *context);
-/* Enqueue a run on `stream` (a cudaStream_t; NULL: the context's own) and return at once. Inputs and outputs that are bound must be
- * device memory (grt_tensor.memory, .device), aligned to 16 bytes, which is used where it is, or page-locked memory, which is copied from
- * and to on the same stream. Outputs that are not bound lie in device memory of the context's, see grt_context_get_output. The stream may be one that the caller is
- * capturing into a graph, once the same dims ran before. The context, its inputs and outputs are in use until the stream has got
- * there. Errors: UNSUPPORTED on devices without streams, or if a step needs the host (named). */
+/* Enqueue a run on `stream` (a cudaStream_t; NULL: the context's own) and return at once. Inputs and outputs
+ * that are bound must be device memory (grt_tensor.memory, .device), aligned to 16 bytes, which is used where
+ * it is, or page-locked memory, which is copied from and to on the same stream. Outputs that are not bound
+ * lie in device memory of the context's, see grt_context_get_output. The stream may be one that the caller is
+ * capturing into a graph, once the same dims ran before. The context, its inputs and outputs are in use until
+ * the stream has got there. Errors: UNSUPPORTED on devices without streams, or if a step needs the host
+ * (named). */
 GRT_API GRT_MUST_USE grt_status grt_context_run_async(grt_context *context, void *stream);
-/* View of output `index` as the last run wrote it, in the memory that was bound then. If the memory is the context's own, it is valid
- * until the context's next run or release. Errors: INVALID_ARGUMENT if the last run failed, if there was none, or if the output
- * is no tensor (then: grt_context_get_output_value). */
-GRT_API GRT_MUST_USE grt_status grt_context_get_output(grt_context *context, size_t index, grt_tensor *out_tensor);
+/* View of output `index` as the last run wrote it, in the memory that was bound then. If the memory is the
+ * context's own, it is valid until the context's next run or release. Errors: INVALID_ARGUMENT if the last
+ * run failed, if there was none, or if the output is no tensor (then: grt_context_get_output_value). */
+GRT_API GRT_MUST_USE grt_status grt_context_get_output(grt_context *context, size_t index,
+                                                       grt_tensor *out_tensor);
 
-/* Contexts of one or more sessions with a thread each, fed from one queue: while one request computes, the inputs of the next and the
- * results of the last are copied, and requests go to the device that has the fewest. For any number of threads at once. */
+/* Contexts of one or more sessions with a thread each, fed from one queue: while one request computes, the
+ * inputs of the next and the results of the last are copied, and requests go to the device that has the
+ * fewest. For any number of threads at once. */
 typedef struct grt_pool grt_pool;
 /* What was submitted to a pool, until it is released. */
 typedef struct grt_request grt_request;
@@ -289,28 +325,33 @@ typedef struct grt_pool_options {
     int32_t queue;    /* requests that wait for a context at most; 0: as many as there are contexts */
 } grt_pool_options;
 
-/* Sessions are of one model, whose inputs and outputs are tensors; they may be released before the pool. Options may be NULL. Errors:
- * INVALID_ARGUMENT, UNSUPPORTED (sequences, optionals), OUT_OF_MEMORY, DEVICE. */
-GRT_API GRT_MUST_USE grt_status grt_pool_create(grt_session *const *sessions, size_t n, const grt_pool_options *options,
-                                                grt_pool **out_pool);
+/* Sessions are of one model, whose inputs and outputs are tensors; they may be released before the pool.
+ * Options may be NULL. Errors: INVALID_ARGUMENT, UNSUPPORTED (sequences, optionals), OUT_OF_MEMORY, DEVICE.
+ */
+GRT_API GRT_MUST_USE grt_status grt_pool_create(grt_session *const *sessions, size_t n,
+                                                const grt_pool_options *options, grt_pool **out_pool);
 /* Finishes what was submitted. Requests stay valid. No other thread may be inside the pool's functions. */
 GRT_API void grt_pool_release(grt_pool *pool);
 
-/* Let the pool run the model on `inputs` (as grt_context_set_input, in the model's order; dtype NONE: the input's default) and, where
- * outputs[i].dtype is not NONE, write output i there (as grt_context_set_output). n_outputs may be 0. The arrays are copied; the data they
- * point to is in use until the request is done. Waits while the queue is full. What is wrong with a tensor is the request's
- * error, see grt_request_wait. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. */
-GRT_API GRT_MUST_USE grt_status grt_pool_submit(grt_pool *pool, const grt_tensor *inputs, size_t n_inputs, const grt_tensor *outputs,
-                                                size_t n_outputs, grt_request **out_request);
+/* Let the pool run the model on `inputs` (as grt_context_set_input, in the model's order; dtype NONE: the
+ * input's default) and, where outputs[i].dtype is not NONE, write output i there (as grt_context_set_output).
+ * n_outputs may be 0. The arrays are copied; the data they point to is in use until the request is done.
+ * Waits while the queue is full. What is wrong with a tensor is the request's error, see grt_request_wait.
+ * Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. */
+GRT_API GRT_MUST_USE grt_status grt_pool_submit(grt_pool *pool, const grt_tensor *inputs, size_t n_inputs,
+                                                const grt_tensor *outputs, size_t n_outputs,
+                                                grt_request **out_request);
 /* Submit and wait. Outputs that are not named are lost. */
-GRT_API GRT_MUST_USE grt_status grt_pool_run(grt_pool *pool, const grt_tensor *inputs, size_t n_inputs, const grt_tensor *outputs,
-                                             size_t n_outputs);
+GRT_API GRT_MUST_USE grt_status grt_pool_run(grt_pool *pool, const grt_tensor *inputs, size_t n_inputs,
+                                             const grt_tensor *outputs, size_t n_outputs);
 
-/* Wait until the request is done; its run's status, with the message in the calling thread's grt_last_error(). */
+/* Wait until the request is done; its run's status, with the message in the calling thread's
+ * grt_last_error(). */
 GRT_API GRT_MUST_USE grt_status grt_request_wait(grt_request *request);
-/* View of output `index` of a request that is done without error: the memory that was named, or memory of the request's own, valid
- * until its release. Errors: INVALID_ARGUMENT. */
-GRT_API GRT_MUST_USE grt_status grt_request_get_output(grt_request *request, size_t index, grt_tensor *out_tensor);
+/* View of output `index` of a request that is done without error: the memory that was named, or memory of the
+ * request's own, valid until its release. Errors: INVALID_ARGUMENT. */
+GRT_API GRT_MUST_USE grt_status grt_request_get_output(grt_request *request, size_t index,
+                                                       grt_tensor *out_tensor);
 /* Set struct_size before the call. */
 typedef struct grt_request_info {
     size_t struct_size;
@@ -325,7 +366,8 @@ GRT_API void grt_request_release(grt_request *request);
 
 /* ---------------------------------------------------------------------------------------------------------------------
  * 2. What a model is
- * ------------------------------------------------------------------------------------------------------------------- */
+ * -------------------------------------------------------------------------------------------------------------------
+ */
 
 typedef enum grt_kind { GRT_KIND_TENSOR = 0, GRT_KIND_SEQUENCE = 1, GRT_KIND_OPTIONAL = 2 } grt_kind;
 
@@ -333,12 +375,13 @@ typedef enum grt_kind { GRT_KIND_TENSOR = 0, GRT_KIND_SEQUENCE = 1, GRT_KIND_OPT
 typedef struct grt_io_info {
     const char *name;
     grt_kind kind;
-    grt_kind element_kind; /* OPTIONAL: what it holds; otherwise equal to kind */
-    grt_dtype dtype;       /* of the tensor, or of the tensors in the sequence or optional */
-    int32_t rank;          /* -1 if unknown */
-    int64_t dims[GRT_MAX_RANK];            /* -1 where symbolic */
-    const char *symbols[GRT_MAX_RANK];     /* name or expression of a symbolic dim ("batch", "2*seq"), else NULL */
-    bool has_default;                      /* inputs: may be left unset */
+    grt_kind element_kind;      /* OPTIONAL: what it holds; otherwise equal to kind */
+    grt_dtype dtype;            /* of the tensor, or of the tensors in the sequence or optional */
+    int32_t rank;               /* -1 if unknown */
+    int64_t dims[GRT_MAX_RANK]; /* -1 where symbolic */
+    const char
+        *symbols[GRT_MAX_RANK]; /* name or expression of a symbolic dim ("batch", "2*seq"), else NULL */
+    bool has_default;           /* inputs: may be left unset */
 } grt_io_info;
 
 GRT_API size_t grt_model_input_count(const grt_model *model);
@@ -349,34 +392,35 @@ GRT_API GRT_MUST_USE grt_status grt_model_output(const grt_model *model, size_t 
 
 /* Figures of a compiled model. */
 typedef struct grt_model_info {
-    size_t struct_size;       /* set by the caller to sizeof(grt_model_info) */
-    int64_t nodes;            /* source ONNX nodes, all graphs and inlined functions */
-    int64_t steps;            /* executable steps of the main graph */
-    int64_t parameters;       /* elements of all weights */
-    uint64_t weights_bytes;   /* as stored in the plan */
-    uint64_t arena_bytes;     /* planned activations at the default shapes (unknown dims taken as 1) */
-    double flops;             /* multiply and add counted separately, at the default shapes */
-    const char *producer;     /* of the ONNX model */
-    int64_t opset;            /* ai.onnx opset of the ONNX model */
-    const char *target;       /* backend that the plan was made for: "cpu" */
-    const char *options;      /* compile options as text; "" for defaults */
+    size_t struct_size;     /* set by the caller to sizeof(grt_model_info) */
+    int64_t nodes;          /* source ONNX nodes, all graphs and inlined functions */
+    int64_t steps;          /* executable steps of the main graph */
+    int64_t parameters;     /* elements of all weights */
+    uint64_t weights_bytes; /* as stored in the plan */
+    uint64_t arena_bytes;   /* planned activations at the default shapes (unknown dims taken as 1) */
+    double flops;           /* multiply and add counted separately, at the default shapes */
+    const char *producer;   /* of the ONNX model */
+    int64_t opset;          /* ai.onnx opset of the ONNX model */
+    const char *target;     /* backend that the plan was made for: "cpu" */
+    const char *options;    /* compile options as text; "" for defaults */
 } grt_model_info;
 GRT_API GRT_MUST_USE grt_status grt_model_get_info(const grt_model *model, grt_model_info *out_info);
 
 /* One executable step, for tools that show plans. */
 typedef struct grt_step_info {
-    const char *op;           /* "Conv", "graphrt::Pointwise", ... */
-    const char *name;         /* source node names, joined by '+' */
-    const char *detail;       /* fused activation, expression, layout; "" if none */
+    const char *op;     /* "Conv", "graphrt::Pointwise", ... */
+    const char *name;   /* source node names, joined by '+' */
+    const char *detail; /* fused activation, expression, layout; "" if none */
     size_t n_inputs, n_outputs;
-    const int32_t *inputs;    /* value ids, -1 where omitted */
+    const int32_t *inputs; /* value ids, -1 where omitted */
     const int32_t *outputs;
-    double flops;             /* at the default shapes */
+    double flops; /* at the default shapes */
 } grt_step_info;
 GRT_API GRT_MUST_USE grt_status grt_model_step(const grt_model *model, size_t index, grt_step_info *out_info);
-/* Name of a value id that a step names, and its type ("float32[2xseqx8]") in the caller's `text` (may be NULL), cut to text_size. */
-GRT_API GRT_MUST_USE grt_status grt_model_value(const grt_model *model, int32_t value, const char **out_name, char *text,
-                                                size_t text_size);
+/* Name of a value id that a step names, and its type ("float32[2xseqx8]") in the caller's `text` (may be
+ * NULL), cut to text_size. */
+GRT_API GRT_MUST_USE grt_status grt_model_value(const grt_model *model, int32_t value, const char **out_name,
+                                                char *text, size_t text_size);
 
 /* Milliseconds of each load phase of a model or session, in order. Names and times belong to the object. */
 typedef struct grt_phase {
@@ -387,48 +431,56 @@ typedef struct grt_phase {
 GRT_API size_t grt_model_phases(const grt_model *model, const grt_phase **out_phases);
 GRT_API size_t grt_session_phases(const grt_session *session, const grt_phase **out_phases);
 
-/* What becoming ready took, beside time. Counters of algorithms are those of the device so far, all its sessions together. */
+/* What becoming ready took, beside time. Counters of algorithms are those of the device so far, all its
+ * sessions together. */
 typedef struct grt_load_info {
-    size_t struct_size;       /* set by the caller */
-    const char *device;       /* "cuda:0" */
-    uint64_t passes;          /* of the optimiser that ran; 0 for plans */
-    uint64_t cache_hits;      /* algorithms that were found in the cache */
+    size_t struct_size;  /* set by the caller */
+    const char *device;  /* "cuda:0" */
+    uint64_t passes;     /* of the optimiser that ran; 0 for plans */
+    uint64_t cache_hits; /* algorithms that were found in the cache */
     uint64_t cache_misses;
-    uint64_t heuristics;      /* questions to a library's heuristic */
-    uint64_t searches;        /* algorithms that were chosen by measuring: always 0 outside `graphc tune` */
-    uint64_t host_bytes;      /* weights that came to the device from the host ... */
-    uint64_t peer_bytes;      /* ... and from other devices; both 0 if another session had put them there */
-    uint64_t read_bytes;      /* weights read on the host, for all devices of the call */
-    uint64_t pinned_bytes;    /* host memory that was page-locked meanwhile */
-    const char *warnings;     /* what is wrong with the cache's file, a line each; "" if nothing is. Belongs to the session */
-    uint64_t plan_rows;       /* algorithms that came with the plan, for any device */
-    uint64_t plan_hits;       /* of them, those that serve on this device */
-    uint64_t rejected;        /* stored algorithms, of the plan or the cache, that the library refused: chosen anew */
-    const char *plan_note;    /* why those of the plan were passed over; "" if they were not. Belongs to the runtime */
+    uint64_t heuristics;   /* questions to a library's heuristic */
+    uint64_t searches;     /* algorithms that were chosen by measuring: always 0 outside `graphc tune` */
+    uint64_t host_bytes;   /* weights that came to the device from the host ... */
+    uint64_t peer_bytes;   /* ... and from other devices; both 0 if another session had put them there */
+    uint64_t read_bytes;   /* weights read on the host, for all devices of the call */
+    uint64_t pinned_bytes; /* host memory that was page-locked meanwhile */
+    const char *warnings;  /* what is wrong with the cache's file, a line each; "" if nothing is. Belongs to
+                              the session */
+    uint64_t plan_rows;    /* algorithms that came with the plan, for any device */
+    uint64_t plan_hits;    /* of them, those that serve on this device */
+    uint64_t
+        rejected; /* stored algorithms, of the plan or the cache, that the library refused: chosen anew */
+    const char
+        *plan_note; /* why those of the plan were passed over; "" if they were not. Belongs to the runtime */
 } grt_load_info;
 GRT_API GRT_MUST_USE grt_status grt_session_get_load(const grt_session *session, grt_load_info *out_info);
 
 /* Counters of a context, for reports. */
 typedef struct grt_context_stats {
-    size_t struct_size;      /* set by the caller */
-    uint64_t arena_bytes;    /* of the current dims */
-    uint64_t dynamic_bytes;  /* device memory of outputs whose sizes depend on data: kept for the next runs; 0 on the CPU */
+    size_t struct_size;     /* set by the caller */
+    uint64_t arena_bytes;   /* of the current dims */
+    uint64_t dynamic_bytes; /* device memory of outputs whose sizes depend on data: kept for the next runs; 0
+                               on the CPU */
     uint64_t runs;
-    uint64_t reshapes;       /* how often a new combination of dims was prepared */
-    double host_us;          /* host time of the last run outside kernels, microseconds; 0 unless timing was asked for */
-    double device_ms;        /* device time of the last run without copies in and out; 0 unless it was asked for */
+    uint64_t reshapes; /* how often a new combination of dims was prepared */
+    double
+        host_us; /* host time of the last run outside kernels, microseconds; 0 unless timing was asked for */
+    double device_ms; /* device time of the last run without copies in and out; 0 unless it was asked for */
 } grt_context_stats;
-GRT_API GRT_MUST_USE grt_status grt_context_get_stats(const grt_context *context, grt_context_stats *out_stats);
+GRT_API GRT_MUST_USE grt_status grt_context_get_stats(const grt_context *context,
+                                                      grt_context_stats *out_stats);
 
-/* Whether runs with the dims of a context's last run are replayed on the device as one graph, which costs the host least. Text belongs
- * to the context and is valid until its next run. */
+/* Whether runs with the dims of a context's last run are replayed on the device as one graph, which costs the
+ * host least. Text belongs to the context and is valid until its next run. */
 typedef struct grt_replay_info {
-    size_t struct_size;  /* set by the caller */
-    bool supported;      /* the device can replay graphs; false on the CPU */
-    int32_t graphs;      /* that are kept, one for each set of bound pointers: the second run with a set makes one */
-    const char *op;      /* the first step that stands in the way: "NonZero" ... */
-    const char *node;    /* ... and its source nodes; both "" if it is no step */
-    const char *reason;  /* why steps are enqueued one by one; "" if nothing stands in the way */
+    size_t struct_size; /* set by the caller */
+    bool supported;     /* the device can replay graphs; false on the CPU */
+    int32_t
+        graphs; /* that are kept, one for each set of bound pointers: the second run with a set makes one */
+    const char *op;     /* the first step that stands in the way: "NonZero" ... */
+    const char *node;   /* ... and its source nodes; both "" if it is no step */
+    const char *reason; /* why steps are enqueued one by one; "" if nothing stands in the way */
 } grt_replay_info;
 /* Errors: INVALID_ARGUMENT before the first run. */
 GRT_API GRT_MUST_USE grt_status grt_context_get_replay(const grt_context *context, grt_replay_info *out_info);
@@ -440,21 +492,25 @@ typedef struct grt_step_time {
     double ms;
 } grt_step_time;
 GRT_API void grt_context_set_timing(grt_context *context, bool on);
-/* Returns their number, one for each step of the main graph; 0 while timing is off. They belong to the context. */
+/* Returns their number, one for each step of the main graph; 0 while timing is off. They belong to the
+ * context. */
 GRT_API size_t grt_context_step_times(const grt_context *context, const grt_step_time **out_times);
 /* Fill device_ms of the following runs. False: this session's device has no clock of its own. */
 GRT_API bool grt_context_time_device(grt_context *context, bool on);
 
 /* ---------------------------------------------------------------------------------------------------------------------
  * 3. Values: tensors, sequences, optionals that own their memory
- * ------------------------------------------------------------------------------------------------------------------- */
+ * -------------------------------------------------------------------------------------------------------------------
+ */
 
 /* Copy a tensor in host memory (string bytes included) into a value. */
 GRT_API GRT_MUST_USE grt_status grt_value_from_tensor(const grt_tensor *tensor, grt_value **out_value);
 /* A sequence of copies of `n` values (n may be 0). All must be tensors of `dtype` or sequences of such. */
-GRT_API GRT_MUST_USE grt_status grt_value_sequence(grt_dtype dtype, grt_value *const *items, size_t n, grt_value **out_value);
+GRT_API GRT_MUST_USE grt_status grt_value_sequence(grt_dtype dtype, grt_value *const *items, size_t n,
+                                                   grt_value **out_value);
 /* An optional that holds a copy of `item`, a tensor or a sequence of `dtype`, or nothing if item is NULL. */
-GRT_API GRT_MUST_USE grt_status grt_value_optional(grt_dtype dtype, const grt_value *item, grt_value **out_value);
+GRT_API GRT_MUST_USE grt_status grt_value_optional(grt_dtype dtype, const grt_value *item,
+                                                   grt_value **out_value);
 GRT_API void grt_value_release(grt_value *value);
 
 GRT_API grt_kind grt_value_kind(const grt_value *value);
@@ -465,30 +521,36 @@ GRT_API size_t grt_value_count(const grt_value *value);
 /* Item of a sequence or optional; belongs to `value`. NULL if out of range. */
 GRT_API const grt_value *grt_value_item(const grt_value *value, size_t index);
 
-/* Use `value` as input `index` of the following runs. It is not copied: it must stay alive while runs use it. NULL unbinds. */
-GRT_API GRT_MUST_USE grt_status grt_context_set_input_value(grt_context *context, size_t index, const grt_value *value);
+/* Use `value` as input `index` of the following runs. It is not copied: it must stay alive while runs use it.
+ * NULL unbinds. */
+GRT_API GRT_MUST_USE grt_status grt_context_set_input_value(grt_context *context, size_t index,
+                                                            const grt_value *value);
 /* A copy of output `index`, of any kind. */
-GRT_API GRT_MUST_USE grt_status grt_context_get_output_value(grt_context *context, size_t index, grt_value **out_value);
+GRT_API GRT_MUST_USE grt_status grt_context_get_output_value(grt_context *context, size_t index,
+                                                             grt_value **out_value);
 
 /* ONNX .pb files hold one TensorProto, SequenceProto or OptionalProto; the kind says which. */
-GRT_API GRT_MUST_USE grt_status grt_value_read_pb(const char *path, grt_kind kind, grt_kind element_kind, grt_value **out_value);
+GRT_API GRT_MUST_USE grt_status grt_value_read_pb(const char *path, grt_kind kind, grt_kind element_kind,
+                                                  grt_value **out_value);
 GRT_API GRT_MUST_USE grt_status grt_value_write_pb(const grt_value *value, const char *path);
 
 /* ---------------------------------------------------------------------------------------------------------------------
  * 4. Compiling
- * ------------------------------------------------------------------------------------------------------------------- */
+ * -------------------------------------------------------------------------------------------------------------------
+ */
 
 /* A device that need not be in this machine: enough of it to ask its libraries which algorithms suit it. */
 typedef struct grt_device_description {
     const char *name;       /* as its driver says: "NVIDIA H200" */
     int32_t sm;             /* compute capability: 90 */
-    const char *properties; /* the text that the libraries make of such a device, and read: only they know what it means */
+    const char *properties; /* the text that the libraries make of such a device, and read: only they know
+                               what it means */
 } grt_device_description;
-/* Describe a device of this machine, "cuda:0", for machines that lack it. `each` is called once; what it is given is valid during the
- * call. Errors: DEVICE, UNSUPPORTED for kinds of devices whose algorithms are not chosen by libraries. */
-GRT_API GRT_MUST_USE grt_status grt_device_describe(const char *device,
-                                                    void (*each)(void *user, const grt_device_description *description),
-                                                    void *user);
+/* Describe a device of this machine, "cuda:0", for machines that lack it. `each` is called once; what it is
+ * given is valid during the call. Errors: DEVICE, UNSUPPORTED for kinds of devices whose algorithms are not
+ * chosen by libraries. */
+GRT_API GRT_MUST_USE grt_status grt_device_describe(
+    const char *device, void (*each)(void *user, const grt_device_description *description), void *user);
 
 /* Dims of an input for which something is to be prepared. */
 typedef struct grt_input_shape {
@@ -498,60 +560,81 @@ typedef struct grt_input_shape {
 } grt_input_shape;
 
 typedef struct grt_compile_options {
-    size_t struct_size;          /* sizeof(grt_compile_options) */
-    int32_t level;               /* -1: the default, 2. 0, which is what a zeroed struct has: only what execution needs; 1: clean and fold;
-                                    2: everything */
-    const char *disable_passes;  /* comma-separated pass names that are left out; NULL: none */
-    bool allow_symlinks;         /* follow symlinks to external data inside a Hugging Face style cache */
-    bool external_weights;       /* leave weights in FILE.weights beside the plan */
-    void (*progress)(void *user, const char *phase, double fraction); /* called on the compiling thread; may be NULL */
+    size_t struct_size; /* sizeof(grt_compile_options) */
+    int32_t level; /* -1: the default, 2. 0, which is what a zeroed struct has: only what execution needs; 1:
+                      clean and fold; 2: everything */
+    const char *disable_passes; /* comma-separated pass names that are left out; NULL: none */
+    bool allow_symlinks;        /* follow symlinks to external data inside a Hugging Face style cache */
+    bool external_weights;      /* leave weights in FILE.weights beside the plan */
+    void (*progress)(void *user, const char *phase,
+                     double fraction); /* called on the compiling thread; may be NULL */
     void *user;
-    const char *target;          /* kind of device that the plan is made for: which ops are fused, which layouts constants have; NULL:
-                                    "cpu". A plan runs on every kind of device, but starts faster on its own. Needs no such device. */
-    const char *precision;       /* of float32 models: "fp32" (default, also for NULL): as the model says; "tf32": products may round
-                                    their inputs to TF32; "fp16", "bf16": weights and activations are narrowed where that gains,
-                                    sums stay float32, inputs and outputs keep their types */
-    const grt_device_description *devices; /* for these devices of kind `target` algorithms are chosen now, wherever dims are known and the
-                                              library can tell without the device, and kept in the plan: sessions with the same versions
-                                              of the libraries do not ask for them again. Needs the libraries on this machine, and no device */
+    const char *target; /* kind of device that the plan is made for: which ops are fused, which layouts
+                           constants have; NULL: "cpu". A plan runs on every kind of device, but starts faster
+                           on its own. Needs no such device. */
+    const char
+        *precision; /* of float32 models: "fp32" (default, also for NULL): as the model says; "tf32": products
+                       may round their inputs to TF32; "fp16", "bf16": weights and activations are narrowed
+                       where that gains, sums stay float32, inputs and outputs keep their types */
+    const grt_device_description
+        *devices; /* for these devices of kind `target` algorithms are chosen now, wherever dims are known and
+                     the library can tell without the device, and kept in the plan: sessions with the same
+                     versions of the libraries do not ask for them again. Needs the libraries on this machine,
+                     and no device */
     size_t n_devices;
-    const grt_input_shape *shapes;         /* dims of inputs for those choices; unknown dims of others are taken as 1 */
+    const grt_input_shape
+        *shapes; /* dims of inputs for those choices; unknown dims of others are taken as 1 */
     size_t n_shapes;
-    const char *choices;                   /* a cache's file (section 5) from a machine with such devices: its choices go before what a
-                                              library says here; NULL: none */
+    const char *choices; /* a cache's file (section 5) from a machine with such devices: its choices go before
+                            what a library says here; NULL: none */
+    bool (*cancel)(void *user); /* asked now and then on the compiling thread, at least between two nodes that
+                                   are folded; true ends the call with CANCELLED and leaves no file behind;
+                                   may be NULL. It may be asked again after that */
 } grt_compile_options;
 
-/* Compile an ONNX file to a plan file; written whole (temporary file, fsync, rename) or not at all. A file of that name is replaced,
- * unless it is the model or no regular file. The same model and options give the same bytes. options may be NULL.
- * Errors: IO, INVALID_MODEL, UNSUPPORTED (lists every such node), INVALID_ARGUMENT (options, or the plan over the model). */
-GRT_API GRT_MUST_USE grt_status grt_compile(const char *onnx_path, const grt_compile_options *options, const char *plan_path);
+/* Compile an ONNX file to a plan file; written whole (temporary file, fsync, rename) or not at all. A file of
+ * that name is replaced, unless it is the model or no regular file. The same model and options give the same
+ * bytes. options may be NULL. What it takes is bounded by the model's size, whatever the model says. With S
+ * bytes of model, external data included, and n nodes, operands and attributes, those of inlined functions
+ * included: at most 64 MiB + 8 S + 2 KiB n of memory, and of one core 5 s and 1 s for each MB of S. Constants
+ * that cannot be computed within that are computed when the model runs. Errors: IO, INVALID_MODEL,
+ * UNSUPPORTED (lists every such node), INVALID_ARGUMENT (options, or the plan over the model), CANCELLED (by
+ * options->cancel). */
+GRT_API GRT_MUST_USE grt_status grt_compile(const char *onnx_path, const grt_compile_options *options,
+                                            const char *plan_path);
 
 /* One thing that `grt_check_model` found. */
 typedef struct grt_finding {
-    grt_status status;   /* INVALID_MODEL or UNSUPPORTED */
-    const char *node;    /* node name, or "" */
-    const char *op;      /* "domain::Op", or "" */
+    grt_status status; /* INVALID_MODEL or UNSUPPORTED */
+    const char *node;  /* node name, or "" */
+    const char *op;    /* "domain::Op", or "" */
     int64_t opset;
     const char *message; /* with dtypes, shapes, and the nearest supported form */
 } grt_finding;
-/* All that would keep the model from running on `device` (NULL: "cpu"), not only the first. `each` is called once a finding on
- * the calling thread; strings are valid during the call. OK even if there are findings; their number goes to out_count. */
+/* All that would keep the model from running on `device` (NULL: "cpu"), not only the first: it is compiled
+ * with default options, within the bounds of grt_compile, and the result dropped, so that no findings means
+ * that grt_compile succeeds. What is wrong with the model itself is told up to the first step of the compiler
+ * that cannot go on. `each` is called once a finding on the calling thread; strings are valid during the
+ * call. OK even if there are findings; their number goes to out_count. */
 GRT_API GRT_MUST_USE grt_status grt_check_model(const char *onnx_path, const char *device,
-                                                void (*each)(void *user, const grt_finding *finding), void *user,
-                                                size_t *out_count);
+                                                void (*each)(void *user, const grt_finding *finding),
+                                                void *user, size_t *out_count);
 
-/* Names of the optimiser's passes in the order in which they run; *out_names belongs to the library. Returns their number. */
+/* Names of the optimiser's passes in the order in which they run; *out_names belongs to the library. Returns
+ * their number. */
 GRT_API size_t grt_pass_names(const char *const **out_names);
 
 /* ---------------------------------------------------------------------------------------------------------------------
  * 5. The cache of algorithms
  *
- * Libraries of GPU kernels have many algorithms for one operation; asking which one suits takes milliseconds each, measuring takes
- * far longer. What was chosen is kept in a file, for all processes of a user: a SQLite database that any number of them may use at
- * once. A row's key is text of parts `name=value;` that holds all that decides the choice: op, dtypes, shapes, attributes, GPU,
- * driver, the library's version. These functions are for tools; sessions use the cache by themselves. `path` NULL is the default
- * place everywhere; where the cache is switched off, they fail with INVALID_ARGUMENT.
- * ------------------------------------------------------------------------------------------------------------------- */
+ * Libraries of GPU kernels have many algorithms for one operation; asking which one suits takes milliseconds
+ * each, measuring takes far longer. What was chosen is kept in a file, for all processes of a user: a SQLite
+ * database that any number of them may use at once. A row's key is text of parts `name=value;` that holds all
+ * that decides the choice: op, dtypes, shapes, attributes, GPU, driver, the library's version. These
+ * functions are for tools; sessions use the cache by themselves. `path` NULL is the default place everywhere;
+ * where the cache is switched off, they fail with INVALID_ARGUMENT.
+ * -------------------------------------------------------------------------------------------------------------------
+ */
 
 typedef struct grt_cache_row {
     const char *key;
@@ -564,47 +647,58 @@ typedef struct grt_cache_row {
 
 /* The file's name into the caller's buffer, truncated to size; "" where the cache is switched off. */
 GRT_API GRT_MUST_USE grt_status grt_cache_path(char *out_path, size_t size);
-/* All rows in order of their keys, on the calling thread; what `each` is given is valid during the call. A file that does not exist has
- * none. out_damaged (may be NULL): rows that were skipped as their checksums are wrong. Errors: IO. */
-GRT_API GRT_MUST_USE grt_status grt_cache_each(const char *path, void (*each)(void *user, const grt_cache_row *row), void *user,
+/* All rows in order of their keys, on the calling thread; what `each` is given is valid during the call. A
+ * file that does not exist has none. out_damaged (may be NULL): rows that were skipped as their checksums are
+ * wrong. Errors: IO. */
+GRT_API GRT_MUST_USE grt_status grt_cache_each(const char *path,
+                                               void (*each)(void *user, const grt_cache_row *row), void *user,
                                                size_t *out_damaged);
 /* Remove rows that are older than `days` (0: of any age) and whose keys contain `part` (NULL: all). */
-GRT_API GRT_MUST_USE grt_status grt_cache_prune(const char *path, double days, const char *part, size_t *out_removed);
-/* Copy all rows of file `from` into file `to`, which is made if it is missing; one of the two may be NULL for the default place. A
- * tuned row is never replaced by one that is not. The files have the same format, whatever the machine. */
+GRT_API GRT_MUST_USE grt_status grt_cache_prune(const char *path, double days, const char *part,
+                                                size_t *out_removed);
+/* Copy all rows of file `from` into file `to`, which is made if it is missing; one of the two may be NULL for
+ * the default place. A tuned row is never replaced by one that is not. The files have the same format,
+ * whatever the machine. */
 GRT_API GRT_MUST_USE grt_status grt_cache_copy(const char *from, const char *to, size_t *out_rows);
 
-/* A plan file like the one at plan_path with these choices too. A row replaces that of an equal key, the others stay; `made` is not
- * kept. All else in the file stays byte for byte. out_path may be plan_path: the file there is whole at any time. Plans with external
- * weights have to stay in their directory. Sessions of a plan prefer its choices to the cache's, on every GPU with the same compute
- * capability and the same version of the library that made the choice.
- * Errors: IO, INVALID_PLAN, INVALID_ARGUMENT for rows that no plan can hold. */
-GRT_API GRT_MUST_USE grt_status grt_plan_add_tuning(const char *plan_path, const char *out_path, const grt_cache_row *rows, size_t n);
-/* The choices that come with a plan, in order of their keys, on the calling thread; what `each` is given is valid during the call. */
-GRT_API GRT_MUST_USE grt_status grt_model_choices(const grt_model *model, void (*each)(void *user, const grt_cache_row *row), void *user);
+/* A plan file like the one at plan_path with these choices too. A row replaces that of an equal key, the
+ * others stay; `made` is not kept. All else in the file stays byte for byte. out_path may be plan_path: the
+ * file there is whole at any time. Plans with external weights have to stay in their directory. Sessions of a
+ * plan prefer its choices to the cache's, on every GPU with the same compute capability and the same version
+ * of the library that made the choice. Errors: IO, INVALID_PLAN, INVALID_ARGUMENT for rows that no plan can
+ * hold. */
+GRT_API GRT_MUST_USE grt_status grt_plan_add_tuning(const char *plan_path, const char *out_path,
+                                                    const grt_cache_row *rows, size_t n);
+/* The choices that come with a plan, in order of their keys, on the calling thread; what `each` is given is
+ * valid during the call. */
+GRT_API GRT_MUST_USE grt_status grt_model_choices(const grt_model *model,
+                                                  void (*each)(void *user, const grt_cache_row *row),
+                                                  void *user);
 
 /* What the kernels of this runtime's sessions have asked the cache for so far, in no order. */
 typedef struct grt_cache_lookup {
     const char *key;
     bool hit;
-    const char *nearest; /* of a miss: the key in the file that has the most parts in common, NULL if none is of the same op */
+    const char *nearest; /* of a miss: the key in the file that has the most parts in common, NULL if none is
+                            of the same op */
     bool from_plan;      /* of a hit: it came with the plan */
     const grt_cache_row *row; /* what is known for the key by now; NULL: nothing */
 } grt_cache_lookup;
-GRT_API GRT_MUST_USE grt_status grt_cache_lookups(grt_runtime *runtime, void (*each)(void *user, const grt_cache_lookup *lookup),
+GRT_API GRT_MUST_USE grt_status grt_cache_lookups(grt_runtime *runtime,
+                                                  void (*each)(void *user, const grt_cache_lookup *lookup),
                                                   void *user);
 
 /* What `grt_context_tune` found for one choice of algorithm. */
 typedef struct grt_tune_result {
-    const char *key;    /* as in the cache */
-    const char *op;     /* of the first step that has this choice, and its name */
+    const char *key; /* as in the cache */
+    const char *op;  /* of the first step that has this choice, and its name */
     const char *name;
-    size_t steps;       /* that have it */
-    bool known;         /* it had been tuned before and was left as it is; the fields below are 0 */
-    size_t candidates;  /* that were measured */
-    size_t refused;     /* left out: they failed, took too long to load, or computed something else */
-    size_t winner;      /* 0: the heuristic's choice stays */
-    double before_ms;   /* one run of the heuristic's choice, and of the winner */
+    size_t steps;      /* that have it */
+    bool known;        /* it had been tuned before and was left as it is; the fields below are 0 */
+    size_t candidates; /* that were measured */
+    size_t refused;    /* left out: they failed, took too long to load, or computed something else */
+    size_t winner;     /* 0: the heuristic's choice stays */
+    double before_ms;  /* one run of the heuristic's choice, and of the winner */
     double after_ms;
 } grt_tune_result;
 
@@ -621,22 +715,25 @@ typedef struct grt_tune_options {
 
 typedef struct grt_tune_report {
     size_t struct_size; /* set by the caller */
-    size_t steps;       /* of the model that have a choice at these dims; 0: there is nothing to tune on this device */
-    size_t choices;     /* different ones among them */
-    size_t tuned;       /* measured now; `known` are from before, the rest was left for want of time */
+    size_t
+        steps; /* of the model that have a choice at these dims; 0: there is nothing to tune on this device */
+    size_t choices; /* different ones among them */
+    size_t tuned;   /* measured now; `known` are from before, the rest was left for want of time */
     size_t known;
-    size_t improved;    /* of those measured now: something else is faster than what the heuristic said */
-    double before_ms;   /* sums over the steps whose choice was measured now */
+    size_t improved;  /* of those measured now: something else is faster than what the heuristic said */
+    double before_ms; /* sums over the steps whose choice was measured now */
     double after_ms;
-    bool stopped;       /* by the progress function */
+    bool stopped; /* by the progress function */
     bool out_of_time;
 } grt_tune_report;
 
-/* Measure what the library has to offer for the steps of the context's model at the dims that are bound, and keep what is fastest
- * in the cache of algorithms, where sessions, contexts and new dims find it from now on; this context stays as it is. The inputs must be
- * bound: the model is run once. What is found is kept at once, also if the time is over, progress asks to stop (both are GRT_OK) or
- * something fails later. The device should have nothing else to do meanwhile. What is measured, how, and when the heuristic's
- * choice is replaced: docs/decisions/tuning.md. Nothing else in the library ever measures algorithms. options may be NULL. */
+/* Measure what the library has to offer for the steps of the context's model at the dims that are bound, and
+ * keep what is fastest in the cache of algorithms, where sessions, contexts and new dims find it from now on;
+ * this context stays as it is. The inputs must be bound: the model is run once. What is found is kept at
+ * once, also if the time is over, progress asks to stop (both are GRT_OK) or something fails later. The
+ * device should have nothing else to do meanwhile. What is measured, how, and when the heuristic's choice is
+ * replaced: docs/decisions/tuning.md. Nothing else in the library ever measures algorithms. options may be
+ * NULL. */
 GRT_API GRT_MUST_USE grt_status grt_context_tune(grt_context *context, const grt_tune_options *options,
                                                  grt_tune_report *out_report);
 
