@@ -93,7 +93,7 @@ grt_status infer_broadcast(infer *inf, int32_t from, int32_t to, int32_t *out_ra
 }
 
 /* Constants up to this length are looked into; larger ones are data, not shapes. */
-enum { MAX_ELEMS = 1024 };
+enum { MAX_ELEMS = 128 };
 
 static bool readable_ints(const grt_tensor *t, int64_t *out_n)
 {

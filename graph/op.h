@@ -75,7 +75,7 @@ typedef struct op_attr {
 } op_attr;
 
 enum {
-    OP_VARIADIC = 32767,
+    OP_VARIADIC = 32767, /* no limit, not this one: ask op_count_fits */
 };
 
 typedef enum op_flags {
@@ -108,6 +108,12 @@ typedef struct op_row {
      * inference. Sets *out_done = false if this instance has no expansion. NULL: none. */
     grt_status (*expand)(ir_node *node, bool *out_done);
 } op_row;
+
+/* May an op that takes min to max inputs (or outputs) have n? */
+static inline bool op_count_fits(int64_t n, int16_t min, int16_t max)
+{
+    return n >= min && (max == OP_VARIADIC || n <= max);
+}
 
 typedef struct op_table {
     const op_row *rows;

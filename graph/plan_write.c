@@ -319,7 +319,9 @@ static bool lay_out(layout *l, const grt_plan *plan)
 
 /* ---- files ---- */
 
-static grt_status write_weights(grt_output *o, const grt_plan *plan, const layout *l, uint64_t *out_checksum)
+/* Weights may take long to write: `cancel` is asked before each. */
+static grt_status write_weights(grt_output *o, const grt_plan *plan, const layout *l,
+                                const grt_cancel *cancel, uint64_t *out_checksum)
 {
     static const char zeros[PLAN_TENSOR_ALIGNMENT];
     plan_hasher hasher;
@@ -331,6 +333,9 @@ static grt_status write_weights(grt_output *o, const grt_plan *plan, const layou
         if (!l->first[i])
             continue;
         size_t padding = (size_t)(l->offsets[i] - at), size = grt_plan_packing(plan, i).bytes;
+        status = grt_cancel_check(cancel);
+        if (status != GRT_OK)
+            break;
         plan_hasher_add(&hasher, zeros, padding);
         plan_hasher_add(&hasher, plan->weights[i].data, size);
         status = grt_output_zeros(o, padding);
@@ -381,7 +386,7 @@ static grt_status write_tuning(grt_output *o, const grt_plan *plan, plan_section
 }
 
 static grt_status write_file(grt_output *o, const grt_plan *plan, const layout *l,
-                             Grt__Plan__ExternalWeights *external)
+                             Grt__Plan__ExternalWeights *external, const grt_cancel *cancel)
 {
     plan_section sections[3] = {{.kind = PLAN_META, .offset = PLAN_PAGE}};
     uint32_t n = 1;
@@ -400,7 +405,7 @@ static grt_status write_file(grt_output *o, const grt_plan *plan, const layout *
     if (!external && l->size > 0) {
         plan_section *weights = &sections[n++];
         GRT_TRY(next_section(o, weights, PLAN_WEIGHTS, l->size));
-        GRT_TRY(write_weights(o, plan, l, &weights->checksum));
+        GRT_TRY(write_weights(o, plan, l, cancel, &weights->checksum));
     }
     if (plan->n_tuning) /* last: it is the section that may be replaced */
         GRT_TRY(write_tuning(o, plan, &sections[n++]));
@@ -409,12 +414,12 @@ static grt_status write_file(grt_output *o, const grt_plan *plan, const layout *
 }
 
 static grt_status write_plan(const grt_plan *plan, const char *path, const layout *l,
-                             Grt__Plan__ExternalWeights *external)
+                             Grt__Plan__ExternalWeights *external, const grt_cancel *cancel)
 {
     grt_output o;
     grt_status status = grt_output_open(&o, path);
     if (status == GRT_OK)
-        status = write_file(&o, plan, l, external);
+        status = write_file(&o, plan, l, external, cancel);
     grt_output_close(&o);
     return status;
 }
@@ -422,7 +427,7 @@ static grt_status write_plan(const grt_plan *plan, const char *path, const layou
 /* The weights first: a plan never names a file that is not there yet. Then nobody tidies up between the two.
  */
 static grt_status put_both(grt_output *weights, const grt_plan *plan, const char *path, const layout *l,
-                           uint64_t checksum)
+                           uint64_t checksum, const grt_cancel *cancel)
 {
     char name[PLAN_MAX_NAME];
     if (!plan_weights_name(path, checksum, name))
@@ -435,7 +440,7 @@ static grt_status put_both(grt_output *weights, const grt_plan *plan, const char
     const int lock = grt_output_lock_directory(path);
     grt_status status = grt_output_commit(weights);
     if (status == GRT_OK)
-        status = write_plan(plan, path, l, &external);
+        status = write_plan(plan, path, l, &external, cancel);
     if (status == GRT_OK && lock >= 0)
         plan_weights_tidy(path, name);
     if (lock >= 0)
@@ -443,20 +448,22 @@ static grt_status put_both(grt_output *weights, const grt_plan *plan, const char
     return status;
 }
 
-static grt_status write_both(const grt_plan *plan, const char *path, const layout *l)
+static grt_status write_both(const grt_plan *plan, const char *path, const layout *l,
+                             const grt_cancel *cancel)
 {
     uint64_t checksum = 0;
     grt_output weights;
     grt_status status = grt_output_open(&weights, path);
     if (status == GRT_OK)
-        status = write_weights(&weights, plan, l, &checksum);
+        status = write_weights(&weights, plan, l, cancel, &checksum);
     if (status == GRT_OK)
-        status = put_both(&weights, plan, path, l, checksum);
+        status = put_both(&weights, plan, path, l, checksum, cancel);
     grt_output_close(&weights);
     return status;
 }
 
-grt_status grt_plan_write(const grt_plan *plan, const char *path, bool external_weights)
+grt_status grt_plan_write(const grt_plan *plan, const char *path, bool external_weights,
+                          const grt_cancel *cancel)
 {
     /* A plan that could not be read must not replace one that can. */
     if (plan_check(path, plan) != GRT_OK)
@@ -464,7 +471,8 @@ grt_status grt_plan_write(const grt_plan *plan, const char *path, bool external_
     layout l = {0};
     grt_status status = lay_out(&l, plan) ? GRT_OK : grt_fail_memory(sizeof(stored));
     if (status == GRT_OK)
-        status = external_weights ? write_both(plan, path, &l) : write_plan(plan, path, &l, NULL);
+        status =
+            external_weights ? write_both(plan, path, &l, cancel) : write_plan(plan, path, &l, NULL, cancel);
     grt_arena_release(l.arena);
     return status;
 }

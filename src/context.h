@@ -45,18 +45,19 @@ typedef struct grt_frame {
     size_t input_bytes;
     /* The steps as graphs to replay, one for each of the last sets of pointers that were bound. */
     grt_replay replays[GRT_MAX_REPLAYS];
-    int32_t next_replay; /* the one that goes first */
-    uint64_t pointers;   /* hash of what is bound now */
-    int32_t blocker;     /* the first step that cannot be in a graph; -1: none */
-    char *not_captured;  /* why the last capture failed; NULL: it did not */
-    int32_t failures;    /* of captures, up to GRT_MAX_CAPTURES */
-    int32_t failed_step; /* where the last of them failed; -1: at its end */
-    int32_t step;        /* that runs, or ran last */
-    void *stream;        /* that the steps enqueue on */
-    bool *borrowed;      /* values whose content belongs to somebody else: captures */
-    bool *known;         /* dims are known before the run */
-    bool *hoisted;       /* content depends on the dims alone: computed once, when the frame was made */
-    bool *dynamic;       /* values made by steps that are not static: their memory comes with the run */
+    int32_t next_replay;  /* the one that goes first */
+    uint64_t pointers;    /* hash of what is bound now */
+    int32_t blocker;      /* the first step that cannot be in a graph; -1: none */
+    char *not_captured;   /* why the last capture failed; NULL: it did not */
+    int32_t failures;     /* of captures, up to GRT_MAX_CAPTURES */
+    int32_t failed_step;  /* where the last of them failed; -1: at its end */
+    int32_t step;         /* that runs, or ran last */
+    void *stream;         /* that the steps enqueue on */
+    bool *borrowed;       /* values whose content belongs to somebody else: captures */
+    bool *known;          /* dims are known before the run */
+    bool *hoisted;        /* content depends on the dims alone: computed once, when the frame was made */
+    size_t hoisted_bytes; /* of all such content */
+    bool *dynamic;        /* values made by steps that are not static: their memory comes with the run */
     grt_step_state *steps;
     /* Main body only: */
     int64_t *dims;    /* value of each of the plan's dims ... */

@@ -121,7 +121,7 @@ static grt_status run_dynamic(grt_frame *frame, int32_t s)
     GRT_TRY(grt_op_call_prepare(call));
     GRT_TRY(need_workspace(frame->context, call->workspace_bytes));
     call->run.workspace = workspace_of(frame->context);
-    return call->row->run(&call->run);
+    return grt_op_call_run(call);
 }
 
 static grt_status run_on_device(grt_frame *frame, int32_t s)
@@ -151,7 +151,7 @@ static grt_status run_host_kernel(grt_frame *frame, int32_t s, grt_op_call *call
         context->host_workspace_bytes = call->workspace_bytes;
     }
     call->run.workspace = context->host_workspace ? context->host_workspace : grt_nothing;
-    return call->row->run(&call->run);
+    return grt_op_call_run(call);
 }
 
 /* A step that the CPU runs for a device session: its inputs come down, its outputs go up. */

@@ -205,7 +205,7 @@ static grt_status classify_step(grt_frame *frame, int32_t s)
     if (state->skip)
         return GRT_OK;
     state->is_static = known;
-    state->skip = known && step->kind == GRT_STEP_VIEW;
+    state->skip = known && (step->kind == GRT_STEP_VIEW || grt_op_call_is_empty(&state->call));
     for (int32_t i = 0; known && grt_frame_on_device(frame) && i < step->n_out; i++)
         if (step->out[i] >= 0)
             grt_frame_shadow(frame, step->out[i]);

@@ -251,10 +251,26 @@ grt_reshape grt_op_call_reshape(const grt_op_call *call)
                          .device = call->run.device};
 }
 
+bool grt_op_call_is_empty(const grt_op_call *call)
+{
+    const grt_run *run = &call->run;
+    bool any = false;
+    if (!call->row || call->row->flags & (GRT_KERNEL_DYNAMIC | GRT_KERNEL_VALUES))
+        return false; /* the kernel itself finds what comes out */
+    for (int32_t i = 0; i < run->n_out; i++) {
+        if (!run->out[i])
+            continue;
+        if (run->out[i]->rank < 0 || grt_tensor_elements(run->out[i]) != 0)
+            return false;
+        any = true;
+    }
+    return any;
+}
+
 grt_status grt_op_call_prepare(grt_op_call *call)
 {
     GRT_TRY(alloc_outputs(call));
-    if (!call->row->reshape)
+    if (!call->row->reshape || grt_op_call_is_empty(call))
         return GRT_OK;
     uint64_t signature = signature_of(call);
     if (call->prepared && call->signature == signature)
@@ -267,6 +283,11 @@ grt_status grt_op_call_prepare(grt_op_call *call)
     call->signature = signature;
     call->prepared = true;
     return GRT_OK;
+}
+
+grt_status grt_op_call_run(const grt_op_call *call)
+{
+    return grt_op_call_is_empty(call) ? GRT_OK : call->row->run(&call->run);
 }
 
 void grt_op_call_release(grt_op_call *call)

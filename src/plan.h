@@ -3,6 +3,7 @@
 #ifndef GRT_SRC_PLAN_H
 #define GRT_SRC_PLAN_H
 
+#include "src/base/cancel.h"
 #include "src/base/dim.h"
 #include "src/base/op_desc.h"
 #include "src/base/packing.h"
@@ -114,7 +115,9 @@ struct grt_trust;
 grt_status grt_plan_read_later(const char *path, const void *bytes, size_t size,
                                const struct grt_trust *trust, struct grt_weights_check **out_check,
                                grt_plan **out_plan);
-/* graph/plan_write.c: encode. Whole file or nothing: temporary file, fsync, rename. */
-grt_status grt_plan_write(const grt_plan *plan, const char *path, bool external_weights);
+/* graph/plan_write.c: encode. Whole file or nothing: temporary file, fsync, rename. Asks `cancel` (may be
+ * NULL) between weights. */
+grt_status grt_plan_write(const grt_plan *plan, const char *path, bool external_weights,
+                          const grt_cancel *cancel);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "tools/inputs.h"
 #include "tools/inspect.h"
+#include "tools/interrupt.h"
 #include "tools/piped.h"
 #include "tools/progress.h"
 #include "tools/report.h"
@@ -129,10 +130,12 @@ static int optimize(const char *model, const char *output, const grt_compile_opt
         return EXIT_BAD;
     }
     double begin = now_ms();
+    interrupt_watch();
     grt_status status = grt_compile(model, options, name);
     double ms = now_ms() - begin;
     progress_clear();
     int code = status == GRT_OK ? report_plan(model, name, ms, json) : tool_fail();
+    interrupt_end();
     free(name);
     return code;
 }
@@ -209,7 +212,9 @@ const tool_option optimize_options[] = {
 
 int optimize_command(const tool_command *command, int argc, char **argv)
 {
-    request r = {.options = {.struct_size = sizeof r.options, .progress = show_progress}, .level = -1};
+    request r = {
+        .options = {.struct_size = sizeof r.options, .progress = show_progress, .cancel = interrupt_asked},
+        .level = -1};
     int code = EXIT_BAD;
     if (options_parse(command, argc, argv, &r, take_model, &code)) {
         r.options.level = (int32_t)r.level;

@@ -34,6 +34,7 @@ graphc_SOURCES = $(tools_SHARED)
 graphc_SOURCES += tools/graphc.c
 graphc_SOURCES += tools/optimize.h tools/optimize.c
 graphc_SOURCES += tools/streamed.h tools/streamed.c
+graphc_SOURCES += tools/interrupt.h tools/interrupt.c
 graphc_SOURCES += tools/cache.h tools/cache.c
 graphc_SOURCES += tools/tune.h tools/tune.c
 graphc_SOURCES += tools/sign.h tools/sign.c

@@ -1,6 +1,8 @@
 /* From a file or bytes to a module: map, unpack, check the model as a whole, import its graph. */
 #include "graph/import/import.h"
 
+#include "src/base/checked.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -134,6 +136,16 @@ static grt_status tell_unknown(ir_graph *graph, void *user)
     return GRT_OK;
 }
 
+/* Of the model and of the files with its external data. */
+static size_t source_size(const importer *imp)
+{
+    size_t size = imp->size;
+    for (const external_file *file = imp->files; file; file = file->next)
+        if (!grt_add_size(size, file->size, &size))
+            return SIZE_MAX;
+    return size;
+}
+
 static grt_status import_model(importer *imp)
 {
     const void *bytes = imp->source->bytes;
@@ -155,6 +167,7 @@ static grt_status import_model(importer *imp)
     GRT_TRY(describe(imp));
     GRT_TRY(import_functions(imp));
     GRT_TRY(import_main(imp, imp->model->graph));
+    budget_start(&imp->module->budget, source_size(imp));
     GRT_TRY(ir_graph_walk(imp->module->main, clear_marks, NULL));
     return grt_arena_failed(imp->arena) || grt_arena_failed(imp->scratch) ? grt_fail_memory(0) : GRT_OK;
 }

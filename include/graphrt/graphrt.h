@@ -151,7 +151,8 @@ typedef struct grt_tensor {
     int32_t device; /* of GRT_MEMORY_DEVICE */
 } grt_tensor;
 
-/* Elements of a tensor with known dims; 1 for a scalar, 0 if any dim is 0, -1 if a dim is unknown or the product overflows. */
+/* Elements of a tensor with known dims; 1 for a scalar, 0 if any dim is 0, -1 if a dim is unknown or the product of those that are not 0
+ * is above 2^58. Tensors beyond that are refused everywhere. */
 GRT_API int64_t grt_tensor_elements(const grt_tensor *tensor);
 /* Bytes of a tensor with known dims (sub-byte types rounded up to whole bytes); SIZE_MAX if unknown or overflowing. */
 GRT_API size_t grt_tensor_bytes(const grt_tensor *tensor);
@@ -550,11 +551,17 @@ typedef struct grt_compile_options {
                                               "ed25519:..." (grt_key_create; several with commas between): only plans that one of these keys
                                               has signed are opened at all, everything else is UNTRUSTED. NULL: what the environment's
                                               GRAPHRT_TRUST says, else "all" ("none" in setuid programs): see SECURITY.md */
+    bool (*cancel)(void *user); /* asked now and then on the compiling thread, at least between two nodes that are folded; true ends the
+                                   call with CANCELLED and leaves no file behind; may be NULL. It may be asked again after that */
 } grt_compile_options;
 
 /* Compile an ONNX file to a plan file; written whole (temporary file, fsync, rename) or not at all. A file of that name is replaced,
  * unless it is the model or no regular file. The same model and options give the same bytes. options may be NULL.
- * Errors: IO, INVALID_MODEL, UNSUPPORTED (lists every such node), INVALID_ARGUMENT (options, or the plan over the model). */
+ * What it takes is bounded by the model's size, whatever the model says. With S bytes of model, external data included, and n nodes, operands
+ * and attributes, those of inlined functions included: at most 64 MiB + 8 S + 2 KiB n of memory, and of one core 5 s and 1 s for each MB of S.
+ * Constants that cannot be computed within that are computed when the model runs.
+ * Errors: IO, INVALID_MODEL, UNSUPPORTED (lists every such node), INVALID_ARGUMENT (options, or the plan over the model), CANCELLED (by
+ * options->cancel). */
 GRT_API GRT_MUST_USE grt_status grt_compile(const char *onnx_path, const grt_compile_options *options, const char *plan_path);
 
 /* Room for a key as text, with its 0. */
@@ -575,8 +582,10 @@ typedef struct grt_finding {
     int64_t opset;
     const char *message; /* with dtypes, shapes, and the nearest supported form; printable, see grt_printable */
 } grt_finding;
-/* All that would keep the model from running on `device` (NULL: "cpu"), not only the first. `each` is called once a finding on
- * the calling thread; strings are valid during the call. OK even if there are findings; their number goes to out_count. */
+/* All that would keep the model from running on `device` (NULL: "cpu"), not only the first: it is compiled with default options, within the
+ * bounds of grt_compile, and the result dropped, so that no findings means that grt_compile succeeds. What is wrong with the model itself is
+ * told up to the first step of the compiler that cannot go on. `each` is called once a finding on the calling thread; strings are valid during
+ * the call. OK even if there are findings; their number goes to out_count. */
 GRT_API GRT_MUST_USE grt_status grt_check_model(const char *onnx_path, const char *device,
                                                 void (*each)(void *user, const grt_finding *finding), void *user,
                                                 size_t *out_count);

@@ -38,7 +38,7 @@ static inline size_t grt_dtype_size(grt_dtype dtype)
 }
 /* Bytes of n elements, sub-byte types rounded up; SIZE_MAX on overflow or n < 0. */
 size_t grt_elements_bytes(grt_dtype dtype, int64_t n);
-/* Product of dims[from..to); -1 if one is negative or the product overflows. */
+/* Product of dims[from..to); -1 if one is negative or the product of those that are not 0 is above 2^58. */
 int64_t grt_dims_product(const int64_t *dims, int32_t from, int32_t to);
 bool grt_dims_equal(const int64_t *a, int32_t rank_a, const int64_t *b, int32_t rank_b);
 /* Row-major strides in elements. */

@@ -34,7 +34,7 @@ static file sample_file(bool external)
     grt_plan *plan = plan_sample();
     ck_assert_ptr_nonnull(plan);
     ck_assert_msg(plan_check("sample", plan) == GRT_OK, "%s", grt_last_error());
-    ck_assert_msg(grt_plan_write(plan, path, external) == GRT_OK, "%s", grt_last_error());
+    ck_assert_msg(grt_plan_write(plan, path, external, NULL) == GRT_OK, "%s", grt_last_error());
     grt_plan_release(plan);
     return files_read(path);
 }
@@ -334,11 +334,11 @@ START_TEST(nothing_stays_of_a_failed_write)
     grt_plan *plan = plan_sample();
     char name[100];
     snprintf(name, sizeof name, "%s/no/such/directory.grt", directory);
-    ck_assert_int_eq(grt_plan_write(plan, name, false), GRT_STATUS_IO);
+    ck_assert_int_eq(grt_plan_write(plan, name, false, NULL), GRT_STATUS_IO);
     ck_assert(strstr(grt_last_error(), name) != NULL);
     snprintf(name, sizeof name, "%s/taken", directory); /* a directory cannot be replaced by a file */
     ck_assert_int_eq(mkdir(name, 0700), 0);
-    ck_assert_int_eq(grt_plan_write(plan, name, false), GRT_STATUS_IO);
+    ck_assert_int_eq(grt_plan_write(plan, name, false, NULL), GRT_STATUS_IO);
     ck_assert_int_eq(rmdir(name), 0);
     ck_assert_int_eq(rmdir(directory), 0); /* empty: no temporary file is left */
     ck_assert_int_eq(mkdir(directory, 0700), 0);

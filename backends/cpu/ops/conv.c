@@ -250,7 +250,8 @@ static grt_status pack(const grt_kernel_node *node, int32_t i, grt_packing *out_
     state.weights = node->in[1].data;
     grt_dnnl_op *op = likely_op(node, &state);
     const char *layout = op && !wants_grouped(node, &state, op) ? grt_dnnl_op_weights_format(op) : NULL;
-    if (layout && cpu_packing_conv(layout, state.groups, state.transposed, out_packing)) {
+    if (layout && grt_packing_is_worth(grt_tensor_bytes(&node->in[1]), grt_dnnl_op_weights_bytes(op)) &&
+        cpu_packing_conv(layout, state.groups, state.transposed, out_packing)) {
         *out_data = repack(op, weights_of(&state, &node->in[1]));
         out_packing->bytes = grt_dnnl_op_weights_bytes(op);
         if (!*out_data)
