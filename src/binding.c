@@ -221,6 +221,8 @@ grt_status grt_context_check_inputs(grt_context *context)
         if (v->weight < 0)
             return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "input '%s' is not set", v->name);
         context->inputs[i] = (grt_value){.t = grt_context_plan(context)->weights[v->weight]};
+        if (!context->inputs[i].t.data)
+            context->inputs[i].t.data = grt_nothing;
     }
     return GRT_OK;
 }

@@ -15,7 +15,7 @@ static const struct {
 #undef X
 };
 
-char grt_nothing[64];
+_Alignas(64) char grt_nothing[64];
 
 const char *grt_dtype_name(grt_dtype dtype)
 {

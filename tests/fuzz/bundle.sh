@@ -8,7 +8,7 @@ top=$(cd "$(dirname "$0")/../.." && pwd)
 stage=$out/fuzz
 rm -rf "$out"
 mkdir -p "$stage/bin" "$stage/lib" "$stage/pool" "$stage/seeds/plan"
-for program in tests/fuzz/fuzz_import tests/fuzz/fuzz_plan tests/fuzz/fuzz_run tests/forge/forge; do
+for program in tests/fuzz/fuzz_import tests/fuzz/fuzz_plan tests/fuzz/fuzz_run; do
     strip -g "$fuzz/$program" -o "$stage/bin/$(basename "$program")"
 done
 # What every Linux has stays; the rest comes along.

@@ -39,11 +39,18 @@ static grt_value *out_value(const grt_run *run)
     return (grt_value *)run->out[0];
 }
 
+/* One whole number, and no sequence of such. */
+static bool is_number(const grt_tensor *t)
+{
+    return ((const grt_value *)t)->kind == GRT_KIND_TENSOR && grt_dtype_in(t->dtype, GRT_SET_INTS) &&
+           grt_tensor_elements(t) == 1;
+}
+
 /* The position that input i names among n, counted from the back if negative. */
 static grt_status position(const grt_run *run, int32_t i, int64_t n, int64_t *out)
 {
     const grt_tensor *t = run->in[i];
-    if (grt_tensor_elements(t) != 1)
+    if (!is_number(t))
         return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT, "the position must be one number");
     int64_t p = grt_tensor_int(t, 0);
     if (p < -n || p >= n)
