@@ -139,13 +139,14 @@ dist_check_SCRIPTS += tests/scripts/tools.sh
 dist_check_SCRIPTS += tests/scripts/bad_input.sh
 dist_check_SCRIPTS += tests/scripts/drivers.sh tests/scripts/starve.sh
 EXTRA_DIST += tests/scripts/starve.c
-dist_check_SCRIPTS += tests/scripts/install.sh
+dist_check_SCRIPTS += tests/scripts/install.sh tests/scripts/isa.sh
 dist_check_SCRIPTS += tests/scripts/man.sh
 TESTS += tests/scripts/tools.sh
 TESTS += tests/scripts/bad_input.sh
 TESTS += tests/scripts/drivers.sh
 TESTS += tests/scripts/starve.sh
 TESTS += tests/scripts/install.sh
+TESTS += tests/scripts/isa.sh
 TESTS += tests/scripts/man.sh
 EXTRA_DIST += tests/scripts/lib.sh
 # Fuzz targets: replay_* in make check, fuzz_* with --enable-fuzzers (tests/fuzz/run.sh).
