@@ -4,8 +4,9 @@
 #   ./run-tests.sh [--no-install] [--help] [SUITE...]
 #
 # Suites (default: all):
-#   check         make check: unit tests, tools, examples, README, include direction
-#   conformance   official ONNX cases, and those in ../shared/data if it is there; on the CPU, and on a GPU if there is one
+#   check         make check: unit tests (at each level of instruction sets), tools, examples, README, include direction
+#   conformance   official ONNX cases, and those in ../shared/data if it is there, on the CPU, and on a GPU if there is one; on the CPU
+#                 every fourth again at each lower level of instruction sets that this processor has
 #   fuzz          libFuzzer targets over import and plan loading, 20 s each (needs clang)
 #   format        clang-format 14 finds nothing to change
 # Installs the packages that scripts/packages.txt lists under "build" and "test" and that are missing, as quickstart.sh does.
@@ -39,6 +40,18 @@ suite()
     totals_run "build/logs/$1.log" "${@:2}"
 }
 
+# What this processor has below its highest level (GRAPHRT_CPU_ISA): every fourth case at each.
+lower_levels()
+{
+    local levels level
+    make -C build tests/unit/unit >build/logs/unit.log 2>&1
+    levels=$(build/tests/unit/unit --isa) || { failed=$((failed + 1)) && return; }
+    say "instruction sets: ${GRAPHRT_CPU_ISA:-${levels##* }} for all cases; levels of this machine: $levels"
+    for level in $levels; do
+        [ "$level" = "${levels##* }" ] || GRAPHRT_CPU_ISA=$level suite "conformance-$level" tests/conformance/run.sh build --every 4
+    done
+}
+
 configure_build()
 {
     [ -x configure ] || ./autogen.sh || return 1
@@ -67,6 +80,7 @@ for name in $suites; do
     check) suite check scripts/make-check.sh build ;;
     conformance)
         suite conformance tests/conformance/run.sh build
+        lower_levels
         suite device tests/conformance/device.sh build mirror # what a GPU needs around its kernels
         if [ -n "$(gpu_module build)" ]; then
             suite cuda tests/conformance/device.sh build cuda

@@ -154,6 +154,7 @@ EXTRA_DIST += tests/scripts/interrupt.c
 TESTS += tests/scripts/interrupt.sh
 TESTS += tests/scripts/trust.sh
 dist_check_SCRIPTS += tests/scripts/install.sh
+dist_check_SCRIPTS += tests/scripts/install.sh tests/scripts/isa.sh
 dist_check_SCRIPTS += tests/scripts/man.sh
 TESTS += tests/scripts/tools.sh
 TESTS += tests/scripts/bad_input.sh
@@ -162,6 +163,7 @@ EXTRA_DIST += tests/data/bounds
 TESTS += tests/scripts/drivers.sh
 TESTS += tests/scripts/starve.sh
 TESTS += tests/scripts/install.sh
+TESTS += tests/scripts/isa.sh
 TESTS += tests/scripts/man.sh
 EXTRA_DIST += tests/scripts/lib.sh
 # Models that are wrong in what they say: mutate.sh in make check; any number with tests/mutate/mutate --count N data/node.

@@ -238,14 +238,17 @@ static bool misadds_residual(const grt_dnnl_op *op)
 
 /* brgconv (AVX-512, channels last) before 3.1: outputs whose window lies in the padding as a whole get a
  * kernel of their own. With an addition of dst, it leaves the bias out, and a following activation reads its
- * constants through a register that was never loaded: wrong results or SIGSEGV. 3.1.0 and its predecessor are
- * wrong at the right end of padded rows. */
-static bool is_defect(const grt_dnnl_op *op, const window *w, int spatial, bool sum)
+ * constants through a register that was never loaded: wrong results or SIGSEGV. 3.0 and 3.1.0 are wrong at
+ * the right end of padded rows, which a transpose has inside. The depthwise kernel for SSE4.1 ends with
+ * SIGSEGV when it adds dst and the channels are no multiple of 8, in all versions seen (2.6 to 3.2). */
+static bool is_defect(const grt_dnnl_op *op, const grt_dnnl_conv *c, bool sum)
 {
     const int version = loaded_version();
+    if (sum && has_kernel(op, "jit_dw:sse41"))
+        return true;
     if (version >= 30101 || !has_kernel(op, "brgconv:"))
         return false;
-    const bool padded = w->begin[spatial - 1] > 0 || w->end[spatial - 1] > 0;
+    const bool padded = c->transposed || c->pad_begin[c->spatial - 1] > 0 || c->pad_end[c->spatial - 1] > 0;
     return (sum && version < 30100) || (padded && version >= 30000);
 }
 
@@ -318,7 +321,7 @@ static dnnl_status_t choose_kernel(grt_dnnl_op *op, const grt_dnnl_conv *c, cons
         if (*residual_at >= 0 && misadds_residual(op)) {
             add_through_dst(op, post, post_count, t->dst);
             skip = 0;
-        } else if (is_defect(op, w, c->spatial, sum)) {
+        } else if (is_defect(op, c, sum)) {
             dnnl_primitive_desc_destroy(op->pd);
             op->pd = NULL;
             skip++;

@@ -16,6 +16,8 @@
  *  - runtime, model and session objects may be used from any number of threads at once. A context is used by one thread at a
  *    time, not always the same. Values are immutable: any number of threads may read one. Objects keep what they need alive: a session may outlive the caller's model reference, and so on.
  *  - dims are int64_t; sizes are bytes; times are milliseconds. Tensors are dense and row-major.
+ *  - The environment's GRAPHRT_CPU_ISA (base, avx2 or avx512) caps the instruction set of kernels for the CPU, oneDNN's included; it
+ *    is read once a process. Without it, all that the processor has is used. Another word: INVALID_ARGUMENT from session creation.
  *  - The library never prints, exits or aborts on user data. It leaves locale, signals and OpenMP's settings alone.
  *  - A process may fork() while no other thread of it is in a call. The child may go on with CPU sessions and contexts; GPUs that
  *    the parent has opened are not the child's to use.
