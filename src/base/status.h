@@ -21,7 +21,8 @@ grt_status grt_fail_v(grt_status status, const char *format, va_list args);
 /* Put "context: " before the current message: callers add what the callee could not know (node, file). */
 grt_status grt_fail_context(grt_status status, const char *format, ...) GRT_PRINTF(2, 3);
 
-/* OUT_OF_MEMORY with the number of bytes that were wanted. */
+/* OUT_OF_MEMORY with the number of bytes that were wanted. 0: one of several small objects could not be made,
+ * whose size would tell nobody anything; the message has no number then. */
 grt_status grt_fail_memory(size_t bytes);
 
 /* Set or clear the message without failing: worker threads hand theirs to the thread that waits for them. */
