@@ -222,9 +222,9 @@ static void leave(grt_context *context)
 grt_status grt_context_run(grt_context *context)
 {
     GRT_TRY(enter(context, "grt_context_run"));
-    const int32_t team = grt_team_resize(context->session->threads);
+    const grt_team team = grt_team_enter(context->session->threads);
     grt_status status = run_and_wait(context);
-    grt_team_resize(team);
+    grt_team_leave(team);
     leave(context);
     return status;
 }
