@@ -35,9 +35,13 @@ static grt_tensor *new_tensor(ir_module *module, grt_dtype dtype, int32_t rank, 
     grt_tensor t = {.dtype = dtype, .rank = rank};
     memcpy(t.dims, dims, (size_t)rank * sizeof *dims);
     grt_value value = {0};
-    if (grt_value_alloc(&value, dtype, rank, dims) != GRT_OK)
+    if (grt_value_alloc(&value, dtype, rank, dims) != GRT_OK) {
+        grt_arena_fail(module->arena);
         return NULL;
-    return rewrite_adopt(module, &value);
+    }
+    grt_tensor *adopted = rewrite_adopt(module, &value);
+    grt_value_clear(&value); /* where it was not adopted */
+    return adopted;
 }
 
 /* ---- what is to be folded: y[c] = scale[c] * x[c] + shift[c] ---- */
@@ -233,12 +237,20 @@ static bool absorb(const host *h, const affine *a, grt_arena *scratch)
     return true;
 }
 
+/* The pass fails at its end if what it looked at could not be kept. */
+static void clear_scratch(pass_context *context, grt_arena *scratch)
+{
+    if (grt_arena_failed(scratch))
+        grt_arena_fail(context->module->arena);
+    grt_arena_reset(scratch);
+}
+
 /* Fold what follows the node into it, as long as something does. */
 static void fold_followers(pass_context *context, ir_node *node, grt_arena *scratch)
 {
     host h;
     while (find_host(node, &h)) {
-        grt_arena_reset(scratch);
+        clear_scratch(context, scratch);
         ir_value *out = node->out[0];
         ir_node *user = rewrite_only_user(out);
         affine a = {0};
@@ -277,7 +289,7 @@ static grt_status split_batchnorm(pass_context *context, ir_node *node, grt_aren
     ir_value *x = ir_in(node, 0);
     const ir_value *parameter = ir_in(node, 1);
     affine a = {0};
-    grt_arena_reset(scratch);
+    clear_scratch(context, scratch);
     if (!x || x->type.rank < 2 || !grt_dtype_in(x->type.dtype, GRT_BIT(FLOAT) | GRT_BIT(DOUBLE)) ||
         !parameter || !parameter->type.data || x->type.dtype != node->out[0]->type.dtype ||
         !read_batchnorm(node, &a, scratch, grt_tensor_elements(parameter->type.data)))
@@ -315,6 +327,8 @@ static grt_status visit(pass_context *context, ir_graph *graph)
 {
     grt_arena *scratch = grt_arena_create();
     grt_status status = scratch ? visit_with(context, graph, scratch) : grt_fail_memory(0);
+    if (scratch)
+        clear_scratch(context, scratch);
     grt_arena_release(scratch);
     return status;
 }

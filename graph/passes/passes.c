@@ -113,7 +113,7 @@ static grt_status check_disabled(const char *list)
 static grt_status run_pass(pass_context *context, const pass_row *row)
 {
     GRT_TRY(row->run(context));
-    if (grt_arena_failed(context->module->arena))
+    if (grt_arena_failed(context->module->arena) || grt_dims_failed(context->module->dims))
         return grt_fail_memory(0);
 #ifdef GRT_DEBUG
     grt_status status = ir_verify(context->module);
