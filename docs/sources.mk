@@ -11,7 +11,7 @@ docs/man/%.1: $(top_srcdir)/docs/man/%.1.scd
 	$(AM_V_GEN)$(MKDIR_P) docs/man && $(SCDOC) < $< > $@.tmp && mv $@.tmp $@
 # In the places that the links between them expect.
 nobase_dist_doc_DATA = README.md LICENSE docs/guide.md docs/cuda.md docs/json.md docs/models.md
-nobase_dist_doc_DATA += docs/decisions/choices.md docs/decisions/copies.md docs/decisions/cpu-math.md docs/decisions/cuda.md docs/decisions/dependencies.md
+nobase_dist_doc_DATA += docs/decisions/choices.md docs/decisions/copies.md docs/decisions/cpu-math.md docs/decisions/cuda.md docs/decisions/dependencies.md docs/decisions/failures.md
 nobase_dist_doc_DATA += docs/decisions/generated-kernels.md docs/decisions/import.md docs/decisions/packing.md docs/decisions/passes.md
 nobase_dist_doc_DATA += docs/decisions/rooms.md docs/decisions/sessions.md docs/decisions/shapes.md docs/decisions/tuning.md
 nobase_dist_doc_DATA += examples/digits.c examples/dynamic_shapes.c examples/npy.c examples/npy.h examples/threads.c

@@ -59,9 +59,12 @@ static bool fits_dnnl(const cpu_conv *c)
     return plain;
 }
 
-static bool make_op(const cpu_conv *c, bool transposed, bool bias, bool residual, const grt_dnnl_op *like,
-                    int threads, grt_dnnl_op **out, char *err)
+/* OK without an operation: the library has none. */
+static grt_status make_op(const grt_op_desc *desc, const cpu_conv *c, bool transposed, bool bias,
+                          bool residual, const grt_dnnl_op *like, int threads, grt_dnnl_op **out)
 {
+    char err[ERROR_SIZE];
+
     const grt_dnnl_layout layout = c->last ? GRT_DNNL_CHANNELS_LAST : GRT_DNNL_CHANNELS_FIRST;
     grt_dnnl_conv d = {.spatial = c->w.spatial,
                        .transposed = transposed,
@@ -88,7 +91,8 @@ static bool make_op(const cpu_conv *c, bool transposed, bool bias, bool residual
         d.post[d.post_count++] = (grt_dnnl_post){GRT_DNNL_POST_ADD, {GRT_ACT_NONE, 0, 0}};
     if (c->act.kind != GRT_ACT_NONE)
         d.post[d.post_count++] = (grt_dnnl_post){GRT_DNNL_POST_ACT, c->act};
-    return grt_dnnl_conv_create(&d, like, threads, out, err, ERROR_SIZE);
+    const grt_status status = grt_dnnl_conv_create(&d, like, threads, out, err, sizeof err);
+    return status == GRT_STATUS_OUT_OF_MEMORY ? grt_fail_op(desc, status, "%s", err) : GRT_OK;
 }
 
 /* ---- create ---- */
@@ -154,15 +158,22 @@ static source weights_of(const conv_state *state, const grt_tensor *w)
                     state->packing->bytes};
 }
 
-/* The weights as the operation wants them, in memory of their own. NULL: it cannot have them. */
-static void *repack(const grt_dnnl_op *op, source from)
+/* The weights as the operation wants them, in memory of their own. OK with NULL: it cannot have them. */
+static grt_status repack(const grt_op_desc *desc, const grt_dnnl_op *op, source from, void **out)
 {
     const size_t bytes = grt_dnnl_op_weights_bytes(op);
-    void *packed = aligned_alloc(64, grt_align_up(bytes ? bytes : 64, 64));
-    if (packed && grt_dnnl_op_prepack(op, from.format, from.data, from.bytes, packed, NULL, 0))
-        return packed;
+    void *packed = *out = aligned_alloc(64, grt_align_up(bytes ? bytes : 64, 64));
+    if (!packed)
+        return grt_fail_op(desc, GRT_STATUS_OUT_OF_MEMORY, "out of memory: %zu bytes of packed weights",
+                           bytes);
+    char err[ERROR_SIZE];
+    const grt_status status =
+        grt_dnnl_op_prepack(op, from.format, from.data, from.bytes, packed, err, sizeof err);
+    if (status == GRT_OK)
+        return GRT_OK;
     free(packed);
-    return NULL;
+    *out = NULL;
+    return status == GRT_STATUS_OUT_OF_MEMORY ? grt_fail_op(desc, status, "%s", err) : GRT_OK;
 }
 
 /* Do the weights lie as the operation wants them already? */
@@ -187,14 +198,14 @@ static bool constant_weights(const grt_kernel_node *node)
 }
 
 /* The operation for likely sizes; NULL if there is none. */
-static grt_dnnl_op *likely_op(const grt_kernel_node *node, const conv_state *state)
+static grt_status likely_op(const grt_kernel_node *node, const conv_state *state, grt_dnnl_op **out)
 {
     cpu_conv guess;
-    grt_dnnl_op *op = NULL;
-    if (guess_shape(node, state, &guess))
-        make_op(&guess, state->transposed, grt_node_has(node, BIAS), grt_node_has(node, RESIDUAL), NULL,
-                node->threads, &op, NULL);
-    return op;
+    *out = NULL;
+    if (!guess_shape(node, state, &guess))
+        return GRT_OK;
+    return make_op(node->desc, &guess, state->transposed, grt_node_has(node, BIAS),
+                   grt_node_has(node, RESIDUAL), NULL, node->threads, out);
 }
 
 /* Small groups that oneDNN has no kernel of its own for. op: likely_op's. */
@@ -226,16 +237,41 @@ static grt_status pack(const grt_kernel_node *node, int32_t i, grt_packing *out_
         return GRT_OK;
     read_attributes(node, &state);
     state.weights = node->in[1].data;
-    grt_dnnl_op *op = likely_op(node, &state);
+    grt_dnnl_op *op;
+    grt_status status = likely_op(node, &state, &op);
     const char *layout = op && !wants_grouped(node, &state, op) ? grt_dnnl_op_weights_format(op) : NULL;
     if (layout && cpu_packing_conv(layout, state.groups, state.transposed, out_packing)) {
-        *out_data = repack(op, weights_of(&state, &node->in[1]));
+        status = repack(node->desc, op, weights_of(&state, &node->in[1]), out_data);
         out_packing->bytes = grt_dnnl_op_weights_bytes(op);
         if (!*out_data)
             out_packing->format[0] = '\0'; /* it stays plain */
     }
     grt_dnnl_op_release(op);
-    return GRT_OK;
+    return status;
+}
+
+/* Weights for likely sizes. If the library has no operation for them, each shape packs for itself. */
+static grt_status pack_likely(const grt_kernel_node *node, conv_state *state)
+{
+    const source from = weights_of(state, &node->in[1]);
+    GRT_TRY(likely_op(node, state, &state->like));
+    if (!state->packing && wants_grouped(node, state, state->like)) {
+        grt_dnnl_op_release(state->like);
+        state->like = NULL;
+        return pack_grouped(node, state);
+    }
+    grt_status status = GRT_OK;
+    if (state->like && fits_already(state->like, from)) {
+        state->packed = state->weights;
+    } else if (state->like) {
+        status = repack(node->desc, state->like, from, &state->own);
+        state->packed = state->own;
+    }
+    if (!state->packed) {
+        grt_dnnl_op_release(state->like);
+        state->like = NULL;
+    }
+    return status;
 }
 
 static grt_status create(const grt_kernel_node *node, void **out_state)
@@ -261,28 +297,12 @@ static grt_status create(const grt_kernel_node *node, void **out_state)
                 node->packing[1].format);
         }
     }
-    /* Failing here only means that each shape packs for itself. */
-    const source from = weights_of(state, &node->in[1]);
-    state->like = likely_op(node, state);
-    if (!state->packing && wants_grouped(node, state, state->like)) {
-        grt_dnnl_op_release(state->like);
-        state->like = NULL;
-        grt_status status = pack_grouped(node, state);
-        if (status != GRT_OK) {
-            *out_state = NULL;
-            destroy(state);
-        }
-        return status;
+    const grt_status status = pack_likely(node, state);
+    if (status != GRT_OK) {
+        *out_state = NULL;
+        destroy(state);
     }
-    if (state->like && fits_already(state->like, from))
-        state->packed = state->weights;
-    else if (state->like)
-        state->packed = state->own = repack(state->like, from);
-    if (!state->packed) {
-        grt_dnnl_op_release(state->like);
-        state->like = NULL;
-    }
-    return GRT_OK;
+    return status;
 }
 
 static bool fused_supports(const grt_kernel_node *node, grt_text *why)
@@ -303,29 +323,32 @@ static void release_shape(void *data)
     free(s);
 }
 
-/* An operation for this shape, best with the weights as they are packed. False: none. */
-static bool use_dnnl(const grt_reshape *r, conv_shape *s)
+/* An operation for this shape, best with the weights as they are packed. s->op is NULL if there is none. */
+static grt_status use_dnnl(const grt_reshape *r, conv_shape *s)
 {
     const conv_state *state = r->state;
     const bool bias = r->n_in > BIAS && r->in[BIAS], residual = r->n_in > RESIDUAL && r->in[RESIDUAL];
-    char err[ERROR_SIZE];
-    if (!state->weights || !fits_dnnl(&s->conv) ||
-        !make_op(&s->conv, state->transposed, bias, residual, NULL, r->threads, &s->op, err))
-        return false;
+    if (!state->weights || !fits_dnnl(&s->conv))
+        return GRT_OK;
+    GRT_TRY(make_op(r->desc, &s->conv, state->transposed, bias, residual, NULL, r->threads, &s->op));
+    if (!s->op)
+        return GRT_OK;
     if (state->like && grt_dnnl_op_same_weights(s->op, state->like)) {
         s->packed = state->packed;
-        return true;
+        return GRT_OK;
     }
     const source from = weights_of(state, r->in[1]);
-    if (fits_already(s->op, from))
+    if (fits_already(s->op, from)) {
         s->packed = state->weights;
-    else
-        s->packed = s->own = repack(s->op, from);
-    if (s->packed)
-        return true;
-    grt_dnnl_op_release(s->op);
-    s->op = NULL;
-    return false;
+        return GRT_OK;
+    }
+    const grt_status status = repack(r->desc, s->op, from, &s->own);
+    s->packed = s->own;
+    if (!s->packed) {
+        grt_dnnl_op_release(s->op);
+        s->op = NULL;
+    }
+    return status;
 }
 
 /* Where no operation of oneDNN's fits, loops of our own read weights in ONNX's order. */
@@ -367,14 +390,18 @@ static grt_status reshape(grt_reshape *r)
         return grt_fail_memory(sizeof *s);
     describe(r->desc, state, r->in[0], r->in[1], r->out[0], &s->conv);
     grt_status status = GRT_OK;
-    if (state->grouped) {
+    if (!state->grouped && r->in[0]->dtype == GRT_DTYPE_FLOAT)
+        status = use_dnnl(r, s);
+    if (status != GRT_OK) {
+        /* no memory for it */
+    } else if (state->grouped) {
         if (s->conv.in_channels != r->in[1]->dims[1] * state->groups)
             status = grt_fail_op(
                 r->desc, GRT_STATUS_INVALID_ARGUMENT, "the input has %lld channels; the weights are for %lld",
                 (long long)s->conv.in_channels, (long long)(r->in[1]->dims[1] * state->groups));
         else if (!cpu_conv_group_bytes(&s->conv, r->threads, &r->workspace_bytes))
             status = grt_fail_memory(SIZE_MAX);
-    } else if (r->in[0]->dtype == GRT_DTYPE_FLOAT && use_dnnl(r, s)) {
+    } else if (s->op) {
         r->workspace_bytes = grt_dnnl_op_scratch_bytes(s->op);
     } else {
         status = need_plain(r, s);
@@ -406,9 +433,11 @@ static grt_status run_dnnl(const grt_run *r, const conv_shape *s)
                                 .dst = r->out[0]->data,
                                 .scratch = r->workspace};
     char err[ERROR_SIZE];
-    if (!grt_dnnl_op_run(s->op, &args, err, sizeof err))
-        return grt_fail_op(r->desc, GRT_STATUS_INTERNAL, "%s", err);
-    return GRT_OK;
+    const grt_status status = grt_dnnl_op_run(s->op, &args, err, sizeof err);
+    if (status == GRT_OK)
+        return GRT_OK;
+    const bool memory = status == GRT_STATUS_OUT_OF_MEMORY;
+    return grt_fail_op(r->desc, memory ? status : GRT_STATUS_INTERNAL, "%s", err);
 }
 
 static grt_status run(const grt_run *r)
