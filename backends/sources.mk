@@ -7,6 +7,8 @@ backends_SOURCES += backends/algos.h backends/algos.c
 backends_SOURCES += backends/cpu/act.h
 backends_SOURCES += backends/cpu/gemm.h backends/cpu/gemm.c backends/cpu/gemm_kernel.h backends/cpu/gemm_c.c backends/cpu/gemm_avx2.c
 backends_SOURCES += backends/cpu/dnnl.h backends/cpu/dnnl.c backends/cpu/dnnl_weights.h backends/cpu/dnnl_weights.c backends/cpu/packing.h backends/cpu/packing.c backends/cpu/dnnl_compat.h
+# The only C++: it catches what oneDNN throws.
+backends_SOURCES += backends/cpu/dnnl_calls.h backends/cpu/dnnl_calls.cc
 backends_SOURCES += backends/cpu/move.h backends/cpu/move.c backends/cpu/ops/reduce_fold.h
 backends_SOURCES += backends/element.h backends/cpu/element.h
 backends_SOURCES += backends/cpu/attention.h backends/cpu/attention_exact.c

@@ -260,9 +260,9 @@ grt_status grt_context_run(grt_context *context)
 {
     bool switched;
     GRT_TRY(enter(context, "grt_context_run", &switched));
-    const int32_t team = grt_team_resize(context->session->threads);
+    const grt_team team = grt_team_enter(context->session->threads);
     grt_status status = run_and_wait(context);
-    grt_team_resize(team);
+    grt_team_leave(team);
     leave(context, switched);
     return status;
 }

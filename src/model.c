@@ -288,6 +288,8 @@ static void print_value(const grt_plan *plan, const grt_plan_value *v, grt_text 
 static const char *keep(grt_model *model, grt_text *text)
 {
     const char *kept = grt_arena_strdup(model->texts, grt_text_get(text));
+    if (text->failed)
+        grt_arena_fail(model->texts);
     grt_text_release(text);
     return kept ? kept : "";
 }

@@ -73,9 +73,10 @@ static grt_status apply_rule(grt_op_call *call, bool content, grt_shape_scratch 
     *out_types = out;
     /* The model was valid when it was compiled: what the rule refuses now is the fault of the data that was
      * bound. */
-    if (op_infer_types(call->op, &inf) != GRT_OK)
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "%s", grt_last_error());
-    return GRT_OK;
+    const grt_status status = op_infer_types(call->op, &inf);
+    if (status == GRT_OK || status == GRT_STATUS_OUT_OF_MEMORY)
+        return status;
+    return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "%s", grt_last_error());
 }
 
 grt_status grt_op_call_infer(grt_op_call *call, grt_shape_scratch *scratch)

@@ -5,6 +5,7 @@
 #include "src/base/cancel.h"
 
 #include "src/algo_overlay.h"
+#include "src/base/openmp.h"
 #include "src/plan_dims.h"
 #include "src/plan_tuning.h"
 
@@ -222,7 +223,9 @@ static grt_status choose_steps(const chooser *c)
     const grt_plan_body *body = &c->plan->bodies[0];
     grt_status first = GRT_OK;
     grt_text message = {0};
-#pragma omp parallel for schedule(dynamic, 1) if (body->n_steps > 1)
+    const int32_t team = grt_team_possible(grt_team_default());
+    (void)team; /* without OpenMP */
+#pragma omp parallel for schedule(dynamic, 1) num_threads(team) if (body->n_steps > 1)
     for (int32_t s = 0; s < body->n_steps; s++) {
         const grt_status status = choose_step(c, &body->steps[s]);
         if (status == GRT_OK)

@@ -2,6 +2,7 @@
 #include "src/session.h"
 
 #include "src/base/checked.h"
+#include "src/base/openmp.h"
 #include "src/base/structs.h"
 
 #include <stdio.h>
@@ -176,6 +177,7 @@ static grt_status create_kernels(grt_session *session, int32_t threads)
     const grt_plan *plan = session->model->plan;
     const double begin = grt_now_ms();
     failure all = {0};
+    const grt_team before = grt_team_enter(session->threads);
     for (int32_t b = 0; b < plan->n_bodies; b++) {
         const int32_t n = plan->bodies[b].n_steps;
         int32_t first = 0;
@@ -186,6 +188,7 @@ static grt_status create_kernels(grt_session *session, int32_t threads)
         for (int32_t s = first; s < n; s++)
             create_and_record(session, b, s, &all);
     }
+    grt_team_leave(before);
     if (all.n > MAX_LISTED)
         grt_text_add(&all.text, "\n  ... and %d more", all.n - MAX_LISTED);
     if (all.n)

@@ -2,6 +2,7 @@ src_SOURCES =
 src_SOURCES += src/base/status.h src/base/status.c src/base/checked.h src/base/float.h src/base/hash.h src/base/arena.h src/base/arena.c src/base/text.h src/base/text.c src/base/tensor.h src/base/tensor.c src/base/value.h src/base/value.c src/base/op_desc.h src/base/op_desc.c src/base/packing.h src/base/openmp.h src/base/openmp.c src/base/structs.h src/base/structs.c src/base/dim.h src/base/dim.c src/plan.h
 src_SOURCES += src/base/printable.c
 src_SOURCES += src/base/status.h src/base/status.c src/base/cancel.h src/base/checked.h src/base/float.h src/base/hash.h src/base/arena.h src/base/arena.c src/base/text.h src/base/text.c src/base/tensor.h src/base/tensor.c src/base/value.h src/base/value.c src/base/op_desc.h src/base/op_desc.c src/base/packing.h src/base/openmp.h src/base/openmp.c src/base/structs.h src/base/structs.c src/base/dim.h src/base/dim.c src/plan.h
+src_SOURCES += src/base/status.h src/base/status.c src/base/checked.h src/base/float.h src/base/hash.h src/base/arena.h src/base/arena.c src/base/text.h src/base/text.c src/base/tensor.h src/base/tensor.c src/base/value.h src/base/value.c src/base/op_desc.h src/base/op_desc.c src/base/packing.h src/base/cores.h src/base/cores.c src/base/openmp.h src/base/openmp.c src/base/structs.h src/base/structs.c src/base/dim.h src/base/dim.c src/plan.h
 src_SOURCES += src/phases.h src/phases.c
 src_SOURCES += src/runtime.c
 src_SOURCES += src/model.h src/model.c

@@ -2,6 +2,8 @@
 #define _GNU_SOURCE /* madvise */
 #include "src/weights_check.h"
 
+#include "src/base/openmp.h"
+
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -102,7 +104,9 @@ grt_status grt_weights_check_finish(grt_weights_check *check)
     if (!check)
         return GRT_OK;
     if (check->n_leaves - atomic_load(&check->done) > 16) {
-#pragma omp parallel
+        const int32_t team = grt_team_possible(grt_team_default());
+        (void)team; /* without OpenMP */
+#pragma omp parallel num_threads(team)
         while (grt_weights_check_help(check)) {
         }
     }

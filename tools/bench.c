@@ -53,7 +53,7 @@ const tool_option bench_options[] = {
     OPTION_TEXT(bench, fallback, "--fallback", "cpu",
                 "run ops that the device has no kernel for on the CPU; otherwise they are an error"),
     OPTION_INT(bench, threads, 0, 1024, "--threads", "N",
-               "CPU threads of one operator (default: one per physical core)"),
+               "CPU threads of one operator (default: one per physical core, at most the CPU quota)"),
     OPTION_INT(bench, warmup, 0, 1000000, "--warmup", "N",
                "runs before measuring, the first of them is first_run_ms (default: 5)"),
     OPTION_INT(bench, repeat, 1, MAX_RUNS, "--repeat", "N",

@@ -61,7 +61,7 @@ const tool_option run_options[] = {
     OPTION_TEXT(run_request, fallback, "--fallback", "cpu",
                 "run ops that the device has no kernel for on the CPU; otherwise they are an error"),
     OPTION_INT(run_request, threads, 0, 1024, "--threads", "N",
-               "CPU threads of one operator (default: one per physical core)"),
+               "CPU threads of one operator (default: one per physical core, at most the CPU quota)"),
     OPTION_INT(run_request, contexts, 1, 64, "--contexts", "N",
                "runs at a time on each device: copies and reading of inputs overlap computing (default: 1)"),
     OPTION_INT(run_request, repeat, 1, 100000000, "--repeat", "N",

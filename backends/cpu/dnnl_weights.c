@@ -80,20 +80,20 @@ dnnl_status_t dnnl_weights_reorder(dnnl_engine_t engine, const dnnl_weights *wei
         s = layout_of(weights, NULL, &plain);
     const md_view target = layout ? layout : md_of(&plain);
     if (s == dnnl_success)
-        s = dnnl_memory_create(&read, md_of(&source), engine, (void *)(uintptr_t)from);
+        s = try_memory_create(&read, md_of(&source), engine, (void *)(uintptr_t)from);
     if (s == dnnl_success)
-        s = dnnl_memory_create(&written, target, engine, to);
+        s = try_memory_create(&written, target, engine, to);
     if (s == dnnl_success)
-        s = dnnl_reorder_primitive_desc_create(&pd, md_of(&source), engine, target, engine, NULL);
+        s = try_reorder_primitive_desc_create(&pd, md_of(&source), engine, target, engine, NULL);
     if (s == dnnl_success)
-        s = dnnl_primitive_create(&reorder, pd);
+        s = try_primitive_create(&reorder, pd);
     if (s == dnnl_success)
-        s = dnnl_stream_create(&stream, engine, dnnl_stream_default_flags);
+        s = try_stream_create(&stream, engine, dnnl_stream_default_flags);
     const dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, read}, {DNNL_ARG_TO, written}};
     if (s == dnnl_success)
-        s = dnnl_primitive_execute(reorder, stream, 2, args);
+        s = try_primitive_execute(reorder, stream, 2, args);
     if (s == dnnl_success)
-        s = dnnl_stream_wait(stream);
+        s = try_stream_wait(stream);
     if (stream)
         dnnl_stream_destroy(stream);
     if (reorder)

@@ -169,7 +169,9 @@ static grt_status import_model(importer *imp)
     GRT_TRY(import_main(imp, imp->model->graph));
     budget_start(&imp->module->budget, source_size(imp));
     GRT_TRY(ir_graph_walk(imp->module->main, clear_marks, NULL));
-    return grt_arena_failed(imp->arena) || grt_arena_failed(imp->scratch) ? grt_fail_memory(0) : GRT_OK;
+    const bool failed =
+        grt_arena_failed(imp->arena) || grt_arena_failed(imp->scratch) || grt_dims_failed(imp->module->dims);
+    return failed ? grt_fail_memory(0) : GRT_OK;
 }
 
 grt_status ir_import_check(const compile_source *source, void (*each)(void *user, const grt_finding *finding),

@@ -222,12 +222,20 @@ static bool absorb(const host *h, const affine *a, grt_arena *scratch)
     return true;
 }
 
+/* The pass fails at its end if what it looked at could not be kept. */
+static void clear_scratch(pass_context *context, grt_arena *scratch)
+{
+    if (grt_arena_failed(scratch))
+        grt_arena_fail(context->module->arena);
+    grt_arena_reset(scratch);
+}
+
 /* Fold what follows the node into it, as long as something does. */
 static void fold_followers(pass_context *context, ir_node *node, grt_arena *scratch)
 {
     host h;
     while (find_host(node, &h)) {
-        grt_arena_reset(scratch);
+        clear_scratch(context, scratch);
         ir_value *out = node->out[0];
         ir_node *user = rewrite_only_user(out);
         affine a = {0};
@@ -268,7 +276,7 @@ static grt_status split_batchnorm(pass_context *context, ir_node *node, grt_aren
     ir_value *x = ir_in(node, 0);
     const ir_value *parameter = ir_in(node, 1);
     affine a = {0};
-    grt_arena_reset(scratch);
+    clear_scratch(context, scratch);
     if (!x || x->type.rank < 2 || !grt_dtype_in(x->type.dtype, GRT_BIT(FLOAT) | GRT_BIT(DOUBLE)) ||
         !parameter || !parameter->type.data || x->type.dtype != node->out[0]->type.dtype ||
         !read_batchnorm(node, &a, scratch, grt_tensor_elements(parameter->type.data)))
@@ -306,6 +314,8 @@ static grt_status visit(pass_context *context, ir_graph *graph)
 {
     grt_arena *scratch = grt_arena_create();
     grt_status status = scratch ? visit_with(context, graph, scratch) : grt_fail_memory(0);
+    if (scratch)
+        clear_scratch(context, scratch);
     grt_arena_release(scratch);
     return status;
 }

@@ -114,7 +114,7 @@ static grt_status run_pass(pass_context *context, const pass_row *row)
 {
     GRT_TRY(grt_cancel_check(&context->module->budget.cancel));
     GRT_TRY(row->run(context));
-    if (grt_arena_failed(context->module->arena))
+    if (grt_arena_failed(context->module->arena) || grt_dims_failed(context->module->dims))
         return grt_fail_memory(0);
     GRT_TRY(budget_collect(context->module));
 #ifdef GRT_DEBUG

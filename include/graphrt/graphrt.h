@@ -208,7 +208,11 @@ GRT_API GRT_MUST_USE grt_status grt_device_count(const char *kind, int32_t *out_
 /* Session options. Set struct_size = sizeof(grt_session_options) and leave the rest zero for defaults. */
 typedef struct grt_session_options {
     size_t struct_size;
-    int32_t threads; /* CPU: threads of one operator, at most 1024; 0: one per physical core the process may use */
+    /* CPU: threads of one operator, at most 1024. 0: one per physical core that the calling thread may run on, at most the cgroup's
+     * CPU quota (rounded up) and what OMP_NUM_THREADS or omp_set_num_threads say. Fewer if the system lets the process make no more:
+     * see grt_session_threads. Threads that wait for each other spin, by GNU OpenMP's default for milliseconds: beside busy processes
+     * use 1, or set GOMP_SPINCOUNT or OMP_WAIT_POLICY in the environment before the process starts (docs/guide.md). */
+    int32_t threads;
     const char *fallback; /* "cpu": ops without a kernel on the device run on the CPU; NULL: they are an error that lists them */
 } grt_session_options;
 
@@ -251,7 +255,8 @@ typedef struct grt_sessions_options {
  * device. n is 1 to 65536; devices, or one of them, may be NULL for "cpu"; options may be NULL. */
 GRT_API GRT_MUST_USE grt_status grt_sessions_create(grt_model *model, const char *const *devices, size_t n,
                                                     const grt_sessions_options *options, grt_session **out_sessions);
-/* CPU threads that one operator of this session may use. */
+/* CPU threads that one operator of this session may use: what was asked for, or as many as could be made. A run in a thread that
+ * can have no team of as many, because of a limit of the system's, works on one. */
 GRT_API int32_t grt_session_threads(const grt_session *session);
 
 /* Host memory for inputs and outputs that copies to and from the session's device reach directly (page-locked; bind it with

@@ -127,5 +127,7 @@ grt_status grt_fail_context(grt_status status, const char *format, ...)
 
 grt_status grt_fail_memory(size_t bytes)
 {
+    if (!bytes)
+        return grt_fail(GRT_STATUS_OUT_OF_MEMORY, "out of memory");
     return grt_fail(GRT_STATUS_OUT_OF_MEMORY, "out of memory: %zu bytes wanted", bytes);
 }

@@ -26,7 +26,8 @@ grt_status grt_fail_context(grt_status status, const char *format, ...) GRT_PRIN
  * grt_text_add_printable made. */
 grt_status grt_fail_lines(grt_status status, const char *lines, const char *format, ...) GRT_PRINTF(3, 4);
 
-/* OUT_OF_MEMORY with the number of bytes that were wanted. */
+/* OUT_OF_MEMORY with the number of bytes that were wanted. 0: one of several small objects could not be made,
+ * whose size would tell nobody anything; the message has no number then. */
 grt_status grt_fail_memory(size_t bytes);
 
 /* Set or clear the message without failing: worker threads hand theirs to the thread that waits for them. It

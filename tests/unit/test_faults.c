@@ -395,6 +395,16 @@ START_TEST(debugging)
 }
 END_TEST
 
+/* Where the size is not known, or no size is to blame, there is no number. */
+START_TEST(no_bytes_are_not_a_number)
+{
+    ck_assert_int_eq(grt_fail_memory(0), GRT_STATUS_OUT_OF_MEMORY);
+    ck_assert_str_eq(grt_last_error(), "out of memory");
+    ck_assert_int_eq(grt_fail_memory(4096), GRT_STATUS_OUT_OF_MEMORY);
+    ck_assert_str_eq(grt_last_error(), "out of memory: 4096 bytes wanted");
+}
+END_TEST
+
 Suite *suite_test_faults(void)
 {
     Suite *suite = suite_create("faults");
@@ -408,6 +418,7 @@ Suite *suite_test_faults(void)
     tcase_add_test(tests, what_cannot_be_replayed_is_named);
     tcase_add_test(tests, captures);
     tcase_add_test(tests, debugging);
+    tcase_add_test(tests, no_bytes_are_not_a_number);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -71,9 +71,12 @@ static bool fits_dnnl(const cpu_conv *c)
     return plain;
 }
 
-static bool make_op(const cpu_conv *c, bool transposed, bool bias, bool residual, const grt_dnnl_op *like,
-                    int threads, grt_dnnl_op **out, char *err)
+/* OK without an operation: the library has none. */
+static grt_status make_op(const grt_op_desc *desc, const cpu_conv *c, bool transposed, bool bias,
+                          bool residual, const grt_dnnl_op *like, int threads, grt_dnnl_op **out)
 {
+    char err[ERROR_SIZE];
+
     const grt_dnnl_layout layout = c->last ? GRT_DNNL_CHANNELS_LAST : GRT_DNNL_CHANNELS_FIRST;
     grt_dnnl_conv d = {.spatial = c->w.spatial,
                        .transposed = transposed,
@@ -100,7 +103,8 @@ static bool make_op(const cpu_conv *c, bool transposed, bool bias, bool residual
         d.post[d.post_count++] = (grt_dnnl_post){GRT_DNNL_POST_ADD, {GRT_ACT_NONE, 0, 0}};
     if (c->act.kind != GRT_ACT_NONE)
         d.post[d.post_count++] = (grt_dnnl_post){GRT_DNNL_POST_ACT, c->act};
-    return grt_dnnl_conv_create(&d, like, threads, out, err, ERROR_SIZE);
+    const grt_status status = grt_dnnl_conv_create(&d, like, threads, out, err, sizeof err);
+    return status == GRT_STATUS_OUT_OF_MEMORY ? grt_fail_op(desc, status, "%s", err) : GRT_OK;
 }
 
 /* ---- create ---- */
@@ -170,15 +174,22 @@ static source weights_of(const conv_state *state, const grt_tensor *w)
                     state->packing->bytes};
 }
 
-/* The weights as the operation wants them, in memory of their own. NULL: it cannot have them. */
-static void *repack(const grt_dnnl_op *op, source from)
+/* The weights as the operation wants them, in memory of their own. OK with NULL: it cannot have them. */
+static grt_status repack(const grt_op_desc *desc, const grt_dnnl_op *op, source from, void **out)
 {
     const size_t bytes = grt_dnnl_op_weights_bytes(op);
-    void *packed = aligned_alloc(64, grt_align_up(bytes ? bytes : 64, 64));
-    if (packed && grt_dnnl_op_prepack(op, from.format, from.data, from.bytes, packed, NULL, 0))
-        return packed;
+    void *packed = *out = aligned_alloc(64, grt_align_up(bytes ? bytes : 64, 64));
+    if (!packed)
+        return grt_fail_op(desc, GRT_STATUS_OUT_OF_MEMORY, "out of memory: %zu bytes of packed weights",
+                           bytes);
+    char err[ERROR_SIZE];
+    const grt_status status =
+        grt_dnnl_op_prepack(op, from.format, from.data, from.bytes, packed, err, sizeof err);
+    if (status == GRT_OK)
+        return GRT_OK;
     free(packed);
-    return NULL;
+    *out = NULL;
+    return status == GRT_STATUS_OUT_OF_MEMORY ? grt_fail_op(desc, status, "%s", err) : GRT_OK;
 }
 
 /* Do the weights lie as the operation wants them already? */
@@ -203,21 +214,22 @@ static bool constant_weights(const grt_kernel_node *node)
 }
 
 /* The operation for likely sizes; NULL if there is none. */
-static grt_dnnl_op *likely_op(const grt_kernel_node *node, const conv_state *state)
+static grt_status likely_op(const grt_kernel_node *node, const conv_state *state, grt_dnnl_op **out)
 {
     cpu_conv guess;
+    cpu_conv guess;
     cpu_columns cut;
-    grt_dnnl_op *op = NULL;
+    *out = NULL;
     if (!guess_shape(node, state, &guess))
-        return NULL;
+        return GRT_OK;
     guess = cpu_columns_turn(&guess);
     if (!cpu_columns_cut(&guess, state->transposed, node->threads, &cut))
-        return NULL;
+        return GRT_OK;
     if (cut.count > 1)
         guess = cpu_columns_block(&guess, state->transposed, &cut, 1).conv;
-    make_op(&guess, state->transposed, grt_node_has(node, BIAS), grt_node_has(node, RESIDUAL), NULL,
-            node->threads, &op, NULL);
-    return op;
+    return make_op(node->desc, &guess, state->transposed, grt_node_has(node, BIAS),
+                   grt_node_has(node, RESIDUAL), NULL, node->threads, out);
+}
 }
 
 /* Small groups that oneDNN unfolds, or has plain loops for. op: likely_op's. */
@@ -248,17 +260,42 @@ static grt_status pack(const grt_kernel_node *node, int32_t i, grt_packing *out_
         return GRT_OK;
     read_attributes(node, &state);
     state.weights = node->in[1].data;
-    grt_dnnl_op *op = likely_op(node, &state);
+    grt_dnnl_op *op;
+    grt_status status = likely_op(node, &state, &op);
     const char *layout = op && !wants_grouped(node, &state, op) ? grt_dnnl_op_weights_format(op) : NULL;
     if (layout && grt_packing_is_worth(grt_tensor_bytes(&node->in[1]), grt_dnnl_op_weights_bytes(op)) &&
         cpu_packing_conv(layout, state.groups, state.transposed, out_packing)) {
-        *out_data = repack(op, weights_of(&state, &node->in[1]));
+        status = repack(node->desc, op, weights_of(&state, &node->in[1]), out_data);
         out_packing->bytes = grt_dnnl_op_weights_bytes(op);
         if (!*out_data)
             out_packing->format[0] = '\0'; /* it stays plain */
     }
     grt_dnnl_op_release(op);
-    return GRT_OK;
+    return status;
+}
+
+/* Weights for likely sizes. If the library has no operation for them, each shape packs for itself. */
+static grt_status pack_likely(const grt_kernel_node *node, conv_state *state)
+{
+    const source from = weights_of(state, &node->in[1]);
+    GRT_TRY(likely_op(node, state, &state->like));
+    if (!state->packing && wants_grouped(node, state, state->like)) {
+        grt_dnnl_op_release(state->like);
+        state->like = NULL;
+        return pack_grouped(node, state);
+    }
+    grt_status status = GRT_OK;
+    if (state->like && fits_already(state->like, from)) {
+        state->packed = state->weights;
+    } else if (state->like) {
+        status = repack(node->desc, state->like, from, &state->own);
+        state->packed = state->own;
+    }
+    if (!state->packed) {
+        grt_dnnl_op_release(state->like);
+        state->like = NULL;
+    }
+    return status;
 }
 
 static grt_status create(const grt_kernel_node *node, void **out_state)
@@ -284,28 +321,12 @@ static grt_status create(const grt_kernel_node *node, void **out_state)
                 node->packing[1].format);
         }
     }
-    /* Failing here only means that each shape packs for itself. */
-    const source from = weights_of(state, &node->in[1]);
-    state->like = likely_op(node, state);
-    if (!state->packing && wants_grouped(node, state, state->like)) {
-        grt_dnnl_op_release(state->like);
-        state->like = NULL;
-        grt_status status = pack_grouped(node, state);
-        if (status != GRT_OK) {
-            *out_state = NULL;
-            destroy(state);
-        }
-        return status;
+    const grt_status status = pack_likely(node, state);
+    if (status != GRT_OK) {
+        *out_state = NULL;
+        destroy(state);
     }
-    if (state->like && fits_already(state->like, from))
-        state->packed = state->weights;
-    else if (state->like)
-        state->packed = state->own = repack(state->like, from);
-    if (!state->packed) {
-        grt_dnnl_op_release(state->like);
-        state->like = NULL;
-    }
-    return GRT_OK;
+    return status;
 }
 
 static bool fused_supports(const grt_kernel_node *node, grt_text *why)
@@ -335,41 +356,47 @@ static void release_shape(void *data)
     free(s);
 }
 
-/* The weights for a new operation, from whoever has them in its layout. False: it cannot have them. */
-static bool give_weights(const grt_reshape *r, const conv_shape *s, conv_part *part)
+/* The weights for a new operation, from whoever has them in its layout. OK without part->packed: it cannot
+ * have them. */
+static grt_status give_weights(const grt_reshape *r, const conv_shape *s, conv_part *part)
 {
     const conv_state *state = r->state;
     if (state->like && grt_dnnl_op_same_weights(part->op, state->like)) {
         part->packed = state->packed;
-        return true;
+        return GRT_OK;
     }
     for (int i = 0; i < s->n_parts; i++)
         if (grt_dnnl_op_same_weights(part->op, s->parts[i].op)) {
             part->packed = s->parts[i].packed;
-            return true;
+            return GRT_OK;
         }
     const source from = weights_of(state, r->in[1]);
-    if (fits_already(part->op, from))
+    if (fits_already(part->op, from)) {
         part->packed = state->weights;
-    else
-        part->packed = part->own = repack(part->op, from);
-    return part->packed;
+        return GRT_OK;
+    }
+    const grt_status status = repack(r->desc, part->op, from, &part->own);
+    part->packed = part->own;
+    return status;
 }
 
-static bool add_part(const grt_reshape *r, conv_shape *s, const cpu_conv *c)
+/* One more of s->parts; OK without it where the library has none. */
+static grt_status add_part(const grt_reshape *r, conv_shape *s, const cpu_conv *c)
 {
     const conv_state *state = r->state;
     const bool bias = r->n_in > BIAS && r->in[BIAS], residual = r->n_in > RESIDUAL && r->in[RESIDUAL];
     conv_part *part = &s->parts[s->n_parts];
-    char err[ERROR_SIZE];
-    if (!make_op(c, state->transposed, bias, residual, NULL, r->threads, &part->op, err))
-        return false;
-    if (!give_weights(r, s, part)) {
+    GRT_TRY(make_op(r->desc, c, state->transposed, bias, residual, NULL, r->threads, &part->op));
+    if (!part->op)
+        return GRT_OK;
+    const grt_status status = give_weights(r, s, part);
+    if (part->packed) {
+        s->n_parts++;
+    } else {
         grt_dnnl_op_release(part->op);
-        return false;
+        part->op = NULL;
     }
-    s->n_parts++;
-    return true;
+    return status;
 }
 
 static cpu_conv geometry_of(const conv_state *state, const conv_shape *s, int kind)
@@ -386,14 +413,14 @@ static bool same_columns(const cpu_conv *a, const cpu_conv *b)
            a->w.begin[last] == b->w.begin[last];
 }
 
-/* Operations for this shape, best with the weights as they are packed. False: none. */
-static bool use_dnnl(const grt_reshape *r, conv_shape *s)
+/* Operations for this shape, best with the weights as they are packed. s->n_parts is 0 if there are none. */
+static grt_status use_dnnl(const grt_reshape *r, conv_shape *s)
 {
     const conv_state *state = r->state;
     s->turned = cpu_columns_turn(&s->conv);
     if (!state->weights || !fits_dnnl(&s->turned) ||
         !cpu_columns_cut(&s->turned, state->transposed, r->threads, &s->cut))
-        return false;
+        return GRT_OK;
     cpu_conv made[CPU_COLUMN_KINDS];
     for (int kind = 0; kind < cpu_columns_kinds(&s->cut); kind++) {
         const cpu_conv c = geometry_of(state, s, kind);
@@ -404,12 +431,13 @@ static bool use_dnnl(const grt_reshape *r, conv_shape *s)
         if (at < s->n_parts)
             continue;
         made[at] = c;
-        if (!add_part(r, s, &c)) {
+        const grt_status status = add_part(r, s, &c);
+        if (at == s->n_parts) {
             release_parts(s);
-            return false;
+            return status;
         }
     }
-    return true;
+    return GRT_OK;
 }
 
 /* The operations' scratch comes first, then a block's own copies of its lines. */
@@ -478,14 +506,18 @@ static grt_status reshape(grt_reshape *r)
         return grt_fail_memory(sizeof *s);
     describe(r->desc, state, r->in[0], r->in[1], r->out[0], &s->conv);
     grt_status status = GRT_OK;
-    if (state->grouped) {
+    if (!state->grouped && r->in[0]->dtype == GRT_DTYPE_FLOAT)
+        status = use_dnnl(r, s);
+    if (status != GRT_OK) {
+        /* no memory for it */
+    } else if (state->grouped) {
         if (s->conv.in_channels != r->in[1]->dims[1] * state->groups)
             status = grt_fail_op(
                 r->desc, GRT_STATUS_INVALID_ARGUMENT, "the input has %lld channels; the weights are for %lld",
                 (long long)s->conv.in_channels, (long long)(r->in[1]->dims[1] * state->groups));
         else if (!cpu_conv_group_bytes(&s->conv, r->threads, &r->workspace_bytes))
             status = grt_fail_memory(SIZE_MAX);
-    } else if (r->in[0]->dtype == GRT_DTYPE_FLOAT && use_dnnl(r, s)) {
+    } else if (s->n_parts > 0) {
         status = size_workspace(r, s, &r->workspace_bytes);
     } else {
         status = need_plain(r, s);
@@ -518,9 +550,11 @@ static grt_status run_part(const grt_run *r, const conv_part *part, const float 
                                 .dst = y,
                                 .scratch = r->workspace};
     char err[ERROR_SIZE];
-    if (!grt_dnnl_op_run(part->op, &args, err, sizeof err))
-        return grt_fail_op(r->desc, GRT_STATUS_INTERNAL, "%s", err);
-    return GRT_OK;
+    const grt_status status = grt_dnnl_op_run(part->op, &args, err, sizeof err);
+    if (status == GRT_OK)
+        return GRT_OK;
+    const bool memory = status == GRT_STATUS_OUT_OF_MEMORY;
+    return grt_fail_op(r->desc, memory ? status : GRT_STATUS_INTERNAL, "%s", err);
 }
 
 /* `lines` lines of `floats`, whose beginnings are so many floats apart. */
