@@ -213,10 +213,9 @@ static bool constant_weights(const grt_kernel_node *node)
     return node->in[1].data && node->in[1].dtype == GRT_DTYPE_FLOAT && node->in[1].rank >= 3;
 }
 
-/* The operation for likely sizes; NULL if there is none. */
+/* The operation for likely sizes; OK and NULL if there is none. */
 static grt_status likely_op(const grt_kernel_node *node, const conv_state *state, grt_dnnl_op **out)
 {
-    cpu_conv guess;
     cpu_conv guess;
     cpu_columns cut;
     *out = NULL;
@@ -229,7 +228,6 @@ static grt_status likely_op(const grt_kernel_node *node, const conv_state *state
         guess = cpu_columns_block(&guess, state->transposed, &cut, 1).conv;
     return make_op(node->desc, &guess, state->transposed, grt_node_has(node, BIAS),
                    grt_node_has(node, RESIDUAL), NULL, node->threads, out);
-}
 }
 
 /* Small groups that oneDNN unfolds, or has plain loops for. op: likely_op's. */
