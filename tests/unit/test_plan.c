@@ -260,7 +260,7 @@ START_TEST(external_weights_are_replaced)
     ck_assert_uint_le(grt_tensor_bytes(w), sizeof changed);
     w->data = changed;
     plan->weights = weights;
-    ck_assert_msg(grt_plan_write(plan, path, true) == GRT_OK, "%s", grt_last_error());
+    ck_assert_msg(grt_plan_write(plan, path, true, NULL) == GRT_OK, "%s", grt_last_error());
     ck_assert_msg(grt_plan_read(other, f.data, f.size, &read) == GRT_OK, "%s", grt_last_error());
     grt_plan_release(read);
     unlink(first);
@@ -268,11 +268,11 @@ START_TEST(external_weights_are_replaced)
     ck_assert_str_ne(first, second);
     unlink(other);
     changed[0] = 43;
-    ck_assert_int_eq(grt_plan_write(plan, path, true), GRT_OK); /* nobody needs the second any more */
+    ck_assert_int_eq(grt_plan_write(plan, path, true, NULL), GRT_OK); /* nobody needs the second any more */
     find_weights("sample.grt", first);
     ck_assert_str_ne(first, second);
     ck_assert_int_eq(access(user, F_OK), 0);
-    ck_assert_int_eq(grt_plan_write(plan, path, true), GRT_OK); /* the same again */
+    ck_assert_int_eq(grt_plan_write(plan, path, true, NULL), GRT_OK); /* the same again */
     free(f.data);
     f = files_read(path);
     ck_assert_msg(grt_plan_read(path, f.data, f.size, &read) == GRT_OK, "%s", grt_last_error());

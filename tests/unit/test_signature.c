@@ -34,7 +34,7 @@ static void teardown(void)
 static file signed_sample(bool external)
 {
     grt_plan *plan = plan_sample();
-    ck_assert_msg(grt_plan_write(plan, path, external) == GRT_OK, "%s", grt_last_error());
+    ck_assert_msg(grt_plan_write(plan, path, external, NULL) == GRT_OK, "%s", grt_last_error());
     grt_plan_release(plan);
     ck_assert_msg(grt_plan_sign(path, path, secret) == GRT_OK, "%s", grt_last_error());
     return files_read(path);
@@ -81,7 +81,7 @@ START_TEST(who_is_trusted)
     expect(f, other_key, GRT_STATUS_UNTRUSTED, key); /* who has signed it instead */
     free(f.data);
     plan = plan_sample();
-    ck_assert_int_eq(grt_plan_write(plan, path, false), GRT_OK);
+    ck_assert_int_eq(grt_plan_write(plan, path, false, NULL), GRT_OK);
     grt_plan_release(plan);
     f = files_read(path);
     expect(f, key, GRT_STATUS_UNTRUSTED, "not signed");
