@@ -56,6 +56,7 @@ dist_devices_DATA += share/devices/rtx4090.json
 EXTRA_DIST += share/devices/README.md
 BUILT_DEVICES = $(dist_devices_DATA:share/devices/%=share/graphrt/devices/%)
 noinst_DATA += $(BUILT_DEVICES)
+EXTRA_graphc_DEPENDENCIES = $(BUILT_DEVICES)
 CLEANFILES += $(BUILT_DEVICES)
 share/graphrt/devices/%.json: $(top_srcdir)/share/devices/%.json
 	$(AM_V_GEN)$(MKDIR_P) share/graphrt/devices && cp $< $@
