@@ -17,7 +17,8 @@ const char *const tool_name = "graphc";
  */
 
 typedef struct check_request {
-    const char *model, *device;
+    const char *model;
+    grt_compile_options options;
     bool json;
 } check_request;
 
@@ -27,7 +28,10 @@ static bool take_model_to_check(void *request, const char *value)
 }
 
 static const tool_option check_options[] = {
-    OPTION_TEXT(check_request, device, "--device", "DEVICE", "cpu, null, cuda (default: cpu)"),
+    OPTION_TEXT(check_request, options.target, "--device", "DEVICE", "cpu, null, cuda (default: cpu)"),
+    OPTION_FLAG(check_request, options.strict, "--strict", "a warning is an error"),
+    OPTION_TEXT(check_request, options.free_dims, "--free-dims", "NAME,...",
+                "dims of which every use may have a size of its own; '*': all"),
     OPTION_FLAG(check_request, json, "--json", "report as JSON on standard output"),
     OPTION_TABLE_END,
 };
@@ -37,35 +41,18 @@ typedef struct findings {
     size_t invalid;
 } findings;
 
-static void add_finding(json_t *array, const char *kind, const grt_finding *f)
-{
-    json_t *object = json_object();
-    json_object_set_new(object, "status", json_string(kind));
-    json_object_set_new(object, "node", json_text(f->node));
-    json_object_set_new(object, "op", json_text(f->op));
-    json_object_set_new(object, "opset", json_integer(f->opset));
-    json_object_set_new(object, "message", json_text(f->message));
-    json_array_append_new(array, object);
-}
-
 static void show_finding(void *user, const grt_finding *f)
 {
     findings *found = user;
-    bool unsupported = f->status == GRT_STATUS_UNSUPPORTED;
-    const char *kind = unsupported ? "unsupported" : "invalid";
-    found->invalid += !unsupported;
+    const char *kind = f->status == GRT_STATUS_OK            ? "warning"
+                       : f->status == GRT_STATUS_UNSUPPORTED ? "unsupported"
+                                                             : "invalid";
+    found->invalid += *kind == 'i';
     if (found->array) {
-        add_finding(found->array, kind, f);
+        json_array_append_new(found->array, report_finding_json(kind, f));
         return;
     }
-    printf("%s: ", kind);
-    if (f->op[0])
-        printf("%s ", f->op);
-    if (f->opset)
-        printf("(opset %lld) ", (long long)f->opset);
-    if (f->node[0])
-        printf("node '%s'", f->node);
-    printf("%s%s\n", f->node[0] || f->op[0] ? ": " : "", f->message);
+    report_finding(stdout, kind, f);
 }
 
 static bool check_report(const char *model, const char *device, size_t n, json_t *array)
@@ -86,11 +73,12 @@ static bool check_report(const char *model, const char *device, size_t n, json_t
 }
 
 /* What the library lacks is a failed check; what breaks the rules of ONNX is bad input. */
-static int check(const char *model, const char *device, bool json)
+static int check(const check_request *r)
 {
     size_t n = 0;
-    findings found = {.array = json ? json_array() : NULL};
-    if (grt_check_model(model, device, show_finding, &found, &n) != GRT_OK) {
+    findings found = {.array = r->json ? json_array() : NULL};
+    const char *model = r->model, *device = r->options.target;
+    if (grt_check_model_with(model, &r->options, show_finding, &found, &n) != GRT_OK) {
         json_decref(found.array);
         return tool_fail();
     }
@@ -103,11 +91,11 @@ static int check(const char *model, const char *device, bool json)
 
 static int check_command(const tool_command *command, int argc, char **argv)
 {
-    check_request r = {0};
+    check_request r = {.options = {.struct_size = sizeof r.options}};
     int code;
     if (!options_parse(command, argc, argv, &r, take_model_to_check, &code))
         return code;
-    return option_given(command, r.model) ? check(r.model, r.device, r.json) : EXIT_BAD;
+    return option_given(command, r.model) ? check(&r) : EXIT_BAD;
 }
 
 /* ---- inspect

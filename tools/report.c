@@ -105,6 +105,29 @@ const char *figure_io(const grt_io_info *info, char *out, size_t size)
     return out;
 }
 
+void report_finding(FILE *to, const char *kind, const grt_finding *finding)
+{
+    fprintf(to, "%s: ", kind);
+    if (finding->op[0])
+        fprintf(to, "%s ", finding->op);
+    if (finding->op[0] && finding->opset)
+        fprintf(to, "(opset %lld) ", (long long)finding->opset);
+    if (finding->node[0])
+        fprintf(to, "node '%s'", finding->node);
+    fprintf(to, "%s%s\n", finding->node[0] || finding->op[0] ? ": " : "", finding->message);
+}
+
+json_t *report_finding_json(const char *kind, const grt_finding *finding)
+{
+    json_t *object = json_object();
+    json_object_set_new(object, "status", json_string(kind));
+    json_object_set_new(object, "node", json_text(finding->node));
+    json_object_set_new(object, "op", json_text(finding->op));
+    json_object_set_new(object, "opset", json_integer(finding->opset));
+    json_object_set_new(object, "message", json_text(finding->message));
+    return object;
+}
+
 json_t *json_text(const char *text)
 {
     json_t *string = json_string(text);

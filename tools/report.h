@@ -6,6 +6,7 @@
 
 #include <jansson.h>
 #include <stdarg.h>
+#include <stdio.h>
 
 /* "graphc" or "graphrun": each tool's main file defines it. */
 extern const char *const tool_name;
@@ -27,6 +28,10 @@ const char *figure_count(double count, char out[FIGURE_SIZE]);
 const char *figure_shape(const grt_tensor *tensor, char *out, size_t size);
 /* "float32[batch x 3]", "sequence of int64[?]" of a model's input or output. */
 const char *figure_io(const grt_io_info *info, char *out, size_t size);
+
+/* "invalid: Conv (opset 13) node 'c': message", of kind "invalid", "warning", ... */
+void report_finding(FILE *to, const char *kind, const grt_finding *finding);
+json_t *report_finding_json(const char *kind, const grt_finding *finding);
 
 /* A string of JSON; bytes outside ASCII become '?' in text that is not UTF-8. */
 json_t *json_text(const char *text);

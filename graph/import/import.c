@@ -82,10 +82,11 @@ static grt_status import_versions(importer *imp)
             if (!strcmp(domain_of(model->opset_import[i]->domain),
                         domain_of(model->opset_import[k]->domain)) &&
                 model->opset_import[i]->version != model->opset_import[k]->version)
-                GRT_TRY(problem(
-                    imp, NULL, "opset_import lists domain '%s' twice, with versions %" PRId64 " and %" PRId64,
-                    domain_of(model->opset_import[i]->domain), model->opset_import[k]->version,
-                    model->opset_import[i]->version));
+                GRT_TRY(warning(imp, NULL,
+                                "opset_import lists domain '%s' twice, with versions %" PRId64 " and %" PRId64
+                                "; the later entry was taken",
+                                domain_of(model->opset_import[i]->domain), model->opset_import[k]->version,
+                                model->opset_import[i]->version));
     return GRT_OK;
 }
 
