@@ -2,7 +2,7 @@
  *
  * Everything lives in the module's arena. A graph is a list of nodes in topological order; bodies of If, Loop
  * and Scan are graphs that may use values of the graphs around them. Past import every node is in its op's
- * newest form. */
+ * newest form; past inference all are of ai.onnx, ai.onnx.ml or our own domain. */
 #ifndef GRT_GRAPH_IR_H
 #define GRT_GRAPH_IR_H
 

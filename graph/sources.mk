@@ -82,3 +82,10 @@ graph_ops_SOURCES += graph/ops/random.c
 graph_ops_SOURCES += graph/ops/integer.c
 graph_ops_SOURCES += graph/ops/sampling.c
 graph_ops_SOURCES += graph/ops/optimizer.c
+# Operators of other domains, rewritten.
+graph_SOURCES += graph/ops/foreign.h graph/ops/foreign.c
+graph_SOURCES += graph/ops/contrib_attend.h graph/ops/contrib_attend.c
+graph_ops_SOURCES += graph/ops/contrib_activation.c
+graph_ops_SOURCES += graph/ops/contrib_norm.c
+graph_ops_SOURCES += graph/ops/contrib_matmul.c
+graph_ops_SOURCES += graph/ops/contrib_attention.c

@@ -120,7 +120,7 @@ static grt_status check_graph(ir_graph *graph, void *user)
     IR_FOR_EACH_NODE (node, graph) {
         if (!node->row)
             report(c, node, GRT_STATUS_UNSUPPORTED, "this op is not known to this version of the library");
-        else if (!(node->row->flags & (OP_VIEW | OP_CONTROL)) && !node->row->expand)
+        else if (!(node->row->flags & (OP_VIEW | OP_CONTROL)) && !node->row->expand && !node->row->rewrite)
             check_kernel(c, node);
     }
     return GRT_OK;
