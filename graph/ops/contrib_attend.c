@@ -103,6 +103,8 @@ static grt_status seen(attend *a, int32_t index, ir_value **out)
     if (!mask)
         return GRT_OK;
     GRT_TRY(foreign_need_rank(node, index, "the mask"));
+    if (!mask->type.dtype)
+        return foreign_unsupported(node, "the dtype of the mask must be known to the compiler");
     const int32_t rank = mask->type.rank;
     if (rank == 1) {
         *out = mask_of_lengths(a, mask);
@@ -127,7 +129,7 @@ grt_status attend_mask(attend *a, int32_t index, int32_t bias)
     ir_node *node = a->node;
     ir_value *shown;
     GRT_TRY(seen(a, index, &shown));
-    a->mask = ir_in(node, bias);
+    a->mask = bias < 0 ? NULL : ir_in(node, bias);
     if (!shown)
         return GRT_OK;
     /* Not minus infinity: where all keys are hidden, all are seen alike. */

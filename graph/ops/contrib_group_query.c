@@ -177,9 +177,9 @@ static ir_value *causal_mask(const grouped *g)
         return put2(node, "LessOrEqual", keys, last);
     }
     ir_value *shown = put2(node, "LessOrEqual", keys, last);
-    if (window < 0)
+    if (window < 1)
         return shown;
-    ir_value *first = put2(node, "Sub", last, put_int(node, window));
+    ir_value *first = put2(node, "Sub", last, put_int(node, window - 1));
     return put2(node, "And", shown, put2(node, "GreaterOrEqual", keys, first));
 }
 

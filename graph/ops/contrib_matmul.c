@@ -85,8 +85,10 @@ static grt_status rewrite_fused_gemm(ir_node *node)
     const grt_attr *second = grt_attr_find(&node->desc, "activation_beta");
     if (!second)
         second = grt_attr_find(&node->desc, "activation_gamma");
+    GRT_TRY(foreign_need(node, 0, "A"));
+    const grt_dtype dtype = ir_in(node, 0)->type.dtype;
     const float params[] = {alpha ? alpha->f : 0, second ? second->f : 0};
-    GRT_TRY(put_activation(node, op, params, alpha ? second ? 2 : 1 : 0, &y));
+    GRT_TRY(put_activation(node, op, params, alpha ? second ? 2 : 1 : 0, dtype, &y));
     return foreign_done1(node, y);
 }
 
@@ -105,7 +107,9 @@ static grt_status activate(ir_node *node, ir_value **y)
 {
     size_t n;
     const float *params = grt_attr_floats(&node->desc, "activation_params", &n);
-    return put_activation(node, grt_attr_string(&node->desc, "activation", ""), params, n, y);
+    GRT_TRY(foreign_need(node, 0, "X"));
+    return put_activation(node, grt_attr_string(&node->desc, "activation", ""), params, n,
+                          ir_in(node, 0)->type.dtype, y);
 }
 
 /* (x, w, bias, z): the activation of Conv(x, w, bias) + z */

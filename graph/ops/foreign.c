@@ -134,7 +134,7 @@ ir_value *put_reduce(ir_node *at, const char *op, ir_value *x, const int64_t *ax
     return with_int(put2(at, op, x, put_ints(at, axes, n)), "keepdims", 1);
 }
 
-grt_status put_activation(ir_node *at, const char *op, const float *params, size_t n, ir_value **x)
+grt_status put_activation(ir_node *at, const char *op, const float *params, size_t n, grt_dtype dtype, ir_value **x)
 {
     static const struct {
         const char *op, *params[2];
@@ -153,9 +153,11 @@ grt_status put_activation(ir_node *at, const char *op, const float *params, size
     };
     if (!op || !*op)
         return GRT_OK;
-    if (!strcmp(op, "Clip") && *x) {
-        ir_value *least = n > 0 ? put_scalar(at, (*x)->type.dtype, (double)params[0]) : NULL;
-        ir_value *most = n > 1 ? put_scalar(at, (*x)->type.dtype, (double)params[1]) : NULL;
+    if (!strcmp(op, "Clip")) {
+        if (n && !dtype)
+            return foreign_unsupported(at, "the dtype of input 0 must be known to the compiler");
+        ir_value *least = n > 0 ? put_scalar(at, dtype, (double)params[0]) : NULL;
+        ir_value *most = n > 1 ? put_scalar(at, dtype, (double)params[1]) : NULL;
         *x = put3(at, "Clip", *x, least, most);
         return GRT_OK;
     }

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Unpacks the test archives that exist into DIR, once. usage: unpack.sh DIR
 #   DIR/node/NAME  DIR/data/{simple,pytorch-converted,pytorch-operator,light}/NAME  DIR/given/NAME  DIR/peers/given/NAME
+#   DIR/contrib/NAME
 # Says on stderr which archives are absent. Fails only if one is broken.
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
@@ -24,6 +25,7 @@ unpack()
 }
 
 unpack "$top/tests/data/onnx-node-opset28.tar.xz" .
+unpack "$top/tests/data/contrib.tar.xz" .
 unpack "$shared/data/onnx-old-suites.tar.xz" .
 unpack "$shared/data/exported-models.tar.xz" .
 unpack "$shared/data/peer-models.tar.xz" peers
