@@ -31,8 +31,8 @@ ir_value *attend_heads(ir_node *node, ir_value *x, int64_t heads);
 /* Past and present sequence together, int64[1]: of the keys that a query may see. */
 ir_value *attend_total(const attend *a);
 /* Make `a->mask` of a mask in any of the forms that these operators take (input `index`, int32), of values
- * above 0 where a key is seen, and of a bias that is added to the scores (input `bias`; -1: the operator has none). Either may be
- * missing. */
+ * above 0 where a key is seen, and of a bias that is added to the scores (input `bias`; -1: the operator has
+ * none). Either may be missing. */
 grt_status attend_mask(attend *a, int32_t index, int32_t bias);
 /* The Attention node. `outputs`: how many of its outputs are wanted. */
 grt_status attend_put(attend *a, int32_t outputs);

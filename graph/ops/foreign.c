@@ -134,7 +134,8 @@ ir_value *put_reduce(ir_node *at, const char *op, ir_value *x, const int64_t *ax
     return with_int(put2(at, op, x, put_ints(at, axes, n)), "keepdims", 1);
 }
 
-grt_status put_activation(ir_node *at, const char *op, const float *params, size_t n, grt_dtype dtype, ir_value **x)
+grt_status put_activation(ir_node *at, const char *op, const float *params, size_t n, grt_dtype dtype,
+                          ir_value **x)
 {
     static const struct {
         const char *op, *params[2];

@@ -56,7 +56,8 @@ ir_value *put_range(ir_node *at, ir_value *limit);
 /* x with all its axes reduced that are listed, which stay as 1. */
 ir_value *put_reduce(ir_node *at, const char *op, ir_value *x, const int64_t *axes, int64_t n);
 /* An activation by its ONNX name, NULL or "" for none; parameters are attributes as the operator calls them,
- * in the order alpha, beta (Clip: min, max, of the dtype). Fails for those that are not pointwise functions of ai.onnx. */
+ * in the order alpha, beta (Clip: min, max, of the dtype). Fails for those that are not pointwise functions
+ * of ai.onnx. */
 grt_status put_activation(ir_node *at, const char *op, const float *params, size_t n, grt_dtype dtype,
                           ir_value **x);
 
