@@ -439,5 +439,6 @@ grt_status op_infer_node(ir_node *node)
 
 grt_status ir_infer(ir_module *module)
 {
-    return infer_graph(module->main, 0);
+    GRT_TRY(infer_graph(module->main, 0));
+    return infer_declared(module);
 }

@@ -6,6 +6,7 @@
 #ifndef GRT_GRAPH_IR_H
 #define GRT_GRAPH_IR_H
 
+#include "graph/warn.h"
 #include "src/base/dim.h"
 #include "src/base/op_desc.h"
 
@@ -74,6 +75,15 @@ struct ir_graph {
     int32_t n_outputs;
 };
 
+/* What the model says of a value that a node makes. */
+typedef struct ir_declared {
+    struct ir_declared *next;
+    const ir_value *value;
+    grt_dtype dtype;     /* NONE: nothing */
+    int32_t rank;        /* -1: nothing */
+    const int64_t *dims; /* -1: nothing, or a name */
+} ir_declared;
+
 struct ir_module {
     grt_arena *arena;
     grt_dims *dims;
@@ -83,6 +93,8 @@ struct ir_module {
     int64_t ir_version;
     int64_t source_nodes; /* as imported, functions inlined, bodies included */
     int64_t next_id;      /* for fresh names */
+    ir_declared *declared;
+    ir_warnings warnings;
 };
 
 grt_status ir_module_create(ir_module **out_module);

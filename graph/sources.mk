@@ -1,8 +1,8 @@
 graph_SOURCES =
-graph_SOURCES += graph/ir.h graph/ir.c graph/view.h graph/view.c graph/verify.c graph/op.h graph/op.c graph/infer.h graph/infer.c graph/infer_bodies.c graph/pass.h graph/compile.h graph/compile.c graph/flops.h graph/flops.c graph/lower.c
+graph_SOURCES += graph/ir.h graph/ir.c graph/view.h graph/view.c graph/verify.c graph/op.h graph/op.c graph/infer.h graph/infer.c graph/infer_bodies.c graph/infer_mixed.c graph/infer_declared.c graph/warn.h graph/warn.c graph/pass.h graph/compile.h graph/compile.c graph/flops.h graph/flops.c graph/lower.c
 graph_SOURCES += graph/import/import.h graph/import/import.c
 graph_SOURCES += graph/import/names.h graph/import/names.c
-graph_SOURCES += graph/import/problem.c graph/import/scope.c graph/import/order.c
+graph_SOURCES += graph/import/problem.c graph/import/scope.c graph/import/order.c graph/import/declare.c
 graph_SOURCES += graph/import/types.c graph/import/tensors.c graph/import/external.c
 graph_SOURCES += graph/import/attrs.c graph/import/node.c graph/import/graph.c graph/import/functions.c
 # One line per pass.

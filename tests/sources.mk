@@ -18,6 +18,7 @@ unit_SOURCES += tests/unit/test_import.c
 unit_SOURCES += tests/unit/test_import_bodies.c
 unit_SOURCES += tests/unit/test_import_bytes.c
 unit_SOURCES += tests/unit/test_import_forgiving.c
+unit_SOURCES += tests/unit/test_foreign.c
 unit_SOURCES += tests/unit/test_import_functions.c
 unit_SOURCES += tests/unit/test_import_operators.c
 unit_SOURCES += tests/unit/test_import_tensors.c

@@ -166,6 +166,8 @@ grt_status ir_import_check(const compile_source *source, void (*each)(void *user
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "neither a path nor bytes of a model are given");
     GRT_TRY(ir_module_create(&imp.module));
     imp.arena = imp.module->arena;
+    imp.module->warnings =
+        (ir_warnings){.tell = source->warn, .user = source->warn_user, .strict = source->strict};
     imp.scratch = grt_arena_create();
     grt_status status = imp.scratch ? import_model(&imp) : grt_fail_memory(1);
     if (each && (status == GRT_STATUS_INVALID_MODEL || status == GRT_STATUS_UNSUPPORTED))

@@ -19,7 +19,6 @@ enum {
     MAX_INLINED_NODES = 500000,
     MAX_ATTRIBUTES = 1024,      /* of one node or function */
     MAX_OPSETS = 256,           /* of a model or function */
-    MAX_WARNINGS = 100,         /* of a model; the last one says that there are more */
     MAX_DENSE_BYTES = 256 << 20 /* of all sparse tensors of a model, made dense */
 };
 
@@ -89,7 +88,6 @@ typedef struct importer {
     void (*each)(void *user, const grt_finding *finding); /* NULL: stop at the first problem */
     void *user;
     int64_t n_problems;
-    int64_t n_warnings;
     names node_names; /* of nodes: to see which are shared */
     names dims_told;  /* names of dims that were warned of */
 } importer;
@@ -143,6 +141,9 @@ const char *scope_unique(importer *imp, const scope *s, const char *name);
  * none: then a problem was told. */
 grt_status order_nodes(importer *imp, const char *graph, Onnx__NodeProto **nodes, size_t n,
                        bool *out_ordered);
+
+/* declare.c. Keep what the graph declares of the values that its nodes make. */
+grt_status declare_types(importer *imp, const scope *s, const Onnx__GraphProto *proto);
 
 /* types.c. fixed: dims are what the file says (inputs of the model); otherwise only kind and dtype are taken.
  */

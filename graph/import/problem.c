@@ -33,14 +33,6 @@ grt_status problem(importer *imp, const culprit *who, const char *format, ...)
     return report(imp, who, GRT_STATUS_INVALID_MODEL, message);
 }
 
-static void warn(const importer *imp, const culprit *who, const char *message)
-{
-    grt_finding finding = {GRT_STATUS_OK, who ? who->node : "", who ? who->op : "", who ? who->opset : 0,
-                           message};
-    if (imp->source->warn)
-        imp->source->warn(imp->source->warn_user, &finding);
-}
-
 grt_status warning(importer *imp, const culprit *who, const char *format, ...)
 {
     char message[2048];
@@ -50,10 +42,8 @@ grt_status warning(importer *imp, const culprit *who, const char *format, ...)
     va_end(args);
     if (imp->source->strict)
         return report(imp, who, GRT_STATUS_INVALID_MODEL, message);
-    if (++imp->n_warnings < MAX_WARNINGS)
-        warn(imp, who, message);
-    else if (imp->n_warnings == MAX_WARNINGS)
-        warn(imp, NULL, "there are more warnings than are shown");
+    ir_warnings_tell(&imp->module->warnings, who ? who->node : "", who ? who->op : "", who ? who->opset : 0,
+                     message);
     return GRT_OK;
 }
 

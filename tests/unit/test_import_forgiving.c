@@ -390,6 +390,76 @@ START_TEST(iteration_of_rank_one)
 }
 END_TEST
 
+/* The same for what inference forgives. */
+static ir_module *inferred(onnx_model *m, const char *what)
+{
+    static told t;
+    t = (told){0};
+    ir_module *module = import_told(m, &t), *strict = NULL;
+    ck_assert_int_eq(t.n, 0);
+    ck_assert_msg(ir_infer(module) == GRT_OK, "%s", grt_last_error());
+    ck_assert_msg(t.n == 1 && strstr(t.text, what), "%d warnings: %s", t.n, t.text);
+    grt_string bytes = onnx_bytes(m);
+    compile_source source = {.bytes = bytes.data, .size = bytes.size, .strict = true};
+    ck_assert_int_eq(ir_import(&source, &strict), GRT_OK);
+    ck_assert_int_eq(ir_infer(strict), GRT_STATUS_INVALID_MODEL);
+    ck_assert_msg(strstr(grt_last_error(), what) != NULL, "%s", grt_last_error());
+    ir_module_release(strict);
+    onnx_release(m);
+    return module;
+}
+
+START_TEST(declared_types)
+{
+    static const char *const said[] = {"declared with dtype float16, but has float32",
+                                       "declared with rank 1, but has 2", "declared with dim 1 7, but has 3"};
+    static const char *const dims[] = {"2,3", "2", "2,7"};
+    for (int i = 0; i < 3; i++) {
+        onnx_model m = onnx_relu();
+        onnx_input(&m, m.graph, "t", i == 0 ? GRT_DTYPE_FLOAT16 : GRT_DTYPE_FLOAT, dims[i]);
+        m.graph->output[0]->type = m.graph->input[1]->type;
+        ir_module *module = inferred(&m, said[i]);
+        ck_assert_int_eq(module->main->outputs[0].value->type.dtype, GRT_DTYPE_FLOAT);
+        ir_module_release(module);
+    }
+}
+END_TEST
+
+START_TEST(half_constant_beside_floats)
+{
+    static const uint16_t half[] = {0x3c00, 0x4000, 0x3800}; /* 1, 2, 0.5 */
+    onnx_model m = onnx_relu();
+    onnx_initializer(&m, m.graph, onnx_raw(&m, "h", GRT_DTYPE_FLOAT16, "3", half, sizeof half));
+    onnx_node(&m, m.graph, "Mul", "y,h", "z");
+    onnx_output(&m, m.graph, "z");
+    ir_module *module = inferred(&m, "input 1 is a constant of float16 beside values of float32");
+    const float *taken = module->main->last->in[1].value->type.data->data;
+    ck_assert(taken[0] == 1 && taken[1] == 2 && taken[2] == 0.5f);
+    ir_module_release(module);
+}
+END_TEST
+
+/* Several float32 numbers cannot be narrowed without loss, and of two computed types none is the right one.
+ */
+START_TEST(mixed_floats_with_two_meanings)
+{
+    for (int i = 0; i < 2; i++) {
+        onnx_model m = onnx_create();
+        onnx_input(&m, m.graph, "x", GRT_DTYPE_FLOAT16, "3");
+        onnx_input(&m, m.graph, "w", GRT_DTYPE_FLOAT, "3");
+        onnx_initializer(&m, m.graph, onnx_tensor(&m, "v", "3"));
+        onnx_node(&m, m.graph, "Mul", i ? "x,v" : "x,w", "z");
+        onnx_output(&m, m.graph, "z");
+        told t = {0};
+        ir_module *module = import_told(&m, &t);
+        ck_assert_int_eq(ir_infer(module), GRT_STATUS_INVALID_MODEL);
+        ck_assert_ptr_nonnull(strstr(grt_last_error(), "must have the same dtype"));
+        ir_module_release(module);
+        onnx_release(&m);
+    }
+}
+END_TEST
+
 START_TEST(warnings_are_bounded)
 {
     onnx_model m = onnx_relu();
@@ -451,9 +521,17 @@ Suite *suite_test_import_forgiving(void)
                                   cycle_through_a_body, order_is_linear,      NULL};
     const TTest *const names[] = {inner_name_wins,     initializer_twice, nodes_of_one_name,
                                   dims_without_a_name, free_dims,         NULL};
-    const TTest *const rest[] = {
-        domain_is_not_listed,  unknown_domain_is_not_listed, domain_is_listed_twice, unknown_attribute,
-        iteration_of_rank_one, warnings_are_bounded,         check_and_compile_tell, NULL};
+    const TTest *const rest[] = {domain_is_not_listed,
+                                 unknown_domain_is_not_listed,
+                                 domain_is_listed_twice,
+                                 unknown_attribute,
+                                 iteration_of_rank_one,
+                                 warnings_are_bounded,
+                                 check_and_compile_tell,
+                                 declared_types,
+                                 half_constant_beside_floats,
+                                 mixed_floats_with_two_meanings,
+                                 NULL};
     import_add(suite, "order", order);
     import_add(suite, "names", names);
     import_add(suite, "rest", rest);

@@ -30,7 +30,7 @@ START_TEST(halves_of_one_split)
     ir_text_check("in x f32 2,2,3,4\n"
                   "const cos f32 1,1,3,4 1 0.5 1 0.5 0.9 0.4 0.9 0.4 0.8 0.3 0.8 0.3\n"
                   "const sin f32 3,4 0 0.5 0 0.5 0.1 0.6 0.1 0.6 0.2 0.7 0.2 0.7\n"
-                  "a b = Split x axis=3 num_outputs=2\n"
+                  "a,b = Split x axis=3 num_outputs=2\n"
                   "n = Neg b\n"
                   "t = Concat n a axis=-1\n"
                   "p = Mul x cos\n"
