@@ -67,6 +67,7 @@ graph_ops_SOURCES += graph/ops/string.c
 graph_ops_SOURCES += graph/ops/ml.c
 graph_ops_SOURCES += graph/ops/ml_linear.c
 graph_ops_SOURCES += graph/ops/ml_tree.c
+graph_ops_SOURCES += graph/ops/ml_svm.c
 graph_SOURCES += graph/ops/window.h graph/ops/window.c
 graph_ops_SOURCES += graph/ops/conv.c
 graph_ops_SOURCES += graph/ops/pool.c

@@ -119,6 +119,8 @@ grt_status import_type(importer *imp, const culprit *who, const char *name, cons
         if (!proto)
             return problem(imp, who, "'%s': a sequence type without elem_type", name);
     }
+    if (proto->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE && !trusted)
+        return GRT_OK; /* what makes the value says what it is */
     if (proto->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE)
         return unsupported(imp, who, name, "its type is a map, a sparse or opaque tensor, or deeper nested");
     GRT_TRY(import_tensor_type(imp, who, name, proto->tensor_type, trusted, &type));

@@ -15,6 +15,7 @@ import onnxruntime as ort
 from onnx import TensorProto, helper, numpy_helper
 
 MS = "com.microsoft"
+ML = "ai.onnx.ml"
 rng = np.random.default_rng(7)
 files = {}
 
@@ -59,7 +60,7 @@ def case(name, op, inputs, outputs=1, reference=None, float_output=None, domain=
     graph_outputs = [helper.make_empty_tensor_value_info(o) if i != float_output else helper.make_tensor_value_info(o, TensorProto.FLOAT, None)
                      for i, o in enumerate(out_names) if o]
     graph = helper.make_graph([node], name, graph_inputs, graph_outputs, initializers)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", onnx_opset), helper.make_opsetid(MS, 1)], ir_version=10)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", onnx_opset), helper.make_opsetid(MS, 1), helper.make_opsetid(ML, 3)], ir_version=10)
     if reference is None:
         options = ort.SessionOptions()
         options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
@@ -419,8 +420,7 @@ def tensors():
     case("pad_reflect", "Pad", [normal(3, 4), np.array([1, 2, 1, 0], np.int64)], mode="reflect")
     case("gather_nd", "GatherND", [normal(2, 3, 4), np.array([[0, 1], [1, 2]], np.int64)])
     case("grid_sample", "GridSample", [normal(1, 2, 4, 4), normal(1, 3, 3, 2, scale=0.5)])
-    case("grid_sample_cubic", "GridSample", [normal(1, 2, 4, 4), normal(1, 3, 3, 2, scale=0.5)], mode="bicubic", padding_mode="border",
-         align_corners=1)
+    case("grid_sample_cubic", "GridSample", [normal(1, 2, 4, 4), normal(1, 3, 3, 2, scale=0.5)], mode="bicubic", align_corners=1)
     case("cdist", "CDist", [normal(3, 4), normal(5, 4)], metric="sqeuclidean", rtol=1e-2, atol=1e-4)
     case("cdist_root", "CDist", [normal(3, 4), normal(5, 4)], metric="euclidean", rtol=1e-2, atol=1e-4)
     boxes = np.array([[0.1, 0.2, 0.8, 0.9], [0, 0, 1, 1], [-0.3, 0.1, 1.4, 0.6]], np.float32)
@@ -439,7 +439,26 @@ def old():
     case("parametric_softplus", "ParametricSoftplus", [x], domain="", onnx_opset=9, alpha=0.5, beta=2.0)
 
 
-for group in (activations, norms, products, multi_head, attention, group_query, weights, quantized, lstm, tensors, old):
+def svm():
+    x, flat = normal(6, 3), lambda *shape, **k: normal(*shape, **k).reshape(-1).tolist()
+    params = [0.3, 0.5, 2.0]
+    for kernel in ("LINEAR", "POLY", "RBF", "SIGMOID"):
+        case(f"svr_{kernel.lower()}", "SVMRegressor", [x], domain=ML, coefficients=flat(4), support_vectors=flat(4, 3), n_supports=4, rho=[0.25],
+             kernel_type=kernel, kernel_params=params)
+        case(f"svc_{kernel.lower()}", "SVMClassifier", [x], outputs=2, domain=ML, coefficients=flat(2, 6), support_vectors=flat(6, 3),
+             vectors_per_class=[2, 3, 1], rho=flat(3), kernel_type=kernel, kernel_params=params, classlabels_ints=[7, 8, 9])
+    case("svr_features", "SVMRegressor", [x], domain=ML, coefficients=flat(3), rho=[0.25], kernel_type="LINEAR", kernel_params=params)
+    case("svr_one_class", "SVMRegressor", [x], domain=ML, coefficients=flat(4), support_vectors=flat(4, 3), n_supports=4, rho=[-0.1], one_class=1,
+         kernel_type="RBF", kernel_params=params)
+    two = dict(coefficients=flat(5), support_vectors=flat(5, 3), vectors_per_class=[2, 3], rho=[0.1], kernel_type="RBF", kernel_params=params)
+    case("svc_two", "SVMClassifier", [x], outputs=2, domain=ML, classlabels_strings=["no", "yes"], **two)
+    # ONNX Runtime finds probabilities by iteration, and stops early.
+    case("svc_two_probabilities", "SVMClassifier", [x], outputs=2, domain=ML, classlabels_ints=[0, 1], prob_a=[-1.5], prob_b=[0.2], rtol=0.02,
+         atol=0.005, **two)
+    case("zip_map", "ZipMap", [x], domain=ML, classlabels_int64s=[1, 2, 3], reference=lambda x: x)
+
+
+for group in (svm, activations, norms, products, multi_head, attention, group_query, weights, quantized, lstm, tensors, old):
     group()
 with tarfile.open(pathlib.Path(__file__).with_name("contrib.tar.xz"), "w:xz") as archive:
     for name, data in sorted(files.items()):
