@@ -1,6 +1,6 @@
 /* com.microsoft: weights of 2, 4 or 8 bits in blocks, as int4 language models have them. MatMulNBits is a
  * product with DequantizeLinear's result, GatherBlockQuantized takes rows first and dequantises those. */
-#include "graph/ops/foreign.h"
+#include "graph/ops/contrib_nbits.h"
 
 #include "src/base/checked.h"
 
@@ -28,9 +28,7 @@ static grt_status check_bits(const ir_node *node, int64_t *out_bits)
                                      (long long)*out_bits);
 }
 
-/* uint8 [..., n] of packed numbers, the first in the low bits, as uint8 [..., n * 8 / bits]. `lead`: the dims
- * before the last are kept; there are so many. */
-static ir_value *unpack(ir_node *node, ir_value *packed, int64_t bits, int32_t lead)
+ir_value *nbits_unpack(ir_node *node, ir_value *packed, int64_t bits, int32_t lead)
 {
     static const uint8_t shifts[] = {0, 2, 4, 6, 0, 4};
     int64_t dims[GRT_MAX_RANK];
@@ -104,7 +102,8 @@ static ir_value *take_weights(ir_node *node, const nbits *w)
     ir_value *view = same_bytes(node, packed, dtype, flat[0], flat[1]);
     const int64_t rows[] = {w->n, -1};
     return view ? view
-                : put_reshape(node, unpack(node, put_reshape(node, packed, rows, 2), w->bits, 1), flat, 2);
+                : put_reshape(node, nbits_unpack(node, put_reshape(node, packed, rows, 2), w->bits, 1), flat,
+                              2);
 }
 
 /* Packed zero points as [N, blocks] of uint8. */
@@ -114,7 +113,7 @@ static ir_value *take_zero_points(ir_node *node, const nbits *w)
     ir_value *zero = ir_in(node, 3);
     if (!zero)
         return NULL;
-    ir_value *bytes = unpack(node, put_reshape(node, zero, rows, 2), w->bits, 1);
+    ir_value *bytes = nbits_unpack(node, put_reshape(node, zero, rows, 2), w->bits, 1);
     return put_part(node, bytes, 1, 0, w->blocks);
 }
 
@@ -219,7 +218,7 @@ static grt_status read_table(const ir_node *node, table *out)
 static ir_value *gather_numbers(ir_node *node, const table *t, ir_value *bytes, int32_t lead)
 {
     ir_value *rows = with_int(put2(node, "Gather", bytes, ir_in(node, 1)), "axis", t->gather_axis);
-    rows = unpack(node, rows, t->bits, lead);
+    rows = nbits_unpack(node, rows, t->bits, lead);
     return t->is_signed ? put2(node, "BitwiseXor", rows, put_scalar(node, GRT_DTYPE_UINT8, 8)) : rows;
 }
 

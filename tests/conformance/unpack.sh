@@ -13,7 +13,7 @@ unpack()
 {
     local archive=$1 into=$2 stamp
     stamp=.$(basename "$archive").unpacked
-    [ -e "$stamp" ] && return
+    [ -e "$stamp" ] && [ ! "$archive" -nt "$stamp" ] && return
     if [ ! -e "$archive" ]; then
         echo "no $archive: its cases are left out" >&2
     elif mkdir -p "$into" && tar -xJf "$archive" -C "$into"; then

@@ -458,7 +458,49 @@ def svm():
     case("zip_map", "ZipMap", [x], domain=ML, classlabels_int64s=[1, 2, 3], reference=lambda x: x)
 
 
-for group in (svm, activations, norms, products, multi_head, attention, group_query, weights, quantized, lstm, tensors, old):
+def moe():
+    t, e, h, f = 5, 4, 32, 16
+    x, router = normal(1, t, h), normal(t, e)
+    softmax = lambda r: np.exp(r) / np.exp(r).sum(-1, keepdims=True)
+
+    def mixture(act, k, normalize=False, fuse=0):
+        def run(x, r, w1, b1, w2, b2=None, w3=None, b3=None):
+            p, y = softmax(r.astype(np.float64)), np.zeros((t, h))
+            for i in range(t):
+                best = np.argsort(-p[i])[:k]
+                share = p[i, best] / (p[i, best].sum() if normalize else 1)
+                for n, s in zip(best, share):
+                    z = x.reshape(t, h)[i] @ w1[n].T + (b1[n] if b1 is not None else 0)
+                    y[i] += s * (act(z, x.reshape(t, h)[i] @ w3[n].T + (b3[n] if b3 is not None else 0) if w3 is not None else None) @ w2[n].T
+                                 + (b2[n] if b2 is not None else 0))
+            return y.reshape(x.shape).astype(np.float32)
+        return run
+
+    glu = lambda g, l, limit=7.0: (lambda G, L: G * sigmoid(1.702 * G) * (L + 1))(np.minimum(g, limit), np.clip(l, -limit, limit))
+    w1, w2, b1, b2 = C(normal(e, f, h)), C(normal(e, h, f)), C(normal(e, f)), C(normal(e, h))
+    case("moe", "MoE", [x, router, w1, b1, w2, b2], k=2, reference=mixture(lambda z, _: np.maximum(z, 0), 2))
+    case("moe_normal", "MoE", [x, router, w1, None, w2], k=2, normalize_routing_weights=1, activation_type="silu",
+         reference=mixture(lambda z, _: z * sigmoid(z), 2, True))
+    case("moe_gated", "MoE", [x, router, w1, None, w2, None, C(normal(e, f, h))], k=1, activation_type="silu",
+         reference=mixture(lambda z, l: z * sigmoid(z) * l, 1))
+    wide, wide_bias = C(normal(e, 2 * f, h)), C(normal(e, 2 * f))
+    options = dict(k=2, activation_type="swiglu", activation_alpha=1.702, activation_beta=1.0, swiglu_limit=7.0)
+    case("moe_swiglu", "MoE", [x, router, wide, wide_bias, w2, b2], swiglu_fusion=1, **options,
+         reference=mixture(lambda z, _: glu(z[0::2], z[1::2]), 2))
+    case("moe_swiglu_halves", "MoE", [x, router, wide, wide_bias, w2, b2], swiglu_fusion=2, **options,
+         reference=mixture(lambda z, _: glu(z[:f], z[f:]), 2))
+    for bits in (4, 8):
+        for block in (0, 16):
+            q1, q2 = ints(0, 1 << bits, e, 2 * f, h, dtype=np.uint8), ints(0, 1 << bits, e, h, f, dtype=np.uint8)
+            scale = lambda n, k: C(np.abs(normal(e, n, k // block, scale=0.05)) if block else np.abs(normal(e, n, scale=0.05)))
+            s1, s2 = scale(2 * f, h), scale(h, f)
+
+            case(f"qmoe_{bits}_{block}", "QMoE", [x, router, C(pack(q1, bits)), s1, wide_bias, C(pack(q2, bits)), s2, b2], swiglu_fusion=1,
+                 expert_weight_bits=bits, normalize_routing_weights=1, **options, **({"block_size": block} if block else {}),
+                 atol=40 if bits == 8 and block else 1e-3)  # 8-bit blocks: ONNX Runtime rounds activations to 8 bits, too
+
+
+for group in (svm, moe, activations, norms, products, multi_head, attention, group_query, weights, quantized, lstm, tensors, old):
     group()
 with tarfile.open(pathlib.Path(__file__).with_name("contrib.tar.xz"), "w:xz") as archive:
     for name, data in sorted(files.items()):
