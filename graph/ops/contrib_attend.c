@@ -40,6 +40,45 @@ ir_value *attend_heads(ir_node *node, ir_value *x, int64_t heads)
     return put_transpose(node, put_reshape(node, x, apart, 4), perm, 4);
 }
 
+void attend_share(attend *a, ir_value *length)
+{
+    static const int64_t one[] = {1}, none[] = {0};
+    ir_node *node = a->node;
+    a->held = put_reshape(node, put_cast(node, length, GRT_DTYPE_INT64), one, 1);
+    a->room_k = a->past_k;
+    a->room_v = a->past_v;
+    a->past_k = put_slice(node, a->room_k, 2, put_ints(node, none, 1), a->held);
+    a->past_v = put_slice(node, a->room_v, 2, put_ints(node, none, 1), a->held);
+}
+
+void attend_redirect(attend *a, ir_value *indirection)
+{
+    static const int64_t none[] = {0}, column[] = {-1, 1, 1};
+    ir_node *node = a->node;
+    ir_value *positions = put_dim(node, a->past_k, 2), *one = put_ints(node, (int64_t[]){1}, 1);
+    ir_value *wide = put_cast(node, indirection, GRT_DTYPE_INT64);
+    ir_value *beams = put_slice(node, wide, 2, put_ints(node, none, 1), positions);
+    ir_value *batch = put_squeeze(node, put_dim(node, indirection, 0), none, 1);
+    ir_value *first = put2(node, "Mul", put_range(node, batch), put_dim(node, indirection, 1));
+    ir_value *rows = put2(node, "Add", beams, put_reshape(node, first, column, 3));
+    ir_value *dims = put_concat(node, 0, 4, (ir_value *[]){put_dim(node, a->past_k, 0), one, positions, one});
+    rows = put2(node, "Reshape", rows, dims);
+    ir_value **both[] = {&a->past_k, &a->past_v};
+    for (int i = 0; i < 2; i++) {
+        ir_value *all = put2(node, "Expand", rows, put1(node, "Shape", *both[i]));
+        *both[i] = with_int(put2(node, "GatherElements", *both[i], all), "axis", 0);
+    }
+}
+
+/* The cache with the new keys, or values, behind the past. */
+static ir_value *written(const attend *a, ir_value *room, ir_value *fresh)
+{
+    ir_node *node = a->node;
+    ir_value *heads = a->split ? fresh : attend_heads(node, fresh, a->kv_heads);
+    ir_value *at = put2(node, "Expand", a->held, put_dim(node, room, 0));
+    return with_int(put3(node, "TensorScatter", room, heads, at), "axis", 2);
+}
+
 ir_value *attend_total(const attend *a)
 {
     ir_value *fresh = put_dim(a->node, a->k, a->split ? 2 : 1);
@@ -164,8 +203,8 @@ grt_status attend_put(attend *a, int32_t outputs)
     a->y = made->out[0];
     if (a->split)
         a->y = put_reshape(node, put_transpose(node, a->y, perm, 4), joined, 3);
-    a->present_k = outputs > 1 ? made->out[1] : NULL;
-    a->present_v = outputs > 2 ? made->out[2] : NULL;
+    a->present_k = outputs < 2 ? NULL : a->room_k ? written(a, a->room_k, a->k) : made->out[1];
+    a->present_v = outputs < 3 ? NULL : a->room_v ? written(a, a->room_v, a->v) : made->out[2];
     a->qk = outputs > 3 ? made->out[3] : NULL;
     return GRT_OK;
 }

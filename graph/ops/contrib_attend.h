@@ -16,6 +16,8 @@ typedef struct attend {
     bool causal;
     grt_dtype dtype;
     ir_value *past_k, *past_v; /* [batch, heads, past, size], or NULL */
+    ir_value *room_k, *room_v; /* caches that the pasts are the beginnings of: see attend_share */
+    ir_value *held;            /* what of them is past: int64[1] */
     ir_value *mask;            /* as Attention's: added to the scores, or bool; or NULL */
     /* out */
     ir_value *y; /* [batch, sequence, heads * size] */
@@ -28,6 +30,12 @@ grt_status attend_begin(ir_node *node, attend *out);
 grt_status attend_split(attend *a, ir_value *qkv, const int64_t sizes[3]);
 /* [batch, sequence, heads * size] to [batch, heads, sequence, size]. */
 ir_value *attend_heads(ir_node *node, ir_value *x, int64_t heads);
+/* past_k and past_v are caches with room for more than they hold: of `length` positions, one integer. The
+ * present is then the whole cache, with the new keys and values behind the past. */
+void attend_share(attend *a, ir_value *length);
+/* Beam search: row (i, j) of batch x beams goes on with what row (i, indirection[i, j, k]) has at position k.
+ */
+void attend_redirect(attend *a, ir_value *indirection);
 /* Past and present sequence together, int64[1]: of the keys that a query may see. */
 ir_value *attend_total(const attend *a);
 /* Make `a->mask` of a mask in any of the forms that these operators take (input `index`, int32), of values

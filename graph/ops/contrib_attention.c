@@ -23,13 +23,16 @@ static const op_attr decoder_attrs[] = {{"mask_filter_value", GRT_ATTR_FLOAT, fa
                                         {"scale", GRT_ATTR_FLOAT, false},
                                         {0}};
 
-static grt_status refuse_shared(const ir_node *node)
+/* The length of a cache that has room for more, if that is what the node has. */
+static grt_status share_cache(attend *a, ir_value *length)
 {
-    return grt_attr_int(&node->desc, "past_present_share_buffer", 0)
-               ? foreign_unsupported(node,
-                                     "past_present_share_buffer is 1: a cache that is written in place is "
-                                     "not supported; export the model without it")
-               : GRT_OK;
+    const bool shared = grt_attr_int(&a->node->desc, "past_present_share_buffer", 0) != 0;
+    if (shared && (!length || !a->past_k))
+        return foreign_invalid(a->node, "past_present_share_buffer is 1, but there is no past, or no "
+                                        "past_sequence_length");
+    if (length && a->past_k)
+        attend_share(a, length);
+    return GRT_OK;
 }
 
 /* ---- Attention ---- */
@@ -47,12 +50,12 @@ static grt_status hidden_sizes(const ir_node *node, int64_t sizes[3])
 }
 
 /* From queries, keys and values side by side to the outputs. past: [2, batch, heads, past, size]. */
-static grt_status attention_of(attend *a, ir_value *qkv, int32_t mask, ir_value *past, int32_t bias)
+static grt_status attention_of(attend *a, ir_value *qkv, int32_t mask, ir_value *past, int32_t bias,
+                               ir_value *past_length)
 {
     static const int64_t front[] = {0};
     ir_node *node = a->node;
     int64_t sizes[3];
-    GRT_TRY(refuse_shared(node));
     if (grt_attr_int(&node->desc, "do_rotary", 0))
         return foreign_unsupported(node, "do_rotary is 1; rotate with RotaryEmbedding instead");
     GRT_TRY(hidden_sizes(node, sizes));
@@ -61,6 +64,7 @@ static grt_status attention_of(attend *a, ir_value *qkv, int32_t mask, ir_value 
         a->past_k = put_item(node, past, 0, 0);
         a->past_v = put_item(node, past, 0, 1);
     }
+    GRT_TRY(share_cache(a, past_length));
     GRT_TRY(attend_mask(a, mask, bias));
     a->causal = grt_attr_int(&node->desc, "unidirectional", 0) != 0;
     const bool present = foreign_wants(node, 1);
@@ -79,7 +83,7 @@ static grt_status rewrite_attention(ir_node *node)
     attend a;
     GRT_TRY(attend_begin(node, &a));
     ir_value *qkv = put_add(node, put2(node, "MatMul", ir_in(node, 0), ir_in(node, 1)), ir_in(node, 2));
-    return attention_of(&a, qkv, 3, ir_in(node, 4), 5);
+    return attention_of(&a, qkv, 3, ir_in(node, 4), 5, ir_in(node, 6));
 }
 
 /* (input, weights, bias, input_scale, weight_scale, mask, input_zero_point, weight_zero_point, past) */
@@ -93,7 +97,7 @@ static grt_status rewrite_quantized_attention(ir_node *node)
     ir_value *sums = put_cast(node, put(node, "MatMulInteger", 4, in), a.dtype);
     ir_value *scale = put2(node, "Mul", ir_in(node, 3), ir_in(node, 4));
     ir_value *qkv = put_add(node, put2(node, "Mul", sums, scale), ir_in(node, 2));
-    return attention_of(&a, qkv, 5, ir_in(node, 8), -1);
+    return attention_of(&a, qkv, 5, ir_in(node, 8), -1, NULL);
 }
 
 /* ---- MultiHeadAttention ---- */
@@ -167,23 +171,18 @@ static grt_status attend_apart(ir_node *node, const operands *at)
 {
     attend a;
     GRT_TRY(attend_begin(node, &a));
-    GRT_TRY(refuse_shared(node));
     GRT_TRY(take_operands(&a));
     GRT_TRY(add_bias(&a, at->bias));
     if (a.split)
         a.q = attend_heads(node, a.q, a.q_heads);
-    if (!a.split && ir_in(node, at->indirection))
-        return foreign_unsupported(node, "input %d (cache_indirection), for beam search, is not supported",
-                                   at->indirection);
     a.past_k = a.split ? NULL : ir_in(node, at->past_key);
     a.past_v = a.split ? NULL : ir_in(node, at->past_value);
     if (!a.past_k != !a.past_v)
         return foreign_invalid(node, "past_key and past_value must be given together");
-    if (a.past_k && ir_in(node, at->past_length))
-        return foreign_unsupported(node,
-                                   "input %d (past_sequence_length), for a cache that is written in place, "
-                                   "is not supported",
-                                   at->past_length);
+    if (!a.split)
+        GRT_TRY(share_cache(&a, ir_in(node, at->past_length)));
+    if (a.past_k && ir_in(node, at->indirection))
+        attend_redirect(&a, ir_in(node, at->indirection));
     GRT_TRY(attend_mask(&a, at->mask, at->attention_bias));
     a.causal = grt_attr_int(&node->desc, "unidirectional", 0) != 0;
     const int32_t outputs = foreign_wants(node, 3)                             ? 4

@@ -208,6 +208,17 @@ def multi_head():
 
     case("decoder_self", "DecoderMaskedMultiHeadAttention", [one, normal(b, 1, h * d), normal(b, 1, h * d), None, None, *past], outputs=3,
          num_heads=h, reference=lambda q, k, v, m, a, pk, pv: decoder(q, k, v, pk, pv))
+    room = [np.concatenate([p, np.zeros((b, h, 4, d), np.float32)], 2) for p in past]
+    own = [one, normal(b, 1, h * d), normal(b, 1, h * d)]
+    length = np.array([4], np.int32)
+    case("decoder_room", "DecoderMaskedMultiHeadAttention", [*own, None, None, *room, length], outputs=3, num_heads=h,
+         past_present_share_buffer=1)
+    case("decoder_room_mask", "DecoderMaskedMultiHeadAttention",
+         [*own, np.array([[1, 1, 1, 1, 1], [0, 1, 1, 1, 1]], np.int32), None, *room, length, None, None, normal(3 * h * d)], outputs=3, num_heads=h,
+         past_present_share_buffer=1)
+    case("decoder_beams", "DecoderMaskedMultiHeadAttention",
+         [*own, None, None, *room, length, np.array([2], np.int32), ints(0, 2, 1, 2, 8)], outputs=3, num_heads=h, past_present_share_buffer=1)
+    case("mha_room", "MultiHeadAttention", [*own, None, None, None, *room, length], outputs=3, num_heads=h)
     case("decoder_cross", "DecoderMaskedMultiHeadAttention", [one, normal(b, h, t, d), normal(b, h, t, d)], num_heads=h,
          reference=lambda q, k, v: softmax_attention(heads(q), k, v))
 
@@ -245,6 +256,16 @@ def attention():
     case("attention_past", "Attention", [x, w, bias, None, past], outputs=2, num_heads=h, unidirectional=1)
     case("attention_past_mask", "Attention", [x, w, bias, np.array([[0] + [1] * 6, [1] * 7], np.int32), past], outputs=2, num_heads=h,
          unidirectional=1)
+
+    def room(x, w, c, _, p, __, n):
+        q, k, v = (y.reshape(b, 1, h, d).transpose(0, 2, 1, 3) for y in np.split(x @ w + c, 3, 2))
+        cache = p.copy()
+        cache[0, :, :, 3:4], cache[1, :, :, 3:4] = k, v
+        return softmax_attention(q, cache[0, :, :, :4], cache[1, :, :, :4]), cache
+
+    case("attention_room", "Attention",
+         [normal(b, 1, din), w, bias, None, np.concatenate([past, np.zeros((2, b, h, 2, d), np.float32)], 3), None, np.array([3], np.int32)], outputs=2,
+         num_heads=h, unidirectional=1, past_present_share_buffer=1, reference=room)
     case("attention_present", "Attention", [x, w, bias], outputs=2, num_heads=h)
     qx, qw = ints(0, 256, b, s, din, dtype=np.uint8), ints(-127, 128, din, 3 * h * d, dtype=np.int8)
     scales = [np.float32(0.02), C(np.float32(0.01))]

@@ -68,7 +68,7 @@ static const bad cases[] = {
     {"MultiHeadAttention", "unknown,x,x", "num_heads=2", "the rank of input 0", UNSUPPORTED},
     {"MultiHeadAttention", "x,x,x,,,,x", "num_heads=2", "past_key and past_value must", INVALID},
     {"Attention", "x,w", "num_heads=2,do_rotary=1", "do_rotary is 1", UNSUPPORTED},
-    {"Attention", "x,w", "num_heads=2,past_present_share_buffer=1", "past_present_share_buffer", UNSUPPORTED},
+    {"Attention", "x,w", "num_heads=2,past_present_share_buffer=1", "there is no past", INVALID},
     {"Attention", "x,w,b,unknown", "num_heads=2", "the rank of input 3 (the mask)", UNSUPPORTED},
     {"GroupQueryAttention", "x,x,x,,,n,total", "num_heads=4,kv_num_heads=3", "kv_num_heads is 3", INVALID},
     {"GroupQueryAttention", "x,x,x,,,n,total", "num_heads=2,kv_num_heads=2,do_rotary=1",
