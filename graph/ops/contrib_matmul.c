@@ -7,6 +7,17 @@ static const op_attr matmul_attrs[] = {
     {"alpha", GRT_ATTR_FLOAT, false},     {"transA", GRT_ATTR_INT, false},
     {"transB", GRT_ATTR_INT, false},      {"transBatchA", GRT_ATTR_INT, false},
     {"transBatchB", GRT_ATTR_INT, false}, {0}};
+static const op_attr activation_attrs[] = {{"activation", GRT_ATTR_STRING, true},
+                                           {"activation_alpha", GRT_ATTR_FLOAT, false},
+                                           {"activation_axis", GRT_ATTR_INT, false},
+                                           {"activation_beta", GRT_ATTR_FLOAT, false},
+                                           {"activation_gamma", GRT_ATTR_FLOAT, false},
+                                           {"alpha", GRT_ATTR_FLOAT, false},
+                                           {"transA", GRT_ATTR_INT, false},
+                                           {"transB", GRT_ATTR_INT, false},
+                                           {"transBatchA", GRT_ATTR_INT, false},
+                                           {"transBatchB", GRT_ATTR_INT, false},
+                                           {0}};
 static const op_attr gemm_attrs[] = {{"activation", GRT_ATTR_STRING, false},
                                      {"activation_alpha", GRT_ATTR_FLOAT, false},
                                      {"activation_beta", GRT_ATTR_FLOAT, false},
@@ -53,20 +64,51 @@ static grt_status transposed(ir_node *node, int32_t i, const char *matrix, const
     return GRT_OK;
 }
 
-static grt_status rewrite_fused_matmul(ir_node *node)
+/* alpha times the product */
+static grt_status fused_product(ir_node *node, ir_value **out)
 {
     ir_value *a, *b;
     GRT_TRY(foreign_need(node, 0, "A"));
     GRT_TRY(transposed(node, 0, "transA", "transBatchA", &a));
     GRT_TRY(transposed(node, 1, "transB", "transBatchB", &b));
-    ir_value *y = put2(node, "MatMul", a, b);
+    *out = put2(node, "MatMul", a, b);
     const float alpha = grt_attr_float(&node->desc, "alpha", 1);
-    if (alpha != 1) {
-        const grt_dtype dtype = ir_in(node, 0)->type.dtype;
-        if (!dtype)
-            return foreign_unsupported(node, "the dtype of input 0 (A) must be known to the compiler");
-        y = put2(node, "Mul", y, put_scalar(node, dtype, (double)alpha));
-    }
+    const grt_dtype dtype = ir_in(node, 0)->type.dtype;
+    if (alpha == 1)
+        return GRT_OK;
+    if (!dtype)
+        return foreign_unsupported(node, "the dtype of input 0 (A) must be known to the compiler");
+    *out = put2(node, "Mul", *out, put_scalar(node, dtype, (double)alpha));
+    return GRT_OK;
+}
+
+static grt_status rewrite_fused_matmul(ir_node *node)
+{
+    ir_value *y;
+    GRT_TRY(fused_product(node, &y));
+    return foreign_done1(node, y);
+}
+
+/* The activation of attributes activation, activation_alpha and so on. */
+static grt_status activate_product(ir_node *node, ir_value **y)
+{
+    const char *op = grt_attr_string(&node->desc, "activation", "");
+    const grt_attr *alpha = grt_attr_find(&node->desc, "activation_alpha");
+    if (!alpha)
+        alpha = grt_attr_find(&node->desc, "leaky_relu_alpha");
+    const grt_attr *second = grt_attr_find(&node->desc, "activation_beta");
+    if (!second)
+        second = grt_attr_find(&node->desc, "activation_gamma");
+    GRT_TRY(foreign_need(node, 0, "A"));
+    const float params[] = {alpha ? alpha->f : 0, second ? second->f : 0};
+    return put_activation(node, op, params, alpha ? second ? 2 : 1 : 0, ir_in(node, 0)->type.dtype, y);
+}
+
+static grt_status rewrite_fused_matmul_activation(ir_node *node)
+{
+    ir_value *y;
+    GRT_TRY(fused_product(node, &y));
+    GRT_TRY(activate_product(node, &y));
     return foreign_done1(node, y);
 }
 
@@ -78,17 +120,7 @@ static grt_status rewrite_fused_gemm(ir_node *node)
     ir_value *y = put3(node, "Gemm", ir_in(node, 0), ir_in(node, 1), ir_in(node, 2));
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
         with_attr_of(y, node, kept[i]);
-    const char *op = grt_attr_string(&node->desc, "activation", "");
-    const grt_attr *alpha = grt_attr_find(&node->desc, "activation_alpha");
-    if (!alpha)
-        alpha = grt_attr_find(&node->desc, "leaky_relu_alpha");
-    const grt_attr *second = grt_attr_find(&node->desc, "activation_beta");
-    if (!second)
-        second = grt_attr_find(&node->desc, "activation_gamma");
-    GRT_TRY(foreign_need(node, 0, "A"));
-    const grt_dtype dtype = ir_in(node, 0)->type.dtype;
-    const float params[] = {alpha ? alpha->f : 0, second ? second->f : 0};
-    GRT_TRY(put_activation(node, op, params, alpha ? second ? 2 : 1 : 0, dtype, &y));
+    GRT_TRY(activate_product(node, &y));
     return foreign_done1(node, y);
 }
 
@@ -148,6 +180,7 @@ static grt_status rewrite_nhwc_conv(ir_node *node)
 static const op_row rows[] = {
     FOREIGN(MS, "FusedMatMul", 2, 2, 1, 1, matmul_attrs, rewrite_fused_matmul),
     FOREIGN(MS, "TransposeMatMul", 2, 2, 1, 1, matmul_attrs, rewrite_fused_matmul),
+    FOREIGN(MS, "FusedMatMulActivation", 2, 2, 1, 1, activation_attrs, rewrite_fused_matmul_activation),
     FOREIGN(MS, "FusedGemm", 2, 3, 1, 1, gemm_attrs, rewrite_fused_gemm),
     FOREIGN(MS, "FusedConv", 2, 4, 1, 1, conv_attrs, rewrite_fused_conv),
     FOREIGN(MS, "NhwcConv", 2, 3, 1, 1, conv_attrs, rewrite_nhwc_conv),
