@@ -408,7 +408,8 @@ static grt_status rewrite_node(ir_node *node, ir_node **out_next)
     ir_node *before = node->prev;
     grt_status status = node->row->rewrite(node);
     *out_next = before ? before->next : graph->first;
-    return status;
+    /* Whatever else went wrong, it began with this. */
+    return status != GRT_OK && grt_arena_failed(graph->module->arena) ? grt_fail_memory(0) : status;
 }
 
 static grt_status infer_graph(ir_graph *graph, int32_t depth)

@@ -60,7 +60,7 @@ static grt_status import_dim(importer *imp, const culprit *who, const char *name
         *out = grt_dim_const(dims, dim->dim_value);
     else /* nothing said; negative numbers are an old way of saying so */
         *out = grt_dim_fresh(dims);
-    return GRT_OK;
+    return *out < 0 ? grt_fail_memory(sizeof *out) : GRT_OK;
 }
 
 static grt_status import_shape(importer *imp, const culprit *who, const char *name,
