@@ -5,7 +5,8 @@
 #
 # Installs the packages that scripts/packages.txt lists under "build" and that are missing (apt-get; with sudo if you are not
 # root), builds libgraphrt in build/, optimises models/digits/digits.onnx into build/digits.grt and runs it on 450 held-out
-# images. Nothing is written outside this directory except those packages. Run it again at any time: it does what is missing.
+# images. Where there is an NVIDIA GPU, and CUDA's nvcc with the headers of cuDNN and cuBLAS, the CUDA backend is built for that GPU and
+# reads the images too. Nothing is written outside this directory except those packages. Run it again at any time: it does what is missing.
 #
 #   --no-install   install nothing; fail if something is missing
 # CC, CFLAGS and GRAPHRT_CONFIGURE (arguments of ./configure) are used when build/ is configured for the first time.
@@ -13,6 +14,7 @@ set -eu
 cd "$(dirname "$0")"
 ui_steps=5
 . scripts/ui.sh
+. scripts/gpu.sh
 
 install=1
 for arg; do
@@ -35,12 +37,18 @@ make_configure() { [ -x configure ] || ./autogen.sh; }
 configure_build()
 {
     mkdir -p build && cd build
-    # shellcheck disable=SC2086 # a list of arguments
-    [ -x config.status ] || ../configure ${GRAPHRT_CONFIGURE:-}
+    # shellcheck disable=SC2046,SC2086 # lists of arguments
+    [ -x config.status ] || ../configure $(gpu_configure) ${GRAPHRT_CONFIGURE:-}
 }
-# What is used below, and no GPU kernels: those take minutes. `make -C build` makes the rest.
-build_all() { make -C build generated && make -C build -j"$(nproc)" graphc graphrun examples/digits; }
+# What is used below; kernels for a GPU, which take minutes, only where there is one. `make -C build` makes the rest.
+# shellcheck disable=SC2046 # no word, or one
+build_all() { make -C build -j"$(nproc)" graphc graphrun examples/digits $(gpu_module build); }
 optimize() { build/graphc optimize models/digits/digits.onnx -o build/digits.grt; }
+read_on_gpu()
+{
+    build/graphc optimize models/digits/digits.onnx -o build/digits-gpu.grt --target cuda &&
+        build/graphrun build/digits-gpu.grt --device cuda:0 --input image=models/digits/test_images.npy --repeat 100
+}
 
 step "making ./configure" make_configure
 step "configuring build/" configure_build
@@ -52,5 +60,15 @@ step "reading 450 handwritten digits" build/examples/digits build/digits.grt mod
 say
 cat build/logs/step-5.log
 say
+if [ -n "$(gpu_archs)" ] && [ -n "$(gpu_module build)" ]; then
+    ui_steps=6
+    step "the same on $(nvidia-smi --query-gpu=name --format=csv,noheader | head -n 1)" read_on_gpu
+    say
+    cat build/logs/step-6.log
+    say
+elif [ -n "$(gpu_archs)" ]; then
+    say "There is a GPU, but the CUDA backend is not built: see \"CUDA backend\" above. It needs nvcc, cudnn.h and cublasLt.h."
+    say
+fi
 say "Next: build/graphrun build/digits.grt --input image=models/digits/test_images.npy"
 say "      build/graphc inspect build/digits.grt        ./run-tests.sh        README.md"

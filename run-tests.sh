@@ -4,8 +4,9 @@
 #   ./run-tests.sh [--no-install] [--help] [SUITE...]
 #
 # Suites (default: all):
-#   check         make check: unit tests, tools, examples, README, include direction
-#   conformance   official ONNX cases, and those in ../shared/data if it is there
+#   check         make check: unit tests (at each level of instruction sets), tools, examples, README, include direction
+#   conformance   official ONNX cases, and those in ../shared/data if it is there, on the CPU, and on a GPU if there is one; on the CPU
+#                 every fourth again at each lower level of instruction sets that this processor has
 #   fuzz          libFuzzer targets over import and plan loading, 20 s each (needs clang)
 #   format        clang-format 14 finds nothing to change
 # Installs the packages that scripts/packages.txt lists under "build" and "test" and that are missing, as quickstart.sh does.
@@ -16,6 +17,7 @@ cd "$(dirname "$0")" || exit 1
 ui_logs=build/logs/tests
 . scripts/ui.sh
 . scripts/totals.sh
+. scripts/gpu.sh
 
 install=1
 suites=
@@ -38,12 +40,24 @@ suite()
     totals_run "build/logs/$1.log" "${@:2}"
 }
 
+# What this processor has below its highest level (GRAPHRT_CPU_ISA): every fourth case at each.
+lower_levels()
+{
+    local levels level
+    make -C build tests/unit/unit >build/logs/unit.log 2>&1
+    levels=$(build/tests/unit/unit --isa) || { failed=$((failed + 1)) && return; }
+    say "instruction sets: ${GRAPHRT_CPU_ISA:-${levels##* }} for all cases; levels of this machine: $levels"
+    for level in $levels; do
+        [ "$level" = "${levels##* }" ] || GRAPHRT_CPU_ISA=$level suite "conformance-$level" tests/conformance/run.sh build --every 4
+    done
+}
+
 configure_build()
 {
     [ -x configure ] || ./autogen.sh || return 1
     mkdir -p build && cd build || return 1
-    # shellcheck disable=SC2086 # a list of arguments
-    [ -x config.status ] || ../configure ${GRAPHRT_CONFIGURE:-}
+    # shellcheck disable=SC2046,SC2086 # lists of arguments
+    [ -x config.status ] || ../configure $(gpu_configure) ${GRAPHRT_CONFIGURE:-}
 }
 build_all() { make -C build -j"$(nproc)"; }
 
@@ -66,7 +80,11 @@ for name in $suites; do
     check) suite check scripts/make-check.sh build ;;
     conformance)
         suite conformance tests/conformance/run.sh build
+        lower_levels
         suite device tests/conformance/device.sh build mirror # what a GPU needs around its kernels
+        if [ -n "$(gpu_module build)" ]; then
+            suite cuda tests/conformance/device.sh build cuda
+        fi
         ;;
     fuzz) suite fuzz tests/fuzz/run.sh 20 ;;
     format) suite format scripts/format.sh --check ;;

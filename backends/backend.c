@@ -69,9 +69,16 @@ grt_status grt_device_download(grt_device *device, void *dst, const void *src, s
     return GRT_OK;
 }
 
-grt_status grt_device_make_current(grt_device *device)
+grt_status grt_device_enter(grt_device *device, bool *out_switched)
 {
-    return grt_device_is_host(device) ? GRT_OK : device->vtable->make_current(device);
+    *out_switched = false;
+    return grt_device_is_host(device) ? GRT_OK : device->vtable->enter(device, out_switched);
+}
+
+void grt_device_leave(grt_device *device, bool switched)
+{
+    if (!grt_device_is_host(device))
+        device->vtable->leave(device, switched);
 }
 
 grt_status grt_device_copy(grt_device *device, void *dst, const void *src, size_t bytes, void *stream)

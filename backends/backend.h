@@ -19,7 +19,8 @@ typedef struct grt_backend {
     grt_status (*device_open)(int32_t index, grt_device **out_device);
     /* The kernel for a node, or NULL with the reason in `why`. Needs no open device. */
     const grt_kernel_row *(*find_kernel)(const grt_kernel_node *node, grt_text *why);
-    bool own_memory;     /* devices have memory of their own, which weights are copied to */
+    bool own_memory; /* devices have memory of their own, which weights are copied to */
+    bool imitates;   /* no device at all: its choices go to a cache's file only if somebody named that file */
     bool channels_last;  /* convolution regions run better in NHWC */
     bool joins_products; /* one product of one row runs better than several of fewer columns */
     /* Multiply-adds from which on a product runs as well by itself as in a batch of its like; 0: none does.
@@ -45,8 +46,11 @@ typedef struct grt_device_vtable {
     grt_status (*alloc)(grt_device *device, size_t bytes, void **out_data); /* 256-byte aligned */
     void (*free)(grt_device *device, void *data);
     /* optional, but all or none of them */
-    grt_status (*make_current)(
-        grt_device *device); /* for the calling thread, before kernels are created or run */
+    /* The device is the calling thread's current one, for kernels to be created, prepared or run, until leave
+     * gives the thread back what was current before; pairs nest. All other entries leave it as they find it,
+     * too. */
+    grt_status (*enter)(grt_device *device, bool *out_switched);
+    void (*leave)(grt_device *device, bool switched);
     grt_status (*upload)(grt_device *device, void *dst, const void *src, size_t bytes, void *stream);
     grt_status (*download)(grt_device *device, void *dst, const void *src, size_t bytes, void *stream);
     grt_status (*copy)(grt_device *device, void *dst, const void *src, size_t bytes, void *stream);
@@ -80,6 +84,12 @@ typedef struct grt_device_vtable {
     /* optional; a device that has it is given the cache of algorithms. Adds the parts of a key that tell this
      * device and its driver from others: "gpu=NVIDIA H200;sm=90;driver=13000;" */
     void (*identify)(grt_device *device, grt_text *key);
+    /* optional: a number that no other stream of the process has or had; without it, the handle has to do */
+    uint64_t (*stream_id)(grt_device *device, void *stream);
+    /* optional, but both or none: what kernels keep for a context, see grt_run_hooks. Check: an error if
+     * kernels of the runs so far found fault with their data; it is reported once. */
+    grt_status (*local_check)(grt_device *device, void *local);
+    void (*local_release)(grt_device *device, void *local);
     /* optional: is the caller capturing what is enqueued on this stream into a graph of its own? */
     bool (*stream_is_captured)(grt_device *device, void *stream);
     /* optional: times on the device. `elapsed` waits for `end`. */
@@ -101,7 +111,8 @@ struct grt_device {
 
 bool grt_device_is_host(const grt_device *device);
 void grt_device_close(grt_device *device); /* NULL-safe */
-grt_status grt_device_make_current(grt_device *device);
+grt_status grt_device_enter(grt_device *device, bool *out_switched);
+void grt_device_leave(grt_device *device, bool switched); /* what enter said */
 grt_status grt_device_alloc(grt_device *device, size_t bytes, void **out_data);
 void grt_device_free(grt_device *device, void *data);
 grt_status grt_device_upload(grt_device *device, void *dst, const void *src, size_t bytes, void *stream);

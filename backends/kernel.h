@@ -81,6 +81,10 @@ typedef struct grt_run_hooks {
      */
     char *(*alloc_bytes)(const grt_run *run, size_t bytes);
     void *executor;
+    /* What the device's backend keeps for this context, from its first use on: one run at a time uses it.
+     * local_release of the device's vtable gives it back. NULL: there is no context, nothing is kept from one
+     * run to the next. */
+    void **local;
 } grt_run_hooks;
 
 typedef enum grt_kernel_flags {
@@ -95,7 +99,8 @@ typedef enum grt_kernel_flags {
 /* Flag: reshape reads the values of input i (i < 8), which are small, and finds them in host memory. Where
  * they are not known before the run, the step waits for them. */
 #define GRT_KERNEL_READS(i) (1u << (16 + (i)))
-/* Flag: output 0 may overwrite input i (i < 8) if that dies here and has output 0's size. */
+/* Flag: output 0 may overwrite input i (i < 8) if that dies here, and has as many elements as output 0 and of
+ * the same size, so that no element of it is read for another element of the output. */
 #define GRT_KERNEL_IN_PLACE(i) (1u << (i))
 
 typedef struct grt_kernel_row {

@@ -44,10 +44,25 @@ static const grt_backend *open_in(const char *directory, size_t length, const ch
     return n > 0 && (size_t)n < sizeof path ? open_file(path, name, tried) : NULL;
 }
 
+/* In a build tree libtool keeps the library in BUILD/.libs, and make puts modules into BUILD. */
+static const grt_backend *open_in_build(const char *directory, size_t length, const char *name,
+                                        grt_text *tried)
+{
+    static const char libs[] = "/.libs";
+    const size_t tail = sizeof libs - 1;
+    if (length <= tail || memcmp(directory + length - tail, libs, tail) != 0)
+        return NULL;
+    const grt_backend *found = open_in(directory, length - tail, name, tried);
+    if (!found)
+        grt_text_add(tried, " (make -C %.*s libgraphrt-%s.so makes it, if configure found what it needs)",
+                     (int)(length - tail), directory, name);
+    return found;
+}
+
 static const grt_backend *search(const char *name, grt_text *tried)
 {
     const grt_backend *found = NULL;
-    const char *path = getenv("GRAPHRT_BACKEND_PATH");
+    const char *path = secure_getenv("GRAPHRT_BACKEND_PATH");
     while (path && *path && !found) {
         size_t length = strcspn(path, ":");
         found = open_in(path, length, name, tried);
@@ -65,6 +80,8 @@ static const grt_backend *search(const char *name, grt_text *tried)
             found = open_in(own, strlen(own), name, tried);
         if (!found)
             found = open_in(own, (size_t)length, name, tried);
+        if (!found)
+            found = open_in_build(own, (size_t)length, name, tried);
     }
     if (!found && strcmp(own, GRT_MODULE_DIR) != 0)
         found = open_in(GRT_MODULE_DIR, strlen(GRT_MODULE_DIR), name, tried);
@@ -78,10 +95,11 @@ const grt_backend *grt_backend_module(const char *name)
         grt_text tried = {0};
         opened = search(name, &tried);
         if (!opened)
-            grt_fail(GRT_STATUS_DEVICE,
-                     "the module of device kind '%s' cannot be opened; GRAPHRT_BACKEND_PATH may name its "
-                     "directory; tried:%s",
-                     name, grt_text_get(&tried));
+            grt_fail_lines(
+                GRT_STATUS_DEVICE, grt_text_get(&tried),
+                "the module of device kind '%s' cannot be opened; GRAPHRT_BACKEND_PATH may name its "
+                "directory; tried:",
+                name);
         grt_text_release(&tried);
     }
     const grt_backend *backend = opened;

@@ -5,9 +5,9 @@
 
 #include "backends/backend.h"
 
-/* Look for libgraphrt-NAME.so in the directories of GRAPHRT_BACKEND_PATH (colon-separated), else, else in
- * graphrt/ beside libgraphrt, beside libgraphrt, and in the module directory that was configured. NULL with a
- * message that names every place that was tried and why it would not do. */
+/* Look for libgraphrt-NAME.so in the directories of GRAPHRT_BACKEND_PATH (colon-separated), else in graphrt/
+ * beside libgraphrt, beside libgraphrt, in a build tree where make puts it, and in the module directory that
+ * was configured. NULL with a message that names every place that was tried and why it would not do. */
 const grt_backend *grt_backend_module(const char *name);
 
 #endif

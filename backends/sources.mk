@@ -1,17 +1,19 @@
 backends_SOURCES =
 backends_SOURCES += backends/backend.h backends/backend.c backends/kernel.h backends/kernel.c
 backends_SOURCES += backends/cpu/cpu.h backends/cpu/cpu.c
-backends_SOURCES += backends/null/null.c backends/null/mirror.c backends/null/mirror_stream.h backends/null/mirror_stream.c
+backends_SOURCES += backends/null/null.c backends/null/mirror.c backends/null/mirror_stream.h backends/null/mirror_stream.c backends/null/mirror_kernel.h backends/null/mirror_kernel.c
 backends_SOURCES += backends/module.h backends/module.c
 backends_SOURCES += backends/algos.h backends/algos.c
 backends_SOURCES += backends/cpu/act.h
 backends_SOURCES += backends/cpu/gemm.h backends/cpu/gemm.c backends/cpu/gemm_kernel.h backends/cpu/gemm_c.c backends/cpu/gemm_avx2.c
 backends_SOURCES += backends/cpu/dnnl.h backends/cpu/dnnl.c backends/cpu/dnnl_weights.h backends/cpu/dnnl_weights.c backends/cpu/packing.h backends/cpu/packing.c backends/cpu/dnnl_compat.h
+# The only C++: it catches what oneDNN throws.
+backends_SOURCES += backends/cpu/dnnl_calls.h backends/cpu/dnnl_calls.cc
 backends_SOURCES += backends/cpu/move.h backends/cpu/move.c backends/cpu/ops/reduce_fold.h
 backends_SOURCES += backends/element.h backends/cpu/element.h
 backends_SOURCES += backends/cpu/attention.h backends/cpu/attention_exact.c
 backends_SOURCES += backends/cpu/threads.h
-backends_SOURCES += backends/cpu/isa.h backends/cpu/vmath.h backends/cpu/pointwise_loops.h
+backends_SOURCES += backends/cpu/isa.h backends/cpu/isa.c backends/cpu/vmath.h backends/cpu/pointwise_loops.h
 backends_SOURCES += backends/cpu/pointwise_template.inc backends/cpu/pointwise_f32.inc backends/cpu/pointwise_typed.c
 backends_SOURCES += backends/cpu/pointwise_f32_base.c backends/cpu/pointwise_f32_avx2.c backends/cpu/pointwise_f32_avx512.c
 backends_SOURCES += backends/cpu/pointwise_walk.h backends/cpu/pointwise_walk.c
@@ -51,7 +53,7 @@ backends_SOURCES += backends/cpu/workspace.h
 backends_SOURCES += backends/window.h backends/window.c backends/resize.h backends/resize.c backends/attention.h backends/attention.c backends/cpu/epilogue_attrs.h backends/cpu/epilogue_attrs.c
 backends_SOURCES += backends/cpu/matmul_typed.h backends/cpu/matmul_typed.c
 cpu_ops_SOURCES += backends/cpu/ops/matmul.c
-backends_SOURCES += backends/cpu/conv.h backends/cpu/conv_unfold.c backends/cpu/conv_exact.c
+backends_SOURCES += backends/cpu/conv.h backends/cpu/conv_unfold.c backends/cpu/conv_exact.c backends/cpu/conv_columns.h backends/cpu/conv_columns.c
 backends_SOURCES += backends/cpu/conv_group.c backends/cpu/conv_group.h
 cpu_ops_SOURCES += backends/cpu/ops/conv.c
 backends_SOURCES += backends/cpu/dispatch.h backends/cpu/pool.h backends/cpu/pool.c
@@ -64,6 +66,8 @@ cpu_ops_SOURCES += backends/cpu/ops/group_norm.c
 # The CUDA backend, a module of its own. One line per file, so that adding a kernel is one line.
 cuda_files =
 cuda_files += backends/cuda/cuda.h backends/cuda/cuda.c
+cuda_files += backends/cuda/current.h backends/cuda/current.c
+cuda_files += backends/cuda/local.h backends/cuda/local.c backends/cuda/watch.h
 cuda_files += backends/cuda/libraries.h backends/cuda/libraries.c
 cuda_files += backends/cuda/packing.h backends/cuda/packing.c
 cuda_files += backends/cuda/peer.h backends/cuda/peer.c
@@ -75,6 +79,7 @@ cuda_files += backends/cuda/each.cuh
 cuda_files += backends/cuda/order.cuh
 cuda_files += backends/cuda/dnn_conv.h backends/cuda/dnn_conv.c
 cuda_files += backends/cuda/dnn_profile.h backends/cuda/dnn_profile.c
+cuda_files += backends/cuda/cubin.h backends/cuda/cubin.c backends/cuda/json.h backends/cuda/json.c
 cuda_files += backends/cuda/lt_matmul.h backends/cuda/lt_matmul.c
 cuda_files += backends/cuda/lt_search.h backends/cuda/lt_search.c
 cuda_files += backends/window.h backends/window.c
@@ -146,9 +151,9 @@ cuda-objects/%.cu.o: $(top_srcdir)/%.cu
 	$(AM_V_GEN)$(NVCC) -O3 -std=c++17 --extended-lambda $(cuda_gencode) -Xcompiler -fPIC,-fvisibility=hidden,-Wall $(cuda_includes) -MD -MP -MF $@.d -c $< -o $@
 cuda-objects/%.c.o: $(top_srcdir)/%.c cuda_kernels.inc cuda_pointwise_language.inc
 	@$(MKDIR_P) $(@D)
-	$(AM_V_CC)$(CC) -O2 -g -std=gnu11 $(WARNINGS) -fPIC -fvisibility=hidden $(cuda_includes) -MD -MP -MF $@.d -c $< -o $@
+	$(AM_V_CC)$(CC) -O2 -g -std=gnu11 $(WARNINGS) $(HARDEN_CFLAGS) -fPIC -fvisibility=hidden $(cuda_includes) -MD -MP -MF $@.d -c $< -o $@
 libgraphrt-cuda.so: $(cuda_objects) libgraphrt.la
-	$(AM_V_CCLD)$(CXX) -shared -o $@ $(cuda_objects) -L.libs -lgraphrt -L$(CUDA_DIR)/lib64 -lcudart_static -ldl -lrt -lpthread -Wl,--exclude-libs,ALL -Wl,-z,defs
+	$(AM_V_CCLD)$(CXX) -shared -o $@ $(cuda_objects) -L.libs -lgraphrt -L$(CUDA_DIR)/lib64 -lcudart_static -ldl -lrt -lpthread $(HARDEN_LDFLAGS) -Wl,--exclude-libs,ALL -Wl,-z,defs
 CLEANFILES += libgraphrt-cuda.so cuda_pointwise_language.inc
 -include $(cuda_objects:=.d)
 endif

@@ -1,6 +1,8 @@
 /* Sliding windows over concrete sizes. */
 #include "backends/window.h"
 
+#include "src/base/checked.h"
+
 #include <string.h>
 
 static int64_t entry(const int64_t *values, size_t n, int32_t i, int64_t fallback)
@@ -30,7 +32,7 @@ void cpu_window_read(const grt_op_desc *desc, int32_t spatial, const int64_t *in
         w->dilation[i] = entry(dilations, n_dilation, i, 1);
         w->in_pixels *= in[i];
         w->out_pixels *= out[i];
-        w->taps *= w->kernel[i];
+        w->taps = grt_mul_saturated(w->taps, w->kernel[i]);
         const int64_t reach = (w->kernel[i] - 1) * w->dilation[i] + 1;
         if (upper || lower || sized) {
             int64_t total = transposed

@@ -15,7 +15,7 @@ typedef struct cpu_window {
     int64_t in[CPU_MAX_SPATIAL], out[CPU_MAX_SPATIAL];
     int64_t kernel[CPU_MAX_SPATIAL], stride[CPU_MAX_SPATIAL], dilation[CPU_MAX_SPATIAL];
     int64_t begin[CPU_MAX_SPATIAL], end[CPU_MAX_SPATIAL]; /* padding; may be negative */
-    int64_t in_pixels, out_pixels, taps;                  /* products */
+    int64_t in_pixels, out_pixels, taps; /* products; taps is saturated, as a pool's kernel has no weights */
 } cpu_window;
 
 /* Fill the window from the attributes and from known sizes; automatic padding is worked out. kernel NULL:

@@ -10,8 +10,23 @@ endif
 docs/man/%.1: $(top_srcdir)/docs/man/%.1.scd
 	$(AM_V_GEN)$(MKDIR_P) docs/man && $(SCDOC) < $< > $@.tmp && mv $@.tmp $@
 # In the places that the links between them expect.
-nobase_dist_doc_DATA = README.md CHANGELOG.md LICENSE docs/guide.md docs/cuda.md docs/json.md docs/models.md
-nobase_dist_doc_DATA += docs/decisions/choices.md docs/decisions/copies.md docs/decisions/cpu-math.md docs/decisions/cuda.md docs/decisions/dependencies.md
-nobase_dist_doc_DATA += docs/decisions/generated-kernels.md docs/decisions/import.md docs/decisions/packing.md docs/decisions/passes.md
-nobase_dist_doc_DATA += docs/decisions/rooms.md docs/decisions/sessions.md docs/decisions/shapes.md docs/decisions/tuning.md
-nobase_dist_doc_DATA += examples/digits.c examples/dynamic_shapes.c examples/npy.c examples/npy.h examples/threads.c
+nobase_dist_doc_DATA = README.md CHANGELOG.md CONTRIBUTING.md LICENSE SECURITY.md docs/guide.md docs/cuda.md docs/json.md docs/models.md
+# One line per file.
+nobase_dist_doc_DATA += docs/decisions/choices.md
+nobase_dist_doc_DATA += docs/decisions/copies.md
+nobase_dist_doc_DATA += docs/decisions/cpu-math.md
+nobase_dist_doc_DATA += docs/decisions/cuda.md
+nobase_dist_doc_DATA += docs/decisions/dependencies.md
+nobase_dist_doc_DATA += docs/decisions/failures.md
+nobase_dist_doc_DATA += docs/decisions/forged-plans.md
+nobase_dist_doc_DATA += docs/decisions/generated-kernels.md
+nobase_dist_doc_DATA += docs/decisions/import.md
+nobase_dist_doc_DATA += docs/decisions/onednn.md
+nobase_dist_doc_DATA += docs/decisions/packing.md
+nobase_dist_doc_DATA += docs/decisions/passes.md
+nobase_dist_doc_DATA += docs/decisions/rooms.md
+nobase_dist_doc_DATA += docs/decisions/sessions.md
+nobase_dist_doc_DATA += docs/decisions/shapes.md
+nobase_dist_doc_DATA += docs/decisions/trust.md
+nobase_dist_doc_DATA += docs/decisions/tuning.md
+nobase_dist_doc_DATA += examples/digits.c examples/dynamic_shapes.c examples/npy.c examples/npy.h examples/pool.c examples/threads.c

@@ -2,6 +2,8 @@
 #include "graph/compile.h"
 
 #include "src/base/structs.h"
+#include "src/base/text.h"
+#include "src/plan_format.h"
 
 #include <string.h>
 
@@ -49,25 +51,39 @@ static grt_status read_precision(const char *text, grt_precision *out)
                             "there is no precision '%s'; there are fp32, tf32, fp16 and bf16", text);
 }
 
-static void report(const grt_compile_options *options, const char *phase, double fraction)
+grt_cancel compile_cancel(const grt_compile_options *options)
 {
-    if (options->progress)
-        options->progress(options->user, phase, fraction);
+    return (grt_cancel){options->cancel, options->user};
 }
 
-static grt_status optimise(ir_module *module, const grt_compile_options *options, const grt_target *target)
+/* CANCELLED if the caller does not want the next phase. */
+static grt_status report(const grt_compile_options *options, const char *phase, double fraction)
 {
-    pass_context context = {.module = module,
-                            .target = target,
-                            .disabled = options->disable_passes,
-                            .level = options->level,
-                            .progress = options->progress,
-                            .user = options->user};
-    GRT_TRY(read_precision(options->precision, &context.precision));
-    report(options, "infer", 0);
-    GRT_TRY(ir_infer(module));
-    report(options, "optimize", 0);
-    return pass_run_all(&context);
+    const grt_cancel cancel = compile_cancel(options);
+    if (options->progress)
+        options->progress(options->user, phase, fraction);
+    return grt_cancel_check(&cancel);
+}
+
+static grt_status optimise(pass_context *context, const grt_compile_options *options)
+{
+    GRT_TRY(report(options, "infer", 0));
+    GRT_TRY(ir_infer(context->module));
+    GRT_TRY(report(options, "optimize", 0));
+    return pass_run_enabled(context);
+}
+
+static grt_status start(ir_module *module, const grt_compile_options *options, const grt_target *target,
+                        pass_context *out_context)
+{
+    *out_context = (pass_context){.module = module,
+                                  .target = target,
+                                  .disabled = options->disable_passes,
+                                  .level = options->level,
+                                  .progress = options->progress,
+                                  .user = options->user};
+    module->budget.cancel = compile_cancel(options);
+    return read_precision(options->precision, &out_context->precision);
 }
 
 grt_status grt_compile_plan(const compile_source *source, const grt_compile_options *options,
@@ -75,15 +91,21 @@ grt_status grt_compile_plan(const compile_source *source, const grt_compile_opti
 {
     grt_compile_options used;
     GRT_TRY(read_options(options, &used));
-    report(&used, "import", 0);
+    GRT_TRY(report(&used, "import", 0));
     ir_module *module = NULL;
     GRT_TRY(ir_import(source, &module));
-    grt_status status = optimise(module, &used, target);
+    pass_context context;
+    grt_status status = start(module, &used, target, &context);
+    if (status == GRT_OK)
+        status = optimise(&context, &used);
+    if (status == GRT_OK)
+        status = pass_check_supported(&context);
+    if (status == GRT_OK)
+        status = report(&used, "lower", 0);
     if (status != GRT_OK) {
         ir_module_release(module);
         return status;
     }
-    report(&used, "lower", 0);
     GRT_TRY(ir_lower(module, target, out_plan)); /* the module is its own now, whatever comes */
     const bool narrowed = used.precision && strcmp(used.precision, "fp32") != 0;
     const char *disabled = used.disable_passes ? used.disable_passes : "";
@@ -93,6 +115,89 @@ grt_status grt_compile_plan(const compile_source *source, const grt_compile_opti
                          *disabled ? ", without " : "", disabled);
     if (text)
         (*out_plan)->options = text;
-    report(&used, "lower", 1);
+    (void)report(&used, "lower", 1); /* the next step asks again */
     return GRT_OK;
+}
+
+/* ---- check ---- */
+
+typedef struct checking {
+    void (*each)(void *user, const grt_finding *finding);
+    void *user;
+    size_t n;
+} checking;
+
+static void count(void *user, const grt_finding *finding)
+{
+    checking *c = user;
+    c->n++;
+    c->each(c->user, finding);
+}
+
+/* A pass that fails ends the search; ops that nobody knows can be told all the same. */
+static grt_status tell_unknown(ir_graph *graph, void *user)
+{
+    IR_FOR_EACH_NODE (node, graph) {
+        if (node->row)
+            continue;
+        grt_text op = {0};
+        grt_text_add(&op, "%s%s%s", node->desc.domain, *node->desc.domain ? "::" : "", node->desc.op);
+        count(user, &(grt_finding){GRT_STATUS_UNSUPPORTED, node->desc.name, grt_text_get(&op), node->opset,
+                                   "this op is not known to this version of the library"});
+        const bool failed = op.failed;
+        grt_text_release(&op);
+        if (failed)
+            return grt_fail_memory(0);
+    }
+    return GRT_OK;
+}
+
+static grt_status tell_failure(checking *c, ir_module *module, grt_status status)
+{
+    if (status == GRT_STATUS_INVALID_ARGUMENT)
+        status = GRT_STATUS_INVALID_MODEL; /* what was given is the model */
+    if (status != GRT_STATUS_INVALID_MODEL && status != GRT_STATUS_UNSUPPORTED)
+        return status;
+    grt_text message = {0};
+    grt_text_add(&message, "%s", grt_last_error());
+    const bool failed = message.failed;
+    count(c, &(grt_finding){status, "", "", module->opset, grt_text_get(&message)});
+    grt_text_release(&message);
+    return failed ? grt_fail_memory(0) : ir_graph_walk(module->main, tell_unknown, c);
+}
+
+/* The plan that would be written. Takes over the module. */
+static grt_status check_plan(ir_module *module, const grt_target *target)
+{
+    grt_plan *plan;
+    GRT_TRY(ir_lower(module, target, &plan));
+    grt_status status = plan_check("", plan);
+    if (status != GRT_OK)
+        status = grt_fail_context(GRT_STATUS_INTERNAL, "the compiler made a plan that breaks its own rules");
+    grt_plan_release(plan);
+    return status;
+}
+
+grt_status grt_compile_check(const compile_source *source, const grt_target *target,
+                             void (*each)(void *user, const grt_finding *finding), void *user)
+{
+    checking c = {each, user, 0};
+    ir_module *module = NULL;
+    grt_compile_options defaults;
+    pass_context context;
+    GRT_TRY(read_options(NULL, &defaults));
+    GRT_TRY(ir_import_check(source, count, &c, &module));
+    if (!module)
+        return GRT_OK;
+    grt_status status = start(module, &defaults, target, &context);
+    if (status == GRT_OK)
+        status = optimise(&context, &defaults);
+    if (status == GRT_OK)
+        status = pass_report_unsupported(&context, true, count, &c);
+    else
+        status = tell_failure(&c, module, status);
+    if (status == GRT_OK && !c.n)
+        return check_plan(module, target);
+    ir_module_release(module);
+    return status;
 }

@@ -19,6 +19,8 @@ typedef struct compile_source {
 
 /* What the caller's options say of import. */
 void compile_source_take(compile_source *source, const grt_compile_options *options);
+/* How a caller's options cancel. */
+grt_cancel compile_cancel(const grt_compile_options *options);
 
 /* Name the model's file before the current message, unless that does so. */
 grt_status compile_fail_file(grt_status status, const char *path);
@@ -40,5 +42,11 @@ grt_status ir_lower(ir_module *module, const grt_target *target, grt_plan **out_
 /* All of it: import, infer, passes, lower. options may be NULL. */
 grt_status grt_compile_plan(const compile_source *source, const grt_compile_options *options,
                             const grt_target *target, grt_plan **out_plan);
+
+/* Import and compile the model with default options and drop the result; `each` gets every problem,
+ * INVALID_MODEL or UNSUPPORTED. The first that a pass finds ends its search. Fails for other reasons only, as
+ * compiling would. */
+grt_status grt_compile_check(const compile_source *source, const grt_target *target,
+                             void (*each)(void *user, const grt_finding *finding), void *user);
 
 #endif

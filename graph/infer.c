@@ -93,7 +93,7 @@ grt_status infer_broadcast(infer *inf, int32_t from, int32_t to, int32_t *out_ra
 }
 
 /* Constants up to this length are looked into; larger ones are data, not shapes. */
-enum { MAX_ELEMS = 1024 };
+enum { MAX_ELEMS = 128 };
 
 static bool readable_ints(const grt_tensor *t, int64_t *out_n)
 {
@@ -229,12 +229,13 @@ grt_status op_infer_types(const op_row *row, infer *inf)
         GRT_TRY(infer_tensor(inf, i));
     for (int32_t i = 0; i < inf->n_out; i++)
         inf->out[i].rank = -1;
-    GRT_TRY(row->infer(inf));
+    const grt_status status = row->infer(inf);
+    /* Without memory a rule knows less than is true, and may refuse what is right. */
+    bool failed = grt_arena_failed(inf->arena) || grt_dims_failed(inf->dims);
     for (int32_t i = 0; i < inf->n_out; i++)
         for (int32_t k = 0; k < inf->out[i].rank; k++)
-            if (inf->out[i].dims[k] < 0)
-                return grt_fail_memory(0);
-    return GRT_OK;
+            failed |= inf->out[i].dims[k] < 0;
+    return failed ? grt_fail_memory(0) : status;
 }
 
 static bool is_fresh(const grt_dims *dims, grt_dim dim)

@@ -20,6 +20,7 @@ grt_status ir_module_create(ir_module **out_module)
     module->arena = arena;
     module->dims = dims;
     module->producer = "";
+    budget_start(&module->budget, 0);
     *out_module = module;
     return GRT_OK;
 }
@@ -28,6 +29,7 @@ void ir_module_release(ir_module *module)
 {
     if (!module)
         return;
+    budget_release(&module->budget);
     grt_dims_release(module->dims);
     grt_arena_release(module->arena);
 }

@@ -6,6 +6,7 @@
 #ifndef GRT_GRAPH_IR_H
 #define GRT_GRAPH_IR_H
 
+#include "graph/budget.h"
 #include "graph/warn.h"
 #include "src/base/dim.h"
 #include "src/base/op_desc.h"
@@ -73,6 +74,8 @@ struct ir_graph {
     ir_use *outputs;
     const char **output_names; /* the interface's; the values may have others after rewrites */
     int32_t n_outputs;
+    const int64_t *declared; /* of an imported body: as in GRT_ATTR_DECLARED */
+    size_t n_declared;
 };
 
 /* What the model says of a value that a node makes. */
@@ -93,6 +96,7 @@ struct ir_module {
     int64_t ir_version;
     int64_t source_nodes; /* as imported, functions inlined, bodies included */
     int64_t next_id;      /* for fresh names */
+    compile_budget budget;
     ir_declared *declared;
     ir_warnings warnings;
 };

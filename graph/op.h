@@ -75,7 +75,7 @@ typedef struct op_attr {
 } op_attr;
 
 enum {
-    OP_VARIADIC = 32767,
+    OP_VARIADIC = 32767, /* no limit, not this one: ask op_count_fits */
 };
 
 typedef enum op_flags {
@@ -89,6 +89,8 @@ typedef enum op_flags {
     OP_EXPANDS_ALWAYS = 1 << 6, /* `expand` is asked even where there is a kernel */
     OP_PARTS = 1 << 7,          /* the outputs are parts of input 0 along `axis`, in order: see view.h */
     OP_ANY_KIND = 1 << 8,       /* inputs may be sequences and optionals: the rule says which */
+    OP_SHAPED =
+        1 << 9, /* kernels go by the outputs' dims: inputs from 1 on are shapes, which a plan may lack */
 } op_flags;
 
 typedef struct op_row {
@@ -110,6 +112,12 @@ typedef struct op_row {
      * ops/foreign.h. */
     grt_status (*rewrite)(ir_node *node);
 } op_row;
+
+/* May an op that takes min to max inputs (or outputs) have n? */
+static inline bool op_count_fits(int64_t n, int16_t min, int16_t max)
+{
+    return n >= min && (max == OP_VARIADIC || n <= max);
+}
 
 typedef struct op_table {
     const op_row *rows;

@@ -25,9 +25,11 @@ typedef struct grt_target {
      */
     int64_t lone_product;
     /* Execute one op on host tensors, for constant folding. out: cleared values; or all of them with the
-     * dtype and dims that they will have, and no data: the op's rule is not asked then. */
+     * dtype and dims that they will have, and no data: the op's rule is not asked then. A kernel that wants
+     * more than most_workspace bytes for itself is not run: UNSUPPORTED. */
     grt_status (*evaluate)(const struct grt_target *target, const grt_op_desc *desc,
-                           const grt_tensor *const *in, int32_t n_in, grt_value *out, int32_t n_out);
+                           const grt_tensor *const *in, int32_t n_in, grt_value *out, int32_t n_out,
+                           size_t most_workspace);
     void *user;
 } grt_target;
 
@@ -58,11 +60,15 @@ typedef struct pass_row {
 } pass_row;
 
 const pass_row *pass_at(size_t index); /* NULL past the end */
-/* Call `each` for every node that the target has no kernel for. */
-grt_status pass_report_unsupported(pass_context *context,
+/* Call `each` for every node that there is no kernel for. alone: the target's kernels alone count, not those
+ * that the host has for what the target lacks. */
+grt_status pass_report_unsupported(const pass_context *context, bool alone,
                                    void (*each)(void *user, const grt_finding *finding), void *user);
-/* Run all enabled passes and see that the target has a kernel for every node that is left (else UNSUPPORTED,
- * listing them all); verifies the IR after each in debug builds. */
+/* Run all enabled passes; verifies the IR after each in debug builds. */
+grt_status pass_run_enabled(pass_context *context);
+/* UNSUPPORTED, listing every node that there is no kernel for, the host's included. */
+grt_status pass_check_supported(const pass_context *context);
+/* One after the other. */
 grt_status pass_run_all(pass_context *context);
 
 #endif

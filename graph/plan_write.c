@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <unistd.h>
 
 /* ---- messages
  * ------------------------------------------------------------------------------------------------------ */
@@ -318,7 +319,9 @@ static bool lay_out(layout *l, const grt_plan *plan)
 
 /* ---- files ---- */
 
-static grt_status write_weights(grt_output *o, const grt_plan *plan, const layout *l, uint64_t *out_checksum)
+/* Weights may take long to write: `cancel` is asked before each. */
+static grt_status write_weights(grt_output *o, const grt_plan *plan, const layout *l,
+                                const grt_cancel *cancel, uint64_t *out_checksum)
 {
     static const char zeros[PLAN_TENSOR_ALIGNMENT];
     plan_hasher hasher;
@@ -330,6 +333,9 @@ static grt_status write_weights(grt_output *o, const grt_plan *plan, const layou
         if (!l->first[i])
             continue;
         size_t padding = (size_t)(l->offsets[i] - at), size = grt_plan_packing(plan, i).bytes;
+        status = grt_cancel_check(cancel);
+        if (status != GRT_OK)
+            break;
         plan_hasher_add(&hasher, zeros, padding);
         plan_hasher_add(&hasher, plan->weights[i].data, size);
         status = grt_output_zeros(o, padding);
@@ -380,7 +386,7 @@ static grt_status write_tuning(grt_output *o, const grt_plan *plan, plan_section
 }
 
 static grt_status write_file(grt_output *o, const grt_plan *plan, const layout *l,
-                             Grt__Plan__ExternalWeights *external)
+                             Grt__Plan__ExternalWeights *external, const grt_cancel *cancel)
 {
     plan_section sections[3] = {{.kind = PLAN_META, .offset = PLAN_PAGE}};
     uint32_t n = 1;
@@ -399,7 +405,7 @@ static grt_status write_file(grt_output *o, const grt_plan *plan, const layout *
     if (!external && l->size > 0) {
         plan_section *weights = &sections[n++];
         GRT_TRY(next_section(o, weights, PLAN_WEIGHTS, l->size));
-        GRT_TRY(write_weights(o, plan, l, &weights->checksum));
+        GRT_TRY(write_weights(o, plan, l, cancel, &weights->checksum));
     }
     if (plan->n_tuning) /* last: it is the section that may be replaced */
         GRT_TRY(write_tuning(o, plan, &sections[n++]));
@@ -407,48 +413,66 @@ static grt_status write_file(grt_output *o, const grt_plan *plan, const layout *
     return grt_output_commit(o);
 }
 
-/* The weights first: a plan never names a file that is not there yet. */
-static grt_status write_external(const grt_plan *plan, const char *path, const layout *l,
-                                 uint64_t *out_checksum)
+static grt_status write_plan(const grt_plan *plan, const char *path, const layout *l,
+                             Grt__Plan__ExternalWeights *external, const grt_cancel *cancel)
 {
     grt_output o;
-    grt_status status = grt_output_open(&o, path, ".weights");
+    grt_status status = grt_output_open(&o, path);
     if (status == GRT_OK)
-        status = write_weights(&o, plan, l, out_checksum);
-    if (status == GRT_OK)
-        status = grt_output_commit(&o);
+        status = write_file(&o, plan, l, external, cancel);
     grt_output_close(&o);
     return status;
 }
 
-static grt_status write_plan(const grt_plan *plan, const char *path, const layout *l, bool external_weights)
+/* The weights first: a plan never names a file that is not there yet. Then nobody tidies up between the two.
+ */
+static grt_status put_both(grt_output *weights, const grt_plan *plan, const char *path, const layout *l,
+                           uint64_t checksum, const grt_cancel *cancel)
 {
-    Grt__Plan__ExternalWeights external = GRT__PLAN__EXTERNAL_WEIGHTS__INIT;
-    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
-    char name[512];
-    if ((size_t)snprintf(name, sizeof name, "%s.weights", base) >= sizeof name || !*base)
+    char name[PLAN_MAX_NAME];
+    if (!plan_weights_name(path, checksum, name))
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "%s: not usable as a file name", path);
-    if (external_weights) {
-        external.name = name;
-        external.size = l->size;
-        GRT_TRY(write_external(plan, path, l, &external.checksum));
-    }
-    grt_output o;
-    grt_status status = grt_output_open(&o, path, "");
+    Grt__Plan__ExternalWeights external = GRT__PLAN__EXTERNAL_WEIGHTS__INIT;
+    external.name = name;
+    external.size = l->size;
+    external.checksum = checksum;
+    GRT_TRY(grt_output_rename(weights, name));
+    const int lock = grt_output_lock_directory(path);
+    grt_status status = grt_output_commit(weights);
     if (status == GRT_OK)
-        status = write_file(&o, plan, l, external_weights ? &external : NULL);
-    grt_output_close(&o);
+        status = write_plan(plan, path, l, &external, cancel);
+    if (status == GRT_OK && lock >= 0)
+        plan_weights_tidy(path, name);
+    if (lock >= 0)
+        close(lock);
     return status;
 }
 
-grt_status grt_plan_write(const grt_plan *plan, const char *path, bool external_weights)
+static grt_status write_both(const grt_plan *plan, const char *path, const layout *l,
+                             const grt_cancel *cancel)
+{
+    uint64_t checksum = 0;
+    grt_output weights;
+    grt_status status = grt_output_open(&weights, path);
+    if (status == GRT_OK)
+        status = write_weights(&weights, plan, l, cancel, &checksum);
+    if (status == GRT_OK)
+        status = put_both(&weights, plan, path, l, checksum, cancel);
+    grt_output_close(&weights);
+    return status;
+}
+
+grt_status grt_plan_write(const grt_plan *plan, const char *path, bool external_weights,
+                          const grt_cancel *cancel)
 {
     /* A plan that could not be read must not replace one that can. */
     if (plan_check(path, plan) != GRT_OK)
         return grt_fail_context(GRT_STATUS_INTERNAL, "the compiler made a plan that breaks its own rules");
     layout l = {0};
-    grt_status status =
-        lay_out(&l, plan) ? write_plan(plan, path, &l, external_weights) : grt_fail_memory(sizeof(stored));
+    grt_status status = lay_out(&l, plan) ? GRT_OK : grt_fail_memory(sizeof(stored));
+    if (status == GRT_OK)
+        status =
+            external_weights ? write_both(plan, path, &l, cancel) : write_plan(plan, path, &l, NULL, cancel);
     grt_arena_release(l.arena);
     return status;
 }

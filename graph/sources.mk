@@ -1,5 +1,6 @@
 graph_SOURCES =
-graph_SOURCES += graph/ir.h graph/ir.c graph/view.h graph/view.c graph/verify.c graph/op.h graph/op.c graph/infer.h graph/infer.c graph/infer_bodies.c graph/infer_mixed.c graph/infer_declared.c graph/warn.h graph/warn.c graph/pass.h graph/compile.h graph/compile.c graph/flops.h graph/flops.c graph/lower.c
+graph_SOURCES += graph/ir.h graph/ir.c graph/budget.h graph/budget.c graph/view.h graph/view.c graph/verify.c graph/op.h graph/op.c graph/infer.h graph/infer.c graph/infer_bodies.c graph/pass.h graph/compile.h graph/compile.c graph/flops.h graph/flops.c graph/lower.c
+graph_SOURCES += graph/infer_mixed.c graph/infer_declared.c graph/warn.h graph/warn.c
 graph_SOURCES += graph/import/import.h graph/import/import.c
 graph_SOURCES += graph/import/names.h graph/import/names.c
 graph_SOURCES += graph/import/problem.c graph/import/scope.c graph/import/order.c graph/import/declare.c
@@ -42,6 +43,7 @@ graph_ops_SOURCES += graph/ops/pointwise_group.c
 graph_ops_SOURCES += graph/ops/elementwise.c
 graph_ops_SOURCES += graph/ops/cast.c
 graph_SOURCES += graph/ops/ml_parts.h graph/ops/ml_parts.c
+graph_SOURCES += graph/ops/einsum_pairs.h graph/ops/einsum_pairs.c
 graph_SOURCES += graph/ops/moves.h graph/ops/moves.c
 graph_ops_SOURCES += graph/ops/reshape.c
 graph_ops_SOURCES += graph/ops/shape.c

@@ -140,10 +140,10 @@ static grt_status check_row(const ir_node *node)
         return BROKEN("%s node '%s' has the row of another op", SHOWN(node));
     if (!row)
         return GRT_OK;
-    if (node->n_in < row->min_in || (row->max_in != OP_VARIADIC && node->n_in > row->max_in))
+    if (!op_count_fits(node->n_in, row->min_in, row->max_in))
         return BROKEN("%s node '%s' has %d inputs, its row allows %d to %d", SHOWN(node), node->n_in,
                       row->min_in, row->max_in);
-    if (node->n_out < row->min_out || (row->max_out != OP_VARIADIC && node->n_out > row->max_out))
+    if (!op_count_fits(node->n_out, row->min_out, row->max_out))
         return BROKEN("%s node '%s' has %d outputs, its row allows %d to %d", SHOWN(node), node->n_out,
                       row->min_out, row->max_out);
     return GRT_OK;

@@ -6,11 +6,12 @@ cd "${1:-${srcdir:-$(dirname "$0")/..}}" || exit 1
 
 # What files matching a pattern may include: the first row that fits a file counts. Quoted includes and library headers alike are
 # matched against the extended regular expression; headers of the C library and POSIX are always allowed,
-# and C++'s own, which CUDA files include.
+# and C++'s own, which CUDA files and oneDNN's include.
 rules()
 {
     cat <<'END'
 include/                ^$
+src/plan_signature      ^(graphrt/|src/|sodium\.h)
 src/base/               ^(graphrt/|src/base/|proto/|protobuf-c/|uthash\.h|xxhash\.h|config\.h|omp\.h)
 src/                    ^(graphrt/|src/|proto/|protobuf-c/|sqlite3\.h|graph/(compile|op|pass|ir)\.h|backends/(algos|backend|kernel)\.h|xxhash\.h|config\.h)
 graph/                  ^(graphrt/|graph/|src/base/|src/plan(_format)?\.h|proto/|protobuf-c/|graph_ops\.inc|xxhash\.h|config\.h)
@@ -24,7 +25,7 @@ examples/               ^(graphrt/|examples/)
 models/                 ^(models/|proto/|protobuf-c/|config\.h)
 END
 }
-system='^(assert|complex|ctype|errno|fcntl|fenv|float|inttypes|limits|locale|math|pthread|sched|setjmp|signal|stdarg|stdatomic|stdbool|stddef|stdint|stdio|stdlib|string|strings|threads|time|unistd|dirent|dlfcn|getopt|glob|fnmatch|libgen|poll|semaphore|spawn|termios|linux/[a-z0-9_]+|sys/[a-z]+|wchar|wctype)\.h$|^(algorithm|atomic|climits|cmath|cstdarg|cstdint|cstdlib|cstring|limits|new|type_traits|utility)$'
+system='^(assert|complex|ctype|errno|fcntl|fenv|float|inttypes|limits|locale|math|pthread|sched|setjmp|signal|stdarg|stdatomic|stdbool|stddef|stdint|stdio|stdlib|string|strings|threads|time|unistd|dirent|dlfcn|getopt|glob|fnmatch|libgen|poll|semaphore|spawn|termios|linux/[a-z0-9_]+|sys/[a-z]+|wchar|wctype)\.h$|^(algorithm|atomic|climits|cmath|cstdarg|cstdint|cstdlib|cstring|future|limits|new|stdexcept|type_traits|utility)$'
 
 # Includes of file $1, as paths from the top: a header beside the file is meant where there is one.
 includes_of()
@@ -57,7 +58,7 @@ while read -r file; do
             echo "$file includes $header, which its room may not (docs/decisions/rooms.md)"
         done <<<"$bad"
     fi
-done < <(find include src graph backends tools examples models -name '*.[ch]' -o -name '*.cu' -o -name '*.def' | sort)
+done < <(find include src graph backends tools examples models -name '*.[ch]' -o -name '*.cc' -o -name '*.cu' -o -name '*.def' | sort)
 
 ((passed + failed > 0)) || failed=1
 echo "$passed passed, $failed failed, 0 skipped"

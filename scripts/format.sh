@@ -25,7 +25,7 @@ if (($# > 0)); then
     files=("$@")
 else
     # The public header is laid out by hand: its tables and trailing comments are documentation.
-    mapfile -t files < <(find src graph backends tools examples models tests bench -name '*.[ch]' | sort)
+    mapfile -t files < <(find src graph backends tools examples models tests bench '(' -name '*.[ch]' -o -name '*.cc' ')' | sort)
 fi
 if [ -z "$check" ]; then
     exec "$formatter" -i "${files[@]}"

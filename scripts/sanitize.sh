@@ -1,8 +1,8 @@
 #!/bin/bash
 # Builds with sanitizers in a directory of its own and runs tests there. usage: scripts/sanitize.sh address|thread
 #   address   AddressSanitizer, leak check and UBSan (build-asan/): make check and every 8th conformance case
-#   thread    ThreadSanitizer (build-tsan/): one session shared by four threads; sessions on eight devices at once; uploads; the
-#             cache of algorithms
+#   thread    ThreadSanitizer (build-tsan/): one session shared by four threads; sessions on eight devices at once; a pool under
+#             requests from eight threads; uploads; the cache of algorithms
 # The last line is "N passed, N failed, N skipped"; exit status 77 if the compiler cannot do it here.
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -55,12 +55,13 @@ fi
 step "configuring $build/" configure_build || exit 1
 if [ "$list" = thread ]; then
     step "generating sources" make -C "$build" generated || exit 1
-    step "building" make -C "$build" -j"$(nproc)" examples/threads graphrun || exit 1
+    step "building" make -C "$build" -j"$(nproc)" examples/threads graphrun tests/soak/soak || exit 1
     step "building the unit tests" make -C "$build" -j"$(nproc)" tests/unit/unit || exit 1
     step "four threads on one session" run_threads "$build/examples/threads" models/digits/digits.onnx 4 20 || exit 1
     step "sessions on eight devices" on_devices || exit 1
+    step "a pool under 4000 requests" run_threads "$build/tests/soak/soak" --requests 4000 models/digits/digits.onnx || exit 1
     step "uploads, sessions, pools, cache" run_threads "$build/tests/unit/unit" test_upload test_sessions test_pool test_algo_cache || exit 1
-    echo "3 passed, 0 failed, 0 skipped"
+    echo "4 passed, 0 failed, 0 skipped"
     exit 0
 fi
 # oneDNN keeps a primitive cache for the life of the process; what it holds is reachable, so leaks stay reportable.

@@ -28,6 +28,7 @@ typedef struct entry {
 
 struct grt_algo_cache {
     char *path;           /* NULL: off */
+    bool named;           /* by the program or the environment */
     pthread_mutex_t lock; /* of the map; never held while the file is used */
     pthread_mutex_t file; /* one load or save at a time */
     entry *map;
@@ -53,6 +54,8 @@ grt_status grt_algo_cache_create(const char *path, grt_algo_cache **out_cache)
         free(cache);
         return status;
     }
+    const char *set = getenv("GRAPHRT_ALGO_CACHE");
+    cache->named = path || (set && *set);
     pthread_mutex_init(&cache->lock, NULL);
     pthread_mutex_init(&cache->file, NULL);
     *out_cache = cache;
@@ -89,6 +92,11 @@ void grt_algo_cache_release(grt_algo_cache *cache)
 const char *grt_algo_cache_path(const grt_algo_cache *cache)
 {
     return cache->path;
+}
+
+bool grt_algo_cache_is_named(const grt_algo_cache *cache)
+{
+    return cache->named;
 }
 
 /* What went wrong with the file is a warning; the thread's error stays as it was. */
@@ -384,8 +392,9 @@ static void store(grt_algos *base, const char *key, const void *data, size_t siz
         e->source = source;
         e->cost_ms = cost_ms;
         e->made = (int64_t)time(NULL);
-        e->dirty = true;
-        atomic_store(&cache->dirty, true);
+        e->dirty = !algos->transient;
+        if (e->dirty)
+            atomic_store(&cache->dirty, true);
     }
     /* What a plan has from an earlier measurement is out of date. */
     const grt_algo_row row = {
@@ -416,9 +425,10 @@ static void reject(grt_algos *base, const char *key)
         e->data = NULL;
         e->size = 0;
         e->dirty = false;
-        e->leaves = true;
+        e->leaves = !algos->transient;
         e->missed = true;
-        atomic_store(&cache->dirty, true);
+        if (e->leaves)
+            atomic_store(&cache->dirty, true);
     }
     pthread_mutex_unlock(&cache->lock);
 }

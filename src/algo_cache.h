@@ -18,6 +18,9 @@ void grt_algo_cache_release(grt_algo_cache *cache); /* saves what is new; NULL-s
 /* The file; NULL if there is none. Belongs to the cache. */
 const char *grt_algo_cache_path(const grt_algo_cache *cache);
 
+/* Was the file named, by the program or the environment? Otherwise it is the user's own. */
+bool grt_algo_cache_is_named(const grt_algo_cache *cache);
+
 /* Read what the file has that the map has not. Costs a stat() if the file has not changed since. */
 void grt_algo_cache_load(grt_algo_cache *cache);
 /* Write what was stored or rejected since the last time, in one transaction. */
@@ -55,6 +58,7 @@ void grt_algo_cache_lookups(grt_algo_cache *cache, void (*each)(void *user, cons
 typedef struct grt_device_algos {
     grt_algos base; /* first: kernels see this */
     grt_algo_cache *cache;
+    bool transient; /* what it stores or rejects stays in this process */
     atomic_uint_fast64_t hits, plan_hits, misses, heuristics, searches, rejected;
 } grt_device_algos;
 void grt_device_algos_init(grt_device_algos *algos, grt_algo_cache *cache);

@@ -1,4 +1,5 @@
 /* See algo_db.h. */
+#define _GNU_SOURCE /* secure_getenv */
 #include "src/algo_db.h"
 
 #include "backends/algos.h"
@@ -34,7 +35,8 @@ static char *join(const char *a, const char *b)
 
 grt_status grt_algo_db_default_path(char **out_path)
 {
-    const char *set = getenv("GRAPHRT_ALGO_CACHE"), *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    const char *set = secure_getenv("GRAPHRT_ALGO_CACHE"), *cache = secure_getenv("XDG_CACHE_HOME"),
+               *home = secure_getenv("HOME");
     *out_path = NULL;
     if (set && (!strcmp(set, "off") || !strcmp(set, "0")))
         return GRT_OK;
@@ -49,6 +51,7 @@ grt_status grt_algo_db_default_path(char **out_path)
     return *out_path ? GRT_OK : grt_fail_memory(0);
 }
 
+/* The user's own, as the XDG rules have it: what is chosen by the file's rows is run. */
 static grt_status make_directories(const char *path)
 {
     char *copy = strdup(path);
@@ -57,7 +60,7 @@ static grt_status make_directories(const char *path)
     grt_status status = GRT_OK;
     for (char *slash = strchr(copy + 1, '/'); status == GRT_OK && slash; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
-        if (mkdir(copy, 0777) != 0 && errno != EEXIST && access(copy, X_OK) != 0)
+        if (mkdir(copy, 0700) != 0 && errno != EEXIST && access(copy, X_OK) != 0)
             status = grt_fail(GRT_STATUS_IO, "directory '%s' cannot be made: %s", copy, strerror(errno));
         *slash = '/';
     }
@@ -212,13 +215,23 @@ static int use_log(sqlite3 *db)
     return code == SQLITE_BUSY || code == SQLITE_LOCKED ? SQLITE_OK : code;
 }
 
+/* SQLite gives its other files the mode of this one. If it cannot be made, SQLite says why. */
+static void make_private(const char *path)
+{
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd >= 0)
+        close(fd);
+}
+
 static grt_status open_to_write(const char *path, sqlite3 **out_db)
 {
     bool exists, empty;
     sqlite3 *db = NULL;
     GRT_TRY(check_regular(path, &exists));
-    if (!exists)
+    if (!exists) {
         GRT_TRY(make_directories(path));
+        make_private(path);
+    }
     GRT_TRY(connect_to(path, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, &db));
     grt_status status = check_ours(db, path, &empty);
     int code = SQLITE_OK;

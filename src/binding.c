@@ -1,5 +1,5 @@
 /* What a context is bound to: inputs and outputs of the caller's, and what it hands out after a run. */
-#include "src/context.h"
+#include "src/in_flight.h"
 
 #include <stdlib.h>
 
@@ -52,24 +52,52 @@ static grt_status check_device_tensor(const grt_context *context, const grt_plan
     return GRT_OK;
 }
 
+/* Of complex numbers, that of their halves; elements of less than a byte have none. */
+static size_t alignment_of(grt_dtype dtype)
+{
+    if (dtype == GRT_DTYPE_STRING)
+        return _Alignof(grt_string);
+    const size_t size = grt_dtype_size(dtype);
+    return grt_dtype_in(dtype, GRT_SET_COMPLEX) ? size / 2 : size ? size : 1;
+}
+
+static grt_status check_host_tensor(const grt_plan_value *v, const grt_tensor *tensor)
+{
+    const size_t alignment = alignment_of(tensor->dtype);
+    if ((uintptr_t)tensor->data % alignment)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
+                        "'%s': memory of %s must be aligned to %zu bytes, found %p", v->name,
+                        grt_dtype_name(tensor->dtype), alignment, tensor->data);
+    return GRT_OK;
+}
+
+/* -1 stands for an unknown dim where models are described; what is bound has known ones. */
+static grt_status check_dims_known(const grt_plan_value *v, const grt_tensor *tensor)
+{
+    for (int32_t i = 0; i < tensor->rank; i++)
+        if (tensor->dims[i] < 0)
+            return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
+                            "'%s': dim %d is %lld; tensors that are bound have dims of 0 or more", v->name,
+                            (int)i, (long long)tensor->dims[i]);
+    return GRT_OK;
+}
+
 static grt_status check_tensor(const grt_context *context, const grt_plan_value *v, const grt_tensor *tensor)
 {
     const grt_plan *plan = grt_context_plan(context);
     char wanted[GRT_TYPE_TEXT_SIZE], found[GRT_TYPE_TEXT_SIZE];
-    bool fits = tensor->rank >= 0 && tensor->rank <= GRT_MAX_RANK && tensor->dtype == v->dtype &&
-                (v->rank < 0 || v->rank == tensor->rank);
+    if (tensor->rank > GRT_MAX_RANK)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "'%s': rank %d; at most %d are supported", v->name,
+                        tensor->rank, GRT_MAX_RANK);
+    GRT_TRY(check_dims_known(v, tensor));
+    bool fits = tensor->rank >= 0 && tensor->dtype == v->dtype && (v->rank < 0 || v->rank == tensor->rank);
     for (int32_t i = 0; fits && i < tensor->rank; i++) {
-        fits = tensor->dims[i] >= 0;
-        if (fits && v->rank >= 0 && plan->dims[v->dims[i]].op == GRT_DIM_CONST)
+        if (v->rank >= 0 && plan->dims[v->dims[i]].op == GRT_DIM_CONST)
             fits = plan->dims[v->dims[i]].value == tensor->dims[i];
     }
-    if (!fits) {
-        if (tensor->rank > GRT_MAX_RANK)
-            return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "'%s': rank %d; at most %d are supported", v->name,
-                            tensor->rank, GRT_MAX_RANK);
+    if (!fits)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "'%s' must be %s, found %s", v->name,
                         wanted_text(plan, v, wanted), grt_tensor_text(tensor, found));
-    }
     if (tensor->memory < GRT_MEMORY_HOST || tensor->memory > GRT_MEMORY_DEVICE)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "'%s': there is no kind of memory %d", v->name,
                         (int)tensor->memory);
@@ -80,11 +108,11 @@ static grt_status check_tensor(const grt_context *context, const grt_plan_value 
     if (bytes && !tensor->data)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "'%s': %s has no data", v->name,
                         grt_tensor_text(tensor, found));
-    return grt_is_device_tensor(tensor) && bytes ? check_device_tensor(context, v, tensor) : GRT_OK;
+    if (!bytes)
+        return GRT_OK;
+    return grt_is_device_tensor(tensor) ? check_device_tensor(context, v, tensor)
+                                        : check_host_tensor(v, tensor);
 }
-
-/* A tensor of no elements may have no data; kernels get a pointer all the same. */
-static char nothing[64];
 
 grt_status grt_context_set_input(grt_context *context, size_t index, const grt_tensor *tensor)
 {
@@ -100,8 +128,8 @@ grt_status grt_context_set_input(grt_context *context, size_t index, const grt_t
     GRT_TRY(check_tensor(context, v, tensor));
     context->inputs[index] = (grt_value){.t = *tensor};
     if (!tensor->data)
-        context->inputs[index].t.data = nothing;
-    context->input_set[index] = true;
+        context->inputs[index].t.data = grt_nothing;
+    context->input_set[index] = context->rebound = true;
     return GRT_OK;
 }
 
@@ -120,7 +148,33 @@ grt_status grt_context_set_input_value(grt_context *context, size_t index, const
                         v->name, kind_name(v->kind), grt_dtype_name(v->dtype), kind_name(value->kind),
                         grt_dtype_name(value->t.dtype));
     context->inputs[index] = *value; /* borrowed: the frame never releases it */
-    context->input_set[index] = true;
+    context->input_set[index] = context->rebound = true;
+    return GRT_OK;
+}
+
+static grt_status output_value(const grt_context *context, size_t index, const grt_value **out_value)
+{
+    const grt_plan_value *v;
+    GRT_TRY(check_io(context, index, true, &v));
+    if (!context->ran)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "output '%s' has no value: there was no successful run",
+                        v->name);
+    *out_value = context->results ? &context->results[index]
+                                  : &context->current->values[grt_context_body(context)->outputs[index]];
+    return GRT_OK;
+}
+
+static grt_status get_output(grt_context *context, size_t index, grt_tensor *out_tensor)
+{
+    const grt_value *value;
+    GRT_TRY(output_value(context, index, &value));
+    if (value->kind != GRT_KIND_TENSOR)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "output %zu is a %s: use grt_context_get_output_value",
+                        index, kind_name(value->kind));
+    if (context->kept[index].dtype != GRT_DTYPE_NONE)
+        *out_tensor = context->kept[index];
+    else
+        *out_tensor = context->output_set[index] ? context->outputs[index] : value->t;
     return GRT_OK;
 }
 
@@ -131,7 +185,7 @@ static void keep_output(grt_context *context, size_t index)
     if (!context->ran ||
         grt_context_body(context)->values[grt_context_body(context)->outputs[index]].kind !=
             GRT_KIND_TENSOR ||
-        grt_context_get_output(context, index, &last) != GRT_OK)
+        get_output(context, index, &last) != GRT_OK)
         return;
     context->kept[index] = last;
     context->any_kept = true;
@@ -153,7 +207,7 @@ grt_status grt_context_set_output(grt_context *context, size_t index, const grt_
     GRT_TRY(check_tensor(context, v, tensor));
     keep_output(context, index);
     context->outputs[index] = *tensor;
-    context->output_set[index] = true;
+    context->output_set[index] = context->rebound = true;
     return GRT_OK;
 }
 
@@ -167,36 +221,28 @@ grt_status grt_context_check_inputs(grt_context *context)
         if (v->weight < 0)
             return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "input '%s' is not set", v->name);
         context->inputs[i] = (grt_value){.t = grt_context_plan(context)->weights[v->weight]};
+        if (!context->inputs[i].t.data)
+            context->inputs[i].t.data = grt_nothing;
     }
     return GRT_OK;
 }
 
-static grt_status output_value(const grt_context *context, size_t index, const grt_value **out_value)
+/* What an enqueued run found wrong with its data has come to the host once the caller has waited for the
+ * stream. */
+static grt_status check_enqueued(grt_context *context)
 {
-    const grt_plan_value *v;
-    GRT_TRY(check_io(context, index, true, &v));
-    if (!context->ran)
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "output '%s' has no value: there was no successful run",
-                        v->name);
-    *out_value = context->results ? &context->results[index]
-                                  : &context->current->values[grt_context_body(context)->outputs[index]];
-    return GRT_OK;
+    grt_status status = context ? grt_context_check_local(context) : GRT_OK;
+    if (status != GRT_OK)
+        context->ran = false;
+    return status;
 }
 
 grt_status grt_context_get_output(grt_context *context, size_t index, grt_tensor *out_tensor)
 {
-    const grt_value *value;
     if (!out_tensor)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_context_get_output: out_tensor is NULL");
-    GRT_TRY(output_value(context, index, &value));
-    if (value->kind != GRT_KIND_TENSOR)
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "output %zu is a %s: use grt_context_get_output_value",
-                        index, kind_name(value->kind));
-    if (context->kept[index].dtype != GRT_DTYPE_NONE)
-        *out_tensor = context->kept[index];
-    else
-        *out_tensor = context->output_set[index] ? context->outputs[index] : value->t;
-    return GRT_OK;
+    GRT_TRY(check_enqueued(context));
+    return get_output(context, index, out_tensor);
 }
 
 grt_status grt_context_get_output_value(grt_context *context, size_t index, grt_value **out_value)

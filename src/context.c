@@ -4,6 +4,7 @@
 #include "src/base/openmp.h"
 #include "src/base/structs.h"
 #include "src/device_value.h"
+#include "src/in_flight.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -32,9 +33,10 @@ static grt_status init(grt_context *context)
     context->outputs = calloc((size_t)body->n_outputs + 1, sizeof *context->outputs);
     context->output_set = calloc((size_t)body->n_outputs + 1, sizeof *context->output_set);
     context->kept = calloc((size_t)body->n_outputs + 1, sizeof *context->kept);
+    context->extents = malloc(grt_extent_bytes(context));
     context->strings = grt_arena_create();
     if (!context->bodies || !context->inputs || !context->input_set || !context->outputs ||
-        !context->output_set || !context->kept || !context->strings)
+        !context->output_set || !context->kept || !context->extents || !context->strings)
         return grt_fail_memory(0);
 #ifdef GRT_DEBUG
     context->debug = true;
@@ -42,7 +44,10 @@ static grt_status init(grt_context *context)
     context->debug = getenv("GRAPHRT_DEBUG") != NULL;
 #endif
     atomic_flag_clear(&context->busy);
-    context->hooks = (grt_run_hooks){alloc_output, alloc_bytes, context};
+    context->hooks = (grt_run_hooks){.alloc_output = alloc_output,
+                                     .alloc_bytes = alloc_bytes,
+                                     .executor = context,
+                                     .local = &context->local};
     if (context->session->on_device) {
         grt_device *device = context->session->device;
         context->results = calloc((size_t)body->n_outputs + 1, sizeof *context->results);
@@ -63,7 +68,11 @@ grt_status grt_context_create(grt_session *session, grt_context **out_context)
     if (!context)
         return grt_fail_memory(sizeof *context);
     context->session = grt_session_retain(session);
-    grt_status status = init(context);
+    bool switched = false;
+    grt_status status = grt_device_enter(session->device, &switched);
+    if (status == GRT_OK)
+        status = init(context);
+    grt_device_leave(session->device, switched);
     if (status != GRT_OK) {
         grt_context_release(context);
         return status;
@@ -84,10 +93,10 @@ static void release_events(grt_context *context)
             device->vtable->event_release(device, context->bounds[i]);
 }
 
-void grt_context_release(grt_context *context)
+static void release(grt_context *context)
 {
-    if (!context)
-        return;
+    grt_device *device = context->session->device;
+    (void)grt_context_settle(context);
     for (int32_t i = 0; i < context->n_profiles; i++)
         grt_frame_release(context->profiles[i]);
     for (int32_t i = 0; context->bodies && i < grt_context_plan(context)->n_bodies; i++)
@@ -98,6 +107,7 @@ void grt_context_release(grt_context *context)
     free(context->outputs);
     free(context->output_set);
     free(context->kept);
+    free(context->extents);
     free(context->times);
     release_events(context);
     free(context->host_workspace);
@@ -105,13 +115,25 @@ void grt_context_release(grt_context *context)
         grt_value_clear(&context->results[i]);
     free(context->results);
     grt_device_pool_release(context->pool);
+    grt_context_release_in_flight(context);
     if (context->stream)
-        context->session->device->vtable->stream_release(context->session->device, context->stream);
+        device->vtable->stream_release(device, context->stream);
     grt_arena_release(context->strings);
     grt_shape_scratch_release(&context->scratch);
-    grt_device_free(context->session->device, context->arena);
-    grt_device_free(context->session->device, context->workspace);
-    grt_session_release(context->session);
+    grt_device_free(device, context->arena);
+    grt_device_free(device, context->workspace);
+}
+
+void grt_context_release(grt_context *context)
+{
+    if (!context)
+        return;
+    grt_session *session = context->session;
+    bool switched = false;
+    (void)grt_device_enter(session->device, &switched);
+    release(context);
+    grt_device_leave(session->device, switched);
+    grt_session_release(session);
     free(context);
 }
 
@@ -158,13 +180,23 @@ static grt_status check_bound_outputs(grt_context *context, const grt_frame *fra
 enum { PAGEABLE = 1 << GRT_MEMORY_HOST, PINNED = 1 << GRT_MEMORY_PINNED };
 
 /* A device session with host inputs and outputs: copies around the steps, all in the order of one stream. */
-static grt_status run_on_device(grt_context *context, grt_frame *frame)
+static grt_status enqueue_and_wait(grt_context *context, grt_frame *frame)
 {
-    GRT_TRY(grt_device_make_current(context->session->device));
+    GRT_TRY(grt_context_follow(context, context->stream));
     GRT_TRY(grt_frame_upload_inputs(frame, PAGEABLE | PINNED, context->stream));
     GRT_TRY(grt_frame_run(frame));
-    GRT_TRY(grt_frame_copy_on_device(frame));
-    return grt_frame_download_outputs(frame);
+    GRT_TRY(grt_frame_copy_on_device(frame, context->stream));
+    GRT_TRY(grt_frame_download_outputs(frame));
+    grt_context_landed(context);
+    return grt_context_check_local(context);
+}
+
+static grt_status run_on_device(grt_context *context, grt_frame *frame)
+{
+    grt_status status = enqueue_and_wait(context, frame);
+    if (status != GRT_OK)
+        grt_context_abandon(context, context->stream);
+    return status;
 }
 
 /* Everything up to the point where steps are run or enqueued. */
@@ -176,6 +208,7 @@ static grt_status prepare(grt_context *context, grt_frame **out_frame)
         memset(context->kept, 0, (size_t)grt_context_body(context)->n_outputs * sizeof *context->kept);
     context->any_kept = false;
     GRT_TRY(grt_context_check_inputs(context));
+    GRT_TRY(grt_context_check_overlap(context));
     GRT_TRY(grt_context_choose_profile(context, &frame));
     if (context->current && context->current != frame)
         grt_frame_clear(context->current);
@@ -203,7 +236,7 @@ static grt_status run_and_wait(grt_context *context)
 }
 
 /* Two threads in one context would write over each other's activations. */
-static grt_status enter(grt_context *context, const char *function)
+static grt_status enter(grt_context *context, const char *function, bool *out_switched)
 {
     if (!context)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "%s: the context is NULL", function);
@@ -211,21 +244,26 @@ static grt_status enter(grt_context *context, const char *function)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
                         "%s: another thread runs this context; give each thread a context of its own",
                         function);
-    return GRT_OK;
+    grt_status status = grt_device_enter(context->session->device, out_switched);
+    if (status != GRT_OK)
+        atomic_flag_clear_explicit(&context->busy, memory_order_release);
+    return status;
 }
 
-static void leave(grt_context *context)
+static void leave(grt_context *context, bool switched)
 {
+    grt_device_leave(context->session->device, switched);
     atomic_flag_clear_explicit(&context->busy, memory_order_release);
 }
 
 grt_status grt_context_run(grt_context *context)
 {
-    GRT_TRY(enter(context, "grt_context_run"));
-    const int32_t team = grt_team_resize(context->session->threads);
+    bool switched;
+    GRT_TRY(enter(context, "grt_context_run", &switched));
+    const grt_team team = grt_team_enter(context->session->threads);
     grt_status status = run_and_wait(context);
-    grt_team_resize(team);
-    leave(context);
+    grt_team_leave(team);
+    leave(context, switched);
     return status;
 }
 
@@ -254,29 +292,52 @@ static grt_status check_async(const grt_context *context)
     return GRT_OK;
 }
 
+/* Inputs that are in pageable memory are defaults: they lie in the plan, and stay as they are. */
+static grt_status enqueue(grt_frame *frame, void *stream, bool captured)
+{
+    GRT_TRY(grt_frame_upload_inputs(frame, PAGEABLE | PINNED, stream));
+    GRT_TRY(grt_frame_run_async(frame, stream, captured));
+    GRT_TRY(grt_frame_copy_on_device(frame, stream));
+    return grt_frame_copy_to_pinned(frame, stream);
+}
+
+/* The order of what a captured graph does is the caller's: there is nothing to wait for while it is captured.
+ */
+static grt_status enqueue_in_order(grt_context *context, grt_frame *frame, void *stream)
+{
+    grt_status status = grt_context_follow(context, stream);
+    if (status == GRT_OK)
+        status = enqueue(frame, stream, false);
+    if (status == GRT_OK)
+        status = grt_context_launched(context, stream);
+    if (status != GRT_OK)
+        grt_context_abandon(context, stream);
+    return status;
+}
+
+static bool is_captured(grt_device *device, void *stream)
+{
+    return device->vtable->stream_is_captured && device->vtable->stream_is_captured(device, stream);
+}
+
 static grt_status run_async(grt_context *context, void *stream)
 {
     grt_frame *frame;
+    grt_device *device = context->session->device;
     GRT_TRY(check_async(context));
-    GRT_TRY(grt_device_make_current(context->session->device));
+    GRT_TRY(grt_context_check_local(context)); /* what the run before this one found */
     GRT_TRY(prepare(context, &frame));
-    bool defaults = false;
-    for (int32_t i = 0; i < frame->body->n_inputs; i++)
-        defaults = defaults || !context->input_set[i];
-    if (defaults) { /* these are in host memory */
-        GRT_TRY(grt_frame_upload_inputs(frame, PAGEABLE, context->stream));
-        GRT_TRY(grt_device_wait(context->session->device, context->stream));
-    }
     void *used = stream ? stream : context->stream;
-    GRT_TRY(grt_frame_upload_inputs(frame, PINNED, used));
-    GRT_TRY(grt_frame_run_async(frame, used));
-    GRT_TRY(grt_frame_copy_on_device(frame));
-    GRT_TRY(grt_frame_copy_to_pinned(frame, used));
+    if (is_captured(device, used)) {
+        grt_context_captured(context, frame);
+        GRT_TRY(enqueue(frame, used, true));
+    } else
+        GRT_TRY(enqueue_in_order(context, frame, used));
     for (int32_t i = 0; i < frame->body->n_outputs; i++) { /* views */
         grt_value_clear(&context->results[i]);
         context->results[i].t = frame->values[frame->body->outputs[i]].t;
         context->results[i].t.memory = GRT_MEMORY_DEVICE;
-        context->results[i].t.device = context->session->device->index;
+        context->results[i].t.device = device->index;
     }
     context->ran = true;
     return GRT_OK;
@@ -284,9 +345,10 @@ static grt_status run_async(grt_context *context, void *stream)
 
 grt_status grt_context_run_async(grt_context *context, void *stream)
 {
-    GRT_TRY(enter(context, "grt_context_run_async"));
+    bool switched;
+    GRT_TRY(enter(context, "grt_context_run_async", &switched));
     grt_status status = run_async(context, stream);
-    leave(context);
+    leave(context, switched);
     return status;
 }
 

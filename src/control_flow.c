@@ -163,22 +163,48 @@ static grt_status append(grt_value *list, const grt_value *value)
     return grt_value_share(item, value);
 }
 
-/* A scan output without iterations: the body's declared shape with 0 in front. */
-static grt_status empty_scan(grt_frame *frame, int32_t output, int64_t axis, grt_value *out)
+/* The dims that the source declares of the body's output; NULL if it says nothing. */
+static const int64_t *declared_dims(const grt_op_desc *desc, int32_t output, int32_t *out_rank)
+{
+    size_t n, at = 0;
+    const int64_t *list = grt_attr_ints(desc, GRT_ATTR_DECLARED, &n);
+    for (int32_t i = 0; list && at < n; i++) {
+        const int64_t rank = list[at++];
+        if (rank > GRT_MAX_RANK || (rank > 0 && (size_t)rank > n - at))
+            return NULL;
+        if (i == output) {
+            *out_rank = (int32_t)rank;
+            return rank < 0 ? NULL : list + at;
+        }
+        at += rank > 0 ? (size_t)rank : 0;
+    }
+    return NULL;
+}
+
+/* A scan output without iterations: the shape of the body's output with 0 in front. Dims that inference does
+ * not know are as the source declares them, else 0. */
+static grt_status empty_scan(grt_frame *frame, const grt_op_desc *desc, int32_t output, int64_t axis,
+                             grt_value *out)
 {
     const grt_plan_value *v = &frame->body->values[frame->body->outputs[output]];
     const grt_frame *main = frame->context->current;
     int64_t dims[GRT_MAX_RANK] = {0};
-    int32_t rank = v->rank < 0 ? 1 : v->rank + 1;
+    int32_t declared_rank = -1;
+    const int64_t *declared = declared_dims(desc, output, &declared_rank);
+    const int32_t inner = v->rank >= 0 ? v->rank : declared_rank > 0 ? declared_rank : 0;
+    if (declared_rank != inner)
+        declared = NULL;
+    int32_t rank = inner + 1;
     axis = grt_axis(axis, rank);
     if (axis < 0 || rank > GRT_MAX_RANK)
         axis = 0, rank = 1;
     for (int32_t i = 0, k = 0; i < rank; i++) {
-        dims[i] = 0;
-        if (i != axis) {
-            int32_t dim = v->dims[k++];
-            dims[i] = main->dims_known[dim] && main->dims[dim] >= 0 ? main->dims[dim] : 0;
-        }
+        if (i == axis)
+            continue;
+        const int32_t dim = v->rank >= 0 ? v->dims[k] : -1;
+        const bool known = dim >= 0 && main->dims_known[dim] && main->dims[dim] >= 0;
+        dims[i] = known ? main->dims[dim] : declared && declared[k] > 0 ? declared[k] : 0;
+        k++;
     }
     return grt_value_alloc(out, v->dtype, rank, dims);
 }
@@ -280,7 +306,7 @@ static grt_status run_loop(grt_frame *frame, const grt_plan_step *step)
         else if (scans.v[i - n_carried].n)
             status = stack(step, &scans.v[i - n_carried], 0, false, out);
         else
-            status = empty_scan(body, 1 + i, 0, out);
+            status = empty_scan(body, &step->desc, 1 + i, 0, out);
     }
     lists_release(&scans);
     grt_frame_clear(body);
@@ -383,7 +409,7 @@ static grt_status run_scan(grt_frame *frame, const grt_plan_step *step)
             status = stack(step, &scans.v[k], pick(sc.out_axes, sc.n_out_axes, k),
                            pick(sc.out_directions, sc.n_out_directions, k) != 0, out);
         else
-            status = empty_scan(body, i, pick(sc.out_axes, sc.n_out_axes, k), out);
+            status = empty_scan(body, &step->desc, i, pick(sc.out_axes, sc.n_out_axes, k), out);
     }
     lists_release(&scans);
     grt_frame_clear(body);

@@ -84,6 +84,7 @@ grt_status grt_devices_open(grt_devices *devices, const grt_backend *backend, in
         grt_status status = backend->device_open(index, &device);
         if (status == GRT_OK) {
             grt_device_algos_init(&e->algos, algos);
+            e->algos.transient = backend->imitates && !grt_algo_cache_is_named(algos);
             device->algos = device->vtable->identify ? &e->algos.base : NULL;
         }
         pthread_mutex_lock(&devices->lock);

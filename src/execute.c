@@ -11,13 +11,14 @@ static grt_status need_workspace(grt_context *context, size_t bytes)
 {
     if (bytes <= context->workspace_bytes)
         return GRT_OK;
-    void *memory;
-    GRT_TRY(grt_device_alloc(context->session->device, bytes, &memory));
     GRT_TRY(grt_device_wait(context->session->device, context->stream)); /* the old one may be in use */
-    grt_device_free(context->session->device, context->workspace);
-    context->workspace = memory;
-    context->workspace_bytes = bytes;
-    return GRT_OK;
+    return grt_context_reserve_workspace(context, bytes);
+}
+
+/* For a kernel that asked for no more than there is. */
+static void *workspace_of(const grt_context *context)
+{
+    return context->workspace || context->session->on_device ? context->workspace : grt_nothing;
 }
 
 /* Values of this size and below may be shapes, axes, limits and the like, which shape rules read. */
@@ -58,22 +59,7 @@ static grt_status find_dims(grt_frame *frame, int32_t s, grt_op_call *call)
         for (int32_t k = 0; k < v->rank; k++)
             t->dims[k] = main->dims[v->dims[k]];
     }
-    return frame->steps[s].open
-               ? grt_op_call_check(call, !grt_frame_on_device(frame), &frame->context->scratch)
-               : GRT_OK;
-}
-
-/* Elements of all outputs of a view; -1 if that is not known. */
-static int64_t view_elements(const grt_op_call *call)
-{
-    int64_t all = 0;
-    for (int32_t i = 0; i < call->run.n_out; i++) {
-        const grt_tensor *t = call->run.out[i];
-        const int64_t n = t->rank < 0 ? -1 : grt_tensor_elements(t);
-        if (n < 0 || !grt_add_i64(all, n, &all))
-            return -1;
-    }
-    return all;
+    return grt_frame_check_step(frame, s, !grt_frame_on_device(frame));
 }
 
 /* The same elements under new dims, one range for each output: memory is shared or borrowed, never copied. */
@@ -85,12 +71,7 @@ static grt_status run_view(grt_frame *frame, int32_t s, grt_op_call *call)
     if (in->kind != GRT_KIND_TENSOR)
         return grt_value_share((grt_value *)call->run.out[0], in);
     GRT_TRY(find_dims(frame, s, call));
-    if (view_elements(call) != grt_tensor_elements(&in->t)) {
-        char text[GRT_TYPE_TEXT_SIZE];
-        return grt_fail_op(&step->desc, GRT_STATUS_INVALID_ARGUMENT,
-                           "cannot give %s a shape of %lld elements", grt_tensor_text(&in->t, text),
-                           (long long)view_elements(call));
-    }
+    GRT_TRY(grt_op_call_check_view(call));
     for (int32_t i = 0; i < step->n_out; i++) {
         grt_value *out = (grt_value *)call->run.out[i];
         grt_tensor t = out->t;
@@ -114,7 +95,7 @@ static grt_status check_dims(grt_frame *frame, int32_t s, grt_op_call *call)
     const uint32_t flags = call->row->flags;
     if (!(flags & (GRT_KERNEL_DYNAMIC | GRT_KERNEL_VALUES)))
         return find_dims(frame, s, call);
-    return flags & GRT_KERNEL_VALUES || !frame->steps[s].open
+    return flags & GRT_KERNEL_VALUES || !(frame->steps[s].open || frame->steps[s].unproven)
                ? GRT_OK
                : grt_op_call_accept(call, !grt_frame_on_device(frame), &frame->context->scratch);
 }
@@ -139,8 +120,8 @@ static grt_status run_dynamic(grt_frame *frame, int32_t s)
     GRT_TRY(check_dims(frame, s, call));
     GRT_TRY(grt_op_call_prepare(call));
     GRT_TRY(need_workspace(frame->context, call->workspace_bytes));
-    call->run.workspace = frame->context->workspace;
-    return call->row->run(&call->run);
+    call->run.workspace = workspace_of(frame->context);
+    return grt_op_call_run(call);
 }
 
 static grt_status run_on_device(grt_frame *frame, int32_t s)
@@ -169,8 +150,8 @@ static grt_status run_host_kernel(grt_frame *frame, int32_t s, grt_op_call *call
             return grt_fail_memory(call->workspace_bytes);
         context->host_workspace_bytes = call->workspace_bytes;
     }
-    call->run.workspace = context->host_workspace;
-    return call->row->run(&call->run);
+    call->run.workspace = context->host_workspace ? context->host_workspace : grt_nothing;
+    return grt_op_call_run(call);
 }
 
 /* A step that the CPU runs for a device session: its inputs come down, its outputs go up. */
@@ -204,7 +185,7 @@ static grt_status run_step(grt_frame *frame, int32_t s)
     if (state->host)
         return run_on_host(frame, s);
     if (state->is_static) {
-        state->call.run.workspace = frame->context->workspace;
+        state->call.run.workspace = workspace_of(frame->context);
         return state->call.row->run(&state->call.run);
     }
     if (frame->body->steps[s].kind >= GRT_STEP_IF)
@@ -367,9 +348,12 @@ void grt_frame_get_replay(const grt_frame *frame, grt_replay_info *out_info)
         return;
     for (int32_t i = 0; i < GRT_MAX_REPLAYS; i++)
         out_info->graphs += frame->replays[i].graph != NULL;
-    if (frame->blocker >= 0) {
-        out_info->op = frame->body->steps[frame->blocker].desc.op;
-        out_info->node = frame->body->steps[frame->blocker].desc.name;
+    const int32_t named = frame->blocker >= 0   ? frame->blocker
+                          : frame->not_captured ? frame->failed_step
+                                                : -1;
+    if (named >= 0) {
+        out_info->op = frame->body->steps[named].desc.op;
+        out_info->node = frame->body->steps[named].desc.name;
     }
     if (frame->not_captured)
         out_info->reason = frame->not_captured;
@@ -382,7 +366,7 @@ void grt_frame_get_replay(const grt_frame *frame, grt_replay_info *out_info)
 /* A graph can hold all steps. */
 static bool can_replay(const grt_frame *frame)
 {
-    return frame->blocker < 0 && !frame->not_captured && !frame->context->debug &&
+    return frame->blocker < 0 && frame->failures < GRT_MAX_CAPTURES && !frame->context->debug &&
            frame->context->session->device->vtable->graph_begin;
 }
 
@@ -410,20 +394,41 @@ static grt_replay *find_replay(grt_frame *frame)
     return oldest;
 }
 
+/* A capture may fail for a reason that passes, such as memory that a library wanted meanwhile: the next runs
+ * try again, a few times. */
+static void note_failure(grt_frame *frame, int32_t step)
+{
+    free(frame->not_captured);
+    frame->not_captured = strdup(grt_last_error());
+    frame->failed_step = step;
+    frame->failures++;
+}
+
+static void forget_failures(grt_frame *frame)
+{
+    free(frame->not_captured);
+    frame->not_captured = NULL;
+    frame->failures = 0;
+}
+
 static grt_status capture(grt_frame *frame, void **out_graph)
 {
     grt_device *device = frame->context->session->device;
-    GRT_TRY(device->vtable->graph_begin(device, frame->stream));
-    grt_status status = run_steps(frame);
-    if (status != GRT_OK) { /* remember it: ending has an error of its own */
-        frame->blocker = frame->step;
-        frame->not_captured = strdup(grt_last_error());
+    grt_status begun = device->vtable->graph_begin(device, frame->stream);
+    if (begun != GRT_OK) {
+        note_failure(frame, -1);
+        return begun;
     }
+    grt_status status = run_steps(frame);
+    if (status != GRT_OK) /* remember it: ending has an error of its own */
+        note_failure(frame, frame->step);
     grt_status ended = device->vtable->graph_end(device, frame->stream, out_graph);
-    if (status == GRT_OK && ended == GRT_OK)
+    if (status == GRT_OK && ended == GRT_OK) {
+        forget_failures(frame);
         return GRT_OK;
+    }
     if (status == GRT_OK)
-        frame->not_captured = strdup(grt_last_error());
+        note_failure(frame, -1);
     if (*out_graph)
         device->vtable->graph_release(device, *out_graph);
     *out_graph = NULL;
@@ -483,13 +488,12 @@ grt_status grt_frame_run(grt_frame *frame)
     return frame->context->measures ? run_measured(frame) : run_on_stream(frame, frame->context->stream);
 }
 
-grt_status grt_frame_run_async(grt_frame *frame, void *stream)
+grt_status grt_frame_run_async(grt_frame *frame, void *stream, bool captured)
 {
-    grt_device *device = frame->context->session->device;
-    if (frame->blocker >= 0 && !frame->not_captured)
+    if (frame->blocker >= 0)
         return grt_fail_op(&frame->body->steps[frame->blocker].desc, GRT_STATUS_UNSUPPORTED,
                            "%s: the run cannot be enqueued; use grt_context_run", blocker_reason(frame));
-    if (device->vtable->stream_is_captured && device->vtable->stream_is_captured(device, stream)) {
+    if (captured) {
         set_stream(frame, stream); /* the caller's graph has the steps */
         return run_steps(frame);
     }

@@ -115,6 +115,7 @@ static grt_status init_step(grt_frame *frame, int32_t s)
     frame->steps[s].host = host && grt_frame_on_device(frame);
     frame->steps[s].open =
         has_open_dims(frame, step->in, step->n_in) || has_open_dims(frame, step->out, step->n_out);
+    frame->steps[s].unproven = !frame->steps[s].open && session->model->plan->content;
     call->row = kernel->row;
     call->op = kernel->op;
     call->host_in = host_in;
@@ -128,6 +129,20 @@ static grt_status init_step(grt_frame *frame, int32_t s)
                           .n_out = step->n_out,
                           .threads = frame->context->session->threads,
                           .hooks = &frame->context->hooks};
+    return GRT_OK;
+}
+
+grt_status grt_frame_check_step(grt_frame *frame, int32_t s, bool content)
+{
+    grt_step_state *state = &frame->steps[s];
+    if (!state->open && !state->unproven)
+        return GRT_OK;
+    const bool view = frame->body->steps[s].kind == GRT_STEP_VIEW;
+    if (view && state->call.run.in[0]->rank >= 0)
+        GRT_TRY(grt_op_call_check_view(&state->call)); /* whatever the rule needs may be gone by now */
+    if (!view || state->open)
+        GRT_TRY(grt_op_call_check(&state->call, content, &frame->context->scratch));
+    state->unproven = false;
     return GRT_OK;
 }
 
@@ -146,8 +161,7 @@ static grt_status find_dims(grt_frame *frame, int32_t s, bool *out_found)
     }
     *out_found = all;
     if (all)
-        return frame->steps[s].open ? grt_op_call_check(&frame->steps[s].call, true, &frame->context->scratch)
-                                    : GRT_OK;
+        return grt_frame_check_step(frame, s, true);
     GRT_TRY(grt_op_call_infer(&frame->steps[s].call, &frame->context->scratch));
     *out_found = true;
     for (int32_t i = 0; i < step->n_out; i++)
@@ -191,7 +205,7 @@ static grt_status classify_step(grt_frame *frame, int32_t s)
     if (state->skip)
         return GRT_OK;
     state->is_static = known;
-    state->skip = known && step->kind == GRT_STEP_VIEW;
+    state->skip = known && (step->kind == GRT_STEP_VIEW || grt_op_call_is_empty(&state->call));
     for (int32_t i = 0; known && grt_frame_on_device(frame) && i < step->n_out; i++)
         if (step->out[i] >= 0)
             grt_frame_shadow(frame, step->out[i]);
@@ -225,9 +239,11 @@ static grt_status prepare_steps(grt_frame *frame)
     grt_text message = {0};
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (frame->body->n_steps > WORTH_A_TEAM)
     for (int32_t s = 0; s < frame->body->n_steps; s++) {
-        grt_status status = grt_device_make_current(session->device);
+        bool switched = false;
+        grt_status status = grt_device_enter(session->device, &switched);
         if (status == GRT_OK)
             status = prepare_step(frame, s);
+        grt_device_leave(session->device, switched);
         if (status == GRT_OK)
             continue;
 #pragma omp critical(grt_frame_failure)
@@ -296,6 +312,8 @@ static grt_status init_values(grt_frame *frame)
             frame->host[v].t = session->host_weights[value->weight];
             if (main)
                 frame->values[v].t = session->weights[value->weight];
+            if (!frame->host[v].t.data && grt_tensor_elements(&frame->host[v].t) == 0)
+                frame->host[v].t.data = grt_nothing;
             frame->known[v] = frame->host_ok[v] = true;
         }
     }

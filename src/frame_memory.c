@@ -29,13 +29,30 @@ static grt_status group_storages(grt_frame *frame)
     return GRT_OK;
 }
 
+/* `value` is all of its storage. */
+static void point_storage(grt_frame *frame, int32_t value, char *data)
+{
+    int32_t s = frame->memory.storage[value];
+    for (int32_t i = frame->group_start[s]; i < frame->group_start[s + 1]; i++)
+        frame->values[frame->group[i]].t.data = data + frame->memory.within[frame->group[i]];
+}
+
+/* Views of constants lie where these do, whatever is bound. */
+static void point_constants(grt_frame *frame)
+{
+    for (int32_t v = 0; v < frame->body->n_values; v++)
+        if (frame->body->values[v].role == GRT_VALUE_CONST)
+            point_storage(frame, v, frame->values[v].t.data);
+}
+
 grt_status grt_frame_plan_memory(grt_frame *frame)
 {
     const grt_plan_body *body = frame->body;
     size_t *bytes = GRT_ARENA_ARRAY(frame->arena, size_t, body->n_values + 1);
+    int64_t *elements = GRT_ARENA_ARRAY(frame->arena, int64_t, body->n_values + 1);
     bool *planned = GRT_ARENA_ARRAY(frame->arena, bool, body->n_values + 1);
     bool *step_planned = GRT_ARENA_ARRAY(frame->arena, bool, body->n_steps + 1);
-    if (!bytes || !planned || !step_planned)
+    if (!bytes || !elements || !planned || !step_planned)
         return grt_fail_memory(0);
     for (int32_t s = 0; s < body->n_steps; s++)
         step_planned[s] = frame->steps[s].is_static;
@@ -45,23 +62,24 @@ grt_status grt_frame_plan_memory(grt_frame *frame)
         if (!planned[v])
             continue;
         bytes[v] = grt_tensor_bytes(&frame->values[v].t);
+        elements[v] = grt_tensor_elements(&frame->values[v].t);
         if (bytes[v] == SIZE_MAX)
             return grt_fail(GRT_STATUS_OUT_OF_MEMORY,
                             "tensor '%s' is too large for this machine's address space",
                             body->values[v].name);
     }
-    grt_memory_request request = {
-        frame->context->session->model->plan, body, bytes, planned, step_planned, in_place_mask, frame};
+    const grt_memory_request request = {.plan = frame->context->session->model->plan,
+                                        .body = body,
+                                        .bytes = bytes,
+                                        .elements = elements,
+                                        .planned = planned,
+                                        .step_planned = step_planned,
+                                        .in_place = in_place_mask,
+                                        .user = frame};
     GRT_TRY(grt_memory_plan_make(&request, &frame->memory));
-    return group_storages(frame);
-}
-
-/* `value` is all of its storage. */
-static void point_storage(grt_frame *frame, int32_t value, char *data)
-{
-    int32_t s = frame->memory.storage[value];
-    for (int32_t i = frame->group_start[s]; i < frame->group_start[s + 1]; i++)
-        frame->values[frame->group[i]].t.data = data + frame->memory.within[frame->group[i]];
+    GRT_TRY(group_storages(frame));
+    point_constants(frame);
+    return GRT_OK;
 }
 
 /* Where input i of the model lies on the device: in the frame's own block, or where the caller has it. */
@@ -71,6 +89,13 @@ static void *input_place(const grt_frame *frame, int32_t i, size_t *at)
     const size_t own = *at;
     *at += grt_align_up(grt_tensor_bytes(&frame->values[frame->body->inputs[i]].t), 256);
     return grt_is_device_tensor(bound) ? bound->data : frame->input_block + own;
+}
+
+/* Where value `v`'s storage lies in the context's arena, which is there unless all that is in it is empty. */
+static char *arena_place(const grt_frame *frame, int32_t v)
+{
+    char *arena = frame->context->arena;
+    return arena ? arena + frame->memory.offset[v] : grt_nothing;
 }
 
 /* The frame's own block is for inputs in host memory: whoever binds device memory only does not pay for it.
@@ -149,7 +174,7 @@ static void bind_on_device(grt_frame *frame)
         if (!output_is_ours(frame, i))
             continue;
         bool theirs = context->output_set[i] && grt_is_device_tensor(&context->outputs[i]);
-        void *data = theirs ? context->outputs[i].data : context->arena + frame->memory.offset[v];
+        void *data = theirs ? context->outputs[i].data : arena_place(frame, v);
         if (frame->values[v].t.data != data)
             point_storage(frame, v, data);
         mix(&frame->pointers, data);
@@ -167,7 +192,7 @@ grt_status grt_frame_bind(grt_frame *frame)
         frame->workspace_base = context->workspace;
         for (int32_t v = 0; v < body->n_values; v++)
             if (frame->memory.offset[v] != SIZE_MAX)
-                frame->values[v].t.data = context->arena + frame->memory.offset[v];
+                frame->values[v].t.data = arena_place(frame, v);
         frame->arena_base = context->arena;
         grt_frame_release_graphs(frame); /* captured with other pointers */
     }
@@ -189,7 +214,7 @@ grt_status grt_frame_bind(grt_frame *frame)
         int32_t v = body->outputs[i];
         if (!output_is_ours(frame, i))
             continue;
-        void *own = context->arena + frame->memory.offset[v];
+        void *own = arena_place(frame, v);
         void *data = context->output_set[i] ? context->outputs[i].data : own;
         if (frame->values[v].t.data != data)
             point_storage(frame, v, data);

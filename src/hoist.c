@@ -3,8 +3,9 @@
 #include "src/device_value.h"
 #include "src/target.h"
 
-/* Content of this size and below is worth computing once per profile. */
-enum { MAX_HOISTED_BYTES = 1 << 20 };
+/* Content of this size and below is worth computing once per profile, as long as all of it is not much: what
+ * is not hoisted shares the arena's memory. */
+enum { MAX_HOISTED_BYTES = 1 << 20, MAX_ALL_HOISTED_BYTES = 32 << 20 };
 
 /* A constant that steps on the host can read as it is: one that is packed has meaning for the session's own
  * kernels only. */
@@ -23,6 +24,8 @@ bool grt_frame_can_hoist(const grt_frame *frame, int32_t s)
     const grt_plan_step *step = &frame->body->steps[s];
     const grt_op_call *call = &frame->steps[s].call;
     if (step->kind > GRT_STEP_VIEW || !call->op || (call->op->flags & OP_RANDOM))
+        return false;
+    if (step->kind != GRT_STEP_VIEW && frame->hoisted_bytes >= MAX_ALL_HOISTED_BYTES)
         return false;
     bool dims_only = grt_op_is(&step->desc, "", "Shape") || grt_op_is(&step->desc, "", "Size");
     for (int32_t i = 0; i < step->n_in; i++) {
@@ -107,12 +110,14 @@ grt_status grt_frame_hoist(grt_frame *frame, int32_t s)
         }
     }
     grt_target host = grt_target_of(&grt_backend_cpu);
-    GRT_TRY(host.evaluate(&host, &step->desc, frame->steps[s].call.host_in, step->n_in, out, step->n_out));
+    GRT_TRY(host.evaluate(&host, &step->desc, frame->steps[s].call.host_in, step->n_in, out, step->n_out,
+                          SIZE_MAX));
     grt_status status = GRT_OK;
     for (int32_t i = 0; i < step->n_out; i++) {
-        if (status == GRT_OK)
+        if (status == GRT_OK) {
+            frame->hoisted_bytes += grt_tensor_bytes(&out[i].t);
             status = place_hoisted(frame, step->out[i], &out[i]);
-        else
+        } else
             grt_value_clear(&out[i]);
     }
     frame->steps[s].is_static = frame->steps[s].skip = true;

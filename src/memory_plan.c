@@ -101,6 +101,14 @@ static int32_t reads(const planner *p, const grt_plan_step *step, int32_t storag
     return n;
 }
 
+/* Element i of `a` lies where element i of `b` would. Equal bytes are not enough: a broadcast operand of a
+ * wider type, float32 [8] beside a result of bool [4,8], is read again after its first bytes have been
+ * written over. */
+static bool same_elements(const planner *p, int32_t a, int32_t b)
+{
+    return p->bytes[a] == p->bytes[b] && p->request->elements[a] == p->request->elements[b];
+}
+
 static void unite_in_place(planner *p)
 {
     for (int32_t s = 0; s < p->body->n_steps; s++) {
@@ -115,7 +123,7 @@ static void unite_in_place(planner *p)
                 continue;
             int32_t in = root(p, step->in[i]);
             /* The input is all of its storage, not a part that others lie beside. */
-            if (!in_arena(p, in) || p->last_use[in] != s || p->bytes[in] != p->bytes[out] ||
+            if (!in_arena(p, in) || p->last_use[in] != s || !same_elements(p, step->in[i], out) ||
                 p->bytes[in] != p->bytes[step->in[i]] || reads(p, step, in) != 1)
                 continue;
             unite(p, out, in, 0);

@@ -20,6 +20,7 @@ typedef struct grt_memory_request {
     const grt_plan *plan; /* for what the bodies of steps capture */
     const grt_plan_body *body;
     const size_t *bytes;      /* per value, where planned */
+    const int64_t *elements;  /* per value, where planned */
     const bool *planned;      /* per value: made by a step, of known size, to be put into the arena */
     const bool *step_planned; /* per step: runs with memory that is planned; others find theirs at run time */
     /* Inputs whose memory the step's output 0 may take over, one bit each. */

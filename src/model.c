@@ -6,6 +6,7 @@
 #include "src/base/structs.h"
 #include "src/plan_measure.h"
 #include "src/target.h"
+#include "src/trust.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,6 +18,11 @@
 #include <unistd.h>
 
 /* ---- opening ---- */
+
+static struct file_identity identity_of(const struct stat *st)
+{
+    return (struct file_identity){st->st_dev, st->st_ino, st->st_ctim.tv_sec, st->st_ctim.tv_nsec};
+}
 
 static grt_status map_file(const char *path, grt_model *model)
 {
@@ -41,6 +47,7 @@ static grt_status map_file(const char *path, grt_model *model)
     model->map = map;
     model->map_size = (size_t)st.st_size;
     model->mapped = true;
+    model->file = identity_of(&st);
     return GRT_OK;
 }
 
@@ -67,12 +74,25 @@ static grt_status compile(grt_model *model, const char *path, const grt_compile_
     return grt_plan_measure(model->plan, backend);
 }
 
+static grt_status find_trust(const grt_compile_options *options, grt_trust *out_trust)
+{
+    grt_compile_options known = {.struct_size = sizeof known};
+    if (options)
+        GRT_TRY(grt_options_take(&known, sizeof known, options, "grt_compile_options"));
+    return grt_trust_parse(known.trust, out_trust);
+}
+
 static grt_status load(grt_model *model, const char *path, const grt_compile_options *options)
 {
+    grt_trust trust;
+    GRT_TRY(find_trust(options, &trust));
     if (grt_plan_recognize(model->map, model->map_size)) {
         grt_phases_next(&model->phases, "check plan");
-        return grt_plan_read_later(path, model->map, model->map_size, &model->check, &model->plan);
+        return grt_plan_read_later(path, model->map, model->map_size, &trust, &model->check, &model->plan);
     }
+    if (trust.kind == GRT_TRUST_KEYS)
+        return grt_fail(GRT_STATUS_UNTRUSTED,
+                        "an ONNX model has no signature: compile it (graphc optimize) and sign the plan");
     grt_phases_next(&model->phases, "compile");
     return compile(model, path, options);
 }
@@ -101,24 +121,47 @@ static grt_status finish(grt_model *model, grt_status status, const char *path,
     if (status == GRT_OK)
         status = make_texts(model);
     grt_phases_next(&model->phases, NULL);
-    if (status != GRT_OK) {
-        compile_fail_file(status, path);
-        grt_model_release(model);
-        return status;
-    }
+    if (status != GRT_OK)
+        return compile_fail_file(status, path);
     *out_model = model;
     return GRT_OK;
 }
 
-grt_status grt_model_open_with(grt_runtime *runtime, const char *path, const grt_compile_options *options,
-                               grt_model **out_model)
+static grt_status open_once(grt_runtime *runtime, const char *path, const grt_compile_options *options,
+                            grt_model **out_model, struct file_identity *out_file)
 {
-    if (!runtime || !path || !out_model)
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_model_open: runtime, path or out_model is NULL");
     grt_model *model;
     GRT_TRY(create(runtime, &model));
     grt_phases_next(&model->phases, "map");
-    return finish(model, map_file(path, model), path, options, out_model);
+    grt_status status = finish(model, map_file(path, model), path, options, out_model);
+    *out_file = model->file;
+    if (status != GRT_OK)
+        grt_model_release(model);
+    return status;
+}
+
+static bool was_replaced(const char *path, const struct file_identity *opened)
+{
+    struct stat st;
+    if (!opened->inode || stat(path, &st) != 0)
+        return false;
+    const struct file_identity now = identity_of(&st);
+    return now.device != opened->device || now.inode != opened->inode || now.changed_s != opened->changed_s ||
+           now.changed_ns != opened->changed_ns;
+}
+
+/* What another plan replaced meanwhile may have lost its weights: the one that is there now counts. */
+grt_status grt_model_open_with(grt_runtime *runtime, const char *path, const grt_compile_options *options,
+                               grt_model **out_model)
+{
+    enum { MOST_TRIES = 16 };
+    struct file_identity file = {0};
+    if (!runtime || !path || !out_model)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_model_open: runtime, path or out_model is NULL");
+    grt_status status = open_once(runtime, path, options, out_model, &file);
+    for (int i = 1; status != GRT_OK && i < MOST_TRIES && was_replaced(path, &file); i++)
+        status = open_once(runtime, path, options, out_model, &file);
+    return status;
 }
 
 grt_status grt_model_open(grt_runtime *runtime, const char *path, grt_model **out_model)
@@ -127,6 +170,12 @@ grt_status grt_model_open(grt_runtime *runtime, const char *path, grt_model **ou
 }
 
 grt_status grt_model_open_memory(grt_runtime *runtime, const void *data, size_t size, grt_model **out_model)
+{
+    return grt_model_open_memory_with(runtime, data, size, NULL, out_model);
+}
+
+grt_status grt_model_open_memory_with(grt_runtime *runtime, const void *data, size_t size,
+                                      const grt_compile_options *options, grt_model **out_model)
 {
     if (!runtime || !data || !out_model)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
@@ -150,7 +199,10 @@ grt_status grt_model_open_memory(grt_runtime *runtime, const void *data, size_t 
         else
             status = grt_fail_memory(size);
     }
-    return finish(model, status, NULL, NULL, out_model);
+    status = finish(model, status, NULL, options, out_model);
+    if (status != GRT_OK)
+        grt_model_release(model);
+    return status;
 }
 
 grt_model *grt_model_retain(grt_model *model)
@@ -236,6 +288,8 @@ static void print_value(const grt_plan *plan, const grt_plan_value *v, grt_text 
 static const char *keep(grt_model *model, grt_text *text)
 {
     const char *kept = grt_arena_strdup(model->texts, grt_text_get(text));
+    if (text->failed)
+        grt_arena_fail(model->texts);
     grt_text_release(text);
     return kept ? kept : "";
 }
@@ -325,7 +379,9 @@ grt_status grt_model_get_info(const grt_model *model, grt_model_info *out_info)
                                  .producer = plan->producer,
                                  .opset = plan->opset,
                                  .target = plan->target,
-                                 .options = plan->options};
+                                 .options = plan->options,
+                                 .signer = plan->signer ? plan->signer : "",
+                                 .verified = plan->verified};
     return grt_info_give(out_info, &info, sizeof info, "grt_model_info");
 }
 

@@ -25,6 +25,10 @@ struct grt_model {
     grt_plan *plan;
     void *map; /* mmap'ed file, or copy of the caller's bytes */
     size_t map_size;
+    struct file_identity {
+        uint64_t device, inode;
+        int64_t changed_s, changed_ns;
+    } file;                   /* that was mapped */
     bool mapped;              /* munmap'ed at the end, not freed */
     bool borrowed;            /* the caller's memory */
     grt_weights_check *check; /* of many weights, which sessions do before they are ready; NULL: done */

@@ -1,6 +1,8 @@
 /* Calling one op on values whose dims are only known now. */
 #include "src/op_call.h"
 
+#include "src/base/checked.h"
+
 #include <string.h>
 #include <xxhash.h>
 
@@ -71,9 +73,10 @@ static grt_status apply_rule(grt_op_call *call, bool content, grt_shape_scratch 
     *out_types = out;
     /* The model was valid when it was compiled: what the rule refuses now is the fault of the data that was
      * bound. */
-    if (op_infer_types(call->op, &inf) != GRT_OK)
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "%s", grt_last_error());
-    return GRT_OK;
+    const grt_status status = op_infer_types(call->op, &inf);
+    if (status == GRT_OK || status == GRT_STATUS_OUT_OF_MEMORY)
+        return status;
+    return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "%s", grt_last_error());
 }
 
 grt_status grt_op_call_infer(grt_op_call *call, grt_shape_scratch *scratch)
@@ -105,12 +108,29 @@ static bool lacks_input(const grt_op_call *call)
     return false;
 }
 
+/* Kernels write elements of the dtype that the rule gives. Without the rule, as inputs are gone, that of the
+ * first input. */
+static grt_status check_dtypes(const grt_op_call *call, const ir_type *types)
+{
+    const grt_run *run = &call->run;
+    for (int32_t i = 0; i < run->n_out; i++) {
+        const grt_dtype wanted = types ? types[i].dtype : run->in[0]->dtype;
+        if (run->out[i] && wanted && run->out[i]->dtype != wanted)
+            return grt_fail_op(run->desc, GRT_STATUS_INVALID_PLAN, "output %d is %s in the plan, expected %s",
+                               i, grt_dtype_name(run->out[i]->dtype), grt_dtype_name(wanted));
+    }
+    return GRT_OK;
+}
+
 grt_status grt_op_call_accept(grt_op_call *call, bool content, grt_shape_scratch *scratch)
 {
     ir_type *out;
-    if (!call->op || !call->op->infer || lacks_input(call))
+    if (!call->op || !call->op->infer)
         return GRT_OK;
-    return apply_rule(call, content, scratch, &out);
+    if (lacks_input(call))
+        return check_dtypes(call, NULL);
+    GRT_TRY(apply_rule(call, content, scratch, &out));
+    return check_dtypes(call, out);
 }
 
 static bool fits(const grt_tensor *found, const ir_type *type, const grt_dims *dims)
@@ -126,6 +146,30 @@ static bool fits(const grt_tensor *found, const ir_type *type, const grt_dims *d
     return true;
 }
 
+/* Elements of all outputs of a view; -1 if that is not known. */
+static int64_t view_elements(const grt_op_call *call)
+{
+    int64_t all = 0;
+    for (int32_t i = 0; i < call->run.n_out; i++) {
+        const grt_tensor *t = call->run.out[i];
+        const int64_t n = !t ? 0 : t->rank < 0 ? -1 : grt_tensor_elements(t);
+        if (n < 0 || !grt_add_i64(all, n, &all))
+            return -1;
+    }
+    return all;
+}
+
+grt_status grt_op_call_check_view(const grt_op_call *call)
+{
+    char text[GRT_TYPE_TEXT_SIZE];
+    const grt_tensor *in = call->run.in[0];
+    const int64_t elements = view_elements(call);
+    if (elements == grt_tensor_elements(in))
+        return GRT_OK;
+    return grt_fail_op(call->run.desc, GRT_STATUS_INVALID_ARGUMENT, "cannot give %s a shape of %lld elements",
+                       grt_tensor_text(in, text), (long long)elements);
+}
+
 grt_status grt_op_call_check(grt_op_call *call, bool content, grt_shape_scratch *scratch)
 {
     const grt_run *run = &call->run;
@@ -133,16 +177,12 @@ grt_status grt_op_call_check(grt_op_call *call, bool content, grt_shape_scratch 
     ir_type *out;
     if (!call->op || !call->op->infer)
         return GRT_OK;
-    if (call->op->flags & OP_VIEW) {
-        if (!run->in[0] || !run->out[0] ||
-            grt_tensor_elements(run->in[0]) == grt_tensor_elements(run->out[0]))
-            return GRT_OK;
-        return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT, "cannot give %s a shape of %lld elements",
-                           grt_tensor_text(run->in[0], text), (long long)grt_tensor_elements(run->out[0]));
-    }
+    if (call->op->flags & OP_VIEW)
+        return run->in[0] && run->out[0] ? grt_op_call_check_view(call) : GRT_OK;
     if (lacks_input(call))
-        return GRT_OK;
+        return check_dtypes(call, NULL);
     GRT_TRY(apply_rule(call, content, scratch, &out));
+    GRT_TRY(check_dtypes(call, out));
     for (int32_t i = 0; i < run->n_out; i++)
         if (run->out[i] && !fits(run->out[i], &out[i], scratch->dims))
             return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT,
@@ -212,10 +252,26 @@ grt_reshape grt_op_call_reshape(const grt_op_call *call)
                          .device = call->run.device};
 }
 
+bool grt_op_call_is_empty(const grt_op_call *call)
+{
+    const grt_run *run = &call->run;
+    bool any = false;
+    if (!call->row || call->row->flags & (GRT_KERNEL_DYNAMIC | GRT_KERNEL_VALUES))
+        return false; /* the kernel itself finds what comes out */
+    for (int32_t i = 0; i < run->n_out; i++) {
+        if (!run->out[i])
+            continue;
+        if (run->out[i]->rank < 0 || grt_tensor_elements(run->out[i]) != 0)
+            return false;
+        any = true;
+    }
+    return any;
+}
+
 grt_status grt_op_call_prepare(grt_op_call *call)
 {
     GRT_TRY(alloc_outputs(call));
-    if (!call->row->reshape)
+    if (!call->row->reshape || grt_op_call_is_empty(call))
         return GRT_OK;
     uint64_t signature = signature_of(call);
     if (call->prepared && call->signature == signature)
@@ -228,6 +284,11 @@ grt_status grt_op_call_prepare(grt_op_call *call)
     call->signature = signature;
     call->prepared = true;
     return GRT_OK;
+}
+
+grt_status grt_op_call_run(const grt_op_call *call)
+{
+    return grt_op_call_is_empty(call) ? GRT_OK : call->row->run(&call->run);
 }
 
 void grt_op_call_release(grt_op_call *call)

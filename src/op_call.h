@@ -36,11 +36,18 @@ grt_status grt_op_call_infer(grt_op_call *call, grt_shape_scratch *scratch);
  * expressions hold for inputs that fit each other; whether two symbolic dims do is only known with their
  * values. content: the host has what the inputs hold now. */
 grt_status grt_op_call_check(grt_op_call *call, bool content, grt_shape_scratch *scratch);
+/* Do the outputs of a view have as many elements as what is viewed, a tensor? */
+grt_status grt_op_call_check_view(const grt_op_call *call);
 /* Does the op's rule take the inputs as they are? For kernels that find their outputs' sizes themselves. */
 grt_status grt_op_call_accept(grt_op_call *call, bool content, grt_shape_scratch *scratch);
 /* Memory for outputs of known dims by the hooks, reshape unless the dims are those of the last call. Then
  * workspace_bytes is valid. */
 grt_status grt_op_call_prepare(grt_op_call *call);
+/* Run the kernel as prepared; workspace and data are the caller's to set before. */
+grt_status grt_op_call_run(const grt_op_call *call);
+/* True if there is nothing to compute: every output is a tensor of known dims without elements. Such a kernel
+ * is neither prepared nor run, as its other dims may be of any size and kernels loop over those. */
+bool grt_op_call_is_empty(const grt_op_call *call);
 void grt_op_call_release(grt_op_call *call);
 /* What the kernel's reshape is asked with, as the call stands. */
 grt_reshape grt_op_call_reshape(const grt_op_call *call);

@@ -1,4 +1,5 @@
 /* What every holder of a plan needs: letting go of it, and the checksum of its file's sections. */
+#include "src/base/openmp.h"
 #include "src/plan_format.h"
 
 #include <stdlib.h>
@@ -34,7 +35,9 @@ bool plan_checksum(const void *data, size_t size, uint64_t *out_checksum)
     uint64_t few[16], *leaves = n <= 16 ? few : malloc((size_t)n * sizeof *leaves);
     if (!leaves)
         return false;
-#pragma omp parallel for schedule(static) if (n > 16)
+    const int32_t team = n > 16 ? grt_team_possible(grt_team_default()) : 1;
+    (void)team; /* without OpenMP */
+#pragma omp parallel for schedule(static) num_threads(team) if (team > 1)
     for (int64_t i = 0; i < n; i++) {
         size_t begin = (size_t)i * PLAN_LEAF;
         size_t length = size - begin < PLAN_LEAF ? size - begin : PLAN_LEAF;

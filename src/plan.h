@@ -3,6 +3,7 @@
 #ifndef GRT_SRC_PLAN_H
 #define GRT_SRC_PLAN_H
 
+#include "src/base/cancel.h"
 #include "src/base/dim.h"
 #include "src/base/op_desc.h"
 #include "src/base/packing.h"
@@ -86,6 +87,10 @@ typedef struct grt_plan {
     double flops;
     const struct grt_algo_row *tuning; /* choices that come with the plan, sorted by key: src/plan_tuning.h */
     size_t n_tuning;
+    bool left_out;                        /* there were some, which the caller does not trust */
+    const char *signer;                   /* the key that its signature names, verified or not; "" */
+    bool verified;                        /* the caller asked for that signature, and it is right */
+    const void *weights_base;             /* all of them, weights_bytes; NULL: none, or the compiler's */
     const char *options;                  /* text of the compile options, for inspect */
     void (*release_weights)(void *owner); /* may be NULL */
     void *weights_owner;
@@ -102,12 +107,17 @@ bool grt_plan_recognize(const void *bytes, size_t size);
  * for messages and for weights that lie beside the plan. Errors: INVALID_PLAN naming section, offset,
  * expected and found. */
 grt_status grt_plan_read(const char *path, const void *bytes, size_t size, grt_plan **out_plan);
-/* The same, but the checksum of many weights (16 MiB and more) is left to *out_check; NULL if it was
- * computed. The caller releases it before the plan. */
+/* The same for a caller who trusts those, but the checksum of many weights (16 MiB and more), and their
+ * digest where a signature is asked for, are left to *out_check; NULL if they were computed. The caller
+ * releases it before the plan. Errors: also UNTRUSTED. */
 struct grt_weights_check;
+struct grt_trust;
 grt_status grt_plan_read_later(const char *path, const void *bytes, size_t size,
-                               struct grt_weights_check **out_check, grt_plan **out_plan);
-/* graph/plan_write.c: encode. Whole file or nothing: temporary file, fsync, rename. */
-grt_status grt_plan_write(const grt_plan *plan, const char *path, bool external_weights);
+                               const struct grt_trust *trust, struct grt_weights_check **out_check,
+                               grt_plan **out_plan);
+/* graph/plan_write.c: encode. Whole file or nothing: temporary file, fsync, rename. Asks `cancel` (may be
+ * NULL) between weights. */
+grt_status grt_plan_write(const grt_plan *plan, const char *path, bool external_weights,
+                          const grt_cancel *cancel);
 
 #endif

@@ -222,11 +222,14 @@ static grt_status check_kernel(const checker *c, const grt_plan_step *step, cons
         return bad(c, "step '%s': a kernel has no bodies", step_name(step));
     if (!row)
         return GRT_OK;
-    if (step->n_in < row->min_in || step->n_in > row->max_in || step->n_out < row->min_out ||
-        step->n_out > row->max_out)
+    if (!op_count_fits(step->n_in, row->min_in, row->max_in) ||
+        !op_count_fits(step->n_out, row->min_out, row->max_out))
         return bad(c, "step '%s': %s has %d inputs and %d outputs, expected %d to %d and %d to %d",
                    step_name(step), step->desc.op, (int)step->n_in, (int)step->n_out, row->min_in,
                    row->max_in, row->min_out, row->max_out);
+    const int32_t needed = row->flags & OP_SHAPED && row->min_in > 1 ? 1 : row->min_in;
+    if (!present(step, 0, needed))
+        return bad(c, "step '%s': %s must have its first %d inputs", step_name(step), step->desc.op, needed);
     return GRT_OK;
 }
 

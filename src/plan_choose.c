@@ -2,7 +2,10 @@
  * described, with a cache of algorithms that writes down what they store. */
 #include "src/plan_choose.h"
 
+#include "src/base/cancel.h"
+
 #include "src/algo_overlay.h"
+#include "src/base/openmp.h"
 #include "src/plan_dims.h"
 #include "src/plan_tuning.h"
 
@@ -220,7 +223,9 @@ static grt_status choose_steps(const chooser *c)
     const grt_plan_body *body = &c->plan->bodies[0];
     grt_status first = GRT_OK;
     grt_text message = {0};
-#pragma omp parallel for schedule(dynamic, 1) if (body->n_steps > 1)
+    const int32_t team = grt_team_possible(grt_team_default());
+    (void)team; /* without OpenMP */
+#pragma omp parallel for schedule(dynamic, 1) num_threads(team) if (body->n_steps > 1)
     for (int32_t s = 0; s < body->n_steps; s++) {
         const grt_status status = choose_step(c, &body->steps[s]);
         if (status == GRT_OK)
@@ -304,10 +309,13 @@ grt_status grt_plan_choose(grt_plan *plan, const grt_backend *backend, const grt
         status = grt_plan_dims_make(plan, symbols, &c.dims);
     if (status == GRT_OK && options->choices)
         status = read_known(options->choices, &c.known);
+    const grt_cancel cancel = {options->cancel, options->user};
     for (size_t i = 0; status == GRT_OK && i < options->n_devices; i++) {
         if (options->progress)
             options->progress(options->user, "choose algorithms", (double)i / (double)options->n_devices);
-        status = choose_for(plan, &c, &options->devices[i]);
+        status = grt_cancel_check(&cancel);
+        if (status == GRT_OK)
+            status = choose_for(plan, &c, &options->devices[i]);
     }
     grt_algo_overlay_release(&c.known);
     grt_plan_dims_release(&c.dims);

@@ -25,13 +25,15 @@ enum {
     PLAN_LEAF = 1 << 20, /* sections are hashed in pieces of this size, so that several threads can do it */
     PLAN_MAX_SECTIONS = 64,
     PLAN_MAX_NESTING = 128, /* bodies within bodies */
+    PLAN_MAX_NAME = 512,    /* of a weights file */
 };
 
 typedef enum plan_section_kind {
     PLAN_META = 1,
     PLAN_WEIGHTS = 2,
-    PLAN_KERNELS = 3, /* per target: compiled kernels */
-    PLAN_TUNING = 4,  /* chosen algorithms, of all targets */
+    PLAN_KERNELS = 3,   /* per target: compiled kernels */
+    PLAN_TUNING = 4,    /* chosen algorithms, of all targets */
+    PLAN_SIGNATURE = 5, /* of all other sections; the last one (plan_signature.h) */
 } plan_section_kind;
 
 typedef struct plan_section {
@@ -78,6 +80,14 @@ typedef struct plan_external {
 } plan_external;
 grt_status plan_decode(const char *path, const void *meta, size_t size, grt_plan *plan,
                        const uint64_t **out_offsets, plan_external *out_external);
+
+/* src/plan_weights.c: the name of the weights file of a plan at `path`, "k.grt.0123456789abcdef.weights".
+ * False if that is too long. */
+bool plan_weights_name(const char *path, uint64_t checksum, char out_name[PLAN_MAX_NAME]);
+/* Remove weights files of that name, but `keep`, that no plan in the directory mentions: those of plans that
+ * were replaced. The caller has the directory's lock (grt_output_lock_directory), as everybody has who puts
+ * weights in place and then their plan. */
+void plan_weights_tidy(const char *path, const char *keep);
 
 /* TUNING bytes to plan->tuning and back. Rows to encode must be sorted, each key once; *out_data is
  * malloc'ed. Errors: INVALID_PLAN for bytes, INVALID_ARGUMENT for rows. */

@@ -11,6 +11,7 @@ typedef struct measure {
     const grt_backend *backend;
     grt_plan_dims dims; /* every symbol 1 */
     size_t *bytes;
+    int64_t *elements;
     bool *planned, *step_planned;
 } measure;
 
@@ -28,6 +29,7 @@ static bool measure_values(measure *m)
             continue;
         grt_tensor t = describe(m, v);
         m->bytes[v] = grt_tensor_bytes(&t);
+        m->elements[v] = grt_tensor_elements(&t);
         if (m->bytes[v] == SIZE_MAX)
             return false;
     }
@@ -60,14 +62,22 @@ grt_status grt_plan_measure(grt_plan *plan, const grt_backend *backend)
     const grt_plan_body *body = &plan->bodies[0];
     GRT_TRY(grt_plan_dims_make(plan, NULL, &m.dims));
     m.bytes = calloc((size_t)body->n_values + 1, sizeof *m.bytes);
+    m.elements = calloc((size_t)body->n_values + 1, sizeof *m.elements);
     m.planned = calloc((size_t)body->n_values + 1, sizeof *m.planned);
     m.step_planned = calloc((size_t)body->n_steps + 1, sizeof *m.step_planned);
-    grt_status status = m.bytes && m.planned && m.step_planned ? GRT_OK : grt_fail_memory(0);
+    grt_status status = m.bytes && m.elements && m.planned && m.step_planned ? GRT_OK : grt_fail_memory(0);
     if (status == GRT_OK) {
         grt_memory_plan memory;
         if (measure_values(&m)) {
-            status = grt_memory_plan_make(
-                &(grt_memory_request){plan, body, m.bytes, m.planned, m.step_planned, in_place, &m}, &memory);
+            const grt_memory_request request = {.plan = plan,
+                                                .body = body,
+                                                .bytes = m.bytes,
+                                                .elements = m.elements,
+                                                .planned = m.planned,
+                                                .step_planned = m.step_planned,
+                                                .in_place = in_place,
+                                                .user = &m};
+            status = grt_memory_plan_make(&request, &memory);
             if (status == GRT_OK) {
                 plan->arena_bytes = memory.arena_bytes;
                 grt_memory_plan_release(&memory);
@@ -76,6 +86,7 @@ grt_status grt_plan_measure(grt_plan *plan, const grt_backend *backend)
     }
     grt_plan_dims_release(&m.dims);
     free(m.bytes);
+    free(m.elements);
     free(m.planned);
     free(m.step_planned);
     return status;

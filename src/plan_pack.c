@@ -17,6 +17,7 @@ typedef struct packer {
     grt_plan *plan;
     const grt_backend *backend;
     candidate *candidates; /* per weight */
+    size_t padding;        /* bytes that packed forms may still be larger than plain ones, all together */
 } packer;
 
 static void keep_plain(candidate *c)
@@ -28,7 +29,8 @@ static void keep_plain(candidate *c)
 
 /* Packs once; a second use must want the same bytes, which the same format and size tell: formats name all
  * that matters. */
-static grt_status consider(const grt_kernel_row *row, const grt_kernel_node *node, int32_t i, candidate *c)
+static grt_status consider(packer *p, const grt_kernel_row *row, const grt_kernel_node *node, int32_t i,
+                           candidate *c)
 {
     grt_packing packing = {0};
     void *data = NULL;
@@ -48,6 +50,12 @@ static grt_status consider(const grt_kernel_row *row, const grt_kernel_node *nod
         return GRT_OK;
     }
     *c = (candidate){.seen = true, .packing = packing, .data = data};
+    const size_t plain = grt_tensor_bytes(&node->in[i]);
+    const size_t padding = packing.bytes > plain ? packing.bytes - plain : 0;
+    if (padding > p->padding)
+        keep_plain(c);
+    else
+        p->padding -= padding;
     return GRT_OK;
 }
 
@@ -74,7 +82,7 @@ static grt_status visit_step(packer *p, const grt_plan_body *body, const grt_pla
     grt_status status = GRT_OK;
     for (int32_t i = 0; status == GRT_OK && i < step->n_in; i++)
         if (step->in[i] >= 0 && body->values[step->in[i]].role == GRT_VALUE_CONST)
-            status = consider(row, &node, i, &p->candidates[body->values[step->in[i]].weight]);
+            status = consider(p, row, &node, i, &p->candidates[body->values[step->in[i]].weight]);
     free(tensors);
     return status;
 }
@@ -121,17 +129,24 @@ static grt_status replace(packer *p)
     return GRT_OK;
 }
 
-grt_status grt_plan_pack(grt_plan *plan, const grt_backend *backend)
+grt_status grt_plan_pack(grt_plan *plan, const grt_backend *backend, const grt_cancel *cancel)
 {
-    packer p = {plan, backend, calloc((size_t)plan->n_weights + 1, sizeof *p.candidates)};
+    enum { FREE_PADDING = 16 << 20 };
+    packer p = {.plan = plan,
+                .backend = backend,
+                .candidates = calloc((size_t)plan->n_weights + 1, sizeof *p.candidates),
+                .padding = plan->weights_bytes > FREE_PADDING ? plan->weights_bytes : FREE_PADDING};
     if (!p.candidates)
         return grt_fail_memory((size_t)plan->n_weights * sizeof *p.candidates);
     grt_status status = GRT_OK;
     for (int32_t b = 0; b < plan->n_bodies; b++)
         exclude(&p, &plan->bodies[b]);
     for (int32_t b = 0; status == GRT_OK && b < plan->n_bodies; b++)
-        for (int32_t s = 0; status == GRT_OK && s < plan->bodies[b].n_steps; s++)
-            status = visit_step(&p, &plan->bodies[b], &plan->bodies[b].steps[s]);
+        for (int32_t s = 0; status == GRT_OK && s < plan->bodies[b].n_steps; s++) {
+            status = grt_cancel_check(cancel);
+            if (status == GRT_OK)
+                status = visit_step(&p, &plan->bodies[b], &plan->bodies[b].steps[s]);
+        }
     if (status == GRT_OK)
         status = replace(&p);
     for (int32_t i = 0; i < plan->n_weights; i++)

@@ -1,6 +1,6 @@
 /* Plan files in: header, section table, checksums, then META, then where the weights are. Nothing is
  * allocated from a number before the number was checked. */
-#include "src/plan_format.h"
+#include "src/plan_signature.h"
 
 #include "src/base/checked.h"
 #include "src/weights_check.h"
@@ -23,6 +23,9 @@ typedef struct reader {
     const plan_section *weights;       /* NULL if there are none, or they lie in a file of their own */
     bool later;                        /* leave the checksum of many weights to `check` */
     grt_weights_check *check;
+    grt_trust trust;
+    bool is_signed;
+    plan_signature signature; /* if it is signed; verified if `trust` asks for keys */
 } reader;
 
 bool grt_plan_recognize(const void *bytes, size_t size)
@@ -32,7 +35,7 @@ bool grt_plan_recognize(const void *bytes, size_t size)
 
 static const char *section_name(uint32_t kind)
 {
-    static const char *const names[] = {"?", "META", "WEIGHTS", "KERNELS", "TUNING"};
+    static const char *const names[] = {"?", "META", "WEIGHTS", "KERNELS", "TUNING", "SIGNATURE"};
     return kind < sizeof names / sizeof *names ? names[kind] : "?";
 }
 
@@ -89,7 +92,7 @@ static grt_status place_section(reader *r, const plan_section *s, size_t *end)
 {
     const char *name = section_name(s->kind);
     size_t expected = grt_align_up(*end, PLAN_PAGE);
-    if (s->kind < PLAN_META || s->kind > PLAN_TUNING || s->reserved)
+    if (s->kind < PLAN_META || s->kind > PLAN_SIGNATURE || s->reserved)
         return grt_fail(GRT_STATUS_INVALID_PLAN,
                         "%s: section of kind %" PRIu32 " at offset %" PRIu64 " is unknown", r->path, s->kind,
                         s->offset);
@@ -124,28 +127,88 @@ static grt_status verify(const char *path, const char *name, uint64_t offset, co
 
 enum { MANY = 16 << 20 };
 
-static grt_status verify_weights(reader *r, const char *name, uint64_t offset, const void *data, size_t size,
-                                 uint64_t expected)
+/* What was signed in place i; NULL if nobody asks. */
+static const plan_digest *digest_of(const reader *r, uint32_t i)
 {
-    if (!r->later || size < MANY)
-        return verify(r->path, name, offset, data, size, expected);
+    return r->trust.kind == GRT_TRUST_KEYS ? &r->signature.digests[i] : NULL;
+}
+
+static grt_status verify_digest(reader *r, const char *name, const void *data, size_t size,
+                                const plan_digest *expected)
+{
+    plan_digest found;
+    if (!expected)
+        return GRT_OK;
+    if (!plan_digest_of(data, size, &found))
+        return grt_fail_memory(size / PLAN_LEAF * sizeof found);
+    return plan_digest_compare(r->path, name, expected, &found);
+}
+
+static grt_status verify_weights(reader *r, const char *name, uint64_t offset, const void *data, size_t size,
+                                 uint64_t expected, const plan_digest *digest)
+{
+    if (!r->later || size < MANY) {
+        GRT_TRY(verify(r->path, name, offset, data, size, expected));
+        return verify_digest(r, name, data, size, digest);
+    }
     grt_text where = {0};
     grt_text_add(&where, "%s: section %s at offset %" PRIu64, r->path, name, offset);
-    grt_status status = grt_weights_check_create(grt_text_get(&where), data, size, expected, &r->check);
+    grt_status status =
+        grt_weights_check_create(grt_text_get(&where), data, size, expected, digest, &r->check);
     grt_text_release(&where);
     return status;
+}
+
+static grt_status read_signature(reader *r, const plan_section *s)
+{
+    if (s != &r->header.sections[r->header.n_sections - 1])
+        return grt_fail(GRT_STATUS_INVALID_PLAN,
+                        "%s: section SIGNATURE at offset %" PRIu64 " is not the last one", r->path,
+                        s->offset);
+    GRT_TRY(verify(r->path, "SIGNATURE", s->offset, r->bytes + s->offset, (size_t)s->length, s->checksum));
+    if (!plan_signature_read(r->bytes + s->offset, (size_t)s->length, &r->signature))
+        return grt_fail(GRT_STATUS_INVALID_PLAN,
+                        "%s: section SIGNATURE at offset %" PRIu64 " is no signature of a known form",
+                        r->path, s->offset);
+    r->is_signed = true;
+    return GRT_OK;
+}
+
+/* Before anything else is believed: after this, the section table and the digests are the signer's. */
+static grt_status check_trust(reader *r)
+{
+    if (r->trust.kind != GRT_TRUST_KEYS)
+        return GRT_OK;
+    GRT_TRY(plan_signature_verify(r->path, &r->header, r->is_signed ? &r->signature : NULL, &r->trust));
+    if (r->signature.n_digests < r->header.n_sections - 1 || r->signature.n_digests > r->header.n_sections)
+        return grt_fail(GRT_STATUS_UNTRUSTED, "%s: %" PRIu32 " sections were signed, of %" PRIu32, r->path,
+                        r->signature.n_digests, r->header.n_sections - 1);
+    return GRT_OK;
+}
+
+static grt_status verify_section(reader *r, uint32_t i)
+{
+    const plan_section *s = &r->header.sections[i];
+    const char *name = section_name(s->kind), *data = r->bytes + s->offset;
+    const size_t size = (size_t)s->length;
+    if (s == r->weights)
+        return verify_weights(r, name, s->offset, data, size, s->checksum, digest_of(r, i));
+    GRT_TRY(verify(r->path, name, s->offset, data, size, s->checksum));
+    return verify_digest(r, name, data, size, digest_of(r, i));
 }
 
 static grt_status read_sections(reader *r)
 {
     size_t end = PLAN_PAGE;
+    const plan_section *signature = NULL;
     for (uint32_t i = 0; i < r->header.n_sections; i++) {
         const plan_section *s = &r->header.sections[i];
         GRT_TRY(place_section(r, s, &end));
-        const plan_section **slot = s->kind == PLAN_META      ? &r->meta
-                                    : s->kind == PLAN_WEIGHTS ? &r->weights
-                                    : s->kind == PLAN_TUNING  ? &r->tuning
-                                                              : NULL;
+        const plan_section **slot = s->kind == PLAN_META        ? &r->meta
+                                    : s->kind == PLAN_WEIGHTS   ? &r->weights
+                                    : s->kind == PLAN_TUNING    ? &r->tuning
+                                    : s->kind == PLAN_SIGNATURE ? &signature
+                                                                : NULL;
         if (slot && *slot)
             return grt_fail(GRT_STATUS_INVALID_PLAN, "%s: section %s at offset %" PRIu64 ": a second one",
                             r->path, section_name(s->kind), s->offset);
@@ -157,12 +220,12 @@ static grt_status read_sections(reader *r)
                         r->path, end, r->size);
     if (!r->meta)
         return grt_fail(GRT_STATUS_INVALID_PLAN, "%s: section META is missing", r->path);
-    for (uint32_t i = 0; i < r->header.n_sections; i++) {
-        const plan_section *s = &r->header.sections[i];
-        const char *name = section_name(s->kind), *data = r->bytes + s->offset;
-        GRT_TRY(s == r->weights ? verify_weights(r, name, s->offset, data, (size_t)s->length, s->checksum)
-                                : verify(r->path, name, s->offset, data, (size_t)s->length, s->checksum));
-    }
+    if (signature)
+        GRT_TRY(read_signature(r, signature));
+    GRT_TRY(check_trust(r));
+    for (uint32_t i = 0; i < r->header.n_sections; i++)
+        if (&r->header.sections[i] != signature)
+            GRT_TRY(verify_section(r, i));
     return GRT_OK;
 }
 
@@ -236,7 +299,11 @@ static grt_status open_external(reader *r, const plan_external *external, grt_pl
     plan->release_weights = unmap;
     plan->weights_owner = m;
     *out_base = m->data;
-    return verify_weights(r, external->name, 0, m->data, m->size, external->checksum);
+    const uint32_t place = r->header.n_sections - 1; /* behind the sections' */
+    if (r->trust.kind == GRT_TRUST_KEYS && r->signature.n_digests <= place)
+        return grt_fail(GRT_STATUS_UNTRUSTED, "%s: its weights file '%s' was not signed", r->path,
+                        external->name);
+    return verify_weights(r, external->name, 0, m->data, m->size, external->checksum, digest_of(r, place));
 }
 
 static grt_status place_weights(reader *r, grt_plan *plan, const uint64_t *offsets, const char *base,
@@ -261,6 +328,15 @@ static grt_status place_weights(reader *r, grt_plan *plan, const uint64_t *offse
     return GRT_OK;
 }
 
+static grt_status name_signer(const reader *r, grt_plan *plan)
+{
+    char key[GRT_KEY_SIZE] = "";
+    if (r->is_signed)
+        grt_key_print(false, r->signature.key, key);
+    plan->signer = grt_arena_strdup(plan->arena, key);
+    return plan->signer ? GRT_OK : grt_fail_memory(sizeof key);
+}
+
 static grt_status read_plan(reader *r, grt_plan *plan)
 {
     const uint64_t *offsets = NULL;
@@ -270,12 +346,15 @@ static grt_status read_plan(reader *r, grt_plan *plan)
     GRT_TRY(
         plan_decode(r->path, r->bytes + r->meta->offset, (size_t)r->meta->length, plan, &offsets, &external));
     GRT_TRY(plan_check(r->path, plan));
-    if (r->tuning)
+    plan->left_out = r->tuning && r->trust.kind == GRT_TRUST_NONE;
+    if (r->tuning && !plan->left_out)
         GRT_TRY(plan_tuning_decode(r->path, r->bytes + r->tuning->offset, (size_t)r->tuning->length, plan));
+    GRT_TRY(name_signer(r, plan));
     const char *base = r->weights ? r->bytes + r->weights->offset : NULL;
     if (external.name)
         GRT_TRY(open_external(r, &external, plan, &base));
     uint64_t size = external.name ? external.size : r->weights ? r->weights->length : 0;
+    plan->weights_base = base;
     return place_weights(r, plan, offsets, base, size);
 }
 
@@ -294,6 +373,7 @@ static grt_status read_from(reader *r, grt_plan **out_plan)
         grt_plan_release(plan);
         return status;
     }
+    plan->verified = r->trust.kind == GRT_TRUST_KEYS;
     plan->content = r->header.checksum; /* covers those of the sections */
     *out_plan = plan;
     return GRT_OK;
@@ -305,14 +385,15 @@ grt_status grt_plan_read(const char *path, const void *bytes, size_t size, grt_p
     return read_from(&r, out_plan);
 }
 
-grt_status grt_plan_read_later(const char *path, const void *bytes, size_t size,
+grt_status grt_plan_read_later(const char *path, const void *bytes, size_t size, const grt_trust *trust,
                                grt_weights_check **out_check, grt_plan **out_plan)
 {
     reader r = {.path = path ? path : "the plan",
                 .in_file = path != NULL,
                 .bytes = bytes,
                 .size = size,
-                .later = true};
+                .later = true,
+                .trust = *trust};
     GRT_TRY(read_from(&r, out_plan));
     *out_check = r.check;
     return GRT_OK;

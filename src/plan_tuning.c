@@ -4,18 +4,11 @@
 
 #include "backends/algos.h"
 #include "proto/plan.pb-c.h"
-#include "src/base/checked.h"
-#include "src/base/output.h"
-#include "src/plan_format.h"
+#include "src/plan_source.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 /* ---- rows ---- */
 
@@ -186,133 +179,24 @@ grt_status plan_tuning_decode(const char *path, const void *data, size_t size, g
 
 /* ---- files ---- */
 
-typedef struct source {
-    const char *path;
-    char *data; /* mapped */
-    size_t size;
-    mode_t mode;
-    grt_plan *plan;
-} source;
-
-static grt_status open_source(const char *path, source *out)
-{
-    struct stat st;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    *out = (source){.path = path};
-    grt_status status = GRT_OK;
-    if (fd < 0 || fstat(fd, &st) != 0)
-        status = grt_fail(GRT_STATUS_IO, "cannot open '%s': %s", path, strerror(errno));
-    else if (!S_ISREG(st.st_mode) || st.st_size <= 0)
-        status =
-            grt_fail(GRT_STATUS_IO, "'%s' is %s", path, S_ISREG(st.st_mode) ? "empty" : "not a regular file");
-    void *map = status == GRT_OK ? mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
-    if (status == GRT_OK && map == MAP_FAILED)
-        status = grt_fail(GRT_STATUS_IO, "cannot map '%s': %s", path, strerror(errno));
-    if (fd >= 0)
-        close(fd);
-    GRT_TRY(status);
-    out->data = map;
-    out->size = (size_t)st.st_size;
-    out->mode = st.st_mode & 07777;
-    return grt_plan_read(path, out->data, out->size, &out->plan);
-}
-
-static void close_source(source *s)
-{
-    grt_plan_release(s->plan);
-    if (s->data)
-        munmap(s->data, s->size);
-}
-
-static bool same_directory(const char *a, const char *b)
-{
-    const char *paths[2] = {a, b};
-    struct stat st[2];
-    bool ok = true;
-    for (int i = 0; i < 2; i++) {
-        const char *slash = strrchr(paths[i], '/');
-        char *directory = slash ? strndup(paths[i], (size_t)(slash - paths[i]) + 1) : strdup(".");
-        ok = ok && directory && stat(directory, &st[i]) == 0;
-        free(directory);
-    }
-    return ok && st[0].st_dev == st[1].st_dev && st[0].st_ino == st[1].st_ino;
-}
-
-/* All sections but TUNING as they are, then the rows. */
-static grt_status write_all(grt_output *o, const source *s, const grt_algo_row *rows, size_t n)
-{
-    union {
-        plan_header header;
-        char page[PLAN_PAGE];
-    } u;
-    void *tuning = NULL;
-    size_t size = 0;
-    memcpy(u.page, s->data, sizeof u.page);
-    plan_header *h = &u.header;
-    const uint32_t n_sections = h->n_sections;
-    h->n_sections = 0;
-    GRT_TRY(grt_output_zeros(o, PLAN_PAGE));
-    for (uint32_t i = 0; i < n_sections; i++) {
-        plan_section section = h->sections[i];
-        if (section.kind == PLAN_TUNING)
-            continue;
-        GRT_TRY(grt_output_zeros(o, grt_align_up(o->size, PLAN_PAGE) - o->size));
-        const char *data = s->data + section.offset;
-        section.offset = o->size;
-        h->sections[h->n_sections++] = section;
-        GRT_TRY(grt_output_write(o, data, (size_t)section.length));
-    }
-    if (n) {
-        if (h->n_sections == PLAN_MAX_SECTIONS)
-            return grt_fail(GRT_STATUS_INVALID_PLAN, "%s: has no room for another section", s->path);
-        GRT_TRY(plan_tuning_encode(rows, n, &tuning, &size));
-        plan_section section = {.kind = PLAN_TUNING, .length = size};
-        grt_status status = grt_output_zeros(o, grt_align_up(o->size, PLAN_PAGE) - o->size);
-        section.offset = o->size;
-        if (status == GRT_OK)
-            status = plan_checksum(tuning, size, &section.checksum) ? GRT_OK : grt_fail_memory(size);
-        if (status == GRT_OK)
-            status = grt_output_write(o, tuning, size);
-        free(tuning);
-        GRT_TRY(status);
-        h->sections[h->n_sections++] = section;
-    }
-    memset(&h->sections[h->n_sections], 0, (PLAN_MAX_SECTIONS - h->n_sections) * sizeof *h->sections);
-    h->file_size = o->size;
-    h->checksum = plan_header_checksum(u.page);
-    GRT_TRY(grt_output_overwrite(o, u.page, sizeof u.page));
-    return grt_output_commit(o);
-}
-
-static grt_status rewrite(const source *s, const char *out_path, const grt_algo_row *rows, size_t n)
-{
-    if (s->plan->weights_owner && !same_directory(s->path, out_path))
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
-                        "the weights of '%s' are in a file beside it: '%s' has to be in the same directory",
-                        s->path, out_path);
-    grt_algo_row *merged;
-    size_t n_merged;
-    GRT_TRY(grt_plan_tuning_merge(s->plan->tuning, s->plan->n_tuning, rows, n, &merged, &n_merged));
-    grt_output o;
-    grt_status status = grt_output_open(&o, out_path, "");
-    if (status == GRT_OK)
-        (void)fchmod(o.fd, s->mode); /* some file systems have no modes */
-    if (status == GRT_OK)
-        status = write_all(&o, s, merged, n_merged);
-    grt_output_close(&o);
-    free(merged);
-    return status;
-}
-
 grt_status grt_plan_tuning_write(const char *plan_path, const char *out_path, const grt_algo_row *rows,
                                  size_t n)
 {
-    source s;
     if (!plan_path || !out_path || (n && !rows))
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_plan_tuning_write: a NULL");
-    grt_status status = open_source(plan_path, &s);
+    plan_source s;
+    grt_algo_row *merged = NULL;
+    size_t n_merged = 0, size = 0;
+    void *tuning = NULL;
+    grt_status status = plan_source_open(plan_path, &s);
     if (status == GRT_OK)
-        status = rewrite(&s, out_path, rows, n);
-    close_source(&s);
+        status = grt_plan_tuning_merge(s.plan->tuning, s.plan->n_tuning, rows, n, &merged, &n_merged);
+    if (status == GRT_OK && n_merged)
+        status = plan_tuning_encode(merged, n_merged, &tuning, &size);
+    if (status == GRT_OK)
+        status = plan_source_write(&s, out_path, PLAN_TUNING, tuning, size);
+    free(tuning);
+    free(merged);
+    plan_source_close(&s);
     return status;
 }

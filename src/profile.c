@@ -1,5 +1,5 @@
 /* Profiles: a frame of the main body for each combination of input dims, the last few of which are kept. */
-#include "src/context.h"
+#include "src/in_flight.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -98,7 +98,7 @@ static void evict_oldest(grt_context *context)
             oldest = i;
     if (context->current == context->profiles[oldest])
         context->current = NULL;
-    grt_frame_release(context->profiles[oldest]);
+    grt_context_drop_frame(context, context->profiles[oldest]);
     context->profiles[oldest] = context->profiles[--context->n_profiles];
 }
 
@@ -111,18 +111,38 @@ static size_t workspace_of(const grt_frame *frame)
     return bytes;
 }
 
-static grt_status reserve(grt_device *device, size_t bytes, const char *what, char **memory, size_t *size)
+/* No run is in flight. */
+static grt_status reserve(grt_context *context, size_t bytes, const char *what, char **memory, size_t *size,
+                          bool *captured)
 {
     if (bytes <= *size)
         return GRT_OK;
     void *grown;
+    grt_device *device = context->session->device;
     grt_status status = grt_device_alloc(device, bytes, &grown);
     if (status != GRT_OK)
         return grt_fail_context(status, "memory for %s", what);
-    grt_device_free(device, *memory);
+    status = grt_context_drop_memory(context, *memory, *captured);
+    if (status != GRT_OK) {
+        grt_device_free(device, grown);
+        return status;
+    }
     *memory = grown;
     *size = bytes;
+    *captured = false;
     return GRT_OK;
+}
+
+grt_status grt_context_reserve_arena(grt_context *context, size_t bytes)
+{
+    return reserve(context, bytes, "activations", &context->arena, &context->arena_bytes,
+                   &context->arena_captured);
+}
+
+grt_status grt_context_reserve_workspace(grt_context *context, size_t bytes)
+{
+    return reserve(context, bytes, "workspaces", &context->workspace, &context->workspace_bytes,
+                   &context->workspace_captured);
 }
 
 grt_status grt_context_choose_profile(grt_context *context, grt_frame **out_frame)
@@ -137,13 +157,11 @@ grt_status grt_context_choose_profile(grt_context *context, grt_frame **out_fram
             return GRT_OK;
         }
     grt_frame *frame;
-    grt_device *device = context->session->device;
+    GRT_TRY(grt_context_settle(context)); /* memory that moves now, or a frame that goes, may be in use */
     GRT_TRY(new_profile(context, &frame));
-    grt_status status =
-        reserve(device, frame->memory.arena_bytes, "activations", &context->arena, &context->arena_bytes);
+    grt_status status = grt_context_reserve_arena(context, frame->memory.arena_bytes);
     if (status == GRT_OK)
-        status = reserve(device, workspace_of(frame), "workspaces", &context->workspace,
-                         &context->workspace_bytes);
+        status = grt_context_reserve_workspace(context, workspace_of(frame));
     if (status != GRT_OK) {
         grt_frame_release(frame);
         return status;

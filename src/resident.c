@@ -47,7 +47,8 @@ static grt_resident *find(grt_residents *residents, const grt_resident_key *key)
 {
     grt_resident *r = residents->list;
     while (r && (r->state == FAILED || r->key.backend != key->backend || r->key.index != key->index ||
-                 r->key.plan != key->plan || r->key.content != key->content || r->key.bytes != key->bytes))
+                 r->key.plan != key->plan || r->key.content != key->content ||
+                 r->key.verified != key->verified || r->key.bytes != key->bytes))
         r = r->next;
     return r;
 }

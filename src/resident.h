@@ -17,6 +17,7 @@ typedef struct grt_resident_key {
     int32_t index;
     const void *plan; /* of plans that were compiled in memory; else NULL */
     uint64_t content;
+    bool verified; /* by a signature: `content` alone can be made equal on purpose */
     size_t bytes;
 } grt_resident_key;
 

@@ -2,6 +2,7 @@
 #include "src/session.h"
 
 #include "src/base/checked.h"
+#include "src/base/openmp.h"
 #include "src/base/structs.h"
 
 #include <stdio.h>
@@ -145,7 +146,7 @@ static void record(failure *all, grt_status status)
     {
         bool lists = status == GRT_STATUS_UNSUPPORTED && (all->n == 0 || all->status == status);
         if (lists && all->n < MAX_LISTED)
-            grt_text_add(&all->text, "%s%s", all->n ? "\n" : "", grt_last_error());
+            grt_text_add(&all->text, "%s%s", all->n ? "\n  " : "", grt_last_error());
         else if (!lists && (all->n == 0 || all->status == GRT_STATUS_UNSUPPORTED)) {
             grt_text_release(&all->text);
             grt_text_add(&all->text, "%s", grt_last_error());
@@ -159,9 +160,11 @@ static void record(failure *all, grt_status status)
 static void create_and_record(grt_session *session, int32_t b, int32_t s, failure *all)
 {
     const grt_plan_body *body = &session->model->plan->bodies[b];
-    grt_status status = grt_device_make_current(session->device);
+    bool switched = false;
+    grt_status status = grt_device_enter(session->device, &switched);
     if (status == GRT_OK)
         status = create_kernel(session, body, &body->steps[s], &session->kernels[b][s]);
+    grt_device_leave(session->device, switched);
     if (status != GRT_OK)
         record(all, status);
 }
@@ -174,6 +177,7 @@ static grt_status create_kernels(grt_session *session, int32_t threads)
     const grt_plan *plan = session->model->plan;
     const double begin = grt_now_ms();
     failure all = {0};
+    const grt_team before = grt_team_enter(session->threads);
     for (int32_t b = 0; b < plan->n_bodies; b++) {
         const int32_t n = plan->bodies[b].n_steps;
         int32_t first = 0;
@@ -184,8 +188,9 @@ static grt_status create_kernels(grt_session *session, int32_t threads)
         for (int32_t s = first; s < n; s++)
             create_and_record(session, b, s, &all);
     }
+    grt_team_leave(before);
     if (all.n > MAX_LISTED)
-        grt_text_add(&all.text, "\n... and %d more", all.n - MAX_LISTED);
+        grt_text_add(&all.text, "\n  ... and %d more", all.n - MAX_LISTED);
     if (all.n)
         grt_error_set(all.text.failed ? "out of memory" : grt_text_get(&all.text));
     grt_text_release(&all.text);
@@ -198,7 +203,8 @@ grt_resident_key grt_session_key(const grt_model *model, const grt_host_weights 
     grt_resident_key key = {.backend = weights->backend,
                             .index = index,
                             .plan = plan->content ? NULL : plan,
-                            .content = plan->content};
+                            .content = plan->content,
+                            .verified = plan->verified};
     for (int32_t i = 0; i < plan->n_weights; i++)
         if (plan->weights[i].dtype != GRT_DTYPE_STRING)
             key.bytes += grt_align_up(grt_host_weights_bytes(model, weights, i), GRT_WEIGHT_ALIGNMENT);
@@ -365,7 +371,12 @@ void grt_session_release(grt_session *session)
 {
     if (!session || atomic_fetch_sub_explicit(&session->refs, 1, memory_order_acq_rel) != 1)
         return;
+    bool switched = false;
+    if (session->device)
+        (void)grt_device_enter(session->device, &switched);
     release_kernels(session);
+    if (session->device)
+        grt_device_leave(session->device, switched);
     free(session->weights);
     for (grt_session_text *t = session->warnings, *older; t; t = older) {
         older = t->older;
@@ -453,7 +464,9 @@ grt_status grt_session_get_load(const grt_session *session, grt_load_info *out_i
         info.cache_hits = atomic_load(&algos->hits);
         info.plan_hits = atomic_load(&algos->plan_hits);
         info.rejected = atomic_load(&algos->rejected);
-        if (session->model->plan->n_tuning)
+        if (session->model->plan->left_out)
+            info.plan_note = "its choices and code are left out, as the plan is not trusted (trust is none)";
+        else if (session->model->plan->n_tuning)
             info.plan_note = grt_algo_cache_plan_note(session->model->runtime->algos);
         info.cache_misses = atomic_load(&algos->misses);
         info.heuristics = atomic_load(&algos->heuristics);

@@ -220,9 +220,8 @@ static void read_ahead(group *g)
 static void work_at(item *it)
 {
     group *g = it->group;
-    const int32_t threads = g->options.threads ? g->options.threads : grt_team_size();
-    const int32_t share = threads / (int32_t)g->n;
-    const grt_session_how how = {.threads = threads,
+    const int32_t share = g->options.threads / (int32_t)g->n;
+    const grt_session_how how = {.threads = g->options.threads,
                                  .create_threads = share > 1 ? share : 1,
                                  .fallback = g->options.fallback != NULL,
                                  .start_ms = g->start_ms,
@@ -303,7 +302,7 @@ static grt_status judge(group *g, grt_status checked)
         if (!first || (first->status == GRT_STATUS_CANCELLED && it->status != GRT_STATUS_CANCELLED))
             first = it;
         if (it->status != GRT_STATUS_CANCELLED || g->asked_to_stop)
-            grt_text_add(&text, "%s%s: %s", text.size ? "\n" : "", it->text,
+            grt_text_add(&text, "%s%s: %s", text.size ? "\n  " : "", it->text,
                          it->error ? it->error : "out of memory");
     }
     grt_status status = checked;
@@ -321,10 +320,9 @@ static grt_status judge(group *g, grt_status checked)
 static grt_status check_arguments(const group *g)
 {
     const grt_sessions_options *o = &g->options;
-    enum { MOST_THREADS = 1024 };
-    if (o->threads < 0 || o->threads > MOST_THREADS)
+    if (o->threads < 0 || o->threads > GRT_MOST_THREADS)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "threads is %d, must be from 0 to %d", o->threads,
-                        MOST_THREADS);
+                        GRT_MOST_THREADS);
     if (o->fallback && strcmp(o->fallback, "cpu"))
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "fallback is '%s', must be NULL or \"cpu\"",
                         o->fallback);
@@ -339,6 +337,8 @@ static grt_status check_arguments(const group *g)
 static grt_status run_group(group *g, const char *const *devices, grt_session **out_sessions)
 {
     GRT_TRY(check_arguments(g));
+    const int32_t wanted = g->options.threads ? g->options.threads : grt_team_default();
+    g->options.threads = grt_team_possible(wanted);
     for (size_t i = 0; i < g->n; i++) {
         item *it = &g->items[i];
         *it = (item){.group = g, .index = i, .text = devices && devices[i] ? devices[i] : "cpu"};

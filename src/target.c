@@ -68,6 +68,8 @@ static grt_status init(evaluation *e, const grt_op_desc *desc, const grt_tensor 
         if (!in[i])
             continue;
         e->in_values[i].t = e->described[i] = *in[i];
+        if (!in[i]->data)
+            e->in_values[i].t.data = grt_nothing;
         e->in[i] = &e->in_values[i].t;
     }
     for (int32_t i = 0; i < n_out; i++) {
@@ -113,20 +115,23 @@ static grt_status find_and_create(evaluation *e, const grt_target *target)
     return status;
 }
 
-static grt_status run(evaluation *e)
+static grt_status run(evaluation *e, size_t most_workspace)
 {
     GRT_TRY(grt_op_call_prepare(&e->call));
+    if (e->call.workspace_bytes > most_workspace)
+        return grt_fail_op(e->call.run.desc, GRT_STATUS_UNSUPPORTED,
+                           "its kernel wants %zu bytes of workspace", e->call.workspace_bytes);
     if (e->call.workspace_bytes) {
         e->workspace = aligned_alloc(64, (e->call.workspace_bytes + 63) & ~(size_t)63);
         if (!e->workspace)
             return grt_fail_memory(e->call.workspace_bytes);
-        e->call.run.workspace = e->workspace;
     }
-    return e->call.row->run(&e->call.run);
+    e->call.run.workspace = e->workspace ? e->workspace : grt_nothing;
+    return grt_op_call_run(&e->call);
 }
 
 static grt_status evaluate(const grt_target *target, const grt_op_desc *desc, const grt_tensor *const *in,
-                           int32_t n_in, grt_value *out, int32_t n_out)
+                           int32_t n_in, grt_value *out, int32_t n_out, size_t most_workspace)
 {
     evaluation e = {0};
     grt_status status = init(&e, desc, in, n_in, out, n_out);
@@ -138,7 +143,7 @@ static grt_status evaluate(const grt_target *target, const grt_op_desc *desc, co
     if (status == GRT_OK)
         status = find_and_create(&e, target);
     if (status == GRT_OK)
-        status = run(&e);
+        status = run(&e, most_workspace);
     /* String bytes lie in an arena that ends here. */
     for (int32_t i = 0; status == GRT_OK && i < n_out; i++)
         if (out[i].kind == GRT_KIND_TENSOR && out[i].t.dtype == GRT_DTYPE_STRING)

@@ -72,7 +72,7 @@ static grt_status check_output(const grt_frame *frame, int32_t i)
                     frame->body->values[v].name, grt_tensor_text(found, a), grt_tensor_text(bound, b));
 }
 
-grt_status grt_frame_copy_on_device(grt_frame *frame)
+grt_status grt_frame_copy_on_device(grt_frame *frame, void *stream)
 {
     grt_context *context = frame->context;
     for (int32_t i = 0; i < frame->body->n_outputs; i++) {
@@ -83,10 +83,10 @@ grt_status grt_frame_copy_on_device(grt_frame *frame)
         GRT_TRY(check_output(frame, i));
         if (frame->made_on_host[v])
             GRT_TRY(grt_device_upload(context->session->device, to->data, frame->host[v].t.data,
-                                      grt_tensor_bytes(to), frame->stream));
+                                      grt_tensor_bytes(to), stream));
         else
             GRT_TRY(grt_device_copy(context->session->device, to->data, from->data, grt_tensor_bytes(to),
-                                    frame->stream));
+                                    stream));
     }
     return GRT_OK;
 }

@@ -431,7 +431,6 @@ static grt_status tune(tuner *t)
 {
     GRT_TRY(grt_context_run(t->context));
     t->frame = t->context->current;
-    GRT_TRY(grt_device_make_current(t->context->session->device));
     GRT_TRY(find_choices(t));
     GRT_TRY(weigh(t));
     qsort(t->choices, t->n, sizeof *t->choices, dearest_first);
@@ -456,7 +455,12 @@ grt_status grt_context_tune(grt_context *context, const grt_tune_options *option
     if (t.options.seconds == 0)
         t.options.seconds = default_seconds;
     t.end_ms = grt_now_ms() + t.options.seconds * 1e3;
-    grt_status status = tune(&t);
+    bool switched = false;
+    grt_device *device = context->session->device;
+    grt_status status = grt_device_enter(device, &switched);
+    if (status == GRT_OK)
+        status = tune(&t);
+    grt_device_leave(device, switched);
     for (size_t i = 0; i < t.n; i++)
         free(t.choices[i].key);
     free(t.choices);

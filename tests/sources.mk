@@ -7,10 +7,17 @@ unit_SOURCES += tests/unit/test_algo_cache.c
 unit_SOURCES += tests/unit/test_algo_overlay.c
 unit_SOURCES += tests/unit/test_api.c
 unit_SOURCES += tests/unit/test_bad_models.c
+unit_SOURCES += tests/unit/test_binding.c
+unit_SOURCES += tests/unit/test_budget.c
+unit_SOURCES += tests/unit/test_cores.c
 unit_SOURCES += tests/unit/test_dim.c
+unit_SOURCES += tests/unit/test_check.c
+unit_SOURCES += tests/unit/test_einsum.c
+unit_SOURCES += tests/unit/test_extremes.c
 unit_SOURCES += tests/unit/test_faults.c
 unit_SOURCES += tests/unit/test_frame.c
-unit_SOURCES += tests/unit/test_dnn_profile.c
+unit_SOURCES += tests/unit/test_dnn_profile.c tests/unit/test_cuda_files.c
+unit_SOURCES += tests/unit/test_in_flight.c
 unit_SOURCES += tests/unit/test_sessions.c tests/unit/test_pool.c
 unit_SOURCES += tests/unit/test_tune.c
 unit_SOURCES += tests/unit/test_upload.c
@@ -24,6 +31,7 @@ unit_SOURCES += tests/unit/test_import_operators.c
 unit_SOURCES += tests/unit/test_import_tensors.c
 unit_SOURCES += tests/unit/test_verify.c
 unit_SOURCES += tests/unit/test_plan.c
+unit_SOURCES += tests/unit/test_printable.c tests/unit/test_signature.c
 unit_SOURCES += tests/unit/test_plan_tuning.c
 unit_SOURCES += tests/unit/test_move.c
 unit_SOURCES += tests/unit/test_movement.c
@@ -66,9 +74,11 @@ unit_SOURCES += tests/unit/test_rnn.c
 unit_SHARED =
 # Text alone: it needs no CUDA.
 unit_SHARED += backends/cuda/dnn_profile.h backends/cuda/dnn_profile.c
+unit_SHARED += backends/cuda/cubin.h backends/cuda/cubin.c backends/cuda/json.h backends/cuda/json.c
 unit_SHARED += tests/unit/import_check.c tests/unit/import_check.h
 unit_SHARED += tests/unit/ir_text.h tests/unit/ir_text.c
 unit_SHARED += tests/unit/op_runner.c tests/unit/op_runner.h
+unit_SHARED += tests/unit/bounded.c tests/unit/bounded.h
 unit_SHARED += tests/unit/files.c tests/unit/files.h
 unit_SHARED += tests/unit/onnx_model.c tests/unit/onnx_model.h
 unit_SHARED += tests/unit/plan_sample.c tests/unit/plan_sample.h
@@ -86,7 +96,7 @@ EXTRA_DIST += tests/conformance/run.sh tests/conformance/unpack.sh tests/conform
 EXTRA_DIST += tests/conformance/device.sh tests/conformance/cuda_cpu_only.txt tests/conformance/mirror_cpu_only.txt tests/conformance/sanitize-cuda.sh
 # On a machine with a GPU; from a bundle: tests/conformance/device.sh BUNDLE cuda
 check-cuda: all $(check_PROGRAMS)
-	GRAPHRT_BACKEND_PATH=$(abs_top_builddir) $(top_srcdir)/tests/conformance/device.sh $(top_builddir) cuda
+	$(top_srcdir)/tests/conformance/device.sh $(top_builddir) cuda
 .PHONY: check-cuda
 # Generated kernels compile; from the module's objects, without a GPU.
 if CUDA
@@ -102,7 +112,7 @@ endif
 EXTRA_DIST += tests/device/tests.def
 if CUDA
 check_PROGRAMS += tests/device/device
-tests_device_device_SOURCES = tests/device/main.c tests/device/async.c tests/device/copies.c tests/device/faults.c tests/device/device.h
+tests_device_device_SOURCES = tests/device/main.c tests/device/async.c tests/device/copies.c tests/device/data.c tests/device/faults.c tests/device/order.c tests/device/device.h
 tests_device_device_SOURCES += tests/differential/model.c tests/differential/model.h
 tests_device_device_CPPFLAGS = -I$(top_srcdir) -I$(top_srcdir)/include -isystem $(CUDA_DIR)/include
 tests_device_device_LDADD = libgraphrt.la -L$(CUDA_DIR)/lib64 -lcudart_static -ldl -lrt -lpthread
@@ -138,45 +148,95 @@ check_PROGRAMS += tests/scripts/json_has
 tests_scripts_json_has_SOURCES = tests/scripts/json_has.c
 tests_scripts_json_has_LDADD = $(JANSSON_LIBS)
 dist_check_SCRIPTS += tests/scripts/tools.sh
-dist_check_SCRIPTS += tests/scripts/bad_input.sh
+dist_check_SCRIPTS += tests/scripts/bad_input.sh tests/scripts/bounds.sh
 dist_check_SCRIPTS += tests/scripts/drivers.sh tests/scripts/starve.sh
 EXTRA_DIST += tests/scripts/starve.c
+dist_check_SCRIPTS += tests/scripts/interrupt.sh tests/scripts/trust.sh
+EXTRA_DIST += tests/scripts/interrupt.c
+TESTS += tests/scripts/interrupt.sh
+TESTS += tests/scripts/trust.sh
+check_PROGRAMS += tests/starve/starve tests/starve/few_threads
+tests_starve_starve_SOURCES = tests/starve/starve.c tests/starve/refuse.c tests/starve/refuse.h
+tests_starve_starve_LDADD = libgraphrt.la -lm -ldl
+tests_starve_few_threads_SOURCES = tests/starve/few_threads.c
+tests_starve_few_threads_LDADD = libgraphrt.la -lpthread -ldl
 dist_check_SCRIPTS += tests/scripts/install.sh
+dist_check_SCRIPTS += tests/scripts/isa.sh
 dist_check_SCRIPTS += tests/scripts/man.sh
 TESTS += tests/scripts/tools.sh
 TESTS += tests/scripts/bad_input.sh
+TESTS += tests/scripts/bounds.sh
+EXTRA_DIST += tests/data/bounds
 TESTS += tests/scripts/drivers.sh
 TESTS += tests/scripts/starve.sh
 TESTS += tests/scripts/install.sh
+TESTS += tests/scripts/isa.sh
 TESTS += tests/scripts/man.sh
 EXTRA_DIST += tests/scripts/lib.sh
-# Fuzz targets: replay_* in make check, fuzz_* with --enable-fuzzers (tests/fuzz/run.sh).
-check_PROGRAMS += tests/fuzz/replay_import tests/fuzz/replay_plan
-tests_fuzz_replay_import_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_import.c tests/fuzz/fuzz.h
-tests_fuzz_replay_import_LDADD = libgraphrt-all.la
-tests_fuzz_replay_plan_SOURCES = tests/fuzz/replay.c tests/fuzz/fuzz_plan.c tests/fuzz/fuzz.h
-tests_fuzz_replay_plan_LDADD = libgraphrt-all.la
-if FUZZERS
-check_PROGRAMS += tests/fuzz/fuzz_import tests/fuzz/fuzz_plan
-tests_fuzz_fuzz_import_SOURCES = tests/fuzz/fuzz_import.c tests/fuzz/fuzz.h
-tests_fuzz_fuzz_import_LDADD = libgraphrt-all.la
-tests_fuzz_fuzz_import_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
-tests_fuzz_fuzz_plan_SOURCES = tests/fuzz/fuzz_plan.c tests/fuzz/fuzz.h
-tests_fuzz_fuzz_plan_LDADD = libgraphrt-all.la
-tests_fuzz_fuzz_plan_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
-endif
-EXTRA_DIST += tests/fuzz/run.sh tests/fuzz/seeds.sh
 # Models that are wrong in what they say: mutate.sh in make check; any number with tests/mutate/mutate --count N data/node.
+trial_SOURCES = tests/mutate/trial.c tests/mutate/trial.h tests/mutate/content.c tests/mutate/content.h
+trial_SOURCES += tests/differential/draw.c tests/differential/draw.h
+# How trials end what does not end by itself.
+trial_link = $(AM_LDFLAGS) -Wl,--wrap=grt_frame_run
+mutation_SOURCES = tests/mutate/pool.c tests/mutate/pool.h
+mutation_SOURCES += tests/mutate/mutation.c tests/mutate/mutation.h
+mutation_SOURCES += tests/mutate/mutate_attribute.c
+mutation_SOURCES += tests/mutate/mutate_node.c
+mutation_SOURCES += tests/mutate/mutate_tensor.c
+mutation_SOURCES += tests/mutate/mutate_value.c
+batch_SOURCES = tests/mutate/batch.c tests/mutate/batch.h
 check_PROGRAMS += tests/mutate/mutate
-tests_mutate_mutate_SOURCES = tests/mutate/main.c tests/mutate/content.c tests/mutate/content.h
-tests_mutate_mutate_SOURCES += tests/mutate/pool.c tests/mutate/pool.h
-tests_mutate_mutate_SOURCES += tests/mutate/trial.c tests/mutate/trial.h
-tests_mutate_mutate_SOURCES += tests/mutate/mutation.c tests/mutate/mutation.h
-tests_mutate_mutate_SOURCES += tests/mutate/mutate_attribute.c
-tests_mutate_mutate_SOURCES += tests/mutate/mutate_node.c
-tests_mutate_mutate_SOURCES += tests/mutate/mutate_tensor.c
-tests_mutate_mutate_SOURCES += tests/mutate/mutate_value.c
-tests_mutate_mutate_SOURCES += tests/differential/draw.c tests/differential/draw.h
+tests_mutate_mutate_SOURCES = tests/mutate/main.c $(batch_SOURCES) $(mutation_SOURCES) $(trial_SOURCES)
 tests_mutate_mutate_LDADD = libgraphrt-all.la
+tests_mutate_mutate_LDFLAGS = $(trial_link)
+# Plans changed in what they say, checksums and all: fuzz.sh in make check; any number with tests/forge/forge --count N PLAN...
+forgery_SOURCES = tests/forge/forgery.c tests/forge/forgery.h tests/forge/fields.c tests/forge/fields.h
+reseal_SOURCES = tests/unit/plan_sample.c tests/unit/plan_sample.h
+check_PROGRAMS += tests/forge/forge
+tests_forge_forge_SOURCES = tests/forge/main.c $(batch_SOURCES) $(forgery_SOURCES) $(reseal_SOURCES) $(trial_SOURCES)
+tests_forge_forge_LDADD = libgraphrt-all.la
+tests_forge_forge_LDFLAGS = $(trial_link)
+# Fuzz targets: replay_* in make check, fuzz_* with --enable-fuzzers (tests/fuzz/run.sh).
+fuzz_import_SOURCES = tests/fuzz/fuzz_import.c tests/fuzz/fuzz.c tests/fuzz/fuzz.h $(trial_SOURCES)
+fuzz_plan_SOURCES = tests/fuzz/fuzz_plan.c tests/fuzz/fuzz.c tests/fuzz/fuzz.h $(trial_SOURCES)
+fuzz_plan_SOURCES += $(reseal_SOURCES)
+fuzz_run_SOURCES = tests/fuzz/fuzz_run.c tests/fuzz/fuzz.c tests/fuzz/fuzz.h $(trial_SOURCES)
+check_PROGRAMS += tests/fuzz/replay_import tests/fuzz/replay_plan tests/fuzz/replay_run
+tests_fuzz_replay_import_SOURCES = tests/fuzz/replay.c $(fuzz_import_SOURCES)
+tests_fuzz_replay_import_LDADD = libgraphrt-all.la $(XXHASH_LIBS)
+tests_fuzz_replay_import_LDFLAGS = $(trial_link)
+tests_fuzz_replay_plan_SOURCES = tests/fuzz/replay.c $(fuzz_plan_SOURCES)
+tests_fuzz_replay_plan_LDADD = libgraphrt-all.la $(XXHASH_LIBS)
+tests_fuzz_replay_plan_LDFLAGS = $(trial_link)
+tests_fuzz_replay_run_SOURCES = tests/fuzz/replay.c $(fuzz_run_SOURCES)
+tests_fuzz_replay_run_LDADD = libgraphrt-all.la $(XXHASH_LIBS)
+tests_fuzz_replay_run_LDFLAGS = $(trial_link)
+if FUZZERS
+# Not position-independent: such programs collide with AddressSanitizer's memory where addresses are drawn from many bits.
+fuzz_link = $(trial_link) -fsanitize=fuzzer -no-pie
+check_PROGRAMS += tests/fuzz/fuzz_import tests/fuzz/fuzz_plan tests/fuzz/fuzz_run
+tests_fuzz_fuzz_import_SOURCES = $(fuzz_import_SOURCES) tests/fuzz/mutate_model.c $(mutation_SOURCES)
+tests_fuzz_fuzz_import_LDADD = libgraphrt-all.la $(XXHASH_LIBS)
+tests_fuzz_fuzz_import_LDFLAGS = $(fuzz_link)
+tests_fuzz_fuzz_plan_SOURCES = $(fuzz_plan_SOURCES) tests/fuzz/mutate_plan.c $(forgery_SOURCES)
+tests_fuzz_fuzz_plan_LDADD = libgraphrt-all.la $(XXHASH_LIBS)
+tests_fuzz_fuzz_plan_LDFLAGS = $(fuzz_link)
+tests_fuzz_fuzz_run_SOURCES = $(fuzz_run_SOURCES) tests/fuzz/mutate_model.c $(mutation_SOURCES)
+tests_fuzz_fuzz_run_LDADD = libgraphrt-all.la $(XXHASH_LIBS)
+tests_fuzz_fuzz_run_LDFLAGS = $(fuzz_link)
+endif
+EXTRA_DIST += tests/fuzz/run.sh tests/fuzz/seeds.sh tests/fuzz/bundle.sh tests/fuzz/campaign.sh tests/fuzz/regressions
+# A directory that fuzzes on another machine: see tests/fuzz/campaign.sh. The targets come from build-fuzz/.
+fuzz-bundle: all
+	$(top_srcdir)/tests/fuzz/run.sh 0
+	$(top_srcdir)/tests/fuzz/seeds.sh --all . fuzz-all
+	$(top_srcdir)/tests/fuzz/bundle.sh . $(top_srcdir)/build-fuzz campaign
+.PHONY: fuzz-bundle
 dist_check_SCRIPTS += tests/scripts/mutate.sh
 TESTS += tests/scripts/mutate.sh
+# A pool under many requests: soak.sh in make check; any number with tests/soak/soak --requests N MODEL.
+check_PROGRAMS += tests/soak/soak
+tests_soak_soak_SOURCES = tests/soak/soak.c
+tests_soak_soak_LDADD = libgraphrt.la -lpthread
+dist_check_SCRIPTS += tests/scripts/soak.sh
+TESTS += tests/scripts/soak.sh

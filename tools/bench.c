@@ -1,10 +1,13 @@
 /* graphrun bench: latency, throughput, load phases and memory of models, each in a fresh process. */
 #include "tools/commands.h"
 #include "tools/inputs.h"
+#include "tools/latencies.h"
 #include "tools/loaded.h"
+#include "tools/piped.h"
 #include "tools/progress.h"
 #include "tools/report.h"
 #include "tools/throughput.h"
+#include "tools/trust.h"
 #include "tools/workers.h"
 
 #include <stdio.h>
@@ -14,7 +17,8 @@
 #include <unistd.h>
 
 typedef struct bench {
-    const char *device, *fallback;
+    const char *device, *fallback, *trust_option;
+    char *trust;
     const char **models;
     size_t n;
     input_specs inputs;
@@ -40,8 +44,8 @@ static bool take_shape(void *request, const char *value)
 static bool take_model(void *request, const char *value)
 {
     bench *b = request;
-    b->models[b->n++] = value;
-    return true;
+    b->models[b->n] = value;
+    return piped_take(&b->models[b->n++]);
 }
 
 const tool_option bench_options[] = {
@@ -49,7 +53,7 @@ const tool_option bench_options[] = {
     OPTION_TEXT(bench, fallback, "--fallback", "cpu",
                 "run ops that the device has no kernel for on the CPU; otherwise they are an error"),
     OPTION_INT(bench, threads, 0, 1024, "--threads", "N",
-               "CPU threads of one operator (default: one per physical core)"),
+               "CPU threads of one operator (default: one per physical core, at most the CPU quota)"),
     OPTION_INT(bench, warmup, 0, 1000000, "--warmup", "N",
                "runs before measuring, the first of them is first_run_ms (default: 5)"),
     OPTION_INT(bench, repeat, 1, MAX_RUNS, "--repeat", "N",
@@ -63,6 +67,7 @@ const tool_option bench_options[] = {
     OPTION_INT(bench, contexts, 1, 64, "--contexts", "N",
                "also the throughput of a pool with N contexts, whose copies and runs overlap"),
     OPTION_FLAG(bench, pinned, "--pinned", "the pool's inputs and outputs lie in page-locked memory"),
+    OPTION_TEXT(bench, trust_option, "--trust", "all|none|KEY", TRUST_HELP),
     OPTION_FLAG(bench, json, "--json", "report as a JSON array, one object per model"),
     OPTION_TABLE_END,
 };
@@ -104,7 +109,7 @@ static double host_time(grt_context *context)
         samples[n++] = stats.host_us;
     }
     grt_context_set_timing(context, false);
-    return percentiles_of(samples, n).p50;
+    return latencies_of(samples, n).p50;
 }
 
 /* Median time on the device without copies in and out; 0 if it has no clock. */
@@ -121,7 +126,7 @@ static double device_time(grt_context *context)
         samples[n++] = stats.device_ms;
     }
     grt_context_time_device(context, false);
-    return percentiles_of(samples, n).p50;
+    return latencies_of(samples, n).p50;
 }
 
 /* ---- profile: medians over some runs, longest steps first ---- */
@@ -176,7 +181,7 @@ static json_t *profile(grt_context *context, const grt_model *model, int64_t mos
     if (steps && profile_runs(context, steps, n)) {
         json_t *ops = json_object(), *list = json_array();
         for (size_t i = 0; i < n; i++) {
-            steps[i].median = percentiles_of(steps[i].ms, PROFILE_RUNS).p50;
+            steps[i].median = latencies_of(steps[i].ms, PROFILE_RUNS).p50;
             if (steps[i].op)
                 add_to_op(ops, &steps[i]);
         }
@@ -196,22 +201,11 @@ static json_t *profile(grt_context *context, const grt_model *model, int64_t mos
     return report;
 }
 
-static json_t *latencies(percentiles p)
-{
-    json_t *object = json_object();
-    json_object_set_new(object, "min", json_real(p.min));
-    json_object_set_new(object, "p50", json_real(p.p50));
-    json_object_set_new(object, "p90", json_real(p.p90));
-    json_object_set_new(object, "p99", json_real(p.p99));
-    json_object_set_new(object, "mean", json_real(p.mean));
-    return object;
-}
-
 static json_t *bench_report(const bench *b, const char *model, const loaded *l, double first_ms, double *ms,
                             size_t n)
 {
     json_t *r = json_object();
-    percentiles p = percentiles_of(ms, n);
+    const latencies p = latencies_of(ms, n);
     struct rusage usage = {0};
     getrusage(RUSAGE_SELF, &usage);
     long peak = usage.ru_maxrss; /* before the runs with timing */
@@ -220,7 +214,7 @@ static json_t *bench_report(const bench *b, const char *model, const loaded *l, 
     json_object_set_new(r, "threads", json_integer(grt_session_threads(l->session)));
     json_object_set_new(r, "warmup", json_integer(b->warmup));
     json_object_set_new(r, "runs", json_integer((json_int_t)n));
-    json_object_set_new(r, "latency_ms", latencies(p));
+    json_object_set_new(r, "latency_ms", latencies_json(&p));
     json_object_set_new(r, "throughput_per_s", json_real(p.mean > 0 ? 1e3 / p.mean : 0));
     json_object_set_new(r, "load_ms", json_phases(l->model, l->session, l->total_ms));
     json_object_set_new(r, "first_run_ms", json_real(first_ms));
@@ -262,7 +256,7 @@ static int bench_one(void *user, size_t index, int fd)
     const bench *b = user;
     const char *model = b->models[index];
     loaded l = {0};
-    if (loaded_open(&l, model, b->device, b->fallback, (int32_t)b->threads) != GRT_OK) {
+    if (loaded_open(&l, model, b->device, b->fallback, (int32_t)b->threads, b->trust) != GRT_OK) {
         tool_fail();
         loaded_release(&l);
         return EXIT_BAD;
@@ -305,13 +299,13 @@ static void print_profile(const json_t *r)
     size_t i;
     json_object_foreach(json_object_get(found, "ops"), op, entry)
     {
-        printf("  %-26s %5.0f steps %10.4f ms\n", op, number(entry, "steps"), number(entry, "ms"));
+        tool_print("  %-26s %5.0f steps %10.4f ms\n", op, number(entry, "steps"), number(entry, "ms"));
     }
     json_array_foreach(json_object_get(found, "steps"), i, entry)
     {
-        printf("    %10.4f ms  %s  %s\n", number(entry, "ms"),
-               json_string_value(json_object_get(entry, "op")),
-               json_string_value(json_object_get(entry, "name")));
+        tool_print("    %10.4f ms  %s  %s\n", number(entry, "ms"),
+                   json_string_value(json_object_get(entry, "op")),
+                   json_string_value(json_object_get(entry, "name")));
     }
 }
 
@@ -320,29 +314,32 @@ static void print_report(const json_t *r)
     const json_t *latency = json_object_get(r, "latency_ms"), *load = json_object_get(r, "load_ms"), *phase;
     const char *name;
     char memory[FIGURE_SIZE];
-    printf("%s on %s, %.0f threads\n", json_string_value(json_object_get(r, "model")),
-           json_string_value(json_object_get(r, "device")), number(r, "threads"));
-    printf("  latency     min %.3f  p50 %.3f  p90 %.3f  p99 %.3f ms (%.0f runs after %.0f to warm up)\n",
-           number(latency, "min"), number(latency, "p50"), number(latency, "p90"), number(latency, "p99"),
-           number(r, "runs"), number(r, "warmup"));
-    printf("  throughput  %.2f runs/s\n  load        %.2f ms:", number(r, "throughput_per_s"),
-           number(load, "total"));
+    tool_print("%s on %s, %.0f threads\n", json_string_value(json_object_get(r, "model")),
+               json_string_value(json_object_get(r, "device")), number(r, "threads"));
+    tool_print("  latency     min %.3f  p50 %.3f  p90 %.3f  p95 %.3f  p99 %.3f  p99.9 %.3f  max %.3f ms\n"
+               "              mean %.3f, standard deviation %.3f ms (%.0f runs after %.0f to warm up)\n",
+               number(latency, "min"), number(latency, "p50"), number(latency, "p90"), number(latency, "p95"),
+               number(latency, "p99"), number(latency, "p99_9"), number(latency, "max"),
+               number(latency, "mean"), number(latency, "standard_deviation"), number(r, "runs"),
+               number(r, "warmup"));
+    tool_print("  throughput  %.2f runs/s\n  load        %.2f ms:", number(r, "throughput_per_s"),
+               number(load, "total"));
     json_object_foreach((json_t *)load, name, phase) if (strcmp(name, "total") != 0)
-        printf(" %s %.2f,", name, json_number_value(phase));
-    printf(" first run %.3f ms\n  host        %.1f us a run outside kernels\n", number(r, "first_run_ms"),
-           number(r, "host_us"));
+        tool_print(" %s %.2f,", name, json_number_value(phase));
+    tool_print(" first run %.3f ms\n", number(r, "first_run_ms"));
+    tool_print("  host        %.1f us a run outside kernels\n", number(r, "host_us"));
     if (number(r, "device_ms") > 0)
-        printf("  device      %.4f ms a run without copies in and out\n", number(r, "device_ms"));
+        tool_print("  device      %.4f ms a run without copies in and out\n", number(r, "device_ms"));
     const json_t *pool = json_object_get(r, "pool");
     if (pool)
-        printf("  pool        %.2f runs/s, %.0f contexts, copies included%s\n",
-               number(pool, "throughput_per_s"), number(pool, "contexts"),
-               json_is_true(json_object_get(pool, "pinned")) ? ", from and to page-locked memory" : "");
-    printf("  memory      %s at its peak\n", figure_bytes(number(r, "peak_rss_bytes"), memory));
+        tool_print("  pool        %.2f runs/s, %.0f contexts, copies included%s\n",
+                   number(pool, "throughput_per_s"), number(pool, "contexts"),
+                   json_is_true(json_object_get(pool, "pinned")) ? ", from and to page-locked memory" : "");
+    tool_print("  memory      %s at its peak\n", figure_bytes(number(r, "peak_rss_bytes"), memory));
     print_profile(r);
 }
 
-static void bench_done(void *user, size_t index, const worker_result *result)
+static bool bench_done(void *user, size_t index, const worker_result *result)
 {
     bench *b = user;
     json_t *report = result->code == 0 ? json_loads(result->text, 0, NULL) : NULL;
@@ -356,6 +353,15 @@ static void bench_done(void *user, size_t index, const worker_result *result)
         print_report(report);
         json_decref(report);
     }
+    return true;
+}
+
+static bool is_pool_possible(const bench *b)
+{
+    const bool ok = !b->pinned || b->contexts;
+    if (!ok)
+        tool_error("--pinned is about the pool's memory: it wants --contexts N");
+    return ok;
 }
 
 int bench_command(const tool_command *command, int argc, char **argv)
@@ -366,7 +372,8 @@ int bench_command(const tool_command *command, int argc, char **argv)
                .reports = json_array()};
     int code = EXIT_BAD;
     if (b.models && b.reports && options_parse(command, argc, argv, &b, take_model, &code) &&
-        option_given(command, b.n ? b.models[0] : NULL)) {
+        option_given(command, b.n ? b.models[0] : NULL) && trust_read(b.trust_option, &b.trust) &&
+        is_pool_possible(&b)) {
         enum { A_DAY = 86400 };
         bool ok = workers_run(b.n, &(worker_options){.jobs = 1, .limit_s = A_DAY}, bench_one, bench_done, &b);
         if (ok && b.json && json_array_size(b.reports))
@@ -375,6 +382,7 @@ int bench_command(const tool_command *command, int argc, char **argv)
     }
     json_decref(b.reports);
     inputs_release(&b.inputs);
+    free(b.trust);
     free(b.models);
     return code;
 }

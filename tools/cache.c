@@ -3,6 +3,7 @@
 
 #include "tools/inputs.h"
 #include "tools/loaded.h"
+#include "tools/piped.h"
 #include "tools/report.h"
 
 #include <stdio.h>
@@ -77,8 +78,8 @@ static void list_row(void *user, const grt_cache_row *row)
         char cost[32] = "-";
         if (row->cost_ms > 0)
             snprintf(cost, sizeof cost, "%.3f ms", row->cost_ms);
-        printf("%s  %-9s %12s %7zu B  %s\n", made, row->tuned ? "tuned" : "heuristic", cost, row->size,
-               row->key);
+        tool_print("%s  %-9s %12s %7zu B  %s\n", made, row->tuned ? "tuned" : "heuristic", cost, row->size,
+                   row->key);
         return;
     }
     json_t *object = json_object();
@@ -108,8 +109,8 @@ static int list(const request *r)
         json_object_set_new(object, "damaged", json_integer((json_int_t)damaged));
         return json_print(object) ? EXIT_GOOD : EXIT_BAD;
     }
-    printf("%s: %zu rows", file, l.n);
-    printf(damaged ? ", %zu damaged\n" : "\n", damaged);
+    tool_print("%s: %zu rows", file, l.n);
+    tool_print(damaged ? ", %zu damaged\n" : "\n", damaged);
     return EXIT_GOOD;
 }
 
@@ -154,11 +155,11 @@ static void explain_lookup(void *user, const grt_cache_lookup *lookup)
         difference(lookup->nearest, lookup->key, there, sizeof there);
     }
     if (!e->array) {
-        printf("%s  %s\n", lookup->from_plan ? "plan" : lookup->hit ? "hit " : "miss", lookup->key);
+        tool_print("%s  %s\n", lookup->from_plan ? "plan" : lookup->hit ? "hit " : "miss", lookup->key);
         if (lookup->nearest)
-            printf("      the nearest row differs: %s, there %s\n", here, there);
+            tool_print("      the nearest row differs: %s, there %s\n", here, there);
         else if (!lookup->hit)
-            printf("      there is no row of this op\n");
+            tool_print("      there is no row of this op\n");
         return;
     }
     json_t *object = json_object();
@@ -194,7 +195,7 @@ static int why(const request *r)
     int code = EXIT_BAD;
     if (r->file)
         setenv("GRAPHRT_ALGO_CACHE", r->file, 1);
-    if (loaded_open(&l, r->argument, r->device, r->fallback, 0) != GRT_OK)
+    if (loaded_open(&l, r->argument, r->device, r->fallback, 0, NULL) != GRT_OK)
         tool_fail();
     else if (run_once(&l, r)) {
         if (grt_cache_lookups(l.runtime, explain_lookup, &e) != GRT_OK)
@@ -212,8 +213,8 @@ static int why(const request *r)
         e.array = NULL;
         code = json_print(object) ? EXIT_GOOD : EXIT_BAD;
     } else if (code == EXIT_GOOD)
-        printf("%s on %s: %zu hits, %zu misses\n", r->argument, r->device ? r->device : "cpu", e.hits,
-               e.misses);
+        tool_print("%s on %s: %zu hits, %zu misses\n", r->argument, r->device ? r->device : "cpu", e.hits,
+                   e.misses);
     json_decref(e.array);
     loaded_release(&l);
     return code;
@@ -230,20 +231,22 @@ static int prune(const request *r)
     }
     if (grt_cache_prune(r->file, r->days, r->matching, &removed) != GRT_OK)
         return tool_fail();
-    printf("%zu rows removed\n", removed);
+    tool_print("%zu rows removed\n", removed);
     return EXIT_GOOD;
 }
 
 static int copy(const request *r, bool export)
 {
     size_t n;
+    if (export && !option_is_file("cache export", r->argument))
+        return EXIT_BAD;
     if (grt_cache_copy(export ? r->file : r->argument, export ? r->argument : r->file, &n) != GRT_OK)
         return tool_fail();
-    printf("%zu rows %s %s\n", n, export ? "written to" : "read from", r->argument);
+    tool_print("%zu rows %s %s\n", n, export ? "written to" : "read from", r->argument);
     return EXIT_GOOD;
 }
 
-static int act(const request *r)
+static int act(request *r)
 {
     static const struct {
         const char *name, *argument;
@@ -267,7 +270,7 @@ static int act(const request *r)
     case 0:
         return list(r);
     case 1:
-        return why(r);
+        return piped_take(&r->argument) ? why(r) : EXIT_BAD;
     case 2:
         return prune(r);
     default:

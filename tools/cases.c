@@ -83,7 +83,8 @@ static bool add_case(test_cases *cases, const char *directory, const char *model
     c->name = base_name(directory);
     c->directory = strdup(directory);
     c->model = model ? strdup(model) : join(directory, "model.onnx");
-    c->tolerance = (tolerance){given.rtol < 0 ? 1e-3 : given.rtol, given.atol < 0 ? 1e-7 : given.atol};
+    c->tolerance =
+        (tolerance){.rtol = given.rtol < 0 ? 1e-3 : given.rtol, .atol = given.atol < 0 ? 1e-7 : given.atol};
     if (!c->name || !c->directory || !c->model) {
         tool_error("out of memory");
         return false;
@@ -126,9 +127,11 @@ bool cases_add(test_cases *cases, const char *directory, const char *model, tole
         free(entries[i]);
     }
     free(entries);
-    if (ok && cases->n == before) /* to be reported as a case that fails, beside the others */
-        ok = add_case(cases, directory, NULL, given);
-    return ok;
+    if (ok && cases->n == before)
+        tool_error(
+            "%s holds no case: it has neither model.onnx nor data.json, and none of its directories has",
+            directory);
+    return cases->n > before;
 }
 
 void cases_release(test_cases *cases)

@@ -6,6 +6,7 @@
 
 typedef struct tolerance {
     double rtol, atol; /* |found - expected| <= atol + rtol * |expected| */
+    bool types_only;   /* types, shapes and lengths are compared, elements are not */
 } tolerance;
 
 /* dtype and shape exact, strings exact, NaN equals NaN, infinities by sign; sequences and optionals item by

@@ -1,7 +1,9 @@
 /* See descriptions.h. */
+#define _GNU_SOURCE /* secure_getenv */
 #include "tools/descriptions.h"
 
 #include "tools/report.h"
+#include "tools/whole_file.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -145,7 +147,7 @@ static int by_id(const void *a, const void *b)
 bool descriptions_load(descriptions *out)
 {
     *out = (descriptions){0};
-    const bool ok = add_path(out, getenv("GRAPHRT_DEVICE_PATH")) && add_beside_tool(out) &&
+    const bool ok = add_path(out, secure_getenv("GRAPHRT_DEVICE_PATH")) && add_beside_tool(out) &&
                     add_directory(out, GRT_DATA_DIR "/devices");
     if (!ok)
         descriptions_release(out);
@@ -187,7 +189,7 @@ static bool take_dump(void *user, const char *value)
 {
     request *r = user;
     r->dump = true;
-    r->file = value;
+    r->file = value && !strcmp(value, "-") ? NULL : value;
     return true;
 }
 
@@ -198,7 +200,7 @@ static bool take_file(void *user, const char *value)
     const bool ok = r->dump && !r->file;
     if (!ok)
         tool_error("devices: no argument is wanted: %s", value);
-    r->file = value;
+    r->file = strcmp(value, "-") ? value : NULL;
     return ok;
 }
 
@@ -238,17 +240,23 @@ static void keep_dump(void *user, const grt_device_description *d)
     u->object = file_of(d, u->device, source);
 }
 
+static bool dump_to_file(const json_t *object, const char *path)
+{
+    whole_file file;
+    return whole_file_begin(&file, path) &&
+           whole_file_end(&file, json_dumpf(object, file.f, JSON_INDENT(2)) == 0);
+}
+
 static int dump(const char *device, const char *file)
 {
     dumping u = {.device = device};
     if (grt_device_describe(device, keep_dump, &u) != GRT_OK)
         return tool_fail();
-    json_t *object = u.object;
-    const bool ok = file ? json_dump_file(object, file, JSON_INDENT(2)) == 0
-                         : json_dumpf(object, stdout, JSON_INDENT(2)) == 0 && putchar('\n') != EOF;
-    if (!ok)
-        tool_error("%s: %s", file ? file : "standard output", errno ? strerror(errno) : "cannot be written");
-    json_decref(object);
+    const bool ok = file ? dump_to_file(u.object, file)
+                         : json_dumpf(u.object, stdout, JSON_INDENT(2)) == 0 && putchar('\n') != EOF;
+    if (!ok && !file)
+        tool_error("standard output: cannot be written");
+    json_decref(u.object);
     return ok ? EXIT_GOOD : EXIT_BAD;
 }
 
@@ -271,7 +279,7 @@ static void list_gpus(json_t *array)
     if (grt_device_count("cuda", &n) != GRT_OK)
         n = 0;
     if (n == 0 && !array)
-        printf("no GPU here: %s\n", grt_last_error());
+        fprintf(stdout, "no GPU here: %s\n", grt_last_error()); /* printable, and of several lines */
     for (int32_t i = 0; i < n; i++) {
         char device[32];
         found f = {0, ""};
@@ -279,9 +287,9 @@ static void list_gpus(json_t *array)
         if (grt_device_describe(device, take_name, &f) != GRT_OK)
             snprintf(f.name, sizeof f.name, "%.250s", grt_last_error());
         if (!array) {
-            printf("%-10s %s%s", device, f.name, f.sm ? "" : "\n");
+            tool_print("%-10s %s%s", device, f.name, f.sm ? "" : "\n");
             if (f.sm)
-                printf(", sm_%d\n", f.sm);
+                tool_print(", sm_%d\n", f.sm);
             continue;
         }
         json_t *object = json_object();
@@ -295,12 +303,12 @@ static void list_gpus(json_t *array)
 static void list_descriptions(const descriptions *all, json_t *array)
 {
     if (!array)
-        printf(all->n ? "described, for graphc optimize --target:\n"
-                      : "no descriptions of devices are installed\n");
+        tool_print(all->n ? "described, for graphc optimize --target:\n"
+                          : "no descriptions of devices are installed\n");
     for (size_t i = 0; i < all->n; i++) {
         const description *d = &all->items[i];
         if (!array) {
-            printf("  %-10s %s, sm_%d; %s\n", d->id, d->name, d->sm, d->source);
+            tool_print("  %-10s %s, sm_%d; %s\n", d->id, d->name, d->sm, d->source);
             continue;
         }
         json_t *object = json_object();
@@ -334,9 +342,13 @@ static int list(bool json)
 
 int devices_command(const tool_command *command, int argc, char **argv)
 {
-    request r = {.device = "cuda:0"};
+    request r = {0};
     int code;
     if (!options_parse(command, argc, argv, &r, take_file, &code))
         return code;
-    return r.dump ? dump(r.device, r.file) : list(r.json);
+    if (r.device && !r.dump) {
+        tool_error("devices: --device is for --dump; without it, all devices are listed");
+        return EXIT_BAD;
+    }
+    return r.dump ? dump(r.device ? r.device : "cuda:0", r.file) : list(r.json);
 }

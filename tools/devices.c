@@ -35,19 +35,24 @@ static bool add(device_list *list, const char *kind, int kind_size, long number)
     return true;
 }
 
-static bool add_all(device_list *list, const char *kind, int kind_size)
+/* Devices of a kind; then grt_last_error() says why there are none. */
+static int32_t count(const char *kind, int kind_size)
 {
     char name[64];
-    int32_t n;
+    int32_t n = 0;
     snprintf(name, sizeof name, "%.*s", kind_size, kind);
-    if (grt_device_count(name, &n) != GRT_OK) {
-        tool_fail();
-        return false;
-    }
+    return grt_device_count(name, &n) == GRT_OK && n > 0 ? n : 0;
+}
+
+static bool add_all(device_list *list, const char *kind, int kind_size)
+{
+    const int32_t n = count(kind, kind_size);
     for (int32_t i = 0; i < n; i++)
         if (!add(list, kind, kind_size, i))
             return false;
-    return true;
+    if (n == 0)
+        tool_error("--device: %s has no devices here: %s", kind, grt_last_error());
+    return n > 0;
 }
 
 static bool wrong(const char *text)
@@ -100,6 +105,26 @@ bool devices_parse(const char *text, device_list *out)
     if (!ok)
         devices_release(out);
     return ok;
+}
+
+bool devices_kind(const char *text, char out[DEVICE_KIND_SIZE])
+{
+    const char *kind = text ? text : "cpu", *colon = strchr(kind, ':');
+    const int size = (int)strcspn(kind, ":");
+    device_list named = {0};
+    const bool ok = !colon || !strcmp(colon + 1, "all") || add_numbers(&named, kind, kind, size, colon + 1);
+    devices_release(&named);
+    snprintf(out, DEVICE_KIND_SIZE, "%.*s", size, kind);
+    return ok;
+}
+
+bool devices_has(const char *text)
+{
+    const char *kind = text ? text : "cpu", *colon = strchr(kind, ':');
+    const int32_t n = count(kind, (int)strcspn(kind, ":"));
+    char *end = NULL;
+    const long number = colon ? strtol(colon + 1, &end, 10) : 0;
+    return number >= 0 && number < n && !(colon && (end == colon + 1 || *end));
 }
 
 void devices_release(device_list *list)

@@ -12,6 +12,11 @@ typedef struct device_list {
 
 /* NULL: "cpu". False after printing what is wrong; a device may be named once. */
 bool devices_parse(const char *text, device_list *out);
+/* The kind of what may be written so, "cuda": false after printing that it may not. Asks for no device. */
+enum { DEVICE_KIND_SIZE = 64 };
+bool devices_kind(const char *text, char out[DEVICE_KIND_SIZE]);
+/* Is there this one device, "cuda" or "cuda:1" (NULL: "cpu")? May start the kind's driver. */
+bool devices_has(const char *text);
 void devices_release(device_list *list);
 
 #endif

@@ -10,14 +10,13 @@ enum { SHOWN_NAME = 60 };
 
 static void print_quoted(const char *text)
 {
-    size_t n = 0;
-    for (; *text && n < SHOWN_NAME; text++, n++) {
-        if (*text == '"' || *text == '\\')
+    char shown[SHOWN_NAME + 4];
+    grt_printable(text, strlen(text), shown, sizeof shown);
+    for (const char *c = shown; *c; c++) {
+        if (*c == '"' || *c == '\\')
             putchar('\\');
-        putchar((unsigned char)*text < 32 ? ' ' : *text);
+        putchar(*c);
     }
-    if (*text)
-        printf("...");
 }
 
 /* Who makes each value: a step, an input; -1 for constants. */
@@ -49,24 +48,24 @@ static void print_edge(const grt_model *model, const char *from, int32_t value, 
     char type[400] = "";
     if (grt_model_value(model, value, &name, type, sizeof type) != GRT_OK)
         return;
-    printf("  %s -> step%zu [label=\"", from, to);
+    fprintf(stdout, "  %s -> step%zu [label=\"", from, to);
     print_quoted(type);
-    printf("\" tooltip=\"");
+    fprintf(stdout, "\" tooltip=\"");
     print_quoted(name);
-    printf("\"];\n");
+    fprintf(stdout, "\"];\n");
 }
 
 static void print_step(const grt_model *model, const producers *made, const grt_step_info *step, size_t index)
 {
-    printf("  step%zu [label=\"", index);
+    fprintf(stdout, "  step%zu [label=\"", index);
     print_quoted(step->op);
     if (step->detail[0]) {
         putchar(' ');
         print_quoted(step->detail);
     }
-    printf("\" tooltip=\"");
+    fprintf(stdout, "\" tooltip=\"");
     print_quoted(step->name);
-    printf("\"];\n");
+    fprintf(stdout, "\"];\n");
     for (size_t k = 0; k < step->n_inputs; k++) {
         int32_t value = step->inputs[k];
         char from[64];
@@ -106,19 +105,19 @@ bool inspect_dot(const grt_model *model)
         free(made.steps);
         return false;
     }
-    printf("digraph plan {\n  node [shape=box];\n");
+    fprintf(stdout, "digraph plan {\n  node [shape=box];\n");
     for (size_t i = 0; i < grt_model_input_count(model); i++) {
         grt_io_info io;
         if (grt_model_input(model, i, &io) != GRT_OK)
             continue;
-        printf("  input%zu [shape=ellipse label=\"", i);
+        fprintf(stdout, "  input%zu [shape=ellipse label=\"", i);
         print_quoted(io.name);
-        printf("\"];\n");
+        fprintf(stdout, "\"];\n");
     }
     for (int64_t i = 0; i < info.steps; i++)
         if (grt_model_step(model, (size_t)i, &step) == GRT_OK)
             print_step(model, &made, &step, (size_t)i);
-    printf("}\n");
+    fprintf(stdout, "}\n");
     free(made.steps);
     return true;
 }

@@ -2,8 +2,8 @@
 #include "tools/explain.h"
 
 #include "tools/report.h"
+#include "tools/whole_file.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -28,23 +28,24 @@ static bool replay_of(const load_report *r, size_t i, grt_replay_info *out)
 static void print_replay(const char *device, const grt_replay_info *replay)
 {
     if (!*replay->reason)
-        printf("  %-10s runs: replayed as a graph from the second on; %d kept\n", device, replay->graphs);
+        tool_print("  %-10s runs: replayed as a graph from the second on; %d kept\n", device, replay->graphs);
     else
-        printf("  %-10s runs: step by step, not as a graph: %s%s%s%s%s\n", device, replay->op,
-               *replay->op ? " node '" : "", replay->node, *replay->op ? "': " : "", replay->reason);
+        tool_print("  %-10s runs: step by step, not as a graph: %s%s%s%s%s\n", device, replay->op,
+                   *replay->op ? " node '" : "", replay->node, *replay->op ? "': " : "", replay->reason);
 }
 
 static void print_phases(const char *object, double offset, const grt_phase *phases, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        printf("  %-10s %-18s %9.3f ms   from %9.3f to %9.3f\n", object, phases[i].name,
-               phases[i].end_ms - phases[i].begin_ms, offset + phases[i].begin_ms, offset + phases[i].end_ms);
+        tool_print("  %-10s %-18s %9.3f ms   from %9.3f to %9.3f\n", object, phases[i].name,
+                   phases[i].end_ms - phases[i].begin_ms, offset + phases[i].begin_ms,
+                   offset + phases[i].end_ms);
 }
 
 void explain_text(const load_report *r)
 {
     const grt_phase *phases;
-    printf("load:\n");
+    tool_print("load:\n");
     size_t n = grt_model_phases(r->model, &phases);
     print_phases("model", 0, phases, n);
     for (size_t i = 0; i < r->n; i++) {
@@ -52,26 +53,27 @@ void explain_text(const load_report *r)
         char host[FIGURE_SIZE], peer[FIGURE_SIZE], pinned[FIGURE_SIZE];
         n = grt_session_phases(r->sessions[i], &phases);
         print_phases(f.device, r->sessions_at_ms, phases, n);
-        printf("  %-10s weights: %s from the host, %s from other devices, %s pinned\n", f.device,
-               figure_bytes((double)f.host_bytes, host), figure_bytes((double)f.peer_bytes, peer),
-               figure_bytes((double)f.pinned_bytes, pinned));
-        printf("  %-10s passes %llu, algorithms: %llu from the plan, %llu from the cache, %llu missed, %llu "
-               "heuristic queries, %llu searches\n",
-               f.device, (unsigned long long)f.passes, (unsigned long long)f.plan_hits,
-               (unsigned long long)f.cache_hits, (unsigned long long)f.cache_misses,
-               (unsigned long long)f.heuristics, (unsigned long long)f.searches);
+        tool_print("  %-10s weights: %s from the host, %s from other devices, %s pinned\n", f.device,
+                   figure_bytes((double)f.host_bytes, host), figure_bytes((double)f.peer_bytes, peer),
+                   figure_bytes((double)f.pinned_bytes, pinned));
+        tool_print(
+            "  %-10s passes %llu, algorithms: %llu from the plan, %llu from the cache, %llu missed, %llu "
+            "heuristic queries, %llu searches\n",
+            f.device, (unsigned long long)f.passes, (unsigned long long)f.plan_hits,
+            (unsigned long long)f.cache_hits, (unsigned long long)f.cache_misses,
+            (unsigned long long)f.heuristics, (unsigned long long)f.searches);
         if (f.rejected)
-            printf("  %-10s %llu stored algorithms were refused by the library and chosen anew\n", f.device,
-                   (unsigned long long)f.rejected);
+            tool_print("  %-10s %llu stored algorithms were refused by the library and chosen anew\n",
+                       f.device, (unsigned long long)f.rejected);
         if (*f.plan_note)
-            printf("  %-10s note: %s\n", f.device, f.plan_note);
-        if (*f.warnings)
-            printf("  %-10s warning: %s\n", f.device, f.warnings);
+            tool_print("  %-10s note: %s\n", f.device, f.plan_note);
+        for (const char *line = f.warnings; *line; line += strcspn(line, "\n") + (strchr(line, '\n') != NULL))
+            tool_print("  %-10s warning: %.*s\n", f.device, (int)strcspn(line, "\n"), line);
         grt_replay_info replay;
         if (replay_of(r, i, &replay))
             print_replay(f.device, &replay);
     }
-    printf("  total, until contexts are ready %9.3f ms\n", r->total_ms);
+    tool_print("  total, until contexts are ready %9.3f ms\n", r->total_ms);
 }
 
 /* ---- JSON ---- */
@@ -272,14 +274,9 @@ static void put_page(FILE *f, const load_report *r)
 
 bool explain_html(const load_report *r, const char *path)
 {
-    FILE *f = fopen(path, "w");
-    bool ok = f != NULL;
-    if (f) {
-        put_page(f, r);
-        ok = !ferror(f);
-        ok = fclose(f) == 0 && ok;
-    }
-    if (!ok)
-        tool_error("%s: %s", path, strerror(errno));
-    return ok;
+    whole_file file;
+    if (!whole_file_begin(&file, path))
+        return false;
+    put_page(file.f, r);
+    return whole_file_end(&file, true);
 }

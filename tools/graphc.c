@@ -1,10 +1,13 @@
 /* graphc: compile, check and inspect models. */
 #include "tools/cache.h"
 #include "tools/descriptions.h"
+#include "tools/devices.h"
 #include "tools/inspect.h"
 #include "tools/optimize.h"
 #include "tools/options.h"
 #include "tools/report.h"
+#include "tools/sign.h"
+#include "tools/trust.h"
 #include "tools/tune.h"
 
 #include <stdio.h>
@@ -28,7 +31,7 @@ static bool take_model_to_check(void *request, const char *value)
 }
 
 static const tool_option check_options[] = {
-    OPTION_TEXT(check_request, options.target, "--device", "DEVICE", "cpu, null, cuda (default: cpu)"),
+    OPTION_TEXT(check_request, options.target, "--device", "DEVICE", "cpu, null, cuda:0, ... (default: cpu)"),
     OPTION_FLAG(check_request, options.strict, "--strict", "a warning is an error"),
     OPTION_TEXT(check_request, options.free_dims, "--free-dims", "NAME,...",
                 "dims of which every use may have a size of its own; '*': all"),
@@ -52,7 +55,8 @@ static void show_finding(void *user, const grt_finding *f)
         json_array_append_new(found->array, report_finding_json(kind, f));
         return;
     }
-    report_finding(stdout, kind, f);
+    char place[1024];
+    tool_print("%s: %s%s\n", kind, report_place(f, place, sizeof place), f->message);
 }
 
 static bool check_report(const char *model, const char *device, size_t n, json_t *array)
@@ -66,9 +70,9 @@ static bool check_report(const char *model, const char *device, size_t n, json_t
         return json_print(object);
     }
     if (n == 0)
-        printf("%s: everything is supported on %s\n", model, device);
+        tool_print("%s: everything is supported on %s\n", model, device);
     else
-        printf("%s: %zu finding%s\n", model, n, n == 1 ? "" : "s");
+        tool_print("%s: %zu finding%s\n", model, n, n == 1 ? "" : "s");
     return true;
 }
 
@@ -76,9 +80,14 @@ static bool check_report(const char *model, const char *device, size_t n, json_t
 static int check(const check_request *r)
 {
     size_t n = 0;
+    char kind[DEVICE_KIND_SIZE];
+    grt_compile_options options = r->options;
+    const char *model = r->model, *device = options.target;
+    if (!devices_kind(device, kind))
+        return EXIT_BAD;
+    options.target = kind;
     findings found = {.array = r->json ? json_array() : NULL};
-    const char *model = r->model, *device = r->options.target;
-    if (grt_check_model_with(model, &r->options, show_finding, &found, &n) != GRT_OK) {
+    if (grt_check_model_with(model, &options, show_finding, &found, &n) != GRT_OK) {
         json_decref(found.array);
         return tool_fail();
     }
@@ -102,7 +111,7 @@ static int check_command(const tool_command *command, int argc, char **argv)
  * ------------------------------------------------------------------------------------------------------- */
 
 typedef struct inspect_request {
-    const char *model;
+    const char *model, *trust;
     input_specs shapes;
     bool json, dot;
 } inspect_request;
@@ -120,21 +129,27 @@ static bool take_model_to_inspect(void *request, const char *value)
 static const tool_option inspect_options[] = {
     OPTION_TAKE(take_shape_to_inspect, "--shape", "NAME=2x3x224",
                 "also plan memory for this shape of input NAME; may be repeated"),
+    OPTION_TEXT(inspect_request, trust, "--trust", "all|none|KEY", TRUST_HELP),
     OPTION_FLAG(inspect_request, json, "--json", "report as JSON on standard output"),
     OPTION_FLAG(inspect_request, dot, "--dot", "print the steps as a Graphviz graph instead"),
     OPTION_TABLE_END,
 };
 
-static int inspect(const char *path, const input_specs *shapes, bool json, bool dot)
+static int inspect(const inspect_request *r, const char *trust)
 {
+    const char *path = r->model;
+    const input_specs *shapes = &r->shapes;
+    const grt_compile_options options = {.struct_size = sizeof options, .level = -1, .trust = trust};
     grt_runtime *runtime = NULL;
     grt_model *model = NULL;
     int code = EXIT_BAD;
-    if (grt_runtime_create(&runtime) != GRT_OK || grt_model_open(runtime, path, &model) != GRT_OK)
+    /* Memory is planned on the null device, whose choices are nobody's. */
+    if (grt_runtime_create(&runtime) != GRT_OK || grt_runtime_set_algo_cache(runtime, "off") != GRT_OK ||
+        grt_model_open_with(runtime, path, &options, &model) != GRT_OK)
         tool_fail();
-    else if (dot    ? inspect_dot(model)
-             : json ? inspect_json(path, model, shapes)
-                    : inspect_text(path, model, shapes))
+    else if (r->dot    ? inspect_dot(model)
+             : r->json ? inspect_json(path, model, shapes)
+                       : inspect_text(path, model, shapes))
         code = EXIT_GOOD;
     grt_model_release(model);
     grt_runtime_release(runtime);
@@ -151,10 +166,12 @@ static bool inspect_one_form(const inspect_request *r)
 static int inspect_command(const tool_command *command, int argc, char **argv)
 {
     inspect_request r = {0};
+    char *trust = NULL;
     int code = EXIT_BAD;
     if (options_parse(command, argc, argv, &r, take_model_to_inspect, &code) &&
-        option_given(command, r.model) && inspect_one_form(&r))
-        code = inspect(r.model, &r.shapes, r.json, r.dot);
+        option_given(command, r.model) && inspect_one_form(&r) && trust_read(r.trust, &trust))
+        code = inspect(&r, trust);
+    free(trust);
     inputs_release(&r.shapes);
     return code;
 }
@@ -183,6 +200,14 @@ static const tool_command commands[] = {
      "should have\n"
      "nothing else to do meanwhile.",
      tune_command},
+    {"keygen", "FILE",
+     "Make a pair of keys: the secret one in FILE, with which plans are signed, and the public one in "
+     "FILE.pub, "
+     "which says\n"
+     "whose plans are to be trusted.",
+     keygen_options, "Neither file is ever overwritten. The secret key is not encrypted.", keygen_command},
+    {"sign", "PLAN", "Sign a plan: everything in it, and its external weights.", sign_options,
+     "Whatever changes a plan (graphc tune -o) drops its signature: sign last.", sign_command},
     {"devices", "", "List the GPUs of this machine and those that plans can be made for without having them.",
      devices_options, NULL, devices_command},
     {NULL, NULL, NULL, NULL, NULL, NULL},

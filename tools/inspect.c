@@ -97,21 +97,9 @@ static void print_io(const grt_model *model, bool output)
         char type[512];
         if ((output ? grt_model_output(model, i, &info) : grt_model_input(model, i, &info)) != GRT_OK)
             continue;
-        printf("  %-7s %s: %s%s\n", output ? "output" : "input", info.name,
-               figure_io(&info, type, sizeof type), info.has_default ? " (has a default)" : "");
+        tool_print("  %-7s %s: %s%s\n", output ? "output" : "input", info.name,
+                   figure_io(&info, type, sizeof type), info.has_default ? " (has a default)" : "");
     }
-}
-
-static bool print_memory(const grt_model *model, const input_specs *shapes)
-{
-    uint64_t bytes;
-    char text[FIGURE_SIZE];
-    if (!shapes->n)
-        return true;
-    if (!plan_memory(model, shapes, &bytes))
-        return false;
-    printf("  arena at the given shapes: %s\n", figure_bytes((double)bytes, text));
-    return true;
 }
 
 /* ---- choices that came with the plan, per GPU ---- */
@@ -179,9 +167,10 @@ bool inspect_tuning_text(const grt_model *model)
     gpu_counts counts;
     bool ok = count_choices(model, &counts);
     for (size_t i = 0; ok && i < counts.n; i++)
-        printf("  tuning     %s%s%s: %" PRId64 " algorithms chosen, %" PRId64 " measured\n",
-               counts.items[i].gpu[0] ? counts.items[i].gpu : "any GPU", counts.items[i].sm[0] ? ", sm_" : "",
-               counts.items[i].sm, counts.items[i].heuristic, counts.items[i].tuned);
+        tool_print("  tuning     %s%s%s: %" PRId64 " algorithms chosen, %" PRId64 " measured\n",
+                   counts.items[i].gpu[0] ? counts.items[i].gpu : "any GPU",
+                   counts.items[i].sm[0] ? ", sm_" : "", counts.items[i].sm, counts.items[i].heuristic,
+                   counts.items[i].tuned);
     free(counts.items);
     return ok;
 }
@@ -212,26 +201,33 @@ bool inspect_text(const char *path, const grt_model *model, const input_specs *s
         tool_fail();
         return false;
     }
-    if (!count_ops(model, info.steps, &counts)) {
+    uint64_t bytes = 0;
+    if (!count_ops(model, info.steps, &counts) || (shapes->n && !plan_memory(model, shapes, &bytes))) {
         free(counts.items);
         return false;
     }
-    printf("%s\n  from %s, opset %" PRId64 ", for %s%s%s\n", path,
-           info.producer[0] ? info.producer : "an unnamed producer", info.opset, info.target,
-           info.options[0] ? ", options " : "", info.options);
+    tool_print("%s\n", path);
+    tool_print("  from %s, opset %" PRId64 ", for %s%s%s\n",
+               info.producer[0] ? info.producer : "an unnamed producer", info.opset, info.target,
+               info.options[0] ? ", options " : "", info.options);
+    if (*info.signer)
+        tool_print("  signed by  %s%s\n", info.signer,
+                   info.verified ? ", which is right" : ", as it says: --trust looks whether that is right");
     print_io(model, false);
     print_io(model, true);
-    printf("  %" PRId64 " nodes in the model, %" PRId64 " steps to execute\n", info.nodes, info.steps);
-    printf("  parameters %s (%s)\n", figure_count((double)info.parameters, text),
-           figure_bytes((double)info.weights_bytes, more));
-    printf("  FLOPs      %s a run, unknown dims taken as 1\n", figure_count(info.flops, text));
-    printf("  arena      %s of activations, unknown dims taken as 1\n",
-           figure_bytes((double)info.arena_bytes, text));
-    bool ok = print_memory(model, shapes) && inspect_tuning_text(model);
-    printf("\n  %-32s %8s %12s\n", "op", "steps", "FLOPs");
+    tool_print("  %" PRId64 " nodes in the model, %" PRId64 " steps to execute\n", info.nodes, info.steps);
+    tool_print("  parameters %s (%s)\n", figure_count((double)info.parameters, text),
+               figure_bytes((double)info.weights_bytes, more));
+    tool_print("  FLOPs      %s a run, unknown dims taken as 1\n", figure_count(info.flops, text));
+    tool_print("  arena      %s of activations, unknown dims taken as 1\n",
+               figure_bytes((double)info.arena_bytes, text));
+    if (shapes->n)
+        tool_print("  arena at the given shapes: %s\n", figure_bytes((double)bytes, text));
+    bool ok = inspect_tuning_text(model);
+    tool_print("\n  %-32s %8s %12s\n", "op", "steps", "FLOPs");
     for (size_t i = 0; i < counts.n; i++)
-        printf("  %-32s %8" PRId64 " %12s\n", counts.items[i].op, counts.items[i].steps,
-               figure_count(counts.items[i].flops, text));
+        tool_print("  %-32s %8" PRId64 " %12s\n", counts.items[i].op, counts.items[i].steps,
+                   figure_count(counts.items[i].flops, text));
     free(counts.items);
     return ok;
 }
@@ -292,6 +288,8 @@ bool inspect_json(const char *path, const grt_model *model, const input_specs *s
     json_object_set_new(object, "opset", json_integer(info.opset));
     json_object_set_new(object, "target", json_text(info.target));
     json_object_set_new(object, "options", json_text(info.options));
+    json_object_set_new(object, "signer", *info.signer ? json_text(info.signer) : json_null());
+    json_object_set_new(object, "verified", json_boolean(info.verified));
     json_object_set_new(object, "passes", pass_array());
     json_object_set_new(object, "nodes", json_integer(info.nodes));
     json_object_set_new(object, "steps", json_integer(info.steps));

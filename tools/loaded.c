@@ -7,30 +7,33 @@
 #include <stdlib.h>
 #include <string.h>
 
-grt_status loaded_model(grt_runtime *runtime, const char *path, const char *device, grt_model **out_model)
+grt_status loaded_model(grt_runtime *runtime, const char *path, const char *device, const char *trust,
+                        grt_model **out_model)
 {
     char kind[64];
     const char *name = device ? device : "cpu";
     snprintf(kind, sizeof kind, "%.*s", (int)strcspn(name, ":"), name);
-    const grt_compile_options options = {.struct_size = sizeof options, .level = -1, .target = kind};
+    const grt_compile_options options = {
+        .struct_size = sizeof options, .level = -1, .target = kind, .trust = trust};
     return grt_model_open_with(runtime, path, &options, out_model);
 }
 
-grt_status loaded_open(loaded *l, const char *path, const char *device, const char *fallback, int32_t threads)
+grt_status loaded_open(loaded *l, const char *path, const char *device, const char *fallback, int32_t threads,
+                       const char *trust)
 {
     double begin = now_ms();
     grt_session_options options = {.struct_size = sizeof options, .threads = threads, .fallback = fallback};
     *l = (loaded){0};
     grt_status status = grt_runtime_create(&l->runtime);
     if (status == GRT_OK)
-        status = loaded_model(l->runtime, path, device, &l->model);
+        status = loaded_model(l->runtime, path, device, trust, &l->model);
     l->sessions_at_ms = now_ms() - begin;
     if (status == GRT_OK)
         status = grt_session_create(l->model, device, &options, &l->session);
     if (status == GRT_OK)
         status = grt_context_create(l->session, &l->context);
     l->total_ms = now_ms() - begin;
-    return status;
+    return l->status = status;
 }
 
 void loaded_release(loaded *l)
@@ -40,23 +43,4 @@ void loaded_release(loaded *l)
     grt_model_release(l->model);
     grt_runtime_release(l->runtime);
     *l = (loaded){0};
-}
-
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-percentiles percentiles_of(double *samples, size_t n)
-{
-    if (n == 0)
-        return (percentiles){0};
-    qsort(samples, n, sizeof *samples, ascending);
-    double sum = 0;
-    for (size_t i = 0; i < n; i++)
-        sum += samples[i];
-    /* nearest rank: a percentile is a value that was measured */
-    return (percentiles){samples[0], samples[(n - 1) / 2], samples[(n * 90 + 99) / 100 - 1],
-                         samples[(n * 99 + 99) / 100 - 1], sum / (double)n};
 }

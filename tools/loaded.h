@@ -11,20 +11,17 @@ typedef struct loaded {
     grt_context *context;
     double sessions_at_ms; /* when making the session began */
     double total_ms;       /* from nothing to a context */
+    grt_status status;     /* of all that */
 } loaded;
 
 /* An ONNX model is compiled for the device. device NULL: "cpu"; fallback NULL or "cpu"; threads 0: the
- * library's choice. On failure grt_last_error() says why; release in any case. */
-grt_status loaded_open(loaded *l, const char *path, const char *device, const char *fallback,
-                       int32_t threads);
+ * library's choice; trust as in grt_compile_options. On failure grt_last_error() says why; release in any
+ * case. */
+grt_status loaded_open(loaded *l, const char *path, const char *device, const char *fallback, int32_t threads,
+                       const char *trust);
 /* As above, but only the model. */
-grt_status loaded_model(grt_runtime *runtime, const char *path, const char *device, grt_model **out_model);
+grt_status loaded_model(grt_runtime *runtime, const char *path, const char *device, const char *trust,
+                        grt_model **out_model);
 void loaded_release(loaded *l);
-
-/* Median and others of n samples, which it sorts. */
-typedef struct percentiles {
-    double min, p50, p90, p99, mean;
-} percentiles;
-percentiles percentiles_of(double *samples, size_t n);
 
 #endif

@@ -2,6 +2,7 @@
 #include "tools/npy.h"
 
 #include "tools/report.h"
+#include "tools/whole_file.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -266,14 +267,12 @@ bool npy_write(const char *path, const grt_tensor *t)
     unsigned char start[10] = "\x93NUMPY\x01";
     start[8] = (unsigned char)(padded & 255);
     start[9] = (unsigned char)(padded >> 8);
-    FILE *f = fopen(path, "wb");
+    whole_file file;
+    if (!whole_file_begin(&file, path))
+        return false;
     size_t bytes = grt_tensor_bytes(t);
-    bool ok = f && fwrite(start, 1, 10, f) == 10 &&
-              fprintf(f, "%s%*s\n", header, (int)padded - n - 1, "") == (int)padded &&
-              fwrite(t->data, 1, bytes, f) == bytes;
-    if (f && fclose(f) != 0)
-        ok = false;
-    if (!ok)
-        tool_error("%s: %s", path, strerror(errno));
-    return ok;
+    return whole_file_end(&file,
+                          fwrite(start, 1, 10, file.f) == 10 &&
+                              fprintf(file.f, "%s%*s\n", header, (int)padded - n - 1, "") == (int)padded &&
+                              fwrite(t->data, 1, bytes, file.f) == bytes);
 }

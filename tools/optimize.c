@@ -3,8 +3,11 @@
 
 #include "tools/inputs.h"
 #include "tools/inspect.h"
+#include "tools/interrupt.h"
+#include "tools/piped.h"
 #include "tools/progress.h"
 #include "tools/report.h"
+#include "tools/streamed.h"
 #include "tools/targets.h"
 
 #include <stdio.h>
@@ -35,8 +38,9 @@ static void take_warning(void *user, const grt_finding *finding)
         json_array_append_new(r->warnings, report_finding_json("warning", finding));
         return;
     }
+    char place[1024];
     progress_clear();
-    report_finding(stderr, "warning", finding);
+    tool_error("warning: %s%s", report_place(finding, place, sizeof place), finding->message);
 }
 
 static void show_progress(void *user, const char *phase, double fraction)
@@ -108,8 +112,8 @@ static int report_plan(const char *model, const char *plan, double ms, json_t *w
         code = json_print(r) ? EXIT_GOOD : EXIT_BAD;
     } else {
         char size[FIGURE_SIZE];
-        printf("%s: %lld nodes -> %lld steps, %s, in %.0f ms\n", plan, (long long)info.nodes,
-               (long long)info.steps, figure_bytes((double)st.st_size, size), ms);
+        tool_print("%s: %lld nodes -> %lld steps, %s, in %.0f ms\n", plan, (long long)info.nodes,
+                   (long long)info.steps, figure_bytes((double)st.st_size, size), ms);
         code = inspect_tuning_text(opened) ? EXIT_GOOD : EXIT_BAD;
     }
     grt_model_release(opened);
@@ -117,8 +121,24 @@ static int report_plan(const char *model, const char *plan, double ms, json_t *w
     return code;
 }
 
+/* Standard output gets the plan and nothing else. */
+static int optimize_to_stdout(const char *model, const grt_compile_options *options)
+{
+    streamed s;
+    int code = EXIT_BAD;
+    if (streamed_begin(&s)) {
+        const grt_status status = grt_compile(model, options, s.path);
+        progress_clear();
+        code = status != GRT_OK ? tool_fail() : streamed_send(&s) ? EXIT_GOOD : EXIT_BAD;
+    }
+    streamed_release(&s);
+    return code;
+}
+
 static int optimize(request *r)
 {
+    if (r->output && !strcmp(r->output, "-"))
+        return optimize_to_stdout(r->model, &r->options);
     char *name = r->output ? strdup(r->output) : plan_name(r->model);
     if (!name) {
         tool_error("out of memory");
@@ -126,13 +146,31 @@ static int optimize(request *r)
     }
     r->warnings = r->json ? json_array() : NULL;
     double begin = now_ms();
+    interrupt_watch();
     grt_status status = grt_compile(r->model, &r->options, name);
     double ms = now_ms() - begin;
     progress_clear();
     int code = status == GRT_OK ? report_plan(r->model, name, ms, r->warnings) : tool_fail();
+    interrupt_end();
     json_decref(r->warnings);
     free(name);
     return code;
+}
+
+static bool is_use_possible(const request *r)
+{
+    const bool streams = r->output && !strcmp(r->output, "-");
+    const char *other = r->json ? "--json" : r->options.external_weights ? "--external-weights" : NULL;
+    if (streams && other)
+        tool_error("-o - does not go with %s: standard output has the plan alone", other);
+    else if (!r->output && piped_is(r->model))
+        tool_error(
+            "the model has no name that the plan's could be made of: -o FILE, or -o - for standard output");
+    else if (r->options.choices && !r->targets.n)
+        tool_error("--choices is for choosing algorithms: it wants a GPU as --target");
+    else
+        return true;
+    return false;
 }
 
 static int list_passes(void)
@@ -140,7 +178,7 @@ static int list_passes(void)
     const char *const *names;
     size_t n = grt_pass_names(&names);
     for (size_t i = 0; i < n; i++)
-        printf("%s\n", names[i]);
+        tool_print("%s\n", names[i]);
     return EXIT_GOOD;
 }
 
@@ -161,7 +199,7 @@ static bool take_model(void *user, const char *value)
 
 const tool_option optimize_options[] = {
     OPTION_TEXT(request, output, "-o", "FILE",
-                "where the plan goes (default: MODEL with .grt instead of .onnx)"),
+                "where the plan goes (default: MODEL with .grt instead of .onnx); -: standard output"),
     OPTION_TEXT(request, output, "--output", "FILE", "the same"),
     OPTION_INT(request, level, 0, 2, "--level", "N",
                "0: only what execution needs, 1: clean and fold, 2: everything (default)"),
@@ -182,7 +220,7 @@ const tool_option optimize_options[] = {
         "with a GPU as target: a file of graphc cache export from a machine with such a GPU; its choices\n"
         "go before those made here"),
     OPTION_FLAG(request, options.external_weights, "--external-weights",
-                "put weights into FILE.weights beside the plan"),
+                "put weights into FILE.CHECKSUM.weights beside the plan"),
     OPTION_FLAG(request, options.allow_symlinks, "--allow-symlinks",
                 "follow symbolic links to external data, as in Hugging Face caches"),
     OPTION_FLAG(request, options.strict, "--strict",
@@ -196,15 +234,17 @@ const tool_option optimize_options[] = {
 
 int optimize_command(const tool_command *command, int argc, char **argv)
 {
-    request r = {
-        .options = {.struct_size = sizeof r.options, .progress = show_progress, .warning = take_warning},
-        .level = -1};
+    request r = {.options = {.struct_size = sizeof r.options,
+                             .progress = show_progress,
+                             .cancel = interrupt_asked,
+                             .warning = take_warning},
+                 .level = -1};
     int code = EXIT_BAD;
     if (options_parse(command, argc, argv, &r, take_model, &code)) {
         r.options.level = (int32_t)r.level;
         if (r.list_passes)
             code = list_passes();
-        else if (option_given(command, r.model) && take_shapes(&r)) {
+        else if (option_given(command, r.model) && is_use_possible(&r) && take_shapes(&r)) {
             targets_set(&r.targets, &r.options);
             r.options.user = &r;
             code = optimize(&r);

@@ -1,6 +1,7 @@
 /* See options.h. */
 #include "tools/options.h"
 
+#include "tools/piped.h"
 #include "tools/report.h"
 
 #include <graphrt/graphrt.h>
@@ -16,7 +17,7 @@ static void print_indented(const char *text, int column)
     for (const char *line = text; line;) {
         const char *end = strchr(line, '\n');
         int n = end ? (int)(end - line) : (int)strlen(line);
-        printf("%*s%.*s\n", line == text ? 0 : column, "", n, line);
+        tool_print("%*s%.*s\n", line == text ? 0 : column, "", n, line);
         line = end ? end + 1 : NULL;
     }
 }
@@ -26,10 +27,12 @@ static void print_option(const char *name, const char *value, const char *help)
     char left[80];
     snprintf(left, sizeof left, "  %s%s%s", name, value && *value != '[' ? " " : "", value ? value : "");
     enum { COLUMN = 28 };
-    if (strlen(left) < COLUMN - 1)
-        printf("%-*s", COLUMN, left);
-    else
-        printf("%s\n%*s", left, COLUMN, "");
+    const bool fits = strlen(left) < COLUMN - 1;
+    tool_print("%-*s", COLUMN, left);
+    if (!fits) {
+        tool_print("\n");
+        tool_print("%*s", COLUMN, "");
+    }
     print_indented(help, COLUMN);
 }
 
@@ -42,15 +45,18 @@ static void print_usage(FILE *to, const tool_command *c)
 static void print_command_help(const tool_command *c)
 {
     print_usage(stdout, c);
-    printf("\n");
+    tool_print("\n");
     print_indented(c->summary, 0);
-    printf("\n");
+    tool_print("\n");
     for (const tool_option *o = c->options; o->name; o++)
         print_option(o->name, o->value, o->help);
     print_option("--help", NULL, "show this text");
-    if (c->notes)
-        printf("\n%s\n", c->notes);
-    printf("\nExit status: 0 success, 1 a check failed, 2 bad use or bad input. More: man %s\n", tool_name);
+    if (c->notes) {
+        tool_print("\n");
+        print_indented(c->notes, 0);
+    }
+    tool_print("\nExit status: 0 success, 1 a check failed, 2 bad use or bad input. More: man %s\n",
+               tool_name);
 }
 
 typedef struct parser {
@@ -96,6 +102,8 @@ static bool take_number(const tool_option *o, const char *text, double *out)
 static bool take(const parser *p, const tool_option *o, const char *value)
 {
     void *to = (char *)p->request + o->at;
+    if (value && !*value)
+        return wrong(p, "the value is empty after", o->name);
     switch (o->kind) {
     case OPTION_IS_FLAG:
         *(bool *)to = true;
@@ -103,6 +111,9 @@ static bool take(const parser *p, const tool_option *o, const char *value)
     case OPTION_IS_TEXT:
         *(const char **)to = value;
         return true;
+    case OPTION_IS_FILE:
+        *(const char **)to = value;
+        return option_is_file(o->name, value);
     case OPTION_IS_INT:
         return take_int(o, value, to);
     case OPTION_IS_NUMBER:
@@ -113,18 +124,22 @@ static bool take(const parser *p, const tool_option *o, const char *value)
     return false;
 }
 
+/* "--name=VALUE" and "-nVALUE" have the value in the word itself. */
 static bool take_option(parser *p, const char *word)
 {
-    const char *equals = word[1] == '-' ? strchr(word, '=') : NULL, *value = equals ? equals + 1 : NULL;
-    size_t n = equals ? (size_t)(equals - word) : strlen(word);
+    const bool is_short = word[1] != '-';
+    const char *equals = is_short ? NULL : strchr(word, '='), *value = equals ? equals + 1 : NULL;
+    size_t n = equals ? (size_t)(equals - word) : is_short ? 2 : strlen(word);
+    if (is_short && word[2])
+        value = word + 2;
     const tool_option *o = p->command->options;
     while (o->name && (strlen(o->name) != n || strncmp(o->name, word, n) != 0))
         o++;
     if (!o->name)
         return wrong(p, "unknown option", word);
-    if (!o->value && equals)
+    if (!o->value && value)
         return wrong(p, "no value is expected in", word);
-    if (o->value && *o->value != '[' && !equals) {
+    if (o->value && *o->value != '[' && !value) {
         if (p->at >= p->argc)
             return wrong(p, "a value is missing after", word);
         value = p->argv[p->at++];
@@ -165,6 +180,14 @@ bool option_only(const char **model, const char *value)
         tool_error("one model at a time: '%s' and '%s'", *model, value);
     bool ok = !*model;
     *model = value;
+    return ok && piped_take(model);
+}
+
+bool option_is_file(const char *option, const char *path)
+{
+    const bool ok = strcmp(path, "-") != 0;
+    if (!ok)
+        tool_error("%s: this cannot go to standard output; a file of that name is ./-", option);
     return ok;
 }
 
@@ -190,18 +213,42 @@ bool option_pair(const char *option, const char *text, char **out_name, const ch
 
 static void print_help(const char *summary, const tool_command *commands)
 {
-    printf("%s\n\n", summary);
+    tool_print("%s\n\n", summary);
     for (const tool_command *c = commands; c->run; c++) {
         print_usage(stdout, c);
         for (const char *line = c->summary; line;) {
             const char *end = strchr(line, '\n');
-            printf("    %.*s\n", end ? (int)(end - line) : (int)strlen(line), line);
+            tool_print("    %.*s\n", end ? (int)(end - line) : (int)strlen(line), line);
             line = end ? end + 1 : NULL;
         }
     }
-    printf("\n%s COMMAND --help has the options of each. Exit status: 0 success, 1 a check failed, 2 bad use "
-           "or bad input.\n",
-           tool_name);
+    tool_print(
+        "\n%s COMMAND --help has the options of each. Exit status: 0 success, 1 a check failed, 2 bad use "
+        "or bad input.\n",
+        tool_name);
+}
+
+/* `help`, and `help COMMAND`. */
+static int help(const char *summary, const tool_command *commands, const char *word)
+{
+    const tool_command *unnamed = NULL;
+    for (const tool_command *c = commands; c->run; c++) {
+        if (word && c->name && !strcmp(c->name, word)) {
+            print_command_help(c);
+            return EXIT_GOOD;
+        }
+        unnamed = c->name ? unnamed : c;
+    }
+    if (word) {
+        tool_error("there is no help on '%s'; see %s --help", word, tool_name);
+        return EXIT_BAD;
+    }
+    print_help(summary, commands);
+    if (unnamed) {
+        tool_print("\n");
+        print_command_help(unnamed);
+    }
+    return EXIT_GOOD;
 }
 
 static int dispatch(const char *summary, const tool_command *commands, int argc, char **argv)
@@ -215,18 +262,14 @@ static int dispatch(const char *summary, const tool_command *commands, int argc,
         tool_error("nothing to do; see %s --help", tool_name);
         return EXIT_BAD;
     }
-    if (!strcmp(word, "--version")) {
-        printf("%s %s\n", tool_name, grt_version());
+    if (!strcmp(word, "--version") || !strcmp(word, "-V")) {
+        tool_print("%s %s\n", tool_name, grt_version());
         return EXIT_GOOD;
     }
-    if (!strcmp(word, "help") || ((!strcmp(word, "--help") || !strcmp(word, "-h")))) {
-        print_help(summary, commands);
-        if (unnamed) {
-            printf("\n");
-            print_command_help(unnamed);
-        }
-        return EXIT_GOOD;
-    }
+    if (!strcmp(word, "help"))
+        return help(summary, commands, argc > 2 ? argv[2] : NULL);
+    if (!strcmp(word, "--help") || !strcmp(word, "-h"))
+        return help(summary, commands, NULL);
     for (const tool_command *c = commands; c->run; c++)
         if (c->name && !strcmp(c->name, word))
             return c->run(c, argc - 2, argv + 2);

@@ -1,6 +1,6 @@
 /* Command lines of both tools: a table of options for each command says what it takes, where that goes and
  * what
- * --help prints. `--name VALUE`, `--name=VALUE`, `-o VALUE`; "--" ends the options. */
+ * --help prints. `--name VALUE`, `--name=VALUE`, `-o VALUE`, `-oVALUE`; "--" ends the options. */
 #ifndef TOOLS_OPTIONS_H
 #define TOOLS_OPTIONS_H
 
@@ -15,6 +15,7 @@ enum { EXIT_GOOD = 0, EXIT_CHECK = 1, EXIT_BAD = 2 };
 typedef enum option_kind {
     OPTION_IS_FLAG,   /* a bool becomes true */
     OPTION_IS_TEXT,   /* a const char *, which points into argv */
+    OPTION_IS_FILE,   /* the same, a file to write: not "-" */
     OPTION_IS_INT,    /* an int64_t from min to max */
     OPTION_IS_NUMBER, /* a double of at least least */
     OPTION_IS_TAKEN,  /* take(request, value); false after printing what is wrong */
@@ -40,6 +41,10 @@ typedef struct tool_option {
 #define OPTION_TEXT(type, field, name, value, help)                                   \
     {                                                                                 \
         name, value, help, OPTION_IS_TEXT, .at = OPTION_AT(type, field, const char *) \
+    }
+#define OPTION_FILE(type, field, name, value, help)                                   \
+    {                                                                                 \
+        name, value, help, OPTION_IS_FILE, .at = OPTION_AT(type, field, const char *) \
     }
 #define OPTION_INT(type, field, low, high, name, value, help)                                            \
     {                                                                                                    \
@@ -72,7 +77,10 @@ typedef struct tool_command {
  * nothing more to do, the exit status is *out_code (--help, or something was wrong, which is printed). */
 bool options_parse(const tool_command *command, int argc, char **argv, void *request,
                    bool (*argument)(void *request, const char *value), int *out_code);
-/* For `argument` of commands that have one model: false after printing that there are two. */
+/* False after printing that "-" is no file to write to. */
+bool option_is_file(const char *option, const char *path);
+/* For `argument` of commands that have one model: false after printing that there are two. "-" and pipes are
+ * read here (piped.h). */
 bool option_only(const char **model, const char *value);
 /* False after printing that there is no model. */
 bool option_given(const tool_command *command, const char *model);
@@ -80,7 +88,7 @@ bool option_given(const tool_command *command, const char *model);
 /* "NAME=REST": *out_name is malloc'ed, *out_rest points into text. */
 bool option_pair(const char *option, const char *text, char **out_name, const char **out_rest);
 
-/* Run the subcommand that argv names, or the one without a name; handles --help and --version. */
+/* Run the subcommand that argv names, or the one without a name; handles help, --help and --version. */
 int options_dispatch(const char *summary, const tool_command *commands, int argc, char **argv);
 
 #endif

@@ -23,11 +23,13 @@ static void print_element(const grt_tensor *t, int64_t i)
 {
     if (t->dtype == GRT_DTYPE_STRING) {
         const grt_string *s = (const grt_string *)t->data + i;
-        printf(" \"%.*s\"", (int)(s->size < 40 ? s->size : 40), s->data);
+        char shown[64];
+        grt_printable(s->data, s->size, shown, sizeof shown);
+        tool_print(" \"%s\"", shown);
     } else if (t->dtype == GRT_DTYPE_COMPLEX64 || t->dtype == GRT_DTYPE_COMPLEX128) {
-        printf(" %.6g%+.6gi", element_get(t, i), element_imaginary(t, i));
+        tool_print(" %.6g%+.6gi", element_get(t, i), element_imaginary(t, i));
     } else {
-        printf(exact_integer(t->dtype) ? " %.0f" : " %.6g", element_get(t, i));
+        tool_print(exact_integer(t->dtype) ? " %.0f" : " %.6g", element_get(t, i));
     }
 }
 
@@ -46,22 +48,22 @@ static void print_range(const grt_tensor *t, int64_t n)
         sum += v;
     }
     if (nan < n)
-        printf("  min %.6g  mean %.6g  max %.6g", min, sum / (double)(n - nan), max);
+        tool_print("  min %.6g  mean %.6g  max %.6g", min, sum / (double)(n - nan), max);
     if (nan)
-        printf("  %" PRId64 " NaN", nan);
+        tool_print("  %" PRId64 " NaN", nan);
 }
 
 static void print_tensor(const grt_tensor *t)
 {
     char shape[256];
     int64_t n = grt_tensor_elements(t);
-    printf("%s[%s]", grt_dtype_name(t->dtype), t->rank ? figure_shape(t, shape, sizeof shape) : "");
+    tool_print("%s[%s]", grt_dtype_name(t->dtype), t->rank ? figure_shape(t, shape, sizeof shape) : "");
     if (n > SHOWN && t->dtype != GRT_DTYPE_STRING)
         print_range(t, n);
-    printf(" ");
+    tool_print(" ");
     for (int64_t i = 0; i < n && i < SHOWN; i++)
         print_element(t, i);
-    printf(n > SHOWN ? " ...\n" : "\n");
+    tool_print(n > SHOWN ? " ...\n" : "\n");
 }
 
 static void print_value(const grt_value *value, int indent)
@@ -74,18 +76,18 @@ static void print_value(const grt_value *value, int indent)
     }
     size_t n = grt_value_count(value);
     if (grt_value_kind(value) == GRT_KIND_OPTIONAL)
-        printf(n ? "optional with\n" : "optional without a value\n");
+        tool_print(n ? "optional with\n" : "optional without a value\n");
     else
-        printf("sequence of %zu\n", n);
+        tool_print("sequence of %zu\n", n);
     for (size_t i = 0; i < n && i < SHOWN; i++) {
-        printf("%*s[%zu] ", indent + 2, "", i);
+        tool_print("%*s[%zu] ", indent + 2, "", i);
         print_value(grt_value_item(value, i), indent + 2);
     }
 }
 
 void outputs_print(const char *name, const grt_value *value)
 {
-    printf("%s: ", name);
+    tool_print("%s: ", name);
     print_value(value, 0);
 }
 

@@ -29,8 +29,10 @@ void progress_show(double fraction, const char *what)
     if (!terminal() || (drawn && now - last_ms < 100 && fraction < 1))
         return;
     int filled = (int)((fraction < 0 ? 0 : fraction > 1 ? 1 : fraction) * WIDTH);
-    fprintf(stderr, "\r\033[K[%.*s%*s] %3.0f%% %.40s", filled, "##############################",
-            WIDTH - filled, "", (fraction > 1 ? 1 : fraction) * 100, what);
+    char shown[44];
+    grt_printable(what, strlen(what), shown, sizeof shown);
+    fprintf(stderr, "\r\033[K[%.*s%*s] %3.0f%% %s", filled, "##############################", WIDTH - filled,
+            "", (fraction > 1 ? 1 : fraction) * 100, shown);
     fflush(stderr);
     drawn = true;
     last_ms = now;

@@ -1,4 +1,5 @@
 /* See report.h. */
+#define _GNU_SOURCE /* vasprintf */
 #include "tools/report.h"
 
 #include "tools/options.h"
@@ -9,20 +10,67 @@
 #include <string.h>
 #include <time.h>
 
+enum { LINE = 16384 };
+
+static void put_lines(FILE *to, size_t n)
+{
+    while (n-- > 0)
+        fputc('\n', to);
+}
+
+static size_t ends(const char *text)
+{
+    size_t n = 0;
+    for (size_t length = strlen(text); n < length && text[length - n - 1] == '\n';)
+        n++;
+    return n;
+}
+
+/* The format's own line ends, and between them what is to be shown. */
+static void put_text(FILE *to, const char *format, va_list args)
+{
+    char few[LINE], shown[LINE], *text = few;
+    const size_t before = strspn(format, "\n"), after = format[before] ? ends(format) : 0;
+    va_list again;
+    va_copy(again, args);
+    const int length = vsnprintf(few, sizeof few, format, args);
+    if (length >= LINE && vasprintf(&text, format, again) < 0)
+        text = few;
+    va_end(again);
+    const size_t size = strlen(text);
+    put_lines(to, before);
+    if (size > before + after) {
+        grt_printable(text + before, size - before - after, shown, sizeof shown);
+        fputs(shown, to);
+    }
+    put_lines(to, after);
+    if (text != few)
+        free(text);
+}
+
+void tool_print(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    put_text(stdout, format, args);
+    va_end(args);
+}
+
 void tool_error(const char *format, ...)
 {
     va_list args;
     va_start(args, format);
     fflush(stdout);
     fprintf(stderr, "%s: ", tool_name);
-    vfprintf(stderr, format, args);
+    put_text(stderr, format, args);
     fputc('\n', stderr);
     va_end(args);
 }
 
 int tool_fail(void)
 {
-    tool_error("%s", grt_last_error());
+    fflush(stdout);
+    fprintf(stderr, "%s: %s\n", tool_name, grt_last_error());
     return EXIT_BAD;
 }
 
@@ -105,16 +153,15 @@ const char *figure_io(const grt_io_info *info, char *out, size_t size)
     return out;
 }
 
-void report_finding(FILE *to, const char *kind, const grt_finding *finding)
+const char *report_place(const grt_finding *finding, char *out, size_t size)
 {
-    fprintf(to, "%s: ", kind);
-    if (finding->op[0])
-        fprintf(to, "%s ", finding->op);
+    char opset[48] = "";
     if (finding->op[0] && finding->opset)
-        fprintf(to, "(opset %lld) ", (long long)finding->opset);
-    if (finding->node[0])
-        fprintf(to, "node '%s'", finding->node);
-    fprintf(to, "%s%s\n", finding->node[0] || finding->op[0] ? ": " : "", finding->message);
+        snprintf(opset, sizeof opset, "(opset %lld) ", (long long)finding->opset);
+    const bool named = finding->node[0] || finding->op[0];
+    snprintf(out, size, "%s%s%s%s%s%s%s", finding->op, finding->op[0] ? " " : "", opset,
+             finding->node[0] ? "node '" : "", finding->node, finding->node[0] ? "'" : "", named ? ": " : "");
+    return out;
 }
 
 json_t *report_finding_json(const char *kind, const grt_finding *finding)

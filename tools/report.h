@@ -11,9 +11,13 @@
 /* "graphc" or "graphrun": each tool's main file defines it. */
 extern const char *const tool_name;
 
+/* All text goes out by these: what is not printable in it is a model's, a file's or the user's, and is shown
+ * as grt_printable says. Line ends are the format's, which has them at its beginning and its end only. Very
+ * long lines are cut. */
+void tool_print(const char *format, ...) __attribute__((format(__printf__, 1, 2)));
 /* "graphrun: message" on stderr. */
-void tool_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* The library's last message, and EXIT_BAD to return. */
+void tool_error(const char *format, ...) __attribute__((format(__printf__, 1, 2)));
+/* The library's last message, which is printable and may have several lines, and EXIT_BAD to return. */
 int tool_fail(void);
 
 double now_ms(void); /* monotonic */
@@ -29,8 +33,9 @@ const char *figure_shape(const grt_tensor *tensor, char *out, size_t size);
 /* "float32[batch x 3]", "sequence of int64[?]" of a model's input or output. */
 const char *figure_io(const grt_io_info *info, char *out, size_t size);
 
-/* "invalid: Conv (opset 13) node 'c': message", of kind "invalid", "warning", ... */
-void report_finding(FILE *to, const char *kind, const grt_finding *finding);
+/* "Conv (opset 13) node 'c': ", what a finding is about, into a buffer of the caller's; returns it. */
+const char *report_place(const grt_finding *finding, char *out, size_t size);
+/* {status: kind, node, op, opset, message} */
 json_t *report_finding_json(const char *kind, const grt_finding *finding);
 
 /* A string of JSON; bytes outside ASCII become '?' in text that is not UTF-8. */
@@ -43,5 +48,7 @@ json_t *json_io(const grt_io_info *info);
 json_t *json_phases(const grt_model *model, const grt_session *session, double total_ms);
 /* Print to stdout with a newline, and let go of it. False if memory ran out or stdout is gone. */
 bool json_print(json_t *object);
+
+#pragma GCC poison printf puts vprintf
 
 #endif

@@ -1,11 +1,13 @@
 /* graphrun MODEL: run it, show what comes out and how long it took. */
 #include "tools/commands.h"
 #include "tools/explain.h"
+#include "tools/latencies.h"
 #include "tools/loaded.h"
 #include "tools/outputs.h"
 #include "tools/progress.h"
 #include "tools/report.h"
 #include "tools/run.h"
+#include "tools/trust.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -35,7 +37,7 @@ static bool take_explain(void *request, const char *value)
     run_request *r = request;
     r->explain = true;
     r->timeline = value ? value : r->timeline;
-    return true;
+    return !value || option_is_file("--explain-load", value);
 }
 
 static bool take_model(void *request, const char *value)
@@ -59,11 +61,12 @@ const tool_option run_options[] = {
     OPTION_TEXT(run_request, fallback, "--fallback", "cpu",
                 "run ops that the device has no kernel for on the CPU; otherwise they are an error"),
     OPTION_INT(run_request, threads, 0, 1024, "--threads", "N",
-               "CPU threads of one operator (default: one per physical core)"),
+               "CPU threads of one operator (default: one per physical core, at most the CPU quota)"),
     OPTION_INT(run_request, contexts, 1, 64, "--contexts", "N",
                "runs at a time on each device: copies and reading of inputs overlap computing (default: 1)"),
     OPTION_INT(run_request, repeat, 1, 100000000, "--repeat", "N",
                "run N times and report latencies (default: 1)"),
+    OPTION_TEXT(run_request, trust_option, "--trust", "all|none|KEY", TRUST_HELP),
     OPTION_FLAG(run_request, json, "--json", "report as JSON on standard output"),
     OPTION_TAKE(take_explain, "--explain-load", "[=FILE.html]",
                 "what loading did and when, for each device; also as a picture in FILE.html"),
@@ -111,20 +114,20 @@ static void print_inputs(const run_request *r, const loaded *l, const run_result
         char type[512], shape[256];
         if (grt_model_input(l->model, i, &info) != GRT_OK)
             continue;
-        printf("input %s: %s", info.name, figure_io(&info, type, sizeof type));
+        tool_print("input %s: %s", info.name, figure_io(&info, type, sizeof type));
         if (result->values[i] && grt_value_kind(result->values[i]) == GRT_KIND_TENSOR &&
             grt_value_tensor(result->values[i], &t) == GRT_OK)
-            printf(" <- %s", figure_shape(&t, shape, sizeof shape));
-        printf(" %s", result->sources[i]);
+            tool_print(" <- %s", figure_shape(&t, shape, sizeof shape));
+        tool_print(" %s", result->sources[i]);
         if (!strcmp(result->sources[i], "random"))
-            printf(" (seed %lld)", (long long)r->seed);
+            tool_print(" (seed %lld)", (long long)r->seed);
         bool unknown = false;
         for (int32_t k = 0; k < info.rank; k++)
             unknown = unknown || info.dims[k] < 0;
         bool shaped = false;
         for (size_t k = 0; k < r->inputs.n; k++)
             shaped = shaped || !strcmp(r->inputs.items[k].name, info.name);
-        printf(unknown && !shaped ? "; unknown dims are 1 unless another input settles them\n" : "\n");
+        tool_print(unknown && !shaped ? "; unknown dims are 1 unless another input settles them\n" : "\n");
     }
 }
 
@@ -149,7 +152,7 @@ static bool show_outputs(const run_request *r, const loaded *l, json_t *array)
         } else {
             outputs_print(info.name, value);
             if (path)
-                printf("  saved as %s\n", path);
+                tool_print("  saved as %s\n", path);
         }
         free(path);
         grt_value_release(value);
@@ -181,7 +184,7 @@ static json_t *inputs_json(const loaded *l, const run_result *result)
 
 static bool report_json(const run_request *r, loaded *l, const run_result *result)
 {
-    json_t *object = json_object(), *outputs = json_array(), *latency = json_object();
+    json_t *object = json_object(), *outputs = json_array();
     double first = result->ms[0];
     json_object_set_new(object, "model", json_text(r->model));
     json_object_set_new(object, "device", json_text(r->devices.names[0]));
@@ -196,12 +199,8 @@ static bool report_json(const run_request *r, loaded *l, const run_result *resul
     }
     json_object_set_new(object, "first_run_ms", json_real(first));
     json_object_set_new(object, "runs", json_integer(r->repeat));
-    percentiles p = percentiles_of(result->ms, (size_t)r->repeat);
-    json_object_set_new(latency, "min", json_real(p.min));
-    json_object_set_new(latency, "p50", json_real(p.p50));
-    json_object_set_new(latency, "p90", json_real(p.p90));
-    json_object_set_new(latency, "p99", json_real(p.p99));
-    json_object_set_new(object, "latency_ms", latency);
+    const latencies all = latencies_of(result->ms, (size_t)r->repeat);
+    json_object_set_new(object, "latency_ms", latencies_json(&all));
     return json_print(object) && ok;
 }
 
@@ -214,21 +213,22 @@ static bool report_text(const run_request *r, loaded *l, const run_result *resul
     if (r->explain) {
         const load_report report = report_of(r, l);
         explain_text(&report);
-        printf("  first run %32.3f ms\n", first);
+        tool_print("  first run %32.3f ms\n", first);
     }
     if (r->repeat == 1) {
-        printf("load %.1f ms, run %.3f ms\n", l->total_ms, first);
+        tool_print("load %.1f ms, run %.3f ms\n", l->total_ms, first);
         return true;
     }
-    percentiles p = percentiles_of(result->ms, (size_t)r->repeat);
-    printf("load %.1f ms, first run %.3f ms; all %lld runs: min %.3f  p50 %.3f  p90 %.3f  p99 %.3f ms\n",
-           l->total_ms, first, (long long)r->repeat, p.min, p.p50, p.p90, p.p99);
+    const latencies all = latencies_of(result->ms, (size_t)r->repeat);
+    char text[LATENCIES_TEXT_SIZE];
+    tool_print("load %.1f ms, first run %.3f ms; all %lld runs: %s\n", l->total_ms, first,
+               (long long)r->repeat, latencies_text(&all, text));
     return true;
 }
 
 static int run_request_now(run_request *r, loaded *l, run_result *result)
 {
-    if (loaded_open(l, r->model, r->devices.names[0], r->fallback, (int32_t)r->threads) != GRT_OK)
+    if (loaded_open(l, r->model, r->devices.names[0], r->fallback, (int32_t)r->threads, r->trust) != GRT_OK)
         return tool_fail();
     if (r->output_dir && mkdir(r->output_dir, 0777) != 0 && errno != EEXIST) {
         tool_error("%s: %s", r->output_dir, strerror(errno));
@@ -258,7 +258,8 @@ int run_command(const tool_command *command, int argc, char **argv)
     run_result result = {0};
     int code = EXIT_BAD;
     if (options_parse(command, argc, argv, &request, take_model, &code) &&
-        option_given(command, request.model) && (request.devices.n || take_device(&request, NULL))) {
+        option_given(command, request.model) && (request.devices.n || take_device(&request, NULL)) &&
+        trust_read(request.trust_option, &request.trust)) {
         code = request.devices.n > 1 || request.contexts > 1 || run_has_lists(&request)
                    ? run_many(&request)
                    : run_request_now(&request, &l, &result);
@@ -268,6 +269,7 @@ int run_command(const tool_command *command, int argc, char **argv)
         loaded_release(&l);
     }
     inputs_release(&request.inputs);
+    free(request.trust);
     devices_release(&request.devices);
     return code;
 }

@@ -6,7 +6,8 @@
 #include "tools/inputs.h"
 
 typedef struct run_request {
-    const char *model, *fallback, *output_dir;
+    const char *model, *fallback, *output_dir, *trust_option;
+    char *trust; /* what it means to the library */
     device_list devices;
     input_specs inputs;
     int64_t repeat, threads, seed, contexts;

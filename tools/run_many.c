@@ -2,6 +2,7 @@
  * each device, which reads its inputs too, jobs handed out as they come, results shown in the order of the
  * jobs. One that fails is reported; the others go on. */
 #include "tools/explain.h"
+#include "tools/latencies.h"
 #include "tools/loaded.h"
 #include "tools/options.h"
 #include "tools/outputs.h"
@@ -161,7 +162,7 @@ static bool load(many *m)
     }
     grt_status status = grt_runtime_create(&m->runtime);
     if (status == GRT_OK)
-        status = loaded_model(m->runtime, r->model, r->devices.names[0], &m->model);
+        status = loaded_model(m->runtime, r->model, r->devices.names[0], r->trust, &m->model);
     m->sessions_at_ms = now_ms() - begin;
     if (status == GRT_OK)
         status = grt_sessions_create(m->model, (const char *const *)r->devices.names, r->devices.n, &options,
@@ -316,7 +317,7 @@ static bool show_outputs(const many *m, size_t index, const job *j, json_t *arra
         } else {
             outputs_print(info.name, j->outputs[i]);
             if (path)
-                printf("  saved as %s\n", path);
+                tool_print("  saved as %s\n", path);
         }
         free(path);
     }
@@ -337,7 +338,7 @@ static void show_job(many *m, size_t index, job *j)
         json_object_set_new(object, "outputs", outputs = json_array());
         json_array_append_new(m->array, object);
     } else if (file && !j->failed)
-        printf("%s: on %s, %.3f ms\n", file, device, j->ms);
+        tool_print("%s: on %s, %.3f ms\n", file, device, j->ms);
     if (j->failed)
         tool_error("run %zu%s%s%s on %s failed: %s", index, file ? " (" : "", file ? file : "",
                    file ? ")" : "", device, j->error ? j->error : "?");
@@ -409,14 +410,13 @@ static load_report report_of(const many *m)
 }
 
 /* Latencies of one device's runs that did not fail. */
-static percentiles latencies(const many *m, size_t device, double *room, size_t *out_n)
+static latencies latencies_on(const many *m, size_t device, double *room)
 {
     size_t n = 0;
     for (size_t i = 0; i < m->n_jobs; i++)
         if (!m->jobs[i].failed && m->jobs[i].device == device)
             room[n++] = m->jobs[i].ms;
-    *out_n = n;
-    return percentiles_of(room, n);
+    return latencies_of(room, n);
 }
 
 static bool summarize(many *m, double *room)
@@ -427,22 +427,20 @@ static bool summarize(many *m, double *room)
     if (!m->array && m->r->explain)
         explain_text(&report);
     if (!m->array)
-        printf("load %.1f ms; %zu runs on %zu devices in %.1f ms, %.1f a second, %zu failed\n", m->load_ms,
-               m->n_jobs, m->r->devices.n, m->run_ms, rate, m->failures);
+        tool_print("load %.1f ms; %zu runs on %zu devices in %.1f ms, %.1f a second, %zu failed\n",
+                   m->load_ms, m->n_jobs, m->r->devices.n, m->run_ms, rate, m->failures);
     for (size_t d = 0; d < m->r->devices.n; d++) {
-        size_t n;
-        const percentiles p = latencies(m, d, room, &n);
+        const latencies found = latencies_on(m, d, room);
+        char text[LATENCIES_TEXT_SIZE];
         if (!m->array) {
-            printf("  %-10s %6zu runs: min %.3f  p50 %.3f  p90 %.3f  p99 %.3f ms\n", m->r->devices.names[d],
-                   n, p.min, p.p50, p.p90, p.p99);
+            tool_print("  %-10s %6zu runs: %s\n", m->r->devices.names[d], found.n,
+                       latencies_text(&found, text));
             continue;
         }
         json_t *device = json_object();
         json_object_set_new(device, "device", json_text(m->r->devices.names[d]));
-        json_object_set_new(device, "runs", json_integer((json_int_t)n));
-        json_object_set_new(
-            device, "latency_ms",
-            json_pack("{s:f,s:f,s:f,s:f}", "min", p.min, "p50", p.p50, "p90", p.p90, "p99", p.p99));
+        json_object_set_new(device, "runs", json_integer((json_int_t)found.n));
+        json_object_set_new(device, "latency_ms", latencies_json(&found));
         json_array_append_new(devices, device);
     }
     if (!m->array)

@@ -53,10 +53,10 @@ const tool_option tune_options[] = {
     OPTION_NUMBER(request, seconds, 0, "--seconds", "S",
                   "time to measure for at most (default: 60); what takes longest comes first"),
     OPTION_FLAG(request, again, "--again", "measure what was tuned before, too"),
-    OPTION_TEXT(
+    OPTION_FILE(
         request, output, "-o", "PLAN",
         "write MODEL, which is a plan, to PLAN with its choices, not to the cache; PLAN may be MODEL"),
-    OPTION_TEXT(request, output, "--output", "PLAN", "the same"),
+    OPTION_FILE(request, output, "--output", "PLAN", "the same"),
     OPTION_TAKE(take_cache, "--cache", "[=FILE]",
                 "with -o, keep the choices in the cache too; FILE: in this one (default: as graphc cache)"),
     OPTION_FLAG(request, json, "--json", "report as JSON on standard output"),
@@ -111,29 +111,40 @@ static void show_result(void *user, const grt_tune_result *c)
     if (c->steps > 1)
         snprintf(steps, sizeof steps, ", %zu steps", c->steps);
     if (c->known)
-        printf("%22s  %s '%s'%s\n", "tuned before", c->op, c->name, steps);
+        tool_print("%22s  %s '%s'%s\n", "tuned before", c->op, c->name, steps);
     else
-        printf("%9.4f -> %.4f ms  %s '%s'%s: %s of %zu candidates\n", c->before_ms, c->after_ms, c->op,
-               c->name, steps, c->winner ? "another" : "the heuristic's", c->candidates);
+        tool_print("%9.4f -> %.4f ms  %s '%s'%s: %s of %zu candidates\n", c->before_ms, c->after_ms, c->op,
+                   c->name, steps, c->winner ? "another" : "the heuristic's", c->candidates);
+}
+
+static const char *where_kept(void)
+{
+    char path[4096];
+    return grt_cache_path(path, sizeof path) == GRT_OK && *path
+               ? "kept in the cache of algorithms"
+               : "kept nowhere, as the cache of algorithms is switched off: -o PLAN keeps choices in the "
+                 "plan;";
 }
 
 static void print_report(const request *r, const grt_tune_report *t, double total_ms)
 {
     const char *device = r->device ? r->device : "cuda";
     if (t->steps == 0) {
-        printf("%s on %s: there is nothing to tune; no step has a choice of algorithms there\n", r->model,
-               device);
+        tool_print("%s on %s: there is nothing to tune; no step has a choice of algorithms there\n", r->model,
+                   device);
+        if (r->output)
+            tool_print("%s is as it was: a copy\n", r->output);
         return;
     }
-    printf("%s on %s: %zu steps with %zu choices; %zu measured, %zu tuned before, %zu left%s\n", r->model,
-           device, t->steps, t->choices, t->tuned, t->known, t->choices - t->tuned - t->known,
-           t->stopped       ? " (interrupted)"
-           : t->out_of_time ? " (the time is over: see --seconds)"
-                            : "");
+    tool_print("%s on %s: %zu steps with %zu choices; %zu measured, %zu tuned before, %zu left%s\n", r->model,
+               device, t->steps, t->choices, t->tuned, t->known, t->choices - t->tuned - t->known,
+               t->stopped       ? " (interrupted)"
+               : t->out_of_time ? " (the time is over: see --seconds)"
+                                : "");
     if (t->tuned)
-        printf("%zu improved: %.4f -> %.4f ms for the steps that were measured\n", t->improved, t->before_ms,
-               t->after_ms);
-    printf("%s in %.1f s\n", r->output ? r->output : "kept in the cache of algorithms", total_ms / 1e3);
+        tool_print("%zu improved: %.4f -> %.4f ms for the steps that were measured\n", t->improved,
+                   t->before_ms, t->after_ms);
+    tool_print("%s in %.1f s\n", r->output ? r->output : where_kept(), total_ms / 1e3);
 }
 
 static bool print_json(request *r, const grt_tune_report *t, double total_ms)
@@ -196,6 +207,14 @@ static void collect(void *user, const grt_cache_lookup *lookup)
     r->list[r->n++] = copy;
 }
 
+/* A plan that is not what was signed has no signature. */
+static void tell_of_signature(const request *r, const grt_model *model)
+{
+    grt_model_info info = {.struct_size = sizeof info};
+    if (grt_model_get_info(model, &info) == GRT_OK && *info.signer)
+        tool_error("note: %s is signed, %s is not: sign it again (graphc sign)", r->model, r->output);
+}
+
 static bool write_plan(const request *r, grt_runtime *runtime)
 {
     rows found = {0};
@@ -234,7 +253,9 @@ static int tune_loaded(request *r, const loaded *l)
         progress_clear();
         if (status != GRT_OK)
             code = tool_fail();
-        else if (!r->output || report.steps == 0 || write_plan(r, l->runtime)) {
+        else if (!r->output || write_plan(r, l->runtime)) {
+            if (r->output && report.steps)
+                tell_of_signature(r, l->model);
             const double ms = now_ms() - begin;
             code = EXIT_GOOD;
             if (!r->json)
@@ -255,7 +276,7 @@ static int tune(request *r)
     struct sigaction action = {.sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND}; /* twice: at once */
     if (r->cache || (r->output && !r->use_cache))
         setenv("GRAPHRT_ALGO_CACHE", r->cache ? r->cache : "off", 1);
-    if (loaded_open(&l, r->model, r->device ? r->device : "cuda", r->fallback, 0) != GRT_OK)
+    if (loaded_open(&l, r->model, r->device ? r->device : "cuda", r->fallback, 0, NULL) != GRT_OK)
         tool_fail();
     else {
         sigaction(SIGINT, &action, NULL);

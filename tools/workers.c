@@ -292,7 +292,7 @@ static void serve(pool *p)
         }
 }
 
-static void run_all(pool *p, void (*done)(void *, size_t, const worker_result *))
+static void run_all(pool *p, bool (*done)(void *, size_t, const worker_result *))
 {
     size_t reported = 0;
     while (!p->failed && reported < p->n) {
@@ -301,8 +301,8 @@ static void run_all(pool *p, void (*done)(void *, size_t, const worker_result *)
         if (p->running)
             serve(p);
         for (; reported < p->n && p->finished[reported]; reported++) {
-            if (p->results[reported].text)
-                done(p->user, reported, &p->results[reported]);
+            if (p->results[reported].text && !p->failed)
+                p->failed = !done(p->user, reported, &p->results[reported]);
             free(p->results[reported].text);
         }
     }
@@ -316,7 +316,7 @@ static void run_all(pool *p, void (*done)(void *, size_t, const worker_result *)
 }
 
 bool workers_run(size_t n, const worker_options *options, job_function *job,
-                 void (*done)(void *, size_t, const worker_result *), void *user)
+                 bool (*done)(void *, size_t, const worker_result *), void *user)
 {
     pool *p = calloc(1, sizeof *p);
     worker_result *results = calloc(n + 1, sizeof *results);

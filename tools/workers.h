@@ -24,10 +24,10 @@ typedef struct worker_options {
 enum { WORKER_ENDS = 128 };
 
 /* Run job(user, i, fd) for i in [0, n). The job writes its report to fd and returns 0 to 100. done(user, i,
- * result) is called in this process, in order of i; the result is released afterwards. False if processes
- * cannot be made, or if one that is reused ends badly after its last job (printed). This process must not
- * have started threads. */
+ * result) is called in this process, in order of i; the result is released afterwards. It returns false,
+ * after printing why, to start no more. False if it did, if processes cannot be made, or if one that is
+ * reused ends badly after its last job (printed). This process must not have started threads. */
 bool workers_run(size_t n, const worker_options *options, int (*job)(void *user, size_t i, int fd),
-                 void (*done)(void *user, size_t i, const worker_result *result), void *user);
+                 bool (*done)(void *user, size_t i, const worker_result *result), void *user);
 
 #endif

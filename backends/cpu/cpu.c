@@ -1,5 +1,6 @@
 /* The CPU backend: one device, host memory, kernels from backends/cpu/ops/. */
 #include "backends/cpu/cpu.h"
+#include "backends/cpu/isa.h"
 #include "backends/cpu/packing.h"
 #include "backends/cpu/widen.h"
 
@@ -49,6 +50,7 @@ static grt_status open_device(int32_t index, grt_device **out_device)
 {
     if (index != 0)
         return grt_fail(GRT_STATUS_DEVICE, "there is no device cpu:%d; the only one is cpu:0", index);
+    GRT_TRY(cpu_isa_check());
     grt_device *device = calloc(1, sizeof *device);
     if (!device)
         return grt_fail_memory(sizeof *device);

@@ -2,6 +2,7 @@
 #include "backends/cpu/dnnl.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include "backends/cpu/dnnl_compat.h"
 #include "backends/cpu/dnnl_weights.h"
 #include "backends/cpu/epilogue.h"
+#include "backends/cpu/isa.h"
 #include "src/base/openmp.h"
 
 #define MAX_ARGS 6
@@ -41,19 +43,39 @@ struct grt_dnnl_op {
     dnnl_weights weights; /* rank 0: none */
 };
 
-static pthread_once_t engine_once = PTHREAD_ONCE_INIT;
-static dnnl_engine_t the_engine; /* lives as long as the process: primitives cached by oneDNN refer to it */
-
-static void make_engine(void)
+/* The library takes a cap only before its first use in the process. */
+static bool cap_isa(void)
 {
-    if (dnnl_engine_create(&the_engine, dnnl_cpu, 0) != dnnl_success)
-        the_engine = NULL;
+    static const dnnl_cpu_isa_t levels[CPU_ISA_COUNT] = {dnnl_cpu_isa_sse41, dnnl_cpu_isa_avx2, ISA_AVX512};
+    return !cpu_isa_is_capped() || dnnl_set_max_cpu_isa(levels[cpu_isa_best()]) == dnnl_success;
+}
+
+/* Lives as long as the process: primitives cached by oneDNN refer to it. NULL: it cannot be made, now; or, if
+ * *out_capped (may be NULL) is false, not as GRAPHRT_CPU_ISA wants it. */
+static dnnl_engine_t make_engine(bool *out_capped)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static _Atomic(dnnl_engine_t) the_engine;
+    static bool capped; /* under the lock until there is an engine */
+    dnnl_engine_t made = atomic_load_explicit(&the_engine, memory_order_acquire);
+    if (out_capped)
+        *out_capped = true;
+    if (made)
+        return made;
+    pthread_mutex_lock(&lock);
+    made = atomic_load(&the_engine);
+    capped = capped || cap_isa();
+    if (!made && capped && try_engine_create(&made, dnnl_cpu, 0) == dnnl_success)
+        atomic_store_explicit(&the_engine, made, memory_order_release);
+    if (out_capped)
+        *out_capped = capped;
+    pthread_mutex_unlock(&lock);
+    return made;
 }
 
 static dnnl_engine_t engine(void)
 {
-    pthread_once(&engine_once, make_engine);
-    return the_engine;
+    return make_engine(NULL);
 }
 
 /* oneDNN takes the number of threads from OpenMP's setting of the calling thread, at creation and at
@@ -63,18 +85,23 @@ static int use_threads(int threads)
     return grt_team_resize(threads);
 }
 
-static bool fail(char *err, size_t n, const char *what, dnnl_status_t status)
+static grt_status result(char *err, size_t n, const char *what, dnnl_status_t status)
 {
-    if (err && n)
+    if (status == dnnl_success)
+        return GRT_OK;
+    const bool memory = status == dnnl_out_of_memory;
+    if (err && n && memory)
+        snprintf(err, n, "out of memory while %s (oneDNN)", what);
+    else if (err && n)
         snprintf(err, n, "oneDNN: %s failed (%s)", what, dnnl_status2str(status));
-    return false;
+    return memory ? GRT_STATUS_OUT_OF_MEMORY : GRT_STATUS_UNSUPPORTED;
 }
 
-static bool refuse(char *err, size_t n, const char *what)
+static grt_status refuse(char *err, size_t n, const char *what)
 {
     if (err && n)
         snprintf(err, n, "%s", what);
-    return false;
+    return GRT_STATUS_INVALID_ARGUMENT;
 }
 
 static dnnl_format_tag_t tag_of(int spatial, grt_dnnl_layout layout)
@@ -133,11 +160,11 @@ static dnnl_status_t make_attr(dnnl_primitive_attr_t *attr, const grt_dnnl_post 
                                int *residual_at)
 {
     dnnl_post_ops_t ops = NULL;
-    dnnl_status_t s = dnnl_primitive_attr_create(attr);
+    dnnl_status_t s = try_primitive_attr_create(attr);
     if (s == dnnl_success)
-        s = dnnl_primitive_attr_set_scratchpad_mode(*attr, dnnl_scratchpad_mode_user);
+        s = try_primitive_attr_set_scratchpad_mode(*attr, dnnl_scratchpad_mode_user);
     if (s == dnnl_success)
-        s = dnnl_post_ops_create(&ops);
+        s = try_post_ops_create(&ops);
     for (int i = 0; s == dnnl_success && i < count; i++) {
         if (post[i].kind == GRT_DNNL_POST_ACT) {
             s = post_act(ops, post[i].act);
@@ -147,11 +174,11 @@ static dnnl_status_t make_attr(dnnl_primitive_attr_t *attr, const grt_dnnl_post 
             s = dnnl_invalid_arguments;
         } else {
             *residual_at = dnnl_post_ops_len(ops);
-            s = dnnl_post_ops_append_binary(ops, dnnl_binary_add, dst);
+            s = try_post_ops_append_binary(ops, dnnl_binary_add, dst);
         }
     }
     if (s == dnnl_success)
-        s = dnnl_primitive_attr_set_post_ops(*attr, ops);
+        s = try_primitive_attr_set_post_ops(*attr, ops);
     if (ops)
         dnnl_post_ops_destroy(ops);
     return s;
@@ -161,7 +188,7 @@ static dnnl_status_t add_arg(grt_dnnl_op *op, slot at, int name, md_view desc)
 {
     if (!desc || dnnl_memory_desc_get_size(desc) == 0)
         return dnnl_success;
-    dnnl_status_t s = dnnl_memory_create(&op->memory[at], desc, engine(), DNNL_MEMORY_NONE);
+    dnnl_status_t s = try_memory_create(&op->memory[at], desc, engine(), DNNL_MEMORY_NONE);
     if (s == dnnl_success)
         op->args[op->arg_count++] = (dnnl_exec_arg_t){name, op->memory[at]};
     return s;
@@ -170,9 +197,9 @@ static dnnl_status_t add_arg(grt_dnnl_op *op, slot at, int name, md_view desc)
 /* From a finished primitive descriptor: the primitive, its stream and its argument list. */
 static dnnl_status_t finish(grt_dnnl_op *op, int residual_at)
 {
-    dnnl_status_t s = dnnl_primitive_create(&op->primitive, op->pd);
+    dnnl_status_t s = try_primitive_create(&op->primitive, op->pd);
     if (s == dnnl_success)
-        s = dnnl_stream_create(&op->stream, engine(), dnnl_stream_default_flags);
+        s = try_stream_create(&op->stream, engine(), dnnl_stream_default_flags);
     if (s == dnnl_success)
         s = add_arg(op, SLOT_SRC, DNNL_ARG_SRC, dnnl_primitive_desc_query_md(op->pd, dnnl_query_src_md, 0));
     if (s == dnnl_success && op->weights.rank)
@@ -207,11 +234,49 @@ static bool check_window(int spatial, const int64_t *kernel, const int64_t *stri
     return true;
 }
 
+/* ---- kernels of some versions that are not used; docs/decisions/onednn.md has how each was found ---- */
+
+/* 30101 for 3.1.1 */
+static int loaded_version(void)
+{
+    const dnnl_version_t *v = dnnl_version();
+    return v->major * 10000 + v->minor * 100 + v->patch;
+}
+
+static bool has_kernel(const grt_dnnl_op *op, const char *name)
+{
+    return strstr(grt_dnnl_op_impl(op), name) != NULL;
+}
+
 /* oneDNN 2.6.3's GEMM convolution adds a full-size tensor wrongly when channels are last (seen for 1-3 dims,
  * with and without groups); its addition of dst is right everywhere. */
 static bool misadds_residual(const grt_dnnl_op *op)
 {
-    return strstr(grt_dnnl_op_impl(op), "gemm") != NULL;
+    return has_kernel(op, "gemm");
+}
+
+/* brgconv (AVX-512, channels last) before 3.1: outputs whose window lies in the padding as a whole get a
+ * kernel of their own. With an addition of dst, it leaves the bias out, and a following activation reads its
+ * constants through a register that was never loaded: wrong results or SIGSEGV. 3.0 and 3.1.0 are wrong at
+ * the right end of padded rows, which a transpose has inside. The depthwise kernel for SSE4.1 ends with
+ * SIGSEGV when it adds dst and the channels are no multiple of 8, in all versions seen (2.6 to 3.2). */
+static bool is_defect(const grt_dnnl_op *op, const grt_dnnl_conv *c, bool sum)
+{
+    const int version = loaded_version();
+    if (sum && has_kernel(op, "jit_dw:sse41"))
+        return true;
+    if (version >= 30101 || !has_kernel(op, "brgconv:"))
+        return false;
+    const bool padded = c->transposed || c->pad_begin[c->spatial - 1] > 0 || c->pad_end[c->spatial - 1] > 0;
+    return (sum && version < 30100) || (padded && version >= 30000);
+}
+
+/* 3.0 and 3.1.0 approximate erf with an absolute error of 5e-4. */
+static bool is_coarse(const grt_dnnl_post *post)
+{
+    const int version = loaded_version();
+    return post->kind == GRT_DNNL_POST_ACT && post->act.kind == GRT_ACT_GELU_ERF && version >= 30000 &&
+           version < 30101;
 }
 
 static void add_through_dst(grt_dnnl_op *op, grt_dnnl_post *post, int count, md_view dst)
@@ -229,11 +294,14 @@ static void add_through_dst(grt_dnnl_op *op, grt_dnnl_post *post, int count, md_
  */
 static bool plan_own_epilogue(grt_dnnl_op *op, const grt_dnnl_conv *c)
 {
-    if (!c->transposed)
-        return false;
-    for (int i = 0; i < c->post_count; i++)
+    bool wanted = c->transposed;
+    for (int i = 0; i < c->post_count; i++) {
         if (c->post[i].kind == GRT_DNNL_POST_SUM)
             return false;
+        wanted |= is_coarse(&c->post[i]);
+    }
+    if (!wanted)
+        return false;
     op->own_epilogue = true;
     op->own_bias = c->bias;
     op->dst_layout = c->dst_layout;
@@ -247,10 +315,45 @@ static bool plan_own_epilogue(grt_dnnl_op *op, const grt_dnnl_conv *c)
     return true;
 }
 
-static bool create_conv(grt_dnnl_op *op, const grt_dnnl_conv *c, const grt_dnnl_op *like, char *err, size_t n)
+typedef struct tensors {
+    md_view src, weights, bias, dst; /* bias NULL: none */
+} tensors;
+
+/* op->pd: the library's first implementation without a known defect. post may be changed: a binary addition
+ * that the chosen kernel gets wrong becomes a sum. */
+static dnnl_status_t choose_kernel(grt_dnnl_op *op, const grt_dnnl_conv *c, const window *w, const tensors *t,
+                                   grt_dnnl_post *post, int post_count, int *residual_at)
+{
+    for (int skip = 0;;) {
+        dnnl_primitive_attr_t attr = NULL;
+        bool sum = false;
+        for (int i = 0; i < post_count; i++)
+            sum |= post[i].kind == GRT_DNNL_POST_SUM;
+        *residual_at = -1;
+        dnnl_status_t s = make_attr(&attr, post, post_count, t->dst, residual_at);
+        if (s == dnnl_success)
+            s = pd_conv(&op->pd, engine(), c->transposed, t->src, t->weights, t->bias, t->dst, w, attr, skip);
+        if (attr)
+            dnnl_primitive_attr_destroy(attr);
+        if (s != dnnl_success)
+            return s;
+        if (*residual_at >= 0 && misadds_residual(op)) {
+            add_through_dst(op, post, post_count, t->dst);
+            skip = 0;
+        } else if (is_defect(op, c, sum)) {
+            dnnl_primitive_desc_destroy(op->pd);
+            op->pd = NULL;
+            skip++;
+        } else {
+            return dnnl_success;
+        }
+    }
+}
+
+static grt_status create_conv(grt_dnnl_op *op, const grt_dnnl_conv *c, const grt_dnnl_op *like, char *err,
+                              size_t n)
 {
     md src = {0}, weights = {0}, bias = {0}, dst = {0};
-    dnnl_primitive_attr_t attr = NULL;
     window w = {{0}, {0}, {0}, {0}, {0}};
     int residual_at = -1;
     if (c->spatial < 1 || c->spatial > GRT_DNNL_MAX_SPATIAL || c->groups < 1 || c->in_channels % c->groups ||
@@ -278,33 +381,20 @@ static bool create_conv(grt_dnnl_op *op, const grt_dnnl_conv *c, const grt_dnnl_
         s = md_make(&weights, op->weights.rank, op->weights.dims, dnnl_format_tag_any);
     if (s == dnnl_success && with_bias)
         s = md_make(&bias, 1, bias_dims, dnnl_a);
-    /* At most two rounds: the second replaces a binary addition that the chosen kernel gets wrong. */
-    for (bool again = true; s == dnnl_success && again;) {
-        again = false;
-        s = make_attr(&attr, post, post_count, md_of(&dst), &residual_at);
-        if (s == dnnl_success)
-            s = pd_conv(&op->pd, engine(), c->transposed, md_of(&src), md_of(&weights),
-                        with_bias ? md_of(&bias) : NULL, md_of(&dst), &w, attr);
-        if (s == dnnl_success && residual_at >= 0 && misadds_residual(op)) {
-            add_through_dst(op, post, post_count, md_of(&dst));
-            residual_at = -1;
-            again = true;
-        }
-        if (attr)
-            dnnl_primitive_attr_destroy(attr);
-        attr = NULL;
-    }
+    if (s == dnnl_success)
+        s = choose_kernel(
+            op, c, &w, &(tensors){md_of(&src), md_of(&weights), with_bias ? md_of(&bias) : NULL, md_of(&dst)},
+            post, post_count, &residual_at);
     if (s == dnnl_success)
         s = finish(op, residual_at);
     md_free(&src);
     md_free(&weights);
     md_free(&bias);
     md_free(&dst);
-    return s == dnnl_success ||
-           fail(err, n, c->transposed ? "creating a deconvolution" : "creating a convolution", s);
+    return result(err, n, c->transposed ? "creating a deconvolution" : "creating a convolution", s);
 }
 
-static bool create_pool(grt_dnnl_op *op, const grt_dnnl_pool *p, char *err, size_t n)
+static grt_status create_pool(grt_dnnl_op *op, const grt_dnnl_pool *p, char *err, size_t n)
 {
     static const dnnl_alg_kind_t algs[] = {dnnl_pooling_max, dnnl_pooling_avg_exclude_padding,
                                            dnnl_pooling_avg_include_padding};
@@ -328,10 +418,10 @@ static bool create_pool(grt_dnnl_op *op, const grt_dnnl_pool *p, char *err, size
         dnnl_primitive_attr_destroy(attr);
     md_free(&src);
     md_free(&dst);
-    return s == dnnl_success || fail(err, n, "creating a pooling", s);
+    return result(err, n, "creating a pooling", s);
 }
 
-static bool create_lrn(grt_dnnl_op *op, const grt_dnnl_lrn *l, char *err, size_t n)
+static grt_status create_lrn(grt_dnnl_op *op, const grt_dnnl_lrn *l, char *err, size_t n)
 {
     md data = {0};
     dnnl_primitive_attr_t attr = NULL;
@@ -348,59 +438,54 @@ static bool create_lrn(grt_dnnl_op *op, const grt_dnnl_lrn *l, char *err, size_t
     if (attr)
         dnnl_primitive_attr_destroy(attr);
     md_free(&data);
-    return s == dnnl_success || fail(err, n, "creating a local response normalisation", s);
+    return result(err, n, "creating a local response normalisation", s);
 }
 
-static grt_dnnl_op *new_op(int threads, char *err, size_t n)
+static grt_status new_op(int threads, grt_dnnl_op **out, char *err, size_t n)
 {
-    grt_dnnl_op *op = NULL;
-    if (!engine())
-        refuse(err, n, "oneDNN: no CPU engine");
-    else if (!(op = calloc(1, sizeof *op)))
-        refuse(err, n, "out of memory");
-    else
-        op->threads = threads < 1 ? 1 : threads;
-    return op;
+    bool capped;
+    *out = NULL;
+    if (!make_engine(&capped) && !capped)
+        return refuse(err, n, "oneDNN: GRAPHRT_CPU_ISA came after the process's first use of the library");
+    *out = engine() ? calloc(1, sizeof **out) : NULL;
+    if (!*out)
+        return result(err, n, "making an operation", dnnl_out_of_memory);
+    (*out)->threads = threads < 1 ? 1 : threads;
+    return GRT_OK;
 }
 
 /* Hands a created operation over, or drops a failed one. */
-static bool deliver(grt_dnnl_op *op, bool ok, int threads_before, grt_dnnl_op **out)
+static grt_status deliver(grt_status status, int threads_before, grt_dnnl_op **out)
 {
     use_threads(threads_before);
-    if (!ok) {
-        grt_dnnl_op_release(op);
-        op = NULL;
+    if (status != GRT_OK) {
+        grt_dnnl_op_release(*out);
+        *out = NULL;
     }
-    *out = op;
-    return ok;
+    return status;
 }
 
-bool grt_dnnl_conv_create(const grt_dnnl_conv *conv, const grt_dnnl_op *like, int threads, grt_dnnl_op **out,
-                          char *err, size_t n)
+grt_status grt_dnnl_conv_create(const grt_dnnl_conv *conv, const grt_dnnl_op *like, int threads,
+                                grt_dnnl_op **out, char *err, size_t n)
 {
-    grt_dnnl_op *op = *out = new_op(threads, err, n);
-    if (!op)
-        return false;
-    const int before = use_threads(op->threads);
-    return deliver(op, create_conv(op, conv, like, err, n), before, out);
+    GRT_TRY(new_op(threads, out, err, n));
+    const int before = use_threads((*out)->threads);
+    return deliver(create_conv(*out, conv, like, err, n), before, out);
 }
 
-bool grt_dnnl_pool_create(const grt_dnnl_pool *pool, int threads, grt_dnnl_op **out, char *err, size_t n)
+grt_status grt_dnnl_pool_create(const grt_dnnl_pool *pool, int threads, grt_dnnl_op **out, char *err,
+                                size_t n)
 {
-    grt_dnnl_op *op = *out = new_op(threads, err, n);
-    if (!op)
-        return false;
-    const int before = use_threads(op->threads);
-    return deliver(op, create_pool(op, pool, err, n), before, out);
+    GRT_TRY(new_op(threads, out, err, n));
+    const int before = use_threads((*out)->threads);
+    return deliver(create_pool(*out, pool, err, n), before, out);
 }
 
-bool grt_dnnl_lrn_create(const grt_dnnl_lrn *lrn, int threads, grt_dnnl_op **out, char *err, size_t n)
+grt_status grt_dnnl_lrn_create(const grt_dnnl_lrn *lrn, int threads, grt_dnnl_op **out, char *err, size_t n)
 {
-    grt_dnnl_op *op = *out = new_op(threads, err, n);
-    if (!op)
-        return false;
-    const int before = use_threads(op->threads);
-    return deliver(op, create_lrn(op, lrn, err, n), before, out);
+    GRT_TRY(new_op(threads, out, err, n));
+    const int before = use_threads((*out)->threads);
+    return deliver(create_lrn(*out, lrn, err, n), before, out);
 }
 
 void grt_dnnl_op_release(grt_dnnl_op *op)
@@ -455,26 +540,32 @@ const char *grt_dnnl_op_weights_format(const grt_dnnl_op *op)
     return op->weights.rank ? dnnl_weights_format(&op->weights, weights_md(op)) : NULL;
 }
 
-bool grt_dnnl_op_prepack(const grt_dnnl_op *op, const char *format, const void *weights, size_t bytes,
-                         void *packed, char *err, size_t n)
+/* On one thread: oneDNN's reorders allocate within their parallel regions, where an exception cannot be
+ * caught. Sessions create their kernels side by side anyhow. */
+static grt_status reorder(const dnnl_weights *weights, const char *format, const void *from, size_t bytes,
+                          md_view layout, void *to, const char *what, char *err, size_t n)
+{
+    const int before = use_threads(1);
+    const dnnl_status_t s = dnnl_weights_reorder(engine(), weights, format, from, bytes, layout, to);
+    use_threads(before);
+    return result(err, n, what, s);
+}
+
+grt_status grt_dnnl_op_prepack(const grt_dnnl_op *op, const char *format, const void *weights, size_t bytes,
+                               void *packed, char *err, size_t n)
 {
     if (!op->weights.rank)
         return refuse(err, n, "prepacking: the operation has no weights");
-    const int before = use_threads(op->threads);
-    const dnnl_status_t s =
-        dnnl_weights_reorder(engine(), &op->weights, format, weights, bytes, weights_md(op), packed);
-    use_threads(before);
-    return s == dnnl_success || fail(err, n, "packing weights", s);
+    return reorder(&op->weights, format, weights, bytes, weights_md(op), packed, "packing weights", err, n);
 }
 
-bool grt_dnnl_unpack(const grt_dnnl_filter *filter, const char *format, const void *packed, size_t bytes,
-                     float *weights, char *err, size_t n)
+grt_status grt_dnnl_unpack(const grt_dnnl_filter *filter, const char *format, const void *packed,
+                           size_t bytes, float *weights, char *err, size_t n)
 {
     const dnnl_weights w = dnnl_weights_describe(filter);
     if (!engine())
-        return refuse(err, n, "oneDNN: no CPU engine");
-    const dnnl_status_t s = dnnl_weights_reorder(engine(), &w, format, packed, bytes, NULL, weights);
-    return s == dnnl_success || fail(err, n, "unpacking weights", s);
+        return result(err, n, "making the CPU engine", dnnl_out_of_memory);
+    return reorder(&w, format, packed, bytes, NULL, weights, "unpacking weights", err, n);
 }
 
 static dnnl_status_t bind(grt_dnnl_op *op, slot at, const void *pointer)
@@ -483,7 +574,7 @@ static dnnl_status_t bind(grt_dnnl_op *op, slot at, const void *pointer)
     if (!op->memory[at] || op->bound[at] == p)
         return dnnl_success;
     op->bound[at] = p;
-    return dnnl_memory_set_data_handle(op->memory[at], p);
+    return try_memory_set_data_handle(op->memory[at], p);
 }
 
 /* Bias and post operations in order; neighbours that one pass can do share it. */
@@ -518,7 +609,7 @@ static bool missing_argument(const grt_dnnl_op *op, const grt_dnnl_args *args)
     return (adds && !args->residual) || (op->own_bias && !args->bias);
 }
 
-bool grt_dnnl_op_run(grt_dnnl_op *op, const grt_dnnl_args *args, char *err, size_t n)
+grt_status grt_dnnl_op_run(grt_dnnl_op *op, const grt_dnnl_args *args, char *err, size_t n)
 {
     const void *pointers[SLOT_COUNT] = {args->src, args->weights, args->bias,
                                         args->dst, args->scratch, args->residual};
@@ -534,13 +625,13 @@ bool grt_dnnl_op_run(grt_dnnl_op *op, const grt_dnnl_args *args, char *err, size
         memcpy(args->dst, args->residual, op->residual_bytes);
     const int before = use_threads(op->threads);
     if (s == dnnl_success)
-        s = dnnl_primitive_execute(op->primitive, op->stream, op->arg_count, op->args);
+        s = try_primitive_execute(op->primitive, op->stream, op->arg_count, op->args);
     if (s == dnnl_success)
-        s = dnnl_stream_wait(op->stream);
+        s = try_stream_wait(op->stream);
     if (s == dnnl_success && op->own_epilogue)
         finish_outside(op, args);
     use_threads(before);
-    return s == dnnl_success || fail(err, n, "running a primitive", s);
+    return result(err, n, "running a primitive", s);
 }
 
 void grt_dnnl_version(char *out, size_t n)

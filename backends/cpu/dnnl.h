@@ -1,5 +1,4 @@
-/* A small shim over oneDNN's C API (2.6 and 3.x). dnnl.c and dnnl_compat.h are the only files that see its
- * header.
+/* A small shim over oneDNN's C API (2.6 and 3.x). Only the files dnnl* see its header.
  *
  * Life of an operation: create (for one concrete shape) -> weights_bytes, prepack -> scratch_bytes -> run.
  * All memory is the caller's; run neither allocates nor locks. An operation holds the pointers of its latest
@@ -7,8 +6,9 @@
  * that want the same layout (grt_dnnl_op_same_weights, or `like` at creation).
  *
  * Activations are float32 and plain: N C spatial, or N spatial C. Only weights take the library's own layout.
- * Functions that can fail return false and put a sentence into `err` (always terminated, may be NULL with n =
- * 0). */
+ * Functions that can fail put a sentence into `err` (always terminated, may be NULL with n = 0) and leave
+ * grt_last_error() alone. OUT_OF_MEMORY is to be handed on; any other failure of a creation says that the
+ * library has no such operation. */
 #ifndef GRT_BACKENDS_CPU_DNNL_H
 #define GRT_BACKENDS_CPU_DNNL_H
 
@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "backends/cpu/act.h"
+#include "src/base/status.h"
 
 #define GRT_DNNL_MAX_SPATIAL 3
 #define GRT_DNNL_MAX_POST    4
@@ -83,10 +84,11 @@ typedef struct grt_dnnl_lrn {
 
 /* `threads` (at least 1) is what every run of the operation uses; oneDNN fixes it at creation. `like` may be
  * NULL; else the operation reads weights in the layout that `like` reads. *out is NULL on failure. */
-bool grt_dnnl_conv_create(const grt_dnnl_conv *conv, const grt_dnnl_op *like, int threads, grt_dnnl_op **out,
-                          char *err, size_t n);
-bool grt_dnnl_pool_create(const grt_dnnl_pool *pool, int threads, grt_dnnl_op **out, char *err, size_t n);
-bool grt_dnnl_lrn_create(const grt_dnnl_lrn *lrn, int threads, grt_dnnl_op **out, char *err, size_t n);
+grt_status grt_dnnl_conv_create(const grt_dnnl_conv *conv, const grt_dnnl_op *like, int threads,
+                                grt_dnnl_op **out, char *err, size_t n);
+grt_status grt_dnnl_pool_create(const grt_dnnl_pool *pool, int threads, grt_dnnl_op **out, char *err,
+                                size_t n);
+grt_status grt_dnnl_lrn_create(const grt_dnnl_lrn *lrn, int threads, grt_dnnl_op **out, char *err, size_t n);
 void grt_dnnl_op_release(grt_dnnl_op *op);
 
 /* The library's name of the kernel, such as "jit_1x1:avx2"; lives as long as the operation. */
@@ -100,11 +102,11 @@ bool grt_dnnl_op_same_weights(const grt_dnnl_op *a, const grt_dnnl_op *b);
 const char *grt_dnnl_op_weights_format(const grt_dnnl_op *op);
 /* Weights to `packed` (64-byte aligned, weights_bytes long), from ONNX's order if format is NULL, else from
  * that format. Allocates; not for the run path. */
-bool grt_dnnl_op_prepack(const grt_dnnl_op *op, const char *format, const void *weights, size_t bytes,
-                         void *packed, char *err, size_t n);
+grt_status grt_dnnl_op_prepack(const grt_dnnl_op *op, const char *format, const void *weights, size_t bytes,
+                               void *packed, char *err, size_t n);
 /* From a format back to ONNX's order. */
-bool grt_dnnl_unpack(const grt_dnnl_filter *filter, const char *format, const void *packed, size_t bytes,
-                     float *weights, char *err, size_t n);
+grt_status grt_dnnl_unpack(const grt_dnnl_filter *filter, const char *format, const void *packed,
+                           size_t bytes, float *weights, char *err, size_t n);
 
 /* Scratch for one run, 64-byte aligned; may be 0. */
 size_t grt_dnnl_op_scratch_bytes(const grt_dnnl_op *op);
@@ -118,7 +120,7 @@ typedef struct grt_dnnl_args {
     void *scratch;
 } grt_dnnl_args;
 
-bool grt_dnnl_op_run(grt_dnnl_op *op, const grt_dnnl_args *args, char *err, size_t n);
+grt_status grt_dnnl_op_run(grt_dnnl_op *op, const grt_dnnl_args *args, char *err, size_t n);
 
 /* "2.6.3": the version of the library that is loaded. */
 void grt_dnnl_version(char *out, size_t n);

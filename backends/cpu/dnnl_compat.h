@@ -3,8 +3,9 @@
 #ifndef GRT_BACKENDS_CPU_DNNL_COMPAT_H
 #define GRT_BACKENDS_CPU_DNNL_COMPAT_H
 
-#include <oneapi/dnnl/dnnl.h>
 #include <oneapi/dnnl/dnnl_debug.h>
+
+#include "backends/cpu/dnnl_calls.h"
 
 #if DNNL_VERSION_MAJOR >= 3
 
@@ -18,18 +19,18 @@ static inline md_view md_of(const md *m)
 
 static inline dnnl_status_t md_make(md *out, int rank, const dnnl_dims_t dims, dnnl_format_tag_t tag)
 {
-    return dnnl_memory_desc_create_with_tag(out, rank, dims, dnnl_f32, tag);
+    return try_memory_desc_create_with_tag(out, rank, dims, dnnl_f32, tag);
 }
 
 static inline dnnl_status_t md_make_strided(md *out, int rank, const dnnl_dims_t dims,
                                             const dnnl_dims_t strides)
 {
-    return dnnl_memory_desc_create_with_strides(out, rank, dims, dnnl_f32, strides);
+    return try_memory_desc_create_with_strides(out, rank, dims, dnnl_f32, strides);
 }
 
 static inline dnnl_status_t md_copy(md *out, md_view from)
 {
-    return dnnl_memory_desc_clone(out, from);
+    return try_memory_desc_clone(out, from);
 }
 
 static inline void md_free(md *m)
@@ -41,12 +42,12 @@ static inline void md_free(md *m)
 
 static inline dnnl_status_t post_sum(dnnl_post_ops_t p)
 {
-    return dnnl_post_ops_append_sum(p, 1.0f, 0, dnnl_data_type_undef);
+    return try_post_ops_append_sum(p, 1.0f, 0, dnnl_data_type_undef);
 }
 
 static inline dnnl_status_t post_eltwise(dnnl_post_ops_t p, dnnl_alg_kind_t alg, float a, float b)
 {
-    return dnnl_post_ops_append_eltwise(p, alg, a, b);
+    return try_post_ops_append_eltwise(p, alg, a, b);
 }
 
 #else
@@ -83,14 +84,21 @@ static inline void md_free(md *m)
 
 static inline dnnl_status_t post_sum(dnnl_post_ops_t p)
 {
-    return dnnl_post_ops_append_sum(p, 1.0f);
+    return try_post_ops_append_sum(p, 1.0f);
 }
 
 static inline dnnl_status_t post_eltwise(dnnl_post_ops_t p, dnnl_alg_kind_t alg, float a, float b)
 {
-    return dnnl_post_ops_append_eltwise(p, 1.0f, alg, a, b);
+    return try_post_ops_append_eltwise(p, 1.0f, alg, a, b);
 }
 
+#endif
+
+/* All of AVX-512 that the library's version knows, without AMX. */
+#if DNNL_VERSION_MAJOR >= 3
+#define ISA_AVX512 dnnl_cpu_isa_avx512_core_fp16
+#else
+#define ISA_AVX512 dnnl_cpu_isa_avx512_core_bf16
 #endif
 
 /* Strides, kernel, dilation and padding in oneDNN's form (dilation 0: none). */
@@ -98,19 +106,51 @@ typedef struct window {
     dnnl_dims_t stride, kernel, dilation, begin, end;
 } window;
 
+/* The library's implementation number `skip` for the operation, counted from its first choice. */
+#if DNNL_VERSION_MAJOR >= 3
+static inline dnnl_status_t pd_skip(dnnl_primitive_desc_t *pd, int skip)
+{
+    dnnl_status_t s = dnnl_success;
+    for (; s == dnnl_success && skip > 0; skip--)
+        s = try_primitive_desc_next_impl(*pd);
+    if (s != dnnl_success) {
+        dnnl_primitive_desc_destroy(*pd);
+        *pd = NULL;
+    }
+    return s;
+}
+#else
+static inline dnnl_status_t pd_pick(dnnl_primitive_desc_t *pd, const_dnnl_op_desc_t desc,
+                                    dnnl_engine_t engine, dnnl_primitive_attr_t attr, int skip)
+{
+    if (skip == 0)
+        return try_primitive_desc_create(pd, desc, attr, engine, NULL);
+    dnnl_primitive_desc_iterator_t at = NULL;
+    dnnl_status_t s = try_primitive_desc_iterator_create(&at, desc, attr, engine, NULL);
+    for (; s == dnnl_success && skip > 0; skip--)
+        s = try_primitive_desc_iterator_next(at);
+    if (s == dnnl_success)
+        *pd = dnnl_primitive_desc_iterator_fetch(at);
+    if (at)
+        dnnl_primitive_desc_iterator_destroy(at);
+    return s == dnnl_success && !*pd ? dnnl_out_of_memory : s;
+}
+#endif
+
 static inline dnnl_status_t pd_conv(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, int transposed,
                                     md_view src, md_view weights, md_view bias, md_view dst, const window *w,
-                                    dnnl_primitive_attr_t attr)
+                                    dnnl_primitive_attr_t attr, int skip)
 {
     /* Direct algorithms only: Winograd's rounding is not what a float32 model expects. */
 #if DNNL_VERSION_MAJOR >= 3
-    if (transposed)
-        return dnnl_deconvolution_forward_primitive_desc_create(
-            pd, engine, dnnl_forward_inference, dnnl_deconvolution_direct, src, weights, bias, dst, w->stride,
-            w->dilation, w->begin, w->end, attr);
-    return dnnl_convolution_forward_primitive_desc_create(pd, engine, dnnl_forward_inference,
-                                                          dnnl_convolution_direct, src, weights, bias, dst,
-                                                          w->stride, w->dilation, w->begin, w->end, attr);
+    const dnnl_status_t s = transposed
+                                ? try_deconvolution_forward_primitive_desc_create(
+                                      pd, engine, dnnl_forward_inference, dnnl_deconvolution_direct, src,
+                                      weights, bias, dst, w->stride, w->dilation, w->begin, w->end, attr)
+                                : try_convolution_forward_primitive_desc_create(
+                                      pd, engine, dnnl_forward_inference, dnnl_convolution_direct, src,
+                                      weights, bias, dst, w->stride, w->dilation, w->begin, w->end, attr);
+    return s == dnnl_success ? pd_skip(pd, skip) : s;
 #else
     dnnl_status_t s;
     if (transposed) {
@@ -118,13 +158,13 @@ static inline dnnl_status_t pd_conv(dnnl_primitive_desc_t *pd, dnnl_engine_t eng
         s = dnnl_dilated_deconvolution_forward_desc_init(&d, dnnl_forward_inference,
                                                          dnnl_deconvolution_direct, src, weights, bias, dst,
                                                          w->stride, w->dilation, w->begin, w->end);
-        return s == dnnl_success ? dnnl_primitive_desc_create(pd, &d, attr, engine, NULL) : s;
+        return s == dnnl_success ? pd_pick(pd, &d, engine, attr, skip) : s;
     }
     dnnl_convolution_desc_t d;
     s = dnnl_dilated_convolution_forward_desc_init(&d, dnnl_forward_inference, dnnl_convolution_direct, src,
                                                    weights, bias, dst, w->stride, w->dilation, w->begin,
                                                    w->end);
-    return s == dnnl_success ? dnnl_primitive_desc_create(pd, &d, attr, engine, NULL) : s;
+    return s == dnnl_success ? pd_pick(pd, &d, engine, attr, skip) : s;
 #endif
 }
 
@@ -132,14 +172,14 @@ static inline dnnl_status_t pd_pool(dnnl_primitive_desc_t *pd, dnnl_engine_t eng
                                     md_view src, md_view dst, const window *w, dnnl_primitive_attr_t attr)
 {
 #if DNNL_VERSION_MAJOR >= 3
-    return dnnl_pooling_forward_primitive_desc_create(pd, engine, dnnl_forward_inference, alg, src, dst,
-                                                      w->stride, w->kernel, w->dilation, w->begin, w->end,
-                                                      attr);
+    return try_pooling_forward_primitive_desc_create(pd, engine, dnnl_forward_inference, alg, src, dst,
+                                                     w->stride, w->kernel, w->dilation, w->begin, w->end,
+                                                     attr);
 #else
     dnnl_pooling_v2_desc_t d;
     dnnl_status_t s = dnnl_pooling_v2_forward_desc_init(&d, dnnl_forward_inference, alg, src, dst, w->stride,
                                                         w->kernel, w->dilation, w->begin, w->end);
-    return s == dnnl_success ? dnnl_primitive_desc_create(pd, &d, attr, engine, NULL) : s;
+    return s == dnnl_success ? try_primitive_desc_create(pd, &d, attr, engine, NULL) : s;
 #endif
 }
 
@@ -147,13 +187,13 @@ static inline dnnl_status_t pd_lrn(dnnl_primitive_desc_t *pd, dnnl_engine_t engi
                                    int64_t size, float alpha, float beta, float k, dnnl_primitive_attr_t attr)
 {
 #if DNNL_VERSION_MAJOR >= 3
-    return dnnl_lrn_forward_primitive_desc_create(
-        pd, engine, dnnl_forward_inference, dnnl_lrn_across_channels, data, data, size, alpha, beta, k, attr);
+    return try_lrn_forward_primitive_desc_create(pd, engine, dnnl_forward_inference, dnnl_lrn_across_channels,
+                                                 data, data, size, alpha, beta, k, attr);
 #else
     dnnl_lrn_desc_t d;
     dnnl_status_t s = dnnl_lrn_forward_desc_init(&d, dnnl_forward_inference, dnnl_lrn_across_channels, data,
                                                  size, alpha, beta, k);
-    return s == dnnl_success ? dnnl_primitive_desc_create(pd, &d, attr, engine, NULL) : s;
+    return s == dnnl_success ? try_primitive_desc_create(pd, &d, attr, engine, NULL) : s;
 #endif
 }
 

@@ -27,7 +27,17 @@ dnnl_weights dnnl_weights_describe(const grt_dnnl_filter *f)
         w.strides[at++] = taps;
     }
     w.rank = at;
+    w.spatial = f->spatial;
     return w;
+}
+
+/* The spatial dims lie next to each other, in order. Of the tags that describe the same layout where a dim is
+ * 1, such a one still does when a kernel k x 1 is written 1 x k. */
+static bool keeps_spatial(const dnnl_weights *weights, const char *tag)
+{
+    static const char letters[] = "abcdefghijkl";
+    const char *first = strchr(tag, letters[weights->rank - weights->spatial]);
+    return first && !strncmp(first, letters + weights->rank - weights->spatial, (size_t)weights->spatial);
 }
 
 /* A layout has a name if some tag describes it to the last detail. */
@@ -37,7 +47,8 @@ const char *dnnl_weights_format(const dnnl_weights *weights, md_view layout)
     for (int tag = dnnl_a; tag < dnnl_format_tag_last && !name; tag++) {
         md made = {0};
         if (md_make(&made, weights->rank, weights->dims, (dnnl_format_tag_t)tag) == dnnl_success &&
-            dnnl_memory_desc_equal(md_of(&made), layout))
+            dnnl_memory_desc_equal(md_of(&made), layout) &&
+            keeps_spatial(weights, dnnl_fmt_tag2str((dnnl_format_tag_t)tag)))
             name = dnnl_fmt_tag2str((dnnl_format_tag_t)tag);
         md_free(&made);
     }
@@ -69,20 +80,20 @@ dnnl_status_t dnnl_weights_reorder(dnnl_engine_t engine, const dnnl_weights *wei
         s = layout_of(weights, NULL, &plain);
     const md_view target = layout ? layout : md_of(&plain);
     if (s == dnnl_success)
-        s = dnnl_memory_create(&read, md_of(&source), engine, (void *)(uintptr_t)from);
+        s = try_memory_create(&read, md_of(&source), engine, (void *)(uintptr_t)from);
     if (s == dnnl_success)
-        s = dnnl_memory_create(&written, target, engine, to);
+        s = try_memory_create(&written, target, engine, to);
     if (s == dnnl_success)
-        s = dnnl_reorder_primitive_desc_create(&pd, md_of(&source), engine, target, engine, NULL);
+        s = try_reorder_primitive_desc_create(&pd, md_of(&source), engine, target, engine, NULL);
     if (s == dnnl_success)
-        s = dnnl_primitive_create(&reorder, pd);
+        s = try_primitive_create(&reorder, pd);
     if (s == dnnl_success)
-        s = dnnl_stream_create(&stream, engine, dnnl_stream_default_flags);
+        s = try_stream_create(&stream, engine, dnnl_stream_default_flags);
     const dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, read}, {DNNL_ARG_TO, written}};
     if (s == dnnl_success)
-        s = dnnl_primitive_execute(reorder, stream, 2, args);
+        s = try_primitive_execute(reorder, stream, 2, args);
     if (s == dnnl_success)
-        s = dnnl_stream_wait(stream);
+        s = try_stream_wait(stream);
     if (stream)
         dnnl_stream_destroy(stream);
     if (reorder)

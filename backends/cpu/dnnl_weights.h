@@ -7,7 +7,7 @@
 
 /* ONNX's order, seen with oneDNN's dims. */
 typedef struct dnnl_weights {
-    int rank;
+    int rank, spatial;
     dnnl_dims_t dims, strides;
 } dnnl_weights;
 

@@ -1,5 +1,6 @@
 /* The epilogue pass, compiled for the baseline and for AVX2; see epilogue.h. */
 #include "backends/cpu/epilogue.h"
+#include "backends/cpu/isa.h"
 
 #define PARALLEL_FLOATS 16384 /* below this a second thread costs more than it saves */
 
@@ -43,7 +44,7 @@ void grt_epilogue_run(const grt_epilogue *e, float *dst, int threads)
 {
     void (*finish)(const grt_epilogue *, int64_t, float *) = finish_row_c;
 #if defined(__x86_64__) && defined(__GNUC__)
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+    if (cpu_isa_best() >= CPU_ISA_AVX2)
         finish = finish_row_avx2;
 #endif
     if (!e->bias && !e->bias_row && !e->residual && e->act.kind == GRT_ACT_NONE)

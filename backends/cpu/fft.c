@@ -1,16 +1,23 @@
 /* Lengths that are powers of two by Cooley and Tukey's method; others as a convolution of such a length
- * (Bluestein's method). */
+ * (Bluestein's method), which needs no order: one transform leaves its result with the bits of its places
+ * reversed, the next takes it so. Large ones are halved until they fit into a cache. */
 #include "backends/cpu/fft.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* Numbers exp(-2 pi i k / m): FINE of them as they are, and each FINE-th, so that the table of a long
+ * transform is short. */
+enum { FINE_BITS = 10, FINE = 1 << FINE_BITS, IN_CACHE = 1 << 13 };
+
 struct cpu_fft {
-    int64_t n, m;     /* m: the power of two that is worked with; n itself if it is one */
-    double *twiddles; /* m / 2 numbers: exp(-2 pi i k / m) */
-    double *chirp;    /* n numbers: exp(-pi i k^2 / n); NULL if n is a power of two */
-    double *filter;   /* m numbers: transform of the chirp's conjugate, over m */
+    int64_t n, m;   /* m: the power of two that is worked with; n itself if it is one */
+    double *fine;   /* the first FINE or m / 2 */
+    double *coarse; /* each FINE-th of m / 2 */
+    double *small;  /* of transforms that fit into the cache: m = 2, 4, 8, ... behind each other */
+    double *chirp;  /* n numbers: exp(-pi i k^2 / n); NULL if n is a power of two */
+    double *filter; /* m numbers: transform of the chirp's conjugate, over m, in reversed order */
 };
 
 #define MAX_LENGTH ((int64_t)1 << 40)
@@ -38,20 +45,76 @@ static void bit_reverse(double *x, int64_t m)
     }
 }
 
-static void power_of_two(const double *twiddles, double *x, int64_t m)
+/* The k-th of m twiddles, whose table is that of fft->m. */
+static inline void twiddle(const cpu_fft *fft, int64_t k, double *out)
 {
-    bit_reverse(x, m);
-    for (int64_t half = 1; half < m; half *= 2)
-        for (int64_t start = 0; start < m; start += 2 * half)
-            for (int64_t k = 0; k < half; k++) {
-                double *a = x + 2 * (start + k), *b = a + 2 * half;
-                multiply(b, twiddles + 2 * (k * (m / (2 * half))));
-                double re = a[0] - b[0], im = a[1] - b[1];
-                a[0] += b[0];
-                a[1] += b[1];
-                b[0] = re;
-                b[1] = im;
-            }
+    const double *low = fft->fine + 2 * (k & (FINE - 1)), *high = fft->coarse + 2 * (k >> FINE_BITS);
+    out[0] = low[0] * high[0] - low[1] * high[1];
+    out[1] = low[0] * high[1] + low[1] * high[0];
+}
+
+/* a, b = a + b, (a - b) w */
+static inline void split(double *a, double *b, const double *w)
+{
+    const double re = a[0] - b[0], im = a[1] - b[1];
+    a[0] += b[0];
+    a[1] += b[1];
+    b[0] = re * w[0] - im * w[1];
+    b[1] = re * w[1] + im * w[0];
+}
+
+/* a, b = a + b w, a - b w */
+static inline void join(double *a, double *b, const double *w)
+{
+    const double re = b[0] * w[0] - b[1] * w[1], im = b[0] * w[1] + b[1] * w[0];
+    b[0] = a[0] - re;
+    b[1] = a[1] - im;
+    a[0] += re;
+    a[1] += im;
+}
+
+/* Places in order; the result's bits are reversed. `stride` is fft->m / m. */
+static void scatter(const cpu_fft *fft, double *x, int64_t m, int64_t stride)
+{
+    const int64_t half = m / 2;
+    double w[2];
+    if (m <= IN_CACHE) {
+        for (int64_t h = half; h >= 1; h /= 2) {
+            const double *table = fft->small + 2 * (h - 1);
+            for (int64_t start = 0; start < m; start += 2 * h)
+                for (int64_t k = 0; k < h; k++)
+                    split(x + 2 * (start + k), x + 2 * (start + k + h), table + 2 * k);
+        }
+        return;
+    }
+    for (int64_t k = 0; k < half; k++) {
+        twiddle(fft, k * stride, w);
+        split(x + 2 * k, x + 2 * (k + half), w);
+    }
+    scatter(fft, x, half, 2 * stride);
+    scatter(fft, x + 2 * half, half, 2 * stride);
+}
+
+/* Places with their bits reversed; the result in order. */
+static void gather(const cpu_fft *fft, double *x, int64_t m, int64_t stride)
+{
+    const int64_t half = m / 2;
+    double w[2];
+    if (m <= IN_CACHE) {
+        for (int64_t h = 1; h < m; h *= 2) {
+            const double *table = fft->small + 2 * (h - 1);
+            for (int64_t start = 0; start < m; start += 2 * h)
+                for (int64_t k = 0; k < h; k++)
+                    join(x + 2 * (start + k), x + 2 * (start + k + h), table + 2 * k);
+        }
+        return;
+    }
+    gather(fft, x, half, 2 * stride);
+    gather(fft, x + 2 * half, half, 2 * stride);
+    for (int64_t k = 0; k < half; k++) {
+        twiddle(fft, k * stride, w);
+        join(x + 2 * k, x + 2 * (k + half), w);
+    }
 }
 
 static void conjugate(double *x, int64_t n)
@@ -67,6 +130,17 @@ static void unit(double *out, int64_t k, int64_t n)
     out[1] = -sin(M_PI * (double)k / (double)n);
 }
 
+static void fill_twiddles(cpu_fft *fft, int64_t small)
+{
+    for (int64_t k = 0; k < FINE; k++)
+        unit(fft->fine + 2 * k, 2 * k, fft->m);
+    for (int64_t k = 0; k <= fft->m / 2 / FINE; k++)
+        unit(fft->coarse + 2 * k, 2 * k * FINE, fft->m);
+    for (int64_t h = 1; h < small; h *= 2)
+        for (int64_t k = 0; k < h; k++)
+            unit(fft->small + 2 * (h - 1 + k), k, h);
+}
+
 static void fill_chirp(cpu_fft *fft)
 {
     int64_t n = fft->n, square = 0; /* k^2 modulo 2n, which keeps the angle exact */
@@ -79,7 +153,7 @@ static void fill_chirp(cpu_fft *fft)
         a[0] = b[0] = fft->chirp[2 * k] / (double)fft->m;
         a[1] = b[1] = -fft->chirp[2 * k + 1] / (double)fft->m;
     }
-    power_of_two(fft->twiddles, fft->filter, fft->m);
+    scatter(fft, fft->filter, fft->m, 1);
 }
 
 grt_status cpu_fft_create(int64_t n, cpu_fft **out_fft)
@@ -94,15 +168,18 @@ grt_status cpu_fft_create(int64_t n, cpu_fft **out_fft)
     fft->n = n;
     for (fft->m = 1; fft->m < (direct ? n : 2 * n - 1);)
         fft->m *= 2;
-    fft->twiddles = calloc((size_t)fft->m + 2, sizeof *fft->twiddles);
+    const int64_t small = fft->m < IN_CACHE ? fft->m : IN_CACHE;
+    fft->fine = calloc(2 * (size_t)FINE, sizeof *fft->fine);
+    fft->coarse = calloc(2 * (size_t)(fft->m / 2 / FINE + 1), sizeof *fft->coarse);
+    fft->small = calloc(2 * (size_t)small, sizeof *fft->small);
     fft->chirp = direct ? NULL : calloc(2 * (size_t)n, sizeof *fft->chirp);
     fft->filter = direct ? NULL : calloc(2 * (size_t)fft->m, sizeof *fft->filter);
-    if (!fft->twiddles || (!direct && (!fft->chirp || !fft->filter))) {
+    if (!fft->fine || !fft->coarse || !fft->small || (!direct && (!fft->chirp || !fft->filter))) {
+        const size_t wanted = 2 * (size_t)fft->m * sizeof *fft->filter;
         cpu_fft_release(fft);
-        return grt_fail_memory((size_t)n * sizeof *fft->twiddles);
+        return grt_fail_memory(wanted);
     }
-    for (int64_t k = 0; k < fft->m / 2; k++)
-        unit(fft->twiddles + 2 * k, 2 * k, fft->m);
+    fill_twiddles(fft, small);
     if (!direct)
         fill_chirp(fft);
     *out_fft = fft;
@@ -113,7 +190,9 @@ void cpu_fft_release(cpu_fft *fft)
 {
     if (!fft)
         return;
-    free(fft->twiddles);
+    free(fft->fine);
+    free(fft->coarse);
+    free(fft->small);
     free(fft->chirp);
     free(fft->filter);
     free(fft);
@@ -131,14 +210,16 @@ static void convolve(const cpu_fft *fft, double *x, double *scratch)
         memcpy(scratch + 2 * k, x + 2 * k, 2 * sizeof *x);
         multiply(scratch + 2 * k, fft->chirp + 2 * k);
     }
-    power_of_two(fft->twiddles, scratch, fft->m);
-    for (int64_t k = 0; k < fft->m; k++)
+    scatter(fft, scratch, fft->m, 1);
+    for (int64_t k = 0; k < fft->m; k++) {
         multiply(scratch + 2 * k, fft->filter + 2 * k);
-    conjugate(scratch, fft->m); /* back: the filter has divided by m already */
-    power_of_two(fft->twiddles, scratch, fft->m);
-    conjugate(scratch, fft->m);
+        scratch[2 * k + 1] =
+            -scratch[2 * k + 1]; /* back by conjugates: the filter has divided by m already */
+    }
+    gather(fft, scratch, fft->m, 1);
     for (int64_t k = 0; k < fft->n; k++) {
-        memcpy(x + 2 * k, scratch + 2 * k, 2 * sizeof *x);
+        x[2 * k] = scratch[2 * k];
+        x[2 * k + 1] = -scratch[2 * k + 1];
         multiply(x + 2 * k, fft->chirp + 2 * k);
     }
 }
@@ -147,10 +228,12 @@ void cpu_fft_run(const cpu_fft *fft, double *x, bool inverse, double *scratch)
 {
     if (inverse)
         conjugate(x, fft->n);
-    if (fft->chirp)
+    if (fft->chirp) {
         convolve(fft, x, scratch);
-    else
-        power_of_two(fft->twiddles, x, fft->m);
+    } else {
+        bit_reverse(x, fft->m);
+        gather(fft, x, fft->m, 1);
+    }
     for (int64_t k = 0; inverse && k < fft->n; k++) {
         x[2 * k] /= (double)fft->n;
         x[2 * k + 1] /= -(double)fft->n;

@@ -438,7 +438,7 @@ void grt_gemm_run(const grt_gemm *g, const float *a, const float *b, float *c, v
         return;
     if (!size_b(g, &p, &count) || !round_floats(p.a_floats, &a_step) || !round_floats(p.b_floats, &b_step))
         return; /* grt_gemm_scratch_bytes has refused these sizes */
-    float *a_all = scratch, *b_all = a_step || b_step ? a_all + a_step * (size_t)p.threads : NULL;
+    float *a_all = scratch ? scratch : (void *)grt_nothing, *b_all = a_all + a_step * (size_t)p.threads;
     const job work = {.g = g,
                       .p = &p,
                       .a = a,

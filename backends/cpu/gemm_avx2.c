@@ -1,7 +1,8 @@
 /* GEMM micro-kernels for AVX2 with FMA: blocks of 6 x 16 for matrices, 1 x 64, 2 x 32 and 3 x 32 for a few
  * rows. The functions carry their own target attribute; the file needs no special compiler flag, and nothing
- * here runs before grt_gemm_kernel_avx2 has asked the CPU. */
+ * here runs before grt_gemm_kernel_avx2 has asked cpu_isa_best. */
 #include "backends/cpu/gemm_kernel.h"
+#include "backends/cpu/isa.h"
 
 #if defined(__x86_64__) && defined(__GNUC__)
 
@@ -358,7 +359,7 @@ static const grt_gemm_kernel avx2_kernel = {"avx2", 6, 1, block, SWEEP_MOST, 4, 
 
 const grt_gemm_kernel *grt_gemm_kernel_avx2(void)
 {
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? &avx2_kernel : NULL;
+    return cpu_isa_best() >= CPU_ISA_AVX2 ? &avx2_kernel : NULL;
 }
 
 #else

@@ -81,10 +81,13 @@ static grt_status unpack_conv(const grt_tensor *packed, const grt_packing *packi
     f.in_channels = packed->dims[f.transposed ? 0 : 1] * (f.transposed ? 1 : f.groups);
     for (int i = 0; i < f.spatial; i++)
         f.kernel[i] = packed->dims[2 + i];
-    if (f.out_channels % f.groups || f.in_channels % f.groups ||
-        !grt_dnnl_unpack(&f, layout, packed->data, packing->bytes, out, NULL, 0))
+    if (f.out_channels % f.groups || f.in_channels % f.groups)
         return bad(packed, packing);
-    return GRT_OK;
+    char err[256];
+    const grt_status status = grt_dnnl_unpack(&f, layout, packed->data, packing->bytes, out, err, sizeof err);
+    if (status == GRT_STATUS_OUT_OF_MEMORY)
+        return grt_fail(status, "%s", err);
+    return status == GRT_OK ? GRT_OK : bad(packed, packing);
 }
 
 grt_status cpu_packing_unpack(const grt_tensor *packed, const grt_packing *packing, void *out_data)

@@ -5,6 +5,7 @@
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/dispatch.h"
 #include "backends/cpu/element.h"
+#include "src/base/checked.h"
 
 #include <math.h>
 
@@ -96,7 +97,7 @@ CPU_BODY pool_pixels_body(const cpu_pool *p, const float *image, int64_t line, f
         line /= w->out[i];
         cpu_window_taps(w, i, o, &from[i], &to[i], &at[i]);
         outer *= to[i] - from[i];
-        outer_count *= cpu_pool_count(p, i, o);
+        outer_count = grt_mul_saturated(outer_count, cpu_pool_count(p, i, o));
     }
     for (int64_t x = 0; x < w->out[last]; x++, y += channels) {
         const float *group[GROUP];
@@ -126,7 +127,8 @@ CPU_BODY pool_pixels_body(const cpu_pool *p, const float *image, int64_t line, f
             for (int64_t i = 0; i < channels; i++)
                 y[i] = p->max ? -INFINITY : 0.0f;
         if (!p->max && (count || !first))
-            scale_pixel_body(y, channels, 1.0f / (float)(outer_count * cpu_pool_count(p, last, x)));
+            scale_pixel_body(y, channels,
+                             1.0f / (float)grt_mul_saturated(outer_count, cpu_pool_count(p, last, x)));
     }
 }
 CPU_DISPATCH(pool_pixels, (const cpu_pool *p, const float *image, int64_t line, float *y),
@@ -185,7 +187,7 @@ CPU_BODY divide_line_body(const cpu_pool *p, int64_t outer_count, float *y)
     inside(width, w->stride[last], -w->begin[last], w->in[last] - reach, &low, &high);
     if (w->in[last] <= reach)
         low = high = 0;
-    const float whole = (float)(outer_count * w->kernel[last]);
+    const float whole = (float)grt_mul_saturated(outer_count, w->kernel[last]);
 #pragma omp simd
     for (int64_t x = low; x < high; x++)
         y[x] = outer_count > 0 ? y[x] / whole : 0.0f;
@@ -195,8 +197,34 @@ CPU_BODY divide_line_body(const cpu_pool *p, int64_t outer_count, float *y)
             if (x == width)
                 break;
         }
-        const int64_t n = outer_count * cpu_pool_count(p, last, x);
+        const int64_t n = grt_mul_saturated(outer_count, cpu_pool_count(p, last, x));
         y[x] = n > 0 ? y[x] / (float)n : 0.0f;
+    }
+}
+
+/* One row of input into a line of output, tap by tap. */
+CPU_BODY accumulate_row_body(const cpu_window *w, const float *row, bool max, float *y)
+{
+    const int32_t last = w->spatial - 1;
+    for (int64_t kx = 0; kx < w->kernel[last]; kx++) {
+        const int64_t shift = kx * w->dilation[last] - w->begin[last];
+        int64_t low, high;
+        inside(w->out[last], w->stride[last], shift, w->in[last], &low, &high);
+        accumulate_line_body(row + low * w->stride[last] + shift, high - low, w->stride[last], max, y + low);
+    }
+}
+
+/* The same, output by output: of a window that is longer than the row, only the taps inside are looked at. */
+CPU_BODY accumulate_wide_body(const cpu_window *w, const float *row, bool max, float *y)
+{
+    const int32_t last = w->spatial - 1;
+    for (int64_t x = 0; x < w->out[last]; x++) {
+        int64_t from, to, at;
+        cpu_window_taps(w, last, x, &from, &to, &at);
+        for (int64_t kx = from; kx < to; kx++) {
+            const float v = row[at + kx * w->dilation[last]];
+            y[x] = !max ? y[x] + v : v > y[x] ? v : y[x];
+        }
     }
 }
 
@@ -213,7 +241,7 @@ CPU_BODY pool_line_body(const cpu_pool *p, const float *plane, int64_t line, flo
         cpu_window_taps(w, i, o, &from[i], &to[i], &at[i]);
         k[i] = from[i];
         taps *= to[i] - from[i];
-        count *= cpu_pool_count(p, i, o);
+        count = grt_mul_saturated(count, cpu_pool_count(p, i, o));
     }
     for (int64_t x = 0; x < width; x++)
         y[x] = p->max ? -INFINITY : 0.0f;
@@ -222,13 +250,10 @@ CPU_BODY pool_line_body(const cpu_pool *p, const float *plane, int64_t line, flo
         for (int32_t i = 0; i < last; i++)
             position = position * w->in[i] + at[i] + k[i] * w->dilation[i];
         const float *row = plane + position * w->in[last];
-        for (int64_t kx = 0; kx < w->kernel[last]; kx++) {
-            const int64_t shift = kx * w->dilation[last] - w->begin[last];
-            int64_t low, high;
-            inside(width, w->stride[last], shift, w->in[last], &low, &high);
-            accumulate_line_body(row + low * w->stride[last] + shift, high - low, w->stride[last], p->max,
-                                 y + low);
-        }
+        if (w->kernel[last] <= w->in[last])
+            accumulate_row_body(w, row, p->max, y);
+        else
+            accumulate_wide_body(w, row, p->max, y);
         next(k, from, to, last);
     }
     if (!p->max)
@@ -240,7 +265,7 @@ void cpu_pool_float(const cpu_pool *p, const float *x, float *y)
 {
     const cpu_window *w = &p->w;
     const int64_t width = w->out[w->spatial - 1], lines = width ? w->out_pixels / width : 0;
-    const bool many = p->batch * p->channels * w->out_pixels * w->taps > CPU_GRAIN;
+    const bool many = grt_mul_saturated(p->batch * p->channels * w->out_pixels, w->taps) > CPU_GRAIN;
     if (p->last) {
 #pragma omp parallel for num_threads(p->threads) if (many)
         for (int64_t i = 0; i < p->batch * lines; i++)
@@ -280,7 +305,7 @@ static void pool_element(const cpu_pool *p, grt_dtype dtype, const void *x, int6
         cpu_window_taps(w, i, o, &from[i], &to[i], &first[i]);
         k[i] = from[i];
         taps *= to[i] - from[i];
-        count *= cpu_pool_count(p, i, o);
+        count = grt_mul_saturated(count, cpu_pool_count(p, i, o));
     }
     double value = p->max ? -INFINITY : 0.0;
     for (int64_t t = 0; t < taps; t++) {
@@ -304,7 +329,8 @@ static void pool_element(const cpu_pool *p, grt_dtype dtype, const void *x, int6
 void cpu_pool_exact(const cpu_pool *p, grt_dtype dtype, const void *x, void *y, int64_t *indices)
 {
     const int64_t planes = p->batch * p->channels;
-#pragma omp parallel for num_threads(p->threads) if (planes * p->w.out_pixels * p->w.taps > CPU_GRAIN)
+    const bool many = grt_mul_saturated(planes * p->w.out_pixels, p->w.taps) > CPU_GRAIN;
+#pragma omp parallel for num_threads(p->threads) if (many)
     for (int64_t plane = 0; plane < planes; plane++)
         for (int64_t pixel = 0; pixel < p->w.out_pixels; pixel++)
             pool_element(p, dtype, x, plane, pixel, y, indices);

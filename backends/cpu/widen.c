@@ -80,10 +80,15 @@ static const grt_kernel_row *find_wide(const grt_kernel_table *const *tables, si
 const grt_kernel_row *cpu_widen_find(const grt_kernel_table *const *tables, size_t n_tables,
                                      const grt_kernel_node *node)
 {
+    enum {
+        FEW = 32
+    }; /* who asks for a kernel cannot be told of a lack of memory: rarely is there need of any */
+    const size_t n = (size_t)node->n_in + (size_t)node->n_out;
     grt_kernel_node wide;
-    grt_tensor *tensors = malloc(((size_t)(node->n_in + node->n_out) + 1) * sizeof *tensors);
-    bool found = tensors && describe(node, tensors, &wide) && find_wide(tables, n_tables, &wide);
-    free(tensors);
+    grt_tensor few[FEW], *tensors = n <= FEW ? few : malloc(n * sizeof *tensors);
+    const bool found = tensors && describe(node, tensors, &wide) && find_wide(tables, n_tables, &wide);
+    if (tensors != few)
+        free(tensors);
     return found ? &widened_row : NULL;
 }
 

@@ -1,6 +1,8 @@
 /* See code.h. */
 #include "backends/cuda/code.h"
 
+#include "backends/cuda/cubin.h"
+
 #include "src/base/hash.h"
 
 #include <pthread.h>
@@ -60,7 +62,8 @@ static void load(cuda_device *device, entry *e, const char *name)
     e->code = grt_device_code_find(&device->base, e->key, &size);
     if (!e->code)
         return;
-    if (cudaLibraryLoadData(&e->library, e->code, NULL, NULL, 0, NULL, NULL, 0) != cudaSuccess ||
+    if (!cuda_cubin_is_whole(e->code, size) ||
+        cudaLibraryLoadData(&e->library, e->code, NULL, NULL, 0, NULL, NULL, 0) != cudaSuccess ||
         cudaLibraryGetKernel(&e->kernel, e->library, name) != cudaSuccess) {
         (void)cudaGetLastError();
         e->kernel = NULL;

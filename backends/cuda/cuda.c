@@ -2,7 +2,9 @@
 #include "backends/cuda/cuda.h"
 
 #include "backends/cuda/code.h"
+#include "backends/cuda/current.h"
 #include "backends/cuda/libraries.h"
+#include "backends/cuda/local.h"
 #include "backends/cuda/packing.h"
 #include "backends/cuda/peer.h"
 
@@ -56,20 +58,14 @@ grt_status cuda_fail(cudaError_t error, const char *expression, const char *file
         cudaGetDevice(&device);
         snprintf(
             lost, sizeof lost,
-            "; the process's context on cuda:%d is lost: start a new process to use that GPU again, other "
-            "devices go on; GRAPHRT_DEBUG=1 in the environment names the node that does it",
+            "; the process's context on cuda:%d is lost: start a new process to use that GPU again, and "
+            "others too "
+            "if they refuse; the CPU goes on; GRAPHRT_DEBUG=1 in the environment names the node that does it",
             device);
     }
     return grt_fail(memory ? GRT_STATUS_OUT_OF_MEMORY : GRT_STATUS_DEVICE, "%s: %s (%s) at %s:%d%s",
                     cudaGetErrorName(error), cudaGetErrorString(error), expression, base ? base + 1 : file,
                     line, lost);
-}
-
-/* The module's devices may be used from any thread: every entry makes its device current first. */
-static grt_status make_current(grt_device *device)
-{
-    CUDA_TRY(cudaSetDevice(device->index));
-    return GRT_OK;
 }
 
 static int32_t device_count(void)
@@ -99,18 +95,18 @@ static int32_t device_count(void)
 static void close_device(grt_device *base)
 {
     cuda_device *device = (cuda_device *)base;
-    if (make_current(base) == GRT_OK) {
+    bool switched;
+    if (cuda_enter(base, &switched) == GRT_OK) {
         cuda_codes_release(device->codes);
         cuda_libraries_release(device->libraries);
-        if (device->stream)
-            cudaStreamDestroy(device->stream);
+        cudaStreamDestroy(device->stream);
+        cuda_leave(base, switched);
     }
     free(device);
 }
 
-grt_status cuda_alloc(grt_device *device, size_t bytes, void **out_data)
+static grt_status alloc_here(grt_device *device, size_t bytes, void **out_data)
 {
-    GRT_TRY(make_current(device));
     void *data = NULL;
     cudaError_t error = cudaMalloc(&data, bytes);
     if (error == cudaErrorMemoryAllocation) {
@@ -126,65 +122,73 @@ grt_status cuda_alloc(grt_device *device, size_t bytes, void **out_data)
     return GRT_OK;
 }
 
+grt_status cuda_alloc(grt_device *device, size_t bytes, void **out_data)
+{
+    bool switched;
+    GRT_TRY(cuda_enter(device, &switched));
+    const grt_status status = alloc_here(device, bytes, out_data);
+    cuda_leave(device, switched);
+    return status;
+}
+
+grt_status cuda_upload_now(grt_device *device, void *dst, const void *src, size_t bytes)
+{
+    const cudaStream_t stream = ((cuda_device *)device)->stream;
+    CUDA_ON(device, cudaMemcpyAsync(dst, src, bytes, cudaMemcpyHostToDevice, stream));
+    CUDA_ON(device, cudaStreamSynchronize(stream));
+    return GRT_OK;
+}
+
 static void free_memory(grt_device *device, void *data)
 {
-    if (make_current(device) == GRT_OK)
-        cudaFree(data);
+    CUDA_ON_QUIETLY(device, cudaFree(data));
 }
 
 static grt_status upload(grt_device *device, void *dst, const void *src, size_t bytes, void *stream)
 {
-    GRT_TRY(make_current(device));
-    CUDA_TRY(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyHostToDevice, stream));
+    CUDA_ON(device, cudaMemcpyAsync(dst, src, bytes, cudaMemcpyHostToDevice, stream));
     return GRT_OK;
 }
 
 static grt_status download(grt_device *device, void *dst, const void *src, size_t bytes, void *stream)
 {
-    GRT_TRY(make_current(device));
-    CUDA_TRY(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToHost, stream));
+    CUDA_ON(device, cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToHost, stream));
     return GRT_OK;
 }
 
 static grt_status copy(grt_device *device, void *dst, const void *src, size_t bytes, void *stream)
 {
-    GRT_TRY(make_current(device));
-    CUDA_TRY(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToDevice, stream));
+    CUDA_ON(device, cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToDevice, stream));
     return GRT_OK;
 }
 
 static grt_status alloc_pinned(grt_device *device, size_t bytes, void **out_data)
 {
-    GRT_TRY(make_current(device));
-    CUDA_TRY(cudaHostAlloc(out_data, bytes, cudaHostAllocPortable));
+    CUDA_ON(device, cudaHostAlloc(out_data, bytes, cudaHostAllocPortable));
     return GRT_OK;
 }
 
 static void free_pinned(grt_device *device, void *data)
 {
-    if (make_current(device) == GRT_OK)
-        cudaFreeHost(data);
+    CUDA_ON_QUIETLY(device, cudaFreeHost(data));
 }
 
 static grt_status stream_create(grt_device *device, void **out_stream)
 {
-    GRT_TRY(make_current(device));
     cudaStream_t stream;
-    CUDA_TRY(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    CUDA_ON(device, cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     *out_stream = stream;
     return GRT_OK;
 }
 
 static void stream_release(grt_device *device, void *stream)
 {
-    if (make_current(device) == GRT_OK)
-        cudaStreamDestroy(stream);
+    CUDA_ON_QUIETLY(device, cudaStreamDestroy(stream));
 }
 
 static grt_status stream_wait(grt_device *device, void *stream)
 {
-    GRT_TRY(make_current(device));
-    CUDA_TRY(cudaStreamSynchronize(stream));
+    CUDA_ON(device, cudaStreamSynchronize(stream));
     return GRT_OK;
 }
 
@@ -192,35 +196,36 @@ static grt_status stream_wait(grt_device *device, void *stream)
 
 static grt_status graph_begin(grt_device *device, void *stream)
 {
-    GRT_TRY(make_current(device));
-    CUDA_TRY(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    CUDA_ON(device, cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
     return GRT_OK;
+}
+
+static cudaError_t instantiate(cudaGraph_t graph, cudaGraphExec_t *out)
+{
+    const cudaError_t error = cudaGraphInstantiate(out, graph, 0);
+    cudaGraphDestroy(graph);
+    return error;
 }
 
 static grt_status graph_end(grt_device *device, void *stream, void **out_graph)
 {
-    GRT_TRY(make_current(device));
     cudaGraph_t graph = NULL;
     cudaGraphExec_t executable = NULL;
-    CUDA_TRY(cudaStreamEndCapture(stream, &graph));
-    cudaError_t error = cudaGraphInstantiate(&executable, graph, 0);
-    cudaGraphDestroy(graph);
-    CUDA_TRY(error);
+    CUDA_ON(device, cudaStreamEndCapture(stream, &graph));
+    CUDA_ON(device, instantiate(graph, &executable));
     *out_graph = executable;
     return GRT_OK;
 }
 
 static grt_status graph_launch(grt_device *device, void *graph, void *stream)
 {
-    GRT_TRY(make_current(device));
-    CUDA_TRY(cudaGraphLaunch(graph, stream));
+    CUDA_ON(device, cudaGraphLaunch(graph, stream));
     return GRT_OK;
 }
 
 static void graph_release(grt_device *device, void *graph)
 {
-    if (make_current(device) == GRT_OK)
-        cudaGraphExecDestroy(graph);
+    CUDA_ON_QUIETLY(device, cudaGraphExecDestroy(graph));
 }
 
 static void identify(grt_device *base, grt_text *key)
@@ -235,39 +240,43 @@ static void identify(grt_device *base, grt_text *key)
 static bool stream_is_captured(grt_device *device, void *stream)
 {
     enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-    return make_current(device) == GRT_OK && cudaStreamIsCapturing(stream, &status) == cudaSuccess &&
-           status != cudaStreamCaptureStatusNone;
+    CUDA_ON_QUIETLY(device, cudaStreamIsCapturing(stream, &status));
+    return status != cudaStreamCaptureStatusNone;
+}
+
+/* A handle may be that of a stream that was destroyed, or mean another stream in each thread. */
+static uint64_t stream_id(grt_device *device, void *stream)
+{
+    unsigned long long id = 0;
+    CUDA_ON_QUIETLY(device, cudaStreamGetId(stream, &id));
+    return id;
 }
 
 /* ---- times ---- */
 
 static grt_status event_create(grt_device *device, void **out_event)
 {
-    GRT_TRY(make_current(device));
     cudaEvent_t event;
-    CUDA_TRY(cudaEventCreate(&event));
+    CUDA_ON(device, cudaEventCreate(&event));
     *out_event = event;
     return GRT_OK;
 }
 
 static void event_release(grt_device *device, void *event)
 {
-    if (make_current(device) == GRT_OK)
-        cudaEventDestroy(event);
+    CUDA_ON_QUIETLY(device, cudaEventDestroy(event));
 }
 
 static grt_status event_record(grt_device *device, void *event, void *stream)
 {
-    GRT_TRY(make_current(device));
-    CUDA_TRY(cudaEventRecord(event, stream));
+    CUDA_ON(device, cudaEventRecord(event, stream));
     return GRT_OK;
 }
 
 static grt_status event_elapsed(grt_device *device, void *begin, void *end, double *out_ms)
 {
     float ms = 0;
-    GRT_TRY(make_current(device));
-    CUDA_TRY(cudaEventSynchronize(end));
+    CUDA_ON(device, cudaEventSynchronize(end));
     CUDA_TRY(cudaEventElapsedTime(&ms, begin, end));
     *out_ms = (double)ms;
     return GRT_OK;
@@ -278,8 +287,7 @@ static grt_status event_elapsed(grt_device *device, void *begin, void *end, doub
 static grt_status check_pointer(grt_device *device, const void *data)
 {
     struct cudaPointerAttributes found;
-    GRT_TRY(make_current(device));
-    CUDA_TRY(cudaPointerGetAttributes(&found, data));
+    CUDA_ON(device, cudaPointerGetAttributes(&found, data));
     if (found.type == cudaMemoryTypeManaged ||
         (found.type == cudaMemoryTypeDevice && found.device == device->index))
         return GRT_OK;
@@ -292,7 +300,8 @@ static grt_status check_pointer(grt_device *device, const void *data)
 
 static const grt_device_vtable vtable = {
     .close = close_device,
-    .make_current = make_current,
+    .enter = cuda_enter,
+    .leave = cuda_leave,
     .alloc = cuda_alloc,
     .free = free_memory,
     .upload = upload,
@@ -318,6 +327,9 @@ static const grt_device_vtable vtable = {
     .pin = cuda_pin,
     .unpin = cuda_unpin,
     .identify = identify,
+    .stream_id = stream_id,
+    .local_check = cuda_local_check,
+    .local_release = cuda_local_release,
     .stream_is_captured = stream_is_captured,
     .event_create = event_create,
     .event_release = event_release,
@@ -325,6 +337,41 @@ static const grt_device_vtable vtable = {
     .event_elapsed = event_elapsed,
     .check_pointer = check_pointer,
 };
+
+static grt_status read_properties(cuda_device *device)
+{
+    const int32_t index = device->base.index;
+    CUDA_TRY(cudaGetDeviceProperties(&device->prop, index));
+    if (device->prop.major < 8)
+        return grt_fail(GRT_STATUS_DEVICE,
+                        "cuda:%d (%s) has compute capability %d.%d; 8.0 or newer is wanted", index,
+                        device->prop.name, device->prop.major, device->prop.minor);
+    device->base.cache_bytes = (size_t)device->prop.l2CacheSize;
+    return GRT_OK;
+}
+
+static grt_status make_parts(cuda_device *device)
+{
+    GRT_TRY(read_properties(device));
+    CUDA_TRY(cudaStreamCreateWithFlags(&device->stream, cudaStreamNonBlocking));
+    GRT_TRY(cuda_libraries_create(device->base.index, &device->libraries));
+    return cuda_codes_create(&device->codes);
+}
+
+static grt_status start(cuda_device *device)
+{
+    bool switched;
+    GRT_TRY(cuda_current_open(device->base.index, &device->context));
+    GRT_TRY(cuda_enter(&device->base, &switched));
+    const grt_status status = make_parts(device);
+    if (status != GRT_OK) {
+        cuda_libraries_release(device->libraries);
+        if (device->stream)
+            cudaStreamDestroy(device->stream);
+    }
+    cuda_leave(&device->base, switched);
+    return status;
+}
 
 static grt_status open_working(int32_t index, grt_device **out_device)
 {
@@ -338,24 +385,8 @@ static grt_status open_working(int32_t index, grt_device **out_device)
     if (!device)
         return grt_fail_memory(sizeof *device);
     device->base = (grt_device){.vtable = &vtable, .backend = &grt_backend_cuda, .index = index};
-    grt_status status = make_current(&device->base);
-    if (status == GRT_OK) {
-        cudaError_t error = cudaGetDeviceProperties(&device->prop, index);
-        if (error != cudaSuccess)
-            status = cuda_fail(error, "cudaGetDeviceProperties", __FILE__, __LINE__);
-        else if (device->prop.major < 8)
-            status = grt_fail(GRT_STATUS_DEVICE,
-                              "cuda:%d (%s) has compute capability %d.%d; 8.0 or newer is wanted", index,
-                              device->prop.name, device->prop.major, device->prop.minor);
-    }
-    if (status == GRT_OK) {
-        device->base.cache_bytes = (size_t)device->prop.l2CacheSize;
-        status = cuda_libraries_create(index, &device->libraries);
-    }
-    if (status == GRT_OK)
-        status = cuda_codes_create(&device->codes);
+    grt_status status = start(device);
     if (status != GRT_OK) {
-        cuda_libraries_release(device->libraries);
         free(device);
         return status;
     }
@@ -418,10 +449,13 @@ static grt_status open_description(const grt_device_description *d, grt_device *
 static grt_status describe(grt_device *base, grt_text *name, int32_t *out_sm, grt_text *properties)
 {
     cuda_device *device = (cuda_device *)base;
-    GRT_TRY(make_current(base));
+    bool switched;
+    GRT_TRY(cuda_enter(base, &switched));
     grt_text_add(name, "%s", device->prop.name);
     *out_sm = 10 * device->prop.major + device->prop.minor;
-    return cuda_dnn_properties(device->libraries, properties);
+    const grt_status status = cuda_dnn_properties(device->libraries, properties);
+    cuda_leave(base, switched);
+    return status;
 }
 
 static const grt_kernel_row *find_kernel(const grt_kernel_node *node, grt_text *why)

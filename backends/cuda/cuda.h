@@ -27,11 +27,15 @@ typedef struct cuda_device {
     struct cudaDeviceProp prop;
     struct cuda_libraries *libraries; /* handles made on first use; see libraries.h */
     struct cuda_codes *codes;         /* generated kernels that were loaded; see code.h */
-    cudaStream_t stream;              /* for uploads while a session is created */
+    void *context;                    /* see current.h */
+    cudaStream_t stream;              /* of cuda_upload_now */
 } cuda_device;
 
 /* Memory of a device; OUT_OF_MEMORY says how much is free. cudaFree gives it back. */
 grt_status cuda_alloc(grt_device *device, size_t bytes, void **out_data);
+/* Host to device, done when it returns, whatever the program's other streams are at: while a session is
+ * created. */
+grt_status cuda_upload_now(grt_device *device, void *dst, const void *src, size_t bytes);
 /* Turn a failed CUDA call into our status, with the expression and the place. */
 grt_status cuda_fail(cudaError_t error, const char *expression, const char *file, int line);
 #define CUDA_TRY(expression)                                              \

@@ -3,6 +3,8 @@
 #include "backends/cuda/dnn_conv.h"
 
 #include "backends/cuda/dnn_profile.h"
+#include "backends/cuda/json.h"
+#include "backends/cuda/local.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -418,7 +420,8 @@ static bool plan_of_text(cuda_dnn_plan *p, cudnnHandle_t handle, size_t workspac
 }
 
 /* The plan of what data_of wrote, here or for another GPU of this kind; false: it is of no use here. */
-static bool restore(cuda_dnn_plan *p, cudnnHandle_t handle, size_t workspace_cap, const char *data)
+static bool restore(cuda_dnn_plan *p, cudnnHandle_t handle, size_t workspace_cap, const char *data,
+                    size_t data_size)
 {
     if (!strcmp(data, no_engine))
         return true;
@@ -430,6 +433,8 @@ static bool restore(cuda_dnn_plan *p, cudnnHandle_t handle, size_t workspace_cap
     if (text == size || *text != ' ')
         return false;
     text++;
+    if (!cuda_json_is_object(text, data_size - (size_t)(text - data)))
+        return false;
     const char *profile = cuda_dnn_profile(p->libraries, handle);
     char *own = profile ? cuda_dnn_profile_replace(text, profile) : NULL;
     const bool made = plan_of_text(p, handle, workspace_cap, own ? own : text);
@@ -445,7 +450,7 @@ static bool recall(cuda_device *device, grt_algo_trial *trial, const char *key, 
     bool known = false;
     size_t size;
     for (char *data; !known && (data = grt_device_algo_find(&device->base, trial, key, &size)); free(data)) {
-        known = restore(p, handle, workspace_cap, data);
+        known = restore(p, handle, workspace_cap, data, size);
         if (!known)
             grt_device_algo_reject(&device->base, trial, key);
     }
@@ -685,20 +690,37 @@ static cudnnStatus_t bind(cuda_dnn_plan *p, const cuda_dnn_args *args)
     return status;
 }
 
-grt_status cuda_dnn_plan_run(cuda_dnn_plan *plan, const grt_op_desc *desc, const cuda_dnn_args *args,
-                             cudaStream_t stream)
+/* A context keeps the handle that its first convolution takes: cuDNN makes handles with memory of the device,
+ * which a capture does not allow. */
+static grt_status take_handle(const grt_run *run, cuda_libraries *libraries, cudnnHandle_t *out,
+                              bool *out_kept)
+{
+    cuda_local *local;
+    GRT_TRY(cuda_local_get(run, &local));
+    *out_kept = local != NULL;
+    if (!local)
+        return cuda_dnn_take(libraries, out);
+    if (!local->dnn)
+        GRT_TRY(cuda_dnn_take(libraries, &local->dnn));
+    *out = local->dnn;
+    return GRT_OK;
+}
+
+grt_status cuda_dnn_plan_run(cuda_dnn_plan *plan, const grt_run *run, const cuda_dnn_args *args)
 {
     cudnnHandle_t handle;
+    bool kept;
     cudnnStatus_t status = bind(plan, args);
     if (status == CUDNN_STATUS_SUCCESS) {
-        GRT_TRY(cuda_dnn_take(plan->libraries, &handle));
-        status = plan->dnn->cudnnSetStream(handle, stream);
+        GRT_TRY(take_handle(run, plan->libraries, &handle, &kept));
+        status = plan->dnn->cudnnSetStream(handle, run->stream);
         if (status == CUDNN_STATUS_SUCCESS)
             status = plan->dnn->cudnnBackendExecute(handle, plan->plan, plan->pack);
-        cuda_dnn_give(plan->libraries, handle);
+        if (!kept)
+            cuda_dnn_give(plan->libraries, handle);
     }
     if (status == CUDNN_STATUS_SUCCESS)
         return GRT_OK;
-    return grt_fail_op(desc, GRT_STATUS_DEVICE, "cuDNN %zu: %s", plan->dnn->cudnnGetVersion(),
+    return grt_fail_op(run->desc, GRT_STATUS_DEVICE, "cuDNN %zu: %s", plan->dnn->cudnnGetVersion(),
                        plan->dnn->cudnnGetErrorString(status));
 }

@@ -41,9 +41,8 @@ void cuda_dnn_plan_release(cuda_dnn_plan *plan); /* NULL-safe */
 size_t cuda_dnn_plan_workspace(const cuda_dnn_plan *plan);
 /* cuDNN's number of the engine, -1 if it does not say. */
 int64_t cuda_dnn_plan_engine(const cuda_dnn_plan *plan);
-/* By one thread at a time. */
-grt_status cuda_dnn_plan_run(cuda_dnn_plan *plan, const grt_op_desc *desc, const cuda_dnn_args *args,
-                             cudaStream_t stream);
+/* On the run's stream, with the handle of its context; by one thread at a time. */
+grt_status cuda_dnn_plan_run(cuda_dnn_plan *plan, const grt_run *run, const cuda_dnn_args *args);
 
 #ifdef __cplusplus
 }

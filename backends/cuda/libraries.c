@@ -1,4 +1,5 @@
 /* Opening the vendor libraries on first use. */
+#define _GNU_SOURCE /* secure_getenv */
 #include "backends/cuda/libraries.h"
 
 #include <dlfcn.h>
@@ -28,7 +29,7 @@ struct cuda_libraries {
  * too. */
 static grt_status open_library(const char *what, const char *const *names, void **out_library)
 {
-    const char *home = getenv("CUDA_HOME"), *first = NULL;
+    const char *home = secure_getenv("CUDA_HOME"), *first = NULL;
     const char *roots[] = {home, "/usr/local/cuda"};
     char reason[512] = "", path[PATH_SIZE];
     for (int i = 0; names[i]; i++) {

@@ -308,6 +308,8 @@ grt_status cuda_lt_plan_create(cuda_device *device, const grt_op_desc *desc, con
     const cuda_blas *blas;
     bool found = false;
     *out_plan = NULL;
+    if (matmul->batch > INT32_MAX) /* cuBLASLt counts in 32 bits: a kernel of our own takes it */
+        return GRT_OK;
     GRT_TRY(cuda_blas_get(device->libraries, &blas));
     cuda_lt_plan *plan = calloc(1, sizeof *plan);
     if (!plan)
@@ -354,7 +356,9 @@ grt_status cuda_lt_plan_run(cuda_lt_plan *plan, const grt_op_desc *desc, const c
     const double beta_wide = plan->m.adds_c ? args->beta : 0.0;
     const float alpha = (float)args->alpha, beta = (float)beta_wide;
     const void *c = plan->m.adds_c ? args->c : args->y;
-    const uintptr_t addresses = (uintptr_t)args->a | (uintptr_t)args->b | (uintptr_t)c | (uintptr_t)args->y;
+    const uintptr_t bias = plan->m.bias ? (uintptr_t)args->bias : 0;
+    const uintptr_t addresses =
+        (uintptr_t)args->a | (uintptr_t)args->b | (uintptr_t)c | (uintptr_t)args->y | bias;
     /* What was chosen relies on alignment; without that, let the library choose again. */
     const cublasLtMatmulAlgo_t *algo = addresses % (uintptr_t)plan->m.alignment == 0 ? &plan->algo : NULL;
     if (plan->m.bias)

@@ -1,39 +1,36 @@
 /* See peer.h. */
 #include "backends/cuda/peer.h"
 
+#include "backends/cuda/current.h"
+
 grt_status cuda_fence_create(grt_device *device, void **out_fence)
 {
     cudaEvent_t event;
-    CUDA_TRY(cudaSetDevice(device->index));
-    CUDA_TRY(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+    CUDA_ON(device, cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
     *out_fence = event;
     return GRT_OK;
 }
 
 void cuda_fence_release(grt_device *device, void *fence)
 {
-    if (cudaSetDevice(device->index) == cudaSuccess)
-        cudaEventDestroy(fence);
+    CUDA_ON_QUIETLY(device, cudaEventDestroy(fence));
 }
 
 grt_status cuda_fence_record(grt_device *device, void *fence, void *stream)
 {
-    CUDA_TRY(cudaSetDevice(device->index));
-    CUDA_TRY(cudaEventRecord(fence, stream));
+    CUDA_ON(device, cudaEventRecord(fence, stream));
     return GRT_OK;
 }
 
 grt_status cuda_fence_wait(grt_device *device, void *fence)
 {
-    CUDA_TRY(cudaSetDevice(device->index));
-    CUDA_TRY(cudaEventSynchronize(fence));
+    CUDA_ON(device, cudaEventSynchronize(fence));
     return GRT_OK;
 }
 
 grt_status cuda_stream_wait_fence(grt_device *device, void *stream, void *fence)
 {
-    CUDA_TRY(cudaSetDevice(device->index));
-    CUDA_TRY(cudaStreamWaitEvent(stream, fence, 0));
+    CUDA_ON(device, cudaStreamWaitEvent(stream, fence, 0));
     return GRT_OK;
 }
 
@@ -44,36 +41,36 @@ bool cuda_peer_can(grt_device *device, grt_device *from)
            cudaDeviceCanAccessPeer(&can, device->index, from->index) == cudaSuccess && can;
 }
 
+static cudaError_t enable(int from)
+{
+    const cudaError_t error = cudaDeviceEnablePeerAccess(from, 0);
+    if (error != cudaErrorPeerAccessAlreadyEnabled)
+        return error;
+    cudaGetLastError(); /* somebody else did it: not an error to be found later */
+    return cudaSuccess;
+}
+
 /* About 3 ms for a pair: uploads enable those that they use. */
 grt_status cuda_peer_enable(grt_device *device, grt_device *from)
 {
-    CUDA_TRY(cudaSetDevice(device->index));
-    const cudaError_t error = cudaDeviceEnablePeerAccess(from->index, 0);
-    if (error == cudaErrorPeerAccessAlreadyEnabled) {
-        cudaGetLastError(); /* somebody else did it: not an error to be found later */
-        return GRT_OK;
-    }
-    CUDA_TRY(error);
+    CUDA_ON(device, enable(from->index));
     return GRT_OK;
 }
 
 grt_status cuda_peer_copy(grt_device *device, void *dst, grt_device *from, const void *src, size_t bytes,
                           void *stream)
 {
-    CUDA_TRY(cudaSetDevice(device->index));
-    CUDA_TRY(cudaMemcpyPeerAsync(dst, device->index, src, from->index, bytes, stream));
+    CUDA_ON(device, cudaMemcpyPeerAsync(dst, device->index, src, from->index, bytes, stream));
     return GRT_OK;
 }
 
 grt_status cuda_pin(grt_device *device, void *data, size_t bytes)
 {
-    CUDA_TRY(cudaSetDevice(device->index));
-    CUDA_TRY(cudaHostRegister(data, bytes, cudaHostRegisterPortable));
+    CUDA_ON(device, cudaHostRegister(data, bytes, cudaHostRegisterPortable));
     return GRT_OK;
 }
 
 void cuda_unpin(grt_device *device, void *data)
 {
-    if (cudaSetDevice(device->index) == cudaSuccess)
-        cudaHostUnregister(data);
+    CUDA_ON_QUIETLY(device, cudaHostUnregister(data));
 }

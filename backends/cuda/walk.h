@@ -7,6 +7,7 @@
 #define GRT_BACKENDS_CUDA_WALK_H
 
 #include "backends/cuda/cuda.h"
+#include "backends/cuda/watch.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -239,12 +240,4 @@ static __device__ __forceinline__ int64_t cuda_index(const void *indices, bool i
 {
     return is32 ? (int64_t)((const int32_t *)indices)[k] : ((const int64_t *)indices)[k];
 }
-/* An index from the start of an axis. The device cannot report one that is out of range: the nearest element
- * is taken, so that no run reads or writes beyond its tensors. */
-static __device__ __forceinline__ int64_t cuda_clamp_index(int64_t index, int64_t size)
-{
-    index = index < 0 ? index + size : index;
-    return index < 0 ? 0 : index >= size ? size - 1 : index;
-}
-
 #endif

@@ -5,6 +5,7 @@
  * tested on machines without one. With GRAPHRT_MIRROR_MEMORY=BYTES in the environment, each device has so
  * much memory and no more. */
 #include "backends/backend.h"
+#include "backends/null/mirror_kernel.h"
 #include "backends/null/mirror_stream.h"
 #include "src/base/checked.h"
 
@@ -30,10 +31,16 @@ static void close_device(grt_device *device)
     free(device);
 }
 
-static grt_status make_current(grt_device *device)
+static grt_status enter(grt_device *device, bool *out_switched)
 {
     (void)device;
+    *out_switched = false;
     return GRT_OK;
+}
+
+static void leave(grt_device *device, bool switched)
+{
+    (void)device, (void)switched;
 }
 
 static grt_status alloc_pinned(grt_device *device, size_t bytes, void **out_data)
@@ -173,7 +180,8 @@ static grt_status peer_copy(grt_device *device, void *dst, grt_device *from, con
 
 static const grt_device_vtable vtable = {
     .close = close_device,
-    .make_current = make_current,
+    .enter = enter,
+    .leave = leave,
     .alloc = alloc_memory,
     .free = free_memory,
     .upload = copy_memory,
@@ -217,7 +225,7 @@ static const grt_kernel_row *find_kernel(const grt_kernel_node *node, grt_text *
         if (node->in[i].dtype == GRT_DTYPE_STRING)
             row = NULL;
     if (row && !(row->flags & (GRT_KERNEL_DYNAMIC | GRT_KERNEL_VALUES)))
-        return row;
+        return mirror_kernel(row, why);
     if (row && why)
         grt_text_add(why, "ops that size their outputs at run time are left to the CPU");
     return NULL;

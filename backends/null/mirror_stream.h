@@ -10,8 +10,7 @@ typedef struct mirror_fence mirror_fence;
 
 grt_status mirror_stream_create(mirror_stream **out_stream);
 void mirror_stream_release(mirror_stream *stream); /* after what is enqueued */
-/* At once, until the stream meets its first fence: the CPU's kernels, which mirror devices run, know of no
- * streams. */
+/* At once, until the stream meets its first fence. */
 grt_status mirror_stream_copy(mirror_stream *stream, void *dst, const void *src, size_t bytes);
 void mirror_stream_wait(mirror_stream *stream);
 

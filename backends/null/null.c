@@ -188,6 +188,7 @@ const grt_backend grt_backend_null = {
     .device_count = device_count,
     .device_open = open_device,
     .find_kernel = find_kernel,
+    .imitates = true,
     .channels_last = false,
     .describe = describe,
     .open_description = open_description,

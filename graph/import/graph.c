@@ -233,6 +233,39 @@ grt_status import_main(importer *imp, const Onnx__GraphProto *proto)
     return import_content(imp, &s, proto);
 }
 
+static const Onnx__TensorShapeProto *shape_of(const Onnx__ValueInfoProto *info)
+{
+    const Onnx__TypeProto *type = info->type;
+    return type && type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE ? type->tensor_type->shape : NULL;
+}
+
+/* What a body says of its outputs' shapes, for GRT_ATTR_DECLARED. It is not trusted, but where no iteration
+ * has made a shape there is nothing else to go by. */
+static grt_status keep_declared(importer *imp, ir_graph *graph, const Onnx__GraphProto *proto)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < proto->n_output; i++) {
+        const Onnx__TensorShapeProto *shape = shape_of(proto->output[i]);
+        n += 1 + (shape && shape->n_dim <= GRT_MAX_RANK ? shape->n_dim : 0);
+    }
+    int64_t *list = GRT_ARENA_ARRAY(imp->arena, int64_t, n);
+    if (!list)
+        return grt_fail_memory(n * sizeof *list);
+    graph->declared = list;
+    graph->n_declared = n;
+    for (size_t i = 0; i < proto->n_output; i++) {
+        const Onnx__TensorShapeProto *shape = shape_of(proto->output[i]);
+        const bool known = shape && shape->n_dim <= GRT_MAX_RANK;
+        *list++ = known ? (int64_t)shape->n_dim : -1;
+        for (size_t k = 0; known && k < shape->n_dim; k++) {
+            const Onnx__TensorShapeProto__Dimension *dim = shape->dim[k];
+            const bool fixed = dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
+            *list++ = fixed && dim->dim_value >= 0 ? dim->dim_value : -1;
+        }
+    }
+    return GRT_OK;
+}
+
 grt_status import_body(importer *imp, scope *outer, ir_node *parent, const Onnx__GraphProto *proto,
                        ir_graph **out_graph)
 {
@@ -247,5 +280,5 @@ grt_status import_body(importer *imp, scope *outer, ir_node *parent, const Onnx_
     imp->depth++;
     grt_status status = import_content(imp, &s, proto);
     imp->depth--;
-    return status;
+    return status == GRT_OK ? keep_declared(imp, graph, proto) : status;
 }

@@ -1,6 +1,8 @@
 /* From a file or bytes to a module: map, unpack, check the model as a whole, import its graph. */
 #include "graph/import/import.h"
 
+#include "src/base/checked.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -135,6 +137,16 @@ static grt_status tell_unknown(ir_graph *graph, void *user)
     return GRT_OK;
 }
 
+/* Of the model and of the files with its external data. */
+static size_t source_size(const importer *imp)
+{
+    size_t size = imp->size;
+    for (const external_file *file = imp->files; file; file = file->next)
+        if (!grt_add_size(size, file->size, &size))
+            return SIZE_MAX;
+    return size;
+}
+
 static grt_status import_model(importer *imp)
 {
     const void *bytes = imp->source->bytes;
@@ -144,8 +156,10 @@ static grt_status import_model(importer *imp)
         GRT_TRY(map_file(imp->source->path, imp->arena, &bytes, &size));
     imp->size = size;
     if (grt_plan_recognize(bytes, size))
-        return grt_fail(GRT_STATUS_INVALID_MODEL,
-                        "this is a plan, made by graphc optimize; an ONNX model is wanted");
+        return grt_fail(
+            GRT_STATUS_INVALID_ARGUMENT,
+            "this is a plan, made by graphc optimize; an ONNX model is wanted (graphc inspect and graphrun "
+            "take plans)");
     GRT_TRY(grt_pb_unpack(&onnx__model_proto__descriptor, bytes, size, imp->scratch, &message));
     imp->model = (const Onnx__ModelProto *)message;
     if (!imp->model->graph)
@@ -154,8 +168,11 @@ static grt_status import_model(importer *imp)
     GRT_TRY(describe(imp));
     GRT_TRY(import_functions(imp));
     GRT_TRY(import_main(imp, imp->model->graph));
+    budget_start(&imp->module->budget, source_size(imp));
     GRT_TRY(ir_graph_walk(imp->module->main, clear_marks, NULL));
-    return grt_arena_failed(imp->arena) || grt_arena_failed(imp->scratch) ? grt_fail_memory(0) : GRT_OK;
+    const bool failed =
+        grt_arena_failed(imp->arena) || grt_arena_failed(imp->scratch) || grt_dims_failed(imp->module->dims);
+    return failed ? grt_fail_memory(0) : GRT_OK;
 }
 
 grt_status ir_import_check(const compile_source *source, void (*each)(void *user, const grt_finding *finding),

@@ -17,9 +17,8 @@ enum {
     MAX_CALL_DEPTH = 100,
     MAX_SCOPE_DEPTH = 200, /* subgraphs and calls together: import recurses */
     MAX_INLINED_NODES = 500000,
-    MAX_ATTRIBUTES = 1024,      /* of one node or function */
-    MAX_OPSETS = 256,           /* of a model or function */
-    MAX_DENSE_BYTES = 256 << 20 /* of all sparse tensors of a model, made dense */
+    MAX_ATTRIBUTES = 1024, /* of one node or function */
+    MAX_OPSETS = 256       /* of a model or function */
 };
 
 /* Opset versions by domain: of the model, or of one function. */

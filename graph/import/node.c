@@ -152,7 +152,7 @@ static grt_status check_attrs(importer *imp, const culprit *who, ir_node *node)
 static grt_status check_count(importer *imp, const culprit *who, const char *what, int32_t n, int16_t min,
                               int16_t max)
 {
-    if (n >= min && (max == OP_VARIADIC || n <= max))
+    if (op_count_fits(n, min, max))
         return GRT_OK;
     if (max == OP_VARIADIC)
         return problem(imp, who, "has %d %s, at least %d expected", n, what, min);
@@ -215,6 +215,14 @@ static grt_status constant_node(importer *imp, scope *s, const culprit *who, con
     return scope_define(imp, s, who, proto->output[0], value);
 }
 
+static void take_declared(ir_node *node)
+{
+    const grt_attr *body = grt_attr_find(&node->desc, "body");
+    if (node->row && node->row->flags & OP_CONTROL && body && body->kind == GRT_ATTR_GRAPH &&
+        body->graph->n_declared)
+        ir_attr_set_ints(node, GRT_ATTR_DECLARED, body->graph->declared, body->graph->n_declared);
+}
+
 /* Trailing operands that are left out count as not there. */
 static int32_t used(size_t n, char *const *list, int32_t keep)
 {
@@ -245,6 +253,7 @@ static grt_status op_node(importer *imp, scope *s, const culprit *who, const Onn
     if (n_named && !named)
         return grt_fail_memory(0);
     GRT_TRY(upgrade(imp, who, node, who->opset));
+    take_declared(node);
     return define_outputs(imp, s, who, n_named, named, proto);
 }
 
@@ -275,7 +284,7 @@ static grt_status check_growth(importer *imp, const culprit *who, const Onnx__No
 {
     size_t room = 0;
     imp->inlined += 1 + (int64_t)((proto->n_input + proto->n_output + proto->n_attribute) / 64);
-    if (!grt_mul_size(imp->size, 64, &room) || !grt_add_size(room, 256 << 20, &room))
+    if (!grt_mul_size(imp->size, 16, &room) || !grt_add_size(room, 24 << 20, &room))
         room = SIZE_MAX;
     if (imp->inlined > MAX_INLINED_NODES || grt_arena_bytes(imp->arena) > room)
         return grt_fail(GRT_STATUS_INVALID_MODEL,

@@ -110,12 +110,13 @@ static grt_status read_sparse(importer *imp, const Onnx__SparseTensorProto *prot
     GRT_TRY(grt_pb_tensor_type(&shape, &dense));
     GRT_TRY(check_sparse(name, values, indices, &dense));
     size_t bytes = grt_tensor_bytes(&dense), width = grt_dtype_size(dense.dtype);
-    imp->dense_bytes += bytes > MAX_DENSE_BYTES ? MAX_DENSE_BYTES + (size_t)1 : bytes;
-    if (imp->dense_bytes > MAX_DENSE_BYTES)
-        return grt_fail(
-            GRT_STATUS_UNSUPPORTED,
-            "sparse tensor '%s' would take %zu bytes when made dense; the limit for all of a model is %d",
-            name, bytes, MAX_DENSE_BYTES);
+    const size_t most = budget_bytes(imp->size);
+    if (bytes > most - imp->dense_bytes)
+        return grt_fail(GRT_STATUS_UNSUPPORTED,
+                        "sparse tensor '%s' would take %zu bytes when made dense; the limit for all of a "
+                        "model of this size is %zu",
+                        name, bytes, most);
+    imp->dense_bytes += bytes;
     uint8_t *data = grt_arena_alloc(imp->arena, bytes); /* zeroed: 0, false and "" of every type */
     if (!data)
         return grt_fail_memory(bytes);

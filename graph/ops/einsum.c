@@ -1,4 +1,5 @@
 /* Einsum: sums of products by labelled axes. */
+#include "graph/ops/einsum_pairs.h"
 #include "graph/ops/moves.h"
 
 #include "src/base/einsum.h"
@@ -57,6 +58,8 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .attrs = einsum_attrs,
-     .infer = infer_einsum},
+     .flags = OP_EXPANDS_ALWAYS,
+     .infer = infer_einsum,
+     .expand = einsum_expand},
 };
 OP_TABLE(einsum, rows);

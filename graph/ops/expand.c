@@ -110,7 +110,7 @@ static const op_row rows[] = {
      .max_in = 2,
      .min_out = 1,
      .max_out = 1,
-     .flags = OP_SMALL_INTS,
+     .flags = OP_SMALL_INTS | OP_SHAPED,
      .infer = infer_expand},
     {.domain = "",
      .name = "Tile",
@@ -119,6 +119,7 @@ static const op_row rows[] = {
      .max_in = 2,
      .min_out = 1,
      .max_out = 1,
+     .flags = OP_SHAPED,
      .infer = infer_tile,
      .upgrade = upgrade_tile},
 };

@@ -6,7 +6,7 @@
 #include "graph/op.h"
 
 /* Longest tensor whose content is followed element by element. */
-enum { MOVES_MAX_ELEMS = 1024 };
+enum { MOVES_MAX_ELEMS = 128 };
 
 /* Content of input i if it is a list or a single number: int32 or int64, rank 0 or 1. */
 static inline bool moves_elems(const infer *inf, int32_t i, const grt_dim **out_elems, int64_t *out_n)

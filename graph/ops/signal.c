@@ -43,7 +43,8 @@ static grt_status infer_dft(infer *inf)
     const ir_type *x = inf->in[0];
     bool inverse = grt_attr_int(inf->desc, "inverse", 0) != 0,
          onesided = grt_attr_int(inf->desc, "onesided", 0) != 0;
-    double number = -2;
+    const int64_t *axes = (const int64_t[]){-2};
+    int64_t n_axes = 1;
     int32_t axis;
     if (x->rank < 0) {
         infer_set_unknown(inf, 0, x->dtype);
@@ -59,9 +60,9 @@ static grt_status infer_dft(infer *inf)
     if (!dims)
         return GRT_OK;
     dims[x->rank - 1] = grt_dim_const(inf->dims, inverse && onesided ? 1 : 2);
-    if (infer_has(inf, 2) && !infer_scalar(inf, 2, &number))
+    if (infer_has(inf, 2) && (!infer_ints(inf, 2, &axes, &n_axes) || n_axes != 1))
         return GRT_OK; /* any axis: every signal dim is unknown */
-    GRT_TRY(infer_axis(inf, "axis", (int64_t)number, x->rank, &axis));
+    GRT_TRY(infer_axis(inf, "axis", axes[0], x->rank, &axis));
     if (axis == x->rank - 1)
         return infer_fail(inf, "axis %d is the last one, which holds the components of a number", axis);
     for (int32_t k = 0; k < x->rank - 1; k++)

@@ -29,17 +29,6 @@ static bool store(const grt_tensor *t, int64_t i, double value)
     }
 }
 
-/* A tensor of the module's with room for its data; NULL when out of memory. */
-static grt_tensor *new_tensor(ir_module *module, grt_dtype dtype, int32_t rank, const int64_t *dims)
-{
-    grt_tensor t = {.dtype = dtype, .rank = rank};
-    memcpy(t.dims, dims, (size_t)rank * sizeof *dims);
-    grt_value value = {0};
-    if (grt_value_alloc(&value, dtype, rank, dims) != GRT_OK)
-        return NULL;
-    return rewrite_adopt(module, &value);
-}
-
 /* ---- what is to be folded: y[c] = scale[c] * x[c] + shift[c] ---- */
 
 typedef struct affine {
@@ -172,7 +161,7 @@ static bool find_host(ir_node *node, host *h)
 static ir_value *scaled_weight(const host *h, const affine *a)
 {
     ir_module *module = h->node->graph->module;
-    grt_tensor *t = new_tensor(module, h->weight->dtype, h->weight->rank, h->weight->dims);
+    grt_tensor *t = budget_tensor(module, h->weight->dtype, h->weight->rank, h->weight->dims);
     if (!t)
         return NULL;
     int64_t per_group = h->n / h->groups, at = 0;
@@ -201,7 +190,7 @@ static bool read_bias(const host *h, double *bias)
 
 static ir_value *new_bias(const host *h, const double *bias)
 {
-    grt_tensor *t = new_tensor(h->node->graph->module, h->weight->dtype, 1, &h->n);
+    grt_tensor *t = budget_tensor(h->node->graph->module, h->weight->dtype, 1, &h->n);
     if (!t)
         return NULL;
     for (int64_t i = 0; i < h->n; i++)
@@ -233,12 +222,20 @@ static bool absorb(const host *h, const affine *a, grt_arena *scratch)
     return true;
 }
 
+/* The pass fails at its end if what it looked at could not be kept. */
+static void clear_scratch(pass_context *context, grt_arena *scratch)
+{
+    if (grt_arena_failed(scratch))
+        grt_arena_fail(context->module->arena);
+    grt_arena_reset(scratch);
+}
+
 /* Fold what follows the node into it, as long as something does. */
 static void fold_followers(pass_context *context, ir_node *node, grt_arena *scratch)
 {
     host h;
     while (find_host(node, &h)) {
-        grt_arena_reset(scratch);
+        clear_scratch(context, scratch);
         ir_value *out = node->out[0];
         ir_node *user = rewrite_only_user(out);
         affine a = {0};
@@ -254,6 +251,8 @@ static void fold_followers(pass_context *context, ir_node *node, grt_arena *scra
         if (!rewrite_replace_node(user, out))
             return; /* cannot be: `out` is made by a node and has no other use */
         context->changed++;
+        if (budget_collect(context->module) != GRT_OK)
+            return; /* the weights that were scaled before keep their memory */
     }
 }
 
@@ -264,7 +263,7 @@ static ir_value *channel_constant(const ir_node *node, const double *values, int
     int64_t dims[GRT_MAX_RANK];
     for (int32_t i = 0; i < rank - 1; i++)
         dims[i] = i ? 1 : n;
-    grt_tensor *t = new_tensor(node->graph->module, node->out[0]->type.dtype, rank - 1, dims);
+    grt_tensor *t = budget_tensor(node->graph->module, node->out[0]->type.dtype, rank - 1, dims);
     if (!t)
         return NULL;
     for (int64_t i = 0; i < n; i++)
@@ -277,7 +276,7 @@ static grt_status split_batchnorm(pass_context *context, ir_node *node, grt_aren
     ir_value *x = ir_in(node, 0);
     const ir_value *parameter = ir_in(node, 1);
     affine a = {0};
-    grt_arena_reset(scratch);
+    clear_scratch(context, scratch);
     if (!x || x->type.rank < 2 || !grt_dtype_in(x->type.dtype, GRT_BIT(FLOAT) | GRT_BIT(DOUBLE)) ||
         !parameter || !parameter->type.data || x->type.dtype != node->out[0]->type.dtype ||
         !read_batchnorm(node, &a, scratch, grt_tensor_elements(parameter->type.data)))
@@ -285,7 +284,7 @@ static grt_status split_batchnorm(pass_context *context, ir_node *node, grt_aren
     ir_value *scale = channel_constant(node, a.scale, a.n, x->type.rank);
     ir_value *shift = channel_constant(node, a.shift, a.n, x->type.rank);
     if (!scale || !shift)
-        return grt_fail_memory(0);
+        return GRT_OK; /* over the budget: it stays as it is */
     ir_node *mul =
         ir_node_create(node->graph, node, "", "Mul", node->desc.name, 2, (ir_value *[]){x, scale}, 1);
     ir_node *add = mul ? ir_node_create(node->graph, node, "", "Add", node->desc.name, 2,
@@ -315,6 +314,8 @@ static grt_status visit(pass_context *context, ir_graph *graph)
 {
     grt_arena *scratch = grt_arena_create();
     grt_status status = scratch ? visit_with(context, graph, scratch) : grt_fail_memory(0);
+    if (scratch)
+        clear_scratch(context, scratch);
     grt_arena_release(scratch);
     return status;
 }

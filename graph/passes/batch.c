@@ -263,15 +263,13 @@ static ir_value *ones(const batch *b, const ir_value *like)
     ir_graph *graph = b->before->graph;
     const ir_value *one = ir_constant_scalar(graph, b->name, like->type.dtype, 1);
     grt_tensor t = rewrite_tensor(graph->module->dims, &like->type);
-    const int64_t n = grt_tensor_elements(&t);
-    const size_t size = grt_dtype_size(t.dtype), bytes = grt_tensor_bytes(&t);
-    char *data =
-        one && n >= 0 && size && bytes < SIZE_MAX ? grt_arena_alloc(graph->module->arena, bytes + 1) : NULL;
-    for (int64_t i = 0; data && i < n; i++)
-        memcpy(data + (size_t)i * size, one->type.data->data, size);
-    t.data = data;
-    const grt_tensor *kept = data ? grt_arena_memdup(graph->module->arena, &t, sizeof t) : NULL;
-    return kept ? ir_constant(graph, NULL, kept) : NULL;
+    const size_t size = grt_dtype_size(t.dtype);
+    grt_tensor *made = one && size ? budget_tensor(graph->module, t.dtype, t.rank, t.dims) : NULL;
+    if (!made)
+        return NULL;
+    for (int64_t i = 0; i < grt_tensor_elements(made); i++)
+        memcpy((char *)made->data + (size_t)i * size, one->type.data->data, size);
+    return ir_constant(graph, NULL, made);
 }
 
 /* A norm has one scale and one bias: those of a batch are a Mul and an Add behind it. */
@@ -408,20 +406,17 @@ ir_value *batch_node(batch *b, const ir_node *first, const batch_operand *in)
 
 ir_value *batch_constants(batch *b, ir_graph *graph, ir_value *const *members)
 {
-    grt_arena *arena = graph->module->arena;
     const grt_tensor *first = members[0]->type.data;
     const size_t each = grt_tensor_bytes(first);
-    size_t bytes;
-    if (first->rank >= GRT_MAX_RANK || !grt_mul_size(each, (size_t)b->n, &bytes) || bytes > SIZE_MAX / 2)
+    int64_t dims[GRT_MAX_RANK] = {b->n};
+    if (first->rank >= GRT_MAX_RANK)
         return NULL;
-    grt_tensor *all = GRT_ARENA_NEW(arena, grt_tensor);
-    char *data = grt_arena_alloc(arena, bytes + 1);
-    if (!all || !data)
+    memcpy(dims + 1, first->dims, (size_t)first->rank * sizeof first->dims[0]);
+    grt_tensor *all = budget_tensor(graph->module, first->dtype, first->rank + 1, dims);
+    if (!all)
         return NULL;
-    *all = (grt_tensor){.dtype = first->dtype, .rank = first->rank + 1, .dims = {b->n}, .data = data};
-    memcpy(all->dims + 1, first->dims, (size_t)first->rank * sizeof first->dims[0]);
     for (int64_t i = 0; i < b->n; i++)
-        memcpy(data + (size_t)i * each, members[i]->type.data->data, each);
+        memcpy((char *)all->data + (size_t)i * each, members[i]->type.data->data, each);
     return ir_constant(graph, NULL, all);
 }
 

@@ -103,13 +103,12 @@ static ir_value *constant_bias(const ir_node *gemm, const ir_value *c, float bet
     bool row = elements == 1 || (elements == n && t->rank >= 1 && t->dims[t->rank - 1] == n);
     if (!row)
         return NULL;
-    grt_tensor b = {.dtype = t->dtype, .rank = 1, .dims = {n}};
-    float *data = GRT_ARENA_ARRAY(module->arena, float, n);
-    for (int64_t i = 0; data && i < n; i++)
-        data[i] = beta * ((const float *)t->data)[elements == 1 ? 0 : i];
-    b.data = data;
-    const grt_tensor *kept = data ? grt_arena_memdup(module->arena, &b, sizeof b) : NULL;
-    return kept ? ir_constant(gemm->graph, NULL, kept) : NULL;
+    grt_tensor *bias = budget_tensor(gemm->graph->module, t->dtype, 1, &n);
+    if (!bias)
+        return NULL;
+    for (int64_t i = 0; i < n; i++)
+        ((float *)bias->data)[i] = beta * ((const float *)t->data)[elements == 1 ? 0 : i];
+    return ir_constant(gemm->graph, NULL, bias);
 }
 
 /* Where Gemm's C goes: *out_bias or *out_residual, or nowhere. False if it has no place. */

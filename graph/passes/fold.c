@@ -1,5 +1,6 @@
 /* Constant folding: nodes whose inputs are all known become constants, computed by the target's own kernels.
  * Types are inferred again on the way, as a folded shape input makes the shapes after it known. */
+#include "graph/flops.h"
 #include "graph/passes/passes.h"
 
 #include "src/base/checked.h"
@@ -7,14 +8,12 @@
 #include <string.h>
 
 /* A fold may not blow a small model up: a result beyond the first limit must not be larger than what it was
- * made from. Weights that a model makes by ConstantOfShape or Expand are the exception, bounded for the model
- * as a whole. */
-enum { FREE_BYTES = 1 << 20, UNKNOWN_ELEMENTS = 1 << 16 };
-static const size_t expansion_budget = (size_t)1 << 30;
+ * made from, but for weights that a model makes by ConstantOfShape or Expand. The module's budget bounds all
+ * of it together, and the work. */
+enum { FREE_BYTES = 1 << 20, UNKNOWN_ELEMENTS = 1 << 16, MOST_WORKSPACE = 16 << 20 };
 
 typedef struct fold {
     pass_context *context;
-    size_t expanded;
 } fold;
 
 /* ---- is it worth it, and safe? ---- */
@@ -25,21 +24,41 @@ static size_t bytes_of(const grt_dims *dims, const ir_type *type)
     return type->rank < 0 || !type->dtype ? SIZE_MAX : grt_tensor_bytes(&t);
 }
 
-static bool may_expand(fold *f, const ir_node *node, size_t out_bytes)
+/* Most bytes that a string of the node's constants has: of results they may have all of it in each element.
+ */
+static size_t longest_strings(const ir_node *node)
 {
-    if (!rewrite_is(node, "ConstantOfShape") && !rewrite_is(node, "Expand"))
-        return false;
-    if (out_bytes > expansion_budget - f->expanded)
-        return false;
-    f->expanded += out_bytes;
-    return true;
+    size_t sum = 0;
+    for (int32_t i = 0; i < node->n_in; i++) {
+        const grt_tensor *t = node->in[i].value ? node->in[i].value->type.data : NULL;
+        size_t longest = 0;
+        for (int64_t k = 0; t && t->dtype == GRT_DTYPE_STRING && k < grt_tensor_elements(t); k++)
+            longest = ((const grt_string *)t->data)[k].size > longest ? ((const grt_string *)t->data)[k].size
+                                                                      : longest;
+        sum += longest;
+    }
+    return sum;
 }
 
-static bool size_is_fine(fold *f, const ir_node *node)
+/* Bytes of a result, strings included; SIZE_MAX if that is not known. */
+static size_t result_bytes(const fold *f, const ir_node *node, const ir_value *value)
 {
-    const grt_dims *dims = f->context->module->dims;
-    size_t in_bytes = 0, out_bytes = 0;
+    enum { NUMBER = 32 }; /* written out */
+    size_t bytes = value ? bytes_of(f->context->module->dims, &value->type) : 0, text;
+    if (!bytes || bytes == SIZE_MAX || value->type.dtype != GRT_DTYPE_STRING)
+        return bytes;
+    return grt_add_size(longest_strings(node), NUMBER, &text) &&
+                   grt_mul_size(text, bytes / sizeof(grt_string), &text) && grt_add_size(bytes, text, &bytes)
+               ? bytes
+               : SIZE_MAX;
+}
+
+/* Bytes of all results; false if they are more than may be. */
+static bool measure(const fold *f, const ir_node *node, size_t *out_bytes)
+{
+    size_t in_bytes = 0;
     int64_t in_elements = 0;
+    *out_bytes = 0;
     for (int32_t i = 0; i < node->n_in; i++) {
         const ir_value *value = node->in[i].value;
         if (!value)
@@ -48,15 +67,30 @@ static bool size_is_fine(fold *f, const ir_node *node)
         in_elements += grt_tensor_elements(value->type.data);
     }
     for (int32_t i = 0; i < node->n_out; i++) {
-        size_t bytes = node->out[i] ? bytes_of(dims, &node->out[i]->type) : 0;
-        if (bytes == SIZE_MAX) /* a shape that depends on the data: fine where it is not larger than that */
+        const size_t bytes = result_bytes(f, node, node->out[i]);
+        if (bytes == SIZE_MAX) { /* a shape that depends on the data: fine where it is not larger than that */
+            *out_bytes = (size_t)in_elements * GRT_MAX_RANK * sizeof(int64_t);
             return in_elements <= UNKNOWN_ELEMENTS &&
                    (rewrite_is(node, "NonZero") || rewrite_is(node, "Unique") ||
                     rewrite_is(node, "Compress"));
-        if (!grt_add_size(out_bytes, bytes, &out_bytes))
+        }
+        if (!grt_add_size(*out_bytes, bytes, out_bytes))
             return false;
     }
-    return out_bytes <= FREE_BYTES || out_bytes <= in_bytes || may_expand(f, node, out_bytes);
+    return *out_bytes <= FREE_BYTES || *out_bytes <= in_bytes || rewrite_is(node, "ConstantOfShape") ||
+           rewrite_is(node, "Expand");
+}
+
+/* Takes the work from the budget if that has room for the node. */
+static bool take_budget(const fold *f, const ir_node *node)
+{
+    compile_budget *budget = &f->context->module->budget;
+    const double work = op_work(node);
+    size_t bytes;
+    if (!measure(f, node, &bytes) || !budget_allows(budget, bytes, work))
+        return false;
+    budget_work(budget, work);
+    return true;
 }
 
 static bool is_foldable(fold *f, const ir_node *node)
@@ -72,7 +106,7 @@ static bool is_foldable(fold *f, const ir_node *node)
             return false;
         wanted |= node->out[i] && node->out[i]->n_uses;
     }
-    return wanted && size_is_fine(f, node);
+    return wanted && ((node->row->flags & OP_VIEW) || take_budget(f, node));
 }
 
 /* ---- folding ---- */
@@ -100,7 +134,8 @@ static grt_status evaluate(fold *f, ir_node *node, grt_value *out, bool *out_don
         return grt_fail_memory(0);
     for (int32_t i = 0; i < node->n_in; i++)
         in[i] = node->in[i].value ? node->in[i].value->type.data : NULL;
-    grt_status status = target->evaluate(target, &node->desc, in, node->n_in, out, node->n_out);
+    grt_status status =
+        target->evaluate(target, &node->desc, in, node->n_in, out, node->n_out, MOST_WORKSPACE);
     /* A node that fails on its constants may never be reached: let it fail when it runs. */
     *out_done = status == GRT_OK;
     return status == GRT_STATUS_OUT_OF_MEMORY ? status : GRT_OK;
@@ -197,12 +232,15 @@ static grt_status fold_graph(fold *f, ir_graph *graph);
 
 static grt_status visit(fold *f, ir_node *node)
 {
+    GRT_TRY(grt_cancel_check(&f->context->module->budget.cancel));
     GRT_TRY(op_infer_node(node));
     for (size_t i = 0; i < node->desc.n_attrs; i++)
         if (node->desc.attrs[i].kind == GRT_ATTR_GRAPH)
             GRT_TRY(fold_graph(f, node->desc.attrs[i].graph));
-    if (is_foldable(f, node))
-        return fold_node(f, node);
+    if (is_foldable(f, node)) {
+        GRT_TRY(fold_node(f, node));
+        return budget_collect(f->context->module);
+    }
     if (node->row && (node->row->flags & (OP_RANDOM | OP_CONTROL)))
         return GRT_OK;
     for (int32_t i = 0; i < node->n_out; i++)

@@ -22,7 +22,7 @@ typedef struct layout {
     ir_graph *graph;
     twin *twins; /* value->mark is an index into this; [0] is for those that have none */
     int64_t n, capacity;
-    bool failed;
+    grt_status status; /* the first failure: nothing more is changed after it */
 } layout;
 
 /* ---- permutations ---- */
@@ -44,18 +44,24 @@ static int32_t to_last(int32_t i, int32_t rank)
     return i == 0 ? 0 : i == 1 ? rank - 1 : i - 1;
 }
 
-static ir_node *transpose_before(ir_graph *graph, ir_node *before, ir_value *x, const char *name,
-                                 bool make_last)
+/* NULL: see l->status. */
+static ir_node *transpose_before(layout *l, ir_node *before, ir_value *x, const char *name, bool make_last)
 {
     int64_t perm[GRT_MAX_RANK];
     int32_t rank = x->type.rank;
     for (int32_t i = 0; i < rank; i++)
         perm[i] = make_last ? from_last(i, rank) : to_last(i, rank);
-    ir_node *node = ir_node_create(graph, before, "", "Transpose", name, 1, &x, 1);
-    if (!node)
+    ir_node *node = ir_node_create(l->graph, before, "", "Transpose", name, 1, &x, 1);
+    if (!node) {
+        l->status = grt_fail_memory(0);
         return NULL;
+    }
     ir_attr_set_ints(node, "perm", perm, (size_t)rank);
-    return op_infer_node(node) == GRT_OK ? node : NULL;
+    const grt_status status = op_infer_node(node);
+    if (status == GRT_OK)
+        return node;
+    l->status = status;
+    return NULL;
 }
 
 /* ---- twins ---- */
@@ -64,9 +70,10 @@ static void remember(layout *l, ir_value *value, ir_value *last, ir_node *old)
 {
     if (l->n == l->capacity) {
         int64_t wanted = l->capacity ? 2 * l->capacity : 64;
-        twin *grown = realloc(l->twins, (size_t)wanted * sizeof *grown);
+        const size_t bytes = (size_t)wanted * sizeof *l->twins;
+        twin *grown = realloc(l->twins, bytes);
         if (!grown) {
-            l->failed = true;
+            l->status = grt_fail_memory(bytes);
             return;
         }
         l->twins = grown;
@@ -94,11 +101,9 @@ static ir_value *twin_of(layout *l, ir_value *value, ir_node *before)
         return l->twins[value->mark].last;
     /* As early as possible, so that all later users find it. */
     ir_node *place = value->producer && value->graph == l->graph ? value->producer->next : l->graph->first;
-    ir_node *transpose = transpose_before(l->graph, place ? place : before, value, before->desc.name, true);
-    if (!transpose) {
-        l->failed = true;
+    ir_node *transpose = transpose_before(l, place ? place : before, value, before->desc.name, true);
+    if (!transpose)
         return NULL;
-    }
     remember(l, value, transpose->out[0], NULL);
     return transpose->out[0];
 }
@@ -521,7 +526,7 @@ static bool switch_shuffle(layout *l, ir_node *node, ir_value *x)
                                     (ir_value *[]){b->out[0], back}, 1)
                    : NULL;
     if (!c) {
-        l->failed = true;
+        l->status = grt_fail_memory(0);
         return false;
     }
     ir_attr_set_ints(b, "perm", swap, (size_t)rank + 1);
@@ -600,10 +605,12 @@ static grt_status finish(layout *l)
             replaced = true;
             if (!value->n_uses)
                 continue;
-            ir_node *back =
-                transpose_before(l->graph, node, l->twins[value->mark].last, node->desc.name, false);
-            if (!back || !rewrite_replace(value, back->out[0]))
-                return grt_fail_memory(0);
+            ir_node *back = transpose_before(l, node, l->twins[value->mark].last, node->desc.name, false);
+            if (!back)
+                return l->status;
+            if (!rewrite_replace(value, back->out[0])) /* a new result takes any place */
+                return grt_fail_op(&node->desc, GRT_STATUS_INTERNAL,
+                                   "layout: the Transpose of '%s' cannot take its place", value->name);
         }
         if (replaced)
             ir_node_remove(node);
@@ -628,9 +635,9 @@ static grt_status visit(pass_context *context, ir_graph *graph)
     layout l = {.context = context, .graph = graph};
     clear_marks(graph);
     IR_FOR_EACH_NODE (node, graph)
-        if (!l.failed)
+        if (l.status == GRT_OK)
             switch_node(&l, node);
-    grt_status status = l.failed ? grt_fail_memory(0) : finish(&l);
+    grt_status status = l.status == GRT_OK ? finish(&l) : l.status;
     free(l.twins);
     return status;
 }

@@ -130,8 +130,7 @@ static void add_type(grt_text *text, const grt_dims *dims, const ir_value *value
 static void describe(const ir_node *node, const char *why, grt_text *text)
 {
     const grt_dims *dims = node->graph->module->dims;
-    grt_text_add(text, "%s%s%s (opset %" PRId32 ") node '%s': inputs (", node->desc.domain,
-                 *node->desc.domain ? "::" : "", node->desc.op, node->opset, node->desc.name);
+    grt_text_add(text, "inputs (");
     /* A node may have thousands of inputs. */
     enum { SHOWN = 8 };
     for (int32_t i = 0; i < node->n_in; i++) {
@@ -156,7 +155,8 @@ static const char *op_text(const ir_node *node)
 }
 
 typedef struct report {
-    pass_context *context;
+    const pass_context *context;
+    bool alone; /* the target has nobody to fall back to */
     void (*each)(void *user, const grt_finding *finding);
     void *user;
 } report;
@@ -164,7 +164,10 @@ typedef struct report {
 static grt_status report_node(const report *r, const ir_node *node)
 {
     grt_text why = {0}, text = {0};
-    if (!rewrite_runs(r->context, node, &why)) {
+    /* Bodies of control flow run on the host, whatever the target. */
+    const bool good = r->alone && !node->graph->parent ? rewrite_supported(r->context, node, &why)
+                                                       : rewrite_runs(r->context, node, &why);
+    if (!good) {
         describe(node, node->row ? grt_text_get(&why) : "this op is not known", &text);
         r->each(r->user, &(grt_finding){.status = GRT_STATUS_UNSUPPORTED,
                                         .node = node->desc.name,
@@ -185,10 +188,10 @@ static grt_status report_graph(ir_graph *graph, void *user)
     return GRT_OK;
 }
 
-grt_status pass_report_unsupported(pass_context *context,
+grt_status pass_report_unsupported(const pass_context *context, bool alone,
                                    void (*each)(void *user, const grt_finding *finding), void *user)
 {
-    report r = {context, each, user};
+    report r = {context, alone, each, user};
     return ir_graph_walk(context->module->main, report_graph, &r);
 }
 
@@ -201,17 +204,24 @@ static void collect(void *user, const grt_finding *finding)
 {
     collection *c = user;
     c->n++;
-    if (c->text.size < 12000) /* the message's room; graphc check shows them all */
-        grt_text_add(&c->text, "\n  %s", finding->message);
+    if (c->text.size < 12000) { /* the message's room; graphc check shows them all */
+        grt_text line = {0};
+        grt_text_add(&line, "%s (opset %" PRId64 ") node '%s': %s", finding->op, finding->opset,
+                     finding->node, finding->message);
+        grt_text_add(&c->text, "\n  ");
+        grt_text_add_printable(&c->text, grt_text_get(&line));
+        grt_text_release(&line);
+    }
 }
 
-grt_status pass_check_supported(pass_context *context)
+grt_status pass_check_supported(const pass_context *context)
 {
     collection c = {0};
-    grt_status status = pass_report_unsupported(context, collect, &c);
+    grt_status status = pass_report_unsupported(context, false, collect, &c);
     if (status == GRT_OK && c.n)
-        status = grt_fail(GRT_STATUS_UNSUPPORTED, "%" PRId64 " node%s without a kernel on '%s':%s", c.n,
-                          c.n == 1 ? "" : "s", context->target->name, grt_text_get(&c.text));
+        status = grt_fail_lines(GRT_STATUS_UNSUPPORTED, grt_text_get(&c.text),
+                                "%" PRId64 " node%s without a kernel on '%s':", c.n, c.n == 1 ? "" : "s",
+                                context->target->name);
     grt_text_release(&c.text);
     return status;
 }

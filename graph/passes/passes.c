@@ -112,9 +112,11 @@ static grt_status check_disabled(const char *list)
 
 static grt_status run_pass(pass_context *context, const pass_row *row)
 {
+    GRT_TRY(grt_cancel_check(&context->module->budget.cancel));
     GRT_TRY(row->run(context));
-    if (grt_arena_failed(context->module->arena))
+    if (grt_arena_failed(context->module->arena) || grt_dims_failed(context->module->dims))
         return grt_fail_memory(0);
+    GRT_TRY(budget_collect(context->module));
 #ifdef GRT_DEBUG
     grt_status status = ir_verify(context->module);
     if (status != GRT_OK)
@@ -123,7 +125,7 @@ static grt_status run_pass(pass_context *context, const pass_row *row)
     return GRT_OK;
 }
 
-grt_status pass_run_all(pass_context *context)
+grt_status pass_run_enabled(pass_context *context)
 {
     GRT_TRY(check_disabled(context->disabled));
     for (size_t i = 0; i < N_RUNS; i++) {
@@ -133,5 +135,11 @@ grt_status pass_run_all(pass_context *context)
         if (row->level <= context->level && !listed(context->disabled, row->name))
             GRT_TRY(run_pass(context, row));
     }
+    return GRT_OK;
+}
+
+grt_status pass_run_all(pass_context *context)
+{
+    GRT_TRY(pass_run_enabled(context));
     return pass_check_supported(context);
 }

@@ -25,9 +25,6 @@ grt_status pass_shapes(pass_context *context);
 grt_status pass_siblings(pass_context *context);
 grt_status pass_simplify(pass_context *context);
 grt_status pass_sizes(pass_context *context);
-/* Not a pass but the end of all of them: UNSUPPORTED, listing every node that the target has no kernel for.
- */
-grt_status pass_check_supported(pass_context *context);
 
 /* cse.c: have the nodes the same attributes, in the same order? */
 bool cse_same_attrs(const ir_node *a, const ir_node *b);
@@ -65,8 +62,8 @@ ir_node *rewrite_only_user(const ir_value *value);
 /* Make the node a Reshape of `x` to the dims that its output has. False, with nothing changed, if they cannot
  * be written as Reshape's input. */
 bool rewrite_become_reshape(ir_node *node, ir_value *x);
-/* Constants of one rank and dtype, equal in all dims but `axis`, one behind the other along it. NULL when out
- * of memory. */
+/* Constants of one rank and dtype, equal in all dims but `axis`, one behind the other along it. NULL if the
+ * budget does not allow it, or out of memory. */
 ir_value *rewrite_join(ir_graph *graph, const grt_tensor *const *parts, int32_t n, int32_t axis);
 /* Does the node own graphs? */
 bool rewrite_has_body(const ir_node *node);

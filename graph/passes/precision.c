@@ -149,16 +149,13 @@ static uint16_t narrow_one(grt_dtype dtype, float x)
 static ir_value *narrow_constant(precision *p, const ir_value *value)
 {
     const grt_tensor *from = value->type.data;
-    int64_t n = grt_tensor_elements(from);
-    grt_tensor *to = grt_arena_memdup(p->graph->module->arena, from, sizeof *from);
-    uint16_t *data = GRT_ARENA_ARRAY(p->graph->module->arena, uint16_t, (size_t)n + 1);
-    if (!to || !data)
+    grt_tensor *to = budget_tensor(p->graph->module, p->narrow, from->rank, from->dims);
+    if (!to)
         return NULL;
     const float *x = from->data;
-    for (int64_t i = 0; i < n; i++)
+    uint16_t *data = to->data;
+    for (int64_t i = 0; i < grt_tensor_elements(from); i++)
         data[i] = narrow_one(p->narrow, x[i]);
-    to->dtype = p->narrow;
-    to->data = data;
     return ir_constant(p->graph, NULL, to);
 }
 
@@ -183,9 +180,10 @@ static ir_value *twin_of(precision *p, ir_value *value)
 {
     if (value->mark > 0)
         return p->twins[value->mark];
-    ir_value *twin = value->type.dtype != GRT_DTYPE_FLOAT ? cast_of(p, value, GRT_DTYPE_FLOAT)
-                     : is_constant(value)                 ? narrow_constant(p, value)
-                                                          : cast_of(p, value, p->narrow);
+    const bool wide = value->type.dtype == GRT_DTYPE_FLOAT;
+    ir_value *twin = wide && is_constant(value) ? narrow_constant(p, value) : NULL;
+    if (!twin) /* a constant over the budget is narrowed when the model runs */
+        twin = cast_of(p, value, wide ? p->narrow : GRT_DTYPE_FLOAT);
     if (!twin) {
         p->failed = true;
         return NULL;

@@ -315,15 +315,13 @@ static const float *constant_floats(const ir_value *value)
     return t && t->dtype == GRT_DTYPE_FLOAT ? t->data : NULL;
 }
 
-/* n floats of a new constant, to be filled; NULL when out of memory. */
+/* n floats of a new constant, to be filled; NULL if that cannot be. */
 static ir_value *new_floats(ir_graph *graph, int64_t n, float **out)
 {
-    grt_arena *arena = graph->module->arena;
-    grt_tensor *t = GRT_ARENA_NEW(arena, grt_tensor);
-    *out = GRT_ARENA_ARRAY(arena, float, n);
-    if (!t || !*out)
+    grt_tensor *t = budget_tensor(graph->module, GRT_DTYPE_FLOAT, 1, &n);
+    if (!t)
         return NULL;
-    *t = (grt_tensor){.dtype = GRT_DTYPE_FLOAT, .rank = 1, .dims = {n}, .data = *out};
+    *out = t->data;
     return ir_constant(graph, NULL, t);
 }
 

@@ -160,15 +160,12 @@ ir_value *rewrite_join(ir_graph *graph, const grt_tensor *const *parts, int32_t 
     for (int32_t i = 0; i < n; i++)
         if (!grt_add_i64(width, parts[i]->dims[axis], &width))
             return NULL;
-    grt_tensor *all = grt_arena_memdup(graph->module->arena, parts[0], sizeof **parts);
+    grt_tensor wanted = *parts[0];
+    wanted.dims[axis] = width;
+    grt_tensor *all = budget_tensor(graph->module, wanted.dtype, wanted.rank, wanted.dims);
     if (!all)
         return NULL;
-    all->dims[axis] = width;
-    const size_t bytes = grt_tensor_bytes(all);
-    char *to = bytes < SIZE_MAX ? grt_arena_alloc(graph->module->arena, bytes + 1) : NULL;
-    if (!to)
-        return NULL;
-    all->data = to;
+    char *to = all->data;
     for (int64_t row = 0; row < rows; row++)
         for (int32_t i = 0; i < n; i++) {
             const size_t size = grt_tensor_bytes(parts[i]) / (size_t)rows;
@@ -203,11 +200,6 @@ grt_status rewrite_each_graph(pass_context *context,
     return each_graph(context, context->module->main, visit);
 }
 
-static void release_buffer(void *buffer)
-{
-    grt_buffer_release(buffer);
-}
-
 grt_tensor *rewrite_adopt(ir_module *module, grt_value *value)
 {
     grt_tensor *tensor = grt_arena_memdup(module->arena, &value->t, sizeof value->t);
@@ -216,9 +208,8 @@ grt_tensor *rewrite_adopt(ir_module *module, grt_value *value)
         static const char empty[16];
         tensor->data = (void *)empty;
     }
-    if (!tensor || !buffer) /* without a buffer the data is borrowed from a constant, which lives as long as
-                               the module */
+    if (!tensor || !buffer) /* without a buffer the data is borrowed from a constant */
         return tensor;
     value->buffer = NULL;
-    return grt_arena_defer(module->arena, release_buffer, buffer) ? tensor : NULL;
+    return budget_adopt(module, buffer) ? tensor : NULL;
 }

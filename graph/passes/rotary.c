@@ -172,15 +172,15 @@ static bool match(rotation *r, const ir_value *a, const ir_value *b)
 /* [batch, length, size / 2]: the left half of the table, for every batch. */
 static ir_value *cache_of(const rotation *r, const grt_tensor *table, ir_graph *graph)
 {
-    grt_arena *arena = graph->module->arena;
-    grt_tensor t = {.dtype = table->dtype, .rank = 3, .dims = {r->batch, r->length, r->size / 2}};
-    const size_t half = (size_t)(r->size / 2) * grt_dtype_size(t.dtype);
-    char *to = grt_arena_alloc(arena, grt_tensor_bytes(&t));
-    t.data = to;
-    for (int64_t i = 0; to && i < r->batch * r->length; i++, to += half)
+    const int64_t dims[] = {r->batch, r->length, r->size / 2};
+    const size_t half = (size_t)(r->size / 2) * grt_dtype_size(table->dtype);
+    grt_tensor *cache = budget_tensor(graph->module, table->dtype, 3, dims);
+    if (!cache)
+        return NULL;
+    char *to = cache->data;
+    for (int64_t i = 0; i < r->batch * r->length; i++, to += half)
         memcpy(to, (const char *)table->data + (size_t)(i % r->length) * 2 * half, half);
-    const grt_tensor *kept = t.data ? grt_arena_memdup(arena, &t, sizeof t) : NULL;
-    return kept ? ir_constant(graph, NULL, kept) : NULL;
+    return ir_constant(graph, NULL, cache);
 }
 
 static ir_node *add_node(ir_node *before, const char *op, int32_t n_in, ir_value *const *in)

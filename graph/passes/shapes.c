@@ -5,18 +5,9 @@
 
 #include <string.h>
 
-/* Ops whose kernels go by their outputs' dims; all inputs from `keep` on are shapes. */
-static const struct {
-    const char *op;
-    int32_t keep;
-} droppable[] = {{"Reshape", 1}, {"Squeeze", 1}, {"Unsqueeze", 1}, {"Expand", 1}, {"Tile", 1}};
-
 static int32_t inputs_kept(const ir_node *node)
 {
-    for (size_t i = 0; i < sizeof droppable / sizeof *droppable; i++)
-        if (rewrite_is(node, droppable[i].op))
-            return droppable[i].keep;
-    return node->n_in;
+    return node->row && node->row->flags & OP_SHAPED ? 1 : node->n_in;
 }
 
 /* Every symbol of an expression must be a dim of one of the model's inputs. Memoised: expressions share

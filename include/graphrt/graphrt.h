@@ -16,6 +16,8 @@
  *  - runtime, model and session objects may be used from any number of threads at once. A context is used by one thread at a
  *    time, not always the same. Values are immutable: any number of threads may read one. Objects keep what they need alive: a session may outlive the caller's model reference, and so on.
  *  - dims are int64_t; sizes are bytes; times are milliseconds. Tensors are dense and row-major.
+ *  - The environment's GRAPHRT_CPU_ISA (base, avx2 or avx512) caps the instruction set of kernels for the CPU, oneDNN's included; it
+ *    is read once a process. Without it, all that the processor has is used. Another word: INVALID_ARGUMENT from session creation.
  *  - The library never prints, exits or aborts on user data. It leaves locale, signals and OpenMP's settings alone.
  *  - A process may fork() while no other thread of it is in a call. The child may go on with CPU sessions and contexts; GPUs that
  *    the parent has opened are not the child's to use.
@@ -58,7 +60,8 @@ extern "C" {
     X(OUT_OF_MEMORY, "an allocation on the host or the device failed")                                                 \
     X(DEVICE, "a device is missing, lost or reported an error")                                                        \
     X(CANCELLED, "the caller asked to stop")                                                                           \
-    X(INTERNAL, "a bug in libgraphrt: please report it with the message")
+    X(INTERNAL, "a bug in libgraphrt: please report it with the message")                                              \
+    X(UNTRUSTED, "the plan is not signed by a key that the caller trusts, or was changed since")
 
 typedef enum grt_status {
 #define X(name, text) GRT_STATUS_##name,
@@ -71,8 +74,14 @@ typedef enum grt_status {
 GRT_API const char *grt_status_text(grt_status status);
 
 /* The calling thread's message for its last failed call; "" if none failed. A call that succeeds leaves it. Valid until that thread's
- * next failing call. */
+ * next failing call. It may be printed: what it quotes of a model is as grt_printable makes it; lines behind the first are indented. */
 GRT_API const char *grt_last_error(void);
+
+/* Text of others, such as names and strings of a model, for terminals and logs: into the caller's buffer, 0-terminated, with "..." at its
+ * end if there is no room for all. Printable characters of any language stay, backslashes too; others become \n, \t, \r, \x1b, \u202e or
+ * \U000e0001: controls, what turns or hides text beside it, and bytes that are not UTF-8. Returns the length; nothing is done with out NULL or
+ * out_size 0. To do it twice changes nothing. */
+GRT_API size_t grt_printable(const char *text, size_t size, char *out, size_t out_size);
 
 /* "MAJOR.MINOR.PATCH" of the library that is running. */
 GRT_API const char *grt_version(void);
@@ -144,7 +153,8 @@ typedef struct grt_tensor {
     int32_t device; /* of GRT_MEMORY_DEVICE */
 } grt_tensor;
 
-/* Elements of a tensor with known dims; 1 for a scalar, 0 if any dim is 0, -1 if a dim is unknown or the product overflows. */
+/* Elements of a tensor with known dims; 1 for a scalar, 0 if any dim is 0, -1 if a dim is unknown or the product of those that are not 0
+ * is above 2^58. Tensors beyond that are refused everywhere. */
 GRT_API int64_t grt_tensor_elements(const grt_tensor *tensor);
 /* Bytes of a tensor with known dims (sub-byte types rounded up to whole bytes); SIZE_MAX if unknown or overflowing. */
 GRT_API size_t grt_tensor_bytes(const grt_tensor *tensor);
@@ -152,6 +162,8 @@ GRT_API size_t grt_tensor_bytes(const grt_tensor *tensor);
 /* ---------------------------------------------------------------------------------------------------------------------
  * 1. Running a model
  * ------------------------------------------------------------------------------------------------------------------- */
+
+/* The calling thread's current CUDA device, or context, is as it was when a function of this library returns. */
 
 typedef struct grt_runtime grt_runtime;
 typedef struct grt_model grt_model;
@@ -175,14 +187,18 @@ GRT_API GRT_MUST_USE grt_status grt_runtime_set_algo_cache(grt_runtime *runtime,
 GRT_API GRT_MUST_USE grt_status grt_model_open(grt_runtime *runtime, const char *path, grt_model **out_model);
 /* The same with an ONNX model compiled as the options say (section 3), NULL: as above. `target` is the kind of device that sessions are for:
  * a model that was compiled for another runs, but not as fast. What is about the plan's file (external_weights, devices, choices)
- * is INVALID_ARGUMENT here. A plan is opened as it is. Errors: also DEVICE, if there is no such kind. */
+ * is INVALID_ARGUMENT here. A plan is opened as it is; what it may bring is for `trust` to say. Errors: also DEVICE, if there is no such
+ * kind, and UNTRUSTED. */
 struct grt_compile_options;
 GRT_API GRT_MUST_USE grt_status grt_model_open_with(grt_runtime *runtime, const char *path, const struct grt_compile_options *options,
                                                     grt_model **out_model);
-/* The same from `size` bytes of memory. `data` is copied unless it is a plan aligned to 4096 bytes, which must then outlive the model.
+/* As grt_model_open, from `size` bytes of memory. `data` is copied unless it is a plan aligned to 4096 bytes, which must then outlive the model.
  * External data of an ONNX model is refused here, as it has no directory to be read from. */
 GRT_API GRT_MUST_USE grt_status grt_model_open_memory(grt_runtime *runtime, const void *data, size_t size,
                                                       grt_model **out_model);
+/* The same with options, as grt_model_open_with has them. */
+GRT_API GRT_MUST_USE grt_status grt_model_open_memory_with(grt_runtime *runtime, const void *data, size_t size,
+                                                           const struct grt_compile_options *options, grt_model **out_model);
 GRT_API void grt_model_release(grt_model *model);
 
 /* Devices of a kind ("cuda") in this machine; there may be 0. Starts the kind's driver. Errors: DEVICE if there is no such kind, or its
@@ -192,7 +208,11 @@ GRT_API GRT_MUST_USE grt_status grt_device_count(const char *kind, int32_t *out_
 /* Session options. Set struct_size = sizeof(grt_session_options) and leave the rest zero for defaults. */
 typedef struct grt_session_options {
     size_t struct_size;
-    int32_t threads; /* CPU: threads of one operator, at most 1024; 0: one per physical core the process may use */
+    /* CPU: threads of one operator, at most 1024. 0: one per physical core that the calling thread may run on, at most the cgroup's
+     * CPU quota (rounded up) and what OMP_NUM_THREADS or omp_set_num_threads say. Fewer if the system lets the process make no more:
+     * see grt_session_threads. Threads that wait for each other spin, by GNU OpenMP's default for milliseconds: beside busy processes
+     * use 1, or set GOMP_SPINCOUNT or OMP_WAIT_POLICY in the environment before the process starts (docs/guide.md). */
+    int32_t threads;
     const char *fallback; /* "cpu": ops without a kernel on the device run on the CPU; NULL: they are an error that lists them */
 } grt_session_options;
 
@@ -235,7 +255,8 @@ typedef struct grt_sessions_options {
  * device. n is 1 to 65536; devices, or one of them, may be NULL for "cpu"; options may be NULL. */
 GRT_API GRT_MUST_USE grt_status grt_sessions_create(grt_model *model, const char *const *devices, size_t n,
                                                     const grt_sessions_options *options, grt_session **out_sessions);
-/* CPU threads that one operator of this session may use. */
+/* CPU threads that one operator of this session may use: what was asked for, or as many as could be made. A run in a thread that
+ * can have no team of as many, because of a limit of the system's, works on one. */
 GRT_API int32_t grt_session_threads(const grt_session *session);
 
 /* Host memory for inputs and outputs that copies to and from the session's device reach directly (page-locked; bind it with
@@ -252,28 +273,38 @@ GRT_API void grt_context_release(grt_context *context);
 
 /* Use `tensor` as input `index` (position in grt_model_input) of the following runs. The view is copied; its data, and the bytes that
  * elements of STRING point to, must stay valid and unchanged while runs use it. dtype must equal the model's, rank and fixed
- * dims too; symbolic dims take any size, 0 included, and whether inputs agree on a symbol is seen at the run.
+ * dims too; symbolic dims take any size, 0 included, and whether inputs agree on a symbol is seen at the run. Host memory must be
+ * aligned as its elements are, device memory to 16 bytes.
  * tensor == NULL unbinds: an input with a default (an initializer of the same name) takes its default again.
  * Errors: INVALID_ARGUMENT; what was bound before stays. Sequences and optionals: grt_context_set_input_value. */
 GRT_API GRT_MUST_USE grt_status grt_context_set_input(grt_context *context, size_t index, const grt_tensor *tensor);
 /* Let output `index` of the following runs be written into `tensor`, whose dims must equal the output's at the run, else the run is
- * INVALID_ARGUMENT. Its memory must overlap no input and no other output. NULL goes back to memory of the context's own. Outputs
- * of STRING, sequences and optionals cannot be bound. */
+ * INVALID_ARGUMENT, and so it is if the memory overlaps that of an input or of another output that is bound. NULL goes back to memory of
+ * the context's own. Outputs of STRING, sequences and optionals cannot be bound. */
 GRT_API GRT_MUST_USE grt_status grt_context_set_output(grt_context *context, size_t index, const grt_tensor *tensor);
 /* Run the model. The first run with a new combination of input dims plans memory and prepares kernels for it; later runs with
  * dims seen before (the last 16 combinations are kept) allocate nothing, where no dim depends on data. A run that fails leaves no
  * outputs; the context can be run again. Errors: INVALID_ARGUMENT (an input that is not set; dims that do not fit each other or an output
- * that is bound; a value that an op refuses), OUT_OF_MEMORY, DEVICE, UNSUPPORTED. */
+ * that is bound; a value that an op refuses), OUT_OF_MEMORY, DEVICE, UNSUPPORTED. After an error nothing of this run is in flight: memory that was bound
+ * may be given back. */
 GRT_API GRT_MUST_USE grt_status grt_context_run(grt_context *context);
 /* Enqueue a run on `stream` (a cudaStream_t; NULL: the context's own) and return at once. Inputs and outputs that are bound must be
  * device memory (grt_tensor.memory, .device), aligned to 16 bytes, which is used where it is, or page-locked memory, which is copied from
- * and to on the same stream. Outputs that are not bound lie in device memory of the context's, see grt_context_get_output. The stream may be one that the caller is
- * capturing into a graph, once the same dims ran before. The context, its inputs and outputs are in use until the stream has got
- * there. Errors: UNSUPPORTED on devices without streams, or if a step needs the host (named). */
+ * and to on the same stream. Outputs that are not bound lie in device memory of the context's, see grt_context_get_output. The
+ * context, its inputs and outputs are in use until the stream has got there.
+ * Order: everything that the run does is on `stream`. Runs of one context come one behind the other, on whatever streams they are, and so does
+ * grt_context_run behind them.
+ * Data that an op refuses, such as an index beyond its axis, is seen on the device only: the next call of grt_context_run_async or
+ * grt_context_get_output that finds it there returns the error, once, instead of doing its work (grt_context_run returns its own at once).
+ * Capturing: the stream may be one that the caller is capturing into a graph, once the same dims ran before. The graph works on the memory that was
+ * bound, and on the context's, which stays where it is until the context's release, also when runs with other dims follow; each
+ * combination of dims that was captured keeps its own. A launch of the graph is a run of the context, whose order among the others is the
+ * caller's affair.
+ * Errors: UNSUPPORTED on devices without streams, or if a step needs the host (named). After an error nothing of this run is in flight. */
 GRT_API GRT_MUST_USE grt_status grt_context_run_async(grt_context *context, void *stream);
 /* View of output `index` as the last run wrote it, in the memory that was bound then. If the memory is the context's own, it is valid
  * until the context's next run or release. Errors: INVALID_ARGUMENT if the last run failed, if there was none, or if the output
- * is no tensor (then: grt_context_get_output_value). */
+ * is no tensor (then: grt_context_get_output_value), or what an enqueued run refused. */
 GRT_API GRT_MUST_USE grt_status grt_context_get_output(grt_context *context, size_t index, grt_tensor *out_tensor);
 
 /* Contexts of one or more sessions with a thread each, fed from one queue: while one request computes, the inputs of the next and the
@@ -360,6 +391,8 @@ typedef struct grt_model_info {
     int64_t opset;            /* ai.onnx opset of the ONNX model */
     const char *target;       /* backend that the plan was made for: "cpu" */
     const char *options;      /* compile options as text; "" for defaults */
+    const char *signer;       /* key that the plan's signature names; "" without one */
+    bool verified;            /* the model was opened with that key as `trust`; else nobody has looked whether the signature is right */
 } grt_model_info;
 GRT_API GRT_MUST_USE grt_status grt_model_get_info(const grt_model *model, grt_model_info *out_info);
 
@@ -470,7 +503,7 @@ GRT_API GRT_MUST_USE grt_status grt_context_set_input_value(grt_context *context
 /* A copy of output `index`, of any kind. */
 GRT_API GRT_MUST_USE grt_status grt_context_get_output_value(grt_context *context, size_t index, grt_value **out_value);
 
-/* ONNX .pb files hold one TensorProto, SequenceProto or OptionalProto; the kind says which. */
+/* ONNX .pb files hold one TensorProto, SequenceProto or OptionalProto; the kind says which. They are written whole or not at all. */
 GRT_API GRT_MUST_USE grt_status grt_value_read_pb(const char *path, grt_kind kind, grt_kind element_kind, grt_value **out_value);
 GRT_API GRT_MUST_USE grt_status grt_value_write_pb(const grt_value *value, const char *path);
 
@@ -504,7 +537,8 @@ typedef struct grt_compile_options {
                                     2: everything */
     const char *disable_passes;  /* comma-separated pass names that are left out; NULL: none */
     bool allow_symlinks;         /* follow symlinks to external data inside a Hugging Face style cache */
-    bool external_weights;       /* leave weights in FILE.weights beside the plan */
+    bool external_weights;       /* leave weights in FILE.CHECKSUM.weights beside the plan, in place before it; those of a plan that
+                                    it replaced are removed once no plan in the directory mentions them */
     void (*progress)(void *user, const char *phase, double fraction); /* called on the compiling thread; may be NULL */
     void *user;
     const char *target;          /* kind of device that the plan is made for: which ops are fused, which layouts constants have; NULL:
@@ -520,6 +554,13 @@ typedef struct grt_compile_options {
     size_t n_shapes;
     const char *choices;                   /* a cache's file (section 5) from a machine with such devices: its choices go before what a
                                               library says here; NULL: none */
+    const char *trust;                     /* opening only: whose plans may bring code and choices of algorithms, which a GPU's libraries
+                                              read and run. "all": any. "none": those are left out, the rest of the plan is used.
+                                              "ed25519:..." (grt_key_create; several with commas between): only plans that one of these keys
+                                              has signed are opened at all, everything else is UNTRUSTED. NULL: what the environment's
+                                              GRAPHRT_TRUST says, else "all" ("none" in setuid programs): see SECURITY.md */
+    bool (*cancel)(void *user); /* asked now and then on the compiling thread, at least between two nodes that are folded; true ends the
+                                   call with CANCELLED and leaves no file behind; may be NULL. It may be asked again after that */
     /* What a model breaks the standard's rules with, but what has one meaning all the same (nodes out of order, a domain that is not
      * listed, ...), is imported and told to `warning`, a finding of status OK each, with `user`; may be NULL. With `strict`, it is an error. */
     void (*warning)(void *user, const struct grt_finding *finding);
@@ -530,8 +571,22 @@ typedef struct grt_compile_options {
 
 /* Compile an ONNX file to a plan file; written whole (temporary file, fsync, rename) or not at all. A file of that name is replaced,
  * unless it is the model or no regular file. The same model and options give the same bytes. options may be NULL.
- * Errors: IO, INVALID_MODEL, UNSUPPORTED (lists every such node), INVALID_ARGUMENT (options, or the plan over the model). */
+ * What it takes is bounded by the model's size, whatever the model says. With S bytes of model, external data included, and n nodes, operands
+ * and attributes, those of inlined functions included: at most 64 MiB + 8 S + 2 KiB n of memory, and of one core 5 s and 1 s for each MB of S.
+ * Constants that cannot be computed within that are computed when the model runs.
+ * Errors: IO, INVALID_MODEL, UNSUPPORTED (lists every such node), INVALID_ARGUMENT (options, or the plan over the model), CANCELLED (by
+ * options->cancel). */
 GRT_API GRT_MUST_USE grt_status grt_compile(const char *onnx_path, const grt_compile_options *options, const char *plan_path);
+
+/* Room for a key as text, with its 0. */
+#define GRT_KEY_SIZE 96
+/* A new pair of keys, as text: who has the secret one ("ed25519-secret:...") signs plans, who has the public one ("ed25519:...") trusts
+ * them. Keep the secret one secret: it is not encrypted. */
+GRT_API GRT_MUST_USE grt_status grt_key_create(char out_public[GRT_KEY_SIZE], char out_secret[GRT_KEY_SIZE]);
+/* A plan file like the one at plan_path, signed: Ed25519 over everything in it, and over its external weights. A signature that was there is
+ * replaced. out_path may be plan_path; plans with external weights have to stay in their directory. Whatever changes the plan afterwards
+ * (grt_plan_add_tuning too, which drops the signature) has to sign it again. Errors: IO, INVALID_PLAN, INVALID_ARGUMENT for what is no key. */
+GRT_API GRT_MUST_USE grt_status grt_plan_sign(const char *plan_path, const char *out_path, const char *secret_key);
 
 /* One thing that `grt_check_model` found. */
 typedef struct grt_finding {
@@ -539,11 +594,12 @@ typedef struct grt_finding {
     const char *node;    /* node name, or "" */
     const char *op;      /* "domain::Op", or "" */
     int64_t opset;
-    const char *message; /* with dtypes, shapes, and the nearest supported form */
+    const char *message; /* with dtypes, shapes, and the nearest supported form; printable, see grt_printable */
 } grt_finding;
-/* All that would keep the model from running on `device` (NULL: "cpu"), not only the first, and warnings. `each` is called once a finding
- * on the calling thread; strings are valid during the call. OK even if there are findings; their number, without warnings, goes to
- * out_count. */
+/* All that would keep the model from running on `device` (NULL: "cpu"), not only the first, and warnings: it is compiled within the
+ * bounds of grt_compile, and the result dropped, so that no findings means that grt_compile succeeds. What is wrong with the model itself is
+ * told up to the first step of the compiler that cannot go on. `each` is called once a finding on the calling thread; strings are valid during
+ * the call. OK even if there are findings; their number, without warnings, goes to out_count. */
 GRT_API GRT_MUST_USE grt_status grt_check_model(const char *onnx_path, const char *device,
                                                 void (*each)(void *user, const grt_finding *finding), void *user,
                                                 size_t *out_count);
@@ -588,7 +644,7 @@ GRT_API GRT_MUST_USE grt_status grt_cache_prune(const char *path, double days, c
 GRT_API GRT_MUST_USE grt_status grt_cache_copy(const char *from, const char *to, size_t *out_rows);
 
 /* A plan file like the one at plan_path with these choices too. A row replaces that of an equal key, the others stay; `made` is not
- * kept. All else in the file stays byte for byte. out_path may be plan_path: the file there is whole at any time. Plans with external
+ * kept. All else in the file stays byte for byte, but a signature goes. out_path may be plan_path: the file there is whole at any time. Plans with external
  * weights have to stay in their directory. Sessions of a plan prefer its choices to the cache's, on every GPU with the same compute
  * capability and the same version of the library that made the choice.
  * Errors: IO, INVALID_PLAN, INVALID_ARGUMENT for rows that no plan can hold. */

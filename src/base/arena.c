@@ -116,7 +116,7 @@ static block *add_block(grt_arena *arena, size_t bytes)
 
 void *grt_arena_alloc(grt_arena *arena, size_t bytes)
 {
-    if (bytes > SIZE_MAX / 2) {
+    if (arena->failed || bytes > SIZE_MAX / 2) {
         arena->failed = true;
         return NULL;
     }
@@ -189,6 +189,11 @@ bool grt_arena_defer(grt_arena *arena, void (*release)(void *object), void *obje
     *d = (deferred){arena->deferred, release, object};
     arena->deferred = d;
     return true;
+}
+
+void grt_arena_fail(grt_arena *arena)
+{
+    arena->failed = true;
 }
 
 bool grt_arena_failed(const grt_arena *arena)

@@ -17,8 +17,8 @@ void grt_arena_release(grt_arena *arena);
 /* Forget everything but keep the first block for reuse. */
 void grt_arena_reset(grt_arena *arena);
 
-/* NULL when out of memory; then grt_arena_failed() stays true, so that a builder may check once at its end.
- */
+/* NULL when out of memory, and from then on until a reset: a builder may check once at its end, and what was
+ * made last was made if all before it were. */
 void *grt_arena_alloc(grt_arena *arena, size_t bytes);
 void *grt_arena_calloc(grt_arena *arena, size_t n, size_t size); /* overflow-checked */
 char *grt_arena_strdup(grt_arena *arena, const char *text);
@@ -29,6 +29,9 @@ void *grt_arena_memdup(grt_arena *arena, const void *data, size_t size);
  * called). */
 bool grt_arena_defer(grt_arena *arena, void (*release)(void *object), void *object);
 bool grt_arena_failed(const grt_arena *arena);
+/* Something that belongs to what is built in the arena could not be made elsewhere: as if the arena had
+ * failed. */
+void grt_arena_fail(grt_arena *arena);
 size_t grt_arena_bytes(const grt_arena *arena);
 
 #define GRT_ARENA_NEW(arena, type)      ((type *)grt_arena_alloc((arena), sizeof(type)))

@@ -14,6 +14,12 @@ static inline bool grt_add_i64(int64_t a, int64_t b, int64_t *out)
 {
     return !__builtin_add_overflow(a, b, out);
 }
+/* Of numbers that are not negative: the largest int64_t where the product does not fit. */
+static inline int64_t grt_mul_saturated(int64_t a, int64_t b)
+{
+    int64_t product;
+    return grt_mul_i64(a, b, &product) ? product : INT64_MAX;
+}
 static inline bool grt_mul_size(size_t a, size_t b, size_t *out)
 {
     return !__builtin_mul_overflow(a, b, out);

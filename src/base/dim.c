@@ -44,6 +44,7 @@ struct grt_dims {
         int32_t n, capacity;
     } symbols;
     int32_t fresh;
+    bool failed;
 };
 
 grt_dims *grt_dims_create(void)
@@ -73,6 +74,11 @@ void grt_dims_release(grt_dims *table)
         return;
     grt_dims_clear(table);
     free(table);
+}
+
+bool grt_dims_failed(const grt_dims *table)
+{
+    return table->failed;
 }
 
 static bool grow(void **v, int32_t n, int32_t *capacity, size_t size)
@@ -111,8 +117,10 @@ static facts facts_of(const grt_dims *table, grt_dim_expr expr)
 static grt_dim append(grt_dims *table, grt_dim_expr expr)
 {
     if (!grow((void **)&table->exprs.v, table->exprs.n, &table->exprs.capacity, sizeof expr) ||
-        !grow((void **)&table->facts.v, table->exprs.n, &table->facts.capacity, sizeof(facts)))
+        !grow((void **)&table->facts.v, table->exprs.n, &table->facts.capacity, sizeof(facts))) {
+        table->failed = true;
         return GRT_DIM_NONE;
+    }
     table->exprs.v[table->exprs.n] = expr;
     table->facts.v[table->exprs.n] = facts_of(table, expr);
     return table->exprs.n++;
@@ -142,9 +150,11 @@ static grt_dim intern(grt_dims *table, grt_dim_op op, grt_dim a, grt_dim b, int6
         memcpy(&e->key, &key, sizeof key);
         e->dim = dim;
         HASH_ADD(hh, table->by_key, key, sizeof key, e);
-        if (!GRT_HASH_HAS(e))
-            free(e); /* it is not found again, and made anew */
+        if (GRT_HASH_HAS(e))
+            return dim;
+        free(e); /* it is not found again, and made anew */
     }
+    table->failed = true;
     return dim;
 }
 
@@ -159,6 +169,7 @@ static grt_dim add_symbol(grt_dims *table, const char *name)
     if (!s || !grow((void **)&table->symbols.v, table->symbols.n, &table->symbols.capacity,
                     sizeof(named_symbol *))) {
         free(s);
+        table->failed = true;
         return GRT_DIM_NONE;
     }
     s->name = strcpy((char *)(s + 1), name);
@@ -166,6 +177,7 @@ static grt_dim add_symbol(grt_dims *table, const char *name)
     HASH_ADD_KEYPTR(hh, table->by_name, s->name, strlen(s->name), s);
     if (!GRT_HASH_HAS(s)) {
         free(s);
+        table->failed = true;
         return GRT_DIM_NONE;
     }
     table->symbols.v[table->symbols.n++] = s;

@@ -55,6 +55,10 @@ typedef struct grt_attr {
     };
 } grt_attr;
 
+/* Attribute of Loop and Scan, made by import: the shapes that the source declares of the body's outputs, each
+ * as rank and dims, -1 where it says nothing. */
+#define GRT_ATTR_DECLARED "declared_outputs"
+
 typedef struct grt_op_desc {
     const char *domain; /* "" is ai.onnx; "graphrt" is our own */
     const char *op;

@@ -1,4 +1,5 @@
 /* ONNX .pb files: values read from them and written to them. */
+#include "src/base/output.h"
 #include "src/base/pb.h"
 
 #include <errno.h>
@@ -122,20 +123,6 @@ static bool is_nested(const grt_value *value)
     return false;
 }
 
-static grt_status write_all(int fd, const uint8_t *data, size_t size)
-{
-    while (size) {
-        ssize_t n = write(fd, data, size);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return GRT_STATUS_IO;
-        data += n;
-        size -= (size_t)n;
-    }
-    return GRT_OK;
-}
-
 static grt_status write_message(const ProtobufCMessage *message, const char *path)
 {
     size_t size = protobuf_c_message_get_packed_size(message);
@@ -143,12 +130,15 @@ static grt_status write_message(const ProtobufCMessage *message, const char *pat
     if (!bytes)
         return grt_fail_memory(size);
     protobuf_c_message_pack(message, bytes);
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    grt_status status = fd < 0 ? GRT_STATUS_IO : write_all(fd, bytes, size);
-    if (fd >= 0 && close(fd))
-        status = GRT_STATUS_IO;
+    grt_output o;
+    grt_status status = grt_output_open(&o, path);
+    if (status == GRT_OK)
+        status = grt_output_write(&o, bytes, size);
+    if (status == GRT_OK)
+        status = grt_output_commit(&o);
+    grt_output_close(&o);
     free(bytes);
-    return status == GRT_OK ? GRT_OK : io_failure(path, "written");
+    return status;
 }
 
 grt_status grt_value_write_pb(const grt_value *value, const char *path)

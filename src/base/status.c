@@ -2,6 +2,7 @@
 #include "src/base/status.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Long enough for a message that lists a few nodes; longer ones end in "...". */
@@ -32,24 +33,61 @@ const char *grt_version(void)
     return GRT_STRING(GRT_VERSION_MAJOR) "." GRT_STRING(GRT_VERSION_MINOR) "." GRT_STRING(GRT_VERSION_PATCH);
 }
 
-static void end_with_dots(int length)
+static void append(size_t *at, const char *text)
 {
-    if (length >= MESSAGE_SIZE)
+    const size_t length = strlen(text), room = MESSAGE_SIZE - 1 - *at, n = length < room ? length : room;
+    memmove(message + *at, text, n);
+    *at += n;
+    message[*at] = '\0';
+    if (n < length)
         memcpy(message + MESSAGE_SIZE - 4, "...", 4);
 }
 
 void grt_error_set(const char *text)
 {
-    end_with_dots(snprintf(message, sizeof message, "%s", text));
+    size_t at = 0;
+    if (text != message)
+        append(&at, text);
+}
+
+/* Formats are ours, arguments may be a model's: what is not printable in the whole is theirs. A word of a
+ * thousand bytes says no more than its beginning, and would hide what comes after it. */
+static void set_printable(const char *text)
+{
+    enum { LONG_WORD = 1000 };
+    char shown[LONG_WORD];
+    size_t at = 0;
+    while (*text) {
+        const size_t n = strcspn(text, " ");
+        grt_printable(text, n, shown, sizeof shown);
+        append(&at, shown);
+        text += n;
+        if (*text) {
+            append(&at, " ");
+            text++;
+        }
+    }
+    message[at] = '\0';
+}
+
+/* Formatted aside: the arguments may point into the current message. */
+static void set_formatted(const char *format, va_list args)
+{
+    char few[1024], *text = few;
+    va_list again;
+    va_copy(again, args);
+    const int length = vsnprintf(few, sizeof few, format, args);
+    if (length >= (int)sizeof few && (text = malloc((size_t)length + 1)))
+        vsnprintf(text, (size_t)length + 1, format, again);
+    va_end(again);
+    set_printable(text ? text : few);
+    if (text != few)
+        free(text);
 }
 
 grt_status grt_fail_v(grt_status status, const char *format, va_list args)
 {
-    /* Formatted aside: the arguments may point into the current message. */
-    static _Thread_local char next[MESSAGE_SIZE];
-    int length = vsnprintf(next, sizeof next, format, args);
-    memcpy(message, next, sizeof next);
-    end_with_dots(length);
+    set_formatted(format, args);
     return status;
 }
 
@@ -57,22 +95,39 @@ grt_status grt_fail(grt_status status, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    grt_fail_v(status, format, args);
+    set_formatted(format, args);
     va_end(args);
+    return status;
+}
+
+grt_status grt_fail_lines(grt_status status, const char *lines, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    set_formatted(format, args);
+    va_end(args);
+    size_t at = strlen(message);
+    append(&at, lines);
     return status;
 }
 
 grt_status grt_fail_context(grt_status status, const char *format, ...)
 {
-    char prefix[512];
+    static _Thread_local char cause[MESSAGE_SIZE];
+    memcpy(cause, message, strlen(message) + 1);
     va_list args;
     va_start(args, format);
-    vsnprintf(prefix, sizeof prefix, format, args);
+    set_formatted(format, args);
     va_end(args);
-    return grt_fail(status, "%s: %s", prefix, message);
+    size_t at = strlen(message);
+    append(&at, ": ");
+    append(&at, cause);
+    return status;
 }
 
 grt_status grt_fail_memory(size_t bytes)
 {
+    if (!bytes)
+        return grt_fail(GRT_STATUS_OUT_OF_MEMORY, "out of memory");
     return grt_fail(GRT_STATUS_OUT_OF_MEMORY, "out of memory: %zu bytes wanted", bytes);
 }

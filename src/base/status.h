@@ -14,17 +14,24 @@ extern "C" {
 
 #define GRT_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 
-/* Set the calling thread's message and return `status`: `return grt_fail(GRT_STATUS_IO, "...")`. */
+/* Set the calling thread's message and return `status`: `return grt_fail(GRT_STATUS_IO, "...")`. The message
+ * is made printable (grt_printable), so that arguments may be a model's text; it is one line. */
 grt_status grt_fail(grt_status status, const char *format, ...) GRT_PRINTF(2, 3);
 grt_status grt_fail_v(grt_status status, const char *format, va_list args);
 
 /* Put "context: " before the current message: callers add what the callee could not know (node, file). */
 grt_status grt_fail_context(grt_status status, const char *format, ...) GRT_PRINTF(2, 3);
 
-/* OUT_OF_MEMORY with the number of bytes that were wanted. */
+/* With lines behind it, "\n  one\n  two", that are printable: those of messages, or what
+ * grt_text_add_printable made. */
+grt_status grt_fail_lines(grt_status status, const char *lines, const char *format, ...) GRT_PRINTF(3, 4);
+
+/* OUT_OF_MEMORY with the number of bytes that were wanted. 0: one of several small objects could not be made,
+ * whose size would tell nobody anything; the message has no number then. */
 grt_status grt_fail_memory(size_t bytes);
 
-/* Set or clear the message without failing: worker threads hand theirs to the thread that waits for them. */
+/* Set or clear the message without failing: worker threads hand theirs to the thread that waits for them. It
+ * is taken as it is. */
 void grt_error_set(const char *message);
 
 /* Return early on failure. Only where nothing acquired in the function is left to release. */

@@ -15,6 +15,8 @@ static const struct {
 #undef X
 };
 
+_Alignas(64) char grt_nothing[64];
+
 const char *grt_dtype_name(grt_dtype dtype)
 {
     return dtype > 0 && dtype < GRT_DTYPE_COUNT ? dtypes[dtype].text : "none";
@@ -25,17 +27,20 @@ size_t grt_dtype_bits(grt_dtype dtype)
     return dtype > 0 && dtype < GRT_DTYPE_COUNT ? dtypes[dtype].bits : 0;
 }
 
+/* Bytes, strides and places within a tensor fit into int64_t, whatever the dtype, and those along the other
+ * dims of a tensor without elements do so too. */
+static const int64_t most_elements = (int64_t)1 << 58;
+
 int64_t grt_dims_product(const int64_t *dims, int32_t from, int32_t to)
 {
     int64_t n = 1;
-    bool overflow = false, zero = false;
+    bool zero = false;
     for (int32_t i = from; i < to; i++) {
-        if (dims[i] < 0)
-            return -1;
         zero |= dims[i] == 0;
-        overflow |= !zero && !grt_mul_i64(n, dims[i], &n);
+        if (dims[i] < 0 || !grt_mul_i64(n, dims[i] ? dims[i] : 1, &n) || n > most_elements)
+            return -1;
     }
-    return zero ? 0 : overflow ? -1 : n;
+    return zero ? 0 : n;
 }
 
 int64_t grt_tensor_elements(const grt_tensor *tensor)

@@ -38,7 +38,7 @@ static inline size_t grt_dtype_size(grt_dtype dtype)
 }
 /* Bytes of n elements, sub-byte types rounded up; SIZE_MAX on overflow or n < 0. */
 size_t grt_elements_bytes(grt_dtype dtype, int64_t n);
-/* Product of dims[from..to); -1 if one is negative or the product overflows. */
+/* Product of dims[from..to); -1 if one is negative or the product of those that are not 0 is above 2^58. */
 int64_t grt_dims_product(const int64_t *dims, int32_t from, int32_t to);
 bool grt_dims_equal(const int64_t *a, int32_t rank_a, const int64_t *b, int32_t rank_b);
 /* Row-major strides in elements. */
@@ -66,6 +66,9 @@ static inline int64_t grt_axis(int64_t axis, int32_t rank)
         return -1;
     return axis < 0 ? axis + rank : axis;
 }
+/* Where tensors without elements and workspaces of no size lie in host memory: kernels get an address to
+ * reckon from all the same. Nothing is read or written there. */
+extern char grt_nothing[64];
 /* Element i of an integer tensor (any integer dtype or bool), widened. The dtype must be one of these. */
 int64_t grt_tensor_int(const grt_tensor *tensor, int64_t i);
 /* Element i of any numeric tensor of whole-byte elements, as double. */

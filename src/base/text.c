@@ -38,6 +38,13 @@ void grt_text_add(grt_text *text, const char *format, ...)
     va_end(again);
 }
 
+void grt_text_add_printable(grt_text *text, const char *of_others)
+{
+    char shown[4096];
+    grt_printable(of_others, strlen(of_others), shown, sizeof shown);
+    grt_text_add(text, "%s", shown);
+}
+
 void grt_text_add_dims(grt_text *text, const int64_t *dims, int32_t rank)
 {
     if (rank < 0)

@@ -17,6 +17,8 @@ typedef struct grt_text {
 
 /* text NULL: nothing; who asks for no reason gets none. */
 void grt_text_add(grt_text *text, const char *format, ...) GRT_PRINTF(2, 3);
+/* As grt_printable says. */
+void grt_text_add_printable(grt_text *text, const char *of_others);
 /* "2x?x8"; "scalar" for rank 0; "unknown rank" for -1. */
 void grt_text_add_dims(grt_text *text, const int64_t *dims, int32_t rank);
 const char *grt_text_get(const grt_text *text); /* "" when empty */

@@ -2,6 +2,7 @@
 #include "src/base/value.h"
 
 #include "src/base/checked.h"
+#include "src/base/text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -58,8 +59,12 @@ grt_status grt_value_alloc(grt_value *dst, grt_dtype dtype, int32_t rank, const 
     grt_tensor t = {.dtype = dtype, .rank = rank};
     if (rank > 0)
         memcpy(t.dims, dims, (size_t)rank * sizeof *dims);
-    size_t bytes = grt_tensor_bytes(&t);
-    grt_buffer *buffer = bytes == SIZE_MAX ? NULL : grt_buffer_create(bytes);
+    const size_t bytes = grt_tensor_bytes(&t);
+    char text[GRT_TYPE_TEXT_SIZE];
+    if (bytes == SIZE_MAX)
+        return grt_fail(GRT_STATUS_OUT_OF_MEMORY, "%s is too large for this machine's address space",
+                        grt_tensor_text(&t, text));
+    grt_buffer *buffer = grt_buffer_create(bytes);
     if (!buffer)
         return grt_fail_memory(bytes);
     if (dtype == GRT_DTYPE_STRING)

@@ -34,6 +34,9 @@ typedef struct subject {
 } subject;
 
 bool subject_open(subject *s, const char *path);
+/* What tests/differential draws, described by hand. */
+struct node;
+bool subject_model(subject *s, const struct node *n);
 /* One node with these inputs; a constant one is an initializer with its data. */
 bool subject_node(subject *s, const char *op, grt_dtype out, const grt_tensor *in, int n_in,
                   int first_constant);

@@ -40,13 +40,18 @@ bool subject_node(subject *s, const char *op, grt_dtype out, const grt_tensor *i
                   int first_constant)
 {
     node n = {.op = op, .n_in = n_in, .out = out};
-    size_t size;
-    *s = (subject){0};
     for (int i = 0; i < n_in; i++) {
         n.in[i] = in[i];
         n.constant[i] = i >= first_constant;
     }
-    void *bytes = model_bytes(&n, &size);
+    return subject_model(s, &n);
+}
+
+bool subject_model(subject *s, const node *n)
+{
+    size_t size;
+    *s = (subject){0};
+    void *bytes = model_bytes(n, &size);
     EXPECT(bytes, "out of memory");
     DONE(grt_runtime_create(&s->runtime));
     DONE(grt_model_open_memory(s->runtime, bytes, size, &s->model));

@@ -119,16 +119,18 @@ typedef struct totals {
     size_t passed, failed, skipped;
 } totals;
 
+/* One node on the caller's inputs, whose memory no result is written over. */
 static void run_reference(const node *n, grt_runtime *runtime, result *r)
 {
-    if (!n->wide) {
-        run_node(n, "cpu", runtime, r);
-        return;
-    }
-    node wide;
-    node_widen(n, &wide);
-    run_node(&wide, "cpu", runtime, r);
-    node_release(&wide);
+    node alone, wide;
+    node_settle(n, &alone);
+    if (n->wide) {
+        node_widen(&alone, &wide);
+        run_node(&wide, "cpu", runtime, r);
+        node_release(&wide);
+    } else
+        run_node(&alone, "cpu", runtime, r);
+    node_release(&alone);
 }
 
 static void report(uint64_t seed, const node *n, const char *device, const result *cpu, const result *other,

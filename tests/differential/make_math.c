@@ -17,6 +17,30 @@ void make_binary(node *n)
             dims[k] = 1;
     add_input(n, dtype, rank, dims);
     add_input(n, dtype, rank - less, other);
+    for (int i = 0; i < 2; i++)
+        n->computed[i] = n->in[i].rank > 0 && n->in[i].dims[0] > 0 && draw(0, 2) == 0;
+}
+
+/* An operand that has as many bytes as the result, because it is broadcast and of a wider type; it dies here,
+ * and yet the result must not be written over it. */
+void make_overwritten(node *n)
+{
+    static const grt_dtype wide[] = {GRT_DTYPE_FLOAT, GRT_DTYPE_INT64, GRT_DTYPE_FLOAT16, GRT_DTYPE_DOUBLE,
+                                     GRT_DTYPE_INT32};
+    const grt_dtype dtype = wide[draw(0, 4)];
+    const int64_t times = (int64_t)grt_tensor_bytes(&(grt_tensor){.dtype = dtype}),
+                  columns = draw(1, 3) * draw_dim(), rows = draw(1, 40);
+    const int64_t whole[] = {times, rows, columns}, column[] = {times, 1, 1};
+    const bool first = draw(0, 1), all = draw(0, 1);
+    n->op = draw_op();
+    n->then = draw(0, 1) ? "Not" : NULL;
+    n->out = GRT_DTYPE_BOOL;
+    for (int i = 0; i < 2; i++)
+        if (first == (i == 0))
+            add_input(n, dtype, 2, whole + 1);
+        else
+            add_input(n, dtype, 3, all ? whole : column);
+    n->computed[first ? 0 : 1] = true;
 }
 
 void make_unary(node *n)

@@ -123,29 +123,73 @@ static void add_attribute(bytes *proto, const attribute *a)
     message(proto, 5, &inner);
 }
 
-void *model_bytes(const node *n, size_t *out_size)
+/* c<i>, the rows of x<i> from the last to the first. */
+static void reverse_rows(bytes *graph, const node *n, int i)
 {
-    bytes model = {0}, graph = {0}, proto = {0}, opset = {0};
+    const int64_t rows = n->in[i].dims[0];
+    char in[16], order[16], out[16];
+    bytes proto = {0};
+    int64_t *indices = malloc((size_t)(rows + 1) * sizeof *indices);
+    graph->failed |= !indices;
+    if (graph->failed)
+        return;
+    for (int64_t k = 0; k < rows; k++)
+        indices[k] = rows - 1 - k;
+    snprintf(in, sizeof in, "x%d", i);
+    snprintf(order, sizeof order, "r%d", i);
+    snprintf(out, sizeof out, "c%d", i);
+    text(&proto, 1, in);
+    text(&proto, 1, order);
+    text(&proto, 2, out);
+    text(&proto, 3, out);
+    text(&proto, 4, "Gather");
+    message(graph, 1, &proto);
+    initializer(graph, order,
+                &(grt_tensor){.dtype = GRT_DTYPE_INT64, .rank = 1, .dims = {rows}, .data = indices});
+    free(indices);
+}
+
+static void add_node(bytes *graph, const node *n)
+{
+    bytes proto = {0}, last = {0};
     char name[16];
     for (int i = 0; i < n->n_in; i++) {
-        snprintf(name, sizeof name, "x%d", i);
+        snprintf(name, sizeof name, "%c%d", n->computed[i] ? 'c' : 'x', i);
         text(&proto, 1, n->omitted[i] ? "" : name);
     }
     for (int i = 0; i <= n->n_more; i++) {
         snprintf(name, sizeof name, "o%d", i);
-        text(&proto, 2, i == n->which ? "y" : name);
+        text(&proto, 2, i == n->which && !n->then ? "y" : name);
     }
     text(&proto, 3, n->op);
     text(&proto, 4, n->op);
     for (int i = 0; i < n->n_attributes; i++)
         add_attribute(&proto, &n->attributes[i]);
-    message(&graph, 1, &proto);
+    message(graph, 1, &proto);
+    if (!n->then)
+        return;
+    snprintf(name, sizeof name, "o%d", n->which);
+    text(&last, 1, name);
+    text(&last, 2, "y");
+    text(&last, 3, n->then);
+    text(&last, 4, n->then);
+    message(graph, 1, &last);
+}
+
+void *model_bytes(const node *n, size_t *out_size)
+{
+    bytes model = {0}, graph = {0}, opset = {0};
+    char name[16];
+    for (int i = 0; i < n->n_in; i++)
+        if (n->computed[i])
+            reverse_rows(&graph, n, i);
+    add_node(&graph, n);
     text(&graph, 2, "one");
     for (int i = 0; i < n->n_in; i++) {
         snprintf(name, sizeof name, "x%d", i);
-        if (n->constant[i])
+        if (n->constant[i] || n->preset[i])
             initializer(&graph, name, &n->in[i]);
-        else if (!n->omitted[i])
+        if (!n->constant[i] && !n->omitted[i])
             value_info(&graph, 11, name, n->in[i].dtype, &n->in[i]);
     }
     value_info(&graph, 12, "y", n->out, NULL);

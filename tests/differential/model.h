@@ -1,5 +1,5 @@
-/* ONNX models of one node, written byte by byte, so that programs that test through the public API need
- * nothing else. */
+/* ONNX models of one node and what prepares its inputs, written byte by byte, so that programs that test
+ * through the public API need nothing else. */
 #ifndef GRT_TESTS_DIFFERENTIAL_MODEL_H
 #define GRT_TESTS_DIFFERENTIAL_MODEL_H
 
@@ -16,11 +16,15 @@ typedef struct attribute {
 
 typedef struct node {
     const char *op;
+    const char *then; /* an op of one input behind it; NULL: none */
     attribute attributes[MAX_ATTRIBUTES];
     int n_attributes, n_in;
     grt_tensor in[MAX_INPUTS];
     bool constant[MAX_INPUTS]; /* an initializer instead of an input */
+    bool preset[MAX_INPUTS];   /* an initializer that an input may replace */
     bool omitted[MAX_INPUTS];
+    bool computed[MAX_INPUTS]; /* its rows, the last one first: a value that a step makes and the node may
+                                  overwrite */
     grt_dtype out;
     const char *precision; /* that it is compiled with; NULL: none */
     int n_more, which;     /* outputs beside the one that is the model's; its place among them */

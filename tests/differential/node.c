@@ -75,6 +75,23 @@ bool node_guards_hold(const node *n)
     return true;
 }
 
+void node_settle(const node *n, node *out)
+{
+    *out = *n;
+    for (int i = 0; i < n->n_in; i++) {
+        const size_t bytes = grt_tensor_bytes(&n->in[i]);
+        const int64_t rows = n->computed[i] ? n->in[i].dims[0] : 1;
+        const size_t row = bytes / (size_t)(rows ? rows : 1);
+        if (n->omitted[i])
+            continue;
+        out->in[i].data = guarded(bytes);
+        out->computed[i] = false;
+        for (int64_t k = 0; k < rows; k++)
+            memcpy((char *)out->in[i].data + (size_t)k * row,
+                   (const char *)n->in[i].data + (size_t)(rows - 1 - k) * row, row);
+    }
+}
+
 void node_widen(const node *n, node *out)
 {
     *out = *n;
@@ -94,9 +111,13 @@ void node_widen(const node *n, node *out)
 
 void node_describe(const node *n, char *text, size_t size)
 {
-    size_t at = (size_t)snprintf(text, size, "%s", n->op);
+    size_t at =
+        (size_t)snprintf(text, size, "%s%s%s", n->op, n->then ? " then " : "", n->then ? n->then : "");
     for (int i = 0; i < n->n_in && at < size; i++) {
-        at += (size_t)snprintf(text + at, size - at, " %s%s[", n->constant[i] ? "const " : "",
+        at += (size_t)snprintf(text + at, size - at, " %s%s[",
+                               n->constant[i]   ? "const "
+                               : n->computed[i] ? "computed "
+                                                : "",
                                n->omitted[i] ? "-" : grt_dtype_name(n->in[i].dtype));
         for (int32_t k = 0; k < n->in[i].rank && at < size; k++)
             at += (size_t)snprintf(text + at, size - at, "%s%lld", k ? "," : "", (long long)n->in[i].dims[k]);

@@ -19,6 +19,8 @@ void set_text(node *n, const char *name, const char *value);
 void node_release(node *n);
 /* Nothing was written round the inputs? */
 bool node_guards_hold(const node *n);
+/* The same node with inputs of its own, those that are computed as they come out. */
+void node_settle(const node *n, node *out);
 /* The same node in float32, with inputs of its own. */
 void node_widen(const node *n, node *out);
 /* Op, inputs and attributes in a line. */

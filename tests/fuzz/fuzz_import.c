@@ -2,21 +2,16 @@
  * happen. */
 #include "fuzz.h"
 
-#include <graphrt/graphrt.h>
-
 #include <stdlib.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    grt_runtime *runtime = NULL;
     grt_model *model = NULL;
-    if (grt_runtime_create(&runtime) == GRT_OK &&
-        grt_model_open_memory(runtime, data, size, &model) == GRT_OK) {
+    if (grt_model_open_memory(fuzz_runtime(), data, size, &model) == GRT_OK) {
         grt_model_info info = {.struct_size = sizeof info};
         if (grt_model_get_info(model, &info) != GRT_OK)
             abort();
     }
     grt_model_release(model);
-    grt_runtime_release(runtime);
     return 0;
 }

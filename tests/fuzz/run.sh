@@ -1,6 +1,7 @@
 #!/bin/bash
 # Builds the libFuzzer targets with clang in build-fuzz/ and runs each for a while. usage: tests/fuzz/run.sh [SECONDS]
-# Seeds need the data and graphc of build/. What crashes, hangs (10 s) or takes too much memory is kept in build-fuzz/.
+# SECONDS: of each target (20); 0 builds them, with tests/forge/forge, and makes the seeds.
+# Seeds need the data and graphc of build/. What crashes, hangs (20 s) or takes too much memory is kept in build-fuzz/.
 # The last line is "N passed, N failed, N skipped"; exit status 77 without clang's libFuzzer.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
@@ -22,14 +23,25 @@ configure_build()
 {
     [ -x configure ] || ./autogen.sh || return 1
     cd build-fuzz || return 1
+    # Mutations know the formats, so that comparisons need not be traced for constants.
     [ -x config.status ] ||
-        ../configure CC=clang CFLAGS="-O1 -g -Wno-unknown-warning-option -Wno-unknown-pragmas -Wno-pass-failed" --enable-fuzzers --enable-sanitizers=address,undefined,fuzzer-no-link
+        ../configure CC="${FUZZ_CC:-clang}" --without-cuda --enable-fuzzers --enable-sanitizers=address,undefined,fuzzer-no-link \
+            CFLAGS="-O1 -gline-tables-only -fno-sanitize-coverage=trace-cmp -Wno-unknown-warning-option"
 }
 build_targets()
 {
-    make -C build-fuzz generated && make -C build-fuzz -j"$(nproc)" tests/fuzz/fuzz_import tests/fuzz/fuzz_plan
+    make -C build-fuzz generated &&
+        make -C build-fuzz -j"$(nproc)" tests/fuzz/fuzz_import tests/fuzz/fuzz_plan tests/fuzz/fuzz_run tests/forge/forge
 }
 make_seeds() { tests/fuzz/seeds.sh build build-fuzz/seeds; }
+
+# Of what target $1 reads, to begin with.
+seeds_of()
+{
+    local kind=$1
+    [ "$kind" = run ] && kind=import # models all the same
+    ls -d "build-fuzz/seeds/$kind" "tests/fuzz/regressions/$1" 2>/dev/null
+}
 
 if ! has_libfuzzer; then
     echo "skipped: clang with libFuzzer is not installed"
@@ -40,13 +52,15 @@ if ! step "configuring build-fuzz/" configure_build || ! step "building the fuzz
     echo "0 passed, 1 failed, 0 skipped"
     exit 1
 fi
-# Refused allocations are part of the test: a claim of 2^40 elements must not be believed. Leaks are found as well.
-export ASAN_OPTIONS="allocator_may_return_null=1:detect_leaks=1"
-for target in import plan; do
+export GRAPHRT_FUZZ_POOL=${GRAPHRT_TEST_DATA:-build/data}/node OMP_NUM_THREADS=1
+for target in import plan run; do
+    [ "$seconds" = 0 ] && break
     mkdir -p "build-fuzz/corpus/$target"
-    if step "fuzz_$target for $seconds s" "build-fuzz/tests/fuzz/fuzz_$target" -max_total_time="$seconds" -timeout=10 \
-        -rss_limit_mb=2048 -malloc_limit_mb=1024 -max_len=65536 -artifact_prefix="build-fuzz/$target-" \
-        "build-fuzz/corpus/$target" "build-fuzz/seeds/$target"; then
+    # Memory that the sanitizer refuses is no failure of the library's, hence no limit of one allocation.
+    # shellcheck disable=SC2046 # a list of directories
+    if step "fuzz_$target for $seconds s" "build-fuzz/tests/fuzz/fuzz_$target" -max_total_time="$seconds" -entropic=0 -timeout=20 \
+        -rss_limit_mb=2048 -malloc_limit_mb=1000000 -max_len=32768 -artifact_prefix="build-fuzz/$target-" \
+        "build-fuzz/corpus/$target" $(seeds_of "$target"); then
         passed=$((passed + 1))
         grep -E '^(Done|#.* DONE)' "build-fuzz/logs/step-$ui_step.log" | tail -n 1
     else

@@ -1,10 +1,16 @@
 #!/bin/bash
-# Makes the seed corpora: small models of the conformance archive that differ in what they use, and plans of some of them.
-# usage: seeds.sh BUILD-DIR OUT-DIR    writes OUT-DIR/import/*.onnx and OUT-DIR/plan/*.grt
+# Makes the seed corpora: small models of the conformance archive that differ in what they use, and plans of them.
+# usage: seeds.sh [--all] BUILD-DIR OUT-DIR    writes OUT-DIR/import/*.onnx and OUT-DIR/plan/*.grt
+#   --all   every model of at most 32 KiB in BUILD-DIR/data
 set -u
+all=
+if [ "${1:-}" = --all ]; then
+    all=1
+    shift
+fi
 here=$(cd "$(dirname "$0")" && pwd)
-build=$(cd "${1:?usage: seeds.sh BUILD-DIR OUT-DIR}" && pwd) || exit 1
-out=${2:?usage: seeds.sh BUILD-DIR OUT-DIR}
+build=$(cd "${1:?usage: seeds.sh [--all] BUILD-DIR OUT-DIR}" && pwd) || exit 1
+out=${2:?usage: seeds.sh [--all] BUILD-DIR OUT-DIR}
 data=${GRAPHRT_TEST_DATA:-$build/data}
 mkdir -p "$out/import" "$out/plan" || exit 1
 
@@ -21,6 +27,11 @@ for name in $names; do
     model=$data/node/test_$name/model.onnx
     [ -e "$model" ] && cp -f "$model" "$out/import/$name.onnx"
 done
+if [ -n "$all" ]; then
+    for model in "$data"/*/*/model.onnx; do
+        [ "$(stat -Lc %s "$model")" -gt 32768 ] || cp -f "$model" "$out/import/$(basename "$(dirname "$model")").onnx"
+    done
+fi
 for model in "$out"/import/*.onnx; do
     plan=$out/plan/$(basename "$model" .onnx).grt
     [ -e "$plan" ] || "$build/graphc" optimize "$model" -o "$plan" >/dev/null 2>&1

@@ -71,14 +71,6 @@ static void collect(mutation *m)
             add_node(m, m->model->functions[i]->node[k]);
 }
 
-bool mutation_loops(const mutation *m)
-{
-    for (size_t i = 0; i < m->n_nodes; i++)
-        if (m->nodes[i]->op_type && !strcmp(m->nodes[i]->op_type, "Loop"))
-            return true;
-    return false;
-}
-
 /* ---- one change after the other ---- */
 
 bool mutate_opset(mutation *m)

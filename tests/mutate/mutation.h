@@ -37,9 +37,6 @@ mutation_change mutate_value_dim, mutate_value_rank, mutate_value_dtype, mutate_
     mutate_value_known;
 mutation_change mutate_opset;
 
-/* A Loop without a trip count may be asked to go on for ever, and does. */
-bool mutation_loops(const mutation *m);
-
 /* Adds to m->what. */
 void mutation_tell(mutation *m, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* One of n things: n > 0. */

@@ -1,5 +1,5 @@
-/* A model tried out on the CPU: opened, optimised, run twice on small inputs. Whatever comes back, a failure
- * must say why. */
+/* A model or a plan tried out on the CPU: opened, optimised, run twice on small inputs. Whatever comes back,
+ * a failure must say why. */
 #ifndef GRT_TESTS_MUTATE_TRIAL_H
 #define GRT_TESTS_MUTATE_TRIAL_H
 
@@ -12,8 +12,15 @@ typedef enum trial_end {
     TRIAL_WRONG, /* a failure without a reason, or one that says that the library is at fault */
 } trial_end;
 
+typedef enum trial_inputs {
+    TRIAL_TAME, /* of the dims and dtypes that the model asks for, with small numbers; the same in both runs
+                 */
+    TRIAL_WILD, /* drawn anew for each run: numbers at the ends of their types, NaN, bytes that are no text,
+                   now and then dims or a dtype that the model does not allow */
+} trial_inputs;
+
 /* `stage` tells where it stands, for the case that it never returns. `why` has the message of a failure. */
-trial_end try_model(grt_runtime *runtime, const void *bytes, size_t size, const char *volatile *stage,
-                    char *why, size_t why_size);
+trial_end try_model(grt_runtime *runtime, const void *bytes, size_t size, trial_inputs inputs,
+                    const char *volatile *stage, char *why, size_t why_size);
 
 #endif

@@ -22,22 +22,46 @@ exported()
     awk '$2 == "GRAPHRT_0" { print $1 }' "$scratch/exported" | sort | diff - "$scratch/header" || return 1
     ! grep -Ev '^grt_[a-z0-9_]* GRAPHRT_0$|^grt_[a-z0-9_]* GRAPHRT_PRIVATE_[0-9_]*$' "$scratch/exported"
 }
-# package OPTION...: what pkg-config says, with the root before directories
-package()
+# package OPTION...: what pkg-config says about the installation where it is now
+package() { PKG_CONFIG_PATH=$libdir/pkgconfig pkg-config "$@" graphrt; }
+# Nothing but the files themselves says where the library is.
+runs() { env -u LD_LIBRARY_PATH "$@" "$model" | tee "$scratch/run" && grep -q 'digit 9\|run ' "$scratch/run"; }
+says() { local want=$1; shift; env -u LD_LIBRARY_PATH "$@" 2>&1 | tee "$scratch/said" | grep -q -- "$want" || { cat "$scratch/said"; return 1; }; }
+# What README.md says: its commands, in a directory with program.c and models/.
+as_in_readme()
 {
-    PKG_CONFIG_PATH=$libdir/pkgconfig PKG_CONFIG_SYSROOT_DIR=$root PKG_CONFIG_ALLOW_SYSTEM_CFLAGS=1 PKG_CONFIG_ALLOW_SYSTEM_LIBS=1 \
-        pkg-config "$@" graphrt
+    awk '/^```/ { on = !on } on && /^(cc program.c|\.\/a\.out) /' "$srcdir/README.md" >"$scratch/commands"
+    [ "$(wc -l <"$scratch/commands")" = 2 ] || return 1
+    mkdir -p "$scratch/user/bin" && cp "$scratch/program.c" "$scratch/user/" && ln -sfn "$(realpath "$srcdir")/models" "$scratch/user/models"
+    printf '#!/bin/sh\nexec %s %s -std=c11 -Wall -Wextra -pedantic -Werror "$@"\n' "${CC:-cc}" "${SANITIZE:-}" >"$scratch/user/bin/cc"
+    chmod +x "$scratch/user/bin/cc"
+    (cd "$scratch/user" && env -u LD_LIBRARY_PATH PATH="$PWD/bin:$PATH" PKG_CONFIG_PATH="$libdir/pkgconfig" sh -e "$scratch/commands") | tee "$scratch/run" &&
+        grep -q 'digit 9' "$scratch/run"
 }
-# runs COMMAND...: with the installed library, on the digits
-runs() { LD_LIBRARY_PATH=$libdir${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} "$@" "$model" | tee "$scratch/run" && grep -q 'digit 9\|run ' "$scratch/run"; }
-says() { local want=$1; shift; LD_LIBRARY_PATH=$libdir "$@" 2>&1 | tee "$scratch/said" | grep -q -- "$want" || { cat "$scratch/said"; return 1; }; }
 # shellcheck disable=SC2046,SC2086 # lists of words
-c_program() { ${CC:-cc} ${SANITIZE:-} -std=c11 -Wall -Wextra -pedantic -Werror "$scratch/program.c" -o "$scratch/program" $(package --cflags --libs); }
-# shellcheck disable=SC2046,SC2086 # the same
 static_program()
 {
     ${CC:-cc} ${SANITIZE:-} $(package --cflags) "$scratch/program.c" -o "$scratch/static" "$libdir/libgraphrt.a" \
         $(package --static --libs | sed 's/ *-lgraphrt//')
+}
+# The way of the tools to the library, and no other: not the build's directory, not the prefix.
+runpath() { [ "$(readelf -d "$bin/$1" | sed -n 's/.*R.*PATH.*\[\(.*\)\]/\1/p')" = "\$ORIGIN/$("$srcdir/scripts/relative-path.sh" "$bin" "$libdir")" ]; }
+no_absolute_path() { ! grep '=/' "$libdir/pkgconfig/graphrt.pc"; }
+links()
+{
+    local bad=0 link document
+    while read -r document; do
+        while read -r link; do
+            [ -e "$(dirname "$document")/$link" ] || { echo "$document: $link" && bad=1; }
+        done < <(grep -oE '\]\([^)#: ]+' "$document" | sed 's/^](//' | grep -vx 'https\?')
+    done < <(find "$root" -name '*.md')
+    return "$bad"
+}
+find_installed()
+{
+    libdir=$(dirname "$(find "$root" -name libgraphrt.so -print -quit)")
+    include=$(dirname "$(find "$root" -type d -path '*/include/graphrt' -print -quit)")
+    bin=$(dirname "$(find "$root" -path '*/bin/graphrun' -print -quit)")
 }
 # shellcheck disable=SC2046 # the same
 cxx_header()
@@ -60,20 +84,37 @@ in_tarball()
              END { exit missing }' "$scratch/dist" -
 }
 
+# `make graphc` in a fresh build: objects wait for the headers that are made.
+waits_for_headers() { make -qp graphc 2>/dev/null | grep -m 1 "^$1: .*| .*proto/onnx.pb-c.h"; }
+check "the library's objects wait for headers that are made" waits_for_headers src/model.lo
+check "the models' generator, too" waits_for_headers models/generate/builder.o
 check "make install" make -s install DESTDIR="$root"
-libdir=$(dirname "$(find "$root" -name libgraphrt.so -print -quit)")
-include=$(dirname "$(find "$root" -type d -path '*/include/graphrt' -print -quit)")
-bin=$(dirname "$(find "$root" -path '*/bin/graphrun' -print -quit)")
-check "files" installed libgraphrt.so.0 bin/graphc include/graphrt/graphrt.h pkgconfig/graphrt.pc graphrt/devices/h200.json doc/graphrt/LICENSE
+find_installed
+check "files" installed libgraphrt.so.0 bin/graphc include/graphrt/graphrt.h pkgconfig/graphrt.pc graphrt/devices/h200.json doc/graphrt/LICENSE \
+    doc/graphrt/CONTRIBUTING.md doc/graphrt/examples/pool.c
 if [ -e docs/man/graphc.1 ]; then check "man pages" installed man1/graphc.1 man1/graphrun.1; else skip "man pages" "there is no scdoc"; fi
 if [ -e libgraphrt-cuda.so ]; then check "module" installed graphrt/libgraphrt-cuda.so; fi
 check "exported names" exported
-check "an installed tool" runs "$bin/graphrun"
-check "descriptions of GPUs are found beside the tool" says "NVIDIA H200" "$bin/graphc" devices
+check "links between the installed documents" links
 awk '/^```c$/ { on = 1; next } /^```$/ { on = 0 } on' "$srcdir/README.md" >"$scratch/program.c"
+if grep -q pcfiledir graphrt.pc; then
+    # As a whole, to where nobody configured it for; `make uninstall` finds it in its old place.
+    moved=$scratch/moved
+    mv "$root" "$moved"
+    root=$moved find_installed
+    check "a tool of the moved installation" runs "$bin/graphrun"
+    check "the way of graphrun to the library" runpath graphrun
+    check "the way of graphc to the library" runpath graphc
+    check "descriptions of GPUs are found beside the tool" says "NVIDIA H200" "$bin/graphc" devices
+    check "modules are looked for beside the library" says "$moved/.*/graphrt/libgraphrt-cuda.so\|NVIDIA\|run " \
+        "$bin/graphrun" --device cuda "$model"
+    check "graphrt.pc speaks of no place" no_absolute_path
+else
+    moved=
+    skip "a moved installation" "configured with --disable-relocatable"
+fi
 if command -v pkg-config >/dev/null; then
-    check "a C program" c_program
-    check "it runs" runs "$scratch/program"
+    [ -n "$moved" ] && check "a C program, by the commands of README.md" as_in_readme
     cxx=$(command -v "${CXX:-c++}") && check "the header in C++17" cxx_header
     if [ -e "$libdir/libgraphrt.a" ]; then
         check "a statically linked program" static_program
@@ -84,10 +125,24 @@ if command -v pkg-config >/dev/null; then
 else
     skip "programs" "there is no pkg-config"
 fi
-check "an installation that was moved looks for modules there" says "$libdir/graphrt/libgraphrt-cuda.so\|NVIDIA\|run " \
-    "$bin/graphrun" --device cuda "$model"
+[ -z "$moved" ] || mv "$moved" "$root"
 check "make uninstall" make -s uninstall DESTDIR="$root"
 check "nothing is left" nothing_left
+# What others are given: with the licences of what is not ours, and what programs need.
+bundled()
+{
+    "$srcdir/scripts/bundle.sh" . "$scratch/bundle" 2>&1 | tee "$scratch/bundling"
+    ! grep -q 'licence of' "$scratch/bundling" && [ -s "$scratch/bundle/share/doc/graphrt/LICENSE" ] && ls "$scratch"/bundle/share/doc/graphrt/licences/*.txt
+}
+from_bundle()
+{
+    local lib=$scratch/bundle/lib
+    # shellcheck disable=SC2046,SC2086 # lists of words
+    LD_LIBRARY_PATH=$lib ${CC:-cc} ${SANITIZE:-} "$scratch/program.c" -o "$scratch/bundled" $(PKG_CONFIG_PATH=$lib/pkgconfig pkg-config --cflags --libs graphrt) &&
+        LD_LIBRARY_PATH=$lib "$scratch/bundled" "$model" | grep 'digit 9'
+}
+if command -v dpkg >/dev/null; then check "a bundle, with licences" bundled; else skip "a bundle" "there is no dpkg to say what libraries belong to"; fi
+if [ -e "$scratch/bundle/lib" ] && command -v pkg-config >/dev/null; then check "a program from a bundle" from_bundle; fi
 if git -C "$srcdir" ls-files --error-unmatch configure.ac >/dev/null 2>&1; then
     check "the tarball has every file" in_tarball
 else

@@ -1,5 +1,5 @@
 /* Preloaded: the library's own allocations fail, from the STARVE_AT-th on. Those of other libraries do not:
- * what they do then is theirs. */
+ * tests/starve/ fails those, one at a time. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdatomic.h>

@@ -18,10 +18,18 @@ for command in "graphc" "graphc optimize" "graphc check" "graphc inspect" "graph
 done
 check "--version" says "^graphrun [0-9]" ./graphrun --version
 for command in "graphc" "graphrun" "graphc nonsense" "graphc optimize" "graphrun --no-such-option x" "graphrun check" \
-    "graphrun bench" "graphrun bench --repeat 0 x" "graphrun --input x" "graphrun --shape x=2xx3 y"; do
+    "graphrun bench" "graphrun bench --pinned x" "graphc devices --device null" "graphc optimize x --output=" "graphrun bench --repeat 0 x" "graphrun --input x" "graphrun --shape x=2xx3 y"; do
     # shellcheck disable=SC2086 # the same
     refuse 2 "bad use: $command" ./$command
 done
+
+# As getopt has it, and help for one command.
+check "-V" says "^graphc [0-9]" ./graphc -V
+check "help of a command" says "^usage: graphc optimize" ./graphc help optimize
+check "help of a command of graphrun" says "^usage: graphrun bench" ./graphrun help bench
+refuse 2 "help of no command" ./graphc help nonsense
+check "-oFILE" sh -c "./graphc optimize '$model' '-o$scratch/attached.grt' && test -s '$scratch/attached.grt'"
+refuse 2 "a value for -h" ./graphc optimize -hx
 
 check "optimize" ./graphc optimize "$model" -o "$plan"
 check "optimize again gives the same bytes" sh -c "./graphc optimize '$model' -o '$plan.2' && cmp '$plan' '$plan.2'"
@@ -41,10 +49,48 @@ killed()
     rmdir "$scratch/killed"
 }
 check "killed while it writes" killed
+# Standard output and pipes.
+check "optimize -o -" sh -c "./graphc optimize '$model' -o - >'$scratch/stdout.grt' && cmp '$plan' '$scratch/stdout.grt'"
+check "optimize -o -: nothing stays behind" sh -c "mkdir '$scratch/tmp' && TMPDIR='$scratch/tmp' ./graphc optimize '$model' -o - >/dev/null && rmdir '$scratch/tmp'"
+# Its reader goes away; it is told to end.
+left_alone()
+{
+    local after
+    mkdir "$scratch/tmp"
+    TMPDIR=$scratch/tmp ./graphc optimize "$model" -o - | head -c 10 >/dev/null
+    for after in 0.01 0.02 0.03 0.05; do
+        TMPDIR=$scratch/tmp timeout -s TERM "$after" ./graphc optimize "$model" -o - >/dev/null 2>&1
+    done
+    rmdir "$scratch/tmp"
+}
+check "optimize -o - that is ended: nothing stays behind" left_alone
+check "optimize -o -: no room is an error" sh -c "! ./graphc optimize '$model' -o - >/dev/full && ! test -e ./-"
+check "optimize -o - of an invalid model writes nothing" sh -c "! ./graphc optimize '$plan' -o - >'$scratch/none' && ! test -s '$scratch/none'"
+check "optimize, from a pipe into a pipe" sh -c "cat '$model' | ./graphc optimize - -o - | cmp '$plan' -"
+check "optimize of /dev/stdin" sh -c "cat '$model' | ./graphc optimize /dev/stdin -o '$scratch/piped.grt' && cmp '$plan' '$scratch/piped.grt'"
+check "check of a pipe" sh -c "cat '$model' | ./graphc check -"
+check "inspect of a pipe" sh -c "cat '$plan' | ./graphc inspect - --json | tests/scripts/json_has steps:integer"
+check "run of a pipe" sh -c "cat '$plan' | ./graphrun - && cat '$model' | ./graphrun /dev/stdin"
+check "bench of a pipe" sh -c "cat '$plan' | ./graphrun bench - --seconds 0.05"
+check "run of a process's output" bash -c "./graphrun <(cat '$model')"
+refuse 2 "an empty standard input" ./graphrun -
+refuse 2 "no name for the plan" sh -c "cat '$model' | ./graphc optimize -"
+for options in "-o - --json" "-o - --external-weights"; do
+    # shellcheck disable=SC2086 # several options
+    refuse 2 "bad use: graphc optimize $options" ./graphc optimize "$model" $options
+done
+for command in "graphc tune $plan --device null -o -" "graphrun check --junit - $scratch" "graphrun $plan --explain-load=-" "graphc cache export -"; do
+    # shellcheck disable=SC2086 # a command and its sub-command
+    refuse 2 "a file is wanted: ${command%% *}" ./$command
+done
+check "no file named -" sh -c "! test -e ./-"
 check "optimize --json" fields "./graphc optimize $model -o $plan --json" plan:string plan_bytes:integer optimize_ms:number
 check "optimize --list-passes" says . ./graphc optimize --list-passes
 check "check" says "everything is supported" ./graphc check "$model"
 check "check --json" fields "./graphc check $model --json" runs:boolean findings:array
+check "check --device with a number" says "everything is supported on null:3" ./graphc check "$model" --device null:3
+refuse 2 "check --device with a bad number" ./graphc check "$model" --device null:x
+check "check of a plan" sh -c "! ./graphc check '$plan' 2>'$scratch/said' && grep -q 'this is a plan' '$scratch/said' && ! grep -q 'not a valid' '$scratch/said'"
 for file in "$model" "$plan"; do
     kind=${file##*.}
     check "inspect .$kind" says parameters ./graphc inspect "$file"
@@ -56,14 +102,28 @@ for file in "$model" "$plan"; do
     check "run --json .$kind" fields "./graphrun $file --json" model:string device:string threads:integer inputs:array \
         outputs.0.values:array load_ms.total:number first_run_ms:number latency_ms.p50:number
 done
+check "memory for a wrong shape: nothing else is reported" sh -c "! ./graphc inspect '$plan' --shape '$input=1' >'$scratch/none' && ! test -s '$scratch/none'"
 check "memory per shape" fields "./graphc inspect $plan --json --shape $input=8x1x8x8" memory.given_shapes:integer
 check "quiet when piped" silent_stderr ./graphrun "$plan" --repeat 50
 check "random inputs are named" says "random (seed 0)" ./graphrun "$plan"
 check "explain load" says "first run" ./graphrun "$plan" --explain-load
 check "null device" ./graphrun "$plan" --device null
+# Nobody's choices: they leave no row in the user's cache.
+check "the null device stores nothing" sh -c "env -u GRAPHRT_ALGO_CACHE XDG_CACHE_HOME='$scratch/cache' ./graphrun '$plan' --device null &&
+    env -u GRAPHRT_ALGO_CACHE XDG_CACHE_HOME='$scratch/cache' ./graphc inspect '$plan' --shape '$input=3x1x8x8' &&
+    ! find '$scratch/cache' -name '*.db' 2>/dev/null | grep ."
+check "inspect --shape stores nothing anywhere" sh -c "GRAPHRT_ALGO_CACHE='$scratch/inspected.db' ./graphc inspect '$plan' --shape '$input=3x1x8x8' &&
+    ! test -e '$scratch/inspected.db'"
 
 # Several devices at once, and lists of inputs: outputs in the order of the inputs, one bad input does not stop the others.
 check "two devices" says "mirror:2 .* 5 runs\|mirror:2 .* runs: min" ./graphrun "$plan" --device mirror:0,2 --repeat 10
+# A row each: one that had nothing to do has no latencies.
+idle()
+{
+    ./graphrun "$plan" --device null:0-7 --repeat 1000 --json >"$scratch/idle.json" && tests/scripts/json_has devices.7.runs:integer <"$scratch/idle.json" &&
+        ./graphrun "$plan" --device null:0-7 | tee "$scratch/idle" | grep '  0 runs: -$' && ! grep '  0 runs: min' "$scratch/idle"
+}
+check "idle devices" idle
 check "all devices" says "20 runs on 8 devices" ./graphrun "$plan" --device null:all --repeat 20
 check "ranges" says "4 runs on 3 devices" ./graphrun "$plan" --device null:1-2,7 --repeat 4
 check "several devices --json" fields "./graphrun $plan --device mirror:0-1 --repeat 4 --json" devices.1.latency_ms.p50:number \
@@ -110,7 +170,9 @@ check "cache ls --json" fields "./graphc cache ls --json" file:string damaged:in
 check "cache export" says "rows written" ./graphc cache export "$scratch/exported.db"
 check "tune --help" says "usage: graphc tune" ./graphc tune --help
 check "tune where nothing is to tune" says "there is nothing to tune" ./graphc tune "$plan" --device cpu
+check "tune -o where nothing is to tune" sh -c "./graphc tune '$plan' --device cpu -o '$scratch/untuned.grt' && ./graphrun '$scratch/untuned.grt'"
 check "tune" says "steps with .* choices; [1-9][0-9]* measured, 0 tuned before, 0 left" ./graphc tune "$plan" --device null --again
+check "tune says when nothing is kept" says "kept nowhere" env GRAPHRT_ALGO_CACHE=off ./graphc tune "$plan" --device null
 check "tune again measures nothing" says " 0 measured, [1-9]" ./graphc tune "$plan" --device null
 check "tune --json" fields "./graphc tune $plan --device null --again --json" tuned:integer known:integer before_ms:number \
     results.0.key:string results.0.candidates:integer results.0.winner:integer stopped:boolean
@@ -151,6 +213,9 @@ check "devices --dump" says '"kind": "null"' ./graphc devices --dump --device nu
 check "devices --dump FILE, which can be a target" sh -c "./graphc devices --dump '$scratch/devices/dumped.json' --device null &&
     ./graphc optimize '$model' --target dumped -o '$scratch/dumped.grt'"
 check "every pointwise function" ./graphrun check "$srcdir/tests/data/cases/pointwise"
+for device in cpu mirror:0; do
+    check "broadcast operands of wider types, on $device" ./graphrun check --device "$device" "$srcdir/tests/data/cases/broadcast_less" "$srcdir/tests/data/cases/broadcast_group"
+done
 check "check --plan of a described device" ./graphrun check --plan nowhere "$srcdir/tests/data/cases/pointwise"
 refuse 2 "check --plan nonsense" ./graphrun check --plan nonsense "$srcdir/tests/data/cases/pointwise"
 check "optimize --target of a described device" says "imagined, sm_10: [1-9].* algorithms chosen" ./graphc optimize "$model" \
@@ -171,7 +236,7 @@ GRAPHRT_ALGO_CACHE=$scratch/known.db ./graphc tune "$scratch/dumped.grt" --devic
 check "optimize --choices" says "null, sm_10: 0 algorithms chosen, [1-9][0-9]* measured" ./graphc optimize "$model" --target nowhere \
     --choices "$scratch/known.db" -o "$scratch/tuned.grt"
 refuse 2 "optimize --choices of no file" ./graphc optimize "$model" --target nowhere --choices /no/such/file -o "$scratch/bad.grt"
-for options in "--target nonsense" "--target nowhere --target cpu" "--shape $input=4x1x8x8" "--target nowhere --shape $input=1x2" "--target nowhere --shape x=1"; do
+for options in "--choices /no/such/file" "--target nonsense" "--target nowhere --target cpu" "--shape $input=4x1x8x8" "--target nowhere --shape $input=1x2" "--target nowhere --shape x=1"; do
     # shellcheck disable=SC2086 # several options
     refuse 2 "bad use: graphc optimize $options" ./graphc optimize "$model" $options -o "$scratch/bad.grt"
 done
@@ -182,24 +247,26 @@ done
 echo '{"format": 1}' >"$scratch/devices/broken.json"
 check "a broken description is named" says "broken.json: not a description" ./graphc devices
 unset GRAPHRT_DEVICE_PATH
-if [ -e libgraphrt-cuda.so ] && status=$(GRAPHRT_BACKEND_PATH=. ./graphc optimize "$model" --target h200 -o "$scratch/gpu.grt" 2>&1); then
-    check "check --plan of a GPU, on the CPU" env GRAPHRT_BACKEND_PATH=. ./graphrun check --plan h200 "$srcdir/tests/data/cases/pointwise"
+if [ -e libgraphrt-cuda.so ] && status=$(./graphc optimize "$model" --target h200 -o "$scratch/gpu.grt" 2>&1); then
+    check "check --plan of a GPU, on the CPU" ./graphrun check --plan h200 "$srcdir/tests/data/cases/pointwise"
     check "optimize --target h200" says "NVIDIA H200, sm_90: [1-9].* algorithms chosen" ./graphc inspect "$scratch/gpu.grt"
-    check "the same bytes again, for h200" sh -c "GRAPHRT_BACKEND_PATH=. ./graphc optimize '$model' --target h200 -o '$scratch/gpu.2' &&
+    check "the same bytes again, for h200" sh -c "./graphc optimize '$model' --target h200 -o '$scratch/gpu.2' &&
         cmp '$scratch/gpu.grt' '$scratch/gpu.2'"
 else
     skip "optimize --target h200" "${status:-this build has no CUDA module}"
-    check "what is missing for a GPU is said" says "cuda" ./graphc optimize "$model" --target h200 -o "$scratch/gpu.grt"
+    check "what is missing for a GPU is said, and what makes it" says "make -C .* libgraphrt-cuda.so" ./graphc optimize "$model" --target h200 -o "$scratch/gpu.grt"
 fi
 
 check "save outputs" ./graphrun "$plan" --input "$input=$srcdir/models/digits/test_images.npy" --output-dir "$scratch/a"
 check "the model itself gives the same" ./graphrun "$model" --input "$input=$srcdir/models/digits/test_images.npy" --output-dir "$scratch/b"
 check "saved outputs are the same" sh -c "ls '$scratch'/a/*.npy && diff -r '$scratch/a' '$scratch/b'"
 check "bench --json" fields "./graphrun bench $plan $model --seconds 0.05 --json" 0.model:string 0.device:string 0.threads:integer \
-    0.latency_ms.min:number 0.latency_ms.p50:number 0.latency_ms.p90:number 0.latency_ms.p99:number 0.throughput_per_s:number \
+    0.latency_ms.min:number 0.latency_ms.p50:number 0.latency_ms.p90:number 0.latency_ms.p95:number 0.latency_ms.p99:number \
+    0.latency_ms.p99_9:number 0.latency_ms.max:number 0.latency_ms.mean:number 0.latency_ms.standard_deviation:number 0.throughput_per_s:number \
     0.load_ms.total:number 0.first_run_ms:number 0.host_us:number 0.peak_rss_bytes:integer 1.model:string
 check "bench --profile" fields "./graphrun bench $plan --repeat 10 --profile 3 --json" 0.profile.steps.0.op:string \
     0.profile.steps.0.name:string 0.profile.steps.0.ms:number 0.profile.steps.2.ms:number 0.device_ms:number
+check "run --repeat says how latencies are spread" says "p99.9 [0-9.]*  max [0-9.]* ms" ./graphrun "$plan" --repeat 10
 check "bench says what it did" says "runs after 2 to warm up" ./graphrun bench "$plan" --repeat 10 --warmup 2
 
 # Cases: one that passes, one whose reference is wrong, one that is no case.
@@ -228,11 +295,33 @@ check "expected failure" last_line "1 passed, 0 failed, 1 skipped" ./graphrun ch
 echo 'good: it is not' >>"$scratch/expect"
 check "an expected failure that passes" last_line "0 passed, 1 failed, 1 skipped" ./graphrun check --expect "$scratch/expect" "$scratch/cases"
 mkdir "$scratch/empty"
-refuse 1 "a directory without a case" ./graphrun check "$scratch/empty"
+refuse 2 "a directory without a case" ./graphrun check "$scratch/empty"
+check "it says so" says "holds no case" ./graphrun check "$scratch/cases/good" "$scratch/empty"
+told_once() { [ "$(./graphrun check --jobs 1 --device "$1" "$scratch/cases" 2>&1 | tee "$scratch/said" | grep -c "$1\|FAIL")" = 1 ] || { cat "$scratch/said"; return 1; }; }
+for device in nosuch null:99; do
+    refuse 2 "check --device $device" ./graphrun check --device "$device" "$scratch/cases"
+    check "it is said once, and no case has failed" told_once "$device"
+done
+for options in "--precision fp8" "--fallback gpu" "--model /no/such/model" "--plan cpu --model $plan"; do
+    # shellcheck disable=SC2086 # several options
+    refuse 2 "bad use: graphrun check $options" ./graphrun check $options "$scratch/cases/good"
+done
+# What computes nothing is held to types and shapes.
+check "check --device null" last_line "2 passed, 0 failed, 0 skipped" ./graphrun check --device null "$scratch/cases"
+case_of other_type
+printf '\x08\x02\x10\x06J\x08\0\0\0@\0\0\0@' >"$scratch/cases/other_type/test_data_set_0/output_0.pb"
+check "check --device null sees types and shapes" says "FAIL other_type: .*expected" ./graphrun check --device null "$scratch/cases/other_type"
+rm -r "$scratch/cases/other_type"
+check "check --json" fields "./graphrun check $scratch/cases --json" passed:integer failed:integer skipped:integer cases.0.name:string cases.0.verdict:string \
+    cases.0.message:string
+check "check --junit" sh -c "! ./graphrun check '$scratch/cases' --junit '$scratch/junit.xml' && grep -q '<testsuite .*tests=\"2\" failures=\"1\" skipped=\"0\"' \
+    '$scratch/junit.xml' && grep -q '<testcase .* name=\"wrong\"><failure message=' '$scratch/junit.xml'"
+command -v xmllint >/dev/null && check "check --junit is XML" xmllint --noout "$scratch/junit.xml"
+refuse 2 "check --junit where no file can be" ./graphrun check "$scratch/cases/good" --junit "$scratch/no/such.xml"
 refuse 2 "a directory that is not there" ./graphrun check "$scratch/nowhere"
 check "a plan with a case's data" sh -c "./graphc optimize '$scratch/add.onnx' -o '$scratch/add.grt' &&
     ./graphrun check --model '$scratch/add.grt' '$scratch/cases/good'"
 check "external weights" sh -c "./graphc optimize '$model' -o '$scratch/ext.grt' --external-weights && ./graphrun '$scratch/ext.grt' &&
-    test -s '$scratch/ext.grt.weights'"
-check "external weights gone" sh -c "rm '$scratch/ext.grt.weights'; ! ./graphrun '$scratch/ext.grt'"
+    test -s '$scratch'/ext.grt.????????????????.weights"
+check "external weights gone" sh -c "rm '$scratch'/ext.grt.*.weights; ! ./graphrun '$scratch/ext.grt'"
 finish

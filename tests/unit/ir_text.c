@@ -264,8 +264,8 @@ static void run_node(machine *m, ir_node *node)
         ck_assert_int_eq(grt_tensor_elements(&t), grt_tensor_elements(in[0]));
         return;
     }
-    ck_assert_msg(target.evaluate(&target, &node->desc, in, node->n_in, out, node->n_out) == GRT_OK, "%s",
-                  grt_last_error());
+    ck_assert_msg(target.evaluate(&target, &node->desc, in, node->n_in, out, node->n_out, SIZE_MAX) == GRT_OK,
+                  "%s", grt_last_error());
 }
 
 static void run_module(machine *m, ir_module *module)

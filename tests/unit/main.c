@@ -1,4 +1,7 @@
-/* Runs every suite that tests/sources.mk lists. usage: unit [SUITE...] */
+/* Runs every suite that tests/sources.mk lists. usage: unit [SUITE...], or
+ * unit --isa: the levels of GRAPHRT_CPU_ISA that this machine has, lowest first, in one line. */
+#include "backends/cpu/isa.h"
+
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,8 +29,18 @@ static int wanted(const char *name, int argc, char **argv)
     return argc == 1;
 }
 
+static int list_levels(void)
+{
+    for (int level = CPU_ISA_BASE; level <= (int)cpu_isa_of_machine(); level++)
+        printf("%s%s", level == CPU_ISA_BASE ? "" : " ", cpu_isa_name((cpu_isa)level));
+    puts("");
+    return EXIT_SUCCESS;
+}
+
 int main(int argc, char **argv)
 {
+    if (argc == 2 && !strcmp(argv[1], "--isa"))
+        return list_levels();
     SRunner *runner = srunner_create(NULL);
     for (size_t i = 0; i < N_SUITES; i++)
         if (wanted(suites[i].name, argc, argv))

@@ -162,7 +162,7 @@ static grt_status run_kernel(op_runner *r, const grt_kernel_row *kernel, void *s
         GRT_TRY(kernel->reshape(&reshape));
     void *workspace = aligned_alloc(64, (reshape.workspace_bytes + 127) / 64 * 64);
     ck_assert_ptr_nonnull(workspace);
-    grt_run_hooks hooks = {alloc_output, alloc_bytes, r};
+    grt_run_hooks hooks = {.alloc_output = alloc_output, .alloc_bytes = alloc_bytes, .executor = r};
     grt_run run = {.desc = &r->desc,
                    .state = state,
                    .shape = reshape.shape,

@@ -606,12 +606,34 @@ START_TEST(full_disk)
 }
 END_TEST
 
+/* What its rows choose is run: nobody else may write it, whatever the mask is. */
+START_TEST(the_file_is_its_users)
+{
+    static const char *const below[] = {"deep", "deep/er"};
+    grt_device_algos algos;
+    umask(0);
+    grt_algo_cache *cache = open_cache(&algos);
+    put(&algos, "op=A;n=1;", "one", GRT_ALGO_HEURISTIC);
+    grt_algo_cache_release(cache);
+    struct stat st;
+    ck_assert_int_eq(stat(path, &st), 0);
+    ck_assert_int_eq(st.st_mode & 0777, 0600);
+    for (int i = 0; i < 2; i++) {
+        char made[160];
+        snprintf(made, sizeof made, "%s/%s", directory, below[i]);
+        ck_assert_int_eq(stat(made, &st), 0);
+        ck_assert_int_eq(st.st_mode & 0777, 0700);
+    }
+}
+END_TEST
+
 Suite *suite_test_algo_cache(void)
 {
     Suite *suite = suite_create("algo cache");
     TCase *tests = tcase_create("algo cache");
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_set_timeout(tests, getenv("GRT_TEST_KILLS") ? 900 : 60);
+    tcase_add_test(tests, the_file_is_its_users);
     tcase_add_test(tests, stored_is_found_by_the_next_process);
     tcase_add_test(tests, tuned_stays);
     tcase_add_test(tests, rejected_is_replaced);

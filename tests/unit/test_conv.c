@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 enum { MOST = 3 };
 
@@ -125,9 +126,9 @@ static float *random_floats(int64_t n, uint32_t seed)
 }
 
 /* One fused or plain convolution. variant: bit 0 constant weights, 1 channels last, 2 fused epilogue. */
-static void check_conv(uint32_t seed, int variant)
+static void check_conv(const window *chosen, uint32_t seed, int variant)
 {
-    const window w = random_window(seed);
+    const window w = *chosen;
     const bool last = variant & 2, fused = last || (variant & 4);
     const int32_t n = w.spatial;
     const int64_t in_pixels = product(w.in, n);
@@ -291,18 +292,19 @@ END_TEST
 
 START_TEST(convolutions_match_their_definition)
 {
-    for (uint32_t seed = 0; seed < 60; seed++)
+    for (uint32_t seed = 0; seed < 60; seed++) {
+        const window w = random_window(seed);
         for (int variant = 0; variant < 8; variant++)
-            check_conv(seed, variant);
+            check_conv(&w, seed, variant);
+    }
 }
 END_TEST
 
 /* The transpose is the adjoint: <conv(x), y> = <x, transpose(y)>, tested on every unit vector of y's
  * definition. */
-static void check_transpose(uint32_t seed, bool constant, bool last)
+static void check_transpose(const window *chosen, uint32_t seed, bool constant, bool last)
 {
-    window w =
-        random_window(seed); /* of the convolution whose adjoint is taken: from `in` (the result) to `out` */
+    window w = *chosen; /* of the convolution whose adjoint is taken: from `in` (the result) to `out` */
     const int32_t n = w.spatial;
     int64_t out[MOST], out_pixels = 1, dims[MOST + 2], w_dims[MOST + 2] = {w.filters, w.channels / w.groups};
     for (int32_t i = 0; i < n; i++) {
@@ -366,9 +368,62 @@ static void check_transpose(uint32_t seed, bool constant, bool last)
 START_TEST(transposed_convolutions_are_adjoint)
 {
     for (uint32_t seed = 0; seed < 60; seed++) {
+        const window w = random_window(seed);
         for (int variant = 0; variant < 4; variant++)
-            check_transpose(seed, variant & 1, variant & 2);
+            check_transpose(&w, seed, variant & 1, variant & 2);
     }
+}
+END_TEST
+
+/* Outputs so wide that they are computed in blocks of columns: padding at both ends, strides that leave a
+ * rest, dilation, a window that is longer than the usual block, several lines, and lines that stand upright.
+ */
+static const window wide_windows[] = {
+    {1, 2, 2, 3, 1, {9000}, {3}, {1}, {1}, {1, 1}},
+    {1, 1, 3, 2, 1, {30011}, {5}, {3}, {1}, {2, 0}},
+    {1, 2, 1, 8, 1, {9001}, {2}, {1}, {7}, {6, 5}},
+    {1, 1, 1, 2, 1, {20000}, {101}, {1}, {30}, {1500, 2999}},
+    {1, 1, 18, 18, 2, {9100}, {2}, {1}, {1}, {0, 1}},
+    {2, 1, 1, 2, 1, {9000, 1}, {3, 1}, {1, 1}, {1, 1}, {1, 0, 1, 0}},
+    {2, 2, 1, 2, 1, {2, 17000}, {2, 3}, {1, 1}, {1, 2}, {1, 1, 0, 1}},
+    {2, 1, 2, 1, 1, {1, 20000}, {1, 3}, {1, 2}, {1, 1}, {0, 1, 0, 0}},
+};
+enum { N_WIDE = sizeof wide_windows / sizeof *wide_windows };
+
+START_TEST(wide_convolutions_match_their_definition)
+{
+    const window *w = &wide_windows[_i];
+    for (int variant = 1; variant < 8; variant += 2) /* constant weights: oneDNN's */
+        check_conv(w, (uint32_t)_i, variant);
+}
+END_TEST
+
+START_TEST(wide_transposed_convolutions_are_adjoint)
+{
+    check_transpose(&wide_windows[_i], (uint32_t)_i, true, true);
+}
+END_TEST
+
+/* What a convolution takes beside its tensors does not grow with its width. 600,000 columns, 12 MB of
+ * tensors; oneDNN alone would take 700 MB for one operation of this width. */
+START_TEST(memory_is_bounded_for_wide_convolutions)
+{
+    enum { WIDTH = 600000, FILTERS = 4, MOST_KILOBYTES = 128 << 10 };
+    static float x[WIDTH], weights[FILTERS * 3];
+    const int64_t dims[] = {1, WIDTH, 1}, w_dims[] = {FILTERS, 1, 3};
+    struct rusage before, after;
+    ck_assert_int_eq(getrusage(RUSAGE_SELF, &before), 0);
+    op_runner r;
+    op_begin(&r, "graphrt", "Conv");
+    op_string(&r, "layout", "NHWC");
+    r.threads = 1;
+    r.constants = 2;
+    op_add(&r, GRT_DTYPE_FLOAT, 3, dims, x);
+    op_add(&r, GRT_DTYPE_FLOAT, 3, w_dims, weights);
+    op_run_ok(&r, 1);
+    ck_assert_int_eq(getrusage(RUSAGE_SELF, &after), 0);
+    ck_assert_int_lt(after.ru_maxrss - before.ru_maxrss, MOST_KILOBYTES);
+    op_end(&r);
 }
 END_TEST
 
@@ -465,6 +520,9 @@ Suite *suite_test_conv(void)
     TCase *tc = tcase_create("conv");
     tcase_set_timeout(tc, 120);
     tcase_add_test(tc, convolutions_match_their_definition);
+    tcase_add_loop_test(tc, wide_convolutions_match_their_definition, 0, N_WIDE);
+    tcase_add_loop_test(tc, wide_transposed_convolutions_are_adjoint, 0, N_WIDE);
+    tcase_add_test(tc, memory_is_bounded_for_wide_convolutions);
     tcase_add_test(tc, small_groups_match_their_definition);
     tcase_add_test(tc, transposed_convolutions_are_adjoint);
     tcase_add_test(tc, pools_match_their_definition);

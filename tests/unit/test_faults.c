@@ -137,7 +137,7 @@ END_TEST
 static grt_device_vtable changed;
 static const grt_device_vtable *original;
 static size_t allocations, begun, ended;
-static bool capture_works;
+static size_t capture_works; /* from that attempt on */
 
 static void change(grt_session *session)
 {
@@ -290,7 +290,7 @@ static grt_status end(grt_device *device, void *stream, void **out_graph)
 {
     (void)device, (void)stream;
     ended++;
-    if (!capture_works)
+    if (ended < capture_works)
         return grt_fail(GRT_STATUS_DEVICE, "the stream was invalidated");
     *out_graph = &changed;
     return GRT_OK;
@@ -307,8 +307,8 @@ static void release_graph(grt_device *device, void *graph)
     (void)device, (void)graph;
 }
 
-/* A device whose captures fail runs on, step by step, and is not asked again; one whose captures work keeps a
- * graph. */
+/* A device whose captures fail runs on, step by step, and is asked again a few times only; one whose captures
+ * work, be it after two failures, keeps a graph. */
 START_TEST(captures)
 {
     grt_session *session;
@@ -321,15 +321,17 @@ START_TEST(captures)
     changed.graph_end = end;
     changed.graph_launch = launch;
     changed.graph_release = release_graph;
-    for (int works = 0; works < 2; works++) {
+    static const size_t from[] = {SIZE_MAX, 1, 3};
+    for (int k = 0; k < 3; k++) {
+        const bool works = from[k] < SIZE_MAX;
         begun = ended = 0;
-        capture_works = works;
+        capture_works = from[k];
         ck_assert_int_eq(grt_context_create(session, &context), GRT_OK);
         context->debug = false;
-        for (int i = 0; i < 4; i++)
+        for (int i = 0; i < 8; i++)
             ck_assert_msg(run_floats(context, 2, 2 * SIZE, x) == GRT_OK, "%s", grt_last_error());
-        ck_assert_uint_eq(begun, 1);
-        ck_assert_uint_eq(ended, 1);
+        ck_assert_uint_eq(begun, works ? from[k] : GRT_MAX_CAPTURES);
+        ck_assert_uint_eq(ended, begun);
         grt_replay_info replay = replay_of(context);
         ck_assert(replay.supported);
         ck_assert_int_eq(replay.graphs, works);
@@ -393,6 +395,16 @@ START_TEST(debugging)
 }
 END_TEST
 
+/* Where the size is not known, or no size is to blame, there is no number. */
+START_TEST(no_bytes_are_not_a_number)
+{
+    ck_assert_int_eq(grt_fail_memory(0), GRT_STATUS_OUT_OF_MEMORY);
+    ck_assert_str_eq(grt_last_error(), "out of memory");
+    ck_assert_int_eq(grt_fail_memory(4096), GRT_STATUS_OUT_OF_MEMORY);
+    ck_assert_str_eq(grt_last_error(), "out of memory: 4096 bytes wanted");
+}
+END_TEST
+
 Suite *suite_test_faults(void)
 {
     Suite *suite = suite_create("faults");
@@ -406,6 +418,7 @@ Suite *suite_test_faults(void)
     tcase_add_test(tests, what_cannot_be_replayed_is_named);
     tcase_add_test(tests, captures);
     tcase_add_test(tests, debugging);
+    tcase_add_test(tests, no_bytes_are_not_a_number);
     suite_add_tcase(suite, tests);
     return suite;
 }

@@ -1,14 +1,17 @@
 /* Plan files: what is written is what is read; whatever else is in a file is refused, by name, without a
  * crash. */
+#define _GNU_SOURCE /* memmem */
 #include "src/algo_db.h"
 #include "tests/unit/files.h"
 #include "tests/unit/plan_sample.h"
 
 #include <check.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -31,7 +34,7 @@ static file sample_file(bool external)
     grt_plan *plan = plan_sample();
     ck_assert_ptr_nonnull(plan);
     ck_assert_msg(plan_check("sample", plan) == GRT_OK, "%s", grt_last_error());
-    ck_assert_msg(grt_plan_write(plan, path, external) == GRT_OK, "%s", grt_last_error());
+    ck_assert_msg(grt_plan_write(plan, path, external, NULL) == GRT_OK, "%s", grt_last_error());
     grt_plan_release(plan);
     return files_read(path);
 }
@@ -195,12 +198,24 @@ START_TEST(round_trip)
 }
 END_TEST
 
+/* The one weights file of the plans called `base` in the directory. */
+static void find_weights(const char *base, char out_path[2 * FILES_NAME])
+{
+    char pattern[2 * FILES_NAME];
+    glob_t found;
+    snprintf(pattern, sizeof pattern, "%s/%s.????????????????.weights", directory, base);
+    ck_assert_int_eq(glob(pattern, 0, NULL, &found), 0);
+    ck_assert_uint_eq(found.gl_pathc, 1);
+    snprintf(out_path, 2 * FILES_NAME, "%s", found.gl_pathv[0]);
+    globfree(&found);
+}
+
 START_TEST(external_weights)
 {
     file f = sample_file(true);
     assert_reads_back(f);
-    char beside[FILES_NAME + 32];
-    snprintf(beside, sizeof beside, "%s.weights", path);
+    char beside[2 * FILES_NAME];
+    find_weights("sample.grt", beside);
     struct stat st;
     ck_assert_int_eq(stat(beside, &st), 0);
 
@@ -228,6 +243,82 @@ START_TEST(external_weights)
 }
 END_TEST
 
+/* Plans of the same name have weights of their own; those that no plan needs any more are removed. */
+START_TEST(external_weights_are_replaced)
+{
+    char first[2 * FILES_NAME], second[2 * FILES_NAME], other[2 * FILES_NAME], user[2 * FILES_NAME];
+    file f = sample_file(true);
+    find_weights("sample.grt", first);
+    snprintf(other, sizeof other, "%s/copy.plan", directory); /* another plan that needs them */
+    snprintf(user, sizeof user, "%s/sample.grt.weights", directory);
+    files_write(other, f.data, f.size);
+    files_write(user, "mine", 4);
+    grt_plan *plan = plan_sample(), *read;
+    float changed[64] = {42};
+    grt_tensor weights[16], *w = &weights[0];
+    memcpy(weights, plan->weights, (size_t)plan->n_weights * sizeof *weights);
+    ck_assert_uint_le(grt_tensor_bytes(w), sizeof changed);
+    w->data = changed;
+    plan->weights = weights;
+    ck_assert_msg(grt_plan_write(plan, path, true, NULL) == GRT_OK, "%s", grt_last_error());
+    ck_assert_msg(grt_plan_read(other, f.data, f.size, &read) == GRT_OK, "%s", grt_last_error());
+    grt_plan_release(read);
+    unlink(first);
+    find_weights("sample.grt", second);
+    ck_assert_str_ne(first, second);
+    unlink(other);
+    changed[0] = 43;
+    ck_assert_int_eq(grt_plan_write(plan, path, true, NULL), GRT_OK); /* nobody needs the second any more */
+    find_weights("sample.grt", first);
+    ck_assert_str_ne(first, second);
+    ck_assert_int_eq(access(user, F_OK), 0);
+    ck_assert_int_eq(grt_plan_write(plan, path, true, NULL), GRT_OK); /* the same again */
+    free(f.data);
+    f = files_read(path);
+    ck_assert_msg(grt_plan_read(path, f.data, f.size, &read) == GRT_OK, "%s", grt_last_error());
+    ck_assert_mem_eq(read->weights[0].data, changed, grt_tensor_bytes(w));
+    grt_plan_release(read);
+    grt_plan_release(plan);
+    unlink(first);
+    unlink(user);
+    free(f.data);
+}
+END_TEST
+
+/* Somebody who has locked the directory, perhaps around this very program, keeps nobody from writing. */
+START_TEST(a_directory_that_stays_locked)
+{
+    char first[2 * FILES_NAME];
+    const int fd = open(directory, O_RDONLY | O_DIRECTORY);
+    ck_assert_int_eq(flock(fd, LOCK_EX), 0);
+    file f = sample_file(true);
+    assert_reads_back(f);
+    close(fd);
+    find_weights("sample.grt", first);
+    unlink(first);
+    free(f.data);
+}
+END_TEST
+
+/* The reader takes whatever name META has: older versions left the checksum out. */
+START_TEST(weights_of_any_name)
+{
+    char beside[2 * FILES_NAME], renamed[2 * FILES_NAME];
+    file f = sample_file(true);
+    find_weights("sample.grt", beside);
+    const char *base = strrchr(beside, '/') + 1;
+    char *at = memmem(f.data, f.size, base, strlen(base));
+    ck_assert_ptr_nonnull(at);
+    memset(at, 'w', strlen(base)); /* as long as it was, so that nothing moves */
+    plan_reseal(f.data, f.size);
+    snprintf(renamed, sizeof renamed, "%s/%.*s", directory, (int)strlen(base), at);
+    ck_assert_int_eq(rename(beside, renamed), 0);
+    assert_reads_back(f);
+    unlink(renamed);
+    free(f.data);
+}
+END_TEST
+
 START_TEST(same_plan_same_bytes)
 {
     file a = sample_file(false), b = sample_file(false);
@@ -243,15 +334,34 @@ START_TEST(nothing_stays_of_a_failed_write)
     grt_plan *plan = plan_sample();
     char name[100];
     snprintf(name, sizeof name, "%s/no/such/directory.grt", directory);
-    ck_assert_int_eq(grt_plan_write(plan, name, false), GRT_STATUS_IO);
+    ck_assert_int_eq(grt_plan_write(plan, name, false, NULL), GRT_STATUS_IO);
     ck_assert(strstr(grt_last_error(), name) != NULL);
     snprintf(name, sizeof name, "%s/taken", directory); /* a directory cannot be replaced by a file */
     ck_assert_int_eq(mkdir(name, 0700), 0);
-    ck_assert_int_eq(grt_plan_write(plan, name, false), GRT_STATUS_IO);
+    ck_assert_int_eq(grt_plan_write(plan, name, false, NULL), GRT_STATUS_IO);
     ck_assert_int_eq(rmdir(name), 0);
     ck_assert_int_eq(rmdir(directory), 0); /* empty: no temporary file is left */
     ck_assert_int_eq(mkdir(directory, 0700), 0);
     grt_plan_release(plan);
+}
+END_TEST
+
+/* What a killed writer left behind goes with the next file in its directory, what a living one has stays. */
+START_TEST(temporaries_that_were_left)
+{
+    char left[2 * FILES_NAME], busy[2 * FILES_NAME];
+    snprintf(left, sizeof left, "%s/.graphrt.tmp-1-0", directory);
+    snprintf(busy, sizeof busy, "%s/.graphrt.tmp-1-1", directory);
+    files_write(left, "torn", 4);
+    files_write(busy, "half", 4);
+    const int fd = open(busy, O_RDWR);
+    ck_assert_int_eq(flock(fd, LOCK_EX), 0);
+    free(sample_file(false).data);
+    ck_assert_int_ne(access(left, F_OK), 0);
+    ck_assert_int_eq(access(busy, F_OK), 0);
+    close(fd);
+    free(sample_file(false).data);
+    ck_assert_int_ne(access(busy, F_OK), 0);
 }
 END_TEST
 
@@ -444,8 +554,12 @@ Suite *suite_test_plan(void)
     tcase_add_checked_fixture(tc, make_directory, remove_directory);
     tcase_add_test(tc, round_trip);
     tcase_add_test(tc, external_weights);
+    tcase_add_test(tc, external_weights_are_replaced);
+    tcase_add_test(tc, a_directory_that_stays_locked);
+    tcase_add_test(tc, weights_of_any_name);
     tcase_add_test(tc, same_plan_same_bytes);
     tcase_add_test(tc, nothing_stays_of_a_failed_write);
+    tcase_add_test(tc, temporaries_that_were_left);
     tcase_add_test(tc, every_truncation);
     tcase_add_test(tc, every_flipped_byte);
     tcase_add_test(tc, headers);

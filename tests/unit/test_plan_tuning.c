@@ -32,7 +32,7 @@ static file write_sample(bool tuning, bool external)
     grt_plan *plan = plan_sample();
     if (!tuning)
         plan->n_tuning = 0;
-    ck_assert_msg(grt_plan_write(plan, path, external) == GRT_OK, "%s", grt_last_error());
+    ck_assert_msg(grt_plan_write(plan, path, external, NULL) == GRT_OK, "%s", grt_last_error());
     grt_plan_release(plan);
     return files_read(path);
 }

@@ -21,7 +21,7 @@ static grt_status eval(const char *domain, const char *op, const grt_attr *attrs
     for (int32_t i = 0; i < n_in; i++)
         pointers[i] = in[i].dtype ? &in[i] : NULL;
     memset(out, 0, sizeof *out);
-    return target.evaluate(&target, &desc, pointers, n_in, out, 1);
+    return target.evaluate(&target, &desc, pointers, n_in, out, 1, SIZE_MAX);
 }
 
 static void eval_ok(const char *op, const grt_tensor *in, int32_t n_in, grt_value *out)

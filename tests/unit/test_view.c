@@ -204,10 +204,12 @@ START_TEST(steps_in_place_take_wholes)
     const grt_plan_body body = {
         .n_values = VALUES, .n_steps = 5, .n_outputs = 2, .steps = steps, .outputs = outputs};
     const size_t bytes[] = {192, 192, 64, 128, 128, 192, 192};
+    const int64_t elements[] = {48, 48, 16, 32, 32, 48, 48};
     const bool planned[] = {false, true, true, true, true, true, true},
                step_planned[] = {true, true, true, true, true};
     const grt_memory_request request = {.body = &body,
                                         .bytes = bytes,
+                                        .elements = elements,
                                         .planned = planned,
                                         .step_planned = step_planned,
                                         .in_place = may_take_input_0};
@@ -350,6 +352,33 @@ START_TEST(joined_products)
 }
 END_TEST
 
+/* A constant seen with other dims, which are known before the run although the shape is an input: it has no
+ * elements. */
+START_TEST(a_view_of_a_constant)
+{
+    const int64_t nothing = 0;
+    const grt_tensor shape = {.dtype = GRT_DTYPE_INT64, .rank = 1, .dims = {0}, .data = (void *)&nothing};
+    for (size_t d = 0; d < 2; d++) {
+        onnx_model m = onnx_create();
+        const float one = 1.5F;
+        onnx_input(&m, m.graph, "shape", GRT_DTYPE_INT64, NULL);
+        onnx_initializer(&m, m.graph, onnx_raw(&m, "c", GRT_DTYPE_FLOAT, "1", &one, sizeof one));
+        onnx_node(&m, m.graph, "Reshape", "c,shape", "v");
+        onnx_node(&m, m.graph, "Neg", "v", "w");
+        onnx_output(&m, m.graph, "v");
+        onnx_output(&m, m.graph, "w");
+        grt_context *context = context_of(&m, devices[d]);
+        ck_assert_int_eq(grt_context_set_input(context, 0, &shape), GRT_OK);
+        const float *v = run(context);
+        ck_assert_ptr_nonnull(v);
+        ck_assert_float_eq(*v, one);
+        ck_assert_float_eq(*output(context, 1), -one);
+        grt_context_release(context);
+        onnx_release(&m);
+    }
+}
+END_TEST
+
 Suite *suite_test_view(void);
 Suite *suite_test_view(void)
 {
@@ -362,6 +391,7 @@ Suite *suite_test_view(void)
     tcase_add_test(tests, parts_in_a_body);
     tcase_add_test(tests, parts_of_dims);
     tcase_add_test(tests, joined_products);
+    tcase_add_test(tests, a_view_of_a_constant);
     suite_add_tcase(suite, tests);
     return suite;
 }

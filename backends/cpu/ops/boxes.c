@@ -324,7 +324,8 @@ static grt_status run_nms(const grt_run *run)
     int64_t(*triples)[3] = (int64_t(*)[3])(list + n);
     float *fields = (float *)(void *)(triples + batch * classes * n);
     const chosen_boxes kept = {fields, fields + n, fields + 2 * n, fields + 3 * n, fields + 4 * n};
-    for (int64_t group = 0; group < batch * classes && most > 0; group++) {
+    const int64_t groups = n > 0 && most > 0 ? batch * classes : 0;
+    for (int64_t group = 0; group < groups; group++) {
         const float *score = (const float *)scores->data + group * n,
                     *box = (const float *)boxes->data + group / classes * n * 4;
         int64_t n_list = 0, begin = chosen;

@@ -1,10 +1,10 @@
 /* Conv, ConvTranspose, the fused form graphrt::Conv, and graphrt::ConvTranspose with channels last.
  *
  * float32 with constant weights runs on oneDNN, the weights packed once and shared by every shape that wants
- * the same layout; small groups that oneDNN would unfold run on a kernel of our own. Weights that are not
- * constant, and windows that oneDNN refuses, are unfolded into a matrix product; 16-bit floats and double are
- * summed in double. */
-#include "backends/cpu/conv.h"
+ * the same layout, and wide outputs cut into blocks of columns; small groups that oneDNN would unfold run on
+ * a kernel of our own. Weights that are not constant, and windows that oneDNN refuses, are unfolded into a
+ * matrix product; 16-bit floats and double are summed in double. */
+#include "backends/cpu/conv_columns.h"
 #include "backends/cpu/conv_group.h"
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/dnnl.h"
@@ -27,10 +27,22 @@ typedef struct conv_state {
     float *grouped; /* packed for conv_group.h, which serves all shapes then; else NULL */
 } conv_state;
 
+/* An operation of oneDNN's with its weights. */
+typedef struct conv_part {
+    grt_dnnl_op *op;
+    const void *packed; /* the state's or own */
+    void *own;
+} conv_part;
+
 typedef struct conv_shape {
     cpu_conv conv;
-    grt_dnnl_op *op;    /* NULL: unfold or exact */
-    const void *packed; /* the state's or own */
+    /* On oneDNN: `turned` in blocks, parts[part_of[kind]] computing those of a kind. No part: unfold or
+     * exact. */
+    cpu_conv turned;
+    cpu_columns cut;
+    conv_part parts[CPU_COLUMN_KINDS];
+    int n_parts, part_of[CPU_COLUMN_KINDS];
+    size_t in_offset, out_offset, residual_offset; /* in the workspace: a block that had to be copied */
     void *own;
     const void *plain; /* for kernels that read ONNX's order: own, or NULL: the input as it is */
 } conv_shape;
@@ -59,9 +71,12 @@ static bool fits_dnnl(const cpu_conv *c)
     return plain;
 }
 
-static bool make_op(const cpu_conv *c, bool transposed, bool bias, bool residual, const grt_dnnl_op *like,
-                    int threads, grt_dnnl_op **out, char *err)
+/* OK without an operation: the library has none. */
+static grt_status make_op(const grt_op_desc *desc, const cpu_conv *c, bool transposed, bool bias,
+                          bool residual, const grt_dnnl_op *like, int threads, grt_dnnl_op **out)
 {
+    char err[ERROR_SIZE];
+
     const grt_dnnl_layout layout = c->last ? GRT_DNNL_CHANNELS_LAST : GRT_DNNL_CHANNELS_FIRST;
     grt_dnnl_conv d = {.spatial = c->w.spatial,
                        .transposed = transposed,
@@ -88,7 +103,8 @@ static bool make_op(const cpu_conv *c, bool transposed, bool bias, bool residual
         d.post[d.post_count++] = (grt_dnnl_post){GRT_DNNL_POST_ADD, {GRT_ACT_NONE, 0, 0}};
     if (c->act.kind != GRT_ACT_NONE)
         d.post[d.post_count++] = (grt_dnnl_post){GRT_DNNL_POST_ACT, c->act};
-    return grt_dnnl_conv_create(&d, like, threads, out, err, ERROR_SIZE);
+    const grt_status status = grt_dnnl_conv_create(&d, like, threads, out, err, sizeof err);
+    return status == GRT_STATUS_OUT_OF_MEMORY ? grt_fail_op(desc, status, "%s", err) : GRT_OK;
 }
 
 /* ---- create ---- */
@@ -118,24 +134,28 @@ static bool guess_shape(const grt_kernel_node *node, const conv_state *state, cp
     grt_tensor x = {.rank = w->rank}, y = {.rank = w->rank};
     const int32_t at = state->last ? 1 : 2, channel = state->last ? w->rank - 1 : 1;
     const bool ranked = node->in[0].rank == w->rank && node->out[0].rank == w->rank;
-    bool sizes = ranked;
-    for (int32_t i = 0; sizes && i < w->rank - 2; i++)
-        sizes = node->in[0].dims[at + i] > 0 && node->out[0].dims[at + i] > 0;
+    bool sizes[GRT_MAX_RANK] = {false};
+    for (int32_t i = 0; ranked && i < w->rank - 2; i++)
+        sizes[i] = node->in[0].dims[at + i] > 0 && node->out[0].dims[at + i] > 0;
     x.dims[0] = y.dims[0] = ranked ? known(node->in[0].dims[0], 1) : 1;
     x.dims[channel] = state->transposed ? w->dims[0] : w->dims[1] * state->groups;
     y.dims[channel] = state->transposed ? w->dims[1] * state->groups : w->dims[0];
     for (int32_t i = 0; i < w->rank - 2; i++) {
-        x.dims[at + i] = sizes ? node->in[0].dims[at + i] : GUESSED_SIZE + w->dims[2 + i];
-        y.dims[at + i] = sizes ? node->out[0].dims[at + i] : 0;
+        x.dims[at + i] = sizes[i] ? node->in[0].dims[at + i] : GUESSED_SIZE + w->dims[2 + i];
+        y.dims[at + i] = sizes[i] ? node->out[0].dims[at + i] : 0;
     }
     describe(node->desc, state, &x, w, &y, c);
-    for (int32_t i = 0; !sizes && i < c->w.spatial; i++) {
+    for (int32_t i = 0; i < c->w.spatial; i++) {
+        if (sizes[i])
+            continue;
         const int64_t reach = (c->w.kernel[i] - 1) * c->w.dilation[i] + 1,
                       padded = c->w.in[i] + c->w.begin[i] + c->w.end[i];
         c->w.out[i] = state->transposed
                           ? (c->w.in[i] - 1) * c->w.stride[i] + reach - c->w.begin[i] - c->w.end[i]
                           : (padded - reach) / c->w.stride[i] + 1;
     }
+    c->w.in_pixels = grt_dims_product(c->w.in, 0, c->w.spatial);
+    c->w.out_pixels = grt_dims_product(c->w.out, 0, c->w.spatial);
     return fits_dnnl(c);
 }
 
@@ -154,15 +174,22 @@ static source weights_of(const conv_state *state, const grt_tensor *w)
                     state->packing->bytes};
 }
 
-/* The weights as the operation wants them, in memory of their own. NULL: it cannot have them. */
-static void *repack(const grt_dnnl_op *op, source from)
+/* The weights as the operation wants them, in memory of their own. OK with NULL: it cannot have them. */
+static grt_status repack(const grt_op_desc *desc, const grt_dnnl_op *op, source from, void **out)
 {
     const size_t bytes = grt_dnnl_op_weights_bytes(op);
-    void *packed = aligned_alloc(64, grt_align_up(bytes ? bytes : 64, 64));
-    if (packed && grt_dnnl_op_prepack(op, from.format, from.data, from.bytes, packed, NULL, 0))
-        return packed;
+    void *packed = *out = aligned_alloc(64, grt_align_up(bytes ? bytes : 64, 64));
+    if (!packed)
+        return grt_fail_op(desc, GRT_STATUS_OUT_OF_MEMORY, "out of memory: %zu bytes of packed weights",
+                           bytes);
+    char err[ERROR_SIZE];
+    const grt_status status =
+        grt_dnnl_op_prepack(op, from.format, from.data, from.bytes, packed, err, sizeof err);
+    if (status == GRT_OK)
+        return GRT_OK;
     free(packed);
-    return NULL;
+    *out = NULL;
+    return status == GRT_STATUS_OUT_OF_MEMORY ? grt_fail_op(desc, status, "%s", err) : GRT_OK;
 }
 
 /* Do the weights lie as the operation wants them already? */
@@ -186,25 +213,30 @@ static bool constant_weights(const grt_kernel_node *node)
     return node->in[1].data && node->in[1].dtype == GRT_DTYPE_FLOAT && node->in[1].rank >= 3;
 }
 
-/* The operation for likely sizes; NULL if there is none. */
-static grt_dnnl_op *likely_op(const grt_kernel_node *node, const conv_state *state)
+/* The operation for likely sizes; OK and NULL if there is none. */
+static grt_status likely_op(const grt_kernel_node *node, const conv_state *state, grt_dnnl_op **out)
 {
     cpu_conv guess;
-    grt_dnnl_op *op = NULL;
-    if (guess_shape(node, state, &guess))
-        make_op(&guess, state->transposed, grt_node_has(node, BIAS), grt_node_has(node, RESIDUAL), NULL,
-                node->threads, &op, NULL);
-    return op;
+    cpu_columns cut;
+    *out = NULL;
+    if (!guess_shape(node, state, &guess))
+        return GRT_OK;
+    guess = cpu_columns_turn(&guess);
+    if (!cpu_columns_cut(&guess, state->transposed, node->threads, &cut))
+        return GRT_OK;
+    if (cut.count > 1)
+        guess = cpu_columns_block(&guess, state->transposed, &cut, 1).conv;
+    return make_op(node->desc, &guess, state->transposed, grt_node_has(node, BIAS),
+                   grt_node_has(node, RESIDUAL), NULL, node->threads, out);
 }
 
-/* Small groups that oneDNN has no kernel of its own for. op: likely_op's. */
+/* Small groups that oneDNN unfolds, or has plain loops for. op: likely_op's. */
 static bool wants_grouped(const grt_kernel_node *node, const conv_state *state, const grt_dnnl_op *op)
 {
     cpu_conv guess;
     guess_shape(node, state, &guess);
-    const char *impl = op ? grt_dnnl_op_impl(op) : "";
-    return !state->transposed && cpu_conv_group_fits(&guess) &&
-           (!strstr(impl, "jit") || strstr(impl, "gemm"));
+    const char *impl = op ? grt_dnnl_op_impl(op) : "ref";
+    return !state->transposed && cpu_conv_group_fits(&guess) && (strstr(impl, "gemm") || strstr(impl, "ref"));
 }
 
 static grt_status pack_grouped(const grt_kernel_node *node, conv_state *state)
@@ -226,16 +258,42 @@ static grt_status pack(const grt_kernel_node *node, int32_t i, grt_packing *out_
         return GRT_OK;
     read_attributes(node, &state);
     state.weights = node->in[1].data;
-    grt_dnnl_op *op = likely_op(node, &state);
+    grt_dnnl_op *op;
+    grt_status status = likely_op(node, &state, &op);
     const char *layout = op && !wants_grouped(node, &state, op) ? grt_dnnl_op_weights_format(op) : NULL;
-    if (layout && cpu_packing_conv(layout, state.groups, state.transposed, out_packing)) {
-        *out_data = repack(op, weights_of(&state, &node->in[1]));
+    if (layout && grt_packing_is_worth(grt_tensor_bytes(&node->in[1]), grt_dnnl_op_weights_bytes(op)) &&
+        cpu_packing_conv(layout, state.groups, state.transposed, out_packing)) {
+        status = repack(node->desc, op, weights_of(&state, &node->in[1]), out_data);
         out_packing->bytes = grt_dnnl_op_weights_bytes(op);
         if (!*out_data)
             out_packing->format[0] = '\0'; /* it stays plain */
     }
     grt_dnnl_op_release(op);
-    return GRT_OK;
+    return status;
+}
+
+/* Weights for likely sizes. If the library has no operation for them, each shape packs for itself. */
+static grt_status pack_likely(const grt_kernel_node *node, conv_state *state)
+{
+    const source from = weights_of(state, &node->in[1]);
+    GRT_TRY(likely_op(node, state, &state->like));
+    if (!state->packing && wants_grouped(node, state, state->like)) {
+        grt_dnnl_op_release(state->like);
+        state->like = NULL;
+        return pack_grouped(node, state);
+    }
+    grt_status status = GRT_OK;
+    if (state->like && fits_already(state->like, from)) {
+        state->packed = state->weights;
+    } else if (state->like) {
+        status = repack(node->desc, state->like, from, &state->own);
+        state->packed = state->own;
+    }
+    if (!state->packed) {
+        grt_dnnl_op_release(state->like);
+        state->like = NULL;
+    }
+    return status;
 }
 
 static grt_status create(const grt_kernel_node *node, void **out_state)
@@ -261,28 +319,12 @@ static grt_status create(const grt_kernel_node *node, void **out_state)
                 node->packing[1].format);
         }
     }
-    /* Failing here only means that each shape packs for itself. */
-    const source from = weights_of(state, &node->in[1]);
-    state->like = likely_op(node, state);
-    if (!state->packing && wants_grouped(node, state, state->like)) {
-        grt_dnnl_op_release(state->like);
-        state->like = NULL;
-        grt_status status = pack_grouped(node, state);
-        if (status != GRT_OK) {
-            *out_state = NULL;
-            destroy(state);
-        }
-        return status;
+    const grt_status status = pack_likely(node, state);
+    if (status != GRT_OK) {
+        *out_state = NULL;
+        destroy(state);
     }
-    if (state->like && fits_already(state->like, from))
-        state->packed = state->weights;
-    else if (state->like)
-        state->packed = state->own = repack(state->like, from);
-    if (!state->packed) {
-        grt_dnnl_op_release(state->like);
-        state->like = NULL;
-    }
-    return GRT_OK;
+    return status;
 }
 
 static bool fused_supports(const grt_kernel_node *node, grt_text *why)
@@ -293,39 +335,134 @@ static bool fused_supports(const grt_kernel_node *node, grt_text *why)
 
 /* ---- reshape ---- */
 
+static void release_parts(conv_shape *s)
+{
+    for (int i = 0; i < s->n_parts; i++) {
+        grt_dnnl_op_release(s->parts[i].op);
+        free(s->parts[i].own);
+    }
+    s->n_parts = 0;
+}
+
 static void release_shape(void *data)
 {
     conv_shape *s = data;
     if (!s)
         return;
-    grt_dnnl_op_release(s->op);
+    release_parts(s);
     free(s->own);
     free(s);
 }
 
-/* An operation for this shape, best with the weights as they are packed. False: none. */
-static bool use_dnnl(const grt_reshape *r, conv_shape *s)
+/* The weights for a new operation, from whoever has them in its layout. OK without part->packed: it cannot
+ * have them. */
+static grt_status give_weights(const grt_reshape *r, const conv_shape *s, conv_part *part)
+{
+    const conv_state *state = r->state;
+    if (state->like && grt_dnnl_op_same_weights(part->op, state->like)) {
+        part->packed = state->packed;
+        return GRT_OK;
+    }
+    for (int i = 0; i < s->n_parts; i++)
+        if (grt_dnnl_op_same_weights(part->op, s->parts[i].op)) {
+            part->packed = s->parts[i].packed;
+            return GRT_OK;
+        }
+    const source from = weights_of(state, r->in[1]);
+    if (fits_already(part->op, from)) {
+        part->packed = state->weights;
+        return GRT_OK;
+    }
+    const grt_status status = repack(r->desc, part->op, from, &part->own);
+    part->packed = part->own;
+    return status;
+}
+
+/* One more of s->parts; OK without it where the library has none. */
+static grt_status add_part(const grt_reshape *r, conv_shape *s, const cpu_conv *c)
 {
     const conv_state *state = r->state;
     const bool bias = r->n_in > BIAS && r->in[BIAS], residual = r->n_in > RESIDUAL && r->in[RESIDUAL];
-    char err[ERROR_SIZE];
-    if (!state->weights || !fits_dnnl(&s->conv) ||
-        !make_op(&s->conv, state->transposed, bias, residual, NULL, r->threads, &s->op, err))
-        return false;
-    if (state->like && grt_dnnl_op_same_weights(s->op, state->like)) {
-        s->packed = state->packed;
-        return true;
+    conv_part *part = &s->parts[s->n_parts];
+    GRT_TRY(make_op(r->desc, c, state->transposed, bias, residual, NULL, r->threads, &part->op));
+    if (!part->op)
+        return GRT_OK;
+    const grt_status status = give_weights(r, s, part);
+    if (part->packed) {
+        s->n_parts++;
+    } else {
+        grt_dnnl_op_release(part->op);
+        part->op = NULL;
     }
-    const source from = weights_of(state, r->in[1]);
-    if (fits_already(s->op, from))
-        s->packed = state->weights;
-    else
-        s->packed = s->own = repack(s->op, from);
-    if (s->packed)
-        return true;
-    grt_dnnl_op_release(s->op);
-    s->op = NULL;
-    return false;
+    return status;
+}
+
+static cpu_conv geometry_of(const conv_state *state, const conv_shape *s, int kind)
+{
+    if (s->cut.count == 1)
+        return s->turned;
+    return cpu_columns_block(&s->turned, state->transposed, &s->cut, cpu_columns_first(&s->cut, kind)).conv;
+}
+
+static bool same_columns(const cpu_conv *a, const cpu_conv *b)
+{
+    const int32_t last = a->w.spatial - 1;
+    return a->w.in[last] == b->w.in[last] && a->w.out[last] == b->w.out[last] &&
+           a->w.begin[last] == b->w.begin[last];
+}
+
+/* Operations for this shape, best with the weights as they are packed. s->n_parts is 0 if there are none. */
+static grt_status use_dnnl(const grt_reshape *r, conv_shape *s)
+{
+    const conv_state *state = r->state;
+    s->turned = cpu_columns_turn(&s->conv);
+    if (!state->weights || !fits_dnnl(&s->turned) ||
+        !cpu_columns_cut(&s->turned, state->transposed, r->threads, &s->cut))
+        return GRT_OK;
+    cpu_conv made[CPU_COLUMN_KINDS];
+    for (int kind = 0; kind < cpu_columns_kinds(&s->cut); kind++) {
+        const cpu_conv c = geometry_of(state, s, kind);
+        int at = 0;
+        while (at < s->n_parts && !same_columns(&made[at], &c))
+            at++;
+        s->part_of[kind] = at;
+        if (at < s->n_parts)
+            continue;
+        made[at] = c;
+        const grt_status status = add_part(r, s, &c);
+        if (at == s->n_parts) {
+            release_parts(s);
+            return status;
+        }
+    }
+    return GRT_OK;
+}
+
+/* The operations' scratch comes first, then a block's own copies of its lines. */
+static grt_status size_workspace(const grt_reshape *r, conv_shape *s, size_t *out_bytes)
+{
+    const conv_state *state = r->state;
+    size_t scratch = 0;
+    for (int i = 0; i < s->n_parts; i++)
+        if (scratch < grt_dnnl_op_scratch_bytes(s->parts[i].op))
+            scratch = grt_dnnl_op_scratch_bytes(s->parts[i].op);
+    cpu_layout layout = {0};
+    cpu_layout_add(&layout, 1, scratch);
+    int64_t in = 0, out = 0;
+    for (int kind = 0; kind < cpu_columns_kinds(&s->cut) && s->cut.count > 1 && s->cut.lines; kind++) {
+        const cpu_window w = geometry_of(state, s, kind).w;
+        in = w.in_pixels > in ? w.in_pixels : in;
+        out = w.out_pixels > out ? w.out_pixels : out;
+    }
+    const size_t in_size = (size_t)s->conv.in_channels * sizeof(float),
+                 out_size = (size_t)s->conv.out_channels * sizeof(float);
+    s->in_offset = cpu_layout_add(&layout, in, in_size);
+    s->out_offset = cpu_layout_add(&layout, out, out_size);
+    s->residual_offset = layout.bytes;
+    if (r->n_in > RESIDUAL && r->in[RESIDUAL])
+        cpu_layout_add(&layout, out, out_size);
+    *out_bytes = layout.bytes;
+    return layout.overflow ? grt_fail_memory(SIZE_MAX) : GRT_OK;
 }
 
 /* Where no operation of oneDNN's fits, loops of our own read weights in ONNX's order. */
@@ -367,15 +504,19 @@ static grt_status reshape(grt_reshape *r)
         return grt_fail_memory(sizeof *s);
     describe(r->desc, state, r->in[0], r->in[1], r->out[0], &s->conv);
     grt_status status = GRT_OK;
-    if (state->grouped) {
+    if (!state->grouped && r->in[0]->dtype == GRT_DTYPE_FLOAT)
+        status = use_dnnl(r, s);
+    if (status != GRT_OK) {
+        /* no memory for it */
+    } else if (state->grouped) {
         if (s->conv.in_channels != r->in[1]->dims[1] * state->groups)
             status = grt_fail_op(
                 r->desc, GRT_STATUS_INVALID_ARGUMENT, "the input has %lld channels; the weights are for %lld",
                 (long long)s->conv.in_channels, (long long)(r->in[1]->dims[1] * state->groups));
         else if (!cpu_conv_group_bytes(&s->conv, r->threads, &r->workspace_bytes))
             status = grt_fail_memory(SIZE_MAX);
-    } else if (r->in[0]->dtype == GRT_DTYPE_FLOAT && use_dnnl(r, s)) {
-        r->workspace_bytes = grt_dnnl_op_scratch_bytes(s->op);
+    } else if (s->n_parts > 0) {
+        status = size_workspace(r, s, &r->workspace_bytes);
     } else {
         status = need_plain(r, s);
         if (status == GRT_OK && r->in[0]->dtype == GRT_DTYPE_FLOAT && !state->transposed &&
@@ -397,17 +538,73 @@ static const void *data_of(const grt_run *r, int32_t i)
     return i < r->n_in && r->in[i] ? r->in[i]->data : NULL;
 }
 
-static grt_status run_dnnl(const grt_run *r, const conv_shape *s)
+static grt_status run_part(const grt_run *r, const conv_part *part, const float *x, const float *residual,
+                           float *y)
 {
-    const grt_dnnl_args args = {.src = r->in[0]->data,
-                                .weights = s->packed,
+    const grt_dnnl_args args = {.src = x,
+                                .weights = part->packed,
                                 .bias = data_of(r, BIAS),
-                                .residual = data_of(r, RESIDUAL),
-                                .dst = r->out[0]->data,
+                                .residual = residual,
+                                .dst = y,
                                 .scratch = r->workspace};
     char err[ERROR_SIZE];
-    if (!grt_dnnl_op_run(s->op, &args, err, sizeof err))
-        return grt_fail_op(r->desc, GRT_STATUS_INTERNAL, "%s", err);
+    const grt_status status = grt_dnnl_op_run(part->op, &args, err, sizeof err);
+    if (status == GRT_OK)
+        return GRT_OK;
+    const bool memory = status == GRT_STATUS_OUT_OF_MEMORY;
+    return grt_fail_op(r->desc, memory ? status : GRT_STATUS_INTERNAL, "%s", err);
+}
+
+/* `lines` lines of `floats`, whose beginnings are so many floats apart. */
+static void copy_lines(float *to, int64_t to_step, const float *from, int64_t from_step, int64_t lines,
+                       int64_t floats, int threads)
+{
+#pragma omp parallel for num_threads(threads) if (lines * floats > CPU_GRAIN)
+    for (int64_t i = 0; i < lines; i++)
+        memcpy(to + i * to_step, from + i * from_step, (size_t)floats * sizeof *to);
+}
+
+/* Block i of an image, whose first values x, residual and y point to. */
+static grt_status run_block(const grt_run *r, const conv_shape *s, int64_t i, const float *x,
+                            const float *residual, float *y)
+{
+    const conv_state *state = r->state;
+    const cpu_column_block b = cpu_columns_block(&s->turned, state->transposed, &s->cut, i);
+    const conv_part *part = &s->parts[s->part_of[cpu_columns_kind(&s->cut, i)]];
+    const int64_t ic = s->turned.in_channels, oc = s->turned.out_channels;
+    x += b.in_at * ic;
+    y += b.out_at * oc;
+    residual = residual ? residual + b.out_at * oc : NULL;
+    if (!s->cut.lines)
+        return run_part(r, part, x, residual, y);
+    const int32_t last = s->turned.w.spatial - 1;
+    const cpu_window *whole = &s->turned.w, *own = &b.conv.w;
+    const int64_t in_lines = whole->in_pixels / whole->in[last],
+                  out_lines = whole->out_pixels / whole->out[last], in_step = whole->in[last] * ic,
+                  out_step = whole->out[last] * oc, in = own->in[last] * ic, out = own->out[last] * oc;
+    float *in_copy = cpu_at(r->workspace, s->in_offset), *out_copy = cpu_at(r->workspace, s->out_offset),
+          *residual_copy = residual ? cpu_at(r->workspace, s->residual_offset) : NULL;
+    copy_lines(in_copy, in, x, in_step, in_lines, in, r->threads);
+    if (residual)
+        copy_lines(residual_copy, out, residual, out_step, out_lines, out, r->threads);
+    GRT_TRY(run_part(r, part, in_copy, residual_copy, out_copy));
+    copy_lines(y, out_step, out_copy, out, out_lines, out, r->threads);
+    return GRT_OK;
+}
+
+static grt_status run_dnnl(const grt_run *r, const conv_shape *s)
+{
+    const cpu_conv *c = &s->turned;
+    const float *x = r->in[0]->data, *residual = data_of(r, RESIDUAL);
+    float *y = r->out[0]->data;
+    if (s->cut.count == 1)
+        return run_part(r, &s->parts[0], x, residual, y);
+    for (int64_t image = 0; image < c->batch; image++) {
+        const int64_t in_at = image * c->w.in_pixels * c->in_channels,
+                      out_at = image * c->w.out_pixels * c->out_channels;
+        for (int64_t i = 0; i < s->cut.count; i++)
+            GRT_TRY(run_block(r, s, i, x + in_at, residual ? residual + out_at : NULL, y + out_at));
+    }
     return GRT_OK;
 }
 
@@ -419,7 +616,7 @@ static grt_status run(const grt_run *r)
     const void *x = r->in[0]->data, *w = s->plain ? s->plain : r->in[1]->data, *bias = data_of(r, BIAS);
     if (grt_tensor_elements(r->out[0]) == 0)
         return GRT_OK;
-    if (s->op)
+    if (s->n_parts > 0)
         return run_dnnl(r, s);
     if (state->grouped)
         cpu_conv_group_run(c, x, state->grouped, bias, data_of(r, RESIDUAL), r->out[0]->data, r->workspace,

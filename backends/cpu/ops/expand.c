@@ -1,6 +1,32 @@
 /* Expand and Tile: strided copies that visit elements more than once. */
 #include "backends/cpu/move.h"
 
+/* The shape may be gone from the plan, so nobody has compared the dims. */
+static grt_status misfit(const grt_reshape *r)
+{
+    char from[GRT_TYPE_TEXT_SIZE], to[GRT_TYPE_TEXT_SIZE];
+    return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "cannot make %s of %s",
+                       grt_tensor_text(r->out[0], to), grt_tensor_text(r->in[0], from));
+}
+
+static grt_status check_expand(grt_reshape *r)
+{
+    const grt_tensor *in = r->in[0], *out = r->out[0];
+    bool fits = in->rank <= out->rank;
+    for (int32_t k = 0; fits && k < in->rank; k++)
+        fits = in->dims[k] == 1 || in->dims[k] == out->dims[out->rank - in->rank + k];
+    return fits ? GRT_OK : misfit(r);
+}
+
+static grt_status check_tile(grt_reshape *r)
+{
+    const grt_tensor *in = r->in[0], *out = r->out[0];
+    bool fits = in->rank == out->rank;
+    for (int32_t k = 0; fits && k < in->rank; k++)
+        fits = in->dims[k] ? out->dims[k] % in->dims[k] == 0 : out->dims[k] == 0;
+    return fits ? GRT_OK : misfit(r);
+}
+
 static grt_status run_expand(const grt_run *run)
 {
     const grt_tensor *in = run->in[0];
@@ -34,7 +60,7 @@ static grt_status run_tile(const grt_run *run)
 }
 
 static const grt_kernel_row rows[] = {
-    {.op = "Expand", .domain = "", .types = {CPU_MOVABLE}, .run = run_expand},
-    {.op = "Tile", .domain = "", .types = {CPU_MOVABLE}, .run = run_tile},
+    {.op = "Expand", .domain = "", .types = {CPU_MOVABLE}, .reshape = check_expand, .run = run_expand},
+    {.op = "Tile", .domain = "", .types = {CPU_MOVABLE}, .reshape = check_tile, .run = run_tile},
 };
 CPU_KERNELS(expand, rows);

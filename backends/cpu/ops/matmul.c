@@ -99,7 +99,8 @@ static grt_status pack(const grt_kernel_node *node, int32_t i, grt_packing *out_
     size_t floats;
     int64_t matrices;
     float *packed;
-    if (i != 1 || node->in[1].dtype != GRT_DTYPE_FLOAT || !packs(node, trans_b, &floats, &matrices))
+    if (i != 1 || node->in[1].dtype != GRT_DTYPE_FLOAT || !packs(node, trans_b, &floats, &matrices) ||
+        !grt_packing_is_worth(grt_tensor_bytes(&node->in[1]), floats * (size_t)matrices * sizeof *packed))
         return GRT_OK;
     GRT_TRY(pack_b(&node->in[1], trans_b, floats, matrices, &packed));
     strcpy(out_packing->format, cpu_packing_matrix(trans_b));

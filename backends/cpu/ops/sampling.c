@@ -62,7 +62,8 @@ static grt_status lp_run(const grt_run *run)
 {
     const lp_shape *shape = run->shape;
     int64_t pixels = shape->w.out_pixels, n = shape->planes * pixels;
-#pragma omp parallel for num_threads(run->threads) if (n * shape->w.taps > CPU_GRAIN)
+    const bool many = grt_mul_saturated(n, shape->w.taps) > CPU_GRAIN;
+#pragma omp parallel for num_threads(run->threads) if (many)
     for (int64_t i = 0; i < n; i++)
         cpu_element_put(run->out[0], i, lp_window(shape, run->in[0], i / pixels, i % pixels));
     return GRT_OK;

@@ -219,8 +219,8 @@ static grt_status run_tensor_scatter(const grt_run *run)
     for (int64_t b = 0; b < batch; b++)
         for (int64_t h = 0; h < heads; h++)
             for (int64_t s = 0; s < n; s++) {
-                int64_t to = (at ? cpu_index(at, b) : 0) + s;
-                to = state->circular ? to % length : to;
+                const int64_t start = at ? cpu_index(at, b) : 0;
+                const int64_t to = state->circular ? (start % length + s) % length : start + s;
                 memcpy((char *)run->out[0]->data + (size_t)((b * heads + h) * length + to) * bytes,
                        (const char *)update->data + (size_t)((b * heads + h) * n + s) * bytes, bytes);
             }

@@ -1,6 +1,7 @@
 /* Sequences and optionals: their items share memory where they can, so that growing a list does not copy its
  * tensors. */
 #include "backends/cpu/cpu.h"
+#include "src/base/checked.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -38,11 +39,18 @@ static grt_value *out_value(const grt_run *run)
     return (grt_value *)run->out[0];
 }
 
+/* One whole number, and no sequence of such. */
+static bool is_number(const grt_tensor *t)
+{
+    return ((const grt_value *)t)->kind == GRT_KIND_TENSOR && grt_dtype_in(t->dtype, GRT_SET_INTS) &&
+           grt_tensor_elements(t) == 1;
+}
+
 /* The position that input i names among n, counted from the back if negative. */
 static grt_status position(const grt_run *run, int32_t i, int64_t n, int64_t *out)
 {
     const grt_tensor *t = run->in[i];
-    if (grt_tensor_elements(t) != 1)
+    if (!is_number(t))
         return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT, "the position must be one number");
     int64_t p = grt_tensor_int(t, 0);
     if (p < -n || p >= n)
@@ -172,6 +180,18 @@ static grt_status check_lengths(const grt_run *run, const grt_tensor *split, int
     return GRT_OK;
 }
 
+/* Pieces without elements cost memory that the input has not: their number is bounded. */
+static grt_status check_count(const grt_run *run, const grt_tensor *x, int64_t n)
+{
+    enum { MOST_EMPTY = 1 << 20 };
+    if (n <= MOST_EMPTY || grt_tensor_elements(x) > 0)
+        return GRT_OK;
+    char text[GRT_TYPE_TEXT_SIZE];
+    return grt_fail_op(run->desc, GRT_STATUS_UNSUPPORTED,
+                       "%s would be split into %lld items without elements; at most %d are supported",
+                       grt_tensor_text(x, text), (long long)n, (int)MOST_EMPTY);
+}
+
 static grt_status split_run(const grt_run *run)
 {
     const sequence_state *state = run->state;
@@ -194,9 +214,11 @@ static grt_status split_run(const grt_run *run)
     if (step < 1)
         return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT, "split is %lld; it must be positive",
                            (long long)step);
-    for (; from < size; from += step)
-        GRT_TRY(add_piece(out_value(run), x, (int32_t)axis, from, size - from < step ? size - from : step,
-                          split || state->keep));
+    GRT_TRY(check_count(run, x, size / step + (size % step != 0)));
+    for (int64_t n; from < size; from += n) {
+        n = size - from < step ? size - from : step;
+        GRT_TRY(add_piece(out_value(run), x, (int32_t)axis, from, n, split || state->keep));
+    }
     return GRT_OK;
 }
 
@@ -227,7 +249,9 @@ static grt_status joined_dims(const grt_run *run, const grt_value *sequence, boo
             return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT,
                                "item %zu, %s, cannot be joined with item 0, %s", i, grt_tensor_text(t, a),
                                grt_tensor_text(first, b));
-        dims[normal] += new_axis ? 1 : t->dims[normal];
+        if (!grt_add_i64(dims[normal], new_axis ? 1 : t->dims[normal], &dims[normal]))
+            return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT,
+                               "the items' dims %lld add up to more than a dim can be", (long long)normal);
     }
     return GRT_OK;
 }

@@ -246,6 +246,17 @@ static cudaError_t prepare(const attention_shape *s, grt_dtype dtype)
     }
 }
 
+/* As much as there is, not what this shape wants: the limit is the function's, for all shapes that it serves in the process, and
+ * another of them may have set a higher one. */
+static cudaError_t allow_shared(const void *kernel, const struct cudaDeviceProp *prop)
+{
+    struct cudaFuncAttributes has;
+    const cudaError_t error = cudaFuncGetAttributes(&has, kernel);
+    return error != cudaSuccess ? error
+                                : cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                                       (int)(prop->sharedMemPerBlockOptin - has.sharedSizeBytes));
+}
+
 static grt_status reshape(grt_reshape *r)
 {
     const cuda_device *device = (const cuda_device *)r->device;
@@ -269,8 +280,7 @@ static grt_status reshape(grt_reshape *r)
     cudaError_t error = cudaSuccess;
     if (status == GRT_OK && s->shared_bytes > 48 * 1024)
         CUDA_FOR_FLOATS(r->in[ATTENTION_Q]->dtype, T, with_kernel<T>(s->v_size, [&](auto kernel) {
-                            error = cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                                         (int)s->shared_bytes);
+                            error = allow_shared((const void *)kernel, &device->prop);
                         }));
     if (status == GRT_OK && error == cudaSuccess) {
         attention_choose(s, r->in[ATTENTION_Q]->dtype, ((const attention_state *)r->state)->tf32, &device->prop);

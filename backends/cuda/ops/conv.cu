@@ -97,8 +97,7 @@ static void window_first(const char *from, char *to, int64_t channels, int64_t t
 static grt_status upload(grt_device *device, const char *host, size_t bytes, void **out_data)
 {
     GRT_TRY(cuda_alloc(device, bytes, out_data));
-    CUDA_TRY(cudaMemcpy(*out_data, host, bytes, cudaMemcpyHostToDevice));
-    return GRT_OK;
+    return cuda_upload_now(device, *out_data, host, bytes);
 }
 
 /* Constants that cuDNN reads with channels last. */
@@ -522,7 +521,7 @@ static grt_status run_plan(const grt_run *r, const conv_shape *s)
         CUDA_LAUNCHED();
         args.x = workspace;
     }
-    return cuda_dnn_plan_run(s->plan, r->desc, &args, (cudaStream_t)r->stream);
+    return cuda_dnn_plan_run(s->plan, r, &args);
 }
 
 static grt_status run(const grt_run *r)

@@ -6,16 +6,19 @@ namespace {
 
 #define ML_NUMBERS (GRT_BIT(FLOAT) | GRT_BIT(DOUBLE) | GRT_BIT(INT32) | GRT_BIT(INT64))
 
-/* ---- ArrayFeatureExtractor: columns; one that does not exist is clamped, see cuda_clamp_index ---- */
+/* ---- ArrayFeatureExtractor: columns; one that does not exist is told to the host and clamped ---- */
 
 template <typename T> grt_status extract(const grt_run *r, int64_t n, int64_t width)
 {
     const T *in = (const T *)r->in[0]->data;
     T *out = (T *)r->out[0]->data;
     const int64_t *columns = (const int64_t *)r->in[1]->data;
+    cuda_watch watch;
+    GRT_TRY(cuda_watch_begin(r, "Y", &watch));
     return cuda_each(r, grt_tensor_elements(r->out[0]), [=] __device__(int64_t i) {
         int64_t column = columns[i % n];
-        column = column < 0 ? 0 : column >= width ? width - 1 : column;
+        if (!cuda_check(watch, column, i % n, 0, width - 1))
+            column = column < 0 ? 0 : width - 1;
         out[i] = in[i / n * width + column];
     });
 }

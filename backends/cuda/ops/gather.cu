@@ -1,10 +1,35 @@
 /* Gather, GatherElements, GatherND, ScatterElements, ScatterND, TensorScatter. Indices are in device memory: one that is out of range is
- * clamped, as the device cannot report it (see cuda_clamp_index). */
+ * told to the host and clamped (see watch.h). */
 #include "backends/cuda/number.cuh"
 #include "backends/cuda/pointwise_eval.h"
 #include "backends/cuda/walk.h"
 
 namespace {
+
+/* An input of indices, as kernels read it. */
+struct indexed {
+    const void *data;
+    bool is32;
+    cuda_watch watch;
+
+    __device__ __forceinline__ int64_t operator[](int64_t k) const { return cuda_index(data, is32, k); }
+    /* Element k, from the start of an axis of that size. */
+    __device__ __forceinline__ int64_t at(int64_t k, int64_t size) const { return cuda_check_index(watch, (*this)[k], k, size); }
+};
+
+grt_status begin_indices(const grt_run *r, int32_t input, const char *name, indexed *out)
+{
+    const grt_tensor *t = input < r->n_in ? r->in[input] : NULL;
+    out->data = t ? t->data : NULL;
+    out->is32 = t && t->dtype == GRT_DTYPE_INT32;
+    return cuda_watch_begin(r, name, &out->watch);
+}
+
+/* No index fits an axis of no elements. */
+grt_status no_elements(const grt_run *r)
+{
+    return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "an axis of input 'data' has size 0: input 'indices' must be empty");
+}
 
 grt_status create_axis(const grt_kernel_node *node, void **out_state)
 {
@@ -44,18 +69,18 @@ struct gather_shape {
     int64_t outer, size, n, inner;
 };
 
-template <typename T> __global__ void __launch_bounds__(CUDA_BLOCK) gather_kernel(gather_shape s, bool is32, const void *indices, T *dst, const T *src)
+template <typename T> __global__ void __launch_bounds__(CUDA_BLOCK) gather_kernel(gather_shape s, indexed by, T *dst, const T *src)
 {
     for CUDA_ITEMS(i, s.outer * s.n * s.inner) {
         divided row = divide(i, s.inner), at = divide(row.q, s.n);
-        int64_t index = cuda_clamp_index(cuda_index(indices, is32, at.r), s.size);
+        int64_t index = by.at(at.r, s.size);
         dst[i] = src[(at.q * s.size + index) * s.inner + row.r];
     }
 }
 
-template <typename T> grt_status gather(gather_shape s, bool is32, const void *indices, void *dst, const void *src, cudaStream_t stream)
+template <typename T> grt_status gather(gather_shape s, indexed by, void *dst, const void *src, cudaStream_t stream)
 {
-    gather_kernel<T><<<cuda_grid(s.outer * s.n * s.inner), CUDA_BLOCK, 0, stream>>>(s, is32, indices, (T *)dst, (const T *)src);
+    gather_kernel<T><<<cuda_grid(s.outer * s.n * s.inner), CUDA_BLOCK, 0, stream>>>(s, by, (T *)dst, (const T *)src);
     CUDA_LAUNCHED();
     return GRT_OK;
 }
@@ -76,13 +101,17 @@ grt_status reshape_gather(grt_reshape *r)
 
 grt_status run_gather(const grt_run *r)
 {
+    indexed by;
     gather_shape s = *(const gather_shape *)r->shape;
-    if (s.outer * s.n * s.inner <= 0 || s.size <= 0)
+    if (s.outer * s.n * s.inner <= 0)
         return GRT_OK;
+    if (s.size <= 0)
+        return no_elements(r);
     size_t size = grt_dtype_size(r->in[0]->dtype);
     int32_t unit = unit_bytes(s.inner, size, r->in[0]->data, r->out[0]->data);
     s.inner = s.inner * (int64_t)size / unit;
-    return CUDA_BY_SIZE(unit, gather, s, r->in[1]->dtype == GRT_DTYPE_INT32, r->in[1]->data, r->out[0]->data, r->in[0]->data,
+    GRT_TRY(begin_indices(r, 1, "indices", &by));
+    return CUDA_BY_SIZE(unit, gather, s, by, r->out[0]->data, r->in[0]->data,
                         cuda_stream(r));
 }
 
@@ -130,26 +159,29 @@ __device__ __forceinline__ int64_t element_base(const element_shape &s, int64_t 
 }
 
 template <typename T>
-__global__ void __launch_bounds__(CUDA_BLOCK) pick_kernel(const __grid_constant__ element_shape s, bool is32, const void *indices, T *dst, const T *src)
+__global__ void __launch_bounds__(CUDA_BLOCK) pick_kernel(const __grid_constant__ element_shape s, indexed by, T *dst, const T *src)
 {
     for CUDA_ITEMS(i, s.total)
-        dst[i] = src[element_base(s, i) + cuda_clamp_index(cuda_index(indices, is32, i), s.size) * s.stride];
+        dst[i] = src[element_base(s, i) + by.at(i, s.size) * s.stride];
 }
 
-template <typename T> grt_status pick(const element_shape *s, bool is32, const void *indices, void *dst, const void *src, cudaStream_t stream)
+template <typename T> grt_status pick(const element_shape *s, indexed by, void *dst, const void *src, cudaStream_t stream)
 {
-    pick_kernel<T><<<cuda_grid(s->total), CUDA_BLOCK, 0, stream>>>(*s, is32, indices, (T *)dst, (const T *)src);
+    pick_kernel<T><<<cuda_grid(s->total), CUDA_BLOCK, 0, stream>>>(*s, by, (T *)dst, (const T *)src);
     CUDA_LAUNCHED();
     return GRT_OK;
 }
 
 grt_status run_gather_elements(const grt_run *r)
 {
+    indexed by;
     const element_shape *s = (const element_shape *)r->shape;
-    if (s->total <= 0 || s->size <= 0)
+    if (s->total <= 0)
         return GRT_OK;
-    return CUDA_BY_SIZE(grt_dtype_size(r->in[0]->dtype), pick, s, r->in[1]->dtype == GRT_DTYPE_INT32, r->in[1]->data,
-                        r->out[0]->data, r->in[0]->data, cuda_stream(r));
+    if (s->size <= 0)
+        return no_elements(r);
+    GRT_TRY(begin_indices(r, 1, "indices", &by));
+    return CUDA_BY_SIZE(grt_dtype_size(r->in[0]->dtype), pick, s, by, r->out[0]->data, r->in[0]->data, cuda_stream(r));
 }
 
 /* ---- GatherND, ScatterND ---- */
@@ -160,26 +192,26 @@ struct tuple_shape {
     int64_t dims[GRT_MAX_RANK], strides[GRT_MAX_RANK]; /* of the axes that are indexed */
 };
 
-__device__ __forceinline__ int64_t tuple_offset(const tuple_shape &s, bool is32, const void *indices, int64_t k)
+__device__ __forceinline__ int64_t tuple_offset(const tuple_shape &s, const indexed &by, int64_t k)
 {
     int64_t offset = s.batch_stride ? divide(k, s.per_batch).q * s.batch_stride : 0;
     for (int64_t d = 0; d < s.depth; d++)
-        offset += cuda_clamp_index(cuda_index(indices, is32, k * s.depth + d), s.dims[d]) * s.strides[d];
+        offset += by.at(k * s.depth + d, s.dims[d]) * s.strides[d];
     return offset;
 }
 
 template <typename T>
-__global__ void __launch_bounds__(CUDA_BLOCK) gather_nd_kernel(const __grid_constant__ tuple_shape s, bool is32, const void *indices, T *dst, const T *src)
+__global__ void __launch_bounds__(CUDA_BLOCK) gather_nd_kernel(const __grid_constant__ tuple_shape s, indexed by, T *dst, const T *src)
 {
     for CUDA_ITEMS(i, s.n * s.inner) {
         divided at = divide(i, s.inner);
-        dst[i] = src[tuple_offset(s, is32, indices, at.q) + at.r];
+        dst[i] = src[tuple_offset(s, by, at.q) + at.r];
     }
 }
 
-template <typename T> grt_status gather_nd(const tuple_shape *s, bool is32, const void *indices, void *dst, const void *src, cudaStream_t stream)
+template <typename T> grt_status gather_nd(const tuple_shape *s, indexed by, void *dst, const void *src, cudaStream_t stream)
 {
-    gather_nd_kernel<T><<<cuda_grid(s->n * s->inner), CUDA_BLOCK, 0, stream>>>(*s, is32, indices, (T *)dst, (const T *)src);
+    gather_nd_kernel<T><<<cuda_grid(s->n * s->inner), CUDA_BLOCK, 0, stream>>>(*s, by, (T *)dst, (const T *)src);
     CUDA_LAUNCHED();
     return GRT_OK;
 }
@@ -226,21 +258,24 @@ grt_status reshape_gather_nd(grt_reshape *r)
     return reshape_tuples(r, *(const int64_t *)r->state);
 }
 
-bool nothing_to_index(const tuple_shape *s)
+bool has_empty_axis(const tuple_shape *s)
 {
-    bool nothing = s->n * s->inner <= 0;
+    bool empty = false;
     for (int64_t d = 0; d < s->depth; d++)
-        nothing |= s->dims[d] <= 0;
-    return nothing;
+        empty |= s->dims[d] <= 0;
+    return empty;
 }
 
 grt_status run_gather_nd(const grt_run *r)
 {
+    indexed by;
     const tuple_shape *s = (const tuple_shape *)r->shape;
-    if (nothing_to_index(s))
+    if (s->n * s->inner <= 0)
         return GRT_OK;
-    return CUDA_BY_SIZE(grt_dtype_size(r->in[0]->dtype), gather_nd, s, r->in[1]->dtype == GRT_DTYPE_INT32, r->in[1]->data,
-                        r->out[0]->data, r->in[0]->data, cuda_stream(r));
+    if (has_empty_axis(s))
+        return no_elements(r);
+    GRT_TRY(begin_indices(r, 1, "indices", &by));
+    return CUDA_BY_SIZE(grt_dtype_size(r->in[0]->dtype), gather_nd, s, by, r->out[0]->data, r->in[0]->data, cuda_stream(r));
 }
 
 /* ---- scattering ----
@@ -308,15 +343,15 @@ template <typename S> __device__ __forceinline__ S combine(reduction how, bool t
 }
 
 template <typename T>
-__global__ void __launch_bounds__(CUDA_BLOCK) put_kernel(const __grid_constant__ element_shape s, bool is32, const void *indices, T *dst, const T *updates)
+__global__ void __launch_bounds__(CUDA_BLOCK) put_kernel(const __grid_constant__ element_shape s, indexed by, T *dst, const T *updates)
 {
     for CUDA_ITEMS(i, s.total)
-        dst[element_base(s, i) + cuda_clamp_index(cuda_index(indices, is32, i), s.size) * s.stride] = updates[i];
+        dst[element_base(s, i) + by.at(i, s.size) * s.stride] = updates[i];
 }
 
-template <typename T> grt_status put(const element_shape *s, bool is32, const void *indices, void *dst, const void *updates, cudaStream_t stream)
+template <typename T> grt_status put(const element_shape *s, indexed by, void *dst, const void *updates, cudaStream_t stream)
 {
-    put_kernel<T><<<cuda_grid(s->total), CUDA_BLOCK, 0, stream>>>(*s, is32, indices, (T *)dst, (const T *)updates);
+    put_kernel<T><<<cuda_grid(s->total), CUDA_BLOCK, 0, stream>>>(*s, by, (T *)dst, (const T *)updates);
     CUDA_LAUNCHED();
     return GRT_OK;
 }
@@ -324,7 +359,7 @@ template <typename T> grt_status put(const element_shape *s, bool is32, const vo
 /* One thread per line of the indices along the axis: `n` long, its elements `step` apart. */
 template <typename S>
 __global__ void __launch_bounds__(CUDA_BLOCK)
-    put_lines_kernel(const __grid_constant__ element_shape s, reduction how, bool truth, bool is32, const void *indices, S *dst, const S *updates)
+    put_lines_kernel(const __grid_constant__ element_shape s, reduction how, bool truth, indexed by, S *dst, const S *updates)
 {
     int64_t n = s.dims[s.axis], step = 1;
     for (int32_t k = s.rank - 1; k > s.axis; k--)
@@ -334,24 +369,24 @@ __global__ void __launch_bounds__(CUDA_BLOCK)
         int64_t first = at.q * n * step + at.r, base = element_base(s, first);
         for (int64_t j = 0; j < n; j++) {
             int64_t i = first + j * step;
-            S *to = dst + base + cuda_clamp_index(cuda_index(indices, is32, i), s.size) * s.stride;
+            S *to = dst + base + by.at(i, s.size) * s.stride;
             *to = combine<S>(how, truth, *to, updates[i]);
         }
     }
 }
 
 template <typename T>
-__global__ void __launch_bounds__(CUDA_BLOCK) put_nd_kernel(const __grid_constant__ tuple_shape s, bool is32, const void *indices, T *dst, const T *updates)
+__global__ void __launch_bounds__(CUDA_BLOCK) put_nd_kernel(const __grid_constant__ tuple_shape s, indexed by, T *dst, const T *updates)
 {
     for CUDA_ITEMS(i, s.n * s.inner) {
         divided at = divide(i, s.inner);
-        dst[tuple_offset(s, is32, indices, at.q) + at.r] = updates[i];
+        dst[tuple_offset(s, by, at.q) + at.r] = updates[i];
     }
 }
 
-template <typename T> grt_status put_nd(const tuple_shape *s, bool is32, const void *indices, void *dst, const void *updates, cudaStream_t stream)
+template <typename T> grt_status put_nd(const tuple_shape *s, indexed by, void *dst, const void *updates, cudaStream_t stream)
 {
-    put_nd_kernel<T><<<cuda_grid(s->n * s->inner), CUDA_BLOCK, 0, stream>>>(*s, is32, indices, (T *)dst, (const T *)updates);
+    put_nd_kernel<T><<<cuda_grid(s->n * s->inner), CUDA_BLOCK, 0, stream>>>(*s, by, (T *)dst, (const T *)updates);
     CUDA_LAUNCHED();
     return GRT_OK;
 }
@@ -359,46 +394,51 @@ template <typename T> grt_status put_nd(const tuple_shape *s, bool is32, const v
 /* One thread per element of a run; it meets all index tuples. */
 template <typename S>
 __global__ void __launch_bounds__(CUDA_BLOCK)
-    put_runs_kernel(const __grid_constant__ tuple_shape s, reduction how, bool truth, bool is32, const void *indices, S *dst, const S *updates)
+    put_runs_kernel(const __grid_constant__ tuple_shape s, reduction how, bool truth, indexed by, S *dst, const S *updates)
 {
     for CUDA_ITEMS(i, s.inner)
         for (int64_t k = 0; k < s.n; k++) {
-            S *to = dst + tuple_offset(s, is32, indices, k) + i;
+            S *to = dst + tuple_offset(s, by, k) + i;
             *to = combine<S>(how, truth, *to, updates[k * s.inner + i]);
         }
 }
 
 template <typename S> grt_status reduce_elements(const grt_run *r)
 {
+    indexed by;
     const element_shape *s = (const element_shape *)r->shape;
     const scatter_state *state = (const scatter_state *)r->state;
+    GRT_TRY(begin_indices(r, 1, "indices", &by));
     put_lines_kernel<S><<<cuda_grid(s->total / s->dims[s->axis]), CUDA_BLOCK, 0, cuda_stream(r)>>>(
-        *s, state->how, r->in[0]->dtype == GRT_DTYPE_BOOL, r->in[1]->dtype == GRT_DTYPE_INT32, r->in[1]->data,
-        (S *)r->out[0]->data, (const S *)r->in[2]->data);
+        *s, state->how, r->in[0]->dtype == GRT_DTYPE_BOOL, by, (S *)r->out[0]->data, (const S *)r->in[2]->data);
     CUDA_LAUNCHED();
     return GRT_OK;
 }
 
 template <typename S> grt_status reduce_tuples(const grt_run *r)
 {
+    indexed by;
     const tuple_shape *s = (const tuple_shape *)r->shape;
     const scatter_state *state = (const scatter_state *)r->state;
+    GRT_TRY(begin_indices(r, 1, "indices", &by));
     put_runs_kernel<S><<<cuda_grid(s->inner), CUDA_BLOCK, 0, cuda_stream(r)>>>(
-        *s, state->how, r->in[0]->dtype == GRT_DTYPE_BOOL, r->in[1]->dtype == GRT_DTYPE_INT32, r->in[1]->data,
-        (S *)r->out[0]->data, (const S *)r->in[2]->data);
+        *s, state->how, r->in[0]->dtype == GRT_DTYPE_BOOL, by, (S *)r->out[0]->data, (const S *)r->in[2]->data);
     CUDA_LAUNCHED();
     return GRT_OK;
 }
 
 grt_status run_scatter_elements(const grt_run *r)
 {
+    indexed by;
     const element_shape *s = (const element_shape *)r->shape;
     GRT_TRY(start_output(r));
-    if (s->total <= 0 || s->size <= 0)
+    if (s->total <= 0)
         return GRT_OK;
+    if (s->size <= 0)
+        return no_elements(r);
+    GRT_TRY(begin_indices(r, 1, "indices", &by));
     if (((const scatter_state *)r->state)->how == TAKE)
-        return CUDA_BY_SIZE(grt_dtype_size(r->in[0]->dtype), put, s, r->in[1]->dtype == GRT_DTYPE_INT32, r->in[1]->data,
-                            r->out[0]->data, r->in[2]->data, cuda_stream(r));
+        return CUDA_BY_SIZE(grt_dtype_size(r->in[0]->dtype), put, s, by, r->out[0]->data, r->in[2]->data, cuda_stream(r));
     CUDA_RETURN_BY_NUMBER(r->in[0]->dtype, reduce_elements, r)
 }
 
@@ -409,13 +449,16 @@ grt_status reshape_scatter_nd(grt_reshape *r)
 
 grt_status run_scatter_nd(const grt_run *r)
 {
+    indexed by;
     const tuple_shape *s = (const tuple_shape *)r->shape;
     GRT_TRY(start_output(r));
-    if (nothing_to_index(s))
+    if (s->n * s->inner <= 0)
         return GRT_OK;
+    if (has_empty_axis(s))
+        return no_elements(r);
+    GRT_TRY(begin_indices(r, 1, "indices", &by));
     if (((const scatter_state *)r->state)->how == TAKE)
-        return CUDA_BY_SIZE(grt_dtype_size(r->in[0]->dtype), put_nd, s, r->in[1]->dtype == GRT_DTYPE_INT32, r->in[1]->data,
-                            r->out[0]->data, r->in[2]->data, cuda_stream(r));
+        return CUDA_BY_SIZE(grt_dtype_size(r->in[0]->dtype), put_nd, s, by, r->out[0]->data, r->in[2]->data, cuda_stream(r));
     CUDA_RETURN_BY_NUMBER(r->in[0]->dtype, reduce_tuples, r)
 }
 
@@ -457,12 +500,15 @@ grt_status reshape_tensor_scatter(grt_reshape *r)
 
 template <typename T>
 __global__ void __launch_bounds__(CUDA_BLOCK)
-    put_entries_kernel(cache_shape s, bool circular, bool is32, const void *starts, T *dst, const T *updates)
+    put_entries_kernel(cache_shape s, bool circular, indexed starts, T *dst, const T *updates)
 {
     for CUDA_ITEMS(i, s.total) {
         const divided entry = divide(i, s.inner), line = divide(entry.q, s.n);
-        int64_t start = starts ? cuda_index(starts, is32, line.q / s.heads) : 0, last = circular ? s.length - 1 : s.length - s.n;
-        start = start < 0 ? 0 : circular ? start % s.length : start > last ? last : start; /* out of range: clamped */
+        const int64_t batch = line.q / s.heads, last = circular ? INT64_MAX : s.length - s.n;
+        int64_t start = starts.data ? starts[batch] : 0;
+        if (!cuda_check(starts.watch, start, batch, 0, last))
+            start = start < 0 ? 0 : last;
+        start = circular ? start % s.length : start;
         int64_t to = start + line.r;
         to -= to >= s.length ? s.length : 0;
         dst[(line.q * s.length + to) * s.inner + entry.r] = updates[i];
@@ -471,10 +517,10 @@ __global__ void __launch_bounds__(CUDA_BLOCK)
 
 template <typename T> grt_status put_entries(const grt_run *r, const cache_shape *s)
 {
-    const grt_tensor *at = r->n_in > 2 ? r->in[2] : NULL;
+    indexed starts;
+    GRT_TRY(begin_indices(r, 2, "write_indices", &starts));
     put_entries_kernel<T><<<cuda_grid(s->total), CUDA_BLOCK, 0, cuda_stream(r)>>>(
-        *s, ((const cache_state *)r->state)->circular, at && at->dtype == GRT_DTYPE_INT32, at ? at->data : NULL, (T *)r->out[0]->data,
-        (const T *)r->in[1]->data);
+        *s, ((const cache_state *)r->state)->circular, starts, (T *)r->out[0]->data, (const T *)r->in[1]->data);
     CUDA_LAUNCHED();
     return GRT_OK;
 }

@@ -50,6 +50,8 @@ grt_status run(const grt_run *r)
                    log_prob = cuda_any_out(r, 1);
     const int64_t classes = t->dims[1], inner = grt_dims_product(t->dims, 2, t->rank), n = grt_tensor_elements(r->in[1]);
     double *loss = (double *)r->workspace, *weight = loss + n;
+    cuda_watch watch;
+    GRT_TRY(cuda_watch_begin(r, "target", &watch));
     GRT_TRY(cuda_each(r, n, [=] __device__(int64_t i) {
         int64_t at = i / inner * classes * inner + i % inner, k = target.whole(i);
         double lse = 0;
@@ -64,7 +66,7 @@ grt_status run(const grt_run *r)
         if (log_prob)
             for (int64_t c = 0; c < classes; c++)
                 log_prob.put(at + c * inner, x.get(at + c * inner) - lse);
-        bool counts = !(s.ignores && k == s.ignore) && k >= 0 && k < classes;
+        bool counts = !(s.ignores && k == s.ignore) && cuda_check(watch, k, i, 0, classes - 1);
         weight[i] = !counts ? 0 : weights ? weights.get(k) : 1;
         loss[i] = counts ? weight[i] * (lse - x.get(at + k * inner)) : 0;
         if (s.how == REDUCE_NONE && out)

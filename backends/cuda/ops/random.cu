@@ -24,8 +24,8 @@ grt_status start_counting(grt_device *device, random_state *s)
     void *runs;
     GRT_TRY(cuda_alloc(device, sizeof *s->runs, &runs));
     s->runs = (unsigned long long *)runs;
-    CUDA_TRY(cudaMemset(runs, 0, sizeof *s->runs));
-    return GRT_OK;
+    const unsigned long long none = 0;
+    return cuda_upload_now(device, runs, &none, sizeof none);
 }
 
 grt_status create(const grt_kernel_node *node, void **out_state)

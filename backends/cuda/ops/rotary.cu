@@ -71,7 +71,7 @@ grt_status reshape(grt_reshape *r)
     return GRT_OK;
 }
 
-/* The device cannot report a position that the caches do not have: the nearest one is taken. */
+/* A position that the caches do not have is told to the host; the nearest one is taken. */
 template <typename T> grt_status rotate(const grt_run *r)
 {
     typedef typename cuda_wide<T>::type W;
@@ -80,6 +80,8 @@ template <typename T> grt_status rotate(const grt_run *r)
     const T *x = (const T *)r->in[0]->data, *cosine = (const T *)r->in[1]->data, *sine = (const T *)r->in[2]->data;
     const int64_t *ids = r->n_in > 3 && r->in[3] ? (const int64_t *)r->in[3]->data : NULL;
     T *y = (T *)r->out[0]->data;
+    cuda_watch watch;
+    GRT_TRY(cuda_watch_begin(r, "position_ids", &watch));
     const int64_t rest = s.size - 2 * s.half, per_row = s.half + rest;
     /* The row of the caches for a row of x; those are in memory order: [batch, heads, length] or [batch, length, heads]. */
     const auto position = [=] __device__(int64_t row) {
@@ -88,7 +90,7 @@ template <typename T> grt_status rotate(const grt_run *r)
         if (!ids)
             return cache;
         const int64_t id = ids[cache];
-        return id < 0 ? (int64_t)0 : id >= s.positions ? s.positions - 1 : id;
+        return cuda_check(watch, id, cache, 0, s.positions - 1) ? id : id < 0 ? (int64_t)0 : s.positions - 1;
     };
     typedef cuda_vector<T> vector;
     if (!interleaved && rest == 0 && s.half % vector::N == 0 && cuda_is_vector(x) && cuda_is_vector(y) && cuda_is_vector(cosine) &&

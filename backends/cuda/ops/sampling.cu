@@ -221,6 +221,8 @@ grt_status run_roi(const grt_run *r)
     if (grt_tensor_elements(x) == 0 && grt_tensor_elements(y) > 0)
         return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "the images have no pixels");
     const cuda_any in = cuda_any_in(r, 0), boxes = cuda_any_in(r, 1), batches = cuda_any_in(r, 2), out = cuda_any_out(r, 0);
+    cuda_watch watch;
+    GRT_TRY(cuda_watch_begin(r, "batch_indices", &watch));
     const int64_t images = x->dims[0], channels = x->dims[1], in_h = x->dims[2], in_w = x->dims[3], h = y->dims[2], w = y->dims[3];
     return cuda_each(r, grt_tensor_elements(y), [=] __device__(int64_t i) {
         int64_t col = i % w, row = i / w % h, channel = i / (w * h) % channels, roi = i / (w * h * channels);
@@ -238,7 +240,9 @@ grt_status run_roi(const grt_run *r)
             rows = bin_h > 0 ? (int64_t)ceil(fmin(bin_h, 1024.0)) : 0;
             cols = bin_w > 0 ? (int64_t)ceil(fmin(bin_w, 1024.0)) : 0;
         }
-        int64_t image = cuda_clamp_index(batches.whole(roi), images);
+        int64_t image = batches.whole(roi);
+        if (!cuda_check(watch, image, roi, 0, images - 1))
+            image = 0;
         double acc = 0;
         for (int64_t a = 0; a < rows; a++)
             for (int64_t b = 0; b < cols && rows * cols <= MOST_SAMPLES; b++) {
@@ -404,12 +408,14 @@ grt_status reshape_unpool(grt_reshape *r)
     return GRT_OK;
 }
 
-/* An index outside the output is left out: the device cannot report it. */
+/* An index outside the output is told to the host and left out. */
 grt_status run_unpool(const grt_run *r)
 {
     const cuda_dims d = *(const cuda_dims *)r->shape, to = cuda_dims_of(r->out[0]);
     const cuda_any in = cuda_any_in(r, 0), out = cuda_any_out(r, 0);
     const int64_t *index = (const int64_t *)r->in[1]->data, elements = grt_dims_product(d.d, 0, d.rank);
+    cuda_watch watch;
+    GRT_TRY(cuda_watch_begin(r, "I", &watch));
     if (grt_tensor_bytes(r->out[0]))
         CUDA_TRY(cudaMemsetAsync(out.data, 0, grt_tensor_bytes(r->out[0]), cuda_stream(r)));
     return cuda_each(r, grt_tensor_elements(r->in[0]), [=] __device__(int64_t i) {
@@ -423,6 +429,8 @@ grt_status run_unpool(const grt_run *r)
         }
         if (inside)
             out.put(at, in.get(i));
+        else
+            cuda_tell(watch, index[i], i, 0, elements - 1);
     });
 }
 

@@ -262,15 +262,16 @@ struct sequences {
     bool is32;
 };
 
-/* Lengths out of range are clamped. */
+/* Lengths out of range are told to the host and clamped. */
 template <typename T>
-__global__ void __launch_bounds__(CUDA_BLOCK) reverse_kernel(sequences s, const void *lens, const T *in, T *out)
+__global__ void __launch_bounds__(CUDA_BLOCK) reverse_kernel(sequences s, cuda_watch watch, const void *lens, const T *in, T *out)
 {
     for CUDA_ITEMS(i, s.n) {
         int64_t cell = i / s.inner, at = i - cell * s.inner;
         int64_t t = cell / s.time_step % s.times, b = cell / s.batch_step % s.batch;
         int64_t n = cuda_index(lens, s.is32, b);
-        n = n < 0 ? 0 : n > s.times ? s.times : n;
+        if (!cuda_check(watch, n, b, 0, s.times))
+            n = n < 0 ? 0 : n > s.times ? s.times : n;
         int64_t source = t < n ? n - 1 - t : t;
         out[i] = in[(b * s.batch_step + source * s.time_step) * s.inner + at];
     }
@@ -278,7 +279,9 @@ __global__ void __launch_bounds__(CUDA_BLOCK) reverse_kernel(sequences s, const 
 
 template <typename T> grt_status reverse(const grt_run *r, sequences s)
 {
-    reverse_kernel<T><<<cuda_grid(s.n), CUDA_BLOCK, 0, cuda_stream(r)>>>(s, r->in[1]->data, (const T *)r->in[0]->data,
+    cuda_watch watch;
+    GRT_TRY(cuda_watch_begin(r, "sequence_lens", &watch));
+    reverse_kernel<T><<<cuda_grid(s.n), CUDA_BLOCK, 0, cuda_stream(r)>>>(s, watch, r->in[1]->data, (const T *)r->in[0]->data,
                                                                         (T *)r->out[0]->data);
     CUDA_LAUNCHED();
     return GRT_OK;

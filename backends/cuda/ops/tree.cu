@@ -25,12 +25,12 @@ void destroy(void *data)
 }
 
 /* One part of the block: where it is, and what goes there. */
-template <typename T> grt_status place(char **at, const T *from, int64_t n, const T **out)
+template <typename T> grt_status place(grt_device *device, char **at, const T *from, int64_t n, const T **out)
 {
     const size_t bytes = (size_t)n * sizeof(T);
     *out = (const T *)*at;
     if (bytes)
-        CUDA_TRY(cudaMemcpy(*at, from, bytes, cudaMemcpyHostToDevice));
+        GRT_TRY(cuda_upload_now(device, *at, from, bytes));
     *at += bytes;
     return GRT_OK;
 }
@@ -40,11 +40,11 @@ grt_status upload(grt_device *device, const grt_trees *t, tree_state *s)
     const size_t bytes = (size_t)t->n_nodes * sizeof *t->nodes + (size_t)(2 * t->n_leaves + t->n_members + t->n_roots) * sizeof(double);
     GRT_TRY(cuda_alloc(device, bytes ? bytes : 1, &s->block));
     char *at = (char *)s->block;
-    GRT_TRY(place(&at, (const grt_tree_node *)t->nodes, t->n_nodes, &s->nodes));
-    GRT_TRY(place(&at, (const double *)t->weights, t->n_leaves, &s->weights));
-    GRT_TRY(place(&at, (const double *)t->members, t->n_members, &s->members));
-    GRT_TRY(place(&at, t->roots, t->n_roots, &s->roots));
-    return place(&at, t->targets, t->n_leaves, &s->targets);
+    GRT_TRY(place(device, &at, (const grt_tree_node *)t->nodes, t->n_nodes, &s->nodes));
+    GRT_TRY(place(device, &at, (const double *)t->weights, t->n_leaves, &s->weights));
+    GRT_TRY(place(device, &at, (const double *)t->members, t->n_members, &s->members));
+    GRT_TRY(place(device, &at, t->roots, t->n_roots, &s->roots));
+    return place(device, &at, t->targets, t->n_leaves, &s->targets);
 }
 
 grt_status create(const grt_kernel_node *node, void **out_state)

@@ -1,0 +1,77 @@
+/* See dnnl_calls.h. The only C++ of the library: nothing else can catch. */
+#include "backends/cpu/dnnl_calls.h"
+
+#include <future>
+#include <new>
+#include <stdexcept>
+
+#include <sys/mman.h>
+
+namespace
+{
+
+/* A primitive whose creation was cut short stays in oneDNN's cache, under a key that points into the
+ * descriptor that its creator is about to free, with a result that never comes. So the cache is emptied at
+ * once, while that descriptor is alive. Not getting it empty would be oneDNN's failure to allocate nothing.
+ */
+void forget_unfinished() noexcept
+{
+    try {
+        int capacity = 0;
+        if (dnnl_get_primitive_cache_capacity(&capacity) == dnnl_success) {
+            dnnl_set_primitive_cache_capacity(0);
+            dnnl_set_primitive_cache_capacity(capacity);
+        }
+    } catch (...) {
+    }
+}
+
+/* Two things end in a crash that nobody can catch (2.6 and 3.x): oneDNN's classes have an operator new that
+ * returns NULL, and constructors that write there; and its generators of code write into buffers that they
+ * did not get. All of one call together is a few MiB; so a call that makes something has to find more address
+ * space than that first, as it is address space that runs out under a limit. Under other limits the kernel
+ * ends the process by itself. */
+constexpr size_t ROOM = 16 << 20;
+
+bool is_there_room() noexcept
+{
+    void *room = mmap(nullptr, ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return room != MAP_FAILED && munmap(room, ROOM) == 0;
+}
+
+template <typename Call> dnnl_status_t without_exceptions(Call call) noexcept
+{
+    dnnl_status_t status = dnnl_runtime_error;
+    try {
+        return call();
+    } catch (const std::bad_alloc &) {
+        status = dnnl_out_of_memory;
+    } catch (const std::length_error &) { /* a vector of more elements than there are addresses */
+        status = dnnl_out_of_memory;
+    } catch (const std::future_error &) { /* another thread's creation of the same primitive was cut short */
+        status = dnnl_out_of_memory;
+    } catch (...) {
+    }
+    forget_unfinished();
+    return status;
+}
+
+} // namespace
+
+#define X(name, parameters, arguments)                                    \
+    extern "C" dnnl_status_t try_##name parameters noexcept               \
+    {                                                                     \
+        return without_exceptions([=] { return dnnl_##name arguments; }); \
+    }
+DNNL_RUN_CALLS(X)
+#undef X
+
+#define X(name, parameters, arguments)                                    \
+    extern "C" dnnl_status_t try_##name parameters noexcept               \
+    {                                                                     \
+        if (!is_there_room())                                             \
+            return dnnl_out_of_memory;                                    \
+        return without_exceptions([=] { return dnnl_##name arguments; }); \
+    }
+DNNL_MAKE_CALLS(X)
+#undef X

@@ -1,0 +1,80 @@
+/* The instruction set level of the process; see isa.h. */
+#include "backends/cpu/isa.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define VARIABLE "GRAPHRT_CPU_ISA"
+
+/* clang 14 cannot ask, and builds no copy that needs it. */
+#ifdef __clang__
+#define HAS_F16C 1
+#else
+#define HAS_F16C __builtin_cpu_supports("f16c")
+#endif
+
+static const char *const names[CPU_ISA_COUNT] = {"base", "avx2", "avx512"};
+
+/* What the environment said at the first question. */
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static cpu_isa level;
+static bool is_capped, is_unknown;
+static char found[32];
+
+const char *cpu_isa_name(cpu_isa isa)
+{
+    return names[isa];
+}
+
+cpu_isa cpu_isa_of_machine(void)
+{
+#if defined(__x86_64__) && defined(__GNUC__)
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw"))
+        return CPU_ISA_AVX512;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && HAS_F16C)
+        return CPU_ISA_AVX2;
+#endif
+    return CPU_ISA_BASE;
+}
+
+static void read_environment(void)
+{
+    const char *wanted = getenv(VARIABLE);
+    level = cpu_isa_of_machine();
+    if (!wanted || !*wanted)
+        return;
+    int at = 0;
+    while (at < CPU_ISA_COUNT && strcmp(wanted, names[at]) != 0)
+        at++;
+    is_unknown = at == CPU_ISA_COUNT;
+    is_capped = !is_unknown;
+    snprintf(found, sizeof found, "%s", wanted);
+    if (is_capped && (cpu_isa)at < level)
+        level = (cpu_isa)at;
+}
+
+cpu_isa cpu_isa_best(void)
+{
+    pthread_once(&once, read_environment);
+    return level;
+}
+
+bool cpu_isa_is_capped(void)
+{
+    pthread_once(&once, read_environment);
+    return is_capped;
+}
+
+grt_status cpu_isa_check(void)
+{
+    pthread_once(&once, read_environment);
+    return is_unknown ? grt_fail(GRT_STATUS_INVALID_ARGUMENT,
+                                 "the environment's " VARIABLE
+                                 " is '%s'; expected base, avx2 or avx512, or leave it "
+                                 "unset for the highest level that this machine has",
+                                 found)
+                      : GRT_OK;
+}

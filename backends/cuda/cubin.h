@@ -1,0 +1,20 @@
+/* Machine code that comes from a file, before the driver is given it: it takes no size, so that it would read
+ * on behind what is cut off. */
+#ifndef GRT_BACKENDS_CUDA_CUBIN_H
+#define GRT_BACKENDS_CUDA_CUBIN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Is it a cubin, an ELF file for CUDA, whose tables and sections all lie in these bytes? What the code does
+ * is not looked at. */
+bool cuda_cubin_is_whole(const void *code, size_t size);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

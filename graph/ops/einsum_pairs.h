@@ -1,0 +1,11 @@
+/* Einsum of many operands by pairs. */
+#ifndef GRT_GRAPH_OPS_EINSUM_PAIRS_H
+#define GRT_GRAPH_OPS_EINSUM_PAIRS_H
+
+#include "graph/op.h"
+
+/* op_row.expand: done if that leaves fewer operands, or fewer labels in one. Sums of float16 and bfloat16 are
+ * then made in float32. */
+grt_status einsum_expand(ir_node *node, bool *out_done);
+
+#endif

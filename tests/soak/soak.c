@@ -1,0 +1,228 @@
+/* A pool under requests from many threads that change their sizes, bind outputs or do not, read results or
+ * let them go unread, before or after they are done. Every result that is read must be right, and memory must
+ * not grow.
+ *
+ *     soak [--requests N] [--threads N] MODEL      MODEL has one float32 input and output, of whose dims the
+ * first is symbolic */
+#include <graphrt/graphrt.h>
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* MOST_ROWS: of a request. OPEN: requests that a thread has at a time. ROUNDS: how often memory is looked at,
+ * after the first one, in which pools and allocators reach their size. */
+enum { MOST_ROWS = 24, OPEN = 8, ROUNDS = 10, MOST_GROWTH_KB = 1024, MOST_THREADS = 64 };
+
+/* Sanitizers have memory of their own, which grows: they look for other things. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { LOOKS_AT_MEMORY = 0 };
+#else
+enum { LOOKS_AT_MEMORY = 1 };
+#endif
+
+/* The model, what it is fed, and what comes of it. */
+typedef struct subject {
+    grt_pool *pool;
+    grt_tensor in, out; /* of MOST_ROWS rows */
+} subject;
+
+typedef struct client {
+    const subject *of;
+    uint64_t random;
+    long requests; /* of a round */
+    long read, unread, wrong;
+    float *outputs[OPEN]; /* memory for results */
+    grt_request *open[OPEN];
+    int64_t rows[OPEN];
+} client;
+
+static _Noreturn void give_up(const char *what)
+{
+    fprintf(stderr, "soak: %s: %s\n", what, grt_last_error());
+    exit(2);
+}
+
+static uint64_t below(client *c, uint64_t n)
+{
+    c->random ^= c->random << 13;
+    c->random ^= c->random >> 7;
+    c->random ^= c->random << 17;
+    return c->random % n;
+}
+
+static int64_t row_of(const grt_tensor *t)
+{
+    return grt_tensor_elements(t) / t->dims[0];
+}
+
+/* Rows do not depend on each other, but how they are summed up may on their number. */
+static bool is_right(const subject *s, const grt_tensor *found, int64_t rows)
+{
+    const float *a = found->data, *b = s->out.data;
+    bool right = found->dims[0] == rows && row_of(found) == row_of(&s->out);
+    for (int64_t i = 0; right && i < rows * row_of(&s->out); i++) {
+        const float off = a[i] - b[i], limit = 1e-3F * (1 + (b[i] < 0 ? -b[i] : b[i]));
+        right = off <= limit && -off <= limit;
+    }
+    return right;
+}
+
+static void finish(client *c, int k)
+{
+    grt_tensor found;
+    if (!c->open[k])
+        return;
+    if (below(c, 2)) {
+        c->unread++;
+    } else if (grt_request_wait(c->open[k]) != GRT_OK ||
+               grt_request_get_output(c->open[k], 0, &found) != GRT_OK) {
+        give_up("a request");
+    } else {
+        c->read++;
+        c->wrong += !is_right(c->of, &found, c->rows[k]);
+    }
+    grt_request_release(c->open[k]);
+    c->open[k] = NULL;
+}
+
+static void *run_client(void *user)
+{
+    client *c = user;
+    for (long i = 0; i < c->requests; i++) {
+        const int k = (int)below(c, OPEN);
+        grt_tensor in = c->of->in, out = c->of->out;
+        finish(c, k);
+        in.dims[0] = out.dims[0] = c->rows[k] = 1 + (int64_t)below(c, MOST_ROWS);
+        out.data = c->outputs[k];
+        if (grt_pool_submit(c->of->pool, &in, 1, &out, below(c, 2), &c->open[k]) != GRT_OK)
+            give_up("grt_pool_submit");
+    }
+    for (int k = 0; k < OPEN; k++)
+        finish(c, k);
+    return NULL;
+}
+
+static long resident_kb(void)
+{
+    long size, resident;
+    FILE *file = fopen("/proc/self/statm", "r");
+    if (!file || fscanf(file, "%ld %ld", &size, &resident) != 2)
+        give_up("/proc/self/statm");
+    fclose(file);
+    return resident * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+/* The subject's tensors: rows of small numbers, and what a context of its own makes of them. */
+static void describe(subject *s, grt_model *model, grt_session *session)
+{
+    grt_io_info info;
+    grt_context *context;
+    if (grt_model_input(model, 0, &info) != GRT_OK || info.dtype != GRT_DTYPE_FLOAT || info.rank < 1)
+        give_up("the model's input");
+    s->in = (grt_tensor){.dtype = info.dtype, .rank = info.rank};
+    memcpy(s->in.dims, info.dims, sizeof info.dims);
+    s->in.dims[0] = MOST_ROWS;
+    float *data = malloc(grt_tensor_bytes(&s->in));
+    for (int64_t i = 0; data && i < grt_tensor_elements(&s->in); i++)
+        data[i] = (float)(i % 17);
+    s->in.data = data;
+    if (!data || grt_context_create(session, &context) != GRT_OK ||
+        grt_context_set_input(context, 0, &s->in) != GRT_OK || grt_context_run(context) != GRT_OK ||
+        grt_context_get_output(context, 0, &s->out) != GRT_OK)
+        give_up("a run");
+    const size_t bytes = grt_tensor_bytes(&s->out);
+    void *copy = malloc(bytes);
+    if (!copy)
+        give_up("memory");
+    s->out.data = memcpy(copy, s->out.data, bytes);
+    grt_context_release(context);
+}
+
+static void open_subject(subject *s, const char *path)
+{
+    grt_runtime *runtime;
+    grt_model *model;
+    grt_session *session;
+    const grt_session_options options = {.struct_size = sizeof options, .threads = 1};
+    const grt_pool_options pool = {.struct_size = sizeof pool, .contexts = 2, .queue = 16};
+    if (grt_runtime_create(&runtime) != GRT_OK || grt_model_open(runtime, path, &model) != GRT_OK ||
+        grt_session_create(model, "cpu", &options, &session) != GRT_OK)
+        give_up(path);
+    describe(s, model, session);
+    if (grt_pool_create(&session, 1, &pool, &s->pool) != GRT_OK)
+        give_up("grt_pool_create");
+    grt_session_release(session);
+    grt_model_release(model);
+    grt_runtime_release(runtime);
+}
+
+/* Memory is looked at between rounds, when no request is open. */
+static void run_round(client *clients, int n)
+{
+    pthread_t threads[MOST_THREADS];
+    for (int i = 0; i < n; i++)
+        if (pthread_create(&threads[i], NULL, run_client, &clients[i]))
+            give_up("pthread_create");
+    for (int i = 0; i < n; i++)
+        pthread_join(threads[i], NULL);
+}
+
+static bool soak(const subject *s, long requests, int n)
+{
+    static client clients[MOST_THREADS];
+    long first = 0, most = 0, read = 0, unread = 0, wrong = 0;
+    for (int i = 0; i < n; i++) {
+        clients[i] = (client){
+            .of = s, .random = 0x9e3779b9u + (unsigned)i * 7919u, .requests = requests / ROUNDS / n + 1};
+        for (int k = 0; k < OPEN; k++)
+            if (!(clients[i].outputs[k] = malloc(grt_tensor_bytes(&s->out))))
+                give_up("memory");
+    }
+    for (int round = 0; round < ROUNDS; round++) {
+        run_round(clients, n);
+        const long now = resident_kb();
+        first = round ? first : now;
+        most = now > most ? now : most;
+    }
+    for (int i = 0; i < n; i++) {
+        read += clients[i].read;
+        unread += clients[i].unread;
+        wrong += clients[i].wrong;
+        for (int k = 0; k < OPEN; k++)
+            free(clients[i].outputs[k]);
+    }
+    printf("%ld requests from %d threads: %ld read, %ld let go, %ld wrong; memory %ld KB, at most %ld KB "
+           "later\n",
+           read + unread, n, read, unread, wrong, first, most);
+    return !wrong && (!LOOKS_AT_MEMORY || most - first <= MOST_GROWTH_KB);
+}
+
+int main(int argc, char **argv)
+{
+    long requests = 20000;
+    int threads = 8;
+    const char *path = NULL;
+    for (int i = 1; i < argc; i++)
+        if (!strcmp(argv[i], "--requests") && i + 1 < argc)
+            requests = atol(argv[++i]);
+        else if (!strcmp(argv[i], "--threads") && i + 1 < argc)
+            threads = atoi(argv[++i]);
+        else
+            path = argv[i];
+    if (!path || requests < 1 || threads < 1 || threads > MOST_THREADS) {
+        fprintf(stderr, "usage: soak [--requests N] [--threads N] MODEL\n");
+        return 2;
+    }
+    subject s;
+    open_subject(&s, path);
+    const bool good = soak(&s, requests, threads);
+    grt_pool_release(s.pool);
+    free(s.in.data);
+    free(s.out.data);
+    printf("%d passed, %d failed, 0 skipped\n", good, !good);
+    return !good;
+}

@@ -1,0 +1,122 @@
+/* graphc keygen: a pair of keys in two files. graphc sign: a plan, signed. */
+#define _GNU_SOURCE /* explicit_bzero */
+#include "tools/sign.h"
+
+#include "tools/report.h"
+#include "tools/trust.h"
+
+#include <graphrt/graphrt.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- keygen ---- */
+
+typedef struct keygen_request {
+    const char *file;
+} keygen_request;
+
+const tool_option keygen_options[] = {OPTION_TABLE_END};
+
+static bool take_file(void *request, const char *value)
+{
+    return option_only(&((keygen_request *)request)->file, value);
+}
+
+/* No key is ever overwritten. */
+static bool write_key(const char *path, const char *key, mode_t mode)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    if (fd < 0) {
+        tool_error("%s: %s", path, strerror(errno));
+        return false;
+    }
+    const size_t size = strlen(key);
+    const bool ok = write(fd, key, size) == (ssize_t)size && write(fd, "\n", 1) == 1 && fsync(fd) == 0;
+    if (close(fd) == 0 && ok)
+        return true;
+    tool_error("%s: %s", path, strerror(errno));
+    unlink(path);
+    return false;
+}
+
+static int keygen(const char *file)
+{
+    char key[GRT_KEY_SIZE], secret[GRT_KEY_SIZE], *beside = NULL;
+    int code = EXIT_BAD;
+    if (grt_key_create(key, secret) != GRT_OK)
+        return tool_fail();
+    if (asprintf(&beside, "%s.pub", file) < 0) {
+        beside = NULL;
+        tool_error("out of memory");
+    } else if (write_key(file, secret, 0600)) {
+        if (write_key(beside, key, 0666)) {
+            tool_print("%s: the secret key, for graphc sign --key\n", file);
+            tool_print("%s: the public key, for graphrun --trust: %s\n", beside, key);
+            code = EXIT_GOOD;
+        } else {
+            unlink(file);
+        }
+    }
+    explicit_bzero(secret, sizeof secret);
+    free(beside);
+    return code;
+}
+
+int keygen_command(const tool_command *command, int argc, char **argv)
+{
+    keygen_request r = {0};
+    int code = EXIT_BAD;
+    if (!options_parse(command, argc, argv, &r, take_file, &code))
+        return code;
+    if (!r.file)
+        tool_error("no file is given; see %s keygen --help", tool_name);
+    return r.file ? keygen(r.file) : EXIT_BAD;
+}
+
+/* ---- sign ---- */
+
+typedef struct sign_request {
+    const char *plan, *key, *output;
+} sign_request;
+
+const tool_option sign_options[] = {
+    OPTION_TEXT(sign_request, key, "--key", "FILE", "the secret key, from graphc keygen"),
+    OPTION_TEXT(sign_request, output, "-o", "FILE", "where the signed plan goes (default: in place of PLAN)"),
+    OPTION_TEXT(sign_request, output, "--output", "FILE", "the same"),
+    OPTION_TABLE_END,
+};
+
+static bool take_plan(void *request, const char *value)
+{
+    return option_only(&((sign_request *)request)->plan, value);
+}
+
+static int sign(const sign_request *r)
+{
+    char *secret = trust_read_secret(r->key);
+    if (!secret)
+        return EXIT_BAD;
+    const char *output = r->output ? r->output : r->plan;
+    const int code = grt_plan_sign(r->plan, output, secret) == GRT_OK ? EXIT_GOOD : tool_fail();
+    if (code == EXIT_GOOD)
+        tool_print("%s: signed\n", output);
+    explicit_bzero(secret, strlen(secret));
+    free(secret);
+    return code;
+}
+
+int sign_command(const tool_command *command, int argc, char **argv)
+{
+    sign_request r = {0};
+    int code = EXIT_BAD;
+    if (!options_parse(command, argc, argv, &r, take_plan, &code) || !option_given(command, r.plan))
+        return code;
+    if (!r.key)
+        tool_error("no key is given: --key FILE, which graphc keygen makes");
+    return r.key ? sign(&r) : EXIT_BAD;
+}

@@ -1,0 +1,90 @@
+/* See streamed.h. */
+#define _GNU_SOURCE /* asprintf */
+#include "tools/streamed.h"
+
+#include "tools/report.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* What is to be removed if a signal ends the process; NULL where there is nothing. */
+static char *volatile made_path, *volatile made_directory;
+
+static void remove_made(void)
+{
+    if (made_path)
+        unlink(made_path);
+    if (made_directory)
+        rmdir(made_directory);
+    made_path = made_directory = NULL;
+}
+
+static void end_by(int number)
+{
+    remove_made();
+    raise(number); /* as it was before, see SA_RESETHAND */
+}
+
+bool streamed_begin(streamed *s)
+{
+    static const int ends[] = {SIGHUP, SIGINT, SIGTERM};
+    const struct sigaction action = {.sa_handler = end_by, .sa_flags = (int)SA_RESETHAND};
+    const char *temporary = getenv("TMPDIR");
+    *s = (streamed){0};
+    if (isatty(STDOUT_FILENO)) {
+        tool_error("-o -: a plan is nothing for a terminal; redirect standard output, or name a file");
+        return false;
+    }
+    if (asprintf(&s->directory, "%s/graphrt-XXXXXX", temporary && *temporary ? temporary : "/tmp") < 0)
+        s->directory = NULL;
+    if (!s->directory || !mkdtemp(s->directory)) {
+        tool_error("-o -: %s: %s", s->directory ? s->directory : "no name", strerror(errno));
+        free(s->directory);
+        s->directory = NULL;
+        return false;
+    }
+    if (asprintf(&s->path, "%s/plan.grt", s->directory) < 0) {
+        s->path = NULL;
+        tool_error("out of memory");
+    }
+    made_path = s->path;
+    made_directory = s->directory;
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        sigaction(ends[i], &action, NULL);
+    return s->path != NULL;
+}
+
+bool streamed_send(const streamed *s)
+{
+    enum { STEP = 1 << 16 };
+    char *buffer = malloc(STEP);
+    const int from = open(s->path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = buffer && from >= 0 ? 1 : -1;
+    remove_made(); /* who reads may go away, which ends this process too */
+    while (n > 0) {
+        n = read(from, buffer, STEP);
+        if (n > 0 && fwrite(buffer, 1, (size_t)n, stdout) != (size_t)n)
+            n = -1;
+    }
+    if (n == 0 && fflush(stdout) != 0)
+        n = -1;
+    if (n < 0)
+        tool_error("standard output: %s", strerror(errno));
+    if (from >= 0)
+        close(from);
+    free(buffer);
+    return n == 0;
+}
+
+void streamed_release(streamed *s)
+{
+    remove_made();
+    free(s->path);
+    free(s->directory);
+    *s = (streamed){0};
+}
