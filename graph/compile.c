@@ -23,6 +23,15 @@ static grt_status read_options(const grt_compile_options *options, grt_compile_o
     return GRT_OK;
 }
 
+void compile_source_take(compile_source *source, const grt_compile_options *options)
+{
+    source->allow_symlinks = options->allow_symlinks;
+    source->strict = options->strict;
+    source->warn = options->warning;
+    source->warn_user = options->user;
+    source->free_dims = options->free_dims;
+}
+
 grt_status compile_fail_file(grt_status status, const char *path)
 {
     return !path || strstr(grt_last_error(), path) ? status : grt_fail_context(status, "%s", path);

@@ -10,8 +10,15 @@ typedef struct compile_source {
     const void *bytes; /* NULL: read from path */
     size_t size;
     bool allow_symlinks;
+    bool strict; /* what import would warn of is an error */
+    /* Called for all that the model breaks rules with and that was understood all the same; may be NULL. */
+    void (*warn)(void *user, const grt_finding *finding);
+    void *warn_user;
+    const char *free_dims; /* comma-separated dim names whose uses need not agree; "*": all; NULL: none */
 } compile_source;
 
+/* What the caller's options say of import. */
+void compile_source_take(compile_source *source, const grt_compile_options *options);
 /* How a caller's options cancel. */
 grt_cancel compile_cancel(const grt_compile_options *options);
 

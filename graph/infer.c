@@ -282,6 +282,7 @@ grt_status infer_by_row(ir_node *node)
     ir_module *module = node->graph->module;
     if (!node->row || !node->row->infer)
         return GRT_OK;
+    GRT_TRY(infer_mixed(node));
     const ir_type **in = GRT_ARENA_ARRAY(module->arena, const ir_type *, node->n_in);
     ir_type *out = GRT_ARENA_ARRAY(module->arena, ir_type, node->n_out);
     if (!in || !out)

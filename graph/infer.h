@@ -7,5 +7,9 @@
 /* Run the rule of a node without bodies and merge the result into its outputs' types. No rule: the outputs
  * stay as declared. */
 grt_status infer_by_row(ir_node *node);
+/* Give constants of a node the float type of its other inputs, where that is what is meant: infer_mixed.c. */
+grt_status infer_mixed(ir_node *node);
+/* Warn of values whose declared type is not the one that was inferred: infer_declared.c. */
+grt_status infer_declared(ir_module *module);
 
 #endif

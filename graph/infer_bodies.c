@@ -401,10 +401,27 @@ static grt_status infer_node(ir_node *node, int32_t depth)
     return infer_by_row(node);
 }
 
+/* The node goes; *out_next is the first of those that took its place. */
+static grt_status rewrite_node(ir_node *node, ir_node **out_next)
+{
+    ir_graph *graph = node->graph;
+    ir_node *before = node->prev;
+    grt_status status = node->row->rewrite(node);
+    *out_next = before ? before->next : graph->first;
+    /* Whatever else went wrong, it began with this. */
+    return status != GRT_OK && grt_arena_failed(graph->module->arena) ? grt_fail_memory(0) : status;
+}
+
 static grt_status infer_graph(ir_graph *graph, int32_t depth)
 {
-    IR_FOR_EACH_NODE (node, graph)
+    for (ir_node *node = graph->first, *next; node; node = next) {
+        if (node->row && node->row->rewrite) {
+            GRT_TRY(rewrite_node(node, &next));
+            continue;
+        }
         GRT_TRY(infer_node(node, depth));
+        next = node->next;
+    }
     return grt_arena_failed(graph->module->arena) ? grt_fail_memory(0) : GRT_OK;
 }
 
@@ -423,5 +440,6 @@ grt_status op_infer_node(ir_node *node)
 
 grt_status ir_infer(ir_module *module)
 {
-    return infer_graph(module->main, 0);
+    GRT_TRY(infer_graph(module->main, 0));
+    return infer_declared(module);
 }

@@ -454,11 +454,11 @@ void ir_attr_set(ir_node *node, grt_attr attr)
     const grt_attr *old = grt_attr_find(&node->desc, attr.name);
     size_t n = node->desc.n_attrs + !old;
     grt_attr *attrs = GRT_ARENA_ARRAY(arena, grt_attr, n);
-    if (!attrs)
+    attr.name = grt_arena_strdup(arena, attr.name);
+    if (!attrs || !attr.name) /* a list is never left with an attribute that has no name */
         return;
     if (node->desc.n_attrs)
         memcpy(attrs, node->desc.attrs, node->desc.n_attrs * sizeof *attrs);
-    attr.name = grt_arena_strdup(arena, attr.name);
     attrs[old ? (size_t)(old - node->desc.attrs) : n - 1] = attr;
     node->desc.attrs = attrs;
     node->desc.n_attrs = n;

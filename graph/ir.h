@@ -2,11 +2,12 @@
  *
  * Everything lives in the module's arena. A graph is a list of nodes in topological order; bodies of If, Loop
  * and Scan are graphs that may use values of the graphs around them. Past import every node is in its op's
- * newest form. */
+ * newest form; past inference all are of ai.onnx, ai.onnx.ml or our own domain. */
 #ifndef GRT_GRAPH_IR_H
 #define GRT_GRAPH_IR_H
 
 #include "graph/budget.h"
+#include "graph/warn.h"
 #include "src/base/dim.h"
 #include "src/base/op_desc.h"
 
@@ -77,6 +78,15 @@ struct ir_graph {
     size_t n_declared;
 };
 
+/* What the model says of a value that a node makes. */
+typedef struct ir_declared {
+    struct ir_declared *next;
+    const ir_value *value;
+    grt_dtype dtype;     /* NONE: nothing */
+    int32_t rank;        /* -1: nothing */
+    const int64_t *dims; /* -1: nothing, or a name */
+} ir_declared;
+
 struct ir_module {
     grt_arena *arena;
     grt_dims *dims;
@@ -87,6 +97,8 @@ struct ir_module {
     int64_t source_nodes; /* as imported, functions inlined, bodies included */
     int64_t next_id;      /* for fresh names */
     compile_budget budget;
+    ir_declared *declared;
+    ir_warnings warnings;
 };
 
 grt_status ir_module_create(ir_module **out_module);

@@ -72,8 +72,12 @@ int32_t op_newest(const char *domain)
     static const struct {
         const char *domain;
         int32_t version;
-    } domains[] = {
-        {"", 28}, {"ai.onnx.ml", 5}, {"ai.onnx.preview", 1}, {"ai.onnx.preview.training", 1}, {"graphrt", 1}};
+    } domains[] = {{"", 28},
+                   {"ai.onnx.ml", 5},
+                   {"com.microsoft", 1},
+                   {"ai.onnx.preview", 1},
+                   {"ai.onnx.preview.training", 1},
+                   {"graphrt", 1}};
     domain = canonical_domain(domain);
     for (size_t i = 0; i < sizeof domains / sizeof *domains; i++)
         if (!strcmp(domains[i].domain, domain))

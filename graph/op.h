@@ -107,6 +107,10 @@ typedef struct op_row {
     /* Replace the node by simpler ones, for backends without a kernel: the op's function body. Called after
      * inference. Sets *out_done = false if this instance has no expansion. NULL: none. */
     grt_status (*expand)(ir_node *node, bool *out_done);
+    /* Replace the node by nodes of ai.onnx: operators that exporters write and the standard does not have.
+     * Called once, by inference, when the types of the inputs are known; such rows have no `infer`. See
+     * ops/foreign.h. */
+    grt_status (*rewrite)(ir_node *node);
 } op_row;
 
 /* May an op that takes min to max inputs (or outputs) have n? */

@@ -1,8 +1,9 @@
 graph_SOURCES =
 graph_SOURCES += graph/ir.h graph/ir.c graph/budget.h graph/budget.c graph/view.h graph/view.c graph/verify.c graph/op.h graph/op.c graph/infer.h graph/infer.c graph/infer_bodies.c graph/pass.h graph/compile.h graph/compile.c graph/flops.h graph/flops.c graph/lower.c
+graph_SOURCES += graph/infer_mixed.c graph/infer_declared.c graph/warn.h graph/warn.c
 graph_SOURCES += graph/import/import.h graph/import/import.c
 graph_SOURCES += graph/import/names.h graph/import/names.c
-graph_SOURCES += graph/import/problem.c graph/import/scope.c
+graph_SOURCES += graph/import/problem.c graph/import/scope.c graph/import/order.c graph/import/declare.c
 graph_SOURCES += graph/import/types.c graph/import/tensors.c graph/import/external.c
 graph_SOURCES += graph/import/attrs.c graph/import/node.c graph/import/graph.c graph/import/functions.c
 # One line per pass.
@@ -68,6 +69,7 @@ graph_ops_SOURCES += graph/ops/string.c
 graph_ops_SOURCES += graph/ops/ml.c
 graph_ops_SOURCES += graph/ops/ml_linear.c
 graph_ops_SOURCES += graph/ops/ml_tree.c
+graph_ops_SOURCES += graph/ops/ml_svm.c
 graph_SOURCES += graph/ops/window.h graph/ops/window.c
 graph_ops_SOURCES += graph/ops/conv.c
 graph_ops_SOURCES += graph/ops/pool.c
@@ -83,3 +85,18 @@ graph_ops_SOURCES += graph/ops/random.c
 graph_ops_SOURCES += graph/ops/integer.c
 graph_ops_SOURCES += graph/ops/sampling.c
 graph_ops_SOURCES += graph/ops/optimizer.c
+# Operators of other domains, rewritten.
+graph_SOURCES += graph/ops/foreign.h graph/ops/foreign.c
+graph_SOURCES += graph/ops/contrib_attend.h graph/ops/contrib_attend.c
+graph_ops_SOURCES += graph/ops/contrib_activation.c
+graph_ops_SOURCES += graph/ops/contrib_norm.c
+graph_ops_SOURCES += graph/ops/contrib_matmul.c
+graph_ops_SOURCES += graph/ops/contrib_attention.c
+graph_ops_SOURCES += graph/ops/contrib_group_query.c
+graph_SOURCES += graph/ops/contrib_nbits.h
+graph_ops_SOURCES += graph/ops/contrib_nbits.c
+graph_ops_SOURCES += graph/ops/contrib_moe.c
+graph_ops_SOURCES += graph/ops/contrib_quantize.c
+graph_ops_SOURCES += graph/ops/contrib_qlinear.c
+graph_ops_SOURCES += graph/ops/contrib_tensor.c
+graph_ops_SOURCES += graph/ops/old_image.c

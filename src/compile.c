@@ -34,7 +34,8 @@ grt_status grt_compile(const char *onnx_path, const grt_compile_options *options
         return GRT_STATUS_DEVICE;
     grt_target target = grt_target_of(backend);
     const grt_cancel cancel = compile_cancel(&known);
-    compile_source source = {.path = onnx_path, .allow_symlinks = known.allow_symlinks};
+    compile_source source = {.path = onnx_path};
+    compile_source_take(&source, &known);
     grt_plan *plan;
     grt_status status = grt_compile_plan(&source, options, &target, &plan);
     if (status != GRT_OK)
@@ -62,7 +63,7 @@ static void forward(void *user, const grt_finding *finding)
 {
     checking *c = user;
     grt_text message = {0};
-    c->count++;
+    c->count += finding->status != GRT_OK;
     if (!c->each)
         return;
     grt_finding shown = *finding;
@@ -76,14 +77,27 @@ grt_status grt_check_model(const char *onnx_path, const char *device,
                            void (*each)(void *user, const grt_finding *finding), void *user,
                            size_t *out_count)
 {
+    const grt_compile_options options = {.struct_size = sizeof options, .target = device};
+    return grt_check_model_with(onnx_path, &options, each, user, out_count);
+}
+
+grt_status grt_check_model_with(const char *onnx_path, const grt_compile_options *options,
+                                void (*each)(void *user, const grt_finding *finding), void *user,
+                                size_t *out_count)
+{
     if (!onnx_path || !out_count)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_check_model: onnx_path or out_count is NULL");
-    const grt_backend *backend = grt_backend_find(device ? device : "cpu");
+    grt_compile_options known = {.struct_size = sizeof known};
+    GRT_TRY(grt_options_take(&known, sizeof known, options, "grt_compile_options"));
+    const grt_backend *backend = grt_backend_find(known.target ? known.target : "cpu");
     if (!backend)
         return GRT_STATUS_DEVICE;
     grt_target target = grt_target_of(backend);
     checking c = {each, user, 0};
+    known.warning = forward;
+    known.user = &c;
     compile_source source = {.path = onnx_path};
+    compile_source_take(&source, &known);
     GRT_TRY(grt_compile_check(&source, &target, forward, &c));
     *out_count = c.count;
     return GRT_OK;

@@ -66,8 +66,8 @@ static grt_status compile(grt_model *model, const char *path, const grt_compile_
     if (!backend)
         return GRT_STATUS_DEVICE;
     const grt_target target = grt_target_of(backend);
-    const compile_source source = {
-        .path = path, .bytes = model->map, .size = model->map_size, .allow_symlinks = known.allow_symlinks};
+    compile_source source = {.path = path, .bytes = model->map, .size = model->map_size};
+    compile_source_take(&source, &known);
     GRT_TRY(grt_compile_plan(&source, options, &target, &model->plan));
     const char *const *names;
     model->passes = grt_pass_names(&names);

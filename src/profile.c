@@ -60,7 +60,9 @@ static grt_status bind_symbols(const grt_context *context, int64_t *symbols, con
                 continue;
             if (symbols[e->value] >= 0 && symbols[e->value] != dim)
                 return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
-                                "dim %d of input '%s' is %" PRId64 ", but '%s' is %" PRId64 " by input '%s'",
+                                "dim %d of input '%s' is %" PRId64 ", but '%s' is %" PRId64
+                                " by input '%s'; if the model means two sizes by one name, compile it with "
+                                "that name among the free dims",
                                 k, v->name, dim, plan->symbols[e->value], symbols[e->value], by[e->value]);
             symbols[e->value] = dim;
             by[e->value] = v->name;

@@ -24,6 +24,8 @@ unit_SOURCES += tests/unit/test_upload.c
 unit_SOURCES += tests/unit/test_import.c
 unit_SOURCES += tests/unit/test_import_bodies.c
 unit_SOURCES += tests/unit/test_import_bytes.c
+unit_SOURCES += tests/unit/test_import_forgiving.c
+unit_SOURCES += tests/unit/test_foreign.c
 unit_SOURCES += tests/unit/test_import_functions.c
 unit_SOURCES += tests/unit/test_import_operators.c
 unit_SOURCES += tests/unit/test_import_tensors.c
@@ -89,7 +91,7 @@ BUILT_SOURCES += unit_suites.inc
 unit_suites.inc: $(top_srcdir)/tests/sources.mk Makefile
 	$(AM_V_GEN)for f in $(unit_SOURCES); do echo "X($$(basename $$f .c))"; done > $@.tmp && mv $@.tmp $@
 # Conformance cases are run by run-tests.sh: they take longer than make check should.
-EXTRA_DIST += tests/data/README.md tests/data/onnx-node-opset28.tar.xz tests/data/pointwise.py tests/data/cases
+EXTRA_DIST += tests/data/README.md tests/data/onnx-node-opset28.tar.xz tests/data/contrib.tar.xz tests/data/contrib.py tests/data/pointwise.py tests/data/cases
 EXTRA_DIST += tests/conformance/run.sh tests/conformance/unpack.sh tests/conformance/expected_failures.txt tests/conformance/not_run.txt
 EXTRA_DIST += tests/conformance/device.sh tests/conformance/cuda_cpu_only.txt tests/conformance/mirror_cpu_only.txt tests/conformance/sanitize-cuda.sh
 # On a machine with a GPU; from a bundle: tests/conformance/device.sh BUNDLE cuda

@@ -20,7 +20,8 @@ const char *const tool_name = "graphc";
  */
 
 typedef struct check_request {
-    const char *model, *device;
+    const char *model;
+    grt_compile_options options;
     bool json;
 } check_request;
 
@@ -30,7 +31,10 @@ static bool take_model_to_check(void *request, const char *value)
 }
 
 static const tool_option check_options[] = {
-    OPTION_TEXT(check_request, device, "--device", "DEVICE", "cpu, null, cuda:0, ... (default: cpu)"),
+    OPTION_TEXT(check_request, options.target, "--device", "DEVICE", "cpu, null, cuda:0, ... (default: cpu)"),
+    OPTION_FLAG(check_request, options.strict, "--strict", "a warning is an error"),
+    OPTION_TEXT(check_request, options.free_dims, "--free-dims", "NAME,...",
+                "dims of which every use may have a size of its own; '*': all"),
     OPTION_FLAG(check_request, json, "--json", "report as JSON on standard output"),
     OPTION_TABLE_END,
 };
@@ -40,35 +44,19 @@ typedef struct findings {
     size_t invalid;
 } findings;
 
-static void add_finding(json_t *array, const char *kind, const grt_finding *f)
-{
-    json_t *object = json_object();
-    json_object_set_new(object, "status", json_string(kind));
-    json_object_set_new(object, "node", json_text(f->node));
-    json_object_set_new(object, "op", json_text(f->op));
-    json_object_set_new(object, "opset", json_integer(f->opset));
-    json_object_set_new(object, "message", json_text(f->message));
-    json_array_append_new(array, object);
-}
-
 static void show_finding(void *user, const grt_finding *f)
 {
     findings *found = user;
-    bool unsupported = f->status == GRT_STATUS_UNSUPPORTED;
-    const char *kind = unsupported ? "unsupported" : "invalid";
-    found->invalid += !unsupported;
+    const char *kind = f->status == GRT_STATUS_OK            ? "warning"
+                       : f->status == GRT_STATUS_UNSUPPORTED ? "unsupported"
+                                                             : "invalid";
+    found->invalid += *kind == 'i';
     if (found->array) {
-        add_finding(found->array, kind, f);
+        json_array_append_new(found->array, report_finding_json(kind, f));
         return;
     }
-    tool_print("%s: ", kind);
-    if (f->op[0])
-        tool_print("%s ", f->op);
-    if (f->opset)
-        tool_print("(opset %lld) ", (long long)f->opset);
-    if (f->node[0])
-        tool_print("node '%s'", f->node);
-    tool_print("%s%s\n", f->node[0] || f->op[0] ? ": " : "", f->message);
+    char place[1024];
+    tool_print("%s: %s%s\n", kind, report_place(f, place, sizeof place), f->message);
 }
 
 static bool check_report(const char *model, const char *device, size_t n, json_t *array)
@@ -89,14 +77,17 @@ static bool check_report(const char *model, const char *device, size_t n, json_t
 }
 
 /* What the library lacks is a failed check; what breaks the rules of ONNX is bad input. */
-static int check(const char *model, const char *device, bool json)
+static int check(const check_request *r)
 {
     size_t n = 0;
     char kind[DEVICE_KIND_SIZE];
+    grt_compile_options options = r->options;
+    const char *model = r->model, *device = options.target;
     if (!devices_kind(device, kind))
         return EXIT_BAD;
-    findings found = {.array = json ? json_array() : NULL};
-    if (grt_check_model(model, kind, show_finding, &found, &n) != GRT_OK) {
+    options.target = kind;
+    findings found = {.array = r->json ? json_array() : NULL};
+    if (grt_check_model_with(model, &options, show_finding, &found, &n) != GRT_OK) {
         json_decref(found.array);
         return tool_fail();
     }
@@ -109,11 +100,11 @@ static int check(const char *model, const char *device, bool json)
 
 static int check_command(const tool_command *command, int argc, char **argv)
 {
-    check_request r = {0};
+    check_request r = {.options = {.struct_size = sizeof r.options}};
     int code;
     if (!options_parse(command, argc, argv, &r, take_model_to_check, &code))
         return code;
-    return option_given(command, r.model) ? check(r.model, r.device, r.json) : EXIT_BAD;
+    return option_given(command, r.model) ? check(&r) : EXIT_BAD;
 }
 
 /* ---- inspect

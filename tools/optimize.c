@@ -27,8 +27,21 @@ typedef struct request {
     targets targets;
     chosen_shapes chosen;
     int64_t level;
+    json_t *warnings;
     bool json, list_passes;
 } request;
+
+static void take_warning(void *user, const grt_finding *finding)
+{
+    request *r = user;
+    if (r->warnings) {
+        json_array_append_new(r->warnings, report_finding_json("warning", finding));
+        return;
+    }
+    char place[1024];
+    progress_clear();
+    tool_error("warning: %s%s", report_place(finding, place, sizeof place), finding->message);
+}
 
 static void show_progress(void *user, const char *phase, double fraction)
 {
@@ -71,7 +84,8 @@ static bool take_shapes(request *r)
     return true;
 }
 
-static int report_plan(const char *model, const char *plan, double ms, bool json)
+/* warnings: an array if the report is to be JSON, else NULL. */
+static int report_plan(const char *model, const char *plan, double ms, json_t *warnings)
 {
     struct stat st = {0};
     grt_runtime *runtime = NULL;
@@ -82,7 +96,7 @@ static int report_plan(const char *model, const char *plan, double ms, bool json
     if (grt_runtime_create(&runtime) != GRT_OK || grt_model_open(runtime, plan, &opened) != GRT_OK ||
         grt_model_get_info(opened, &info) != GRT_OK) {
         code = tool_fail();
-    } else if (stat(plan, &st) == 0 && json) {
+    } else if (stat(plan, &st) == 0 && warnings) {
         json_t *r = json_object();
         json_object_set_new(r, "model", json_text(model));
         json_object_set_new(r, "plan", json_text(plan));
@@ -94,6 +108,7 @@ static int report_plan(const char *model, const char *plan, double ms, bool json
         json_object_set_new(r, "weights_bytes", json_integer((json_int_t)info.weights_bytes));
         json_object_set_new(r, "arena_bytes", json_integer((json_int_t)info.arena_bytes));
         json_object_set_new(r, "tuning", inspect_tuning_json(opened));
+        json_object_set(r, "warnings", warnings);
         code = json_print(r) ? EXIT_GOOD : EXIT_BAD;
     } else {
         char size[FIGURE_SIZE];
@@ -120,22 +135,24 @@ static int optimize_to_stdout(const char *model, const grt_compile_options *opti
     return code;
 }
 
-static int optimize(const char *model, const char *output, const grt_compile_options *options, bool json)
+static int optimize(request *r)
 {
-    if (output && !strcmp(output, "-"))
-        return optimize_to_stdout(model, options);
-    char *name = output ? strdup(output) : plan_name(model);
+    if (r->output && !strcmp(r->output, "-"))
+        return optimize_to_stdout(r->model, &r->options);
+    char *name = r->output ? strdup(r->output) : plan_name(r->model);
     if (!name) {
         tool_error("out of memory");
         return EXIT_BAD;
     }
+    r->warnings = r->json ? json_array() : NULL;
     double begin = now_ms();
     interrupt_watch();
-    grt_status status = grt_compile(model, options, name);
+    grt_status status = grt_compile(r->model, &r->options, name);
     double ms = now_ms() - begin;
     progress_clear();
-    int code = status == GRT_OK ? report_plan(model, name, ms, json) : tool_fail();
+    int code = status == GRT_OK ? report_plan(r->model, name, ms, r->warnings) : tool_fail();
     interrupt_end();
+    json_decref(r->warnings);
     free(name);
     return code;
 }
@@ -206,15 +223,22 @@ const tool_option optimize_options[] = {
                 "put weights into FILE.CHECKSUM.weights beside the plan"),
     OPTION_FLAG(request, options.allow_symlinks, "--allow-symlinks",
                 "follow symbolic links to external data, as in Hugging Face caches"),
+    OPTION_FLAG(request, options.strict, "--strict",
+                "a model that breaks rules of the standard in ways that are otherwise warned of is an error"),
+    OPTION_TEXT(request, options.free_dims, "--free-dims", "NAME,...",
+                "dims of which every use may have a size of its own, '*' for all; otherwise a name has one\n"
+                "size in a run"),
     OPTION_FLAG(request, json, "--json", "report as JSON on standard output"),
     OPTION_TABLE_END,
 };
 
 int optimize_command(const tool_command *command, int argc, char **argv)
 {
-    request r = {
-        .options = {.struct_size = sizeof r.options, .progress = show_progress, .cancel = interrupt_asked},
-        .level = -1};
+    request r = {.options = {.struct_size = sizeof r.options,
+                             .progress = show_progress,
+                             .cancel = interrupt_asked,
+                             .warning = take_warning},
+                 .level = -1};
     int code = EXIT_BAD;
     if (options_parse(command, argc, argv, &r, take_model, &code)) {
         r.options.level = (int32_t)r.level;
@@ -222,7 +246,8 @@ int optimize_command(const tool_command *command, int argc, char **argv)
             code = list_passes();
         else if (option_given(command, r.model) && is_use_possible(&r) && take_shapes(&r)) {
             targets_set(&r.targets, &r.options);
-            code = optimize(r.model, r.output, &r.options, r.json);
+            r.options.user = &r;
+            code = optimize(&r);
         }
     }
     targets_release(&r.targets);

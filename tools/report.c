@@ -153,6 +153,28 @@ const char *figure_io(const grt_io_info *info, char *out, size_t size)
     return out;
 }
 
+const char *report_place(const grt_finding *finding, char *out, size_t size)
+{
+    char opset[48] = "";
+    if (finding->op[0] && finding->opset)
+        snprintf(opset, sizeof opset, "(opset %lld) ", (long long)finding->opset);
+    const bool named = finding->node[0] || finding->op[0];
+    snprintf(out, size, "%s%s%s%s%s%s%s", finding->op, finding->op[0] ? " " : "", opset,
+             finding->node[0] ? "node '" : "", finding->node, finding->node[0] ? "'" : "", named ? ": " : "");
+    return out;
+}
+
+json_t *report_finding_json(const char *kind, const grt_finding *finding)
+{
+    json_t *object = json_object();
+    json_object_set_new(object, "status", json_string(kind));
+    json_object_set_new(object, "node", json_text(finding->node));
+    json_object_set_new(object, "op", json_text(finding->op));
+    json_object_set_new(object, "opset", json_integer(finding->opset));
+    json_object_set_new(object, "message", json_text(finding->message));
+    return object;
+}
+
 json_t *json_text(const char *text)
 {
     json_t *string = json_string(text);

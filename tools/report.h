@@ -33,6 +33,11 @@ const char *figure_shape(const grt_tensor *tensor, char *out, size_t size);
 /* "float32[batch x 3]", "sequence of int64[?]" of a model's input or output. */
 const char *figure_io(const grt_io_info *info, char *out, size_t size);
 
+/* "Conv (opset 13) node 'c': ", what a finding is about, into a buffer of the caller's; returns it. */
+const char *report_place(const grt_finding *finding, char *out, size_t size);
+/* {status: kind, node, op, opset, message} */
+json_t *report_finding_json(const char *kind, const grt_finding *finding);
+
 /* A string of JSON; bytes outside ASCII become '?' in text that is not UTF-8. */
 json_t *json_text(const char *text);
 json_t *json_shape(const grt_tensor *tensor);

@@ -87,6 +87,8 @@ void cpu_dot_rows(const float *q, const float *k, int64_t row, int64_t n, int64_
 
 CPU_BODY sum_rows_body(const float *weights, const float *v, int64_t row, int64_t n, int64_t size, float *y)
 {
+    if (size == 0) /* then there may be no memory */
+        return;
     memset(y, 0, (size_t)size * sizeof *y);
     for (int64_t j = 0; j < n; j++) {
         const float *from = v + j * row;

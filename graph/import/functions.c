@@ -34,6 +34,8 @@ grt_status import_functions(importer *imp)
             GRT_TRY(problem(imp, NULL, "function '%s' of domain '%s' is defined twice", name,
                             domain_of(f->domain)));
         e->thing = f;
+        bool ordered;
+        GRT_TRY(order_nodes(imp, name, f->node, f->n_node, &ordered));
     }
     return GRT_OK;
 }

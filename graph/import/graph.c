@@ -44,12 +44,37 @@ static bool fits(importer *imp, const ir_type *input, const ir_type *found)
     return true;
 }
 
+static bool same_strings(const grt_tensor *a, const grt_tensor *b)
+{
+    const grt_string *x = a->data, *y = b->data;
+    for (int64_t i = 0; i < grt_tensor_elements(a); i++)
+        if (x[i].size != y[i].size || memcmp(x[i].data, y[i].data, x[i].size) != 0)
+            return false;
+    return true;
+}
+
+static bool same_tensor(const grt_tensor *a, const grt_tensor *b)
+{
+    if (a->dtype != b->dtype || a->rank != b->rank ||
+        memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) != 0)
+        return false;
+    return a->dtype == GRT_DTYPE_STRING ? same_strings(a, b) : !memcmp(a->data, b->data, grt_tensor_bytes(a));
+}
+
+/* One value written twice is one value; two values have no meaning. */
+static grt_status given_twice(importer *imp, const char *name, const ir_value *first, const ir_value *second)
+{
+    if (!same_tensor(first->type.data, second->type.data))
+        return problem(imp, NULL, "initializer '%s' is given twice, with different content", name);
+    return warning(imp, NULL, "initializer '%s' is given twice, with the same content; one was taken", name);
+}
+
 /* An input of the same name: the initializer is its default. */
 static grt_status add_default(importer *imp, scope *s, const char *name, ir_value *input, ir_value *constant)
 {
     ir_value **place = &s->graph->defaults[input->mark];
     if (*place)
-        return problem(imp, NULL, "initializer '%s' is given twice", name);
+        return given_twice(imp, name, *place, constant);
     if (input->type.dtype != constant->type.dtype)
         return problem(imp, NULL, "input '%s' is %s, but the initializer of that name, its default, is %s",
                        name, grt_dtype_name(input->type.dtype), grt_dtype_name(constant->type.dtype));
@@ -70,8 +95,10 @@ static grt_status add_initializer(importer *imp, scope *s, const initial *init)
     GRT_TRY(initial_value(imp, s, init, &constant));
     if (!constant)
         return scope_omit(imp, s, init->name); /* told already: uses of it are not problems of their own */
-    return known && known->is_input ? add_default(imp, s, init->name, known, constant)
-                                    : add_value(imp, s, init->name, constant);
+    if (!known)
+        return add_value(imp, s, init->name, constant);
+    return known->is_input ? add_default(imp, s, init->name, known, constant)
+                           : given_twice(imp, init->name, known, constant);
 }
 
 static grt_status add_initializers(importer *imp, scope *s, const Onnx__GraphProto *proto)
@@ -124,6 +151,30 @@ static grt_status add_inputs(importer *imp, scope *s, const Onnx__GraphProto *pr
     return GRT_OK;
 }
 
+/* A Loop's body counts iterations in a scalar, which some converters declare as a tensor of one element: then
+ * its nodes are written for that. */
+static grt_status widen_iteration(importer *imp, scope *s, const Onnx__GraphProto *proto)
+{
+    const ir_node *parent = s->graph->parent;
+    const Onnx__TypeProto *type = proto->n_input ? proto->input[0]->type : NULL;
+    if (!parent || !grt_op_is(&parent->desc, "", "Loop") || !type ||
+        type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE || !type->tensor_type->shape ||
+        type->tensor_type->shape->n_dim != 1)
+        return GRT_OK;
+    const char *name = text_or_empty(proto->input[0]->name);
+    const culprit who = {parent->desc.name, parent->desc.op, parent->opset};
+    ir_value *in[] = {scope_own(s, name), ir_constant_ints(s->graph, name, (int64_t[]){1}, 1)};
+    if (!in[0])
+        return GRT_OK;
+    GRT_TRY(
+        warning(imp, &who,
+                "its body declares the number of the iteration, '%s', with rank 1 instead of 0; the body is "
+                "given it as a tensor of one element",
+                name));
+    ir_value *wide = ir_node_out(ir_node_create(s->graph, NULL, "", "Reshape", parent->desc.name, 2, in, 1));
+    return wide ? scope_redefine(imp, s, name, wide) : grt_fail_memory(0);
+}
+
 /* What later names there are, so that bodies do not take them and order can be complained about. */
 static grt_status announce(importer *imp, scope *s, const Onnx__GraphProto *proto)
 {
@@ -156,11 +207,17 @@ static grt_status add_outputs(importer *imp, scope *s, const Onnx__GraphProto *p
 
 static grt_status import_content(importer *imp, scope *s, const Onnx__GraphProto *proto)
 {
+    bool ordered;
+    GRT_TRY(order_nodes(imp, s->graph->name, proto->node, proto->n_node, &ordered));
+    if (!ordered) /* told; every name in the cycle would be a problem of its own */
+        return GRT_OK;
     GRT_TRY(announce(imp, s, proto));
     GRT_TRY(add_inputs(imp, s, proto));
+    GRT_TRY(widen_iteration(imp, s, proto));
     GRT_TRY(add_initializers(imp, s, proto));
     for (size_t i = 0; i < proto->n_node; i++)
         GRT_TRY(import_node(imp, s, proto->node[i]));
+    GRT_TRY(declare_types(imp, s, proto));
     return add_outputs(imp, s, proto);
 }
 

@@ -84,10 +84,11 @@ static grt_status import_versions(importer *imp)
             if (!strcmp(domain_of(model->opset_import[i]->domain),
                         domain_of(model->opset_import[k]->domain)) &&
                 model->opset_import[i]->version != model->opset_import[k]->version)
-                GRT_TRY(problem(
-                    imp, NULL, "opset_import lists domain '%s' twice, with versions %" PRId64 " and %" PRId64,
-                    domain_of(model->opset_import[i]->domain), model->opset_import[k]->version,
-                    model->opset_import[i]->version));
+                GRT_TRY(warning(imp, NULL,
+                                "opset_import lists domain '%s' twice, with versions %" PRId64 " and %" PRId64
+                                "; the later entry was taken",
+                                domain_of(model->opset_import[i]->domain), model->opset_import[k]->version,
+                                model->opset_import[i]->version));
     return GRT_OK;
 }
 
@@ -182,6 +183,8 @@ grt_status ir_import_check(const compile_source *source, void (*each)(void *user
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "neither a path nor bytes of a model are given");
     GRT_TRY(ir_module_create(&imp.module));
     imp.arena = imp.module->arena;
+    imp.module->warnings =
+        (ir_warnings){.tell = source->warn, .user = source->warn_user, .strict = source->strict};
     imp.scratch = grt_arena_create();
     grt_status status = imp.scratch ? import_model(&imp) : grt_fail_memory(1);
     if (each && (status == GRT_STATUS_INVALID_MODEL || status == GRT_STATUS_UNSUPPORTED))

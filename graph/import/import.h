@@ -87,6 +87,8 @@ typedef struct importer {
     void (*each)(void *user, const grt_finding *finding); /* NULL: stop at the first problem */
     void *user;
     int64_t n_problems;
+    names node_names; /* of nodes: to see which are shared */
+    names dims_told;  /* names of dims that were warned of */
 } importer;
 
 /* ---- problems (problem.c) ---- */
@@ -100,7 +102,11 @@ typedef struct culprit {
 /* Report a rule that the model breaks. Returns GRT_OK if import shall go on (all problems are collected),
  * else the failure. */
 grt_status problem(importer *imp, const culprit *who, const char *format, ...) GRT_PRINTF(3, 4);
-/* The same with the thread's current message, and any status: OUT_OF_MEMORY and IO always stop. */
+/* Report what the model breaks a rule with, but what has one meaning all the same: the message says which was
+ * taken. An error if the caller wants it so. */
+grt_status warning(importer *imp, const culprit *who, const char *format, ...) GRT_PRINTF(3, 4);
+/* The same as problem() with the thread's current message, and any status: OUT_OF_MEMORY and IO always stop.
+ */
 grt_status problem_from(importer *imp, const culprit *who, grt_status status);
 
 /* ---- the parts ---- */
@@ -115,6 +121,8 @@ const char *domain_of(const char *domain);
 /* scope.c. define: `name` now means `value`; *out_fresh (may be NULL) says whether it could keep its name in
  * the module. */
 grt_status scope_define(importer *imp, scope *s, const culprit *who, const char *name, ir_value *value);
+/* From here on the name means another value of the same graph. */
+grt_status scope_redefine(importer *imp, scope *s, const char *name, ir_value *value);
 /* A name that will be defined by a later node: only to be able to say so. */
 grt_status scope_announce(importer *imp, scope *s, const char *name);
 /* `name` is an operand of the function that the caller left out. */
@@ -127,6 +135,14 @@ grt_status scope_resolve(importer *imp, scope *s, const culprit *who, const char
 ir_value *scope_own(const scope *s, const char *name);
 /* A module-wide unique name for a value that the source calls `name`. NULL: out of memory. */
 const char *scope_unique(importer *imp, const scope *s, const char *name);
+
+/* order.c. Put the nodes of a graph or function in the order of their data. *out_ordered is false if there is
+ * none: then a problem was told. */
+grt_status order_nodes(importer *imp, const char *graph, Onnx__NodeProto **nodes, size_t n,
+                       bool *out_ordered);
+
+/* declare.c. Keep what the graph declares of the values that its nodes make. */
+grt_status declare_types(importer *imp, const scope *s, const Onnx__GraphProto *proto);
 
 /* types.c. fixed: dims are what the file says (inputs of the model); otherwise only kind and dtype are taken.
  */

@@ -6,33 +6,50 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Version of `domain` that is imported; 0 if none. */
+/* Version of `domain` that is imported; 0 if none. Of several entries the last counts. */
 static int64_t version_of(const opsets *imported, const char *domain)
 {
-    for (size_t i = 0; i < imported->n; i++)
-        if (!strcmp(domain_of(imported->list[i]->domain), domain))
-            return imported->list[i]->version;
+    for (size_t i = imported->n; i > 0; i--)
+        if (!strcmp(domain_of(imported->list[i - 1]->domain), domain))
+            return imported->list[i - 1]->version;
     return *domain ? 0 : imported->fallback;
 }
 
-static grt_status check_version(importer *imp, const culprit *who, const char *domain, int64_t version)
+/* What is said of a domain is said once. */
+static grt_status first_of_domain(importer *imp, const char *domain, bool *out_first)
 {
-    const char *shown = *domain ? domain : "ai.onnx";
     names_entry *told = names_add(&imp->domains_told, imp->scratch, domain);
     if (!told)
         return grt_fail_memory(0);
-    bool first = !told->thing;
+    *out_first = !told->thing;
     told->thing = imp;
+    return GRT_OK;
+}
+
+/* A domain that no opset_import lists has the newest version that is known; operators of unknown domains are
+ * reported one by one, if no function of the model is behind them. */
+static grt_status check_version(importer *imp, culprit *who, const char *domain)
+{
+    const char *shown = *domain ? domain : "ai.onnx";
+    const int32_t newest = op_newest(domain);
+    bool first;
+    GRT_TRY(first_of_domain(imp, domain, &first));
     if (!strcmp(domain, "graphrt"))
         return problem(imp, who, "domain 'graphrt' is what models are compiled to; a model cannot use it");
-    if (version <= 0 && first)
-        return problem(imp, who, "domain '%s' is used, but the model's opset_import does not list it", shown);
-    int32_t newest = op_newest(domain);
-    if (newest && version > newest && first)
+    if (who->opset <= 0) {
+        const int64_t of_model = version_of(&imp->opsets, domain); /* a function may forget to list it */
+        who->opset = of_model > 0 ? of_model : newest ? newest : 1;
+        return first ? warning(imp, who,
+                               "domain '%s' is used, but no opset_import lists it; version %" PRId64
+                               " was taken",
+                               shown, who->opset)
+                     : GRT_OK;
+    }
+    if (newest && who->opset > newest && first)
         return problem_from(imp, who,
                             grt_fail(GRT_STATUS_UNSUPPORTED,
                                      "opset %" PRId64 " of domain '%s' is newer than the newest known, %d",
-                                     version, shown, newest));
+                                     who->opset, shown, newest));
     return GRT_OK;
 }
 
@@ -92,27 +109,39 @@ static const char *kind_name(grt_attr_kind kind)
     return texts[kind];
 }
 
-static grt_status unknown_attr(importer *imp, const culprit *who, const op_row *row, const char *name)
+/* Versions of ai.onnx and ai.onnx.ml say which attributes there are: no other can have a meaning. Domains
+ * whose version stays 1 get new ones that do. */
+static grt_status unknown_attr(importer *imp, const culprit *who, ir_node *node, const char *name)
 {
+    const op_row *row = node->row;
+    const bool versioned = !*row->domain || !strcmp(row->domain, "ai.onnx.ml");
     grt_text known = {0};
     for (const op_attr *a = row->attrs; a && a->name; a++)
         grt_text_add(&known, "%s%s", known.size ? ", " : "", a->name);
-    grt_status status = problem(imp, who, "attribute '%s' is not known; %s has %s", name, row->name,
-                                known.size ? grt_text_get(&known) : "none");
+    const char *has = known.size ? grt_text_get(&known) : "none";
+    grt_status status =
+        versioned ? warning(imp, who, "attribute '%s' is not known and was left out; %s has %s", name,
+                            row->name, has)
+                  : problem(imp, who, "attribute '%s' is not known; %s has %s", name, row->name, has);
     grt_text_release(&known);
+    ir_attr_remove(node, name);
     return status;
 }
 
-static grt_status check_attrs(importer *imp, const culprit *who, const ir_node *node)
+static grt_status check_attr(importer *imp, const culprit *who, const grt_attr *attr, const op_attr *expected)
 {
-    for (size_t i = 0; i < node->desc.n_attrs; i++) {
-        const grt_attr *attr = &node->desc.attrs[i];
+    if (expected->kind == attr->kind)
+        return GRT_OK;
+    return problem(imp, who, "attribute '%s' must be %s, found %s", attr->name, kind_name(expected->kind),
+                   kind_name(attr->kind));
+}
+
+static grt_status check_attrs(importer *imp, const culprit *who, ir_node *node)
+{
+    for (size_t i = node->desc.n_attrs; i > 0; i--) { /* backwards: attributes may be removed */
+        const grt_attr *attr = &node->desc.attrs[i - 1];
         const op_attr *expected = row_attr(node->row, attr->name);
-        if (!expected)
-            GRT_TRY(unknown_attr(imp, who, node->row, attr->name));
-        else if (expected->kind != attr->kind)
-            GRT_TRY(problem(imp, who, "attribute '%s' must be %s, found %s", attr->name,
-                            kind_name(expected->kind), kind_name(attr->kind)));
+        GRT_TRY(expected ? check_attr(imp, who, attr, expected) : unknown_attr(imp, who, node, attr->name));
     }
     for (const op_attr *a = node->row->attrs; a && a->name; a++)
         if (a->required && !grt_attr_find(&node->desc, a->name))
@@ -215,6 +244,7 @@ static grt_status op_node(importer *imp, scope *s, const culprit *who, const Onn
     ir_node *node = ir_node_create(s->graph, NULL, domain, proto->op_type, name, n_in, in, n_out);
     if (!node)
         return grt_fail_memory(0);
+    node->opset = (int32_t)who->opset;
     GRT_TRY(name_outputs(imp, s, who, node, proto));
     GRT_TRY(import_attrs(imp, s, who, node, proto));
     /* The values that bear the source's names: an upgrade may let another node make them. */
@@ -234,6 +264,19 @@ static const char *node_name(importer *imp, const scope *s, const Onnx__NodeProt
     for (size_t i = 0; !*name && i < proto->n_output; i++)
         name = proto->output[i];
     return s->call ? grt_arena_printf(imp->arena, "%s%s", s->call->prefix, name) : name;
+}
+
+/* Names of nodes are for people: two nodes of one name run, and messages are less clear. */
+static grt_status check_name(importer *imp, const culprit *who, const Onnx__NodeProto *proto)
+{
+    if (!*text_or_empty(proto->name))
+        return GRT_OK;
+    names_entry *e = names_add(&imp->node_names, imp->scratch, who->node);
+    if (!e)
+        return grt_fail_memory(0);
+    const bool second = e->thing == imp;
+    e->thing = !e->thing ? (void *)imp : (void *)e; /* seen once; told */
+    return second ? warning(imp, who, "another node has this name, too") : GRT_OK;
 }
 
 /* Functions that call functions can make much of little: bound what they may become. */
@@ -265,7 +308,8 @@ grt_status import_node(importer *imp, scope *s, const Onnx__NodeProto *proto)
         return problem(imp, &who, "has %zu attributes; the limit is %d", proto->n_attribute, MAX_ATTRIBUTES);
     if (s->call)
         GRT_TRY(check_growth(imp, &who, proto));
-    GRT_TRY(check_version(imp, &who, domain, who.opset));
+    GRT_TRY(check_version(imp, &who, domain));
+    GRT_TRY(check_name(imp, &who, proto));
     imp->module->source_nodes++;
     if (!*domain && !strcmp(op, "Constant"))
         return constant_node(imp, s, &who, proto);

@@ -15,9 +15,11 @@ static grt_status report(importer *imp, const culprit *who, grt_status status, c
         imp->each(imp->user, &finding);
         return GRT_OK;
     }
-    if (*who->op)
+    if (*who->op && who->opset)
         return grt_fail(status, "%s node '%s' (opset %" PRId64 "): %s", who->op, who->node, who->opset,
                         message);
+    if (*who->op)
+        return grt_fail(status, "%s node '%s': %s", who->op, who->node, message);
     return grt_fail(status, "%s", message);
 }
 
@@ -29,6 +31,20 @@ grt_status problem(importer *imp, const culprit *who, const char *format, ...)
     vsnprintf(message, sizeof message, format, args);
     va_end(args);
     return report(imp, who, GRT_STATUS_INVALID_MODEL, message);
+}
+
+grt_status warning(importer *imp, const culprit *who, const char *format, ...)
+{
+    char message[2048];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    if (imp->source->strict)
+        return report(imp, who, GRT_STATUS_INVALID_MODEL, message);
+    ir_warnings_tell(&imp->module->warnings, who ? who->node : "", who ? who->op : "", who ? who->opset : 0,
+                     message);
+    return GRT_OK;
 }
 
 grt_status problem_from(importer *imp, const culprit *who, grt_status status)

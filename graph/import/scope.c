@@ -1,4 +1,4 @@
-/* What names mean: single assignment, no shadowing, names unique in the module. */
+/* What names mean: single assignment in a scope, inner scopes first, names unique in the module. */
 #include "graph/import/import.h"
 
 #include <inttypes.h>
@@ -60,21 +60,38 @@ grt_status scope_omit(importer *imp, scope *s, const char *name)
     return GRT_OK;
 }
 
-grt_status scope_define(importer *imp, scope *s, const culprit *who, const char *name, ir_value *value)
+/* The inner name wins, as everywhere where there are scopes. */
+static grt_status warn_of_shadow(importer *imp, const scope *s, const culprit *who, const char *name)
 {
     for (const scope *o = s->outer; o; o = o->outer) {
         const names_entry *e = names_find(&o->table, name);
         if (e && is_value(e->thing))
-            return problem(
+            return warning(
                 imp, who,
-                "'%s' is already defined in a graph around this one: subgraphs must not redefine names",
-                name);
+                "'%s' is the name of a value in a graph around '%s', too; in '%s' it means the inner "
+                "one",
+                name, s->graph->name, s->graph->name);
     }
+    return GRT_OK;
+}
+
+grt_status scope_define(importer *imp, scope *s, const culprit *who, const char *name, ir_value *value)
+{
+    GRT_TRY(warn_of_shadow(imp, s, who, name));
     names_entry *e = names_add(&s->table, imp->scratch, name);
     if (!e || !value)
         return grt_fail_memory(0);
     if (e->thing && e->thing != PENDING)
         return problem(imp, who, "'%s' is defined twice: every name must be assigned once", name);
+    e->thing = value;
+    return GRT_OK;
+}
+
+grt_status scope_redefine(importer *imp, scope *s, const char *name, ir_value *value)
+{
+    names_entry *e = names_add(&s->table, imp->scratch, name);
+    if (!e)
+        return grt_fail_memory(0);
     e->thing = value;
     return GRT_OK;
 }
@@ -91,23 +108,16 @@ grt_status scope_resolve(importer *imp, scope *s, const culprit *who, const char
     *out_value = NULL;
     if (!*name)
         return GRT_OK;
-    bool later = false;
     for (const scope *o = s; o; o = o->outer) {
         const names_entry *e = names_find(&o->table, name);
         if (!e)
             continue;
-        if (e->thing == OMITTED)
-            return GRT_OK;
-        if (is_value(e->thing)) {
+        if (is_value(e->thing))
             *out_value = e->thing;
-            return GRT_OK;
-        }
-        later = true;
+        else if (e->thing == PENDING) /* sorting would have put the maker first */
+            return problem(imp, who, "%s '%s' is made by a node that needs this one: a cycle", what, name);
+        return GRT_OK;
     }
-    if (later)
-        return problem(imp, who,
-                       "%s '%s' is made by a later node: nodes must be in topological order, without cycles",
-                       what, name);
     return problem(imp, who, "%s '%s' is not defined: no graph input, initializer or node makes it", what,
                    name);
 }

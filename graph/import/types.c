@@ -2,6 +2,66 @@
 #include "graph/import/import.h"
 
 #include <inttypes.h>
+#include <string.h>
+
+/* Is `name` an entry of the comma-separated `list`? */
+static bool listed(const char *list, const char *name)
+{
+    const size_t size = strlen(name);
+    for (const char *p = list; p && *p; p += strcspn(p, ","), p += *p == ',')
+        if ((strcspn(p, ",") == size && !memcmp(p, name, size)) || (*p == '*' && strcspn(p, ",") == 1))
+            return true;
+    return false;
+}
+
+/* "?", "-1" and "None" are how converters write that a dim has no name. */
+static bool says_nothing(const char *name)
+{
+    if (!strcmp(name, "None"))
+        return true;
+    for (; *name; name++)
+        if ((*name >= 'a' && *name <= 'z') || (*name >= 'A' && *name <= 'Z') || (unsigned char)*name >= 0x80)
+            return false;
+    return true;
+}
+
+/* *out_bound: do uses of this name have one size? */
+static grt_status is_bound(importer *imp, const culprit *who, const char *value, const char *dim,
+                           bool *out_bound)
+{
+    *out_bound = !listed(imp->source->free_dims, dim);
+    if (!*out_bound || !says_nothing(dim))
+        return GRT_OK;
+    *out_bound = false;
+    names_entry *e = names_add(&imp->dims_told, imp->scratch, dim);
+    if (!e)
+        return grt_fail_memory(0);
+    const bool first = !e->thing;
+    e->thing = imp;
+    return first ? warning(
+                       imp, who,
+                       "'%s' has a dim that is called '%s', which is no name; every such dim may have a size "
+                       "of its own",
+                       value, dim)
+                 : GRT_OK;
+}
+
+static grt_status import_dim(importer *imp, const culprit *who, const char *name,
+                             const Onnx__TensorShapeProto__Dimension *dim, grt_dim *out)
+{
+    grt_dims *dims = imp->module->dims;
+    bool bound = false;
+    if (dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM &&
+        *text_or_empty(dim->dim_param))
+        GRT_TRY(is_bound(imp, who, name, dim->dim_param, &bound));
+    if (bound)
+        *out = grt_dim_symbol(dims, dim->dim_param);
+    else if (dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE && dim->dim_value >= 0)
+        *out = grt_dim_const(dims, dim->dim_value);
+    else /* nothing said; negative numbers are an old way of saying so */
+        *out = grt_dim_fresh(dims);
+    return *out < 0 ? grt_fail_memory(sizeof *out) : GRT_OK;
+}
 
 static grt_status import_shape(importer *imp, const culprit *who, const char *name,
                                const Onnx__TensorShapeProto *shape, ir_type *out)
@@ -11,16 +71,8 @@ static grt_status import_shape(importer *imp, const culprit *who, const char *na
     grt_dim *dims = GRT_ARENA_ARRAY(imp->arena, grt_dim, shape->n_dim);
     if (!dims)
         return grt_fail_memory(0);
-    for (size_t i = 0; i < shape->n_dim; i++) {
-        const Onnx__TensorShapeProto__Dimension *dim = shape->dim[i];
-        if (dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE && dim->dim_value >= 0)
-            dims[i] = grt_dim_const(imp->module->dims, dim->dim_value);
-        else if (dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM && dim->dim_param &&
-                 *dim->dim_param)
-            dims[i] = grt_dim_symbol(imp->module->dims, dim->dim_param);
-        else /* nothing said; negative numbers are an old way of saying so */
-            dims[i] = grt_dim_fresh(imp->module->dims);
-    }
+    for (size_t i = 0; i < shape->n_dim; i++)
+        GRT_TRY(import_dim(imp, who, name, shape->dim[i], &dims[i]));
     out->rank = (int32_t)shape->n_dim;
     out->dims = dims;
     return GRT_OK;
@@ -67,6 +119,8 @@ grt_status import_type(importer *imp, const culprit *who, const char *name, cons
         if (!proto)
             return problem(imp, who, "'%s': a sequence type without elem_type", name);
     }
+    if (proto->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE && !trusted)
+        return GRT_OK; /* what makes the value says what it is */
     if (proto->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE)
         return unsupported(imp, who, name, "its type is a map, a sparse or opaque tensor, or deeper nested");
     GRT_TRY(import_tensor_type(imp, who, name, proto->tensor_type, trusted, &type));

@@ -77,7 +77,7 @@ ml_labels ml_labels_of(const grt_op_desc *desc)
     return labels;
 }
 
-static ir_value *labels_constant(ir_graph *graph, const ml_labels *labels)
+ir_value *ml_labels_constant(ir_graph *graph, const ml_labels *labels)
 {
     if (labels->ints)
         return ir_constant_ints(graph, NULL, labels->ints, labels->n);
@@ -131,7 +131,7 @@ grt_status ml_classify(ir_node *node, ir_value *scores, int64_t n_scores, double
         }
         scores = ml_transform(node, scores, transform);
     }
-    ir_value *label = ml_node(node, "Gather", 2, (ir_value *[]){labels_constant(graph, &labels), which});
+    ir_value *label = ml_node(node, "Gather", 2, (ir_value *[]){ml_labels_constant(graph, &labels), which});
     if (!label || !scores)
         return grt_fail_memory(0);
     ml_become(node, 0, label);

@@ -24,6 +24,7 @@ typedef struct ml_labels {
     int64_t n;
 } ml_labels;
 ml_labels ml_labels_of(const grt_op_desc *desc);
+ir_value *ml_labels_constant(ir_graph *graph, const ml_labels *labels);
 /* Outputs of a classifier: labels [N] of the class with the highest of `scores` [N, classes], or of a single
  * score that is above `threshold` or not, and what becomes of the scores. */
 grt_status ml_classify(ir_node *node, ir_value *scores, int64_t n_scores, double threshold, bool mirrored);

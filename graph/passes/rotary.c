@@ -39,9 +39,27 @@ static bool only_int(const ir_value *value, int64_t *out)
     return true;
 }
 
+/* The same where one Split makes both halves. */
+static ir_value *split_of(const ir_value *value, int64_t from, int64_t to)
+{
+    ir_node *split = inner(value, "Split");
+    ir_value *x = split ? ir_in(split, 0) : NULL;
+    const ir_value *first = split ? split->out[0] : NULL;
+    if (!x || x->type.rank != 4 || split->n_out != 2 || !first || value->type.rank != 4 ||
+        first->type.rank != 4 || grt_axis(grt_attr_int(&split->desc, "axis", 0), 4) != 3)
+        return NULL;
+    const grt_dims *dims = split->graph->module->dims;
+    const bool fits = grt_dim_equals(dims, value->type.dims[3], to - from) &&
+                      (value == first ? from == 0 : grt_dim_equals(dims, first->type.dims[3], from));
+    return fits ? x : NULL;
+}
+
 /* x, if the value is the part [from, to) of its last dim. */
 static ir_value *part_of(const ir_value *value, int64_t from, int64_t to)
 {
+    ir_value *half = split_of(value, from, to);
+    if (half)
+        return half;
     ir_node *slice = inner(value, "Slice");
     int64_t start, end, axis, step = 1;
     ir_value *x = slice ? ir_in(slice, 0) : NULL;

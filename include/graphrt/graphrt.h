@@ -530,6 +530,7 @@ typedef struct grt_input_shape {
     int64_t dims[GRT_MAX_RANK];
 } grt_input_shape;
 
+struct grt_finding; /* below */
 typedef struct grt_compile_options {
     size_t struct_size;          /* sizeof(grt_compile_options) */
     int32_t level;               /* -1: the default, 2. 0, which is what a zeroed struct has: only what execution needs; 1: clean and fold;
@@ -560,6 +561,12 @@ typedef struct grt_compile_options {
                                               GRAPHRT_TRUST says, else "all" ("none" in setuid programs): see SECURITY.md */
     bool (*cancel)(void *user); /* asked now and then on the compiling thread, at least between two nodes that are folded; true ends the
                                    call with CANCELLED and leaves no file behind; may be NULL. It may be asked again after that */
+    /* What a model breaks the standard's rules with, but what has one meaning all the same (nodes out of order, a domain that is not
+     * listed, ...), is imported and told to `warning`, a finding of status OK each, with `user`; may be NULL. With `strict`, it is an error. */
+    void (*warning)(void *user, const struct grt_finding *finding);
+    bool strict;
+    const char *free_dims; /* comma-separated names of dims of which every use may have a size of its own; "*": all; NULL: a name has
+                              one size in a run */
 } grt_compile_options;
 
 /* Compile an ONNX file to a plan file; written whole (temporary file, fsync, rename) or not at all. A file of that name is replaced,
@@ -583,19 +590,24 @@ GRT_API GRT_MUST_USE grt_status grt_plan_sign(const char *plan_path, const char 
 
 /* One thing that `grt_check_model` found. */
 typedef struct grt_finding {
-    grt_status status;   /* INVALID_MODEL or UNSUPPORTED */
+    grt_status status;   /* INVALID_MODEL or UNSUPPORTED; OK for a warning: the message says what was assumed */
     const char *node;    /* node name, or "" */
     const char *op;      /* "domain::Op", or "" */
     int64_t opset;
     const char *message; /* with dtypes, shapes, and the nearest supported form; printable, see grt_printable */
 } grt_finding;
-/* All that would keep the model from running on `device` (NULL: "cpu"), not only the first: it is compiled with default options, within the
+/* All that would keep the model from running on `device` (NULL: "cpu"), not only the first, and warnings: it is compiled within the
  * bounds of grt_compile, and the result dropped, so that no findings means that grt_compile succeeds. What is wrong with the model itself is
  * told up to the first step of the compiler that cannot go on. `each` is called once a finding on the calling thread; strings are valid during
- * the call. OK even if there are findings; their number goes to out_count. */
+ * the call. OK even if there are findings; their number, without warnings, goes to out_count. */
 GRT_API GRT_MUST_USE grt_status grt_check_model(const char *onnx_path, const char *device,
                                                 void (*each)(void *user, const grt_finding *finding), void *user,
                                                 size_t *out_count);
+/* The same for a model that is compiled with these options, whose `target` is the device, and whose `warning` and `user` are not used.
+ * options may be NULL. */
+GRT_API GRT_MUST_USE grt_status grt_check_model_with(const char *onnx_path, const grt_compile_options *options,
+                                                     void (*each)(void *user, const grt_finding *finding), void *user,
+                                                     size_t *out_count);
 
 /* Names of the optimiser's passes in the order in which they run; *out_names belongs to the library. Returns their number. */
 GRT_API size_t grt_pass_names(const char *const **out_names);

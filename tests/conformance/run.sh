@@ -1,5 +1,6 @@
 #!/bin/bash
-# Runs every conformance case there is with `graphrun check`: official node tests, old suites, light models, exported models.
+# Runs every conformance case there is with `graphrun check`: official node tests, old suites, light models, exported models,
+# models of other runtimes.
 # usage: run.sh BUILD-DIR [--every N] [--jobs N]    (--every N: each N-th case only, for slow builds)
 #
 # expected_failures.txt names the cases that are known to fail, each with the reason. They are run: one that passes is a failure, so
@@ -84,8 +85,13 @@ run_suite given "exported models" --atol 1e-6
 run_suite given "exported models, as plans" --atol 1e-6 --plan cpu
 run_suite given "exported models, as plans of another device" --atol 1e-6 --plan cpu --device mirror --fallback cpu
 
+# Operators of com.microsoft, one a case: tests/data/contrib.py.
+run_suite contrib "com.microsoft operators"
+# Models of other runtimes' test suites, with what ONNX Runtime's CPU kernels make of them, unoptimised.
+run_suite peers/given "peers' models"
+
 # A name on the list that is no case is a mistake, if all suites are here to tell.
-if ((every == 1)) && [ -d "$data/data" ] && [ -d "$data/given" ]; then
+if ((every == 1)) && [ -d "$data/data" ] && [ -d "$data/given" ] && [ -d "$data/peers" ]; then
     while read -r name; do
         echo "$name in expected_failures.txt or not_run.txt is not a case"
         failed=$((failed + 1))

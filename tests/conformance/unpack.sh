@@ -1,6 +1,7 @@
 #!/bin/bash
 # Unpacks the test archives that exist into DIR, once. usage: unpack.sh DIR
-#   DIR/node/NAME  DIR/data/{simple,pytorch-converted,pytorch-operator,light}/NAME  DIR/given/NAME
+#   DIR/node/NAME  DIR/data/{simple,pytorch-converted,pytorch-operator,light}/NAME  DIR/given/NAME  DIR/peers/given/NAME
+#   DIR/contrib/NAME
 # Says on stderr which archives are absent. Fails only if one is broken.
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
@@ -8,16 +9,23 @@ shared=${GRAPHRT_SHARED:-$top/../shared}
 mkdir -p "$1" || exit 1
 cd "$1" || exit 1
 
-for archive in "$top/tests/data/onnx-node-opset28.tar.xz" "$shared/data/onnx-old-suites.tar.xz" \
-    "$shared/data/exported-models.tar.xz"; do
+unpack()
+{
+    local archive=$1 into=$2 stamp
     stamp=.$(basename "$archive").unpacked
-    [ -e "$stamp" ] && continue
+    [ -e "$stamp" ] && [ ! "$archive" -nt "$stamp" ] && return
     if [ ! -e "$archive" ]; then
         echo "no $archive: its cases are left out" >&2
-    elif tar -xJf "$archive"; then
+    elif mkdir -p "$into" && tar -xJf "$archive" -C "$into"; then
         : >"$stamp"
     else
         echo "$archive cannot be unpacked (xz-utils installed?)" >&2
         exit 1
     fi
-done
+}
+
+unpack "$top/tests/data/onnx-node-opset28.tar.xz" .
+unpack "$top/tests/data/contrib.tar.xz" .
+unpack "$shared/data/onnx-old-suites.tar.xz" .
+unpack "$shared/data/exported-models.tar.xz" .
+unpack "$shared/data/peer-models.tar.xz" peers

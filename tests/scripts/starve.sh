@@ -63,6 +63,11 @@ every()
 }
 
 check "while compiling" starve 50 ./graphc optimize "$model" -o "$scratch/digits.grt"
+# Rewrites of operators of other domains make many nodes, attributes and constants.
+if tar -xJf "$srcdir/tests/data/contrib.tar.xz" -C "$scratch" contrib/decoder_beams contrib/mha_bias; then
+    check "while rewriting" starve 50 ./graphc optimize "$scratch/contrib/decoder_beams/model.onnx" -o "$scratch/beams.grt"
+    check "while rewriting, dims first" starve 50 ./graphc optimize "$scratch/contrib/mha_bias/model.onnx" -o "$scratch/bias.grt"
+fi
 check "while running" starve 50 ./graphrun "$model" --threads 1
 check "while running a plan" starve 20 ./graphrun "$scratch/digits.grt" --threads 1
 check "while running on a device" starve 50 ./graphrun "$model" --device mirror --threads 1

@@ -196,27 +196,6 @@ START_TEST(undefined_input)
 }
 END_TEST
 
-START_TEST(wrong_order)
-{
-    onnx_model m = onnx_create();
-    onnx_input(&m, m.graph, "x", GRT_DTYPE_FLOAT, "2");
-    onnx_node(&m, m.graph, "Relu", "later", "y");
-    onnx_node(&m, m.graph, "Abs", "x", "later");
-    onnx_output(&m, m.graph, "y");
-    import_refused(&m, "Relu node 'the_Relu'", "'later' is made by a later node");
-}
-END_TEST
-
-START_TEST(cycle)
-{
-    onnx_model m = onnx_create();
-    onnx_node(&m, m.graph, "Relu", "b", "a");
-    onnx_node(&m, m.graph, "Abs", "a", "b");
-    onnx_output(&m, m.graph, "a");
-    import_refused(&m, "Relu node", "topological order, without cycles");
-}
-END_TEST
-
 START_TEST(defined_twice)
 {
     onnx_model m = onnx_relu();
@@ -272,8 +251,8 @@ Suite *suite_test_import(void)
                                    constant_with_two_values,
                                    NULL};
     const TTest *const names[] = {
-        undefined_input,           wrong_order,        cycle, defined_twice, undefined_output, no_outputs,
-        control_character_in_name, input_without_type, NULL};
+        undefined_input,    defined_twice, undefined_output, no_outputs, control_character_in_name,
+        input_without_type, NULL};
     import_add(suite, "models", models);
     import_add(suite, "names", names);
     return suite;

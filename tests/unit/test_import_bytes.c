@@ -24,6 +24,7 @@ START_TEST(check_lists_everything)
     onnx_node(&m, m.graph, "Add", "y,nowhere", "z");
     onnx_node(&m, m.graph, "Concat", "z,z", "u");
     onnx_attr_int(&m, onnx_node(&m, m.graph, "Abs", "u", "y"), "what", 1);
+    onnx_node(&m, m.graph, "Celsius", "x", "w")->domain = (char *)"graphrt";
     onnx_node(&m, m.graph, "Frobnicate", "x", "v");
     onnx_output(&m, m.graph, "nothing");
     grt_string bytes = onnx_bytes(&m);
@@ -32,10 +33,10 @@ START_TEST(check_lists_everything)
     found f = {0};
     ck_assert_int_eq(ir_import_check(&source, collect, &f, &module), GRT_OK);
     ck_assert_ptr_null(module);
-    ck_assert_msg(f.n == 6, "%d: %s", f.n, f.text);
+    ck_assert_msg(f.n == 7, "%d: %s", f.n, f.text);
     ck_assert_ptr_nonnull(strstr(f.text, "Add: input 'nowhere' is not defined"));
     ck_assert_ptr_nonnull(strstr(f.text, "Concat: attribute 'axis' (int) is required"));
-    ck_assert_ptr_nonnull(strstr(f.text, "Abs: attribute 'what' is not known"));
+    ck_assert_ptr_nonnull(strstr(f.text, "graphrt::Celsius: domain 'graphrt'"));
     ck_assert_ptr_nonnull(strstr(f.text, "Abs: 'y' is defined twice"));
     ck_assert_ptr_nonnull(strstr(f.text, "graph output 'nothing'"));
     ck_assert_ptr_nonnull(strstr(f.text, "Frobnicate: this op is not known"));

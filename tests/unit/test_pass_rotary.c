@@ -25,6 +25,22 @@ START_TEST(heads_first)
 }
 END_TEST
 
+START_TEST(halves_of_one_split)
+{
+    ir_text_check("in x f32 2,2,3,4\n"
+                  "const cos f32 1,1,3,4 1 0.5 1 0.5 0.9 0.4 0.9 0.4 0.8 0.3 0.8 0.3\n"
+                  "const sin f32 3,4 0 0.5 0 0.5 0.1 0.6 0.1 0.6 0.2 0.7 0.2 0.7\n"
+                  "a,b = Split x axis=3 num_outputs=2\n"
+                  "n = Neg b\n"
+                  "t = Concat n a axis=-1\n"
+                  "p = Mul x cos\n"
+                  "q = Mul t sin\n"
+                  "y = Add p q\n"
+                  "out y\n",
+                  "rotary", "Split Neg Concat Mul Mul RotaryEmbedding");
+}
+END_TEST
+
 /* Rounding comes once instead of three times, so only the ops and the tables are compared. */
 START_TEST(tables_of_16_bits)
 {
@@ -186,6 +202,7 @@ Suite *suite_test_pass_rotary(void)
     Suite *suite = suite_create("pass_rotary");
     TCase *tc = tcase_create("all");
     tcase_add_test(tc, heads_first);
+    tcase_add_test(tc, halves_of_one_split);
     tcase_add_test(tc, tables_of_16_bits);
     tcase_add_test(tc, before_the_transpose);
     tcase_add_test(tc, halves_that_differ_stay);

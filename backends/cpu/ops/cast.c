@@ -121,6 +121,13 @@ static bool parse_int(const char *text, int64_t *out)
     return end != text && !*end && errno == 0;
 }
 
+/* What becomes of bool when it is cast to text. */
+static bool parse_bool(const char *text, int64_t *out)
+{
+    *out = !strcmp(text, "True");
+    return *out || !strcmp(text, "False");
+}
+
 static grt_status text_to_number(const grt_run *r, int64_t i, cpu_convert_options options, void *block,
                                  int64_t at)
 {
@@ -139,7 +146,7 @@ static grt_status text_to_number(const grt_run *r, int64_t i, cpu_convert_option
     if (fits) {
         memcpy(text, s->data + begin, size - begin);
         text[size - begin] = '\0';
-        exact = grt_dtype_in(plain, GRT_SET_INTS) && parse_int(text, &whole);
+        exact = parse_bool(text, &whole) || (grt_dtype_in(plain, GRT_SET_INTS) && parse_int(text, &whole));
         value = exact ? 0.0 : strtod(text, &end);
     }
     if (!fits || (!exact && (end == text || *end)))

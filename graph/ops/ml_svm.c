@@ -1,0 +1,299 @@
+/* ai.onnx.ml: SVMRegressor and SVMClassifier, as products with their support vectors; and ZipMap, which is
+ * given as the tensor of its maps' values. */
+#include "graph/ops/foreign.h"
+#include "graph/ops/ml_parts.h"
+
+#include "src/base/checked.h"
+
+#include <string.h>
+
+static const op_attr regressor_attrs[] = {
+    {"coefficients", GRT_ATTR_FLOATS, true},
+    {"kernel_params", GRT_ATTR_FLOATS, false},
+    {"kernel_type", GRT_ATTR_STRING, false},
+    {"n_supports", GRT_ATTR_INT, false},
+    {"one_class", GRT_ATTR_INT, false},
+    {"post_transform", GRT_ATTR_STRING, false},
+    {"rho", GRT_ATTR_FLOATS, true},
+    {"support_vectors", GRT_ATTR_FLOATS, false},
+    {0},
+};
+static const op_attr classifier_attrs[] = {
+    {"classlabels_ints", GRT_ATTR_INTS, false},
+    {"classlabels_strings", GRT_ATTR_STRINGS, false},
+    {"coefficients", GRT_ATTR_FLOATS, true},
+    {"kernel_params", GRT_ATTR_FLOATS, false},
+    {"kernel_type", GRT_ATTR_STRING, false},
+    {"post_transform", GRT_ATTR_STRING, false},
+    {"prob_a", GRT_ATTR_FLOATS, false},
+    {"prob_b", GRT_ATTR_FLOATS, false},
+    {"rho", GRT_ATTR_FLOATS, true},
+    {"support_vectors", GRT_ATTR_FLOATS, false},
+    {"vectors_per_class", GRT_ATTR_INTS, false},
+    {0},
+};
+static const op_attr zip_attrs[] = {
+    {"classlabels_int64s", GRT_ATTR_INTS, false}, {"classlabels_strings", GRT_ATTR_STRINGS, false}, {0}};
+
+/* ---- kernels ---- */
+
+/* Rows of floats of one attribute. */
+typedef struct vectors {
+    const float *data;
+    int64_t n, features;
+} vectors;
+
+static grt_status read_vectors(const ir_node *node, int64_t n, vectors *out)
+{
+    size_t count;
+    const float *data = grt_attr_floats(&node->desc, "support_vectors", &count);
+    if (n < 1 || !count || (int64_t)count % n)
+        return foreign_invalid(node, "%zu numbers in support_vectors do not make %lld vectors", count,
+                               (long long)n);
+    *out = (vectors){data, n, (int64_t)count / n};
+    return GRT_OK;
+}
+
+/* A constant [rows, columns], or its transpose. */
+static ir_value *matrix(ir_node *node, const float *data, int64_t rows, int64_t columns, bool transpose)
+{
+    const int64_t dims[] = {transpose ? columns : rows, transpose ? rows : columns};
+    ir_value *m = ml_floats(node->graph, GRT_DTYPE_FLOAT, 2, dims, transpose ? NULL : data);
+    for (int64_t r = 0; m && transpose && r < rows; r++)
+        for (int64_t c = 0; c < columns; c++)
+            ((float *)m->type.data->data)[c * rows + r] = data[r * columns + c];
+    return m;
+}
+
+static ir_value *number(ir_node *node, double value)
+{
+    return put_scalar(node, GRT_DTYPE_FLOAT, value);
+}
+
+/* Squared distances [samples, vectors]: of differences, unless these would take much memory. */
+static ir_value *distances(ir_node *node, ir_value *x, const vectors *v)
+{
+    enum { MOST = 1 << 16 };
+    static const int64_t middle[] = {1}, last[] = {2}, second[] = {1};
+    if (v->n <= MOST / v->features) {
+        ir_value *difference = put2(node, "Sub", put_unsqueeze(node, x, middle, 1),
+                                    matrix(node, v->data, v->n, v->features, false));
+        return with_int(put2(node, "ReduceSumSquare", difference, put_ints(node, last, 1)), "keepdims", 0);
+    }
+    ir_value *squares = matrix(node, v->data, 1, v->n, false);
+    for (int64_t i = 0; squares && i < v->n; i++) {
+        double sum = 0;
+        for (int64_t k = 0; k < v->features; k++)
+            sum += (double)v->data[i * v->features + k] * (double)v->data[i * v->features + k];
+        ((float *)squares->type.data->data)[i] = (float)sum;
+    }
+    ir_value *own = with_int(put2(node, "ReduceSumSquare", x, put_ints(node, second, 1)), "keepdims", 1);
+    ir_value *dot = put2(node, "MatMul", x, matrix(node, v->data, v->n, v->features, true));
+    ir_value *sum =
+        put2(node, "Sub", put2(node, "Add", own, squares), put2(node, "Mul", dot, number(node, 2)));
+    return put2(node, "Max", sum, number(node, 0));
+}
+
+/* [samples, vectors] */
+static grt_status kernel(ir_node *node, ir_value *x, const vectors *v, ir_value **out)
+{
+    size_t n;
+    const char *type = grt_attr_string(&node->desc, "kernel_type", "LINEAR");
+    const float *params = grt_attr_floats(&node->desc, "kernel_params", &n);
+    const double gamma = n > 0 ? (double)params[0] : 0, coef0 = n > 1 ? (double)params[1] : 0,
+                 degree = n > 2 ? (double)params[2] : 0;
+    if (!strcmp(type, "RBF")) {
+        *out = put1(node, "Exp", put2(node, "Mul", distances(node, x, v), number(node, -gamma)));
+        return GRT_OK;
+    }
+    *out = put2(node, "MatMul", x, matrix(node, v->data, v->n, v->features, true));
+    if (!strcmp(type, "LINEAR"))
+        return GRT_OK;
+    *out = put2(node, "Add", put2(node, "Mul", *out, number(node, gamma)), number(node, coef0));
+    if (!strcmp(type, "POLY"))
+        *out = put2(node, "Pow", *out, number(node, degree));
+    else if (!strcmp(type, "SIGMOID"))
+        *out = put1(node, "Tanh", *out);
+    else
+        return foreign_invalid(node, "attribute kernel_type is '%s'; it must be LINEAR, POLY, RBF or SIGMOID",
+                               type);
+    return GRT_OK;
+}
+
+/* The samples as floats; their number of features must be the vectors'. */
+static grt_status samples(ir_node *node, int64_t features, ir_value **out)
+{
+    int64_t size;
+    GRT_TRY(foreign_need(node, 0, "X"));
+    ir_value *x = ir_in(node, 0);
+    if (x->type.rank >= 0 && x->type.rank != 2)
+        return foreign_invalid(node, "the input has rank %d; it must be samples x features", x->type.rank);
+    if (foreign_dim(x, 1, &size) && size != features)
+        return foreign_invalid(node, "the input has %lld features, the support vectors %lld", (long long)size,
+                               (long long)features);
+    *out = put_cast(node, x, GRT_DTYPE_FLOAT);
+    return GRT_OK;
+}
+
+/* ---- SVMRegressor ---- */
+
+static grt_status rewrite_regressor(ir_node *node)
+{
+    size_t n, n_rho;
+    const float *coefficients = grt_attr_floats(&node->desc, "coefficients", &n),
+                *rho = grt_attr_floats(&node->desc, "rho", &n_rho);
+    const int64_t supports = grt_attr_int(&node->desc, "n_supports", 0);
+    ir_value *x, *k;
+    if (!n || !n_rho || (supports && supports != (int64_t)n))
+        return foreign_invalid(node, "there are %zu coefficients and %zu in rho for n_supports = %lld", n,
+                               n_rho, (long long)supports);
+    if (!ml_has_transform(&node->desc))
+        return foreign_unsupported(
+            node, "attribute post_transform is '%s'; supported are NONE, LOGISTIC and SOFTMAX",
+            grt_attr_string(&node->desc, "post_transform", ""));
+    if (supports) {
+        vectors v;
+        GRT_TRY(read_vectors(node, supports, &v));
+        GRT_TRY(samples(node, v.features, &x));
+        GRT_TRY(kernel(node, x, &v, &k));
+    } else { /* one coefficient a feature */
+        GRT_TRY(samples(node, (int64_t)n, &k));
+    }
+    ir_value *y = put2(node, "MatMul", k, matrix(node, coefficients, (int64_t)n, 1, false));
+    y = put2(node, "Add", y, number(node, (double)rho[0]));
+    if (grt_attr_int(&node->desc, "one_class", 0))
+        y = put3(node, "Where", put2(node, "Greater", y, number(node, 0)), number(node, 1), number(node, -1));
+    else
+        y = ml_transform(node, y, grt_attr_string(&node->desc, "post_transform", "NONE"));
+    return foreign_done1(node, y);
+}
+
+/* ---- SVMClassifier ---- */
+
+typedef struct classifier {
+    ml_labels labels;
+    int64_t classes, pairs;
+    vectors v;
+    const int64_t *per_class; /* support vectors of each class */
+    const float *coefficients, *rho, *prob_a, *prob_b;
+    bool probabilities;
+} classifier;
+
+static grt_status read_classifier(const ir_node *node, classifier *c)
+{
+    size_t n_classes, n_coefficients, n_rho, n_a, n_b, need = 0;
+    *c = (classifier){.labels = ml_labels_of(&node->desc)};
+    c->per_class = grt_attr_ints(&node->desc, "vectors_per_class", &n_classes);
+    c->coefficients = grt_attr_floats(&node->desc, "coefficients", &n_coefficients);
+    c->rho = grt_attr_floats(&node->desc, "rho", &n_rho);
+    c->prob_a = grt_attr_floats(&node->desc, "prob_a", &n_a);
+    c->prob_b = grt_attr_floats(&node->desc, "prob_b", &n_b);
+    c->classes = (int64_t)n_classes;
+    c->probabilities = n_a > 0;
+    if (!n_classes)
+        return foreign_unsupported(node,
+                                   "there are no vectors_per_class: a linear model without support vectors");
+    if (n_classes < 2 || n_classes > 1000 || c->labels.n != c->classes)
+        return foreign_invalid(node, "vectors_per_class has %zu classes, and there are %lld labels",
+                               n_classes, (long long)c->labels.n);
+    int64_t total = 0;
+    for (size_t i = 0; i < n_classes; i++)
+        if (c->per_class[i] < 0 || c->per_class[i] > INT32_MAX)
+            return foreign_invalid(node, "vectors_per_class[%zu] is %lld", i, (long long)c->per_class[i]);
+        else
+            total += c->per_class[i];
+    GRT_TRY(read_vectors(node, total, &c->v));
+    c->pairs = c->classes * (c->classes - 1) / 2;
+    if (!grt_mul_size((size_t)total, n_classes - 1, &need) || need != n_coefficients ||
+        (int64_t)n_rho != c->pairs || n_a != n_b || (c->probabilities && (int64_t)n_a != c->pairs))
+        return foreign_invalid(
+            node, "coefficients, rho, prob_a and prob_b do not fit %lld classes and %lld vectors",
+            (long long)c->classes, (long long)total);
+    if (c->probabilities && c->classes > 2)
+        return foreign_unsupported(
+            node, "probabilities of more than two classes are found by iteration, which is not "
+                  "supported; export the model without them");
+    if (strcmp(grt_attr_string(&node->desc, "post_transform", "NONE"), "NONE") != 0)
+        return foreign_unsupported(node, "attribute post_transform must be NONE");
+    return GRT_OK;
+}
+
+/* [vectors, pairs]: what each vector has for the decision between two classes; and [pairs, classes] twice:
+ * whose vote a decision is when positive, and when not. */
+typedef struct decisions {
+    ir_value *weights, *positive, *negative;
+} decisions;
+
+static decisions decide(ir_node *node, const classifier *c)
+{
+    const int64_t weights[] = {c->v.n, c->pairs}, votes[] = {c->pairs, c->classes};
+    decisions d = {ml_floats(node->graph, GRT_DTYPE_FLOAT, 2, weights, NULL),
+                   ml_floats(node->graph, GRT_DTYPE_FLOAT, 2, votes, NULL),
+                   ml_floats(node->graph, GRT_DTYPE_FLOAT, 2, votes, NULL)};
+    int64_t pair = 0, start_i = 0;
+    for (int64_t i = 0; d.weights && d.positive && d.negative && i < c->classes;
+         start_i += c->per_class[i++]) {
+        int64_t start_j = start_i + c->per_class[i];
+        for (int64_t j = i + 1; j < c->classes; start_j += c->per_class[j++], pair++) {
+            float *w = d.weights->type.data->data;
+            for (int64_t k = start_i; k < start_i + c->per_class[i]; k++)
+                w[k * c->pairs + pair] = c->coefficients[(j - 1) * c->v.n + k];
+            for (int64_t k = start_j; k < start_j + c->per_class[j]; k++)
+                w[k * c->pairs + pair] = c->coefficients[i * c->v.n + k];
+            ((float *)d.positive->type.data->data)[pair * c->classes + i] = 1;
+            ((float *)d.negative->type.data->data)[pair * c->classes + j] = 1;
+        }
+    }
+    return d;
+}
+
+/* Of two classes: the first one's probability, from the decision. */
+static ir_value *both_probabilities(ir_node *node, const classifier *c, ir_value *decision)
+{
+    ir_value *scaled = put2(node, "Add", put2(node, "Mul", decision, number(node, (double)c->prob_a[0])),
+                            number(node, (double)c->prob_b[0]));
+    ir_value *first = put1(node, "Sigmoid", put1(node, "Neg", scaled));
+    first = put3(node, "Clip", first, number(node, 1e-7), number(node, 1 - 1e-7));
+    return put_concat(node, 1, 2, (ir_value *[]){first, put2(node, "Sub", number(node, 1), first)});
+}
+
+static grt_status rewrite_classifier(ir_node *node)
+{
+    classifier c;
+    ir_value *x, *k;
+    GRT_TRY(read_classifier(node, &c));
+    GRT_TRY(samples(node, c.v.features, &x));
+    GRT_TRY(kernel(node, x, &c.v, &k));
+    const decisions d = decide(node, &c);
+    ir_value *scores = put2(node, "MatMul", k, d.weights);
+    scores = put2(node, "Add", scores, matrix(node, c.rho, 1, c.pairs, false));
+    ir_value *positive = put_cast(node, put2(node, "Greater", scores, number(node, 0)), GRT_DTYPE_FLOAT);
+    ir_value *votes = put2(node, "Add", put2(node, "MatMul", positive, d.positive),
+                           put2(node, "MatMul", put2(node, "Sub", number(node, 1), positive), d.negative));
+    ir_value *which = with_int(with_int(put1(node, "ArgMax", votes), "axis", 1), "keepdims", 0);
+    ir_value *label = put2(node, "Gather", ml_labels_constant(node->graph, &c.labels), which);
+    if (c.probabilities)
+        scores = both_probabilities(node, &c, scores);
+    else if (c.classes == 2)
+        scores = put_concat(node, 1, 2, (ir_value *[]){put1(node, "Neg", scores), scores});
+    return foreign_done(node, 2, (ir_value *[]){label, scores});
+}
+
+/* ---- ZipMap ---- */
+
+static grt_status rewrite_zip(ir_node *node)
+{
+    GRT_TRY(ir_warn(
+        node->graph->module, node,
+        "maps are no values here; the output is the tensor of what the maps hold, with a column for each "
+        "class label"));
+    return foreign_done1(node, put1(node, "Identity", ir_in(node, 0)));
+}
+
+#define ML "ai.onnx.ml"
+static const op_row rows[] = {
+    FOREIGN(ML, "SVMRegressor", 1, 1, 1, 1, regressor_attrs, rewrite_regressor),
+    FOREIGN(ML, "SVMClassifier", 1, 1, 1, 2, classifier_attrs, rewrite_classifier),
+    FOREIGN(ML, "ZipMap", 1, 1, 1, 1, zip_attrs, rewrite_zip),
+};
+OP_TABLE(ml_svm, rows);

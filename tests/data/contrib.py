@@ -1,0 +1,555 @@
+#!/usr/bin/env python3
+"""Cases of com.microsoft's operators, one node each, with what ONNX Runtime's CPU kernels make of random inputs, or, where it has none,
+NumPy. Writes contrib.tar.xz beside itself: contrib/NAME/{model.onnx,data.json,test_data_set_0/*.pb}.
+
+usage: contrib.py    (pip install onnxruntime onnx numpy)
+"""
+import io
+import json
+import pathlib
+import tarfile
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+from onnx import TensorProto, helper, numpy_helper
+
+MS = "com.microsoft"
+ML = "ai.onnx.ml"
+rng = np.random.default_rng(7)
+files = {}
+
+
+def normal(*shape, dtype=np.float32, scale=1.0):
+    return (rng.standard_normal(shape) * scale).astype(dtype)
+
+
+def ints(low, high, *shape, dtype=np.int32):
+    return rng.integers(low, high, shape).astype(dtype)
+
+
+class C:
+    """A constant: an initializer instead of an input. bits: packed, of a type that NumPy lacks."""
+
+    def __init__(self, value, tensor=None):
+        self.value, self.tensor = np.asarray(value), tensor
+
+
+def value_of(x):
+    return x.value if isinstance(x, C) else x
+
+
+def case(name, op, inputs, outputs=1, reference=None, float_output=None, domain=MS, onnx_opset=21, rtol=1e-3, atol=1e-5, **attrs):
+    """inputs: arrays and scalars; C for constants; None where left out. outputs: how many, or which (a list of bools)."""
+    inputs = [np.asarray(x) if isinstance(x, np.generic) else x for x in inputs]
+    wanted = [True] * outputs if isinstance(outputs, int) else outputs
+    names = ["" if x is None else f"x{i}" for i, x in enumerate(inputs)]
+    out_names = [f"y{i}" if w else "" for i, w in enumerate(wanted)]
+    graph_inputs, initializers, feeds = [], [], {}
+    for n, x in zip(names, inputs):
+        if x is None:
+            continue
+        if isinstance(x, C):
+            tensor = x.tensor or numpy_helper.from_array(x.value)
+            tensor.name = n
+            initializers.append(tensor)
+        else:
+            graph_inputs.append(helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape))
+            feeds[n] = x
+    node = helper.make_node(op, names, out_names, name=f"the_{op}", domain=domain, **attrs)
+    graph_outputs = [helper.make_empty_tensor_value_info(o) if i != float_output else helper.make_tensor_value_info(o, TensorProto.FLOAT, None)
+                     for i, o in enumerate(out_names) if o]
+    graph = helper.make_graph([node], name, graph_inputs, graph_outputs, initializers)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", onnx_opset), helper.make_opsetid(MS, 1), helper.make_opsetid(ML, 3)], ir_version=10)
+    if reference is None:
+        options = ort.SessionOptions()
+        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+        options.log_severity_level = 4
+        session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        results = session.run(None, feeds)
+    else:
+        results = reference(*[value_of(x) for x in inputs])
+        results = list(results) if isinstance(results, tuple) else [results]
+    for o, r in zip(model.graph.output, results):
+        o.CopyFrom(helper.make_tensor_value_info(o.name, helper.np_dtype_to_tensor_dtype(r.dtype), [None] * r.ndim))
+    for i in model.graph.input:  # a batch of any size
+        if len(i.type.tensor_type.shape.dim) > 1:
+            dim = i.type.tensor_type.shape.dim[0]
+            dim.dim_param = f"n{dim.dim_value}"
+    files[f"{name}/model.onnx"] = model.SerializeToString()
+    files[f"{name}/data.json"] = json.dumps({"rtol": rtol, "atol": atol}).encode()
+    for i, x in enumerate(feeds.values()):
+        files[f"{name}/test_data_set_0/input_{i}.pb"] = numpy_helper.from_array(x).SerializeToString()
+    for i, r in enumerate(results):
+        files[f"{name}/test_data_set_0/output_{i}.pb"] = numpy_helper.from_array(r).SerializeToString()
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def erf_gelu(x):
+    erf = np.vectorize(__import__("math").erf)
+    return (0.5 * x * (1 + erf(x / np.sqrt(2)))).astype(x.dtype)
+
+
+def activations():
+    x, b = normal(2, 3, 8), normal(8)
+    case("gelu", "Gelu", [x])
+    case("bias_gelu", "BiasGelu", [x, b])
+    case("fast_gelu", "FastGelu", [x])
+    case("fast_gelu_bias", "FastGelu", [x, b])
+    case("quick_gelu", "QuickGelu", [x])
+    case("quick_gelu_alpha", "QuickGelu", [x], alpha=0.7)
+    case("gemm_fast_gelu", "GemmFastGelu", [x, normal(8, 4), normal(4)],
+         reference=lambda x, w, b: (lambda y: (0.5 * y * (1 + np.tanh(np.sqrt(2 / np.pi) * (y + 0.044715 * y**3)))).astype(x.dtype))(x @ w + b))
+    case("bias_split_gelu", "BiasSplitGelu", [x, b],
+         reference=lambda x, b: (x + b)[..., :4] * erf_gelu((x + b)[..., 4:]))
+    case("bias_add", "BiasAdd", [x, b, normal(2, 3, 8)], reference=lambda x, b, s: x + b + s)
+    case("bias_dropout", "BiasDropout", [x, b, normal(2, 3, 8)], outputs=[True, True],
+         reference=lambda x, b, r: (x + b + r, np.ones(x.shape, bool)))
+
+
+def group_norm(x, gamma, beta, groups, eps=1e-5):
+    n, h, w, c = x.shape
+    g = x.reshape(n, h * w, groups, c // groups)
+    mean, var = g.mean((1, 3), keepdims=True), g.var((1, 3), keepdims=True)
+    return (((g - mean) / np.sqrt(var + eps)).reshape(x.shape) * gamma + beta).astype(x.dtype)
+
+
+def norms():
+    x, s, g, b, bias = normal(2, 3, 8), normal(2, 3, 8), normal(8), normal(8), normal(8)
+    case("simplified", "SimplifiedLayerNormalization", [x, g], domain="")
+    case("simplified_axis", "SimplifiedLayerNormalization", [x, normal(3, 8)], domain="", axis=1, epsilon=0.1)
+    case("skip", "SkipLayerNormalization", [x, s, g])
+    case("skip_all", "SkipLayerNormalization", [x, s, g, b, bias], outputs=[True, False, False, True], epsilon=0.01)
+    case("skip_no_beta", "SkipLayerNormalization", [x, s, g, None, bias])
+    case("skip_broadcast", "SkipLayerNormalization", [x, normal(1, 3, 8), g, b])
+    case("skip_broadcast_2d", "SkipLayerNormalization", [x, normal(3, 8), g, b])
+    case("skip_simplified", "SkipSimplifiedLayerNormalization", [x, s, g])
+    case("skip_simplified_all", "SkipSimplifiedLayerNormalization", [x, s, g, bias], outputs=[True, False, False, True], epsilon=0.01)
+    ids, segments = ints(0, 10, 2, 4), ints(0, 2, 2, 4)
+    tables = [C(normal(10, 8)), C(normal(6, 8))]
+    mask = np.array([[1, 1, 1, 0], [1, 1, 0, 0]], np.int32)
+    case("embed", "EmbedLayerNormalization", [ids, segments, *tables, C(normal(2, 8)), g, b], outputs=[True, False])
+    case("embed_no_segments", "EmbedLayerNormalization", [ids, None, *tables, None, g, b], outputs=[True, True])
+    case("embed_all", "EmbedLayerNormalization", [ids, segments, *tables, C(normal(2, 8)), g, b, mask, ints(0, 6, 2, 4)],
+         outputs=[True, True, True], epsilon=0.01)
+    image, scale, shift = normal(2, 3, 4, 8), normal(8), normal(8)
+    case("group_norm", "GroupNorm", [image, scale, shift], groups=2, activation=0,
+         reference=lambda x, g, b: group_norm(x, g, b, 2))
+    case("group_norm_silu", "GroupNorm", [image, scale, shift], groups=4, activation=1, epsilon=0.1,
+         reference=lambda x, g, b: (lambda y: y * sigmoid(y))(group_norm(x, g, b, 4, 0.1)))
+    case("group_norm_first", "GroupNorm", [normal(2, 8, 3, 4), scale, shift], groups=2, activation=0, channels_last=0,
+         reference=lambda x, g, b: group_norm(x.transpose(0, 2, 3, 1), g, b, 2).transpose(0, 3, 1, 2))
+    case("skip_group_norm", "SkipGroupNorm", [image, scale, shift, normal(2, 8), normal(8)], outputs=2, groups=2, activation=0,
+         reference=lambda x, g, b, s, c: (group_norm(x + s[:, None, None] + c, g, b, 2), x + s[:, None, None] + c))
+
+
+def products():
+    case("fused_matmul", "FusedMatMul", [normal(2, 3, 4), normal(2, 4, 5)], alpha=0.5)
+    case("fused_matmul_trans", "FusedMatMul", [normal(2, 4, 3), normal(2, 5, 4)], transA=1, transB=1)
+    case("fused_matmul_batch", "FusedMatMul", [normal(3, 2, 6, 4), normal(4, 2, 6, 5)], transBatchA=1, transBatchB=1)
+    case("fused_matmul_batch_trans", "FusedMatMul", [normal(4, 2, 3), normal(2, 4, 5)], transBatchA=1, transA=1)
+    case("fused_matmul_activation", "FusedMatMulActivation", [normal(3, 4), normal(4, 5)], activation="LeakyRelu", activation_alpha=0.3, alpha=2.0,
+         reference=lambda a, b: np.where(a @ b > 0, 2 * (a @ b), 0.6 * (a @ b)).astype(np.float32))
+    case("fused_gemm_relu", "FusedGemm", [normal(3, 4), normal(4, 5), normal(5)], activation="Relu", alpha=0.5, beta=2.0)
+    case("fused_gemm_leaky", "FusedGemm", [normal(4, 3), normal(5, 4)], activation="LeakyRelu", activation_alpha=0.3, transA=1, transB=1)
+    case("fused_conv", "FusedConv", [normal(1, 3, 6, 6), normal(4, 3, 3, 3), normal(4)], activation="Relu", pads=[1, 1, 1, 1])
+    case("fused_conv_clip", "FusedConv", [normal(1, 3, 6, 6), normal(4, 3, 3, 3), normal(4)], activation="Clip",
+         activation_params=[-0.5, 0.75], strides=[2, 2])
+    case("fused_conv_sum", "FusedConv", [normal(1, 3, 6, 6), normal(4, 3, 3, 3), normal(4), normal(1, 4, 4, 4)], activation="HardSigmoid",
+         activation_params=[0.3, 0.4])
+    w = normal(5, 3, 3, 2)  # [out, height, width, in]
+
+    def nhwc(x, w, b):
+        y = np.zeros((1, 4, 4, 5), np.float32)
+        for i in range(4):
+            for k in range(4):
+                y[0, i, k] = np.einsum("hwc,ohwc->o", x[0, i:i + 3, k:k + 3], w) + b
+        return y
+
+    case("nhwc_conv", "NhwcConv", [normal(1, 6, 6, 2), C(w), normal(5)], reference=nhwc, rtol=1e-3)
+
+
+def multi_head():
+    b, s, t, h, d, dv = 2, 3, 5, 2, 4, 6
+    q, k, v = normal(b, s, h * d), normal(b, t, h * d), normal(b, t, h * dv)
+    bias = normal(h * (2 * d + dv))
+    case("mha", "MultiHeadAttention", [q, k, v], num_heads=h)
+    case("mha_bias", "MultiHeadAttention", [q, k, v, bias], num_heads=h, scale=0.3)
+    mask = np.array([[1, 1, 1, 0, 0], [1, 1, 1, 1, 0]], np.int32)
+    case("mha_mask_2d", "MultiHeadAttention", [q, k, v, bias, mask], num_heads=h)
+    case("mha_mask_filter", "MultiHeadAttention", [q, k, v, None, mask], num_heads=h, mask_filter_value=-1.5)
+    case("mha_mask_3d", "MultiHeadAttention", [q, k, v, None, ints(0, 2, b, s, t)], num_heads=h)
+    case("mha_mask_1d", "MultiHeadAttention", [q, k, v, None, np.array([3, 5], np.int32)], num_heads=h)
+    case("mha_attention_bias", "MultiHeadAttention", [q, k, v, None, None, normal(1, h, s, t)], num_heads=h)
+    case("mha_mask_and_bias", "MultiHeadAttention", [q, k, v, None, mask, normal(b, h, s, t)], num_heads=h)
+    x = normal(b, s, h * d)
+    case("mha_unidirectional", "MultiHeadAttention", [x, normal(b, s, h * d), normal(b, s, h * d)], num_heads=h, unidirectional=1)
+    past = [normal(b, h, 4, d), normal(b, h, 4, d)]
+    case("mha_past", "MultiHeadAttention", [x, normal(b, s, h * d), normal(b, s, h * d), None, None, None, *past], outputs=3, num_heads=h,
+         unidirectional=1)
+    case("mha_present", "MultiHeadAttention", [x, normal(b, s, h * d), normal(b, s, h * d), normal(3 * h * d)], outputs=3, num_heads=h)
+    case("mha_past_mask", "MultiHeadAttention",
+         [x, normal(b, s, h * d), normal(b, s, h * d), None, np.array([[1] * 6 + [0], [0] * 2 + [1] * 5], np.int32), None, *past], outputs=3,
+         num_heads=h)
+    case("mha_packed_qkv", "MultiHeadAttention", [normal(b, s, h, 3, d)], num_heads=h,
+         reference=lambda p: softmax_attention(*(p[:, :, :, i].transpose(0, 2, 1, 3) for i in range(3))))
+    case("mha_packed_kv", "MultiHeadAttention", [q, normal(b, t, h, 2, d)], num_heads=h,
+         reference=lambda q, p: softmax_attention(q.reshape(b, s, h, d).transpose(0, 2, 1, 3),
+                                                  *(p[:, :, :, i].transpose(0, 2, 1, 3) for i in range(2))))
+    case("mha_cross_cache", "MultiHeadAttention", [q, normal(b, h, t, d), normal(b, h, t, d)], num_heads=h)
+    case("mha_qk", "MultiHeadAttention", [q, k, v], outputs=[True, False, False, True], float_output=3, num_heads=h)
+    one = normal(b, 1, h * d)
+    heads = lambda x: x.reshape(b, -1, h, d).transpose(0, 2, 1, 3)
+
+    def decoder(q, k, v, pk, pv):
+        keys, values = np.concatenate([pk, heads(k)], 2), np.concatenate([pv, heads(v)], 2)
+        return softmax_attention(heads(q), keys, values), keys, values
+
+    case("decoder_self", "DecoderMaskedMultiHeadAttention", [one, normal(b, 1, h * d), normal(b, 1, h * d), None, None, *past], outputs=3,
+         num_heads=h, reference=lambda q, k, v, m, a, pk, pv: decoder(q, k, v, pk, pv))
+    room = [np.concatenate([p, np.zeros((b, h, 4, d), np.float32)], 2) for p in past]
+    own = [one, normal(b, 1, h * d), normal(b, 1, h * d)]
+    length = np.array([4], np.int32)
+    case("decoder_room", "DecoderMaskedMultiHeadAttention", [*own, None, None, *room, length], outputs=3, num_heads=h,
+         past_present_share_buffer=1)
+    case("decoder_room_mask", "DecoderMaskedMultiHeadAttention",
+         [*own, np.array([[1, 1, 1, 1, 1], [0, 1, 1, 1, 1]], np.int32), None, *room, length, None, None, normal(3 * h * d)], outputs=3, num_heads=h,
+         past_present_share_buffer=1)
+    case("decoder_beams", "DecoderMaskedMultiHeadAttention",
+         [*own, None, None, *room, length, np.array([2], np.int32), ints(0, 2, 1, 2, 8)], outputs=3, num_heads=h, past_present_share_buffer=1)
+    case("mha_room", "MultiHeadAttention", [*own, None, None, None, *room, length], outputs=3, num_heads=h)
+    case("decoder_cross", "DecoderMaskedMultiHeadAttention", [one, normal(b, h, t, d), normal(b, h, t, d)], num_heads=h,
+         reference=lambda q, k, v: softmax_attention(heads(q), k, v))
+
+
+def softmax_attention(q, k, v, bias=0):
+    scores = q @ k.transpose(0, 1, 3, 2) / np.sqrt(q.shape[-1]) + bias
+    p = np.exp(scores - scores.max(-1, keepdims=True))
+    y = (p / p.sum(-1, keepdims=True)) @ v
+    return y.transpose(0, 2, 1, 3).reshape(y.shape[0], y.shape[2], -1).astype(q.dtype)
+
+
+def attention():
+    b, s, din, h, d = 2, 4, 6, 2, 4
+    x, w, bias = normal(b, s, din), C(normal(din, 3 * h * d)), C(normal(3 * h * d))
+    case("attention", "Attention", [x, w, bias], num_heads=h)
+    case("attention_scale", "Attention", [x, w, bias], num_heads=h, scale=0.2)
+    case("attention_no_bias", "Attention", [x, w], num_heads=h, reference=lambda x, w: softmax_attention(
+        *(p.reshape(b, s, h, d).transpose(0, 2, 1, 3) for p in np.split(x @ w, 3, 2))))
+    case("attention_causal", "Attention", [x, w, bias], num_heads=h, unidirectional=1)
+    case("attention_lengths", "Attention", [x, w, bias, np.array([2, 4], np.int32)], num_heads=h)
+    case("attention_ends_and_starts", "Attention", [x, w, bias, np.array([4, 3, 1, 0], np.int32)], num_heads=h)
+    mask = np.array([[0, 1, 1, 1], [1, 1, 0, 0]], np.int32)
+    case("attention_mask_2d", "Attention", [x, w, bias, mask], num_heads=h)
+    case("attention_mask_2d_causal", "Attention", [x, w, bias, mask], num_heads=h, unidirectional=1)
+    case("attention_mask_3d", "Attention", [x, w, bias, ints(0, 2, b, s, s)], num_heads=h)
+    case("attention_mask_4d", "Attention", [x, w, bias, np.tril(np.ones((b, 1, 8, 8), np.int32))], num_heads=h,
+         reference=lambda x, w, c, m: softmax_attention(
+             *(p.reshape(b, s, h, d).transpose(0, 2, 1, 3) for p in np.split(x @ w + c, 3, 2)),
+             np.where(m[:, :, :s, :s] > 0, 0, -10000)))
+    case("attention_mask_dummy", "Attention", [x, w, bias, C(np.ones((b, 1), np.int32))], num_heads=h)
+    case("attention_bias", "Attention", [x, w, bias, None, None, normal(1, h, s, s)], num_heads=h)
+    case("attention_sizes", "Attention", [x, C(normal(din, 2 * h * d + h * 3)), C(normal(2 * h * d + h * 3))], num_heads=h,
+         qkv_hidden_sizes=[h * d, h * d, h * 3])
+    past = normal(2, b, h, 3, d)
+    case("attention_past", "Attention", [x, w, bias, None, past], outputs=2, num_heads=h, unidirectional=1)
+    case("attention_past_mask", "Attention", [x, w, bias, np.array([[0] + [1] * 6, [1] * 7], np.int32), past], outputs=2, num_heads=h,
+         unidirectional=1)
+
+    def room(x, w, c, _, p, __, n):
+        q, k, v = (y.reshape(b, 1, h, d).transpose(0, 2, 1, 3) for y in np.split(x @ w + c, 3, 2))
+        cache = p.copy()
+        cache[0, :, :, 3:4], cache[1, :, :, 3:4] = k, v
+        return softmax_attention(q, cache[0, :, :, :4], cache[1, :, :, :4]), cache
+
+    case("attention_room", "Attention",
+         [normal(b, 1, din), w, bias, None, np.concatenate([past, np.zeros((2, b, h, 2, d), np.float32)], 3), None, np.array([3], np.int32)], outputs=2,
+         num_heads=h, unidirectional=1, past_present_share_buffer=1, reference=room)
+    case("attention_present", "Attention", [x, w, bias], outputs=2, num_heads=h)
+    qx, qw = ints(0, 256, b, s, din, dtype=np.uint8), ints(-127, 128, din, 3 * h * d, dtype=np.int8)
+    scales = [np.float32(0.02), C(np.float32(0.01))]
+    case("qattention", "QAttention", [qx, C(qw), bias, *scales, None, np.uint8(128), C(np.int8(0))], num_heads=h)
+    case("qattention_mask", "QAttention", [qx, C(qw), bias, *scales, mask, np.uint8(120), C(np.int8(3))], num_heads=h, unidirectional=1)
+
+
+def caches(length, half):
+    angles = np.outer(np.arange(length), 1 / 100 ** (np.arange(half) / half))
+    return np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
+
+
+def group_query():
+    b, h, g, d = 2, 4, 2, 16
+    cos, sin = (C(c) for c in caches(32, d // 2))
+
+    def gqa(name, s, past, lens, packed=False, dim=None, extra=(), outputs=3, **attrs):
+        q = normal(b, s, (h + 2 * g) * d if packed else h * d)
+        kv = [None, None] if packed else [normal(b, s, g * d), normal(b, s, g * d)]
+        caches = [normal(b, g, past, d), normal(b, g, past, d)] if past is not None else [None, None]
+        for row in range(b):  # what is behind a row's end is not said to stay
+            for cache in caches:
+                if cache is not None:
+                    cache[row, :, lens[row] - s:] = 0
+        total = np.array(max(lens), np.int32)
+        rotary = [cos, sin] if attrs.get("do_rotary") else [None, None]
+        case(name, "GroupQueryAttention", [q, *kv, *caches, np.array(lens, np.int32) - 1, total, *rotary, *extra], outputs=outputs, num_heads=h,
+             kv_num_heads=g, **attrs)
+
+    gqa("gqa_first", 5, None, [5, 5])
+    gqa("gqa_first_rotary", 5, None, [5, 5], do_rotary=1)
+    gqa("gqa_first_packed", 5, None, [5, 5], packed=True, do_rotary=1, rotary_interleaved=1)
+    gqa("gqa_empty_past", 5, 0, [5, 5], do_rotary=1)
+    gqa("gqa_next", 1, 6, [7, 7], do_rotary=1)
+    gqa("gqa_next_packed", 1, 6, [7, 7], packed=True, do_rotary=1, scale=0.1)
+    gqa("gqa_next_ragged", 1, 6, [7, 4], do_rotary=1)
+    gqa("gqa_room", 1, 12, [7, 7], do_rotary=1)
+    gqa("gqa_room_ragged", 1, 12, [5, 7])
+    gqa("gqa_window", 1, 9, [10, 10], do_rotary=1, local_window_size=4)
+    gqa("gqa_first_window", 6, None, [6, 6], local_window_size=2)
+    gqa("gqa_softcap", 1, 6, [7, 7], softcap=5.0)
+    gqa("gqa_smooth", 1, 6, [7, 7], smooth_softmax=1)
+    gqa("gqa_smooth_first", 5, None, [5, 5], smooth_softmax=1)
+    gqa("gqa_sink", 1, 6, [7, 7], extra=[None, None, normal(h)])
+    gqa("gqa_bias", 1, 6, [7, 7], extra=[None, normal(b, 1, 1, 7)])
+    gqa("gqa_bias_first", 4, None, [4, 4], extra=[None, normal(1, h, 4, 4)])
+    gqa("gqa_positions", 4, None, [4, 4], do_rotary=1, extra=[np.tile(np.arange(4), (b, 1)).astype(np.int64)])
+    q, k, v = normal(1, 3, h * d), normal(1, 3, g * d), normal(1, 3, g * d)
+    case("gqa_continued", "GroupQueryAttention",
+         [q, k, v, normal(1, g, 6, d), normal(1, g, 6, d), np.array([8], np.int32), np.array(9, np.int32), cos, sin], outputs=3, num_heads=h,
+         kv_num_heads=g, do_rotary=1)
+    part = [C(c) for c in caches(32, 4)]
+    wide = 2 * d
+    case("gqa_partial_rotary", "GroupQueryAttention",
+         [normal(b, 1, h * wide), normal(b, 1, g * wide), normal(b, 1, g * wide), normal(b, g, 6, wide), normal(b, g, 6, wide),
+          np.array([6, 6], np.int32), np.array(7, np.int32), cos, sin], outputs=3, num_heads=h, kv_num_heads=g, do_rotary=1)
+    ids = np.array([[3, 4, 5], [0, 1, 2]], np.int64)
+    case("rotary_3d", "RotaryEmbedding", [normal(2, 3, 2 * d), ids, cos, sin])
+    case("rotary_offset", "RotaryEmbedding", [normal(2, 3, 2 * d), np.array([4], np.int64), cos, sin], interleaved=1)
+    case("rotary_4d", "RotaryEmbedding", [normal(2, h, 3, d), ids, cos, sin])
+    case("rotary_partial", "RotaryEmbedding", [normal(2, 3, 2 * d), ids, *part], num_heads=2, rotary_embedding_dim=8)
+
+
+def pack(q, bits):
+    """uint8 numbers, packed along the last axis, the first in the low bits."""
+    each = 8 // bits
+    rest = -q.shape[-1] % each
+    q = np.pad(q, [(0, 0)] * (q.ndim - 1) + [(0, rest)]).reshape(*q.shape[:-1], -1, each)
+    return (q.astype(np.uint32) << (np.arange(each) * bits)).sum(-1).astype(np.uint8)
+
+
+def tensor4(q, dtype):
+    return helper.make_tensor("", dtype, q.shape, pack(q.reshape(-1), 4).tobytes(), raw=True)
+
+
+def weights():
+    for bits in (4, 8, 2):
+        for k, blocks, block in ((32, 2, 16), (40, 3, 16), (64, 1, 64)):
+            n = 6
+            q = ints(0, 1 << bits, n, blocks, block, dtype=np.uint8)
+            b, scale = C(pack(q, bits)), C(normal(n, blocks, scale=0.1))
+            zero = C(pack(ints(0, 1 << bits, n, blocks, dtype=np.uint8), bits))
+            label = f"{bits}_{k}"
+            tolerance = dict(rtol=1e-3, atol=1e-4)
+
+            def product(a, b, s, z=None, g=None, c=0, q=q, bits=bits, k=k, blocks=blocks):
+                if z is None:
+                    z = np.full((n, blocks), 1 << (bits - 1))
+                elif z.dtype == np.uint8:
+                    each = 8 // bits
+                    z = ((z[..., None] >> (np.arange(each, dtype=np.uint8) * bits)) & ((1 << bits) - 1)).reshape(n, -1)[:, :blocks]
+                w = (q - z[..., None].astype(np.float64)) * s.reshape(n, blocks, 1)
+                return (a @ w.reshape(n, -1)[:, :k].T + c).astype(np.float32)
+
+            case(f"nbits_{label}", "MatMulNBits", [normal(2, 3, k), b, scale], K=k, N=n, bits=bits, block_size=block, reference=product, **tolerance)
+            case(f"nbits_zero_{label}", "MatMulNBits", [normal(3, k), b, scale, zero], K=k, N=n, bits=bits, block_size=block, reference=product,
+                 **tolerance)
+            case(f"nbits_float_zero_{label}", "MatMulNBits", [normal(3, k), b, scale, C(normal(n, blocks) + 7)], K=k, N=n, bits=bits,
+                 block_size=block, reference=product, **tolerance)
+            if bits == 4 and k == 40:
+                case("nbits_flat", "MatMulNBits", [normal(3, k), b, C(scale.value.reshape(-1)), C(zero.value.reshape(-1)), None, normal(n)], K=k, N=n,
+                     bits=bits, block_size=block, **tolerance)
+                case("nbits_input", "MatMulNBits", [normal(3, k), b.value, scale.value, zero.value], K=k, N=n, bits=bits, block_size=block, **tolerance)
+    q, z = ints(0, 16, 10, 64, dtype=np.uint8), ints(0, 16, 10, 4, dtype=np.uint8)
+    scale, at = C(normal(10, 4, scale=0.1)), ints(0, 10, 2, 3, dtype=np.int64)
+    for name, dtype in (("uint4", TensorProto.UINT4), ("int4", TensorProto.INT4)):
+        case(f"gather_{name}", "GatherBlockQuantized", [C(q, tensor4(q, dtype)), at, scale], block_size=16)
+        case(f"gather_zero_{name}", "GatherBlockQuantized", [C(q, tensor4(q, dtype)), at, scale, C(z, tensor4(z, dtype))], block_size=16)
+    case("gather_uint8", "GatherBlockQuantized", [C(pack(q, 4)), at, scale], block_size=16, bits=4)
+    case("gather_uint8_zero", "GatherBlockQuantized", [C(pack(q, 4)), at, scale, C(pack(z, 4))], block_size=16, bits=4)
+    q8 = ints(0, 256, 10, 64, dtype=np.uint8)
+    case("gather_8_bits", "GatherBlockQuantized", [C(q8), at, scale], block_size=16, bits=8)
+
+
+def quantized():
+    u8 = lambda *shape: ints(0, 256, *shape, dtype=np.uint8)
+    i8 = lambda *shape: ints(-128, 128, *shape, dtype=np.int8)
+    f = np.float32
+    x = normal(3, 4)
+    case("quantize", "QuantizeLinear", [x, f(0.02), np.uint8(128)])
+    case("quantize_16", "QuantizeLinear", [x, f(0.001), np.uint16(30000)])
+    case("quantize_axis", "QuantizeLinear", [x, np.array([0.02, 0.05, 0.01], f), np.array([1, 2, 3], np.int8)], axis=0)
+    case("dequantize", "DequantizeLinear", [u8(3, 4), f(0.02), np.uint8(128)])
+    case("dequantize_16", "DequantizeLinear", [ints(0, 65536, 3, 4, dtype=np.uint16), f(0.001), np.uint16(30000)])
+    case("dequantize_32", "DequantizeLinear", [ints(-1000, 1000, 3, 4), f(0.02)])
+    case("dynamic_matmul", "DynamicQuantizeMatMul", [x, C(i8(4, 5)), C(f(0.02)), C(np.int8(3)), C(normal(5))])
+    case("dynamic_matmul_columns", "DynamicQuantizeMatMul", [normal(2, 3, 4), C(i8(4, 5)), C(np.abs(normal(5)) * f(0.02))])
+    case("matmul_to_float", "MatMulIntegerToFloat", [u8(3, 4), C(i8(4, 5)), f(0.1), C(f(0.02)), np.uint8(120), C(np.int8(0)), C(normal(5))])
+    case("qgemm", "QGemm", [u8(3, 4), f(0.02), np.uint8(128), C(i8(4, 5)), C(f(0.01)), C(np.int8(0)), C(ints(-500, 500, 5)), f(0.02), np.uint8(100)], rtol=0,
+         atol=1)
+    case("qgemm_float", "QGemm", [u8(3, 4), f(0.02), np.uint8(128), C(i8(5, 4)), C(np.abs(normal(5)) * f(0.01)), C(np.zeros(5, np.int8))],
+         transB=1, alpha=0.5)
+    step = dict(rtol=0, atol=1)  # ONNX Runtime computes with integers, and rounds halves its way
+    a, b, z, c = u8(2, 3, 4), u8(2, 3, 4), (f(0.05), np.uint8(100)), (f(0.07), np.uint8(120))
+    out = (f(0.1), np.uint8(110))
+    case("qlinear_add", "QLinearAdd", [a, *z, b, *c, *out], **step)
+    case("qlinear_add_broadcast", "QLinearAdd", [i8(2, 3, 4), f(0.05), np.int8(-3), i8(4), f(0.04), np.int8(2), f(0.06), np.int8(1)], **step)
+    case("qlinear_mul", "QLinearMul", [a, *z, b, *c, *out], **step)
+    case("qlinear_sigmoid", "QLinearSigmoid", [a, *z, f(0.004), np.uint8(0)], **step)
+    case("qlinear_leaky", "QLinearLeakyRelu", [a, *z, *out], alpha=0.2, **step)
+    case("qlinear_mean", "QLinearReduceMean", [a, *z, *z], axes=[1], keepdims=1, reference=lambda a, s, q, t, r: np.clip(
+        np.rint((a.astype(f) - q).mean(1, keepdims=True) * s / t) + r, 0, 255).astype(np.uint8))
+    case("qlinear_where", "QLinearWhere", [ints(0, 2, 2, 3, 4, dtype=bool), a, *z, b, *c, *out], **step)
+    case("qlinear_concat", "QLinearConcat", [*out, a, *z, b, *c], axis=1, **step)
+    case("qlinear_softmax", "QLinearSoftmax", [a, *z, f(1 / 256), np.uint8(0)], opset=13, axis=-1, **step)
+    case("qlinear_softmax_12", "QLinearSoftmax", [a, *z, f(1 / 256), np.uint8(0)], opset=12, axis=1, **step)
+    image = u8(1, 3, 6, 6)
+    case("qlinear_pool", "QLinearAveragePool", [image, *z, *z], kernel_shape=[2, 2], strides=[2, 2], **step)
+    case("qlinear_pool_last", "QLinearAveragePool", [u8(1, 6, 6, 3), *z, *z], kernel_shape=[2, 2], channels_last=1, **step)
+    case("qlinear_global_pool", "QLinearGlobalAveragePool", [image, *z, *z], **step)
+    case("qlinear_global_pool_last", "QLinearGlobalAveragePool", [u8(1, 6, 6, 3), *z, *z], channels_last=1, **step)
+    case("qlinear_conv_last", "QLinearConv", [u8(1, 6, 6, 2), *z, C(i8(4, 2, 3, 3)), C(f(0.01)), C(np.int8(0)), *out], channels_last=1, **step)
+    case("nhwc_max_pool", "NhwcMaxPool", [u8(1, 6, 6, 3)], kernel_shape=[2, 2], strides=[2, 2])
+
+
+def lstm():
+    s, b, i, h = 4, 2, 3, 5
+    for name, directions in (("dynamic_lstm", 1), ("dynamic_lstm_both", 2)):
+        w, r = ints(-127, 128, directions, i, 4 * h, dtype=np.int8), ints(-127, 128, directions, h, 4 * h, dtype=np.int8)
+        scales = np.full(directions, 0.005, np.float32), np.zeros(directions, np.int8)
+        # ONNX Runtime rounds the input and the state to 8 bits: that is the tolerance.
+        case(name, "DynamicQuantizeLSTM", [normal(s, b, i), C(w), C(r), C(normal(directions, 8 * h, scale=0.1)), None, None, None, None,
+                                           C(scales[0]), C(scales[1]), C(scales[0]), C(scales[1])], outputs=3, hidden_size=h,
+             direction="bidirectional" if directions == 2 else "forward", rtol=0.02, atol=0.02)
+
+
+def tensors():
+    case("range", "Range", [np.array([2], np.int64), np.array([9], np.int64), np.array([3], np.int64)])
+    case("range_default", "Range", [np.float32(1), np.float32(4)])
+    case("trilu", "Trilu", [normal(2, 4, 4), np.int64(1)], upper=0)
+    case("unique", "Unique", [np.array([2, 1, 1, 3, 4, 3], np.float32)], outputs=3)
+    case("expand_dims", "ExpandDims", [normal(2, 3), np.int32(-1)])
+    case("pad", "Pad", [normal(2, 3), np.array([[1, 0, 0, 2]], np.int64), np.array([1.5], np.float32)])
+    case("pad_reflect", "Pad", [normal(3, 4), np.array([1, 2, 1, 0], np.int64)], mode="reflect")
+    case("gather_nd", "GatherND", [normal(2, 3, 4), np.array([[0, 1], [1, 2]], np.int64)])
+    case("grid_sample", "GridSample", [normal(1, 2, 4, 4), normal(1, 3, 3, 2, scale=0.5)])
+    case("grid_sample_cubic", "GridSample", [normal(1, 2, 4, 4), normal(1, 3, 3, 2, scale=0.5)], mode="bicubic", align_corners=1)
+    case("cdist", "CDist", [normal(3, 4), normal(5, 4)], metric="sqeuclidean", rtol=1e-2, atol=1e-4)
+    case("cdist_root", "CDist", [normal(3, 4), normal(5, 4)], metric="euclidean", rtol=1e-2, atol=1e-4)
+    boxes = np.array([[0.1, 0.2, 0.8, 0.9], [0, 0, 1, 1], [-0.3, 0.1, 1.4, 0.6]], np.float32)
+    size = np.array([3, 4], np.int32)
+    case("crop_and_resize", "CropAndResize", [normal(2, 3, 6, 5), boxes, np.array([1, 0, 1], np.int32), size], extrapolation_value=7.0)
+    case("crop_and_resize_one", "CropAndResize", [normal(2, 3, 6, 5), boxes, np.array([0, 0, 1], np.int32), np.array([1, 2], np.int32)])
+
+
+def old():
+    x = normal(1, 3, 6, 5)
+    case("affine", "Affine", [x], domain="", onnx_opset=9, alpha=2.0, beta=0.5)
+    case("image_scaler", "ImageScaler", [x], domain="", onnx_opset=9, scale=0.5, bias=[1.0, 2.0, 3.0])
+    case("crop", "Crop", [x], domain="", onnx_opset=9, border=[1, 2, 1, 1])
+    case("crop_scale", "Crop", [x], domain="", onnx_opset=9, border=[1, 2, 0, 0], scale=[3, 2])
+    case("scaled_tanh", "ScaledTanh", [x], domain="", onnx_opset=9, alpha=0.5, beta=2.0)
+    case("parametric_softplus", "ParametricSoftplus", [x], domain="", onnx_opset=9, alpha=0.5, beta=2.0)
+
+
+def svm():
+    x, flat = normal(6, 3), lambda *shape, **k: normal(*shape, **k).reshape(-1).tolist()
+    params = [0.3, 0.5, 2.0]
+    for kernel in ("LINEAR", "POLY", "RBF", "SIGMOID"):
+        case(f"svr_{kernel.lower()}", "SVMRegressor", [x], domain=ML, coefficients=flat(4), support_vectors=flat(4, 3), n_supports=4, rho=[0.25],
+             kernel_type=kernel, kernel_params=params)
+        case(f"svc_{kernel.lower()}", "SVMClassifier", [x], outputs=2, domain=ML, coefficients=flat(2, 6), support_vectors=flat(6, 3),
+             vectors_per_class=[2, 3, 1], rho=flat(3), kernel_type=kernel, kernel_params=params, classlabels_ints=[7, 8, 9])
+    case("svr_features", "SVMRegressor", [x], domain=ML, coefficients=flat(3), rho=[0.25], kernel_type="LINEAR", kernel_params=params)
+    case("svr_one_class", "SVMRegressor", [x], domain=ML, coefficients=flat(4), support_vectors=flat(4, 3), n_supports=4, rho=[-0.1], one_class=1,
+         kernel_type="RBF", kernel_params=params)
+    two = dict(coefficients=flat(5), support_vectors=flat(5, 3), vectors_per_class=[2, 3], rho=[0.1], kernel_type="RBF", kernel_params=params)
+    case("svc_two", "SVMClassifier", [x], outputs=2, domain=ML, classlabels_strings=["no", "yes"], **two)
+    # ONNX Runtime finds probabilities by iteration, and stops early.
+    case("svc_two_probabilities", "SVMClassifier", [x], outputs=2, domain=ML, classlabels_ints=[0, 1], prob_a=[-1.5], prob_b=[0.2], rtol=0.02,
+         atol=0.005, **two)
+    case("zip_map", "ZipMap", [x], domain=ML, classlabels_int64s=[1, 2, 3], reference=lambda x: x)
+
+
+def moe():
+    t, e, h, f = 5, 4, 32, 16
+    x, router = normal(1, t, h), normal(t, e)
+    softmax = lambda r: np.exp(r) / np.exp(r).sum(-1, keepdims=True)
+
+    def mixture(act, k, normalize=False, fuse=0):
+        def run(x, r, w1, b1, w2, b2=None, w3=None, b3=None):
+            p, y = softmax(r.astype(np.float64)), np.zeros((t, h))
+            for i in range(t):
+                best = np.argsort(-p[i])[:k]
+                share = p[i, best] / (p[i, best].sum() if normalize else 1)
+                for n, s in zip(best, share):
+                    z = x.reshape(t, h)[i] @ w1[n].T + (b1[n] if b1 is not None else 0)
+                    y[i] += s * (act(z, x.reshape(t, h)[i] @ w3[n].T + (b3[n] if b3 is not None else 0) if w3 is not None else None) @ w2[n].T
+                                 + (b2[n] if b2 is not None else 0))
+            return y.reshape(x.shape).astype(np.float32)
+        return run
+
+    glu = lambda g, l, limit=7.0: (lambda G, L: G * sigmoid(1.702 * G) * (L + 1))(np.minimum(g, limit), np.clip(l, -limit, limit))
+    w1, w2, b1, b2 = C(normal(e, f, h)), C(normal(e, h, f)), C(normal(e, f)), C(normal(e, h))
+    case("moe", "MoE", [x, router, w1, b1, w2, b2], k=2, reference=mixture(lambda z, _: np.maximum(z, 0), 2))
+    case("moe_normal", "MoE", [x, router, w1, None, w2], k=2, normalize_routing_weights=1, activation_type="silu",
+         reference=mixture(lambda z, _: z * sigmoid(z), 2, True))
+    case("moe_gated", "MoE", [x, router, w1, None, w2, None, C(normal(e, f, h))], k=1, activation_type="silu",
+         reference=mixture(lambda z, l: z * sigmoid(z) * l, 1))
+    wide, wide_bias = C(normal(e, 2 * f, h)), C(normal(e, 2 * f))
+    options = dict(k=2, activation_type="swiglu", activation_alpha=1.702, activation_beta=1.0, swiglu_limit=7.0)
+    case("moe_swiglu", "MoE", [x, router, wide, wide_bias, w2, b2], swiglu_fusion=1, **options,
+         reference=mixture(lambda z, _: glu(z[0::2], z[1::2]), 2))
+    case("moe_swiglu_halves", "MoE", [x, router, wide, wide_bias, w2, b2], swiglu_fusion=2, **options,
+         reference=mixture(lambda z, _: glu(z[:f], z[f:]), 2))
+    for bits in (4, 8):
+        for block in (0, 16):
+            q1, q2 = ints(0, 1 << bits, e, 2 * f, h, dtype=np.uint8), ints(0, 1 << bits, e, h, f, dtype=np.uint8)
+            scale = lambda n, k: C(np.abs(normal(e, n, k // block, scale=0.05)) if block else np.abs(normal(e, n, scale=0.05)))
+            s1, s2 = scale(2 * f, h), scale(h, f)
+
+            case(f"qmoe_{bits}_{block}", "QMoE", [x, router, C(pack(q1, bits)), s1, wide_bias, C(pack(q2, bits)), s2, b2], swiglu_fusion=1,
+                 expert_weight_bits=bits, normalize_routing_weights=1, **options, **({"block_size": block} if block else {}),
+                 atol=40 if bits == 8 and block else 1e-3)  # 8-bit blocks: ONNX Runtime rounds activations to 8 bits, too
+
+
+def halves():
+    """Float16: ONNX Runtime computes in float32 in many places, and rounds at other ones."""
+    h16, wide = np.float16, dict(rtol=0.02, atol=0.02)
+    x, s, g = normal(2, 3, 16, dtype=h16), normal(2, 3, 16, dtype=h16), normal(16, dtype=h16)
+    case("skip_half", "SkipLayerNormalization", [x, s, g, g], **wide)
+    case("bias_gelu_half", "BiasGelu", [x, g], **wide, reference=lambda x, b: erf_gelu((x + b).astype(np.float32)).astype(h16))
+    case("quick_gelu_half", "QuickGelu", [x], **wide)
+    case("fused_matmul_half", "FusedMatMul", [x, normal(2, 16, 4, dtype=h16)], alpha=0.25, **wide)
+    b, heads, kv, d = 2, 4, 2, 16
+    cos, sin = (C(c.astype(h16)) for c in caches(32, d // 2))
+    case("gqa_half", "GroupQueryAttention",
+         [normal(b, 1, heads * d, dtype=h16), normal(b, 1, kv * d, dtype=h16), normal(b, 1, kv * d, dtype=h16), normal(b, kv, 6, d, dtype=h16),
+          normal(b, kv, 6, d, dtype=h16), np.array([6, 6], np.int32), np.array(7, np.int32), cos, sin], outputs=3, num_heads=heads, kv_num_heads=kv,
+         do_rotary=1, **wide)
+    case("gqa_sink_half", "GroupQueryAttention",
+         [normal(b, 3, heads * d, dtype=h16), normal(b, 3, kv * d, dtype=h16), normal(b, 3, kv * d, dtype=h16), None, None, np.array([2, 2], np.int32),
+          np.array(3, np.int32), None, None, None, None, normal(heads, dtype=h16)], outputs=3, num_heads=heads, kv_num_heads=kv, **wide)
+    q = ints(0, 16, 6, 2, 16, dtype=np.uint8)
+    case("nbits_half", "MatMulNBits", [normal(3, 32, dtype=h16), C(pack(q, 4)), C(normal(6, 2, scale=0.1, dtype=h16))], K=32, N=6, bits=4,
+         block_size=16, **wide)
+
+
+for group in (svm, halves, moe, activations, norms, products, multi_head, attention, group_query, weights, quantized, lstm, tensors, old):
+    group()
+with tarfile.open(pathlib.Path(__file__).with_name("contrib.tar.xz"), "w:xz") as archive:
+    for name, data in sorted(files.items()):
+        info = tarfile.TarInfo(f"contrib/{name}")
+        info.size = len(data)
+        archive.addfile(info, io.BytesIO(data))
