@@ -454,10 +454,18 @@ static grt_status new_op(int threads, grt_dnnl_op **out, char *err, size_t n)
     return GRT_OK;
 }
 
+/* Before a creation: the number of threads that deliver is to put back. */
+static int begin_making(const grt_dnnl_op *op)
+{
+    dnnl_making_begin();
+    return use_threads(op->threads);
+}
+
 /* Hands a created operation over, or drops a failed one. */
 static grt_status deliver(grt_status status, int threads_before, grt_dnnl_op **out)
 {
     use_threads(threads_before);
+    dnnl_making_end();
     if (status != GRT_OK) {
         grt_dnnl_op_release(*out);
         *out = NULL;
@@ -469,7 +477,7 @@ grt_status grt_dnnl_conv_create(const grt_dnnl_conv *conv, const grt_dnnl_op *li
                                 grt_dnnl_op **out, char *err, size_t n)
 {
     GRT_TRY(new_op(threads, out, err, n));
-    const int before = use_threads((*out)->threads);
+    const int before = begin_making(*out);
     return deliver(create_conv(*out, conv, like, err, n), before, out);
 }
 
@@ -477,14 +485,14 @@ grt_status grt_dnnl_pool_create(const grt_dnnl_pool *pool, int threads, grt_dnnl
                                 size_t n)
 {
     GRT_TRY(new_op(threads, out, err, n));
-    const int before = use_threads((*out)->threads);
+    const int before = begin_making(*out);
     return deliver(create_pool(*out, pool, err, n), before, out);
 }
 
 grt_status grt_dnnl_lrn_create(const grt_dnnl_lrn *lrn, int threads, grt_dnnl_op **out, char *err, size_t n)
 {
     GRT_TRY(new_op(threads, out, err, n));
-    const int before = use_threads((*out)->threads);
+    const int before = begin_making(*out);
     return deliver(create_lrn(*out, lrn, err, n), before, out);
 }
 
@@ -546,7 +554,9 @@ static grt_status reorder(const dnnl_weights *weights, const char *format, const
                           md_view layout, void *to, const char *what, char *err, size_t n)
 {
     const int before = use_threads(1);
+    dnnl_making_begin();
     const dnnl_status_t s = dnnl_weights_reorder(engine(), weights, format, from, bytes, layout, to);
+    dnnl_making_end();
     use_threads(before);
     return result(err, n, what, s);
 }

@@ -5,16 +5,17 @@
 #include <new>
 #include <stdexcept>
 
+#include <pthread.h>
 #include <sys/mman.h>
 
 namespace
 {
 
-/* A primitive whose creation was cut short stays in oneDNN's cache, under a key that points into the
- * descriptor that its creator is about to free, with a result that never comes. So the cache is emptied at
- * once, while that descriptor is alive. Not getting it empty would be oneDNN's failure to allocate nothing.
- */
-void forget_unfinished() noexcept
+/* Shared: threads that are making an operation. Exclusive: the one that empties oneDNN's cache. */
+pthread_rwlock_t cache = PTHREAD_RWLOCK_INITIALIZER;
+thread_local bool making;
+
+void empty_cache() noexcept
 {
     try {
         int capacity = 0;
@@ -24,6 +25,34 @@ void forget_unfinished() noexcept
         }
     } catch (...) {
     }
+}
+
+/* A creation that throws while it inserts into the cache leaves oneDNN's lock of the cache with this thread,
+ * and others that are making something wait for it. To ask for the capacity gives it back: the lock is not
+ * taken again by the thread that has it, but unlocked. */
+void release_cache_lock() noexcept
+{
+    try {
+        int ignored = 0;
+        dnnl_get_primitive_cache_capacity(&ignored);
+    } catch (...) {
+    }
+}
+
+/* A primitive whose creation was cut short stays in oneDNN's cache, under a key that points into the
+ * descriptor that its creator is about to free, with a result that never comes. So the cache is emptied at
+ * once, while that descriptor is alive, and when no other thread is between a descriptor and its primitive
+ * (dnnl_making_begin). Not getting it empty would be oneDNN's failure to allocate nothing. */
+void forget_unfinished() noexcept
+{
+    release_cache_lock();
+    if (making)
+        pthread_rwlock_unlock(&cache);
+    pthread_rwlock_wrlock(&cache);
+    empty_cache();
+    pthread_rwlock_unlock(&cache);
+    if (making)
+        pthread_rwlock_rdlock(&cache);
 }
 
 /* Two things end in a crash that nobody can catch (2.6 and 3.x): oneDNN's classes have an operator new that
@@ -57,6 +86,18 @@ template <typename Call> dnnl_status_t without_exceptions(Call call) noexcept
 }
 
 } // namespace
+
+extern "C" void dnnl_making_begin(void) noexcept
+{
+    pthread_rwlock_rdlock(&cache);
+    making = true;
+}
+
+extern "C" void dnnl_making_end(void) noexcept
+{
+    making = false;
+    pthread_rwlock_unlock(&cache);
+}
 
 #define X(name, parameters, arguments)                                    \
     extern "C" dnnl_status_t try_##name parameters noexcept               \

@@ -117,6 +117,12 @@ DNNL_RUN_CALLS(X)
 DNNL_MAKE_CALLS(X)
 #undef X
 
+/* Around all that makes an operation, from its descriptor to its primitive; not to be nested. Meanwhile no
+ * other thread's failure empties oneDNN's cache of primitives: a descriptor that came from the cache may
+ * point into one that is freed, which does no harm as long as the primitive comes from the cache, too. */
+void dnnl_making_begin(void) DNNL_CALL_THROWS;
+void dnnl_making_end(void) DNNL_CALL_THROWS;
+
 #ifdef __cplusplus
 }
 #else

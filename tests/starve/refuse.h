@@ -16,6 +16,9 @@ long refuse_refused(void);
 long refuse_live(void);
 /* Was the first refused allocation oneDNN's? It loses what it was making when it throws. */
 bool refuse_was_in_dnnl(void);
+/* How often oneDNN's cache was emptied while another thread was making a primitive: it may then come out
+ * wrong, or crash, where the processor has AVX-512 (docs/decisions/failures.md). */
+long refuse_disturbed(void);
 /* Where the first refused allocation was asked for, to standard error. Allocates nothing. */
 void refuse_show(void);
 

@@ -7,6 +7,7 @@
  *   --for-good    all allocations after it fail, too
  *   --show        where each allocation was that nobody missed
  * The last line is "N passed, N failed, N skipped". */
+#include <execinfo.h>
 #include <graphrt/graphrt.h>
 #include <math.h>
 #include <signal.h>
@@ -154,6 +155,10 @@ static void died(int number)
         snprintf(line, sizeof line, "FAILED: allocation %ld: the process dies of signal %d\n", at, number);
     if (write(2, line, (size_t)n) == n)
         refuse_show();
+    void *frames[48]; /* of the crash; the former are those of the refused allocation */
+    const int depth = number ? backtrace(frames, 48) : 0;
+    if (depth && write(2, "it died at\n", 11) == 11)
+        backtrace_symbols_fd(frames, depth, 2);
     _exit(1);
 }
 
@@ -235,6 +240,9 @@ static int trial(life *l, long from, long step, bool for_good, bool show)
         t.failed += !nothing_lost(l, for_good, &usual);
     }
     at = 0;
+    if (refuse_disturbed())
+        printf("FAILED: a cache was emptied %ld times while a thread needed it\n", refuse_disturbed());
+    t.failed += refuse_disturbed() != 0;
     printf("%ld were not missed\n%ld passed, %ld failed, 0 skipped\n", t.unmissed, t.passed, t.failed);
     return t.failed || !t.passed;
 }
