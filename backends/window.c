@@ -30,8 +30,8 @@ void cpu_window_read(const grt_op_desc *desc, int32_t spatial, const int64_t *in
         w->kernel[i] = kernel ? kernel[i] : entry(shape, n_kernel, i, 1);
         w->stride[i] = entry(strides, n_stride, i, 1);
         w->dilation[i] = entry(dilations, n_dilation, i, 1);
-        w->in_pixels *= in[i];
-        w->out_pixels *= out[i];
+        w->in_pixels = grt_mul_saturated(w->in_pixels, in[i]);
+        w->out_pixels = grt_mul_saturated(w->out_pixels, out[i]);
         w->taps = grt_mul_saturated(w->taps, w->kernel[i]);
         const int64_t reach = (w->kernel[i] - 1) * w->dilation[i] + 1;
         if (upper || lower || sized) {

@@ -10,16 +10,16 @@
 enum { MAX_VISITS = 1000 };
 
 /* Value of a dim with every symbol 1; 1 where it cannot be said. */
-static double dim_value(const grt_dims *dims, grt_dim dim, int *visits)
+static int64_t dim_value(const grt_dims *dims, grt_dim dim, int *visits)
 {
     grt_dim_expr e = grt_dim_get(dims, dim);
     int64_t v;
     if (e.op == GRT_DIM_CONST)
-        return (double)e.value;
+        return e.value;
     if (e.op == GRT_DIM_SYMBOL || ++*visits > MAX_VISITS)
         return 1;
-    int64_t a = (int64_t)dim_value(dims, e.a, visits), b = (int64_t)dim_value(dims, e.b, visits);
-    return grt_dim_apply(e.op, a, b, &v) ? (double)v : 1;
+    const int64_t a = dim_value(dims, e.a, visits), b = dim_value(dims, e.b, visits);
+    return grt_dim_apply(e.op, a, b, &v) ? v : 1;
 }
 
 /* A size that symbols of 1 make negative, as of a window that is longer than its input, cannot be said
@@ -30,8 +30,8 @@ static double product(const ir_value *value, int32_t from, int32_t to)
     double n = 1;
     for (int32_t i = from; i < to; i++) {
         int visits = 0;
-        double size = dim_value(value->graph->module->dims, value->type.dims[i], &visits);
-        n *= size < 0 ? 1 : size;
+        const int64_t size = dim_value(value->graph->module->dims, value->type.dims[i], &visits);
+        n *= size < 0 ? 1 : (double)size;
     }
     return n;
 }

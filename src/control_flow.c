@@ -102,6 +102,19 @@ static grt_status scalar_bool(const grt_plan_step *step, const grt_value *value,
     return GRT_OK;
 }
 
+static grt_status scalar_int(const grt_plan_step *step, const grt_value *value, const char *what,
+                             int64_t *out)
+{
+    if (value->kind != GRT_KIND_TENSOR || !grt_dtype_in(value->t.dtype, GRT_SET_INTS) ||
+        grt_tensor_elements(&value->t) != 1) {
+        char text[GRT_TYPE_TEXT_SIZE];
+        return grt_fail_op(&step->desc, GRT_STATUS_INVALID_ARGUMENT, "%s must be one whole number, found %s",
+                           what, grt_tensor_text(&value->t, text));
+    }
+    *out = grt_tensor_int(&value->t, 0);
+    return GRT_OK;
+}
+
 /* ---- tensors made of slices ---- */
 
 /* Copy between a tensor of rank r+1 and its slice `index` along `axis`. */
@@ -271,8 +284,8 @@ static grt_status loop_iterations(grt_frame *frame, const grt_plan_step *step, g
     const grt_value *limit = step_in(frame, step, 0), *go = step_in(frame, step, 1);
     int64_t max = INT64_MAX;
     bool condition = true;
-    if (limit && grt_tensor_elements(&limit->t) == 1)
-        max = grt_tensor_int(&limit->t, 0);
+    if (limit)
+        GRT_TRY(scalar_int(step, limit, "the number of iterations", &max));
     if (go)
         GRT_TRY(scalar_bool(step, go, "the condition", &condition));
     for (int32_t i = 0; i < n_carried; i++)

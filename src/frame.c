@@ -176,7 +176,8 @@ static grt_status find_dims(grt_frame *frame, int32_t s, bool *out_found)
             frame->known[step->out[i]] = known;
             *out_found = *out_found && known;
         }
-    return GRT_OK;
+    const bool view = step->kind == GRT_STEP_VIEW && frame->steps[s].call.run.in[0]->rank >= 0;
+    return view && *out_found ? grt_op_call_check_view(&frame->steps[s].call) : GRT_OK;
 }
 
 /* Decide whether a step of the main body is static at these dims: everything it touches is known before the

@@ -230,6 +230,10 @@ static grt_status check_kernel(const checker *c, const grt_plan_step *step, cons
     const int32_t needed = row->flags & OP_SHAPED && row->min_in > 1 ? 1 : row->min_in;
     if (!present(step, 0, needed))
         return bad(c, "step '%s': %s must have its first %d inputs", step_name(step), step->desc.op, needed);
+    for (int32_t i = 0; i < row->min_out; i++)
+        if (step->out[i] < 0)
+            return bad(c, "step '%s': %s must have its first %d outputs", step_name(step), step->desc.op,
+                       row->min_out);
     return GRT_OK;
 }
 

@@ -57,18 +57,24 @@ static bool floats(const ir_type *type, int64_t n, double *out_values)
     return true;
 }
 
+/* What a tensor can have as a size; anything else is left to the run, which refuses it. */
+static bool is_size(double size)
+{
+    return size >= 0 && size < 0x1p62;
+}
+
 /* floor(dim * scale), computed in float32 as the shape rules of ONNX do. */
 static grt_dim scaled(const infer *inf, grt_dim dim, double scale)
 {
     int64_t v;
     if (infer_const(inf, dim, &v)) {
         float size = floorf((float)v * (float)scale);
-        return size < 0x1p62f ? grt_dim_const(inf->dims, (int64_t)size) : grt_dim_fresh(inf->dims);
+        return is_size((double)size) ? grt_dim_const(inf->dims, (int64_t)size) : grt_dim_fresh(inf->dims);
     }
     double inverse = 1 / scale;
-    if (scale == floor(scale) && scale < 0x1p31)
+    if (scale > 0 && scale == floor(scale) && scale < 0x1p31)
         return grt_dim_mulc(inf->dims, dim, (int64_t)scale);
-    if (inverse == floor(inverse) && inverse < 0x1p31)
+    if (inverse > 0 && inverse == floor(inverse) && inverse < 0x1p31)
         return grt_dim_floordiv(inf->dims, dim, grt_dim_const(inf->dims, (int64_t)inverse));
     return grt_dim_fresh(inf->dims);
 }
@@ -108,7 +114,7 @@ static void keep_ratio(const infer *inf, const ir_type *data, const int32_t *axe
             scale = least ? fmin(scale, ratio) : fmax(scale, ratio);
     }
     for (int32_t k = 0; isfinite(scale) && k < n; k++)
-        if (infer_const(inf, data->dims[axes[k]], &from))
+        if (infer_const(inf, data->dims[axes[k]], &from) && is_size(floor((double)from * scale + 0.5)))
             dims[axes[k]] = grt_dim_const(inf->dims, (int64_t)floor((double)from * scale + 0.5));
 }
 

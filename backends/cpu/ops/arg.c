@@ -74,10 +74,13 @@ static int64_t best_in_run(const float *v, int64_t n, bool least, bool last)
     }
     if (odd)
         return best_float(v, n, 1, least, last);
-    int64_t at = last ? n - 1 : 0;
-    while (v[at] != best)
-        at += last ? -1 : 1;
-    return at;
+    const int64_t first = last ? n - 1 : 0, step = last ? -1 : 1;
+    for (int64_t i = 0, at = first; i < n; i++, at += step)
+        if (v[at] == best)
+            return at;
+    /* A reduction may begin with the greatest finite number instead of infinity: then the best is none of v's
+     * only where all of v are the same infinity. */
+    return first;
 }
 
 static int64_t (*const best_of[GRT_DTYPE_COUNT])(const void *data, int64_t n, int64_t step, bool least,

@@ -125,6 +125,33 @@ static int64_t known(int64_t dim, int64_t guess)
     return dim > 0 ? dim : guess;
 }
 
+static bool all_within(const int64_t *values, size_t n, int64_t most)
+{
+    bool within = true;
+    for (size_t i = 0; values && i < n; i++)
+        within = within && values[i] >= -most && values[i] <= most;
+    return within;
+}
+
+/* Is a guess worth making? Attributes and sizes of which the arithmetic of a window could overflow are
+ * refused once the input's sizes are known. */
+static bool can_guess(const grt_kernel_node *node, const conv_state *state)
+{
+    enum { MAX_STEP = 1 << 20 };
+    static const char *const lists[] = {"strides", "dilations", "pads", "output_padding"};
+    bool can = node->in[1].rank - 2 <= GRT_DNNL_MAX_SPATIAL && all_within(&state->groups, 1, INT32_MAX);
+    for (size_t i = 0; can && i < sizeof lists / sizeof *lists; i++) {
+        size_t n = 0;
+        const int64_t *values = grt_attr_ints(node->desc, lists[i], &n);
+        can = all_within(values, n, MAX_STEP);
+    }
+    const grt_tensor *x = &node->in[0], *w = &node->in[1], *y = &node->out[0];
+    return can && all_within(w->dims, (size_t)w->rank, INT32_MAX) &&
+           all_within(w->dims + 2, (size_t)w->rank - 2, MAX_STEP) &&
+           (x->rank < 0 || all_within(x->dims, (size_t)x->rank, INT32_MAX)) &&
+           (y->rank < 0 || all_within(y->dims, (size_t)y->rank, INT32_MAX));
+}
+
 /* Weights must be packed before the sizes are certain: assume likely ones for what is unknown. A shape that
  * wants another layout packs its own copy. */
 static bool guess_shape(const grt_kernel_node *node, const conv_state *state, cpu_conv *c)
@@ -219,7 +246,7 @@ static grt_status likely_op(const grt_kernel_node *node, const conv_state *state
     cpu_conv guess;
     cpu_columns cut;
     *out = NULL;
-    if (!guess_shape(node, state, &guess))
+    if (!can_guess(node, state) || !guess_shape(node, state, &guess))
         return GRT_OK;
     guess = cpu_columns_turn(&guess);
     if (!cpu_columns_cut(&guess, state->transposed, node->threads, &cut))
@@ -234,6 +261,8 @@ static grt_status likely_op(const grt_kernel_node *node, const conv_state *state
 static bool wants_grouped(const grt_kernel_node *node, const conv_state *state, const grt_dnnl_op *op)
 {
     cpu_conv guess;
+    if (!can_guess(node, state))
+        return false;
     guess_shape(node, state, &guess);
     const char *impl = op ? grt_dnnl_op_impl(op) : "ref";
     return !state->transposed && cpu_conv_group_fits(&guess) && (strstr(impl, "gemm") || strstr(impl, "ref"));

@@ -160,14 +160,15 @@ static grt_status create(const grt_kernel_node *node, void **out_state)
     int32_t opcode = mean ? PW_Add : grt_pointwise_function_of(node->desc);
     s->dtype = node->in[0].dtype;
     grt_dtype compute = is_16(s->dtype) ? GRT_DTYPE_FLOAT : s->dtype;
-    s->loop = cpu_pw_table(compute)[opcode];
+    pw_table table = cpu_pw_table(compute);
+    s->loop = table ? table[opcode] : NULL;
     s->truth = grt_pointwise_info(opcode)->truth;
     s->n_in = variadic ? node->n_in : grt_pointwise_info(opcode)->arity;
     s->form = !variadic ? FORM_CALL : node->n_in == 1 ? FORM_COPY : FORM_FOLD;
     (void)grt_pointwise_params(node->desc, opcode, s->p);
-    if (mean) {
+    if (mean && table) {
         float count_f = (float)node->n_in;
-        s->divide = cpu_pw_table(compute)[PW_Div];
+        s->divide = table[PW_Div];
         s->divisor_storage = (double)node->n_in;
         if (compute == GRT_DTYPE_FLOAT)
             memcpy(&s->divisor_storage, &count_f, sizeof count_f);
@@ -178,8 +179,9 @@ static grt_status create(const grt_kernel_node *node, void **out_state)
     }
     if (!s->loop) {
         free(s);
-        return grt_fail_op(node->desc, GRT_STATUS_INTERNAL, "no loop for %s",
-                           grt_dtype_name(node->in[0].dtype));
+        return grt_fail_op(node->desc, GRT_STATUS_INVALID_PLAN,
+                           "input 0 is %s in the plan, a type that %s does not compute with",
+                           grt_dtype_name(node->in[0].dtype), node->desc->op);
     }
     *out_state = s;
     return GRT_OK;

@@ -3,6 +3,7 @@
  * are widened strip by strip. */
 #include "backends/cpu/move.h"
 
+#include "src/base/checked.h"
 #include "src/base/float.h"
 
 #include <math.h>
@@ -439,6 +440,24 @@ static grt_status read_axes(const grt_run *run, bool *reduced)
     return GRT_OK;
 }
 
+/* The output was sized before the axes were read: by the rule, which may not have known them, or by what the
+ * model declares. */
+static grt_status check_output(const grt_run *run, const bool *reduced)
+{
+    const grt_tensor *data = run->in[0], *out = run->out[0];
+    int64_t kept = 1;
+    for (int32_t k = 0; k < data->rank; k++)
+        kept = reduced[k] ? kept : grt_mul_saturated(kept, data->dims[k]);
+    if (kept == grt_tensor_elements(out))
+        return GRT_OK;
+    char text[GRT_TYPE_TEXT_SIZE];
+    return grt_fail_op(
+        run->desc, GRT_STATUS_INVALID_ARGUMENT,
+        "the axes keep %lld elements, but the output is declared as %s; give axes that fit, or "
+        "declare its shape as unknown",
+        (long long)kept, grt_tensor_text(out, text));
+}
+
 /* Collapse axes into the job's lists; the innermost goes to `inner`. */
 static void collapse(job *j, const grt_tensor *data, const bool *reduced)
 {
@@ -475,6 +494,7 @@ static grt_status run_reduce(const grt_run *run)
     const grt_tensor *data = run->in[0];
     bool reduced[GRT_MAX_RANK];
     GRT_TRY(read_axes(run, reduced));
+    GRT_TRY(check_output(run, reduced));
     job j = {.state = state,
              .how = state->fold,
              .dtype = data->dtype,

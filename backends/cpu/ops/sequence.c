@@ -97,7 +97,7 @@ static grt_status insert_run(const grt_run *run)
     const grt_value *sequence = in_value(run, 0);
     int64_t at = (int64_t)sequence->n;
     grt_value *item;
-    if (in_value(run, 2) && !(grt_tensor_elements(run->in[2]) == 1 && grt_tensor_int(run->in[2], 0) == at))
+    if (in_value(run, 2) && !(is_number(run->in[2]) && grt_tensor_int(run->in[2], 0) == at))
         GRT_TRY(position(run, 2, at, &at)); /* the position behind the last item is allowed too */
     GRT_TRY(grt_value_share(out_value(run), sequence));
     GRT_TRY(grt_value_insert(out_value(run), (size_t)at, &item));
