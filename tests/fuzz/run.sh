@@ -1,12 +1,19 @@
 #!/bin/bash
 # Builds the libFuzzer targets with clang in build-fuzz/ and runs each for a while. usage: tests/fuzz/run.sh [SECONDS]
-# SECONDS: of each target (20); 0 builds them, with tests/forge/forge, and makes the seeds.
+# Without SECONDS each target makes the same 60,000 executions at every call, as far as that can be: who changed nothing sees nothing new. To
+# look for what is new, give SECONDS of each target, or see campaign.sh; 0 builds them, with tests/forge/forge, and makes the seeds.
 # Seeds need the data and graphc of build/. What crashes, hangs (20 s) or takes too much memory is kept in build-fuzz/.
 # The last line is "N passed, N failed, N skipped"; exit status 77 without clang's libFuzzer.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 . scripts/ui.sh
-seconds=${1:-20}
+seconds=${1:-}
+amount=(-max_total_time="$seconds")
+same=() # as a command's first words: the same addresses, by which tables are hashed, at every call
+if [ -z "$seconds" ]; then
+    amount=(-seed=1 -runs=60000)
+    setarch -R true 2>/dev/null && same=(setarch -R)
+fi
 ui_logs=build-fuzz/logs
 mkdir -p build-fuzz/logs
 passed=0
@@ -52,15 +59,19 @@ if ! step "configuring build-fuzz/" configure_build || ! step "building the fuzz
     echo "0 passed, 1 failed, 0 skipped"
     exit 1
 fi
+export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
 export GRAPHRT_FUZZ_POOL=${GRAPHRT_TEST_DATA:-build/data}/node OMP_NUM_THREADS=1
 for target in import plan run; do
     [ "$seconds" = 0 ] && break
-    mkdir -p "build-fuzz/corpus/$target"
+    corpus=build-fuzz/corpus/$target
+    [ -n "$seconds" ] || corpus=build-fuzz/same/$target
+    [ -n "$seconds" ] || rm -rf "$corpus"
+    mkdir -p "$corpus"
     # Memory that the sanitizer refuses is no failure of the library's, hence no limit of one allocation.
     # shellcheck disable=SC2046 # a list of directories
-    if step "fuzz_$target for $seconds s" "build-fuzz/tests/fuzz/fuzz_$target" -max_total_time="$seconds" -entropic=0 -timeout=20 \
+    if step "fuzz_$target${seconds:+ for $seconds s}" "${same[@]}" "build-fuzz/tests/fuzz/fuzz_$target" "${amount[@]}" -entropic=0 -timeout=20 \
         -rss_limit_mb=2048 -malloc_limit_mb=1000000 -max_len=32768 -artifact_prefix="build-fuzz/$target-" \
-        "build-fuzz/corpus/$target" $(seeds_of "$target"); then
+        "$corpus" $(seeds_of "$target"); then
         passed=$((passed + 1))
         grep -E '^(Done|#.* DONE)' "build-fuzz/logs/step-$ui_step.log" | tail -n 1
     else

@@ -74,7 +74,7 @@ static grt_status reshape(grt_reshape *r)
     bool fits =
         sh->single ||
         (axis >= 0 && (sh->blocked ? scale->rank == x->rank && n_scales == outer * sh->steps * sh->inner &&
-                                         (sh->length + s->block - 1) / s->block <= sh->steps
+                                         sh->length / s->block + (sh->length % s->block != 0) <= sh->steps
                                    : n_scales == sh->length));
     bool ok = sh->scale && (sh->zero || r->n_in < 3 || !r->in[2]);
     if (!ok || !fits || (sh->zero && grt_tensor_elements(r->in[2]) != n_scales)) {
