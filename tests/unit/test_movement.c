@@ -156,6 +156,25 @@ START_TEST(empty_sets_have_their_neutral_element)
 }
 END_TEST
 
+START_TEST(extremes_of_infinities_are_infinite)
+{
+    enum { N = 40 };
+    for (int least = 0; least < 2; least++) {
+        const float extreme = least ? INFINITY : -INFINITY;
+        float x[N];
+        for (int i = 0; i < N; i++)
+            x[i] = extreme;
+        op_runner r;
+        op_begin(&r, "", least ? "ReduceMin" : "ReduceMax");
+        op_add(&r, GRT_DTYPE_FLOAT, 2, DIMS(1, N), x);
+        LIST(&r, 1);
+        op_run_ok(&r, 1);
+        ck_assert(*(const float *)r.out[0].t.data == extreme);
+        op_end(&r);
+    }
+}
+END_TEST
+
 /* One float32 accumulator would be off by 3e-3 here; strips of 256 are summed in float32, which costs 1e-5 at
  * most. */
 START_TEST(long_sums_stay_exact_enough)
@@ -367,6 +386,7 @@ Suite *suite_test_movement(void)
     tcase_set_timeout(tc, 60);
     tcase_add_loop_test(tc, reductions_match_their_definitions, 0, 10);
     tcase_add_test(tc, empty_sets_have_their_neutral_element);
+    tcase_add_test(tc, extremes_of_infinities_are_infinite);
     tcase_add_test(tc, long_sums_stay_exact_enough);
     tcase_add_test(tc, indices_out_of_range_are_refused);
     tcase_add_test(tc, scatter_keeps_order_and_reduces);

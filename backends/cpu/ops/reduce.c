@@ -6,6 +6,7 @@
 #include "src/base/checked.h"
 #include "src/base/float.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 

@@ -5,6 +5,22 @@
  * No include guard: that is the point. */
 
 #ifndef FOLD_ROWS_ONLY
+/* Without a reduction, which may begin with the greatest finite number instead of infinity. */
+static T FOLD_NAME(greatest_plain)(const T *v, int64_t m)
+{
+    T s = v[0];
+    for (int64_t i = 1; i < m; i++)
+        s = v[i] > s ? v[i] : s;
+    return s;
+}
+static T FOLD_NAME(least_plain)(const T *v, int64_t m)
+{
+    T s = v[0];
+    for (int64_t i = 1; i < m; i++)
+        s = v[i] < s ? v[i] : s;
+    return s;
+}
+
 /* Fold n numbers into one; `shift` is what FOLD_EXP subtracts first. Sums are formed in strips of T, then in
  * A. */
 static A FOLD_NAME(fold_run)(fold how, A acc, const T *x, int64_t n, A shift)
@@ -44,6 +60,7 @@ static A FOLD_NAME(fold_run)(fold how, A acc, const T *x, int64_t n, A shift)
                 s = v[i] > s ? v[i] : s;
                 odd |= v[i] != v[i];
             }
+            s = (double)s <= (double)-FLT_MAX ? FOLD_NAME(greatest_plain)(v, m) : s;
             acc = odd ? (A)FOLD_NAN : (A)s > acc ? (A)s : acc;
             break;
         case FOLD_MIN:
@@ -52,6 +69,7 @@ static A FOLD_NAME(fold_run)(fold how, A acc, const T *x, int64_t n, A shift)
                 s = v[i] < s ? v[i] : s;
                 odd |= v[i] != v[i];
             }
+            s = (double)s >= (double)FLT_MAX ? FOLD_NAME(least_plain)(v, m) : s;
             acc = odd ? (A)FOLD_NAN : (A)s < acc ? (A)s : acc;
             break;
         case FOLD_EXP:
