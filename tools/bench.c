@@ -316,14 +316,14 @@ static void print_report(const json_t *r)
     char memory[FIGURE_SIZE];
     tool_print("%s on %s, %.0f threads\n", json_string_value(json_object_get(r, "model")),
                json_string_value(json_object_get(r, "device")), number(r, "threads"));
-    tool_print("  latency     min %.3f  p50 %.3f  p90 %.3f  p95 %.3f  p99 %.3f  p99.9 %.3f  max %.3f ms\n"
-               "              mean %.3f, standard deviation %.3f ms (%.0f runs after %.0f to warm up)\n",
+    tool_print("  latency     min %.3f  p50 %.3f  p90 %.3f  p95 %.3f  p99 %.3f  p99.9 %.3f  max %.3f ms\n",
                number(latency, "min"), number(latency, "p50"), number(latency, "p90"), number(latency, "p95"),
-               number(latency, "p99"), number(latency, "p99_9"), number(latency, "max"),
+               number(latency, "p99"), number(latency, "p99_9"), number(latency, "max"));
+    tool_print("              mean %.3f, standard deviation %.3f ms (%.0f runs after %.0f to warm up)\n",
                number(latency, "mean"), number(latency, "standard_deviation"), number(r, "runs"),
                number(r, "warmup"));
-    tool_print("  throughput  %.2f runs/s\n  load        %.2f ms:", number(r, "throughput_per_s"),
-               number(load, "total"));
+    tool_print("  throughput  %.2f runs/s\n", number(r, "throughput_per_s"));
+    tool_print("  load        %.2f ms:", number(load, "total"));
     json_object_foreach((json_t *)load, name, phase) if (strcmp(name, "total") != 0)
         tool_print(" %s %.2f,", name, json_number_value(phase));
     tool_print(" first run %.3f ms\n", number(r, "first_run_ms"));

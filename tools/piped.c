@@ -17,6 +17,13 @@
 static const uint64_t most_bytes = (uint64_t)1 << 31;
 static const char directory[] = "/proc/self/fd/";
 
+/* A path that a caller was given: it lives as long as the process. */
+typedef struct given_path {
+    struct given_path *next;
+    char text[sizeof directory + 16];
+} given_path;
+static given_path *all_given;
+
 static bool is_pipe(int fd)
 {
     struct stat st;
@@ -88,7 +95,7 @@ bool piped_take(const char **path)
     if (from < 0)
         return true;
     const int to = memfd_create("model", MFD_CLOEXEC);
-    char *name = malloc(sizeof directory + 16);
+    given_path *name = malloc(sizeof *name);
     const bool ok = to >= 0 && name && copy(from, to, strcmp(given, "-") ? given : "standard input");
     close(from);
     if (to < 0 || !name)
@@ -97,8 +104,10 @@ bool piped_take(const char **path)
         free(name);
         return false;
     }
-    snprintf(name, sizeof directory + 16, "%s%d", directory, to);
-    *path = name;
+    snprintf(name->text, sizeof name->text, "%s%d", directory, to);
+    name->next = all_given;
+    all_given = name;
+    *path = name->text;
     return true;
 }
 

@@ -268,6 +268,7 @@ check "bench --profile" fields "./graphrun bench $plan --repeat 10 --profile 3 -
     0.profile.steps.0.name:string 0.profile.steps.0.ms:number 0.profile.steps.2.ms:number 0.device_ms:number
 check "run --repeat says how latencies are spread" says "p99.9 [0-9.]*  max [0-9.]* ms" ./graphrun "$plan" --repeat 10
 check "bench says what it did" says "runs after 2 to warm up" ./graphrun bench "$plan" --repeat 10 --warmup 2
+check "bench says how latencies spread" says "^ *mean [0-9.]*, standard deviation" ./graphrun bench "$plan" --repeat 10
 
 # Cases: one that passes, one whose reference is wrong, one that is no case.
 case_of() # NAME: the model with its own output as reference
