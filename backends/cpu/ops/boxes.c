@@ -144,6 +144,23 @@ static void add_sample(const grt_tensor *in, int64_t plane, int64_t n, const roi
     }
 }
 
+/* Of n samples, i at start + (i + 0.5) / n * bin, those that may lie in the image, which takes [-1, size]:
+ * one more on either side, as they are rounded. A box may be huge beside its image. */
+static void samples_inside(double start, double bin, int64_t n, int64_t size, int64_t *out_from,
+                           int64_t *out_to)
+{
+    const double a_sample = bin / (double)n, first = (-1 - start) / a_sample - 1.5,
+                 last = ((double)size - start) / a_sample + 1.5;
+    *out_from = 0;
+    *out_to = n;
+    if (!(bin > 0))
+        return;
+    if (first > 0)
+        *out_from = first < (double)n ? (int64_t)first : n;
+    if (last < (double)n)
+        *out_to = last > (double)*out_from ? (int64_t)last + 1 : *out_from;
+}
+
 /* One box, `n` channels from `channel` on. */
 static void pool_box(const grt_run *run, int64_t r, int64_t channel, int64_t n)
 {
@@ -156,12 +173,19 @@ static void pool_box(const grt_run *run, int64_t r, int64_t channel, int64_t n)
     const double count = b.rows * b.cols > 0 ? (double)(b.rows * b.cols) : 1;
     for (int64_t bin = 0; bin < bins; bin++) {
         double acc[CHANNELS] = {0};
-        for (int64_t i = 0; i < b.rows; i++)
-            for (int64_t k = 0; k < b.cols; k++) {
+        int64_t top, bottom, left, right;
+        samples_inside(b.y + (double)(bin / width) * b.bin_height, b.bin_height, b.rows, in->dims[2], &top,
+                       &bottom);
+        samples_inside(b.x + (double)(bin % width) * b.bin_width, b.bin_width, b.cols, in->dims[3], &left,
+                       &right);
+        bool first = (bottom - top) * (right - left) == b.rows * b.cols; /* a sample outside counts as 0 */
+        for (int64_t i = top; i < bottom; i++)
+            for (int64_t k = left; k < right; k++) {
                 const roi_sample sample = sample_of(
                     in, b.y + ((double)(bin / width) + ((double)i + 0.5) / (double)b.rows) * b.bin_height,
                     b.x + ((double)(bin % width) + ((double)k + 0.5) / (double)b.cols) * b.bin_width);
-                add_sample(in, plane, n, &sample, s->max, i + k == 0, acc);
+                add_sample(in, plane, n, &sample, s->max, first, acc);
+                first = false;
             }
         for (int64_t c = 0; c < n; c++)
             cpu_element_put(out, (r * channels + channel + c) * bins + bin, s->max ? acc[c] : acc[c] / count);
