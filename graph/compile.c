@@ -3,7 +3,7 @@
 
 #include "src/base/structs.h"
 #include "src/base/text.h"
-#include "src/plan_format.h"
+#include "src/plan/format.h"
 
 #include <string.h>
 

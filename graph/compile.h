@@ -2,8 +2,8 @@
 #ifndef GRT_GRAPH_COMPILE_H
 #define GRT_GRAPH_COMPILE_H
 
-#include "graph/pass.h"
-#include "src/plan.h"
+#include "graph/passes/pass.h"
+#include "src/plan/plan.h"
 
 typedef struct compile_source {
     const char *path;  /* of the model file; NULL if from memory (then external data is refused) */
@@ -33,7 +33,7 @@ grt_status ir_import(const compile_source *source, ir_module **out_module);
 grt_status ir_import_check(const compile_source *source, void (*each)(void *user, const grt_finding *finding),
                            void *user, ir_module **out_module);
 
-/* graph/infer.c: types of all values. */
+/* graph/ir/infer.c: types of all values. */
 grt_status ir_infer(ir_module *module);
 
 /* graph/lower.c: the plan of an optimised module; takes over the module (weights stay where they are). */

@@ -1,9 +1,9 @@
 /* Lowering: the plan of an optimised module. Values get numbers, bodies their captures, dims and weights
  * their tables. */
 #include "graph/compile.h"
-#include "graph/flops.h"
-#include "graph/op.h"
-#include "graph/view.h"
+#include "graph/ir/flops.h"
+#include "graph/ir/op.h"
+#include "graph/ir/view.h"
 #include "src/base/hash.h"
 
 #include <string.h>

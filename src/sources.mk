@@ -1,38 +1,87 @@
+# The runtime's rooms, lowest first; one line a noun.
 src_SOURCES =
-src_SOURCES += src/base/status.h src/base/status.c src/base/checked.h src/base/float.h src/base/hash.h src/base/arena.h src/base/arena.c src/base/text.h src/base/text.c src/base/tensor.h src/base/tensor.c src/base/value.h src/base/value.c src/base/op_desc.h src/base/op_desc.c src/base/packing.h src/base/openmp.h src/base/openmp.c src/base/structs.h src/base/structs.c src/base/dim.h src/base/dim.c src/plan.h
-src_SOURCES += src/base/printable.c
+
+src_SOURCES += src/base/arena.h src/base/arena.c
 src_SOURCES += src/base/cancel.h
+src_SOURCES += src/base/checked.h
 src_SOURCES += src/base/cores.h src/base/cores.c
-src_SOURCES += src/phases.h src/phases.c
-src_SOURCES += src/runtime.c
-src_SOURCES += src/model.h src/model.c
-src_SOURCES += src/compile.c src/plan_measure.h src/plan_measure.c src/plan_pack.h src/plan_pack.c
-src_SOURCES += src/target.h src/target.c
-src_SOURCES += src/session.h src/session.c
-src_SOURCES += src/memory_plan.h src/memory_plan.c
-src_SOURCES += src/op_call.h src/op_call.c src/device_value.h src/device_value.c
-src_SOURCES += src/context.h src/context.c src/binding.c src/overlap.c src/profile.c src/frame_memory.c src/hoist.c
-src_SOURCES += src/in_flight.h src/in_flight.c
-src_SOURCES += src/frame.c src/transfer.c src/execute.c src/control_flow.c
-src_SOURCES += src/value.c src/request.h src/request.c src/pool.c
-src_SOURCES += src/base/pb.h src/base/pb.c src/base/pb_tensor.c
-src_SOURCES += src/base/pb_file.c
-src_SOURCES += src/base/pointwise.def src/base/pointwise.h src/base/pointwise.c src/base/pointwise_text.c
-src_SOURCES += src/plan_format.h src/plan.c src/plan_check.c src/plan_decode.c src/plan_read.c
-src_SOURCES += src/plan_choose.h src/plan_choose.c
-src_SOURCES += src/plan_dims.h src/plan_dims.c
-src_SOURCES += src/plan_weights.c
-src_SOURCES += src/trust.h src/trust.c src/plan_signature.h src/plan_signature.c src/plan_source.h src/plan_source.c src/sign.c
-src_SOURCES += src/plan_tuning.h src/plan_tuning.c
-src_SOURCES += src/base/output.h src/base/output.c
-src_SOURCES += src/algo_overlay.h src/algo_overlay.c
-src_SOURCES += src/algo_cache.h src/algo_cache.c src/algo_db.h src/algo_db.c
-src_SOURCES += src/devices.h src/devices.c
-src_SOURCES += src/cache.c
-src_SOURCES += src/host_weights.h src/host_weights.c
-src_SOURCES += src/resident.h src/resident.c
-src_SOURCES += src/session_group.c
-src_SOURCES += src/upload.h src/upload.c
-src_SOURCES += src/weights_check.h src/weights_check.c
+src_SOURCES += src/base/dim.h src/base/dim.c
 src_SOURCES += src/base/einsum.h src/base/einsum.c
-src_SOURCES += src/tune.c src/step_bench.h src/step_bench.c
+src_SOURCES += src/base/float.h
+src_SOURCES += src/base/hash.h
+src_SOURCES += src/base/names.h src/base/names.c
+src_SOURCES += src/base/op_desc.h src/base/op_desc.c
+src_SOURCES += src/base/openmp.h src/base/openmp.c
+src_SOURCES += src/base/output.h src/base/output.c
+src_SOURCES += src/base/packing.h
+src_SOURCES += src/base/pointwise.def src/base/pointwise.h src/base/pointwise.c
+src_SOURCES += src/base/pointwise_text.c
+src_SOURCES += src/base/printable.c
+src_SOURCES += src/base/status.h src/base/status.c
+src_SOURCES += src/base/structs.h src/base/structs.c
+src_SOURCES += src/base/tensor.h src/base/tensor.c
+src_SOURCES += src/base/text.h src/base/text.c
+src_SOURCES += src/base/value.h src/base/value.c
+
+src_SOURCES += src/onnx/pb.h src/onnx/pb.c
+src_SOURCES += src/onnx/pb_file.c
+src_SOURCES += src/onnx/pb_tensor.c
+
+src_SOURCES += src/plan/check.c
+src_SOURCES += src/plan/decode.c
+src_SOURCES += src/plan/dims.h src/plan/dims.c
+src_SOURCES += src/plan/format.h
+src_SOURCES += src/plan/memory_plan.h src/plan/memory_plan.c
+src_SOURCES += src/plan/plan.h src/plan/plan.c
+src_SOURCES += src/plan/read.c
+src_SOURCES += src/plan/signature.h src/plan/signature.c
+src_SOURCES += src/plan/source.h src/plan/source.c
+src_SOURCES += src/plan/trust.h src/plan/trust.c
+src_SOURCES += src/plan/weights.c
+src_SOURCES += src/plan/weights_check.h src/plan/weights_check.c
+src_SOURCES += src/plan/write.c
+
+src_SOURCES += src/algos/cache.h src/algos/cache.c
+src_SOURCES += src/algos/db.h src/algos/db.c
+src_SOURCES += src/algos/overlay.h src/algos/overlay.c
+src_SOURCES += src/algos/tuning.h src/algos/tuning.c
+
+src_SOURCES += src/call/op_call.h src/call/op_call.c
+
+src_SOURCES += src/target/choose.h src/target/choose.c
+src_SOURCES += src/target/measure.h src/target/measure.c
+src_SOURCES += src/target/pack.h src/target/pack.c
+src_SOURCES += src/target/target.h src/target/target.c
+
+src_SOURCES += src/session/devices.h src/session/devices.c
+src_SOURCES += src/session/group.c
+src_SOURCES += src/session/host_weights.h src/session/host_weights.c
+src_SOURCES += src/session/model.h src/session/model.c
+src_SOURCES += src/session/phases.h src/session/phases.c
+src_SOURCES += src/session/resident.h src/session/resident.c
+src_SOURCES += src/session/session.h src/session/session.c
+src_SOURCES += src/session/upload.h src/session/upload.c
+
+src_SOURCES += src/exec/binding.c
+src_SOURCES += src/exec/context.h src/exec/context.c
+src_SOURCES += src/exec/control_flow.c
+src_SOURCES += src/exec/device_value.h src/exec/device_value.c
+src_SOURCES += src/exec/execute.c
+src_SOURCES += src/exec/frame.c
+src_SOURCES += src/exec/frame_memory.c
+src_SOURCES += src/exec/hoist.c
+src_SOURCES += src/exec/in_flight.h src/exec/in_flight.c
+src_SOURCES += src/exec/overlap.c
+src_SOURCES += src/exec/profile.c
+src_SOURCES += src/exec/transfer.c
+
+src_SOURCES += src/pool/pool.c
+src_SOURCES += src/pool/request.h src/pool/request.c
+
+src_SOURCES += src/api/cache.c
+src_SOURCES += src/api/compile.c
+src_SOURCES += src/api/runtime.c
+src_SOURCES += src/api/sign.c
+src_SOURCES += src/api/step_bench.h src/api/step_bench.c
+src_SOURCES += src/api/tune.c
+src_SOURCES += src/api/value.c

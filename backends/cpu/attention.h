@@ -3,7 +3,7 @@
 #ifndef GRT_BACKENDS_CPU_ATTENTION_H
 #define GRT_BACKENDS_CPU_ATTENTION_H
 
-#include "backends/attention.h"
+#include "backends/shared/attention.h"
 #include "backends/cpu/cpu.h"
 
 typedef struct attention_state {

@@ -4,7 +4,7 @@
 #define GRT_BACKENDS_CPU_CONV_H
 
 #include "backends/cpu/gemm.h"
-#include "backends/window.h"
+#include "backends/shared/window.h"
 #include "backends/cpu/workspace.h"
 
 typedef struct cpu_conv {

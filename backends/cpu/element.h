@@ -1,7 +1,7 @@
-/* See backends/element.h, which the CPU's and the CUDA backend's kernels share. */
+/* See backends/shared/element.h, which the CPU's and the CUDA backend's kernels share. */
 #ifndef GRT_BACKENDS_CPU_ELEMENT_H
 #define GRT_BACKENDS_CPU_ELEMENT_H
 
-#include "backends/element.h"
+#include "backends/shared/element.h"
 
 #endif

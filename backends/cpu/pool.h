@@ -2,7 +2,7 @@
 #ifndef GRT_BACKENDS_CPU_POOL_H
 #define GRT_BACKENDS_CPU_POOL_H
 
-#include "backends/window.h"
+#include "backends/shared/window.h"
 
 typedef struct cpu_pool {
     cpu_window w;

@@ -2,7 +2,7 @@
 #ifndef GRT_BACKENDS_CUDA_ATTENTION_CUH
 #define GRT_BACKENDS_CUDA_ATTENTION_CUH
 
-#include "backends/attention.h"
+#include "backends/shared/attention.h"
 #include "backends/cuda/number.cuh"
 #include "backends/cuda/tensor_map.h"
 

@@ -4,7 +4,7 @@
 #define GRT_BACKENDS_CUDA_EACH_CUH
 
 #include "backends/cuda/walk.h"
-#include "backends/element.h"
+#include "backends/shared/element.h"
 
 /* A tensor's elements in device code; copied into kernels by value. */
 struct cuda_any {

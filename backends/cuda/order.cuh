@@ -145,7 +145,7 @@ template <typename T, typename Less> static grt_status cuda_sort(const grt_run *
     return GRT_OK;
 }
 
-/* An element by its key (see backends/order.h), of equal ones the first. */
+/* An element by its key (see backends/shared/order.h), of equal ones the first. */
 struct cuda_keyed {
     uint64_t key;
     int64_t at;

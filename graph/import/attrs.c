@@ -1,5 +1,5 @@
 /* Attributes: from messages to grt_attr, and the constants of Constant nodes. */
-#include "graph/import/import.h"
+#include "graph/import/importer.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* Declared types of inner values and outputs: not what anything relies on, but worth a word where they are
  * wrong. */
-#include "graph/import/import.h"
+#include "graph/import/importer.h"
 
 static grt_status declare(importer *imp, const scope *s, const Onnx__ValueInfoProto *info)
 {

@@ -1,5 +1,5 @@
 /* Model-local functions: every call is replaced by the function's body. */
-#include "graph/import/import.h"
+#include "graph/import/importer.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Graphs: inputs, initializers, nodes, outputs. */
-#include "graph/import/import.h"
+#include "graph/import/importer.h"
 
 #include <string.h>
 

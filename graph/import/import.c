@@ -1,5 +1,5 @@
 /* From a file or bytes to a module: map, unpack, check the model as a whole, import its graph. */
-#include "graph/import/import.h"
+#include "graph/import/importer.h"
 
 #include "src/base/checked.h"
 

@@ -1,5 +1,5 @@
 /* Nodes: look-ups, checks against the op's row, upgrade to the newest form. */
-#include "graph/import/import.h"
+#include "graph/import/importer.h"
 
 #include "src/base/checked.h"
 

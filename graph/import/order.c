@@ -3,7 +3,7 @@
  * A depth-first walk in file order, with a stack of its own: a node is placed when all that it needs is. So
  * the order of a sorted file stays, and time is linear in the file. What a body takes from the graph around
  * it is needed by the node that owns the body. */
-#include "graph/import/import.h"
+#include "graph/import/importer.h"
 
 #include <string.h>
 
@@ -84,7 +84,7 @@ static grt_status own_names(sorter *s, inside *body, const Onnx__GraphProto *gra
 
 static grt_status body_needs(sorter *s, const inside *outer, const Onnx__GraphProto *graph);
 
-/* Recurses as deep as messages may be nested, which src/base/pb.c bounds. */
+/* Recurses as deep as messages may be nested, which src/onnx/pb.c bounds. */
 static grt_status node_needs(sorter *s, const inside *body, const Onnx__NodeProto *node)
 {
     for (size_t i = 0; i < node->n_input; i++)

@@ -1,5 +1,5 @@
 /* Reporting what is wrong with a model: the first thing, or everything. */
-#include "graph/import/import.h"
+#include "graph/import/importer.h"
 
 #include <inttypes.h>
 #include <stdio.h>

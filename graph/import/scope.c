@@ -1,5 +1,5 @@
 /* What names mean: single assignment in a scope, inner scopes first, names unique in the module. */
-#include "graph/import/import.h"
+#include "graph/import/importer.h"
 
 #include <inttypes.h>
 

@@ -1,5 +1,5 @@
 /* Constant tensors: dense ones, sparse ones made dense. */
-#include "graph/import/import.h"
+#include "graph/import/importer.h"
 
 #include "src/base/checked.h"
 

@@ -1,5 +1,5 @@
 /* TypeProto to ir_type. */
-#include "graph/import/import.h"
+#include "graph/import/importer.h"
 
 #include <inttypes.h>
 #include <string.h>

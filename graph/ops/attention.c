@@ -1,5 +1,5 @@
 /* Attention, RotaryEmbedding, LinearAttention, CausalConvWithState. */
-#include "graph/op.h"
+#include "graph/ir/op.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
-/* Control flow: If, Loop, Scan, SequenceMap. Their bodies are inferred by graph/infer_bodies.c and executed
+/* Control flow: If, Loop, Scan, SequenceMap. Their bodies are inferred by graph/ir/infer_bodies.c and executed
  * by the runtime, so the rows here have no rule of their own. */
-#include "graph/op.h"
+#include "graph/ir/op.h"
 
 static const op_attr if_attrs[] = {
     {"then_branch", GRT_ATTR_GRAPH, true},

@@ -2,7 +2,7 @@
 #ifndef GRT_GRAPH_OPS_EINSUM_PAIRS_H
 #define GRT_GRAPH_OPS_EINSUM_PAIRS_H
 
-#include "graph/op.h"
+#include "graph/ir/op.h"
 
 /* op_row.expand: done if that leaves fewer operands, or fewer labels in one. Sums of float16 and bfloat16 are
  * then made in float32. */

@@ -1,6 +1,6 @@
 /* FlexAttention: attention whose scores and probabilities pass through graphs of the model's. It has no
  * kernel: the op becomes matrix products and a softmax, with those graphs inlined between them. */
-#include "graph/op.h"
+#include "graph/ir/op.h"
 
 #include <math.h>
 

@@ -11,7 +11,7 @@
  * LeakyRelu (alpha), Clip (alpha..beta), Elu (alpha), Sigmoid, Tanh, Silu (x * sigmoid(alpha * x)), Gelu,
  * GeluTanh, HardSigmoid (alpha, beta), HardSwish, Softplus. layout: "NHWC" if x, y and residual are laid out
  * with channels last (their dims are in that order then; w stays as in ONNX). */
-#include "graph/op.h"
+#include "graph/ir/op.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* Identity: the same value under another name. */
-#include "graph/op.h"
+#include "graph/ir/op.h"
 
 static grt_status infer_identity(infer *inf)
 {

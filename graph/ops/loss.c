@@ -1,5 +1,5 @@
 /* Classification losses: NegativeLogLikelihoodLoss, SoftmaxCrossEntropyLoss. */
-#include "graph/op.h"
+#include "graph/ir/op.h"
 
 #include <string.h>
 

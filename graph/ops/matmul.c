@@ -1,5 +1,5 @@
 /* MatMul and Gemm. */
-#include "graph/op.h"
+#include "graph/ir/op.h"
 
 static grt_status inner_mismatch(const infer *inf, int64_t a, int64_t b)
 {

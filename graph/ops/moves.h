@@ -3,7 +3,7 @@
 #ifndef GRT_GRAPH_OPS_MOVES_H
 #define GRT_GRAPH_OPS_MOVES_H
 
-#include "graph/op.h"
+#include "graph/ir/op.h"
 
 /* Longest tensor whose content is followed element by element. */
 enum { MOVES_MAX_ELEMS = 128 };

@@ -1,6 +1,6 @@
 /* Random numbers: Bernoulli, Multinomial, RandomNormal, RandomNormalLike, RandomUniform, RandomUniformLike.
  */
-#include "graph/op.h"
+#include "graph/ir/op.h"
 
 #define COMMON                        \
     {"dtype", GRT_ATTR_INT, false},   \

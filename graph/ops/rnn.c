@@ -1,5 +1,5 @@
 /* LSTM, GRU and RNN. */
-#include "graph/op.h"
+#include "graph/ir/op.h"
 
 #include <string.h>
 

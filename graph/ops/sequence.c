@@ -1,6 +1,6 @@
 /* Sequences and optionals. What is known of one is its kind and the dtype inside; shapes are only known at
  * run time. */
-#include "graph/op.h"
+#include "graph/ir/op.h"
 
 static const op_attr empty_attrs[] = {{"dtype", GRT_ATTR_INT, false}, {0}};
 static const op_attr split_attrs[] = {{"axis", GRT_ATTR_INT, false}, {"keepdims", GRT_ATTR_INT, false}, {0}};

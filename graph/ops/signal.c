@@ -1,5 +1,5 @@
 /* Signal processing: DFT, STFT, window functions, MelWeightMatrix. */
-#include "graph/op.h"
+#include "graph/ir/op.h"
 
 static const op_attr dft_attrs[] = {{"inverse", GRT_ATTR_INT, false}, {"onesided", GRT_ATTR_INT, false}, {0}};
 static const op_attr stft_attrs[] = {{"onesided", GRT_ATTR_INT, false}, {0}};

@@ -1,5 +1,5 @@
 /* Softmax and LogSoftmax. */
-#include "graph/op.h"
+#include "graph/ir/op.h"
 
 static grt_status infer_softmax(infer *inf)
 {

@@ -1,5 +1,5 @@
 /* Text: StringConcat, StringNormalizer, StringSplit, RegexFullMatch. */
-#include "graph/op.h"
+#include "graph/ir/op.h"
 
 #include <string.h>
 

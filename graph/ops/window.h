@@ -2,7 +2,7 @@
 #ifndef GRT_GRAPH_OPS_WINDOW_H
 #define GRT_GRAPH_OPS_WINDOW_H
 
-#include "graph/op.h"
+#include "graph/ir/op.h"
 
 /* True if the op's attribute `layout` says that channels are the last dim of data ("NHWC"). */
 bool window_channels_last(const grt_op_desc *desc);

@@ -1,6 +1,6 @@
 /* Constant folding: nodes whose inputs are all known become constants, computed by the target's own kernels.
  * Types are inferred again on the way, as a folded shape input makes the shapes after it known. */
-#include "graph/flops.h"
+#include "graph/ir/flops.h"
 #include "graph/passes/passes.h"
 
 #include "src/base/checked.h"

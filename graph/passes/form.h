@@ -4,7 +4,7 @@
 #ifndef GRT_GRAPH_PASSES_FORM_H
 #define GRT_GRAPH_PASSES_FORM_H
 
-#include "graph/ir.h"
+#include "graph/ir/ir.h"
 
 enum { FORM_LEAST = 4 }; /* values of one form that are worth a look */
 

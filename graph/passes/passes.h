@@ -2,8 +2,8 @@
 #ifndef GRT_GRAPH_PASSES_H
 #define GRT_GRAPH_PASSES_H
 
-#include "graph/op.h"
-#include "graph/pass.h"
+#include "graph/ir/op.h"
+#include "graph/passes/pass.h"
 
 grt_status pass_affine(pass_context *context);
 grt_status pass_attention(pass_context *context);

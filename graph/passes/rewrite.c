@@ -1,7 +1,7 @@
 /* What passes share: replacing values, asking the target, looking around a node. */
 #include "graph/passes/passes.h"
 
-#include "graph/view.h"
+#include "graph/ir/view.h"
 #include "src/base/checked.h"
 
 #include <string.h>

@@ -4,12 +4,12 @@
  *   x A + a, x B + b  ->  Split(x [A B] + [a b])
  *
  * Such a product does little but read its matrix, which a device with many multiprocessors does faster the
- * larger the matrix is. Of one row the parts are views (graph/view.h), so that cutting is free; of more rows
+ * larger the matrix is. Of one row the parts are views (graph/ir/view.h), so that cutting is free; of more rows
  * they would be copies, and the products have enough to do as they are. */
 #include "graph/passes/passes.h"
 
-#include "graph/view.h"
-#include "src/plan.h"
+#include "graph/ir/view.h"
+#include "src/plan/plan.h"
 
 enum { X, WEIGHTS, BIAS, N_IN };
 

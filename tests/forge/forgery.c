@@ -3,7 +3,7 @@
 
 #include "proto/plan.pb-c.h"
 #include "src/base/checked.h"
-#include "src/plan_format.h"
+#include "src/plan/format.h"
 #include "tests/differential/draw.h"
 #include "tests/forge/fields.h"
 #include "tests/unit/plan_sample.h"

@@ -1,7 +1,7 @@
 /* See trial.h. */
 #include "tests/mutate/trial.h"
 
-#include "src/context.h"
+#include "src/exec/context.h"
 #include "tests/differential/draw.h"
 #include "tests/mutate/content.h"
 

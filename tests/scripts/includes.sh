@@ -22,8 +22,8 @@ done <<'END'
 1 graph/passes/fold.c cuda_runtime.h
 1 backends/cpu/cpu.c graph/passes/passes.h
 1 backends/cpu/ops/add.c oneapi/dnnl/dnnl.h
-1 src/base/text.c src/plan.h
-0 src/session.c backends/backend.h
+1 src/base/text.c src/plan/plan.h
+0 src/session/session.c backends/backend.h
 1 examples/digits.c tools/npy.h
 END
 check "this checkout" "$srcdir/scripts/check-includes.sh" "$srcdir"

@@ -1,7 +1,7 @@
 /* Making, reading and removing what tests leave in /tmp. */
 #include "tests/unit/files.h"
 
-#include "src/plan_format.h"
+#include "src/plan/format.h"
 
 #include <check.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /* Graphs from text, and an interpreter for them. */
 #include "tests/unit/ir_text.h"
 
-#include "backends/element.h"
+#include "backends/shared/element.h"
 #include "graph/compile.h"
-#include "src/target.h"
+#include "src/target/target.h"
 
 #include <check.h>
 #include <math.h>

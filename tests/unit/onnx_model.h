@@ -3,7 +3,7 @@
 #define GRT_TESTS_ONNX_MODEL_H
 
 #include "graph/compile.h"
-#include "src/base/pb.h"
+#include "src/onnx/pb.h"
 
 typedef struct onnx_model {
     grt_arena *arena;

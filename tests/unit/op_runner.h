@@ -3,7 +3,7 @@
 #define GRT_TESTS_OP_RUNNER_H
 
 #include "backends/backend.h"
-#include "graph/op.h"
+#include "graph/ir/op.h"
 
 enum { OP_RUNNER_MAX = 32 };
 

@@ -3,7 +3,7 @@
  * of an input; and two choices of algorithms. */
 #include "tests/unit/plan_sample.h"
 
-#include "src/algo_db.h"
+#include "src/algos/db.h"
 
 #include <string.h>
 

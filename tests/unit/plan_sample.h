@@ -2,7 +2,7 @@
 #ifndef GRT_TESTS_PLAN_SAMPLE_H
 #define GRT_TESTS_PLAN_SAMPLE_H
 
-#include "src/plan_format.h"
+#include "src/plan/format.h"
 
 /* Weights' data belongs to static memory. NULL when out of memory. */
 grt_plan *plan_sample(void);

@@ -1,8 +1,8 @@
 /* The cache of algorithms: what is stored is found again, by other processes too, whatever they do to the
  * file; and a file that cannot be used costs a warning. */
 #define _GNU_SOURCE
-#include "src/algo_cache.h"
-#include "src/algo_db.h"
+#include "src/algos/cache.h"
+#include "src/algos/db.h"
 #include "tests/unit/files.h"
 
 #include <check.h>

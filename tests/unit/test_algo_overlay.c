@@ -1,7 +1,7 @@
 /* Choices that come with plans: which devices they serve, that they win over the cache's file and stay out of
  * it, and what happens when the library refuses them. */
-#include "src/algo_cache.h"
-#include "src/algo_overlay.h"
+#include "src/algos/cache.h"
+#include "src/algos/overlay.h"
 #include "tests/unit/files.h"
 #include "tests/unit/onnx_model.h"
 

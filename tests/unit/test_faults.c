@@ -2,7 +2,7 @@
  * memory of data-dependent outputs is kept between runs. */
 #include "tests/unit/onnx_model.h"
 
-#include "src/context.h"
+#include "src/exec/context.h"
 
 #include <check.h>
 #include <stdio.h>

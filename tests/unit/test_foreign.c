@@ -3,7 +3,7 @@
  * tests.) */
 #include "tests/unit/import_check.h"
 
-#include "graph/op.h"
+#include "graph/ir/op.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * them. */
 #include "tests/unit/import_check.h"
 
-#include "graph/op.h"
+#include "graph/ir/op.h"
 
 START_TEST(missing_attribute)
 {

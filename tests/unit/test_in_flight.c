@@ -2,7 +2,7 @@
  * behind what, what is waited for when a run fails, and what stays for graphs of the caller's. */
 #include "tests/unit/onnx_model.h"
 
-#include "src/in_flight.h"
+#include "src/exec/in_flight.h"
 
 #include <check.h>
 #include <stdlib.h>

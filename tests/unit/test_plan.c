@@ -1,7 +1,7 @@
 /* Plan files: what is written is what is read; whatever else is in a file is refused, by name, without a
  * crash. */
 #define _GNU_SOURCE /* memmem */
-#include "src/algo_db.h"
+#include "src/algos/db.h"
 #include "tests/unit/files.h"
 #include "tests/unit/plan_sample.h"
 

@@ -1,7 +1,7 @@
 /* Choices in plan files: written into an existing plan, replaced and removed, with all else as it was; what
  * no plan can hold is refused, on both sides. */
-#include "src/algo_db.h"
-#include "src/plan_tuning.h"
+#include "src/algos/db.h"
+#include "src/algos/tuning.h"
 #include "tests/unit/files.h"
 #include "tests/unit/plan_sample.h"
 

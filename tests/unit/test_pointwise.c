@@ -2,7 +2,7 @@
 #include "backends/backend.h"
 #include "src/base/float.h"
 #include "src/base/pointwise.h"
-#include "src/target.h"
+#include "src/target/target.h"
 
 #include <check.h>
 #include <math.h>

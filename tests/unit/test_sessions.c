@@ -2,7 +2,7 @@
 #include "tests/unit/files.h"
 #include "tests/unit/onnx_model.h"
 
-#include "src/session.h"
+#include "src/session/session.h"
 
 #include <check.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 /* Shape rules of data movement on symbolic dims, and upgrades of old forms. */
-#include "graph/op.h"
+#include "graph/ir/op.h"
 
 #include <check.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* Signed plans: whoever asks for a key gets what its owner signed, or nothing. */
 #define _GNU_SOURCE /* memmem */
-#include "src/plan_signature.h"
-#include "src/weights_check.h"
+#include "src/plan/signature.h"
+#include "src/plan/weights_check.h"
 #include "tests/unit/files.h"
 #include "tests/unit/onnx_model.h"
 #include "tests/unit/plan_sample.h"

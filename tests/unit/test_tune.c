@@ -3,9 +3,9 @@
 #include "tests/unit/files.h"
 #include "tests/unit/onnx_model.h"
 
-#include "src/algo_cache.h"
-#include "src/algo_db.h"
-#include "src/context.h"
+#include "src/algos/cache.h"
+#include "src/algos/db.h"
+#include "src/exec/context.h"
 
 #include <check.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* Views that are parts of a value: they lie in its memory, whoever has that. */
-#include "src/memory_plan.h"
+#include "src/plan/memory_plan.h"
 #include "tests/unit/onnx_model.h"
 
 #include <graphrt/graphrt.h>

@@ -1,7 +1,7 @@
-/* Adagrad, Adam, Momentum: see backends/optimizer.h. */
+/* Adagrad, Adam, Momentum: see backends/shared/optimizer.h. */
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/element.h"
-#include "backends/optimizer.h"
+#include "backends/shared/optimizer.h"
 
 #include <stdlib.h>
 

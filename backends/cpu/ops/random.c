@@ -1,9 +1,9 @@
-/* Random numbers, see backends/random.h: new in each run. Without a seed attribute, the seed comes from the
+/* Random numbers, see backends/shared/random.h: new in each run. Without a seed attribute, the seed comes from the
  * system when the session is created. */
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/element.h"
 #include "backends/cpu/threads.h"
-#include "backends/random.h"
+#include "backends/shared/random.h"
 #include "src/base/checked.h"
 
 #include <stdlib.h>

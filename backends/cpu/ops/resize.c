@@ -2,8 +2,8 @@
  * other, shrinking axes first, in float32 or, for types that it does not hold, in float64. */
 #include "backends/cpu/move.h"
 
-#include "backends/element.h"
-#include "backends/resize.h"
+#include "backends/shared/element.h"
+#include "backends/shared/resize.h"
 #include "src/base/checked.h"
 
 #include <string.h>

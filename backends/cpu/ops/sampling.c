@@ -2,7 +2,7 @@
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/element.h"
 #include "backends/cpu/threads.h"
-#include "backends/window.h"
+#include "backends/shared/window.h"
 #include "src/base/checked.h"
 
 #include <stdlib.h>

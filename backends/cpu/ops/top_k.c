@@ -2,7 +2,7 @@
  * their order. */
 #include "backends/cpu/move.h"
 
-#include "backends/order.h"
+#include "backends/shared/order.h"
 #include "backends/cpu/threads.h"
 
 #include <string.h>

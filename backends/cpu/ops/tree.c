@@ -4,7 +4,7 @@
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/element.h"
 #include "backends/cpu/threads.h"
-#include "backends/tree.h"
+#include "backends/shared/tree.h"
 #include "src/base/checked.h"
 
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  * are one. */
 #include "backends/cpu/move.h"
 
-#include "backends/order.h"
+#include "backends/shared/order.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* NonMaxSuppression: candidates of every class are sorted by score, then a block per class keeps those that overlap none of the
  * kept ones. */
 #include "backends/cuda/order.cuh"
-#include "backends/order.h"
+#include "backends/shared/order.h"
 
 namespace {
 

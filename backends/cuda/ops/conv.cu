@@ -11,7 +11,7 @@
 #include "backends/cuda/packing.h"
 
 extern "C" {
-#include "backends/window.h"
+#include "backends/shared/window.h"
 }
 
 #include <stdlib.h>

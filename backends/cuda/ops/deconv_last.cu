@@ -2,7 +2,7 @@
  * on it. */
 #include "backends/cuda/each.cuh"
 #include "backends/cuda/number.cuh"
-#include "backends/window.h"
+#include "backends/shared/window.h"
 
 namespace {
 

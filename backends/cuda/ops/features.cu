@@ -1,6 +1,6 @@
 /* ArrayFeatureExtractor, Binarizer; Adagrad, Adam, Momentum: what goes element by element of the operators beside neural networks'. */
 #include "backends/cuda/each.cuh"
-#include "backends/optimizer.h"
+#include "backends/shared/optimizer.h"
 
 namespace {
 

@@ -1,7 +1,7 @@
 /* ConvInteger, MatMulInteger, QLinearConv, QLinearMatMul: 8-bit numbers less their zero points, summed in int32 that wraps. A
  * thread per output element. */
 #include "backends/cuda/each.cuh"
-#include "backends/window.h"
+#include "backends/shared/window.h"
 
 namespace {
 

@@ -3,7 +3,7 @@
 #include "backends/cuda/number.cuh"
 
 extern "C" {
-#include "backends/window.h"
+#include "backends/shared/window.h"
 }
 
 #include <limits>

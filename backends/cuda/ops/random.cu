@@ -1,7 +1,7 @@
-/* RandomNormal, RandomUniform, their *Like forms, Bernoulli, Multinomial: the CPU's numbers (backends/random.h). Runs are counted in
+/* RandomNormal, RandomUniform, their *Like forms, Bernoulli, Multinomial: the CPU's numbers (backends/shared/random.h). Runs are counted in
  * device memory, so that a replayed graph draws new numbers too. */
 #include "backends/cuda/each.cuh"
-#include "backends/random.h"
+#include "backends/shared/random.h"
 
 namespace {
 

@@ -1,7 +1,7 @@
 /* Resize. What happens to each axis is planned on the host; a thread makes one output element from its neighbours along all
  * axes at once. */
 #include "backends/cuda/each.cuh"
-#include "backends/resize.h"
+#include "backends/shared/resize.h"
 
 namespace {
 

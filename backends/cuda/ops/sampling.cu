@@ -1,6 +1,6 @@
 /* GridSample, AffineGrid, RoiAlign, Col2Im, LpPool, MaxUnpool, DeformConv: a thread per output element gathers what makes it. */
 #include "backends/cuda/each.cuh"
-#include "backends/window.h"
+#include "backends/shared/window.h"
 #include "src/base/checked.h"
 
 namespace {

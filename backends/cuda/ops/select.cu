@@ -2,7 +2,7 @@
 #include "backends/cuda/copy.h"
 #include "backends/cuda/number.cuh"
 #include "backends/cuda/pointwise_eval.h"
-#include "backends/element.h"
+#include "backends/shared/element.h"
 
 namespace {
 

@@ -1,7 +1,7 @@
 /* TreeEnsemble: a thread walks one sample down one tree; then a thread adds up the leaves that a sample came to, in the order of the
  * trees, as the CPU does. */
 #include "backends/cuda/each.cuh"
-#include "backends/tree.h"
+#include "backends/shared/tree.h"
 
 namespace {
 

@@ -1,6 +1,6 @@
 /* Unique: the elements, or slices along an axis, are sorted by content and then by place; equal neighbours are one. */
 #include "backends/cuda/order.cuh"
-#include "backends/order.h"
+#include "backends/shared/order.h"
 
 namespace {
 

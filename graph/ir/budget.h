@@ -1,0 +1,51 @@
+/* What one compile may spend on constants that it makes itself, so that a small model cannot take much memory
+ * or time.
+ *
+ * Constants that passes make (folded nodes; weights that are scaled, joined or narrowed) take bytes of the
+ * budget as long as something uses them. What it takes to compute them is taken from the operations for good.
+ * What is beyond the budget stays as the model has it and is computed when that runs. */
+#ifndef GRT_GRAPH_IR_BUDGET_H
+#define GRT_GRAPH_IR_BUDGET_H
+
+#include "src/base/cancel.h"
+#include "src/base/tensor.h"
+
+struct grt_buffer;
+struct ir_module;
+
+/* A constant's memory. */
+typedef struct made_constant {
+    struct made_constant *next;
+    struct grt_buffer *buffer;
+} made_constant;
+
+typedef struct compile_budget {
+    size_t bytes, used;         /* what constants may take, and what those that live take */
+    double operations;          /* that are left */
+    made_constant *made, *free; /* constants' memory; entries to be used again */
+    size_t made_since;          /* bytes since the last budget_collect */
+    grt_cancel cancel;          /* also asked between nodes that are folded */
+} compile_budget;
+
+/* Bytes of constants that a compile of a model of `size` bytes may make: external data counts. */
+size_t budget_bytes(size_t size);
+/* The budget of a model of `size` bytes; what has been made stays counted. */
+void budget_start(compile_budget *budget, size_t size);
+/* Is there room for constants of so many bytes that take so many operations to compute? */
+bool budget_allows(const compile_budget *budget, size_t bytes, double operations);
+/* Take operations, whether the budget allows them or not. */
+void budget_work(compile_budget *budget, double operations);
+
+/* A constant of the module's with room for its content, which is undefined; NULL if the budget does not allow
+ * it, or out of memory: then the module stays as it is. */
+grt_tensor *budget_tensor(struct ir_module *module, grt_dtype dtype, int32_t rank, const int64_t *dims);
+/* Counts `buffer` and releases it with the module, or once nothing uses it. False when out of memory (the
+ * buffer is released then). */
+bool budget_adopt(struct ir_module *module, struct grt_buffer *buffer);
+/* Release the memory of constants that no node and no output uses any more. Only where nobody holds a tensor
+ * that is not in the graph. Cheap until much has been made since the last call. */
+grt_status budget_collect(struct ir_module *module);
+/* Release all of it, with the module. */
+void budget_release(compile_budget *budget);
+
+#endif

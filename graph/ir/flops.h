@@ -1,0 +1,17 @@
+/* Arithmetic of a node, for reports and estimates. */
+#ifndef GRT_GRAPH_IR_FLOPS_H
+#define GRT_GRAPH_IR_FLOPS_H
+
+#include "graph/ir/ir.h"
+
+/* Multiplications and additions of the node's sums of products, counted separately, with every symbol taken
+ * as 1. Only ops that do more than a constant amount of work per element are counted (convolutions, matrix
+ * products, attention, recurrences). */
+double op_flops(const ir_node *node);
+
+/* Elementary steps that the node takes at most, for nodes whose dims are known: some may take ten
+ * nanoseconds. What is not known to grow with the elements of inputs and outputs is taken to grow with their
+ * square. */
+double op_work(const ir_node *node);
+
+#endif

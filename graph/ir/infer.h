@@ -1,0 +1,15 @@
+/* Between graph/ir/infer.c (rules of single ops) and graph/ir/infer_bodies.c (graphs). */
+#ifndef GRT_GRAPH_IR_INFER_H
+#define GRT_GRAPH_IR_INFER_H
+
+#include "graph/ir/op.h"
+
+/* Run the rule of a node without bodies and merge the result into its outputs' types. No rule: the outputs
+ * stay as declared. */
+grt_status infer_by_row(ir_node *node);
+/* Give constants of a node the float type of its other inputs, where that is what is meant: infer_mixed.c. */
+grt_status infer_mixed(ir_node *node);
+/* Warn of values whose declared type is not the one that was inferred: infer_declared.c. */
+grt_status infer_declared(ir_module *module);
+
+#endif

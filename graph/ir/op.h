@@ -1,0 +1,143 @@
+/* Op rows: all that the compiler knows of an operator, written once per op in graph/ops/<op>.c. */
+#ifndef GRT_GRAPH_IR_OP_H
+#define GRT_GRAPH_IR_OP_H
+
+#include "graph/ir/ir.h"
+
+/* ---- inference
+ * ---------------------------------------------------------------------------------------------------- A rule
+ * sees types only, never ir_nodes: the compiler calls it with symbolic dims, the runtime with concrete ones
+ * (for shapes that depend on data). So one rule is the whole truth about an op's output shapes. */
+typedef struct infer {
+    const grt_op_desc *desc;
+    grt_dims *dims;   /* table of all dim handles here */
+    grt_arena *arena; /* for arrays that out[] points to */
+    int32_t n_in, n_out;
+    const ir_type *const *in; /* NULL where omitted; index only below n_in */
+    ir_type *out;             /* zeroed, kind TENSOR, rank -1; the rule fills them */
+} infer;
+
+/* True if input i is present. */
+static inline bool infer_has(const infer *inf, int32_t i)
+{
+    return i < inf->n_in && inf->in[i];
+}
+grt_status infer_fail(const infer *inf, const char *format, ...)
+    GRT_PRINTF(2, 3); /* INVALID_MODEL naming the node */
+/* n dims in the arena, to be filled; NULL when out of memory (the driver notices). */
+grt_dim *infer_dims(const infer *inf, int32_t n);
+/* out[i] is a tensor of known rank with these dims (kept, not copied). */
+void infer_set(infer *inf, int32_t i, grt_dtype dtype, int32_t rank, const grt_dim *dims);
+void infer_set_unknown(infer *inf, int32_t i, grt_dtype dtype); /* rank unknown */
+void infer_set_fresh(infer *inf, int32_t i, grt_dtype dtype,
+                     int32_t rank); /* rank known, every dim a fresh symbol */
+void infer_set_like(infer *inf, int32_t i, grt_dtype dtype, const ir_type *shape); /* shape of another type */
+/* Broadcast inputs from..to-1 together. rank -1 if one is unknown. */
+grt_status infer_broadcast(infer *inf, int32_t from, int32_t to, int32_t *out_rank, const grt_dim **out_dims);
+/* Fail unless the two inputs have one dtype (omitted ones pass). */
+grt_status infer_same_dtype(const infer *inf, int32_t a, int32_t b);
+/* Fail if input i is a sequence or an optional. For rules of OP_ANY_KIND: the others are only asked about
+ * tensors. */
+grt_status infer_tensor(const infer *inf, int32_t i);
+/* Content of an integer input as dims: its constant data or its `elems`. False if unknown. Length goes to
+ * *out_n. */
+bool infer_elems(const infer *inf, int32_t i, const grt_dim **out_dims, int64_t *out_n);
+/* Content of an integer input if it is all constants. */
+bool infer_ints(const infer *inf, int32_t i, const int64_t **out_values, int64_t *out_n);
+/* Constant content of a one-element numeric input. */
+bool infer_scalar(const infer *inf, int32_t i, double *out_value);
+/* Product of dims[from..to). */
+grt_dim infer_product(const infer *inf, const grt_dim *dims, int32_t from, int32_t to);
+/* attribute `axis` style numbers: normalised, or failure naming attribute and rank */
+grt_status infer_axis(const infer *inf, const char *what, int64_t axis, int32_t rank, int32_t *out_axis);
+/* An attribute that is a dtype; `absent` if it is not there, or 0. Fails for what is no dtype or not
+ * `allowed`. */
+grt_status infer_dtype_attr(const infer *inf, const char *name, grt_dtype_set allowed, grt_dtype absent,
+                            grt_dtype *out_dtype);
+static inline bool infer_const(const infer *inf, grt_dim dim, int64_t *out_value)
+{
+    return grt_dim_is_const(inf->dims, dim, out_value);
+}
+
+/* Common rules. */
+grt_status infer_same_as_first(infer *inf); /* out[0] has the type and shape of in[0] */
+grt_status infer_elementwise(infer *inf);   /* all inputs of one dtype, broadcast; out[0] of that dtype */
+grt_status infer_comparison(infer *inf);    /* the same, out[0] is bool */
+
+/* ---- rows
+ * ----------------------------------------------------------------------------------------------------------
+ */
+
+typedef struct op_attr {
+    const char *name;
+    grt_attr_kind kind;
+    bool required;
+} op_attr;
+
+enum {
+    OP_VARIADIC = 32767, /* no limit, not this one: ask op_count_fits */
+};
+
+typedef enum op_flags {
+    OP_VIEW = 1 << 0,        /* output 0 is input 0's elements in the same order: no kernel needed */
+    OP_COMMUTATIVE = 1 << 1, /* inputs 0 and 1 may be exchanged */
+    OP_RANDOM = 1 << 2,      /* not folded, not merged: two runs differ */
+    OP_CONTROL = 1 << 3, /* has bodies and is executed by the runtime itself: If, Loop, Scan, SequenceMap */
+    OP_POINTWISE =
+        1 << 4, /* out[i...] depends on the broadcast in[k][i...] only: may join a pointwise group */
+    OP_SMALL_INTS = 1 << 5,     /* shape arithmetic: the rule can propagate `elems` */
+    OP_EXPANDS_ALWAYS = 1 << 6, /* `expand` is asked even where there is a kernel */
+    OP_PARTS = 1 << 7,          /* the outputs are parts of input 0 along `axis`, in order: see view.h */
+    OP_ANY_KIND = 1 << 8,       /* inputs may be sequences and optionals: the rule says which */
+    OP_SHAPED =
+        1 << 9, /* kernels go by the outputs' dims: inputs from 1 on are shapes, which a plan may lack */
+} op_flags;
+
+typedef struct op_row {
+    const char *domain, *name;
+    int16_t since; /* version of the newest form, the one all fields below speak of */
+    int16_t min_in, max_in, min_out, max_out; /* max: OP_VARIADIC if unbounded */
+    const op_attr *attrs;                     /* ends with a NULL name; NULL: none */
+    uint32_t flags;
+    grt_status (*infer)(infer *inf);
+    /* Rewrite a node written for `opset` (< since) into the newest form: moving attributes to inputs and so
+     * on. NULL: old forms differ in nothing but allowed types. Called once per node at import, types of
+     * constants are known. */
+    grt_status (*upgrade)(ir_node *node, int32_t opset);
+    /* Replace the node by simpler ones, for backends without a kernel: the op's function body. Called after
+     * inference. Sets *out_done = false if this instance has no expansion. NULL: none. */
+    grt_status (*expand)(ir_node *node, bool *out_done);
+    /* Replace the node by nodes of ai.onnx: operators that exporters write and the standard does not have.
+     * Called once, by inference, when the types of the inputs are known; such rows have no `infer`. See
+     * ops/foreign.h. */
+    grt_status (*rewrite)(ir_node *node);
+} op_row;
+
+/* May an op that takes min to max inputs (or outputs) have n? */
+static inline bool op_count_fits(int64_t n, int16_t min, int16_t max)
+{
+    return n >= min && (max == OP_VARIADIC || n <= max);
+}
+
+typedef struct op_table {
+    const op_row *rows;
+    size_t n;
+} op_table;
+/* In graph/ops/<file>.c, last thing: OP_TABLE(file, rows). The list in graph/ops/sources.mk makes it known.
+ */
+#define OP_TABLE(file, row_array) \
+    const op_table grt_ops_##file = {row_array, sizeof(row_array) / sizeof *(row_array)}
+
+/* NULL if no row has that domain and name. "ai.onnx" equals "". */
+const op_row *op_find(const char *domain, const char *name);
+/* All rows, for documentation and support reports. */
+const op_row *op_at(size_t index); /* NULL past the end */
+/* Newest opset version of a domain whose ops we know (28 for ""), 0 for unknown domains. */
+int32_t op_newest(const char *domain);
+
+/* Run `node`'s rule and store the result in its outputs. Values keep what was known and is more precise. */
+grt_status op_infer_node(ir_node *node);
+/* Run an op's rule on bare types (the runtime's way in). `row->infer` must not be NULL. */
+grt_status op_infer_types(const op_row *row, infer *inf);
+
+#endif

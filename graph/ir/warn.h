@@ -1,0 +1,25 @@
+/* Warnings: what the compiler takes a model to mean where it breaks a rule and one meaning is left. */
+#ifndef GRT_GRAPH_IR_WARN_H
+#define GRT_GRAPH_IR_WARN_H
+
+#include "src/base/status.h"
+
+struct ir_module;
+struct ir_node;
+struct grt_finding;
+
+typedef struct ir_warnings {
+    void (*tell)(void *user, const struct grt_finding *finding); /* NULL: nobody listens */
+    void *user;
+    bool strict; /* a warning is an error */
+    int64_t n;   /* so far; they are bounded */
+} ir_warnings;
+
+/* Tell a finding of status OK, or that there are more than are shown. */
+void ir_warnings_tell(ir_warnings *warnings, const char *node, const char *op, int64_t opset,
+                      const char *message);
+/* A warning about a node of the module; INVALID_MODEL with the same text if it is strict. */
+grt_status ir_warn(struct ir_module *module, const struct ir_node *node, const char *format, ...)
+    GRT_PRINTF(3, 4);
+
+#endif

@@ -1,0 +1,216 @@
+/* The cache of algorithms as tools see it. */
+#include "src/algos/db.h"
+#include "src/session/model.h"
+#include "src/algos/tuning.h"
+
+#include "backends/algos.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static grt_status wrong(const char *function, const char *what)
+{
+    return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "%s: %s", function, what);
+}
+
+/* The file that `path` means; free() it. */
+static grt_status place(const char *path, char **out_path)
+{
+    if (path)
+        return (*out_path = strdup(path)) ? GRT_OK : grt_fail_memory(strlen(path));
+    GRT_TRY(grt_algo_db_default_path(out_path));
+    return *out_path
+               ? GRT_OK
+               : grt_fail(GRT_STATUS_INVALID_ARGUMENT, "the algorithm cache is switched off "
+                                                       "(GRAPHRT_ALGO_CACHE), or there is no home directory");
+}
+
+grt_status grt_runtime_set_algo_cache(grt_runtime *runtime, const char *path)
+{
+    if (!runtime || !path)
+        return wrong("grt_runtime_set_algo_cache", "runtime or path is NULL");
+    if (grt_devices_any(runtime->devices))
+        return wrong("grt_runtime_set_algo_cache",
+                     "a device has been opened already: call it before the first session");
+    grt_algo_cache *cache;
+    GRT_TRY(grt_algo_cache_create(path, &cache));
+    grt_algo_cache_release(runtime->algos);
+    runtime->algos = cache;
+    return GRT_OK;
+}
+
+grt_status grt_cache_path(char *out_path, size_t size)
+{
+    char *path;
+    if (!out_path || !size)
+        return wrong("grt_cache_path", "out_path is NULL or size 0");
+    GRT_TRY(grt_algo_db_default_path(&path));
+    snprintf(out_path, size, "%s", path ? path : "");
+    free(path);
+    return GRT_OK;
+}
+
+typedef struct walk {
+    void (*each)(void *user, const grt_cache_row *row);
+    void *user;
+} walk;
+
+static grt_cache_row public_row(const grt_algo_row *row)
+{
+    return (grt_cache_row){.key = row->key,
+                           .data = row->data,
+                           .size = row->size,
+                           .tuned = row->source == GRT_ALGO_TUNED,
+                           .cost_ms = row->cost_ms,
+                           .made = row->made};
+}
+
+static void show(void *user, const grt_algo_row *row)
+{
+    const walk *w = user;
+    const grt_cache_row shown = public_row(row);
+    w->each(w->user, &shown);
+}
+
+grt_status grt_cache_each(const char *path, void (*each)(void *user, const grt_cache_row *row), void *user,
+                          size_t *out_damaged)
+{
+    walk w = {each, user};
+    size_t damaged;
+    char *file;
+    if (!each)
+        return wrong("grt_cache_each", "each is NULL");
+    GRT_TRY(place(path, &file));
+    grt_status status = grt_algo_db_read(file, show, &w, &damaged);
+    free(file);
+    if (status == GRT_OK && out_damaged)
+        *out_damaged = damaged;
+    return status;
+}
+
+grt_status grt_cache_prune(const char *path, double days, const char *part, size_t *out_removed)
+{
+    char *file;
+    if (!out_removed || !(days >= 0) || days > 1e6)
+        return wrong("grt_cache_prune", "out_removed is NULL, or days is not from 0 to 1000000");
+    GRT_TRY(place(path, &file));
+    const int64_t before = days > 0 ? (int64_t)time(NULL) - (int64_t)(days * 86400) : 0;
+    grt_status status = grt_algo_db_prune(file, before, part, out_removed);
+    free(file);
+    return status;
+}
+
+/* All rows at once, so that they are written in one transaction. */
+typedef struct row_list {
+    grt_algo_row *list;
+    size_t n, capacity;
+    grt_arena *arena;
+} row_list;
+
+static void collect(void *user, const grt_algo_row *row)
+{
+    row_list *r = user;
+    if (r->n == r->capacity) {
+        const size_t capacity = r->capacity ? 2 * r->capacity : 64;
+        grt_algo_row *grown = grt_arena_calloc(r->arena, capacity, sizeof *grown);
+        if (!grown)
+            return;
+        if (r->n)
+            memcpy(grown, r->list, r->n * sizeof *grown);
+        r->list = grown;
+        r->capacity = capacity;
+    }
+    grt_algo_row copy = *row;
+    copy.key = grt_arena_strdup(r->arena, row->key);
+    copy.data = grt_arena_memdup(r->arena, row->data, row->size);
+    r->list[r->n++] = copy;
+}
+
+grt_status grt_cache_copy(const char *from, const char *to, size_t *out_rows)
+{
+    char *source = NULL, *target = NULL;
+    size_t damaged;
+    row_list r = {0};
+    if (!out_rows)
+        return wrong("grt_cache_copy", "out_rows is NULL");
+    grt_status status = place(from, &source);
+    if (status == GRT_OK)
+        status = place(to, &target);
+    if (status == GRT_OK && grt_algo_db_stamp(source) == 0)
+        status = grt_fail(GRT_STATUS_IO, "there is no algorithm cache '%s'", source);
+    if (status == GRT_OK && !(r.arena = grt_arena_create()))
+        status = grt_fail_memory(0);
+    if (status == GRT_OK)
+        status = grt_algo_db_read(source, collect, &r, &damaged);
+    if (status == GRT_OK && grt_arena_failed(r.arena))
+        status = grt_fail_memory(grt_arena_bytes(r.arena));
+    if (status == GRT_OK)
+        status = grt_algo_db_write(target, r.list, r.n);
+    if (status == GRT_OK)
+        *out_rows = r.n;
+    grt_arena_release(r.arena);
+    free(source);
+    free(target);
+    return status;
+}
+
+/* ---- of plans ---- */
+
+grt_status grt_plan_add_tuning(const char *plan_path, const char *out_path, const grt_cache_row *rows,
+                               size_t n)
+{
+    if (!plan_path || !out_path || (n && !rows))
+        return wrong("grt_plan_add_tuning", "plan_path, out_path or rows is NULL");
+    grt_algo_row *list = calloc(n + 1, sizeof *list);
+    if (!list)
+        return grt_fail_memory(n * sizeof *list);
+    for (size_t i = 0; i < n; i++)
+        list[i] = (grt_algo_row){.key = rows[i].key,
+                                 .data = rows[i].data,
+                                 .size = rows[i].size,
+                                 .source = rows[i].tuned ? GRT_ALGO_TUNED : GRT_ALGO_HEURISTIC,
+                                 .cost_ms = rows[i].cost_ms};
+    grt_status status = grt_plan_tuning_write(plan_path, out_path, list, n);
+    free(list);
+    return status;
+}
+
+grt_status grt_model_choices(const grt_model *model, void (*each)(void *user, const grt_cache_row *row),
+                             void *user)
+{
+    if (!model || !each)
+        return wrong("grt_model_choices", "model or each is NULL");
+    for (size_t i = 0; i < model->plan->n_tuning; i++) {
+        const grt_cache_row row = public_row(&model->plan->tuning[i]);
+        each(user, &row);
+    }
+    return GRT_OK;
+}
+
+/* ---- what was asked for ---- */
+
+typedef struct lookups {
+    void (*each)(void *user, const grt_cache_lookup *lookup);
+    void *user;
+} lookups;
+
+static void show_lookup(void *user, const grt_algo_lookup *lookup)
+{
+    const lookups *l = user;
+    const grt_cache_row row = lookup->row ? public_row(lookup->row) : (grt_cache_row){0};
+    const grt_cache_lookup shown = {lookup->key, lookup->hit, lookup->nearest, lookup->from_plan,
+                                    lookup->row ? &row : NULL};
+    l->each(l->user, &shown);
+}
+
+grt_status grt_cache_lookups(grt_runtime *runtime, void (*each)(void *user, const grt_cache_lookup *lookup),
+                             void *user)
+{
+    lookups l = {each, user};
+    if (!runtime || !each)
+        return wrong("grt_cache_lookups", "runtime or each is NULL");
+    grt_algo_cache_lookups(runtime->algos, show_lookup, &l);
+    return GRT_OK;
+}

@@ -1,0 +1,44 @@
+/* The runtime object: what sessions share, which is the devices that are open and the cache of algorithms. */
+#include "src/session/model.h"
+
+#include "src/base/openmp.h"
+
+#include <stdlib.h>
+
+grt_status grt_runtime_create(grt_runtime **out_runtime)
+{
+    if (!out_runtime)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_runtime_create: out_runtime is NULL");
+    grt_runtime *runtime = calloc(1, sizeof *runtime);
+    if (!runtime)
+        return grt_fail_memory(sizeof *runtime);
+    atomic_init(&runtime->refs, 1);
+    grt_status status = grt_algo_cache_create(NULL, &runtime->algos);
+    if (status == GRT_OK)
+        status = grt_devices_create(&runtime->devices);
+    if (status == GRT_OK)
+        status = grt_residents_create(&runtime->residents);
+    if (status != GRT_OK) {
+        grt_runtime_release(runtime);
+        return status;
+    }
+    grt_team_used();
+    *out_runtime = runtime;
+    return GRT_OK;
+}
+
+grt_runtime *grt_runtime_retain(grt_runtime *runtime)
+{
+    atomic_fetch_add_explicit(&runtime->refs, 1, memory_order_relaxed);
+    return runtime;
+}
+
+void grt_runtime_release(grt_runtime *runtime)
+{
+    if (!runtime || atomic_fetch_sub_explicit(&runtime->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    grt_residents_release(runtime->residents);
+    grt_devices_release(runtime->devices);
+    grt_algo_cache_release(runtime->algos);
+    free(runtime);
+}

@@ -1,0 +1,105 @@
+/* Whether what a context is bound to overlaps: a run writes outputs while it reads inputs and other outputs.
+ */
+#include "src/exec/context.h"
+
+struct grt_extent {
+    uintptr_t begin, end;
+    int32_t index; /* inputs first, then outputs */
+};
+
+size_t grt_extent_bytes(const grt_context *context)
+{
+    const grt_plan_body *body = grt_context_body(context);
+    return ((size_t)body->n_inputs + (size_t)body->n_outputs + 1) * sizeof(grt_extent);
+}
+
+static void sift_down(grt_extent *e, size_t root, size_t n)
+{
+    for (size_t child; (child = 2 * root + 1) < n; root = child) {
+        if (child + 1 < n && e[child + 1].begin > e[child].begin)
+            child++;
+        if (e[root].begin >= e[child].begin)
+            return;
+        grt_extent swapped = e[root];
+        e[root] = e[child];
+        e[child] = swapped;
+    }
+}
+
+/* qsort may allocate, which a run must not. */
+static void sort_by_begin(grt_extent *e, size_t n)
+{
+    for (size_t i = n / 2; i-- > 0;)
+        sift_down(e, i, n);
+    for (size_t last = n; last-- > 1;) {
+        grt_extent largest = e[0];
+        e[0] = e[last];
+        e[last] = largest;
+        sift_down(e, 0, last);
+    }
+}
+
+static bool add_extent(grt_extent *out, const grt_tensor *t, int32_t index)
+{
+    const size_t bytes = grt_tensor_bytes(t);
+    *out = (grt_extent){(uintptr_t)t->data, (uintptr_t)t->data + bytes, index};
+    return bytes > 0;
+}
+
+/* Of tensors that the caller bound; defaults and outputs without binding lie in memory of ours. */
+static size_t list_extents(const grt_context *context, bool *out_any_output)
+{
+    const grt_plan_body *body = grt_context_body(context);
+    size_t n = 0;
+    for (int32_t i = 0; i < body->n_inputs; i++)
+        if (context->input_set[i] && context->inputs[i].kind == GRT_KIND_TENSOR)
+            n += add_extent(&context->extents[n], &context->inputs[i].t, i);
+    const size_t inputs = n;
+    for (int32_t i = 0; i < body->n_outputs; i++)
+        if (context->output_set[i])
+            n += add_extent(&context->extents[n], &context->outputs[i], body->n_inputs + i);
+    *out_any_output = n > inputs;
+    return n;
+}
+
+static grt_status fail_overlap(const grt_context *context, const grt_extent *a, const grt_extent *b)
+{
+    const grt_plan_body *body = grt_context_body(context);
+    const grt_extent *output = a->index >= body->n_inputs ? a : b, *other = output == a ? b : a;
+    const bool both = other->index >= body->n_inputs;
+    return grt_fail(
+        GRT_STATUS_INVALID_ARGUMENT,
+        "output '%s' is bound to memory that overlaps that of %s '%s' (%zu bytes at %p, %zu at %p): "
+        "give each output memory of its own",
+        body->output_names[output->index - body->n_inputs], both ? "output" : "input",
+        both ? body->output_names[other->index - body->n_inputs]
+             : body->values[body->inputs[other->index]].name,
+        (size_t)(output->end - output->begin), (void *)output->begin, (size_t)(other->end - other->begin),
+        (void *)other->begin);
+}
+
+/* In the order of their begins, whatever overlaps one that was passed overlaps the one that reaches furthest.
+ */
+grt_status grt_context_check_overlap(grt_context *context)
+{
+    bool any_output;
+    if (!context->rebound)
+        return GRT_OK;
+    const size_t n = list_extents(context, &any_output);
+    const grt_extent *furthest = NULL, *furthest_output = NULL;
+    if (any_output)
+        sort_by_begin(context->extents, n);
+    for (size_t i = 0; any_output && i < n; i++) {
+        const grt_extent *e = &context->extents[i];
+        const bool output = e->index >= grt_context_body(context)->n_inputs;
+        const grt_extent *before = output ? furthest : furthest_output;
+        if (before && before->end > e->begin)
+            return fail_overlap(context, before, e);
+        if (!furthest || e->end > furthest->end)
+            furthest = e;
+        if (output && (!furthest_output || e->end > furthest_output->end))
+            furthest_output = e;
+    }
+    context->rebound = false;
+    return GRT_OK;
+}

@@ -1,0 +1,160 @@
+/* ONNX .pb files: values read from them and written to them. */
+#include "src/base/output.h"
+#include "src/onnx/pb.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static grt_status io_failure(const char *path, const char *what)
+{
+    return grt_fail(GRT_STATUS_IO, "'%s' cannot be %s: %s", path, what, strerror(errno));
+}
+
+static grt_status read_mapped(const char *path, int fd, grt_kind kind, grt_kind element_kind, grt_value *out)
+{
+    struct stat info;
+    if (fstat(fd, &info))
+        return io_failure(path, "read");
+    if (!S_ISREG(info.st_mode))
+        return grt_fail(GRT_STATUS_IO, "'%s' is not a regular file", path);
+    size_t size = (size_t)info.st_size;
+    void *data = size ? mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0) : NULL;
+    if (data == MAP_FAILED)
+        return io_failure(path, "mapped");
+    grt_status status = grt_pb_value(data, size, kind, element_kind, out);
+    if (size)
+        munmap(data, size);
+    return status == GRT_OK ? GRT_OK : grt_fail_context(status, "%s", path);
+}
+
+grt_status grt_value_read_pb(const char *path, grt_kind kind, grt_kind element_kind, grt_value **out_value)
+{
+    if (!path || !out_value || (unsigned)kind > GRT_KIND_OPTIONAL)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
+                        "grt_value_read_pb: path and out_value must not be NULL, kind must be valid");
+    grt_value *value = calloc(1, sizeof *value);
+    if (!value)
+        return grt_fail_memory(sizeof *value);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    grt_status status =
+        fd < 0 ? io_failure(path, "opened") : read_mapped(path, fd, kind, element_kind, value);
+    if (fd >= 0)
+        close(fd);
+    if (status != GRT_OK) {
+        free(value);
+        return status;
+    }
+    *out_value = value;
+    return GRT_OK;
+}
+
+/* ---- writing: messages that point into the value, in an arena ---- */
+
+static Onnx__TensorProto *tensor_message(const grt_tensor *t, grt_arena *arena)
+{
+    Onnx__TensorProto *p = GRT_ARENA_NEW(arena, Onnx__TensorProto);
+    int64_t *dims = grt_arena_memdup(arena, t->dims, (size_t)t->rank * sizeof *t->dims);
+    if (!p || !dims)
+        return NULL;
+    onnx__tensor_proto__init(p);
+    p->has_data_type = 1;
+    p->data_type = (int32_t)t->dtype;
+    p->n_dims = (size_t)t->rank;
+    p->dims = dims;
+    if (t->dtype != GRT_DTYPE_STRING) {
+        p->has_raw_data = 1;
+        p->raw_data = (ProtobufCBinaryData){grt_tensor_bytes(t), t->data};
+        return p;
+    }
+    const grt_string *strings = t->data;
+    p->n_string_data = (size_t)grt_tensor_elements(t);
+    p->string_data = GRT_ARENA_ARRAY(arena, ProtobufCBinaryData, p->n_string_data);
+    for (size_t i = 0; p->string_data && i < p->n_string_data; i++)
+        p->string_data[i] = (ProtobufCBinaryData){strings[i].size, (uint8_t *)(uintptr_t)strings[i].data};
+    return p->string_data ? p : NULL;
+}
+
+static Onnx__SequenceProto *sequence_message(const grt_value *value, grt_arena *arena)
+{
+    Onnx__SequenceProto *p = GRT_ARENA_NEW(arena, Onnx__SequenceProto);
+    Onnx__TensorProto **items = GRT_ARENA_ARRAY(arena, Onnx__TensorProto *, value->n);
+    if (!p || !items)
+        return NULL;
+    onnx__sequence_proto__init(p);
+    p->has_elem_type = 1;
+    p->elem_type = ONNX__SEQUENCE_PROTO__DATA_TYPE__TENSOR;
+    p->n_tensor_values = value->n;
+    p->tensor_values = items;
+    for (size_t i = 0; i < value->n; i++)
+        if (!(items[i] = tensor_message(&value->items[i].t, arena)))
+            return NULL;
+    return p;
+}
+
+static Onnx__OptionalProto *optional_message(const grt_value *value, grt_arena *arena)
+{
+    Onnx__OptionalProto *p = GRT_ARENA_NEW(arena, Onnx__OptionalProto);
+    if (!p)
+        return NULL;
+    onnx__optional_proto__init(p);
+    p->has_elem_type = 1;
+    if (!value->n)
+        return p;
+    const grt_value *item = &value->items[0];
+    bool tensor = item->kind == GRT_KIND_TENSOR;
+    p->elem_type =
+        tensor ? ONNX__OPTIONAL_PROTO__DATA_TYPE__TENSOR : ONNX__OPTIONAL_PROTO__DATA_TYPE__SEQUENCE;
+    p->tensor_value = tensor ? tensor_message(&item->t, arena) : NULL;
+    p->sequence_value = tensor ? NULL : sequence_message(item, arena);
+    return p->tensor_value || p->sequence_value ? p : NULL;
+}
+
+static bool is_nested(const grt_value *value)
+{
+    for (size_t i = 0; i < value->n; i++)
+        if (value->kind == GRT_KIND_SEQUENCE ? value->items[i].kind != GRT_KIND_TENSOR
+                                             : is_nested(&value->items[i]))
+            return true;
+    return false;
+}
+
+static grt_status write_message(const ProtobufCMessage *message, const char *path)
+{
+    size_t size = protobuf_c_message_get_packed_size(message);
+    uint8_t *bytes = malloc(size ? size : 1);
+    if (!bytes)
+        return grt_fail_memory(size);
+    protobuf_c_message_pack(message, bytes);
+    grt_output o;
+    grt_status status = grt_output_open(&o, path);
+    if (status == GRT_OK)
+        status = grt_output_write(&o, bytes, size);
+    if (status == GRT_OK)
+        status = grt_output_commit(&o);
+    grt_output_close(&o);
+    free(bytes);
+    return status;
+}
+
+grt_status grt_value_write_pb(const grt_value *value, const char *path)
+{
+    if (!value || !path)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_value_write_pb: value and path must not be NULL");
+    if (is_nested(value))
+        return grt_fail(GRT_STATUS_UNSUPPORTED, "'%s': only sequences of tensors can be written", path);
+    grt_arena *arena = grt_arena_create();
+    if (!arena)
+        return grt_fail_memory(1);
+    ProtobufCMessage *message =
+        value->kind == GRT_KIND_TENSOR     ? (ProtobufCMessage *)tensor_message(&value->t, arena)
+        : value->kind == GRT_KIND_SEQUENCE ? (ProtobufCMessage *)sequence_message(value, arena)
+                                           : (ProtobufCMessage *)optional_message(value, arena);
+    grt_status status = message ? write_message(message, path) : grt_fail_memory(0);
+    grt_arena_release(arena);
+    return status;
+}

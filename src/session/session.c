@@ -1,0 +1,476 @@
+/* Creating sessions: find a kernel for every step, pack weights, all steps in parallel. */
+#include "src/session/session.h"
+
+#include "src/base/checked.h"
+#include "src/base/openmp.h"
+#include "src/base/structs.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A tensor as a kernel sees it before the run: dims -1 where they are not constant. */
+static grt_tensor describe(const grt_session *session, const grt_plan_body *body, int32_t value,
+                           grt_packing *packing)
+{
+    const grt_plan *plan = session->model->plan;
+    grt_tensor t = {.rank = -1};
+    memset(packing, 0, sizeof *packing);
+    if (value < 0)
+        return t;
+    const grt_plan_value *v = &body->values[value];
+    if (v->role == GRT_VALUE_CONST) {
+        if (session->packed)
+            *packing = grt_plan_packing(plan, v->weight);
+        return session->host_weights[v->weight]; /* kernels are created from host memory */
+    }
+    t.dtype = v->dtype;
+    t.rank = v->kind == GRT_KIND_TENSOR ? v->rank : -1;
+    for (int32_t i = 0; i < t.rank; i++) {
+        const grt_dim_expr *e = &plan->dims[v->dims[i]];
+        t.dims[i] = e->op == GRT_DIM_CONST ? e->value : -1;
+    }
+    return t;
+}
+
+/* The row for a node: the device's, else the CPU's where that is allowed. Bodies of control flow run on the
+ * CPU. */
+static const grt_kernel_row *choose_row(const grt_session *session, bool main, grt_kernel_node *node,
+                                        bool *out_host, grt_text *why)
+{
+    *out_host = session->on_device && !main;
+    const grt_kernel_row *row = *out_host ? NULL : session->device->backend->find_kernel(node, why);
+    if (row || !session->on_device || (main && !session->fallback))
+        return row;
+    *out_host = true;
+    node->device = NULL;
+    return grt_backend_cpu.find_kernel(node, why);
+}
+
+/* A kernel that has state has packed its large weights: without this, they would be in memory twice. On
+ * devices of their own memory, a session that found the weights there has read none of them. */
+static void forget_packed(const grt_session *session, const grt_kernel_node *node)
+{
+    enum { WORTH_IT = 64 << 10 };
+    if (session->on_device && !session->uploaded.host_bytes && !session->uploaded.peer_bytes)
+        return;
+    for (int32_t i = 0; i < node->n_in; i++) {
+        if (grt_node_packing(node, i))
+            continue; /* read as it is */
+        size_t bytes = node->in[i].data ? grt_tensor_bytes(&node->in[i]) : 0;
+        if (bytes >= WORTH_IT && bytes != SIZE_MAX)
+            grt_model_forget(session->model, node->in[i].data, bytes);
+    }
+}
+
+/* Packed constants are for kernels that packed them; a plan that says otherwise was not made by us. */
+static grt_status check_packing(const grt_kernel_row *row, const grt_kernel_node *node)
+{
+    for (int32_t i = 0; i < node->n_in && !row->pack; i++)
+        if (grt_node_packing(node, i))
+            return grt_fail_op(
+                node->desc, GRT_STATUS_INVALID_PLAN,
+                "input %d is packed as '%s', but the kernel takes plain tensors; make the plan again "
+                "with graphc optimize",
+                (int)i, node->packing[i].format);
+    return GRT_OK;
+}
+
+static grt_status create_kernel(grt_session *session, const grt_plan_body *body, const grt_plan_step *step,
+                                grt_session_kernel *kernel)
+{
+    bool main = body == session->model->plan->bodies;
+    kernel->op = op_find(step->desc.domain, step->desc.op);
+    if (step->kind >= GRT_STEP_IF && session->on_device) {
+        kernel->host = true;
+        return !main || session->fallback
+                   ? GRT_OK
+                   : grt_fail_op(&step->desc, GRT_STATUS_UNSUPPORTED, "control flow runs on the CPU only");
+    }
+    if (step->kind != GRT_STEP_KERNEL)
+        return GRT_OK;
+    size_t n = (size_t)(step->n_in + step->n_out);
+    grt_tensor *tensors = malloc((n + 1) * sizeof *tensors);
+    grt_packing *packings = malloc((n + 1) * sizeof *packings);
+    if (!tensors || !packings) {
+        free(tensors);
+        free(packings);
+        return grt_fail_memory(n * (sizeof *tensors + sizeof *packings));
+    }
+    for (size_t i = 0; i < n; i++) {
+        const size_t k = i - (size_t)step->n_in;
+        tensors[i] =
+            describe(session, body, i < (size_t)step->n_in ? step->in[i] : step->out[k], &packings[i]);
+    }
+    grt_kernel_node node = {.desc = &step->desc,
+                            .n_in = step->n_in,
+                            .n_out = step->n_out,
+                            .in = tensors,
+                            .out = tensors + step->n_in,
+                            .packing = session->packed ? packings : NULL,
+                            .threads = session->threads,
+                            .device = session->device};
+    grt_text why = {0};
+    const grt_kernel_row *row = choose_row(session, main, &node, &kernel->host, &why);
+    grt_status status = GRT_OK;
+    if (!row)
+        status = grt_fail_op(&step->desc, GRT_STATUS_UNSUPPORTED, "device %s has no kernel for it: %s",
+                             session->device->backend->name, grt_text_get(&why));
+    else
+        status = check_packing(row, &node);
+    if (status == GRT_OK && row->create)
+        status = row->create(&node, &kernel->state);
+    if (status == GRT_OK)
+        kernel->row = row;
+    if (kernel->state)
+        forget_packed(session, &node);
+    grt_text_release(&why);
+    free(tensors);
+    free(packings);
+    return status;
+}
+
+/* What failed in a parallel region, kept for the thread that waits: all nodes without a kernel, or the first
+ * other failure. */
+typedef struct failure {
+    grt_status status;
+    int32_t n;
+    grt_text text;
+} failure;
+
+enum { MAX_LISTED = 50 };
+
+static void record(failure *all, grt_status status)
+{
+#pragma omp critical(grt_session_failure)
+    {
+        bool lists = status == GRT_STATUS_UNSUPPORTED && (all->n == 0 || all->status == status);
+        if (lists && all->n < MAX_LISTED)
+            grt_text_add(&all->text, "%s%s", all->n ? "\n  " : "", grt_last_error());
+        else if (!lists && (all->n == 0 || all->status == GRT_STATUS_UNSUPPORTED)) {
+            grt_text_release(&all->text);
+            grt_text_add(&all->text, "%s", grt_last_error());
+        }
+        if (all->n == 0 || !lists)
+            all->status = status;
+        all->n++;
+    }
+}
+
+static void create_and_record(grt_session *session, int32_t b, int32_t s, failure *all)
+{
+    const grt_plan_body *body = &session->model->plan->bodies[b];
+    bool switched = false;
+    grt_status status = grt_device_enter(session->device, &switched);
+    if (status == GRT_OK)
+        status = create_kernel(session, body, &body->steps[s], &session->kernels[b][s]);
+    grt_device_leave(session->device, switched);
+    if (status != GRT_OK)
+        record(all, status);
+}
+
+/* Threads cost up to milliseconds to start, and most kernels are made in no time: only what takes long is
+ * done in parallel. */
+static grt_status create_kernels(grt_session *session, int32_t threads)
+{
+    static const double patience_ms = 0.5;
+    const grt_plan *plan = session->model->plan;
+    const double begin = grt_now_ms();
+    failure all = {0};
+    const grt_team before = grt_team_enter(session->threads);
+    for (int32_t b = 0; b < plan->n_bodies; b++) {
+        const int32_t n = plan->bodies[b].n_steps;
+        int32_t first = 0;
+        while (first < n && (threads == 1 || grt_now_ms() - begin < patience_ms))
+            create_and_record(session, b, first++, &all);
+        const int32_t team = threads < (n - first + 3) / 4 ? threads : (n - first + 3) / 4;
+#pragma omp parallel for schedule(dynamic, 4) num_threads(team) if (team > 1)
+        for (int32_t s = first; s < n; s++)
+            create_and_record(session, b, s, &all);
+    }
+    grt_team_leave(before);
+    if (all.n > MAX_LISTED)
+        grt_text_add(&all.text, "\n  ... and %d more", all.n - MAX_LISTED);
+    if (all.n)
+        grt_error_set(all.text.failed ? "out of memory" : grt_text_get(&all.text));
+    grt_text_release(&all.text);
+    return all.status;
+}
+
+grt_resident_key grt_session_key(const grt_model *model, const grt_host_weights *weights, int32_t index)
+{
+    const grt_plan *plan = model->plan;
+    grt_resident_key key = {.backend = weights->backend,
+                            .index = index,
+                            .plan = plan->content ? NULL : plan,
+                            .content = plan->content,
+                            .verified = plan->verified};
+    for (int32_t i = 0; i < plan->n_weights; i++)
+        if (plan->weights[i].dtype != GRT_DTYPE_STRING)
+            key.bytes += grt_align_up(grt_host_weights_bytes(model, weights, i), GRT_WEIGHT_ALIGNMENT);
+    return key;
+}
+
+/* All weights in one block of device memory, which the first session to want it fills. */
+static grt_status take_resident(grt_session *session, const grt_session_how *how)
+{
+    const grt_plan *plan = session->model->plan;
+    const grt_resident_key key = grt_session_key(session->model, session->shared, session->device->index);
+    bool fill;
+    grt_status taken = grt_resident_take(session->model->runtime->residents, &key, session->device,
+                                         &session->resident, &fill);
+    if (taken != GRT_OK)
+        return grt_fail_context(taken, "the model's weights");
+    if (fill) {
+        grt_status status = how->fill(how->user, session, grt_resident_data(session->resident));
+        grt_resident_settle(session->resident, status);
+        GRT_TRY(status);
+    }
+    char *at = grt_resident_data(session->resident);
+    for (int32_t i = 0; i < plan->n_weights; i++) {
+        if (plan->weights[i].dtype == GRT_DTYPE_STRING)
+            continue;
+        session->weights[i].data = at;
+        session->weights[i].memory = GRT_MEMORY_DEVICE;
+        session->weights[i].device = session->device->index;
+        at += grt_align_up(grt_host_weights_bytes(session->model, session->shared, i), GRT_WEIGHT_ALIGNMENT);
+    }
+    return GRT_OK;
+}
+
+static grt_status place_weights(grt_session *session, const grt_session_how *how)
+{
+    const size_t n = (size_t)session->model->plan->n_weights;
+    GRT_TRY(grt_host_weights_take(session->model, session->device->backend, &session->shared));
+    session->packed = session->shared->packed;
+    session->host_weights = session->shared->tensors; /* host devices read them there */
+    session->weights = malloc((n + 1) * sizeof *session->weights);
+    if (!session->weights)
+        return grt_fail_memory(n * sizeof *session->weights);
+    memcpy(session->weights, session->host_weights, n * sizeof *session->weights);
+    return session->on_device ? take_resident(session, how) : GRT_OK;
+}
+
+static grt_status alloc_tables(grt_session *session)
+{
+    const grt_plan *plan = session->model->plan;
+    session->kernels = calloc((size_t)plan->n_bodies, sizeof *session->kernels);
+    if (!session->kernels)
+        return grt_fail_memory(0);
+    for (int32_t b = 0; b < plan->n_bodies; b++) {
+        session->kernels[b] = calloc((size_t)plan->bodies[b].n_steps + 1, sizeof **session->kernels);
+        if (!session->kernels[b])
+            return grt_fail_memory(0);
+    }
+    return GRT_OK;
+}
+
+/* Lets the backend begin, while its device is opened, with what these ops will need. */
+static grt_status announce(const grt_session *session, const grt_backend *backend)
+{
+    const grt_plan *plan = session->model->plan;
+    size_t n = 0, total = 0;
+    if (!backend->expect)
+        return GRT_OK;
+    for (int32_t b = 0; b < plan->n_bodies; b++)
+        total += (size_t)plan->bodies[b].n_steps;
+    const grt_op_desc **ops = malloc((total + 1) * sizeof *ops);
+    if (!ops)
+        return grt_fail_memory(total * sizeof *ops);
+    for (int32_t b = 0; b < plan->n_bodies; b++)
+        for (int32_t s = 0; s < plan->bodies[b].n_steps; s++)
+            ops[n++] = &plan->bodies[b].steps[s].desc;
+    backend->expect(ops, n);
+    free(ops);
+    return GRT_OK;
+}
+
+/* The device is the runtime's; what is known of its kernels' choices is read before they are created. */
+static grt_status open_device(grt_session *session, const grt_backend *backend, int32_t index)
+{
+    grt_runtime *runtime = session->model->runtime;
+    GRT_TRY(announce(session, backend));
+    GRT_TRY(grt_devices_open(runtime->devices, backend, index, runtime->algos, &session->device));
+    session->on_device = !grt_device_is_host(session->device);
+    if (session->device->algos) {
+        const grt_plan *plan = session->model->plan;
+        grt_algo_cache_load(runtime->algos);
+        grt_algo_cache_add_plan(runtime->algos, plan->tuning, plan->n_tuning);
+    }
+    return GRT_OK;
+}
+
+void grt_session_save_choices(grt_session *session)
+{
+    if (session->device->algos)
+        grt_algo_cache_save(session->model->runtime->algos);
+}
+
+static grt_status begin(grt_session *session, const grt_session_how *how, const char *phase)
+{
+    grt_phases_next(&session->phases, phase);
+    return how->begin ? how->begin(how->user, phase) : GRT_OK;
+}
+
+grt_status grt_session_make(grt_model *model, const grt_backend *backend, int32_t index,
+                            const grt_session_how *how, grt_session **out_session)
+{
+    grt_session *session = calloc(1, sizeof *session);
+    if (!session)
+        return grt_fail_memory(sizeof *session);
+    grt_phases_start(&session->phases);
+    session->phases.start_ms = how->start_ms;
+    atomic_init(&session->refs, 1);
+    session->model = grt_model_retain(model);
+    session->fallback = how->fallback;
+    session->threads = how->threads;
+    snprintf(session->name, sizeof session->name, "%s:%d", backend->name, index);
+    grt_status status = begin(session, how, "open device");
+    if (status == GRT_OK)
+        status = open_device(session, backend, index);
+    if (status == GRT_OK)
+        status = begin(session, how, "weights");
+    if (status == GRT_OK)
+        status = place_weights(session, how);
+    if (status == GRT_OK)
+        status = begin(session, how, "create kernels");
+    if (status == GRT_OK)
+        status = alloc_tables(session);
+    if (status == GRT_OK)
+        status = create_kernels(session, how->create_threads);
+    grt_phases_next(&session->phases, NULL);
+    if (status != GRT_OK) {
+        grt_session_release(session);
+        return status;
+    }
+    *out_session = session;
+    return GRT_OK;
+}
+
+grt_session *grt_session_retain(grt_session *session)
+{
+    atomic_fetch_add_explicit(&session->refs, 1, memory_order_relaxed);
+    return session;
+}
+
+static void release_kernels(grt_session *session)
+{
+    const grt_plan *plan = session->model->plan;
+    for (int32_t b = 0; session->kernels && b < plan->n_bodies; b++) {
+        for (int32_t s = 0; session->kernels[b] && s < plan->bodies[b].n_steps; s++) {
+            grt_session_kernel *kernel = &session->kernels[b][s];
+            if (kernel->row && kernel->row->destroy && kernel->state)
+                kernel->row->destroy(kernel->state);
+        }
+        free(session->kernels[b]);
+    }
+    free(session->kernels);
+}
+
+void grt_session_release(grt_session *session)
+{
+    if (!session || atomic_fetch_sub_explicit(&session->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    bool switched = false;
+    if (session->device)
+        (void)grt_device_enter(session->device, &switched);
+    release_kernels(session);
+    if (session->device)
+        grt_device_leave(session->device, switched);
+    free(session->weights);
+    for (grt_session_text *t = session->warnings, *older; t; t = older) {
+        older = t->older;
+        free(t->text);
+        free(t);
+    }
+    grt_resident_give(session->resident);
+    grt_host_weights_give(session->model, session->shared);
+    grt_algo_cache_save(session->model->runtime->algos); /* what first runs chose */
+    grt_model_release(session->model);
+    free(session);
+}
+
+int32_t grt_session_threads(const grt_session *session)
+{
+    return session ? session->threads : 0;
+}
+
+grt_status grt_session_alloc_host(grt_session *session, size_t size, void **out_data)
+{
+    if (!session || !out_data || size > SIZE_MAX / 2)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
+                        "grt_session_alloc_host: session or out_data is NULL, or %zu bytes are too many",
+                        size);
+    grt_device *device = session->device;
+    const size_t bytes = grt_align_up(size ? size : 1, GRT_WEIGHT_ALIGNMENT);
+    if (session->on_device && device->vtable->alloc_pinned)
+        return device->vtable->alloc_pinned(device, bytes, out_data);
+    *out_data = aligned_alloc(GRT_WEIGHT_ALIGNMENT, bytes);
+    return *out_data ? GRT_OK : grt_fail_memory(bytes);
+}
+
+void grt_session_free_host(grt_session *session, void *data)
+{
+    if (!session || !data)
+        return;
+    grt_device *device = session->device;
+    if (session->on_device && device->vtable->free_pinned)
+        device->vtable->free_pinned(device, data);
+    else
+        free(data);
+}
+
+size_t grt_session_phases(const grt_session *session, const grt_phase **out_phases)
+{
+    if (out_phases)
+        *out_phases = session ? session->phases.list : NULL;
+    return session ? session->phases.n : 0;
+}
+
+/* The cache's warnings so far: a file that cannot be written is found out at the end of the first run. */
+static const char *warnings_of(grt_session *session)
+{
+    grt_text text = {0};
+    grt_algo_cache_warnings(session->model->runtime->algos, &text);
+    grt_session_text *last = atomic_load(&session->warnings);
+    grt_session_text *made =
+        text.size && (!last || strcmp(last->text, text.data) != 0) ? malloc(sizeof *made) : NULL;
+    if (!made) {
+        grt_text_release(&text);
+        return last ? last->text : "";
+    }
+    *made = (grt_session_text){.older = last, .text = text.data};
+    while (!atomic_compare_exchange_weak(&session->warnings, &made->older, made)) {
+    }
+    return made->text;
+}
+
+grt_status grt_session_get_load(const grt_session *session, grt_load_info *out_info)
+{
+    if (!session)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_session_get_load: session is NULL");
+    grt_load_info info = {.device = session->name,
+                          .passes = session->model->passes,
+                          .host_bytes = session->uploaded.host_bytes,
+                          .peer_bytes = session->uploaded.peer_bytes,
+                          .read_bytes = session->uploaded.read_bytes,
+                          .pinned_bytes = session->uploaded.pinned_bytes,
+                          .warnings = "",
+                          .plan_rows = session->model->plan->n_tuning,
+                          .plan_note = ""};
+    const grt_device_algos *algos = (const grt_device_algos *)session->device->algos;
+    if (algos) {
+        info.warnings = warnings_of((grt_session *)session); /* only its memory of what was told changes */
+        info.cache_hits = atomic_load(&algos->hits);
+        info.plan_hits = atomic_load(&algos->plan_hits);
+        info.rejected = atomic_load(&algos->rejected);
+        if (session->model->plan->left_out)
+            info.plan_note = "its choices and code are left out, as the plan is not trusted (trust is none)";
+        else if (session->model->plan->n_tuning)
+            info.plan_note = grt_algo_cache_plan_note(session->model->runtime->algos);
+        info.cache_misses = atomic_load(&algos->misses);
+        info.heuristics = atomic_load(&algos->heuristics);
+        info.searches = atomic_load(&algos->searches);
+    }
+    return grt_info_give(out_info, &info, sizeof info, "grt_load_info");
+}

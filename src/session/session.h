@@ -1,0 +1,69 @@
+/* Sessions: a model resident on a device. Immutable once created, shared by contexts and threads. */
+#ifndef GRT_SRC_SESSION_SESSION_H
+#define GRT_SRC_SESSION_SESSION_H
+
+#include "backends/backend.h"
+#include "graph/ir/op.h"
+#include "src/session/host_weights.h"
+#include "src/session/model.h"
+#include "src/session/resident.h"
+#include "src/session/upload.h"
+
+/* The kernel of one step. row is NULL for steps that the executor runs itself. */
+typedef struct grt_session_kernel {
+    const grt_kernel_row *row;
+    const op_row *op;
+    void *state;
+    bool host; /* runs on the CPU although the session is on a device */
+} grt_session_kernel;
+
+/* Texts that callers may still read, newest first. */
+typedef struct grt_session_text {
+    struct grt_session_text *older;
+    char *text;
+} grt_session_text;
+
+struct grt_session {
+    atomic_int refs;
+    grt_model *model;
+    grt_device *device; /* the runtime's */
+    int32_t threads;
+    grt_session_kernel **kernels; /* per body, per step */
+    bool on_device;               /* the device has memory of its own */
+    bool fallback;                /* ops that the device lacks run on the CPU */
+    bool packed; /* the plan was made for this backend: host_weights lie as its packings say */
+    const grt_tensor *host_weights; /* where they are in host memory: shared's */
+    const grt_host_weights *shared;
+    grt_tensor *weights;       /* where they are on the device */
+    grt_resident *resident;    /* device memory of all weights; NULL on host devices */
+    grt_upload_stats uploaded; /* by this session; zeros if the weights were there */
+    grt_phases phases;
+    char name[48];                      /* "cuda:0" */
+    grt_session_text *_Atomic warnings; /* of the cache of algorithms, as they were told last; NULL: never */
+};
+
+/* How a session is made; see session_group.c. */
+typedef struct grt_session_how {
+    int32_t threads;        /* of one operator */
+    int32_t create_threads; /* that create kernels */
+    bool fallback;
+    double start_ms; /* phases count from here */
+    /* Fill the memory of a device with the weights. */
+    grt_status (*fill)(void *user, grt_session *session, void *block);
+    /* A phase begins; not GRT_OK: the caller wants to stop. */
+    grt_status (*begin)(void *user, const char *phase);
+    void *user;
+} grt_session_how;
+grt_status grt_session_make(grt_model *model, const grt_backend *backend, int32_t index,
+                            const grt_session_how *how, grt_session **out_session);
+/* After a session's kernels have chosen algorithms: keep what is new. */
+void grt_session_save_choices(grt_session *session);
+
+/* What the weights of a model are on a device of this kind, and how they lie in its one block. `offset` of
+ * weight i is the sum of the sizes before it, each rounded up. */
+grt_resident_key grt_session_key(const grt_model *model, const grt_host_weights *weights, int32_t index);
+enum { GRT_WEIGHT_ALIGNMENT = 256 };
+
+grt_session *grt_session_retain(grt_session *session);
+
+#endif
