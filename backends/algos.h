@@ -1,6 +1,6 @@
 /* Algorithms that were chosen before: which one a library picked, or a measurement found best, for an
- * operation of given sizes on a given device. What is stored outlives the process (src/algos/cache.h), so that
- * the next one asks nobody.
+ * operation of given sizes on a given device. What is stored outlives the process (src/algos/cache.h), so
+ * that the next one asks nobody.
  *
  * In a kernel's reshape (never in run):
  *
@@ -55,8 +55,8 @@ typedef struct grt_algos {
                   size_t *out_size); /* may be NULL: there is none */
 } grt_algos;
 
-/* What a reshape is given while candidates are compared (src/api/tune.c), NULL otherwise: kernels of rows with
- * GRT_KERNEL_TUNES hand it on to the functions below. */
+/* What a reshape is given while candidates are compared (src/api/tune.c), NULL otherwise: kernels of rows
+ * with GRT_KERNEL_TUNES hand it on to the functions below. */
 typedef struct grt_algo_trial {
     /* A kernel that sees `lists` asks its library for all answers, not for the first, and offers each that it
      * could use: the library's first choice first, the same data that it would store. Then it goes on with

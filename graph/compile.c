@@ -1,6 +1,8 @@
 /* The compiler from end to end. */
 #include "graph/compile.h"
 
+#include "graph/ir/infer.h"
+#include "graph/lower.h"
 #include "src/base/structs.h"
 #include "src/base/text.h"
 #include "src/plan/format.h"
@@ -30,11 +32,6 @@ void compile_source_take(compile_source *source, const grt_compile_options *opti
     source->warn = options->warning;
     source->warn_user = options->user;
     source->free_dims = options->free_dims;
-}
-
-grt_status compile_fail_file(grt_status status, const char *path)
-{
-    return !path || strstr(grt_last_error(), path) ? status : grt_fail_context(status, "%s", path);
 }
 
 static grt_status read_precision(const char *text, grt_precision *out)

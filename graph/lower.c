@@ -1,6 +1,6 @@
 /* Lowering: the plan of an optimised module. Values get numbers, bodies their captures, dims and weights
  * their tables. */
-#include "graph/compile.h"
+#include "graph/lower.h"
 #include "graph/ir/flops.h"
 #include "graph/ir/op.h"
 #include "graph/ir/view.h"

@@ -2,6 +2,7 @@
 #include "graph/import/importer.h"
 
 #include "src/base/checked.h"
+#include "src/plan/plan.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -173,6 +174,11 @@ static grt_status import_model(importer *imp)
     const bool failed =
         grt_arena_failed(imp->arena) || grt_arena_failed(imp->scratch) || grt_dims_failed(imp->module->dims);
     return failed ? grt_fail_memory(0) : GRT_OK;
+}
+
+grt_status compile_fail_file(grt_status status, const char *path)
+{
+    return !path || strstr(grt_last_error(), path) ? status : grt_fail_context(status, "%s", path);
 }
 
 grt_status ir_import_check(const compile_source *source, void (*each)(void *user, const grt_finding *finding),

@@ -6,7 +6,7 @@
 #ifndef GRT_GRAPH_IMPORT_IMPORTER_H
 #define GRT_GRAPH_IMPORT_IMPORTER_H
 
-#include "graph/compile.h"
+#include "graph/import/import.h"
 #include "src/base/names.h"
 #include "graph/ir/op.h"
 #include "src/onnx/pb.h"

@@ -8,10 +8,9 @@
 #define GRT_GRAPH_IR_BUDGET_H
 
 #include "src/base/cancel.h"
-#include "src/base/tensor.h"
+#include <stddef.h>
 
 struct grt_buffer;
-struct ir_module;
 
 /* A constant's memory. */
 typedef struct made_constant {
@@ -23,7 +22,7 @@ typedef struct compile_budget {
     size_t bytes, used;         /* what constants may take, and what those that live take */
     double operations;          /* that are left */
     made_constant *made, *free; /* constants' memory; entries to be used again */
-    size_t made_since;          /* bytes since the last budget_collect */
+    size_t made_since;          /* bytes since the last ir_constants_collect */
     grt_cancel cancel;          /* also asked between nodes that are folded */
 } compile_budget;
 
@@ -36,15 +35,6 @@ bool budget_allows(const compile_budget *budget, size_t bytes, double operations
 /* Take operations, whether the budget allows them or not. */
 void budget_work(compile_budget *budget, double operations);
 
-/* A constant of the module's with room for its content, which is undefined; NULL if the budget does not allow
- * it, or out of memory: then the module stays as it is. */
-grt_tensor *budget_tensor(struct ir_module *module, grt_dtype dtype, int32_t rank, const int64_t *dims);
-/* Counts `buffer` and releases it with the module, or once nothing uses it. False when out of memory (the
- * buffer is released then). */
-bool budget_adopt(struct ir_module *module, struct grt_buffer *buffer);
-/* Release the memory of constants that no node and no output uses any more. Only where nobody holds a tensor
- * that is not in the graph. Cheap until much has been made since the last call. */
-grt_status budget_collect(struct ir_module *module);
 /* Release all of it, with the module. */
 void budget_release(compile_budget *budget);
 

@@ -1,8 +1,6 @@
 /* Type and shape inference: helpers for the rules of graph/ops/, and the driver that runs them. */
 #include "graph/ir/infer.h"
 
-#include "graph/compile.h"
-
 #include <stdio.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* Between graph/ir/infer.c (rules of single ops) and graph/ir/infer_bodies.c (graphs). */
+/* Inference: types and symbolic dims of values. */
 #ifndef GRT_GRAPH_IR_INFER_H
 #define GRT_GRAPH_IR_INFER_H
 
@@ -11,5 +11,8 @@ grt_status infer_by_row(ir_node *node);
 grt_status infer_mixed(ir_node *node);
 /* Warn of values whose declared type is not the one that was inferred: infer_declared.c. */
 grt_status infer_declared(ir_module *module);
+
+/* Types of all values of a module, bodies included. */
+grt_status ir_infer(ir_module *module);
 
 #endif

@@ -4,7 +4,6 @@
  * The inputs of a Loop's or Scan's body are seen once per iteration. A state's type is first taken to be that
  * of its initial value; where the body hands back something else it is widened (a dim that differs becomes a
  * fresh symbol, a rank that differs is forgotten) and the body is inferred again, until nothing changes. */
-#include "graph/compile.h"
 #include "graph/ir/infer.h"
 
 #include <string.h>

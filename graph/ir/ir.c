@@ -5,6 +5,7 @@
 #include "src/base/float.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -563,4 +564,17 @@ void ir_graph_print(const ir_graph *graph, grt_text *text)
     }
     for (int32_t i = 0; i < graph->n_outputs; i++)
         grt_text_add(text, "output %s\n", graph->outputs[i].value->name);
+}
+
+grt_status ir_warn(ir_module *module, const ir_node *node, const char *format, ...)
+{
+    char message[1024];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    if (module->warnings.strict)
+        return grt_fail_op(&node->desc, GRT_STATUS_INVALID_MODEL, "%s", message);
+    ir_warnings_tell(&module->warnings, node->desc.name, node->desc.op, node->opset, message);
+    return GRT_OK;
 }

@@ -175,4 +175,7 @@ void ir_graph_print(const ir_graph *graph, grt_text *text);
  * builds. */
 grt_status ir_verify(const ir_module *module);
 
+/* A warning about a node of the module; INVALID_MODEL with the same text if it is strict. */
+grt_status ir_warn(ir_module *module, const ir_node *node, const char *format, ...) GRT_PRINTF(3, 4);
+
 #endif

@@ -3,7 +3,6 @@
 
 #include "graph/ir/op.h"
 #include "src/base/checked.h"
-#include "src/plan/plan.h"
 
 static bool is_known(const ir_value *value, grt_tensor *out)
 {

@@ -4,8 +4,6 @@
 
 #include "src/base/status.h"
 
-struct ir_module;
-struct ir_node;
 struct grt_finding;
 
 typedef struct ir_warnings {
@@ -18,8 +16,5 @@ typedef struct ir_warnings {
 /* Tell a finding of status OK, or that there are more than are shown. */
 void ir_warnings_tell(ir_warnings *warnings, const char *node, const char *op, int64_t opset,
                       const char *message);
-/* A warning about a node of the module; INVALID_MODEL with the same text if it is strict. */
-grt_status ir_warn(struct ir_module *module, const struct ir_node *node, const char *format, ...)
-    GRT_PRINTF(3, 4);
 
 #endif

@@ -1,5 +1,5 @@
-/* Control flow: If, Loop, Scan, SequenceMap. Their bodies are inferred by graph/ir/infer_bodies.c and executed
- * by the runtime, so the rows here have no rule of their own. */
+/* Control flow: If, Loop, Scan, SequenceMap. Their bodies are inferred by graph/ir/infer_bodies.c and
+ * executed by the runtime, so the rows here have no rule of their own. */
 #include "graph/ir/op.h"
 
 static const op_attr if_attrs[] = {

@@ -2,6 +2,7 @@
  * weights of the convolution or product before them. A batch normalisation that has none before it becomes a
  * Mul and an Add. */
 #include "graph/passes/passes.h"
+#include "graph/ir/constant.h"
 #include "src/base/float.h"
 
 #include <math.h>
@@ -161,7 +162,7 @@ static bool find_host(ir_node *node, host *h)
 static ir_value *scaled_weight(const host *h, const affine *a)
 {
     ir_module *module = h->node->graph->module;
-    grt_tensor *t = budget_tensor(module, h->weight->dtype, h->weight->rank, h->weight->dims);
+    grt_tensor *t = ir_constant_create(module, h->weight->dtype, h->weight->rank, h->weight->dims);
     if (!t)
         return NULL;
     int64_t per_group = h->n / h->groups, at = 0;
@@ -190,7 +191,7 @@ static bool read_bias(const host *h, double *bias)
 
 static ir_value *new_bias(const host *h, const double *bias)
 {
-    grt_tensor *t = budget_tensor(h->node->graph->module, h->weight->dtype, 1, &h->n);
+    grt_tensor *t = ir_constant_create(h->node->graph->module, h->weight->dtype, 1, &h->n);
     if (!t)
         return NULL;
     for (int64_t i = 0; i < h->n; i++)
@@ -251,7 +252,7 @@ static void fold_followers(pass_context *context, ir_node *node, grt_arena *scra
         if (!rewrite_replace_node(user, out))
             return; /* cannot be: `out` is made by a node and has no other use */
         context->changed++;
-        if (budget_collect(context->module) != GRT_OK)
+        if (ir_constants_collect(context->module) != GRT_OK)
             return; /* the weights that were scaled before keep their memory */
     }
 }
@@ -263,7 +264,7 @@ static ir_value *channel_constant(const ir_node *node, const double *values, int
     int64_t dims[GRT_MAX_RANK];
     for (int32_t i = 0; i < rank - 1; i++)
         dims[i] = i ? 1 : n;
-    grt_tensor *t = budget_tensor(node->graph->module, node->out[0]->type.dtype, rank - 1, dims);
+    grt_tensor *t = ir_constant_create(node->graph->module, node->out[0]->type.dtype, rank - 1, dims);
     if (!t)
         return NULL;
     for (int64_t i = 0; i < n; i++)

@@ -1,6 +1,7 @@
 /* See batch.h. A batch's first dim is never touched: axes are counted from the end, and where members of
  * different rank meet, dims of 1 go between the first dim and the others. */
 #include "graph/passes/batch.h"
+#include "graph/ir/constant.h"
 
 #include "src/base/checked.h"
 
@@ -264,7 +265,7 @@ static ir_value *ones(const batch *b, const ir_value *like)
     const ir_value *one = ir_constant_scalar(graph, b->name, like->type.dtype, 1);
     grt_tensor t = rewrite_tensor(graph->module->dims, &like->type);
     const size_t size = grt_dtype_size(t.dtype);
-    grt_tensor *made = one && size ? budget_tensor(graph->module, t.dtype, t.rank, t.dims) : NULL;
+    grt_tensor *made = one && size ? ir_constant_create(graph->module, t.dtype, t.rank, t.dims) : NULL;
     if (!made)
         return NULL;
     for (int64_t i = 0; i < grt_tensor_elements(made); i++)
@@ -412,7 +413,7 @@ ir_value *batch_constants(batch *b, ir_graph *graph, ir_value *const *members)
     if (first->rank >= GRT_MAX_RANK)
         return NULL;
     memcpy(dims + 1, first->dims, (size_t)first->rank * sizeof first->dims[0]);
-    grt_tensor *all = budget_tensor(graph->module, first->dtype, first->rank + 1, dims);
+    grt_tensor *all = ir_constant_create(graph->module, first->dtype, first->rank + 1, dims);
     if (!all)
         return NULL;
     for (int64_t i = 0; i < b->n; i++)

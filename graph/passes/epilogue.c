@@ -5,6 +5,7 @@
  *
  * Each step is made, the target is asked, and the step is taken back if there is no kernel for the result. */
 #include "graph/passes/passes.h"
+#include "graph/ir/constant.h"
 
 #include <math.h>
 #include <string.h>
@@ -103,7 +104,7 @@ static ir_value *constant_bias(const ir_node *gemm, const ir_value *c, float bet
     bool row = elements == 1 || (elements == n && t->rank >= 1 && t->dims[t->rank - 1] == n);
     if (!row)
         return NULL;
-    grt_tensor *bias = budget_tensor(gemm->graph->module, t->dtype, 1, &n);
+    grt_tensor *bias = ir_constant_create(gemm->graph->module, t->dtype, 1, &n);
     if (!bias)
         return NULL;
     for (int64_t i = 0; i < n; i++)

@@ -1,6 +1,7 @@
 /* Constant folding: nodes whose inputs are all known become constants, computed by the target's own kernels.
  * Types are inferred again on the way, as a folded shape input makes the shapes after it known. */
 #include "graph/ir/flops.h"
+#include "graph/ir/constant.h"
 #include "graph/passes/passes.h"
 
 #include "src/base/checked.h"
@@ -239,7 +240,7 @@ static grt_status visit(fold *f, ir_node *node)
             GRT_TRY(fold_graph(f, node->desc.attrs[i].graph));
     if (is_foldable(f, node)) {
         GRT_TRY(fold_node(f, node));
-        return budget_collect(f->context->module);
+        return ir_constants_collect(f->context->module);
     }
     if (node->row && (node->row->flags & (OP_RANDOM | OP_CONTROL)))
         return GRT_OK;

@@ -1,5 +1,6 @@
 /* The table of passes and its driver. */
 #include "graph/passes/passes.h"
+#include "graph/ir/constant.h"
 
 #include <string.h>
 
@@ -116,7 +117,7 @@ static grt_status run_pass(pass_context *context, const pass_row *row)
     GRT_TRY(row->run(context));
     if (grt_arena_failed(context->module->arena) || grt_dims_failed(context->module->dims))
         return grt_fail_memory(0);
-    GRT_TRY(budget_collect(context->module));
+    GRT_TRY(ir_constants_collect(context->module));
 #ifdef GRT_DEBUG
     grt_status status = ir_verify(context->module);
     if (status != GRT_OK)

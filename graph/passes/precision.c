@@ -7,6 +7,7 @@
  * whatever their inputs are. Weights are converted here, values by Cast nodes, at most one per value and
  * direction. Bodies of control flow keep float32. */
 #include "graph/passes/passes.h"
+#include "graph/ir/constant.h"
 
 #include "src/base/float.h"
 
@@ -149,7 +150,7 @@ static uint16_t narrow_one(grt_dtype dtype, float x)
 static ir_value *narrow_constant(precision *p, const ir_value *value)
 {
     const grt_tensor *from = value->type.data;
-    grt_tensor *to = budget_tensor(p->graph->module, p->narrow, from->rank, from->dims);
+    grt_tensor *to = ir_constant_create(p->graph->module, p->narrow, from->rank, from->dims);
     if (!to)
         return NULL;
     const float *x = from->data;

@@ -2,6 +2,7 @@
  * one node again, where the target has a kernel for it. A pattern is matched from its last node; what it
  * covers must not be used elsewhere. */
 #include "graph/passes/passes.h"
+#include "graph/ir/constant.h"
 
 #include <math.h>
 #include <string.h>
@@ -318,7 +319,7 @@ static const float *constant_floats(const ir_value *value)
 /* n floats of a new constant, to be filled; NULL if that cannot be. */
 static ir_value *new_floats(ir_graph *graph, int64_t n, float **out)
 {
-    grt_tensor *t = budget_tensor(graph->module, GRT_DTYPE_FLOAT, 1, &n);
+    grt_tensor *t = ir_constant_create(graph->module, GRT_DTYPE_FLOAT, 1, &n);
     if (!t)
         return NULL;
     *out = t->data;

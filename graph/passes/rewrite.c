@@ -1,5 +1,6 @@
 /* What passes share: replacing values, asking the target, looking around a node. */
 #include "graph/passes/passes.h"
+#include "graph/ir/constant.h"
 
 #include "graph/ir/view.h"
 #include "src/base/checked.h"
@@ -162,7 +163,7 @@ ir_value *rewrite_join(ir_graph *graph, const grt_tensor *const *parts, int32_t 
             return NULL;
     grt_tensor wanted = *parts[0];
     wanted.dims[axis] = width;
-    grt_tensor *all = budget_tensor(graph->module, wanted.dtype, wanted.rank, wanted.dims);
+    grt_tensor *all = ir_constant_create(graph->module, wanted.dtype, wanted.rank, wanted.dims);
     if (!all)
         return NULL;
     char *to = all->data;
@@ -211,5 +212,5 @@ grt_tensor *rewrite_adopt(ir_module *module, grt_value *value)
     if (!tensor || !buffer) /* without a buffer the data is borrowed from a constant */
         return tensor;
     value->buffer = NULL;
-    return budget_adopt(module, buffer) ? tensor : NULL;
+    return ir_constant_adopt(module, buffer) ? tensor : NULL;
 }

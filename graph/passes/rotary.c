@@ -7,6 +7,7 @@
  * rotation is done before that, so that attention can take its inputs as they were; that also goes for
  * rotations that were one node from the start. */
 #include "graph/passes/passes.h"
+#include "graph/ir/constant.h"
 
 #include <string.h>
 
@@ -174,7 +175,7 @@ static ir_value *cache_of(const rotation *r, const grt_tensor *table, ir_graph *
 {
     const int64_t dims[] = {r->batch, r->length, r->size / 2};
     const size_t half = (size_t)(r->size / 2) * grt_dtype_size(table->dtype);
-    grt_tensor *cache = budget_tensor(graph->module, table->dtype, 3, dims);
+    grt_tensor *cache = ir_constant_create(graph->module, table->dtype, 3, dims);
     if (!cache)
         return NULL;
     char *to = cache->data;

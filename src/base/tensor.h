@@ -4,6 +4,10 @@
 
 #include "src/base/status.h"
 
+enum {
+    GRT_VALUE_ALIGNMENT = 64, /* bytes: of values in an arena, and of ranges that views take within a value */
+};
+
 #pragma GCC visibility push(default) /* for backend modules; see src/graphrt.map */
 #ifdef __cplusplus
 extern "C" {

@@ -137,7 +137,8 @@ static inline const grt_plan_body *grt_context_body(const grt_context *context)
 /* src/exec/binding.c: every input is bound, or has a default that is bound now. */
 grt_status grt_context_check_inputs(grt_context *context);
 
-/* src/exec/overlap.c: no output is bound over an input or another output. Looks only once at what is bound. */
+/* src/exec/overlap.c: no output is bound over an input or another output. Looks only once at what is bound.
+ */
 grt_status grt_context_check_overlap(grt_context *context);
 size_t grt_extent_bytes(const grt_context *context); /* of context->extents */
 

@@ -1,5 +1,5 @@
-/* META: protobuf messages to the structures of src/plan/plan.h. Sizes are checked here, what indices point at in
- * plan_check.c. */
+/* META: protobuf messages to the structures of src/plan/plan.h. Sizes are checked here, what indices point at
+ * in plan_check.c. */
 #include "src/plan/format.h"
 
 #include "proto/plan.pb-c.h"

@@ -49,10 +49,6 @@ typedef struct grt_plan_step {
     double flops;   /* at the default dims */
 } grt_plan_step;
 
-enum {
-    GRT_VALUE_ALIGNMENT = 64, /* bytes: of values in an arena, and of ranges that views take within a value */
-};
-
 /* A graph: the main one is bodies[0]. */
 typedef struct grt_plan_body {
     const char *name;
@@ -85,7 +81,8 @@ typedef struct grt_plan {
     uint64_t content; /* tells this plan's bytes from others'; 0: compiled in memory, equal to itself only */
     uint64_t arena_bytes; /* of the main body at the default dims (every input symbol 1) */
     double flops;
-    const struct grt_algo_row *tuning; /* choices that come with the plan, sorted by key: src/algos/tuning.h */
+    const struct grt_algo_row
+        *tuning; /* choices that come with the plan, sorted by key: src/algos/tuning.h */
     size_t n_tuning;
     bool left_out;                        /* there were some, which the caller does not trust */
     const char *signer;                   /* the key that its signature names, verified or not; "" */

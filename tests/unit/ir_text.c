@@ -1,4 +1,5 @@
 /* Graphs from text, and an interpreter for them. */
+#include "graph/ir/infer.h"
 #include "tests/unit/ir_text.h"
 
 #include "backends/shared/element.h"

@@ -1,6 +1,7 @@
 /* Operators of other domains: what is wrong with a node is said of that node, its operator and its attribute,
  * and what is made of it bears its name. (Results: the suite "com.microsoft operators" of the conformance
  * tests.) */
+#include "graph/ir/infer.h"
 #include "tests/unit/import_check.h"
 
 #include "graph/ir/op.h"

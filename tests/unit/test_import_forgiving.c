@@ -1,5 +1,6 @@
 /* Models that break the standard's rules and mean one thing all the same: imported, with a warning each; an
  * error when strict, and where two things could be meant. */
+#include "graph/ir/infer.h"
 #include "tests/unit/import_check.h"
 
 #include "tests/unit/files.h"

@@ -1,4 +1,5 @@
 /* Inference of bodies: what If joins, and how Loop and Scan widen their states. */
+#include "graph/ir/infer.h"
 #include "tests/unit/ir_text.h"
 
 #include "graph/compile.h"

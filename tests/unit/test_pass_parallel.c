@@ -1,4 +1,5 @@
 /* Branches of one form become one branch on a batch. */
+#include "graph/ir/infer.h"
 #include "tests/unit/ir_text.h"
 
 #include "graph/compile.h"

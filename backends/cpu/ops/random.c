@@ -1,5 +1,5 @@
-/* Random numbers, see backends/shared/random.h: new in each run. Without a seed attribute, the seed comes from the
- * system when the session is created. */
+/* Random numbers, see backends/shared/random.h: new in each run. Without a seed attribute, the seed comes
+ * from the system when the session is created. */
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/element.h"
 #include "backends/cpu/threads.h"
