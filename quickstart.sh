@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # From a fresh clone on Debian 12 or Ubuntu 24.04 to a trained network that reads handwritten digits.
 #
 #   ./quickstart.sh [--no-install] [--help]
@@ -21,7 +22,7 @@ for arg; do
     case $arg in
     --no-install) install= ;;
     -h | --help)
-        sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "$0"
+        sed -n '3,/^set /{/^set /d;s/^# \{0,1\}//;p}' "$0"
         exit 0
         ;;
     *) die "unknown argument $arg (see --help)" ;;

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Builds libgraphrt in build/ and runs all its tests.
 #
 #   ./run-tests.sh [--no-install] [--help] [SUITE...]
@@ -26,7 +27,7 @@ for arg; do
     --no-install) install= ;;
     check | conformance | fuzz | format) suites="$suites $arg" ;;
     -h | --help)
-        sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "$0"
+        sed -n '3,/^set /{/^set /d;s/^# \{0,1\}//;p}' "$0"
         exit 0
         ;;
     *) die "unknown argument $arg (see --help)" ;;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Kernels' way to the choices that were made before. */
 #include "backends/algos.h"
 #include "backends/backend.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Algorithms that were chosen before: which one a library picked, or a measurement found best, for an
  * operation of given sizes on a given device. What is stored outlives the process (src/algos/cache.h), so
  * that the next one asks nobody.

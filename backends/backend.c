@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The backends there are, and the checked way to their devices. */
 #include "backends/backend.h"
 #include "backends/module.h"

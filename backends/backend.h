@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Backends: what a kind of device must offer. Callers use the grt_device_* wrappers, which check, never the
  * vtable. */
 #ifndef GRT_BACKENDS_BACKEND_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Finding the kernel row that fits a node. */
 #include "backends/kernel.h"
 

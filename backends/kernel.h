@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Kernels: how a backend implements an op. One row per op, found by domain and name.
  *
  * Life of a kernel: `create` once per session (read attributes, pack weights), `reshape` once per combination

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Opening backend modules. */
 #define _GNU_SOURCE /* dladdr */
 #include "backends/module.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Backends that live in modules of their own, opened on first use: libgraphrt itself needs none of their
  * libraries. */
 #ifndef GRT_BACKENDS_MODULE_H

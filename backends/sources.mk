@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 backends_SOURCES =
 backends_SOURCES += backends/backend.h backends/backend.c
 backends_SOURCES += backends/kernel.h backends/kernel.c

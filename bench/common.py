@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the benchmarks share: models, running both sides, figures of the machine, results as JSON and as tables.
 
 Every benchmark writes bench/results/NAME-DATE.json with the machine, the versions and all figures, and prints a table. `build` is the

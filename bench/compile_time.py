@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """How long `graphc optimize` takes, and how it grows with the graph. Claims: ResNet-50 and a graph of 1,000 branches in at most 2 s
 each; near-linear passes.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """CPU speed beside ONNX Runtime: the same models, inputs and thread counts, fp32, each side in fresh processes that take turns.
 
 The exported models of ../shared/data (if there) and ResNet-50, MobileNetV2, DenseNet-121, ViT-B/16 and BERT-base sized ones from

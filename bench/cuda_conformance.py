@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """docs/cuda.md from a result of tests/conformance/device.sh --json and the list of ops that stay on the CPU.
 
 usage: bench/cuda_conformance.py bench/results/DATE-cuda-conformance.json > docs/cuda.md

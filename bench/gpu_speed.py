@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Latency on one GPU beside PyTorch: models x precision x batch, in one run on one machine.
 
 Ours is device time without copies in and out (graphrun bench), as the peer's, whose inputs lie on the GPU: PyTorch's CUDA graph, and with

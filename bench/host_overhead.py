@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What a run costs outside kernels, and what that means for a graph of tiny operators beside ONNX Runtime.
 
 host_us is `graphrun bench`'s: host time of a run outside kernels. The chain's 1,000 nodes work on tensors of a few elements, so its latency

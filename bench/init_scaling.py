@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Sessions on 1, 2, 4, 8 GPUs at once, a fresh process for every figure, beside the bare floor: what the CUDA driver and the bus take
 with no library of ours (init_scaling/floor.c); and, where asked for, beside libtorch.
 

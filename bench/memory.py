@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Peak memory of a run beside what the model needs. Claim: at most weights + planned arena + 40 MB.
 
 Peak resident memory of a process that loads the plan and runs it a few times, as the kernel counted it. Pages of the mapped plan

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Throughput on one GPU with copies from and to the host, beside that of the computation alone.
 
 ResNet-50, float16, batch 32: what `graphrun bench --contexts N` gets from a pool of N contexts whose requests have inputs and outputs of their

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Runs benchmarks with a Python that has the peers. usage: bench/run.sh [NAME...] [-- OPTIONS]
 #   NAME   cpu_speed, startup, memory, compile_time, host_overhead (default: all)
 # Uses $GRT_PYTHON, or makes a virtual environment in build/bench/venv with onnxruntime and numpy from PyPI.

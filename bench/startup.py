@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """From start to first output, beside ONNX Runtime, from a warm page cache; and loading a plan beside importing and optimising.
 
 Ours is the wall time of the whole process `graphrun MODEL.grt`, from before it is started until it has ended. ONNX Runtime's is the creation

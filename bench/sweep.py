@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Compares many models with ONNX Runtime: results, time to optimise, speed. Not a benchmark of one claim: it looks for models that fail.
 
     bench/sweep.py DIRECTORY...            every *.onnx below; a report line each, the worst last

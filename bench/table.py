@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes the newest results in bench/results/ into the table of README.md, between its bench:begin and bench:end lines."""
 import json
 import re

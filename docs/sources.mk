@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Manual pages, written with scdoc; without it they are not built.
 man_scd =
 man_scd += docs/man/graphc.1.scd

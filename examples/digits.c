@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reads handwritten digits: runs a trained network on a batch of held-out images, compares with their labels,
  * measures.
  *

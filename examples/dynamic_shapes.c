@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Inputs of changing size: the first run with new dims prepares them, later runs with dims seen before
  * allocate nothing. Outputs are written where the caller wants them.
  *

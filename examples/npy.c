@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reads NumPy's .npy files: a magic number, the length of a header, the header (a Python dict as text), the
  * elements. */
 #include "npy.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reads NumPy's .npy files, as far as the examples need them: little-endian, C order, float32 or int64. */
 #ifndef EXAMPLES_NPY_H
 #define EXAMPLES_NPY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A stream of requests over all devices of a kind: copies of the next request and of the last one's results
  * go on while one computes, and each request goes to the device that has the fewest.
  *

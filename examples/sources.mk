@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # One complete program per problem; each uses the public header and the shared library only. Built with the rest, not installed.
 noinst_PROGRAMS += examples/digits examples/threads examples/dynamic_shapes examples/pool
 examples_digits_SOURCES = examples/digits.c examples/npy.c examples/npy.h

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One session, many threads: the weights exist once, every thread has a context of its own, and no run takes
  * a lock.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The compiler from end to end. */
 #include "graph/compile.h"
 

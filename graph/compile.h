@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The compiler's door: ONNX bytes in, plan out. */
 #ifndef GRT_GRAPH_COMPILE_H
 #define GRT_GRAPH_COMPILE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Lowering: the plan of an optimised module. Values get numbers, bodies their captures, dims and weights
  * their tables. */
 #include "graph/lower.h"

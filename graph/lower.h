@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Lowering: an optimised module becomes a plan. */
 #ifndef GRT_GRAPH_LOWER_H
 #define GRT_GRAPH_LOWER_H

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 graph_SOURCES =
 graph_SOURCES += graph/ir/ir.h graph/ir/ir.c
 graph_SOURCES += graph/ir/budget.h graph/ir/budget.c

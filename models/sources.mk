@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Small real models with their provenance, and the generator of large ones.
 include $(top_srcdir)/models/generate/sources.mk
 noinst_PROGRAMS += models/generate/grt-models

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Wire schemas, compiled by protoc-c into the build directory. One line per schema.
 proto_BUILT =
 proto_BUILT += proto/onnx.pb-c.c proto/onnx.pb-c.h

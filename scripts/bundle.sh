@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Make a directory that runs on another machine of the same architecture without development packages:
 # the tools, the library with its header, the backends' modules and the non-system libraries they need with their licences, and
 # the tests for devices. Programs: PKG_CONFIG_PATH=OUT_DIR/lib/pkgconfig, and OUT_DIR/lib in LD_LIBRARY_PATH.

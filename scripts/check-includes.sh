@@ -1,65 +1,94 @@
 #!/bin/bash
-# Checks that the rooms depend on each other in one direction only, as docs/decisions/rooms.md says, by reading #include lines.
+# SPDX-License-Identifier: Apache-2.0
+# Checks by reading #include lines that the rooms depend on each other in one direction only: never upwards, and never in a
+# circle of files. docs/decisions/rooms.md says why.
 # usage: scripts/check-includes.sh [SOURCE-DIR]; the last line is "N passed, N failed, N skipped" (one per source file).
 set -u
 cd "${1:-${srcdir:-$(dirname "$0")/..}}" || exit 1
 
-# What files matching a pattern may include: the first row that fits a file counts. Quoted includes and library headers alike are
-# matched against the extended regular expression; headers of the C library and POSIX are always allowed,
-# and C++'s own, which CUDA files and oneDNN's include.
-rules()
+# The rooms, lowest first. A file belongs to the longest folder that is named here, and includes its own room's and lower
+# rooms' headers only. Then: the headers of libraries that the room may include, and, where that is less than all below it,
+# what of this project it sees. Extended regular expressions; "-" is none.
+rooms()
 {
     cat <<'END'
-include/                ^$
-src/plan_signature      ^(graphrt/|src/|sodium\.h)
-src/base/               ^(graphrt/|src/base/|proto/|protobuf-c/|uthash\.h|xxhash\.h|config\.h|omp\.h)
-src/                    ^(graphrt/|src/|proto/|protobuf-c/|sqlite3\.h|graph/(compile|op|pass|ir)\.h|backends/(algos|backend|kernel)\.h|xxhash\.h|config\.h)
-graph/                  ^(graphrt/|graph/|src/base/|src/plan(_format)?\.h|proto/|protobuf-c/|graph_ops\.inc|xxhash\.h|config\.h)
-backends/cpu/dnnl       ^(graphrt/|backends/(algos|backend|kernel)\.h|backends/cpu/|src/base/|oneapi/dnnl/|dnnl|omp\.h|config\.h)
-backends/cpu/           ^(graphrt/|backends/(algos|attention|backend|element|kernel|optimizer|order|random|resize|tree|window)\.h|backends/cpu/|graph/ops/pointwise\.(h|def)|src/base/|cpu_kernels\.inc|immintrin\.h|omp\.h|config\.h)
-backends/cuda/          ^(graphrt/|backends/(algos|attention|backend|element|kernel|module|optimizer|order|random|resize|tree|window)\.h|backends/cuda/|graph/ops/pointwise\.(h|def)|src/base/|cuda|math_constants\.h|cudnn|cublas|nvrtc|config\.h)
-backends/null/          ^(graphrt/|backends/(algos|backend|kernel)\.h|backends/null/|src/base/|config\.h)
-backends/               ^(graphrt/|backends/(algos|attention|backend|element|kernel|module|optimizer|order|random|resize|tree|window)\.h|src/base/|config\.h)
-tools/                  ^(graphrt/|tools/|jansson\.h|config\.h)
-examples/               ^(graphrt/|examples/)
-models/                 ^(models/|proto/|protobuf-c/|config\.h)
+include         -                                   -
+proto           protobuf-c/                         -
+src/base        uthash\.h|xxhash\.h|omp\.h          graphrt/|src/base/
+src/onnx        protobuf-c/                         graphrt/|proto/|src/
+graph/ir        xxhash\.h                           graphrt/|src/|graph/
+graph/ops       -                                   graphrt/|src/|graph/
+src/plan        xxhash\.h|sodium\.h                 graphrt/|proto/|src/|graph/
+graph/import    -                                   graphrt/|proto/|src/|graph/
+graph/passes    xxhash\.h                           graphrt/|src/|graph/
+graph           -                                   graphrt/|src/|graph/
+backends        -                                   graphrt/|src/base/|backends/
+backends/shared -                                   graphrt/|src/base/|backends/
+backends/cpu    immintrin\.h|omp\.h                 graphrt/|src/base/|backends/[a-z_]+\.h|backends/shared/|backends/cpu/|graph/ops/pointwise\.(h|def)
+backends/cuda   cuda|cudnn|cublas|nvrtc|math_constants\.h  graphrt/|src/base/|backends/[a-z_]+\.h|backends/shared/|backends/cuda/|graph/ops/pointwise\.(h|def)
+backends/null   -                                   graphrt/|src/base/|backends/[a-z_]+\.h|backends/shared/|backends/null/
+src/algos       sqlite3\.h|xxhash\.h                graphrt/|proto/|src/|graph/|backends/[a-z_]+\.h
+src/call        xxhash\.h                              graphrt/|src/|graph/|backends/[a-z_]+\.h
+src/target      -                                   graphrt/|src/|graph/|backends/[a-z_]+\.h
+src/session     xxhash\.h                           graphrt/|src/|graph/|backends/[a-z_]+\.h
+src/exec        -                                   graphrt/|src/|graph/|backends/[a-z_]+\.h
+src/pool        -                                   graphrt/|src/|graph/|backends/[a-z_]+\.h
+src/api         sqlite3\.h                          graphrt/|src/|graph/|backends/[a-z_]+\.h
+models          protobuf-c/                         proto/|models/
+tools           jansson\.h                          graphrt/|tools/
+examples        -                                   graphrt/|examples/
 END
 }
-system='^(assert|complex|ctype|errno|fcntl|fenv|float|inttypes|limits|locale|math|pthread|sched|setjmp|signal|stdarg|stdatomic|stdbool|stddef|stdint|stdio|stdlib|string|strings|threads|time|unistd|dirent|dlfcn|getopt|glob|fnmatch|libgen|poll|semaphore|spawn|termios|linux/[a-z0-9_]+|sys/[a-z]+|wchar|wctype)\.h$|^(algorithm|atomic|climits|cmath|cstdarg|cstdint|cstdlib|cstring|future|limits|new|stdexcept|type_traits|utility)$'
+# The only files that meet a library whose calls must be guarded.
+oneDNN='^backends/cpu/dnnl'
+dnnl='^(oneapi/dnnl/|dnnl)'
+# The C library and POSIX, and the C++ headers that CUDA files and oneDNN's guard include.
+system='^(assert|complex|ctype|errno|fcntl|fenv|float|inttypes|limits|locale|math|pthread|sched|setjmp|signal|stdarg|stdatomic|stdbool|stddef|stdint|stdio|stdlib|string|strings|threads|time|unistd|dirent|dlfcn|getopt|glob|fnmatch|libgen|poll|semaphore|spawn|termios|linux/[a-z0-9_]+|sys/[a-z]+|wchar|wctype)[.]h$|^(algorithm|atomic|climits|cmath|cstdarg|cstdint|cstdlib|cstring|future|limits|new|stdexcept|type_traits|utility)$'
 
-# Includes of file $1, as paths from the top: a header beside the file is meant where there is one.
-includes_of()
+files() { find include src graph backends tools examples models -regextype posix-extended -regex '.*\.(c|h|cc|cu|cuh|inc|def)' | sort; }
+
+# "FILE HEADER" for each #include; a header beside the file is meant where there is one.
+includes()
 {
-    local file=$1 dir header
-    dir=$(dirname "$file")
-    sed -nE 's/^[[:space:]]*#[[:space:]]*include[[:space:]]*[<"]([^>"]+)[>"].*/\1/p' "$file" | while read -r header; do
-        if [ -f "$dir/$header" ]; then echo "$dir/$header"; else echo "$header"; fi
-    done
+    files | xargs -r grep -HE '^[[:space:]]*#[[:space:]]*include[[:space:]]*[<"]' |
+        sed -nE 's/^([^:]+):[^<"]*[<"]([^>"]+)[>"].*/\1 \2/p' |
+        while read -r file header; do
+            if [ -f "${file%/*}/$header" ]; then echo "$file ${file%/*}/$header"; else echo "$file $header"; fi
+        done
 }
 
-# "file header rule" for every include that its room's row does not allow.
-passed=0
-failed=0
-while read -r file; do
-    allowed=
-    while read -r prefix pattern; do
-        case $file in "$prefix"*)
-            allowed=$pattern
-            break
-            ;;
-        esac
-    done < <(rules)
-    bad=$(includes_of "$file" | grep -Ev "$system" | grep -Ev "$allowed")
-    if [ -z "$bad" ]; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        while read -r header; do
-            echo "$file includes $header, which its room may not (docs/decisions/rooms.md)"
-        done <<<"$bad"
-    fi
-done < <(find include src graph backends tools examples models -name '*.[ch]' -o -name '*.cc' -o -name '*.cu' -o -name '*.def' | sort)
+all=$(includes)
+upwards=$({ rooms; echo; echo "$all"; } | awk -v system_="$system" -v onednn="$oneDNN" -v dnnl="$dnnl" '
+    function room_of(path,    r, best) {
+        best = ""
+        for (r in rank)
+            if (index(path, r "/") == 1 && length(r) > length(best))
+                best = r
+        return best
+    }
+    !rows { if (NF == 0) rows = 1; else { rank[$1] = ++n; libs[$1] = $2; sees[$1] = $3 }; next }
+    {
+        file = $1; header = $2
+        if (header ~ system_ || header ~ /^config\.h$|^[a-z_]+\.inc$/ || (header ~ dnnl && file ~ onednn))
+            next
+        from = room_of(file); to = room_of(header ~ /^graphrt\// ? "include/" header : header)
+        if (to == "") {
+            if (libs[from] == "-" || header !~ "^(" libs[from] ")")
+                print file " includes " header ", which is no library of its room"
+        } else if (rank[to] > rank[from])
+            print file " includes " header ", which is in a room above"
+        else if (from != to && (sees[from] == "-" || header !~ "^(" sees[from] ")"))
+            print file " includes " header ", which its room may not see"
+    }')
+# A source and its header are one unit; tsort names the units that cannot be put in an order.
+circles=$(echo "$all" | awk '{ gsub(/\.(c|h|cc|cu|cuh|inc|def)$/, "", $1); gsub(/\.(c|h|cc|cu|cuh|inc|def)$/, "", $2); if ($1 != $2) print }' |
+    tsort 2>&1 >/dev/null | grep -v 'input contains a loop' | sed 's/^tsort: //; s/$/ is in a circle of includes/')
 
-((passed + failed > 0)) || failed=1
-echo "$passed passed, $failed failed, 0 skipped"
+[ "${CHECK_CIRCLES:-}" = 1 ] || circles=
+bad=$(printf '%s\n%s\n' "$upwards" "$circles" | grep .)
+total=$(files | wc -l)
+failed=$(echo "$bad" | awk 'NF { print $1 }' | sort -u | wc -l)
+[ -n "$bad" ] && echo "$bad (docs/decisions/rooms.md)"
+((total > 0)) || failed=1
+echo "$((total - failed)) passed, $failed failed, 0 skipped"
 [ "$failed" = 0 ]

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Formats all C files with clang-format 14 and .clang-format. usage: scripts/format.sh [--check] [FILE...]
 # --check changes nothing and lists the files that are not formatted. Without clang-format 14 it exits 77 (skipped): other
 # versions format differently.
@@ -25,7 +26,7 @@ if (($# > 0)); then
     files=("$@")
 else
     # The public header is laid out by hand: its tables and trailing comments are documentation.
-    mapfile -t files < <(find src graph backends tools examples models tests bench '(' -name '*.[ch]' -o -name '*.cc' ')' | sort)
+    mapfile -t files < <(find src graph backends tools examples models tests bench -regextype posix-extended -regex '.*\.(c|h|cc|cu|cuh|inc)' | sort)
 fi
 if [ -z "$check" ]; then
     exec "$formatter" -i "${files[@]}"

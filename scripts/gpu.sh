@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The machine's GPUs, for scripts that build for them: sourced, not run.
 # shellcheck shell=bash
 

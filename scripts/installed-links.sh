@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Installed documents speak of files of the sources, too: links that lead nowhere from where they are become plain text.
 # usage: installed-links.sh DIRECTORY
 set -eu

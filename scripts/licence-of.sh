@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Copy the licence of the package that a library belongs to, and the texts that it refers to. Debian and its like.
 # usage: licence-of.sh LIBRARY DIRECTORY
 set -eu

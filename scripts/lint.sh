@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Static checks: clang-tidy (.clang-tidy), cppcheck (.cppcheck-suppressions), shellcheck. usage: scripts/lint.sh BUILD-DIR [FILE...]
 # BUILD-DIR is a configured build with its generated headers made. Tools that are not installed are named and left out.
 set -u

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Runs `make check` in a build directory and counts what the test programs counted themselves.
 # usage: scripts/make-check.sh BUILD-DIR; the last line is "N passed, N failed, N skipped".
 set -u

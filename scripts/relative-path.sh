@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # The way from one absolute directory to another, neither of which needs to exist: "../lib/x86_64-linux-gnu".
 # usage: relative-path.sh FROM TO
 set -eu

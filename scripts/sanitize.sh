@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Builds with sanitizers in a directory of its own and runs tests there. usage: scripts/sanitize.sh address|thread
 #   address   AddressSanitizer, leak check and UBSan (build-asan/): make check and every 8th conformance case
 #   thread    ThreadSanitizer (build-tsan/): one session shared by four threads; sessions on eight devices at once; a pool under

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Installs what packages.txt lists and this machine lacks. usage: scripts/setup.sh [--dry-run] [build] [test] [lint]
 # Fails only if a package of kind "build" is missing afterwards; others are worth a warning.
 set -u
@@ -12,7 +13,7 @@ for arg; do
     --dry-run) dry_run=1 ;;
     build | test | lint) kinds="$kinds $arg" ;;
     -h | --help)
-        sed -n '2,3s/^# //p' "$0"
+        sed -n '3,4s/^# //p' "$0"
         exit 0
         ;;
     *) die "unknown argument $arg (see --help)" ;;

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Scripts that are run from a checkout, and make's doors to them.
 EXTRA_DIST += autogen.sh quickstart.sh run-tests.sh CHANGELOG.md CONTRIBUTING.md .ci/run \
 	scripts/packages.txt scripts/setup.sh scripts/ui.sh scripts/gpu.sh scripts/totals.sh scripts/make-check.sh scripts/sanitize.sh \

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Sums of test counts: sourced, not run. A suite's last line is "N passed, N failed, N skipped"; so is that of what runs suites.
 # shellcheck shell=bash
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Progress for the scripts: sourced, not run. Every step is one line, "[2/5] building ... done (12 s)"; its output goes to a log
 # that is shown only if the step fails. On a terminal the line also shows what the log last said.
 # shellcheck shell=bash

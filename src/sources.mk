@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The runtime's rooms, lowest first; one line a noun.
 src_SOURCES =
 

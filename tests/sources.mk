@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Unit tests: one file per noun, each with `Suite *suite_<file>(void)`; add the file to unit_SOURCES, nothing else.
 # Check runs every test in a process of its own, with a time limit.
 check_PROGRAMS += tests/unit/unit

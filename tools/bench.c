@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* graphrun bench: latency, throughput, load phases and memory of models, each in a fresh process. */
 #include "tools/commands.h"
 #include "tools/inputs.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* graphc cache: look into the cache of algorithms, explain it, empty it, carry it to other machines. */
 #include "tools/cache.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* graphc cache ls|why|prune|export|import. */
 #ifndef TOOLS_CACHE_H
 #define TOOLS_CACHE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Test cases in the layout of the ONNX repository, and the list of those that are expected to fail. */
 #ifndef TOOLS_CASES_H
 #define TOOLS_CASES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* graphrun check: models against recorded outputs, as the official ONNX test runner does it. */
 #define _GNU_SOURCE
 #include "tools/cases.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The subcommands: each in the file of its name. */
 #ifndef TOOLS_COMMANDS_H
 #define TOOLS_COMMANDS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See descriptions.h. */
 #define _GNU_SOURCE /* secure_getenv */
 #include "tools/descriptions.h"

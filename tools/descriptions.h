@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Descriptions of GPUs that need not be in this machine: files NAME.json that the library's optimiser chooses
  * algorithms by. They are looked for in the directories of GRAPHRT_DEVICE_PATH (colon-separated), then where
  * this tool lies, then where it was installed. */

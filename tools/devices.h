@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* --device for several devices: "cuda:all", "cuda:0,2", "null:0-7", "mirror:3". */
 #ifndef TOOLS_DEVICES_H
 #define TOOLS_DEVICES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* graphc inspect --dot: steps as boxes, values as edges that carry their types. */
 #include "tools/inspect.h"
 #include "tools/report.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Elements of host tensors of any numeric dtype, widened to double: for comparing and printing. */
 #ifndef TOOLS_ELEMENT_H
 #define TOOLS_ELEMENT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See explain.h. */
 #include "tools/explain.h"
 

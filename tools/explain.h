@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How a model became ready: phases of the model and of every device's session, when each began and ended,
  * what was read, copied, asked for; and whether its runs are replayed as graphs. */
 #ifndef TOOLS_EXPLAIN_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* graphc: compile, check and inspect models. */
 #include "tools/cache.h"
 #include "tools/descriptions.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* graphrun: run, check and measure models. */
 #include "tools/commands.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What goes into a model: --input and --shape, files, made-up data. */
 #ifndef TOOLS_INPUTS_H
 #define TOOLS_INPUTS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* graphc inspect: what a model or plan holds. */
 #include "tools/inspect.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What graphc inspect shows. */
 #ifndef TOOLS_INSPECT_H
 #define TOOLS_INSPECT_H

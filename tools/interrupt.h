@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Ending long work in good order when the user interrupts it. */
 #ifndef TOOLS_INTERRUPT_H
 #define TOOLS_INTERRUPT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A model, ready to run: what run, bench and check all begin with. */
 #ifndef TOOLS_LOADED_H
 #define TOOLS_LOADED_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See npy.h. The header is a Python dictionary in a fixed order of keys; ours are read in any order. */
 #include "tools/npy.h"
 

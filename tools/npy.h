@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* NumPy's .npy files. */
 #ifndef TOOLS_NPY_H
 #define TOOLS_NPY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* graphc optimize: compile a model to a plan; for described GPUs, choose algorithms too. */
 #include "tools/optimize.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* graphc optimize */
 #ifndef TOOLS_OPTIMIZE_H
 #define TOOLS_OPTIMIZE_H

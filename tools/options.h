@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Command lines of both tools: a table of options for each command says what it takes, where that goes and
  * what
  * --help prints. `--name VALUE`, `--name=VALUE`, `-o VALUE`, `-oVALUE`; "--" ends the options. */

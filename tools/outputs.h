@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What comes out of a model: printed, reported, saved. */
 #ifndef TOOLS_OUTPUTS_H
 #define TOOLS_OUTPUTS_H

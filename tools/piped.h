@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Models that come through a pipe. */
 #ifndef TOOLS_PIPED_H
 #define TOOLS_PIPED_H

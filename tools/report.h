@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What tools print: errors, figures with units, JSON. */
 #ifndef TOOLS_REPORT_H
 #define TOOLS_REPORT_H

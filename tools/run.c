@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* graphrun MODEL: run it, show what comes out and how long it took. */
 #include "tools/commands.h"
 #include "tools/explain.h"

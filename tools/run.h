@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What `graphrun MODEL` was asked for; on one device and on many. */
 #ifndef TOOLS_RUN_H
 #define TOOLS_RUN_H

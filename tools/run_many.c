@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* graphrun on several devices, with several contexts, or with several inputs: a thread for each context of
  * each device, which reads its inputs too, jobs handed out as they come, results shown in the order of the
  * jobs. One that fails is reported; the others go on. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* graphc keygen: a pair of keys in two files. graphc sign: a plan, signed. */
 #define _GNU_SOURCE /* explicit_bzero */
 #include "tools/sign.h"

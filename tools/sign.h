@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* graphc keygen, graphc sign. */
 #ifndef TOOLS_SIGN_H
 #define TOOLS_SIGN_H

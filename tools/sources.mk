@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The two tools; they see the public header and nothing else of the library.
 bin_PROGRAMS += graphc graphrun
 tools_SHARED =

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Plans that go to standard output: a plan is written with seeking, so it is made in a file that nobody
  * keeps. */
 #ifndef TOOLS_STREAMED_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a plan is made for: a kind of devices, and GPUs of it that are described (descriptions.h). */
 #ifndef TOOLS_TARGETS_H
 #define TOOLS_TARGETS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How many runs a second a pool does of one model, copies from and to the host included. */
 #ifndef TOOLS_THROUGHPUT_H
 #define TOOLS_THROUGHPUT_H

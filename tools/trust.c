@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See trust.h. A file of keys has one a line; empty lines and those that begin with '#' are nothing. */
 #include "tools/trust.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Keys of plans' signatures, as users give them: in files or spelled out. */
 #ifndef TOOLS_TRUST_H
 #define TOOLS_TRUST_H

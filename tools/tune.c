@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* graphc tune: measure the algorithms that libraries offer for a model on a device; keep the fastest in the
  * cache or in the plan. */
 #include "tools/tune.h"

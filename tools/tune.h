@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* graphc tune MODEL. */
 #ifndef TOOLS_TUNE_H
 #define TOOLS_TUNE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What became of test cases: a line each, counts, and reports for machines. */
 #ifndef TOOLS_VERDICTS_H
 #define TOOLS_VERDICTS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How long OpenMP's threads spin before they sleep, in graphrun.
  *
  * GNU's OpenMP spins for milliseconds at the end of every parallel region, unless told otherwise by its

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Files that are there whole or not at all: under a name of their own beside the final one until they are
  * complete. Devices and pipes are written as they are. */
 #ifndef TOOLS_WHOLE_FILE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See workers.h. */
 #define _GNU_SOURCE
 #include "tools/workers.h"

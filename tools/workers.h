@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Jobs in processes of their own, several at a time, each with a time limit: a crash or hang of one is that
  * one's failure. */
 #ifndef TOOLS_WORKERS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Activations: the scalar formulas that every CPU kernel applies to float32 results.
  *
  * They are branch-free arithmetic, so that a loop over them marked `omp simd` becomes vector code for

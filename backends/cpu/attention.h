@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the two attention kernels share: one in blocked float32 (ops/attention.c), one that keeps every
  * rounding of the other types (attention_exact.c). */
 #ifndef GRT_BACKENDS_CPU_ATTENTION_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Attention in double, rounded wherever the operator's definition has a value of the inputs' type.
  * Half-precision models get the numbers that the definition gives, and float64 models keep their precision.
  *

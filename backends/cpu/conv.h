@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Convolutions on concrete sizes that oneDNN does not serve: general ones over a packed matrix product, and
  * all types in double. backends/cpu/ops/conv.c chooses. */
 #ifndef GRT_BACKENDS_CPU_CONV_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The geometry of blocks of columns; see conv_columns.h. */
 #include "backends/cpu/conv_columns.h"
 

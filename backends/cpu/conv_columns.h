@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Convolutions in blocks of columns, a column being a position of the output's last spatial dim.
  *
  * What oneDNN keeps and computes when a convolution is created can grow with the columns of one operation

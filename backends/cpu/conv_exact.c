@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Convolution and its transpose in double, for every float type: plain loops over the window. */
 #include "backends/cpu/conv.h"
 #include "backends/cpu/element.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Direct convolution of small groups. A vector of eight output channels covers whole groups, as many as fit;
  * their inputs fit a vector as well. For each tap and each input channel of a group, that channel is spread
  * over the lanes of its group's outputs and multiplied by a vector of weights. Several pixels of a line share

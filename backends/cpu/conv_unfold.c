@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Convolution as unfolding and matrix product: any number of spatial dims, any window, weights known at run
  * time only. */
 #include "backends/cpu/conv.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Converting runs of elements between any two numeric dtypes.
  *
  * The types that C has are "plain": float32, float64, the integers, bool. All others are first widened to a

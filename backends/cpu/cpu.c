@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The CPU backend: one device, host memory, kernels from backends/cpu/ops/. */
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/isa.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the CPU backend's kernels share: typed loops and threads. */
 #ifndef GRT_BACKENDS_CPU_H
 #define GRT_BACKENDS_CPU_H

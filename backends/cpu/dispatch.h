@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One loop body, compiled for several instruction sets, chosen when called.
  *
  * CPU_DISPATCH(name, (parameters), (arguments)) defines the static function `name` from `name_body`, which

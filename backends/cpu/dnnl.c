@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The shim over oneDNN: creation, weight packing and execution of primitives on the caller's memory. */
 #include "backends/cpu/dnnl.h"
 

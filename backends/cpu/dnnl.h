@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A small shim over oneDNN's C API (2.6 and 3.x). Only the files dnnl* see its header.
  *
  * Life of an operation: create (for one concrete shape) -> weights_bytes, prepack -> scratch_bytes -> run.

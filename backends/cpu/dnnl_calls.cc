@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See dnnl_calls.h. The only C++ of the library: nothing else can catch. */
 #include "backends/cpu/dnnl_calls.h"
 

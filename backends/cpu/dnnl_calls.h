@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The calls of oneDNN's C API that may allocate, as `try_NAME` for `dnnl_NAME`: none of them throws.
  *
  * oneDNN is written in C++ and lets its exceptions out of its C API: std::bad_alloc, and std::length_error

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What differs between oneDNN 2.6 and 3.x, and nothing else: memory descriptors are structs in 2.x and
  * handles in 3.x, and 3.x has no operation descriptors. Included by dnnl.c only. */
 #ifndef GRT_BACKENDS_CPU_DNNL_COMPAT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Weights between ONNX's order and the layouts that oneDNN's kernels read. */
 #include "backends/cpu/dnnl_weights.h"
 

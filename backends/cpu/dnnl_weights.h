@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Layouts of convolution weights, by name. For dnnl.c. */
 #ifndef GRT_BACKENDS_CPU_DNNL_WEIGHTS_H
 #define GRT_BACKENDS_CPU_DNNL_WEIGHTS_H

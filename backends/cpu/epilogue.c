@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The epilogue pass, compiled for the baseline and for AVX2; see epilogue.h. */
 #include "backends/cpu/epilogue.h"
 #include "backends/cpu/isa.h"

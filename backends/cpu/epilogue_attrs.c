@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reading a fused node's activation. */
 #include "backends/cpu/epilogue_attrs.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The epilogue attributes of fused nodes (domain graphrt): activation, alpha, beta, layout. */
 #ifndef GRT_BACKENDS_CPU_EPILOGUE_ATTRS_H
 #define GRT_BACKENDS_CPU_EPILOGUE_ATTRS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Lengths that are powers of two by Cooley and Tukey's method; others as a convolution of such a length
  * (Bluestein's method), which needs no order: one transform leaves its result with the bits of its places
  * reversed, the next takes it so. Large ones are halved until they fit into a cache. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Discrete Fourier transforms of any length in O(n log n), in double. */
 #ifndef GRT_BACKENDS_CPU_FFT_H
 #define GRT_BACKENDS_CPU_FFT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The GEMM driver: packing, cache blocking, threads. The arithmetic is in the micro-kernels (gemm_kernel.h).
  *
  * A tile of C is computed by one thread: for each block of k, for each strip of rows (which then stays in the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Single-precision matrix products with a fused epilogue, for the CPU backend.
  *
  *   C[m,n] = act(alpha * A x B + beta * C + bias + residual)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* GEMM micro-kernels for AVX2 with FMA: blocks of 6 x 16 for matrices, 1 x 64, 2 x 32 and 3 x 32 for a few
  * rows. The functions carry their own target attribute; the file needs no special compiler flag, and nothing
  * here runs before grt_gemm_kernel_avx2 has asked cpu_isa_best. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The portable GEMM micro-kernel: plain C that any compiler vectorises for the target it is given. It is what
  * machines without AVX2 run, and what the vector kernels are tested against. */
 #include "backends/cpu/gemm_kernel.h"

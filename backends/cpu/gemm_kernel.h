@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The contract between the GEMM driver (gemm.c) and its micro-kernels (gemm_avx2.c, gemm_c.c).
  *
  * B is packed in panels of GRT_GEMM_NR columns: panel p holds k rows of 16 floats, columns 16p..16p+15, zeros

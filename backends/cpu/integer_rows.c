@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See integer_rows.h. AVX2 multiplies pairs of 16-bit numbers and adds the two products in 32 bits, which two
  * bytes and two differences of bytes cannot exceed: two steps of k at once, 16 columns by up to 4 rows in
  * registers. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Products of a few rows of small integers with a matrix of bytes, summed in int32. */
 #ifndef GRT_BACKENDS_CPU_INTEGER_ROWS_H
 #define GRT_BACKENDS_CPU_INTEGER_ROWS_H

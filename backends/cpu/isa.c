@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The instruction set level of the process; see isa.h. */
 #include "backends/cpu/isa.h"
 

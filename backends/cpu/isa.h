@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which copies of a loop file exist, and which of them this process uses. The package is built for the
  * baseline instruction set; hot loops are compiled again for newer ones in files of their own, and one copy
  * is chosen at run time. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Matrix products of doubles and integers: plain loops, a row of C at a time. */
 #include "backends/cpu/matmul_typed.h"
 

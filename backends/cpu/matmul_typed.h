@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Matrix products of types that the packed float32 product does not serve: double and the integers. */
 #ifndef GRT_BACKENDS_CPU_MATMUL_TYPED_H
 #define GRT_BACKENDS_CPU_MATMUL_TYPED_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Strided copies: axes are merged first, then the innermost two decide between runs, fills and blocked
  * transposes. */
 #include "backends/cpu/move.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Copies between strided boxes: the engine behind Transpose, Concat, Split, Slice, Expand, Tile, Pad and the
  * like. */
 #ifndef GRT_BACKENDS_CPU_MOVE_H

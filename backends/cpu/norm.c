@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Vector loops of the normalisations. */
 #include "backends/cpu/norm.h"
 

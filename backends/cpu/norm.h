@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rows of floats brought to zero mean and unit variance: what the normalisations share. */
 #ifndef GRT_BACKENDS_CPU_NORM_H
 #define GRT_BACKENDS_CPU_NORM_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Formats: "panels16", "panels16 transposed", "onednn GROUPS LAYOUT", "onednn transposed GROUPS LAYOUT". */
 #include "backends/cpu/packing.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The formats in which the CPU backend's kernels read constants, and the way back from them. */
 #ifndef GRT_BACKENDS_CPU_PACKING_H
 #define GRT_BACKENDS_CPU_PACKING_H

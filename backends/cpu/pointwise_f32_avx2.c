@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* float32 loops for x86-64 with AVX2, FMA and F16C. */
 #include "backends/cpu/isa.h"
 #ifdef CPU_HAS_AVX2_COPY

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Loops over one block of elements, one per pointwise function and element type. */
 #ifndef GRT_BACKENDS_CPU_POINTWISE_LOOPS_H
 #define GRT_BACKENDS_CPU_POINTWISE_LOOPS_H

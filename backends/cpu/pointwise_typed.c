@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The pointwise loops of every element type but float32: float64 through the C library's functions, integers
  * with wraparound, bool. */
 #if defined(__GNUC__) && !defined(__clang__)

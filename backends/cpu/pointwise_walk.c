@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Walking tensors that are broadcast together, block by block. */
 #include "backends/cpu/pointwise_walk.h"
 

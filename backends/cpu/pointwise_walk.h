@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Walking tensors that are broadcast together, block by block.
  *
  * A walk is made once per shape: dims that can be walked as one are merged, so that most cases become one

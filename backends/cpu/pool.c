@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Pools: float32 loops that vectorise over channels (channels last) or over a line of output (channels
  * first), and a general version in double. */
 #include "backends/cpu/pool.h"

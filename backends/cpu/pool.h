@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Pools on concrete sizes. backends/cpu/ops/pool.c chooses. */
 #ifndef GRT_BACKENDS_CPU_POOL_H
 #define GRT_BACKENDS_CPU_POOL_H

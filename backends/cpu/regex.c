@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The pattern becomes a tree, the tree a program for a machine that follows all alternatives at once
  * (Thompson's construction). */
 #include "backends/cpu/regex.h"

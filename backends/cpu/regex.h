@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Regular expressions in RE2's syntax, matched in time linear in the text: no backtracking, no memory during
  * a match. */
 #ifndef GRT_BACKENDS_CPU_REGEX_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Gates, cells and hidden states of LSTM, GRU and RNN, a row at a time. */
 #include "backends/cpu/rnn_cell.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The element-wise half of recurrent layers: what happens to a step's gates once the matrix products are
  * done. */
 #ifndef GRT_BACKENDS_CPU_RNN_CELL_H

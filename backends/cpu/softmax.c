@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Softmax of a row, and products of few rows. */
 #include "backends/cpu/softmax.h"
 

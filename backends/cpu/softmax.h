@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rows and small products in float32, vectorised for this machine: what Softmax and Attention share. */
 #ifndef GRT_BACKENDS_CPU_SOFTMAX_H
 #define GRT_BACKENDS_CPU_SOFTMAX_H

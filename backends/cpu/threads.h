@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which thread of the team a kernel's loop body runs on, for scratch per thread. */
 #ifndef GRT_BACKENDS_CPU_THREADS_H
 #define GRT_BACKENDS_CPU_THREADS_H

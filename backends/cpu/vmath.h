@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Elementary functions in float32 that the compiler can vectorise: no branches, no tables, no calls.
  *
  * Polynomials are minimax fits (weighted for relative error) made for these intervals; the remaining error is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See widen.h. Constants are widened once, other tensors at each run, into the workspace. */
 #include "backends/cpu/widen.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Kernels that take float32 serve 16-bit floats too: their inputs are widened, their outputs narrowed. */
 #ifndef GRT_BACKENDS_CPU_WIDEN_H
 #define GRT_BACKENDS_CPU_WIDEN_H

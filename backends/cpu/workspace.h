@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Laying out a kernel's workspace: reshape adds regions and keeps their offsets, run finds them again. */
 #ifndef GRT_BACKENDS_CPU_WORKSPACE_H
 #define GRT_BACKENDS_CPU_WORKSPACE_H

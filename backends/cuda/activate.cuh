@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The activations of epilogues on the device. */
 #ifndef GRT_BACKENDS_CUDA_ACTIVATE_CUH
 #define GRT_BACKENDS_CUDA_ACTIVATE_CUH
@@ -5,8 +6,14 @@
 #include "backends/cuda/epilogue.h"
 #include "backends/cuda/number.cuh"
 
-static __device__ __forceinline__ float cuda_exponential(float x) { return expf(x); }
-static __device__ __forceinline__ double cuda_exponential(double x) { return exp(x); }
+static __device__ __forceinline__ float cuda_exponential(float x)
+{
+    return expf(x);
+}
+static __device__ __forceinline__ double cuda_exponential(double x)
+{
+    return exp(x);
+}
 
 template <class W> __device__ __forceinline__ W cuda_bounded(W x, W low, W high)
 {
@@ -14,7 +21,10 @@ template <class W> __device__ __forceinline__ W cuda_bounded(W x, W low, W high)
     return x > high ? high : x;
 }
 
-template <class W> __device__ __forceinline__ W cuda_sigmoid(W x) { return 1 / (1 + cuda_exponential(-x)); }
+template <class W> __device__ __forceinline__ W cuda_sigmoid(W x)
+{
+    return 1 / (1 + cuda_exponential(-x));
+}
 
 template <class W> __device__ __forceinline__ W cuda_activate(cuda_act act, W x)
 {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the attention kernels share: shapes, operands, which keys a row may look at. */
 #ifndef GRT_BACKENDS_CUDA_ATTENTION_CUH
 #define GRT_BACKENDS_CUDA_ATTENTION_CUH
@@ -14,9 +15,9 @@ typedef struct attention_view {
 } attention_view;
 
 typedef enum attention_kernel {
-    ATTENTION_PLAIN, /* attention.cu: everything */
-    ATTENTION_FLASH, /* attention_flash.cu: 16-bit floats, and float32 as TF32, on tensor cores */
-    ATTENTION_FLOAT, /* attention_float.cu: float32 as it is */
+    ATTENTION_PLAIN,     /* attention.cu: everything */
+    ATTENTION_FLASH,     /* attention_flash.cu: 16-bit floats, and float32 as TF32, on tensor cores */
+    ATTENTION_FLOAT,     /* attention_float.cu: float32 as it is */
     ATTENTION_WARPGROUP, /* attention_warpgroup.cu: 16-bit floats on Hopper, many rows */
 } attention_kernel;
 
@@ -46,15 +47,17 @@ typedef struct attention_data {
 
 /* Row j of the keys or values of a head: the past's come first. */
 template <class T>
-__device__ __forceinline__ const T *key_row(const attention_shape &s, const void *now, const void *past, const attention_view &view,
-                                            int64_t size, int64_t batch, int64_t head, int64_t j)
+__device__ __forceinline__ const T *key_row(const attention_shape &s, const void *now, const void *past,
+                                            const attention_view &view, int64_t size, int64_t batch,
+                                            int64_t head, int64_t j)
 {
     if (j < s.past)
         return (const T *)past + ((batch * s.kv_heads + head) * s.past + j) * size;
     return (const T *)now + batch * view.batch + head * view.head + (j - s.past) * view.row;
 }
 
-template <class W> __device__ __forceinline__ W masked(const attention_shape &s, const void *mask, int64_t at, W score)
+template <class W>
+__device__ __forceinline__ W masked(const attention_shape &s, const void *mask, int64_t at, W score)
 {
     if (!mask)
         return score;
@@ -66,19 +69,23 @@ template <class W> __device__ __forceinline__ W masked(const attention_shape &s,
 /* Pointers and outputs that the kernels in tiles can use? The plain one takes all. */
 bool attention_tiles_aligned(const attention_data *d);
 
-/* attention_flash.cu. `prepare`, once per shape and device, lets the kernels have the shared memory that they want. */
+/* attention_flash.cu. `prepare`, once per shape and device, lets the kernels have the shared memory that they
+ * want. */
 cudaError_t attention_flash_prepare(const attention_shape *s, grt_dtype dtype);
 bool attention_flash_few(const attention_shape *s, grt_dtype dtype, const struct cudaDeviceProp *device);
 void attention_flash(const attention_shape *s, const attention_data *d, grt_dtype dtype, cudaStream_t stream);
 
 /* attention_warpgroup.cu, likewise */
 cudaError_t attention_warpgroup_prepare(const attention_shape *s, grt_dtype dtype);
-bool attention_warpgroup_takes(const attention_shape *s, grt_dtype dtype, const struct cudaDeviceProp *device);
-cudaError_t attention_warpgroup(const attention_shape *s, const attention_data *d, grt_dtype dtype, int multiprocessors, cudaStream_t stream);
+bool attention_warpgroup_takes(const attention_shape *s, grt_dtype dtype,
+                               const struct cudaDeviceProp *device);
+cudaError_t attention_warpgroup(const attention_shape *s, const attention_data *d, grt_dtype dtype,
+                                int multiprocessors, cudaStream_t stream);
 
 /* attention_float.cu */
 cudaError_t attention_float_prepare(const attention_shape *s);
-void attention_float(const attention_shape *s, const attention_data *d, int multiprocessors, cudaStream_t stream);
+void attention_float(const attention_shape *s, const attention_data *d, int multiprocessors,
+                     cudaStream_t stream);
 
 /* attention_split.cu: which kernel, how many splits and what they want; and their results as one. */
 void attention_choose(attention_shape *s, grt_dtype dtype, bool tf32, const struct cudaDeviceProp *device);

@@ -1,22 +1,27 @@
-/* Attention on tensor cores (mma.sync): float16 and bfloat16, and float32 where TF32 is allowed. A warp has 16 query rows in
- * registers, tiles of keys and values pass through shared memory in two stages, sums and softmax are float32. Scores never reach
- * memory. Few rows with many keys: several blocks share the keys of a row (attention_split.cu), and query heads that share keys are
- * rows of one block. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Attention on tensor cores (mma.sync): float16 and bfloat16, and float32 where TF32 is allowed. A warp has
+ * 16 query rows in registers, tiles of keys and values pass through shared memory in two stages, sums and
+ * softmax are float32. Scores never reach memory. Few rows with many keys: several blocks share the keys of a
+ * row (attention_split.cu), and query heads that share keys are rows of one block. */
 #include "backends/cuda/attention_rows.cuh"
 
-namespace {
+namespace
+{
 
 enum { ROWS = WARP_ROWS, STAGES = 2, MANY_WARPS = 4, FEW_WARPS = 8 };
 
-/* Adds weights times values to a warp's result. The weights are where the scores were: of keys 8 k + 2 quad and the one behind it. */
+/* Adds weights times values to a warp's result. The weights are where the scores were: of keys 8 k + 2 quad
+ * and the one behind it. */
 template <class T, int SIZE, int TILE>
-__device__ __forceinline__ void add_values(float (*result)[4], const float (*weight)[4], const T *values, int lane)
+__device__ __forceinline__ void add_values(float (*result)[4], const float (*weight)[4], const T *values,
+                                           int lane)
 {
     enum { STRIDE = SIZE + row_pad<T>, COLUMNS = SIZE / 8 };
     if constexpr (sizeof(T) == 2) {
 #pragma unroll
         for (int k = 0; k < TILE / 8; k += 2) {
-            const uint32_t a[4] = {tensor_core<T>::pair(weight[k][0], weight[k][1]), tensor_core<T>::pair(weight[k][2], weight[k][3]),
+            const uint32_t a[4] = {tensor_core<T>::pair(weight[k][0], weight[k][1]),
+                                   tensor_core<T>::pair(weight[k][2], weight[k][3]),
                                    tensor_core<T>::pair(weight[k + 1][0], weight[k + 1][1]),
                                    tensor_core<T>::pair(weight[k + 1][2], weight[k + 1][3])};
 #pragma unroll
@@ -31,13 +36,16 @@ __device__ __forceinline__ void add_values(float (*result)[4], const float (*wei
         const int group = lane >> 2, quad = lane & 3;
 #pragma unroll
         for (int k = 0; k < TILE / 8; k++) {
-            /* mma wants keys quad and quad + 4 here. A sum has no order, so the keys that are here stand for those. */
-            const uint32_t a[4] = {tensor_core<T>::rounded(weight[k][0]), tensor_core<T>::rounded(weight[k][2]),
-                                   tensor_core<T>::rounded(weight[k][1]), tensor_core<T>::rounded(weight[k][3])};
+            /* mma wants keys quad and quad + 4 here. A sum has no order, so the keys that are here stand for
+             * those. */
+            const uint32_t a[4] = {
+                tensor_core<T>::rounded(weight[k][0]), tensor_core<T>::rounded(weight[k][2]),
+                tensor_core<T>::rounded(weight[k][1]), tensor_core<T>::rounded(weight[k][3])};
             const T *at = values + (k * 8 + 2 * quad) * STRIDE + group;
 #pragma unroll
             for (int c = 0; c < COLUMNS; c++) {
-                const uint32_t b[2] = {tensor_core<T>::rounded(at[c * 8]), tensor_core<T>::rounded(at[STRIDE + c * 8])};
+                const uint32_t b[2] = {tensor_core<T>::rounded(at[c * 8]),
+                                       tensor_core<T>::rounded(at[STRIDE + c * 8])};
                 tensor_core<T>::mma(result[c], a, b);
             }
         }
@@ -49,11 +57,17 @@ template <class T, int SIZE> constexpr int tile_size = sizeof(T) == 4 && SIZE > 
 
 /* A warp's rows with their queries. */
 template <class T, int SIZE> struct warp_rows : attention_rows<SIZE> {
-    enum { DEPTH = tensor_core<T>::DEPTH, STEPS = SIZE / DEPTH, COLUMNS = SIZE / 8, STRIDE = SIZE + row_pad<T> };
+    enum {
+        DEPTH = tensor_core<T>::DEPTH,
+        STEPS = SIZE / DEPTH,
+        COLUMNS = SIZE / 8,
+        STRIDE = SIZE + row_pad<T>
+    };
     uint32_t q[STEPS][4];
 
     template <bool GENERAL>
-    __device__ __forceinline__ void begin(const attention_shape &s, const attention_data &d, const attention_task &t, int64_t first, int lane)
+    __device__ __forceinline__ void begin(const attention_shape &s, const attention_data &d,
+                                          const attention_task &t, int64_t first, int lane)
     {
 #pragma unroll
         for (int r = 0; r < 2; r++) {
@@ -65,14 +79,16 @@ template <class T, int SIZE> struct warp_rows : attention_rows<SIZE> {
 #pragma unroll
             for (int step = 0; step < STEPS; step++) {
                 q[step][r] = there ? tensor_core<T>::operand(*(const uint32_t *)(at + step * DEPTH)) : 0;
-                q[step][2 + r] = there ? tensor_core<T>::operand(*(const uint32_t *)(at + step * DEPTH + DEPTH / 2)) : 0;
+                q[step][2 + r] =
+                    there ? tensor_core<T>::operand(*(const uint32_t *)(at + step * DEPTH + DEPTH / 2)) : 0;
             }
         }
     }
 
     /* TILE keys and values from number `tile` on, those beyond hi as weights of zero. */
     template <int TILE, bool GENERAL>
-    __device__ __forceinline__ void take(const attention_shape &s, const void *mask, const T *keys, const T *values, int tile, int lane)
+    __device__ __forceinline__ void take(const attention_shape &s, const void *mask, const T *keys,
+                                         const T *values, int tile, int lane)
     {
         enum { KEYS = TILE / 8 };
         float score[KEYS][4];
@@ -85,7 +101,8 @@ template <class T, int SIZE> struct warp_rows : attention_rows<SIZE> {
             for (int k = 0; k < KEYS; k += 2) {
                 /* Matrices: keys k and the second half of their columns, keys k + 1 likewise. */
                 uint32_t b[4];
-                load_matrices(b, keys + (k * 8 + (lane >> 4) * 8 + (lane & 7)) * STRIDE + step * DEPTH + (lane >> 3 & 1) * (DEPTH / 2));
+                load_matrices(b, keys + (k * 8 + (lane >> 4) * 8 + (lane & 7)) * STRIDE + step * DEPTH +
+                                     (lane >> 3 & 1) * (DEPTH / 2));
 #pragma unroll
                 for (int i = 0; i < 4; i++)
                     b[i] = tensor_core<T>::operand(b[i]);
@@ -99,11 +116,18 @@ template <class T, int SIZE> struct warp_rows : attention_rows<SIZE> {
 
 /* Much to do: each warp of a block has rows of its own; tiles come in two stages. */
 template <class T, int SIZE, bool GENERAL>
-__global__ void __launch_bounds__(MANY_WARPS * 32, SIZE > 64 ? 2 : sizeof(T) == 4 || GENERAL ? 3 : 4)
+__global__ void __launch_bounds__(MANY_WARPS * 32, SIZE > 64                   ? 2
+                                                   : sizeof(T) == 4 || GENERAL ? 3
+                                                                               : 4)
     many(const __grid_constant__ attention_shape s, const __grid_constant__ attention_data d, uint32_t tasks)
 {
     using rows = warp_rows<T, SIZE>;
-    enum { TILE = tile_size<T, SIZE>, THREADS = MANY_WARPS * 32, BLOCK_ROWS = MANY_WARPS * ROWS, STAGE = TILE * rows::STRIDE };
+    enum {
+        TILE = tile_size<T, SIZE>,
+        THREADS = MANY_WARPS * 32,
+        BLOCK_ROWS = MANY_WARPS * ROWS,
+        STAGE = TILE * rows::STRIDE
+    };
     extern __shared__ char memory[];
     T *keys = (T *)memory, *values = keys + STAGES * STAGE;
     const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, group = lane >> 2, quad = lane & 3;
@@ -129,9 +153,11 @@ __global__ void __launch_bounds__(MANY_WARPS * 32, SIZE > 64 ? 2 : sizeof(T) == 
             wait_for<1>();
             __syncthreads();
             if (!idle && t.to - tile > SHORT_TILE)
-                w.template take<TILE, GENERAL>(s, d.mask, keys + stage * STAGE, values + stage * STAGE, (int)tile, lane);
+                w.template take<TILE, GENERAL>(s, d.mask, keys + stage * STAGE, values + stage * STAGE,
+                                               (int)tile, lane);
             else if (!idle)
-                w.template take<SHORT_TILE, GENERAL>(s, d.mask, keys + stage * STAGE, values + stage * STAGE, (int)tile, lane);
+                w.template take<SHORT_TILE, GENERAL>(s, d.mask, keys + stage * STAGE, values + stage * STAGE,
+                                                     (int)tile, lane);
             __syncthreads(); /* the stage is free */
         }
 #pragma unroll
@@ -143,22 +169,30 @@ __global__ void __launch_bounds__(MANY_WARPS * 32, SIZE > 64 ? 2 : sizeof(T) == 
             T *y = (T *)d.y + attention_at(s.y, t.batch, attention_row_at(s, t, i)) + 2 * quad;
 #pragma unroll
             for (int c = 0; c < rows::COLUMNS; c++)
-                tensor_core<T>::store(y + c * 8, w.result[c][2 * r] * inverse, w.result[c][2 * r + 1] * inverse);
+                tensor_core<T>::store(y + c * 8, w.result[c][2 * r] * inverse,
+                                      w.result[c][2 * r + 1] * inverse);
         }
     }
 }
 
-/* Keys that a warp takes at once where the warps of a block share its rows: so few that two blocks' or more fit a multiprocessor. */
+/* Keys that a warp takes at once where the warps of a block share its rows: so few that two blocks' or more
+ * fit a multiprocessor. */
 template <class T, int SIZE> constexpr int part_size = sizeof(T) * SIZE <= 128 ? 32 : 16;
 
-/* Little to do: the warps of a block have the same 16 rows and take different keys, so that all is fetched at once and little waits for
- * anything. What the warps have is joined at the end. */
+/* Little to do: the warps of a block have the same 16 rows and take different keys, so that all is fetched at
+ * once and little waits for anything. What the warps have is joined at the end. */
 template <class T, int SIZE, bool GENERAL>
 __global__ void __launch_bounds__(FEW_WARPS * 32, SIZE <= 64 ? 2 : 1)
     few(const __grid_constant__ attention_shape s, const __grid_constant__ attention_data d, uint32_t tasks)
 {
     using rows = warp_rows<T, SIZE>;
-    enum { PART = part_size<T, SIZE>, TILE = FEW_WARPS * PART, THREADS = FEW_WARPS * 32, STRIDE = rows::STRIDE, ENDS = FEW_WARPS * ROWS };
+    enum {
+        PART = part_size<T, SIZE>,
+        TILE = FEW_WARPS * PART,
+        THREADS = FEW_WARPS * 32,
+        STRIDE = rows::STRIDE,
+        ENDS = FEW_WARPS * ROWS
+    };
     extern __shared__ char memory[];
     T *keys = (T *)memory, *values = keys + TILE * STRIDE;
     /* After the keys are used, their place takes the warps' results: rows of SIZE and two ends each. */
@@ -179,7 +213,8 @@ __global__ void __launch_bounds__(FEW_WARPS * 32, SIZE <= 64 ? 2 : 1)
             wait_for<0>();
             __syncthreads();
             if (tile + warp * PART < t.to)
-                w.template take<PART, GENERAL>(s, d.mask, keys + warp * PART * STRIDE, values + warp * PART * STRIDE, (int)tile + warp * PART, lane);
+                w.template take<PART, GENERAL>(s, d.mask, keys + warp * PART * STRIDE,
+                                               values + warp * PART * STRIDE, (int)tile + warp * PART, lane);
         }
         __syncthreads();
 #pragma unroll
@@ -189,7 +224,8 @@ __global__ void __launch_bounds__(FEW_WARPS * 32, SIZE <= 64 ? 2 : 1)
             w.sum[r] += __shfl_xor_sync(0xffffffffu, w.sum[r], 2);
 #pragma unroll
             for (int c = 0; c < rows::COLUMNS; c++)
-                *(float2 *)(results + at * SIZE + c * 8 + 2 * quad) = make_float2(w.result[c][2 * r], w.result[c][2 * r + 1]);
+                *(float2 *)(results + at * SIZE + c * 8 + 2 * quad) =
+                    make_float2(w.result[c][2 * r], w.result[c][2 * r + 1]);
             if (quad == 0) {
                 tops[at] = w.top[r];
                 sums[at] = w.sum[r];
@@ -221,7 +257,8 @@ __global__ void __launch_bounds__(FEW_WARPS * 32, SIZE <= 64 ? 2 : 1)
                     *(float2 *)(y + SIZE) = make_float2(top, sum);
             } else {
                 const float inverse = sum > 0 ? 1 / sum : sum == 0 ? 0.0f : sum; /* NaN stays */
-                tensor_core<T>::store((T *)d.y + attention_at(s.y, t.batch, row) + c, a * inverse, b * inverse);
+                tensor_core<T>::store((T *)d.y + attention_at(s.y, t.batch, row) + c, a * inverse,
+                                      b * inverse);
             }
         }
     }
@@ -241,12 +278,12 @@ template <class T, int SIZE> constexpr size_t few_bytes()
 
 template <class T> void *kernel_of(int64_t size, bool is_few, bool general, size_t *bytes)
 {
-#define PICK(SIZE)                                                                                                   \
-    case SIZE:                                                                                                       \
-        *bytes = is_few ? few_bytes<T, SIZE>() : many_bytes<T, SIZE>();                                              \
-        return is_few ? general ? (void *)few<T, SIZE, true> : (void *)few<T, SIZE, false>                           \
-                      : general ? (void *)many<T, SIZE, true>                                                        \
-                                : (void *)many<T, SIZE, false>
+#define PICK(SIZE)                                                                            \
+    case SIZE:                                                                                \
+        *bytes = is_few ? few_bytes<T, SIZE>() : many_bytes<T, SIZE>();                       \
+        return is_few    ? general ? (void *)few<T, SIZE, true> : (void *)few<T, SIZE, false> \
+                  : general ? (void *)many<T, SIZE, true>                                     \
+                         : (void *)many<T, SIZE, false>
     switch (size) {
         PICK(32);
         PICK(64);
@@ -271,7 +308,8 @@ bool attention_flash_few(const attention_shape *s, grt_dtype dtype, const struct
 {
     size_t bytes;
     (void)kernel_for(s, dtype, true, false, &bytes);
-    return attention_tasks(s, MANY_WARPS * ROWS) < device->multiProcessorCount && bytes <= device->sharedMemPerBlockOptin;
+    return attention_tasks(s, MANY_WARPS * ROWS) < device->multiProcessorCount &&
+           bytes <= device->sharedMemPerBlockOptin;
 }
 
 cudaError_t attention_flash_prepare(const attention_shape *s, grt_dtype dtype)
@@ -291,5 +329,6 @@ void attention_flash(const attention_shape *s, const attention_data *d, grt_dtyp
     void *kernel = kernel_for(s, dtype, s->few, !attention_scales_only(s, d), &bytes);
     uint32_t tasks = (uint32_t)attention_tasks(s, s->few ? (int)ROWS : MANY_WARPS * ROWS);
     void *arguments[] = {(void *)s, (void *)d, &tasks};
-    (void)cudaLaunchKernel(kernel, dim3(cuda_blocks(tasks, 1)), dim3(32 * (s->few ? FEW_WARPS : MANY_WARPS)), arguments, bytes, stream); /* the caller asks for errors */
+    (void)cudaLaunchKernel(kernel, dim3(cuda_blocks(tasks, 1)), dim3(32 * (s->few ? FEW_WARPS : MANY_WARPS)),
+                           arguments, bytes, stream); /* the caller asks for errors */
 }

@@ -1,10 +1,13 @@
-/* Attention of float32 as it is, on plain arithmetic. A warp has 4 x R query rows: lanes in 4 groups of rows, 8 lanes to a row. Tiles of
- * 32 keys and values pass through shared memory in two stages; a lane computes R rows by 4 keys of the scores and R rows by an eighth
- * of the columns of the result in registers, from reads of 16 bytes. Weights change lanes through shared memory of the warp's own.
- * Rows with few queries and many keys are split as in attention_flash.cu. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Attention of float32 as it is, on plain arithmetic. A warp has 4 x R query rows: lanes in 4 groups of rows,
+ * 8 lanes to a row. Tiles of 32 keys and values pass through shared memory in two stages; a lane computes R
+ * rows by 4 keys of the scores and R rows by an eighth of the columns of the result in registers, from reads
+ * of 16 bytes. Weights change lanes through shared memory of the warp's own. Rows with few queries and many
+ * keys are split as in attention_flash.cu. */
 #include "backends/cuda/attention_tile.cuh"
 
-namespace {
+namespace
+{
 
 enum { TILE = 32, STAGES = 2, GROUPS = 4, LANES = 8, KEYS = TILE / LANES };
 /* Four rows that are written or read at once lie in different banks. */
@@ -29,18 +32,25 @@ template <class Op> __device__ __forceinline__ float over_row(float x)
 
 /* R: rows of a lane. GENERAL: with a mask or a softcap. */
 template <int SIZE, int R, int WARPS, bool GENERAL>
-__global__ void __launch_bounds__(WARPS * 32)
-    attend(const __grid_constant__ attention_shape s, const __grid_constant__ attention_data d, uint32_t tasks)
+__global__ void __launch_bounds__(WARPS * 32) attend(const __grid_constant__ attention_shape s,
+                                                     const __grid_constant__ attention_data d, uint32_t tasks)
 {
-    enum { THREADS = WARPS * 32, WARP_ROWS = GROUPS * R, BLOCK_ROWS = WARPS * WARP_ROWS, STRIDE = SIZE + row_pad<float>, VECTORS = SIZE / 32 };
+    enum {
+        THREADS = WARPS * 32,
+        WARP_ROWS = GROUPS * R,
+        BLOCK_ROWS = WARPS * WARP_ROWS,
+        STRIDE = SIZE + row_pad<float>,
+        VECTORS = SIZE / 32
+    };
     extern __shared__ float4 memory[];
-    float *keys = (float *)memory, *values = keys + STAGES * TILE * STRIDE, *queries = values + STAGES * TILE * STRIDE;
+    float *keys = (float *)memory, *values = keys + STAGES * TILE * STRIDE,
+          *queries = values + STAGES * TILE * STRIDE;
     const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, group = lane / LANES, column = lane % LANES;
     float *weights = queries + BLOCK_ROWS * STRIDE + warp * WARP_ROWS * WEIGHT_STRIDE;
     for (uint32_t task = blockIdx.x; task < tasks; task += gridDim.x) {
         const attention_task t = attention_task_at(s, d.nonpad, task, BLOCK_ROWS, TILE);
         const bool idle = t.first + warp * WARP_ROWS >= t.rows; /* such a warp only fetches */
-        __syncthreads();                                        /* the task before may still read what follows overwrites */
+        __syncthreads(); /* the task before may still read what follows overwrites */
         for (int i = threadIdx.x; i < BLOCK_ROWS * (SIZE / 4); i += THREADS) {
             const int64_t r = t.first + i / (SIZE / 4);
             const attention_row row = attention_row_at(s, t, r < t.rows ? r : 0);
@@ -71,11 +81,14 @@ __global__ void __launch_bounds__(WARPS * 32)
         const float *own_queries = queries + (warp * WARP_ROWS + group) * STRIDE;
         int stage = 0;
         for (int64_t tile = t.from; tile < t.to; tile += TILE, stage ^= 1) {
-            const float *tile_keys = keys + stage * TILE * STRIDE, *tile_values = values + stage * TILE * STRIDE;
+            const float *tile_keys = keys + stage * TILE * STRIDE,
+                        *tile_values = values + stage * TILE * STRIDE;
             if (tile + TILE < t.to) {
                 const int next = (stage ^ 1) * TILE * STRIDE;
-                fetch_keys<float, SIZE, TILE, THREADS>(s, d, t, tile + TILE, padded_rows<float, SIZE>{keys + next});
-                fetch_values<float, SIZE, TILE, THREADS>(s, d, t, tile + TILE, padded_rows<float, SIZE>{values + next});
+                fetch_keys<float, SIZE, TILE, THREADS>(s, d, t, tile + TILE,
+                                                       padded_rows<float, SIZE>{keys + next});
+                fetch_values<float, SIZE, TILE, THREADS>(s, d, t, tile + TILE,
+                                                         padded_rows<float, SIZE>{values + next});
             }
             commit();
             wait_for<1>();
@@ -111,9 +124,11 @@ __global__ void __launch_bounds__(WARPS * 32)
                     for (int k = 0; k < KEYS; k++) {
                         const int64_t j = tile + k * LANES + column;
                         if (GENERAL)
-                            score[r][k] = attention_score(s, d.mask, mask_at[r], score[r][k], j, lo[r], hi[r]);
+                            score[r][k] =
+                                attention_score(s, d.mask, mask_at[r], score[r][k], j, lo[r], hi[r]);
                         else
-                            score[r][k] = j >= lo[r] && j < hi[r] ? score[r][k] * ((float)s.scale * LOG2E) : -CUDART_INF_F;
+                            score[r][k] = j >= lo[r] && j < hi[r] ? score[r][k] * ((float)s.scale * LOG2E)
+                                                                  : -CUDART_INF_F;
                         highest = cuda_top::join<float>(highest, score[r][k]);
                     }
                     highest = over_row<cuda_top>(highest);
@@ -162,14 +177,18 @@ __global__ void __launch_bounds__(WARPS * 32)
                 continue;
             const attention_row row = attention_row_at(s, t, i);
             const bool split = s.splits > 1;
-            const float inverse = split ? 1.0f : sum[r] > 0 ? 1 / sum[r] : sum[r] == 0 ? 0.0f : sum[r]; /* NaN stays */
+            const float inverse = split         ? 1.0f
+                                  : sum[r] > 0  ? 1 / sum[r]
+                                  : sum[r] == 0 ? 0.0f
+                                                : sum[r]; /* NaN stays */
             float *partial = split ? attention_partial_at(s, d.partial, t.batch, row, t.split) : nullptr;
             float *y = split ? partial : (float *)d.y + attention_at(s.y, t.batch, row);
 #pragma unroll
             for (int v = 0; v < VECTORS; v++)
 #pragma unroll
                 for (int c = 0; c < 4; c += 2)
-                    *(float2 *)(y + (v * LANES + column) * 4 + c) = make_float2(result[r][v * 4 + c] * inverse, result[r][v * 4 + c + 1] * inverse);
+                    *(float2 *)(y + (v * LANES + column) * 4 + c) =
+                        make_float2(result[r][v * 4 + c] * inverse, result[r][v * 4 + c + 1] * inverse);
             if (split && column == 0)
                 *(float2 *)(partial + SIZE) = make_float2(top[r], sum[r]);
         }
@@ -179,7 +198,9 @@ __global__ void __launch_bounds__(WARPS * 32)
 
 template <int SIZE, int R, int WARPS> constexpr size_t shared_bytes()
 {
-    return (size_t)((2 * STAGES * TILE + GROUPS * R * WARPS) * (SIZE + row_pad<float>) + GROUPS * R * WARPS * WEIGHT_STRIDE) * sizeof(float);
+    return (size_t)((2 * STAGES * TILE + GROUPS * R * WARPS) * (SIZE + row_pad<float>)+GROUPS * R * WARPS *
+                    WEIGHT_STRIDE) *
+           sizeof(float);
 }
 
 /* Call use with the kernel for a size, and the shared memory that it wants. */
@@ -206,9 +227,11 @@ template <int R, int WARPS, bool GENERAL, class F> void with_kernel(int64_t size
 /* Rows of a lane and warps of a block, where there is much to do and where there is little. */
 enum { MANY_ROWS = 4, MANY_WARPS = 4, FEW_ROWS = 2, FEW_WARPS = 2 };
 
-template <bool GENERAL> void launch(const attention_shape *s, const attention_data *d, int multiprocessors, cudaStream_t stream)
+template <bool GENERAL>
+void launch(const attention_shape *s, const attention_data *d, int multiprocessors, cudaStream_t stream)
 {
-    const int64_t large = attention_tasks(s, MANY_ROWS * MANY_WARPS * GROUPS), small = attention_tasks(s, FEW_ROWS * FEW_WARPS * GROUPS);
+    const int64_t large = attention_tasks(s, MANY_ROWS * MANY_WARPS * GROUPS),
+                  small = attention_tasks(s, FEW_ROWS * FEW_WARPS * GROUPS);
     if (large >= 2 * multiprocessors && s->splits == 1)
         with_kernel<MANY_ROWS, MANY_WARPS, GENERAL>(s->size, [&](auto kernel, size_t bytes) {
             kernel<<<cuda_blocks(large, 1), MANY_WARPS * 32, bytes, stream>>>(*s, *d, (uint32_t)large);
@@ -226,7 +249,8 @@ cudaError_t attention_float_prepare(const attention_shape *s)
     cudaError_t error = cudaSuccess;
     const auto allow = [&](auto kernel, size_t bytes) {
         if (error == cudaSuccess)
-            error = cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
+            error = cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                         (int)bytes);
     };
     with_kernel<MANY_ROWS, MANY_WARPS, false>(s->size, allow);
     with_kernel<MANY_ROWS, MANY_WARPS, true>(s->size, allow);
@@ -235,7 +259,8 @@ cudaError_t attention_float_prepare(const attention_shape *s)
     return error;
 }
 
-void attention_float(const attention_shape *s, const attention_data *d, int multiprocessors, cudaStream_t stream)
+void attention_float(const attention_shape *s, const attention_data *d, int multiprocessors,
+                     cudaStream_t stream)
 {
     if (d->mask || s->softcap > 0)
         launch<true>(s, d, multiprocessors, stream);

@@ -1,6 +1,7 @@
-/* Rows of attention while their keys come in tiles: limits, largest score, sum of the weights, weighted values. A warp has 16 rows, a lane
- * two of them, as tensor cores leave their results: rows `group` (lane / 4) and group + 8, columns 2 quad (lane % 4) and the next of
- * every eight. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rows of attention while their keys come in tiles: limits, largest score, sum of the weights, weighted
+ * values. A warp has 16 rows, a lane two of them, as tensor cores leave their results: rows `group` (lane /
+ * 4) and group + 8, columns 2 quad (lane % 4) and the next of every eight. */
 #ifndef GRT_BACKENDS_CUDA_ATTENTION_ROWS_CUH
 #define GRT_BACKENDS_CUDA_ATTENTION_ROWS_CUH
 
@@ -19,8 +20,8 @@ static __device__ __forceinline__ float power_of_two(float x)
     return y;
 }
 
-/* Scores that are only scaled, and limited to a range of keys? Others are GENERAL here and below: apart, as that code is long, and a run
- * without masks would only stumble over it. */
+/* Scores that are only scaled, and limited to a range of keys? Others are GENERAL here and below: apart, as
+ * that code is long, and a run without masks would only stumble over it. */
 static inline bool attention_scales_only(const attention_shape *s, const attention_data *d)
 {
     return !d->mask && s->softcap <= 0 && (float)s->scale * LOG2E >= FLT_MIN;
@@ -34,7 +35,8 @@ template <int SIZE> struct attention_rows {
 
     /* Row r of the lane, with no key yet; !there: one that nobody asks for. */
     template <bool GENERAL>
-    __device__ __forceinline__ void begin(const attention_shape &s, const attention_data &d, int64_t batch, const attention_row &row, bool there, int r)
+    __device__ __forceinline__ void begin(const attention_shape &s, const attention_data &d, int64_t batch,
+                                          const attention_row &row, bool there, int r)
     {
         limits[r] = there ? attention_limits(s, d.nonpad, batch, row.query) : make_int2(0, 0);
         mask_at[r] = GENERAL && there ? attention_mask_at(s, batch, row) : 0;
@@ -45,9 +47,11 @@ template <int SIZE> struct attention_rows {
             result[c][2 * r] = result[c][2 * r + 1] = 0;
     }
 
-    /* Scores of TILE keys from number `tile` on become weights, those of hidden keys zeros; what there was shrinks to the new scale. */
+    /* Scores of TILE keys from number `tile` on become weights, those of hidden keys zeros; what there was
+     * shrinks to the new scale. */
     template <int TILE, bool GENERAL>
-    __device__ __forceinline__ void weigh(const attention_shape &s, const void *mask, float (*score)[4], int tile, int lane)
+    __device__ __forceinline__ void weigh(const attention_shape &s, const void *mask, float (*score)[4],
+                                          int tile, int lane)
     {
         enum { KEYS = TILE / 8 };
         const int quad = lane & 3;
@@ -59,14 +63,18 @@ template <int SIZE> struct attention_rows {
             for (int k = 0; k < KEYS; k++)
 #pragma unroll
                 for (int c = 0; c < 4; c++)
-                    score[k][c] = attention_score(s, mask, mask_at[c >> 1], score[k][c], tile + k * 8 + 2 * quad + (c & 1), limits[c >> 1].x, limits[c >> 1].y);
-        } else if (tile < limits[0].x || tile < limits[1].x || tile + TILE > limits[0].y || tile + TILE > limits[1].y) {
+                    score[k][c] = attention_score(s, mask, mask_at[c >> 1], score[k][c],
+                                                  tile + k * 8 + 2 * quad + (c & 1), limits[c >> 1].x,
+                                                  limits[c >> 1].y);
+        } else if (tile < limits[0].x || tile < limits[1].x || tile + TILE > limits[0].y ||
+                   tile + TILE > limits[1].y) {
 #pragma unroll
             for (int k = 0; k < KEYS; k++)
 #pragma unroll
                 for (int c = 0; c < 4; c++) {
                     const int r = c >> 1, j = k * 8 + 2 * quad + (c & 1);
-                    score[k][c] = j >= limits[r].x - tile && j < limits[r].y - tile ? score[k][c] : -CUDART_INF_F;
+                    score[k][c] =
+                        j >= limits[r].x - tile && j < limits[r].y - tile ? score[k][c] : -CUDART_INF_F;
                 }
         }
 #pragma unroll

@@ -1,15 +1,17 @@
-/* Which kernel an attention gets, and splits: where there are few rows and many keys, as when a language model adds one token to a
- * long past, blocks share the keys of a row. Each leaves its part in the workspace:
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which kernel an attention gets, and splits: where there are few rows and many keys, as when a language
+ * model adds one token to a long past, blocks share the keys of a row. Each leaves its part in the workspace:
  *
- *   [batch, query head, query, split]: the weighted values before division, the largest score (times log2(e)), the sum of the weights
+ *   [batch, query head, query, split]: the weighted values before division, the largest score (times
+ * log2(e)), the sum of the weights
  *
  * and a second kernel joins the parts. */
 #include "backends/cuda/attention_tile.cuh"
 
 #include "src/base/checked.h"
 
-/* Fewer keys in a split are not worth the second kernel. With few rows and more keys than a warpgroup goes through in good time, warps
- * share them. */
+/* Fewer keys in a split are not worth the second kernel. With few rows and more keys than a warpgroup goes
+ * through in good time, warps share them. */
 enum { SPLIT_KEYS = 128, LEAST_SPLITS = 4, MOST_SPLITS = 128, FOLD_QUERIES = 16, WARPGROUP_KEYS = 512 };
 
 static bool divides(const attention_view &view, int64_t by)
@@ -20,13 +22,15 @@ static bool divides(const attention_view &view, int64_t by)
 static bool fits_tiles(const attention_shape *s, grt_dtype dtype)
 {
     const int64_t vector = 16 / (int64_t)grt_dtype_size(dtype);
-    return dtype != GRT_DTYPE_DOUBLE && s->size == s->v_size && (s->size == 32 || s->size == 64 || s->size == 96 || s->size == 128) &&
-           divides(s->q, vector) && divides(s->k, vector) && divides(s->v, vector) && divides(s->y, vector);
+    return dtype != GRT_DTYPE_DOUBLE && s->size == s->v_size &&
+           (s->size == 32 || s->size == 64 || s->size == 96 || s->size == 128) && divides(s->q, vector) &&
+           divides(s->k, vector) && divides(s->v, vector) && divides(s->y, vector);
 }
 
 bool attention_tiles_aligned(const attention_data *d)
 {
-    const uintptr_t all = (uintptr_t)d->q | (uintptr_t)d->k | (uintptr_t)d->v | (uintptr_t)d->past_key | (uintptr_t)d->past_value | (uintptr_t)d->y;
+    const uintptr_t all = (uintptr_t)d->q | (uintptr_t)d->k | (uintptr_t)d->v | (uintptr_t)d->past_key |
+                          (uintptr_t)d->past_value | (uintptr_t)d->y;
     return !d->qk && all % 16 == 0;
 }
 
@@ -38,7 +42,8 @@ void attention_choose(attention_shape *s, grt_dtype dtype, bool tf32, const stru
     if (!fits_tiles(s, dtype) || s->q_heads == 0 || s->q_len == 0 || s->batch == 0)
         return;
     int64_t rows;
-    if (!grt_mul_i64(s->batch, s->q_heads, &rows) || !grt_mul_i64(rows, s->q_len, &rows) || rows > INT32_MAX || s->total > INT32_MAX)
+    if (!grt_mul_i64(s->batch, s->q_heads, &rows) || !grt_mul_i64(rows, s->q_len, &rows) ||
+        rows > INT32_MAX || s->total > INT32_MAX)
         return;
     s->kernel = dtype != GRT_DTYPE_FLOAT || tf32 ? ATTENTION_FLASH : ATTENTION_FLOAT;
     const int64_t enough = 2 * (int64_t)device->multiProcessorCount;
@@ -48,14 +53,15 @@ void attention_choose(attention_shape *s, grt_dtype dtype, bool tf32, const stru
         s->fold = s->group;
     s->heads = s->q_heads / s->fold;
     s->few = s->kernel == ATTENTION_FLASH && attention_flash_few(s, dtype, device);
-    if (s->kernel == ATTENTION_FLASH && (!s->few || s->total <= WARPGROUP_KEYS) && attention_warpgroup_takes(s, dtype, device) &&
-        (s->encode = cuda_tensor_map_find())) {
+    if (s->kernel == ATTENTION_FLASH && (!s->few || s->total <= WARPGROUP_KEYS) &&
+        attention_warpgroup_takes(s, dtype, device) && (s->encode = cuda_tensor_map_find())) {
         s->kernel = ATTENTION_WARPGROUP;
         return;
     }
     if (s->kernel == ATTENTION_FLASH && !s->few)
         return;
-    const int64_t tasks = attention_tasks(s, 16); /* the rows of a block of either kernel where there is little to do */
+    const int64_t tasks =
+        attention_tasks(s, 16); /* the rows of a block of either kernel where there is little to do */
     const int64_t wanted = enough / tasks < MOST_SPLITS ? enough / tasks : MOST_SPLITS;
     if (wanted < LEAST_SPLITS)
         return;
@@ -67,11 +73,14 @@ void attention_choose(attention_shape *s, grt_dtype dtype, bool tf32, const stru
 
 size_t attention_partial_bytes(const attention_shape *s)
 {
-    return s->splits > 1 ? (size_t)(s->batch * s->q_heads * s->q_len * s->splits * (s->v_size + 2)) * sizeof(float) : 0;
+    return s->splits > 1
+               ? (size_t)(s->batch * s->q_heads * s->q_len * s->splits * (s->v_size + 2)) * sizeof(float)
+               : 0;
 }
 
 /* A block a row, a thread a column. */
-template <class T> __global__ void merge(const __grid_constant__ attention_shape s, const float *partial, T *y)
+template <class T>
+__global__ void merge(const __grid_constant__ attention_shape s, const float *partial, T *y)
 {
     __shared__ float2 ends[MOST_SPLITS]; /* largest scores and sums */
     const int64_t step = s.v_size + 2;
@@ -93,7 +102,8 @@ template <class T> __global__ void merge(const __grid_constant__ attention_shape
             result += weight * parts[k * step + threadIdx.x];
         }
         const float inverse = sum > 0 ? 1 / sum : sum == 0 ? 0.0f : sum; /* NaN stays */
-        y[attention_at(s.y, i / s.q_len / s.q_heads, row) + threadIdx.x] = cuda_narrow<T, float>(result * inverse);
+        y[attention_at(s.y, i / s.q_len / s.q_heads, row) + threadIdx.x] =
+            cuda_narrow<T, float>(result * inverse);
     }
 }
 

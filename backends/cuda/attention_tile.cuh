@@ -1,4 +1,6 @@
-/* What the attention kernels that work in tiles share: tasks, and copies of keys and values to shared memory. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the attention kernels that work in tiles share: tasks, and copies of keys and values to shared memory.
+ */
 #ifndef GRT_BACKENDS_CUDA_ATTENTION_TILE_CUH
 #define GRT_BACKENDS_CUDA_ATTENTION_TILE_CUH
 
@@ -9,7 +11,8 @@
 
 /* ---- tasks ---- */
 
-/* Rows first .. of a head, or of folded heads one after the other; keys from .. to, `from` at a tile's begin. */
+/* Rows first .. of a head, or of folded heads one after the other; keys from .. to, `from` at a tile's begin.
+ */
 struct attention_task {
     int64_t batch, head, kv_head, first, rows, from, to;
     int split;
@@ -21,7 +24,8 @@ static inline int64_t attention_tasks(const attention_shape *s, int block_rows)
 }
 
 /* Keys that a query may look at, [x, y). */
-static __device__ __forceinline__ int2 attention_limits(const attention_shape &s, const int64_t *nonpad, int64_t batch, int64_t query)
+static __device__ __forceinline__ int2 attention_limits(const attention_shape &s, const int64_t *nonpad,
+                                                        int64_t batch, int64_t query)
 {
     if (!s.limited && !nonpad)
         return make_int2(0, (int)s.total);
@@ -31,11 +35,13 @@ static __device__ __forceinline__ int2 attention_limits(const attention_shape &s
 }
 
 /* All counts fit 31 bits (attention_choose), where division costs a fraction of what it does in 64. */
-static __device__ __forceinline__ attention_task attention_task_at(const attention_shape &s, const int64_t *nonpad, uint32_t at, uint32_t block_rows,
-                                                                   int tile)
+static __device__ __forceinline__ attention_task attention_task_at(const attention_shape &s,
+                                                                   const int64_t *nonpad, uint32_t at,
+                                                                   uint32_t block_rows, int tile)
 {
     attention_task t;
-    const uint32_t fold = (uint32_t)s.fold, rows = fold * (uint32_t)s.q_len, blocks = (rows + block_rows - 1) / block_rows;
+    const uint32_t fold = (uint32_t)s.fold, rows = fold * (uint32_t)s.q_len,
+                   blocks = (rows + block_rows - 1) / block_rows;
     const uint32_t heads = (uint32_t)s.heads;
     t.rows = rows;
     t.split = 0;
@@ -43,7 +49,8 @@ static __device__ __forceinline__ attention_task attention_task_at(const attenti
         t.split = (int)(at % (uint32_t)s.splits);
         at /= (uint32_t)s.splits;
     }
-    const uint32_t above = at / blocks, block = at - above * blocks, batch = above / heads, head = (above - batch * heads) * fold;
+    const uint32_t above = at / blocks, block = at - above * blocks, batch = above / heads,
+                   head = (above - batch * heads) * fold;
     t.batch = batch;
     t.head = head;
     t.kv_head = head / (uint32_t)s.group;
@@ -54,7 +61,8 @@ static __device__ __forceinline__ attention_task attention_task_at(const attenti
     t.from = attention_limits(s, nonpad, t.batch, s.fold > 1 ? 0 : t.first).x / tile * tile;
     t.to = attention_limits(s, nonpad, t.batch, s.fold > 1 ? s.q_len - 1 : last).y;
     if (s.splits > 1) {
-        const int64_t tiles = (t.to - t.from + tile - 1) / tile, share = (tiles + s.splits - 1) / s.splits * tile;
+        const int64_t tiles = (t.to - t.from + tile - 1) / tile,
+                      share = (tiles + s.splits - 1) / s.splits * tile;
         t.from += t.split * share;
         t.to = t.from + share < t.to ? t.from + share : t.to;
     }
@@ -66,26 +74,31 @@ struct attention_row {
     int64_t head, query;
 };
 
-static __device__ __forceinline__ attention_row attention_row_at(const attention_shape &s, const attention_task &t, int64_t row)
+static __device__ __forceinline__ attention_row attention_row_at(const attention_shape &s,
+                                                                 const attention_task &t, int64_t row)
 {
     if (s.fold == 1)
         return {t.head, row};
     return {t.head + row / s.q_len, row % s.q_len};
 }
 
-static __device__ __forceinline__ int64_t attention_at(const attention_view &view, int64_t batch, const attention_row &row)
+static __device__ __forceinline__ int64_t attention_at(const attention_view &view, int64_t batch,
+                                                       const attention_row &row)
 {
     return batch * view.batch + row.head * view.head + row.query * view.row;
 }
 
-static __device__ __forceinline__ int64_t attention_mask_at(const attention_shape &s, int64_t batch, const attention_row &row)
+static __device__ __forceinline__ int64_t attention_mask_at(const attention_shape &s, int64_t batch,
+                                                            const attention_row &row)
 {
     return batch * s.mask_strides[0] + row.head * s.mask_strides[1] + row.query * s.mask_strides[2];
 }
 
-/* A score, times log2(e), of key j after softcap, limits and mask; with none of the first and last, a kernel scales by itself. */
-static __device__ __forceinline__ float attention_score(const attention_shape &s, const void *mask, int64_t mask_at, float x, int64_t j,
-                                                        int64_t lo, int64_t hi)
+/* A score, times log2(e), of key j after softcap, limits and mask; with none of the first and last, a kernel
+ * scales by itself. */
+static __device__ __forceinline__ float attention_score(const attention_shape &s, const void *mask,
+                                                        int64_t mask_at, float x, int64_t j, int64_t lo,
+                                                        int64_t hi)
 {
     if (j < lo || j >= hi)
         return -CUDART_INF_F;
@@ -96,27 +109,34 @@ static __device__ __forceinline__ float attention_score(const attention_shape &s
 }
 
 /* Where a split leaves a row: the result before its division, the largest score and the sum. */
-static __device__ __forceinline__ float *attention_partial_at(const attention_shape &s, float *partial, int64_t batch, const attention_row &row,
+static __device__ __forceinline__ float *attention_partial_at(const attention_shape &s, float *partial,
+                                                              int64_t batch, const attention_row &row,
                                                               int split)
 {
-    return partial + (((batch * s.q_heads + row.head) * s.q_len + row.query) * s.splits + split) * (s.v_size + 2);
+    return partial +
+           (((batch * s.q_heads + row.head) * s.q_len + row.query) * s.splits + split) * (s.v_size + 2);
 }
 
 /* ---- copies ---- */
 
-/* Rows in shared memory are padded by 16 bytes: with sizes that are multiples of 16 bytes, the 8 rows that are read at once lie in different banks. */
+/* Rows in shared memory are padded by 16 bytes: with sizes that are multiples of 16 bytes, the 8 rows that
+ * are read at once lie in different banks. */
 template <class T> constexpr int row_pad = 16 / (int)sizeof(T);
 
 /* Where a chunk of 16 bytes of a row goes: `Place` of the fetches. */
 template <class T, int SIZE> struct padded_rows {
     T *shared;
-    __device__ __forceinline__ void *operator()(int row, int chunk) const { return shared + row * (SIZE + row_pad<T>) + chunk * (16 / (int)sizeof(T)); }
+    __device__ __forceinline__ void *operator()(int row, int chunk) const
+    {
+        return shared + row * (SIZE + row_pad<T>)+chunk * (16 / (int)sizeof(T));
+    }
 };
 
 /* Keys tile .. tile + TILE of a head, those from `to` on as zeros. */
 template <class T, int SIZE, int TILE, int THREADS, class Place>
-__device__ __forceinline__ void fetch_tile(const attention_shape &s, const void *now, const void *past, const attention_view &view,
-                                           const attention_task &t, int64_t tile, Place place)
+__device__ __forceinline__ void fetch_tile(const attention_shape &s, const void *now, const void *past,
+                                           const attention_view &view, const attention_task &t, int64_t tile,
+                                           Place place)
 {
     enum { EACH = 16 / sizeof(T), CHUNKS = SIZE / EACH };
     const int left = t.to - tile < TILE ? (int)(t.to - tile) : TILE;
@@ -136,13 +156,15 @@ __device__ __forceinline__ void fetch_tile(const attention_shape &s, const void 
 }
 
 template <class T, int SIZE, int TILE, int THREADS, class Place>
-__device__ __forceinline__ void fetch_keys(const attention_shape &s, const attention_data &d, const attention_task &t, int64_t tile, Place place)
+__device__ __forceinline__ void fetch_keys(const attention_shape &s, const attention_data &d,
+                                           const attention_task &t, int64_t tile, Place place)
 {
     fetch_tile<T, SIZE, TILE, THREADS>(s, d.k, d.past_key, s.k, t, tile, place);
 }
 
 template <class T, int SIZE, int TILE, int THREADS, class Place>
-__device__ __forceinline__ void fetch_values(const attention_shape &s, const attention_data &d, const attention_task &t, int64_t tile, Place place)
+__device__ __forceinline__ void fetch_values(const attention_shape &s, const attention_data &d,
+                                             const attention_task &t, int64_t tile, Place place)
 {
     fetch_tile<T, SIZE, TILE, THREADS>(s, d.v, d.past_value, s.v, t, tile, place);
 }

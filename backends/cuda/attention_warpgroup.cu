@@ -1,14 +1,18 @@
-/* Attention by wgmma, for float16 and bfloat16 on Hopper where there are many rows: as attention_flash.cu, but a warpgroup has 64 rows, and
- * tensor cores read keys and values once for all of them. Blocks stay for several tasks. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Attention by wgmma, for float16 and bfloat16 on Hopper where there are many rows: as attention_flash.cu,
+ * but a warpgroup has 64 rows, and tensor cores read keys and values once for all of them. Blocks stay for
+ * several tasks. */
 #include "backends/cuda/attention_rows.cuh"
 #include "backends/cuda/bulk_copy.cuh"
 #include "backends/cuda/warpgroup.cuh"
 
-namespace {
+namespace
+{
 
 enum { ROWS = 64, TILE = 64, TASKS = 2, PANEL = ROWS * PANEL_ROW };
 
-/* What the registers and the shared memory of a multiprocessor allow. With few rows, blocks have one group, so that there are more of them. */
+/* What the registers and the shared memory of a multiprocessor allow. With few rows, blocks have one group,
+ * so that there are more of them. */
 template <int SIZE> constexpr int most_groups = SIZE > 64 ? 3 : 4;
 template <int SIZE> constexpr int stages = SIZE > 64 ? 3 : 6;
 template <int SIZE> constexpr int panels = (SIZE + 63) / 64;
@@ -75,7 +79,8 @@ template <class T, int SIZE> struct group_rows : attention_rows<SIZE> {
         warpgroup_hold<SIZE>(this->result);
     }
 
-    /* The warp's rows, `left` of them at most, from y on. Lanes of four change what they have, so that each writes 16 bytes. */
+    /* The warp's rows, `left` of them at most, from y on. Lanes of four change what they have, so that each
+     * writes 16 bytes. */
     __device__ __forceinline__ void store(T *y, int64_t stride, int left, int lane)
     {
         const int quad = lane & 3;
@@ -88,21 +93,23 @@ template <class T, int SIZE> struct group_rows : attention_rows<SIZE> {
                 uint32_t pair[4];
 #pragma unroll
                 for (int i = 0; i < 4; i++)
-                    pair[i] = tensor_core<T>::pair(this->result[c + i][2 * r] * inverse, this->result[c + i][2 * r + 1] * inverse);
+                    pair[i] = tensor_core<T>::pair(this->result[c + i][2 * r] * inverse,
+                                                   this->result[c + i][2 * r + 1] * inverse);
                 exchange(pair, quad);
                 if (row < left)
                     /* As an instruction: the compiler cuts some of these stores in four. */
-                    asm volatile("st.global.v4.b32 [%0], {%1,%2,%3,%4};" ::"l"(y + row * stride + (c + quad) * 8), "r"(pair[0]), "r"(pair[1]),
-                                 "r"(pair[2]), "r"(pair[3])
-                                 : "memory");
+                    asm volatile(
+                        "st.global.v4.b32 [%0], {%1,%2,%3,%4};" ::"l"(y + row * stride + (c + quad) * 8),
+                        "r"(pair[0]), "r"(pair[1]), "r"(pair[2]), "r"(pair[3])
+                        : "memory");
             }
         }
     }
 
     /* N keys from number `tile` on. A warp without rows only takes part in what the group does together. */
     template <int N, bool GENERAL>
-    __device__ __forceinline__ void take(const attention_shape &s, const void *mask, uint32_t q, uint32_t keys, uint32_t values, int tile,
-                                         bool idle, int lane)
+    __device__ __forceinline__ void take(const attention_shape &s, const void *mask, uint32_t q,
+                                         uint32_t keys, uint32_t values, int tile, bool idle, int lane)
     {
         float score[N / 8][4];
         take_scores<N>(score, q, keys);
@@ -112,8 +119,9 @@ template <class T, int SIZE> struct group_rows : attention_rows<SIZE> {
     }
 };
 
-/* Tasks of a block are GROUPS x 64 rows of a head, and TILE of its keys and values after the other. One more warpgroup, which needs few
- * registers, has them copied, as far ahead as there is room, also for the next task. */
+/* Tasks of a block are GROUPS x 64 rows of a head, and TILE of its keys and values after the other. One more
+ * warpgroup, which needs few registers, has them copied, as far ahead as there is room, also for the next
+ * task. */
 template <int SIZE, int GROUPS> struct block_memory {
     enum { STAGES = stages<SIZE>, MATRIX = panels<SIZE> * PANEL };
     char q[TASKS][GROUPS][MATRIX];
@@ -131,18 +139,26 @@ struct block_task {
 };
 
 /* Late rows have most keys where attention is causal: those of all heads go first. */
-__device__ __forceinline__ block_task task_at(const attention_shape &s, const int64_t *nonpad, uint32_t at, int block_rows)
+__device__ __forceinline__ block_task task_at(const attention_shape &s, const int64_t *nonpad, uint32_t at,
+                                              int block_rows)
 {
-    const uint32_t heads = (uint32_t)s.q_heads, lines = (uint32_t)s.batch * heads, blocks = ((uint32_t)s.q_len + block_rows - 1) / block_rows;
-    const uint32_t turn = at / lines, line = at - turn * lines, batch = line / heads, head = line - batch * heads;
+    const uint32_t heads = (uint32_t)s.q_heads, lines = (uint32_t)s.batch * heads,
+                   blocks = ((uint32_t)s.q_len + block_rows - 1) / block_rows;
+    const uint32_t turn = at / lines, line = at - turn * lines, batch = line / heads,
+                   head = line - batch * heads;
     const int first = (int)(blocks - 1 - turn) * block_rows, last = min(first + block_rows, (int)s.q_len) - 1;
     /* Both ends only grow with the query. */
-    return {(int)batch, (int)head, (int)(head / (uint32_t)s.group), first, attention_limits(s, nonpad, batch, first).x / TILE * TILE,
+    return {(int)batch,
+            (int)head,
+            (int)(head / (uint32_t)s.group),
+            first,
+            attention_limits(s, nonpad, batch, first).x / TILE * TILE,
             attention_limits(s, nonpad, batch, last).y};
 }
 
 template <int SIZE, int GROUPS>
-__device__ __forceinline__ void fetch_tasks(const attention_shape &s, const int64_t *nonpad, const attention_maps &maps, uint32_t tasks,
+__device__ __forceinline__ void fetch_tasks(const attention_shape &s, const int64_t *nonpad,
+                                            const attention_maps &maps, uint32_t tasks,
                                             block_memory<SIZE, GROUPS> &m)
 {
     using memory = block_memory<SIZE, GROUPS>;
@@ -154,21 +170,24 @@ __device__ __forceinline__ void fetch_tasks(const attention_shape &s, const int6
         barrier_expect(&m.q_full[q.at], GROUPS * MATRIX);
         for (int g = 0; g < GROUPS; g++)
             for (int p = 0; p < PANELS; p++)
-                bulk_fetch(m.q[q.at][g] + p * PANEL, &maps.q, p * 64, t.first + g * ROWS, t.head, t.batch, &m.q_full[q.at]);
+                bulk_fetch(m.q[q.at][g] + p * PANEL, &maps.q, p * 64, t.first + g * ROWS, t.head, t.batch,
+                           &m.q_full[q.at]);
         for (int tile = t.from; tile < t.to; tile += TILE, place.next(memory::STAGES)) {
             barrier_wait(&m.tile_empty[place.at], place.phase ^ 1);
             barrier_expect(&m.tile_full[place.at], 2 * MATRIX);
             for (int p = 0; p < PANELS; p++) {
-                bulk_fetch(m.keys[place.at] + p * PANEL, &maps.k, p * 64, tile, t.kv_head, t.batch, &m.tile_full[place.at]);
-                bulk_fetch(m.values[place.at] + p * PANEL, &maps.v, p * 64, tile, t.kv_head, t.batch, &m.tile_full[place.at]);
+                bulk_fetch(m.keys[place.at] + p * PANEL, &maps.k, p * 64, tile, t.kv_head, t.batch,
+                           &m.tile_full[place.at]);
+                bulk_fetch(m.values[place.at] + p * PANEL, &maps.v, p * 64, tile, t.kv_head, t.batch,
+                           &m.tile_full[place.at]);
             }
         }
     }
 }
 
 template <class T, int SIZE, int GROUPS, bool GENERAL>
-__device__ __forceinline__ void attend_tasks(const attention_shape &s, const attention_data &d, uint32_t tasks, block_memory<SIZE, GROUPS> &m,
-                                             int group)
+__device__ __forceinline__ void attend_tasks(const attention_shape &s, const attention_data &d,
+                                             uint32_t tasks, block_memory<SIZE, GROUPS> &m, int group)
 {
     using memory = block_memory<SIZE, GROUPS>;
     enum { CHUNKS = SIZE / 8 };
@@ -186,13 +205,15 @@ __device__ __forceinline__ void attend_tasks(const attention_shape &s, const att
         }
         /* Keys that any row of the group may look at. */
         const int from = first < rows ? attention_limits(s, d.nonpad, t.batch, first).x : 0;
-        const int to = first < rows ? attention_limits(s, d.nonpad, t.batch, min(first + ROWS, rows) - 1).y : 0;
+        const int to =
+            first < rows ? attention_limits(s, d.nonpad, t.batch, min(first + ROWS, rows) - 1).y : 0;
         const uint32_t q = (uint32_t)__cvta_generic_to_shared(m.q[queries.at][group]);
         barrier_wait(&m.q_full[queries.at], queries.phase);
         for (int tile = t.from; tile < t.to; tile += TILE, place.next(memory::STAGES)) {
             barrier_wait(&m.tile_full[place.at], place.phase);
             if (tile < to && tile + TILE > from) {
-                const uint32_t k = (uint32_t)__cvta_generic_to_shared(m.keys[place.at]), v = (uint32_t)__cvta_generic_to_shared(m.values[place.at]);
+                const uint32_t k = (uint32_t)__cvta_generic_to_shared(m.keys[place.at]),
+                               v = (uint32_t)__cvta_generic_to_shared(m.values[place.at]);
                 if (t.to - tile > SHORT_TILE)
                     w.template take<TILE, GENERAL>(s, d.mask, q, k, v, tile, idle, lane);
                 else
@@ -209,12 +230,13 @@ __device__ __forceinline__ void attend_tasks(const attention_shape &s, const att
 
 template <class T, int SIZE, int GROUPS, bool GENERAL>
 __global__ void __launch_bounds__(GROUPS * 128 + 128, 1)
-    attend(const __grid_constant__ attention_shape s, const __grid_constant__ attention_data d, const __grid_constant__ attention_maps maps,
-           uint32_t tasks)
+    attend(const __grid_constant__ attention_shape s, const __grid_constant__ attention_data d,
+           const __grid_constant__ attention_maps maps, uint32_t tasks)
 {
     enum { WARPS = GROUPS * 4 };
     extern __shared__ char raw[];
-    block_memory<SIZE, GROUPS> &m = *(block_memory<SIZE, GROUPS> *)(((uintptr_t)raw + PANEL_ALIGNMENT - 1) / PANEL_ALIGNMENT * PANEL_ALIGNMENT);
+    block_memory<SIZE, GROUPS> &m = *(block_memory<SIZE, GROUPS> *)(((uintptr_t)raw + PANEL_ALIGNMENT - 1) /
+                                                                    PANEL_ALIGNMENT * PANEL_ALIGNMENT);
     const int warp = __shfl_sync(0xffffffffu, threadIdx.x >> 5, 0);
     if (threadIdx.x == 0) {
         for (int i = 0; i < stages<SIZE>; i++) {
@@ -272,7 +294,8 @@ choice choice_for(const attention_shape *s, grt_dtype dtype, bool general)
     return dtype == GRT_DTYPE_FLOAT16 ? choose<__half>(s, general) : choose<__nv_bfloat16>(s, general);
 }
 
-cudaError_t map(const attention_shape *s, grt_dtype dtype, const attention_view &view, int64_t rows, int64_t heads, const void *data, CUtensorMap *out)
+cudaError_t map(const attention_shape *s, grt_dtype dtype, const attention_view &view, int64_t rows,
+                int64_t heads, const void *data, CUtensorMap *out)
 {
     const cuda_tensor_view of = {dtype,
                                  {(uint64_t)s->size, (uint64_t)rows, (uint64_t)heads, (uint64_t)s->batch},
@@ -282,12 +305,13 @@ cudaError_t map(const attention_shape *s, grt_dtype dtype, const attention_view 
 
 } // namespace
 
-/* A tile comes whole: not from two tensors, so there are no pasts, and not without rows that must not be read. Nor do rows come from
- * several heads. */
+/* A tile comes whole: not from two tensors, so there are no pasts, and not without rows that must not be
+ * read. Nor do rows come from several heads. */
 bool attention_warpgroup_takes(const attention_shape *s, grt_dtype dtype, const struct cudaDeviceProp *device)
 {
-    return device->major == 9 && device->minor == 0 && (dtype == GRT_DTYPE_FLOAT16 || dtype == GRT_DTYPE_BFLOAT16) && s->past == 0 &&
-           !s->padded && s->kv_len > 0 && s->kv_len <= INT32_MAX - TILE && s->fold == 1 && s->splits == 1;
+    return device->major == 9 && device->minor == 0 &&
+           (dtype == GRT_DTYPE_FLOAT16 || dtype == GRT_DTYPE_BFLOAT16) && s->past == 0 && !s->padded &&
+           s->kv_len > 0 && s->kv_len <= INT32_MAX - TILE && s->fold == 1 && s->splits == 1;
 }
 
 cudaError_t attention_warpgroup_prepare(const attention_shape *s, grt_dtype dtype)
@@ -300,7 +324,8 @@ cudaError_t attention_warpgroup_prepare(const attention_shape *s, grt_dtype dtyp
     return error;
 }
 
-cudaError_t attention_warpgroup(const attention_shape *s, const attention_data *d, grt_dtype dtype, int multiprocessors, cudaStream_t stream)
+cudaError_t attention_warpgroup(const attention_shape *s, const attention_data *d, grt_dtype dtype,
+                                int multiprocessors, cudaStream_t stream)
 {
     const choice c = choice_for(s, dtype, !attention_scales_only(s, d));
     uint32_t tasks = (uint32_t)attention_tasks(s, c.groups * ROWS);

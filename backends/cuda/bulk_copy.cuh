@@ -1,25 +1,36 @@
-/* The bulk copy engine (Hopper and newer) and the barriers in shared memory by which it says that something has come. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The bulk copy engine (Hopper and newer) and the barriers in shared memory by which it says that something
+ * has come. */
 #ifndef GRT_BACKENDS_CUDA_BULK_COPY_CUH
 #define GRT_BACKENDS_CUDA_BULK_COPY_CUH
 
 #include "backends/cuda/tensor_map.h"
 
-/* A barrier's phases take turns; who waits says which one, 0 or 1, is to be over. Each phase wants `arrivals`, and the bytes announced. */
+/* A barrier's phases take turns; who waits says which one, 0 or 1, is to be over. Each phase wants
+ * `arrivals`, and the bytes announced. */
 static __device__ __forceinline__ void barrier_init(uint64_t *barrier, uint32_t arrivals)
 {
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"((uint32_t)__cvta_generic_to_shared(barrier)), "r"(arrivals) : "memory");
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"((uint32_t)__cvta_generic_to_shared(barrier)),
+                 "r"(arrivals)
+                 : "memory");
 }
 /* After all barriers, before __syncthreads. */
-static __device__ __forceinline__ void barrier_init_done() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
+static __device__ __forceinline__ void barrier_init_done()
+{
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
 
 static __device__ __forceinline__ void barrier_arrive(uint64_t *barrier)
 {
-    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"((uint32_t)__cvta_generic_to_shared(barrier)) : "memory");
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"((uint32_t)__cvta_generic_to_shared(barrier))
+                 : "memory");
 }
 
 static __device__ __forceinline__ void barrier_expect(uint64_t *barrier, uint32_t bytes)
 {
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"((uint32_t)__cvta_generic_to_shared(barrier)), "r"(bytes)
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(
+                     (uint32_t)__cvta_generic_to_shared(barrier)),
+                 "r"(bytes)
                  : "memory");
 }
 
@@ -33,12 +44,13 @@ static __device__ __forceinline__ void barrier_wait(uint64_t *barrier, uint32_t 
 }
 
 /* The box that begins at these coordinates, first dim first. */
-static __device__ __forceinline__ void bulk_fetch(void *to, const CUtensorMap *map, int32_t c0, int32_t c1, int32_t c2, int32_t c3,
-                                                  uint64_t *barrier)
+static __device__ __forceinline__ void bulk_fetch(void *to, const CUtensorMap *map, int32_t c0, int32_t c1,
+                                                  int32_t c2, int32_t c3, uint64_t *barrier)
 {
-    asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3,%4,%5,%6}], [%2];" ::"r"(
-                     (uint32_t)__cvta_generic_to_shared(to)),
-                 "l"(map), "r"((uint32_t)__cvta_generic_to_shared(barrier)), "r"(c0), "r"(c1), "r"(c2), "r"(c3)
+    asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, "
+                 "{%3,%4,%5,%6}], [%2];" ::"r"((uint32_t)__cvta_generic_to_shared(to)),
+                 "l"(map), "r"((uint32_t)__cvta_generic_to_shared(barrier)), "r"(c0), "r"(c1), "r"(c2),
+                 "r"(c3)
                  : "memory");
 }
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Generated kernels on a device: machine code that came with a plan, found by its key like a choice of
  * algorithms (backends/algos.h), loaded once a device. */
 #ifndef GRT_BACKENDS_CUDA_CODE_H

@@ -1,15 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See concat.h. */
 #include "backends/cuda/concat.h"
 
 #include "backends/cuda/walk.h"
 
-namespace {
+namespace
+{
 
 struct sources {
     const void *part[CUDA_CONCAT_MOST];
 };
 
-template <class T> __global__ void __launch_bounds__(CUDA_BLOCK) join(const __grid_constant__ cuda_concat c, const __grid_constant__ sources s, T *dst)
+template <class T>
+__global__ void __launch_bounds__(CUDA_BLOCK)
+    join(const __grid_constant__ cuda_concat c, const __grid_constant__ sources s, T *dst)
 {
     const uint32_t i = blockIdx.x * CUDA_BLOCK + threadIdx.x;
     if (i >= c.total)
@@ -48,7 +52,8 @@ bool cuda_concat_plan(cuda_concat *c, int64_t outer, int32_t n, const int64_t *r
     }
     c->n = n;
     c->unit = (uint32_t)(all & -all);
-    if (c->unit < 2 || row > INT32_MAX || (row && outer > (int64_t)UINT32_MAX * 3 / 4 / ((row + c->unit - 1) / c->unit)))
+    if (c->unit < 2 || row > INT32_MAX ||
+        (row && outer > (int64_t)UINT32_MAX * 3 / 4 / ((row + c->unit - 1) / c->unit)))
         return false;
     c->row = (uint32_t)(row / c->unit);
     c->total = (uint32_t)(outer * c->row);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Joining tensors along an axis in one launch. */
 #ifndef GRT_BACKENDS_CUDA_CONCAT_H
 #define GRT_BACKENDS_CUDA_CONCAT_H

@@ -1,15 +1,19 @@
-/* Copies between strided boxes: an element or a vector of them per thread, or, where source and destination are contiguous
- * along different axes, tiles through shared memory; two to four planes that are woven together, through registers. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copies between strided boxes: an element or a vector of them per thread, or, where source and destination
+ * are contiguous along different axes, tiles through shared memory; two to four planes that are woven
+ * together, through registers. */
 #include "backends/cuda/copy.h"
 
-namespace {
+namespace
+{
 
 enum { TILE = 32, TILE_ROWS = 8, TILE_WORTH = 8 };
 
 template <typename T>
-__global__ void __launch_bounds__(CUDA_BLOCK) copy_kernel(const __grid_constant__ cuda_move walk, int32_t size, char *dst, const char *src)
+__global__ void __launch_bounds__(CUDA_BLOCK)
+    copy_kernel(const __grid_constant__ cuda_move walk, int32_t size, char *dst, const char *src)
 {
-    for CUDA_ITEMS(i, walk.total) {
+    CUDA_ITEMS (i, walk.total) {
         int64_t at[2];
         cuda_walk_at(walk, i, at);
         *(T *)(dst + at[0] * size) = *(const T *)(src + at[1] * size);
@@ -18,13 +22,15 @@ __global__ void __launch_bounds__(CUDA_BLOCK) copy_kernel(const __grid_constant_
 
 /* What a block of the tiled kernel must know: the plane of the two axes, and the steps of all others. */
 struct planes {
-    int64_t a, b;             /* sizes: the source is contiguous along a, the destination along b */
-    int64_t to_a, from_b;     /* strides */
+    int64_t a, b;         /* sizes: the source is contiguous along a, the destination along b */
+    int64_t to_a, from_b; /* strides */
     int64_t tiles_a, tiles_b, n;
     cuda_move others;
 };
 
-template <typename T> __global__ void __launch_bounds__(TILE *TILE_ROWS) tile_kernel(const __grid_constant__ planes p, T *dst, const T *src)
+template <typename T>
+__global__ void __launch_bounds__(TILE *TILE_ROWS)
+    tile_kernel(const __grid_constant__ planes p, T *dst, const T *src)
 {
     __shared__ T tile[TILE][TILE + 1];
     for (int64_t block = blockIdx.x; block < p.n; block += gridDim.x) {
@@ -47,13 +53,14 @@ template <typename T> __global__ void __launch_bounds__(TILE *TILE_ROWS) tile_ke
 
 /* B planes: a thread takes 16 bytes of each, and what it writes lies together. */
 template <typename T, int B>
-__global__ void __launch_bounds__(CUDA_BLOCK) weave_kernel(const __grid_constant__ cuda_move walk, int64_t from_plane, T *dst, const T *src)
+__global__ void __launch_bounds__(CUDA_BLOCK)
+    weave_kernel(const __grid_constant__ cuda_move walk, int64_t from_plane, T *dst, const T *src)
 {
     enum { N = 16 / sizeof(T) };
     struct alignas(16) vector {
         T v[N];
     };
-    for CUDA_ITEMS(i, walk.total) {
+    CUDA_ITEMS (i, walk.total) {
         int64_t at[2];
         vector in[B], out[B];
         cuda_walk_at(walk, i, at);
@@ -69,21 +76,25 @@ __global__ void __launch_bounds__(CUDA_BLOCK) weave_kernel(const __grid_constant
     }
 }
 
-template <typename T> __global__ void __launch_bounds__(CUDA_BLOCK) fill_kernel(int64_t n, T *dst, T host, const T *device)
+template <typename T>
+__global__ void __launch_bounds__(CUDA_BLOCK) fill_kernel(int64_t n, T *dst, T host, const T *device)
 {
     T value = device ? *device : host;
-    for CUDA_ITEMS(i, n)
+    CUDA_ITEMS (i, n)
         dst[i] = value;
 }
 
-template <typename T> grt_status run_plain(const cuda_move *walk, int32_t size, void *dst, const void *src, cudaStream_t stream)
+template <typename T>
+grt_status run_plain(const cuda_move *walk, int32_t size, void *dst, const void *src, cudaStream_t stream)
 {
-    copy_kernel<T><<<cuda_grid(walk->total), CUDA_BLOCK, 0, stream>>>(*walk, size, (char *)dst, (const char *)src);
+    copy_kernel<T>
+        <<<cuda_grid(walk->total), CUDA_BLOCK, 0, stream>>>(*walk, size, (char *)dst, (const char *)src);
     CUDA_LAUNCHED();
     return GRT_OK;
 }
 
-template <typename T> grt_status run_tiled(const cuda_copy *copy, void *dst, const void *src, cudaStream_t stream)
+template <typename T>
+grt_status run_tiled(const cuda_copy *copy, void *dst, const void *src, cudaStream_t stream)
 {
     const cuda_move *walk = &copy->walk;
     int32_t last = walk->rank - 1;
@@ -108,7 +119,8 @@ template <typename T> grt_status run_tiled(const cuda_copy *copy, void *dst, con
     return GRT_OK;
 }
 
-template <typename T> grt_status run_woven(const cuda_copy *copy, void *dst, const void *src, cudaStream_t stream)
+template <typename T>
+grt_status run_woven(const cuda_copy *copy, void *dst, const void *src, cudaStream_t stream)
 {
     const unsigned blocks = cuda_grid(copy->grouped.total);
     T *to = (T *)dst;
@@ -133,8 +145,10 @@ void plan_weave(cuda_copy *copy)
     const cuda_move *walk = &copy->walk;
     const int32_t last = walk->rank - 1, along = last - 1;
     const int64_t n = 16 / copy->size;
-    if (along < 0 || copy->size > 4 || walk->dims[last] < 2 || walk->dims[last] > 4 || walk->strides[0][last] != 1 || walk->strides[1][along] != 1 ||
-        walk->strides[0][along] != walk->dims[last] || walk->dims[along] % n || walk->strides[1][last] % n || copy->to_offset % n || copy->from_offset % n)
+    if (along < 0 || copy->size > 4 || walk->dims[last] < 2 || walk->dims[last] > 4 ||
+        walk->strides[0][last] != 1 || walk->strides[1][along] != 1 ||
+        walk->strides[0][along] != walk->dims[last] || walk->dims[along] % n || walk->strides[1][last] % n ||
+        copy->to_offset % n || copy->from_offset % n)
         return;
     cuda_walk_begin(&copy->grouped);
     for (int32_t i = 0; i < along; i++) {
@@ -150,7 +164,8 @@ void plan_weave(cuda_copy *copy)
     copy->weave_from = walk->strides[1][last];
 }
 
-template <typename T> grt_status fill(void *dst, int64_t n, const void *host, const void *device, cudaStream_t stream)
+template <typename T>
+grt_status fill(void *dst, int64_t n, const void *host, const void *device, cudaStream_t stream)
 {
     T value;
     memset(&value, 0, sizeof value);
@@ -220,7 +235,8 @@ grt_status cuda_copy_run(const cuda_copy *copy, void *dst, const void *src, cuda
     return CUDA_BY_SIZE(copy->size, run_plain, &copy->walk, copy->size, dst, src, stream);
 }
 
-grt_status cuda_fill(void *dst, size_t size, int64_t n, const void *host, const void *device, cudaStream_t stream)
+grt_status cuda_fill(void *dst, size_t size, int64_t n, const void *host, const void *device,
+                     cudaStream_t stream)
 {
     if (n <= 0)
         return GRT_OK;

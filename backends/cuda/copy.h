@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Copies between strided boxes of device memory: the engine behind Transpose, Concat, Split, Slice, Expand,
  * Tile, Pad. */
 #ifndef GRT_BACKENDS_CUDA_COPY_H

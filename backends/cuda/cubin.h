@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Machine code that comes from a file, before the driver is given it: it takes no size, so that it would read
  * on behind what is cut off. */
 #ifndef GRT_BACKENDS_CUDA_CUBIN_H

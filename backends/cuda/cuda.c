@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The CUDA backend module: devices, memory, streams, graphs; kernels come from backends/cuda/ops/. */
 #include "backends/cuda/cuda.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the CUDA backend's kernels share: error checks, launches, the device behind a run.
  *
  * Kernels enqueue on run->stream and return: no synchronisation, no allocation, no host round trip. Tensors'

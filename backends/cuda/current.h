@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The calling thread's current device. It belongs to the program: what makes another one current gives it
  * back.
  *

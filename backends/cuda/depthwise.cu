@@ -1,9 +1,12 @@
-/* See depthwise.h. A thread has 16 bytes of channels of one pixel, or of WIDE pixels in a row, which share what they read. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See depthwise.h. A thread has 16 bytes of channels of one pixel, or of WIDE pixels in a row, which share
+ * what they read. */
 #include "backends/cuda/depthwise.h"
 
 #include "backends/cuda/activate.cuh"
 
-namespace {
+namespace
+{
 
 enum { THREADS = 128, WIDE = 4 };
 
@@ -16,15 +19,16 @@ struct plane {
 /* KERNEL, STRIDE: of the window, where they are known (then the dilation is 1); else 0. */
 template <class T, int KERNEL, int STRIDE, int PIXELS>
 __global__ void __launch_bounds__(THREADS)
-    convolve(const __grid_constant__ plane s, const cuda_vector<T> *x, const cuda_vector<T> *w, const cuda_vector<T> *bias,
-             const cuda_vector<T> *residual, cuda_vector<T> *y)
+    convolve(const __grid_constant__ plane s, const cuda_vector<T> *x, const cuda_vector<T> *w,
+             const cuda_vector<T> *bias, const cuda_vector<T> *residual, cuda_vector<T> *y)
 {
     using V = cuda_vector<T>;
     enum { N = V::N };
     const uint32_t i = blockIdx.x * THREADS + threadIdx.x;
     if (i >= s.n)
         return;
-    const uint32_t vector = i % s.vectors, rest = i / s.vectors, strip = rest % s.strips, line = rest / s.strips;
+    const uint32_t vector = i % s.vectors, rest = i / s.vectors, strip = rest % s.strips,
+                   line = rest / s.strips;
     const int row = (int)(line % s.out[0]) * s.stride[0] - s.begin[0];
     const int first = (int)strip * PIXELS * (STRIDE ? STRIDE : s.stride[1]) - s.begin[1];
     const V *image = x + (size_t)(line / s.out[0]) * s.in[0] * s.in[1] * s.vectors + vector;
@@ -68,7 +72,8 @@ __global__ void __launch_bounds__(THREADS)
                 const int q = first + b * s.dilation[1];
                 if (q < 0 || q >= s.in[1])
                     continue;
-                const V pack = from[(size_t)q * s.vectors], filter = w[(a * (KERNEL ? KERNEL : s.kernel[1]) + b) * s.vectors + vector];
+                const V pack = from[(size_t)q * s.vectors],
+                        filter = w[(a * (KERNEL ? KERNEL : s.kernel[1]) + b) * s.vectors + vector];
 #pragma unroll
                 for (int j = 0; j < N; j++)
                     sum[0][j] += cuda_widen(pack.v[j]) * cuda_widen(filter.v[j]);
@@ -86,7 +91,8 @@ __global__ void __launch_bounds__(THREADS)
             more = residual[at];
 #pragma unroll
         for (int j = 0; j < N; j++)
-            result.v[j] = cuda_narrow<T, float>(cuda_activate<float>(s.act, sum[k][j] + cuda_widen(more.v[j])));
+            result.v[j] =
+                cuda_narrow<T, float>(cuda_activate<float>(s.act, sum[k][j] + cuda_widen(more.v[j])));
         y[at] = result;
     }
 }
@@ -97,7 +103,8 @@ template <class T> int vectors_of(const cuda_depthwise *d)
 }
 
 template <class T>
-void launch(const cuda_depthwise *d, const void *x, const void *w, const void *bias, const void *residual, void *y, cudaStream_t stream)
+void launch(const cuda_depthwise *d, const void *x, const void *w, const void *bias, const void *residual,
+            void *y, cudaStream_t stream)
 {
     enum { WORTH_SHARING = 1 << 18 }; /* threads; with fewer, each pixel has its own */
     using V = cuda_vector<T>;
@@ -114,7 +121,8 @@ void launch(const cuda_depthwise *d, const void *x, const void *w, const void *b
     s.act = d->act;
     const bool threes = s.kernel[0] == 3 && s.kernel[1] == 3 && s.dilation[0] == 1 && s.dilation[1] == 1;
     const int64_t pixels = d->batch * d->out[0] * d->out[1];
-    const bool share = threes && (s.stride[1] == 1 || s.stride[1] == 2) && pixels * s.vectors >= WORTH_SHARING;
+    const bool share =
+        threes && (s.stride[1] == 1 || s.stride[1] == 2) && pixels * s.vectors >= WORTH_SHARING;
     s.strips = share ? (s.out[1] + WIDE - 1) / WIDE : s.out[1];
     s.n = (uint32_t)(d->batch * d->out[0] * s.strips * s.vectors);
     const unsigned blocks = (s.n + THREADS - 1) / THREADS;
@@ -137,16 +145,17 @@ bool cuda_depthwise_fits(const cuda_depthwise *d)
     if (d->dtype == GRT_DTYPE_DOUBLE || d->channels % n || d->channels <= 0 || d->batch <= 0)
         return false;
     for (int k = 0; k < 2; k++)
-        if (d->in[k] <= 0 || d->out[k] <= 0 || d->in[k] > most || d->out[k] > most || d->kernel[k] > 1024 || d->stride[k] > 64 || d->dilation[k] > 1024 ||
-            d->begin[k] > most || d->begin[k] < -most)
+        if (d->in[k] <= 0 || d->out[k] <= 0 || d->in[k] > most || d->out[k] > most || d->kernel[k] > 1024 ||
+            d->stride[k] > 64 || d->dilation[k] > 1024 || d->begin[k] > most || d->begin[k] < -most)
             return false;
     return d->out[0] * d->out[1] < INT32_MAX / (d->channels / n + 1) / d->batch;
 }
 
-bool cuda_depthwise_run(const cuda_depthwise *d, const void *x, const void *w, const void *bias, const void *residual, void *y,
-                        cudaStream_t stream)
+bool cuda_depthwise_run(const cuda_depthwise *d, const void *x, const void *w, const void *bias,
+                        const void *residual, void *y, cudaStream_t stream)
 {
-    if (!cuda_is_vector(x) || !cuda_is_vector(w) || !cuda_is_vector(bias) || !cuda_is_vector(residual) || !cuda_is_vector(y))
+    if (!cuda_is_vector(x) || !cuda_is_vector(w) || !cuda_is_vector(bias) || !cuda_is_vector(residual) ||
+        !cuda_is_vector(y))
         return false;
     if (d->dtype == GRT_DTYPE_FLOAT)
         launch<float>(d, x, w, bias, residual, y, stream);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Depthwise convolution with channels last: one filter a channel, bias, residual and activation in the same
  * pass. cuDNN's engines for these are slow with channels last (docs/decisions/cuda.md). */
 #ifndef GRT_BACKENDS_CUDA_DEPTHWISE_H

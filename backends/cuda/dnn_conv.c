@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Convolutions through cuDNN's graph API. Residuals are added before the bias: in that order alone cuDNN has
  * engines that need no compilation at run time. */
 #include "backends/cuda/dnn_conv.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One convolution as a cuDNN graph: described, planned by heuristics, run. */
 #ifndef GRT_BACKENDS_CUDA_DNN_CONV_H
 #define GRT_BACKENDS_CUDA_DNN_CONV_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cuDNN's text of a plan names the GPU that it was made for, down to the driver, and refuses every other; the
  * engine and its settings, which are all that was chosen, serve all GPUs of one compute capability. */
 #ifndef GRT_BACKENDS_CUDA_DNN_PROFILE_H

@@ -1,5 +1,6 @@
-/* One thread per item, for kernels where generality matters more than speed: elements of any dtype as double, functions as
- * lambdas. What models spend their time in has typed kernels of its own. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One thread per item, for kernels where generality matters more than speed: elements of any dtype as double,
+ * functions as lambdas. What models spend their time in has typed kernels of its own. */
 #ifndef GRT_BACKENDS_CUDA_EACH_CUH
 #define GRT_BACKENDS_CUDA_EACH_CUH
 
@@ -11,13 +12,24 @@ struct cuda_any {
     void *data;
     grt_dtype dtype;
 
-    __device__ __forceinline__ double get(int64_t i) const { return cpu_element_load(dtype, data, i); }
-    __device__ __forceinline__ void put(int64_t i, double v) const { cpu_element_store(dtype, data, i, v); }
+    __device__ __forceinline__ double get(int64_t i) const
+    {
+        return cpu_element_load(dtype, data, i);
+    }
+    __device__ __forceinline__ void put(int64_t i, double v) const
+    {
+        cpu_element_store(dtype, data, i, v);
+    }
     __device__ __forceinline__ int64_t whole(int64_t i) const
     {
-        return dtype == GRT_DTYPE_INT64 ? ((const int64_t *)data)[i] : dtype == GRT_DTYPE_INT32 ? ((const int32_t *)data)[i] : (int64_t)get(i);
+        return dtype == GRT_DTYPE_INT64   ? ((const int64_t *)data)[i]
+               : dtype == GRT_DTYPE_INT32 ? ((const int32_t *)data)[i]
+                                          : (int64_t)get(i);
     }
-    __host__ __device__ explicit operator bool() const { return data != nullptr; }
+    __host__ __device__ explicit operator bool() const
+    {
+        return data != nullptr;
+    }
 };
 
 static inline cuda_any cuda_any_of(const grt_tensor *t)
@@ -38,8 +50,14 @@ struct cuda_dims {
     int32_t rank;
     int64_t d[GRT_MAX_RANK];
 
-    __host__ __device__ int64_t &operator[](int32_t i) { return d[i]; }
-    __host__ __device__ const int64_t &operator[](int32_t i) const { return d[i]; }
+    __host__ __device__ int64_t &operator[](int32_t i)
+    {
+        return d[i];
+    }
+    __host__ __device__ const int64_t &operator[](int32_t i) const
+    {
+        return d[i];
+    }
 };
 
 static inline cuda_dims cuda_dims_of(const grt_tensor *t, int32_t from = 0)
@@ -50,9 +68,10 @@ static inline cuda_dims cuda_dims_of(const grt_tensor *t, int32_t from = 0)
     return dims;
 }
 
-template <typename F> __global__ void __launch_bounds__(CUDA_BLOCK) cuda_each_kernel(int64_t n, const __grid_constant__ F f)
+template <typename F>
+__global__ void __launch_bounds__(CUDA_BLOCK) cuda_each_kernel(int64_t n, const __grid_constant__ F f)
 {
-    for CUDA_ITEMS(i, n)
+    CUDA_ITEMS (i, n)
         f(i);
 }
 
@@ -67,7 +86,8 @@ template <typename F> static grt_status cuda_each(const grt_run *r, int64_t n, c
 }
 
 /* f(i, thread, threads) for every i below n, by a block each: the threads share one item's work. */
-template <typename F> __global__ void __launch_bounds__(CUDA_BLOCK) cuda_each_block_kernel(int64_t n, const __grid_constant__ F f)
+template <typename F>
+__global__ void __launch_bounds__(CUDA_BLOCK) cuda_each_block_kernel(int64_t n, const __grid_constant__ F f)
 {
     for (int64_t i = blockIdx.x; i < n; i += gridDim.x) {
         f(i, (int)threadIdx.x, (int)blockDim.x);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The epilogue pass and the activations' formulas. */
 #include "backends/cuda/epilogue.h"
 
@@ -39,8 +40,11 @@ bool cuda_act_read(const grt_op_desc *desc, cuda_act *out, grt_text *why)
 /* How element i finds its bias. */
 enum bias_kind { NO_BIAS, BIAS_VECTOR, BIAS_ONE };
 
-/* A vector a thread. VECTOR: the channels of neighbours are neighbours; ONE: neighbours are of one channel. */
-template <class T, int BIAS> __global__ void finish_vectors(cuda_epilogue e, uint32_t vectors, uint32_t inner, uint32_t channels, cuda_vector<T> *dst)
+/* A vector a thread. VECTOR: the channels of neighbours are neighbours; ONE: neighbours are of one channel.
+ */
+template <class T, int BIAS>
+__global__ void finish_vectors(cuda_epilogue e, uint32_t vectors, uint32_t inner, uint32_t channels,
+                               cuda_vector<T> *dst)
 {
     enum { N = cuda_vector<T>::N };
     const uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -77,23 +81,28 @@ template <class T> __global__ void finish(cuda_epilogue e, T *dst)
     {
         W x = cuda_widen(dst[i]);
         if (bias)
-            x += cuda_widen(bias[e.matrix ? i / e.matrix * e.channels + i % e.channels : i / e.inner % e.channels]);
+            x += cuda_widen(
+                bias[e.matrix ? i / e.matrix * e.channels + i % e.channels : i / e.inner % e.channels]);
         if (residual)
             x += cuda_widen(residual[i]);
         dst[i] = cuda_narrow<T, W>(cuda_activate<W>(e.act, x));
     }
 }
 
-template <class T, int BIAS> static void launch_vectors(const cuda_epilogue *e, uint32_t inner, uint32_t channels, void *dst, cudaStream_t stream)
+template <class T, int BIAS>
+static void launch_vectors(const cuda_epilogue *e, uint32_t inner, uint32_t channels, void *dst,
+                           cudaStream_t stream)
 {
     const uint32_t vectors = (uint32_t)(e->n / cuda_vector<T>::N);
-    finish_vectors<T, BIAS><<<(vectors + 255) / 256, 256, 0, stream>>>(*e, vectors, inner, channels, (cuda_vector<T> *)dst);
+    finish_vectors<T, BIAS>
+        <<<(vectors + 255) / 256, 256, 0, stream>>>(*e, vectors, inner, channels, (cuda_vector<T> *)dst);
 }
 
 template <class T> static void launch(const cuda_epilogue *e, void *dst, cudaStream_t stream)
 {
     const int64_t n = cuda_vector<T>::N;
-    bool vectors = sizeof(T) <= 4 && e->n % n == 0 && e->n < INT32_MAX && cuda_is_vector(dst) && cuda_is_vector(e->residual);
+    bool vectors = sizeof(T) <= 4 && e->n % n == 0 && e->n < INT32_MAX && cuda_is_vector(dst) &&
+                   cuda_is_vector(e->residual);
     if constexpr (sizeof(T) <= 4) {
         if (vectors && !e->bias) {
             launch_vectors<T, NO_BIAS>(e, 1, 1, dst, stream);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a fused step still owes after the vendor's kernel has written dst: bias, residual, activation, in one
  * pass. */
 #ifndef GRT_BACKENDS_CUDA_EPILOGUE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Text of JSON that comes from a file, before a library is given it to read. */
 #ifndef GRT_BACKENDS_CUDA_JSON_H
 #define GRT_BACKENDS_CUDA_JSON_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Opening the vendor libraries on first use. */
 #define _GNU_SOURCE /* secure_getenv */
 #include "backends/cuda/libraries.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cuBLASLt and cuDNN, opened only when a kernel asks: a plan without convolutions needs no cuDNN on the
  * machine.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the backend keeps for a context, from its first use on: a cuDNN handle, and a place for kernels to say
  * what is wrong with their data. One run at a time uses it. */
 #ifndef GRT_BACKENDS_CUDA_LOCAL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Matrix products on cuBLASLt.
  *
  * Our matrices are row-major and cuBLASLt's column-major: the product is asked for as Y' = B' A', with B

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One matrix product on cuBLASLt: described, an algorithm chosen or remembered, run. */
 #ifndef GRT_BACKENDS_CUDA_LT_MATMUL_H
 #define GRT_BACKENDS_CUDA_LT_MATMUL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See lt_search.h. Sums are split over blocks only where the parts are added in the type of the arithmetic,
  * in an order that stays. */
 #include "backends/cuda/lt_search.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* All that cuBLASLt has for one product, beyond what its heuristic answers: for tuning. */
 #ifndef GRT_BACKENDS_CUDA_LT_SEARCH_H
 #define GRT_BACKENDS_CUDA_LT_SEARCH_H

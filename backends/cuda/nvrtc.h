@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* NVRTC, opened when code is to be generated: CUDA C++ to machine code, on machines without a GPU too. */
 #ifndef GRT_BACKENDS_CUDA_NVRTC_H
 #define GRT_BACKENDS_CUDA_NVRTC_H

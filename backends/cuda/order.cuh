@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sorting and numbering in device memory, for kernels whose results depend on the order of data. */
 #ifndef GRT_BACKENDS_CUDA_ORDER_CUH
 #define GRT_BACKENDS_CUDA_ORDER_CUH
@@ -9,9 +10,12 @@
 
 enum { CUDA_CHUNK = 4 * CUDA_BLOCK };
 
-template <typename F> __global__ void __launch_bounds__(CUDA_BLOCK) cuda_count_kernel(int64_t n, int64_t *places, const __grid_constant__ F picked)
+template <typename F>
+__global__ void __launch_bounds__(CUDA_BLOCK)
+    cuda_count_kernel(int64_t n, int64_t *places, const __grid_constant__ F picked)
 {
-    for (int64_t first = (int64_t)blockIdx.x * CUDA_CHUNK; first < n; first += (int64_t)gridDim.x * CUDA_CHUNK) {
+    for (int64_t first = (int64_t)blockIdx.x * CUDA_CHUNK; first < n;
+         first += (int64_t)gridDim.x * CUDA_CHUNK) {
         int64_t count = 0;
         for (int64_t i = first + threadIdx.x; i < first + CUDA_CHUNK; i += CUDA_BLOCK)
             count += __syncthreads_count(i < n && picked(i));
@@ -49,11 +53,14 @@ static __global__ void __launch_bounds__(CUDA_BLOCK) cuda_add_counts_kernel(int6
     }
 }
 
-template <typename F> __global__ void __launch_bounds__(CUDA_BLOCK) cuda_number_kernel(int64_t n, int64_t *places, const __grid_constant__ F picked)
+template <typename F>
+__global__ void __launch_bounds__(CUDA_BLOCK)
+    cuda_number_kernel(int64_t n, int64_t *places, const __grid_constant__ F picked)
 {
     __shared__ int counts[CUDA_BLOCK / 32];
     const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    for (int64_t first = (int64_t)blockIdx.x * CUDA_CHUNK; first < n; first += (int64_t)gridDim.x * CUDA_CHUNK) {
+    for (int64_t first = (int64_t)blockIdx.x * CUDA_CHUNK; first < n;
+         first += (int64_t)gridDim.x * CUDA_CHUNK) {
         int64_t base = places[first];
         for (int64_t i = first + threadIdx.x; i < first + CUDA_CHUNK; i += CUDA_BLOCK) {
             const bool mine = i < n && picked(i);
@@ -73,8 +80,10 @@ template <typename F> __global__ void __launch_bounds__(CUDA_BLOCK) cuda_number_
     }
 }
 
-/* places[i] = how many before i are picked, or its complement (less than 0) if i itself is not; places[n] = how many there are. */
-template <typename F> static grt_status cuda_number(const grt_run *r, int64_t n, int64_t *places, const F &picked)
+/* places[i] = how many before i are picked, or its complement (less than 0) if i itself is not; places[n] =
+ * how many there are. */
+template <typename F>
+static grt_status cuda_number(const grt_run *r, int64_t n, int64_t *places, const F &picked)
 {
     if (n > 0)
         cuda_count_kernel<F><<<cuda_grid(n, CUDA_CHUNK), CUDA_BLOCK, 0, cuda_stream(r)>>>(n, places, picked);
@@ -86,16 +95,17 @@ template <typename F> static grt_status cuda_number(const grt_run *r, int64_t n,
 }
 
 /* ---- sorting ----
- * By merging: an element of a run finds its place by a binary search in the run beside its own. Any order will do that holds no two
- * elements for equal, so that places are distinct. */
+ * By merging: an element of a run finds its place by a binary search in the run beside its own. Any order
+ * will do that holds no two elements for equal, so that places are distinct. */
 
 enum { CUDA_SORT_TILE = 64 };
 
 /* Runs of CUDA_SORT_TILE elements: each element counts those before it. */
 template <typename T, typename Less>
-__global__ void __launch_bounds__(CUDA_BLOCK) cuda_sort_tiles_kernel(int64_t n, int64_t total, const T *from, T *to, const __grid_constant__ Less less)
+__global__ void __launch_bounds__(CUDA_BLOCK)
+    cuda_sort_tiles_kernel(int64_t n, int64_t total, const T *from, T *to, const __grid_constant__ Less less)
 {
-    for CUDA_ITEMS(i, total) {
+    CUDA_ITEMS (i, total) {
         int64_t line = i / n * n, begin = line + (i - line) / CUDA_SORT_TILE * CUDA_SORT_TILE, place = begin;
         int64_t end = begin + CUDA_SORT_TILE < line + n ? begin + CUDA_SORT_TILE : line + n;
         T mine = from[i];
@@ -107,11 +117,13 @@ __global__ void __launch_bounds__(CUDA_BLOCK) cuda_sort_tiles_kernel(int64_t n, 
 
 template <typename T, typename Less>
 __global__ void __launch_bounds__(CUDA_BLOCK)
-    cuda_sort_merge_kernel(int64_t n, int64_t total, int64_t width, const T *from, T *to, const __grid_constant__ Less less)
+    cuda_sort_merge_kernel(int64_t n, int64_t total, int64_t width, const T *from, T *to,
+                           const __grid_constant__ Less less)
 {
-    for CUDA_ITEMS(i, total) {
+    CUDA_ITEMS (i, total) {
         int64_t line = i / n * n, at = i - line, begin = at / (2 * width) * (2 * width);
-        int64_t middle = begin + width < n ? begin + width : n, end = begin + 2 * width < n ? begin + 2 * width : n;
+        int64_t middle = begin + width < n ? begin + width : n,
+                end = begin + 2 * width < n ? begin + 2 * width : n;
         bool left = at < middle;
         int64_t low = left ? middle : begin, high = left ? end : middle, other = low;
         T mine = from[i];
@@ -126,17 +138,21 @@ __global__ void __launch_bounds__(CUDA_BLOCK)
     }
 }
 
-/* Sort each of `lines` lines of n elements; *v is sorted, *spare has as much room. The two may be exchanged. */
-template <typename T, typename Less> static grt_status cuda_sort(const grt_run *r, int64_t lines, int64_t n, T **v, T **spare, const Less &less)
+/* Sort each of `lines` lines of n elements; *v is sorted, *spare has as much room. The two may be exchanged.
+ */
+template <typename T, typename Less>
+static grt_status cuda_sort(const grt_run *r, int64_t lines, int64_t n, T **v, T **spare, const Less &less)
 {
     const int64_t total = lines * n;
     if (total <= 0)
         return GRT_OK;
     for (int64_t width = 0; width < n; width = width ? 2 * width : CUDA_SORT_TILE) {
         if (width)
-            cuda_sort_merge_kernel<T, Less><<<cuda_grid(total), CUDA_BLOCK, 0, cuda_stream(r)>>>(n, total, width, *v, *spare, less);
+            cuda_sort_merge_kernel<T, Less>
+                <<<cuda_grid(total), CUDA_BLOCK, 0, cuda_stream(r)>>>(n, total, width, *v, *spare, less);
         else
-            cuda_sort_tiles_kernel<T, Less><<<cuda_grid(total), CUDA_BLOCK, 0, cuda_stream(r)>>>(n, total, *v, *spare, less);
+            cuda_sort_tiles_kernel<T, Less>
+                <<<cuda_grid(total), CUDA_BLOCK, 0, cuda_stream(r)>>>(n, total, *v, *spare, less);
         CUDA_LAUNCHED();
         T *sorted = *spare;
         *spare = *v;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The form in which convolutions read constant weights: channels last, [out, window, in] for ONNX's [out, in,
  * window]. */
 #ifndef GRT_BACKENDS_CUDA_PACKING_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What uploads to several GPUs at once need: fences across devices, copies between devices, page-locked host
  * memory. */
 #ifndef GRT_BACKENDS_CUDA_PEER_H

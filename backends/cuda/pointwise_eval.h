@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The functions of pointwise.def as device code: one switch for floating types, one for integers and bool.
  * Called with a constant opcode only that function remains. */
 #ifndef GRT_BACKENDS_CUDA_POINTWISE_EVAL_H

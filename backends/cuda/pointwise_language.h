@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The words that the expressions of pointwise.def are made of, as device code: what m_* and ADD SUB MUL ...
  * mean for floating types, and the names themselves, for T. No header is included here: this file is compiled
  * into the backend and is also part of the source of generated kernels (pointwise_source.c), whose compiler

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See pointwise_source.h. The expressions are those of pointwise.def, the words in them those of
  * pointwise_language.h. */
 #include "backends/cuda/pointwise_source.h"

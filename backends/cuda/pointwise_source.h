@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Generated kernels for groups of pointwise functions (graphrt::Pointwise): which shapes they are for, what
  * they are called in the cache of algorithms, their source. Needs no GPU.
  *

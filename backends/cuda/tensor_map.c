@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Maps of tensors, encoded by the driver. */
 #include "backends/cuda/tensor_map.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Maps of tensors for the bulk copy engine (Hopper and newer): tiles of a strided tensor come to shared
  * memory by one instruction, laid out as wgmma reads them, with zeros for what lies outside. */
 #ifndef GRT_BACKENDS_CUDA_TENSOR_MAP_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Walking strided tensors on the device, any rank: what the element-wise and movement kernels share.
  *
  * A walk is made on the host when a shape is prepared: axes are added from the outermost inwards and merged
@@ -165,10 +166,10 @@ static __device__ __forceinline__ void cuda_walk_at(const cuda_walk<N, R> &walk,
         offsets[k] += i * walk.strides[k][0];
 }
 
-/* for CUDA_ITEMS(i, n): every i below n is met by one thread of a one-dimensional grid. */
-#define CUDA_ITEMS(i, n)                                                  \
-    (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < (n); \
-     i += (int64_t)gridDim.x * blockDim.x)
+/* CUDA_ITEMS (i, n): every i below n is met by one thread of a one-dimensional grid. */
+#define CUDA_ITEMS(i, n)                                                      \
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < (n); \
+         i += (int64_t)gridDim.x * blockDim.x)
 
 enum { CUDA_BLOCK = 256 };
 /* Blocks for n items; n > 0. */

@@ -1,16 +1,18 @@
-/* Tensor cores by wgmma, where four warps work as one: 64 rows, operands in shared memory, which is read once for all four. Hopper
- * only: files that use it are compiled for sm_90a and nothing else. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tensor cores by wgmma, where four warps work as one: 64 rows, operands in shared memory, which is read once
+ * for all four. Hopper only: files that use it are compiled for sm_90a and nothing else. */
 #ifndef GRT_BACKENDS_CUDA_WARPGROUP_CUH
 #define GRT_BACKENDS_CUDA_WARPGROUP_CUH
 
 #include "backends/cuda/number.cuh"
 
-/* Matrices in shared memory are made of panels, which begin at multiples of 1024 bytes: rows of 128 bytes, whose 16-byte chunks change
- * places by the row so that eight rows' same chunks lie in different banks (the 128-byte swizzle of the PTX ISA, section "Shared memory
- * matrix layout"). */
+/* Matrices in shared memory are made of panels, which begin at multiples of 1024 bytes: rows of 128 bytes,
+ * whose 16-byte chunks change places by the row so that eight rows' same chunks lie in different banks (the
+ * 128-byte swizzle of the PTX ISA, section "Shared memory matrix layout"). */
 enum { PANEL_ROW = 128, PANEL_ALIGNMENT = 1024 };
 
-/* Of a panel from shared address `at` on. Eight rows are 1024 bytes from the next eight, in either direction of reading. */
+/* Of a panel from shared address `at` on. Eight rows are 1024 bytes from the next eight, in either direction
+ * of reading. */
 static __device__ __forceinline__ uint64_t panel_descriptor(uint32_t at)
 {
     const uint64_t swizzle_128 = 1, stride = PANEL_ALIGNMENT >> 4, unused = 1;
@@ -18,28 +20,46 @@ static __device__ __forceinline__ uint64_t panel_descriptor(uint32_t at)
 }
 
 /* Before the first product, and after registers were written that products use. */
-static __device__ __forceinline__ void warpgroup_begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
-static __device__ __forceinline__ void warpgroup_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
-template <int LEFT> __device__ __forceinline__ void warpgroup_wait() { asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(LEFT) : "memory"); }
+static __device__ __forceinline__ void warpgroup_begin()
+{
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+static __device__ __forceinline__ void warpgroup_commit()
+{
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+template <int LEFT> __device__ __forceinline__ void warpgroup_wait()
+{
+    asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(LEFT) : "memory");
+}
 
-/* Registers of a thread from here on. What all groups of a block have together is not to exceed what they were launched with (five groups:
- * 5 x 96, four: 4 x 128), else takers wait for ever. Only with a limit of threads and one block in __launch_bounds__, and for roles that
- * are the two sides of one if. */
-template <int N> __device__ __forceinline__ void warpgroup_take_registers() { asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N)); }
-template <int N> __device__ __forceinline__ void warpgroup_leave_registers() { asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N)); }
+/* Registers of a thread from here on. What all groups of a block have together is not to exceed what they
+ * were launched with (five groups: 5 x 96, four: 4 x 128), else takers wait for ever. Only with a limit of
+ * threads and one block in __launch_bounds__, and for roles that are the two sides of one if. */
+template <int N> __device__ __forceinline__ void warpgroup_take_registers()
+{
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N));
+}
+template <int N> __device__ __forceinline__ void warpgroup_leave_registers()
+{
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N));
+}
 
 /* The registers of a result of 64 x N: c[N / 8][4]. */
 #define WARPGROUP_C4(c, i) "+f"((c)[i][0]), "+f"((c)[i][1]), "+f"((c)[i][2]), "+f"((c)[i][3])
-#define WARPGROUP_C16(c) WARPGROUP_C4(c, 0), WARPGROUP_C4(c, 1)
-#define WARPGROUP_C32(c) WARPGROUP_C16(c), WARPGROUP_C4(c, 2), WARPGROUP_C4(c, 3)
-#define WARPGROUP_C64(c) WARPGROUP_C32(c), WARPGROUP_C4(c, 4), WARPGROUP_C4(c, 5), WARPGROUP_C4(c, 6), WARPGROUP_C4(c, 7)
+#define WARPGROUP_C16(c)   WARPGROUP_C4(c, 0), WARPGROUP_C4(c, 1)
+#define WARPGROUP_C32(c)   WARPGROUP_C16(c), WARPGROUP_C4(c, 2), WARPGROUP_C4(c, 3)
+#define WARPGROUP_C64(c) \
+    WARPGROUP_C32(c), WARPGROUP_C4(c, 4), WARPGROUP_C4(c, 5), WARPGROUP_C4(c, 6), WARPGROUP_C4(c, 7)
 #define WARPGROUP_R16 "{%0,%1,%2,%3,%4,%5,%6,%7}"
 #define WARPGROUP_R32 "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15}"
-#define WARPGROUP_R64                                                                                                     \
-    "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30," \
+#define WARPGROUP_R64                                                                                      \
+    "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%" \
+    "27,%28,%29,%30,"                                                                                      \
     "%31}"
 
-/* The compiler is to have these registers as they are here: it knows nothing of products that are still under way. */
+/* The compiler is to have these registers as they are here: it knows nothing of products that are still under
+ * way. */
 template <int N> __device__ __forceinline__ void warpgroup_hold(float (*c)[4])
 {
 #pragma unroll
@@ -47,28 +67,30 @@ template <int N> __device__ __forceinline__ void warpgroup_hold(float (*c)[4])
         asm volatile("" : "+f"(c[i][0]), "+f"(c[i][1]), "+f"(c[i][2]), "+f"(c[i][3])::"memory");
 }
 
-/* c (+)= a b of 64 x 16 and 16 x N; without `adds`, c is only written. The rows of a panel go along the sum, or, of an ACROSS b, across it.
- * a: a panel, or registers as mma.sync has them. */
+/* c (+)= a b of 64 x 16 and 16 x N; without `adds`, c is only written. The rows of a panel go along the sum,
+ * or, of an ACROSS b, across it. a: a panel, or registers as mma.sync has them. */
 template <class T, int N> struct warpgroup;
 
-#define WARPGROUP_PRODUCTS(T, NAME, N, A0, A1, A2, A3, A4, A5, A6)                                                                 \
-    template <> struct warpgroup<T, N> {                                                                                           \
-        static __device__ __forceinline__ void multiply(float (*c)[4], uint64_t a, uint64_t b, int adds)                           \
-        {                                                                                                                          \
-            asm volatile("{.reg .pred p; setp.ne.b32 p, %" A2 ", 0;\n"                                                             \
-                         "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." NAME "." NAME " " WARPGROUP_R##N ", %" A0 ", %" A1      \
-                         ", p, 1, 1, 0, 0;}"                                                                                       \
-                         : WARPGROUP_C##N(c)                                                                                       \
-                         : "l"(a), "l"(b), "r"(adds));                                                                             \
-        }                                                                                                                          \
-        template <int ACROSS> static __device__ __forceinline__ void multiply(float (*c)[4], const uint32_t *a, uint64_t b, int adds) \
-        {                                                                                                                          \
-            asm volatile("{.reg .pred p; setp.ne.b32 p, %" A5 ", 0;\n"                                                             \
-                         "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." NAME "." NAME " " WARPGROUP_R##N ", {%" A0 ",%" A1      \
-                         ",%" A2 ",%" A3 "}, %" A4 ", p, 1, 1, %" A6 ";}"                                                          \
-                         : WARPGROUP_C##N(c)                                                                                       \
-                         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(adds), "n"(ACROSS));                            \
-        }                                                                                                                          \
+#define WARPGROUP_PRODUCTS(T, NAME, N, A0, A1, A2, A3, A4, A5, A6)                                          \
+    template <> struct warpgroup<T, N> {                                                                    \
+        static __device__ __forceinline__ void multiply(float (*c)[4], uint64_t a, uint64_t b, int adds)    \
+        {                                                                                                   \
+            asm volatile("{.reg .pred p; setp.ne.b32 p, %" A2 ", 0;\n"                                      \
+                         "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." NAME "." NAME " " WARPGROUP_R##N \
+                         ", %" A0 ", %" A1 ", p, 1, 1, 0, 0;}"                                              \
+                         : WARPGROUP_C##N(c)                                                                \
+                         : "l"(a), "l"(b), "r"(adds));                                                      \
+        }                                                                                                   \
+        template <int ACROSS>                                                                               \
+        static __device__ __forceinline__ void multiply(float (*c)[4], const uint32_t *a, uint64_t b,       \
+                                                        int adds)                                           \
+        {                                                                                                   \
+            asm volatile("{.reg .pred p; setp.ne.b32 p, %" A5 ", 0;\n"                                      \
+                         "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." NAME "." NAME " " WARPGROUP_R##N \
+                         ", {%" A0 ",%" A1 ",%" A2 ",%" A3 "}, %" A4 ", p, 1, 1, %" A6 ";}"                 \
+                         : WARPGROUP_C##N(c)                                                                \
+                         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(adds), "n"(ACROSS));     \
+        }                                                                                                   \
     }
 
 WARPGROUP_PRODUCTS(__half, "f16", 16, "8", "9", "10", "11", "12", "13", "14");

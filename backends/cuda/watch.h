@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How kernels tell of data that their operator does not allow, such as an index beyond an axis: into
  * page-locked memory that the host reads once the run is done. Until then they go on with data that does no
  * harm. The first fault of a run is kept. */

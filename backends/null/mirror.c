@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The mirror backend: the CPU's kernels behind a device's interface.
  *
  * Its memory is separate from the host's, copies are explicit, and ops that size their outputs at run time

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See mirror_kernel.h. A kernel computes when it is run, not later: it waits until the stream has done what
  * was enqueued before. */
 #include "backends/null/mirror_kernel.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See mirror_stream.h. */
 #include "backends/null/mirror_stream.h"
 

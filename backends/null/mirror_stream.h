@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Streams of the mirror backend: queues that a thread of their own works off, so that whoever forgets to wait
  * is found out. */
 #ifndef GRT_BACKENDS_MIRROR_STREAM_H

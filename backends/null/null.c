@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The null backend: executes nothing, checks everything. Outputs are zeros of the right shape.
  *
  * It is the skeleton for a new backend, and stands in for eight devices where a test wants many. Ops whose

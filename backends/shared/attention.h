@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Attention: its attributes, how the dims of its inputs go together, and which keys a query may look at. All
  * backends compute from these. (ONNX, operator Attention; graphrt::Attention has queries, keys and values
  * side by side in one tensor.) */

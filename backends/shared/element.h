@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Single elements of tensors whatever their dtype, as double: for kernels where generality matters more than
  * speed, and for the small inputs of the others, on the CPU and in device code. Hot loops have typed code of
  * their own. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Adagrad, Adam, Momentum: one step of training for any number of tensors. Attributes, what inputs must be,
  * and the step of an element; all backends compute from these. Inputs are R (rate), T (steps so far), then n
  * each of values, gradients and one or two states; outputs are n values, then the states. */

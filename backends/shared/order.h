@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Elements as unsigned keys in the same order: so that sorting knows one type only. On the CPU and in device
  * code. */
 #ifndef GRT_BACKENDS_SHARED_ORDER_H

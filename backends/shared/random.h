@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Random numbers by hashing: number i of run r of a generator is a hash of (seed, r, i), the same on any
  * number of threads, on the CPU and in device code. */
 #ifndef GRT_BACKENDS_SHARED_RANDOM_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Resize: its attributes, what it does to each axis of a shape, where an output position lies on the input
  * and how much its neighbours count. All backends compute from these. (ONNX, operator Resize.) */
 #ifndef GRT_BACKENDS_SHARED_RESIZE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tree ensembles as kernels walk them, on the CPU and in device code. They are checked once, when a kernel is
  * created, so that walking needs no checks. */
 #ifndef GRT_BACKENDS_SHARED_TREE_H

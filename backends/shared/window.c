@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sliding windows over concrete sizes. */
 #include "backends/shared/window.h"
 

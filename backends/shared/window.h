@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A sliding window over concrete sizes: what convolutions and pools read from their attributes. */
 #ifndef GRT_BACKENDS_SHARED_WINDOW_H
 #define GRT_BACKENDS_SHARED_WINDOW_H

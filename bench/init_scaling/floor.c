@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The floor under a session's start: what the CUDA driver and the bus take with no library of ours.
  *
  * usage: init_scaling_floor N [FILE [READERS]]

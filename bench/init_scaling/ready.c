@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How long until sessions are ready on N devices: a fresh process for every figure, so that a driver starts
  * in each.
  *

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Peer: ONNX Runtime on the CPU, measured like `graphrun bench --json`, for running side by side with it.
 
     ort_bench.py --threads 2 --inputs-dir DIR resnet50.onnx bert.onnx > ort.json

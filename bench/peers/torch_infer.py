@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """PyTorch's latency on one GPU: eager, in a CUDA graph, and by torch.compile.
 
 usage: torch_infer.py MODEL[,MODEL] DTYPE[,DTYPE] BATCH[,BATCH] [MODE[,MODE]]

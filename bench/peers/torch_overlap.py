@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The peer of overlap.py: copies in, forward and copies out of ResNet-50, float16, on one GPU with PyTorch.
 
 usage: torch_overlap.py BATCH SECONDS. Prints a line "overlap WAY: IMAGES_PER_SECOND" for each way to write it: forward alone in a CUDA graph,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Attributes: from messages to grt_attr, and the constants of Constant nodes. */
 #include "graph/import/importer.h"
 

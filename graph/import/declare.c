@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Declared types of inner values and outputs: not what anything relies on, but worth a word where they are
  * wrong. */
 #include "graph/import/importer.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tensor data in files beside the model: opened so that no name can lead out of the model's directory. */
 #include "graph/import/importer.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Model-local functions: every call is replaced by the function's body. */
 #include "graph/import/importer.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Graphs: inputs, initializers, nodes, outputs. */
 #include "graph/import/importer.h"
 

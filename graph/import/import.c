@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* From a file or bytes to a module: map, unpack, check the model as a whole, import its graph. */
 #include "graph/import/importer.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Import: an ONNX model becomes a module of the IR. */
 #ifndef GRT_GRAPH_IMPORT_IMPORT_H
 #define GRT_GRAPH_IMPORT_IMPORT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of the import room share. The door to the room is ir_import in graph/compile.h.
  *
  * One importer per model. It walks the unpacked messages once, in file order, and builds the IR as it goes;

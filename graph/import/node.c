@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Nodes: look-ups, checks against the op's row, upgrade to the newest form. */
 #include "graph/import/importer.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Nodes in the order of their data. The standard wants them so; files of many tools are not.
  *
  * A depth-first walk in file order, with a stack of its own: a node is placed when all that it needs is. So

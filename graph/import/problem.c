@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reporting what is wrong with a model: the first thing, or everything. */
 #include "graph/import/importer.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What names mean: single assignment in a scope, inner scopes first, names unique in the module. */
 #include "graph/import/importer.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Constant tensors: dense ones, sparse ones made dense. */
 #include "graph/import/importer.h"
 

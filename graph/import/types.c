@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* TypeProto to ir_type. */
 #include "graph/import/importer.h"
 

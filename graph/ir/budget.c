@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a compile may spend. */
 #include "graph/ir/budget.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What one compile may spend on constants that it makes itself, so that a small model cannot take much memory
  * or time.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Constants that passes make, and their release once nothing uses them. */
 #include "graph/ir/constant.h"
 

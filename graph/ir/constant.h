@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Constants that passes make. They count against the compile's budget as long as something uses them. */
 #ifndef GRT_GRAPH_IR_CONSTANT_H
 #define GRT_GRAPH_IR_CONSTANT_H

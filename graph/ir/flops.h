@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Arithmetic of a node, for reports and estimates. */
 #ifndef GRT_GRAPH_IR_FLOPS_H
 #define GRT_GRAPH_IR_FLOPS_H

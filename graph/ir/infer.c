@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Type and shape inference: helpers for the rules of graph/ops/, and the driver that runs them. */
 #include "graph/ir/infer.h"
 

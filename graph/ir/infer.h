@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Inference: types and symbolic dims of values. */
 #ifndef GRT_GRAPH_IR_INFER_H
 #define GRT_GRAPH_IR_INFER_H

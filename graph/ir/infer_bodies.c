@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Inference of graphs, and of the ops that have bodies: If, Loop, Scan, SequenceMap. A rule of graph/ops/
  * sees types only, so what needs the bodies' nodes is here.
  *

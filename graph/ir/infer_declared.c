@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a model declares of its values, against what inference finds. The inferred type is the truth: it is
  * what the operators make. */
 #include "graph/ir/infer.h"

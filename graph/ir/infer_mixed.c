@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Float16 constants beside float32 values. PyTorch's TorchScript exporter writes half-precision models with
  * masks so; the standard wants one type. A float16 constant is the same number in float32; a float32 constant
  * of one element beside float16 values is what PyTorch calls a scalar, which takes the tensor's type.

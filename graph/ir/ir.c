@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Building and rewriting graphs. */
 #include "graph/ir/ir.h"
 

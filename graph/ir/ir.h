@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The graph while it is compiled: modules, graphs, nodes, values and their uses.
  *
  * Everything lives in the module's arena. A graph is a list of nodes in topological order; bodies of If, Loop

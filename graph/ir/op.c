@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The op table: rows found by name, gathered from the files that graph/sources.mk lists. */
 #include "graph/ir/op.h"
 

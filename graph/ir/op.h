@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Op rows: all that the compiler knows of an operator, written once per op in graph/ops/<op>.c. */
 #ifndef GRT_GRAPH_IR_OP_H
 #define GRT_GRAPH_IR_OP_H

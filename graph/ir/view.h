@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Views: nodes whose results lie in the memory of their input 0, so that nothing is to be done for them. */
 #ifndef GRT_GRAPH_IR_VIEW_H
 #define GRT_GRAPH_IR_VIEW_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Warnings: what the compiler takes a model to mean where it breaks a rule and one meaning is left. */
 #ifndef GRT_GRAPH_IR_WARN_H
 #define GRT_GRAPH_IR_WARN_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* BatchNormalization: per-channel scale and shift; in training mode by the batch's own statistics. */
 #include "graph/ops/pointwise_rules.h"
 

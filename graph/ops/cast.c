@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Cast, CastLike, BitCast: elements of another type, the shape stays. */
 #include "graph/ops/pointwise_rules.h"
 

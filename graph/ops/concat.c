@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Joining and cutting along one axis: Concat, Split. */
 #include "graph/ops/moves.h"
 

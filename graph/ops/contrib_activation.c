@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* com.microsoft: activations, with the sums that come before them. */
 #include "graph/ops/foreign.h"
 

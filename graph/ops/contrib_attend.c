@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See contrib_attend.h. */
 #include "graph/ops/contrib_attend.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the attention operators of com.microsoft share: from queries, keys and values to ai.onnx's Attention.
  */
 #ifndef GRT_GRAPH_OPS_CONTRIB_ATTEND_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* com.microsoft: Attention and QAttention, which project the input themselves; MultiHeadAttention and
  * DecoderMaskedMultiHeadAttention. */
 #include "graph/ops/contrib_attend.h"

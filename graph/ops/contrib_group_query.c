@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* com.microsoft: GroupQueryAttention and RotaryEmbedding, which decoders are made of.
  *
  * Rows of a batch may have pasts of different lengths: with S new positions, row b has seqlens_k[b] + 1 in

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* com.microsoft: products and convolutions with what was fused into them. */
 #include "graph/ops/foreign.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* com.microsoft: mixtures of experts, MoE and QMoE. Every expert computes every token, and the router's
  * weights, 0 for those that were not chosen, add the results up: no operator of ai.onnx sends rows to
  * experts. */

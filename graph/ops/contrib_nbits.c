@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* com.microsoft: weights of 2, 4 or 8 bits in blocks, as int4 language models have them. MatMulNBits is a
  * product with DequantizeLinear's result, GatherBlockQuantized takes rows first and dequantises those. */
 #include "graph/ops/contrib_nbits.h"

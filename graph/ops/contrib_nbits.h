@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Numbers of 2 and 4 bits, packed in bytes. */
 #ifndef GRT_GRAPH_OPS_CONTRIB_NBITS_H
 #define GRT_GRAPH_OPS_CONTRIB_NBITS_H

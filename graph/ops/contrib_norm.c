@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* com.microsoft: normalisations, with the sums that come before them; SimplifiedLayerNormalization, which is
  * written in the domain of ai.onnx. */
 #include "graph/ops/foreign.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* com.microsoft: operators on quantised tensors, as ONNX Runtime's static quantiser writes them: dequantise,
  * compute, quantise. */
 #include "graph/ops/foreign.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* com.microsoft: quantisation before ai.onnx had it in 16 and 4 bits, and products and LSTMs that ONNX
  * Runtime's dynamic quantiser makes. */
 #include "graph/ops/foreign.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* com.microsoft: operators that ai.onnx got later, or has in another form. */
 #include "graph/ops/foreign.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Control flow: If, Loop, Scan, SequenceMap. Their bodies are inferred by graph/ir/infer_bodies.c and
  * executed by the runtime, so the rows here have no rule of their own. */
 #include "graph/ir/op.h"

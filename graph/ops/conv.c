@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Conv and ConvTranspose; graphrt::ConvTranspose has an attribute layout: "NHWC" if input and output have
  * their channels last. */
 #include "graph/ops/window.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Along one axis, shape unchanged: CumSum, CumProd, Hardmax, LpNormalization; and MeanVarianceNormalization,
  * Det. */
 #include "graph/ops/moves.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Dropout: a copy, unless the model says at run time that it is being trained. */
 #include "graph/ops/pointwise_rules.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Einsum: sums of products by labelled axes. */
 #include "graph/ops/einsum_pairs.h"
 #include "graph/ops/moves.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Einsum of many operands as a chain of ones of two, so that its work is not the product of all its labels'
  * sizes. Labels of one operand alone are summed first. */
 #include "graph/ops/einsum_pairs.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Einsum of many operands by pairs. */
 #ifndef GRT_GRAPH_OPS_EINSUM_PAIRS_H
 #define GRT_GRAPH_OPS_EINSUM_PAIRS_H

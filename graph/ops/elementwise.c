@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rows of pointwise ops that pointwise.def cannot describe: any number of inputs, mixed types, optional
  * inputs, variants. */
 #include "graph/ops/pointwise_rules.h"

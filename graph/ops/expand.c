@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Repetition: Expand, Tile. */
 #include "graph/ops/moves.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What operators of other domains, and old ones that never became standard, are rewritten with.
  *
  * Such an operator is a row with `rewrite`: inference calls it once, when the types of the inputs are known,

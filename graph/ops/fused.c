@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Fused ops of our own, made by the passes: a convolution or a matrix product with what follows it.
  *
  *   graphrt::Conv(x, w, bias?, residual?)    Conv's attributes, and those below

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Picking by index: Gather, GatherElements, GatherND, Compress. */
 #include "graph/ops/moves.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Identity: the same value under another name. */
 #include "graph/ir/op.h"
 

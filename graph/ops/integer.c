@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Integer arithmetic of quantised models: ConvInteger, MatMulInteger, QLinearConv, QLinearMatMul. */
 #include "graph/ops/window.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Classification losses: NegativeLogLikelihoodLoss, SoftmaxCrossEntropyLoss. */
 #include "graph/ir/op.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Features and labels: ai.onnx.ml's ArrayFeatureExtractor, Binarizer, LabelEncoder, TreeEnsemble, and
  * TfIdfVectorizer. */
 #include "graph/ops/ml_parts.h"

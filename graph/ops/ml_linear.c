@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ai.onnx.ml's FeatureVectorizer, Imputer, LinearClassifier, LinearRegressor, Normalizer, OneHotEncoder and
  * Scaler, each said with ordinary operators. */
 #include "graph/ops/ml_parts.h"

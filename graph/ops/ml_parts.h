@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What ai.onnx.ml's operators share: shape rules, and expansions of the older ones, which are written with
  * ordinary ones. */
 #ifndef GRT_GRAPH_OPS_ML_PARTS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ai.onnx.ml: SVMRegressor and SVMClassifier, as products with their support vectors; and ZipMap, which is
  * given as the tensor of its maps' values. */
 #include "graph/ops/foreign.h"

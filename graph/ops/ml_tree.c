@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ai.onnx.ml's TreeEnsembleClassifier and TreeEnsembleRegressor, which list nodes by tree and number, become
  * TreeEnsemble, which lists them by index.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the rows of data movement share. No rows of its own. */
 #include "graph/ops/moves.h"
 

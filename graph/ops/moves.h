@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the rows of data movement share: content of small integer tensors, and turning old attributes into
  * inputs. */
 #ifndef GRT_GRAPH_OPS_MOVES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Normalisations over dims, groups, images and neighbouring channels. (BatchNormalization is pointwise at
  * inference.) graphrt::GroupNormalization and graphrt::InstanceNormalization have an attribute layout: "NHWC"
  * if the input's dims are batch, spatial..., channels. */

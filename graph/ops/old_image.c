@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Operators of 2017 that were experimental in ai.onnx and never became standard, in files of old converters.
  */
 #include "graph/ops/foreign.h"

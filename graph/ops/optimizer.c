@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Training steps of ai.onnx.preview.training: Adagrad, Adam, Momentum. Inputs are the learning rate R, the
  * step T, then for n tensors their values, their gradients and one or two kinds of state; outputs are new
  * values and states. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Pad: a border of constants, of the edge, or of reflected or repeated content. */
 #include "graph/ops/moves.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rows of the ops that pointwise.def lists. Ops with more to say (mixed types, optional inputs, variants)
  * have files of their own. */
 #include "graph/ops/pointwise.h"

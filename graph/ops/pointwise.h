@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The pointwise family as the passes see it: which op is which function of pointwise.def.
  *
  * A `graphrt::Pointwise` node evaluates a small program for every element. Attributes:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* graphrt::Pointwise: a program of pointwise functions, evaluated element by element. See pointwise.h. */
 #include "graph/ops/pointwise.h"
 

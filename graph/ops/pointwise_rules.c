@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Inference and upgrade rules that the files of the pointwise family share. */
 #include "graph/ops/pointwise_rules.h"
 

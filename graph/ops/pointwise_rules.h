@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Inference and upgrade rules that the files of the pointwise family share. */
 #ifndef GRT_GRAPH_OPS_POINTWISE_RULES_H
 #define GRT_GRAPH_OPS_POINTWISE_RULES_H

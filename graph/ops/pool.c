@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Pools over windows and over whole images; and the forms with channels last that the layout pass makes. */
 #include "graph/ops/window.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear. */
 #include "graph/ops/pointwise_rules.h"
 

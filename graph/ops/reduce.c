@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reductions over axes: the Reduce family, ArgMax, ArgMin. */
 #include "graph/ops/moves.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Views: the same elements under other dims. Reshape, Flatten, Squeeze, Unsqueeze. */
 #include "graph/ops/moves.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Resize, and Upsample which it replaced. */
 #include "graph/ops/moves.h"
 

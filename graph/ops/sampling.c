@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Windows of other kinds: DeformConv, LpPool, MaxUnpool. */
 #include "graph/ops/window.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Writing by index: ScatterElements, Scatter, ScatterND, TensorScatter. The output has the first input's
  * shape. */
 #include "graph/ops/moves.h"

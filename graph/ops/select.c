@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Picking, ordering and marking elements: TopK, Unique, NonZero, OneHot, Trilu, ReverseSequence. */
 #include "graph/ops/moves.h"
 

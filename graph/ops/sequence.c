@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sequences and optionals. What is known of one is its kind and the dtype inside; shapes are only known at
  * run time. */
 #include "graph/ir/op.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Shapes as data, and data from shapes: Shape, Size, ConstantOfShape, Range, EyeLike. */
 #include "graph/ops/moves.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Signal processing: DFT, STFT, window functions, MelWeightMatrix. */
 #include "graph/ir/op.h"
 

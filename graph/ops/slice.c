@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Cutting out boxes: Slice, CenterCropPad. */
 #include "graph/ops/moves.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Text: StringConcat, StringNormalizer, StringSplit, RegexFullMatch. */
 #include "graph/ir/op.h"
 

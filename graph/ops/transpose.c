@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reordering of axes: Transpose, DepthToSpace, SpaceToDepth. */
 #include "graph/ops/moves.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Images and boxes: GridSample, AffineGrid, Col2Im, RoiAlign, NonMaxSuppression. */
 #include "graph/ops/moves.h"
 

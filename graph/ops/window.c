@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sliding windows: output sizes of convolutions and pools. */
 #include "graph/ops/window.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sliding windows: what convolutions and pools have in common, as their shape rules see it. */
 #ifndef GRT_GRAPH_OPS_WINDOW_H
 #define GRT_GRAPH_OPS_WINDOW_H

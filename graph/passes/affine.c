@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Scales and shifts per channel: batch normalisation, and Mul, Add and the like by constants, go into the
  * weights of the convolution or product before them. A batch normalisation that has none before it becomes a
  * Mul and an Add. */

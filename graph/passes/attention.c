@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Attention, as exporters write it out, becomes one Attention node:
  *
  *   MatMul(Softmax(scale * MatMul(Q, K^T) + mask), V)

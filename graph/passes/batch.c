@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See batch.h. A batch's first dim is never touched: axes are counted from the end, and where members of
  * different rank meet, dims of 1 go between the first dim and the others. */
 #include "graph/passes/batch.h"

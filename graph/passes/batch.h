@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Batches: N values of one type as one value with a dim of N in front, and N nodes of one form as one node on
  * such values. What is made stands aside until somebody uses it, and can be taken back. */
 #ifndef GRT_GRAPH_PASSES_BATCH_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* If with a condition that is known: the branch that is taken moves out, the other goes away. */
 #include "graph/passes/passes.h"
 

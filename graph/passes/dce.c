@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Dead code: nodes none of whose results are used, and optional results that are not used. */
 #include "graph/passes/passes.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Epilogues: a convolution or matrix product takes over what follows it, as graphrt::Conv or graphrt::MatMul
  * (graph/ops/fused.c):
  *

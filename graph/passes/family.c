@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See family.h. */
 #include "graph/passes/family.h"
 

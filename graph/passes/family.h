@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Families of branches: what the values that a node joins have in common, followed back level by level.
  *
  * N values that are used alike are a group: N results of nodes of one form, ranges of one value, constants,

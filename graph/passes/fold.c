@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Constant folding: nodes whose inputs are all known become constants, computed by the target's own kernels.
  * Types are inferred again on the way, as a folded shape input makes the shapes after it known. */
 #include "graph/ir/flops.h"

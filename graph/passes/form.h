@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Forms: which values of a graph are computed alike. A form is a hash of how a value comes about; it is equal
  * for values that nodes of the same ops, attributes and types compute from values of equal forms, in the end
  * from ranges of one value, from constants of one type, or from the same value. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Layout: convolutions and what surrounds them run with channels last (NHWC, or NLC for one spatial dim),
  * where the target says that this is faster.
  *

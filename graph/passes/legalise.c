@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Legalise: ops that the target has no kernel for are replaced by simpler ones, as their rows say, until
  * nothing changes. What is still without a kernel then is reported, all of it at once. */
 #include "graph/passes/passes.h"

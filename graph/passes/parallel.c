@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Branches of one form, side by side in the graph, become one branch on a batch:
  *
  *   Concat of N x (Slice, Gemm, Relu, Gemm)

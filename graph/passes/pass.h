@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Passes: rewrites of a module, run in the order of the table in graph/passes/passes.c. */
 #ifndef GRT_GRAPH_PASSES_PASS_H
 #define GRT_GRAPH_PASSES_PASS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The table of passes and its driver. */
 #include "graph/passes/passes.h"
 #include "graph/ir/constant.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The passes, and what they share. Each is in a file of its own name. */
 #ifndef GRT_GRAPH_PASSES_H
 #define GRT_GRAPH_PASSES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Pointwise groups: connected element-wise nodes of one output shape become one graphrt::Pointwise node,
  * which reads its inputs and writes its result once (graph/ops/pointwise.h has the form of its program).
  *

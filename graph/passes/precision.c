@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Precision: where the caller allows it, products run as TF32, or weights and activations become float16 or
  * bfloat16. The model's inputs and outputs keep their types.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The three projections in front of an Attention become one product, whose result the attention reads as it
  * is:
  *

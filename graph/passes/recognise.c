@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Ops that exporters write out as several: GELU, SiLU, HardSwish, RMS, layer and group normalisation become
  * one node again, where the target has a kernel for it. A pattern is matched from its last node; what it
  * covers must not be used elsewhere. */

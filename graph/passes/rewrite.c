@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What passes share: replacing values, asking the target, looking around a node. */
 #include "graph/passes/passes.h"
 #include "graph/ir/constant.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rotary position embedding, as exporters write it out, becomes RotaryEmbedding:
  *
  *   x * cos + concat(-x[D/2..], x[..D/2]) * sin

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Products of one row by constant matrices: those with the same input become one, whose result is cut into
  * theirs:
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sizes that the model's inputs have are asked of them: whatever computes no more than such sizes, by way of
  * the Shape of an intermediate value, becomes Shape of an input, and a Concat of several. The intermediate
  * values are left to those who want their elements, so that patterns find them used by nobody else, and equal

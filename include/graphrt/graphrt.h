@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* libgraphrt: run ONNX models on CPUs and GPUs.
  *
  * Start with the simple part (section 1): open a model, create a session on a device, create a context, run.

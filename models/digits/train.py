@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Train the digits model that quickstart.sh runs, and write everything that this folder ships.
 
 Needs numpy, scikit-learn (the data set comes with it) and onnx; no deep learning framework. Usage:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 // BERT: token, position and type embeddings, then layers that normalise after each residual, and a pooler.
 #include <float.h>
 #include "family.h"

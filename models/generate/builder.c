@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 // See builder.h.
 #include "builder.h"
 #include <math.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 // The room that makes large ONNX models for benchmarks: a graph builder, a streaming writer, and one file per
 // model family. Topology is real, weights are random but seeded and well conditioned.
 //

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 // A graph of any number of nodes, to see how compile time grows with it: parallel branches, each a chain of
 // cheap steps that gives every family of passes something to look at (pointwise groups, matrix products with
 // epilogues, residuals, transposes that cancel, identities), joined by one Sum.

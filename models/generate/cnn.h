@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 // What the convolutional families share.
 #ifndef GRT_MODELS_CNN_H
 #define GRT_MODELS_CNN_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 // Decoders: RMS normalisation in primitive ops (in fp32 where the model is fp16), rotary position embeddings,
 // causal attention, a gated MLP.
 //

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 // A deep feed-forward network: Linear and ReLU over a list of widths that is repeated `blocks` times. One
 // block holds 1.4 GB, five hold 6.9 GB.
 #include "cnn.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 // DenseNet-121: each layer reads the concatenation of all that the block has made so far, after batch
 // normalisation and ReLU. Normalisation before the convolution cannot simply be folded into it.
 #include "cnn.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 // A model family: its name, its size options, and how to build it. One file defines one or two families;
 // main.c lists them all.
 #ifndef GRT_MODELS_FAMILY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 // See fill.h. The loops have constant trip counts and no branches, which is what compilers vectorise at -O2.
 #include "fill.h"
 #include <string.h>

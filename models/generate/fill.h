@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 // Random numbers for weights: counter-based, so that any part of any tensor can be computed on its own, and
 // fast enough to keep a disk busy.
 #ifndef GRT_MODELS_FILL_H

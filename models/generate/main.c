@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 // grt-models: writes one large ONNX model for benchmarks.
 #include <errno.h>
 #include <stdbool.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 // MobileNetV2: inverted residuals with depthwise convolutions, ReLU6 as Clip, and a mean in place of a pool.
 #include "cnn.h"
 #include "family.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 // Many independent small networks in one graph, written as a loop in Python would export them: slice the
 // input, two fully connected layers, concatenate.
 #include "cnn.h"

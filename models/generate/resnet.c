@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 // ResNet-50: bottleneck blocks with the stride on the 3x3 convolution. Convolution and batch normalisation
 // are separate nodes, as a training framework exports them.
 #include "cnn.h"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The model generator. The program also needs the object of proto/onnx.pb-c.c (or the library that holds it),
 # $(PROTOBUF_C_LIBS) and -lm.
 models_generate_grt_models_SOURCES = \

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 // See transformer.h.
 #include "transformer.h"
 #include <math.h>

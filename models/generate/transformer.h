@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 // What the transformer families share, node for node in the form that PyTorch's exporter emits.
 #ifndef GRT_MODELS_TRANSFORMER_H
 #define GRT_MODELS_TRANSFORMER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 // Vision transformer: patches through a convolution, a class token, layers that normalise before each branch.
 #include "cnn.h"
 #include "family.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 // See writer.h. Protobuf allows a message's fields to come in any order and in pieces, so the file is the
 // packed model without its graph, then the graph field: the packed graph without initializers, then each
 // initializer as its packed description followed by a raw_data field whose bytes are computed as they are

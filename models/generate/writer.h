@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 // Streams a built model to disk.
 #ifndef GRT_MODELS_WRITER_H
 #define GRT_MODELS_WRITER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See algo_cache.h. */
 #include "src/algos/cache.h"
 

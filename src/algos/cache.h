@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The cache of algorithms in memory: a map of the file's rows (algo_db.h), and what this process added to it.
  *
  * Sessions load it before their kernels are created and save it afterwards; the file is never touched while a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See algo_db.h. */
 #define _GNU_SOURCE /* secure_getenv */
 #include "src/algos/db.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The file of the cache of algorithms: SQLite, write-ahead log, opened for each use and closed again, so that
  * nothing of it is held between uses, across fork(), or while a library is asked.
  *

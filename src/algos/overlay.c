@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See algo_overlay.h. */
 #include "src/algos/overlay.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The choices that came with plans, beside the map of the cache's file: they are asked first, and never go
  * into the file.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The cache of algorithms as tools see it. */
 #include "src/algos/db.h"
 #include "src/session/model.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* grt_compile and grt_check_model: the compiler with a backend as its target. */
 #include "graph/compile.h"
 #include "src/base/structs.h"

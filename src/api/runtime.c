@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The runtime object: what sessions share, which is the devices that are open and the cache of algorithms. */
 #include "src/session/model.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* grt_key_create and grt_plan_sign. */
 #include "src/plan/signature.h"
 #include "src/plan/source.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See step_bench.h. */
 #include "src/api/step_bench.h"
 

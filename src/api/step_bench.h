@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One step of a frame, measured by itself: with inputs of its own, as often and with as many algorithms as
  * wanted.
  *

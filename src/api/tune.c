@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tuning: measure what a library offers for the steps of a model, and keep the fastest. Nothing else in the
  * library measures kernels. docs/decisions/tuning.md says what is measured and why so. */
 #include "src/base/structs.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The public side of values. */
 #include "src/base/value.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Bump allocator: a list of blocks, each twice as large as the one before. */
 #include "src/base/arena.h"
 

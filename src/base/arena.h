@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Bump allocation: many small objects that live and die together. Zeroed, 16-byte aligned, never freed one by
  * one. */
 #ifndef GRT_BASE_ARENA_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Asking whoever waits for a long call whether it shall go on. */
 #ifndef GRT_BASE_CANCEL_H
 #define GRT_BASE_CANCEL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sizes that cannot wrap: products and sums report overflow instead. */
 #ifndef GRT_BASE_CHECKED_H
 #define GRT_BASE_CHECKED_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See cores.h. */
 #define _GNU_SOURCE /* cpu_set_t */
 #include "src/base/cores.h"

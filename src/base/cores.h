@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How many processor cores this process may use. */
 #ifndef GRT_BASE_CORES_H
 #define GRT_BASE_CORES_H

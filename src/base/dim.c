@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Hash-consed dimension expressions. */
 #include "src/base/dim.h"
 

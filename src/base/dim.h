@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Symbolic dimensions: hash-consed integer expressions over named symbols.
  *
  * Handles of equal expressions of one table are equal, so `a == b` proves equality (a != b proves nothing).

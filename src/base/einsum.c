@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reading the equations of Einsum. Blanks mean nothing; letters of both cases are labels. */
 #include "src/base/einsum.h"
 

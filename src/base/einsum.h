@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The equations of Einsum: which label each axis of an operand has. */
 #ifndef GRT_BASE_EINSUM_H
 #define GRT_BASE_EINSUM_H

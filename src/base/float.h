@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The small float formats, converted to and from float32. Round to nearest even; NaN stays NaN. */
 #ifndef GRT_BASE_FLOAT_H
 #define GRT_BASE_FLOAT_H

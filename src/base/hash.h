@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* uthash, with tables that survive a lack of memory: left to itself it ends the process. */
 #ifndef GRT_BASE_HASH_H
 #define GRT_BASE_HASH_H

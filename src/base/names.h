@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Names to things, in an arena: the symbol tables of import. Nothing is ever removed. */
 #ifndef GRT_SRC_BASE_NAMES_H
 #define GRT_SRC_BASE_NAMES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Attribute look-up and messages that name the node. */
 #include "src/base/op_desc.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One operator instance, as the graph, the plan and the kernels all see it: domain, op, attributes. */
 #ifndef GRT_BASE_OP_DESC_H
 #define GRT_BASE_OP_DESC_H

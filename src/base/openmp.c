@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See openmp.h. */
 #include "src/base/openmp.h"
 

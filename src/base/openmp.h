@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* OpenMP's settings of the calling thread, which belong to the program: who changes them puts them back. A
  * build without OpenMP has teams of one.
  *

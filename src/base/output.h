@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Files that are there whole or not at all: written without a name where the file system can, else under a
  * temporary one beside the final one, flushed to disk, then put in place. A temporary name that a killed
  * process left behind is removed by the next one that writes into the directory. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How the bytes of a constant lie when they are not the plain tensor. A format is a word that the kernels of
  * one backend agree on; nobody else reads such bytes. */
 #ifndef GRT_BASE_PACKING_H

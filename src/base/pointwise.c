@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The pointwise functions: numbers, arities, parameters. */
 #include "src/base/pointwise.h"
 

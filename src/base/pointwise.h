@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The pointwise functions of pointwise.def: their numbers, and which function an op instance is. */
 #ifndef GRT_BASE_POINTWISE_H
 #define GRT_BASE_POINTWISE_H

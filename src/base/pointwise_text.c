@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The expressions of pointwise.def as text, for code that is generated. No header here may define a macro
  * that they use. */
 #include "src/base/pointwise.h"

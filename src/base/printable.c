@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Text of others made fit for a terminal and a log: names, attributes and strings of models may hold
  * anything.
  */

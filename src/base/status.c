@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Status texts and the per-thread error message. */
 #include "src/base/status.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Failing with a message: every fallible function returns grt_status and leaves its story in the thread's
  * error slot. */
 #ifndef GRT_BASE_STATUS_H

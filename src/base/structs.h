@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Structs of the public API that carry struct_size: a program may have been compiled with an older header,
  * whose structs are shorter, or with a newer one. */
 #ifndef GRT_BASE_STRUCTS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sizes, strides and broadcasting of tensor views. */
 #include "src/base/tensor.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What every room asks of a tensor view: sizes, strides, broadcasting. */
 #ifndef GRT_BASE_TENSOR_H
 #define GRT_BASE_TENSOR_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A growing string, for messages, reports and generated code. */
 #ifndef GRT_BASE_TEXT_H
 #define GRT_BASE_TEXT_H

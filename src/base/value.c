@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Counted buffers and the values made of them. */
 #include "src/base/value.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Run-time values: tensors, sequences and optionals, with counted memory. */
 #ifndef GRT_BASE_VALUE_H
 #define GRT_BASE_VALUE_H

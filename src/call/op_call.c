@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Calling one op on values whose dims are only known now. */
 #include "src/call/op_call.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One op called on values whose dims are only known now: shapes by the op's rule, memory from the heap, then
  * the kernel.
  *

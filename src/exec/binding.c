@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a context is bound to: inputs and outputs of the caller's, and what it hands out after a run. */
 #include "src/exec/in_flight.h"
 

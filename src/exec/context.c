@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Contexts: life, running, reports. */
 #include "src/exec/context.h"
 

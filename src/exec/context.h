@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Contexts: one execution in flight. A frame holds the values of one body; the main body has one frame per
  * combination of input dims, planned once ("profile"); bodies of control flow have one frame each. */
 #ifndef GRT_SRC_EXEC_CONTEXT_H

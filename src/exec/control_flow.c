@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* If, Loop, Scan and SequenceMap: bodies run by the executor, so that every backend has them. */
 #include "src/exec/context.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Values whose memory is a device's, and a pool of it for values whose sizes come with the run. */
 #ifndef GRT_SRC_EXEC_DEVICE_VALUE_H
 #define GRT_SRC_EXEC_DEVICE_VALUE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Running the steps of a frame. */
 #include "src/exec/context.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Frames: the values of a body, where static ones lie, and the prepared kernels. */
 #include "src/exec/context.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where the static values of a frame lie: planned once, pointed at what is bound before each run. */
 #include "src/exec/context.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Steps that compute from dims alone: they run once, when the frame for these dims is made. */
 #include "src/exec/context.h"
 #include "src/exec/device_value.h"

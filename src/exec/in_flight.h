@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Runs that were enqueued: the order among them, and what graphs of the caller's point at.
  *
  * All runs of a context share its memory. A run behind which nobody has waited is in flight: whatever touches

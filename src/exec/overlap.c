@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whether what a context is bound to overlaps: a run writes outputs while it reads inputs and other outputs.
  */
 #include "src/exec/context.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Profiles: a frame of the main body for each combination of input dims, the last few of which are kept. */
 #include "src/exec/in_flight.h"
 

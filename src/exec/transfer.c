@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Device sessions: values between the host and the device.
  *
  * Every tensor's home is the device. The host sees a value when a step that runs on the CPU, a shape rule or

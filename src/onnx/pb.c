@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Unpacking: the walk before protobuf-c, and what it cuts out. */
 #include "src/onnx/pb.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ONNX messages from bytes that nobody vouches for, and tensors to and from them.
  *
  * protobuf-c copies every `bytes` field and recurses as deep as the file wants. So the bytes are walked

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ONNX .pb files: values read from them and written to them. */
 #include "src/base/output.h"
 #include "src/onnx/pb.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* TensorProto, SequenceProto and OptionalProto to tensors and values. */
 #include "src/onnx/pb.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What an executor may rely on, checked once when a plan is read: then no step needs to look again. */
 #include "src/plan/format.h"
 

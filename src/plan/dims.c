@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See plan_dims.h. */
 #include "src/plan/dims.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The dims of a plan's values for given input dims, outside a run: for reports and for what is prepared at
  * compile time. */
 #ifndef GRT_SRC_PLAN_DIMS_H

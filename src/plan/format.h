@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The bytes of a plan file around META, shared by reader and writer; and the checks of a decoded plan.
  *
  *   page 0     plan_header, zeros up to 4096

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Static memory planning: one sweep over the steps with a list of free intervals. */
 #include "src/plan/memory_plan.h"
 

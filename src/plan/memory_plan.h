@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Static memory: where in the arena each value of a body lies, given its size and the steps between which it
  * lives. */
 #ifndef GRT_SRC_PLAN_MEMORY_PLAN_H

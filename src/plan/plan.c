@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What every holder of a plan needs: letting go of it, and the checksum of its file's sections. */
 #include "src/base/openmp.h"
 #include "src/plan/format.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A plan in memory: what the compiler produces, the file stores and the runtime executes. Immutable once
  * built. */
 #ifndef GRT_SRC_PLAN_PLAN_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Plan files in: header, section table, checksums, then META, then where the weights are. Nothing is
  * allocated from a number before the number was checked. */
 #include "src/plan/signature.h"

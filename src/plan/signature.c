@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See plan_signature.h. The only file that knows libsodium. */
 #include "src/plan/signature.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Signatures of plan files: Ed25519 over the section table and a digest of each section. Digests are BLAKE2b
  * of leaves of PLAN_LEAF bytes, then of those, so that several threads can compute one, and weights may be
  * digested after the signature was verified: it covers the digests that are expected.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See plan_source.h. */
 #include "src/plan/source.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A plan file that another one is made from: all its sections but one stay as they are, byte for byte. */
 #ifndef GRT_SRC_PLAN_SOURCE_H
 #define GRT_SRC_PLAN_SOURCE_H

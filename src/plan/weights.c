@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Weights in a file of their own, beside the plan. The file is named by its content, so that plans of the
  * same name never share one unless it is the same: a plan that is replaced, or about to be, stays whole. */
 #define _GNU_SOURCE /* memmem */

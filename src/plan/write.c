@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Plan files out: the same plan gives the same bytes, and a file is there whole or not at all. */
 #include "src/plan/format.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Pools: contexts with a thread each, fed from one bounded queue.
  *
  * A request is handed to a thread that waits for one, of the session that has the fewest at work: a shared

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Requests of a pool: what one run gets and gives, in memory that belongs to no context. */
 #ifndef GRT_SRC_POOL_REQUEST_H
 #define GRT_SRC_POOL_REQUEST_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The devices that a runtime has opened: each once, for all its sessions, until the runtime is released. */
 #ifndef GRT_SRC_SESSION_DEVICES_H
 #define GRT_SRC_SESSION_DEVICES_H

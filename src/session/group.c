@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Making sessions, one or many at once: a thread for each device, one upload of the weights for all. */
 #include "src/session/session.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A model's weights in host memory, as one kind of device wants them: packed as they lie in the plan where
  * that was made for this kind, unpacked otherwise. Shared by all sessions on such devices. */
 #ifndef GRT_SRC_SESSION_HOST_WEIGHTS_H

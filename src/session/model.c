@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Opening models: plans are mapped, ONNX files are compiled in memory. Answering questions about them. */
 #include "src/session/model.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Models: an immutable plan, mapped from a file or compiled in memory. */
 #ifndef GRT_SRC_SESSION_MODEL_H
 #define GRT_SRC_SESSION_MODEL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Load phases and the clock. */
 #include "src/session/phases.h"
 

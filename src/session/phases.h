@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* When each phase of a load began and ended. */
 #ifndef GRT_SRC_SESSION_PHASES_H
 #define GRT_SRC_SESSION_PHASES_H

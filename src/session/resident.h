@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Weights in the memory of devices: one copy per device and content, shared by all sessions of a runtime that
  * run the same plan there, whoever opened it. */
 #ifndef GRT_SRC_SESSION_RESIDENT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Creating sessions: find a kernel for every step, pack weights, all steps in parallel. */
 #include "src/session/session.h"
 

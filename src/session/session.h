@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions: a model resident on a device. Immutable once created, shared by contexts and threads. */
 #ifndef GRT_SRC_SESSION_SESSION_H
 #define GRT_SRC_SESSION_SESSION_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Putting one image of weights into the memory of several devices at once.
  *
  * Reader threads fill a small ring of chunks, pinned where the devices can; each chunk crosses to one device

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Choosing algorithms while a plan is compiled, for devices that need not be there. */
 #ifndef GRT_SRC_TARGET_CHOOSE_H
 #define GRT_SRC_TARGET_CHOOSE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Planning memory without a session: kernels' in-place flags come from the backend's rows. */
 #include "src/target/measure.h"
 

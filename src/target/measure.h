@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The activation memory of a plan at the default dims (every symbol 1), for reports. */
 #ifndef GRT_SRC_TARGET_MEASURE_H
 #define GRT_SRC_TARGET_MEASURE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "src/target/pack.h"
 
 #include "src/base/checked.h"

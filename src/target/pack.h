@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Laying constants out as the target's kernels read them, so that sessions find them ready. */
 #ifndef GRT_SRC_TARGET_PACK_H
 #define GRT_SRC_TARGET_PACK_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A backend as the compiler sees it. */
 #include "src/target/target.h"
 

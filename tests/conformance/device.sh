@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Runs every conformance case there is on a device: `make check-cuda`, or from a bundle.
 # usage: device.sh BUILD-OR-BUNDLE-DIR DEVICE [--jobs N] [--json FILE]
 #

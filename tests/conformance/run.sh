@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Runs every conformance case there is with `graphrun check`: official node tests, old suites, light models, exported models,
 # models of other runtimes.
 # usage: run.sh BUILD-DIR [--every N] [--jobs N]    (--every N: each N-th case only, for slow builds)

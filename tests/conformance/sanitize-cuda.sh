@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # compute-sanitizer over every third node case of the ops whose kernels index by hand and over drawn nodes, or over all cases whose
 # names match a pattern.
 # usage: sanitize-cuda.sh BUNDLE-DIR DATA-DIR [PATTERN]

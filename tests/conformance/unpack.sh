@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Unpacks the test archives that exist into DIR, once. usage: unpack.sh DIR
 #   DIR/node/NAME  DIR/data/{simple,pytorch-converted,pytorch-operator,light}/NAME  DIR/given/NAME  DIR/peers/given/NAME
 #   DIR/contrib/NAME

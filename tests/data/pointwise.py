@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes cases/pointwise: every pointwise function that a group can hold, each as the head of a group of its own (function, times a
 row, plus one number), with inputs and what ONNX's reference evaluator makes of them. Wants numpy and onnx. usage: pointwise.py"""
 from pathlib import Path

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Enqueued runs: on a stream of the caller's, with changing buffers, in the caller's own graph, from two
  * threads. Their results are those of grt_context_run, bit for bit. */
 #include "tests/device/device.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Copies between the host and the device: from and to page-locked memory, in the caller's stream and graph,
  * and in a pool, in sizes that drivers treat differently. Sums are what the device computes, so that every
  * element is known. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Data that operators do not allow, which only the device sees; shapes that share a kernel. */
 #include "tests/device/device.h"
 #include "tests/differential/model.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tests of the public API on a CUDA device, beside the caller's own use of CUDA. Each test is a function that
  * runs in a process of its own: what it breaks, up to the driver's context, is its own. */
 #ifndef GRT_TESTS_DEVICE_DEVICE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What goes wrong on devices: errors that say so, and a process that goes on where the driver lets it. */
 #include "tests/device/device.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* usage: device [--model FILE] [TEST...]
  * Runs the tests of tests.def on cuda:0, each in a process of its own. FILE is a model of one float32 input
  * and one output. The last line is the totals; without a usable device everything is skipped. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Runs among the caller's other work: results on its stream, one context on two streams, graphs that outlive
  * what they were captured with, the calling thread's current device. */
 #include "tests/device/device.h"

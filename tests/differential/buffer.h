@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Memory with a guard on both sides. */
 #ifndef GRT_TESTS_DIFFERENTIAL_BUFFER_H
 #define GRT_TESTS_DIFFERENTIAL_BUFFER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Random nodes on a device beside the CPU, through the public API: random shapes, broadcasts, attributes and
  * dtypes; guards round every buffer that is ours; several runs, so that replayed ones are compared too. What
  * is drawn stands in makers.def. Case i has seed N + i. Nodes that the device has no kernel for are skipped.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The stream of random numbers that a case is drawn from: equal seeds give equal cases on every machine. */
 #ifndef GRT_TESTS_DIFFERENTIAL_DRAW_H
 #define GRT_TESTS_DIFFERENTIAL_DRAW_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Attention, and the rotary embedding of its queries and keys.
  *
  * Small ones have sizes that the fast kernels take and others, and few queries with many keys, which are

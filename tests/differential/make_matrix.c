@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Products of matrices, determinants, recurrences. */
 #include "tests/differential/makers.h"
 

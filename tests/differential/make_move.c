@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Elements that go to other places unchanged. */
 #include "tests/differential/makers.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Random numbers: seeded, so that the same run draws the same numbers everywhere. */
 #include "tests/differential/makers.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What is found in the data, often in a number that the data decides. */
 #include "tests/differential/makers.h"
 

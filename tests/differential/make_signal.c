@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Signals: transforms, windows, filter banks. */
 #include "tests/differential/makers.h"
 

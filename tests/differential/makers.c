@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See makers.h. The table is makers.def. */
 #include "tests/differential/makers.h"
 

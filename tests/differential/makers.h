@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Makers: functions that draw a random node, one for each family of ops that take the same inputs. */
 #ifndef GRT_TESTS_DIFFERENTIAL_MAKERS_H
 #define GRT_TESTS_DIFFERENTIAL_MAKERS_H

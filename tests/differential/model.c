@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See model.h. Field numbers are those of onnx.proto. */
 #include "tests/differential/model.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ONNX models of one node and what prepares its inputs, written byte by byte, so that programs that test
  * through the public API need nothing else. */
 #ifndef GRT_TESTS_DIFFERENTIAL_MODEL_H

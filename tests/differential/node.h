@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Putting a node together: inputs with random content in guarded memory, attributes. The struct is model.h's.
  */
 #ifndef GRT_TESTS_DIFFERENTIAL_NODE_H

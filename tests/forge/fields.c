@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See fields.h. */
 #include "tests/forge/fields.h"
 

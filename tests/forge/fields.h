@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Fields of a message of protobuf-c and of all messages in it, seen through their descriptors, and changes of
  * one. */
 #ifndef GRT_TESTS_FORGE_FIELDS_H

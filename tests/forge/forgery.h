@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A plan changed in what it says: indices, dims, kinds, operators, attributes, lists. Offsets and checksums
  * are made right again, so that nothing but the checks of a decoded plan stands between it and the kernels.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Plans as somebody may forge them: changed in what they say, every checksum right. They are opened and run
  * on the CPU. They may be refused or fail, with a message; nothing else may happen. */
 #include "tests/differential/draw.h"

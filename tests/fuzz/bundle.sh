@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Makes a directory that fuzzes on another machine of the same architecture, which needs no compiler and no development packages:
 # OUT_DIR/campaign.sh, and OUT_DIR/fuzz.tar.gz with the targets, their libraries, models and seeds.
 # usage: bundle.sh BUILD_DIR FUZZ_BUILD_DIR OUT_DIR    after tests/fuzz/run.sh 0 and tests/fuzz/seeds.sh --all BUILD_DIR BUILD_DIR/fuzz-all

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Runs the three fuzz targets on many cores, from a directory that tests/fuzz/bundle.sh has made (make fuzz-bundle).
 #
 #   campaign.sh SECONDS [JOBS]     JOBS: processes at a time (as many as there are processors)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the fuzz targets share. Each is one function over bytes; libFuzzer (fuzzing) or replay.c (make check)
  * feeds it. */
 #ifndef TESTS_FUZZ_FUZZ_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Bytes as an ONNX model: import, inference, passes, lowering. Any status may come back; nothing else may
  * happen. */
 #include "fuzz.h"

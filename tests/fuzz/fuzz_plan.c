@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Bytes as a plan: header, sections, META. What is behind the checksums would never be reached by changed
  * bytes, so the checksums of a well-formed header are made right first. A plan that loads is asked all that
  * tools ask, gets a session on the null device, which checks every step and computes nothing, and is run on

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Bytes as a model that is run: import, passes, a session on the CPU, two runs with wild inputs. */
 #include "fuzz.h"
 

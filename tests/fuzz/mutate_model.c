@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Mutations that know ONNX: nodes, attributes, types and data change, as tests/mutate does it, with donors
  * from the models in GRAPHRT_FUZZ_POOL (DIRECTORY/<case>/model.onnx). Without that, and now and then with it,
  * bytes change. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Mutations that know plans: what META says changes, as tests/forge does it. Now and then bytes change. */
 #include "fuzz.h"
 

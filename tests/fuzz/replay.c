@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Feeds files, and a number of changed copies of each, to a fuzz target: what make check can do without
  * libFuzzer. The changes come from a fixed seed, so that a failure comes again; a case that crashes was
  * written to CRASH-FILE before it was tried.

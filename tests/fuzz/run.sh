@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Builds the libFuzzer targets with clang in build-fuzz/ and runs each for a while. usage: tests/fuzz/run.sh [SECONDS]
 # Without SECONDS each target makes the same 60,000 executions at every call, as far as that can be: who changed nothing sees nothing new. To
 # look for what is new, give SECONDS of each target, or see campaign.sh; 0 builds them, with tests/forge/forge, and makes the seeds.

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Makes the seed corpora: small models of the conformance archive that differ in what they use, and plans of them.
 # usage: seeds.sh [--all] BUILD-DIR OUT-DIR    writes OUT-DIR/import/*.onnx and OUT-DIR/plan/*.grt
 #   --all   every model of at most 32 KiB in BUILD-DIR/data

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Does every pointwise function become source that NVRTC compiles? For all types and places of inputs; needs
  * no GPU. Whether the kernels compute what they should is seen on a GPU (tests/conformance/device.sh). */
 #include "backends/cuda/nvrtc.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See batch.h. */
 #include "tests/mutate/batch.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Any number of trials, in children that try one after the other within a time and an amount of memory. A
  * child that dies, hangs or leaks is a failure, and another one goes on behind it. */
 #ifndef GRT_TESTS_MUTATE_BATCH_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Models that are wrong in what they say, not in how it is written: nodes of the conformance cases, changed
  * at one to three places, are opened, optimised and run on the CPU. They may be refused or fail, with a
  * message; nothing else may happen. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Attributes: absent, unexpected, of another type, with numbers that nobody has thought of. */
 #include "tests/differential/draw.h"
 #include "tests/mutate/content.h"

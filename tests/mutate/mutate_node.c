@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Nodes: inputs and outputs that are missing, doubled or others; another op; nodes that are gone or there
  * twice. */
 #include "tests/differential/draw.h"

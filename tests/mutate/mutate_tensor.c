@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tensors in the file: dims, dtypes and data that do not go together, data that is short, values that break
  * things. */
 #include "tests/differential/draw.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What graphs say of their inputs, outputs and values: dims, ranks, dtypes, kinds. And inputs that become
  * known, so that what is otherwise checked when a model runs is checked when it is compiled. */
 #include "tests/differential/draw.h"

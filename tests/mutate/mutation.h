@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One model changed at a few places, as a program that writes models might do it wrong: attributes, inputs,
  * types, data. */
 #ifndef GRT_TESTS_MUTATE_MUTATION_H

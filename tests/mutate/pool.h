@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The models that mutants are made of: their bytes, and their nodes as donors of ops and attributes. */
 #ifndef GRT_TESTS_MUTATE_POOL_H
 #define GRT_TESTS_MUTATE_POOL_H

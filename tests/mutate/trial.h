@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A model or a plan tried out on the CPU: opened, optimised, run twice on small inputs. Whatever comes back,
  * a failure must say why. */
 #ifndef GRT_TESTS_MUTATE_TRIAL_H

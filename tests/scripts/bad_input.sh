@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Bad models, plans, inputs: exit status 2 and a message that names the culprit; no crash, no leak (under sanitizers), no hang.
 set -u
 . "$(dirname "$0")/lib.sh"

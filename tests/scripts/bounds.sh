@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Small models that ask for much, with the tools under limits: a result or one message, no signal; and an optimize that is
 # interrupted leaves nothing behind.
 set -u

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # --device cuda where something is missing: what that is must be said. The driver is a stand-in here.
 set -u
 . "$(dirname "$0")/lib.sh"

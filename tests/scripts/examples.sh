@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Runs the example programs on the model that ships with the project.
 set -u
 . "$(dirname "$0")/lib.sh"

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # The fuzz targets over their seeds and 200 changed copies of each, and over what they once found: a smoke test that needs no libFuzzer.
 # Then forged plans: changed in what they say, every checksum right.
 set -u

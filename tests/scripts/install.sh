@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # An installation from its users' side: what is where, programs that see nothing but it, and that nothing stays behind. The tarball
 # has every file of the checkout.
 set -u

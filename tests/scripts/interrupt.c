@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Preloaded: the process is killed at the KILL_AT-th change of a directory (a link, a rename, a removal);
  * with SHORT set, writes are interrupted by signals or take a part of what they are given. */
 #define _GNU_SOURCE

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Writers that are interrupted, killed or have no room: what was there stays whole, and nothing else stays behind.
 set -u
 . "$(dirname "$0")/lib.sh"

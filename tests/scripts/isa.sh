@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # The instruction set levels below this machine's highest, at which everything else in make check runs: the unit tests and the
 # differential tests once for each, so that kernels for older processors are tested on newer ones.
 set -u

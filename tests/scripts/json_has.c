@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* json_has PATH:TYPE... < report: does a JSON report have these fields? PATH is "latency_ms.p50", "0.model",
  * ...; TYPE is string, integer, number, array, object or boolean. Exit status 1 names the first that is
  * missing. */

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # For the test scripts of make check: sourced, not run. They run in the build directory; automake sets srcdir.
 # shellcheck shell=bash
 

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # The man pages and --help agree: every command is in the synopsis, every option of each in both, every environment variable that
 # is read in the pages. Links between documents lead somewhere.
 set -u

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Models of the conformance archive with attributes, inputs, types and data changed: they are refused with a message, or they run.
 set -u
 . "$(dirname "$0")/lib.sh"

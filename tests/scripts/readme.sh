@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Compiles the C program in README.md against the library, as a user would, and runs it.
 set -u
 . "$(dirname "$0")/lib.sh"

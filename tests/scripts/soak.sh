@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # A pool under 20,000 requests from 8 threads: right results, memory that does not grow. The whole run is
 # tests/soak/soak --requests 1000000 models/digits/digits.onnx.
 set -u

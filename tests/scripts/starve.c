@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Preloaded: the library's own allocations fail, from the STARVE_AT-th on. Those of other libraries do not:
  * tests/starve/ fails those, one at a time. */
 #define _GNU_SOURCE

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Memory, address space and threads that run out: an error that says so, no crash, and nothing else. Every allocation of a
 # process fails once, in whatever library it is made; tests/starve/refuse.c names the exceptions.
 #   STARVE_MODELS='a.onnx b.onnx'   further models whose every allocation is to fail; inputs are tensors, no strings

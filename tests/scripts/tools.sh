@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # graphc and graphrun as users meet them: exit status, reports, saved files, what goes to which stream.
 set -u
 . "$(dirname "$0")/lib.sh"

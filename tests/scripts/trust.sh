@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # What a model, a plan or a neighbour may not do to the user: write to the terminal, forge a line, leave files open, bring code unasked.
 set -u
 . "$(dirname "$0")/lib.sh"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A pool under requests from many threads that change their sizes, bind outputs or do not, read results or
  * let them go unread, before or after they are done. Every result that is read must be right, and memory must
  * not grow.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A system that does not let the process make as many threads as it wants: sessions have fewer, runs go on,
  * nothing exits. In place of a limit of the system's, which would need another user: pthread_create fails
  * while too many threads are there.

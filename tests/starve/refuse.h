@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An allocator that refuses once, or from some point on: the process's malloc and its relations, in whatever
  * library they are called, and anonymous mappings. For glibc. */
 #ifndef GRT_TESTS_STARVE_REFUSE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Every allocation of a model's life fails once: opening, making a session and a context, running twice with
  * different dims, releasing. Each time the status is OUT_OF_MEMORY with a message, nothing is lost, and the
  * next life is as if nothing had been.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Running part of a test in a process of its own, with limits, and what it took. */
 #ifndef GRT_TESTS_BOUNDED_H
 #define GRT_TESTS_BOUNDED_H

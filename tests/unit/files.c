@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Making, reading and removing what tests leave in /tmp. */
 #include "tests/unit/files.h"
 

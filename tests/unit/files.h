@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Files and directories that tests make below /tmp. What goes wrong fails the test. */
 #ifndef GRT_TESTS_FILES_H
 #define GRT_TESTS_FILES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Import that is to succeed, and import that is to be refused. */
 #ifndef GRT_TESTS_IMPORT_CHECK_H
 #define GRT_TESTS_IMPORT_CHECK_H

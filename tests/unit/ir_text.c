@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Graphs from text, and an interpreter for them. */
 #include "graph/ir/infer.h"
 #include "tests/unit/ir_text.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Graphs written as text, for tests of inference and passes; and a plain interpreter, to see that a rewrite
  * computes the same.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Runs every suite that tests/sources.mk lists. usage: unit [SUITE...], or
  * unit --isa: the levels of GRAPHRT_CPU_ISA that this machine has, lowest first, in one line. */
 #include "backends/cpu/isa.h"

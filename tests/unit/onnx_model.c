@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Building ONNX messages in an arena. */
 #include "tests/unit/onnx_model.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Small ONNX models made on the spot: lists are written as text, "a,b,,c". Everything lives in one arena. */
 #ifndef GRT_TESTS_ONNX_MODEL_H
 #define GRT_TESTS_ONNX_MODEL_H

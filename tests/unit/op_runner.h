@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One op by itself: its shape rule, then its CPU kernel, on tensors of the test's. */
 #ifndef GRT_TESTS_OP_RUNNER_H
 #define GRT_TESTS_OP_RUNNER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The plan: X[n,4] -> Conv-like kernel with every attribute kind -> view -> If with two bodies, one of which
  * captures a value and holds a Loop; a string weight, two equal weights, an empty one, a scalar and a default
  * of an input; and two choices of algorithms. */

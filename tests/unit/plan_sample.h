@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A plan with one of everything, for the tests and the fuzzer of plan files. */
 #ifndef GRT_TESTS_PLAN_SAMPLE_H
 #define GRT_TESTS_PLAN_SAMPLE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The cache of algorithms: what is stored is found again, by other processes too, whatever they do to the
  * file; and a file that cannot be used costs a warning. */
 #define _GNU_SOURCE

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Choices that come with plans: which devices they serve, that they win over the cache's file and stay out of
  * it, and what happens when the library refuses them. */
 #include "src/algos/cache.h"

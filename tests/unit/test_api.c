@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The public functions as they are misused: NULLs, sizes of structs, wrong tensors, one context in two
  * threads, forks, and that nothing of the program's own settings is changed. */
 #include "tests/unit/files.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Attention, in blocked float32 and in exact double, against its definition. */
 #include "tests/unit/op_runner.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Models that are wrong in what they say: each of these once crashed, or read beyond its memory; tests/mutate
  * found them. And one that took for ever. */
 #include "tests/unit/onnx_model.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The bound that the header states for grt_compile, held on models that are made to break it: small ones that
  * say much. Also cancelling. */
 #include "tests/unit/bounded.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* grt_check_model says what compiling would: yes to what compiles, no to what does not, and what stands in
  * the way. */
 #include "tests/unit/files.h"

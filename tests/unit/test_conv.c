@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Convolutions and pools on random windows, in both layouts, against their definition in double. */
 #include "tests/unit/op_runner.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How many cores a process may use: affinity, siblings and quotas of a machine that is made of files. */
 #include "src/base/cores.h"
 

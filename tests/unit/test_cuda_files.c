@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a plan brings for a GPU is looked at before its libraries are given it: cut or crooked, it is refused.
  */
 #include "backends/cuda/cubin.h"

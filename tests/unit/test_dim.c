@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Dimension expressions: normal form, arithmetic, printing. */
 #include "src/base/dim.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Plans of cuDNN's that were made for another GPU: its description is exchanged, whatever the text is. */
 #include "backends/cuda/dnn_profile.h"
 

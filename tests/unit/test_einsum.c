@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Einsum of many operands, which is computed by pairs, against its definition. */
 #include "tests/unit/onnx_model.h"
 #include "tests/unit/op_runner.h"

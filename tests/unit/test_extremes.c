@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tiny models whose sizes are extreme: dims of 2^50 in tensors without elements, windows of 2^31, results
  * that no machine holds. Each opens and runs, or is refused, in a child with little time and memory. */
 #include "tests/unit/bounded.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Devices that refuse: too little memory at every point, captures that fail, pointers that are none; and that
  * memory of data-dependent outputs is kept between runs. */
 #include "tests/unit/onnx_model.h"

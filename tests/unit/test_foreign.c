@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Operators of other domains: what is wrong with a node is said of that node, its operator and its attribute,
  * and what is made of it bears its name. (Results: the suite "com.microsoft operators" of the conformance
  * tests.) */

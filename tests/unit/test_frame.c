@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Frames: what is computed once for a combination of dims, because nothing but the dims decides it. */
 #include "tests/unit/onnx_model.h"
 

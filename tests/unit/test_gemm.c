@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The packed matrix product: every combination of operands and epilogue against sums in double. */
 #include "backends/cpu/gemm.h"
 #include "tests/unit/op_runner.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Import of models: what ONNX allows comes in, what it forbids is refused and the culprit named. Graphs,
  * their constants and names; nodes, bodies, functions, tensors and bytes have files of their own. */
 #include "tests/unit/import_check.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Import of nodes with bodies: what is seen from inside, and what from outside. */
 #include "tests/unit/import_check.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Import of what is no model, of damaged ones and of such that are wrong in many places. */
 #include "tests/unit/import_check.h"
 

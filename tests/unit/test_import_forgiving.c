@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Models that break the standard's rules and mean one thing all the same: imported, with a warning each; an
  * error when strict, and where two things could be meant. */
 #include "graph/ir/infer.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Import of models with functions of their own, which are inlined. */
 #include "tests/unit/import_check.h"
 

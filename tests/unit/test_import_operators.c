@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Import of nodes: their attributes and operands, which operators and versions there are, and old forms of
  * them. */
 #include "tests/unit/import_check.h"

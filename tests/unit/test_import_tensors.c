@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tensors from messages: every dtype in every form, wrong sizes, sparse ones, external files. */
 #include "tests/unit/files.h"
 #include "tests/unit/onnx_model.h"

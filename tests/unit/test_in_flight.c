@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Enqueued runs, on a mirror whose table notes what is asked of it: on which stream things happen, what comes
  * behind what, what is waited for when a run fails, and what stays for graphs of the caller's. */
 #include "tests/unit/onnx_model.h"

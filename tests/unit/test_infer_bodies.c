@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Inference of bodies: what If joins, and how Loop and Scan widen their states. */
 #include "graph/ir/infer.h"
 #include "tests/unit/ir_text.h"

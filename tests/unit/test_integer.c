@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Integer and deformable convolutions, integer products, LpPool, MaxUnpool against their definitions. */
 #include "tests/unit/op_runner.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Classification losses against their definition. */
 #include "tests/unit/op_runner.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* MatMul, Gemm and graphrt::MatMul: ranks, broadcasting, dtypes, epilogues, against sums in double. */
 #include "tests/unit/op_runner.h"
 

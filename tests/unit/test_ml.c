@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Labels, n-grams, trees. */
 #include "tests/unit/op_runner.h"
 

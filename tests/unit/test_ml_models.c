@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Operators of ai.onnx.ml that are said with simpler ones: what comes out of a whole model. */
 #include "tests/unit/onnx_model.h"
 

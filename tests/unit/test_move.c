@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The strided copy engine against a loop over all indices. */
 #include "backends/cpu/move.h"
 

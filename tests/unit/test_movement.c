@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Kernels of data movement and reduction against their definitions, and what they do with bad indices. */
 #include "tests/unit/op_runner.h"
 

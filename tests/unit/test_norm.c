@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Softmax and the normalisations against their definitions in double. */
 #include "tests/unit/op_runner.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Scales and shifts per channel move into the weights before them. */
 #include "tests/unit/ir_text.h"
 

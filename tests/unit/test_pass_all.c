@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* All passes together: real shapes of graphs, names, and the errors they give. */
 #include "tests/unit/ir_text.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Attention that is written out becomes one node. */
 #include "tests/unit/ir_text.h"
 

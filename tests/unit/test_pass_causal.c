@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Masks that only hide later keys become an attribute. */
 #include "tests/unit/ir_text.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Equal nodes and equal small constants become one. */
 #include "tests/unit/ir_text.h"
 

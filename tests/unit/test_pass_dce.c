@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Nodes whose results nobody uses go away, and optional results that nobody uses. */
 #include "tests/unit/ir_text.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Convolutions and products take over scale, bias, residual and activation. */
 #include "tests/unit/ir_text.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What depends on constants only is computed at once, within bounds. */
 #include "tests/unit/ir_text.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Convolution regions run with channels last; what is around them gets what it had. */
 #include "tests/unit/ir_text.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Branches of one form become one branch on a batch. */
 #include "graph/ir/infer.h"
 #include "tests/unit/ir_text.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Connected element-wise nodes become one group, and nothing else does. */
 #include "tests/unit/ir_text.h"
 

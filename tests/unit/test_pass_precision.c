@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Narrowing to 16-bit floats: what switches, what stays, where casts lie; TF32 marks. */
 #include "tests/unit/ir_text.h"
 

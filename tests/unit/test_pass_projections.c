@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The three projections in front of an attention become one. */
 #include "tests/unit/ir_text.h"
 

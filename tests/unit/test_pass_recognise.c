@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Activations and normalisations that exporters write out are found again. */
 #include "tests/unit/ir_text.h"
 

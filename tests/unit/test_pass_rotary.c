@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rotary position embedding that is written out becomes one node. */
 #include "tests/unit/ir_text.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Products of one row with the same input become one. */
 #include "tests/unit/ir_text.h"
 

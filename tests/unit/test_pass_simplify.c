@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* No-ops vanish, chains of reshapes and transposes shrink, and the outputs keep names and values. */
 #include "tests/unit/ir_text.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Pass `sizes`. */
 #include "tests/unit/ir_text.h"
 

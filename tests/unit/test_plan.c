@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Plan files: what is written is what is read; whatever else is in a file is refused, by name, without a
  * crash. */
 #define _GNU_SOURCE /* memmem */

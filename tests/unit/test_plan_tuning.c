@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Choices in plan files: written into an existing plan, replaced and removed, with all else as it was; what
  * no plan can hold is refused, on both sides. */
 #include "src/algos/db.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Pointwise ops and casts, evaluated one at a time and compared with naive loops in double. */
 #include "backends/backend.h"
 #include "src/base/float.h"

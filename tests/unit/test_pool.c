@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Pools, and copies from and to page-locked memory: on the CPU and on the mirror. */
 #include "tests/unit/onnx_model.h"
 

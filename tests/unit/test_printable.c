@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Text of a model in messages: nothing of it acts on a terminal or forges a line, and what can be read stays.
  */
 #include "src/base/text.h"

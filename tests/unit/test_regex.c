@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Regular expressions: what matches, what is refused, and that nothing takes long. */
 #include "backends/cpu/regex.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* LSTM, GRU and RNN against a plain transcription of their equations in double. */
 #include "tests/unit/op_runner.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sequences and optionals. */
 #include "tests/unit/op_runner.h"
 

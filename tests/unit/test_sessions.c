@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions on many devices at once: they compute the same, share weights, and fail as the caller wants. */
 #include "tests/unit/files.h"
 #include "tests/unit/onnx_model.h"

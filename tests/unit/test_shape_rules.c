@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Shape rules of data movement on symbolic dims, and upgrades of old forms. */
 #include "graph/ir/op.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Fourier transforms of all small lengths, STFT, windows. */
 #include "backends/cpu/fft.h"
 #include "tests/unit/op_runner.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Signed plans: whoever asks for a key gets what its owner signed, or nothing. */
 #define _GNU_SOURCE /* memmem */
 #include "src/plan/signature.h"

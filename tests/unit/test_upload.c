@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Weights onto many devices: whoever comes when, however small the ring, everybody ends up with the same
  * bytes, which were read once; and what fails on one device does not hold up the others. The mirror's copies
  * are asynchronous, so that a ThreadSanitizer build finds what was not waited for. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The IR verifier: a sound graph passes, each kind of damage is found and named. */
 #include "tests/unit/onnx_model.h"
 

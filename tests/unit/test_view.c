@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Views that are parts of a value: they lie in its memory, whoever has that. */
 #include "src/plan/memory_plan.h"
 #include "tests/unit/onnx_model.h"

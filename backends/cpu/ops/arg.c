@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ArgMax, ArgMin, Hardmax: where the greatest element of an axis is. NaN counts as greatest and as least, as
  * in NumPy. */
 #include "backends/cpu/move.h"

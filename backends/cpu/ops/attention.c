@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Attention. Keys and values are staged (past and present joined) once; then blocks of query rows go through
  * scores = Q K^T, softcap, mask, softmax, Y = P V, skipping keys that causality, window or padding exclude.
  * Float32 uses matrix products on blocks; other types go through attention_exact.c, which keeps every

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* BatchNormalization. Each channel becomes y = x * a + b; in training mode a and b come from the batch
  * itself. */
 #if defined(__GNUC__) && !defined(__clang__)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* RoiAlign, NonMaxSuppression, Col2Im. */
 #include "backends/cpu/move.h"
 

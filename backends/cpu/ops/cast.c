@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Cast, CastLike and BitCast. Numbers are converted block by block; strings one by one. */
 #define _GNU_SOURCE /* uselocale */
 #include "backends/cpu/convert.h"

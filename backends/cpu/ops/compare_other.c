@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Equal on strings; IsNaN and IsInf on 8-bit floats. */
 #include "backends/cpu/convert.h"
 #include "backends/cpu/cpu.h"

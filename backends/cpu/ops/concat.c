@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Concat and Split: runs along the axis are contiguous on both sides. */
 #include "backends/cpu/move.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Conv, ConvTranspose, the fused form graphrt::Conv, and graphrt::ConvTranspose with channels last.
  *
  * float32 with constant weights runs on oneDNN, the weights packed once and shared by every shape that wants

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* CumSum and CumProd, LpNormalization, MeanVarianceNormalization, Det. */
 #include "backends/cpu/move.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Dropout. Trained models copy their input; in training mode elements are dropped by the Mersenne Twister
  * that ONNX's reference uses, so that a seed gives the same mask there and here. */
 #include "backends/cpu/convert.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Einsum: for each output element the sum, over the labels that the output lacks, of the products of the
  * operands. Two float32 operands that share all summed labels are one batched matrix product. */
 #include "backends/cpu/move.h"

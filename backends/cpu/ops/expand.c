@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Expand and Tile: strided copies that visit elements more than once. */
 #include "backends/cpu/move.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Gather, GatherElements, GatherND: indices are checked first, then runs are copied. */
 #include "backends/cpu/move.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* GridSample and AffineGrid. */
 #include "backends/cpu/move.h"
 

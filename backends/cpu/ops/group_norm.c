@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* GroupNormalization and InstanceNormalization: statistics per group of channels, scale and bias per channel.
  * With channels last (domain graphrt, float32 only) the sums of all channels are made side by side. */
 #include "backends/cpu/cpu.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* LayerNormalization and RMSNormalization: rows over the trailing dims. */
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/element.h"

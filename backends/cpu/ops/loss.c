@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss, straight from their definitions: no log-softmax
  * tensor is made unless it is asked for. Sums are in double and in index order, so results do not depend on
  * the number of threads. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* LRN: each element divided by a power of the squares in the channels around it. */
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/dispatch.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* MatMul, Gemm and their fused form graphrt::MatMul. float32 runs on the packed product of gemm.h, 16-bit
  * floats do after widening, other types on plain loops (matmul_typed.c). */
 #include "backends/cpu/convert.h"

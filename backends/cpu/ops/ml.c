@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Features and labels: ArrayFeatureExtractor, Binarizer, LabelEncoder, TfIdfVectorizer. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* qsort_r */

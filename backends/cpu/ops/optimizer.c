@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Adagrad, Adam, Momentum: see backends/shared/optimizer.h. */
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/element.h"

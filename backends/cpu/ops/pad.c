@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Pad and CenterCropPad. A constant border is filled around a strided copy; the other modes walk tables of
  * source indices. */
 #include "backends/cpu/move.h"

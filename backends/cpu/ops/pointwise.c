@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Kernels of all ops that are one function of pointwise.def: unary, binary, Clip, and the variadic Max, Min,
  * Sum, Mean. 16-bit floats are computed in float32, block by block. */
 #include "backends/cpu/cpu.h"

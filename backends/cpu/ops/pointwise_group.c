@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* graphrt::Pointwise on the CPU: the program is run over blocks that stay in the first-level cache, one
  * vectorised loop per instruction, so that intermediate results never reach memory. */
 #include "backends/cpu/cpu.h"

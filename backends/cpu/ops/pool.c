@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* MaxPool, AveragePool and the pools over whole images, with channels first or (domain graphrt) last. */
 #include "backends/cpu/pool.h"
 

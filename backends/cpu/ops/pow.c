@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Pow: floats to the power of floats of the same type run through the loops of pointwise.def, with cheap
  * forms for the usual constant exponents; all other pairs of types go element by element through float64 or
  * int64. */

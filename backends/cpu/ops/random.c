@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Random numbers, see backends/shared/random.h: new in each run. Without a seed attribute, the seed comes
  * from the system when the session is created. */
 #include "backends/cpu/cpu.h"

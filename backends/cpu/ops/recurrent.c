@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* LinearAttention and CausalConvWithState: sequence ops that carry a state from call to call. */
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/element.h"

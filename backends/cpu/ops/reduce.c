@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The Reduce family. Axes are collapsed first, so that the innermost one is either reduced (runs are folded
  * into one number) or kept (rows are folded into a strip of numbers). float32 is read in place; other types
  * are widened strip by strip. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Template of the folding loops, included by reduce.c once per type. The includer defines
  *   FOLD_NAME(name)  names of the functions
  *   T, A             type of elements and of accumulators

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Resize. Nearest picks elements of any type by tables; linear and cubic blend along one axis after the
  * other, shrinking axes first, in float32 or, for types that it does not hold, in float64. */
 #include "backends/cpu/move.h"

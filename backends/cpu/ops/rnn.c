@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* LSTM, GRU and RNN: one product for the inputs of all steps, then per step the recurrent product and the
  * cell. The two directions of a bidirectional layer are independent and run side by side. */
 #include "backends/cpu/cpu.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* RotaryEmbedding: pairs of each head's leading elements are rotated by the angle of their position. */
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/element.h"

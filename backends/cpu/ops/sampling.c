@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* DeformConv, LpPool, MaxUnpool. */
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/element.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ScatterElements, ScatterND, TensorScatter: copy, check all indices, then write in order, so that the last
  * of equal indices wins and reductions are the same on every run. */
 #include "backends/cpu/move.h"

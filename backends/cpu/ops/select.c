@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Marking and picking elements: NonZero, Compress, OneHot, Trilu, ReverseSequence. */
 #include "backends/cpu/move.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sequences and optionals: their items share memory where they can, so that growing a list does not copy its
  * tensors. */
 #include "backends/cpu/cpu.h"

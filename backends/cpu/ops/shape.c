@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Shape, Size, ConstantOfShape, Range, EyeLike. */
 #include "backends/cpu/move.h"
 

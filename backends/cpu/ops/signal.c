@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* DFT, STFT, window functions, MelWeightMatrix. */
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/element.h"

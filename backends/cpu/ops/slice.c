@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Slice: one strided copy. */
 #include "backends/cpu/move.h"
 

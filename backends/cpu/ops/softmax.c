@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Softmax and LogSoftmax along one axis. */
 #include "backends/cpu/act.h"
 #include "backends/cpu/cpu.h"

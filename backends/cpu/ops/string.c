@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Text: RegexFullMatch, StringConcat, StringNormalizer, StringSplit. Bytes of results are always copied:
  * inputs may be gone before the outputs are read. Strings are UTF-8; bytes that are not go through unchanged.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* TopK: a heap of the best k of each row, its worst on top; then the heap is sorted. Equal elements keep
  * their order. */
 #include "backends/cpu/move.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Transpose, DepthToSpace, SpaceToDepth: one strided copy each. */
 #include "backends/cpu/move.h"
 

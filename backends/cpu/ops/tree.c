@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* TreeEnsemble: every sample walks down every tree. Trees of plain comparisons over float32 are walked in a
  * compact form, a block of samples at a time, and trees that differ in nothing but their leaves' weights, as
  * classifiers with several classes have them, are walked once. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Unique: the elements, or slices along an axis, are sorted by content and then by place; equal neighbours
  * are one. */
 #include "backends/cpu/move.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where: elements of one of two tensors, chosen by a third. Only the size of an element matters. */
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC optimize("O3")

@@ -1,6 +1,8 @@
-/* Attention. A block works on a few query rows of one head: tiles of keys and values pass through shared memory, softmax is kept
- * up as they come (running maximum and sum), so that scores never reach memory unless they are an output. Keys that causality,
- * window or padding exclude are skipped. Arithmetic is float32, or double for double. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Attention. A block works on a few query rows of one head: tiles of keys and values pass through shared
+ * memory, softmax is kept up as they come (running maximum and sum), so that scores never reach memory unless
+ * they are an output. Keys that causality, window or padding exclude are skipped. Arithmetic is float32, or
+ * double for double. */
 #include "backends/cuda/attention.cuh"
 
 #include <math_constants.h>
@@ -15,12 +17,19 @@ typedef struct attention_state {
 
 /* ---- kernels ---- */
 
-__device__ __forceinline__ float exponential(float x) { return expf(x); }
-__device__ __forceinline__ double exponential(double x) { return exp(x); }
+__device__ __forceinline__ float exponential(float x)
+{
+    return expf(x);
+}
+__device__ __forceinline__ double exponential(double x)
+{
+    return exp(x);
+}
 
 /* VALUES: elements of a value row that each lane of a warp sums up. */
 template <class T, int VALUES>
-__global__ void __launch_bounds__(THREADS) attend(const __grid_constant__ attention_shape s, const __grid_constant__ attention_data d)
+__global__ void __launch_bounds__(THREADS)
+    attend(const __grid_constant__ attention_shape s, const __grid_constant__ attention_data d)
 {
     using W = typename cuda_wide<T>::type;
     extern __shared__ double shared[];
@@ -29,7 +38,8 @@ __global__ void __launch_bounds__(THREADS) attend(const __grid_constant__ attent
     const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31;
     const int64_t blocks = (s.q_len + BLOCK_ROWS - 1) / BLOCK_ROWS;
     for (int64_t task = blockIdx.x; task < s.batch * s.q_heads * blocks; task += gridDim.x) {
-        const int64_t batch = task / (s.q_heads * blocks), head = task / blocks % s.q_heads, first = task % blocks * BLOCK_ROWS;
+        const int64_t batch = task / (s.q_heads * blocks), head = task / blocks % s.q_heads,
+                      first = task % blocks * BLOCK_ROWS;
         const int64_t kv_head = head / (s.q_heads / s.kv_heads);
         const int64_t n_rows = s.q_len - first < BLOCK_ROWS ? s.q_len - first : BLOCK_ROWS;
         int64_t from = 0, to = s.total, unused, lo[ROWS], hi[ROWS];
@@ -39,7 +49,9 @@ __global__ void __launch_bounds__(THREADS) attend(const __grid_constant__ attent
         }
         __syncthreads(); /* the task before may still read what follows overwrites */
         for (int64_t i = threadIdx.x; i < n_rows * s.size; i += THREADS)
-            queries[i] = cuda_widen(((const T *)d.q)[batch * s.q.batch + head * s.q.head + (first + i / s.size) * s.q.row + i % s.size]);
+            queries[i] = cuda_widen(
+                ((const T *)
+                     d.q)[batch * s.q.batch + head * s.q.head + (first + i / s.size) * s.q.row + i % s.size]);
         W top[ROWS], sum[ROWS], result[ROWS][VALUES];
 #pragma unroll
         for (int r = 0; r < ROWS; r++) {
@@ -58,12 +70,15 @@ __global__ void __launch_bounds__(THREADS) attend(const __grid_constant__ attent
             for (int64_t i = threadIdx.x; i < TILE * s.size; i += THREADS) {
                 const int64_t j = i / s.size, c = i % s.size;
                 keys[j * key_step + c] =
-                    tile + j < to ? cuda_widen(key_row<T>(s, d.k, d.past_key, s.k, s.size, batch, kv_head, tile + j)[c]) : (W)0;
+                    tile + j < to
+                        ? cuda_widen(key_row<T>(s, d.k, d.past_key, s.k, s.size, batch, kv_head, tile + j)[c])
+                        : (W)0;
             }
             for (int64_t i = threadIdx.x; i < TILE * s.v_size; i += THREADS) {
                 const int64_t j = i / s.v_size, c = i % s.v_size;
-                values[i] =
-                    tile + j < to ? cuda_widen(key_row<T>(s, d.v, d.past_value, s.v, s.v_size, batch, kv_head, tile + j)[c]) : (W)0;
+                values[i] = tile + j < to ? cuda_widen(key_row<T>(s, d.v, d.past_value, s.v, s.v_size, batch,
+                                                                  kv_head, tile + j)[c])
+                                          : (W)0;
             }
             __syncthreads();
             W score[ROWS];
@@ -94,7 +109,10 @@ __global__ void __launch_bounds__(THREADS) attend(const __grid_constant__ attent
                 if (j < lo[r] || j >= hi[r])
                     x = -CUDART_INF_F;
                 else
-                    x = masked<W>(s, d.mask, batch * s.mask_strides[0] + head * s.mask_strides[1] + (first + row) * s.mask_strides[2] + j * s.mask_strides[3], x);
+                    x = masked<W>(s, d.mask,
+                                  batch * s.mask_strides[0] + head * s.mask_strides[1] +
+                                      (first + row) * s.mask_strides[2] + j * s.mask_strides[3],
+                                  x);
                 if (d.qk && s.mode >= 2 && j < s.total)
                     cuda_store<W>(d.qk, s.qk_dtype, qk_at, x);
                 const W highest = cuda_top::join<W>(top[r], cuda_warp_reduce<cuda_top, W>(x));
@@ -140,13 +158,14 @@ __global__ void __launch_bounds__(THREADS) attend(const __grid_constant__ attent
 
 /* Past and new rows, one after the other for each head. */
 template <class T>
-__global__ void join(const __grid_constant__ attention_shape s, const void *now, const void *past, attention_view view, int64_t size,
-                     T *to)
+__global__ void join(const __grid_constant__ attention_shape s, const void *now, const void *past,
+                     attention_view view, int64_t size, T *to)
 {
     CUDA_EACH(i, s.batch * s.kv_heads * s.total * size)
     {
         const int64_t row = i / size, head = row / s.total;
-        to[i] = key_row<T>(s, now, past, view, size, head / s.kv_heads, head % s.kv_heads, row % s.total)[i % size];
+        to[i] = key_row<T>(s, now, past, view, size, head / s.kv_heads, head % s.kv_heads,
+                           row % s.total)[i % size];
     }
 }
 
@@ -158,19 +177,25 @@ static bool supports(const grt_kernel_node *node, grt_text *why)
         if (!grt_node_has(node, i))
             continue;
         const grt_dtype dtype = node->in[i].dtype;
-        const bool ok = i == ATTENTION_MASK     ? grt_dtype_in(dtype, GRT_SET_FLOATS | GRT_BIT(BOOL))
-                        : i == ATTENTION_NONPAD ? dtype == GRT_DTYPE_INT64
-                                      : grt_dtype_in(dtype, GRT_SET_FLOATS) && dtype == node->in[ATTENTION_Q].dtype;
+        const bool ok = i == ATTENTION_MASK ? grt_dtype_in(dtype, GRT_SET_FLOATS | GRT_BIT(BOOL))
+                        : i == ATTENTION_NONPAD
+                            ? dtype == GRT_DTYPE_INT64
+                            : grt_dtype_in(dtype, GRT_SET_FLOATS) && dtype == node->in[ATTENTION_Q].dtype;
         if (ok)
             continue;
         if (why)
-            grt_text_add(why, "input %d is %s; supported are Q, K, V and pasts of one floating-point type, floating-point or bool "
-                         "masks", i, grt_dtype_name(dtype));
+            grt_text_add(why,
+                         "input %d is %s; supported are Q, K, V and pasts of one floating-point type, "
+                         "floating-point or bool "
+                         "masks",
+                         i, grt_dtype_name(dtype));
         return false;
     }
-    if (node->n_in > ATTENTION_V && node->in[ATTENTION_V].rank == 4 && node->in[ATTENTION_V].dims[3] > MAX_VALUES) {
+    if (node->n_in > ATTENTION_V && node->in[ATTENTION_V].rank == 4 &&
+        node->in[ATTENTION_V].dims[3] > MAX_VALUES) {
         if (why)
-            grt_text_add(why, "the value size is %lld; supported is up to %d", (long long)node->in[ATTENTION_V].dims[3], MAX_VALUES);
+            grt_text_add(why, "the value size is %lld; supported is up to %d",
+                         (long long)node->in[ATTENTION_V].dims[3], MAX_VALUES);
         return false;
     }
     return true;
@@ -246,15 +271,16 @@ static cudaError_t prepare(const attention_shape *s, grt_dtype dtype)
     }
 }
 
-/* As much as there is, not what this shape wants: the limit is the function's, for all shapes that it serves in the process, and
- * another of them may have set a higher one. */
+/* As much as there is, not what this shape wants: the limit is the function's, for all shapes that it serves
+ * in the process, and another of them may have set a higher one. */
 static cudaError_t allow_shared(const void *kernel, const struct cudaDeviceProp *prop)
 {
     struct cudaFuncAttributes has;
     const cudaError_t error = cudaFuncGetAttributes(&has, kernel);
-    return error != cudaSuccess ? error
-                                : cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                                       (int)(prop->sharedMemPerBlockOptin - has.sharedSizeBytes));
+    return error != cudaSuccess
+               ? error
+               : cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                      (int)(prop->sharedMemPerBlockOptin - has.sharedSizeBytes));
 }
 
 static grt_status reshape(grt_reshape *r)
@@ -268,13 +294,16 @@ static grt_status reshape(grt_reshape *r)
         s->qk_dtype = r->out[ATTENTION_QK]->dtype;
     const size_t element = r->in[ATTENTION_Q]->dtype == GRT_DTYPE_DOUBLE ? sizeof(double) : sizeof(float);
     if (status == GRT_OK && (s->v_size > MAX_VALUES || s->size > MAX_VALUES))
-        status = grt_fail_op(r->desc, GRT_STATUS_UNSUPPORTED, "head sizes are %lld and %lld; the CUDA backend supports up to %d",
+        status = grt_fail_op(r->desc, GRT_STATUS_UNSUPPORTED,
+                             "head sizes are %lld and %lld; the CUDA backend supports up to %d",
                              (long long)s->size, (long long)s->v_size, MAX_VALUES);
     if (status == GRT_OK) {
         s->shared_bytes = (size_t)(TILE * (s->size + 1) + TILE * s->v_size + BLOCK_ROWS * s->size) * element;
         if (s->shared_bytes > device->prop.sharedMemPerBlockOptin)
-            status = grt_fail_op(r->desc, GRT_STATUS_UNSUPPORTED, "head sizes %lld and %lld want %zu bytes of shared memory; the GPU "
-                                 "has %zu", (long long)s->size, (long long)s->v_size, s->shared_bytes,
+            status = grt_fail_op(r->desc, GRT_STATUS_UNSUPPORTED,
+                                 "head sizes %lld and %lld want %zu bytes of shared memory; the GPU "
+                                 "has %zu",
+                                 (long long)s->size, (long long)s->v_size, s->shared_bytes,
                                  device->prop.sharedMemPerBlockOptin);
     }
     cudaError_t error = cudaSuccess;
@@ -283,7 +312,8 @@ static grt_status reshape(grt_reshape *r)
                             error = allow_shared((const void *)kernel, &device->prop);
                         }));
     if (status == GRT_OK && error == cudaSuccess) {
-        attention_choose(s, r->in[ATTENTION_Q]->dtype, ((const attention_state *)r->state)->tf32, &device->prop);
+        attention_choose(s, r->in[ATTENTION_Q]->dtype, ((const attention_state *)r->state)->tf32,
+                         &device->prop);
         error = prepare(s, r->in[ATTENTION_Q]->dtype);
         r->workspace_bytes = attention_partial_bytes(s);
     }
@@ -309,20 +339,25 @@ static void *out_of(const grt_run *r, int32_t i)
     return i < r->n_out && r->out[i] ? r->out[i]->data : NULL;
 }
 
-template <class T> static cudaError_t launch(const attention_shape *s, const attention_data *d, const grt_run *r)
+template <class T>
+static cudaError_t launch(const attention_shape *s, const attention_data *d, const grt_run *r)
 {
     cudaStream_t stream = (cudaStream_t)r->stream;
-    const int64_t keys = s->batch * s->kv_heads * s->total * s->size, values = s->batch * s->kv_heads * s->total * s->v_size;
+    const int64_t keys = s->batch * s->kv_heads * s->total * s->size,
+                  values = s->batch * s->kv_heads * s->total * s->v_size;
     if (out_of(r, ATTENTION_PRESENT_KEY) && keys > 0)
-        join<T><<<cuda_blocks(keys, 256), 256, 0, stream>>>(*s, d->k, d->past_key, s->k, s->size, (T *)out_of(r, ATTENTION_PRESENT_KEY));
+        join<T><<<cuda_blocks(keys, 256), 256, 0, stream>>>(*s, d->k, d->past_key, s->k, s->size,
+                                                            (T *)out_of(r, ATTENTION_PRESENT_KEY));
     if (out_of(r, ATTENTION_PRESENT_VALUE) && values > 0)
-        join<T><<<cuda_blocks(values, 256), 256, 0, stream>>>(*s, d->v, d->past_value, s->v, s->v_size, (T *)out_of(r, ATTENTION_PRESENT_VALUE));
+        join<T><<<cuda_blocks(values, 256), 256, 0, stream>>>(*s, d->v, d->past_value, s->v, s->v_size,
+                                                              (T *)out_of(r, ATTENTION_PRESENT_VALUE));
     const cuda_device *device = (const cuda_device *)r->device;
     if (s->kernel != ATTENTION_PLAIN && attention_tiles_aligned(d)) {
         if (s->kernel == ATTENTION_FLASH)
             attention_flash(s, d, r->in[ATTENTION_Q]->dtype, stream);
         else if (s->kernel == ATTENTION_WARPGROUP)
-            return attention_warpgroup(s, d, r->in[ATTENTION_Q]->dtype, device->prop.multiProcessorCount, stream);
+            return attention_warpgroup(s, d, r->in[ATTENTION_Q]->dtype, device->prop.multiProcessorCount,
+                                       stream);
         else
             attention_float(s, d, device->prop.multiProcessorCount, stream);
         if (s->splits > 1)
@@ -331,7 +366,9 @@ template <class T> static cudaError_t launch(const attention_shape *s, const att
     }
     const int64_t tasks = s->batch * s->q_heads * ((s->q_len + BLOCK_ROWS - 1) / BLOCK_ROWS);
     if (tasks > 0)
-        with_kernel<T>(s->v_size, [&](auto kernel) { kernel<<<cuda_blocks(tasks, 1), THREADS, s->shared_bytes, stream>>>(*s, *d); });
+        with_kernel<T>(s->v_size, [&](auto kernel) {
+            kernel<<<cuda_blocks(tasks, 1), THREADS, s->shared_bytes, stream>>>(*s, *d);
+        });
     return cudaSuccess;
 }
 
@@ -363,9 +400,21 @@ static grt_status run(const grt_run *r)
 }
 
 static const grt_kernel_row rows[] = {
-    {.domain = "", .op = "Attention", .supports = supports, .create = create, .destroy = free, .reshape = reshape,
-     .release_shape = free, .run = run},
-    {.domain = "graphrt", .op = "Attention", .supports = supports, .create = create, .destroy = free, .reshape = reshape,
-     .release_shape = free, .run = run},
+    {.domain = "",
+     .op = "Attention",
+     .supports = supports,
+     .create = create,
+     .destroy = free,
+     .reshape = reshape,
+     .release_shape = free,
+     .run = run},
+    {.domain = "graphrt",
+     .op = "Attention",
+     .supports = supports,
+     .create = create,
+     .destroy = free,
+     .reshape = reshape,
+     .release_shape = free,
+     .run = run},
 };
 CUDA_KERNELS(attention, rows);

@@ -1,8 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Hardmax, LpNormalization, MeanVarianceNormalization, DFT, Einsum, NonZero, Compress, Shape, Size. */
 #include "backends/cuda/order.cuh"
 #include "src/base/einsum.h"
 
-namespace {
+namespace
+{
 
 /* ---- along one axis: Hardmax, LpNormalization ---- */
 
@@ -34,7 +36,10 @@ bool supports_norm(const grt_kernel_node *node, grt_text *why)
 struct line {
     int64_t rows, n, inner;
 
-    __device__ int64_t base(int64_t row) const { return row / inner * n * inner + row % inner; }
+    __device__ int64_t base(int64_t row) const
+    {
+        return row / inner * n * inner + row % inner;
+    }
 };
 
 line line_of(const grt_run *r)
@@ -122,29 +127,30 @@ grt_status run_mvn(const grt_run *r)
     for (size_t k = 0; k < n; k++) {
         int64_t axis = grt_axis(axes[k], x->rank);
         if (axis < 0)
-            return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "axes[%zu] is %lld, the input has rank %d", k,
-                               (long long)axes[k], x->rank);
+            return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
+                               "axes[%zu] is %lld, the input has rank %d", k, (long long)axes[k], x->rank);
         named[axis] = true;
     }
     for (int32_t k = 0; k < x->rank; k++)
         walk_add(named[k] ? &over : &kept, x->dims[k], strides[k]);
     const cuda_any in = cuda_any_in(r, 0), out = cuda_any_out(r, 0);
-    return cuda_each_block(r, over.total > 0 ? kept.total : 0, [=] __device__(int64_t row, int thread, int threads) {
-        int64_t base = kept.at(row);
-        double sum = 0, squares = 0;
-        for (int64_t i = thread; i < over.total; i += threads)
-            sum += in.get(base + over.at(i));
-        double mean = cuda_block_sum(sum) / (double)over.total;
-        for (int64_t i = thread; i < over.total; i += threads) {
-            double d = in.get(base + over.at(i)) - mean;
-            squares += d * d;
-        }
-        double deviation = sqrt(cuda_block_sum(squares) / (double)over.total) + 1e-9;
-        for (int64_t i = thread; i < over.total; i += threads) {
-            int64_t at = base + over.at(i);
-            out.put(at, (in.get(at) - mean) / deviation);
-        }
-    });
+    return cuda_each_block(r, over.total > 0 ? kept.total : 0,
+                           [=] __device__(int64_t row, int thread, int threads) {
+                               int64_t base = kept.at(row);
+                               double sum = 0, squares = 0;
+                               for (int64_t i = thread; i < over.total; i += threads)
+                                   sum += in.get(base + over.at(i));
+                               double mean = cuda_block_sum(sum) / (double)over.total;
+                               for (int64_t i = thread; i < over.total; i += threads) {
+                                   double d = in.get(base + over.at(i)) - mean;
+                                   squares += d * d;
+                               }
+                               double deviation = sqrt(cuda_block_sum(squares) / (double)over.total) + 1e-9;
+                               for (int64_t i = thread; i < over.total; i += threads) {
+                                   int64_t at = base + over.at(i);
+                                   out.put(at, (in.get(at) - mean) / deviation);
+                               }
+                           });
 }
 
 /* ---- DFT: each output is the sum that defines it ---- */
@@ -158,13 +164,17 @@ grt_status reshape_dft(grt_reshape *r)
 {
     const grt_tensor *x = r->in[0], *y = r->out[0];
     const grt_tensor *length = r->n_in > 1 ? r->in[1] : NULL, *axis_input = r->n_in > 2 ? r->in[2] : NULL;
-    const bool inverse = grt_attr_int(r->desc, "inverse", 0) != 0, onesided = grt_attr_int(r->desc, "onesided", 0) != 0;
+    const bool inverse = grt_attr_int(r->desc, "inverse", 0) != 0,
+               onesided = grt_attr_int(r->desc, "onesided", 0) != 0;
     if ((length && !length->data) || (axis_input && !axis_input->data))
-        return grt_fail_op(r->desc, GRT_STATUS_UNSUPPORTED, "inputs dft_length and axis must be known before the run");
+        return grt_fail_op(r->desc, GRT_STATUS_UNSUPPORTED,
+                           "inputs dft_length and axis must be known before the run");
     int64_t axis = grt_axis(axis_input ? cuda_host_index(axis_input, 0) : -2, x->rank);
-    if (x->rank < 2 || axis < 0 || axis == x->rank - 1 || x->dims[x->rank - 1] < 1 || x->dims[x->rank - 1] > 2)
-        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
-                           "the input must end in an axis of 1 or 2 components, and the transform be along another one");
+    if (x->rank < 2 || axis < 0 || axis == x->rank - 1 || x->dims[x->rank - 1] < 1 ||
+        x->dims[x->rank - 1] > 2)
+        return grt_fail_op(
+            r->desc, GRT_STATUS_INVALID_ARGUMENT,
+            "the input must end in an axis of 1 or 2 components, and the transform be along another one");
     transform t = {};
     t.size = x->dims[axis];
     t.n = length ? cuda_host_index(length, 0) : inverse && onesided ? 2 * (t.size - 1) : t.size;
@@ -175,8 +185,9 @@ grt_status reshape_dft(grt_reshape *r)
     t.inverse = inverse;
     t.mirrored = inverse && onesided;
     if (t.n < 1 || (onesided && !inverse ? t.n / 2 + 1 : t.n) != t.out_size)
-        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "a transform of length %lld does not fit the output's %lld",
-                           (long long)t.n, (long long)t.out_size);
+        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
+                           "a transform of length %lld does not fit the output's %lld", (long long)t.n,
+                           (long long)t.out_size);
     transform *kept;
     GRT_TRY(cuda_state(&kept));
     *kept = t;
@@ -251,8 +262,9 @@ grt_status plan_einsum(const grt_reshape *r, product *p)
         for (int32_t k = 0; k < in->rank; k++) {
             int64_t *size = &sizes[labels[i][k]];
             if (*size >= 0 && *size != 1 && in->dims[k] != 1 && *size != in->dims[k])
-                return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "dim %d of input %d is %lld where the same letter had %lld", k,
-                                   i, (long long)in->dims[k], (long long)*size);
+                return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
+                                   "dim %d of input %d is %lld where the same letter had %lld", k, i,
+                                   (long long)in->dims[k], (long long)*size);
             *size = *size < 0 || *size == 1 ? in->dims[k] : *size;
         }
     }
@@ -410,7 +422,8 @@ grt_status run_compress(const grt_run *r)
         dims[k] = in->dims[k];
     dims[axis] = n;
     GRT_TRY(r->hooks->alloc_output(r, 0, s->flat ? 1 : in->rank, dims));
-    int64_t outer = s->flat ? 1 : grt_dims_product(in->dims, 0, axis), inner = s->flat ? 1 : grt_dims_product(in->dims, axis + 1, in->rank);
+    int64_t outer = s->flat ? 1 : grt_dims_product(in->dims, 0, axis),
+            inner = s->flat ? 1 : grt_dims_product(in->dims, axis + 1, in->rank);
     return CUDA_BY_SIZE(grt_dtype_size(in->dtype), pick, r, outer, size, inner, n);
 }
 
@@ -423,7 +436,9 @@ grt_status run_shape(const grt_run *r)
     start = start < 0 ? start + dims.rank : start;
     const int64_t from = start < 0 ? 0 : start;
     int64_t *out = (int64_t *)r->out[0]->data;
-    return cuda_each(r, r->out[0]->dims[0], [=] __device__(int64_t i) { out[i] = from + i < dims.rank ? dims[(int32_t)(from + i)] : 0; });
+    return cuda_each(r, r->out[0]->dims[0], [=] __device__(int64_t i) {
+        out[i] = from + i < dims.rank ? dims[(int32_t)(from + i)] : 0;
+    });
 }
 
 grt_status run_size(const grt_run *r)
@@ -434,18 +449,49 @@ grt_status run_size(const grt_run *r)
 }
 
 const grt_kernel_row rows[] = {
-    {.domain = "", .op = "Hardmax", .types = {GRT_SET_FLOATS}, .create = create_axis, .destroy = free, .run = run_hardmax},
-    {.domain = "", .op = "LpNormalization", .types = {GRT_SET_FLOATS}, .flags = GRT_KERNEL_IN_PLACE(0), .supports = supports_norm,
-     .create = create_axis, .destroy = free, .run = run_norm},
+    {.domain = "",
+     .op = "Hardmax",
+     .types = {GRT_SET_FLOATS},
+     .create = create_axis,
+     .destroy = free,
+     .run = run_hardmax},
+    {.domain = "",
+     .op = "LpNormalization",
+     .types = {GRT_SET_FLOATS},
+     .flags = GRT_KERNEL_IN_PLACE(0),
+     .supports = supports_norm,
+     .create = create_axis,
+     .destroy = free,
+     .run = run_norm},
     {.domain = "", .op = "MeanVarianceNormalization", .types = {GRT_SET_FLOATS}, .run = run_mvn},
-    {.domain = "", .op = "DFT", .types = {GRT_SET_FLOATS, CUDA_INDEX, CUDA_INDEX}, .flags = GRT_KERNEL_READS(1) | GRT_KERNEL_READS(2),
-     .reshape = reshape_dft, .release_shape = free, .run = run_dft},
-    {.domain = "", .op = "Einsum", .types = {GRT_SET_NUMBERS, GRT_SET_NUMBERS, GRT_SET_NUMBERS, GRT_SET_NUMBERS},
-     .supports = supports_einsum, .reshape = reshape_einsum, .release_shape = free, .run = run_einsum},
-    {.domain = "", .op = "NonZero", .types = {GRT_SET_NUMBERS | GRT_BIT(BOOL)}, .flags = GRT_KERNEL_DYNAMIC,
-     .reshape = reshape_non_zero, .run = run_non_zero},
-    {.domain = "", .op = "Compress", .types = {CUDA_MOVABLE, GRT_BIT(BOOL)}, .flags = GRT_KERNEL_DYNAMIC, .create = create_compress,
-     .destroy = free, .reshape = reshape_compress, .run = run_compress},
+    {.domain = "",
+     .op = "DFT",
+     .types = {GRT_SET_FLOATS, CUDA_INDEX, CUDA_INDEX},
+     .flags = GRT_KERNEL_READS(1) | GRT_KERNEL_READS(2),
+     .reshape = reshape_dft,
+     .release_shape = free,
+     .run = run_dft},
+    {.domain = "",
+     .op = "Einsum",
+     .types = {GRT_SET_NUMBERS, GRT_SET_NUMBERS, GRT_SET_NUMBERS, GRT_SET_NUMBERS},
+     .supports = supports_einsum,
+     .reshape = reshape_einsum,
+     .release_shape = free,
+     .run = run_einsum},
+    {.domain = "",
+     .op = "NonZero",
+     .types = {GRT_SET_NUMBERS | GRT_BIT(BOOL)},
+     .flags = GRT_KERNEL_DYNAMIC,
+     .reshape = reshape_non_zero,
+     .run = run_non_zero},
+    {.domain = "",
+     .op = "Compress",
+     .types = {CUDA_MOVABLE, GRT_BIT(BOOL)},
+     .flags = GRT_KERNEL_DYNAMIC,
+     .create = create_compress,
+     .destroy = free,
+     .reshape = reshape_compress,
+     .run = run_compress},
     {.domain = "", .op = "Shape", .run = run_shape},
     {.domain = "", .op = "Size", .run = run_size},
 };

@@ -1,9 +1,11 @@
-/* NonMaxSuppression: candidates of every class are sorted by score, then a block per class keeps those that overlap none of the
- * kept ones. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* NonMaxSuppression: candidates of every class are sorted by score, then a block per class keeps those that
+ * overlap none of the kept ones. */
 #include "backends/cuda/order.cuh"
 #include "backends/shared/order.h"
 
-namespace {
+namespace
+{
 
 enum : uint64_t { FILTERED = UINT64_MAX }; /* no number's key, as keys are turned round */
 
@@ -30,7 +32,8 @@ __device__ __forceinline__ rectangle rectangle_of(const float *box, bool center)
 /* Rounded as on the CPU: a fused multiply and add could decide otherwise at the threshold. */
 __device__ __forceinline__ bool overlaps(const rectangle &a, const rectangle &b, float threshold)
 {
-    float height = fminf(a.bottom, b.bottom) - fmaxf(a.top, b.top), width = fminf(a.right, b.right) - fmaxf(a.left, b.left);
+    float height = fminf(a.bottom, b.bottom) - fmaxf(a.top, b.top),
+          width = fminf(a.right, b.right) - fmaxf(a.left, b.left);
     if (!(height > 0) || !(width > 0))
         return false;
     float common = __fmul_rn(height, width), area_a = __fmul_rn(a.bottom - a.top, a.right - a.left),
@@ -78,8 +81,9 @@ grt_status reshape_nms(grt_reshape *r)
     const grt_tensor *boxes = r->in[0], *scores = r->in[1];
     const int64_t total = grt_tensor_elements(scores), groups = scores->dims[0] * scores->dims[1];
     if (boxes->dims[0] != scores->dims[0] || boxes->dims[1] != scores->dims[2] || boxes->dims[2] != 4)
-        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "boxes must be %lldx%lldx4 as scores has that many",
-                           (long long)scores->dims[0], (long long)scores->dims[2]);
+        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
+                           "boxes must be %lldx%lldx4 as scores has that many", (long long)scores->dims[0],
+                           (long long)scores->dims[2]);
     r->workspace_bytes = (size_t)total * 2 * sizeof(cuda_keyed) + (size_t)(2 * groups + 1) * sizeof(int64_t);
     return GRT_OK;
 }
@@ -87,8 +91,10 @@ grt_status reshape_nms(grt_reshape *r)
 grt_status run_nms(const grt_run *r)
 {
     const grt_tensor *scores = r->in[1], *limit = r->n_in > 4 ? r->in[4] : NULL;
-    const int64_t n = scores->dims[2], classes = scores->dims[1], groups = scores->dims[0] * classes, total = groups * n;
-    const float *score = (const float *)scores->data, *least = limit && grt_tensor_elements(limit) ? (const float *)limit->data : NULL;
+    const int64_t n = scores->dims[2], classes = scores->dims[1], groups = scores->dims[0] * classes,
+                  total = groups * n;
+    const float *score = (const float *)scores->data,
+                *least = limit && grt_tensor_elements(limit) ? (const float *)limit->data : NULL;
     cuda_keyed *v = (cuda_keyed *)r->workspace, *spare = v + total;
     int64_t *counts = (int64_t *)(spare + total), *begins = counts + groups, found = 0;
     GRT_TRY(cuda_each(r, total, [=] __device__(int64_t i) {
@@ -96,11 +102,21 @@ grt_status run_nms(const grt_run *r)
         v[i] = {in ? ~cpu_order_float(score[i]) : (uint64_t)FILTERED, i % n};
     }));
     GRT_TRY(cuda_sort(r, groups, n, &v, &spare, cuda_keyed_less()));
-    const auto scalar = [=](int32_t i) { return r->n_in > i && r->in[i] && grt_tensor_elements(r->in[i]) ? r->in[i]->data : NULL; };
-    const chosen c = {n,      classes, (const float *)r->in[0]->data, (const float *)scalar(3), (const int64_t *)scalar(2),
-                      *(const bool *)r->state, (int64_t *)spare, counts};
+    const auto scalar = [=](int32_t i) {
+        return r->n_in > i && r->in[i] && grt_tensor_elements(r->in[i]) ? r->in[i]->data : NULL;
+    };
+    const chosen c = {n,
+                      classes,
+                      (const float *)r->in[0]->data,
+                      (const float *)scalar(3),
+                      (const int64_t *)scalar(2),
+                      *(const bool *)r->state,
+                      (int64_t *)spare,
+                      counts};
     const cuda_keyed *sorted = v;
-    GRT_TRY(cuda_each_block(r, groups, [=] __device__(int64_t group, int thread, int threads) { choose(c, sorted, group, thread, threads); }));
+    GRT_TRY(cuda_each_block(r, groups, [=] __device__(int64_t group, int thread, int threads) {
+        choose(c, sorted, group, thread, threads);
+    }));
     GRT_TRY(cuda_each(r, 1, [=] __device__(int64_t) {
         int64_t sum = 0;
         for (int64_t g = 0; g < groups; g++) {
@@ -125,8 +141,14 @@ grt_status run_nms(const grt_run *r)
 }
 
 const grt_kernel_row rows[] = {
-    {.domain = "", .op = "NonMaxSuppression", .types = {GRT_BIT(FLOAT), GRT_BIT(FLOAT), GRT_BIT(INT64), GRT_BIT(FLOAT)},
-     .flags = GRT_KERNEL_DYNAMIC, .create = create_nms, .destroy = free, .reshape = reshape_nms, .run = run_nms},
+    {.domain = "",
+     .op = "NonMaxSuppression",
+     .types = {GRT_BIT(FLOAT), GRT_BIT(FLOAT), GRT_BIT(INT64), GRT_BIT(FLOAT)},
+     .flags = GRT_KERNEL_DYNAMIC,
+     .create = create_nms,
+     .destroy = free,
+     .reshape = reshape_nms,
+     .run = run_nms},
 };
 
 } // namespace

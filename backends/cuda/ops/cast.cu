@@ -1,15 +1,17 @@
-/* Cast and CastLike among floats, integers and bool; QuantizeLinear and DequantizeLinear between floats and 8- or 16-bit
- * integers, with one scale or one per step of an axis. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Cast and CastLike among floats, integers and bool; QuantizeLinear and DequantizeLinear between floats and
+ * 8- or 16-bit integers, with one scale or one per step of an axis. */
 #include "backends/cuda/pointwise_eval.h"
 #include "backends/cuda/walk.h"
 
 #include <climits>
 
-namespace {
+namespace
+{
 
 /* ---- converting one element ----
- * A float goes to an integer by way of int64, so that all values that fit there wrap like integers do; what fits in no 64-bit
- * integer gives the lowest one. */
+ * A float goes to an integer by way of int64, so that all values that fit there wrap like integers do; what
+ * fits in no 64-bit integer gives the lowest one. */
 
 struct truth {
     uint8_t value;
@@ -75,7 +77,7 @@ template <> struct narrowing<__nv_bfloat16> {
 template <typename FROM, typename TO, int V>
 __global__ void __launch_bounds__(CUDA_BLOCK) cast_kernel(int64_t n, const FROM *in, TO *out)
 {
-    for CUDA_ITEMS(i, n) {
+    CUDA_ITEMS (i, n) {
         cuda_pack<FROM, V> from = ((const cuda_pack<FROM, V> *)in)[i];
         cuda_pack<TO, V> to;
 #pragma unroll
@@ -93,14 +95,16 @@ template <typename FROM, typename TO> grt_status cast(const grt_run *r, int64_t 
     constexpr bool usual = sizeof(FROM) <= 8 && sizeof(TO) <= 8;
     int64_t done = 0;
     if (usual && cuda_aligned(in, V * sizeof(FROM) > 16 ? 16 : V * sizeof(FROM)) &&
-        cuda_aligned(out, V * sizeof(TO) > 16 ? 16 : V * sizeof(TO)) && n >= V && sizeof(FROM) <= 4 && sizeof(TO) <= 4) {
+        cuda_aligned(out, V * sizeof(TO) > 16 ? 16 : V * sizeof(TO)) && n >= V && sizeof(FROM) <= 4 &&
+        sizeof(TO) <= 4) {
         done = n / V * V;
         cast_kernel<FROM, TO, sizeof(FROM) <= 4 && sizeof(TO) <= 4 ? V : 1>
             <<<cuda_grid(n / V), CUDA_BLOCK, 0, cuda_stream(r)>>>(n / V, in, out);
         CUDA_LAUNCHED();
     }
     if (done < n) {
-        cast_kernel<FROM, TO, 1><<<cuda_grid(n - done), CUDA_BLOCK, 0, cuda_stream(r)>>>(n - done, in + done, out + done);
+        cast_kernel<FROM, TO, 1>
+            <<<cuda_grid(n - done), CUDA_BLOCK, 0, cuda_stream(r)>>>(n - done, in + done, out + done);
         CUDA_LAUNCHED();
     }
     return GRT_OK;
@@ -144,8 +148,8 @@ grt_status run_cast(const grt_run *r)
     if (n <= 0)
         return GRT_OK;
     if (r->in[0]->dtype == r->out[0]->dtype) {
-        CUDA_TRY(cudaMemcpyAsync(r->out[0]->data, r->in[0]->data, grt_tensor_bytes(r->in[0]), cudaMemcpyDeviceToDevice,
-                                 cuda_stream(r)));
+        CUDA_TRY(cudaMemcpyAsync(r->out[0]->data, r->in[0]->data, grt_tensor_bytes(r->in[0]),
+                                 cudaMemcpyDeviceToDevice, cuda_stream(r)));
         return GRT_OK;
     }
     switch (r->in[0]->dtype) {
@@ -203,11 +207,12 @@ struct quantize_operands {
     int64_t n, inner, length;
 };
 
-template <typename S, typename Q> __global__ void __launch_bounds__(CUDA_BLOCK) quantize_kernel(quantize_operands o)
+template <typename S, typename Q>
+__global__ void __launch_bounds__(CUDA_BLOCK) quantize_kernel(quantize_operands o)
 {
     constexpr float low = std::is_signed<Q>::value ? -(float)(1 << (8 * sizeof(Q) - 1)) : 0.0f;
     constexpr float high = low + (float)((1 << (8 * sizeof(Q))) - 1);
-    for CUDA_ITEMS(i, o.n) {
+    CUDA_ITEMS (i, o.n) {
         int64_t k = o.length == 1 ? 0 : i / o.inner % o.length;
         float x = pw_widen<S>(((const S *)o.in)[i]), scale = pw_widen<S>(((const S *)o.scale)[k]);
         float q = x / scale;
@@ -219,9 +224,10 @@ template <typename S, typename Q> __global__ void __launch_bounds__(CUDA_BLOCK) 
     }
 }
 
-template <typename S, typename Q> __global__ void __launch_bounds__(CUDA_BLOCK) dequantize_kernel(quantize_operands o)
+template <typename S, typename Q>
+__global__ void __launch_bounds__(CUDA_BLOCK) dequantize_kernel(quantize_operands o)
 {
-    for CUDA_ITEMS(i, o.n) {
+    CUDA_ITEMS (i, o.n) {
         int64_t k = o.length == 1 ? 0 : i / o.inner % o.length;
         float q = (float)((const Q *)o.in)[i], scale = pw_widen<S>(((const S *)o.scale)[k]);
         float zero = o.zero ? (float)((const Q *)o.zero)[k] : 0.0f;
@@ -229,7 +235,8 @@ template <typename S, typename Q> __global__ void __launch_bounds__(CUDA_BLOCK) 
     }
 }
 
-template <typename S, typename Q> grt_status quantize(const quantize_operands &o, bool back, cudaStream_t stream)
+template <typename S, typename Q>
+grt_status quantize(const quantize_operands &o, bool back, cudaStream_t stream)
 {
     if (back)
         dequantize_kernel<S, Q><<<cuda_grid(o.n), CUDA_BLOCK, 0, stream>>>(o);
@@ -239,7 +246,8 @@ template <typename S, typename Q> grt_status quantize(const quantize_operands &o
     return GRT_OK;
 }
 
-template <typename S> grt_status quantize_to(const quantize_operands &o, grt_dtype q, bool back, cudaStream_t stream)
+template <typename S>
+grt_status quantize_to(const quantize_operands &o, grt_dtype q, bool back, cudaStream_t stream)
 {
     switch (q) {
     case GRT_DTYPE_INT8:
@@ -258,8 +266,9 @@ grt_status run_either(const grt_run *r, bool back)
     const quantize_shape *sh = (const quantize_shape *)r->shape;
     if (sh->n <= 0)
         return GRT_OK;
-    quantize_operands o = {r->in[0]->data, r->in[1]->data, r->n_in > 2 && r->in[2] ? r->in[2]->data : NULL, r->out[0]->data,
-                           sh->n, sh->inner, sh->length};
+    quantize_operands o = {r->in[0]->data,  r->in[1]->data, r->n_in > 2 && r->in[2] ? r->in[2]->data : NULL,
+                           r->out[0]->data, sh->n,          sh->inner,
+                           sh->length};
     grt_dtype q = back ? r->in[0]->dtype : r->out[0]->dtype;
     switch (r->in[1]->dtype) {
     case GRT_DTYPE_FLOAT16:
@@ -287,10 +296,12 @@ grt_status run_dequantize(const grt_run *r)
 bool supports_quantize(const grt_kernel_node *node, grt_text *why)
 {
     bool back = !strcmp(node->desc->op, "DequantizeLinear");
-    grt_dtype real = back ? node->out[0].dtype : node->in[0].dtype, level = back ? node->in[0].dtype : node->out[0].dtype;
+    grt_dtype real = back ? node->out[0].dtype : node->in[0].dtype,
+              level = back ? node->in[0].dtype : node->out[0].dtype;
     grt_dtype scale = grt_node_has(node, 1) ? node->in[1].dtype : GRT_DTYPE_NONE;
     int64_t precision = grt_attr_int(node->desc, "precision", 0);
-    if (real == scale && grt_dtype_in(level, LEVELS) && (!grt_node_has(node, 2) || node->in[2].dtype == level) &&
+    if (real == scale && grt_dtype_in(level, LEVELS) &&
+        (!grt_node_has(node, 2) || node->in[2].dtype == level) &&
         (precision == 0 || precision == (int64_t)scale) && grt_attr_int(node->desc, "block_size", 0) == 0)
         return true;
     if (why)
@@ -314,8 +325,10 @@ grt_status reshape_quantize(grt_reshape *r)
     int64_t n_scales = grt_tensor_elements(r->in[1]);
     int64_t axis = grt_axis(x->rank == 1 ? 0 : s->axis, x->rank);
     bool zero = r->n_in > 2 && r->in[2];
-    if ((n_scales != 1 && (axis < 0 || n_scales != x->dims[axis])) || (zero && grt_tensor_elements(r->in[2]) != n_scales))
-        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "scale, zero point and axis do not fit the input");
+    if ((n_scales != 1 && (axis < 0 || n_scales != x->dims[axis])) ||
+        (zero && grt_tensor_elements(r->in[2]) != n_scales))
+        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
+                           "scale, zero point and axis do not fit the input");
     quantize_shape *sh;
     GRT_TRY(cuda_state(&sh));
     sh->n = grt_tensor_elements(x);
@@ -328,10 +341,24 @@ grt_status reshape_quantize(grt_reshape *r)
 const grt_kernel_row rows[] = {
     {.domain = "", .op = "Cast", .types = {CASTABLE}, .supports = supports_cast, .run = run_cast},
     {.domain = "", .op = "CastLike", .types = {CASTABLE}, .supports = supports_cast, .run = run_cast},
-    {.domain = "", .op = "QuantizeLinear", .types = {REALS, REALS}, .supports = supports_quantize, .create = create_quantize,
-     .destroy = free, .reshape = reshape_quantize, .release_shape = free, .run = run_quantize},
-    {.domain = "", .op = "DequantizeLinear", .types = {LEVELS, REALS}, .supports = supports_quantize,
-     .create = create_quantize, .destroy = free, .reshape = reshape_quantize, .release_shape = free, .run = run_dequantize},
+    {.domain = "",
+     .op = "QuantizeLinear",
+     .types = {REALS, REALS},
+     .supports = supports_quantize,
+     .create = create_quantize,
+     .destroy = free,
+     .reshape = reshape_quantize,
+     .release_shape = free,
+     .run = run_quantize},
+    {.domain = "",
+     .op = "DequantizeLinear",
+     .types = {LEVELS, REALS},
+     .supports = supports_quantize,
+     .create = create_quantize,
+     .destroy = free,
+     .reshape = reshape_quantize,
+     .release_shape = free,
+     .run = run_dequantize},
 };
 
 } // namespace

@@ -1,8 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Conv, ConvTranspose and graphrt::Conv.
  *
- * cuDNN does the work where it has an engine; what its graph does not include (other activations, unusual orders) the epilogue
- * pass adds. One spatial dim is seen as two. Padding that differs on the two sides is made by a copy into the workspace. Windows,
- * types and sizes that cuDNN refuses run on a plain kernel, one thread per result. */
+ * cuDNN does the work where it has an engine; what its graph does not include (other activations, unusual
+ * orders) the epilogue pass adds. One spatial dim is seen as two. Padding that differs on the two sides is
+ * made by a copy into the workspace. Windows, types and sizes that cuDNN refuses run on a plain kernel, one
+ * thread per result. */
 #include "backends/cuda/copy.h"
 #include "backends/cuda/depthwise.h"
 #include "backends/cuda/dnn_conv.h"
@@ -24,30 +26,31 @@ typedef struct conv_state {
     bool tf32;
     int64_t groups;
     cuda_act act;
-    void *weights; /* device copy with channels last, or NULL: the input has them as they are wanted */
-    bool turned;   /* the input itself has channels last: the plan was made so */
-    bool ready;    /* channels last, wherever they are; always, as ONNX has them, where that is the same */
+    void *weights;  /* device copy with channels last, or NULL: the input has them as they are wanted */
+    bool turned;    /* the input itself has channels last: the plan was made so */
+    bool ready;     /* channels last, wherever they are; always, as ONNX has them, where that is the same */
     bool depthwise; /* one filter a channel */
-    void *filters;  /* of these a device copy for our own kernel, [window, channels]; NULL on a device that is only described */
+    void *filters;  /* of these a device copy for our own kernel, [window, channels]; NULL on a device that is
+                       only described */
 } conv_state;
 
 /* Three spatial dims always, leading ones of size 1. */
 typedef struct conv_geometry {
     bool last, transposed;
-    bool turned; /* weights have channels last */
+    bool turned;                                         /* weights have channels last */
     int64_t batch, in_channels, out_channels, groups, n; /* n: results */
     int64_t in[SPATIAL], out[SPATIAL], kernel[SPATIAL], stride[SPATIAL], dilation[SPATIAL], begin[SPATIAL];
 } conv_geometry;
 
 typedef struct conv_shape {
     conv_geometry g;
-    bool is_depthwise;          /* by our own kernel */
+    bool is_depthwise; /* by our own kernel */
     cuda_depthwise depthwise;
-    cuda_dnn_plan *plan;        /* NULL: plain kernel */
-    bool patches;               /* windows that touch, and cover all: a copy makes them pixels of a 1 x 1 convolution */
-    cuda_copy cut;              /* that copy */
-    bool bias, residual, act;   /* what the plan includes */
-    bool copy;                  /* the input is padded into the workspace */
+    cuda_dnn_plan *plan; /* NULL: plain kernel */
+    bool patches;  /* windows that touch, and cover all: a copy makes them pixels of a 1 x 1 convolution */
+    cuda_copy cut; /* that copy */
+    bool bias, residual, act; /* what the plan includes */
+    bool copy;                /* the input is padded into the workspace */
     int64_t padded[SPATIAL], n_padded;
     size_t copy_bytes;
 } conv_shape;
@@ -104,8 +107,8 @@ static grt_status upload(grt_device *device, const char *host, size_t bytes, voi
 static bool reads_turned(const grt_kernel_node *node)
 {
     const grt_tensor *w = &node->in[1];
-    return !strcmp(grt_attr_string(node->desc, "layout", ""), "NHWC") && w->data && w->rank >= 3 && w->dtype != GRT_DTYPE_DOUBLE &&
-           grt_tensor_bytes(w) > 0;
+    return !strcmp(grt_attr_string(node->desc, "layout", ""), "NHWC") && w->data && w->rank >= 3 &&
+           w->dtype != GRT_DTYPE_DOUBLE && grt_tensor_bytes(w) > 0;
 }
 
 static bool one_filter_a_channel(const conv_state *state, const grt_tensor *w)
@@ -122,8 +125,10 @@ static grt_status upload_weights(const grt_kernel_node *node, conv_state *state)
         state->turned = cuda_packing_is(&node->packing[1], w) && !filters;
         return state->turned ? GRT_OK
                              : grt_fail_op(node->desc, GRT_STATUS_INVALID_PLAN,
-                                           "the weights are packed as '%s', which this convolution does not read; make the plan again "
-                                           "with graphc optimize", node->packing[1].format);
+                                           "the weights are packed as '%s', which this convolution does not "
+                                           "read; make the plan again "
+                                           "with graphc optimize",
+                                           node->packing[1].format);
     }
     state->depthwise = filters;
     if (cuda_is_described(node->device) || (!filters && !cuda_packing_differs(w)))
@@ -132,10 +137,12 @@ static grt_status upload_weights(const grt_kernel_node *node, conv_state *state)
     if (!turned)
         return grt_fail_memory(bytes);
     if (filters)
-        window_first((const char *)w->data, turned, w->dims[0], grt_dims_product(w->dims, 2, w->rank), grt_dtype_size(w->dtype));
+        window_first((const char *)w->data, turned, w->dims[0], grt_dims_product(w->dims, 2, w->rank),
+                     grt_dtype_size(w->dtype));
     else
         cuda_packing_turn(w, turned);
-    const grt_status status = upload(node->device, turned, bytes, filters ? &state->filters : &state->weights);
+    const grt_status status =
+        upload(node->device, turned, bytes, filters ? &state->filters : &state->weights);
     free(turned);
     return status;
 }
@@ -215,18 +222,22 @@ static void describe(const grt_reshape *r, conv_geometry *g)
 static grt_status check_inputs(const grt_reshape *r)
 {
     const conv_state *state = (const conv_state *)r->state;
-    const grt_tensor *x = r->in[0], *w = r->in[1], *y = r->out[0], *bias = r->n_in > BIAS ? r->in[BIAS] : NULL;
+    const grt_tensor *x = r->in[0], *w = r->in[1], *y = r->out[0],
+                     *bias = r->n_in > BIAS ? r->in[BIAS] : NULL;
     const grt_tensor *residual = r->n_in > RESIDUAL ? r->in[RESIDUAL] : NULL;
     char found[GRT_TYPE_TEXT_SIZE], wanted[GRT_TYPE_TEXT_SIZE];
     if (x->rank < 3 || x->rank > 2 + SPATIAL || w->rank != x->rank)
-        return grt_fail_op(r->desc, GRT_STATUS_UNSUPPORTED, "the input is %s and the window %s; the CUDA backend supports 1 to %d "
-                           "spatial dims", grt_tensor_text(x, found), grt_tensor_text(w, wanted), SPATIAL);
+        return grt_fail_op(r->desc, GRT_STATUS_UNSUPPORTED,
+                           "the input is %s and the window %s; the CUDA backend supports 1 to %d "
+                           "spatial dims",
+                           grt_tensor_text(x, found), grt_tensor_text(w, wanted), SPATIAL);
     const int64_t channels = y->dims[state->last ? y->rank - 1 : 1];
     if (bias && grt_tensor_elements(bias) != channels)
         return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "the bias is %s; expected %lld elements",
                            grt_tensor_text(bias, found), (long long)channels);
     if (residual && !grt_dims_equal(residual->dims, residual->rank, y->dims, y->rank))
-        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "the residual is %s; expected the result's dims, %s",
+        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
+                           "the residual is %s; expected the result's dims, %s",
                            grt_tensor_text(residual, found), grt_tensor_text(y, wanted));
     return GRT_OK;
 }
@@ -236,8 +247,8 @@ static bool describe_depthwise(const conv_state *state, grt_dtype dtype, conv_sh
 {
     const conv_geometry *g = &s->g;
     cuda_depthwise *d = &s->depthwise;
-    if (!state->depthwise || g->in_channels != g->groups || g->out_channels != g->groups || g->in[0] != 1 || g->out[0] != 1 || g->kernel[0] != 1 ||
-        g->begin[0] != 0)
+    if (!state->depthwise || g->in_channels != g->groups || g->out_channels != g->groups || g->in[0] != 1 ||
+        g->out[0] != 1 || g->kernel[0] != 1 || g->begin[0] != 0)
         return false;
     *d = {};
     d->dtype = dtype;
@@ -260,18 +271,21 @@ static bool is_patches(const conv_geometry *g)
 {
     int64_t taps = 1;
     for (int d = 0; d < SPATIAL; d++) {
-        if (g->out[d] <= 0 || g->stride[d] != g->kernel[d] || g->begin[d] != 0 || g->in[d] != g->out[d] * g->kernel[d] || (g->kernel[d] > 1 && g->dilation[d] != 1))
+        if (g->out[d] <= 0 || g->stride[d] != g->kernel[d] || g->begin[d] != 0 ||
+            g->in[d] != g->out[d] * g->kernel[d] || (g->kernel[d] > 1 && g->dilation[d] != 1))
             return false;
         taps *= g->kernel[d];
     }
     return g->last && !g->transposed && g->groups == 1 && taps > 1 && g->in_channels <= 32;
 }
 
-/* [batch, rows, row, columns, column, channel] to [batch, rows, columns, row, column, channel], with depth likewise. */
+/* [batch, rows, row, columns, column, channel] to [batch, rows, columns, row, column, channel], with depth
+ * likewise. */
 static void plan_cut(conv_shape *s, grt_dtype dtype)
 {
     const conv_geometry *g = &s->g;
-    int64_t from[SPATIAL], to = s->n_padded / g->batch; /* from: what one step along a dim is, in elements of the image */
+    int64_t from[SPATIAL],
+        to = s->n_padded / g->batch; /* from: what one step along a dim is, in elements of the image */
     from[SPATIAL - 1] = g->in_channels;
     for (int d = SPATIAL - 2; d >= 0; d--)
         from[d] = from[d + 1] * g->in[d + 1];
@@ -285,13 +299,14 @@ static void plan_cut(conv_shape *s, grt_dtype dtype)
     cuda_copy_end(&s->cut);
 }
 
-/* Fill cuDNN's description; false if cuDNN cannot have this one. Equal padding on both sides will do wherever the far side's
- * surplus falls short of one more step. */
+/* Fill cuDNN's description; false if cuDNN cannot have this one. Equal padding on both sides will do wherever
+ * the far side's surplus falls short of one more step. */
 static bool describe_plan(const conv_state *state, conv_shape *s, grt_dtype dtype, cuda_dnn_conv *c)
 {
     const conv_geometry *g = &s->g;
     *c = {};
-    if (dtype == GRT_DTYPE_DOUBLE || (g->last && !state->ready) || g->batch <= 0 || g->in_channels <= 0 || g->groups <= 0)
+    if (dtype == GRT_DTYPE_DOUBLE || (g->last && !state->ready) || g->batch <= 0 || g->in_channels <= 0 ||
+        g->groups <= 0)
         return false;
     c->dtype = dtype;
     c->tf32 = state->tf32;
@@ -319,7 +334,8 @@ static bool describe_plan(const conv_state *state, conv_shape *s, grt_dtype dtyp
     }
     for (int32_t d = 0; d < SPATIAL; d++) {
         const int64_t reach = (g->kernel[d] - 1) * g->dilation[d] + 1;
-        const int64_t small = g->transposed ? g->in[d] : g->out[d], large = g->transposed ? g->out[d] : g->in[d];
+        const int64_t small = g->transposed ? g->in[d] : g->out[d],
+                      large = g->transposed ? g->out[d] : g->in[d];
         if (g->in[d] <= 0 || g->out[d] <= 0)
             return false;
         end[d] = (small - 1) * g->stride[d] + reach - large - g->begin[d];
@@ -330,7 +346,8 @@ static bool describe_plan(const conv_state *state, conv_shape *s, grt_dtype dtyp
         return false;
     s->n_padded = g->batch * g->in_channels;
     for (int32_t d = 0; d < SPATIAL; d++) {
-        s->padded[d] = s->copy ? g->in[d] + g->begin[d] + end[d] : g->in[d]; /* exactly what the windows reach */
+        s->padded[d] =
+            s->copy ? g->in[d] + g->begin[d] + end[d] : g->in[d]; /* exactly what the windows reach */
         s->n_padded *= s->padded[d];
         if (d < skip)
             continue;
@@ -345,7 +362,8 @@ static bool describe_plan(const conv_state *state, conv_shape *s, grt_dtype dtyp
 }
 
 /* A plan for c with what is asked for, noted in s. */
-static grt_status try_plan(cuda_device *device, cuda_dnn_conv *c, grt_algo_trial *trial, bool bias, bool residual, bool act, conv_shape *s)
+static grt_status try_plan(cuda_device *device, cuda_dnn_conv *c, grt_algo_trial *trial, bool bias,
+                           bool residual, bool act, conv_shape *s)
 {
     c->bias = bias;
     c->residual = residual;
@@ -369,8 +387,8 @@ static grt_status plan(const grt_reshape *r, conv_shape *s)
         s->copy = false;
         return GRT_OK;
     }
-    /* Another activation needs a pass behind anyway, and that adds the rest too: engines for a bias alone, or with a clipped ReLU, are
-     * slow. */
+    /* Another activation needs a pass behind anyway, and that adds the rest too: engines for a bias alone, or
+     * with a clipped ReLU, are slow. */
     if (!c.transposed && !other && (bias || residual || relu))
         GRT_TRY(try_plan(device, &c, r->trial, bias, residual, relu, s));
     if (!s->plan)
@@ -396,7 +414,8 @@ static grt_status reshape(grt_reshape *r)
         return status;
     }
     if (s->copy)
-        s->copy_bytes = ((size_t)s->n_padded * grt_dtype_size(r->in[0]->dtype) + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
+        s->copy_bytes = ((size_t)s->n_padded * grt_dtype_size(r->in[0]->dtype) + ALIGNMENT - 1) &
+                        ~(size_t)(ALIGNMENT - 1);
     if (s->plan)
         r->workspace_bytes = s->copy_bytes + cuda_dnn_plan_workspace(s->plan) + ALIGNMENT;
     r->shape = s;
@@ -406,8 +425,7 @@ static grt_status reshape(grt_reshape *r)
 /* ---- kernels ---- */
 
 /* to has the sizes `padded`; what lies outside of x is zero. */
-template <class T>
-__global__ void pad(const __grid_constant__ conv_shape s, const T *x, T *to)
+template <class T> __global__ void pad(const __grid_constant__ conv_shape s, const T *x, T *to)
 {
     const conv_geometry &g = s.g;
     CUDA_EACH(i, s.n_padded)
@@ -434,7 +452,8 @@ __global__ void pad(const __grid_constant__ conv_shape s, const T *x, T *to)
 }
 
 /* One result per thread; w as in ONNX or, if turned, with channels last. */
-template <class T> __global__ void direct(const __grid_constant__ conv_geometry g, const T *x, const T *w, T *y)
+template <class T>
+__global__ void direct(const __grid_constant__ conv_geometry g, const T *x, const T *w, T *y)
 {
     using W = typename cuda_wide<T>::type;
     const int64_t in_group = g.in_channels / g.groups, out_group = g.out_channels / g.groups;
@@ -458,8 +477,11 @@ template <class T> __global__ void direct(const __grid_constant__ conv_geometry 
         const int64_t group = channel / out_group;
         const T *image = x + rest * g.in_channels * in_pixels + group * in_group * channel_step;
         /* Weights: [out, in of a group, taps]; transposed: [in, out of a group, taps]. */
-        const int64_t unit = g.turned ? 1 : taps, tap_step = !g.turned ? 1 : g.transposed ? out_group : in_group;
-        const T *window = g.transposed ? w + group * in_group * out_group * taps + channel % out_group * unit : w + channel * in_group * taps;
+        const int64_t unit = g.turned ? 1 : taps, tap_step = !g.turned      ? 1
+                                                             : g.transposed ? out_group
+                                                                            : in_group;
+        const T *window = g.transposed ? w + group * in_group * out_group * taps + channel % out_group * unit
+                                       : w + channel * in_group * taps;
         const int64_t window_step = g.transposed ? out_group * taps : unit;
         W sum = 0;
         for (int64_t t = 0; t < taps; t++) {
@@ -478,7 +500,8 @@ template <class T> __global__ void direct(const __grid_constant__ conv_geometry 
                 step *= g.in[d];
             }
             for (int64_t c = 0; inside && c < in_group; c++)
-                sum += (W)cuda_widen(image[position * pixel_step + c * channel_step]) * (W)cuda_widen(window[c * window_step + t * tap_step]);
+                sum += (W)cuda_widen(image[position * pixel_step + c * channel_step]) *
+                       (W)cuda_widen(window[c * window_step + t * tap_step]);
         }
         y[i] = cuda_narrow<T, W>(sum);
     }
@@ -517,7 +540,8 @@ static grt_status run_plan(const grt_run *r, const conv_shape *s)
         GRT_TRY(cuda_copy_run(&s->cut, workspace, r->in[0]->data, (cudaStream_t)r->stream));
         args.x = workspace;
     } else if (s->copy) {
-        CUDA_FOR_FLOATS(r->in[0]->dtype, T, launch_pad<T>(s, r->in[0]->data, workspace, (cudaStream_t)r->stream));
+        CUDA_FOR_FLOATS(r->in[0]->dtype, T,
+                        launch_pad<T>(s, r->in[0]->data, workspace, (cudaStream_t)r->stream));
         CUDA_LAUNCHED();
         args.x = workspace;
     }
@@ -531,8 +555,9 @@ static grt_status run(const grt_run *r)
     const conv_geometry *g = &s->g;
     if (g->n == 0)
         return GRT_OK;
-    if (s->is_depthwise && cuda_depthwise_run(&s->depthwise, r->in[0]->data, state->filters, data_of(r, BIAS), data_of(r, RESIDUAL),
-                                              r->out[0]->data, (cudaStream_t)r->stream)) {
+    if (s->is_depthwise &&
+        cuda_depthwise_run(&s->depthwise, r->in[0]->data, state->filters, data_of(r, BIAS),
+                           data_of(r, RESIDUAL), r->out[0]->data, (cudaStream_t)r->stream)) {
         CUDA_LAUNCHED();
         return GRT_OK;
     }
@@ -554,12 +579,28 @@ static grt_status run(const grt_run *r)
     return cuda_epilogue_run(&e, r->out[0]->data, (cudaStream_t)r->stream);
 }
 
-#define LIFE .pack = pack, .create = create, .destroy = destroy, .reshape = reshape, .release_shape = release_shape, .run = run
+#define LIFE                                                                                                \
+    .pack = pack, .create = create, .destroy = destroy, .reshape = reshape, .release_shape = release_shape, \
+    .run = run
 
 static const grt_kernel_row rows[] = {
-    {.domain = "", .op = "Conv", .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS}, .flags = GRT_KERNEL_TUNES | GRT_KERNEL_CHOOSES, .supports = same_types, LIFE},
-    {.domain = "", .op = "ConvTranspose", .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS}, .flags = GRT_KERNEL_TUNES | GRT_KERNEL_CHOOSES, .supports = same_types, LIFE},
-    {.domain = "graphrt", .op = "Conv", .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS},
-     .flags = GRT_KERNEL_TUNES | GRT_KERNEL_CHOOSES, .supports = fused_supports, LIFE},
+    {.domain = "",
+     .op = "Conv",
+     .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS},
+     .flags = GRT_KERNEL_TUNES | GRT_KERNEL_CHOOSES,
+     .supports = same_types,
+     LIFE},
+    {.domain = "",
+     .op = "ConvTranspose",
+     .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS},
+     .flags = GRT_KERNEL_TUNES | GRT_KERNEL_CHOOSES,
+     .supports = same_types,
+     LIFE},
+    {.domain = "graphrt",
+     .op = "Conv",
+     .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS},
+     .flags = GRT_KERNEL_TUNES | GRT_KERNEL_CHOOSES,
+     .supports = fused_supports,
+     LIFE},
 };
 CUDA_KERNELS(conv, rows);

@@ -1,10 +1,12 @@
-/* graphrt::ConvTranspose: channels last, which plans made for other devices hold. A thread per output element gathers what falls
- * on it. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* graphrt::ConvTranspose: channels last, which plans made for other devices hold. A thread per output element
+ * gathers what falls on it. */
 #include "backends/cuda/each.cuh"
 #include "backends/cuda/number.cuh"
 #include "backends/shared/window.h"
 
-namespace {
+namespace
+{
 
 struct deconv_shape {
     cpu_window w;
@@ -13,7 +15,8 @@ struct deconv_shape {
 
 bool supports(const grt_kernel_node *node, grt_text *why)
 {
-    bool same = node->in[1].dtype == node->in[0].dtype && (!grt_node_has(node, 2) || node->in[2].dtype == node->in[0].dtype);
+    bool same = node->in[1].dtype == node->in[0].dtype &&
+                (!grt_node_has(node, 2) || node->in[2].dtype == node->in[0].dtype);
     if (same && !strcmp(grt_attr_string(node->desc, "layout", "NCHW"), "NHWC"))
         return true;
     if (why)
@@ -27,8 +30,10 @@ grt_status reshape(grt_reshape *r)
     int64_t groups = grt_attr_int(r->desc, "group", 1);
     int32_t last = x->rank - 1;
     if (x->rank < 3 || w->rank != x->rank || y->rank != x->rank || groups < 1 || w->dims[0] % groups ||
-        x->dims[last] != w->dims[0] || y->dims[last] != w->dims[1] * groups || (bias && grt_tensor_elements(bias) != y->dims[last]))
-        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "input, weight and bias do not fit together");
+        x->dims[last] != w->dims[0] || y->dims[last] != w->dims[1] * groups ||
+        (bias && grt_tensor_elements(bias) != y->dims[last]))
+        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
+                           "input, weight and bias do not fit together");
     deconv_shape *s;
     GRT_TRY(cuda_state(&s));
     cpu_window_read(r->desc, x->rank - 2, x->dims + 1, y->dims + 1, w->dims + 2, true, &s->w);
@@ -50,7 +55,8 @@ template <class T> grt_status run_typed(const grt_run *r)
     const int64_t channels = s.groups * s.out_channels, inputs = s.groups * s.in_channels;
     return cuda_each(r, grt_tensor_elements(r->out[0]), [=] __device__(int64_t i) {
         const cpu_window &w = s.w;
-        int64_t channel = i % channels, place = i / channels % w.out_pixels, batch = i / channels / w.out_pixels;
+        int64_t channel = i % channels, place = i / channels % w.out_pixels,
+                batch = i / channels / w.out_pixels;
         int64_t group = channel / s.out_channels, first = group * s.in_channels;
         F sum = bias ? (F)cuda_widen(bias[channel]) : (F)0;
         for (int64_t tap = 0; tap < w.taps; tap++) {
@@ -82,8 +88,13 @@ grt_status run(const grt_run *r)
 }
 
 const grt_kernel_row rows[] = {
-    {.domain = "graphrt", .op = "ConvTranspose", .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS}, .supports = supports,
-     .reshape = reshape, .release_shape = free, .run = run},
+    {.domain = "graphrt",
+     .op = "ConvTranspose",
+     .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS},
+     .supports = supports,
+     .reshape = reshape,
+     .release_shape = free,
+     .run = run},
 };
 
 } // namespace

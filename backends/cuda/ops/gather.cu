@@ -1,10 +1,12 @@
-/* Gather, GatherElements, GatherND, ScatterElements, ScatterND, TensorScatter. Indices are in device memory: one that is out of range is
- * told to the host and clamped (see watch.h). */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Gather, GatherElements, GatherND, ScatterElements, ScatterND, TensorScatter. Indices are in device memory:
+ * one that is out of range is told to the host and clamped (see watch.h). */
 #include "backends/cuda/number.cuh"
 #include "backends/cuda/pointwise_eval.h"
 #include "backends/cuda/walk.h"
 
-namespace {
+namespace
+{
 
 /* An input of indices, as kernels read it. */
 struct indexed {
@@ -12,9 +14,15 @@ struct indexed {
     bool is32;
     cuda_watch watch;
 
-    __device__ __forceinline__ int64_t operator[](int64_t k) const { return cuda_index(data, is32, k); }
+    __device__ __forceinline__ int64_t operator[](int64_t k) const
+    {
+        return cuda_index(data, is32, k);
+    }
     /* Element k, from the start of an axis of that size. */
-    __device__ __forceinline__ int64_t at(int64_t k, int64_t size) const { return cuda_check_index(watch, (*this)[k], k, size); }
+    __device__ __forceinline__ int64_t at(int64_t k, int64_t size) const
+    {
+        return cuda_check_index(watch, (*this)[k], k, size);
+    }
 };
 
 grt_status begin_indices(const grt_run *r, int32_t input, const char *name, indexed *out)
@@ -28,7 +36,8 @@ grt_status begin_indices(const grt_run *r, int32_t input, const char *name, inde
 /* No index fits an axis of no elements. */
 grt_status no_elements(const grt_run *r)
 {
-    return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "an axis of input 'data' has size 0: input 'indices' must be empty");
+    return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
+                       "an axis of input 'data' has size 0: input 'indices' must be empty");
 }
 
 grt_status create_axis(const grt_kernel_node *node, void **out_state)
@@ -54,7 +63,8 @@ __device__ __forceinline__ divided divide(int64_t n, int64_t by)
     return {q, n - q * by};
 }
 
-/* Bytes that are copied at once when runs of `run` elements start at multiples of `run` in aligned tensors. */
+/* Bytes that are copied at once when runs of `run` elements start at multiples of `run` in aligned tensors.
+ */
 int32_t unit_bytes(int64_t run, size_t size, const void *a, const void *b)
 {
     size_t unit = 16;
@@ -69,18 +79,21 @@ struct gather_shape {
     int64_t outer, size, n, inner;
 };
 
-template <typename T> __global__ void __launch_bounds__(CUDA_BLOCK) gather_kernel(gather_shape s, indexed by, T *dst, const T *src)
+template <typename T>
+__global__ void __launch_bounds__(CUDA_BLOCK) gather_kernel(gather_shape s, indexed by, T *dst, const T *src)
 {
-    for CUDA_ITEMS(i, s.outer * s.n * s.inner) {
+    CUDA_ITEMS (i, s.outer * s.n * s.inner) {
         divided row = divide(i, s.inner), at = divide(row.q, s.n);
         int64_t index = by.at(at.r, s.size);
         dst[i] = src[(at.q * s.size + index) * s.inner + row.r];
     }
 }
 
-template <typename T> grt_status gather(gather_shape s, indexed by, void *dst, const void *src, cudaStream_t stream)
+template <typename T>
+grt_status gather(gather_shape s, indexed by, void *dst, const void *src, cudaStream_t stream)
 {
-    gather_kernel<T><<<cuda_grid(s.outer * s.n * s.inner), CUDA_BLOCK, 0, stream>>>(s, by, (T *)dst, (const T *)src);
+    gather_kernel<T>
+        <<<cuda_grid(s.outer * s.n * s.inner), CUDA_BLOCK, 0, stream>>>(s, by, (T *)dst, (const T *)src);
     CUDA_LAUNCHED();
     return GRT_OK;
 }
@@ -111,16 +124,16 @@ grt_status run_gather(const grt_run *r)
     int32_t unit = unit_bytes(s.inner, size, r->in[0]->data, r->out[0]->data);
     s.inner = s.inner * (int64_t)size / unit;
     GRT_TRY(begin_indices(r, 1, "indices", &by));
-    return CUDA_BY_SIZE(unit, gather, s, by, r->out[0]->data, r->in[0]->data,
-                        cuda_stream(r));
+    return CUDA_BY_SIZE(unit, gather, s, by, r->out[0]->data, r->in[0]->data, cuda_stream(r));
 }
 
 /* ---- GatherElements, ScatterElements ----
- * Both walk the indices' box: an element of it belongs to the place in data that has the same indices but along the axis. */
+ * Both walk the indices' box: an element of it belongs to the place in data that has the same indices but
+ * along the axis. */
 
 struct element_shape {
     int32_t rank, axis;
-    int64_t total, size, stride; /* of data along the axis */
+    int64_t total, size, stride;                       /* of data along the axis */
     int64_t dims[GRT_MAX_RANK], strides[GRT_MAX_RANK]; /* of the indices; of data, 0 along the axis */
 };
 
@@ -132,7 +145,8 @@ grt_status reshape_elements(grt_reshape *r)
     axis = (int32_t)grt_axis(*(const int64_t *)r->state, data->rank);
     for (int32_t k = 0; k < data->rank; k++)
         if (k != axis && indices->dims[k] > data->dims[k])
-            return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "indices has size %lld in dim %d, more than data's %lld",
+            return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
+                               "indices has size %lld in dim %d, more than data's %lld",
                                (long long)indices->dims[k], k, (long long)data->dims[k]);
     GRT_TRY(cuda_state(&s));
     s->rank = data->rank;
@@ -159,13 +173,15 @@ __device__ __forceinline__ int64_t element_base(const element_shape &s, int64_t 
 }
 
 template <typename T>
-__global__ void __launch_bounds__(CUDA_BLOCK) pick_kernel(const __grid_constant__ element_shape s, indexed by, T *dst, const T *src)
+__global__ void __launch_bounds__(CUDA_BLOCK)
+    pick_kernel(const __grid_constant__ element_shape s, indexed by, T *dst, const T *src)
 {
-    for CUDA_ITEMS(i, s.total)
+    CUDA_ITEMS (i, s.total)
         dst[i] = src[element_base(s, i) + by.at(i, s.size) * s.stride];
 }
 
-template <typename T> grt_status pick(const element_shape *s, indexed by, void *dst, const void *src, cudaStream_t stream)
+template <typename T>
+grt_status pick(const element_shape *s, indexed by, void *dst, const void *src, cudaStream_t stream)
 {
     pick_kernel<T><<<cuda_grid(s->total), CUDA_BLOCK, 0, stream>>>(*s, by, (T *)dst, (const T *)src);
     CUDA_LAUNCHED();
@@ -181,7 +197,8 @@ grt_status run_gather_elements(const grt_run *r)
     if (s->size <= 0)
         return no_elements(r);
     GRT_TRY(begin_indices(r, 1, "indices", &by));
-    return CUDA_BY_SIZE(grt_dtype_size(r->in[0]->dtype), pick, s, by, r->out[0]->data, r->in[0]->data, cuda_stream(r));
+    return CUDA_BY_SIZE(grt_dtype_size(r->in[0]->dtype), pick, s, by, r->out[0]->data, r->in[0]->data,
+                        cuda_stream(r));
 }
 
 /* ---- GatherND, ScatterND ---- */
@@ -201,17 +218,20 @@ __device__ __forceinline__ int64_t tuple_offset(const tuple_shape &s, const inde
 }
 
 template <typename T>
-__global__ void __launch_bounds__(CUDA_BLOCK) gather_nd_kernel(const __grid_constant__ tuple_shape s, indexed by, T *dst, const T *src)
+__global__ void __launch_bounds__(CUDA_BLOCK)
+    gather_nd_kernel(const __grid_constant__ tuple_shape s, indexed by, T *dst, const T *src)
 {
-    for CUDA_ITEMS(i, s.n * s.inner) {
+    CUDA_ITEMS (i, s.n * s.inner) {
         divided at = divide(i, s.inner);
         dst[i] = src[tuple_offset(s, by, at.q) + at.r];
     }
 }
 
-template <typename T> grt_status gather_nd(const tuple_shape *s, indexed by, void *dst, const void *src, cudaStream_t stream)
+template <typename T>
+grt_status gather_nd(const tuple_shape *s, indexed by, void *dst, const void *src, cudaStream_t stream)
 {
-    gather_nd_kernel<T><<<cuda_grid(s->n * s->inner), CUDA_BLOCK, 0, stream>>>(*s, by, (T *)dst, (const T *)src);
+    gather_nd_kernel<T>
+        <<<cuda_grid(s->n * s->inner), CUDA_BLOCK, 0, stream>>>(*s, by, (T *)dst, (const T *)src);
     CUDA_LAUNCHED();
     return GRT_OK;
 }
@@ -245,7 +265,8 @@ grt_status reshape_tuples(grt_reshape *r, int64_t batch)
     const grt_tensor *data = r->in[0], *indices = r->in[1];
     if (indices->rank < 1 || batch < 0 || batch >= indices->rank || indices->dims[indices->rank - 1] < 0 ||
         batch + indices->dims[indices->rank - 1] > data->rank)
-        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "indices and batch_dims do not fit data of rank %d", data->rank);
+        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
+                           "indices and batch_dims do not fit data of rank %d", data->rank);
     tuple_shape *s;
     GRT_TRY(cuda_state(&s));
     plan_tuples(s, data, indices, (int32_t)batch);
@@ -275,12 +296,14 @@ grt_status run_gather_nd(const grt_run *r)
     if (has_empty_axis(s))
         return no_elements(r);
     GRT_TRY(begin_indices(r, 1, "indices", &by));
-    return CUDA_BY_SIZE(grt_dtype_size(r->in[0]->dtype), gather_nd, s, by, r->out[0]->data, r->in[0]->data, cuda_stream(r));
+    return CUDA_BY_SIZE(grt_dtype_size(r->in[0]->dtype), gather_nd, s, by, r->out[0]->data, r->in[0]->data,
+                        cuda_stream(r));
 }
 
 /* ---- scattering ----
- * Without a reduction, every update is written by its own thread (ONNX wants no index twice then). With one, the updates that
- * may meet are combined by one thread in their order, so that results are the same on every run. */
+ * Without a reduction, every update is written by its own thread (ONNX wants no index twice then). With one,
+ * the updates that may meet are combined by one thread in their order, so that results are the same on every
+ * run. */
 
 enum reduction { TAKE, ADD, MUL, MAX, MIN };
 
@@ -317,7 +340,8 @@ grt_status start_output(const grt_run *r)
 {
     size_t bytes = grt_tensor_bytes(r->in[0]);
     if (r->out[0]->data != r->in[0]->data && bytes)
-        CUDA_TRY(cudaMemcpyAsync(r->out[0]->data, r->in[0]->data, bytes, cudaMemcpyDeviceToDevice, cuda_stream(r)));
+        CUDA_TRY(cudaMemcpyAsync(r->out[0]->data, r->in[0]->data, bytes, cudaMemcpyDeviceToDevice,
+                                 cuda_stream(r)));
     return GRT_OK;
 }
 
@@ -343,13 +367,15 @@ template <typename S> __device__ __forceinline__ S combine(reduction how, bool t
 }
 
 template <typename T>
-__global__ void __launch_bounds__(CUDA_BLOCK) put_kernel(const __grid_constant__ element_shape s, indexed by, T *dst, const T *updates)
+__global__ void __launch_bounds__(CUDA_BLOCK)
+    put_kernel(const __grid_constant__ element_shape s, indexed by, T *dst, const T *updates)
 {
-    for CUDA_ITEMS(i, s.total)
+    CUDA_ITEMS (i, s.total)
         dst[element_base(s, i) + by.at(i, s.size) * s.stride] = updates[i];
 }
 
-template <typename T> grt_status put(const element_shape *s, indexed by, void *dst, const void *updates, cudaStream_t stream)
+template <typename T>
+grt_status put(const element_shape *s, indexed by, void *dst, const void *updates, cudaStream_t stream)
 {
     put_kernel<T><<<cuda_grid(s->total), CUDA_BLOCK, 0, stream>>>(*s, by, (T *)dst, (const T *)updates);
     CUDA_LAUNCHED();
@@ -359,12 +385,13 @@ template <typename T> grt_status put(const element_shape *s, indexed by, void *d
 /* One thread per line of the indices along the axis: `n` long, its elements `step` apart. */
 template <typename S>
 __global__ void __launch_bounds__(CUDA_BLOCK)
-    put_lines_kernel(const __grid_constant__ element_shape s, reduction how, bool truth, indexed by, S *dst, const S *updates)
+    put_lines_kernel(const __grid_constant__ element_shape s, reduction how, bool truth, indexed by, S *dst,
+                     const S *updates)
 {
     int64_t n = s.dims[s.axis], step = 1;
     for (int32_t k = s.rank - 1; k > s.axis; k--)
         step *= s.dims[k];
-    for CUDA_ITEMS(line, s.total / n) {
+    CUDA_ITEMS (line, s.total / n) {
         divided at = divide(line, step);
         int64_t first = at.q * n * step + at.r, base = element_base(s, first);
         for (int64_t j = 0; j < n; j++) {
@@ -376,17 +403,20 @@ __global__ void __launch_bounds__(CUDA_BLOCK)
 }
 
 template <typename T>
-__global__ void __launch_bounds__(CUDA_BLOCK) put_nd_kernel(const __grid_constant__ tuple_shape s, indexed by, T *dst, const T *updates)
+__global__ void __launch_bounds__(CUDA_BLOCK)
+    put_nd_kernel(const __grid_constant__ tuple_shape s, indexed by, T *dst, const T *updates)
 {
-    for CUDA_ITEMS(i, s.n * s.inner) {
+    CUDA_ITEMS (i, s.n * s.inner) {
         divided at = divide(i, s.inner);
         dst[tuple_offset(s, by, at.q) + at.r] = updates[i];
     }
 }
 
-template <typename T> grt_status put_nd(const tuple_shape *s, indexed by, void *dst, const void *updates, cudaStream_t stream)
+template <typename T>
+grt_status put_nd(const tuple_shape *s, indexed by, void *dst, const void *updates, cudaStream_t stream)
 {
-    put_nd_kernel<T><<<cuda_grid(s->n * s->inner), CUDA_BLOCK, 0, stream>>>(*s, by, (T *)dst, (const T *)updates);
+    put_nd_kernel<T>
+        <<<cuda_grid(s->n * s->inner), CUDA_BLOCK, 0, stream>>>(*s, by, (T *)dst, (const T *)updates);
     CUDA_LAUNCHED();
     return GRT_OK;
 }
@@ -394,9 +424,10 @@ template <typename T> grt_status put_nd(const tuple_shape *s, indexed by, void *
 /* One thread per element of a run; it meets all index tuples. */
 template <typename S>
 __global__ void __launch_bounds__(CUDA_BLOCK)
-    put_runs_kernel(const __grid_constant__ tuple_shape s, reduction how, bool truth, indexed by, S *dst, const S *updates)
+    put_runs_kernel(const __grid_constant__ tuple_shape s, reduction how, bool truth, indexed by, S *dst,
+                    const S *updates)
 {
-    for CUDA_ITEMS(i, s.inner)
+    CUDA_ITEMS (i, s.inner)
         for (int64_t k = 0; k < s.n; k++) {
             S *to = dst + tuple_offset(s, by, k) + i;
             *to = combine<S>(how, truth, *to, updates[k * s.inner + i]);
@@ -410,7 +441,8 @@ template <typename S> grt_status reduce_elements(const grt_run *r)
     const scatter_state *state = (const scatter_state *)r->state;
     GRT_TRY(begin_indices(r, 1, "indices", &by));
     put_lines_kernel<S><<<cuda_grid(s->total / s->dims[s->axis]), CUDA_BLOCK, 0, cuda_stream(r)>>>(
-        *s, state->how, r->in[0]->dtype == GRT_DTYPE_BOOL, by, (S *)r->out[0]->data, (const S *)r->in[2]->data);
+        *s, state->how, r->in[0]->dtype == GRT_DTYPE_BOOL, by, (S *)r->out[0]->data,
+        (const S *)r->in[2]->data);
     CUDA_LAUNCHED();
     return GRT_OK;
 }
@@ -422,7 +454,8 @@ template <typename S> grt_status reduce_tuples(const grt_run *r)
     const scatter_state *state = (const scatter_state *)r->state;
     GRT_TRY(begin_indices(r, 1, "indices", &by));
     put_runs_kernel<S><<<cuda_grid(s->inner), CUDA_BLOCK, 0, cuda_stream(r)>>>(
-        *s, state->how, r->in[0]->dtype == GRT_DTYPE_BOOL, by, (S *)r->out[0]->data, (const S *)r->in[2]->data);
+        *s, state->how, r->in[0]->dtype == GRT_DTYPE_BOOL, by, (S *)r->out[0]->data,
+        (const S *)r->in[2]->data);
     CUDA_LAUNCHED();
     return GRT_OK;
 }
@@ -438,7 +471,8 @@ grt_status run_scatter_elements(const grt_run *r)
         return no_elements(r);
     GRT_TRY(begin_indices(r, 1, "indices", &by));
     if (((const scatter_state *)r->state)->how == TAKE)
-        return CUDA_BY_SIZE(grt_dtype_size(r->in[0]->dtype), put, s, by, r->out[0]->data, r->in[2]->data, cuda_stream(r));
+        return CUDA_BY_SIZE(grt_dtype_size(r->in[0]->dtype), put, s, by, r->out[0]->data, r->in[2]->data,
+                            cuda_stream(r));
     CUDA_RETURN_BY_NUMBER(r->in[0]->dtype, reduce_elements, r)
 }
 
@@ -458,7 +492,8 @@ grt_status run_scatter_nd(const grt_run *r)
         return no_elements(r);
     GRT_TRY(begin_indices(r, 1, "indices", &by));
     if (((const scatter_state *)r->state)->how == TAKE)
-        return CUDA_BY_SIZE(grt_dtype_size(r->in[0]->dtype), put_nd, s, by, r->out[0]->data, r->in[2]->data, cuda_stream(r));
+        return CUDA_BY_SIZE(grt_dtype_size(r->in[0]->dtype), put_nd, s, by, r->out[0]->data, r->in[2]->data,
+                            cuda_stream(r));
     CUDA_RETURN_BY_NUMBER(r->in[0]->dtype, reduce_tuples, r)
 }
 
@@ -470,7 +505,8 @@ struct cache_state {
 };
 
 struct cache_shape {
-    int64_t total, n, length, heads, inner; /* n entries of `inner` elements go into `length`, for each of `heads` in a batch */
+    int64_t total, n, length, heads,
+        inner; /* n entries of `inner` elements go into `length`, for each of `heads` in a batch */
 };
 
 grt_status create_tensor_scatter(const grt_kernel_node *node, void **out_state)
@@ -488,12 +524,13 @@ grt_status reshape_tensor_scatter(grt_reshape *r)
     const grt_tensor *cache = r->in[0], *update = r->in[1];
     const int32_t axis = (int32_t)grt_axis(((const cache_state *)r->state)->axis, cache->rank);
     if (update->dims[axis] > cache->dims[axis])
-        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "%lld entries do not fit into an axis of size %lld",
-                           (long long)update->dims[axis], (long long)cache->dims[axis]);
+        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
+                           "%lld entries do not fit into an axis of size %lld", (long long)update->dims[axis],
+                           (long long)cache->dims[axis]);
     cache_shape *s;
     GRT_TRY(cuda_state(&s));
-    *s = {grt_tensor_elements(update), update->dims[axis], cache->dims[axis], grt_dims_product(cache->dims, 1, axis),
-          grt_dims_product(cache->dims, axis + 1, cache->rank)};
+    *s = {grt_tensor_elements(update), update->dims[axis], cache->dims[axis],
+          grt_dims_product(cache->dims, 1, axis), grt_dims_product(cache->dims, axis + 1, cache->rank)};
     r->shape = s;
     return GRT_OK;
 }
@@ -502,7 +539,7 @@ template <typename T>
 __global__ void __launch_bounds__(CUDA_BLOCK)
     put_entries_kernel(cache_shape s, bool circular, indexed starts, T *dst, const T *updates)
 {
-    for CUDA_ITEMS(i, s.total) {
+    CUDA_ITEMS (i, s.total) {
         const divided entry = divide(i, s.inner), line = divide(entry.q, s.n);
         const int64_t batch = line.q / s.heads, last = circular ? INT64_MAX : s.length - s.n;
         int64_t start = starts.data ? starts[batch] : 0;
@@ -520,7 +557,8 @@ template <typename T> grt_status put_entries(const grt_run *r, const cache_shape
     indexed starts;
     GRT_TRY(begin_indices(r, 2, "write_indices", &starts));
     put_entries_kernel<T><<<cuda_grid(s->total), CUDA_BLOCK, 0, cuda_stream(r)>>>(
-        *s, ((const cache_state *)r->state)->circular, starts, (T *)r->out[0]->data, (const T *)r->in[1]->data);
+        *s, ((const cache_state *)r->state)->circular, starts, (T *)r->out[0]->data,
+        (const T *)r->in[1]->data);
     CUDA_LAUNCHED();
     return GRT_OK;
 }
@@ -535,20 +573,58 @@ grt_status run_tensor_scatter(const grt_run *r)
 }
 
 const grt_kernel_row rows[] = {
-    {.domain = "", .op = "Gather", .types = {CUDA_MOVABLE, CUDA_INDEX}, .create = create_axis, .destroy = free,
-     .reshape = reshape_gather, .release_shape = free, .run = run_gather},
-    {.domain = "", .op = "GatherElements", .types = {CUDA_MOVABLE, CUDA_INDEX}, .create = create_axis, .destroy = free,
-     .reshape = reshape_elements, .release_shape = free, .run = run_gather_elements},
-    {.domain = "", .op = "GatherND", .types = {CUDA_MOVABLE, CUDA_INDEX}, .create = create_batch, .destroy = free,
-     .reshape = reshape_gather_nd, .release_shape = free, .run = run_gather_nd},
-    {.domain = "", .op = "ScatterElements", .types = {CUDA_MOVABLE, CUDA_INDEX, CUDA_MOVABLE}, .flags = GRT_KERNEL_IN_PLACE(0),
+    {.domain = "",
+     .op = "Gather",
+     .types = {CUDA_MOVABLE, CUDA_INDEX},
+     .create = create_axis,
+     .destroy = free,
+     .reshape = reshape_gather,
+     .release_shape = free,
+     .run = run_gather},
+    {.domain = "",
+     .op = "GatherElements",
+     .types = {CUDA_MOVABLE, CUDA_INDEX},
+     .create = create_axis,
+     .destroy = free,
+     .reshape = reshape_elements,
+     .release_shape = free,
+     .run = run_gather_elements},
+    {.domain = "",
+     .op = "GatherND",
+     .types = {CUDA_MOVABLE, CUDA_INDEX},
+     .create = create_batch,
+     .destroy = free,
+     .reshape = reshape_gather_nd,
+     .release_shape = free,
+     .run = run_gather_nd},
+    {.domain = "",
+     .op = "ScatterElements",
+     .types = {CUDA_MOVABLE, CUDA_INDEX, CUDA_MOVABLE},
+     .flags = GRT_KERNEL_IN_PLACE(0),
      .supports = supports_scatter,
-     .create = create_scatter, .destroy = free, .reshape = reshape_elements, .release_shape = free, .run = run_scatter_elements},
-    {.domain = "", .op = "ScatterND", .types = {CUDA_MOVABLE, CUDA_INDEX, CUDA_MOVABLE}, .flags = GRT_KERNEL_IN_PLACE(0),
+     .create = create_scatter,
+     .destroy = free,
+     .reshape = reshape_elements,
+     .release_shape = free,
+     .run = run_scatter_elements},
+    {.domain = "",
+     .op = "ScatterND",
+     .types = {CUDA_MOVABLE, CUDA_INDEX, CUDA_MOVABLE},
+     .flags = GRT_KERNEL_IN_PLACE(0),
      .supports = supports_scatter,
-     .create = create_scatter, .destroy = free, .reshape = reshape_scatter_nd, .release_shape = free, .run = run_scatter_nd},
-    {.domain = "", .op = "TensorScatter", .types = {CUDA_MOVABLE, CUDA_MOVABLE, CUDA_INDEX}, .flags = GRT_KERNEL_IN_PLACE(0),
-     .create = create_tensor_scatter, .destroy = free, .reshape = reshape_tensor_scatter, .release_shape = free,
+     .create = create_scatter,
+     .destroy = free,
+     .reshape = reshape_scatter_nd,
+     .release_shape = free,
+     .run = run_scatter_nd},
+    {.domain = "",
+     .op = "TensorScatter",
+     .types = {CUDA_MOVABLE, CUDA_MOVABLE, CUDA_INDEX},
+     .flags = GRT_KERNEL_IN_PLACE(0),
+     .create = create_tensor_scatter,
+     .destroy = free,
+     .reshape = reshape_tensor_scatter,
+     .release_shape = free,
      .run = run_tensor_scatter},
 };
 

@@ -1,9 +1,11 @@
-/* ConvInteger, MatMulInteger, QLinearConv, QLinearMatMul: 8-bit numbers less their zero points, summed in int32 that wraps. A
- * thread per output element. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ConvInteger, MatMulInteger, QLinearConv, QLinearMatMul: 8-bit numbers less their zero points, summed in
+ * int32 that wraps. A thread per output element. */
 #include "backends/cuda/each.cuh"
 #include "backends/shared/window.h"
 
-namespace {
+namespace
+{
 
 /* Where an op has its inputs; 0: it has none such (0 itself is always the data). */
 struct places {
@@ -52,7 +54,8 @@ bool counts(const grt_reshape *r, int32_t i, int64_t n, int64_t or_n)
 grt_status misfit(const grt_reshape *r)
 {
     return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
-                       "shapes do not fit: matrices or channels must agree, and scales and zero points be one number, one per row "
+                       "shapes do not fit: matrices or channels must agree, and scales and zero points be "
+                       "one number, one per row "
                        "(left matrix, output) or one per column or output channel (right matrix, weight)");
 }
 
@@ -71,11 +74,13 @@ struct conv_shape {
 grt_status reshape_conv(grt_reshape *r)
 {
     const places &at = places_of(r->desc);
-    const grt_tensor *x = r->in[0], *w = r->in[at.b], *y = r->out[0], *bias = at_place(r->in, r->n_in, at.bias);
+    const grt_tensor *x = r->in[0], *w = r->in[at.b], *y = r->out[0],
+                     *bias = at_place(r->in, r->n_in, at.bias);
     int64_t groups = grt_attr_int(r->desc, "group", 1);
-    if (x->rank < 3 || w->rank != x->rank || groups < 1 || x->dims[1] != w->dims[1] * groups || w->dims[0] % groups ||
-        y->rank != x->rank || y->dims[1] != w->dims[0] || !counts(r, at.zero_a, 1, 1) || !counts(r, at.scale_a, 1, 1) ||
-        !counts(r, at.zero_b, w->dims[0], 1) || !counts(r, at.scale_b, w->dims[0], 1) || !counts(r, at.zero_y, 1, 1) ||
+    if (x->rank < 3 || w->rank != x->rank || groups < 1 || x->dims[1] != w->dims[1] * groups ||
+        w->dims[0] % groups || y->rank != x->rank || y->dims[1] != w->dims[0] ||
+        !counts(r, at.zero_a, 1, 1) || !counts(r, at.scale_a, 1, 1) || !counts(r, at.zero_b, w->dims[0], 1) ||
+        !counts(r, at.scale_b, w->dims[0], 1) || !counts(r, at.zero_y, 1, 1) ||
         !counts(r, at.scale_y, 1, 1) || (bias && grt_tensor_elements(bias) != w->dims[0]))
         return misfit(r);
     conv_shape *sh;
@@ -98,7 +103,8 @@ grt_status run_conv(const grt_run *r)
     const levels sa = levels_of(r, at.scale_a), sb = levels_of(r, at.scale_b), sy = levels_of(r, at.scale_y);
     return cuda_each(r, grt_tensor_elements(r->out[0]), [=] __device__(int64_t i) {
         const cpu_window &w = s.w;
-        int64_t place = i % w.out_pixels, channel = i / w.out_pixels % s.out_channels, batch = i / w.out_pixels / s.out_channels;
+        int64_t place = i % w.out_pixels, channel = i / w.out_pixels % s.out_channels,
+                batch = i / w.out_pixels / s.out_channels;
         int64_t first = (batch * s.groups + channel / (s.out_channels / s.groups)) * s.in_channels;
         int32_t x_zero = za.zero(1, 0, 0), w_zero = zb.zero(s.out_channels, 0, channel);
         uint32_t sum = 0;
@@ -131,7 +137,7 @@ grt_status run_conv(const grt_run *r)
 
 struct matrix_shape {
     int64_t m, n, k, batch;
-    int32_t lead; /* leading dims of the output */
+    int32_t lead;                                                 /* leading dims of the output */
     int64_t dims[GRT_MAX_RANK], a[GRT_MAX_RANK], b[GRT_MAX_RANK]; /* strides in matrices */
 };
 
@@ -150,10 +156,12 @@ bool fit(const grt_reshape *r, const places &at, matrix_shape *s)
     grt_broadcast_strides(a->dims, lead_a, s->lead, s->a);
     grt_broadcast_strides(b->dims, lead_b, s->lead, s->b);
     s->batch = grt_dims_product(s->dims, 0, s->lead);
-    int64_t rows = grt_dims_product(a->dims, 0, lead_a) * s->m, columns = grt_dims_product(b->dims, 0, lead_b) * s->n;
-    return counts(r, at.zero_a, s->m, rows) && counts(r, at.scale_a, s->m, rows) && counts(r, at.zero_b, s->n, columns) &&
-           counts(r, at.scale_b, s->n, columns) && counts(r, at.zero_y, s->m, s->batch * s->m) &&
-           counts(r, at.scale_y, s->m, s->batch * s->m) && grt_tensor_elements(r->out[0]) == s->batch * s->m * s->n;
+    int64_t rows = grt_dims_product(a->dims, 0, lead_a) * s->m,
+            columns = grt_dims_product(b->dims, 0, lead_b) * s->n;
+    return counts(r, at.zero_a, s->m, rows) && counts(r, at.scale_a, s->m, rows) &&
+           counts(r, at.zero_b, s->n, columns) && counts(r, at.scale_b, s->n, columns) &&
+           counts(r, at.zero_y, s->m, s->batch * s->m) && counts(r, at.scale_y, s->m, s->batch * s->m) &&
+           grt_tensor_elements(r->out[0]) == s->batch * s->m * s->n;
 }
 
 grt_status reshape_matrix(grt_reshape *r)
@@ -202,24 +210,44 @@ grt_status run_matrix(const grt_run *r)
 /* Inputs beyond the fourth are not covered by a row's types. */
 bool supports_qlinear(const grt_kernel_node *node, grt_text *why)
 {
-    static const grt_dtype_set want[] = {BYTES, SCALES, BYTES, BYTES, SCALES, BYTES, SCALES, BYTES, GRT_BIT(INT32)};
+    static const grt_dtype_set want[] = {BYTES, SCALES, BYTES, BYTES,         SCALES,
+                                         BYTES, SCALES, BYTES, GRT_BIT(INT32)};
     for (int32_t i = 0; i < node->n_in && i < 9; i++)
         if (grt_node_has(node, i) && !grt_dtype_in(node->in[i].dtype, want[i])) {
             if (why)
-                grt_text_add(why, "input %d is %s; supported are int8 and uint8 data, zero points of these types, float scales", i,
-                             grt_dtype_name(node->in[i].dtype));
+                grt_text_add(why,
+                             "input %d is %s; supported are int8 and uint8 data, zero points of these types, "
+                             "float scales",
+                             i, grt_dtype_name(node->in[i].dtype));
             return false;
         }
     return true;
 }
 
 const grt_kernel_row rows[] = {
-    {.domain = "", .op = "ConvInteger", .types = {BYTES, BYTES, BYTES, BYTES}, .reshape = reshape_conv, .release_shape = free,
+    {.domain = "",
+     .op = "ConvInteger",
+     .types = {BYTES, BYTES, BYTES, BYTES},
+     .reshape = reshape_conv,
+     .release_shape = free,
      .run = run_conv},
-    {.domain = "", .op = "MatMulInteger", .types = {BYTES, BYTES, BYTES, BYTES}, .reshape = reshape_matrix, .release_shape = free,
+    {.domain = "",
+     .op = "MatMulInteger",
+     .types = {BYTES, BYTES, BYTES, BYTES},
+     .reshape = reshape_matrix,
+     .release_shape = free,
      .run = run_matrix},
-    {.domain = "", .op = "QLinearConv", .supports = supports_qlinear, .reshape = reshape_conv, .release_shape = free, .run = run_conv},
-    {.domain = "", .op = "QLinearMatMul", .supports = supports_qlinear, .reshape = reshape_matrix, .release_shape = free,
+    {.domain = "",
+     .op = "QLinearConv",
+     .supports = supports_qlinear,
+     .reshape = reshape_conv,
+     .release_shape = free,
+     .run = run_conv},
+    {.domain = "",
+     .op = "QLinearMatMul",
+     .supports = supports_qlinear,
+     .reshape = reshape_matrix,
+     .release_shape = free,
      .run = run_matrix},
 };
 

@@ -1,10 +1,12 @@
-/* Ops on lines of elements along one axis: ArgMax, ArgMin, TopK, CumSum, CumProd. A warp or a block works on a line where its
- * elements are neighbours or lines are few, else a thread does. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ops on lines of elements along one axis: ArgMax, ArgMin, TopK, CumSum, CumProd. A warp or a block works on
+ * a line where its elements are neighbours or lines are few, else a thread does. */
 #include "backends/cuda/order.cuh"
 #include "backends/cuda/number.cuh"
 #include "backends/cuda/pointwise_eval.h"
 
-namespace {
+namespace
+{
 
 /* Element i of line l: base(l) + i * inner. */
 struct lines {
@@ -84,7 +86,8 @@ struct arg_state {
 
 /* NaN counts as greatest and as least. */
 template <typename S>
-__device__ __forceinline__ place best_of(const S *in, int64_t begin, int64_t n, int64_t step, int64_t inner, bool least, bool last)
+__device__ __forceinline__ place best_of(const S *in, int64_t begin, int64_t n, int64_t step, int64_t inner,
+                                         bool least, bool last)
 {
     place best = {0, -1};
     for (int64_t i = begin; i < n; i += step) {
@@ -96,14 +99,16 @@ __device__ __forceinline__ place best_of(const S *in, int64_t begin, int64_t n, 
 }
 
 template <typename S>
-__global__ void __launch_bounds__(CUDA_BLOCK) arg_thread_kernel(lines s, bool least, bool last, const S *in, int64_t *out)
+__global__ void __launch_bounds__(CUDA_BLOCK)
+    arg_thread_kernel(lines s, bool least, bool last, const S *in, int64_t *out)
 {
-    for CUDA_ITEMS(l, s.n_lines)
+    CUDA_ITEMS (l, s.n_lines)
         out[l] = best_of<S>(in + line_base(s, l, s.n), 0, s.n, 1, s.inner, least, last).at;
 }
 
 template <typename S>
-__global__ void __launch_bounds__(CUDA_BLOCK) arg_warp_kernel(lines s, bool least, bool last, const S *in, int64_t *out)
+__global__ void __launch_bounds__(CUDA_BLOCK)
+    arg_warp_kernel(lines s, bool least, bool last, const S *in, int64_t *out)
 {
     int64_t warps = (int64_t)gridDim.x * (blockDim.x / 32);
     for (int64_t l = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / 32; l < s.n_lines; l += warps) {
@@ -121,9 +126,11 @@ template <typename S> grt_status arg(const grt_run *r)
     const S *in = (const S *)r->in[0]->data;
     int64_t *out = (int64_t *)r->out[0]->data;
     if (by_warp(s))
-        arg_warp_kernel<S><<<cuda_grid(s.n_lines, CUDA_BLOCK / 32), CUDA_BLOCK, 0, cuda_stream(r)>>>(s, state->least, state->last, in, out);
+        arg_warp_kernel<S><<<cuda_grid(s.n_lines, CUDA_BLOCK / 32), CUDA_BLOCK, 0, cuda_stream(r)>>>(
+            s, state->least, state->last, in, out);
     else
-        arg_thread_kernel<S><<<cuda_grid(s.n_lines), CUDA_BLOCK, 0, cuda_stream(r)>>>(s, state->least, state->last, in, out);
+        arg_thread_kernel<S>
+            <<<cuda_grid(s.n_lines), CUDA_BLOCK, 0, cuda_stream(r)>>>(s, state->least, state->last, in, out);
     CUDA_LAUNCHED();
     return GRT_OK;
 }
@@ -148,7 +155,8 @@ grt_status reshape_arg(grt_reshape *r)
     plan_lines(s, in, axis);
     if (s->n == 0 && s->n_lines > 0) {
         free(s);
-        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "axis %lld has size 0: there is no index to name", (long long)axis);
+        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
+                           "axis %lld has size 0: there is no index to name", (long long)axis);
     }
     r->shape = s;
     return GRT_OK;
@@ -162,8 +170,8 @@ grt_status run_arg(const grt_run *r)
 }
 
 /* ---- TopK ----
- * A block per line finds the best element k times, each time among those that come after the one before. Where k is large, or long
- * lines are too few to fill the device so, lines are sorted. */
+ * A block per line finds the best element k times, each time among those that come after the one before.
+ * Where k is large, or long lines are too few to fill the device so, lines are sorted. */
 
 struct top_shape {
     lines in;
@@ -177,7 +185,8 @@ struct top_state {
 };
 
 template <typename S>
-__global__ void __launch_bounds__(CUDA_BLOCK) top_kernel(top_shape s, bool least, const S *in, S *values, int64_t *places)
+__global__ void __launch_bounds__(CUDA_BLOCK)
+    top_kernel(top_shape s, bool least, const S *in, S *values, int64_t *places)
 {
     __shared__ place shared[CUDA_BLOCK / 32];
     for (int64_t l = blockIdx.x; l < s.in.n_lines; l += gridDim.x) {
@@ -216,7 +225,7 @@ __global__ void __launch_bounds__(CUDA_BLOCK) top_kernel(top_shape s, bool least
 template <typename S>
 __global__ void __launch_bounds__(CUDA_BLOCK) key_kernel(lines s, bool least, const S *in, cuda_keyed *out)
 {
-    for CUDA_ITEMS(i, s.n_lines * s.n) {
+    CUDA_ITEMS (i, s.n_lines * s.n) {
         int64_t line = i / s.n, at = i - line * s.n;
         uint64_t key = order_key<S>(in[line_base(s, line, s.n) + at * s.inner]);
         out[i] = {least ? key : ~key, at};
@@ -224,10 +233,12 @@ __global__ void __launch_bounds__(CUDA_BLOCK) key_kernel(lines s, bool least, co
 }
 
 template <typename S>
-__global__ void __launch_bounds__(CUDA_BLOCK) take_kernel(top_shape s, const cuda_keyed *sorted, const S *in, S *values, int64_t *places)
+__global__ void __launch_bounds__(CUDA_BLOCK)
+    take_kernel(top_shape s, const cuda_keyed *sorted, const S *in, S *values, int64_t *places)
 {
-    for CUDA_ITEMS(i, s.in.n_lines * s.k) {
-        int64_t line = i / s.k, j = i - line * s.k, at = sorted[line * s.in.n + j].at, to = line_base(s.in, line, s.k) + j * s.in.inner;
+    CUDA_ITEMS (i, s.in.n_lines * s.k) {
+        int64_t line = i / s.k, j = i - line * s.k, at = sorted[line * s.in.n + j].at,
+                to = line_base(s.in, line, s.k) + j * s.in.inner;
         if (values)
             values[to] = in[line_base(s.in, line, s.in.n) + at * s.in.inner];
         if (places)
@@ -235,14 +246,17 @@ __global__ void __launch_bounds__(CUDA_BLOCK) take_kernel(top_shape s, const cud
     }
 }
 
-template <typename S> grt_status top_by_sorting(const grt_run *r, const top_shape *s, bool least, const S *in, S *values, int64_t *places)
+template <typename S>
+grt_status top_by_sorting(const grt_run *r, const top_shape *s, bool least, const S *in, S *values,
+                          int64_t *places)
 {
     const int64_t total = s->in.n_lines * s->in.n;
     cuda_keyed *v = (cuda_keyed *)r->workspace, *spare = v + total;
     key_kernel<S><<<cuda_grid(total), CUDA_BLOCK, 0, cuda_stream(r)>>>(s->in, least, in, v);
     CUDA_LAUNCHED();
     GRT_TRY(cuda_sort(r, s->in.n_lines, s->in.n, &v, &spare, cuda_keyed_less()));
-    take_kernel<S><<<cuda_grid(s->in.n_lines * s->k), CUDA_BLOCK, 0, cuda_stream(r)>>>(*s, v, in, values, places);
+    take_kernel<S>
+        <<<cuda_grid(s->in.n_lines * s->k), CUDA_BLOCK, 0, cuda_stream(r)>>>(*s, v, in, values, places);
     CUDA_LAUNCHED();
     return GRT_OK;
 }
@@ -252,10 +266,12 @@ template <typename S> grt_status top(const grt_run *r)
     const top_shape *s = (const top_shape *)r->shape;
     if (s->sorts)
         return top_by_sorting<S>(r, s, ((const top_state *)r->state)->least, (const S *)r->in[0]->data,
-                                 r->out[0] ? (S *)r->out[0]->data : NULL, r->n_out > 1 && r->out[1] ? (int64_t *)r->out[1]->data : NULL);
+                                 r->out[0] ? (S *)r->out[0]->data : NULL,
+                                 r->n_out > 1 && r->out[1] ? (int64_t *)r->out[1]->data : NULL);
     unsigned block = s->in.n <= 32 ? 32 : s->in.n <= 128 ? 128 : CUDA_BLOCK;
     top_kernel<S><<<cuda_grid(s->in.n_lines, 1), block, 0, cuda_stream(r)>>>(
-        *s, ((const top_state *)r->state)->least, (const S *)r->in[0]->data, r->out[0] ? (S *)r->out[0]->data : NULL,
+        *s, ((const top_state *)r->state)->least, (const S *)r->in[0]->data,
+        r->out[0] ? (S *)r->out[0]->data : NULL,
         r->n_out > 1 && r->out[1] ? (int64_t *)r->out[1]->data : NULL);
     CUDA_LAUNCHED();
     return GRT_OK;
@@ -289,8 +305,8 @@ grt_status reshape_top(grt_reshape *r)
         return GRT_OK;
     r->shape = NULL;
     free(s);
-    return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "K is %lld; axis %lld has size %lld", (long long)out->dims[axis],
-                       (long long)axis, (long long)in->dims[axis]);
+    return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "K is %lld; axis %lld has size %lld",
+                       (long long)out->dims[axis], (long long)axis, (long long)in->dims[axis]);
 }
 
 grt_status run_top(const grt_run *r)
@@ -313,9 +329,10 @@ template <typename A> __device__ __forceinline__ A cumulated(bool product, A a, 
 }
 
 template <typename S, typename A>
-__global__ void __launch_bounds__(CUDA_BLOCK) cumulate_thread_kernel(lines s, cumulate_state how, const S *in, S *out)
+__global__ void __launch_bounds__(CUDA_BLOCK)
+    cumulate_thread_kernel(lines s, cumulate_state how, const S *in, S *out)
 {
-    for CUDA_ITEMS(l, s.n_lines) {
+    CUDA_ITEMS (l, s.n_lines) {
         int64_t base = line_base(s, l, s.n);
         A acc = how.product ? A(1) : A(0);
         for (int64_t i = 0; i < s.n; i++) {
@@ -328,7 +345,8 @@ __global__ void __launch_bounds__(CUDA_BLOCK) cumulate_thread_kernel(lines s, cu
 }
 
 template <typename S, typename A>
-__global__ void __launch_bounds__(CUDA_BLOCK) cumulate_warp_kernel(lines s, cumulate_state how, const S *in, S *out)
+__global__ void __launch_bounds__(CUDA_BLOCK)
+    cumulate_warp_kernel(lines s, cumulate_state how, const S *in, S *out)
 {
     int64_t warps = (int64_t)gridDim.x * (blockDim.x / 32);
     int lane = threadIdx.x % 32;
@@ -355,15 +373,18 @@ __global__ void __launch_bounds__(CUDA_BLOCK) cumulate_warp_kernel(lines s, cumu
 
 template <typename S> grt_status cumulate(const grt_run *r)
 {
-    typedef typename std::conditional<std::is_floating_point<typename pw_storage<S>::T>::value, double, uint64_t>::type A;
+    typedef typename std::conditional<std::is_floating_point<typename pw_storage<S>::T>::value, double,
+                                      uint64_t>::type A;
     const cumulate_state *how = (const cumulate_state *)r->state;
     lines s = *(const lines *)r->shape;
     const S *in = (const S *)r->in[0]->data;
     S *out = (S *)r->out[0]->data;
     if (by_warp(s))
-        cumulate_warp_kernel<S, A><<<cuda_grid(s.n_lines, CUDA_BLOCK / 32), CUDA_BLOCK, 0, cuda_stream(r)>>>(s, *how, in, out);
+        cumulate_warp_kernel<S, A>
+            <<<cuda_grid(s.n_lines, CUDA_BLOCK / 32), CUDA_BLOCK, 0, cuda_stream(r)>>>(s, *how, in, out);
     else
-        cumulate_thread_kernel<S, A><<<cuda_grid(s.n_lines), CUDA_BLOCK, 0, cuda_stream(r)>>>(s, *how, in, out);
+        cumulate_thread_kernel<S, A>
+            <<<cuda_grid(s.n_lines), CUDA_BLOCK, 0, cuda_stream(r)>>>(s, *how, in, out);
     CUDA_LAUNCHED();
     return GRT_OK;
 }
@@ -386,8 +407,9 @@ grt_status reshape_cumulate(grt_reshape *r)
         return grt_fail_op(r->desc, GRT_STATUS_UNSUPPORTED, "input axis must be known before the run");
     int64_t given = cuda_host_index(r->in[1], 0), axis = grt_axis(given, in->rank);
     if (axis < 0)
-        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "axis is %lld; for rank %d it must lie in [%d, %d]",
-                           (long long)given, in->rank, -in->rank, in->rank - 1);
+        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
+                           "axis is %lld; for rank %d it must lie in [%d, %d]", (long long)given, in->rank,
+                           -in->rank, in->rank - 1);
     lines *s;
     GRT_TRY(cuda_state(&s));
     plan_lines(s, in, axis);
@@ -404,17 +426,47 @@ grt_status run_cumulate(const grt_run *r)
 }
 
 const grt_kernel_row rows[] = {
-    {.domain = "", .op = "ArgMax", .types = {GRT_SET_NUMBERS}, .create = create_arg, .destroy = free, .reshape = reshape_arg,
-     .release_shape = free, .run = run_arg},
-    {.domain = "", .op = "ArgMin", .types = {GRT_SET_NUMBERS}, .create = create_arg, .destroy = free, .reshape = reshape_arg,
-     .release_shape = free, .run = run_arg},
-    {.domain = "", .op = "TopK", .types = {GRT_SET_NUMBERS, GRT_BIT(INT64)}, .create = create_top, .destroy = free,
-     .reshape = reshape_top, .release_shape = free, .run = run_top},
-    {.domain = "", .op = "CumSum", .types = {GRT_SET_NUMBERS, CUDA_INDEX}, .flags = GRT_KERNEL_IN_PLACE(0) | GRT_KERNEL_READS(1),
-     .create = create_cumulate, .destroy = free, .reshape = reshape_cumulate, .release_shape = free,
+    {.domain = "",
+     .op = "ArgMax",
+     .types = {GRT_SET_NUMBERS},
+     .create = create_arg,
+     .destroy = free,
+     .reshape = reshape_arg,
+     .release_shape = free,
+     .run = run_arg},
+    {.domain = "",
+     .op = "ArgMin",
+     .types = {GRT_SET_NUMBERS},
+     .create = create_arg,
+     .destroy = free,
+     .reshape = reshape_arg,
+     .release_shape = free,
+     .run = run_arg},
+    {.domain = "",
+     .op = "TopK",
+     .types = {GRT_SET_NUMBERS, GRT_BIT(INT64)},
+     .create = create_top,
+     .destroy = free,
+     .reshape = reshape_top,
+     .release_shape = free,
+     .run = run_top},
+    {.domain = "",
+     .op = "CumSum",
+     .types = {GRT_SET_NUMBERS, CUDA_INDEX},
+     .flags = GRT_KERNEL_IN_PLACE(0) | GRT_KERNEL_READS(1),
+     .create = create_cumulate,
+     .destroy = free,
+     .reshape = reshape_cumulate,
+     .release_shape = free,
      .run = run_cumulate},
-    {.domain = "", .op = "CumProd", .types = {GRT_SET_NUMBERS, CUDA_INDEX}, .flags = GRT_KERNEL_IN_PLACE(0) | GRT_KERNEL_READS(1),
-     .create = create_cumulate, .destroy = free, .reshape = reshape_cumulate, .release_shape = free,
+    {.domain = "",
+     .op = "CumProd",
+     .types = {GRT_SET_NUMBERS, CUDA_INDEX},
+     .flags = GRT_KERNEL_IN_PLACE(0) | GRT_KERNEL_READS(1),
+     .create = create_cumulate,
+     .destroy = free,
+     .reshape = reshape_cumulate,
+     .release_shape = free,
      .run = run_cumulate},
 };
 

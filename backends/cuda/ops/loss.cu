@@ -1,8 +1,11 @@
-/* NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss, straight from their definitions. A thread per target; the sums by one
- * block, in an order that is the same on every run. A class that does not exist counts as ignored: the device cannot report it. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss, straight from their definitions. A thread per
+ * target; the sums by one block, in an order that is the same on every run. A class that does not exist
+ * counts as ignored: the device cannot report it. */
 #include "backends/cuda/each.cuh"
 
-namespace {
+namespace
+{
 
 enum reduction { REDUCE_NONE, REDUCE_MEAN, REDUCE_SUM };
 
@@ -46,9 +49,10 @@ grt_status run(const grt_run *r)
 {
     const loss_state s = *(const loss_state *)r->state;
     const grt_tensor *t = r->in[0];
-    const cuda_any x = cuda_any_in(r, 0), target = cuda_any_in(r, 1), weights = cuda_any_in(r, 2), out = cuda_any_out(r, 0),
-                   log_prob = cuda_any_out(r, 1);
-    const int64_t classes = t->dims[1], inner = grt_dims_product(t->dims, 2, t->rank), n = grt_tensor_elements(r->in[1]);
+    const cuda_any x = cuda_any_in(r, 0), target = cuda_any_in(r, 1), weights = cuda_any_in(r, 2),
+                   out = cuda_any_out(r, 0), log_prob = cuda_any_out(r, 1);
+    const int64_t classes = t->dims[1], inner = grt_dims_product(t->dims, 2, t->rank),
+                  n = grt_tensor_elements(r->in[1]);
     double *loss = (double *)r->workspace, *weight = loss + n;
     cuda_watch watch;
     GRT_TRY(cuda_watch_begin(r, "target", &watch));
@@ -89,10 +93,20 @@ grt_status run(const grt_run *r)
 
 #define TARGETS (GRT_BIT(INT32) | GRT_BIT(INT64))
 const grt_kernel_row rows[] = {
-    {.domain = "", .op = "NegativeLogLikelihoodLoss", .types = {GRT_SET_FLOATS, TARGETS, GRT_SET_FLOATS}, .create = create,
-     .destroy = free, .reshape = reshape, .run = run},
-    {.domain = "", .op = "SoftmaxCrossEntropyLoss", .types = {GRT_SET_FLOATS, TARGETS, GRT_SET_FLOATS}, .create = create,
-     .destroy = free, .reshape = reshape, .run = run},
+    {.domain = "",
+     .op = "NegativeLogLikelihoodLoss",
+     .types = {GRT_SET_FLOATS, TARGETS, GRT_SET_FLOATS},
+     .create = create,
+     .destroy = free,
+     .reshape = reshape,
+     .run = run},
+    {.domain = "",
+     .op = "SoftmaxCrossEntropyLoss",
+     .types = {GRT_SET_FLOATS, TARGETS, GRT_SET_FLOATS},
+     .create = create,
+     .destroy = free,
+     .reshape = reshape,
+     .run = run},
 };
 
 } // namespace

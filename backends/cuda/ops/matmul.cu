@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* MatMul, Gemm and graphrt::MatMul on cuBLASLt (lt_matmul.h).
  *
- * Batch dims become one strided batch as far as both inputs allow; an odometer on the host walks the rest. float32 is strict
- * unless the node's attribute math says "tf32". */
+ * Batch dims become one strided batch as far as both inputs allow; an odometer on the host walks the rest.
+ * float32 is strict unless the node's attribute math says "tf32". */
 #include "backends/cuda/epilogue.h"
 #include "backends/cuda/lt_matmul.h"
 #include "backends/cuda/number.cuh"
@@ -18,14 +19,14 @@ typedef struct matmul_state {
 /* How bias, residual and Gemm's C reach the result. */
 typedef struct matmul_shape {
     cuda_lt_plan *plan; /* NULL: nothing to multiply */
-    bool bias_rows; /* each matrix of the batch has a bias of its own */
+    bool bias_rows;     /* each matrix of the batch has a bias of its own */
     grt_dtype dtype;
     int64_t m, n, k, batch, stride_a, stride_b; /* strides of the batch, in elements */
     int32_t outer_rank;
     int64_t outer[GRT_MAX_RANK], step_a[GRT_MAX_RANK], step_b[GRT_MAX_RANK]; /* in elements */
     int64_t calls, call_c, n_c;
-    int64_t c_rows, c_cols; /* of Gemm's C */
-    bool spread_c;          /* Gemm's C is first spread over the result */
+    int64_t c_rows, c_cols;              /* of Gemm's C */
+    bool spread_c;                       /* Gemm's C is first spread over the result */
     bool fused_bias, fused_act, fused_c; /* by the library: bias, activation, residual or C through beta */
 } matmul_shape;
 
@@ -80,8 +81,8 @@ static int32_t batch_rank(const grt_tensor *t)
     return t->rank > 2 ? t->rank - 2 : 0;
 }
 
-static void split_batch(const grt_tensor *a, const grt_tensor *b, const grt_tensor *c, int64_t matrix_a, int64_t matrix_b,
-                        matmul_shape *s)
+static void split_batch(const grt_tensor *a, const grt_tensor *b, const grt_tensor *c, int64_t matrix_a,
+                        int64_t matrix_b, matmul_shape *s)
 {
     const int32_t rank = batch_rank(a) > batch_rank(b) ? batch_rank(a) : batch_rank(b);
     int64_t size_a = matrix_a, size_b = matrix_b;
@@ -115,7 +116,8 @@ static void fit(const grt_reshape *r, matmul_shape *s)
 {
     const matmul_state *state = (const matmul_state *)r->state;
     const grt_tensor *a = r->in[0], *b = r->in[1], *c = r->out[0];
-    const int64_t rows_a = a->rank > 1 ? a->dims[a->rank - 2] : 1, cols_a = a->rank ? a->dims[a->rank - 1] : 1;
+    const int64_t rows_a = a->rank > 1 ? a->dims[a->rank - 2] : 1,
+                  cols_a = a->rank ? a->dims[a->rank - 1] : 1;
     const int64_t rows_b = b->rank > 1 ? b->dims[b->rank - 2] : b->rank ? b->dims[0] : 1;
     const int64_t cols_b = b->rank > 1 ? b->dims[b->rank - 1] : 1;
     s->m = state->trans_a ? cols_a : rows_a;
@@ -125,7 +127,8 @@ static void fit(const grt_reshape *r, matmul_shape *s)
     split_batch(a, b, c, rows_a * cols_a, rows_b * cols_b, s);
     s->bias_rows = !state->is_gemm && r->n_in > BIAS && r->in[BIAS] && r->in[BIAS]->rank > 1;
     /* One B for many A's in a row: one tall product. */
-    if (!s->bias_rows && !state->trans_a && s->stride_b == 0 && s->stride_a == rows_a * cols_a && s->batch > 1) {
+    if (!s->bias_rows && !state->trans_a && s->stride_b == 0 && s->stride_a == rows_a * cols_a &&
+        s->batch > 1) {
         s->m *= s->batch;
         s->batch = 1;
         s->stride_a = 0;
@@ -145,24 +148,27 @@ static bool fits_rows(const grt_tensor *bias, const grt_tensor *out)
 static grt_status check_epilogue(const grt_reshape *r, matmul_shape *s)
 {
     const matmul_state *state = (const matmul_state *)r->state;
-    const grt_tensor *bias = r->n_in > BIAS ? r->in[BIAS] : NULL, *residual = r->n_in > RESIDUAL ? r->in[RESIDUAL] : NULL;
+    const grt_tensor *bias = r->n_in > BIAS ? r->in[BIAS] : NULL,
+                     *residual = r->n_in > RESIDUAL ? r->in[RESIDUAL] : NULL;
     char found[GRT_TYPE_TEXT_SIZE], wanted[GRT_TYPE_TEXT_SIZE];
     if (state->is_gemm && bias) {
         s->c_cols = bias->rank > 0 ? bias->dims[bias->rank - 1] : 1;
         s->c_rows = bias->rank > 1 ? bias->dims[bias->rank - 2] : 1;
         if (bias->rank > 2 || (s->c_rows != 1 && s->c_rows != s->m) || (s->c_cols != 1 && s->c_cols != s->n))
-            return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "C is %s, which does not broadcast to the result %s",
+            return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
+                               "C is %s, which does not broadcast to the result %s",
                                grt_tensor_text(bias, found), grt_tensor_text(r->out[0], wanted));
     }
     if (s->bias_rows && !fits_rows(bias, r->out[0]))
         return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
-                           "the bias is %s; expected one row for each matrix of the result, %s", grt_tensor_text(bias, found),
-                           grt_tensor_text(r->out[0], wanted));
+                           "the bias is %s; expected one row for each matrix of the result, %s",
+                           grt_tensor_text(bias, found), grt_tensor_text(r->out[0], wanted));
     if (!state->is_gemm && bias && !s->bias_rows && grt_tensor_elements(bias) != s->n)
         return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "the bias is %s; expected %lld elements",
                            grt_tensor_text(bias, found), (long long)s->n);
     if (residual && !grt_dims_equal(residual->dims, residual->rank, r->out[0]->dims, r->out[0]->rank))
-        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "the residual is %s; expected the result's dims, %s",
+        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
+                           "the residual is %s; expected the result's dims, %s",
                            grt_tensor_text(residual, found), grt_tensor_text(r->out[0], wanted));
     return GRT_OK;
 }
@@ -194,8 +200,11 @@ static void choose_fusions(const grt_reshape *r, matmul_shape *s)
 {
     const matmul_state *state = (const matmul_state *)r->state;
     const bool wide = s->dtype == GRT_DTYPE_DOUBLE, bias = r->n_in > BIAS && r->in[BIAS];
-    s->fused_bias = bias && !wide && (!state->is_gemm || (state->beta == 1.0f && s->c_rows == 1 && s->c_cols == s->n && s->m > 1));
-    /* The library's GELU is the one by tanh. Against the exact one it is off by 5e-4 at most, the rounding of float16 at 1. */
+    s->fused_bias =
+        bias && !wide &&
+        (!state->is_gemm || (state->beta == 1.0f && s->c_rows == 1 && s->c_cols == s->n && s->m > 1));
+    /* The library's GELU is the one by tanh. Against the exact one it is off by 5e-4 at most, the rounding of
+     * float16 at 1. */
     const bool narrow = s->dtype == GRT_DTYPE_FLOAT16 || s->dtype == GRT_DTYPE_BFLOAT16;
     s->fused_act = !wide && (state->act.kind == CUDA_ACT_RELU || state->act.kind == CUDA_ACT_GELU_TANH ||
                              (narrow && state->act.kind == CUDA_ACT_GELU));
@@ -249,8 +258,9 @@ static grt_status plan(const grt_reshape *r, matmul_shape *s)
     }
     if (!s->plan)
         return grt_fail_op(r->desc, GRT_STATUS_UNSUPPORTED,
-                           "cuBLASLt has no algorithm for a %s product of %lld x %lld x %lld, batch %lld", grt_dtype_name(s->dtype),
-                           (long long)s->m, (long long)s->k, (long long)s->n, (long long)s->batch);
+                           "cuBLASLt has no algorithm for a %s product of %lld x %lld x %lld, batch %lld",
+                           grt_dtype_name(s->dtype), (long long)s->m, (long long)s->k, (long long)s->n,
+                           (long long)s->batch);
     return GRT_OK;
 }
 
@@ -290,7 +300,8 @@ template <class T> __global__ void scale(T *y, int64_t n, float factor)
 template <class T>
 static void launch_spread(const matmul_shape *s, const void *c, void *y, cudaStream_t stream)
 {
-    spread<T><<<cuda_blocks(s->n_c, 256), 256, 0, stream>>>((const T *)c, (T *)y, s->m, s->n, s->c_rows, s->c_cols);
+    spread<T><<<cuda_blocks(s->n_c, 256), 256, 0, stream>>>((const T *)c, (T *)y, s->m, s->n, s->c_rows,
+                                                            s->c_cols);
 }
 
 template <class T> static void launch_scale(const matmul_shape *s, void *y, float factor, cudaStream_t stream)
@@ -343,7 +354,8 @@ static grt_status run(const grt_run *r)
     const matmul_shape *s = (const matmul_shape *)r->shape;
     cudaStream_t stream = (cudaStream_t)r->stream;
     void *y = r->out[0]->data;
-    const void *bias = data_of(r, BIAS), *residual = data_of(r, RESIDUAL), *c = state->is_gemm ? bias : residual;
+    const void *bias = data_of(r, BIAS), *residual = data_of(r, RESIDUAL),
+               *c = state->is_gemm ? bias : residual;
     if (s->n_c == 0)
         return GRT_OK;
     if (s->k == 0) { /* an empty sum: only what is added is left */
@@ -380,9 +392,23 @@ static grt_status run(const grt_run *r)
 #define LIFE .create = create, .destroy = free, .reshape = reshape, .release_shape = release_shape, .run = run
 
 static const grt_kernel_row rows[] = {
-    {.domain = "", .op = "MatMul", .types = {GRT_SET_FLOATS, GRT_SET_FLOATS}, .flags = GRT_KERNEL_TUNES, .supports = same_types, LIFE},
-    {.domain = "", .op = "Gemm", .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS}, .flags = GRT_KERNEL_TUNES, .supports = same_types, LIFE},
-    {.domain = "graphrt", .op = "MatMul", .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS},
-     .flags = GRT_KERNEL_TUNES, .supports = fused_supports, LIFE},
+    {.domain = "",
+     .op = "MatMul",
+     .types = {GRT_SET_FLOATS, GRT_SET_FLOATS},
+     .flags = GRT_KERNEL_TUNES,
+     .supports = same_types,
+     LIFE},
+    {.domain = "",
+     .op = "Gemm",
+     .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS},
+     .flags = GRT_KERNEL_TUNES,
+     .supports = same_types,
+     LIFE},
+    {.domain = "graphrt",
+     .op = "MatMul",
+     .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS},
+     .flags = GRT_KERNEL_TUNES,
+     .supports = fused_supports,
+     LIFE},
 };
 CUDA_KERNELS(matmul, rows);

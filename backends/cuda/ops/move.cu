@@ -1,11 +1,13 @@
-/* Ops that only move elements along strides: Transpose, DepthToSpace, SpaceToDepth, Concat, Split, Slice, Expand, Tile, and
- * Pad and CenterCropPad with a constant border. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ops that only move elements along strides: Transpose, DepthToSpace, SpaceToDepth, Concat, Split, Slice,
+ * Expand, Tile, and Pad and CenterCropPad with a constant border. */
 #include "backends/cuda/concat.h"
 #include "backends/cuda/copy.h"
 
 #include "src/base/checked.h"
 
-namespace {
+namespace
+{
 
 /* ---- Transpose ---- */
 
@@ -81,14 +83,16 @@ grt_status reshape_blocks(grt_reshape *r)
     const int64_t deep_strides[] = {deep->dims[1] * area, depth_step, w, b * block_step, 1, block_step};
     const int64_t wide_strides[] = {deep->dims[1] * area, area * b * b, w * b * b, w * b, b, 1};
     /* in the order of the destination */
-    const int wide_order[] = {0, 1, 2, 3, 4, 5}, crd_order[] = {0, 1, 3, 5, 2, 4}, dcr_order[] = {0, 3, 5, 1, 2, 4};
+    const int wide_order[] = {0, 1, 2, 3, 4, 5}, crd_order[] = {0, 1, 3, 5, 2, 4},
+              dcr_order[] = {0, 3, 5, 1, 2, 4};
     const int *order = to_wide ? wide_order : state->columns_first ? crd_order : dcr_order;
     cuda_copy *copy;
     GRT_TRY(cuda_state(&copy));
     cuda_copy_begin(copy, deep->dtype);
     for (int k = 0; k < 6; k++) {
         int a = order[k];
-        cuda_copy_axis(copy, dims[a], to_wide ? wide_strides[a] : deep_strides[a], to_wide ? deep_strides[a] : wide_strides[a]);
+        cuda_copy_axis(copy, dims[a], to_wide ? wide_strides[a] : deep_strides[a],
+                       to_wide ? deep_strides[a] : wide_strides[a]);
     }
     cuda_copy_end(copy);
     r->shape = copy;
@@ -107,9 +111,11 @@ grt_status create_axis(const grt_kernel_node *node, void **out_state)
 }
 
 /* A copy of all of `part` to (or from, if cut) the slab of `whole` that starts at `offset` along the axis. */
-void plan_slab(cuda_copy *copy, const grt_tensor *whole, const grt_tensor *part, int32_t axis, int64_t offset, bool cut)
+void plan_slab(cuda_copy *copy, const grt_tensor *whole, const grt_tensor *part, int32_t axis, int64_t offset,
+               bool cut)
 {
-    int64_t outer = grt_dims_product(part->dims, 0, axis), inner = grt_dims_product(part->dims, axis + 1, part->rank);
+    int64_t outer = grt_dims_product(part->dims, 0, axis),
+            inner = grt_dims_product(part->dims, axis + 1, part->rank);
     int64_t run_part = part->dims[axis] * inner, run_whole = whole->dims[axis] * inner;
     cuda_copy_begin(copy, part->dtype);
     *(cut ? &copy->from_offset : &copy->to_offset) = offset * inner;
@@ -191,12 +197,15 @@ grt_status reshape_split(grt_reshape *r)
     /* Unused outputs are omitted, so their sizes must come from `split` or from equal parts. */
     for (int32_t i = 0; i < r->n_out; i++) {
         const grt_tensor *out = r->out[i];
-        int64_t left = in->dims[axis] - offset, size = split ? cuda_host_index(split, i) : part < left ? part : left;
+        int64_t left = in->dims[axis] - offset, size = split         ? cuda_host_index(split, i)
+                                                       : part < left ? part
+                                                                     : left;
         if (size < 0 || size > left || (out && out->dims[axis] != size)) {
             free(parts);
-            return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
-                               "split[%d] is %lld, which does not fit: the axis has size %lld, of which %lld are left", i,
-                               (long long)size, (long long)in->dims[axis], (long long)left);
+            return grt_fail_op(
+                r->desc, GRT_STATUS_INVALID_ARGUMENT,
+                "split[%d] is %lld, which does not fit: the axis has size %lld, of which %lld are left", i,
+                (long long)size, (long long)in->dims[axis], (long long)left);
         }
         if (out)
             plan_slab(&parts[i], in, out, axis, offset, true);
@@ -234,18 +243,20 @@ grt_status plan_slice(grt_reshape *r, cuda_copy *copy)
     grt_dims_strides(out->dims, out->rank, to);
     bool empty = grt_tensor_elements(out) == 0;
     if (!empty && (!starts->data || (axes && !axes->data) || (steps && !steps->data)))
-        return grt_fail_op(r->desc, GRT_STATUS_UNSUPPORTED, "inputs starts, axes and steps must be known before the run");
+        return grt_fail_op(r->desc, GRT_STATUS_UNSUPPORTED,
+                           "inputs starts, axes and steps must be known before the run");
     for (int64_t k = 0; !empty && k < n; k++) {
-        int64_t axis = grt_axis(axes ? cuda_host_index(axes, k) : k, in->rank), step = steps ? cuda_host_index(steps, k) : 1;
+        int64_t axis = grt_axis(axes ? cuda_host_index(axes, k) : k, in->rank),
+                step = steps ? cuda_host_index(steps, k) : 1;
         if (axis < 0 || step == 0)
-            return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "axes[%lld] is out of range or steps[%lld] is 0",
-                               (long long)k, (long long)k);
-        int64_t dim = in->dims[axis], start = clamp_start(cuda_host_index(starts, k), dim, step), way, last;
-        if (!grt_mul_i64(out->dims[axis] - 1, step, &way) || !grt_add_i64(start, way, &last) || start < 0 || start >= dim ||
-            last < 0 || last >= dim)
             return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
-                               "starts[%lld] is %lld, which does not fit an input of rank %d and this output", (long long)k,
-                               (long long)cuda_host_index(starts, k), in->rank);
+                               "axes[%lld] is out of range or steps[%lld] is 0", (long long)k, (long long)k);
+        int64_t dim = in->dims[axis], start = clamp_start(cuda_host_index(starts, k), dim, step), way, last;
+        if (!grt_mul_i64(out->dims[axis] - 1, step, &way) || !grt_add_i64(start, way, &last) || start < 0 ||
+            start >= dim || last < 0 || last >= dim)
+            return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
+                               "starts[%lld] is %lld, which does not fit an input of rank %d and this output",
+                               (long long)k, (long long)cuda_host_index(starts, k), in->rank);
         copy->from_offset += start * from[axis];
         from[axis] = out->dims[axis] == 1 ? 0 : from[axis] * step;
     }
@@ -311,7 +322,8 @@ grt_status reshape_tile(grt_reshape *r)
 
 enum pad_mode { PAD_CONSTANT, PAD_REFLECT, PAD_EDGE, PAD_WRAP };
 
-/* Where the input goes: `first` and `size` say which part of each axis is used, `at` where that starts in the output. */
+/* Where the input goes: `first` and `size` say which part of each axis is used, `at` where that starts in the
+ * output. */
 struct placement {
     pad_mode mode;
     int32_t rank;
@@ -337,9 +349,11 @@ __device__ __forceinline__ int64_t source_index(pad_mode mode, int64_t i, int64_
     return i < n ? i : period - i;
 }
 
-template <typename T> __global__ void __launch_bounds__(CUDA_BLOCK) pad_kernel(const __grid_constant__ placement p, T *dst, const T *src)
+template <typename T>
+__global__ void __launch_bounds__(CUDA_BLOCK)
+    pad_kernel(const __grid_constant__ placement p, T *dst, const T *src)
 {
-    for CUDA_ITEMS(i, p.total) {
+    CUDA_ITEMS (i, p.total) {
         int64_t rest = i, offset = 0;
         for (int32_t k = p.rank - 1; k >= 0; k--) {
             int64_t q = rest / p.dims[k], at = rest - q * p.dims[k];
@@ -350,7 +364,8 @@ template <typename T> __global__ void __launch_bounds__(CUDA_BLOCK) pad_kernel(c
     }
 }
 
-template <typename T> grt_status run_mirror(const placement *p, void *dst, const void *src, cudaStream_t stream)
+template <typename T>
+grt_status run_mirror(const placement *p, void *dst, const void *src, cudaStream_t stream)
 {
     pad_kernel<T><<<cuda_grid(p->total), CUDA_BLOCK, 0, stream>>>(*p, (T *)dst, (const T *)src);
     CUDA_LAUNCHED();
@@ -384,7 +399,8 @@ grt_status read_pads(grt_reshape *r, placement *p)
     const grt_tensor *in = r->in[0], *pads = r->in[1], *axes = r->n_in > 3 ? r->in[3] : NULL;
     int64_t n = axes ? grt_tensor_elements(axes) : in->rank;
     if (!pads->data || (axes && !axes->data))
-        return grt_fail_op(r->desc, GRT_STATUS_UNSUPPORTED, "inputs pads and axes must be known before the run");
+        return grt_fail_op(r->desc, GRT_STATUS_UNSUPPORTED,
+                           "inputs pads and axes must be known before the run");
     if (grt_tensor_elements(pads) != 2 * n)
         return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "pads has %lld entries; %lld axes need %lld",
                            (long long)grt_tensor_elements(pads), (long long)n, (long long)(2 * n));
@@ -393,8 +409,9 @@ grt_status read_pads(grt_reshape *r, placement *p)
     for (int64_t k = 0; k < n; k++) {
         int64_t axis = grt_axis(axes ? cuda_host_index(axes, k) : k, in->rank);
         if (axis < 0)
-            return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "axes[%lld] is %lld; for rank %d it must lie in [%d, %d]",
-                               (long long)k, (long long)cuda_host_index(axes, k), in->rank, -in->rank, in->rank - 1);
+            return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
+                               "axes[%lld] is %lld; for rank %d it must lie in [%d, %d]", (long long)k,
+                               (long long)cuda_host_index(axes, k), in->rank, -in->rank, in->rank - 1);
         place(p, (int32_t)axis, in->dims[axis], r->out[0]->dims[axis], cuda_host_index(pads, k));
     }
     return GRT_OK;
@@ -428,7 +445,8 @@ grt_status reshape_pad(grt_reshape *r)
     grt_status status = read_pads(r, &sh->p);
     for (int32_t k = 0; status == GRT_OK && sh->p.mode != PAD_CONSTANT && k < r->in[0]->rank; k++)
         if (sh->p.size[k] <= 0 && grt_tensor_elements(r->out[0]) > 0)
-            status = grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "axis %d has nothing that could fill its border", k);
+            status = grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
+                                 "axis %d has nothing that could fill its border", k);
     if (status != GRT_OK) {
         free(sh);
         return status;
@@ -465,31 +483,87 @@ grt_status run_pad(const grt_run *r)
     if (sh->p.mode != PAD_CONSTANT)
         return CUDA_BY_SIZE(size, run_mirror, &sh->p, out->data, in->data, cuda_stream(r));
     if (sh->border)
-        GRT_TRY(cuda_fill(out->data, size, sh->p.total, NULL, value && grt_tensor_elements(value) ? value->data : NULL,
-                          cuda_stream(r)));
+        GRT_TRY(cuda_fill(out->data, size, sh->p.total, NULL,
+                          value && grt_tensor_elements(value) ? value->data : NULL, cuda_stream(r)));
     return cuda_copy_run(&sh->copy, out->data, in->data, cuda_stream(r));
 }
 
 const grt_kernel_row rows[] = {
-    {.domain = "", .op = "Transpose", .types = {CUDA_MOVABLE}, .create = create_transpose, .destroy = free,
-     .reshape = reshape_transpose, .release_shape = free, .run = run_copy},
-    {.domain = "", .op = "DepthToSpace", .types = {CUDA_MOVABLE}, .create = create_block, .destroy = free,
-     .reshape = reshape_blocks, .release_shape = free, .run = run_copy},
-    {.domain = "", .op = "SpaceToDepth", .types = {CUDA_MOVABLE}, .create = create_block, .destroy = free,
-     .reshape = reshape_blocks, .release_shape = free, .run = run_copy},
-    {.domain = "", .op = "Concat", .types = {CUDA_MOVABLE}, .create = create_axis, .destroy = free, .reshape = reshape_concat,
-     .release_shape = release_concat, .run = run_concat},
-    {.domain = "", .op = "Split", .types = {CUDA_MOVABLE, CUDA_INDEX}, .flags = GRT_KERNEL_READS(1), .create = create_axis,
-     .destroy = free, .reshape = reshape_split, .release_shape = free, .run = run_split},
-    {.domain = "", .op = "Slice", .types = {CUDA_MOVABLE, CUDA_INDEX, CUDA_INDEX, CUDA_INDEX},
+    {.domain = "",
+     .op = "Transpose",
+     .types = {CUDA_MOVABLE},
+     .create = create_transpose,
+     .destroy = free,
+     .reshape = reshape_transpose,
+     .release_shape = free,
+     .run = run_copy},
+    {.domain = "",
+     .op = "DepthToSpace",
+     .types = {CUDA_MOVABLE},
+     .create = create_block,
+     .destroy = free,
+     .reshape = reshape_blocks,
+     .release_shape = free,
+     .run = run_copy},
+    {.domain = "",
+     .op = "SpaceToDepth",
+     .types = {CUDA_MOVABLE},
+     .create = create_block,
+     .destroy = free,
+     .reshape = reshape_blocks,
+     .release_shape = free,
+     .run = run_copy},
+    {.domain = "",
+     .op = "Concat",
+     .types = {CUDA_MOVABLE},
+     .create = create_axis,
+     .destroy = free,
+     .reshape = reshape_concat,
+     .release_shape = release_concat,
+     .run = run_concat},
+    {.domain = "",
+     .op = "Split",
+     .types = {CUDA_MOVABLE, CUDA_INDEX},
+     .flags = GRT_KERNEL_READS(1),
+     .create = create_axis,
+     .destroy = free,
+     .reshape = reshape_split,
+     .release_shape = free,
+     .run = run_split},
+    {.domain = "",
+     .op = "Slice",
+     .types = {CUDA_MOVABLE, CUDA_INDEX, CUDA_INDEX, CUDA_INDEX},
      .flags = GRT_KERNEL_READS(1) | GRT_KERNEL_READS(3) | GRT_KERNEL_READS(4),
-     .reshape = reshape_slice, .release_shape = free, .run = run_copy},
-    {.domain = "", .op = "Expand", .types = {CUDA_MOVABLE}, .reshape = reshape_expand, .release_shape = free, .run = run_copy},
-    {.domain = "", .op = "Tile", .types = {CUDA_MOVABLE}, .reshape = reshape_tile, .release_shape = free, .run = run_copy},
-    {.domain = "", .op = "Pad", .types = {CUDA_MOVABLE, CUDA_INDEX, CUDA_MOVABLE, CUDA_INDEX},
+     .reshape = reshape_slice,
+     .release_shape = free,
+     .run = run_copy},
+    {.domain = "",
+     .op = "Expand",
+     .types = {CUDA_MOVABLE},
+     .reshape = reshape_expand,
+     .release_shape = free,
+     .run = run_copy},
+    {.domain = "",
+     .op = "Tile",
+     .types = {CUDA_MOVABLE},
+     .reshape = reshape_tile,
+     .release_shape = free,
+     .run = run_copy},
+    {.domain = "",
+     .op = "Pad",
+     .types = {CUDA_MOVABLE, CUDA_INDEX, CUDA_MOVABLE, CUDA_INDEX},
      .flags = GRT_KERNEL_READS(1) | GRT_KERNEL_READS(3),
-     .create = create_pad, .destroy = free, .reshape = reshape_pad, .release_shape = free, .run = run_pad},
-    {.domain = "", .op = "CenterCropPad", .types = {CUDA_MOVABLE}, .reshape = reshape_center, .release_shape = free, .run = run_pad},
+     .create = create_pad,
+     .destroy = free,
+     .reshape = reshape_pad,
+     .release_shape = free,
+     .run = run_pad},
+    {.domain = "",
+     .op = "CenterCropPad",
+     .types = {CUDA_MOVABLE},
+     .reshape = reshape_center,
+     .release_shape = free,
+     .run = run_pad},
 };
 
 } // namespace

@@ -1,10 +1,13 @@
-/* Cast, CastLike, QuantizeLinear and DequantizeLinear where 8-bit floats or elements of less than a byte take part, or blocks
- * of scales, or types that cast.cu has no kernel for; BitCast; DynamicQuantizeLinear. One thread per byte of the output. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Cast, CastLike, QuantizeLinear and DequantizeLinear where 8-bit floats or elements of less than a byte take
+ * part, or blocks of scales, or types that cast.cu has no kernel for; BitCast; DynamicQuantizeLinear. One
+ * thread per byte of the output. */
 #include "backends/cuda/each.cuh"
 
 #include <climits>
 
-namespace {
+namespace
+{
 
 /* An element of any numeric type. */
 struct number {
@@ -156,7 +159,8 @@ __device__ void store(grt_dtype dtype, void *data, int64_t i, number x, way how)
     }
 }
 
-/* element(i) for all n elements of the output, which may be less than bytes: one thread writes a whole byte, padded with 0. */
+/* element(i) for all n elements of the output, which may be less than bytes: one thread writes a whole byte,
+ * padded with 0. */
 template <typename F> grt_status make(const grt_run *r, const grt_tensor *out, way how, const F &element)
 {
     grt_dtype dtype = out->dtype;
@@ -168,7 +172,8 @@ template <typename F> grt_status make(const grt_run *r, const grt_tensor *out, w
     return cuda_each(r, n / per + (n % per != 0), [=] __device__(int64_t byte) {
         uint8_t all = 0;
         for (int k = 0; k < per && byte * per + k < n; k++)
-            all |= (uint8_t)((code_of(dtype, element(byte * per + k), how) & ((1 << bits) - 1)) << (k * bits));
+            all |=
+                (uint8_t)((code_of(dtype, element(byte * per + k), how) & ((1 << bits) - 1)) << (k * bits));
         ((uint8_t *)data)[byte] = all;
     });
 }
@@ -185,7 +190,9 @@ grt_status create_cast(const grt_kernel_node *node, void **out_state)
     cast_state *s;
     GRT_TRY(cuda_state(&s));
     s->how.saturate = grt_attr_int(node->desc, "saturate", 1) != 0;
-    s->how.rounding = !strcmp(mode, "down") ? GRT_ROUND_DOWN : !strcmp(mode, "nearest") ? GRT_ROUND_NEAREST : GRT_ROUND_UP;
+    s->how.rounding = !strcmp(mode, "down")      ? GRT_ROUND_DOWN
+                      : !strcmp(mode, "nearest") ? GRT_ROUND_NEAREST
+                                                 : GRT_ROUND_UP;
     *out_state = s;
     return GRT_OK;
 }
@@ -205,7 +212,8 @@ grt_status copy(const grt_run *r)
 {
     size_t bytes = grt_tensor_bytes(r->in[0]);
     if (bytes && r->in[0]->data != r->out[0]->data)
-        CUDA_TRY(cudaMemcpyAsync(r->out[0]->data, r->in[0]->data, bytes, cudaMemcpyDeviceToDevice, cuda_stream(r)));
+        CUDA_TRY(cudaMemcpyAsync(r->out[0]->data, r->in[0]->data, bytes, cudaMemcpyDeviceToDevice,
+                                 cuda_stream(r)));
     return GRT_OK;
 }
 
@@ -215,7 +223,8 @@ grt_status run_cast(const grt_run *r)
     const void *in = r->in[0]->data;
     if (from == r->out[0]->dtype)
         return copy(r);
-    return make(r, r->out[0], ((const cast_state *)r->state)->how, [=] __device__(int64_t i) { return load(from, in, i); });
+    return make(r, r->out[0], ((const cast_state *)r->state)->how,
+                [=] __device__(int64_t i) { return load(from, in, i); });
 }
 
 /* ---- quantizing ---- */
@@ -226,7 +235,8 @@ struct quantize_state {
     grt_dtype precision; /* of the division; NONE: the scale's */
 };
 
-/* Which scale element i uses: the input is [outer, length, inner] around the axis, the scale [outer or 1, steps, inner or 1]. */
+/* Which scale element i uses: the input is [outer, length, inner] around the axis, the scale [outer or 1,
+ * steps, inner or 1]. */
 struct quantize_shape {
     bool single, blocked;
     int64_t inner, length, steps, block;
@@ -268,10 +278,12 @@ grt_status reshape_quantize(grt_reshape *r)
         sh.steps = sh.blocked && scale->rank == x->rank ? scale->dims[axis] : sh.length;
     }
     int64_t outer = axis >= 0 ? grt_dims_product(x->dims, 0, (int32_t)axis) : 1;
-    bool blocks = scale->rank == x->rank && n == outer * sh.steps * sh.inner && (sh.length + sh.block - 1) / sh.block <= sh.steps;
+    bool blocks = scale->rank == x->rank && n == outer * sh.steps * sh.inner &&
+                  (sh.length + sh.block - 1) / sh.block <= sh.steps;
     bool fits = sh.single || (axis >= 0 && (sh.blocked ? blocks : n == sh.length));
     if (!fits || (zero && grt_tensor_elements(zero) != n))
-        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "scale, zero point and axis do not fit the input");
+        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
+                           "scale, zero point and axis do not fit the input");
     quantize_shape *kept;
     GRT_TRY(cuda_state(&kept));
     *kept = sh;
@@ -295,8 +307,13 @@ struct operands {
 operands operands_of(const grt_run *r)
 {
     const grt_tensor *zero = r->n_in > 2 ? r->in[2] : NULL;
-    return {r->in[0]->data, r->in[1]->data, zero ? zero->data : NULL, r->in[0]->dtype, r->in[1]->dtype,
-            zero ? zero->dtype : GRT_DTYPE_FLOAT, *(const quantize_shape *)r->shape};
+    return {r->in[0]->data,
+            r->in[1]->data,
+            zero ? zero->data : NULL,
+            r->in[0]->dtype,
+            r->in[1]->dtype,
+            zero ? zero->dtype : GRT_DTYPE_FLOAT,
+            *(const quantize_shape *)r->shape};
 }
 
 grt_status run_quantize(const grt_run *r)
@@ -305,8 +322,10 @@ grt_status run_quantize(const grt_run *r)
     operands o = operands_of(r);
     grt_dtype to = r->out[0]->dtype, precision = s->precision ? s->precision : o.scale_type;
     bool whole = grt_dtype_in(to, GRT_SET_INTS | (GRT_SET_SUBBYTE & ~GRT_BIT(FLOAT4E2M1)));
-    bool is_signed = grt_dtype_in(to, GRT_SET_SIGNED | GRT_BIT(INT4) | GRT_BIT(INT2)), shifts = whole || to == GRT_DTYPE_FLOAT4E2M1;
-    float span = ldexpf(1.0f, (int)grt_dtype_bits(to)), low = is_signed ? -span / 2 : 0, high = low + span - 1;
+    bool is_signed = grt_dtype_in(to, GRT_SET_SIGNED | GRT_BIT(INT4) | GRT_BIT(INT2)),
+         shifts = whole || to == GRT_DTYPE_FLOAT4E2M1;
+    float span = ldexpf(1.0f, (int)grt_dtype_bits(to)), low = is_signed ? -span / 2 : 0,
+          high = low + span - 1;
     return make(r, r->out[0], way{s->saturate, GRT_ROUND_NEAREST}, [=] __device__(int64_t i) {
         int64_t k = o.sh.scale(i);
         float x = rounded(precision, to_float(load(o.x_type, o.x, i)));
@@ -326,7 +345,8 @@ grt_status run_dequantize(const grt_run *r)
     return make(r, r->out[0], way{true, GRT_ROUND_NEAREST}, [=] __device__(int64_t i) {
         int64_t k = o.sh.scale(i);
         float zero = o.zero ? to_float(load(o.zero_type, o.zero, k)) : 0.0f;
-        return real_number((to_float(load(o.x_type, o.x, i)) - zero) * to_float(load(o.scale_type, o.scale, k)));
+        return real_number((to_float(load(o.x_type, o.x, i)) - zero) *
+                           to_float(load(o.scale_type, o.scale, k)));
     });
 }
 
@@ -363,14 +383,43 @@ grt_status run_dynamic(const grt_run *r)
 }
 
 const grt_kernel_row rows[] = {
-    {.domain = "", .op = "Cast", .types = {CODES}, .supports = supports_result, .create = create_cast, .destroy = free, .run = run_cast},
-    {.domain = "", .op = "CastLike", .types = {CODES}, .supports = supports_result, .create = create_cast, .destroy = free,
+    {.domain = "",
+     .op = "Cast",
+     .types = {CODES},
+     .supports = supports_result,
+     .create = create_cast,
+     .destroy = free,
      .run = run_cast},
-    {.domain = "", .op = "BitCast", .types = {GRT_SET_ALL & ~GRT_BIT(STRING)}, .flags = GRT_KERNEL_IN_PLACE(0), .run = copy},
-    {.domain = "", .op = "QuantizeLinear", .types = {CODES, CODES, CODES}, .supports = supports_result, .create = create_quantize,
-     .destroy = free, .reshape = reshape_quantize, .release_shape = free, .run = run_quantize},
-    {.domain = "", .op = "DequantizeLinear", .types = {CODES, CODES, CODES}, .supports = supports_result,
-     .create = create_quantize, .destroy = free, .reshape = reshape_quantize, .release_shape = free, .run = run_dequantize},
+    {.domain = "",
+     .op = "CastLike",
+     .types = {CODES},
+     .supports = supports_result,
+     .create = create_cast,
+     .destroy = free,
+     .run = run_cast},
+    {.domain = "",
+     .op = "BitCast",
+     .types = {GRT_SET_ALL & ~GRT_BIT(STRING)},
+     .flags = GRT_KERNEL_IN_PLACE(0),
+     .run = copy},
+    {.domain = "",
+     .op = "QuantizeLinear",
+     .types = {CODES, CODES, CODES},
+     .supports = supports_result,
+     .create = create_quantize,
+     .destroy = free,
+     .reshape = reshape_quantize,
+     .release_shape = free,
+     .run = run_quantize},
+    {.domain = "",
+     .op = "DequantizeLinear",
+     .types = {CODES, CODES, CODES},
+     .supports = supports_result,
+     .create = create_quantize,
+     .destroy = free,
+     .reshape = reshape_quantize,
+     .release_shape = free,
+     .run = run_dequantize},
     {.domain = "", .op = "DynamicQuantizeLinear", .types = {GRT_BIT(FLOAT)}, .run = run_dynamic},
 };
 

@@ -1,5 +1,6 @@
-/* The normalisations. Statistics are float32 (double for double), in two passes; half-precision results are rounded where the
- * definitions have a value of the inputs' type. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The normalisations. Statistics are float32 (double for double), in two passes; half-precision results are
+ * rounded where the definitions have a value of the inputs' type. */
 #include "backends/cuda/number.cuh"
 
 #include <stdlib.h>
@@ -11,10 +12,19 @@ static const grt_tensor *input(const grt_tensor *const *in, int32_t n, int32_t i
     return i < n ? in[i] : NULL;
 }
 
-template <class T, class W> __device__ __forceinline__ W rounded(W v) { return cuda_widen(cuda_narrow<T, W>(v)); }
+template <class T, class W> __device__ __forceinline__ W rounded(W v)
+{
+    return cuda_widen(cuda_narrow<T, W>(v));
+}
 
-__device__ __forceinline__ float root(float x) { return sqrtf(x); }
-__device__ __forceinline__ double root(double x) { return sqrt(x); }
+__device__ __forceinline__ float root(float x)
+{
+    return sqrtf(x);
+}
+__device__ __forceinline__ double root(double x)
+{
+    return sqrt(x);
+}
 
 /* ---- LayerNormalization, RMSNormalization: rows over the trailing dims ---- */
 
@@ -40,7 +50,8 @@ typedef struct layer_outputs {
     int mean_dtype, inverse_dtype;
 } layer_outputs;
 
-template <class W> __device__ __forceinline__ W factor_at(const layer_shape &s, const norm_factor &f, int64_t row, int64_t i)
+template <class W>
+__device__ __forceinline__ W factor_at(const layer_shape &s, const norm_factor &f, int64_t row, int64_t i)
 {
     if (f.plain)
         return cuda_load<W>(f.data, f.dtype, i);
@@ -53,12 +64,14 @@ template <class W> __device__ __forceinline__ W factor_at(const layer_shape &s, 
 }
 
 template <class T, int PER_ROW>
-__global__ void __launch_bounds__(THREADS) layer_rows(const __grid_constant__ layer_shape s, const T *x, layer_outputs out)
+__global__ void __launch_bounds__(THREADS)
+    layer_rows(const __grid_constant__ layer_shape s, const T *x, layer_outputs out)
 {
     using W = typename cuda_wide<T>::type;
     const int lane = threadIdx.x % PER_ROW;
     const int64_t per_block = THREADS / PER_ROW;
-    for (int64_t row = blockIdx.x * per_block + threadIdx.x / PER_ROW; row < s.rows; row += gridDim.x * per_block) {
+    for (int64_t row = blockIdx.x * per_block + threadIdx.x / PER_ROW; row < s.rows;
+         row += gridDim.x * per_block) {
         const T *from = x + row * s.size;
         W mean = 0, squares = 0;
         if (!s.rms) {
@@ -86,15 +99,18 @@ __global__ void __launch_bounds__(THREADS) layer_rows(const __grid_constant__ la
     }
 }
 
-/* The same with rows in registers, read once, 16 bytes a time; scale and bias are as the rows. VECTORS: of each thread. */
+/* The same with rows in registers, read once, 16 bytes a time; scale and bias are as the rows. VECTORS: of
+ * each thread. */
 template <class T, int PER_ROW, int VECTORS>
 __global__ void __launch_bounds__(PER_ROW == 32 ? 128 : PER_ROW)
-    layer_vectors(int64_t rows, int size, bool rms, float epsilon, const T *x, const T *scale, const T *bias, T *y)
+    layer_vectors(int64_t rows, int size, bool rms, float epsilon, const T *x, const T *scale, const T *bias,
+                  T *y)
 {
     using V = cuda_vector<T>;
     enum { N = V::N };
     const int lane = threadIdx.x % PER_ROW, per_block = blockDim.x / PER_ROW;
-    /* Where rows are short, factors are read beside the row and not behind its sums; long ones leave no registers for that. */
+    /* Where rows are short, factors are read beside the row and not behind its sums; long ones leave no
+     * registers for that. */
     constexpr bool EARLY = VECTORS <= 4;
     V early_scale[EARLY ? VECTORS : 1], early_bias[EARLY ? VECTORS : 1];
     const auto factors_at = [&](int at, V *factor, V *shift) {
@@ -108,7 +124,8 @@ __global__ void __launch_bounds__(PER_ROW == 32 ? 128 : PER_ROW)
         for (int k = 0; k < VECTORS; k++)
             if ((lane + k * PER_ROW) * N < size)
                 factors_at((lane + k * PER_ROW) * N, &early_scale[k], &early_bias[k]);
-    for (int64_t row = (int64_t)blockIdx.x * per_block + threadIdx.x / PER_ROW; row < rows; row += (int64_t)gridDim.x * per_block) {
+    for (int64_t row = (int64_t)blockIdx.x * per_block + threadIdx.x / PER_ROW; row < rows;
+         row += (int64_t)gridDim.x * per_block) {
         float v[VECTORS][N], sum = 0, squares = 0;
 #pragma unroll
         for (int k = 0; k < VECTORS; k++) {
@@ -130,7 +147,8 @@ __global__ void __launch_bounds__(PER_ROW == 32 ? 128 : PER_ROW)
                 v[k][j] -= mean;
                 squares += (lane + k * PER_ROW) * N < size ? v[k][j] * v[k][j] : 0.0f;
             }
-        const float inverse = 1 / sqrtf(cuda_row_reduce<PER_ROW, cuda_sum, float>(squares, 0) / (float)size + epsilon);
+        const float inverse =
+            1 / sqrtf(cuda_row_reduce<PER_ROW, cuda_sum, float>(squares, 0) / (float)size + epsilon);
 #pragma unroll
         for (int k = 0; k < VECTORS; k++) {
             const int at = (lane + k * PER_ROW) * N;
@@ -173,7 +191,8 @@ static bool fit_factor(const grt_tensor *t, const grt_tensor *x, int32_t axis, n
     int32_t rank;
     if (!t)
         return true;
-    if (!grt_dims_broadcast(t->dims, t->rank, x->dims, x->rank, out, &rank) || !grt_dims_equal(out, rank, x->dims, x->rank))
+    if (!grt_dims_broadcast(t->dims, t->rank, x->dims, x->rank, out, &rank) ||
+        !grt_dims_equal(out, rank, x->dims, x->rank))
         return false;
     f->dtype = t->dtype;
     f->plain = is_row(t, x, axis);
@@ -192,9 +211,10 @@ static grt_status layer_reshape(grt_reshape *r)
     if (!scale_fits || !fit_factor(bias, x, axis, &s->bias)) {
         char found[GRT_TYPE_TEXT_SIZE], wanted[GRT_TYPE_TEXT_SIZE];
         free(s);
-        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "%s is %s, which does not broadcast to the input %s",
-                           scale_fits ? "the bias" : "the scale", grt_tensor_text(scale_fits ? bias : scale, found),
-                           grt_tensor_text(x, wanted));
+        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
+                           "%s is %s, which does not broadcast to the input %s",
+                           scale_fits ? "the bias" : "the scale",
+                           grt_tensor_text(scale_fits ? bias : scale, found), grt_tensor_text(x, wanted));
     }
     s->rows = grt_dims_product(x->dims, 0, axis);
     s->size = grt_dims_product(x->dims, axis, x->rank);
@@ -214,10 +234,12 @@ static void launch_vectors(const layer_shape *s, const void *x, void *y, cudaStr
     /* One warp a block while there are few rows, so that all multiprocessors take part. */
     const int threads = PER_ROW > 32 ? PER_ROW : s->rows < 1024 ? 32 : 128;
     layer_vectors<T, PER_ROW, VECTORS><<<cuda_blocks(s->rows, threads / PER_ROW), threads, 0, stream>>>(
-        s->rows, (int)s->size, s->rms, (float)s->epsilon, (const T *)x, (const T *)s->scale.data, (const T *)s->bias.data, (T *)y);
+        s->rows, (int)s->size, s->rms, (float)s->epsilon, (const T *)x, (const T *)s->scale.data,
+        (const T *)s->bias.data, (T *)y);
 }
 
-template <class T, int PER_ROW> static void launch_as_wide(const layer_shape *s, int vectors, const void *x, void *y, cudaStream_t stream)
+template <class T, int PER_ROW>
+static void launch_as_wide(const layer_shape *s, int vectors, const void *x, void *y, cudaStream_t stream)
 {
     if (vectors <= 1)
         launch_vectors<T, PER_ROW, 1>(s, x, y, stream);
@@ -230,12 +252,16 @@ template <class T, int PER_ROW> static void launch_as_wide(const layer_shape *s,
 }
 
 /* False if the rows, their factors or outputs are not what the kernel for vectors takes. */
-template <class T> static bool launch_fast(const layer_shape *s, int dtype, const void *x, const layer_outputs &out, cudaStream_t stream)
+template <class T>
+static bool launch_fast(const layer_shape *s, int dtype, const void *x, const layer_outputs &out,
+                        cudaStream_t stream)
 {
     const int64_t n = cuda_vector<T>::N, vectors = s->size / n;
-    const bool fits = sizeof(T) <= 4 && s->size > 0 && s->size % n == 0 && vectors <= WIDE_ROW * MOST_VECTORS && out.y && !out.mean && !out.inverse &&
-                      s->scale.plain && s->scale.dtype == dtype && (!s->bias.data || (s->bias.plain && s->bias.dtype == dtype)) &&
-                      cuda_is_vector(x) && cuda_is_vector(out.y) && cuda_is_vector(s->scale.data) && cuda_is_vector(s->bias.data);
+    const bool fits = sizeof(T) <= 4 && s->size > 0 && s->size % n == 0 &&
+                      vectors <= WIDE_ROW * MOST_VECTORS && out.y && !out.mean && !out.inverse &&
+                      s->scale.plain && s->scale.dtype == dtype &&
+                      (!s->bias.data || (s->bias.plain && s->bias.dtype == dtype)) && cuda_is_vector(x) &&
+                      cuda_is_vector(out.y) && cuda_is_vector(s->scale.data) && cuda_is_vector(s->bias.data);
     if (!fits)
         return false;
     if constexpr (sizeof(T) <= 4) {
@@ -247,7 +273,9 @@ template <class T> static bool launch_fast(const layer_shape *s, int dtype, cons
     return true;
 }
 
-template <class T> static void launch_layer(const layer_shape *s, int dtype, const void *x, layer_outputs out, cudaStream_t stream)
+template <class T>
+static void launch_layer(const layer_shape *s, int dtype, const void *x, layer_outputs out,
+                         cudaStream_t stream)
 {
     if (launch_fast<T>(s, dtype, x, out, stream))
         return;
@@ -276,13 +304,14 @@ static grt_status layer_run(const grt_run *r)
         out.inverse = r->out[2]->data;
         out.inverse_dtype = r->out[2]->dtype;
     }
-    CUDA_FOR_FLOATS(r->in[0]->dtype, T, launch_layer<T>(&s, r->in[0]->dtype, r->in[0]->data, out, (cudaStream_t)r->stream));
+    CUDA_FOR_FLOATS(r->in[0]->dtype, T,
+                    launch_layer<T>(&s, r->in[0]->dtype, r->in[0]->data, out, (cudaStream_t)r->stream));
     CUDA_LAUNCHED();
     return GRT_OK;
 }
 
-/* ---- GroupNormalization, InstanceNormalization: a group of channels of one image, a block each. In domain graphrt, channels
- * may be last ---- */
+/* ---- GroupNormalization, InstanceNormalization: a group of channels of one image, a block each. In domain
+ * graphrt, channels may be last ---- */
 
 typedef struct group_shape {
     int64_t rows, groups, channels, pixels; /* channels: per group */
@@ -292,7 +321,8 @@ typedef struct group_shape {
 } group_shape;
 
 template <class T, bool LAST>
-__global__ void __launch_bounds__(THREADS) group_rows(group_shape s, const T *x, const void *scale, const void *bias, T *y)
+__global__ void __launch_bounds__(THREADS)
+    group_rows(group_shape s, const T *x, const void *scale, const void *bias, T *y)
 {
     using W = typename cuda_wide<T>::type;
     const int64_t n = s.channels * s.pixels;
@@ -324,7 +354,8 @@ static grt_status check_channels(const grt_reshape *r, int32_t from, int32_t to,
     char found[GRT_TYPE_TEXT_SIZE];
     for (int32_t i = from; i <= to; i++)
         if (grt_tensor_elements(r->in[i]) != channels)
-            return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "input %d is %s; expected %lld elements, one per channel", i,
+            return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
+                               "input %d is %s; expected %lld elements, one per channel", i,
                                grt_tensor_text(r->in[i], found), (long long)channels);
     return GRT_OK;
 }
@@ -338,7 +369,8 @@ static grt_status group_reshape(grt_reshape *r)
     group_shape *s = (group_shape *)calloc(1, sizeof *s);
     if (!s)
         return grt_fail_memory(sizeof *s);
-    s->groups = !strcmp(r->desc->op, "GroupNormalization") ? grt_attr_int(r->desc, "num_groups", 1) : channels;
+    s->groups =
+        !strcmp(r->desc->op, "GroupNormalization") ? grt_attr_int(r->desc, "num_groups", 1) : channels;
     s->channels = s->groups > 0 ? channels / s->groups : 0;
     s->rows = x->dims[0] * s->groups;
     s->pixels = last ? grt_dims_product(x->dims, 1, x->rank - 1) : grt_dims_product(x->dims, 2, x->rank);
@@ -353,8 +385,8 @@ static grt_status group_reshape(grt_reshape *r)
 template <class T> static void launch_group(const grt_run *r, const group_shape *s)
 {
     auto kernel = s->last ? group_rows<T, true> : group_rows<T, false>;
-    kernel<<<cuda_blocks(s->rows, 1), THREADS, 0, (cudaStream_t)r->stream>>>(*s, (const T *)r->in[0]->data, r->in[SCALE]->data,
-                                                                            r->in[BIAS]->data, (T *)r->out[0]->data);
+    kernel<<<cuda_blocks(s->rows, 1), THREADS, 0, (cudaStream_t)r->stream>>>(
+        *s, (const T *)r->in[0]->data, r->in[SCALE]->data, r->in[BIAS]->data, (T *)r->out[0]->data);
 }
 
 static grt_status group_run(const grt_run *r)
@@ -367,7 +399,8 @@ static grt_status group_run(const grt_run *r)
     return GRT_OK;
 }
 
-/* ---- BatchNormalization: each channel becomes x * a + b, in training mode by the batch's own statistics ---- */
+/* ---- BatchNormalization: each channel becomes x * a + b, in training mode by the batch's own statistics
+ * ---- */
 
 typedef struct batch_shape {
     int64_t batch, channels, inner;
@@ -384,7 +417,8 @@ typedef struct batch_tensors {
 } batch_tensors;
 
 /* a and b of one channel per block. */
-template <class T> __global__ void __launch_bounds__(THREADS) batch_affine(batch_shape s, batch_tensors t, double *ab)
+template <class T>
+__global__ void __launch_bounds__(THREADS) batch_affine(batch_shape s, batch_tensors t, double *ab)
 {
     const T *x = (const T *)t.in[0];
     const int64_t count = s.batch * s.inner;
@@ -397,19 +431,22 @@ template <class T> __global__ void __launch_bounds__(THREADS) batch_affine(batch
                 sum += (double)cuda_widen(x[(i / s.inner * s.channels + c) * s.inner + i % s.inner]);
             const double own = cuda_row_reduce<THREADS, cuda_sum, double>(sum, 0) / (double)count;
             for (int64_t i = threadIdx.x; i < count; i += THREADS) {
-                const double d = (double)cuda_widen(x[(i / s.inner * s.channels + c) * s.inner + i % s.inner]) - own;
+                const double d =
+                    (double)cuda_widen(x[(i / s.inner * s.channels + c) * s.inner + i % s.inner]) - own;
                 squares += d * d;
             }
             const double spread = cuda_row_reduce<THREADS, cuda_sum, double>(squares, 0) / (double)count;
             if (threadIdx.x == 0 && t.out[1])
                 cuda_store<double>(t.out[1], t.out_dtype[1], c, mean * s.momentum + own * (1 - s.momentum));
             if (threadIdx.x == 0 && t.out[2])
-                cuda_store<double>(t.out[2], t.out_dtype[2], c, variance * s.momentum + spread * (1 - s.momentum));
+                cuda_store<double>(t.out[2], t.out_dtype[2], c,
+                                   variance * s.momentum + spread * (1 - s.momentum));
             mean = own;
             variance = spread;
         }
         if (threadIdx.x == 0) {
-            const double a = cuda_load<double>(t.in[SCALE], t.in_dtype[SCALE], c) / sqrt(variance + s.epsilon);
+            const double a =
+                cuda_load<double>(t.in[SCALE], t.in_dtype[SCALE], c) / sqrt(variance + s.epsilon);
             ab[2 * c] = a;
             ab[2 * c + 1] = cuda_load<double>(t.in[BIAS], t.in_dtype[BIAS], c) - mean * a;
         }
@@ -446,11 +483,12 @@ static grt_status batch_reshape(grt_reshape *r)
     return GRT_OK;
 }
 
-template <class T> static void launch_batch(const batch_shape *s, const batch_tensors *t, double *ab, cudaStream_t stream)
+template <class T>
+static void launch_batch(const batch_shape *s, const batch_tensors *t, double *ab, cudaStream_t stream)
 {
     batch_affine<T><<<cuda_blocks(s->channels, 1), THREADS, 0, stream>>>(*s, *t, ab);
-    batch_apply<T><<<cuda_blocks(s->batch * s->channels * s->inner, THREADS), THREADS, 0, stream>>>(*s, (const T *)t->in[0], ab,
-                                                                                                   (T *)t->out[0]);
+    batch_apply<T><<<cuda_blocks(s->batch * s->channels * s->inner, THREADS), THREADS, 0, stream>>>(
+        *s, (const T *)t->in[0], ab, (T *)t->out[0]);
 }
 
 static grt_status batch_run(const grt_run *r)
@@ -468,7 +506,8 @@ static grt_status batch_run(const grt_run *r)
         }
     if (s->batch * s->channels * s->inner == 0)
         return GRT_OK;
-    CUDA_FOR_FLOATS(r->in[0]->dtype, T, launch_batch<T>(s, &t, (double *)r->workspace, (cudaStream_t)r->stream));
+    CUDA_FOR_FLOATS(r->in[0]->dtype, T,
+                    launch_batch<T>(s, &t, (double *)r->workspace, (cudaStream_t)r->stream));
     CUDA_LAUNCHED();
     return GRT_OK;
 }
@@ -522,15 +561,18 @@ static grt_status lrn_run(const grt_run *r)
     if (s->n == 0)
         return GRT_OK;
     CUDA_FOR_FLOATS(r->in[0]->dtype, T,
-                    lrn<T><<<cuda_blocks(s->n, THREADS), THREADS, 0, (cudaStream_t)r->stream>>>(*s, (const T *)r->in[0]->data,
-                                                                                               (T *)r->out[0]->data));
+                    lrn<T><<<cuda_blocks(s->n, THREADS), THREADS, 0, (cudaStream_t)r->stream>>>(
+                        *s, (const T *)r->in[0]->data, (T *)r->out[0]->data));
     CUDA_LAUNCHED();
     return GRT_OK;
 }
 
-#define FLOATS3 {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS}
-#define LAYER   .types = FLOATS3, .reshape = layer_reshape, .release_shape = free, .run = layer_run
-#define GROUP   .types = FLOATS3, .reshape = group_reshape, .release_shape = free, .run = group_run
+#define FLOATS3                                        \
+    {                                                  \
+        GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS \
+    }
+#define LAYER .types = FLOATS3, .reshape = layer_reshape, .release_shape = free, .run = layer_run
+#define GROUP .types = FLOATS3, .reshape = group_reshape, .release_shape = free, .run = group_run
 
 static const grt_kernel_row rows[] = {
     {.domain = "", .op = "LayerNormalization", LAYER},
@@ -539,8 +581,18 @@ static const grt_kernel_row rows[] = {
     {.domain = "", .op = "InstanceNormalization", GROUP},
     {.domain = "graphrt", .op = "GroupNormalization", GROUP},
     {.domain = "graphrt", .op = "InstanceNormalization", GROUP},
-    {.domain = "", .op = "BatchNormalization", .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS},
-     .flags = GRT_KERNEL_IN_PLACE(0), .reshape = batch_reshape, .release_shape = free, .run = batch_run},
-    {.domain = "", .op = "LRN", .types = {GRT_SET_FLOATS}, .reshape = lrn_reshape, .release_shape = free, .run = lrn_run},
+    {.domain = "",
+     .op = "BatchNormalization",
+     .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS},
+     .flags = GRT_KERNEL_IN_PLACE(0),
+     .reshape = batch_reshape,
+     .release_shape = free,
+     .run = batch_run},
+    {.domain = "",
+     .op = "LRN",
+     .types = {GRT_SET_FLOATS},
+     .reshape = lrn_reshape,
+     .release_shape = free,
+     .run = lrn_run},
 };
 CUDA_KERNELS(norm, rows);

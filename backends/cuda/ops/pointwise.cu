@@ -1,12 +1,14 @@
-/* Kernels of all ops that are one function of pointwise.def: unary, binary, Clip, Pow, and the variadic Max, Min, Sum, Mean.
- * 16-bit floats are computed in float32. The usual functions of floats have kernels of their own; the others share one that
- * calls its function by number. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Kernels of all ops that are one function of pointwise.def: unary, binary, Clip, Pow, and the variadic Max,
+ * Min, Sum, Mean. 16-bit floats are computed in float32. The usual functions of floats have kernels of their
+ * own; the others share one that calls its function by number. */
 #include "backends/cuda/pointwise_eval.h"
 #include "backends/cuda/walk.h"
 
 #include <cmath>
 
-namespace {
+namespace
+{
 
 enum { MAX_FOLDED = 16 };
 typedef cuda_walk<PW_MAX_OPERANDS + 1, GRT_MAX_RANK> call_walk;
@@ -70,12 +72,13 @@ __device__ __forceinline__ void load(const operands &o, int k, int64_t offset, t
 
 /* OP < 0: the opcode and the arity are those of `o`. TRUTH: the result is bool. */
 template <typename S, int V, bool TRUTH, int OP, int ARITY>
-__global__ void __launch_bounds__(CUDA_BLOCK) call_kernel(const __grid_constant__ call_walk walk, const __grid_constant__ operands o)
+__global__ void __launch_bounds__(CUDA_BLOCK)
+    call_kernel(const __grid_constant__ call_walk walk, const __grid_constant__ operands o)
 {
     typedef typename pw_storage<S>::T T;
     typedef typename pw_vocabulary<T>::P P;
     P p0 = (P)o.p[0], p1 = (P)o.p[1];
-    for CUDA_ITEMS(i, walk.total) {
+    CUDA_ITEMS (i, walk.total) {
         int64_t at[PW_MAX_OPERANDS + 1];
         T x[PW_MAX_OPERANDS][V], y[V];
         cuda_walk_at(walk, i, at, ARITY + 1);
@@ -114,10 +117,11 @@ struct fold_operands {
 };
 
 template <typename S>
-__global__ void __launch_bounds__(CUDA_BLOCK) fold_kernel(const __grid_constant__ fold_walk walk, const __grid_constant__ fold_operands o)
+__global__ void __launch_bounds__(CUDA_BLOCK)
+    fold_kernel(const __grid_constant__ fold_walk walk, const __grid_constant__ fold_operands o)
 {
     typedef typename pw_storage<S>::T T;
-    for CUDA_ITEMS(i, walk.total) {
+    CUDA_ITEMS (i, walk.total) {
         int64_t at[MAX_FOLDED + 1];
         cuda_walk_at(walk, i, at);
         T acc = pw_widen<S>(((const S *)o.in[0])[at[1]]);
@@ -151,20 +155,23 @@ template <typename S> constexpr int vector_of()
 }
 
 /* The functions whose vectorised loops are worth a kernel each. */
-#define USUAL(X)                                                                                                       \
-    X(Add, 2) X(Sub, 2) X(Mul, 2) X(Div, 2) X(Max, 2) X(Min, 2) X(Pow, 2) X(Neg, 1) X(Abs, 1) X(Reciprocal, 1)         \
-    X(Sqrt, 1) X(Exp, 1) X(Log, 1) X(Erf, 1) X(Relu, 1) X(Sigmoid, 1) X(Tanh, 1) X(LeakyRelu, 1) X(HardSigmoid, 1)     \
-    X(HardSwish, 1) X(Swish, 1) X(Gelu, 1) X(GeluTanh, 1) X(Clip, 3)
+/* clang-format off */
+#define USUAL(X)                                                                                         \
+    X(Add, 2) X(Sub, 2) X(Mul, 2) X(Div, 2) X(Max, 2) X(Min, 2) X(Pow, 2) X(Neg, 1) X(Abs, 1) X(Sqrt, 1) \
+    X(Reciprocal, 1) X(Exp, 1) X(Log, 1) X(Erf, 1) X(Relu, 1) X(Sigmoid, 1) X(Tanh, 1) X(LeakyRelu, 1)   \
+    X(HardSigmoid, 1) X(HardSwish, 1) X(Swish, 1) X(Gelu, 1) X(GeluTanh, 1) X(Clip, 3)
+/* clang-format on */
 
-template <typename S> grt_status launch_grouped(const state *s, const call_walk &walk, const operands &o, cudaStream_t stream)
+template <typename S>
+grt_status launch_grouped(const state *s, const call_walk &walk, const operands &o, cudaStream_t stream)
 {
     constexpr int V = vector_of<S>();
     if (s->truth)
         return launch<S, V, true, -1, 3>(walk, o, stream);
     if constexpr (std::is_same<typename pw_storage<S>::T, float>::value)
         switch (s->opcode) {
-#define X(name, arity)                                                                                                 \
-    case PW_##name:                                                                                                    \
+#define X(name, arity) \
+    case PW_##name:    \
         return launch<S, V, false, PW_##name, arity>(walk, o, stream);
             USUAL(X)
 #undef X
@@ -228,7 +235,8 @@ uint64_t limit_bits(grt_dtype dtype, bool high)
     default:
         if (grt_dtype_in(dtype, GRT_SET_UNSIGNED))
             return high ? UINT64_MAX >> (64 - bits) : 0;
-        return high ? UINT64_MAX >> (65 - bits) : UINT64_C(1) << (bits - 1); /* two's complement, low bytes first */
+        return high ? UINT64_MAX >> (65 - bits)
+                    : UINT64_C(1) << (bits - 1); /* two's complement, low bytes first */
     }
 }
 
@@ -344,9 +352,17 @@ grt_status run(const grt_run *r)
 #define TYPES_COMPARE GRT_SET_NUMBERS
 #define TYPES_LOGIC   GRT_BIT(BOOL)
 
-#define ROW(opname, set)                                                                                               \
-    {.domain = "", .op = opname, .types = {set, set, set, 0}, .flags = GRT_KERNEL_IN_PLACE(0) | GRT_KERNEL_IN_PLACE(1),  \
-     .supports = supports, .create = create, .destroy = free, .reshape = reshape, .release_shape = free, .run = run},
+#define ROW(opname, set)                                       \
+    {.domain = "",                                             \
+     .op = opname,                                             \
+     .types = {set, set, set, 0},                              \
+     .flags = GRT_KERNEL_IN_PLACE(0) | GRT_KERNEL_IN_PLACE(1), \
+     .supports = supports,                                     \
+     .create = create,                                         \
+     .destroy = free,                                          \
+     .reshape = reshape,                                       \
+     .release_shape = free,                                    \
+     .run = run},
 
 const grt_kernel_row rows[] = {
 #define PW_ROWS_ONLY
@@ -355,11 +371,11 @@ const grt_kernel_row rows[] = {
 #undef PW
 #undef PW_ROWS_ONLY
     /* ops with rows of their own in graph/ops/ */
-    ROW("Max", GRT_SET_NUMBERS) ROW("Min", GRT_SET_NUMBERS) ROW("Sum", GRT_SET_NUMBERS) ROW("Mean", GRT_SET_FLOATS)
-    ROW("Mod", GRT_SET_NUMBERS) ROW("Gelu", GRT_SET_FLOATS) ROW("PRelu", GRT_SET_NUMBERS) ROW("Clip", GRT_SET_NUMBERS)
-    ROW("BitShift", GRT_SET_INTS) ROW("Equal", GRT_SET_NUMBERS | GRT_BIT(BOOL)) ROW("IsNaN", GRT_SET_FLOATS)
-    ROW("IsInf", GRT_SET_FLOATS)
-};
+    ROW("Max", GRT_SET_NUMBERS) ROW("Min", GRT_SET_NUMBERS) ROW("Sum", GRT_SET_NUMBERS)
+        ROW("Mean", GRT_SET_FLOATS) ROW("Mod", GRT_SET_NUMBERS) ROW("Gelu", GRT_SET_FLOATS)
+            ROW("PRelu", GRT_SET_NUMBERS) ROW("Clip", GRT_SET_NUMBERS) ROW("BitShift", GRT_SET_INTS)
+                ROW("Equal", GRT_SET_NUMBERS | GRT_BIT(BOOL)) ROW("IsNaN", GRT_SET_FLOATS)
+                    ROW("IsInf", GRT_SET_FLOATS)};
 
 } // namespace
 CUDA_KERNELS(pointwise, rows);

@@ -1,7 +1,9 @@
-/* graphrt::Pointwise on the device. Where the plan brings a kernel that was generated for the program (pointwise_source.h), that runs;
- * else one kernel interprets any program: every thread runs the whole program for a few
- * neighbouring elements, so that intermediate results never reach device memory unless there are very many. The program travels
- * in the kernel's parameters; all threads take the same way through it. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* graphrt::Pointwise on the device. Where the plan brings a kernel that was generated for the program
+ * (pointwise_source.h), that runs; else one kernel interprets any program: every thread runs the whole
+ * program for a few neighbouring elements, so that intermediate results never reach device memory unless
+ * there are very many. The program travels in the kernel's parameters; all threads take the same way through
+ * it. */
 #include "backends/cuda/code.h"
 #include "backends/cuda/libraries.h"
 #include "backends/cuda/nvrtc.h"
@@ -9,7 +11,8 @@
 #include "backends/cuda/pointwise_source.h"
 #include "backends/cuda/walk.h"
 
-namespace {
+namespace
+{
 
 /* What the compiler's groups keep to, and what fits in the parameters of a kernel. */
 enum { MAX_INPUTS = CUDA_POINTWISE_INPUTS, MAX_CODE = 32, MAX_CONSTANTS = 96, VECTOR = 4, BLOCK = 128 };
@@ -56,7 +59,8 @@ struct operands {
 
 /* ---- the kernel ---- */
 
-template <typename S, int V> __device__ __forceinline__ void load_typed(const void *data, int64_t at, bool packed, float *x)
+template <typename S, int V>
+__device__ __forceinline__ void load_typed(const void *data, int64_t at, bool packed, float *x)
 {
     const S *from = (const S *)data + at;
     if (V > 1 && packed) {
@@ -72,7 +76,8 @@ template <typename S, int V> __device__ __forceinline__ void load_typed(const vo
     }
 }
 
-template <int V> __device__ __forceinline__ void load(grt_dtype dtype, const void *data, int64_t at, bool packed, float *x)
+template <int V>
+__device__ __forceinline__ void load(grt_dtype dtype, const void *data, int64_t at, bool packed, float *x)
 {
     if (dtype == GRT_DTYPE_FLOAT) {
         load_typed<float, V>(data, at, packed, x);
@@ -88,7 +93,8 @@ template <int V> __device__ __forceinline__ void load(grt_dtype dtype, const voi
     }
 }
 
-template <typename S, int V> __device__ __forceinline__ void store_typed(void *data, int64_t at, const float *x)
+template <typename S, int V>
+__device__ __forceinline__ void store_typed(void *data, int64_t at, const float *x)
 {
     cuda_pack<S, V> pack;
 #pragma unroll
@@ -97,7 +103,8 @@ template <typename S, int V> __device__ __forceinline__ void store_typed(void *d
     *(cuda_pack<S, V> *)((S *)data + at) = pack;
 }
 
-template <int V> __device__ __forceinline__ void store(grt_dtype dtype, void *data, int64_t at, const float *x)
+template <int V>
+__device__ __forceinline__ void store(grt_dtype dtype, void *data, int64_t at, const float *x)
 {
     if (dtype == GRT_DTYPE_FLOAT) {
         store_typed<float, V>(data, at, x);
@@ -117,30 +124,33 @@ template <int V> __device__ __forceinline__ void store(grt_dtype dtype, void *da
 /* The usual functions are met here without a call. */
 template <int V> __device__ __forceinline__ void eval(const instruction &in, const float (*x)[V], float *y)
 {
-#define EACH(opcode)                                                                                                   \
-    _Pragma("unroll") for (int j = 0; j < V; j++) y[j] =                                                               \
+#define EACH(opcode)                                     \
+    _Pragma("unroll") for (int j = 0; j < V; j++) y[j] = \
         pw_eval<float>(opcode, x[0][j], x[1][j], x[2][j], in.p[0], in.p[1])
-#define X(name)                                                                                                        \
-    case PW_##name:                                                                                                    \
-        EACH(PW_##name);                                                                                               \
+#define X(name)          \
+    case PW_##name:      \
+        EACH(PW_##name); \
         break;
     switch (in.opcode) {
-        X(Add) X(Sub) X(Mul) X(Div) X(Max) X(Min) X(Neg) X(Sqrt) X(Relu) X(Sigmoid) X(Tanh) X(Clip) X(Where) X(LeakyRelu)
-        X(Exp) X(Erf) X(Reciprocal) X(HardSigmoid) X(HardSwish) X(Swish)
+        /* clang-format off */
+        X(Add) X(Sub) X(Mul) X(Div) X(Max) X(Min) X(Neg) X(Sqrt) X(Relu) X(Sigmoid) X(Tanh) X(Clip) X(Where)
+        X(LeakyRelu) X(Exp) X(Erf) X(Reciprocal) X(HardSigmoid) X(HardSwish) X(Swish)
     default:
 #pragma unroll
         for (int j = 0; j < V; j++)
             y[j] = pw_eval_any<float>(in.opcode, x[0][j], x[1][j], x[2][j], in.p[0], in.p[1]);
+        /* clang-format on */
     }
 #undef X
 #undef EACH
 }
 
 template <int V, int REGISTERS>
-__global__ void __launch_bounds__(BLOCK) group_kernel(const __grid_constant__ group_walk walk, const __grid_constant__ program p,
-                                                      const __grid_constant__ operands o)
+__global__ void __launch_bounds__(BLOCK)
+    group_kernel(const __grid_constant__ group_walk walk, const __grid_constant__ program p,
+                 const __grid_constant__ operands o)
 {
-    for CUDA_ITEMS(i, walk.total) {
+    CUDA_ITEMS (i, walk.total) {
         int64_t at[MAX_INPUTS + 1];
         float registers[REGISTERS][V], x[PW_MAX_OPERANDS][V], y[V];
         cuda_walk_at(walk, i, at);
@@ -175,10 +185,13 @@ __global__ void __launch_bounds__(BLOCK) group_kernel(const __grid_constant__ gr
     }
 }
 
-/* The usual case: shapes that have a form (pointwise_source.h), and no more than a few results wait. 16 bytes of 16-bit floats a thread, no walk, and registers that need no memory. */
+/* The usual case: shapes that have a form (pointwise_source.h), and no more than a few results wait. 16 bytes
+ * of 16-bit floats a thread, no walk, and registers that need no memory. */
 enum { FAST_VECTOR = CUDA_POINTWISE_VECTOR, FAST_KEPT = 3, FAST_BLOCK = CUDA_POINTWISE_BLOCK };
 
-__global__ void __launch_bounds__(FAST_BLOCK) fast_kernel(const __grid_constant__ fast_plan f, const __grid_constant__ program p, const __grid_constant__ operands o)
+__global__ void __launch_bounds__(FAST_BLOCK)
+    fast_kernel(const __grid_constant__ fast_plan f, const __grid_constant__ program p,
+                const __grid_constant__ operands o)
 {
     enum { V = FAST_VECTOR };
     const uint32_t i = blockIdx.x * FAST_BLOCK + threadIdx.x;
@@ -200,7 +213,9 @@ __global__ void __launch_bounds__(FAST_BLOCK) fast_kernel(const __grid_constant_
                     x[k][j] = y[j];
             } else if (in.kind[k] == SOURCE_INPUT) {
                 const cuda_place place = f.place[index];
-                const int64_t at = place == CUDA_PLACE_OWN ? (int64_t)i * V : place == CUDA_PLACE_TRAILING ? (int64_t)trailing * V : 0;
+                const int64_t at = place == CUDA_PLACE_OWN        ? (int64_t)i * V
+                                   : place == CUDA_PLACE_TRAILING ? (int64_t)trailing * V
+                                                                  : 0;
                 load<V>(p.in_dtype[index], o.in[index], at, place != CUDA_PLACE_ONE, x[k]);
             } else if (in.kind[k] == SOURCE_CONSTANT) {
 #pragma unroll
@@ -235,7 +250,8 @@ bool supports(const grt_kernel_node *node, grt_text *why)
     if (n / 4 <= MAX_CODE && n_constants <= MAX_CONSTANTS && node->n_in <= MAX_INPUTS)
         return true;
     if (why)
-        grt_text_add(why, "at most %d instructions, %d constants and %d inputs", MAX_CODE, MAX_CONSTANTS, MAX_INPUTS);
+        grt_text_add(why, "at most %d instructions, %d constants and %d inputs", MAX_CODE, MAX_CONSTANTS,
+                     MAX_INPUTS);
     return false;
 }
 
@@ -317,9 +333,10 @@ grt_status generate(const grt_reshape *r, const shape *sh, const char *key)
     const cuda_device *device = (const cuda_device *)r->device;
     grt_text source = {};
     cuda_pointwise_source(r->desc, &sh->form, &source);
-    grt_status status = source.failed ? grt_fail_memory(source.size)
-                                      : cuda_nvrtc_compile(r->desc->name, grt_text_get(&source), 10 * device->prop.major + device->prop.minor,
-                                                           &code, &size);
+    grt_status status = source.failed
+                            ? grt_fail_memory(source.size)
+                            : cuda_nvrtc_compile(r->desc->name, grt_text_get(&source),
+                                                 10 * device->prop.major + device->prop.minor, &code, &size);
     if (status == GRT_OK)
         grt_device_algo_store(r->device, NULL, key, code, size);
     free(code);
@@ -333,10 +350,11 @@ grt_status find_generated(const grt_reshape *r, shape *sh)
     grt_text key = {};
     grt_device_algo_key(r->device, "Pointwise", &key);
     cuda_pointwise_key(r->desc, &sh->form, &key);
-    grt_status status = key.failed                      ? grt_fail_memory(key.size)
-                        : cuda_is_described(r->device) ? generate(r, sh, grt_text_get(&key))
-                                                       : cuda_code_get((cuda_device *)r->device, grt_text_get(&key), CUDA_POINTWISE_KERNEL,
-                                                                       &sh->generated);
+    grt_status status = key.failed ? grt_fail_memory(key.size)
+                        : cuda_is_described(r->device)
+                            ? generate(r, sh, grt_text_get(&key))
+                            : cuda_code_get((cuda_device *)r->device, grt_text_get(&key),
+                                            CUDA_POINTWISE_KERNEL, &sh->generated);
     grt_text_release(&key);
     return status;
 }
@@ -379,7 +397,8 @@ grt_status launch_generated(const shape *sh, const operands &o, cudaStream_t str
     args.n = sh->form.n;
     args.period = sh->form.period;
     void *list[] = {&args};
-    CUDA_TRY(cudaLaunchKernel((const void *)sh->generated, dim3((args.n + CUDA_POINTWISE_BLOCK - 1) / CUDA_POINTWISE_BLOCK),
+    CUDA_TRY(cudaLaunchKernel((const void *)sh->generated,
+                              dim3((args.n + CUDA_POINTWISE_BLOCK - 1) / CUDA_POINTWISE_BLOCK),
                               dim3(CUDA_POINTWISE_BLOCK), list, 0, stream));
     return GRT_OK;
 }
@@ -389,11 +408,13 @@ bool is_aligned(const shape *sh, const operands &o)
 {
     bool aligned = cuda_aligned(o.out, FAST_VECTOR * grt_dtype_size(sh->form.out_dtype));
     for (int32_t k = 0; k < sh->form.n_in; k++)
-        aligned = aligned && (sh->form.place[k] == CUDA_PLACE_ONE || cuda_aligned(o.in[k], FAST_VECTOR * grt_dtype_size(sh->form.in_dtype[k])));
+        aligned = aligned && (sh->form.place[k] == CUDA_PLACE_ONE ||
+                              cuda_aligned(o.in[k], FAST_VECTOR * grt_dtype_size(sh->form.in_dtype[k])));
     return aligned;
 }
 
-template <int V> grt_status launch(const group_walk &walk, const program &p, const operands &o, cudaStream_t stream)
+template <int V>
+grt_status launch(const group_walk &walk, const program &p, const operands &o, cudaStream_t stream)
 {
     if (p.n_registers <= 4)
         group_kernel<V, 4><<<cuda_grid(walk.total, BLOCK), BLOCK, 0, stream>>>(walk, p, o);
@@ -421,18 +442,28 @@ grt_status run(const grt_run *r)
     if ((sh->generated || sh->fast) && is_aligned(sh, o)) {
         if (sh->generated)
             return launch_generated(sh, o, cuda_stream(r));
-        fast_kernel<<<(sh->plan.n + FAST_BLOCK - 1) / FAST_BLOCK, FAST_BLOCK, 0, cuda_stream(r)>>>(sh->plan, *p, o);
+        fast_kernel<<<(sh->plan.n + FAST_BLOCK - 1) / FAST_BLOCK, FAST_BLOCK, 0, cuda_stream(r)>>>(sh->plan,
+                                                                                                   *p, o);
         CUDA_LAUNCHED();
         return GRT_OK;
     }
-    return aligned ? launch<VECTOR>(sh->groups, *p, o, cuda_stream(r)) : launch<1>(sh->walk, *p, o, cuda_stream(r));
+    return aligned ? launch<VECTOR>(sh->groups, *p, o, cuda_stream(r))
+                   : launch<1>(sh->walk, *p, o, cuda_stream(r));
 }
 
 #define TYPES (GRT_BIT(FLOAT) | GRT_BIT(FLOAT16) | GRT_BIT(BFLOAT16) | GRT_BIT(BOOL))
 const grt_kernel_row rows[] = {
-    {.domain = "graphrt", .op = "Pointwise", .types = {TYPES, TYPES, TYPES, TYPES},
-     .flags = GRT_KERNEL_CHOOSES | 0xff, /* any input that dies here: an element is read by the thread that writes it, before */
-     .supports = supports, .create = create, .destroy = free, .reshape = reshape, .release_shape = free, .run = run},
+    {.domain = "graphrt",
+     .op = "Pointwise",
+     .types = {TYPES, TYPES, TYPES, TYPES},
+     .flags = GRT_KERNEL_CHOOSES |
+              0xff, /* any input that dies here: an element is read by the thread that writes it, before */
+     .supports = supports,
+     .create = create,
+     .destroy = free,
+     .reshape = reshape,
+     .release_shape = free,
+     .run = run},
 };
 
 } // namespace

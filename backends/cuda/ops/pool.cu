@@ -1,5 +1,6 @@
-/* MaxPool, AveragePool and the pools over whole images, with channels first or (domain graphrt) last. One thread per result of a
- * window; a group of threads per result of a whole image. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* MaxPool, AveragePool and the pools over whole images, with channels first or (domain graphrt) last. One
+ * thread per result of a window; a group of threads per result of a whole image. */
 #include "backends/cuda/number.cuh"
 
 extern "C" {
@@ -23,20 +24,32 @@ static bool is_last(const grt_op_desc *desc)
 typedef struct pool_shape {
     bool last, max, count_padding, column_major;
     int64_t batch, channels, n; /* n: results */
-    int64_t in[SPATIAL], out[SPATIAL], kernel[SPATIAL], stride[SPATIAL], dilation[SPATIAL], begin[SPATIAL], end[SPATIAL];
+    int64_t in[SPATIAL], out[SPATIAL], kernel[SPATIAL], stride[SPATIAL], dilation[SPATIAL], begin[SPATIAL],
+        end[SPATIAL];
 } pool_shape;
 
 template <class T> struct pool_number {
-    static __device__ __forceinline__ typename cuda_wide<T>::type lowest() { return -CUDART_INF_F; }
+    static __device__ __forceinline__ typename cuda_wide<T>::type lowest()
+    {
+        return -CUDART_INF_F;
+    }
 };
 template <> struct pool_number<int8_t> {
-    static __device__ __forceinline__ float lowest() { return -128; }
+    static __device__ __forceinline__ float lowest()
+    {
+        return -128;
+    }
 };
 template <> struct pool_number<uint8_t> {
-    static __device__ __forceinline__ float lowest() { return 0; }
+    static __device__ __forceinline__ float lowest()
+    {
+        return 0;
+    }
 };
 
-template <class T> __global__ void __launch_bounds__(THREADS) pool(const __grid_constant__ pool_shape s, const T *x, T *y, int64_t *indices)
+template <class T>
+__global__ void __launch_bounds__(THREADS)
+    pool(const __grid_constant__ pool_shape s, const T *x, T *y, int64_t *indices)
 {
     using W = typename cuda_wide<T>::type;
     CUDA_EACH(i, s.n)
@@ -77,7 +90,8 @@ template <class T> __global__ void __launch_bounds__(THREADS) pool(const __grid_
                         value += v;
                     } else if (best < 0 || v > value) {
                         value = v;
-                        best = s.column_major ? (t * s.in[1] + q) * s.in[0] + p : (p * s.in[1] + q) * s.in[2] + t;
+                        best = s.column_major ? (t * s.in[1] + q) * s.in[0] + p
+                                              : (p * s.in[1] + q) * s.in[2] + t;
                     }
                 }
         if (!s.max && count > 0)
@@ -91,18 +105,23 @@ template <class T> __global__ void __launch_bounds__(THREADS) pool(const __grid_
 /* Channels last: 16 bytes of channels a thread, two spatial dims, sizes below 2^31. */
 typedef struct pool_plane {
     bool max, count_padding;
-    int vectors, in[2], out[2], kernel[2], stride[2], dilation[2], begin[2], end[2]; /* vectors: of a pixel's channels */
-    uint32_t n;                                                                      /* results, in vectors */
+    int vectors, in[2], out[2], kernel[2], stride[2], dilation[2], begin[2],
+        end[2]; /* vectors: of a pixel's channels */
+    uint32_t n; /* results, in vectors */
 } pool_plane;
 
-template <class T> __global__ void __launch_bounds__(THREADS) pool_vectors(const __grid_constant__ pool_plane s, const cuda_vector<T> *x, cuda_vector<T> *y)
+template <class T>
+__global__ void __launch_bounds__(THREADS)
+    pool_vectors(const __grid_constant__ pool_plane s, const cuda_vector<T> *x, cuda_vector<T> *y)
 {
     enum { N = cuda_vector<T>::N };
     const uint32_t i = blockIdx.x * THREADS + threadIdx.x;
     if (i >= s.n)
         return;
-    const uint32_t vector = i % s.vectors, pixel = i / s.vectors, column = pixel % s.out[1], line = pixel / s.out[1];
-    const int row = (int)(line % s.out[0]) * s.stride[0] - s.begin[0], first = (int)column * s.stride[1] - s.begin[1];
+    const uint32_t vector = i % s.vectors, pixel = i / s.vectors, column = pixel % s.out[1],
+                   line = pixel / s.out[1];
+    const int row = (int)(line % s.out[0]) * s.stride[0] - s.begin[0],
+              first = (int)column * s.stride[1] - s.begin[1];
     const cuda_vector<T> *image = x + (size_t)(line / s.out[0]) * s.in[0] * s.in[1] * s.vectors + vector;
     float value[N];
     int count = 0, room[2] = {0, 0};
@@ -141,13 +160,16 @@ template <class T> __global__ void __launch_bounds__(THREADS) pool_vectors(const
 template <class T> static bool launch_vectors(const pool_shape *s, const grt_run *r)
 {
     const int64_t n = cuda_vector<T>::N, x_n = s->batch * s->channels * s->in[1] * s->in[2];
-    if (!s->last || s->in[0] != 1 || s->out[0] != 1 || s->kernel[0] != 1 || s->begin[0] || s->end[0] || s->channels % n || x_n >= INT32_MAX ||
-        s->n >= INT32_MAX || (r->n_out > 1 && r->out[1]) || !cuda_is_vector(r->in[0]->data) || !cuda_is_vector(r->out[0]->data))
+    if (!s->last || s->in[0] != 1 || s->out[0] != 1 || s->kernel[0] != 1 || s->begin[0] || s->end[0] ||
+        s->channels % n || x_n >= INT32_MAX || s->n >= INT32_MAX || (r->n_out > 1 && r->out[1]) ||
+        !cuda_is_vector(r->in[0]->data) || !cuda_is_vector(r->out[0]->data))
         return false;
     pool_plane p = {s->max, s->count_padding, (int)(s->channels / n)};
     for (int d = 0; d < 2; d++) {
-        const int64_t all[] = {s->in[d + 1], s->out[d + 1], s->kernel[d + 1], s->stride[d + 1], s->dilation[d + 1], s->begin[d + 1], s->end[d + 1]};
-        int *const to[] = {p.in + d, p.out + d, p.kernel + d, p.stride + d, p.dilation + d, p.begin + d, p.end + d};
+        const int64_t all[] = {s->in[d + 1],       s->out[d + 1],   s->kernel[d + 1], s->stride[d + 1],
+                               s->dilation[d + 1], s->begin[d + 1], s->end[d + 1]};
+        int *const to[] = {p.in + d,       p.out + d,   p.kernel + d, p.stride + d,
+                           p.dilation + d, p.begin + d, p.end + d};
         for (int k = 0; k < 7; k++) {
             if (all[k] > 1 << 24 || all[k] < -(1 << 24))
                 return false;
@@ -157,8 +179,8 @@ template <class T> static bool launch_vectors(const pool_shape *s, const grt_run
             return false;
     }
     p.n = (uint32_t)(s->n / n);
-    pool_vectors<T><<<(p.n + THREADS - 1) / THREADS, THREADS, 0, (cudaStream_t)r->stream>>>(p, (const cuda_vector<T> *)r->in[0]->data,
-                                                                                           (cuda_vector<T> *)r->out[0]->data);
+    pool_vectors<T><<<(p.n + THREADS - 1) / THREADS, THREADS, 0, (cudaStream_t)r->stream>>>(
+        p, (const cuda_vector<T> *)r->in[0]->data, (cuda_vector<T> *)r->out[0]->data);
     return true;
 }
 
@@ -167,7 +189,8 @@ static bool pool_supports(const grt_kernel_node *node, grt_text *why)
     if (node->in[0].rank <= 2 + SPATIAL)
         return true;
     if (why)
-        grt_text_add(why, "the input has %d spatial dims; supported are up to %d", node->in[0].rank - 2, SPATIAL);
+        grt_text_add(why, "the input has %d spatial dims; supported are up to %d", node->in[0].rank - 2,
+                     SPATIAL);
     return false;
 }
 
@@ -176,8 +199,9 @@ static grt_status pool_reshape(grt_reshape *r)
     const grt_tensor *x = r->in[0], *y = r->out[0];
     const int32_t spatial = x->rank - 2;
     if (spatial < 1 || spatial > SPATIAL)
-        return grt_fail_op(r->desc, GRT_STATUS_UNSUPPORTED, "the input has %d spatial dims; the CUDA backend supports 1 to %d",
-                           spatial, SPATIAL);
+        return grt_fail_op(r->desc, GRT_STATUS_UNSUPPORTED,
+                           "the input has %d spatial dims; the CUDA backend supports 1 to %d", spatial,
+                           SPATIAL);
     pool_shape *s = (pool_shape *)calloc(1, sizeof *s);
     if (!s)
         return grt_fail_memory(sizeof *s);
@@ -211,8 +235,8 @@ template <class T> static void launch_pool(const pool_shape *s, const grt_run *r
         if (launch_vectors<T>(s, r))
             return;
     int64_t *indices = r->n_out > 1 && r->out[1] ? (int64_t *)r->out[1]->data : NULL;
-    pool<T><<<cuda_blocks(s->n, THREADS), THREADS, 0, (cudaStream_t)r->stream>>>(*s, (const T *)r->in[0]->data,
-                                                                                (T *)r->out[0]->data, indices);
+    pool<T><<<cuda_blocks(s->n, THREADS), THREADS, 0, (cudaStream_t)r->stream>>>(
+        *s, (const T *)r->in[0]->data, (T *)r->out[0]->data, indices);
 }
 
 static grt_status pool_run(const grt_run *r)
@@ -260,11 +284,13 @@ template <class T> __global__ void __launch_bounds__(THREADS) global_first(globa
     using W = typename cuda_wide<T>::type;
     const int lane = threadIdx.x & 31;
     const int64_t per_block = THREADS / 32;
-    for (int64_t plane = blockIdx.x * per_block + threadIdx.x / 32; plane < s.batch * s.channels; plane += gridDim.x * per_block) {
+    for (int64_t plane = blockIdx.x * per_block + threadIdx.x / 32; plane < s.batch * s.channels;
+         plane += gridDim.x * per_block) {
         W value = s.kind == MAXIMUM ? (W)-CUDART_INF_F : (W)0;
         for (int64_t i = lane; i < s.pixels; i += 32)
             value = gather<W>(s, value, cuda_widen(x[plane * s.pixels + i]));
-        value = s.kind == MAXIMUM ? cuda_warp_reduce<cuda_top, W>(value) : cuda_warp_reduce<cuda_sum, W>(value);
+        value =
+            s.kind == MAXIMUM ? cuda_warp_reduce<cuda_top, W>(value) : cuda_warp_reduce<cuda_sum, W>(value);
         if (lane == 0)
             y[plane] = cuda_narrow<T, W>(concluded<W>(s, value));
     }
@@ -285,7 +311,8 @@ template <class T> __global__ void __launch_bounds__(THREADS) global_last(global
         __syncthreads();
         if (threadIdx.x < 32 && channel < s.channels) {
             for (int k = 1; k < 8; k++)
-                value = s.kind == MAXIMUM ? cuda_top::join<W>(part[k][threadIdx.x], value) : value + part[k][threadIdx.x];
+                value = s.kind == MAXIMUM ? cuda_top::join<W>(part[k][threadIdx.x], value)
+                                          : value + part[k][threadIdx.x];
             y[image * s.channels + channel] = cuda_narrow<T, W>(concluded<W>(s, value));
         }
         __syncthreads();
@@ -299,7 +326,9 @@ static grt_status global_reshape(grt_reshape *r)
         return grt_fail_memory(sizeof *s);
     const grt_tensor *x = r->in[0];
     s->last = is_last(r->desc);
-    s->kind = !strcmp(r->desc->op, "GlobalMaxPool") ? MAXIMUM : !strcmp(r->desc->op, "GlobalLpPool") ? LP : AVERAGE;
+    s->kind = !strcmp(r->desc->op, "GlobalMaxPool")  ? MAXIMUM
+              : !strcmp(r->desc->op, "GlobalLpPool") ? LP
+                                                     : AVERAGE;
     s->power = (double)grt_attr_int(r->desc, "p", 2);
     s->batch = x->dims[0];
     s->channels = x->dims[s->last ? x->rank - 1 : 1];
@@ -314,7 +343,8 @@ template <class T> static void launch_global(const global_shape *s, const grt_ru
     T *y = (T *)r->out[0]->data;
     cudaStream_t stream = (cudaStream_t)r->stream;
     if (s->last)
-        global_last<T><<<cuda_blocks(s->batch * ((s->channels + 31) / 32), 1), THREADS, 0, stream>>>(*s, x, y);
+        global_last<T>
+            <<<cuda_blocks(s->batch * ((s->channels + 31) / 32), 1), THREADS, 0, stream>>>(*s, x, y);
     else
         global_first<T><<<cuda_blocks(s->batch * s->channels, THREADS / 32), THREADS, 0, stream>>>(*s, x, y);
 }

@@ -1,9 +1,12 @@
-/* Pow: floats to the power of floats of the same type in their own precision; all other pairs of types through float64, or
- * int64 where both are integers. Also Dropout when it is not training, which is a copy. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pow: floats to the power of floats of the same type in their own precision; all other pairs of types
+ * through float64, or int64 where both are integers. Also Dropout when it is not training, which is a copy.
+ */
 #include "backends/cuda/pointwise_eval.h"
 #include "backends/cuda/walk.h"
 
-namespace {
+namespace
+{
 
 typedef cuda_walk<3, GRT_MAX_RANK> pair_walk;
 
@@ -58,10 +61,11 @@ __device__ __forceinline__ number number_at(grt_dtype dtype, const void *data, i
 
 template <typename S>
 __global__ void __launch_bounds__(CUDA_BLOCK)
-    power_kernel(const __grid_constant__ pair_walk walk, grt_dtype dtype, bool same, const S *base, const void *exponent, S *out)
+    power_kernel(const __grid_constant__ pair_walk walk, grt_dtype dtype, bool same, const S *base,
+                 const void *exponent, S *out)
 {
     typedef typename pw_storage<S>::T T;
-    for CUDA_ITEMS(i, walk.total) {
+    CUDA_ITEMS (i, walk.total) {
         int64_t at[3];
         cuda_walk_at(walk, i, at);
         T x = pw_widen<S>(base[at[1]]);
@@ -73,7 +77,7 @@ __global__ void __launch_bounds__(CUDA_BLOCK)
         } else {
             number y = number_at(dtype, exponent, at[2]);
             double real = y.whole ? 0 : pow((double)x, y.d);
-            out[at[0]] = (S)(y.whole                               ? int_power((int64_t)x, y.i)
+            out[at[0]] = (S)(y.whole                            ? int_power((int64_t)x, y.i)
                              : real >= -0x1p63 && real < 0x1p63 ? (int64_t)real
                                                                 : INT64_MIN);
         }
@@ -85,7 +89,8 @@ template <typename S> grt_status power(const grt_run *r)
     const pair_walk *walk = (const pair_walk *)r->shape;
     grt_dtype dtype = r->in[1]->dtype;
     power_kernel<S><<<cuda_grid(walk->total), CUDA_BLOCK, 0, cuda_stream(r)>>>(
-        *walk, dtype, dtype == r->in[0]->dtype, (const S *)r->in[0]->data, r->in[1]->data, (S *)r->out[0]->data);
+        *walk, dtype, dtype == r->in[0]->dtype, (const S *)r->in[0]->data, r->in[1]->data,
+        (S *)r->out[0]->data);
     CUDA_LAUNCHED();
     return GRT_OK;
 }
@@ -136,16 +141,26 @@ grt_status run_dropout(const grt_run *r)
     if (!bytes)
         return GRT_OK;
     if (r->out[0] && r->out[0]->data != r->in[0]->data)
-        CUDA_TRY(cudaMemcpyAsync(r->out[0]->data, r->in[0]->data, bytes, cudaMemcpyDeviceToDevice, cuda_stream(r)));
+        CUDA_TRY(cudaMemcpyAsync(r->out[0]->data, r->in[0]->data, bytes, cudaMemcpyDeviceToDevice,
+                                 cuda_stream(r)));
     if (r->n_out > 1 && r->out[1])
         CUDA_TRY(cudaMemsetAsync(r->out[1]->data, 1, (size_t)grt_tensor_elements(r->in[0]), cuda_stream(r)));
     return GRT_OK;
 }
 
 const grt_kernel_row rows[] = {
-    {.domain = "", .op = "Pow", .types = {GRT_SET_FLOATS | GRT_BIT(INT32) | GRT_BIT(INT64), GRT_SET_NUMBERS},
-     .flags = GRT_KERNEL_IN_PLACE(0), .reshape = reshape, .release_shape = free, .run = run},
-    {.domain = "", .op = "Dropout", .types = {GRT_SET_FLOATS}, .flags = GRT_KERNEL_IN_PLACE(0), .supports = supports_dropout,
+    {.domain = "",
+     .op = "Pow",
+     .types = {GRT_SET_FLOATS | GRT_BIT(INT32) | GRT_BIT(INT64), GRT_SET_NUMBERS},
+     .flags = GRT_KERNEL_IN_PLACE(0),
+     .reshape = reshape,
+     .release_shape = free,
+     .run = run},
+    {.domain = "",
+     .op = "Dropout",
+     .types = {GRT_SET_FLOATS},
+     .flags = GRT_KERNEL_IN_PLACE(0),
+     .supports = supports_dropout,
      .run = run_dropout},
 };
 

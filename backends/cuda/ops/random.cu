@@ -1,9 +1,12 @@
-/* RandomNormal, RandomUniform, their *Like forms, Bernoulli, Multinomial: the CPU's numbers (backends/shared/random.h). Runs are counted in
- * device memory, so that a replayed graph draws new numbers too. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* RandomNormal, RandomUniform, their *Like forms, Bernoulli, Multinomial: the CPU's numbers
+ * (backends/shared/random.h). Runs are counted in device memory, so that a replayed graph draws new numbers
+ * too. */
 #include "backends/cuda/each.cuh"
 #include "backends/shared/random.h"
 
-namespace {
+namespace
+{
 
 struct random_state {
     uint64_t seed;
@@ -55,7 +58,8 @@ grt_status begin(const grt_run *r)
 {
     const random_state s = *(const random_state *)r->state;
     uint64_t *key = (uint64_t *)r->workspace;
-    return cuda_each(r, 1, [=] __device__(int64_t) { *key = grt_random_key(s.seed, atomicAdd(s.runs, 1ull) + 1); });
+    return cuda_each(r, 1,
+                     [=] __device__(int64_t) { *key = grt_random_key(s.seed, atomicAdd(s.runs, 1ull) + 1); });
 }
 
 grt_status run_uniform(const grt_run *r)
@@ -64,8 +68,9 @@ grt_status run_uniform(const grt_run *r)
     const uint64_t *key = (const uint64_t *)r->workspace;
     const cuda_any out = cuda_any_out(r, 0);
     GRT_TRY(begin(r));
-    return cuda_each(r, grt_tensor_elements(r->out[0]),
-                     [=] __device__(int64_t i) { out.put(i, s.a + (s.b - s.a) * grt_random_uniform(*key, (uint64_t)i)); });
+    return cuda_each(r, grt_tensor_elements(r->out[0]), [=] __device__(int64_t i) {
+        out.put(i, s.a + (s.b - s.a) * grt_random_uniform(*key, (uint64_t)i));
+    });
 }
 
 grt_status run_normal(const grt_run *r)
@@ -74,8 +79,9 @@ grt_status run_normal(const grt_run *r)
     const uint64_t *key = (const uint64_t *)r->workspace;
     const cuda_any out = cuda_any_out(r, 0);
     GRT_TRY(begin(r));
-    return cuda_each(r, grt_tensor_elements(r->out[0]),
-                     [=] __device__(int64_t i) { out.put(i, s.a + s.b * grt_random_normal(*key, (uint64_t)i)); });
+    return cuda_each(r, grt_tensor_elements(r->out[0]), [=] __device__(int64_t i) {
+        out.put(i, s.a + s.b * grt_random_normal(*key, (uint64_t)i));
+    });
 }
 
 grt_status run_bernoulli(const grt_run *r)
@@ -83,17 +89,20 @@ grt_status run_bernoulli(const grt_run *r)
     const uint64_t *key = (const uint64_t *)r->workspace;
     const cuda_any in = cuda_any_in(r, 0), out = cuda_any_out(r, 0);
     GRT_TRY(begin(r));
-    return cuda_each(r, grt_tensor_elements(r->out[0]),
-                     [=] __device__(int64_t i) { out.put(i, grt_random_uniform(*key, (uint64_t)i) < in.get(i)); });
+    return cuda_each(r, grt_tensor_elements(r->out[0]), [=] __device__(int64_t i) {
+        out.put(i, grt_random_uniform(*key, (uint64_t)i) < in.get(i));
+    });
 }
 
-/* ---- Multinomial: sums of the classes' probabilities, up to a factor, then a binary search for each sample ---- */
+/* ---- Multinomial: sums of the classes' probabilities, up to a factor, then a binary search for each sample
+ * ---- */
 
 grt_status reshape_multinomial(grt_reshape *r)
 {
     const grt_tensor *x = r->in[0];
     if (x->rank != 2 || x->dims[1] < 1)
-        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "the input must be batch x classes, with a class or more");
+        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
+                           "the input must be batch x classes, with a class or more");
     r->workspace_bytes = sizeof(uint64_t) + (size_t)grt_tensor_elements(x) * sizeof(double);
     return GRT_OK;
 }
@@ -117,9 +126,11 @@ grt_status run_multinomial(const grt_run *r)
     const int64_t classes = r->in[0]->dims[1], samples = r->out[0]->dims[1];
     const cuda_any in = cuda_any_in(r, 0), out = cuda_any_out(r, 0);
     GRT_TRY(begin(r));
-    GRT_TRY(cuda_each(r, r->in[0]->dims[0], [=] __device__(int64_t row) { accumulate(in, row, classes, sums + row * classes); }));
+    GRT_TRY(cuda_each(r, r->in[0]->dims[0],
+                      [=] __device__(int64_t row) { accumulate(in, row, classes, sums + row * classes); }));
     return cuda_each(r, grt_tensor_elements(r->out[0]), [=] __device__(int64_t i) {
-        const double *mine = sums + i / samples * classes, at = grt_random_uniform(*key, (uint64_t)i) * mine[classes - 1];
+        const double *mine = sums + i / samples * classes,
+                     at = grt_random_uniform(*key, (uint64_t)i) * mine[classes - 1];
         int64_t low = 0, high = classes - 1;
         while (low < high) {
             const int64_t middle = low + (high - low) / 2;
@@ -132,8 +143,11 @@ grt_status run_multinomial(const grt_run *r)
     });
 }
 
-#define ROW(name, set, reshape_fn, run_fn)                                                                                          \
-    {.domain = "", .op = name, .types = {set}, .create = create, .destroy = destroy, .reshape = reshape_fn, .run = run_fn}
+#define ROW(name, set, reshape_fn, run_fn)                                              \
+    {                                                                                   \
+        .domain = "", .op = name, .types = {set}, .create = create, .destroy = destroy, \
+        .reshape = reshape_fn, .run = run_fn                                            \
+    }
 const grt_kernel_row rows[] = {
     ROW("Bernoulli", GRT_SET_FLOATS, reshape_key, run_bernoulli),
     ROW("Multinomial", GRT_SET_FLOATS, reshape_multinomial, run_multinomial),

@@ -1,7 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* LinearAttention and CausalConvWithState: sequence ops that carry a state from call to call. */
 #include "backends/cuda/each.cuh"
 
-namespace {
+namespace
+{
 
 enum { QUERY, KEY, VALUE, PAST, DECAY, BETA };
 
@@ -47,9 +49,11 @@ grt_status create_linear(const grt_kernel_node *node, void **out_state)
 grt_status fit(const grt_reshape *r, linear_shape *sh)
 {
     const linear_state *s = (const linear_state *)r->state;
-    const grt_tensor *q = r->in[QUERY], *v = r->in[VALUE], *past = optional(r, PAST), *decay = optional(r, DECAY), *beta = optional(r, BETA);
+    const grt_tensor *q = r->in[QUERY], *v = r->in[VALUE], *past = optional(r, PAST),
+                     *decay = optional(r, DECAY), *beta = optional(r, BETA);
     if (s->q_heads <= 0 || s->kv_heads <= 0 || s->q_heads % s->kv_heads)
-        return grt_fail_op(r->desc, GRT_STATUS_INVALID_MODEL, "q_num_heads, %lld, must be a positive multiple of kv_num_heads, %lld",
+        return grt_fail_op(r->desc, GRT_STATUS_INVALID_MODEL,
+                           "q_num_heads, %lld, must be a positive multiple of kv_num_heads, %lld",
                            (long long)s->q_heads, (long long)s->kv_heads);
     if (q->rank != 3 || q->dims[2] % s->q_heads)
         return misfit(r, QUERY);
@@ -66,7 +70,8 @@ grt_status fit(const grt_reshape *r, linear_shape *sh)
     if (decay && !dims_are(decay, 3, sh->batch, sh->length, s->kv_heads * sh->key, 0) &&
         !dims_are(decay, 3, sh->batch, sh->length, s->kv_heads, 0))
         return misfit(r, DECAY);
-    if (beta && !dims_are(beta, 3, sh->batch, sh->length, s->kv_heads, 0) && !dims_are(beta, 3, sh->batch, sh->length, 1, 0))
+    if (beta && !dims_are(beta, 3, sh->batch, sh->length, s->kv_heads, 0) &&
+        !dims_are(beta, 3, sh->batch, sh->length, 1, 0))
         return misfit(r, BETA);
     sh->decay = decay ? decay->dims[2] : 0;
     sh->beta = beta ? beta->dims[2] : 0;
@@ -88,18 +93,20 @@ grt_status reshape_linear(grt_reshape *r)
     return GRT_OK;
 }
 
-/* A thread per column of a head's state: columns do not meet. state *= exp(decay); value -= state^T key, times beta;
- * state += key x value. */
+/* A thread per column of a head's state: columns do not meet. state *= exp(decay); value -= state^T key,
+ * times beta; state += key x value. */
 grt_status run_linear(const grt_run *r)
 {
     const linear_state s = *(const linear_state *)r->state;
     const linear_shape sh = *(const linear_shape *)r->shape;
-    const cuda_any q = cuda_any_in(r, QUERY), k = cuda_any_in(r, KEY), v = cuda_any_in(r, VALUE), past = cuda_any_in(r, PAST),
-                   decay = cuda_any_in(r, DECAY), beta = cuda_any_in(r, BETA), y = cuda_any_out(r, 0), present = cuda_any_out(r, 1);
+    const cuda_any q = cuda_any_in(r, QUERY), k = cuda_any_in(r, KEY), v = cuda_any_in(r, VALUE),
+                   past = cuda_any_in(r, PAST), decay = cuda_any_in(r, DECAY), beta = cuda_any_in(r, BETA),
+                   y = cuda_any_out(r, 0), present = cuda_any_out(r, 1);
     float *states = (float *)r->workspace;
     const float scale = (float)(s.scale != 0 ? s.scale : 1 / sqrt((double)sh.key));
     return cuda_each(r, sh.batch * s.kv_heads * sh.value, [=] __device__(int64_t i) {
-        int64_t m = i % sh.value, head = i / sh.value % s.kv_heads, batch = i / sh.value / s.kv_heads, group = s.q_heads / s.kv_heads;
+        int64_t m = i % sh.value, head = i / sh.value % s.kv_heads, batch = i / sh.value / s.kv_heads,
+                group = s.q_heads / s.kv_heads;
         int64_t base = (batch * s.kv_heads + head) * sh.key * sh.value + m;
         for (int64_t d = 0; d < sh.key; d++)
             states[base + d * sh.value] = past ? (float)past.get(base + d * sh.value) : 0;
@@ -107,7 +114,8 @@ grt_status run_linear(const grt_run *r)
             int64_t step = batch * sh.length + t, key_at = (step * s.kv_heads + head) * sh.key;
             float written = (float)v.get((step * s.kv_heads + head) * sh.value + m);
             for (int64_t d = 0; sh.decay && d < sh.key; d++)
-                states[base + d * sh.value] *= expf((float)decay.get(sh.decay == s.kv_heads ? step * sh.decay + head : key_at + d));
+                states[base + d * sh.value] *=
+                    expf((float)decay.get(sh.decay == s.kv_heads ? step * sh.decay + head : key_at + d));
             if (sh.beta) {
                 for (int64_t d = 0; d < sh.key; d++)
                     written -= states[base + d * sh.value] * (float)k.get(key_at + d);
@@ -168,9 +176,11 @@ grt_status run_conv(const grt_run *r)
 {
     const bool silu = *(const bool *)r->state;
     const grt_tensor *x = r->in[0], *w = r->in[1];
-    const int64_t rows = x->dims[0] * x->dims[1], channels = x->dims[1], width = w->dims[2], length = x->dims[2], before = width - 1;
+    const int64_t rows = x->dims[0] * x->dims[1], channels = x->dims[1], width = w->dims[2],
+                  length = x->dims[2], before = width - 1;
     const sequence all = {cuda_any_in(r, 0), cuda_any_in(r, 3), length, before};
-    const cuda_any weight = cuda_any_in(r, 1), bias = cuda_any_in(r, 2), y = cuda_any_out(r, 0), present = cuda_any_out(r, 1);
+    const cuda_any weight = cuda_any_in(r, 1), bias = cuda_any_in(r, 2), y = cuda_any_out(r, 0),
+                   present = cuda_any_out(r, 1);
     GRT_TRY(cuda_each(r, y ? rows * length : 0, [=] __device__(int64_t i) {
         int64_t row = i / length, channel = row % channels;
         double sum = bias ? bias.get(channel) : 0;
@@ -182,16 +192,26 @@ grt_status run_conv(const grt_run *r)
             y.put(i, v / (1 + exp(-v)));
         }
     }));
-    return cuda_each(r, present ? rows * before : 0, [=] __device__(int64_t i) {
-        present.put(i, all.get(i / before, length + i % before));
-    });
+    return cuda_each(r, present ? rows * before : 0,
+                     [=] __device__(int64_t i) { present.put(i, all.get(i / before, length + i % before)); });
 }
 
 const grt_kernel_row rows[] = {
-    {.domain = "", .op = "LinearAttention", .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS},
-     .create = create_linear, .destroy = free, .reshape = reshape_linear, .release_shape = free, .run = run_linear},
-    {.domain = "", .op = "CausalConvWithState", .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS},
-     .create = create_conv, .destroy = free, .reshape = reshape_conv, .run = run_conv},
+    {.domain = "",
+     .op = "LinearAttention",
+     .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS},
+     .create = create_linear,
+     .destroy = free,
+     .reshape = reshape_linear,
+     .release_shape = free,
+     .run = run_linear},
+    {.domain = "",
+     .op = "CausalConvWithState",
+     .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS},
+     .create = create_conv,
+     .destroy = free,
+     .reshape = reshape_conv,
+     .run = run_conv},
 };
 
 } // namespace

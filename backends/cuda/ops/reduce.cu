@@ -1,10 +1,13 @@
-/* The Reduce family. Axes are collapsed into those that are kept and those that are reduced. One thread folds an output where
- * neighbouring threads then read neighbours or there is little to fold, else a block does; few long reductions are cut into
- * parts that a second kernel folds. 16-bit and 32-bit floats are folded in float32, integers wrap in 64 bits. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The Reduce family. Axes are collapsed into those that are kept and those that are reduced. One thread folds
+ * an output where neighbouring threads then read neighbours or there is little to fold, else a block does;
+ * few long reductions are cut into parts that a second kernel folds. 16-bit and 32-bit floats are folded in
+ * float32, integers wrap in 64 bits. */
 #include "backends/cuda/pointwise_eval.h"
 #include "backends/cuda/walk.h"
 
-namespace {
+namespace
+{
 
 /* What is folded over the elements, and what is made of the result. */
 enum fold { FOLD_SUM, FOLD_ABS, FOLD_SQUARE, FOLD_PROD, FOLD_MAX, FOLD_MIN, FOLD_EXP };
@@ -15,11 +18,11 @@ const struct {
     fold how;
     finish end;
 } kinds[] = {
-    {"ReduceSum", FOLD_SUM, FINISH_NONE},     {"ReduceMean", FOLD_SUM, FINISH_MEAN},
-    {"ReduceProd", FOLD_PROD, FINISH_NONE},   {"ReduceMax", FOLD_MAX, FINISH_NONE},
-    {"ReduceMin", FOLD_MIN, FINISH_NONE},     {"ReduceL1", FOLD_ABS, FINISH_NONE},
-    {"ReduceL2", FOLD_SQUARE, FINISH_SQRT},   {"ReduceSumSquare", FOLD_SQUARE, FINISH_NONE},
-    {"ReduceLogSum", FOLD_SUM, FINISH_LOG},   {"ReduceLogSumExp", FOLD_EXP, FINISH_LOG},
+    {"ReduceSum", FOLD_SUM, FINISH_NONE},   {"ReduceMean", FOLD_SUM, FINISH_MEAN},
+    {"ReduceProd", FOLD_PROD, FINISH_NONE}, {"ReduceMax", FOLD_MAX, FINISH_NONE},
+    {"ReduceMin", FOLD_MIN, FINISH_NONE},   {"ReduceL1", FOLD_ABS, FINISH_NONE},
+    {"ReduceL2", FOLD_SQUARE, FINISH_SQRT}, {"ReduceSumSquare", FOLD_SQUARE, FINISH_NONE},
+    {"ReduceLogSum", FOLD_SUM, FINISH_LOG}, {"ReduceLogSumExp", FOLD_EXP, FINISH_LOG},
 };
 
 struct state {
@@ -30,13 +33,14 @@ struct state {
 
 /* in[kept.strides[1] + reduced.strides[0]] */
 struct job {
-    cuda_walk<2, GRT_MAX_RANK> kept;    /* operand 0 is the output */
+    cuda_walk<2, GRT_MAX_RANK> kept; /* operand 0 is the output */
     cuda_walk<1, GRT_MAX_RANK> reduced;
     fold how;
     finish end;
     bool truth;
-    int64_t parts, per_part; /* every output is folded in `parts` pieces, which follow each other in the output */
-    double count;            /* for means */
+    int64_t parts,
+        per_part; /* every output is folded in `parts` pieces, which follow each other in the output */
+    double count; /* for means */
 };
 
 struct shape {
@@ -99,7 +103,10 @@ template <typename A> __device__ __forceinline__ A take(fold how, A acc, A x, A 
 /* What a finished number is stored as. Reals that become integers are cut off. */
 template <typename OUT> __device__ __forceinline__ OUT cut_off(double v)
 {
-    return (OUT)(v >= 0x1p63 ? (uint64_t)INT64_MAX : v > -0x1p63 ? (uint64_t)(int64_t)v : v != v ? 0 : (uint64_t)INT64_MIN);
+    return (OUT)(v >= 0x1p63   ? (uint64_t)INT64_MAX
+                 : v > -0x1p63 ? (uint64_t)(int64_t)v
+                 : v != v      ? 0
+                               : (uint64_t)INT64_MIN);
 }
 
 template <typename A, typename OUT> __device__ __forceinline__ OUT finished(const job &j, A acc, A shift)
@@ -143,7 +150,8 @@ template <typename A> __device__ __forceinline__ A finite_or_zero(A v)
 /* ---- kernels ---- */
 
 template <typename IN, typename A>
-__device__ __forceinline__ A fold_some(const job &j, const IN *in, int64_t begin, int64_t end, int64_t step, fold how, A shift)
+__device__ __forceinline__ A fold_some(const job &j, const IN *in, int64_t begin, int64_t end, int64_t step,
+                                       fold how, A shift)
 {
     A acc = start<IN, A>(how);
     for (int64_t r = begin; r < end; r += step) {
@@ -155,15 +163,17 @@ __device__ __forceinline__ A fold_some(const job &j, const IN *in, int64_t begin
 }
 
 template <typename IN, typename A, typename OUT>
-__global__ void __launch_bounds__(CUDA_BLOCK) thread_kernel(const __grid_constant__ job j, const IN *in, OUT *out)
+__global__ void __launch_bounds__(CUDA_BLOCK)
+    thread_kernel(const __grid_constant__ job j, const IN *in, OUT *out)
 {
-    for CUDA_ITEMS(i, j.kept.total) {
+    CUDA_ITEMS (i, j.kept.total) {
         int64_t at[2];
         A shift = A(0);
         cuda_walk_at(j.kept, i, at);
         if (j.how == FOLD_EXP)
             shift = finite_or_zero(fold_some<IN, A>(j, in + at[1], 0, j.reduced.total, 1, FOLD_MAX, shift));
-        out[at[0]] = finished<A, OUT>(j, fold_some<IN, A>(j, in + at[1], 0, j.reduced.total, 1, j.how, shift), shift);
+        out[at[0]] =
+            finished<A, OUT>(j, fold_some<IN, A>(j, in + at[1], 0, j.reduced.total, 1, j.how, shift), shift);
     }
 }
 
@@ -191,13 +201,18 @@ __global__ void __launch_bounds__(512) block_kernel(const __grid_constant__ job 
     __shared__ A shared[16];
     for (int64_t i = blockIdx.x; i < j.kept.total * j.parts; i += gridDim.x) {
         int64_t item = j.parts == 1 ? i : i / j.parts, part = i - item * j.parts, at[2];
-        int64_t begin = part * j.per_part, end = begin + j.per_part < j.reduced.total ? begin + j.per_part : j.reduced.total;
+        int64_t begin = part * j.per_part,
+                end = begin + j.per_part < j.reduced.total ? begin + j.per_part : j.reduced.total;
         A shift = A(0);
         cuda_walk_at(j.kept, item, at);
         if (j.how == FOLD_EXP)
             shift = finite_or_zero(fold_block<A>(
-                FOLD_MAX, fold_some<IN, A>(j, in + at[1], begin + threadIdx.x, end, blockDim.x, FOLD_MAX, shift), shared));
-        A acc = fold_block<A>(j.how, fold_some<IN, A>(j, in + at[1], begin + threadIdx.x, end, blockDim.x, j.how, shift), shared);
+                FOLD_MAX,
+                fold_some<IN, A>(j, in + at[1], begin + threadIdx.x, end, blockDim.x, FOLD_MAX, shift),
+                shared));
+        A acc = fold_block<A>(
+            j.how, fold_some<IN, A>(j, in + at[1], begin + threadIdx.x, end, blockDim.x, j.how, shift),
+            shared);
         if (threadIdx.x == 0)
             out[at[0] * j.parts + part] = finished<A, OUT>(j, acc, shift);
     }
@@ -232,8 +247,9 @@ grt_status read_axes(const grt_reshape *r, bool *reduced)
     for (int64_t k = 0; k < n; k++) {
         int64_t axis = grt_axis(cuda_host_index(axes, k), data->rank);
         if (axis < 0)
-            return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "axes[%lld] is %lld; for rank %d it must lie in [%d, %d]",
-                               (long long)k, (long long)cuda_host_index(axes, k), data->rank, -data->rank, data->rank - 1);
+            return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
+                               "axes[%lld] is %lld; for rank %d it must lie in [%d, %d]", (long long)k,
+                               (long long)cuda_host_index(axes, k), data->rank, -data->rank, data->rank - 1);
         reduced[axis] = true;
     }
     return GRT_OK;
@@ -318,7 +334,8 @@ template <typename S, typename A> grt_status fold_as(const grt_run *r)
         thread_kernel<S, A, S><<<cuda_grid(j->kept.total), CUDA_BLOCK, 0, stream>>>(*j, in, out);
     } else if (sh->cut) {
         A *parts = (A *)r->workspace;
-        block_kernel<S, A, A><<<cuda_grid(j->kept.total * j->parts, 1), (unsigned)sh->block, 0, stream>>>(*j, in, parts);
+        block_kernel<S, A, A>
+            <<<cuda_grid(j->kept.total * j->parts, 1), (unsigned)sh->block, 0, stream>>>(*j, in, parts);
         CUDA_LAUNCHED();
         block_kernel<A, A, S><<<cuda_grid(j->kept.total, 1), 128, 0, stream>>>(sh->second, parts, out);
     } else {
@@ -368,9 +385,11 @@ grt_status run(const grt_run *r)
     }
 }
 
-#define REDUCE(name, set)                                                                                              \
-    {.domain = "", .op = name, .types = {set, CUDA_INDEX}, .flags = GRT_KERNEL_READS(1), .create = create, .destroy = free,    \
-     .reshape = reshape, .release_shape = free, .run = run}
+#define REDUCE(name, set)                                                                        \
+    {                                                                                            \
+        .domain = "", .op = name, .types = {set, CUDA_INDEX}, .flags = GRT_KERNEL_READS(1),      \
+        .create = create, .destroy = free, .reshape = reshape, .release_shape = free, .run = run \
+    }
 
 const grt_kernel_row rows[] = {
     REDUCE("ReduceSum", GRT_SET_NUMBERS),

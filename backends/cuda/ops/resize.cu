@@ -1,9 +1,11 @@
-/* Resize. What happens to each axis is planned on the host; a thread makes one output element from its neighbours along all
- * axes at once. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Resize. What happens to each axis is planned on the host; a thread makes one output element from its
+ * neighbours along all axes at once. */
 #include "backends/cuda/each.cuh"
 #include "backends/shared/resize.h"
 
-namespace {
+namespace
+{
 
 /* An axis of a shape, and the distances between its elements. */
 struct strided_axis {
@@ -146,9 +148,16 @@ grt_status run(const grt_run *r)
 }
 
 const grt_kernel_row rows[] = {
-    {.domain = "", .op = "Resize", .types = {CUDA_MOVABLE, GRT_SET_FLOATS, GRT_SET_FLOATS, CUDA_INDEX},
-     .flags = GRT_KERNEL_READS(1) | GRT_KERNEL_READS(2) | GRT_KERNEL_READS(3), .supports = grt_resize_supports, .create = create,
-     .destroy = free, .reshape = reshape, .release_shape = free, .run = run},
+    {.domain = "",
+     .op = "Resize",
+     .types = {CUDA_MOVABLE, GRT_SET_FLOATS, GRT_SET_FLOATS, CUDA_INDEX},
+     .flags = GRT_KERNEL_READS(1) | GRT_KERNEL_READS(2) | GRT_KERNEL_READS(3),
+     .supports = grt_resize_supports,
+     .create = create,
+     .destroy = free,
+     .reshape = reshape,
+     .release_shape = free,
+     .run = run},
 };
 
 } // namespace

@@ -1,21 +1,36 @@
-/* LSTM, GRU and RNN. The inputs of all steps are multiplied first, one thread per gate; then a block per direction and batch row
- * goes through the steps, its threads sharing the hidden units. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* LSTM, GRU and RNN. The inputs of all steps are multiplied first, one thread per gate; then a block per
+ * direction and batch row goes through the steps, its threads sharing the hidden units. */
 #include "backends/cuda/each.cuh"
 #include "src/base/checked.h"
 #include "backends/cuda/number.cuh"
 
-namespace {
+namespace
+{
 
 enum kind_of_layer { LSTM, GRU, RNN };
 enum { X, W, R, B, LENGTHS, INITIAL_H, INITIAL_C, PEEPHOLES };
-enum act_kind { RELU, TANH, SIGMOID, LEAKY_RELU, HARD_SIGMOID, ELU, SOFTPLUS, AFFINE, THRESHOLDED_RELU, SCALED_TANH, SOFTSIGN };
+enum act_kind {
+    RELU,
+    TANH,
+    SIGMOID,
+    LEAKY_RELU,
+    HARD_SIGMOID,
+    ELU,
+    SOFTPLUS,
+    AFFINE,
+    THRESHOLDED_RELU,
+    SCALED_TANH,
+    SOFTSIGN
+};
 
 struct activation {
     act_kind kind;
     float a, b;
 };
 
-/* Names and the defaults of the ONNX ops; alpha and beta lists are consumed by those that have such a parameter. */
+/* Names and the defaults of the ONNX ops; alpha and beta lists are consumed by those that have such a
+ * parameter. */
 const struct {
     const char *name;
     activation act;
@@ -62,7 +77,9 @@ bool read_activations(const grt_op_desc *desc, rnn_state *s, grt_text *why)
     const float *alpha = grt_attr_floats(desc, "activation_alpha", &n_alpha);
     const float *beta = grt_attr_floats(desc, "activation_beta", &n_beta);
     for (int32_t i = 0; i < per * s->directions; i++) {
-        const char *name = names && (size_t)i < n_names ? names[i].data : s->kind == RNN ? "Tanh" : defaults[i % per];
+        const char *name = names && (size_t)i < n_names ? names[i].data
+                           : s->kind == RNN             ? "Tanh"
+                                                        : defaults[i % per];
         size_t k = 0;
         while (k < sizeof acts / sizeof *acts && !same_name(name, acts[k].name))
             k++;
@@ -121,8 +138,9 @@ grt_status reshape(grt_reshape *r)
 {
     const rnn_state *s = (const rnn_state *)r->state;
     const grt_tensor *x = r->in[X], *w = r->in[W], *rec = r->in[R];
-    if (x->rank != 3 || w->rank != 3 || rec->rank != 3 || w->dims[0] != s->directions || rec->dims[0] != s->directions ||
-        w->dims[2] != x->dims[2] || rec->dims[1] != s->gates * rec->dims[2] || w->dims[1] != rec->dims[1])
+    if (x->rank != 3 || w->rank != 3 || rec->rank != 3 || w->dims[0] != s->directions ||
+        rec->dims[0] != s->directions || w->dims[2] != x->dims[2] ||
+        rec->dims[1] != s->gates * rec->dims[2] || w->dims[1] != rec->dims[1])
         return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "X, W and R do not fit together");
     rnn_shape *sh;
     GRT_TRY(cuda_state(&sh));
@@ -132,7 +150,8 @@ grt_status reshape(grt_reshape *r)
     sh->hidden = rec->dims[2];
     int64_t rows = sh->steps * sh->batch, floats;
     if (!grt_mul_i64(rows, s->directions * s->gates * sh->hidden, &floats) ||
-        !grt_add_i64(floats, s->directions * sh->batch * per_row(s, sh), &floats) || floats > INT64_MAX / 16) {
+        !grt_add_i64(floats, s->directions * sh->batch * per_row(s, sh), &floats) ||
+        floats > INT64_MAX / 16) {
         free(sh);
         return grt_fail_memory(SIZE_MAX);
     }
@@ -190,7 +209,9 @@ template <class T, class F> struct job {
     }
     __device__ int64_t y_at(int64_t d, int64_t t, int64_t b) const
     {
-        return (s.batch_first ? (b * sh.steps + t) * s.directions + d : (t * s.directions + d) * sh.batch + b) * sh.hidden;
+        return (s.batch_first ? (b * sh.steps + t) * s.directions + d
+                              : (t * s.directions + d) * sh.batch + b) *
+               sh.hidden;
     }
     __device__ F dot(int64_t row, int64_t d, const F *v) const
     {
@@ -207,12 +228,15 @@ template <class T, class F> struct job {
         if (s.kind == RNN)
             return activated(act[0], s.clip, g[j]);
         if (s.kind == GRU) {
-            F fresh = activated(act[1], s.clip, s.linear_before_reset ? g[2 * n + j] + g[n + j] * linear : g[2 * n + j]);
+            F fresh = activated(act[1], s.clip,
+                                s.linear_before_reset ? g[2 * n + j] + g[n + j] * linear : g[2 * n + j]);
             return (1 - g[j]) * fresh + g[j] * h;
         }
         const T *p = peep ? peep + d * 3 * n : nullptr;
         F in = activated(act[0], s.clip, g[j] + (p ? (F)cuda_widen(p[j]) * *c : (F)0));
-        F forget = s.coupled ? 1 - in : activated(act[0], s.clip, g[2 * n + j] + (p ? (F)cuda_widen(p[2 * n + j]) * *c : (F)0));
+        F forget = s.coupled ? 1 - in
+                             : activated(act[0], s.clip,
+                                         g[2 * n + j] + (p ? (F)cuda_widen(p[2 * n + j]) * *c : (F)0));
         *c = forget * *c + in * activated(act[1], s.clip, g[3 * n + j]);
         F out = activated(act[0], s.clip, g[n + j] + (p ? (F)cuda_widen(p[n + j]) * *c : (F)0));
         return out * activated(act[2], s.clip, *c);
@@ -230,7 +254,8 @@ template <class T, class F> struct job {
         }
         __syncthreads();
         for (int64_t i = 0; i < length; i++) {
-            const int64_t t = s.reverse || d == 1 ? length - 1 - i : i, row = s.batch_first ? b * sh.steps + t : t * sh.batch + b;
+            const int64_t t = s.reverse || d == 1 ? length - 1 - i : i,
+                          row = s.batch_first ? b * sh.steps + t : t * sh.batch + b;
             const F *from = projected + (row * s.directions + d) * stacked;
             const int64_t first = s.kind == GRU ? 2 * n : stacked;
             for (int64_t j = thread; j < first; j += threads) {
@@ -244,10 +269,12 @@ template <class T, class F> struct job {
                     spare[j] = g[n + j] * h[j];
                 __syncthreads();
                 for (int64_t j = thread; j < n; j += threads)
-                    g[2 * n + j] = from[2 * n + j] + (s.linear_before_reset ? (F)0 : dot(2 * n + j, d, spare));
+                    g[2 * n + j] =
+                        from[2 * n + j] + (s.linear_before_reset ? (F)0 : dot(2 * n + j, d, spare));
                 __syncthreads();
                 for (int64_t j = thread; j < n && s.linear_before_reset; j += threads)
-                    spare[j] = dot(2 * n + j, d, h) + (bias ? (F)cuda_widen(bias[d * 6 * n + 5 * n + j]) : (F)0);
+                    spare[j] =
+                        dot(2 * n + j, d, h) + (bias ? (F)cuda_widen(bias[d * 6 * n + 5 * n + j]) : (F)0);
                 __syncthreads();
             }
             for (int64_t j = thread; j < n; j += threads) {
@@ -301,7 +328,8 @@ template <class T> grt_status run_typed(const grt_run *r)
     all.rows = all.projected + sh.steps * sh.batch * width;
     const T *x = input<T>(r, X), *w = input<T>(r, W), *bias = all.bias;
     F *projected = all.projected;
-    const bool apart = s.kind == GRU && s.linear_before_reset; /* R's bias of the hidden gate is added within the reset */
+    const bool apart =
+        s.kind == GRU && s.linear_before_reset; /* R's bias of the hidden gate is added within the reset */
     GRT_TRY(cuda_each(r, sh.steps * sh.batch * width, [=] __device__(int64_t i) {
         int64_t row = i / width, gate = i % width, d = gate / stacked, k = gate % stacked;
         F sum = 0;
@@ -312,8 +340,9 @@ template <class T> grt_status run_typed(const grt_run *r)
             sum += (F)cuda_widen(x[row * inputs + j]) * (F)cuda_widen(w[gate * inputs + j]);
         projected[i] = sum;
     }));
-    return cuda_each_block(r, s.directions * sh.batch,
-                           [=] __device__(int64_t item, int thread, int threads) { all.steps(item, thread, threads); });
+    return cuda_each_block(r, s.directions * sh.batch, [=] __device__(int64_t item, int thread, int threads) {
+        all.steps(item, thread, threads);
+    });
 }
 
 grt_status run(const grt_run *r)
@@ -323,12 +352,33 @@ grt_status run(const grt_run *r)
 }
 
 const grt_kernel_row rows[] = {
-    {.domain = "", .op = "LSTM", .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS | GRT_BIT(INT32)}, .supports = supports, .create = create,
-     .destroy = free, .reshape = reshape, .release_shape = free, .run = run},
-    {.domain = "", .op = "GRU", .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS | GRT_BIT(INT32)}, .supports = supports, .create = create,
-     .destroy = free, .reshape = reshape, .release_shape = free, .run = run},
-    {.domain = "", .op = "RNN", .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS | GRT_BIT(INT32)}, .supports = supports, .create = create,
-     .destroy = free, .reshape = reshape, .release_shape = free, .run = run},
+    {.domain = "",
+     .op = "LSTM",
+     .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS | GRT_BIT(INT32)},
+     .supports = supports,
+     .create = create,
+     .destroy = free,
+     .reshape = reshape,
+     .release_shape = free,
+     .run = run},
+    {.domain = "",
+     .op = "GRU",
+     .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS | GRT_BIT(INT32)},
+     .supports = supports,
+     .create = create,
+     .destroy = free,
+     .reshape = reshape,
+     .release_shape = free,
+     .run = run},
+    {.domain = "",
+     .op = "RNN",
+     .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS | GRT_BIT(INT32)},
+     .supports = supports,
+     .create = create,
+     .destroy = free,
+     .reshape = reshape,
+     .release_shape = free,
+     .run = run},
 };
 
 } // namespace

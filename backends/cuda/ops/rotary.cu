@@ -1,8 +1,11 @@
-/* RotaryEmbedding: pairs of each head's leading elements are rotated by the angle of their position. One thread per pair. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* RotaryEmbedding: pairs of each head's leading elements are rotated by the angle of their position. One
+ * thread per pair. */
 #include "backends/cuda/each.cuh"
 #include "backends/cuda/number.cuh"
 
-namespace {
+namespace
+{
 
 struct rotary_state {
     int64_t heads, rotated;
@@ -63,7 +66,8 @@ grt_status reshape(grt_reshape *r)
         char x[GRT_TYPE_TEXT_SIZE], cache[GRT_TYPE_TEXT_SIZE];
         free(sh);
         return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
-                           "input %s does not fit caches of %s: they need half the rotated size as last dim, and a row for each "
+                           "input %s does not fit caches of %s: they need half the rotated size as last dim, "
+                           "and a row for each "
                            "position",
                            grt_tensor_text(r->in[0], x), grt_tensor_text(r->in[1], cache));
     }
@@ -77,15 +81,18 @@ template <typename T> grt_status rotate(const grt_run *r)
     typedef typename cuda_wide<T>::type W;
     const rotary_shape s = *(const rotary_shape *)r->shape;
     const bool interleaved = ((const rotary_state *)r->state)->interleaved;
-    const T *x = (const T *)r->in[0]->data, *cosine = (const T *)r->in[1]->data, *sine = (const T *)r->in[2]->data;
+    const T *x = (const T *)r->in[0]->data, *cosine = (const T *)r->in[1]->data,
+            *sine = (const T *)r->in[2]->data;
     const int64_t *ids = r->n_in > 3 && r->in[3] ? (const int64_t *)r->in[3]->data : NULL;
     T *y = (T *)r->out[0]->data;
     cuda_watch watch;
     GRT_TRY(cuda_watch_begin(r, "position_ids", &watch));
     const int64_t rest = s.size - 2 * s.half, per_row = s.half + rest;
-    /* The row of the caches for a row of x; those are in memory order: [batch, heads, length] or [batch, length, heads]. */
+    /* The row of the caches for a row of x; those are in memory order: [batch, heads, length] or [batch,
+     * length, heads]. */
     const auto position = [=] __device__(int64_t row) {
-        const int64_t batch = row / (s.heads * s.length), at = s.packed ? row / s.heads % s.length : row % s.length;
+        const int64_t batch = row / (s.heads * s.length),
+                      at = s.packed ? row / s.heads % s.length : row % s.length;
         const int64_t cache = batch * s.length + at;
         if (!ids)
             return cache;
@@ -93,8 +100,8 @@ template <typename T> grt_status rotate(const grt_run *r)
         return cuda_check(watch, id, cache, 0, s.positions - 1) ? id : id < 0 ? (int64_t)0 : s.positions - 1;
     };
     typedef cuda_vector<T> vector;
-    if (!interleaved && rest == 0 && s.half % vector::N == 0 && cuda_is_vector(x) && cuda_is_vector(y) && cuda_is_vector(cosine) &&
-        cuda_is_vector(sine)) {
+    if (!interleaved && rest == 0 && s.half % vector::N == 0 && cuda_is_vector(x) && cuda_is_vector(y) &&
+        cuda_is_vector(cosine) && cuda_is_vector(sine)) {
         const int64_t per = s.half / vector::N;
         return cuda_each(r, s.batch * s.length * s.heads * per, [=] __device__(int64_t i) {
             const int64_t row = i / per, p = (i - row * per) * vector::N, cache = position(row) * s.half + p;
@@ -104,7 +111,8 @@ template <typename T> grt_status rotate(const grt_run *r)
             const vector c = *(const vector *)(cosine + cache), n = *(const vector *)(sine + cache);
 #pragma unroll
             for (int k = 0; k < vector::N; k++) {
-                const W low = cuda_widen(a.v[k]), high = cuda_widen(b.v[k]), cos = cuda_widen(c.v[k]), sin = cuda_widen(n.v[k]);
+                const W low = cuda_widen(a.v[k]), high = cuda_widen(b.v[k]), cos = cuda_widen(c.v[k]),
+                        sin = cuda_widen(n.v[k]);
                 a.v[k] = cuda_narrow<T, W>(cos * low - sin * high);
                 b.v[k] = cuda_narrow<T, W>(sin * low + cos * high);
             }
@@ -143,9 +151,16 @@ bool supports(const grt_kernel_node *node, grt_text *why)
 }
 
 const grt_kernel_row rows[] = {
-    {.domain = "", .op = "RotaryEmbedding", .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_BIT(INT64)},
-     .flags = GRT_KERNEL_IN_PLACE(0), .supports = supports, .create = create, .destroy = free, .reshape = reshape,
-     .release_shape = free, .run = run},
+    {.domain = "",
+     .op = "RotaryEmbedding",
+     .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_BIT(INT64)},
+     .flags = GRT_KERNEL_IN_PLACE(0),
+     .supports = supports,
+     .create = create,
+     .destroy = free,
+     .reshape = reshape,
+     .release_shape = free,
+     .run = run},
 };
 
 } // namespace

@@ -1,9 +1,12 @@
-/* GridSample, AffineGrid, RoiAlign, Col2Im, LpPool, MaxUnpool, DeformConv: a thread per output element gathers what makes it. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* GridSample, AffineGrid, RoiAlign, Col2Im, LpPool, MaxUnpool, DeformConv: a thread per output element
+ * gathers what makes it. */
 #include "backends/cuda/each.cuh"
 #include "backends/shared/window.h"
 #include "src/base/checked.h"
 
-namespace {
+namespace
+{
 
 /* ---- GridSample ---- */
 
@@ -23,7 +26,9 @@ grt_status create_grid(const grt_kernel_node *node, void **out_state)
     grid_state *s;
     GRT_TRY(cuda_state(&s));
     s->mode = !strcmp(mode, "nearest") ? GRID_NEAREST : !strcmp(mode, "cubic") ? GRID_CUBIC : GRID_LINEAR;
-    s->padding = !strcmp(padding, "border") ? PAD_BORDER : !strcmp(padding, "reflection") ? PAD_REFLECTION : PAD_ZEROS;
+    s->padding = !strcmp(padding, "border")       ? PAD_BORDER
+                 : !strcmp(padding, "reflection") ? PAD_REFLECTION
+                                                  : PAD_ZEROS;
     s->align = grt_attr_int(node->desc, "align_corners", 0) != 0;
     *out_state = s;
     return GRT_OK;
@@ -37,7 +42,8 @@ __device__ double reflect(double x, double low, double high)
         return low;
     if (x >= low && x <= high)
         return x;
-    double beyond = x < low ? low - x : x - high, turns = floor(beyond / range), rest = beyond - turns * range;
+    double beyond = x < low ? low - x : x - high, turns = floor(beyond / range),
+           rest = beyond - turns * range;
     bool even = fmod(turns, 2.0) == 0;
     return (x < low) == even ? low + rest : high - rest;
 }
@@ -90,7 +96,8 @@ __device__ void find_taps(const grid_state &s, double at, int64_t n, taps *t)
         t->n = 4;
         for (int k = 0; k < 4; k++) {
             double d = fabs(x - first + 1 - k);
-            t->weight[k] = d <= 1 ? ((a + 2) * d - (a + 3)) * d * d + 1 : ((a * d - 5 * a) * d + 8 * a) * d - 4 * a;
+            t->weight[k] =
+                d <= 1 ? ((a + 2) * d - (a + 3)) * d * d + 1 : ((a * d - 5 * a) * d + 8 * a) * d - 4 * a;
         }
         first -= 1;
     }
@@ -107,7 +114,8 @@ grt_status run_grid(const grt_run *r)
     const int64_t points = grt_dims_product(r->out[0]->dims, 2, r->out[0]->rank), channels = dims[1];
     const int64_t pixels = grt_dims_product(r->in[0]->dims, 2, dims.rank);
     if (grt_tensor_elements(r->in[0]) == 0 && grt_tensor_elements(r->out[0]) > 0)
-        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "there is nothing to sample: X has no elements");
+        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
+                           "there is nothing to sample: X has no elements");
     return cuda_each(r, grt_tensor_elements(r->out[0]), [=] __device__(int64_t i) {
         taps all[GRT_MAX_RANK];
         int64_t p = i % points, plane = i / points, point = plane / channels * points + p;
@@ -148,7 +156,8 @@ grt_status run_affine(const grt_run *r)
     const bool align = *(const bool *)r->state;
     const int32_t n = y->rank - 2;
     if (theta->rank != 3 || theta->dims[0] != y->dims[0] || theta->dims[1] != n || theta->dims[2] != n + 1)
-        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "theta must be %lldx%dx%d", (long long)y->dims[0], n, n + 1);
+        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "theta must be %lldx%dx%d",
+                           (long long)y->dims[0], n, n + 1);
     const cuda_any matrix = cuda_any_in(r, 0), out = cuda_any_out(r, 0);
     const cuda_dims dims = cuda_dims_of(y);
     const int64_t points = grt_dims_product(y->dims, 1, n + 1);
@@ -158,8 +167,9 @@ grt_status run_affine(const grt_run *r)
         for (int32_t k = n - 1; k >= 0; k--) { /* coordinates start with that of the last axis */
             int64_t size = dims[k + 1], at = rest % size;
             rest /= size;
-            sum += matrix.get(row + n - 1 - k) * (align ? (size > 1 ? -1 + 2.0 * (double)at / (double)(size - 1) : -1)
-                                                        : (2.0 * (double)at + 1) / (double)size - 1);
+            sum += matrix.get(row + n - 1 - k) *
+                   (align ? (size > 1 ? -1 + 2.0 * (double)at / (double)(size - 1) : -1)
+                          : (2.0 * (double)at + 1) / (double)size - 1);
         }
         out.put(i, sum);
     });
@@ -167,7 +177,8 @@ grt_status run_affine(const grt_run *r)
 
 /* ---- RoiAlign ---- */
 
-/* Samples per bin beyond which a box is cut: no real one needs them, and broken ones would keep the device busy for ever. */
+/* Samples per bin beyond which a box is cut: no real one needs them, and broken ones would keep the device
+ * busy for ever. */
 enum { MOST_SAMPLES = 1 << 20 };
 
 struct roi_state {
@@ -181,7 +192,8 @@ grt_status create_roi(const grt_kernel_node *node, void **out_state)
     roi_state *s;
     GRT_TRY(cuda_state(&s));
     s->max = !strcmp(grt_attr_string(node->desc, "mode", "avg"), "max");
-    s->shifted = !strcmp(grt_attr_string(node->desc, "coordinate_transformation_mode", "half_pixel"), "half_pixel");
+    s->shifted =
+        !strcmp(grt_attr_string(node->desc, "coordinate_transformation_mode", "half_pixel"), "half_pixel");
     s->ratio = grt_attr_int(node->desc, "sampling_ratio", 0);
     s->scale = (double)grt_attr_float(node->desc, "spatial_scale", 1);
     *out_state = s;
@@ -189,7 +201,8 @@ grt_status create_roi(const grt_kernel_node *node, void **out_state)
 }
 
 /* One sample: the sum of the weighted corners, or the greatest of them. */
-__device__ double roi_sample(const cuda_any &in, int64_t plane, int64_t height, int64_t width, double y, double x, bool max)
+__device__ double roi_sample(const cuda_any &in, int64_t plane, int64_t height, int64_t width, double y,
+                             double x, bool max)
 {
     if (!(y >= -1 && y <= (double)height && x >= -1 && x <= (double)width))
         return 0;
@@ -202,7 +215,8 @@ __device__ double roi_sample(const cuda_any &in, int64_t plane, int64_t height, 
         x = (double)(left = right = width - 1);
     double ly = y - (double)top, lx = x - (double)left, sum = 0, most = -INFINITY;
     const double weight[] = {(1 - ly) * (1 - lx), (1 - ly) * lx, ly * (1 - lx), ly * lx};
-    const int64_t at[] = {top * width + left, top * width + right, bottom * width + left, bottom * width + right};
+    const int64_t at[] = {top * width + left, top * width + right, bottom * width + left,
+                          bottom * width + right};
     for (int k = 0; k < 4; k++) {
         double v = weight[k] * in.get(plane * height * width + at[k]);
         sum += v;
@@ -216,14 +230,18 @@ grt_status run_roi(const grt_run *r)
     const roi_state s = *(const roi_state *)r->state;
     const grt_tensor *x = r->in[0], *rois = r->in[1], *y = r->out[0];
     if (rois->dims[1] != 4 || grt_tensor_elements(r->in[2]) != rois->dims[0])
-        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "rois must be Nx4 with N batch_indices, found %lldx%lld with %lld",
-                           (long long)rois->dims[0], (long long)rois->dims[1], (long long)grt_tensor_elements(r->in[2]));
+        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
+                           "rois must be Nx4 with N batch_indices, found %lldx%lld with %lld",
+                           (long long)rois->dims[0], (long long)rois->dims[1],
+                           (long long)grt_tensor_elements(r->in[2]));
     if (grt_tensor_elements(x) == 0 && grt_tensor_elements(y) > 0)
         return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "the images have no pixels");
-    const cuda_any in = cuda_any_in(r, 0), boxes = cuda_any_in(r, 1), batches = cuda_any_in(r, 2), out = cuda_any_out(r, 0);
+    const cuda_any in = cuda_any_in(r, 0), boxes = cuda_any_in(r, 1), batches = cuda_any_in(r, 2),
+                   out = cuda_any_out(r, 0);
     cuda_watch watch;
     GRT_TRY(cuda_watch_begin(r, "batch_indices", &watch));
-    const int64_t images = x->dims[0], channels = x->dims[1], in_h = x->dims[2], in_w = x->dims[3], h = y->dims[2], w = y->dims[3];
+    const int64_t images = x->dims[0], channels = x->dims[1], in_h = x->dims[2], in_w = x->dims[3],
+                  h = y->dims[2], w = y->dims[3];
     return cuda_each(r, grt_tensor_elements(y), [=] __device__(int64_t i) {
         int64_t col = i % w, row = i / w % h, channel = i / (w * h) % channels, roi = i / (w * h * channels);
         double corner[4], shift = s.shifted ? 0.5 : 0;
@@ -246,9 +264,10 @@ grt_status run_roi(const grt_run *r)
         double acc = 0;
         for (int64_t a = 0; a < rows; a++)
             for (int64_t b = 0; b < cols && rows * cols <= MOST_SAMPLES; b++) {
-                double v = roi_sample(in, image * channels + channel, in_h, in_w,
-                                      corner[1] + ((double)row + ((double)a + 0.5) / (double)rows) * bin_h,
-                                      corner[0] + ((double)col + ((double)b + 0.5) / (double)cols) * bin_w, s.max);
+                double v =
+                    roi_sample(in, image * channels + channel, in_h, in_w,
+                               corner[1] + ((double)row + ((double)a + 0.5) / (double)rows) * bin_h,
+                               corner[0] + ((double)col + ((double)b + 0.5) / (double)cols) * bin_w, s.max);
                 acc = !s.max ? acc + v : a + b == 0 ? v : fmax(acc, v);
             }
         double count = rows * cols > 0 ? (double)(rows * cols) : 1;
@@ -281,11 +300,13 @@ grt_status reshape_fold(grt_reshape *r)
     read_list(r->desc, "strides", 1, f.strides, GRT_MAX_RANK);
     read_list(r->desc, "pads", 0, f.pads, 2 * GRT_MAX_RANK);
     if (!block->data || grt_tensor_elements(block) != n)
-        return grt_fail_op(r->desc, GRT_STATUS_UNSUPPORTED, "input block_shape must be known before the run, a number per axis");
+        return grt_fail_op(r->desc, GRT_STATUS_UNSUPPORTED,
+                           "input block_shape must be known before the run, a number per axis");
     for (int32_t k = 0; k < n; k++) {
         f.kernel[k] = cuda_host_index(block, k);
         if (f.kernel[k] < 1 || f.kernel[k] > INT32_MAX)
-            return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "block_shape[%d] is %lld", k, (long long)f.kernel[k]);
+            return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "block_shape[%d] is %lld", k,
+                               (long long)f.kernel[k]);
         int64_t room = out->dims[k + 2] + f.pads[k] + f.pads[n + k] - f.dilations[k] * (f.kernel[k] - 1) - 1;
         f.steps[k] = room < 0 ? 0 : room / f.strides[k] + 1;
         if (!grt_mul_i64(f.volume, f.kernel[k], &f.volume) || !grt_mul_i64(f.places, f.steps[k], &f.places))
@@ -293,8 +314,10 @@ grt_status reshape_fold(grt_reshape *r)
     }
     int64_t rows;
     if (!grt_mul_i64(out->dims[1], f.volume, &rows) || in->dims[1] != rows || in->dims[2] != f.places)
-        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "the input is %lldx%lld where image and block ask for %lldx%lld",
-                           (long long)in->dims[1], (long long)in->dims[2], (long long)rows, (long long)f.places);
+        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
+                           "the input is %lldx%lld where image and block ask for %lldx%lld",
+                           (long long)in->dims[1], (long long)in->dims[2], (long long)rows,
+                           (long long)f.places);
     fold *kept;
     GRT_TRY(cuda_state(&kept));
     *kept = f;
@@ -375,7 +398,8 @@ grt_status run_lp(const grt_run *r)
     });
 }
 
-/* ---- MaxUnpool: indices count elements of the shape that kernel, strides and pads give; a larger output_shape pads that ---- */
+/* ---- MaxUnpool: indices count elements of the shape that kernel, strides and pads give; a larger
+ * output_shape pads that ---- */
 
 int64_t entry(const int64_t *values, size_t n, int32_t i, int64_t fallback)
 {
@@ -392,9 +416,11 @@ grt_status reshape_unpool(grt_reshape *r)
     cuda_dims d = {x->rank, {}};
     for (int32_t i = 0; i < x->rank; i++) {
         int32_t s = i - 2;
-        int64_t edge = entry(kernel, n_kernel, s, 1) - entry(pads, n_pads, s, 0) - entry(pads, n_pads, s + x->rank - 2, 0);
+        int64_t edge = entry(kernel, n_kernel, s, 1) - entry(pads, n_pads, s, 0) -
+                       entry(pads, n_pads, s + x->rank - 2, 0);
         d[i] = x->dims[i];
-        if (i >= 2 && (!grt_mul_i64(x->dims[i] - 1, entry(strides, n_strides, s, 1), &d[i]) || !grt_add_i64(d[i], edge, &d[i])))
+        if (i >= 2 && (!grt_mul_i64(x->dims[i] - 1, entry(strides, n_strides, s, 1), &d[i]) ||
+                       !grt_add_i64(d[i], edge, &d[i])))
             d[i] = -1; /* refused below */
     }
     if (x->rank < 3 || y->rank != x->rank || grt_dims_product(d.d, 0, d.rank) < 0 ||
@@ -448,7 +474,8 @@ bool supports_deform(const grt_kernel_node *node, grt_text *why)
     if (node->in[X].rank == 4 || node->in[X].rank < 0)
         return true;
     if (why)
-        grt_text_add(why, "the input has rank %d; images with two spatial dims are supported", node->in[X].rank);
+        grt_text_add(why, "the input has rank %d; images with two spatial dims are supported",
+                     node->in[X].rank);
     return false;
 }
 
@@ -472,8 +499,9 @@ grt_status reshape_deform(grt_reshape *r)
                (!bias || grt_tensor_elements(bias) == w->dims[0]);
     }
     if (!fits)
-        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
-                           "input, weight, offset, bias and mask do not fit together; see DeformConv's definition");
+        return grt_fail_op(
+            r->desc, GRT_STATUS_INVALID_ARGUMENT,
+            "input, weight, offset, bias and mask do not fit together; see DeformConv's definition");
     deform_shape *sh;
     GRT_TRY(cuda_state(&sh));
     cpu_window_read(r->desc, 2, x->dims + 2, y->dims + 2, w->dims + 2, false, &sh->w);
@@ -485,7 +513,8 @@ grt_status reshape_deform(grt_reshape *r)
     return GRT_OK;
 }
 
-__device__ double image_pixel(const cpu_window &w, const cuda_any &x, int64_t plane, int64_t row, int64_t column)
+__device__ double image_pixel(const cpu_window &w, const cuda_any &x, int64_t plane, int64_t row,
+                              int64_t column)
 {
     bool inside = row >= 0 && row < w.in[0] && column >= 0 && column < w.in[1];
     return inside ? x.get(plane * w.in_pixels + row * w.in[1] + column) : 0;
@@ -498,47 +527,87 @@ __device__ double image_at(const cpu_window &w, const cuda_any &x, int64_t plane
     int64_t a = (int64_t)floor(row), c = (int64_t)floor(column);
     double down = row - (double)a, right = column - (double)c;
     double upper = (1 - right) * image_pixel(w, x, plane, a, c) + right * image_pixel(w, x, plane, a, c + 1);
-    double lower = (1 - right) * image_pixel(w, x, plane, a + 1, c) + right * image_pixel(w, x, plane, a + 1, c + 1);
+    double lower =
+        (1 - right) * image_pixel(w, x, plane, a + 1, c) + right * image_pixel(w, x, plane, a + 1, c + 1);
     return (1 - down) * upper + down * lower;
 }
 
 grt_status run_deform(const grt_run *r)
 {
     const deform_shape s = *(const deform_shape *)r->shape;
-    const cuda_any x = cuda_any_in(r, X), weight = cuda_any_in(r, W), offset = cuda_any_in(r, OFFSET), bias = cuda_any_in(r, BIAS),
-                   mask = cuda_any_in(r, MASK), out = cuda_any_out(r, 0);
+    const cuda_any x = cuda_any_in(r, X), weight = cuda_any_in(r, W), offset = cuda_any_in(r, OFFSET),
+                   bias = cuda_any_in(r, BIAS), mask = cuda_any_in(r, MASK), out = cuda_any_out(r, 0);
     return cuda_each(r, grt_tensor_elements(r->out[0]), [=] __device__(int64_t i) {
         const cpu_window &w = s.w;
-        int64_t at = i % w.out_pixels, o = i / w.out_pixels % s.out_channels, batch = i / w.out_pixels / s.out_channels;
+        int64_t at = i % w.out_pixels, o = i / w.out_pixels % s.out_channels,
+                batch = i / w.out_pixels / s.out_channels;
         int64_t group_in = s.channels / s.groups, first = o / (s.out_channels / s.groups) * group_in;
         double sum = bias ? bias.get(o) : 0;
         for (int64_t c = 0; c < group_in; c++)
             for (int64_t tap = 0; tap < w.taps; tap++) {
-                int64_t g = (first + c) / (s.channels / s.offset_groups), cell = (batch * s.offset_groups + g) * w.taps + tap;
-                double row = (double)(at / w.out[1] * w.stride[0] - w.begin[0] + tap / w.kernel[1] * w.dilation[0]);
-                double column = (double)(at % w.out[1] * w.stride[1] - w.begin[1] + tap % w.kernel[1] * w.dilation[1]);
+                int64_t g = (first + c) / (s.channels / s.offset_groups),
+                        cell = (batch * s.offset_groups + g) * w.taps + tap;
+                double row =
+                    (double)(at / w.out[1] * w.stride[0] - w.begin[0] + tap / w.kernel[1] * w.dilation[0]);
+                double column =
+                    (double)(at % w.out[1] * w.stride[1] - w.begin[1] + tap % w.kernel[1] * w.dilation[1]);
                 row += offset.get(cell * 2 * w.out_pixels + at);
                 column += offset.get((cell * 2 + 1) * w.out_pixels + at);
                 double factor = mask ? mask.get(cell * w.out_pixels + at) : 1;
-                sum += factor * image_at(w, x, batch * s.channels + first + c, row, column) * weight.get((o * group_in + c) * w.taps + tap);
+                sum += factor * image_at(w, x, batch * s.channels + first + c, row, column) *
+                       weight.get((o * group_in + c) * w.taps + tap);
             }
         out.put(i, sum);
     });
 }
 
 const grt_kernel_row rows[] = {
-    {.domain = "", .op = "GridSample", .types = {GRT_SET_NUMBERS, GRT_SET_FLOATS}, .create = create_grid, .destroy = free, .run = run_grid},
-    {.domain = "", .op = "AffineGrid", .types = {GRT_SET_FLOATS}, .create = create_affine, .destroy = free, .run = run_affine},
-    {.domain = "", .op = "RoiAlign", .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_BIT(INT64)}, .create = create_roi, .destroy = free,
+    {.domain = "",
+     .op = "GridSample",
+     .types = {GRT_SET_NUMBERS, GRT_SET_FLOATS},
+     .create = create_grid,
+     .destroy = free,
+     .run = run_grid},
+    {.domain = "",
+     .op = "AffineGrid",
+     .types = {GRT_SET_FLOATS},
+     .create = create_affine,
+     .destroy = free,
+     .run = run_affine},
+    {.domain = "",
+     .op = "RoiAlign",
+     .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_BIT(INT64)},
+     .create = create_roi,
+     .destroy = free,
      .run = run_roi},
-    {.domain = "", .op = "Col2Im", .types = {GRT_SET_NUMBERS, GRT_BIT(INT64), GRT_BIT(INT64)}, .flags = GRT_KERNEL_READS(2),
-     .reshape = reshape_fold, .release_shape = free, .run = run_fold},
-    {.domain = "", .op = "LpPool", .types = {GRT_SET_FLOATS}, .create = create_lp, .destroy = free, .reshape = reshape_lp,
-     .release_shape = free, .run = run_lp},
-    {.domain = "", .op = "MaxUnpool", .types = {GRT_SET_FLOATS, GRT_BIT(INT64), GRT_BIT(INT64)}, .reshape = reshape_unpool,
-     .release_shape = free, .run = run_unpool},
-    {.domain = "", .op = "DeformConv", .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS},
-     .supports = supports_deform, .reshape = reshape_deform, .release_shape = free, .run = run_deform},
+    {.domain = "",
+     .op = "Col2Im",
+     .types = {GRT_SET_NUMBERS, GRT_BIT(INT64), GRT_BIT(INT64)},
+     .flags = GRT_KERNEL_READS(2),
+     .reshape = reshape_fold,
+     .release_shape = free,
+     .run = run_fold},
+    {.domain = "",
+     .op = "LpPool",
+     .types = {GRT_SET_FLOATS},
+     .create = create_lp,
+     .destroy = free,
+     .reshape = reshape_lp,
+     .release_shape = free,
+     .run = run_lp},
+    {.domain = "",
+     .op = "MaxUnpool",
+     .types = {GRT_SET_FLOATS, GRT_BIT(INT64), GRT_BIT(INT64)},
+     .reshape = reshape_unpool,
+     .release_shape = free,
+     .run = run_unpool},
+    {.domain = "",
+     .op = "DeformConv",
+     .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS},
+     .supports = supports_deform,
+     .reshape = reshape_deform,
+     .release_shape = free,
+     .run = run_deform},
 };
 
 } // namespace

@@ -1,7 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* STFT, window functions, MelWeightMatrix, Det. */
 #include "backends/cuda/each.cuh"
 
-namespace {
+namespace
+{
 
 /* ---- STFT: each bin is the sum that defines it, over a table of the turns ---- */
 
@@ -11,19 +13,25 @@ struct frames {
 
 grt_status reshape_stft(grt_reshape *r)
 {
-    const grt_tensor *x = r->in[0], *y = r->out[0], *window = r->n_in > 2 ? r->in[2] : NULL, *length = r->n_in > 3 ? r->in[3] : NULL;
-    const bool shaped =
-        (x->rank == 2 || (x->rank == 3 && (x->dims[2] == 1 || x->dims[2] == 2))) && (!window || window->rank == 1);
+    const grt_tensor *x = r->in[0], *y = r->out[0], *window = r->n_in > 2 ? r->in[2] : NULL,
+                     *length = r->n_in > 3 ? r->in[3] : NULL;
+    const bool shaped = (x->rank == 2 || (x->rank == 3 && (x->dims[2] == 1 || x->dims[2] == 2))) &&
+                        (!window || window->rank == 1);
     if (!r->in[1]->data || (length && !length->data))
-        return grt_fail_op(r->desc, GRT_STATUS_UNSUPPORTED, "inputs frame_step and frame_length must be known before the run");
+        return grt_fail_op(r->desc, GRT_STATUS_UNSUPPORTED,
+                           "inputs frame_step and frame_length must be known before the run");
     const int64_t step = cuda_host_index(r->in[1], 0);
-    const int64_t n = !shaped ? 0 : length ? cuda_host_index(length, 0) : window ? window->dims[0] : x->dims[1];
+    const int64_t n = !shaped  ? 0
+                      : length ? cuda_host_index(length, 0)
+                      : window ? window->dims[0]
+                               : x->dims[1];
     const int64_t bins = grt_attr_int(r->desc, "onesided", 1) ? n / 2 + 1 : n;
-    if (!shaped || step < 1 || n < 1 || n > x->dims[1] || (window && window->dims[0] != n) || y->dims[1] != (x->dims[1] - n) / step + 1 ||
-        y->dims[2] != bins)
+    if (!shaped || step < 1 || n < 1 || n > x->dims[1] || (window && window->dims[0] != n) ||
+        y->dims[1] != (x->dims[1] - n) / step + 1 || y->dims[2] != bins)
         return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
-                           "frames of length %lld, %lld apart, do not fit the signal (batch x length x 1 or 2) or the window", (long long)n,
-                           (long long)step);
+                           "frames of length %lld, %lld apart, do not fit the signal (batch x length x 1 or "
+                           "2) or the window",
+                           (long long)n, (long long)step);
     frames *f;
     GRT_TRY(cuda_state(&f));
     *f = {n, step, x->dims[1], x->rank == 3 ? x->dims[2] : 1, y->dims[1], bins};
@@ -37,7 +45,9 @@ grt_status run_stft(const grt_run *r)
     const frames f = *(const frames *)r->shape;
     const cuda_any in = cuda_any_in(r, 0), window = cuda_any_in(r, 2), out = cuda_any_out(r, 0);
     double *turns = (double *)r->workspace;
-    GRT_TRY(cuda_each(r, f.n, [=] __device__(int64_t k) { sincospi(-2.0 * (double)k / (double)f.n, turns + 2 * k + 1, turns + 2 * k); }));
+    GRT_TRY(cuda_each(r, f.n, [=] __device__(int64_t k) {
+        sincospi(-2.0 * (double)k / (double)f.n, turns + 2 * k + 1, turns + 2 * k);
+    }));
     return cuda_each(r, r->in[0]->dims[0] * f.count * f.bins, [=] __device__(int64_t i) {
         const int64_t bin = i % f.bins, frame = i / f.bins % f.count, row = i / f.bins / f.count;
         const int64_t from = row * f.length + frame * f.step;
@@ -67,7 +77,8 @@ grt_status create_window(const grt_kernel_node *node, void **out_state)
 {
     window_state *state;
     GRT_TRY(cuda_state(&state));
-    const bool blackman = grt_op_is(node->desc, "", "BlackmanWindow"), hamming = grt_op_is(node->desc, "", "HammingWindow");
+    const bool blackman = grt_op_is(node->desc, "", "BlackmanWindow"),
+               hamming = grt_op_is(node->desc, "", "HammingWindow");
     state->a[0] = blackman ? 0.42 : hamming ? 25.0 / 46 : 0.5;
     state->a[1] = blackman ? 0.5 : hamming ? 21.0 / 46 : 0.5;
     state->a[2] = blackman ? 0.08 : 0;
@@ -155,7 +166,8 @@ grt_status reshape_det(grt_reshape *r)
     return GRT_OK;
 }
 
-/* The row from k on with the greatest element in column k, the first of equal ones. For all threads of the block. */
+/* The row from k on with the greatest element in column k, the first of equal ones. For all threads of the
+ * block. */
 __device__ int64_t pivot_row(const double *a, int64_t n, int64_t k, int thread, int threads)
 {
     __shared__ double most[CUDA_BLOCK];
@@ -218,28 +230,41 @@ grt_status run_det(const grt_run *r)
     const cuda_any in = cuda_any_in(r, 0), out = cuda_any_out(r, 0);
     const int64_t n = r->in[0]->dims[r->in[0]->rank - 1];
     double *room = (double *)r->workspace;
-    return cuda_each_block(r, grt_tensor_elements(r->out[0]), [=] __device__(int64_t m, int thread, int threads) {
-        double *a = room + m * n * n;
-        for (int64_t i = thread; i < n * n; i += threads)
-            a[i] = in.get(m * n * n + i);
-        __syncthreads();
-        const double det = determinant(a, n, thread, threads);
-        if (thread == 0)
-            out.put(m, det);
-    });
+    return cuda_each_block(r, grt_tensor_elements(r->out[0]),
+                           [=] __device__(int64_t m, int thread, int threads) {
+                               double *a = room + m * n * n;
+                               for (int64_t i = thread; i < n * n; i += threads)
+                                   a[i] = in.get(m * n * n + i);
+                               __syncthreads();
+                               const double det = determinant(a, n, thread, threads);
+                               if (thread == 0)
+                                   out.put(m, det);
+                           });
 }
 
-#define WINDOW(name)                                                                                                                \
-    {.domain = "", .op = name, .types = {CUDA_INDEX}, .create = create_window, .destroy = free, .run = run_window}
+#define WINDOW(name)                                                                               \
+    {                                                                                              \
+        .domain = "", .op = name, .types = {CUDA_INDEX}, .create = create_window, .destroy = free, \
+        .run = run_window                                                                          \
+    }
 const grt_kernel_row rows[] = {
-    {.domain = "", .op = "STFT", .types = {GRT_SET_FLOATS, CUDA_INDEX, GRT_SET_FLOATS, CUDA_INDEX},
-     .flags = GRT_KERNEL_READS(1) | GRT_KERNEL_READS(3), .reshape = reshape_stft, .release_shape = free, .run = run_stft},
+    {.domain = "",
+     .op = "STFT",
+     .types = {GRT_SET_FLOATS, CUDA_INDEX, GRT_SET_FLOATS, CUDA_INDEX},
+     .flags = GRT_KERNEL_READS(1) | GRT_KERNEL_READS(3),
+     .reshape = reshape_stft,
+     .release_shape = free,
+     .run = run_stft},
     WINDOW("BlackmanWindow"),
     WINDOW("HammingWindow"),
     WINDOW("HannWindow"),
-    {.domain = "", .op = "MelWeightMatrix", .types = {CUDA_INDEX, CUDA_INDEX, CUDA_INDEX, GRT_SET_FLOATS},
-     .flags = GRT_KERNEL_READS(1) | GRT_KERNEL_READS(2) | GRT_KERNEL_READS(3) | GRT_KERNEL_READS(4), .reshape = reshape_mel,
-     .release_shape = free, .run = run_mel},
+    {.domain = "",
+     .op = "MelWeightMatrix",
+     .types = {CUDA_INDEX, CUDA_INDEX, CUDA_INDEX, GRT_SET_FLOATS},
+     .flags = GRT_KERNEL_READS(1) | GRT_KERNEL_READS(2) | GRT_KERNEL_READS(3) | GRT_KERNEL_READS(4),
+     .reshape = reshape_mel,
+     .release_shape = free,
+     .run = run_mel},
     {.domain = "", .op = "Det", .types = {GRT_SET_FLOATS}, .reshape = reshape_det, .run = run_det},
 };
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Softmax and LogSoftmax along one axis. */
 #include "backends/cuda/number.cuh"
 
@@ -9,18 +10,32 @@ typedef struct softmax_shape {
     bool log;
 } softmax_shape;
 
-__device__ __forceinline__ float exponential(float x) { return expf(x); }
-__device__ __forceinline__ double exponential(double x) { return exp(x); }
-__device__ __forceinline__ float logarithm(float x) { return logf(x); }
-__device__ __forceinline__ double logarithm(double x) { return log(x); }
+__device__ __forceinline__ float exponential(float x)
+{
+    return expf(x);
+}
+__device__ __forceinline__ double exponential(double x)
+{
+    return exp(x);
+}
+__device__ __forceinline__ float logarithm(float x)
+{
+    return logf(x);
+}
+__device__ __forceinline__ double logarithm(double x)
+{
+    return log(x);
+}
 
 /* Contiguous rows, THREADS threads for each; 256 threads per block. */
-template <class T, int THREADS> __global__ void __launch_bounds__(256) softmax_rows(const T *x, T *y, int64_t rows, int64_t size, bool log_)
+template <class T, int THREADS>
+__global__ void __launch_bounds__(256) softmax_rows(const T *x, T *y, int64_t rows, int64_t size, bool log_)
 {
     using W = typename cuda_wide<T>::type;
     const int lane = threadIdx.x % THREADS;
     const int64_t per_block = 256 / THREADS;
-    for (int64_t row = (int64_t)blockIdx.x * per_block + threadIdx.x / THREADS; row < rows; row += gridDim.x * per_block) {
+    for (int64_t row = (int64_t)blockIdx.x * per_block + threadIdx.x / THREADS; row < rows;
+         row += gridDim.x * per_block) {
         const T *from = x + row * size;
         T *to = y + row * size;
         W top = -CUDART_INF_F, sum = 0;
@@ -39,7 +54,8 @@ template <class T, int THREADS> __global__ void __launch_bounds__(256) softmax_r
 }
 
 /* The axis runs down with distance `inner`: one thread per column, neighbours side by side. */
-template <class T> __global__ void softmax_columns(const T *x, T *y, int64_t columns, int64_t size, int64_t inner, bool log_)
+template <class T>
+__global__ void softmax_columns(const T *x, T *y, int64_t columns, int64_t size, int64_t inner, bool log_)
 {
     using W = typename cuda_wide<T>::type;
     CUDA_EACH(i, columns)
@@ -79,8 +95,8 @@ template <class T> static void launch(const softmax_shape *s, const void *x_, vo
     const T *x = (const T *)x_;
     T *y = (T *)y_;
     if (s->inner > 1)
-        softmax_columns<T><<<cuda_blocks(s->outer * s->inner, 128), 128, 0, stream>>>(x, y, s->outer * s->inner, s->size,
-                                                                                     s->inner, s->log);
+        softmax_columns<T><<<cuda_blocks(s->outer * s->inner, 128), 128, 0, stream>>>(
+            x, y, s->outer * s->inner, s->size, s->inner, s->log);
     else if (s->size <= WARP_SIZES)
         softmax_rows<T, 32><<<cuda_blocks(s->outer, 8), 256, 0, stream>>>(x, y, s->outer, s->size, s->log);
     else
@@ -92,15 +108,16 @@ static grt_status softmax_run(const grt_run *r)
     const softmax_shape *s = (const softmax_shape *)r->shape;
     if (s->outer * s->size * s->inner == 0)
         return GRT_OK;
-    CUDA_FOR_FLOATS(r->in[0]->dtype, T, launch<T>(s, r->in[0]->data, r->out[0]->data, (cudaStream_t)r->stream));
+    CUDA_FOR_FLOATS(r->in[0]->dtype, T,
+                    launch<T>(s, r->in[0]->data, r->out[0]->data, (cudaStream_t)r->stream));
     CUDA_LAUNCHED();
     return GRT_OK;
 }
 
-#define ROW(name)                                                                                                      \
-    {                                                                                                                  \
-        .domain = "", .op = name, .types = {GRT_SET_FLOATS}, .flags = GRT_KERNEL_IN_PLACE(0),                          \
-        .reshape = softmax_reshape, .release_shape = free, .run = softmax_run                                          \
+#define ROW(name)                                                                             \
+    {                                                                                         \
+        .domain = "", .op = name, .types = {GRT_SET_FLOATS}, .flags = GRT_KERNEL_IN_PLACE(0), \
+        .reshape = softmax_reshape, .release_shape = free, .run = softmax_run                 \
     }
 
 static const grt_kernel_row rows[] = {ROW("Softmax"), ROW("LogSoftmax")};

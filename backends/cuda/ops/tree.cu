@@ -1,9 +1,11 @@
-/* TreeEnsemble: a thread walks one sample down one tree; then a thread adds up the leaves that a sample came to, in the order of the
- * trees, as the CPU does. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* TreeEnsemble: a thread walks one sample down one tree; then a thread adds up the leaves that a sample came
+ * to, in the order of the trees, as the CPU does. */
 #include "backends/cuda/each.cuh"
 #include "backends/shared/tree.h"
 
-namespace {
+namespace
+{
 
 /* All of it in one block of device memory. */
 struct tree_state {
@@ -37,7 +39,8 @@ template <typename T> grt_status place(grt_device *device, char **at, const T *f
 
 grt_status upload(grt_device *device, const grt_trees *t, tree_state *s)
 {
-    const size_t bytes = (size_t)t->n_nodes * sizeof *t->nodes + (size_t)(2 * t->n_leaves + t->n_members + t->n_roots) * sizeof(double);
+    const size_t bytes = (size_t)t->n_nodes * sizeof *t->nodes +
+                         (size_t)(2 * t->n_leaves + t->n_members + t->n_roots) * sizeof(double);
     GRT_TRY(cuda_alloc(device, bytes ? bytes : 1, &s->block));
     char *at = (char *)s->block;
     GRT_TRY(place(device, &at, (const grt_tree_node *)t->nodes, t->n_nodes, &s->nodes));
@@ -75,7 +78,8 @@ grt_status reshape(grt_reshape *r)
     const grt_tensor *x = r->in[0];
     size_t scores, leaves;
     if (x->rank != 2 || x->dims[1] < s->n_features)
-        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "the input must be samples x features with %lld features or more",
+        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
+                           "the input must be samples x features with %lld features or more",
                            (long long)s->n_features);
     if (__builtin_mul_overflow((size_t)x->dims[0], (size_t)s->n_targets * sizeof(double), &scores) ||
         __builtin_mul_overflow((size_t)x->dims[0], (size_t)s->n_roots * sizeof(int64_t), &leaves) ||
@@ -121,8 +125,13 @@ grt_status run(const grt_run *r)
 }
 
 const grt_kernel_row rows[] = {
-    {.domain = "ai.onnx.ml", .op = "TreeEnsemble", .types = {GRT_BIT(FLOAT) | GRT_BIT(DOUBLE) | GRT_BIT(FLOAT16)}, .create = create,
-     .destroy = destroy, .reshape = reshape, .run = run},
+    {.domain = "ai.onnx.ml",
+     .op = "TreeEnsemble",
+     .types = {GRT_BIT(FLOAT) | GRT_BIT(DOUBLE) | GRT_BIT(FLOAT16)},
+     .create = create,
+     .destroy = destroy,
+     .reshape = reshape,
+     .run = run},
 };
 
 } // namespace

@@ -1,8 +1,11 @@
-/* Unique: the elements, or slices along an axis, are sorted by content and then by place; equal neighbours are one. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Unique: the elements, or slices along an axis, are sorted by content and then by place; equal neighbours
+ * are one. */
 #include "backends/cuda/order.cuh"
 #include "backends/shared/order.h"
 
-namespace {
+namespace
+{
 
 struct unique_state {
     bool flat, sorted;
@@ -30,7 +33,8 @@ struct slices {
     {
         for (int64_t o = 0; o < outer; o++)
             for (int64_t i = 0; i < inner; i++) {
-                uint64_t x = cpu_order_key(dtype, data, (o * n + a) * inner + i), y = cpu_order_key(dtype, data, (o * n + b) * inner + i);
+                uint64_t x = cpu_order_key(dtype, data, (o * n + a) * inner + i),
+                         y = cpu_order_key(dtype, data, (o * n + b) * inner + i);
                 if (x != y)
                     return x < y ? -1 : 1;
             }
@@ -54,7 +58,8 @@ slices slices_of(const void *state, const grt_tensor *in)
     if (s->flat || in->rank == 0)
         return {in->data, in->dtype, grt_tensor_elements(in), 1, 1};
     int32_t axis = (int32_t)grt_axis(s->axis, in->rank);
-    return {in->data, in->dtype, in->dims[axis], grt_dims_product(in->dims, 0, axis), grt_dims_product(in->dims, axis + 1, in->rank)};
+    return {in->data, in->dtype, in->dims[axis], grt_dims_product(in->dims, 0, axis),
+            grt_dims_product(in->dims, axis + 1, in->rank)};
 }
 
 /* Numbers of slices twice, numbering, groups and their first slices. */
@@ -64,13 +69,17 @@ grt_status reshape_unique(grt_reshape *r)
     return GRT_OK;
 }
 
-/* groups[i]: number of slice i's group in order of content; first[g]: its first slice; places[n]: how many groups there are. */
-grt_status group(const grt_run *r, const slices &s, int64_t *order, int64_t *spare, int64_t *places, int64_t *groups, int64_t *first)
+/* groups[i]: number of slice i's group in order of content; first[g]: its first slice; places[n]: how many
+ * groups there are. */
+grt_status group(const grt_run *r, const slices &s, int64_t *order, int64_t *spare, int64_t *places,
+                 int64_t *groups, int64_t *first)
 {
     GRT_TRY(cuda_each(r, s.n, [=] __device__(int64_t i) { order[i] = i; }));
     GRT_TRY(cuda_sort(r, 1, s.n, &order, &spare, before{s}));
     const int64_t *sorted = order;
-    GRT_TRY(cuda_number(r, s.n, places, [=] __device__(int64_t i) { return i == 0 || s.compare(sorted[i - 1], sorted[i]) != 0; }));
+    GRT_TRY(cuda_number(r, s.n, places, [=] __device__(int64_t i) {
+        return i == 0 || s.compare(sorted[i - 1], sorted[i]) != 0;
+    }));
     return cuda_each(r, s.n, [=] __device__(int64_t i) {
         const int64_t place = places[i];
         groups[sorted[i]] = place >= 0 ? place : ~place - 1;
@@ -80,7 +89,8 @@ grt_status group(const grt_run *r, const slices &s, int64_t *order, int64_t *spa
 }
 
 /* Number the groups by first appearance instead; uses up both numberings. */
-grt_status by_appearance(const grt_run *r, int64_t n, int64_t *places, int64_t *groups, int64_t *first, int64_t *old)
+grt_status by_appearance(const grt_run *r, int64_t n, int64_t *places, int64_t *groups, int64_t *first,
+                         int64_t *old)
 {
     GRT_TRY(cuda_number(r, n, places, [=] __device__(int64_t i) { return first[groups[i]] == i; }));
     GRT_TRY(cuda_each(r, n, [=] __device__(int64_t i) { old[i] = places[first[groups[i]]]; }));
@@ -107,7 +117,8 @@ grt_status run_unique(const grt_run *r)
     const unique_state *state = (const unique_state *)r->state;
     const grt_tensor *in = r->in[0];
     const slices s = slices_of(state, in);
-    int64_t *order = (int64_t *)r->workspace, *spare = order + s.n, *groups = spare + s.n, *first = groups + s.n, *places = first + s.n;
+    int64_t *order = (int64_t *)r->workspace, *spare = order + s.n, *groups = spare + s.n,
+            *first = groups + s.n, *places = first + s.n;
     int64_t n = 0, dims[GRT_MAX_RANK];
     GRT_TRY(group(r, s, order, spare, places, groups, first));
     GRT_TRY(cuda_read(r, places + s.n, &n));
@@ -138,8 +149,14 @@ grt_status run_unique(const grt_run *r)
 }
 
 const grt_kernel_row rows[] = {
-    {.domain = "", .op = "Unique", .types = {GRT_SET_NUMBERS | GRT_BIT(BOOL)}, .flags = GRT_KERNEL_DYNAMIC, .create = create_unique,
-     .destroy = free, .reshape = reshape_unique, .run = run_unique},
+    {.domain = "",
+     .op = "Unique",
+     .types = {GRT_SET_NUMBERS | GRT_BIT(BOOL)},
+     .flags = GRT_KERNEL_DYNAMIC,
+     .create = create_unique,
+     .destroy = free,
+     .reshape = reshape_unique,
+     .run = run_unique},
 };
 
 } // namespace
