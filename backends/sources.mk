@@ -14,6 +14,7 @@ backends_SOURCES += backends/cpu/gemm.h backends/cpu/gemm.c
 backends_SOURCES += backends/cpu/gemm_kernel.h
 backends_SOURCES += backends/cpu/gemm_c.c
 backends_SOURCES += backends/cpu/gemm_avx2.c
+backends_SOURCES += backends/cpu/gemm_avx512.c
 backends_SOURCES += backends/cpu/dnnl.h backends/cpu/dnnl.c
 backends_SOURCES += backends/cpu/dnnl_weights.h backends/cpu/dnnl_weights.c
 backends_SOURCES += backends/cpu/packing.h backends/cpu/packing.c
