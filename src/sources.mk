@@ -5,6 +5,7 @@ src_SOURCES =
 src_SOURCES += src/base/arena.h src/base/arena.c
 src_SOURCES += src/base/cancel.h
 src_SOURCES += src/base/checked.h
+src_SOURCES += src/base/choice.h
 src_SOURCES += src/base/cores.h src/base/cores.c
 src_SOURCES += src/base/dim.h src/base/dim.c
 src_SOURCES += src/base/einsum.h src/base/einsum.c
@@ -29,9 +30,10 @@ src_SOURCES += src/onnx/pb_file.c
 src_SOURCES += src/onnx/pb_tensor.c
 
 src_SOURCES += src/plan/check.c
+src_SOURCES += src/plan/choices.h src/plan/choices.c
 src_SOURCES += src/plan/decode.c
 src_SOURCES += src/plan/dims.h src/plan/dims.c
-src_SOURCES += src/plan/format.h
+src_SOURCES += src/plan/format.h src/plan/format.c
 src_SOURCES += src/plan/memory_plan.h src/plan/memory_plan.c
 src_SOURCES += src/plan/plan.h src/plan/plan.c
 src_SOURCES += src/plan/read.c
@@ -45,7 +47,6 @@ src_SOURCES += src/plan/write.c
 src_SOURCES += src/algos/cache.h src/algos/cache.c
 src_SOURCES += src/algos/db.h src/algos/db.c
 src_SOURCES += src/algos/overlay.h src/algos/overlay.c
-src_SOURCES += src/algos/tuning.h src/algos/tuning.c
 
 src_SOURCES += src/call/op_call.h src/call/op_call.c
 

@@ -33,7 +33,7 @@ unit_SOURCES += tests/unit/test_import_tensors.c
 unit_SOURCES += tests/unit/test_verify.c
 unit_SOURCES += tests/unit/test_plan.c
 unit_SOURCES += tests/unit/test_printable.c tests/unit/test_signature.c
-unit_SOURCES += tests/unit/test_plan_tuning.c
+unit_SOURCES += tests/unit/test_plan_choices.c
 unit_SOURCES += tests/unit/test_move.c
 unit_SOURCES += tests/unit/test_movement.c
 unit_SOURCES += tests/unit/test_shape_rules.c
@@ -139,8 +139,9 @@ tests_differential_differential_CPPFLAGS = -I$(top_srcdir) -I$(top_srcdir)/inclu
 tests_differential_differential_LDADD = libgraphrt.la -lm
 # Scripts: the last line of each is its totals. CC, CXX and SANITIZE are for those that compile the program in README.md.
 AM_TESTS_ENVIRONMENT = CC='$(CC)'; export CC; CXX='$(CXX)'; export CXX; SANITIZE='$(SANITIZE)'; export SANITIZE; GRAPHRT_ALGO_CACHE=off; export GRAPHRT_ALGO_CACHE;
-dist_check_SCRIPTS += tests/scripts/includes.sh tests/scripts/examples.sh tests/scripts/readme.sh tests/scripts/fuzz.sh
+dist_check_SCRIPTS += tests/scripts/includes.sh tests/scripts/calls.sh tests/scripts/examples.sh tests/scripts/readme.sh tests/scripts/fuzz.sh
 TESTS += tests/scripts/includes.sh
+TESTS += tests/scripts/calls.sh
 TESTS += tests/scripts/examples.sh
 TESTS += tests/scripts/readme.sh
 TESTS += tests/scripts/fuzz.sh

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See algo_cache.h. */
+/* See cache.h. */
 #include "src/algos/cache.h"
 
 #include "src/algos/db.h"
@@ -18,7 +18,7 @@ typedef struct entry {
     void *refused; /* data that is to leave the file, or has left it */
     size_t refused_size;
     bool leaves; /* it still has to */
-    grt_algo_source source;
+    grt_choice_source source;
     double cost_ms;
     int64_t made;
     bool from_file; /* what the file had; stays true when the data is replaced */
@@ -143,7 +143,7 @@ static entry *find_or_add(grt_algo_cache *cache, const char *key)
     entry *e = NULL;
     const size_t size = strlen(key);
     HASH_FIND(hh, cache->map, key, size, e);
-    if (e || size > GRT_ALGO_MAX_KEY)
+    if (e || size > GRT_CHOICE_MAX_KEY)
         return e;
     e = calloc(1, sizeof *e);
     char *copy = e ? strdup(key) : NULL;
@@ -176,7 +176,7 @@ static bool set_data(entry *e, const void *data, size_t size)
 
 /* ---- the file ---- */
 
-static void take_row(void *user, const grt_algo_row *row)
+static void take_row(void *user, const grt_choice *row)
 {
     grt_algo_cache *cache = user;
     pthread_mutex_lock(&cache->lock);
@@ -184,7 +184,7 @@ static void take_row(void *user, const grt_algo_row *row)
     const bool refused =
         e && e->refused && e->refused_size == row->size && !memcmp(e->refused, row->data, row->size);
     if (e && !e->dirty && !refused && set_data(e, row->data, row->size)) {
-        e->source = (grt_algo_source)row->source;
+        e->source = (grt_choice_source)row->source;
         e->cost_ms = row->cost_ms;
         e->made = row->made;
         e->from_file = true;
@@ -217,7 +217,7 @@ void grt_algo_cache_load(grt_algo_cache *cache)
 
 /* Rows to write, with copies of what they point to, as the map may change meanwhile. */
 typedef struct batch {
-    grt_algo_row *rows;
+    grt_choice *rows;
     size_t n, capacity;
     bool failed;
 } batch;
@@ -229,7 +229,7 @@ static void batch_add(batch *b, const entry *e, bool rejected)
     char *copy = malloc(key + size);
     if (b->n == b->capacity) {
         const size_t grown = b->capacity ? 2 * b->capacity : 64;
-        grt_algo_row *rows = realloc(b->rows, grown * sizeof *rows);
+        grt_choice *rows = realloc(b->rows, grown * sizeof *rows);
         if (rows) {
             b->rows = rows;
             b->capacity = grown;
@@ -243,13 +243,13 @@ static void batch_add(batch *b, const entry *e, bool rejected)
     memcpy(copy, e->key, key);
     if (size)
         memcpy(copy + key, data, size);
-    b->rows[b->n++] = (grt_algo_row){.key = copy,
-                                     .data = copy + key,
-                                     .size = size,
-                                     .source = e->source,
-                                     .cost_ms = e->cost_ms,
-                                     .made = e->made,
-                                     .rejected = rejected};
+    b->rows[b->n++] = (grt_choice){.key = copy,
+                                   .data = copy + key,
+                                   .size = size,
+                                   .source = e->source,
+                                   .cost_ms = e->cost_ms,
+                                   .made = e->made,
+                                   .rejected = rejected};
 }
 
 static void batch_take(batch *b, grt_algo_cache *cache)
@@ -308,7 +308,7 @@ void grt_algo_cache_save(grt_algo_cache *cache)
 
 /* ---- plans ---- */
 
-void grt_algo_cache_add_plan(grt_algo_cache *cache, const grt_algo_row *rows, size_t n)
+void grt_algo_cache_add_plan(grt_algo_cache *cache, const grt_choice *rows, size_t n)
 {
     pthread_mutex_lock(&cache->lock);
     grt_algo_overlay_add(&cache->plans, rows, n);
@@ -341,11 +341,11 @@ static void note_version(grt_algo_cache *cache, const char *key)
 
 /* The plans' row for a key, unless the cache has measured: what was measured counts more than what was said.
  * Under the lock; e may be NULL. */
-static const grt_algo_row *row_of_plan(const grt_algo_cache *cache, const char *key, const entry *e)
+static const grt_choice *row_of_plan(const grt_algo_cache *cache, const char *key, const entry *e)
 {
-    const grt_algo_row *row = grt_algo_overlay_find(&cache->plans, key);
-    const bool measured = e && e->data && e->source == GRT_ALGO_TUNED;
-    return row && measured && row->source != GRT_ALGO_TUNED ? NULL : row;
+    const grt_choice *row = grt_algo_overlay_find(&cache->plans, key);
+    const bool measured = e && e->data && e->source == GRT_CHOICE_TUNED;
+    return row && measured && row->source != GRT_CHOICE_TUNED ? NULL : row;
 }
 
 static void *find(grt_algos *base, const char *key, size_t *out_size)
@@ -356,7 +356,7 @@ static void *find(grt_algos *base, const char *key, size_t *out_size)
     *out_size = 0;
     pthread_mutex_lock(&cache->lock);
     entry *e = find_or_add(cache, key);
-    const grt_algo_row *row = row_of_plan(cache, key, e);
+    const grt_choice *row = row_of_plan(cache, key, e);
     const void *data = row ? row->data : e ? e->data : NULL;
     const size_t size = row ? row->size : data ? e->size : 0;
     if (data && (copy = malloc(size + 1))) {
@@ -378,14 +378,14 @@ static void *find(grt_algos *base, const char *key, size_t *out_size)
     return copy;
 }
 
-static void store(grt_algos *base, const char *key, const void *data, size_t size, grt_algo_source source,
+static void store(grt_algos *base, const char *key, const void *data, size_t size, grt_choice_source source,
                   double cost_ms)
 {
     grt_device_algos *algos = (grt_device_algos *)base;
     grt_algo_cache *cache = algos->cache;
-    atomic_fetch_add_explicit(source == GRT_ALGO_TUNED ? &algos->searches : &algos->heuristics, 1,
+    atomic_fetch_add_explicit(source == GRT_CHOICE_TUNED ? &algos->searches : &algos->heuristics, 1,
                               memory_order_relaxed);
-    if (size > GRT_ALGO_MAX_DATA)
+    if (size > GRT_CHOICE_MAX_DATA)
         return;
     pthread_mutex_lock(&cache->lock);
     entry *e = find_or_add(cache, key);
@@ -398,9 +398,9 @@ static void store(grt_algos *base, const char *key, const void *data, size_t siz
             atomic_store(&cache->dirty, true);
     }
     /* What a plan has from an earlier measurement is out of date. */
-    const grt_algo_row row = {
+    const grt_choice row = {
         .key = key, .data = data, .size = size, .source = (int32_t)source, .cost_ms = cost_ms};
-    if (source == GRT_ALGO_TUNED && grt_algo_overlay_find(&cache->plans, key))
+    if (source == GRT_CHOICE_TUNED && grt_algo_overlay_find(&cache->plans, key))
         grt_algo_overlay_add(&cache->plans, &row, 1);
     pthread_mutex_unlock(&cache->lock);
 }
@@ -441,7 +441,7 @@ static void *code(grt_algos *base, const char *key, size_t *out_size)
     char *copy = NULL;
     *out_size = 0;
     pthread_mutex_lock(&cache->lock);
-    const grt_algo_row *row = grt_algo_overlay_find(&cache->plans, key);
+    const grt_choice *row = grt_algo_overlay_find(&cache->plans, key);
     if (row && (copy = malloc(row->size + 1))) {
         memcpy(copy, row->data, row->size);
         copy[row->size] = '\0';
@@ -482,9 +482,9 @@ bool grt_algo_cache_is_tuned(grt_algo_cache *cache, const char *key)
     entry *e = NULL;
     pthread_mutex_lock(&cache->lock);
     HASH_FIND(hh, cache->map, key, strlen(key), e);
-    const grt_algo_row *row = grt_algo_overlay_find(&cache->plans, key);
-    const bool tuned = (e && e->data && e->source == GRT_ALGO_TUNED) ||
-                       (row && row->source == GRT_ALGO_TUNED && !strcmp(row->key, key));
+    const grt_choice *row = grt_algo_overlay_find(&cache->plans, key);
+    const bool tuned = (e && e->data && e->source == GRT_CHOICE_TUNED) ||
+                       (row && row->source == GRT_CHOICE_TUNED && !strcmp(row->key, key));
     pthread_mutex_unlock(&cache->lock);
     return tuned;
 }
@@ -496,13 +496,13 @@ void grt_algo_cache_lookups(grt_algo_cache *cache, void (*each)(void *user, cons
     for (const entry *e = cache->map; e; e = e->hh.next) {
         if (!e->asked)
             continue;
-        const grt_algo_row *of_plan = row_of_plan(cache, e->key, e);
-        grt_algo_row row = {.key = e->key,
-                            .data = e->data,
-                            .size = e->size,
-                            .source = (int32_t)e->source,
-                            .cost_ms = e->cost_ms,
-                            .made = e->made};
+        const grt_choice *of_plan = row_of_plan(cache, e->key, e);
+        grt_choice row = {.key = e->key,
+                          .data = e->data,
+                          .size = e->size,
+                          .source = (int32_t)e->source,
+                          .cost_ms = e->cost_ms,
+                          .made = e->made};
         if (of_plan)
             row = *of_plan;
         grt_algo_lookup lookup = {

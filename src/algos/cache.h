@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The cache of algorithms in memory: a map of the file's rows (algo_db.h), and what this process added to it.
+/* The cache of algorithms in memory: a map of the file's rows (db.h), and what this process added to it.
  *
  * Sessions load it before their kernels are created and save it afterwards; the file is never touched while a
  * library is asked or a kernel runs. Whatever is wrong with the file becomes a warning, never a failure:
@@ -36,9 +36,9 @@ bool grt_algo_cache_is_tuned(grt_algo_cache *cache, const char *key);
 
 /* Choices that come with a plan: kernels find them before what the file has, and they never go into the file.
  * What the file has from measuring counts more than what a plan has from a heuristic. Of two plans that
- * differ the one added last counts. See algo_overlay.h for which devices they serve. */
-struct grt_algo_row;
-void grt_algo_cache_add_plan(grt_algo_cache *cache, const struct grt_algo_row *rows, size_t n);
+ * differ the one added last counts. See overlay.h for which devices they serve. */
+struct grt_choice;
+void grt_algo_cache_add_plan(grt_algo_cache *cache, const struct grt_choice *rows, size_t n);
 /* Why choices of plans were passed over, once that has happened: they were made with another version of a
  * library. "" before. Belongs to the cache. */
 const char *grt_algo_cache_plan_note(const grt_algo_cache *cache);
@@ -50,7 +50,7 @@ typedef struct grt_algo_lookup {
     bool from_plan;      /* of a hit */
     const char *nearest; /* of a miss: the key in the file that shares the most parts; NULL if the file has
                             none of the op */
-    const struct grt_algo_row *row; /* what is known by now; NULL: nothing */
+    const struct grt_choice *row; /* what is known by now; NULL: nothing */
 } grt_algo_lookup;
 void grt_algo_cache_lookups(grt_algo_cache *cache, void (*each)(void *user, const grt_algo_lookup *lookup),
                             void *user);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See algo_overlay.h. */
+/* See overlay.h. */
 #include "src/algos/overlay.h"
 
 #include "backends/algos.h"
@@ -10,7 +10,7 @@
 
 typedef struct variant {
     struct variant *next;
-    grt_algo_row row; /* key and data belong to it; rejected: as find and reject say */
+    grt_choice row; /* key and data belong to it; rejected: as find and reject say */
 } variant;
 
 typedef struct grt_algo_group {
@@ -93,7 +93,7 @@ static void release_variant(variant *v)
     free(v);
 }
 
-static variant *copy_of(const grt_algo_row *row)
+static variant *copy_of(const grt_choice *row)
 {
     variant *v = calloc(1, sizeof *v);
     char *key = strdup(row->key), *data = malloc(row->size + 1);
@@ -137,7 +137,7 @@ static group *find_or_add(grt_algo_overlay *overlay, const char *key)
     return NULL;
 }
 
-static void add(grt_algo_overlay *overlay, const grt_algo_row *row)
+static void add(grt_algo_overlay *overlay, const grt_choice *row)
 {
     group *g = find_or_add(overlay, row->key);
     variant **at = g ? &g->variants : NULL;
@@ -158,7 +158,7 @@ static void add(grt_algo_overlay *overlay, const grt_algo_row *row)
         release_variant(old);
 }
 
-void grt_algo_overlay_add(grt_algo_overlay *overlay, const grt_algo_row *rows, size_t n)
+void grt_algo_overlay_add(grt_algo_overlay *overlay, const grt_choice *rows, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         add(overlay, &rows[i]);
@@ -181,10 +181,10 @@ void grt_algo_overlay_release(grt_algo_overlay *overlay)
 /* ---- asking ---- */
 
 /* How well a row fits: for this GPU before others, measured before said, then the very same key. */
-static int fit(const grt_algo_row *row, const char *key)
+static int fit(const grt_choice *row, const char *key)
 {
     return 4 * same_part(find_part(key, "gpu"), find_part(row->key, "gpu")) +
-           2 * (row->source == GRT_ALGO_TUNED) + !strcmp(row->key, key) + 1;
+           2 * (row->source == GRT_CHOICE_TUNED) + !strcmp(row->key, key) + 1;
 }
 
 static variant *best(const grt_algo_overlay *overlay, const char *key)
@@ -202,7 +202,7 @@ static variant *best(const grt_algo_overlay *overlay, const char *key)
     return found;
 }
 
-const grt_algo_row *grt_algo_overlay_find(const grt_algo_overlay *overlay, const char *key)
+const grt_choice *grt_algo_overlay_find(const grt_algo_overlay *overlay, const char *key)
 {
     const variant *v = best(overlay, key);
     return v ? &v->row : NULL;

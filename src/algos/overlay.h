@@ -16,12 +16,12 @@ typedef struct grt_algo_overlay {
 
 /* Rows replace what was there for their keys; one that was rejected stays so as long as its data is the same.
  * What does not fit into memory is left out. */
-void grt_algo_overlay_add(grt_algo_overlay *overlay, const grt_algo_row *rows, size_t n);
+void grt_algo_overlay_add(grt_algo_overlay *overlay, const grt_choice *rows, size_t n);
 void grt_algo_overlay_release(grt_algo_overlay *overlay);
 
 /* The row for a kernel's key; NULL if there is none that was not rejected. Valid until the next call of add
  * or reject. */
-const grt_algo_row *grt_algo_overlay_find(const grt_algo_overlay *overlay, const char *key);
+const grt_choice *grt_algo_overlay_find(const grt_algo_overlay *overlay, const char *key);
 /* What find returns for this key is of no use: false if it returns nothing. */
 bool grt_algo_overlay_reject(grt_algo_overlay *overlay, const char *key);
 /* For a key that nothing was found for: is there a choice for the same work that was made with another

@@ -296,7 +296,7 @@ static grt_status open_device(grt_session *session, const grt_backend *backend, 
     if (session->device->algos) {
         const grt_plan *plan = session->model->plan;
         grt_algo_cache_load(runtime->algos);
-        grt_algo_cache_add_plan(runtime->algos, plan->tuning, plan->n_tuning);
+        grt_algo_cache_add_plan(runtime->algos, plan->choices, plan->n_choices);
     }
     return GRT_OK;
 }
@@ -457,7 +457,7 @@ grt_status grt_session_get_load(const grt_session *session, grt_load_info *out_i
                           .read_bytes = session->uploaded.read_bytes,
                           .pinned_bytes = session->uploaded.pinned_bytes,
                           .warnings = "",
-                          .plan_rows = session->model->plan->n_tuning,
+                          .plan_rows = session->model->plan->n_choices,
                           .plan_note = ""};
     const grt_device_algos *algos = (const grt_device_algos *)session->device->algos;
     if (algos) {
@@ -467,7 +467,7 @@ grt_status grt_session_get_load(const grt_session *session, grt_load_info *out_i
         info.rejected = atomic_load(&algos->rejected);
         if (session->model->plan->left_out)
             info.plan_note = "its choices and code are left out, as the plan is not trusted (trust is none)";
-        else if (session->model->plan->n_tuning)
+        else if (session->model->plan->n_choices)
             info.plan_note = grt_algo_cache_plan_note(session->model->runtime->algos);
         info.cache_misses = atomic_load(&algos->misses);
         info.heuristics = atomic_load(&algos->heuristics);

@@ -8,7 +8,7 @@
 #include "src/algos/overlay.h"
 #include "src/base/openmp.h"
 #include "src/plan/dims.h"
-#include "src/algos/tuning.h"
+#include "src/plan/choices.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -19,13 +19,13 @@
 typedef struct collector {
     grt_algos base; /* first: kernels see this */
     pthread_mutex_t lock;
-    grt_algo_row *rows; /* key and data of each in one block, which key owns */
+    grt_choice *rows; /* key and data of each in one block, which key owns */
     size_t n, capacity;
     grt_algo_overlay *known; /* choices that the caller has from elsewhere */
     bool failed;             /* out of memory */
 } collector;
 
-static grt_algo_row *find_row(collector *c, const char *key)
+static grt_choice *find_row(collector *c, const char *key)
 {
     for (size_t i = 0; i < c->n; i++)
         if (!strcmp(c->rows[i].key, key))
@@ -33,11 +33,11 @@ static grt_algo_row *find_row(collector *c, const char *key)
     return NULL;
 }
 
-static void add_row(collector *c, const grt_algo_row *row)
+static void add_row(collector *c, const grt_choice *row)
 {
     if (c->n == c->capacity) {
         const size_t capacity = c->capacity ? 2 * c->capacity : 64;
-        grt_algo_row *grown = realloc(c->rows, capacity * sizeof *grown);
+        grt_choice *grown = realloc(c->rows, capacity * sizeof *grown);
         if (!grown) {
             c->failed = true;
             return;
@@ -66,7 +66,7 @@ static void *find(grt_algos *base, const char *key, size_t *out_size)
     char *copy = NULL;
     *out_size = 0;
     pthread_mutex_lock(&c->lock);
-    const grt_algo_row *row = find_row(c, key), *known = row ? NULL : grt_algo_overlay_find(c->known, key);
+    const grt_choice *row = find_row(c, key), *known = row ? NULL : grt_algo_overlay_find(c->known, key);
     if (known && !find_row(c, known->key))
         add_row(c, known);
     if (known)
@@ -81,14 +81,14 @@ static void *find(grt_algos *base, const char *key, size_t *out_size)
     return copy;
 }
 
-static void store(grt_algos *base, const char *key, const void *data, size_t size, grt_algo_source source,
+static void store(grt_algos *base, const char *key, const void *data, size_t size, grt_choice_source source,
                   double cost_ms)
 {
     collector *c = (collector *)base;
     (void)cost_ms; /* nothing is measured here */
     pthread_mutex_lock(&c->lock);
-    if (size <= GRT_ALGO_MAX_DATA && !find_row(c, key))
-        add_row(c, &(grt_algo_row){.key = key, .data = data, .size = size, .source = (int32_t)source});
+    if (size <= GRT_CHOICE_MAX_DATA && !find_row(c, key))
+        add_row(c, &(grt_choice){.key = key, .data = data, .size = size, .source = (int32_t)source});
     pthread_mutex_unlock(&c->lock);
 }
 
@@ -97,8 +97,8 @@ static void reject(grt_algos *base, const char *key)
 {
     collector *c = (collector *)base;
     pthread_mutex_lock(&c->lock);
-    const grt_algo_row *known = grt_algo_overlay_find(c->known, key);
-    grt_algo_row *row = known ? find_row(c, known->key) : NULL;
+    const grt_choice *known = grt_algo_overlay_find(c->known, key);
+    grt_choice *row = known ? find_row(c, known->key) : NULL;
     if (row) {
         free((char *)row->key);
         *row = c->rows[--c->n];
@@ -247,12 +247,12 @@ static grt_status choose_steps(const chooser *c)
 
 static grt_status keep(grt_plan *plan, const collector *c)
 {
-    grt_algo_row *merged;
+    grt_choice *merged;
     size_t n;
     if (c->failed)
         return grt_fail_memory(c->n * sizeof *c->rows);
-    GRT_TRY(grt_plan_tuning_merge(plan->tuning, plan->n_tuning, c->rows, c->n, &merged, &n));
-    grt_algo_row *rows = grt_arena_memdup(plan->arena, merged, (n + 1) * sizeof *rows);
+    GRT_TRY(grt_choices_merge(plan->choices, plan->n_choices, c->rows, c->n, &merged, &n));
+    grt_choice *rows = grt_arena_memdup(plan->arena, merged, (n + 1) * sizeof *rows);
     for (size_t i = 0; rows && i < n; i++) {
         rows[i].key = grt_arena_strdup(plan->arena, merged[i].key);
         rows[i].data = grt_arena_memdup(plan->arena, merged[i].data, merged[i].size);
@@ -260,8 +260,8 @@ static grt_status keep(grt_plan *plan, const collector *c)
     free(merged);
     if (grt_arena_failed(plan->arena))
         return grt_fail_memory(n * sizeof *rows);
-    plan->tuning = rows;
-    plan->n_tuning = n;
+    plan->choices = rows;
+    plan->n_choices = n;
     return GRT_OK;
 }
 
@@ -282,7 +282,7 @@ static grt_status choose_for(grt_plan *plan, chooser *c, const grt_device_descri
                             : grt_fail_context(status, "choosing algorithms for %s", description->name);
 }
 
-static void take_known(void *user, const grt_algo_row *row)
+static void take_known(void *user, const grt_choice *row)
 {
     grt_algo_overlay_add(user, row, 1);
 }

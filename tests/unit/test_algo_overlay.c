@@ -14,14 +14,14 @@
 
 /* ---- the overlay by itself ---- */
 
-static grt_algo_row row(const char *key, const char *data, int32_t source)
+static grt_choice row(const char *key, const char *data, int32_t source)
 {
-    return (grt_algo_row){.key = key, .data = data, .size = strlen(data), .source = source};
+    return (grt_choice){.key = key, .data = data, .size = strlen(data), .source = source};
 }
 
 static const char *found(const grt_algo_overlay *overlay, const char *key)
 {
-    const grt_algo_row *r = grt_algo_overlay_find(overlay, key);
+    const grt_choice *r = grt_algo_overlay_find(overlay, key);
     return r ? r->data : "none";
 }
 
@@ -31,9 +31,9 @@ START_TEST(which_devices_a_choice_serves)
 {
     grt_algo_overlay o = {0};
     ck_assert_str_eq(found(&o, KEY("H200", "90", "13000", "cudnn=9;n=1;")), "none");
-    const grt_algo_row rows[] = {row(KEY("H100", "90", "0", "cudnn=9;n=1;"), "h100", 1),
-                                 row(KEY("A100", "80", "0", "cudnn=9;n=1;"), "a100", 1),
-                                 row("op=Conv;gpu=x;driver=1;cudnn=9;n=1;", "no sm", 1)};
+    const grt_choice rows[] = {row(KEY("H100", "90", "0", "cudnn=9;n=1;"), "h100", 1),
+                               row(KEY("A100", "80", "0", "cudnn=9;n=1;"), "a100", 1),
+                               row("op=Conv;gpu=x;driver=1;cudnn=9;n=1;", "no sm", 1)};
     grt_algo_overlay_add(&o, rows, 3);
     ck_assert_str_eq(found(&o, KEY("H100", "90", "0", "cudnn=9;n=1;")), "h100");
     ck_assert_str_eq(found(&o, KEY("H100", "90", "13000", "cudnn=9;n=1;")), "h100"); /* any driver */
@@ -44,12 +44,12 @@ START_TEST(which_devices_a_choice_serves)
     ck_assert_str_eq(found(&o, KEY("H200", "90", "13000", "cudnn=9;n=2;")), "none");
     ck_assert_str_eq(found(&o, "op=Conv;gpu=x;driver=2;cudnn=9;n=1;"), "no sm");
     ck_assert_str_eq(found(&o, "op=Conv;gpu=y;driver=1;cudnn=9;n=1;"), "none");
-    const grt_algo_row own = row(KEY("H200", "90", "1", "cudnn=9;n=1;"), "h200", 1);
+    const grt_choice own = row(KEY("H200", "90", "1", "cudnn=9;n=1;"), "h200", 1);
     grt_algo_overlay_add(&o, &own, 1);
     ck_assert_str_eq(found(&o, KEY("H200", "90", "13000", "cudnn=9;n=1;")), "h200"); /* its own name first */
     ck_assert_str_eq(found(&o, KEY("H100", "90", "13000", "cudnn=9;n=1;")), "h100");
     ck_assert_str_eq(found(&o, KEY("GH200", "90", "13000", "cudnn=9;n=1;")), "h100"); /* else the first */
-    const grt_algo_row tuned = row(KEY("H200", "90", "2", "cudnn=9;n=1;"), "measured", 2);
+    const grt_choice tuned = row(KEY("H200", "90", "2", "cudnn=9;n=1;"), "measured", 2);
     grt_algo_overlay_add(&o, &tuned, 1);
     ck_assert_str_eq(found(&o, KEY("H200", "90", "13000", "cudnn=9;n=1;")), "measured");
     ck_assert_str_eq(found(&o, KEY("H100", "90", "13000", "cudnn=9;n=1;")), "h100");
@@ -62,7 +62,7 @@ START_TEST(refused_choices_stay_refused)
     static const char h200[] = KEY("H200", "90", "5", "cudnn=9;n=1;"),
                       h100[] = KEY("H100", "90", "5", "cudnn=9;n=1;");
     grt_algo_overlay o = {0};
-    const grt_algo_row rows[] = {row(h200, "a", 1), row(h100, "b", 1)};
+    const grt_choice rows[] = {row(h200, "a", 1), row(h100, "b", 1)};
     ck_assert(!grt_algo_overlay_reject(&o, h200));
     grt_algo_overlay_add(&o, rows, 2);
     ck_assert(grt_algo_overlay_reject(&o, h200));
@@ -72,7 +72,7 @@ START_TEST(refused_choices_stay_refused)
     ck_assert(!grt_algo_overlay_reject(&o, h200));
     grt_algo_overlay_add(&o, rows, 2); /* another session of the plan */
     ck_assert_str_eq(found(&o, h200), "none");
-    const grt_algo_row better = row(h200, "c", 1);
+    const grt_choice better = row(h200, "c", 1);
     grt_algo_overlay_add(&o, &better, 1);
     ck_assert_str_eq(found(&o, h200), "c");
     grt_algo_overlay_release(&o);
@@ -83,7 +83,7 @@ START_TEST(other_versions_are_told)
 {
     grt_algo_overlay o = {0};
     grt_text there = {0}, here = {0};
-    const grt_algo_row rows[] = {row(KEY("H100", "90", "0", "cudnn=91900;n=1;m=2;"), "x", 1)};
+    const grt_choice rows[] = {row(KEY("H100", "90", "0", "cudnn=91900;n=1;m=2;"), "x", 1)};
     ck_assert(!grt_algo_overlay_version(&o, rows[0].key, &there, &here));
     grt_algo_overlay_add(&o, rows, 1);
     static const char *const same[] = {KEY("H200", "90", "1", "cudnn=91900;n=1;m=2;"),
@@ -357,8 +357,8 @@ START_TEST(choices_from_another_machine)
     ck_assert_str_eq(gpus_of_plan(), "gpu=null gpu=null "); /* not those that are chosen here */
     snprintf(key, sizeof key,
              "op=MatMul;gpu=there;sm=10;driver=7;nulls=1;in0=float32[2x8];in1=float32[8x4];");
-    const grt_algo_row row = {
-        .key = key, .data = "of no use", .size = 9, .source = GRT_ALGO_TUNED, .cost_ms = 1};
+    const grt_choice row = {
+        .key = key, .data = "of no use", .size = 9, .source = GRT_CHOICE_TUNED, .cost_ms = 1};
     ck_assert_int_eq(grt_algo_db_write(exported, &row, 1), GRT_OK);
     options.choices = exported;
     ck_assert_msg(compile(&options) == GRT_OK, "%s", grt_last_error());

@@ -406,9 +406,9 @@ START_TEST(noise_changes_nothing)
 }
 END_TEST
 
-static grt_algo_row row_of(const char *key, const char *data, grt_algo_source source)
+static grt_choice row_of(const char *key, const char *data, grt_choice_source source)
 {
-    return (grt_algo_row){.key = key, .data = data, .size = strlen(data), .source = (int32_t)source};
+    return (grt_choice){.key = key, .data = data, .size = strlen(data), .source = (int32_t)source};
 }
 
 static const char *kept_key;
@@ -435,10 +435,10 @@ START_TEST(measured_before_said)
     close_all();
     open_all();
     /* What a plan has from a heuristic does not hide what was measured; what it has from measuring does. */
-    grt_algo_row row = row_of(kept_key, "1 1", GRT_ALGO_HEURISTIC);
+    grt_choice row = row_of(kept_key, "1 1", GRT_CHOICE_HEURISTIC);
     grt_algo_cache_add_plan(runtime->algos, &row, 1);
     ck_assert_int_eq(way_of_a_new_context(), GOOD);
-    row = row_of(kept_key, "1 1", GRT_ALGO_TUNED);
+    row = row_of(kept_key, "1 1", GRT_CHOICE_TUNED);
     grt_algo_cache_add_plan(runtime->algos, &row, 1);
     ck_assert_int_eq(way_of_a_new_context(), SLOWER);
     /* Until it is measured again. */
