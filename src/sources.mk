@@ -61,6 +61,7 @@ src_SOURCES += src/session/host_weights.h src/session/host_weights.c
 src_SOURCES += src/session/model.h src/session/model.c
 src_SOURCES += src/session/phases.h src/session/phases.c
 src_SOURCES += src/session/resident.h src/session/resident.c
+src_SOURCES += src/session/runtime.c
 src_SOURCES += src/session/session.h src/session/session.c
 src_SOURCES += src/session/upload.h src/session/upload.c
 
@@ -82,7 +83,6 @@ src_SOURCES += src/pool/request.h src/pool/request.c
 
 src_SOURCES += src/api/cache.c
 src_SOURCES += src/api/compile.c
-src_SOURCES += src/api/runtime.c
 src_SOURCES += src/api/sign.c
 src_SOURCES += src/api/step_bench.h src/api/step_bench.c
 src_SOURCES += src/api/tune.c

@@ -4,23 +4,24 @@
 set -u
 . "$(dirname "$0")/lib.sh"
 
-# A build of two files of a room: $1 what a.c calls, $2 what b.c calls.
+# A build of two files: $1 the room of a.c, $2 what it calls, $3 what b.c in src/plan calls.
 verdict()
 {
-    local room=$scratch/build/src/base
     rm -rf "$scratch/build"
-    mkdir -p "$room/.libs" "$scratch/build"/{graph,backends}
+    mkdir -p "$scratch/build"/{graph,backends}
     for file in a b; do
-        called=$1
-        [ "$file" = b ] && called=$2
+        local room=$scratch/build/$1 called=$2
+        [ "$file" = b ] && room=$scratch/build/src/plan && called=$3
+        mkdir -p "$room/.libs"
         echo "void $called(void); void $file(void); void $file(void) { $called(); }" >"$room/$file.c"
         ${CC:-gcc} -c "$room/$file.c" -o "$room/.libs/$file.o" || return 2
         : >"$room/$file.lo"
     done
     "$srcdir/scripts/check-calls.sh" "$scratch/build"
 }
-refuse 0 "one direction" verdict b abort
-refuse 1 "a circle" verdict b a
+refuse 0 "one direction" verdict src/algos b abort
+refuse 1 "upwards" verdict src/base b abort
+refuse 1 "a circle" verdict src/plan b a
 refuse 1 "no objects" "$srcdir/scripts/check-calls.sh" "$scratch"
 check "this build" "$srcdir/scripts/check-calls.sh" .
 finish
