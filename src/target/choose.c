@@ -4,6 +4,7 @@
 #include "src/target/choose.h"
 
 #include "src/base/cancel.h"
+#include "src/base/failures.h"
 
 #include "src/algos/overlay.h"
 #include "src/base/openmp.h"
@@ -222,25 +223,13 @@ static grt_status choose_step(const chooser *c, const grt_plan_step *step)
 static grt_status choose_steps(const chooser *c)
 {
     const grt_plan_body *body = &c->plan->bodies[0];
-    grt_status first = GRT_OK;
-    grt_text message = {0};
+    grt_failures failures = {0};
     const int32_t team = grt_team_possible(grt_team_default());
     (void)team; /* without OpenMP */
 #pragma omp parallel for schedule(dynamic, 1) num_threads(team) if (body->n_steps > 1)
-    for (int32_t s = 0; s < body->n_steps; s++) {
-        const grt_status status = choose_step(c, &body->steps[s]);
-        if (status == GRT_OK)
-            continue;
-#pragma omp critical(grt_choose_failure)
-        if (first == GRT_OK) {
-            first = status;
-            grt_text_add(&message, "%s", grt_last_error());
-        }
-    }
-    if (first != GRT_OK)
-        grt_error_set(message.failed ? "out of memory" : grt_text_get(&message));
-    grt_text_release(&message);
-    return first;
+    for (int32_t s = 0; s < body->n_steps; s++)
+        grt_failures_add(&failures, choose_step(c, &body->steps[s]));
+    return grt_failures_end(&failures);
 }
 
 /* ---- plans ---- */

@@ -189,14 +189,6 @@ static grt_session *session;
 static grt_context *context;
 static float a[4 * 8], b[8 * 8], c[8 * 16];
 
-static grt_status no_weights(void *user, grt_session *s, void *block)
-{
-    (void)user;
-    (void)s;
-    (void)block;
-    return GRT_OK;
-}
-
 /* y = a b b c: three products, two of them of one kind */
 static void open_model(void)
 {
@@ -224,11 +216,16 @@ static void open_context(void)
 
 static void open_all(void)
 {
-    const grt_session_how how = {.threads = 1, .create_threads = 1, .fill = no_weights};
+    void *block;
     ck_assert_int_eq(grt_runtime_create(&runtime), GRT_OK);
     ck_assert_int_eq(grt_runtime_set_algo_cache(runtime, path), GRT_OK);
     open_model();
-    ck_assert_msg(grt_session_make(model, &lab, 0, &how, &session) == GRT_OK, "%s", grt_last_error());
+    ck_assert_int_eq(grt_session_start(model, 1, false, 0, &session), GRT_OK);
+    ck_assert_msg(grt_session_open_device(session, &lab, 0) == GRT_OK, "%s", grt_last_error());
+    ck_assert_int_eq(grt_session_place_weights(session, &block), GRT_OK);
+    if (block) /* there are no weights to fill it with */
+        grt_resident_settle(session->resident, GRT_OK);
+    ck_assert_msg(grt_session_create_kernels(session, 1) == GRT_OK, "%s", grt_last_error());
     open_context();
 }
 
