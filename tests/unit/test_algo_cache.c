@@ -282,8 +282,9 @@ END_TEST
 
 enum { GROUP = 5 };
 
-/* Rows are written in groups, each in one transaction; all rows of a group hold the same number. */
-static void write_forever(unsigned seed)
+/* Rows are written in groups, each in one transaction; all rows of a group hold the same number. A byte goes
+ * to `done` for each group. */
+static void write_forever(unsigned seed, int done)
 {
     for (unsigned round = 0;; round++) {
         grt_choice rows[GROUP];
@@ -299,6 +300,8 @@ static void write_forever(unsigned seed)
             fprintf(stderr, "%s\n", grt_last_error());
             _exit(1);
         }
+        if (write(done, "", 1) != 1)
+            _exit(1);
     }
 }
 
@@ -320,25 +323,30 @@ static void check_group(void *user, const grt_choice *row)
     g->n++;
 }
 
+/* Each round ends when some groups more have been written: at any moment of the writing of the next ones. */
 START_TEST(killed_in_the_middle)
 {
     const char *wanted = getenv("GRT_TEST_KILLS");
     const int kills = wanted ? atoi(wanted) : 40;
-    unsigned random = 12345;
     int total = 0;
     for (int k = 0; k < kills; k++) {
         pid_t pids[2];
+        int done[2];
+        char byte;
+        ck_assert_int_eq(pipe(done), 0);
         for (int p = 0; p < 2; p++)
             if ((pids[p] = fork()) == 0)
-                write_forever((unsigned)(k * 2 + p));
-        random = random * 1664525u + 1013904223u;
-        nanosleep(&(struct timespec){.tv_nsec = (long)(random >> 8) % 12000000}, NULL);
+                write_forever((unsigned)(k * 2 + p), done[1]);
+        close(done[1]);
+        for (int written = 0; written <= k % 3; written++)
+            ck_assert_int_eq(read(done[0], &byte, 1), 1);
         for (int p = 0; p < 2; p++) {
             int status;
             kill(pids[p], SIGKILL);
             ck_assert_int_eq(waitpid(pids[p], &status, 0), pids[p]);
             ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
         }
+        close(done[0]);
         groups g = {0};
         size_t damaged = 0;
         ck_assert_msg(grt_algo_db_read(path, check_group, &g, &damaged) == GRT_OK, "kill %d: %s", k,
@@ -633,7 +641,8 @@ Suite *suite_test_algo_cache(void)
     Suite *suite = suite_create("algo cache");
     TCase *tests = tcase_create("algo cache");
     tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_set_timeout(tests, getenv("GRT_TEST_KILLS") ? 900 : 60);
+    if (getenv("GRT_TEST_KILLS"))
+        tcase_set_timeout(tests, 900);
     tcase_add_test(tests, the_file_is_its_users);
     tcase_add_test(tests, stored_is_found_by_the_next_process);
     tcase_add_test(tests, tuned_stays);

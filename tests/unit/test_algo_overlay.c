@@ -395,7 +395,6 @@ Suite *suite_test_algo_overlay(void)
     tcase_add_test(alone, refused_choices_stay_refused);
     tcase_add_test(alone, other_versions_are_told);
     suite_add_tcase(suite, alone);
-    tcase_set_timeout(tc, 60);
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, a_plan_brings_its_choices);
     tcase_add_test(tc, the_cache_takes_over_where_the_library_refuses);

@@ -411,7 +411,6 @@ Suite *suite_test_faults(void)
     Suite *suite = suite_create("faults");
     TCase *tests = tcase_create("faults");
     tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_set_timeout(tests, 60);
     tcase_add_test(tests, out_of_memory);
     tcase_add_test(tests, memory_comes_back);
     tcase_add_test(tests, dynamic_memory_is_kept);

@@ -222,7 +222,6 @@ Suite *suite_test_gemm(void)
 {
     Suite *suite = suite_create("gemm");
     TCase *tc = tcase_create("gemm");
-    tcase_set_timeout(tc, 60);
     tcase_add_test(tc, products_match_double_and_do_not_depend_on_threads);
     tcase_add_test(tc, sizes_that_do_not_fit_are_refused);
     tcase_add_test(tc, activations_are_accurate);

@@ -292,7 +292,6 @@ Suite *suite_test_matmul(void)
 {
     Suite *suite = suite_create("matmul");
     TCase *tc = tcase_create("matmul");
-    tcase_set_timeout(tc, 60);
     tcase_add_test(tc, all_ranks_and_broadcasts);
     tcase_add_test(tc, one_bias_for_each_matrix);
     tcase_add_test(tc, biases_for_other_matrices_are_refused);

@@ -132,7 +132,6 @@ Suite *suite_test_move(void)
 {
     Suite *suite = suite_create("move");
     TCase *tc = tcase_create("move");
-    tcase_set_timeout(tc, 60);
     tcase_add_test(tc, moves_like_a_loop);
     tcase_add_test(tc, moves_large_transposes);
     tcase_add_test(tc, fills_and_copies_whole_ranges);

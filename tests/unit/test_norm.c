@@ -224,7 +224,6 @@ Suite *suite_test_norm(void)
 {
     Suite *suite = suite_create("norm");
     TCase *tc = tcase_create("norm");
-    tcase_set_timeout(tc, 60);
     tcase_add_test(tc, softmax_on_every_axis);
     tcase_add_test(tc, masked_rows_keep_their_probabilities);
     tcase_add_test(tc, layer_norms);

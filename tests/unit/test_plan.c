@@ -551,7 +551,6 @@ Suite *suite_test_plan(void)
 {
     Suite *suite = suite_create("plan");
     TCase *tc = tcase_create("plan");
-    tcase_set_timeout(tc, 120);
     tcase_add_checked_fixture(tc, make_directory, remove_directory);
     tcase_add_test(tc, round_trip);
     tcase_add_test(tc, external_weights);

@@ -203,7 +203,6 @@ Suite *suite_test_plan_choices(void)
 {
     Suite *suite = suite_create("plan_choices");
     TCase *tc = tcase_create("plan_choices");
-    tcase_set_timeout(tc, 60);
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, rows_are_added_replaced_and_sorted);
     tcase_add_test(tc, all_else_stays_byte_for_byte);

@@ -489,7 +489,6 @@ Suite *suite_test_pointwise(void)
 {
     Suite *suite = suite_create("pointwise");
     TCase *tc = tcase_create("pointwise");
-    tcase_set_timeout(tc, 60);
     tcase_add_loop_test(tc, functions_are_accurate, 0, (int)(sizeof functions / sizeof *functions));
     tcase_add_test(tc, special_values_come_out_as_they_should);
     tcase_add_loop_test(tc, operands_broadcast_like_numpy, 0, (int)(sizeof shapes / sizeof *shapes));

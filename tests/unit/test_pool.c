@@ -321,7 +321,6 @@ Suite *suite_test_pool(void)
     Suite *suite = suite_create("pool");
     TCase *tests = tcase_create("pool");
     tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_set_timeout(tests, 120);
     tcase_add_test(tests, copies_of_all_sizes);
     tcase_add_test(tests, pinned_memory);
     tcase_add_test(tests, enqueued_copies);

@@ -223,7 +223,6 @@ Suite *suite_test_rnn(void)
 {
     Suite *suite = suite_create("rnn");
     TCase *tc = tcase_create("rnn");
-    tcase_set_timeout(tc, 60);
     tcase_add_test(tc, layers_follow_their_equations);
     tcase_add_test(tc, unknown_activations_are_refused);
     suite_add_tcase(suite, tc);

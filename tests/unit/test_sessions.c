@@ -322,7 +322,6 @@ Suite *suite_test_sessions(void)
     Suite *suite = suite_create("sessions");
     TCase *tests = tcase_create("sessions");
     tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_set_timeout(tests, 120);
     tcase_add_test(tests, all_compute_the_same);
     tcase_add_test(tests, weights_are_there_once);
     tcase_add_test(tests, failures_name_the_device);

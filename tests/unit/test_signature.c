@@ -344,7 +344,6 @@ Suite *suite_test_signature(void)
 {
     Suite *suite = suite_create("signature");
     TCase *tc = tcase_create("signature");
-    tcase_set_timeout(tc, 60);
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, who_is_trusted);
     tcase_add_test(tc, nothing_can_be_changed);

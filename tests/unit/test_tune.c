@@ -548,7 +548,6 @@ Suite *suite_test_tune(void)
     Suite *suite = suite_create("tune");
     TCase *tests = tcase_create("tune");
     tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_set_timeout(tests, 60);
     tcase_add_test(tests, the_fastest_sound_one_wins);
     tcase_add_test(tests, the_next_process_has_it);
     tcase_add_test(tests, rows_say_what_was_measured);
