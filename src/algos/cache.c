@@ -5,6 +5,7 @@
 #include "src/algos/db.h"
 #include "src/algos/overlay.h"
 #include "src/base/hash.h"
+#include "src/base/grow.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -227,15 +228,7 @@ static void batch_add(batch *b, const entry *e, bool rejected)
     const void *data = rejected ? e->refused : e->data;
     const size_t size = rejected ? e->refused_size : e->size, key = strlen(e->key) + 1;
     char *copy = malloc(key + size);
-    if (b->n == b->capacity) {
-        const size_t grown = b->capacity ? 2 * b->capacity : 64;
-        grt_choice *rows = realloc(b->rows, grown * sizeof *rows);
-        if (rows) {
-            b->rows = rows;
-            b->capacity = grown;
-        }
-    }
-    if (!copy || b->n == b->capacity) {
+    if (!copy || !GRT_GROW(b->rows, b->n, b->capacity)) {
         free(copy);
         b->failed = true;
         return;

@@ -5,6 +5,7 @@
 #include "src/plan/source.h"
 
 #include "backends/algos.h"
+#include "src/base/grow.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -113,16 +114,8 @@ typedef struct row_list {
 static void collect(void *user, const grt_choice *row)
 {
     row_list *r = user;
-    if (r->n == r->capacity) {
-        const size_t capacity = r->capacity ? 2 * r->capacity : 64;
-        grt_choice *grown = grt_arena_calloc(r->arena, capacity, sizeof *grown);
-        if (!grown)
-            return;
-        if (r->n)
-            memcpy(grown, r->list, r->n * sizeof *grown);
-        r->list = grown;
-        r->capacity = capacity;
-    }
+    if (!GRT_ARENA_GROW(r->arena, r->list, r->n, r->capacity))
+        return;
     grt_choice copy = *row;
     copy.key = grt_arena_strdup(r->arena, row->key);
     copy.data = grt_arena_memdup(r->arena, row->data, row->size);

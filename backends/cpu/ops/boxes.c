@@ -6,6 +6,7 @@
 #include "backends/cpu/element.h"
 #include "backends/cpu/threads.h"
 #include "src/base/checked.h"
+#include "src/base/heap.h"
 
 #include <string.h>
 
@@ -225,17 +226,7 @@ static inline bool behind(candidate a, candidate b)
     return a.score < b.score || (a.score == b.score && a.box > b.box);
 }
 
-static void sift(candidate *heap, int64_t n, int64_t i)
-{
-    candidate moving = heap[i];
-    for (int64_t child; (child = 2 * i + 1) < n; i = child) {
-        child += child + 1 < n && behind(heap[child + 1], heap[child]);
-        if (!behind(heap[child], moving))
-            break;
-        heap[i] = heap[child];
-    }
-    heap[i] = moving;
-}
+GRT_DEFINE_SIFT(sift, candidate, behind)
 
 /* Best score first. */
 static void sort_candidates(candidate *v, int64_t n)
