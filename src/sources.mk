@@ -50,7 +50,9 @@ src_SOURCES += src/plan/write.c
 
 src_SOURCES += src/algos/cache.h src/algos/cache.c
 src_SOURCES += src/algos/db.h src/algos/db.c
-src_SOURCES += src/algos/overlay.h src/algos/overlay.c
+src_SOURCES += src/algos/file_store.h src/algos/file_store.c
+src_SOURCES += src/algos/plan_store.h src/algos/plan_store.c
+src_SOURCES += src/algos/store.h
 
 src_SOURCES += src/call/op_call.h src/call/op_call.c
 

@@ -193,9 +193,9 @@ typedef struct lookups {
 static void show_lookup(void *user, const grt_algo_lookup *lookup)
 {
     const lookups *l = user;
-    const grt_cache_row row = lookup->row ? public_row(lookup->row) : (grt_cache_row){0};
+    const grt_cache_row row = lookup->choice ? public_row(lookup->choice) : (grt_cache_row){0};
     const grt_cache_lookup shown = {lookup->key, lookup->hit, lookup->nearest, lookup->from_plan,
-                                    lookup->row ? &row : NULL};
+                                    lookup->choice ? &row : NULL};
     l->each(l->user, &shown);
 }
 
