@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operators of ai.onnx.ml that are said with simpler ones: what comes out of a whole model. */
 #include "tests/unit/onnx_model.h"
+#include "tests/unit/suite.h"
 
 #include <graphrt/graphrt.h>
 
-#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -243,15 +243,5 @@ START_TEST(one_hot)
 }
 END_TEST
 
-Suite *suite_test_ml_models(void)
-{
-    Suite *suite = suite_create("ml_models");
-    TCase *tcase = tcase_create("ml_models");
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_test(tcase, trees_with_several_weights_a_leaf);
-    tcase_add_test(tcase, a_single_score_for_two_classes);
-    tcase_add_test(tcase, a_pipeline_of_scalings_and_a_linear_classifier);
-    tcase_add_test(tcase, one_hot);
-    suite_add_tcase(suite, tcase);
-    return suite;
-}
+UNIT_SUITE(test_ml_models, setup, teardown, trees_with_several_weights_a_leaf, a_single_score_for_two_classes,
+           a_pipeline_of_scalings_and_a_linear_classifier, one_hot)

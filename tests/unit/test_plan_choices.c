@@ -6,8 +6,8 @@
 #include "src/plan/source.h"
 #include "tests/unit/files.h"
 #include "tests/unit/plan_sample.h"
+#include "tests/unit/suite.h"
 
-#include <check.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -199,17 +199,6 @@ START_TEST(wrong_sections)
 }
 END_TEST
 
-Suite *suite_test_plan_choices(void)
-{
-    Suite *suite = suite_create("plan_choices");
-    TCase *tc = tcase_create("plan_choices");
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, rows_are_added_replaced_and_sorted);
-    tcase_add_test(tc, all_else_stays_byte_for_byte);
-    tcase_add_test(tc, the_compiler_writes_the_same_bytes);
-    tcase_add_test(tc, external_weights_stay_where_they_are);
-    tcase_add_test(tc, what_no_plan_can_hold);
-    tcase_add_test(tc, wrong_sections);
-    suite_add_tcase(suite, tc);
-    return suite;
-}
+UNIT_SUITE(test_plan_choices, setup, teardown, rows_are_added_replaced_and_sorted,
+           all_else_stays_byte_for_byte, the_compiler_writes_the_same_bytes,
+           external_weights_stay_where_they_are, what_no_plan_can_hold, wrong_sections)
