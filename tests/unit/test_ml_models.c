@@ -2,6 +2,7 @@
 /* Operators of ai.onnx.ml that are said with simpler ones: what comes out of a whole model. */
 #include "tests/unit/onnx_model.h"
 #include "tests/unit/suite.h"
+#include "tests/unit/runtime.h"
 
 #include <graphrt/graphrt.h>
 
@@ -10,19 +11,6 @@
 #include <string.h>
 
 enum { FLOATS = 6, INTS = 7, STRINGS = 8, STRING = 3 }; /* AttributeProto.AttributeType */
-
-static grt_runtime *runtime;
-
-static void setup(void)
-{
-    setenv("GRAPHRT_ALGO_CACHE", "off", 1);
-    ck_assert_int_eq(grt_runtime_create(&runtime), GRT_OK);
-}
-
-static void teardown(void)
-{
-    grt_runtime_release(runtime);
-}
 
 static Onnx__NodeProto *ml_node(onnx_model *m, const char *op, const char *in, const char *out)
 {
@@ -243,5 +231,5 @@ START_TEST(one_hot)
 }
 END_TEST
 
-UNIT_SUITE(test_ml_models, setup, teardown, trees_with_several_weights_a_leaf, a_single_score_for_two_classes,
-           a_pipeline_of_scalings_and_a_linear_classifier, one_hot)
+UNIT_SUITE(test_ml_models, runtime_open, runtime_close, trees_with_several_weights_a_leaf,
+           a_single_score_for_two_classes, a_pipeline_of_scalings_and_a_linear_classifier, one_hot)
