@@ -21,6 +21,7 @@ src_SOURCES += src/base/openmp.h src/base/openmp.c
 src_SOURCES += src/base/output.h src/base/output.c
 src_SOURCES += src/base/packing.h
 src_SOURCES += src/base/pointwise.def src/base/pointwise.h src/base/pointwise.c
+src_SOURCES += src/base/pointwise_program.c
 src_SOURCES += src/base/pointwise_text.c
 src_SOURCES += src/base/printable.c
 src_SOURCES += src/base/status.h src/base/status.c
