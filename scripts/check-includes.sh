@@ -3,7 +3,9 @@
 # Checks by reading #include lines that the rooms depend on each other in one direction only: never upwards, and never in a
 # circle of files. docs/decisions/rooms.md says why.
 # usage: scripts/check-includes.sh [SOURCE-DIR]; the last line is "N passed, N failed, N skipped" (one per source file).
+#        scripts/check-includes.sh --rooms lists the rooms, lowest first.
 set -u
+[ "${1:-}" = --rooms ] && list=1 && shift
 cd "${1:-${srcdir:-$(dirname "$0")/..}}" || exit 1
 
 # The rooms, lowest first. A file belongs to the longest folder that is named here, and includes its own room's and lower
@@ -39,6 +41,7 @@ tools           jansson\.h                          graphrt/|tools/
 examples        -                                   graphrt/|examples/
 END
 }
+[ "${list:-}" ] && rooms | cut -d' ' -f1 && exit
 # The only files that meet a library whose calls must be guarded.
 oneDNN='^backends/cpu/dnnl'
 dnnl='^(oneapi/dnnl/|dnnl)'

@@ -5,18 +5,24 @@ src_SOURCES =
 src_SOURCES += src/base/arena.h src/base/arena.c
 src_SOURCES += src/base/cancel.h
 src_SOURCES += src/base/checked.h
+src_SOURCES += src/base/choice.h
 src_SOURCES += src/base/cores.h src/base/cores.c
 src_SOURCES += src/base/crowd.h src/base/crowd.c
 src_SOURCES += src/base/dim.h src/base/dim.c
 src_SOURCES += src/base/einsum.h src/base/einsum.c
+src_SOURCES += src/base/element.h
+src_SOURCES += src/base/failures.h src/base/failures.c
 src_SOURCES += src/base/float.h
+src_SOURCES += src/base/grow.h src/base/grow.c
 src_SOURCES += src/base/hash.h
+src_SOURCES += src/base/heap.h
 src_SOURCES += src/base/names.h src/base/names.c
 src_SOURCES += src/base/op_desc.h src/base/op_desc.c
 src_SOURCES += src/base/openmp.h src/base/openmp.c
 src_SOURCES += src/base/output.h src/base/output.c
 src_SOURCES += src/base/packing.h
 src_SOURCES += src/base/pointwise.def src/base/pointwise.h src/base/pointwise.c
+src_SOURCES += src/base/pointwise_program.c
 src_SOURCES += src/base/pointwise_text.c
 src_SOURCES += src/base/printable.c
 src_SOURCES += src/base/status.h src/base/status.c
@@ -30,9 +36,10 @@ src_SOURCES += src/onnx/pb_file.c
 src_SOURCES += src/onnx/pb_tensor.c
 
 src_SOURCES += src/plan/check.c
+src_SOURCES += src/plan/choices.h src/plan/choices.c
 src_SOURCES += src/plan/decode.c
 src_SOURCES += src/plan/dims.h src/plan/dims.c
-src_SOURCES += src/plan/format.h
+src_SOURCES += src/plan/format.h src/plan/format.c
 src_SOURCES += src/plan/memory_plan.h src/plan/memory_plan.c
 src_SOURCES += src/plan/plan.h src/plan/plan.c
 src_SOURCES += src/plan/read.c
@@ -45,8 +52,9 @@ src_SOURCES += src/plan/write.c
 
 src_SOURCES += src/algos/cache.h src/algos/cache.c
 src_SOURCES += src/algos/db.h src/algos/db.c
-src_SOURCES += src/algos/overlay.h src/algos/overlay.c
-src_SOURCES += src/algos/tuning.h src/algos/tuning.c
+src_SOURCES += src/algos/file_store.h src/algos/file_store.c
+src_SOURCES += src/algos/plan_store.h src/algos/plan_store.c
+src_SOURCES += src/algos/store.h
 
 src_SOURCES += src/call/op_call.h src/call/op_call.c
 
@@ -61,6 +69,7 @@ src_SOURCES += src/session/host_weights.h src/session/host_weights.c
 src_SOURCES += src/session/model.h src/session/model.c
 src_SOURCES += src/session/phases.h src/session/phases.c
 src_SOURCES += src/session/resident.h src/session/resident.c
+src_SOURCES += src/session/runtime.c
 src_SOURCES += src/session/session.h src/session/session.c
 src_SOURCES += src/session/upload.h src/session/upload.c
 
@@ -82,7 +91,6 @@ src_SOURCES += src/pool/request.h src/pool/request.c
 
 src_SOURCES += src/api/cache.c
 src_SOURCES += src/api/compile.c
-src_SOURCES += src/api/runtime.c
 src_SOURCES += src/api/sign.c
 src_SOURCES += src/api/step_bench.h src/api/step_bench.c
 src_SOURCES += src/api/tune.c

@@ -3,21 +3,12 @@
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/isa.h"
 #include "backends/cpu/packing.h"
+#include "backends/cpu/tables.h"
 #include "backends/cpu/widen.h"
 
 #include "src/base/checked.h"
 
 #include <stdlib.h>
-
-#define X(file) extern const grt_kernel_table cpu_kernels_##file;
-#include "cpu_kernels.inc"
-#undef X
-
-static const grt_kernel_table *const tables[] = {
-#define X(file) &cpu_kernels_##file,
-#include "cpu_kernels.inc"
-#undef X
-};
 
 static int32_t device_count(void)
 {
@@ -62,9 +53,8 @@ static grt_status open_device(int32_t index, grt_device **out_device)
 
 static const grt_kernel_row *find_kernel(const grt_kernel_node *node, grt_text *why)
 {
-    const size_t n = sizeof tables / sizeof *tables;
-    const grt_kernel_row *row = grt_kernel_find(tables, n, node, why);
-    return row ? row : cpu_widen_find(tables, n, node);
+    const grt_kernel_row *row = grt_kernel_find(cpu_tables.list, cpu_tables.n, node, why);
+    return row ? row : cpu_widen_find(node);
 }
 
 const grt_backend grt_backend_cpu = {

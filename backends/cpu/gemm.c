@@ -6,8 +6,11 @@
  * B. C is so written along its rows; panel by panel, its rows would fall into the same cache sets whenever
  * ldc is a multiple of 1024. Tiles never split k, and the split of k into blocks depends on k alone, so
  * neither the number of threads nor the tile sizes change a result. */
+#include "backends/cpu/gemm.h"
+
+#include "backends/cpu/flip.h"
 #include "backends/cpu/gemm_kernel.h"
-#include "backends/cpu/move.h"
+#include "src/base/tensor.h"
 
 #ifdef _OPENMP
 #include <omp.h>
@@ -79,7 +82,7 @@ bool grt_gemm_packed_b_floats(int64_t k, int64_t n, size_t *out_floats)
 static void pack_panel(int64_t k, int64_t cols, const float *b, int64_t ldb, bool trans_b, float *out)
 {
     if (trans_b)
-        cpu_flip_words(out, NR, b, ldb, k, cols);
+        cpu_flip(sizeof *out, out, NR, b, ldb, k, cols);
     for (int64_t x = 0; x < k && !trans_b; x++)
         memcpy(out + x * NR, b + x * ldb, (size_t)cols * sizeof *out);
     for (int64_t x = 0; x < k && cols < NR; x++)

@@ -7,7 +7,11 @@
 #ifndef GRT_BACKENDS_CPU_GEMM_KERNEL_H
 #define GRT_BACKENDS_CPU_GEMM_KERNEL_H
 
-#include "backends/cpu/gemm.h"
+#include "backends/cpu/act.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
 
 #define GRT_GEMM_NR 16
 

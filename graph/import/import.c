@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From a file or bytes to a module: map, unpack, check the model as a whole, import its graph. */
-#include "graph/import/importer.h"
+#include "graph/import/import.h"
 
+#include "graph/import/importer.h"
 #include "src/base/checked.h"
 #include "src/plan/plan.h"
 
@@ -185,7 +186,7 @@ grt_status compile_fail_file(grt_status status, const char *path)
 grt_status ir_import_check(const compile_source *source, void (*each)(void *user, const grt_finding *finding),
                            void *user, ir_module **out_module)
 {
-    importer imp = {.source = source, .each = each, .user = user};
+    importer imp = {.source = source, .each = each, .user = user, .node = import_node};
     if (!source || (!source->bytes && !source->path))
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "neither a path nor bytes of a model are given");
     GRT_TRY(ir_module_create(&imp.module));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reporting what is wrong with a model: the first thing, or everything. */
+#include "graph/import/import.h"
 #include "graph/import/importer.h"
 
 #include <inttypes.h>

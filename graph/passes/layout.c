@@ -8,6 +8,7 @@
  * the old value in the end gets it back by a Transpose. Transposes of constants are folded and pairs that
  * cancel are removed by the passes that follow. */
 #include "graph/passes/passes.h"
+#include "src/base/grow.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -69,17 +70,10 @@ static ir_node *transpose_before(layout *l, ir_node *before, ir_value *x, const 
 
 static void remember(layout *l, ir_value *value, ir_value *last, ir_node *old)
 {
-    if (l->n == l->capacity) {
-        int64_t wanted = l->capacity ? 2 * l->capacity : 64;
-        const size_t bytes = (size_t)wanted * sizeof *l->twins;
-        twin *grown = realloc(l->twins, bytes);
-        if (!grown) {
-            l->status = grt_fail_memory(bytes);
-            return;
-        }
-        l->twins = grown;
-        l->capacity = wanted;
-        l->n = l->n ? l->n : 1;
+    l->n = l->n ? l->n : 1;
+    if (!GRT_GROW(l->twins, l->n, l->capacity)) {
+        l->status = grt_fail_memory(2 * (size_t)l->capacity * sizeof *l->twins);
+        return;
     }
     l->twins[l->n] = (twin){last, old};
     value->mark = l->n++;

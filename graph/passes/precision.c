@@ -11,6 +11,7 @@
 #include "graph/ir/constant.h"
 
 #include "src/base/float.h"
+#include "src/base/grow.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -122,16 +123,10 @@ typedef struct precision {
 
 static ir_value *remember(precision *p, ir_value *value, ir_value *twin)
 {
-    if (p->n == p->capacity) {
-        int64_t wanted = p->capacity ? 2 * p->capacity : 64;
-        ir_value **grown = realloc(p->twins, (size_t)wanted * sizeof *grown);
-        if (!grown) {
-            p->failed = true;
-            return NULL;
-        }
-        p->twins = grown;
-        p->capacity = wanted;
-        p->n = p->n ? p->n : 1;
+    p->n = p->n ? p->n : 1;
+    if (!GRT_GROW(p->twins, p->n, p->capacity)) {
+        p->failed = true;
+        return NULL;
     }
     p->twins[p->n] = twin;
     value->mark = p->n++;

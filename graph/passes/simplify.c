@@ -2,6 +2,7 @@
 /* Local rewrites that make nodes vanish or cheaper: no-ops, chains of reshapes and transposes, small powers.
  * One table of rules, driven by a worklist, so that a rewrite only costs a look at the nodes around it. */
 #include "graph/passes/passes.h"
+#include "src/base/grow.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,15 +22,9 @@ static void push(work *w, ir_node *node)
 {
     if (!node || node->mark != IDLE)
         return;
-    if (w->n == w->capacity) {
-        size_t wanted = w->capacity ? 2 * w->capacity : 256;
-        ir_node **grown = realloc(w->stack, wanted * sizeof *grown);
-        if (!grown) {
-            w->failed = true;
-            return;
-        }
-        w->stack = grown;
-        w->capacity = wanted;
+    if (!GRT_GROW(w->stack, w->n, w->capacity)) {
+        w->failed = true;
+        return;
     }
     node->mark = QUEUED;
     w->stack[w->n++] = node;

@@ -2,9 +2,10 @@
 /* The cache of algorithms as tools see it. */
 #include "src/algos/db.h"
 #include "src/session/model.h"
-#include "src/algos/tuning.h"
+#include "src/plan/source.h"
 
 #include "backends/algos.h"
+#include "src/base/grow.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,17 +59,17 @@ typedef struct walk {
     void *user;
 } walk;
 
-static grt_cache_row public_row(const grt_algo_row *row)
+static grt_cache_row public_row(const grt_choice *row)
 {
     return (grt_cache_row){.key = row->key,
                            .data = row->data,
                            .size = row->size,
-                           .tuned = row->source == GRT_ALGO_TUNED,
+                           .tuned = row->source == GRT_CHOICE_TUNED,
                            .cost_ms = row->cost_ms,
                            .made = row->made};
 }
 
-static void show(void *user, const grt_algo_row *row)
+static void show(void *user, const grt_choice *row)
 {
     const walk *w = user;
     const grt_cache_row shown = public_row(row);
@@ -105,25 +106,17 @@ grt_status grt_cache_prune(const char *path, double days, const char *part, size
 
 /* All rows at once, so that they are written in one transaction. */
 typedef struct row_list {
-    grt_algo_row *list;
+    grt_choice *list;
     size_t n, capacity;
     grt_arena *arena;
 } row_list;
 
-static void collect(void *user, const grt_algo_row *row)
+static void collect(void *user, const grt_choice *row)
 {
     row_list *r = user;
-    if (r->n == r->capacity) {
-        const size_t capacity = r->capacity ? 2 * r->capacity : 64;
-        grt_algo_row *grown = grt_arena_calloc(r->arena, capacity, sizeof *grown);
-        if (!grown)
-            return;
-        if (r->n)
-            memcpy(grown, r->list, r->n * sizeof *grown);
-        r->list = grown;
-        r->capacity = capacity;
-    }
-    grt_algo_row copy = *row;
+    if (!GRT_ARENA_GROW(r->arena, r->list, r->n, r->capacity))
+        return;
+    grt_choice copy = *row;
     copy.key = grt_arena_strdup(r->arena, row->key);
     copy.data = grt_arena_memdup(r->arena, row->data, row->size);
     r->list[r->n++] = copy;
@@ -164,16 +157,16 @@ grt_status grt_plan_add_tuning(const char *plan_path, const char *out_path, cons
 {
     if (!plan_path || !out_path || (n && !rows))
         return wrong("grt_plan_add_tuning", "plan_path, out_path or rows is NULL");
-    grt_algo_row *list = calloc(n + 1, sizeof *list);
+    grt_choice *list = calloc(n + 1, sizeof *list);
     if (!list)
         return grt_fail_memory(n * sizeof *list);
     for (size_t i = 0; i < n; i++)
-        list[i] = (grt_algo_row){.key = rows[i].key,
-                                 .data = rows[i].data,
-                                 .size = rows[i].size,
-                                 .source = rows[i].tuned ? GRT_ALGO_TUNED : GRT_ALGO_HEURISTIC,
-                                 .cost_ms = rows[i].cost_ms};
-    grt_status status = grt_plan_tuning_write(plan_path, out_path, list, n);
+        list[i] = (grt_choice){.key = rows[i].key,
+                               .data = rows[i].data,
+                               .size = rows[i].size,
+                               .source = rows[i].tuned ? GRT_CHOICE_TUNED : GRT_CHOICE_HEURISTIC,
+                               .cost_ms = rows[i].cost_ms};
+    grt_status status = plan_source_write_choices(plan_path, out_path, list, n);
     free(list);
     return status;
 }
@@ -183,8 +176,8 @@ grt_status grt_model_choices(const grt_model *model, void (*each)(void *user, co
 {
     if (!model || !each)
         return wrong("grt_model_choices", "model or each is NULL");
-    for (size_t i = 0; i < model->plan->n_tuning; i++) {
-        const grt_cache_row row = public_row(&model->plan->tuning[i]);
+    for (size_t i = 0; i < model->plan->n_choices; i++) {
+        const grt_cache_row row = public_row(&model->plan->choices[i]);
         each(user, &row);
     }
     return GRT_OK;
@@ -200,9 +193,9 @@ typedef struct lookups {
 static void show_lookup(void *user, const grt_algo_lookup *lookup)
 {
     const lookups *l = user;
-    const grt_cache_row row = lookup->row ? public_row(lookup->row) : (grt_cache_row){0};
+    const grt_cache_row row = lookup->choice ? public_row(lookup->choice) : (grt_cache_row){0};
     const grt_cache_lookup shown = {lookup->key, lookup->hit, lookup->nearest, lookup->from_plan,
-                                    lookup->row ? &row : NULL};
+                                    lookup->choice ? &row : NULL};
     l->each(l->user, &shown);
 }
 

@@ -3,7 +3,7 @@
 #include "src/api/step_bench.h"
 
 #include "src/base/checked.h"
-#include "src/base/float.h"
+#include "src/base/element.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -29,44 +29,13 @@ struct grt_step_bench {
 
 /* ---- memory ---- */
 
-static double load(grt_dtype dtype, const void *data, size_t i)
-{
-    switch (dtype) {
-    case GRT_DTYPE_FLOAT:
-        return (double)((const float *)data)[i];
-    case GRT_DTYPE_FLOAT16:
-        return (double)grt_half_to_float(((const uint16_t *)data)[i]);
-    case GRT_DTYPE_BFLOAT16:
-        return (double)grt_bfloat16_to_float(((const uint16_t *)data)[i]);
-    default:
-        return ((const double *)data)[i];
-    }
-}
-
-static void store(grt_dtype dtype, void *data, size_t i, double value)
-{
-    switch (dtype) {
-    case GRT_DTYPE_FLOAT:
-        ((float *)data)[i] = (float)value;
-        break;
-    case GRT_DTYPE_FLOAT16:
-        ((uint16_t *)data)[i] = grt_float_to_half((float)value);
-        break;
-    case GRT_DTYPE_BFLOAT16:
-        ((uint16_t *)data)[i] = grt_float_to_bfloat16((float)value);
-        break;
-    default:
-        ((double *)data)[i] = value;
-    }
-}
-
 static void fill_random(grt_dtype dtype, void *data, size_t n, uint64_t seed)
 {
     const size_t size = grt_dtype_bits(dtype) / 8;
     uint64_t state = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
     for (size_t i = 0; i < n && i < PATTERN; i++) {
         state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-        store(dtype, data, i, (double)(state >> 40) / 0x1p23 - 1.0);
+        grt_element_store(dtype, data, i, (double)(state >> 40) / 0x1p23 - 1.0);
     }
     for (size_t done = PATTERN; done < n; done *= 2)
         memcpy((char *)data + done * size, data, (done < n - done ? done : n - done) * size);
@@ -295,7 +264,8 @@ static bool equal(const grt_step_bench *b, const grt_tensor *t, const void *expe
         return !memcmp(expected, found, grt_tensor_bytes(t));
     double largest = 0, off = 0;
     for (size_t i = 0; i < n; i++) {
-        const double e = load(t->dtype, expected, i), f = load(t->dtype, found, i), difference = fabs(e - f);
+        const double e = grt_element_load(t->dtype, expected, i), f = grt_element_load(t->dtype, found, i),
+                     difference = fabs(e - f);
         if (isfinite(e) && fabs(e) > largest)
             largest = fabs(e);
         if (e == f || (isnan(e) && isnan(f)))

@@ -3,6 +3,7 @@
  * library measures kernels. docs/decisions/tuning.md says what is measured and why so. */
 #include "src/base/structs.h"
 #include "src/api/step_bench.h"
+#include "src/base/grow.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -185,16 +186,7 @@ static bool add_candidate(grt_algo_trial *trial, const char *key, const void *da
     for (size_t i = 0; i < l->n; i++)
         if (l->list[i].size == size && !memcmp(l->list[i].data, data, size))
             return grt_now_ms() < l->end_ms;
-    if (l->n == l->capacity) {
-        const size_t grown = l->capacity ? 2 * l->capacity : 32;
-        candidate *list = realloc(l->list, grown * sizeof *list);
-        l->failed = l->failed || !list;
-        if (!list)
-            return false;
-        l->list = list;
-        l->capacity = grown;
-    }
-    void *copy = malloc(size + 1);
+    void *copy = GRT_GROW(l->list, l->n, l->capacity) ? malloc(size + 1) : NULL;
     l->failed = l->failed || !copy;
     if (!copy)
         return false;

@@ -51,7 +51,7 @@ struct group {
     grt_phases check;      /* of the weights' checksum */
 };
 
-/* ---- progress and the end of patience ---- */
+/* ---- progress and cancellation ---- */
 
 static void stop(group *g)
 {
@@ -83,10 +83,11 @@ static void tell(group *g, const item *it, const char *phase)
         g->asked_to_stop = true;
 }
 
-static grt_status on_phase(void *user, const char *phase)
+/* CANCELLED: the caller wants to stop. */
+static grt_status begin(item *it, const char *phase)
 {
-    item *it = user;
     group *g = it->group;
+    grt_phases_next(&it->session->phases, phase);
     pthread_mutex_lock(&g->progress);
     g->reached += strcmp(phase, "open device") ? 0.5 : 0;
     tell(g, it, phase);
@@ -188,13 +189,23 @@ static grt_status get_source(group *g, const grt_backend *backend, source **out_
     return status;
 }
 
-static grt_status fill(void *user, grt_session *session, void *block)
+static grt_status fill(item *it, void *block)
 {
-    item *it = user;
     source *s;
     GRT_TRY(get_source(it->group, it->backend, &s));
-    it->filled = grt_resident_retain(session->resident);
-    return grt_upload_run(s->upload, session->device, block, &session->uploaded);
+    it->filled = grt_resident_retain(it->session->resident);
+    return grt_upload_run(s->upload, it->session->device, block, &it->session->uploaded);
+}
+
+static grt_status place_weights(item *it)
+{
+    void *block;
+    GRT_TRY(grt_session_place_weights(it->session, &block));
+    if (!block)
+        return GRT_OK;
+    const grt_status status = fill(it, block);
+    grt_resident_settle(it->session->resident, status);
+    return status;
 }
 
 /* Start to read for devices that lack the weights, while they are being opened. What fails here fails again,
@@ -218,20 +229,30 @@ static void read_ahead(group *g)
 
 /* ---- devices ---- */
 
+static grt_status make_session(item *it)
+{
+    const group *g = it->group;
+    const int32_t share = g->options.threads / (int32_t)g->n;
+    GRT_TRY(grt_session_start(g->model, g->options.threads, g->options.fallback != NULL, g->start_ms,
+                              &it->session));
+    GRT_TRY(begin(it, "open device"));
+    GRT_TRY(grt_session_open_device(it->session, it->backend, it->number));
+    GRT_TRY(begin(it, "weights"));
+    GRT_TRY(place_weights(it));
+    GRT_TRY(begin(it, "create kernels"));
+    GRT_TRY(grt_session_create_kernels(it->session, share > 1 ? share : 1));
+    grt_phases_next(&it->session->phases, NULL);
+    return GRT_OK;
+}
+
 static void work_at(item *it)
 {
     group *g = it->group;
-    const int32_t share = g->options.threads / (int32_t)g->n;
-    const grt_session_how how = {.threads = g->options.threads,
-                                 .create_threads = share > 1 ? share : 1,
-                                 .fallback = g->options.fallback != NULL,
-                                 .start_ms = g->start_ms,
-                                 .fill = fill,
-                                 .begin = on_phase,
-                                 .user = it};
-    it->status = grt_session_make(g->model, it->backend, it->number, &how, &it->session);
+    it->status = make_session(it);
     if (it->status != GRT_OK) {
         it->error = strdup(grt_last_error());
+        grt_session_release(it->session);
+        it->session = NULL;
         if (!g->options.partial)
             stop(g);
         return;

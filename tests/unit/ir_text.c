@@ -3,7 +3,7 @@
 #include "graph/ir/infer.h"
 #include "tests/unit/ir_text.h"
 
-#include "backends/shared/element.h"
+#include "src/base/element.h"
 #include "graph/compile.h"
 #include "src/target/target.h"
 
@@ -99,7 +99,7 @@ static void read_constant(reader *r)
         t.dims[i] = atoll(dims[i]);
     t.data = grt_arena_alloc(r->module->arena, grt_tensor_bytes(&t) + 1);
     for (int64_t i = 0; i < grt_tensor_elements(&t); i++)
-        cpu_element_put(&t, i, r->n_words > 4 ? atof(r->words[4 + i % (r->n_words - 4)]) : next_random(r));
+        grt_element_put(&t, i, r->n_words > 4 ? atof(r->words[4 + i % (r->n_words - 4)]) : next_random(r));
     remember(r, r->words[1],
              ir_constant(r->module->main, r->words[1], grt_arena_memdup(r->module->arena, &t, sizeof t)));
 }
@@ -242,7 +242,7 @@ static void make_input(machine *m, const ir_module *module, ir_value *value)
     grt_value *v = &m->values[value->mark];
     ck_assert_int_eq(grt_value_alloc(v, value->type.dtype, value->type.rank, dims), GRT_OK);
     for (int64_t i = 0; i < grt_tensor_elements(&v->t); i++)
-        cpu_element_put(&v->t, i, next_random(&m->random));
+        grt_element_put(&v->t, i, next_random(&m->random));
 }
 
 static void run_node(machine *m, ir_node *node)

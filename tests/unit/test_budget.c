@@ -379,7 +379,6 @@ Suite *suite_test_budget(void)
 {
     Suite *suite = suite_create("budget");
     TCase *tests = tcase_create("budget");
-    tcase_set_timeout(tests, 120);
     tcase_add_loop_test(tests, compiling_is_bounded_by_the_models_size, 0, sizeof cases / sizeof *cases);
     tcase_add_test(tests, what_is_not_folded_still_runs);
     tcase_add_loop_test(tests, compiling_can_be_cancelled, 0, 2);

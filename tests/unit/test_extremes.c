@@ -338,7 +338,6 @@ Suite *suite_test_extremes(void)
 {
     Suite *suite = suite_create("extremes");
     TCase *tests = tcase_create("extremes");
-    tcase_set_timeout(tests, 120);
     tcase_add_loop_test(tests, a_result_or_a_message_in_no_time, 0, sizeof cases / sizeof *cases);
     tcase_add_test(tests, tensors_without_elements_are_results);
     tcase_add_test(tests, products_of_other_dims_are_bounded);

@@ -2,6 +2,7 @@
 /* Devices that refuse: too little memory at every point, captures that fail, pointers that are none; and that
  * memory of data-dependent outputs is kept between runs. */
 #include "tests/unit/onnx_model.h"
+#include "tests/unit/runtime.h"
 
 #include "src/exec/context.h"
 
@@ -9,19 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static grt_runtime *runtime;
-
-static void setup(void)
-{
-    setenv("GRAPHRT_ALGO_CACHE", "off", 1);
-    ck_assert_int_eq(grt_runtime_create(&runtime), GRT_OK);
-}
-
-static void teardown(void)
-{
-    grt_runtime_release(runtime);
-}
 
 static grt_model *open_built(grt_runtime *in, onnx_model *m)
 {
@@ -410,8 +398,7 @@ Suite *suite_test_faults(void)
 {
     Suite *suite = suite_create("faults");
     TCase *tests = tcase_create("faults");
-    tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_set_timeout(tests, 60);
+    tcase_add_checked_fixture(tests, runtime_open, runtime_close);
     tcase_add_test(tests, out_of_memory);
     tcase_add_test(tests, memory_comes_back);
     tcase_add_test(tests, dynamic_memory_is_kept);

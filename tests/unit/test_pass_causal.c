@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Masks that only hide later keys become an attribute. */
 #include "tests/unit/ir_text.h"
-
-#include <check.h>
+#include "tests/unit/suite.h"
 
 #define INPUTS(keys)             \
     "in q f32 1,2,3,4\n"         \
@@ -52,14 +51,5 @@ START_TEST(computed_masks_stay)
 }
 END_TEST
 
-Suite *suite_test_pass_causal(void)
-{
-    Suite *suite = suite_create("pass_causal");
-    TCase *tcase = tcase_create("all");
-    tcase_add_test(tcase, later_keys_are_hidden);
-    tcase_add_test(tcase, nothing_is_hidden);
-    tcase_add_test(tcase, other_masks_stay);
-    tcase_add_test(tcase, computed_masks_stay);
-    suite_add_tcase(suite, tcase);
-    return suite;
-}
+UNIT_SUITE(test_pass_causal, NULL, NULL, later_keys_are_hidden, nothing_is_hidden, other_masks_stay,
+           computed_masks_stay)

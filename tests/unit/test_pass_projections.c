@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The three projections in front of an attention become one. */
 #include "tests/unit/ir_text.h"
-
-#include <check.h>
+#include "tests/unit/suite.h"
 
 START_TEST(three_become_one)
 {
@@ -61,13 +60,5 @@ START_TEST(what_others_use_stays)
 END_TEST
 
 Suite *suite_test_pass_projections(void);
-Suite *suite_test_pass_projections(void)
-{
-    Suite *suite = suite_create("test_pass_projections");
-    TCase *tests = tcase_create("all");
-    tcase_add_test(tests, three_become_one);
-    tcase_add_test(tests, biases_and_groups_of_heads);
-    tcase_add_test(tests, what_others_use_stays);
-    suite_add_tcase(suite, tests);
-    return suite;
-}
+UNIT_SUITE(test_pass_projections, NULL, NULL, three_become_one, biases_and_groups_of_heads,
+           what_others_use_stays)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pass `sizes`. */
 #include "tests/unit/ir_text.h"
-
-#include <check.h>
+#include "tests/unit/suite.h"
 
 static void check_ops(const char *text, const char *expected)
 {
@@ -60,13 +59,4 @@ START_TEST(whole_shapes)
 }
 END_TEST
 
-Suite *suite_test_pass_sizes(void)
-{
-    Suite *suite = suite_create("pass_sizes");
-    TCase *tc = tcase_create("all");
-    tcase_add_test(tc, of_an_intermediate_value);
-    tcase_add_test(tc, what_is_no_size_stays);
-    tcase_add_test(tc, whole_shapes);
-    suite_add_tcase(suite, tc);
-    return suite;
-}
+UNIT_SUITE(test_pass_sizes, NULL, NULL, of_an_intermediate_value, what_is_no_size_stays, whole_shapes)

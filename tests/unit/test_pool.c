@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pools, and copies from and to page-locked memory: on the CPU and on the mirror. */
 #include "tests/unit/onnx_model.h"
+#include "tests/unit/runtime.h"
 
 #include <check.h>
 #include <pthread.h>
@@ -9,19 +10,6 @@
 
 static const char *const devices[] = {"cpu", "mirror:0"};
 enum { N_DEVICES = sizeof devices / sizeof *devices };
-
-static grt_runtime *runtime;
-
-static void setup(void)
-{
-    setenv("GRAPHRT_ALGO_CACHE", "off", 1);
-    ck_assert_int_eq(grt_runtime_create(&runtime), GRT_OK);
-}
-
-static void teardown(void)
-{
-    grt_runtime_release(runtime);
-}
 
 /* x [N] -> y = x + x, and z = -x */
 static grt_model *open_model(void)
@@ -320,8 +308,7 @@ Suite *suite_test_pool(void)
 {
     Suite *suite = suite_create("pool");
     TCase *tests = tcase_create("pool");
-    tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_set_timeout(tests, 120);
+    tcase_add_checked_fixture(tests, runtime_open, runtime_close);
     tcase_add_test(tests, copies_of_all_sizes);
     tcase_add_test(tests, pinned_memory);
     tcase_add_test(tests, enqueued_copies);

@@ -189,14 +189,6 @@ static grt_session *session;
 static grt_context *context;
 static float a[4 * 8], b[8 * 8], c[8 * 16];
 
-static grt_status no_weights(void *user, grt_session *s, void *block)
-{
-    (void)user;
-    (void)s;
-    (void)block;
-    return GRT_OK;
-}
-
 /* y = a b b c: three products, two of them of one kind */
 static void open_model(void)
 {
@@ -224,11 +216,16 @@ static void open_context(void)
 
 static void open_all(void)
 {
-    const grt_session_how how = {.threads = 1, .create_threads = 1, .fill = no_weights};
+    void *block;
     ck_assert_int_eq(grt_runtime_create(&runtime), GRT_OK);
     ck_assert_int_eq(grt_runtime_set_algo_cache(runtime, path), GRT_OK);
     open_model();
-    ck_assert_msg(grt_session_make(model, &lab, 0, &how, &session) == GRT_OK, "%s", grt_last_error());
+    ck_assert_int_eq(grt_session_start(model, 1, false, 0, &session), GRT_OK);
+    ck_assert_msg(grt_session_open_device(session, &lab, 0) == GRT_OK, "%s", grt_last_error());
+    ck_assert_int_eq(grt_session_place_weights(session, &block), GRT_OK);
+    if (block) /* there are no weights to fill it with */
+        grt_resident_settle(session->resident, GRT_OK);
+    ck_assert_msg(grt_session_create_kernels(session, 1) == GRT_OK, "%s", grt_last_error());
     open_context();
 }
 
@@ -406,9 +403,9 @@ START_TEST(noise_changes_nothing)
 }
 END_TEST
 
-static grt_algo_row row_of(const char *key, const char *data, grt_algo_source source)
+static grt_choice row_of(const char *key, const char *data, grt_choice_source source)
 {
-    return (grt_algo_row){.key = key, .data = data, .size = strlen(data), .source = (int32_t)source};
+    return (grt_choice){.key = key, .data = data, .size = strlen(data), .source = (int32_t)source};
 }
 
 static const char *kept_key;
@@ -435,10 +432,10 @@ START_TEST(measured_before_said)
     close_all();
     open_all();
     /* What a plan has from a heuristic does not hide what was measured; what it has from measuring does. */
-    grt_algo_row row = row_of(kept_key, "1 1", GRT_ALGO_HEURISTIC);
+    grt_choice row = row_of(kept_key, "1 1", GRT_CHOICE_HEURISTIC);
     grt_algo_cache_add_plan(runtime->algos, &row, 1);
     ck_assert_int_eq(way_of_a_new_context(), GOOD);
-    row = row_of(kept_key, "1 1", GRT_ALGO_TUNED);
+    row = row_of(kept_key, "1 1", GRT_CHOICE_TUNED);
     grt_algo_cache_add_plan(runtime->algos, &row, 1);
     ck_assert_int_eq(way_of_a_new_context(), SLOWER);
     /* Until it is measured again. */
@@ -551,7 +548,6 @@ Suite *suite_test_tune(void)
     Suite *suite = suite_create("tune");
     TCase *tests = tcase_create("tune");
     tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_set_timeout(tests, 60);
     tcase_add_test(tests, the_fastest_sound_one_wins);
     tcase_add_test(tests, the_next_process_has_it);
     tcase_add_test(tests, rows_say_what_was_measured);

@@ -229,7 +229,6 @@ Suite *suite_test_upload(void)
 {
     Suite *suite = suite_create("upload");
     TCase *tests = tcase_create("upload");
-    tcase_set_timeout(tests, 120);
     tcase_add_test(tests, everybody_gets_everything);
     tcase_add_test(tests, a_device_that_breaks);
     tcase_add_test(tests, cancelled);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* RotaryEmbedding: pairs of each head's leading elements are rotated by the angle of their position. */
 #include "backends/cpu/cpu.h"
-#include "backends/cpu/element.h"
+#include "src/base/element.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -93,10 +93,10 @@ static void rotate(const grt_run *run, int64_t at, int64_t cache_at, int64_t hal
     const grt_tensor *x = run->in[0];
     int64_t step = interleaved ? 2 : 1, other = interleaved ? 1 : half;
     for (int64_t p = 0; p < half; p++) {
-        double a = cpu_element_get(x, at + p * step), b = cpu_element_get(x, at + p * step + other);
-        double c = cpu_element_get(run->in[1], cache_at + p), s = cpu_element_get(run->in[2], cache_at + p);
-        cpu_element_put(run->out[0], at + p * step, c * a - s * b);
-        cpu_element_put(run->out[0], at + p * step + other, s * a + c * b);
+        double a = grt_element_get(x, at + p * step), b = grt_element_get(x, at + p * step + other);
+        double c = grt_element_get(run->in[1], cache_at + p), s = grt_element_get(run->in[2], cache_at + p);
+        grt_element_put(run->out[0], at + p * step, c * a - s * b);
+        grt_element_put(run->out[0], at + p * step + other, s * a + c * b);
     }
 }
 

@@ -3,7 +3,7 @@
 #include "backends/cpu/act.h"
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/dispatch.h"
-#include "backends/cpu/element.h"
+#include "src/base/element.h"
 #include "backends/cpu/softmax.h"
 
 #include <math.h>
@@ -92,12 +92,12 @@ static void run_exact(const softmax_shape *s, const grt_tensor *x, grt_tensor *y
         const int64_t at = i / s->inner * s->size * s->inner + i % s->inner;
         double top = -INFINITY, sum = 0.0;
         for (int64_t k = 0; k < s->size; k++)
-            top = fmax(top, cpu_element_get(x, at + k * s->inner));
+            top = fmax(top, grt_element_get(x, at + k * s->inner));
         for (int64_t k = 0; k < s->size; k++)
-            sum += exp(cpu_element_get(x, at + k * s->inner) - top);
+            sum += exp(grt_element_get(x, at + k * s->inner) - top);
         for (int64_t k = 0; k < s->size; k++) {
-            const double d = cpu_element_get(x, at + k * s->inner) - top;
-            cpu_element_put(y, at + k * s->inner, s->log ? d - log(sum) : exp(d) / sum);
+            const double d = grt_element_get(x, at + k * s->inner) - top;
+            grt_element_put(y, at + k * s->inner, s->log ? d - log(sum) : exp(d) / sum);
         }
     }
 }

@@ -16,26 +16,6 @@ struct number {
     bool is_whole, is_signed;
 };
 
-__device__ __forceinline__ grt_float8_format format_of(grt_dtype dtype)
-{
-    switch (dtype) {
-    case GRT_DTYPE_FLOAT8E4M3FN:
-        return GRT_FLOAT8_E4M3FN;
-    case GRT_DTYPE_FLOAT8E4M3FNUZ:
-        return GRT_FLOAT8_E4M3FNUZ;
-    case GRT_DTYPE_FLOAT8E5M2:
-        return GRT_FLOAT8_E5M2;
-    default:
-        return GRT_FLOAT8_E5M2FNUZ;
-    }
-}
-
-__device__ __forceinline__ uint8_t packed(const void *data, int64_t i, int bits)
-{
-    int per = 8 / bits;
-    return (uint8_t)(((const uint8_t *)data)[i / per] >> (i % per * bits) & ((1 << bits) - 1));
-}
-
 __device__ __forceinline__ number real_number(double v)
 {
     return {v, 0, false, true};
@@ -52,7 +32,7 @@ __device__ number load(grt_dtype dtype, const void *data, int64_t i)
     case GRT_DTYPE_DOUBLE:
     case GRT_DTYPE_FLOAT16:
     case GRT_DTYPE_BFLOAT16:
-        return real_number(cpu_element_load(dtype, data, i));
+        return real_number(grt_element_load(dtype, data, i));
     case GRT_DTYPE_INT64:
         return whole_number(((const int64_t *)data)[i]);
     case GRT_DTYPE_UINT64:
@@ -63,19 +43,19 @@ __device__ number load(grt_dtype dtype, const void *data, int64_t i)
     case GRT_DTYPE_FLOAT8E4M3FNUZ:
     case GRT_DTYPE_FLOAT8E5M2:
     case GRT_DTYPE_FLOAT8E5M2FNUZ:
-        return real_number(grt_float8_to_float(((const uint8_t *)data)[i], format_of(dtype)));
+        return real_number(grt_float8_to_float(((const uint8_t *)data)[i], grt_float8_format_of(dtype)));
     case GRT_DTYPE_FLOAT4E2M1:
-        return real_number(grt_float4_to_float(packed(data, i, 4)));
+        return real_number(grt_float4_to_float(grt_packed_get(data, i, 4)));
     case GRT_DTYPE_UINT4:
-        return whole_number(packed(data, i, 4));
+        return whole_number(grt_packed_get(data, i, 4));
     case GRT_DTYPE_UINT2:
-        return whole_number(packed(data, i, 2));
+        return whole_number(grt_packed_get(data, i, 2));
     case GRT_DTYPE_INT4:
-        return whole_number((int8_t)(packed(data, i, 4) << 4) >> 4);
+        return whole_number((int8_t)(grt_packed_get(data, i, 4) << 4) >> 4);
     case GRT_DTYPE_INT2:
-        return whole_number((int8_t)(packed(data, i, 2) << 6) >> 6);
+        return whole_number((int8_t)(grt_packed_get(data, i, 2) << 6) >> 6);
     default:
-        return whole_number((int64_t)cpu_element_load(dtype, data, i));
+        return whole_number((int64_t)grt_element_load(dtype, data, i));
     }
 }
 
@@ -117,7 +97,7 @@ __device__ uint8_t code_of(grt_dtype dtype, number x, way how)
     case GRT_DTYPE_FLOAT8E4M3FNUZ:
     case GRT_DTYPE_FLOAT8E5M2:
     case GRT_DTYPE_FLOAT8E5M2FNUZ:
-        return grt_float_to_float8(to_float(x), format_of(dtype), how.saturate);
+        return grt_float_to_float8(to_float(x), grt_float8_format_of(dtype), how.saturate);
     case GRT_DTYPE_FLOAT4E2M1:
         return grt_float_to_float4(to_float(x));
     case GRT_DTYPE_BOOL:

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See plan_tuning.h. The section is the last one of a file, so that the rest need not move when it changes.
- */
-#include "src/algos/tuning.h"
+/* See choices.h. The section is the last one of a file, so that the rest need not move when it changes. */
+#include "src/plan/choices.h"
 
-#include "backends/algos.h"
 #include "proto/plan.pb-c.h"
-#include "src/plan/source.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -15,26 +12,26 @@
 
 static const char *problem_of(const char *key, size_t key_size, size_t size, uint32_t source, double cost_ms)
 {
-    return key_size == 0 || key_size > GRT_ALGO_MAX_KEY ? "its key is empty or longer than 64 KiB"
-           : memchr(key, 0, key_size)                   ? "its key has a zero byte in it"
-           : size > GRT_ALGO_MAX_DATA                   ? "its data is longer than 1 MiB"
-           : source != GRT_ALGO_HEURISTIC && source != GRT_ALGO_TUNED ? "its source is unknown"
-           : !isfinite(cost_ms) || cost_ms < 0                        ? "its cost is negative or no number"
-                                                                      : NULL;
+    return key_size == 0 || key_size > GRT_CHOICE_MAX_KEY ? "its key is empty or longer than 64 KiB"
+           : memchr(key, 0, key_size)                     ? "its key has a zero byte in it"
+           : size > GRT_CHOICE_MAX_DATA                   ? "its data is longer than 1 MiB"
+           : source != GRT_CHOICE_HEURISTIC && source != GRT_CHOICE_TUNED ? "its source is unknown"
+           : !isfinite(cost_ms) || cost_ms < 0 ? "its cost is negative or no number"
+                                               : NULL;
 }
 
 static int by_key(const void *a, const void *b)
 {
-    const grt_algo_row *const *x = a, *const *y = b;
+    const grt_choice *const *x = a, *const *y = b;
     const int order = strcmp((*x)->key, (*y)->key);
     return order ? order : *x < *y ? -1 : *x > *y; /* of one array: the later one last */
 }
 
 /* The last row of each key, in order, without those that are to go. */
-static grt_status sort(const grt_algo_row *rows, size_t n, grt_algo_row **out_rows, size_t *out_n)
+static grt_status sort(const grt_choice *rows, size_t n, grt_choice **out_rows, size_t *out_n)
 {
-    const grt_algo_row **order = malloc((n + 1) * sizeof *order);
-    grt_algo_row *sorted = malloc((n + 1) * sizeof *sorted);
+    const grt_choice **order = malloc((n + 1) * sizeof *order);
+    grt_choice *sorted = malloc((n + 1) * sizeof *sorted);
     size_t kept = 0;
     if (!order || !sorted) {
         free(order);
@@ -54,7 +51,7 @@ static grt_status sort(const grt_algo_row *rows, size_t n, grt_algo_row **out_ro
     return GRT_OK;
 }
 
-static grt_status check_rows(const grt_algo_row *rows, size_t n)
+static grt_status check_rows(const grt_choice *rows, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         const char *key = rows[i].key ? rows[i].key : "";
@@ -71,11 +68,11 @@ static grt_status check_rows(const grt_algo_row *rows, size_t n)
     return GRT_OK;
 }
 
-grt_status grt_plan_tuning_merge(const grt_algo_row *old, size_t n_old, const grt_algo_row *rows, size_t n,
-                                 grt_algo_row **out_rows, size_t *out_n)
+grt_status grt_choices_merge(const grt_choice *old, size_t n_old, const grt_choice *rows, size_t n,
+                             grt_choice **out_rows, size_t *out_n)
 {
     GRT_TRY(check_rows(rows, n));
-    grt_algo_row *all = malloc((n_old + n + 1) * sizeof *all);
+    grt_choice *all = malloc((n_old + n + 1) * sizeof *all);
     if (!all)
         return grt_fail_memory((n_old + n) * sizeof *all);
     if (n_old)
@@ -89,7 +86,7 @@ grt_status grt_plan_tuning_merge(const grt_algo_row *old, size_t n_old, const gr
 
 /* ---- bytes ---- */
 
-grt_status plan_tuning_encode(const grt_algo_row *rows, size_t n, void **out_data, size_t *out_size)
+grt_status plan_choices_encode(const grt_choice *rows, size_t n, void **out_data, size_t *out_size)
 {
     GRT_TRY(check_rows(rows, n));
     Grt__Plan__Choice *choices = malloc((n + 1) * sizeof *choices), **list = malloc((n + 1) * sizeof *list);
@@ -132,7 +129,7 @@ static void message_free(void *arena, void *data)
 
 static grt_status decode_rows(const char *path, const Grt__Plan__Tuning *m, grt_plan *plan)
 {
-    grt_algo_row *rows = GRT_ARENA_ARRAY(plan->arena, grt_algo_row, m->n_choices + 1);
+    grt_choice *rows = GRT_ARENA_ARRAY(plan->arena, grt_choice, m->n_choices + 1);
     for (size_t i = 0; rows && i < m->n_choices; i++) {
         const Grt__Plan__Choice *c = m->choices[i];
         const char *problem =
@@ -148,20 +145,20 @@ static grt_status decode_rows(const char *path, const Grt__Plan__Tuning *m, grt_
         if (i && strcmp(rows[i - 1].key, key) >= 0)
             return grt_fail(GRT_STATUS_INVALID_PLAN,
                             "%s: section TUNING: row %zu: its key is not above the one before", path, i);
-        rows[i] = (grt_algo_row){.key = key,
-                                 .data = data,
-                                 .size = c->data.len,
-                                 .source = (int32_t)c->source,
-                                 .cost_ms = c->cost_ms};
+        rows[i] = (grt_choice){.key = key,
+                               .data = data,
+                               .size = c->data.len,
+                               .source = (int32_t)c->source,
+                               .cost_ms = c->cost_ms};
     }
     if (!rows)
         return grt_fail_memory(m->n_choices * sizeof *rows);
-    plan->tuning = rows;
-    plan->n_tuning = m->n_choices;
+    plan->choices = rows;
+    plan->n_choices = m->n_choices;
     return GRT_OK;
 }
 
-grt_status plan_tuning_decode(const char *path, const void *data, size_t size, grt_plan *plan)
+grt_status plan_choices_decode(const char *path, const void *data, size_t size, grt_plan *plan)
 {
     grt_arena *messages = grt_arena_create();
     if (!messages)
@@ -175,29 +172,5 @@ grt_status plan_tuning_decode(const char *path, const void *data, size_t size, g
                                                                 "protobuf message",
                                                                 path, size);
     grt_arena_release(messages);
-    return status;
-}
-
-/* ---- files ---- */
-
-grt_status grt_plan_tuning_write(const char *plan_path, const char *out_path, const grt_algo_row *rows,
-                                 size_t n)
-{
-    if (!plan_path || !out_path || (n && !rows))
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_plan_tuning_write: a NULL");
-    plan_source s;
-    grt_algo_row *merged = NULL;
-    size_t n_merged = 0, size = 0;
-    void *tuning = NULL;
-    grt_status status = plan_source_open(plan_path, &s);
-    if (status == GRT_OK)
-        status = grt_plan_tuning_merge(s.plan->tuning, s.plan->n_tuning, rows, n, &merged, &n_merged);
-    if (status == GRT_OK && n_merged)
-        status = plan_tuning_encode(merged, n_merged, &tuning, &size);
-    if (status == GRT_OK)
-        status = plan_source_write(&s, out_path, PLAN_TUNING, tuning, size);
-    free(tuning);
-    free(merged);
-    plan_source_close(&s);
     return status;
 }

@@ -2,7 +2,8 @@
 /* Choices that come with plans: which devices they serve, that they win over the cache's file and stay out of
  * it, and what happens when the library refuses them. */
 #include "src/algos/cache.h"
-#include "src/algos/overlay.h"
+#include "src/algos/db.h"
+#include "src/algos/plan_store.h"
 #include "tests/unit/files.h"
 #include "tests/unit/onnx_model.h"
 
@@ -12,29 +13,36 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- the overlay by itself ---- */
+/* ---- the store by itself ---- */
 
-static grt_algo_row row(const char *key, const char *data, int32_t source)
+static grt_choice row(const char *key, const char *data, int32_t source)
 {
-    return (grt_algo_row){.key = key, .data = data, .size = strlen(data), .source = source};
+    return (grt_choice){.key = key, .data = data, .size = strlen(data), .source = source};
 }
 
-static const char *found(const grt_algo_overlay *overlay, const char *key)
+static const char *found(const grt_plan_store *store, const char *key)
 {
-    const grt_algo_row *r = grt_algo_overlay_find(overlay, key);
+    const grt_choice *r = store->base.find(&store->base, key);
     return r ? r->data : "none";
+}
+
+static void keep_all(grt_plan_store *store, const grt_choice *choices, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        ck_assert(store->base.keep(&store->base, &choices[i]));
 }
 
 #define KEY(gpu, sm, driver, rest) "op=Conv;gpu=" gpu ";sm=" sm ";driver=" driver ";" rest
 
 START_TEST(which_devices_a_choice_serves)
 {
-    grt_algo_overlay o = {0};
+    grt_plan_store o;
+    grt_plan_store_init(&o);
     ck_assert_str_eq(found(&o, KEY("H200", "90", "13000", "cudnn=9;n=1;")), "none");
-    const grt_algo_row rows[] = {row(KEY("H100", "90", "0", "cudnn=9;n=1;"), "h100", 1),
-                                 row(KEY("A100", "80", "0", "cudnn=9;n=1;"), "a100", 1),
-                                 row("op=Conv;gpu=x;driver=1;cudnn=9;n=1;", "no sm", 1)};
-    grt_algo_overlay_add(&o, rows, 3);
+    const grt_choice rows[] = {row(KEY("H100", "90", "0", "cudnn=9;n=1;"), "h100", 1),
+                               row(KEY("A100", "80", "0", "cudnn=9;n=1;"), "a100", 1),
+                               row("op=Conv;gpu=x;driver=1;cudnn=9;n=1;", "no sm", 1)};
+    keep_all(&o, rows, 3);
     ck_assert_str_eq(found(&o, KEY("H100", "90", "0", "cudnn=9;n=1;")), "h100");
     ck_assert_str_eq(found(&o, KEY("H100", "90", "13000", "cudnn=9;n=1;")), "h100"); /* any driver */
     ck_assert_str_eq(found(&o, KEY("H200", "90", "13000", "cudnn=9;n=1;")), "h100"); /* any name */
@@ -44,16 +52,16 @@ START_TEST(which_devices_a_choice_serves)
     ck_assert_str_eq(found(&o, KEY("H200", "90", "13000", "cudnn=9;n=2;")), "none");
     ck_assert_str_eq(found(&o, "op=Conv;gpu=x;driver=2;cudnn=9;n=1;"), "no sm");
     ck_assert_str_eq(found(&o, "op=Conv;gpu=y;driver=1;cudnn=9;n=1;"), "none");
-    const grt_algo_row own = row(KEY("H200", "90", "1", "cudnn=9;n=1;"), "h200", 1);
-    grt_algo_overlay_add(&o, &own, 1);
+    const grt_choice own = row(KEY("H200", "90", "1", "cudnn=9;n=1;"), "h200", 1);
+    ck_assert(o.base.keep(&o.base, &own));
     ck_assert_str_eq(found(&o, KEY("H200", "90", "13000", "cudnn=9;n=1;")), "h200"); /* its own name first */
     ck_assert_str_eq(found(&o, KEY("H100", "90", "13000", "cudnn=9;n=1;")), "h100");
     ck_assert_str_eq(found(&o, KEY("GH200", "90", "13000", "cudnn=9;n=1;")), "h100"); /* else the first */
-    const grt_algo_row tuned = row(KEY("H200", "90", "2", "cudnn=9;n=1;"), "measured", 2);
-    grt_algo_overlay_add(&o, &tuned, 1);
+    const grt_choice tuned = row(KEY("H200", "90", "2", "cudnn=9;n=1;"), "measured", 2);
+    ck_assert(o.base.keep(&o.base, &tuned));
     ck_assert_str_eq(found(&o, KEY("H200", "90", "13000", "cudnn=9;n=1;")), "measured");
     ck_assert_str_eq(found(&o, KEY("H100", "90", "13000", "cudnn=9;n=1;")), "h100");
-    grt_algo_overlay_release(&o);
+    o.base.release(&o.base);
 }
 END_TEST
 
@@ -61,31 +69,33 @@ START_TEST(refused_choices_stay_refused)
 {
     static const char h200[] = KEY("H200", "90", "5", "cudnn=9;n=1;"),
                       h100[] = KEY("H100", "90", "5", "cudnn=9;n=1;");
-    grt_algo_overlay o = {0};
-    const grt_algo_row rows[] = {row(h200, "a", 1), row(h100, "b", 1)};
-    ck_assert(!grt_algo_overlay_reject(&o, h200));
-    grt_algo_overlay_add(&o, rows, 2);
-    ck_assert(grt_algo_overlay_reject(&o, h200));
+    grt_plan_store o;
+    grt_plan_store_init(&o);
+    const grt_choice rows[] = {row(h200, "a", 1), row(h100, "b", 1)};
+    ck_assert(!o.base.reject(&o.base, h200));
+    keep_all(&o, rows, 2);
+    ck_assert(o.base.reject(&o.base, h200));
     ck_assert_str_eq(found(&o, h200), "b"); /* the next best */
-    ck_assert(grt_algo_overlay_reject(&o, h200));
+    ck_assert(o.base.reject(&o.base, h200));
     ck_assert_str_eq(found(&o, h200), "none");
-    ck_assert(!grt_algo_overlay_reject(&o, h200));
-    grt_algo_overlay_add(&o, rows, 2); /* another session of the plan */
+    ck_assert(!o.base.reject(&o.base, h200));
+    keep_all(&o, rows, 2); /* another session of the plan */
     ck_assert_str_eq(found(&o, h200), "none");
-    const grt_algo_row better = row(h200, "c", 1);
-    grt_algo_overlay_add(&o, &better, 1);
+    const grt_choice better = row(h200, "c", 1);
+    ck_assert(o.base.keep(&o.base, &better));
     ck_assert_str_eq(found(&o, h200), "c");
-    grt_algo_overlay_release(&o);
+    o.base.release(&o.base);
 }
 END_TEST
 
 START_TEST(other_versions_are_told)
 {
-    grt_algo_overlay o = {0};
+    grt_plan_store o;
+    grt_plan_store_init(&o);
     grt_text there = {0}, here = {0};
-    const grt_algo_row rows[] = {row(KEY("H100", "90", "0", "cudnn=91900;n=1;m=2;"), "x", 1)};
-    ck_assert(!grt_algo_overlay_version(&o, rows[0].key, &there, &here));
-    grt_algo_overlay_add(&o, rows, 1);
+    const grt_choice rows[] = {row(KEY("H100", "90", "0", "cudnn=91900;n=1;m=2;"), "x", 1)};
+    ck_assert(!grt_plan_store_version(&o, rows[0].key, &there, &here));
+    keep_all(&o, rows, 1);
     static const char *const same[] = {KEY("H200", "90", "1", "cudnn=91900;n=1;m=2;"),
                                        KEY("H200", "90", "1", "cudnn=91400;n=2;m=2;"),
                                        KEY("H200", "90", "1", "cudnn=91400;n=1;"),
@@ -96,13 +106,13 @@ START_TEST(other_versions_are_told)
                                        "op=Conv;",
                                        ""};
     for (size_t i = 0; i < sizeof same / sizeof *same; i++)
-        ck_assert_msg(!grt_algo_overlay_version(&o, same[i], &there, &here), "%s", same[i]);
-    ck_assert(grt_algo_overlay_version(&o, KEY("H200", "90", "1", "cudnn=91400;n=1;m=2;"), &there, &here));
+        ck_assert_msg(!grt_plan_store_version(&o, same[i], &there, &here), "%s", same[i]);
+    ck_assert(grt_plan_store_version(&o, KEY("H200", "90", "1", "cudnn=91400;n=1;m=2;"), &there, &here));
     ck_assert_str_eq(grt_text_get(&there), "cudnn=91900");
     ck_assert_str_eq(grt_text_get(&here), "cudnn=91400");
     grt_text_release(&there);
     grt_text_release(&here);
-    grt_algo_overlay_release(&o);
+    o.base.release(&o.base);
 }
 END_TEST
 
@@ -357,8 +367,8 @@ START_TEST(choices_from_another_machine)
     ck_assert_str_eq(gpus_of_plan(), "gpu=null gpu=null "); /* not those that are chosen here */
     snprintf(key, sizeof key,
              "op=MatMul;gpu=there;sm=10;driver=7;nulls=1;in0=float32[2x8];in1=float32[8x4];");
-    const grt_algo_row row = {
-        .key = key, .data = "of no use", .size = 9, .source = GRT_ALGO_TUNED, .cost_ms = 1};
+    const grt_choice row = {
+        .key = key, .data = "of no use", .size = 9, .source = GRT_CHOICE_TUNED, .cost_ms = 1};
     ck_assert_int_eq(grt_algo_db_write(exported, &row, 1), GRT_OK);
     options.choices = exported;
     ck_assert_msg(compile(&options) == GRT_OK, "%s", grt_last_error());
@@ -387,15 +397,14 @@ START_TEST(choices_that_cannot_be_made)
 }
 END_TEST
 
-Suite *suite_test_algo_overlay(void)
+Suite *suite_test_plan_store(void)
 {
-    Suite *suite = suite_create("algo_overlay");
-    TCase *alone = tcase_create("overlay"), *tc = tcase_create("sessions");
+    Suite *suite = suite_create("plan_store");
+    TCase *alone = tcase_create("store"), *tc = tcase_create("sessions");
     tcase_add_test(alone, which_devices_a_choice_serves);
     tcase_add_test(alone, refused_choices_stay_refused);
     tcase_add_test(alone, other_versions_are_told);
     suite_add_tcase(suite, alone);
-    tcase_set_timeout(tc, 60);
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, a_plan_brings_its_choices);
     tcase_add_test(tc, the_cache_takes_over_where_the_library_refuses);

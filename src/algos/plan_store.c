@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See algo_overlay.h. */
-#include "src/algos/overlay.h"
+/* See plan_store.h. */
+#include "src/algos/plan_store.h"
 
-#include "backends/algos.h"
 #include "src/base/hash.h"
 
 #include <stdlib.h>
@@ -10,10 +9,10 @@
 
 typedef struct variant {
     struct variant *next;
-    grt_algo_row row; /* key and data belong to it; rejected: as find and reject say */
+    grt_choice choice; /* key and data belong to it; rejected: as find and reject say */
 } variant;
 
-typedef struct grt_algo_group {
+typedef struct grt_plan_group {
     char *key;
     variant *variants;
     UT_hash_handle hh;
@@ -74,12 +73,12 @@ static char *portable(const char *key)
     return out;
 }
 
-static group *find_group(const grt_algo_overlay *overlay, const char *key)
+static group *find_group(const grt_plan_store *store, const char *key)
 {
     group *g = NULL;
-    char *name = overlay->groups ? portable(key) : NULL;
+    char *name = store->groups ? portable(key) : NULL;
     if (name)
-        HASH_FIND_STR(overlay->groups, name, g);
+        HASH_FIND_STR(store->groups, name, g);
     free(name);
     return g;
 }
@@ -88,37 +87,37 @@ static group *find_group(const grt_algo_overlay *overlay, const char *key)
 
 static void release_variant(variant *v)
 {
-    free((char *)v->row.key);
-    free((void *)v->row.data);
+    free((char *)v->choice.key);
+    free((void *)v->choice.data);
     free(v);
 }
 
-static variant *copy_of(const grt_algo_row *row)
+static variant *copy_of(const grt_choice *choice)
 {
     variant *v = calloc(1, sizeof *v);
-    char *key = strdup(row->key), *data = malloc(row->size + 1);
+    char *key = strdup(choice->key), *data = malloc(choice->size + 1);
     if (!v || !key || !data) {
         free(v);
         free(key);
         free(data);
         return NULL;
     }
-    if (row->size)
-        memcpy(data, row->data, row->size);
-    data[row->size] = '\0';
-    v->row = *row;
-    v->row.key = key;
-    v->row.data = data;
-    v->row.rejected = false;
+    if (choice->size)
+        memcpy(data, choice->data, choice->size);
+    data[choice->size] = '\0';
+    v->choice = *choice;
+    v->choice.key = key;
+    v->choice.data = data;
+    v->choice.rejected = false;
     return v;
 }
 
-static group *find_or_add(grt_algo_overlay *overlay, const char *key)
+static group *find_or_add(grt_plan_store *store, const char *key)
 {
     char *name = portable(key);
     group *g = NULL;
     if (name)
-        HASH_FIND_STR(overlay->groups, name, g);
+        HASH_FIND_STR(store->groups, name, g);
     if (g || !name) {
         free(name);
         return g;
@@ -129,7 +128,7 @@ static group *find_or_add(grt_algo_overlay *overlay, const char *key)
         return NULL;
     }
     g->key = name;
-    HASH_ADD_KEYPTR(hh, overlay->groups, g->key, strlen(g->key), g);
+    HASH_ADD_KEYPTR(hh, store->groups, g->key, strlen(g->key), g);
     if (GRT_HASH_HAS(g))
         return g;
     free(name);
@@ -137,38 +136,39 @@ static group *find_or_add(grt_algo_overlay *overlay, const char *key)
     return NULL;
 }
 
-static void add(grt_algo_overlay *overlay, const grt_algo_row *row)
+static grt_plan_store *store_of(const grt_choice_store *base)
 {
-    group *g = find_or_add(overlay, row->key);
+    return (grt_plan_store *)(uintptr_t)base;
+}
+
+static bool keep(grt_choice_store *base, const grt_choice *choice)
+{
+    group *g = find_or_add(store_of(base), choice->key);
     variant **at = g ? &g->variants : NULL;
-    while (at && *at && strcmp((*at)->row.key, row->key) != 0)
+    while (at && *at && strcmp((*at)->choice.key, choice->key) != 0)
         at = &(*at)->next;
     variant *old = at ? *at : NULL;
-    if (old && old->row.size == row->size && !memcmp(old->row.data, row->data, row->size)) {
-        old->row.source = row->source; /* it may have been measured since */
-        old->row.cost_ms = row->cost_ms;
-        return;
+    if (old && old->choice.size == choice->size && !memcmp(old->choice.data, choice->data, choice->size)) {
+        old->choice.source = choice->source; /* it may have been measured since */
+        old->choice.cost_ms = choice->cost_ms;
+        return true;
     }
-    variant *fresh = at ? copy_of(row) : NULL;
+    variant *fresh = at ? copy_of(choice) : NULL;
     if (!fresh)
-        return;
+        return false;
     fresh->next = old ? old->next : NULL;
     *at = fresh;
     if (old)
         release_variant(old);
+    return true;
 }
 
-void grt_algo_overlay_add(grt_algo_overlay *overlay, const grt_algo_row *rows, size_t n)
+static void release(grt_choice_store *base)
 {
-    for (size_t i = 0; i < n; i++)
-        add(overlay, &rows[i]);
-}
-
-void grt_algo_overlay_release(grt_algo_overlay *overlay)
-{
+    grt_plan_store *store = store_of(base);
     group *g, *next;
-    HASH_ITER (hh, overlay->groups, g, next) {
-        HASH_DEL(overlay->groups, g);
+    HASH_ITER (hh, store->groups, g, next) {
+        HASH_DEL(store->groups, g);
         for (variant *v = g->variants, *after; v; v = after) {
             after = v->next;
             release_variant(v);
@@ -181,19 +181,19 @@ void grt_algo_overlay_release(grt_algo_overlay *overlay)
 /* ---- asking ---- */
 
 /* How well a row fits: for this GPU before others, measured before said, then the very same key. */
-static int fit(const grt_algo_row *row, const char *key)
+static int fit(const grt_choice *choice, const char *key)
 {
-    return 4 * same_part(find_part(key, "gpu"), find_part(row->key, "gpu")) +
-           2 * (row->source == GRT_ALGO_TUNED) + !strcmp(row->key, key) + 1;
+    return 4 * same_part(find_part(key, "gpu"), find_part(choice->key, "gpu")) +
+           2 * (choice->source == GRT_CHOICE_TUNED) + !strcmp(choice->key, key) + 1;
 }
 
-static variant *best(const grt_algo_overlay *overlay, const char *key)
+static variant *best(const grt_plan_store *store, const char *key)
 {
-    const group *g = find_group(overlay, key);
+    const group *g = find_group(store, key);
     variant *found = NULL;
     int most = 0;
     for (variant *v = g ? g->variants : NULL; v; v = v->next) {
-        const int n = v->row.rejected ? 0 : fit(&v->row, key);
+        const int n = v->choice.rejected ? 0 : fit(&v->choice, key);
         if (n > most) {
             most = n;
             found = v;
@@ -202,18 +202,23 @@ static variant *best(const grt_algo_overlay *overlay, const char *key)
     return found;
 }
 
-const grt_algo_row *grt_algo_overlay_find(const grt_algo_overlay *overlay, const char *key)
+static const grt_choice *find(const grt_choice_store *base, const char *key)
 {
-    const variant *v = best(overlay, key);
-    return v ? &v->row : NULL;
+    const variant *v = best(store_of(base), key);
+    return v ? &v->choice : NULL;
 }
 
-bool grt_algo_overlay_reject(grt_algo_overlay *overlay, const char *key)
+static bool reject(grt_choice_store *base, const char *key)
 {
-    variant *v = best(overlay, key);
+    variant *v = best(store_of(base), key);
     if (v)
-        v->row.rejected = true;
+        v->choice.rejected = true;
     return v != NULL;
+}
+
+void grt_plan_store_init(grt_plan_store *store)
+{
+    *store = (grt_plan_store){.base = {find, keep, reject, release}};
 }
 
 /* Keys begin with op, gpu, sm and driver; a kernel's own parts follow, its library's version first. */
@@ -238,12 +243,11 @@ static bool differ_in_version(const char *a, const char *b)
     return true;
 }
 
-bool grt_algo_overlay_version(const grt_algo_overlay *overlay, const char *key, grt_text *there,
-                              grt_text *here)
+bool grt_plan_store_version(const grt_plan_store *store, const char *key, grt_text *there, grt_text *here)
 {
-    char *name = overlay->groups ? portable(key) : NULL;
+    char *name = store->groups ? portable(key) : NULL;
     bool found = false;
-    for (const group *g = name ? overlay->groups : NULL; g && !found; g = g->hh.next)
+    for (const group *g = name ? store->groups : NULL; g && !found; g = g->hh.next)
         if (differ_in_version(g->key, name)) {
             const part a = version_part(g->key), b = version_part(name);
             grt_text_add(there, "%.*s", (int)a.size, a.at);

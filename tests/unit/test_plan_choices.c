@@ -2,11 +2,12 @@
 /* Choices in plan files: written into an existing plan, replaced and removed, with all else as it was; what
  * no plan can hold is refused, on both sides. */
 #include "src/algos/db.h"
-#include "src/algos/tuning.h"
+#include "src/plan/choices.h"
+#include "src/plan/source.h"
 #include "tests/unit/files.h"
 #include "tests/unit/plan_sample.h"
+#include "tests/unit/suite.h"
 
-#include <check.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +33,7 @@ static file write_sample(bool tuning, bool external)
 {
     grt_plan *plan = plan_sample();
     if (!tuning)
-        plan->n_tuning = 0;
+        plan->n_choices = 0;
     ck_assert_msg(grt_plan_write(plan, path, external, NULL) == GRT_OK, "%s", grt_last_error());
     grt_plan_release(plan);
     return files_read(path);
@@ -47,37 +48,37 @@ static const char *rows_of(const char *name)
     ck_assert_msg(grt_plan_read(name, f.data, f.size, &plan) == GRT_OK, "%s", grt_last_error());
     size_t at = 0;
     text[0] = '\0';
-    for (size_t i = 0; i < plan->n_tuning; i++)
-        at += (size_t)snprintf(text + at, sizeof text - at, "%s=%.*s %d %g|", plan->tuning[i].key,
-                               (int)plan->tuning[i].size, (const char *)plan->tuning[i].data,
-                               (int)plan->tuning[i].source, plan->tuning[i].cost_ms);
+    for (size_t i = 0; i < plan->n_choices; i++)
+        at += (size_t)snprintf(text + at, sizeof text - at, "%s=%.*s %d %g|", plan->choices[i].key,
+                               (int)plan->choices[i].size, (const char *)plan->choices[i].data,
+                               (int)plan->choices[i].source, plan->choices[i].cost_ms);
     grt_plan_release(plan);
     free(f.data);
     return text;
 }
 
-static grt_algo_row row(const char *key, const char *data, int32_t source, double cost)
+static grt_choice row(const char *key, const char *data, int32_t source, double cost)
 {
-    return (grt_algo_row){
+    return (grt_choice){
         .key = key, .data = data, .size = strlen(data), .source = source, .cost_ms = cost, .made = 12345};
 }
 
-static void put(const char *from, const char *to, const grt_algo_row *rows, size_t n)
+static void put(const char *from, const char *to, const grt_choice *rows, size_t n)
 {
-    ck_assert_msg(grt_plan_tuning_write(from, to, rows, n) == GRT_OK, "%s", grt_last_error());
+    ck_assert_msg(plan_source_write_choices(from, to, rows, n) == GRT_OK, "%s", grt_last_error());
 }
 
 START_TEST(rows_are_added_replaced_and_sorted)
 {
     free(write_sample(false, false).data);
-    const grt_algo_row first[] = {row("b;", "two", 1, 0), row("a;", "one", 1, 0), row("b;", "last", 2, 0.5)};
+    const grt_choice first[] = {row("b;", "two", 1, 0), row("a;", "one", 1, 0), row("b;", "last", 2, 0.5)};
     put(path, other, first, 3);
     ck_assert_str_eq(rows_of(path), "");
     ck_assert_str_eq(rows_of(other), "a;=one 1 0|b;=last 2 0.5|");
-    const grt_algo_row second[] = {row("c;", "", 1, 0), row("a;", "new", 2, 0.125)};
+    const grt_choice second[] = {row("c;", "", 1, 0), row("a;", "new", 2, 0.125)};
     put(other, other, second, 2);
     ck_assert_str_eq(rows_of(other), "a;=new 2 0.125|b;=last 2 0.5|c;= 1 0|");
-    const grt_algo_row gone[] = {{.key = "b;", .rejected = true}, {.key = "x;", .rejected = true}};
+    const grt_choice gone[] = {{.key = "b;", .rejected = true}, {.key = "x;", .rejected = true}};
     put(other, other, gone, 2);
     ck_assert_str_eq(rows_of(other), "a;=new 2 0.125|c;= 1 0|");
 }
@@ -86,7 +87,7 @@ END_TEST
 START_TEST(all_else_stays_byte_for_byte)
 {
     file plain = write_sample(false, false), back, tuned;
-    const grt_algo_row rows[] = {row("a;", "one", 1, 0), {.key = "a;", .rejected = true}};
+    const grt_choice rows[] = {row("a;", "one", 1, 0), {.key = "a;", .rejected = true}};
     put(path, other, rows, 1);
     tuned = files_read(other);
     ck_assert_uint_gt(tuned.size, plain.size);
@@ -111,7 +112,7 @@ START_TEST(the_compiler_writes_the_same_bytes)
     file all = write_sample(true, false), again;
     grt_plan *plan = plan_sample();
     free(write_sample(false, false).data);
-    put(path, other, plan->tuning, plan->n_tuning);
+    put(path, other, plan->choices, plan->n_choices);
     again = files_read(other);
     ck_assert_uint_eq(again.size, all.size);
     ck_assert_mem_eq(again.data, all.data, all.size);
@@ -124,14 +125,14 @@ END_TEST
 START_TEST(external_weights_stay_where_they_are)
 {
     free(write_sample(false, true).data);
-    const grt_algo_row one = row("a;", "one", 1, 0);
+    const grt_choice one = row("a;", "one", 1, 0);
     put(path, other, &one, 1);
     ck_assert_str_eq(rows_of(other), "a;=one 1 0|");
     char elsewhere[160], inside[128];
     snprintf(inside, sizeof inside, "%s/d", directory);
     snprintf(elsewhere, sizeof elsewhere, "%s/p.grt", inside);
     ck_assert_int_eq(mkdir(inside, 0700), 0);
-    ck_assert_int_eq(grt_plan_tuning_write(path, elsewhere, &one, 1), GRT_STATUS_INVALID_ARGUMENT);
+    ck_assert_int_eq(plan_source_write_choices(path, elsewhere, &one, 1), GRT_STATUS_INVALID_ARGUMENT);
     ck_assert_ptr_nonnull(strstr(grt_last_error(), "same directory"));
     ck_assert_int_ne(access(elsewhere, F_OK), 0);
 }
@@ -140,32 +141,32 @@ END_TEST
 START_TEST(what_no_plan_can_hold)
 {
     file before = write_sample(true, false);
-    char *huge = calloc(GRT_ALGO_MAX_DATA + 2, 1);
-    memset(huge, 'k', GRT_ALGO_MAX_KEY + 1);
-    const grt_algo_row bad[] = {
+    char *huge = calloc(GRT_CHOICE_MAX_DATA + 2, 1);
+    memset(huge, 'k', GRT_CHOICE_MAX_KEY + 1);
+    const grt_choice bad[] = {
         row("", "x", 1, 0),
         row(huge, "x", 1, 0),
         row("k;", "x", 0, 0),
         row("k;", "x", 3, 0),
         row("k;", "x", 1, -1),
         row("k;", "x", 1, (double)INFINITY),
-        {.key = "k;", .data = huge, .size = GRT_ALGO_MAX_DATA + 1, .source = 1},
+        {.key = "k;", .data = huge, .size = GRT_CHOICE_MAX_DATA + 1, .source = 1},
         {.key = "k;", .size = 1, .source = 1},
         {.key = NULL, .data = "x", .size = 1, .source = 1},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        ck_assert_int_eq(grt_plan_tuning_write(path, path, &bad[i], 1), GRT_STATUS_INVALID_ARGUMENT);
+        ck_assert_int_eq(plan_source_write_choices(path, path, &bad[i], 1), GRT_STATUS_INVALID_ARGUMENT);
         file after = files_read(path);
         ck_assert_uint_eq(after.size, before.size);
         ck_assert_mem_eq(after.data, before.data, before.size);
         free(after.data);
     }
-    const grt_algo_row one = row("k;", "x", 1, 0);
-    ck_assert_int_eq(grt_plan_tuning_write(other, path, &one, 1), GRT_STATUS_IO);
-    ck_assert_int_eq(grt_plan_tuning_write(directory, path, &one, 1), GRT_STATUS_IO);
-    ck_assert_int_eq(grt_plan_tuning_write("/dev/null", path, &one, 1), GRT_STATUS_IO);
+    const grt_choice one = row("k;", "x", 1, 0);
+    ck_assert_int_eq(plan_source_write_choices(other, path, &one, 1), GRT_STATUS_IO);
+    ck_assert_int_eq(plan_source_write_choices(directory, path, &one, 1), GRT_STATUS_IO);
+    ck_assert_int_eq(plan_source_write_choices("/dev/null", path, &one, 1), GRT_STATUS_IO);
     files_write(other, "no plan", 7);
-    ck_assert_int_eq(grt_plan_tuning_write(other, path, &one, 1), GRT_STATUS_INVALID_PLAN);
+    ck_assert_int_eq(plan_source_write_choices(other, path, &one, 1), GRT_STATUS_INVALID_PLAN);
     free(huge);
     free(before.data);
 }
@@ -175,9 +176,9 @@ END_TEST
 static void expect_section(const void *data, size_t size, const char *message)
 {
     grt_plan plan = {.arena = grt_arena_create()};
-    ck_assert_int_eq(plan_tuning_decode("p.grt", data, size, &plan), GRT_STATUS_INVALID_PLAN);
+    ck_assert_int_eq(plan_choices_decode("p.grt", data, size, &plan), GRT_STATUS_INVALID_PLAN);
     ck_assert_msg(strstr(grt_last_error(), message) != NULL, "'%s' not in: %s", message, grt_last_error());
-    ck_assert_ptr_null(plan.tuning);
+    ck_assert_ptr_null(plan.choices);
     grt_arena_release(plan.arena);
 }
 
@@ -198,18 +199,6 @@ START_TEST(wrong_sections)
 }
 END_TEST
 
-Suite *suite_test_plan_tuning(void)
-{
-    Suite *suite = suite_create("plan_tuning");
-    TCase *tc = tcase_create("plan_tuning");
-    tcase_set_timeout(tc, 60);
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, rows_are_added_replaced_and_sorted);
-    tcase_add_test(tc, all_else_stays_byte_for_byte);
-    tcase_add_test(tc, the_compiler_writes_the_same_bytes);
-    tcase_add_test(tc, external_weights_stay_where_they_are);
-    tcase_add_test(tc, what_no_plan_can_hold);
-    tcase_add_test(tc, wrong_sections);
-    suite_add_tcase(suite, tc);
-    return suite;
-}
+UNIT_SUITE(test_plan_choices, setup, teardown, rows_are_added_replaced_and_sorted,
+           all_else_stays_byte_for_byte, the_compiler_writes_the_same_bytes,
+           external_weights_stay_where_they_are, what_no_plan_can_hold, wrong_sections)
