@@ -3,7 +3,7 @@
  * their tables. */
 #include "graph/lower.h"
 #include "graph/ir/flops.h"
-#include "graph/ir/op.h"
+#include "graph/ir/ir.h"
 #include "graph/ir/view.h"
 #include "src/base/hash.h"
 

@@ -9,7 +9,7 @@
 
 #include "graph/import/import.h"
 #include "src/base/names.h"
-#include "graph/ir/op.h"
+#include "graph/ir/ir.h"
 #include "src/onnx/pb.h"
 
 /* Bounds on what a small file may blow up to. */

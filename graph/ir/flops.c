@@ -2,7 +2,7 @@
 /* Arithmetic of a node. */
 #include "graph/ir/flops.h"
 
-#include "graph/ir/op.h"
+#include "graph/ir/ir.h"
 #include "src/base/einsum.h"
 
 #include <string.h>

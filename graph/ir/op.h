@@ -3,12 +3,14 @@
 #ifndef GRT_GRAPH_IR_OP_H
 #define GRT_GRAPH_IR_OP_H
 
-#include "graph/ir/ir.h"
+#include "graph/ir/type.h"
 
-/* ---- inference
- * ---------------------------------------------------------------------------------------------------- A rule
- * sees types only, never ir_nodes: the compiler calls it with symbolic dims, the runtime with concrete ones
- * (for shapes that depend on data). So one rule is the whole truth about an op's output shapes. */
+typedef struct ir_node ir_node; /* graph/ir/ir.h */
+
+/* ---- inference ---- */
+
+/* A rule sees types only, never ir_nodes: the compiler calls it with symbolic dims, the runtime with concrete
+ * ones (for shapes that depend on data). So one rule is the whole truth about an op's output shapes. */
 typedef struct infer {
     const grt_op_desc *desc;
     grt_dims *dims;   /* table of all dim handles here */
@@ -65,9 +67,7 @@ grt_status infer_same_as_first(infer *inf); /* out[0] has the type and shape of 
 grt_status infer_elementwise(infer *inf);   /* all inputs of one dtype, broadcast; out[0] of that dtype */
 grt_status infer_comparison(infer *inf);    /* the same, out[0] is bool */
 
-/* ---- rows
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- rows ---- */
 
 typedef struct op_attr {
     const char *name;
@@ -92,7 +92,21 @@ typedef enum op_flags {
     OP_ANY_KIND = 1 << 8,       /* inputs may be sequences and optionals: the rule says which */
     OP_SHAPED =
         1 << 9, /* kernels go by the outputs' dims: inputs from 1 on are shapes, which a plan may lack */
+    OP_TF32 = 1 << 10, /* a sum of products of float32 that may be made of TF32 ones */
 } op_flags;
+
+/* What becomes of a float32 node where the caller asked for 16-bit floats (pass `precision`). Every op with a
+ * kernel for floats states it. */
+typedef enum op_precision {
+    OP_UNSTATED = 0,  /* float32 */
+    OP_WIDE,          /* float32: results or terms leave the range of float16, or lose what matters. Powers,
+                       * exponentials,          logarithms, roots, sums, trigonometry, random numbers, recurrences, losses,
+                       * quantisation. */
+    OP_NARROW,        /* narrow, whatever comes in: products, norms */
+    OP_NARROW_TABLE,  /* narrow if input 0 is a constant, else as input 0; the others keep their type */
+    OP_FOLLOWS,       /* as its inputs, so that no cast lies between two ops of the same kind */
+    OP_FOLLOWS_FIRST, /* as input 0; the others keep their type */
+} op_precision;
 
 typedef struct op_row {
     const char *domain, *name;
@@ -100,6 +114,7 @@ typedef struct op_row {
     int16_t min_in, max_in, min_out, max_out; /* max: OP_VARIADIC if unbounded */
     const op_attr *attrs;                     /* ends with a NULL name; NULL: none */
     uint32_t flags;
+    op_precision precision;
     grt_status (*infer)(infer *inf);
     /* Rewrite a node written for `opset` (< since) into the newest form: moving attributes to inputs and so
      * on. NULL: old forms differ in nothing but allowed types. Called once per node at import, types of

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The IR's invariants, checked from scratch: after import, and after every pass in debug builds. */
 #include "src/base/names.h"
-#include "graph/ir/op.h"
+#include "graph/ir/ir.h"
 
 #include <inttypes.h>
 #include <string.h>

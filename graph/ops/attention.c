@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attention, RotaryEmbedding, LinearAttention, CausalConvWithState. */
-#include "graph/ir/op.h"
+#include "graph/ir/ir.h"
 
 #include <string.h>
 
@@ -311,6 +311,8 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 4,
      .attrs = attention_attrs,
+     .precision = OP_NARROW,
+     .flags = OP_TF32,
      .infer = infer_attention},
     {.domain = "graphrt",
      .name = "Attention",
@@ -320,6 +322,8 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .attrs = attention_attrs,
+     .precision = OP_NARROW,
+     .flags = OP_TF32,
      .infer = infer_joined},
     {.domain = "",
      .name = "RotaryEmbedding",
@@ -330,6 +334,7 @@ static const op_row rows[] = {
      .max_out = 1,
      .attrs = rotary_attrs,
      .flags = OP_EXPANDS_ALWAYS,
+     .precision = OP_NARROW,
      .infer = infer_rotary,
      .expand = expand_rotary},
     {.domain = "",
@@ -340,6 +345,7 @@ static const op_row rows[] = {
      .min_out = 2,
      .max_out = 2,
      .attrs = linear_attrs,
+     .precision = OP_WIDE,
      .infer = infer_linear},
     {.domain = "",
      .name = "CausalConvWithState",
@@ -349,6 +355,7 @@ static const op_row rows[] = {
      .min_out = 2,
      .max_out = 2,
      .attrs = causal_conv_attrs,
+     .precision = OP_WIDE,
      .infer = infer_causal_conv},
 };
 OP_TABLE(attention, rows);

@@ -98,6 +98,7 @@ static const op_row rows[] = {
      .max_out = 1,
      .attrs = cast_attrs,
      .flags = OP_SMALL_INTS,
+     .precision = OP_WIDE,
      .infer = infer_cast,
      .upgrade = upgrade_cast},
     {.domain = "",
@@ -109,6 +110,7 @@ static const op_row rows[] = {
      .max_out = 1,
      .attrs = like_attrs,
      .flags = OP_SMALL_INTS,
+     .precision = OP_WIDE,
      .infer = infer_cast_like},
     {.domain = "",
      .name = "BitCast",
@@ -118,6 +120,7 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .attrs = bits_attrs,
+     .precision = OP_WIDE,
      .infer = infer_bit_cast},
 };
 OP_TABLE(cast, rows);

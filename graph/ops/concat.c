@@ -190,6 +190,7 @@ static const op_row rows[] = {
      .max_out = 1,
      .attrs = concat_attrs,
      .flags = OP_SMALL_INTS,
+     .precision = OP_FOLLOWS,
      .infer = infer_concat,
      .upgrade = upgrade_concat},
     {.domain = "",
@@ -201,6 +202,7 @@ static const op_row rows[] = {
      .max_out = OP_VARIADIC,
      .attrs = split_attrs,
      .flags = OP_SMALL_INTS | OP_PARTS,
+     .precision = OP_FOLLOWS_FIRST,
      .infer = infer_split,
      .upgrade = upgrade_split},
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Control flow: If, Loop, Scan, SequenceMap. Their bodies are inferred by graph/ir/infer_bodies.c and
  * executed by the runtime, so the rows here have no rule of their own. */
-#include "graph/ir/op.h"
+#include "graph/ir/ir.h"
 
 static const op_attr if_attrs[] = {
     {"then_branch", GRT_ATTR_GRAPH, true},

@@ -146,6 +146,8 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .attrs = conv_attrs,
+     .precision = OP_NARROW,
+     .flags = OP_TF32,
      .infer = infer_conv},
     {.name = "ConvTranspose",
      .domain = "",
@@ -155,6 +157,8 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .attrs = transpose_attrs,
+     .precision = OP_NARROW,
+     .flags = OP_TF32,
      .infer = infer_conv_transpose},
     {.name = "ConvTranspose",
      .domain = "graphrt",
@@ -164,6 +168,7 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .attrs = transpose_last_attrs,
+     .precision = OP_NARROW,
      .infer = infer_conv_transpose},
 };
 OP_TABLE(conv, rows);

@@ -59,7 +59,8 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .attrs = einsum_attrs,
-     .flags = OP_EXPANDS_ALWAYS,
+     .flags = OP_EXPANDS_ALWAYS | OP_TF32,
+     .precision = OP_WIDE,
      .infer = infer_einsum,
      .expand = einsum_expand},
 };

@@ -175,42 +175,38 @@ static const op_attr inf_attrs[] = {
     {"detect_negative", GRT_ATTR_INT, false}, {"detect_positive", GRT_ATTR_INT, false}, {0}};
 static const op_attr align_attrs[] = {{"axis", GRT_ATTR_INT, true}, {0}};
 
-#define ROW(op_name, version, least, most, more_flags, rule, ...) \
-    {.domain = "",                                                \
-     .name = op_name,                                             \
-     .since = version,                                            \
-     .min_in = least,                                             \
-     .max_in = most,                                              \
-     .min_out = 1,                                                \
-     .max_out = 1,                                                \
-     .flags = OP_POINTWISE | (more_flags),                        \
-     .infer = rule,                                               \
-     __VA_ARGS__},
+#define ROW(op_name, version, least, most, conduct, more_flags, rule, ...)                                   \
+    {                                                                                                        \
+        .domain = "", .name = op_name, .since = version, .min_in = least, .max_in = most, .min_out = 1,      \
+        .max_out = 1, .precision = conduct, .flags = OP_POINTWISE | (more_flags), .infer = rule, __VA_ARGS__ \
+    }
 
 static const op_row rows[] = {
-    ROW("Max", 13, 1, OP_VARIADIC, OP_COMMUTATIVE | OP_SMALL_INTS, pw_infer_NUMBER, .upgrade = pw_upgrade)
-        ROW("Min", 13, 1, OP_VARIADIC, OP_COMMUTATIVE | OP_SMALL_INTS, pw_infer_NUMBER, .upgrade = pw_upgrade)
-            ROW("Sum", 13, 1, OP_VARIADIC, OP_COMMUTATIVE, pw_infer_FLOAT, .upgrade = pw_upgrade)
-                ROW("Mean", 13, 1, OP_VARIADIC, OP_COMMUTATIVE, pw_infer_FLOAT, .upgrade = pw_upgrade)
-                    ROW("Pow", 15, 2, 2, 0, infer_float_or_int_power, .upgrade = pw_upgrade)
-                        ROW("Mod", 28, 2, 2, OP_SMALL_INTS, pw_infer_NUMBER,
-                            .attrs = mod_attrs) ROW("Gelu", 20, 1, 1, 0, pw_infer_FLOAT, .attrs = gelu_attrs)
-                            ROW("PRelu", 16, 2, 2, 0, infer_prelu, .upgrade = upgrade_prelu)
-                                ROW("Clip", 13, 1, 3, 0, infer_clip, .upgrade = upgrade_clip)
-                                    ROW("BitShift", 28, 2, 2, 0, pw_infer_INT, .attrs = shift_attrs)
-                                        ROW("Equal", 19, 2, 2, OP_COMMUTATIVE | OP_SMALL_INTS, infer_equal,
-                                            .upgrade = pw_upgrade) ROW("IsNaN", 20, 1, 1, 0, infer_test)
-                                            ROW("IsInf", 20, 1, 1, 0, infer_test, .attrs = inf_attrs)
-                                                ROW("Where", 16, 3, 3, OP_SMALL_INTS,
-                                                    infer_where){.domain = "graphrt",
-                                                                 .name = "AlignDims",
-                                                                 .since = 1,
-                                                                 .min_in = 2,
-                                                                 .max_in = 2,
-                                                                 .min_out = 1,
-                                                                 .max_out = 1,
-                                                                 .attrs = align_attrs,
-                                                                 .flags = OP_VIEW,
-                                                                 .infer = infer_align},
+    ROW("Max", 13, 1, OP_VARIADIC, OP_FOLLOWS, OP_COMMUTATIVE | OP_SMALL_INTS, pw_infer_NUMBER,
+        .upgrade = pw_upgrade),
+    ROW("Min", 13, 1, OP_VARIADIC, OP_FOLLOWS, OP_COMMUTATIVE | OP_SMALL_INTS, pw_infer_NUMBER,
+        .upgrade = pw_upgrade),
+    ROW("Sum", 13, 1, OP_VARIADIC, OP_WIDE, OP_COMMUTATIVE, pw_infer_FLOAT, .upgrade = pw_upgrade),
+    ROW("Mean", 13, 1, OP_VARIADIC, OP_WIDE, OP_COMMUTATIVE, pw_infer_FLOAT, .upgrade = pw_upgrade),
+    ROW("Pow", 15, 2, 2, OP_WIDE, 0, infer_float_or_int_power, .upgrade = pw_upgrade),
+    ROW("Mod", 28, 2, 2, OP_WIDE, OP_SMALL_INTS, pw_infer_NUMBER, .attrs = mod_attrs),
+    ROW("Gelu", 20, 1, 1, OP_FOLLOWS, 0, pw_infer_FLOAT, .attrs = gelu_attrs),
+    ROW("PRelu", 16, 2, 2, OP_FOLLOWS, 0, infer_prelu, .upgrade = upgrade_prelu),
+    ROW("Clip", 13, 1, 3, OP_FOLLOWS, 0, infer_clip, .upgrade = upgrade_clip),
+    ROW("BitShift", 28, 2, 2, OP_UNSTATED, 0, pw_infer_INT, .attrs = shift_attrs),
+    ROW("Equal", 19, 2, 2, OP_WIDE, OP_COMMUTATIVE | OP_SMALL_INTS, infer_equal, .upgrade = pw_upgrade),
+    ROW("IsNaN", 20, 1, 1, OP_WIDE, 0, infer_test),
+    ROW("IsInf", 20, 1, 1, OP_WIDE, 0, infer_test, .attrs = inf_attrs),
+    ROW("Where", 16, 3, 3, OP_FOLLOWS, OP_SMALL_INTS, infer_where),
+    {.domain = "graphrt",
+     .name = "AlignDims",
+     .since = 1,
+     .min_in = 2,
+     .max_in = 2,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = align_attrs,
+     .flags = OP_VIEW,
+     .infer = infer_align},
 };
 OP_TABLE(elementwise, rows);

@@ -112,6 +112,7 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .flags = OP_SMALL_INTS | OP_SHAPED,
+     .precision = OP_FOLLOWS_FIRST,
      .infer = infer_expand},
     {.domain = "",
      .name = "Tile",
@@ -121,6 +122,7 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .flags = OP_SHAPED,
+     .precision = OP_FOLLOWS_FIRST,
      .infer = infer_tile,
      .upgrade = upgrade_tile},
 };

@@ -124,7 +124,9 @@ static const op_attr matmul_attrs[] = {{"transA", GRT_ATTR_INT, false},
 
 #define FUSED .domain = "graphrt", .since = 1, .min_in = 2, .max_in = 4, .min_out = 1, .max_out = 1
 static const op_row rows[] = {
-    {FUSED, .name = "Conv", .attrs = conv_attrs, .infer = infer_conv_epilogue},
-    {FUSED, .name = "MatMul", .attrs = matmul_attrs, .infer = infer_matmul},
+    {FUSED, .name = "Conv", .attrs = conv_attrs, .precision = OP_NARROW, .flags = OP_TF32,
+     .infer = infer_conv_epilogue},
+    {FUSED, .name = "MatMul", .attrs = matmul_attrs, .precision = OP_NARROW, .flags = OP_TF32,
+     .infer = infer_matmul},
 };
 OP_TABLE(fused, rows);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* MatMul and Gemm. */
-#include "graph/ir/op.h"
+#include "graph/ir/ir.h"
 
 static grt_status inner_mismatch(const infer *inf, int64_t a, int64_t b)
 {
@@ -107,6 +107,8 @@ static const op_row rows[] = {
      .max_in = 2,
      .min_out = 1,
      .max_out = 1,
+     .precision = OP_NARROW,
+     .flags = OP_TF32,
      .infer = infer_matmul},
     {.domain = "",
      .name = "Gemm",
@@ -116,6 +118,8 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .attrs = gemm_attrs,
+     .precision = OP_NARROW,
+     .flags = OP_TF32,
      .infer = infer_gemm,
      .upgrade = upgrade_gemm},
 };

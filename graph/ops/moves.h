@@ -4,7 +4,7 @@
 #ifndef GRT_GRAPH_OPS_MOVES_H
 #define GRT_GRAPH_OPS_MOVES_H
 
-#include "graph/ir/op.h"
+#include "graph/ir/ir.h"
 
 /* Longest tensor whose content is followed element by element. */
 enum { MOVES_MAX_ELEMS = 128 };

@@ -2,6 +2,7 @@
 /* Normalisations over dims, groups, images and neighbouring channels. (BatchNormalization is pointwise at
  * inference.) graphrt::GroupNormalization and graphrt::InstanceNormalization have an attribute layout: "NHWC"
  * if the input's dims are batch, spatial..., channels. */
+#include "graph/ir/ir.h"
 #include "graph/ops/window.h"
 
 static grt_status check_parameter(const infer *inf, int32_t i, const char *what, grt_dim expected)
@@ -202,6 +203,7 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 3,
      .attrs = layer_attrs,
+     .precision = OP_NARROW,
      .infer = infer_layer_norm},
     {.domain = "",
      .name = "RMSNormalization",
@@ -211,6 +213,7 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .attrs = layer_attrs,
+     .precision = OP_NARROW,
      .infer = infer_rms_norm},
     {.domain = "",
      .name = "GroupNormalization",
@@ -220,6 +223,7 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .attrs = group_attrs,
+     .precision = OP_NARROW,
      .infer = infer_group_norm,
      .upgrade = upgrade_group_norm},
     {.domain = "",
@@ -230,6 +234,7 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .attrs = instance_attrs,
+     .precision = OP_NARROW,
      .infer = infer_instance_norm,
      .upgrade = upgrade_instance_norm},
     {.domain = "graphrt",
@@ -240,6 +245,7 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .attrs = group_last_attrs,
+     .precision = OP_NARROW,
      .infer = infer_group_norm},
     {.domain = "graphrt",
      .name = "InstanceNormalization",
@@ -249,6 +255,7 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .attrs = instance_last_attrs,
+     .precision = OP_NARROW,
      .infer = infer_instance_norm},
     {.domain = "",
      .name = "LRN",
@@ -258,6 +265,7 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .attrs = lrn_attrs,
+     .precision = OP_WIDE,
      .infer = infer_lrn},
 };
 OP_TABLE(norm, rows);

@@ -86,6 +86,7 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .attrs = pad_attrs,
+     .precision = OP_FOLLOWS,
      .infer = infer_pad,
      .upgrade = upgrade_pad},
 };

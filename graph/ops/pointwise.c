@@ -23,17 +23,64 @@
         }                                                         \
     }
 
-/* What else is to be said of single ops. */
-#define FLAGS(name)                                                                               \
-    ((PW_##name == PW_Add || PW_##name == PW_Mul || PW_##name == PW_And || PW_##name == PW_Or ||  \
-              PW_##name == PW_Xor || PW_##name == PW_BitwiseAnd || PW_##name == PW_BitwiseOr ||   \
-              PW_##name == PW_BitwiseXor                                                          \
-          ? OP_COMMUTATIVE                                                                        \
-          : 0) |                                                                                  \
-     (PW_##name == PW_Add || PW_##name == PW_Sub || PW_##name == PW_Mul || PW_##name == PW_Div || \
-              PW_##name == PW_Neg || PW_##name == PW_Abs                                          \
-          ? OP_SMALL_INTS                                                                         \
-          : 0))
+/* What else is to be said of each op: what `precision` makes of it, flags. An op without such a line does not
+ * compile. */
+#define TRAITS_Add                     OP_FOLLOWS, OP_COMMUTATIVE | OP_SMALL_INTS
+#define TRAITS_Sub                     OP_FOLLOWS, OP_SMALL_INTS
+#define TRAITS_Mul                     OP_FOLLOWS, OP_COMMUTATIVE | OP_SMALL_INTS
+#define TRAITS_Div                     OP_FOLLOWS, OP_SMALL_INTS
+#define TRAITS_Neg                     OP_FOLLOWS, OP_SMALL_INTS
+#define TRAITS_Abs                     OP_FOLLOWS, OP_SMALL_INTS
+#define TRAITS_Sign                    OP_WIDE, 0
+#define TRAITS_Reciprocal              OP_WIDE, 0
+#define TRAITS_Sqrt                    OP_WIDE, 0
+#define TRAITS_Exp                     OP_WIDE, 0
+#define TRAITS_Log                     OP_WIDE, 0
+#define TRAITS_Floor                   OP_WIDE, 0
+#define TRAITS_Ceil                    OP_WIDE, 0
+#define TRAITS_Round                   OP_WIDE, 0
+#define TRAITS_Erf                     OP_FOLLOWS, 0
+#define TRAITS_Sin                     OP_WIDE, 0
+#define TRAITS_Cos                     OP_WIDE, 0
+#define TRAITS_Tan                     OP_WIDE, 0
+#define TRAITS_Asin                    OP_WIDE, 0
+#define TRAITS_Acos                    OP_WIDE, 0
+#define TRAITS_Atan                    OP_WIDE, 0
+#define TRAITS_Sinh                    OP_WIDE, 0
+#define TRAITS_Cosh                    OP_WIDE, 0
+#define TRAITS_Asinh                   OP_WIDE, 0
+#define TRAITS_Acosh                   OP_WIDE, 0
+#define TRAITS_Atanh                   OP_WIDE, 0
+#define TRAITS_Relu                    OP_FOLLOWS, 0
+#define TRAITS_Sigmoid                 OP_FOLLOWS, 0
+#define TRAITS_Tanh                    OP_FOLLOWS, 0
+#define TRAITS_Softplus                OP_WIDE, 0
+#define TRAITS_Softsign                OP_FOLLOWS, 0
+#define TRAITS_Elu                     OP_FOLLOWS, 0
+#define TRAITS_Selu                    OP_FOLLOWS, 0
+#define TRAITS_Celu                    OP_FOLLOWS, 0
+#define TRAITS_LeakyRelu               OP_FOLLOWS, 0
+#define TRAITS_ThresholdedRelu         OP_FOLLOWS, 0
+#define TRAITS_HardSigmoid             OP_FOLLOWS, 0
+#define TRAITS_HardSwish               OP_FOLLOWS, 0
+#define TRAITS_Swish                   OP_FOLLOWS, 0
+#define TRAITS_Mish                    OP_FOLLOWS, 0
+#define TRAITS_Shrink                  OP_WIDE, 0
+#define TRAITS_SwiGLU                  OP_WIDE, 0
+#define TRAITS_Less                    OP_WIDE, 0
+#define TRAITS_LessOrEqual             OP_WIDE, 0
+#define TRAITS_Greater                 OP_WIDE, 0
+#define TRAITS_GreaterOrEqual          OP_WIDE, 0
+#define TRAITS_And                     OP_UNSTATED, OP_COMMUTATIVE
+#define TRAITS_Or                      OP_UNSTATED, OP_COMMUTATIVE
+#define TRAITS_Xor                     OP_UNSTATED, OP_COMMUTATIVE
+#define TRAITS_Not                     OP_UNSTATED, 0
+#define TRAITS_BitwiseAnd              OP_UNSTATED, OP_COMMUTATIVE
+#define TRAITS_BitwiseOr               OP_UNSTATED, OP_COMMUTATIVE
+#define TRAITS_BitwiseXor              OP_UNSTATED, OP_COMMUTATIVE
+#define TRAITS_BitwiseNot              OP_UNSTATED, 0
+#define TRAITS(...)                    TRAITS_OF(__VA_ARGS__)
+#define TRAITS_OF(conduct, more_flags) .precision = conduct, .flags = OP_POINTWISE | (more_flags)
 
 static const op_row rows[] = {
 #define PW_ROWS_ONLY
@@ -46,7 +93,7 @@ static const op_row rows[] = {
      .min_out = 1,                                                       \
      .max_out = 1,                                                       \
      .attrs = ATTRS_##n_params(p0, p1),                                  \
-     .flags = OP_POINTWISE | FLAGS(opname),                              \
+     TRAITS(TRAITS_##opname),                                            \
      .infer = pw_infer_##kind,                                           \
      .upgrade = pw_upgrade},
 #include "src/base/pointwise.def"

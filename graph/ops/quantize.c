@@ -103,6 +103,7 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .attrs = quantize_attrs,
+     .precision = OP_WIDE,
      .infer = infer_quantize},
     {.domain = "",
      .name = "DequantizeLinear",
@@ -112,6 +113,7 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .attrs = dequantize_attrs,
+     .precision = OP_WIDE,
      .infer = infer_dequantize},
     {.domain = "",
      .name = "DynamicQuantizeLinear",
@@ -120,6 +122,7 @@ static const op_row rows[] = {
      .max_in = 1,
      .min_out = 3,
      .max_out = 3,
+     .precision = OP_WIDE,
      .infer = infer_dynamic},
 };
 OP_TABLE(quantize, rows);

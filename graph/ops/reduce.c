@@ -111,23 +111,24 @@ static const op_attr arg_attrs[] = {{"axis", GRT_ATTR_INT, false},
                                     {"select_last_index", GRT_ATTR_INT, false},
                                     {0}};
 
-#define REDUCE(op, version)                                                                               \
+#define REDUCE(op, version, conduct)                                                                      \
     {                                                                                                     \
         .domain = "", .name = op, .since = version, .min_in = 1, .max_in = 2, .min_out = 1, .max_out = 1, \
-        .attrs = reduce_attrs, .flags = OP_SMALL_INTS, .infer = infer_reduce, .upgrade = upgrade_reduce   \
+        .attrs = reduce_attrs, .flags = OP_SMALL_INTS, .precision = conduct, .infer = infer_reduce,       \
+        .upgrade = upgrade_reduce                                                                         \
     }
 
 static const op_row rows[] = {
-    REDUCE("ReduceSum", 13),
-    REDUCE("ReduceMean", 18),
-    REDUCE("ReduceMax", 20),
-    REDUCE("ReduceMin", 20),
-    REDUCE("ReduceProd", 18),
-    REDUCE("ReduceL1", 18),
-    REDUCE("ReduceL2", 18),
-    REDUCE("ReduceLogSum", 28),
-    REDUCE("ReduceLogSumExp", 28),
-    REDUCE("ReduceSumSquare", 18),
+    REDUCE("ReduceSum", 13, OP_WIDE),
+    REDUCE("ReduceMean", 18, OP_FOLLOWS_FIRST),
+    REDUCE("ReduceMax", 20, OP_FOLLOWS_FIRST),
+    REDUCE("ReduceMin", 20, OP_FOLLOWS_FIRST),
+    REDUCE("ReduceProd", 18, OP_WIDE),
+    REDUCE("ReduceL1", 18, OP_WIDE),
+    REDUCE("ReduceL2", 18, OP_WIDE),
+    REDUCE("ReduceLogSum", 28, OP_WIDE),
+    REDUCE("ReduceLogSumExp", 28, OP_WIDE),
+    REDUCE("ReduceSumSquare", 18, OP_WIDE),
     {.domain = "",
      .name = "ArgMax",
      .since = 13,
@@ -136,6 +137,7 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .attrs = arg_attrs,
+     .precision = OP_WIDE,
      .infer = infer_arg},
     {.domain = "",
      .name = "ArgMin",
@@ -145,6 +147,7 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .attrs = arg_attrs,
+     .precision = OP_WIDE,
      .infer = infer_arg},
 };
 OP_TABLE(reduce, rows);

@@ -256,6 +256,7 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .attrs = resize_attrs,
+     .precision = OP_FOLLOWS_FIRST,
      .infer = infer_resize,
      .upgrade = upgrade_resize},
     {.domain = "",

@@ -214,6 +214,7 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .flags = OP_SMALL_INTS,
+     .precision = OP_FOLLOWS_FIRST,
      .infer = infer_slice,
      .upgrade = upgrade_slice},
     {.domain = "",
@@ -224,6 +225,7 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .attrs = crop_attrs,
+     .precision = OP_WIDE,
      .infer = infer_center_crop_pad},
 };
 OP_TABLE(slice, rows);

@@ -109,6 +109,7 @@ static const op_row rows[] = {
      .max_out = 1,
      .attrs = transpose_attrs,
      .flags = OP_SMALL_INTS,
+     .precision = OP_FOLLOWS,
      .infer = infer_transpose},
     {.domain = "",
      .name = "DepthToSpace",
@@ -118,6 +119,7 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .attrs = block_attrs,
+     .precision = OP_FOLLOWS,
      .infer = infer_depth_to_space},
     {.domain = "",
      .name = "SpaceToDepth",
@@ -127,6 +129,7 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .attrs = block_attrs,
+     .precision = OP_FOLLOWS,
      .infer = infer_space_to_depth},
 };
 OP_TABLE(transpose, rows);

@@ -3,7 +3,7 @@
 #ifndef GRT_GRAPH_PASSES_H
 #define GRT_GRAPH_PASSES_H
 
-#include "graph/ir/op.h"
+#include "graph/ir/ir.h"
 #include "graph/passes/pass.h"
 
 grt_status pass_affine(pass_context *context);
