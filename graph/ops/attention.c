@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attention, RotaryEmbedding, LinearAttention, CausalConvWithState. */
+#include "graph/ir/flops.h"
 #include "graph/ir/ir.h"
 
 #include <string.h>
@@ -313,6 +314,7 @@ static const op_row rows[] = {
      .attrs = attention_attrs,
      .precision = OP_NARROW,
      .flags = OP_TF32,
+     .flops = flops_attention,
      .infer = infer_attention},
     {.domain = "graphrt",
      .name = "Attention",
@@ -324,6 +326,7 @@ static const op_row rows[] = {
      .attrs = attention_attrs,
      .precision = OP_NARROW,
      .flags = OP_TF32,
+     .flops = flops_attention,
      .infer = infer_joined},
     {.domain = "",
      .name = "RotaryEmbedding",
@@ -335,6 +338,7 @@ static const op_row rows[] = {
      .attrs = rotary_attrs,
      .flags = OP_EXPANDS_ALWAYS,
      .precision = OP_NARROW,
+     .cost = OP_COST_COMPUTE,
      .infer = infer_rotary,
      .expand = expand_rotary},
     {.domain = "",

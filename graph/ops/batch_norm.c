@@ -119,6 +119,7 @@ static const op_row rows[] = {
      .max_out = 3,
      .attrs = batch_norm_attrs,
      .precision = OP_FOLLOWS,
+     .cost = OP_COST_COMPUTE,
      .infer = infer_batch_norm,
      .upgrade = upgrade_batch_norm},
 };

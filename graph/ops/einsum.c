@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Einsum: sums of products by labelled axes. */
+#include "graph/ir/flops.h"
 #include "graph/ops/einsum_pairs.h"
 #include "graph/ops/moves.h"
 
@@ -61,6 +62,7 @@ static const op_row rows[] = {
      .attrs = einsum_attrs,
      .flags = OP_EXPANDS_ALWAYS | OP_TF32,
      .precision = OP_WIDE,
+     .work = flops_einsum,
      .infer = infer_einsum,
      .expand = einsum_expand},
 };

@@ -12,6 +12,7 @@
  * LeakyRelu (alpha), Clip (alpha..beta), Elu (alpha), Sigmoid, Tanh, Silu (x * sigmoid(alpha * x)), Gelu,
  * GeluTanh, HardSigmoid (alpha, beta), HardSwish, Softplus. layout: "NHWC" if x, y and residual are laid out
  * with channels last (their dims are in that order then; w stays as in ONNX). */
+#include "graph/ir/flops.h"
 #include "graph/ir/op.h"
 
 #include <string.h>
@@ -125,8 +126,8 @@ static const op_attr matmul_attrs[] = {{"transA", GRT_ATTR_INT, false},
 #define FUSED .domain = "graphrt", .since = 1, .min_in = 2, .max_in = 4, .min_out = 1, .max_out = 1
 static const op_row rows[] = {
     {FUSED, .name = "Conv", .attrs = conv_attrs, .precision = OP_NARROW, .flags = OP_TF32,
-     .infer = infer_conv_epilogue},
+     .layout = OP_LAYOUT_CONV, .flops = flops_conv, .infer = infer_conv_epilogue},
     {FUSED, .name = "MatMul", .attrs = matmul_attrs, .precision = OP_NARROW, .flags = OP_TF32,
-     .infer = infer_matmul},
+     .flops = flops_matmul, .infer = infer_matmul},
 };
 OP_TABLE(fused, rows);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* MatMul and Gemm. */
+#include "graph/ir/flops.h"
 #include "graph/ir/ir.h"
 
 static grt_status inner_mismatch(const infer *inf, int64_t a, int64_t b)
@@ -108,7 +109,9 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .precision = OP_NARROW,
-     .flags = OP_TF32,
+     .flags = OP_TF32 | OP_ONE_FLOAT_TYPE,
+     .batch = OP_BATCH_MATMUL,
+     .flops = flops_matmul,
      .infer = infer_matmul},
     {.domain = "",
      .name = "Gemm",
@@ -120,6 +123,8 @@ static const op_row rows[] = {
      .attrs = gemm_attrs,
      .precision = OP_NARROW,
      .flags = OP_TF32,
+     .batch = OP_BATCH_GEMM,
+     .flops = flops_matmul,
      .infer = infer_gemm,
      .upgrade = upgrade_gemm},
 };

@@ -87,6 +87,8 @@ static const op_row rows[] = {
      .max_out = 1,
      .attrs = pad_attrs,
      .precision = OP_FOLLOWS,
+     .cost = OP_COST_MOVE,
+     .layout = OP_LAYOUT_PAD,
      .infer = infer_pad,
      .upgrade = upgrade_pad},
 };

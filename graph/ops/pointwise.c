@@ -25,11 +25,11 @@
 
 /* What else is to be said of each op: what `precision` makes of it, flags. An op without such a line does not
  * compile. */
-#define TRAITS_Add                     OP_FOLLOWS, OP_COMMUTATIVE | OP_SMALL_INTS
-#define TRAITS_Sub                     OP_FOLLOWS, OP_SMALL_INTS
-#define TRAITS_Mul                     OP_FOLLOWS, OP_COMMUTATIVE | OP_SMALL_INTS
-#define TRAITS_Div                     OP_FOLLOWS, OP_SMALL_INTS
-#define TRAITS_Neg                     OP_FOLLOWS, OP_SMALL_INTS
+#define TRAITS_Add                     OP_FOLLOWS, OP_COMMUTATIVE | OP_SMALL_INTS | OP_ONE_FLOAT_TYPE | OP_ZERO_IS_NEUTRAL
+#define TRAITS_Sub                     OP_FOLLOWS, OP_SMALL_INTS | OP_ONE_FLOAT_TYPE | OP_ZERO_IS_NEUTRAL
+#define TRAITS_Mul                     OP_FOLLOWS, OP_COMMUTATIVE | OP_SMALL_INTS | OP_ONE_FLOAT_TYPE | OP_ONE_IS_NEUTRAL
+#define TRAITS_Div                     OP_FOLLOWS, OP_SMALL_INTS | OP_ONE_FLOAT_TYPE | OP_ONE_IS_NEUTRAL
+#define TRAITS_Neg                     OP_FOLLOWS, OP_SMALL_INTS | OP_INVOLUTION
 #define TRAITS_Abs                     OP_FOLLOWS, OP_SMALL_INTS
 #define TRAITS_Sign                    OP_WIDE, 0
 #define TRAITS_Reciprocal              OP_WIDE, 0
@@ -67,14 +67,14 @@
 #define TRAITS_Mish                    OP_FOLLOWS, 0
 #define TRAITS_Shrink                  OP_WIDE, 0
 #define TRAITS_SwiGLU                  OP_WIDE, 0
-#define TRAITS_Less                    OP_WIDE, 0
-#define TRAITS_LessOrEqual             OP_WIDE, 0
-#define TRAITS_Greater                 OP_WIDE, 0
-#define TRAITS_GreaterOrEqual          OP_WIDE, 0
+#define TRAITS_Less                    OP_WIDE, OP_ONE_FLOAT_TYPE
+#define TRAITS_LessOrEqual             OP_WIDE, OP_ONE_FLOAT_TYPE
+#define TRAITS_Greater                 OP_WIDE, OP_ONE_FLOAT_TYPE
+#define TRAITS_GreaterOrEqual          OP_WIDE, OP_ONE_FLOAT_TYPE
 #define TRAITS_And                     OP_UNSTATED, OP_COMMUTATIVE
 #define TRAITS_Or                      OP_UNSTATED, OP_COMMUTATIVE
 #define TRAITS_Xor                     OP_UNSTATED, OP_COMMUTATIVE
-#define TRAITS_Not                     OP_UNSTATED, 0
+#define TRAITS_Not                     OP_UNSTATED, OP_INVOLUTION
 #define TRAITS_BitwiseAnd              OP_UNSTATED, OP_COMMUTATIVE
 #define TRAITS_BitwiseOr               OP_UNSTATED, OP_COMMUTATIVE
 #define TRAITS_BitwiseXor              OP_UNSTATED, OP_COMMUTATIVE

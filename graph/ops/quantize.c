@@ -104,6 +104,7 @@ static const op_row rows[] = {
      .max_out = 1,
      .attrs = quantize_attrs,
      .precision = OP_WIDE,
+     .cost = OP_COST_COMPUTE,
      .infer = infer_quantize},
     {.domain = "",
      .name = "DequantizeLinear",
@@ -114,6 +115,7 @@ static const op_row rows[] = {
      .max_out = 1,
      .attrs = dequantize_attrs,
      .precision = OP_WIDE,
+     .cost = OP_COST_COMPUTE,
      .infer = infer_dequantize},
     {.domain = "",
      .name = "DynamicQuantizeLinear",
@@ -123,6 +125,7 @@ static const op_row rows[] = {
      .min_out = 3,
      .max_out = 3,
      .precision = OP_WIDE,
+     .cost = OP_COST_COMPUTE,
      .infer = infer_dynamic},
 };
 OP_TABLE(quantize, rows);

@@ -111,24 +111,24 @@ static const op_attr arg_attrs[] = {{"axis", GRT_ATTR_INT, false},
                                     {"select_last_index", GRT_ATTR_INT, false},
                                     {0}};
 
-#define REDUCE(op, version, conduct)                                                                      \
+#define REDUCE(op, version, conduct, how)                                                                 \
     {                                                                                                     \
         .domain = "", .name = op, .since = version, .min_in = 1, .max_in = 2, .min_out = 1, .max_out = 1, \
-        .attrs = reduce_attrs, .flags = OP_SMALL_INTS, .precision = conduct, .infer = infer_reduce,       \
-        .upgrade = upgrade_reduce                                                                         \
+        .attrs = reduce_attrs, .flags = OP_SMALL_INTS, .precision = conduct, .layout = OP_LAYOUT_REDUCE,  \
+        .batch = how, .cost = OP_COST_COMPUTE, .infer = infer_reduce, .upgrade = upgrade_reduce           \
     }
 
 static const op_row rows[] = {
-    REDUCE("ReduceSum", 13, OP_WIDE),
-    REDUCE("ReduceMean", 18, OP_FOLLOWS_FIRST),
-    REDUCE("ReduceMax", 20, OP_FOLLOWS_FIRST),
-    REDUCE("ReduceMin", 20, OP_FOLLOWS_FIRST),
-    REDUCE("ReduceProd", 18, OP_WIDE),
-    REDUCE("ReduceL1", 18, OP_WIDE),
-    REDUCE("ReduceL2", 18, OP_WIDE),
-    REDUCE("ReduceLogSum", 28, OP_WIDE),
-    REDUCE("ReduceLogSumExp", 28, OP_WIDE),
-    REDUCE("ReduceSumSquare", 18, OP_WIDE),
+    REDUCE("ReduceSum", 13, OP_WIDE, OP_BATCH_REDUCE),
+    REDUCE("ReduceMean", 18, OP_FOLLOWS_FIRST, OP_BATCH_REDUCE),
+    REDUCE("ReduceMax", 20, OP_FOLLOWS_FIRST, OP_BATCH_REDUCE),
+    REDUCE("ReduceMin", 20, OP_FOLLOWS_FIRST, OP_BATCH_REDUCE),
+    REDUCE("ReduceProd", 18, OP_WIDE, OP_BATCH_NEVER),
+    REDUCE("ReduceL1", 18, OP_WIDE, OP_BATCH_NEVER),
+    REDUCE("ReduceL2", 18, OP_WIDE, OP_BATCH_REDUCE),
+    REDUCE("ReduceLogSum", 28, OP_WIDE, OP_BATCH_NEVER),
+    REDUCE("ReduceLogSumExp", 28, OP_WIDE, OP_BATCH_NEVER),
+    REDUCE("ReduceSumSquare", 18, OP_WIDE, OP_BATCH_NEVER),
     {.domain = "",
      .name = "ArgMax",
      .since = 13,
@@ -138,6 +138,7 @@ static const op_row rows[] = {
      .max_out = 1,
      .attrs = arg_attrs,
      .precision = OP_WIDE,
+     .cost = OP_COST_COMPUTE,
      .infer = infer_arg},
     {.domain = "",
      .name = "ArgMin",
@@ -148,6 +149,7 @@ static const op_row rows[] = {
      .max_out = 1,
      .attrs = arg_attrs,
      .precision = OP_WIDE,
+     .cost = OP_COST_COMPUTE,
      .infer = infer_arg},
 };
 OP_TABLE(reduce, rows);

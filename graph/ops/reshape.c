@@ -239,6 +239,7 @@ static const op_row rows[] = {
      .attrs = reshape_attrs,
      .flags = OP_VIEW | OP_SMALL_INTS | OP_SHAPED,
      .precision = OP_FOLLOWS_FIRST,
+     .layout = OP_LAYOUT_RESHAPE,
      .infer = infer_reshape,
      .upgrade = upgrade_reshape},
     {.domain = "",

@@ -257,6 +257,7 @@ static const op_row rows[] = {
      .max_out = 1,
      .attrs = resize_attrs,
      .precision = OP_FOLLOWS_FIRST,
+     .layout = OP_LAYOUT_RESIZE,
      .infer = infer_resize,
      .upgrade = upgrade_resize},
     {.domain = "",

@@ -50,7 +50,8 @@ static const op_attr attrs[] = {{"axis", GRT_ATTR_INT, false}, {NULL, 0, false}}
 #define ROW(op, conduct)                                                                             \
     {                                                                                                \
         .domain = "", .name = op, .since = 13, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1, \
-        .attrs = attrs, .precision = conduct, .infer = infer_softmax, .upgrade = upgrade_softmax     \
+        .attrs = attrs, .precision = conduct, .batch = OP_BATCH_AXIS, .cost = OP_COST_COMPUTE,       \
+        .infer = infer_softmax, .upgrade = upgrade_softmax                                           \
     }
 
 static const op_row rows[] = {ROW("Softmax", OP_FOLLOWS), ROW("LogSoftmax", OP_WIDE)};

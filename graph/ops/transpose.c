@@ -110,6 +110,9 @@ static const op_row rows[] = {
      .attrs = transpose_attrs,
      .flags = OP_SMALL_INTS,
      .precision = OP_FOLLOWS,
+     .cost = OP_COST_MOVE,
+     .layout = OP_LAYOUT_TRANSPOSE,
+     .batch = OP_BATCH_TRANSPOSE,
      .infer = infer_transpose},
     {.domain = "",
      .name = "DepthToSpace",
@@ -120,6 +123,7 @@ static const op_row rows[] = {
      .max_out = 1,
      .attrs = block_attrs,
      .precision = OP_FOLLOWS,
+     .cost = OP_COST_MOVE,
      .infer = infer_depth_to_space},
     {.domain = "",
      .name = "SpaceToDepth",
@@ -130,6 +134,7 @@ static const op_row rows[] = {
      .max_out = 1,
      .attrs = block_attrs,
      .precision = OP_FOLLOWS,
+     .cost = OP_COST_MOVE,
      .infer = infer_space_to_depth},
 };
 OP_TABLE(transpose, rows);

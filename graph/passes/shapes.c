@@ -61,7 +61,7 @@ static bool is_static_value(const known_dims *k, const ir_value *value)
 
 static bool is_static_node(const known_dims *k, const ir_node *node, int32_t n_in)
 {
-    if (!node->row || (node->row->flags & OP_CONTROL))
+    if (!node->row || node->row->control)
         return false;
     for (int32_t i = 0; i < n_in; i++)
         if (!is_static_value(k, node->in[i].value))

@@ -40,12 +40,64 @@ START_TEST(ops_with_float_kernels_state_their_precision)
 }
 END_TEST
 
+static bool has_attr(const op_row *row, grt_attr_kind kind, const char *name)
+{
+    for (const op_attr *a = row->attrs; a && a->name; a++)
+        if (a->kind == kind && (!name || !strcmp(a->name, name)))
+            return true;
+    return false;
+}
+
+START_TEST(traits_agree_with_the_row)
+{
+    for (size_t i = 0; op_at(i); i++) {
+        const op_row *r = op_at(i);
+        const bool traits =
+            r->precision || r->layout || r->batch || r->cost || r->control || r->flops || r->work;
+        ck_assert_msg(!traits || !r->rewrite, "%s is rewritten at once: its traits are never read", r->name);
+        ck_assert_msg(!r->control || (!r->infer && has_attr(r, GRT_ATTR_GRAPH, NULL)), "%s: no body",
+                      r->name);
+        ck_assert_msg(!(r->flags & (OP_ZERO_IS_NEUTRAL | OP_ONE_IS_NEUTRAL)) ||
+                          (r->min_in == 2 && r->max_in == 2),
+                      "%s: neutral elements are of binary ops", r->name);
+        ck_assert_msg(!(r->flags & OP_INVOLUTION) || r->max_in == 1, "%s: involutions have one input",
+                      r->name);
+        ck_assert_msg(!(r->flags & OP_SINGLE) || r->min_in == 1, "%s: one input is not enough", r->name);
+        ck_assert_msg(!(r->flags & OP_COMMUTATIVE) || r->max_in >= 2, "%s: nothing to exchange", r->name);
+        ck_assert_msg(!(r->flags & OP_TF32) || r->flops || r->work, "%s: a product without flops", r->name);
+        ck_assert_msg(!r->batch || !*r->domain, "%s: batches are of ai.onnx", r->name);
+        ck_assert_msg(!r->cost || !(r->flags & (OP_POINTWISE | OP_VIEW)), "%s: its flags say the cost",
+                      r->name);
+        ck_assert_msg(!r->layout || !(r->flags & OP_POINTWISE), "%s: element-wise ops go as they are",
+                      r->name);
+    }
+}
+END_TEST
+
+START_TEST(forms_with_channels_last_are_there)
+{
+    int n = 0;
+    for (size_t i = 0; op_at(i); i++) {
+        const op_row *r = op_at(i);
+        if (r->layout != OP_LAYOUT_FORM && r->layout != OP_LAYOUT_CONV)
+            continue;
+        const op_row *last = op_find("graphrt", r->name);
+        ck_assert_msg(last && has_attr(last, GRT_ATTR_STRING, "layout"), "graphrt::%s", r->name);
+        ck_assert_msg(last->precision == r->precision, "graphrt::%s: another precision", r->name);
+        n++;
+    }
+    ck_assert_int_gt(n, 5);
+}
+END_TEST
+
 Suite *suite_test_traits(void);
 Suite *suite_test_traits(void)
 {
     Suite *suite = suite_create("traits");
     TCase *all = tcase_create("all");
     tcase_add_test(all, ops_with_float_kernels_state_their_precision);
+    tcase_add_test(all, traits_agree_with_the_row);
+    tcase_add_test(all, forms_with_channels_last_are_there);
     suite_add_tcase(suite, all);
     return suite;
 }
