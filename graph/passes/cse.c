@@ -171,7 +171,7 @@ static uint64_t hash_node(const ir_node *node)
     return cse_hash_attrs(h, node);
 }
 
-/* A node whose shape input was dropped (pass shapes) is told by its results' dims. */
+/* A node whose shape input was dropped (pass drop_shape_inputs) is told by its results' dims. */
 static bool has_dropped_input(const ir_node *node)
 {
     for (int32_t i = 0; node->row && i < node->row->min_in; i++)

@@ -8,24 +8,24 @@
 
 grt_status pass_affine(pass_context *context);
 grt_status pass_attention(pass_context *context);
-grt_status pass_branches(pass_context *context);
-grt_status pass_causal(pass_context *context);
+grt_status pass_fold_if(pass_context *context);
+grt_status pass_causal_mask(pass_context *context);
 grt_status pass_cse(pass_context *context);
 grt_status pass_dce(pass_context *context);
 grt_status pass_epilogue(pass_context *context);
 grt_status pass_fold(pass_context *context);
 grt_status pass_layout(pass_context *context);
 grt_status pass_legalise(pass_context *context);
-grt_status pass_parallel(pass_context *context);
+grt_status pass_batch_branches(pass_context *context);
 grt_status pass_pointwise(pass_context *context);
 grt_status pass_precision(pass_context *context);
-grt_status pass_projections(pass_context *context);
+grt_status pass_merge_projections(pass_context *context);
 grt_status pass_recognise(pass_context *context);
 grt_status pass_rotary(pass_context *context);
-grt_status pass_shapes(pass_context *context);
-grt_status pass_siblings(pass_context *context);
+grt_status pass_drop_shape_inputs(pass_context *context);
+grt_status pass_merge_products(pass_context *context);
 grt_status pass_simplify(pass_context *context);
-grt_status pass_sizes(pass_context *context);
+grt_status pass_symbolic_sizes(pass_context *context);
 
 /* cse.c: have the nodes the same attributes, in the same order? */
 bool cse_same_attrs(const ir_node *a, const ir_node *b);

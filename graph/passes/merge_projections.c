@@ -115,7 +115,7 @@ static grt_status visit_graph(pass_context *context, ir_graph *graph)
     return GRT_OK;
 }
 
-grt_status pass_projections(pass_context *context)
+grt_status pass_merge_projections(pass_context *context)
 {
     return rewrite_each_graph(context, visit_graph);
 }

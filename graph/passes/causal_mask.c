@@ -68,7 +68,7 @@ static grt_status visit(pass_context *context, ir_graph *graph)
     return GRT_OK;
 }
 
-grt_status pass_causal(pass_context *context)
+grt_status pass_causal_mask(pass_context *context)
 {
     return rewrite_each_graph(context, visit);
 }

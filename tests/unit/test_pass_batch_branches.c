@@ -63,7 +63,7 @@ static void check(const char *rows, int n, const char *branch, const char *pass,
 
 START_TEST(as_exported)
 {
-    check("2", 4, CUT LAYER LAST, "parallel",
+    check("2", 4, CUT LAYER LAST, "batch_branches",
           "Reshape Transpose Transpose MatMul Add Transpose MatMul Add Transpose Reshape");
     check("2", 6, CUT LAYER LAST, "", MANY_ROWS);
     check("n", 6, CUT LAYER LAST, "", MANY_ROWS);
@@ -88,27 +88,28 @@ START_TEST(what_is_between)
                     "const hi f32 - 0.5\n"
                     "g# = Clip h# _ hi\n"
                     "y# = Softmax g# axis=1\n",
-          "parallel", "Reshape Transpose Transpose MatMul Add Clip Softmax Transpose Reshape");
+          "batch_branches", "Reshape Transpose Transpose MatMul Add Clip Softmax Transpose Reshape");
     check("2", 4,
           CUT LAYER "const scale f32 3\n"
                     "const bias f32 3\n"
                     "y# = LayerNormalization h# scale bias axis=1\n",
-          "parallel", "Reshape Transpose Transpose MatMul Add LayerNormalization Transpose Reshape");
+          "batch_branches", "Reshape Transpose Transpose MatMul Add LayerNormalization Transpose Reshape");
     check("2", 4,
           CUT LAYER "const scale# f32 3\n"
                     "const bias# f32 3\n"
                     "y# = LayerNormalization h# scale# bias#\n",
-          "parallel", "Reshape Transpose Transpose MatMul Add LayerNormalization Mul Add Transpose Reshape");
-    check("2", 4, CUT "const w# f32 5,3\nh# = MatMul x# w#\nconst k# f32 - #\ny# = Mul k# h#\n", "parallel",
-          "Reshape Transpose MatMul Mul Transpose Reshape");
+          "batch_branches",
+          "Reshape Transpose Transpose MatMul Add LayerNormalization Mul Add Transpose Reshape");
+    check("2", 4, CUT "const w# f32 5,3\nh# = MatMul x# w#\nconst k# f32 - #\ny# = Mul k# h#\n",
+          "batch_branches", "Reshape Transpose MatMul Mul Transpose Reshape");
 }
 END_TEST
 
 START_TEST(scaled_products)
 {
-    check("2", 4, CUT "const w# f32 5,3\nconst b# f32 2,1\ny# = Gemm x# w# b# alpha=0.5 beta=2\n", "parallel",
-          "Reshape Transpose MatMul Mul Mul Add Transpose Reshape");
-    check("2", 4, CUT "const w# f32 2,3\ny# = Gemm x# w# transA=1\n", "parallel",
+    check("2", 4, CUT "const w# f32 5,3\nconst b# f32 2,1\ny# = Gemm x# w# b# alpha=0.5 beta=2\n",
+          "batch_branches", "Reshape Transpose MatMul Mul Mul Add Transpose Reshape");
+    check("2", 4, CUT "const w# f32 2,3\ny# = Gemm x# w# transA=1\n", "batch_branches",
           "Reshape Transpose Transpose MatMul Transpose Reshape");
 }
 END_TEST
@@ -123,7 +124,7 @@ START_TEST(residuals)
               "k# = MatMul g# v#\n"
               "y# = Add g# k#\n",
           "", "Reshape Transpose graphrt::MatMul graphrt::MatMul Transpose Reshape");
-    check("2", 4, CUT "const w# f32 5,5\nh# = MatMul x# w#\ny# = Sub x# h#\n", "parallel",
+    check("2", 4, CUT "const w# f32 5,5\nh# = MatMul x# w#\ny# = Sub x# h#\n", "batch_branches",
           "Reshape Transpose MatMul Sub Transpose Reshape");
 }
 END_TEST
@@ -148,7 +149,7 @@ START_TEST(other_ways_to_cut)
     check_text("in x f32 2,23\n"
                "const sizes i64 6 1 5 5 5 5 2\n"
                "a,x0,x1,x2,x3,b = Split x sizes axis=-1\n",
-               LAYER, 4, 0, "y = Concat h0 h1 h2 h3 axis=1\nout y\n", "parallel",
+               LAYER, 4, 0, "y = Concat h0 h1 h2 h3 axis=1\nout y\n", "batch_branches",
                "Slice Reshape Transpose Transpose MatMul Add Transpose Reshape");
     /* Ranges that overlap, and one that two branches read. */
     check_text("in x f32 2,20\n"
@@ -159,13 +160,13 @@ START_TEST(other_ways_to_cut)
                "x3 = Identity x1\n"
                "const w3 f32 5,3\nh3 = MatMul x1 w3\n",
                "const w# f32 5,3\nh# = MatMul x# w#\n", 3, 0,
-               "y = Concat h0 h1 h2 h3 axis=1\nout y\nout x3\n", "parallel",
+               "y = Concat h0 h1 h2 h3 axis=1\nout y\nout x3\n", "batch_branches",
                "Gather Reshape Transpose Slice Identity MatMul Transpose Reshape");
     /* One element, whose dim is gone. */
     check_text("in x f32 2,4,5\n",
                "const i# i64 - #\n"
                "x# = Gather x i# axis=1\n" LAYER,
-               4, 0, "y = Concat h0 h1 h2 h3 axis=1\nout y\n", "parallel",
+               4, 0, "y = Concat h0 h1 h2 h3 axis=1\nout y\n", "batch_branches",
                "Transpose Transpose MatMul Add Transpose Reshape");
 }
 END_TEST
@@ -205,23 +206,23 @@ START_TEST(added_up)
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
         snprintf(end, sizeof end, "y = %s h0 h1 h2 h3\nout y\n", ops[i][0]);
         snprintf(expected, sizeof expected, "Reshape Transpose Transpose MatMul Add %s", ops[i][1]);
-        check_text(begin, CUT LAYER, 4, 5, end, "parallel", expected);
+        check_text(begin, CUT LAYER, 4, 5, end, "batch_branches", expected);
     }
-    check_text(begin, CUT LAYER, 4, 5, "p = Add h0 h1\nq = Add h2 p\ny = Add q h3\nout y\n", "parallel",
+    check_text(begin, CUT LAYER, 4, 5, "p = Add h0 h1\nq = Add h2 p\ny = Add q h3\nout y\n", "batch_branches",
                batch);
     /* Terms that are sums. */
     check_text(begin, CUT LAYER "k# = Add h# z\n", 4, 5,
-               "p = Add k0 k1\nq = Add p k2\ny = Add q k3\nr = Relu y\nout r\n", "parallel",
+               "p = Add k0 k1\nq = Add p k2\ny = Add q k3\nr = Relu y\nout r\n", "batch_branches",
                "Reshape Transpose Transpose MatMul Add Add ReduceSum Relu");
     /* Other terms before and after. */
     check_text(begin, CUT LAYER, 4, 5,
                "o = Add z h0\np = Add o h1\nq = Add p h2\nr = Add h3 q\ns = Add r z\ny = Add z s\nout y\n",
-               "parallel", "Reshape Transpose Transpose MatMul Add ReduceSum Add Add Add");
+               "batch_branches", "Reshape Transpose Transpose MatMul Add ReduceSum Add Add Add");
     /* Not all have one form; a sum on the way that somebody else reads. */
     check_text(begin, CUT LAYER, 4, 5, "p = Add h0 h1\nq = Add p z\nr = Add q h2\ny = Add r h3\nout y\n",
-               "parallel", "Slice Gemm Slice Gemm Slice Gemm Slice Gemm Add Add Add Add");
+               "batch_branches", "Slice Gemm Slice Gemm Slice Gemm Slice Gemm Add Add Add Add");
     check_text(begin, CUT LAYER, 4, 5, "p = Add h0 h1\nq = Add p h2\ny = Add q h3\nout y\nout p\n",
-               "parallel", "Slice Gemm Slice Gemm Slice Gemm Slice Gemm Add Add Add");
+               "batch_branches", "Slice Gemm Slice Gemm Slice Gemm Slice Gemm Add Add Add");
 }
 END_TEST
 
@@ -235,7 +236,7 @@ START_TEST(one_that_differs)
     add(text, " y#", 0, 9, 0);
     add_text(text, " axis=1\nout y\n");
     ir_text_check(
-        text, "parallel",
+        text, "batch_branches",
         "Slice Reshape Transpose Transpose MatMul Add Relu Slice Gemm Tanh "
         "Slice Reshape Transpose Transpose MatMul Add Relu Transpose Reshape Transpose Reshape Concat");
 }
@@ -244,14 +245,14 @@ END_TEST
 START_TEST(what_branches_share)
 {
     check_text("in x f32 2,5\n", "const w# f32 5,3\nconst b# f32 3\ny# = Gemm x w# b#\n", 4, 0,
-               "y = Concat y0 y1 y2 y3 axis=1\nout y\n", "parallel", "MatMul Add Transpose Reshape");
+               "y = Concat y0 y1 y2 y3 axis=1\nout y\n", "batch_branches", "MatMul Add Transpose Reshape");
     /* One matrix for all; the bias must not be taken for one of that matrix. */
     check_text("in x f32 2,20\nconst one i64 1 1\nconst w f32 5,3\n",
                CUT "const b# f32 3\ny# = Gemm x# w b#\n", 4, 5, "y = Concat y0 y1 y2 y3 axis=1\nout y\n", "",
                "Reshape Transpose graphrt::MatMul Transpose Reshape");
     /* A value that is computed, and has more dims than what it is added to. */
     check_text("in x f32 2,20\nin t f32 4,2,3\nconst one i64 1 1\nr = Exp t\n", CUT LAYER "y# = Add h# r\n",
-               4, 5, "y = Concat y0 y1 y2 y3 axis=2\nout y\n", "parallel",
+               4, 5, "y = Concat y0 y1 y2 y3 axis=2\nout y\n", "batch_branches",
                "Exp Reshape Transpose Transpose MatMul Add Unsqueeze Add Transpose Reshape");
 }
 END_TEST
@@ -271,10 +272,10 @@ START_TEST(more_dims)
                "f# = Flatten p# axis=1\n"
                "const u# f32 36,2\n"
                "y# = MatMul f# u#\n",
-               4, 0, "y = Concat y0 y1 y2 y3 axis=1\nout y\n", "parallel",
+               4, 0, "y = Concat y0 y1 y2 y3 axis=1\nout y\n", "batch_branches",
                "Reshape Reshape MatMul Transpose MatMul Reshape MatMul Transpose Reshape");
     check_text("in x f32 n,s,20\nconst one i64 1 2\n", CUT "const w# f32 5,3\ny# = MatMul x# w#\n", 4, 5,
-               "y = Concat y0 y1 y2 y3 axis=-1\nout y\n", "parallel",
+               "y = Concat y0 y1 y2 y3 axis=-1\nout y\n", "batch_branches",
                "Reshape Transpose MatMul Transpose Reshape");
 }
 END_TEST
@@ -289,22 +290,23 @@ START_TEST(cut_and_joined_in_branches)
                    "a#,g# = Split h# axis=-1 num_outputs=2\n"
                    "q# = Sigmoid g#\n"
                    "y# = Mul a# q#\n",
-               4, 5, end, "parallel", "Reshape Transpose MatMul Slice Slice Sigmoid Mul Transpose Reshape");
+               4, 5, end, "batch_branches",
+               "Reshape Transpose MatMul Slice Slice Sigmoid Mul Transpose Reshape");
     check_text(begin,
                CUT "const w# f32 5,6\nh# = MatMul x# w#\n"
                    "const last i64 - -1\n"
                    "a# = Gather h# last axis=1\n"
                    "y# = Unsqueeze a# one\n",
-               4, 5, end, "parallel", "Reshape Transpose MatMul Gather Reshape Transpose Reshape");
+               4, 5, end, "batch_branches", "Reshape Transpose MatMul Gather Reshape Transpose Reshape");
     check_text("in x f32 n,20\nin t f32 n,6\nconst one i64 1 1\n",
-               CUT "c# = Concat x# t axis=1\nconst w# f32 11,3\ny# = MatMul c# w#\n", 4, 5, end, "parallel",
-               "Reshape Transpose Expand Concat MatMul Transpose Reshape");
+               CUT "c# = Concat x# t axis=1\nconst w# f32 11,3\ny# = MatMul c# w#\n", 4, 5, end,
+               "batch_branches", "Reshape Transpose Expand Concat MatMul Transpose Reshape");
     check_text(begin,
                CUT LAYER "m# = ReduceMean h# one keepdims=1\n"
                          "y# = Sub h# m#\n",
-               4, 5, end, "parallel",
+               4, 5, end, "batch_branches",
                "Reshape Transpose Transpose MatMul Add ReduceMean Sub Transpose Reshape");
-    check_text(begin, CUT LAYER "y# = ReduceMax h# keepdims=1\n", 4, 5, end, "parallel",
+    check_text(begin, CUT LAYER "y# = ReduceMax h# keepdims=1\n", 4, 5, end, "batch_branches",
                "Reshape Transpose Transpose MatMul Add ReduceMax Transpose Reshape");
     /* Of each branch four are joined as well; all branches are worth more. */
     check_text(
@@ -318,7 +320,7 @@ START_TEST(cut_and_joined_in_branches)
         "const u0 f32 12,2\nconst u1 f32 12,2\nconst u2 f32 12,2\nconst u3 f32 12,2\n"
         "y0 = MatMul c0 u0\ny1 = MatMul c1 u1\ny2 = MatMul c2 u2\ny3 = MatMul c3 u3\n"
         "y = Concat y0 y1 y2 y3 axis=1\nout y\n",
-        "parallel",
+        "batch_branches",
         "Gather Reshape Transpose MatMul Gather Reshape Transpose MatMul Gather Reshape Transpose MatMul "
         "Gather Reshape Transpose MatMul Concat MatMul Transpose Reshape");
 }
@@ -336,7 +338,7 @@ START_TEST(families_that_read_each_other)
         add_text(text, order ? "y = Concat y0 y1 y2 y3 axis=1\nh = Concat h0 h1 h2 h3 axis=1\n"
                              : "h = Concat h0 h1 h2 h3 axis=1\ny = Concat y0 y1 y2 y3 axis=1\n");
         add_text(text, "out h\nout y\n");
-        ir_text_check(text, "parallel",
+        ir_text_check(text, "batch_branches",
                       "Reshape Transpose Transpose MatMul Add Gather MatMul Relu Transpose Reshape Transpose "
                       "Reshape");
     }
@@ -347,7 +349,7 @@ START_TEST(families_that_read_each_other)
     add(text, "const u# f32 3,3\nk# = MatMul k1 u#\n", 4, 8, 0);
     add_text(text, "y = Concat k4 k5 k6 k7 axis=1\nh = Concat h0 h1 h2 h3 axis=1\nout h\nout y\n");
     ir_text_check(
-        text, "parallel",
+        text, "batch_branches",
         "Reshape Transpose Transpose MatMul Add ReduceSum MatMul Transpose Reshape Transpose Reshape");
     snprintf(text, sizeof text, "in x f32 2,20\nconst one i64 1 1\n");
     add(text, CUT "const w# f32 5,20\nh# = MatMul x# w#\n", 0, 4, 5);
@@ -355,7 +357,7 @@ START_TEST(families_that_read_each_other)
     add(text, "const v# f32 5,3\nk# = MatMul p# v#\n", 0, 4, 5);
     add_text(text, "y = Concat k0 k1 k2 k3 axis=1\nh = Concat h0 h1 h2 h3 axis=1\nout h\nout y\n");
     ir_text_check(
-        text, "parallel",
+        text, "batch_branches",
         "Reshape Transpose MatMul Gather Reshape Transpose MatMul Transpose Reshape Transpose Reshape");
 }
 END_TEST
@@ -430,8 +432,8 @@ START_TEST(drawn)
         const unsigned kept = seed;
         draw_graph(text);
         ir_module *m = ir_text(text);
-        batched += ir_text_pass(m, "parallel");
-        ir_text_check(text, "parallel", ir_text_ops(m));
+        batched += ir_text_pass(m, "batch_branches");
+        ir_text_check(text, "batch_branches", ir_text_ops(m));
         ir_module_release(m);
         seed = kept;
     }
@@ -442,7 +444,7 @@ END_TEST
 START_TEST(other_types)
 {
     check_text("in x f16 2,20\nconst one i64 1 1\n", CUT "const w# f16 5,3\ny# = Gemm x# w#\n", 4, 5,
-               "y = Concat y0 y1 y2 y3 axis=1\nout y\n", "parallel",
+               "y = Concat y0 y1 y2 y3 axis=1\nout y\n", "batch_branches",
                "Reshape Transpose MatMul Transpose Reshape");
     check_text("in x f64 2,20\nconst one i64 1 1\n",
                CUT "const w# f64 5,3\nconst b# f64 3\nh# = Gemm x# w# b#\ny# = Relu h#\n", 4, 5,
@@ -451,7 +453,7 @@ START_TEST(other_types)
     check_text("in x f32 2,20\nconst one i64 1 1\n",
                CUT "const w# f32 5,3\nh# = MatMul x# w#\n"
                    "const z f32 1 0\ng# = Greater h# z\ny# = Where g# h# z\n",
-               4, 5, "y = Concat y0 y1 y2 y3 axis=1\nout y\n", "parallel",
+               4, 5, "y = Concat y0 y1 y2 y3 axis=1\nout y\n", "batch_branches",
                "Reshape Transpose MatMul Greater Where Transpose Reshape");
 }
 END_TEST
@@ -464,24 +466,24 @@ START_TEST(members_that_others_read)
                "y = Concat y0 y1 y2 y3 axis=1\n"
                "out h2\n"
                "out y\n",
-               "parallel",
+               "batch_branches",
                "Reshape Transpose Transpose MatMul Add Gather Transpose MatMul Add Transpose Reshape");
     check_text(begin, branch, 4, 5,
                "y = Concat y0 y1 y2 y3 axis=1\n"
                "out y\n"
                "out h0\n"
                "out h3\n",
-               "parallel", "Slice Gemm Gemm Slice Gemm Gemm Slice Gemm Gemm Slice Gemm Gemm Concat");
+               "batch_branches", "Slice Gemm Gemm Slice Gemm Gemm Slice Gemm Gemm Slice Gemm Gemm Concat");
     /* The sum of one branch goes into all others. */
     check_text(begin, CUT LAYER "z# = Add h# h0\n", 4, 5, "y = Concat z0 z1 z2 z3 axis=1\nout y\n",
-               "parallel", "Reshape Transpose Transpose MatMul Add Gather Add Transpose Reshape");
+               "batch_branches", "Reshape Transpose Transpose MatMul Add Gather Add Transpose Reshape");
     check_text(begin, CUT LAYER "z# = Add h# h0\n", 4, 5,
                "z = Concat z0 z1 z2 z3 axis=1\n"
                "k = Relu z2\n"
                "out z\n"
                "out k\n"
                "out x1\n",
-               "parallel",
+               "batch_branches",
                "Reshape Transpose Transpose MatMul Add Gather Add Gather Slice Transpose Reshape Relu");
 }
 END_TEST
@@ -489,21 +491,22 @@ END_TEST
 START_TEST(what_stays)
 {
     static const char begin[] = "in x f32 2,20\nin z f32 2,3\nconst one i64 1 1\n";
-    check("2", 3, CUT LAYER "y# = Relu h#\n", "parallel",
+    check("2", 3, CUT LAYER "y# = Relu h#\n", "batch_branches",
           "Slice Gemm Relu Slice Gemm Relu Slice Gemm Relu Concat"); /* few */
-    check("2", 4, CUT "y# = Relu x#\n", "parallel",
+    check("2", 4, CUT "y# = Relu x#\n", "batch_branches",
           "Slice Relu Slice Relu Slice Relu Slice Relu Concat"); /* little to do */
     check("2", 4, CUT "const w# f32 5,3\nconst b# i64 2 -1 #\nh# = MatMul x# w#\ny# = CumSum h# one\n",
-          "parallel",
+          "batch_branches",
           "Slice MatMul CumSum Slice MatMul CumSum Slice MatMul CumSum Slice MatMul CumSum Concat");
     /* A branch twice. */
-    check_text(begin, CUT LAYER, 4, 5, "y = Concat h0 h1 h2 h2 axis=1\nout y\nout h3\n", "parallel",
+    check_text(begin, CUT LAYER, 4, 5, "y = Concat h0 h1 h2 h2 axis=1\nout y\nout h3\n", "batch_branches",
                "Slice Gemm Slice Gemm Slice Gemm Slice Gemm Concat");
     /* A chain through the branches. */
     check_text(begin, CUT "const w# f32 5,3\nh# = MatMul x# w#\n", 4, 5,
                "y0 = Add h0 z\ny1 = Add h1 y0\ny2 = Add h2 y1\ny3 = Add h3 y2\n"
                "y = Concat y0 y1 y2 y3 axis=1\nout y\n",
-               "parallel", "Slice MatMul Slice MatMul Slice MatMul Slice MatMul Add Add Add Add Concat");
+               "batch_branches",
+               "Slice MatMul Slice MatMul Slice MatMul Slice MatMul Add Add Add Add Concat");
 }
 END_TEST
 
@@ -514,14 +517,14 @@ START_TEST(weights_that_stay)
     static const char stays[] = "Split MatMul MatMul MatMul MatMul Concat MatMul";
     check_text("in x f32 2,160\nin z f32 1,40\nx0,x1,x2,x3 = Split x axis=1 num_outputs=4\n",
                "const w# f32 40,40\nh# = MatMul x# w#\n", 4, 0,
-               "y = Concat h0 h1 h2 h3 axis=1\nout y\nk = MatMul z w1\nout k\n", "parallel", stays);
+               "y = Concat h0 h1 h2 h3 axis=1\nout y\nk = MatMul z w1\nout k\n", "batch_branches", stays);
     check_text("in x f32 2,20\nin z f32 1,5\nx0,x1,x2,x3 = Split x axis=1 num_outputs=4\n",
                "const w# f32 5,5\nh# = MatMul x# w#\n", 4, 0,
-               "y = Concat h0 h1 h2 h3 axis=1\nout y\nk = MatMul z w1\nout k\n", "parallel",
+               "y = Concat h0 h1 h2 h3 axis=1\nout y\nk = MatMul z w1\nout k\n", "batch_branches",
                "Reshape Transpose MatMul Transpose Reshape MatMul");
     check_text("in x f32 1,4400\nx0,x1,x2,x3 = Split x axis=1 num_outputs=4\n",
                "const w# f32 1100,1000\nh# = MatMul x# w#\n", 4, 0, "y = Concat h0 h1 h2 h3 axis=1\nout y\n",
-               "parallel", "Split MatMul MatMul MatMul MatMul Concat");
+               "batch_branches", "Split MatMul MatMul MatMul MatMul Concat");
 }
 END_TEST
 
@@ -544,7 +547,7 @@ START_TEST(products_that_have_enough_to_do)
         grt_target target = ir_text_target();
         target.lone_product = 64 * 5 * 8 + less;
         pass_context context = {.module = m, .target = &target, .level = 2};
-        ck_assert_int_eq(pass_parallel(&context), GRT_OK);
+        ck_assert_int_eq(pass_batch_branches(&context), GRT_OK);
         ck_assert_int_eq(context.changed, less);
         ir_module_release(m);
     }
@@ -558,7 +561,7 @@ START_TEST(names)
     add(text, CUT LAYER, 0, 4, 5);
     add_text(text, "y = Concat h0 h1 h2 h3 axis=1\nout h1\nout y\n");
     ir_module *m = ir_text(text);
-    ck_assert_int_eq(ir_text_pass(m, "parallel"), 1);
+    ck_assert_int_eq(ir_text_pass(m, "batch_branches"), 1);
     ck_assert_str_eq(ir_text_node(m, "MatMul", 0)->desc.name, "h0+3 more");
     ck_assert_str_eq(ir_text_node(m, "Gather", 0)->out[0]->name, "h1");
     ck_assert_str_eq(m->main->outputs[1].value->name, "y");
@@ -602,7 +605,7 @@ START_TEST(in_bodies)
     }
     ir_graph_add_output(m->main, branch->out[0]);
     ck_assert_msg(ir_infer(m) == GRT_OK, "%s", grt_last_error());
-    ck_assert_int_eq(ir_text_pass(m, "parallel"), 2);
+    ck_assert_int_eq(ir_text_pass(m, "batch_branches"), 2);
     for (size_t i = 0; i < branch->desc.n_attrs; i++) {
         const ir_graph *body = branch->desc.attrs[i].graph;
         ck_assert_int_eq(body->n_nodes, 5 + (int)i);
@@ -612,10 +615,10 @@ START_TEST(in_bodies)
 }
 END_TEST
 
-Suite *suite_test_pass_parallel(void);
-Suite *suite_test_pass_parallel(void)
+Suite *suite_test_pass_batch_branches(void);
+Suite *suite_test_pass_batch_branches(void)
 {
-    Suite *suite = suite_create("test_pass_parallel");
+    Suite *suite = suite_create("test_pass_batch_branches");
     TCase *tests = tcase_create("all");
     tcase_add_test(tests, as_exported);
     tcase_add_test(tests, what_is_between);

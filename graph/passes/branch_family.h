@@ -4,10 +4,10 @@
  * N values that are used alike are a group: N results of nodes of one form, ranges of one value, constants,
  * or one value N times. The groups that the inputs of a join come from, and all groups that hang together
  * with them, are a family. */
-#ifndef GRT_GRAPH_PASSES_FAMILY_H
-#define GRT_GRAPH_PASSES_FAMILY_H
+#ifndef GRT_GRAPH_PASSES_BRANCH_FAMILY_H
+#define GRT_GRAPH_PASSES_BRANCH_FAMILY_H
 
-#include "graph/passes/form.h"
+#include "graph/passes/value_form.h"
 
 typedef struct group {
     form_kind kind; /* OPAQUE: all members are one value */

@@ -12,9 +12,9 @@
 
 static void check(const char *text, int n_in, int is_causal)
 {
-    ir_text_check(text, "causal", "Attention");
+    ir_text_check(text, "causal_mask", "Attention");
     ir_module *module = ir_text(text);
-    ir_text_pass(module, "causal");
+    ir_text_pass(module, "causal_mask");
     const ir_node *node = ir_text_node(module, "Attention", 0);
     ck_assert_int_eq(node->n_in, n_in);
     ck_assert_int_eq(grt_attr_int(&node->desc, "is_causal", 0), is_causal);
@@ -52,9 +52,9 @@ START_TEST(computed_masks_stay)
 }
 END_TEST
 
-Suite *suite_test_pass_causal(void)
+Suite *suite_test_pass_causal_mask(void)
 {
-    Suite *suite = suite_create("pass_causal");
+    Suite *suite = suite_create("pass_causal_mask");
     TCase *tcase = tcase_create("all");
     tcase_add_test(tcase, later_keys_are_hidden);
     tcase_add_test(tcase, nothing_is_hidden);

@@ -20,7 +20,7 @@ START_TEST(all_of_one_input)
                   "out r\n"
                   "out s\n"
                   "out t\n",
-                  "siblings", "MatMul Split Relu Sqrt Neg");
+                  "merge_products", "MatMul Split Relu Sqrt Neg");
 }
 END_TEST
 
@@ -35,7 +35,7 @@ START_TEST(parts_are_the_products)
                            "out y\n");
     const grt_tensor *a = ir_in(ir_text_node(m, "MatMul", 0), 1)->type.data,
                      *b = ir_in(ir_text_node(m, "MatMul", 1), 1)->type.data;
-    ck_assert_int_eq(ir_text_pass(m, "siblings"), 2);
+    ck_assert_int_eq(ir_text_pass(m, "merge_products"), 2);
     const ir_node *product = ir_text_node(m, "MatMul", 0), *split = ir_text_node(m, "Split", 0);
     ck_assert_str_eq(product->desc.name, "y+z");
     const float *all = ir_in(product, 1)->type.data->data;
@@ -63,7 +63,7 @@ START_TEST(fused_forms)
                   "s = Add z z\n"
                   "out y\n"
                   "out s\n",
-                  "siblings", "graphrt::MatMul Split Add");
+                  "merge_products", "graphrt::MatMul Split Add");
     ir_text_check("in x f32 1,8\n"
                   "const a f32 16,8\n"
                   "const b f32 32,8\n"
@@ -71,7 +71,7 @@ START_TEST(fused_forms)
                   "z = graphrt::MatMul x b transB=1\n"
                   "out y\n"
                   "out z\n",
-                  "siblings", "graphrt::MatMul Split");
+                  "merge_products", "graphrt::MatMul Split");
     ir_text_check("in x f32 1,8\n"
                   "const a f32 16,8\n"
                   "const b f32 32,8\n"
@@ -81,7 +81,7 @@ START_TEST(fused_forms)
                   "z = Gemm x b d transB=1 alpha=0.5\n"
                   "out y\n"
                   "out z\n",
-                  "siblings", "Gemm Split");
+                  "merge_products", "Gemm Split");
 }
 END_TEST
 
@@ -101,7 +101,7 @@ START_TEST(what_differs_stays)
                   "t = graphrt::MatMul x e f activation=Tanh\n"
                   "y = Sum p q r s t\n"
                   "out y\n",
-                  "siblings", "graphrt::MatMul Split graphrt::MatMul Split graphrt::MatMul Sum");
+                  "merge_products", "graphrt::MatMul Split graphrt::MatMul Split graphrt::MatMul Sum");
     ir_text_check("in x f32 1,8\n" /* another input; a residual, which would have to be joined at every run */
                   "in z f32 1,8\n"
                   "const a f32 8,16\n"
@@ -112,7 +112,7 @@ START_TEST(what_differs_stays)
                   "r = graphrt::MatMul x c _ p\n"
                   "y = Add r q\n"
                   "out y\n",
-                  "siblings", "MatMul MatMul graphrt::MatMul Add");
+                  "merge_products", "MatMul MatMul graphrt::MatMul Add");
 }
 END_TEST
 
@@ -130,7 +130,7 @@ START_TEST(only_one_row)
                  "out y\n"
                  "out z\n",
                  dims[i]);
-        ir_text_check(text, "siblings", "MatMul MatMul");
+        ir_text_check(text, "merge_products", "MatMul MatMul");
     }
 }
 END_TEST
@@ -148,7 +148,7 @@ START_TEST(only_where_parts_are_aligned)
                   "out p\n"
                   "out q\n"
                   "out r\n",
-                  "siblings", "MatMul MatMul Split");
+                  "merge_products", "MatMul MatMul Split");
     ir_text_check("in x f64 1,8\n"
                   "const a f64 8,8\n"
                   "const b f64 8,8\n"
@@ -156,7 +156,7 @@ START_TEST(only_where_parts_are_aligned)
                   "q = MatMul x b\n"
                   "out p\n"
                   "out q\n",
-                  "siblings", "MatMul Split");
+                  "merge_products", "MatMul Split");
 }
 END_TEST
 
@@ -176,7 +176,7 @@ START_TEST(shared_weights_stay)
                   "out q\n"
                   "out r\n"
                   "out s\n",
-                  "siblings", "MatMul MatMul Split MatMul");
+                  "merge_products", "MatMul MatMul Split MatMul");
     ir_text_check("in x f32 1,8\n" /* not a constant */
                   "in a f32 8,16\n"
                   "const b f32 8,16\n"
@@ -184,7 +184,7 @@ START_TEST(shared_weights_stay)
                   "q = MatMul x b\n"
                   "out p\n"
                   "out q\n",
-                  "siblings", "MatMul MatMul");
+                  "merge_products", "MatMul MatMul");
 }
 END_TEST
 
@@ -200,7 +200,7 @@ START_TEST(only_where_the_target_gains)
     grt_target target = ir_text_target();
     target.joins_products = false;
     pass_context context = {.module = m, .target = &target, .level = 2};
-    ck_assert_int_eq(pass_siblings(&context), GRT_OK);
+    ck_assert_int_eq(pass_merge_products(&context), GRT_OK);
     ck_assert_int_eq(context.changed, 0);
     ck_assert_str_eq(ir_text_ops(m), "MatMul MatMul");
     ir_module_release(m);
@@ -226,10 +226,10 @@ START_TEST(gated_layer)
 }
 END_TEST
 
-Suite *suite_test_pass_siblings(void);
-Suite *suite_test_pass_siblings(void)
+Suite *suite_test_pass_merge_products(void);
+Suite *suite_test_pass_merge_products(void)
 {
-    Suite *suite = suite_create("test_pass_siblings");
+    Suite *suite = suite_create("test_pass_merge_products");
     TCase *tests = tcase_create("all");
     tcase_add_test(tests, all_of_one_input);
     tcase_add_test(tests, parts_are_the_products);

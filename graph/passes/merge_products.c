@@ -183,7 +183,7 @@ static grt_status visit_graph(pass_context *context, ir_graph *graph)
     return GRT_OK;
 }
 
-grt_status pass_siblings(pass_context *context)
+grt_status pass_merge_products(pass_context *context)
 {
     return context->target->joins_products ? rewrite_each_graph(context, visit_graph) : GRT_OK;
 }

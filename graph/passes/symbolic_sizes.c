@@ -105,7 +105,7 @@ static void look(const sizes *s, ir_node *node)
         s->context->changed++;
 }
 
-grt_status pass_sizes(pass_context *context)
+grt_status pass_symbolic_sizes(pass_context *context)
 {
     ir_graph *graph = context->module->main;
     sizes s = {.context = context, .n_dims = grt_dims_count(context->module->dims)};

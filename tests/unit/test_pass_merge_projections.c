@@ -15,7 +15,7 @@ START_TEST(three_become_one)
                   "v = MatMul x c\n"
                   "y = Attention q k v q_num_heads=2 kv_num_heads=2\n"
                   "out y\n",
-                  "projections", "MatMul graphrt::Attention");
+                  "merge_projections", "MatMul graphrt::Attention");
 }
 END_TEST
 
@@ -33,7 +33,7 @@ START_TEST(biases_and_groups_of_heads)
                   "v = graphrt::MatMul x c f\n"
                   "y = Attention q k v q_num_heads=4 kv_num_heads=2 is_causal=1\n"
                   "out y\n",
-                  "projections", "graphrt::MatMul graphrt::Attention");
+                  "merge_projections", "graphrt::MatMul graphrt::Attention");
 }
 END_TEST
 
@@ -47,7 +47,7 @@ START_TEST(what_others_use_stays)
                   "v = MatMul z a\n"
                   "y = Attention q k v q_num_heads=2 kv_num_heads=2\n"
                   "out y\n",
-                  "projections", "MatMul MatMul MatMul Attention");
+                  "merge_projections", "MatMul MatMul MatMul Attention");
     ir_text_check("in x f32 2,3,8\n"
                   "const a f32 8,8\n"
                   "q = MatMul x a\n"
@@ -56,14 +56,14 @@ START_TEST(what_others_use_stays)
                   "y = Attention q k v q_num_heads=2 kv_num_heads=2\n"
                   "out y\n"
                   "out k\n",
-                  "projections", "MatMul MatMul MatMul Attention");
+                  "merge_projections", "MatMul MatMul MatMul Attention");
 }
 END_TEST
 
-Suite *suite_test_pass_projections(void);
-Suite *suite_test_pass_projections(void)
+Suite *suite_test_pass_merge_projections(void);
+Suite *suite_test_pass_merge_projections(void)
 {
-    Suite *suite = suite_create("test_pass_projections");
+    Suite *suite = suite_create("test_pass_merge_projections");
     TCase *tests = tcase_create("all");
     tcase_add_test(tests, three_become_one);
     tcase_add_test(tests, biases_and_groups_of_heads);

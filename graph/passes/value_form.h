@@ -2,8 +2,8 @@
 /* Forms: which values of a graph are computed alike. A form is a hash of how a value comes about; it is equal
  * for values that nodes of the same ops, attributes and types compute from values of equal forms, in the end
  * from ranges of one value, from constants of one type, or from the same value. */
-#ifndef GRT_GRAPH_PASSES_FORM_H
-#define GRT_GRAPH_PASSES_FORM_H
+#ifndef GRT_GRAPH_PASSES_VALUE_FORM_H
+#define GRT_GRAPH_PASSES_VALUE_FORM_H
 
 #include "graph/ir/ir.h"
 

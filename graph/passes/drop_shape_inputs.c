@@ -92,7 +92,7 @@ static bool may_drop(const known_dims *k, const ir_node *node)
     return !rewrite_is(node, "Expand") || (in->rank <= out->rank && surely_expands(k->dims, in, out));
 }
 
-grt_status pass_shapes(pass_context *context)
+grt_status pass_drop_shape_inputs(pass_context *context)
 {
     ir_graph *graph =
         context->module->main; /* bodies run with the dims of the moment: their shape inputs stay */

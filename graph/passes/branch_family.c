@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See family.h. */
-#include "graph/passes/family.h"
+/* See branch_family.h. */
+#include "graph/passes/branch_family.h"
 
 #include "graph/passes/batch.h"
 

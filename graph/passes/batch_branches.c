@@ -7,9 +7,9 @@
  * Networks that a program runs in a loop are exported like that. A device needs a launch for each node,
  * however little there is to do in it, and many small products keep it idle.
  *
- * The branches are found as families (family.h), of which all becomes a batch (batch.h) or nothing. */
+ * The branches are found as families (branch_family.h), of which all becomes a batch (batch.h) or nothing. */
 #include "graph/passes/batch.h"
-#include "graph/passes/family.h"
+#include "graph/passes/branch_family.h"
 
 typedef struct parallel {
     pass_context *context;
@@ -291,7 +291,7 @@ static grt_status visit_graph(pass_context *context, ir_graph *graph)
     return failed ? grt_fail_memory(0) : GRT_OK;
 }
 
-grt_status pass_parallel(pass_context *context)
+grt_status pass_batch_branches(pass_context *context)
 {
     return rewrite_each_graph(context, visit_graph);
 }

@@ -7,7 +7,7 @@
 static void check_ops(const char *text, const char *expected)
 {
     ir_module *m = ir_text(text);
-    ir_text_pass(m, "sizes");
+    ir_text_pass(m, "symbolic_sizes");
     ir_text_pass(m, "dce");
     ck_assert_str_eq(ir_text_ops(m), expected);
     ir_module_release(m);
@@ -60,9 +60,9 @@ START_TEST(whole_shapes)
 }
 END_TEST
 
-Suite *suite_test_pass_sizes(void)
+Suite *suite_test_pass_symbolic_sizes(void)
 {
-    Suite *suite = suite_create("pass_sizes");
+    Suite *suite = suite_create("pass_symbolic_sizes");
     TCase *tc = tcase_create("all");
     tcase_add_test(tc, of_an_intermediate_value);
     tcase_add_test(tc, what_is_no_size_stays);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See form.h. */
-#include "graph/passes/form.h"
+/* See value_form.h. */
+#include "graph/passes/value_form.h"
 
 #include "graph/passes/batch.h"
 

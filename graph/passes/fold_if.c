@@ -86,7 +86,7 @@ static grt_status visit(pass_context *context, ir_graph *graph)
     return GRT_OK;
 }
 
-grt_status pass_branches(pass_context *context)
+grt_status pass_fold_if(pass_context *context)
 {
     return rewrite_each_graph(context, visit);
 }
