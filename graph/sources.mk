@@ -31,14 +31,15 @@ graph_SOURCES += graph/import/graph.c
 graph_SOURCES += graph/import/functions.c
 # One line per pass.
 graph_SOURCES += graph/passes/passes.h graph/passes/passes.c
-graph_SOURCES += graph/passes/rewrite.c
+graph_SOURCES += graph/passes/rewrite.h graph/passes/rewrite.c
+graph_SOURCES += graph/passes/supported.h graph/passes/supported.c
 graph_SOURCES += graph/passes/affine.c
 graph_SOURCES += graph/passes/attention.c
 graph_SOURCES += graph/passes/batch.h graph/passes/batch.c
 graph_SOURCES += graph/passes/batch_branches.c
 graph_SOURCES += graph/passes/branch_family.h graph/passes/branch_family.c
 graph_SOURCES += graph/passes/causal_mask.c
-graph_SOURCES += graph/passes/cse.c
+graph_SOURCES += graph/passes/cse.h graph/passes/cse.c
 graph_SOURCES += graph/passes/dce.c
 graph_SOURCES += graph/passes/drop_shape_inputs.c
 graph_SOURCES += graph/passes/epilogue.c

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See branch_family.h. */
 #include "graph/passes/branch_family.h"
+#include "graph/passes/cse.h"
 
 #include "graph/passes/batch.h"
 

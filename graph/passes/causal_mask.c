@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Masks that say nothing but "no key behind the query", as exporters write causal attention out, become the
  * attribute is_causal, and masks that say nothing at all go away: kernels skip what they need not look at. */
-#include "graph/passes/passes.h"
+#include "graph/passes/rewrite.h"
 
 #include "src/base/float.h"
 

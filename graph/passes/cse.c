@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Common subexpressions: nodes that do the same to the same inputs become one, and so do equal small
  * constants. A node in a body may take the result of one outside, not the other way round. */
-#include "graph/passes/passes.h"
+#include "graph/passes/cse.h"
+#include "graph/passes/rewrite.h"
 
 #include "src/base/hash.h"
 

@@ -2,7 +2,7 @@
 /* Shape inputs that have said all they can: where the dims of a Reshape's or Expand's result are expressions
  * of the model's input dims, the plan has them, and the computation of the shape is dead. Runs last, as such
  * a node can no longer be inferred. docs/decisions/shapes.md has the rules. */
-#include "graph/passes/passes.h"
+#include "graph/passes/rewrite.h"
 
 #include <string.h>
 

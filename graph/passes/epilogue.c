@@ -5,7 +5,7 @@
  *   y = act(scale * product + bias + residual)
  *
  * Each step is made, the target is asked, and the step is taken back if there is no kernel for the result. */
-#include "graph/passes/passes.h"
+#include "graph/passes/rewrite.h"
 #include "graph/ir/constant.h"
 
 #include <math.h>

@@ -3,7 +3,7 @@
  * Types are inferred again on the way, as a folded shape input makes the shapes after it known. */
 #include "graph/ir/flops.h"
 #include "graph/ir/constant.h"
-#include "graph/passes/passes.h"
+#include "graph/passes/rewrite.h"
 
 #include "src/base/checked.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* If with a condition that is known: the branch that is taken moves out, the other goes away. */
-#include "graph/passes/passes.h"
+#include "graph/passes/rewrite.h"
 
 static bool known_condition(const ir_node *node, bool *out_value)
 {

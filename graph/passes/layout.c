@@ -7,7 +7,7 @@
  * their inputs; ops that work in either layout switch when their inputs have twins already. What still uses
  * the old value in the end gets it back by a Transpose. Transposes of constants are folded and pairs that
  * cancel are removed by the passes that follow. */
-#include "graph/passes/passes.h"
+#include "graph/passes/rewrite.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -7,7 +7,8 @@
  * Such a product does little but read its matrix, which a device with many multiprocessors does faster the
  * larger the matrix is. Of one row the parts are views (graph/ir/view.h), so that cutting is free; of more
  * rows they would be copies, and the products have enough to do as they are. */
-#include "graph/passes/passes.h"
+#include "graph/passes/cse.h"
+#include "graph/passes/rewrite.h"
 
 #include "graph/ir/view.h"
 #include "src/plan/plan.h"

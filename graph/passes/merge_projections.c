@@ -4,7 +4,7 @@
  *
  *   Attention(x Wq + bq, x Wk + bk, x Wv + bv)  ->  graphrt::Attention(x [Wq Wk Wv] + [bq bk bv])
  */
-#include "graph/passes/passes.h"
+#include "graph/passes/rewrite.h"
 
 enum { Q, K, V, MASK, PARTS = 3, BIAS = 2 };
 

@@ -9,29 +9,6 @@
 #include "config.h"
 #endif
 
-/* X(name, level, summary), in the order of their first run. */
-#define PASSES(X)                                                                                  \
-    X(cse, 1, "merge nodes and small constants that are equal")                                    \
-    X(fold, 1, "compute what depends on constants only")                                           \
-    X(fold_if, 1, "take the branch of an If whose condition is known")                             \
-    X(simplify, 1, "remove no-ops, join reshapes and transposes")                                  \
-    X(symbolic_sizes, 1, "ask the model's inputs for sizes that they have")                        \
-    X(dce, 1, "remove nodes whose results nobody uses")                                            \
-    X(legalise, 0, "replace ops that the target has no kernel for by simpler ones")                \
-    X(recognise, 2, "find GELU, SiLU, RMS and layer normalisation that are written out")           \
-    X(rotary, 2, "find rotary position embedding that is written out")                             \
-    X(attention, 2, "find attention that is written out")                                          \
-    X(causal_mask, 2, "let attention hide later keys by itself instead of by a mask")              \
-    X(affine, 2, "put scales and shifts per channel into weights")                                 \
-    X(batch_branches, 2, "compute branches of one form as one batch")                              \
-    X(epilogue, 2, "let convolutions and products add bias and residual and apply the activation") \
-    X(merge_projections, 2, "make one product of the three in front of an attention")              \
-    X(precision, 0, "narrow what gains by it to the precision that was asked for")                 \
-    X(merge_products, 2, "make one product of those of one row that have the same input")          \
-    X(layout, 2, "lay convolution regions out with channels last")                                 \
-    X(pointwise, 2, "compute connected element-wise ops in one go")                                \
-    X(drop_shape_inputs, 1, "drop the computation of shapes that the plan knows")
-
 #define X(name, level, summary) PASS_##name,
 enum { PASSES(X) N_PASSES };
 #undef X
@@ -138,10 +115,4 @@ grt_status pass_run_enabled(pass_context *context)
             GRT_TRY(run_pass(context, row));
     }
     return GRT_OK;
-}
-
-grt_status pass_run_all(pass_context *context)
-{
-    GRT_TRY(pass_run_enabled(context));
-    return pass_check_supported(context);
 }

@@ -6,7 +6,7 @@
  * switch, others follow what they are given, and the rest, and nodes that the target has no kernel for, keep
  * float32. Kernels accumulate in float32 whatever their inputs are. Weights are converted here, values by
  * Cast nodes, at most one per value and direction. Bodies of control flow keep float32. */
-#include "graph/passes/passes.h"
+#include "graph/passes/rewrite.h"
 #include "graph/ir/constant.h"
 
 #include "src/base/float.h"

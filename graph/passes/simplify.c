@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Local rewrites that make nodes vanish or cheaper: no-ops, chains of reshapes and transposes, small powers.
  * One table of rules, driven by a worklist, so that a rewrite only costs a look at the nodes around it. */
-#include "graph/passes/passes.h"
+#include "graph/passes/rewrite.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * the Shape of an intermediate value, becomes Shape of an input, and a Concat of several. The intermediate
  * values are left to those who want their elements, so that patterns find them used by nobody else, and equal
  * sizes are equal nodes. */
-#include "graph/passes/passes.h"
+#include "graph/passes/rewrite.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See value_form.h. */
 #include "graph/passes/value_form.h"
+#include "graph/passes/cse.h"
 
 #include "graph/passes/batch.h"
 

@@ -188,7 +188,9 @@ int64_t ir_text_pass(ir_module *module, const char *pass)
     pass_context context = {.module = module, .target = &target, .level = 2};
     grt_status status = GRT_STATUS_INVALID_ARGUMENT;
     if (!*pass)
-        status = pass_run_all(&context);
+        status = pass_run_enabled(&context);
+    if (!*pass && status == GRT_OK)
+        status = pass_check_supported(&context);
     for (size_t i = 0; *pass && pass_at(i); i++)
         if (!strcmp(pass_at(i)->name, pass))
             status = pass_at(i)->run(&context);
