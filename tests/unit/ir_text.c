@@ -135,8 +135,10 @@ static void read_node(reader *r)
     for (; at < r->n_words && !strchr(r->words[at], '='); at++)
         in[n_in++] = find(r, r->words[at]);
     const char *colons = strstr(r->words[2], "::");
-    ir_node *node = ir_node_create(r->module->main, NULL, colons ? "graphrt" : "",
-                                   colons ? colons + 2 : r->words[2], outputs[0], n_in, in, n_out);
+    const char *domain =
+        colons ? grt_arena_printf(r->module->arena, "%.*s", (int)(colons - r->words[2]), r->words[2]) : "";
+    ir_node *node = ir_node_create(r->module->main, NULL, domain, colons ? colons + 2 : r->words[2],
+                                   outputs[0], n_in, in, n_out);
     ck_assert_msg(node && node->row, "no op '%s'", r->words[2]);
     for (; at < r->n_words; at++)
         read_attr(node, r->words[at]);
