@@ -8,9 +8,8 @@
  *   y = act(scale * product + bias + residual)
  *
  * bias: 1-D over the output channels (Conv: dim 1; MatMul: the last dim), or, of a MatMul, one such row for
- * each matrix of the batch: y's dims, but 1 row. residual: of y's shape. activation: "" (none), Relu,
- * LeakyRelu (alpha), Clip (alpha..beta), Elu (alpha), Sigmoid, Tanh, Silu (x * sigmoid(alpha * x)), Gelu,
- * GeluTanh, HardSigmoid (alpha, beta), HardSwish, Softplus. layout: "NHWC" if x, y and residual are laid out
+ * each matrix of the batch: y's dims, but 1 row. residual: of y's shape. activation: "" (none), or
+ * one that src/base/activation.h lists, with parameters alpha and beta. layout: "NHWC" if x, y and residual are laid out
  * with channels last (their dims are in that order then; w stays as in ONNX). */
 #include "graph/ir/flops.h"
 #include "graph/ir/op.h"
