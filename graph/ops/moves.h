@@ -74,4 +74,7 @@ void moves_attr_to_input(ir_node *node, const char *name, int32_t index);
 /* Put `value` at input `index`, with omitted inputs before it as needed. */
 void moves_put_input(ir_node *node, int32_t index, ir_value *value);
 
+/* The same, if attribute axis fits. */
+grt_status moves_along_axis(infer *inf);
+
 #endif

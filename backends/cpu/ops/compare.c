@@ -91,4 +91,4 @@ static const grt_kernel_row rows[] = {
      .destroy = free,
      .run = run_test},
 };
-CPU_KERNELS(compare_other, rows);
+CPU_KERNELS(compare, rows);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Normalisations over dims, groups, images and neighbouring channels. (BatchNormalization is pointwise at
- * inference.) graphrt::GroupNormalization and graphrt::InstanceNormalization have an attribute layout: "NHWC"
- * if the input's dims are batch, spatial..., channels. */
+/* Normalisations over groups of channels and over images. graphrt::GroupNormalization and
+ * graphrt::InstanceNormalization have an attribute layout: "NHWC" if the input's dims are batch, spatial...,
+ * channels. */
 #include "graph/ir/ir.h"
 #include "graph/ops/window.h"
 
@@ -15,56 +15,6 @@ static grt_status check_parameter(const infer *inf, int32_t i, const char *what,
         return infer_fail(inf, "%s has rank %d; expected 1", what, p->rank);
     if (infer_const(inf, p->dims[0], &have) && infer_const(inf, expected, &want) && have != want)
         return infer_fail(inf, "%s has %lld elements; expected %lld", what, (long long)have, (long long)want);
-    return GRT_OK;
-}
-
-/* Dims from..rank of x are normalised; scale and bias broadcast to x in one direction. */
-static grt_status check_broadcasts(const infer *inf, int32_t i, const char *what)
-{
-    const ir_type *x = inf->in[0], *p = infer_has(inf, i) ? inf->in[i] : NULL;
-    if (!p || p->rank < 0 || x->rank < 0)
-        return GRT_OK;
-    if (p->rank > x->rank)
-        return infer_fail(inf, "%s has rank %d, the input %d; it must broadcast to the input", what, p->rank,
-                          x->rank);
-    for (int32_t k = 0; k < p->rank; k++) {
-        int64_t have, want;
-        if (infer_const(inf, p->dims[k], &have) && infer_const(inf, x->dims[x->rank - p->rank + k], &want) &&
-            have != want && have != 1)
-            return infer_fail(inf, "dim %d of %s is %lld; it must be 1 or %lld to broadcast to the input", k,
-                              what, (long long)have, (long long)want);
-    }
-    return GRT_OK;
-}
-
-static grt_status infer_layer_norm(infer *inf)
-{
-    const ir_type *x = inf->in[0];
-    int32_t axis = 0;
-    if (x->rank >= 0)
-        GRT_TRY(infer_axis(inf, "attribute axis", grt_attr_int(inf->desc, "axis", -1), x->rank, &axis));
-    GRT_TRY(check_broadcasts(inf, 1, "the scale"));
-    GRT_TRY(check_broadcasts(inf, 2, "the bias"));
-    infer_set_like(inf, 0, x->dtype, x);
-    grt_dtype stash;
-    GRT_TRY(infer_dtype_attr(inf, "stash_type", GRT_SET_FLOATS, GRT_DTYPE_FLOAT, &stash));
-    grt_dim *dims = x->rank >= 0 && inf->n_out > 1 ? infer_dims(inf, x->rank) : NULL;
-    for (int32_t k = 0; dims && k < x->rank; k++)
-        dims[k] = k < axis ? x->dims[k] : grt_dim_const(inf->dims, 1);
-    infer_set(inf, 1, stash, x->rank, dims);
-    infer_set(inf, 2, stash, x->rank, dims);
-    return GRT_OK;
-}
-
-static grt_status infer_rms_norm(infer *inf)
-{
-    const ir_type *x = inf->in[0];
-    int32_t axis = 0;
-    if (x->rank >= 0)
-        GRT_TRY(infer_axis(inf, "attribute axis", grt_attr_int(inf->desc, "axis", -1), x->rank, &axis));
-    GRT_TRY(check_broadcasts(inf, 1, "the scale"));
-    /* The result has the scale's dtype: it multiplies last. */
-    infer_set_like(inf, 0, inf->in[1]->dtype ? inf->in[1]->dtype : x->dtype, x);
     return GRT_OK;
 }
 
@@ -98,16 +48,6 @@ static grt_status infer_group_norm(infer *inf)
 static grt_status infer_instance_norm(infer *inf)
 {
     GRT_TRY(check_channels(inf, 2));
-    return infer_same_as_first(inf);
-}
-
-static grt_status infer_lrn(infer *inf)
-{
-    if (grt_attr_int(inf->desc, "size", 0) < 1)
-        return infer_fail(inf, "attribute size is %lld; it must be at least 1",
-                          (long long)grt_attr_int(inf->desc, "size", 0));
-    if (inf->in[0]->rank >= 0 && inf->in[0]->rank < 2)
-        return infer_fail(inf, "the input has rank %d; expected batch, channels, ...", inf->in[0]->rank);
     return infer_same_as_first(inf);
 }
 
@@ -183,42 +123,15 @@ static grt_status upgrade_instance_norm(ir_node *node, int32_t opset)
         NULL, 0, false \
     }
 
-static const op_attr layer_attrs[] = {{"axis", GRT_ATTR_INT, false}, EPSILON, STASH, END};
 static const op_attr group_attrs[] = {{"num_groups", GRT_ATTR_INT, true}, EPSILON, STASH, END};
+
 static const op_attr instance_attrs[] = {EPSILON, END};
+
 static const op_attr group_last_attrs[] = {{"num_groups", GRT_ATTR_INT, true}, EPSILON, STASH, LAYOUT, END};
+
 static const op_attr instance_last_attrs[] = {EPSILON, LAYOUT, END};
-static const op_attr lrn_attrs[] = {{"alpha", GRT_ATTR_FLOAT, false},
-                                    {"beta", GRT_ATTR_FLOAT, false},
-                                    {"bias", GRT_ATTR_FLOAT, false},
-                                    {"size", GRT_ATTR_INT, true},
-                                    END};
 
 static const op_row rows[] = {
-    {.domain = "",
-     .name = "LayerNormalization",
-     .since = 17,
-     .min_in = 2,
-     .max_in = 3,
-     .min_out = 1,
-     .max_out = 3,
-     .attrs = layer_attrs,
-     .precision = OP_NARROW,
-     .cost = OP_COST_COMPUTE,
-     .batch = OP_BATCH_NORM,
-     .infer = infer_layer_norm},
-    {.domain = "",
-     .name = "RMSNormalization",
-     .since = 23,
-     .min_in = 2,
-     .max_in = 2,
-     .min_out = 1,
-     .max_out = 1,
-     .attrs = layer_attrs,
-     .precision = OP_NARROW,
-     .cost = OP_COST_COMPUTE,
-     .batch = OP_BATCH_NORM,
-     .infer = infer_rms_norm},
     {.domain = "",
      .name = "GroupNormalization",
      .since = 21,
@@ -263,15 +176,5 @@ static const op_row rows[] = {
      .attrs = instance_last_attrs,
      .precision = OP_NARROW,
      .infer = infer_instance_norm},
-    {.domain = "",
-     .name = "LRN",
-     .since = 13,
-     .min_in = 1,
-     .max_in = 1,
-     .min_out = 1,
-     .max_out = 1,
-     .attrs = lrn_attrs,
-     .precision = OP_WIDE,
-     .infer = infer_lrn},
 };
-OP_TABLE(norm, rows);
+OP_TABLE(group_norm, rows);
