@@ -9,11 +9,28 @@
 #define X(file) extern const grt_kernel_table cpu_kernels_##file;
 #include "cpu_kernels.inc"
 #undef X
-static const grt_kernel_table *const tables[] = {
-#define X(file) &cpu_kernels_##file,
+static const struct {
+    const char *file;
+    const grt_kernel_table *table;
+} kernels[] = {
+#define X(file) {#file, &cpu_kernels_##file},
 #include "cpu_kernels.inc"
 #undef X
 };
+enum { N_KERNELS = sizeof kernels / sizeof *kernels };
+
+#define X(file) extern const op_table grt_ops_##file;
+#include "graph_ops.inc"
+#undef X
+static const struct {
+    const char *file;
+    const op_table *table;
+} ops[] = {
+#define X(file) {#file, &grt_ops_##file},
+#include "graph_ops.inc"
+#undef X
+};
+enum { N_OPS = sizeof ops / sizeof *ops };
 
 /* Does the kernel take float32? As first input a set of 0 accepts any type. */
 static bool takes_floats(const grt_kernel_row *kernel)
@@ -28,14 +45,39 @@ static bool takes_floats(const grt_kernel_row *kernel)
 
 START_TEST(ops_with_float_kernels_state_their_precision)
 {
-    for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
-        for (size_t i = 0; i < tables[t]->n; i++) {
-            const grt_kernel_row *kernel = &tables[t]->rows[i];
+    for (size_t t = 0; t < N_KERNELS; t++)
+        for (size_t i = 0; i < kernels[t].table->n; i++) {
+            const grt_kernel_row *kernel = &kernels[t].table->rows[i];
             const op_row *row = op_find(kernel->domain, kernel->op);
             ck_assert_msg(row != NULL, "%s::%s has a kernel and no row", kernel->domain, kernel->op);
             ck_assert_msg(row->precision != OP_UNSTATED || !takes_floats(kernel),
                           "%s::%s: the row must state .precision, OP_WIDE if it stays float32",
                           kernel->domain, kernel->op);
+        }
+}
+END_TEST
+
+static const char *file_of(const op_row *row)
+{
+    for (size_t t = 0; t < N_OPS; t++)
+        if (row >= ops[t].table->rows && row < ops[t].table->rows + ops[t].table->n)
+            return ops[t].file;
+    return "";
+}
+
+/* Rows in fused.c are of ops that have kernels beside those of their plain forms; kernels in pointwise.c are
+ * of all that pointwise.def lists. */
+START_TEST(rows_and_kernels_are_in_files_of_one_name)
+{
+    for (size_t t = 0; t < N_KERNELS; t++)
+        for (size_t i = 0; i < kernels[t].table->n; i++) {
+            const grt_kernel_row *kernel = &kernels[t].table->rows[i];
+            const op_row *row = op_find(kernel->domain, kernel->op);
+            const char *file = file_of(row), *other = kernels[t].file;
+            const bool listed = row->flags & OP_POINTWISE && !strcmp(other, "pointwise");
+            ck_assert_msg(!strcmp(file, other) || !strcmp(file, "fused") || listed,
+                          "%s: its row is in graph/ops/%s.c, its kernel in backends/cpu/ops/%s.c", kernel->op,
+                          file, other);
         }
 }
 END_TEST
@@ -96,6 +138,7 @@ Suite *suite_test_traits(void)
     Suite *suite = suite_create("traits");
     TCase *all = tcase_create("all");
     tcase_add_test(all, ops_with_float_kernels_state_their_precision);
+    tcase_add_test(all, rows_and_kernels_are_in_files_of_one_name);
     tcase_add_test(all, traits_agree_with_the_row);
     tcase_add_test(all, forms_with_channels_last_are_there);
     suite_add_tcase(suite, all);

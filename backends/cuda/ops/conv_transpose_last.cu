@@ -98,4 +98,4 @@ const grt_kernel_row rows[] = {
 };
 
 } // namespace
-CUDA_KERNELS(deconv_last, rows);
+CUDA_KERNELS(conv_transpose_last, rows);

@@ -424,4 +424,4 @@ const grt_kernel_row rows[] = {
 };
 
 } // namespace
-CUDA_KERNELS(narrow, rows);
+CUDA_KERNELS(cast_narrow, rows);
