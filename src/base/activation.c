@@ -9,10 +9,9 @@
 static const struct {
     const char *name;
     int32_t function;
-} acts[] = {
-    [GRT_ACT_NONE] = {"", -1},
+} acts[] = {[GRT_ACT_NONE] = {"", -1},
 #define X(kind, name, function) [GRT_ACT_##kind] = {name, PW_##function},
-    GRT_ACTIVATIONS(X)
+            GRT_ACTIVATIONS(X)
 #undef X
 };
 enum { N_ACTS = sizeof acts / sizeof *acts };
@@ -22,7 +21,8 @@ bool grt_act_read(const grt_op_desc *desc, grt_act *out, grt_text *why)
     const char *name = grt_attr_string(desc, "activation", "");
     for (int i = 0; i < N_ACTS; i++)
         if (!strcmp(acts[i].name, name)) {
-            *out = (grt_act){(grt_act_kind)i, grt_attr_float(desc, "alpha", 0), grt_attr_float(desc, "beta", 0)};
+            *out =
+                (grt_act){(grt_act_kind)i, grt_attr_float(desc, "alpha", 0), grt_attr_float(desc, "beta", 0)};
             return true;
         }
     *out = (grt_act){GRT_ACT_NONE, 0, 0};

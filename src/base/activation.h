@@ -13,18 +13,18 @@ extern "C" {
 
 /* X(kind, what the attribute `activation` of graphrt::Conv and graphrt::MatMul says, function of
  * pointwise.def). The function's parameters are attributes alpha and beta: a and b. */
-#define GRT_ACTIVATIONS(X)                                                 \
-    X(RELU, "Relu", Relu)                                                  \
-    X(LEAKY_RELU, "LeakyRelu", LeakyRelu) /* a: slope below zero */        \
-    X(CLIP, "Clip", Clip)                 /* a: lowest, b: highest */      \
-    X(ELU, "Elu", Elu)                    /* a: scale below zero */        \
-    X(SIGMOID, "Sigmoid", Sigmoid)                                         \
-    X(TANH, "Tanh", Tanh)                                                  \
+#define GRT_ACTIVATIONS(X)                                                                                 \
+    X(RELU, "Relu", Relu)                                                                                  \
+    X(LEAKY_RELU, "LeakyRelu", LeakyRelu) /* a: slope below zero */                                        \
+    X(CLIP, "Clip", Clip)                 /* a: lowest, b: highest */                                      \
+    X(ELU, "Elu", Elu)                    /* a: scale below zero */                                        \
+    X(SIGMOID, "Sigmoid", Sigmoid)                                                                         \
+    X(TANH, "Tanh", Tanh)                                                                                  \
     X(SILU, "Silu", Swish)             /* x * sigmoid(a * x); a is 1 for SiLU, 1.702 for the quick GELU */ \
-    X(GELU_ERF, "Gelu", Gelu)          /* x * Phi(x) */                    \
-    X(GELU_TANH, "GeluTanh", GeluTanh) /* its tanh approximation */        \
-    X(HARD_SIGMOID, "HardSigmoid", HardSigmoid) /* clip(a * x + b, 0, 1) */ \
-    X(HARD_SWISH, "HardSwish", HardSwish)       /* x * clip(x / 6 + 0.5, 0, 1) */ \
+    X(GELU_ERF, "Gelu", Gelu)          /* x * Phi(x) */                                                    \
+    X(GELU_TANH, "GeluTanh", GeluTanh) /* its tanh approximation */                                        \
+    X(HARD_SIGMOID, "HardSigmoid", HardSigmoid) /* clip(a * x + b, 0, 1) */                                \
+    X(HARD_SWISH, "HardSwish", HardSwish)       /* x * clip(x / 6 + 0.5, 0, 1) */                          \
     X(SOFTPLUS, "Softplus", Softplus)
 
 typedef enum grt_act_kind {
