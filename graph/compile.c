@@ -4,6 +4,8 @@
 
 #include "graph/ir/infer.h"
 #include "graph/lower.h"
+#include "graph/passes/passes.h"
+#include "graph/passes/supported.h"
 #include "src/base/structs.h"
 #include "src/base/text.h"
 #include "src/plan/format.h"

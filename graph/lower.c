@@ -3,7 +3,7 @@
  * their tables. */
 #include "graph/lower.h"
 #include "graph/ir/flops.h"
-#include "graph/ir/op.h"
+#include "graph/ir/ir.h"
 #include "graph/ir/view.h"
 #include "src/base/hash.h"
 #include "src/base/grow.h"
@@ -187,13 +187,12 @@ static int32_t lower_graph(lowering *low, ir_graph *graph, body_builder *outer);
 
 static grt_step_kind step_kind(const ir_node *node)
 {
-    if (node->row && (node->row->flags & OP_CONTROL)) {
-        if (!strcmp(node->desc.op, "If"))
-            return GRT_STEP_IF;
-        if (!strcmp(node->desc.op, "Loop"))
-            return GRT_STEP_LOOP;
-        return strcmp(node->desc.op, "Scan") ? GRT_STEP_SEQUENCE_MAP : GRT_STEP_SCAN;
-    }
+    static const grt_step_kind kinds[N_OP_CONTROLS] = {[OP_IF] = GRT_STEP_IF,
+                                                       [OP_LOOP] = GRT_STEP_LOOP,
+                                                       [OP_SCAN] = GRT_STEP_SCAN,
+                                                       [OP_SEQUENCE_MAP] = GRT_STEP_SEQUENCE_MAP};
+    if (node->row && node->row->control)
+        return kinds[node->row->control];
     return ir_is_view(node) ? GRT_STEP_VIEW : GRT_STEP_KERNEL;
 }
 

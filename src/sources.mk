@@ -24,6 +24,7 @@ src_SOURCES += src/base/packing.h
 src_SOURCES += src/base/pointwise.def src/base/pointwise.h src/base/pointwise.c
 src_SOURCES += src/base/pointwise_program.c
 src_SOURCES += src/base/pointwise_text.c
+src_SOURCES += src/base/activation.h src/base/activation.c
 src_SOURCES += src/base/printable.c
 src_SOURCES += src/base/status.h src/base/status.c
 src_SOURCES += src/base/structs.h src/base/structs.c

@@ -3,6 +3,7 @@
 #include "src/base/names.h"
 #include "graph/ir/op.h"
 #include "src/base/grow.h"
+#include "graph/ir/ir.h"
 
 #include <inttypes.h>
 #include <string.h>

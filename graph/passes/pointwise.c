@@ -5,7 +5,7 @@
  * Nodes are visited from the last to the first. A node joins the group that all uses of its result lie in,
  * else it begins one of its own: so no value inside a group is needed outside, and no path leads out of a
  * group and back. */
-#include "graph/passes/passes.h"
+#include "graph/passes/rewrite.h"
 
 #include "graph/ops/pointwise.h"
 #include "src/base/grow.h"

@@ -6,6 +6,7 @@
 #include "src/base/failures.h"
 #include "src/base/openmp.h"
 #include "src/base/structs.h"
+#include "src/plan/dims.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,23 +17,14 @@ static grt_tensor describe(const grt_session *session, const grt_plan_body *body
                            grt_packing *packing)
 {
     const grt_plan *plan = session->model->plan;
-    grt_tensor t = {.rank = -1};
+    const grt_plan_value *v = value < 0 ? NULL : &body->values[value];
     memset(packing, 0, sizeof *packing);
-    if (value < 0)
-        return t;
-    const grt_plan_value *v = &body->values[value];
-    if (v->role == GRT_VALUE_CONST) {
+    if (v && v->role == GRT_VALUE_CONST) {
         if (session->packed)
             *packing = grt_plan_packing(plan, v->weight);
         return session->host_weights[v->weight]; /* kernels are created from host memory */
     }
-    t.dtype = v->dtype;
-    t.rank = v->kind == GRT_KIND_TENSOR ? v->rank : -1;
-    for (int32_t i = 0; i < t.rank; i++) {
-        const grt_dim_expr *e = &plan->dims[v->dims[i]];
-        t.dims[i] = e->op == GRT_DIM_CONST ? e->value : -1;
-    }
-    return t;
+    return grt_plan_describe(plan, body, value, NULL);
 }
 
 /* The row for a node: the device's, else the CPU's where that is allowed. Bodies of control flow run on the

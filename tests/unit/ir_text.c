@@ -135,8 +135,10 @@ static void read_node(reader *r)
     for (; at < r->n_words && !strchr(r->words[at], '='); at++)
         in[n_in++] = find(r, r->words[at]);
     const char *colons = strstr(r->words[2], "::");
-    ir_node *node = ir_node_create(r->module->main, NULL, colons ? "graphrt" : "",
-                                   colons ? colons + 2 : r->words[2], outputs[0], n_in, in, n_out);
+    const char *domain =
+        colons ? grt_arena_printf(r->module->arena, "%.*s", (int)(colons - r->words[2]), r->words[2]) : "";
+    ir_node *node = ir_node_create(r->module->main, NULL, domain, colons ? colons + 2 : r->words[2],
+                                   outputs[0], n_in, in, n_out);
     ck_assert_msg(node && node->row, "no op '%s'", r->words[2]);
     for (; at < r->n_words; at++)
         read_attr(node, r->words[at]);
@@ -188,7 +190,9 @@ int64_t ir_text_pass(ir_module *module, const char *pass)
     pass_context context = {.module = module, .target = &target, .level = 2};
     grt_status status = GRT_STATUS_INVALID_ARGUMENT;
     if (!*pass)
-        status = pass_run_all(&context);
+        status = pass_run_enabled(&context);
+    if (!*pass && status == GRT_OK)
+        status = pass_check_supported(&context);
     for (size_t i = 0; *pass && pass_at(i); i++)
         if (!strcmp(pass_at(i)->name, pass))
             status = pass_at(i)->run(&context);
