@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 backends_SOURCES =
-backends_SOURCES += backends/backend.h backends/backend.c
+backends_SOURCES += backends/backend.h backends/complete.c
+backends_SOURCES += backends/device.h backends/device.c
+backends_SOURCES += backends/registry.h backends/registry.c backends/backends.def
 backends_SOURCES += backends/kernel.h backends/kernel.c
 backends_SOURCES += backends/cpu/cpu.h backends/cpu/cpu.c
 backends_SOURCES += backends/null/null.c
-backends_SOURCES += backends/null/mirror.c
-backends_SOURCES += backends/null/mirror_stream.h backends/null/mirror_stream.c
-backends_SOURCES += backends/null/mirror_kernel.h backends/null/mirror_kernel.c
 backends_SOURCES += backends/module.h backends/module.c
 backends_SOURCES += backends/algos.h backends/algos.c
 backends_SOURCES += backends/cpu/act.h

@@ -299,44 +299,35 @@ static grt_status check_pointer(grt_device *device, const void *data)
                     device->index);
 }
 
-static const grt_device_vtable vtable = {
+static const grt_memory_api memory = {.alloc = cuda_alloc, .free = free_memory, .check = check_pointer};
+static const grt_copy_api copies = {.upload = upload, .download = download, .copy = copy};
+static const grt_stream_api streams = {.create = stream_create,
+                                       .release = stream_release,
+                                       .wait = stream_wait,
+                                       .id = stream_id,
+                                       .is_captured = stream_is_captured};
+static const grt_current_api current = {.enter = cuda_enter, .leave = cuda_leave};
+static const grt_graph_api graphs = {
+    .begin = graph_begin, .end = graph_end, .launch = graph_launch, .release = graph_release};
+static const grt_pinned_api pinned = {
+    .alloc = alloc_pinned, .free = free_pinned, .pin = cuda_pin, .unpin = cuda_unpin};
+static const grt_timer_api timer = {
+    .create = event_create, .release = event_release, .record = event_record, .elapsed = event_elapsed};
+static const grt_local_api locals = {.check = cuda_local_check, .release = cuda_local_release};
+
+static const grt_device_api api = {
     .close = close_device,
-    .enter = cuda_enter,
-    .leave = cuda_leave,
-    .alloc = cuda_alloc,
-    .free = free_memory,
-    .upload = upload,
-    .download = download,
-    .copy = copy,
-    .alloc_pinned = alloc_pinned,
-    .free_pinned = free_pinned,
-    .stream_create = stream_create,
-    .stream_release = stream_release,
-    .stream_wait = stream_wait,
-    .graph_begin = graph_begin,
-    .graph_end = graph_end,
-    .graph_launch = graph_launch,
-    .graph_release = graph_release,
-    .fence_create = cuda_fence_create,
-    .fence_release = cuda_fence_release,
-    .fence_record = cuda_fence_record,
-    .fence_wait = cuda_fence_wait,
-    .stream_wait_fence = cuda_stream_wait_fence,
-    .peer_can = cuda_peer_can,
-    .peer_enable = cuda_peer_enable,
-    .peer_copy = cuda_peer_copy,
-    .pin = cuda_pin,
-    .unpin = cuda_unpin,
     .identify = identify,
-    .stream_id = stream_id,
-    .local_check = cuda_local_check,
-    .local_release = cuda_local_release,
-    .stream_is_captured = stream_is_captured,
-    .event_create = event_create,
-    .event_release = event_release,
-    .event_record = event_record,
-    .event_elapsed = event_elapsed,
-    .check_pointer = check_pointer,
+    .memory = &memory,
+    .copies = &copies,
+    .streams = &streams,
+    .current = &current,
+    .fences = &cuda_fences,
+    .graphs = &graphs,
+    .peers = &cuda_peers,
+    .pinned = &pinned,
+    .timer = &timer,
+    .locals = &locals,
 };
 
 static grt_status read_properties(cuda_device *device)
@@ -385,7 +376,7 @@ static grt_status open_working(int32_t index, grt_device **out_device)
     cuda_device *device = calloc(1, sizeof *device);
     if (!device)
         return grt_fail_memory(sizeof *device);
-    device->base = (grt_device){.vtable = &vtable, .backend = &grt_backend_cuda, .index = index};
+    device->base = (grt_device){.api = &api, .backend = &grt_backend_cuda, .index = index};
     grt_status status = start(device);
     if (status != GRT_OK) {
         free(device);
@@ -419,8 +410,7 @@ static void identify_description(grt_device *base, grt_text *key)
     grt_text_add(key, "gpu=%s;sm=%d%d;driver=0;", device->prop.name, device->prop.major, device->prop.minor);
 }
 
-static const grt_device_vtable description_vtable = {.close = close_description,
-                                                     .identify = identify_description};
+static const grt_device_api description_api = {.close = close_description, .identify = identify_description};
 
 static grt_status open_description(const grt_device_description *d, grt_device **out_device)
 {
@@ -434,7 +424,7 @@ static grt_status open_description(const grt_device_description *d, grt_device *
     cuda_device *device = calloc(1, sizeof *device);
     if (!device)
         return grt_fail_memory(sizeof *device);
-    device->base = (grt_device){.vtable = &description_vtable, .backend = &grt_backend_cuda, .index = -1};
+    device->base = (grt_device){.api = &description_api, .backend = &grt_backend_cuda, .index = -1};
     memcpy(device->prop.name, d->name, strlen(d->name));
     device->prop.major = d->sm / 10;
     device->prop.minor = d->sm % 10;
@@ -467,15 +457,20 @@ static const grt_kernel_row *find_kernel(const grt_kernel_node *node, grt_text *
 /* The module's one entry: looked up by name, see backends/module.c. */
 __attribute__((visibility("default"))) const grt_backend grt_backend_cuda = {
     .name = "cuda",
+    .traits =
+        {
+            .own_memory = true,
+            .channels_last = true,
+            .joins_products = true,
+            .lone_product = 1 << 28, /* fills any GPU by itself */
+        },
     .device_count = device_count,
     .device_open = open_device,
+    .api = &api,
     .find_kernel = find_kernel,
-    .own_memory = true,
     .expect = cuda_libraries_expect,
-    .open_description = open_description,
-    .describe = describe,
     .unpack = cuda_packing_unpack,
-    .channels_last = true,
-    .joins_products = true,
-    .lone_product = 1 << 28, /* fills any GPU by itself */
+    .describe = describe,
+    .open_description = open_description,
+    .description_api = &description_api,
 };

@@ -10,15 +10,8 @@
 extern "C" {
 #endif
 
-grt_status cuda_fence_create(grt_device *device, void **out_fence);
-void cuda_fence_release(grt_device *device, void *fence);
-grt_status cuda_fence_record(grt_device *device, void *fence, void *stream);
-grt_status cuda_fence_wait(grt_device *device, void *fence);
-grt_status cuda_stream_wait_fence(grt_device *device, void *stream, void *fence);
-bool cuda_peer_can(grt_device *device, grt_device *from);
-grt_status cuda_peer_enable(grt_device *device, grt_device *from);
-grt_status cuda_peer_copy(grt_device *device, void *dst, grt_device *from, const void *src, size_t bytes,
-                          void *stream);
+extern const grt_fence_api cuda_fences;
+extern const grt_peer_api cuda_peers;
 grt_status cuda_pin(grt_device *device, void *data, size_t bytes);
 void cuda_unpin(grt_device *device, void *data);
 

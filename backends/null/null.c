@@ -4,11 +4,12 @@
  * It is the skeleton for a new backend, and stands in for eight devices where a test wants many. Ops whose
  * output size depends on data are refused, since nothing is computed. */
 #include "backends/backend.h"
-#include "src/base/checked.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+extern const grt_backend grt_backend_null;
 
 enum { DEVICES = 8 };
 
@@ -22,22 +23,6 @@ static void close_device(grt_device *device)
     free(device);
 }
 
-static grt_status alloc_memory(grt_device *device, size_t bytes, void **out_data)
-{
-    (void)device;
-    void *data = aligned_alloc(256, grt_align_up(bytes, 256));
-    if (!data)
-        return grt_fail_memory(bytes);
-    *out_data = data;
-    return GRT_OK;
-}
-
-static void free_memory(grt_device *device, void *data)
-{
-    (void)device;
-    free(data);
-}
-
 /* All eight are alike. */
 enum { SM = 10 };
 
@@ -47,8 +32,7 @@ static void identify(grt_device *device, grt_text *key)
     grt_text_add(key, "gpu=null;sm=%d;driver=1;", SM);
 }
 
-static const grt_device_vtable vtable = {
-    .close = close_device, .alloc = alloc_memory, .free = free_memory, .identify = identify};
+static const grt_device_api api = {.close = close_device, .identify = identify, .memory = &grt_host_memory};
 
 static grt_status open_device(int32_t index, grt_device **out_device)
 {
@@ -58,7 +42,7 @@ static grt_status open_device(int32_t index, grt_device **out_device)
     grt_device *device = calloc(1, sizeof *device);
     if (!device)
         return grt_fail_memory(sizeof *device);
-    *device = (grt_device){.vtable = &vtable, .backend = &grt_backend_null, .index = index};
+    *device = (grt_device){.api = &api, .backend = &grt_backend_null, .index = index};
     *out_device = device;
     return GRT_OK;
 }
@@ -77,14 +61,14 @@ static void identify_description(grt_device *device, grt_text *key)
     grt_text_add(key, "gpu=%s;sm=%d;driver=0;", d->name, d->sm);
 }
 
-static const grt_device_vtable description_vtable = {.close = close_device, .identify = identify_description};
+static const grt_device_api description_api = {.close = close_device, .identify = identify_description};
 
 static grt_status open_description(const grt_device_description *description, grt_device **out_device)
 {
     described *d = calloc(1, sizeof *d);
     if (!d)
         return grt_fail_memory(sizeof *d);
-    d->base = (grt_device){.vtable = &description_vtable, .backend = &grt_backend_null, .index = -1};
+    d->base = (grt_device){.api = &description_api, .backend = &grt_backend_null, .index = -1};
     d->sm = description->sm;
     snprintf(d->name, sizeof d->name, "%s", description->name);
     *out_device = &d->base;
@@ -186,11 +170,12 @@ static const grt_kernel_row *find_kernel(const grt_kernel_node *node, grt_text *
 
 const grt_backend grt_backend_null = {
     .name = "null",
+    .traits = {.imitates = true},
     .device_count = device_count,
     .device_open = open_device,
+    .api = &api,
     .find_kernel = find_kernel,
-    .imitates = true,
-    .channels_last = false,
     .describe = describe,
     .open_description = open_description,
+    .description_api = &description_api,
 };

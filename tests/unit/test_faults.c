@@ -2,6 +2,7 @@
 /* Devices that refuse: too little memory at every point, captures that fail, pointers that are none; and that
  * memory of data-dependent outputs is kept between runs. */
 #include "tests/unit/onnx_model.h"
+#include "tests/unit/tables.h"
 
 #include "src/exec/context.h"
 
@@ -135,28 +136,25 @@ END_TEST
 
 /* ---- a device of which single entries are replaced ---- */
 
-static grt_device_vtable changed;
-static const grt_device_vtable *original;
+static device_tables changed;
 static size_t allocations, begun, ended;
 static size_t capture_works; /* from that attempt on */
 
 static void change(grt_session *session)
 {
-    original = session->device->vtable;
-    changed = *original;
-    session->device->vtable = &changed;
+    device_tables_take(&changed, session->device);
     allocations = begun = ended = 0;
 }
 
 static void change_back(grt_session *session)
 {
-    session->device->vtable = original;
+    device_tables_give_back(&changed, session->device);
 }
 
 static grt_status count_alloc(grt_device *device, size_t bytes, void **out_data)
 {
     allocations++;
-    return original->alloc(device, bytes, out_data);
+    return changed.before->memory->alloc(device, bytes, out_data);
 }
 
 START_TEST(dynamic_memory_is_kept)
@@ -172,7 +170,7 @@ START_TEST(dynamic_memory_is_kept)
                   grt_last_error());
     ck_assert_int_eq(grt_context_create(session, &context), GRT_OK);
     change(session);
-    changed.alloc = count_alloc;
+    changed.memory.alloc = count_alloc;
     size_t first = 0, kept = 0;
     for (int run = 0; run < 12; run++) {
         const int64_t n = run < 6 ? 4096 : 4096 - 8 * run; /* and a few less */
@@ -215,7 +213,7 @@ START_TEST(device_inputs_cost_nothing)
     ck_assert_int_eq(grt_device_alloc(session->device, sizeof x, &in.data), GRT_OK);
     memcpy(in.data, x, sizeof x); /* the mirror's memory is the host's */
     change(session);
-    changed.alloc = count_alloc;
+    changed.memory.alloc = count_alloc;
     for (int host = 0; host < 3; host++) { /* device memory, host memory, device memory */
         const size_t before = allocations;
         if (host == 1)
@@ -318,10 +316,8 @@ START_TEST(captures)
     grt_model *model = open_product(runtime);
     ck_assert_int_eq(grt_session_create(model, "mirror:5", NULL, &session), GRT_OK);
     change(session);
-    changed.graph_begin = begin;
-    changed.graph_end = end;
-    changed.graph_launch = launch;
-    changed.graph_release = release_graph;
+    changed.graphs = (grt_graph_api){begin, end, launch, release_graph};
+    changed.api.graphs = &changed.graphs;
     static const size_t from[] = {SIZE_MAX, 1, 3};
     for (int k = 0; k < 3; k++) {
         const bool works = from[k] < SIZE_MAX;
@@ -354,7 +350,7 @@ static grt_status failing_wait(grt_device *device, void *stream)
 {
     if (waits_left-- == 0)
         return grt_fail(GRT_STATUS_DEVICE, "an illegal address");
-    return original->stream_wait(device, stream);
+    return changed.before->streams->wait(device, stream);
 }
 
 static grt_status refuse_pointer(grt_device *device, const void *data)
@@ -371,8 +367,8 @@ START_TEST(debugging)
     grt_model *model = open_product(runtime);
     ck_assert_int_eq(grt_session_create(model, "mirror:5", NULL, &session), GRT_OK);
     change(session);
-    changed.stream_wait = failing_wait;
-    changed.check_pointer = refuse_pointer;
+    changed.streams.wait = failing_wait;
+    changed.memory.check = refuse_pointer;
     setenv("GRAPHRT_DEBUG", "1", 1);
     ck_assert_int_eq(grt_context_create(session, &context), GRT_OK);
     unsetenv("GRAPHRT_DEBUG");

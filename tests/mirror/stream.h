@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Streams of the mirror backend: queues that a thread of their own works off, so that whoever forgets to wait
  * is found out. */
-#ifndef GRT_BACKENDS_MIRROR_STREAM_H
-#define GRT_BACKENDS_MIRROR_STREAM_H
+#ifndef GRT_TESTS_MIRROR_STREAM_H
+#define GRT_TESTS_MIRROR_STREAM_H
 
 #include "src/base/status.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See mirror_kernel.h. A kernel computes when it is run, not later: it waits until the stream has done what
+/* See kernel.h. A kernel computes when it is run, not later: it waits until the stream has done what
  * was enqueued before. */
-#include "backends/null/mirror_kernel.h"
+#include "tests/mirror/kernel.h"
 
 #include "backends/backend.h"
-#include "backends/null/mirror_stream.h"
+#include "tests/mirror/stream.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See mirror_stream.h. */
-#include "backends/null/mirror_stream.h"
+/* See stream.h. */
+#include "tests/mirror/stream.h"
 
 #include <pthread.h>
 #include <stdlib.h>
