@@ -242,6 +242,11 @@ void grt_device_graph_release(grt_device *device, void *graph)
 
 /* ---- peers ---- */
 
+bool grt_device_has_peers(const grt_device *device)
+{
+    return device->api->peers;
+}
+
 bool grt_device_peer_can(grt_device *device, grt_device *from)
 {
     return device->backend == from->backend && device->api->peers && device->api->peers->can(device, from);

@@ -158,6 +158,7 @@ grt_status grt_device_graph_end(grt_device *device, void *stream, void **out_gra
 grt_status grt_device_graph_launch(grt_device *device, void *graph, void *stream);
 void grt_device_graph_release(grt_device *device, void *graph); /* NULL-safe */
 
+bool grt_device_has_peers(const grt_device *device);
 bool grt_device_peer_can(grt_device *device, grt_device *from); /* false: another backend's, or no peers */
 grt_status grt_device_peer_enable(grt_device *device, grt_device *from);
 grt_status grt_device_peer_copy(grt_device *device, void *dst, grt_device *from, const void *src,

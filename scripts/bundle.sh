@@ -9,8 +9,8 @@ build=$1 out=$2
 top=$(cd "$(dirname "$0")/.." && pwd)
 rm -rf "$out"
 mkdir -p "$out/bin" "$out/libexec" "$out/lib/graphrt"
-# The later ones serve benchmarks and tests on such machines; floor is there with CUDA only, differential and device after make check.
-for path in graphc graphrun models/generate/grt-models bench/init_scaling/ready bench/init_scaling/floor tests/differential/differential tests/device/device; do
+# The later ones serve benchmarks and tests on such machines; floor is there with CUDA only, differential, device and interface after make check.
+for path in graphc graphrun models/generate/grt-models bench/init_scaling/ready bench/init_scaling/floor tests/differential/differential tests/device/device tests/interface/interface; do
     tool=$(basename "$path")
     [ -f "$build/$path" ] || continue
     cp "$build/$(dirname "$path")/.libs/$tool" "$out/libexec/$tool" 2>/dev/null || cp "$build/$path" "$out/libexec/$tool"

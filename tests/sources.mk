@@ -3,6 +3,7 @@
 mirror_files =
 mirror_files += tests/mirror/mirror.h tests/mirror/mirror.c
 mirror_files += tests/mirror/kernel.h tests/mirror/kernel.c
+mirror_files += tests/mirror/graph.h tests/mirror/graph.c
 mirror_files += tests/mirror/stream.h tests/mirror/stream.c
 mirror_objects = $(patsubst %,mirror-objects/%.o,$(filter %.c,$(mirror_files)))
 noinst_DATA += libgraphrt-mirror.so
@@ -135,6 +136,12 @@ tests_device_device_SOURCES += tests/differential/model.c tests/differential/mod
 tests_device_device_CPPFLAGS = -I$(top_srcdir) -I$(top_srcdir)/include -isystem $(CUDA_DIR)/include
 tests_device_device_LDADD = libgraphrt.la -L$(CUDA_DIR)/lib64 -lcudart_static -ldl -lrt -lpthread
 endif
+# What every device must do: over all that are here, part of device.sh for one; from a bundle: bin/interface --device cuda:0
+check_PROGRAMS += tests/interface/interface
+TESTS += tests/interface/interface
+tests_interface_interface_SOURCES = tests/interface/main.c tests/interface/interface.h tests/interface/tests.def
+tests_interface_interface_SOURCES += tests/interface/memory.c tests/interface/copies.c tests/interface/order.c
+tests_interface_interface_LDADD = libgraphrt.la -lpthread -lm
 # Random nodes on a device beside the CPU; on the mirror here, on a GPU from a bundle: bin/differential --device cuda
 check_PROGRAMS += tests/differential/differential
 TESTS += tests/differential/differential

@@ -133,13 +133,40 @@ static grt_status stream_wait(grt_device *device, void *stream)
 static uint64_t stream_id(grt_device *device, void *stream)
 {
     (void)device;
-    return (uint64_t)(uintptr_t)stream;
+    return mirror_stream_id(stream);
 }
 
 static bool stream_is_captured(grt_device *device, void *stream)
 {
-    (void)device, (void)stream;
-    return false;
+    (void)device;
+    return mirror_stream_captured(stream);
+}
+
+static grt_status graph_begin(grt_device *device, void *stream)
+{
+    (void)device;
+    return mirror_stream_begin(stream);
+}
+
+static grt_status graph_end(grt_device *device, void *stream, void **out_graph)
+{
+    (void)device;
+    mirror_graph *graph;
+    GRT_TRY(mirror_stream_end(stream, &graph));
+    *out_graph = graph;
+    return GRT_OK;
+}
+
+static grt_status graph_launch(grt_device *device, void *graph, void *stream)
+{
+    (void)device;
+    return mirror_stream_launch(stream, graph);
+}
+
+static void graph_release(grt_device *device, void *graph)
+{
+    (void)device;
+    mirror_graph_release(graph);
 }
 
 static grt_status fence_create(grt_device *device, void **out_fence)
@@ -176,6 +203,13 @@ static grt_status stream_wait_fence(grt_device *device, void *stream, void *fenc
     return mirror_stream_wait_fence(stream, fence);
 }
 
+static grt_status elapsed(grt_device *device, void *begin, void *end, double *out_ms)
+{
+    (void)device;
+    *out_ms = mirror_fence_ms(end) - mirror_fence_ms(begin);
+    return GRT_OK;
+}
+
 /* Two islands of four, as machines have them whose GPUs hang on two sockets. */
 static bool peer_can(grt_device *device, grt_device *from)
 {
@@ -210,6 +244,10 @@ static const grt_fence_api fences = {.create = fence_create,
                                      .record = fence_record,
                                      .wait = fence_wait,
                                      .stream_wait = stream_wait_fence};
+static const grt_graph_api graphs = {
+    .begin = graph_begin, .end = graph_end, .launch = graph_launch, .release = graph_release};
+static const grt_timer_api timer = {
+    .create = fence_create, .release = fence_release, .record = fence_record, .elapsed = elapsed};
 static const grt_peer_api peers = {.can = peer_can, .enable = peer_enable, .copy = peer_copy};
 static const grt_pinned_api pinned = {.alloc = alloc_pinned, .free = free_pinned, .pin = pin, .unpin = unpin};
 
@@ -219,8 +257,10 @@ static const grt_device_api api = {
     .copies = &copies,
     .streams = &streams,
     .fences = &fences,
+    .graphs = &graphs,
     .peers = &peers,
     .pinned = &pinned,
+    .timer = &timer,
 };
 
 static grt_status open_device(int32_t index, grt_device **out_device)
