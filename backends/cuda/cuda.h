@@ -32,8 +32,6 @@ typedef struct cuda_device {
     cudaStream_t stream;              /* of cuda_upload_now */
 } cuda_device;
 
-extern const grt_backend grt_backend_cuda;
-
 /* Memory of a device; OUT_OF_MEMORY says how much is free. cudaFree gives it back. */
 grt_status cuda_alloc(grt_device *device, size_t bytes, void **out_data);
 /* Host to device, done when it returns, whatever the program's other streams are at: while a session is

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See peer.h. */
-#include "backends/cuda/peer.h"
-
+/* Fences across GPUs, and copies between them. */
 #include "backends/cuda/current.h"
+#include "backends/cuda/tables.h"
 
 static grt_status fence_create(grt_device *device, void **out_fence)
 {
@@ -72,14 +71,3 @@ static grt_status peer_copy(grt_device *device, void *dst, grt_device *from, con
 }
 
 const grt_peer_api cuda_peers = {.can = peer_can, .enable = peer_enable, .copy = peer_copy};
-
-grt_status cuda_pin(grt_device *device, void *data, size_t bytes)
-{
-    CUDA_ON(device, cudaHostRegister(data, bytes, cudaHostRegisterPortable));
-    return GRT_OK;
-}
-
-void cuda_unpin(grt_device *device, void *data)
-{
-    CUDA_ON_QUIETLY(device, cudaHostUnregister(data));
-}
