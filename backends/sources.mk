@@ -6,6 +6,7 @@ backends_SOURCES += backends/registry.h backends/registry.c backends/backends.de
 backends_SOURCES += backends/kernel.h backends/kernel.c
 backends_SOURCES += backends/cpu/cpu.h backends/cpu/backend.c
 backends_SOURCES += backends/null/backend.c
+backends_SOURCES += backends/null/kernel.h backends/null/kernel.c
 backends_SOURCES += backends/module.h backends/module.c
 backends_SOURCES += backends/algos.h backends/algos.c
 backends_SOURCES += backends/cpu/act.h
