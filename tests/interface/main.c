@@ -110,8 +110,13 @@ static void run_device(const char *name, verdict if_missing)
 int main(int argc, char **argv)
 {
     setenv("GRAPHRT_MIRROR_MEMORY", "67108864", 0); /* of the mirror's devices, which could have any amount */
-    for (int i = 1; i + 1 < argc && !strcmp(argv[i], "--device"); i += 2)
+    for (int i = 1; i < argc; i += 2) {
+        if (strcmp(argv[i], "--device") != 0 || i + 1 == argc) {
+            fprintf(stderr, "usage: interface [--device KIND[:NUMBER]]...\n");
+            return 2;
+        }
         run_device(argv[i + 1], FAILED);
+    }
     if (argc == 1) {
         for (size_t i = 0; grt_backend_name(i); i++)
             run_device(grt_backend_name(i), SKIPPED);

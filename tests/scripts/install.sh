@@ -87,7 +87,7 @@ in_tarball()
 
 # `make graphc` in a fresh build: objects wait for the headers that are made.
 waits_for_headers() { make -qp graphc 2>/dev/null | grep -m 1 "^$1: .*| .*proto/onnx.pb-c.h"; }
-check "the library's objects wait for headers that are made" waits_for_headers src/model.lo
+check "the library's objects wait for headers that are made" waits_for_headers src/session/model.lo
 check "the models' generator, too" waits_for_headers models/generate/builder.o
 check "make install" make -s install DESTDIR="$root"
 find_installed
