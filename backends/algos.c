@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Kernels' way to the choices that were made before. */
 #include "backends/algos.h"
-#include "backends/backend.h"
+#include "backends/device.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,8 +9,7 @@
 void grt_device_algo_key(grt_device *device, const char *op, grt_text *key)
 {
     grt_text_add(key, "op=%s;", op);
-    if (device && device->vtable->identify)
-        device->vtable->identify(device, key);
+    grt_device_identify(device, key);
 }
 
 static bool tries(const grt_algo_trial *trial, const char *key)

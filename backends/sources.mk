@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 backends_SOURCES =
-backends_SOURCES += backends/backend.h backends/backend.c
+backends_SOURCES += backends/backend.h backends/complete.c
+backends_SOURCES += backends/device.h backends/device.c
+backends_SOURCES += backends/registry.h backends/registry.c backends/backends.def
 backends_SOURCES += backends/kernel.h backends/kernel.c
-backends_SOURCES += backends/cpu/cpu.h backends/cpu/cpu.c
+backends_SOURCES += backends/cpu/cpu.h
 backends_SOURCES += backends/cpu/tables.h backends/cpu/tables.c
-backends_SOURCES += backends/null/null.c
-backends_SOURCES += backends/null/mirror.c
-backends_SOURCES += backends/null/mirror_stream.h backends/null/mirror_stream.c
-backends_SOURCES += backends/null/mirror_kernel.h backends/null/mirror_kernel.c
+backends_SOURCES += backends/cpu/backend.c
+backends_SOURCES += backends/null/backend.c
+backends_SOURCES += backends/null/kernel.h backends/null/kernel.c
 backends_SOURCES += backends/module.h backends/module.c
 backends_SOURCES += backends/algos.h backends/algos.c
 backends_SOURCES += backends/cpu/act.h
@@ -98,12 +99,13 @@ cpu_ops_SOURCES += backends/cpu/ops/group_norm.c
 # The CUDA backend, a module of its own. One line per file, so that adding a kernel is one line.
 cuda_files =
 cuda_files += backends/cuda/cuda.h backends/cuda/cuda.c
+cuda_files += backends/cuda/backend.c
+cuda_files += backends/cuda/tables.h backends/cuda/memory.c backends/cuda/stream.c backends/cuda/peer.c
 cuda_files += backends/cuda/current.h backends/cuda/current.c
 cuda_files += backends/cuda/local.h backends/cuda/local.c
 cuda_files += backends/cuda/watch.h
 cuda_files += backends/cuda/libraries.h backends/cuda/libraries.c
 cuda_files += backends/cuda/packing.h backends/cuda/packing.c
-cuda_files += backends/cuda/peer.h backends/cuda/peer.c
 cuda_files += backends/cuda/number.cuh
 cuda_files += backends/cuda/tensor_core.cuh
 cuda_files += backends/cuda/epilogue.h

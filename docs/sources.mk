@@ -18,6 +18,7 @@ nobase_dist_doc_DATA += docs/decisions/copies.md
 nobase_dist_doc_DATA += docs/decisions/cpu-math.md
 nobase_dist_doc_DATA += docs/decisions/cuda.md
 nobase_dist_doc_DATA += docs/decisions/dependencies.md
+nobase_dist_doc_DATA += docs/decisions/devices.md
 nobase_dist_doc_DATA += docs/decisions/failures.md
 nobase_dist_doc_DATA += docs/decisions/forged-plans.md
 nobase_dist_doc_DATA += docs/decisions/generated-kernels.md

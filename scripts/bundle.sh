@@ -9,8 +9,8 @@ build=$1 out=$2
 top=$(cd "$(dirname "$0")/.." && pwd)
 rm -rf "$out"
 mkdir -p "$out/bin" "$out/libexec" "$out/lib/graphrt"
-# The later ones serve benchmarks and tests on such machines; floor is there with CUDA only, differential and device after make check.
-for path in graphc graphrun models/generate/grt-models bench/init_scaling/ready bench/init_scaling/floor tests/differential/differential tests/device/device; do
+# The later ones serve benchmarks and tests on such machines; floor is there with CUDA only, differential, device and interface after make check.
+for path in graphc graphrun models/generate/grt-models bench/init_scaling/ready bench/init_scaling/floor tests/differential/differential tests/device/device tests/interface/interface; do
     tool=$(basename "$path")
     [ -f "$build/$path" ] || continue
     cp "$build/$(dirname "$path")/.libs/$tool" "$out/libexec/$tool" 2>/dev/null || cp "$build/$path" "$out/libexec/$tool"
@@ -26,6 +26,7 @@ WRAPPER
 done
 cp -L "$build/.libs/libgraphrt.so.0" "$out/lib/"
 for module in "$build"/libgraphrt-*.so; do
+    case $module in *-mirror.so) continue ;; esac # of the tests here
     [ -f "$module" ] || continue
     cp "$module" "$out/lib/graphrt/"
     toolkit=$(sed -n 's/^CUDA_DIR = //p' "$build/Makefile") # parts of its runtime are linked in

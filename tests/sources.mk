@@ -1,4 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
+# A device that tests have instead of a GPU: in programs that register it, and a module for those that do not. Never installed.
+mirror_files =
+mirror_files += tests/mirror/mirror.h tests/mirror/mirror.c
+mirror_files += tests/mirror/kernel.h tests/mirror/kernel.c
+mirror_files += tests/mirror/graph.h tests/mirror/graph.c
+mirror_files += tests/mirror/stream.h tests/mirror/stream.c
+mirror_objects = $(patsubst %,mirror-objects/%.o,$(filter %.c,$(mirror_files)))
+noinst_DATA += libgraphrt-mirror.so
+mirror-objects/%.c.o: $(top_srcdir)/%.c
+	@$(MKDIR_P) $(@D)
+	$(AM_V_CC)$(CC) $(DEFS) $(AM_CPPFLAGS) $(CPPFLAGS) $(AM_CFLAGS) $(CFLAGS) -fPIC -MD -MP -MF $@.d -c $< -o $@
+libgraphrt-mirror.so: $(mirror_objects) libgraphrt.la
+	$(AM_V_CCLD)$(CC) -shared -o $@ $(mirror_objects) $(AM_CFLAGS) $(CFLAGS) -L.libs -lgraphrt -lpthread $(AM_LDFLAGS) $(LDFLAGS)
+CLEANFILES += libgraphrt-mirror.so
+-include $(mirror_objects:=.d)
 # Unit tests: one file per noun, each with `Suite *suite_<file>(void)`; add the file to unit_SOURCES, nothing else.
 # Check runs every test in a process of its own, with a time limit.
 check_PROGRAMS += tests/unit/unit
@@ -7,6 +22,7 @@ unit_SOURCES =
 unit_SOURCES += tests/unit/test_algo_cache.c
 unit_SOURCES += tests/unit/test_plan_store.c
 unit_SOURCES += tests/unit/test_api.c
+unit_SOURCES += tests/unit/test_backend.c
 unit_SOURCES += tests/unit/test_bad_models.c
 unit_SOURCES += tests/unit/test_binding.c
 unit_SOURCES += tests/unit/test_budget.c
@@ -90,6 +106,8 @@ unit_SHARED += tests/unit/runtime.c tests/unit/runtime.h
 unit_SHARED += tests/unit/suite.c tests/unit/suite.h
 unit_SHARED += tests/unit/onnx_model.c tests/unit/onnx_model.h
 unit_SHARED += tests/unit/plan_sample.c tests/unit/plan_sample.h
+unit_SHARED += tests/unit/tables.c tests/unit/tables.h
+unit_SHARED += $(mirror_files)
 tests_unit_unit_SOURCES = tests/unit/main.c $(unit_SOURCES) $(unit_SHARED)
 tests_unit_unit_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 # main.c declares the suites from the list of files; there is no header to repeat them.
@@ -125,6 +143,12 @@ tests_device_device_SOURCES += tests/differential/model.c tests/differential/mod
 tests_device_device_CPPFLAGS = -I$(top_srcdir) -I$(top_srcdir)/include -isystem $(CUDA_DIR)/include
 tests_device_device_LDADD = libgraphrt.la -L$(CUDA_DIR)/lib64 -lcudart_static -ldl -lrt -lpthread
 endif
+# What every device must do: over all that are here, part of device.sh for one; from a bundle: bin/interface --device cuda:0
+check_PROGRAMS += tests/interface/interface
+TESTS += tests/interface/interface
+tests_interface_interface_SOURCES = tests/interface/main.c tests/interface/interface.h tests/interface/tests.def
+tests_interface_interface_SOURCES += tests/interface/memory.c tests/interface/copies.c tests/interface/order.c
+tests_interface_interface_LDADD = libgraphrt.la -lpthread -lm
 # Random nodes on a device beside the CPU; on the mirror here, on a GPU from a bundle: bin/differential --device cuda
 check_PROGRAMS += tests/differential/differential
 TESTS += tests/differential/differential

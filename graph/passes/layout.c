@@ -616,5 +616,5 @@ static grt_status visit(pass_context *context, ir_graph *graph)
 
 grt_status pass_layout(pass_context *context)
 {
-    return context->target->channels_last ? rewrite_each_graph(context, visit) : GRT_OK;
+    return context->target->traits->channels_last ? rewrite_each_graph(context, visit) : GRT_OK;
 }

@@ -186,5 +186,5 @@ static grt_status visit_graph(pass_context *context, ir_graph *graph)
 
 grt_status pass_merge_products(pass_context *context)
 {
-    return context->target->joins_products ? rewrite_each_graph(context, visit_graph) : GRT_OK;
+    return context->target->traits->joins_products ? rewrite_each_graph(context, visit_graph) : GRT_OK;
 }

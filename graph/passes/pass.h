@@ -4,6 +4,7 @@
 #define GRT_GRAPH_PASSES_PASS_H
 
 #include "graph/ir/ir.h"
+#include "src/base/device_traits.h"
 #include "src/base/value.h"
 
 /* What the compiler asks of the target that the plan is made for; filled in by the runtime from a backend's
@@ -18,13 +19,7 @@ typedef struct grt_target {
      * this. NULL: as supports. */
     bool (*runs)(const struct grt_target *target, const grt_op_desc *desc, const grt_tensor *in, int32_t n_in,
                  const grt_tensor *out, int32_t n_out, grt_text *why);
-    /* Are convolution-like regions better laid out channels-last (NHWC)? */
-    bool channels_last;
-    /* Is one product of one row faster than several that have its input and its columns together? */
-    bool joins_products;
-    /* Multiply-adds from which on a product runs as well by itself as in a batch of its like; 0: none does.
-     */
-    int64_t lone_product;
+    const grt_device_traits *traits;
     /* Execute one op on host tensors, for constant folding. out: cleared values; or all of them with the
      * dtype and dims that they will have, and no data: the op's rule is not asked then. A kernel that wants
      * more than most_workspace bytes for itself is not run: UNSUPPORTED. */

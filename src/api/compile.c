@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* grt_compile and grt_check_model: the compiler with a backend as its target. */
+#include "backends/registry.h"
 #include "graph/compile.h"
 #include "src/base/structs.h"
 #include "src/target/choose.h"

@@ -97,16 +97,15 @@ static grt_status make_tensors(grt_step_bench *b, const grt_frame *frame, const 
 
 static grt_status make_clock(grt_step_bench *b)
 {
-    const grt_device_vtable *vtable = b->device->vtable;
     if (b->device->cache_bytes) {
         void *flush;
         GRT_TRY(grt_device_alloc(b->device, 2 * b->device->cache_bytes, &flush));
         b->flush = flush;
     }
-    if (!vtable->event_create)
+    if (!grt_device_has_timer(b->device))
         return GRT_OK;
-    GRT_TRY(vtable->event_create(b->device, &b->begin));
-    return vtable->event_create(b->device, &b->end);
+    GRT_TRY(grt_device_event_create(b->device, &b->begin));
+    return grt_device_event_create(b->device, &b->end);
 }
 
 grt_status grt_step_bench_create(grt_frame *frame, int32_t step, grt_step_bench **out_bench)
@@ -154,10 +153,8 @@ void grt_step_bench_release(grt_step_bench *b)
     free(b->found);
     grt_device_free(b->device, b->flush);
     grt_device_free(b->device, b->workspace);
-    if (b->begin)
-        b->device->vtable->event_release(b->device, b->begin);
-    if (b->end)
-        b->device->vtable->event_release(b->device, b->end);
+    grt_device_event_release(b->device, b->begin);
+    grt_device_event_release(b->device, b->end);
     free(b->in);
     free(b->out);
     free(b->in_list);
@@ -224,13 +221,12 @@ static grt_status settle_cache(const grt_step_bench *b)
 
 grt_status grt_step_bench_time(grt_step_bench *b, const grt_step_way *way, double *out_ms)
 {
-    const grt_device_vtable *vtable = b->device->vtable;
     GRT_TRY(settle_cache(b));
     if (b->end) {
-        GRT_TRY(vtable->event_record(b->device, b->begin, b->stream));
+        GRT_TRY(grt_device_event_record(b->device, b->begin, b->stream));
         GRT_TRY(run(b, way));
-        GRT_TRY(vtable->event_record(b->device, b->end, b->stream));
-        return vtable->event_elapsed(b->device, b->begin, b->end, out_ms);
+        GRT_TRY(grt_device_event_record(b->device, b->end, b->stream));
+        return grt_device_event_elapsed(b->device, b->begin, b->end, out_ms);
     }
     GRT_TRY(grt_device_wait(b->device, b->stream));
     const double begin = grt_now_ms();

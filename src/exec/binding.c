@@ -47,8 +47,7 @@ static grt_status check_device_tensor(const grt_context *context, const grt_plan
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
                         "'%s': device memory must be aligned to %d bytes, found %p", v->name,
                         DEVICE_ALIGNMENT, tensor->data);
-    if (context->debug && device->vtable->check_pointer &&
-        device->vtable->check_pointer(device, tensor->data) != GRT_OK)
+    if (context->debug && grt_device_check_pointer(device, tensor->data) != GRT_OK)
         return grt_fail_context(GRT_STATUS_INVALID_ARGUMENT, "'%s'", v->name);
     return GRT_OK;
 }

@@ -54,7 +54,7 @@ static grt_status init(grt_context *context)
         context->results = calloc((size_t)body->n_outputs + 1, sizeof *context->results);
         if (!context->results)
             return grt_fail_memory(0);
-        GRT_TRY(device->vtable->stream_create(device, &context->stream));
+        GRT_TRY(grt_device_stream_create(device, &context->stream));
         GRT_TRY(grt_device_pool_create(device, &context->pool));
     }
     return grt_shape_scratch_create(&context->scratch);
@@ -86,12 +86,10 @@ static void release_events(grt_context *context)
 {
     grt_device *device = context->session->device;
     for (size_t i = 0; context->events && i <= context->n_times; i++)
-        if (context->events[i])
-            device->vtable->event_release(device, context->events[i]);
+        grt_device_event_release(device, context->events[i]);
     free(context->events);
     for (int i = 0; i < 2; i++)
-        if (context->bounds[i])
-            device->vtable->event_release(device, context->bounds[i]);
+        grt_device_event_release(device, context->bounds[i]);
 }
 
 static void release(grt_context *context)
@@ -117,8 +115,7 @@ static void release(grt_context *context)
     free(context->results);
     grt_device_pool_release(context->pool);
     grt_context_release_in_flight(context);
-    if (context->stream)
-        device->vtable->stream_release(device, context->stream);
+    grt_device_stream_release(device, context->stream);
     grt_arena_release(context->strings);
     grt_shape_scratch_release(&context->scratch);
     grt_device_free(device, context->arena);
@@ -316,11 +313,6 @@ static grt_status enqueue_in_order(grt_context *context, grt_frame *frame, void 
     return status;
 }
 
-static bool is_captured(grt_device *device, void *stream)
-{
-    return device->vtable->stream_is_captured && device->vtable->stream_is_captured(device, stream);
-}
-
 static grt_status run_async(grt_context *context, void *stream)
 {
     grt_frame *frame;
@@ -329,7 +321,7 @@ static grt_status run_async(grt_context *context, void *stream)
     GRT_TRY(grt_context_check_local(context)); /* what the run before this one found */
     GRT_TRY(prepare(context, &frame));
     void *used = stream ? stream : context->stream;
-    if (is_captured(device, used)) {
+    if (grt_device_stream_is_captured(device, used)) {
         grt_context_captured(context, frame);
         GRT_TRY(enqueue(frame, used, true));
     } else
@@ -395,7 +387,7 @@ bool grt_context_time_device(grt_context *context, bool on)
 {
     if (!context)
         return false;
-    context->measures = on && context->session->on_device && context->session->device->vtable->event_create;
+    context->measures = on && context->session->on_device && grt_device_has_timer(context->session->device);
     return context->measures;
 }
 

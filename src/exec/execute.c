@@ -213,13 +213,13 @@ static void drop_dead(grt_frame *frame, int32_t s)
 static grt_status make_events(grt_context *context)
 {
     grt_device *device = context->session->device;
-    if (context->events || !device->vtable->event_create || !context->session->on_device)
+    if (context->events || !grt_device_has_timer(device) || !context->session->on_device)
         return GRT_OK;
     context->events = calloc(context->n_times + 1, sizeof *context->events);
     if (!context->events)
         return grt_fail_memory(context->n_times * sizeof *context->events);
     for (size_t i = 0; i <= context->n_times; i++)
-        GRT_TRY(device->vtable->event_create(device, &context->events[i]));
+        GRT_TRY(grt_device_event_create(device, &context->events[i]));
     return GRT_OK;
 }
 
@@ -229,8 +229,8 @@ static grt_status read_events(grt_frame *frame)
     grt_context *context = frame->context;
     grt_device *device = context->session->device;
     for (int32_t s = 0; s < frame->body->n_steps; s++)
-        GRT_TRY(device->vtable->event_elapsed(device, context->events[s], context->events[s + 1],
-                                              &context->times[s].ms));
+        GRT_TRY(grt_device_event_elapsed(device, context->events[s], context->events[s + 1],
+                                         &context->times[s].ms));
     return GRT_OK;
 }
 
@@ -244,7 +244,7 @@ static grt_status run_timed(grt_frame *frame)
     const bool events = main && context->events;
     double begin = grt_now_ms(), kernels = 0;
     if (events)
-        GRT_TRY(device->vtable->event_record(device, context->events[0], frame->stream));
+        GRT_TRY(grt_device_event_record(device, context->events[0], frame->stream));
     for (int32_t s = 0; s < frame->body->n_steps; s++) {
         double t0 = grt_now_ms();
         GRT_TRY(run_step(frame, s));
@@ -256,7 +256,7 @@ static grt_status run_timed(grt_frame *frame)
             kernels += ms;
         }
         if (events)
-            GRT_TRY(device->vtable->event_record(device, context->events[s + 1], frame->stream));
+            GRT_TRY(grt_device_event_record(device, context->events[s + 1], frame->stream));
     }
     if (main)
         context->host_us = (grt_now_ms() - begin - kernels) * 1e3;
@@ -310,8 +310,7 @@ void grt_frame_release_graphs(grt_frame *frame)
 {
     grt_device *device = frame->context->session->device;
     for (int32_t i = 0; i < GRT_MAX_REPLAYS; i++) {
-        if (frame->replays[i].graph)
-            device->vtable->graph_release(device, frame->replays[i].graph);
+        grt_device_graph_release(device, frame->replays[i].graph);
         frame->replays[i] = (grt_replay){0};
     }
 }
@@ -341,7 +340,7 @@ void grt_frame_get_replay(const grt_frame *frame, grt_replay_info *out_info)
     const grt_context *context = frame->context;
     const bool device = grt_frame_on_device(frame);
     *out_info = (grt_replay_info){.struct_size = sizeof *out_info,
-                                  .supported = device && context->session->device->vtable->graph_begin,
+                                  .supported = device && grt_device_has_graphs(context->session->device),
                                   .op = "",
                                   .node = "",
                                   .reason = ""};
@@ -368,7 +367,7 @@ void grt_frame_get_replay(const grt_frame *frame, grt_replay_info *out_info)
 static bool can_replay(const grt_frame *frame)
 {
     return frame->blocker < 0 && frame->failures < GRT_MAX_CAPTURES && !frame->context->debug &&
-           frame->context->session->device->vtable->graph_begin;
+           grt_device_has_graphs(frame->context->session->device);
 }
 
 static void set_stream(grt_frame *frame, void *stream)
@@ -388,9 +387,7 @@ static grt_replay *find_replay(grt_frame *frame)
             return &frame->replays[i];
     grt_replay *oldest = &frame->replays[frame->next_replay];
     frame->next_replay = (frame->next_replay + 1) % GRT_MAX_REPLAYS;
-    if (oldest->graph)
-        frame->context->session->device->vtable->graph_release(frame->context->session->device,
-                                                               oldest->graph);
+    grt_device_graph_release(frame->context->session->device, oldest->graph);
     *oldest = (grt_replay){.pointers = frame->pointers};
     return oldest;
 }
@@ -415,7 +412,7 @@ static void forget_failures(grt_frame *frame)
 static grt_status capture(grt_frame *frame, void **out_graph)
 {
     grt_device *device = frame->context->session->device;
-    grt_status begun = device->vtable->graph_begin(device, frame->stream);
+    grt_status begun = grt_device_graph_begin(device, frame->stream);
     if (begun != GRT_OK) {
         note_failure(frame, -1);
         return begun;
@@ -423,15 +420,14 @@ static grt_status capture(grt_frame *frame, void **out_graph)
     grt_status status = run_steps(frame);
     if (status != GRT_OK) /* remember it: ending has an error of its own */
         note_failure(frame, frame->step);
-    grt_status ended = device->vtable->graph_end(device, frame->stream, out_graph);
+    grt_status ended = grt_device_graph_end(device, frame->stream, out_graph);
     if (status == GRT_OK && ended == GRT_OK) {
         forget_failures(frame);
         return GRT_OK;
     }
     if (status == GRT_OK)
         note_failure(frame, -1);
-    if (*out_graph)
-        device->vtable->graph_release(device, *out_graph);
+    grt_device_graph_release(device, *out_graph);
     *out_graph = NULL;
     return status != GRT_OK ? status : ended;
 }
@@ -443,7 +439,7 @@ static grt_status run_graph(grt_frame *frame, void *stream)
     grt_device *device = frame->context->session->device;
     grt_replay *replay = find_replay(frame);
     if (replay->graph)
-        return device->vtable->graph_launch(device, replay->graph, stream);
+        return grt_device_graph_launch(device, replay->graph, stream);
     if (!replay->used) {
         replay->used = true;
         set_stream(frame, stream);
@@ -451,7 +447,7 @@ static grt_status run_graph(grt_frame *frame, void *stream)
     }
     set_stream(frame, frame->context->stream); /* the caller's stream may be the default one */
     if (capture(frame, &replay->graph) == GRT_OK)
-        return device->vtable->graph_launch(device, replay->graph, stream);
+        return grt_device_graph_launch(device, replay->graph, stream);
     set_stream(frame, stream); /* an op that cannot be captured: the run still works, step by step */
     return run_steps(frame);
 }
@@ -471,11 +467,11 @@ static grt_status run_measured(grt_frame *frame)
     grt_device *device = context->session->device;
     for (int i = 0; i < 2; i++)
         if (!context->bounds[i])
-            GRT_TRY(device->vtable->event_create(device, &context->bounds[i]));
-    GRT_TRY(device->vtable->event_record(device, context->bounds[0], context->stream));
+            GRT_TRY(grt_device_event_create(device, &context->bounds[i]));
+    GRT_TRY(grt_device_event_record(device, context->bounds[0], context->stream));
     GRT_TRY(run_on_stream(frame, context->stream));
-    GRT_TRY(device->vtable->event_record(device, context->bounds[1], context->stream));
-    return device->vtable->event_elapsed(device, context->bounds[0], context->bounds[1], &context->device_ms);
+    GRT_TRY(grt_device_event_record(device, context->bounds[1], context->stream));
+    return grt_device_event_elapsed(device, context->bounds[0], context->bounds[1], &context->device_ms);
 }
 
 grt_status grt_frame_run(grt_frame *frame)

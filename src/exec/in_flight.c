@@ -17,30 +17,24 @@ static grt_device *device_of(const grt_context *context)
 
 /* ---- order ---- */
 
-static uint64_t id_of(grt_device *device, void *stream)
-{
-    return device->vtable->stream_id ? device->vtable->stream_id(device, stream)
-                                     : (uint64_t)(uintptr_t)stream;
-}
-
 grt_status grt_context_follow(grt_context *context, void *stream)
 {
     grt_device *device = device_of(context);
-    if (!context->in_flight || context->flight_stream == id_of(device, stream))
+    if (!context->in_flight || context->flight_stream == grt_device_stream_id(device, stream))
         return GRT_OK;
-    return device->vtable->stream_wait_fence(device, stream, context->flight);
+    return grt_device_stream_wait_fence(device, stream, context->flight);
 }
 
 grt_status grt_context_launched(grt_context *context, void *stream)
 {
     grt_device *device = device_of(context);
-    if (!device->vtable->fence_create)
+    if (!grt_device_has_fences(device))
         return grt_device_wait(device, stream);
     if (!context->flight)
-        GRT_TRY(device->vtable->fence_create(device, &context->flight));
-    GRT_TRY(device->vtable->fence_record(device, context->flight, stream));
+        GRT_TRY(grt_device_fence_create(device, &context->flight));
+    GRT_TRY(grt_device_fence_record(device, context->flight, stream));
     context->in_flight = true;
-    context->flight_stream = id_of(device, stream);
+    context->flight_stream = grt_device_stream_id(device, stream);
     return GRT_OK;
 }
 
@@ -54,7 +48,7 @@ grt_status grt_context_settle(grt_context *context)
     if (!context->in_flight)
         return GRT_OK;
     context->in_flight = false;
-    return device_of(context)->vtable->fence_wait(device_of(context), context->flight);
+    return grt_device_fence_wait(device_of(context), context->flight);
 }
 
 void grt_context_abandon(grt_context *context, void *stream)
@@ -68,8 +62,7 @@ void grt_context_abandon(grt_context *context, void *stream)
 
 grt_status grt_context_check_local(grt_context *context)
 {
-    return context->local ? device_of(context)->vtable->local_check(device_of(context), context->local)
-                          : GRT_OK;
+    return grt_device_local_check(device_of(context), context->local);
 }
 
 /* ---- graphs of the caller's ---- */
@@ -117,8 +110,6 @@ void grt_context_release_in_flight(grt_context *context)
         grt_device_free(device, m->data);
         free(m);
     }
-    if (context->flight)
-        device->vtable->fence_release(device, context->flight);
-    if (context->local)
-        device->vtable->local_release(device, context->local);
+    grt_device_fence_release(device, context->flight);
+    grt_device_local_release(device, context->local);
 }

@@ -216,7 +216,8 @@ static void read_ahead(group *g)
         const item *it = &g->items[i];
         const grt_host_weights *weights;
         source *s;
-        if (!it->backend->own_memory || grt_host_weights_take(g->model, it->backend, &weights) != GRT_OK)
+        if (!it->backend->traits.own_memory ||
+            grt_host_weights_take(g->model, it->backend, &weights) != GRT_OK)
             continue;
         const grt_resident_key key = grt_session_key(g->model, weights, it->number);
         if (!grt_resident_is_there(g->model->runtime->residents, &key)) {
@@ -290,7 +291,7 @@ static grt_status work_at_all(group *g)
     size_t n = g->options.max_parallel > 0 && (size_t)g->options.max_parallel < g->n
                    ? (size_t)g->options.max_parallel
                    : g->n;
-    if (n == 1 && !g->items[0].backend->own_memory) {
+    if (n == 1 && !g->items[0].backend->traits.own_memory) {
         work(g);
         return check_weights(g);
     }
@@ -368,7 +369,7 @@ static grt_status run_group(group *g, const char *const *devices, grt_session **
     }
     g->to_move = 0;
     for (size_t i = 0; i < g->n; i++)
-        g->to_move += g->items[i].backend->own_memory ? g->model->plan->weights_bytes : 0;
+        g->to_move += g->items[i].backend->traits.own_memory ? g->model->plan->weights_bytes : 0;
     grt_status status = judge(g, work_at_all(g));
     for (source *s = g->sources, *next; s; s = next) {
         next = s->next;

@@ -2,6 +2,7 @@
 /* Opening models: plans are mapped, ONNX files are compiled in memory. Answering questions about them. */
 #include "src/session/model.h"
 
+#include "backends/registry.h"
 #include "graph/compile.h"
 #include "src/base/openmp.h"
 #include "src/base/structs.h"

@@ -336,23 +336,14 @@ grt_status grt_session_alloc_host(grt_session *session, size_t size, void **out_
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
                         "grt_session_alloc_host: session or out_data is NULL, or %zu bytes are too many",
                         size);
-    grt_device *device = session->device;
-    const size_t bytes = grt_align_up(size ? size : 1, GRT_WEIGHT_ALIGNMENT);
-    if (session->on_device && device->vtable->alloc_pinned)
-        return device->vtable->alloc_pinned(device, bytes, out_data);
-    *out_data = aligned_alloc(GRT_WEIGHT_ALIGNMENT, bytes);
-    return *out_data ? GRT_OK : grt_fail_memory(bytes);
+    return grt_device_alloc_pinned(session->device, grt_align_up(size ? size : 1, GRT_WEIGHT_ALIGNMENT),
+                                   out_data);
 }
 
 void grt_session_free_host(grt_session *session, void *data)
 {
-    if (!session || !data)
-        return;
-    grt_device *device = session->device;
-    if (session->on_device && device->vtable->free_pinned)
-        device->vtable->free_pinned(device, data);
-    else
-        free(data);
+    if (session)
+        grt_device_free_pinned(session->device, data);
 }
 
 size_t grt_session_phases(const grt_session *session, const grt_phase **out_phases)

@@ -87,7 +87,7 @@ in_tarball()
 
 # `make graphc` in a fresh build: objects wait for the headers that are made.
 waits_for_headers() { make -qp graphc 2>/dev/null | grep -m 1 "^$1: .*| .*proto/onnx.pb-c.h"; }
-check "the library's objects wait for headers that are made" waits_for_headers src/model.lo
+check "the library's objects wait for headers that are made" waits_for_headers src/session/model.lo
 check "the models' generator, too" waits_for_headers models/generate/builder.o
 check "make install" make -s install DESTDIR="$root"
 find_installed
@@ -95,6 +95,8 @@ check "files" installed libgraphrt.so.0 bin/graphc include/graphrt/graphrt.h pkg
     doc/graphrt/CONTRIBUTING.md doc/graphrt/examples/pool.c
 if [ -e docs/man/graphc.1 ]; then check "man pages" installed man1/graphc.1 man1/graphrun.1; else skip "man pages" "there is no scdoc"; fi
 if [ -e libgraphrt-cuda.so ]; then check "module" installed graphrt/libgraphrt-cuda.so; fi
+no_test_devices() { ! find "$root" -name '*mirror*' | grep . && ! nm -D "$libdir/libgraphrt.so" | grep mirror; }
+check "devices of tests stay in the build tree" no_test_devices
 check "exported names" exported
 check "links between the installed documents" links
 awk '/^```c$/ { on = 1; next } /^```$/ { on = 0 } on' "$srcdir/README.md" >"$scratch/program.c"

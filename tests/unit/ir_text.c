@@ -179,8 +179,11 @@ ir_module *ir_text(const char *text)
 
 grt_target ir_text_target(void)
 {
+    static grt_device_traits traits;
     grt_target target = grt_target_of(&grt_backend_cpu);
-    target.joins_products = true;
+    traits = *target.traits;
+    traits.joins_products = true;
+    target.traits = &traits;
     return target;
 }
 

@@ -545,7 +545,9 @@ START_TEST(products_that_have_enough_to_do)
     for (int less = 0; less < 2; less++) {
         ir_module *m = ir_text(text);
         grt_target target = ir_text_target();
-        target.lone_product = 64 * 5 * 8 + less;
+        grt_device_traits traits = *target.traits;
+        traits.lone_product = 64 * 5 * 8 + less;
+        target.traits = &traits;
         pass_context context = {.module = m, .target = &target, .level = 2};
         ck_assert_int_eq(pass_batch_branches(&context), GRT_OK);
         ck_assert_int_eq(context.changed, less);

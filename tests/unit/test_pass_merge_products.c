@@ -198,7 +198,9 @@ START_TEST(only_where_the_target_gains)
                            "out p\n"
                            "out q\n");
     grt_target target = ir_text_target();
-    target.joins_products = false;
+    grt_device_traits traits = *target.traits;
+    traits.joins_products = false;
+    target.traits = &traits;
     pass_context context = {.module = m, .target = &target, .level = 2};
     ck_assert_int_eq(pass_merge_products(&context), GRT_OK);
     ck_assert_int_eq(context.changed, 0);

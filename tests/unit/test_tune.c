@@ -3,10 +3,12 @@
  * that is sound wins, time and patience are limited, and what is found is kept. */
 #include "tests/unit/files.h"
 #include "tests/unit/onnx_model.h"
+#include "tests/unit/tables.h"
 
 #include "src/algos/cache.h"
 #include "src/algos/db.h"
 #include "src/exec/context.h"
+#include "tests/mirror/mirror.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -163,18 +165,15 @@ static const grt_kernel_row *lab_find(const grt_kernel_node *node, grt_text *why
 }
 
 static grt_backend lab;
-static grt_device_vtable lab_vtable;
+static device_tables lab_tables;
 
 static grt_status lab_open(int32_t index, grt_device **out_device)
 {
     GRT_TRY(grt_backend_mirror.device_open(index, out_device));
-    lab_vtable = *(*out_device)->vtable;
-    lab_vtable.identify = identify;
-    lab_vtable.event_create = event_create;
-    lab_vtable.event_release = event_release;
-    lab_vtable.event_record = event_record;
-    lab_vtable.event_elapsed = event_elapsed;
-    (*out_device)->vtable = &lab_vtable;
+    device_tables_take(&lab_tables, *out_device);
+    lab_tables.api.identify = identify;
+    lab_tables.timer = (grt_timer_api){event_create, event_release, event_record, event_elapsed};
+    lab_tables.api.timer = &lab_tables.timer;
     (*out_device)->backend = &lab;
     (*out_device)->cache_bytes = 1 << 16;
     return GRT_OK;

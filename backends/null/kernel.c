@@ -1,104 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The null backend: executes nothing, checks everything. Outputs are zeros of the right shape.
- *
- * It is the skeleton for a new backend, and stands in for eight devices where a test wants many. Ops whose
- * output size depends on data are refused, since nothing is computed. */
-#include "backends/backend.h"
-#include "src/base/checked.h"
+/* See kernel.h. In a backend that computes there is a file of rows for each kind of op, and grt_kernel_find
+ * picks the row that fits: see backends/cpu/ops/. */
+#include "backends/null/kernel.h"
 
-#include <stdio.h>
+#include "backends/algos.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-enum { DEVICES = 8 };
-
-static int32_t device_count(void)
-{
-    return DEVICES;
-}
-
-static void close_device(grt_device *device)
-{
-    free(device);
-}
-
-static grt_status alloc_memory(grt_device *device, size_t bytes, void **out_data)
-{
-    (void)device;
-    void *data = aligned_alloc(256, grt_align_up(bytes, 256));
-    if (!data)
-        return grt_fail_memory(bytes);
-    *out_data = data;
-    return GRT_OK;
-}
-
-static void free_memory(grt_device *device, void *data)
-{
-    (void)device;
-    free(data);
-}
-
-/* All eight are alike. */
-enum { SM = 10 };
-
-static void identify(grt_device *device, grt_text *key)
-{
-    (void)device;
-    grt_text_add(key, "gpu=null;sm=%d;driver=1;", SM);
-}
-
-static const grt_device_vtable vtable = {
-    .close = close_device, .alloc = alloc_memory, .free = free_memory, .identify = identify};
-
-static grt_status open_device(int32_t index, grt_device **out_device)
-{
-    if (index < 0 || index >= DEVICES)
-        return grt_fail(GRT_STATUS_DEVICE, "there is no device null:%d; null:0 to null:%d exist", index,
-                        DEVICES - 1);
-    grt_device *device = calloc(1, sizeof *device);
-    if (!device)
-        return grt_fail_memory(sizeof *device);
-    *device = (grt_device){.vtable = &vtable, .backend = &grt_backend_null, .index = index};
-    *out_device = device;
-    return GRT_OK;
-}
-
-/* ---- devices that are only described: they have a name and choose ---- */
-
-typedef struct described {
-    grt_device base;
-    int32_t sm;
-    char name[64];
-} described;
-
-static void identify_description(grt_device *device, grt_text *key)
-{
-    const described *d = (const described *)device;
-    grt_text_add(key, "gpu=%s;sm=%d;driver=0;", d->name, d->sm);
-}
-
-static const grt_device_vtable description_vtable = {.close = close_device, .identify = identify_description};
-
-static grt_status open_description(const grt_device_description *description, grt_device **out_device)
-{
-    described *d = calloc(1, sizeof *d);
-    if (!d)
-        return grt_fail_memory(sizeof *d);
-    d->base = (grt_device){.vtable = &description_vtable, .backend = &grt_backend_null, .index = -1};
-    d->sm = description->sm;
-    snprintf(d->name, sizeof d->name, "%s", description->name);
-    *out_device = &d->base;
-    return GRT_OK;
-}
-
-static grt_status describe(grt_device *device, grt_text *name, int32_t *out_sm, grt_text *properties)
-{
-    (void)device;
-    grt_text_add(name, "null");
-    grt_text_add(properties, "{}");
-    *out_sm = SM;
-    return GRT_OK;
-}
 
 /* What a kernel may rely on, checked in its stead. */
 static grt_status run_nothing(const grt_run *run)
@@ -174,7 +82,7 @@ static const grt_kernel_row chosen_op = {.domain = "",
                                          .run = run_nothing,
                                          .reshape = reshape_chosen};
 
-static const grt_kernel_row *find_kernel(const grt_kernel_node *node, grt_text *why)
+const grt_kernel_row *null_find_kernel(const grt_kernel_node *node, grt_text *why)
 {
     (void)why;
     static const char *const heavy[] = {"Conv", "ConvTranspose", "Gemm", "MatMul"};
@@ -183,14 +91,3 @@ static const grt_kernel_row *find_kernel(const grt_kernel_node *node, grt_text *
             return &chosen_op;
     return &any_op;
 }
-
-const grt_backend grt_backend_null = {
-    .name = "null",
-    .device_count = device_count,
-    .device_open = open_device,
-    .find_kernel = find_kernel,
-    .imitates = true,
-    .channels_last = false,
-    .describe = describe,
-    .open_description = open_description,
-};

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See mirror_kernel.h. A kernel computes when it is run, not later: it waits until the stream has done what
+/* See kernel.h. A kernel computes when it is run, not later: it waits until the stream has done what
  * was enqueued before. */
-#include "backends/null/mirror_kernel.h"
+#include "tests/mirror/kernel.h"
 
 #include "backends/backend.h"
-#include "backends/null/mirror_stream.h"
+#include "tests/mirror/stream.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -50,6 +50,9 @@ static grt_status run(const grt_run *r)
     const mirror_state *m = r->state;
     grt_run own = *r;
     own.state = m->state;
+    mirror_graph *graph = r->stream ? mirror_stream_captured(r->stream) : NULL;
+    if (graph)
+        return mirror_graph_add_kernel(graph, m->cpu, &own);
     if (r->stream)
         mirror_stream_wait(r->stream);
     return m->cpu->run(&own);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The CPU's kernels in the order of a mirror's stream. */
-#ifndef GRT_BACKENDS_MIRROR_KERNEL_H
-#define GRT_BACKENDS_MIRROR_KERNEL_H
+#ifndef GRT_TESTS_MIRROR_KERNEL_H
+#define GRT_TESTS_MIRROR_KERNEL_H
 
 #include "backends/kernel.h"
 

@@ -6,8 +6,6 @@
 #include "backends/cpu/tables.h"
 #include "backends/cpu/widen.h"
 
-#include "src/base/checked.h"
-
 #include <stdlib.h>
 
 static int32_t device_count(void)
@@ -20,23 +18,8 @@ static void close_device(grt_device *device)
     free(device);
 }
 
-static grt_status alloc_memory(grt_device *device, size_t bytes, void **out_data)
-{
-    (void)device;
-    void *data = aligned_alloc(256, grt_align_up(bytes, 256));
-    if (!data)
-        return grt_fail_memory(bytes);
-    *out_data = data;
-    return GRT_OK;
-}
-
-static void free_memory(grt_device *device, void *data)
-{
-    (void)device;
-    free(data);
-}
-
-static const grt_device_vtable vtable = {.close = close_device, .alloc = alloc_memory, .free = free_memory};
+/* Its memory is the host's, so there is nothing to copy, to enqueue or to wait for. */
+static const grt_device_api api = {.close = close_device, .memory = &grt_host_memory};
 
 static grt_status open_device(int32_t index, grt_device **out_device)
 {
@@ -46,7 +29,7 @@ static grt_status open_device(int32_t index, grt_device **out_device)
     grt_device *device = calloc(1, sizeof *device);
     if (!device)
         return grt_fail_memory(sizeof *device);
-    *device = (grt_device){.vtable = &vtable, .backend = &grt_backend_cpu, .index = 0};
+    *device = (grt_device){.api = &api, .backend = &grt_backend_cpu, .index = 0};
     *out_device = device;
     return GRT_OK;
 }
@@ -59,10 +42,10 @@ static const grt_kernel_row *find_kernel(const grt_kernel_node *node, grt_text *
 
 const grt_backend grt_backend_cpu = {
     .name = "cpu",
+    .traits = {.channels_last = true, .lone_product = 1 << 20},
     .device_count = device_count,
     .device_open = open_device,
+    .api = &api,
     .find_kernel = find_kernel,
-    .channels_last = true,
-    .lone_product = 1 << 20,
     .unpack = cpu_packing_unpack,
 };

@@ -5,10 +5,11 @@
  * are missing, as on a GPU. So everything that sessions on devices do (transfers, fallback, static memory) is
  * tested on machines without one. With GRAPHRT_MIRROR_MEMORY=BYTES in the environment, each device has so
  * much memory and no more. */
-#include "backends/backend.h"
-#include "backends/null/mirror_kernel.h"
-#include "backends/null/mirror_stream.h"
+#include "tests/mirror/mirror.h"
+
 #include "src/base/checked.h"
+#include "tests/mirror/kernel.h"
+#include "tests/mirror/stream.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -32,18 +33,6 @@ static void close_device(grt_device *device)
     free(device);
 }
 
-static grt_status enter(grt_device *device, bool *out_switched)
-{
-    (void)device;
-    *out_switched = false;
-    return GRT_OK;
-}
-
-static void leave(grt_device *device, bool switched)
-{
-    (void)device, (void)switched;
-}
-
 static grt_status alloc_pinned(grt_device *device, size_t bytes, void **out_data)
 {
     (void)device;
@@ -59,6 +48,17 @@ static void free_pinned(grt_device *device, void *data)
 {
     (void)device;
     free(data);
+}
+
+static grt_status pin(grt_device *device, void *data, size_t bytes)
+{
+    (void)device, (void)data, (void)bytes;
+    return GRT_OK;
+}
+
+static void unpin(grt_device *device, void *data)
+{
+    (void)device, (void)data;
 }
 
 /* Memory of the device has its size in front. */
@@ -94,6 +94,13 @@ static void free_memory(grt_device *base, void *data)
     free(begin);
 }
 
+/* It is the host's: tests bind their own arrays as if they were the device's. */
+static grt_status check_pointer(grt_device *device, const void *data)
+{
+    (void)device, (void)data;
+    return GRT_OK;
+}
+
 static grt_status copy_memory(grt_device *device, void *dst, const void *src, size_t bytes, void *stream)
 {
     if (!stream)
@@ -121,6 +128,45 @@ static grt_status stream_wait(grt_device *device, void *stream)
     (void)device;
     mirror_stream_wait(stream);
     return GRT_OK;
+}
+
+static uint64_t stream_id(grt_device *device, void *stream)
+{
+    (void)device;
+    return mirror_stream_id(stream);
+}
+
+static bool stream_is_captured(grt_device *device, void *stream)
+{
+    (void)device;
+    return mirror_stream_captured(stream);
+}
+
+static grt_status graph_begin(grt_device *device, void *stream)
+{
+    (void)device;
+    return mirror_stream_begin(stream);
+}
+
+static grt_status graph_end(grt_device *device, void *stream, void **out_graph)
+{
+    (void)device;
+    mirror_graph *graph;
+    GRT_TRY(mirror_stream_end(stream, &graph));
+    *out_graph = graph;
+    return GRT_OK;
+}
+
+static grt_status graph_launch(grt_device *device, void *graph, void *stream)
+{
+    (void)device;
+    return mirror_stream_launch(stream, graph);
+}
+
+static void graph_release(grt_device *device, void *graph)
+{
+    (void)device;
+    mirror_graph_release(graph);
 }
 
 static grt_status fence_create(grt_device *device, void **out_fence)
@@ -157,6 +203,13 @@ static grt_status stream_wait_fence(grt_device *device, void *stream, void *fenc
     return mirror_stream_wait_fence(stream, fence);
 }
 
+static grt_status elapsed(grt_device *device, void *begin, void *end, double *out_ms)
+{
+    (void)device;
+    *out_ms = mirror_fence_ms(end) - mirror_fence_ms(begin);
+    return GRT_OK;
+}
+
 /* Two islands of four, as machines have them whose GPUs hang on two sockets. */
 static bool peer_can(grt_device *device, grt_device *from)
 {
@@ -179,28 +232,35 @@ static grt_status peer_copy(grt_device *device, void *dst, grt_device *from, con
     return mirror_stream_copy(stream, dst, src, bytes);
 }
 
-static const grt_device_vtable vtable = {
+static const grt_memory_api memory = {.alloc = alloc_memory, .free = free_memory, .check = check_pointer};
+static const grt_copy_api copies = {.upload = copy_memory, .download = copy_memory, .copy = copy_memory};
+static const grt_stream_api streams = {.create = stream_create,
+                                       .release = stream_release,
+                                       .wait = stream_wait,
+                                       .id = stream_id,
+                                       .is_captured = stream_is_captured};
+static const grt_fence_api fences = {.create = fence_create,
+                                     .release = fence_release,
+                                     .record = fence_record,
+                                     .wait = fence_wait,
+                                     .stream_wait = stream_wait_fence};
+static const grt_graph_api graphs = {
+    .begin = graph_begin, .end = graph_end, .launch = graph_launch, .release = graph_release};
+static const grt_timer_api timer = {
+    .create = fence_create, .release = fence_release, .record = fence_record, .elapsed = elapsed};
+static const grt_peer_api peers = {.can = peer_can, .enable = peer_enable, .copy = peer_copy};
+static const grt_pinned_api pinned = {.alloc = alloc_pinned, .free = free_pinned, .pin = pin, .unpin = unpin};
+
+static const grt_device_api api = {
     .close = close_device,
-    .enter = enter,
-    .leave = leave,
-    .alloc = alloc_memory,
-    .free = free_memory,
-    .upload = copy_memory,
-    .download = copy_memory,
-    .copy = copy_memory,
-    .alloc_pinned = alloc_pinned,
-    .free_pinned = free_pinned,
-    .stream_create = stream_create,
-    .stream_release = stream_release,
-    .stream_wait = stream_wait,
-    .fence_create = fence_create,
-    .fence_release = fence_release,
-    .fence_record = fence_record,
-    .fence_wait = fence_wait,
-    .stream_wait_fence = stream_wait_fence,
-    .peer_can = peer_can,
-    .peer_enable = peer_enable,
-    .peer_copy = peer_copy,
+    .memory = &memory,
+    .copies = &copies,
+    .streams = &streams,
+    .fences = &fences,
+    .graphs = &graphs,
+    .peers = &peers,
+    .pinned = &pinned,
+    .timer = &timer,
 };
 
 static grt_status open_device(int32_t index, grt_device **out_device)
@@ -212,7 +272,7 @@ static grt_status open_device(int32_t index, grt_device **out_device)
     if (!device)
         return grt_fail_memory(sizeof *device);
     const char *total = getenv("GRAPHRT_MIRROR_MEMORY");
-    device->base = (grt_device){.vtable = &vtable, .backend = &grt_backend_mirror, .index = index};
+    device->base = (grt_device){.api = &api, .backend = &grt_backend_mirror, .index = index};
     device->total = total ? strtoull(total, NULL, 10) : SIZE_MAX;
     atomic_init(&device->used, 0);
     *out_device = &device->base;
@@ -237,13 +297,13 @@ static grt_status unpack(const grt_tensor *weight, const grt_packing *packing, v
     return grt_backend_cpu.unpack(weight, packing, out);
 }
 
-const grt_backend grt_backend_mirror = {
+/* The module's one entry: looked up by name, see backends/module.c. */
+__attribute__((visibility("default"))) const grt_backend grt_backend_mirror = {
     .name = "mirror",
+    .traits = {.own_memory = true, .channels_last = true, .joins_products = true},
     .device_count = device_count,
     .device_open = open_device,
+    .api = &api,
     .find_kernel = find_kernel,
     .unpack = unpack,
-    .own_memory = true,
-    .channels_last = true,
-    .joins_products = true,
 };
