@@ -95,3 +95,140 @@ grt_status grt_device_wait(grt_device *device, void *stream)
 {
     return grt_device_is_host(device) ? GRT_OK : device->vtable->stream_wait(device, stream);
 }
+
+grt_status grt_device_check_pointer(grt_device *device, const void *data)
+{
+    return device->vtable->check_pointer ? device->vtable->check_pointer(device, data) : GRT_OK;
+}
+
+/* ---- streams ---- */
+
+grt_status grt_device_stream_create(grt_device *device, void **out_stream)
+{
+    return device->vtable->stream_create(device, out_stream);
+}
+
+void grt_device_stream_release(grt_device *device, void *stream)
+{
+    if (stream)
+        device->vtable->stream_release(device, stream);
+}
+
+uint64_t grt_device_stream_id(grt_device *device, void *stream)
+{
+    return device->vtable->stream_id ? device->vtable->stream_id(device, stream)
+                                     : (uint64_t)(uintptr_t)stream;
+}
+
+bool grt_device_stream_is_captured(grt_device *device, void *stream)
+{
+    return device->vtable->stream_is_captured && device->vtable->stream_is_captured(device, stream);
+}
+
+/* ---- fences ---- */
+
+bool grt_device_has_fences(const grt_device *device)
+{
+    return device->vtable->fence_create;
+}
+
+grt_status grt_device_fence_create(grt_device *device, void **out_fence)
+{
+    return device->vtable->fence_create(device, out_fence);
+}
+
+void grt_device_fence_release(grt_device *device, void *fence)
+{
+    if (fence)
+        device->vtable->fence_release(device, fence);
+}
+
+grt_status grt_device_fence_record(grt_device *device, void *fence, void *stream)
+{
+    return device->vtable->fence_record(device, fence, stream);
+}
+
+grt_status grt_device_fence_wait(grt_device *device, void *fence)
+{
+    return device->vtable->fence_wait(device, fence);
+}
+
+grt_status grt_device_stream_wait_fence(grt_device *device, void *stream, void *fence)
+{
+    return device->vtable->stream_wait_fence(device, stream, fence);
+}
+
+/* ---- graphs ---- */
+
+bool grt_device_has_graphs(const grt_device *device)
+{
+    return device->vtable->graph_begin;
+}
+
+grt_status grt_device_graph_begin(grt_device *device, void *stream)
+{
+    return device->vtable->graph_begin(device, stream);
+}
+
+grt_status grt_device_graph_end(grt_device *device, void *stream, void **out_graph)
+{
+    *out_graph = NULL;
+    grt_status status = device->vtable->graph_end(device, stream, out_graph);
+    if (status == GRT_OK)
+        return GRT_OK;
+    grt_device_graph_release(device, *out_graph);
+    *out_graph = NULL;
+    return status;
+}
+
+grt_status grt_device_graph_launch(grt_device *device, void *graph, void *stream)
+{
+    return device->vtable->graph_launch(device, graph, stream);
+}
+
+void grt_device_graph_release(grt_device *device, void *graph)
+{
+    if (graph)
+        device->vtable->graph_release(device, graph);
+}
+
+/* ---- times ---- */
+
+bool grt_device_has_timer(const grt_device *device)
+{
+    return device->vtable->event_create;
+}
+
+grt_status grt_device_event_create(grt_device *device, void **out_event)
+{
+    return device->vtable->event_create(device, out_event);
+}
+
+void grt_device_event_release(grt_device *device, void *event)
+{
+    if (event)
+        device->vtable->event_release(device, event);
+}
+
+grt_status grt_device_event_record(grt_device *device, void *event, void *stream)
+{
+    return device->vtable->event_record(device, event, stream);
+}
+
+grt_status grt_device_event_elapsed(grt_device *device, void *begin, void *end, double *out_ms)
+{
+    return device->vtable->event_elapsed(device, begin, end, out_ms);
+}
+
+/* ---- what kernels keep ---- */
+
+grt_status grt_device_local_check(grt_device *device, void *local)
+{
+    return local ? device->vtable->local_check(device, local) : GRT_OK;
+}
+
+void grt_device_local_release(grt_device *device, void *local)
+{
+    if (local)
+        device->vtable->local_release(device, local);
+}

@@ -121,6 +121,34 @@ grt_status grt_device_download(grt_device *device, void *dst, const void *src, s
 
 grt_status grt_device_copy(grt_device *device, void *dst, const void *src, size_t bytes, void *stream);
 grt_status grt_device_wait(grt_device *device, void *stream);
+grt_status grt_device_check_pointer(grt_device *device, const void *data);
+grt_status grt_device_stream_create(grt_device *device, void **out_stream);
+void grt_device_stream_release(grt_device *device, void *stream); /* NULL-safe */
+uint64_t grt_device_stream_id(grt_device *device, void *stream);
+bool grt_device_stream_is_captured(grt_device *device, void *stream);
+
+/* Ask has_ before the others. */
+bool grt_device_has_fences(const grt_device *device);
+grt_status grt_device_fence_create(grt_device *device, void **out_fence);
+void grt_device_fence_release(grt_device *device, void *fence); /* NULL-safe */
+grt_status grt_device_fence_record(grt_device *device, void *fence, void *stream);
+grt_status grt_device_fence_wait(grt_device *device, void *fence);
+grt_status grt_device_stream_wait_fence(grt_device *device, void *stream, void *fence);
+
+bool grt_device_has_graphs(const grt_device *device);
+grt_status grt_device_graph_begin(grt_device *device, void *stream);
+grt_status grt_device_graph_end(grt_device *device, void *stream, void **out_graph); /* NULL if it fails */
+grt_status grt_device_graph_launch(grt_device *device, void *graph, void *stream);
+void grt_device_graph_release(grt_device *device, void *graph); /* NULL-safe */
+
+bool grt_device_has_timer(const grt_device *device);
+grt_status grt_device_event_create(grt_device *device, void **out_event);
+void grt_device_event_release(grt_device *device, void *event); /* NULL-safe */
+grt_status grt_device_event_record(grt_device *device, void *event, void *stream);
+grt_status grt_device_event_elapsed(grt_device *device, void *begin, void *end, double *out_ms);
+
+grt_status grt_device_local_check(grt_device *device, void *local); /* NULL-safe */
+void grt_device_local_release(grt_device *device, void *local);     /* NULL-safe */
 
 extern const grt_backend grt_backend_cpu, grt_backend_null, grt_backend_mirror;
 extern const grt_backend grt_backend_cuda; /* in its own module */
