@@ -6,6 +6,7 @@ backends_SOURCES += backends/cpu/cpu.h backends/cpu/cpu.c
 backends_SOURCES += backends/null/null.c
 backends_SOURCES += backends/null/mirror.c
 backends_SOURCES += backends/null/mirror_stream.h backends/null/mirror_stream.c
+backends_SOURCES += backends/null/mirror_graph.h backends/null/mirror_graph.c
 backends_SOURCES += backends/null/mirror_kernel.h backends/null/mirror_kernel.c
 backends_SOURCES += backends/module.h backends/module.c
 backends_SOURCES += backends/algos.h backends/algos.c

@@ -123,6 +123,39 @@ static grt_status stream_wait(grt_device *device, void *stream)
     return GRT_OK;
 }
 
+static bool stream_is_captured(grt_device *device, void *stream)
+{
+    (void)device;
+    return mirror_stream_captured(stream);
+}
+
+static grt_status graph_begin(grt_device *device, void *stream)
+{
+    (void)device;
+    return mirror_stream_begin(stream);
+}
+
+static grt_status graph_end(grt_device *device, void *stream, void **out_graph)
+{
+    (void)device;
+    mirror_graph *graph;
+    GRT_TRY(mirror_stream_end(stream, &graph));
+    *out_graph = graph;
+    return GRT_OK;
+}
+
+static grt_status graph_launch(grt_device *device, void *graph, void *stream)
+{
+    (void)device;
+    return mirror_stream_launch(stream, graph);
+}
+
+static void graph_release(grt_device *device, void *graph)
+{
+    (void)device;
+    mirror_graph_release(graph);
+}
+
 static grt_status fence_create(grt_device *device, void **out_fence)
 {
     (void)device;
@@ -193,6 +226,11 @@ static const grt_device_vtable vtable = {
     .stream_create = stream_create,
     .stream_release = stream_release,
     .stream_wait = stream_wait,
+    .stream_is_captured = stream_is_captured,
+    .graph_begin = graph_begin,
+    .graph_end = graph_end,
+    .graph_launch = graph_launch,
+    .graph_release = graph_release,
     .fence_create = fence_create,
     .fence_release = fence_release,
     .fence_record = fence_record,

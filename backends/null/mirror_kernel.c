@@ -50,6 +50,9 @@ static grt_status run(const grt_run *r)
     const mirror_state *m = r->state;
     grt_run own = *r;
     own.state = m->state;
+    mirror_graph *graph = r->stream ? mirror_stream_captured(r->stream) : NULL;
+    if (graph)
+        return mirror_graph_add_kernel(graph, m->cpu, &own);
     if (r->stream)
         mirror_stream_wait(r->stream);
     return m->cpu->run(&own);

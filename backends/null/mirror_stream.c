@@ -26,6 +26,7 @@ struct mirror_stream {
     pthread_cond_t changed;
     operation *first, **last;
     bool started, busy, ending;
+    mirror_graph *captured; /* NULL: nothing is captured */
     pthread_t thread;
 };
 
@@ -103,12 +104,15 @@ void mirror_stream_release(mirror_stream *s)
         pthread_join(s->thread, NULL);
     pthread_mutex_destroy(&s->lock);
     pthread_cond_destroy(&s->changed);
+    mirror_graph_release(s->captured);
     free(s);
 }
 
 static grt_status enqueue(mirror_stream *s, operation o)
 {
     grt_status status = GRT_OK;
+    if (s->captured)
+        return grt_fail(GRT_STATUS_UNSUPPORTED, "graphs of a mirror hold no fences");
     operation *copy = malloc(sizeof *copy);
     if (!copy)
         return grt_fail_memory(sizeof *copy);
@@ -130,6 +134,8 @@ static grt_status enqueue(mirror_stream *s, operation o)
 
 grt_status mirror_stream_copy(mirror_stream *s, void *dst, const void *src, size_t bytes)
 {
+    if (s->captured)
+        return mirror_graph_add_copy(s->captured, dst, src, bytes);
     pthread_mutex_lock(&s->lock);
     const bool later = s->started;
     pthread_mutex_unlock(&s->lock);
@@ -147,6 +153,38 @@ void mirror_stream_wait(mirror_stream *s)
         pthread_cond_wait(&s->changed, &s->lock);
     pthread_mutex_unlock(&s->lock);
 }
+
+/* ---- graphs ---- */
+
+grt_status mirror_stream_begin(mirror_stream *s)
+{
+    if (s->captured)
+        return grt_fail(GRT_STATUS_INTERNAL, "the stream is captured already");
+    s->captured = mirror_graph_create();
+    return s->captured ? GRT_OK : grt_fail_memory(0);
+}
+
+grt_status mirror_stream_end(mirror_stream *s, mirror_graph **out_graph)
+{
+    if (!s->captured)
+        return grt_fail(GRT_STATUS_INTERNAL, "the stream is not captured");
+    *out_graph = s->captured;
+    s->captured = NULL;
+    return GRT_OK;
+}
+
+mirror_graph *mirror_stream_captured(const mirror_stream *s)
+{
+    return s->captured;
+}
+
+grt_status mirror_stream_launch(mirror_stream *s, const mirror_graph *graph)
+{
+    mirror_stream_wait(s);
+    return mirror_graph_perform(graph);
+}
+
+/* ---- fences ---- */
 
 grt_status mirror_fence_create(mirror_fence **out_fence)
 {

@@ -4,7 +4,7 @@
 #ifndef GRT_BACKENDS_MIRROR_STREAM_H
 #define GRT_BACKENDS_MIRROR_STREAM_H
 
-#include "src/base/status.h"
+#include "backends/null/mirror_graph.h"
 
 typedef struct mirror_stream mirror_stream;
 typedef struct mirror_fence mirror_fence;
@@ -14,6 +14,13 @@ void mirror_stream_release(mirror_stream *stream); /* after what is enqueued */
 /* At once, until the stream meets its first fence. */
 grt_status mirror_stream_copy(mirror_stream *stream, void *dst, const void *src, size_t bytes);
 void mirror_stream_wait(mirror_stream *stream);
+
+/* From begin to end what the stream is given is kept, not done. A launch is done when it returns, as kernels
+ * are. */
+grt_status mirror_stream_begin(mirror_stream *stream);
+grt_status mirror_stream_end(mirror_stream *stream, mirror_graph **out_graph);
+mirror_graph *mirror_stream_captured(const mirror_stream *stream); /* NULL: nothing is captured */
+grt_status mirror_stream_launch(mirror_stream *stream, const mirror_graph *graph);
 
 grt_status mirror_fence_create(mirror_fence **out_fence);
 void mirror_fence_release(mirror_fence *fence);
