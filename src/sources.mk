@@ -75,6 +75,7 @@ src_SOURCES += src/exec/frame_cache.h src/exec/frame_cache.c
 src_SOURCES += src/exec/frame_memory.h src/exec/frame_memory.c
 src_SOURCES += src/exec/hoist.h src/exec/hoist.c
 src_SOURCES += src/exec/in_flight.h src/exec/in_flight.c
+src_SOURCES += src/exec/instructions.h src/exec/instructions.c
 src_SOURCES += src/exec/io.c
 src_SOURCES += src/exec/place.h
 src_SOURCES += src/exec/prepare.h src/exec/prepare.c
