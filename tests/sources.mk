@@ -80,6 +80,7 @@ unit_SOURCES += tests/unit/test_pass_symbolic_sizes.c
 unit_SOURCES += tests/unit/test_attention.c
 unit_SOURCES += tests/unit/test_loss.c
 unit_SOURCES += tests/unit/test_regex.c
+unit_SOURCES += tests/unit/test_replay.c
 unit_SOURCES += tests/unit/test_sequence.c
 unit_SOURCES += tests/unit/test_signal.c
 unit_SOURCES += tests/unit/test_string.c

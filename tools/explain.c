@@ -30,6 +30,10 @@ static void print_replay(const char *device, const grt_replay_info *replay)
 {
     if (!*replay->reason)
         tool_print("  %-10s runs: replayed as a graph from the second on; %d kept\n", device, replay->graphs);
+    else if (replay->replayed)
+        tool_print("  %-10s runs: %d of %d steps replayed as graphs, not the others: %s%s%s%s%s\n", device,
+                   replay->replayed, replay->steps, replay->op, *replay->op ? " node '" : "", replay->node,
+                   *replay->op ? "': " : "", replay->reason);
     else
         tool_print("  %-10s runs: step by step, not as a graph: %s%s%s%s%s\n", device, replay->op,
                    *replay->op ? " node '" : "", replay->node, *replay->op ? "': " : "", replay->reason);
@@ -104,6 +108,8 @@ static json_t *replay_json(const load_report *r, size_t i)
         return json_null();
     json_t *object = json_object();
     set(object, "graphs", (uint64_t)replay.graphs);
+    set(object, "steps", (uint64_t)replay.steps);
+    set(object, "replayed", (uint64_t)replay.replayed);
     json_object_set_new(object, "op", json_text(replay.op));
     json_object_set_new(object, "node", json_text(replay.node));
     json_object_set_new(object, "reason", json_text(replay.reason));

@@ -454,15 +454,17 @@ typedef struct grt_context_stats {
 } grt_context_stats;
 GRT_API GRT_MUST_USE grt_status grt_context_get_stats(const grt_context *context, grt_context_stats *out_stats);
 
-/* Whether runs with the dims of a context's last run are replayed on the device as one graph, which costs the host least. Text belongs
- * to the context and is valid until its next run. */
+/* Whether runs with the dims of a context's last run are replayed on the device as graphs, which costs the host least: as one, or as one
+ * for each range of steps between those that stand in the way. Text belongs to the context and is valid until its next run. */
 typedef struct grt_replay_info {
     size_t struct_size;  /* set by the caller */
     bool supported;      /* the device can replay graphs; false on the CPU */
-    int32_t graphs;      /* that are kept, one for each set of bound pointers: the second run with a set makes one */
+    int32_t graphs;      /* sets of bound pointers for which graphs are kept, the last 32: the second run with a set makes them */
     const char *op;      /* the first step that stands in the way: "NonZero" ... */
     const char *node;    /* ... and its source nodes; both "" if it is no step */
-    const char *reason;  /* why steps are enqueued one by one; "" if nothing stands in the way */
+    const char *reason;  /* why that step, or all of them, are enqueued one by one; "" if nothing stands in the way */
+    int32_t steps;       /* of a run, those aside that have nothing to do; 0 if the device has no graphs ... */
+    int32_t replayed;    /* ... and those of them that graphs replay */
 } grt_replay_info;
 /* Errors: INVALID_ARGUMENT before the first run. */
 GRT_API GRT_MUST_USE grt_status grt_context_get_replay(const grt_context *context, grt_replay_info *out_info);

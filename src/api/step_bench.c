@@ -70,7 +70,7 @@ static grt_status make_input(grt_step_bench *b, int32_t i)
 
 static bool stays(const grt_frame *frame, int32_t value)
 {
-    return frame->hoisted[value] || frame->body->values[value].role == GRT_VALUE_CONST;
+    return grt_place_is_constant(&frame->program->places[value]);
 }
 
 static grt_status make_tensors(grt_step_bench *b, const grt_frame *frame, const grt_plan_step *step)
@@ -110,21 +110,21 @@ static grt_status make_clock(grt_step_bench *b)
 
 grt_status grt_step_bench_create(grt_frame *frame, int32_t step, grt_step_bench **out_bench)
 {
-    grt_op_call *call = &frame->steps[step].call;
+    grt_op_call *call = &frame->calls[step];
     const size_t n_in = (size_t)call->run.n_in + 1, n_out = (size_t)call->run.n_out + 1;
     grt_step_bench *b = calloc(1, sizeof *b);
     if (!b)
         return grt_fail_memory(sizeof *b);
-    *b = (grt_step_bench){.device = frame->context->session->device,
+    *b = (grt_step_bench){.device = grt_executor_device(frame->executor),
                           .call = call,
-                          .stream = frame->context->stream,
+                          .stream = frame->executor->stream,
                           .in = calloc(n_in, sizeof *b->in),
                           .out = calloc(n_out, sizeof *b->out),
                           .in_list = calloc(n_in, sizeof *b->in_list),
                           .out_list = calloc(n_out, sizeof *b->out_list),
                           .fresh = calloc(n_in, sizeof *b->fresh)};
     grt_status status = b->in && b->out && b->in_list && b->out_list && b->fresh
-                            ? make_tensors(b, frame, &frame->body->steps[step])
+                            ? make_tensors(b, frame, &frame->program->body->steps[step])
                             : grt_fail_memory(n_in * sizeof *b->in);
     if (status == GRT_OK)
         status = make_clock(b);

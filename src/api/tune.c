@@ -91,15 +91,14 @@ static void note_key(grt_algo_trial *trial, const char *key)
 
 static bool may_tune(const grt_frame *frame, int32_t s)
 {
-    const grt_step_state *state = &frame->steps[s];
-    return state->is_static && !state->skip && !state->host && state->call.row &&
-           state->call.row->flags & GRT_KERNEL_TUNES;
+    const grt_instruction *ins = grt_program_instruction(frame->program, s);
+    return ins && ins->prepared && !ins->host && ins->call->row && ins->call->row->flags & GRT_KERNEL_TUNES;
 }
 
 /* Prepare the step once more, as a session does, to hear which choice it uses; *out_key is NULL if none. */
 static grt_status find_key(const grt_frame *frame, int32_t s, char **out_key)
 {
-    const grt_op_call *call = &frame->steps[s].call;
+    const grt_op_call *call = &frame->calls[s];
     naming n = {.trial = {.uses = note_key}};
     grt_reshape reshape = grt_op_call_reshape(call);
     reshape.trial = &n.trial;
@@ -117,10 +116,10 @@ static grt_status find_key(const grt_frame *frame, int32_t s, char **out_key)
 static grt_status find_choices(tuner *t)
 {
     const grt_frame *frame = t->frame;
-    t->choices = calloc((size_t)frame->body->n_steps + 1, sizeof *t->choices);
+    t->choices = calloc((size_t)frame->program->body->n_steps + 1, sizeof *t->choices);
     if (!t->choices)
-        return grt_fail_memory((size_t)frame->body->n_steps * sizeof *t->choices);
-    for (int32_t s = 0; s < frame->body->n_steps && go_on(t, "looking for choices"); s++) {
+        return grt_fail_memory((size_t)frame->program->body->n_steps * sizeof *t->choices);
+    for (int32_t s = 0; s < frame->program->body->n_steps && go_on(t, "looking for choices"); s++) {
         char *key = NULL;
         if (!may_tune(frame, s))
             continue;
@@ -343,7 +342,8 @@ static grt_status decide(tuner *t, const choice *c, grt_step_bench *bench, listi
         result->before_ms = median(&list[0]);
         result->after_ms = median(best);
         result->winner = (size_t)(won - l->list);
-        grt_device_algo_store_tuned(t->context->session->device, c->key, won->data, won->size, median(best));
+        grt_device_algo_store_tuned(t->context->executor.session->device, c->key, won->data, won->size,
+                                    median(best));
         grt_algo_cache_save(t->cache);
     }
     for (size_t i = 0; i < n; i++)
@@ -368,7 +368,7 @@ static void report(tuner *t, const choice *c, const grt_tune_result *result)
 
 static grt_status tune_with(tuner *t, const choice *c, grt_step_bench *bench, double end_ms)
 {
-    const grt_op_desc *desc = t->frame->steps[c->step].call.run.desc;
+    const grt_op_desc *desc = t->frame->calls[c->step].run.desc;
     grt_tune_result result = {.key = c->key, .op = desc->op, .name = desc->name, .steps = c->steps};
     const double begin = grt_now_ms();
     listing l = {.key = c->key, .end_ms = begin + listing_part * (end_ms - begin)};
@@ -403,13 +403,13 @@ static grt_status tune_choice(tuner *t, size_t i)
     double costs = 0;
     t->at = i;
     if (c->known) {
-        const grt_op_desc *desc = t->frame->steps[c->step].call.run.desc;
+        const grt_op_desc *desc = t->frame->calls[c->step].run.desc;
         const grt_tune_result result = {
             .key = c->key, .op = desc->op, .name = desc->name, .steps = c->steps, .known = true};
         report(t, c, &result);
         return GRT_OK;
     }
-    if (!go_on(t, t->frame->steps[c->step].call.run.desc->name))
+    if (!go_on(t, t->frame->calls[c->step].run.desc->name))
         return GRT_OK;
     for (size_t k = i; k < t->n; k++)
         costs += t->choices[k].known ? 0 : cost(&t->choices[k]);
@@ -423,7 +423,7 @@ static grt_status tune_choice(tuner *t, size_t i)
 static grt_status tune(tuner *t)
 {
     GRT_TRY(grt_context_run(t->context));
-    t->frame = t->context->current;
+    t->frame = t->context->executor.main;
     GRT_TRY(find_choices(t));
     GRT_TRY(weigh(t));
     qsort(t->choices, t->n, sizeof *t->choices, dearest_first);
@@ -438,7 +438,8 @@ grt_status grt_context_tune(grt_context *context, const grt_tune_options *option
     if (!context || !out_report)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_context_tune: context or out_report is NULL");
     grt_tune_report found = {.struct_size = sizeof found};
-    tuner t = {.context = context, .cache = context->session->model->runtime->algos, .report = &found};
+    tuner t = {
+        .context = context, .cache = context->executor.session->model->runtime->algos, .report = &found};
     GRT_TRY(grt_options_take(&t.options, sizeof t.options, options, "grt_tune_options"));
     GRT_TRY(
         grt_info_give(out_report, &found, sizeof found, "grt_tune_report")); /* before minutes are spent */
@@ -449,7 +450,7 @@ grt_status grt_context_tune(grt_context *context, const grt_tune_options *option
         t.options.seconds = default_seconds;
     t.end_ms = grt_now_ms() + t.options.seconds * 1e3;
     bool switched = false;
-    grt_device *device = context->session->device;
+    grt_device *device = context->executor.session->device;
     grt_status status = grt_device_enter(device, &switched);
     if (status == GRT_OK)
         status = tune(&t);

@@ -2,7 +2,7 @@
 /* See trial.h. */
 #include "tests/mutate/trial.h"
 
-#include "src/exec/context.h"
+#include "src/exec/execute.h"
 #include "tests/differential/draw.h"
 #include "tests/mutate/content.h"
 

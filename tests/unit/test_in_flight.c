@@ -4,7 +4,7 @@
 #include "tests/unit/onnx_model.h"
 #include "tests/unit/tables.h"
 
-#include "src/exec/in_flight.h"
+#include "src/exec/context.h"
 
 #include <check.h>
 #include <stdlib.h>
@@ -160,7 +160,7 @@ static void replay(void)
 {
     noting.graphs = (grt_graph_api){begin, end, launch, release_graph};
     noting.api.graphs = &noting.graphs;
-    context->debug = false;
+    context->executor.debug = false;
 }
 
 /* ---- the model ---- */
@@ -331,11 +331,11 @@ START_TEST(runs_are_in_order)
     ck_assert_ptr_eq(seen.followed_by, second);
     run_async(NULL);
     ck_assert_int_eq(seen.follows, 2);
-    ck_assert_ptr_eq(seen.followed_by, context->stream);
+    ck_assert_ptr_eq(seen.followed_by, context->executor.stream);
     run_async(second);
     ck_assert_int_eq(grt_context_run(context), GRT_OK); /* on the context's stream */
     ck_assert_int_eq(seen.follows, 4);
-    ck_assert_ptr_eq(seen.followed_by, context->stream);
+    ck_assert_ptr_eq(seen.followed_by, context->executor.stream);
     expect_results(1);
     clear();
     run_async(second); /* nothing is in flight any more */
@@ -362,7 +362,7 @@ START_TEST(failures_wait)
         ck_assert_str_eq(grt_last_error(), "the copy was refused");
         ck_assert_int_eq(seen.downloads, 1);
         ck_assert_int_ge(seen.waits, 1);
-        ck_assert_ptr_eq(seen.waited_for, async ? seen.stream : context->stream);
+        ck_assert_ptr_eq(seen.waited_for, async ? seen.stream : context->executor.stream);
         ck_assert_int_eq(seen.depth, 0);
         ck_assert_int_eq(grt_context_run(context), GRT_OK);
         expect_results(1);
@@ -373,7 +373,7 @@ END_TEST
 START_TEST(faults_in_data_are_reported)
 {
     grt_tensor out;
-    context->local = &seen;
+    context->executor.local = &seen;
     bind(1, GRT_MEMORY_DEVICE);
     seen.faults = 1;
     ck_assert_int_eq(grt_context_run(context), GRT_STATUS_INVALID_ARGUMENT);
@@ -407,8 +407,8 @@ START_TEST(what_a_graph_points_at_stays)
     /* order is the caller's: a fence that was recorded outside cannot be waited for in a capture, nor the
      * other way round */
     ck_assert_int_eq(seen.records + seen.follows + seen.waits, 0);
-    const void *arena = context->arena, *workspace = context->workspace;
-    const grt_frame *frame = context->current;
+    const void *arena = context->executor.arena.data, *workspace = context->executor.workspace.data;
+    const grt_frame *frame = context->executor.main;
     seen.captured = false;
     for (int64_t rows = 3; rows <= 40; rows++) { /* more memory, and more combinations than are kept */
         bind(rows, GRT_MEMORY_DEVICE);
@@ -416,8 +416,8 @@ START_TEST(what_a_graph_points_at_stays)
         ck_assert_msg(grt_context_run(context) == GRT_OK, "%s", grt_last_error());
         expect_results(rows);
     }
-    ck_assert_ptr_ne(context->arena, arena);
-    ck_assert_ptr_eq(context->kept_frames, frame);
+    ck_assert_ptr_ne(context->executor.arena.data, arena);
+    ck_assert(frame->captured && context->frames.kept);
     ck_assert(!was_freed(arena) && !was_freed(workspace));
     ck_assert_int_gt(seen.n_freed, 0); /* arenas that no graph has seen */
     clear();
@@ -432,7 +432,7 @@ START_TEST(growing_waits)
 {
     bind(2, GRT_MEMORY_DEVICE);
     run_async(seen.stream);
-    ck_assert(context->in_flight);
+    ck_assert(context->executor.flight.any);
     bind(30, GRT_MEMORY_DEVICE);
     run_async(seen.stream);
     ck_assert_int_eq(seen.follows, 0); /* it was waited for on the host */
