@@ -119,8 +119,10 @@ static bool take_sample(grt_crowd_sample *sample)
 }
 
 static bool user_has_said;
-static void read_environment(void)
+static void prepare_once(void)
 {
+    pthread_atfork(grt_crowd_end, NULL,
+                   NULL); /* a child has no sleepers; if that fails, its waits stay short */
     user_has_said = getenv("GOMP_SPINCOUNT") || getenv("OMP_WAIT_POLICY");
 }
 
@@ -141,7 +143,7 @@ void grt_crowd_look(int32_t threads)
     if (threads < 2 || now < next)
         return;
     next = now + LOOK_EVERY_NS;
-    pthread_once(&once, read_environment);
+    pthread_once(&once, prepare_once);
     if (user_has_said || !take_sample(&sample)) {
         next = INT64_MAX;
         return;

@@ -29,7 +29,7 @@ bool grt_draft_can_hoist(const grt_draft *draft, int32_t s)
         return false;
     if (step->kind != GRT_STEP_VIEW && draft->hoisted_bytes >= MAX_ALL_HOISTED_BYTES)
         return false;
-    bool dims_only = grt_op_is(&step->desc, "", "Shape") || grt_op_is(&step->desc, "", "Size");
+    const bool dims_only = call->op->flags & OP_READS_DIMS;
     for (int32_t i = 0; i < step->n_in; i++) {
         int32_t v = step->in[i];
         bool content = v < 0 || places[v].home == GRT_HOME_PREPARED || is_plain_constant(draft, v);
