@@ -60,7 +60,7 @@ typedef struct checking {
     size_t count;
 } checking;
 
-static void forward(void *user, const grt_finding *finding)
+static void forward_finding(void *user, const grt_finding *finding)
 {
     checking *c = user;
     grt_text message = {0};
@@ -95,11 +95,11 @@ grt_status grt_check_model_with(const char *onnx_path, const grt_compile_options
         return GRT_STATUS_DEVICE;
     grt_target target = grt_target_of(backend);
     checking c = {each, user, 0};
-    known.warning = forward;
+    known.warning = forward_finding;
     known.user = &c;
     compile_source source = {.path = onnx_path};
     compile_source_take(&source, &known);
-    GRT_TRY(grt_compile_check(&source, &target, forward, &c));
+    GRT_TRY(grt_compile_check(&source, &target, forward_finding, &c));
     *out_count = c.count;
     return GRT_OK;
 }

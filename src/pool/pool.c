@@ -58,7 +58,7 @@ static pool_session *least_busy(grt_pool *pool)
 }
 
 /* Hand out what waits, with the lock. */
-static void dispatch(grt_pool *pool)
+static void dispatch_requests(grt_pool *pool)
 {
     pool_session *s;
     while (pool->first && (s = least_busy(pool))) {
@@ -89,7 +89,7 @@ static void *serve_requests(void *arg)
     grt_pool *pool = w->pool;
     pthread_mutex_lock(&pool->lock);
     for (;;) {
-        dispatch(pool);
+        dispatch_requests(pool);
         while (!w->request && !(pool->closing && !pool->first))
             pthread_cond_wait(&w->wake, &pool->lock);
         grt_request *r = w->request;
@@ -116,7 +116,7 @@ static void enqueue_request(grt_pool *pool, grt_request *r)
     *pool->last = r;
     pool->last = &r->next;
     pool->waiting++;
-    dispatch(pool);
+    dispatch_requests(pool);
     pthread_mutex_unlock(&pool->lock);
 }
 

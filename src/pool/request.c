@@ -73,7 +73,7 @@ static grt_status keep_other_than_tensor(grt_context *context, size_t index, grt
     return GRT_OK;
 }
 
-static bool is_tensor(const grt_context *context, size_t index)
+static bool is_tensor_output(const grt_context *context, size_t index)
 {
     const grt_plan_body *body = grt_context_body(context);
     return body->values[body->outputs[index]].kind == GRT_KIND_TENSOR;
@@ -86,7 +86,7 @@ static grt_status keep_results(grt_context *context, grt_request *r)
         if (r->outputs[i].dtype)
             continue;
         grt_tensor found;
-        if (!is_tensor(context, i))
+        if (!is_tensor_output(context, i))
             GRT_TRY(keep_other_than_tensor(context, i, &r->results[i]));
         else if (context->results)
             GRT_TRY(grt_value_share(&r->results[i], &context->results[i]));
@@ -156,7 +156,8 @@ static grt_status check_done(grt_request *request, const char *function)
                            request ? "not done: wait for it first" : "NULL");
 }
 
-static grt_status check_output(grt_request *request, size_t index, const void *out, const char *function)
+static grt_status check_request_output(grt_request *request, size_t index, const void *out,
+                                       const char *function)
 {
     GRT_TRY(check_done(request, function));
     if (!out || index >= request->n_outputs)
@@ -170,7 +171,7 @@ static grt_status check_output(grt_request *request, size_t index, const void *o
 
 grt_status grt_request_get_output(grt_request *request, size_t index, grt_tensor *out_tensor)
 {
-    GRT_TRY(check_output(request, index, out_tensor, "grt_request_get_output"));
+    GRT_TRY(check_request_output(request, index, out_tensor, "grt_request_get_output"));
     const grt_tensor *bound = &request->outputs[index];
     const grt_value *kept = &request->results[index];
     if (!bound->dtype && kept->kind != GRT_KIND_TENSOR)
@@ -183,7 +184,7 @@ grt_status grt_request_get_output(grt_request *request, size_t index, grt_tensor
 
 grt_status grt_request_get_output_value(grt_request *request, size_t index, const grt_value **out_value)
 {
-    GRT_TRY(check_output(request, index, out_value, "grt_request_get_output_value"));
+    GRT_TRY(check_request_output(request, index, out_value, "grt_request_get_output_value"));
     if (request->outputs[index].dtype)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
                         "grt_request_get_output_value: output %zu is in memory of the caller", index);
