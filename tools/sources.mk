@@ -19,7 +19,6 @@ tools_CPPFLAGS = -I$(top_srcdir) -I$(top_srcdir)/include $(JANSSON_CFLAGS) -DGRT
 tools_LDADD = libgraphrt.la $(JANSSON_LIBS) -lm
 graphrun_SOURCES = $(tools_SHARED)
 graphrun_SOURCES += tools/graphrun.c
-graphrun_SOURCES += tools/waiting.c
 graphrun_SOURCES += tools/commands.h
 graphrun_SOURCES += tools/run_request.h
 graphrun_SOURCES += tools/run.c
