@@ -3,6 +3,7 @@
 #include "backends/registry.h"
 
 #include "backends/module.h"
+#include "src/base/structs.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -34,6 +35,23 @@ static size_t n_known;
 const char *grt_backend_name(size_t index)
 {
     return index < N_LISTED ? listed[index].name : NULL;
+}
+
+size_t grt_device_kind_count(void)
+{
+    return N_LISTED;
+}
+
+grt_status grt_device_kind(size_t index, grt_device_kind_info *out_info)
+{
+    if (index >= N_LISTED)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
+                        "grt_device_kind: there are %d kinds, none of number %zu", (int)N_LISTED, index);
+    const grt_backend *backend = listed[index].backend;
+    const grt_device_kind_info info = {.name = listed[index].name,
+                                       .accelerator = !backend || backend->traits.own_memory,
+                                       .test_only = backend && backend->traits.imitates};
+    return grt_info_give(out_info, &info, sizeof info, "grt_device_kind_info");
 }
 
 static const grt_backend *find_known(const char *name)

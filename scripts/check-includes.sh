@@ -87,7 +87,7 @@ upwards=$({ rooms; echo; echo "$all"; } | awk -v system_="$system" -v onednn="$o
 circles=$(echo "$all" | awk '{ gsub(/\.(c|h|cc|cu|cuh|inc|def)$/, "", $1); gsub(/\.(c|h|cc|cu|cuh|inc|def)$/, "", $2); if ($1 != $2) print }' |
     tsort 2>&1 >/dev/null | grep -v 'input contains a loop' | sed 's/^tsort: //; s/$/ is in a circle of includes/')
 
-[ "${CHECK_CIRCLES:-}" = 1 ] || circles=
+
 bad=$(printf '%s\n%s\n' "$upwards" "$circles" | grep .)
 total=$(files | wc -l)
 failed=$(echo "$bad" | awk 'NF { print $1 }' | sort -u | wc -l)

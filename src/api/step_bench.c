@@ -41,13 +41,13 @@ static void fill_random(grt_dtype dtype, void *data, size_t n, uint64_t seed)
         memcpy((char *)data + done * size, data, (done < n - done ? done : n - done) * size);
 }
 
-static grt_status upload(const grt_step_bench *b, void *to, const void *from, size_t bytes)
+static grt_status upload_bench_data(const grt_step_bench *b, void *to, const void *from, size_t bytes)
 {
     GRT_TRY(grt_device_upload(b->device, to, from, bytes, b->stream));
     return grt_device_wait(b->device, b->stream);
 }
 
-static grt_status make_input(grt_step_bench *b, int32_t i)
+static grt_status make_bench_input(grt_step_bench *b, int32_t i)
 {
     grt_tensor *t = &b->in[i].t;
     const size_t bytes = grt_tensor_bytes(t);
@@ -61,14 +61,14 @@ static grt_status make_input(grt_step_bench *b, int32_t i)
     if (status == GRT_OK)
         status = grt_device_alloc(b->device, bytes, &b->fresh[i]);
     if (status == GRT_OK)
-        status = upload(b, t->data, host, bytes);
+        status = upload_bench_data(b, t->data, host, bytes);
     if (status == GRT_OK)
-        status = upload(b, b->fresh[i], host, bytes);
+        status = upload_bench_data(b, b->fresh[i], host, bytes);
     free(host);
     return status;
 }
 
-static bool stays(const grt_frame *frame, int32_t value)
+static bool is_kept_value(const grt_frame *frame, int32_t value)
 {
     return grt_place_is_constant(&frame->program->places[value]);
 }
@@ -81,8 +81,8 @@ static grt_status make_tensors(grt_step_bench *b, const grt_frame *frame, const 
             continue;
         b->in[i] = *(const grt_value *)run->in[i];
         b->in_list[i] = &b->in[i].t;
-        if (!stays(frame, step->in[i]))
-            GRT_TRY(make_input(b, i));
+        if (!is_kept_value(frame, step->in[i]))
+            GRT_TRY(make_bench_input(b, i));
     }
     for (int32_t i = 0; i < run->n_out; i++) {
         if (!run->out[i])
@@ -194,7 +194,7 @@ void grt_step_bench_forget(grt_step_bench *b, grt_step_way *way)
     *way = (grt_step_way){0};
 }
 
-static grt_status run(grt_step_bench *b, const grt_step_way *way)
+static grt_status run_bench_step(grt_step_bench *b, const grt_step_way *way)
 {
     grt_run r = b->call->run;
     r.in = b->in_list;
@@ -224,13 +224,13 @@ grt_status grt_step_bench_time(grt_step_bench *b, const grt_step_way *way, doubl
     GRT_TRY(settle_cache(b));
     if (b->end) {
         GRT_TRY(grt_device_event_record(b->device, b->begin, b->stream));
-        GRT_TRY(run(b, way));
+        GRT_TRY(run_bench_step(b, way));
         GRT_TRY(grt_device_event_record(b->device, b->end, b->stream));
         return grt_device_event_elapsed(b->device, b->begin, b->end, out_ms);
     }
     GRT_TRY(grt_device_wait(b->device, b->stream));
     const double begin = grt_now_ms();
-    GRT_TRY(run(b, way));
+    GRT_TRY(run_bench_step(b, way));
     GRT_TRY(grt_device_wait(b->device, b->stream));
     *out_ms = grt_now_ms() - begin;
     return GRT_OK;
@@ -239,7 +239,7 @@ grt_status grt_step_bench_time(grt_step_bench *b, const grt_step_way *way, doubl
 /* ---- results ---- */
 
 /* Of float results, as a part of the largest: sums in another order, and rounding to the type. */
-static double tolerance(const grt_step_bench *b, grt_dtype dtype)
+static double tolerance_of_type(const grt_step_bench *b, grt_dtype dtype)
 {
     switch (dtype) {
     case GRT_DTYPE_DOUBLE:
@@ -253,7 +253,8 @@ static double tolerance(const grt_step_bench *b, grt_dtype dtype)
     }
 }
 
-static bool equal(const grt_step_bench *b, const grt_tensor *t, const void *expected, const void *found)
+static bool are_results_equal(const grt_step_bench *b, const grt_tensor *t, const void *expected,
+                              const void *found)
 {
     const size_t n = (size_t)grt_tensor_elements(t);
     if (!grt_dtype_in(t->dtype, GRT_SET_FLOATS))
@@ -270,7 +271,7 @@ static bool equal(const grt_step_bench *b, const grt_tensor *t, const void *expe
             return false;
         off = difference > off ? difference : off;
     }
-    return off <= tolerance(b, t->dtype) * largest;
+    return off <= tolerance_of_type(b, t->dtype) * largest;
 }
 
 /* Results are overwritten before, so that who writes nothing is found out. */
@@ -279,8 +280,8 @@ static grt_status run_into(grt_step_bench *b, const grt_step_way *way, int32_t i
     const grt_tensor *t = &b->out[i].t;
     const size_t bytes = grt_tensor_bytes(t);
     memset(host, 0xff, bytes);
-    GRT_TRY(upload(b, t->data, host, bytes));
-    GRT_TRY(run(b, way));
+    GRT_TRY(upload_bench_data(b, t->data, host, bytes));
+    GRT_TRY(run_bench_step(b, way));
     GRT_TRY(grt_device_download(b->device, host, t->data, bytes, b->stream));
     return grt_device_wait(b->device, b->stream);
 }
@@ -311,7 +312,7 @@ grt_status grt_step_bench_same(grt_step_bench *b, const grt_step_way *way, bool 
         if (!b->out_list[i] || !grt_tensor_bytes(b->out_list[i]))
             continue;
         GRT_TRY(run_into(b, way, i, b->found));
-        *out_same = equal(b, b->out_list[i], b->expected[i], b->found);
+        *out_same = are_results_equal(b, b->out_list[i], b->expected[i], b->found);
     }
     return GRT_OK;
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The public side of values. */
+#include "src/base/structs.h"
 #include "src/base/value.h"
 
 #include <stdlib.h>
 
-static grt_status take(grt_value made, grt_value **out_value)
+static grt_status box_value(grt_value made, grt_value **out_value)
 {
     grt_value *value = malloc(sizeof *value);
     if (!value) {
@@ -25,13 +26,14 @@ grt_status grt_value_from_tensor(const grt_tensor *tensor, grt_value **out_value
     if (tensor->memory != GRT_MEMORY_HOST && tensor->memory != GRT_MEMORY_PINNED)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
                         "grt_value_from_tensor: the tensor is not in host memory");
+    GRT_TRY(grt_reserved_check(tensor->reserved, sizeof tensor->reserved, "grt_tensor"));
     size_t bytes = grt_tensor_bytes(tensor);
     if (bytes == SIZE_MAX || (bytes && !tensor->data))
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
                         "grt_value_from_tensor: the tensor has no data or no valid dims");
     grt_value made = {0};
     GRT_TRY(grt_value_copy_tensor(&made, tensor));
-    return take(made, out_value);
+    return box_value(made, out_value);
 }
 
 grt_status grt_value_sequence(grt_dtype dtype, grt_value *const *items, size_t n, grt_value **out_value)
@@ -60,7 +62,7 @@ grt_status grt_value_sequence(grt_dtype dtype, grt_value *const *items, size_t n
             return status;
         }
     }
-    return take(made, out_value);
+    return box_value(made, out_value);
 }
 
 grt_status grt_value_optional(grt_dtype dtype, const grt_value *item, grt_value **out_value)
@@ -82,7 +84,7 @@ grt_status grt_value_optional(grt_dtype dtype, const grt_value *item, grt_value 
             return status;
         }
     }
-    return take(made, out_value);
+    return box_value(made, out_value);
 }
 
 void grt_value_release(grt_value *value)

@@ -24,7 +24,7 @@ void grt_timing_set_steps(grt_timing *timing, const grt_plan_body *body, bool on
     }
     timing->steps = on && timing->times;
     for (size_t s = 0; timing->steps && s < timing->n_times; s++)
-        timing->times[s] = (grt_step_time){body->steps[s].desc.op, body->steps[s].desc.name, 0};
+        timing->times[s] = (grt_step_time){.op = body->steps[s].desc.op, .name = body->steps[s].desc.name};
 }
 
 static grt_status make_events(grt_timing *timing, const grt_frame *frame)
