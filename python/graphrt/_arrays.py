@@ -69,9 +69,7 @@ def unpack_output(data, name, shape):
     bits = _EXTENDED[name][1]
     shifts = np.arange(8 // bits, dtype=np.uint8) * np.uint8(bits)
     flat = (np.frombuffer(data, np.uint8)[:, None] >> shifts & np.uint8((1 << bits) - 1)).reshape(-1)[: int(np.prod(shape, dtype=np.int64))]
-    if name.startswith("int"):  # ml_dtypes keeps signed elements sign-extended
-        flat = (flat.astype(np.uint8) ^ np.uint8(1 << (bits - 1))) - np.uint8(1 << (bits - 1))
-    return flat.astype(np.uint8).view(numpy_dtype(name)).reshape(shape)
+    return flat.view(numpy_dtype(name)).reshape(shape)
 
 
 def string_output(items, shape):

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Records that the library's descriptions become."""
 
-from typing import NamedTuple, Optional, Tuple, Union
+from typing import Any, Dict, NamedTuple, Optional, Sequence, Tuple, Union
+
+# What Session.run takes: arrays by name, by position, or the only one. An array is anything with the buffer protocol or DLPack.
+Inputs = Union[Dict[str, Any], Sequence[Any], Any]
 
 
 class ValueInfo(NamedTuple):

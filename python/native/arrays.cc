@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "arrays.h"
 
+#include <algorithm>
 #include <cstring>
+#include <nanobind/stl/vector.h>
 
 namespace
 {
@@ -152,6 +154,31 @@ void arrays_init()
     missing_dtype = nb::object(helpers.attr("missing_dtype")).release().ptr();
 }
 
+Pointer pointer_to(uintptr_t address, int dtype, const std::vector<int64_t> &dims, int device)
+{
+    Pointer pointer{sized<grt_tensor>()};
+    grt_tensor &tensor = pointer.tensor;
+    tensor.dtype = (grt_dtype)dtype;
+    set_rank(tensor, (Py_ssize_t)dims.size());
+    std::copy(dims.begin(), dims.end(), tensor.dims);
+    tensor.data = (void *)address;
+    tensor.memory = device < 0 ? GRT_MEMORY_HOST : GRT_MEMORY_DEVICE;
+    tensor.device = device < 0 ? 0 : device;
+    return pointer;
+}
+
+void arrays_bind(nb::module_ &module)
+{
+    nb::class_<Pointer>(module, "Pointer", "Memory that is known by its address alone. Nothing keeps it alive.")
+        .def(
+            "__init__",
+            [](Pointer *self, uintptr_t address, int dtype, const std::vector<int64_t> &dims, int device) {
+                new (self) Pointer(pointer_to(address, dtype, dims, device));
+            },
+            nb::arg("address"), nb::arg("dtype"), nb::arg("shape"), nb::arg("device") = -1,
+            "A dense tensor at an address: dtype is ONNX's number, device a CUDA device's or -1 for the host.");
+}
+
 void Operand::drop()
 {
     if (has_buffer_)
@@ -244,15 +271,23 @@ void Operand::take_prepared(nb::handle object, grt_dtype wanted)
         tensor.dims[i] = nb::cast<int64_t>(dims[i]);
 }
 
+bool Operand::take_pointer(nb::handle object)
+{
+    Pointer *pointer = nullptr;
+    if (nb::try_cast(object, pointer, false) && pointer)
+        tensor = pointer->tensor;
+    return pointer != nullptr;
+}
+
 void Operand::read(nb::handle object, grt_dtype wanted)
 {
-    if (!take_buffer(object, 0) && !take_dlpack(object, false))
+    if (!take_buffer(object, 0) && !take_pointer(object) && !take_dlpack(object, false))
         take_prepared(object, wanted);
 }
 
 void Operand::write(nb::handle object)
 {
-    if (take_buffer(object, PyBUF_WRITABLE) || take_dlpack(object, true))
+    if (take_buffer(object, PyBUF_WRITABLE) || take_pointer(object) || take_dlpack(object, true))
         return;
     /* Arrays of ml_dtypes have no buffer: an unsigned view of the same memory does. */
     nb::object name = python_dtype(GRT_DTYPE_NONE);

@@ -12,6 +12,12 @@
 
 /* Looks NumPy up, and ml_dtypes where it is installed. Called once, when the module is imported. */
 void arrays_init();
+void arrays_bind(nb::module_ &module);
+
+/* graphrt._core.Pointer: memory that is known by its address alone, as onnxruntime's IO binding has it. Nothing keeps it alive. */
+struct Pointer {
+    grt_tensor tensor;
+};
 
 /* A view of a Python object's memory, and what keeps that memory in place: a buffer, a DLPack capsule, or an object made from the
  * one given. The caller holds the GIL when one is destroyed. */
@@ -36,6 +42,7 @@ class Operand
 
   private:
     bool take_buffer(nb::handle object, int flags);
+    bool take_pointer(nb::handle object);
     bool take_dlpack(nb::handle object, bool writable);
     void take_prepared(nb::handle object, grt_dtype wanted);
 

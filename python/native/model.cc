@@ -93,7 +93,7 @@ Model::Model(nb::handle source, const std::string &target, nb::kwargs options)
     grt_status status;
     grt_runtime *process = runtime();
     if (is_path(source)) {
-        const auto path = nb::cast<std::string>(nb::module_::import_("os").attr("fspath")(source));
+        const std::string path = path_of(source);
         nb::gil_scoped_release released;
         status = grt_model_open_with(process, path.c_str(), &compile.raw, &model);
     } else {
@@ -191,11 +191,11 @@ void model_bind(nb::module_ &module)
             "    **options: as graphrt.compile has them, without what is about the plan's file.\n"
             "Raises: FileError, InvalidModel, InvalidPlan, Unsupported, Untrusted, DeviceError.")
         .def_prop_ro(
-            "inputs", [](const Model &self) { return self.described(self.inputs); }, nb::sig("def inputs(self) -> list[ValueInfo]"),
+            "inputs", [](const Model &self) { return self.described(self.inputs); }, nb::sig("def inputs(self) -> list[graphrt._types.ValueInfo]"),
             "The inputs, in the model's order.")
         .def_prop_ro(
             "outputs", [](const Model &self) { return self.described(self.outputs); },
-            nb::sig("def outputs(self) -> list[ValueInfo]"), "The outputs, in the model's order.")
+            nb::sig("def outputs(self) -> list[graphrt._types.ValueInfo]"), "The outputs, in the model's order.")
         .def_prop_ro("info", &Model::info, nb::sig("def info(self) -> dict[str, typing.Any]"),
                      "Figures: nodes, steps, parameters, weights_bytes, arena_bytes, flops, producer, opset, target, options, ...\n"
                      "Sizes in bytes; flops and arena_bytes at the default shapes (unknown dims taken as 1).")

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* graphrt._core: libgraphrt for Python. The package around it adds what Python says better. */
-#include "session.h"
+#include "compile.h"
+#include "pool.h"
 
 void raise_status(grt_status status, const std::string &message)
 {
@@ -15,6 +16,13 @@ void raise_status(grt_status status, const std::string &message)
     throw nb::python_error();
 }
 
+std::string path_of(nb::handle path)
+{
+    if (!PyUnicode_Check(path.ptr()) && !nb::hasattr(path, "__fspath__"))
+        throw nb::type_error("a path is a str or an os.PathLike");
+    return nb::cast<nb::bytes>(nb::module_::import_("os").attr("fsencode")(path)).c_str();
+}
+
 NB_MODULE(_core, module)
 {
     arrays_init();
@@ -24,6 +32,9 @@ NB_MODULE(_core, module)
 #undef X
     module.attr("STATUSES") = nb::tuple(statuses);
     module.def("version", grt_version, "Version of the library that is running.");
+    arrays_bind(module);
     model_bind(module);
     session_bind(module);
+    pool_bind(module);
+    compile_bind(module);
 }

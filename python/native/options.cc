@@ -5,11 +5,6 @@
 
 namespace
 {
-std::string text_of(nb::handle value)
-{
-    return nb::cast<std::string>(nb::module_::import_("os").attr("fspath")(value));
-}
-
 /* "a,b" of a string or of several. */
 std::string joined(nb::handle value)
 {
@@ -30,7 +25,7 @@ const char *CompileOptions::text(nb::handle value)
 {
     if (value.is_none())
         return nullptr;
-    texts_.push_back(text_of(value));
+    texts_.push_back(PyUnicode_Check(value.ptr()) ? nb::cast<std::string>(value) : path_of(value));
     return texts_.back().c_str();
 }
 

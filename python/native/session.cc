@@ -224,7 +224,7 @@ void session_bind(nb::module_ &module)
             "Raises: what graphrt.Model raises; DeviceError (names the devices that exist), Unsupported (lists every op without a\n"
             "    kernel), OutOfMemory.")
         .def("run", &Session::run, nb::arg("inputs"), nb::arg("outputs") = nb::none(), nb::arg("into") = nb::none(),
-             nb::sig("def run(self, inputs: Inputs, outputs: collections.abc.Iterable[str] | None = None, into: dict[str, "
+             nb::sig("def run(self, inputs: graphrt._types.Inputs, outputs: collections.abc.Iterable[str] | None = None, into: dict[str, "
                      "typing.Any] | None = None) -> dict[str, typing.Any]"),
              "Run the model.\n\n"
              "Args:\n"
@@ -242,7 +242,7 @@ void session_bind(nb::module_ &module)
              "Run the model on inputs by position or name; the output itself if there is one, else a tuple in the model's order.")
         .def("tune", &Session::tune, nb::arg("inputs"), nb::kw_only(), nb::arg("seconds") = 60.0, nb::arg("again") = false,
              nb::arg("progress") = nb::none(),
-             nb::sig("def tune(self, inputs: Inputs, *, seconds: float = 60.0, again: bool = False, progress: "
+             nb::sig("def tune(self, inputs: graphrt._types.Inputs, *, seconds: float = 60.0, again: bool = False, progress: "
                      "collections.abc.Callable[[str, float], bool | None] | None = None) -> dict[str, typing.Any]"),
              "Measure the algorithms that the device's libraries offer at the dims of `inputs`, and keep the fastest in the user's cache, where\n"
              "sessions that are made from now on find it. The device should have nothing else to do.\n\n"
@@ -258,10 +258,10 @@ void session_bind(nb::module_ &module)
             "CPU threads that one operator may use: what was asked for, or as many as could be made.")
         .def_prop_ro(
             "inputs", [](const Session &self) { return self.native_model().described(self.native_model().inputs); },
-            nb::sig("def inputs(self) -> list[ValueInfo]"), "The model's inputs.")
+            nb::sig("def inputs(self) -> list[graphrt._types.ValueInfo]"), "The model's inputs.")
         .def_prop_ro(
             "outputs", [](const Session &self) { return self.native_model().described(self.native_model().outputs); },
-            nb::sig("def outputs(self) -> list[ValueInfo]"), "The model's outputs.")
+            nb::sig("def outputs(self) -> list[graphrt._types.ValueInfo]"), "The model's outputs.")
         .def_prop_ro("load_info", &Session::load_info, nb::sig("def load_info(self) -> dict[str, typing.Any]"),
                      "What becoming ready took: bytes of weights, algorithms found and asked for, warnings.")
         .def_prop_ro("phases", session_phases, nb::sig("def phases(self) -> list[dict[str, typing.Any]]"),

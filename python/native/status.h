@@ -33,6 +33,9 @@ inline nb::object taken(PyObject *object)
     return nb::steal(object);
 }
 
+/* A path as the system has it. Raises TypeError for what is none; a model's bytes are none. */
+std::string path_of(nb::handle path);
+
 /* A zeroed struct of the public header. Those with struct_size have it set, whichever these are in the header at hand. */
 template <typename Struct> Struct sized()
 {
