@@ -2,30 +2,50 @@
 /* The backends there are, and the checked way to their devices. */
 #include "backends/backend.h"
 #include "backends/module.h"
+#include "src/base/structs.h"
 
 #include <string.h>
 
-static const grt_backend *const backends[] = {&grt_backend_cpu, &grt_backend_null, &grt_backend_mirror};
+typedef struct backend_entry {
+    grt_device_kind_info kind;
+    const grt_backend *built_in; /* NULL: in a module of its own */
+} backend_entry;
+
+static const backend_entry backends[] = {
+    {{.name = "cpu"}, &grt_backend_cpu},
+    {{.name = "null", .test_only = true}, &grt_backend_null},
+    {{.name = "mirror", .accelerator = true, .test_only = true}, &grt_backend_mirror},
+    {{.name = "cuda", .accelerator = true}, NULL},
+};
 enum { N_BACKENDS = sizeof backends / sizeof *backends };
+
+size_t grt_device_kind_count(void)
+{
+    return N_BACKENDS;
+}
+
+grt_status grt_device_kind(size_t index, grt_device_kind_info *out_info)
+{
+    if (index >= N_BACKENDS)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
+                        "grt_device_kind: there are %d kinds, none of number %zu", (int)N_BACKENDS, index);
+    return grt_info_give(out_info, &backends[index].kind, sizeof backends[index].kind,
+                         "grt_device_kind_info");
+}
 
 const grt_backend *grt_backend_find(const char *name)
 {
     grt_text names = {0};
     for (size_t i = 0; i < N_BACKENDS; i++) {
-        if (!strcmp(backends[i]->name, name)) {
+        if (!strcmp(backends[i].kind.name, name)) {
             grt_text_release(&names);
-            return backends[i];
+            return backends[i].built_in ? backends[i].built_in : grt_backend_module(name);
         }
-        grt_text_add(&names, "%s, ", backends[i]->name);
+        grt_text_add(&names, "%s%s", i ? ", " : "", backends[i].kind.name);
     }
-    const grt_backend *module = NULL;
-    if (!strcmp(name, "cuda"))
-        module = grt_backend_module(name);
-    else
-        grt_fail(GRT_STATUS_DEVICE, "there is no device kind '%s'; there are: %scuda", name,
-                 grt_text_get(&names));
+    grt_fail(GRT_STATUS_DEVICE, "there is no device kind '%s'; there are: %s", name, grt_text_get(&names));
     grt_text_release(&names);
-    return module;
+    return NULL;
 }
 
 bool grt_device_is_host(const grt_device *device)

@@ -13,6 +13,7 @@ docs/man/%.1: $(top_srcdir)/docs/man/%.1.scd
 # In the places that the links between them expect.
 nobase_dist_doc_DATA = README.md CHANGELOG.md CONTRIBUTING.md LICENSE SECURITY.md docs/guide.md docs/cuda.md docs/json.md docs/models.md
 # One line per file.
+nobase_dist_doc_DATA += docs/decisions/abi.md
 nobase_dist_doc_DATA += docs/decisions/choices.md
 nobase_dist_doc_DATA += docs/decisions/copies.md
 nobase_dist_doc_DATA += docs/decisions/cpu-math.md

@@ -24,7 +24,7 @@ exec "$here/libexec/$(basename "$0")" "$@"
 WRAPPER
     chmod +x "$out/bin/$tool"
 done
-cp -L "$build/.libs/libgraphrt.so.0" "$out/lib/"
+cp -L "$build/.libs/libgraphrt.so.1" "$out/lib/"
 for module in "$build"/libgraphrt-*.so; do
     [ -f "$module" ] || continue
     cp "$module" "$out/lib/graphrt/"
@@ -39,7 +39,7 @@ done
 mkdir -p "$out/share/graphrt"
 cp -R "$build/share/graphrt/devices" "$out/share/graphrt/"
 # What every Linux has stays; the rest comes along.
-ldd "$build/.libs/graphrun" "$build/models/generate/grt-models" "$build/.libs/libgraphrt.so.0" |
+ldd "$build/.libs/graphrun" "$build/models/generate/grt-models" "$build/.libs/libgraphrt.so.1" |
     awk '$2 == "=>" && $3 ~ /^\// { print $3 }' | sort -u |
     grep -Ev '/(libc|libm|libdl|libpthread|librt|ld-linux[^/]*|libgraphrt)\.so' |
     while read -r library; do
@@ -48,7 +48,7 @@ ldd "$build/.libs/graphrun" "$build/models/generate/grt-models" "$build/.libs/li
     done
 cp "$top/LICENSE" "$out/share/doc/graphrt/"
 # For programs.
-ln -s libgraphrt.so.0 "$out/lib/libgraphrt.so"
+ln -s libgraphrt.so.1 "$out/lib/libgraphrt.so"
 mkdir -p "$out/include/graphrt" "$out/lib/pkgconfig"
 cp "$top/include/graphrt/graphrt.h" "$out/include/graphrt/"
 # shellcheck disable=SC2016 # pkg-config's own variable

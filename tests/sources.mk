@@ -6,6 +6,7 @@ TESTS += tests/unit/unit
 unit_SOURCES =
 unit_SOURCES += tests/unit/test_algo_cache.c
 unit_SOURCES += tests/unit/test_algo_overlay.c
+unit_SOURCES += tests/unit/test_abi.c
 unit_SOURCES += tests/unit/test_api.c
 unit_SOURCES += tests/unit/test_bad_models.c
 unit_SOURCES += tests/unit/test_binding.c

@@ -101,7 +101,7 @@ static bool only_required(const test_case *c, int set, const grt_model *model)
     size_t required = 0, n = grt_model_input_count(model), files = 0;
     char path[4096];
     for (size_t i = 0; i < n; i++) {
-        grt_io_info info;
+        grt_io_info info = {.struct_size = sizeof info};
         if (grt_model_input(model, i, &info) == GRT_OK && !info.has_default)
             required++;
         if (is_file(data_path(c, set, "input", i, path, sizeof path)))
@@ -139,7 +139,7 @@ static bool bind_set(loaded *l, const test_case *c, int set, grt_value **values,
     size_t file = 0;
     char path[4096];
     for (size_t i = 0; i < grt_model_input_count(l->model); i++) {
-        grt_io_info info;
+        grt_io_info info = {.struct_size = sizeof info};
         if (grt_model_input(l->model, i, &info) != GRT_OK)
             return say(why, size, "model", c->model);
         if (required_only && info.has_default)
@@ -153,7 +153,7 @@ static bool bind_set(loaded *l, const test_case *c, int set, grt_value **values,
 
 static bool compare_output(loaded *l, size_t index, const char *path, tolerance tol, char *why, size_t size)
 {
-    grt_io_info info;
+    grt_io_info info = {.struct_size = sizeof info};
     grt_value *found = NULL, *expected = NULL;
     char inner[1024];
     if (grt_model_output(l->model, index, &info) != GRT_OK)
@@ -191,7 +191,7 @@ static bool run_and_compare(loaded *l, const test_case *c, int set, char *why, s
 static bool bind_light(loaded *l, grt_value **values, char *why, size_t size)
 {
     for (size_t i = 0; i < grt_model_input_count(l->model); i++) {
-        grt_io_info info;
+        grt_io_info info = {.struct_size = sizeof info};
         if (grt_model_input(l->model, i, &info) != GRT_OK || info.has_default)
             continue;
         if (!inputs_make(&info, NULL, FILL_RAMP, 0, &values[i]) ||
@@ -262,7 +262,7 @@ static bool open_plan(loaded *l, const check *k, const char *model, char *why, s
     char *path = temporary_plan(why, size);
     if (!path)
         return false;
-    grt_compile_options options = {.struct_size = sizeof options, .level = -1, .precision = k->precision};
+    grt_compile_options options = {.struct_size = sizeof options, .precision = k->precision};
     targets_set(&k->targets, &options);
     l->status = grt_compile(model, &options, path);
     bool ok = l->status == GRT_OK &&

@@ -140,7 +140,7 @@ static int inspect(const inspect_request *r, const char *trust)
 {
     const char *path = r->model;
     const input_specs *shapes = &r->shapes;
-    const grt_compile_options options = {.struct_size = sizeof options, .level = -1, .trust = trust};
+    const grt_compile_options options = {.struct_size = sizeof options, .trust = trust};
     grt_runtime *runtime = NULL;
     grt_model *model = NULL;
     int code = EXIT_BAD;

@@ -208,7 +208,7 @@ static bool names_exist(const grt_model *model, const input_specs *specs)
         bool found = false;
         char names[512] = "";
         for (size_t k = 0; k < grt_model_input_count(model); k++) {
-            grt_io_info info;
+            grt_io_info info = {.struct_size = sizeof info};
             if (grt_model_input(model, k, &info) != GRT_OK)
                 continue;
             found = found || !strcmp(info.name, specs->items[i].name);
@@ -257,7 +257,7 @@ static void apply_symbols(const symbols *known, grt_io_info *info)
 static bool bind_one(const grt_model *model, grt_context *context, size_t i, const input_spec *spec,
                      uint64_t seed, symbols *known, grt_value **value, const char **source)
 {
-    grt_io_info info;
+    grt_io_info info = {.struct_size = sizeof info};
     if (grt_model_input(model, i, &info) != GRT_OK) {
         tool_fail();
         return false;
@@ -283,7 +283,7 @@ bool inputs_bind(const grt_model *model, grt_context *context, const input_specs
         return false;
     for (int pass = 0; pass < 2; pass++) /* what the user gave comes first */
         for (size_t i = 0; i < grt_model_input_count(model); i++) {
-            grt_io_info info;
+            grt_io_info info = {.struct_size = sizeof info};
             const input_spec *spec =
                 grt_model_input(model, i, &info) == GRT_OK ? find_spec(specs, info.name) : NULL;
             if ((spec != NULL) == (pass == 0) &&

@@ -242,7 +242,7 @@ int optimize_command(const tool_command *command, int argc, char **argv)
                  .level = -1};
     int code = EXIT_BAD;
     if (options_parse(command, argc, argv, &r, take_model, &code)) {
-        r.options.level = (int32_t)r.level;
+        r.options.optimization = (grt_optimization)(GRT_OPTIMIZATION_NONE + r.level); /* -1: the default */
         if (r.list_passes)
             code = list_passes();
         else if (option_given(command, r.model) && is_use_possible(&r) && take_shapes(&r)) {

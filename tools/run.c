@@ -110,7 +110,7 @@ static bool run_all(const run_request *r, loaded *l, double *ms)
 static void print_inputs(const run_request *r, const loaded *l, const run_result *result)
 {
     for (size_t i = 0; i < grt_model_input_count(l->model); i++) {
-        grt_io_info info;
+        grt_io_info info = {.struct_size = sizeof info};
         grt_tensor t;
         char type[512], shape[256];
         if (grt_model_input(l->model, i, &info) != GRT_OK)
@@ -136,7 +136,7 @@ static void print_inputs(const run_request *r, const loaded *l, const run_result
 static bool show_outputs(const run_request *r, const loaded *l, json_t *array)
 {
     for (size_t i = 0; i < grt_model_output_count(l->model); i++) {
-        grt_io_info info;
+        grt_io_info info = {.struct_size = sizeof info};
         grt_value *value;
         char *path = NULL;
         if (grt_model_output(l->model, i, &info) != GRT_OK ||
@@ -167,7 +167,7 @@ static json_t *inputs_json(const loaded *l, const run_result *result)
 {
     json_t *array = json_array();
     for (size_t i = 0; i < grt_model_input_count(l->model); i++) {
-        grt_io_info info;
+        grt_io_info info = {.struct_size = sizeof info};
         grt_tensor t;
         if (grt_model_input(l->model, i, &info) != GRT_OK)
             continue;

@@ -305,7 +305,7 @@ static bool show_outputs(const many *m, size_t index, const job *j, json_t *arra
 {
     bool ok = true;
     for (size_t i = 0; j->outputs && ok && i < m->n_outputs; i++) {
-        grt_io_info info;
+        grt_io_info info = {.struct_size = sizeof info};
         char *path;
         if (grt_model_output(m->model, i, &info) != GRT_OK)
             continue;

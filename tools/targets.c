@@ -46,7 +46,7 @@ bool targets_add(targets *t, const char *option, const char *text)
         return false;
     }
     t->devices = grown;
-    t->devices[t->n++] = (grt_device_description){d->name, d->sm, d->properties};
+    t->devices[t->n++] = (grt_device_description){.name = d->name, .sm = d->sm, .properties = d->properties};
     return set_kind(t, option, d->kind);
 }
 

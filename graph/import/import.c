@@ -132,8 +132,12 @@ static grt_status tell_unknown(ir_graph *graph, void *user)
                                           *node->desc.domain ? "::" : "", node->desc.op);
         if (!op)
             return grt_fail_memory(0);
-        grt_finding finding = {GRT_STATUS_UNSUPPORTED, node->desc.name, op, node->opset,
-                               "this op is not known to this version of the library"};
+        const grt_finding finding = {.struct_size = sizeof finding,
+                                     .status = GRT_STATUS_UNSUPPORTED,
+                                     .node = node->desc.name,
+                                     .op = op,
+                                     .opset = node->opset,
+                                     .message = "this op is not known to this version of the library"};
         imp->each(imp->user, &finding);
     }
     return GRT_OK;

@@ -12,7 +12,12 @@ static grt_status report(importer *imp, const culprit *who, grt_status status, c
     who = who ? who : &nobody;
     imp->n_problems++;
     if (imp->each) {
-        grt_finding finding = {status, who->node, who->op, who->opset, message};
+        grt_finding finding = {.struct_size = sizeof finding,
+                               .status = status,
+                               .node = who->node,
+                               .op = who->op,
+                               .opset = who->opset,
+                               .message = message};
         imp->each(imp->user, &finding);
         return GRT_OK;
     }

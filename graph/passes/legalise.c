@@ -170,7 +170,8 @@ static grt_status report_node(const report *r, const ir_node *node)
                                                        : rewrite_runs(r->context, node, &why);
     if (!good) {
         describe(node, node->row ? grt_text_get(&why) : "this op is not known", &text);
-        r->each(r->user, &(grt_finding){.status = GRT_STATUS_UNSUPPORTED,
+        r->each(r->user, &(grt_finding){.struct_size = sizeof(grt_finding),
+                                        .status = GRT_STATUS_UNSUPPORTED,
                                         .node = node->desc.name,
                                         .op = op_text(node),
                                         .opset = node->opset,

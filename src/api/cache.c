@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The cache of algorithms as tools see it. */
+#include "src/base/structs.h"
 #include "src/algos/db.h"
 #include "src/session/model.h"
 #include "src/algos/tuning.h"
@@ -164,6 +165,8 @@ grt_status grt_plan_add_tuning(const char *plan_path, const char *out_path, cons
 {
     if (!plan_path || !out_path || (n && !rows))
         return wrong("grt_plan_add_tuning", "plan_path, out_path or rows is NULL");
+    for (size_t i = 0; i < n; i++)
+        GRT_TRY(grt_reserved_check(rows[i].reserved, sizeof rows[i].reserved, "grt_cache_row"));
     grt_algo_row *list = calloc(n + 1, sizeof *list);
     if (!list)
         return grt_fail_memory(n * sizeof *list);
@@ -201,8 +204,12 @@ static void show_lookup(void *user, const grt_algo_lookup *lookup)
 {
     const lookups *l = user;
     const grt_cache_row row = lookup->row ? public_row(lookup->row) : (grt_cache_row){0};
-    const grt_cache_lookup shown = {lookup->key, lookup->hit, lookup->nearest, lookup->from_plan,
-                                    lookup->row ? &row : NULL};
+    const grt_cache_lookup shown = {.struct_size = sizeof shown,
+                                    .key = lookup->key,
+                                    .hit = lookup->hit,
+                                    .nearest = lookup->nearest,
+                                    .from_plan = lookup->from_plan,
+                                    .row = lookup->row ? &row : NULL};
     l->each(l->user, &shown);
 }
 

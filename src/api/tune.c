@@ -377,7 +377,8 @@ static void report(tuner *t, const choice *c, const grt_tune_result *result)
 static grt_status tune_with(tuner *t, const choice *c, grt_step_bench *bench, double end_ms)
 {
     const grt_op_desc *desc = t->frame->steps[c->step].call.run.desc;
-    grt_tune_result result = {.key = c->key, .op = desc->op, .name = desc->name, .steps = c->steps};
+    grt_tune_result result = {
+        .struct_size = sizeof result, .key = c->key, .op = desc->op, .name = desc->name, .steps = c->steps};
     const double begin = grt_now_ms();
     listing l = {.key = c->key, .end_ms = begin + listing_part * (end_ms - begin)};
     double best = 0;
@@ -412,8 +413,12 @@ static grt_status tune_choice(tuner *t, size_t i)
     t->at = i;
     if (c->known) {
         const grt_op_desc *desc = t->frame->steps[c->step].call.run.desc;
-        const grt_tune_result result = {
-            .key = c->key, .op = desc->op, .name = desc->name, .steps = c->steps, .known = true};
+        const grt_tune_result result = {.struct_size = sizeof result,
+                                        .key = c->key,
+                                        .op = desc->op,
+                                        .name = desc->name,
+                                        .steps = c->steps,
+                                        .known = true};
         report(t, c, &result);
         return GRT_OK;
     }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The public side of values. */
+#include "src/base/structs.h"
 #include "src/base/value.h"
 
 #include <stdlib.h>
@@ -25,6 +26,7 @@ grt_status grt_value_from_tensor(const grt_tensor *tensor, grt_value **out_value
     if (tensor->memory != GRT_MEMORY_HOST && tensor->memory != GRT_MEMORY_PINNED)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
                         "grt_value_from_tensor: the tensor is not in host memory");
+    GRT_TRY(grt_reserved_check(tensor->reserved, sizeof tensor->reserved, "grt_tensor"));
     size_t bytes = grt_tensor_bytes(tensor);
     if (bytes == SIZE_MAX || (bytes && !tensor->data))
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT,

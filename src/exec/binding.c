@@ -2,6 +2,8 @@
 /* What a context is bound to: inputs and outputs of the caller's, and what it hands out after a run. */
 #include "src/exec/in_flight.h"
 
+#include "src/base/structs.h"
+
 #include <stdlib.h>
 
 static const char *kind_name(grt_kind kind)
@@ -87,6 +89,7 @@ static grt_status check_tensor(const grt_context *context, const grt_plan_value 
 {
     const grt_plan *plan = grt_context_plan(context);
     char wanted[GRT_TYPE_TEXT_SIZE], found[GRT_TYPE_TEXT_SIZE];
+    GRT_TRY(grt_reserved_check(tensor->reserved, sizeof tensor->reserved, "grt_tensor"));
     if (tensor->rank > GRT_MAX_RANK)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "'%s': rank %d; at most %d are supported", v->name,
                         tensor->rank, GRT_MAX_RANK);

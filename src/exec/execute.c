@@ -252,7 +252,7 @@ static grt_status run_timed(grt_frame *frame)
         drop_dead(frame, s);
         if (main) {
             const grt_op_desc *desc = &frame->body->steps[s].desc;
-            context->times[s] = (grt_step_time){desc->op, desc->name, ms};
+            context->times[s] = (grt_step_time){.op = desc->op, .name = desc->name, .ms = ms};
             kernels += ms;
         }
         if (events)

@@ -75,8 +75,11 @@ static void tell(group *g, const item *it, const char *phase)
 {
     bool go_on = true;
     g->told = fraction(g);
-    const grt_load_progress progress = {
-        .index = it->index, .device = it->text, .phase = phase, .fraction = g->told};
+    const grt_load_progress progress = {.struct_size = sizeof progress,
+                                        .index = it->index,
+                                        .device = it->text,
+                                        .phase = phase,
+                                        .fraction = g->told};
     if (g->options.progress && !g->asked_to_stop)
         go_on = g->options.progress(g->options.user, &progress);
     if (!go_on)

@@ -302,10 +302,10 @@ static const char *gpus_of_plan(void)
 START_TEST(choices_are_made_without_the_device)
 {
     char note[256];
-    const grt_device_description devices[] = {{"first", 10, "{}"}, {"second", 11, "{}"}};
-    const grt_input_shape shape = {"x", 2, {2, 8}};
+    const grt_device_description devices[] = {{.name = "first", .sm = 10, .properties = "{}"},
+                                              {.name = "second", .sm = 11, .properties = "{}"}};
+    const grt_input_shape shape = {.input = "x", .rank = 2, .dims = {2, 8}};
     const grt_compile_options options = {.struct_size = sizeof options,
-                                         .level = -1,
                                          .target = "null",
                                          .devices = devices,
                                          .n_devices = 2,
@@ -323,9 +323,9 @@ END_TEST
 START_TEST(unknown_dims_are_taken_as_one)
 {
     char note[256];
-    const grt_device_description device = {"first", 10, "{}"};
+    const grt_device_description device = {.name = "first", .sm = 10, .properties = "{}"};
     const grt_compile_options options = {
-        .struct_size = sizeof options, .level = -1, .target = "null", .devices = &device, .n_devices = 1};
+        .struct_size = sizeof options, .target = "null", .devices = &device, .n_devices = 1};
     ck_assert_msg(compile(&options) == GRT_OK, "%s", grt_last_error());
     const grt_load_info info = load(note); /* which has 2 rows */
     EXPECT_LOAD(info, 0, 0, 2, 0);
@@ -337,10 +337,9 @@ END_TEST
 START_TEST(choices_from_another_machine)
 {
     char key[512] = "", exported[128];
-    const grt_device_description device = {"first", 10, "{}"};
-    const grt_input_shape shape = {"x", 2, {2, 8}};
+    const grt_device_description device = {.name = "first", .sm = 10, .properties = "{}"};
+    const grt_input_shape shape = {.input = "x", .rank = 2, .dims = {2, 8}};
     grt_compile_options options = {.struct_size = sizeof options,
-                                   .level = -1,
                                    .target = "null",
                                    .devices = &device,
                                    .n_devices = 1,
@@ -368,11 +367,16 @@ END_TEST
 
 START_TEST(choices_that_cannot_be_made)
 {
-    const grt_device_description device = {"first", 10, "{}"}, nameless = {NULL, 10, "{}"};
+    const grt_device_description device = {.name = "first", .sm = 10, .properties = "{}"},
+                                 nameless = {.sm = 10, .properties = "{}"};
     const grt_input_shape shapes[] = {
-        {"y", 1, {1}}, {"x", 3, {1, 2, 8}}, {"x", 2, {1, 9}}, {"x", 2, {-1, 8}}};
+        {.input = "y", .rank = 1, .dims = {1}},
+        {.input = "x", .rank = 3, .dims = {1, 2, 8}},
+        {.input = "x", .rank = 2, .dims = {1, 9}},
+        {.input = "x", .rank = 2, .dims = {-1, 8}},
+    };
     grt_compile_options options = {
-        .struct_size = sizeof options, .level = -1, .target = "cpu", .devices = &device, .n_devices = 1};
+        .struct_size = sizeof options, .target = "cpu", .devices = &device, .n_devices = 1};
     ck_assert_int_eq(compile(&options), GRT_STATUS_UNSUPPORTED);
     ck_assert_ptr_nonnull(strstr(grt_last_error(), "kind 'cpu'"));
     options.target = "null";

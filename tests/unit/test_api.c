@@ -77,7 +77,7 @@ START_TEST(test_null_objects)
 {
     const grt_phase *phases;
     const grt_step_time *times;
-    grt_io_info io;
+    grt_io_info io = {.struct_size = sizeof io};
     grt_tensor t;
     ck_assert_uint_eq(grt_model_input_count(NULL), 0);
     ck_assert_uint_eq(grt_model_output_count(NULL), 0);
@@ -170,7 +170,7 @@ START_TEST(test_open_with)
     files_fresh(path);
     onnx_write(&m, path);
     onnx_release(&m);
-    grt_compile_options options = {.struct_size = sizeof options, .level = -1, .target = "mirror"};
+    grt_compile_options options = {.struct_size = sizeof options, .target = "mirror"};
     ck_assert_msg(grt_model_open_with(runtime, path, &options, &other) == GRT_OK, "%s", grt_last_error());
     ck_assert_int_eq(grt_model_get_info(other, &info), GRT_OK);
     ck_assert_str_eq(info.target, "mirror");

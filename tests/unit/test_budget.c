@@ -333,11 +333,8 @@ START_TEST(compiling_can_be_cancelled)
     onnx_write(&m, source);
     onnx_release(&m);
     patience p = {.left = INT32_MAX};
-    grt_compile_options options = {.struct_size = sizeof options,
-                                   .level = -1,
-                                   .cancel = is_over,
-                                   .user = &p,
-                                   .external_weights = external};
+    grt_compile_options options = {
+        .struct_size = sizeof options, .cancel = is_over, .user = &p, .external_weights = external};
     ck_assert_msg(grt_compile(source, &options, plan) == GRT_OK, "%s", grt_last_error());
     const int all = p.asked;
     const size_t size = file_size(plan);
@@ -365,7 +362,7 @@ START_TEST(a_shorter_struct_cancels_nothing)
     files_fresh(plan);
     onnx_write(&m, source);
     grt_compile_options options = {
-        .struct_size = offsetof(grt_compile_options, cancel), .level = -1, .cancel = is_over, .user = &p};
+        .struct_size = offsetof(grt_compile_options, cancel), .cancel = is_over, .user = &p};
     ck_assert_msg(grt_compile(source, &options, plan) == GRT_OK, "%s", grt_last_error());
     ck_assert_int_eq(p.asked, 0);
     unlink(source);

@@ -244,7 +244,7 @@ static grt_status bind_zeros(grt_context *context, const grt_model *model)
     static char zeros[1 << 20];
     static const grt_string words[64];
     for (size_t i = 0; i < grt_model_input_count(model); i++) {
-        grt_io_info info;
+        grt_io_info info = {.struct_size = sizeof info};
         grt_status status = grt_model_input(model, i, &info);
         grt_tensor t = {.dtype = info.dtype,
                         .rank = info.rank,

@@ -190,7 +190,7 @@ static grt_model *two_heads(const char *rows)
     onnx_node(&m, m.graph, "MatMul", "h,v", "value");
     onnx_output(&m, m.graph, "policy");
     onnx_output(&m, m.graph, "value");
-    const grt_compile_options options = {.struct_size = sizeof options, .level = -1, .target = "mirror"};
+    const grt_compile_options options = {.struct_size = sizeof options, .target = "mirror"};
     grt_model *model = onnx_open_plan(&m, runtime, &options);
     onnx_release(&m);
     return model;

@@ -242,7 +242,7 @@ END_TEST
 static void write_plan(const char *path)
 {
     onnx_model m = products(MANY);
-    const grt_compile_options options = {.struct_size = sizeof options, .level = -1, .target = "mirror"};
+    const grt_compile_options options = {.struct_size = sizeof options, .target = "mirror"};
     onnx_compile(&m, &options, path);
     onnx_release(&m);
 }

@@ -272,7 +272,7 @@ START_TEST(models_have_none)
     onnx_model m = onnx_relu();
     grt_runtime *runtime;
     grt_model *model = NULL;
-    grt_compile_options options = {.struct_size = sizeof options, .level = -1, .trust = key};
+    grt_compile_options options = {.struct_size = sizeof options, .trust = key};
     onnx_write(&m, path);
     ck_assert_int_eq(grt_runtime_create(&runtime), GRT_OK);
     ck_assert_int_eq(grt_model_open_with(runtime, path, &options, &model), GRT_STATUS_UNTRUSTED);
