@@ -12,10 +12,10 @@ class Pool:
     overlap the computing of another. Any number of threads may use one.
 
     Args:
-        sessions: a graphrt.Session or several, of one graphrt.Model whose inputs and outputs are tensors.
+        sessions: a graphrt.Session or several, of one graphrt.Model.
         contexts: runs at once of each session, 1 to 64.
         queue: requests that wait in the library for a context; 0: as many as there are contexts. More wait outside it, in order.
-    Raises: InvalidArgument, Unsupported (sequences, optionals), OutOfMemory, DeviceError.
+    Raises: InvalidArgument, OutOfMemory, DeviceError.
     """
 
     def __init__(self, sessions, *, contexts=2, queue=0):

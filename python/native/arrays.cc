@@ -8,10 +8,13 @@
 namespace
 {
 
-/* What NumPy knows of a dtype. Objects live as long as the process: interpreters end before libraries are unloaded. */
+/* What NumPy knows of a dtype. Objects live as long as the process: interpreters end before libraries are
+ * unloaded. */
 struct Element {
-    PyObject *storage; /* dtype of arrays whose memory the library uses; NULL for strings and packed elements */
-    PyObject *seen;    /* ml_dtypes' dtype that users see instead; NULL if it is the storage's, or ml_dtypes is not there */
+    PyObject
+        *storage;   /* dtype of arrays whose memory the library uses; NULL for strings and packed elements */
+    PyObject *seen; /* ml_dtypes' dtype that users see instead; NULL if it is the storage's, or ml_dtypes is
+                       not there */
 };
 Element elements[GRT_DTYPE_COUNT];
 PyObject *numpy_empty, *numpy_ndarray, *prepare_input, *unpack_output, *string_output, *missing_dtype;
@@ -24,7 +27,9 @@ grt_dtype dtype_of_format(const char *format, Py_ssize_t size)
     if (*format == '@' || *format == '=' || (*format == '<' && PY_LITTLE_ENDIAN))
         format++;
     if (format[0] == 'Z')
-        return format[1] == 'f' ? GRT_DTYPE_COMPLEX64 : format[1] == 'd' ? GRT_DTYPE_COMPLEX128 : GRT_DTYPE_NONE;
+        return format[1] == 'f'   ? GRT_DTYPE_COMPLEX64
+               : format[1] == 'd' ? GRT_DTYPE_COMPLEX128
+                                  : GRT_DTYPE_NONE;
     if (format[0] && format[1])
         return GRT_DTYPE_NONE;
     static const grt_dtype ints[] = {GRT_DTYPE_INT8, GRT_DTYPE_INT16, GRT_DTYPE_INT32, GRT_DTYPE_INT64};
@@ -63,8 +68,8 @@ grt_dtype dtype_of_dlpack(nb::dlpack::dtype type)
     if (type.lanes != 1)
         return GRT_DTYPE_NONE;
     switch (type.code << 8 | type.bits) {
-#define X(code, bits, dtype)                                                                                 \
-    case (code) << 8 | (bits):                                                                               \
+#define X(code, bits, dtype)   \
+    case (code) << 8 | (bits): \
         return GRT_DTYPE_##dtype;
         X(INT, 8, INT8)
         X(INT, 16, INT16)
@@ -124,7 +129,8 @@ nb::object strings_copy(const grt_tensor &tensor, nb::handle shape)
     nb::object list = taken(PyList_New((Py_ssize_t)grt_tensor_elements(&tensor)));
     const grt_string *strings = (const grt_string *)tensor.data;
     for (Py_ssize_t i = 0; i < PyList_Size(list.ptr()); i++) {
-        PyObject *text = PyUnicode_DecodeUTF8(strings[i].data, (Py_ssize_t)strings[i].size, "surrogateescape");
+        PyObject *text =
+            PyUnicode_DecodeUTF8(strings[i].data, (Py_ssize_t)strings[i].size, "surrogateescape");
         if (!text || PyList_SetItem(list.ptr(), i, text) != 0)
             throw nb::python_error();
     }
@@ -137,11 +143,11 @@ void arrays_init()
 {
     nb::module_ helpers = nb::module_::import_("graphrt._arrays");
     nb::object table = helpers.attr("element_dtypes")();
-#define X(name, number, bits, text)                                                                          \
-    if (nb::object row = table.attr("get")(text); !row.is_none()) {                                          \
-        nb::object storage = row[nb::int_(0)], seen = row[nb::int_(1)];                                      \
-        elements[number].storage = storage.is_none() ? nullptr : storage.release().ptr();                    \
-        elements[number].seen = seen.is_none() ? nullptr : seen.release().ptr();                             \
+#define X(name, number, bits, text)                                                       \
+    if (nb::object row = table.attr("get")(text); !row.is_none()) {                       \
+        nb::object storage = row[nb::int_(0)], seen = row[nb::int_(1)];                   \
+        elements[number].storage = storage.is_none() ? nullptr : storage.release().ptr(); \
+        elements[number].seen = seen.is_none() ? nullptr : seen.release().ptr();          \
     }
     GRT_DTYPE_LIST(X)
 #undef X
@@ -169,14 +175,16 @@ Pointer pointer_to(uintptr_t address, int dtype, const std::vector<int64_t> &dim
 
 void arrays_bind(nb::module_ &module)
 {
-    nb::class_<Pointer>(module, "Pointer", "Memory that is known by its address alone. Nothing keeps it alive.")
+    nb::class_<Pointer>(module, "Pointer",
+                        "Memory that is known by its address alone. Nothing keeps it alive.")
         .def(
             "__init__",
             [](Pointer *self, uintptr_t address, int dtype, const std::vector<int64_t> &dims, int device) {
                 new (self) Pointer(pointer_to(address, dtype, dims, device));
             },
             nb::arg("address"), nb::arg("dtype"), nb::arg("shape"), nb::arg("device") = -1,
-            "A dense tensor at an address: dtype is ONNX's number, device a CUDA device's or -1 for the host.");
+            "A dense tensor at an address: dtype is ONNX's number, device a CUDA device's or -1 for the "
+            "host.");
 }
 
 void Operand::drop()
@@ -236,14 +244,16 @@ bool Operand::take_dlpack(nb::handle object, bool writable)
         tensor.memory = GRT_MEMORY_DEVICE;
         tensor.device = array.device_id();
     } else if (kind != nb::device::cpu::value && kind != nb::device::cuda_host::value) {
-        raise_invalid("memory of DLPack device type " + std::to_string(kind) + "; it must be the host's or a CUDA device's");
+        raise_invalid("memory of DLPack device type " + std::to_string(kind) +
+                      "; it must be the host's or a CUDA device's");
     }
     tensor.data = (void *)array.data();
     dlpack_ = std::move(array);
     return true;
 }
 
-/* What Python code makes of the object: (something with a buffer, dtype's number, dims), or strings as a list of bytes. */
+/* What Python code makes of the object: (something with a buffer, dtype's number, dims), or strings as a list
+ * of bytes. */
 void Operand::take_prepared(nb::handle object, grt_dtype wanted)
 {
     nb::object name = python_dtype(wanted);
@@ -304,7 +314,8 @@ void Operand::write(nb::handle object)
         }
         drop();
     }
-    raise_invalid("an output's memory must be an array that can be written: dense, row-major, aligned, in the machine's byte order");
+    raise_invalid("an output's memory must be an array that can be written: dense, row-major, aligned, in "
+                  "the machine's byte order");
 }
 
 bool array_can_be_written(grt_dtype dtype)
@@ -345,7 +356,8 @@ nb::object array_copy(const grt_tensor &tensor)
         return strings_copy(tensor, shape);
     if (!elements[tensor.dtype].seen)
         called(missing_dtype, {name.ptr()});
-    nb::object packed = taken(PyBytes_FromStringAndSize((const char *)tensor.data, (Py_ssize_t)grt_tensor_bytes(&tensor)));
+    nb::object packed =
+        taken(PyBytes_FromStringAndSize((const char *)tensor.data, (Py_ssize_t)grt_tensor_bytes(&tensor)));
     return called(unpack_output, {packed.ptr(), name.ptr(), shape.ptr()});
 }
 
@@ -372,7 +384,8 @@ OwnedValue value_from_python(nb::handle object, grt_kind kind, grt_kind element_
         operand.read(object, dtype);
         check(grt_value_from_tensor(&operand.tensor, &made));
     } else if (kind == GRT_KIND_OPTIONAL) {
-        OwnedValue item = object.is_none() ? nullptr : value_from_python(object, element_kind, element_kind, dtype);
+        OwnedValue item =
+            object.is_none() ? nullptr : value_from_python(object, element_kind, element_kind, dtype);
         check(grt_value_optional(dtype, item.get(), &made));
     } else {
         /* Items of a sequence are tensors, or sequences of these. */
@@ -380,7 +393,8 @@ OwnedValue value_from_python(nb::handle object, grt_kind kind, grt_kind element_
         std::vector<grt_value *> pointers;
         for (nb::handle item : object) {
             const bool nested = PyList_Check(item.ptr()) || PyTuple_Check(item.ptr());
-            items.push_back(value_from_python(item, nested ? GRT_KIND_SEQUENCE : GRT_KIND_TENSOR, GRT_KIND_TENSOR, dtype));
+            items.push_back(value_from_python(item, nested ? GRT_KIND_SEQUENCE : GRT_KIND_TENSOR,
+                                              GRT_KIND_TENSOR, dtype));
             pointers.push_back(items.back().get());
         }
         check(grt_value_sequence(dtype, pointers.data(), pointers.size(), &made));

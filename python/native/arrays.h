@@ -14,13 +14,14 @@
 void arrays_init();
 void arrays_bind(nb::module_ &module);
 
-/* graphrt._core.Pointer: memory that is known by its address alone, as onnxruntime's IO binding has it. Nothing keeps it alive. */
+/* graphrt._core.Pointer: memory that is known by its address alone, as onnxruntime's IO binding has it.
+ * Nothing keeps it alive. */
 struct Pointer {
     grt_tensor tensor;
 };
 
-/* A view of a Python object's memory, and what keeps that memory in place: a buffer, a DLPack capsule, or an object made from the
- * one given. The caller holds the GIL when one is destroyed. */
+/* A view of a Python object's memory, and what keeps that memory in place: a buffer, a DLPack capsule, or an
+ * object made from the one given. The caller holds the GIL when one is destroyed. */
 class Operand
 {
   public:
@@ -31,8 +32,8 @@ class Operand
     {
         drop();
     }
-    /* An input: memory is used where it is, if it is dense, aligned and in the machine's byte order; otherwise a copy is. Objects
-     * without a dtype of their own (lists, numbers) become `wanted`. */
+    /* An input: memory is used where it is, if it is dense, aligned and in the machine's byte order;
+     * otherwise a copy is. Objects without a dtype of their own (lists, numbers) become `wanted`. */
     void read(nb::handle object, grt_dtype wanted);
     /* An output: memory that can be written where it is, else an error. */
     void write(nb::handle object);

@@ -35,8 +35,8 @@ size_t port_index(const std::vector<Port> &ports, nb::handle name, const char *w
             return i;
     if (PyErr_Occurred())
         PyErr_Clear();
-    raise_invalid(std::string("there is no ") + what + " " + nb::cast<std::string>(nb::repr(name)) + "; the model has " +
-                  names_of(ports));
+    raise_invalid(std::string("there is no ") + what + " " + nb::cast<std::string>(nb::repr(name)) +
+                  "; the model has " + names_of(ports));
 }
 
 void feed_order(const Model &model, nb::handle inputs, std::vector<nb::handle> &ordered)
@@ -52,8 +52,9 @@ void feed_order(const Model &model, nb::handle inputs, std::vector<nb::handle> &
     const bool list = PyList_Check(inputs.ptr());
     const size_t n = (size_t)PyObject_Length(inputs.ptr());
     if (n > ordered.size())
-        raise_invalid(std::to_string(n) + " inputs are given; the model has " + std::to_string(ordered.size()) + ": " +
-                      names_of(model.inputs));
+        raise_invalid(std::to_string(n) + " inputs are given; the model has " +
+                      std::to_string(ordered.size()) + ": " + names_of(model.inputs));
     for (size_t i = 0; i < n; i++)
-        ordered[i] = list ? PyList_GetItem(inputs.ptr(), (Py_ssize_t)i) : PyTuple_GetItem(inputs.ptr(), (Py_ssize_t)i);
+        ordered[i] =
+            list ? PyList_GetItem(inputs.ptr(), (Py_ssize_t)i) : PyTuple_GetItem(inputs.ptr(), (Py_ssize_t)i);
 }

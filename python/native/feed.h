@@ -6,8 +6,9 @@
 #include "arrays.h"
 #include "model.h"
 
-/* One object for each input, in the model's order; an invalid handle where the input keeps its default. Borrowed from `inputs`: a
- * mapping by name, a list or tuple by position, or the one input itself. Raises InvalidArgument for names that are none. */
+/* One object for each input, in the model's order; an invalid handle where the input keeps its default.
+ * Borrowed from `inputs`: a mapping by name, a list or tuple by position, or the one input itself. Raises
+ * InvalidArgument for names that are none. */
 void feed_order(const Model &model, nb::handle inputs, std::vector<nb::handle> &ordered);
 
 /* The port of that name, or its index for an int. Raises InvalidArgument that lists the names. */

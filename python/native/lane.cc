@@ -2,8 +2,9 @@
 #include "lane.h"
 
 Lane::Lane(const Model &model, grt_session *session)
-    : model_(model), operands_(new Operand[model.inputs.size() + 1]), users_(new Operand[model.outputs.size() + 1]),
-      values_(model.inputs.size()), set_(model.inputs.size()), outputs_(model.outputs.size())
+    : model_(model), operands_(new Operand[model.inputs.size() + 1]),
+      users_(new Operand[model.outputs.size() + 1]), values_(model.inputs.size()), set_(model.inputs.size()),
+      outputs_(model.outputs.size())
 {
     grt_context *context = nullptr;
     check(grt_context_create(session, &context));
@@ -60,7 +61,8 @@ void Lane::unbind_output(size_t index)
     outputs_[index].bound = outputs_[index].users = false;
 }
 
-/* Outputs whose dims are known from the last run get an array's memory to be written into: nothing is copied behind the run. */
+/* Outputs whose dims are known from the last run get an array's memory to be written into: nothing is copied
+ * behind the run. */
 void Lane::bind_outputs(const Wanted &wanted)
 {
     const bool same = dims_ == last_dims_;
@@ -73,7 +75,8 @@ void Lane::bind_outputs(const Wanted &wanted)
             output.array = wanted.bound[i];
             output.bound = true;
         } else if (same && output.known && !output.depends && (wanted.skip.empty() || !wanted.skip[i])) {
-            output.array = array_make(output.tensor.dtype, output.tensor.rank, output.tensor.dims, &output.tensor.data);
+            output.array =
+                array_make(output.tensor.dtype, output.tensor.rank, output.tensor.dims, &output.tensor.data);
             check(grt_context_set_output(get(), i, &output.tensor));
             output.bound = true;
         } else {

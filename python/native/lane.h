@@ -10,15 +10,16 @@
 
 /* Outputs of one call: which are wanted, and the memory that the user named. */
 struct Wanted {
-    std::vector<bool> skip;            /* empty: all are wanted */
-    std::vector<nb::object> bound;     /* the user's objects; empty: none */
+    std::vector<bool> skip;        /* empty: all are wanted */
+    std::vector<nb::object> bound; /* the user's objects; empty: none */
 };
 
 class Lane
 {
   public:
     Lane(const Model &model, grt_session *session);
-    /* Binds, runs without the GIL, and gives a dict of the outputs. What it held on to is let go of in every case. */
+    /* Binds, runs without the GIL, and gives a dict of the outputs. What it held on to is let go of in every
+     * case. */
     nb::object run(const std::vector<nb::handle> &inputs, const Wanted &wanted);
     /* Binds and runs, as tuning wants it. */
     void bind(const std::vector<nb::handle> &inputs);
@@ -35,7 +36,7 @@ class Lane
         bool known = false;   /* `tensor` has the dims at hand */
         bool depends = false; /* on data: its dims are not known before a run */
         bool bound = false;
-        bool users = false;   /* the memory is the user's */
+        bool users = false; /* the memory is the user's */
         nb::object array;
     };
     void bind_outputs(const Wanted &wanted);

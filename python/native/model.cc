@@ -46,12 +46,13 @@ Port make_port(const grt_io_info &info)
     if (info.rank >= 0) {
         nb::list dims;
         for (int32_t i = 0; i < info.rank; i++)
-            dims.append(info.dims[i] >= 0 ? nb::object(nb::int_(info.dims[i])) : nb::object(nb::str(info.symbols[i])));
+            dims.append(info.dims[i] >= 0 ? nb::object(nb::int_(info.dims[i]))
+                                          : nb::object(nb::str(info.symbols[i])));
         shape = nb::tuple(dims);
     }
     port.described = nb::module_::import_("graphrt._types")
-                         .attr("ValueInfo")(port.key, kinds[info.kind], kinds[info.element_kind], grt_dtype_name(info.dtype),
-                                            shape, info.has_default);
+                         .attr("ValueInfo")(port.key, kinds[info.kind], kinds[info.element_kind],
+                                            grt_dtype_name(info.dtype), shape, info.has_default);
     return port;
 }
 
@@ -97,7 +98,8 @@ Model::Model(nb::handle source, const std::string &target, nb::kwargs options)
         nb::gil_scoped_release released;
         status = grt_model_open_with(process, path.c_str(), &compile.raw, &model);
     } else {
-        /* A plan whose bytes are aligned to 4096 would be used where it is, and nothing keeps these alive: they are moved off. */
+        /* A plan whose bytes are aligned to 4096 would be used where it is, and nothing keeps these alive:
+         * they are moved off. */
         Bytes bytes(source);
         const size_t size = (size_t)bytes.buffer.len;
         nb::gil_scoped_release released;
@@ -175,7 +177,8 @@ nb::list Model::phases() const
 void model_bind(nb::module_ &module)
 {
     nb::class_<Model>(module, "Model",
-                      "A compiled model: a plan that was opened, or an ONNX model compiled in memory. Immutable; any number of sessions and\n"
+                      "A compiled model: a plan that was opened, or an ONNX model compiled in memory. "
+                      "Immutable; any number of sessions and\n"
                       "threads may use one.")
         .def(
             "__init__",
@@ -183,7 +186,8 @@ void model_bind(nb::module_ &module)
                 new (self) Model(source, target, options);
             },
             nb::arg("source"), nb::kw_only(), nb::arg("target") = "cpu", nb::arg("options"),
-            nb::sig("def __init__(self, source: str | os.PathLike | bytes, *, target: str = 'cpu', **options: typing.Any) -> None"),
+            nb::sig("def __init__(self, source: str | os.PathLike | bytes, *, target: str = 'cpu', "
+                    "**options: typing.Any) -> None"),
             "Open a plan (.grt) or compile an ONNX model; the content says which it is.\n\n"
             "Args:\n"
             "    source: path, or the file's bytes (ONNX models with external data need a path).\n"
@@ -191,13 +195,16 @@ void model_bind(nb::module_ &module)
             "    **options: as graphrt.compile has them, without what is about the plan's file.\n"
             "Raises: FileError, InvalidModel, InvalidPlan, Unsupported, Untrusted, DeviceError.")
         .def_prop_ro(
-            "inputs", [](const Model &self) { return self.described(self.inputs); }, nb::sig("def inputs(self) -> list[graphrt._types.ValueInfo]"),
+            "inputs", [](const Model &self) { return self.described(self.inputs); },
+            nb::sig("def inputs(self) -> list[graphrt._types.ValueInfo]"),
             "The inputs, in the model's order.")
         .def_prop_ro(
             "outputs", [](const Model &self) { return self.described(self.outputs); },
-            nb::sig("def outputs(self) -> list[graphrt._types.ValueInfo]"), "The outputs, in the model's order.")
+            nb::sig("def outputs(self) -> list[graphrt._types.ValueInfo]"),
+            "The outputs, in the model's order.")
         .def_prop_ro("info", &Model::info, nb::sig("def info(self) -> dict[str, typing.Any]"),
-                     "Figures: nodes, steps, parameters, weights_bytes, arena_bytes, flops, producer, opset, target, options, ...\n"
+                     "Figures: nodes, steps, parameters, weights_bytes, arena_bytes, flops, producer, opset, "
+                     "target, options, ...\n"
                      "Sizes in bytes; flops and arena_bytes at the default shapes (unknown dims taken as 1).")
         .def_prop_ro("steps", &Model::steps, nb::sig("def steps(self) -> list[dict[str, typing.Any]]"),
                      "The executable steps in order: op, name (source nodes), detail, flops.")

@@ -5,6 +5,16 @@
 
 namespace
 {
+/* 0 to 2, as graphc --level has them. */
+grt_optimization level_of(int32_t level)
+{
+    static const grt_optimization levels[] = {GRT_OPTIMIZATION_NONE, GRT_OPTIMIZATION_BASIC,
+                                              GRT_OPTIMIZATION_FULL};
+    if (level < 0 || level > 2)
+        raise_invalid("level is 0 to 2, not " + std::to_string(level));
+    return levels[level];
+}
+
 /* "a,b" of a string or of several. */
 std::string joined(nb::handle value)
 {
@@ -43,9 +53,9 @@ template <typename Call> auto CompileOptions::guarded(Call call)
     return Result(true);
 }
 
-CompileOptions::CompileOptions(const std::string &target, nb::handle keywords) : raw(sized<grt_compile_options>())
+CompileOptions::CompileOptions(const std::string &target, nb::handle keywords)
+    : raw(sized<grt_compile_options>())
 {
-    raw.level = -1;
     texts_.push_back(target);
     raw.target = texts_.back().c_str();
     for (auto [key, value] : nb::cast<nb::dict>(keywords))
@@ -54,8 +64,9 @@ CompileOptions::CompileOptions(const std::string &target, nb::handle keywords) :
     /* Asked for by every call, so that an exception of another callback ends it. */
     raw.cancel = [](void *user) -> bool {
         auto *self = (CompileOptions *)user;
-        return self->guarded([self] { return self->cancel_.is_valid() && nb::cast<bool>(self->cancel_()); }) ||
-               self->raised_;
+        return self->guarded([self] {
+            return self->cancel_.is_valid() && nb::cast<bool>(self->cancel_());
+        }) || self->raised_;
     };
 }
 
@@ -63,12 +74,14 @@ void CompileOptions::set(const std::string &name, nb::handle value)
 {
     if (name == "level") {
         if (!value.is_none())
-            raw.level = nb::cast<int32_t>(value);
+            raw.optimization = level_of(nb::cast<int32_t>(value));
     } else if (name == "disable_passes" || name == "free_dims" || name == "trust") {
         if (value.is_none())
             return;
         texts_.push_back(joined(value));
-        (name == "trust" ? raw.trust : name == "free_dims" ? raw.free_dims : raw.disable_passes) = texts_.back().c_str();
+        (name == "trust"       ? raw.trust
+         : name == "free_dims" ? raw.free_dims
+                               : raw.disable_passes) = texts_.back().c_str();
     } else if (name == "target") {
         if (!value.is_none())
             raw.target = text(value);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every part of the binding needs: Python's errors for statuses, structs with their sizes set, objects with owners. */
+/* What every part of the binding needs: Python's errors for statuses, structs with their sizes set, objects
+ * with owners. */
 #ifndef GRAPHRT_PYTHON_STATUS_H
 #define GRAPHRT_PYTHON_STATUS_H
 
@@ -36,7 +37,8 @@ inline nb::object taken(PyObject *object)
 /* A path as the system has it. Raises TypeError for what is none; a model's bytes are none. */
 std::string path_of(nb::handle path);
 
-/* A zeroed struct of the public header. Those with struct_size have it set, whichever these are in the header at hand. */
+/* A zeroed struct of the public header. Those with struct_size have it set, whichever these are in the header
+ * at hand. */
 template <typename Struct> Struct sized()
 {
     Struct made{};

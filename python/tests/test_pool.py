@@ -65,13 +65,17 @@ def test_errors_belong_to_their_request(digits, images):
         pool.submit(images)
 
 
-def test_pools_are_for_tensors():
-    sequence = helper.make_tensor_sequence_value_info("s", TensorProto.FLOAT, None)
-    session = graphrt.Session(model_of([helper.make_node("SequenceLength", ["s"], ["n"])], [sequence],
-                                    [helper.make_tensor_value_info("n", TensorProto.INT64, [])]))
-    with pytest.raises(graphrt.Unsupported):
-        graphrt.Pool(session)
-    with pytest.raises(graphrt.InvalidArgument):
-        graphrt.Pool([])
+def test_values_that_are_no_tensors():
+    sequence = helper.make_tensor_sequence_value_info
+    session = graphrt.Session(model_of([helper.make_node("SequenceInsert", ["s", "x"], ["t"]), helper.make_node("SequenceLength", ["s"], ["n"])],
+                                       [sequence("s", TensorProto.FLOAT, None), helper.make_tensor_value_info("x", TensorProto.FLOAT, [1])],
+                                       [sequence("t", TensorProto.FLOAT, None), helper.make_tensor_value_info("n", TensorProto.INT64, [])]))
+    x = np.array([1], np.float32)
+    with graphrt.Pool(session) as pool:
+        for n in range(3):
+            result = pool.run([[x] * n, x + n])
+            assert result["n"] == n and [item.tolist() for item in result["t"]] == [[1]] * n + [[1 + n]]
     with graphrt.Pool(graphrt.Session(identity(TensorProto.STRING, [1]))) as pool:
         assert pool.run([["a"]])["y"].tolist() == ["a"]
+    with pytest.raises(graphrt.InvalidArgument):
+        graphrt.Pool([])
