@@ -45,22 +45,20 @@ stable_python()
 # fetch VENV REQUIREMENTS: what is pinned, and nothing else. A network that is not there is no failure.
 fetch()
 {
-    local list
-    list=$(grep -oE '^[a-z][a-z_-]*==[^ ;]*' "$here/requirements/$2" | tr '\n' ' ')
     if ! "$1/bin/pip" --disable-pip-version-check install --quiet --require-hashes --only-binary :all: -r "$here/requirements/$2" >"$work/pip.log" 2>&1; then
         grep -qiE 'connection|resolve|resolution|network|timed out|max retries|proxy' "$work/pip.log" && ! grep -q 'DO NOT MATCH' "$work/pip.log" &&
             skip "PyPI cannot be reached ($(tail -n 1 "$work/pip.log" | cut -c 1-120))"
         cat "$work/pip.log"
         return 1
     fi
-    echo "fetched from PyPI: $list"
+    echo "fetched from PyPI: $("$1/bin/pip" freeze --all 2>/dev/null | grep -vE '^(pip|setuptools)==' | tr '\n' ' ')"
 }
 # make_wheel PYTHON DIRECTORY
 make_wheel()
 {
     rm -rf "$2/build-venv" "$2/wheel" && mkdir -p "$2/wheel" && "$1" -m venv "$2/build-venv" && fetch "$2/build-venv" build.txt || return 1
     PATH=$2/build-venv/bin:$PATH GRAPHRT_BUILD=$build check "$(basename "$2"): wheel" "$2/build-venv/bin/python" -m build --wheel --no-isolation \
-        --outdir "$2/wheel" "$here"
+        --config-setting=build-dir="$2/cmake" --outdir "$2/wheel" "$here"
 }
 small_and_tagged()
 {

@@ -25,6 +25,7 @@ std::string path_of(nb::handle path)
 
 NB_MODULE(_core, module)
 {
+    nb::set_leak_warnings(false); /* nothing is printed, also when a program ends in the middle of things */
     arrays_init();
     nb::list statuses;
 #define X(name, text) statuses.append(#name);

@@ -45,7 +45,7 @@ def _tree_files():
     """What git has, but this folder and what only tests and benchmarks of the whole tree need."""
     names = subprocess.run(["git", "-C", TOP, "ls-files", "-z"], check=True, stdout=subprocess.PIPE, text=True).stdout
     left_out = ("python/", "tests/data/", "bench/results/")
-    return [name for name in names.split("\0") if name and not name.startswith(left_out)]
+    return ["python/sources.mk"] + [name for name in names.split("\0") if name and not name.startswith(left_out)]
 
 
 def build_sdist(sdist_directory, config_settings=None):
