@@ -26,6 +26,7 @@ nobase_dist_doc_DATA += docs/decisions/import.md
 nobase_dist_doc_DATA += docs/decisions/onednn.md
 nobase_dist_doc_DATA += docs/decisions/packing.md
 nobase_dist_doc_DATA += docs/decisions/passes.md
+nobase_dist_doc_DATA += docs/decisions/python.md
 nobase_dist_doc_DATA += docs/decisions/rooms.md
 nobase_dist_doc_DATA += docs/decisions/sessions.md
 nobase_dist_doc_DATA += docs/decisions/shapes.md

@@ -370,6 +370,9 @@ nb::object value_to_python(const grt_value *value)
     }
     if (grt_value_kind(value) == GRT_KIND_OPTIONAL)
         return grt_value_count(value) ? value_to_python(grt_value_item(value, 0)) : nb::none();
+    if (grt_value_kind(value) != GRT_KIND_SEQUENCE)
+        raise_status(GRT_STATUS_UNSUPPORTED,
+                     "a value of kind " + std::to_string(grt_value_kind(value)) + ", which this package does not know");
     nb::list items;
     for (size_t i = 0; i < grt_value_count(value); i++)
         items.append(value_to_python(grt_value_item(value, i)));
@@ -387,6 +390,9 @@ OwnedValue value_from_python(nb::handle object, grt_kind kind, grt_kind element_
         OwnedValue item =
             object.is_none() ? nullptr : value_from_python(object, element_kind, element_kind, dtype);
         check(grt_value_optional(dtype, item.get(), &made));
+    } else if (kind != GRT_KIND_SEQUENCE) {
+        raise_status(GRT_STATUS_UNSUPPORTED,
+                     "an input of kind " + std::to_string(kind) + ", which this package does not know");
     } else {
         /* Items of a sequence are tensors, or sequences of these. */
         std::vector<OwnedValue> items;

@@ -37,7 +37,12 @@ nb::list phases_list(const grt_phase *phases, size_t n)
 
 namespace
 {
-const char *const kinds[] = {"tensor", "sequence", "optional"};
+/* A library that is newer than this binding may have more kinds. */
+const char *kind_name(grt_kind kind)
+{
+    static const char *const names[] = {"tensor", "sequence", "optional"};
+    return (size_t)kind < sizeof names / sizeof *names ? names[kind] : "unknown";
+}
 
 Port make_port(const grt_io_info &info)
 {
@@ -51,7 +56,7 @@ Port make_port(const grt_io_info &info)
         shape = nb::tuple(dims);
     }
     port.described = nb::module_::import_("graphrt._types")
-                         .attr("ValueInfo")(port.key, kinds[info.kind], kinds[info.element_kind],
+                         .attr("ValueInfo")(port.key, kind_name(info.kind), kind_name(info.element_kind),
                                             grt_dtype_name(info.dtype), shape, info.has_default);
     return port;
 }
