@@ -5,6 +5,7 @@ beside threads in C (examples/threads).
 
 Run it with a Python that has the package and onnxruntime: build/python/cp311/venv/bin/python after `./run-tests.sh python`.
 """
+import os
 import re
 import tempfile
 import threading
@@ -14,18 +15,20 @@ from pathlib import Path
 import common
 import numpy as np
 
-ROUNDS, CALLS = 9, 20000
+ROUNDS, CALLS = 300, 500
 
 
-def microseconds(call):
-    """Best of several rounds, so that neighbours on the machine do not count."""
-    best = float("inf")
+def microseconds(calls):
+    """name -> time of a call. All take turns in slices of about a millisecond, and the best slice counts: neighbours on the machine
+    do not."""
+    best = dict.fromkeys(calls, float("inf"))
     for _ in range(ROUNDS):
-        begin = time.perf_counter()
-        for _ in range(CALLS):
-            call()
-        best = min(best, (time.perf_counter() - begin) / CALLS)
-    return 1e6 * best
+        for name, call in calls.items():
+            begin = time.perf_counter()
+            for _ in range(CALLS):
+                call()
+            best[name] = min(best[name], (time.perf_counter() - begin) / CALLS)
+    return {name: 1e6 * seconds for name, seconds in best.items()}
 
 
 def tiny(path):
@@ -55,11 +58,11 @@ def overhead(options, path):
     compatible = graphrt.ort.InferenceSession(path, ours)
     in_c = common.grt_bench(options.build, path, Path(path).parent, "--threads", 1, "--seconds", 1)["latency_ms"]["min"] * 1e3
     rows = [{"call": "grt_context_run", "us": in_c}]
-    for name, call in {"session(x)": lambda: session(x), "session.run({...})": lambda: session.run(feed),
-                       "session.run({...}, into={...})": lambda: session.run(feed, None, into),
-                       "graphrt.ort InferenceSession.run": lambda: compatible.run(None, feed),
-                       "onnxruntime InferenceSession.run": lambda: peer.run(None, feed)}.items():
-        us = microseconds(call)
+    measured = microseconds({"session(x)": lambda: session(x), "session.run({...})": lambda: session.run(feed),
+                             "session.run({...}, into={...})": lambda: session.run(feed, None, into),
+                             "graphrt.ort InferenceSession.run": lambda: compatible.run(None, feed),
+                             "onnxruntime InferenceSession.run": lambda: peer.run(None, feed)})
+    for name, us in measured.items():
         rows.append({"call": name, "us": us, "over_c_us": us - in_c if "onnxruntime" not in name else None})
     return rows
 
@@ -96,6 +99,7 @@ def c_rate(options, path, threads, runs):
 
 def main():
     parser = common.parser(__doc__)
+    parser.add_argument("--models", nargs="*", default=["mobilenet_v2"], help="to scale beside digits")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2, 4, 8])
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
@@ -104,20 +108,21 @@ def main():
         common.note("calls")
         rows = overhead(options, path)
     scaling = []
-    for name, model, runs in (("digits", common.TOP / "models/digits/digits.onnx", 4000),
-                              ("mobilenet_v2", common.generated(options.build, "mobilenet_v2"), 60)):
+    models = [("digits", common.TOP / "models/digits/digits.onnx", 4000)]
+    models += [(name, common.generated(options.build, name), 60) for name in options.models]
+    for name, model, runs in models:
         for threads in options.threads:
             common.note(f"{name}, {threads} threads")
             each = max(5, runs // threads)
-            python = max(python_rate(str(model), threads, each) for _ in range(3))
-            in_c = max(c_rate(options, str(model), threads, each) for _ in range(3))
+            rates = [(python_rate(str(model), threads, each), c_rate(options, str(model), threads, each)) for _ in range(5)]
+            python, in_c = (max(side) for side in zip(*rates))
             scaling.append({"model": name, "threads": threads, "python_per_s": python, "c_per_s": in_c, "ratio": python / in_c})
     worst = max(row["over_c_us"] for row in rows if row["call"].startswith("session"))
     text = [f"a run from Python costs {worst:.1f} us over the C API at most; onnxruntime's takes {rows[-1]['us']:.1f} us in all"]
     for row in scaling:
         text.append(f"{row['model']}, {row['threads']} threads on one session: {row['python_per_s']:.0f} runs/s, in C {row['c_per_s']:.0f}")
     common.report(options, "python_overhead", {"over_c_us": worst, "onnxruntime_us": rows[-1]["us"], "text": text}, rows,
-                  {"call": "call", "us": ("us", ".2f"), "over_c_us": ("over C", ".2f")}, scaling=scaling)
+                  {"call": "call", "us": ("us", ".2f"), "over_c_us": ("over C", ".2f")}, scaling=scaling, load_average=os.getloadavg())
 
 
 if __name__ == "__main__":
