@@ -46,7 +46,7 @@ stable_python()
 fetch()
 {
     if ! "$1/bin/pip" --disable-pip-version-check install --quiet --require-hashes --only-binary :all: -r "$here/requirements/$2" >"$work/pip.log" 2>&1; then
-        grep -qiE 'connection|resolve|resolution|network|timed out|max retries|proxy' "$work/pip.log" && ! grep -q 'DO NOT MATCH' "$work/pip.log" &&
+        grep -qiE 'from versions: none|connection|resolution|network|timed out|max retries|proxy' "$work/pip.log" && ! grep -q 'DO NOT MATCH' "$work/pip.log" &&
             skip "PyPI cannot be reached ($(tail -n 1 "$work/pip.log" | cut -c 1-120))"
         cat "$work/pip.log"
         return 1
