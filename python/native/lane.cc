@@ -91,6 +91,24 @@ grt_status Lane::execute()
     return grt_context_run(get());
 }
 
+/* Dims that were taken from the last run may have depended on data. If the run goes well without them, they
+ * do. */
+grt_status Lane::run_unbound(grt_status status)
+{
+    std::vector<size_t> guessed;
+    for (size_t i = 0; i < outputs_.size(); i++)
+        if (outputs_[i].bound && !outputs_[i].users)
+            guessed.push_back(i);
+    if (guessed.empty())
+        return status;
+    for (size_t i : guessed)
+        unbind_output(i);
+    status = execute();
+    for (size_t i : guessed)
+        outputs_[i].depends = outputs_[i].depends || status == GRT_OK;
+    return status;
+}
+
 /* Output `index` of the run; its dims are kept for the next one. */
 nb::object Lane::result(size_t index)
 {
@@ -122,17 +140,8 @@ nb::object Lane::run(const std::vector<nb::handle> &inputs, const Wanted &wanted
     bind(inputs);
     bind_outputs(wanted);
     grt_status status = execute();
-    /* Dims that were taken from the last run may have depended on data: then they are no longer taken. */
-    if (status == GRT_STATUS_INVALID_ARGUMENT) {
-        bool again = false;
-        for (size_t i = 0; i < outputs_.size(); i++)
-            if (outputs_[i].bound && !outputs_[i].users) {
-                again = outputs_[i].depends = true;
-                unbind_output(i);
-            }
-        if (again)
-            status = execute();
-    }
+    if (status == GRT_STATUS_INVALID_ARGUMENT)
+        status = run_unbound(status);
     check(status);
     if (dims_ != last_dims_) {
         for (Output &output : outputs_)

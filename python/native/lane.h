@@ -42,6 +42,7 @@ class Lane
     void bind_outputs(const Wanted &wanted);
     void unbind_output(size_t index);
     grt_status execute();
+    grt_status run_unbound(grt_status status);
     nb::object result(size_t index);
 
     const Model &model_;
