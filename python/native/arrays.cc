@@ -371,8 +371,8 @@ nb::object value_to_python(const grt_value *value)
     if (grt_value_kind(value) == GRT_KIND_OPTIONAL)
         return grt_value_count(value) ? value_to_python(grt_value_item(value, 0)) : nb::none();
     if (grt_value_kind(value) != GRT_KIND_SEQUENCE)
-        raise_status(GRT_STATUS_UNSUPPORTED,
-                     "a value of kind " + std::to_string(grt_value_kind(value)) + ", which this package does not know");
+        raise_status(GRT_STATUS_UNSUPPORTED, "a value of kind " + std::to_string(grt_value_kind(value)) +
+                                                 ", which this package does not know");
     nb::list items;
     for (size_t i = 0; i < grt_value_count(value); i++)
         items.append(value_to_python(grt_value_item(value, i)));
