@@ -17,7 +17,7 @@ def snippets():
             yield pytest.param(text, id=f"{page}-{number}")
 
 
-@pytest.mark.parametrize("text", snippets())
+@pytest.mark.parametrize("text", list(snippets()))
 def test_snippet(text, tmp_path):
     (tmp_path / "models").symlink_to(TOP / "models")
     (tmp_path / "build").mkdir()
