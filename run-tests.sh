@@ -8,6 +8,8 @@
 #   check         make check: unit tests (at each level of instruction sets), tools, examples, README, include direction
 #   conformance   official ONNX cases, and those in ../shared/data if it is there, on the CPU, and on a GPU if there is one; on the CPU
 #                 every fourth again at each lower level of instruction sets that this processor has
+#   python        the Python package: a wheel is built and installed into a fresh virtual environment below build/, and tested there;
+#                 what it needs is fetched from PyPI (python/requirements) and named
 #   fuzz          libFuzzer targets over import, plan loading and runs, 60,000 executions each (needs clang)
 #   format        clang-format 14 finds nothing to change
 # Installs the packages that scripts/packages.txt lists under "build" and "test" and that are missing, as quickstart.sh does.
@@ -25,7 +27,7 @@ suites=
 for arg; do
     case $arg in
     --no-install) install= ;;
-    check | conformance | fuzz | format) suites="$suites $arg" ;;
+    check | conformance | python | fuzz | format) suites="$suites $arg" ;;
     -h | --help)
         sed -n '3,/^set /{/^set /d;s/^# \{0,1\}//;p}' "$0"
         exit 0
@@ -33,7 +35,7 @@ for arg; do
     *) die "unknown argument $arg (see --help)" ;;
     esac
 done
-suites=${suites:-check conformance fuzz format}
+suites=${suites:-check conformance python fuzz format}
 
 suite()
 {
@@ -87,6 +89,7 @@ for name in $suites; do
             suite cuda tests/conformance/device.sh build cuda
         fi
         ;;
+    python) suite python python/test.sh build ;;
     fuzz) suite fuzz tests/fuzz/run.sh ;;
     format) suite format scripts/format.sh --check ;;
     esac

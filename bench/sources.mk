@@ -7,6 +7,7 @@ EXTRA_DIST += bench/cuda_conformance.py bench/init_scaling.py bench/init_scaling
 EXTRA_DIST += bench/results
 EXTRA_DIST += bench/sweep.py bench/crowded.py
 EXTRA_DIST += bench/branches.py
+EXTRA_DIST += bench/python_overhead.py
 # Sessions on N GPUs, and the floor under them; the latter needs CUDA's runtime.
 noinst_PROGRAMS += bench/init_scaling/ready
 bench_init_scaling_ready_SOURCES = bench/init_scaling/ready.c

@@ -12,6 +12,7 @@ docs/man/%.1: $(top_srcdir)/docs/man/%.1.scd
 	$(AM_V_GEN)$(MKDIR_P) docs/man && $(SCDOC) < $< > $@.tmp && mv $@.tmp $@
 # In the places that the links between them expect.
 nobase_dist_doc_DATA = README.md CHANGELOG.md CONTRIBUTING.md LICENSE SECURITY.md docs/guide.md docs/cuda.md docs/json.md docs/models.md docs/reports.schema.json
+nobase_dist_doc_DATA = README.md CHANGELOG.md CONTRIBUTING.md LICENSE SECURITY.md docs/guide.md docs/cuda.md docs/json.md docs/models.md docs/python.md
 # One line per file.
 nobase_dist_doc_DATA += docs/decisions/abi.md
 nobase_dist_doc_DATA += docs/decisions/choices.md
@@ -28,6 +29,7 @@ nobase_dist_doc_DATA += docs/decisions/onednn.md
 nobase_dist_doc_DATA += docs/decisions/packing.md
 nobase_dist_doc_DATA += docs/decisions/passes.md
 nobase_dist_doc_DATA += docs/decisions/programs.md
+nobase_dist_doc_DATA += docs/decisions/python.md
 nobase_dist_doc_DATA += docs/decisions/rooms.md
 nobase_dist_doc_DATA += docs/decisions/sessions.md
 nobase_dist_doc_DATA += docs/decisions/shapes.md

@@ -33,6 +33,6 @@ if have cppcheck; then
         --suppressions-list=.cppcheck-suppressions "${flags[@]:2}" "${files[@]}" || status=1
 fi
 if have shellcheck; then
-    shellcheck quickstart.sh run-tests.sh .ci/run scripts/*.sh tests/*/*.sh || status=1
+    shellcheck quickstart.sh run-tests.sh .ci/run scripts/*.sh tests/*/*.sh python/*.sh python/*/*.sh || status=1
 fi
 exit $status

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+from collections.abc import Callable, Iterable, Sequence
+import os
+from typing import Any
+
+import graphrt._types
+
+
+STATUSES: tuple = ...
+
+def version() -> str:
+    """Version of the library that is running."""
+
+class Pointer:
+    """Memory that is known by its address alone. Nothing keeps it alive."""
+
+    def __init__(self, address: int, dtype: int, shape: Sequence[int], device: int = ...) -> None:
+        """
+        A dense tensor at an address: dtype is ONNX's number, device a CUDA device's or -1 for the host.
+        """
+
+class Model:
+    """
+    A compiled model: a plan that was opened, or an ONNX model compiled in memory. Immutable; any number of sessions and
+    threads may use one.
+    """
+
+    def __init__(self, source: str | os.PathLike | bytes, *, target: str = 'cpu', **options: Any) -> None:
+        """
+        Open a plan (.grt) or compile an ONNX model; the content says which it is.
+
+        Args:
+            source: path, or the file's bytes (ONNX models with external data need a path).
+            target: kind of device that an ONNX model is compiled for: "cpu", "cuda".
+            **options: as graphrt.compile has them, without what is about the plan's file.
+        Raises: FileError, InvalidModel, InvalidPlan, Unsupported, Untrusted, DeviceError.
+        """
+
+    @property
+    def inputs(self) -> list[graphrt._types.ValueInfo]:
+        """The inputs, in the model's order."""
+
+    @property
+    def outputs(self) -> list[graphrt._types.ValueInfo]:
+        """The outputs, in the model's order."""
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """
+        Figures: nodes, steps, parameters, weights_bytes, arena_bytes, flops, producer, opset, target, options, ...
+        Sizes in bytes; flops and arena_bytes at the default shapes (unknown dims taken as 1).
+        """
+
+    @property
+    def steps(self) -> list[dict[str, Any]]:
+        """The executable steps in order: op, name (source nodes), detail, flops."""
+
+    @property
+    def phases(self) -> list[dict[str, Any]]:
+        """What opening did and when: name, begin_ms, end_ms."""
+
+class Session:
+    """
+    A model on a device, ready to run. Any number of threads may run it at once: each run in flight has a context of its
+    own, which is kept for the next one. The GIL is free while a model is opened, made ready and run.
+    """
+
+    def __init__(self, model: str | os.PathLike | bytes | Model, device: str = 'cpu', *, threads: int = 0, fallback: str | None = None, **options: Any) -> None:
+        """
+        Make a model ready on a device.
+
+        Args:
+            model: path of a plan or ONNX model, its bytes, or a graphrt.Model.
+            device: "cpu", "cuda:0", ...
+            threads: CPU threads of one operator, at most 1024; 0: one per physical core. With several Python threads that run at
+                once, 1 is best.
+            fallback: "cpu": ops that the device lacks run there; None: they are an error that lists them.
+            **options: for ONNX models, as graphrt.compile has them.
+        Raises: what graphrt.Model raises; DeviceError (names the devices that exist), Unsupported (lists every op without a
+            kernel), OutOfMemory.
+        """
+
+    def run(self, inputs: graphrt._types.Inputs, outputs: Iterable[str] | None = None, into: dict[str, Any] | None = None) -> dict[str, Any]:
+        """
+        Run the model.
+
+        Args:
+            inputs: a dict by name, a list or tuple in the model's order, or the array itself where there is one input. Arrays are
+                NumPy's or anything with the buffer protocol or DLPack (torch, JAX, CuPy). Their memory is used where it is if it is
+                dense, row-major and aligned, else a copy is. Dtypes must be the model's: only lists and numbers, which have none,
+                are converted. Strings: arrays of str, bytes or objects. Sequences: lists. Optionals: None or the value. Inputs
+                with a default may be left out.
+            outputs: names of those that are wanted; None: all.
+            into: arrays by name that outputs are written into, of exactly their dims. They must not overlap inputs.
+        Returns: outputs by name in the model's order: new NumPy arrays that own their memory, lists, None, or what `into` has.
+        Raises: InvalidArgument (names, dtypes, dims; values that an op refuses), OutOfMemory, DeviceError, Unsupported.
+        """
+
+    def __call__(self, *inputs: Any, **named: Any) -> Any:
+        """
+        Run the model on inputs by position or name; the output itself if there is one, else a tuple in the model's order.
+        """
+
+    def tune(self, inputs: graphrt._types.Inputs, *, seconds: float = 60.0, again: bool = False, progress: Callable[[str, float], bool | None] | None = None) -> dict[str, Any]:
+        """
+        Measure the algorithms that the device's libraries offer at the dims of `inputs`, and keep the fastest in the user's cache, where
+        sessions that are made from now on find it. The device should have nothing else to do.
+
+        Args:
+            seconds: to be spent at most.
+            again: measure what was tuned before, too.
+            progress: called with what is measured and a fraction; False stops.
+        Returns: steps (0: nothing to tune on this device), choices, tuned, known, improved, before_ms, after_ms, stopped, out_of_time.
+        """
+
+    @property
+    def model(self) -> Model:
+        """The model that it runs."""
+
+    @property
+    def device(self) -> str:
+        """The device's name."""
+
+    @property
+    def threads(self) -> int:
+        """
+        CPU threads that one operator may use: what was asked for, or as many as could be made.
+        """
+
+    @property
+    def inputs(self) -> list[graphrt._types.ValueInfo]:
+        """The model's inputs."""
+
+    @property
+    def outputs(self) -> list[graphrt._types.ValueInfo]:
+        """The model's outputs."""
+
+    @property
+    def load_info(self) -> dict[str, Any]:
+        """
+        What becoming ready took: bytes of weights, algorithms found and asked for, warnings.
+        """
+
+    @property
+    def phases(self) -> list[dict[str, Any]]:
+        """What making it ready did and when: name, begin_ms, end_ms."""
+
+class Pool:
+    """The library's pool of contexts; graphrt.Pool is what programs use."""
+
+    def __init__(self, sessions: list, contexts: int, queue: int) -> None: ...
+
+    def run(self, inputs: Any) -> dict[str, Any]:
+        """Submit and wait, without the GIL. Any number of threads at once."""
+
+def compile(model: str | os.PathLike, plan: str | os.PathLike, *, target: str = 'cpu', **options: Any) -> None:
+    """
+    Compile an ONNX file to a plan file, which is written whole or not at all. The same model and options give the same bytes.
+
+    Args:
+        model: path of the ONNX file.
+        plan: path of the plan to be.
+        target: kind of device that it is made for: "cpu", "cuda". No such device is needed.
+        level: how much is optimised, 0 (what execution needs) to 2 (everything, the default).
+        precision: "fp32" (default), "tf32", "fp16", "bf16": what float32 models are computed in.
+        disable_passes: names of optimiser passes to leave out (graphrt.passes()).
+        free_dims: names of symbolic dims of which every use may have a size of its own; "*": all.
+        strict: what breaks a rule of the standard but has one meaning is an error, too.
+        external_weights: leave the weights in a file beside the plan.
+        allow_symlinks: follow symlinks to external data inside a Hugging Face cache.
+        shapes: dims of inputs by name, for algorithms that are chosen now.
+        trust: whose plans may bring code, when a plan is opened: "all", "none" or public keys.
+        progress: called with a phase's name and a fraction from 0 to 1.
+        warning: called with a Finding for what was assumed about the model.
+        cancel: called now and then; True ends the call with Cancelled.
+    Raises: FileError, InvalidModel, Unsupported (lists every such node), InvalidArgument, Cancelled.
+    """
+
+def check(model: str | os.PathLike, device: str = 'cpu', **options: Any) -> list[graphrt._types.Finding]:
+    """
+    Everything that would keep an ONNX file from running on a kind of device, not only the first, and warnings (status "OK"). An
+    empty list means that it runs. Options are compile's.
+
+    Raises: FileError, and what compile raises for its options.
+    """
+
+def device_count(kind: str) -> int:
+    """
+    Devices of a kind ("cuda") in this machine; there may be 0. Starts the kind's driver.
+
+    Raises: DeviceError if there is no such kind, or its module cannot be opened.
+    """
+
+def passes() -> list[str]:
+    """Names of the optimiser's passes in the order in which they run."""
+
+def read_pb(path: str | os.PathLike, kind: str = 'tensor', element_kind: str = 'tensor') -> Any:
+    """
+    The value in one of ONNX's .pb files, which hold a TensorProto, SequenceProto or OptionalProto: `kind` says which.
+
+    Raises: FileError, InvalidModel.
+    """

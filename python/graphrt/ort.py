@@ -1,0 +1,505 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The part of onnxruntime's interface that programs use, over libgraphrt: change `import onnxruntime as ort` to
+`from graphrt import ort`.
+
+What has no counterpart says so: a call that would change results or hand out something else raises NotImplementedError; a setting
+that only tunes onnxruntime's own engine (arenas, execution order, log levels) is kept and has no effect. docs/python.md has the table.
+"""
+
+import contextlib
+import enum
+import os
+import tempfile
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from . import _arrays, _core
+from ._errors import DeviceError, Error, FileError, InternalError, InvalidArgument, InvalidModel, Unsupported
+
+__version__ = _core.version()
+
+# onnxruntime's names for errors.
+Fail = RuntimeException = Error
+InvalidGraph = InvalidProtobuf = InvalidModel
+NoSuchFile = FileError
+NotImplemented = Unsupported  # noqa: A001
+EPFail = DeviceError
+EngineError = InternalError
+
+_PROVIDERS = {"CUDAExecutionProvider": "cuda", "CPUExecutionProvider": "cpu"}
+_TENSOR_TYPES = {"float32": "float", "float64": "double"}
+
+
+def get_all_providers():
+    return list(_PROVIDERS)
+
+
+def get_available_providers():
+    """Those that have a device in this machine, the fastest first."""
+    return [provider for provider, kind in _PROVIDERS.items() if kind == "cpu" or _has(kind)]
+
+
+def _has(kind):
+    try:
+        return _core.device_count(kind) > 0
+    except DeviceError:
+        return False
+
+
+def get_device():
+    return "GPU" if _has("cuda") else "CPU"
+
+
+def get_version_string():
+    return __version__
+
+
+def get_build_info():
+    return f"libgraphrt {__version__}"
+
+
+def _without_effect(*_args, **_kwargs):
+    """Kept for programs that call it; there is nothing to set."""
+
+
+set_default_logger_severity = set_default_logger_verbosity = _without_effect
+enable_telemetry_events = disable_telemetry_events = preload_dlls = _without_effect
+
+
+class GraphOptimizationLevel(enum.IntEnum):
+    ORT_DISABLE_ALL = 0
+    ORT_ENABLE_BASIC = 1
+    ORT_ENABLE_EXTENDED = 2
+    ORT_ENABLE_LAYOUT = 3
+    ORT_ENABLE_ALL = 99
+
+
+class ExecutionMode(enum.IntEnum):
+    ORT_SEQUENTIAL = 0
+    ORT_PARALLEL = 1
+
+
+class ExecutionOrder(enum.IntEnum):
+    DEFAULT = 0
+    PRIORITY_BASED = 1
+    MEMORY_EFFICIENT = 2
+
+
+class SessionOptions:
+    """Used: intra_op_num_threads (threads of an operator; 0: one per physical core), graph_optimization_level,
+    optimized_model_filepath (a plan of libgraphrt is written there), add_free_dimension_override_by_name."""
+
+    def __init__(self):
+        self.intra_op_num_threads = 0
+        self.graph_optimization_level = GraphOptimizationLevel.ORT_ENABLE_ALL
+        self.optimized_model_filepath = ""
+        self.enable_profiling = False
+        # Kept, without effect.
+        self.inter_op_num_threads = 0
+        self.execution_mode = ExecutionMode.ORT_SEQUENTIAL
+        self.execution_order = ExecutionOrder.DEFAULT
+        self.enable_cpu_mem_arena = self.enable_mem_pattern = self.enable_mem_reuse = True
+        self.use_deterministic_compute = False
+        self.use_per_session_threads = True
+        self.log_severity_level, self.log_verbosity_level, self.logid = -1, 0, ""
+        self.profile_file_prefix = "onnxruntime_profile_"
+        self._config = {}
+        self._dims = {}
+        self._providers = []
+
+    def add_session_config_entry(self, key, value):
+        self._config[key] = value
+
+    def get_session_config_entry(self, key):
+        if key not in self._config:
+            raise InvalidArgument(f"no session config entry {key!r} was added")
+        return self._config[key]
+
+    def add_free_dimension_override_by_name(self, name, value):
+        """Runs take no other size for the symbolic dim `name`, and get_inputs shows it."""
+        self._dims[name] = int(value)
+
+    def add_provider(self, name, options=None):
+        self._providers.append((name, dict(options or {})))
+
+    def has_providers(self):
+        return bool(self._providers)
+
+    def register_custom_ops_library(self, path):
+        raise Unsupported(f"{path}: onnxruntime's custom operators are made for onnxruntime; libgraphrt cannot call them")
+
+    def add_initializer(self, name, value):
+        raise Unsupported(f"add_initializer({name!r}): weights come with the model; inputs with a default can be given at a run")
+
+
+class RunOptions:
+    """Used: terminate, which ends runs that have not begun."""
+
+    def __init__(self):
+        self.terminate = False
+        self.log_severity_level, self.log_verbosity_level, self.logid = -1, 0, ""
+        self.only_execute_path_to_fetches = False
+        self._config = {}
+
+    def add_run_config_entry(self, key, value):
+        self._config[key] = value
+
+    def get_run_config_entry(self, key):
+        return self._config[key]
+
+
+class NodeArg:
+    """name, type ("tensor(float)") and shape (numbers, names of symbolic dims) of an input or output."""
+
+    def __init__(self, info, dims):
+        self.name = info.name
+        self.type = _type_text(info)
+        self.shape = [dims.get(dim, dim) for dim in info.shape or ()]
+
+    def __repr__(self):
+        return f"NodeArg(name='{self.name}', type='{self.type}', shape={self.shape})"
+
+    __str__ = __repr__
+
+
+def _tensor_type(dtype):
+    return f"tensor({_TENSOR_TYPES.get(dtype, dtype)})"
+
+
+def _type_text(info):
+    text = _tensor_type(info.dtype)
+    if "sequence" in (info.kind, info.element_kind):
+        text = f"seq({text})"
+    return f"optional({text})" if info.kind == "optional" else text
+
+
+class ModelMetadata:
+    """What the model says about itself, as far as a compiled one keeps it: producer_name. The rest is empty."""
+
+    def __init__(self, info):
+        self.producer_name = info["producer"]
+        self.graph_name = self.description = self.domain = self.graph_description = ""
+        self.version = 0
+        self.custom_metadata_map = {}
+
+
+class OrtDevice:
+    def __init__(self, device_type, device_id=0):
+        self._type, self._id = device_type, device_id
+
+    @staticmethod
+    def make(device_type, device_id=0):
+        return OrtDevice(device_type, device_id)
+
+    cpu = staticmethod(lambda: 0)
+    cuda = staticmethod(lambda: 1)
+
+    def device_type(self):
+        return self._type
+
+    def device_id(self):
+        return self._id
+
+
+def _element_name(element_type):
+    """Our name of a NumPy dtype or of ONNX's number."""
+    if isinstance(element_type, int):
+        for name, number in _arrays._NUMBERS.items():
+            if number == element_type:
+                return name
+        raise InvalidArgument(f"{element_type} is no element type of ONNX")
+    dtype = np.dtype(element_type)
+    name = _arrays._NAMES.get(dtype, dtype.name)
+    return "string" if dtype.kind in "OUS" else name
+
+
+def _only_host(device_type):
+    if str(device_type) not in ("cpu", "cuda_pinned"):
+        raise Unsupported(f"this package allocates no memory on '{device_type}': make the tensor with torch or CuPy and use "
+                          "OrtValue.from_dlpack")
+
+
+class OrtValue:
+    """A tensor, sequence or nothing (an empty optional). NumPy's memory, or that of a DLPack tensor, is used where it is."""
+
+    def __init__(self, value, device="cpu"):
+        self._value, self._device = value, device
+
+    @staticmethod
+    def ortvalue_from_numpy(array, device_type="cpu", device_id=0):
+        _only_host(device_type)
+        return OrtValue(array)
+
+    @staticmethod
+    def ortvalue_from_numpy_with_onnx_type(array, onnx_element_type):
+        dtype = _arrays.numpy_dtype(_element_name(onnx_element_type))
+        return OrtValue(array.view(dtype) if array.dtype.itemsize == dtype.itemsize else array.astype(dtype))
+
+    @staticmethod
+    def ortvalue_from_shape_and_type(shape, element_type=np.float32, device_type="cpu", device_id=0):
+        _only_host(device_type)
+        return OrtValue(np.zeros(shape, _arrays.numpy_dtype(_element_name(element_type))))
+
+    @staticmethod
+    def from_dlpack(data, is_bool_tensor=False):
+        """A tensor of torch, CuPy, JAX ...: on the host or on a GPU, not copied."""
+        kind, number = data.__dlpack_device__()
+        if kind == 2:
+            return OrtValue(data, f"cuda:{number}")
+        array = np.from_dlpack(data)
+        return OrtValue(array.view(np.bool_) if is_bool_tensor else array)
+
+    def numpy(self):
+        if not isinstance(self._value, np.ndarray):
+            raise Fail(f"{self.data_type()} in '{self._device}' is no NumPy array")
+        return self._value
+
+    def __dlpack__(self, **kwargs):
+        return self._value.__dlpack__(**kwargs)
+
+    def __dlpack_device__(self):
+        return self._value.__dlpack_device__()
+
+    def has_value(self):
+        return self._value is not None
+
+    def is_tensor(self):
+        return hasattr(self._value, "shape")
+
+    def is_tensor_sequence(self):
+        return isinstance(self._value, list)
+
+    def is_sparse_tensor(self):
+        return False
+
+    def shape(self):
+        return list(self._value.shape)
+
+    def element_type(self):
+        return _arrays._NUMBERS[_element_name(self._value.dtype)]
+
+    def data_type(self):
+        if isinstance(self._value, list):
+            return f"seq({OrtValue(self._value[0]).data_type()})" if self._value else "seq()"
+        dtype = getattr(self._value, "dtype", None)
+        return _tensor_type(_element_name(dtype)) if isinstance(dtype, np.dtype) else _tensor_type(str(dtype).removeprefix("torch."))
+
+    def device_name(self):
+        return self._device.partition(":")[0]
+
+    def data_ptr(self):
+        return self._value.ctypes.data if isinstance(self._value, np.ndarray) else self._value.data_ptr()
+
+    def tensor_size_in_bytes(self):
+        return self._value.nbytes
+
+    def update_inplace(self, array):
+        self.numpy()[...] = array
+
+
+class IOBinding:
+    """Inputs and outputs that stay bound from run to run."""
+
+    def __init__(self, session):
+        self._session = session
+        self._inputs, self._outputs, self._results = {}, {}, {}
+
+    def bind_cpu_input(self, name, array):
+        self._inputs[name] = array
+
+    def bind_ortvalue_input(self, name, value):
+        self._inputs[name] = value._value
+
+    def bind_input(self, name, device_type, device_id, element_type, shape, buffer_ptr):
+        self._inputs[name] = _pointer(device_type, device_id, element_type, shape, buffer_ptr)
+
+    def bind_output(self, name, device_type="cpu", device_id=0, element_type=None, shape=None, buffer_ptr=None):
+        if buffer_ptr is None:
+            _only_host(device_type)
+            self._outputs[name] = None
+        elif element_type is None or shape is None:
+            raise ValueError("`element_type` and `shape` are to be provided if pre-allocated memory is provided")
+        else:
+            self._outputs[name] = _pointer(device_type, device_id, element_type, shape, buffer_ptr)
+
+    def bind_ortvalue_output(self, name, value):
+        self._outputs[name] = value._value
+
+    def clear_binding_inputs(self):
+        self._inputs.clear()
+
+    def clear_binding_outputs(self):
+        self._outputs.clear()
+        self._results = {}
+
+    synchronize_inputs = synchronize_outputs = _without_effect  # a run returns when all of it is done
+
+    def get_outputs(self):
+        """OrtValues of the outputs in the order in which they were bound."""
+        return [OrtValue(self._results[name]) for name in self._outputs]
+
+    get_outputs_as_ortvaluevector = get_outputs
+
+    def copy_outputs_to_cpu(self):
+        return [_on_host(name, self._results[name]) for name in self._outputs]
+
+
+SessionIOBinding = IOBinding
+
+
+def _on_host(name, value):
+    if isinstance(value, _core.Pointer):
+        raise Unsupported(f"output '{name}' was bound to an address: its owner has it")
+    return value if isinstance(value, (np.ndarray, list, type(None))) else np.array(value.cpu() if hasattr(value, "cpu") else value.get())
+
+
+def _pointer(device_type, device_id, element_type, shape, address):
+    number = _arrays._NUMBERS[_element_name(element_type)]
+    return _core.Pointer(address, number, list(shape), -1 if device_type in ("cpu", "cuda_pinned") else device_id)
+
+
+@contextlib.contextmanager
+def _as_file(source):
+    """A path for a path or a model's bytes."""
+    if not isinstance(source, (bytes, bytearray, memoryview)):
+        yield source
+        return
+    with tempfile.NamedTemporaryFile(suffix=".onnx") as file:
+        file.write(source)
+        file.flush()
+        yield file.name
+
+
+class InferenceSession:
+    """onnxruntime.InferenceSession. Models are .onnx files, their bytes, or plans of graphc.
+
+    Args:
+        path_or_bytes: the model.
+        sess_options: SessionOptions.
+        providers: names, or (name, options), most wanted first; None: all that are available. The first that this machine has is used;
+            operators that a GPU lacks run on the CPU if CPUExecutionProvider is named, too, else they are an error.
+        provider_options: dicts, one for each provider.
+    """
+
+    def __init__(self, path_or_bytes, sess_options=None, providers=None, provider_options=None, **kwargs):
+        self._options = sess_options if sess_options is not None else SessionOptions()
+        if self._options.enable_profiling:
+            raise Unsupported("enable_profiling: use `graphrun bench --profile`")
+        self._source = path_or_bytes
+        self._threads = None
+        self.set_providers(providers, provider_options)
+
+    def set_providers(self, providers=None, provider_options=None):
+        """Make the session anew on other devices."""
+        wanted = list(providers or self._options._providers or get_available_providers())
+        options = list(provider_options or [{}] * len(wanted))
+        chosen = {}
+        for entry, own in zip(wanted, options):
+            name, own = (entry[0], {**own, **entry[1]}) if isinstance(entry, (tuple, list)) else (entry, own)
+            kind = _PROVIDERS.get(name)
+            if kind is None or (kind != "cpu" and not _has(kind)):
+                warnings.warn(f"Specified provider '{name}' is not in available provider names: {get_available_providers()}",
+                              stacklevel=3)
+            else:
+                chosen[name] = {key: str(value) for key, value in own.items()}
+        self._chosen = chosen or {"CPUExecutionProvider": {}}
+        first = next(iter(self._chosen))
+        kind = _PROVIDERS[first]
+        device = kind if kind == "cpu" else f"{kind}:{self._chosen[first].get('device_id', 0)}"
+        fallback = "cpu" if kind != "cpu" and "CPUExecutionProvider" in self._chosen else None
+        self._open(device, fallback)
+
+    def _open(self, device, fallback):
+        level = min(2, int(self._options.graph_optimization_level))
+        source = os.fspath(self._source) if hasattr(self._source, "__fspath__") else self._source
+        plan = self._options.optimized_model_filepath
+        if plan:
+            with _as_file(source) as path:
+                _core.compile(path, plan, target=device.partition(":")[0], level=level)
+            source = plan
+        self._session = _core.Session(source, device, threads=self._options.intra_op_num_threads, fallback=fallback, level=level)
+        self._inputs = [info for info in self._session.inputs if not info.has_default]
+        self._defaults = [info for info in self._session.inputs if info.has_default]
+        self._required = [info.name for info in self._inputs if info.kind != "optional"]
+        self._names = {info.name for info in self._session.inputs}
+        self._output_names = [info.name for info in self._session.outputs]
+
+    def get_inputs(self):
+        return [NodeArg(info, self._options._dims) for info in self._inputs]
+
+    def get_outputs(self):
+        return [NodeArg(info, self._options._dims) for info in self._session.outputs]
+
+    def get_overridable_initializers(self):
+        return [NodeArg(info, self._options._dims) for info in self._defaults]
+
+    def get_modelmeta(self):
+        return ModelMetadata(self._session.model.info)
+
+    def get_providers(self):
+        return list(self._chosen)
+
+    def get_provider_options(self):
+        return {name: dict(options) for name, options in self._chosen.items()}
+
+    def get_session_options(self):
+        return self._options
+
+    enable_fallback = disable_fallback = _without_effect
+
+    def end_profiling(self):
+        raise Unsupported("end_profiling: use `graphrun bench --profile`")
+
+    def io_binding(self):
+        return IOBinding(self)
+
+    def _check_feed(self, feed, run_options):
+        missing = [name for name in self._required if name not in feed]
+        if missing:
+            raise ValueError(f"Required inputs ({missing}) are missing from input feed ({list(feed)}).")
+        if run_options is not None and run_options.terminate:
+            raise Fail("Exiting due to terminate flag being set to true.")
+        for info in self._inputs if self._options._dims else ():
+            for axis, dim in enumerate(info.shape or ()):
+                size = self._options._dims.get(dim)
+                if size is not None and np.shape(feed[info.name])[axis] != size:
+                    raise InvalidArgument(f"'{info.name}' has {np.shape(feed[info.name])[axis]} in dim {axis}, '{dim}', which an override "
+                                          f"of the session's options fixes at {size}")
+
+    def _run(self, names, feed, run_options, into=None):
+        self._check_feed(feed, run_options)
+        results = self._session.run(feed, names, into)
+        return [results[name] for name in names]
+
+    def run(self, output_names, input_feed, run_options=None):
+        """A list of outputs, NumPy arrays or lists of them, in the order of `output_names` (None or []: the model's)."""
+        feed = {name: value._value if isinstance(value, OrtValue) else value for name, value in input_feed.items()}
+        return self._run(list(output_names or self._output_names), feed, run_options)
+
+    def run_with_ort_values(self, output_names, input_dict_ort_values, run_options=None):
+        feed = {name: value._value for name, value in input_dict_ort_values.items()}
+        return [OrtValue(value) for value in self._run(list(output_names or self._output_names), feed, run_options)]
+
+    def run_with_iobinding(self, iobinding, run_options=None):
+        self._check_feed(iobinding._inputs, run_options)
+        into = {name: memory for name, memory in iobinding._outputs.items() if memory is not None}
+        iobinding._results = self._session.run(iobinding._inputs, list(iobinding._outputs), into)
+
+    def run_async(self, output_names, input_feed, callback, user_data, run_options=None):
+        """Return at once; callback(results, user_data, error) is called by another thread: error is "" or what went wrong."""
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(max_workers=os.cpu_count(), thread_name_prefix="graphrt-ort")
+
+        def work():
+            try:
+                results, error = self.run(output_names, input_feed, run_options), ""
+            except Exception as raised:  # noqa: BLE001: it is the callback's to handle
+                results, error = [], str(raised)
+            callback(results, user_data, error)
+
+        self._threads.submit(work)
+
+    def create_ortvalue_from_shape_and_type(self, shape, element_type):
+        return OrtValue.ortvalue_from_shape_and_type(shape, element_type)

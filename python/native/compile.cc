@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "compile.h"
+#include "arrays.h"
+#include "options.h"
+
+#include <nanobind/stl/string.h>
+
+namespace
+{
+void compile(nb::object model, nb::object plan, const std::string &target, nb::kwargs keywords)
+{
+    CompileOptions options(target, keywords);
+    const std::string from = path_of(model), to = path_of(plan);
+    grt_status status;
+    {
+        nb::gil_scoped_release released;
+        status = grt_compile(from.c_str(), &options.raw, to.c_str());
+    }
+    options.finish(status);
+}
+
+nb::list check_model(nb::object model, const std::string &device, nb::kwargs keywords)
+{
+    CompileOptions options(device, keywords);
+    const std::string path = path_of(model);
+    nb::list findings;
+    size_t n = 0;
+    auto each = [](void *user, const grt_finding *finding) {
+        nb::gil_scoped_acquire acquired;
+        ((nb::list *)user)->append(finding_to_python(*finding));
+    };
+    grt_status status;
+    {
+        nb::gil_scoped_release released;
+        status = grt_check_model_with(path.c_str(), &options.raw, each, &findings, &n);
+    }
+    options.finish(status);
+    return findings;
+}
+
+int32_t device_count(const std::string &kind)
+{
+    int32_t count = 0;
+    grt_status status;
+    {
+        nb::gil_scoped_release released;
+        status = grt_device_count(kind.c_str(), &count);
+    }
+    check(status);
+    return count;
+}
+
+nb::list passes()
+{
+    const char *const *names = nullptr;
+    const size_t n = grt_pass_names(&names);
+    nb::list list;
+    for (size_t i = 0; i < n; i++)
+        list.append(names[i]);
+    return list;
+}
+
+/* A file of ONNX's: TensorProto, SequenceProto or OptionalProto. */
+nb::object read_pb(nb::object path, const std::string &kind, const std::string &element_kind)
+{
+    auto of = [](const std::string &name) {
+        return name == "optional"   ? GRT_KIND_OPTIONAL
+               : name == "sequence" ? GRT_KIND_SEQUENCE
+                                    : GRT_KIND_TENSOR;
+    };
+    grt_value *value = nullptr;
+    check(grt_value_read_pb(path_of(path).c_str(), of(kind), of(element_kind), &value));
+    OwnedValue owned(value);
+    return value_to_python(value);
+}
+} // namespace
+
+void compile_bind(nb::module_ &module)
+{
+    module.def(
+        "compile", compile, nb::arg("model"), nb::arg("plan"), nb::kw_only(), nb::arg("target") = "cpu",
+        nb::arg("options"),
+        nb::sig("def compile(model: str | os.PathLike, plan: str | os.PathLike, *, target: str = 'cpu', "
+                "**options: typing.Any) -> None"),
+        "Compile an ONNX file to a plan file, which is written whole or not at all. The same model and "
+        "options give the same bytes.\n\n"
+        "Args:\n"
+        "    model: path of the ONNX file.\n"
+        "    plan: path of the plan to be.\n"
+        "    target: kind of device that it is made for: \"cpu\", \"cuda\". No such device is needed.\n"
+        "    level: how much is optimised, 0 (what execution needs) to 2 (everything, the default).\n"
+        "    precision: \"fp32\" (default), \"tf32\", \"fp16\", \"bf16\": what float32 models are computed "
+        "in.\n"
+        "    disable_passes: names of optimiser passes to leave out (graphrt.passes()).\n"
+        "    free_dims: names of symbolic dims of which every use may have a size of its own; \"*\": all.\n"
+        "    strict: what breaks a rule of the standard but has one meaning is an error, too.\n"
+        "    external_weights: leave the weights in a file beside the plan.\n"
+        "    allow_symlinks: follow symlinks to external data inside a Hugging Face cache.\n"
+        "    shapes: dims of inputs by name, for algorithms that are chosen now.\n"
+        "    trust: whose plans may bring code, when a plan is opened: \"all\", \"none\" or public keys.\n"
+        "    progress: called with a phase's name and a fraction from 0 to 1.\n"
+        "    warning: called with a Finding for what was assumed about the model.\n"
+        "    cancel: called now and then; True ends the call with Cancelled.\n"
+        "Raises: FileError, InvalidModel, Unsupported (lists every such node), InvalidArgument, Cancelled.");
+    module.def("check", check_model, nb::arg("model"), nb::arg("device") = "cpu", nb::arg("options"),
+               nb::sig("def check(model: str | os.PathLike, device: str = 'cpu', **options: typing.Any) -> "
+                       "list[graphrt._types.Finding]"),
+               "Everything that would keep an ONNX file from running on a kind of device, not only the "
+               "first, and warnings (status \"OK\"). An\n"
+               "empty list means that it runs. Options are compile's.\n\n"
+               "Raises: FileError, and what compile raises for its options.");
+    module.def("device_count", device_count, nb::arg("kind"),
+               "Devices of a kind (\"cuda\") in this machine; there may be 0. Starts the kind's driver.\n\n"
+               "Raises: DeviceError if there is no such kind, or its module cannot be opened.");
+    module.def("passes", passes, nb::sig("def passes() -> list[str]"),
+               "Names of the optimiser's passes in the order in which they run.");
+    module.def("read_pb", read_pb, nb::arg("path"), nb::arg("kind") = "tensor",
+               nb::arg("element_kind") = "tensor",
+               nb::sig("def read_pb(path: str | os.PathLike, kind: str = 'tensor', element_kind: str = "
+                       "'tensor') -> typing.Any"),
+               "The value in one of ONNX's .pb files, which hold a TensorProto, SequenceProto or "
+               "OptionalProto: `kind` says which.\n\n"
+               "Raises: FileError, InvalidModel.");
+}

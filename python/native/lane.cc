@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lane.h"
+
+Lane::Lane(const Model &model, grt_session *session)
+    : model_(model), operands_(new Operand[model.inputs.size() + 1]),
+      users_(new Operand[model.outputs.size() + 1]), values_(model.inputs.size()), set_(model.inputs.size()),
+      outputs_(model.outputs.size())
+{
+    grt_context *context = nullptr;
+    check(grt_context_create(session, &context));
+    context_.reset(context);
+    for (size_t i = 0; i < outputs_.size(); i++) {
+        const grt_io_info &info = model.outputs[i].info;
+        outputs_[i].depends = info.kind != GRT_KIND_TENSOR || !array_can_be_written(info.dtype);
+    }
+}
+
+void Lane::forget()
+{
+    for (size_t i = 0; i < set_.size(); i++) {
+        operands_[i].drop();
+        values_[i].reset();
+    }
+    for (size_t i = 0; i < outputs_.size(); i++) {
+        outputs_[i].array.reset();
+        if (outputs_[i].users)
+            users_[i].drop();
+    }
+}
+
+void Lane::bind(const std::vector<nb::handle> &inputs)
+{
+    dims_.clear();
+    for (size_t i = 0; i < inputs.size(); i++) {
+        const grt_io_info &info = model_.inputs[i].info;
+        if (!inputs[i].is_valid() || (inputs[i].is_none() && info.kind != GRT_KIND_OPTIONAL)) {
+            if (set_[i])
+                check(info.kind == GRT_KIND_TENSOR ? grt_context_set_input(get(), i, nullptr)
+                                                   : grt_context_set_input_value(get(), i, nullptr));
+            set_[i] = false;
+        } else if (info.kind == GRT_KIND_TENSOR) {
+            operands_[i].read(inputs[i], info.dtype);
+            const grt_tensor &tensor = operands_[i].tensor;
+            check(grt_context_set_input(get(), i, &tensor));
+            set_[i] = true;
+            dims_.push_back(tensor.rank);
+            dims_.insert(dims_.end(), tensor.dims, tensor.dims + tensor.rank);
+        } else {
+            OwnedValue value = value_from_python(inputs[i], info.kind, info.element_kind, info.dtype);
+            check(grt_context_set_input_value(get(), i, value.get()));
+            values_[i] = std::move(value);
+            set_[i] = true;
+        }
+    }
+}
+
+void Lane::unbind_output(size_t index)
+{
+    if (outputs_[index].bound)
+        check(grt_context_set_output(get(), index, nullptr));
+    outputs_[index].bound = outputs_[index].users = false;
+}
+
+/* Outputs whose dims are known from the last run get an array's memory to be written into: nothing is copied
+ * behind the run. */
+void Lane::bind_outputs(const Wanted &wanted)
+{
+    const bool same = dims_ == last_dims_;
+    for (size_t i = 0; i < outputs_.size(); i++) {
+        Output &output = outputs_[i];
+        output.users = !wanted.bound.empty() && wanted.bound[i].is_valid();
+        if (output.users) {
+            users_[i].write(wanted.bound[i]);
+            check(grt_context_set_output(get(), i, &users_[i].tensor));
+            output.array = wanted.bound[i];
+            output.bound = true;
+        } else if (same && output.known && !output.depends && (wanted.skip.empty() || !wanted.skip[i])) {
+            output.array =
+                array_make(output.tensor.dtype, output.tensor.rank, output.tensor.dims, &output.tensor.data);
+            check(grt_context_set_output(get(), i, &output.tensor));
+            output.bound = true;
+        } else {
+            unbind_output(i);
+        }
+    }
+}
+
+grt_status Lane::execute()
+{
+    nb::gil_scoped_release released;
+    return grt_context_run(get());
+}
+
+/* Dims that were taken from the last run may have depended on data. If the run goes well without them, they
+ * do. */
+grt_status Lane::run_unbound(grt_status status)
+{
+    std::vector<size_t> guessed;
+    for (size_t i = 0; i < outputs_.size(); i++)
+        if (outputs_[i].bound && !outputs_[i].users)
+            guessed.push_back(i);
+    if (guessed.empty())
+        return status;
+    for (size_t i : guessed)
+        unbind_output(i);
+    status = execute();
+    for (size_t i : guessed)
+        outputs_[i].depends = outputs_[i].depends || status == GRT_OK;
+    return status;
+}
+
+/* Output `index` of the run; its dims are kept for the next one. */
+nb::object Lane::result(size_t index)
+{
+    Output &output = outputs_[index];
+    if (output.users)
+        return std::move(output.array);
+    if (output.bound)
+        return array_finish(std::move(output.array), output.tensor.dtype);
+    if (model_.outputs[index].info.kind != GRT_KIND_TENSOR) {
+        grt_value *value = nullptr;
+        check(grt_context_get_output_value(get(), index, &value));
+        OwnedValue owned(value);
+        return value_to_python(value);
+    }
+    check(grt_context_get_output(get(), index, &output.tensor));
+    output.known = true;
+    return array_copy(output.tensor);
+}
+
+nb::object Lane::run(const std::vector<nb::handle> &inputs, const Wanted &wanted)
+{
+    struct Forget {
+        Lane *lane;
+        ~Forget()
+        {
+            lane->forget();
+        }
+    } forget{this};
+    bind(inputs);
+    bind_outputs(wanted);
+    grt_status status = execute();
+    if (status == GRT_STATUS_INVALID_ARGUMENT)
+        status = run_unbound(status);
+    check(status);
+    if (dims_ != last_dims_) {
+        for (Output &output : outputs_)
+            output.known = false;
+        last_dims_ = dims_;
+    }
+    nb::object results = taken(PyDict_New());
+    for (size_t i = 0; i < outputs_.size(); i++)
+        if (wanted.skip.empty() || !wanted.skip[i])
+            if (PyDict_SetItem(results.ptr(), model_.outputs[i].key.ptr(), result(i).ptr()) != 0)
+                throw nb::python_error();
+    return results;
+}

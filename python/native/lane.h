@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A context with what is bound to it for one run. */
+#ifndef GRAPHRT_PYTHON_LANE_H
+#define GRAPHRT_PYTHON_LANE_H
+
+#include "feed.h"
+
+#include <array>
+#include <memory>
+
+/* Outputs of one call: which are wanted, and the memory that the user named. */
+struct Wanted {
+    std::vector<bool> skip;        /* empty: all are wanted */
+    std::vector<nb::object> bound; /* the user's objects; empty: none */
+};
+
+class Lane
+{
+  public:
+    Lane(const Model &model, grt_session *session);
+    /* Binds, runs without the GIL, and gives a dict of the outputs. What it held on to is let go of in every
+     * case. */
+    nb::object run(const std::vector<nb::handle> &inputs, const Wanted &wanted);
+    /* Binds and runs, as tuning wants it. */
+    void bind(const std::vector<nb::handle> &inputs);
+    void forget();
+    grt_context *get() const
+    {
+        return context_.get();
+    }
+
+  private:
+    /* Dims of the outputs at the input dims of the last run. */
+    struct Output {
+        grt_tensor tensor{};
+        bool known = false;   /* `tensor` has the dims at hand */
+        bool depends = false; /* on data: its dims are not known before a run */
+        bool bound = false;
+        bool users = false; /* the memory is the user's */
+        nb::object array;
+    };
+    void bind_outputs(const Wanted &wanted);
+    void unbind_output(size_t index);
+    grt_status execute();
+    grt_status run_unbound(grt_status status);
+    nb::object result(size_t index);
+
+    const Model &model_;
+    OwnedContext context_;
+    std::unique_ptr<Operand[]> operands_, users_;
+    std::vector<OwnedValue> values_;
+    std::vector<bool> set_;
+    std::vector<Output> outputs_;
+    std::vector<int64_t> dims_, last_dims_;
+};
+
+#endif

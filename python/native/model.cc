@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model.h"
+#include "options.h"
+
+#include <algorithm>
+#include <mutex>
+#include <nanobind/stl/string.h>
+
+grt_runtime *runtime()
+{
+    static grt_runtime *process;
+    static std::once_flag once;
+    static grt_status status;
+    std::call_once(once, [] { status = grt_runtime_create(&process); });
+    if (!process)
+        raise_status(status, "the runtime could not be made");
+    return process;
+}
+
+std::string device_kind(const std::string &device)
+{
+    return device.substr(0, device.find(':'));
+}
+
+nb::list phases_list(const grt_phase *phases, size_t n)
+{
+    nb::list list;
+    for (size_t i = 0; i < n; i++) {
+        nb::dict row;
+        row["name"] = phases[i].name;
+        row["begin_ms"] = phases[i].begin_ms;
+        row["end_ms"] = phases[i].end_ms;
+        list.append(row);
+    }
+    return list;
+}
+
+namespace
+{
+/* A library that is newer than this binding may have more kinds. */
+const char *kind_name(grt_kind kind)
+{
+    static const char *const names[] = {"tensor", "sequence", "optional"};
+    return (size_t)kind < sizeof names / sizeof *names ? names[kind] : "unknown";
+}
+
+Port make_port(const grt_io_info &info)
+{
+    Port port{info.name, taken(PyUnicode_InternFromString(info.name)), info, {}};
+    nb::object shape = nb::none();
+    if (info.rank >= 0) {
+        nb::list dims;
+        for (int32_t i = 0; i < info.rank; i++)
+            dims.append(info.dims[i] >= 0 ? nb::object(nb::int_(info.dims[i]))
+                                          : nb::object(nb::str(info.symbols[i])));
+        shape = nb::tuple(dims);
+    }
+    port.described = nb::module_::import_("graphrt._types")
+                         .attr("ValueInfo")(port.key, kind_name(info.kind), kind_name(info.element_kind),
+                                            grt_dtype_name(info.dtype), shape, info.has_default);
+    return port;
+}
+
+template <typename Get> std::vector<Port> ports_of(const grt_model *model, size_t n, Get get)
+{
+    std::vector<Port> ports;
+    for (size_t i = 0; i < n; i++) {
+        grt_io_info info = sized<grt_io_info>();
+        check(get(model, i, &info));
+        ports.push_back(make_port(info));
+    }
+    return ports;
+}
+
+/* Bytes that stay where they are for the time of a call. */
+struct Bytes {
+    explicit Bytes(nb::handle object)
+    {
+        if (PyObject_GetBuffer(object.ptr(), &buffer, PyBUF_SIMPLE) != 0)
+            throw nb::python_error();
+    }
+    ~Bytes()
+    {
+        PyBuffer_Release(&buffer);
+    }
+    Py_buffer buffer;
+};
+
+bool is_path(nb::handle source)
+{
+    return PyUnicode_Check(source.ptr()) || nb::hasattr(source, "__fspath__");
+}
+} // namespace
+
+Model::Model(nb::handle source, const std::string &target, nb::kwargs options)
+{
+    CompileOptions compile(target, options);
+    grt_model *model = nullptr;
+    grt_status status;
+    grt_runtime *process = runtime();
+    if (is_path(source)) {
+        const std::string path = path_of(source);
+        nb::gil_scoped_release released;
+        status = grt_model_open_with(process, path.c_str(), &compile.raw, &model);
+    } else {
+        /* A plan whose bytes are aligned to 4096 would be used where it is, and nothing keeps these alive:
+         * they are moved off. */
+        Bytes bytes(source);
+        const size_t size = (size_t)bytes.buffer.len;
+        nb::gil_scoped_release released;
+        std::vector<char> moved;
+        const char *data = (const char *)bytes.buffer.buf;
+        if ((uintptr_t)data % 4096 == 0) {
+            moved.resize(size + 8);
+            const size_t offset = (uintptr_t)moved.data() % 4096 == 0 ? 8 : 0;
+            std::copy_n(data, size, moved.data() + offset);
+            data = moved.data() + offset;
+        }
+        status = grt_model_open_memory_with(process, data, size, &compile.raw, &model);
+    }
+    model_.reset(model);
+    compile.finish(status);
+    inputs = ports_of(model, grt_model_input_count(model), grt_model_input);
+    outputs = ports_of(model, grt_model_output_count(model), grt_model_output);
+}
+
+nb::list Model::described(const std::vector<Port> &ports) const
+{
+    nb::list list;
+    for (const Port &port : ports)
+        list.append(port.described);
+    return list;
+}
+
+nb::dict Model::info() const
+{
+    auto info = sized<grt_model_info>();
+    check(grt_model_get_info(get(), &info));
+    nb::dict dict;
+#define X(field) dict[#field] = info.field;
+    X(nodes)
+    X(steps)
+    X(parameters)
+    X(weights_bytes)
+    X(arena_bytes)
+    X(flops)
+    X(producer)
+    X(opset)
+    X(target)
+    X(options)
+    X(signer)
+    X(verified)
+#undef X
+    return dict;
+}
+
+nb::list Model::steps() const
+{
+    auto info = sized<grt_model_info>();
+    check(grt_model_get_info(get(), &info));
+    nb::list list;
+    for (int64_t i = 0; i < info.steps; i++) {
+        auto step = sized<grt_step_info>();
+        check(grt_model_step(get(), (size_t)i, &step));
+        nb::dict row;
+        row["op"] = step.op;
+        row["name"] = step.name;
+        row["detail"] = step.detail;
+        row["flops"] = step.flops;
+        list.append(row);
+    }
+    return list;
+}
+
+nb::list Model::phases() const
+{
+    const grt_phase *phases = nullptr;
+    const size_t n = grt_model_phases(get(), &phases);
+    return phases_list(phases, n);
+}
+
+void model_bind(nb::module_ &module)
+{
+    nb::class_<Model>(module, "Model",
+                      "A compiled model: a plan that was opened, or an ONNX model compiled in memory. "
+                      "Immutable; any number of sessions and\n"
+                      "threads may use one.")
+        .def(
+            "__init__",
+            [](Model *self, nb::object source, const std::string &target, nb::kwargs options) {
+                new (self) Model(source, target, options);
+            },
+            nb::arg("source"), nb::kw_only(), nb::arg("target") = "cpu", nb::arg("options"),
+            nb::sig("def __init__(self, source: str | os.PathLike | bytes, *, target: str = 'cpu', "
+                    "**options: typing.Any) -> None"),
+            "Open a plan (.grt) or compile an ONNX model; the content says which it is.\n\n"
+            "Args:\n"
+            "    source: path, or the file's bytes (ONNX models with external data need a path).\n"
+            "    target: kind of device that an ONNX model is compiled for: \"cpu\", \"cuda\".\n"
+            "    **options: as graphrt.compile has them, without what is about the plan's file.\n"
+            "Raises: FileError, InvalidModel, InvalidPlan, Unsupported, Untrusted, DeviceError.")
+        .def_prop_ro(
+            "inputs", [](const Model &self) { return self.described(self.inputs); },
+            nb::sig("def inputs(self) -> list[graphrt._types.ValueInfo]"),
+            "The inputs, in the model's order.")
+        .def_prop_ro(
+            "outputs", [](const Model &self) { return self.described(self.outputs); },
+            nb::sig("def outputs(self) -> list[graphrt._types.ValueInfo]"),
+            "The outputs, in the model's order.")
+        .def_prop_ro("info", &Model::info, nb::sig("def info(self) -> dict[str, typing.Any]"),
+                     "Figures: nodes, steps, parameters, weights_bytes, arena_bytes, flops, producer, opset, "
+                     "target, options, ...\n"
+                     "Sizes in bytes; flops and arena_bytes at the default shapes (unknown dims taken as 1).")
+        .def_prop_ro("steps", &Model::steps, nb::sig("def steps(self) -> list[dict[str, typing.Any]]"),
+                     "The executable steps in order: op, name (source nodes), detail, flops.")
+        .def_prop_ro("phases", &Model::phases, nb::sig("def phases(self) -> list[dict[str, typing.Any]]"),
+                     "What opening did and when: name, begin_ms, end_ms.");
+}

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "session.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+Session::Session(nb::object model, std::string device, int32_t threads, nb::object fallback)
+    : model_object_(std::move(model)), model_(nb::cast<const Model *>(model_object_)),
+      device_(std::move(device))
+{
+    auto options = sized<grt_session_options>();
+    options.threads = threads;
+    std::string text;
+    if (!fallback.is_none()) {
+        text = nb::cast<std::string>(fallback);
+        options.fallback = text.c_str();
+    }
+    grt_session *session = nullptr;
+    grt_status status;
+    {
+        nb::gil_scoped_release released;
+        status = grt_session_create(model_->get(), device_.c_str(), &options, &session);
+    }
+    check(status);
+    session_.reset(session);
+}
+
+std::unique_ptr<Lane> Session::take()
+{
+    {
+        std::lock_guard<std::mutex> lock(mutex_);
+        if (!idle_.empty()) {
+            std::unique_ptr<Lane> lane = std::move(idle_.back());
+            idle_.pop_back();
+            return lane;
+        }
+    }
+    return std::make_unique<Lane>(*model_, get());
+}
+
+void Session::give(std::unique_ptr<Lane> lane)
+{
+    std::lock_guard<std::mutex> lock(mutex_);
+    idle_.push_back(std::move(lane));
+}
+
+nb::object Session::run_ordered(const std::vector<nb::handle> &inputs, const Wanted &wanted)
+{
+    struct Lease {
+        Session *session;
+        std::unique_ptr<Lane> lane;
+        ~Lease()
+        {
+            session->give(std::move(lane));
+        }
+    } lease{this, take()};
+    return lease.lane->run(inputs, wanted);
+}
+
+nb::object Session::run(nb::handle inputs, nb::handle outputs, nb::handle into)
+{
+    std::vector<nb::handle> ordered;
+    feed_order(*model_, inputs, ordered);
+    Wanted wanted;
+    if (!outputs.is_none()) {
+        wanted.skip.assign(model_->outputs.size(), true);
+        for (nb::handle name : outputs)
+            wanted.skip[port_index(model_->outputs, name, "output")] = false;
+    }
+    if (!into.is_none()) {
+        wanted.bound.resize(model_->outputs.size());
+        for (auto [name, array] : nb::cast<nb::dict>(into))
+            wanted.bound[port_index(model_->outputs, name, "output")] = nb::borrow(array);
+    }
+    return run_ordered(ordered, wanted);
+}
+
+nb::object Session::call(nb::args positional, nb::kwargs named)
+{
+    std::vector<nb::handle> ordered;
+    feed_order(*model_, positional, ordered);
+    for (auto [name, value] : named) {
+        nb::handle &place = ordered[port_index(model_->inputs, name, "input")];
+        if (place.is_valid())
+            raise_invalid("input '" + nb::cast<std::string>(name) + "' is given twice");
+        place = value;
+    }
+    nb::object results = run_ordered(ordered, Wanted());
+    nb::object values = taken(PyDict_Values(results.ptr()));
+    if (PyList_Size(values.ptr()) == 1)
+        return values[nb::int_(0)];
+    return nb::tuple(values);
+}
+
+nb::dict Session::load_info() const
+{
+    auto info = sized<grt_load_info>();
+    check(grt_session_get_load(get(), &info));
+    nb::dict dict;
+#define X(field) dict[#field] = info.field;
+    X(device)
+    X(passes)
+    X(cache_hits)
+    X(cache_misses)
+    X(heuristics)
+    X(searches)
+    X(host_bytes)
+    X(peer_bytes)
+    X(read_bytes)
+    X(pinned_bytes)
+    X(warnings)
+    X(plan_rows)
+    X(plan_hits)
+    X(rejected)
+    X(plan_note)
+#undef X
+    return dict;
+}
+
+namespace
+{
+/* A progress function of Python's; false from it, or an exception, asks to stop. */
+struct Progress {
+    nb::object call;
+    std::exception_ptr raised;
+    static bool report(void *user, const char *what, double fraction)
+    {
+        auto *self = (Progress *)user;
+        nb::gil_scoped_acquire acquired;
+        try {
+            nb::object answer = self->call(what, fraction);
+            return answer.is_none() || nb::cast<bool>(answer);
+        } catch (...) {
+            self->raised = std::current_exception();
+            return false;
+        }
+    }
+};
+
+nb::dict report_dict(const grt_tune_report &report)
+{
+    nb::dict dict;
+#define X(field) dict[#field] = report.field;
+    X(steps)
+    X(choices)
+    X(tuned)
+    X(known)
+    X(improved)
+    X(before_ms)
+    X(after_ms)
+    X(stopped)
+    X(out_of_time)
+#undef X
+    return dict;
+}
+} // namespace
+
+nb::dict Session::tune(nb::handle inputs, double seconds, bool again, nb::object progress)
+{
+    std::vector<nb::handle> ordered;
+    feed_order(*model_, inputs, ordered);
+    Lane lane(*model_, get());
+    lane.bind(ordered);
+    Progress callback{progress, {}};
+    auto options = sized<grt_tune_options>();
+    options.seconds = seconds;
+    options.again = again;
+    if (!progress.is_none()) {
+        options.progress = Progress::report;
+        options.user = &callback;
+    }
+    auto report = sized<grt_tune_report>();
+    grt_status status;
+    {
+        nb::gil_scoped_release released;
+        status = grt_context_tune(lane.get(), &options, &report);
+    }
+    if (callback.raised)
+        std::rethrow_exception(callback.raised);
+    check(status);
+    return report_dict(report);
+}
+
+static nb::list session_phases(const Session &self)
+{
+    const grt_phase *phases = nullptr;
+    const size_t n = grt_session_phases(self.get(), &phases);
+    return phases_list(phases, n);
+}
+
+static nb::object model_of(nb::object source, const std::string &device, nb::kwargs options)
+{
+    if (!nb::isinstance<Model>(source)) {
+        if (!options.contains("target"))
+            options["target"] = device_kind(device);
+        return nb::type<Model>()(source, **options);
+    }
+    if (options.size() > 0)
+        raise_invalid("options for compiling belong to graphrt.Model, as the model is one already");
+    return source;
+}
+
+void session_bind(nb::module_ &module)
+{
+    nb::class_<Session>(
+        module, "Session",
+        "A model on a device, ready to run. Any number of threads may run it at once: each run in flight has "
+        "a context of its\n"
+        "own, which is kept for the next one. The GIL is free while a model is opened, made ready and run.")
+        .def(
+            "__init__",
+            [](Session *self, nb::object model, const std::string &device, int32_t threads,
+               nb::object fallback, nb::kwargs options) {
+                new (self) Session(model_of(model, device, options), device, threads, fallback);
+            },
+            nb::arg("model"), nb::arg("device") = "cpu", nb::kw_only(), nb::arg("threads") = 0,
+            nb::arg("fallback") = nb::none(), nb::arg("options"),
+            nb::sig("def __init__(self, model: str | os.PathLike | bytes | Model, device: str = 'cpu', *, "
+                    "threads: int = 0, "
+                    "fallback: str | None = None, **options: typing.Any) -> None"),
+            "Make a model ready on a device.\n\n"
+            "Args:\n"
+            "    model: path of a plan or ONNX model, its bytes, or a graphrt.Model.\n"
+            "    device: \"cpu\", \"cuda:0\", ...\n"
+            "    threads: CPU threads of one operator, at most 1024; 0: one per physical core. With several "
+            "Python threads that run at\n"
+            "        once, 1 is best.\n"
+            "    fallback: \"cpu\": ops that the device lacks run there; None: they are an error that lists "
+            "them.\n"
+            "    **options: for ONNX models, as graphrt.compile has them.\n"
+            "Raises: what graphrt.Model raises; DeviceError (names the devices that exist), Unsupported "
+            "(lists every op without a\n"
+            "    kernel), OutOfMemory.")
+        .def("run", &Session::run, nb::arg("inputs"), nb::arg("outputs") = nb::none(),
+             nb::arg("into") = nb::none(),
+             nb::sig("def run(self, inputs: graphrt._types.Inputs, outputs: collections.abc.Iterable[str] | "
+                     "None = None, into: dict[str, "
+                     "typing.Any] | None = None) -> dict[str, typing.Any]"),
+             "Run the model.\n\n"
+             "Args:\n"
+             "    inputs: a dict by name, a list or tuple in the model's order, or the array itself where "
+             "there is one input. Arrays are\n"
+             "        NumPy's or anything with the buffer protocol or DLPack (torch, JAX, CuPy). Their "
+             "memory is used where it is if it is\n"
+             "        dense, row-major and aligned, else a copy is. Dtypes must be the model's: only lists "
+             "and numbers, which have none,\n"
+             "        are converted. Strings: arrays of str, bytes or objects. Sequences: lists. Optionals: "
+             "None or the value. Inputs\n"
+             "        with a default may be left out.\n"
+             "    outputs: names of those that are wanted; None: all.\n"
+             "    into: arrays by name that outputs are written into, of exactly their dims. They must not "
+             "overlap inputs.\n"
+             "Returns: outputs by name in the model's order: new NumPy arrays that own their memory, lists, "
+             "None, or what `into` has.\n"
+             "Raises: InvalidArgument (names, dtypes, dims; values that an op refuses), OutOfMemory, "
+             "DeviceError, Unsupported.")
+        .def("__call__", &Session::call, nb::arg("inputs"), nb::arg("named"),
+             nb::sig("def __call__(self, *inputs: typing.Any, **named: typing.Any) -> typing.Any"),
+             "Run the model on inputs by position or name; the output itself if there is one, else a tuple "
+             "in the model's order.")
+        .def("tune", &Session::tune, nb::arg("inputs"), nb::kw_only(), nb::arg("seconds") = 60.0,
+             nb::arg("again") = false, nb::arg("progress") = nb::none(),
+             nb::sig("def tune(self, inputs: graphrt._types.Inputs, *, seconds: float = 60.0, again: bool = "
+                     "False, progress: "
+                     "collections.abc.Callable[[str, float], bool | None] | None = None) -> dict[str, "
+                     "typing.Any]"),
+             "Measure the algorithms that the device's libraries offer at the dims of `inputs`, and keep the "
+             "fastest in the user's cache, where\n"
+             "sessions that are made from now on find it. The device should have nothing else to do.\n\n"
+             "Args:\n"
+             "    seconds: to be spent at most.\n"
+             "    again: measure what was tuned before, too.\n"
+             "    progress: called with what is measured and a fraction; False stops.\n"
+             "Returns: steps (0: nothing to tune on this device), choices, tuned, known, improved, "
+             "before_ms, after_ms, stopped, out_of_time.")
+        .def_prop_ro("model", &Session::model, nb::sig("def model(self) -> Model"), "The model that it runs.")
+        .def_prop_ro("device", &Session::device, "The device's name.")
+        .def_prop_ro(
+            "threads", [](const Session &self) { return grt_session_threads(self.get()); },
+            "CPU threads that one operator may use: what was asked for, or as many as could be made.")
+        .def_prop_ro(
+            "inputs",
+            [](const Session &self) { return self.native_model().described(self.native_model().inputs); },
+            nb::sig("def inputs(self) -> list[graphrt._types.ValueInfo]"), "The model's inputs.")
+        .def_prop_ro(
+            "outputs",
+            [](const Session &self) { return self.native_model().described(self.native_model().outputs); },
+            nb::sig("def outputs(self) -> list[graphrt._types.ValueInfo]"), "The model's outputs.")
+        .def_prop_ro("load_info", &Session::load_info,
+                     nb::sig("def load_info(self) -> dict[str, typing.Any]"),
+                     "What becoming ready took: bytes of weights, algorithms found and asked for, warnings.")
+        .def_prop_ro("phases", session_phases, nb::sig("def phases(self) -> list[dict[str, typing.Any]]"),
+                     "What making it ready did and when: name, begin_ms, end_ms.");
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* graphrt.Session: a model on a device, and as many contexts as run at once. */
+#ifndef GRAPHRT_PYTHON_SESSION_H
+#define GRAPHRT_PYTHON_SESSION_H
+
+#include "lane.h"
+
+#include <mutex>
+
+class Session
+{
+  public:
+    Session(nb::object model, std::string device, int32_t threads, nb::object fallback);
+    nb::object run(nb::handle inputs, nb::handle outputs, nb::handle into);
+    nb::object call(nb::args positional, nb::kwargs named);
+    nb::dict load_info() const;
+    nb::dict tune(nb::handle inputs, double seconds, bool again, nb::object progress);
+    nb::object model() const
+    {
+        return model_object_;
+    }
+    const Model &native_model() const
+    {
+        return *model_;
+    }
+    grt_session *get() const
+    {
+        return session_.get();
+    }
+    const std::string &device() const
+    {
+        return device_;
+    }
+    /* What Python may find circles through. */
+    nb::object model_object_;
+
+  private:
+    std::unique_ptr<Lane> take();
+    void give(std::unique_ptr<Lane> lane);
+    nb::object run_ordered(const std::vector<nb::handle> &inputs, const Wanted &wanted);
+
+    const Model *model_;
+    std::string device_;
+    OwnedSession session_;
+    std::mutex mutex_;
+    std::vector<std::unique_ptr<Lane>> idle_;
+};
+
+void session_bind(nb::module_ &module);
+
+#endif

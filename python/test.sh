@@ -1,0 +1,126 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Builds the Python package out of a build directory's library and tests the wheel as its users get it: installed into a fresh virtual
+# environment, without a compiler in PATH. usage: python/test.sh BUILD-DIR
+#
+# Uses $GRT_PYTHON3, else python3 (3.11 or later, with venv and Python.h), and besides a Python of 3.12 or later if there is one, for the wheel
+# of the stable ABI. Fetches from PyPI what python/requirements/*.txt pin, into BUILD-DIR/python. Where that cannot be done it
+# says why and ends with 77: skipped. The last line is the totals.
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+build=$(cd "${1:?usage: test.sh BUILD-DIR}" && pwd) || exit 1
+work=$build/python
+mkdir -p "$work"
+passed=0 failed=0 skipped=0
+unset PYTHONPATH PYTHONHOME MAKEFLAGS MAKELEVEL
+
+skip() { echo "skipped: Python package: $1" && exit 77; }
+check() # NAME COMMAND...
+{
+    local name=$1
+    shift
+    if "$@" >"$work/out" 2>&1; then
+        passed=$((passed + 1)) && echo "ok: $name"
+    else
+        failed=$((failed + 1)) && echo "FAILED: $name" && tail -n 30 "$work/out" | sed 's/^/    /'
+        return 1
+    fi
+}
+# Virtual environments and extension modules can be made with it.
+suits()
+{
+    "$1" -c 'import sys, sysconfig, os, venv, ensurepip
+sys.exit(sys.version_info < tuple(map(int, sys.argv[1].split("."))) or not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' "$2" 2>/dev/null
+}
+# A later Python beside the default one, whose wheel is another one.
+stable_python()
+{
+    local candidate
+    suits "$python" 3.12 && return 1
+    for candidate in python3.14 python3.13 python3.12 "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.1[2-9]*/bin/python3; do
+        suits "$candidate" 3.12 && echo "$candidate" && return
+    done
+    return 1
+}
+# fetch VENV REQUIREMENTS: what is pinned, and nothing else. A network that is not there is no failure.
+fetch()
+{
+    if ! "$1/bin/pip" --disable-pip-version-check install --quiet --require-hashes --only-binary :all: -r "$here/requirements/$2" >"$work/pip.log" 2>&1; then
+        grep -qiE 'from versions: none|connection|resolution|network|timed out|max retries|proxy' "$work/pip.log" && ! grep -q 'DO NOT MATCH' "$work/pip.log" &&
+            skip "PyPI cannot be reached ($(tail -n 1 "$work/pip.log" | cut -c 1-120))"
+        cat "$work/pip.log"
+        return 1
+    fi
+    echo "fetched from PyPI: $("$1/bin/pip" freeze --all 2>/dev/null | grep -vE '^(pip|setuptools)==' | tr '\n' ' ')"
+}
+# make_wheel PYTHON DIRECTORY
+make_wheel()
+{
+    rm -rf "$2/build-venv" "$2/wheel" && mkdir -p "$2/wheel" && "$1" -m venv "$2/build-venv" && fetch "$2/build-venv" build.txt || return 1
+    PATH=$2/build-venv/bin:$PATH GRAPHRT_BUILD=$build check "$(basename "$2"): wheel" "$2/build-venv/bin/python" -m build --wheel --no-isolation \
+        --config-setting=build-dir="$2/cmake" --outdir "$2/wheel" "$here"
+}
+small_and_tagged()
+{
+    local wheel size
+    wheel=$(echo "$1"/wheel/*.whl)
+    size=$(stat -c %s "$wheel")
+    echo "$wheel: $size bytes"
+    [[ $wheel == *-manylinux_2_*_x86_64.whl ]] && ((size <= 25 * 1000 * 1000))
+}
+# install DIRECTORY PYTHON: no compiler can be found meanwhile.
+install()
+{
+    rm -rf "$1/venv" && "$2" -m venv "$1/venv" && fetch "$1/venv" test.txt || return 1
+    PATH=$1/venv/bin check "$(basename "$1"): pip install $(cd "$1/wheel" && echo *.whl)" "$1/venv/bin/pip" --disable-pip-version-check install --no-deps \
+        --no-index "$1"/wheel/*.whl
+}
+# The first program of docs/python.md.
+five_lines()
+{
+    awk '/^```python$/ { on = 1; next } /^```$/ { if (on) exit } on' "$here/../docs/python.md" >"$work/five.py"
+    [ "$(wc -l <"$work/five.py")" = 5 ] && (cd "$here/.." && PATH=$1/venv/bin "$1/venv/bin/python" "$work/five.py") | tee "$work/five.out" &&
+        grep -q '99.3' "$work/five.out"
+}
+# pytest's totals, added to ours. What is expected to fail counts as skipped.
+run_tests() # DIRECTORY FILE...
+{
+    local directory=$1 last key n
+    shift
+    (cd "$here/tests" && PATH=$directory/venv/bin "$directory/venv/bin/python" -m pytest -q -p no:cacheprovider -W ignore::RuntimeWarning \
+        --tb=short "$@") >"$work/pytest.log" 2>&1
+    grep -E '^(FAILED|ERROR)|^E  ' "$work/pytest.log" | cut -c 1-300
+    last=$(tail -n 1 "$work/pytest.log")
+    [[ $last == *passed* ]] || { failed=$((failed + 1)) && tail -n 20 "$work/pytest.log"; }
+    while read -r n key; do
+        case $key in
+        passed) passed=$((passed + n)) ;;
+        failed | error | errors | xpassed) failed=$((failed + n)) ;;
+        skipped | xfailed) skipped=$((skipped + n)) ;;
+        esac
+    done < <(grep -oE '[0-9]+ [a-z]+' <<<"$last" | grep -vE 'warning|deselected')
+    echo "$(basename "$directory"): $last"
+}
+
+python=${GRT_PYTHON3:-$(command -v python3)}
+suits "$python" 3.11 || skip "needs Python 3.11 or later with venv and Python.h (python3-venv, python3-dev)"
+first=$work/$("$python" -c 'import sys; print("cp%d%d" % sys.version_info[:2])')
+mkdir -p "$first"
+if make_wheel "$python" "$first" && install "$first" "$python"; then
+    check "the wheel has at most 25 MB and a manylinux tag" small_and_tagged "$first"
+    check "digits in five lines" five_lines "$first"
+    run_tests "$first"
+else
+    failed=$((failed + 1))
+fi
+if later=$(stable_python); then
+    mkdir -p "$work/abi3"
+    if make_wheel "$later" "$work/abi3" && install "$work/abi3" "$later"; then
+        check "digits in five lines, $("$later" -V)" five_lines "$work/abi3"
+        run_tests "$work/abi3" test_session.py test_arrays.py test_pool.py test_ort.py
+    else
+        failed=$((failed + 1))
+    fi
+fi
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" = 0 ]

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""graphrt.ort beside onnxruntime: the programs of ort_programs.py give the same with either."""
+import graphrt.ort
+import numpy as np
+import onnx
+import pytest
+from conftest import info, linear, model
+from onnx import TensorProto, helper
+from ort_programs import PROGRAMS
+
+FLOAT = TensorProto.FLOAT
+
+
+def default_model():
+    return model([helper.make_node("Add", ["x", "b"], ["y"])], [info("x", FLOAT, [2, 4]), info("b", FLOAT, [1])], [info("y", FLOAT, [2, 4])],
+                 [helper.make_tensor("b", FLOAT, [1], [10])])
+
+
+def pieces_model():
+    return model([helper.make_node("SplitToSequence", ["x"], ["s"], axis=0)], [info("x", FLOAT, ["N", 4])],
+                 [helper.make_tensor_sequence_value_info("s", FLOAT, None)])
+
+
+MODELS = {
+    "linear": linear(),
+    "two": model([helper.make_node("Neg", ["x"], ["a"]), helper.make_node("Exp", ["x"], ["b"])], [info("x", FLOAT, ["N", 4])],
+                 [info("a", FLOAT, ["N", 4]), info("b", FLOAT, ["N", 4])]),
+    "add": model([helper.make_node("Add", ["p", "q"], ["y"])], [info("p", FLOAT, [2, 4]), info("q", FLOAT, [2, 4])],
+                 [info("y", FLOAT, [2, 4])]),
+    "half": model([helper.make_node("Neg", ["x"], ["y"])], [info("x", TensorProto.FLOAT16, [2, 4])], [info("y", TensorProto.FLOAT16, [2, 4])]),
+    "mixed": model([helper.make_node("Abs", ["i"], ["a"]), helper.make_node("Not", ["c"], ["d"]),
+                    helper.make_node("Cast", ["i"], ["e"], to=TensorProto.DOUBLE)],
+                   [info("i", TensorProto.INT64, [2]), info("c", TensorProto.BOOL, [2])],
+                   [info("a", TensorProto.INT64, [2]), info("d", TensorProto.BOOL, [2]), info("e", TensorProto.DOUBLE, [2])]),
+    "text": model([helper.make_node("Concat", ["x", "x"], ["y"], axis=0)], [info("x", TensorProto.STRING, [2])],
+                  [info("y", TensorProto.STRING, [4])]),
+    "pieces": pieces_model(),
+    "default": default_model(),
+}
+
+
+def same(ours, theirs):
+    if isinstance(theirs, (list, tuple)):
+        return len(ours) == len(theirs) and all(map(same, ours, theirs))
+    if isinstance(theirs, np.ndarray):
+        return ours.dtype == theirs.dtype and ours.shape == theirs.shape and (
+            np.array_equal(ours, theirs) if theirs.dtype == object else np.allclose(ours, theirs, rtol=1e-5))
+    return ours == theirs
+
+
+@pytest.mark.parametrize("run", PROGRAMS, ids=lambda run: run.__name__)
+def test_program(run, tmp_path):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    onnxruntime.set_default_logger_severity(4)
+    (tmp_path / "ours").mkdir()
+    (tmp_path / "theirs").mkdir()
+    theirs = run(onnxruntime, tmp_path / "theirs", MODELS)
+    assert theirs is not None
+    ours = run(graphrt.ort, tmp_path / "ours", MODELS)
+    assert same(ours, theirs), f"{ours} instead of {theirs}"
+
+
+def test_what_cannot_be_done_says_so(tmp_path):
+    options = graphrt.ort.SessionOptions()
+    options.enable_profiling = True
+    session = graphrt.ort.InferenceSession(MODELS["linear"])
+    for refused in (lambda: options.register_custom_ops_library("x.so"), lambda: options.add_initializer("w", None),
+                    lambda: graphrt.ort.InferenceSession(MODELS["linear"], options), session.end_profiling,
+                    lambda: graphrt.ort.OrtValue.ortvalue_from_numpy(np.zeros(1), "cuda"),
+                    lambda: session.io_binding().bind_output("y", "cuda")):
+        with pytest.raises(NotImplementedError):
+            refused()
+
+
+def test_providers_that_are_not_here_are_warned_of():
+    with pytest.warns(UserWarning, match="NonsenseExecutionProvider"):
+        session = graphrt.ort.InferenceSession(MODELS["linear"], providers=["NonsenseExecutionProvider", "CPUExecutionProvider"])
+    assert session.get_providers() == ["CPUExecutionProvider"]
+
+
+def test_errors_have_onnxruntimes_names():
+    session = graphrt.ort.InferenceSession(MODELS["linear"])
+    with pytest.raises(graphrt.ort.InvalidArgument):
+        session.run(["none"], {"x": np.zeros((1, 4), np.float32)})
+    with pytest.raises(graphrt.ort.NoSuchFile):
+        graphrt.ort.InferenceSession("none.onnx")
+    with pytest.raises(graphrt.ort.Fail):
+        graphrt.ort.InferenceSession(onnx.ModelProto().SerializeToString() + b"x")
+
+
+def test_extended_dtypes_come_as_ml_dtypes():
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    value = graphrt.ort.OrtValue.ortvalue_from_shape_and_type([2], TensorProto.BFLOAT16)
+    assert value.numpy().dtype == ml_dtypes.bfloat16 and value.data_type() == "tensor(bfloat16)"
