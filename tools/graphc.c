@@ -16,9 +16,7 @@
 
 const char *const tool_name = "graphc";
 
-/* ---- check
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- check ---- */
 
 typedef struct check_request {
     const char *model;
@@ -108,8 +106,7 @@ static int check_command(const tool_command *command, int argc, char **argv)
     return option_given(command, r.model) ? check(&r) : EXIT_BAD;
 }
 
-/* ---- inspect
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- inspect ---- */
 
 typedef struct inspect_request {
     const char *model, *trust;

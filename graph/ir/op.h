@@ -5,8 +5,8 @@
 
 #include "graph/ir/ir.h"
 
-/* ---- inference
- * ---------------------------------------------------------------------------------------------------- A rule
+/* ---- inference ----
+ * A rule
  * sees types only, never ir_nodes: the compiler calls it with symbolic dims, the runtime with concrete ones
  * (for shapes that depend on data). So one rule is the whole truth about an op's output shapes. */
 typedef struct infer {
@@ -65,9 +65,7 @@ grt_status infer_same_as_first(infer *inf); /* out[0] has the type and shape of 
 grt_status infer_elementwise(infer *inf);   /* all inputs of one dtype, broadcast; out[0] of that dtype */
 grt_status infer_comparison(infer *inf);    /* the same, out[0] is bool */
 
-/* ---- rows
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- rows ---- */
 
 typedef struct op_attr {
     const char *name;
@@ -124,7 +122,7 @@ typedef struct op_table {
     const op_row *rows;
     size_t n;
 } op_table;
-/* In graph/ops/<file>.c, last thing: OP_TABLE(file, rows). The list in graph/ops/sources.mk makes it known.
+/* In graph/ops/<file>.c, last thing: OP_TABLE(file, rows). The list in graph/sources.mk makes it known.
  */
 #define OP_TABLE(file, row_array) \
     const op_table grt_ops_##file = {row_array, sizeof(row_array) / sizeof *(row_array)}

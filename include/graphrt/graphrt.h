@@ -186,7 +186,7 @@ GRT_API GRT_MUST_USE grt_status grt_runtime_set_algo_cache(grt_runtime *runtime,
  * with default options for the CPU. The file must not be modified while the model lives (another one may take its name).
  * Errors: IO, INVALID_PLAN, INVALID_MODEL, UNSUPPORTED, OUT_OF_MEMORY. */
 GRT_API GRT_MUST_USE grt_status grt_model_open(grt_runtime *runtime, const char *path, grt_model **out_model);
-/* The same with an ONNX model compiled as the options say (section 3), NULL: as above. `target` is the kind of device that sessions are for:
+/* The same with an ONNX model compiled as the options say (section 4), NULL: as above. `target` is the kind of device that sessions are for:
  * a model that was compiled for another runs, but not as fast. What is about the plan's file (external_weights, devices, choices)
  * is INVALID_ARGUMENT here. A plan is opened as it is; what it may bring is for `trust` to say. Errors: also DEVICE, if there is no such
  * kind, and UNTRUSTED. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See algo_cache.h. */
+/* See cache.h. */
 #include "src/algos/cache.h"
 
 #include "src/algos/db.h"

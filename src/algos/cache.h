@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The cache of algorithms in memory: a map of the file's rows (algo_db.h), and what this process added to it.
+/* The cache of algorithms in memory: a map of the file's rows (db.h), and what this process added to it.
  *
  * Sessions load it before their kernels are created and save it afterwards; the file is never touched while a
  * library is asked or a kernel runs. Whatever is wrong with the file becomes a warning, never a failure:
@@ -36,7 +36,7 @@ bool grt_algo_cache_is_tuned(grt_algo_cache *cache, const char *key);
 
 /* Choices that come with a plan: kernels find them before what the file has, and they never go into the file.
  * What the file has from measuring counts more than what a plan has from a heuristic. Of two plans that
- * differ the one added last counts. See algo_overlay.h for which devices they serve. */
+ * differ the one added last counts. See overlay.h for which devices they serve. */
 struct grt_algo_row;
 void grt_algo_cache_add_plan(grt_algo_cache *cache, const struct grt_algo_row *rows, size_t n);
 /* Why choices of plans were passed over, once that has happened: they were made with another version of a

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See algo_db.h. */
+/* See db.h. */
 #define _GNU_SOURCE /* secure_getenv */
 #include "src/algos/db.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See algo_overlay.h. */
+/* See overlay.h. */
 #include "src/algos/overlay.h"
 
 #include "backends/algos.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See plan_tuning.h. The section is the last one of a file, so that the rest need not move when it changes.
+/* See tuning.h. The section is the last one of a file, so that the rest need not move when it changes.
  */
 #include "src/algos/tuning.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The TUNING section of a plan file: choices of algorithms that come with the plan, in the terms of the cache
- * (algo_db.h). `made` and `rejected` are not kept: the same choices give the same bytes, whenever they were
+ * (db.h). `made` and `rejected` are not kept: the same choices give the same bytes, whenever they were
  * made. */
 #ifndef GRT_SRC_ALGOS_TUNING_H
 #define GRT_SRC_ALGOS_TUNING_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* META: protobuf messages to the structures of src/plan/plan.h. Sizes are checked here, what indices point at
- * in plan_check.c. */
+ * in check.c. */
 #include "src/plan/format.h"
 
 #include "proto/plan.pb-c.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See plan_source.h. */
+/* See source.h. */
 #include "src/plan/source.h"
 
 #include "src/base/checked.h"

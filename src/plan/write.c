@@ -13,8 +13,7 @@
 #include <unistd.h>
 #include <unistd.h>
 
-/* ---- messages
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- messages ---- */
 
 typedef struct encoder {
     const grt_plan *plan;
@@ -252,8 +251,7 @@ static void *encode(const grt_plan *plan, const uint64_t *offsets, Grt__Plan__Ex
     return bytes;
 }
 
-/* ---- where weights go
- * ---------------------------------------------------------------------------------------------- */
+/* ---- where weights go ---- */
 
 typedef struct stored {
     struct {

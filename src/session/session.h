@@ -43,7 +43,7 @@ struct grt_session {
     grt_session_text *_Atomic warnings; /* of the cache of algorithms, as they were told last; NULL: never */
 };
 
-/* How a session is made; see session_group.c. */
+/* How a session is made; see group.c. */
 typedef struct grt_session_how {
     int32_t threads;        /* of one operator */
     int32_t create_threads; /* that create kernels */

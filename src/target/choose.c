@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See plan_choose.h. The kernels do the choosing: they are created and reshaped on a device that is only
+/* See choose.h. The kernels do the choosing: they are created and reshaped on a device that is only
  * described, with a cache of algorithms that writes down what they store. */
 #include "src/target/choose.h"
 
