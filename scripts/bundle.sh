@@ -46,7 +46,7 @@ ldd "$build/.libs/graphrun" "$build/models/generate/grt-models" "$build/.libs/li
         cp -L "$library" "$out/lib/"
         "$top/scripts/licence-of.sh" "$library" "$out/share/doc/graphrt/licences"
     done
-cp "$top/LICENSE" "$out/share/doc/graphrt/"
+cp "$top/LICENSE" "$top/NOTICE" "$out/share/doc/graphrt/"
 # For programs.
 ln -s libgraphrt.so.0 "$out/lib/libgraphrt.so"
 mkdir -p "$out/include/graphrt" "$out/lib/pkgconfig"

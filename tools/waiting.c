@@ -5,7 +5,7 @@
  * environment, which it reads when it is loaded. On a machine where another process wants a core, the thread
  * that is waited for then does not get it: ResNet-50 on 2 threads took 10 times as long beside one busy
  * process. 3,000 rounds (about 0.1 ms) cost nothing on a quiet machine and keep a busy one usable
- * (docs/decisions/cpu-math.md). Programs that embed the library decide for themselves.
+ * (docs/measurements/cpu-math.md). Programs that embed the library decide for themselves.
  *
  * Functions of .preinit_array run before any library's initialisers, too early for setenv() to last: the
  * program starts itself again, which at this point costs half a millisecond. If it cannot, it goes on as it

@@ -168,7 +168,7 @@ static bool all_ones(const grt_op_desc *desc, const char *name)
     return true;
 }
 
-/* Measured (docs/decisions/cpu-math.md): one-dimensional convolutions that are dilated or have large groups,
+/* Measured (docs/measurements/cpu-math.md): one-dimensional convolutions that are dilated or have large groups,
  * and groups that are small on one side only, are faster as they are. */
 static bool gains(const ir_node *node)
 {
