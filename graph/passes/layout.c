@@ -168,8 +168,8 @@ static bool all_ones(const grt_op_desc *desc, const char *name)
     return true;
 }
 
-/* Measured (docs/measurements/cpu-math.md): one-dimensional convolutions that are dilated or have large groups,
- * and groups that are small on one side only, are faster as they are. */
+/* Measured (docs/measurements/cpu-math.md): one-dimensional convolutions that are dilated or have large
+ * groups, and groups that are small on one side only, are faster as they are. */
 static bool gains(const ir_node *node)
 {
     enum { SMALL = 8 };

@@ -68,7 +68,9 @@ this_tree()
 mkdir -p "$scratch/tree/src/plan" "$scratch/tree/docs"
 echo 'int x; /* see src/plan/gone.c */' >"$scratch/tree/src/plan/a.c"
 echo 'const char *t = "gone.h"; // what away.h says' >"$scratch/tree/src/plan/b.c"
+# shellcheck disable=SC2016 # backquotes of Markdown
 echo 'See `src/gone/` and `src/plan/a.c`.' >"$scratch/tree/docs/c.md"
+# shellcheck disable=SC2016 # backquotes of Markdown
 echo 'The files `src/plan/*.c`, b.c, <stdio.h>, and build/x.c.' >"$scratch/tree/docs/d.md"
 refuse 1 "a path in a comment" named "$scratch/tree" "$scratch/tree/src/plan/a.c"
 refuse 1 "a name in a comment" named "$scratch/tree" "$scratch/tree/src/plan/b.c"

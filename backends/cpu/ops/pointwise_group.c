@@ -60,7 +60,7 @@ static source source_of(const program *p, const int32_t *target_of, int64_t oper
     return (source){SOURCE_REGISTER, target_of[operand - p->n_constants]};
 }
 
-/* A register is free again once the last reader of its value has run; the reader itself may overwrite it. */
+/* A register is free after the last reader of its value; that reader may overwrite it. */
 static grt_status assign_registers(program *p, const int64_t *code)
 {
     size_t n = p->n;
@@ -247,7 +247,7 @@ static const grt_kernel_row rows[] = {
     {.domain = "graphrt",
      .op = "Pointwise",
      .types = {TYPES, TYPES, TYPES, TYPES},
-     .flags = 0xff, /* any input that dies here: a block is read before it is written */
+     .flags = 0xff, /* in place on any input: a block is read before it is written */
      .create = create,
      .destroy = destroy,
      .reshape = reshape,

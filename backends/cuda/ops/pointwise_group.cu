@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* graphrt::Pointwise on the device. Where the plan brings a kernel that was generated for the program
- * (pointwise_source.h), that runs; else one kernel interprets any program: every thread runs the whole
- * program for a few neighbouring elements, so that intermediate results never reach device memory unless
- * there are very many. The program travels in the kernel's parameters; all threads take the same way through
- * it. */
+/* graphrt::Pointwise on the device. A kernel that was generated for the program (pointwise_source.h) runs if
+ * the plan has one. Otherwise an interpreter runs the program in each thread for a few neighbouring elements;
+ * intermediate results stay in registers or local memory. The program is a kernel parameter, so threads do
+ * not diverge. */
 #include "backends/cuda/code.h"
 #include "backends/cuda/libraries.h"
 #include "backends/cuda/nvrtc.h"
@@ -14,7 +13,7 @@
 namespace
 {
 
-/* What the compiler's groups keep to, and what fits in the parameters of a kernel. */
+/* Limits of the compiler's groups, which fit in kernel parameters. */
 enum { MAX_INPUTS = CUDA_POINTWISE_INPUTS, MAX_CODE = 32, MAX_CONSTANTS = 96, VECTOR = 4, BLOCK = 128 };
 
 enum source_kind : uint8_t { SOURCE_INPUT, SOURCE_CONSTANT, SOURCE_REGISTER, SOURCE_PREVIOUS };
@@ -255,7 +254,7 @@ bool supports(const grt_kernel_node *node, grt_text *why)
     return false;
 }
 
-/* A register is free again once the last reader of its value has run; the reader itself may overwrite it. */
+/* A register is free after the last reader of its value; that reader may overwrite it. */
 void assign_registers(program *p, const int64_t *code, int64_t n_constants)
 {
     int64_t first_result = p->n_in + n_constants;
@@ -321,7 +320,7 @@ grt_status create(const grt_kernel_node *node, void **out_state)
     return GRT_OK;
 }
 
-/* While a plan is made: the kernel for this program and form, unless another step has had it generated. */
+/* At compile time: generates the kernel for this program and form unless another step has. */
 grt_status generate(const grt_reshape *r, const shape *sh, const char *key)
 {
     size_t size;
@@ -344,7 +343,7 @@ grt_status generate(const grt_reshape *r, const shape *sh, const char *key)
     return status;
 }
 
-/* When it is used: the kernel that the plan brings for them, if it does. */
+/* At run time: the generated kernel of the plan, if there is one. */
 grt_status find_generated(const grt_reshape *r, shape *sh)
 {
     grt_text key = {};
@@ -457,7 +456,7 @@ const grt_kernel_row rows[] = {
      .op = "Pointwise",
      .types = {TYPES, TYPES, TYPES, TYPES},
      .flags = GRT_KERNEL_CHOOSES |
-              0xff, /* any input that dies here: an element is read by the thread that writes it, before */
+              0xff, /* in place on any input: each thread reads an element before it writes it */
      .supports = supports,
      .create = create,
      .destroy = free,

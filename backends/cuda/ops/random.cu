@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* RandomNormal, RandomUniform, their *Like forms, Bernoulli, Multinomial: the CPU's numbers
- * (backends/shared/random.h). Runs are counted in device memory, so that a replayed graph draws new numbers
- * too. */
+ * (backends/shared/random.h). The run counter is in device memory, so that replayed graphs draw new numbers.
+ */
 #include "backends/cuda/each.cuh"
 #include "backends/shared/random.h"
 

@@ -75,7 +75,7 @@ grt_status reshape(grt_reshape *r)
     return GRT_OK;
 }
 
-/* A position that the caches do not have is told to the host; the nearest one is taken. */
+/* A position outside the caches is reported and clamped. */
 template <typename T> grt_status rotate(const grt_run *r)
 {
     typedef typename cuda_wide<T>::type W;

@@ -177,8 +177,7 @@ grt_status run_affine(const grt_run *r)
 
 /* ---- RoiAlign ---- */
 
-/* Samples per bin beyond which a box is cut: no real one needs them, and broken ones would keep the device
- * busy for ever. */
+/* Limit of samples per bin. Real models stay far below; malformed boxes would run for hours. */
 enum { MOST_SAMPLES = 1 << 20 };
 
 struct roi_state {
@@ -434,7 +433,7 @@ grt_status reshape_unpool(grt_reshape *r)
     return GRT_OK;
 }
 
-/* An index outside the output is told to the host and left out. */
+/* An index outside the output is reported and skipped. */
 grt_status run_unpool(const grt_run *r)
 {
     const cuda_dims d = *(const cuda_dims *)r->shape, to = cuda_dims_of(r->out[0]);
