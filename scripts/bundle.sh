@@ -38,7 +38,7 @@ done
 # Descriptions of GPUs, where graphc looks for them.
 mkdir -p "$out/share/graphrt"
 cp -R "$build/share/graphrt/devices" "$out/share/graphrt/"
-# What every Linux has stays; the rest comes along.
+# Copies all libraries but those that every Linux has.
 ldd "$build/.libs/graphrun" "$build/models/generate/grt-models" "$build/.libs/libgraphrt.so.0" |
     awk '$2 == "=>" && $3 ~ /^\// { print $3 }' | sort -u |
     grep -Ev '/(libc|libm|libdl|libpthread|librt|ld-linux[^/]*|libgraphrt)\.so' |

@@ -456,7 +456,7 @@ START_TEST(other_types)
 }
 END_TEST
 
-/* What others read of it is taken out of the batch again, if it is little. */
+/* Values with other readers are sliced out of the batch, if they are few. */
 START_TEST(members_that_others_read)
 {
     static const char begin[] = "in x f32 2,20\nconst one i64 1 1\n", branch[] = CUT LAYER LAST;
