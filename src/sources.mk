@@ -6,6 +6,7 @@ src_SOURCES += src/base/arena.h src/base/arena.c
 src_SOURCES += src/base/cancel.h
 src_SOURCES += src/base/checked.h
 src_SOURCES += src/base/cores.h src/base/cores.c
+src_SOURCES += src/base/crowd.h src/base/crowd.c
 src_SOURCES += src/base/dim.h src/base/dim.c
 src_SOURCES += src/base/einsum.h src/base/einsum.c
 src_SOURCES += src/base/float.h

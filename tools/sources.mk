@@ -18,7 +18,7 @@ tools_SHARED += tools/targets.h tools/targets.c
 tools_CPPFLAGS = -I$(top_srcdir) -I$(top_srcdir)/include $(JANSSON_CFLAGS) -DGRT_DATA_DIR='"$(pkgdatadir)"'
 tools_LDADD = libgraphrt.la $(JANSSON_LIBS) -lm
 graphrun_SOURCES = $(tools_SHARED)
-graphrun_SOURCES += tools/graphrun.c tools/waiting.c
+graphrun_SOURCES += tools/graphrun.c
 graphrun_SOURCES += tools/commands.h tools/run.c tools/check.c tools/bench.c tools/throughput.h tools/throughput.c
 graphrun_SOURCES += tools/explain.h tools/explain.c
 graphrun_SOURCES += tools/run.h tools/run_many.c

@@ -211,8 +211,8 @@ typedef struct grt_session_options {
     size_t struct_size;
     /* CPU: threads of one operator, at most 1024. 0: one per physical core that the calling thread may run on, at most the cgroup's
      * CPU quota (rounded up) and what OMP_NUM_THREADS or omp_set_num_threads say. Fewer if the system lets the process make no more:
-     * see grt_session_threads. Threads that wait for each other spin, by GNU OpenMP's default for milliseconds: beside busy processes
-     * use 1, or set GOMP_SPINCOUNT or OMP_WAIT_POLICY in the environment before the process starts (docs/guide.md). */
+     * see grt_session_threads. Threads that wait for each other spin, for less time while other work wants their processors, unless
+     * GOMP_SPINCOUNT or OMP_WAIT_POLICY say how (docs/guide.md). */
     int32_t threads;
     const char *fallback; /* "cpu": ops without a kernel on the device run on the CPU; NULL: they are an error that lists them */
 } grt_session_options;

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 #include "src/base/cores.h"
+#include "src/base/crowd.h"
 
 static _Thread_local bool has_team;
 static _Thread_local int32_t proven = 1; /* the largest team that could be made */
@@ -82,6 +83,7 @@ grt_team grt_team_enter(int32_t threads)
 
 void grt_team_leave(grt_team before)
 {
+    grt_crowd_look(omp_get_max_threads());
     grt_team_resize(before.threads);
     if (omp_get_max_active_levels() != before.levels)
         omp_set_max_active_levels(before.levels);
@@ -92,6 +94,7 @@ void grt_team_leave(grt_team before)
 /* Other users of OpenMP in this thread get a new team, too, when they want one next. */
 static void let_go(void)
 {
+    grt_crowd_end();
     if (has_team)
         omp_pause_resource_all(omp_pause_hard);
     has_team = false;
