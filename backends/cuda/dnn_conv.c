@@ -348,7 +348,7 @@ static cudnnBackendDescriptor_t plan_of(cuda_dnn_plan *p, const cuda_dnn_conv *c
     return NULL;
 }
 
-/* ---- recorded algorithms ---- */
+/* ---- recorded choices ---- */
 
 /* The key: all that the choice depends on. */
 static void add_key(const cuda_dnn *dnn, const cuda_dnn_conv *c, grt_text *key)
@@ -444,7 +444,7 @@ static bool restore(cuda_dnn_plan *p, cudnnHandle_t handle, size_t workspace_cap
     return made;
 }
 
-/* The recorded algorithm, if it is still valid. */
+/* The recorded choice, if it is still valid. */
 static bool recall(cuda_device *device, grt_algo_trial *trial, const char *key, cuda_dnn_plan *p,
                    cudnnHandle_t handle, size_t workspace_cap)
 {
@@ -569,7 +569,7 @@ static bool wants_gpu_to_choose(const cuda_dnn_conv *c)
     return c->groups == 1 && !c->transposed;
 }
 
-/* For a device that is only described: recorded algorithms are not loaded again, as some engines need a GPU.
+/* For a device that is only described: recorded choices are not loaded again, as some engines need a GPU.
  * True: there is an engine. */
 static bool choose_from_afar(question *q, cuda_dnn_plan *p)
 {

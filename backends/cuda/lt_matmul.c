@@ -118,7 +118,7 @@ static grt_status describe(const grt_op_desc *desc, cuda_lt_plan *p)
     return make_layout(desc, p, m->m, m->n, m->m * m->n, &p->y);
 }
 
-/* ---- recorded algorithms ---- */
+/* ---- recorded choices ---- */
 
 /* The key: all that the choice depends on. Leading dims follow from the sizes, as matrices are dense. */
 static void add_key(const cuda_blas *blas, const cuda_lt_matmul *m, grt_text *key)
@@ -194,7 +194,7 @@ static bool accept(cuda_lt_plan *p, const cublasLtMatmulAlgo_t *algo)
     return true;
 }
 
-/* The recorded algorithm, if it is still valid; *out_found false: none recorded. */
+/* The recorded choice, if it is still valid; *out_found false: none recorded. */
 static bool recall(cuda_device *device, grt_algo_trial *trial, const char *key, cuda_lt_plan *p,
                    bool *out_found)
 {

@@ -38,7 +38,7 @@ enum { CUDA_LT_WORKSPACE_ALIGNMENT = 256 };
 
 typedef struct cuda_lt_plan cuda_lt_plan;
 
-/* *out_plan is NULL, with GRT_OK, if cuBLASLt has no algorithm for it. A recorded algorithm for such a
+/* *out_plan is NULL, with GRT_OK, if cuBLASLt has no algorithm for it. A recorded choice for such a
  * product and device (backends/algos.h) is used without a heuristic query. `desc` is for messages. */
 grt_status cuda_lt_plan_create(cuda_device *device, const grt_op_desc *desc, const cuda_lt_matmul *matmul,
                                grt_algo_trial *trial, cuda_lt_plan **out_plan);

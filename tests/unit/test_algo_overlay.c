@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Recorded algorithms of plans: which devices they serve, that they precede the cache's rows and are not
+/* Recorded choices of plans: which devices they serve, that they precede the cache's rows and are not
  * written to it, and what happens when the library refuses them. */
 #include "src/algos/cache.h"
 #include "src/algos/overlay.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Recorded algorithms in plan files: added to an existing plan, replaced and removed, with all else
+/* Recorded choices in plan files: added to an existing plan, replaced and removed, with all else
  * unchanged; invalid rows are refused by writer and reader. */
 #include "src/algos/db.h"
 #include "src/algos/tuning.h"
