@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Backends: what a kind of device must offer. Mandatory entries have grt_device_* wrappers, which check;
- * callers test optional ones before they call them. */
+/* Backends: what a kind of device must offer. Callers use the grt_device_* wrappers, which check, never the
+ * vtable. */
 #ifndef GRT_BACKENDS_BACKEND_H
 #define GRT_BACKENDS_BACKEND_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For uploads to several GPUs: fences across devices, peer copies, page-locked host memory. */
+/* What uploads to several GPUs at once need: fences across devices, copies between devices, page-locked host
+ * memory. */
 #ifndef GRT_BACKENDS_CUDA_PEER_H
 #define GRT_BACKENDS_CUDA_PEER_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the files of graph/import. The entry is ir_import in import.h.
+/* What the files of the import room share. The door to the room is ir_import in graph/compile.h.
  *
  * One importer per model. It walks the unpacked messages once, in file order, and builds the IR as it goes;
  * scopes say what a name means. Problems go through problem(): either import stops at the first, or all are
@@ -12,7 +12,7 @@
 #include "graph/ir/op.h"
 #include "src/onnx/pb.h"
 
-/* Limits on how a small file may expand. */
+/* Bounds on what a small file may blow up to. */
 enum {
     MAX_FUNCTIONS = 10000,
     MAX_CALL_DEPTH = 100,
@@ -103,8 +103,8 @@ typedef struct culprit {
 /* Report a rule that the model breaks. Returns GRT_OK if import shall go on (all problems are collected),
  * else the failure. */
 grt_status problem(importer *imp, const culprit *who, const char *format, ...) GRT_PRINTF(3, 4);
-/* Report a broken rule with one possible meaning; the message names the meaning taken. An error if `strict`.
- */
+/* Report what the model breaks a rule with, but what has one meaning all the same: the message says which was
+ * taken. An error if the caller wants it so. */
 grt_status warning(importer *imp, const culprit *who, const char *format, ...) GRT_PRINTF(3, 4);
 /* The same as problem() with the thread's current message, and any status: OUT_OF_MEMORY and IO always stop.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reporting problems of a model: the first one, or all. */
+/* Reporting what is wrong with a model: the first thing, or everything. */
 #include "graph/import/importer.h"
 
 #include <inttypes.h>

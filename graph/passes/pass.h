@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Passes: rewrites of a module. graph/passes/passes.c has the table of all passes and the order in which they
- * run. */
+/* Passes: rewrites of a module, run in the order of the table in graph/passes/passes.c. */
 #ifndef GRT_GRAPH_PASSES_PASS_H
 #define GRT_GRAPH_PASSES_PASS_H
 

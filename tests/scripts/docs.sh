@@ -33,7 +33,7 @@ named()
                 missing($file, $line, $path) unless grep { -e } glob("$tree/$glob");
             }
             while ($text =~ m{(?<![\w/.<*>\$-])([a-z][a-z0-9_]*\.(?:c|h|cc|cu|cuh|def|mk))(?!\.?\w|[(/-])}g) {
-                missing($file, $line, $1) unless $base{$1} || $1 =~ /^(std\w+|float|math|cuda_\w+|cuda|omp|uthash|celsius|program|name|x|value_name)\.[ch]$/;
+                missing($file, $line, $1) unless $base{$1} || $1 =~ /^(std\w+|float|math|cuda_\w+|cuda|omp|uthash|celsius|program|name|value_name|[a-z])\.[ch]$/;
             }
         }
         for my $file (@files) {
