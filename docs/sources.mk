@@ -50,6 +50,7 @@ nobase_dist_doc_DATA += docs/measurements/cpu-math.md
 nobase_dist_doc_DATA += docs/measurements/cuda.md
 nobase_dist_doc_DATA += docs/measurements/failures.md
 nobase_dist_doc_DATA += docs/measurements/onednn.md
+nobase_dist_doc_DATA += docs/measurements/passes.md
 nobase_dist_doc_DATA += docs/measurements/start-up.md
 nobase_dist_doc_DATA += docs/measurements/tuning.md
 nobase_dist_doc_DATA += examples/digits.c
