@@ -309,8 +309,9 @@ static grt_status layer_run(const grt_run *r)
     return GRT_OK;
 }
 
-/* ---- GroupNormalization, InstanceNormalization: a group of channels of one image, a block each. In domain
- * graphrt, channels may be last ---- */
+/* ---- GroupNormalization, InstanceNormalization ---- */
+
+/* A group of channels of one image, a block each. In domain graphrt, channels may be last. */
 
 typedef struct group_shape {
     int64_t rows, groups, channels, pixels; /* channels: per group */
@@ -398,8 +399,9 @@ static grt_status group_run(const grt_run *r)
     return GRT_OK;
 }
 
-/* ---- BatchNormalization: each channel becomes x * a + b, in training mode by the batch's own statistics
- * ---- */
+/* ---- BatchNormalization ---- */
+
+/* Each channel becomes x * a + b, in training mode by the batch's own statistics. */
 
 typedef struct batch_shape {
     int64_t batch, channels, inner;

@@ -94,8 +94,9 @@ grt_status run_bernoulli(const grt_run *r)
     });
 }
 
-/* ---- Multinomial: sums of the classes' probabilities, up to a factor, then a binary search for each sample
- * ---- */
+/* ---- Multinomial ---- */
+
+/* Sums of the classes' probabilities, up to a factor, then a binary search for each sample. */
 
 grt_status reshape_multinomial(grt_reshape *r)
 {

@@ -397,8 +397,9 @@ grt_status run_lp(const grt_run *r)
     });
 }
 
-/* ---- MaxUnpool: indices count elements of the shape that kernel, strides and pads give; a larger
- * output_shape pads that ---- */
+/* ---- MaxUnpool ---- */
+
+/* Indices count elements of the shape that kernel, strides and pads give; a larger output_shape pads that. */
 
 int64_t entry(const int64_t *values, size_t n, int32_t i, int64_t fallback)
 {
