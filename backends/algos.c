@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels' way to the choices that were made before. */
+/* Looks up and records algorithms for kernels. */
 #include "backends/algos.h"
 #include "backends/device.h"
 

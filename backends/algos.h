@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Algorithms that were chosen before: which one a library picked, or a measurement found best, for an
- * operation of given sizes on a given device. What is stored outlives the process (src/algos/cache.h), so
- * that the next one asks nobody.
+/* Recorded choices: the one that a library's heuristic chose, or that was measured as fastest, for an
+ * operation of given sizes on a given device. They are stored across processes (src/algos/cache.h).
  *
  * In a kernel's reshape (never in run):
  *
@@ -52,18 +51,17 @@ typedef struct grt_algos {
                   size_t *out_size); /* may be NULL: there is none */
 } grt_algos;
 
-/* What a reshape is given while candidates are compared (src/api/tune.c), NULL otherwise: kernels of rows
- * with GRT_KERNEL_TUNES hand it on to the functions below. */
+/* Passed to reshape while tuning compares candidates (src/api/tune.c), NULL otherwise; kernels with
+ * GRT_KERNEL_TUNES pass it to the functions below. */
 typedef struct grt_algo_trial {
-    /* A kernel that sees `lists` asks its library for all answers, not for the first, and offers each that it
-     * could use: the library's first choice first, the same data that it would store. Then it goes on with
-     * the first. */
+    /* If `lists`, the kernel queries its library for all answers and offers each usable one, as the data that
+     * it would store, the library's first choice first. It continues with the first. */
     bool lists;
-    /* Otherwise: what is found for this key. NULL: what is stored. */
+    /* Otherwise: the data to use for this key; NULL: the recorded one. */
     const char *key;
     const void *data;
     size_t size;
-    /* Told by the functions below. */
+    /* Set by the functions below. */
     bool refused;                                                /* the kernel rejected that data */
     void (*uses)(struct grt_algo_trial *trial, const char *key); /* a choice for this key was found or made */
     bool (*offer)(struct grt_algo_trial *trial, const char *key, const void *data, size_t size);
@@ -78,10 +76,10 @@ bool grt_algo_trial_offer(grt_algo_trial *trial, const char *key, const void *da
 
 /* Begin a key: the op and the parts that name the device and its driver. */
 void grt_device_algo_key(struct grt_device *device, const char *op, grt_text *key);
-/* What is stored for the key: a copy to free(), with a 0 byte behind it. NULL if nothing is. */
+/* The recorded data for the key: a copy to free(), with a 0 byte behind it; NULL if there is none. */
 void *grt_device_algo_find(struct grt_device *device, grt_algo_trial *trial, const char *key,
                            size_t *out_size);
-/* Keep what a library's heuristic chose. */
+/* Record the choice of a library's heuristic. */
 void grt_device_algo_store(struct grt_device *device, grt_algo_trial *trial, const char *key,
                            const void *data, size_t size);
 /* What find returned is of no use here: forget it, here and in the file. */
@@ -91,7 +89,7 @@ void grt_device_algo_store_tuned(struct grt_device *device, const char *key, con
                                  double cost_ms);
 
 /* Machine code that was generated for the key when the plan was made: a copy to free(), NULL if there is
- * none. Nobody generates code for devices that run: what is missing is not counted, and kernels do without.
+ * none. Code is generated at compile time only: missing code is not counted, and kernels work without it.
  */
 void *grt_device_code_find(struct grt_device *device, const char *key, size_t *out_size);
 

@@ -27,9 +27,9 @@ typedef struct grt_backend {
     /* optional, with rows that have `pack`: the plain elements of a packed constant, for other backends.
      * Packed bytes come from a file: sizes are checked. */
     grt_status (*unpack)(const grt_tensor *packed, const grt_packing *packing, void *out_data);
-    /* optional, but all or none: what tells a device of this machine to a machine without it; and a device
-     * that is only described, on which kernels with GRT_KERNEL_CHOOSES are created and reshaped, but nothing
-     * runs: its table has no nouns. */
+    /* optional, but all or none: a description of a device of this machine, for machines without one; and a
+     * device made of a description, on which kernels with GRT_KERNEL_CHOOSES are created and reshaped, but
+     * nothing runs: its table has no nouns. */
     grt_status (*describe)(grt_device *device, grt_text *name, int32_t *out_sm, grt_text *properties);
     grt_status (*open_description)(const grt_device_description *description, grt_device **out_device);
     const grt_device_api *description_api;

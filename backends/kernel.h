@@ -24,12 +24,12 @@ typedef struct grt_kernel_node {
     const grt_op_desc *desc;
     int32_t n_in, n_out;
     const grt_tensor *in, *out;
-    const grt_packing *packing; /* per input, how `data` lies; NULL: all of them plain */
+    const grt_packing *packing; /* per input, layout of `data`; NULL: all plain */
     int32_t threads;
     struct grt_device *device; /* NULL while compiling */
 } grt_kernel_node;
 
-/* How input i lies; NULL: plain. */
+/* Layout of input i; NULL: plain. */
 static inline const grt_packing *grt_node_packing(const grt_kernel_node *node, int32_t i)
 {
     return node->packing && grt_is_packed(&node->packing[i]) ? &node->packing[i] : NULL;

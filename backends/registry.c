@@ -50,7 +50,7 @@ grt_status grt_device_kind(size_t index, grt_device_kind_info *out_info)
     const grt_backend *backend = listed[index].backend;
     const grt_device_kind_info info = {.name = listed[index].name,
                                        .accelerator = !backend || backend->traits.own_memory,
-                                       .test_only = backend && backend->traits.imitates};
+                                       .test_only = backend && backend->traits.simulated};
     return grt_info_give(out_info, &info, sizeof info, "grt_device_kind_info");
 }
 

@@ -11,10 +11,23 @@ endif
 docs/man/%.1: $(top_srcdir)/docs/man/%.1.scd
 	$(AM_V_GEN)$(MKDIR_P) docs/man && $(SCDOC) < $< > $@.tmp && mv $@.tmp $@
 # In the places that the links between them expect.
-nobase_dist_doc_DATA = README.md CHANGELOG.md CONTRIBUTING.md LICENSE SECURITY.md docs/guide.md docs/cuda.md docs/json.md docs/models.md docs/reports.schema.json
-nobase_dist_doc_DATA = README.md CHANGELOG.md CONTRIBUTING.md LICENSE SECURITY.md docs/guide.md docs/cuda.md docs/json.md docs/models.md docs/python.md
-# One line per file.
-nobase_dist_doc_DATA += docs/decisions/abi.md
+# In the places that the links between them expect. One line per file.
+nobase_dist_doc_DATA =
+nobase_dist_doc_DATA += README.md
+nobase_dist_doc_DATA += CHANGELOG.md
+nobase_dist_doc_DATA += CONTRIBUTING.md
+nobase_dist_doc_DATA += LICENSE
+nobase_dist_doc_DATA += NOTICE
+nobase_dist_doc_DATA += SECURITY.md
+nobase_dist_doc_DATA += docs/architecture.md
+nobase_dist_doc_DATA += docs/cuda.md
+nobase_dist_doc_DATA += docs/glossary.md
+nobase_dist_doc_DATA += docs/guide.md
+nobase_dist_doc_DATA += docs/import.md
+nobase_dist_doc_DATA += docs/json.md
+nobase_dist_doc_DATA += docs/models.md
+nobase_dist_doc_DATA += docs/passes.md
+nobase_dist_doc_DATA += docs/style.md
 nobase_dist_doc_DATA += docs/decisions/choices.md
 nobase_dist_doc_DATA += docs/decisions/copies.md
 nobase_dist_doc_DATA += docs/decisions/cpu-math.md
@@ -30,9 +43,25 @@ nobase_dist_doc_DATA += docs/decisions/packing.md
 nobase_dist_doc_DATA += docs/decisions/passes.md
 nobase_dist_doc_DATA += docs/decisions/programs.md
 nobase_dist_doc_DATA += docs/decisions/python.md
+nobase_dist_doc_DATA += docs/decisions/regex.md
 nobase_dist_doc_DATA += docs/decisions/rooms.md
 nobase_dist_doc_DATA += docs/decisions/sessions.md
 nobase_dist_doc_DATA += docs/decisions/shapes.md
 nobase_dist_doc_DATA += docs/decisions/trust.md
 nobase_dist_doc_DATA += docs/decisions/tuning.md
-nobase_dist_doc_DATA += examples/digits.c examples/dynamic_shapes.c examples/npy.c examples/npy.h examples/pool.c examples/threads.c
+nobase_dist_doc_DATA += docs/measurements/copies.md
+nobase_dist_doc_DATA += docs/measurements/cpu-math.md
+nobase_dist_doc_DATA += docs/measurements/cuda.md
+nobase_dist_doc_DATA += docs/measurements/failures.md
+nobase_dist_doc_DATA += docs/measurements/onednn.md
+nobase_dist_doc_DATA += docs/measurements/passes.md
+nobase_dist_doc_DATA += docs/measurements/start-up.md
+nobase_dist_doc_DATA += docs/measurements/tuning.md
+nobase_dist_doc_DATA += examples/digits.c
+nobase_dist_doc_DATA += examples/dynamic_shapes.c
+nobase_dist_doc_DATA += examples/npy.c
+nobase_dist_doc_DATA += examples/npy.h
+nobase_dist_doc_DATA += examples/pool.c
+nobase_dist_doc_DATA += examples/threads.c
+nobase_dist_doc_DATA += docs/python.md
+nobase_dist_doc_DATA += docs/reports.schema.json

@@ -13,7 +13,7 @@
 
 enum { SIDE = 8, PIXELS = SIDE * SIDE, CLASSES = 10, SHOWN = 6 };
 
-/* True if the call went well; otherwise says what failed and why. */
+/* True if the call succeeded; otherwise prints what failed and why. */
 static bool ok(grt_status status, const char *what)
 {
     if (status != GRT_OK)

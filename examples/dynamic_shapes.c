@@ -26,7 +26,7 @@ static double now_ms(void)
     return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
 }
 
-/* Run a batch of n images into the caller's memory, and tell what it cost. */
+/* Runs a batch of n images into the caller's memory, and prints time and memory. */
 static bool run_batch(grt_context *context, float *images, float *logits, int64_t n)
 {
     grt_tensor input = {.dtype = GRT_DTYPE_FLOAT, .rank = 4, .dims = {n, 1, 8, 8}, .data = images};
@@ -59,7 +59,7 @@ static bool run_all(grt_context *context)
         if (!run_batch(context, images, logits, batches[i]))
             return false;
 
-    /* What does not fit the model is refused before anything runs. */
+    /* Inputs that do not fit the model are refused before anything runs. */
     grt_tensor wrong = {.dtype = GRT_DTYPE_FLOAT, .rank = 4, .dims = {1, 3, 8, 8}, .data = images};
     if (grt_context_set_input(context, 0, &wrong) == GRT_OK) {
         fprintf(stderr, "dynamic_shapes: three channels were accepted\n");

@@ -83,7 +83,7 @@ static bool make_inputs(const grt_model *model, grt_session *session, grt_tensor
     return true;
 }
 
-/* What every later request with this input must give. */
+/* The expected result of later requests with this input. */
 static bool expect(grt_pool *pool, const grt_tensor *input, grt_session *session, grt_tensor *expected)
 {
     grt_request *request = NULL;
@@ -102,7 +102,7 @@ static bool expect(grt_pool *pool, const grt_tensor *input, grt_session *session
     return fine;
 }
 
-/* Wait for what the slot has under way, if it has, and look at the result. */
+/* Waits for the slot's request, if any, and checks the result. */
 static bool collect(struct slot *s, const grt_tensor expected[INPUTS])
 {
     bool fine = true;

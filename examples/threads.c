@@ -16,7 +16,7 @@
 
 enum { MAX_THREADS = 256, MAX_INPUTS = 64 };
 
-/* What the threads share; read-only once they run. */
+/* Shared by the threads; read-only while they run. */
 struct job {
     grt_session *session;
     grt_tensor inputs[MAX_INPUTS];
@@ -61,7 +61,7 @@ static bool bind_inputs(grt_context *context, const struct job *job)
     return true;
 }
 
-/* One thread's life: NULL if every run gave the expected bytes. */
+/* Body of a thread: NULL if every run gave the expected bytes. */
 static void *work(void *argument)
 {
     const struct job *job = argument;
@@ -138,7 +138,7 @@ int main(int argc, char **argv)
     }
     grt_runtime *runtime = NULL;
     grt_model *model = NULL;
-    /* Threads of an operator: 1, so that contexts and not operators share out the cores. */
+    /* Threads of an operator: 1, as the contexts already use all cores. */
     grt_session_options options = {.struct_size = sizeof options, .threads = 1};
     bool fine = ok(grt_runtime_create(&runtime), "runtime") &&
                 ok(grt_model_open(runtime, argv[1], &model), "model") &&

@@ -147,7 +147,7 @@ static void count(void *user, const grt_finding *finding)
     c->each(c->user, finding);
 }
 
-/* A pass that fails ends the search; ops that nobody knows can be told all the same. */
+/* A failing pass ends the search; unknown ops are reported all the same. */
 static grt_status tell_unknown(ir_graph *graph, void *user)
 {
     IR_FOR_EACH_NODE (node, graph) {

@@ -247,7 +247,7 @@ static grt_plan_step lower_node(lowering *low, body_builder *body, ir_node *node
         step.is_static = step.is_static && (out[i] < 0 || body->values[out[i]].is_static);
     }
     if (step.kind == GRT_STEP_VIEW && step.is_static)
-        step.n_in = 1;   /* the outputs' dims are in the plan: an input for shapes has said all it can */
+        step.n_in = 1;   /* the outputs' dims are in the plan: shape inputs are not needed */
     if (!step.is_static) /* its outputs get memory when their dims are known */
         for (int32_t i = 0; i < node->n_out; i++)
             if (out[i] >= 0)

@@ -39,7 +39,7 @@ done
 # Descriptions of GPUs, where graphc looks for them.
 mkdir -p "$out/share/graphrt"
 cp -R "$build/share/graphrt/devices" "$out/share/graphrt/"
-# What every Linux has stays; the rest comes along.
+# Copies all libraries but those that every Linux has.
 ldd "$build/.libs/graphrun" "$build/models/generate/grt-models" "$build/.libs/libgraphrt.so.1" |
     awk '$2 == "=>" && $3 ~ /^\// { print $3 }' | sort -u |
     grep -Ev '/(libc|libm|libdl|libpthread|librt|ld-linux[^/]*|libgraphrt)\.so' |
@@ -47,7 +47,7 @@ ldd "$build/.libs/graphrun" "$build/models/generate/grt-models" "$build/.libs/li
         cp -L "$library" "$out/lib/"
         "$top/scripts/licence-of.sh" "$library" "$out/share/doc/graphrt/licences"
     done
-cp "$top/LICENSE" "$out/share/doc/graphrt/"
+cp "$top/LICENSE" "$top/NOTICE" "$out/share/doc/graphrt/"
 # For programs.
 ln -s libgraphrt.so.1 "$out/lib/libgraphrt.so"
 mkdir -p "$out/include/graphrt" "$out/lib/pkgconfig"

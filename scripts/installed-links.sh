@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Installed documents speak of files of the sources, too: links that lead nowhere from where they are become plain text.
+# Turns links of installed documents to files that are not installed into plain text.
 # usage: installed-links.sh DIRECTORY
 set -eu
 find "$1" -name '*.md' -type f | while read -r document; do

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The way from one absolute directory to another, neither of which needs to exist: "../lib/x86_64-linux-gnu".
+# The relative path from one absolute directory to another; neither needs to exist: "../lib/x86_64-linux-gnu".
 # usage: relative-path.sh FROM TO
 set -eu
 awk -v from="$1" -v to="$2" 'BEGIN {

@@ -20,7 +20,7 @@ typedef struct test_cases {
 
 /* `directory` is a case, or holds cases: then all of them, by name. model (may be NULL) replaces model.onnx.
  * Tolerances are `given` where they are not negative, else those of the case's data.json, else the official
- * ones. False after printing what is wrong. */
+ * ones. False after printing an error. */
 bool cases_add(test_cases *cases, const char *directory, const char *model, tolerance given);
 void cases_release(test_cases *cases);
 
@@ -33,7 +33,7 @@ typedef struct expectations {
     expectation *items;
 } expectations;
 
-/* Lines "name: reason"; '#' begins a comment. Every entry needs a reason. False after printing what is wrong.
+/* Lines "name: reason"; '#' begins a comment. Every entry needs a reason. False after printing an error.
  */
 bool expectations_read(expectations *list, const char *path);
 const char *expectations_find(const expectations *list, const char *name); /* the reason, or NULL */

@@ -80,8 +80,7 @@ const tool_option check_options[] = {
     OPTION_TABLE_END,
 };
 
-/* ---- one case, in its own process
- * ---------------------------------------------------------------------------------- */
+/* ---- one case, in its own process ---- */
 
 static bool is_model_file(const char *path)
 {
@@ -360,8 +359,7 @@ static int run_case(void *user, size_t i, int fd)
     return (ok ? GOOD_CASE : bad_use ? BAD_USE : BAD_CASE) | ends;
 }
 
-/* ---- all cases
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- all cases ---- */
 
 static void one_line(char *text)
 {

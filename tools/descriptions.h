@@ -18,7 +18,7 @@ typedef struct descriptions {
     size_t n;
 } descriptions;
 
-/* All there are. False after printing what is wrong with one. */
+/* All there are. False after printing an error with one. */
 bool descriptions_load(descriptions *out);
 void descriptions_release(descriptions *all);
 /* By "h200", or "sm_90": the first with that compute capability. NULL if there is none. */

@@ -11,7 +11,7 @@ typedef struct device_list {
     size_t n;
 } device_list;
 
-/* NULL: "cpu". False after printing what is wrong; a device may be named once. */
+/* NULL: "cpu". False after printing an error; a device may be named once. */
 bool devices_parse(const char *text, device_list *out);
 /* The kind of what may be written so, "cuda": false after printing that it may not. Asks for no device. */
 enum { DEVICE_KIND_SIZE = 64 };

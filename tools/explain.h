@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a model became ready: phases of the model and of every device's session, when each began and ended,
- * what was read, copied, asked for; and whether its runs are replayed as graphs. */
+/* Report of loading: begin and end of the phases of model and sessions, bytes read and copied, queries; and
+ * whether runs are replayed as graphs. */
 #ifndef TOOLS_EXPLAIN_H
 #define TOOLS_EXPLAIN_H
 
@@ -20,7 +20,7 @@ typedef struct load_report {
 void explain_text(const load_report *report);
 /* {"model": [phases], "devices": [{device, phases, figures...}], "total_ms"} */
 json_t *explain_json(const load_report *report);
-/* A page that needs nothing else. False after printing what is wrong. */
+/* A self-contained page. False after printing an error. */
 bool explain_html(const load_report *report, const char *path);
 
 #endif

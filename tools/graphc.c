@@ -16,9 +16,7 @@
 
 const char *const tool_name = "graphc";
 
-/* ---- check
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- check ---- */
 
 typedef struct check_request {
     const char *model;
@@ -109,8 +107,7 @@ static int check_command(const tool_command *command, int argc, char **argv)
     return option_given(command, r.model) ? check_model(&r) : EXIT_BAD;
 }
 
-/* ---- inspect
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- inspect ---- */
 
 typedef struct inspect_request {
     const char *model, *trust;
@@ -145,7 +142,7 @@ static int inspect_model(const inspect_request *r, const char *trust)
     grt_runtime *runtime = NULL;
     grt_model *model = NULL;
     int code = EXIT_BAD;
-    /* Memory is planned on the null device, whose choices are nobody's. */
+    /* Memory is planned on the null device. */
     if (grt_runtime_create(&runtime) != GRT_OK || grt_runtime_set_algo_cache(runtime, "off") != GRT_OK ||
         grt_model_open_with(runtime, path, &options, &model) != GRT_OK)
         tool_fail();

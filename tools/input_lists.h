@@ -16,7 +16,7 @@ typedef struct input_lists {
     size_t n_files;   /* of each directory; 0: there are none */
 } input_lists;
 
-/* False after printing what is wrong: directories of one model have equally many files. Release in any case.
+/* False after printing an error: directories of one model have equally many files. Release in any case.
  */
 bool input_lists_open(input_lists *l, const input_specs *specs);
 void input_lists_release(input_lists *l);

@@ -111,7 +111,7 @@ static void fill_tensor(grt_tensor *t, input_fill fill, uint64_t seed)
     }
 }
 
-/* What the machine has: a tensor that is larger is a mistake, not a request. */
+/* Limit: the machine's memory. */
 static size_t memory_size(void)
 {
     long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);

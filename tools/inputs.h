@@ -18,7 +18,7 @@ typedef struct input_specs {
     input_spec *items;
 } input_specs;
 
-/* One --input or --shape. False after printing what is wrong with it. */
+/* One --input or --shape. False after printing an error with it. */
 bool inputs_add_source(input_specs *specs, const char *text);
 bool inputs_add_shape(input_specs *specs, const char *text);
 void inputs_release(input_specs *specs);
@@ -27,13 +27,13 @@ typedef enum input_fill { FILL_RANDOM, FILL_ZEROS, FILL_RAMP } input_fill;
 
 /* A tensor of the input's type. Unknown dims are 1 unless `shape` (may be NULL) gives them. RANDOM: floats
  * uniform in [0, 1), integers and booleans 0 or 1, from `seed`; RAMP: arange(n) / n. Strings are empty,
- * sequences too, optionals hold nothing. False after printing what is wrong. */
+ * sequences too, optionals hold nothing. False after printing an error. */
 bool inputs_make(const grt_io_info *info, const input_spec *shape, input_fill fill, uint64_t seed,
                  grt_value **out_value);
 
 /* Values for all inputs of the model: as the specs say, else their defaults (NULL), else random. sources, one
  * per input, gets where each comes from: "random", "default", a file... The caller releases values in any
- * case. False after printing what is wrong: unknown names too. */
+ * case. False after printing an error: unknown names too. */
 bool inputs_create(const grt_model *model, const input_specs *specs, uint64_t seed, grt_value **values,
                    const char **sources);
 /* The same, bound to the context. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What runs took: percentiles and what else tells how they are spread, as text and as JSON. */
+/* Statistics of latencies, as text and as JSON. */
 #ifndef TOOLS_LATENCIES_H
 #define TOOLS_LATENCIES_H
 

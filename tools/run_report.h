@@ -21,7 +21,7 @@ void run_report_inputs(const run_report *r);
 /* `show` of runs: without directories all runs give the same, so the first and those that failed are shown.
  */
 bool run_report_show(void *report, const finished_run *run);
-/* After the runs. Takes over `results`. False after printing what is wrong. */
+/* After the runs. Takes over `results`. False after printing an error. */
 bool run_report_end(run_report *r, const runs *all);
 
 #endif

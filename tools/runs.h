@@ -36,7 +36,7 @@ typedef struct runs {
     double total_ms;
 } runs;
 
-/* False after printing what is wrong, if it is not one run's failure. Release in any case. */
+/* False after printing an error, if it is not one run's failure. Release in any case. */
 bool runs_all(runs *r);
 void runs_release(runs *r);
 

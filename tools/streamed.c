@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What is to be removed if a signal ends the process; NULL where there is nothing. */
+/* File to remove if a signal ends the process, or NULL. */
 static char *volatile made_path, *volatile made_directory;
 
 static void remove_made(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a plan is made for: a kind of devices, and GPUs of it that are described (descriptions.h). */
+/* Targets of a plan: a kind of device, and described GPUs of it (descriptions.h). */
 #ifndef TOOLS_TARGETS_H
 #define TOOLS_TARGETS_H
 
@@ -12,7 +12,7 @@ typedef struct targets {
     size_t n;
 } targets;
 
-/* One more: "cuda", or a GPU, "h200" or "sm_90". False after printing what is wrong with it; `option` is
+/* One more: "cuda", or a GPU, "h200" or "sm_90". False after printing an error with it; `option` is
  * named there. */
 bool targets_add(targets *t, const char *option, const char *text);
 /* The options point into t. */

@@ -12,7 +12,7 @@ typedef struct throughput_options {
 } throughput_options;
 
 /* Requests with `values` as inputs (NULL: the default) on a session of `model`. `context`, of that session,
- * has run with them: its outputs' dims are those of all requests. False after printing what is wrong. */
+ * has run with them: its outputs' dims are those of all requests. False after printing an error. */
 bool throughput_measure(const grt_model *model, grt_session *session, grt_context *context,
                         grt_value *const *values, const throughput_options *options, double *out_per_s);
 

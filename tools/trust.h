@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 /* For --trust: "all", "none", a public key, or a file with some, to what grt_compile_options.trust takes
- * (malloc'ed). NULL text: NULL, the library's default. False after printing what is wrong. */
+ * (malloc'ed). NULL text: NULL, the library's default. False after printing an error. */
 bool trust_read(const char *text, char **out_trust);
 /* The one secret key in a file, malloc'ed: overwrite it before free(). NULL after printing what is wrong. */
 char *trust_read_secret(const char *path);

@@ -185,7 +185,7 @@ static void *copy_row_bytes(const void *data, size_t size)
     return copy;
 }
 
-/* Everything that the model's steps asked for goes into the plan, measured or not: it then asks nobody. */
+/* All algorithms of the model's steps go into the plan, measured or not, so that sessions make no query. */
 static void collect_choice(void *user, const grt_cache_lookup *lookup)
 {
     rows *r = user;
@@ -207,7 +207,7 @@ static void collect_choice(void *user, const grt_cache_lookup *lookup)
     r->list[r->n++] = copy;
 }
 
-/* A plan that is not what was signed has no signature. */
+/* A changed plan has no signature. */
 static void tell_of_signature(const request *r, const grt_model *model)
 {
     grt_model_info info = {.struct_size = sizeof info};

@@ -13,9 +13,9 @@ typedef struct whole_file {
     char *temporary; /* NULL: `path` is no regular file */
 } whole_file;
 
-/* False after printing what is wrong; then whole_file_end is not to be called. */
+/* False after printing an error; then whole_file_end is not to be called. */
 bool whole_file_begin(whole_file *file, const char *path);
-/* Put it in place if `ok`, or forget it. False after printing what is wrong, or if it was not ok. */
+/* Put it in place if `ok`, or forget it. False after printing an error, or if it was not ok. */
 bool whole_file_end(whole_file *file, bool ok);
 
 /* All of the bytes, however many calls of write that takes. False with errno set. */

@@ -20,7 +20,7 @@
 
 enum { MAX_JOBS = 256, MAX_TEXT = 1 << 20 };
 
-/* What a worker sends for a job: this, then `size` bytes of text. */
+/* Result of a job: this header, then `size` bytes of text. */
 typedef struct report_head {
     int32_t code;
     uint32_t size;

@@ -9,14 +9,14 @@
 
 typedef struct worker_result {
     int code;   /* what the job returned; -1 if it crashed or was stopped */
-    char *text; /* what it wrote, or why it ended; never NULL; malloc'ed */
+    char *text; /* its output, or why it ended; never NULL; malloc'ed */
     size_t size;
 } worker_result;
 
 typedef struct worker_options {
     int jobs;       /* at a time */
     double limit_s; /* of one job */
-    /* A process goes on with the next job, for jobs that share what is dear to start (a GPU's driver). One
+    /* A process is reused for the next job, as starting one is expensive (a GPU's driver). One
      * that crashes, is stopped or returns with WORKER_ENDS is replaced. */
     bool reuse;
 } worker_options;

@@ -32,7 +32,7 @@ static size_t padded(int64_t n)
     return ((size_t)n + LANES - 1) / LANES * LANES;
 }
 
-/* What a thread works with: doubles, one after the other. */
+/* Workspace of a thread, in doubles. */
 typedef struct exact_scratch {
     double *q;       /* [rows, size], scaled and rounded */
     double *scores;  /* [rows, total] */

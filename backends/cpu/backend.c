@@ -42,7 +42,7 @@ static const grt_kernel_row *find_kernel(const grt_kernel_node *node, grt_text *
 
 const grt_backend grt_backend_cpu = {
     .name = "cpu",
-    .traits = {.channels_last = true, .lone_product = 1 << 20},
+    .traits = {.channels_last = true, .batch_limit = 1 << 20},
     .device_count = device_count,
     .device_open = open_device,
     .api = &api,

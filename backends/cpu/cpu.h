@@ -5,7 +5,7 @@
 
 #include "backends/backend.h"
 
-/* In backends/cpu/ops/<file>.c, last thing: CPU_KERNELS(file, rows). The list in backends/cpu/sources.mk
+/* In backends/cpu/ops/<file>.c, last thing: CPU_KERNELS(file, rows). The list in backends/sources.mk
  * makes it known. */
 #define CPU_KERNELS(file, row_array) \
     const grt_kernel_table cpu_kernels_##file = {row_array, sizeof(row_array) / sizeof *(row_array)}

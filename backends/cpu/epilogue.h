@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a fused step still owes after its main kernel has written dst: bias, residual, activation, in one pass
- * over memory. For kernels that cannot apply them themselves, or only slowly. */
+/* Bias, residual and activation in one pass over dst, for fused steps whose main kernel cannot apply them, or
+ * only slowly. */
 #ifndef GRT_BACKENDS_CPU_EPILOGUE_H
 #define GRT_BACKENDS_CPU_EPILOGUE_H
 

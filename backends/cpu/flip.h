@@ -9,8 +9,8 @@
 /* dst[r * to + c] = src[r + c * from] for r < rows, c < cols; elements of `size` bytes: 1, 2, 4, 8 or 16. */
 void cpu_flip(size_t size, void *dst, int64_t to, const void *src, int64_t from, int64_t rows, int64_t cols);
 
-/* Elements seen as bit patterns of their size: what is moved is not looked at. No alignment is assumed, as a
- * run of small elements may be moved as one bigger pattern. */
+/* Elements as bit patterns of their size. Alignment is not assumed, as a run of small elements may be moved
+ * as one larger pattern. */
 typedef uint8_t __attribute__((may_alias)) cpu_bits8;
 typedef uint16_t __attribute__((may_alias, aligned(1))) cpu_bits16;
 typedef uint32_t __attribute__((may_alias, aligned(1))) cpu_bits32;

@@ -22,7 +22,7 @@
 #define N_BLOCK      128 /* with K_BLOCK: 128 KiB of B, and as much that is fetched ahead */
 #define AHEAD_STRIPS 4   /* from this many strips on, they have the time to fetch the next block of B */
 #define CACHE_LINE   64
-#define DIRECT_ROWS  12    /* up to this m, packing B costs more than reading it where it lies */
+#define DIRECT_ROWS  12    /* up to this m, packing B costs more than reading it unpacked */
 #define PARALLEL_OPS 60000 /* multiply-adds below which waking a second thread costs more than it saves */
 
 /* How B reaches the kernels. */

@@ -328,7 +328,7 @@ add_rows(const int n, const float *a, int64_t csa, const float *b, int64_t ldb, 
     }
 }
 
-/* Few rows against B as it lies: its rows are read from front to back, eight at a time. */
+/* Few rows times plain B: its rows are read in order, eight at a time. */
 TARGET static void sweep(int rows, int64_t cols, int64_t k, const float *a, int64_t rsa, int64_t csa,
                          const float *b, int64_t ldb, int64_t panel_stride, const grt_gemm_store *store)
 {

@@ -38,8 +38,7 @@ typedef struct grt_gemm_few {
     int most;               /* rows */
     int panels;             /* that one call of stream takes at most */
     grt_gemm_micro *stream; /* reads B once, front to back */
-    /* The same for B as it lies (panels are no more than its columns): row by row, as memory likes it. NULL:
-     * stream serves. */
+    /* The same for plain B: row by row, sequential in memory. NULL: stream is used. */
     grt_gemm_micro *sweep;
 } grt_gemm_few;
 

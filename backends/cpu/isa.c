@@ -18,7 +18,7 @@
 
 static const char *const names[CPU_ISA_COUNT] = {"base", "avx2", "avx512"};
 
-/* What the environment said at the first question. */
+/* GRAPHRT_CPU_ISA at the first call. */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static cpu_isa level;
 static bool is_capped, is_unknown;

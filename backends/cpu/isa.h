@@ -31,7 +31,7 @@ cpu_isa cpu_isa_best(void);
 /* True if GRAPHRT_CPU_ISA names a level; it then holds for libraries as well. */
 bool cpu_isa_is_capped(void);
 
-/* An error if GRAPHRT_CPU_ISA is set to what is no level. */
+/* An error if GRAPHRT_CPU_ISA is set to an unknown level. */
 grt_status cpu_isa_check(void);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* Bytes below which a copy is not worth another thread, and what a thread takes at a time. */
+/* Minimum bytes for a second thread, and bytes per task. */
 enum { COPY_GRAIN = 1 << 18 };
 
 void cpu_copy(void *dst, const void *src, size_t bytes, int32_t threads)

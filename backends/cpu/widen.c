@@ -79,9 +79,7 @@ static const grt_kernel_row *find_wide(const grt_kernel_node *wide)
 
 const grt_kernel_row *cpu_widen_find(const grt_kernel_node *node)
 {
-    enum {
-        FEW = 32
-    }; /* who asks for a kernel cannot be told of a lack of memory: rarely is there need of any */
+    enum { FEW = 32 }; /* looking up a kernel cannot fail for lack of memory; the buffer is rarely needed */
     const size_t n = (size_t)node->n_in + (size_t)node->n_out;
     grt_kernel_node wide;
     grt_tensor few[FEW], *tensors = n <= FEW ? few : malloc(n * sizeof *tensors);
@@ -168,7 +166,7 @@ static void release_shape(void *data)
     free(s);
 }
 
-/* The tensor as the float32 kernel sees it; what has no place yet gets one in the workspace. */
+/* The tensor for the float32 kernel; tensors without memory get some in the workspace. */
 static bool place(widen_shape *s, int32_t at, const grt_tensor *t, const float *constant, size_t *bytes)
 {
     s->offsets[at] = SIZE_MAX;

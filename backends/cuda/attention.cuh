@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the attention kernels share: shapes, operands, which keys a row may look at. */
+/* Shared by the attention kernels: shapes, operands, range of keys of a row. */
 #ifndef GRT_BACKENDS_CUDA_ATTENTION_CUH
 #define GRT_BACKENDS_CUDA_ATTENTION_CUH
 
@@ -25,8 +25,8 @@ typedef enum attention_kernel {
 struct attention_shape : grt_attention_dims {
     attention_kernel kernel;
     bool few;      /* few rows; the kernels on tensor cores have code of their own for that */
-    bool limited;  /* some keys are hidden from some queries by their place; a run's nonpad may hide more */
-    bool padded;   /* there is a nonpad: what it hides may be anything, even NaN, and is not read */
+    bool limited;  /* some keys are masked by position; nonpad may mask more */
+    bool padded;   /* nonpad is given: padded keys may be NaN and are not read */
     int splits;    /* tasks that share the keys of one row */
     int64_t fold;  /* query heads of one key head that a block takes together, as rows; 1: none */
     int64_t heads; /* of folded heads */
@@ -42,7 +42,7 @@ typedef struct attention_data {
     const void *q, *k, *v, *past_key, *past_value, *mask;
     const int64_t *nonpad;
     void *y, *qk;
-    float *partial; /* where splits leave what they have; see attention_split.cu */
+    float *partial; /* partial results of splits; see attention_split.cu */
 } attention_data;
 
 /* Row j of the keys or values of a head: the past's come first. */
@@ -66,11 +66,10 @@ __device__ __forceinline__ W masked(const attention_shape &s, const void *mask, 
     return score + cuda_load<W>(mask, s.mask_dtype, at);
 }
 
-/* Pointers and outputs that the kernels in tiles can use? The plain one takes all. */
+/* True if the tiled kernels can use these pointers and outputs; the plain kernel takes all. */
 bool attention_tiles_aligned(const attention_data *d);
 
-/* attention_flash.cu. `prepare`, once per shape and device, lets the kernels have the shared memory that they
- * want. */
+/* attention_flash.cu. `prepare`, once per shape and device, raises the kernels' limit of shared memory. */
 cudaError_t attention_flash_prepare(const attention_shape *s, grt_dtype dtype);
 bool attention_flash_few(const attention_shape *s, grt_dtype dtype, const struct cudaDeviceProp *device);
 void attention_flash(const attention_shape *s, const attention_data *d, grt_dtype dtype, cudaStream_t stream);

@@ -10,8 +10,8 @@ namespace
 
 enum { ROWS = WARP_ROWS, STAGES = 2, MANY_WARPS = 4, FEW_WARPS = 8 };
 
-/* Adds weights times values to a warp's result. The weights are where the scores were: of keys 8 k + 2 quad
- * and the one behind it. */
+/* Adds weights times values to a warp's result. The weights replace the scores: keys 8 k + 2 quad and the
+ * next. */
 template <class T, int SIZE, int TILE>
 __device__ __forceinline__ void add_values(float (*result)[4], const float (*weight)[4], const T *values,
                                            int lane)
@@ -36,8 +36,8 @@ __device__ __forceinline__ void add_values(float (*result)[4], const float (*wei
         const int group = lane >> 2, quad = lane & 3;
 #pragma unroll
         for (int k = 0; k < TILE / 8; k++) {
-            /* mma wants keys quad and quad + 4 here. A sum has no order, so the keys that are here stand for
-             * those. */
+            /* mma expects keys quad and quad + 4 here. The order of a sum does not matter, so the keys at
+             * hand take their place. */
             const uint32_t a[4] = {
                 tensor_core<T>::rounded(weight[k][0]), tensor_core<T>::rounded(weight[k][2]),
                 tensor_core<T>::rounded(weight[k][1]), tensor_core<T>::rounded(weight[k][3])};
@@ -52,7 +52,7 @@ __device__ __forceinline__ void add_values(float (*result)[4], const float (*wei
     }
 }
 
-/* Keys in a tile: what leaves room for two blocks in 100 KiB or more of shared memory. */
+/* Keys per tile: two blocks fit in 100 KiB of shared memory. */
 template <class T, int SIZE> constexpr int tile_size = sizeof(T) == 4 && SIZE > 64 ? 32 : 64;
 
 /* A warp's rows with their queries. */
@@ -114,7 +114,7 @@ template <class T, int SIZE> struct warp_rows : attention_rows<SIZE> {
     }
 };
 
-/* Much to do: each warp of a block has rows of its own; tiles come in two stages. */
+/* Many rows: each warp has its own rows; tiles are double-buffered. */
 template <class T, int SIZE, bool GENERAL>
 __global__ void __launch_bounds__(MANY_WARPS * 32, SIZE > 64                   ? 2
                                                    : sizeof(T) == 4 || GENERAL ? 3
@@ -137,12 +137,12 @@ __global__ void __launch_bounds__(MANY_WARPS * 32, SIZE > 64                   ?
             fetch_keys<T, SIZE, TILE, THREADS>(s, d, t, tile, padded_rows<T, SIZE>{keys + stage * STAGE});
             fetch_values<T, SIZE, TILE, THREADS>(s, d, t, tile, padded_rows<T, SIZE>{values + stage * STAGE});
         };
-        __syncthreads(); /* the task before may still read what follows overwrites */
+        __syncthreads(); /* the previous task may still read this memory */
         if (t.from < t.to)
             fetch_at(t.from, 0);
         commit();
         const int64_t first = t.first + warp * ROWS;
-        const bool idle = first >= t.rows; /* such a warp only fetches */
+        const bool idle = first >= t.rows; /* a warp without rows only fetches */
         rows w;
         w.template begin<GENERAL>(s, d, t, first, lane);
         int stage = 0;
@@ -175,12 +175,11 @@ __global__ void __launch_bounds__(MANY_WARPS * 32, SIZE > 64                   ?
     }
 }
 
-/* Keys that a warp takes at once where the warps of a block share its rows: so few that two blocks' or more
- * fit a multiprocessor. */
+/* Keys per warp where warps share rows: two blocks or more fit on a multiprocessor. */
 template <class T, int SIZE> constexpr int part_size = sizeof(T) * SIZE <= 128 ? 32 : 16;
 
-/* Little to do: the warps of a block have the same 16 rows and take different keys, so that all is fetched at
- * once and little waits for anything. What the warps have is joined at the end. */
+/* Few rows: the warps of a block share 16 rows and take different keys, all fetched at once; their results
+ * are joined at the end. */
 template <class T, int SIZE, bool GENERAL>
 __global__ void __launch_bounds__(FEW_WARPS * 32, SIZE <= 64 ? 2 : 1)
     few(const __grid_constant__ attention_shape s, const __grid_constant__ attention_data d, uint32_t tasks)
@@ -195,14 +194,14 @@ __global__ void __launch_bounds__(FEW_WARPS * 32, SIZE <= 64 ? 2 : 1)
     };
     extern __shared__ char memory[];
     T *keys = (T *)memory, *values = keys + TILE * STRIDE;
-    /* After the keys are used, their place takes the warps' results: rows of SIZE and two ends each. */
+    /* The warps' results reuse the memory of the keys: rows of SIZE and two scalars each. */
     float *results = (float *)memory, *tops = results + ENDS * SIZE, *sums = tops + ENDS;
     const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, group = lane >> 2, quad = lane & 3;
     for (uint32_t task = blockIdx.x; task < tasks; task += gridDim.x) {
         const attention_task t = attention_task_at(s, d.nonpad, task, ROWS, PART);
         rows w;
         for (int64_t tile = t.from; tile < t.to || tile == t.from; tile += TILE) {
-            __syncthreads(); /* what is there may still be read */
+            __syncthreads(); /* it may still be read */
             if (tile < t.to) {
                 fetch_keys<T, SIZE, TILE, THREADS>(s, d, t, tile, padded_rows<T, SIZE>{keys});
                 fetch_values<T, SIZE, TILE, THREADS>(s, d, t, tile, padded_rows<T, SIZE>{values});
@@ -303,7 +302,7 @@ void *kernel_for(const attention_shape *s, grt_dtype dtype, bool is_few, bool ge
 
 } // namespace
 
-/* Are there not enough rows for all multiprocessors, and is there room for all keys at once? */
+/* True if rows cannot fill all multiprocessors and all keys fit at once. */
 bool attention_flash_few(const attention_shape *s, grt_dtype dtype, const struct cudaDeviceProp *device)
 {
     size_t bytes;

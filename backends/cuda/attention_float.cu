@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attention of float32 as it is, on plain arithmetic. A warp has 4 x R query rows: lanes in 4 groups of rows,
+/* Attention in strict float32, without tensor cores. A warp has 4 x R query rows: lanes in 4 groups of rows,
  * 8 lanes to a row. Tiles of 32 keys and values pass through shared memory in two stages; a lane computes R
  * rows by 4 keys of the scores and R rows by an eighth of the columns of the result in registers, from reads
- * of 16 bytes. Weights change lanes through shared memory of the warp's own. Rows with few queries and many
+ * of 16 bytes. Weights are exchanged through shared memory of the warp. Rows with few queries and many
  * keys are split as in attention_flash.cu. */
 #include "backends/cuda/attention_tile.cuh"
 
@@ -10,7 +10,7 @@ namespace
 {
 
 enum { TILE = 32, STAGES = 2, GROUPS = 4, LANES = 8, KEYS = TILE / LANES };
-/* Four rows that are written or read at once lie in different banks. */
+/* Padded: four rows accessed at once are in different banks. */
 enum { WEIGHT_STRIDE = TILE + 8 };
 
 __device__ __forceinline__ void read_four(float *to, const float *from)
@@ -49,8 +49,8 @@ __global__ void __launch_bounds__(WARPS * 32) attend(const __grid_constant__ att
     float *weights = queries + BLOCK_ROWS * STRIDE + warp * WARP_ROWS * WEIGHT_STRIDE;
     for (uint32_t task = blockIdx.x; task < tasks; task += gridDim.x) {
         const attention_task t = attention_task_at(s, d.nonpad, task, BLOCK_ROWS, TILE);
-        const bool idle = t.first + warp * WARP_ROWS >= t.rows; /* such a warp only fetches */
-        __syncthreads(); /* the task before may still read what follows overwrites */
+        const bool idle = t.first + warp * WARP_ROWS >= t.rows; /* a warp without rows only fetches */
+        __syncthreads(); /* the previous task may still read this memory */
         for (int i = threadIdx.x; i < BLOCK_ROWS * (SIZE / 4); i += THREADS) {
             const int64_t r = t.first + i / (SIZE / 4);
             const attention_row row = attention_row_at(s, t, r < t.rows ? r : 0);
@@ -192,7 +192,7 @@ __global__ void __launch_bounds__(WARPS * 32) attend(const __grid_constant__ att
             if (split && column == 0)
                 *(float2 *)(partial + SIZE) = make_float2(top[r], sum[r]);
         }
-        wait_for<0>(); /* of a task without keys, too, before its queries' place is used again */
+        wait_for<0>(); /* also for a task without keys, before its queries are overwritten */
     }
 }
 
@@ -224,7 +224,7 @@ template <int R, int WARPS, bool GENERAL, class F> void with_kernel(int64_t size
     }
 }
 
-/* Rows of a lane and warps of a block, where there is much to do and where there is little. */
+/* Rows per lane and warps per block, for many rows and for few. */
 enum { MANY_ROWS = 4, MANY_WARPS = 4, FEW_ROWS = 2, FEW_WARPS = 2 };
 
 template <bool GENERAL>

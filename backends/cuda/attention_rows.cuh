@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of attention while their keys come in tiles: limits, largest score, sum of the weights, weighted
- * values. A warp has 16 rows, a lane two of them, as tensor cores leave their results: rows `group` (lane /
- * 4) and group + 8, columns 2 quad (lane % 4) and the next of every eight. */
+/* Running state of attention rows: limits, largest score, sum of weights, weighted values. A warp has 16
+ * rows, a lane two of them, as tensor cores leave their results: rows `group` (lane / 4) and group + 8,
+ * columns 2 quad (lane % 4) and the next of every eight. */
 #ifndef GRT_BACKENDS_CUDA_ATTENTION_ROWS_CUH
 #define GRT_BACKENDS_CUDA_ATTENTION_ROWS_CUH
 
@@ -9,7 +9,7 @@
 
 #include <float.h>
 
-/* The last keys of a sequence like 197 or 257 get code for this many. */
+/* Short last tiles (sequences of 197 or 257) have code for this many keys. */
 enum { WARP_ROWS = 16, SHORT_TILE = 16 };
 
 /* 2^x in one instruction. Weights below the smallest normal number are zeros. */
@@ -20,8 +20,8 @@ static __device__ __forceinline__ float power_of_two(float x)
     return y;
 }
 
-/* Scores that are only scaled, and limited to a range of keys? Others are GENERAL here and below: apart, as
- * that code is long, and a run without masks would only stumble over it. */
+/* True if scores are only scaled and limited to a range of keys. Others are GENERAL, in kernels of their own,
+ * as their long code slows the simple case. */
 static inline bool attention_scales_only(const attention_shape *s, const attention_data *d)
 {
     return !d->mask && s->softcap <= 0 && (float)s->scale * LOG2E >= FLT_MIN;
@@ -33,7 +33,7 @@ template <int SIZE> struct attention_rows {
     int64_t mask_at[2];
     float top[2], sum[2], result[COLUMNS][4]; /* sum: of this lane's keys */
 
-    /* Row r of the lane, with no key yet; !there: one that nobody asks for. */
+    /* Row r of the lane, before the first key; !there: beyond the last row. */
     template <bool GENERAL>
     __device__ __forceinline__ void begin(const attention_shape &s, const attention_data &d, int64_t batch,
                                           const attention_row &row, bool there, int r)
@@ -47,8 +47,8 @@ template <int SIZE> struct attention_rows {
             result[c][2 * r] = result[c][2 * r + 1] = 0;
     }
 
-    /* Scores of TILE keys from number `tile` on become weights, those of hidden keys zeros; what there was
-     * shrinks to the new scale. */
+    /* Scores of TILE keys from `tile` on become weights, zero for masked keys; earlier results are rescaled.
+     */
     template <int TILE, bool GENERAL>
     __device__ __forceinline__ void weigh(const attention_shape &s, const void *mask, float (*score)[4],
                                           int tile, int lane)
@@ -106,7 +106,7 @@ template <int SIZE> struct attention_rows {
         }
     }
 
-    /* What the sums are divided by, or rather multiplied. Every lane of the warp comes here. */
+    /* Factor of the final normalisation. Called by all lanes of the warp. */
     __device__ __forceinline__ float inverse(int r)
     {
         float all = sum[r];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which kernel an attention gets, and splits: where there are few rows and many keys, as when a language
- * model adds one token to a long past, blocks share the keys of a row. Each leaves its part in the workspace:
+ * model adds one token to a long past, blocks share the keys of a row. Each writes its part to the workspace:
  *
  *   [batch, query head, query, split]: the weighted values before division, the largest score (times
  * log2(e)), the sum of the weights
@@ -10,8 +10,8 @@
 
 #include "src/base/checked.h"
 
-/* Fewer keys in a split are not worth the second kernel. With few rows and more keys than a warpgroup goes
- * through in good time, warps share them. */
+/* Minimum keys per split, for the second kernel to pay. With few rows and many keys, warps share the keys
+ * instead of a warpgroup. */
 enum { SPLIT_KEYS = 128, LEAST_SPLITS = 4, MOST_SPLITS = 128, FOLD_QUERIES = 16, WARPGROUP_KEYS = 512 };
 
 static bool divides(const attention_view &view, int64_t by)
@@ -60,8 +60,7 @@ void attention_choose(attention_shape *s, grt_dtype dtype, bool tf32, const stru
     }
     if (s->kernel == ATTENTION_FLASH && !s->few)
         return;
-    const int64_t tasks =
-        attention_tasks(s, 16); /* the rows of a block of either kernel where there is little to do */
+    const int64_t tasks = attention_tasks(s, 16); /* rows per block of either kernel with few rows */
     const int64_t wanted = enough / tasks < MOST_SPLITS ? enough / tasks : MOST_SPLITS;
     if (wanted < LEAST_SPLITS)
         return;
@@ -87,7 +86,7 @@ __global__ void merge(const __grid_constant__ attention_shape s, const float *pa
     for (int64_t i = blockIdx.x; i < s.batch * s.q_heads * s.q_len; i += gridDim.x) {
         const attention_row row = {i / s.q_len % s.q_heads, i % s.q_len};
         const float *parts = partial + i * s.splits * step;
-        __syncthreads(); /* the row before may still be read */
+        __syncthreads(); /* the previous row may still be read */
         for (int k = threadIdx.x; k < s.splits; k += blockDim.x)
             ends[k] = *(const float2 *)(parts + k * step + s.v_size);
         __syncthreads();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the attention kernels that work in tiles share: tasks, and copies of keys and values to shared memory.
+/* Shared by the tiled attention kernels: tasks, and copies of keys and values to shared memory.
  */
 #ifndef GRT_BACKENDS_CUDA_ATTENTION_TILE_CUH
 #define GRT_BACKENDS_CUDA_ATTENTION_TILE_CUH
@@ -54,10 +54,10 @@ static __device__ __forceinline__ attention_task attention_task_at(const attenti
     t.batch = batch;
     t.head = head;
     t.kv_head = head / (uint32_t)s.group;
-    /* Late rows have most keys where attention is causal: they go first. */
+    /* Causal: late rows have most keys, so they are scheduled first. */
     t.first = (blocks - 1 - block) * block_rows;
     const int64_t last = t.first + block_rows < t.rows ? t.first + block_rows - 1 : t.rows - 1;
-    /* Both ends only grow with the query. */
+    /* Both limits are monotonic in the query. */
     t.from = attention_limits(s, nonpad, t.batch, s.fold > 1 ? 0 : t.first).x / tile * tile;
     t.to = attention_limits(s, nonpad, t.batch, s.fold > 1 ? s.q_len - 1 : last).y;
     if (s.splits > 1) {
@@ -108,7 +108,7 @@ static __device__ __forceinline__ float attention_score(const attention_shape &s
     return masked<float>(s, mask, mask_at + j * s.mask_strides[3], x) * LOG2E;
 }
 
-/* Where a split leaves a row: the result before its division, the largest score and the sum. */
+/* Writes a row of a split: the result before division, the largest score and the sum. */
 static __device__ __forceinline__ float *attention_partial_at(const attention_shape &s, float *partial,
                                                               int64_t batch, const attention_row &row,
                                                               int split)
@@ -119,8 +119,8 @@ static __device__ __forceinline__ float *attention_partial_at(const attention_sh
 
 /* ---- copies ---- */
 
-/* Rows in shared memory are padded by 16 bytes: with sizes that are multiples of 16 bytes, the 8 rows that
- * are read at once lie in different banks. */
+/* Rows in shared memory are padded by 16 bytes: then the 8 rows that are read at once are in different banks.
+ */
 template <class T> constexpr int row_pad = 16 / (int)sizeof(T);
 
 /* Where a chunk of 16 bytes of a row goes: `Place` of the fetches. */
@@ -143,7 +143,7 @@ __device__ __forceinline__ void fetch_tile(const attention_shape &s, const void 
     const T *first = key_row<T>(s, now, past, view, SIZE, t.batch, t.kv_head, tile);
     const bool crosses = tile < s.past && tile + TILE > s.past; /* out of the past */
     const int64_t step = tile < s.past ? SIZE : view.row;
-    /* Not unrolled much: where a block has one tile, fetching the code takes as long as running it. */
+    /* Little unrolling: with one tile per block, fetching code takes as long as running it. */
 #pragma unroll 2
     for (int at = threadIdx.x; at < TILE * CHUNKS; at += THREADS) {
         const int row = at / CHUNKS, chunk = at % CHUNKS;

@@ -11,8 +11,7 @@ namespace
 
 enum { ROWS = 64, TILE = 64, TASKS = 2, PANEL = ROWS * PANEL_ROW };
 
-/* What the registers and the shared memory of a multiprocessor allow. With few rows, blocks have one group,
- * so that there are more of them. */
+/* Limited by registers and shared memory. With few rows a block has one group, for more blocks. */
 template <int SIZE> constexpr int most_groups = SIZE > 64 ? 3 : 4;
 template <int SIZE> constexpr int stages = SIZE > 64 ? 3 : 6;
 template <int SIZE> constexpr int panels = (SIZE + 63) / 64;
@@ -79,7 +78,7 @@ template <class T, int SIZE> struct group_rows : attention_rows<SIZE> {
         warpgroup_hold<SIZE>(this->result);
     }
 
-    /* The warp's rows, `left` of them at most, from y on. Lanes of four change what they have, so that each
+    /* The warp's rows, `left` of them at most, from y on. Groups of four lanes exchange values, so that each
      * writes 16 bytes. */
     __device__ __forceinline__ void store(T *y, int64_t stride, int left, int lane)
     {
@@ -97,7 +96,7 @@ template <class T, int SIZE> struct group_rows : attention_rows<SIZE> {
                                                    this->result[c + i][2 * r + 1] * inverse);
                 exchange(pair, quad);
                 if (row < left)
-                    /* As an instruction: the compiler cuts some of these stores in four. */
+                    /* In assembly: the compiler splits some of these stores. */
                     asm volatile(
                         "st.global.v4.b32 [%0], {%1,%2,%3,%4};" ::"l"(y + row * stride + (c + quad) * 8),
                         "r"(pair[0]), "r"(pair[1]), "r"(pair[2]), "r"(pair[3])
@@ -119,9 +118,8 @@ template <class T, int SIZE> struct group_rows : attention_rows<SIZE> {
     }
 };
 
-/* Tasks of a block are GROUPS x 64 rows of a head, and TILE of its keys and values after the other. One more
- * warpgroup, which needs few registers, has them copied, as far ahead as there is room, also for the next
- * task. */
+/* Tasks of a block are GROUPS x 64 rows of a head, and TILE of its keys and values after the other. A further
+ * warpgroup issues the copies, as far ahead as there is room, across tasks. */
 template <int SIZE, int GROUPS> struct block_memory {
     enum { STAGES = stages<SIZE>, MATRIX = panels<SIZE> * PANEL };
     char q[TASKS][GROUPS][MATRIX];
@@ -138,7 +136,7 @@ struct block_task {
     int batch, head, kv_head, first, from, to;
 };
 
-/* Late rows have most keys where attention is causal: those of all heads go first. */
+/* Causal: late rows have most keys, so those of all heads are scheduled first. */
 __device__ __forceinline__ block_task task_at(const attention_shape &s, const int64_t *nonpad, uint32_t at,
                                               int block_rows)
 {
@@ -147,7 +145,7 @@ __device__ __forceinline__ block_task task_at(const attention_shape &s, const in
     const uint32_t turn = at / lines, line = at - turn * lines, batch = line / heads,
                    head = line - batch * heads;
     const int first = (int)(blocks - 1 - turn) * block_rows, last = min(first + block_rows, (int)s.q_len) - 1;
-    /* Both ends only grow with the query. */
+    /* Both limits are monotonic in the query. */
     return {(int)batch,
             (int)head,
             (int)(head / (uint32_t)s.group),
@@ -305,8 +303,8 @@ cudaError_t map(const attention_shape *s, grt_dtype dtype, const attention_view 
 
 } // namespace
 
-/* A tile comes whole: not from two tensors, so there are no pasts, and not without rows that must not be
- * read. Nor do rows come from several heads. */
+/* A tile is one bulk copy: no past (a second tensor), no padded rows that must not be read, no folded heads.
+ */
 bool attention_warpgroup_takes(const attention_shape *s, grt_dtype dtype, const struct cudaDeviceProp *device)
 {
     return device->major == 9 && device->minor == 0 &&

@@ -220,8 +220,8 @@ __attribute__((visibility("default"))) const grt_backend grt_backend_cuda = {
         {
             .own_memory = true,
             .channels_last = true,
-            .joins_products = true,
-            .lone_product = 1 << 28, /* fills any GPU by itself */
+            .merges_products = true,
+            .batch_limit = 1 << 28, /* fills any GPU by itself */
         },
     .device_count = device_count,
     .device_open = open_device,

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bulk copy engine (Hopper and newer) and the barriers in shared memory by which it says that something
- * has come. */
+/* The bulk copy engine (Hopper and newer) and its barriers in shared memory. */
 #ifndef GRT_BACKENDS_CUDA_BULK_COPY_CUH
 #define GRT_BACKENDS_CUDA_BULK_COPY_CUH
 
 #include "backends/cuda/tensor_map.h"
 
-/* A barrier's phases take turns; who waits says which one, 0 or 1, is to be over. Each phase wants
- * `arrivals`, and the bytes announced. */
+/* Phases of a barrier alternate between 0 and 1; a waiter names the phase that must be complete. Each phase
+ * wants `arrivals`, and the bytes announced. */
 static __device__ __forceinline__ void barrier_init(uint64_t *barrier, uint32_t arrivals)
 {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"((uint32_t)__cvta_generic_to_shared(barrier)),

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A piece of code, loaded; or that it is not there, so that nobody looks again. */
+/* A loaded module, or a record that there is none. */
 typedef struct entry {
     UT_hash_handle hh;
     cudaLibrary_t library;
@@ -55,8 +55,7 @@ void cuda_codes_release(cuda_codes *codes)
     free(codes);
 }
 
-/* Nothing here is an error: what cannot be loaded is rejected, and the kernel that needs no code does the
- * work. */
+/* Failures are not errors: rejected code is replaced by the interpreter. */
 static void load(cuda_device *device, entry *e, const char *name)
 {
     size_t size;

@@ -20,7 +20,7 @@ __global__ void __launch_bounds__(CUDA_BLOCK)
     }
 }
 
-/* What a block of the tiled kernel must know: the plane of the two axes, and the steps of all others. */
+/* Geometry of the tiled kernel: the plane of the two axes, and the strides of all others. */
 struct planes {
     int64_t a, b;         /* sizes: the source is contiguous along a, the destination along b */
     int64_t to_a, from_b; /* strides */
@@ -51,7 +51,7 @@ __global__ void __launch_bounds__(TILE *TILE_ROWS)
     }
 }
 
-/* B planes: a thread takes 16 bytes of each, and what it writes lies together. */
+/* B planes: a thread reads 16 bytes of each and writes contiguously. */
 template <typename T, int B>
 __global__ void __launch_bounds__(CUDA_BLOCK)
     weave_kernel(const __grid_constant__ cuda_move walk, int64_t from_plane, T *dst, const T *src)
@@ -139,7 +139,7 @@ grt_status run_woven(const cuda_copy *copy, void *dst, const void *src, cudaStre
     return GRT_OK;
 }
 
-/* Can the last axis, a few planes, be woven into the one before it? */
+/* True if the last axis, a few planes, can be interleaved into the one before it. */
 void plan_weave(cuda_copy *copy)
 {
     const cuda_move *walk = &copy->walk;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Machine code that comes from a file, before the driver is given it: it takes no size, so that it would read
- * on behind what is cut off. */
+/* Checks machine code from a file before the driver reads it: the driver takes no size and would read past a
+ * truncated file. */
 #ifndef GRT_BACKENDS_CUDA_CUBIN_H
 #define GRT_BACKENDS_CUDA_CUBIN_H
 

@@ -36,7 +36,7 @@ grt_status cuda_fail(cudaError_t error, const char *expression, const char *file
     bool memory = error == cudaErrorMemoryAllocation;
     char lost[256] = "";
     int device = -1;
-    cudaGetLastError(); /* what was reported here is not found again behind the next launch */
+    cudaGetLastError(); /* clear the error, so that the next check does not report it again */
     if (ends_context(error)) {
         cudaGetDevice(&device);
         snprintf(

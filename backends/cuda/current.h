@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The calling thread's current device. It belongs to the program: what makes another one current gives it
- * back.
- *
- * By the driver's stack of contexts, as cudaSetDevice(the one before) would not do: where a thread had none,
- * that would make a context on device 0, which costs a tenth of a second and half a gigabyte there. */
+/* The calling thread's current device. It belongs to the program: whoever changes it restores it. Contexts
+ * are pushed and popped; cudaSetDevice would create a context on device 0 for a thread that had none (0.1 s,
+ * 0.5 GB). */
 #ifndef GRT_BACKENDS_CUDA_CURRENT_H
 #define GRT_BACKENDS_CUDA_CURRENT_H
 
@@ -32,7 +30,7 @@ void cuda_leave(grt_device *device, bool switched);
         if (cuda_on_status_ != GRT_OK)                                                               \
             return cuda_on_status_;                                                                  \
     } while (0)
-/* For what cannot fail in a way that somebody could heed. */
+/* For calls whose failure cannot be reported. */
 #define CUDA_ON_QUIETLY(device, expression)                     \
     do {                                                        \
         bool cuda_on_switched_;                                 \

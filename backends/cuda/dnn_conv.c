@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolutions through cuDNN's graph API. Residuals are added before the bias: in that order alone cuDNN has
- * engines that need no compilation at run time. */
+/* Convolutions through cuDNN's graph API. Residuals are added before the bias: only in that order has cuDNN
+ * precompiled engines. */
 #include "backends/cuda/dnn_conv.h"
 
 #include "backends/cuda/dnn_profile.h"
@@ -29,7 +29,7 @@ struct cuda_dnn_plan {
     cudnnBackendDescriptor_t description; /* of a device that is not here; NULL: the handle's */
     size_t workspace;
     int64_t engine;
-    bool unsure;        /* the library failed in a way that says nothing of the convolution */
+    bool unsure;        /* the library failed for a reason other than the convolution */
     cuda_dnn_args args; /* of the last run */
     int n_descriptors;
     cudnnBackendDescriptor_t descriptors[MAX_DESCRIPTORS]; /* what the plan was made from, in order */
@@ -44,7 +44,7 @@ typedef struct builder {
     cudnnBackendDescriptor_t operations[MAX_OPERATIONS];
 } builder;
 
-/* A part of the library that is missing, or memory, as opposed to a convolution that it does not support. */
+/* True for a missing part of the library or lack of memory, false for an unsupported convolution. */
 static void note(cuda_dnn_plan *p, cudnnStatus_t status)
 {
     if ((int)status >= CUDNN_STATUS_NOT_INITIALIZED && (int)status < CUDNN_STATUS_BAD_PARAM)
@@ -321,7 +321,7 @@ static int64_t engine_number(const cuda_dnn *dnn, cudnnBackendDescriptor_t confi
     return number;
 }
 
-/* A plan of one configuration, if it can be had within the workspace. */
+/* A plan of one configuration, if it fits the workspace. */
 static cudnnBackendDescriptor_t plan_of(cuda_dnn_plan *p, const cuda_dnn_conv *c, cudnnHandle_t handle,
                                         cudnnBackendDescriptor_t config, size_t *out_workspace)
 {
@@ -348,9 +348,9 @@ static cudnnBackendDescriptor_t plan_of(cuda_dnn_plan *p, const cuda_dnn_conv *c
     return NULL;
 }
 
-/* ---- choices that outlive the process ---- */
+/* ---- recorded choices ---- */
 
-/* All that decides the choice. Weights' addresses and values do not. */
+/* The key: all that the choice depends on. */
 static void add_key(const cuda_dnn *dnn, const cuda_dnn_conv *c, grt_text *key)
 {
     static const char *const names[] = {"in", "out", "kernel", "stride", "dilation", "padding"};
@@ -373,7 +373,7 @@ static void add_key(const cuda_dnn *dnn, const cuda_dnn_conv *c, grt_text *key)
  */
 static const char no_engine[] = "1 none";
 
-/* Empty where the library does not say: it will be asked for again. */
+/* Empty if the library cannot serialise it: it is chosen again next time. */
 static grt_text data_of(const cuda_dnn *dnn, cudnnBackendDescriptor_t plan, size_t workspace, int64_t engine)
 {
     const cudnnBackendAttributeName_t name = CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION;
@@ -420,7 +420,7 @@ static bool plan_of_text(cuda_dnn_plan *p, cudnnHandle_t handle, size_t workspac
     return false;
 }
 
-/* The plan of what data_of wrote, here or for another GPU of this kind; false: it is of no use here. */
+/* The plan from data_of's text, written here or for another GPU of this kind; false: not usable here. */
 static bool restore(cuda_dnn_plan *p, cudnnHandle_t handle, size_t workspace_cap, const char *data,
                     size_t data_size)
 {
@@ -444,7 +444,7 @@ static bool restore(cuda_dnn_plan *p, cudnnHandle_t handle, size_t workspace_cap
     return made;
 }
 
-/* What was chosen before, if it still serves. */
+/* The recorded choice, if it is still valid. */
 static bool recall(cuda_device *device, grt_algo_trial *trial, const char *key, cuda_dnn_plan *p,
                    cudnnHandle_t handle, size_t workspace_cap)
 {
@@ -458,7 +458,7 @@ static bool recall(cuda_device *device, grt_algo_trial *trial, const char *key, 
     return known;
 }
 
-/* Who asks for an engine, and on whose behalf. */
+/* Parameters of a search for an engine. */
 typedef struct question {
     cuda_device *device;
     const cuda_dnn_conv *conv;
@@ -478,8 +478,8 @@ static void offer(question *q, const cuda_dnn *dnn, cudnnBackendDescriptor_t pla
     grt_text_release(&data);
 }
 
-/* One of a heuristic's answers: the first that makes a plan is it; true if that holds on to the
- * configuration. */
+/* Tries one answer of a heuristic: the first that makes a plan is taken; true if it keeps the configuration.
+ */
 static bool consider(builder *b, question *q, cudnnBackendDescriptor_t config)
 {
     size_t workspace;
@@ -500,7 +500,7 @@ static bool consider(builder *b, question *q, cudnnBackendDescriptor_t config)
     return true;
 }
 
-/* Go through a heuristic's answers: to the first that serves, or to the end if candidates are wanted. */
+/* Tries a heuristic's answers, up to the first that is usable, or all if candidates are collected. */
 static void choose(builder *b, question *q, cudnnBackendDescriptor_t graph, cudnnBackendHeurMode_t mode)
 {
     const cuda_dnn *dnn = b->dnn;
@@ -530,7 +530,7 @@ static void choose(builder *b, question *q, cudnnBackendDescriptor_t graph, cudn
             dnn->cudnnBackendDestroyDescriptor(configs[i]);
 }
 
-/* Without a GPU no engine can be compiled: that there is none there does not mean that there is none. */
+/* Without a GPU no engine can be compiled, so "none" is not final. */
 static void remember(const question *q, const cuda_dnn_plan *p)
 {
     grt_text data = {0};
@@ -554,7 +554,7 @@ static void ask(question *q, cuda_dnn_plan *p)
     if (b.status != CUDNN_STATUS_SUCCESS)
         return;
     choose(&b, q, graph, CUDNN_HEUR_MODE_A);
-    b.status = CUDNN_STATUS_SUCCESS; /* a mode without an answer is no failure */
+    b.status = CUDNN_STATUS_SUCCESS; /* no answer in this mode is not an error */
     if (!p->plan)
         choose(&b, q, graph, CUDNN_HEUR_MODE_FALLBACK);
 }
@@ -569,8 +569,8 @@ static bool wants_gpu_to_choose(const cuda_dnn_conv *c)
     return c->groups == 1 && !c->transposed;
 }
 
-/* For a device that is only described, where plans are chosen but not needed: what is known already is not
- * made again, as engines that want a GPU could not be. True: there is an engine. */
+/* For a device that is only described: recorded choices are not loaded again, as some engines need a GPU.
+ * True: there is an engine. */
 static bool choose_from_afar(question *q, cuda_dnn_plan *p)
 {
     size_t size;
@@ -691,8 +691,7 @@ static cudnnStatus_t bind(cuda_dnn_plan *p, const cuda_dnn_args *args)
     return status;
 }
 
-/* A context keeps the handle that its first convolution takes: cuDNN makes handles with memory of the device,
- * which a capture does not allow. */
+/* A context keeps its first handle: creating one allocates device memory, which a capture forbids. */
 static grt_status take_handle(const grt_run *run, cuda_libraries *libraries, cudnnHandle_t *out,
                               bool *out_kept)
 {

@@ -34,8 +34,8 @@ typedef struct cuda_dnn_args {
 typedef struct cuda_dnn_plan cuda_dnn_plan;
 
 /* *out_plan is NULL, with GRT_OK, if cuDNN has no engine that keeps the precision and fits the workspace.
- * What was chosen before for such a convolution on such a device (backends/algos.h) is made again without
- * asking. */
+ * A recorded choice for such a convolution and device (backends/algos.h) is used without a heuristic
+ * query. */
 grt_status cuda_dnn_plan_create(cuda_device *device, const cuda_dnn_conv *conv, grt_algo_trial *trial,
                                 cuda_dnn_plan **out_plan);
 void cuda_dnn_plan_release(cuda_dnn_plan *plan); /* NULL-safe */

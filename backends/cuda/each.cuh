@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One thread per item, for kernels where generality matters more than speed: elements of any dtype as double,
- * functions as lambdas. What models spend their time in has typed kernels of its own. */
+/* One thread per item, for kernels that are rarely hot: elements of any dtype as double, functions as
+ * lambdas. Hot ops have typed kernels. */
 #ifndef GRT_BACKENDS_CUDA_EACH_CUH
 #define GRT_BACKENDS_CUDA_EACH_CUH
 

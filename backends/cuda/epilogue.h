@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a fused step still owes after the vendor's kernel has written dst: bias, residual, activation, in one
- * pass. */
+/* The part of a fused step that follows the vendor's kernel: bias, residual, activation, in one pass over
+ * dst. */
 #ifndef GRT_BACKENDS_CUDA_EPILOGUE_H
 #define GRT_BACKENDS_CUDA_EPILOGUE_H
 

@@ -26,8 +26,7 @@ struct cuda_libraries {
 
 /* ---- finding ---- */
 
-/* Where the loader looks by itself, then the toolkit's directory. Libraries stay open: other devices use them
- * too. */
+/* Searches the loader's path, then the toolkit's directory. Libraries stay open for other devices. */
 static grt_status open_library(const char *what, const char *const *names, void **out_library)
 {
     const char *home = secure_getenv("CUDA_HOME"), *first = NULL;
@@ -81,7 +80,7 @@ static void find_dnn(void *opened, const char **missing)
 #define X(function) cuda_library_function(opened, #function, &dnn_functions.function, missing);
     CUDA_DNN_FUNCTIONS(X)
 #undef X
-    /* cuDNN opens its parts itself, when a plan needs them: the one that runs most plans may come at once. */
+    /* cuDNN opens its parts on demand; the one that runs most plans is loaded now. */
     if (!*missing)
         (void)dlopen("libcudnn_engines_precompiled.so.9", RTLD_NOW | RTLD_LOCAL);
 }
@@ -110,7 +109,7 @@ grt_status cuda_library_open(cuda_library *l)
     return status;
 }
 
-/* ---- what sessions will want ---- */
+/* ---- loading in the background ---- */
 
 static atomic_bool wants_blas, wants_dnn;
 
@@ -139,7 +138,7 @@ static void count_loading(int more)
 static void *load_wanted(void *unused)
 {
     (void)unused;
-    /* Who needs them will fail with the reason. */
+    /* Errors are reported when a kernel needs them. */
     if (atomic_load(&wants_blas))
         (void)cuda_library_open(&blas_library);
     if (atomic_load(&wants_dnn))
@@ -157,7 +156,7 @@ void cuda_libraries_expect(const grt_op_desc *const *ops, size_t n)
         dnn = dnn || grt_op_is(ops[i], "graphrt", "Conv") || grt_op_is(ops[i], "", "Conv") ||
               grt_op_is(ops[i], "", "ConvTranspose");
     }
-    /* One after the other is as fast as both at once: the loader has a lock. */
+    /* Sequential: the loader has a lock. */
     const bool fresh_blas = blas && !atomic_exchange(&wants_blas, true),
                fresh_dnn = dnn && !atomic_exchange(&wants_dnn, true);
     pthread_t thread;
@@ -170,7 +169,7 @@ void cuda_libraries_expect(const grt_op_desc *const *ops, size_t n)
         count_loading(-1);
 }
 
-/* The first handles of a device take as long as its weights' upload: make them meanwhile. */
+/* The first handles of a device take as long as uploading weights: create them in parallel. */
 static void *make_handles(void *data)
 {
     cuda_libraries *libraries = data;

@@ -80,8 +80,7 @@ typedef struct cuda_library {
 grt_status cuda_library_open(cuda_library *library);
 void cuda_library_function(void *opened, const char *name, void *out_function, const char **missing);
 
-/* Is it not in this machine, but described, so that algorithms can be chosen for it? Nothing is uploaded
- * then. */
+/* True for a device that is only described, to choose algorithms for it. Nothing is uploaded. */
 static inline bool cuda_is_described(const grt_device *device)
 {
     return device && device->index < 0;
@@ -90,9 +89,8 @@ static inline bool cuda_is_described(const grt_device *device)
 /* Sessions with these ops are about to be made: what they need is loaded in the background, and devices
  * opened from now on make their first handles so. */
 void cuda_libraries_expect(const grt_op_desc *const *ops, size_t n);
-/* Wait until nothing is being loaded in the background. A process must not end under that: exit handlers of
- * the libraries do not bear it. So opening a device waits when it fails, as the program is likely to end
- * then, and closing one does. */
+/* Waits for background loading. Exit handlers of the libraries crash if the process ends meanwhile, so
+ * closing a device waits, and so does a failed open. */
 void cuda_libraries_settle(void);
 grt_status cuda_libraries_create(int device, cuda_libraries **out_libraries);
 /* For a device that is not in this machine: plans can be made for it, nothing can run. `properties` is what

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the backend keeps for a context, from its first use on: a cuDNN handle, and a place for kernels to say
- * what is wrong with their data. One run at a time uses it. */
+/* Per-context state of the backend, created on first use: a cuDNN handle and a record of faults in data. One
+ * run at a time uses it. */
 #ifndef GRT_BACKENDS_CUDA_LOCAL_H
 #define GRT_BACKENDS_CUDA_LOCAL_H
 

@@ -103,7 +103,7 @@ static grt_status describe(const grt_op_desc *desc, cuda_lt_plan *p)
                                                             sizeof turn));
     BLAS_TRY(desc, blas->cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue,
                                                         sizeof epilogue));
-    if (m->bias) { /* the pointer comes with each run; who chooses and checks algorithms wants to see one */
+    if (m->bias) { /* pointers come with each run; choosing and checking algorithms needs a valid one */
         const cudaDataType type = data_type(m->dtype);
         const void *somewhere = (const void *)(uintptr_t)CUDA_LT_WORKSPACE_ALIGNMENT;
         BLAS_TRY(desc, blas->cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
@@ -118,9 +118,9 @@ static grt_status describe(const grt_op_desc *desc, cuda_lt_plan *p)
     return make_layout(desc, p, m->m, m->n, m->m * m->n, &p->y);
 }
 
-/* ---- choices that outlive the process ---- */
+/* ---- recorded choices ---- */
 
-/* All that decides the choice. Leading dims follow from the sizes, as matrices are dense. */
+/* The key: all that the choice depends on. Leading dims follow from the sizes, as matrices are dense. */
 static void add_key(const cuda_blas *blas, const cuda_lt_matmul *m, grt_text *key)
 {
     static const char *const acts[] = {
@@ -194,7 +194,7 @@ static bool accept(cuda_lt_plan *p, const cublasLtMatmulAlgo_t *algo)
     return true;
 }
 
-/* What was chosen before, if it still serves; *out_found false: that there is none. */
+/* The recorded choice, if it is still valid; *out_found false: none recorded. */
 static bool recall(cuda_device *device, grt_algo_trial *trial, const char *key, cuda_lt_plan *p,
                    bool *out_found)
 {
@@ -360,7 +360,7 @@ grt_status cuda_lt_plan_run(cuda_lt_plan *plan, const grt_op_desc *desc, const c
     const uintptr_t bias = plan->m.bias ? (uintptr_t)args->bias : 0;
     const uintptr_t addresses =
         (uintptr_t)args->a | (uintptr_t)args->b | (uintptr_t)c | (uintptr_t)args->y | bias;
-    /* What was chosen relies on alignment; without that, let the library choose again. */
+    /* The algorithm relies on alignment; without that the library chooses again. */
     const cublasLtMatmulAlgo_t *algo = addresses % (uintptr_t)plan->m.alignment == 0 ? &plan->algo : NULL;
     if (plan->m.bias)
         BLAS_TRY(desc, blas->cublasLtMatmulDescSetAttribute(plan->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER,

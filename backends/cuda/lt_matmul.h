@@ -38,8 +38,8 @@ enum { CUDA_LT_WORKSPACE_ALIGNMENT = 256 };
 
 typedef struct cuda_lt_plan cuda_lt_plan;
 
-/* *out_plan is NULL, with GRT_OK, if cuBLASLt has no algorithm for it. What was chosen before for such a
- * product on such a device (backends/algos.h) is taken again without asking. `desc` is for messages. */
+/* *out_plan is NULL, with GRT_OK, if cuBLASLt has no algorithm for it. A recorded choice for such a
+ * product and device (backends/algos.h) is used without a heuristic query. `desc` is for messages. */
 grt_status cuda_lt_plan_create(cuda_device *device, const grt_op_desc *desc, const cuda_lt_matmul *matmul,
                                grt_algo_trial *trial, cuda_lt_plan **out_plan);
 void cuda_lt_plan_release(cuda_lt_plan *plan); /* NULL-safe */

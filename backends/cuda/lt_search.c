@@ -39,7 +39,7 @@ static void consider(search *s, const cublasLtMatmulAlgo_t *algo)
         s->over = !s->each(s->user, algo);
 }
 
-/* ---- what an algorithm can be, and is ---- */
+/* ---- capabilities and settings of an algorithm ---- */
 
 static bool set(const search *s, cublasLtMatmulAlgo_t *algo, cublasLtMatmulAlgoConfigAttributes_t name,
                 const void *value, size_t size)
@@ -96,7 +96,7 @@ static void split(search *s, const cublasLtMatmulAlgo_t *algo)
     }
 }
 
-/* ---- relatives of an algorithm ---- */
+/* ---- variations of an algorithm ---- */
 
 static void vary(search *s, const cublasLtMatmulAlgo_t *algo, cublasLtMatmulAlgoConfigAttributes_t name,
                  uint32_t end)
@@ -128,7 +128,7 @@ static void relatives(search *s, const cublasLtMatmulAlgo_t *algo)
          options > 0 ? (uint32_t)(options < MOST_OPTIONS ? options + 1 : MOST_OPTIONS) : 0);
 }
 
-/* ---- everything ---- */
+/* ---- all algorithms ---- */
 
 static void sweep(search *s, const cublasLtMatmulAlgo_t *algo)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All that cuBLASLt has for one product, beyond what its heuristic answers: for tuning. */
+/* Candidates of cuBLASLt for one product, beyond its heuristic's answers: for tuning. */
 #ifndef GRT_BACKENDS_CUDA_LT_SEARCH_H
 #define GRT_BACKENDS_CUDA_LT_SEARCH_H
 
@@ -15,12 +15,12 @@ typedef struct cuda_lt_product {
     size_t workspace_cap;
 } cuda_lt_product;
 
-/* Does the library take this algorithm for the product, on this device, within the workspace? Then what it
- * wants of that. */
+/* True if the library accepts this algorithm for the product, device and workspace; then the workspace it
+ * needs. */
 bool cuda_lt_takes(const cuda_lt_product *product, const cublasLtMatmulAlgo_t *algo, size_t *out_workspace);
 
-/* Algorithms that the library takes, until `each` returns false: the given ones' relatives first, then every
- * kind of algorithm in every size of tile. The same may come twice. */
+/* Enumerates accepted algorithms until `each` returns false: variations of the given ones, then every kind of
+ * algorithm with every tile size. Duplicates are possible. */
 void cuda_lt_search(const cuda_lt_product *product, const cublasLtMatmulHeuristicResult_t *seeds, int n_seeds,
                     bool (*each)(void *user, const cublasLtMatmulAlgo_t *algo), void *user);
 

@@ -185,7 +185,7 @@ template <int THREADS, class Op, class W> __device__ __forceinline__ W cuda_row_
     if (THREADS == 32)
         return v;
     __shared__ W part[32];
-    __syncthreads(); /* the array may still be read for the reduction before this one */
+    __syncthreads(); /* the previous reduction may still read the array */
     if ((threadIdx.x & 31) == 0)
         part[threadIdx.x >> 5] = v;
     __syncthreads();

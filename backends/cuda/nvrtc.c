@@ -32,7 +32,7 @@ static void find(void *opened, const char **missing)
 static const char *const names[] = {"libnvrtc.so.13", "libnvrtc.so.12", NULL};
 static cuda_library nvrtc_library = {"NVRTC 13 or 12", names, find, PTHREAD_MUTEX_INITIALIZER, false};
 
-/* The end of what the compiler said, where errors stand. */
+/* The end of the compiler's log, which has the errors. */
 static grt_status refused(const char *name, nvrtcResult result, nvrtcProgram program)
 {
     enum { SHOWN = 1500 };

@@ -6,7 +6,7 @@
 #include "backends/cuda/each.cuh"
 
 /* ---- numbering: chunks are counted, their counts are added up, then each chunk is numbered ----
- * The count of a chunk waits where its first number will be. */
+ * The count of a chunk is stored where its first number will be. */
 
 enum { CUDA_CHUNK = 4 * CUDA_BLOCK };
 
@@ -95,8 +95,8 @@ static grt_status cuda_number(const grt_run *r, int64_t n, int64_t *places, cons
 }
 
 /* ---- sorting ----
- * By merging: an element of a run finds its place by a binary search in the run beside its own. Any order
- * will do that holds no two elements for equal, so that places are distinct. */
+ * By merging: an element of a run finds its place by a binary search in the run beside its own. The order
+ * must be strict (no two elements equal), so that places are distinct. */
 
 enum { CUDA_SORT_TILE = 64 };
 

@@ -52,7 +52,7 @@ static cudaError_t enable(int from)
     const cudaError_t error = cudaDeviceEnablePeerAccess(from, 0);
     if (error != cudaErrorPeerAccessAlreadyEnabled)
         return error;
-    cudaGetLastError(); /* somebody else did it: not an error to be found later */
+    cudaGetLastError(); /* already enabled: clear the error */
     return cudaSuccess;
 }
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The words that the expressions of pointwise.def are made of, as device code: what m_* and ADD SUB MUL ...
- * mean for floating types, and the names themselves, for T. No header is included here: this file is compiled
- * into the backend and is also part of the source of generated kernels (pointwise_source.c), whose compiler
- * has none. */
+/* Vocabulary of the expressions of pointwise.def as device code: m_* and ADD SUB MUL ... for floating types.
+ * Includes no header: this file is also part of the source of generated kernels (pointwise_source.c), whose
+ * compiler has none. */
 
 #define PW_UNARY(name, f32, f64)                                \
     static __device__ __forceinline__ float m_##name(float x)   \

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Generated kernels for groups of pointwise functions (graphrt::Pointwise): which shapes they are for, what
- * they are called in the cache of algorithms, their source. Needs no GPU.
+/* Generated kernels for groups of pointwise functions (graphrt::Pointwise): which shapes they are for, their
+ * keys, their source. Needs no GPU.
  *
- * A thread computes CUDA_POINTWISE_VECTOR neighbouring elements of the result. What an input is to them is
- * part of the code; sizes are arguments, so that one kernel serves all shapes that are alike. */
+ * A thread computes CUDA_POINTWISE_VECTOR neighbouring elements of the result. How inputs are read is part of
+ * the code; sizes are arguments, so one kernel serves all shapes of a form. */
 #ifndef GRT_BACKENDS_CUDA_POINTWISE_SOURCE_H
 #define GRT_BACKENDS_CUDA_POINTWISE_SOURCE_H
 

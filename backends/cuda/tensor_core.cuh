@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensor cores by mma.sync, fragments by ldmatrix, and copies to shared memory that do not wait. */
+/* Tensor cores by mma.sync, fragments by ldmatrix, and asynchronous copies to shared memory. */
 #ifndef GRT_BACKENDS_CUDA_TENSOR_CORE_CUH
 #define GRT_BACKENDS_CUDA_TENSOR_CORE_CUH
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Walking strided tensors on the device, any rank: what the element-wise and movement kernels share.
+/* Walking strided tensors on the device, any rank: shared by element-wise and movement kernels.
  *
  * A walk is made on the host when a shape is prepared: axes are added from the outermost inwards and merged
  * where all operands allow it, so that most cases become one axis. It is passed to the kernel by value.

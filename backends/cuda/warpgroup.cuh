@@ -33,9 +33,9 @@ template <int LEFT> __device__ __forceinline__ void warpgroup_wait()
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(LEFT) : "memory");
 }
 
-/* Registers of a thread from here on. What all groups of a block have together is not to exceed what they
- * were launched with (five groups: 5 x 96, four: 4 x 128), else takers wait for ever. Only with a limit of
- * threads and one block in __launch_bounds__, and for roles that are the two sides of one if. */
+/* Registers of a thread from here on. The sum over all groups of a block must not exceed the launched total
+ * (five groups: 5 x 96, four: 4 x 128), otherwise the kernel hangs. Only with a limit of threads and one
+ * block in __launch_bounds__, and for roles that are the two sides of one if. */
 template <int N> __device__ __forceinline__ void warpgroup_take_registers()
 {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N));
@@ -58,8 +58,7 @@ template <int N> __device__ __forceinline__ void warpgroup_leave_registers()
     "27,%28,%29,%30,"                                                                                      \
     "%31}"
 
-/* The compiler is to have these registers as they are here: it knows nothing of products that are still under
- * way. */
+/* Keeps these registers as they are: the compiler does not know of products in flight. */
 template <int N> __device__ __forceinline__ void warpgroup_hold(float (*c)[4])
 {
 #pragma unroll

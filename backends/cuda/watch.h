@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How kernels tell of data that their operator does not allow, such as an index beyond an axis: into
- * page-locked memory that the host reads once the run is done. Until then they go on with data that does no
- * harm. The first fault of a run is kept. */
+/* Kernels report invalid data, such as an index out of range, in page-locked memory that the host reads after
+ * the run. They continue with a safe value. The first fault of a run is kept. */
 #ifndef GRT_BACKENDS_CUDA_WATCH_H
 #define GRT_BACKENDS_CUDA_WATCH_H
 
@@ -12,7 +11,7 @@ extern "C" {
 #endif
 
 typedef struct cuda_fault {
-    unsigned claimed, told; /* a thread writes what follows; it has */
+    unsigned claimed, told; /* set by the thread that writes the rest; set when it is written */
     const grt_op_desc *desc;
     const char *what;
     long long value, element, low, high;
@@ -20,7 +19,7 @@ typedef struct cuda_fault {
 
 /* Passed to kernels by value. */
 typedef struct cuda_watch {
-    cuda_fault *fault; /* NULL: nobody will ask */
+    cuda_fault *fault; /* NULL: faults are not reported */
     const grt_op_desc *desc;
     const char *what; /* the input, by the operator's name for it: a text that lives on */
 } cuda_watch;
@@ -49,7 +48,7 @@ static __device__ __forceinline__ void cuda_tell(const cuda_watch &watch, int64_
     *(volatile unsigned *)&fault->told = 1;
 }
 
-/* Is a value in [low, high]? If not, it is told. */
+/* Reports a value that is not in [low, high]. */
 static __device__ __forceinline__ bool cuda_check(const cuda_watch &watch, int64_t value, int64_t element,
                                                   int64_t low, int64_t high)
 {
@@ -59,8 +58,7 @@ static __device__ __forceinline__ bool cuda_check(const cuda_watch &watch, int64
     return good;
 }
 
-/* Element k of some indices, from the start of an axis; one that is out of range is told, and the nearest
- * taken, so that no run reads or writes beyond its tensors. */
+/* Element k of indices, made non-negative; one out of range is reported and clamped. */
 static __device__ __forceinline__ int64_t cuda_check_index(const cuda_watch &watch, int64_t index, int64_t k,
                                                            int64_t size)
 {

@@ -102,7 +102,7 @@ static grt_status open_description(const grt_device_description *description, gr
 
 const grt_backend grt_backend_null = {
     .name = "null",
-    .traits = {.imitates = true},
+    .traits = {.simulated = true},
     .device_count = device_count,
     .device_open = open_device,
     .api = &api,

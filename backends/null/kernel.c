@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a kernel may rely on, checked in its stead. */
+/* Checks the preconditions of kernels. */
 static grt_status run_nothing(const grt_run *run)
 {
     for (int32_t i = 0; i < run->n_in; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The floor under a session's start: what the CUDA driver and the bus take with no library of ours.
+/* Lower bound of a session's start: time of the CUDA driver and the bus, without libgraphrt.
  *
  * usage: init_scaling_floor N [FILE [READERS]]
  *

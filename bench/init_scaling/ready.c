@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How long until sessions are ready on N devices: a fresh process for every figure, so that a driver starts
+/* Time until sessions are ready on N devices, in a fresh process for each figure, so that the driver starts
  * in each.
  *
  * usage: init_scaling_ready MODEL DEVICE[,DEVICE...] [auto|direct] [READERS] [PINNED_MIB]

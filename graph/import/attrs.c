@@ -165,7 +165,7 @@ grt_status import_attrs(importer *imp, scope *s, const culprit *who, ir_node *no
     for (size_t i = 0; i < proto->n_attribute; i++) {
         const Onnx__AttributeProto *p = proto->attribute[i];
         const char *name = text_or_empty(p->name);
-        /* A hint to the memory planners of 2016, on any operator. */
+        /* `consumed_inputs`: an obsolete hint to memory planners, on any operator. */
         if (!strcmp(name, "consumed_inputs"))
             continue;
         scope *where;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Declared types of inner values and outputs: not what anything relies on, but worth a word where they are
- * wrong. */
+/* Declared types of inner values and outputs: not relied on; a wrong one is a warning. */
 #include "graph/import/importer.h"
 
 static grt_status declare(importer *imp, const scope *s, const Onnx__ValueInfoProto *info)

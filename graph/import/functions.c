@@ -83,8 +83,8 @@ static grt_status bind_inputs(importer *imp, scope *s, scope *inner, const culpr
     return GRT_OK;
 }
 
-/* A value that the call's output cannot simply be: an input handed through, a constant, or an output of the
- * call already. */
+/* True if the value cannot become the call's output itself: an input passed through, a constant, or already
+ * an output of the call. */
 static ir_value *copy_value(importer *imp, scope *inner, ir_value *value)
 {
     const char *name = grt_arena_printf(imp->scratch, "%soutput", inner->call->prefix);

@@ -62,7 +62,7 @@ static bool same_tensor(const grt_tensor *a, const grt_tensor *b)
     return a->dtype == GRT_DTYPE_STRING ? same_strings(a, b) : !memcmp(a->data, b->data, grt_tensor_bytes(a));
 }
 
-/* One value written twice is one value; two values have no meaning. */
+/* The same value twice is accepted; two different values are an error. */
 static grt_status given_twice(importer *imp, const char *name, const ir_value *first, const ir_value *second)
 {
     if (!same_tensor(first->type.data, second->type.data))
@@ -95,7 +95,7 @@ static grt_status add_initializer(importer *imp, scope *s, const initial *init)
     ir_value *known = scope_own(s, init->name);
     GRT_TRY(initial_value(imp, s, init, &constant));
     if (!constant)
-        return scope_omit(imp, s, init->name); /* told already: uses of it are not problems of their own */
+        return scope_omit(imp, s, init->name); /* reported already: uses of it are not further problems */
     if (!known)
         return add_value(imp, s, init->name, constant);
     return known->is_input ? add_default(imp, s, init->name, known, constant)
@@ -145,8 +145,7 @@ static grt_status add_inputs(importer *imp, scope *s, const Onnx__GraphProto *pr
         value->mark = s->graph->n_inputs; /* its place, until all is imported */
         ir_graph_add_input(s->graph, value, NULL);
         GRT_TRY(add_value(imp, s, name, value));
-        /* The caller is held to the types of the main graph's inputs; what a body is given follows from its
-         * node. */
+        /* Types of the main graph's inputs bind the caller; inputs of bodies follow from their node. */
         GRT_TRY(import_type(imp, NULL, name, proto->input[i]->type, !s->outer, &value->type));
     }
     return GRT_OK;
@@ -176,7 +175,7 @@ static grt_status widen_iteration(importer *imp, scope *s, const Onnx__GraphProt
     return wide ? scope_redefine(imp, s, name, wide) : grt_fail_memory(0);
 }
 
-/* What later names there are, so that bodies do not take them and order can be complained about. */
+/* Reserves names of later nodes, so that bodies do not take them and wrong order is detected. */
 static grt_status announce(importer *imp, scope *s, const Onnx__GraphProto *proto)
 {
     for (size_t i = 0; i < proto->n_node; i++)
@@ -210,7 +209,7 @@ static grt_status import_content(importer *imp, scope *s, const Onnx__GraphProto
 {
     bool ordered;
     GRT_TRY(order_nodes(imp, s->graph->name, proto->node, proto->n_node, &ordered));
-    if (!ordered) /* told; every name in the cycle would be a problem of its own */
+    if (!ordered) /* reported; otherwise every name in the cycle would be a further problem */
         return GRT_OK;
     GRT_TRY(announce(imp, s, proto));
     GRT_TRY(add_inputs(imp, s, proto));
@@ -240,8 +239,8 @@ static const Onnx__TensorShapeProto *shape_of(const Onnx__ValueInfoProto *info)
     return type && type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE ? type->tensor_type->shape : NULL;
 }
 
-/* What a body says of its outputs' shapes, for GRT_ATTR_DECLARED. It is not trusted, but where no iteration
- * has made a shape there is nothing else to go by. */
+/* Declared shapes of a body's outputs, for GRT_ATTR_DECLARED: used only where no iteration determines a
+ * shape. */
 static grt_status keep_declared(importer *imp, ir_graph *graph, const Onnx__GraphProto *proto)
 {
     size_t n = 0;

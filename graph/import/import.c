@@ -109,7 +109,7 @@ static grt_status describe(importer *imp)
     return module->producer ? GRT_OK : grt_fail_memory(0);
 }
 
-/* Passes find their scratch clean. */
+/* Passes expect clean marks. */
 static grt_status clear_marks(ir_graph *graph, void *user)
 {
     (void)user;
@@ -122,7 +122,7 @@ static grt_status clear_marks(ir_graph *graph, void *user)
     return GRT_OK;
 }
 
-/* Nobody gets to see the module of a broken model: what no row knows is told here too. */
+/* A module with problems is not returned, so unknown operators are reported here too. */
 static grt_status tell_unknown(ir_graph *graph, void *user)
 {
     importer *imp = user;

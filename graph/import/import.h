@@ -11,7 +11,7 @@ typedef struct compile_source {
     size_t size;
     bool allow_symlinks;
     bool strict; /* what import would warn of is an error */
-    /* Called for all that the model breaks rules with and that was understood all the same; may be NULL. */
+    /* Called for each broken rule that import accepts; may be NULL. */
     void (*warn)(void *user, const grt_finding *finding);
     void *warn_user;
     const char *free_dims; /* comma-separated dim names whose uses need not agree; "*": all; NULL: none */

@@ -12,7 +12,7 @@
 #include "graph/ir/op.h"
 #include "src/onnx/pb.h"
 
-/* Bounds on what a small file may blow up to. */
+/* Limits on how a small file may expand. */
 enum {
     MAX_FUNCTIONS = 10000,
     MAX_CALL_DEPTH = 100,
@@ -106,8 +106,8 @@ typedef struct culprit {
 /* Report a rule that the model breaks. Returns GRT_OK if import shall go on (all problems are collected),
  * else the failure. */
 grt_status problem(importer *imp, const culprit *who, const char *format, ...) GRT_PRINTF(3, 4);
-/* Report what the model breaks a rule with, but what has one meaning all the same: the message says which was
- * taken. An error if the caller wants it so. */
+/* Report a broken rule with one possible meaning; the message names the meaning taken. An error if `strict`.
+ */
 grt_status warning(importer *imp, const culprit *who, const char *format, ...) GRT_PRINTF(3, 4);
 /* The same as problem() with the thread's current message, and any status: OUT_OF_MEMORY and IO always stop.
  */

@@ -16,7 +16,7 @@ static int64_t version_of(const opsets *imported, const char *domain)
     return *domain ? 0 : imported->fallback;
 }
 
-/* What is said of a domain is said once. */
+/* Each domain is reported once. */
 static grt_status first_of_domain(importer *imp, const char *domain, bool *out_first)
 {
     names_entry *told = names_add(&imp->domains_told, imp->scratch, domain);
@@ -73,7 +73,7 @@ static grt_status name_outputs(importer *imp, scope *s, const culprit *who, ir_n
             node->out[i] = NULL;
             continue;
         }
-        if (!*name) /* rules and kernels may rely on what an op always makes */
+        if (!*name) /* rules and kernels rely on required outputs */
             name = "unused";
         node->out[i]->mark = ++imp->serial;
         node->out[i]->name = scope_unique(imp, s, name);
@@ -110,8 +110,8 @@ static const char *kind_name(grt_attr_kind kind)
     return texts[kind];
 }
 
-/* Versions of ai.onnx and ai.onnx.ml say which attributes there are: no other can have a meaning. Domains
- * whose version stays 1 get new ones that do. */
+/* Versions of ai.onnx and ai.onnx.ml define all attributes, so others are ignored. Domains that stay at
+ * version 1 may get new ones. */
 static grt_status unknown_attr(importer *imp, const culprit *who, ir_node *node, const char *name)
 {
     const op_row *row = node->row;
@@ -179,7 +179,7 @@ static grt_status upgrade(importer *imp, const culprit *who, ir_node *node, int6
     if (!row)
         return GRT_OK;
     if (opset < row->since && row->upgrade) {
-        /* What every form of the op has had: upgrades need not look again. */
+        /* Checks of all forms of the op, so that upgrades need not repeat them. */
         if ((row->min_in && !node->n_in) || (row->min_out && !node->n_out))
             return problem(imp, who, "has no first %s", row->min_out && !node->n_out ? "output" : "input");
         grt_status status = row->upgrade(node, (int32_t)opset);
@@ -266,7 +266,7 @@ static const char *node_name(importer *imp, const scope *s, const Onnx__NodeProt
     return s->call ? grt_arena_printf(imp->arena, "%s%s", s->call->prefix, name) : name;
 }
 
-/* Names of nodes are for people: two nodes of one name run, and messages are less clear. */
+/* Duplicate node names only make messages less clear: a warning. */
 static grt_status check_name(importer *imp, const culprit *who, const Onnx__NodeProto *proto)
 {
     if (!*text_or_empty(proto->name))
@@ -275,11 +275,11 @@ static grt_status check_name(importer *imp, const culprit *who, const Onnx__Node
     if (!e)
         return grt_fail_memory(0);
     const bool second = e->thing == imp;
-    e->thing = !e->thing ? (void *)imp : (void *)e; /* seen once; told */
+    e->thing = !e->thing ? (void *)imp : (void *)e; /* reported once */
     return second ? warning(imp, who, "another node has this name, too") : GRT_OK;
 }
 
-/* Functions that call functions can make much of little: bound what they may become. */
+/* Nested functions can expand exponentially: limit the number of inlined nodes. */
 static grt_status check_growth(importer *imp, const culprit *who, const Onnx__NodeProto *proto)
 {
     size_t room = 0;

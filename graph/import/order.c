@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nodes in the order of their data. The standard wants them so; files of many tools are not.
+/* Topological order of nodes. The standard demands it; files of many tools lack it.
  *
- * A depth-first walk in file order, with a stack of its own: a node is placed when all that it needs is. So
- * the order of a sorted file stays, and time is linear in the file. What a body takes from the graph around
- * it is needed by the node that owns the body. */
+ * A depth-first walk in file order, with a stack of its own: a node is placed when all that it needs is. A
+ * sorted file keeps its order; time is linear. Values that a body captures are inputs of the node that owns
+ * the body. */
 #include "graph/import/importer.h"
 #include "src/base/grow.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reporting what is wrong with a model: the first thing, or everything. */
+/* Reporting problems of a model: the first one, or all. */
 #include "graph/import/import.h"
 #include "graph/import/importer.h"
 

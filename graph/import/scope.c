@@ -61,7 +61,7 @@ grt_status scope_omit(importer *imp, scope *s, const char *name)
     return GRT_OK;
 }
 
-/* The inner name wins, as everywhere where there are scopes. */
+/* The inner name shadows the outer one. */
 static grt_status warn_of_shadow(importer *imp, const scope *s, const culprit *who, const char *name)
 {
     for (const scope *o = s->outer; o; o = o->outer) {

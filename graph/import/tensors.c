@@ -7,7 +7,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* What was made of the message before; NULL if nothing was. Without functions each message is met once. */
+/* The tensor made from this message earlier, or NULL. Only bodies of functions are imported more than once.
+ */
 static const grt_tensor *recall(const importer *imp, const void *proto)
 {
     if (!imp->tensors.n)

@@ -27,7 +27,7 @@ static bool says_nothing(const char *name)
     return true;
 }
 
-/* *out_bound: do uses of this name have one size? */
+/* *out_bound: all uses of this name have one size. */
 static grt_status is_bound(importer *imp, const culprit *who, const char *value, const char *dim,
                            bool *out_bound)
 {
@@ -60,7 +60,7 @@ static grt_status import_dim(importer *imp, const culprit *who, const char *name
         *out = grt_dim_symbol(dims, dim->dim_param);
     else if (dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE && dim->dim_value >= 0)
         *out = grt_dim_const(dims, dim->dim_value);
-    else /* nothing said; negative numbers are an old way of saying so */
+    else /* unknown; negative numbers are an old form of that */
         *out = grt_dim_fresh(dims);
     return *out < 0 ? grt_fail_memory(sizeof *out) : GRT_OK;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a compile may spend. */
+/* The budget of a compile. */
 #include "graph/ir/budget.h"
 
 #include "src/base/checked.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What one compile may spend on constants that it makes itself, so that a small model cannot take much memory
- * or time.
+/* Budget of one compile for constants that it makes, so that a small model cannot use much memory or time.
  *
  * Constants that passes make (folded nodes; weights that are scaled, joined or narrowed) take bytes of the
  * budget as long as something uses them. What it takes to compute them is taken from the operations for good.

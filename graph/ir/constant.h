@@ -12,7 +12,7 @@ grt_tensor *ir_constant_create(ir_module *module, grt_dtype dtype, int32_t rank,
 /* Counts `buffer` and releases it with the module, or once nothing uses it. False when out of memory (the
  * buffer is released then). */
 bool ir_constant_adopt(ir_module *module, grt_buffer *buffer);
-/* Release the memory of constants that no node and no output uses any more. Only where nobody holds a tensor
- * that is not in the graph. Cheap until much has been made since the last call. */
+/* Releases the memory of unused constants. No tensors outside the graph may be held. Cheap unless many
+ * constants were made since the last call. */
 grt_status ir_constants_collect(ir_module *module);
 #endif

@@ -8,7 +8,7 @@
 /* Expressions share parts, and a hostile model may share many: looking at them is bounded. */
 enum { MAX_VISITS = 1000 };
 
-/* Value of a dim with every symbol 1; 1 where it cannot be said. */
+/* Value of a dim with every symbol 1; 1 if unknown. */
 static int64_t dim_value(const grt_dims *dims, grt_dim dim, int *visits)
 {
     grt_dim_expr e = grt_dim_get(dims, dim);

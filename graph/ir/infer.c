@@ -229,7 +229,8 @@ grt_status op_infer_types(const op_row *row, infer *inf)
     for (int32_t i = 0; i < inf->n_out; i++)
         inf->out[i].rank = -1;
     const grt_status status = row->infer(inf);
-    /* Without memory a rule knows less than is true, and may refuse what is right. */
+    /* Out of memory, a rule knows less than it should and may refuse valid nodes: report the lack of memory.
+     */
     bool failed = grt_arena_failed(inf->arena) || grt_dims_failed(inf->dims);
     for (int32_t i = 0; i < inf->n_out; i++)
         for (int32_t k = 0; k < inf->out[i].rank; k++)
@@ -243,9 +244,8 @@ static bool is_fresh(const grt_dims *dims, grt_dim dim)
     return e.op == GRT_DIM_SYMBOL && grt_dims_symbol_name(dims, (int32_t)e.value)[0] == '?';
 }
 
-/* What two sources say of one value, together: declared in the model or inferred before, and inferred now.
- * What was inferred is the truth, but a fresh symbol says nothing: then a declared constant or the symbol of
- * an earlier inference stays. */
+/* Merges two types of one value: declared or inferred before, and inferred now. The inferred one wins, but a
+ * fresh symbol has no information: then a declared constant or an earlier symbol stays. */
 static grt_status refine(ir_module *module, ir_type *known, const ir_type *found)
 {
     ir_type merged = *found;

@@ -19,7 +19,7 @@ static grt_status infer_graph(ir_graph *graph, int32_t depth);
 
 static const ir_type nothing = {.rank = -1};
 
-/* The type without its content: what a value that changes can be said to be. */
+/* The type without its content, for values that change between iterations. */
 static ir_type contentless(const ir_type *type)
 {
     ir_type t = *type;

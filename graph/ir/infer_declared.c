@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a model declares of its values, against what inference finds. The inferred type is the truth: it is
- * what the operators make. */
+/* Declared types of values compared with inferred ones. The inferred type wins. */
 #include "graph/ir/infer.h"
 
 #include <inttypes.h>

@@ -210,8 +210,7 @@ typedef struct op_table {
     const op_row *rows;
     size_t n;
 } op_table;
-/* In graph/ops/<file>.c, last thing: OP_TABLE(file, rows). The list in graph/ops/sources.mk makes it known.
- */
+/* In graph/ops/<file>.c, last thing: OP_TABLE(file, rows). The list in graph/sources.mk makes it known. */
 #define OP_TABLE(file, row_array) \
     const op_table grt_ops_##file = {row_array, sizeof(row_array) / sizeof *(row_array)}
 

@@ -6,7 +6,7 @@
 #include "src/base/dim.h"
 #include "src/base/op_desc.h"
 
-/* What is known of a value. */
+/* Type and shape of a value. */
 typedef struct ir_type {
     grt_kind kind, element_kind; /* element_kind: what an OPTIONAL holds */
     grt_dtype dtype;             /* NONE: not known */

@@ -61,7 +61,7 @@ static ir_value *unscaled(ir_value *value, double *scale)
     return value;
 }
 
-/* Does the mask say something for every key, and broadcast to the scores? */
+/* True if the mask covers every key and broadcasts to the scores. */
 static bool is_mask(const ir_value *mask, const ir_type *scores, const grt_dims *dims)
 {
     const ir_type *type = &mask->type;

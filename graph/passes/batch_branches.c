@@ -38,7 +38,7 @@ static bool is_product(const ir_node *node)
 static bool is_large(const parallel *p, const ir_node *product)
 {
     const ir_value *w = ir_in(product, 1), *y = product->out[0];
-    const int64_t limit = p->context->target->traits->lone_product;
+    const int64_t limit = p->context->target->traits->batch_limit;
     return limit &&
            elements(y, 0, y->type.rank - 1) * elements(w, w->type.rank - 2, w->type.rank) >= (double)limit;
 }

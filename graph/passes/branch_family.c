@@ -104,7 +104,7 @@ static int32_t group_of(families *f, ir_value **values, int32_t n, int32_t famil
     return first->group = add_group(f, FORM_RANGE, values, n, family); /* these may be in many groups */
 }
 
-/* Forms are hashes: look at what they stand for. */
+/* Forms are hashes: compare the nodes themselves. */
 static bool are_alike(const families *f, const ir_value *a, const ir_value *b)
 {
     const form *x = form_of(&f->forms, a), *y = form_of(&f->forms, b);

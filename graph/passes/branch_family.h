@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Families of branches: what the values that a node joins have in common, followed back level by level.
+/* Families of branches: groups of isomorphic values, followed back level by level from a joining node.
  *
  * N values that are used alike are a group: N results of nodes of one form, ranges of one value, constants,
  * or one value N times. The groups that the inputs of a join come from, and all groups that hang together
@@ -49,7 +49,7 @@ typedef struct families {
 void families_find(families *f, ir_graph *graph, grt_arena *scratch);
 /* The family that begins at sorted[from]; returns where the next one does. */
 int32_t families_end(const families *f, int32_t from);
-/* Does somebody outside the family read member i? */
+/* True if member i has a reader outside the family. */
 static inline bool group_is_read_apart(const group *g, int32_t i)
 {
     return g->members[i]->n_uses > g->uses;

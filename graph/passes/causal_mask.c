@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Masks that say nothing but "no key behind the query", as exporters write causal attention out, become the
- * attribute is_causal, and masks that say nothing at all go away: kernels skip what they need not look at. */
+/* Causal masks become the attribute is_causal, and masks of zeros are removed, so that kernels skip hidden
+ * keys. */
 #include "graph/passes/rewrite.h"
 
 #include "src/base/float.h"

@@ -19,7 +19,7 @@ static bool is_dead(const ir_node *node)
     return true;
 }
 
-/* Kernels need not compute what nobody reads; only outputs that the op may omit are dropped. */
+/* Drops unused outputs that the op may omit, so that kernels need not compute them. */
 static void drop_outputs(ir_node *node)
 {
     if (!node->row || node->row->max_out == OP_VARIADIC)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shape inputs that have said all they can: where the dims of a Reshape's or Expand's result are expressions
- * of the model's input dims, the plan has them, and the computation of the shape is dead. Runs last, as such
- * a node can no longer be inferred. docs/decisions/shapes.md has the rules. */
+/* Removes shape inputs: if the dims of a Reshape's or Expand's result are expressions of input dims, the plan
+ * has them and the computation of the shape is dead. Runs last, as such a node can no longer be inferred.
+ * docs/decisions/shapes.md has the rules. */
 #include "graph/passes/rewrite.h"
 
 #include <string.h>

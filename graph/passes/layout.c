@@ -131,7 +131,7 @@ static bool is_twin_shape(const ir_value *value, const ir_value *last)
     return true;
 }
 
-/* Put `made` in the place of `node`, or remove it again if it is not what was wanted. */
+/* Replaces `node` by `made`, or removes `made` if its type differs. */
 static bool adopt(layout *l, ir_node *node, ir_node *made)
 {
     bool fine = made && op_infer_node(made) == GRT_OK && rewrite_supported(l->context, made, NULL);
@@ -162,8 +162,8 @@ static bool all_ones(const grt_op_desc *desc, const char *name)
     return true;
 }
 
-/* Measured (docs/decisions/cpu-math.md): one-dimensional convolutions that are dilated or have large groups,
- * and groups that are small on one side only, are faster as they are. */
+/* Measured (docs/measurements/cpu-math.md): one-dimensional convolutions that are dilated or have large
+ * groups, and groups that are small on one side only, are faster as they are. */
 static bool gains(const ir_node *node)
 {
     enum { SMALL = 8 };

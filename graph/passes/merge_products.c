@@ -78,7 +78,7 @@ static bool are_siblings(const ir_node *a, const ir_node *b)
            (!bias_a || bias_a->type.dtype == bias_b->type.dtype);
 }
 
-/* The family of its first member; marked, so that nobody looks for them again. */
+/* The family of its first member; marked as visited. */
 static bool find_family(ir_node *first, family *out)
 {
     int32_t n = 0;
@@ -186,5 +186,5 @@ static grt_status visit_graph(pass_context *context, ir_graph *graph)
 
 grt_status pass_merge_products(pass_context *context)
 {
-    return context->target->traits->joins_products ? rewrite_each_graph(context, visit_graph) : GRT_OK;
+    return context->target->traits->merges_products ? rewrite_each_graph(context, visit_graph) : GRT_OK;
 }

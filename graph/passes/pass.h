@@ -29,7 +29,7 @@ typedef struct grt_target {
     void *user;
 } grt_target;
 
-/* What the arithmetic of a float32 model may be. */
+/* Arithmetic of float32 models. */
 typedef enum grt_precision {
     GRT_PRECISION_MODEL = 0, /* the model's own: float32 is float32 */
     GRT_PRECISION_TF32,      /* products may round their inputs to TF32 */

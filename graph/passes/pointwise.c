@@ -264,7 +264,8 @@ static grt_status fuse(groups *all, const group *g)
     if (!node)
         return grt_fail_memory(0);
     GRT_TRY(op_infer_node(node));
-    /* Constants do not take part in broadcasting any more, which may show; and the target has the last word.
+    /* Constants no longer take part in broadcasting, which may change the shape; and the target must support
+     * the group.
      */
     const ir_type *made = &node->out[0]->type, *wanted = &root->out[0]->type;
     if (made->dtype != wanted->dtype || !rewrite_same_shape(made, wanted) ||

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ops that exporters write out as several: GELU, SiLU, HardSwish, RMS, layer and group normalisation become
- * one node again, where the target has a kernel for it. A pattern is matched from its last node; what it
- * covers must not be used elsewhere. */
+/* Recognises exported decompositions of GELU, SiLU, HardSwish, RMS, layer and group normalisation, where the
+ * target has a kernel for the fused op. A pattern is matched from its last node; what it covers must not be
+ * used elsewhere. */
 #include "graph/passes/rewrite.h"
 #include "graph/ir/constant.h"
 
@@ -83,7 +83,7 @@ static ir_value *input_of(const ir_value *value, const char *op)
 
 /* ---- replacing ---- */
 
-/* Put `made` in the place of the pattern that ends in `node`. What it covered is dead then. */
+/* Replaces the pattern that ends in `node` by `made`. The covered nodes are dead then. */
 static bool put(pass_context *context, ir_node *node, ir_node *made)
 {
     if (!made)

@@ -291,7 +291,7 @@ static void move_forward(pass_context *context, ir_node *node)
     ir_attrs_copy(made, node);
     ir_attr_set_int(made, "num_heads", heads);
     if (op_infer_node(made) != GRT_OK || !rewrite_supported(context, made, NULL))
-        return; /* what is made in vain is dead */
+        return; /* unused nodes are dead */
     ir_value *y = unflattened(node, made->out[0], heads, size);
     if (y && rewrite_same_shape(&y->type, &node->out[0]->type) && rewrite_replace(node->out[0], y)) {
         ir_node_remove(node);
@@ -307,7 +307,7 @@ static void look(pass_context *context, ir_node *node)
         (!match(&r, ir_in(node, 0), ir_in(node, 1)) && !match(&r, ir_in(node, 1), ir_in(node, 0))) ||
         !rewrite_same_shape(&r.x->type, out))
         return;
-    ir_value *made = rotated(context, node, &r); /* what is made in vain is dead */
+    ir_value *made = rotated(context, node, &r); /* unused nodes are dead */
     if (made && rewrite_same_shape(&made->type, out) && rewrite_replace(node->out[0], made)) {
         ir_node_remove(node);
         context->changed++;

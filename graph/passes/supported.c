@@ -54,7 +54,7 @@ static const char *op_text(const ir_node *node)
 
 typedef struct report {
     const pass_context *context;
-    bool alone; /* the target has nobody to fall back to */
+    bool alone; /* the target has no fallback */
     void (*each)(void *user, const grt_finding *finding);
     void *user;
 } report;

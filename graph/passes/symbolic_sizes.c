@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sizes that the model's inputs have are asked of them: whatever computes no more than such sizes, by way of
- * the Shape of an intermediate value, becomes Shape of an input, and a Concat of several. The intermediate
- * values are left to those who want their elements, so that patterns find them used by nobody else, and equal
- * sizes are equal nodes. */
+/* Replaces shape computations on intermediate values by Shape of a model input, or a Concat of several.
+ * Intermediate values lose these uses, so that patterns match, and equal sizes are equal nodes. */
 #include "graph/passes/rewrite.h"
 
 #include <stdlib.h>
 
-/* What a dim is the size of; input NULL: of no input. */
+/* Source of a dim; input NULL: not a size of an input. */
 typedef struct source {
     ir_value *input;
     int32_t axis;

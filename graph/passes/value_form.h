@@ -10,7 +10,7 @@
 enum { FORM_LEAST = 4 }; /* values of one form that are worth a look */
 
 typedef enum form_kind {
-    FORM_OPAQUE, /* told from others by identity only */
+    FORM_OPAQUE, /* distinguished by identity only */
     FORM_CONSTANT,
     FORM_NODE,  /* of a node that a batch can compute (batch.h) */
     FORM_RANGE, /* one of many ranges of one value */

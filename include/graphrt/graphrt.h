@@ -229,7 +229,7 @@ typedef struct grt_device_kind_info {
     size_t struct_size; /* set by the caller */
     const char *name;   /* "cpu", "cuda"; static. Devices are "NAME" or "NAME:NUMBER" */
     bool accelerator;   /* its devices have memory of their own: GPUs */
-    bool test_only;     /* imitates a device, for tests and dry runs */
+    bool test_only;     /* simulates a device, for tests and dry runs */
 } grt_device_kind_info;
 /* Number of kinds of devices, whether this machine has such devices or not. Opens nothing. Threads: any. */
 GRT_API size_t grt_device_kind_count(void);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-// The room that makes large ONNX models for benchmarks: a graph builder, a streaming writer, and one file per
+// Generator of large ONNX models for benchmarks: a graph builder, a streaming writer, and one file per
 // model family. Topology is real, weights are random but seeded and well conditioned.
 //
 // A builder owns every name, node and tensor recipe it hands out until gen_release. Functions never fail:

@@ -210,7 +210,7 @@ static void store(grt_algos *base, const char *key, const void *data, size_t siz
     cache->file.transient = algos->transient;
     if (!cache->file.base.keep(&cache->file.base, &choice))
         cache->forgot = true;
-    /* What a plan has from an earlier measurement is out of date. */
+    /* A new measurement replaces the plan's. */
     if (source == GRT_CHOICE_TUNED && cache->plans.base.find(&cache->plans.base, key))
         (void)cache->plans.base.keep(&cache->plans.base, &choice);
     pthread_mutex_unlock(&cache->lock);

@@ -22,16 +22,16 @@ const char *grt_algo_cache_path(const grt_algo_cache *cache);
 /* Was the file named, by the program or the environment? Otherwise it is the user's own. */
 bool grt_algo_cache_is_named(const grt_algo_cache *cache);
 
-/* Read what the file has that the map has not. Costs a stat() if the file has not changed since. */
+/* Reads new rows of the file into the map. Costs a stat() if the file has not changed since. */
 void grt_algo_cache_load(grt_algo_cache *cache);
-/* Write what was stored or rejected since the last time, in one transaction. */
+/* Writes changes since the last call, in one transaction. */
 void grt_algo_cache_save(grt_algo_cache *cache);
 /* Is there anything to save? One atomic read. */
 bool grt_algo_cache_is_dirty(const grt_algo_cache *cache);
 /* What went wrong with the file since the cache was made; "" if nothing did. Adds to text. */
 void grt_algo_cache_warnings(grt_algo_cache *cache, grt_text *text);
 
-/* Was what is known for the key found by measuring, on such a device and with such a driver? */
+/* True if the recorded choice for the key was measured on such a device and driver. */
 bool grt_algo_cache_is_tuned(grt_algo_cache *cache, const char *key);
 
 /* Choices that come with a plan: kernels find them before what the file has, and they never go into the file.
@@ -57,7 +57,7 @@ void grt_algo_cache_lookups(grt_algo_cache *cache, void (*each)(void *user, cons
 /* Was memory short when something was asked or kept? */
 bool grt_algo_cache_forgot(const grt_algo_cache *cache);
 
-/* What a device is given: the cache, and counters of its own. */
+/* The cache as one device sees it, with counters of its own. */
 typedef struct grt_device_algos {
     grt_algos base; /* first: kernels see this */
     grt_algo_cache *cache;

@@ -245,7 +245,7 @@ static void batch_take(batch *b, grt_file_store *store)
     pthread_mutex_unlock(store->lock);
 }
 
-/* What could not be written stays to be written, unless it was stored anew meanwhile. */
+/* Failed writes remain queued unless a newer entry replaced them. */
 static void batch_give_back(const batch *b, grt_file_store *store)
 {
     pthread_mutex_lock(store->lock);

@@ -180,7 +180,7 @@ static void release(grt_choice_store *base)
 
 /* ---- asking ---- */
 
-/* How well a row fits: for this GPU before others, measured before said, then the very same key. */
+/* Rank of a row: this GPU first, then measured ones, then an equal key. */
 static int fit(const grt_choice *choice, const char *key)
 {
     return 4 * same_part(find_part(key, "gpu"), find_part(choice->key, "gpu")) +

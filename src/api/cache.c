@@ -187,7 +187,7 @@ grt_status grt_model_choices(const grt_model *model, void (*each)(void *user, co
     return GRT_OK;
 }
 
-/* ---- what was asked for ---- */
+/* ---- lookups ---- */
 
 typedef struct lookups {
     void (*each)(void *user, const grt_cache_lookup *lookup);

@@ -17,7 +17,7 @@ typedef struct grt_step_bench grt_step_bench;
 grt_status grt_step_bench_create(grt_frame *frame, int32_t step, grt_step_bench **out_bench);
 void grt_step_bench_release(grt_step_bench *bench); /* NULL-safe */
 
-/* The kernel, prepared in one of the ways that it can be. */
+/* One candidate configuration of the kernel. */
 typedef struct grt_step_way {
     void *shape;
     size_t workspace_bytes;

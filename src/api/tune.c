@@ -15,7 +15,7 @@ enum {
     MOST_LOAD_MS = 20, /* a choice that takes longer to load costs every start more than it gains */
 };
 static const double default_seconds = 60;
-/* What a winner must gain: more than this part, and more than the heuristic's own samples are apart. */
+/* Required gain: more than this fraction, and more than the spread of the heuristic's own samples. */
 static const double margin = 0.02;
 /* At a first look: who takes so much longer than the best so far is not looked at again. */
 static const double hopeless = 1.3;
@@ -64,7 +64,7 @@ typedef struct listing {
     bool failed;
 } listing;
 
-/* ---- time and patience ---- */
+/* ---- time and cancellation ---- */
 
 static bool may_go_on(tuner *t, const char *what)
 {
@@ -272,8 +272,8 @@ static double median_of_finalist(const finalist *f)
     return f->samples[ROUNDS / 2];
 }
 
-/* The heuristic's choice and the fastest others whose results are the same as its; none if that cannot be
- * made again from what would be stored. */
+/* The heuristic's choice and the fastest candidates with equal results; none if the choice cannot be restored
+ * from its recorded data. */
 static grt_status choose_finalists(grt_step_bench *bench, listing *l, finalist *list, size_t *out_n)
 {
     candidate *taken[1 + FINALISTS];

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asking whoever waits for a long call whether it shall go on. */
+/* Cancellation of long calls. */
 #ifndef GRT_BASE_CANCEL_H
 #define GRT_BASE_CANCEL_H
 
 #include "src/base/status.h"
 
-/* Zeroed: nobody cancels. */
+/* Zeroed: never cancelled. */
 typedef struct grt_cancel {
     bool (*asked)(void *user);
     void *user;

@@ -358,7 +358,7 @@ static grt_dim divide_terms(grt_dims *table, grt_dim dim, int64_t k)
     return sum_build(table, &s);
 }
 
-/* Does b say nothing that a does not, in broadcast(a, b)? So it is where a is broadcast(b, ..) itself, and
+/* True if broadcast(a, b) == a. This holds where a is broadcast(b, ..) itself, and
  * where b is min(a, c) with c from 1 on: if a is greater than c, the two only fit for c = 1. */
 static bool broadcasts_into(const grt_dims *table, grt_dim a, grt_dim b)
 {

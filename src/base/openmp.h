@@ -11,8 +11,8 @@
 
 enum { GRT_MOST_THREADS = 1024 };
 
-/* Threads that an operator has if nobody says how many: what grt_cores_available says, at most what OpenMP
- * would take (OMP_NUM_THREADS, OMP_THREAD_LIMIT, omp_set_num_threads). */
+/* Default threads of an operator: grt_cores_available, at most OpenMP's limit (OMP_NUM_THREADS,
+ * OMP_THREAD_LIMIT, omp_set_num_threads). */
 int32_t grt_team_default(void);
 
 /* `wanted` threads, or as many fewer as the calling thread's team can have now: 1 to GRT_MOST_THREADS. To be

@@ -36,7 +36,7 @@ static char *directory_of(const char *path)
     return length ? strndup(path, length) : strdup(".");
 }
 
-/* Whoever has a file's lock is alive. Where there are no locks, nothing is known of other writers. */
+/* A locked file has a living writer. Without locks other writers are unknown. */
 static bool lock(int fd, int how)
 {
     int code;
@@ -46,7 +46,7 @@ static bool lock(int fd, int how)
     return code == 0;
 }
 
-/* Writers hold it for moments; whoever does longer, as flock(1) around this very program, is not waited for.
+/* Writers hold it briefly; longer holders (flock(1) around this program) are not waited for.
  */
 int grt_output_lock_directory(const char *path)
 {
@@ -219,7 +219,7 @@ static bool put_in_place(grt_output *o)
     return true;
 }
 
-/* A temporary file whose writer is gone: nobody has its lock. */
+/* A temporary file without a lock: its writer is gone. */
 static void remove_if_left(int directory, const char *name)
 {
     int fd = openat(directory, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);

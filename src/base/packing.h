@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the bytes of a constant lie when they are not the plain tensor. A format is a word that the kernels of
- * one backend agree on; nobody else reads such bytes. */
+/* Layout of packed constants. A format is a word that the kernels of one backend define; other backends
+ * unpack first. */
 #ifndef GRT_BASE_PACKING_H
 #define GRT_BASE_PACKING_H
 

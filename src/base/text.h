@@ -16,7 +16,7 @@ typedef struct grt_text {
     bool failed; /* out of memory happened; further additions do nothing */
 } grt_text;
 
-/* text NULL: nothing; who asks for no reason gets none. */
+/* text NULL: does nothing. */
 void grt_text_add(grt_text *text, const char *format, ...) GRT_PRINTF(2, 3);
 /* As grt_printable says. */
 void grt_text_add_printable(grt_text *text, const char *of_others);

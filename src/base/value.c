@@ -80,7 +80,7 @@ grt_status grt_value_alloc(grt_value *dst, grt_dtype dtype, int32_t rank, const 
 
 static bool can_reuse(const grt_value *value, size_t bytes)
 {
-    enum { MOST_WASTE = 4 }; /* times what is wanted */
+    enum { MOST_WASTE = 4 }; /* times the requested size */
     const grt_buffer *buffer = value->kind == GRT_KIND_TENSOR ? value->buffer : NULL;
     return buffer && buffer->release == free_buffer && value->t.dtype != GRT_DTYPE_STRING &&
            atomic_load_explicit(&buffer->refs, memory_order_acquire) == 1 && buffer->size >= bytes &&

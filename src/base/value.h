@@ -42,7 +42,7 @@ struct grt_value {
     struct grt_value *items;
 };
 
-/* Let go of what the value holds; it becomes an empty TENSOR. The struct itself is the caller's. */
+/* Releases the content; the value becomes an empty TENSOR. The struct itself is the caller's. */
 void grt_value_clear(grt_value *value);
 /* dst (cleared first) becomes a second holder of src's content: tensors share their buffer, borrowed data is
  * copied. */

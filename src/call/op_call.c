@@ -72,8 +72,7 @@ static grt_status apply_rule(grt_op_call *call, bool content, grt_shape_scratch 
             return grt_fail_memory(0);
     infer inf = {run->desc, scratch->dims, scratch->arena, run->n_in, run->n_out, in, out};
     *out_types = out;
-    /* The model was valid when it was compiled: what the rule refuses now is the fault of the data that was
-     * bound. */
+    /* The model was valid when it was compiled, so the bound data is at fault. */
     const grt_status status = op_infer_types(call->op, &inf);
     if (status == GRT_OK || status == GRT_STATUS_OUT_OF_MEMORY)
         return status;

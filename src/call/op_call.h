@@ -34,11 +34,11 @@ typedef struct grt_op_call {
 /* Dims of the outputs by the op's rule, into out[i]->dims and ->rank; rank -1 where only the kernel can tell.
  */
 grt_status grt_op_call_infer(grt_op_call *call, grt_shape_scratch *scratch);
-/* Do the outputs' dims, which the plan has said, follow from the inputs' by the op's rule? The plan's
+/* Checks that the outputs' dims of the plan follow from the inputs' by the op's rule. The plan's
  * expressions hold for inputs that fit each other; whether two symbolic dims do is only known with their
  * values. content: the host has what the inputs hold now. */
 grt_status grt_op_call_check(grt_op_call *call, bool content, grt_shape_scratch *scratch);
-/* Do the outputs of a view have as many elements as what is viewed, a tensor? */
+/* Checks that a view's outputs have as many elements as its input. */
 grt_status grt_op_call_check_view(const grt_op_call *call);
 /* Does the op's rule take the inputs as they are? For kernels that find their outputs' sizes themselves. */
 grt_status grt_op_call_accept(grt_op_call *call, bool content, grt_shape_scratch *scratch);
@@ -51,7 +51,7 @@ grt_status grt_op_call_run(const grt_op_call *call);
  * is neither prepared nor run, as its other dims may be of any size and kernels loop over those. */
 bool grt_op_call_is_empty(const grt_op_call *call);
 void grt_op_call_release(grt_op_call *call);
-/* What the kernel's reshape is asked with, as the call stands. */
+/* Arguments of the kernel's reshape for this call. */
 grt_reshape grt_op_call_reshape(const grt_op_call *call);
 
 /* Hooks for calls on the host whose memory is the heap's; `executor` must be a grt_arena * for string bytes.

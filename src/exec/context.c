@@ -301,7 +301,7 @@ grt_status grt_context_get_stats(const grt_context *context, grt_context_stats *
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_context_get_stats: context is NULL");
     grt_context_stats stats = {.runs = context->runs,
                                .reshapes = context->frames.prepared,
-                               .dynamic_bytes = grt_device_pool_bytes(context->executor.pool),
+                               .dynamic_bytes = grt_device_heap_bytes(context->executor.pool),
                                .host_us = context->timing.host_us,
                                .device_ms = context->timing.device ? context->timing.device_ms : 0};
     if (context->executor.main)

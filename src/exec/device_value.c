@@ -15,15 +15,15 @@ typedef struct block {
     grt_device *device;
 } block;
 
-struct grt_device_pool {
+struct grt_device_heap {
     grt_device *device;
     block *waiting;
     size_t bytes;
 };
 
-grt_status grt_device_pool_create(grt_device *device, grt_device_pool **out_pool)
+grt_status grt_device_heap_create(grt_device *device, grt_device_heap **out_pool)
 {
-    grt_device_pool *pool = calloc(1, sizeof *pool);
+    grt_device_heap *pool = calloc(1, sizeof *pool);
     if (!pool)
         return grt_fail_memory(sizeof *pool);
     pool->device = device;
@@ -31,7 +31,7 @@ grt_status grt_device_pool_create(grt_device *device, grt_device_pool **out_pool
     return GRT_OK;
 }
 
-static void free_waiting(grt_device_pool *pool)
+static void free_waiting(grt_device_heap *pool)
 {
     for (block *b = pool->waiting, *next; b; b = next) {
         next = b->next;
@@ -42,14 +42,14 @@ static void free_waiting(grt_device_pool *pool)
     pool->waiting = NULL;
 }
 
-void grt_device_pool_release(grt_device_pool *pool)
+void grt_device_heap_release(grt_device_heap *pool)
 {
     if (pool)
         free_waiting(pool);
     free(pool);
 }
 
-size_t grt_device_pool_bytes(const grt_device_pool *pool)
+size_t grt_device_heap_bytes(const grt_device_heap *pool)
 {
     return pool ? pool->bytes : 0;
 }
@@ -63,7 +63,7 @@ static void give_to_device(grt_buffer *buffer)
 
 static void give_to_pool(grt_buffer *buffer)
 {
-    grt_device_pool *pool = buffer->owner;
+    grt_device_heap *pool = buffer->owner;
     block *b = (block *)buffer;
     b->next = pool->waiting;
     pool->waiting = b;
@@ -80,7 +80,7 @@ static size_t size_class(size_t bytes)
 }
 
 /* The smallest block that fits, if not more than half of it would lie idle. */
-static block *take_waiting(grt_device_pool *pool, size_t bytes)
+static block *take_waiting(grt_device_heap *pool, size_t bytes)
 {
     block **best = NULL;
     for (block **at = &pool->waiting; *at; at = &(*at)->next)
@@ -93,7 +93,7 @@ static block *take_waiting(grt_device_pool *pool, size_t bytes)
     return found;
 }
 
-static grt_status new_block(grt_device *device, grt_device_pool *pool, size_t bytes, block **out_block)
+static grt_status new_block(grt_device *device, grt_device_heap *pool, size_t bytes, block **out_block)
 {
     block *b = calloc(1, sizeof *b);
     if (!b)
@@ -115,7 +115,7 @@ static grt_status new_block(grt_device *device, grt_device_pool *pool, size_t by
     return GRT_OK;
 }
 
-grt_status grt_device_value_alloc(grt_device *device, grt_device_pool *pool, grt_value *dst, grt_dtype dtype,
+grt_status grt_device_value_alloc(grt_device *device, grt_device_heap *pool, grt_value *dst, grt_dtype dtype,
                                   int32_t rank, const int64_t *dims)
 {
     if (!device || grt_device_is_host(device))

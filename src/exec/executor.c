@@ -40,7 +40,7 @@ grt_status grt_executor_create(grt_session *session, grt_executor *executor)
     if (!session->on_device)
         return GRT_OK;
     GRT_TRY(grt_device_stream_create(session->device, &executor->stream));
-    return grt_device_pool_create(session->device, &executor->pool);
+    return grt_device_heap_create(session->device, &executor->pool);
 }
 
 void grt_executor_release(grt_executor *executor)
@@ -48,7 +48,7 @@ void grt_executor_release(grt_executor *executor)
     grt_device *device = grt_executor_device(executor);
     grt_in_flight_release(&executor->flight);
     grt_device_local_release(device, executor->local);
-    grt_device_pool_release(executor->pool);
+    grt_device_heap_release(executor->pool);
     grt_device_stream_release(device, executor->stream);
     grt_device_free(device, executor->arena.data);
     grt_device_free(device, executor->workspace.data);

@@ -27,7 +27,7 @@ typedef struct grt_executor {
     grt_region workspace;
     char *host_workspace; /* device sessions: of steps that run on the CPU */
     size_t host_workspace_bytes;
-    grt_device_pool *pool; /* of the device, for values whose sizes come with the run; NULL on host devices */
+    grt_device_heap *pool; /* of the device, for values whose sizes come with the run; NULL on host devices */
     grt_in_flight flight;
     grt_arena *strings; /* bytes of string elements, until the next run */
     void *local;        /* what the backend keeps for this context; see grt_run_hooks */

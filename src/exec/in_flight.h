@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs that were enqueued: the order among them, and memory that graphs of the caller's point at.
  *
- * All runs of a context share its memory. A run behind which nobody has waited is in flight: whatever touches
- * that memory next, on another stream or on the host, comes behind it. Runs that the caller captured are
+ * All runs of a context share its memory. An enqueued run is in flight until it was waited for: the next use
+ * of that memory, on another stream or on the host, is ordered after it. Runs that the caller captured are
  * ordered by the caller, and what their graph points at stays until the context's release. */
 #ifndef GRT_SRC_EXEC_IN_FLIGHT_H
 #define GRT_SRC_EXEC_IN_FLIGHT_H

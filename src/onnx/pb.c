@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Unpacking: the walk before protobuf-c, and what it cuts out. */
+/* Unpacking: the walk before protobuf-c, and the fields that it removes. */
 #include "src/onnx/pb.h"
 
 #include "src/base/checked.h"

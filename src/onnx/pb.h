@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ONNX messages from bytes that nobody vouches for, and tensors to and from them.
+/* ONNX messages from untrusted bytes, and tensors to and from them.
  *
  * protobuf-c copies every `bytes` field and recurses as deep as the file wants. So the bytes are walked
  * first: the walk checks the wire format, bounds nesting and memory, drops what no reader looks at, and cuts

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* META: protobuf messages to the structures of src/plan/plan.h. Sizes are checked here, what indices point at
- * in plan_check.c. */
+ * in check.c. */
 #include "src/plan/format.h"
 
 #include "proto/plan.pb-c.h"
@@ -48,7 +48,7 @@ static bool small_count(decoder *d, const char *what, size_t n)
     return n <= INT32_MAX || fail(d, what, "more than 2^31 items");
 }
 
-/* Arrays of indices: a number above INT32_MAX is in nobody's range. */
+/* Arrays of indices: numbers above INT32_MAX are always invalid. */
 static const int32_t *indices(decoder *d, const char *what, size_t n, const uint32_t *v)
 {
     if (!small_count(d, what, n))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See plan_dims.h. */
+/* See dims.h. */
 #include "src/plan/dims.h"
 
 #include <inttypes.h>

@@ -34,7 +34,7 @@ typedef enum plan_section_kind {
     PLAN_WEIGHTS = 2,
     PLAN_KERNELS = 3,   /* per target: compiled kernels */
     PLAN_TUNING = 4,    /* chosen algorithms, of all targets */
-    PLAN_SIGNATURE = 5, /* of all other sections; the last one (plan_signature.h) */
+    PLAN_SIGNATURE = 5, /* of all other sections; the last one (signature.h) */
 } plan_section_kind;
 
 typedef struct plan_section {

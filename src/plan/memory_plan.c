@@ -44,7 +44,7 @@ static void use_at(planner *p, int32_t v, int32_t step)
         p->last_use[v] = step;
 }
 
-/* What is captured is no input of the step, and is read while it runs. */
+/* Captured values are read while the step runs, but are not inputs of it. */
 static void use_captures(planner *p, const grt_plan_step *step, int32_t until)
 {
     for (int32_t b = 0; b < step->n_bodies; b++) {

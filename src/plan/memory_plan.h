@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Static memory: where in the arena each value of a body lies, given its size and the steps between which it
- * lives. */
+/* Static memory: the arena offset of each value of a body, from sizes and lifetimes. */
 #ifndef GRT_SRC_PLAN_MEMORY_PLAN_H
 #define GRT_SRC_PLAN_MEMORY_PLAN_H
 

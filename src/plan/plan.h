@@ -71,7 +71,7 @@ typedef struct grt_plan {
     const grt_plan_body *bodies;
     const grt_tensor *weights; /* data: in the mapped file or in the compiler's memory */
     const grt_packing
-        *packings; /* per weight: how its data lies; NULL: all of them plain. Packed ones are read by kernels
+        *packings; /* per weight: its layout; NULL: all plain. Packed ones are read by kernels
                       of `target` only, and dims and dtype are the tensor's before it was packed */
     const grt_dim_expr
         *dims; /* operands before their users; CONST, SYMBOL (value = symbol), or an operation */
@@ -80,7 +80,7 @@ typedef struct grt_plan {
     const char *producer;
     int64_t opset, source_nodes, parameters;
     uint64_t weights_bytes;
-    uint64_t content; /* tells this plan's bytes from others'; 0: compiled in memory, equal to itself only */
+    uint64_t content;     /* identifies the plan's bytes; 0: compiled in memory, equal to itself only */
     uint64_t arena_bytes; /* of the main body at the default dims (every input symbol 1) */
     double flops;
     const grt_choice *choices; /* that come with the plan, sorted by key */
@@ -96,7 +96,7 @@ typedef struct grt_plan {
 
 void grt_plan_release(grt_plan *plan);
 
-/* How weight i lies, and the bytes it takes. */
+/* Layout and bytes of weight i. */
 grt_packing grt_plan_packing(const grt_plan *plan, int32_t weight);
 
 /* Do these bytes begin like a plan? */

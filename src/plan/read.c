@@ -129,7 +129,7 @@ static grt_status verify(const char *path, const char *name, uint64_t offset, co
 
 enum { MANY = 16 << 20 };
 
-/* What was signed in place i; NULL if nobody asks. */
+/* Signed digest i; NULL if no signature is required. */
 static const plan_digest *digest_of(const reader *r, uint32_t i)
 {
     return r->trust.kind == GRT_TRUST_KEYS ? &r->signature.digests[i] : NULL;

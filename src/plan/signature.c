@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See plan_signature.h. The only file that knows libsodium. */
+/* See signature.h. The only file that knows libsodium. */
 #include "src/plan/signature.h"
 
 #include <pthread.h>

@@ -47,7 +47,7 @@ bool plan_digest_of(const void *data, size_t size, plan_digest *out_digest);
 /* The same in two steps: of each leaf, then of all of them. */
 void plan_digest_leaf(const void *leaf, size_t size, plan_digest *out_digest);
 void plan_digest_leaves(const plan_digest *leaves, size_t n, plan_digest *out_digest);
-/* UNTRUSTED: `what` is not what was signed. */
+/* UNTRUSTED: `what` differs from the signed content. */
 grt_status plan_digest_compare(const char *path, const char *what, const plan_digest *expected,
                                const plan_digest *found);
 

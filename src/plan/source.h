@@ -17,9 +17,9 @@ typedef struct plan_source {
 /* With all checksums checked; plan_source_close in any case. Weights beside it stay there meanwhile. */
 grt_status plan_source_open(const char *path, plan_source *out_source);
 void plan_source_close(plan_source *source);
-/* The plan at out_path, which may be that of the source: it is whole at any time, and who has mapped it keeps
- * what it had. `data` takes the place of the section of this kind, size 0: there will be none. A signature
- * does not outlive a change of another section. A plan with weights in a file of their own has to stay in its
+/* The plan at out_path, which may be that of the source: it is replaced by rename, so existing mappings stay
+ * valid. `data` takes the place of the section of this kind, size 0: there will be none. A signature does not
+ * outlive a change of another section. A plan with weights in a file of their own has to stay in its
  * directory. Errors: IO, INVALID_PLAN, INVALID_ARGUMENT. */
 grt_status plan_source_write(const plan_source *source, const char *out_path, plan_section_kind kind,
                              const void *data, size_t size);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whose plans a caller believes: what `trust` of grt_compile_options says, and the keys of signatures as
- * text. */
+/* Trusted plans: `trust` of grt_compile_options, and keys as text. */
 #ifndef GRT_SRC_PLAN_TRUST_H
 #define GRT_SRC_PLAN_TRUST_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The checksum of a plan's weights, put off until somebody reads them: gigabytes take a while, which is
- * better spent while a driver starts. Any number of threads may help. */
+/* The deferred checksum of a plan's weights: it is computed while a driver starts. Any number of threads may
+ * help. */
 #ifndef GRT_SRC_PLAN_WEIGHTS_CHECK_H
 #define GRT_SRC_PLAN_WEIGHTS_CHECK_H
 

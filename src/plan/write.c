@@ -13,8 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- messages
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- messages ---- */
 
 typedef struct encoder {
     const grt_plan *plan;
@@ -252,8 +251,7 @@ static void *encode(const grt_plan *plan, const uint64_t *offsets, Grt__Plan__Ex
     return bytes;
 }
 
-/* ---- where weights go
- * ---------------------------------------------------------------------------------------------- */
+/* ---- where weights go ---- */
 
 typedef struct stored {
     struct {
@@ -425,7 +423,8 @@ static grt_status write_plan(const grt_plan *plan, const char *path, const layou
     return status;
 }
 
-/* The weights first: a plan never names a file that is not there yet. Then nobody tidies up between the two.
+/* Weights first, so that a plan never names a missing file. The lock keeps other writers from removing them
+ * in between.
  */
 static grt_status put_both(grt_output *weights, const grt_plan *plan, const char *path, const layout *l,
                            uint64_t checksum, const grt_cancel *cancel)

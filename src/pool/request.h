@@ -33,7 +33,7 @@ typedef struct grt_submission {
 /* The arrays are copied. n_results: outputs of the model. */
 grt_status grt_request_create(const grt_submission *submission, size_t n_results, grt_request **out_request);
 void grt_request_free(grt_request *request);
-/* Run it in a context, keep what came of it, and tell who waits. `session`: for its report. */
+/* Runs it in a context, keeps the result, and wakes the waiter. `session`: for its report. */
 void grt_request_serve(grt_request *request, grt_context *context, size_t session);
 
 #endif

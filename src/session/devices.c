@@ -87,7 +87,7 @@ grt_status grt_devices_open(grt_devices *devices, const grt_backend *backend, in
         grt_status status = backend->device_open(index, &device);
         if (status == GRT_OK) {
             grt_device_algos_init(&e->algos, algos);
-            e->algos.transient = backend->traits.imitates && !grt_algo_cache_is_named(algos);
+            e->algos.transient = backend->traits.simulated && !grt_algo_cache_is_named(algos);
             device->algos = grt_device_chooses(device) ? &e->algos.base : NULL;
         }
         pthread_mutex_lock(&devices->lock);

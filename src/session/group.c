@@ -47,7 +47,7 @@ struct group {
     pthread_mutex_t progress; /* one call of the user's function at a time; of what follows */
     bool asked_to_stop;
     size_t moved, to_move; /* bytes */
-    double reached, told;  /* parts of the devices' other work; what the user knows */
+    double reached, told;  /* weight of the devices' other work in the progress */
     grt_phases check;      /* of the weights' checksum */
 };
 
@@ -211,8 +211,8 @@ static grt_status place_weights(item *it)
     return status;
 }
 
-/* Start to read for devices that lack the weights, while they are being opened. What fails here fails again,
- * and is told, where the weights are wanted. */
+/* Start to read for devices that lack the weights, while they are being opened. A failure here is reported
+ * again where the weights are used. */
 static void read_ahead(group *g)
 {
     for (size_t i = 0; i < g->n; i++) {

@@ -10,7 +10,7 @@ typedef struct grt_host_weights {
     struct grt_host_weights *next; /* of the model's; under its lock, as refs */
     const grt_backend *backend;
     int32_t refs;
-    bool packed;         /* they lie as the plan's packings say */
+    bool packed;         /* packed as the plan's packings say */
     grt_tensor *tensors; /* per weight of the plan */
     void *unpacked;
 } grt_host_weights;

@@ -28,7 +28,7 @@ static struct file_identity identity_of(const struct stat *st)
 
 static grt_status map_file(const char *path, grt_model *model)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* nobody waits for the other end of a pipe */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* do not wait for the other end of a pipe */
     struct stat st;
     if (fd < 0 || fstat(fd, &st) != 0) {
         grt_status status = grt_fail(GRT_STATUS_IO, "cannot open '%s': %s", path, strerror(errno));

@@ -81,7 +81,7 @@ static void release(grt_resident *r)
     free(r);
 }
 
-/* Somebody else fills it: wait. Under the lock. */
+/* Another thread fills it: wait. Under the lock. */
 static grt_status wait_for(grt_resident *r)
 {
     while (r->state == FILLING)

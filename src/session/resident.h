@@ -12,7 +12,7 @@ typedef struct grt_resident grt_resident;
 grt_status grt_residents_create(grt_residents **out_residents);
 void grt_residents_release(grt_residents *residents); /* when nothing is resident; NULL-safe */
 
-/* What tells one content from another on a device. */
+/* Key of the content on a device. */
 typedef struct grt_resident_key {
     const grt_backend *backend;
     int32_t index;

@@ -388,7 +388,8 @@ grt_status grt_session_get_load(const grt_session *session, grt_load_info *out_i
                           .plan_note = ""};
     const grt_device_algos *algos = (const grt_device_algos *)session->device->algos;
     if (algos) {
-        info.warnings = warnings_of((grt_session *)session); /* only its memory of what was told changes */
+        info.warnings =
+            warnings_of((grt_session *)session); /* only the record of reported warnings changes */
         info.cache_hits = atomic_load(&algos->hits);
         info.plan_hits = atomic_load(&algos->plan_hits);
         info.rejected = atomic_load(&algos->rejected);

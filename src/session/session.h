@@ -52,7 +52,7 @@ grt_status grt_session_open_device(grt_session *session, const grt_backend *back
 grt_status grt_session_place_weights(grt_session *session, void **out_block);
 /* On up to `threads` threads. */
 grt_status grt_session_create_kernels(grt_session *session, int32_t threads);
-/* After a session's kernels have chosen algorithms: keep what is new. */
+/* Saves new algorithms after a session's kernels have chosen. */
 void grt_session_save_choices(grt_session *session);
 
 /* What the weights of a model are on a device of this kind, and how they lie in its one block. `offset` of

@@ -83,7 +83,7 @@ static size_t chunk_bytes(const grt_upload *u, size_t chunk)
     return u->total - begin < u->chunk ? u->total - begin : u->chunk;
 }
 
-/* ---- what is left to do; under the lock ---- */
+/* ---- remaining work; under the lock ---- */
 
 static bool is_alive(const member *m)
 {
@@ -222,7 +222,7 @@ static void arrive(grt_upload *u, int32_t index, size_t chunk, grt_status status
         u->options.moved(u->options.user, chunk_bytes(u, chunk));
 }
 
-/* Until nobody copies from the slot any more. */
+/* Waits until no copy from the slot is in flight. */
 static void drain(grt_upload *u, slot *s)
 {
     for (int32_t i = 0; i < s->n; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Putting one image of weights into the memory of several devices at once.
+/* Uploads one image of weights to several devices at once.
  *
  * Reader threads fill a small ring of chunks, pinned where the devices can; each chunk crosses to one device
  * of every island, an island being devices that can copy from each other. The rest of the island gets it

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See plan_choose.h. The kernels do the choosing: they are created and reshaped on a device that is only
- * described, with a cache of algorithms that writes down what they store. */
+/* See choose.h. Kernels choose: they are created and reshaped on a described device with a cache of
+ * algorithms that records their choices. */
 #include "src/target/choose.h"
 
 #include "src/base/cancel.h"
@@ -81,7 +81,7 @@ static grt_status reshape_on(const chooser *c, const grt_kernel_row *row, const 
     const grt_status status = row->reshape(&r);
     if (status == GRT_OK && row->release_shape)
         row->release_shape(r.shape);
-    /* What cannot run with these dims is said when somebody runs it; what is missing here, now. */
+    /* Steps that cannot run with these dims fail in the run; missing libraries fail now. */
     return status == GRT_STATUS_DEVICE || status == GRT_STATUS_INTERNAL ? status : GRT_OK;
 }
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is known of the uses of one weight. */
+/* Uses of one weight. */
 typedef struct candidate {
     bool seen, plain; /* plain: some use wants it as it is */
     grt_packing packing;

@@ -79,7 +79,7 @@ static bool bind(const sets *all, grt_context *context, int in, int out)
     return true;
 }
 
-/* Whatever lies at `data` is what input k gives; it is wiped. */
+/* The data must be the result of input k; it is cleared afterwards. */
 static bool holds(const sets *all, void *data, int k)
 {
     float *found = malloc(all->out_bytes);
@@ -109,7 +109,7 @@ bool enqueued_runs(const char *path)
     enum {
         RUNS = 201,
         MOST_US = 100
-    }; /* far above what it takes: other work on the machine must not fail the test */
+    }; /* a generous limit: other work on the machine must not fail the test */
     subject s;
     sets all = {0};
     cudaStream_t stream;
@@ -171,7 +171,7 @@ bool other_sets_of_buffers(const char *path)
         if (!holds(&all, all.device_out[out], in))
             return false;
     }
-    /* one behind the other on a stream, nobody waits in between */
+    /* enqueued in order on one stream, without waiting */
     for (int k = 0; k < SETS; k++) {
         if (!bind(&all, s.context, k, k))
             return false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Data that operators do not allow, which only the device sees; shapes that share a kernel. */
+/* Invalid data in device memory; shapes that share a kernel. */
 #include "tests/device/device.h"
 #include "tests/differential/model.h"
 
@@ -104,7 +104,7 @@ static bool try_case(const bad_case *c)
         }
         EXPECT((grt_context_get_output(s.context, 0, &out) == GRT_OK) == !(run % 2), "%s: outputs", c->op);
     }
-    /* Enqueued: what comes next says it. */
+    /* Enqueued runs: the next call reports the fault. */
     void *device[3];
     for (int i = 0; i < n_in; i++) {
         const size_t bytes = grt_tensor_bytes(&in[i]);

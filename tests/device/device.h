@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of the public API on a CUDA device, beside the caller's own use of CUDA. Each test is a function that
- * runs in a process of its own: what it breaks, up to the driver's context, is its own. */
+/* Tests of the public API on a CUDA device, beside the caller's own use of CUDA. Each test is a function in a
+ * process of its own, as it may break the driver's context. */
 #ifndef GRT_TESTS_DEVICE_DEVICE_H
 #define GRT_TESTS_DEVICE_DEVICE_H
 
@@ -13,7 +13,7 @@
 #include "tests/device/tests.def"
 #undef X
 
-/* In a test: what must hold; otherwise the test has failed, with the reason. */
+/* Assertion of a test; on failure the test ends with the reason. */
 #define EXPECT(condition, ...)                                       \
     do {                                                             \
         if (!(condition)) {                                          \

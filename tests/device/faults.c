@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What goes wrong on devices: errors that say so, and a process that goes on where the driver lets it. */
+/* Faults on devices are reported as errors, and the process goes on where the driver allows it. */
 #include "tests/device/device.h"
 
 #include <stdint.h>
@@ -35,7 +35,7 @@ bool wrong_pointers_are_refused(const char *path)
     EXPECT(grt_context_set_input(s.context, 0, &t) == GRT_STATUS_INVALID_ARGUMENT,
            "another device's memory was taken");
     t.device = 0;
-    DONE(grt_context_set_input(s.context, 0, &t)); /* and what is right goes on */
+    DONE(grt_context_set_input(s.context, 0, &t)); /* valid runs still work */
     DONE(grt_context_run(s.context));
     subject_release(&s);
     CUDA(cudaFreeHost(pinned));
@@ -131,7 +131,7 @@ bool too_little_memory_for_a_run(const char *path)
     return true;
 }
 
-/* Memory that is given back after it was bound: the kernel reads where nothing is mapped any more. */
+/* Memory that is freed after it was bound: the kernel reads unmapped memory. */
 static bool read_freed_memory(subject *s, grt_status *out_status)
 {
     enum { N = 64 << 20 };
@@ -189,8 +189,8 @@ static bool goes_on_elsewhere(const subject *s, const char *path, grt_session *o
     return true;
 }
 
-/* What a node does with memory that is not there ends the process's work on this GPU, and perhaps on others;
- * the CPU goes on. */
+/* A fault of a kernel ends the process's work on this GPU, and perhaps on others; sessions on the CPU still
+ * work. */
 bool illegal_address(const char *path)
 {
     subject s, small = {0};

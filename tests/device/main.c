@@ -81,7 +81,7 @@ static int run_alone(bool (*run)(const char *), const char *path)
         alarm(LIMIT_S);
         const bool passed = run(path);
         fflush(stdout);
-        exit(passed ? 0 : 1); /* exit, as users do: what runs then must not crash either */
+        exit(passed ? 0 : 1); /* exit() as in user programs: exit handlers must not crash either */
     }
     if (child < 0 || waitpid(child, &status, 0) != child)
         return 2;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs among the caller's other work: results on its stream, one context on two streams, graphs that outlive
- * what they were captured with, the calling thread's current device. */
+/* Runs beside the caller's own CUDA work: results on its stream, one context on two streams, graphs that
+ * outlive captured objects, the thread's current device. */
 #include "tests/device/device.h"
 #include "tests/differential/model.h"
 
@@ -80,8 +80,7 @@ bool parts_on_the_callers_stream(const char *path)
     return true;
 }
 
-/* The run on the stream that is free comes behind the one on the stream that is busy: what stays is its
- * result. */
+/* The run on the free stream waits for the one on the busy stream, so its result remains. */
 bool one_context_on_two_streams(const char *path)
 {
     enum { N = 4096 };
@@ -182,7 +181,7 @@ bool callers_graph_after_other_sizes(const char *path)
     for (int64_t k = 1; k <= 20; k++) /* more combinations than are kept, and larger ones */
         if (!run_with_rows(&s, ROWS * k + 1))
             return false;
-    for (int k = 0; k < 8; k++) { /* memory that was given back is somebody else's now */
+    for (int k = 0; k < 8; k++) { /* freed memory is reused */
         CUDA(cudaMalloc(&garbage[k], sizeof host));
         CUDA(cudaMemset(garbage[k], 0x7f, sizeof host));
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Random nodes on a device beside the CPU, through the public API: random shapes, broadcasts, attributes and
- * dtypes; guards round every buffer that is ours; several runs, so that replayed ones are compared too. What
- * is drawn stands in makers.def. Case i has seed N + i. Nodes that the device has no kernel for are skipped.
+ * dtypes; guards round every buffer that is ours; several runs, so that replayed ones are compared too.
+ * makers.def lists what is drawn. Case i has seed N + i. Nodes that the device has no kernel for are skipped.
  * The last line is the totals. */
 #include "tests/differential/makers.h"
 
@@ -25,7 +25,7 @@ static grt_status remember(result *r, grt_status status)
     return r->status = status;
 }
 
-/* As programs have it that run on the device: a plan for it, whose layouts and fusions are its own. */
+/* Compiled for the device, with its layouts and fusions. */
 static grt_status open_model(const node *n, const char *device, grt_runtime *runtime, const void *bytes,
                              size_t size, grt_model **out)
 {
@@ -82,9 +82,8 @@ static void run_node(const node *n, const char *device, grt_runtime *runtime, re
     free(bytes);
 }
 
-/* How far two results may be apart: the types' precision over sums of a few hundred terms. bfloat16 has 8
- * bits: where the operator's definition wants an attention's scores rounded to it, those of 4 to 8 are up to
- * 0.016 off, and so are the weights made of them. */
+/* Tolerance: the type's precision over sums of a few hundred terms. bfloat16 has 8 bits: attention scores of
+ * 4 to 8 that are rounded to it, as the definition demands, are up to 0.016 off. */
 static bool close_enough(const grt_tensor *found, const char *precision, double a, double b)
 {
     if ((isnan(a) && isnan(b)) || a == b)

@@ -11,7 +11,7 @@ int64_t draw(int64_t low, int64_t high);
 /* In [0, 1). */
 double draw_real(void);
 
-/* One of the sizes that kernels tend to be cut for, or beside one. Seldom 0. */
+/* A size that kernels are often tiled for, or a neighbour of one; seldom 0. */
 int64_t draw_dim(void);
 /* Dims of `least` to `most` axes, of 20000 elements at most; the rank. */
 int32_t draw_dims(int64_t *dims, int32_t least, int32_t most);

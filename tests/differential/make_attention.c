@@ -5,8 +5,8 @@
  * split. Large ones have more blocks of query rows than a GPU has multiprocessors, which is when the kernels
  * for many rows are taken, and a last tile of keys that is not full.
  *
- * The large ones are compared with float32 on the CPU: in 16 bits the CPU rounds wherever the operator's
- * definition has a value of that type, which takes long, and in bfloat16 a sum of many weights stands still.
+ * The large ones are compared with float32 on the CPU: in 16 bits the CPU rounds every intermediate value,
+ * which is slow, and a bfloat16 sum of many weights stops growing.
  */
 #include "tests/differential/makers.h"
 

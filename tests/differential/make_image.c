@@ -27,7 +27,7 @@ static int32_t draw_window(node *n, int64_t *kernel, int64_t *dims, bool dilates
     return spatial;
 }
 
-/* As vision transformers cut images: windows that touch. */
+/* Windows that tile the image, as in vision transformers. */
 static void make_patches(node *n)
 {
     const int64_t kernel = draw(2, 8), channels = draw(1, 4), images = draw(1, 2);

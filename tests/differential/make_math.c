@@ -22,8 +22,8 @@ void make_binary(node *n)
         n->computed[i] = n->in[i].rank > 0 && n->in[i].dims[0] > 0 && draw(0, 2) == 0;
 }
 
-/* An operand that has as many bytes as the result, because it is broadcast and of a wider type; it dies here,
- * and yet the result must not be written over it. */
+/* An operand with as many bytes as the result, as it is broadcast and of a wider type: its last use, but the
+ * result must not overwrite it. */
 void make_overwritten(node *n)
 {
     static const grt_dtype wide[] = {GRT_DTYPE_FLOAT, GRT_DTYPE_INT64, GRT_DTYPE_FLOAT16, GRT_DTYPE_DOUBLE,

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* As images are turned: planes that become channels. */
+/* Planes that become channels, as in image transposes. */
 static void make_weave(node *n)
 {
     n->out = draw_number();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is found in the data, often in a number that the data decides. */
+/* Ops whose results, and often their number, depend on the data. */
 #include "tests/differential/makers.h"
 
 void make_top_k(node *n)

@@ -58,7 +58,7 @@ static size_t width(ProtobufCType type)
     }
 }
 
-/* One beside what it was, mostly: an index of another value, an operator's other form. */
+/* Mostly a neighbouring number: the index of another value, another form of the operator. */
 static void change_int(size_t size, void *at)
 {
     int64_t v = 0;
@@ -69,7 +69,7 @@ static void change_int(size_t size, void *at)
     memcpy(at, &v, size);
 }
 
-/* A number, or false for what has none. */
+/* The field as a number; false for other fields. */
 static bool change_number(ProtobufCType type, void *at)
 {
     switch (type) {

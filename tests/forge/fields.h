@@ -23,7 +23,7 @@ typedef struct fields {
 
 /* What lies behind FIELDS_MOST is not changed. */
 void fields_collect(fields *f, ProtobufCMessage *message);
-/* Change one of them. False if that one is empty, or nothing else would be right for it. */
+/* Changes one of them. False if it is empty or has no other valid value. */
 bool fields_change(fields *f, const field *one);
 
 #endif

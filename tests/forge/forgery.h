@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A plan changed in what it says: indices, dims, kinds, operators, attributes, lists. Offsets and checksums
- * are made right again, so that nothing but the checks of a decoded plan stands between it and the kernels.
+/* A plan with changed content: indices, dims, kinds, operators, attributes, lists. Offsets and checksums are
+ * corrected, so only the checks of a decoded plan protect the kernels.
  */
 #ifndef GRT_TESTS_FORGE_FORGERY_H
 #define GRT_TESTS_FORGE_FORGERY_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans as somebody may forge them: changed in what they say, every checksum right. They are opened and run
- * on the CPU. They may be refused or fail, with a message; nothing else may happen. */
+/* Forged plans with right checksums are opened and run on the CPU. Each is refused, fails with a message, or
+ * runs. */
 #include "tests/differential/draw.h"
 #include "tests/forge/forgery.h"
 #include "tests/mutate/batch.h"

@@ -12,7 +12,7 @@ mkdir -p "$stage/bin" "$stage/lib" "$stage/pool" "$stage/seeds/plan"
 for program in tests/fuzz/fuzz_import tests/fuzz/fuzz_plan tests/fuzz/fuzz_run; do
     strip -g "$fuzz/$program" -o "$stage/bin/$(basename "$program")"
 done
-# What every Linux has stays; the rest comes along.
+# Copies all libraries but those that every Linux has.
 ldd "$stage/bin/fuzz_run" | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' |
     grep -Ev '/(libc|libm|libdl|libpthread|librt|libresolv|ld-linux[^/]*)\.so' |
     while read -r library; do cp -L "$library" "$stage/lib/"; done

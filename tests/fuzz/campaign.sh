@@ -19,7 +19,7 @@ mkdir -p "$work/artifacts" "$work/logs" && cd "$work" || exit 2
 targets="import plan run"
 export LD_LIBRARY_PATH=$PWD/fuzz/lib GRAPHRT_FUZZ_POOL=$PWD/fuzz/pool GRAPHRT_ALGO_CACHE=off
 export OMP_NUM_THREADS=1 UBSAN_OPTIONS=print_stacktrace=1
-# Freed memory is kept from being used again for as long as it is of use here, and no longer.
+# Quarantine of freed memory is limited to what one input needs.
 export ASAN_OPTIONS="quarantine_size_mb=32:malloc_context_size=8:${ASAN_OPTIONS:-}"
 for target in $targets; do
     if [ ! -d "corpus/$target" ]; then
@@ -35,7 +35,7 @@ fuzz() # TARGET ARGUMENT...
         -artifact_prefix="artifacts/$target-" "$@"
 }
 
-# One process after the other for as long as there is time: a finding ends a process, not the campaign.
+# Processes are restarted until the time is over: a finding ends a process, not the campaign.
 work_on() # TARGET JOB
 {
     local round=0 left

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <xxhash.h>
 
-/* For a build with AddressSanitizer. Refused allocations are part of the test: what a model of some bytes
- * claims must not be believed. */
+/* For a build with AddressSanitizer. Large allocations are refused: sizes that a small model claims must not
+ * be trusted. */
 __attribute__((visibility("default"))) const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {

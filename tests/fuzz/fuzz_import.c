@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bytes as an ONNX model: import, inference, passes, lowering. Any status may come back; nothing else may
- * happen. */
+/* Bytes as an ONNX model: import, inference, passes, lowering. Any status is accepted; a crash is not. */
 #include "fuzz.h"
 
 #include <stdlib.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bytes as a plan: header, sections, META. What is behind the checksums would never be reached by changed
- * bytes, so the checksums of a well-formed header are made right first. A plan that loads is asked all that
- * tools ask, gets a session on the null device, which checks every step and computes nothing, and is run on
- * the CPU. */
+/* Bytes as a plan: header, sections, META. Checksums of a well-formed header are corrected first, as changed
+ * bytes would never get past them. A plan that loads is inspected as by the tools, gets a session on the null
+ * device, which checks each step, and is run on the CPU. */
 #include "fuzz.h"
 
 #include "tests/unit/plan_sample.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams of the mirror backend: queues that a thread of their own works off, so that whoever forgets to wait
- * is found out. */
+/* Streams of the mirror: queues, each run by its own thread, so that missing waits are found. */
 #ifndef GRT_TESTS_MIRROR_STREAM_H
 #define GRT_TESTS_MIRROR_STREAM_H
 

@@ -19,7 +19,7 @@
 enum { BATCH = 250 };
 #define MOST_MEMORY ((rlim_t)3 << 30)
 
-/* What a child leaves behind, however it ends. */
+/* Shared with the child: read after it has ended, normally or not. */
 typedef struct progress {
     uint64_t next; /* case, from 0 */
     uint64_t ends[TRIAL_WRONG + 1], nothing;
@@ -37,7 +37,7 @@ typedef struct progress {
 #endif
 
 #if HAS_ADDRESS_SANITIZER
-/* What is too large is refused here, as limits of addresses are no use beside shadow memory. */
+/* Refuses large allocations, as limits of address space do not work with shadow memory. */
 __attribute__((visibility("default"))) const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {

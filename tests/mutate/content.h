@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What tensors are filled with, and numbers that break things. Drawn from tests/differential/draw.h. */
+/* Content of tensors, and critical numbers. Drawn from tests/differential/draw.h. */
 #ifndef GRT_TESTS_MUTATE_CONTENT_H
 #define GRT_TESTS_MUTATE_CONTENT_H
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Models that are wrong in what they say, not in how it is written: nodes of the conformance cases, changed
- * at one to three places, are opened, optimised and run on the CPU. They may be refused or fail, with a
- * message; nothing else may happen. */
+/* Semantically wrong models: nodes of the conformance cases with one to three changes are opened, optimised
+ * and run on the CPU. Each is refused, fails with a message, or runs. */
 #include "tests/mutate/batch.h"
 #include "tests/mutate/mutation.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attributes: absent, unexpected, of another type, with numbers that nobody has thought of. */
+/* Attributes: absent, unexpected, of another type, with critical numbers. */
 #include "tests/differential/draw.h"
 #include "tests/mutate/content.h"
 #include "tests/mutate/mutation.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensors in the file: dims, dtypes and data that do not go together, data that is short, values that break
- * things. */
+/* Tensors in the file: inconsistent dims, dtypes and data, short data, critical values. */
 #include "tests/differential/draw.h"
 #include "tests/mutate/content.h"
 #include "tests/mutate/mutation.h"

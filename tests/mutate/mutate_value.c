@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What graphs say of their inputs, outputs and values: dims, ranks, dtypes, kinds. And inputs that become
- * known, so that what is otherwise checked when a model runs is checked when it is compiled. */
+ * constants, so that checks happen when compiling instead of in a run. */
 #include "tests/differential/draw.h"
 #include "tests/mutate/content.h"
 #include "tests/mutate/mutation.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One model changed at a few places, as a program that writes models might do it wrong: attributes, inputs,
- * types, data. */
+/* A model with a few changes, such as a faulty exporter makes: attributes, inputs, types, data. */
 #ifndef GRT_TESTS_MUTATE_MUTATION_H
 #define GRT_TESTS_MUTATE_MUTATION_H
 

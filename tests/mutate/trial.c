@@ -10,12 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is fed is small; claims that go beyond are not honoured. */
+/* Inputs are small; larger sizes are not provided. */
 enum { RUNS = 2 };
 static const size_t most_bytes[] = {[TRIAL_TAME] = 1 << 22, [TRIAL_WILD] = 1 << 16};
 
-/* Runs of the main graph and of bodies together, of one model. A loop may be legal and endless, and nothing
- * ends it from outside: the linker sends calls of grt_frame_run here first (-Wl,--wrap). */
+/* Runs of the main graph and of bodies together, of one model. Bounds legal endless loops: the linker
+ * redirects calls of grt_frame_run here (-Wl,--wrap). */
 enum { MOST_FRAME_RUNS = 500 };
 
 static int frame_runs;
@@ -54,7 +54,7 @@ static int64_t open_dim(const trial *t, const char *symbol)
     return sizes[hash % 8];
 }
 
-/* What callers get wrong. */
+/* Mistakes of callers. */
 static void spoil(grt_tensor *t)
 {
     if (t->rank && !draw(0, 31))
@@ -165,7 +165,7 @@ static bool feed(trial *t, grt_status *status)
 
 static volatile unsigned sum;
 
-/* Every byte of every output is there to be read. */
+/* Reads every byte of every output. */
 static grt_status read_outputs(const trial *t)
 {
     for (size_t i = 0; i < grt_model_output_count(t->model); i++) {

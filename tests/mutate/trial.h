@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A model or a plan tried out on the CPU: opened, optimised, run twice on small inputs. Whatever comes back,
- * a failure must say why. */
+/* Tries a model or a plan on the CPU: opened, optimised, run twice on small inputs. A failure must have a
+ * message. */
 #ifndef GRT_TESTS_MUTATE_TRIAL_H
 #define GRT_TESTS_MUTATE_TRIAL_H
 
@@ -20,7 +20,7 @@ typedef enum trial_inputs {
                    now and then dims or a dtype that the model does not allow */
 } trial_inputs;
 
-/* `stage` tells where it stands, for the case that it never returns. `why` has the message of a failure. */
+/* `stage` names the current stage, in case it never returns. `why` has the message of a failure. */
 trial_end try_model(grt_runtime *runtime, const void *bytes, size_t size, trial_inputs inputs,
                     const char *volatile *stage, char *why, size_t why_size);
 

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# --device cuda where something is missing: what that is must be said. The driver is a stand-in here.
+# --device cuda with something missing: the message must name it. The driver is a stub.
 set -u
 . "$(dirname "$0")/lib.sh"
 

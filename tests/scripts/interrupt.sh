@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Writers that are interrupted, killed or have no room: what was there stays whole, and nothing else stays behind.
+# Writers that are interrupted, killed or out of space: existing files stay whole, no temporary files remain.
 set -u
 . "$(dirname "$0")/lib.sh"
 model=$srcdir/models/digits/digits.onnx

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# For the test scripts of make check: sourced, not run. They run in the build directory; automake sets srcdir.
+# Shared by the test scripts of make check: sourced, not run. They run in the build directory; automake sets srcdir.
 # shellcheck shell=bash
 
 srcdir=${srcdir:-$(cd "$(dirname "$0")/../.." && pwd)}

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Memory, address space and threads that run out: an error that says so, no crash, and nothing else. Every allocation of a
+# Memory, address space and threads run out: an error that says so, and no crash. Every allocation of a
 # process fails once, in whatever library it is made; tests/starve/refuse.c names the exceptions.
 #   STARVE_MODELS='a.onnx b.onnx'   further models whose every allocation is to fail; inputs are tensors, no strings
 set -u

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# graphc and graphrun as users meet them: exit status, reports, saved files, what goes to which stream.
+# graphc and graphrun from the outside: exit status, reports, saved files, output streams.
 set -u
 . "$(dirname "$0")/lib.sh"
 

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What a model, a plan or a neighbour may not do to the user: write to the terminal, forge a line, leave files open, bring code unasked.
+# Models, plans and other users must not control the terminal, forge a line of output, keep files open, or bring code unasked.
 set -u
 . "$(dirname "$0")/lib.sh"
 onnx() { base64 -d >"$scratch/$1.onnx"; }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A pool under requests from many threads that change their sizes, bind outputs or do not, read results or
- * let them go unread, before or after they are done. Every result that is read must be right, and memory must
- * not grow.
+/* A pool under requests of changing sizes from many threads, with and without bound outputs, with results
+ * read or dropped, before or after completion. Results must be right and memory must not grow.
  *
  *     soak [--requests N] [--threads N] MODEL      MODEL has one float32 input and output, of whose dims the
  * first is symbolic */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A system that does not let the process make as many threads as it wants: sessions have fewer, runs go on,
- * nothing exits. In place of a limit of the system's, which would need another user: pthread_create fails
- * while too many threads are there.
+/* Threads that cannot be created: sessions have fewer, runs go on, nothing exits. pthread_create fails while
+ * too many threads exist; a limit of the system would need another user.
  *
  * usage: few_threads MODEL. The last line is "N passed, N failed, N skipped". */
 #define _GNU_SOURCE

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See refuse.h. Two things are not refused, as nobody could do anything then (docs/decisions/failures.md):
+/* See refuse.h. Two kinds are not refused, as nothing could handle that (docs/decisions/failures.md):
  * what libgomp asks for, which would end the process, and small objects of oneDNN's classes, for which there
  * is room by the rule of backends/cpu/dnnl_calls.cc. */
 #define _GNU_SOURCE

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every allocation of a model's life fails once: opening, making a session and a context, running twice with
- * different dims, releasing. Each time the status is OUT_OF_MEMORY with a message, nothing is lost, and the
- * next life is as if nothing had been.
+/* Every allocation of a model's life fails once: opening, creating session and context, two runs with
+ * different dims, releasing. Each time the status is OUT_OF_MEMORY with a message, nothing leaks, and the
+ * next life succeeds.
  *
  * usage: starve [--step N] [--from N] [--for-good] [--threads N] MODEL
  *   --step N      every Nth allocation only
  *   --for-good    all allocations after it fail, too
- *   --show        where each allocation was that nobody missed
+ *   --show        where each allocation was whose failure had no effect
  * The last line is "N passed, N failed, N skipped". */
 #include <execinfo.h>
 #include <graphrt/graphrt.h>
@@ -191,8 +191,8 @@ static void judge(totals *t, const life *l, grt_status status, bool right, bool 
     }
 }
 
-/* After a life with a refusal comes one without: it succeeds. If it leaves more blocks than usual, a library
- * may have kept something for ever that it had not needed before; then the same refusal again leaves no more.
+/* A life without a refusal follows and succeeds. If it leaves more blocks than usual, a library may have
+ * cached something; then the same refusal again leaves no more.
  */
 static bool nothing_lost(life *l, bool for_good, long *usual)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Running part of a test in a process of its own, with limits, and what it took. */
+/* Runs part of a test in a child process with limits, and measures it. */
 #ifndef GRT_TESTS_BOUNDED_H
 #define GRT_TESTS_BOUNDED_H
 

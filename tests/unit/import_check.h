@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Import that is to succeed, and import that is to be refused. */
+/* Checks that import succeeds, or refuses. */
 #ifndef GRT_TESTS_IMPORT_CHECK_H
 #define GRT_TESTS_IMPORT_CHECK_H
 

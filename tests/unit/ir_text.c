@@ -182,7 +182,7 @@ grt_target ir_text_target(void)
     static grt_device_traits traits;
     grt_target target = grt_target_of(&grt_backend_cpu);
     traits = *target.traits;
-    traits.joins_products = true;
+    traits.merges_products = true;
     target.traits = &traits;
     return target;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The cache of algorithms: what is stored is found again, by other processes too, whatever they do to the
- * file; and a file that cannot be used costs a warning. */
+/* The cache of algorithms: stored rows are found again, with many processes and damaged files; an unusable
+ * file costs a warning. */
 #define _GNU_SOURCE
 #include "src/algos/cache.h"
 #include "src/algos/db.h"

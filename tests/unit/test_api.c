@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The public functions as they are misused: NULLs, sizes of structs, wrong tensors, one context in two
- * threads, forks, and that nothing of the program's own settings is changed. */
+/* Misuse of public functions: NULLs, sizes of structs, wrong tensors, one context in two threads, forks; and
+ * the program's own settings stay unchanged. */
 #include "tests/unit/files.h"
 #include "tests/unit/onnx_model.h"
 #include "tests/unit/op_runner.h"

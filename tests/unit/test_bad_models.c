@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Models that are wrong in what they say: each of these once crashed, or read beyond its memory; tests/mutate
- * found them. And one that took for ever. */
+/* Regressions: semantically wrong models that once crashed, read out of bounds or did not end. Found by
+ * tests/mutate. */
 #include "tests/unit/onnx_model.h"
 #include "tests/unit/op_runner.h"
 
@@ -126,7 +126,7 @@ START_TEST(a_grid_of_fewer_batches)
 }
 END_TEST
 
-/* The rank is known when it runs; that of what comes out only to the kernel. */
+/* The rank is known in the run; that of the result only to the kernel. */
 START_TEST(an_axis_beyond_the_rank)
 {
     float data[4] = {0};
@@ -207,7 +207,7 @@ START_TEST(skips_beyond_all_texts)
 }
 END_TEST
 
-/* Nothing at all, of which no byte may be touched: NULL is its data. */
+/* An empty tensor with NULL as data: no byte may be accessed. */
 START_TEST(empty_tensors)
 {
     static const char *const ops[] = {"Softmax", "Dropout", "BitCast"};
@@ -229,7 +229,7 @@ static void add_int(onnx_model *m, const char *name, int64_t value)
     onnx_initializer(m, m->graph, onnx_raw(m, name, GRT_DTYPE_INT64, "1", &value, sizeof value));
 }
 
-/* Each round's dim holds that of the round before twice: 2^60 parts for those who count them. */
+/* Each round's dim contains the previous one twice: 2^60 parts if they are counted one by one. */
 START_TEST(dims_that_share_parts)
 {
     onnx_model m = onnx_create();

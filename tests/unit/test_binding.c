@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What contexts, pools and enqueued runs refuse to be bound to: overlapping memory, misaligned memory,
- * unknown dims. */
+/* Bindings that contexts, pools and enqueued runs refuse: overlapping memory, misaligned memory, unknown
+ * dims. */
 #include "tests/unit/onnx_model.h"
 
 #include <check.h>

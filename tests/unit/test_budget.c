@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bound that the header states for grt_compile, held on models that are made to break it: small ones that
- * say much. Also cancelling. */
+/* The bound that the header states for grt_compile, on small models made to exceed it. Also cancellation. */
 #include "tests/unit/bounded.h"
 #include "tests/unit/files.h"
 #include "tests/unit/onnx_model.h"
@@ -320,7 +319,7 @@ static int count_files(const char *directory)
     return n - 2; /* . and .. */
 }
 
-/* Whenever it is asked for: nothing is left behind, and a plan that was there stays. */
+/* Cancelled at any time: no temporary files, and an existing plan stays. */
 START_TEST(compiling_can_be_cancelled)
 {
     char directory[FILES_NAME], source[FILES_NAME], plan[FILES_NAME + 16];

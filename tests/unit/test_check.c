@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* grt_check_model says what compiling would: yes to what compiles, no to what does not, and what stands in
- * the way. */
+/* grt_check_model agrees with compiling, and lists every obstacle. */
 #include "tests/unit/files.h"
 #include "tests/unit/onnx_model.h"
 
@@ -53,7 +52,7 @@ START_TEST(what_compiles_has_no_findings)
 }
 END_TEST
 
-/* An op that can be said with others, but not where its heads are a symbol. */
+/* An op that can be expanded, but not if its heads are a symbol. */
 START_TEST(an_expansion_that_cannot_be_made)
 {
     onnx_model m = onnx_create();

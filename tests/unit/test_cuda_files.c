@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a plan brings for a GPU is looked at before its libraries are given it: cut or crooked, it is refused.
+/* Code and algorithms of plans are checked before GPU libraries read them: truncated or malformed ones are
+ * refused.
  */
 #include "backends/cuda/cubin.h"
 #include "backends/cuda/json.h"

@@ -49,7 +49,7 @@ START_TEST(exact_quotients)
 }
 END_TEST
 
-/* Only dims that fit each other are broadcast: what one operand must be then goes without saying. */
+/* Broadcast dims are assumed to fit, which implies what one operand must be. */
 START_TEST(broadcasts_say_what_is_not_known_yet)
 {
     grt_dims *t = grt_dims_create();
@@ -95,7 +95,7 @@ START_TEST(depth_is_bounded)
 }
 END_TEST
 
-/* Parts that many expressions share are looked at once. */
+/* Shared subexpressions are visited once. */
 START_TEST(sizes_are_known)
 {
     grt_dims *t = grt_dims_create();

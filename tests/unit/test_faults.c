@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Devices that refuse: too little memory at every point, captures that fail, pointers that are none; and that
- * memory of data-dependent outputs is kept between runs. */
+/* Failing devices: out of memory at every allocation, failed captures, invalid pointers; and memory of
+ * data-dependent outputs is kept between runs. */
 #include "tests/unit/onnx_model.h"
 #include "tests/unit/runtime.h"
 #include "tests/unit/tables.h"
@@ -54,8 +54,8 @@ static grt_status run_floats(grt_context *context, int32_t rank, int64_t n, floa
     return grt_context_run(context);
 }
 
-/* Whatever the device lacks memory for: an error that says how much was wanted and free, nothing is kept, and
- * with more memory the same process goes on. */
+/* Out of memory at each allocation: the error says how much was wanted and free, nothing leaks, and with more
+ * memory the process goes on. */
 START_TEST(out_of_memory)
 {
     float x[2 * SIZE] = {0};
@@ -85,7 +85,7 @@ START_TEST(out_of_memory)
         }
         grt_context_release(context);
         grt_session_release(session);
-        /* what was refused is as if it had not been asked for, and other devices have memory of their own */
+        /* a refused allocation has no effect, and other devices are independent */
         ck_assert(grt_session_create(model, "mirror:3", NULL, &again) == (session ? GRT_OK : status));
         grt_session_release(again);
         ck_assert_int_eq(grt_session_create(model, "cpu", NULL, &again), GRT_OK);

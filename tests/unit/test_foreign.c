@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operators of other domains: what is wrong with a node is said of that node, its operator and its attribute,
- * and what is made of it bears its name. (Results: the suite "com.microsoft operators" of the conformance
- * tests.) */
+/* Operators of other domains: errors name the node, its operator and attribute, and nodes made of it keep its
+ * name. (Results: the suite "com.microsoft operators" of the conformance tests.) */
 #include "graph/ir/infer.h"
 #include "tests/unit/import_check.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Frames: what is computed once for a combination of dims, because nothing but the dims decides it. */
+/* Frames: values that depend on dims alone are computed once for a combination of dims. */
 #include "tests/unit/onnx_model.h"
 #include "tests/unit/runtime.h"
 
@@ -137,8 +137,8 @@ static void bind(grt_context *context, size_t index, int64_t d0, int64_t d1)
     ck_assert_int_eq(grt_context_set_input(context, index, &t), GRT_OK);
 }
 
-/* Whether two symbols fit each other shows when they are bound: a run that would read or write beyond its
- * tensors says so instead, and the next one may be right. */
+/* Symbols are compared when they are bound: a run that would access memory out of bounds fails with a
+ * message, and the next one may succeed. */
 START_TEST(dims_that_do_not_fit_are_refused)
 {
     static const struct {

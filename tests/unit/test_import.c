@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Import of models: what ONNX allows comes in, what it forbids is refused and the culprit named. Graphs,
+/* Import of models: valid models are imported, invalid ones refused with the culprit's name. Graphs,
  * their constants and names; nodes, bodies, functions, tensors and bytes have files of their own. */
 #include "tests/unit/import_check.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Import of nodes with bodies: what is seen from inside, and what from outside. */
+/* Import of nodes with bodies: scopes of names. */
 #include "tests/unit/import_check.h"
 
 /* y = If(c) { then: Abs(x) } { else: Neg(x) }: both bodies call their value v. */

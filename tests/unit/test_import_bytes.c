@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Import of what is no model, of damaged ones and of such that are wrong in many places. */
+/* Import of bytes that are not a model, of damaged models and of models with many problems. */
 #include "tests/unit/import_check.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Models that break the standard's rules and mean one thing all the same: imported, with a warning each; an
- * error when strict, and where two things could be meant. */
+/* Models that break a rule but have one meaning: imported with a warning; an error when strict or when
+ * ambiguous. */
 #include "graph/ir/infer.h"
 #include "tests/unit/import_check.h"
 

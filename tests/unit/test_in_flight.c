@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Enqueued runs, on a mirror whose table notes what is asked of it: on which stream things happen, what comes
- * behind what, what is waited for when a run fails, and what stays for graphs of the caller's. */
+/* Enqueued runs on a mirror that records calls: streams, order, waits after a failure, and memory kept for
+ * the caller's graphs. */
 #include "tests/unit/onnx_model.h"
 #include "tests/unit/tables.h"
 

@@ -458,7 +458,7 @@ START_TEST(other_types)
 }
 END_TEST
 
-/* What others read of it is taken out of the batch again, if it is little. */
+/* Values with other readers are sliced out of the batch, if they are few. */
 START_TEST(members_that_others_read)
 {
     static const char begin[] = "in x f32 2,20\nconst one i64 1 1\n", branch[] = CUT LAYER LAST;
@@ -546,7 +546,7 @@ START_TEST(products_that_have_enough_to_do)
         ir_module *m = ir_text(text);
         grt_target target = ir_text_target();
         grt_device_traits traits = *target.traits;
-        traits.lone_product = 64 * 5 * 8 + less;
+        traits.batch_limit = 64 * 5 * 8 + less;
         target.traits = &traits;
         pass_context context = {.module = m, .target = &target, .level = 2};
         ck_assert_int_eq(pass_batch_branches(&context), GRT_OK);

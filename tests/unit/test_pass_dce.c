@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nodes whose results nobody uses go away, and optional results that nobody uses. */
+/* Unused nodes and unused optional outputs are removed. */
 #include "tests/unit/ir_text.h"
 
 #include <check.h>

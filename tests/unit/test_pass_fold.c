@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What depends on constants only is computed at once, within bounds. */
+/* Nodes of constants are folded, within the budget. */
 #include "tests/unit/ir_text.h"
 
 #include <check.h>

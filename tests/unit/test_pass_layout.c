@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolution regions run with channels last; what is around them gets what it had. */
+/* Convolution regions run with channels last; transposes restore the layout around them. */
 #include "tests/unit/ir_text.h"
 
 #include <check.h>

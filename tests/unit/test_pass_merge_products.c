@@ -199,7 +199,7 @@ START_TEST(only_where_the_target_gains)
                            "out q\n");
     grt_target target = ir_text_target();
     grt_device_traits traits = *target.traits;
-    traits.joins_products = false;
+    traits.merges_products = false;
     target.traits = &traits;
     pass_context context = {.module = m, .target = &target, .level = 2};
     ck_assert_int_eq(pass_merge_products(&context), GRT_OK);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connected element-wise nodes become one group, and nothing else does. */
+/* Connected element-wise nodes become one group. */
 #include "tests/unit/ir_text.h"
 
 #include <check.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Activations and normalisations that exporters write out are found again. */
+/* Exported decompositions of activations and normalisations are recognised. */
 #include "tests/unit/ir_text.h"
 
 #include <check.h>

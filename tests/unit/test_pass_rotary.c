@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rotary position embedding that is written out becomes one node. */
+/* Exported decompositions of rotary position embedding become one node. */
 #include "tests/unit/ir_text.h"
 
 #include <check.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plan files: what is written is what is read; whatever else is in a file is refused, by name, without a
- * crash. */
+/* Plan files: a round trip keeps everything; invalid files are refused with the faulty part named. */
 #define _GNU_SOURCE /* memmem */
 #include "src/algos/db.h"
 #include "tests/unit/files.h"
@@ -286,7 +285,7 @@ START_TEST(external_weights_are_replaced)
 }
 END_TEST
 
-/* Somebody who has locked the directory, perhaps around this very program, keeps nobody from writing. */
+/* A lock on the directory by another process does not keep the writer from writing. */
 START_TEST(a_directory_that_stays_locked)
 {
     char first[2 * FILES_NAME];
@@ -347,7 +346,7 @@ START_TEST(nothing_stays_of_a_failed_write)
 }
 END_TEST
 
-/* What a killed writer left behind goes with the next file in its directory, what a living one has stays. */
+/* The next writer in a directory removes temporary files of killed writers and keeps those of living ones. */
 START_TEST(temporaries_that_were_left)
 {
     char left[2 * FILES_NAME], busy[2 * FILES_NAME];
@@ -448,8 +447,7 @@ static int change_bytes(file f, const plan_section *section, int step)
     return refused;
 }
 
-/* What a checksum cannot catch: sections made by other software. They may happen to be valid; they must never
- * crash. */
+/* Sections with right checksums and changed content: valid or refused, never a crash. */
 START_TEST(resealed_changes)
 {
     file f = sample_file(false);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Choices in plan files: written into an existing plan, replaced and removed, with all else as it was; what
- * no plan can hold is refused, on both sides. */
+/* Recorded choices in plan files: added to an existing plan, replaced and removed, with all else
+ * unchanged; invalid rows are refused by writer and reader. */
 #include "src/algos/db.h"
 #include "src/plan/choices.h"
 #include "src/plan/source.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Choices that come with plans: which devices they serve, that they win over the cache's file and stay out of
- * it, and what happens when the library refuses them. */
+/* Recorded choices of plans: which devices they serve, that they precede the cache's rows and are not
+ * written to it, and what happens when the library refuses them. */
 #include "src/algos/cache.h"
 #include "src/algos/db.h"
 #include "src/algos/plan_store.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text of a model in messages: nothing of it acts on a terminal or forges a line, and what can be read stays.
+/* Text of a model in messages: no control sequences or forged lines; readable text is unchanged.
  */
 #include "src/base/text.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Regular expressions: what matches, what is refused, and that nothing takes long. */
+/* Regular expressions: matches, refused patterns, bounded time. */
 #include "backends/cpu/regex.h"
 
 #include <check.h>

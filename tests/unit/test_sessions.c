@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sessions on many devices at once: they compute the same, share weights, and fail as the caller wants. */
+/* Sessions on many devices at once: equal results, shared weights, and both ways to handle failures. */
 #include "tests/unit/files.h"
 #include "tests/unit/onnx_model.h"
 #include "tests/unit/runtime.h"

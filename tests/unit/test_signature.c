@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Signed plans: whoever asks for a key gets what its owner signed, or nothing. */
+/* Signed plans: with a key only plans that its owner signed are opened. */
 #define _GNU_SOURCE /* memmem */
 #include "src/plan/signature.h"
 #include "src/plan/weights_check.h"
@@ -266,7 +266,7 @@ START_TEST(large_models)
 }
 END_TEST
 
-/* What is no code has no signature either: who wants one does not get a model without. */
+/* ONNX models have no signature: with a key they are refused. */
 START_TEST(models_have_none)
 {
     onnx_model m = onnx_relu();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tuning on a device whose library has seven algorithms for a product, with a clock of its own: the fastest
- * that is sound wins, time and patience are limited, and what is found is kept. */
+ * valid one wins, time limits and cancellation work, and results are saved. */
 #include "tests/unit/files.h"
 #include "tests/unit/onnx_model.h"
 #include "tests/unit/tables.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Weights onto many devices: whoever comes when, however small the ring, everybody ends up with the same
- * bytes, which were read once; and what fails on one device does not hold up the others. The mirror's copies
- * are asynchronous, so that a ThreadSanitizer build finds what was not waited for. */
+/* Upload to many devices: in any order of arrival and with any size of ring, all devices get the same bytes,
+ * which are read once; a failing device does not block the others. The mirror's copies are asynchronous, so
+ * ThreadSanitizer finds missing waits. */
 #include "src/session/upload.h"
 
 #include "tests/mirror/mirror.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Views that are parts of a value: they lie in its memory, whoever has that. */
+/* Views that are parts of a value use its memory. */
 #include "src/plan/memory_plan.h"
 #include "tests/unit/onnx_model.h"
 
@@ -325,7 +325,7 @@ static grt_context *context_of_plan(onnx_model *m, const char *device, int *out_
     return context;
 }
 
-/* A device that joins products gives what one does that leaves them alone. */
+/* Results are equal with and without joined products. */
 START_TEST(joined_products)
 {
     float x[24], kept[2][80];

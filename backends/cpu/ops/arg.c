@@ -23,8 +23,8 @@ static grt_status create_arg(const grt_kernel_node *node, void **out_state)
     return GRT_OK;
 }
 
-/* Best of n elements that lie `step` apart. A NaN, once met, is not beaten except, for the last one, by
- * another. */
+/* Best of n elements that lie `step` apart. A NaN stays the best; with select_last_index a later NaN replaces
+ * it. */
 #define DEFINE_BEST(name, T, LOAD)                                                                       \
     static int64_t best_##name(const void *data, int64_t n, int64_t step, bool least, bool last)         \
     {                                                                                                    \
@@ -79,8 +79,8 @@ static int64_t best_in_run(const float *v, int64_t n, bool least, bool last)
     for (int64_t i = 0, at = first; i < n; i++, at += step)
         if (v[at] == best)
             return at;
-    /* A reduction may begin with the greatest finite number instead of infinity: then the best is none of v's
-     * only where all of v are the same infinity. */
+    /* A reduction may begin with the greatest finite number instead of infinity: then the best is not in v
+     * only if all of v are the same infinity. */
     return first;
 }
 

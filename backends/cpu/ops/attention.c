@@ -16,11 +16,11 @@
 
 enum {
     BLOCK_ROWS = 64,         /* query rows per block: amortises packing keys, keeps scores in the cache */
-    MOST_ROWS = 192,         /* where the keys are few, and so the scores of a row */
+    MOST_ROWS = 192,         /* query rows per block when there are few keys */
     MOST_SCORES = 32 * 1024, /* of a block that is larger than BLOCK_ROWS */
-    PARALLEL_OPS = 60000,    /* multiply-adds below which waking a second thread costs more than it saves */
+    PARALLEL_OPS = 60000,    /* multiply-adds below which a second thread costs more than it saves */
     DIRECT_ROWS = 4,         /* fewer rows than this do not pay for packing keys */
-    EXACT_ROWS = 16,         /* that share widened keys where every rounding is kept */
+    EXACT_ROWS = 16,         /* query rows that share widened keys in the exact path */
 };
 
 static const grt_tensor *input(const grt_run *run, int32_t i)
@@ -97,8 +97,8 @@ static grt_gemm value_product(const attention_shape *shape, int64_t m, int64_t n
 
 static bool size_scratch(const attention_state *state, attention_shape *shape, int32_t threads)
 {
-    /* Causal rows of a large block see keys in vain that only its last rows may use; and every thread wants
-     * work. */
+    /* Smaller blocks when causal, as early rows of a block compute scores that they discard; and at least one
+     * block for each thread. */
     const bool large = !shape->dims.causal && shape->dims.total > 0 &&
                        shape->dims.batch * shape->dims.q_heads >= 2 * (int64_t)threads;
     int64_t most = large ? MOST_SCORES / shape->dims.total : BLOCK_ROWS;
@@ -261,7 +261,7 @@ static void block(const grt_run *run, const attention_views *views, int64_t batc
         from = lo < hi && lo < from ? lo : from;
         to = hi > to ? hi : to;
     }
-    if (output(run, ATTENTION_QK)) { /* the scores of all keys are wanted */
+    if (output(run, ATTENTION_QK)) { /* the scores of all keys are an output */
         from = 0;
         to = shape->dims.total;
     }

@@ -30,8 +30,7 @@ static grt_status create_roi(const grt_kernel_node *node, void **out_state)
     return GRT_OK;
 }
 
-/* Samples per bin beyond which a box is refused: no real one needs them, and broken ones would keep the loops
- * busy for ever. */
+/* Limit of samples per bin. Real models stay far below; malformed boxes would run for hours. */
 enum { MOST_SAMPLES = 1 << 20 };
 
 /* A box in the image: where it starts and how large its bins are, and samples per bin. */
@@ -84,8 +83,8 @@ static grt_status check_rois(const grt_run *run)
     return GRT_OK;
 }
 
-/* Channels that are folded together: their parts of a box stay in the cache from one sample to the next, and
- * what a sample's place costs is shared. */
+/* Channels per block: their part of a box stays in the cache, and each sample's position is computed once for
+ * all. */
 enum { CHANNELS = 64 };
 
 /* Where a sample lies between its four neighbours, in one plane. */
@@ -146,8 +145,8 @@ static void add_sample(const grt_tensor *in, int64_t plane, int64_t n, const roi
     }
 }
 
-/* Of n samples, i at start + (i + 0.5) / n * bin, those that may lie in the image, which takes [-1, size]:
- * one more on either side, as they are rounded. A box may be huge beside its image. */
+/* Range of the n samples, i at start + (i + 0.5) / n * bin, that may lie in [-1, size]; one more on each side
+ * because of rounding. A box may be much larger than its image. */
 static void samples_inside(double start, double bin, int64_t n, int64_t size, int64_t *out_from,
                            int64_t *out_to)
 {
@@ -254,15 +253,15 @@ static rectangle rectangle_of(const float *box, bool center)
                        fmaxf(box[1], box[3])};
 }
 
-/* Boxes that were chosen, field by field, so that a candidate is compared with several at once. */
+/* Chosen boxes as arrays of fields, so that a candidate is compared with several at once. */
 typedef struct chosen_boxes {
     float *top, *left, *bottom, *right, *area;
 } chosen_boxes;
 
 enum { TOGETHER = 64 };
 
-/* Does `a` overlap one of n <= TOGETHER chosen boxes from `begin` on? Two loops, as one would be computed
- * with fused multiply-adds on some machines only, and a box at the threshold would be kept there or not. */
+/* Does `a` overlap one of n <= TOGETHER chosen boxes from `begin` on? Two loops: a single one would use fused
+ * multiply-adds on some machines only, so boxes at the threshold would differ between machines. */
 CPU_BODY overlaps_some_body(const chosen_boxes *chosen, int64_t begin, int64_t n, rectangle a, float area,
                             float threshold, int *out)
 {

@@ -110,7 +110,7 @@ static grt_status numbers_to_text(const grt_run *r, int64_t n)
 
 /* ---- from text ---- */
 
-/* What a decimal integer says exactly; false if the text is none or too large. */
+/* The value of a decimal integer, exactly; false if the text is not an integer or too large. */
 static bool parse_int(const char *text, int64_t *out)
 {
     char *end;
@@ -122,7 +122,7 @@ static bool parse_int(const char *text, int64_t *out)
     return end != text && !*end && errno == 0;
 }
 
-/* What becomes of bool when it is cast to text. */
+/* Text of bool. */
 static bool parse_bool(const char *text, int64_t *out)
 {
     *out = !strcmp(text, "True");

@@ -2,9 +2,9 @@
 /* Conv, ConvTranspose, the fused form graphrt::Conv, and graphrt::ConvTranspose with channels last.
  *
  * float32 with constant weights runs on oneDNN, the weights packed once and shared by every shape that wants
- * the same layout, and wide outputs cut into blocks of columns; small groups that oneDNN would unfold run on
- * a kernel of our own. Weights that are not constant, and windows that oneDNN refuses, are unfolded into a
- * matrix product; 16-bit floats and double are summed in double. */
+ * the same layout, and wide outputs cut into blocks of columns; small groups that oneDNN would unfold
+ * (im2col) run on a kernel of our own. Other weights and windows are unfolded into a matrix product; 16-bit
+ * floats and double are summed in double. */
 #include "backends/cpu/conv_columns.h"
 #include "backends/cpu/conv_group.h"
 #include "backends/cpu/cpu.h"
@@ -72,7 +72,7 @@ static bool fits_dnnl(const cpu_conv *c)
     return plain;
 }
 
-/* OK without an operation: the library has none. */
+/* No operation, with OK: the library has none. */
 static grt_status make_op(const grt_op_desc *desc, const cpu_conv *c, bool transposed, bool bias,
                           bool residual, const grt_dnnl_op *like, int threads, grt_dnnl_op **out)
 {
@@ -134,8 +134,8 @@ static bool all_within(const int64_t *values, size_t n, int64_t most)
     return within;
 }
 
-/* Is a guess worth making? Attributes and sizes of which the arithmetic of a window could overflow are
- * refused once the input's sizes are known. */
+/* True if likely sizes can be assumed. Attributes and sizes that would overflow are refused once the input's
+ * sizes are known. */
 static bool can_guess(const grt_kernel_node *node, const conv_state *state)
 {
     enum { MAX_STEP = 1 << 20 };
@@ -153,8 +153,8 @@ static bool can_guess(const grt_kernel_node *node, const conv_state *state)
            (y->rank < 0 || all_within(y->dims, (size_t)y->rank, INT32_MAX));
 }
 
-/* Weights must be packed before the sizes are certain: assume likely ones for what is unknown. A shape that
- * wants another layout packs its own copy. */
+/* Weights are packed before all sizes are known: assume likely sizes. A shape that needs another layout packs
+ * its own copy. */
 static bool guess_shape(const grt_kernel_node *node, const conv_state *state, cpu_conv *c)
 {
     enum { GUESSED_SIZE = 28 };
@@ -202,7 +202,8 @@ static source weights_of(const conv_state *state, const grt_tensor *w)
                     state->packing->bytes};
 }
 
-/* The weights as the operation wants them, in memory of their own. OK with NULL: it cannot have them. */
+/* The weights in the layout of the operation, in memory of their own. NULL with OK: they cannot be reordered.
+ */
 static grt_status repack(const grt_op_desc *desc, const grt_dnnl_op *op, source from, void **out)
 {
     const size_t bytes = grt_dnnl_op_weights_bytes(op);
@@ -220,7 +221,7 @@ static grt_status repack(const grt_op_desc *desc, const grt_dnnl_op *op, source 
     return status == GRT_STATUS_OUT_OF_MEMORY ? grt_fail_op(desc, status, "%s", err) : GRT_OK;
 }
 
-/* Do the weights lie as the operation wants them already? */
+/* True if the weights already have the layout of the operation. */
 static bool fits_already(const grt_dnnl_op *op, source from)
 {
     const char *wanted = from.format ? grt_dnnl_op_weights_format(op) : NULL;
@@ -384,8 +385,8 @@ static void release_shape(void *data)
     free(s);
 }
 
-/* The weights for a new operation, from whoever has them in its layout. OK without part->packed: it cannot
- * have them. */
+/* The weights for a new operation, shared if some part has them in its layout. part->packed stays NULL, with
+ * OK, if they cannot be reordered. */
 static grt_status give_weights(const grt_reshape *r, const conv_shape *s, conv_part *part)
 {
     const conv_state *state = r->state;
@@ -408,7 +409,7 @@ static grt_status give_weights(const grt_reshape *r, const conv_shape *s, conv_p
     return status;
 }
 
-/* One more of s->parts; OK without it where the library has none. */
+/* Adds one to s->parts; adds none, with OK, if the library has no operation. */
 static grt_status add_part(const grt_reshape *r, conv_shape *s, const cpu_conv *c)
 {
     const conv_state *state = r->state;
@@ -468,7 +469,7 @@ static grt_status use_dnnl(const grt_reshape *r, conv_shape *s)
     return GRT_OK;
 }
 
-/* The operations' scratch comes first, then a block's own copies of its lines. */
+/* Workspace: scratch of the operations, then copies of a block's lines. */
 static grt_status size_workspace(const grt_reshape *r, conv_shape *s, size_t *out_bytes)
 {
     const conv_state *state = r->state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dropout. Trained models copy their input; in training mode elements are dropped by the Mersenne Twister
- * that ONNX's reference uses, so that a seed gives the same mask there and here. */
+/* Dropout. In inference the input is copied; in training mode the mask comes from the Mersenne Twister of
+ * ONNX's reference, so equal seeds give equal masks. */
 #include "backends/cpu/convert.h"
 #include "backends/cpu/cpu.h"
 

@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-/* One matrix product: how each operand is gathered into a dense [batch, rows, columns], or used as it lies.
+/* One matrix product: how each operand is gathered into a dense [batch, rows, columns], or used in place.
  */
 typedef struct product {
     bool possible;

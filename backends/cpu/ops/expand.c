@@ -2,7 +2,7 @@
 /* Expand and Tile: strided copies that visit elements more than once. */
 #include "backends/cpu/move.h"
 
-/* The shape may be gone from the plan, so nobody has compared the dims. */
+/* The shape input may be removed from the plan, so the dims were not checked yet. */
 static grt_status misfit(const grt_reshape *r)
 {
     char from[GRT_TYPE_TEXT_SIZE], to[GRT_TYPE_TEXT_SIZE];

@@ -18,8 +18,8 @@ static grt_status out_of_range(const grt_run *run, int64_t at, int64_t index, in
                        (long long)index, (long long)at, (long long)size);
 }
 
-/* Whether an index is good for an axis of this size, negative ones counting from its end; then in *index from
- * its start. */
+/* True if the index is valid for an axis of this size; negative indices are replaced by their positive form
+ * in *index. */
 static inline bool fix_index(int64_t *index, int64_t size)
 {
     *index = *index < 0 ? *index + size : *index;
@@ -64,7 +64,7 @@ static grt_status run_gather(const grt_run *run)
 
 /* ---- GatherElements ---- */
 
-/* One row of the output: its elements share all indices but the last axis's. */
+/* One row of the output: its elements differ in the index of the last axis only. */
 #define DEFINE_PICK(bits)                                                                                 \
     static void pick_##bits(void *dst, const void *src, const grt_tensor *indices, int64_t at, int64_t n, \
                             int64_t size, int64_t stride, int64_t step)                                   \

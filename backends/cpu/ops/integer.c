@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where an op has its inputs; 0: it has none such (0 itself is always the data). */
+/* Positions of inputs by role; 0: the op has none (input 0 is always the data). */
 typedef struct places {
     int32_t scale_a, zero_a, b, scale_b, zero_b, scale_y, zero_y, bias;
 } places;
@@ -33,7 +33,7 @@ static int32_t load(const grt_tensor *t, int64_t i)
     return t->dtype == GRT_DTYPE_INT8 ? ((const int8_t *)t->data)[i] : ((const uint8_t *)t->data)[i];
 }
 
-/* Zero point or scale number i of a tensor that has one for all, or one each. */
+/* Zero point or scale i of a tensor with one for all or one for each. */
 static int32_t zero_at(const grt_tensor *zero, int64_t i)
 {
     return !zero ? 0 : load(zero, grt_tensor_elements(zero) == 1 ? 0 : i);
@@ -245,7 +245,7 @@ static bool matrix_fit(const grt_reshape *reshape, const places *at, matrix_shap
            grt_tensor_elements(reshape->out[0]) == shape->batch * shape->m * shape->n;
 }
 
-/* Sums of a few rows, and the rows' values less their zero points. */
+/* Sums of a few rows, and the rows' values minus zero points. */
 static size_t thread_bytes(const matrix_shape *shape)
 {
     const size_t sums = (size_t)shape->n * sizeof(int32_t), values = ((size_t)shape->k + 1) * sizeof(int16_t);
@@ -294,7 +294,7 @@ static int32_t load_row(const grt_tensor *a, int64_t from, int64_t k, int32_t ze
     return (int32_t)sum;
 }
 
-/* The zero points of B's columns are taken off once, times the sum of the row. */
+/* B's zero points are subtracted once per row, times the sum of the row. */
 static void take_zeros_off(const matrix_shape *shape, const grt_tensor *zero_b, int64_t b_item,
                            int32_t row_sum, int32_t *sums)
 {

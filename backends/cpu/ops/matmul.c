@@ -23,7 +23,7 @@ typedef struct matmul_state {
     size_t packed_floats;
 } matmul_state;
 
-/* Batches that one call of the product cannot stride over are walked by an odometer. */
+/* Batches that cannot be expressed as one stride are iterated by an odometer. */
 typedef struct matmul_shape {
     grt_gemm g;
     int64_t matrix_a, matrix_b; /* elements of one stored matrix */
@@ -176,8 +176,8 @@ static int32_t batch_rank(const grt_tensor *t)
     return t->rank > 2 ? t->rank - 2 : 0;
 }
 
-/* Merges the batch dims, last first, into one strided batch as far as both inputs allow; the rest is the
- * odometer's. */
+/* Merges batch dims, last first, into one strided batch as far as both inputs allow; the odometer iterates
+ * over the rest. */
 static void split_batch(const grt_tensor *a, const grt_tensor *b, const grt_tensor *c, int32_t rank,
                         matmul_shape *s, int64_t *stride_a, int64_t *stride_b)
 {
@@ -244,7 +244,7 @@ static void fit(const grt_reshape *r, matmul_shape *s)
     s->n_b = grt_tensor_elements(b);
     s->n_c = grt_tensor_elements(c);
     split_batch(a, b, c, rank, s, &stride_a, &stride_b);
-    /* One B for many A's in a row: one tall product. */
+    /* One B for all A: one tall product. */
     if (!g->trans_a && stride_b == 0 && stride_a == 1 && !has_rows(state, r)) {
         g->m *= g->batch;
         g->batch = 1;

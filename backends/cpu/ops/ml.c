@@ -29,7 +29,7 @@ static grt_status extractor_run(const grt_run *run)
     }
     if (x->dtype != GRT_DTYPE_STRING)
         return GRT_OK;
-    /* The bytes too, since the input may be gone before the output is read. */
+    /* Bytes are copied, as the input may be freed before the output is read. */
     grt_string *out = run->out[0]->data;
     for (int64_t i = 0; i < rows * n; i++) {
         char *bytes = run->hooks->alloc_bytes(run, out[i].size);
@@ -116,7 +116,7 @@ static grt_tensor list_view(grt_dtype dtype, const void *data, size_t n)
     return (grt_tensor){.dtype = dtype, .rank = 1, .dims = {(int64_t)n}, .data = (void *)(uintptr_t)data};
 }
 
-/* The list attribute that is there, as a tensor. */
+/* The list attribute that is present, as a tensor. */
 static grt_tensor list_of(const grt_op_desc *desc, const char *const names[4])
 {
     const grt_attr *attr = NULL;

@@ -115,7 +115,7 @@ static grt_status pad_tables(const grt_run *run, pad_mode mode, const placement 
         return GRT_OK;
     grt_dims_strides(in->dims, in->rank, from);
     for (int32_t k = 0; k <= last; k++) {
-        /* what is cut off takes no part in reflections and repetitions */
+        /* elements that are cut off are not reflected or repeated */
         int64_t n = p->size[k];
         if (n <= 0)
             return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT,
@@ -180,7 +180,7 @@ static grt_status run_center(const grt_run *run)
     static const uint64_t zero[2];
     const grt_tensor *in = run->in[0], *out = run->out[0];
     placement p;
-    /* both halves are rounded down at the start: the odd element is cut or added at the end */
+    /* the start gets half, rounded down; the odd element is cut or added at the end */
     for (int32_t k = 0; k < in->rank; k++) {
         int64_t more = out->dims[k] - in->dims[k];
         place(&p, k, in->dims[k], out->dims[k], more > 0 ? more / 2 : -(-more / 2));

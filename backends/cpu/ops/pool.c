@@ -68,8 +68,8 @@ static grt_status global_reshape(grt_reshape *r)
     return GRT_OK;
 }
 
-/* Channels last: rows of channels are added up; several partial sums keep both speed and accuracy on large
- * images. */
+/* Channels last: rows of channels are summed, in several partial sums for accuracy and speed on large images.
+ */
 static void average_last(const global_pool *p, const float *x, float *y, int threads)
 {
     enum { BLOCK = 64 };

@@ -295,7 +295,7 @@ static grt_status run_dynamic(const grt_run *r)
     float scale = (high - low) / 255.0f;
     scale = scale > 0.0f ? scale : 1.0f; /* all zeros: any scale is right */
     float zero = rintf(-low / scale);
-    zero = zero > 0.0f ? fminf(zero, 255.0f) : 0.0f; /* 0 as well where infinities have made it no number */
+    zero = zero > 0.0f ? fminf(zero, 255.0f) : 0.0f; /* 0 also if infinities gave NaN */
     *(float *)r->out[1]->data = scale;
     *(uint8_t *)r->out[2]->data = (uint8_t)zero;
 #pragma omp parallel for num_threads(r->threads) if (n >= CPU_GRAIN)

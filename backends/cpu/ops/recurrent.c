@@ -48,7 +48,7 @@ static grt_status linear_create(const grt_kernel_node *node, void **out_state)
     return GRT_OK;
 }
 
-/* Inputs that go on without a shape of their own: NULL where omitted. */
+/* Optional inputs without dims of their own: NULL if omitted. */
 static const grt_tensor *optional(const grt_tensor *const *in, int32_t n_in, int32_t i)
 {
     return i < n_in ? in[i] : NULL;

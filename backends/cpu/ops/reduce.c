@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-/* What is folded over the elements, and what is made of the result. */
+/* The fold over the elements, and the function applied to its result. */
 typedef enum fold { FOLD_SUM, FOLD_ABS, FOLD_SQUARE, FOLD_PROD, FOLD_MAX, FOLD_MIN, FOLD_EXP } fold;
 typedef enum finish { FINISH_NONE, FINISH_MEAN, FINISH_SQRT, FINISH_LOG } finish;
 
@@ -204,7 +204,7 @@ static void store_int(size_t size, void *to, int64_t i, uint64_t v)
     }
 }
 
-/* A real number as an integer type holds it: cut off, and within an int64. */
+/* A real number converted to an integer type: truncated, within int64. */
 static uint64_t real_to_int(double v)
 {
     return v >= 0x1p63   ? (uint64_t)INT64_MAX
@@ -247,7 +247,7 @@ static void store(const job *j, int64_t i, double real, uint64_t whole, double s
         store_real(j->dtype, j->out, i, real);
 }
 
-/* What an empty set folds to: the least or greatest number of the type for maxima and minima. */
+/* Result of an empty set: lowest or greatest number of the type for maxima and minima. */
 static double start_real(fold how)
 {
     return how == FOLD_PROD ? 1 : how == FOLD_MAX ? -INFINITY : how == FOLD_MIN ? INFINITY : 0;
@@ -301,7 +301,7 @@ static double reals_of(const job *j, fold how, int64_t base, double shift)
     return acc;
 }
 
-/* Where exp is summed, the maximum is taken out first so that nothing overflows. */
+/* For sums of exp the maximum is subtracted first, against overflow. */
 static double finite_or_zero(double v)
 {
     return isfinite(v) ? v : 0;
@@ -442,8 +442,8 @@ static grt_status read_axes(const grt_run *run, bool *reduced)
     return GRT_OK;
 }
 
-/* The output was sized before the axes were read: by the rule, which may not have known them, or by what the
- * model declares. */
+/* The output was allocated before the axes were read, by the shape rule or the declared shape: check that it
+ * fits. */
 static grt_status check_output(const grt_run *run, const bool *reduced)
 {
     const grt_tensor *data = run->in[0], *out = run->out[0];

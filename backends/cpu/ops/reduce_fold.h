@@ -3,10 +3,10 @@
  *   FOLD_NAME(name)  names of the functions
  *   T, A             type of elements and of accumulators
  *   FOLD_ABS_OF(x), FOLD_EXP_OF(x, shift), FOLD_NAN
- * No include guard: that is the point. */
+ * No include guard: it is included several times. */
 
 #ifndef FOLD_ROWS_ONLY
-/* Without a reduction, which may begin with the greatest finite number instead of infinity. */
+/* A loop, as a vector reduction may begin with the greatest finite number instead of infinity. */
 static T FOLD_NAME(greatest_plain)(const T *v, int64_t m)
 {
     T s = v[0];

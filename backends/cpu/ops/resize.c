@@ -32,7 +32,7 @@ DEFINE_PICK(32)
 DEFINE_PICK(64)
 DEFINE_PICK(128)
 
-/* Rows of words doubled, as networks that upsample ask for. */
+/* Rows of words doubled: upsampling by two, the common case. */
 static void double_words(void *dst, const void *src, int64_t n)
 {
     const cpu_bits32 *restrict from = src;
@@ -119,7 +119,7 @@ typedef struct blend {
     double *weights;
 } blend;
 
-/* Most neighbours of one position: those beyond the border count for the border's element. */
+/* Maximum number of neighbours of a position; neighbours beyond the border count as the border's element. */
 static int64_t most_taps(const grt_resize *s, int64_t in, int64_t out)
 {
     if (!s->antialias)
@@ -192,7 +192,7 @@ static bool in_float(grt_dtype dtype)
     return dtype == GRT_DTYPE_FLOAT || dtype == GRT_DTYPE_FLOAT16 || dtype == GRT_DTYPE_BFLOAT16;
 }
 
-/* Axes in the order in which they are resized: what shrinks most first. */
+/* Order of axes: the one that shrinks most first. */
 static void order_axes(const grt_tensor *in, const grt_tensor *out, int32_t *order)
 {
     for (int32_t k = 0; k < in->rank; k++) {

@@ -267,7 +267,8 @@ static int64_t length_of(const direction *d, int64_t b)
     return n < 0 ? 0 : n > d->s->steps ? d->s->steps : n;
 }
 
-/* The bias that goes with the inputs: W's, and R's too unless GRU's hidden gate wants that inside the reset.
+/* Bias added to the projected inputs: W's plus R's, except R's of GRU's hidden gate, which is inside the
+ * reset.
  */
 static void gather_bias(const direction *d)
 {
@@ -311,7 +312,7 @@ static void recur(const direction *d, const grt_gemm *g, const float *packed, in
     grt_gemm_run(g, a, r, c, d->scratch, d->s->threads);
 }
 
-/* The reset gate, and the hidden gate's recurrent product on what it lets through. */
+/* The reset gate, and the hidden gate's recurrent product of the gated state. */
 static void finish_gru(const direction *d)
 {
     const rnn_shape *s = d->s;

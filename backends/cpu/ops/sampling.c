@@ -70,8 +70,9 @@ static grt_status lp_run(const grt_run *run)
     return GRT_OK;
 }
 
-/* ---- MaxUnpool: indices count elements of the shape that kernel, strides and pads give; a larger
- * output_shape pads that ---- */
+/* ---- MaxUnpool ---- */
+
+/* Indices count elements of the shape that kernel, strides and pads give; a larger output_shape pads that. */
 
 typedef struct unpool_shape {
     int32_t rank;

@@ -40,7 +40,7 @@ static grt_value *out_value(const grt_run *run)
     return (grt_value *)run->out[0];
 }
 
-/* One whole number, and no sequence of such. */
+/* True if it is a tensor of one integer. */
 static bool is_number(const grt_tensor *t)
 {
     return ((const grt_value *)t)->kind == GRT_KIND_TENSOR && grt_dtype_in(t->dtype, GRT_SET_INTS) &&
@@ -185,7 +185,7 @@ static grt_status check_lengths(const grt_run *run, const grt_tensor *split, int
     return GRT_OK;
 }
 
-/* Pieces without elements cost memory that the input has not: their number is bounded. */
+/* Empty pieces use memory without bound in the input: their number is limited. */
 static grt_status check_count(const grt_run *run, const grt_tensor *x, int64_t n)
 {
     enum { MOST_EMPTY = 1 << 20 };

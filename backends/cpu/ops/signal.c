@@ -120,8 +120,8 @@ static void dft_signal(const grt_run *run, const signal_plan *plan, const dft_la
         room[2 * k] = k < given ? grt_element_get(x, from) : 0;
         room[2 * k + 1] = k < given && l->components == 2 ? grt_element_get(x, from + 1) : 0;
     }
-    /* The other side of a spectrum is the mirror image of the one given; of the numbers that are their own,
-     * the real part counts. */
+    /* The other half of a spectrum is the conjugate mirror image; bins that mirror onto themselves use the
+     * real part. */
     if (state->inverse && state->onesided) {
         room[1] = 0;
         for (int64_t k = n / 2 + 1; k < n; k++) {
@@ -272,7 +272,7 @@ static grt_status window_run(const grt_run *run)
     const window_state *state = run->state;
     int64_t size = run->out[0]->dims[0], n = state->periodic ? size : size - 1;
     for (int64_t k = 0; k < size; k++) {
-        double angle = n ? 2 * M_PI * (double)k / (double)n : M_PI; /* a single number is the window's top */
+        double angle = n ? 2 * M_PI * (double)k / (double)n : M_PI; /* a window of one element is 1 */
         grt_element_put(run->out[0], k,
                         state->a[0] - state->a[1] * cos(angle) + state->a[2] * cos(2 * angle));
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text: RegexFullMatch, StringConcat, StringNormalizer, StringSplit. Bytes of results are always copied:
- * inputs may be gone before the outputs are read. Strings are UTF-8; bytes that are not go through unchanged.
+/* Text: RegexFullMatch, StringConcat, StringNormalizer, StringSplit. Bytes of results are always copied, as
+ * inputs may be freed first. Strings are UTF-8; invalid bytes are kept unchanged.
  */
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/regex.h"
@@ -315,8 +315,7 @@ static grt_status normalizer_create(const grt_kernel_node *node, void **out_stat
     state->action = !strcmp(action, "LOWER") ? LOWER_CASE : !strcmp(action, "UPPER") ? UPPER_CASE : KEEP_CASE;
     state->case_sensitive = grt_attr_int(node->desc, "is_case_sensitive", 0) != 0;
     state->locale = newlocale(LC_CTYPE_MASK, locale, (locale_t)0);
-    if (!state->locale) /* the model's locale need not be installed; the letters of most languages are the
-                           same */
+    if (!state->locale) /* if the model's locale is not installed, any UTF-8 locale serves */
         state->locale = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
     grt_status status = keep_stopwords(state, words, n);
     if (status != GRT_OK) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* TreeEnsemble: every sample walks down every tree. Trees of plain comparisons over float32 are walked in a
- * compact form, a block of samples at a time, and trees that differ in nothing but their leaves' weights, as
- * classifiers with several classes have them, are walked once. */
+ * compact form, a block of samples at a time, and trees that differ only in the weights of their leaves (one
+ * for each class) are walked once. */
 #include "backends/cpu/cpu.h"
 #include "src/base/element.h"
 #include "backends/cpu/threads.h"
@@ -54,7 +54,7 @@ static bool is_compact(const grt_trees *trees)
     return true;
 }
 
-/* Are the n nodes from b those from a, but for other leaves, all at one distance? */
+/* True if the n nodes from b are those from a, with leaves at one constant distance. */
 static bool same_form(const grt_trees *trees, int64_t a, int64_t b, int64_t n, int64_t *out_distance)
 {
     *out_distance = -1;
@@ -168,8 +168,7 @@ static void score_row(const grt_run *run, int64_t row, double *scores)
     }
 }
 
-/* The leaf that each of n <= TOGETHER samples reaches: several at once, as each step waits for the one
- * before. */
+/* The leaves of n <= TOGETHER samples, interleaved to hide latency. */
 static inline __attribute__((always_inline)) void
 find_leaves(const compact_node *nodes, int32_t root, const float *x, int64_t stride, int n, int32_t *leaf)
 {

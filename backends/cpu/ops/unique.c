@@ -33,7 +33,7 @@ static slices slices_of(const unique_state *s, const grt_tensor *in)
     if (s->flat || in->rank == 0)
         return (slices){in, grt_tensor_elements(in), 1, 1};
     int32_t axis = (int32_t)grt_axis(s->axis, in->rank);
-    if (grt_tensor_elements(in) == 0) /* the other dims may be of any size */
+    if (grt_tensor_elements(in) == 0) /* other dims may have any size */
         return (slices){in, in->dims[axis], 0, 0};
     return (slices){in, in->dims[axis], grt_dims_product(in->dims, 0, axis),
                     grt_dims_product(in->dims, axis + 1, in->rank)};

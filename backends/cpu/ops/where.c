@@ -19,7 +19,7 @@ typedef struct chunk16 {
         o[i] = (C) ? (X) : (Y);                          \
     }
 
-/* Which operands are scalars is decided outside of the loops, so that these vectorise. */
+/* Scalar operands have loops of their own, so that all loops vectorise. */
 #define CHOOSE(T)                                                                         \
     static void choose_##T(const void *user, int64_t n, void *out, const void *const *in, \
                            const uint8_t *scalar, void *scratch)                          \

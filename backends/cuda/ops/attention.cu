@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attention. A block works on a few query rows of one head: tiles of keys and values pass through shared
- * memory, softmax is kept up as they come (running maximum and sum), so that scores never reach memory unless
- * they are an output. Keys that causality, window or padding exclude are skipped. Arithmetic is float32, or
- * double for double. */
+ * memory, softmax is online (running maximum and sum), so scores reach memory only as an output. Keys that
+ * causality, window or padding exclude are skipped. Arithmetic is float32, or double for double. */
 #include "backends/cuda/attention.cuh"
 
 #include <math_constants.h>
@@ -33,7 +32,7 @@ __global__ void __launch_bounds__(THREADS)
 {
     using W = typename cuda_wide<T>::type;
     extern __shared__ double shared[];
-    const int64_t key_step = s.size + 1; /* odd or even, lanes then mostly hit different banks */
+    const int64_t key_step = s.size + 1; /* padding: lanes mostly hit different banks */
     W *keys = (W *)shared, *values = keys + TILE * key_step, *queries = values + TILE * s.v_size;
     const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31;
     const int64_t blocks = (s.q_len + BLOCK_ROWS - 1) / BLOCK_ROWS;
@@ -43,11 +42,11 @@ __global__ void __launch_bounds__(THREADS)
         const int64_t kv_head = head / (s.q_heads / s.kv_heads);
         const int64_t n_rows = s.q_len - first < BLOCK_ROWS ? s.q_len - first : BLOCK_ROWS;
         int64_t from = 0, to = s.total, unused, lo[ROWS], hi[ROWS];
-        if (!d.qk) { /* both ends only grow with the row */
+        if (!d.qk) { /* both limits are monotonic in the row */
             grt_attention_range(&s, d.nonpad, batch, first, &from, &unused);
             grt_attention_range(&s, d.nonpad, batch, first + n_rows - 1, &unused, &to);
         }
-        __syncthreads(); /* the task before may still read what follows overwrites */
+        __syncthreads(); /* the previous task may still read this memory */
         for (int64_t i = threadIdx.x; i < n_rows * s.size; i += THREADS)
             queries[i] = cuda_widen(
                 ((const T *)
@@ -271,8 +270,8 @@ static cudaError_t prepare(const attention_shape *s, grt_dtype dtype)
     }
 }
 
-/* As much as there is, not what this shape wants: the limit is the function's, for all shapes that it serves
- * in the process, and another of them may have set a higher one. */
+/* The maximum, not what this shape needs: the limit belongs to the function and is shared by all shapes of
+ * the process. */
 static cudaError_t allow_shared(const void *kernel, const struct cudaDeviceProp *prop)
 {
     struct cudaFuncAttributes has;

@@ -345,7 +345,7 @@ grt_status run_einsum(const grt_run *r)
     });
 }
 
-/* ---- NonZero, Compress: where the picked ones go is counted by one block, in order ---- */
+/* ---- NonZero, Compress: one block counts the selected elements, in order ---- */
 
 grt_status reshape_non_zero(grt_reshape *r)
 {
@@ -415,7 +415,7 @@ grt_status run_compress(const grt_run *r)
     int64_t *places = (int64_t *)r->workspace, n = 0, dims[GRT_MAX_RANK];
     int32_t axis = s->flat ? 0 : (int32_t)grt_axis(s->axis, in->rank);
     int64_t size = s->flat ? grt_tensor_elements(in) : in->dims[axis], listed = grt_tensor_elements(r->in[1]);
-    /* What is true beyond the axis counts for nothing: the device cannot report it. */
+    /* True values beyond the axis are ignored: the device cannot report them. */
     GRT_TRY(cuda_number(r, listed, places, [=] __device__(int64_t i) { return i < size && take[i] != 0; }));
     GRT_TRY(cuda_read(r, places + listed, &n));
     for (int32_t k = 0; k < in->rank; k++)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Conv, ConvTranspose and graphrt::Conv.
  *
- * cuDNN does the work where it has an engine; what its graph does not include (other activations, unusual
- * orders) the epilogue pass adds. One spatial dim is seen as two. Padding that differs on the two sides is
- * made by a copy into the workspace. Windows, types and sizes that cuDNN refuses run on a plain kernel, one
- * thread per result. */
+ * cuDNN is used where it has an engine; the epilogue pass adds what its graph does not include (other
+ * activations, unusual orders). One spatial dim is seen as two. Padding that differs on the two sides is made
+ * by a copy into the workspace. Windows, types and sizes that cuDNN refuses run on a plain kernel, one thread
+ * per result. */
 #include "backends/cuda/copy.h"
 #include "backends/cuda/depthwise.h"
 #include "backends/cuda/dnn_conv.h"
@@ -47,8 +47,8 @@ typedef struct conv_shape {
     bool is_depthwise; /* by our own kernel */
     cuda_depthwise depthwise;
     cuda_dnn_plan *plan; /* NULL: plain kernel */
-    bool patches;  /* windows that touch, and cover all: a copy makes them pixels of a 1 x 1 convolution */
-    cuda_copy cut; /* that copy */
+    bool patches;        /* windows that tile the image: a copy makes them pixels of a 1 x 1 convolution */
+    cuda_copy cut;       /* that copy */
     bool bias, residual, act; /* what the plan includes */
     bool copy;                /* the input is padded into the workspace */
     int64_t padded[SPATIAL], n_padded;
@@ -242,7 +242,7 @@ static grt_status check_inputs(const grt_reshape *r)
     return GRT_OK;
 }
 
-/* Is it one filter a channel, in sizes that our own kernel takes? */
+/* True if it is depthwise, in sizes that our own kernel takes. */
 static bool describe_depthwise(const conv_state *state, grt_dtype dtype, conv_shape *s)
 {
     const conv_geometry *g = &s->g;
@@ -266,7 +266,7 @@ static bool describe_depthwise(const conv_state *state, grt_dtype dtype, conv_sh
     return cuda_depthwise_fits(d);
 }
 
-/* Windows side by side, as vision transformers cut their patches: more channels and no window. */
+/* Patches of vision transformers: windows become channels. */
 static bool is_patches(const conv_geometry *g)
 {
     int64_t taps = 1;
@@ -299,8 +299,8 @@ static void plan_cut(conv_shape *s, grt_dtype dtype)
     cuda_copy_end(&s->cut);
 }
 
-/* Fill cuDNN's description; false if cuDNN cannot have this one. Equal padding on both sides will do wherever
- * the far side's surplus falls short of one more step. */
+/* Fill cuDNN's description; false if cuDNN cannot have this one. Equal padding on both sides is used if the
+ * surplus at the end is less than one stride. */
 static bool describe_plan(const conv_state *state, conv_shape *s, grt_dtype dtype, cuda_dnn_conv *c)
 {
     const conv_geometry *g = &s->g;
@@ -346,8 +346,7 @@ static bool describe_plan(const conv_state *state, conv_shape *s, grt_dtype dtyp
         return false;
     s->n_padded = g->batch * g->in_channels;
     for (int32_t d = 0; d < SPATIAL; d++) {
-        s->padded[d] =
-            s->copy ? g->in[d] + g->begin[d] + end[d] : g->in[d]; /* exactly what the windows reach */
+        s->padded[d] = s->copy ? g->in[d] + g->begin[d] + end[d] : g->in[d]; /* what the windows reach */
         s->n_padded *= s->padded[d];
         if (d < skip)
             continue;
@@ -375,7 +374,7 @@ static grt_status try_plan(cuda_device *device, cuda_dnn_conv *c, grt_algo_trial
     return GRT_OK;
 }
 
-/* First with everything that cuDNN can add, then bare, then with engines that must be compiled. */
+/* First with all that cuDNN can fuse, then bare, then with engines compiled at run time. */
 static grt_status plan(const grt_reshape *r, conv_shape *s)
 {
     const conv_state *state = (const conv_state *)r->state;
@@ -387,8 +386,8 @@ static grt_status plan(const grt_reshape *r, conv_shape *s)
         s->copy = false;
         return GRT_OK;
     }
-    /* Another activation needs a pass behind anyway, and that adds the rest too: engines for a bias alone, or
-     * with a clipped ReLU, are slow. */
+    /* Other activations need the epilogue pass anyway, which then adds bias and residual too: engines for a
+     * bias alone or a clipped ReLU are slow. */
     if (!c.transposed && !other && (bias || residual || relu))
         GRT_TRY(try_plan(device, &c, r->trial, bias, residual, relu, s));
     if (!s->plan)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Gather, GatherElements, GatherND, ScatterElements, ScatterND, TensorScatter. Indices are in device memory:
- * one that is out of range is told to the host and clamped (see watch.h). */
+ * one that is out of range is reported and clamped (see watch.h). */
 #include "backends/cuda/number.cuh"
 #include "backends/cuda/pointwise_eval.h"
 #include "backends/cuda/walk.h"
@@ -302,8 +302,7 @@ grt_status run_gather_nd(const grt_run *r)
 
 /* ---- scattering ----
  * Without a reduction, every update is written by its own thread (ONNX wants no index twice then). With one,
- * the updates that may meet are combined by one thread in their order, so that results are the same on every
- * run. */
+ * the updates that may meet are combined by one thread in order: deterministic. */
 
 enum reduction { TAKE, ADD, MUL, MAX, MIN };
 

@@ -7,7 +7,7 @@
 namespace
 {
 
-/* Where an op has its inputs; 0: it has none such (0 itself is always the data). */
+/* Positions of inputs by role; 0: the op has none (input 0 is always the data). */
 struct places {
     int32_t scale_a, zero_a, b, scale_b, zero_b, scale_y, zero_y, bias;
 };

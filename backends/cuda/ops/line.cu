@@ -26,7 +26,7 @@ void plan_lines(lines *s, const grt_tensor *t, int64_t axis)
     s->n_lines = (t->rank ? grt_dims_product(t->dims, 0, (int32_t)axis) : 1) * s->inner;
 }
 
-/* A warp per line pays where that makes loads contiguous or fills the device. */
+/* A warp per line pays if loads become contiguous or the device is filled. */
 bool by_warp(const lines &s)
 {
     return s.n > 16 && (s.inner == 1 || s.n_lines < 4096);

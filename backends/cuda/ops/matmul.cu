@@ -55,7 +55,7 @@ static bool fused_supports(const grt_kernel_node *node, grt_text *why)
 static grt_status create(const grt_kernel_node *node, void **out_state)
 {
     const cuda_device *device = (const cuda_device *)node->device;
-    const cuda_blas *blas; /* who has no cuBLASLt hears of it now */
+    const cuda_blas *blas; /* fail now if cuBLASLt is missing */
     GRT_TRY(cuda_blas_get(device->libraries, &blas));
     matmul_state *state = (matmul_state *)calloc(1, sizeof *state);
     if (!state)
@@ -126,7 +126,7 @@ static void fit(const grt_reshape *r, matmul_shape *s)
     s->n_c = grt_tensor_elements(c);
     split_batch(a, b, c, rows_a * cols_a, rows_b * cols_b, s);
     s->bias_rows = !state->is_gemm && r->n_in > BIAS && r->in[BIAS] && r->in[BIAS]->rank > 1;
-    /* One B for many A's in a row: one tall product. */
+    /* One B for all A: one tall product. */
     if (!s->bias_rows && !state->trans_a && s->stride_b == 0 && s->stride_a == rows_a * cols_a &&
         s->batch > 1) {
         s->m *= s->batch;
@@ -183,7 +183,7 @@ static void release_shape(void *data)
     free(s);
 }
 
-/* Largest power of two, 16 at most, that divides the distances between what the calls work on. */
+/* Alignment: the largest power of two up to 16 that divides all strides between calls. */
 static int64_t common_alignment(const matmul_shape *s)
 {
     const int64_t size = (int64_t)grt_dtype_size(s->dtype);
@@ -195,7 +195,7 @@ static int64_t common_alignment(const matmul_shape *s)
     return bits & -bits;
 }
 
-/* What the library may do beside the product. */
+/* The part of the epilogue that the library can do. */
 static void choose_fusions(const grt_reshape *r, matmul_shape *s)
 {
     const matmul_state *state = (const matmul_state *)r->state;
@@ -203,7 +203,7 @@ static void choose_fusions(const grt_reshape *r, matmul_shape *s)
     s->fused_bias =
         bias && !wide &&
         (!state->is_gemm || (state->beta == 1.0f && s->c_rows == 1 && s->c_cols == s->n && s->m > 1));
-    /* The library's GELU is the one by tanh. Against the exact one it is off by 5e-4 at most, the rounding of
+    /* The library has the tanh form of GELU. It differs from the exact one by at most 5e-4, the rounding of
      * float16 at 1. */
     const bool narrow = s->dtype == GRT_DTYPE_FLOAT16 || s->dtype == GRT_DTYPE_BFLOAT16;
     s->fused_act = !wide && (state->act.kind == GRT_ACT_RELU || state->act.kind == GRT_ACT_GELU_TANH ||

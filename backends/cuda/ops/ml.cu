@@ -7,7 +7,7 @@ namespace
 
 #define ML_NUMBERS (GRT_BIT(FLOAT) | GRT_BIT(DOUBLE) | GRT_BIT(INT32) | GRT_BIT(INT64))
 
-/* ---- ArrayFeatureExtractor: columns; one that does not exist is told to the host and clamped ---- */
+/* ---- ArrayFeatureExtractor: columns; indices out of range are reported and clamped ---- */
 
 template <typename T> grt_status extract(const grt_run *r, int64_t n, int64_t width)
 {

@@ -109,8 +109,7 @@ __global__ void __launch_bounds__(PER_ROW == 32 ? 128 : PER_ROW)
     using V = cuda_vector<T>;
     enum { N = V::N };
     const int lane = threadIdx.x % PER_ROW, per_block = blockDim.x / PER_ROW;
-    /* Where rows are short, factors are read beside the row and not behind its sums; long ones leave no
-     * registers for that. */
+    /* Short rows: factors are loaded together with the row; long rows leave no registers for that. */
     constexpr bool EARLY = VECTORS <= 4;
     V early_scale[EARLY ? VECTORS : 1], early_bias[EARLY ? VECTORS : 1];
     const auto factors_at = [&](int at, V *factor, V *shift) {
@@ -231,7 +230,7 @@ enum { WIDE_ROW = 256, MOST_VECTORS = 8 };
 template <class T, int PER_ROW, int VECTORS>
 static void launch_vectors(const layer_shape *s, const void *x, void *y, cudaStream_t stream)
 {
-    /* One warp a block while there are few rows, so that all multiprocessors take part. */
+    /* With few rows, one warp per block, to use all multiprocessors. */
     const int threads = PER_ROW > 32 ? PER_ROW : s->rows < 1024 ? 32 : 128;
     layer_vectors<T, PER_ROW, VECTORS><<<cuda_blocks(s->rows, threads / PER_ROW), threads, 0, stream>>>(
         s->rows, (int)s->size, s->rms, (float)s->epsilon, (const T *)x, (const T *)s->scale.data,
@@ -310,8 +309,9 @@ static grt_status layer_run(const grt_run *r)
     return GRT_OK;
 }
 
-/* ---- GroupNormalization, InstanceNormalization: a group of channels of one image, a block each. In domain
- * graphrt, channels may be last ---- */
+/* ---- GroupNormalization, InstanceNormalization ---- */
+
+/* A group of channels of one image, a block each. In domain graphrt, channels may be last. */
 
 typedef struct group_shape {
     int64_t rows, groups, channels, pixels; /* channels: per group */
@@ -399,8 +399,9 @@ static grt_status group_run(const grt_run *r)
     return GRT_OK;
 }
 
-/* ---- BatchNormalization: each channel becomes x * a + b, in training mode by the batch's own statistics
- * ---- */
+/* ---- BatchNormalization ---- */
+
+/* Each channel becomes x * a + b, in training mode by the batch's own statistics. */
 
 typedef struct batch_shape {
     int64_t batch, channels, inner;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* RandomNormal, RandomUniform, their *Like forms, Bernoulli, Multinomial: the CPU's numbers
- * (backends/shared/random.h). Runs are counted in device memory, so that a replayed graph draws new numbers
- * too. */
+ * (backends/shared/random.h). The run counter is in device memory, so that replayed graphs draw new numbers.
+ */
 #include "backends/cuda/each.cuh"
 #include "backends/shared/random.h"
 
@@ -94,8 +94,9 @@ grt_status run_bernoulli(const grt_run *r)
     });
 }
 
-/* ---- Multinomial: sums of the classes' probabilities, up to a factor, then a binary search for each sample
- * ---- */
+/* ---- Multinomial ---- */
+
+/* Sums of the classes' probabilities, up to a factor, then a binary search for each sample. */
 
 grt_status reshape_multinomial(grt_reshape *r)
 {

@@ -9,7 +9,7 @@
 namespace
 {
 
-/* What is folded over the elements, and what is made of the result. */
+/* The fold over the elements, and the function applied to its result. */
 enum fold { FOLD_SUM, FOLD_ABS, FOLD_SQUARE, FOLD_PROD, FOLD_MAX, FOLD_MIN, FOLD_EXP };
 enum finish { FINISH_NONE, FINISH_MEAN, FINISH_SQRT, FINISH_LOG };
 
@@ -51,7 +51,7 @@ struct shape {
 
 /* ---- folding ---- */
 
-/* What nothing folds to: the least or greatest number of the type for maxima and minima. */
+/* Result of an empty set: lowest or greatest number of the type for maxima and minima. */
 template <typename IN, typename A> __device__ __forceinline__ A start(fold how)
 {
     if (how == FOLD_PROD)

@@ -284,7 +284,7 @@ template <class T, class F> struct job {
             }
             __syncthreads();
         }
-        for (int64_t t = length; y && t < sh.steps; t++) /* what is beyond the row's end */
+        for (int64_t t = length; y && t < sh.steps; t++) /* beyond the end of the row */
             for (int64_t j = thread; j < n; j += threads)
                 y[y_at(d, t, b) + j] = cuda_narrow<T, F>((F)0);
         for (int64_t j = thread; j < n; j += threads) {

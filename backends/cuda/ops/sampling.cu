@@ -177,8 +177,7 @@ grt_status run_affine(const grt_run *r)
 
 /* ---- RoiAlign ---- */
 
-/* Samples per bin beyond which a box is cut: no real one needs them, and broken ones would keep the device
- * busy for ever. */
+/* Limit of samples per bin. Real models stay far below; malformed boxes would run for hours. */
 enum { MOST_SAMPLES = 1 << 20 };
 
 struct roi_state {
@@ -398,8 +397,9 @@ grt_status run_lp(const grt_run *r)
     });
 }
 
-/* ---- MaxUnpool: indices count elements of the shape that kernel, strides and pads give; a larger
- * output_shape pads that ---- */
+/* ---- MaxUnpool ---- */
+
+/* Indices count elements of the shape that kernel, strides and pads give; a larger output_shape pads that. */
 
 int64_t entry(const int64_t *values, size_t n, int32_t i, int64_t fallback)
 {
@@ -434,7 +434,7 @@ grt_status reshape_unpool(grt_reshape *r)
     return GRT_OK;
 }
 
-/* An index outside the output is told to the host and left out. */
+/* An index outside the output is reported and skipped. */
 grt_status run_unpool(const grt_run *r)
 {
     const cuda_dims d = *(const cuda_dims *)r->shape, to = cuda_dims_of(r->out[0]);

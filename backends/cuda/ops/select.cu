@@ -276,7 +276,7 @@ struct sequences {
     bool is32;
 };
 
-/* Lengths out of range are told to the host and clamped. */
+/* Lengths out of range are reported and clamped. */
 template <typename T>
 __global__ void __launch_bounds__(CUDA_BLOCK)
     reverse_kernel(sequences s, cuda_watch watch, const void *lens, const T *in, T *out)

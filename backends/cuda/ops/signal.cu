@@ -93,7 +93,7 @@ grt_status run_window(const grt_run *r)
     const cuda_any out = cuda_any_out(r, 0);
     const int64_t size = r->out[0]->dims[0], n = w.periodic ? size : size - 1;
     return cuda_each(r, size, [=] __device__(int64_t k) {
-        const double turn = n ? 2 * (double)k / (double)n : 1; /* a single number is the window's top */
+        const double turn = n ? 2 * (double)k / (double)n : 1; /* a window of one element is 1 */
         out.put(k, w.a[0] - w.a[1] * cospi(turn) + w.a[2] * cospi(2 * turn));
     });
 }

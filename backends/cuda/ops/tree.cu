@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TreeEnsemble: a thread walks one sample down one tree; then a thread adds up the leaves that a sample came
- * to, in the order of the trees, as the CPU does. */
+/* TreeEnsemble: a thread walks one sample down one tree; then a thread sums the leaves of a sample in the
+ * order of the trees, as on the CPU. */
 #include "backends/cuda/each.cuh"
 #include "backends/shared/tree.h"
 
@@ -97,7 +97,7 @@ grt_status run(const grt_run *r)
     double *scores = (double *)r->workspace;
     int64_t *leaves = (int64_t *)(scores + rows * s.n_targets);
     GRT_TRY(cuda_each(r, rows * s.n_roots, [=] __device__(int64_t i) {
-        /* neighbours walk down the same tree, so that its top is in everybody's cache */
+        /* neighbouring threads walk the same tree, so its top stays cached */
         const int64_t row = i % rows, tree = i / rows;
         for (int64_t at = s.roots[tree];;) {
             const grt_tree_node *node = &s.nodes[at];
