@@ -10,7 +10,6 @@ CLEANFILES += $(man1_MANS)
 endif
 docs/man/%.1: $(top_srcdir)/docs/man/%.1.scd
 	$(AM_V_GEN)$(MKDIR_P) docs/man && $(SCDOC) < $< > $@.tmp && mv $@.tmp $@
-# In the places that the links between them expect.
 # In the places that the links between them expect. One line per file.
 nobase_dist_doc_DATA =
 nobase_dist_doc_DATA += README.md
