@@ -4,13 +4,31 @@
 
 #include <string.h>
 
+/* perm names each axis once, counted from the front: passes and kernels take it as it is. */
+static grt_status check_perm(const infer *inf, const int64_t *perm, size_t n)
+{
+    bool used[GRT_MAX_RANK] = {false};
+    for (size_t k = 0; k < n; k++) {
+        if (n > GRT_MAX_RANK || perm[k] < 0 || perm[k] >= (int64_t)n)
+            return infer_fail(inf,
+                              "entry %zu of perm is %lld; it must lie in [0, %zu), with at most %d entries",
+                              k, (long long)perm[k], n, GRT_MAX_RANK);
+        if (used[perm[k]])
+            return infer_fail(inf, "perm names axis %lld twice", (long long)perm[k]);
+        used[perm[k]] = true;
+    }
+    return GRT_OK;
+}
+
 static grt_status infer_transpose(infer *inf)
 {
     const ir_type *data = inf->in[0];
-    size_t n;
+    size_t n = 0;
     const int64_t *perm = grt_attr_ints(inf->desc, "perm", &n);
+    if (perm)
+        GRT_TRY(check_perm(inf, perm, n));
     if (data->rank < 0) {
-        if (perm && n <= GRT_MAX_RANK)
+        if (perm)
             infer_set_fresh(inf, 0, data->dtype, (int32_t)n);
         else
             infer_set_unknown(inf, 0, data->dtype);
@@ -19,16 +37,8 @@ static grt_status infer_transpose(infer *inf)
     if (perm && (int64_t)n != data->rank)
         return infer_fail(inf, "perm has %zu entries; the input's rank is %d", n, data->rank);
     grt_dim *dims = infer_dims(inf, data->rank);
-    bool used[GRT_MAX_RANK] = {false};
-    for (int32_t k = 0; dims && k < data->rank; k++) {
-        int32_t from = data->rank - 1 - k;
-        if (perm)
-            GRT_TRY(infer_axis(inf, "an entry of perm", perm[k], data->rank, &from));
-        if (used[from])
-            return infer_fail(inf, "perm names axis %d twice", from);
-        used[from] = true;
-        dims[k] = data->dims[from];
-    }
+    for (int32_t k = 0; dims && k < data->rank; k++)
+        dims[k] = data->dims[perm ? perm[k] : data->rank - 1 - k];
     infer_set(inf, 0, data->dtype, data->rank, dims);
     const grt_dim *elems;
     int64_t n_elems;

@@ -133,7 +133,8 @@ verdict identity(const subject *s)
         if (status == GRT_STATUS_DEVICE)
             SKIP(grt_last_error()); /* a library is missing */
         DONE(status);
-        const grt_device_description d = {grt_text_get(&name), sm, grt_text_get(&properties)};
+        const grt_device_description d = {
+            .name = grt_text_get(&name), .sm = sm, .properties = grt_text_get(&properties)};
         DONE(backend->open_description(&d, &copy));
         grt_device_identify(copy, &described);
         const char *driver = strstr(grt_text_get(&described), "driver=");

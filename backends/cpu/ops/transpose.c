@@ -17,7 +17,7 @@ static grt_status create_transpose(const grt_kernel_node *node, void **out_state
     transpose_state *state = *out_state;
     state->given = perm != NULL;
     for (size_t k = 0; k < n && k < GRT_MAX_RANK; k++)
-        state->perm[k] = (int32_t)(perm[k] < 0 ? perm[k] + (int64_t)n : perm[k]);
+        state->perm[k] = (int32_t)perm[k];
     return GRT_OK;
 }
 
