@@ -141,6 +141,7 @@ static int32_t add_value(lowering *low, body_builder *body, const ir_value *valu
                         .kind = type->kind,
                         .element_kind = type->element_kind,
                         .dtype = type->dtype,
+                        .keys = type->keys,
                         .rank = type->rank,
                         .weight = -1};
     v.is_static = type->rank >= 0 && type->kind == GRT_KIND_TENSOR && type->dtype != GRT_DTYPE_NONE;

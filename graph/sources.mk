@@ -92,6 +92,7 @@ graph_ops_SOURCES += graph/ops/ml.c
 graph_ops_SOURCES += graph/ops/ml_linear.c
 graph_ops_SOURCES += graph/ops/ml_tree.c
 graph_ops_SOURCES += graph/ops/ml_svm.c
+graph_ops_SOURCES += graph/ops/ml_map.c
 graph_SOURCES += graph/ops/window.h graph/ops/window.c
 graph_ops_SOURCES += graph/ops/conv.c
 graph_ops_SOURCES += graph/ops/pool.c

@@ -194,7 +194,7 @@ static bool bind_light(loaded *l, grt_value **values, char *why, size_t size)
         grt_io_info info;
         if (grt_model_input(l->model, i, &info) != GRT_OK || info.has_default)
             continue;
-        if (!inputs_make(&info, NULL, FILL_RAMP, 0, &values[i]) ||
+        if (!inputs_make(&info, grt_model_input_keys(l->model, i), NULL, FILL_RAMP, 0, &values[i]) ||
             grt_context_set_input_value(l->context, i, values[i]) != GRT_OK)
             return say(why, size, "input", info.name);
     }

@@ -359,14 +359,14 @@ GRT_API void grt_request_release(grt_request *request);
  * 2. What a model is
  * ------------------------------------------------------------------------------------------------------------------- */
 
-typedef enum grt_kind { GRT_KIND_TENSOR = 0, GRT_KIND_SEQUENCE = 1, GRT_KIND_OPTIONAL = 2 } grt_kind;
+typedef enum grt_kind { GRT_KIND_TENSOR = 0, GRT_KIND_SEQUENCE = 1, GRT_KIND_OPTIONAL = 2, GRT_KIND_MAP = 3 } grt_kind;
 
 /* One graph input or output. */
 typedef struct grt_io_info {
     const char *name;
     grt_kind kind;
-    grt_kind element_kind; /* OPTIONAL: what it holds; otherwise equal to kind */
-    grt_dtype dtype;       /* of the tensor, or of the tensors in the sequence or optional */
+    grt_kind element_kind; /* OPTIONAL: what it holds; SEQUENCE: MAP if its items are maps; otherwise equal to kind */
+    grt_dtype dtype;       /* of the tensor, of the tensors in the sequence or optional, or of the values of maps */
     int32_t rank;          /* -1 if unknown */
     int64_t dims[GRT_MAX_RANK];            /* -1 where symbolic */
     const char *symbols[GRT_MAX_RANK];     /* name or expression of a symbolic dim ("batch", "2*seq"), else NULL */
@@ -480,12 +480,12 @@ GRT_API size_t grt_context_step_times(const grt_context *context, const grt_step
 GRT_API bool grt_context_time_device(grt_context *context, bool on);
 
 /* ---------------------------------------------------------------------------------------------------------------------
- * 3. Values: tensors, sequences, optionals that own their memory
+ * 3. Values: tensors, sequences, optionals, maps that own their memory
  * ------------------------------------------------------------------------------------------------------------------- */
 
 /* Copy a tensor in host memory (string bytes included) into a value. */
 GRT_API GRT_MUST_USE grt_status grt_value_from_tensor(const grt_tensor *tensor, grt_value **out_value);
-/* A sequence of copies of `n` values (n may be 0). All must be tensors of `dtype` or sequences of such. */
+/* A sequence of copies of `n` values (n may be 0). All must be tensors of `dtype`, sequences of such, or maps to such. */
 GRT_API GRT_MUST_USE grt_status grt_value_sequence(grt_dtype dtype, grt_value *const *items, size_t n, grt_value **out_value);
 /* An optional that holds a copy of `item`, a tensor or a sequence of `dtype`, or nothing if item is NULL. */
 GRT_API GRT_MUST_USE grt_status grt_value_optional(grt_dtype dtype, const grt_value *item, grt_value **out_value);
@@ -494,17 +494,25 @@ GRT_API void grt_value_release(grt_value *value);
 GRT_API grt_kind grt_value_kind(const grt_value *value);
 /* TENSOR: a view that lives as long as the value. */
 GRT_API GRT_MUST_USE grt_status grt_value_tensor(const grt_value *value, grt_tensor *out_tensor);
-/* SEQUENCE: number of items; OPTIONAL: 0 or 1; TENSOR: 0. */
+/* SEQUENCE: number of items; OPTIONAL: 0 or 1; TENSOR: 0; MAP: 2. */
 GRT_API size_t grt_value_count(const grt_value *value);
-/* Item of a sequence or optional; belongs to `value`. NULL if out of range. */
+/* Item of a sequence or optional; of a map, its keys (0) and their values (1), tensors of one dim. Belongs to `value`. NULL if out of range. */
 GRT_API const grt_value *grt_value_item(const grt_value *value, size_t index);
+
+/* Maps, ai.onnx.ml's dictionaries: keys of INT64 or STRING, each once, and one value of one dtype for each.
+ * A map that holds copies of both tensors, which have one dim of one size, in the order of the keys. Errors: INVALID_ARGUMENT (also for a key
+ * that comes twice), OUT_OF_MEMORY. */
+GRT_API GRT_MUST_USE grt_status grt_value_map(const grt_tensor *keys, const grt_tensor *values, grt_value **out_value);
+/* dtype of the keys of an input or output that is a map or a sequence of maps; NONE for all else. */
+GRT_API grt_dtype grt_model_input_keys(const grt_model *model, size_t index);
+GRT_API grt_dtype grt_model_output_keys(const grt_model *model, size_t index);
 
 /* Use `value` as input `index` of the following runs. It is not copied: it must stay alive while runs use it. NULL unbinds. */
 GRT_API GRT_MUST_USE grt_status grt_context_set_input_value(grt_context *context, size_t index, const grt_value *value);
 /* A copy of output `index`, of any kind. */
 GRT_API GRT_MUST_USE grt_status grt_context_get_output_value(grt_context *context, size_t index, grt_value **out_value);
 
-/* ONNX .pb files hold one TensorProto, SequenceProto or OptionalProto; the kind says which. They are written whole or not at all. */
+/* ONNX .pb files hold one TensorProto, SequenceProto, OptionalProto or MapProto; the kind says which. They are written whole or not at all. */
 GRT_API GRT_MUST_USE grt_status grt_value_read_pb(const char *path, grt_kind kind, grt_kind element_kind, grt_value **out_value);
 GRT_API GRT_MUST_USE grt_status grt_value_write_pb(const grt_value *value, const char *path);
 

@@ -157,3 +157,9 @@ double grt_tensor_double(const grt_tensor *tensor, int64_t i)
         return (double)grt_tensor_int(tensor, i);
     }
 }
+
+const char *grt_kind_name(grt_kind kind)
+{
+    static const char *const names[] = {"tensor", "sequence", "optional", "map"};
+    return names[kind];
+}

@@ -187,6 +187,7 @@ static void value(decoder *d, const Grt__Plan__Value *v, grt_plan_value *out)
     out->kind = (grt_kind)v->kind;
     out->element_kind = (grt_kind)v->element_kind;
     out->dtype = (grt_dtype)v->dtype;
+    out->keys = (grt_dtype)v->keys;
     out->is_static = v->is_static;
     if (v->n_dims > GRT_MAX_RANK || (v->unranked && v->n_dims)) {
         fail(d, out->name, "rank of a value is above 16, or unknown but with dims");

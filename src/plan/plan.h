@@ -22,6 +22,7 @@ typedef struct grt_plan_value {
     grt_plan_value_role role;
     grt_kind kind, element_kind;
     grt_dtype dtype;
+    grt_dtype keys;      /* of maps */
     int32_t rank;        /* -1: known at run time only */
     const int32_t *dims; /* rank indices into plan->dims */
     int32_t weight;      /* CONST: index into plan->weights; INPUT: of its default, -1 if none */

@@ -129,6 +129,7 @@ static void encode_value(const grt_plan_value *v, Grt__Plan__Value *m)
     m->kind = v->kind;
     m->element_kind = v->element_kind;
     m->dtype = v->dtype;
+    m->keys = v->keys;
     m->unranked = v->rank < 0;
     m->n_dims = v->rank > 0 ? (size_t)v->rank : 0;
     m->dims = (uint32_t *)v->dims;
