@@ -33,6 +33,8 @@ void compile_source_take(compile_source *source, const grt_compile_options *opti
     source->warn = options->warning;
     source->warn_user = options->user;
     source->free_dims = options->free_dims;
+    source->external = options->external_data;
+    source->n_external = options->external_data ? options->n_external_data : 0;
 }
 
 static grt_status read_precision(const char *text, grt_precision *out)

@@ -367,6 +367,7 @@ static void finish(lowering *low, const grt_target *target)
     plan->symbols = low->symbols;
     plan->target = grt_arena_strdup(low->arena, target->name);
     plan->producer = low->module->producer;
+    plan->metadata = low->module->metadata;
     plan->opset = low->module->opset;
     plan->source_nodes = low->module->source_nodes;
     plan->options = "";

@@ -194,7 +194,7 @@ struct grt_compile_options;
 GRT_API GRT_MUST_USE grt_status grt_model_open_with(grt_runtime *runtime, const char *path, const struct grt_compile_options *options,
                                                     grt_model **out_model);
 /* As grt_model_open, from `size` bytes of memory. `data` is copied unless it is a plan aligned to 4096 bytes, which must then outlive the model.
- * External data of an ONNX model is refused here, as it has no directory to be read from. */
+ * External data of an ONNX model is refused here, as it has no directory to be read from: grt_compile_options.external_data gives it. */
 GRT_API GRT_MUST_USE grt_status grt_model_open_memory(grt_runtime *runtime, const void *data, size_t size,
                                                       grt_model **out_model);
 /* The same with options, as grt_model_open_with has them. */
@@ -397,6 +397,26 @@ typedef struct grt_model_info {
 } grt_model_info;
 GRT_API GRT_MUST_USE grt_status grt_model_get_info(const grt_model *model, grt_model_info *out_info);
 
+/* What the ONNX model says of itself, kept in plans; "" and 0 where it says nothing, as for plans of older versions of this library. Text
+ * belongs to the model; it is as the model has it, line ends included: grt_printable before it is shown. */
+typedef struct grt_metadata_entry {
+    const char *key, *value;
+} grt_metadata_entry;
+typedef struct grt_metadata {
+    size_t struct_size;             /* set by the caller */
+    const char *producer_name;
+    const char *producer_version;
+    const char *domain;
+    const char *description;        /* doc_string of the model */
+    const char *graph_name;
+    const char *graph_description;  /* doc_string of the main graph */
+    int64_t model_version;
+    int64_t ir_version;
+    size_t n_entries;               /* metadata_props, in the model's order */
+    const grt_metadata_entry *entries;
+} grt_metadata;
+GRT_API GRT_MUST_USE grt_status grt_model_metadata(const grt_model *model, grt_metadata *out_metadata);
+
 /* One executable step, for tools that show plans. */
 typedef struct grt_step_info {
     const char *op;           /* "Conv", "graphrt::Pointwise", ... */
@@ -539,6 +559,13 @@ typedef struct grt_input_shape {
     int64_t dims[GRT_MAX_RANK];
 } grt_input_shape;
 
+/* A file of external data that is in memory: models name it by `location`. */
+typedef struct grt_external_data {
+    const char *location;
+    const void *data;
+    size_t size;
+} grt_external_data;
+
 struct grt_finding; /* below */
 typedef struct grt_compile_options {
     size_t struct_size;          /* sizeof(grt_compile_options) */
@@ -576,6 +603,10 @@ typedef struct grt_compile_options {
     bool strict;
     const char *free_dims; /* comma-separated names of dims of which every use may have a size of its own; "*": all; NULL: a name has
                               one size in a run */
+    /* Looked through before the model's directory, which a model from memory does not have. The data is not copied: it must stay as it is as
+     * long as the model that is opened, or until grt_compile returns. */
+    const grt_external_data *external_data;
+    size_t n_external_data;
 } grt_compile_options;
 
 /* Compile an ONNX file to a plan file; written whole (temporary file, fsync, rename) or not at all. A file of that name is replaced,

@@ -323,6 +323,27 @@ static void symbols_and_dims(decoder *d, const Grt__Plan__Plan *m, grt_plan *pla
     plan->n_dims = (int32_t)m->n_dims;
 }
 
+static void metadata(decoder *d, const Grt__Plan__Metadata *m, grt_metadata *out)
+{
+    if (m->n_keys != m->n_values) {
+        fail(d, "metadata", "keys and values are not pairs");
+        return;
+    }
+    grt_metadata_entry *entries = array(d, m->n_keys, sizeof *entries);
+    for (size_t i = 0; entries && i < m->n_keys; i++)
+        entries[i] = (grt_metadata_entry){text(d, m->keys[i]), text(d, m->values[i])};
+    *out = (grt_metadata){.producer_name = text(d, m->producer_name),
+                          .producer_version = text(d, m->producer_version),
+                          .domain = text(d, m->domain),
+                          .description = text(d, m->description),
+                          .graph_name = text(d, m->graph_name),
+                          .graph_description = text(d, m->graph_description),
+                          .model_version = m->model_version,
+                          .ir_version = m->ir_version,
+                          .n_entries = m->n_keys,
+                          .entries = entries};
+}
+
 static void decode(decoder *d, const Grt__Plan__Plan *m, grt_plan *plan, const uint64_t **out_offsets,
                    plan_external *out_external)
 {
@@ -343,6 +364,8 @@ static void decode(decoder *d, const Grt__Plan__Plan *m, grt_plan *plan, const u
         body(d, m->bodies[i], &bodies[i]);
     plan->bodies = bodies;
     plan->n_bodies = (int32_t)m->n_bodies;
+    if (m->metadata)
+        metadata(d, m->metadata, &plan->metadata);
     *out_external = (plan_external){0};
     if (m->external)
         *out_external = (plan_external){text(d, m->external->name), m->external->size, m->external->checksum};

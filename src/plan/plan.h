@@ -78,6 +78,7 @@ typedef struct grt_plan {
     const char *const *symbols;
     const char *target; /* backend name */
     const char *producer;
+    grt_metadata metadata; /* text is NULL where there is none */
     int64_t opset, source_nodes, parameters;
     uint64_t weights_bytes;
     uint64_t content; /* tells this plan's bytes from others'; 0: compiled in memory, equal to itself only */

@@ -408,6 +408,19 @@ grt_status grt_model_get_info(const grt_model *model, grt_model_info *out_info)
     return grt_info_give(out_info, &info, sizeof info, "grt_model_info");
 }
 
+grt_status grt_model_metadata(const grt_model *model, grt_metadata *out_metadata)
+{
+    if (!model)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_model_metadata: model is NULL");
+    grt_metadata found = model->plan->metadata;
+    const char **texts[] = {&found.producer_name, &found.producer_version, &found.domain,
+                            &found.description,   &found.graph_name,       &found.graph_description};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (!*texts[i])
+            *texts[i] = "";
+    return grt_info_give(out_metadata, &found, sizeof found, "grt_metadata");
+}
+
 grt_status grt_model_step(const grt_model *model, size_t index, grt_step_info *out_info)
 {
     if (!model || !out_info || index >= (size_t)model->plan->bodies[0].n_steps)
