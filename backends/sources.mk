@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 backends_SOURCES =
 backends_SOURCES += backends/backend.h backends/backend.c
+backends_SOURCES += backends/custom.h backends/custom.c
 backends_SOURCES += backends/kernel.h backends/kernel.c
 backends_SOURCES += backends/cpu/cpu.h backends/cpu/cpu.c
 backends_SOURCES += backends/null/null.c

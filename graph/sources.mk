@@ -3,6 +3,7 @@ graph_SOURCES =
 graph_SOURCES += graph/ir/ir.h graph/ir/ir.c
 graph_SOURCES += graph/ir/budget.h graph/ir/budget.c
 graph_SOURCES += graph/ir/constant.h graph/ir/constant.c
+graph_SOURCES += graph/ir/custom.c
 graph_SOURCES += graph/ir/view.h graph/ir/view.c
 graph_SOURCES += graph/ir/verify.c
 graph_SOURCES += graph/ir/op.h graph/ir/op.c

@@ -6,6 +6,7 @@ src_SOURCES += src/base/arena.h src/base/arena.c
 src_SOURCES += src/base/cancel.h
 src_SOURCES += src/base/checked.h
 src_SOURCES += src/base/cores.h src/base/cores.c
+src_SOURCES += src/base/custom.h src/base/custom.c
 src_SOURCES += src/base/dim.h src/base/dim.c
 src_SOURCES += src/base/einsum.h src/base/einsum.c
 src_SOURCES += src/base/float.h
@@ -82,6 +83,7 @@ src_SOURCES += src/pool/request.h src/pool/request.c
 
 src_SOURCES += src/api/cache.c
 src_SOURCES += src/api/compile.c
+src_SOURCES += src/api/custom.c
 src_SOURCES += src/api/runtime.c
 src_SOURCES += src/api/sign.c
 src_SOURCES += src/api/step_bench.h src/api/step_bench.c

@@ -11,6 +11,7 @@ unit_SOURCES += tests/unit/test_bad_models.c
 unit_SOURCES += tests/unit/test_binding.c
 unit_SOURCES += tests/unit/test_budget.c
 unit_SOURCES += tests/unit/test_cores.c
+unit_SOURCES += tests/unit/test_custom.c
 unit_SOURCES += tests/unit/test_dim.c
 unit_SOURCES += tests/unit/test_check.c
 unit_SOURCES += tests/unit/test_einsum.c

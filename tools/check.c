@@ -74,6 +74,7 @@ const tool_option check_options[] = {
     OPTION_TEXT(check, precision, "--precision", "P",
                 "compile each model so (tf32, fp16, bf16; see graphc optimize), and allow what that costs"),
     OPTION_FLAG(check, verdicts.verbose, "--verbose", "a line for every case, not only for failures"),
+    OPTION_CUSTOM_OPS,
     OPTION_FLAG(check, verdicts.json, "--json", "report as JSON on standard output"),
     OPTION_FILE(check, verdicts.junit, "--junit", "FILE", "write a report in JUnit's XML, too"),
     OPTION_TABLE_END,

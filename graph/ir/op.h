@@ -129,7 +129,7 @@ typedef struct op_table {
 #define OP_TABLE(file, row_array) \
     const op_table grt_ops_##file = {row_array, sizeof(row_array) / sizeof *(row_array)}
 
-/* NULL if no row has that domain and name. "ai.onnx" equals "". */
+/* NULL if no row has that domain and name, custom operators included. "ai.onnx" equals "". */
 const op_row *op_find(const char *domain, const char *name);
 /* All rows, for documentation and support reports. */
 const op_row *op_at(size_t index); /* NULL past the end */
