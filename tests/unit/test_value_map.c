@@ -212,7 +212,7 @@ START_TEST(operators_refuse_other_kinds)
     wrap(&m, m.graph->input[0], GRT_DTYPE_INT64, false);
     onnx_node(&m, m.graph, "Relu", "x", "y");
     onnx_output(&m, m.graph, "y");
-    expect_refused(m, "input 0 is of kind map; it must be a tensor");
+    expect_refused(m, "input 0 is a map; it must be a tensor");
 }
 END_TEST
 
