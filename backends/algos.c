@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Kernels' way to the choices that were made before. */
 #include "backends/algos.h"
-#include "backends/backend.h"
+#include "backends/device.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,8 +9,7 @@
 void grt_device_algo_key(grt_device *device, const char *op, grt_text *key)
 {
     grt_text_add(key, "op=%s;", op);
-    if (device && device->vtable->identify)
-        device->vtable->identify(device, key);
+    grt_device_identify(device, key);
 }
 
 static bool tries(const grt_algo_trial *trial, const char *key)
@@ -60,14 +59,14 @@ void grt_device_algo_store(grt_device *device, grt_algo_trial *trial, const char
 {
     tell_use(trial, key);
     if (device && device->algos && !grt_algo_trial_lists(trial) && !tries(trial, key))
-        device->algos->store(device->algos, key, data, size, GRT_ALGO_HEURISTIC, 0);
+        device->algos->store(device->algos, key, data, size, GRT_CHOICE_HEURISTIC, 0);
 }
 
 void grt_device_algo_store_tuned(grt_device *device, const char *key, const void *data, size_t size,
                                  double cost_ms)
 {
     if (device && device->algos)
-        device->algos->store(device->algos, key, data, size, GRT_ALGO_TUNED, cost_ms);
+        device->algos->store(device->algos, key, data, size, GRT_CHOICE_TUNED, cost_ms);
 }
 
 void grt_device_algo_reject(grt_device *device, grt_algo_trial *trial, const char *key)

@@ -32,6 +32,7 @@
 #ifndef GRT_BACKENDS_ALGOS_H
 #define GRT_BACKENDS_ALGOS_H
 
+#include "src/base/choice.h"
 #include "src/base/text.h"
 
 #pragma GCC visibility push(default) /* for backend modules; see src/graphrt.map */
@@ -41,16 +42,11 @@ extern "C" {
 
 struct grt_device;
 
-typedef enum grt_algo_source {
-    GRT_ALGO_HEURISTIC = 1, /* the library said so */
-    GRT_ALGO_TUNED = 2,     /* candidates were measured */
-} grt_algo_source;
-
 /* What devices are given; callers use the functions below. */
 typedef struct grt_algos {
     void *(*find)(struct grt_algos *algos, const char *key, size_t *out_size);
     void (*store)(struct grt_algos *algos, const char *key, const void *data, size_t size,
-                  grt_algo_source source, double cost_ms);
+                  grt_choice_source source, double cost_ms);
     void (*reject)(struct grt_algos *algos, const char *key);
     void *(*code)(struct grt_algos *algos, const char *key,
                   size_t *out_size); /* may be NULL: there is none */

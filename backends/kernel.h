@@ -83,7 +83,7 @@ typedef struct grt_run_hooks {
     char *(*alloc_bytes)(const grt_run *run, size_t bytes);
     void *executor;
     /* What the device's backend keeps for this context, from its first use on: one run at a time uses it.
-     * local_release of the device's vtable gives it back. NULL: there is no context, nothing is kept from one
+     * grt_device_local_release gives it back. NULL: there is no context, nothing is kept from one
      * run to the next. */
     void **local;
 } grt_run_hooks;

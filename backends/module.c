@@ -3,21 +3,32 @@
 #define _GNU_SOURCE /* dladdr */
 #include "backends/module.h"
 
+#include <ctype.h>
 #include <dlfcn.h>
-#include <pthread.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-/* One module so far. Never closed: its devices and kernels may be in use until the process ends. */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static const grt_backend *opened;
+/* Where backends were looked for, and whether any place had the file. */
+typedef struct trace {
+    grt_text places;
+    bool there;
+} trace;
 
-static const grt_backend *open_file(const char *path, const char *name, grt_text *tried)
+static const char here; /* an address in this library */
+
+static const grt_backend *open_file(const char *path, const char *name, trace *t)
 {
+    if (access(path, F_OK) != 0) {
+        grt_text_add(&t->places, "\n  %s: %s", path, strerror(errno));
+        return NULL;
+    }
+    t->there = true;
     void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!module) {
-        grt_text_add(tried, "\n  %s", dlerror());
+        grt_text_add(&t->places, "\n  %s", dlerror());
         return NULL;
     }
     char symbol[64];
@@ -29,81 +40,83 @@ static const grt_backend *open_file(const char *path, const char *name, grt_text
         problem = "it holds no such device";
     else if (!version || version() != grt_version()) /* the same text, not an equal one */
         problem = "it is linked to another copy of libgraphrt than this program; statically linked programs "
-                  "cannot open "
-                  "modules";
+                  "cannot open modules";
     if (!problem)
         return backend;
-    grt_text_add(tried, "\n  %s: %s", path, problem);
+    grt_text_add(&t->places, "\n  %s: %s", path, problem);
     dlclose(module);
     return NULL;
 }
 
-static const grt_backend *open_in(const char *directory, size_t length, const char *name, grt_text *tried)
+static const grt_backend *open_in(const char *directory, size_t length, const char *name, trace *t)
 {
     char path[4096];
     int n = snprintf(path, sizeof path, "%.*s/libgraphrt-%s.so", (int)length, directory, name);
-    return n > 0 && (size_t)n < sizeof path ? open_file(path, name, tried) : NULL;
+    return n > 0 && (size_t)n < sizeof path ? open_file(path, name, t) : NULL;
 }
 
 /* In a build tree libtool keeps the library in BUILD/.libs, and make puts modules into BUILD. */
-static const grt_backend *open_in_build(const char *directory, size_t length, const char *name,
-                                        grt_text *tried)
+static const grt_backend *open_in_build(const char *directory, size_t length, const char *name, trace *t)
 {
     static const char libs[] = "/.libs";
     const size_t tail = sizeof libs - 1;
     if (length <= tail || memcmp(directory + length - tail, libs, tail) != 0)
         return NULL;
-    const grt_backend *found = open_in(directory, length - tail, name, tried);
+    const grt_backend *found = open_in(directory, length - tail, name, t);
     if (!found)
-        grt_text_add(tried, " (make -C %.*s libgraphrt-%s.so makes it, if configure found what it needs)",
+        grt_text_add(&t->places,
+                     " (make -C %.*s libgraphrt-%s.so makes it, if configure found what it needs)",
                      (int)(length - tail), directory, name);
     return found;
 }
 
-static const grt_backend *search(const char *name, grt_text *tried)
+static const grt_backend *search(const char *name, trace *t)
 {
     const grt_backend *found = NULL;
     const char *path = secure_getenv("GRAPHRT_BACKEND_PATH");
     while (path && *path && !found) {
         size_t length = strcspn(path, ":");
-        found = open_in(path, length, name, tried);
+        found = open_in(path, length, name, t);
         path += length + (path[length] == ':');
     }
     /* An installation that was moved, or lies beside another one, has its own modules. */
     char own[4096] = "";
     Dl_info self;
-    const char *slash =
-        dladdr((const void *)&lock, &self) && self.dli_fname ? strrchr(self.dli_fname, '/') : NULL;
+    const char *slash = dladdr(&here, &self) && self.dli_fname ? strrchr(self.dli_fname, '/') : NULL;
     if (slash && slash - self.dli_fname < (ptrdiff_t)(sizeof own - sizeof "/graphrt")) {
         int length = (int)(slash - self.dli_fname);
         snprintf(own, sizeof own, "%.*s/graphrt", length, self.dli_fname);
         if (!found)
-            found = open_in(own, strlen(own), name, tried);
+            found = open_in(own, strlen(own), name, t);
         if (!found)
-            found = open_in(own, (size_t)length, name, tried);
+            found = open_in(own, (size_t)length, name, t);
         if (!found)
-            found = open_in_build(own, (size_t)length, name, tried);
+            found = open_in_build(own, (size_t)length, name, t);
     }
     if (!found && strcmp(own, GRT_MODULE_DIR) != 0)
-        found = open_in(GRT_MODULE_DIR, strlen(GRT_MODULE_DIR), name, tried);
+        found = open_in(GRT_MODULE_DIR, strlen(GRT_MODULE_DIR), name, t);
     return found;
 }
 
-const grt_backend *grt_backend_module(const char *name)
+/* It becomes a part of a file's name and of a symbol's. */
+static bool is_plain(const char *name)
 {
-    pthread_mutex_lock(&lock);
-    if (!opened) {
-        grt_text tried = {0};
-        opened = search(name, &tried);
-        if (!opened)
-            grt_fail_lines(
-                GRT_STATUS_DEVICE, grt_text_get(&tried),
-                "the module of device kind '%s' cannot be opened; GRAPHRT_BACKEND_PATH may name its "
-                "directory; tried:",
-                name);
-        grt_text_release(&tried);
-    }
-    const grt_backend *backend = opened;
-    pthread_mutex_unlock(&lock);
-    return backend;
+    size_t n = 0;
+    while (isalnum((unsigned char)name[n]) || name[n] == '_')
+        n++;
+    return n > 0 && n <= 32 && !name[n];
+}
+
+const grt_backend *grt_backend_module(const char *name, bool *out_there)
+{
+    trace t = {0};
+    const grt_backend *found = is_plain(name) ? search(name, &t) : NULL;
+    if (!found)
+        grt_fail_lines(GRT_STATUS_DEVICE, grt_text_get(&t.places),
+                       "the module of device kind '%s' cannot be opened; GRAPHRT_BACKEND_PATH may name its "
+                       "directory; tried:",
+                       name);
+    *out_there = t.there;
+    grt_text_release(&t.places);
+    return found;
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""N small networks side by side in one graph, as a loop over them is exported: as one batch, and as they stand (`--disable-pass parallel`).
+"""N small networks side by side in one graph, as a loop over them is exported: as one batch, and as they stand (`--disable-pass batch_branches`).
 
 Claim: the batch is never slower, but for noise. Sides take turns, each in a fresh process; the figures are each side's best turn. On a GPU, plans are
 made for it (`--device cuda:0`), and runs are CUDA graphs on both sides.

@@ -11,13 +11,15 @@ endif
 docs/man/%.1: $(top_srcdir)/docs/man/%.1.scd
 	$(AM_V_GEN)$(MKDIR_P) docs/man && $(SCDOC) < $< > $@.tmp && mv $@.tmp $@
 # In the places that the links between them expect.
-nobase_dist_doc_DATA = README.md CHANGELOG.md CONTRIBUTING.md LICENSE SECURITY.md docs/guide.md docs/cuda.md docs/json.md docs/models.md
+nobase_dist_doc_DATA = README.md CHANGELOG.md CONTRIBUTING.md LICENSE SECURITY.md docs/guide.md docs/cuda.md docs/json.md docs/models.md docs/reports.schema.json
 # One line per file.
+nobase_dist_doc_DATA += docs/decisions/abi.md
 nobase_dist_doc_DATA += docs/decisions/choices.md
 nobase_dist_doc_DATA += docs/decisions/copies.md
 nobase_dist_doc_DATA += docs/decisions/cpu-math.md
 nobase_dist_doc_DATA += docs/decisions/cuda.md
 nobase_dist_doc_DATA += docs/decisions/dependencies.md
+nobase_dist_doc_DATA += docs/decisions/devices.md
 nobase_dist_doc_DATA += docs/decisions/failures.md
 nobase_dist_doc_DATA += docs/decisions/forged-plans.md
 nobase_dist_doc_DATA += docs/decisions/generated-kernels.md
@@ -25,6 +27,7 @@ nobase_dist_doc_DATA += docs/decisions/import.md
 nobase_dist_doc_DATA += docs/decisions/onednn.md
 nobase_dist_doc_DATA += docs/decisions/packing.md
 nobase_dist_doc_DATA += docs/decisions/passes.md
+nobase_dist_doc_DATA += docs/decisions/programs.md
 nobase_dist_doc_DATA += docs/decisions/rooms.md
 nobase_dist_doc_DATA += docs/decisions/sessions.md
 nobase_dist_doc_DATA += docs/decisions/shapes.md

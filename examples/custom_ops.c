@@ -20,7 +20,7 @@ static grt_status read_window(const grt_custom_node *node, window *out)
     out->step = 1; /* what it is where the node does not say */
     (void)node->host->get_int(node, "step", &out->step);
     if (!node->host->get_int(node, "size", &out->size) || out->size < 1 || out->step < 1)
-        return node->host->fail(node, GRT_STATUS_INVALID_MODEL, "size and step must be positive");
+        return node->host->fail_node(node, GRT_STATUS_INVALID_MODEL, "size and step must be positive");
     return GRT_OK;
 }
 
@@ -39,9 +39,9 @@ static grt_status infer(void *user, const grt_custom_node *node, const grt_custo
     if (in[0].rank < 0)
         return GRT_OK;
     if (in[0].rank != 2)
-        return host->fail(node, GRT_STATUS_INVALID_MODEL, "the input must have rows and columns");
+        return host->fail_node(node, GRT_STATUS_INVALID_MODEL, "the input must have rows and columns");
     if (host->dim_value(node, in[0].dims[1], &n) && n < w.size)
-        return host->fail(node, GRT_STATUS_INVALID_MODEL, "rows are shorter than a window");
+        return host->fail_node(node, GRT_STATUS_INVALID_MODEL, "rows are shorter than a window");
     const grt_custom_dim size = host->dim_constant(node, w.size), step = host->dim_constant(node, w.step),
                          one = host->dim_constant(node, 1);
     out[0].rank = 3;
@@ -58,7 +58,7 @@ static grt_status create(void *user, const grt_custom_node *node, void **out_sta
     (void)user;
     window *w = malloc(sizeof *w);
     if (!w)
-        return node->host->fail(node, GRT_STATUS_OUT_OF_MEMORY, "no memory for the attributes");
+        return node->host->fail_node(node, GRT_STATUS_OUT_OF_MEMORY, "no memory for the attributes");
     const grt_status status = read_window(node, w);
     if (status != GRT_OK)
         free(w);
@@ -90,8 +90,9 @@ const grt_custom_op *graphrt_custom_ops(size_t *out_n);
 
 GRT_API const grt_custom_op *graphrt_custom_ops(size_t *out_n)
 {
-    static const grt_custom_attribute attributes[] = {{"size", GRT_ATTRIBUTE_INT, true},
-                                                      {"step", GRT_ATTRIBUTE_INT, false}};
+    static const grt_custom_attribute attributes[] = {
+        {.name = "size", .kind = GRT_ATTRIBUTE_INT, .required = true},
+        {.name = "step", .kind = GRT_ATTRIBUTE_INT}};
     static const uint64_t floats[] = {1 << GRT_DTYPE_FLOAT};
     static const grt_custom_op ops[] = {{.struct_size = sizeof(grt_custom_op),
                                          .domain = "org.example",

@@ -64,7 +64,7 @@ static bool give_memory(grt_session *session, grt_tensor *tensor)
 
 static bool make_inputs(const grt_model *model, grt_session *session, grt_tensor inputs[INPUTS])
 {
-    grt_io_info info;
+    grt_io_info info = {.struct_size = sizeof info};
     if (!ok(grt_model_input(model, 0, &info), "input"))
         return false;
     if (grt_model_input_count(model) != 1 || info.dtype != GRT_DTYPE_FLOAT || info.rank < 0) {
@@ -162,7 +162,7 @@ int main(int argc, char **argv)
     grt_session *sessions[MOST_DEVICES] = {0};
     grt_pool *pool = NULL;
     grt_tensor inputs[INPUTS] = {0};
-    const grt_compile_options options = {.struct_size = sizeof options, .level = -1, .target = kind};
+    const grt_compile_options options = {.struct_size = sizeof options, .target = kind};
     bool fine = ok(grt_runtime_create(&runtime), "runtime") &&
                 ok(grt_model_open_with(runtime, argv[1], &options, &model), "model");
     const int n = fine ? open_sessions(model, kind, sessions) : 0;

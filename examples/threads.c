@@ -35,7 +35,7 @@ static bool ok(grt_status status, const char *what)
 /* An input of the model's type, unknown dims 1: a ramp in 0..1 for floats, zeros for all else. */
 static bool make_input(const grt_model *model, size_t index, grt_tensor *out)
 {
-    grt_io_info info;
+    grt_io_info info = {.struct_size = sizeof info};
     if (!ok(grt_model_input(model, index, &info), "input"))
         return false;
     *out = (grt_tensor){.dtype = info.dtype, .rank = info.rank};

@@ -4,26 +4,46 @@
 
 #include "graph/ir/infer.h"
 #include "graph/lower.h"
+#include "graph/passes/passes.h"
+#include "graph/passes/supported.h"
 #include "src/base/structs.h"
 #include "src/base/text.h"
 #include "src/plan/format.h"
 
 #include <string.h>
 
-enum { DEFAULT_LEVEL = 2, MAX_LEVEL = 2 };
-
-/* The caller's options, as far as its struct goes; the rest are defaults. */
-static grt_status read_options(const grt_compile_options *options, grt_compile_options *out)
+static grt_status check_elements(const grt_compile_options *options)
 {
-    *out = (grt_compile_options){.struct_size = sizeof *out, .level = -1};
-    GRT_TRY(grt_options_take(out, sizeof *out, options, "grt_compile_options"));
-    if (out->level < -1 || out->level > MAX_LEVEL)
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
-                        "the optimisation level is %d; it must be 0, 1 or 2, or -1 for the default",
-                        out->level);
-    if (out->level < 0)
-        out->level = DEFAULT_LEVEL;
+    for (size_t i = 0; options->devices && i < options->n_devices; i++)
+        GRT_TRY(grt_reserved_check(options->devices[i].reserved, sizeof options->devices[i].reserved,
+                                   "grt_device_description"));
+    for (size_t i = 0; options->shapes && i < options->n_shapes; i++)
+        GRT_TRY(grt_reserved_check(options->shapes[i].reserved, sizeof options->shapes[i].reserved,
+                                   "grt_input_shape"));
+    for (size_t i = 0; options->external_data && i < options->n_external_data; i++)
+        GRT_TRY(grt_reserved_check(options->external_data[i].reserved,
+                                   sizeof options->external_data[i].reserved, "grt_external_data"));
     return GRT_OK;
+}
+
+grt_status compile_options_take(grt_compile_options *out, const grt_compile_options *options)
+{
+    *out = (grt_compile_options){.struct_size = sizeof *out};
+    GRT_TRY(grt_options_take(out, sizeof *out, options, "grt_compile_options"));
+    if (out->optimization < GRT_OPTIMIZATION_DEFAULT || out->optimization > GRT_OPTIMIZATION_FULL)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
+                        "grt_compile_options.optimization is %d; the values are GRT_OPTIMIZATION_DEFAULT "
+                        "(%d) to GRT_OPTIMIZATION_FULL (%d)",
+                        (int)out->optimization, GRT_OPTIMIZATION_DEFAULT, GRT_OPTIMIZATION_FULL);
+    if (out->optimization == GRT_OPTIMIZATION_DEFAULT)
+        out->optimization = GRT_OPTIMIZATION_FULL;
+    return check_elements(out);
+}
+
+/* Level of passes: 0, 1 or 2. */
+static int32_t level_of(const grt_compile_options *options)
+{
+    return (int32_t)options->optimization - GRT_OPTIMIZATION_NONE;
 }
 
 void compile_source_take(compile_source *source, const grt_compile_options *options)
@@ -79,7 +99,7 @@ static grt_status start(ir_module *module, const grt_compile_options *options, c
     *out_context = (pass_context){.module = module,
                                   .target = target,
                                   .disabled = options->disable_passes,
-                                  .level = options->level,
+                                  .level = level_of(options),
                                   .progress = options->progress,
                                   .user = options->user};
     module->budget.cancel = compile_cancel(options);
@@ -89,33 +109,31 @@ static grt_status start(ir_module *module, const grt_compile_options *options, c
 grt_status grt_compile_plan(const compile_source *source, const grt_compile_options *options,
                             const grt_target *target, grt_plan **out_plan)
 {
-    grt_compile_options used;
-    GRT_TRY(read_options(options, &used));
-    GRT_TRY(report(&used, "import", 0));
+    GRT_TRY(report(options, "import", 0));
     ir_module *module = NULL;
     GRT_TRY(ir_import(source, &module));
     pass_context context;
-    grt_status status = start(module, &used, target, &context);
+    grt_status status = start(module, options, target, &context);
     if (status == GRT_OK)
-        status = optimise(&context, &used);
+        status = optimise(&context, options);
     if (status == GRT_OK)
         status = pass_check_supported(&context);
     if (status == GRT_OK)
-        status = report(&used, "lower", 0);
+        status = report(options, "lower", 0);
     if (status != GRT_OK) {
         ir_module_release(module);
         return status;
     }
     GRT_TRY(ir_lower(module, target, out_plan)); /* the module is its own now, whatever comes */
-    const bool narrowed = used.precision && strcmp(used.precision, "fp32") != 0;
-    const char *disabled = used.disable_passes ? used.disable_passes : "";
+    const bool narrowed = options->precision && strcmp(options->precision, "fp32") != 0;
+    const char *disabled = options->disable_passes ? options->disable_passes : "";
     const char *text =
-        grt_arena_printf((*out_plan)->arena, "level %d, target %s%s%s%s%s", used.level, target->name,
-                         narrowed ? ", precision " : "", narrowed ? used.precision : "",
+        grt_arena_printf((*out_plan)->arena, "level %d, target %s%s%s%s%s", level_of(options), target->name,
+                         narrowed ? ", precision " : "", narrowed ? options->precision : "",
                          *disabled ? ", without " : "", disabled);
     if (text)
         (*out_plan)->options = text;
-    (void)report(&used, "lower", 1); /* the next step asks again */
+    (void)report(options, "lower", 1); /* the next step asks again */
     return GRT_OK;
 }
 
@@ -142,8 +160,12 @@ static grt_status tell_unknown(ir_graph *graph, void *user)
             continue;
         grt_text op = {0};
         grt_text_add(&op, "%s%s%s", node->desc.domain, *node->desc.domain ? "::" : "", node->desc.op);
-        count(user, &(grt_finding){GRT_STATUS_UNSUPPORTED, node->desc.name, grt_text_get(&op), node->opset,
-                                   "this op is not known to this version of the library"});
+        count(user, &(grt_finding){.struct_size = sizeof(grt_finding),
+                                   .status = GRT_STATUS_UNSUPPORTED,
+                                   .node = node->desc.name,
+                                   .op = grt_text_get(&op),
+                                   .opset = node->opset,
+                                   .message = "this op is not known to this version of the library"});
         const bool failed = op.failed;
         grt_text_release(&op);
         if (failed)
@@ -161,7 +183,12 @@ static grt_status tell_failure(checking *c, ir_module *module, grt_status status
     grt_text message = {0};
     grt_text_add(&message, "%s", grt_last_error());
     const bool failed = message.failed;
-    count(c, &(grt_finding){status, "", "", module->opset, grt_text_get(&message)});
+    count(c, &(grt_finding){.struct_size = sizeof(grt_finding),
+                            .status = status,
+                            .node = "",
+                            .op = "",
+                            .opset = module->opset,
+                            .message = grt_text_get(&message)});
     grt_text_release(&message);
     return failed ? grt_fail_memory(0) : ir_graph_walk(module->main, tell_unknown, c);
 }
@@ -185,7 +212,7 @@ grt_status grt_compile_check(const compile_source *source, const grt_target *tar
     ir_module *module = NULL;
     grt_compile_options defaults;
     pass_context context;
-    GRT_TRY(read_options(NULL, &defaults));
+    GRT_TRY(compile_options_take(&defaults, NULL));
     GRT_TRY(ir_import_check(source, count, &c, &module));
     if (!module)
         return GRT_OK;

@@ -7,12 +7,15 @@
 #include "graph/passes/pass.h"
 #include "src/plan/plan.h"
 
-/* What the caller's options say of import. */
+/* The caller's options, as far as its struct goes, over the defaults; NULL: those. `optimization` is a level
+ * then, never DEFAULT. */
+grt_status compile_options_take(grt_compile_options *out, const grt_compile_options *options);
+/* What they say of import. */
 void compile_source_take(compile_source *source, const grt_compile_options *options);
-/* How a caller's options cancel. */
+/* How they cancel. */
 grt_cancel compile_cancel(const grt_compile_options *options);
 
-/* All of it: import, infer, passes, lower. options may be NULL. */
+/* All of it: import, infer, passes, lower. */
 grt_status grt_compile_plan(const compile_source *source, const grt_compile_options *options,
                             const grt_target *target, grt_plan **out_plan);
 

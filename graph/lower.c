@@ -3,9 +3,10 @@
  * their tables. */
 #include "graph/lower.h"
 #include "graph/ir/flops.h"
-#include "graph/ir/op.h"
+#include "graph/ir/ir.h"
 #include "graph/ir/view.h"
 #include "src/base/hash.h"
+#include "src/base/grow.h"
 
 #include <string.h>
 
@@ -65,23 +66,8 @@ static void add_id(lowering *low, entry **table, const void *key, int32_t index)
     low->failed = low->failed || !GRT_HASH_HAS(e);
 }
 
-/* Doubles an arena array when it is full. */
-static bool grow(lowering *low, void **array, int32_t n, int32_t *capacity, size_t size)
-{
-    if (n < *capacity)
-        return true;
-    int32_t wanted = *capacity ? *capacity * 2 : 16;
-    void *grown = grt_arena_calloc(low->arena, (size_t)wanted, size);
-    if (!grown) {
-        low->failed = true;
-        return false;
-    }
-    if (n)
-        memcpy(grown, *array, (size_t)n * size);
-    *array = grown;
-    *capacity = wanted;
-    return true;
-}
+#define GROW(low, list, n, capacity) \
+    (GRT_ARENA_GROW((low)->arena, list, n, capacity) || !((low)->failed = true))
 
 /* ---- dims ---- */
 
@@ -123,7 +109,7 @@ static int32_t add_weight(lowering *low, const grt_tensor *tensor)
     if (found)
         return found->index;
     int32_t index = low->plan->n_weights;
-    if (!grow(low, (void **)&low->weights, index, &low->weights_capacity, sizeof *low->weights))
+    if (!GROW(low, low->weights, index, low->weights_capacity))
         return 0;
     low->weights[index] = *tensor;
     low->plan->n_weights++;
@@ -133,7 +119,7 @@ static int32_t add_weight(lowering *low, const grt_tensor *tensor)
 
 static int32_t add_value(lowering *low, body_builder *body, const ir_value *value, grt_plan_value_role role)
 {
-    if (!grow(low, (void **)&body->values, body->n_values, &body->capacity, sizeof *body->values))
+    if (!GROW(low, body->values, body->n_values, body->capacity))
         return 0;
     const ir_type *type = &value->type;
     grt_plan_value v = {.name = value->name,
@@ -170,9 +156,8 @@ static int32_t add_value(lowering *low, body_builder *body, const ir_value *valu
 static void add_capture(lowering *low, body_builder *body, int32_t outer, int32_t inner)
 {
     int32_t capacity = body->captures_capacity;
-    if (!grow(low, (void **)&body->captures_outer, body->n_captures, &body->captures_capacity,
-              sizeof(int32_t)) ||
-        !grow(low, (void **)&body->captures_inner, body->n_captures, &capacity, sizeof(int32_t)))
+    if (!GROW(low, body->captures_outer, body->n_captures, body->captures_capacity) ||
+        !GROW(low, body->captures_inner, body->n_captures, capacity))
         return;
     body->captures_outer[body->n_captures] = outer;
     body->captures_inner[body->n_captures++] = inner;
@@ -203,13 +188,12 @@ static int32_t lower_graph(lowering *low, ir_graph *graph, body_builder *outer);
 
 static grt_step_kind step_kind(const ir_node *node)
 {
-    if (node->row && (node->row->flags & OP_CONTROL)) {
-        if (!strcmp(node->desc.op, "If"))
-            return GRT_STEP_IF;
-        if (!strcmp(node->desc.op, "Loop"))
-            return GRT_STEP_LOOP;
-        return strcmp(node->desc.op, "Scan") ? GRT_STEP_SEQUENCE_MAP : GRT_STEP_SCAN;
-    }
+    static const grt_step_kind kinds[N_OP_CONTROLS] = {[OP_IF] = GRT_STEP_IF,
+                                                       [OP_LOOP] = GRT_STEP_LOOP,
+                                                       [OP_SCAN] = GRT_STEP_SCAN,
+                                                       [OP_SEQUENCE_MAP] = GRT_STEP_SEQUENCE_MAP};
+    if (node->row && node->row->control)
+        return kinds[node->row->control];
     return ir_is_view(node) ? GRT_STEP_VIEW : GRT_STEP_KERNEL;
 }
 
@@ -280,7 +264,7 @@ static grt_plan_step lower_node(lowering *low, body_builder *body, ir_node *node
 static int32_t lower_graph(lowering *low, ir_graph *graph, body_builder *outer)
 {
     body_builder body = {.graph = graph, .outer = outer, .index = low->n_bodies};
-    if (!grow(low, (void **)&low->bodies, low->n_bodies, &low->bodies_capacity, sizeof *low->bodies))
+    if (!GROW(low, low->bodies, low->n_bodies, low->bodies_capacity))
         return 0;
     low->n_bodies++;
     int32_t *inputs = GRT_ARENA_ARRAY(low->arena, int32_t, graph->n_inputs + 1);

@@ -9,8 +9,8 @@ build=$1 out=$2
 top=$(cd "$(dirname "$0")/.." && pwd)
 rm -rf "$out"
 mkdir -p "$out/bin" "$out/libexec" "$out/lib/graphrt"
-# The later ones serve benchmarks and tests on such machines; floor is there with CUDA only, differential and device after make check.
-for path in graphc graphrun models/generate/grt-models bench/init_scaling/ready bench/init_scaling/floor tests/differential/differential tests/device/device; do
+# The later ones serve benchmarks and tests on such machines; floor is there with CUDA only, differential, device and interface after make check.
+for path in graphc graphrun models/generate/grt-models bench/init_scaling/ready bench/init_scaling/floor tests/differential/differential tests/device/device tests/interface/interface; do
     tool=$(basename "$path")
     [ -f "$build/$path" ] || continue
     cp "$build/$(dirname "$path")/.libs/$tool" "$out/libexec/$tool" 2>/dev/null || cp "$build/$path" "$out/libexec/$tool"
@@ -24,8 +24,9 @@ exec "$here/libexec/$(basename "$0")" "$@"
 WRAPPER
     chmod +x "$out/bin/$tool"
 done
-cp -L "$build/.libs/libgraphrt.so.0" "$out/lib/"
+cp -L "$build/.libs/libgraphrt.so.1" "$out/lib/"
 for module in "$build"/libgraphrt-*.so; do
+    case $module in *-mirror.so) continue ;; esac # of the tests here
     [ -f "$module" ] || continue
     cp "$module" "$out/lib/graphrt/"
     toolkit=$(sed -n 's/^CUDA_DIR = //p' "$build/Makefile") # parts of its runtime are linked in
@@ -39,7 +40,7 @@ done
 mkdir -p "$out/share/graphrt"
 cp -R "$build/share/graphrt/devices" "$out/share/graphrt/"
 # What every Linux has stays; the rest comes along.
-ldd "$build/.libs/graphrun" "$build/models/generate/grt-models" "$build/.libs/libgraphrt.so.0" |
+ldd "$build/.libs/graphrun" "$build/models/generate/grt-models" "$build/.libs/libgraphrt.so.1" |
     awk '$2 == "=>" && $3 ~ /^\// { print $3 }' | sort -u |
     grep -Ev '/(libc|libm|libdl|libpthread|librt|ld-linux[^/]*|libgraphrt)\.so' |
     while read -r library; do
@@ -48,7 +49,7 @@ ldd "$build/.libs/graphrun" "$build/models/generate/grt-models" "$build/.libs/li
     done
 cp "$top/LICENSE" "$out/share/doc/graphrt/"
 # For programs.
-ln -s libgraphrt.so.0 "$out/lib/libgraphrt.so"
+ln -s libgraphrt.so.1 "$out/lib/libgraphrt.so"
 mkdir -p "$out/include/graphrt" "$out/lib/pkgconfig"
 cp "$top/include/graphrt/graphrt.h" "$out/include/graphrt/"
 # shellcheck disable=SC2016 # pkg-config's own variable

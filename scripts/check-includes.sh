@@ -3,7 +3,9 @@
 # Checks by reading #include lines that the rooms depend on each other in one direction only: never upwards, and never in a
 # circle of files. docs/decisions/rooms.md says why.
 # usage: scripts/check-includes.sh [SOURCE-DIR]; the last line is "N passed, N failed, N skipped" (one per source file).
+#        scripts/check-includes.sh --rooms lists the rooms, lowest first.
 set -u
+[ "${1:-}" = --rooms ] && list=1 && shift
 cd "${1:-${srcdir:-$(dirname "$0")/..}}" || exit 1
 
 # The rooms, lowest first. A file belongs to the longest folder that is named here, and includes its own room's and lower
@@ -39,6 +41,7 @@ tools           jansson\.h                          graphrt/|tools/
 examples        -                                   graphrt/|examples/
 END
 }
+[ "${list:-}" ] && rooms | cut -d' ' -f1 && exit
 # The only files that meet a library whose calls must be guarded.
 oneDNN='^backends/cpu/dnnl'
 dnnl='^(oneapi/dnnl/|dnnl)'
@@ -84,7 +87,7 @@ upwards=$({ rooms; echo; echo "$all"; } | awk -v system_="$system" -v onednn="$o
 circles=$(echo "$all" | awk '{ gsub(/\.(c|h|cc|cu|cuh|inc|def)$/, "", $1); gsub(/\.(c|h|cc|cu|cuh|inc|def)$/, "", $2); if ($1 != $2) print }' |
     tsort 2>&1 >/dev/null | grep -v 'input contains a loop' | sed 's/^tsort: //; s/$/ is in a circle of includes/')
 
-[ "${CHECK_CIRCLES:-}" = 1 ] || circles=
+
 bad=$(printf '%s\n%s\n' "$upwards" "$circles" | grep .)
 total=$(files | wc -l)
 failed=$(echo "$bad" | awk 'NF { print $1 }' | sort -u | wc -l)

@@ -56,7 +56,7 @@ fi
 step "configuring $build/" configure_build || exit 1
 if [ "$list" = thread ]; then
     step "generating sources" make -C "$build" generated || exit 1
-    step "building" make -C "$build" -j"$(nproc)" examples/threads graphrun tests/soak/soak || exit 1
+    step "building" make -C "$build" -j"$(nproc)" examples/threads graphrun libgraphrt-mirror.so tests/soak/soak || exit 1
     step "building the unit tests" make -C "$build" -j"$(nproc)" tests/unit/unit || exit 1
     step "four threads on one session" run_threads "$build/examples/threads" models/digits/digits.onnx 4 20 || exit 1
     step "sessions on eight devices" on_devices || exit 1

@@ -1,17 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
+# A device that tests have instead of a GPU: in programs that register it, and a module for those that do not. Never installed.
+mirror_files =
+mirror_files += tests/mirror/mirror.h tests/mirror/mirror.c
+mirror_files += tests/mirror/kernel.h tests/mirror/kernel.c
+mirror_files += tests/mirror/graph.h tests/mirror/graph.c
+mirror_files += tests/mirror/stream.h tests/mirror/stream.c
+mirror_objects = $(patsubst %,mirror-objects/%.o,$(filter %.c,$(mirror_files)))
+noinst_DATA += libgraphrt-mirror.so
+mirror-objects/%.c.o: $(top_srcdir)/%.c
+	@$(MKDIR_P) $(@D)
+	$(AM_V_CC)$(CC) $(DEFS) $(AM_CPPFLAGS) $(CPPFLAGS) $(AM_CFLAGS) $(CFLAGS) -fPIC -MD -MP -MF $@.d -c $< -o $@
+libgraphrt-mirror.so: $(mirror_objects) libgraphrt.la
+	$(AM_V_CCLD)$(CC) -shared -o $@ $(mirror_objects) $(AM_CFLAGS) $(CFLAGS) -L.libs -lgraphrt -lpthread $(AM_LDFLAGS) $(LDFLAGS)
+CLEANFILES += libgraphrt-mirror.so
+-include $(mirror_objects:=.d)
 # Unit tests: one file per noun, each with `Suite *suite_<file>(void)`; add the file to unit_SOURCES, nothing else.
 # Check runs every test in a process of its own, with a time limit.
 check_PROGRAMS += tests/unit/unit
 TESTS += tests/unit/unit
 unit_SOURCES =
 unit_SOURCES += tests/unit/test_algo_cache.c
-unit_SOURCES += tests/unit/test_algo_overlay.c
+unit_SOURCES += tests/unit/test_plan_store.c
+unit_SOURCES += tests/unit/test_abi.c
 unit_SOURCES += tests/unit/test_api.c
+unit_SOURCES += tests/unit/test_backend.c
 unit_SOURCES += tests/unit/test_bad_models.c
 unit_SOURCES += tests/unit/test_binding.c
 unit_SOURCES += tests/unit/test_budget.c
 unit_SOURCES += tests/unit/test_cores.c
 unit_SOURCES += tests/unit/test_custom.c
+unit_SOURCES += tests/unit/test_crowd.c
 unit_SOURCES += tests/unit/test_dim.c
 unit_SOURCES += tests/unit/test_check.c
 unit_SOURCES += tests/unit/test_einsum.c
@@ -21,6 +39,7 @@ unit_SOURCES += tests/unit/test_frame.c
 unit_SOURCES += tests/unit/test_dnn_profile.c tests/unit/test_cuda_files.c
 unit_SOURCES += tests/unit/test_in_flight.c
 unit_SOURCES += tests/unit/test_sessions.c tests/unit/test_pool.c
+unit_SOURCES += tests/unit/test_traits.c
 unit_SOURCES += tests/unit/test_tune.c
 unit_SOURCES += tests/unit/test_upload.c
 unit_SOURCES += tests/unit/test_import.c
@@ -36,7 +55,7 @@ unit_SOURCES += tests/unit/test_metadata.c
 unit_SOURCES += tests/unit/test_verify.c
 unit_SOURCES += tests/unit/test_plan.c
 unit_SOURCES += tests/unit/test_printable.c tests/unit/test_signature.c
-unit_SOURCES += tests/unit/test_plan_tuning.c
+unit_SOURCES += tests/unit/test_plan_choices.c
 unit_SOURCES += tests/unit/test_move.c
 unit_SOURCES += tests/unit/test_movement.c
 unit_SOURCES += tests/unit/test_shape_rules.c
@@ -44,24 +63,28 @@ unit_SOURCES += tests/unit/test_infer_bodies.c
 unit_SOURCES += tests/unit/test_pass_affine.c
 unit_SOURCES += tests/unit/test_pass_all.c
 unit_SOURCES += tests/unit/test_pass_attention.c
-unit_SOURCES += tests/unit/test_pass_causal.c
+unit_SOURCES += tests/unit/test_pass_batch_branches.c
+unit_SOURCES += tests/unit/test_pass_causal_mask.c
 unit_SOURCES += tests/unit/test_pass_cse.c
 unit_SOURCES += tests/unit/test_pass_dce.c
+unit_SOURCES += tests/unit/test_pass_drop_shape_inputs.c
 unit_SOURCES += tests/unit/test_pass_epilogue.c
 unit_SOURCES += tests/unit/test_pass_fold.c
+unit_SOURCES += tests/unit/test_pass_fold_if.c
 unit_SOURCES += tests/unit/test_pass_layout.c
-unit_SOURCES += tests/unit/test_pass_parallel.c
+unit_SOURCES += tests/unit/test_pass_legalise.c
+unit_SOURCES += tests/unit/test_pass_merge_products.c
+unit_SOURCES += tests/unit/test_pass_merge_projections.c
 unit_SOURCES += tests/unit/test_pass_pointwise.c
 unit_SOURCES += tests/unit/test_pass_precision.c
-unit_SOURCES += tests/unit/test_pass_projections.c
 unit_SOURCES += tests/unit/test_pass_recognise.c
 unit_SOURCES += tests/unit/test_pass_rotary.c
-unit_SOURCES += tests/unit/test_pass_siblings.c
 unit_SOURCES += tests/unit/test_pass_simplify.c
-unit_SOURCES += tests/unit/test_pass_sizes.c
+unit_SOURCES += tests/unit/test_pass_symbolic_sizes.c
 unit_SOURCES += tests/unit/test_attention.c
 unit_SOURCES += tests/unit/test_loss.c
 unit_SOURCES += tests/unit/test_regex.c
+unit_SOURCES += tests/unit/test_replay.c
 unit_SOURCES += tests/unit/test_sequence.c
 unit_SOURCES += tests/unit/test_signal.c
 unit_SOURCES += tests/unit/test_string.c
@@ -84,8 +107,12 @@ unit_SHARED += tests/unit/ir_text.h tests/unit/ir_text.c
 unit_SHARED += tests/unit/op_runner.c tests/unit/op_runner.h
 unit_SHARED += tests/unit/bounded.c tests/unit/bounded.h
 unit_SHARED += tests/unit/files.c tests/unit/files.h
+unit_SHARED += tests/unit/runtime.c tests/unit/runtime.h
+unit_SHARED += tests/unit/suite.c tests/unit/suite.h
 unit_SHARED += tests/unit/onnx_model.c tests/unit/onnx_model.h
 unit_SHARED += tests/unit/plan_sample.c tests/unit/plan_sample.h
+unit_SHARED += tests/unit/tables.c tests/unit/tables.h
+unit_SHARED += $(mirror_files)
 tests_unit_unit_SOURCES = tests/unit/main.c $(unit_SOURCES) $(unit_SHARED)
 tests_unit_unit_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
 # main.c declares the suites from the list of files; there is no header to repeat them.
@@ -121,6 +148,12 @@ tests_device_device_SOURCES += tests/differential/model.c tests/differential/mod
 tests_device_device_CPPFLAGS = -I$(top_srcdir) -I$(top_srcdir)/include -isystem $(CUDA_DIR)/include
 tests_device_device_LDADD = libgraphrt.la -L$(CUDA_DIR)/lib64 -lcudart_static -ldl -lrt -lpthread
 endif
+# What every device must do: over all that are here, part of device.sh for one; from a bundle: bin/interface --device cuda:0
+check_PROGRAMS += tests/interface/interface
+TESTS += tests/interface/interface
+tests_interface_interface_SOURCES = tests/interface/main.c tests/interface/interface.h tests/interface/tests.def
+tests_interface_interface_SOURCES += tests/interface/memory.c tests/interface/copies.c tests/interface/order.c
+tests_interface_interface_LDADD = libgraphrt.la -lpthread -lm
 # Random nodes on a device beside the CPU; on the mirror here, on a GPU from a bundle: bin/differential --device cuda
 check_PROGRAMS += tests/differential/differential
 TESTS += tests/differential/differential
@@ -142,8 +175,11 @@ tests_differential_differential_CPPFLAGS = -I$(top_srcdir) -I$(top_srcdir)/inclu
 tests_differential_differential_LDADD = libgraphrt.la -lm
 # Scripts: the last line of each is its totals. CC, CXX and SANITIZE are for those that compile the program in README.md.
 AM_TESTS_ENVIRONMENT = CC='$(CC)'; export CC; CXX='$(CXX)'; export CXX; SANITIZE='$(SANITIZE)'; export SANITIZE; GRAPHRT_ALGO_CACHE=off; export GRAPHRT_ALGO_CACHE;
-dist_check_SCRIPTS += tests/scripts/includes.sh tests/scripts/examples.sh tests/scripts/readme.sh tests/scripts/fuzz.sh
+dist_check_SCRIPTS += tests/scripts/includes.sh tests/scripts/calls.sh tests/scripts/examples.sh tests/scripts/readme.sh tests/scripts/fuzz.sh
 TESTS += tests/scripts/includes.sh
+TESTS += tests/scripts/calls.sh
+dist_check_SCRIPTS += tests/scripts/op_files.sh
+TESTS += tests/scripts/op_files.sh
 TESTS += tests/scripts/examples.sh
 TESTS += tests/scripts/readme.sh
 TESTS += tests/scripts/fuzz.sh
@@ -151,6 +187,9 @@ TESTS += tests/scripts/fuzz.sh
 check_PROGRAMS += tests/scripts/json_has
 tests_scripts_json_has_SOURCES = tests/scripts/json_has.c
 tests_scripts_json_has_LDADD = $(JANSSON_LIBS)
+check_PROGRAMS += tests/scripts/json_valid
+tests_scripts_json_valid_SOURCES = tests/scripts/json_valid.c
+tests_scripts_json_valid_LDADD = $(JANSSON_LIBS)
 dist_check_SCRIPTS += tests/scripts/tools.sh
 dist_check_SCRIPTS += tests/scripts/bad_input.sh tests/scripts/bounds.sh
 dist_check_SCRIPTS += tests/scripts/drivers.sh tests/scripts/starve.sh

@@ -32,17 +32,17 @@ typedef struct bench {
 
 enum { MAX_RUNS = 1000000, HOST_RUNS = 20, DEVICE_RUNS = 50, PROFILE_RUNS = 11 };
 
-static bool take_input(void *request, const char *value)
+static bool take_bench_input(void *request, const char *value)
 {
     return inputs_add_source(&((bench *)request)->inputs, value);
 }
 
-static bool take_shape(void *request, const char *value)
+static bool take_bench_shape(void *request, const char *value)
 {
     return inputs_add_shape(&((bench *)request)->inputs, value);
 }
 
-static bool take_model(void *request, const char *value)
+static bool take_bench_model(void *request, const char *value)
 {
     bench *b = request;
     b->models[b->n] = value;
@@ -50,7 +50,8 @@ static bool take_model(void *request, const char *value)
 }
 
 const tool_option bench_options[] = {
-    OPTION_TEXT(bench, device, "--device", "DEVICE", "cpu, null, cuda:0, ... (default: cpu)"),
+    OPTION_TEXT(bench, device, "--device", "DEVICE",
+                "KIND or KIND:NUMBER, as graphc devices lists them (default: cpu)"),
     OPTION_TEXT(bench, fallback, "--fallback", "cpu",
                 "run ops that the device has no kernel for on the CPU; otherwise they are an error"),
     OPTION_INT(bench, threads, 0, 1024, "--threads", "N",
@@ -60,8 +61,8 @@ const tool_option bench_options[] = {
     OPTION_INT(bench, repeat, 1, MAX_RUNS, "--repeat", "N",
                "measured runs (default: as many as fit in --seconds, at least 10)"),
     OPTION_NUMBER(bench, seconds, 0, "--seconds", "S", "time to measure for (default: 3)"),
-    OPTION_TAKE(take_input, "--input", "NAME=SOURCE", "as in graphrun MODEL; for all models given"),
-    OPTION_TAKE(take_shape, "--shape", "NAME=2x3x224", "as in graphrun MODEL; for all models given"),
+    OPTION_TAKE(take_bench_input, "--input", "NAME=SOURCE", "as in graphrun MODEL; for all models given"),
+    OPTION_TAKE(take_bench_shape, "--shape", "NAME=2x3x224", "as in graphrun MODEL; for all models given"),
     OPTION_INT(bench, seed, INT64_MIN, INT64_MAX, "--seed", "N", "of random inputs (default: 0)"),
     OPTION_INT(bench, profile, 1, 100000, "--profile", "N",
                "report the N steps that take longest, and the time of each kind of op"),
@@ -75,7 +76,7 @@ const tool_option bench_options[] = {
 };
 
 /* Runs until `repeat` or the time is over; returns their number, 0 on failure. */
-static size_t measure(const bench *b, grt_context *context, double **out_ms)
+static size_t measure_latencies(const bench *b, grt_context *context, double **out_ms)
 {
     size_t n = 0, capacity = 0;
     double begin = now_ms(), end = begin + b->seconds * 1e3, now = begin;
@@ -172,7 +173,7 @@ static void add_to_op(json_t *ops, const profiled *step)
     json_object_set_new(ops, step->op, object);
 }
 
-static json_t *profile(grt_context *context, const grt_model *model, int64_t most)
+static json_t *profile_json(grt_context *context, const grt_model *model, int64_t most)
 {
     grt_model_info info = {.struct_size = sizeof info};
     if (grt_model_get_info(model, &info) != GRT_OK)
@@ -223,7 +224,7 @@ static json_t *bench_report(const bench *b, const char *model, const loaded *l, 
     json_object_set_new(r, "device_ms", json_real(device_time(l->context)));
     json_object_set_new(r, "host_us", json_real(host_time(l->context)));
     if (b->profile)
-        json_object_set_new(r, "profile", profile(l->context, l->model, b->profile));
+        json_object_set_new(r, "profile", profile_json(l->context, l->model, b->profile));
     json_object_set_new(r, "peak_rss_bytes", json_integer((json_int_t)peak * 1024));
     return r;
 }
@@ -271,7 +272,7 @@ static int bench_one(void *user, size_t index, int fd)
     if (values && sources &&
         inputs_bind(l.model, l.context, &b->inputs, (uint64_t)b->seed, values, sources)) {
         if (warm_up(b, l.context, &first_ms))
-            runs = measure(b, l.context, &ms);
+            runs = measure_latencies(b, l.context, &ms);
         if (!runs)
             tool_fail();
     }
@@ -289,7 +290,7 @@ static int bench_one(void *user, size_t index, int fd)
     return code;
 }
 
-static double number(const json_t *object, const char *key)
+static double number_member(const json_t *object, const char *key)
 {
     return json_number_value(json_object_get(object, key));
 }
@@ -301,43 +302,45 @@ static void print_profile(const json_t *r)
     size_t i;
     json_object_foreach(json_object_get(found, "ops"), op, entry)
     {
-        tool_print("  %-26s %5.0f steps %10.4f ms\n", op, number(entry, "steps"), number(entry, "ms"));
+        tool_print("  %-26s %5.0f steps %10.4f ms\n", op, number_member(entry, "steps"),
+                   number_member(entry, "ms"));
     }
     json_array_foreach(json_object_get(found, "steps"), i, entry)
     {
-        tool_print("    %10.4f ms  %s  %s\n", number(entry, "ms"),
+        tool_print("    %10.4f ms  %s  %s\n", number_member(entry, "ms"),
                    json_string_value(json_object_get(entry, "op")),
                    json_string_value(json_object_get(entry, "name")));
     }
 }
 
-static void print_report(const json_t *r)
+static void print_bench_report(const json_t *r)
 {
     const json_t *latency = json_object_get(r, "latency_ms"), *load = json_object_get(r, "load_ms"), *phase;
     const char *name;
     char memory[FIGURE_SIZE];
     tool_print("%s on %s, %.0f threads\n", json_string_value(json_object_get(r, "model")),
-               json_string_value(json_object_get(r, "device")), number(r, "threads"));
+               json_string_value(json_object_get(r, "device")), number_member(r, "threads"));
     tool_print("  latency     min %.3f  p50 %.3f  p90 %.3f  p95 %.3f  p99 %.3f  p99.9 %.3f  max %.3f ms\n",
-               number(latency, "min"), number(latency, "p50"), number(latency, "p90"), number(latency, "p95"),
-               number(latency, "p99"), number(latency, "p99_9"), number(latency, "max"));
+               number_member(latency, "min"), number_member(latency, "p50"), number_member(latency, "p90"),
+               number_member(latency, "p95"), number_member(latency, "p99"), number_member(latency, "p99_9"),
+               number_member(latency, "max"));
     tool_print("              mean %.3f, standard deviation %.3f ms (%.0f runs after %.0f to warm up)\n",
-               number(latency, "mean"), number(latency, "standard_deviation"), number(r, "runs"),
-               number(r, "warmup"));
-    tool_print("  throughput  %.2f runs/s\n", number(r, "throughput_per_s"));
-    tool_print("  load        %.2f ms:", number(load, "total"));
+               number_member(latency, "mean"), number_member(latency, "standard_deviation"),
+               number_member(r, "runs"), number_member(r, "warmup"));
+    tool_print("  throughput  %.2f runs/s\n", number_member(r, "throughput_per_s"));
+    tool_print("  load        %.2f ms:", number_member(load, "total"));
     json_object_foreach((json_t *)load, name, phase) if (strcmp(name, "total") != 0)
         tool_print(" %s %.2f,", name, json_number_value(phase));
-    tool_print(" first run %.3f ms\n", number(r, "first_run_ms"));
-    tool_print("  host        %.1f us a run outside kernels\n", number(r, "host_us"));
-    if (number(r, "device_ms") > 0)
-        tool_print("  device      %.4f ms a run without copies in and out\n", number(r, "device_ms"));
+    tool_print(" first run %.3f ms\n", number_member(r, "first_run_ms"));
+    tool_print("  host        %.1f us a run outside kernels\n", number_member(r, "host_us"));
+    if (number_member(r, "device_ms") > 0)
+        tool_print("  device      %.4f ms a run without copies in and out\n", number_member(r, "device_ms"));
     const json_t *pool = json_object_get(r, "pool");
     if (pool)
         tool_print("  pool        %.2f runs/s, %.0f contexts, copies included%s\n",
-                   number(pool, "throughput_per_s"), number(pool, "contexts"),
+                   number_member(pool, "throughput_per_s"), number_member(pool, "contexts"),
                    json_is_true(json_object_get(pool, "pinned")) ? ", from and to page-locked memory" : "");
-    tool_print("  memory      %s at its peak\n", figure_bytes(number(r, "peak_rss_bytes"), memory));
+    tool_print("  memory      %s at its peak\n", figure_bytes(number_member(r, "peak_rss_bytes"), memory));
     print_profile(r);
 }
 
@@ -352,7 +355,7 @@ static bool bench_done(void *user, size_t index, const worker_result *result)
     } else if (b->json) {
         json_array_append_new(b->reports, report);
     } else {
-        print_report(report);
+        print_bench_report(report);
         json_decref(report);
     }
     return true;
@@ -373,7 +376,7 @@ int bench_command(const tool_command *command, int argc, char **argv)
                .models = calloc((size_t)argc + 1, sizeof(char *)),
                .reports = json_array()};
     int code = EXIT_BAD;
-    if (b.models && b.reports && options_parse(command, argc, argv, &b, take_model, &code) &&
+    if (b.models && b.reports && options_parse(command, argc, argv, &b, take_bench_model, &code) &&
         option_given(command, b.n ? b.models[0] : NULL) && trust_read(b.trust_option, &b.trust) &&
         is_pool_possible(&b)) {
         enum { A_DAY = 86400 };

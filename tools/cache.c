@@ -19,13 +19,13 @@ typedef struct request {
     input_specs shapes;
 } request;
 
-static bool take_shape(void *user, const char *value)
+static bool take_cache_shape(void *user, const char *value)
 {
     return inputs_add_shape(&((request *)user)->shapes, value);
 }
 
 /* The action, and what it acts on. */
-static bool take_word(void *user, const char *value)
+static bool take_cache_word(void *user, const char *value)
 {
     request *r = user;
     if (r->action && r->argument)
@@ -43,10 +43,10 @@ const tool_option cache_options[] = {
     OPTION_NUMBER(request, days, 0, "--older-than", "DAYS", "prune: only rows that were made longer ago"),
     OPTION_FLAG(request, all, "--all", "prune: all rows"),
     OPTION_TEXT(request, device, "--device", "DEVICE",
-                "why: the device that the model runs on, cuda:0, ... (default: cpu)"),
+                "why: the device that the model runs on (default: cpu)"),
     OPTION_TEXT(request, fallback, "--fallback", "cpu",
                 "why: run ops that the device has no kernel for on the CPU"),
-    OPTION_TAKE(take_shape, "--shape", "NAME=2x3x224", "why: shape of input NAME; may be repeated"),
+    OPTION_TAKE(take_cache_shape, "--shape", "NAME=2x3x224", "why: shape of input NAME; may be repeated"),
     OPTION_CUSTOM_OPS,
     OPTION_FLAG(request, json, "--json", "ls, why: report as JSON on standard output"),
     OPTION_TABLE_END,
@@ -60,7 +60,7 @@ typedef struct listing {
     size_t n;
 } listing;
 
-static void when(int64_t seconds, char out[32])
+static void format_date(int64_t seconds, char out[32])
 {
     time_t t = (time_t)seconds;
     struct tm tm;
@@ -75,7 +75,7 @@ static void list_row(void *user, const grt_cache_row *row)
     if (l->r->matching && !strstr(row->key, l->r->matching))
         return;
     l->n++;
-    when(row->made, made);
+    format_date(row->made, made);
     if (!l->array) {
         char cost[32] = "-";
         if (row->cost_ms > 0)
@@ -93,7 +93,7 @@ static void list_row(void *user, const grt_cache_row *row)
     json_array_append_new(l->array, object);
 }
 
-static int list(const request *r)
+static int list_rows(const request *r)
 {
     char path[4096] = "";
     listing l = {.r = r, .array = r->json ? json_array() : NULL};
@@ -135,7 +135,7 @@ static bool has_part(const char *key, const char *part, size_t size)
 }
 
 /* The parts of `key` that `other` lacks: "x=float32[8]; sm=90" */
-static void difference(const char *key, const char *other, char *out, size_t size)
+static void key_difference(const char *key, const char *other, char *out, size_t size)
 {
     size_t at = 0;
     out[0] = '\0';
@@ -153,8 +153,8 @@ static void explain_lookup(void *user, const grt_cache_lookup *lookup)
     char here[1024] = "", there[1024] = "";
     *(lookup->hit ? &e->hits : &e->misses) += 1;
     if (lookup->nearest) {
-        difference(lookup->key, lookup->nearest, here, sizeof here);
-        difference(lookup->nearest, lookup->key, there, sizeof there);
+        key_difference(lookup->key, lookup->nearest, here, sizeof here);
+        key_difference(lookup->nearest, lookup->key, there, sizeof there);
     }
     if (!e->array) {
         tool_print("%s  %s\n", lookup->from_plan ? "plan" : lookup->hit ? "hit " : "miss", lookup->key);
@@ -190,7 +190,7 @@ static bool run_once(loaded *l, const request *r)
     return ok;
 }
 
-static int why(const request *r)
+static int explain_lookups(const request *r)
 {
     loaded l = {0};
     explanation e = {.array = r->json ? json_array() : NULL};
@@ -224,7 +224,7 @@ static int why(const request *r)
 
 /* ---- the others ---- */
 
-static int prune(const request *r)
+static int prune_cache(const request *r)
 {
     size_t removed;
     if (!r->all && !r->matching && r->days <= 0) {
@@ -237,7 +237,7 @@ static int prune(const request *r)
     return EXIT_GOOD;
 }
 
-static int copy(const request *r, bool export)
+static int copy_cache(const request *r, bool export)
 {
     size_t n;
     if (export && !option_is_file("cache export", r->argument))
@@ -248,7 +248,7 @@ static int copy(const request *r, bool export)
     return EXIT_GOOD;
 }
 
-static int act(request *r)
+static int act_on_cache(request *r)
 {
     static const struct {
         const char *name, *argument;
@@ -270,13 +270,13 @@ static int act(request *r)
     }
     switch (a) {
     case 0:
-        return list(r);
+        return list_rows(r);
     case 1:
-        return piped_take(&r->argument) ? why(r) : EXIT_BAD;
+        return piped_take(&r->argument) ? explain_lookups(r) : EXIT_BAD;
     case 2:
-        return prune(r);
+        return prune_cache(r);
     default:
-        return copy(r, a == 3);
+        return copy_cache(r, a == 3);
     }
 }
 
@@ -284,8 +284,8 @@ int cache_command(const tool_command *command, int argc, char **argv)
 {
     request r = {0};
     int code;
-    if (options_parse(command, argc, argv, &r, take_word, &code))
-        code = act(&r);
+    if (options_parse(command, argc, argv, &r, take_cache_word, &code))
+        code = act_on_cache(&r);
     inputs_release(&r.shapes);
     return code;
 }

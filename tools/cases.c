@@ -12,13 +12,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static bool is_file(const char *path)
+static bool is_regular_file(const char *path)
 {
     struct stat st;
     return stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
-static char *join(const char *directory, const char *name)
+static char *join_path(const char *directory, const char *name)
 {
     char *path;
     return asprintf(&path, "%s/%s", directory, name) < 0 ? NULL : path;
@@ -36,7 +36,7 @@ static char *base_name(const char *path)
     return strndup(path + begin, n - begin);
 }
 
-static test_case *append(test_cases *cases)
+static test_case *append_case(test_cases *cases)
 {
     test_case *grown = realloc(cases->items, (cases->n + 1) * sizeof *grown);
     if (!grown)
@@ -61,7 +61,7 @@ static void find_light(test_case *c, const char *url)
 
 static void read_data_json(test_case *c, tolerance given)
 {
-    char *path = join(c->directory, "data.json");
+    char *path = join_path(c->directory, "data.json");
     json_t *data = path ? json_load_file(path, 0, NULL) : NULL, *number;
     if (given.rtol < 0 && json_is_number(number = json_object_get(data, "rtol")))
         c->tolerance.rtol = json_number_value(number);
@@ -76,21 +76,21 @@ static void read_data_json(test_case *c, tolerance given)
 
 static bool add_case(test_cases *cases, const char *directory, const char *model, tolerance given)
 {
-    test_case *c = append(cases);
+    test_case *c = append_case(cases);
     if (!c) {
         tool_error("out of memory");
         return false;
     }
     c->name = base_name(directory);
     c->directory = strdup(directory);
-    c->model = model ? strdup(model) : join(directory, "model.onnx");
+    c->model = model ? strdup(model) : join_path(directory, "model.onnx");
     c->tolerance =
         (tolerance){.rtol = given.rtol < 0 ? 1e-3 : given.rtol, .atol = given.atol < 0 ? 1e-7 : given.atol};
     if (!c->name || !c->directory || !c->model) {
         tool_error("out of memory");
         return false;
     }
-    if (!model && !is_file(c->model)) {
+    if (!model && !is_regular_file(c->model)) {
         free(c->model);
         c->model = NULL;
     }
@@ -101,8 +101,8 @@ static bool add_case(test_cases *cases, const char *directory, const char *model
 /* Has it what a case has? */
 static bool is_case(const char *directory)
 {
-    char *model = join(directory, "model.onnx"), *data = join(directory, "data.json");
-    bool found = model && data && (is_file(model) || is_file(data));
+    char *model = join_path(directory, "model.onnx"), *data = join_path(directory, "data.json");
+    bool found = model && data && (is_regular_file(model) || is_regular_file(data));
     free(model);
     free(data);
     return found;
@@ -121,7 +121,7 @@ bool cases_add(test_cases *cases, const char *directory, const char *model, tole
     size_t before = cases->n;
     bool ok = true;
     for (int i = 0; i < n; i++) {
-        char *inner = ok && entries[i]->d_name[0] != '.' ? join(directory, entries[i]->d_name) : NULL;
+        char *inner = ok && entries[i]->d_name[0] != '.' ? join_path(directory, entries[i]->d_name) : NULL;
         if (inner && is_case(inner))
             ok = add_case(cases, inner, NULL, given);
         free(inner);
@@ -148,7 +148,7 @@ void cases_release(test_cases *cases)
 }
 
 /* Trim blanks at both ends, in place. */
-static char *trim(char *text)
+static char *trim_blanks(char *text)
 {
     text += strspn(text, " \t\r\n");
     size_t n = strlen(text);
@@ -162,7 +162,7 @@ static bool add_expectation(expectations *list, char *line, const char *path, in
     char *colon = strchr(line, ':');
     if (colon)
         *colon = 0;
-    char *name = trim(line), *reason = colon ? trim(colon + 1) : NULL;
+    char *name = trim_blanks(line), *reason = colon ? trim_blanks(colon + 1) : NULL;
     if (!*name || !reason || !*reason) {
         tool_error("%s:%d: expected 'name: reason'", path, number);
         return false;
@@ -186,7 +186,7 @@ bool expectations_read(expectations *list, const char *path)
     size_t capacity = 0;
     bool ok = true;
     for (int number = 1; ok && getline(&line, &capacity, f) >= 0; number++) {
-        char *text = trim(line);
+        char *text = trim_blanks(line);
         if (*text && *text != '#')
             ok = add_expectation(list, text, path, number);
     }

@@ -37,7 +37,7 @@ typedef struct check {
     verdicts verdicts;
 } check;
 
-static bool take_plan(void *request, const char *value)
+static bool take_plan_target(void *request, const char *value)
 {
     return targets_add(&((check *)request)->targets, "--plan", value);
 }
@@ -50,7 +50,8 @@ static bool take_directory(void *request, const char *value)
 }
 
 const tool_option check_options[] = {
-    OPTION_TEXT(check, device, "--device", "DEVICE", "cpu, null, cuda:0, ... (default: cpu)"),
+    OPTION_TEXT(check, device, "--device", "DEVICE",
+                "KIND or KIND:NUMBER, as graphc devices lists them (default: cpu)"),
     OPTION_TEXT(check, fallback, "--fallback", "cpu",
                 "run ops that the device has no kernel for on the CPU; otherwise they are an error"),
     OPTION_INT(check, jobs, 1, 256, "--jobs", "N",
@@ -68,8 +69,8 @@ const tool_option check_options[] = {
                "CPU threads of one operator (default: 1 if several cases run at a time)"),
     OPTION_NUMBER(check, timeout, 0.001, "--timeout", "SECONDS",
                   "a case that takes longer has failed (default: 120)"),
-    OPTION_TAKE(take_plan, "--plan", "KIND|GPU",
-                "write each model's plan for this kind of device (cpu, cuda) or GPU (see graphc optimize\n"
+    OPTION_TAKE(take_plan_target, "--plan", "KIND|GPU",
+                "write each model's plan for this kind of device or GPU (see graphc optimize\n"
                 "--target) to a file, and run that; may be repeated"),
     OPTION_TEXT(check, precision, "--precision", "P",
                 "compile each model so (tf32, fp16, bf16; see graphc optimize), and allow what that costs"),
@@ -83,7 +84,7 @@ const tool_option check_options[] = {
 /* ---- one case, in its own process
  * ---------------------------------------------------------------------------------- */
 
-static bool is_file(const char *path)
+static bool is_model_file(const char *path)
 {
     struct stat st;
     return stat(path, &st) == 0 && S_ISREG(st.st_mode);
@@ -102,16 +103,16 @@ static bool only_required(const test_case *c, int set, const grt_model *model)
     size_t required = 0, n = grt_model_input_count(model), files = 0;
     char path[4096];
     for (size_t i = 0; i < n; i++) {
-        grt_io_info info;
+        grt_io_info info = {.struct_size = sizeof info};
         if (grt_model_input(model, i, &info) == GRT_OK && !info.has_default)
             required++;
-        if (is_file(data_path(c, set, "input", i, path, sizeof path)))
+        if (is_model_file(data_path(c, set, "input", i, path, sizeof path)))
             files = i + 1;
     }
     return files <= required;
 }
 
-static bool say(char *why, size_t size, const char *what, const char *name)
+static bool say_why(char *why, size_t size, const char *what, const char *name)
 {
     snprintf(why, size, "%s '%s': %s", what, name, grt_last_error());
     return false;
@@ -122,16 +123,16 @@ static bool bind_input(loaded *l, size_t index, const grt_io_info *info, const c
                        char *why, size_t size)
 {
     grt_status status;
-    if (is_file(path))
+    if (is_model_file(path))
         status = grt_value_read_pb(path, info->kind, info->element_kind, value);
     else if (info->kind == GRT_KIND_OPTIONAL)
         status = grt_value_optional(info->dtype, NULL, value);
     else
         return grt_context_set_input(l->context, index, NULL) == GRT_OK ||
-               say(why, size, "input", info->name);
+               say_why(why, size, "input", info->name);
     if (status == GRT_OK)
         status = grt_context_set_input_value(l->context, index, *value);
-    return status == GRT_OK || say(why, size, "input", info->name);
+    return status == GRT_OK || say_why(why, size, "input", info->name);
 }
 
 static bool bind_set(loaded *l, const test_case *c, int set, grt_value **values, char *why, size_t size)
@@ -140,9 +141,9 @@ static bool bind_set(loaded *l, const test_case *c, int set, grt_value **values,
     size_t file = 0;
     char path[4096];
     for (size_t i = 0; i < grt_model_input_count(l->model); i++) {
-        grt_io_info info;
+        grt_io_info info = {.struct_size = sizeof info};
         if (grt_model_input(l->model, i, &info) != GRT_OK)
-            return say(why, size, "model", c->model);
+            return say_why(why, size, "model", c->model);
         if (required_only && info.has_default)
             continue;
         if (!bind_input(l, i, &info, data_path(c, set, "input", file++, path, sizeof path), &values[i], why,
@@ -154,19 +155,19 @@ static bool bind_set(loaded *l, const test_case *c, int set, grt_value **values,
 
 static bool compare_output(loaded *l, size_t index, const char *path, tolerance tol, char *why, size_t size)
 {
-    grt_io_info info;
+    grt_io_info info = {.struct_size = sizeof info};
     grt_value *found = NULL, *expected = NULL;
     char inner[1024];
     if (grt_model_output(l->model, index, &info) != GRT_OK)
-        return say(why, size, "output", path);
-    grt_status status = is_file(path) || info.kind != GRT_KIND_OPTIONAL
+        return say_why(why, size, "output", path);
+    grt_status status = is_model_file(path) || info.kind != GRT_KIND_OPTIONAL
                             ? grt_value_read_pb(path, info.kind, info.element_kind, &expected)
                             : grt_value_optional(info.dtype, NULL, &expected);
     if (status == GRT_OK)
         status = grt_context_get_output_value(l->context, index, &found);
     bool ok = false;
     if (status != GRT_OK)
-        say(why, size, "output", info.name);
+        say_why(why, size, "output", info.name);
     else if (!(ok = compare_values(found, expected, tol, inner, sizeof inner)))
         snprintf(why, size, "output '%s': %s", info.name, inner);
     grt_value_release(found);
@@ -177,7 +178,7 @@ static bool compare_output(loaded *l, size_t index, const char *path, tolerance 
 static bool run_and_compare(loaded *l, const test_case *c, int set, char *why, size_t size)
 {
     if (grt_context_run(l->context) != GRT_OK)
-        return say(why, size, "run of", c->name);
+        return say_why(why, size, "run of", c->name);
     if (c->reference)
         return compare_output(l, 0, c->reference, c->tolerance, why, size);
     for (size_t i = 0; i < grt_model_output_count(l->model); i++) {
@@ -192,12 +193,12 @@ static bool run_and_compare(loaded *l, const test_case *c, int set, char *why, s
 static bool bind_light(loaded *l, grt_value **values, char *why, size_t size)
 {
     for (size_t i = 0; i < grt_model_input_count(l->model); i++) {
-        grt_io_info info;
+        grt_io_info info = {.struct_size = sizeof info};
         if (grt_model_input(l->model, i, &info) != GRT_OK || info.has_default)
             continue;
         if (!inputs_make(&info, grt_model_input_keys(l->model, i), NULL, FILL_RAMP, 0, &values[i]) ||
             grt_context_set_input_value(l->context, i, values[i]) != GRT_OK)
-            return say(why, size, "input", info.name);
+            return say_why(why, size, "input", info.name);
     }
     return true;
 }
@@ -263,7 +264,7 @@ static bool open_plan(loaded *l, const check *k, const char *model, char *why, s
     char *path = temporary_plan(why, size);
     if (!path)
         return false;
-    grt_compile_options options = {.struct_size = sizeof options, .level = -1, .precision = k->precision};
+    grt_compile_options options = {.struct_size = sizeof options, .precision = k->precision};
     targets_set(&k->targets, &options);
     l->status = grt_compile(model, &options, path);
     bool ok = l->status == GRT_OK &&
@@ -293,7 +294,7 @@ static bool open_case(loaded *l, const check *k, const char *model, char *why, s
 
 /* What a plan's precision costs at least: units in the last place of its numbers, and, as results near zero
  * are differences of large ones, a part of 1. */
-static tolerance widened(const loaded *l, tolerance t)
+static tolerance widened_tolerance(const loaded *l, tolerance t)
 {
     static const struct {
         const char *precision;
@@ -347,7 +348,7 @@ static int run_case(void *user, size_t i, int fd)
         bad_use = is_bad_use(k, l.status);
     else {
         if (k->rtol < 0 && k->atol < 0)
-            used.tolerance = widened(&l, used.tolerance);
+            used.tolerance = widened_tolerance(&l, used.tolerance);
         ok = run_sets(&l, c, why, sizeof why);
     }
     /* After a wrong result or an error in a run, the device's state in this process is not to be trusted. */
@@ -398,7 +399,7 @@ static bool case_done(void *user, size_t i, const worker_result *result)
     return ok;
 }
 
-static int cpus(void)
+static int count_cpus(void)
 {
     cpu_set_t set;
     return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
@@ -443,7 +444,7 @@ static int check_all(check *k)
 
 int check_command(const tool_command *command, int argc, char **argv)
 {
-    check k = {.jobs = cpus(),
+    check k = {.jobs = count_cpus(),
                .threads = -1,
                .timeout = 120,
                .rtol = -1,

@@ -39,7 +39,7 @@ static bool element_close(const grt_tensor *a, const grt_tensor *b, int64_t i, t
 }
 
 /* "[1,0,3]" of flat index i */
-static const char *position(const grt_tensor *t, int64_t i, char *out, size_t size)
+static const char *element_position(const grt_tensor *t, int64_t i, char *out, size_t size)
 {
     int64_t index[GRT_MAX_RANK];
     size_t n = 0;
@@ -53,7 +53,7 @@ static const char *position(const grt_tensor *t, int64_t i, char *out, size_t si
     return out;
 }
 
-static bool compare_strings(const grt_tensor *a, const grt_tensor *b, char *why, size_t size)
+static bool compare_string_tensors(const grt_tensor *a, const grt_tensor *b, char *why, size_t size)
 {
     const grt_string *x = a->data, *y = b->data;
     for (int64_t i = 0, n = grt_tensor_elements(a); i < n; i++)
@@ -61,8 +61,8 @@ static bool compare_strings(const grt_tensor *a, const grt_tensor *b, char *why,
             char at[256], expected[64], found[64];
             grt_printable(y[i].data, y[i].size, expected, sizeof expected);
             grt_printable(x[i].data, x[i].size, found, sizeof found);
-            snprintf(why, size, "element [%s]: expected \"%s\", found \"%s\"", position(a, i, at, sizeof at),
-                     expected, found);
+            snprintf(why, size, "element [%s]: expected \"%s\", found \"%s\"",
+                     element_position(a, i, at, sizeof at), expected, found);
             return false;
         }
     return true;
@@ -90,8 +90,8 @@ static bool compare_numbers(const grt_tensor *a, const grt_tensor *b, tolerance 
         why, size,
         "%" PRId64 " of %" PRId64
         " elements differ, by up to %.6g; the first at [%s]: expected %.9g, found %.9g (rtol %g, atol %g)",
-        wrong, n, worst, position(a, first, at, sizeof at), element_get(b, first), element_get(a, first),
-        tol.rtol, tol.atol);
+        wrong, n, worst, element_position(a, first, at, sizeof at), element_get(b, first),
+        element_get(a, first), tol.rtol, tol.atol);
     return false;
 }
 
@@ -110,7 +110,7 @@ static bool compare_tensors(const grt_tensor *a, const grt_tensor *b, tolerance 
     }
     if (tol.types_only)
         return true;
-    return a->dtype == GRT_DTYPE_STRING ? compare_strings(a, b, why, size)
+    return a->dtype == GRT_DTYPE_STRING ? compare_string_tensors(a, b, why, size)
                                         : compare_numbers(a, b, tol, why, size);
 }
 

@@ -5,8 +5,6 @@
 #ifndef TOOLS_DESCRIPTIONS_H
 #define TOOLS_DESCRIPTIONS_H
 
-#include "tools/options.h"
-
 #include <graphrt/graphrt.h>
 
 typedef struct description {
@@ -28,8 +26,6 @@ const description *descriptions_find(const descriptions *all, const char *text);
 /* Does the text look like a GPU's name rather than a kind of devices? */
 bool descriptions_is_sm(const char *text);
 
-/* graphc devices */
-extern const tool_option devices_options[];
-int devices_command(const tool_command *command, int argc, char **argv);
+enum { DESCRIPTION_FORMAT = 1 }; /* of the files */
 
 #endif

@@ -12,7 +12,7 @@
 
 enum { MOST = 1024 };
 
-static bool add(device_list *list, const char *kind, int kind_size, long number)
+static bool add_device(device_list *list, const char *kind, int kind_size, long number)
 {
     char name[128];
     if (number < 0)
@@ -37,7 +37,7 @@ static bool add(device_list *list, const char *kind, int kind_size, long number)
 }
 
 /* Devices of a kind; then grt_last_error() says why there are none. */
-static int32_t count(const char *kind, int kind_size)
+static int32_t count_devices(const char *kind, int kind_size)
 {
     char name[64];
     int32_t n = 0;
@@ -47,20 +47,20 @@ static int32_t count(const char *kind, int kind_size)
 
 static bool add_all(device_list *list, const char *kind, int kind_size)
 {
-    const int32_t n = count(kind, kind_size);
+    const int32_t n = count_devices(kind, kind_size);
     for (int32_t i = 0; i < n; i++)
-        if (!add(list, kind, kind_size, i))
+        if (!add_device(list, kind, kind_size, i))
             return false;
     if (n == 0)
         tool_error("--device: %s has no devices here: %s", kind, grt_last_error());
     return n > 0;
 }
 
-static bool wrong(const char *text)
+static bool refuse_device(const char *text)
 {
     tool_error("--device: '%s' is not KIND, KIND:NUMBER, KIND:all, or KIND: with numbers and ranges, as in "
-               "cuda:0,2 or null:0-7",
-               text);
+               "%s:0,2 or null:0-7",
+               text, devices_accelerator());
     return false;
 }
 
@@ -71,23 +71,23 @@ static bool add_numbers(device_list *list, const char *text, const char *kind, i
     for (const char *at = numbers;; at++) {
         char *end;
         if (*at < '0' || *at > '9')
-            return wrong(text);
+            return refuse_device(text);
         long first = strtol(at, &end, 10), last = first;
         if (*end == '-') {
             at = end + 1;
             if (*at < '0' || *at > '9')
-                return wrong(text);
+                return refuse_device(text);
             last = strtol(at, &end, 10);
         }
         if (last < first || last - first >= MOST)
-            return wrong(text);
+            return refuse_device(text);
         for (long i = first; i <= last; i++)
-            if (!add(list, kind, kind_size, i))
+            if (!add_device(list, kind, kind_size, i))
                 return false;
         if (!*end)
             return true;
         if (*end != ',')
-            return wrong(text);
+            return refuse_device(text);
         at = end;
     }
 }
@@ -98,7 +98,7 @@ bool devices_parse(const char *text, device_list *out)
     *out = (device_list){0};
     bool ok;
     if (!colon)
-        ok = add(out, kind, (int)strlen(kind), -1);
+        ok = add_device(out, kind, (int)strlen(kind), -1);
     else if (!strcmp(colon + 1, "all"))
         ok = add_all(out, kind, (int)(colon - kind));
     else
@@ -122,10 +122,20 @@ bool devices_kind(const char *text, char out[DEVICE_KIND_SIZE])
 bool devices_has(const char *text)
 {
     const char *kind = text ? text : "cpu", *colon = strchr(kind, ':');
-    const int32_t n = count(kind, (int)strcspn(kind, ":"));
+    const int32_t n = count_devices(kind, (int)strcspn(kind, ":"));
     char *end = NULL;
     const long number = colon ? strtol(colon + 1, &end, 10) : 0;
     return number >= 0 && number < n && !(colon && (end == colon + 1 || *end));
+}
+
+const char *devices_accelerator(void)
+{
+    for (size_t i = 0; i < grt_device_kind_count(); i++) {
+        grt_device_kind_info kind = {.struct_size = sizeof kind};
+        if (grt_device_kind(i, &kind) == GRT_OK && kind.accelerator && !kind.test_only)
+            return kind.name;
+    }
+    return "cpu";
 }
 
 void devices_release(device_list *list)

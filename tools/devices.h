@@ -18,6 +18,8 @@ enum { DEVICE_KIND_SIZE = 64 };
 bool devices_kind(const char *text, char out[DEVICE_KIND_SIZE]);
 /* Is there this one device, "cuda" or "cuda:1" (NULL: "cpu")? May start the kind's driver. */
 bool devices_has(const char *text);
+/* The first kind of accelerators that is not for tests, "cuda": what commands about GPUs mean by default. */
+const char *devices_accelerator(void);
 void devices_release(device_list *list);
 
 #endif

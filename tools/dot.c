@@ -81,7 +81,7 @@ static void print_step(const grt_model *model, const producers *made, const grt_
         if (grt_model_value(model, value, &name, NULL, 0) != GRT_OK)
             continue;
         for (size_t i = 0; i < grt_model_input_count(model); i++) {
-            grt_io_info info;
+            grt_io_info info = {.struct_size = sizeof info};
             if (grt_model_input(model, i, &info) == GRT_OK && !strcmp(info.name, name)) {
                 snprintf(from, sizeof from, "input%zu", i);
                 print_edge(model, from, value, index);
@@ -95,7 +95,7 @@ bool inspect_dot(const grt_model *model)
     grt_model_info info = {.struct_size = sizeof info};
     producers made = {0};
     bool ok = grt_model_get_info(model, &info) == GRT_OK;
-    grt_step_info step;
+    grt_step_info step = {.struct_size = sizeof step};
     for (int64_t i = 0; ok && i < info.steps; i++) {
         ok = grt_model_step(model, (size_t)i, &step) == GRT_OK;
         for (size_t k = 0; ok && k < step.n_outputs; k++)
@@ -108,7 +108,7 @@ bool inspect_dot(const grt_model *model)
     }
     fprintf(stdout, "digraph plan {\n  node [shape=box];\n");
     for (size_t i = 0; i < grt_model_input_count(model); i++) {
-        grt_io_info io;
+        grt_io_info io = {.struct_size = sizeof io};
         if (grt_model_input(model, i, &io) != GRT_OK)
             continue;
         fprintf(stdout, "  input%zu [shape=ellipse label=\"", i);

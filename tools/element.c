@@ -17,7 +17,7 @@ static double small_float(unsigned bits, int mantissa_bits, int exponent_bits, i
     return negative ? -magnitude : magnitude;
 }
 
-static double half(unsigned bits)
+static double half_to_double(unsigned bits)
 {
     if ((bits >> 10 & 31) == 31)
         return bits & 1023 ? NAN : bits >> 15 ? -INFINITY : INFINITY;
@@ -42,7 +42,7 @@ static double float8(grt_dtype dtype, unsigned bits)
     }
 }
 
-static unsigned packed(const grt_tensor *t, int64_t i, int width)
+static unsigned packed_element(const grt_tensor *t, int64_t i, int width)
 {
     int64_t per_byte = 8 / width;
     return ((const unsigned char *)t->data)[i / per_byte] >> (i % per_byte * width) & ((1u << width) - 1);
@@ -78,7 +78,7 @@ double element_get(const grt_tensor *t, int64_t i)
         CASE(BOOL, uint8_t)
     case GRT_DTYPE_FLOAT16: {
         LOAD(uint16_t);
-        return half(v);
+        return half_to_double(v);
     }
     case GRT_DTYPE_BFLOAT16: {
         LOAD(uint16_t);
@@ -98,15 +98,15 @@ double element_get(const grt_tensor *t, int64_t i)
     case GRT_DTYPE_FLOAT8E8M0:
         return float8(t->dtype, ((const unsigned char *)t->data)[i]);
     case GRT_DTYPE_UINT4:
-        return packed(t, i, 4);
+        return packed_element(t, i, 4);
     case GRT_DTYPE_INT4:
-        return sign_extend(packed(t, i, 4), 4);
+        return sign_extend(packed_element(t, i, 4), 4);
     case GRT_DTYPE_FLOAT4E2M1:
-        return small_float(packed(t, i, 4), 1, 2, 1);
+        return small_float(packed_element(t, i, 4), 1, 2, 1);
     case GRT_DTYPE_UINT2:
-        return packed(t, i, 2);
+        return packed_element(t, i, 2);
     case GRT_DTYPE_INT2:
-        return sign_extend(packed(t, i, 2), 2);
+        return sign_extend(packed_element(t, i, 2), 2);
     default:
         return NAN;
     }

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static grt_load_info figures(const grt_session *session)
+static grt_load_info load_figures(const grt_session *session)
 {
     grt_load_info info = {.struct_size = sizeof info, .device = "?", .warnings = "", .plan_note = ""};
     if (grt_session_get_load(session, &info) != GRT_OK)
@@ -20,8 +20,7 @@ static grt_load_info figures(const grt_session *session)
 static bool replay_of(const load_report *r, size_t i, grt_replay_info *out)
 {
     *out = (grt_replay_info){.struct_size = sizeof *out};
-    return r->contexts[i] && grt_context_get_replay(r->contexts[i], out) == GRT_OK &&
-           (out->supported || *out->reason);
+    return r->pool && grt_pool_get_replay(r->pool, i, out) == GRT_OK && (out->supported || *out->reason);
 }
 
 /* ---- text ---- */
@@ -30,6 +29,10 @@ static void print_replay(const char *device, const grt_replay_info *replay)
 {
     if (!*replay->reason)
         tool_print("  %-10s runs: replayed as a graph from the second on; %d kept\n", device, replay->graphs);
+    else if (replay->replayed)
+        tool_print("  %-10s runs: %d of %d steps replayed as graphs, not the others: %s%s%s%s%s\n", device,
+                   replay->replayed, replay->steps, replay->op, *replay->op ? " node '" : "", replay->node,
+                   *replay->op ? "': " : "", replay->reason);
     else
         tool_print("  %-10s runs: step by step, not as a graph: %s%s%s%s%s\n", device, replay->op,
                    *replay->op ? " node '" : "", replay->node, *replay->op ? "': " : "", replay->reason);
@@ -50,7 +53,7 @@ void explain_text(const load_report *r)
     size_t n = grt_model_phases(r->model, &phases);
     print_phases("model", 0, phases, n);
     for (size_t i = 0; i < r->n; i++) {
-        const grt_load_info f = figures(r->sessions[i]);
+        const grt_load_info f = load_figures(r->sessions[i]);
         char host[FIGURE_SIZE], peer[FIGURE_SIZE], pinned[FIGURE_SIZE];
         n = grt_session_phases(r->sessions[i], &phases);
         print_phases(f.device, r->sessions_at_ms, phases, n);
@@ -92,7 +95,7 @@ static json_t *phases_json(double offset, const grt_phase *phases, size_t n)
     return array;
 }
 
-static void set(json_t *object, const char *name, uint64_t value)
+static void set_count(json_t *object, const char *name, uint64_t value)
 {
     json_object_set_new(object, name, json_integer((json_int_t)value));
 }
@@ -103,7 +106,9 @@ static json_t *replay_json(const load_report *r, size_t i)
     if (!replay_of(r, i, &replay))
         return json_null();
     json_t *object = json_object();
-    set(object, "graphs", (uint64_t)replay.graphs);
+    set_count(object, "graphs", (uint64_t)replay.graphs);
+    set_count(object, "steps", (uint64_t)replay.steps);
+    set_count(object, "replayed", (uint64_t)replay.replayed);
     json_object_set_new(object, "op", json_text(replay.op));
     json_object_set_new(object, "node", json_text(replay.node));
     json_object_set_new(object, "reason", json_text(replay.reason));
@@ -117,24 +122,24 @@ json_t *explain_json(const load_report *r)
     size_t n = grt_model_phases(r->model, &phases);
     json_object_set_new(object, "model", phases_json(0, phases, n));
     for (size_t i = 0; i < r->n; i++) {
-        const grt_load_info f = figures(r->sessions[i]);
+        const grt_load_info f = load_figures(r->sessions[i]);
         json_t *device = json_object();
         n = grt_session_phases(r->sessions[i], &phases);
         json_object_set_new(device, "device", json_text(f.device));
         json_object_set_new(device, "phases", phases_json(r->sessions_at_ms, phases, n));
-        set(device, "passes", f.passes);
-        set(device, "plan_rows", f.plan_rows);
-        set(device, "plan_hits", f.plan_hits);
-        set(device, "cache_hits", f.cache_hits);
-        set(device, "cache_misses", f.cache_misses);
-        set(device, "heuristics", f.heuristics);
-        set(device, "searches", f.searches);
-        set(device, "rejected", f.rejected);
+        set_count(device, "passes", f.passes);
+        set_count(device, "plan_rows", f.plan_rows);
+        set_count(device, "plan_hits", f.plan_hits);
+        set_count(device, "cache_hits", f.cache_hits);
+        set_count(device, "cache_misses", f.cache_misses);
+        set_count(device, "heuristics", f.heuristics);
+        set_count(device, "searches", f.searches);
+        set_count(device, "rejected", f.rejected);
         json_object_set_new(device, "plan_note", json_text(f.plan_note));
-        set(device, "host_bytes", f.host_bytes);
-        set(device, "peer_bytes", f.peer_bytes);
-        set(device, "read_bytes", f.read_bytes);
-        set(device, "pinned_bytes", f.pinned_bytes);
+        set_count(device, "host_bytes", f.host_bytes);
+        set_count(device, "peer_bytes", f.peer_bytes);
+        set_count(device, "read_bytes", f.read_bytes);
+        set_count(device, "pinned_bytes", f.pinned_bytes);
         json_object_set_new(device, "warnings", json_text(f.warnings));
         json_object_set_new(device, "replay", replay_json(r, i));
         json_array_append_new(devices, device);
@@ -148,7 +153,7 @@ json_t *explain_json(const load_report *r)
 
 enum { LEFT = 110, WIDTH = 900, BAR = 20, TOP = 40 };
 
-static void put_text(FILE *f, const char *text)
+static void put_html(FILE *f, const char *text)
 {
     for (; *text; text++) {
         const char *special = strchr("<>&\"", *text);
@@ -159,7 +164,7 @@ static void put_text(FILE *f, const char *text)
     }
 }
 
-static const char *colour(const char *phase)
+static const char *phase_colour(const char *phase)
 {
     static const char *const colours[][2] = {{"map", "#9ecae1"},           {"check plan", "#6baed6"},
                                              {"check weights", "#c6dbef"}, {"compile", "#de2d26"},
@@ -179,7 +184,7 @@ static int put_row(FILE *f, const load_report *r, int y, const char *name, doubl
     double end = -1;
     int rows = 1;
     fprintf(f, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">", LEFT - 8, y + 15);
-    put_text(f, name);
+    put_html(f, name);
     fputs("</text>\n", f);
     for (size_t i = 0; i < n; i++) {
         const double x = LEFT + scale * (offset + phases[i].begin_ms);
@@ -187,16 +192,16 @@ static int put_row(FILE *f, const load_report *r, int y, const char *name, doubl
         if (phases[i].begin_ms < end - 1e-6 && rows == 1)
             rows = 2;
         fprintf(f, "<rect x=\"%.2f\" y=\"%d\" width=\"%.2f\" height=\"%d\" fill=\"%s\"><title>", x,
-                y + (rows - 1) * BAR, width > 0.5 ? width : 0.5, BAR - 3, colour(phases[i].name));
-        put_text(f, name);
+                y + (rows - 1) * BAR, width > 0.5 ? width : 0.5, BAR - 3, phase_colour(phases[i].name));
+        put_html(f, name);
         fputs(": ", f);
-        put_text(f, phases[i].name);
+        put_html(f, phases[i].name);
         fprintf(f, ", %.3f ms, from %.3f to %.3f</title></rect>\n", phases[i].end_ms - phases[i].begin_ms,
                 offset + phases[i].begin_ms, offset + phases[i].end_ms);
         if (width > 90) {
             fprintf(f, "<text x=\"%.2f\" y=\"%d\" font-size=\"11\" pointer-events=\"none\">", x + 4,
                     y + (rows - 1) * BAR + 13);
-            put_text(f, phases[i].name);
+            put_html(f, phases[i].name);
             fputs("</text>\n", f);
         }
         end = phases[i].end_ms > end ? phases[i].end_ms : end;
@@ -224,10 +229,10 @@ static void put_table(FILE *f, const load_report *r)
         "queries</th><th>searches</th><th>refused</th><th>warnings</th></tr>\n",
         f);
     for (size_t i = 0; i < r->n; i++) {
-        const grt_load_info s = figures(r->sessions[i]);
+        const grt_load_info s = load_figures(r->sessions[i]);
         char host[FIGURE_SIZE], peer[FIGURE_SIZE], pinned[FIGURE_SIZE];
         fputs("<tr><td>", f);
-        put_text(f, s.device);
+        put_html(f, s.device);
         fprintf(f,
                 "</td><td>%s</td><td>%s</td><td>%s</td><td>%llu</td><td>%llu</td><td>%llu</td><td>%llu</"
                 "td><td>%llu</td><td>%llu</td><td>%llu</td><td>",
@@ -236,7 +241,7 @@ static void put_table(FILE *f, const load_report *r)
                 (unsigned long long)s.plan_hits, (unsigned long long)s.cache_hits,
                 (unsigned long long)s.cache_misses, (unsigned long long)s.heuristics,
                 (unsigned long long)s.searches, (unsigned long long)s.rejected);
-        put_text(f, s.warnings);
+        put_html(f, s.warnings);
         fputs("</td></tr>\n", f);
     }
     fputs("</table>\n", f);
@@ -247,7 +252,7 @@ static void put_page(FILE *f, const load_report *r)
     const int bottom = TOP + ((int)r->n + 1) * (2 * BAR + 6);
     const grt_phase *phases;
     fputs("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>", f);
-    put_text(f, r->title);
+    put_html(f, r->title);
     fputs(
         "</"
         "title><style>body{font-family:sans-serif;font-size:13px;margin:24px}table{border-collapse:collapse;"
@@ -255,7 +260,7 @@ static void put_page(FILE *f, const load_report *r)
         "#ddd;text-align:right}text{font-size:12px}"
         "</style></head><body><h2>",
         f);
-    put_text(f, r->title);
+    put_html(f, r->title);
     fprintf(
         f,
         "</h2><p>Ready after %.3f ms. Milliseconds from left to right; what went on beside other phases of a "
@@ -266,7 +271,7 @@ static void put_page(FILE *f, const load_report *r)
     int y = put_row(f, r, TOP, "model", 0, phases, n);
     for (size_t i = 0; i < r->n; i++) {
         n = grt_session_phases(r->sessions[i], &phases);
-        y = put_row(f, r, y, figures(r->sessions[i]).device, r->sessions_at_ms, phases, n);
+        y = put_row(f, r, y, load_figures(r->sessions[i]).device, r->sessions_at_ms, phases, n);
     }
     fputs("</svg>\n", f);
     put_table(f, r);

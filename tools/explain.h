@@ -11,8 +11,8 @@ typedef struct load_report {
     const char *title; /* of the picture */
     const grt_model *model;
     grt_session *const *sessions;
-    grt_context *const *contexts; /* one of each session, after its runs; entries may be NULL */
     size_t n;
+    grt_pool *pool;        /* over the sessions, for what its runs tell; NULL before there is one */
     double sessions_at_ms; /* when making the sessions began, after the model's opening began */
     double total_ms;
 } load_report;

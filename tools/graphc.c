@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* graphc: compile, check and inspect models. */
 #include "tools/cache.h"
-#include "tools/descriptions.h"
 #include "tools/devices.h"
 #include "tools/inspect.h"
+#include "tools/list_devices.h"
 #include "tools/optimize.h"
 #include "tools/options.h"
 #include "tools/report.h"
@@ -32,7 +32,8 @@ static bool take_model_to_check(void *request, const char *value)
 }
 
 static const tool_option check_options[] = {
-    OPTION_TEXT(check_request, options.target, "--device", "DEVICE", "cpu, null, cuda:0, ... (default: cpu)"),
+    OPTION_TEXT(check_request, options.target, "--device", "DEVICE",
+                "KIND or KIND:NUMBER, as graphc devices lists them (default: cpu)"),
     OPTION_FLAG(check_request, options.strict, "--strict", "a warning is an error"),
     OPTION_TEXT(check_request, options.free_dims, "--free-dims", "NAME,...",
                 "dims of which every use may have a size of its own; '*': all"),
@@ -67,7 +68,7 @@ static bool check_report(const char *model, const char *device, size_t n, json_t
         json_t *object = json_object();
         json_object_set_new(object, "model", json_text(model));
         json_object_set_new(object, "device", json_text(device));
-        json_object_set_new(object, "runs", json_boolean(n == 0));
+        json_object_set_new(object, "supported", json_boolean(n == 0));
         json_object_set_new(object, "findings", array);
         return json_print(object);
     }
@@ -79,7 +80,7 @@ static bool check_report(const char *model, const char *device, size_t n, json_t
 }
 
 /* What the library lacks is a failed check; what breaks the rules of ONNX is bad input. */
-static int check(const check_request *r)
+static int check_model(const check_request *r)
 {
     size_t n = 0;
     char kind[DEVICE_KIND_SIZE];
@@ -106,7 +107,7 @@ static int check_command(const tool_command *command, int argc, char **argv)
     int code;
     if (!options_parse(command, argc, argv, &r, take_model_to_check, &code))
         return code;
-    return option_given(command, r.model) ? check(&r) : EXIT_BAD;
+    return option_given(command, r.model) ? check_model(&r) : EXIT_BAD;
 }
 
 /* ---- inspect
@@ -138,11 +139,11 @@ static const tool_option inspect_options[] = {
     OPTION_TABLE_END,
 };
 
-static int inspect(const inspect_request *r, const char *trust)
+static int inspect_model(const inspect_request *r, const char *trust)
 {
     const char *path = r->model;
     const input_specs *shapes = &r->shapes;
-    const grt_compile_options options = {.struct_size = sizeof options, .level = -1, .trust = trust};
+    const grt_compile_options options = {.struct_size = sizeof options, .trust = trust};
     grt_runtime *runtime = NULL;
     grt_model *model = NULL;
     int code = EXIT_BAD;
@@ -173,7 +174,7 @@ static int inspect_command(const tool_command *command, int argc, char **argv)
     int code = EXIT_BAD;
     if (options_parse(command, argc, argv, &r, take_model_to_inspect, &code) &&
         option_given(command, r.model) && inspect_one_form(&r) && trust_read(r.trust, &trust))
-        code = inspect(&r, trust);
+        code = inspect_model(&r, trust);
     free(trust);
     inputs_release(&r.shapes);
     return code;

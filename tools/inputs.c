@@ -170,7 +170,7 @@ static bool ends_with(const char *text, const char *end)
     return n >= k && !strcmp(text + n - k, end);
 }
 
-static bool read_file(const grt_io_info *info, const char *path, grt_value **out_value)
+static bool read_input_file(const grt_io_info *info, const char *path, grt_value **out_value)
 {
     if (ends_with(path, ".npy")) {
         if (!npy_read(path, out_value))
@@ -185,8 +185,8 @@ static bool read_file(const grt_io_info *info, const char *path, grt_value **out
     return true;
 }
 
-static bool make_input(const grt_io_info *info, grt_dtype keys, const input_spec *spec, uint64_t seed,
-                       grt_value **out_value, const char **source)
+static bool make_input_value(const grt_io_info *info, grt_dtype keys, const input_spec *spec, uint64_t seed,
+                             grt_value **out_value, const char **source)
 {
     *source = spec && spec->source ? spec->source : "random";
     bool random = !strcmp(*source, "random");
@@ -196,7 +196,7 @@ static bool make_input(const grt_io_info *info, grt_dtype keys, const input_spec
                        *source);
             return false;
         }
-        return read_file(info, *source, out_value);
+        return read_input_file(info, *source, out_value);
     }
     return inputs_make(info, keys, spec, random ? FILL_RANDOM : FILL_ZEROS, seed, out_value);
 }
@@ -216,7 +216,7 @@ static bool names_exist(const grt_model *model, const input_specs *specs)
         bool found = false;
         char names[512] = "";
         for (size_t k = 0; k < grt_model_input_count(model); k++) {
-            grt_io_info info;
+            grt_io_info info = {.struct_size = sizeof info};
             if (grt_model_input(model, k, &info) != GRT_OK)
                 continue;
             found = found || !strcmp(info.name, specs->items[i].name);
@@ -262,10 +262,10 @@ static void apply_symbols(const symbols *known, grt_io_info *info)
                 info->dims[i] = known->items[k].value;
 }
 
-static bool bind_one(const grt_model *model, grt_context *context, size_t i, const input_spec *spec,
-                     uint64_t seed, symbols *known, grt_value **value, const char **source)
+static bool create_one(const grt_model *model, size_t i, const input_spec *spec, uint64_t seed,
+                       symbols *known, grt_value **value, const char **source)
 {
-    grt_io_info info;
+    grt_io_info info = {.struct_size = sizeof info};
     if (grt_model_input(model, i, &info) != GRT_OK) {
         tool_fail();
         return false;
@@ -274,29 +274,39 @@ static bool bind_one(const grt_model *model, grt_context *context, size_t i, con
     *source = "default";
     if (!spec && info.has_default)
         return true;
-    if (!make_input(&info, grt_model_input_keys(model, i), spec, seed + i, value, source))
+    if (!make_input_value(&info, grt_model_input_keys(model, i), spec, seed + i, value, source))
         return false;
     learn_symbols(known, &info, *value);
-    if (grt_context_set_input_value(context, i, *value) == GRT_OK)
-        return true;
-    tool_fail();
-    return false;
+    return true;
 }
 
-bool inputs_bind(const grt_model *model, grt_context *context, const input_specs *specs, uint64_t seed,
-                 grt_value **values, const char **sources)
+bool inputs_create(const grt_model *model, const input_specs *specs, uint64_t seed, grt_value **values,
+                   const char **sources)
 {
     symbols known = {0};
     if (!names_exist(model, specs))
         return false;
     for (int pass = 0; pass < 2; pass++) /* what the user gave comes first */
         for (size_t i = 0; i < grt_model_input_count(model); i++) {
-            grt_io_info info;
+            grt_io_info info = {.struct_size = sizeof info};
             const input_spec *spec =
                 grt_model_input(model, i, &info) == GRT_OK ? find_spec(specs, info.name) : NULL;
             if ((spec != NULL) == (pass == 0) &&
-                !bind_one(model, context, i, spec, seed, &known, &values[i], &sources[i]))
+                !create_one(model, i, spec, seed, &known, &values[i], &sources[i]))
                 return false;
+        }
+    return true;
+}
+
+bool inputs_bind(const grt_model *model, grt_context *context, const input_specs *specs, uint64_t seed,
+                 grt_value **values, const char **sources)
+{
+    if (!inputs_create(model, specs, seed, values, sources))
+        return false;
+    for (size_t i = 0; i < grt_model_input_count(model); i++)
+        if (values[i] && grt_context_set_input_value(context, i, values[i]) != GRT_OK) {
+            tool_fail();
+            return false;
         }
     return true;
 }

@@ -32,9 +32,12 @@ typedef enum input_fill { FILL_RANDOM, FILL_ZEROS, FILL_RAMP } input_fill;
 bool inputs_make(const grt_io_info *info, grt_dtype keys, const input_spec *shape, input_fill fill,
                  uint64_t seed, grt_value **out_value);
 
-/* Bind all inputs of the model to the context: as the specs say, else their defaults, else random. values
- * (one per input, NULL where a default is used) and sources ("random", a file...; one per input) are filled
- * for the caller to release and to report. False after printing what is wrong: unknown names too. */
+/* Values for all inputs of the model: as the specs say, else their defaults (NULL), else random. sources, one
+ * per input, gets where each comes from: "random", "default", a file... The caller releases values in any
+ * case. False after printing what is wrong: unknown names too. */
+bool inputs_create(const grt_model *model, const input_specs *specs, uint64_t seed, grt_value **values,
+                   const char **sources);
+/* The same, bound to the context. */
 bool inputs_bind(const grt_model *model, grt_context *context, const input_specs *specs, uint64_t seed,
                  grt_value **values, const char **sources);
 void inputs_release_values(grt_value **values, size_t n);

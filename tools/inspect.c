@@ -31,7 +31,7 @@ static int by_flops(const void *a, const void *b)
 static bool count_ops(const grt_model *model, int64_t steps, op_counts *counts)
 {
     for (int64_t i = 0; i < steps; i++) {
-        grt_step_info step;
+        grt_step_info step = {.struct_size = sizeof step};
         if (grt_model_step(model, (size_t)i, &step) != GRT_OK) {
             tool_fail();
             return false;
@@ -94,7 +94,7 @@ static void print_io(const grt_model *model, bool output)
 {
     size_t n = output ? grt_model_output_count(model) : grt_model_input_count(model);
     for (size_t i = 0; i < n; i++) {
-        grt_io_info info;
+        grt_io_info info = {.struct_size = sizeof info};
         char type[512];
         if ((output ? grt_model_output(model, i, &info) : grt_model_input(model, i, &info)) != GRT_OK)
             continue;
@@ -293,7 +293,7 @@ static json_t *io_array(const grt_model *model, bool output)
     json_t *array = json_array();
     size_t n = output ? grt_model_output_count(model) : grt_model_input_count(model);
     for (size_t i = 0; i < n; i++) {
-        grt_io_info info;
+        grt_io_info info = {.struct_size = sizeof info};
         if ((output ? grt_model_output(model, i, &info) : grt_model_input(model, i, &info)) == GRT_OK)
             json_array_append_new(array, json_io(&info));
     }

@@ -6,13 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static int ascending(const void *a, const void *b)
+static int compare_latencies(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
 
-static double rank(const double *sorted, size_t n, size_t per_mille)
+static double nearest_rank(const double *sorted, size_t n, size_t per_mille)
 {
     return sorted[(n * per_mille + 999) / 1000 - 1];
 }
@@ -21,7 +21,7 @@ latencies latencies_of(double *samples, size_t n)
 {
     if (n == 0)
         return (latencies){0};
-    qsort(samples, n, sizeof *samples, ascending);
+    qsort(samples, n, sizeof *samples, compare_latencies);
     double sum = 0, squares = 0;
     for (size_t i = 0; i < n; i++)
         sum += samples[i];
@@ -30,11 +30,11 @@ latencies latencies_of(double *samples, size_t n)
         squares += (samples[i] - mean) * (samples[i] - mean);
     return (latencies){.n = n,
                        .min = samples[0],
-                       .p50 = rank(samples, n, 500),
-                       .p90 = rank(samples, n, 900),
-                       .p95 = rank(samples, n, 950),
-                       .p99 = rank(samples, n, 990),
-                       .p999 = rank(samples, n, 999),
+                       .p50 = nearest_rank(samples, n, 500),
+                       .p90 = nearest_rank(samples, n, 900),
+                       .p95 = nearest_rank(samples, n, 950),
+                       .p99 = nearest_rank(samples, n, 990),
+                       .p999 = nearest_rank(samples, n, 999),
                        .max = samples[n - 1],
                        .mean = mean,
                        .deviation = sqrt(squares / (double)n)};

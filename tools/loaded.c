@@ -14,8 +14,7 @@ grt_status loaded_model(grt_runtime *runtime, const char *path, const char *devi
     char kind[64];
     const char *name = device ? device : "cpu";
     snprintf(kind, sizeof kind, "%.*s", (int)strcspn(name, ":"), name);
-    const grt_compile_options options = {
-        .struct_size = sizeof options, .level = -1, .target = kind, .trust = trust};
+    const grt_compile_options options = {.struct_size = sizeof options, .target = kind, .trust = trust};
     return grt_model_open_with(runtime, path, &options, out_model);
 }
 

@@ -42,7 +42,7 @@ typedef struct npy_header {
     size_t text_size; /* characters of an element */
 } npy_header;
 
-static bool bad(const char *path, const char *problem)
+static bool refuse_npy(const char *path, const char *problem)
 {
     tool_error("%s: %s", path, problem);
     return false;
@@ -52,8 +52,8 @@ static bool parse_type(const char *path, const char *descr, npy_header *h)
 {
     char order = *descr++;
     if (order != '<' && order != '|' && order != '=')
-        return bad(path,
-                   order == '>' ? "big-endian arrays are not supported" : "its dtype is not understood");
+        return refuse_npy(path, order == '>' ? "big-endian arrays are not supported"
+                                             : "its dtype is not understood");
     size_t n = strcspn(descr, "'\"");
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (strlen(types[i].text) == n && !strncmp(types[i].text, descr, n)) {
@@ -68,11 +68,11 @@ static bool parse_type(const char *path, const char *descr, npy_header *h)
         if (end == descr + n && h->text_size < (1u << 24))
             return true;
     }
-    return bad(path, "its dtype is not supported");
+    return refuse_npy(path, "its dtype is not supported");
 }
 
 /* The text after 'key': */
-static const char *find(const char *header, const char *key)
+static const char *find_npy_key(const char *header, const char *key)
 {
     const char *at = strstr(header, key);
     at = at ? at + strlen(key) : NULL;
@@ -83,11 +83,11 @@ static const char *find(const char *header, const char *key)
 
 static bool parse_header(const char *path, const char *text, npy_header *h)
 {
-    const char *descr = find(text, "'descr"), *order = find(text, "'fortran_order"),
-               *shape = find(text, "'shape");
+    const char *descr = find_npy_key(text, "'descr"), *order = find_npy_key(text, "'fortran_order"),
+               *shape = find_npy_key(text, "'shape");
     *h = (npy_header){0};
     if (!descr || !order || !shape || *shape != '(')
-        return bad(path, "its .npy header is not understood");
+        return refuse_npy(path, "its .npy header is not understood");
     if (!parse_type(path, descr, h))
         return false;
     h->fortran = !strncmp(order, "True", 4);
@@ -96,7 +96,7 @@ static bool parse_header(const char *path, const char *text, npy_header *h)
         errno = 0;
         long long dim = strtoll(shape, &end, 10);
         if (end == shape || errno || dim < 0 || h->tensor.rank == GRT_MAX_RANK)
-            return bad(path, "its shape is not understood, or has more than 16 dims");
+            return refuse_npy(path, "its shape is not understood, or has more than 16 dims");
         h->tensor.dims[h->tensor.rank++] = dim;
         shape = end + strspn(end, "L, ");
     }
@@ -192,7 +192,7 @@ static bool to_value(const char *path, npy_header *h, const char *data, int64_t 
 }
 
 /* The whole file; its size is known before memory is taken. */
-static bool slurp(const char *path, char **out_data, size_t *out_size)
+static bool read_whole_file(const char *path, char **out_data, size_t *out_size)
 {
     FILE *f = fopen(path, "rb");
     long size = -1;
@@ -210,7 +210,7 @@ static bool slurp(const char *path, char **out_data, size_t *out_size)
     fclose(f);
     if (!data || got != (size_t)size) {
         free(data);
-        return bad(path, "cannot be read");
+        return refuse_npy(path, "cannot be read");
     }
     data[size] = 0;
     *out_data = data;
@@ -218,15 +218,15 @@ static bool slurp(const char *path, char **out_data, size_t *out_size)
     return true;
 }
 
-static bool parse(const char *path, char *data, size_t size, grt_value **out_value)
+static bool parse_npy(const char *path, char *data, size_t size, grt_value **out_value)
 {
     if (size < 12 || memcmp(data, "\x93NUMPY", 6) != 0)
-        return bad(path, "not a .npy file");
+        return refuse_npy(path, "not a .npy file");
     uint32_t length = 0;
     size_t begin = data[6] == 1 ? 10 : 12;
     memcpy(&length, data + 8, begin - 8);
     if (length > size - begin)
-        return bad(path, "truncated in its header");
+        return refuse_npy(path, "truncated in its header");
     char *text = strndup(data + begin, length);
     npy_header h;
     bool ok = text && parse_header(path, text, &h);
@@ -238,7 +238,7 @@ static bool parse(const char *path, char *data, size_t size, grt_value **out_val
         h.text_kind ? h.text_size * (h.text_kind == 'U' ? 4 : 1) : grt_dtype_bits(h.tensor.dtype) / 8;
     size_t rest = size - begin - length;
     if (n < 0 || (element && (size_t)n > rest / element) || (!element && n > (int64_t)size))
-        return bad(path, "truncated: its shape asks for more data than the file has");
+        return refuse_npy(path, "truncated: its shape asks for more data than the file has");
     return to_value(path, &h, data + begin + length, n, element, out_value);
 }
 
@@ -246,9 +246,9 @@ bool npy_read(const char *path, grt_value **out_value)
 {
     char *data;
     size_t size;
-    if (!slurp(path, &data, &size))
+    if (!read_whole_file(path, &data, &size))
         return false;
-    bool ok = parse(path, data, size, out_value);
+    bool ok = parse_npy(path, data, size, out_value);
     free(data);
     return ok;
 }

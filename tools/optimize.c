@@ -136,7 +136,7 @@ static int optimize_to_stdout(const char *model, const grt_compile_options *opti
     return code;
 }
 
-static int optimize(request *r)
+static int optimize_model(request *r)
 {
     if (r->output && !strcmp(r->output, "-"))
         return optimize_to_stdout(r->model, &r->options);
@@ -188,12 +188,12 @@ static bool take_target(void *user, const char *value)
     return targets_add(&((request *)user)->targets, "--target", value);
 }
 
-static bool take_shape(void *user, const char *value)
+static bool take_chosen_shape(void *user, const char *value)
 {
     return inputs_add_shape(&((request *)user)->chosen.specs, value);
 }
 
-static bool take_model(void *user, const char *value)
+static bool take_onnx_model(void *user, const char *value)
 {
     return option_only(&((request *)user)->model, value);
 }
@@ -211,10 +211,10 @@ const tool_option optimize_options[] = {
                 "fp16 or bf16 (weights and activations; sums, inputs and outputs stay float32)"),
     OPTION_TAKE(
         take_target, "--target", "KIND|GPU",
-        "kind of device that it is made for: cpu (default), cuda; it runs on the others too. Or a GPU, by\n"
-        "name or compute capability (h200, sm_90; see graphc devices): cuda, and the algorithms of its\n"
-        "libraries are chosen now, with no such GPU in this machine; may be repeated"),
-    OPTION_TAKE(take_shape, "--shape", "NAME=2x3x224",
+        "kind of device that it is made for (default: cpu); it runs on the others too. Or a GPU, by name or\n"
+        "compute capability (h200, sm_90): its kind, and the algorithms of its libraries are chosen now, "
+        "with no such GPU in this machine; may be repeated"),
+    OPTION_TAKE(take_chosen_shape, "--shape", "NAME=2x3x224",
                 "choose for this shape of input NAME (default: unknown dims 1); may be repeated"),
     OPTION_TEXT(
         request, options.choices, "--choices", "FILE",
@@ -242,14 +242,14 @@ int optimize_command(const tool_command *command, int argc, char **argv)
                              .warning = take_warning},
                  .level = -1};
     int code = EXIT_BAD;
-    if (options_parse(command, argc, argv, &r, take_model, &code)) {
-        r.options.level = (int32_t)r.level;
+    if (options_parse(command, argc, argv, &r, take_onnx_model, &code)) {
+        r.options.optimization = (grt_optimization)(GRT_OPTIMIZATION_NONE + r.level); /* -1: the default */
         if (r.list_passes)
             code = list_passes();
         else if (option_given(command, r.model) && is_use_possible(&r) && take_shapes(&r)) {
             targets_set(&r.targets, &r.options);
             r.options.user = &r;
-            code = optimize(&r);
+            code = optimize_model(&r);
         }
     }
     targets_release(&r.targets);

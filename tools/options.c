@@ -67,14 +67,14 @@ typedef struct parser {
     char **argv;
 } parser;
 
-static bool wrong(const parser *p, const char *problem, const char *word)
+static bool refuse_word(const parser *p, const char *problem, const char *word)
 {
     tool_error("%s '%s'; see %s%s%s --help", problem, word, tool_name, p->command->name ? " " : "",
                p->command->name ? p->command->name : "");
     return false;
 }
 
-static bool take_int(const tool_option *o, const char *text, int64_t *out)
+static bool take_int_value(const tool_option *o, const char *text, int64_t *out)
 {
     char *end;
     errno = 0;
@@ -88,7 +88,7 @@ static bool take_int(const tool_option *o, const char *text, int64_t *out)
     return true;
 }
 
-static bool take_number(const tool_option *o, const char *text, double *out)
+static bool take_number_value(const tool_option *o, const char *text, double *out)
 {
     char *end;
     double v = strtod(text, &end);
@@ -100,11 +100,11 @@ static bool take_number(const tool_option *o, const char *text, double *out)
     return true;
 }
 
-static bool take(const parser *p, const tool_option *o, const char *value)
+static bool take_option_value(const parser *p, const tool_option *o, const char *value)
 {
     void *to = (char *)p->request + o->at;
     if (value && !*value)
-        return wrong(p, "the value is empty after", o->name);
+        return refuse_word(p, "the value is empty after", o->name);
     switch (o->kind) {
     case OPTION_IS_FLAG:
         *(bool *)to = true;
@@ -116,9 +116,9 @@ static bool take(const parser *p, const tool_option *o, const char *value)
         *(const char **)to = value;
         return option_is_file(o->name, value);
     case OPTION_IS_INT:
-        return take_int(o, value, to);
+        return take_int_value(o, value, to);
     case OPTION_IS_NUMBER:
-        return take_number(o, value, to);
+        return take_number_value(o, value, to);
     case OPTION_IS_TAKEN:
         return o->take(p->request, value);
     }
@@ -137,15 +137,15 @@ static bool take_option(parser *p, const char *word)
     while (o->name && (strlen(o->name) != n || strncmp(o->name, word, n) != 0))
         o++;
     if (!o->name)
-        return wrong(p, "unknown option", word);
+        return refuse_word(p, "unknown option", word);
     if (!o->value && value)
-        return wrong(p, "no value is expected in", word);
+        return refuse_word(p, "no value is expected in", word);
     if (o->value && *o->value != '[' && !value) {
         if (p->at >= p->argc)
-            return wrong(p, "a value is missing after", word);
+            return refuse_word(p, "a value is missing after", word);
         value = p->argv[p->at++];
     }
-    return take(p, o, value);
+    return take_option_value(p, o, value);
 }
 
 bool options_parse(const tool_command *command, int argc, char **argv, void *request,
@@ -230,7 +230,7 @@ static void print_help(const char *summary, const tool_command *commands)
 }
 
 /* `help`, and `help COMMAND`. */
-static int help(const char *summary, const tool_command *commands, const char *word)
+static int show_help(const char *summary, const tool_command *commands, const char *word)
 {
     const tool_command *unnamed = NULL;
     for (const tool_command *c = commands; c->run; c++) {
@@ -252,7 +252,7 @@ static int help(const char *summary, const tool_command *commands, const char *w
     return EXIT_GOOD;
 }
 
-static int dispatch(const char *summary, const tool_command *commands, int argc, char **argv)
+static int dispatch_command(const char *summary, const tool_command *commands, int argc, char **argv)
 {
     const tool_command *unnamed = NULL;
     for (const tool_command *c = commands; c->run; c++)
@@ -268,9 +268,9 @@ static int dispatch(const char *summary, const tool_command *commands, int argc,
         return EXIT_GOOD;
     }
     if (!strcmp(word, "help"))
-        return help(summary, commands, argc > 2 ? argv[2] : NULL);
+        return show_help(summary, commands, argc > 2 ? argv[2] : NULL);
     if (!strcmp(word, "--help") || !strcmp(word, "-h"))
-        return help(summary, commands, NULL);
+        return show_help(summary, commands, NULL);
     for (const tool_command *c = commands; c->run; c++)
         if (c->name && !strcmp(c->name, word))
             return c->run(c, argc - 2, argv + 2);
@@ -282,7 +282,7 @@ static int dispatch(const char *summary, const tool_command *commands, int argc,
 
 int options_dispatch(const char *summary, const tool_command *commands, int argc, char **argv)
 {
-    int code = dispatch(summary, commands, argc, argv);
+    int code = dispatch_command(summary, commands, argc, argv);
     errno = 0;
     if (fflush(stdout) == 0 && !ferror(stdout))
         return code;

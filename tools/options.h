@@ -9,9 +9,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Exit codes, documented in the man pages. */
-enum { EXIT_GOOD = 0, EXIT_CHECK = 1, EXIT_BAD = 2 };
-
 /* Where an option's value goes, in the command's request: */
 typedef enum option_kind {
     OPTION_IS_FLAG,   /* a bool becomes true */

@@ -84,7 +84,7 @@ static void print_map(const grt_value *map)
     tool_print(n > SHOWN ? " ...\n" : "\n");
 }
 
-static void print_value(const grt_value *value, int indent)
+static void print_output_value(const grt_value *value, int indent)
 {
     grt_tensor t;
     if (grt_value_kind(value) == GRT_KIND_MAP) {
@@ -103,14 +103,14 @@ static void print_value(const grt_value *value, int indent)
         tool_print("sequence of %zu\n", n);
     for (size_t i = 0; i < n && i < SHOWN; i++) {
         tool_print("%*s[%zu] ", indent + 2, "", i);
-        print_value(grt_value_item(value, i), indent + 2);
+        print_output_value(grt_value_item(value, i), indent + 2);
     }
 }
 
 void outputs_print(const char *name, const grt_value *value)
 {
     tool_print("%s: ", name);
-    print_value(value, 0);
+    print_output_value(value, 0);
 }
 
 static json_t *json_element(const grt_tensor *t, int64_t i)
@@ -134,7 +134,7 @@ static json_t *json_element(const grt_tensor *t, int64_t i)
     return json_real(v);
 }
 
-static void describe(json_t *object, const grt_value *value)
+static void describe_value(json_t *object, const grt_value *value)
 {
     static const char *const kinds[] = {"tensor", "sequence", "optional", "map"};
     grt_kind kind = grt_value_kind(value);
@@ -154,7 +154,7 @@ static void describe(json_t *object, const grt_value *value)
         static const char *const parts[] = {"keys", "values"};
         for (size_t i = 0; i < 2; i++) {
             json_t *part = json_object();
-            describe(part, grt_value_item(value, i));
+            describe_value(part, grt_value_item(value, i));
             json_object_set_new(object, parts[i], part);
         }
         return;
@@ -162,7 +162,7 @@ static void describe(json_t *object, const grt_value *value)
     json_t *items = json_array();
     for (size_t i = 0; i < grt_value_count(value); i++) {
         json_t *item = json_object();
-        describe(item, grt_value_item(value, i));
+        describe_value(item, grt_value_item(value, i));
         json_array_append_new(items, item);
     }
     json_object_set_new(object, "items", items);
@@ -172,7 +172,7 @@ json_t *outputs_json(const char *name, const grt_value *value)
 {
     json_t *object = json_object();
     json_object_set_new(object, "name", json_text(name));
-    describe(object, value);
+    describe_value(object, value);
     return object;
 }
 

@@ -4,6 +4,7 @@
 #include "tools/piped.h"
 
 #include "tools/report.h"
+#include "tools/whole_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -45,21 +46,7 @@ static int open_pipe(const char *path)
     return fd;
 }
 
-static bool write_all(int fd, const char *data, size_t size)
-{
-    while (size > 0) {
-        const ssize_t n = write(fd, data, size);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        data += n;
-        size -= (size_t)n;
-    }
-    return true;
-}
-
-static bool copy(int from, int to, const char *path)
+static bool copy_pipe(int from, int to, const char *path)
 {
     enum { STEP = 1 << 16 };
     char *buffer = malloc(STEP);
@@ -69,7 +56,7 @@ static bool copy(int from, int to, const char *path)
         n = read(from, buffer, STEP);
         if (n < 0 && errno == EINTR)
             n = 1;
-        else if (n > 0 && !write_all(to, buffer, (size_t)n))
+        else if (n > 0 && !write_fully(to, buffer, (size_t)n))
             n = -1;
         else if (n > 0)
             size += (uint64_t)n;
@@ -97,7 +84,7 @@ bool piped_take(const char **path)
         return true;
     const int to = memfd_create("model", MFD_CLOEXEC);
     given_path *name = malloc(sizeof *name);
-    const bool ok = to >= 0 && name && copy(from, to, strcmp(given, "-") ? given : "standard input");
+    const bool ok = to >= 0 && name && copy_pipe(from, to, strcmp(given, "-") ? given : "standard input");
     close(from);
     if (to < 0 || !name)
         tool_error("%s: no memory to read it into", given);

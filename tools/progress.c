@@ -13,7 +13,7 @@
 static bool drawn;
 static double last_ms;
 
-static bool terminal(void)
+static bool is_terminal(void)
 {
     static int known = -1;
     if (known < 0) {
@@ -27,7 +27,7 @@ void progress_show(double fraction, const char *what)
 {
     enum { WIDTH = 30 };
     double now = now_ms();
-    if (!terminal() || (drawn && now - last_ms < 100 && fraction < 1))
+    if (!is_terminal() || (drawn && now - last_ms < 100 && fraction < 1))
         return;
     int filled = (int)((fraction < 0 ? 0 : fraction > 1 ? 1 : fraction) * WIDTH);
     char shown[44];

@@ -3,8 +3,6 @@
 #define _GNU_SOURCE /* vasprintf */
 #include "tools/report.h"
 
-#include "tools/options.h"
-
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +17,7 @@ static void put_lines(FILE *to, size_t n)
         fputc('\n', to);
 }
 
-static size_t ends(const char *text)
+static size_t count_line_ends(const char *text)
 {
     size_t n = 0;
     for (size_t length = strlen(text); n < length && text[length - n - 1] == '\n';)
@@ -28,10 +26,10 @@ static size_t ends(const char *text)
 }
 
 /* The format's own line ends, and between them what is to be shown. */
-static void put_text(FILE *to, const char *format, va_list args)
+static void put_printable(FILE *to, const char *format, va_list args)
 {
     char few[LINE], shown[LINE], *text = few;
-    const size_t before = strspn(format, "\n"), after = format[before] ? ends(format) : 0;
+    const size_t before = strspn(format, "\n"), after = format[before] ? count_line_ends(format) : 0;
     va_list again;
     va_copy(again, args);
     const int length = vsnprintf(few, sizeof few, format, args);
@@ -53,7 +51,7 @@ void tool_print(const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    put_text(stdout, format, args);
+    put_printable(stdout, format, args);
     va_end(args);
 }
 
@@ -63,7 +61,7 @@ void tool_error(const char *format, ...)
     va_start(args, format);
     fflush(stdout);
     fprintf(stderr, "%s: ", tool_name);
-    put_text(stderr, format, args);
+    put_printable(stderr, format, args);
     fputc('\n', stderr);
     va_end(args);
 }
@@ -106,7 +104,7 @@ const char *figure_count(double count, char out[FIGURE_SIZE])
     return out;
 }
 
-static size_t put(char *out, size_t size, size_t at, const char *text)
+static size_t append_text(char *out, size_t size, size_t at, const char *text)
 {
     size_t room = at < size ? size - at : 0;
     int n = snprintf(room ? out + at : NULL, room, "%s", text);
@@ -123,7 +121,7 @@ const char *figure_shape(const grt_tensor *t, char *out, size_t size)
     for (int32_t i = 0; i < t->rank; i++) {
         char dim[32];
         snprintf(dim, sizeof dim, t->dims[i] < 0 ? "%s?" : "%s%" PRId64, i ? "x" : "", t->dims[i]);
-        at = put(out, size, at, dim);
+        at = append_text(out, size, at, dim);
     }
     return out;
 }
@@ -133,29 +131,29 @@ const char *figure_io(const grt_io_info *info, char *out, size_t size)
     size_t at = 0;
     out[0] = 0;
     if (info->kind == GRT_KIND_OPTIONAL)
-        at = put(out, size, at, "optional ");
+        at = append_text(out, size, at, "optional ");
     if (info->kind == GRT_KIND_SEQUENCE ||
         (info->kind == GRT_KIND_OPTIONAL && info->element_kind == GRT_KIND_SEQUENCE))
-        at = put(out, size, at, "sequence of ");
+        at = append_text(out, size, at, "sequence of ");
     if (info->kind == GRT_KIND_MAP || info->element_kind == GRT_KIND_MAP) {
-        at = put(out, size, at, info->kind == GRT_KIND_MAP ? "map to " : "maps to ");
-        put(out, size, at, grt_dtype_name(info->dtype));
+        at = append_text(out, size, at, info->kind == GRT_KIND_MAP ? "map to " : "maps to ");
+        append_text(out, size, at, grt_dtype_name(info->dtype));
         return out;
     }
-    at = put(out, size, at, grt_dtype_name(info->dtype));
+    at = append_text(out, size, at, grt_dtype_name(info->dtype));
     if (info->rank < 0) {
-        put(out, size, at, " of unknown rank");
+        append_text(out, size, at, " of unknown rank");
         return out;
     }
-    at = put(out, size, at, "[");
+    at = append_text(out, size, at, "[");
     for (int32_t i = 0; i < info->rank; i++) {
         char dim[64];
         if (i)
-            at = put(out, size, at, "x");
+            at = append_text(out, size, at, "x");
         snprintf(dim, sizeof dim, "%" PRId64, info->dims[i]);
-        at = put(out, size, at, info->dims[i] >= 0 ? dim : info->symbols[i] ? info->symbols[i] : "?");
+        at = append_text(out, size, at, info->dims[i] >= 0 ? dim : info->symbols[i] ? info->symbols[i] : "?");
     }
-    put(out, size, at, "]");
+    append_text(out, size, at, "]");
     return out;
 }
 

@@ -9,6 +9,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+/* Exit codes, documented in the man pages. */
+enum { EXIT_GOOD = 0, EXIT_CHECK = 1, EXIT_BAD = 2 };
+
 /* "graphc" or "graphrun": each tool's main file defines it. */
 extern const char *const tool_name;
 

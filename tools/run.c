@@ -1,27 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* graphrun MODEL: run it, show what comes out and how long it took. */
+/* graphrun MODEL: run it on one device or on many, show what comes out and how long it took. */
 #include "tools/commands.h"
-#include "tools/explain.h"
-#include "tools/latencies.h"
 #include "tools/loaded.h"
-#include "tools/outputs.h"
 #include "tools/progress.h"
 #include "tools/report.h"
-#include "tools/run.h"
+#include "tools/run_report.h"
 #include "tools/trust.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 
-static bool take_input(void *request, const char *value)
+static bool take_run_input(void *request, const char *value)
 {
     return inputs_add_source(&((run_request *)request)->inputs, value);
 }
 
-static bool take_shape(void *request, const char *value)
+static bool take_run_shape(void *request, const char *value)
 {
     return inputs_add_shape(&((run_request *)request)->inputs, value);
 }
@@ -41,23 +34,24 @@ static bool take_explain(void *request, const char *value)
     return !value || option_is_file("--explain-load", value);
 }
 
-static bool take_model(void *request, const char *value)
+static bool take_run_model(void *request, const char *value)
 {
     return option_only(&((run_request *)request)->model, value);
 }
 
 const tool_option run_options[] = {
-    OPTION_TAKE(take_input, "--input", "NAME=SOURCE",
+    OPTION_TAKE(take_run_input, "--input", "NAME=SOURCE",
                 "what input NAME gets: FILE.npy, FILE.pb (ONNX), random or zeros\n"
                 "(default: its default in the model, else random).\n"
                 "A directory: the model runs once with each file in it, in the order of their names"),
-    OPTION_TAKE(take_shape, "--shape", "NAME=2x3x224",
+    OPTION_TAKE(take_run_shape, "--shape", "NAME=2x3x224",
                 "shape of a random or zeros input; unknown dims are 1 otherwise"),
     OPTION_INT(run_request, seed, INT64_MIN, INT64_MAX, "--seed", "N", "of random inputs (default: 0)"),
     OPTION_TEXT(run_request, output_dir, "--output-dir", "DIR",
                 "save outputs as DIR/NAME.npy, or .pb where NumPy has no such type"),
     OPTION_TAKE(take_device, "--device", "DEVICE",
-                "cpu, null, cuda:0, ... (default: cpu); several: cuda:all, cuda:0,2, null:0-7.\n"
+                "KIND or KIND:NUMBER, as graphc devices lists them (default: cpu); several: KIND:all,\n"
+                "KIND:0,2-3.\n"
                 "Inputs or repetitions are then split over them"),
     OPTION_TEXT(run_request, fallback, "--fallback", "cpu",
                 "run ops that the device has no kernel for on the CPU; otherwise they are an error"),
@@ -75,201 +69,129 @@ const tool_option run_options[] = {
     OPTION_TABLE_END,
 };
 
-typedef struct run_result {
-    grt_value **values; /* inputs */
+enum { AHEAD = 4 }; /* runs that are prepared or wait to be shown, for each context */
+
+typedef struct run_state {
+    const run_request *request;
+    grt_runtime *runtime;
+    grt_model *model;
+    grt_session **sessions;
+    grt_pool *pool;
+    input_lists lists;
+    grt_value **values; /* of all runs; NULL: each reads its own */
     const char **sources;
-    double *ms; /* per run */
-} run_result;
+    double sessions_at_ms, load_ms;
+} run_state;
 
-static load_report report_of(const run_request *r, loaded *l)
+static bool show_load(void *user, const grt_load_progress *progress)
 {
-    return (load_report){.title = r->model,
-                         .model = l->model,
-                         .sessions = &l->session,
-                         .contexts = &l->context,
-                         .n = 1,
-                         .sessions_at_ms = l->sessions_at_ms,
-                         .total_ms = l->total_ms};
+    (void)user;
+    progress_show(progress->fraction, progress->phase);
+    return true;
 }
 
-static bool run_all(const run_request *r, loaded *l, double *ms)
+static grt_status open_sessions(run_state *s)
 {
-    for (int64_t i = 0; i < r->repeat; i++) {
-        double begin = now_ms();
-        if (grt_context_run(l->context) != GRT_OK) {
-            progress_clear();
-            tool_fail();
-            return false;
-        }
-        ms[i] = now_ms() - begin;
-        progress_show((double)(i + 1) / (double)r->repeat, "running");
-    }
+    const run_request *r = s->request;
+    const char *const *names = (const char *const *)r->devices.names;
+    const double begin = now_ms();
+    const grt_sessions_options options = {.struct_size = sizeof options,
+                                          .threads = (int32_t)r->threads,
+                                          .fallback = r->fallback,
+                                          .progress = show_load};
+    const grt_pool_options pool = {.struct_size = sizeof pool, .contexts = (int32_t)r->contexts};
+    grt_status status = grt_runtime_create(&s->runtime);
+    if (status == GRT_OK)
+        status = loaded_model(s->runtime, r->model, names[0], r->trust, &s->model);
+    s->sessions_at_ms = now_ms() - begin;
+    if (status == GRT_OK)
+        status = grt_sessions_create(s->model, names, r->devices.n, &options, s->sessions);
+    if (status == GRT_OK)
+        status = grt_pool_create(s->sessions, r->devices.n, &pool, &s->pool);
+    s->load_ms = now_ms() - begin;
     progress_clear();
-    return true;
+    return status;
 }
 
-static void print_inputs(const run_request *r, const loaded *l, const run_result *result)
+static bool load_sessions(run_state *s)
 {
-    for (size_t i = 0; i < grt_model_input_count(l->model); i++) {
-        grt_io_info info;
-        grt_tensor t;
-        char type[512], shape[256];
-        if (grt_model_input(l->model, i, &info) != GRT_OK)
-            continue;
-        tool_print("input %s: %s", info.name, figure_io(&info, type, sizeof type));
-        if (result->values[i] && grt_value_kind(result->values[i]) == GRT_KIND_TENSOR &&
-            grt_value_tensor(result->values[i], &t) == GRT_OK)
-            tool_print(" <- %s", figure_shape(&t, shape, sizeof shape));
-        tool_print(" %s", result->sources[i]);
-        if (!strcmp(result->sources[i], "random"))
-            tool_print(" (seed %lld)", (long long)r->seed);
-        bool unknown = false;
-        for (int32_t k = 0; k < info.rank; k++)
-            unknown = unknown || info.dims[k] < 0;
-        bool shaped = false;
-        for (size_t k = 0; k < r->inputs.n; k++)
-            shaped = shaped || !strcmp(r->inputs.items[k].name, info.name);
-        tool_print(unknown && !shaped ? "; unknown dims are 1 unless another input settles them\n" : "\n");
-    }
-}
-
-/* Every output as a value: printed or added to `array`, saved if asked to. */
-static bool show_outputs(const run_request *r, const loaded *l, json_t *array)
-{
-    for (size_t i = 0; i < grt_model_output_count(l->model); i++) {
-        grt_io_info info;
-        grt_value *value;
-        char *path = NULL;
-        if (grt_model_output(l->model, i, &info) != GRT_OK ||
-            grt_context_get_output_value(l->context, i, &value) != GRT_OK) {
-            tool_fail();
-            return false;
-        }
-        bool ok = !r->output_dir || outputs_save(r->output_dir, info.name, value, &path);
-        if (array) {
-            json_t *object = outputs_json(info.name, value);
-            if (path)
-                json_object_set_new(object, "file", json_text(path));
-            json_array_append_new(array, object);
-        } else {
-            outputs_print(info.name, value);
-            if (path)
-                tool_print("  saved as %s\n", path);
-        }
-        free(path);
-        grt_value_release(value);
-        if (!ok)
-            return false;
-    }
-    return true;
-}
-
-static json_t *inputs_json(const loaded *l, const run_result *result)
-{
-    json_t *array = json_array();
-    for (size_t i = 0; i < grt_model_input_count(l->model); i++) {
-        grt_io_info info;
-        grt_tensor t;
-        if (grt_model_input(l->model, i, &info) != GRT_OK)
-            continue;
-        json_t *object = json_object();
-        json_object_set_new(object, "name", json_text(info.name));
-        json_object_set_new(object, "dtype", json_string(grt_dtype_name(info.dtype)));
-        json_object_set_new(object, "source", json_text(result->sources[i]));
-        if (result->values[i] && grt_value_kind(result->values[i]) == GRT_KIND_TENSOR &&
-            grt_value_tensor(result->values[i], &t) == GRT_OK)
-            json_object_set_new(object, "shape", json_shape(&t));
-        json_array_append_new(array, object);
-    }
-    return array;
-}
-
-static bool report_json(const run_request *r, loaded *l, const run_result *result)
-{
-    json_t *object = json_object(), *outputs = json_array();
-    double first = result->ms[0];
-    json_object_set_new(object, "model", json_text(r->model));
-    json_object_set_new(object, "device", json_text(r->devices.names[0]));
-    json_object_set_new(object, "threads", json_integer(grt_session_threads(l->session)));
-    json_object_set_new(object, "inputs", inputs_json(l, result));
-    json_object_set_new(object, "outputs", outputs);
-    bool ok = show_outputs(r, l, outputs);
-    json_object_set_new(object, "load_ms", json_phases(l->model, l->session, l->total_ms));
-    if (r->explain) {
-        const load_report report = report_of(r, l);
-        json_object_set_new(object, "load", explain_json(&report));
-    }
-    json_object_set_new(object, "first_run_ms", json_real(first));
-    json_object_set_new(object, "runs", json_integer(r->repeat));
-    const latencies all = latencies_of(result->ms, (size_t)r->repeat);
-    json_object_set_new(object, "latency_ms", latencies_json(&all));
-    return json_print(object) && ok;
-}
-
-static bool report_text(const run_request *r, loaded *l, const run_result *result)
-{
-    double first = result->ms[0];
-    print_inputs(r, l, result);
-    if (!show_outputs(r, l, NULL))
-        return false;
-    if (r->explain) {
-        const load_report report = report_of(r, l);
-        explain_text(&report);
-        tool_print("  first run %32.3f ms\n", first);
-    }
-    if (r->repeat == 1) {
-        tool_print("load %.1f ms, run %.3f ms\n", l->total_ms, first);
-        return true;
-    }
-    const latencies all = latencies_of(result->ms, (size_t)r->repeat);
-    char text[LATENCIES_TEXT_SIZE];
-    tool_print("load %.1f ms, first run %.3f ms; all %lld runs: %s\n", l->total_ms, first,
-               (long long)r->repeat, latencies_text(&all, text));
-    return true;
-}
-
-static int run_request_now(run_request *r, loaded *l, run_result *result)
-{
-    if (loaded_open(l, r->model, r->devices.names[0], r->fallback, (int32_t)r->threads, r->trust) != GRT_OK)
-        return tool_fail();
-    if (r->output_dir && mkdir(r->output_dir, 0777) != 0 && errno != EEXIST) {
-        tool_error("%s: %s", r->output_dir, strerror(errno));
-        return EXIT_BAD;
-    }
-    size_t n = grt_model_input_count(l->model);
-    result->values = calloc(n + 1, sizeof *result->values);
-    result->sources = calloc(n + 1, sizeof *result->sources);
-    result->ms = calloc((size_t)r->repeat, sizeof *result->ms);
-    if (!result->values || !result->sources || !result->ms) {
+    s->sessions = calloc(s->request->devices.n, sizeof *s->sessions);
+    if (!s->sessions)
         tool_error("out of memory");
-        return EXIT_BAD;
-    }
-    if (!inputs_bind(l->model, l->context, &r->inputs, (uint64_t)r->seed, result->values, result->sources) ||
-        !run_all(r, l, result->ms))
-        return EXIT_BAD;
-    const load_report report = report_of(r, l);
-    if (r->timeline && !explain_html(&report, r->timeline))
-        return EXIT_BAD;
-    return (r->json ? report_json(r, l, result) : report_text(r, l, result)) ? EXIT_GOOD : EXIT_BAD;
+    return s->sessions && (open_sessions(s) == GRT_OK || tool_fail() == EXIT_GOOD);
+}
+
+/* Those of all runs, if no directory gives each its own. */
+static bool create_inputs(run_state *s)
+{
+    const size_t n = grt_model_input_count(s->model);
+    if (s->lists.n_files)
+        return true;
+    s->values = calloc(n + 1, sizeof *s->values);
+    s->sources = calloc(n + 1, sizeof *s->sources);
+    if (!s->values || !s->sources)
+        tool_error("out of memory");
+    return s->values && s->sources &&
+           inputs_create(s->model, &s->request->inputs, (uint64_t)s->request->seed, s->values, s->sources);
+}
+
+static bool run_and_report(run_state *s)
+{
+    const run_request *r = s->request;
+    run_report report = {.request = r,
+                         .lists = &s->lists,
+                         .values = s->values,
+                         .sources = s->sources,
+                         .load = {.title = r->model,
+                                  .model = s->model,
+                                  .sessions = s->sessions,
+                                  .n = r->devices.n,
+                                  .pool = s->pool,
+                                  .sessions_at_ms = s->sessions_at_ms,
+                                  .total_ms = s->load_ms},
+                         .results = r->json ? json_array() : NULL};
+    runs all = {.model = s->model,
+                .pool = s->pool,
+                .lists = &s->lists,
+                .values = s->values,
+                .seed = (uint64_t)r->seed,
+                .n = (s->lists.n_files ? s->lists.n_files : 1) * (size_t)r->repeat,
+                .most_in_flight = AHEAD * r->devices.n * (size_t)r->contexts,
+                .show = run_report_show,
+                .user = &report};
+    run_report_inputs(&report);
+    const bool ok = (!r->timeline || explain_html(&report.load, r->timeline)) && runs_all(&all) &&
+                    run_report_end(&report, &all) && !all.failed;
+    json_decref(report.results);
+    runs_release(&all);
+    return ok;
+}
+
+static int run_model(const run_request *request)
+{
+    run_state s = {.request = request};
+    const bool ok = input_lists_open(&s.lists, &request->inputs) && load_sessions(&s) && create_inputs(&s) &&
+                    run_and_report(&s);
+    inputs_release_values(s.values, s.model ? grt_model_input_count(s.model) : 0);
+    free(s.sources);
+    grt_pool_release(s.pool);
+    for (size_t i = 0; s.sessions && i < request->devices.n; i++)
+        grt_session_release(s.sessions[i]);
+    free(s.sessions);
+    grt_model_release(s.model);
+    grt_runtime_release(s.runtime);
+    input_lists_release(&s.lists);
+    return ok ? EXIT_GOOD : EXIT_BAD;
 }
 
 int run_command(const tool_command *command, int argc, char **argv)
 {
     run_request request = {.repeat = 1, .contexts = 1};
-    loaded l = {0};
-    run_result result = {0};
     int code = EXIT_BAD;
-    if (options_parse(command, argc, argv, &request, take_model, &code) &&
+    if (options_parse(command, argc, argv, &request, take_run_model, &code) &&
         option_given(command, request.model) && (request.devices.n || take_device(&request, NULL)) &&
-        trust_read(request.trust_option, &request.trust)) {
-        code = request.devices.n > 1 || request.contexts > 1 || run_has_lists(&request)
-                   ? run_many(&request)
-                   : run_request_now(&request, &l, &result);
-        inputs_release_values(result.values, l.model ? grt_model_input_count(l.model) : 0);
-        free(result.sources);
-        free(result.ms);
-        loaded_release(&l);
-    }
+        trust_read(request.trust_option, &request.trust))
+        code = run_model(&request);
     inputs_release(&request.inputs);
     free(request.trust);
     devices_release(&request.devices);

@@ -23,7 +23,7 @@ typedef struct keygen_request {
 
 const tool_option keygen_options[] = {OPTION_TABLE_END};
 
-static bool take_file(void *request, const char *value)
+static bool take_key_file(void *request, const char *value)
 {
     return option_only(&((keygen_request *)request)->file, value);
 }
@@ -45,7 +45,7 @@ static bool write_key(const char *path, const char *key, mode_t mode)
     return false;
 }
 
-static int keygen(const char *file)
+static int create_key_files(const char *file)
 {
     char key[GRT_KEY_SIZE], secret[GRT_KEY_SIZE], *beside = NULL;
     int code = EXIT_BAD;
@@ -72,11 +72,11 @@ int keygen_command(const tool_command *command, int argc, char **argv)
 {
     keygen_request r = {0};
     int code = EXIT_BAD;
-    if (!options_parse(command, argc, argv, &r, take_file, &code))
+    if (!options_parse(command, argc, argv, &r, take_key_file, &code))
         return code;
     if (!r.file)
         tool_error("no file is given; see %s keygen --help", tool_name);
-    return r.file ? keygen(r.file) : EXIT_BAD;
+    return r.file ? create_key_files(r.file) : EXIT_BAD;
 }
 
 /* ---- sign ---- */
@@ -92,12 +92,12 @@ const tool_option sign_options[] = {
     OPTION_TABLE_END,
 };
 
-static bool take_plan(void *request, const char *value)
+static bool take_plan_to_sign(void *request, const char *value)
 {
     return option_only(&((sign_request *)request)->plan, value);
 }
 
-static int sign(const sign_request *r)
+static int sign_plan(const sign_request *r)
 {
     char *secret = trust_read_secret(r->key);
     if (!secret)
@@ -115,9 +115,9 @@ int sign_command(const tool_command *command, int argc, char **argv)
 {
     sign_request r = {0};
     int code = EXIT_BAD;
-    if (!options_parse(command, argc, argv, &r, take_plan, &code) || !option_given(command, r.plan))
+    if (!options_parse(command, argc, argv, &r, take_plan_to_sign, &code) || !option_given(command, r.plan))
         return code;
     if (!r.key)
         tool_error("no key is given: --key FILE, which graphc keygen makes");
-    return r.key ? sign(&r) : EXIT_BAD;
+    return r.key ? sign_plan(&r) : EXIT_BAD;
 }

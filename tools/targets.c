@@ -24,17 +24,18 @@ static bool no_target(const targets *t, const char *option, const char *text)
     for (size_t i = 0; i < t->all.n && at < sizeof names; i++)
         at += (size_t)snprintf(names + at, sizeof names - at, "%s%s (sm_%d)", i ? ", " : "",
                                t->all.items[i].id, (int)t->all.items[i].sm);
-    tool_error("%s: '%s' is neither a kind of devices (cpu, cuda) nor a GPU that is described here: %s",
+    tool_error("%s: '%s' is neither a kind of devices (graphc devices) nor a GPU that is described here: %s",
                option, text, names);
     return false;
 }
 
 bool targets_add(targets *t, const char *option, const char *text)
 {
-    static const char *const kinds[] = {"cpu", "cuda", "null", "mirror"};
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (!strcmp(kinds[i], text))
-            return set_kind(t, option, kinds[i]);
+    for (size_t i = 0; i < grt_device_kind_count(); i++) {
+        grt_device_kind_info kind = {.struct_size = sizeof kind};
+        if (grt_device_kind(i, &kind) == GRT_OK && !strcmp(kind.name, text))
+            return set_kind(t, option, kind.name);
+    }
     if (!t->all.n && !descriptions_load(&t->all))
         return false;
     const description *d = descriptions_find(&t->all, text);
@@ -46,7 +47,7 @@ bool targets_add(targets *t, const char *option, const char *text)
         return false;
     }
     t->devices = grown;
-    t->devices[t->n++] = (grt_device_description){d->name, d->sm, d->properties};
+    t->devices[t->n++] = (grt_device_description){.name = d->name, .sm = d->sm, .properties = d->properties};
     return set_kind(t, option, d->kind);
 }
 

@@ -82,7 +82,7 @@ static void release_slot(const measurement *m, slot *s)
     free(s->outputs);
 }
 
-static bool renew(const measurement *m, slot *s, size_t *done)
+static bool renew_request(const measurement *m, slot *s, size_t *done)
 {
     if (s->request && grt_request_wait(s->request) != GRT_OK)
         return false;
@@ -99,13 +99,13 @@ static bool run_for(const measurement *m, double seconds, size_t *out_done)
     *out_done = 0;
     while (now_ms() < end)
         for (size_t i = 0; i < m->n_slots; i++)
-            if (!renew(m, &m->slots[i], out_done))
+            if (!renew_request(m, &m->slots[i], out_done))
                 return false;
     return true;
 }
 
-static bool measure(measurement *m, grt_context *context, grt_value *const *values, double seconds,
-                    double *out_per_s)
+static bool measure_pool(measurement *m, grt_context *context, grt_value *const *values, double seconds,
+                         double *out_per_s)
 {
     size_t done;
     for (size_t i = 0; i < m->n_slots; i++)
@@ -131,7 +131,7 @@ bool throughput_measure(const grt_model *model, grt_session *session, grt_contex
     const grt_pool_options pool = {.struct_size = sizeof pool, .contexts = options->contexts};
     m.slots = calloc(m.n_slots, sizeof *m.slots);
     bool ok = m.slots && grt_pool_create(&session, 1, &pool, &m.pool) == GRT_OK &&
-              measure(&m, context, values, options->seconds, out_per_s);
+              measure_pool(&m, context, values, options->seconds, out_per_s);
     if (!ok)
         tool_fail();
     for (size_t i = 0; m.slots && i < m.n_slots; i++)

@@ -11,12 +11,12 @@
 
 static const char public_prefix[] = "ed25519:", secret_prefix[] = "ed25519-secret:";
 
-static bool begins(const char *text, const char *prefix)
+static bool begins_with(const char *text, const char *prefix)
 {
     return !strncmp(text, prefix, strlen(prefix));
 }
 
-static bool join(char **list, const char *key)
+static bool append_key(char **list, const char *key)
 {
     char *joined = malloc((*list ? strlen(*list) : 0) + strlen(key) + 2);
     if (!joined) {
@@ -38,11 +38,11 @@ static bool read_keys(FILE *f, const char *path, const char *prefix, char **out_
         line[strcspn(line, "\r\n")] = '\0';
         if (!*line || *line == '#')
             continue;
-        ok = begins(line, prefix);
+        ok = begins_with(line, prefix);
         if (!ok) /* the line is not shown: it may be a secret */
             tool_error("%s:%d: this is no %s key ('%s...'); see graphc keygen", path, number,
                        prefix == secret_prefix ? "secret" : "public", prefix);
-        ok = ok && join(out_keys, line);
+        ok = ok && append_key(out_keys, line);
     }
     memset(line, 0, sizeof line);
     if (ok && !*out_keys)
@@ -50,7 +50,7 @@ static bool read_keys(FILE *f, const char *path, const char *prefix, char **out_
     return ok && *out_keys;
 }
 
-static bool read_file(const char *path, const char *prefix, char **out_keys)
+static bool read_key_file(const char *path, const char *prefix, char **out_keys)
 {
     FILE *f = fopen(path, "r");
     *out_keys = NULL;
@@ -68,8 +68,8 @@ bool trust_read(const char *text, char **out_trust)
     *out_trust = NULL;
     if (!text)
         return true;
-    if (strcmp(text, "all") != 0 && strcmp(text, "none") != 0 && !begins(text, public_prefix))
-        return read_file(text, public_prefix, out_trust);
+    if (strcmp(text, "all") != 0 && strcmp(text, "none") != 0 && !begins_with(text, public_prefix))
+        return read_key_file(text, public_prefix, out_trust);
     *out_trust = strdup(text);
     if (!*out_trust)
         tool_error("out of memory");
@@ -79,7 +79,7 @@ bool trust_read(const char *text, char **out_trust)
 char *trust_read_secret(const char *path)
 {
     char *key;
-    if (read_file(path, secret_prefix, &key))
+    if (read_key_file(path, secret_prefix, &key))
         return key;
     free(key);
     return NULL;

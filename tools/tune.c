@@ -3,6 +3,7 @@
  * cache or in the plan. */
 #include "tools/tune.h"
 
+#include "tools/devices.h"
 #include "tools/inputs.h"
 #include "tools/loaded.h"
 #include "tools/progress.h"
@@ -21,17 +22,17 @@ typedef struct request {
     json_t *choices; /* NULL: print */
 } request;
 
-static bool take_model(void *user, const char *value)
+static bool take_tune_model(void *user, const char *value)
 {
     return option_only(&((request *)user)->model, value);
 }
 
-static bool take_shape(void *user, const char *value)
+static bool take_tune_shape(void *user, const char *value)
 {
     return inputs_add_shape(&((request *)user)->inputs, value);
 }
 
-static bool take_input(void *user, const char *value)
+static bool take_tune_input(void *user, const char *value)
 {
     return inputs_add_source(&((request *)user)->inputs, value);
 }
@@ -45,12 +46,11 @@ static bool take_cache(void *user, const char *value)
 }
 
 const tool_option tune_options[] = {
-    OPTION_TEXT(request, device, "--device", "DEVICE",
-                "the device to measure on, cuda:0, ... (default: cuda)"),
+    OPTION_TEXT(request, device, "--device", "DEVICE", "the device to measure on (default: the first GPU)"),
     OPTION_TEXT(request, fallback, "--fallback", "cpu",
                 "run ops that the device has no kernel for on the CPU; otherwise they are an error"),
-    OPTION_TAKE(take_shape, "--shape", "NAME=2x3x224", "as in graphrun MODEL; may be repeated"),
-    OPTION_TAKE(take_input, "--input", "NAME=SOURCE", "as in graphrun MODEL; may be repeated"),
+    OPTION_TAKE(take_tune_shape, "--shape", "NAME=2x3x224", "as in graphrun MODEL; may be repeated"),
+    OPTION_TAKE(take_tune_input, "--input", "NAME=SOURCE", "as in graphrun MODEL; may be repeated"),
     OPTION_NUMBER(request, seconds, 0, "--seconds", "S",
                   "time to measure for at most (default: 60); what takes longest comes first"),
     OPTION_FLAG(request, again, "--again", "measure what was tuned before, too"),
@@ -68,13 +68,13 @@ const tool_option tune_options[] = {
 /* Ctrl-C ends the measuring, not the program. */
 static volatile sig_atomic_t interrupted;
 
-static void interrupt(int number)
+static void interrupt_tuning(int number)
 {
     (void)number;
     interrupted = 1;
 }
 
-static bool show(void *user, const char *what, double fraction)
+static bool show_tune_progress(void *user, const char *what, double fraction)
 {
     (void)user;
     progress_show(fraction, what);
@@ -128,18 +128,17 @@ static const char *where_kept(void)
                  "plan;";
 }
 
-static void print_report(const request *r, const grt_tune_report *t, double total_ms)
+static void print_tune_report(const request *r, const grt_tune_report *t, double total_ms)
 {
-    const char *device = r->device ? r->device : "cuda";
     if (t->steps == 0) {
         tool_print("%s on %s: there is nothing to tune; no step has a choice of algorithms there\n", r->model,
-                   device);
+                   r->device);
         if (r->output)
             tool_print("%s is as it was: a copy\n", r->output);
         return;
     }
     tool_print("%s on %s: %zu steps with %zu choices; %zu measured, %zu tuned before, %zu left%s\n", r->model,
-               device, t->steps, t->choices, t->tuned, t->known, t->choices - t->tuned - t->known,
+               r->device, t->steps, t->choices, t->tuned, t->known, t->choices - t->tuned - t->known,
                t->stopped       ? " (interrupted)"
                : t->out_of_time ? " (the time is over: see --seconds)"
                                 : "");
@@ -149,11 +148,11 @@ static void print_report(const request *r, const grt_tune_report *t, double tota
     tool_print("%s in %.1f s\n", r->output ? r->output : where_kept(), total_ms / 1e3);
 }
 
-static bool print_json(request *r, const grt_tune_report *t, double total_ms)
+static bool print_tune_json(request *r, const grt_tune_report *t, double total_ms)
 {
     json_t *object = json_object();
     json_object_set_new(object, "model", json_text(r->model));
-    json_object_set_new(object, "device", json_text(r->device ? r->device : "cuda"));
+    json_object_set_new(object, "device", json_text(r->device));
     json_object_set_new(object, "plan", r->output ? json_text(r->output) : json_null());
     json_object_set_new(object, "steps", json_integer((json_int_t)t->steps));
     json_object_set_new(object, "choices", json_integer((json_int_t)t->choices));
@@ -177,7 +176,7 @@ typedef struct rows {
     bool failed;
 } rows;
 
-static void *copy_of(const void *data, size_t size)
+static void *copy_row_bytes(const void *data, size_t size)
 {
     char *copy = malloc(size + 1);
     if (copy) {
@@ -188,7 +187,7 @@ static void *copy_of(const void *data, size_t size)
 }
 
 /* Everything that the model's steps asked for goes into the plan, measured or not: it then asks nobody. */
-static void collect(void *user, const grt_cache_lookup *lookup)
+static void collect_choice(void *user, const grt_cache_lookup *lookup)
 {
     rows *r = user;
     if (!lookup->row)
@@ -203,8 +202,8 @@ static void collect(void *user, const grt_cache_lookup *lookup)
         r->capacity = grown;
     }
     grt_cache_row copy = *lookup->row;
-    copy.key = copy_of(copy.key, strlen(copy.key));
-    copy.data = copy_of(copy.data, copy.size);
+    copy.key = copy_row_bytes(copy.key, strlen(copy.key));
+    copy.data = copy_row_bytes(copy.data, copy.size);
     r->failed = r->failed || !copy.key || !copy.data;
     r->list[r->n++] = copy;
 }
@@ -217,10 +216,10 @@ static void tell_of_signature(const request *r, const grt_model *model)
         tool_error("note: %s is signed, %s is not: sign it again (graphc sign)", r->model, r->output);
 }
 
-static bool write_plan(const request *r, grt_runtime *runtime)
+static bool write_tuned_plan(const request *r, grt_runtime *runtime)
 {
     rows found = {0};
-    bool ok = grt_cache_lookups(runtime, collect, &found) == GRT_OK;
+    bool ok = grt_cache_lookups(runtime, collect_choice, &found) == GRT_OK;
     if (ok && found.failed) {
         tool_error("out of memory");
         ok = false;
@@ -245,7 +244,7 @@ static int tune_loaded(request *r, const loaded *l)
     const grt_tune_options options = {.struct_size = sizeof options,
                                       .seconds = r->seconds,
                                       .again = r->again,
-                                      .progress = show,
+                                      .progress = show_tune_progress,
                                       .result = show_result,
                                       .user = r};
     grt_tune_report report = {.struct_size = sizeof report};
@@ -255,14 +254,14 @@ static int tune_loaded(request *r, const loaded *l)
         progress_clear();
         if (status != GRT_OK)
             code = tool_fail();
-        else if (!r->output || write_plan(r, l->runtime)) {
+        else if (!r->output || write_tuned_plan(r, l->runtime)) {
             if (r->output && report.steps)
                 tell_of_signature(r, l->model);
             const double ms = now_ms() - begin;
             code = EXIT_GOOD;
             if (!r->json)
-                print_report(r, &report, ms);
-            else if (!print_json(r, &report, ms))
+                print_tune_report(r, &report, ms);
+            else if (!print_tune_json(r, &report, ms))
                 code = EXIT_BAD;
         }
     }
@@ -271,14 +270,15 @@ static int tune_loaded(request *r, const loaded *l)
     return code;
 }
 
-static int tune(request *r)
+static int tune_model(request *r)
 {
     loaded l;
     int code = EXIT_BAD;
-    struct sigaction action = {.sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND}; /* twice: at once */
+    struct sigaction action = {.sa_handler = interrupt_tuning,
+                               .sa_flags = (int)SA_RESETHAND}; /* twice: at once */
     if (r->cache || (r->output && !r->use_cache))
         setenv("GRAPHRT_ALGO_CACHE", r->cache ? r->cache : "off", 1);
-    if (loaded_open(&l, r->model, r->device ? r->device : "cuda", r->fallback, 0, NULL) != GRT_OK)
+    if (loaded_open(&l, r->model, r->device, r->fallback, 0, NULL) != GRT_OK)
         tool_fail();
     else {
         sigaction(SIGINT, &action, NULL);
@@ -294,8 +294,9 @@ int tune_command(const tool_command *command, int argc, char **argv)
 {
     request r = {0};
     int code;
-    if (options_parse(command, argc, argv, &r, take_model, &code))
-        code = option_given(command, r.model) ? tune(&r) : EXIT_BAD;
+    r.device = devices_accelerator();
+    if (options_parse(command, argc, argv, &r, take_tune_model, &code))
+        code = option_given(command, r.model) ? tune_model(&r) : EXIT_BAD;
     inputs_release(&r.inputs);
     return code;
 }

@@ -14,14 +14,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static bool fail(const char *path)
+static bool fail_whole_file(const char *path)
 {
     tool_error("%s: %s", path, errno ? strerror(errno) : "cannot be written");
     return false;
 }
 
 /* A name that nobody can have taken before; with the mode that a new file gets. */
-static int create(char *name, size_t size, const char *path)
+static int create_temporary(char *name, size_t size, const char *path)
 {
     const char *slash = strrchr(path, '/');
     int fd = -1;
@@ -44,15 +44,15 @@ bool whole_file_begin(whole_file *file, const char *path)
     *file = (whole_file){.path = path};
     if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
         file->f = fopen(path, "wb");
-        return file->f || fail(path);
+        return file->f || fail_whole_file(path);
     }
     const size_t size = strlen(path) + 64;
     file->temporary = malloc(size);
-    int fd = file->temporary ? create(file->temporary, size, path) : -1;
+    int fd = file->temporary ? create_temporary(file->temporary, size, path) : -1;
     file->f = fd >= 0 ? fdopen(fd, "wb") : NULL;
     if (file->f)
         return true;
-    fail(path);
+    fail_whole_file(path);
     if (fd >= 0) {
         close(fd);
         unlink(file->temporary);
@@ -77,5 +77,16 @@ bool whole_file_end(whole_file *file, bool ok)
         unlink(file->temporary);
     free(file->temporary);
     errno = error;
-    return ok || fail(file->path);
+    return ok || fail_whole_file(file->path);
+}
+
+bool write_fully(int fd, const void *data, size_t size)
+{
+    for (size_t done = 0; done < size;) {
+        const ssize_t n = write(fd, (const char *)data + done, size - done);
+        if (n <= 0 && errno != EINTR)
+            return false;
+        done += n > 0 ? (size_t)n : 0;
+    }
+    return true;
 }

@@ -18,4 +18,7 @@ bool whole_file_begin(whole_file *file, const char *path);
 /* Put it in place if `ok`, or forget it. False after printing what is wrong, or if it was not ok. */
 bool whole_file_end(whole_file *file, bool ok);
 
+/* All of the bytes, however many calls of write that takes. False with errno set. */
+bool write_fully(int fd, const void *data, size_t size);
+
 #endif

@@ -4,6 +4,7 @@
 #include "tools/workers.h"
 
 #include "tools/report.h"
+#include "tools/whole_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -53,17 +54,6 @@ typedef struct pool {
 
 /* ---- the worker's side ---- */
 
-static bool write_all(int fd, const void *data, size_t n)
-{
-    for (size_t done = 0; done < n;) {
-        const ssize_t k = write(fd, (const char *)data + done, n - done);
-        if (k < 0 && errno != EINTR)
-            return false;
-        done += k > 0 ? (size_t)k : 0;
-    }
-    return true;
-}
-
 static bool read_all(int fd, void *data, size_t n)
 {
     for (size_t done = 0; done < n;) {
@@ -86,13 +76,13 @@ static int work_once(const pool *p, uint64_t index, int fd)
     const report_head head = {code, (uint32_t)(end < 0 ? 0 : end > MAX_TEXT ? MAX_TEXT : end)};
     char *text = malloc(head.size + 1);
     bool ok = text && lseek(file, 0, SEEK_SET) == 0 && read_all(file, text, head.size);
-    ok = ok && write_all(fd, &head, sizeof head) && write_all(fd, text, head.size);
+    ok = ok && write_fully(fd, &head, sizeof head) && write_fully(fd, text, head.size);
     free(text);
     close(file);
     return ok ? code : WORKER_ENDS;
 }
 
-static int work(const pool *p, int orders, int fd)
+static int work_on_orders(const pool *p, int orders, int fd)
 {
     uint64_t index;
     int code = 0;
@@ -106,7 +96,7 @@ static int work(const pool *p, int orders, int fd)
 
 /* ---- this side ---- */
 
-static void order(pool *p, worker *w)
+static void order_job(pool *p, worker *w)
 {
     const uint64_t index = p->started++;
     w->index = (size_t)index;
@@ -114,18 +104,18 @@ static void order(pool *p, worker *w)
     w->size = 0;
     w->deadline_ms = now_ms() + p->options->limit_s * 1e3;
     /* A worker that is gone is found at the end of its reports. */
-    if (!write_all(w->orders, &index, sizeof index))
+    if (!write_fully(w->orders, &index, sizeof index))
         kill(w->pid, SIGKILL);
 }
 
-static void dismiss(pool *p, worker *w)
+static void dismiss_worker(pool *p, worker *w)
 {
     close(w->orders);
     w->orders = -1;
     w->deadline_ms = now_ms() + p->options->limit_s * 1e3;
 }
 
-static bool start(pool *p)
+static bool start_worker_process(pool *p)
 {
     int reports[2], orders[2];
     fflush(NULL); /* or the child would print it again */
@@ -147,7 +137,7 @@ static bool start(pool *p)
         signal(SIGPIPE, SIG_DFL);
         close(reports[0]);
         close(orders[1]);
-        exit(work(p, orders[0], reports[1]));
+        exit(work_on_orders(p, orders[0], reports[1]));
     }
     close(reports[1]);
     close(orders[0]);
@@ -162,12 +152,12 @@ static bool start(pool *p)
         w++;
     *w = (worker){.pid = pid, .fd = reports[0], .orders = orders[1]};
     p->running++;
-    order(p, w);
+    order_job(p, w);
     return true;
 }
 
 /* False at the end of the worker's reports. */
-static bool collect(worker *w)
+static bool collect_report(worker *w)
 {
     enum { STEP = 4096 };
     char rest[STEP];
@@ -195,7 +185,7 @@ static bool is_reported(const worker *w, report_head *head)
     return w->size >= sizeof *head + head->size;
 }
 
-static void give(pool *p, worker *w, int code, const char *text, size_t size)
+static void give_result(pool *p, worker *w, int code, const char *text, size_t size)
 {
     worker_result *r = &p->results[w->index];
     *r = (worker_result){.code = code, .text = calloc(size + 1, 1), .size = size};
@@ -210,14 +200,14 @@ static void give_report(pool *p, worker *w, int status)
 {
     report_head head = {0, 0};
     if (!is_reported(w, &head))
-        give(p, w, WIFEXITED(status) && WEXITSTATUS(status) ? WEXITSTATUS(status) : -1, "", 0);
+        give_result(p, w, WIFEXITED(status) && WEXITSTATUS(status) ? WEXITSTATUS(status) : -1, "", 0);
     else
-        give(p, w, head.code & ~WORKER_ENDS, w->text + sizeof head, head.size);
+        give_result(p, w, head.code & ~WORKER_ENDS, w->text + sizeof head, head.size);
     w->ends |= (head.code & WORKER_ENDS) != 0;
 }
 
 /* The process is gone, with or without having done its job. */
-static void finish(pool *p, worker *w)
+static void reap_worker(pool *p, worker *w)
 {
     int status = 0;
     char why[128] = "";
@@ -232,7 +222,7 @@ static void finish(pool *p, worker *w)
     else if (WIFSIGNALED(status))
         snprintf(why, sizeof why, "crashed: signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
     if (w->busy && why[0]) {
-        give(p, w, -1, why, strlen(why));
+        give_result(p, w, -1, why, strlen(why));
     } else if (w->busy) {
         give_report(p, w, status);
         if (p->results[w->index].code == 0 && !exits) /* it fell over its own end */
@@ -250,20 +240,20 @@ static void finish(pool *p, worker *w)
 }
 
 /* A reused worker has done its job. */
-static void go_on(pool *p, worker *w)
+static void continue_worker(pool *p, worker *w)
 {
     report_head head;
     if (!p->options->reuse || !is_reported(w, &head))
         return;
     give_report(p, w, 0);
     if (p->started < p->n && !p->failed && !w->ends)
-        order(p, w);
+        order_job(p, w);
     else
-        dismiss(p, w);
+        dismiss_worker(p, w);
 }
 
 /* Wait for reports, ends and deadlines. */
-static void serve(pool *p)
+static void poll_workers(pool *p)
 {
     struct pollfd fds[MAX_JOBS];
     worker *of[MAX_JOBS];
@@ -286,21 +276,21 @@ static void serve(pool *p)
         return;
     for (int i = 0; i < n; i++)
         if (fds[i].revents) {
-            if (collect(of[i]))
-                go_on(p, of[i]);
+            if (collect_report(of[i]))
+                continue_worker(p, of[i]);
             else
-                finish(p, of[i]);
+                reap_worker(p, of[i]);
         }
 }
 
-static void run_all(pool *p, bool (*done)(void *, size_t, const worker_result *))
+static void run_workers(pool *p, bool (*done)(void *, size_t, const worker_result *))
 {
     size_t reported = 0;
     while (!p->failed && reported < p->n) {
         while (!p->failed && p->running < p->jobs && p->started < p->n)
-            p->failed = !start(p);
+            p->failed = !start_worker_process(p);
         if (p->running)
-            serve(p);
+            poll_workers(p);
         for (; reported < p->n && p->finished[reported]; reported++) {
             if (p->results[reported].text && !p->failed)
                 p->failed = !done(p->user, reported, &p->results[reported]);
@@ -309,9 +299,9 @@ static void run_all(pool *p, bool (*done)(void *, size_t, const worker_result *)
     }
     for (int i = 0; i < p->jobs; i++) /* after an error: those that wait for orders */
         if (p->workers[i].pid && p->workers[i].orders >= 0 && !p->workers[i].busy)
-            dismiss(p, &p->workers[i]);
+            dismiss_worker(p, &p->workers[i]);
     while (p->running) /* leave no process behind */
-        serve(p);
+        poll_workers(p);
     for (; reported < p->n; reported++)
         free(p->results[reported].text);
 }
@@ -328,7 +318,7 @@ bool workers_run(size_t n, const worker_options *options, job_function *job,
         p->results = results;
         p->finished = finished;
         void (*pipe_action)(int) = signal(SIGPIPE, SIG_IGN); /* a worker that died is found by waiting */
-        run_all(p, done);
+        run_workers(p, done);
         signal(SIGPIPE, pipe_action);
         ok = !p->failed;
     } else {

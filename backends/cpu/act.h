@@ -8,6 +8,8 @@
 #ifndef GRT_BACKENDS_CPU_ACT_H
 #define GRT_BACKENDS_CPU_ACT_H
 
+#include "src/base/activation.h"
+
 #include <stdint.h>
 #include <string.h>
 
@@ -17,27 +19,6 @@
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC optimize("no-trapping-math")
 #endif
-
-typedef enum grt_act_kind {
-    GRT_ACT_NONE,
-    GRT_ACT_RELU,
-    GRT_ACT_LEAKY_RELU, /* a: slope below zero */
-    GRT_ACT_CLIP,       /* a: lowest, b: highest */
-    GRT_ACT_ELU,        /* a: scale below zero */
-    GRT_ACT_SIGMOID,
-    GRT_ACT_TANH,
-    GRT_ACT_SILU,         /* x * sigmoid(a * x); a is 1 for SiLU, 1.702 for the quick GELU */
-    GRT_ACT_GELU_ERF,     /* x * Phi(x) */
-    GRT_ACT_GELU_TANH,    /* its tanh approximation */
-    GRT_ACT_HARD_SIGMOID, /* clip(a * x + b, 0, 1) */
-    GRT_ACT_HARD_SWISH,   /* x * clip(x / 6 + 0.5, 0, 1) */
-    GRT_ACT_SOFTPLUS
-} grt_act_kind;
-
-typedef struct grt_act {
-    grt_act_kind kind;
-    float a, b;
-} grt_act;
 
 #define GRT_ACT_INLINE static inline __attribute__((always_inline))
 

@@ -27,7 +27,12 @@ typedef struct attention_shape {
 } attention_shape;
 
 /* Keys that a query row may look at: grt_attention_range with the run's inputs. */
-void attention_range(const grt_run *run, int64_t batch, int64_t i, int64_t *lo, int64_t *hi);
+static inline void attention_range(const grt_run *run, int64_t batch, int64_t i, int64_t *lo, int64_t *hi)
+{
+    const attention_shape *shape = run->shape;
+    const grt_tensor *nonpad = ATTENTION_NONPAD < run->n_in ? run->in[ATTENTION_NONPAD] : NULL;
+    grt_attention_range(&shape->dims, nonpad ? (const int64_t *)nonpad->data : NULL, batch, i, lo, hi);
+}
 /* Some query rows of a head, at most shape->block, all types. K and V as staged; scratch has thread_bytes. */
 void attention_exact_rows(const grt_run *run, const attention_view *q, const attention_view *k,
                           const attention_view *v, const attention_view *y, int64_t batch, int64_t head,

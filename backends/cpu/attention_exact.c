@@ -6,7 +6,7 @@
  * up in the order of their terms, whatever is done side by side. */
 #include "backends/cpu/attention.h"
 
-#include "backends/cpu/element.h"
+#include "src/base/element.h"
 
 #include <string.h>
 
@@ -64,7 +64,7 @@ static void widen_keys(const attention_shape *shape, grt_dtype type, double root
     for (int64_t j = 0; j < TILE; j++)
         for (int64_t d = 0; d < shape->dims.size; d++)
             tile[d * TILE + j] =
-                j < n ? round_to(type, cpu_element_load(type, k->data, k_at + j * k->row + d) * root) : 0;
+                j < n ? round_to(type, grt_element_load(type, k->data, k_at + j * k->row + d) * root) : 0;
 }
 
 /* Products of some query rows with all keys, both scaled by the root of the scale. */
@@ -105,7 +105,7 @@ static void add_values(const attention_shape *shape, grt_dtype type, int64_t row
             for (size_t d = 0; d < stride; d++)
                 s->tile[(size_t)j * stride + d] =
                     d < (size_t)size
-                        ? cpu_element_load(type, v->data, v_at + (from + j) * v->row + (int64_t)d)
+                        ? grt_element_load(type, v->data, v_at + (from + j) * v->row + (int64_t)d)
                         : 0;
         for (int64_t r = 0; r < rows; r++)
             for (int64_t j = 0; j < n; j++) {
@@ -140,7 +140,7 @@ static bool row_mask(const grt_run *run, grt_dtype type, int64_t batch, int64_t 
     for (int64_t j = 0; j < shape->dims.total; j++) {
         double bias = j >= lo && j < hi ? 0 : -INFINITY;
         if (mask && j < shape->dims.mask_len && mask->dtype != GRT_DTYPE_BOOL)
-            bias += cpu_element_get(mask, at + j);
+            bias += grt_element_get(mask, at + j);
         else if (mask && (j >= shape->dims.mask_len || !((const uint8_t *)mask->data)[at + j]))
             bias = -INFINITY;
         any |= bias != -INFINITY;
@@ -170,7 +170,7 @@ static void emit(const grt_run *run, int mode, int64_t at, const double *scores)
     const attention_shape *shape = run->shape;
     grt_tensor *out = run->n_out > 3 ? run->out[3] : NULL;
     for (int64_t j = 0; out && shape->dims.mode == mode && j < shape->dims.total; j++)
-        cpu_element_put(out, at * shape->dims.total + j, scores[j]);
+        grt_element_put(out, at * shape->dims.total + j, scores[j]);
 }
 
 /* From the scores of a row to its weights. */
@@ -204,7 +204,7 @@ void attention_exact_rows(const grt_run *run, const attention_view *q, const att
     for (int64_t r = 0; r < rows; r++)
         for (int64_t d = 0; d < size; d++)
             s.q[r * size + d] =
-                cpu_element_load(type, q->data, batch * q->batch + head * q->head + (row + r) * q->row + d);
+                grt_element_load(type, q->data, batch * q->batch + head * q->head + (row + r) * q->row + d);
     take_scores(shape, type, rows, k, batch * k->batch + kv_head * k->head, &s);
     for (int64_t r = 0; r < rows; r++)
         finish_row(run, type, batch, head, row + r, s.scores + r * shape->dims.total);
@@ -212,6 +212,6 @@ void attention_exact_rows(const grt_run *run, const attention_view *q, const att
                batch * v->batch + kv_head * v->head, &s);
     for (int64_t r = 0; r < rows; r++)
         for (int64_t d = 0; d < shape->dims.v_size; d++)
-            cpu_element_put(run->out[0], batch * y->batch + head * y->head + (row + r) * y->row + d,
+            grt_element_put(run->out[0], batch * y->batch + head * y->head + (row + r) * y->row + d,
                             s.results[(size_t)r * padded(shape->dims.v_size) + (size_t)d]);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Convolution and its transpose in double, for every float type: plain loops over the window. */
 #include "backends/cpu/conv.h"
-#include "backends/cpu/element.h"
+#include "src/base/element.h"
 
 /* Elements from one channel, and from one pixel, to the next. */
 static int64_t channel_step(const cpu_conv *c)
@@ -33,8 +33,8 @@ static double gather(const cpu_conv *c, grt_dtype dtype, const void *x, int64_t 
             unit *= win->in[i];
         }
         for (int64_t ch = 0; inside && ch < channels; ch++)
-            sum += cpu_element_load(dtype, x, image + ch * channel_step(c) + at * pixel_step(c)) *
-                   cpu_element_load(dtype, w, filter + ch * win->taps + tap);
+            sum += grt_element_load(dtype, x, image + ch * channel_step(c) + at * pixel_step(c)) *
+                   grt_element_load(dtype, w, filter + ch * win->taps + tap);
     }
     return sum;
 }
@@ -57,8 +57,8 @@ static double gather_transposed(const cpu_conv *c, grt_dtype dtype, const void *
             unit *= win->in[i];
         }
         for (int64_t ch = 0; inside && ch < channels; ch++)
-            sum += cpu_element_load(dtype, x, image + ch * channel_step(c) + at * pixel_step(c)) *
-                   cpu_element_load(dtype, w, filter + ch * filter_step + tap);
+            sum += grt_element_load(dtype, x, image + ch * channel_step(c) + at * pixel_step(c)) *
+                   grt_element_load(dtype, w, filter + ch * filter_step + tap);
     }
     return sum;
 }
@@ -71,7 +71,7 @@ static void run(const cpu_conv *c, grt_dtype dtype, const void *x, const void *w
     for (int64_t plane = 0; plane < c->batch * c->out_channels; plane++) {
         const int64_t b = plane / c->out_channels, m = plane % c->out_channels, group = m / oc;
         const int64_t image = b * c->in_channels * c->w.in_pixels + group * ic * channel_step(c);
-        const double start = bias ? cpu_element_load(dtype, bias, m) : 0.0;
+        const double start = bias ? grt_element_load(dtype, bias, m) : 0.0;
         for (int64_t pixel = 0; pixel < c->w.out_pixels; pixel++) {
             int64_t o[CPU_MAX_SPATIAL], rest = pixel;
             for (int32_t i = c->w.spatial - 1; i >= 0; i--) {
@@ -84,7 +84,7 @@ static void run(const cpu_conv *c, grt_dtype dtype, const void *x, const void *w
                            : gather(c, dtype, x, image, w, m * ic * c->w.taps, o);
             const int64_t at = c->last ? (b * c->w.out_pixels + pixel) * c->out_channels + m
                                        : plane * c->w.out_pixels + pixel;
-            cpu_element_store(dtype, y, at, start + sum);
+            grt_element_store(dtype, y, at, start + sum);
         }
     }
 }

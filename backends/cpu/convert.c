@@ -6,6 +6,7 @@
 #include "backends/cpu/convert.h"
 
 #include "backends/cpu/pointwise_loops.h"
+#include "src/base/element.h"
 
 #include <string.h>
 
@@ -136,27 +137,6 @@ void cpu_convert_plain(grt_dtype from, const void *in, grt_dtype to, void *out, 
 
 /* ---- small types ---- */
 
-static grt_float8_format float8_format(grt_dtype dtype)
-{
-    switch (dtype) {
-    case GRT_DTYPE_FLOAT8E4M3FN:
-        return GRT_FLOAT8_E4M3FN;
-    case GRT_DTYPE_FLOAT8E4M3FNUZ:
-        return GRT_FLOAT8_E4M3FNUZ;
-    case GRT_DTYPE_FLOAT8E5M2:
-        return GRT_FLOAT8_E5M2;
-    default:
-        return GRT_FLOAT8_E5M2FNUZ;
-    }
-}
-
-/* Element i of packed `bits`-wide elements. */
-static uint8_t packed_get(const uint8_t *data, int64_t i, int bits)
-{
-    int per_byte = 8 / bits;
-    return (uint8_t)(data[i / per_byte] >> (i % per_byte * bits) & ((1 << bits) - 1));
-}
-
 static void packed_put(uint8_t *data, int64_t i, int bits, uint8_t value)
 {
     int per_byte = 8 / bits, shift = (int)(i % per_byte) * bits;
@@ -185,24 +165,24 @@ void cpu_widen(grt_dtype dtype, const void *in, int64_t begin, int64_t n, void *
         break;
     case GRT_DTYPE_FLOAT4E2M1:
         for (int64_t i = 0; i < n; i++)
-            f[i] = grt_float4_to_float(packed_get(in, begin + i, 4));
+            f[i] = grt_float4_to_float(grt_packed_get(in, begin + i, 4));
         break;
     case GRT_DTYPE_UINT4:
     case GRT_DTYPE_UINT2:
         for (int64_t i = 0; i < n; i++)
-            u[i] = packed_get(in, begin + i, dtype == GRT_DTYPE_UINT4 ? 4 : 2);
+            u[i] = grt_packed_get(in, begin + i, dtype == GRT_DTYPE_UINT4 ? 4 : 2);
         break;
     case GRT_DTYPE_INT4: /* move the sign bit up and back */
         for (int64_t i = 0; i < n; i++)
-            s[i] = (int8_t)((int8_t)(packed_get(in, begin + i, 4) << 4) >> 4);
+            s[i] = (int8_t)((int8_t)(grt_packed_get(in, begin + i, 4) << 4) >> 4);
         break;
     case GRT_DTYPE_INT2:
         for (int64_t i = 0; i < n; i++)
-            s[i] = (int8_t)((int8_t)(packed_get(in, begin + i, 2) << 6) >> 6);
+            s[i] = (int8_t)((int8_t)(grt_packed_get(in, begin + i, 2) << 6) >> 6);
         break;
     default:
         if (grt_dtype_in(dtype, GRT_SET_FLOAT8)) {
-            grt_float8_format format = float8_format(dtype);
+            grt_float8_format format = grt_float8_format_of(dtype);
             for (int64_t i = 0; i < n; i++)
                 f[i] = grt_float8_to_float(bytes[i], format);
         } else {
@@ -244,7 +224,7 @@ void cpu_narrow(grt_dtype dtype, const void *in, int64_t n, void *out, int64_t b
         break;
     default:
         if (grt_dtype_in(dtype, GRT_SET_FLOAT8)) {
-            grt_float8_format format = float8_format(dtype);
+            grt_float8_format format = grt_float8_format_of(dtype);
             for (int64_t i = 0; i < n; i++)
                 bytes[i] = grt_float_to_float8(f[i], format, options.saturate);
         } else {

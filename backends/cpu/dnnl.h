@@ -18,10 +18,10 @@
 #include <stdint.h>
 
 #include "backends/cpu/act.h"
+#include "backends/cpu/dnnl_filter.h"
 #include "src/base/status.h"
 
-#define GRT_DNNL_MAX_SPATIAL 3
-#define GRT_DNNL_MAX_POST    4
+#define GRT_DNNL_MAX_POST 4
 
 typedef struct grt_dnnl_op grt_dnnl_op;
 
@@ -51,13 +51,6 @@ typedef struct grt_dnnl_conv {
     int post_count;
     grt_dnnl_post post[GRT_DNNL_MAX_POST];
 } grt_dnnl_conv;
-
-/* The weights of a convolution, apart from any use of them. */
-typedef struct grt_dnnl_filter {
-    int spatial;
-    bool transposed;
-    int64_t groups, in_channels, out_channels, kernel[GRT_DNNL_MAX_SPATIAL];
-} grt_dnnl_filter;
 
 typedef enum grt_dnnl_pool_kind {
     GRT_DNNL_POOL_MAX,

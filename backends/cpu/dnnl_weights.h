@@ -3,8 +3,8 @@
 #ifndef GRT_BACKENDS_CPU_DNNL_WEIGHTS_H
 #define GRT_BACKENDS_CPU_DNNL_WEIGHTS_H
 
-#include "backends/cpu/dnnl.h"
 #include "backends/cpu/dnnl_compat.h"
+#include "backends/cpu/dnnl_filter.h"
 
 /* ONNX's order, seen with oneDNN's dims. */
 typedef struct dnnl_weights {

@@ -7,8 +7,6 @@
 #include "src/base/op_desc.h"
 #include "src/base/text.h"
 
-/* False, with the reason in why (may be NULL), if the activation is not one that the CPU's epilogues know. */
-bool cpu_act_read(const grt_op_desc *desc, grt_act *out, grt_text *why);
 static inline bool cpu_channels_last(const grt_op_desc *desc)
 {
     return !strcmp(grt_attr_string(desc, "layout", ""), "NHWC");

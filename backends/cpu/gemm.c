@@ -2,12 +2,15 @@
 /* The GEMM driver: packing, cache blocking, threads. The arithmetic is in the micro-kernels (gemm_kernel.h).
  *
  * A tile of C is computed by one thread: for each block of k, for each strip of rows (which then stays in the
- * first-level cache, while the tile's part of B stays in the second), for each 16-column panel of B. C is so
- * written along its rows; panel by panel, its rows would fall into the same cache sets whenever ldc is a
- * multiple of 1024. Tiles never split k, and the split of k into blocks depends on k alone, so neither the
- * number of threads nor the tile sizes change a result. */
+ * first-level cache, while the tile's part of B stays in the second), for each one or two 16-column panels of
+ * B. C is so written along its rows; panel by panel, its rows would fall into the same cache sets whenever
+ * ldc is a multiple of 1024. Tiles never split k, and the split of k into blocks depends on k alone, so
+ * neither the number of threads nor the tile sizes change a result. */
+#include "backends/cpu/gemm.h"
+
+#include "backends/cpu/flip.h"
 #include "backends/cpu/gemm_kernel.h"
-#include "backends/cpu/move.h"
+#include "src/base/tensor.h"
 
 #ifdef _OPENMP
 #include <omp.h>
@@ -32,6 +35,7 @@ typedef enum b_mode {
 
 typedef struct plan {
     const grt_gemm_kernel *kernel;
+    const grt_gemm_few *few;
     b_mode mode;
     int threads;
     int64_t k_block, m_block, n_block;
@@ -40,15 +44,19 @@ typedef struct plan {
     size_t b_floats; /* per packed matrix, or per thread's ragged panel */
 } plan;
 
-static const grt_gemm_kernel *pick_kernel(void)
+/* The best of this machine's; of those that have what is asked for. */
+static const grt_gemm_kernel *pick_kernel(bool for_few_rows)
 {
-    const grt_gemm_kernel *k = grt_gemm_kernel_avx2();
-    return k ? k : &grt_gemm_kernel_c;
+    const grt_gemm_kernel *const of_machine[] = {grt_gemm_kernel_avx512(), grt_gemm_kernel_avx2()};
+    for (size_t i = 0; i < sizeof of_machine / sizeof *of_machine; i++)
+        if (of_machine[i] && (!for_few_rows || of_machine[i]->few))
+            return of_machine[i];
+    return &grt_gemm_kernel_c;
 }
 
 const char *grt_gemm_kernel_name(void)
 {
-    return pick_kernel()->name;
+    return pick_kernel(false)->name;
 }
 
 static int64_t min64(int64_t a, int64_t b)
@@ -74,7 +82,7 @@ bool grt_gemm_packed_b_floats(int64_t k, int64_t n, size_t *out_floats)
 static void pack_panel(int64_t k, int64_t cols, const float *b, int64_t ldb, bool trans_b, float *out)
 {
     if (trans_b)
-        cpu_flip_words(out, NR, b, ldb, k, cols);
+        cpu_flip(sizeof *out, out, NR, b, ldb, k, cols);
     for (int64_t x = 0; x < k && !trans_b; x++)
         memcpy(out + x * NR, b + x * ldb, (size_t)cols * sizeof *out);
     for (int64_t x = 0; x < k && cols < NR; x++)
@@ -119,8 +127,8 @@ static void choose_tiles(const grt_gemm *g, plan *p)
     const int64_t blocks = (g->m + M_BLOCK / 2) / M_BLOCK;
     p->m_block = ceil_div(ceil_div(g->m, blocks > 0 ? blocks : 1), mr) * mr;
     p->n_block = N_BLOCK;
-    if (g->m <= p->kernel->small_m) {
-        const int64_t unit = (int64_t)p->kernel->stream_panels * NR;
+    if (g->m <= p->few->most) {
+        const int64_t unit = (int64_t)p->few->panels * NR;
         p->n_block = ceil_div(ceil_div(g->n, want), unit) * unit;
         return;
     }
@@ -138,10 +146,11 @@ static void choose_tiles(const grt_gemm *g, plan *p)
 
 static plan make_plan(const grt_gemm *g, int threads)
 {
-    plan p = {.kernel = pick_kernel(), .threads = threads < 1 ? 1 : threads};
+    plan p = {
+        .kernel = pick_kernel(false), .few = pick_kernel(true)->few, .threads = threads < 1 ? 1 : threads};
     if ((double)g->batch * (double)g->m * (double)g->n * (double)g->k < PARALLEL_OPS)
         p.threads = 1;
-    const bool small = g->m <= p.kernel->small_m;
+    const bool small = g->m <= p.few->most;
     p.b_count = g->stride_b == 0 ? 1 : g->batch;
     if (g->b_packed)
         p.mode = B_PACKED;
@@ -245,20 +254,20 @@ static void stream_tile(const grt_gemm *g, const plan *p, const operands *o, int
 {
     const int64_t rsa = g->trans_a ? 1 : g->lda, csa = g->trans_a ? g->lda : 1;
     const grt_gemm_store s = make_store(g, o, true, true);
-    if (p->mode == B_DIRECT && p->kernel->sweep) {
+    if (p->mode == B_DIRECT && p->few->sweep) {
         const grt_gemm_store t = shift_store(&s, 0, col);
-        p->kernel->sweep((int)g->m, cols, g->k, o->a, rsa, csa, o->b + col, o->ldb, 0, &t);
+        p->few->sweep((int)g->m, cols, g->k, o->a, rsa, csa, o->b + col, o->ldb, 0, &t);
         return;
     }
     const int64_t in_place = o->ragged && col + cols == g->n ? cols / NR * NR : cols;
     if (in_place > 0) {
         const grt_gemm_store t = shift_store(&s, 0, col);
-        p->kernel->stream((int)g->m, in_place, g->k, o->a, rsa, csa, o->b + col / NR * o->panel_stride,
-                          o->ldb, o->panel_stride, &t);
+        p->few->stream((int)g->m, in_place, g->k, o->a, rsa, csa, o->b + col / NR * o->panel_stride, o->ldb,
+                       o->panel_stride, &t);
     }
     if (in_place < cols) {
         const grt_gemm_store t = shift_store(&s, 0, col + in_place);
-        p->kernel->stream((int)g->m, cols - in_place, g->k, o->a, rsa, csa, o->ragged, NR, 0, &t);
+        p->few->stream((int)g->m, cols - in_place, g->k, o->a, rsa, csa, o->ragged, NR, 0, &t);
     }
 }
 
@@ -306,7 +315,7 @@ static void run_tile(const grt_gemm *g, const plan *p, const operands *o, int64_
 {
     const int64_t rows = min64(p->m_block, g->m - row), cols = min64(p->n_block, g->n - col);
     const int mr = p->kernel->mr;
-    if (g->m <= p->kernel->small_m) {
+    if (g->m <= p->few->most) {
         stream_tile(g, p, o, col, cols);
         return;
     }
@@ -321,14 +330,17 @@ static void run_tile(const grt_gemm *g, const plan *p, const operands *o, int64_
             const int strip = (int)min64(mr, rows - i);
             const float *at = g->trans_a ? a_pack + i * len : o->a + (row + i) * g->lda + x;
             const int64_t rsa = g->trans_a ? 1 : g->lda, csa = g->trans_a ? mr : 1;
-            for (int64_t j = 0; j < cols; j += NR) {
-                const int64_t now = min64(NR, cols - j);
+            for (int64_t j = 0, now; j < cols; j += now) {
+                now = min64((int64_t)p->kernel->panels * NR, cols - j);
+                if (o->ragged && now % NR)
+                    now = now > NR ? now / NR * NR : now; /* the last panel lies elsewhere */
                 const bool ragged = o->ragged && now < NR;
                 const int64_t ldb = ragged ? NR : o->ldb;
                 const float *b = (ragged ? o->ragged : o->b + (col + j) / NR * o->panel_stride) + x * ldb;
                 const grt_gemm_store t = shift_store(&s, row + i, col + j);
-                fetch(&next, o->panel_stride, i / mr, j / NR);
-                p->kernel->block(strip, now, len, at, rsa, csa, b, ldb, 0, &t);
+                for (int64_t q = j / NR; q * NR < j + now; q++)
+                    fetch(&next, o->panel_stride, i / mr, q);
+                p->kernel->block(strip, now, len, at, rsa, csa, b, ldb, o->panel_stride, &t);
             }
         }
         x += len;

@@ -356,11 +356,12 @@ TARGET static void sweep(int rows, int64_t cols, int64_t k, const float *a, int6
     }
 }
 
-static const grt_gemm_kernel avx2_kernel = {"avx2", 6, 1, block, SWEEP_MOST, 4, stream, sweep};
+static const grt_gemm_few few = {SWEEP_MOST, 4, stream, sweep};
+static const grt_gemm_kernel kernel = {"avx2", 6, 1, block, &few};
 
 const grt_gemm_kernel *grt_gemm_kernel_avx2(void)
 {
-    return cpu_isa_best() >= CPU_ISA_AVX2 ? &avx2_kernel : NULL;
+    return cpu_isa_best() >= CPU_ISA_AVX2 ? &kernel : NULL;
 }
 
 #else

@@ -22,4 +22,5 @@ static void block(int rows, int64_t cols, int64_t k, const float *a, int64_t rsa
     grt_gemm_store_block(rows, cols, acc[0], GRT_GEMM_NR, store);
 }
 
-const grt_gemm_kernel grt_gemm_kernel_c = {"c", ROWS, 1, block, 0, 1, block, NULL};
+static const grt_gemm_few none = {0, 1, block, NULL};
+const grt_gemm_kernel grt_gemm_kernel_c = {"c", ROWS, 1, block, &none};

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The contract between the GEMM driver (gemm.c) and its micro-kernels (gemm_avx2.c, gemm_c.c).
+/* The contract between the GEMM driver (gemm.c) and its micro-kernels (gemm_c.c, gemm_avx2.c,
+ * gemm_avx512.c).
  *
  * B is packed in panels of GRT_GEMM_NR columns: panel p holds k rows of 16 floats, columns 16p..16p+15, zeros
  * past column n. The format is the same for every kernel, so a packed weight in a plan serves any CPU. */
 #ifndef GRT_BACKENDS_CPU_GEMM_KERNEL_H
 #define GRT_BACKENDS_CPU_GEMM_KERNEL_H
 
-#include "backends/cpu/gemm.h"
+#include "backends/cpu/act.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
 
 #define GRT_GEMM_NR 16
 
@@ -28,22 +33,28 @@ typedef struct grt_gemm_store {
 typedef void grt_gemm_micro(int rows, int64_t cols, int64_t k, const float *a, int64_t rsa, int64_t csa,
                             const float *b, int64_t ldb, int64_t panel_stride, const grt_gemm_store *store);
 
-typedef struct grt_gemm_kernel {
-    const char *name;
-    int mr;     /* rows of a full block */
-    int panels; /* panels that one call takes at most, for m > small_m */
-    grt_gemm_micro *block;
-    int small_m;       /* up to this m, `stream` is better: it reads B once, front to back */
-    int stream_panels; /* panels that one call of stream takes at most */
-    grt_gemm_micro *stream;
+/* Products of a few rows, where B is what costs. */
+typedef struct grt_gemm_few {
+    int most;               /* rows */
+    int panels;             /* that one call of stream takes at most */
+    grt_gemm_micro *stream; /* reads B once, front to back */
     /* The same for B as it lies (panels are no more than its columns): row by row, as memory likes it. NULL:
      * stream serves. */
     grt_gemm_micro *sweep;
+} grt_gemm_few;
+
+typedef struct grt_gemm_kernel {
+    const char *name;
+    int mr;     /* rows of a full block */
+    int panels; /* of a full block */
+    grt_gemm_micro *block;
+    const grt_gemm_few *few;
 } grt_gemm_kernel;
 
 extern const grt_gemm_kernel grt_gemm_kernel_c;
 /* NULL where the machine or the build has no such kernel. */
 const grt_gemm_kernel *grt_gemm_kernel_avx2(void);
+const grt_gemm_kernel *grt_gemm_kernel_avx512(void);
 
 /* The general epilogue, from a block of sums in `acc` (rows of `acc_ld` floats). Inlined into each kernel's
  * file so that it is compiled for that kernel's instruction set. */

@@ -3,7 +3,7 @@
 #include "backends/cpu/matmul_typed.h"
 
 #include "backends/cpu/cpu.h"
-#include "backends/cpu/element.h"
+#include "src/base/element.h"
 
 #include <string.h>
 
@@ -68,7 +68,7 @@ void cpu_matmul_add_c(grt_tensor *y, const cpu_matmul *g, float alpha, float bet
                 add_exact(y, at, c, from);
                 continue;
             }
-            const double add = c && beta != 0.0f ? (double)beta * cpu_element_get(c, from) : 0.0;
-            cpu_element_put(y, at, (double)alpha * cpu_element_get(y, at) + add);
+            const double add = c && beta != 0.0f ? (double)beta * grt_element_get(c, from) : 0.0;
+            grt_element_put(y, at, (double)alpha * grt_element_get(y, at) + add);
         }
 }

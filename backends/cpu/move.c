@@ -26,88 +26,28 @@ void cpu_copy(void *dst, const void *src, size_t bytes, int32_t threads)
 }
 
 /* One row of n elements: dst is contiguous or not, src is walked by `from`. */
-#define DEFINE_ROW(bits)                                                                            \
-    static void row_##bits(void *dst, int64_t to, const void *src, int64_t from, int64_t n)         \
-    {                                                                                               \
-        cpu_bits##bits *d = dst;                                                                    \
-        const cpu_bits##bits *s = src;                                                              \
-        if (to == 1 && from == 0) {                                                                 \
-            const cpu_bits##bits v = *s;                                                            \
-            for (int64_t i = 0; i < n; i++)                                                         \
-                d[i] = v;                                                                           \
-        } else if (to == 1) {                                                                       \
-            for (int64_t i = 0; i < n; i++)                                                         \
-                d[i] = s[i * from];                                                                 \
-        } else {                                                                                    \
-            for (int64_t i = 0; i < n; i++)                                                         \
-                d[i * to] = s[i * from];                                                            \
-        }                                                                                           \
-    }                                                                                               \
-    /* rows x cols: dst[r*to + c] = src[r + c*from], in tiles that stay in the first-level cache */ \
-    static void flip_##bits(void *dst, int64_t to, const void *src, int64_t from, int64_t rows,     \
-                            int64_t cols)                                                           \
-    {                                                                                               \
-        enum { TILE = 8 };                                                                          \
-        cpu_bits##bits *d = dst;                                                                    \
-        const cpu_bits##bits *s = src;                                                              \
-        int64_t r = 0;                                                                              \
-        for (; r + TILE <= rows; r += TILE) {                                                       \
-            int64_t c = 0;                                                                          \
-            for (; c + TILE <= cols; c += TILE) {                                                   \
-                cpu_bits##bits tile[TILE][TILE];                                                    \
-                for (int k = 0; k < TILE; k++)                                                      \
-                    for (int i = 0; i < TILE; i++)                                                  \
-                        tile[k][i] = s[r + i + (c + k) * from];                                     \
-                for (int i = 0; i < TILE; i++)                                                      \
-                    for (int k = 0; k < TILE; k++)                                                  \
-                        d[(r + i) * to + c + k] = tile[k][i];                                       \
-            }                                                                                       \
-            for (; c < cols; c++)                                                                   \
-                for (int i = 0; i < TILE; i++)                                                      \
-                    d[(r + i) * to + c] = s[r + i + c * from];                                      \
-        }                                                                                           \
-        for (; r < rows; r++)                                                                       \
-            for (int64_t c = 0; c < cols; c++)                                                      \
-                d[r * to + c] = s[r + c * from];                                                    \
+#define DEFINE_ROW(bits)                                                                    \
+    static void row_##bits(void *dst, int64_t to, const void *src, int64_t from, int64_t n) \
+    {                                                                                       \
+        cpu_bits##bits *d = dst;                                                            \
+        const cpu_bits##bits *s = src;                                                      \
+        if (to == 1 && from == 0) {                                                         \
+            const cpu_bits##bits v = *s;                                                    \
+            for (int64_t i = 0; i < n; i++)                                                 \
+                d[i] = v;                                                                   \
+        } else if (to == 1) {                                                               \
+            for (int64_t i = 0; i < n; i++)                                                 \
+                d[i] = s[i * from];                                                         \
+        } else {                                                                            \
+            for (int64_t i = 0; i < n; i++)                                                 \
+                d[i * to] = s[i * from];                                                    \
+        }                                                                                   \
     }
 DEFINE_ROW(8)
 DEFINE_ROW(16)
 DEFINE_ROW(32)
 DEFINE_ROW(64)
 DEFINE_ROW(128)
-
-#if defined(__has_builtin)
-#if __has_builtin(__builtin_shufflevector)
-#define HAVE_SHUFFLE 1
-#endif
-#endif
-
-#ifdef HAVE_SHUFFLE
-typedef uint32_t vec4 __attribute__((vector_size(16)));
-
-static inline vec4 load4(const cpu_bits32 *s)
-{
-    vec4 v;
-    memcpy(&v, s, sizeof v);
-    return v;
-}
-
-/* Four elements of each of four source columns become four rows. */
-static inline void flip_4x4(cpu_bits32 *d, int64_t to, const cpu_bits32 *s, int64_t from)
-{
-    const vec4 a = load4(s), b = load4(s + from), c = load4(s + 2 * from), e = load4(s + 3 * from);
-    const vec4 ab_low = __builtin_shufflevector(a, b, 0, 4, 1, 5),
-               ce_low = __builtin_shufflevector(c, e, 0, 4, 1, 5);
-    const vec4 ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7),
-               ce_high = __builtin_shufflevector(c, e, 2, 6, 3, 7);
-    const vec4 rows[] = {__builtin_shufflevector(ab_low, ce_low, 0, 1, 4, 5),
-                         __builtin_shufflevector(ab_low, ce_low, 2, 3, 6, 7),
-                         __builtin_shufflevector(ab_high, ce_high, 0, 1, 4, 5),
-                         __builtin_shufflevector(ab_high, ce_high, 2, 3, 6, 7)};
-    for (int i = 0; i < 4; i++)
-        memcpy(d + i * to, &rows[i], sizeof rows[i]);
-}
-#endif
 
 /* Two or three source lines interleaved, as the colours of an image are: dst is dense. */
 CPU_BODY interleave_body(cpu_bits32 *restrict d, const cpu_bits32 *s, int64_t from, int64_t rows,
@@ -132,28 +72,6 @@ CPU_BODY interleave_body(cpu_bits32 *restrict d, const cpu_bits32 *s, int64_t fr
 CPU_DISPATCH(interleave,
              (cpu_bits32 *restrict d, const cpu_bits32 *s, int64_t from, int64_t rows, int64_t cols),
              (d, s, from, rows, cols))
-
-/* The same for the commonest size. Columns are taken eight at a time: each source line is used up while it is
- * in the first-level cache, even where the stride maps all of them to one set. */
-void cpu_flip_words(void *dst, int64_t to, const void *src, int64_t from, int64_t rows, int64_t cols)
-{
-#ifdef HAVE_SHUFFLE
-    cpu_bits32 *d = dst;
-    const cpu_bits32 *s = src;
-    int64_t whole_rows = rows / 4 * 4, whole_cols = cols / 8 * 8;
-    for (int64_t c = 0; c < whole_cols; c += 8)
-        for (int64_t r = 0; r < whole_rows; r += 4) {
-            flip_4x4(d + r * to + c, to, s + r + c * from, from);
-            flip_4x4(d + r * to + c + 4, to, s + r + (c + 4) * from, from);
-        }
-    if (whole_cols < cols)
-        flip_32(d + whole_cols, to, s + whole_cols * from, from, whole_rows, cols - whole_cols);
-    if (whole_rows < rows)
-        flip_32(d + whole_rows * to, to, s + whole_rows, from, rows - whole_rows, cols);
-#else
-    flip_32(dst, to, src, from, rows, cols);
-#endif
-}
 
 void cpu_fill(void *dst, const void *element, size_t size, int64_t n, int32_t threads)
 {
@@ -295,10 +213,8 @@ static void run_flips(const cpu_move *m, void *dst, const void *src, int64_t str
             int64_t n_cols = cols - col < STRIP ? cols - col : STRIP;
             if (cols < NARROW)
                 interleave(d, s, from, n, n_cols);
-            else if (m->size == 4)
-                cpu_flip_words(d, to, s, from, n, n_cols);
             else
-                CPU_BY_SIZE(m->size, flip_, d, to, s, from, n, n_cols);
+                cpu_flip(m->size, d, to, s, from, n, n_cols);
         }
     }
 }

@@ -5,6 +5,7 @@
 #define GRT_BACKENDS_CPU_MOVE_H
 
 #include "backends/cpu/cpu.h"
+#include "backends/cpu/flip.h"
 
 #include <stdlib.h>
 
@@ -28,8 +29,6 @@ static inline void cpu_move_axis(cpu_move *move, int64_t dim, int64_t to, int64_
 }
 /* Uses up `move`. Source and destination must not overlap. Bigger moves use up to `threads` threads. */
 void cpu_move_run(cpu_move *move, void *dst, const void *src, int32_t threads);
-/* A transpose of four-byte elements: dst[r * to + c] = src[r + c * from] for r < rows, c < cols. */
-void cpu_flip_words(void *dst, int64_t to, const void *src, int64_t from, int64_t rows, int64_t cols);
 /* memcpy and fill, spread over threads when large. */
 void cpu_copy(void *dst, const void *src, size_t bytes, int32_t threads);
 /* n elements of `size` bytes, all equal to *element. */
@@ -59,38 +58,5 @@ static inline const void *cpu_at_const(const void *data, int64_t i, size_t size)
 {
     return (const char *)data + i * (int64_t)size;
 }
-
-/* Elements seen as bit patterns of their size: what is moved is not looked at. No alignment is assumed, as a
- * run of small elements may be moved as one bigger pattern. */
-typedef uint8_t __attribute__((may_alias)) cpu_bits8;
-typedef uint16_t __attribute__((may_alias, aligned(1))) cpu_bits16;
-typedef uint32_t __attribute__((may_alias, aligned(1))) cpu_bits32;
-typedef uint64_t __attribute__((may_alias, aligned(1))) cpu_bits64;
-typedef struct __attribute__((may_alias, packed)) cpu_bits128 {
-    uint64_t low, high;
-} cpu_bits128;
-
-/* Call the instance for an element size: CPU_BY_SIZE(size, row_, args) calls one of row_8, row_16 ...
- * row_128. */
-#define CPU_BY_SIZE(size, name, ...) \
-    do {                             \
-        switch (size) {              \
-        case 1:                      \
-            name##8(__VA_ARGS__);    \
-            break;                   \
-        case 2:                      \
-            name##16(__VA_ARGS__);   \
-            break;                   \
-        case 4:                      \
-            name##32(__VA_ARGS__);   \
-            break;                   \
-        case 8:                      \
-            name##64(__VA_ARGS__);   \
-            break;                   \
-        default:                     \
-            name##128(__VA_ARGS__);  \
-            break;                   \
-        }                            \
-    } while (0)
 
 #endif

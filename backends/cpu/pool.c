@@ -5,7 +5,7 @@
 
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/dispatch.h"
-#include "backends/cpu/element.h"
+#include "src/base/element.h"
 #include "src/base/checked.h"
 
 #include <math.h>
@@ -312,7 +312,7 @@ static void pool_element(const cpu_pool *p, grt_dtype dtype, const void *x, int6
     for (int64_t t = 0; t < taps; t++) {
         for (int32_t i = 0; i < w->spatial; i++)
             at[i] = first[i] + k[i] * w->dilation[i];
-        const double v = cpu_element_load(dtype, x, plane * w->in_pixels + flatten(p, at, false));
+        const double v = grt_element_load(dtype, x, plane * w->in_pixels + flatten(p, at, false));
         if (!p->max) {
             value += v;
         } else if (t == 0 || v > value) {
@@ -321,7 +321,7 @@ static void pool_element(const cpu_pool *p, grt_dtype dtype, const void *x, int6
         }
         next(k, from, to, w->spatial);
     }
-    cpu_element_store(dtype, y, plane * w->out_pixels + pixel,
+    grt_element_store(dtype, y, plane * w->out_pixels + pixel,
                       p->max || count == 0 ? value : value / (double)count);
     if (indices)
         indices[plane * w->out_pixels + pixel] = plane * w->in_pixels + best_at;

@@ -4,6 +4,7 @@
 #include "backends/cpu/regex.h"
 
 #include "src/base/arena.h"
+#include "src/base/grow.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -138,17 +139,9 @@ static tree *join(parser *p, tree_kind kind, tree *a, tree *b)
 
 static void add_range(parser *p, char_class *chars, int32_t lo, int32_t hi)
 {
-    if (chars->n == chars->capacity) {
-        int32_t capacity = chars->capacity ? 2 * chars->capacity : 4;
-        range *ranges = GRT_ARENA_ARRAY(p->arena, range, capacity);
-        if (!ranges) {
-            p->status = grt_fail_memory(0);
-            return;
-        }
-        if (chars->n)
-            memcpy(ranges, chars->ranges, (size_t)chars->n * sizeof *ranges);
-        chars->ranges = ranges;
-        chars->capacity = capacity;
+    if (!GRT_ARENA_GROW(p->arena, chars->ranges, chars->n, chars->capacity)) {
+        p->status = grt_fail_memory(0);
+        return;
     }
     if (p->fold && hi >= 0x80 && !(lo == 0x80 && hi == 0x10ffff))
         fail(p, GRT_STATUS_UNSUPPORTED,
@@ -575,15 +568,8 @@ static tree *parse_alternatives(parser *p)
 
 static int32_t emit(cpu_regex *regex, instruction i)
 {
-    if (regex->n == regex->capacity) {
-        int32_t capacity = regex->capacity ? 2 * regex->capacity : 64;
-        instruction *program =
-            regex->n < MAX_PROGRAM ? realloc(regex->program, (size_t)capacity * sizeof *program) : NULL;
-        if (!program)
-            return -1;
-        regex->program = program;
-        regex->capacity = capacity;
-    }
+    if (regex->n >= MAX_PROGRAM || !GRT_GROW(regex->program, regex->n, regex->capacity))
+        return -1;
     regex->program[regex->n] = i;
     return regex->n++;
 }

@@ -2,8 +2,8 @@
 /* See widen.h. Constants are widened once, other tensors at each run, into the workspace. */
 #include "backends/cpu/widen.h"
 
-#include "backends/backend.h"
 #include "backends/cpu/convert.h"
+#include "backends/cpu/tables.h"
 #include "src/base/checked.h"
 
 #include <stdlib.h>
@@ -71,15 +71,13 @@ static bool describe(const grt_kernel_node *node, grt_tensor *tensors, grt_kerne
     return any;
 }
 
-static const grt_kernel_row *find_wide(const grt_kernel_table *const *tables, size_t n_tables,
-                                       const grt_kernel_node *wide)
+static const grt_kernel_row *find_wide(const grt_kernel_node *wide)
 {
-    const grt_kernel_row *row = grt_kernel_find(tables, n_tables, wide, NULL);
+    const grt_kernel_row *row = grt_kernel_find(cpu_tables.list, cpu_tables.n, wide, NULL);
     return row && !(row->flags & (GRT_KERNEL_DYNAMIC | GRT_KERNEL_VALUES)) ? row : NULL;
 }
 
-const grt_kernel_row *cpu_widen_find(const grt_kernel_table *const *tables, size_t n_tables,
-                                     const grt_kernel_node *node)
+const grt_kernel_row *cpu_widen_find(const grt_kernel_node *node)
 {
     enum {
         FEW = 32
@@ -87,7 +85,7 @@ const grt_kernel_row *cpu_widen_find(const grt_kernel_table *const *tables, size
     const size_t n = (size_t)node->n_in + (size_t)node->n_out;
     grt_kernel_node wide;
     grt_tensor few[FEW], *tensors = n <= FEW ? few : malloc(n * sizeof *tensors);
-    const bool found = tensors && describe(node, tensors, &wide) && find_wide(tables, n_tables, &wide);
+    const bool found = tensors && describe(node, tensors, &wide) && find_wide(&wide);
     if (tensors != few)
         free(tensors);
     return found ? &widened_row : NULL;
@@ -129,8 +127,8 @@ static grt_status fill(const grt_kernel_node *node, widen_state *state, grt_tens
     grt_kernel_node wide;
     describe(node, tensors, &wide);
     GRT_TRY(widen_constants(node, state, tensors));
-    state->row = grt_backend_cpu.find_kernel(&wide, NULL);
-    if (!state->row || state->row == &widened_row)
+    state->row = find_wide(&wide);
+    if (!state->row)
         return grt_fail_op(node->desc, GRT_STATUS_UNSUPPORTED, "no kernel takes its inputs as float32");
     return state->row->create ? state->row->create(&wide, &state->state) : GRT_OK;
 }

@@ -5,9 +5,8 @@
 
 #include "backends/kernel.h"
 
-/* A row for a node that no row of `tables` takes as it is, if one takes it with float32 in the place of its
+/* A row for a node that no row of cpu_tables takes as it is, if one takes it with float32 in the place of its
  * 16-bit floats; else NULL. */
-const grt_kernel_row *cpu_widen_find(const grt_kernel_table *const *tables, size_t n_tables,
-                                     const grt_kernel_node *node);
+const grt_kernel_row *cpu_widen_find(const grt_kernel_node *node);
 
 #endif

@@ -3,8 +3,8 @@
 #ifndef GRT_BACKENDS_CUDA_ACTIVATE_CUH
 #define GRT_BACKENDS_CUDA_ACTIVATE_CUH
 
-#include "backends/cuda/epilogue.h"
 #include "backends/cuda/number.cuh"
+#include "src/base/activation.h"
 
 static __device__ __forceinline__ float cuda_exponential(float x)
 {
@@ -26,33 +26,33 @@ template <class W> __device__ __forceinline__ W cuda_sigmoid(W x)
     return 1 / (1 + cuda_exponential(-x));
 }
 
-template <class W> __device__ __forceinline__ W cuda_activate(cuda_act act, W x)
+template <class W> __device__ __forceinline__ W cuda_activate(grt_act act, W x)
 {
     const W a = act.a, b = act.b;
     switch (act.kind) {
-    case CUDA_ACT_RELU:
+    case GRT_ACT_RELU:
         return x < 0 ? (W)0 : x;
-    case CUDA_ACT_LEAKY_RELU:
+    case GRT_ACT_LEAKY_RELU:
         return x < 0 ? a * x : x;
-    case CUDA_ACT_CLIP:
+    case GRT_ACT_CLIP:
         return cuda_bounded<W>(x, a, b);
-    case CUDA_ACT_ELU:
+    case GRT_ACT_ELU:
         return x < 0 ? a * (W)expm1((W)x) : x;
-    case CUDA_ACT_SIGMOID:
+    case GRT_ACT_SIGMOID:
         return cuda_sigmoid<W>(x);
-    case CUDA_ACT_TANH:
+    case GRT_ACT_TANH:
         return tanh(x);
-    case CUDA_ACT_SILU:
+    case GRT_ACT_SILU:
         return x * cuda_sigmoid<W>(a * x);
-    case CUDA_ACT_GELU:
+    case GRT_ACT_GELU_ERF:
         return x * (W)normcdf((W)x);
-    case CUDA_ACT_GELU_TANH:
+    case GRT_ACT_GELU_TANH:
         return x * cuda_sigmoid<W>((W)1.5957691216057308 * (x + (W)0.044715 * x * x * x));
-    case CUDA_ACT_HARD_SIGMOID:
+    case GRT_ACT_HARD_SIGMOID:
         return cuda_bounded<W>(a * x + b, 0, 1);
-    case CUDA_ACT_HARD_SWISH:
+    case GRT_ACT_HARD_SWISH:
         return x * cuda_bounded<W>(x * (W)(1.0 / 6.0) + (W)0.5, 0, 1);
-    case CUDA_ACT_SOFTPLUS:
+    case GRT_ACT_SOFTPLUS:
         return (x > 0 ? x : (W)0) + (W)log1p(cuda_exponential(x > 0 ? -x : x));
     default:
         return x;

@@ -13,7 +13,7 @@ enum { THREADS = 128, WIDE = 4 };
 struct plane {
     int vectors, in[2], out[2], kernel[2], stride[2], dilation[2], begin[2], strips;
     uint32_t n; /* threads */
-    cuda_act act;
+    grt_act act;
 };
 
 /* KERNEL, STRIDE: of the window, where they are known (then the dilation is 1); else 0. */

@@ -11,7 +11,7 @@ struct cuda_depthwise {
     grt_dtype dtype; /* FLOAT, FLOAT16 or BFLOAT16 */
     int64_t batch, channels;
     int64_t in[2], out[2], kernel[2], stride[2], dilation[2], begin[2];
-    cuda_act act;
+    grt_act act;
 };
 
 /* Channels must be whole 16-byte vectors, sizes fit in 31 bits. */

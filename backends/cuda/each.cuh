@@ -5,7 +5,8 @@
 #define GRT_BACKENDS_CUDA_EACH_CUH
 
 #include "backends/cuda/walk.h"
-#include "backends/shared/element.h"
+#include "src/base/element.h"
+#include "src/base/tensor.h"
 
 /* A tensor's elements in device code; copied into kernels by value. */
 struct cuda_any {
@@ -14,11 +15,11 @@ struct cuda_any {
 
     __device__ __forceinline__ double get(int64_t i) const
     {
-        return cpu_element_load(dtype, data, i);
+        return grt_element_load(dtype, data, i);
     }
     __device__ __forceinline__ void put(int64_t i, double v) const
     {
-        cpu_element_store(dtype, data, i, v);
+        grt_element_store(dtype, data, i, v);
     }
     __device__ __forceinline__ int64_t whole(int64_t i) const
     {

@@ -1,41 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The epilogue pass and the activations' formulas. */
+/* See epilogue.h. */
 #include "backends/cuda/epilogue.h"
 
 #include "backends/cuda/activate.cuh"
-
-static const struct {
-    const char *name;
-    cuda_act_kind kind;
-} acts[] = {
-    {"", CUDA_ACT_NONE},
-    {"Relu", CUDA_ACT_RELU},
-    {"LeakyRelu", CUDA_ACT_LEAKY_RELU},
-    {"Clip", CUDA_ACT_CLIP},
-    {"Elu", CUDA_ACT_ELU},
-    {"Sigmoid", CUDA_ACT_SIGMOID},
-    {"Tanh", CUDA_ACT_TANH},
-    {"Silu", CUDA_ACT_SILU},
-    {"Gelu", CUDA_ACT_GELU},
-    {"GeluTanh", CUDA_ACT_GELU_TANH},
-    {"HardSigmoid", CUDA_ACT_HARD_SIGMOID},
-    {"HardSwish", CUDA_ACT_HARD_SWISH},
-    {"Softplus", CUDA_ACT_SOFTPLUS},
-};
-
-bool cuda_act_read(const grt_op_desc *desc, cuda_act *out, grt_text *why)
-{
-    const char *name = grt_attr_string(desc, "activation", "");
-    for (size_t i = 0; i < sizeof acts / sizeof *acts; i++)
-        if (!strcmp(acts[i].name, name)) {
-            *out = {acts[i].kind, grt_attr_float(desc, "alpha", 0), grt_attr_float(desc, "beta", 0)};
-            return true;
-        }
-    *out = {CUDA_ACT_NONE, 0, 0};
-    if (why)
-        grt_text_add(why, "the CUDA backend has no activation '%s' in an epilogue", name);
-    return false;
-}
 
 /* How element i finds its bias. */
 enum bias_kind { NO_BIAS, BIAS_VECTOR, BIAS_ONE };
@@ -123,7 +90,7 @@ template <class T> static void launch(const cuda_epilogue *e, void *dst, cudaStr
 
 grt_status cuda_epilogue_run(const cuda_epilogue *e, void *dst, cudaStream_t stream)
 {
-    if (e->n == 0 || (!e->bias && !e->residual && e->act.kind == CUDA_ACT_NONE))
+    if (e->n == 0 || (!e->bias && !e->residual && e->act.kind == GRT_ACT_NONE))
         return GRT_OK;
     CUDA_FOR_FLOATS(e->dtype, T, launch<T>(e, dst, stream));
     CUDA_LAUNCHED();

@@ -5,35 +5,11 @@
 #define GRT_BACKENDS_CUDA_EPILOGUE_H
 
 #include "backends/cuda/cuda.h"
+#include "src/base/activation.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/* The activations of graph/ops/fused.c. */
-typedef enum cuda_act_kind {
-    CUDA_ACT_NONE,
-    CUDA_ACT_RELU,
-    CUDA_ACT_LEAKY_RELU,
-    CUDA_ACT_CLIP,
-    CUDA_ACT_ELU,
-    CUDA_ACT_SIGMOID,
-    CUDA_ACT_TANH,
-    CUDA_ACT_SILU,
-    CUDA_ACT_GELU,
-    CUDA_ACT_GELU_TANH,
-    CUDA_ACT_HARD_SIGMOID,
-    CUDA_ACT_HARD_SWISH,
-    CUDA_ACT_SOFTPLUS,
-} cuda_act_kind;
-
-typedef struct cuda_act {
-    cuda_act_kind kind;
-    float a, b;
-} cuda_act;
-
-/* The activation of a node; false, with the reason in why (may be NULL), if it is none of these. */
-bool cuda_act_read(const grt_op_desc *desc, cuda_act *out, grt_text *why);
 
 typedef struct cuda_epilogue {
     grt_dtype dtype; /* of dst and all that is added */
@@ -43,7 +19,7 @@ typedef struct cuda_epilogue {
     const void *bias;
     int64_t channels, inner, matrix; /* matrix 0: one bias for all */
     const void *residual;            /* as dst, or NULL */
-    cuda_act act;
+    grt_act act;
 } cuda_epilogue;
 
 /* dst = act(dst + bias + residual); nothing is enqueued if that changes nothing. */

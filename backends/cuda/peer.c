@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See peer.h. */
-#include "backends/cuda/peer.h"
-
+/* Fences across GPUs, and copies between them. */
 #include "backends/cuda/current.h"
+#include "backends/cuda/tables.h"
 
-grt_status cuda_fence_create(grt_device *device, void **out_fence)
+static grt_status fence_create(grt_device *device, void **out_fence)
 {
     cudaEvent_t event;
     CUDA_ON(device, cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
@@ -12,30 +11,36 @@ grt_status cuda_fence_create(grt_device *device, void **out_fence)
     return GRT_OK;
 }
 
-void cuda_fence_release(grt_device *device, void *fence)
+static void fence_release(grt_device *device, void *fence)
 {
     CUDA_ON_QUIETLY(device, cudaEventDestroy(fence));
 }
 
-grt_status cuda_fence_record(grt_device *device, void *fence, void *stream)
+static grt_status fence_record(grt_device *device, void *fence, void *stream)
 {
     CUDA_ON(device, cudaEventRecord(fence, stream));
     return GRT_OK;
 }
 
-grt_status cuda_fence_wait(grt_device *device, void *fence)
+static grt_status fence_wait(grt_device *device, void *fence)
 {
     CUDA_ON(device, cudaEventSynchronize(fence));
     return GRT_OK;
 }
 
-grt_status cuda_stream_wait_fence(grt_device *device, void *stream, void *fence)
+static grt_status stream_wait_fence(grt_device *device, void *stream, void *fence)
 {
     CUDA_ON(device, cudaStreamWaitEvent(stream, fence, 0));
     return GRT_OK;
 }
 
-bool cuda_peer_can(grt_device *device, grt_device *from)
+const grt_fence_api cuda_fences = {.create = fence_create,
+                                   .release = fence_release,
+                                   .record = fence_record,
+                                   .wait = fence_wait,
+                                   .stream_wait = stream_wait_fence};
+
+static bool peer_can(grt_device *device, grt_device *from)
 {
     int can = 0;
     return device->index != from->index &&
@@ -52,26 +57,17 @@ static cudaError_t enable(int from)
 }
 
 /* About 3 ms for a pair: uploads enable those that they use. */
-grt_status cuda_peer_enable(grt_device *device, grt_device *from)
+static grt_status peer_enable(grt_device *device, grt_device *from)
 {
     CUDA_ON(device, enable(from->index));
     return GRT_OK;
 }
 
-grt_status cuda_peer_copy(grt_device *device, void *dst, grt_device *from, const void *src, size_t bytes,
-                          void *stream)
+static grt_status peer_copy(grt_device *device, void *dst, grt_device *from, const void *src, size_t bytes,
+                            void *stream)
 {
     CUDA_ON(device, cudaMemcpyPeerAsync(dst, device->index, src, from->index, bytes, stream));
     return GRT_OK;
 }
 
-grt_status cuda_pin(grt_device *device, void *data, size_t bytes)
-{
-    CUDA_ON(device, cudaHostRegister(data, bytes, cudaHostRegisterPortable));
-    return GRT_OK;
-}
-
-void cuda_unpin(grt_device *device, void *data)
-{
-    CUDA_ON_QUIETLY(device, cudaHostUnregister(data));
-}
+const grt_peer_api cuda_peers = {.can = peer_can, .enable = peer_enable, .copy = peer_copy};

@@ -2,7 +2,7 @@
 /* See resize.h. */
 #include "backends/shared/resize.h"
 
-#include "backends/shared/element.h"
+#include "src/base/element.h"
 
 #include <string.h>
 
@@ -77,10 +77,10 @@ grt_status grt_resize_plan(const grt_resize *s, const grt_op_desc *desc, const g
         axes[k] = (grt_resize_axis){x->dims[k], out->dims[k], 1, 0, 1, false};
     for (int32_t k = 0; k < n; k++) {
         grt_resize_axis *p = &axes[grt_axis(s->n_axes < 0 ? k : s->axes[k], x->rank)];
-        p->scale = scales ? cpu_element_get(scales, k) : cpu_element_get(sizes, k) / (double)p->in;
+        p->scale = scales ? grt_element_get(scales, k) : grt_element_get(sizes, k) / (double)p->in;
         if (crops) {
-            p->roi_start = cpu_element_get(roi, k);
-            p->roi_end = cpu_element_get(roi, n + k);
+            p->roi_start = grt_element_get(roi, k);
+            p->roi_end = grt_element_get(roi, n + k);
         }
         common = s->aspect == GRT_RESIZE_NOT_LARGER ? fmin(common, p->scale) : fmax(common, p->scale);
         p->active = true;

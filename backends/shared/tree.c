@@ -2,7 +2,7 @@
 /* See tree.h. */
 #include "backends/shared/tree.h"
 
-#include "backends/shared/element.h"
+#include "src/base/element.h"
 
 #include <stdlib.h>
 
@@ -49,7 +49,7 @@ static grt_status read_nodes(const grt_kernel_node *node, grt_trees *state)
             return bad_tree(node, "nodes_modes holds no mode from 0 to 6", i);
         if (features[i] < 0 || features[i] == INT64_MAX)
             return bad_tree(node, "nodes_featureids is negative or too large", i);
-        *to = (grt_tree_node){.split = cpu_element_get(splits, i),
+        *to = (grt_tree_node){.split = grt_element_get(splits, i),
                               .feature = features[i],
                               .mode = (uint8_t)mode,
                               .missing_true = missing && missing[i]};
@@ -113,7 +113,7 @@ static grt_status read_floats(const grt_tensor *t, double **out)
     if (!*out)
         return grt_fail_memory((size_t)n * sizeof **out);
     for (int64_t i = 0; i < n; i++)
-        (*out)[i] = cpu_element_get(t, i);
+        (*out)[i] = grt_element_get(t, i);
     return GRT_OK;
 }
 

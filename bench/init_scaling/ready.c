@@ -68,7 +68,7 @@ static double run_once(grt_session *session, const grt_model *model)
     grt_context *context;
     must(grt_context_create(session, &context));
     for (size_t i = 0; i < grt_model_input_count(model); i++) {
-        grt_io_info info;
+        grt_io_info info = {.struct_size = sizeof info};
         must(grt_model_input(model, i, &info));
         grt_tensor t = {.dtype = info.dtype, .rank = info.rank};
         for (int32_t k = 0; k < info.rank; k++)

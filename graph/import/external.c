@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tensor data in files beside the model: opened so that no name can lead out of the model's directory. */
+#include "graph/import/import.h"
 #include "graph/import/importer.h"
 
 #include "src/base/checked.h"

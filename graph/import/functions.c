@@ -168,7 +168,7 @@ grt_status import_call(importer *imp, scope *s, const culprit *who, const Onnx__
     imp->depth++;
     grt_status status = GRT_OK;
     for (size_t i = 0; status == GRT_OK && i < function->n_node; i++)
-        status = import_node(imp, &inner, function->node[i]);
+        status = imp->node(imp, &inner, function->node[i]);
     imp->depth--;
     GRT_TRY(status);
     return bind_outputs(imp, s, &inner, who, proto, made_from);

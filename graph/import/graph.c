@@ -217,7 +217,7 @@ static grt_status import_content(importer *imp, scope *s, const Onnx__GraphProto
     GRT_TRY(widen_iteration(imp, s, proto));
     GRT_TRY(add_initializers(imp, s, proto));
     for (size_t i = 0; i < proto->n_node; i++)
-        GRT_TRY(import_node(imp, s, proto->node[i]));
+        GRT_TRY(imp->node(imp, s, proto->node[i]));
     GRT_TRY(declare_types(imp, s, proto));
     return add_outputs(imp, s, proto);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From a file or bytes to a module: map, unpack, check the model as a whole, import its graph. */
-#include "graph/import/importer.h"
+#include "graph/import/import.h"
 
+#include "graph/import/importer.h"
 #include "src/base/checked.h"
 #include "src/plan/plan.h"
 
@@ -105,8 +106,8 @@ static grt_status keep_metadata(importer *imp)
     const Onnx__ModelProto *model = imp->model;
     grt_metadata_entry *entries = GRT_ARENA_ARRAY(imp->arena, grt_metadata_entry, model->n_metadata_props);
     for (size_t i = 0; entries && i < model->n_metadata_props; i++)
-        entries[i] = (grt_metadata_entry){keep(imp, model->metadata_props[i]->key),
-                                          keep(imp, model->metadata_props[i]->value)};
+        entries[i] = (grt_metadata_entry){.key = keep(imp, model->metadata_props[i]->key),
+                                          .value = keep(imp, model->metadata_props[i]->value)};
     imp->module->metadata =
         (grt_metadata){.producer_name = keep(imp, model->producer_name),
                        .producer_version = keep(imp, model->producer_version),
@@ -159,8 +160,12 @@ static grt_status tell_unknown(ir_graph *graph, void *user)
                                           *node->desc.domain ? "::" : "", node->desc.op);
         if (!op)
             return grt_fail_memory(0);
-        grt_finding finding = {GRT_STATUS_UNSUPPORTED, node->desc.name, op, node->opset,
-                               "this op is not known to this version of the library"};
+        const grt_finding finding = {.struct_size = sizeof finding,
+                                     .status = GRT_STATUS_UNSUPPORTED,
+                                     .node = node->desc.name,
+                                     .op = op,
+                                     .opset = node->opset,
+                                     .message = "this op is not known to this version of the library"};
         imp->each(imp->user, &finding);
     }
     return GRT_OK;
@@ -212,7 +217,7 @@ grt_status compile_fail_file(grt_status status, const char *path)
 grt_status ir_import_check(const compile_source *source, void (*each)(void *user, const grt_finding *finding),
                            void *user, ir_module **out_module)
 {
-    importer imp = {.source = source, .each = each, .user = user};
+    importer imp = {.source = source, .each = each, .user = user, .node = import_node};
     if (!source || (!source->bytes && !source->path))
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "neither a path nor bytes of a model are given");
     GRT_TRY(ir_module_create(&imp.module));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the import room share. The door to the room is ir_import in graph/compile.h.
+/* What the files of the import room share. The door to the room is ir_import in graph/import/import.h.
  *
  * One importer per model. It walks the unpacked messages once, in file order, and builds the IR as it goes;
  * scopes say what a name means. Problems go through problem(): either import stops at the first, or all are
@@ -7,8 +7,8 @@
 #ifndef GRT_GRAPH_IMPORT_IMPORTER_H
 #define GRT_GRAPH_IMPORT_IMPORTER_H
 
-#include "graph/import/import.h"
 #include "src/base/names.h"
+#include "graph/ir/ir.h"
 #include "graph/ir/op.h"
 #include "src/onnx/pb.h"
 
@@ -67,7 +67,7 @@ typedef struct external_file {
 } external_file;
 
 typedef struct importer {
-    const compile_source *source;
+    const struct compile_source *source;
     const Onnx__ModelProto *model;
     ir_module *module;
     grt_arena *arena;   /* the module's */
@@ -90,6 +90,9 @@ typedef struct importer {
     int64_t n_problems;
     names node_names; /* of nodes: to see which are shared */
     names dims_told;  /* names of dims that were warned of */
+    /* import_node: graphs and functions have nodes, whose attributes have graphs. The one call that runs
+     * upwards. */
+    grt_status (*node)(struct importer *imp, scope *s, const Onnx__NodeProto *proto);
 } importer;
 
 /* ---- problems (problem.c) ---- */

@@ -219,8 +219,7 @@ static grt_status constant_node(importer *imp, scope *s, const culprit *who, con
 static void take_declared(ir_node *node)
 {
     const grt_attr *body = grt_attr_find(&node->desc, "body");
-    if (node->row && node->row->flags & OP_CONTROL && body && body->kind == GRT_ATTR_GRAPH &&
-        body->graph->n_declared)
+    if (node->row && node->row->control && body && body->kind == GRT_ATTR_GRAPH && body->graph->n_declared)
         ir_attr_set_ints(node, GRT_ATTR_DECLARED, body->graph->declared, body->graph->n_declared);
 }
 

@@ -5,6 +5,7 @@
  * the order of a sorted file stays, and time is linear in the file. What a body takes from the graph around
  * it is needed by the node that owns the body. */
 #include "graph/import/importer.h"
+#include "src/base/grow.h"
 
 #include <string.h>
 
@@ -34,16 +35,8 @@ typedef struct inside {
 
 static grt_status add_need(sorter *s, const char *name, int32_t maker)
 {
-    if (s->n_needs == s->room) {
-        const int32_t room = s->room < 1 << 29 ? 2 * s->room + 64 : 0;
-        int32_t *needs = room ? GRT_ARENA_ARRAY(s->imp->scratch, int32_t, room) : NULL;
-        if (!needs)
-            return grt_fail_memory((size_t)s->room * 2 * sizeof *needs);
-        if (s->n_needs)
-            memcpy(needs, s->needs, (size_t)s->n_needs * sizeof *needs);
-        s->needs = needs;
-        s->room = room;
-    }
+    if (!GRT_ARENA_GROW(s->imp->scratch, s->needs, s->n_needs, s->room))
+        return grt_fail_memory((size_t)s->room * 2 * sizeof *s->needs);
     s->needs[s->n_needs++] = maker;
     if (maker >= s->current) {
         if (!s->early++) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reporting what is wrong with a model: the first thing, or everything. */
+#include "graph/import/import.h"
 #include "graph/import/importer.h"
 
 #include <inttypes.h>
@@ -12,7 +13,12 @@ static grt_status report(importer *imp, const culprit *who, grt_status status, c
     who = who ? who : &nobody;
     imp->n_problems++;
     if (imp->each) {
-        grt_finding finding = {status, who->node, who->op, who->opset, message};
+        grt_finding finding = {.struct_size = sizeof finding,
+                               .status = status,
+                               .node = who->node,
+                               .op = who->op,
+                               .opset = who->opset,
+                               .message = message};
         imp->each(imp->user, &finding);
         return GRT_OK;
     }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* TypeProto to ir_type. */
+#include "graph/import/import.h"
 #include "graph/import/importer.h"
 
 #include <inttypes.h>

@@ -35,6 +35,7 @@ static void describe_input(const ir_type *type, grt_custom_type *out)
 static grt_status take_output(infer *inf, int32_t i, const grt_custom_type *type)
 {
     int64_t size;
+    GRT_TRY(grt_reserved_check(type->reserved, sizeof type->reserved, "grt_custom_type"));
     if (!grt_dtype_bits(type->dtype) || type->dtype == GRT_DTYPE_STRING)
         return infer_fail(inf, "its rule gives output %d no dtype that custom operators can make", i);
     if (type->rank < -1 || type->rank > GRT_MAX_RANK)
@@ -105,11 +106,14 @@ static grt_status check_op(const grt_custom_op *op)
     if ((op->n_attributes && !op->attributes) || (op->n_input_dtypes && !op->input_dtypes))
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "custom operator '%s::%s': a list is NULL", domain,
                         name);
-    for (size_t i = 0; i < op->n_attributes; i++)
-        if (!op->attributes[i].name || (unsigned)op->attributes[i].kind > GRT_ATTR_STRINGS)
+    for (size_t i = 0; i < op->n_attributes; i++) {
+        const grt_custom_attribute *a = &op->attributes[i];
+        GRT_TRY(grt_reserved_check(a->reserved, sizeof a->reserved, "grt_custom_attribute"));
+        if (!a->name || (unsigned)a->kind > GRT_ATTR_STRINGS)
             return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
                             "custom operator '%s::%s': attribute %zu has no name or no kind", domain, name,
                             i);
+    }
     return GRT_OK;
 }
 

@@ -2,10 +2,8 @@
 /* Arithmetic of a node. */
 #include "graph/ir/flops.h"
 
-#include "graph/ir/op.h"
+#include "graph/ir/ir.h"
 #include "src/base/einsum.h"
-
-#include <string.h>
 
 /* Expressions share parts, and a hostile model may share many: looking at them is bounded. */
 enum { MAX_VISITS = 1000 };
@@ -42,102 +40,55 @@ static bool known(const ir_value *value, int32_t min_rank)
     return value && value->type.kind == GRT_KIND_TENSOR && value->type.rank >= min_rank;
 }
 
+double flops_conv(const ir_node *node)
+{
+    const ir_value *w = ir_in(node, 1), *y = node->out[0]; /* w: [M, C/group, k...] */
+    return w->type.rank < 3 ? 0 : 2 * product(y, 0, y->type.rank) * product(w, 1, w->type.rank);
+}
+
+double flops_conv_transpose(const ir_node *node)
+{
+    const ir_value *x = ir_in(node, 0), *w = ir_in(node, 1); /* w: [C, M/group, k...] */
+    return w->type.rank < 3 ? 0 : 2 * product(x, 0, x->type.rank) * product(w, 1, w->type.rank);
+}
+
+double flops_matmul(const ir_node *node)
+{
+    const ir_value *x = ir_in(node, 0), *y = node->out[0];
+    const bool transposed = grt_attr_int(&node->desc, "transA", 0) != 0;
+    const int32_t k = x->type.rank - (transposed && x->type.rank >= 2 ? 2 : 1);
+    return 2 * product(y, 0, y->type.rank) * product(x, k, k + 1);
+}
+
+double flops_recurrence(const ir_node *node)
+{
+    const ir_value *x = ir_in(node, 0), *w = ir_in(node, 1), *r = ir_in(node, 2);
+    if (!known(x, 3) || !known(w, 3) || !known(r, 3)) /* w: [D, G*H, I], r: [D, G*H, H] */
+        return 0;
+    return 2 * product(x, 0, 2) * (product(w, 0, 3) + product(r, 0, 3));
+}
+
+double flops_attention(const ir_node *node)
+{
+    const ir_value *q = ir_in(node, 0), *k = ir_in(node, 1); /* q: [B, H, L, D], k: [B, H, S, D] */
+    return known(q, 4) && known(k, 4) ? 4 * product(q, 0, 4) * product(k, 2, 3) : 0;
+}
+
 double op_flops(const ir_node *node)
 {
-    const char *op = node->desc.op;
-    const ir_value *x = ir_in(node, 0), *w = ir_in(node, 1), *y = node->n_out ? node->out[0] : NULL;
-    if (!known(y, 0) || !known(x, 1) || !known(w, 1))
-        return 0;
-    int32_t rank = w->type.rank;
-    if (!strcmp(op, "Conv") && rank >= 3) /* w: [M, C/group, k...] */
-        return 2 * product(y, 0, y->type.rank) * product(w, 1, rank);
-    if (!strcmp(op, "ConvTranspose") && rank >= 3) /* w: [C, M/group, k...] */
-        return 2 * product(x, 0, x->type.rank) * product(w, 1, rank);
-    if (!strcmp(op, "MatMul") || !strcmp(op, "Gemm")) {
-        bool transposed = grt_attr_int(&node->desc, "transA", 0) != 0;
-        int32_t k = x->type.rank - (transposed && x->type.rank >= 2 ? 2 : 1);
-        return 2 * product(y, 0, y->type.rank) * product(x, k, k + 1);
-    }
-    if (!strcmp(op, "LSTM") || !strcmp(op, "GRU") ||
-        !strcmp(op, "RNN")) { /* w: [D, G*H, I], r: [D, G*H, H] */
-        const ir_value *r = ir_in(node, 2);
-        if (known(r, 3) && known(x, 3))
-            return 2 * product(x, 0, 2) * (product(w, 0, 3) + product(r, 0, 3));
-    }
-    if (!strcmp(op, "Attention") && known(x, 4) && known(w, 4)) /* q: [B, H, L, D], k: [B, H, S, D] */
-        return 4 * product(x, 0, 4) * product(w, 2, 3);
-    return 0;
+    const bool counted = node->row && node->row->flops && node->n_out && known(node->out[0], 0) &&
+                         known(ir_in(node, 0), 1) && known(ir_in(node, 1), 1);
+    return counted ? node->row->flops(node) : 0;
 }
 
 /* ---- work ---- */
 
-/* What an element of ops costs that do a constant amount of work for each. */
-enum { MOVE = 1, COMPUTE = 4, SORT = 32 };
-
-static const struct {
-    const char *op;
-    int cost;
-} linear[] = {
-    {"Cast", MOVE},
-    {"CastLike", MOVE},
-    {"Compress", MOVE},
-    {"Concat", MOVE},
-    {"ConstantOfShape", MOVE},
-    {"DepthToSpace", MOVE},
-    {"Expand", MOVE},
-    {"EyeLike", MOVE},
-    {"Gather", MOVE},
-    {"GatherElements", MOVE},
-    {"GatherND", MOVE},
-    {"NonZero", MOVE},
-    {"OneHot", MOVE},
-    {"Pad", MOVE},
-    {"Range", MOVE},
-    {"ReverseSequence", MOVE},
-    {"ScatterElements", MOVE},
-    {"ScatterND", MOVE},
-    {"Shape", MOVE},
-    {"Slice", MOVE},
-    {"SpaceToDepth", MOVE},
-    {"Split", MOVE},
-    {"Tile", MOVE},
-    {"Transpose", MOVE},
-    {"Trilu", MOVE},
-    {"Where", MOVE},
-    {"ArgMax", COMPUTE},
-    {"ArgMin", COMPUTE},
-    {"BatchNormalization", COMPUTE},
-    {"CumProd", COMPUTE},
-    {"CumSum", COMPUTE},
-    {"DequantizeLinear", COMPUTE},
-    {"DynamicQuantizeLinear", COMPUTE},
-    {"Hardmax", COMPUTE},
-    {"LayerNormalization", COMPUTE},
-    {"LogSoftmax", COMPUTE},
-    {"Max", COMPUTE},
-    {"Mean", COMPUTE},
-    {"Min", COMPUTE},
-    {"QuantizeLinear", COMPUTE},
-    {"RMSNormalization", COMPUTE},
-    {"RotaryEmbedding", COMPUTE},
-    {"Softmax", COMPUTE},
-    {"Sum", COMPUTE},
-    {"TopK", SORT},
-    {"Unique", SORT},
-};
-
-/* 0: the op is not among them. */
-static int cost_of_element(const ir_node *node)
+/* 0: not known. */
+static int cost_of_element(const op_row *row)
 {
-    const char *op = node->desc.op;
-    if (node->row && node->row->flags & OP_VIEW)
-        return MOVE;
-    if ((node->row && node->row->flags & OP_POINTWISE) || !strncmp(op, "Reduce", 6))
-        return COMPUTE;
-    for (size_t i = 0; i < sizeof linear / sizeof *linear; i++)
-        if (!strcmp(linear[i].op, op))
-            return linear[i].cost;
-    return 0;
+    if (!row || row->flags & (OP_VIEW | OP_POINTWISE))
+        return !row ? OP_COST_UNKNOWN : row->flags & OP_VIEW ? OP_COST_MOVE : OP_COST_COMPUTE;
+    return (int)row->cost;
 }
 
 static double elements_of(const ir_value *value)
@@ -160,7 +111,7 @@ static double attribute_elements(const grt_op_desc *desc)
 }
 
 /* Each combination of the labels' values is one step. */
-static double einsum_work(const ir_node *node)
+double flops_einsum(const ir_node *node)
 {
     double size[GRT_EINSUM_LABELS], work = 1;
     for (int i = 0; i < GRT_EINSUM_LABELS; i++)
@@ -184,14 +135,14 @@ static double einsum_work(const ir_node *node)
 double op_work(const ir_node *node)
 {
     const double flops = op_flops(node), samples = (double)grt_attr_int(&node->desc, "sampling_ratio", 1);
-    const int cost = cost_of_element(node);
+    const int cost = cost_of_element(node->row);
     double elements = attribute_elements(&node->desc);
     for (int32_t i = 0; i < node->n_in; i++)
         elements += elements_of(node->in[i].value);
     for (int32_t i = 0; i < node->n_out; i++)
         elements += elements_of(node->out[i]);
-    if (!strcmp(node->desc.op, "Einsum"))
-        return einsum_work(node) + elements;
+    if (node->row && node->row->work)
+        return node->row->work(node) + elements;
     if (flops > 0) /* products of float32 have fast kernels */
         return (ir_in(node, 0)->type.dtype == GRT_DTYPE_FLOAT ? flops / 4 : flops) + elements;
     return cost ? cost * elements : elements * elements * (samples > 1 ? samples * samples : 1);

@@ -15,4 +15,13 @@ double op_flops(const ir_node *node);
  * square. */
 double op_work(const ir_node *node);
 
+/* Rules for rows. The first result is known, and the first two inputs are and have a dim at least. */
+double flops_conv(const ir_node *node);
+double flops_conv_transpose(const ir_node *node);
+double flops_matmul(const ir_node *node); /* and Gemm */
+double flops_recurrence(const ir_node *node);
+double flops_attention(const ir_node *node);
+/* The work of an Einsum. */
+double flops_einsum(const ir_node *node);
+
 #endif

@@ -3,7 +3,7 @@
 #ifndef GRT_GRAPH_IR_INFER_H
 #define GRT_GRAPH_IR_INFER_H
 
-#include "graph/ir/op.h"
+#include "graph/ir/ir.h"
 
 /* Run the rule of a node without bodies and merge the result into its outputs' types. No rule: the outputs
  * stay as declared. */

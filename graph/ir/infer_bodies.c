@@ -377,17 +377,17 @@ static grt_status infer_sequence_map(ir_node *node, int32_t depth)
 
 /* ---- driver ---- */
 
-static const struct {
-    const char *op;
-    grt_status (*infer)(ir_node *node, int32_t depth);
-} control[] = {
-    {"If", infer_if}, {"Loop", infer_loop}, {"Scan", infer_scan}, {"SequenceMap", infer_sequence_map}};
+static grt_status (*const control[N_OP_CONTROLS])(ir_node *node,
+                                                  int32_t depth) = {[OP_IF] = infer_if,
+                                                                    [OP_LOOP] = infer_loop,
+                                                                    [OP_SCAN] = infer_scan,
+                                                                    [OP_SEQUENCE_MAP] = infer_sequence_map};
 
 /* All inputs are there but a Loop's limit and condition, and these are tensors, as is an If's condition. */
 static grt_status check_control_inputs(const ir_node *node)
 {
-    const bool loop = grt_op_is(&node->desc, "", "Loop");
-    const int32_t scalars = loop ? 2 : grt_op_is(&node->desc, "", "If") ? 1 : 0;
+    const bool loop = node->row->control == OP_LOOP;
+    const int32_t scalars = loop ? 2 : node->row->control == OP_IF ? 1 : 0;
     for (int32_t i = 0; i < node->n_in; i++) {
         const ir_value *value = ir_in(node, i);
         if (!value && !(loop && i < scalars))
@@ -400,12 +400,11 @@ static grt_status check_control_inputs(const ir_node *node)
 
 static grt_status infer_node(ir_node *node, int32_t depth)
 {
-    for (size_t i = 0; i < sizeof control / sizeof *control; i++)
-        if (grt_op_is(&node->desc, "", control[i].op)) {
-            GRT_TRY(check_control_inputs(node));
-            return control[i].infer(node, depth);
-        }
-    return infer_by_row(node);
+    const op_control kind = node->row ? node->row->control : OP_NO_CONTROL;
+    if (!kind)
+        return infer_by_row(node);
+    GRT_TRY(check_control_inputs(node));
+    return control[kind](node, depth);
 }
 
 /* The node goes; *out_next is the first of those that took its place. */

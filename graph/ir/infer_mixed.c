@@ -9,28 +9,6 @@
 
 #include <string.h>
 
-/* Operators whose floats all have one type. */
-static bool has_one_type(const ir_node *node)
-{
-    static const char *const ops[] = {"Add",
-                                      "Sub",
-                                      "Mul",
-                                      "Div",
-                                      "Max",
-                                      "Min",
-                                      "Where",
-                                      "Less",
-                                      "Greater",
-                                      "LessOrEqual",
-                                      "GreaterOrEqual",
-                                      "Equal",
-                                      "MatMul"};
-    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
-        if (grt_op_is(&node->desc, "", ops[i]))
-            return true;
-    return false;
-}
-
 static ir_value *converted(ir_node *node, const grt_tensor *from, grt_dtype to)
 {
     grt_arena *arena = node->graph->module->arena;
@@ -65,7 +43,7 @@ static grt_dtype computed_type(const ir_node *node)
 
 grt_status infer_mixed(ir_node *node)
 {
-    if (node->n_in < 2 || !has_one_type(node))
+    if (node->n_in < 2 || !node->row || !(node->row->flags & OP_ONE_FLOAT_TYPE))
         return GRT_OK;
     const grt_dtype wanted = computed_type(node);
     for (int32_t i = 0; i < node->n_in && wanted; i++) {

@@ -2,7 +2,6 @@
 /* Building and rewriting graphs. */
 #include "graph/ir/ir.h"
 
-#include "graph/ir/op.h"
 #include "src/base/float.h"
 
 #include <inttypes.h>

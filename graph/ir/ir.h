@@ -8,27 +8,14 @@
 #define GRT_GRAPH_IR_IR_H
 
 #include "graph/ir/budget.h"
+#include "graph/ir/op.h"
 #include "graph/ir/warn.h"
 #include "src/base/dim.h"
 #include "src/base/op_desc.h"
 
 typedef struct ir_module ir_module;
 typedef struct ir_graph ir_graph;
-typedef struct ir_node ir_node;
 typedef struct ir_value ir_value;
-struct op_row;
-
-/* What is known of a value. */
-typedef struct ir_type {
-    grt_kind kind, element_kind; /* element_kind: what an OPTIONAL holds; MAP: a SEQUENCE of maps */
-    grt_dtype dtype;             /* NONE: not known */
-    grt_dtype keys;              /* of maps */
-    int32_t rank;                /* -1: not known */
-    const grt_dim *dims;         /* rank handles, each a constant or an expression; arena */
-    const grt_tensor *data;      /* content of a constant, else NULL */
-    const grt_dim *elems; /* content of a small integer tensor of rank 0 or 1 as expressions, else NULL */
-    int64_t n_elems;
-} ir_type;
 
 /* One place where a value is used: input `index` of `node`, or, if node is NULL, output `index` of `graph`.
  */
@@ -53,9 +40,9 @@ struct ir_value {
 };
 
 struct ir_node {
-    grt_op_desc desc;         /* desc.attrs is replaced, not edited: see ir_attr_set */
-    const struct op_row *row; /* NULL only for an op that no row knows (kept so that check can list it) */
-    int32_t opset;            /* that the source node was written for */
+    grt_op_desc desc;  /* desc.attrs is replaced, not edited: see ir_attr_set */
+    const op_row *row; /* NULL only for an op that no row knows (kept so that check can list it) */
+    int32_t opset;     /* that the source node was written for */
     int32_t n_in, n_out;
     ir_use *in;     /* in[i].value may be NULL */
     ir_value **out; /* out[i] may be NULL */

@@ -3,12 +3,14 @@
 #ifndef GRT_GRAPH_IR_OP_H
 #define GRT_GRAPH_IR_OP_H
 
-#include "graph/ir/ir.h"
+#include "graph/ir/type.h"
 
-/* ---- inference
- * ---------------------------------------------------------------------------------------------------- A rule
- * sees types only, never ir_nodes: the compiler calls it with symbolic dims, the runtime with concrete ones
- * (for shapes that depend on data). So one rule is the whole truth about an op's output shapes. */
+typedef struct ir_node ir_node; /* graph/ir/ir.h */
+
+/* ---- inference ---- */
+
+/* A rule sees types only, never ir_nodes: the compiler calls it with symbolic dims, the runtime with concrete
+ * ones (for shapes that depend on data). So one rule is the whole truth about an op's output shapes. */
 typedef struct infer {
     const grt_op_desc *desc;
     grt_dims *dims;   /* table of all dim handles here */
@@ -65,9 +67,7 @@ grt_status infer_same_as_first(infer *inf); /* out[0] has the type and shape of 
 grt_status infer_elementwise(infer *inf);   /* all inputs of one dtype, broadcast; out[0] of that dtype */
 grt_status infer_comparison(infer *inf);    /* the same, out[0] is bool */
 
-/* ---- rows
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- rows ---- */
 
 typedef struct op_attr {
     const char *name;
@@ -83,7 +83,6 @@ typedef enum op_flags {
     OP_VIEW = 1 << 0,        /* output 0 is input 0's elements in the same order: no kernel needed */
     OP_COMMUTATIVE = 1 << 1, /* inputs 0 and 1 may be exchanged */
     OP_RANDOM = 1 << 2,      /* not folded, not merged: two runs differ */
-    OP_CONTROL = 1 << 3, /* has bodies and is executed by the runtime itself: If, Loop, Scan, SequenceMap */
     OP_POINTWISE =
         1 << 4, /* out[i...] depends on the broadcast in[k][i...] only: may join a pointwise group */
     OP_SMALL_INTS = 1 << 5,     /* shape arithmetic: the rule can propagate `elems` */
@@ -92,14 +91,101 @@ typedef enum op_flags {
     OP_ANY_KIND = 1 << 8,       /* inputs may be sequences, optionals and maps: the rule says which */
     OP_SHAPED =
         1 << 9, /* kernels go by the outputs' dims: inputs from 1 on are shapes, which a plan may lack */
+    OP_TF32 = 1 << 10,            /* a sum of products of float32 that may be made of TF32 ones */
+    OP_ZERO_IS_NEUTRAL = 1 << 11, /* f(x, 0) is x; of a commutative op f(0, x) too */
+    OP_ONE_IS_NEUTRAL = 1 << 12,  /* f(x, 1) is x; as above */
+    OP_INVOLUTION = 1 << 13,      /* f(f(x)) is x */
+    OP_SINGLE = 1 << 14,          /* of one input, it is that input */
+    OP_READS_DIMS = 1 << 15,      /* reads the dims of its inputs, not their elements */
+    OP_ONE_FLOAT_TYPE = 1 << 16,  /* its floats all have one type: see infer_mixed.c */
+    OP_SELECTS =
+        1 << 17,        /* how large the results are depends on the data, but it is no more than the inputs */
+    OP_FILLS = 1 << 18, /* models make their weights by it, of a few elements */
 } op_flags;
 
+/* ---- traits: what passes may do with an op ---- */
+
+/* What becomes of a float32 node where the caller asked for 16-bit floats (pass `precision`). Every op with a
+ * kernel for floats states it. */
+typedef enum op_precision {
+    OP_UNSTATED = 0,  /* float32 */
+    OP_WIDE,          /* float32: results or terms leave the range of float16, or lose what matters. Powers,
+                       * exponentials,          logarithms, roots, sums, trigonometry, random numbers, recurrences,
+                       * losses,          quantisation. */
+    OP_NARROW,        /* narrow, whatever comes in: products, norms */
+    OP_NARROW_TABLE,  /* narrow if input 0 is a constant, else as input 0; the others keep their type */
+    OP_FOLLOWS,       /* as its inputs, so that no cast lies between two ops of the same kind */
+    OP_FOLLOWS_FIRST, /* as input 0; the others keep their type */
+} op_precision;
+
+/* How the op goes with channels last, where a region of the graph is laid out so (pass `layout`).
+ * Element-wise ops do as they are. */
+typedef enum op_layout {
+    OP_LAYOUT_USUAL = 0, /* knows the usual layout only */
+    OP_LAYOUT_CONV,      /* graphrt::Conv, and what a region begins with */
+    OP_LAYOUT_FORM,      /* by the op of the same name and parameters of graphrt, with layout "NHWC" */
+    OP_LAYOUT_CONCAT,    /* as it is, along other axes; these, each by its own parameters */
+    OP_LAYOUT_SPLIT,
+    OP_LAYOUT_SLICE,
+    OP_LAYOUT_PAD,
+    OP_LAYOUT_RESIZE,
+    OP_LAYOUT_REDUCE,
+    OP_LAYOUT_TRANSPOSE,
+    OP_LAYOUT_RESHAPE,
+    N_OP_LAYOUTS
+} op_layout;
+
+/* How N nodes of the op become one on a batch (passes/batch.c). Element-wise ops and views need not say. */
+typedef enum op_batch {
+    OP_BATCH_NEVER = 0,
+    OP_BATCH_POINTWISE,  /* element by element */
+    OP_BATCH_PARAMETERS, /* element by element of input 0; the other inputs are the same for all nodes */
+    OP_BATCH_UNARY,      /* element by element, of one input */
+    OP_BATCH_VIEW,
+    OP_BATCH_MATMUL,
+    OP_BATCH_GEMM,
+    OP_BATCH_TRANSPOSE,
+    OP_BATCH_AXIS,   /* of one input, along attribute axis, -1 if absent */
+    OP_BATCH_NORM,   /* along axis, with scale and bias */
+    OP_BATCH_CONCAT, /* along axis */
+    OP_BATCH_REDUCE, /* input 1: axes */
+    N_OP_BATCHES
+} op_batch;
+
+/* Steps for each element of inputs and outputs. Element-wise ops and views need not say. */
+typedef enum op_cost {
+    OP_COST_UNKNOWN = 0, /* taken to grow with the square of the elements */
+    OP_COST_MOVE = 1,    /* moves elements */
+    OP_COST_COMPUTE = 4, /* computes a constant number of steps */
+    OP_COST_SORT = 32,
+} op_cost;
+
+/* Ops with bodies, which the runtime executes itself. */
+typedef enum op_control {
+    OP_NO_CONTROL = 0,
+    OP_IF,
+    OP_LOOP,
+    OP_SCAN,
+    OP_SEQUENCE_MAP,
+    N_OP_CONTROLS
+} op_control;
+
+/* What the compiler knows of an op. Zero is the safe answer of every trait: nothing is done with the op. */
 typedef struct op_row {
     const char *domain, *name;
     int16_t since; /* version of the newest form, the one all fields below speak of */
     int16_t min_in, max_in, min_out, max_out; /* max: OP_VARIADIC if unbounded */
     const op_attr *attrs;                     /* ends with a NULL name; NULL: none */
     uint32_t flags;
+    op_precision precision;
+    op_layout layout;
+    op_batch batch;
+    op_cost cost;
+    op_control control;
+    /* See flops.h. Multiplications and additions; NULL: not counted. */
+    double (*flops)(const ir_node *node);
+    /* Steps beyond a few for each element; NULL: as cost and flops say. */
+    double (*work)(const ir_node *node);
     grt_status (*infer)(infer *inf);
     /* Rewrite a node written for `opset` (< since) into the newest form: moving attributes to inputs and so
      * on. NULL: old forms differ in nothing but allowed types. Called once per node at import, types of

@@ -2,6 +2,8 @@
 /* The IR's invariants, checked from scratch: after import, and after every pass in debug builds. */
 #include "src/base/names.h"
 #include "graph/ir/op.h"
+#include "src/base/grow.h"
+#include "graph/ir/ir.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -11,7 +13,7 @@
 
 /* What was seen of a value. */
 typedef struct seen {
-    const ir_value *value; /* NULL: free slot */
+    const ir_value *value;
     int32_t uses;
     bool visible; /* defined by now, in this graph or one around it */
 } seen;
@@ -19,35 +21,10 @@ typedef struct seen {
 typedef struct verifier {
     const ir_module *module;
     grt_arena *arena;
-    names names;
-    seen *slots;
-    size_t n, capacity;
+    names names;              /* to what was seen of the value of that name */
     const ir_value **defined; /* stack of visible values: leaving a graph takes its values away */
     size_t n_defined, defined_capacity;
 } verifier;
-
-static seen *slot_of(seen *slots, size_t capacity, const ir_value *value)
-{
-    uint64_t hash = (uint64_t)(uintptr_t)value * 0x9e3779b97f4a7c15u;
-    size_t i = (size_t)(hash >> 20) & (capacity - 1);
-    while (slots[i].value && slots[i].value != value)
-        i = (i + 1) & (capacity - 1);
-    return &slots[i];
-}
-
-static bool grow(verifier *v)
-{
-    size_t capacity = v->capacity ? 2 * v->capacity : 64;
-    seen *slots = GRT_ARENA_ARRAY(v->arena, seen, capacity);
-    if (!slots)
-        return false;
-    for (size_t i = 0; i < v->capacity; i++)
-        if (v->slots[i].value)
-            *slot_of(slots, capacity, v->slots[i].value) = v->slots[i];
-    v->slots = slots;
-    v->capacity = capacity;
-    return true;
-}
 
 static bool is_constant(const ir_value *value)
 {
@@ -71,25 +48,20 @@ static grt_status check_type(const verifier *v, const ir_value *value)
     return GRT_OK;
 }
 
-/* The first time that a value is met. */
+/* What was seen of a value so far. */
 static grt_status meet(verifier *v, const ir_value *value, seen **out_seen)
 {
-    if (2 * (v->n + 1) > v->capacity && !grow(v))
-        return grt_fail_memory(0);
-    seen *s = slot_of(v->slots, v->capacity, value);
-    *out_seen = s;
-    if (s->value)
-        return GRT_OK;
-    *s = (seen){value, 0, false};
-    v->n++;
     if (!value->name)
         return BROKEN("a value of graph '%s' has no name", value->graph->name);
     names_entry *e = names_add(&v->names, v->arena, value->name);
-    if (!e)
+    seen *s = !e ? NULL : e->thing ? e->thing : GRT_ARENA_NEW(v->arena, seen);
+    if (!s)
         return grt_fail_memory(0);
-    if (e->thing)
-        return BROKEN("two values are named '%s'", value->name);
-    e->thing = (void *)(uintptr_t)value;
+    *out_seen = s;
+    if (s->value)
+        return s->value == value ? GRT_OK : BROKEN("two values are named '%s'", value->name);
+    *s = (seen){value, 0, false};
+    e->thing = s;
     return check_type(v, value);
 }
 
@@ -100,16 +72,8 @@ static grt_status define(verifier *v, const ir_value *value)
     if (s->visible)
         return BROKEN("value '%s' is defined twice", value->name);
     s->visible = true;
-    if (v->n_defined == v->defined_capacity) {
-        size_t capacity = v->defined_capacity ? 2 * v->defined_capacity : 64;
-        const ir_value **list = GRT_ARENA_ARRAY(v->arena, const ir_value *, capacity);
-        if (!list)
-            return grt_fail_memory(0);
-        if (v->n_defined)
-            memcpy(list, v->defined, v->n_defined * sizeof *list);
-        v->defined = list;
-        v->defined_capacity = capacity;
-    }
+    if (!GRT_ARENA_GROW(v->arena, v->defined, v->n_defined, v->defined_capacity))
+        return grt_fail_memory(0);
     v->defined[v->n_defined++] = value;
     return GRT_OK;
 }
@@ -218,24 +182,25 @@ static grt_status check_graph(verifier *v, const ir_graph *graph, const ir_node 
     for (int32_t i = 0; i < graph->n_outputs; i++)
         GRT_TRY(check_use(v, &graph->outputs[i], NULL, graph, i, "output", graph->name));
     while (v->n_defined > around)
-        slot_of(v->slots, v->capacity, v->defined[--v->n_defined])->visible = false;
+        ((seen *)names_find(&v->names, v->defined[--v->n_defined]->name)->thing)->visible = false;
     return GRT_OK;
 }
 
 /* Every use in a value's list was met in the graph, and none is missing. */
 static grt_status check_counts(const verifier *v)
 {
-    for (size_t i = 0; i < v->capacity; i++) {
-        const ir_value *value = v->slots[i].value;
+    for (size_t i = 0; i < v->names.capacity; i++) {
+        const seen *s = v->names.slots[i].thing;
+        const ir_value *value = s ? s->value : NULL;
         if (!value)
             continue;
         int32_t listed = 0;
         for (const ir_use *use = value->uses; use && listed <= value->n_uses; use = use->next, listed++)
             if (use->value != value)
                 return BROKEN("a use in the list of '%s' is of another value", value->name);
-        if (listed != value->n_uses || listed != v->slots[i].uses)
-            return BROKEN("'%s' is used %d times, but lists %d and counts %d", value->name, v->slots[i].uses,
-                          listed, value->n_uses);
+        if (listed != value->n_uses || listed != s->uses)
+            return BROKEN("'%s' is used %d times, but lists %d and counts %d", value->name, s->uses, listed,
+                          value->n_uses);
     }
     return GRT_OK;
 }

@@ -2,7 +2,7 @@
 /* See view.h. */
 #include "graph/ir/view.h"
 
-#include "graph/ir/op.h"
+#include "graph/ir/ir.h"
 #include "src/base/checked.h"
 
 static bool is_known(const ir_value *value, grt_tensor *out)

@@ -9,8 +9,12 @@ enum { MOST = 100 };
 void ir_warnings_tell(ir_warnings *warnings, const char *node, const char *op, int64_t opset,
                       const char *message)
 {
-    const grt_finding more = {GRT_STATUS_OK, "", "", 0, "there are more warnings than are shown"};
-    const grt_finding finding = {GRT_STATUS_OK, node, op, opset, message};
+    const grt_finding more = {.struct_size = sizeof more,
+                              .node = "",
+                              .op = "",
+                              .message = "there are more warnings than are shown"};
+    const grt_finding finding = {
+        .struct_size = sizeof finding, .node = node, .op = op, .opset = opset, .message = message};
     if (warnings->n < MOST)
         warnings->n++;
     else

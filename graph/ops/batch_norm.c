@@ -118,6 +118,8 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 3,
      .attrs = batch_norm_attrs,
+     .precision = OP_FOLLOWS,
+     .cost = OP_COST_COMPUTE,
      .infer = infer_batch_norm,
      .upgrade = upgrade_batch_norm},
 };

@@ -98,6 +98,9 @@ static const op_row rows[] = {
      .max_out = 1,
      .attrs = cast_attrs,
      .flags = OP_SMALL_INTS,
+     .precision = OP_WIDE,
+     .cost = OP_COST_MOVE,
+     .batch = OP_BATCH_UNARY,
      .infer = infer_cast,
      .upgrade = upgrade_cast},
     {.domain = "",
@@ -109,6 +112,8 @@ static const op_row rows[] = {
      .max_out = 1,
      .attrs = like_attrs,
      .flags = OP_SMALL_INTS,
+     .precision = OP_WIDE,
+     .cost = OP_COST_MOVE,
      .infer = infer_cast_like},
     {.domain = "",
      .name = "BitCast",
@@ -118,6 +123,7 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .attrs = bits_attrs,
+     .precision = OP_WIDE,
      .infer = infer_bit_cast},
 };
 OP_TABLE(cast, rows);

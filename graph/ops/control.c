@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Control flow: If, Loop, Scan, SequenceMap. Their bodies are inferred by graph/ir/infer_bodies.c and
  * executed by the runtime, so the rows here have no rule of their own. */
-#include "graph/ir/op.h"
+#include "graph/ir/ir.h"
 
 static const op_attr if_attrs[] = {
     {"then_branch", GRT_ATTR_GRAPH, true},
@@ -82,7 +82,7 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = OP_VARIADIC,
      .attrs = if_attrs,
-     .flags = OP_CONTROL},
+     .control = OP_IF},
     {.domain = "",
      .name = "Loop",
      .since = 25,
@@ -91,7 +91,7 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = OP_VARIADIC,
      .attrs = body_attrs,
-     .flags = OP_CONTROL},
+     .control = OP_LOOP},
     {.domain = "",
      .name = "Scan",
      .since = 25,
@@ -100,8 +100,8 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = OP_VARIADIC,
      .attrs = scan_attrs,
-     .flags = OP_CONTROL,
-     .upgrade = upgrade_scan},
+     .upgrade = upgrade_scan,
+     .control = OP_SCAN},
     {.domain = "",
      .name = "SequenceMap",
      .since = 17,
@@ -110,6 +110,6 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = OP_VARIADIC,
      .attrs = body_attrs,
-     .flags = OP_CONTROL},
+     .control = OP_SEQUENCE_MAP},
 };
 OP_TABLE(control, rows);

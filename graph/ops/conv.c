@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Conv and ConvTranspose; graphrt::ConvTranspose has an attribute layout: "NHWC" if input and output have
  * their channels last. */
+#include "graph/ir/flops.h"
 #include "graph/ops/window.h"
 
 /* Kernel sizes: the weight's, which an attribute kernel_shape may only repeat. */
@@ -146,6 +147,10 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .attrs = conv_attrs,
+     .precision = OP_NARROW,
+     .flags = OP_TF32,
+     .layout = OP_LAYOUT_CONV,
+     .flops = flops_conv,
      .infer = infer_conv},
     {.name = "ConvTranspose",
      .domain = "",
@@ -155,6 +160,10 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .attrs = transpose_attrs,
+     .precision = OP_NARROW,
+     .flags = OP_TF32,
+     .layout = OP_LAYOUT_FORM,
+     .flops = flops_conv_transpose,
      .infer = infer_conv_transpose},
     {.name = "ConvTranspose",
      .domain = "graphrt",
@@ -164,6 +173,8 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .attrs = transpose_last_attrs,
+     .precision = OP_NARROW,
+     .flops = flops_conv_transpose,
      .infer = infer_conv_transpose},
 };
 OP_TABLE(conv, rows);

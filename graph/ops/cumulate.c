@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Along one axis, shape unchanged: CumSum, CumProd, Hardmax, LpNormalization; and MeanVarianceNormalization,
- * Det. */
+/* Along one axis, shape unchanged: CumSum, CumProd, LpNormalization; and MeanVarianceNormalization, Det. */
 #include "graph/ops/moves.h"
 
 static grt_status infer_cumulate(infer *inf)
@@ -14,40 +13,6 @@ static grt_status infer_cumulate(infer *inf)
         GRT_TRY(infer_axis(inf, "axis", axis[0], inf->in[0]->rank, &normal));
     }
     return infer_same_as_first(inf);
-}
-
-static grt_status infer_along_axis(infer *inf)
-{
-    int32_t axis;
-    if (inf->in[0]->rank >= 0)
-        GRT_TRY(
-            infer_axis(inf, "attribute axis", grt_attr_int(inf->desc, "axis", -1), inf->in[0]->rank, &axis));
-    return infer_same_as_first(inf);
-}
-
-/* Before 13 the input was seen as a matrix, cut before `axis` (1 unless given), and the rows were looked at.
- */
-static grt_status upgrade_hardmax(ir_node *node, int32_t opset)
-{
-    if (opset >= 13)
-        return GRT_OK;
-    ir_graph *graph = node->graph;
-    ir_value *data = ir_in(node, 0);
-    int64_t axis = grt_attr_int(&node->desc, "axis", 1);
-    const char *name = node->desc.name;
-    ir_node *flatten = ir_node_create(graph, node, "", "Flatten", name, 1, &data, 1);
-    ir_value *matrix = ir_node_out(flatten),
-             *shape = ir_node_out(ir_node_create(graph, node, "", "Shape", name, 1, &data, 1));
-    ir_node *rows = ir_node_create(graph, node, "", "Hardmax", name, 1, &matrix, 1);
-    if (!flatten || !shape || !rows)
-        return grt_fail_memory(0);
-    ir_attr_set_int(flatten, "axis", axis);
-    ir_attr_set_int(rows, "axis", 1);
-    ir_node_become(node, "", "Reshape");
-    ir_attr_remove(node, "axis");
-    ir_node_set_input(node, 0, ir_node_out(rows));
-    ir_node_add_input(node, shape);
-    return GRT_OK;
 }
 
 static grt_status infer_mvn(infer *inf)
@@ -83,8 +48,9 @@ static grt_status infer_det(infer *inf)
 
 static const op_attr cumulate_attrs[] = {
     {"exclusive", GRT_ATTR_INT, false}, {"reverse", GRT_ATTR_INT, false}, {0}};
-static const op_attr axis_attrs[] = {{"axis", GRT_ATTR_INT, false}, {0}};
+
 static const op_attr norm_attrs[] = {{"axis", GRT_ATTR_INT, false}, {"p", GRT_ATTR_INT, false}, {0}};
+
 static const op_attr axes_attrs[] = {{"axes", GRT_ATTR_INTS, false}, {0}};
 
 static const op_row rows[] = {
@@ -96,6 +62,8 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .attrs = cumulate_attrs,
+     .precision = OP_WIDE,
+     .cost = OP_COST_COMPUTE,
      .infer = infer_cumulate},
     {.domain = "",
      .name = "CumProd",
@@ -105,17 +73,9 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .attrs = cumulate_attrs,
+     .precision = OP_WIDE,
+     .cost = OP_COST_COMPUTE,
      .infer = infer_cumulate},
-    {.domain = "",
-     .name = "Hardmax",
-     .since = 13,
-     .min_in = 1,
-     .max_in = 1,
-     .min_out = 1,
-     .max_out = 1,
-     .attrs = axis_attrs,
-     .infer = infer_along_axis,
-     .upgrade = upgrade_hardmax},
     {.domain = "",
      .name = "LpNormalization",
      .since = 22,
@@ -124,7 +84,8 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .attrs = norm_attrs,
-     .infer = infer_along_axis},
+     .precision = OP_WIDE,
+     .infer = moves_along_axis},
     {.domain = "",
      .name = "MeanVarianceNormalization",
      .since = 13,
@@ -133,6 +94,7 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .attrs = axes_attrs,
+     .precision = OP_WIDE,
      .infer = infer_mvn},
     {.domain = "",
      .name = "Det",
@@ -141,6 +103,7 @@ static const op_row rows[] = {
      .max_in = 1,
      .min_out = 1,
      .max_out = 1,
+     .precision = OP_WIDE,
      .infer = infer_det},
 };
 OP_TABLE(cumulate, rows);

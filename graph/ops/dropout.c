@@ -35,6 +35,7 @@ static const op_row rows[] = {
      .max_out = 2,
      .attrs = dropout_attrs,
      .flags = OP_RANDOM,
+     .precision = OP_WIDE,
      .infer = infer_dropout,
      .upgrade = upgrade_dropout},
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Einsum: sums of products by labelled axes. */
+#include "graph/ir/flops.h"
 #include "graph/ops/einsum_pairs.h"
 #include "graph/ops/moves.h"
 
@@ -59,7 +60,9 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .attrs = einsum_attrs,
-     .flags = OP_EXPANDS_ALWAYS,
+     .flags = OP_EXPANDS_ALWAYS | OP_TF32,
+     .precision = OP_WIDE,
+     .work = flops_einsum,
      .infer = infer_einsum,
      .expand = einsum_expand},
 };

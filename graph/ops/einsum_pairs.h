@@ -3,7 +3,7 @@
 #ifndef GRT_GRAPH_OPS_EINSUM_PAIRS_H
 #define GRT_GRAPH_OPS_EINSUM_PAIRS_H
 
-#include "graph/ir/op.h"
+#include "graph/ir/ir.h"
 
 /* op_row.expand: done if that leaves fewer operands, or fewer labels in one. Sums of float16 and bfloat16 are
  * then made in float32. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* FlexAttention: attention whose scores and probabilities pass through graphs of the model's. It has no
  * kernel: the op becomes matrix products and a softmax, with those graphs inlined between them. */
-#include "graph/ir/op.h"
+#include "graph/ir/ir.h"
 
 #include <math.h>
 

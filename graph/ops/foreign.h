@@ -10,7 +10,7 @@
 #ifndef GRT_GRAPH_OPS_FOREIGN_H
 #define GRT_GRAPH_OPS_FOREIGN_H
 
-#include "graph/ir/op.h"
+#include "graph/ir/ir.h"
 
 /* One row: FOREIGN("com.microsoft", "Gelu", 1, 1, 1, 1, NULL, rewrite_gelu). */
 #define FOREIGN(domain_name, op_name, least_in, most_in, least_out, most_out, attributes, function) \

@@ -8,10 +8,10 @@
  *   y = act(scale * product + bias + residual)
  *
  * bias: 1-D over the output channels (Conv: dim 1; MatMul: the last dim), or, of a MatMul, one such row for
- * each matrix of the batch: y's dims, but 1 row. residual: of y's shape. activation: "" (none), Relu,
- * LeakyRelu (alpha), Clip (alpha..beta), Elu (alpha), Sigmoid, Tanh, Silu (x * sigmoid(alpha * x)), Gelu,
- * GeluTanh, HardSigmoid (alpha, beta), HardSwish, Softplus. layout: "NHWC" if x, y and residual are laid out
- * with channels last (their dims are in that order then; w stays as in ONNX). */
+ * each matrix of the batch: y's dims, but 1 row. residual: of y's shape. activation: "" (none), or
+ * one that src/base/activation.h lists, with parameters alpha and beta. layout: "NHWC" if x, y and residual
+ * are laid out with channels last (their dims are in that order then; w stays as in ONNX). */
+#include "graph/ir/flops.h"
 #include "graph/ir/op.h"
 
 #include <string.h>
@@ -124,7 +124,9 @@ static const op_attr matmul_attrs[] = {{"transA", GRT_ATTR_INT, false},
 
 #define FUSED .domain = "graphrt", .since = 1, .min_in = 2, .max_in = 4, .min_out = 1, .max_out = 1
 static const op_row rows[] = {
-    {FUSED, .name = "Conv", .attrs = conv_attrs, .infer = infer_conv_epilogue},
-    {FUSED, .name = "MatMul", .attrs = matmul_attrs, .infer = infer_matmul},
+    {FUSED, .name = "Conv", .attrs = conv_attrs, .precision = OP_NARROW, .flags = OP_TF32,
+     .layout = OP_LAYOUT_CONV, .flops = flops_conv, .infer = infer_conv_epilogue},
+    {FUSED, .name = "MatMul", .attrs = matmul_attrs, .precision = OP_NARROW, .flags = OP_TF32,
+     .flops = flops_matmul, .infer = infer_matmul},
 };
 OP_TABLE(fused, rows);

@@ -102,28 +102,8 @@ static grt_status infer_gather_nd(infer *inf)
 
 /* ---- Compress ---- */
 
-static grt_status infer_compress(infer *inf)
-{
-    const ir_type *data = inf->in[0];
-    const grt_attr *attr = grt_attr_find(inf->desc, "axis");
-    if (!attr) {
-        infer_set_fresh(inf, 0, data->dtype, 1);
-        return GRT_OK;
-    }
-    if (data->rank < 0) {
-        infer_set_unknown(inf, 0, data->dtype);
-        return GRT_OK;
-    }
-    int32_t axis;
-    GRT_TRY(infer_axis(inf, "attribute axis", attr->i, data->rank, &axis));
-    grt_dim *dims = infer_dims(inf, data->rank);
-    for (int32_t k = 0; dims && k < data->rank; k++)
-        dims[k] = k == axis ? grt_dim_fresh(inf->dims) : data->dims[k];
-    infer_set(inf, 0, data->dtype, data->rank, dims);
-    return GRT_OK;
-}
-
 static const op_attr axis_attrs[] = {{"axis", GRT_ATTR_INT, false}, {0}};
+
 static const op_attr batch_attrs[] = {{"batch_dims", GRT_ATTR_INT, false}, {0}};
 
 static const op_row rows[] = {
@@ -136,6 +116,8 @@ static const op_row rows[] = {
      .max_out = 1,
      .attrs = axis_attrs,
      .flags = OP_SMALL_INTS,
+     .precision = OP_NARROW_TABLE,
+     .cost = OP_COST_MOVE,
      .infer = infer_gather},
     {.domain = "",
      .name = "GatherElements",
@@ -145,6 +127,8 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .attrs = axis_attrs,
+     .precision = OP_FOLLOWS_FIRST,
+     .cost = OP_COST_MOVE,
      .infer = infer_gather_elements},
     {.domain = "",
      .name = "GatherND",
@@ -154,15 +138,8 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .attrs = batch_attrs,
+     .precision = OP_FOLLOWS_FIRST,
+     .cost = OP_COST_MOVE,
      .infer = infer_gather_nd},
-    {.domain = "",
-     .name = "Compress",
-     .since = 28,
-     .min_in = 2,
-     .max_in = 2,
-     .min_out = 1,
-     .max_out = 1,
-     .attrs = axis_attrs,
-     .infer = infer_compress},
 };
 OP_TABLE(gather, rows);

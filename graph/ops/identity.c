@@ -17,6 +17,7 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .flags = OP_VIEW | OP_SMALL_INTS | OP_ANY_KIND,
+     .precision = OP_FOLLOWS,
      .infer = infer_identity},
 };
 OP_TABLE(identity, rows);

@@ -108,6 +108,7 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .attrs = conv_attrs,
+     .precision = OP_WIDE,
      .infer = infer_qlinear_conv},
     {.domain = "",
      .name = "QLinearMatMul",
@@ -116,6 +117,7 @@ static const op_row rows[] = {
      .max_in = 8,
      .min_out = 1,
      .max_out = 1,
+     .precision = OP_WIDE,
      .infer = infer_qlinear_matmul},
 };
 OP_TABLE(integer, rows);

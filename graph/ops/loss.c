@@ -65,6 +65,7 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .attrs = attrs,
+     .precision = OP_WIDE,
      .infer = infer_loss},
     {.domain = "",
      .name = "SoftmaxCrossEntropyLoss",
@@ -74,6 +75,7 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 2,
      .attrs = attrs,
+     .precision = OP_WIDE,
      .infer = infer_loss},
 };
 OP_TABLE(loss, rows);

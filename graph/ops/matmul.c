@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* MatMul and Gemm. */
-#include "graph/ir/op.h"
+#include "graph/ir/flops.h"
+#include "graph/ir/ir.h"
 
 static grt_status inner_mismatch(const infer *inf, int64_t a, int64_t b)
 {
@@ -107,6 +108,10 @@ static const op_row rows[] = {
      .max_in = 2,
      .min_out = 1,
      .max_out = 1,
+     .precision = OP_NARROW,
+     .flags = OP_TF32 | OP_ONE_FLOAT_TYPE,
+     .batch = OP_BATCH_MATMUL,
+     .flops = flops_matmul,
      .infer = infer_matmul},
     {.domain = "",
      .name = "Gemm",
@@ -116,6 +121,10 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .attrs = gemm_attrs,
+     .precision = OP_NARROW,
+     .flags = OP_TF32,
+     .batch = OP_BATCH_GEMM,
+     .flops = flops_matmul,
      .infer = infer_gemm,
      .upgrade = upgrade_gemm},
 };

@@ -6,6 +6,7 @@
 #include <string.h>
 
 static const op_attr binarizer_attrs[] = {{"threshold", GRT_ATTR_FLOAT, false}, {0}};
+
 static const op_attr label_attrs[] = {
     {"default_float", GRT_ATTR_FLOAT, false},
     {"default_int64", GRT_ATTR_INT, false},
@@ -21,31 +22,13 @@ static const op_attr label_attrs[] = {
     {"values_tensor", GRT_ATTR_TENSOR, false},
     {0},
 };
+
 static const op_attr tfidf_attrs[] = {
     {"max_gram_length", GRT_ATTR_INT, true}, {"max_skip_count", GRT_ATTR_INT, true},
     {"min_gram_length", GRT_ATTR_INT, true}, {"mode", GRT_ATTR_STRING, true},
     {"ngram_counts", GRT_ATTR_INTS, true},   {"ngram_indexes", GRT_ATTR_INTS, true},
     {"pool_int64s", GRT_ATTR_INTS, false},   {"pool_strings", GRT_ATTR_STRINGS, false},
     {"weights", GRT_ATTR_FLOATS, false},     {0},
-};
-static const op_attr tree_attrs[] = {
-    {"aggregate_function", GRT_ATTR_INT, false},
-    {"leaf_targetids", GRT_ATTR_INTS, true},
-    {"leaf_weights", GRT_ATTR_TENSOR, true},
-    {"membership_values", GRT_ATTR_TENSOR, false},
-    {"n_targets", GRT_ATTR_INT, false},
-    {"nodes_falseleafs", GRT_ATTR_INTS, true},
-    {"nodes_falsenodeids", GRT_ATTR_INTS, true},
-    {"nodes_featureids", GRT_ATTR_INTS, true},
-    {"nodes_hitrates", GRT_ATTR_TENSOR, false},
-    {"nodes_missing_value_tracks_true", GRT_ATTR_INTS, false},
-    {"nodes_modes", GRT_ATTR_TENSOR, true},
-    {"nodes_splits", GRT_ATTR_TENSOR, true},
-    {"nodes_trueleafs", GRT_ATTR_INTS, true},
-    {"nodes_truenodeids", GRT_ATTR_INTS, true},
-    {"post_transform", GRT_ATTR_INT, false},
-    {"tree_roots", GRT_ATTR_INTS, true},
-    {0},
 };
 
 /* Columns of X picked by Y; a vector counts as one row. */
@@ -158,11 +141,6 @@ static grt_status infer_tfidf(infer *inf)
     return GRT_OK;
 }
 
-static grt_status infer_tree(infer *inf)
-{
-    return ml_infer_targets(inf, inf->in[0]->dtype);
-}
-
 static const op_row rows[] = {
     {.domain = "ai.onnx.ml",
      .name = "ArrayFeatureExtractor",
@@ -171,6 +149,7 @@ static const op_row rows[] = {
      .max_in = 2,
      .min_out = 1,
      .max_out = 1,
+     .precision = OP_WIDE,
      .infer = infer_extractor},
     {.domain = "ai.onnx.ml",
      .name = "Binarizer",
@@ -180,6 +159,7 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .attrs = binarizer_attrs,
+     .precision = OP_WIDE,
      .infer = infer_same_as_first},
     {.domain = "ai.onnx.ml",
      .name = "LabelEncoder",
@@ -189,6 +169,7 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .attrs = label_attrs,
+     .precision = OP_WIDE,
      .infer = infer_label,
      .upgrade = upgrade_label},
     {.domain = "",
@@ -200,14 +181,5 @@ static const op_row rows[] = {
      .max_out = 1,
      .attrs = tfidf_attrs,
      .infer = infer_tfidf},
-    {.domain = "ai.onnx.ml",
-     .name = "TreeEnsemble",
-     .since = 5,
-     .min_in = 1,
-     .max_in = 1,
-     .min_out = 1,
-     .max_out = 1,
-     .attrs = tree_attrs,
-     .infer = infer_tree},
 };
 OP_TABLE(ml, rows);

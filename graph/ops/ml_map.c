@@ -184,10 +184,10 @@ static grt_status rewrite_category(ir_node *node)
 }
 
 #define ML "ai.onnx.ml"
-#define MAP(op, kinds, attributes, rule, expansion)                                                 \
-    {                                                                                               \
-        .domain = ML, .name = op, .since = 1, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1, \
-        .attrs = attributes, .flags = kinds, .infer = rule, .expand = expansion                     \
+#define MAP(op, kinds, attributes, rule, expansion)                                                   \
+    {                                                                                                 \
+        .domain = ML, .name = op, .since = 1, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1,   \
+        .attrs = attributes, .flags = kinds, .precision = OP_WIDE, .infer = rule, .expand = expansion \
     }
 static const op_row rows[] = {
     MAP("ZipMap", 0, zip_attrs, infer_zip, NULL),

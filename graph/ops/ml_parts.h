@@ -4,7 +4,7 @@
 #ifndef GRT_GRAPH_OPS_ML_PARTS_H
 #define GRT_GRAPH_OPS_ML_PARTS_H
 
-#include "graph/ir/op.h"
+#include "graph/ir/ir.h"
 
 /* Builders put a node in front of `before` and return its output; NULL in, NULL out. */
 ir_value *ml_node(ir_node *before, const char *op, int32_t n_in, ir_value *const *in);

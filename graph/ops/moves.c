@@ -61,3 +61,12 @@ void moves_attr_to_input(ir_node *node, const char *name, int32_t index)
     moves_put_input(node, index, value);
     ir_attr_remove(node, name);
 }
+
+grt_status moves_along_axis(infer *inf)
+{
+    int32_t axis;
+    if (inf->in[0]->rank >= 0)
+        GRT_TRY(
+            infer_axis(inf, "attribute axis", grt_attr_int(inf->desc, "axis", -1), inf->in[0]->rank, &axis));
+    return infer_same_as_first(inf);
+}

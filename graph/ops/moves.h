@@ -4,7 +4,7 @@
 #ifndef GRT_GRAPH_OPS_MOVES_H
 #define GRT_GRAPH_OPS_MOVES_H
 
-#include "graph/ir/op.h"
+#include "graph/ir/ir.h"
 
 /* Longest tensor whose content is followed element by element. */
 enum { MOVES_MAX_ELEMS = 128 };
@@ -73,5 +73,8 @@ grt_status moves_axes(const infer *inf, int32_t i, int32_t rank, bool *out_axes,
 void moves_attr_to_input(ir_node *node, const char *name, int32_t index);
 /* Put `value` at input `index`, with omitted inputs before it as needed. */
 void moves_put_input(ir_node *node, int32_t index, ir_value *value);
+
+/* The same, if attribute axis fits. */
+grt_status moves_along_axis(infer *inf);
 
 #endif

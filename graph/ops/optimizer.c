@@ -51,7 +51,7 @@ static grt_status infer_step(infer *inf)
 #define ROW(op, list)                                                                                     \
     {                                                                                                     \
         .domain = "ai.onnx.preview.training", .name = op, .since = 1, .min_in = 3, .max_in = OP_VARIADIC, \
-        .min_out = 1, .max_out = OP_VARIADIC, .attrs = list, .infer = infer_step                          \
+        .min_out = 1, .max_out = OP_VARIADIC, .attrs = list, .precision = OP_WIDE, .infer = infer_step    \
     }
 static const op_row rows[] = {
     ROW("Adagrad", adagrad_attrs),

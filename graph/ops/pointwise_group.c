@@ -45,6 +45,7 @@ static const op_row rows[] = {
      .max_out = 1,
      .attrs = group_attrs,
      .flags = OP_POINTWISE,
+     .precision = OP_WIDE,
      .infer = infer_group},
 };
 OP_TABLE(pointwise_group, rows);

@@ -3,7 +3,7 @@
 #ifndef GRT_GRAPH_OPS_POINTWISE_RULES_H
 #define GRT_GRAPH_OPS_POINTWISE_RULES_H
 
-#include "graph/ir/op.h"
+#include "graph/ir/ir.h"
 
 /* Fail unless input i has one of these dtypes (unknown ones pass). */
 grt_status pw_infer_dtype(const infer *inf, int32_t i, grt_dtype_set set);

@@ -103,6 +103,8 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .attrs = quantize_attrs,
+     .precision = OP_WIDE,
+     .cost = OP_COST_COMPUTE,
      .infer = infer_quantize},
     {.domain = "",
      .name = "DequantizeLinear",
@@ -112,6 +114,8 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .attrs = dequantize_attrs,
+     .precision = OP_WIDE,
+     .cost = OP_COST_COMPUTE,
      .infer = infer_dequantize},
     {.domain = "",
      .name = "DynamicQuantizeLinear",
@@ -120,6 +124,8 @@ static const op_row rows[] = {
      .max_in = 1,
      .min_out = 3,
      .max_out = 3,
+     .precision = OP_WIDE,
+     .cost = OP_COST_COMPUTE,
      .infer = infer_dynamic},
 };
 OP_TABLE(quantize, rows);

@@ -73,7 +73,7 @@ static grt_status infer_multinomial(infer *inf)
 #define ROW(op, n_in, attr_list, rule)                                                                     \
     {                                                                                                      \
         .domain = "", .name = op, .since = 22, .min_in = n_in, .max_in = n_in, .min_out = 1, .max_out = 1, \
-        .attrs = attr_list, .flags = OP_RANDOM, .infer = rule                                              \
+        .attrs = attr_list, .flags = OP_RANDOM, .precision = OP_WIDE, .infer = rule                        \
     }
 static const op_row rows[] = {
     ROW("Bernoulli", 1, bernoulli_attrs, infer_like),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reductions over axes: the Reduce family, ArgMax, ArgMin. */
+/* Reductions over axes: the Reduce family. */
 #include "graph/ops/moves.h"
 
 #include <string.h>
@@ -80,71 +80,26 @@ static grt_status upgrade_reduce(ir_node *node, int32_t opset)
     return GRT_OK;
 }
 
-static grt_status infer_arg(infer *inf)
-{
-    const ir_type *data = inf->in[0];
-    bool keep = grt_attr_int(inf->desc, "keepdims", 1) != 0;
-    int32_t axis;
-    if (data->rank < 0) {
-        infer_set_unknown(inf, 0, GRT_DTYPE_INT64);
-        return GRT_OK;
-    }
-    GRT_TRY(infer_axis(inf, "attribute axis", grt_attr_int(inf->desc, "axis", 0), data->rank, &axis));
-    grt_dim *dims = infer_dims(inf, data->rank);
-    int32_t rank = 0;
-    int64_t size;
-    if (infer_const(inf, data->dims[axis], &size) && size == 0)
-        return infer_fail(inf, "axis %d has size 0: there is no index to name", axis);
-    for (int32_t k = 0; dims && k < data->rank; k++)
-        if (k != axis)
-            dims[rank++] = data->dims[k];
-        else if (keep)
-            dims[rank++] = grt_dim_const(inf->dims, 1);
-    infer_set(inf, 0, GRT_DTYPE_INT64, rank, dims);
-    return GRT_OK;
-}
-
 static const op_attr reduce_attrs[] = {
     {"keepdims", GRT_ATTR_INT, false}, {"noop_with_empty_axes", GRT_ATTR_INT, false}, {0}};
-static const op_attr arg_attrs[] = {{"axis", GRT_ATTR_INT, false},
-                                    {"keepdims", GRT_ATTR_INT, false},
-                                    {"select_last_index", GRT_ATTR_INT, false},
-                                    {0}};
 
-#define REDUCE(op, version)                                                                               \
+#define REDUCE(op, version, conduct, how)                                                                 \
     {                                                                                                     \
         .domain = "", .name = op, .since = version, .min_in = 1, .max_in = 2, .min_out = 1, .max_out = 1, \
-        .attrs = reduce_attrs, .flags = OP_SMALL_INTS, .infer = infer_reduce, .upgrade = upgrade_reduce   \
+        .attrs = reduce_attrs, .flags = OP_SMALL_INTS, .precision = conduct, .layout = OP_LAYOUT_REDUCE,  \
+        .batch = how, .cost = OP_COST_COMPUTE, .infer = infer_reduce, .upgrade = upgrade_reduce           \
     }
 
 static const op_row rows[] = {
-    REDUCE("ReduceSum", 13),
-    REDUCE("ReduceMean", 18),
-    REDUCE("ReduceMax", 20),
-    REDUCE("ReduceMin", 20),
-    REDUCE("ReduceProd", 18),
-    REDUCE("ReduceL1", 18),
-    REDUCE("ReduceL2", 18),
-    REDUCE("ReduceLogSum", 28),
-    REDUCE("ReduceLogSumExp", 28),
-    REDUCE("ReduceSumSquare", 18),
-    {.domain = "",
-     .name = "ArgMax",
-     .since = 13,
-     .min_in = 1,
-     .max_in = 1,
-     .min_out = 1,
-     .max_out = 1,
-     .attrs = arg_attrs,
-     .infer = infer_arg},
-    {.domain = "",
-     .name = "ArgMin",
-     .since = 13,
-     .min_in = 1,
-     .max_in = 1,
-     .min_out = 1,
-     .max_out = 1,
-     .attrs = arg_attrs,
-     .infer = infer_arg},
+    REDUCE("ReduceSum", 13, OP_WIDE, OP_BATCH_REDUCE),
+    REDUCE("ReduceMean", 18, OP_FOLLOWS_FIRST, OP_BATCH_REDUCE),
+    REDUCE("ReduceMax", 20, OP_FOLLOWS_FIRST, OP_BATCH_REDUCE),
+    REDUCE("ReduceMin", 20, OP_FOLLOWS_FIRST, OP_BATCH_REDUCE),
+    REDUCE("ReduceProd", 18, OP_WIDE, OP_BATCH_NEVER),
+    REDUCE("ReduceL1", 18, OP_WIDE, OP_BATCH_NEVER),
+    REDUCE("ReduceL2", 18, OP_WIDE, OP_BATCH_REDUCE),
+    REDUCE("ReduceLogSum", 28, OP_WIDE, OP_BATCH_NEVER),
+    REDUCE("ReduceLogSumExp", 28, OP_WIDE, OP_BATCH_NEVER),
+    REDUCE("ReduceSumSquare", 18, OP_WIDE, OP_BATCH_NEVER),
 };
 OP_TABLE(reduce, rows);

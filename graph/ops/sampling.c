@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Windows of other kinds: DeformConv, LpPool, MaxUnpool. */
+#include "graph/ir/ir.h"
 #include "graph/ops/window.h"
 
 #include <math.h>
@@ -134,6 +135,7 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .attrs = deform_attrs,
+     .precision = OP_WIDE,
      .infer = infer_deform},
     {.domain = "",
      .name = "LpPool",
@@ -143,6 +145,7 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .attrs = lp_attrs,
+     .precision = OP_WIDE,
      .infer = infer_lp_pool,
      .upgrade = upgrade_lp_pool},
     {.domain = "",
@@ -153,6 +156,7 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .attrs = unpool_attrs,
+     .precision = OP_WIDE,
      .infer = infer_unpool},
 };
 OP_TABLE(sampling, rows);

@@ -112,6 +112,8 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .attrs = elements_attrs,
+     .precision = OP_WIDE,
+     .cost = OP_COST_MOVE,
      .infer = infer_scatter_elements},
     {.domain = "",
      .name = "Scatter",
@@ -131,6 +133,8 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .attrs = nd_attrs,
+     .precision = OP_WIDE,
+     .cost = OP_COST_MOVE,
      .infer = infer_scatter_nd},
     {.domain = "",
      .name = "TensorScatter",
@@ -140,6 +144,7 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .attrs = cache_attrs,
+     .precision = OP_WIDE,
      .infer = infer_tensor_scatter},
 };
 OP_TABLE(scatter, rows);

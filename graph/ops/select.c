@@ -1,79 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Picking, ordering and marking elements: TopK, Unique, NonZero, OneHot, Trilu, ReverseSequence. */
+/* Picking and marking elements: NonZero, OneHot, Trilu, ReverseSequence, Compress. */
 #include "graph/ops/moves.h"
 
 /* ---- TopK ---- */
 
-static grt_status infer_top_k(infer *inf)
-{
-    const ir_type *data = inf->in[0];
-    const grt_dim *k;
-    int64_t n, wanted, size;
-    int32_t axis;
-    if (data->rank < 0) {
-        infer_set_unknown(inf, 0, data->dtype);
-        infer_set_unknown(inf, 1, GRT_DTYPE_INT64);
-        return GRT_OK;
-    }
-    GRT_TRY(infer_axis(inf, "attribute axis", grt_attr_int(inf->desc, "axis", -1), data->rank, &axis));
-    grt_dim *dims = infer_dims(inf, data->rank);
-    for (int32_t i = 0; dims && i < data->rank; i++)
-        dims[i] = data->dims[i];
-    if (dims && infer_elems(inf, 1, &k, &n)) {
-        if (n != 1)
-            return infer_fail(inf, "K must have one element, found %lld", (long long)n);
-        if (infer_const(inf, k[0], &wanted) &&
-            (wanted < 0 || (infer_const(inf, data->dims[axis], &size) && wanted > size)))
-            return infer_fail(inf, "K is %lld; it must lie between 0 and the size of axis %d",
-                              (long long)wanted, axis);
-        dims[axis] = k[0];
-    } else if (dims) {
-        dims[axis] = grt_dim_fresh(inf->dims);
-    }
-    infer_set(inf, 0, data->dtype, data->rank, dims);
-    infer_set(inf, 1, GRT_DTYPE_INT64, data->rank, dims);
-    return GRT_OK;
-}
-
-static grt_status upgrade_top_k(ir_node *node, int32_t opset)
-{
-    if (opset < 10)
-        moves_attr_to_input(node, "k", 1);
-    return GRT_OK;
-}
-
 /* ---- Unique ---- */
-
-static grt_status infer_unique(infer *inf)
-{
-    const ir_type *data = inf->in[0];
-    const grt_attr *attr = grt_attr_find(inf->desc, "axis");
-    grt_dim *count = infer_dims(inf, 1), *all = infer_dims(inf, 1);
-    if (!count || !all)
-        return GRT_OK;
-    count[0] = grt_dim_fresh(inf->dims);
-    all[0] = GRT_DIM_NONE;
-    infer_set(inf, 0, data->dtype, 1, count);
-    if (attr && data->rank < 0) {
-        infer_set_unknown(inf, 0, data->dtype);
-    } else if (attr) {
-        int32_t axis;
-        GRT_TRY(infer_axis(inf, "attribute axis", attr->i, data->rank, &axis));
-        grt_dim *dims = infer_dims(inf, data->rank);
-        for (int32_t i = 0; dims && i < data->rank; i++)
-            dims[i] = i == axis ? count[0] : data->dims[i];
-        infer_set(inf, 0, data->dtype, data->rank, dims);
-        all[0] = data->dims[axis];
-    } else if (data->rank >= 0) {
-        all[0] = infer_product(inf, data->dims, 0, data->rank);
-    }
-    if (all[0] == GRT_DIM_NONE)
-        all[0] = grt_dim_fresh(inf->dims);
-    infer_set(inf, 1, GRT_DTYPE_INT64, 1, count);
-    infer_set(inf, 2, GRT_DTYPE_INT64, 1, all);
-    infer_set(inf, 3, GRT_DTYPE_INT64, 1, count);
-    return GRT_OK;
-}
 
 /* ---- NonZero ---- */
 
@@ -146,34 +77,35 @@ static grt_status infer_reverse_sequence(infer *inf)
     return infer_same_as_first(inf);
 }
 
-static const op_attr top_k_attrs[] = {
-    {"axis", GRT_ATTR_INT, false}, {"largest", GRT_ATTR_INT, false}, {"sorted", GRT_ATTR_INT, false}, {0}};
-static const op_attr unique_attrs[] = {{"axis", GRT_ATTR_INT, false}, {"sorted", GRT_ATTR_INT, false}, {0}};
 static const op_attr axis_attrs[] = {{"axis", GRT_ATTR_INT, false}, {0}};
+
 static const op_attr trilu_attrs[] = {{"upper", GRT_ATTR_INT, false}, {0}};
+
 static const op_attr reverse_attrs[] = {
     {"batch_axis", GRT_ATTR_INT, false}, {"time_axis", GRT_ATTR_INT, false}, {0}};
 
+static grt_status infer_compress(infer *inf)
+{
+    const ir_type *data = inf->in[0];
+    const grt_attr *attr = grt_attr_find(inf->desc, "axis");
+    if (!attr) {
+        infer_set_fresh(inf, 0, data->dtype, 1);
+        return GRT_OK;
+    }
+    if (data->rank < 0) {
+        infer_set_unknown(inf, 0, data->dtype);
+        return GRT_OK;
+    }
+    int32_t axis;
+    GRT_TRY(infer_axis(inf, "attribute axis", attr->i, data->rank, &axis));
+    grt_dim *dims = infer_dims(inf, data->rank);
+    for (int32_t k = 0; dims && k < data->rank; k++)
+        dims[k] = k == axis ? grt_dim_fresh(inf->dims) : data->dims[k];
+    infer_set(inf, 0, data->dtype, data->rank, dims);
+    return GRT_OK;
+}
+
 static const op_row rows[] = {
-    {.domain = "",
-     .name = "TopK",
-     .since = 24,
-     .min_in = 2,
-     .max_in = 2,
-     .min_out = 2,
-     .max_out = 2,
-     .attrs = top_k_attrs,
-     .infer = infer_top_k,
-     .upgrade = upgrade_top_k},
-    {.domain = "",
-     .name = "Unique",
-     .since = 28,
-     .min_in = 1,
-     .max_in = 1,
-     .min_out = 1,
-     .max_out = 4,
-     .attrs = unique_attrs,
-     .infer = infer_unique},
     {.domain = "",
      .name = "NonZero",
      .since = 13,
@@ -181,6 +113,9 @@ static const op_row rows[] = {
      .max_in = 1,
      .min_out = 1,
      .max_out = 1,
+     .precision = OP_WIDE,
+     .cost = OP_COST_MOVE,
+     .flags = OP_SELECTS,
      .infer = infer_non_zero},
     {.domain = "",
      .name = "OneHot",
@@ -190,6 +125,8 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .attrs = axis_attrs,
+     .precision = OP_WIDE,
+     .cost = OP_COST_MOVE,
      .infer = infer_one_hot},
     {.domain = "",
      .name = "Trilu",
@@ -199,6 +136,8 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .attrs = trilu_attrs,
+     .precision = OP_WIDE,
+     .cost = OP_COST_MOVE,
      .infer = infer_trilu},
     {.domain = "",
      .name = "ReverseSequence",
@@ -208,6 +147,20 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .attrs = reverse_attrs,
+     .precision = OP_WIDE,
+     .cost = OP_COST_MOVE,
      .infer = infer_reverse_sequence},
+    {.domain = "",
+     .name = "Compress",
+     .since = 28,
+     .min_in = 2,
+     .max_in = 2,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = axis_attrs,
+     .precision = OP_WIDE,
+     .cost = OP_COST_MOVE,
+     .flags = OP_SELECTS,
+     .infer = infer_compress},
 };
 OP_TABLE(select, rows);

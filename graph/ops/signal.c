@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Signal processing: DFT, STFT, window functions, MelWeightMatrix. */
-#include "graph/ir/op.h"
+#include "graph/ir/ir.h"
 
 static const op_attr dft_attrs[] = {{"inverse", GRT_ATTR_INT, false}, {"onesided", GRT_ATTR_INT, false}, {0}};
 static const op_attr stft_attrs[] = {{"onesided", GRT_ATTR_INT, false}, {0}};
@@ -161,7 +161,7 @@ static grt_status infer_mel(infer *inf)
 #define WINDOW(op)                                                                                   \
     {                                                                                                \
         .domain = "", .name = op, .since = 17, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1, \
-        .attrs = window_attrs, .infer = infer_window                                                 \
+        .attrs = window_attrs, .precision = OP_WIDE, .infer = infer_window                           \
     }
 static const op_row rows[] = {
     {.domain = "",
@@ -172,6 +172,7 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .attrs = dft_attrs,
+     .precision = OP_WIDE,
      .infer = infer_dft,
      .upgrade = upgrade_dft},
     {.domain = "",
@@ -182,6 +183,7 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .attrs = stft_attrs,
+     .precision = OP_WIDE,
      .infer = infer_stft},
     WINDOW("BlackmanWindow"),
     WINDOW("HammingWindow"),
@@ -194,6 +196,7 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .attrs = mel_attrs,
+     .precision = OP_WIDE,
      .infer = infer_mel},
 };
 OP_TABLE(signal, rows);

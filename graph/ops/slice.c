@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cutting out boxes: Slice, CenterCropPad. */
+/* Cutting out boxes: Slice. */
 #include "graph/ops/moves.h"
 
 typedef struct cut {
@@ -166,45 +166,6 @@ static grt_status upgrade_slice(ir_node *node, int32_t opset)
 
 /* ---- CenterCropPad ---- */
 
-static grt_status infer_center_crop_pad(infer *inf)
-{
-    const ir_type *data = inf->in[0];
-    const grt_dim *shape;
-    int64_t n;
-    size_t n_axes;
-    const int64_t *axes = grt_attr_ints(inf->desc, "axes", &n_axes);
-    if (data->rank < 0) {
-        infer_set_unknown(inf, 0, data->dtype);
-        return GRT_OK;
-    }
-    if (!infer_elems(inf, 1, &shape, &n)) {
-        infer_set_fresh(inf, 0, data->dtype, data->rank);
-        return GRT_OK;
-    }
-    int64_t wanted = axes ? (int64_t)n_axes : data->rank;
-    if (n != wanted)
-        return infer_fail(inf, "shape has %lld entries for %lld axes", (long long)n, (long long)wanted);
-    grt_dim *dims = infer_dims(inf, data->rank);
-    bool used[GRT_MAX_RANK] = {false};
-    for (int32_t k = 0; dims && k < data->rank; k++)
-        dims[k] = data->dims[k];
-    for (int64_t k = 0; dims && k < n; k++) {
-        int32_t axis;
-        int64_t v;
-        GRT_TRY(infer_axis(inf, "an entry of axes", axes ? axes[k] : k, data->rank, &axis));
-        if (used[axis])
-            return infer_fail(inf, "axes names axis %d twice", axis);
-        if (infer_const(inf, shape[k], &v) && v < 0)
-            return infer_fail(inf, "shape[%lld] is %lld; expected a size", (long long)k, (long long)v);
-        used[axis] = true;
-        dims[axis] = shape[k];
-    }
-    infer_set(inf, 0, data->dtype, data->rank, dims);
-    return GRT_OK;
-}
-
-static const op_attr crop_attrs[] = {{"axes", GRT_ATTR_INTS, false}, {0}};
-
 static const op_row rows[] = {
     {.domain = "",
      .name = "Slice",
@@ -214,16 +175,10 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .flags = OP_SMALL_INTS,
+     .precision = OP_FOLLOWS_FIRST,
+     .cost = OP_COST_MOVE,
+     .layout = OP_LAYOUT_SLICE,
      .infer = infer_slice,
      .upgrade = upgrade_slice},
-    {.domain = "",
-     .name = "CenterCropPad",
-     .since = 18,
-     .min_in = 2,
-     .max_in = 2,
-     .min_out = 1,
-     .max_out = 1,
-     .attrs = crop_attrs,
-     .infer = infer_center_crop_pad},
 };
 OP_TABLE(slice, rows);

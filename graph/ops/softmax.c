@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Softmax and LogSoftmax. */
-#include "graph/ir/op.h"
+#include "graph/ir/ir.h"
 
 static grt_status infer_softmax(infer *inf)
 {
@@ -47,11 +47,12 @@ static grt_status upgrade_softmax(ir_node *node, int32_t opset)
 
 static const op_attr attrs[] = {{"axis", GRT_ATTR_INT, false}, {NULL, 0, false}};
 
-#define ROW(op)                                                                                      \
+#define ROW(op, conduct)                                                                             \
     {                                                                                                \
         .domain = "", .name = op, .since = 13, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1, \
-        .attrs = attrs, .infer = infer_softmax, .upgrade = upgrade_softmax                           \
+        .attrs = attrs, .precision = conduct, .batch = OP_BATCH_AXIS, .cost = OP_COST_COMPUTE,       \
+        .infer = infer_softmax, .upgrade = upgrade_softmax                                           \
     }
 
-static const op_row rows[] = {ROW("Softmax"), ROW("LogSoftmax")};
+static const op_row rows[] = {ROW("Softmax", OP_FOLLOWS), ROW("LogSoftmax", OP_WIDE)};
 OP_TABLE(softmax, rows);

@@ -2,7 +2,7 @@
 /* Scales and shifts per channel: batch normalisation, and Mul, Add and the like by constants, go into the
  * weights of the convolution or product before them. A batch normalisation that has none before it becomes a
  * Mul and an Add. */
-#include "graph/passes/passes.h"
+#include "graph/passes/rewrite.h"
 #include "graph/ir/constant.h"
 #include "src/base/float.h"
 

@@ -6,7 +6,7 @@
  * with the guard that PyTorch puts after Softmax for rows that are masked out altogether (NaN becomes 0), and
  * with keys and values that are repeated for groups of query heads. Where Q, K, V are transposed from [batch,
  * sequence, heads, size], and the result is transposed back, those moves are left to the kernel too. */
-#include "graph/passes/passes.h"
+#include "graph/passes/rewrite.h"
 
 #include <math.h>
 #include <string.h>

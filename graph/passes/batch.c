@@ -126,7 +126,7 @@ static ir_value *of_rank(batch *b, const batch_operand *x, int32_t rank)
     return binary(b, "Unsqueeze", x->value, ir_constant_ints(b->before->graph, b->name, axes, more));
 }
 
-/* ---- one rule per kind of node ---- */
+/* ---- one rule per kind of node: op_batch ---- */
 
 static int32_t rank_of_input(const ir_node *node, int32_t i)
 {
@@ -248,7 +248,7 @@ static ir_node *make_along_axis(batch *b, const ir_node *first, int32_t n_in, ir
     return node;
 }
 
-static ir_value *make_softmax(batch *b, const ir_node *first, const batch_operand *in)
+static ir_value *make_axis(batch *b, const ir_node *first, const batch_operand *in)
 {
     return finish(b, make_along_axis(b, first, 1, &in[0].value));
 }
@@ -342,62 +342,60 @@ static bool may_reduce(const ir_node *node)
 }
 
 typedef struct rule {
-    const char *op;
     bool (*may)(const ir_node *node);
     ir_value *(*make)(batch *b, const ir_node *first, const batch_operand *in);
 } rule;
 
-static const rule rules[] = {
-    {"MatMul", may_matmul, make_matmul},          {"Gemm", may_gemm, make_gemm},
-    {"Transpose", may_transpose, make_transpose}, {"Softmax", may_unary, make_softmax},
-    {"LogSoftmax", may_unary, make_softmax},      {"LayerNormalization", may_norm, make_norm},
-    {"RMSNormalization", may_norm, make_norm},    {"Cast", may_unary, make_pointwise},
-    {"Concat", may_concat, make_concat},          {"ReduceMax", may_reduce, make_reduction},
-    {"ReduceMean", may_reduce, make_reduction},   {"ReduceMin", may_reduce, make_reduction},
-    {"ReduceSum", may_reduce, make_reduction},    {"ReduceL2", may_reduce, make_reduction},
+static const rule rules[N_OP_BATCHES] = {
+    [OP_BATCH_POINTWISE] = {may_pointwise, make_pointwise},
+    [OP_BATCH_PARAMETERS] = {may_pointwise, make_pointwise},
+    [OP_BATCH_UNARY] = {may_unary, make_pointwise},
+    [OP_BATCH_VIEW] = {may_view, make_view},
+    [OP_BATCH_MATMUL] = {may_matmul, make_matmul},
+    [OP_BATCH_GEMM] = {may_gemm, make_gemm},
+    [OP_BATCH_TRANSPOSE] = {may_transpose, make_transpose},
+    [OP_BATCH_AXIS] = {may_unary, make_axis},
+    [OP_BATCH_NORM] = {may_norm, make_norm},
+    [OP_BATCH_CONCAT] = {may_concat, make_concat},
+    [OP_BATCH_REDUCE] = {may_reduce, make_reduction},
 };
-static const rule pointwise_rule = {NULL, may_pointwise, make_pointwise};
-static const rule view_rule = {NULL, may_view, make_view};
 
-static const rule *rule_of(const ir_node *node)
+static op_batch kind_of(const ir_node *node)
 {
-    if (!node->row || *node->desc.domain)
-        return NULL;
-    if (node->row->flags & OP_POINTWISE)
-        return &pointwise_rule;
-    if (node->row->flags & OP_VIEW)
-        return &view_rule;
-    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
-        if (!strcmp(rules[i].op, node->desc.op))
-            return &rules[i];
-    return NULL;
+    const op_row *row = node->row;
+    if (!row || *row->domain)
+        return OP_BATCH_NEVER;
+    if (row->batch)
+        return row->batch;
+    return row->flags & OP_POINTWISE ? OP_BATCH_POINTWISE
+           : row->flags & OP_VIEW    ? OP_BATCH_VIEW
+                                     : OP_BATCH_NEVER;
 }
 
 bool batch_knows(const ir_node *node)
 {
-    const rule *r = rule_of(node);
-    if (!r || node->n_out != 1 || !node->out[0])
+    const op_batch kind = kind_of(node);
+    if (!kind || node->n_out != 1 || !node->out[0])
         return false;
     const ir_type *type = &node->out[0]->type;
     return type->kind == GRT_KIND_TENSOR && grt_dtype_in(type->dtype, GRT_SET_PLAIN) && type->rank >= 0 &&
-           type->rank < GRT_MAX_RANK && r->may(node);
+           type->rank < GRT_MAX_RANK && rules[kind].may(node);
 }
 
 batch_input batch_input_of(const ir_node *node, int32_t index)
 {
     if (index == 0)
         return BATCH_ANY;
-    const rule *r = rule_of(node);
-    if (r == &view_rule)
+    const op_batch kind = kind_of(node);
+    if (kind == OP_BATCH_VIEW)
         return BATCH_IGNORED;
-    const bool fixed = rewrite_is(node, "Clip") || (r && r->make == make_reduction);
-    return fixed ? BATCH_SAME : BATCH_ANY;
+    return kind == OP_BATCH_PARAMETERS || kind == OP_BATCH_REDUCE ? BATCH_SAME : BATCH_ANY;
 }
 
 ir_value *batch_node(batch *b, const ir_node *first, const batch_operand *in)
 {
     const ir_type *type = &first->out[0]->type;
-    ir_value *made = rule_of(first)->make(b, first, in);
+    ir_value *made = rules[kind_of(first)].make(b, first, in);
     const ir_type wanted = {.dtype = type->dtype, .rank = type->rank + 1, .dims = batched_dims(b, type)};
     const bool good =
         made && wanted.dims && made->type.dtype == wanted.dtype && rewrite_same_shape(&made->type, &wanted);

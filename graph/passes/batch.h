@@ -4,7 +4,7 @@
 #ifndef GRT_GRAPH_PASSES_BATCH_H
 #define GRT_GRAPH_PASSES_BATCH_H
 
-#include "graph/passes/passes.h"
+#include "graph/passes/rewrite.h"
 
 /* What inputs of N nodes of one form may be. */
 typedef enum batch_input {

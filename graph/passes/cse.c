@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Common subexpressions: nodes that do the same to the same inputs become one, and so do equal small
  * constants. A node in a body may take the result of one outside, not the other way round. */
-#include "graph/passes/passes.h"
+#include "graph/passes/cse.h"
+#include "graph/passes/rewrite.h"
 
 #include "src/base/hash.h"
 
@@ -171,7 +172,7 @@ static uint64_t hash_node(const ir_node *node)
     return cse_hash_attrs(h, node);
 }
 
-/* A node whose shape input was dropped (pass shapes) is told by its results' dims. */
+/* A node whose shape input was dropped (pass drop_shape_inputs) is told by its results' dims. */
 static bool has_dropped_input(const ir_node *node)
 {
     for (int32_t i = 0; node->row && i < node->row->min_in; i++)
@@ -226,7 +227,7 @@ static grt_status clear_marks(pass_context *context, ir_graph *graph)
 
 static bool may_merge(const ir_node *node)
 {
-    return node->row && !(node->row->flags & (OP_RANDOM | OP_CONTROL)) && !rewrite_has_body(node);
+    return node->row && !(node->row->flags & OP_RANDOM) && !node->row->control && !rewrite_has_body(node);
 }
 
 static ir_node *find_equal(const scope *s, const ir_node *node, uint64_t hash)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Dead code: nodes none of whose results are used, and optional results that are not used. */
-#include "graph/passes/passes.h"
+#include "graph/passes/rewrite.h"
 
 static void sweep(pass_context *context, ir_graph *graph);
 

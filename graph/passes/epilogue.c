@@ -5,8 +5,10 @@
  *   y = act(scale * product + bias + residual)
  *
  * Each step is made, the target is asked, and the step is taken back if there is no kernel for the result. */
-#include "graph/passes/passes.h"
+#include "graph/passes/rewrite.h"
 #include "graph/ir/constant.h"
+#include "graph/ops/pointwise.h"
+#include "src/base/activation.h"
 
 #include <math.h>
 #include <string.h>
@@ -381,24 +383,6 @@ static bool follow_add(fusion *f, ir_node *user)
            try_input(f, user, RESIDUAL, other);
 }
 
-typedef struct activation {
-    const char *op, *name;
-    const char *alpha, *beta; /* the op's attributes */
-    float alpha_default, beta_default;
-} activation;
-
-static const activation activations[] = {
-    {"Relu", "Relu", NULL, NULL, 0, 0},
-    {"LeakyRelu", "LeakyRelu", "alpha", NULL, 0.01f, 0},
-    {"Elu", "Elu", "alpha", NULL, 1, 0},
-    {"Sigmoid", "Sigmoid", NULL, NULL, 0, 0},
-    {"Tanh", "Tanh", NULL, NULL, 0, 0},
-    {"Swish", "Silu", "alpha", NULL, 1, 0},
-    {"HardSigmoid", "HardSigmoid", "alpha", "beta", 0.2f, 0.5f},
-    {"HardSwish", "HardSwish", NULL, NULL, 0, 0},
-    {"Softplus", "Softplus", NULL, NULL, 0, 0},
-};
-
 /* The bounds of a Clip, if they are constants. */
 static bool clip_bounds(const ir_node *node, float *low, float *high)
 {
@@ -420,22 +404,15 @@ static bool clip_bounds(const ir_node *node, float *low, float *high)
 
 static const char *activation_of(const ir_node *user, float *alpha, float *beta)
 {
-    *alpha = *beta = 0;
-    if (rewrite_is(user, "Clip"))
-        return clip_bounds(user, alpha, beta) ? "Clip" : NULL;
-    if (rewrite_is(user, "Gelu")) {
-        const char *form = grt_attr_string(&user->desc, "approximate", "none");
-        return !strcmp(form, "tanh") ? "GeluTanh" : "Gelu";
-    }
-    for (size_t i = 0; i < sizeof activations / sizeof *activations; i++) {
-        const activation *a = &activations[i];
-        if (!rewrite_is(user, a->op))
-            continue;
-        *alpha = a->alpha ? grt_attr_float(&user->desc, a->alpha, a->alpha_default) : 0;
-        *beta = a->beta ? grt_attr_float(&user->desc, a->beta, a->beta_default) : 0;
-        return a->name;
-    }
-    return NULL;
+    float params[PW_MAX_PARAMS] = {0};
+    const int32_t function = grt_pointwise_function_of(&user->desc);
+    const char *name = function < 0 ? NULL : grt_act_name_of(function);
+    if (!name || function == PW_Clip)
+        return name && clip_bounds(user, alpha, beta) ? name : NULL;
+    grt_pointwise_params(&user->desc, function, params);
+    *alpha = params[0];
+    *beta = params[1];
+    return name;
 }
 
 /* SiLU of one product times another value, as in gated layers: one pointwise group does both, and no product
@@ -449,7 +426,7 @@ static bool is_gate(const ir_node *node)
 
 static bool follow_activation(fusion *f, ir_node *user)
 {
-    float alpha, beta;
+    float alpha = 0, beta = 0;
     const char *name = activation_of(user, &alpha, &beta);
     if (!name || ir_in(user, 0) != f->node->out[0] || (!f->is_conv && is_gate(user)))
         return false;

@@ -3,7 +3,7 @@
  * Types are inferred again on the way, as a folded shape input makes the shapes after it known. */
 #include "graph/ir/flops.h"
 #include "graph/ir/constant.h"
-#include "graph/passes/passes.h"
+#include "graph/passes/rewrite.h"
 
 #include "src/base/checked.h"
 
@@ -72,15 +72,12 @@ static bool measure(const fold *f, const ir_node *node, size_t *out_bytes)
         const size_t bytes = result_bytes(f, node, node->out[i]);
         if (bytes == SIZE_MAX) { /* a shape that depends on the data: fine where it is not larger than that */
             *out_bytes = (size_t)in_elements * GRT_MAX_RANK * sizeof(int64_t);
-            return in_elements <= UNKNOWN_ELEMENTS &&
-                   (rewrite_is(node, "NonZero") || rewrite_is(node, "Unique") ||
-                    rewrite_is(node, "Compress"));
+            return in_elements <= UNKNOWN_ELEMENTS && node->row->flags & OP_SELECTS;
         }
         if (!grt_add_size(*out_bytes, bytes, out_bytes))
             return false;
     }
-    return *out_bytes <= FREE_BYTES || *out_bytes <= in_bytes || rewrite_is(node, "ConstantOfShape") ||
-           rewrite_is(node, "Expand");
+    return *out_bytes <= FREE_BYTES || *out_bytes <= in_bytes || node->row->flags & OP_FILLS;
 }
 
 /* Takes the work from the budget if that has room for the node. */
@@ -97,7 +94,8 @@ static bool take_budget(const fold *f, const ir_node *node)
 
 static bool is_foldable(fold *f, const ir_node *node)
 {
-    if (!node->row || (node->row->flags & (OP_RANDOM | OP_CONTROL)) || rewrite_has_body(node) || !node->n_in)
+    if (!node->row || (node->row->flags & OP_RANDOM) || node->row->control || rewrite_has_body(node) ||
+        !node->n_in)
         return false;
     for (int32_t i = 0; i < node->n_in; i++)
         if (node->in[i].value && !node->in[i].value->type.data)
@@ -243,7 +241,7 @@ static grt_status visit(fold *f, ir_node *node)
         GRT_TRY(fold_node(f, node));
         return ir_constants_collect(f->context->module);
     }
-    if (node->row && (node->row->flags & (OP_RANDOM | OP_CONTROL)))
+    if (node->row && (node->row->flags & OP_RANDOM || node->row->control))
         return GRT_OK;
     for (int32_t i = 0; i < node->n_out; i++)
         if (node->out[i])

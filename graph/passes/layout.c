@@ -7,7 +7,8 @@
  * their inputs; ops that work in either layout switch when their inputs have twins already. What still uses
  * the old value in the end gets it back by a Transpose. Transposes of constants are folded and pairs that
  * cancel are removed by the passes that follow. */
-#include "graph/passes/passes.h"
+#include "src/base/grow.h"
+#include "graph/passes/rewrite.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -69,17 +70,10 @@ static ir_node *transpose_before(layout *l, ir_node *before, ir_value *x, const 
 
 static void remember(layout *l, ir_value *value, ir_value *last, ir_node *old)
 {
-    if (l->n == l->capacity) {
-        int64_t wanted = l->capacity ? 2 * l->capacity : 64;
-        const size_t bytes = (size_t)wanted * sizeof *l->twins;
-        twin *grown = realloc(l->twins, bytes);
-        if (!grown) {
-            l->status = grt_fail_memory(bytes);
-            return;
-        }
-        l->twins = grown;
-        l->capacity = wanted;
-        l->n = l->n ? l->n : 1;
+    l->n = l->n ? l->n : 1;
+    if (!GRT_GROW(l->twins, l->n, l->capacity)) {
+        l->status = grt_fail_memory(2 * (size_t)l->capacity * sizeof *l->twins);
+        return;
     }
     l->twins[l->n] = (twin){last, old};
     value->mark = l->n++;
@@ -384,11 +378,6 @@ static bool switch_resize(layout *l, ir_node *node)
 
 /* ---- reductions ---- */
 
-static bool is_reduction(const ir_node *node)
-{
-    return !*node->desc.domain && !strncmp(node->desc.op, "Reduce", 6);
-}
-
 /* With keepdims the result has a twin; without, it is the same if batch and channels are what is left, or
  * nothing. */
 static bool switch_reduction(layout *l, ir_node *node)
@@ -562,36 +551,18 @@ static bool switch_reshape(layout *l, ir_node *node)
 
 static bool switch_node(layout *l, ir_node *node)
 {
-    static const struct {
-        const char *op;
-        bool (*apply)(layout *l, ir_node *node);
-    } rules[] = {
-        {"MaxPool", switch_form},
-        {"AveragePool", switch_form},
-        {"GlobalAveragePool", switch_form},
-        {"GroupNormalization", switch_form},
-        {"InstanceNormalization", switch_form},
-        {"ConvTranspose", switch_form},
-        {"Concat", switch_concat},
-        {"Split", switch_split},
-        {"Slice", switch_slice},
-        {"Pad", switch_pad},
-        {"Resize", switch_resize},
-        {"Transpose", switch_transpose},
-        {"Reshape", switch_reshape},
+    static bool (*const switches[N_OP_LAYOUTS])(layout * l, ir_node * node) = {
+        [OP_LAYOUT_CONV] = switch_conv,           [OP_LAYOUT_FORM] = switch_form,
+        [OP_LAYOUT_CONCAT] = switch_concat,       [OP_LAYOUT_SPLIT] = switch_split,
+        [OP_LAYOUT_SLICE] = switch_slice,         [OP_LAYOUT_PAD] = switch_pad,
+        [OP_LAYOUT_RESIZE] = switch_resize,       [OP_LAYOUT_REDUCE] = switch_reduction,
+        [OP_LAYOUT_TRANSPOSE] = switch_transpose, [OP_LAYOUT_RESHAPE] = switch_reshape,
     };
     if (!node->n_out || !node->out[0] || !node->row)
         return false;
-    if (grt_op_is(&node->desc, "graphrt", "Conv") || rewrite_is(node, "Conv"))
-        return switch_conv(l, node);
     if (node->row->flags & OP_POINTWISE)
         return node->n_out == 1 && switch_pointwise(l, node);
-    if (is_reduction(node))
-        return switch_reduction(l, node);
-    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
-        if (rewrite_is(node, rules[i].op))
-            return rules[i].apply(l, node);
-    return false;
+    return node->row->layout && switches[node->row->layout](l, node);
 }
 
 /* Old results that are still used come back by a Transpose; the nodes that stood for them go. */
@@ -645,5 +616,5 @@ static grt_status visit(pass_context *context, ir_graph *graph)
 
 grt_status pass_layout(pass_context *context)
 {
-    return context->target->channels_last ? rewrite_each_graph(context, visit) : GRT_OK;
+    return context->target->traits->channels_last ? rewrite_each_graph(context, visit) : GRT_OK;
 }

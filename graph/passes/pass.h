@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Passes: rewrites of a module, run in the order of the table in graph/passes/passes.c. */
+/* Passes: rewrites of a module, for a target. passes.c has the order in which they run. */
 #ifndef GRT_GRAPH_PASSES_PASS_H
 #define GRT_GRAPH_PASSES_PASS_H
 
 #include "graph/ir/ir.h"
+#include "src/base/device_traits.h"
 #include "src/base/value.h"
 
 /* What the compiler asks of the target that the plan is made for; filled in by the runtime from a backend's
@@ -18,13 +19,7 @@ typedef struct grt_target {
      * this. NULL: as supports. */
     bool (*runs)(const struct grt_target *target, const grt_op_desc *desc, const grt_tensor *in, int32_t n_in,
                  const grt_tensor *out, int32_t n_out, grt_text *why);
-    /* Are convolution-like regions better laid out channels-last (NHWC)? */
-    bool channels_last;
-    /* Is one product of one row faster than several that have its input and its columns together? */
-    bool joins_products;
-    /* Multiply-adds from which on a product runs as well by itself as in a batch of its like; 0: none does.
-     */
-    int64_t lone_product;
+    const grt_device_traits *traits;
     /* Execute one op on host tensors, for constant folding. out: cleared values; or all of them with the
      * dtype and dims that they will have, and no data: the op's rule is not asked then. A kernel that wants
      * more than most_workspace bytes for itself is not run: UNSUPPORTED. */
@@ -53,23 +48,31 @@ typedef struct pass_context {
     int64_t changed; /* a pass adds the number of rewrites it made */
 } pass_context;
 
-typedef struct pass_row {
-    const char *name;
-    const char *summary;
-    int32_t level; /* runs at this optimisation level and above */
-    grt_status (*run)(pass_context *context);
-} pass_row;
+/* All passes, each in a file of its own name: X(name, level, summary), in the order of their first run. */
+#define PASSES(X)                                                                                  \
+    X(cse, 1, "merge nodes and small constants that are equal")                                    \
+    X(fold, 1, "compute what depends on constants only")                                           \
+    X(fold_if, 1, "take the branch of an If whose condition is known")                             \
+    X(simplify, 1, "remove no-ops, join reshapes and transposes")                                  \
+    X(symbolic_sizes, 1, "ask the model's inputs for sizes that they have")                        \
+    X(dce, 1, "remove nodes whose results nobody uses")                                            \
+    X(legalise, 0, "replace ops that the target has no kernel for by simpler ones")                \
+    X(recognise, 2, "find GELU, SiLU, RMS and layer normalisation that are written out")           \
+    X(rotary, 2, "find rotary position embedding that is written out")                             \
+    X(attention, 2, "find attention that is written out")                                          \
+    X(causal_mask, 2, "let attention hide later keys by itself instead of by a mask")              \
+    X(affine, 2, "put scales and shifts per channel into weights")                                 \
+    X(batch_branches, 2, "compute branches of one form as one batch")                              \
+    X(epilogue, 2, "let convolutions and products add bias and residual and apply the activation") \
+    X(merge_projections, 2, "make one product of the three in front of an attention")              \
+    X(precision, 0, "narrow what gains by it to the precision that was asked for")                 \
+    X(merge_products, 2, "make one product of those of one row that have the same input")          \
+    X(layout, 2, "lay convolution regions out with channels last")                                 \
+    X(pointwise, 2, "compute connected element-wise ops in one go")                                \
+    X(drop_shape_inputs, 1, "drop the computation of shapes that the plan knows")
 
-const pass_row *pass_at(size_t index); /* NULL past the end */
-/* Call `each` for every node that there is no kernel for. alone: the target's kernels alone count, not those
- * that the host has for what the target lacks. */
-grt_status pass_report_unsupported(const pass_context *context, bool alone,
-                                   void (*each)(void *user, const grt_finding *finding), void *user);
-/* Run all enabled passes; verifies the IR after each in debug builds. */
-grt_status pass_run_enabled(pass_context *context);
-/* UNSUPPORTED, listing every node that there is no kernel for, the host's included. */
-grt_status pass_check_supported(const pass_context *context);
-/* One after the other. */
-grt_status pass_run_all(pass_context *context);
+#define X(name, level, summary) grt_status pass_##name(pass_context *context);
+PASSES(X)
+#undef X
 
 #endif

@@ -9,29 +9,6 @@
 #include "config.h"
 #endif
 
-/* X(name, level, summary), in the order of their first run. */
-#define PASSES(X)                                                                                  \
-    X(cse, 1, "merge nodes and small constants that are equal")                                    \
-    X(fold, 1, "compute what depends on constants only")                                           \
-    X(branches, 1, "take the branch of an If whose condition is known")                            \
-    X(simplify, 1, "remove no-ops, join reshapes and transposes")                                  \
-    X(sizes, 1, "ask the model's inputs for sizes that they have")                                 \
-    X(dce, 1, "remove nodes whose results nobody uses")                                            \
-    X(legalise, 0, "replace ops that the target has no kernel for by simpler ones")                \
-    X(recognise, 2, "find GELU, SiLU, RMS and layer normalisation that are written out")           \
-    X(rotary, 2, "find rotary position embedding that is written out")                             \
-    X(attention, 2, "find attention that is written out")                                          \
-    X(causal, 2, "let attention hide later keys by itself instead of by a mask")                   \
-    X(affine, 2, "put scales and shifts per channel into weights")                                 \
-    X(parallel, 2, "compute branches of one form as one batch")                                    \
-    X(epilogue, 2, "let convolutions and products add bias and residual and apply the activation") \
-    X(projections, 2, "make one product of the three in front of an attention")                    \
-    X(precision, 0, "narrow what gains by it to the precision that was asked for")                 \
-    X(siblings, 2, "make one product of those of one row that have the same input")                \
-    X(layout, 2, "lay convolution regions out with channels last")                                 \
-    X(pointwise, 2, "compute connected element-wise ops in one go")                                \
-    X(shapes, 1, "drop the computation of shapes that the plan knows")
-
 #define X(name, level, summary) PASS_##name,
 enum { PASSES(X) N_PASSES };
 #undef X
@@ -46,23 +23,23 @@ static const char *const names[] = {PASSES(X)};
  * are folded, so that their weights are kept once. */
 static const unsigned char schedule[] = {
     /* as imported */
-    PASS_cse, PASS_fold, PASS_branches, PASS_simplify, PASS_sizes, PASS_dce,
+    PASS_cse, PASS_fold, PASS_fold_if, PASS_simplify, PASS_symbolic_sizes, PASS_dce,
     /* what expansions left */
     PASS_legalise, PASS_fold, PASS_simplify, PASS_cse, PASS_dce,
     /* found; each pattern wants the nodes that the one before covered to be gone */
-    PASS_recognise, PASS_rotary, PASS_dce, PASS_simplify, PASS_attention, PASS_dce, PASS_fold, PASS_causal,
-    PASS_simplify,
+    PASS_recognise, PASS_rotary, PASS_dce, PASS_simplify, PASS_attention, PASS_dce, PASS_fold,
+    PASS_causal_mask, PASS_simplify,
     /* fused */
-    PASS_affine, PASS_parallel, PASS_epilogue, PASS_dce, PASS_projections,
+    PASS_affine, PASS_batch_branches, PASS_epilogue, PASS_dce, PASS_merge_projections,
     /* narrowed, once all that gains has its final form */
     PASS_precision, PASS_dce,
     /* joined, with the constants that they have by now */
-    PASS_siblings,
+    PASS_merge_products,
     /* laid out, and transposes cancelled */
     PASS_layout, PASS_fold, PASS_simplify, PASS_cse, PASS_dce,
     /* last, as nothing matches these any more; nodes that differed in how they found the same dims are equal
        now */
-    PASS_pointwise, PASS_shapes, PASS_cse, PASS_dce};
+    PASS_pointwise, PASS_drop_shape_inputs, PASS_cse, PASS_dce};
 enum { N_RUNS = sizeof schedule / sizeof *schedule };
 
 const pass_row *pass_at(size_t index)
@@ -138,10 +115,4 @@ grt_status pass_run_enabled(pass_context *context)
             GRT_TRY(run_pass(context, row));
     }
     return GRT_OK;
-}
-
-grt_status pass_run_all(pass_context *context)
-{
-    GRT_TRY(pass_run_enabled(context));
-    return pass_check_supported(context);
 }

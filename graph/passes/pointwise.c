@@ -5,9 +5,10 @@
  * Nodes are visited from the last to the first. A node joins the group that all uses of its result lie in,
  * else it begins one of its own: so no value inside a group is needed outside, and no path leads out of a
  * group and back. */
-#include "graph/passes/passes.h"
+#include "graph/passes/rewrite.h"
 
 #include "graph/ops/pointwise.h"
+#include "src/base/grow.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -131,14 +132,8 @@ static bool join(group *g, ir_node *node, grt_dtype dtype)
 
 static bool begin(groups *all, ir_node *node, grt_dtype dtype)
 {
-    if (all->n == all->capacity) {
-        int64_t wanted = all->capacity ? 2 * all->capacity : 64;
-        group **grown = realloc(all->v, (size_t)wanted * sizeof(group *));
-        if (!grown)
-            return false;
-        all->v = grown;
-        all->capacity = wanted;
-    }
+    if (!GRT_GROW(all->v, all->n, all->capacity))
+        return false;
     group *g = GRT_ARENA_NEW(all->scratch, group);
     if (!g)
         return false;

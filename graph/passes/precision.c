@@ -2,111 +2,19 @@
 /* Precision: where the caller allows it, products run as TF32, or weights and activations become float16 or
  * bfloat16. The model's inputs and outputs keep their types.
  *
- * Nodes are visited in order. Ops that gain (products, convolutions, attention, norms, pools) always switch;
- * element-wise and moving ops follow what they are given, so that no cast lies between two ops of the same
- * kind; all others, and nodes that the target has no kernel for, keep float32. Kernels accumulate in float32
- * whatever their inputs are. Weights are converted here, values by Cast nodes, at most one per value and
- * direction. Bodies of control flow keep float32. */
-#include "graph/passes/passes.h"
+ * Nodes are visited in order. What each does is a trait of its op (op_precision): ops that gain always
+ * switch, others follow what they are given, and the rest, and nodes that the target has no kernel for, keep
+ * float32. Kernels accumulate in float32 whatever their inputs are. Weights are converted here, values by
+ * Cast nodes, at most one per value and direction. Bodies of control flow keep float32. */
+#include "graph/passes/rewrite.h"
 #include "graph/ir/constant.h"
 
 #include "src/base/float.h"
+#include "src/base/grow.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-typedef enum conduct {
-    ROLE_KEEP = 0, /* float32 */
-    ROLE_GAIN,     /* narrow, whatever comes in */
-    ROLE_FOLLOW,   /* as its inputs */
-    ROLE_LOOK_UP,  /* GAIN if input 0 is a constant, else FOLLOW */
-} conduct;
-
-/* Left out on purpose, as their results or terms leave the range of float16 or lose what matters: powers,
- * exponentials, logarithms, roots, sums, trigonometry, random numbers, recurrences, losses, quantisation. */
-static const struct {
-    const char *domain, *op;
-    conduct role;
-    int32_t n_in; /* inputs from here on keep their type; 0: all switch */
-} ops[] = {
-    {"", "Attention", ROLE_GAIN, 0},
-    {"", "Conv", ROLE_GAIN, 0},
-    {"", "ConvTranspose", ROLE_GAIN, 0},
-    {"", "Gemm", ROLE_GAIN, 0},
-    {"", "GroupNormalization", ROLE_GAIN, 0},
-    {"", "InstanceNormalization", ROLE_GAIN, 0},
-    {"", "LayerNormalization", ROLE_GAIN, 0},
-    {"", "MatMul", ROLE_GAIN, 0},
-    {"", "RMSNormalization", ROLE_GAIN, 0},
-    {"", "RotaryEmbedding", ROLE_GAIN, 0},
-    {"graphrt", "Attention", ROLE_GAIN, 0},
-    {"graphrt", "Conv", ROLE_GAIN, 0},
-    {"graphrt", "MatMul", ROLE_GAIN, 0},
-
-    {"", "Gather", ROLE_LOOK_UP, 1},
-
-    {"", "Abs", ROLE_FOLLOW, 0},
-    {"", "Add", ROLE_FOLLOW, 0},
-    {"", "AveragePool", ROLE_FOLLOW, 0},
-    {"", "BatchNormalization", ROLE_FOLLOW, 0},
-    {"", "Celu", ROLE_FOLLOW, 0},
-    {"", "Clip", ROLE_FOLLOW, 0},
-    {"", "Concat", ROLE_FOLLOW, 0},
-    {"", "DepthToSpace", ROLE_FOLLOW, 0},
-    {"", "Div", ROLE_FOLLOW, 0},
-    {"", "Elu", ROLE_FOLLOW, 0},
-    {"", "Erf", ROLE_FOLLOW, 0},
-    {"", "Expand", ROLE_FOLLOW, 1},
-    {"", "Flatten", ROLE_FOLLOW, 0},
-    {"", "GatherElements", ROLE_FOLLOW, 1},
-    {"", "GatherND", ROLE_FOLLOW, 1},
-    {"", "Gelu", ROLE_FOLLOW, 0},
-    {"", "GlobalAveragePool", ROLE_FOLLOW, 0},
-    {"", "GlobalMaxPool", ROLE_FOLLOW, 0},
-    {"", "HardSigmoid", ROLE_FOLLOW, 0},
-    {"", "HardSwish", ROLE_FOLLOW, 0},
-    {"", "Identity", ROLE_FOLLOW, 0},
-    {"", "LeakyRelu", ROLE_FOLLOW, 0},
-    {"", "Max", ROLE_FOLLOW, 0},
-    {"", "MaxPool", ROLE_FOLLOW, 0},
-    {"", "Min", ROLE_FOLLOW, 0},
-    {"", "Mish", ROLE_FOLLOW, 0},
-    {"", "Mul", ROLE_FOLLOW, 0},
-    {"", "Neg", ROLE_FOLLOW, 0},
-    {"", "PRelu", ROLE_FOLLOW, 0},
-    {"", "Pad", ROLE_FOLLOW, 0},
-    {"", "ReduceMax", ROLE_FOLLOW, 1},
-    {"", "ReduceMean", ROLE_FOLLOW, 1},
-    {"", "ReduceMin", ROLE_FOLLOW, 1},
-    {"", "Relu", ROLE_FOLLOW, 0},
-    {"", "Reshape", ROLE_FOLLOW, 1},
-    {"", "Resize", ROLE_FOLLOW, 1},
-    {"", "Selu", ROLE_FOLLOW, 0},
-    {"", "Sigmoid", ROLE_FOLLOW, 0},
-    {"", "Slice", ROLE_FOLLOW, 1},
-    {"", "Softmax", ROLE_FOLLOW, 0},
-    {"", "Softsign", ROLE_FOLLOW, 0},
-    {"", "SpaceToDepth", ROLE_FOLLOW, 0},
-    {"", "Split", ROLE_FOLLOW, 1},
-    {"", "Squeeze", ROLE_FOLLOW, 1},
-    {"", "Sub", ROLE_FOLLOW, 0},
-    {"", "Swish", ROLE_FOLLOW, 0},
-    {"", "Tanh", ROLE_FOLLOW, 0},
-    {"", "ThresholdedRelu", ROLE_FOLLOW, 0},
-    {"", "Tile", ROLE_FOLLOW, 1},
-    {"", "Transpose", ROLE_FOLLOW, 0},
-    {"", "Unsqueeze", ROLE_FOLLOW, 1},
-    {"", "Where", ROLE_FOLLOW, 0},
-};
-enum { N_OPS = sizeof ops / sizeof *ops };
-
-/* Products that have a TF32 form. */
-static const struct {
-    const char *domain, *op;
-} products[] = {{"", "Attention"},    {"", "Conv"},   {"", "ConvTranspose"},    {"", "Gemm"},
-                {"", "MatMul"},       {"", "Einsum"}, {"graphrt", "Attention"}, {"graphrt", "Conv"},
-                {"graphrt", "MatMul"}};
 
 /* What stands for a value in the other type; value->mark is an index into these, 0 for none. */
 typedef struct precision {
@@ -122,16 +30,10 @@ typedef struct precision {
 
 static ir_value *remember(precision *p, ir_value *value, ir_value *twin)
 {
-    if (p->n == p->capacity) {
-        int64_t wanted = p->capacity ? 2 * p->capacity : 64;
-        ir_value **grown = realloc(p->twins, (size_t)wanted * sizeof *grown);
-        if (!grown) {
-            p->failed = true;
-            return NULL;
-        }
-        p->twins = grown;
-        p->capacity = wanted;
-        p->n = p->n ? p->n : 1;
+    p->n = p->n ? p->n : 1;
+    if (!GRT_GROW(p->twins, p->n, p->capacity)) {
+        p->failed = true;
+        return NULL;
     }
     p->twins[p->n] = twin;
     value->mark = p->n++;
@@ -214,19 +116,24 @@ static bool vanishes(const precision *p, const ir_value *value)
            grt_float_to_half((float)fabs(x)) == 0;
 }
 
-static int32_t find_op(const ir_node *node)
+static bool may_narrow(const ir_node *node)
 {
-    for (int32_t i = 0; i < N_OPS; i++)
-        if (grt_op_is(&node->desc, ops[i].domain, ops[i].op))
-            return i;
-    return -1;
+    return node->row && node->row->precision >= OP_NARROW;
 }
 
-static bool wants(const precision *p, const ir_node *node, int32_t op)
+/* Inputs from this one on keep their type. */
+static int32_t narrow_inputs(const ir_node *node)
 {
-    int32_t last = ops[op].n_in && ops[op].n_in < node->n_in ? ops[op].n_in : node->n_in;
+    const op_precision role = node->row->precision;
+    const bool first_only = role == OP_FOLLOWS_FIRST || role == OP_NARROW_TABLE;
+    return first_only && node->n_in > 1 ? 1 : node->n_in;
+}
+
+static bool wants(const precision *p, const ir_node *node)
+{
+    const int32_t last = narrow_inputs(node);
     bool narrow = false, wide = false;
-    conduct role = ops[op].role;
+    op_precision role = node->row->precision;
     for (int32_t i = 0; i < last; i++) {
         const ir_value *in = node->in[i].value;
         if (!in || (!is_float(in) && !is_narrow(p, in)))
@@ -237,9 +144,9 @@ static bool wants(const precision *p, const ir_node *node, int32_t op)
         /* Inputs of the model may be either. */
         wide |= is_float(in) && in->producer;
     }
-    if (role == ROLE_LOOK_UP)
-        role = is_float(ir_in(node, 0)) && is_constant(ir_in(node, 0)) ? ROLE_GAIN : ROLE_FOLLOW;
-    return role == ROLE_GAIN || (narrow && !wide);
+    if (role == OP_NARROW_TABLE)
+        role = is_float(ir_in(node, 0)) && is_constant(ir_in(node, 0)) ? OP_NARROW : OP_FOLLOWS;
+    return role == OP_NARROW || (narrow && !wide);
 }
 
 /* ---- switching ---- */
@@ -253,9 +160,9 @@ static bool types_fit(const precision *p, const ir_node *node)
 }
 
 /* Give the node narrow inputs and outputs; everything is put back if it has no kernel then. */
-static bool narrow_node(precision *p, ir_node *node, int32_t op)
+static bool narrow_node(precision *p, ir_node *node)
 {
-    int32_t last = ops[op].n_in && ops[op].n_in < node->n_in ? ops[op].n_in : node->n_in;
+    const int32_t last = narrow_inputs(node);
     grt_arena *arena = p->graph->module->arena;
     ir_value **was = GRT_ARENA_ARRAY(arena, ir_value *, node->n_in + 1);
     ir_type *types = GRT_ARENA_ARRAY(arena, ir_type, node->n_out + 1);
@@ -322,9 +229,8 @@ static bool makes_float(const ir_node *node)
 
 static void visit(precision *p, ir_node *node)
 {
-    int32_t op = find_op(node);
     node->mark = 0;
-    if (op >= 0 && makes_float(node) && wants(p, node, op) && narrow_node(p, node, op)) {
+    if (may_narrow(node) && makes_float(node) && wants(p, node) && narrow_node(p, node)) {
         node->mark = 1;
         return;
     }
@@ -384,11 +290,10 @@ static void clear_marks(ir_graph *graph)
 static grt_status allow_tf32(pass_context *context, ir_graph *graph)
 {
     IR_FOR_EACH_NODE (node, graph)
-        for (size_t i = 0; i < sizeof products / sizeof *products; i++)
-            if (grt_op_is(&node->desc, products[i].domain, products[i].op) && is_float(ir_in(node, 0))) {
-                ir_attr_set_string(node, "math", "tf32");
-                context->changed++;
-            }
+        if (node->row && node->row->flags & OP_TF32 && is_float(ir_in(node, 0))) {
+            ir_attr_set_string(node, "math", "tf32");
+            context->changed++;
+        }
     return GRT_OK;
 }
 

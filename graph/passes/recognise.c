@@ -2,7 +2,7 @@
 /* Ops that exporters write out as several: GELU, SiLU, HardSwish, RMS, layer and group normalisation become
  * one node again, where the target has a kernel for it. A pattern is matched from its last node; what it
  * covers must not be used elsewhere. */
-#include "graph/passes/passes.h"
+#include "graph/passes/rewrite.h"
 #include "graph/ir/constant.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What passes share: replacing values, asking the target, looking around a node. */
-#include "graph/passes/passes.h"
+#include "graph/passes/rewrite.h"
 #include "graph/ir/constant.h"
 
 #include "graph/ir/view.h"
@@ -59,7 +59,7 @@ grt_tensor rewrite_tensor(const grt_dims *dims, const ir_type *type)
 
 bool rewrite_needs_no_kernel(const ir_node *node)
 {
-    return ir_is_view(node) || (node->row && node->row->flags & OP_CONTROL);
+    return ir_is_view(node) || (node->row && node->row->control);
 }
 
 typedef bool (*question)(const grt_target *target, const grt_op_desc *desc, const grt_tensor *in,

@@ -7,7 +7,7 @@
  * angles which are joined with themselves. Where x is transposed from [batch, sequence, heads, size], the
  * rotation is done before that, so that attention can take its inputs as they were; that also goes for
  * rotations that were one node from the start. */
-#include "graph/passes/passes.h"
+#include "graph/passes/rewrite.h"
 #include "graph/ir/constant.h"
 
 #include <string.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Local rewrites that make nodes vanish or cheaper: no-ops, chains of reshapes and transposes, small powers.
  * One table of rules, driven by a worklist, so that a rewrite only costs a look at the nodes around it. */
-#include "graph/passes/passes.h"
+#include "src/base/grow.h"
+#include "graph/passes/rewrite.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,15 +22,9 @@ static void push(work *w, ir_node *node)
 {
     if (!node || node->mark != IDLE)
         return;
-    if (w->n == w->capacity) {
-        size_t wanted = w->capacity ? 2 * w->capacity : 256;
-        ir_node **grown = realloc(w->stack, wanted * sizeof *grown);
-        if (!grown) {
-            w->failed = true;
-            return;
-        }
-        w->stack = grown;
-        w->capacity = wanted;
+    if (!GRT_GROW(w->stack, w->n, w->capacity)) {
+        w->failed = true;
+        return;
     }
     node->mark = QUEUED;
     w->stack[w->n++] = node;
@@ -129,16 +124,11 @@ static bool rule_identity(work *w, ir_node *node)
     return becomes(w, node, ir_in(node, 0));
 }
 
-static bool rule_only_input(work *w, ir_node *node)
-{
-    return node->n_in == 1 && becomes(w, node, ir_in(node, 0));
-}
-
 /* Passes that look for additions look for Add. */
 static bool rule_sum(work *w, ir_node *node)
 {
     if (node->n_in != 2)
-        return rule_only_input(w, node);
+        return false;
     ir_node_become(node, "", "Add");
     return changed(w, node);
 }
@@ -223,27 +213,12 @@ static bool neutral(work *w, ir_node *node, int32_t constant, double value)
            becomes(w, node, ir_in(node, 1 - constant));
 }
 
-static bool rule_add(work *w, ir_node *node)
-{
-    return neutral(w, node, 1, 0) || neutral(w, node, 0, 0);
-}
-
-static bool rule_sub(work *w, ir_node *node)
-{
-    return neutral(w, node, 1, 0);
-}
-
-static bool rule_mul(work *w, ir_node *node)
-{
-    return neutral(w, node, 1, 1) || neutral(w, node, 0, 1);
-}
-
 static bool rule_div(work *w, ir_node *node)
 {
     double one;
     if (!grt_dtype_in(node->out[0]->type.dtype, GRT_SET_FLOATS) || !ir_const_float(ir_in(node, 0), &one) ||
         one != 1 || !same_shape_as_input(node, 1))
-        return neutral(w, node, 1, 1);
+        return false;
     ir_value *x = ir_in(node, 1);
     ir_node_become(node, "", "Reciprocal");
     ir_node_set_input(node, 0, x);
@@ -251,8 +226,8 @@ static bool rule_div(work *w, ir_node *node)
     return changed(w, node);
 }
 
-/* f(f(x)) is x */
-static bool rule_involution(work *w, ir_node *node)
+/* f(f(x)) */
+static bool involution(work *w, ir_node *node)
 {
     ir_node *inner = rewrite_producer(ir_in(node, 0), node->desc.op);
     return inner && becomes(w, node, ir_in(inner, 0));
@@ -522,18 +497,30 @@ static bool rule_slice(work *w, ir_node *node)
 
 /* ---- the table and its driver ---- */
 
+/* What the op's row says of it. */
+static bool apply_traits(work *w, ir_node *node)
+{
+    const uint32_t flags = node->row ? node->row->flags : 0;
+    if (flags & OP_SINGLE && node->n_in == 1)
+        return becomes(w, node, ir_in(node, 0));
+    if (flags & OP_INVOLUTION)
+        return involution(w, node);
+    if (!(flags & (OP_ZERO_IS_NEUTRAL | OP_ONE_IS_NEUTRAL)))
+        return false;
+    const double value = flags & OP_ONE_IS_NEUTRAL ? 1 : 0;
+    return neutral(w, node, 1, value) || (flags & OP_COMMUTATIVE && neutral(w, node, 0, value));
+}
+
+/* What is peculiar to single ops. */
 static const struct {
     const char *op;
     bool (*apply)(work *w, ir_node *node);
 } rules[] = {
     {"Identity", rule_identity}, {"Dropout", rule_dropout},   {"Cast", rule_cast},
-    {"CastLike", rule_cast},     {"Concat", rule_only_input}, {"Sum", rule_sum},
-    {"Max", rule_only_input},    {"Min", rule_only_input},    {"Mean", rule_only_input},
-    {"Split", rule_only_output}, {"Expand", rule_same_shape}, {"Slice", rule_slice},
-    {"Pad", rule_pad},           {"Tile", rule_tile},         {"Clip", rule_clip},
-    {"Add", rule_add},           {"Sub", rule_sub},           {"Mul", rule_mul},
-    {"Div", rule_div},           {"Pow", rule_pow},           {"Neg", rule_involution},
-    {"Not", rule_involution},    {"Reshape", rule_reshape},   {"Flatten", rule_reshape},
+    {"CastLike", rule_cast},     {"Sum", rule_sum},           {"Split", rule_only_output},
+    {"Expand", rule_same_shape}, {"Slice", rule_slice},       {"Pad", rule_pad},
+    {"Tile", rule_tile},         {"Clip", rule_clip},         {"Div", rule_div},
+    {"Pow", rule_pow},           {"Reshape", rule_reshape},   {"Flatten", rule_reshape},
     {"Squeeze", rule_reshape},   {"Unsqueeze", rule_reshape}, {"Transpose", rule_transpose},
 };
 
@@ -543,9 +530,11 @@ static void apply_rules(work *w, ir_node *node)
         return;
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
         if (!strcmp(rules[i].op, node->desc.op)) {
-            rules[i].apply(w, node);
-            return;
+            if (rules[i].apply(w, node))
+                return;
+            break;
         }
+    apply_traits(w, node);
 }
 
 grt_status pass_simplify(pass_context *context)

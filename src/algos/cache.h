@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The cache of algorithms in memory: a map of the file's rows (algo_db.h), and what this process added to it.
+/* The cache of algorithms: what devices' kernels are given to find and to keep choices. It asks two stores,
+ * that of its file (file_store.h) and that of plans (plan_store.h), and remembers who asked for what.
  *
  * Sessions load it before their kernels are created and save it afterwards; the file is never touched while a
- * library is asked or a kernel runs. Whatever is wrong with the file becomes a warning, never a failure:
- * without it every choice is made anew. All functions may be called from any thread. */
+ * library is asked or a kernel runs. All functions may be called from any thread. */
 #ifndef GRT_SRC_ALGOS_CACHE_H
 #define GRT_SRC_ALGOS_CACHE_H
 
@@ -36,9 +36,8 @@ bool grt_algo_cache_is_tuned(grt_algo_cache *cache, const char *key);
 
 /* Choices that come with a plan: kernels find them before what the file has, and they never go into the file.
  * What the file has from measuring counts more than what a plan has from a heuristic. Of two plans that
- * differ the one added last counts. See algo_overlay.h for which devices they serve. */
-struct grt_algo_row;
-void grt_algo_cache_add_plan(grt_algo_cache *cache, const struct grt_algo_row *rows, size_t n);
+ * differ the one added last counts. See plan_store.h for which devices they serve. */
+void grt_algo_cache_add_plan(grt_algo_cache *cache, const grt_choice *choices, size_t n);
 /* Why choices of plans were passed over, once that has happened: they were made with another version of a
  * library. "" before. Belongs to the cache. */
 const char *grt_algo_cache_plan_note(const grt_algo_cache *cache);
@@ -50,10 +49,13 @@ typedef struct grt_algo_lookup {
     bool from_plan;      /* of a hit */
     const char *nearest; /* of a miss: the key in the file that shares the most parts; NULL if the file has
                             none of the op */
-    const struct grt_algo_row *row; /* what is known by now; NULL: nothing */
+    const grt_choice *choice; /* what is known by now; NULL: nothing */
 } grt_algo_lookup;
 void grt_algo_cache_lookups(grt_algo_cache *cache, void (*each)(void *user, const grt_algo_lookup *lookup),
                             void *user);
+
+/* Was memory short when something was asked or kept? */
+bool grt_algo_cache_forgot(const grt_algo_cache *cache);
 
 /* What a device is given: the cache, and counters of its own. */
 typedef struct grt_device_algos {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See algo_db.h. */
+/* See db.h. */
 #define _GNU_SOURCE /* secure_getenv */
 #include "src/algos/db.h"
 
@@ -267,7 +267,7 @@ static grt_status commit(sqlite3 *db, const char *path, grt_status status)
 
 /* ---- rows ---- */
 
-static int64_t checksum(const grt_algo_row *row)
+static int64_t checksum(const grt_choice *row)
 {
     XXH64_hash_t h = XXH3_64bits_withSeed(row->key, strlen(row->key), SCHEMA);
     h = XXH3_64bits_withSeed(row->data, row->size, h);
@@ -275,21 +275,21 @@ static int64_t checksum(const grt_algo_row *row)
     return (int64_t)XXH3_64bits_withSeed(&row->made, sizeof row->made, h);
 }
 
-static bool sound(sqlite3_stmt *s, grt_algo_row *out)
+static bool sound(sqlite3_stmt *s, grt_choice *out)
 {
     const int key_size = sqlite3_column_bytes(s, 0), size = sqlite3_column_bytes(s, 1);
     if (sqlite3_column_type(s, 0) != SQLITE_TEXT || sqlite3_column_type(s, 1) != SQLITE_BLOB ||
-        sqlite3_column_type(s, 2) != SQLITE_INTEGER || key_size > GRT_ALGO_MAX_KEY ||
-        size > GRT_ALGO_MAX_DATA)
+        sqlite3_column_type(s, 2) != SQLITE_INTEGER || key_size > GRT_CHOICE_MAX_KEY ||
+        size > GRT_CHOICE_MAX_DATA)
         return false;
-    *out = (grt_algo_row){.key = (const char *)sqlite3_column_text(s, 0),
-                          .data = sqlite3_column_blob(s, 1),
-                          .size = (size_t)size,
-                          .source = sqlite3_column_int(s, 2),
-                          .cost_ms = sqlite3_column_double(s, 3),
-                          .made = sqlite3_column_int64(s, 4)};
+    *out = (grt_choice){.key = (const char *)sqlite3_column_text(s, 0),
+                        .data = sqlite3_column_blob(s, 1),
+                        .size = (size_t)size,
+                        .source = sqlite3_column_int(s, 2),
+                        .cost_ms = sqlite3_column_double(s, 3),
+                        .made = sqlite3_column_int64(s, 4)};
     return out->key && strlen(out->key) == (size_t)key_size && (out->data || !size) &&
-           (out->source == GRT_ALGO_HEURISTIC || out->source == GRT_ALGO_TUNED) &&
+           (out->source == GRT_CHOICE_HEURISTIC || out->source == GRT_CHOICE_TUNED) &&
            checksum(out) == sqlite3_column_int64(s, 5);
 }
 
@@ -301,7 +301,7 @@ static bool has_table(sqlite3 *db)
            n == 1;
 }
 
-grt_status grt_algo_db_read(const char *path, void (*each)(void *user, const grt_algo_row *row), void *user,
+grt_status grt_algo_db_read(const char *path, void (*each)(void *user, const grt_choice *row), void *user,
                             size_t *out_skipped)
 {
     sqlite3 *db;
@@ -315,23 +315,23 @@ grt_status grt_algo_db_read(const char *path, void (*each)(void *user, const grt
     }
     int code = sqlite3_prepare_v2(db, "SELECT " COLUMNS " FROM " TABLE " ORDER BY key", -1, &s, NULL);
     while (code == SQLITE_OK && (code = sqlite3_step(s)) == SQLITE_ROW) {
-        grt_algo_row row;
+        grt_choice row;
         code = SQLITE_OK;
         if (!sound(s, &row)) {
             ++*out_skipped;
             continue;
         }
         total += strlen(row.key) + row.size;
-        if (total > GRT_ALGO_MAX_TOTAL)
+        if (total > GRT_CACHE_MAX_TOTAL)
             break;
         each(user, &row);
     }
     grt_status status = code == SQLITE_OK || code == SQLITE_DONE ? GRT_OK : fail(db, code, path);
     sqlite3_finalize(s);
     sqlite3_close(db);
-    if (status == GRT_OK && total > GRT_ALGO_MAX_TOTAL)
+    if (status == GRT_OK && total > GRT_CACHE_MAX_TOTAL)
         return grt_fail(GRT_STATUS_IO, "algorithm cache '%s' holds more than %d MiB: prune it", path,
-                        GRT_ALGO_MAX_TOTAL >> 20);
+                        GRT_CACHE_MAX_TOTAL >> 20);
     return status;
 }
 
@@ -340,15 +340,15 @@ typedef struct writer {
 } writer;
 
 /* A tuned row gives way to a tuned one only; one that is not sound to any. */
-static int is_kept(const writer *w, const grt_algo_row *row, bool *out_kept)
+static int is_kept(const writer *w, const grt_choice *row, bool *out_kept)
 {
-    grt_algo_row there;
+    grt_choice there;
     sqlite3_bind_text(w->get, 1, row->key, -1, SQLITE_STATIC);
     *out_kept = sqlite3_step(w->get) == SQLITE_ROW && sound(w->get, &there) && there.source > row->source;
     return sqlite3_reset(w->get);
 }
 
-static int write_row(const writer *w, const grt_algo_row *row)
+static int write_row(const writer *w, const grt_choice *row)
 {
     sqlite3_stmt *s = row->rejected ? w->drop : w->put;
     bool kept = false;
@@ -367,7 +367,7 @@ static int write_row(const writer *w, const grt_algo_row *row)
     return sqlite3_reset(s);
 }
 
-grt_status grt_algo_db_write(const char *path, const grt_algo_row *rows, size_t n)
+grt_status grt_algo_db_write(const char *path, const grt_choice *rows, size_t n)
 {
     sqlite3 *db;
     writer w = {NULL, NULL, NULL};

@@ -8,23 +8,10 @@
 #ifndef GRT_SRC_ALGOS_DB_H
 #define GRT_SRC_ALGOS_DB_H
 
+#include "src/base/choice.h"
 #include "src/base/text.h"
 
-enum {
-    GRT_ALGO_MAX_KEY = 64 << 10,
-    GRT_ALGO_MAX_DATA = 1 << 20,
-    GRT_ALGO_MAX_TOTAL = 256 << 20, /* of a file's rows, in memory */
-};
-
-typedef struct grt_algo_row {
-    const char *key;
-    const void *data;
-    size_t size;
-    int32_t source; /* grt_algo_source */
-    double cost_ms;
-    int64_t made;  /* seconds since 1970 */
-    bool rejected; /* to write: remove the row if it still holds this data */
-} grt_algo_row;
+enum { GRT_CACHE_MAX_TOTAL = 256 << 20 }; /* of a file's choices, in memory */
 
 /* Where the cache is: $GRAPHRT_ALGO_CACHE, else $XDG_CACHE_HOME/graphrt/algos.db, else
  * $HOME/.cache/graphrt/algos.db. *out_path is malloc'ed; NULL if it is switched off ("off" or "0") or there
@@ -33,11 +20,11 @@ grt_status grt_algo_db_default_path(char **out_path);
 
 /* All sound rows, in order of key. A file that is not there has none. *out_skipped: rows that were not sound.
  */
-grt_status grt_algo_db_read(const char *path, void (*each)(void *user, const grt_algo_row *row), void *user,
+grt_status grt_algo_db_read(const char *path, void (*each)(void *user, const grt_choice *row), void *user,
                             size_t *out_skipped);
 /* All rows in one transaction; directories and the file are made where they are missing. A row replaces an
  * older one of its key, unless that was tuned and this one was not. */
-grt_status grt_algo_db_write(const char *path, const grt_algo_row *rows, size_t n);
+grt_status grt_algo_db_write(const char *path, const grt_choice *rows, size_t n);
 /* Removes rows older than `before` (seconds since 1970; 0: any age) whose keys contain `part` (NULL: all
  * keys). */
 grt_status grt_algo_db_prune(const char *path, int64_t before, const char *part, size_t *out_removed);

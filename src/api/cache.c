@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The cache of algorithms as tools see it. */
+#include "src/base/structs.h"
 #include "src/algos/db.h"
 #include "src/session/model.h"
-#include "src/algos/tuning.h"
+#include "src/plan/source.h"
 
 #include "backends/algos.h"
+#include "src/base/grow.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-static grt_status wrong(const char *function, const char *what)
+static grt_status refuse_cache_argument(const char *function, const char *what)
 {
     return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "%s: %s", function, what);
 }
 
 /* The file that `path` means; free() it. */
-static grt_status place(const char *path, char **out_path)
+static grt_status resolve_cache_path(const char *path, char **out_path)
 {
     if (path)
         return (*out_path = strdup(path)) ? GRT_OK : grt_fail_memory(strlen(path));
@@ -31,10 +33,10 @@ static grt_status place(const char *path, char **out_path)
 grt_status grt_runtime_set_algo_cache(grt_runtime *runtime, const char *path)
 {
     if (!runtime || !path)
-        return wrong("grt_runtime_set_algo_cache", "runtime or path is NULL");
+        return refuse_cache_argument("grt_runtime_set_algo_cache", "runtime or path is NULL");
     if (grt_devices_any(runtime->devices))
-        return wrong("grt_runtime_set_algo_cache",
-                     "a device has been opened already: call it before the first session");
+        return refuse_cache_argument("grt_runtime_set_algo_cache",
+                                     "a device has been opened already: call it before the first session");
     grt_algo_cache *cache;
     GRT_TRY(grt_algo_cache_create(path, &cache));
     grt_algo_cache_release(runtime->algos);
@@ -46,7 +48,7 @@ grt_status grt_cache_path(char *out_path, size_t size)
 {
     char *path;
     if (!out_path || !size)
-        return wrong("grt_cache_path", "out_path is NULL or size 0");
+        return refuse_cache_argument("grt_cache_path", "out_path is NULL or size 0");
     GRT_TRY(grt_algo_db_default_path(&path));
     snprintf(out_path, size, "%s", path ? path : "");
     free(path);
@@ -58,17 +60,17 @@ typedef struct walk {
     void *user;
 } walk;
 
-static grt_cache_row public_row(const grt_algo_row *row)
+static grt_cache_row public_row(const grt_choice *row)
 {
     return (grt_cache_row){.key = row->key,
                            .data = row->data,
                            .size = row->size,
-                           .tuned = row->source == GRT_ALGO_TUNED,
+                           .tuned = row->source == GRT_CHOICE_TUNED,
                            .cost_ms = row->cost_ms,
                            .made = row->made};
 }
 
-static void show(void *user, const grt_algo_row *row)
+static void show_row(void *user, const grt_choice *row)
 {
     const walk *w = user;
     const grt_cache_row shown = public_row(row);
@@ -82,9 +84,9 @@ grt_status grt_cache_each(const char *path, void (*each)(void *user, const grt_c
     size_t damaged;
     char *file;
     if (!each)
-        return wrong("grt_cache_each", "each is NULL");
-    GRT_TRY(place(path, &file));
-    grt_status status = grt_algo_db_read(file, show, &w, &damaged);
+        return refuse_cache_argument("grt_cache_each", "each is NULL");
+    GRT_TRY(resolve_cache_path(path, &file));
+    grt_status status = grt_algo_db_read(file, show_row, &w, &damaged);
     free(file);
     if (status == GRT_OK && out_damaged)
         *out_damaged = damaged;
@@ -95,8 +97,9 @@ grt_status grt_cache_prune(const char *path, double days, const char *part, size
 {
     char *file;
     if (!out_removed || !(days >= 0) || days > 1e6)
-        return wrong("grt_cache_prune", "out_removed is NULL, or days is not from 0 to 1000000");
-    GRT_TRY(place(path, &file));
+        return refuse_cache_argument("grt_cache_prune",
+                                     "out_removed is NULL, or days is not from 0 to 1000000");
+    GRT_TRY(resolve_cache_path(path, &file));
     const int64_t before = days > 0 ? (int64_t)time(NULL) - (int64_t)(days * 86400) : 0;
     grt_status status = grt_algo_db_prune(file, before, part, out_removed);
     free(file);
@@ -105,25 +108,17 @@ grt_status grt_cache_prune(const char *path, double days, const char *part, size
 
 /* All rows at once, so that they are written in one transaction. */
 typedef struct row_list {
-    grt_algo_row *list;
+    grt_choice *list;
     size_t n, capacity;
     grt_arena *arena;
 } row_list;
 
-static void collect(void *user, const grt_algo_row *row)
+static void collect_row(void *user, const grt_choice *row)
 {
     row_list *r = user;
-    if (r->n == r->capacity) {
-        const size_t capacity = r->capacity ? 2 * r->capacity : 64;
-        grt_algo_row *grown = grt_arena_calloc(r->arena, capacity, sizeof *grown);
-        if (!grown)
-            return;
-        if (r->n)
-            memcpy(grown, r->list, r->n * sizeof *grown);
-        r->list = grown;
-        r->capacity = capacity;
-    }
-    grt_algo_row copy = *row;
+    if (!GRT_ARENA_GROW(r->arena, r->list, r->n, r->capacity))
+        return;
+    grt_choice copy = *row;
     copy.key = grt_arena_strdup(r->arena, row->key);
     copy.data = grt_arena_memdup(r->arena, row->data, row->size);
     r->list[r->n++] = copy;
@@ -135,16 +130,16 @@ grt_status grt_cache_copy(const char *from, const char *to, size_t *out_rows)
     size_t damaged;
     row_list r = {0};
     if (!out_rows)
-        return wrong("grt_cache_copy", "out_rows is NULL");
-    grt_status status = place(from, &source);
+        return refuse_cache_argument("grt_cache_copy", "out_rows is NULL");
+    grt_status status = resolve_cache_path(from, &source);
     if (status == GRT_OK)
-        status = place(to, &target);
+        status = resolve_cache_path(to, &target);
     if (status == GRT_OK && grt_algo_db_stamp(source) == 0)
         status = grt_fail(GRT_STATUS_IO, "there is no algorithm cache '%s'", source);
     if (status == GRT_OK && !(r.arena = grt_arena_create()))
         status = grt_fail_memory(0);
     if (status == GRT_OK)
-        status = grt_algo_db_read(source, collect, &r, &damaged);
+        status = grt_algo_db_read(source, collect_row, &r, &damaged);
     if (status == GRT_OK && grt_arena_failed(r.arena))
         status = grt_fail_memory(grt_arena_bytes(r.arena));
     if (status == GRT_OK)
@@ -163,17 +158,19 @@ grt_status grt_plan_add_tuning(const char *plan_path, const char *out_path, cons
                                size_t n)
 {
     if (!plan_path || !out_path || (n && !rows))
-        return wrong("grt_plan_add_tuning", "plan_path, out_path or rows is NULL");
-    grt_algo_row *list = calloc(n + 1, sizeof *list);
+        return refuse_cache_argument("grt_plan_add_tuning", "plan_path, out_path or rows is NULL");
+    for (size_t i = 0; i < n; i++)
+        GRT_TRY(grt_reserved_check(rows[i].reserved, sizeof rows[i].reserved, "grt_cache_row"));
+    grt_choice *list = calloc(n + 1, sizeof *list);
     if (!list)
         return grt_fail_memory(n * sizeof *list);
     for (size_t i = 0; i < n; i++)
-        list[i] = (grt_algo_row){.key = rows[i].key,
-                                 .data = rows[i].data,
-                                 .size = rows[i].size,
-                                 .source = rows[i].tuned ? GRT_ALGO_TUNED : GRT_ALGO_HEURISTIC,
-                                 .cost_ms = rows[i].cost_ms};
-    grt_status status = grt_plan_tuning_write(plan_path, out_path, list, n);
+        list[i] = (grt_choice){.key = rows[i].key,
+                               .data = rows[i].data,
+                               .size = rows[i].size,
+                               .source = rows[i].tuned ? GRT_CHOICE_TUNED : GRT_CHOICE_HEURISTIC,
+                               .cost_ms = rows[i].cost_ms};
+    grt_status status = plan_source_write_choices(plan_path, out_path, list, n);
     free(list);
     return status;
 }
@@ -182,9 +179,9 @@ grt_status grt_model_choices(const grt_model *model, void (*each)(void *user, co
                              void *user)
 {
     if (!model || !each)
-        return wrong("grt_model_choices", "model or each is NULL");
-    for (size_t i = 0; i < model->plan->n_tuning; i++) {
-        const grt_cache_row row = public_row(&model->plan->tuning[i]);
+        return refuse_cache_argument("grt_model_choices", "model or each is NULL");
+    for (size_t i = 0; i < model->plan->n_choices; i++) {
+        const grt_cache_row row = public_row(&model->plan->choices[i]);
         each(user, &row);
     }
     return GRT_OK;
@@ -200,9 +197,13 @@ typedef struct lookups {
 static void show_lookup(void *user, const grt_algo_lookup *lookup)
 {
     const lookups *l = user;
-    const grt_cache_row row = lookup->row ? public_row(lookup->row) : (grt_cache_row){0};
-    const grt_cache_lookup shown = {lookup->key, lookup->hit, lookup->nearest, lookup->from_plan,
-                                    lookup->row ? &row : NULL};
+    const grt_cache_row row = lookup->choice ? public_row(lookup->choice) : (grt_cache_row){0};
+    const grt_cache_lookup shown = {.struct_size = sizeof shown,
+                                    .key = lookup->key,
+                                    .hit = lookup->hit,
+                                    .nearest = lookup->nearest,
+                                    .from_plan = lookup->from_plan,
+                                    .row = lookup->choice ? &row : NULL};
     l->each(l->user, &shown);
 }
 
@@ -211,7 +212,7 @@ grt_status grt_cache_lookups(grt_runtime *runtime, void (*each)(void *user, cons
 {
     lookups l = {each, user};
     if (!runtime || !each)
-        return wrong("grt_cache_lookups", "runtime or each is NULL");
+        return refuse_cache_argument("grt_cache_lookups", "runtime or each is NULL");
     grt_algo_cache_lookups(runtime->algos, show_lookup, &l);
     return GRT_OK;
 }

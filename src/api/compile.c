@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* grt_compile and grt_check_model: the compiler with a backend as its target. */
+#include "backends/registry.h"
 #include "graph/compile.h"
 #include "src/base/structs.h"
 #include "src/target/choose.h"
@@ -25,8 +26,8 @@ grt_status grt_compile(const char *onnx_path, const grt_compile_options *options
     if (same_file(onnx_path, plan_path))
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "%s: the plan would take the place of the model",
                         plan_path);
-    grt_compile_options known = {.struct_size = sizeof known};
-    GRT_TRY(grt_options_take(&known, sizeof known, options, "grt_compile_options"));
+    grt_compile_options known;
+    GRT_TRY(compile_options_take(&known, options));
     if (known.trust)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
                         "grt_compile: trust is for opening: see grt_model_open_with");
@@ -38,7 +39,7 @@ grt_status grt_compile(const char *onnx_path, const grt_compile_options *options
     compile_source source = {.path = onnx_path};
     compile_source_take(&source, &known);
     grt_plan *plan;
-    grt_status status = grt_compile_plan(&source, options, &target, &plan);
+    grt_status status = grt_compile_plan(&source, &known, &target, &plan);
     if (status != GRT_OK)
         return compile_fail_file(status, onnx_path);
     status = grt_plan_measure(plan, backend);
@@ -60,7 +61,7 @@ typedef struct checking {
     size_t count;
 } checking;
 
-static void forward(void *user, const grt_finding *finding)
+static void forward_finding(void *user, const grt_finding *finding)
 {
     checking *c = user;
     grt_text message = {0};
@@ -88,18 +89,18 @@ grt_status grt_check_model_with(const char *onnx_path, const grt_compile_options
 {
     if (!onnx_path || !out_count)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_check_model: onnx_path or out_count is NULL");
-    grt_compile_options known = {.struct_size = sizeof known};
-    GRT_TRY(grt_options_take(&known, sizeof known, options, "grt_compile_options"));
+    grt_compile_options known;
+    GRT_TRY(compile_options_take(&known, options));
     const grt_backend *backend = grt_backend_find(known.target ? known.target : "cpu");
     if (!backend)
         return GRT_STATUS_DEVICE;
     grt_target target = grt_target_of(backend);
     checking c = {each, user, 0};
-    known.warning = forward;
+    known.warning = forward_finding;
     known.user = &c;
     compile_source source = {.path = onnx_path};
     compile_source_take(&source, &known);
-    GRT_TRY(grt_compile_check(&source, &target, forward, &c));
+    GRT_TRY(grt_compile_check(&source, &target, forward_finding, &c));
     *out_count = c.count;
     return GRT_OK;
 }

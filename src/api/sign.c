@@ -34,7 +34,8 @@ static grt_status digest_all(const plan_source *source, plan_signature *s)
     return plan->weights_owner ? add_digest(s, plan->weights_base, (size_t)plan->weights_bytes) : GRT_OK;
 }
 
-static grt_status sign(const plan_source *source, const char *out_path, const uint8_t seed[GRT_KEY_BYTES])
+static grt_status write_signed(const plan_source *source, const char *out_path,
+                               const uint8_t seed[GRT_KEY_BYTES])
 {
     plan_signature s = {0};
     GRT_TRY(digest_all(source, &s));
@@ -56,7 +57,7 @@ grt_status grt_plan_sign(const char *plan_path, const char *out_path, const char
                         "grt_plan_sign: that is no secret key, 'ed25519-secret:' and 64 hexadecimal digits");
     grt_status status = plan_source_open(plan_path, &source);
     if (status == GRT_OK)
-        status = sign(&source, out_path, seed);
+        status = write_signed(&source, out_path, seed);
     plan_source_close(&source);
     plan_key_forget(seed, sizeof seed);
     return status;

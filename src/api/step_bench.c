@@ -3,7 +3,7 @@
 #include "src/api/step_bench.h"
 
 #include "src/base/checked.h"
-#include "src/base/float.h"
+#include "src/base/element.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -29,56 +29,25 @@ struct grt_step_bench {
 
 /* ---- memory ---- */
 
-static double load(grt_dtype dtype, const void *data, size_t i)
-{
-    switch (dtype) {
-    case GRT_DTYPE_FLOAT:
-        return (double)((const float *)data)[i];
-    case GRT_DTYPE_FLOAT16:
-        return (double)grt_half_to_float(((const uint16_t *)data)[i]);
-    case GRT_DTYPE_BFLOAT16:
-        return (double)grt_bfloat16_to_float(((const uint16_t *)data)[i]);
-    default:
-        return ((const double *)data)[i];
-    }
-}
-
-static void store(grt_dtype dtype, void *data, size_t i, double value)
-{
-    switch (dtype) {
-    case GRT_DTYPE_FLOAT:
-        ((float *)data)[i] = (float)value;
-        break;
-    case GRT_DTYPE_FLOAT16:
-        ((uint16_t *)data)[i] = grt_float_to_half((float)value);
-        break;
-    case GRT_DTYPE_BFLOAT16:
-        ((uint16_t *)data)[i] = grt_float_to_bfloat16((float)value);
-        break;
-    default:
-        ((double *)data)[i] = value;
-    }
-}
-
 static void fill_random(grt_dtype dtype, void *data, size_t n, uint64_t seed)
 {
     const size_t size = grt_dtype_bits(dtype) / 8;
     uint64_t state = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
     for (size_t i = 0; i < n && i < PATTERN; i++) {
         state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-        store(dtype, data, i, (double)(state >> 40) / 0x1p23 - 1.0);
+        grt_element_store(dtype, data, i, (double)(state >> 40) / 0x1p23 - 1.0);
     }
     for (size_t done = PATTERN; done < n; done *= 2)
         memcpy((char *)data + done * size, data, (done < n - done ? done : n - done) * size);
 }
 
-static grt_status upload(const grt_step_bench *b, void *to, const void *from, size_t bytes)
+static grt_status upload_bench_data(const grt_step_bench *b, void *to, const void *from, size_t bytes)
 {
     GRT_TRY(grt_device_upload(b->device, to, from, bytes, b->stream));
     return grt_device_wait(b->device, b->stream);
 }
 
-static grt_status make_input(grt_step_bench *b, int32_t i)
+static grt_status make_bench_input(grt_step_bench *b, int32_t i)
 {
     grt_tensor *t = &b->in[i].t;
     const size_t bytes = grt_tensor_bytes(t);
@@ -92,16 +61,16 @@ static grt_status make_input(grt_step_bench *b, int32_t i)
     if (status == GRT_OK)
         status = grt_device_alloc(b->device, bytes, &b->fresh[i]);
     if (status == GRT_OK)
-        status = upload(b, t->data, host, bytes);
+        status = upload_bench_data(b, t->data, host, bytes);
     if (status == GRT_OK)
-        status = upload(b, b->fresh[i], host, bytes);
+        status = upload_bench_data(b, b->fresh[i], host, bytes);
     free(host);
     return status;
 }
 
-static bool stays(const grt_frame *frame, int32_t value)
+static bool is_kept_value(const grt_frame *frame, int32_t value)
 {
-    return frame->hoisted[value] || frame->body->values[value].role == GRT_VALUE_CONST;
+    return grt_place_is_constant(&frame->program->places[value]);
 }
 
 static grt_status make_tensors(grt_step_bench *b, const grt_frame *frame, const grt_plan_step *step)
@@ -112,8 +81,8 @@ static grt_status make_tensors(grt_step_bench *b, const grt_frame *frame, const 
             continue;
         b->in[i] = *(const grt_value *)run->in[i];
         b->in_list[i] = &b->in[i].t;
-        if (!stays(frame, step->in[i]))
-            GRT_TRY(make_input(b, i));
+        if (!is_kept_value(frame, step->in[i]))
+            GRT_TRY(make_bench_input(b, i));
     }
     for (int32_t i = 0; i < run->n_out; i++) {
         if (!run->out[i])
@@ -128,35 +97,34 @@ static grt_status make_tensors(grt_step_bench *b, const grt_frame *frame, const 
 
 static grt_status make_clock(grt_step_bench *b)
 {
-    const grt_device_vtable *vtable = b->device->vtable;
     if (b->device->cache_bytes) {
         void *flush;
         GRT_TRY(grt_device_alloc(b->device, 2 * b->device->cache_bytes, &flush));
         b->flush = flush;
     }
-    if (!vtable->event_create)
+    if (!grt_device_has_timer(b->device))
         return GRT_OK;
-    GRT_TRY(vtable->event_create(b->device, &b->begin));
-    return vtable->event_create(b->device, &b->end);
+    GRT_TRY(grt_device_event_create(b->device, &b->begin));
+    return grt_device_event_create(b->device, &b->end);
 }
 
 grt_status grt_step_bench_create(grt_frame *frame, int32_t step, grt_step_bench **out_bench)
 {
-    grt_op_call *call = &frame->steps[step].call;
+    grt_op_call *call = &frame->calls[step];
     const size_t n_in = (size_t)call->run.n_in + 1, n_out = (size_t)call->run.n_out + 1;
     grt_step_bench *b = calloc(1, sizeof *b);
     if (!b)
         return grt_fail_memory(sizeof *b);
-    *b = (grt_step_bench){.device = frame->context->session->device,
+    *b = (grt_step_bench){.device = grt_executor_device(frame->executor),
                           .call = call,
-                          .stream = frame->context->stream,
+                          .stream = frame->executor->stream,
                           .in = calloc(n_in, sizeof *b->in),
                           .out = calloc(n_out, sizeof *b->out),
                           .in_list = calloc(n_in, sizeof *b->in_list),
                           .out_list = calloc(n_out, sizeof *b->out_list),
                           .fresh = calloc(n_in, sizeof *b->fresh)};
     grt_status status = b->in && b->out && b->in_list && b->out_list && b->fresh
-                            ? make_tensors(b, frame, &frame->body->steps[step])
+                            ? make_tensors(b, frame, &frame->program->body->steps[step])
                             : grt_fail_memory(n_in * sizeof *b->in);
     if (status == GRT_OK)
         status = make_clock(b);
@@ -185,10 +153,8 @@ void grt_step_bench_release(grt_step_bench *b)
     free(b->found);
     grt_device_free(b->device, b->flush);
     grt_device_free(b->device, b->workspace);
-    if (b->begin)
-        b->device->vtable->event_release(b->device, b->begin);
-    if (b->end)
-        b->device->vtable->event_release(b->device, b->end);
+    grt_device_event_release(b->device, b->begin);
+    grt_device_event_release(b->device, b->end);
     free(b->in);
     free(b->out);
     free(b->in_list);
@@ -228,7 +194,7 @@ void grt_step_bench_forget(grt_step_bench *b, grt_step_way *way)
     *way = (grt_step_way){0};
 }
 
-static grt_status run(grt_step_bench *b, const grt_step_way *way)
+static grt_status run_bench_step(grt_step_bench *b, const grt_step_way *way)
 {
     grt_run r = b->call->run;
     r.in = b->in_list;
@@ -255,17 +221,16 @@ static grt_status settle_cache(const grt_step_bench *b)
 
 grt_status grt_step_bench_time(grt_step_bench *b, const grt_step_way *way, double *out_ms)
 {
-    const grt_device_vtable *vtable = b->device->vtable;
     GRT_TRY(settle_cache(b));
     if (b->end) {
-        GRT_TRY(vtable->event_record(b->device, b->begin, b->stream));
-        GRT_TRY(run(b, way));
-        GRT_TRY(vtable->event_record(b->device, b->end, b->stream));
-        return vtable->event_elapsed(b->device, b->begin, b->end, out_ms);
+        GRT_TRY(grt_device_event_record(b->device, b->begin, b->stream));
+        GRT_TRY(run_bench_step(b, way));
+        GRT_TRY(grt_device_event_record(b->device, b->end, b->stream));
+        return grt_device_event_elapsed(b->device, b->begin, b->end, out_ms);
     }
     GRT_TRY(grt_device_wait(b->device, b->stream));
     const double begin = grt_now_ms();
-    GRT_TRY(run(b, way));
+    GRT_TRY(run_bench_step(b, way));
     GRT_TRY(grt_device_wait(b->device, b->stream));
     *out_ms = grt_now_ms() - begin;
     return GRT_OK;
@@ -274,7 +239,7 @@ grt_status grt_step_bench_time(grt_step_bench *b, const grt_step_way *way, doubl
 /* ---- results ---- */
 
 /* Of float results, as a part of the largest: sums in another order, and rounding to the type. */
-static double tolerance(const grt_step_bench *b, grt_dtype dtype)
+static double tolerance_of_type(const grt_step_bench *b, grt_dtype dtype)
 {
     switch (dtype) {
     case GRT_DTYPE_DOUBLE:
@@ -288,14 +253,16 @@ static double tolerance(const grt_step_bench *b, grt_dtype dtype)
     }
 }
 
-static bool equal(const grt_step_bench *b, const grt_tensor *t, const void *expected, const void *found)
+static bool are_results_equal(const grt_step_bench *b, const grt_tensor *t, const void *expected,
+                              const void *found)
 {
     const size_t n = (size_t)grt_tensor_elements(t);
     if (!grt_dtype_in(t->dtype, GRT_SET_FLOATS))
         return !memcmp(expected, found, grt_tensor_bytes(t));
     double largest = 0, off = 0;
     for (size_t i = 0; i < n; i++) {
-        const double e = load(t->dtype, expected, i), f = load(t->dtype, found, i), difference = fabs(e - f);
+        const double e = grt_element_load(t->dtype, expected, i), f = grt_element_load(t->dtype, found, i),
+                     difference = fabs(e - f);
         if (isfinite(e) && fabs(e) > largest)
             largest = fabs(e);
         if (e == f || (isnan(e) && isnan(f)))
@@ -304,7 +271,7 @@ static bool equal(const grt_step_bench *b, const grt_tensor *t, const void *expe
             return false;
         off = difference > off ? difference : off;
     }
-    return off <= tolerance(b, t->dtype) * largest;
+    return off <= tolerance_of_type(b, t->dtype) * largest;
 }
 
 /* Results are overwritten before, so that who writes nothing is found out. */
@@ -313,8 +280,8 @@ static grt_status run_into(grt_step_bench *b, const grt_step_way *way, int32_t i
     const grt_tensor *t = &b->out[i].t;
     const size_t bytes = grt_tensor_bytes(t);
     memset(host, 0xff, bytes);
-    GRT_TRY(upload(b, t->data, host, bytes));
-    GRT_TRY(run(b, way));
+    GRT_TRY(upload_bench_data(b, t->data, host, bytes));
+    GRT_TRY(run_bench_step(b, way));
     GRT_TRY(grt_device_download(b->device, host, t->data, bytes, b->stream));
     return grt_device_wait(b->device, b->stream);
 }
@@ -345,7 +312,7 @@ grt_status grt_step_bench_same(grt_step_bench *b, const grt_step_way *way, bool 
         if (!b->out_list[i] || !grt_tensor_bytes(b->out_list[i]))
             continue;
         GRT_TRY(run_into(b, way, i, b->found));
-        *out_same = equal(b, b->out_list[i], b->expected[i], b->found);
+        *out_same = are_results_equal(b, b->out_list[i], b->expected[i], b->found);
     }
     return GRT_OK;
 }

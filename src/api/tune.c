@@ -3,6 +3,7 @@
  * library measures kernels. docs/decisions/tuning.md says what is measured and why so. */
 #include "src/base/structs.h"
 #include "src/api/step_bench.h"
+#include "src/base/grow.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -65,7 +66,7 @@ typedef struct listing {
 
 /* ---- time and patience ---- */
 
-static bool go_on(tuner *t, const char *what)
+static bool may_go_on(tuner *t, const char *what)
 {
     const double total = t->options.seconds * 1e3, left = t->end_ms - grt_now_ms();
     double fraction = total > 0 ? 1 - left / total : 1;
@@ -90,15 +91,14 @@ static void note_key(grt_algo_trial *trial, const char *key)
 
 static bool may_tune(const grt_frame *frame, int32_t s)
 {
-    const grt_step_state *state = &frame->steps[s];
-    return state->is_static && !state->skip && !state->host && state->call.row &&
-           state->call.row->flags & GRT_KERNEL_TUNES;
+    const grt_instruction *ins = grt_program_instruction(frame->program, s);
+    return ins && ins->prepared && !ins->host && ins->call->row && ins->call->row->flags & GRT_KERNEL_TUNES;
 }
 
 /* Prepare the step once more, as a session does, to hear which choice it uses; *out_key is NULL if none. */
 static grt_status find_key(const grt_frame *frame, int32_t s, char **out_key)
 {
-    const grt_op_call *call = &frame->steps[s].call;
+    const grt_op_call *call = &frame->calls[s];
     naming n = {.trial = {.uses = note_key}};
     grt_reshape reshape = grt_op_call_reshape(call);
     reshape.trial = &n.trial;
@@ -116,10 +116,10 @@ static grt_status find_key(const grt_frame *frame, int32_t s, char **out_key)
 static grt_status find_choices(tuner *t)
 {
     const grt_frame *frame = t->frame;
-    t->choices = calloc((size_t)frame->body->n_steps + 1, sizeof *t->choices);
+    t->choices = calloc((size_t)frame->program->body->n_steps + 1, sizeof *t->choices);
     if (!t->choices)
-        return grt_fail_memory((size_t)frame->body->n_steps * sizeof *t->choices);
-    for (int32_t s = 0; s < frame->body->n_steps && go_on(t, "looking for choices"); s++) {
+        return grt_fail_memory((size_t)frame->program->body->n_steps * sizeof *t->choices);
+    for (int32_t s = 0; s < frame->program->body->n_steps && may_go_on(t, "looking for choices"); s++) {
         char *key = NULL;
         if (!may_tune(frame, s))
             continue;
@@ -141,9 +141,9 @@ static grt_status find_choices(tuner *t)
 }
 
 /* What each costs now, so that the dearest come first. */
-static grt_status weigh(tuner *t)
+static grt_status measure_choices(tuner *t)
 {
-    for (size_t i = 0; i < t->n && go_on(t, "weighing steps"); i++) {
+    for (size_t i = 0; i < t->n && may_go_on(t, "weighing steps"); i++) {
         choice *c = &t->choices[i];
         grt_step_bench *bench;
         grt_step_way way = {0};
@@ -164,14 +164,14 @@ static grt_status weigh(tuner *t)
     return GRT_OK;
 }
 
-static double cost(const choice *c)
+static double choice_cost(const choice *c)
 {
     return c->ms * (double)c->steps;
 }
 
 static int dearest_first(const void *a, const void *b)
 {
-    const double x = cost(a), y = cost(b);
+    const double x = choice_cost(a), y = choice_cost(b);
     return x < y ? 1 : x > y ? -1 : 0;
 }
 
@@ -185,16 +185,7 @@ static bool add_candidate(grt_algo_trial *trial, const char *key, const void *da
     for (size_t i = 0; i < l->n; i++)
         if (l->list[i].size == size && !memcmp(l->list[i].data, data, size))
             return grt_now_ms() < l->end_ms;
-    if (l->n == l->capacity) {
-        const size_t grown = l->capacity ? 2 * l->capacity : 32;
-        candidate *list = realloc(l->list, grown * sizeof *list);
-        l->failed = l->failed || !list;
-        if (!list)
-            return false;
-        l->list = list;
-        l->capacity = grown;
-    }
-    void *copy = malloc(size + 1);
+    void *copy = GRT_GROW(l->list, l->n, l->capacity) ? malloc(size + 1) : NULL;
     l->failed = l->failed || !copy;
     if (!copy)
         return false;
@@ -213,7 +204,7 @@ static grt_status list_candidates(grt_step_bench *bench, listing *l)
 }
 
 /* As a session would have it from the cache; false: it would not. */
-static bool prepare(grt_step_bench *bench, const listing *l, candidate *c, grt_step_way *way)
+static bool prepare_candidate(grt_step_bench *bench, const listing *l, candidate *c, grt_step_way *way)
 {
     grt_algo_trial trial = {.key = l->key, .data = c->data, .size = c->size};
     *way = (grt_step_way){0};
@@ -226,19 +217,19 @@ static bool prepare(grt_step_bench *bench, const listing *l, candidate *c, grt_s
     return !c->out;
 }
 
-static int ascending(const void *a, const void *b)
+static int compare_choices(const void *a, const void *b)
 {
     const double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
 
 /* A first look: the median of a few samples; who is far behind the best so far gets one. */
-static void measure(grt_step_bench *bench, const listing *l, candidate *c, double best)
+static void measure_candidate(grt_step_bench *bench, const listing *l, candidate *c, double best)
 {
     grt_step_way way;
     double samples[SAMPLES];
     int n = 0;
-    if (!prepare(bench, l, c, &way))
+    if (!prepare_candidate(bench, l, c, &way))
         return;
     double ms;
     c->out = grt_step_bench_time(bench, &way, &ms) != GRT_OK; /* warms up */
@@ -247,14 +238,14 @@ static void measure(grt_step_bench *bench, const listing *l, candidate *c, doubl
         n += !c->out;
     }
     if (!c->out) {
-        qsort(samples, (size_t)n, sizeof *samples, ascending);
+        qsort(samples, (size_t)n, sizeof *samples, compare_choices);
         c->ms = samples[n / 2];
     }
     grt_step_bench_forget(bench, &way);
 }
 
 /* The fastest but for the first that have not been taken; NULL: none that beats `ms`. */
-static candidate *fastest(listing *l, candidate *const *taken, size_t n_taken, double ms)
+static candidate *fastest_untaken(listing *l, candidate *const *taken, size_t n_taken, double ms)
 {
     candidate *best = NULL;
     for (size_t i = 1; i < l->n; i++) {
@@ -276,7 +267,7 @@ typedef struct finalist {
     double samples[ROUNDS];
 } finalist;
 
-static double median(const finalist *f)
+static double median_of_finalist(const finalist *f)
 {
     return f->samples[ROUNDS / 2];
 }
@@ -289,17 +280,17 @@ static grt_status choose_finalists(grt_step_bench *bench, listing *l, finalist *
     size_t n = 0;
     *out_n = 0;
     taken[n] = &l->list[0];
-    if (taken[0]->out || !prepare(bench, l, taken[0], &list[0].way))
+    if (taken[0]->out || !prepare_candidate(bench, l, taken[0], &list[0].way))
         return GRT_OK;
     list[n++].candidate = taken[0];
     *out_n = n;
     GRT_TRY(grt_step_bench_expect(bench, &list[0].way));
     while (n <= FINALISTS) {
-        candidate *c = fastest(l, taken, n, l->list[0].ms);
+        candidate *c = fastest_untaken(l, taken, n, l->list[0].ms);
         bool same = false;
         if (!c)
             break;
-        if (!prepare(bench, l, c, &list[n].way))
+        if (!prepare_candidate(bench, l, c, &list[n].way))
             continue;
         if (grt_step_bench_same(bench, &list[n].way, &same) != GRT_OK || !same) {
             c->out = true;
@@ -313,13 +304,13 @@ static grt_status choose_finalists(grt_step_bench *bench, listing *l, finalist *
 }
 
 /* All in turns, so that what else happens on the machine meets them alike. */
-static grt_status compete(grt_step_bench *bench, finalist *list, size_t n)
+static grt_status time_finalists(grt_step_bench *bench, finalist *list, size_t n)
 {
     for (int round = 0; round < ROUNDS; round++)
         for (size_t i = 0; i < n; i++)
             GRT_TRY(grt_step_bench_time(bench, &list[i].way, &list[i].samples[round]));
     for (size_t i = 0; i < n; i++)
-        qsort(list[i].samples, ROUNDS, sizeof *list[i].samples, ascending);
+        qsort(list[i].samples, ROUNDS, sizeof *list[i].samples, compare_choices);
     return GRT_OK;
 }
 
@@ -328,30 +319,33 @@ static const finalist *winner_of(const finalist *list, size_t n)
 {
     const finalist *best = &list[0];
     const double spread = (list[0].samples[ROUNDS * 3 / 4] - list[0].samples[ROUNDS / 4]) / 2;
-    const double gain = spread > margin * median(&list[0]) ? spread : margin * median(&list[0]);
+    const double gain =
+        spread > margin * median_of_finalist(&list[0]) ? spread : margin * median_of_finalist(&list[0]);
     for (size_t i = 1; i < n; i++)
-        if (median(&list[i]) < median(&list[0]) - gain && median(&list[i]) < median(best))
+        if (median_of_finalist(&list[i]) < median_of_finalist(&list[0]) - gain &&
+            median_of_finalist(&list[i]) < median_of_finalist(best))
             best = &list[i];
     return best;
 }
 
 /* *out_decided is false, and nothing is stored, if there is no choice that could be. */
-static grt_status decide(tuner *t, const choice *c, grt_step_bench *bench, listing *l,
-                         grt_tune_result *result, bool *out_decided)
+static grt_status decide_choice(tuner *t, const choice *c, grt_step_bench *bench, listing *l,
+                                grt_tune_result *result, bool *out_decided)
 {
     finalist list[1 + FINALISTS];
     size_t n = 0;
     grt_status status = choose_finalists(bench, l, list, &n);
     if (status == GRT_OK)
-        status = compete(bench, list, n);
+        status = time_finalists(bench, list, n);
     *out_decided = status == GRT_OK && n > 0;
     if (*out_decided) {
         const finalist *best = winner_of(list, n);
         const candidate *won = best->candidate;
-        result->before_ms = median(&list[0]);
-        result->after_ms = median(best);
+        result->before_ms = median_of_finalist(&list[0]);
+        result->after_ms = median_of_finalist(best);
         result->winner = (size_t)(won - l->list);
-        grt_device_algo_store_tuned(t->context->session->device, c->key, won->data, won->size, median(best));
+        grt_device_algo_store_tuned(t->context->executor.session->device, c->key, won->data, won->size,
+                                    median_of_finalist(best));
         grt_algo_cache_save(t->cache);
     }
     for (size_t i = 0; i < n; i++)
@@ -359,7 +353,7 @@ static grt_status decide(tuner *t, const choice *c, grt_step_bench *bench, listi
     return status;
 }
 
-static void report(tuner *t, const choice *c, const grt_tune_result *result)
+static void report_choice(tuner *t, const choice *c, const grt_tune_result *result)
 {
     grt_tune_report *r = t->report;
     if (c->known)
@@ -376,30 +370,31 @@ static void report(tuner *t, const choice *c, const grt_tune_result *result)
 
 static grt_status tune_with(tuner *t, const choice *c, grt_step_bench *bench, double end_ms)
 {
-    const grt_op_desc *desc = t->frame->steps[c->step].call.run.desc;
-    grt_tune_result result = {.key = c->key, .op = desc->op, .name = desc->name, .steps = c->steps};
+    const grt_op_desc *desc = t->frame->calls[c->step].run.desc;
+    grt_tune_result result = {
+        .struct_size = sizeof result, .key = c->key, .op = desc->op, .name = desc->name, .steps = c->steps};
     const double begin = grt_now_ms();
     listing l = {.key = c->key, .end_ms = begin + listing_part * (end_ms - begin)};
     double best = 0;
     grt_status status = list_candidates(bench, &l);
     for (size_t i = 0; status == GRT_OK && i < l.n && !t->report->stopped; i++) {
-        if (i > 0 && (grt_now_ms() > end_ms || !go_on(t, desc->name)))
+        if (i > 0 && (grt_now_ms() > end_ms || !may_go_on(t, desc->name)))
             break;
-        measure(bench, &l, &l.list[i], best);
+        measure_candidate(bench, &l, &l.list[i], best);
         result.candidates++;
         if (!l.list[i].out && (best <= 0 || l.list[i].ms < best))
             best = l.list[i].ms;
     }
     bool decided = false;
     if (status == GRT_OK && result.candidates)
-        status = decide(t, c, bench, &l, &result, &decided);
+        status = decide_choice(t, c, bench, &l, &result, &decided);
     for (size_t i = 0; i < l.n; i++) {
         result.refused += l.list[i].out;
         free(l.list[i].data);
     }
     free(l.list);
     if (decided)
-        report(t, c, &result);
+        report_choice(t, c, &result);
     return status;
 }
 
@@ -411,29 +406,33 @@ static grt_status tune_choice(tuner *t, size_t i)
     double costs = 0;
     t->at = i;
     if (c->known) {
-        const grt_op_desc *desc = t->frame->steps[c->step].call.run.desc;
-        const grt_tune_result result = {
-            .key = c->key, .op = desc->op, .name = desc->name, .steps = c->steps, .known = true};
-        report(t, c, &result);
+        const grt_op_desc *desc = t->frame->calls[c->step].run.desc;
+        const grt_tune_result result = {.struct_size = sizeof result,
+                                        .key = c->key,
+                                        .op = desc->op,
+                                        .name = desc->name,
+                                        .steps = c->steps,
+                                        .known = true};
+        report_choice(t, c, &result);
         return GRT_OK;
     }
-    if (!go_on(t, t->frame->steps[c->step].call.run.desc->name))
+    if (!may_go_on(t, t->frame->calls[c->step].run.desc->name))
         return GRT_OK;
     for (size_t k = i; k < t->n; k++)
-        costs += t->choices[k].known ? 0 : cost(&t->choices[k]);
-    const double now = grt_now_ms(), share = costs > 0 ? cost(c) / costs : 1;
+        costs += t->choices[k].known ? 0 : choice_cost(&t->choices[k]);
+    const double now = grt_now_ms(), share = costs > 0 ? choice_cost(c) / costs : 1;
     GRT_TRY(grt_step_bench_create(t->frame, c->step, &bench));
     grt_status status = tune_with(t, c, bench, now + (t->end_ms - now) * share);
     grt_step_bench_release(bench);
     return status;
 }
 
-static grt_status tune(tuner *t)
+static grt_status tune_choices(tuner *t)
 {
     GRT_TRY(grt_context_run(t->context));
-    t->frame = t->context->current;
+    t->frame = t->context->executor.main;
     GRT_TRY(find_choices(t));
-    GRT_TRY(weigh(t));
+    GRT_TRY(measure_choices(t));
     qsort(t->choices, t->n, sizeof *t->choices, dearest_first);
     for (size_t i = 0; i < t->n && !t->report->stopped; i++)
         GRT_TRY(tune_choice(t, i));
@@ -446,7 +445,8 @@ grt_status grt_context_tune(grt_context *context, const grt_tune_options *option
     if (!context || !out_report)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_context_tune: context or out_report is NULL");
     grt_tune_report found = {.struct_size = sizeof found};
-    tuner t = {.context = context, .cache = context->session->model->runtime->algos, .report = &found};
+    tuner t = {
+        .context = context, .cache = context->executor.session->model->runtime->algos, .report = &found};
     GRT_TRY(grt_options_take(&t.options, sizeof t.options, options, "grt_tune_options"));
     GRT_TRY(
         grt_info_give(out_report, &found, sizeof found, "grt_tune_report")); /* before minutes are spent */
@@ -457,10 +457,10 @@ grt_status grt_context_tune(grt_context *context, const grt_tune_options *option
         t.options.seconds = default_seconds;
     t.end_ms = grt_now_ms() + t.options.seconds * 1e3;
     bool switched = false;
-    grt_device *device = context->session->device;
+    grt_device *device = context->executor.session->device;
     grt_status status = grt_device_enter(device, &switched);
     if (status == GRT_OK)
-        status = tune(&t);
+        status = tune_choices(&t);
     grt_device_leave(device, switched);
     for (size_t i = 0; i < t.n; i++)
         free(t.choices[i].key);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The public side of values. */
+#include "src/base/structs.h"
 #include "src/base/value_map.h"
 
 #include <stdlib.h>
 
-static grt_status take(grt_value made, grt_value **out_value)
+static grt_status box_value(grt_value made, grt_value **out_value)
 {
     grt_value *value = malloc(sizeof *value);
     if (!value) {
@@ -25,13 +26,14 @@ grt_status grt_value_from_tensor(const grt_tensor *tensor, grt_value **out_value
     if (tensor->memory != GRT_MEMORY_HOST && tensor->memory != GRT_MEMORY_PINNED)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
                         "grt_value_from_tensor: the tensor is not in host memory");
+    GRT_TRY(grt_reserved_check(tensor->reserved, sizeof tensor->reserved, "grt_tensor"));
     size_t bytes = grt_tensor_bytes(tensor);
     if (bytes == SIZE_MAX || (bytes && !tensor->data))
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
                         "grt_value_from_tensor: the tensor has no data or no valid dims");
     grt_value made = {0};
     GRT_TRY(grt_value_copy_tensor(&made, tensor));
-    return take(made, out_value);
+    return box_value(made, out_value);
 }
 
 grt_status grt_value_sequence(grt_dtype dtype, grt_value *const *items, size_t n, grt_value **out_value)
@@ -60,7 +62,7 @@ grt_status grt_value_sequence(grt_dtype dtype, grt_value *const *items, size_t n
             return status;
         }
     }
-    return take(made, out_value);
+    return box_value(made, out_value);
 }
 
 grt_status grt_value_optional(grt_dtype dtype, const grt_value *item, grt_value **out_value)
@@ -81,7 +83,7 @@ grt_status grt_value_optional(grt_dtype dtype, const grt_value *item, grt_value 
             return status;
         }
     }
-    return take(made, out_value);
+    return box_value(made, out_value);
 }
 
 static bool is_map_part(const grt_tensor *t)
@@ -97,9 +99,11 @@ grt_status grt_value_map(const grt_tensor *keys, const grt_tensor *values, grt_v
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
                         "grt_value_map: a NULL, or keys and values are not two tensors of one dim of one "
                         "size in host memory");
+    GRT_TRY(grt_reserved_check(keys->reserved, sizeof keys->reserved, "grt_tensor"));
+    GRT_TRY(grt_reserved_check(values->reserved, sizeof values->reserved, "grt_tensor"));
     grt_value made = {0};
     GRT_TRY(grt_value_make_map(&made, keys, values));
-    return take(made, out_value);
+    return box_value(made, out_value);
 }
 
 void grt_value_release(grt_value *value)

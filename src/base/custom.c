@@ -100,7 +100,7 @@ static bool get_strings(const grt_custom_node *node, const char *name, const grt
     return a != NULL;
 }
 
-static grt_status fail(const grt_custom_node *node, grt_status status, const char *message)
+static grt_status fail_node(const grt_custom_node *node, grt_status status, const char *message)
 {
     view_of(node)->told = true;
     return grt_fail_op(view_of(node)->desc, status, "%s", message ? message : "");
@@ -151,7 +151,7 @@ static const grt_custom_host host = {.struct_size = sizeof host,
                                      .get_ints = get_ints,
                                      .get_floats = get_floats,
                                      .get_strings = get_strings,
-                                     .fail = fail,
+                                     .fail_node = fail_node,
                                      .dim_constant = dim_constant,
                                      .dim_value = dim_value,
                                      .dim_compute = dim_compute};

@@ -4,6 +4,7 @@
 
 #include "src/base/checked.h"
 #include "src/base/hash.h"
+#include "src/base/grow.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -82,19 +83,6 @@ bool grt_dims_failed(const grt_dims *table)
     return table->failed;
 }
 
-static bool grow(void **v, int32_t n, int32_t *capacity, size_t size)
-{
-    if (n < *capacity)
-        return true;
-    int32_t wanted = *capacity ? *capacity * 2 : 64;
-    void *grown = realloc(*v, (size_t)wanted * size);
-    if (!grown)
-        return false;
-    *v = grown;
-    *capacity = wanted;
-    return true;
-}
-
 static bool has_operands(grt_dim_op op)
 {
     return op != GRT_DIM_CONST && op != GRT_DIM_SYMBOL;
@@ -117,8 +105,8 @@ static facts facts_of(const grt_dims *table, grt_dim_expr expr)
 
 static grt_dim append(grt_dims *table, grt_dim_expr expr)
 {
-    if (!grow((void **)&table->exprs.v, table->exprs.n, &table->exprs.capacity, sizeof expr) ||
-        !grow((void **)&table->facts.v, table->exprs.n, &table->facts.capacity, sizeof(facts))) {
+    if (!GRT_GROW(table->exprs.v, table->exprs.n, table->exprs.capacity) ||
+        !GRT_GROW(table->facts.v, table->exprs.n, table->facts.capacity)) {
         table->failed = true;
         return GRT_DIM_NONE;
     }
@@ -167,8 +155,7 @@ grt_dim grt_dim_const(grt_dims *table, int64_t value)
 static grt_dim add_symbol(grt_dims *table, const char *name)
 {
     named_symbol *s = calloc(1, sizeof *s + strlen(name) + 1);
-    if (!s || !grow((void **)&table->symbols.v, table->symbols.n, &table->symbols.capacity,
-                    sizeof(named_symbol *))) {
+    if (!s || !GRT_GROW(table->symbols.v, table->symbols.n, table->symbols.capacity)) {
         free(s);
         table->failed = true;
         return GRT_DIM_NONE;

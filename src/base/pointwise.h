@@ -46,6 +46,34 @@ int32_t grt_pointwise_params(const grt_op_desc *desc, int32_t opcode, float out_
  */
 grt_status grt_pointwise_check(const grt_op_desc *desc, int32_t n_in);
 
+/* Where an instruction reads an operand. PREVIOUS: the result of the instruction before it. */
+typedef enum pw_source_kind {
+    PW_SOURCE_INPUT,
+    PW_SOURCE_CONSTANT,
+    PW_SOURCE_REGISTER,
+    PW_SOURCE_PREVIOUS
+} pw_source_kind;
+
+typedef struct pw_instruction {
+    int32_t opcode, arity;
+    int32_t target; /* register of the result; -1: none but the next instruction reads it */
+    pw_source_kind kind[PW_MAX_OPERANDS];
+    int32_t index[PW_MAX_OPERANDS]; /* input, constant or register */
+    float p[PW_MAX_PARAMS];
+} pw_instruction;
+
+/* A program as executors want it. */
+typedef struct pw_program {
+    int32_t n, n_in, n_constants, n_registers;
+    pw_instruction *code;
+    float *constants;
+} pw_program;
+
+/* The program of a graphrt::Pointwise instance with n_in inputs, checked; to free(). all_kept: every result
+ * has a register, and no operand is PREVIOUS. */
+grt_status grt_pointwise_decode(const grt_op_desc *desc, int32_t n_in, bool all_kept,
+                                pw_program **out_program);
+
 #ifdef __cplusplus
 }
 #endif

@@ -30,6 +30,17 @@ grt_status grt_options_take(void *out, size_t size, const void *options, const c
     return GRT_OK;
 }
 
+grt_status grt_reserved_check(const uint64_t *reserved, size_t size, const char *name)
+{
+    for (size_t i = 0; i < size / sizeof *reserved; i++)
+        if (reserved[i])
+            return grt_fail(GRT_STATUS_UNSUPPORTED,
+                            "%s.reserved is not 0: zero the struct before its members are set, or use the "
+                            "version of the library that the program was compiled for",
+                            name);
+    return GRT_OK;
+}
+
 grt_status grt_info_give(void *out_info, const void *info, size_t size, const char *name)
 {
     size_t theirs;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Structs of the public API that carry struct_size: a program may have been compiled with an older header,
- * whose structs are shorter, or with a newer one. */
+/* Structs of the public API, see docs/decisions/abi.md: a program may have been compiled with an older
+ * header, whose structs are shorter, or with a newer one. */
 #ifndef GRT_BASE_STRUCTS_H
 #define GRT_BASE_STRUCTS_H
 
@@ -11,5 +11,7 @@
 grt_status grt_options_take(void *out, size_t size, const void *options, const char *name);
 /* `size` bytes of `info` into the caller's struct, as far as that goes. Its struct_size stays. */
 grt_status grt_info_give(void *out_info, const void *info, size_t size, const char *name);
+/* `size` bytes of reserved words, which end an element of an array: refused unless 0. */
+grt_status grt_reserved_check(const uint64_t *reserved, size_t size, const char *name);
 
 #endif

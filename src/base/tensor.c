@@ -3,7 +3,7 @@
 #include "src/base/tensor.h"
 
 #include "src/base/checked.h"
-#include "src/base/float.h"
+#include "src/base/element.h"
 
 #include <string.h>
 
@@ -141,21 +141,7 @@ int64_t grt_tensor_int(const grt_tensor *tensor, int64_t i)
 
 double grt_tensor_double(const grt_tensor *tensor, int64_t i)
 {
-    const void *data = tensor->data;
-    switch (tensor->dtype) {
-    case GRT_DTYPE_FLOAT:
-        return (double)((const float *)data)[i];
-    case GRT_DTYPE_DOUBLE:
-        return ((const double *)data)[i];
-    case GRT_DTYPE_UINT64:
-        return (double)((const uint64_t *)data)[i];
-    case GRT_DTYPE_FLOAT16:
-        return (double)grt_half_to_float(((const uint16_t *)data)[i]);
-    case GRT_DTYPE_BFLOAT16:
-        return (double)grt_bfloat16_to_float(((const uint16_t *)data)[i]);
-    default:
-        return (double)grt_tensor_int(tensor, i);
-    }
+    return grt_element_get(tensor, i);
 }
 
 const char *grt_kind_name(grt_kind kind)

@@ -4,6 +4,7 @@
 
 #include "src/base/checked.h"
 #include "src/base/text.h"
+#include "src/base/grow.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -183,14 +184,8 @@ grt_status grt_value_copy(grt_value *dst, const grt_value *src)
 
 grt_status grt_value_insert(grt_value *sequence, size_t index, grt_value **out_item)
 {
-    if (sequence->n == sequence->capacity) {
-        size_t capacity = sequence->capacity ? sequence->capacity * 2 : 4;
-        grt_value *items = realloc(sequence->items, capacity * sizeof *items);
-        if (!items)
-            return grt_fail_memory(capacity * sizeof *items);
-        sequence->items = items;
-        sequence->capacity = capacity;
-    }
+    if (!GRT_GROW(sequence->items, sequence->n, sequence->capacity))
+        return grt_fail_memory(2 * sequence->capacity * sizeof *sequence->items);
     memmove(&sequence->items[index + 1], &sequence->items[index],
             (sequence->n - index) * sizeof *sequence->items);
     sequence->n++;

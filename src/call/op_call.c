@@ -224,7 +224,7 @@ static grt_status alloc_outputs(grt_op_call *call)
     uint32_t flags = call->row ? call->row->flags : 0;
     for (int32_t i = 0; i < run->n_out; i++) {
         grt_tensor *out = run->out[i];
-        if (!out || (flags & (GRT_KERNEL_DYNAMIC | GRT_KERNEL_VALUES)))
+        if (!out || call->outputs_placed || (flags & (GRT_KERNEL_DYNAMIC | GRT_KERNEL_VALUES)))
             continue;
         if (out->rank < 0)
             return grt_fail_op(run->desc, GRT_STATUS_UNSUPPORTED,

@@ -26,6 +26,7 @@ typedef struct grt_op_call {
     const grt_tensor *const
         *host_in; /* the inputs with data that the host may read, or NULL data; run.in on host devices */
     bool prepared;
+    bool outputs_placed; /* outputs have their memory already */
     size_t workspace_bytes;
     uint64_t signature; /* hash of the dims and small integer inputs that `shape` was prepared for */
 } grt_op_call;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* If, Loop, Scan and SequenceMap: bodies run by the executor, so that every backend has them. */
-#include "src/exec/context.h"
+/* See control_flow.h. */
+#include "src/exec/control_flow.h"
 
 #include "src/base/checked.h"
+#include "src/exec/execute.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,40 +12,36 @@
 
 enum { MAX_DEPTH = 64 };
 
-static grt_status body_frame(grt_frame *outer, int32_t body, grt_frame **out_frame)
+/* The frame of a body, with what it captures from the frame around. */
+static grt_frame *enter_body(grt_frame *outer, int32_t index)
 {
-    grt_context *context = outer->context;
-    if (!context->bodies[body])
-        GRT_TRY(grt_frame_create(context, body, NULL, &context->bodies[body]));
-    grt_frame *frame = context->bodies[body];
+    grt_frame *frame = outer->executor->bodies[index];
+    const grt_plan_body *body = frame->program->body;
     grt_frame_clear(frame);
-    for (int32_t i = 0; i < frame->body->n_captures; i++) {
-        int32_t inner = frame->body->captures_inner[i];
-        frame->values[inner] = outer->host[frame->body->captures_outer[i]];
-        frame->borrowed[inner] = true;
-    }
-    *out_frame = frame;
-    return GRT_OK;
+    for (int32_t i = 0; i < body->n_captures; i++)
+        frame->values[body->captures_inner[i]] = outer->host[body->captures_outer[i]];
+    return frame;
 }
 
 /* Let go of what the last iteration made; inputs and captures stay. */
 static void clear_steps(grt_frame *frame)
 {
-    for (int32_t v = 0; v < frame->body->n_values; v++)
-        if (frame->body->values[v].role == GRT_VALUE_STEP)
-            grt_frame_drop(frame, v);
+    const grt_program *program = frame->program;
+    for (int32_t i = 0; i < program->n_clear; i++)
+        if (program->body->values[program->clear[i]].role == GRT_VALUE_STEP)
+            grt_frame_drop(frame, program->clear[i]);
 }
 
 static grt_status set_input(grt_frame *frame, int32_t i, const grt_value *value)
 {
-    int32_t v = frame->body->inputs[i];
+    int32_t v = frame->program->body->inputs[i];
     grt_frame_drop(frame, v);
     return grt_value_share(&frame->values[v], value);
 }
 
 static grt_status set_input_int(grt_frame *frame, int32_t i, int64_t value)
 {
-    int32_t v = frame->body->inputs[i];
+    int32_t v = frame->program->body->inputs[i];
     grt_frame_drop(frame, v);
     GRT_TRY(grt_value_alloc(&frame->values[v], GRT_DTYPE_INT64, 0, NULL));
     *(int64_t *)frame->values[v].t.data = value;
@@ -53,7 +50,7 @@ static grt_status set_input_int(grt_frame *frame, int32_t i, int64_t value)
 
 static grt_status set_input_bool(grt_frame *frame, int32_t i, bool value)
 {
-    int32_t v = frame->body->inputs[i];
+    int32_t v = frame->program->body->inputs[i];
     grt_frame_drop(frame, v);
     GRT_TRY(grt_value_alloc(&frame->values[v], GRT_DTYPE_BOOL, 0, NULL));
     *(uint8_t *)frame->values[v].t.data = value;
@@ -62,20 +59,20 @@ static grt_status set_input_bool(grt_frame *frame, int32_t i, bool value)
 
 static grt_status run_body(grt_frame *frame)
 {
-    grt_context *context = frame->context;
-    if (context->depth >= MAX_DEPTH)
+    grt_executor *executor = frame->executor;
+    if (executor->depth >= MAX_DEPTH)
         return grt_fail(GRT_STATUS_UNSUPPORTED, "bodies of control flow are nested deeper than %d",
                         MAX_DEPTH);
-    context->depth++;
+    executor->depth++;
     clear_steps(frame);
     grt_status status = grt_frame_run(frame);
-    context->depth--;
+    executor->depth--;
     return status;
 }
 
 static grt_value *output_of(grt_frame *frame, int32_t i)
 {
-    return &frame->values[frame->body->outputs[i]];
+    return &frame->values[frame->program->body->outputs[i]];
 }
 
 static grt_value *step_out(grt_frame *frame, const grt_plan_step *step, int32_t i)
@@ -200,8 +197,8 @@ static const int64_t *declared_dims(const grt_op_desc *desc, int32_t output, int
 static grt_status empty_scan(grt_frame *frame, const grt_op_desc *desc, int32_t output, int64_t axis,
                              grt_value *out)
 {
-    const grt_plan_value *v = &frame->body->values[frame->body->outputs[output]];
-    const grt_frame *main = frame->context->current;
+    const grt_plan_value *v = &frame->program->body->values[frame->program->body->outputs[output]];
+    const grt_program *main = frame->executor->main->program;
     int64_t dims[GRT_MAX_RANK] = {0};
     int32_t declared_rank = -1;
     const int64_t *declared = declared_dims(desc, output, &declared_rank);
@@ -247,12 +244,12 @@ static void lists_release(lists *l)
 
 /* ---- If ---- */
 
-static grt_status run_if(grt_frame *frame, const grt_plan_step *step)
+grt_status grt_control_run_if(grt_frame *frame, const grt_instruction *ins)
 {
+    const grt_plan_step *step = ins->step;
     bool condition;
-    grt_frame *body;
     GRT_TRY(scalar_bool(step, step_in(frame, step, 0), "the condition", &condition));
-    GRT_TRY(body_frame(frame, step->bodies[condition ? 0 : 1], &body));
+    grt_frame *body = enter_body(frame, step->bodies[condition ? 0 : 1]);
     GRT_TRY(run_body(body));
     for (int32_t i = 0; i < step->n_out; i++) {
         grt_value *out = step_out(frame, step, i);
@@ -303,20 +300,20 @@ static grt_status loop_iterations(grt_frame *frame, const grt_plan_step *step, g
     return GRT_OK;
 }
 
-static grt_status run_loop(grt_frame *frame, const grt_plan_step *step)
+grt_status grt_control_run_loop(grt_frame *frame, const grt_instruction *ins)
 {
-    grt_frame *body;
+    const grt_plan_step *step = ins->step;
     lists scans;
     int32_t n_carried = step->n_in - 2;
-    GRT_TRY(body_frame(frame, step->bodies[0], &body));
-    GRT_TRY(lists_create(&scans, body->body->n_outputs - 1 - n_carried));
+    grt_frame *body = enter_body(frame, step->bodies[0]);
+    GRT_TRY(lists_create(&scans, body->program->body->n_outputs - 1 - n_carried));
     grt_status status = loop_iterations(frame, step, body, &scans);
     for (int32_t i = 0; status == GRT_OK && i < step->n_out; i++) {
         grt_value *out = step_out(frame, step, i);
         if (!out)
             continue;
         if (i < n_carried)
-            status = grt_value_share(out, &body->values[body->body->inputs[2 + i]]);
+            status = grt_value_share(out, &body->values[body->program->body->inputs[2 + i]]);
         else if (scans.v[i - n_carried].n)
             status = stack(step, &scans.v[i - n_carried], 0, false, out);
         else
@@ -384,7 +381,7 @@ static grt_status scan_iterations(grt_frame *frame, const grt_plan_step *step, g
             const grt_value *in = step_in(frame, step, sc->n_state + i);
             int64_t axis = grt_axis(pick(sc->in_axes, sc->n_in_axes, i), in->t.rank);
             int64_t at = pick(sc->in_directions, sc->n_in_directions, i) ? length - 1 - t : t;
-            int32_t v = body->body->inputs[sc->n_state + i];
+            int32_t v = body->program->body->inputs[sc->n_state + i];
             grt_frame_drop(body, v);
             GRT_TRY(scan_slice(step, in, axis, at, &body->values[v]));
         }
@@ -396,9 +393,9 @@ static grt_status scan_iterations(grt_frame *frame, const grt_plan_step *step, g
     return GRT_OK;
 }
 
-static grt_status run_scan(grt_frame *frame, const grt_plan_step *step)
+grt_status grt_control_run_scan(grt_frame *frame, const grt_instruction *ins)
 {
-    grt_frame *body;
+    const grt_plan_step *step = ins->step;
     lists scans;
     scan sc = {.n_scan = (int32_t)grt_attr_int(&step->desc, "num_scan_inputs", 0)};
     if (sc.n_scan < 1 || sc.n_scan > step->n_in)
@@ -409,8 +406,8 @@ static grt_status run_scan(grt_frame *frame, const grt_plan_step *step)
     sc.in_directions = grt_attr_ints(&step->desc, "scan_input_directions", &sc.n_in_directions);
     sc.out_axes = grt_attr_ints(&step->desc, "scan_output_axes", &sc.n_out_axes);
     sc.out_directions = grt_attr_ints(&step->desc, "scan_output_directions", &sc.n_out_directions);
-    GRT_TRY(body_frame(frame, step->bodies[0], &body));
-    GRT_TRY(lists_create(&scans, body->body->n_outputs - sc.n_state));
+    grt_frame *body = enter_body(frame, step->bodies[0]);
+    GRT_TRY(lists_create(&scans, body->program->body->n_outputs - sc.n_state));
     grt_status status = scan_iterations(frame, step, body, &sc, &scans);
     for (int32_t i = 0; status == GRT_OK && i < step->n_out; i++) {
         grt_value *out = step_out(frame, step, i);
@@ -418,7 +415,7 @@ static grt_status run_scan(grt_frame *frame, const grt_plan_step *step)
         if (!out)
             continue;
         if (k < 0)
-            status = grt_value_share(out, &body->values[body->body->inputs[i]]);
+            status = grt_value_share(out, &body->values[body->program->body->inputs[i]]);
         else if (scans.v[k].n)
             status = stack(step, &scans.v[k], pick(sc.out_axes, sc.n_out_axes, k),
                            pick(sc.out_directions, sc.n_out_directions, k) != 0, out);
@@ -455,37 +452,22 @@ static grt_status map_items(grt_frame *frame, const grt_plan_step *step, grt_fra
     return GRT_OK;
 }
 
-static grt_status run_sequence_map(grt_frame *frame, const grt_plan_step *step)
+grt_status grt_control_run_sequence_map(grt_frame *frame, const grt_instruction *ins)
 {
-    grt_frame *body;
+    const grt_plan_step *step = ins->step;
     lists results;
-    GRT_TRY(body_frame(frame, step->bodies[0], &body));
-    GRT_TRY(lists_create(&results, body->body->n_outputs));
+    grt_frame *body = enter_body(frame, step->bodies[0]);
+    GRT_TRY(lists_create(&results, body->program->body->n_outputs));
     grt_status status = map_items(frame, step, body, &results);
     for (int32_t i = 0; status == GRT_OK && i < step->n_out && i < results.n; i++) {
         grt_value *out = step_out(frame, step, i);
         if (!out)
             continue;
-        results.v[i].t.dtype = body->body->values[body->body->outputs[i]].dtype;
+        results.v[i].t.dtype = body->program->body->values[body->program->body->outputs[i]].dtype;
         *out = results.v[i];
         results.v[i] = (grt_value){0};
     }
     lists_release(&results);
     grt_frame_clear(body);
     return status;
-}
-
-grt_status grt_control_run(grt_frame *frame, int32_t s)
-{
-    const grt_plan_step *step = &frame->body->steps[s];
-    switch (step->kind) {
-    case GRT_STEP_IF:
-        return run_if(frame, step);
-    case GRT_STEP_LOOP:
-        return run_loop(frame, step);
-    case GRT_STEP_SCAN:
-        return run_scan(frame, step);
-    default:
-        return run_sequence_map(frame, step);
-    }
 }

@@ -10,115 +10,71 @@ struct grt_kept_memory {
     void *data;
 };
 
-static grt_device *device_of(const grt_context *context)
+grt_status grt_in_flight_follow(grt_in_flight *flight, void *stream)
 {
-    return context->session->device;
-}
-
-/* ---- order ---- */
-
-static uint64_t id_of(grt_device *device, void *stream)
-{
-    return device->vtable->stream_id ? device->vtable->stream_id(device, stream)
-                                     : (uint64_t)(uintptr_t)stream;
-}
-
-grt_status grt_context_follow(grt_context *context, void *stream)
-{
-    grt_device *device = device_of(context);
-    if (!context->in_flight || context->flight_stream == id_of(device, stream))
+    if (!flight->any || flight->stream == grt_device_stream_id(flight->device, stream))
         return GRT_OK;
-    return device->vtable->stream_wait_fence(device, stream, context->flight);
+    return grt_device_stream_wait_fence(flight->device, stream, flight->fence);
 }
 
-grt_status grt_context_launched(grt_context *context, void *stream)
+grt_status grt_in_flight_launched(grt_in_flight *flight, void *stream)
 {
-    grt_device *device = device_of(context);
-    if (!device->vtable->fence_create)
+    grt_device *device = flight->device;
+    if (!grt_device_has_fences(device))
         return grt_device_wait(device, stream);
-    if (!context->flight)
-        GRT_TRY(device->vtable->fence_create(device, &context->flight));
-    GRT_TRY(device->vtable->fence_record(device, context->flight, stream));
-    context->in_flight = true;
-    context->flight_stream = id_of(device, stream);
+    if (!flight->fence)
+        GRT_TRY(grt_device_fence_create(device, &flight->fence));
+    GRT_TRY(grt_device_fence_record(device, flight->fence, stream));
+    flight->any = true;
+    flight->stream = grt_device_stream_id(device, stream);
     return GRT_OK;
 }
 
-void grt_context_landed(grt_context *context)
+void grt_in_flight_landed(grt_in_flight *flight)
 {
-    context->in_flight = false;
+    flight->any = false;
 }
 
-grt_status grt_context_settle(grt_context *context)
+grt_status grt_in_flight_settle(grt_in_flight *flight)
 {
-    if (!context->in_flight)
+    if (!flight->any)
         return GRT_OK;
-    context->in_flight = false;
-    return device_of(context)->vtable->fence_wait(device_of(context), context->flight);
+    flight->any = false;
+    return grt_device_fence_wait(flight->device, flight->fence);
 }
 
-void grt_context_abandon(grt_context *context, void *stream)
+void grt_in_flight_abandon(grt_in_flight *flight, void *stream)
 {
     char *message = strdup(grt_last_error());
-    (void)grt_context_settle(context);
-    (void)grt_device_wait(device_of(context), stream);
+    (void)grt_in_flight_settle(flight);
+    (void)grt_device_wait(flight->device, stream);
     grt_error_set(message ? message : "out of memory");
     free(message);
 }
 
-grt_status grt_context_check_local(grt_context *context)
-{
-    return context->local ? device_of(context)->vtable->local_check(device_of(context), context->local)
-                          : GRT_OK;
-}
-
-/* ---- graphs of the caller's ---- */
-
-void grt_context_captured(grt_context *context, grt_frame *frame)
-{
-    frame->captured = true;
-    context->arena_captured = context->workspace_captured = true;
-}
-
-grt_status grt_context_drop_memory(grt_context *context, void *memory, bool captured)
+grt_status grt_in_flight_drop(grt_in_flight *flight, void *memory, bool captured)
 {
     if (!captured || !memory) {
-        grt_device_free(device_of(context), memory);
+        grt_device_free(flight->device, memory);
         return GRT_OK;
     }
     struct grt_kept_memory *kept = malloc(sizeof *kept);
     if (!kept)
         return grt_fail_memory(sizeof *kept);
-    *kept = (struct grt_kept_memory){context->kept_memory, memory};
-    context->kept_memory = kept;
+    *kept = (struct grt_kept_memory){flight->kept, memory};
+    flight->kept = kept;
     return GRT_OK;
 }
 
-void grt_context_drop_frame(grt_context *context, grt_frame *frame)
+void grt_in_flight_release(grt_in_flight *flight)
 {
-    if (!frame->captured) {
-        grt_frame_release(frame);
-        return;
-    }
-    frame->next_kept = context->kept_frames;
-    context->kept_frames = frame;
-}
-
-void grt_context_release_in_flight(grt_context *context)
-{
-    grt_device *device = device_of(context);
-    (void)grt_context_settle(context);
-    for (grt_frame *f = context->kept_frames, *next; f; f = next) {
-        next = f->next_kept;
-        grt_frame_release(f);
-    }
-    for (struct grt_kept_memory *m = context->kept_memory, *next; m; m = next) {
+    (void)grt_in_flight_settle(flight);
+    for (struct grt_kept_memory *m = flight->kept, *next; m; m = next) {
         next = m->next;
-        grt_device_free(device, m->data);
+        grt_device_free(flight->device, m->data);
         free(m);
     }
-    if (context->flight)
-        device->vtable->fence_release(device, context->flight);
-    if (context->local)
-        device->vtable->local_release(device, context->local);
+    flight->kept = NULL;
+    grt_device_fence_release(flight->device, flight->fence);
+    flight->fence = NULL;
 }

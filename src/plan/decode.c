@@ -331,7 +331,7 @@ static void metadata(decoder *d, const Grt__Plan__Metadata *m, grt_metadata *out
     }
     grt_metadata_entry *entries = array(d, m->n_keys, sizeof *entries);
     for (size_t i = 0; entries && i < m->n_keys; i++)
-        entries[i] = (grt_metadata_entry){text(d, m->keys[i]), text(d, m->values[i])};
+        entries[i] = (grt_metadata_entry){.key = text(d, m->keys[i]), .value = text(d, m->values[i])};
     *out = (grt_metadata){.producer_name = text(d, m->producer_name),
                           .producer_version = text(d, m->producer_version),
                           .domain = text(d, m->domain),

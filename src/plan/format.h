@@ -90,11 +90,6 @@ bool plan_weights_name(const char *path, uint64_t checksum, char out_name[PLAN_M
  * weights in place and then their plan. */
 void plan_weights_tidy(const char *path, const char *keep);
 
-/* TUNING bytes to plan->tuning and back. Rows to encode must be sorted, each key once; *out_data is
- * malloc'ed. Errors: INVALID_PLAN for bytes, INVALID_ARGUMENT for rows. */
-grt_status plan_tuning_decode(const char *path, const void *data, size_t size, grt_plan *plan);
-grt_status plan_tuning_encode(const struct grt_algo_row *rows, size_t n, void **out_data, size_t *out_size);
-
 /* Everything that an executor may rely on: indices in range, values made before they are used, bodies a tree.
  * Weights' types must be set, their data need not. Errors: INVALID_PLAN. */
 grt_status plan_check(const char *path, const grt_plan *plan);

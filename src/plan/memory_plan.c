@@ -3,6 +3,7 @@
 #include "src/plan/memory_plan.h"
 
 #include "src/base/checked.h"
+#include "src/base/grow.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -135,14 +136,8 @@ static void unite_in_place(planner *p)
 
 static bool insert_free(planner *p, int32_t at, interval hole)
 {
-    if (p->n_free == p->capacity) {
-        int32_t capacity = p->capacity ? 2 * p->capacity : 64;
-        interval *grown = realloc(p->free, (size_t)capacity * sizeof *grown);
-        if (!grown)
-            return false;
-        p->free = grown;
-        p->capacity = capacity;
-    }
+    if (!GRT_GROW(p->free, p->n_free, p->capacity))
+        return false;
     memmove(&p->free[at + 1], &p->free[at], (size_t)(p->n_free - at) * sizeof *p->free);
     p->free[at] = hole;
     p->n_free++;

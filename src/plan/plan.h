@@ -5,6 +5,7 @@
 #define GRT_SRC_PLAN_PLAN_H
 
 #include "src/base/cancel.h"
+#include "src/base/choice.h"
 #include "src/base/dim.h"
 #include "src/base/op_desc.h"
 #include "src/base/packing.h"
@@ -84,9 +85,8 @@ typedef struct grt_plan {
     uint64_t content; /* tells this plan's bytes from others'; 0: compiled in memory, equal to itself only */
     uint64_t arena_bytes; /* of the main body at the default dims (every input symbol 1) */
     double flops;
-    const struct grt_algo_row
-        *tuning; /* choices that come with the plan, sorted by key: src/algos/tuning.h */
-    size_t n_tuning;
+    const grt_choice *choices; /* that come with the plan, sorted by key */
+    size_t n_choices;
     bool left_out;                        /* there were some, which the caller does not trust */
     const char *signer;                   /* the key that its signature names, verified or not; "" */
     bool verified;                        /* the caller asked for that signature, and it is right */

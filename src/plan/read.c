@@ -4,6 +4,7 @@
 #include "src/plan/signature.h"
 
 #include "src/base/checked.h"
+#include "src/plan/choices.h"
 #include "src/plan/weights_check.h"
 
 #include <errno.h>
@@ -349,7 +350,7 @@ static grt_status read_plan(reader *r, grt_plan *plan)
     GRT_TRY(plan_check(r->path, plan));
     plan->left_out = r->tuning && r->trust.kind == GRT_TRUST_NONE;
     if (r->tuning && !plan->left_out)
-        GRT_TRY(plan_tuning_decode(r->path, r->bytes + r->tuning->offset, (size_t)r->tuning->length, plan));
+        GRT_TRY(plan_choices_decode(r->path, r->bytes + r->tuning->offset, (size_t)r->tuning->length, plan));
     GRT_TRY(name_signer(r, plan));
     const char *base = r->weights ? r->bytes + r->weights->offset : NULL;
     if (external.name)

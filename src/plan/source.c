@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See plan_source.h. */
+/* See source.h. */
 #include "src/plan/source.h"
 
 #include "src/base/checked.h"
 #include "src/base/output.h"
+#include "src/plan/choices.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -141,5 +142,29 @@ grt_status plan_source_write(const plan_source *source, const char *out_path, pl
     if (status == GRT_OK)
         status = write_all(&o, source, kind, data, size);
     grt_output_close(&o);
+    return status;
+}
+
+/* ---- choices ---- */
+
+grt_status plan_source_write_choices(const char *plan_path, const char *out_path, const grt_choice *rows,
+                                     size_t n)
+{
+    if (!plan_path || !out_path || (n && !rows))
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "plan_source_write_choices: a NULL");
+    plan_source s;
+    grt_choice *merged = NULL;
+    size_t n_merged = 0, size = 0;
+    void *tuning = NULL;
+    grt_status status = plan_source_open(plan_path, &s);
+    if (status == GRT_OK)
+        status = grt_choices_merge(s.plan->choices, s.plan->n_choices, rows, n, &merged, &n_merged);
+    if (status == GRT_OK && n_merged)
+        status = plan_choices_encode(merged, n_merged, &tuning, &size);
+    if (status == GRT_OK)
+        status = plan_source_write(&s, out_path, PLAN_TUNING, tuning, size);
+    free(tuning);
+    free(merged);
+    plan_source_close(&s);
     return status;
 }

@@ -23,5 +23,10 @@ void plan_source_close(plan_source *source);
  * directory. Errors: IO, INVALID_PLAN, INVALID_ARGUMENT. */
 grt_status plan_source_write(const plan_source *source, const char *out_path, plan_section_kind kind,
                              const void *data, size_t size);
+/* A plan like the one at plan_path with these choices merged into its own (grt_choices_merge); all else is
+ * the same byte for byte. out_path may be plan_path. Errors: as above, INVALID_ARGUMENT for choices that no
+ * plan can hold. */
+grt_status plan_source_write_choices(const char *plan_path, const char *out_path, const grt_choice *choices,
+                                     size_t n);
 
 #endif

@@ -6,11 +6,11 @@
 #include "src/base/checked.h"
 #include "src/base/output.h"
 #include "src/base/hash.h"
+#include "src/plan/choices.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <unistd.h>
 
 /* ---- messages
@@ -406,7 +406,7 @@ static grt_status write_tuning(grt_output *o, const grt_plan *plan, plan_section
 {
     void *data;
     size_t size;
-    GRT_TRY(plan_tuning_encode(plan->tuning, plan->n_tuning, &data, &size));
+    GRT_TRY(plan_choices_encode(plan->choices, plan->n_choices, &data, &size));
     grt_status status = next_section(o, section, PLAN_TUNING, size);
     if (status == GRT_OK)
         status = plan_checksum(data, size, &section->checksum) ? GRT_OK : grt_fail_memory(size);
@@ -438,7 +438,7 @@ static grt_status write_file(grt_output *o, const grt_plan *plan, const layout *
         GRT_TRY(next_section(o, weights, PLAN_WEIGHTS, l->size));
         GRT_TRY(write_weights(o, plan, l, cancel, &weights->checksum));
     }
-    if (plan->n_tuning) /* last: it is the section that may be replaced */
+    if (plan->n_choices) /* last: it is the section that may be replaced */
         GRT_TRY(write_tuning(o, plan, &sections[n++]));
     GRT_TRY(write_header(o, sections, n));
     return grt_output_commit(o);

@@ -33,7 +33,7 @@ struct grt_pool {
     size_t n_sessions, n_workers, n_inputs, n_outputs;
     worker *workers;
     pthread_mutex_t lock; /* of all that follows, and of workers' requests and idle lists */
-    pthread_cond_t room;
+    pthread_cond_t room, idled;
     pool_session *sessions;
     size_t turn;                /* the session that is asked first */
     grt_request *first, **last; /* the queue */
@@ -58,7 +58,7 @@ static pool_session *least_busy(grt_pool *pool)
 }
 
 /* Hand out what waits, with the lock. */
-static void dispatch(grt_pool *pool)
+static void dispatch_requests(grt_pool *pool)
 {
     pool_session *s;
     while (pool->first && (s = least_busy(pool))) {
@@ -83,13 +83,13 @@ static void become_idle(worker *w)
     s->idle = w;
 }
 
-static void *work(void *arg)
+static void *serve_requests(void *arg)
 {
     worker *w = arg;
     grt_pool *pool = w->pool;
     pthread_mutex_lock(&pool->lock);
     for (;;) {
-        dispatch(pool);
+        dispatch_requests(pool);
         while (!w->request && !(pool->closing && !pool->first))
             pthread_cond_wait(&w->wake, &pool->lock);
         grt_request *r = w->request;
@@ -101,35 +101,58 @@ static void *work(void *arg)
         w->request = NULL;
         pool->sessions[w->session].busy--;
         become_idle(w);
+        pthread_cond_broadcast(&pool->idled);
     }
     pthread_mutex_unlock(&pool->lock);
     return NULL;
 }
 
-grt_status grt_pool_submit(grt_pool *pool, const grt_tensor *inputs, size_t n_inputs,
-                           const grt_tensor *outputs, size_t n_outputs, grt_request **out_request)
+/* Hand a request over, once there is room in the queue. */
+static void enqueue_request(grt_pool *pool, grt_request *r)
 {
-    grt_request *r;
-    if (!pool || !out_request)
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_pool_submit: %s is NULL",
-                        pool ? "out_request" : "pool");
-    if (n_inputs != pool->n_inputs || (n_inputs && !inputs))
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "a request has %zu inputs, the model %zu", n_inputs,
-                        pool->n_inputs);
-    if (n_outputs > pool->n_outputs || (n_outputs && !outputs))
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "a request has %zu outputs, the model %zu", n_outputs,
-                        pool->n_outputs);
-    GRT_TRY(grt_request_create(inputs, n_inputs, outputs, n_outputs, pool->n_outputs, &r));
     pthread_mutex_lock(&pool->lock);
     while (pool->waiting >= pool->most_waiting)
         pthread_cond_wait(&pool->room, &pool->lock);
     *pool->last = r;
     pool->last = &r->next;
     pool->waiting++;
-    dispatch(pool);
+    dispatch_requests(pool);
     pthread_mutex_unlock(&pool->lock);
+}
+
+static grt_status submit_request(grt_pool *pool, const grt_submission *s, const char *function,
+                                 grt_request **out_request)
+{
+    grt_request *r;
+    if (!pool || !out_request)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "%s: %s is NULL", function,
+                        pool ? "out_request" : "pool");
+    if (s->n_inputs != pool->n_inputs || (s->n_inputs && !s->inputs && !s->values))
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "a request has %zu inputs, the model %zu", s->n_inputs,
+                        pool->n_inputs);
+    if (s->n_outputs > pool->n_outputs || (s->n_outputs && !s->outputs))
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "a request has %zu outputs, the model %zu", s->n_outputs,
+                        pool->n_outputs);
+    GRT_TRY(grt_request_create(s, pool->n_outputs, &r));
     *out_request = r;
+    enqueue_request(pool, r);
     return GRT_OK;
+}
+
+grt_status grt_pool_submit(grt_pool *pool, const grt_tensor *inputs, size_t n_inputs,
+                           const grt_tensor *outputs, size_t n_outputs, grt_request **out_request)
+{
+    const grt_submission s = {
+        .inputs = inputs, .outputs = outputs, .n_inputs = n_inputs, .n_outputs = n_outputs};
+    return submit_request(pool, &s, "grt_pool_submit", out_request);
+}
+
+grt_status grt_pool_submit_values(grt_pool *pool, const grt_value *const *inputs, size_t n_inputs,
+                                  grt_request **out_request)
+{
+    static const grt_value *const none[1];
+    const grt_submission s = {.values = n_inputs ? inputs : none, .n_inputs = n_inputs};
+    return submit_request(pool, &s, "grt_pool_submit_values", out_request);
 }
 
 grt_status grt_pool_run(grt_pool *pool, const grt_tensor *inputs, size_t n_inputs, const grt_tensor *outputs,
@@ -144,22 +167,6 @@ grt_status grt_pool_run(grt_pool *pool, const grt_tensor *inputs, size_t n_input
 
 /* ---- life ---- */
 
-static grt_status check_model(const grt_model *model)
-{
-    for (int side = 0; side < 2; side++) {
-        const size_t n = side ? grt_model_output_count(model) : grt_model_input_count(model);
-        for (size_t i = 0; i < n; i++) {
-            grt_io_info info;
-            GRT_TRY(side ? grt_model_output(model, i, &info) : grt_model_input(model, i, &info));
-            if (info.kind != GRT_KIND_TENSOR)
-                return grt_fail(GRT_STATUS_UNSUPPORTED,
-                                "a pool runs models of tensors; %s '%s' is none: use contexts",
-                                side ? "output" : "input", info.name);
-        }
-    }
-    return GRT_OK;
-}
-
 static grt_status check_sessions(grt_session *const *sessions, size_t n, const grt_pool_options *options)
 {
     if (options->contexts < 0 || options->contexts > MOST_CONTEXTS || options->queue < 0)
@@ -170,7 +177,7 @@ static grt_status check_sessions(grt_session *const *sessions, size_t n, const g
         if (!sessions[i] || sessions[i]->model != sessions[0]->model)
             return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_pool_create: session %zu is %s", i,
                             sessions[i] ? "of another model than the first" : "NULL");
-    return check_model(sessions[0]->model);
+    return GRT_OK;
 }
 
 static int32_t contexts_of(const grt_session *session, const grt_pool_options *options)
@@ -188,14 +195,14 @@ static grt_status start_worker(grt_pool *pool, grt_session *session, size_t inde
     pthread_mutex_lock(&pool->lock);
     become_idle(w);
     pthread_mutex_unlock(&pool->lock);
-    w->started = pthread_create(&w->thread, NULL, work, w) == 0;
+    w->started = pthread_create(&w->thread, NULL, serve_requests, w) == 0;
     return w->started
                ? GRT_OK
                : grt_fail(GRT_STATUS_OUT_OF_MEMORY, "a pool's thread %zu cannot be made", pool->n_workers);
 }
 
-static grt_status fill(grt_pool *pool, grt_session *const *sessions, size_t n,
-                       const grt_pool_options *options)
+static grt_status start_workers(grt_pool *pool, grt_session *const *sessions, size_t n,
+                                const grt_pool_options *options)
 {
     size_t total = 0;
     for (size_t i = 0; i < n; i++)
@@ -228,14 +235,40 @@ grt_status grt_pool_create(grt_session *const *sessions, size_t n, const grt_poo
         return grt_fail_memory(sizeof *pool);
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->room, NULL);
+    pthread_cond_init(&pool->idled, NULL);
     pool->last = &pool->first;
-    const grt_status status = fill(pool, sessions, n, &used);
+    const grt_status status = start_workers(pool, sessions, n, &used);
     if (status != GRT_OK) {
         grt_pool_release(pool);
         return status;
     }
     *out_pool = pool;
     return GRT_OK;
+}
+
+static grt_status replay_of_idle(const grt_pool *pool, size_t session, grt_replay_info *out_info)
+{
+    grt_status status = grt_fail(GRT_STATUS_INVALID_ARGUMENT,
+                                 "grt_pool_get_replay: no idle context of session %zu has run", session);
+    for (const worker *w = pool->sessions[session].idle; w && status != GRT_OK; w = w->next_idle)
+        status = grt_context_get_replay(w->context, out_info);
+    return status;
+}
+
+/* Idle contexts stay as they are while the lock is held. A request is done before its context is idle. */
+grt_status grt_pool_get_replay(grt_pool *pool, size_t session, grt_replay_info *out_info)
+{
+    if (!pool || session >= pool->n_sessions)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
+                        "grt_pool_get_replay: the pool is NULL, or has no session %zu", session);
+    pthread_mutex_lock(&pool->lock);
+    grt_status status = replay_of_idle(pool, session, out_info);
+    while (status != GRT_OK && pool->sessions[session].busy) {
+        pthread_cond_wait(&pool->idled, &pool->lock);
+        status = replay_of_idle(pool, session, out_info);
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return status;
 }
 
 void grt_pool_release(grt_pool *pool)
@@ -256,6 +289,7 @@ void grt_pool_release(grt_pool *pool)
     }
     pthread_mutex_destroy(&pool->lock);
     pthread_cond_destroy(&pool->room);
+    pthread_cond_destroy(&pool->idled);
     free(pool->sessions);
     free(pool->workers);
     free(pool);

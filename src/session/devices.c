@@ -2,6 +2,8 @@
 /* See devices.h. */
 #include "src/session/devices.h"
 
+#include "backends/registry.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,8 +87,8 @@ grt_status grt_devices_open(grt_devices *devices, const grt_backend *backend, in
         grt_status status = backend->device_open(index, &device);
         if (status == GRT_OK) {
             grt_device_algos_init(&e->algos, algos);
-            e->algos.transient = backend->imitates && !grt_algo_cache_is_named(algos);
-            device->algos = device->vtable->identify ? &e->algos.base : NULL;
+            e->algos.transient = backend->traits.imitates && !grt_algo_cache_is_named(algos);
+            device->algos = grt_device_chooses(device) ? &e->algos.base : NULL;
         }
         pthread_mutex_lock(&devices->lock);
         e->opening = false;

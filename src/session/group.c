@@ -51,7 +51,7 @@ struct group {
     grt_phases check;      /* of the weights' checksum */
 };
 
-/* ---- progress and the end of patience ---- */
+/* ---- progress and cancellation ---- */
 
 static void stop(group *g)
 {
@@ -75,18 +75,22 @@ static void tell(group *g, const item *it, const char *phase)
 {
     bool go_on = true;
     g->told = fraction(g);
-    const grt_load_progress progress = {
-        .index = it->index, .device = it->text, .phase = phase, .fraction = g->told};
+    const grt_load_progress progress = {.struct_size = sizeof progress,
+                                        .index = it->index,
+                                        .device = it->text,
+                                        .phase = phase,
+                                        .fraction = g->told};
     if (g->options.progress && !g->asked_to_stop)
         go_on = g->options.progress(g->options.user, &progress);
     if (!go_on)
         g->asked_to_stop = true;
 }
 
-static grt_status on_phase(void *user, const char *phase)
+/* CANCELLED: the caller wants to stop. */
+static grt_status begin(item *it, const char *phase)
 {
-    item *it = user;
     group *g = it->group;
+    grt_phases_next(&it->session->phases, phase);
     pthread_mutex_lock(&g->progress);
     g->reached += strcmp(phase, "open device") ? 0.5 : 0;
     tell(g, it, phase);
@@ -188,13 +192,23 @@ static grt_status get_source(group *g, const grt_backend *backend, source **out_
     return status;
 }
 
-static grt_status fill(void *user, grt_session *session, void *block)
+static grt_status fill(item *it, void *block)
 {
-    item *it = user;
     source *s;
     GRT_TRY(get_source(it->group, it->backend, &s));
-    it->filled = grt_resident_retain(session->resident);
-    return grt_upload_run(s->upload, session->device, block, &session->uploaded);
+    it->filled = grt_resident_retain(it->session->resident);
+    return grt_upload_run(s->upload, it->session->device, block, &it->session->uploaded);
+}
+
+static grt_status place_weights(item *it)
+{
+    void *block;
+    GRT_TRY(grt_session_place_weights(it->session, &block));
+    if (!block)
+        return GRT_OK;
+    const grt_status status = fill(it, block);
+    grt_resident_settle(it->session->resident, status);
+    return status;
 }
 
 /* Start to read for devices that lack the weights, while they are being opened. What fails here fails again,
@@ -205,7 +219,8 @@ static void read_ahead(group *g)
         const item *it = &g->items[i];
         const grt_host_weights *weights;
         source *s;
-        if (!it->backend->own_memory || grt_host_weights_take(g->model, it->backend, &weights) != GRT_OK)
+        if (!it->backend->traits.own_memory ||
+            grt_host_weights_take(g->model, it->backend, &weights) != GRT_OK)
             continue;
         const grt_resident_key key = grt_session_key(g->model, weights, it->number);
         if (!grt_resident_is_there(g->model->runtime->residents, &key)) {
@@ -218,20 +233,30 @@ static void read_ahead(group *g)
 
 /* ---- devices ---- */
 
+static grt_status make_session(item *it)
+{
+    const group *g = it->group;
+    const int32_t share = g->options.threads / (int32_t)g->n;
+    GRT_TRY(grt_session_start(g->model, g->options.threads, g->options.fallback != NULL, g->start_ms,
+                              &it->session));
+    GRT_TRY(begin(it, "open device"));
+    GRT_TRY(grt_session_open_device(it->session, it->backend, it->number));
+    GRT_TRY(begin(it, "weights"));
+    GRT_TRY(place_weights(it));
+    GRT_TRY(begin(it, "create kernels"));
+    GRT_TRY(grt_session_create_kernels(it->session, share > 1 ? share : 1));
+    grt_phases_next(&it->session->phases, NULL);
+    return GRT_OK;
+}
+
 static void work_at(item *it)
 {
     group *g = it->group;
-    const int32_t share = g->options.threads / (int32_t)g->n;
-    const grt_session_how how = {.threads = g->options.threads,
-                                 .create_threads = share > 1 ? share : 1,
-                                 .fallback = g->options.fallback != NULL,
-                                 .start_ms = g->start_ms,
-                                 .fill = fill,
-                                 .begin = on_phase,
-                                 .user = it};
-    it->status = grt_session_make(g->model, it->backend, it->number, &how, &it->session);
+    it->status = make_session(it);
     if (it->status != GRT_OK) {
         it->error = strdup(grt_last_error());
+        grt_session_release(it->session);
+        it->session = NULL;
         if (!g->options.partial)
             stop(g);
         return;
@@ -269,7 +294,7 @@ static grt_status work_at_all(group *g)
     size_t n = g->options.max_parallel > 0 && (size_t)g->options.max_parallel < g->n
                    ? (size_t)g->options.max_parallel
                    : g->n;
-    if (n == 1 && !g->items[0].backend->own_memory) {
+    if (n == 1 && !g->items[0].backend->traits.own_memory) {
         work(g);
         return check_weights(g);
     }
@@ -347,7 +372,7 @@ static grt_status run_group(group *g, const char *const *devices, grt_session **
     }
     g->to_move = 0;
     for (size_t i = 0; i < g->n; i++)
-        g->to_move += g->items[i].backend->own_memory ? g->model->plan->weights_bytes : 0;
+        g->to_move += g->items[i].backend->traits.own_memory ? g->model->plan->weights_bytes : 0;
     grt_status status = judge(g, work_at_all(g));
     for (source *s = g->sources, *next; s; s = next) {
         next = s->next;

@@ -2,6 +2,7 @@
 /* Opening models: plans are mapped, ONNX files are compiled in memory. Answering questions about them. */
 #include "src/session/model.h"
 
+#include "backends/registry.h"
 #include "graph/compile.h"
 #include "src/base/openmp.h"
 #include "src/base/structs.h"
@@ -55,8 +56,8 @@ static grt_status map_file(const char *path, grt_model *model)
 /* options NULL: the defaults, which are grt_compile's. */
 static grt_status compile(grt_model *model, const char *path, const grt_compile_options *options)
 {
-    grt_compile_options known = {.struct_size = sizeof known};
-    GRT_TRY(grt_options_take(&known, sizeof known, options, "grt_compile_options"));
+    grt_compile_options known;
+    GRT_TRY(compile_options_take(&known, options));
     if (known.external_weights || known.n_devices || known.choices)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
                         "grt_model_open_with: %s is for plans that are written to a file: see grt_compile",
@@ -69,7 +70,7 @@ static grt_status compile(grt_model *model, const char *path, const grt_compile_
     const grt_target target = grt_target_of(backend);
     compile_source source = {.path = path, .bytes = model->map, .size = model->map_size};
     compile_source_take(&source, &known);
-    GRT_TRY(grt_compile_plan(&source, options, &target, &model->plan));
+    GRT_TRY(grt_compile_plan(&source, &known, &target, &model->plan));
     const char *const *names;
     model->passes = grt_pass_names(&names);
     return grt_plan_measure(model->plan, backend);
@@ -77,9 +78,8 @@ static grt_status compile(grt_model *model, const char *path, const grt_compile_
 
 static grt_status find_trust(const grt_compile_options *options, grt_trust *out_trust)
 {
-    grt_compile_options known = {.struct_size = sizeof known};
-    if (options)
-        GRT_TRY(grt_options_take(&known, sizeof known, options, "grt_compile_options"));
+    grt_compile_options known;
+    GRT_TRY(compile_options_take(&known, options));
     return grt_trust_parse(known.trust, out_trust);
 }
 
@@ -326,8 +326,9 @@ static grt_status make_texts(grt_model *model)
 
 static grt_status io_info(const grt_model *model, bool output, size_t index, grt_io_info *out_info)
 {
-    if (!model || !out_info)
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "the model or out_info is NULL");
+    if (!model)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_model_%s: the model is NULL",
+                        output ? "output" : "input");
     const grt_plan_body *body = &model->plan->bodies[0];
     int32_t n = output ? body->n_outputs : body->n_inputs;
     if (index >= (size_t)n)
@@ -346,8 +347,7 @@ static grt_status io_info(const grt_model *model, bool output, size_t index, grt
         info.dims[i] = e->op == GRT_DIM_CONST ? e->value : -1;
         info.symbols[i] = model->io_symbols[k * GRT_MAX_RANK + (size_t)i];
     }
-    *out_info = info;
-    return GRT_OK;
+    return grt_info_give(out_info, &info, sizeof info, "grt_io_info");
 }
 
 size_t grt_model_input_count(const grt_model *model)
@@ -423,10 +423,11 @@ grt_status grt_model_metadata(const grt_model *model, grt_metadata *out_metadata
 
 grt_status grt_model_step(const grt_model *model, size_t index, grt_step_info *out_info)
 {
-    if (!model || !out_info || index >= (size_t)model->plan->bodies[0].n_steps)
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_model_step: a NULL, or no step %zu", index);
+    if (!model || index >= (size_t)model->plan->bodies[0].n_steps)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_model_step: the model is NULL, or has no step %zu",
+                        index);
     const grt_plan_step *step = &model->plan->bodies[0].steps[index];
-    *out_info = (grt_step_info){.op = step->desc.op,
+    const grt_step_info info = {.op = step->desc.op,
                                 .name = step->desc.name,
                                 .detail = grt_attr_string(&step->desc, "activation", ""),
                                 .n_inputs = (size_t)step->n_in,
@@ -434,7 +435,7 @@ grt_status grt_model_step(const grt_model *model, size_t index, grt_step_info *o
                                 .inputs = step->in,
                                 .outputs = step->out,
                                 .flops = step->flops};
-    return GRT_OK;
+    return grt_info_give(out_info, &info, sizeof info, "grt_step_info");
 }
 
 grt_status grt_model_value(const grt_model *model, int32_t value, const char **out_name, char *text,

@@ -3,8 +3,11 @@
 #include "src/session/session.h"
 
 #include "src/base/checked.h"
+#include "src/base/failures.h"
+#include "src/base/crowd.h"
 #include "src/base/openmp.h"
 #include "src/base/structs.h"
+#include "src/plan/dims.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,23 +18,14 @@ static grt_tensor describe(const grt_session *session, const grt_plan_body *body
                            grt_packing *packing)
 {
     const grt_plan *plan = session->model->plan;
-    grt_tensor t = {.rank = -1};
+    const grt_plan_value *v = value < 0 ? NULL : &body->values[value];
     memset(packing, 0, sizeof *packing);
-    if (value < 0)
-        return t;
-    const grt_plan_value *v = &body->values[value];
-    if (v->role == GRT_VALUE_CONST) {
+    if (v && v->role == GRT_VALUE_CONST) {
         if (session->packed)
             *packing = grt_plan_packing(plan, v->weight);
         return session->host_weights[v->weight]; /* kernels are created from host memory */
     }
-    t.dtype = v->dtype;
-    t.rank = v->kind == GRT_KIND_TENSOR ? v->rank : -1;
-    for (int32_t i = 0; i < t.rank; i++) {
-        const grt_dim_expr *e = &plan->dims[v->dims[i]];
-        t.dims[i] = e->op == GRT_DIM_CONST ? e->value : -1;
-    }
-    return t;
+    return grt_plan_describe(plan, body, value, NULL);
 }
 
 /* The row for a node: the device's, else the CPU's where that is allowed. Bodies of control flow run on the
@@ -131,34 +125,7 @@ static grt_status create_kernel(grt_session *session, const grt_plan_body *body,
     return status;
 }
 
-/* What failed in a parallel region, kept for the thread that waits: all nodes without a kernel, or the first
- * other failure. */
-typedef struct failure {
-    grt_status status;
-    int32_t n;
-    grt_text text;
-} failure;
-
-enum { MAX_LISTED = 50 };
-
-static void record(failure *all, grt_status status)
-{
-#pragma omp critical(grt_session_failure)
-    {
-        bool lists = status == GRT_STATUS_UNSUPPORTED && (all->n == 0 || all->status == status);
-        if (lists && all->n < MAX_LISTED)
-            grt_text_add(&all->text, "%s%s", all->n ? "\n  " : "", grt_last_error());
-        else if (!lists && (all->n == 0 || all->status == GRT_STATUS_UNSUPPORTED)) {
-            grt_text_release(&all->text);
-            grt_text_add(&all->text, "%s", grt_last_error());
-        }
-        if (all->n == 0 || !lists)
-            all->status = status;
-        all->n++;
-    }
-}
-
-static void create_and_record(grt_session *session, int32_t b, int32_t s, failure *all)
+static void create_and_record(grt_session *session, int32_t b, int32_t s, grt_failures *all)
 {
     const grt_plan_body *body = &session->model->plan->bodies[b];
     bool switched = false;
@@ -166,18 +133,32 @@ static void create_and_record(grt_session *session, int32_t b, int32_t s, failur
     if (status == GRT_OK)
         status = create_kernel(session, body, &body->steps[s], &session->kernels[b][s]);
     grt_device_leave(session->device, switched);
-    if (status != GRT_OK)
-        record(all, status);
+    grt_failures_add(all, status);
+}
+
+static grt_status alloc_tables(grt_session *session)
+{
+    const grt_plan *plan = session->model->plan;
+    session->kernels = calloc((size_t)plan->n_bodies, sizeof *session->kernels);
+    if (!session->kernels)
+        return grt_fail_memory(0);
+    for (int32_t b = 0; b < plan->n_bodies; b++) {
+        session->kernels[b] = calloc((size_t)plan->bodies[b].n_steps + 1, sizeof **session->kernels);
+        if (!session->kernels[b])
+            return grt_fail_memory(0);
+    }
+    return GRT_OK;
 }
 
 /* Threads cost up to milliseconds to start, and most kernels are made in no time: only what takes long is
  * done in parallel. */
-static grt_status create_kernels(grt_session *session, int32_t threads)
+grt_status grt_session_create_kernels(grt_session *session, int32_t threads)
 {
     static const double patience_ms = 0.5;
     const grt_plan *plan = session->model->plan;
     const double begin = grt_now_ms();
-    failure all = {0};
+    grt_failures all = {.lists = GRT_STATUS_UNSUPPORTED};
+    GRT_TRY(alloc_tables(session));
     const grt_team before = grt_team_enter(session->threads);
     for (int32_t b = 0; b < plan->n_bodies; b++) {
         const int32_t n = plan->bodies[b].n_steps;
@@ -190,12 +171,8 @@ static grt_status create_kernels(grt_session *session, int32_t threads)
             create_and_record(session, b, s, &all);
     }
     grt_team_leave(before);
-    if (all.n > MAX_LISTED)
-        grt_text_add(&all.text, "\n  ... and %d more", all.n - MAX_LISTED);
-    if (all.n)
-        grt_error_set(all.text.failed ? "out of memory" : grt_text_get(&all.text));
-    grt_text_release(&all.text);
-    return all.status;
+    grt_crowd_look(session->threads);
+    return grt_failures_end(&all);
 }
 
 grt_resident_key grt_session_key(const grt_model *model, const grt_host_weights *weights, int32_t index)
@@ -213,7 +190,7 @@ grt_resident_key grt_session_key(const grt_model *model, const grt_host_weights 
 }
 
 /* All weights in one block of device memory, which the first session to want it fills. */
-static grt_status take_resident(grt_session *session, const grt_session_how *how)
+static grt_status take_resident(grt_session *session, void **out_block)
 {
     const grt_plan *plan = session->model->plan;
     const grt_resident_key key = grt_session_key(session->model, session->shared, session->device->index);
@@ -222,12 +199,8 @@ static grt_status take_resident(grt_session *session, const grt_session_how *how
                                          &session->resident, &fill);
     if (taken != GRT_OK)
         return grt_fail_context(taken, "the model's weights");
-    if (fill) {
-        grt_status status = how->fill(how->user, session, grt_resident_data(session->resident));
-        grt_resident_settle(session->resident, status);
-        GRT_TRY(status);
-    }
     char *at = grt_resident_data(session->resident);
+    *out_block = fill ? at : NULL;
     for (int32_t i = 0; i < plan->n_weights; i++) {
         if (plan->weights[i].dtype == GRT_DTYPE_STRING)
             continue;
@@ -239,9 +212,10 @@ static grt_status take_resident(grt_session *session, const grt_session_how *how
     return GRT_OK;
 }
 
-static grt_status place_weights(grt_session *session, const grt_session_how *how)
+grt_status grt_session_place_weights(grt_session *session, void **out_block)
 {
     const size_t n = (size_t)session->model->plan->n_weights;
+    *out_block = NULL;
     GRT_TRY(grt_host_weights_take(session->model, session->device->backend, &session->shared));
     session->packed = session->shared->packed;
     session->host_weights = session->shared->tensors; /* host devices read them there */
@@ -249,21 +223,7 @@ static grt_status place_weights(grt_session *session, const grt_session_how *how
     if (!session->weights)
         return grt_fail_memory(n * sizeof *session->weights);
     memcpy(session->weights, session->host_weights, n * sizeof *session->weights);
-    return session->on_device ? take_resident(session, how) : GRT_OK;
-}
-
-static grt_status alloc_tables(grt_session *session)
-{
-    const grt_plan *plan = session->model->plan;
-    session->kernels = calloc((size_t)plan->n_bodies, sizeof *session->kernels);
-    if (!session->kernels)
-        return grt_fail_memory(0);
-    for (int32_t b = 0; b < plan->n_bodies; b++) {
-        session->kernels[b] = calloc((size_t)plan->bodies[b].n_steps + 1, sizeof **session->kernels);
-        if (!session->kernels[b])
-            return grt_fail_memory(0);
-    }
-    return GRT_OK;
+    return session->on_device ? take_resident(session, out_block) : GRT_OK;
 }
 
 /* Lets the backend begin, while its device is opened, with what these ops will need. */
@@ -287,16 +247,17 @@ static grt_status announce(const grt_session *session, const grt_backend *backen
 }
 
 /* The device is the runtime's; what is known of its kernels' choices is read before they are created. */
-static grt_status open_device(grt_session *session, const grt_backend *backend, int32_t index)
+grt_status grt_session_open_device(grt_session *session, const grt_backend *backend, int32_t index)
 {
     grt_runtime *runtime = session->model->runtime;
+    snprintf(session->name, sizeof session->name, "%s:%d", backend->name, index);
     GRT_TRY(announce(session, backend));
     GRT_TRY(grt_devices_open(runtime->devices, backend, index, runtime->algos, &session->device));
     session->on_device = !grt_device_is_host(session->device);
     if (session->device->algos) {
         const grt_plan *plan = session->model->plan;
         grt_algo_cache_load(runtime->algos);
-        grt_algo_cache_add_plan(runtime->algos, plan->tuning, plan->n_tuning);
+        grt_algo_cache_add_plan(runtime->algos, plan->choices, plan->n_choices);
     }
     return GRT_OK;
 }
@@ -307,43 +268,18 @@ void grt_session_save_choices(grt_session *session)
         grt_algo_cache_save(session->model->runtime->algos);
 }
 
-static grt_status begin(grt_session *session, const grt_session_how *how, const char *phase)
-{
-    grt_phases_next(&session->phases, phase);
-    return how->begin ? how->begin(how->user, phase) : GRT_OK;
-}
-
-grt_status grt_session_make(grt_model *model, const grt_backend *backend, int32_t index,
-                            const grt_session_how *how, grt_session **out_session)
+grt_status grt_session_start(grt_model *model, int32_t threads, bool fallback, double start_ms,
+                             grt_session **out_session)
 {
     grt_session *session = calloc(1, sizeof *session);
     if (!session)
         return grt_fail_memory(sizeof *session);
     grt_phases_start(&session->phases);
-    session->phases.start_ms = how->start_ms;
+    session->phases.start_ms = start_ms;
     atomic_init(&session->refs, 1);
     session->model = grt_model_retain(model);
-    session->fallback = how->fallback;
-    session->threads = how->threads;
-    snprintf(session->name, sizeof session->name, "%s:%d", backend->name, index);
-    grt_status status = begin(session, how, "open device");
-    if (status == GRT_OK)
-        status = open_device(session, backend, index);
-    if (status == GRT_OK)
-        status = begin(session, how, "weights");
-    if (status == GRT_OK)
-        status = place_weights(session, how);
-    if (status == GRT_OK)
-        status = begin(session, how, "create kernels");
-    if (status == GRT_OK)
-        status = alloc_tables(session);
-    if (status == GRT_OK)
-        status = create_kernels(session, how->create_threads);
-    grt_phases_next(&session->phases, NULL);
-    if (status != GRT_OK) {
-        grt_session_release(session);
-        return status;
-    }
+    session->fallback = fallback;
+    session->threads = threads;
     *out_session = session;
     return GRT_OK;
 }
@@ -402,23 +338,14 @@ grt_status grt_session_alloc_host(grt_session *session, size_t size, void **out_
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
                         "grt_session_alloc_host: session or out_data is NULL, or %zu bytes are too many",
                         size);
-    grt_device *device = session->device;
-    const size_t bytes = grt_align_up(size ? size : 1, GRT_WEIGHT_ALIGNMENT);
-    if (session->on_device && device->vtable->alloc_pinned)
-        return device->vtable->alloc_pinned(device, bytes, out_data);
-    *out_data = aligned_alloc(GRT_WEIGHT_ALIGNMENT, bytes);
-    return *out_data ? GRT_OK : grt_fail_memory(bytes);
+    return grt_device_alloc_pinned(session->device, grt_align_up(size ? size : 1, GRT_WEIGHT_ALIGNMENT),
+                                   out_data);
 }
 
 void grt_session_free_host(grt_session *session, void *data)
 {
-    if (!session || !data)
-        return;
-    grt_device *device = session->device;
-    if (session->on_device && device->vtable->free_pinned)
-        device->vtable->free_pinned(device, data);
-    else
-        free(data);
+    if (session)
+        grt_device_free_pinned(session->device, data);
 }
 
 size_t grt_session_phases(const grt_session *session, const grt_phase **out_phases)
@@ -457,7 +384,7 @@ grt_status grt_session_get_load(const grt_session *session, grt_load_info *out_i
                           .read_bytes = session->uploaded.read_bytes,
                           .pinned_bytes = session->uploaded.pinned_bytes,
                           .warnings = "",
-                          .plan_rows = session->model->plan->n_tuning,
+                          .plan_rows = session->model->plan->n_choices,
                           .plan_note = ""};
     const grt_device_algos *algos = (const grt_device_algos *)session->device->algos;
     if (algos) {
@@ -467,7 +394,7 @@ grt_status grt_session_get_load(const grt_session *session, grt_load_info *out_i
         info.rejected = atomic_load(&algos->rejected);
         if (session->model->plan->left_out)
             info.plan_note = "its choices and code are left out, as the plan is not trusted (trust is none)";
-        else if (session->model->plan->n_tuning)
+        else if (session->model->plan->n_choices)
             info.plan_note = grt_algo_cache_plan_note(session->model->runtime->algos);
         info.cache_misses = atomic_load(&algos->misses);
         info.heuristics = atomic_load(&algos->heuristics);

@@ -43,20 +43,15 @@ struct grt_session {
     grt_session_text *_Atomic warnings; /* of the cache of algorithms, as they were told last; NULL: never */
 };
 
-/* How a session is made; see session_group.c. */
-typedef struct grt_session_how {
-    int32_t threads;        /* of one operator */
-    int32_t create_threads; /* that create kernels */
-    bool fallback;
-    double start_ms; /* phases count from here */
-    /* Fill the memory of a device with the weights. */
-    grt_status (*fill)(void *user, grt_session *session, void *block);
-    /* A phase begins; not GRT_OK: the caller wants to stop. */
-    grt_status (*begin)(void *user, const char *phase);
-    void *user;
-} grt_session_how;
-grt_status grt_session_make(grt_model *model, const grt_backend *backend, int32_t index,
-                            const grt_session_how *how, grt_session **out_session);
+/* Making a session, in this order; group.c does so. What was begun is released with grt_session_release. */
+grt_status grt_session_start(grt_model *model, int32_t threads, bool fallback, double start_ms,
+                             grt_session **out_session);
+grt_status grt_session_open_device(grt_session *session, const grt_backend *backend, int32_t index);
+/* *out_block: memory of the device that the caller has to fill with the weights, and then to settle
+ * (session->resident); NULL: they are there. */
+grt_status grt_session_place_weights(grt_session *session, void **out_block);
+/* On up to `threads` threads. */
+grt_status grt_session_create_kernels(grt_session *session, int32_t threads);
 /* After a session's kernels have chosen algorithms: keep what is new. */
 void grt_session_save_choices(grt_session *session);
 

@@ -195,12 +195,11 @@ static void fill(const grt_upload *u, size_t chunk, char *to)
 /* Record that what was enqueued on the stream is the chunk's arrival; devices without fences wait here. */
 static grt_status mark(member *m, size_t chunk, void *stream)
 {
-    const grt_device_vtable *v = m->device->vtable;
-    if (!v->fence_create)
+    if (!grt_device_has_fences(m->device))
         return grt_device_wait(m->device, stream);
     if (!m->fences[chunk])
-        GRT_TRY(v->fence_create(m->device, &m->fences[chunk]));
-    return v->fence_record(m->device, m->fences[chunk], stream);
+        GRT_TRY(grt_device_fence_create(m->device, &m->fences[chunk]));
+    return grt_device_fence_record(m->device, m->fences[chunk], stream);
 }
 
 static void arrive(grt_upload *u, int32_t index, size_t chunk, grt_status status)
@@ -228,8 +227,7 @@ static void drain(grt_upload *u, slot *s)
 {
     for (int32_t i = 0; i < s->n; i++) {
         member *m = &u->members[s->member[i]];
-        if (m->device->vtable->fence_create && m->fences[s->chunk] &&
-            m->device->vtable->fence_wait(m->device, m->fences[s->chunk]) != GRT_OK) {
+        if (m->fences[s->chunk] && grt_device_fence_wait(m->device, m->fences[s->chunk]) != GRT_OK) {
             pthread_mutex_lock(&u->lock);
             drop_member(u, s->member[i], GRT_STATUS_DEVICE, grt_last_error());
             pthread_mutex_unlock(&u->lock);
@@ -301,14 +299,13 @@ static grt_status fetch(grt_upload *u, int32_t index, int32_t source, size_t chu
 {
     member *m = &u->members[index];
     const member *from = &u->members[source];
-    const grt_device_vtable *v = m->device->vtable;
     if (m->source != source)
-        GRT_TRY(v->peer_enable(m->device, from->device));
+        GRT_TRY(grt_device_peer_enable(m->device, from->device));
     m->source = source;
     if (from->fences[chunk])
-        GRT_TRY(v->stream_wait_fence(m->device, m->from_peer, from->fences[chunk]));
-    GRT_TRY(v->peer_copy(m->device, m->block + chunk * u->chunk, from->device, from->block + chunk * u->chunk,
-                         chunk_bytes(u, chunk), m->from_peer));
+        GRT_TRY(grt_device_stream_wait_fence(m->device, m->from_peer, from->fences[chunk]));
+    GRT_TRY(grt_device_peer_copy(m->device, m->block + chunk * u->chunk, from->device,
+                                 from->block + chunk * u->chunk, chunk_bytes(u, chunk), m->from_peer));
     return mark(m, chunk, m->from_peer);
 }
 
@@ -351,10 +348,9 @@ static grt_status gather(grt_upload *u, int32_t index)
  * own. Peers are asked without the lock; devices join one after another. */
 static int32_t find_island(grt_upload *u, grt_device *device, int32_t n)
 {
-    const grt_device_vtable *v = device->vtable;
-    for (int32_t i = 0; i < n && !u->options.direct && v->peer_can && v->fence_create; i++) {
+    for (int32_t i = 0; i < n && !u->options.direct; i++) {
         grt_device *other = u->members[i].device;
-        if (other->backend == device->backend && v->peer_can(device, other) && v->peer_can(other, device))
+        if (grt_device_peer_can(device, other) && grt_device_peer_can(other, device))
             return u->members[i].island;
     }
     return u->n_islands;
@@ -362,8 +358,7 @@ static int32_t find_island(grt_upload *u, grt_device *device, int32_t n)
 
 static void pin_ring(grt_upload *u, grt_device *device)
 {
-    const bool pinned = u->total >= WORTH_PINNING && device->vtable->pin &&
-                        device->vtable->pin(device, u->ring, u->ring_bytes) == GRT_OK;
+    const bool pinned = u->total >= WORTH_PINNING && grt_device_pin(device, u->ring, u->ring_bytes) == GRT_OK;
     pthread_mutex_lock(&u->lock);
     u->pinned_by = pinned ? device : NULL;
     u->pinning = SETTLED;
@@ -379,12 +374,11 @@ static grt_status join(grt_upload *u, grt_device *device, void *block, int32_t *
     m.order = calloc(u->n_chunks, sizeof *m.order);
     grt_status status = m.fences && m.chunks && m.order ? GRT_OK : grt_fail_memory(u->n_chunks);
     if (status == GRT_OK)
-        status = device->vtable->stream_create(device, &m.from_host);
+        status = grt_device_stream_create(device, &m.from_host);
     if (status == GRT_OK)
-        status = device->vtable->stream_create(device, &m.from_peer);
+        status = grt_device_stream_create(device, &m.from_peer);
     if (status != GRT_OK) {
-        if (m.from_host)
-            device->vtable->stream_release(device, m.from_host);
+        grt_device_stream_release(device, m.from_host);
         free(m.fences);
         free(m.chunks);
         free(m.order);
@@ -511,12 +505,10 @@ grt_status grt_upload_create(const grt_upload_piece *pieces, size_t n, size_t to
 
 static void release_member(member *m, size_t n_chunks)
 {
-    const grt_device_vtable *v = m->device->vtable;
     for (size_t c = 0; c < n_chunks; c++)
-        if (m->fences[c])
-            v->fence_release(m->device, m->fences[c]);
-    v->stream_release(m->device, m->from_host);
-    v->stream_release(m->device, m->from_peer);
+        grt_device_fence_release(m->device, m->fences[c]);
+    grt_device_stream_release(m->device, m->from_host);
+    grt_device_stream_release(m->device, m->from_peer);
     free(m->fences);
     free(m->chunks);
     free(m->order);
@@ -549,7 +541,7 @@ void grt_upload_release(grt_upload *u)
     for (int32_t i = 0; i < u->n_members; i++)
         release_member(&u->members[i], u->n_chunks);
     if (u->pinned_by)
-        u->pinned_by->vtable->unpin(u->pinned_by, u->ring);
+        grt_device_unpin(u->pinned_by, u->ring);
     pthread_mutex_destroy(&u->lock);
     pthread_mutex_destroy(&u->joining);
     pthread_cond_destroy(&u->work);

@@ -4,116 +4,17 @@
 #include "src/target/choose.h"
 
 #include "src/base/cancel.h"
+#include "src/base/failures.h"
 
-#include "src/algos/overlay.h"
+#include "src/algos/cache.h"
+#include "src/algos/db.h"
+#include "src/base/grow.h"
 #include "src/base/openmp.h"
 #include "src/plan/dims.h"
-#include "src/algos/tuning.h"
+#include "src/plan/choices.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- what kernels store ---- */
-
-typedef struct collector {
-    grt_algos base; /* first: kernels see this */
-    pthread_mutex_t lock;
-    grt_algo_row *rows; /* key and data of each in one block, which key owns */
-    size_t n, capacity;
-    grt_algo_overlay *known; /* choices that the caller has from elsewhere */
-    bool failed;             /* out of memory */
-} collector;
-
-static grt_algo_row *find_row(collector *c, const char *key)
-{
-    for (size_t i = 0; i < c->n; i++)
-        if (!strcmp(c->rows[i].key, key))
-            return &c->rows[i];
-    return NULL;
-}
-
-static void add_row(collector *c, const grt_algo_row *row)
-{
-    if (c->n == c->capacity) {
-        const size_t capacity = c->capacity ? 2 * c->capacity : 64;
-        grt_algo_row *grown = realloc(c->rows, capacity * sizeof *grown);
-        if (!grown) {
-            c->failed = true;
-            return;
-        }
-        c->rows = grown;
-        c->capacity = capacity;
-    }
-    const size_t key_size = strlen(row->key) + 1;
-    char *block = malloc(key_size + row->size);
-    if (!block) {
-        c->failed = true;
-        return;
-    }
-    memcpy(block, row->key, key_size);
-    if (row->size)
-        memcpy(block + key_size, row->data, row->size);
-    c->rows[c->n] = *row;
-    c->rows[c->n].key = block;
-    c->rows[c->n++].data = block + key_size;
-}
-
-/* Equal operations are asked for once; what is known from elsewhere goes into the plan as it is. */
-static void *find(grt_algos *base, const char *key, size_t *out_size)
-{
-    collector *c = (collector *)base;
-    char *copy = NULL;
-    *out_size = 0;
-    pthread_mutex_lock(&c->lock);
-    const grt_algo_row *row = find_row(c, key), *known = row ? NULL : grt_algo_overlay_find(c->known, key);
-    if (known && !find_row(c, known->key))
-        add_row(c, known);
-    if (known)
-        row = known;
-    if (row && (copy = malloc(row->size + 1))) {
-        if (row->size)
-            memcpy(copy, row->data, row->size);
-        copy[row->size] = '\0';
-        *out_size = row->size;
-    }
-    pthread_mutex_unlock(&c->lock);
-    return copy;
-}
-
-static void store(grt_algos *base, const char *key, const void *data, size_t size, grt_algo_source source,
-                  double cost_ms)
-{
-    collector *c = (collector *)base;
-    (void)cost_ms; /* nothing is measured here */
-    pthread_mutex_lock(&c->lock);
-    if (size <= GRT_ALGO_MAX_DATA && !find_row(c, key))
-        add_row(c, &(grt_algo_row){.key = key, .data = data, .size = size, .source = (int32_t)source});
-    pthread_mutex_unlock(&c->lock);
-}
-
-/* Only what came from elsewhere can be refused: it leaves, and the kernel goes on and asks. */
-static void reject(grt_algos *base, const char *key)
-{
-    collector *c = (collector *)base;
-    pthread_mutex_lock(&c->lock);
-    const grt_algo_row *known = grt_algo_overlay_find(c->known, key);
-    grt_algo_row *row = known ? find_row(c, known->key) : NULL;
-    if (row) {
-        free((char *)row->key);
-        *row = c->rows[--c->n];
-    }
-    (void)grt_algo_overlay_reject(c->known, key);
-    pthread_mutex_unlock(&c->lock);
-}
-
-static void release(collector *c)
-{
-    for (size_t i = 0; i < c->n; i++)
-        free((char *)c->rows[i].key);
-    free(c->rows);
-    pthread_mutex_destroy(&c->lock);
-}
 
 /* ---- steps ---- */
 
@@ -122,7 +23,6 @@ typedef struct chooser {
     const grt_backend *backend;
     grt_device *device;
     grt_plan_dims dims;
-    grt_algo_overlay known;
 } chooser;
 
 /* Tensors of one step: as they are known when kernels are created, and at the dims in question. */
@@ -222,77 +122,109 @@ static grt_status choose_step(const chooser *c, const grt_plan_step *step)
 static grt_status choose_steps(const chooser *c)
 {
     const grt_plan_body *body = &c->plan->bodies[0];
-    grt_status first = GRT_OK;
-    grt_text message = {0};
+    grt_failures failures = {0};
     const int32_t team = grt_team_possible(grt_team_default());
     (void)team; /* without OpenMP */
 #pragma omp parallel for schedule(dynamic, 1) num_threads(team) if (body->n_steps > 1)
-    for (int32_t s = 0; s < body->n_steps; s++) {
-        const grt_status status = choose_step(c, &body->steps[s]);
-        if (status == GRT_OK)
-            continue;
-#pragma omp critical(grt_choose_failure)
-        if (first == GRT_OK) {
-            first = status;
-            grt_text_add(&message, "%s", grt_last_error());
-        }
-    }
-    if (first != GRT_OK)
-        grt_error_set(message.failed ? "out of memory" : grt_text_get(&message));
-    grt_text_release(&message);
-    return first;
+    for (int32_t s = 0; s < body->n_steps; s++)
+        grt_failures_add(&failures, choose_step(c, &body->steps[s]));
+    return grt_failures_end(&failures);
 }
 
 /* ---- plans ---- */
 
-static grt_status keep(grt_plan *plan, const collector *c)
+/* What kernels found or stored, to be merged into the plan. */
+typedef struct collected {
+    grt_choice *list;
+    size_t n, capacity;
+    bool failed;
+} collected;
+
+static void collect(void *user, const grt_algo_lookup *lookup)
 {
-    grt_algo_row *merged;
+    collected *all = user;
+    if (!lookup->choice)
+        return;
+    if (GRT_GROW(all->list, all->n, all->capacity))
+        all->list[all->n++] = *lookup->choice;
+    else
+        all->failed = true;
+}
+
+static grt_status merge(grt_plan *plan, const collected *found)
+{
+    grt_choice *merged;
     size_t n;
-    if (c->failed)
-        return grt_fail_memory(c->n * sizeof *c->rows);
-    GRT_TRY(grt_plan_tuning_merge(plan->tuning, plan->n_tuning, c->rows, c->n, &merged, &n));
-    grt_algo_row *rows = grt_arena_memdup(plan->arena, merged, (n + 1) * sizeof *rows);
-    for (size_t i = 0; rows && i < n; i++) {
-        rows[i].key = grt_arena_strdup(plan->arena, merged[i].key);
-        rows[i].data = grt_arena_memdup(plan->arena, merged[i].data, merged[i].size);
+    GRT_TRY(grt_choices_merge(plan->choices, plan->n_choices, found->list, found->n, &merged, &n));
+    grt_choice *choices = grt_arena_memdup(plan->arena, merged, (n + 1) * sizeof *choices);
+    for (size_t i = 0; choices && i < n; i++) {
+        choices[i].key = grt_arena_strdup(plan->arena, merged[i].key);
+        choices[i].data = grt_arena_memdup(plan->arena, merged[i].data, merged[i].size);
     }
     free(merged);
     if (grt_arena_failed(plan->arena))
-        return grt_fail_memory(n * sizeof *rows);
-    plan->tuning = rows;
-    plan->n_tuning = n;
+        return grt_fail_memory(n * sizeof *choices);
+    plan->choices = choices;
+    plan->n_choices = n;
     return GRT_OK;
 }
 
-static grt_status choose_for(grt_plan *plan, chooser *c, const grt_device_description *description)
+static grt_status keep(grt_plan *plan, grt_algo_cache *cache)
 {
-    collector collected = {.base = {find, store, reject, find}, .known = &c->known};
-    if (!description->name || !description->properties)
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "the description of a device lacks name or properties");
-    GRT_TRY(c->backend->open_description(description, &c->device));
-    pthread_mutex_init(&collected.lock, NULL);
-    c->device->algos = &collected.base;
-    grt_status status = choose_steps(c);
-    grt_device_close(c->device);
-    if (status == GRT_OK)
-        status = keep(plan, &collected);
-    release(&collected);
-    return status == GRT_OK ? GRT_OK
-                            : grt_fail_context(status, "choosing algorithms for %s", description->name);
+    collected found = {0};
+    grt_algo_cache_lookups(cache, collect, &found);
+    const grt_status status = found.failed || grt_algo_cache_forgot(cache)
+                                  ? grt_fail_memory(found.n * sizeof *found.list)
+                                  : merge(plan, &found);
+    free(found.list);
+    return status;
 }
 
-static void take_known(void *user, const grt_algo_row *row)
+static void take_known(void *user, const grt_choice *choice)
 {
-    grt_algo_overlay_add(user, row, 1);
+    grt_algo_cache_add_plan(user, choice, 1);
 }
 
-static grt_status read_known(const char *path, grt_algo_overlay *known)
+/* Choices that the caller has from elsewhere go into the plan as they are. */
+static grt_status read_known(const char *path, grt_algo_cache *cache)
 {
     size_t damaged;
+    if (!path)
+        return GRT_OK;
     if (grt_algo_db_stamp(path) == 0)
         return grt_fail(GRT_STATUS_IO, "there is no algorithm cache '%s'", path);
-    return grt_algo_db_read(path, take_known, known, &damaged);
+    return grt_algo_db_read(path, take_known, cache, &damaged);
+}
+
+static grt_status choose_on(grt_plan *plan, chooser *c, const grt_device_description *description,
+                            grt_algo_cache *cache)
+{
+    grt_device_algos algos;
+    grt_device_algos_init(&algos, cache);
+    algos.base.code = algos.base.find; /* code is generated here, once for all steps that want it */
+    GRT_TRY(c->backend->open_description(description, &c->device));
+    c->device->algos = &algos.base;
+    const grt_status status = choose_steps(c);
+    grt_device_close(c->device);
+    return status == GRT_OK ? keep(plan, cache) : status;
+}
+
+/* With a cache of its own, which has no file: what it has in the end is what this device needs. */
+static grt_status choose_for(grt_plan *plan, chooser *c, const grt_device_description *description,
+                             const char *known)
+{
+    grt_algo_cache *cache;
+    if (!description->name || !description->properties)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "the description of a device lacks name or properties");
+    GRT_TRY(grt_algo_cache_create("off", &cache));
+    grt_status status = read_known(known, cache);
+    if (status == GRT_OK) {
+        status = choose_on(plan, c, description, cache);
+        if (status != GRT_OK)
+            status = grt_fail_context(status, "choosing algorithms for %s", description->name);
+    }
+    grt_algo_cache_release(cache);
+    return status;
 }
 
 grt_status grt_plan_choose(grt_plan *plan, const grt_backend *backend, const grt_compile_options *options)
@@ -308,17 +240,14 @@ grt_status grt_plan_choose(grt_plan *plan, const grt_backend *backend, const grt
                                 : grt_fail_memory((size_t)plan->n_symbols * sizeof *symbols);
     if (status == GRT_OK)
         status = grt_plan_dims_make(plan, symbols, &c.dims);
-    if (status == GRT_OK && options->choices)
-        status = read_known(options->choices, &c.known);
     const grt_cancel cancel = {options->cancel, options->user};
     for (size_t i = 0; status == GRT_OK && i < options->n_devices; i++) {
         if (options->progress)
             options->progress(options->user, "choose algorithms", (double)i / (double)options->n_devices);
         status = grt_cancel_check(&cancel);
         if (status == GRT_OK)
-            status = choose_for(plan, &c, &options->devices[i]);
+            status = choose_for(plan, &c, &options->devices[i], options->choices);
     }
-    grt_algo_overlay_release(&c.known);
     grt_plan_dims_release(&c.dims);
     free(symbols);
     return status;

@@ -8,7 +8,7 @@
 
 /* For each described device: every step of the main graph whose kernel chooses algorithms and whose dims are
  * known (given by `shapes`, or with 1 for what they leave open) is prepared as a session would, and what it
- * chooses goes to plan->tuning. The plan must be packed for the backend before. Errors: DEVICE where a
+ * chooses goes to plan->choices. The plan must be packed for the backend before. Errors: DEVICE where a
  * library is missing, UNSUPPORTED for backends without descriptions, INVALID_ARGUMENT for shapes that do not
  * fit. */
 grt_status grt_plan_choose(grt_plan *plan, const grt_backend *backend, const grt_compile_options *options);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "src/target/pack.h"
 
+#include "backends/registry.h"
 #include "src/base/checked.h"
 #include "src/plan/dims.h"
 

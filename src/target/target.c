@@ -160,9 +160,7 @@ grt_target grt_target_of(const grt_backend *backend)
     return (grt_target){.name = backend->name,
                         .supports = supports,
                         .runs = runs,
-                        .channels_last = backend->channels_last,
-                        .joins_products = backend->joins_products,
-                        .lone_product = backend->lone_product,
+                        .traits = &backend->traits,
                         .evaluate = evaluate,
                         .user = (void *)backend};
 }

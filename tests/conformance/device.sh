@@ -125,6 +125,10 @@ if [ -n "$gpu" ]; then
             totals_run "$work/given-$precision.log" "$graphrun" check --device "$device" --plan "$gpu" --precision "$precision" --jobs "$jobs" "$data/given"
     done
 fi
+for tool in "$build/bin/interface" "$build/tests/interface/interface"; do # what every device promises, below the API
+    [ -x "$tool" ] || continue
+    totals_run "$work/interface.log" "$tool" --device "$device"
+done
 for tool in "$build/bin/device" "$build/tests/device/device"; do # the API beside the caller's own use of CUDA
     case $device in cuda*) ;; *) continue ;; esac
     [ -x "$tool" ] || continue

@@ -28,7 +28,7 @@ static bool type_of(const grt_io_info *info, grt_tensor *out)
 
 static bool sets_make(sets *all, const subject *s)
 {
-    grt_io_info in, out;
+    grt_io_info in = {.struct_size = sizeof in}, out = {.struct_size = sizeof out};
     grt_tensor result;
     DONE(grt_model_input(s->model, 0, &in));
     DONE(grt_model_output(s->model, 0, &out));

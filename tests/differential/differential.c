@@ -34,7 +34,7 @@ static grt_status open_model(const node *n, const char *device, grt_runtime *run
     char target[32], directory[] = "/tmp/differential-XXXXXX", onnx[64], plan[64];
     snprintf(target, sizeof target, "%.*s", (int)strcspn(device, ":"), device);
     grt_compile_options options = {
-        .struct_size = sizeof options, .level = -1, .target = target, .precision = n->precision};
+        .struct_size = sizeof options, .target = target, .precision = n->precision};
     if (!mkdtemp(directory))
         exit(2);
     snprintf(onnx, sizeof onnx, "%s/model.onnx", directory);

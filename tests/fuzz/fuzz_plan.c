@@ -31,7 +31,7 @@ static void ask(const grt_model *model)
     if (grt_model_get_info(model, &info) != GRT_OK)
         abort();
     for (int64_t i = 0; i < info.steps; i++) {
-        grt_step_info step;
+        grt_step_info step = {.struct_size = sizeof step};
         if (grt_model_step(model, (size_t)i, &step) != GRT_OK)
             abort();
         for (size_t k = 0; k < step.n_inputs; k++) {

@@ -2,7 +2,7 @@
 /* See trial.h. */
 #include "tests/mutate/trial.h"
 
-#include "src/exec/context.h"
+#include "src/exec/execute.h"
 #include "tests/differential/draw.h"
 #include "tests/mutate/content.h"
 
@@ -170,7 +170,7 @@ static bool feed(trial *t, grt_status *status)
     t->n_inputs = grt_model_input_count(t->model);
     t->inputs = calloc(t->n_inputs + 1, sizeof *t->inputs);
     for (size_t i = 0; t->inputs && i < t->n_inputs; i++) {
-        grt_io_info info;
+        grt_io_info info = {.struct_size = sizeof info};
         if ((*status = grt_model_input(t->model, i, &info)) != GRT_OK)
             return false;
         if (info.has_default && draw(0, 1)) {
@@ -192,7 +192,7 @@ static volatile unsigned sum;
 static grt_status read_outputs(const trial *t)
 {
     for (size_t i = 0; i < grt_model_output_count(t->model); i++) {
-        grt_io_info info;
+        grt_io_info info = {.struct_size = sizeof info};
         GRT_TRY(grt_model_output(t->model, i, &info));
         if (info.kind != GRT_KIND_TENSOR) {
             grt_value *value;

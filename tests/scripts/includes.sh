@@ -21,7 +21,7 @@ done <<'END'
 1 tools/graphc.c src/base/text.h
 1 graph/passes/fold.c backends/backend.h
 1 graph/passes/fold.c cuda_runtime.h
-1 backends/cpu/cpu.c graph/passes/passes.h
+1 backends/cpu/backend.c graph/passes/passes.h
 1 backends/cpu/ops/add.c oneapi/dnnl/dnnl.h
 1 src/base/text.c src/plan/plan.h
 1 graph/ir/view.c src/plan/plan.h

@@ -9,6 +9,12 @@ skipped=0
 scratch=$(mktemp -d) || exit 99
 trap 'rm -rf "$scratch"' EXIT
 
+# What a command said: the lines of Check that name a failure or an error, else the last ones.
+show_output()
+{
+    { grep -aE ':[FE]:' "$scratch/out" || tail -n 30 "$scratch/out"; } | sed 's/^/    /'
+}
+
 # check NAME COMMAND...: passes if the command succeeds; otherwise its output is shown.
 check()
 {
@@ -20,7 +26,7 @@ check()
     else
         failed=$((failed + 1))
         echo "FAILED: $name"
-        tail -n 30 "$scratch/out" | sed 's/^/    /'
+        show_output
     fi
 }
 
@@ -36,7 +42,7 @@ refuse()
     else
         failed=$((failed + 1))
         echo "FAILED: $name: exit status $status instead of $want"
-        tail -n 30 "$scratch/out" | sed 's/^/    /'
+        show_output
     fi
 }
 

@@ -30,8 +30,7 @@ for command in "graphc optimize" "graphc check" "graphc inspect" "graphc tune" "
     check "$command: the options of --help are those of the man page" same_options "$command"
     check "$command: it is in the synopsis and in --help" in_synopsis "$command"
 done
-# The mirror is for tests.
-grep -rhoE 'getenv\("[A-Z_]+"\)' "$srcdir/src" "$srcdir/backends" "$srcdir/graph" "$srcdir/tools" | grep -oE '[A-Z_]{3,}' | grep -vx GRAPHRT_MIRROR_MEMORY | sort -u >"$scratch/variables"
+grep -rhoE 'getenv\("[A-Z_]+"\)' "$srcdir/src" "$srcdir/backends" "$srcdir/graph" "$srcdir/tools" | grep -oE '[A-Z_]{3,}' | sort -u >"$scratch/variables"
 while read -r variable; do
     check "\$$variable is in a man page" grep -qF "$variable" "$pages/graphc.1.scd" "$pages/graphrun.1.scd"
 done <"$scratch/variables"

@@ -10,7 +10,15 @@ input=$(./graphc inspect "$model" | sed -n 's/^ *input *\([^:]*\):.*/\1/p' | hea
 
 says() { local want=$1; shift; "$@" 2>&1 | grep -q -- "$want" || { "$@" 2>&1 | head; return 1; }; }
 silent_stderr() { local text; if text=$("$@" 2>&1 >/dev/null) && [ -z "$text" ]; then return 0; fi; echo "on stderr: $text"; return 1; }
-fields() { local command=$1; shift; $command | tests/scripts/json_has "$@"; }
+# REPORT COMMAND PATH:TYPE...: the report obeys its schema, and has these fields too.
+fields()
+{
+    local report=$1 command=$2
+    shift 2
+    $command >"$scratch/report.json"
+    tests/scripts/json_valid "$srcdir/docs/reports.schema.json" "$report" <"$scratch/report.json" &&
+        tests/scripts/json_has "$@" <"$scratch/report.json"
+}
 last_line() { local want=$1; shift; [ "$("$@" 2>/dev/null | tail -n 1)" = "$want" ]; }
 
 for command in "graphc" "graphc optimize" "graphc check" "graphc inspect" "graphc devices" "graphrun" "graphrun check" "graphrun bench"; do
@@ -85,26 +93,26 @@ for command in "graphc tune $plan --device null -o -" "graphrun check --junit - 
     refuse 2 "a file is wanted: ${command%% *}" ./$command
 done
 check "no file named -" sh -c "! test -e ./-"
-check "optimize --json" fields "./graphc optimize $model -o $plan --json" plan:string plan_bytes:integer optimize_ms:number
+check "optimize --json" fields optimize "./graphc optimize $model -o $plan --json" plan:string plan_bytes:integer optimize_ms:number
 check "optimize --list-passes" says . ./graphc optimize --list-passes
 check "check" says "everything is supported" ./graphc check "$model"
-check "check --json" fields "./graphc check $model --json" runs:boolean findings:array
+check "check --json" fields support "./graphc check $model --json" supported:boolean findings:array
 check "check --device with a number" says "everything is supported on null:3" ./graphc check "$model" --device null:3
 refuse 2 "check --device with a bad number" ./graphc check "$model" --device null:x
 check "check of a plan" sh -c "! ./graphc check '$plan' 2>'$scratch/said' && grep -q 'this is a plan' '$scratch/said' && ! grep -q 'not a valid' '$scratch/said'"
 for file in "$model" "$plan"; do
     kind=${file##*.}
     check "inspect .$kind" says parameters ./graphc inspect "$file"
-    check "inspect --json .$kind" fields "./graphc inspect $file --json" nodes:integer steps:integer parameters:integer \
+    check "inspect --json .$kind" fields inspect "./graphc inspect $file --json" nodes:integer steps:integer parameters:integer \
         weights_bytes:integer arena_bytes:integer inputs:array outputs:array inputs.0.name:string inputs.0.shape:array \
         ops:object flops:number memory.default:integer passes:array
     check "inspect --dot .$kind" says "digraph" ./graphc inspect "$file" --dot
     check "run .$kind" says "run .* ms" ./graphrun "$file"
-    check "run --json .$kind" fields "./graphrun $file --json" model:string device:string threads:integer inputs:array \
-        outputs.0.values:array load_ms.total:number first_run_ms:number latency_ms.p50:number
+    check "run --json .$kind" fields run "./graphrun $file --json" devices.0.device:string threads:integer runs:integer \
+        inputs.0.shape:array results.0.outputs.0.values:array load_ms.total:number first_run_ms:number latency_ms.p50:number
 done
 check "memory for a wrong shape: nothing else is reported" sh -c "! ./graphc inspect '$plan' --shape '$input=1' >'$scratch/none' && ! test -s '$scratch/none'"
-check "memory per shape" fields "./graphc inspect $plan --json --shape $input=8x1x8x8" memory.given_shapes:integer
+check "memory per shape" fields inspect "./graphc inspect $plan --json --shape $input=8x1x8x8" memory.given_shapes:integer
 check "quiet when piped" silent_stderr ./graphrun "$plan" --repeat 50
 check "random inputs are named" says "random (seed 0)" ./graphrun "$plan"
 check "explain load" says "first run" ./graphrun "$plan" --explain-load
@@ -127,8 +135,8 @@ idle()
 check "idle devices" idle
 check "all devices" says "20 runs on 8 devices" ./graphrun "$plan" --device null:all --repeat 20
 check "ranges" says "4 runs on 3 devices" ./graphrun "$plan" --device null:1-2,7 --repeat 4
-check "several devices --json" fields "./graphrun $plan --device mirror:0-1 --repeat 4 --json" devices.1.latency_ms.p50:number \
-    runs.0.outputs.0.values:array failed:integer throughput_per_s:number load.total_ms:number load.devices.1.device:string \
+check "several devices --json" fields run "./graphrun $plan --device mirror:0-1 --repeat 4 --explain-load --json" devices.1.latency_ms.p50:number \
+    results.0.outputs.0.values:array failed:integer throughput_per_s:number load.total_ms:number load.devices.1.device:string \
     load.devices.1.phases.0.begin_ms:number load.devices.1.host_bytes:integer load.devices.0.heuristics:integer
 mkdir "$scratch/list"
 for i in 1 2 3 4 5; do cp "$srcdir/models/digits/test_images.npy" "$scratch/list/$i.npy"; done
@@ -137,14 +145,17 @@ check "a directory of inputs" says "5 runs on 3 devices .* 0 failed" ./graphrun 
 check "outputs of each input" sh -c "ls '$scratch/many/000004/'*.npy && diff -r '$scratch/many/000000' '$scratch/many/000004'"
 check "several contexts" says "30 runs on 2 devices .* 0 failed" ./graphrun "$plan" --device mirror:0-1 --contexts 3 --repeat 30
 check "a directory, several contexts of one device" says "5 runs on 1 devices .* 0 failed" ./graphrun "$plan" --contexts 2 --input "$input=$scratch/list"
+check "a directory, --json" fields run "./graphrun $plan --input $input=$scratch/list --json" results.4.input:string results.4.outputs.0.values:array
 echo "no image" >"$scratch/list/3.npy"
+check "one bad input, --json" sh -c "! ./graphrun '$plan' --device mirror:0-1 --input '$input=$scratch/list' --json >'$scratch/bad.json' &&
+    tests/scripts/json_valid '$srcdir/docs/reports.schema.json' run <'$scratch/bad.json' && tests/scripts/json_has results.2.error:string failed:integer <'$scratch/bad.json'"
 refuse 2 "one bad input" ./graphrun "$plan" --device mirror:0-2 --input "$input=$scratch/list"
 check "one bad input: the others go on" says "5 runs on 3 devices .* 1 failed" ./graphrun "$plan" --device mirror:0-2 --input "$input=$scratch/list"
 check "a directory on one device" says "5 runs on 1 devices" ./graphrun "$plan" --input "$input=$scratch/list"
 for list in null:9 null: null:1,1 null:2-1 null:1-x cpu,null none:all null:0-99999999; do
     refuse 2 "bad use: --device $list" ./graphrun "$plan" --device "$list"
 done
-check "bench, a pool" fields "./graphrun bench $plan --device mirror --seconds 0.05 --contexts 2 --pinned --json" 0.pool.contexts:number 0.pool.throughput_per_s:number
+check "bench, a pool" fields bench "./graphrun bench $plan --device mirror --seconds 0.05 --contexts 2 --pinned --json" 0.pool.contexts:number 0.pool.throughput_per_s:number
 check "explain load, each device" says "mirror:1 .* weights: .* from the host" ./graphrun "$plan" --device mirror:0-1 --explain-load
 # NonZero of bool[2,2], which the mirror leaves to the CPU: what keeps runs from being replayed is named.
 base64 -d >"$scratch/nonzero.onnx" <<'ONNX'
@@ -152,11 +163,23 @@ CAcSDGJhY2tlbmQtdGVzdDprChwKCWNvbmRpdGlvbhIGcmVzdWx0IgdOb25aZXJvEhR0ZXN0X25vbnpl
 ONNX
 check "explain load, replay" says "not as a graph: NonZero node '.*': it runs on the CPU" ./graphrun "$scratch/nonzero.onnx" --device mirror --fallback cpu \
     --explain-load
-check "explain load, replay --json" fields "./graphrun $scratch/nonzero.onnx --device mirror --fallback cpu --explain-load --json" \
+check "explain load, replay --json" fields run "./graphrun $scratch/nonzero.onnx --device mirror --fallback cpu --explain-load --json" \
     load.devices.0.replay.op:string load.devices.0.replay.reason:string load.devices.0.replay.graphs:integer
 check "explain load as a picture" sh -c "./graphrun '$plan' --device mirror:0-3 '--explain-load=$scratch/load.html' && grep -q 'mirror:3.*open device' '$scratch/load.html' &&
     grep -q '</html>' '$scratch/load.html'"
 check "explain load of one device as a picture" sh -c "./graphrun '$plan' '--explain-load=$scratch/one.html' && grep -q 'cpu:0' '$scratch/one.html'"
+
+# What the schema has is in the page that explains it.
+explained()
+{
+    local field bad=0
+    tests/scripts/json_valid "$srcdir/docs/reports.schema.json" >"$scratch/names" && [ "$(wc -l <"$scratch/names")" -gt 100 ] || return 1
+    while read -r field; do
+        grep -q "\`$field\`" "$srcdir/docs/json.md" || { echo "docs/json.md lacks $field" && bad=1; }
+    done <"$scratch/names"
+    return "$bad"
+}
+check "docs/json.md has every field of the schema" explained
 
 # The cache of algorithms, with the null device, which asks it for convolutions and products.
 export GRAPHRT_ALGO_CACHE=$scratch/algos.db
@@ -164,10 +187,10 @@ check "cache why: nothing yet" says "no row of this op" ./graphc cache why "$pla
 check "cache why: all hit" says " 0 misses" ./graphc cache why "$plan" --device null
 check "cache why names what differs" says "the nearest row differs: in0=.*7x8x8x1.*, there in0=" ./graphc cache why "$plan" \
     --device null --shape "$input=7x1x8x8"
-check "cache why --json" fields "./graphc cache why $plan --device null --json" hits:integer misses:integer lookups.0.key:string \
+check "cache why --json" fields cache_lookups "./graphc cache why $plan --device null --json" hits:integer misses:integer lookups.0.key:string \
     lookups.0.hit:boolean
 check "cache ls" says "heuristic .*op=.*gpu=null;" ./graphc cache ls
-check "cache ls --json" fields "./graphc cache ls --json" file:string damaged:integer rows.0.key:string rows.0.bytes:integer
+check "cache ls --json" fields cache_rows "./graphc cache ls --json" file:string damaged:integer rows.0.key:string rows.0.bytes:integer
 check "cache export" says "rows written" ./graphc cache export "$scratch/exported.db"
 check "tune --help" says "usage: graphc tune" ./graphc tune --help
 check "tune where nothing is to tune" says "there is nothing to tune" ./graphc tune "$plan" --device cpu
@@ -175,7 +198,7 @@ check "tune -o where nothing is to tune" sh -c "./graphc tune '$plan' --device c
 check "tune" says "steps with .* choices; [1-9][0-9]* measured, 0 tuned before, 0 left" ./graphc tune "$plan" --device null --again
 check "tune says when nothing is kept" says "kept nowhere" env GRAPHRT_ALGO_CACHE=off ./graphc tune "$plan" --device null
 check "tune again measures nothing" says " 0 measured, [1-9]" ./graphc tune "$plan" --device null
-check "tune --json" fields "./graphc tune $plan --device null --again --json" tuned:integer known:integer before_ms:number \
+check "tune --json" fields tune "./graphc tune $plan --device null --again --json" tuned:integer known:integer before_ms:number \
     results.0.key:string results.0.candidates:integer results.0.winner:integer stopped:boolean
 check "tune marks rows" says "tuned .*op=.*gpu=null;" ./graphc cache ls
 check "tune -o" says "tuned.grt in" ./graphc tune "$plan" --device null -o "$scratch/tuned.grt"
@@ -208,7 +231,8 @@ export GRAPHRT_DEVICE_PATH=$scratch/devices
 echo '{"format": 1, "kind": "null", "name": "imagined", "sm": 10, "source": "a test", "properties": {}}' >"$scratch/devices/nowhere.json"
 check "devices" says "nowhere .*imagined, sm_10; a test" ./graphc devices
 check "devices of the source tree" says "h200 .*sm_90" ./graphc devices
-check "devices --json" fields "./graphc devices --json" gpus:array described.0.target:string described.0.sm:integer
+check "devices says which kinds there are" says "^kinds of devices: cpu, .*null (for tests)" ./graphc devices
+check "devices --json" fields devices "./graphc devices --json" kinds.0.name:string gpus:array described.0.target:string described.0.sm:integer
 refuse 2 "devices --dump of a kind without descriptions" ./graphc devices --dump --device cpu
 check "devices --dump" says '"kind": "null"' ./graphc devices --dump --device null
 check "devices --dump FILE, which can be a target" sh -c "./graphc devices --dump '$scratch/devices/dumped.json' --device null &&
@@ -223,9 +247,9 @@ check "optimize --target of a described device" says "imagined, sm_10: [1-9].* a
     --target nowhere -o "$scratch/tuned.grt"
 check "the same bytes again" sh -c "./graphc optimize '$model' --target nowhere -o '$scratch/again.grt' && cmp '$scratch/tuned.grt' '$scratch/again.grt'"
 check "inspect counts them" says "imagined, sm_10: [1-9]" ./graphc inspect "$scratch/tuned.grt"
-check "inspect --json counts them" fields "./graphc inspect $scratch/tuned.grt --json" tuning.0.gpu:string tuning.0.sm:string \
+check "inspect --json counts them" fields inspect "./graphc inspect $scratch/tuned.grt --json" tuning.0.gpu:string tuning.0.sm:string \
     tuning.0.heuristic:integer tuning.0.tuned:integer
-check "optimize --json counts them" fields "./graphc optimize $model --target sm_10 -o $scratch/tuned.grt --json" tuning.0.gpu:string
+check "optimize --json counts them" fields optimize "./graphc optimize $model --target sm_10 -o $scratch/tuned.grt --json" tuning.0.gpu:string
 check "a session asks nobody" says "algorithms: [1-9][0-9]* from the plan, 0 from the cache, 0 missed, 0 heuristic queries" ./graphrun \
     "$scratch/tuned.grt" --device null --explain-load
 check "cache why knows them" says "^plan  op=" ./graphc cache why "$scratch/tuned.grt" --device null
@@ -261,11 +285,11 @@ fi
 check "save outputs" ./graphrun "$plan" --input "$input=$srcdir/models/digits/test_images.npy" --output-dir "$scratch/a"
 check "the model itself gives the same" ./graphrun "$model" --input "$input=$srcdir/models/digits/test_images.npy" --output-dir "$scratch/b"
 check "saved outputs are the same" sh -c "ls '$scratch'/a/*.npy && diff -r '$scratch/a' '$scratch/b'"
-check "bench --json" fields "./graphrun bench $plan $model --seconds 0.05 --json" 0.model:string 0.device:string 0.threads:integer \
+check "bench --json" fields bench "./graphrun bench $plan $model --seconds 0.05 --json" 0.model:string 0.device:string 0.threads:integer \
     0.latency_ms.min:number 0.latency_ms.p50:number 0.latency_ms.p90:number 0.latency_ms.p95:number 0.latency_ms.p99:number \
     0.latency_ms.p99_9:number 0.latency_ms.max:number 0.latency_ms.mean:number 0.latency_ms.standard_deviation:number 0.throughput_per_s:number \
     0.load_ms.total:number 0.first_run_ms:number 0.host_us:number 0.peak_rss_bytes:integer 1.model:string
-check "bench --profile" fields "./graphrun bench $plan --repeat 10 --profile 3 --json" 0.profile.steps.0.op:string \
+check "bench --profile" fields bench "./graphrun bench $plan --repeat 10 --profile 3 --json" 0.profile.steps.0.op:string \
     0.profile.steps.0.name:string 0.profile.steps.0.ms:number 0.profile.steps.2.ms:number 0.device_ms:number
 check "run --repeat says how latencies are spread" says "p99.9 [0-9.]*  max [0-9.]* ms" ./graphrun "$plan" --repeat 10
 check "bench says what it did" says "runs after 2 to warm up" ./graphrun bench "$plan" --repeat 10 --warmup 2
@@ -314,7 +338,7 @@ case_of other_type
 printf '\x08\x02\x10\x06J\x08\0\0\0@\0\0\0@' >"$scratch/cases/other_type/test_data_set_0/output_0.pb"
 check "check --device null sees types and shapes" says "FAIL other_type: .*expected" ./graphrun check --device null "$scratch/cases/other_type"
 rm -r "$scratch/cases/other_type"
-check "check --json" fields "./graphrun check $scratch/cases --json" passed:integer failed:integer skipped:integer cases.0.name:string cases.0.verdict:string \
+check "check --json" fields cases "./graphrun check $scratch/cases --json" passed:integer failed:integer skipped:integer cases.0.name:string cases.0.verdict:string \
     cases.0.message:string
 check "check --junit" sh -c "! ./graphrun check '$scratch/cases' --junit '$scratch/junit.xml' && grep -q '<testsuite .*tests=\"2\" failures=\"1\" skipped=\"0\"' \
     '$scratch/junit.xml' && grep -q '<testcase .* name=\"wrong\"><failure message=' '$scratch/junit.xml'"

@@ -110,7 +110,7 @@ mkdir "$scratch/modules"
 if [ -n "${SANITIZE:-}" ] || [ "$(id -u)" != 0 ] || ! ${CC:-cc} -w -shared -fPIC "$scratch/evil.c" -o "$scratch/modules/libgraphrt-cuda.so"; then
     skip "setuid" "wants root and a compiler, and no sanitizer"
 else
-    chmod 755 "$scratch" && cp -L .libs/libgraphrt.so.0 "$scratch/"
+    chmod 755 "$scratch" && cp -L .libs/libgraphrt.so.1 "$scratch/"
     # With the library's place written into it, as the loader takes none from the environment either.
     cat >"$scratch/open.c" <<'END'
 #include <graphrt/graphrt.h>
@@ -121,7 +121,7 @@ int main(void)
     return grt_device_count("cuda", &count) == GRT_OK || puts("ran") < 0;
 }
 END
-    ${CC:-cc} -I"$srcdir/include" "$scratch/open.c" -o "$scratch/open" "$scratch/libgraphrt.so.0" -Wl,-rpath,"$scratch" || exit 99
+    ${CC:-cc} -I"$srcdir/include" "$scratch/open.c" -o "$scratch/open" "$scratch/libgraphrt.so.1" -Wl,-rpath,"$scratch" || exit 99
     export GRAPHRT_BACKEND_PATH=$scratch/modules
     check "modules come from the environment" sh -c "'$scratch/open' | grep -q LOADED"
     chown nobody "$scratch/open" && chmod u+s "$scratch/open"

@@ -120,7 +120,7 @@ static long resident_kb(void)
 /* The subject's tensors: rows of small numbers, and what a context of its own makes of them. */
 static void describe(subject *s, grt_model *model, grt_session *session)
 {
-    grt_io_info info;
+    grt_io_info info = {.struct_size = sizeof info};
     grt_context *context;
     if (grt_model_input(model, 0, &info) != GRT_OK || info.dtype != GRT_DTYPE_FLOAT || info.rank < 1)
         give_up("the model's input");

@@ -61,7 +61,7 @@ typedef struct trial {
 static bool run(grt_session *session, grt_model *model)
 {
     grt_context *context = NULL;
-    grt_io_info info;
+    grt_io_info info = {.struct_size = sizeof info};
     bool fine = grt_context_create(session, &context) == GRT_OK && grt_model_input(model, 0, &info) == GRT_OK;
     grt_tensor x = {.dtype = info.dtype, .rank = info.rank};
     for (int32_t i = 0; i < x.rank; i++)

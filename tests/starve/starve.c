@@ -135,7 +135,7 @@ static bool prepare(life *l)
     l->n_out = grt_model_output_count(model);
     bool fine = l->n_in <= MAX_IO && l->n_out <= MAX_IO;
     for (size_t i = 0; fine && i < l->n_in; i++) {
-        grt_io_info info;
+        grt_io_info info = {.struct_size = sizeof info};
         fine = grt_model_input(model, i, &info) == GRT_OK && info.kind == GRT_KIND_TENSOR && info.rank >= 0 &&
                info.dtype != GRT_DTYPE_STRING;
         for (int length = 0; fine && length < LENGTHS; length++)

@@ -30,7 +30,6 @@ void import_refused_as(onnx_model *m, grt_status status, const char *a, const ch
 void import_add(Suite *suite, const char *name, const TTest *const *tests)
 {
     TCase *tcase = tcase_create(name);
-    tcase_set_timeout(tcase, 60);
     for (; *tests; tests++)
         tcase_add_test(tcase, *tests);
     suite_add_tcase(suite, tcase);

@@ -3,7 +3,7 @@
 #include "graph/ir/infer.h"
 #include "tests/unit/ir_text.h"
 
-#include "backends/shared/element.h"
+#include "src/base/element.h"
 #include "graph/compile.h"
 #include "src/target/target.h"
 
@@ -99,7 +99,7 @@ static void read_constant(reader *r)
         t.dims[i] = atoll(dims[i]);
     t.data = grt_arena_alloc(r->module->arena, grt_tensor_bytes(&t) + 1);
     for (int64_t i = 0; i < grt_tensor_elements(&t); i++)
-        cpu_element_put(&t, i, r->n_words > 4 ? atof(r->words[4 + i % (r->n_words - 4)]) : next_random(r));
+        grt_element_put(&t, i, r->n_words > 4 ? atof(r->words[4 + i % (r->n_words - 4)]) : next_random(r));
     remember(r, r->words[1],
              ir_constant(r->module->main, r->words[1], grt_arena_memdup(r->module->arena, &t, sizeof t)));
 }
@@ -135,8 +135,10 @@ static void read_node(reader *r)
     for (; at < r->n_words && !strchr(r->words[at], '='); at++)
         in[n_in++] = find(r, r->words[at]);
     const char *colons = strstr(r->words[2], "::");
-    ir_node *node = ir_node_create(r->module->main, NULL, colons ? "graphrt" : "",
-                                   colons ? colons + 2 : r->words[2], outputs[0], n_in, in, n_out);
+    const char *domain =
+        colons ? grt_arena_printf(r->module->arena, "%.*s", (int)(colons - r->words[2]), r->words[2]) : "";
+    ir_node *node = ir_node_create(r->module->main, NULL, domain, colons ? colons + 2 : r->words[2],
+                                   outputs[0], n_in, in, n_out);
     ck_assert_msg(node && node->row, "no op '%s'", r->words[2]);
     for (; at < r->n_words; at++)
         read_attr(node, r->words[at]);
@@ -177,8 +179,11 @@ ir_module *ir_text(const char *text)
 
 grt_target ir_text_target(void)
 {
+    static grt_device_traits traits;
     grt_target target = grt_target_of(&grt_backend_cpu);
-    target.joins_products = true;
+    traits = *target.traits;
+    traits.joins_products = true;
+    target.traits = &traits;
     return target;
 }
 
@@ -188,7 +193,9 @@ int64_t ir_text_pass(ir_module *module, const char *pass)
     pass_context context = {.module = module, .target = &target, .level = 2};
     grt_status status = GRT_STATUS_INVALID_ARGUMENT;
     if (!*pass)
-        status = pass_run_all(&context);
+        status = pass_run_enabled(&context);
+    if (!*pass && status == GRT_OK)
+        status = pass_check_supported(&context);
     for (size_t i = 0; *pass && pass_at(i); i++)
         if (!strcmp(pass_at(i)->name, pass))
             status = pass_at(i)->run(&context);
@@ -242,7 +249,7 @@ static void make_input(machine *m, const ir_module *module, ir_value *value)
     grt_value *v = &m->values[value->mark];
     ck_assert_int_eq(grt_value_alloc(v, value->type.dtype, value->type.rank, dims), GRT_OK);
     for (int64_t i = 0; i < grt_tensor_elements(&v->t); i++)
-        cpu_element_put(&v->t, i, next_random(&m->random));
+        grt_element_put(&v->t, i, next_random(&m->random));
 }
 
 static void run_node(machine *m, ir_node *node)

@@ -12,6 +12,8 @@
 #define GRT_TESTS_IR_TEXT_H
 
 #include "graph/passes/passes.h"
+#include "graph/passes/rewrite.h"
+#include "graph/passes/supported.h"
 
 /* Types are inferred. Fails the test on anything that cannot be read. */
 ir_module *ir_text(const char *text);

@@ -117,7 +117,7 @@ static const grt_plan_body bodies[] = {
     {"loop", 2, 0, 2, 2, 0, loop_values, NULL, loop_inputs, loop_outputs, loop_output_names, NULL, NULL, 2},
 };
 
-static const grt_algo_row tuning[] = {
+static const grt_choice tuning[] = {
     {.key = "op=Conv;gpu=NVIDIA H200;sm=90;driver=0;cudnn=91900;n=1;",
      .data = "1 \0 two",
      .size = 7,
@@ -152,8 +152,8 @@ grt_plan *plan_sample(void)
                        .parameters = 12,
                        .arena_bytes = 4096,
                        .flops = 1e9,
-                       .tuning = tuning,
-                       .n_tuning = 2,
+                       .choices = tuning,
+                       .n_choices = 2,
                        .options = "level=2"};
     return plan;
 }

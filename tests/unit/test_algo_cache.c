@@ -45,7 +45,7 @@ static grt_algo_cache *open_cache(grt_device_algos *algos)
     return cache;
 }
 
-static void put(grt_device_algos *algos, const char *key, const char *data, grt_algo_source source)
+static void put(grt_device_algos *algos, const char *key, const char *data, grt_choice_source source)
 {
     algos->base.store(&algos->base, key, data, strlen(data), source, 1.5);
 }
@@ -76,8 +76,8 @@ START_TEST(stored_is_found_by_the_next_process)
     grt_device_algos a;
     grt_algo_cache *cache = open_cache(&a);
     ck_assert_str_eq(get(&a, "op=Conv;x=1;"), "");
-    put(&a, "op=Conv;x=1;", "first", GRT_ALGO_HEURISTIC);
-    put(&a, "op=Conv;x=2;", "", GRT_ALGO_HEURISTIC); /* no bytes are data, too */
+    put(&a, "op=Conv;x=1;", "first", GRT_CHOICE_HEURISTIC);
+    put(&a, "op=Conv;x=2;", "", GRT_CHOICE_HEURISTIC); /* no bytes are data, too */
     ck_assert_str_eq(get(&a, "op=Conv;x=1;"), "first");
     ck_assert_uint_eq(a.hits, 1);
     ck_assert_uint_eq(a.misses, 1);
@@ -99,16 +99,16 @@ START_TEST(tuned_stays)
 {
     grt_device_algos a, b;
     grt_algo_cache *one = open_cache(&a), *two = open_cache(&b);
-    put(&a, "op=A;", "tuned", GRT_ALGO_TUNED);
-    put(&a, "op=A;", "guess", GRT_ALGO_HEURISTIC);
+    put(&a, "op=A;", "tuned", GRT_CHOICE_TUNED);
+    put(&a, "op=A;", "guess", GRT_CHOICE_HEURISTIC);
     ck_assert_str_eq(get(&a, "op=A;"), "tuned");
     grt_algo_cache_save(one);
-    put(&b, "op=A;", "guess", GRT_ALGO_HEURISTIC); /* does not know of the other */
+    put(&b, "op=A;", "guess", GRT_CHOICE_HEURISTIC); /* does not know of the other */
     grt_algo_cache_release(two);
     grt_algo_cache_release(one);
     one = open_cache(&a);
     ck_assert_str_eq(get(&a, "op=A;"), "tuned");
-    put(&a, "op=A;", "better", GRT_ALGO_TUNED);
+    put(&a, "op=A;", "better", GRT_CHOICE_TUNED);
     grt_algo_cache_release(one);
     one = open_cache(&a);
     ck_assert_str_eq(get(&a, "op=A;"), "better");
@@ -120,14 +120,14 @@ START_TEST(rejected_is_replaced)
 {
     grt_device_algos a;
     grt_algo_cache *cache = open_cache(&a);
-    put(&a, "op=A;", "old", GRT_ALGO_TUNED);
-    put(&a, "op=B;", "old", GRT_ALGO_TUNED);
+    put(&a, "op=A;", "old", GRT_CHOICE_TUNED);
+    put(&a, "op=B;", "old", GRT_CHOICE_TUNED);
     grt_algo_cache_release(cache);
     cache = open_cache(&a);
     a.base.reject(&a.base, "op=A;");
     a.base.reject(&a.base, "op=B;");
     ck_assert_str_eq(get(&a, "op=A;"), "");
-    put(&a, "op=A;", "new", GRT_ALGO_HEURISTIC);
+    put(&a, "op=A;", "new", GRT_CHOICE_HEURISTIC);
     grt_algo_cache_save(cache);
     grt_algo_cache_load(cache); /* what was refused does not come back */
     ck_assert_str_eq(get(&a, "op=B;"), "");
@@ -143,11 +143,11 @@ START_TEST(another_process_is_noticed)
 {
     grt_device_algos a, b;
     grt_algo_cache *one = open_cache(&a), *two = open_cache(&b);
-    put(&a, "op=A;", "x", GRT_ALGO_HEURISTIC);
+    put(&a, "op=A;", "x", GRT_CHOICE_HEURISTIC);
     grt_algo_cache_save(one);
     grt_algo_cache_load(two);
     ck_assert_str_eq(get(&b, "op=A;"), "x");
-    put(&b, "op=A2;", "y", GRT_ALGO_HEURISTIC);
+    put(&b, "op=A2;", "y", GRT_CHOICE_HEURISTIC);
     grt_algo_cache_save(two);
     grt_algo_cache_load(one);
     ck_assert_str_eq(get(&a, "op=A2;"), "y");
@@ -164,7 +164,7 @@ START_TEST(switched_off)
     ck_assert_ptr_null(grt_algo_cache_path(cache));
     grt_device_algos_init(&a, cache);
     grt_algo_cache_load(cache);
-    put(&a, "op=A;", "x", GRT_ALGO_HEURISTIC);
+    put(&a, "op=A;", "x", GRT_CHOICE_HEURISTIC);
     grt_algo_cache_save(cache);
     ck_assert_str_eq(get(&a, "op=A;"), "x"); /* in memory it works */
     grt_algo_cache_release(cache);
@@ -200,9 +200,9 @@ START_TEST(a_miss_knows_its_nearest)
     grt_device_algos a;
     char nearest[64] = "";
     grt_algo_cache *cache = open_cache(&a);
-    put(&a, "op=Conv;gpu=H100;cudnn=9;x=8;", "x", GRT_ALGO_HEURISTIC);
-    put(&a, "op=Conv;gpu=H200;cudnn=8;x=16;", "x", GRT_ALGO_HEURISTIC);
-    put(&a, "op=MatMul;gpu=H100;cudnn=9;x=16;", "x", GRT_ALGO_HEURISTIC);
+    put(&a, "op=Conv;gpu=H100;cudnn=9;x=8;", "x", GRT_CHOICE_HEURISTIC);
+    put(&a, "op=Conv;gpu=H200;cudnn=8;x=16;", "x", GRT_CHOICE_HEURISTIC);
+    put(&a, "op=MatMul;gpu=H100;cudnn=9;x=16;", "x", GRT_CHOICE_HEURISTIC);
     grt_algo_cache_release(cache);
     cache = open_cache(&a);
     ck_assert_str_eq(get(&a, "op=Conv;gpu=H100;cudnn=9;x=16;"), "");
@@ -225,8 +225,8 @@ static void *write_rows(void *arg)
         char key[64], data[64];
         snprintf(key, sizeof key, "op=A;who=%d;row=%d;", who, i);
         snprintf(data, sizeof data, "%d-%d", who, i);
-        put(&a, key, data, GRT_ALGO_HEURISTIC);
-        put(&a, "op=A;everybody;", data, GRT_ALGO_HEURISTIC);
+        put(&a, key, data, GRT_CHOICE_HEURISTIC);
+        put(&a, "op=A;everybody;", data, GRT_CHOICE_HEURISTIC);
         grt_algo_cache_save(cache);
     }
     const bool good = !*warnings(cache);
@@ -282,23 +282,26 @@ END_TEST
 
 enum { GROUP = 5 };
 
-/* Rows are written in groups, each in one transaction; all rows of a group hold the same number. */
-static void write_forever(unsigned seed)
+/* Rows are written in groups, each in one transaction; all rows of a group hold the same number. A byte goes
+ * to `done` for each group. */
+static void write_forever(unsigned seed, int done)
 {
     for (unsigned round = 0;; round++) {
-        grt_algo_row rows[GROUP];
+        grt_choice rows[GROUP];
         char keys[GROUP][32], data[512];
         memset(data, 'x', sizeof data);
         snprintf(data, sizeof data, "%u", seed * 100000 + round);
         for (int i = 0; i < GROUP; i++) {
             snprintf(keys[i], sizeof keys[i], "op=K;group=%u;row=%d;", round % 40, i);
-            rows[i] = (grt_algo_row){
-                .key = keys[i], .data = data, .size = sizeof data, .source = GRT_ALGO_HEURISTIC};
+            rows[i] = (grt_choice){
+                .key = keys[i], .data = data, .size = sizeof data, .source = GRT_CHOICE_HEURISTIC};
         }
         if (grt_algo_db_write(path, rows, GROUP) != GRT_OK) {
             fprintf(stderr, "%s\n", grt_last_error());
             _exit(1);
         }
+        if (write(done, "", 1) != 1)
+            _exit(1);
     }
 }
 
@@ -308,7 +311,7 @@ typedef struct groups {
     bool torn;
 } groups;
 
-static void check_group(void *user, const grt_algo_row *row)
+static void check_group(void *user, const grt_choice *row)
 {
     groups *g = user;
     char group[32];
@@ -320,25 +323,30 @@ static void check_group(void *user, const grt_algo_row *row)
     g->n++;
 }
 
+/* Each round ends when some groups more have been written: at any moment of the writing of the next ones. */
 START_TEST(killed_in_the_middle)
 {
     const char *wanted = getenv("GRT_TEST_KILLS");
     const int kills = wanted ? atoi(wanted) : 40;
-    unsigned random = 12345;
     int total = 0;
     for (int k = 0; k < kills; k++) {
         pid_t pids[2];
+        int done[2];
+        char byte;
+        ck_assert_int_eq(pipe(done), 0);
         for (int p = 0; p < 2; p++)
             if ((pids[p] = fork()) == 0)
-                write_forever((unsigned)(k * 2 + p));
-        random = random * 1664525u + 1013904223u;
-        nanosleep(&(struct timespec){.tv_nsec = (long)(random >> 8) % 12000000}, NULL);
+                write_forever((unsigned)(k * 2 + p), done[1]);
+        close(done[1]);
+        for (int written = 0; written <= k % 3; written++)
+            ck_assert_int_eq(read(done[0], &byte, 1), 1);
         for (int p = 0; p < 2; p++) {
             int status;
             kill(pids[p], SIGKILL);
             ck_assert_int_eq(waitpid(pids[p], &status, 0), pids[p]);
             ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
         }
+        close(done[0]);
         groups g = {0};
         size_t damaged = 0;
         ck_assert_msg(grt_algo_db_read(path, check_group, &g, &damaged) == GRT_OK, "kill %d: %s", k,
@@ -367,7 +375,7 @@ static void expect_warning(const char *expected)
     ck_assert_int_eq(grt_fail(GRT_STATUS_IO, "mine"), GRT_STATUS_IO);
     grt_algo_cache *cache = open_cache(&a);
     ck_assert_str_eq(get(&a, "op=A;"), "");
-    put(&a, "op=A;", "x", GRT_ALGO_HEURISTIC);
+    put(&a, "op=A;", "x", GRT_CHOICE_HEURISTIC);
     grt_algo_cache_save(cache);
     ck_assert_str_eq(get(&a, "op=A;"), "x");
     ck_assert_msg(strstr(warnings(cache), expected) != NULL, "expected '%s' in '%s'", expected,
@@ -395,7 +403,7 @@ START_TEST(empty_file)
     write_file("", 0);
     grt_device_algos a;
     grt_algo_cache *cache = open_cache(&a);
-    put(&a, "op=A;", "x", GRT_ALGO_HEURISTIC);
+    put(&a, "op=A;", "x", GRT_CHOICE_HEURISTIC);
     grt_algo_cache_save(cache);
     ck_assert_str_eq(warnings(cache), "");
     grt_algo_cache_release(cache);
@@ -436,9 +444,9 @@ START_TEST(damaged_rows_are_skipped_and_replaced)
 {
     grt_device_algos a;
     grt_algo_cache *cache = open_cache(&a);
-    put(&a, "op=A;", "good", GRT_ALGO_TUNED);
-    put(&a, "op=B;", "good", GRT_ALGO_TUNED);
-    put(&a, "op=C;", "good", GRT_ALGO_TUNED);
+    put(&a, "op=A;", "good", GRT_CHOICE_TUNED);
+    put(&a, "op=B;", "good", GRT_CHOICE_TUNED);
+    put(&a, "op=C;", "good", GRT_CHOICE_TUNED);
     grt_algo_cache_release(cache);
     execute(
         "UPDATE algos_1 SET data=x'00' WHERE key='op=A;'; UPDATE algos_1 SET source='many' WHERE key='op=B;';"
@@ -450,7 +458,7 @@ START_TEST(damaged_rows_are_skipped_and_replaced)
     ck_assert_str_eq(get(&a, "op=C;"), "good");
     ck_assert_str_eq(get(&a, "op=D;"), "");
     ck_assert_ptr_nonnull(strstr(warnings(cache), "3 damaged rows"));
-    put(&a, "op=A;", "new", GRT_ALGO_HEURISTIC);
+    put(&a, "op=A;", "new", GRT_CHOICE_HEURISTIC);
     grt_algo_cache_release(cache);
     cache = open_cache(&a);
     ck_assert_str_eq(get(&a, "op=A;"), "new");
@@ -462,12 +470,12 @@ START_TEST(a_newer_version_beside)
 {
     grt_device_algos a;
     grt_algo_cache *cache = open_cache(&a);
-    put(&a, "op=A;", "x", GRT_ALGO_HEURISTIC);
+    put(&a, "op=A;", "x", GRT_CHOICE_HEURISTIC);
     grt_algo_cache_release(cache);
     execute("CREATE TABLE algos_2(key, more); INSERT INTO algos_2 VALUES('op=A;', 1)");
     cache = open_cache(&a);
     ck_assert_str_eq(get(&a, "op=A;"), "x");
-    put(&a, "op=B;", "x", GRT_ALGO_HEURISTIC);
+    put(&a, "op=B;", "x", GRT_CHOICE_HEURISTIC);
     grt_algo_cache_save(cache);
     ck_assert_str_eq(warnings(cache), "");
     grt_algo_cache_release(cache);
@@ -487,7 +495,7 @@ START_TEST(damaged_pages)
         snprintf(key, sizeof key, "op=A;i=%d;", i);
         memset(data, 'a' + i % 26, sizeof data);
         data[sizeof data - 1] = '\0';
-        put(&a, key, data, GRT_ALGO_HEURISTIC);
+        put(&a, key, data, GRT_CHOICE_HEURISTIC);
     }
     grt_algo_cache_release(cache);
     FILE *f = fopen(path, "r+b");
@@ -524,7 +532,7 @@ START_TEST(truncated)
 {
     grt_device_algos a;
     grt_algo_cache *cache = open_cache(&a);
-    put(&a, "op=A2;", "x", GRT_ALGO_HEURISTIC);
+    put(&a, "op=A2;", "x", GRT_CHOICE_HEURISTIC);
     grt_algo_cache_release(cache);
     struct stat st;
     ck_assert_int_eq(stat(path, &st), 0);
@@ -533,7 +541,7 @@ START_TEST(truncated)
         cache = open_cache(&a); /* a byte that nobody needed may go unnoticed */
         const char *found = get(&a, "op=A2;");
         ck_assert(!*found || !strcmp(found, "x"));
-        put(&a, "op=A3;", "y", GRT_ALGO_HEURISTIC);
+        put(&a, "op=A3;", "y", GRT_CHOICE_HEURISTIC);
         ck_assert_str_eq(get(&a, "op=A3;"), "y");
         grt_algo_cache_release(cache);
     }
@@ -552,7 +560,7 @@ START_TEST(read_only_home)
     snprintf(path, sizeof path, "%s/home/graphrt/algos.db", directory);
     grt_device_algos a;
     grt_algo_cache *cache = open_cache(&a);
-    put(&a, "op=Known;", "x", GRT_ALGO_HEURISTIC);
+    put(&a, "op=Known;", "x", GRT_CHOICE_HEURISTIC);
     grt_algo_cache_release(cache);
     char command[400];
     snprintf(command, sizeof command, "chmod -R a=rX '%s/home'", directory);
@@ -575,14 +583,14 @@ static void fill_up(void)
 {
     grt_device_algos a;
     grt_algo_cache *cache = open_cache(&a);
-    put(&a, "op=Known;", "x", GRT_ALGO_HEURISTIC);
+    put(&a, "op=Known;", "x", GRT_CHOICE_HEURISTIC);
     grt_algo_cache_save(cache);
     ck_assert_str_eq(warnings(cache), "");
     static char large[200 << 10];
     for (int i = 0; i < 3; i++) {
         char key[32];
         snprintf(key, sizeof key, "op=Large;i=%d;", i);
-        a.base.store(&a.base, key, large, sizeof large, GRT_ALGO_HEURISTIC, 0);
+        a.base.store(&a.base, key, large, sizeof large, GRT_CHOICE_HEURISTIC, 0);
         grt_algo_cache_save(cache);
     }
     ck_assert_str_ne(warnings(cache), "");
@@ -614,7 +622,7 @@ START_TEST(the_file_is_its_users)
     grt_device_algos algos;
     umask(0);
     grt_algo_cache *cache = open_cache(&algos);
-    put(&algos, "op=A;n=1;", "one", GRT_ALGO_HEURISTIC);
+    put(&algos, "op=A;n=1;", "one", GRT_CHOICE_HEURISTIC);
     grt_algo_cache_release(cache);
     struct stat st;
     ck_assert_int_eq(stat(path, &st), 0);
@@ -633,7 +641,8 @@ Suite *suite_test_algo_cache(void)
     Suite *suite = suite_create("algo cache");
     TCase *tests = tcase_create("algo cache");
     tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_set_timeout(tests, getenv("GRT_TEST_KILLS") ? 900 : 60);
+    if (getenv("GRT_TEST_KILLS"))
+        tcase_set_timeout(tests, 900);
     tcase_add_test(tests, the_file_is_its_users);
     tcase_add_test(tests, stored_is_found_by_the_next_process);
     tcase_add_test(tests, tuned_stays);

@@ -118,7 +118,6 @@ Suite *suite_test_check(void)
 {
     Suite *suite = suite_create("check");
     TCase *tests = tcase_create("check");
-    tcase_set_timeout(tests, 60);
     tcase_add_test(tests, what_compiles_has_no_findings);
     tcase_add_test(tests, an_expansion_that_cannot_be_made);
     tcase_add_test(tests, a_shape_that_folding_finds_wrong);

@@ -519,7 +519,6 @@ Suite *suite_test_conv(void)
 {
     Suite *suite = suite_create("conv");
     TCase *tc = tcase_create("conv");
-    tcase_set_timeout(tc, 120);
     tcase_add_test(tc, convolutions_match_their_definition);
     tcase_add_loop_test(tc, wide_convolutions_match_their_definition, 0, N_WIDE);
     tcase_add_loop_test(tc, wide_transposed_convolutions_are_adjoint, 0, N_WIDE);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How many cores a process may use: affinity, siblings and quotas of a machine that is made of files. */
 #include "src/base/cores.h"
+#include "tests/unit/suite.h"
 
-#include <check.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -119,15 +119,5 @@ START_TEST(quota_of_version_1)
 }
 END_TEST
 
-Suite *suite_test_cores(void)
-{
-    Suite *suite = suite_create("cores");
-    TCase *tests = tcase_create("files");
-    tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_test(tests, siblings_share_a_core);
-    tcase_add_test(tests, quota_of_version_2);
-    tcase_add_test(tests, quota_in_a_container);
-    tcase_add_test(tests, quota_of_version_1);
-    suite_add_tcase(suite, tests);
-    return suite;
-}
+UNIT_SUITE(test_cores, setup, teardown, siblings_share_a_core, quota_of_version_2, quota_in_a_container,
+           quota_of_version_1)

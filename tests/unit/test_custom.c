@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#undef fail /* a macro of check's, and a member of grt_custom_host */
-
 static grt_runtime *runtime;
 
 static void setup(void)
@@ -32,13 +30,14 @@ static grt_status infer_twice(void *user, const grt_custom_node *node, const grt
     int64_t size;
     (void)user;
     if (in[0].rank >= 0 && in[0].rank != 2)
-        return node->host->fail(node, GRT_STATUS_INVALID_MODEL, "x must have rows");
+        return node->host->fail_node(node, GRT_STATUS_INVALID_MODEL, "x must have rows");
     out[0].dtype = in[0].dtype;
     out[0].rank = in[0].rank;
     if (in[0].rank < 0)
         return GRT_OK;
     if (node->host->dim_value(node, in[0].dims[1], &size) && size == 13)
         return GRT_STATUS_INVALID_MODEL; /* says nothing */
+    out[0].reserved[5] = node->host->dim_value(node, in[0].dims[1], &size) && size == 14;
     out[0].dims[0] = node->host->dim_compute(node, '*', in[0].dims[0], node->host->dim_constant(node, 2));
     out[0].dims[1] = in[0].dims[1];
     return GRT_OK;
@@ -49,7 +48,7 @@ static grt_status create_twice(void *user, const grt_custom_node *node, void **o
     float *factor = malloc(sizeof *factor);
     (void)user;
     if (!factor || !node->host->get_float(node, "factor", factor))
-        return free(factor), node->host->fail(node, GRT_STATUS_INVALID_MODEL, "no factor");
+        return free(factor), node->host->fail_node(node, GRT_STATUS_INVALID_MODEL, "no factor");
     ck_assert(!node->host->get_int(node, "factor", &(int64_t){0})); /* of another kind */
     creations++;
     *out_state = factor;
@@ -72,11 +71,12 @@ static grt_status run_twice(void *user, void *state, const grt_custom_run *run)
     for (int64_t i = 0; i < 2 * n; i++)
         ((float *)run->outputs[0]->data)[i] = ((const float *)x->data)[i % n] * *(float *)state;
     return ((const float *)x->data)[0] < 0
-               ? run->node->host->fail(run->node, GRT_STATUS_INVALID_ARGUMENT, "x begins below zero")
+               ? run->node->host->fail_node(run->node, GRT_STATUS_INVALID_ARGUMENT, "x begins below zero")
                : GRT_OK;
 }
 
-static const grt_custom_attribute attributes[] = {{"factor", GRT_ATTRIBUTE_FLOAT, true}};
+static const grt_custom_attribute attributes[] = {
+    {.name = "factor", .kind = GRT_ATTRIBUTE_FLOAT, .required = true}};
 static const uint64_t floats[] = {1 << GRT_DTYPE_FLOAT};
 
 static grt_custom_op twice(void)
@@ -120,7 +120,7 @@ START_TEST(models_and_plans_use_them)
     onnx_model m = twice_model(GRT_DTYPE_FLOAT, "n,m");
     ck_assert_int_eq(grt_custom_ops_register(&op, 1), GRT_OK);
     grt_model *model = onnx_open_plan(&m, runtime, NULL);
-    grt_io_info info;
+    grt_io_info info = {.struct_size = sizeof info};
     ck_assert_int_eq(grt_model_output(model, 0, &info), GRT_OK);
     ck_assert_str_eq(info.symbols[0], "n*2");
     grt_session *session;
@@ -165,6 +165,7 @@ START_TEST(models_that_do_not_fit_are_refused)
     ck_assert_int_eq(grt_custom_ops_register(&op, 1), GRT_OK);
     expect_refused(GRT_DTYPE_FLOAT, "n", "x must have rows");
     expect_refused(GRT_DTYPE_FLOAT, "n,13", "failed with status 2 and no message");
+    expect_refused(GRT_DTYPE_FLOAT, "n,14", "grt_custom_type.reserved");
     expect_refused(GRT_DTYPE_INT32, "n,m", "input 0 is int32, which this custom operator does not take");
 }
 END_TEST
@@ -193,7 +194,12 @@ START_TEST(registration_is_all_or_nothing)
     REFUSED(op->attributes = NULL, "a list is NULL");
     REFUSED(op->struct_size = 0, "struct_size");
     ck_assert_int_eq(grt_custom_ops_register(NULL, 1), GRT_STATUS_INVALID_ARGUMENT);
-    const grt_custom_op op = twice();
+    const grt_custom_attribute newer = {.name = "factor", .kind = GRT_ATTRIBUTE_FLOAT, .reserved = {1}};
+    grt_custom_op op = twice();
+    op.attributes = &newer;
+    ck_assert_int_eq(grt_custom_ops_register(&op, 1), GRT_STATUS_UNSUPPORTED);
+    ck_assert_ptr_nonnull(strstr(grt_last_error(), "grt_custom_attribute.reserved"));
+    op.attributes = attributes;
     ck_assert_int_eq(grt_custom_ops_register(&op, 1), GRT_OK);
     ck_assert_int_eq(grt_custom_ops_register(&op, 1), GRT_STATUS_INVALID_ARGUMENT);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plans of cuDNN's that were made for another GPU: its description is exchanged, whatever the text is. */
 #include "backends/cuda/dnn_profile.h"
+#include "tests/unit/suite.h"
 
-#include <check.h>
 #include <stdlib.h>
 
 static void expect(const char *text, const char *profile, const char *expected)
@@ -39,12 +39,4 @@ START_TEST(what_names_no_gpu)
 }
 END_TEST
 
-Suite *suite_test_dnn_profile(void)
-{
-    Suite *suite = suite_create("dnn_profile");
-    TCase *tc = tcase_create("dnn_profile");
-    tcase_add_test(tc, the_gpu_is_exchanged);
-    tcase_add_test(tc, what_names_no_gpu);
-    suite_add_tcase(suite, tc);
-    return suite;
-}
+UNIT_SUITE(test_dnn_profile, NULL, NULL, the_gpu_is_exchanged, what_names_no_gpu)

@@ -164,7 +164,7 @@ START_TEST(an_ellipsis_is_split_too)
     a->s = (ProtobufCBinaryData){sizeof text - 1, (uint8_t *)text};
     onnx_output(&m, m.graph, "y");
     grt_runtime *runtime;
-    grt_step_info step;
+    grt_step_info step = {.struct_size = sizeof step};
     ck_assert_int_eq(grt_runtime_create(&runtime), GRT_OK);
     grt_model *model = onnx_open(&m, runtime);
     size_t einsums = 0;

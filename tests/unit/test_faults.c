@@ -2,6 +2,8 @@
 /* Devices that refuse: too little memory at every point, captures that fail, pointers that are none; and that
  * memory of data-dependent outputs is kept between runs. */
 #include "tests/unit/onnx_model.h"
+#include "tests/unit/runtime.h"
+#include "tests/unit/tables.h"
 
 #include "src/exec/context.h"
 
@@ -9,19 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static grt_runtime *runtime;
-
-static void setup(void)
-{
-    setenv("GRAPHRT_ALGO_CACHE", "off", 1);
-    ck_assert_int_eq(grt_runtime_create(&runtime), GRT_OK);
-}
-
-static void teardown(void)
-{
-    grt_runtime_release(runtime);
-}
 
 static grt_model *open_built(grt_runtime *in, onnx_model *m)
 {
@@ -135,28 +124,25 @@ END_TEST
 
 /* ---- a device of which single entries are replaced ---- */
 
-static grt_device_vtable changed;
-static const grt_device_vtable *original;
+static device_tables changed;
 static size_t allocations, begun, ended;
 static size_t capture_works; /* from that attempt on */
 
 static void change(grt_session *session)
 {
-    original = session->device->vtable;
-    changed = *original;
-    session->device->vtable = &changed;
+    device_tables_take(&changed, session->device);
     allocations = begun = ended = 0;
 }
 
 static void change_back(grt_session *session)
 {
-    session->device->vtable = original;
+    device_tables_give_back(&changed, session->device);
 }
 
 static grt_status count_alloc(grt_device *device, size_t bytes, void **out_data)
 {
     allocations++;
-    return original->alloc(device, bytes, out_data);
+    return changed.before->memory->alloc(device, bytes, out_data);
 }
 
 START_TEST(dynamic_memory_is_kept)
@@ -172,7 +158,7 @@ START_TEST(dynamic_memory_is_kept)
                   grt_last_error());
     ck_assert_int_eq(grt_context_create(session, &context), GRT_OK);
     change(session);
-    changed.alloc = count_alloc;
+    changed.memory.alloc = count_alloc;
     size_t first = 0, kept = 0;
     for (int run = 0; run < 12; run++) {
         const int64_t n = run < 6 ? 4096 : 4096 - 8 * run; /* and a few less */
@@ -215,7 +201,7 @@ START_TEST(device_inputs_cost_nothing)
     ck_assert_int_eq(grt_device_alloc(session->device, sizeof x, &in.data), GRT_OK);
     memcpy(in.data, x, sizeof x); /* the mirror's memory is the host's */
     change(session);
-    changed.alloc = count_alloc;
+    changed.memory.alloc = count_alloc;
     for (int host = 0; host < 3; host++) { /* device memory, host memory, device memory */
         const size_t before = allocations;
         if (host == 1)
@@ -263,7 +249,7 @@ START_TEST(what_cannot_be_replayed_is_named)
     ck_assert_str_eq(replay.op, "NonZero");
     ck_assert_str_eq(replay.node, "places of x");
     ck_assert_str_eq(replay.reason, "it runs on the CPU");
-    ck_assert(!replay.supported && replay.graphs == 0);
+    ck_assert(replay.graphs == 0 && replay.replayed == 0);
     replay.struct_size = 1;
     ck_assert_int_eq(grt_context_get_replay(context, &replay), GRT_STATUS_INVALID_ARGUMENT);
     ck_assert_int_eq(grt_context_get_replay(NULL, &replay), GRT_STATUS_INVALID_ARGUMENT);
@@ -275,6 +261,38 @@ START_TEST(what_cannot_be_replayed_is_named)
     replay = replay_of(context);
     ck_assert(!*replay.reason && !replay.supported);
     grt_context_release(context);
+    grt_session_release(session);
+    grt_model_release(model);
+}
+END_TEST
+
+/* The third run with the same pointers is a replay: it gives what steps give, of what its inputs are then. */
+START_TEST(a_replay_computes)
+{
+    float x[2 * SIZE], first[4][2 * SIZE];
+    grt_session *session;
+    grt_context *context;
+    grt_tensor y;
+    grt_model *model = open_product(runtime);
+    ck_assert_int_eq(grt_session_create(model, "mirror:4", NULL, &session), GRT_OK);
+    for (int steps = 0; steps < 2; steps++) {
+        ck_assert_int_eq(grt_context_create(session, &context), GRT_OK);
+        memset(x, 0, sizeof x);
+        context->executor.debug = steps;
+        for (int i = 0; i < 4; i++) {
+            x[i] = (float)(i + 1);
+            ck_assert_msg(run_floats(context, 2, 2 * SIZE, x) == GRT_OK, "%s", grt_last_error());
+            ck_assert_int_eq(grt_context_get_output(context, 0, &y), GRT_OK);
+            const size_t bytes = grt_tensor_bytes(&y);
+            ck_assert_uint_le(bytes, sizeof first[i]);
+            if (!steps)
+                memcpy(first[i], y.data, bytes);
+            ck_assert_mem_eq(first[i], y.data, bytes);
+        }
+        ck_assert_int_eq(replay_of(context).graphs, !steps);
+        grt_context_release(context);
+    }
+    ck_assert(memcmp(first[2], first[3], sizeof first[2]) != 0);
     grt_session_release(session);
     grt_model_release(model);
 }
@@ -318,17 +336,15 @@ START_TEST(captures)
     grt_model *model = open_product(runtime);
     ck_assert_int_eq(grt_session_create(model, "mirror:5", NULL, &session), GRT_OK);
     change(session);
-    changed.graph_begin = begin;
-    changed.graph_end = end;
-    changed.graph_launch = launch;
-    changed.graph_release = release_graph;
+    changed.graphs = (grt_graph_api){begin, end, launch, release_graph};
+    changed.api.graphs = &changed.graphs;
     static const size_t from[] = {SIZE_MAX, 1, 3};
     for (int k = 0; k < 3; k++) {
         const bool works = from[k] < SIZE_MAX;
         begun = ended = 0;
         capture_works = from[k];
         ck_assert_int_eq(grt_context_create(session, &context), GRT_OK);
-        context->debug = false;
+        context->executor.debug = false;
         for (int i = 0; i < 8; i++)
             ck_assert_msg(run_floats(context, 2, 2 * SIZE, x) == GRT_OK, "%s", grt_last_error());
         ck_assert_uint_eq(begun, works ? from[k] : GRT_MAX_CAPTURES);
@@ -354,7 +370,7 @@ static grt_status failing_wait(grt_device *device, void *stream)
 {
     if (waits_left-- == 0)
         return grt_fail(GRT_STATUS_DEVICE, "an illegal address");
-    return original->stream_wait(device, stream);
+    return changed.before->streams->wait(device, stream);
 }
 
 static grt_status refuse_pointer(grt_device *device, const void *data)
@@ -371,8 +387,8 @@ START_TEST(debugging)
     grt_model *model = open_product(runtime);
     ck_assert_int_eq(grt_session_create(model, "mirror:5", NULL, &session), GRT_OK);
     change(session);
-    changed.stream_wait = failing_wait;
-    changed.check_pointer = refuse_pointer;
+    changed.streams.wait = failing_wait;
+    changed.memory.check = refuse_pointer;
     setenv("GRAPHRT_DEBUG", "1", 1);
     ck_assert_int_eq(grt_context_create(session, &context), GRT_OK);
     unsetenv("GRAPHRT_DEBUG");
@@ -410,13 +426,13 @@ Suite *suite_test_faults(void)
 {
     Suite *suite = suite_create("faults");
     TCase *tests = tcase_create("faults");
-    tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_set_timeout(tests, 60);
+    tcase_add_checked_fixture(tests, runtime_open, runtime_close);
     tcase_add_test(tests, out_of_memory);
     tcase_add_test(tests, memory_comes_back);
     tcase_add_test(tests, dynamic_memory_is_kept);
     tcase_add_test(tests, device_inputs_cost_nothing);
     tcase_add_test(tests, what_cannot_be_replayed_is_named);
+    tcase_add_test(tests, a_replay_computes);
     tcase_add_test(tests, captures);
     tcase_add_test(tests, debugging);
     tcase_add_test(tests, no_bytes_are_not_a_number);

@@ -1,25 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Frames: what is computed once for a combination of dims, because nothing but the dims decides it. */
 #include "tests/unit/onnx_model.h"
+#include "tests/unit/runtime.h"
 
 #include <graphrt/graphrt.h>
 
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
-
-static grt_runtime *runtime;
-
-static void setup(void)
-{
-    setenv("GRAPHRT_ALGO_CACHE", "off", 1);
-    ck_assert_int_eq(grt_runtime_create(&runtime), GRT_OK);
-}
-
-static void teardown(void)
-{
-    grt_runtime_release(runtime);
-}
 
 static void ints(onnx_model *m, const char *name, const char *dims, int64_t value)
 {
@@ -289,7 +277,7 @@ Suite *suite_test_frame(void)
 {
     Suite *suite = suite_create("frame");
     TCase *tcase = tcase_create("frame");
-    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_checked_fixture(tcase, runtime_open, runtime_close);
     tcase_add_test(tcase, expands_without_a_shape);
     tcase_add_test(tcase, does_not_compute_with_packed_weights);
     tcase_add_test(tcase, dims_that_do_not_fit_are_refused);

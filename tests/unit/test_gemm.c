@@ -2,8 +2,8 @@
 /* The packed matrix product: every combination of operands and epilogue against sums in double. */
 #include "backends/cpu/gemm.h"
 #include "tests/unit/op_runner.h"
+#include "tests/unit/suite.h"
 
-#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -218,14 +218,5 @@ START_TEST(activations_are_accurate)
 }
 END_TEST
 
-Suite *suite_test_gemm(void)
-{
-    Suite *suite = suite_create("gemm");
-    TCase *tc = tcase_create("gemm");
-    tcase_set_timeout(tc, 60);
-    tcase_add_test(tc, products_match_double_and_do_not_depend_on_threads);
-    tcase_add_test(tc, sizes_that_do_not_fit_are_refused);
-    tcase_add_test(tc, activations_are_accurate);
-    suite_add_tcase(suite, tc);
-    return suite;
-}
+UNIT_SUITE(test_gemm, NULL, NULL, products_match_double_and_do_not_depend_on_threads,
+           sizes_that_do_not_fit_are_refused, activations_are_accurate)

@@ -422,9 +422,10 @@ static const float in_memory[] = {0, 1, 2, 3, 4};
 static grt_status open_with_buffer(const char *location, const char *offset, const char *given,
                                    grt_runtime *runtime, grt_model **out_model)
 {
-    const grt_external_data data[] = {{"other.bin", "", 0}, {given, in_memory, sizeof in_memory}};
+    const grt_external_data data[] = {{.location = "other.bin", .data = ""},
+                                      {.location = given, .data = in_memory, .size = sizeof in_memory}};
     const grt_compile_options options = {
-        .struct_size = sizeof options, .level = -1, .external_data = data, .n_external_data = 2};
+        .struct_size = sizeof options, .external_data = data, .n_external_data = 2};
     onnx_model m = onnx_create();
     Onnx__TensorProto *t = onnx_tensor(&m, "w", "2");
     t->n_float_data = 0;

@@ -2,8 +2,9 @@
 /* Enqueued runs, on a mirror whose table notes what is asked of it: on which stream things happen, what comes
  * behind what, what is waited for when a run fails, and what stays for graphs of the caller's. */
 #include "tests/unit/onnx_model.h"
+#include "tests/unit/tables.h"
 
-#include "src/exec/in_flight.h"
+#include "src/exec/context.h"
 
 #include <check.h>
 #include <stdlib.h>
@@ -17,8 +18,7 @@ static grt_context *context;
 
 /* ---- the table ---- */
 
-static grt_device_vtable noting;
-static const grt_device_vtable *original;
+static device_tables noting;
 
 static struct {
     void *stream;                     /* the caller's */
@@ -44,7 +44,7 @@ static void clear(void)
 static grt_status upload(grt_device *device, void *dst, const void *src, size_t bytes, void *stream)
 {
     seen.elsewhere += stream != seen.stream;
-    return original->upload(device, dst, src, bytes, stream);
+    return noting.before->copies->upload(device, dst, src, bytes, stream);
 }
 
 static grt_status download(grt_device *device, void *dst, const void *src, size_t bytes, void *stream)
@@ -53,34 +53,34 @@ static grt_status download(grt_device *device, void *dst, const void *src, size_
     if (seen.download_fails-- == 0)
         return grt_fail(GRT_STATUS_DEVICE, "the copy was refused");
     seen.downloads++;
-    return original->download(device, dst, src, bytes, stream);
+    return noting.before->copies->download(device, dst, src, bytes, stream);
 }
 
 static grt_status copy(grt_device *device, void *dst, const void *src, size_t bytes, void *stream)
 {
     seen.elsewhere += stream != seen.stream;
     seen.copies++;
-    return original->copy(device, dst, src, bytes, stream);
+    return noting.before->copies->copy(device, dst, src, bytes, stream);
 }
 
 static grt_status fence_record(grt_device *device, void *fence, void *stream)
 {
     seen.records++;
-    return original->fence_record(device, fence, stream);
+    return noting.before->fences->record(device, fence, stream);
 }
 
 static grt_status stream_wait_fence(grt_device *device, void *stream, void *fence)
 {
     seen.follows++;
     seen.followed_by = stream;
-    return original->stream_wait_fence(device, stream, fence);
+    return noting.before->fences->stream_wait(device, stream, fence);
 }
 
 static grt_status stream_wait(grt_device *device, void *stream)
 {
     seen.waits++;
     seen.waited_for = stream;
-    return original->stream_wait(device, stream);
+    return noting.before->streams->wait(device, stream);
 }
 
 static bool is_captured(grt_device *device, void *stream)
@@ -108,7 +108,7 @@ static void free_memory(grt_device *device, void *data)
 {
     if (seen.n_freed < MAX_FREED)
         seen.freed[seen.n_freed++] = data;
-    original->free(device, data);
+    noting.before->memory->free(device, data);
 }
 
 static bool was_freed(const void *data)
@@ -158,11 +158,9 @@ static void release_graph(grt_device *device, void *graph)
 
 static void replay(void)
 {
-    noting.graph_begin = begin;
-    noting.graph_end = end;
-    noting.graph_launch = launch;
-    noting.graph_release = release_graph;
-    context->debug = false;
+    noting.graphs = (grt_graph_api){begin, end, launch, release_graph};
+    noting.api.graphs = &noting.graphs;
+    context->executor.debug = false;
 }
 
 /* ---- the model ---- */
@@ -190,7 +188,7 @@ static grt_model *two_heads(const char *rows)
     onnx_node(&m, m.graph, "MatMul", "h,v", "value");
     onnx_output(&m, m.graph, "policy");
     onnx_output(&m, m.graph, "value");
-    const grt_compile_options options = {.struct_size = sizeof options, .level = -1, .target = "mirror"};
+    const grt_compile_options options = {.struct_size = sizeof options, .target = "mirror"};
     grt_model *model = onnx_open_plan(&m, runtime, &options);
     onnx_release(&m);
     return model;
@@ -203,22 +201,20 @@ static void start(const char *rows)
     grt_model *model = two_heads(rows);
     ck_assert_msg(grt_session_create(model, "mirror:2", NULL, &session) == GRT_OK, "%s", grt_last_error());
     grt_model_release(model);
-    original = session->device->vtable;
-    noting = *original;
-    noting.upload = upload;
-    noting.download = download;
-    noting.copy = copy;
-    noting.fence_record = fence_record;
-    noting.stream_wait_fence = stream_wait_fence;
-    noting.stream_wait = stream_wait;
-    noting.stream_is_captured = is_captured;
-    noting.enter = enter;
-    noting.leave = leave;
-    noting.free = free_memory;
-    noting.local_check = local_check;
-    noting.local_release = local_release;
-    session->device->vtable = &noting;
-    ck_assert_int_eq(original->stream_create(session->device, &seen.stream), GRT_OK);
+    device_tables_take(&noting, session->device);
+    noting.copies.upload = upload;
+    noting.copies.download = download;
+    noting.copies.copy = copy;
+    noting.fences.record = fence_record;
+    noting.fences.stream_wait = stream_wait_fence;
+    noting.streams.wait = stream_wait;
+    noting.streams.is_captured = is_captured;
+    noting.current = (grt_current_api){enter, leave};
+    noting.api.current = &noting.current;
+    noting.memory.free = free_memory;
+    noting.locals = (grt_local_api){local_check, local_release};
+    noting.api.locals = &noting.locals;
+    ck_assert_int_eq(grt_device_stream_create(session->device, &seen.stream), GRT_OK);
     ck_assert_int_eq(grt_context_create(session, &context), GRT_OK);
     clear();
 }
@@ -237,8 +233,8 @@ static void teardown(void)
 {
     grt_context_release(context);
     ck_assert_int_eq(seen.depth, 0);
-    session->device->vtable = original;
-    original->stream_release(session->device, seen.stream);
+    device_tables_give_back(&noting, session->device);
+    grt_device_stream_release(session->device, seen.stream);
     grt_session_release(session);
     grt_runtime_release(runtime);
 }
@@ -323,7 +319,7 @@ END_TEST
 START_TEST(runs_are_in_order)
 {
     void *second;
-    ck_assert_int_eq(original->stream_create(session->device, &second), GRT_OK);
+    ck_assert_int_eq(grt_device_stream_create(session->device, &second), GRT_OK);
     bind(1, GRT_MEMORY_DEVICE);
     fill(1);
     run_async(seen.stream);
@@ -335,17 +331,17 @@ START_TEST(runs_are_in_order)
     ck_assert_ptr_eq(seen.followed_by, second);
     run_async(NULL);
     ck_assert_int_eq(seen.follows, 2);
-    ck_assert_ptr_eq(seen.followed_by, context->stream);
+    ck_assert_ptr_eq(seen.followed_by, context->executor.stream);
     run_async(second);
     ck_assert_int_eq(grt_context_run(context), GRT_OK); /* on the context's stream */
     ck_assert_int_eq(seen.follows, 4);
-    ck_assert_ptr_eq(seen.followed_by, context->stream);
+    ck_assert_ptr_eq(seen.followed_by, context->executor.stream);
     expect_results(1);
     clear();
     run_async(second); /* nothing is in flight any more */
     ck_assert_int_eq(seen.follows, 0);
     ck_assert_int_eq(grt_device_wait(session->device, second), GRT_OK);
-    original->stream_release(session->device, second);
+    grt_device_stream_release(session->device, second);
     ck_assert_int_eq(grt_context_run(context), GRT_OK); /* the fence outlives its stream */
     expect_results(1);
 }
@@ -366,7 +362,7 @@ START_TEST(failures_wait)
         ck_assert_str_eq(grt_last_error(), "the copy was refused");
         ck_assert_int_eq(seen.downloads, 1);
         ck_assert_int_ge(seen.waits, 1);
-        ck_assert_ptr_eq(seen.waited_for, async ? seen.stream : context->stream);
+        ck_assert_ptr_eq(seen.waited_for, async ? seen.stream : context->executor.stream);
         ck_assert_int_eq(seen.depth, 0);
         ck_assert_int_eq(grt_context_run(context), GRT_OK);
         expect_results(1);
@@ -377,7 +373,7 @@ END_TEST
 START_TEST(faults_in_data_are_reported)
 {
     grt_tensor out;
-    context->local = &seen;
+    context->executor.local = &seen;
     bind(1, GRT_MEMORY_DEVICE);
     seen.faults = 1;
     ck_assert_int_eq(grt_context_run(context), GRT_STATUS_INVALID_ARGUMENT);
@@ -411,8 +407,8 @@ START_TEST(what_a_graph_points_at_stays)
     /* order is the caller's: a fence that was recorded outside cannot be waited for in a capture, nor the
      * other way round */
     ck_assert_int_eq(seen.records + seen.follows + seen.waits, 0);
-    const void *arena = context->arena, *workspace = context->workspace;
-    const grt_frame *frame = context->current;
+    const void *arena = context->executor.arena.data, *workspace = context->executor.workspace.data;
+    const grt_frame *frame = context->executor.main;
     seen.captured = false;
     for (int64_t rows = 3; rows <= 40; rows++) { /* more memory, and more combinations than are kept */
         bind(rows, GRT_MEMORY_DEVICE);
@@ -420,8 +416,8 @@ START_TEST(what_a_graph_points_at_stays)
         ck_assert_msg(grt_context_run(context) == GRT_OK, "%s", grt_last_error());
         expect_results(rows);
     }
-    ck_assert_ptr_ne(context->arena, arena);
-    ck_assert_ptr_eq(context->kept_frames, frame);
+    ck_assert_ptr_ne(context->executor.arena.data, arena);
+    ck_assert(frame->captured && context->frames.kept);
     ck_assert(!was_freed(arena) && !was_freed(workspace));
     ck_assert_int_gt(seen.n_freed, 0); /* arenas that no graph has seen */
     clear();
@@ -436,7 +432,7 @@ START_TEST(growing_waits)
 {
     bind(2, GRT_MEMORY_DEVICE);
     run_async(seen.stream);
-    ck_assert(context->in_flight);
+    ck_assert(context->executor.flight.any);
     bind(30, GRT_MEMORY_DEVICE);
     run_async(seen.stream);
     ck_assert_int_eq(seen.follows, 0); /* it was waited for on the host */

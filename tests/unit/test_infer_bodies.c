@@ -142,7 +142,7 @@ START_TEST(a_known_branch_moves_out)
     ir_graph_add_output(m->main, branch->out[0]);
     ir_graph_add_output(m->main, branch->out[1]);
     ck_assert_msg(ir_infer(m) == GRT_OK, "%s", grt_last_error());
-    ck_assert_int_eq(ir_text_pass(m, "branches"), 1);
+    ck_assert_int_eq(ir_text_pass(m, "fold_if"), 1);
     ck_assert_str_eq(ir_text_ops(m), "Neg Identity");
     ck_assert_str_eq(m->main->outputs[0].value->name, "y");
     ck_assert_str_eq(m->main->outputs[1].value->name, "z");

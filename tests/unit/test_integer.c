@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Integer and deformable convolutions, integer products, LpPool, MaxUnpool against their definitions. */
 #include "tests/unit/op_runner.h"
+#include "tests/unit/suite.h"
 
-#include <check.h>
 #include <math.h>
 #include <string.h>
 
@@ -260,19 +260,6 @@ START_TEST(test_adam_first_step)
 }
 END_TEST
 
-Suite *suite_test_integer(void)
-{
-    Suite *suite = suite_create("integer");
-    TCase *tests = tcase_create("integer");
-    tcase_add_test(tests, test_conv_integer);
-    tcase_add_test(tests, test_deform_without_offsets);
-    tcase_add_test(tests, test_deform_interpolates);
-    tcase_add_test(tests, test_matmul_integer);
-    tcase_add_test(tests, test_matmul_integer_tiles);
-    tcase_add_test(tests, test_quantised_product_saturates);
-    tcase_add_test(tests, test_lp_pool);
-    tcase_add_test(tests, test_unpool_and_its_indices);
-    tcase_add_test(tests, test_adam_first_step);
-    suite_add_tcase(suite, tests);
-    return suite;
-}
+UNIT_SUITE(test_integer, NULL, NULL, test_conv_integer, test_deform_without_offsets, test_deform_interpolates,
+           test_matmul_integer, test_matmul_integer_tiles, test_quantised_product_saturates, test_lp_pool,
+           test_unpool_and_its_indices, test_adam_first_step)

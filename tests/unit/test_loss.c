@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Classification losses against their definition. */
 #include "tests/unit/op_runner.h"
+#include "tests/unit/suite.h"
 
-#include <check.h>
 #include <math.h>
 #include <string.h>
 
@@ -92,13 +92,5 @@ START_TEST(test_refuses_misshaped_target)
 }
 END_TEST
 
-Suite *suite_test_loss(void)
-{
-    Suite *suite = suite_create("loss");
-    TCase *tests = tcase_create("loss");
-    tcase_add_test(tests, test_matches_definition);
-    tcase_add_test(tests, test_refuses_unknown_class);
-    tcase_add_test(tests, test_refuses_misshaped_target);
-    suite_add_tcase(suite, tests);
-    return suite;
-}
+UNIT_SUITE(test_loss, NULL, NULL, test_matches_definition, test_refuses_unknown_class,
+           test_refuses_misshaped_target)

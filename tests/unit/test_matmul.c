@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* MatMul, Gemm and graphrt::MatMul: ranks, broadcasting, dtypes, epilogues, against sums in double. */
 #include "tests/unit/op_runner.h"
+#include "tests/unit/suite.h"
 
 #include "src/base/float.h"
 
-#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -288,17 +288,6 @@ START_TEST(mismatches_are_named)
 }
 END_TEST
 
-Suite *suite_test_matmul(void)
-{
-    Suite *suite = suite_create("matmul");
-    TCase *tc = tcase_create("matmul");
-    tcase_set_timeout(tc, 60);
-    tcase_add_test(tc, all_ranks_and_broadcasts);
-    tcase_add_test(tc, one_bias_for_each_matrix);
-    tcase_add_test(tc, biases_for_other_matrices_are_refused);
-    tcase_add_test(tc, gemm_adds_what_broadcasts);
-    tcase_add_test(tc, halves_are_summed_in_float);
-    tcase_add_test(tc, mismatches_are_named);
-    suite_add_tcase(suite, tc);
-    return suite;
-}
+UNIT_SUITE(test_matmul, NULL, NULL, all_ranks_and_broadcasts, one_bias_for_each_matrix,
+           biases_for_other_matrices_are_refused, gemm_adds_what_broadcasts, halves_are_summed_in_float,
+           mismatches_are_named)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Labels, n-grams, trees. */
 #include "tests/unit/op_runner.h"
+#include "tests/unit/suite.h"
 
-#include <check.h>
 #include <math.h>
 #include <string.h>
 
@@ -144,17 +144,6 @@ START_TEST(test_tree_refuses_absurd_sizes)
 }
 END_TEST
 
-Suite *suite_test_ml(void)
-{
-    Suite *suite = suite_create("ml");
-    TCase *tests = tcase_create("ml");
-    tcase_add_test(tests, test_labels);
-    tcase_add_test(tests, test_labels_refuse_misfits);
-    tcase_add_test(tests, test_ngrams);
-    tcase_add_test(tests, test_tree);
-    tcase_add_test(tests, test_tree_refuses_cycles_and_strays);
-    tcase_add_test(tests, test_tree_refuses_few_features);
-    tcase_add_test(tests, test_tree_refuses_absurd_sizes);
-    suite_add_tcase(suite, tests);
-    return suite;
-}
+UNIT_SUITE(test_ml, NULL, NULL, test_labels, test_labels_refuse_misfits, test_ngrams, test_tree,
+           test_tree_refuses_cycles_and_strays, test_tree_refuses_few_features,
+           test_tree_refuses_absurd_sizes)

@@ -1,28 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operators of ai.onnx.ml that are said with simpler ones: what comes out of a whole model. */
 #include "tests/unit/onnx_model.h"
+#include "tests/unit/suite.h"
+#include "tests/unit/runtime.h"
 
 #include <graphrt/graphrt.h>
 
-#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { FLOATS = 6, INTS = 7, STRINGS = 8, STRING = 3 }; /* AttributeProto.AttributeType */
-
-static grt_runtime *runtime;
-
-static void setup(void)
-{
-    setenv("GRAPHRT_ALGO_CACHE", "off", 1);
-    ck_assert_int_eq(grt_runtime_create(&runtime), GRT_OK);
-}
-
-static void teardown(void)
-{
-    grt_runtime_release(runtime);
-}
 
 static Onnx__NodeProto *ml_node(onnx_model *m, const char *op, const char *in, const char *out)
 {
@@ -243,15 +231,5 @@ START_TEST(one_hot)
 }
 END_TEST
 
-Suite *suite_test_ml_models(void)
-{
-    Suite *suite = suite_create("ml_models");
-    TCase *tcase = tcase_create("ml_models");
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_test(tcase, trees_with_several_weights_a_leaf);
-    tcase_add_test(tcase, a_single_score_for_two_classes);
-    tcase_add_test(tcase, a_pipeline_of_scalings_and_a_linear_classifier);
-    tcase_add_test(tcase, one_hot);
-    suite_add_tcase(suite, tcase);
-    return suite;
-}
+UNIT_SUITE(test_ml_models, runtime_open, runtime_close, trees_with_several_weights_a_leaf,
+           a_single_score_for_two_classes, a_pipeline_of_scalings_and_a_linear_classifier, one_hot)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The strided copy engine against a loop over all indices. */
 #include "backends/cpu/move.h"
+#include "tests/unit/suite.h"
 
-#include <check.h>
 #include <string.h>
 
 enum { ROOM = 1 << 16, GUARD = 0xa5 };
@@ -128,14 +128,4 @@ START_TEST(fills_and_copies_whole_ranges)
 }
 END_TEST
 
-Suite *suite_test_move(void)
-{
-    Suite *suite = suite_create("move");
-    TCase *tc = tcase_create("move");
-    tcase_set_timeout(tc, 60);
-    tcase_add_test(tc, moves_like_a_loop);
-    tcase_add_test(tc, moves_large_transposes);
-    tcase_add_test(tc, fills_and_copies_whole_ranges);
-    suite_add_tcase(suite, tc);
-    return suite;
-}
+UNIT_SUITE(test_move, NULL, NULL, moves_like_a_loop, moves_large_transposes, fills_and_copies_whole_ranges)

@@ -384,7 +384,6 @@ Suite *suite_test_movement(void)
 {
     Suite *suite = suite_create("movement");
     TCase *tc = tcase_create("movement");
-    tcase_set_timeout(tc, 60);
     tcase_add_loop_test(tc, reductions_match_their_definitions, 0, 10);
     tcase_add_test(tc, empty_sets_have_their_neutral_element);
     tcase_add_test(tc, extremes_of_infinities_are_infinite);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Softmax and the normalisations against their definitions in double. */
 #include "tests/unit/op_runner.h"
+#include "tests/unit/suite.h"
 
-#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -220,16 +220,5 @@ START_TEST(local_response)
 }
 END_TEST
 
-Suite *suite_test_norm(void)
-{
-    Suite *suite = suite_create("norm");
-    TCase *tc = tcase_create("norm");
-    tcase_set_timeout(tc, 60);
-    tcase_add_test(tc, softmax_on_every_axis);
-    tcase_add_test(tc, masked_rows_keep_their_probabilities);
-    tcase_add_test(tc, layer_norms);
-    tcase_add_test(tc, group_norms);
-    tcase_add_test(tc, local_response);
-    suite_add_tcase(suite, tc);
-    return suite;
-}
+UNIT_SUITE(test_norm, NULL, NULL, softmax_on_every_axis, masked_rows_keep_their_probabilities, layer_norms,
+           group_norms, local_response)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Scales and shifts per channel move into the weights before them. */
 #include "tests/unit/ir_text.h"
+#include "tests/unit/suite.h"
 
-#include <check.h>
 #include <string.h>
 
 START_TEST(batch_norm_after_conv)
@@ -148,20 +148,7 @@ START_TEST(batch_norm_alone)
 }
 END_TEST
 
-Suite *suite_test_pass_affine(void)
-{
-    Suite *suite = suite_create("pass_affine");
-    TCase *tc = tcase_create("all");
-    tcase_add_test(tc, batch_norm_after_conv);
-    tcase_add_test(tc, batch_norm_after_conv_with_bias);
-    tcase_add_test(tc, batch_norm_after_deconvolution);
-    tcase_add_test(tc, mul_and_add_after_conv);
-    tcase_add_test(tc, sub_and_div_by_scalars);
-    tcase_add_test(tc, gemm_of_both_kinds);
-    tcase_add_test(tc, a_constant_over_space_stays);
-    tcase_add_test(tc, a_second_use_stops_it);
-    tcase_add_test(tc, weights_that_others_use_are_not_touched);
-    tcase_add_test(tc, batch_norm_alone);
-    suite_add_tcase(suite, tc);
-    return suite;
-}
+UNIT_SUITE(test_pass_affine, NULL, NULL, batch_norm_after_conv, batch_norm_after_conv_with_bias,
+           batch_norm_after_deconvolution, mul_and_add_after_conv, sub_and_div_by_scalars, gemm_of_both_kinds,
+           a_constant_over_space_stays, a_second_use_stops_it, weights_that_others_use_are_not_touched,
+           batch_norm_alone)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Equal nodes and equal small constants become one. */
 #include "tests/unit/ir_text.h"
+#include "tests/unit/suite.h"
 
-#include <check.h>
 #include <string.h>
 
 START_TEST(equal_nodes)
@@ -106,17 +106,6 @@ START_TEST(expands_are_told_by_their_dims)
 }
 END_TEST
 
-Suite *suite_test_pass_cse(void)
-{
-    Suite *suite = suite_create("pass_cse");
-    TCase *tc = tcase_create("all");
-    tcase_add_test(tc, equal_nodes);
-    tcase_add_test(tc, equal_constants);
-    tcase_add_test(tc, attributes_differ);
-    tcase_add_test(tc, zero_and_minus_zero_differ);
-    tcase_add_test(tc, equal_outputs_keep_their_names);
-    tcase_add_test(tc, expands_are_told_by_their_dims);
-    tcase_add_test(tc, random_nodes_differ);
-    suite_add_tcase(suite, tc);
-    return suite;
-}
+UNIT_SUITE(test_pass_cse, NULL, NULL, equal_nodes, equal_constants, attributes_differ,
+           zero_and_minus_zero_differ, equal_outputs_keep_their_names, expands_are_told_by_their_dims,
+           random_nodes_differ)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Convolutions and products take over scale, bias, residual and activation. */
 #include "tests/unit/ir_text.h"
+#include "tests/unit/suite.h"
 
-#include <check.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -237,26 +237,8 @@ START_TEST(an_output_inside_stops_it)
 }
 END_TEST
 
-Suite *suite_test_pass_epilogue(void)
-{
-    Suite *suite = suite_create("pass_epilogue");
-    TCase *tc = tcase_create("all");
-    tcase_add_test(tc, conv_relu);
-    tcase_add_test(tc, conv_residual_relu);
-    tcase_add_test(tc, the_later_conv_takes_the_add);
-    tcase_add_test(tc, conv_added_to_itself);
-    tcase_add_test(tc, clip_and_friends);
-    tcase_add_test(tc, matmul_one_bias_for_each_matrix);
-    tcase_add_test(tc, matmul_bias_residual_gelu);
-    tcase_add_test(tc, scale_before_and_after);
-    tcase_add_test(tc, a_scale_after_the_bias_stays);
-    tcase_add_test(tc, gemm_with_alpha_and_beta);
-    tcase_add_test(tc, gemm_with_a_full_c);
-    tcase_add_test(tc, gemm_with_a_column_stays);
-    tcase_add_test(tc, rows_joined_and_split);
-    tcase_add_test(tc, vectors_stay);
-    tcase_add_test(tc, a_gate_is_for_pointwise_groups);
-    tcase_add_test(tc, an_output_inside_stops_it);
-    suite_add_tcase(suite, tc);
-    return suite;
-}
+UNIT_SUITE(test_pass_epilogue, NULL, NULL, conv_relu, conv_residual_relu, the_later_conv_takes_the_add,
+           conv_added_to_itself, clip_and_friends, matmul_one_bias_for_each_matrix, matmul_bias_residual_gelu,
+           scale_before_and_after, a_scale_after_the_bias_stays, gemm_with_alpha_and_beta, gemm_with_a_full_c,
+           gemm_with_a_column_stays, rows_joined_and_split, vectors_stay, a_gate_is_for_pointwise_groups,
+           an_output_inside_stops_it)

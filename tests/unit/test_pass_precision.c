@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Narrowing to 16-bit floats: what switches, what stays, where casts lie; TF32 marks. */
 #include "tests/unit/ir_text.h"
+#include "tests/unit/suite.h"
 
-#include <check.h>
 #include <math.h>
 #include <string.h>
 
@@ -169,20 +169,7 @@ START_TEST(nothing_is_done_unasked)
 END_TEST
 
 Suite *suite_test_pass_precision(void);
-Suite *suite_test_pass_precision(void)
-{
-    Suite *suite = suite_create("test_pass_precision");
-    TCase *tests = tcase_create("all");
-    tcase_add_test(tests, a_chain_has_casts_at_its_ends);
-    tcase_add_test(tests, what_overflows_stays);
-    tcase_add_test(tests, one_cast_serves_all_users);
-    tcase_add_test(tests, elementwise_work_on_inputs_stays);
-    tcase_add_test(tests, an_epsilon_does_not_vanish);
-    tcase_add_test(tests, limits_stay_finite);
-    tcase_add_test(tests, tables_are_narrowed_where_they_are_read);
-    tcase_add_test(tests, tf32_marks_products);
-    tcase_add_test(tests, what_is_narrow_by_itself_is_left_alone);
-    tcase_add_test(tests, nothing_is_done_unasked);
-    suite_add_tcase(suite, tests);
-    return suite;
-}
+UNIT_SUITE(test_pass_precision, NULL, NULL, a_chain_has_casts_at_its_ends, what_overflows_stays,
+           one_cast_serves_all_users, elementwise_work_on_inputs_stays, an_epsilon_does_not_vanish,
+           limits_stay_finite, tables_are_narrowed_where_they_are_read, tf32_marks_products,
+           what_is_narrow_by_itself_is_left_alone, nothing_is_done_unasked)

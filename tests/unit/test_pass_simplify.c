@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* No-ops vanish, chains of reshapes and transposes shrink, and the outputs keep names and values. */
 #include "tests/unit/ir_text.h"
+#include "tests/unit/suite.h"
 
-#include <check.h>
 #include <string.h>
 
 START_TEST(no_ops_vanish)
@@ -280,32 +280,9 @@ START_TEST(a_sum_of_two_is_an_add)
 }
 END_TEST
 
-Suite *suite_test_pass_simplify(void)
-{
-    Suite *suite = suite_create("pass_simplify");
-    TCase *tc = tcase_create("all");
-    tcase_add_test(tc, no_ops_vanish);
-    tcase_add_test(tc, a_neutral_constant_that_broadcasts_stays);
-    tcase_add_test(tc, an_output_that_is_an_input_keeps_its_node);
-    tcase_add_test(tc, two_outputs_of_one_value_keep_both_names);
-    tcase_add_test(tc, inverse_casts);
-    tcase_add_test(tc, a_cast_that_loses_stays);
-    tcase_add_test(tc, reshape_of_reshape);
-    tcase_add_test(tc, reshape_to_the_same_shape);
-    tcase_add_test(tc, a_reshape_with_a_zero_dim);
-    tcase_add_test(tc, transposes_join);
-    tcase_add_test(tc, transposes_cancel);
-    tcase_add_test(tc, a_transpose_of_ones_is_a_reshape);
-    tcase_add_test(tc, keys_of_attention);
-    tcase_add_test(tc, keys_of_attention_of_open_dims);
-    tcase_add_test(tc, reshapes_of_open_dims);
-    tcase_add_test(tc, slices_go_first);
-    tcase_add_test(tc, powers);
-    tcase_add_test(tc, one_divided_by);
-    tcase_add_test(tc, a_whole_slice);
-    tcase_add_test(tc, a_reversing_slice_stays);
-    tcase_add_test(tc, repeated_inputs);
-    tcase_add_test(tc, a_sum_of_two_is_an_add);
-    suite_add_tcase(suite, tc);
-    return suite;
-}
+UNIT_SUITE(test_pass_simplify, NULL, NULL, no_ops_vanish, a_neutral_constant_that_broadcasts_stays,
+           an_output_that_is_an_input_keeps_its_node, two_outputs_of_one_value_keep_both_names, inverse_casts,
+           a_cast_that_loses_stays, reshape_of_reshape, reshape_to_the_same_shape, a_reshape_with_a_zero_dim,
+           transposes_join, transposes_cancel, a_transpose_of_ones_is_a_reshape, keys_of_attention,
+           keys_of_attention_of_open_dims, reshapes_of_open_dims, slices_go_first, powers, one_divided_by,
+           a_whole_slice, a_reversing_slice_stays, repeated_inputs, a_sum_of_two_is_an_add)

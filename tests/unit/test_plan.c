@@ -169,9 +169,9 @@ static void assert_same_plan(const grt_plan *a, const grt_plan *b)
         assert_same_tensor(&a->weights[i], &b->weights[i]);
     for (int32_t i = 0; i < a->n_bodies; i++)
         assert_same_body(&a->bodies[i], &b->bodies[i]);
-    ck_assert_uint_eq(a->n_tuning, b->n_tuning);
-    for (size_t i = 0; i < a->n_tuning; i++) {
-        const grt_algo_row *x = &a->tuning[i], *y = &b->tuning[i];
+    ck_assert_uint_eq(a->n_choices, b->n_choices);
+    for (size_t i = 0; i < a->n_choices; i++) {
+        const grt_choice *x = &a->choices[i], *y = &b->choices[i];
         ck_assert_str_eq(x->key, y->key);
         ck_assert(x->size == y->size && x->source == y->source && x->cost_ms == y->cost_ms);
         ck_assert_mem_eq(x->data, y->data, x->size);
@@ -551,7 +551,6 @@ Suite *suite_test_plan(void)
 {
     Suite *suite = suite_create("plan");
     TCase *tc = tcase_create("plan");
-    tcase_set_timeout(tc, 120);
     tcase_add_checked_fixture(tc, make_directory, remove_directory);
     tcase_add_test(tc, round_trip);
     tcase_add_test(tc, external_weights);

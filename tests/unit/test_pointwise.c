@@ -342,6 +342,32 @@ START_TEST(groups_compute_their_program)
 }
 END_TEST
 
+/* x * x, minus 2, plus the square, times the sum: the difference is read by the next instruction only. */
+START_TEST(programs_are_decoded)
+{
+    static const int64_t code[] = {PW_Mul, 0, 0, -1, PW_Sub, 2, 1, -1, PW_Add, 3, 2, -1, PW_Mul, 4, 4, -1};
+    static const float two = 2;
+    const grt_attr attrs[] = {{.name = "program", .kind = GRT_ATTR_INTS, .ints = {code, 16}},
+                              {.name = "constants", .kind = GRT_ATTR_FLOATS, .floats = {&two, 1}}};
+    const grt_op_desc desc = {
+        .domain = "graphrt", .op = "Pointwise", .name = "n", .attrs = attrs, .n_attrs = 2};
+    pw_program *p;
+    ck_assert_int_eq(grt_pointwise_decode(&desc, 1, false, &p), GRT_OK);
+    ck_assert(p->n == 4 && p->n_constants == 1 && p->constants[0] == 2 && p->n_registers == 1);
+    ck_assert(p->code[0].kind[0] == PW_SOURCE_INPUT && p->code[0].target == 0);
+    ck_assert(p->code[1].kind[0] == PW_SOURCE_PREVIOUS && p->code[1].kind[1] == PW_SOURCE_CONSTANT);
+    ck_assert(p->code[1].target == -1);
+    ck_assert(p->code[2].kind[0] == PW_SOURCE_PREVIOUS && p->code[2].kind[1] == PW_SOURCE_REGISTER);
+    ck_assert(p->code[2].index[1] == 0 && p->code[3].kind[1] == PW_SOURCE_PREVIOUS);
+    free(p);
+    ck_assert_int_eq(grt_pointwise_decode(&desc, 1, true, &p), GRT_OK);
+    ck_assert_int_eq(p->n_registers, 2);
+    ck_assert(p->code[2].kind[0] == PW_SOURCE_REGISTER && p->code[2].index[0] == p->code[1].target);
+    ck_assert_int_ne(p->code[2].index[0], p->code[2].index[1]);
+    free(p);
+}
+END_TEST
+
 START_TEST(wrong_programs_are_refused)
 {
     const float x[] = {1, 2};
@@ -489,7 +515,6 @@ Suite *suite_test_pointwise(void)
 {
     Suite *suite = suite_create("pointwise");
     TCase *tc = tcase_create("pointwise");
-    tcase_set_timeout(tc, 60);
     tcase_add_loop_test(tc, functions_are_accurate, 0, (int)(sizeof functions / sizeof *functions));
     tcase_add_test(tc, special_values_come_out_as_they_should);
     tcase_add_loop_test(tc, operands_broadcast_like_numpy, 0, (int)(sizeof shapes / sizeof *shapes));
@@ -498,6 +523,7 @@ Suite *suite_test_pointwise(void)
     tcase_add_test(tc, any_number_of_operands_is_folded);
     tcase_add_test(tc, clip_takes_either_bound);
     tcase_add_test(tc, groups_compute_their_program);
+    tcase_add_test(tc, programs_are_decoded);
     tcase_add_test(tc, wrong_programs_are_refused);
     tcase_add_test(tc, ops_know_their_functions);
     tcase_add_loop_test(tc, small_types_survive_a_round_trip, 0, 12);

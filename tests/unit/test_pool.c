@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pools, and copies from and to page-locked memory: on the CPU and on the mirror. */
 #include "tests/unit/onnx_model.h"
+#include "tests/unit/runtime.h"
 
 #include <check.h>
 #include <pthread.h>
@@ -9,19 +10,6 @@
 
 static const char *const devices[] = {"cpu", "mirror:0"};
 enum { N_DEVICES = sizeof devices / sizeof *devices };
-
-static grt_runtime *runtime;
-
-static void setup(void)
-{
-    setenv("GRAPHRT_ALGO_CACHE", "off", 1);
-    ck_assert_int_eq(grt_runtime_create(&runtime), GRT_OK);
-}
-
-static void teardown(void)
-{
-    grt_runtime_release(runtime);
-}
 
 /* x [N] -> y = x + x, and z = -x */
 static grt_model *open_model(void)
@@ -316,18 +304,101 @@ START_TEST(what_is_wrong_is_told)
 }
 END_TEST
 
+/* x [N] -> s = the sequence of x and -x */
+static grt_model *open_sequence_model(void)
+{
+    onnx_model m = onnx_create();
+    onnx_input(&m, m.graph, "x", GRT_DTYPE_FLOAT, "N");
+    onnx_node(&m, m.graph, "Neg", "x", "z");
+    onnx_node(&m, m.graph, "SequenceConstruct", "x,z", "s");
+    onnx_output(&m, m.graph, "s");
+    Onnx__TypeProto__Sequence sequence = ONNX__TYPE_PROTO__SEQUENCE__INIT;
+    Onnx__TypeProto type = ONNX__TYPE_PROTO__INIT;
+    sequence.elem_type = m.graph->output[0]->type;
+    type.value_case = ONNX__TYPE_PROTO__VALUE_SEQUENCE_TYPE;
+    type.sequence_type = &sequence;
+    m.graph->output[0]->type = &type;
+    grt_model *model = onnx_open(&m, runtime);
+    onnx_release(&m);
+    return model;
+}
+
+START_TEST(values_of_any_kind)
+{
+    const grt_session_options options = {.struct_size = sizeof options, .fallback = "cpu"};
+    grt_model *model = open_sequence_model();
+    for (int d = 0; d < N_DEVICES; d++) {
+        grt_session *session;
+        grt_pool *pool;
+        grt_request *request;
+        grt_value *x;
+        const grt_value *none = NULL, *out;
+        grt_tensor t = vector((float[]){1, 2, 3}, 3);
+        ck_assert_int_eq(grt_value_from_tensor(&t, &x), GRT_OK);
+        ck_assert_int_eq(grt_session_create(model, devices[d], &options, &session), GRT_OK);
+        ck_assert_int_eq(grt_pool_create(&session, 1, NULL, &pool), GRT_OK);
+        ck_assert_int_eq(grt_pool_submit_values(pool, (const grt_value *const *)&x, 1, &request), GRT_OK);
+        ck_assert_msg(grt_request_wait(request) == GRT_OK, "%s", grt_last_error());
+        ck_assert_int_eq(grt_request_get_output(request, 0, &t), GRT_STATUS_INVALID_ARGUMENT);
+        ck_assert_ptr_nonnull(strstr(grt_last_error(), "grt_request_get_output_value"));
+        ck_assert_int_eq(grt_request_get_output_value(request, 1, &out), GRT_STATUS_INVALID_ARGUMENT);
+        ck_assert_int_eq(grt_request_get_output_value(request, 0, &out), GRT_OK);
+        ck_assert_int_eq(grt_value_kind(out), GRT_KIND_SEQUENCE);
+        ck_assert_uint_eq(grt_value_count(out), 2);
+        ck_assert_int_eq(grt_value_tensor(grt_value_item(out, 1), &t), GRT_OK);
+        ck_assert(is_multiple(t.data, (const float[]){1, 2, 3}, 3, -1));
+        grt_request_release(request);
+        ck_assert_int_eq(grt_pool_submit_values(pool, NULL, 1, &request), GRT_STATUS_INVALID_ARGUMENT);
+        ck_assert_int_eq(grt_pool_submit_values(pool, &none, 1, &request), GRT_OK);
+        ck_assert_int_eq(grt_request_wait(request), GRT_STATUS_INVALID_ARGUMENT); /* x has no default */
+        grt_request_release(request);
+        grt_pool_release(pool);
+        grt_session_release(session);
+        grt_value_release(x);
+    }
+    grt_model_release(model);
+}
+END_TEST
+
+/* A request is done a moment before its context is idle: that moment is waited for. */
+START_TEST(replay_is_told_after_a_request)
+{
+    grt_model *model = open_model();
+    float x[4] = {0};
+    const grt_tensor in = vector(x, 4);
+    for (int d = 0; d < N_DEVICES; d++) {
+        const grt_pool_options options = {.struct_size = sizeof options, .contexts = 1};
+        grt_session *session = open_session(model, devices[d]);
+        grt_replay_info info = {.struct_size = sizeof info};
+        grt_pool *pool;
+        ck_assert_int_eq(grt_pool_create(&session, 1, &options, &pool), GRT_OK);
+        ck_assert_int_eq(grt_pool_get_replay(pool, 0, &info), GRT_STATUS_INVALID_ARGUMENT);
+        ck_assert_int_eq(grt_pool_get_replay(pool, 1, &info), GRT_STATUS_INVALID_ARGUMENT);
+        for (int i = 0; i < 100; i++) {
+            ck_assert_int_eq(grt_pool_run(pool, &in, 1, NULL, 0), GRT_OK);
+            ck_assert_msg(grt_pool_get_replay(pool, 0, &info) == GRT_OK, "%s", grt_last_error());
+        }
+        ck_assert_int_eq(info.supported, strcmp(devices[d], "cpu") != 0);
+        grt_pool_release(pool);
+        grt_session_release(session);
+    }
+    grt_model_release(model);
+}
+END_TEST
+
 Suite *suite_test_pool(void)
 {
     Suite *suite = suite_create("pool");
     TCase *tests = tcase_create("pool");
-    tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_set_timeout(tests, 120);
+    tcase_add_checked_fixture(tests, runtime_open, runtime_close);
     tcase_add_test(tests, copies_of_all_sizes);
     tcase_add_test(tests, pinned_memory);
     tcase_add_test(tests, enqueued_copies);
     tcase_add_test(tests, from_many_threads);
     tcase_add_test(tests, released_with_requests);
     tcase_add_test(tests, what_is_wrong_is_told);
+    tcase_add_test(tests, values_of_any_kind);
+    tcase_add_test(tests, replay_is_told_after_a_request);
     suite_add_tcase(suite, tests);
     return suite;
 }

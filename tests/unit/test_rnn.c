@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* LSTM, GRU and RNN against a plain transcription of their equations in double. */
 #include "tests/unit/op_runner.h"
+#include "tests/unit/suite.h"
 
-#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -219,13 +219,4 @@ START_TEST(unknown_activations_are_refused)
 }
 END_TEST
 
-Suite *suite_test_rnn(void)
-{
-    Suite *suite = suite_create("rnn");
-    TCase *tc = tcase_create("rnn");
-    tcase_set_timeout(tc, 60);
-    tcase_add_test(tc, layers_follow_their_equations);
-    tcase_add_test(tc, unknown_activations_are_refused);
-    suite_add_tcase(suite, tc);
-    return suite;
-}
+UNIT_SUITE(test_rnn, NULL, NULL, layers_follow_their_equations, unknown_activations_are_refused)

@@ -154,6 +154,19 @@ START_TEST(test_bad_splits)
 }
 END_TEST
 
+/* A table without elements has as many rows as it says. */
+START_TEST(test_split_is_a_list)
+{
+    const float x[5] = {0};
+    op_runner r;
+    op_begin(&r, "", "SplitToSequence");
+    op_add(&r, GRT_DTYPE_FLOAT, 1, (const int64_t[]){0}, x);
+    op_add(&r, GRT_DTYPE_INT64, 2, (const int64_t[]){3, 0}, x);
+    ck_assert_int_eq(op_run(&r, 1), GRT_STATUS_INVALID_ARGUMENT);
+    op_end(&r);
+}
+END_TEST
+
 START_TEST(test_optionals)
 {
     int64_t seven = 7;
@@ -193,6 +206,7 @@ Suite *suite_test_sequence(void)
     tcase_add_test(tests, test_split_and_join);
     tcase_add_test(tests, test_split_keeps_strings);
     tcase_add_test(tests, test_bad_splits);
+    tcase_add_test(tests, test_split_is_a_list);
     tcase_add_test(tests, test_optionals);
     suite_add_tcase(suite, tests);
     return suite;

@@ -2,6 +2,7 @@
 /* Sessions on many devices at once: they compute the same, share weights, and fail as the caller wants. */
 #include "tests/unit/files.h"
 #include "tests/unit/onnx_model.h"
+#include "tests/unit/runtime.h"
 
 #include "src/session/session.h"
 
@@ -17,19 +18,6 @@ enum { ROWS = 96, LAYERS = 6, MANY = 2300 };
 static const char *const mirrors[] = {"mirror:0", "mirror:1", "mirror:2", "mirror:3",
                                       "mirror:4", "mirror:5", "mirror:6", "mirror:7"};
 enum { N = sizeof mirrors / sizeof *mirrors };
-
-static grt_runtime *runtime;
-
-static void setup(void)
-{
-    setenv("GRAPHRT_ALGO_CACHE", "off", 1);
-    ck_assert_int_eq(grt_runtime_create(&runtime), GRT_OK);
-}
-
-static void teardown(void)
-{
-    grt_runtime_release(runtime);
-}
 
 /* x [2,size] through LAYERS products with size x size weights */
 static onnx_model products(int size)
@@ -242,7 +230,7 @@ END_TEST
 static void write_plan(const char *path)
 {
     onnx_model m = products(MANY);
-    const grt_compile_options options = {.struct_size = sizeof options, .level = -1, .target = "mirror"};
+    const grt_compile_options options = {.struct_size = sizeof options, .target = "mirror"};
     onnx_compile(&m, &options, path);
     onnx_release(&m);
 }
@@ -321,8 +309,7 @@ Suite *suite_test_sessions(void)
 {
     Suite *suite = suite_create("sessions");
     TCase *tests = tcase_create("sessions");
-    tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_set_timeout(tests, 120);
+    tcase_add_checked_fixture(tests, runtime_open, runtime_close);
     tcase_add_test(tests, all_compute_the_same);
     tcase_add_test(tests, weights_are_there_once);
     tcase_add_test(tests, failures_name_the_device);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shape rules of data movement on symbolic dims, and upgrades of old forms. */
-#include "graph/ir/op.h"
+#include "graph/ir/ir.h"
 
 #include <check.h>
 #include <stdlib.h>

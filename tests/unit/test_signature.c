@@ -68,14 +68,14 @@ START_TEST(who_is_trusted)
     file f = signed_sample(false);
     ck_assert_int_eq(read_as(f, key, &plan), GRT_OK);
     ck_assert_str_eq(plan->signer, key);
-    ck_assert(plan->verified && !plan->left_out && plan->n_tuning == 2);
+    ck_assert(plan->verified && !plan->left_out && plan->n_choices == 2);
     grt_plan_release(plan);
     ck_assert_int_eq(read_as(f, "all", &plan), GRT_OK);
     ck_assert_str_eq(plan->signer, key);
-    ck_assert(!plan->verified && plan->n_tuning == 2);
+    ck_assert(!plan->verified && plan->n_choices == 2);
     grt_plan_release(plan);
     ck_assert_int_eq(read_as(f, "none", &plan), GRT_OK);
-    ck_assert(!plan->verified && plan->left_out && plan->n_tuning == 0);
+    ck_assert(!plan->verified && plan->left_out && plan->n_choices == 0);
     grt_plan_release(plan);
     snprintf(list, sizeof list, "%s,%s", other_key, key);
     expect(f, list, GRT_OK, "");
@@ -272,7 +272,7 @@ START_TEST(models_have_none)
     onnx_model m = onnx_relu();
     grt_runtime *runtime;
     grt_model *model = NULL;
-    grt_compile_options options = {.struct_size = sizeof options, .level = -1, .trust = key};
+    grt_compile_options options = {.struct_size = sizeof options, .trust = key};
     onnx_write(&m, path);
     ck_assert_int_eq(grt_runtime_create(&runtime), GRT_OK);
     ck_assert_int_eq(grt_model_open_with(runtime, path, &options, &model), GRT_STATUS_UNTRUSTED);
@@ -344,7 +344,6 @@ Suite *suite_test_signature(void)
 {
     Suite *suite = suite_create("signature");
     TCase *tc = tcase_create("signature");
-    tcase_set_timeout(tc, 60);
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, who_is_trusted);
     tcase_add_test(tc, nothing_can_be_changed);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Text ops. */
 #include "tests/unit/op_runner.h"
+#include "tests/unit/suite.h"
 
-#include <check.h>
 #include <string.h>
 
 #define STR(text)             \
@@ -104,14 +104,5 @@ START_TEST(test_normalizer_leaves_one_empty_string)
 }
 END_TEST
 
-Suite *suite_test_string(void)
-{
-    Suite *suite = suite_create("string");
-    TCase *tests = tcase_create("string");
-    tcase_add_test(tests, test_concat_broadcasts);
-    tcase_add_test(tests, test_split);
-    tcase_add_test(tests, test_normalizer);
-    tcase_add_test(tests, test_normalizer_leaves_one_empty_string);
-    suite_add_tcase(suite, tests);
-    return suite;
-}
+UNIT_SUITE(test_string, NULL, NULL, test_concat_broadcasts, test_split, test_normalizer,
+           test_normalizer_leaves_one_empty_string)

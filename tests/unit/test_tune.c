@@ -3,10 +3,12 @@
  * that is sound wins, time and patience are limited, and what is found is kept. */
 #include "tests/unit/files.h"
 #include "tests/unit/onnx_model.h"
+#include "tests/unit/tables.h"
 
 #include "src/algos/cache.h"
 #include "src/algos/db.h"
 #include "src/exec/context.h"
+#include "tests/mirror/mirror.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -163,18 +165,15 @@ static const grt_kernel_row *lab_find(const grt_kernel_node *node, grt_text *why
 }
 
 static grt_backend lab;
-static grt_device_vtable lab_vtable;
+static device_tables lab_tables;
 
 static grt_status lab_open(int32_t index, grt_device **out_device)
 {
     GRT_TRY(grt_backend_mirror.device_open(index, out_device));
-    lab_vtable = *(*out_device)->vtable;
-    lab_vtable.identify = identify;
-    lab_vtable.event_create = event_create;
-    lab_vtable.event_release = event_release;
-    lab_vtable.event_record = event_record;
-    lab_vtable.event_elapsed = event_elapsed;
-    (*out_device)->vtable = &lab_vtable;
+    device_tables_take(&lab_tables, *out_device);
+    lab_tables.api.identify = identify;
+    lab_tables.timer = (grt_timer_api){event_create, event_release, event_record, event_elapsed};
+    lab_tables.api.timer = &lab_tables.timer;
     (*out_device)->backend = &lab;
     (*out_device)->cache_bytes = 1 << 16;
     return GRT_OK;
@@ -188,14 +187,6 @@ static grt_model *model;
 static grt_session *session;
 static grt_context *context;
 static float a[4 * 8], b[8 * 8], c[8 * 16];
-
-static grt_status no_weights(void *user, grt_session *s, void *block)
-{
-    (void)user;
-    (void)s;
-    (void)block;
-    return GRT_OK;
-}
 
 /* y = a b b c: three products, two of them of one kind */
 static void open_model(void)
@@ -224,11 +215,16 @@ static void open_context(void)
 
 static void open_all(void)
 {
-    const grt_session_how how = {.threads = 1, .create_threads = 1, .fill = no_weights};
+    void *block;
     ck_assert_int_eq(grt_runtime_create(&runtime), GRT_OK);
     ck_assert_int_eq(grt_runtime_set_algo_cache(runtime, path), GRT_OK);
     open_model();
-    ck_assert_msg(grt_session_make(model, &lab, 0, &how, &session) == GRT_OK, "%s", grt_last_error());
+    ck_assert_int_eq(grt_session_start(model, 1, false, 0, &session), GRT_OK);
+    ck_assert_msg(grt_session_open_device(session, &lab, 0) == GRT_OK, "%s", grt_last_error());
+    ck_assert_int_eq(grt_session_place_weights(session, &block), GRT_OK);
+    if (block) /* there are no weights to fill it with */
+        grt_resident_settle(session->resident, GRT_OK);
+    ck_assert_msg(grt_session_create_kernels(session, 1) == GRT_OK, "%s", grt_last_error());
     open_context();
 }
 
@@ -406,9 +402,9 @@ START_TEST(noise_changes_nothing)
 }
 END_TEST
 
-static grt_algo_row row_of(const char *key, const char *data, grt_algo_source source)
+static grt_choice row_of(const char *key, const char *data, grt_choice_source source)
 {
-    return (grt_algo_row){.key = key, .data = data, .size = strlen(data), .source = (int32_t)source};
+    return (grt_choice){.key = key, .data = data, .size = strlen(data), .source = (int32_t)source};
 }
 
 static const char *kept_key;
@@ -435,10 +431,10 @@ START_TEST(measured_before_said)
     close_all();
     open_all();
     /* What a plan has from a heuristic does not hide what was measured; what it has from measuring does. */
-    grt_algo_row row = row_of(kept_key, "1 1", GRT_ALGO_HEURISTIC);
+    grt_choice row = row_of(kept_key, "1 1", GRT_CHOICE_HEURISTIC);
     grt_algo_cache_add_plan(runtime->algos, &row, 1);
     ck_assert_int_eq(way_of_a_new_context(), GOOD);
-    row = row_of(kept_key, "1 1", GRT_ALGO_TUNED);
+    row = row_of(kept_key, "1 1", GRT_CHOICE_TUNED);
     grt_algo_cache_add_plan(runtime->algos, &row, 1);
     ck_assert_int_eq(way_of_a_new_context(), SLOWER);
     /* Until it is measured again. */
@@ -551,7 +547,6 @@ Suite *suite_test_tune(void)
     Suite *suite = suite_create("tune");
     TCase *tests = tcase_create("tune");
     tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_set_timeout(tests, 60);
     tcase_add_test(tests, the_fastest_sound_one_wins);
     tcase_add_test(tests, the_next_process_has_it);
     tcase_add_test(tests, rows_say_what_was_measured);

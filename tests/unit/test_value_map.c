@@ -154,7 +154,7 @@ START_TEST(inputs_are_bound_that_fit)
     grt_model *model = onnx_open_plan(&m, runtime, NULL);
     grt_session *session;
     grt_context *context;
-    grt_io_info info;
+    grt_io_info info = {.struct_size = sizeof info};
     ck_assert_int_eq(grt_model_input(model, 0, &info), GRT_OK);
     ck_assert_int_eq(info.kind, GRT_KIND_MAP);
     ck_assert_int_eq(info.dtype, GRT_DTYPE_FLOAT);

@@ -309,11 +309,12 @@ END_TEST
 /* A context of the plan that is made for the device, and how many Split steps that has. */
 static grt_context *context_of_plan(onnx_model *m, const char *device, int *out_splits)
 {
-    const grt_compile_options options = {.struct_size = sizeof options, .level = 2, .target = device};
+    const grt_compile_options options = {
+        .struct_size = sizeof options, .optimization = GRT_OPTIMIZATION_FULL, .target = device};
     grt_model *model = onnx_open_plan(m, runtime, &options);
     grt_session *session;
     grt_context *context;
-    grt_step_info step = {0};
+    grt_step_info step = {.struct_size = sizeof step};
     *out_splits = 0;
     for (size_t i = 0; grt_model_step(model, i, &step) == GRT_OK; i++)
         *out_splits += !strcmp(step.op, "Split");

@@ -157,13 +157,6 @@ static grt_status attention_reshape(grt_reshape *reshape)
 
 /* ---- run ---- */
 
-void attention_range(const grt_run *run, int64_t batch, int64_t i, int64_t *lo, int64_t *hi)
-{
-    const attention_shape *shape = run->shape;
-    const grt_tensor *nonpad = input(run, ATTENTION_NONPAD);
-    grt_attention_range(&shape->dims, nonpad ? (const int64_t *)nonpad->data : NULL, batch, i, lo, hi);
-}
-
 static attention_view view_of(const grt_tensor *t, int64_t n_heads, int64_t size)
 {
     if (t->rank == 4)

@@ -3,9 +3,10 @@
 #include "backends/cpu/move.h"
 
 #include "backends/cpu/dispatch.h"
-#include "backends/cpu/element.h"
+#include "src/base/element.h"
 #include "backends/cpu/threads.h"
 #include "src/base/checked.h"
+#include "src/base/heap.h"
 
 #include <string.h>
 
@@ -44,7 +45,7 @@ static roi_box box_of(const grt_run *run, int64_t r)
     const roi_state *s = run->state;
     double corner[4], shift = s->shifted ? 0.5 : 0;
     for (int k = 0; k < 4; k++)
-        corner[k] = cpu_element_get(run->in[1], 4 * r + k) * s->scale - shift;
+        corner[k] = grt_element_get(run->in[1], 4 * r + k) * s->scale - shift;
     double width = corner[2] - corner[0], height = corner[3] - corner[1];
     if (!s->shifted) {
         width = fmax(width, 1);
@@ -139,7 +140,7 @@ static void add_sample(const grt_tensor *in, int64_t plane, int64_t n, const roi
         for (int64_t c = 0; c < n; c++) {
             double v[4];
             for (int k = 0; k < 4; k++)
-                v[k] = s->weight[k] * cpu_element_get(in, (plane + c) * area + at[k]);
+                v[k] = s->weight[k] * grt_element_get(in, (plane + c) * area + at[k]);
             add_values(&acc[c], v[0], v[1], v[2], v[3], max, first);
         }
     }
@@ -189,7 +190,7 @@ static void pool_box(const grt_run *run, int64_t r, int64_t channel, int64_t n)
                 first = false;
             }
         for (int64_t c = 0; c < n; c++)
-            cpu_element_put(out, (r * channels + channel + c) * bins + bin, s->max ? acc[c] : acc[c] / count);
+            grt_element_put(out, (r * channels + channel + c) * bins + bin, s->max ? acc[c] : acc[c] / count);
     }
 }
 
@@ -225,17 +226,7 @@ static inline bool behind(candidate a, candidate b)
     return a.score < b.score || (a.score == b.score && a.box > b.box);
 }
 
-static void sift(candidate *heap, int64_t n, int64_t i)
-{
-    candidate moving = heap[i];
-    for (int64_t child; (child = 2 * i + 1) < n; i = child) {
-        child += child + 1 < n && behind(heap[child + 1], heap[child]);
-        if (!behind(heap[child], moving))
-            break;
-        heap[i] = heap[child];
-    }
-    heap[i] = moving;
-}
+GRT_DEFINE_SIFT(sift, candidate, behind)
 
 /* Best score first. */
 static void sort_candidates(candidate *v, int64_t n)
@@ -330,7 +321,7 @@ static grt_status reshape_nms(grt_reshape *reshape)
 static double scalar_or(const grt_run *run, int32_t i, double fallback)
 {
     bool there = i < run->n_in && run->in[i] && grt_tensor_elements(run->in[i]) > 0;
-    return there ? cpu_element_get(run->in[i], 0) : fallback;
+    return there ? grt_element_get(run->in[i], 0) : fallback;
 }
 
 static grt_status run_nms(const grt_run *run)
@@ -436,8 +427,8 @@ static grt_status run_col2im(const grt_run *run)
                 kernel_rest /= kernel[k];
             }
             if (inside)
-                cpu_element_put(out, at,
-                                cpu_element_get(out, at) + cpu_element_get(in, plane * volume * places + i));
+                grt_element_put(out, at,
+                                grt_element_get(out, at) + grt_element_get(in, plane * volume * places + i));
         }
     return GRT_OK;
 }

@@ -233,7 +233,7 @@ static void read_attributes(const grt_kernel_node *node, conv_state *state)
     state->transposed = !strcmp(node->desc->op, "ConvTranspose");
     state->groups = grt_attr_int(node->desc, "group", 1);
     if (grt_op_is(node->desc, "graphrt", "Conv"))
-        cpu_act_read(node->desc, &state->act, NULL);
+        grt_act_read(node->desc, &state->act, NULL);
 }
 
 static bool constant_weights(const grt_kernel_node *node)
@@ -360,7 +360,7 @@ static grt_status create(const grt_kernel_node *node, void **out_state)
 static bool fused_supports(const grt_kernel_node *node, grt_text *why)
 {
     grt_act act;
-    return cpu_act_read(node->desc, &act, why);
+    return grt_act_read(node->desc, &act, why);
 }
 
 /* ---- reshape ---- */

@@ -2,7 +2,7 @@
 /* CumSum and CumProd, LpNormalization, MeanVarianceNormalization, Det. */
 #include "backends/cpu/move.h"
 
-#include "backends/cpu/element.h"
+#include "src/base/element.h"
 #include "backends/cpu/threads.h"
 
 #include <string.h>
@@ -29,8 +29,8 @@ static void cumulate_reals(const cumulate_state *s, grt_tensor *out, const grt_t
 {
     double acc = s->product ? 1 : 0;
     for (int64_t i = 0; i < n; i++, at += step) {
-        double v = cpu_element_get(in, at), next = s->product ? acc * v : acc + v;
-        cpu_element_put(out, at, s->exclusive ? acc : next);
+        double v = grt_element_get(in, at), next = s->product ? acc * v : acc + v;
+        grt_element_put(out, at, s->exclusive ? acc : next);
         acc = next;
     }
 }
@@ -117,13 +117,13 @@ static grt_status run_norm(const grt_run *run)
         int64_t base = row / inner * n * inner + row % inner;
         double sum = 0;
         for (int64_t i = 0; i < n; i++) {
-            double v = cpu_element_get(in, base + i * inner);
+            double v = grt_element_get(in, base + i * inner);
             sum += s->p == 1 ? fabs(v) : v * v;
         }
         double norm = s->p == 1 ? sum : sqrt(sum);
         for (int64_t i = 0; i < n; i++)
-            cpu_element_put(run->out[0], base + i * inner,
-                            norm == 0 ? 0 : cpu_element_get(in, base + i * inner) / norm);
+            grt_element_put(run->out[0], base + i * inner,
+                            norm == 0 ? 0 : grt_element_get(in, base + i * inner) / norm);
     }
     return GRT_OK;
 }
@@ -181,16 +181,16 @@ static grt_status run_mvn(const grt_run *run)
         int64_t base = walk_offset(&kept, row);
         double sum = 0, squares = 0;
         for (int64_t i = 0; i < over.total; i++)
-            sum += cpu_element_get(in, base + walk_offset(&over, i));
+            sum += grt_element_get(in, base + walk_offset(&over, i));
         double mean = sum / (double)over.total;
         for (int64_t i = 0; i < over.total; i++) {
-            double d = cpu_element_get(in, base + walk_offset(&over, i)) - mean;
+            double d = grt_element_get(in, base + walk_offset(&over, i)) - mean;
             squares += d * d;
         }
         double deviation = sqrt(squares / (double)over.total) + 1e-9;
         for (int64_t i = 0; i < over.total; i++) {
             int64_t at = base + walk_offset(&over, i);
-            cpu_element_put(run->out[0], at, (cpu_element_get(in, at) - mean) / deviation);
+            grt_element_put(run->out[0], at, (grt_element_get(in, at) - mean) / deviation);
         }
     }
     return GRT_OK;
@@ -244,8 +244,8 @@ static grt_status run_det(const grt_run *run)
     for (int64_t m = 0; m < count; m++) {
         double *a = (double *)run->workspace + n * n * cpu_thread();
         for (int64_t i = 0; i < n * n; i++)
-            a[i] = cpu_element_get(in, m * n * n + i);
-        cpu_element_put(run->out[0], m, determinant(a, n));
+            a[i] = grt_element_get(in, m * n * n + i);
+        grt_element_put(run->out[0], m, determinant(a, n));
     }
     return GRT_OK;
 }

@@ -3,7 +3,7 @@
  * operands. Two float32 operands that share all summed labels are one batched matrix product. */
 #include "backends/cpu/move.h"
 
-#include "backends/cpu/element.h"
+#include "src/base/element.h"
 #include "backends/cpu/gemm.h"
 #include "src/base/checked.h"
 #include "src/base/einsum.h"
@@ -268,7 +268,7 @@ static double sum_reals(const grt_run *run, const einsum_shape *s, int64_t resul
     for (int64_t term = 0; term < s->n_terms; term++) {
         double term_value = 1;
         for (int32_t i = 0; i < run->n_in; i++)
-            term_value *= cpu_element_get(run->in[i], offset_of(s, i, 0, s->n_out, result) +
+            term_value *= grt_element_get(run->in[i], offset_of(s, i, 0, s->n_out, result) +
                                                           offset_of(s, i, s->n_out, s->n_labels, term));
         sum += term_value;
     }
@@ -322,7 +322,7 @@ static grt_status run_einsum(const grt_run *run)
         if (ints)
             put_int(out, k, sum_ints(run, s, k));
         else
-            cpu_element_put(out, k, floats ? sum_floats(run, s, k) : sum_reals(run, s, k));
+            grt_element_put(out, k, floats ? sum_floats(run, s, k) : sum_reals(run, s, k));
     }
     return GRT_OK;
 }

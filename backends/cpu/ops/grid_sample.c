@@ -2,7 +2,7 @@
 /* GridSample and AffineGrid. */
 #include "backends/cpu/move.h"
 
-#include "backends/cpu/element.h"
+#include "src/base/element.h"
 
 #include <string.h>
 
@@ -113,7 +113,7 @@ static double sample(const grt_tensor *in, const taps *all, const int64_t *strid
             continue;
         int64_t at = offset + all[k].index[i] * strides[k];
         sum +=
-            all[k].weight[i] * (k + 1 < n ? sample(in, all, strides, k + 1, n, at) : cpu_element_get(in, at));
+            all[k].weight[i] * (k + 1 < n ? sample(in, all, strides, k + 1, n, at) : grt_element_get(in, at));
     }
     return sum;
 }
@@ -133,10 +133,10 @@ static grt_status run_grid(const grt_run *run)
     for (int64_t p = 0; p < in->dims[0] * points; p++) {
         taps all[GRT_MAX_RANK];
         for (int32_t k = 0; k < n; k++) /* the grid names the last axis first */
-            find_taps(s, cpu_element_get(grid, p * n + n - 1 - k), in->dims[k + 2], &all[k]);
+            find_taps(s, grt_element_get(grid, p * n + n - 1 - k), in->dims[k + 2], &all[k]);
         for (int64_t c = 0; c < channels; c++) {
             int64_t from = p / points * strides[0] + c * strides[1];
-            cpu_element_put(out, (p / points * channels + c) * points + p % points,
+            grt_element_put(out, (p / points * channels + c) * points + p % points,
                             sample(in, all, strides + 2, 0, n, from));
         }
     }
@@ -174,10 +174,10 @@ static grt_status run_affine(const grt_run *run)
         }
         for (int32_t r = 0; r < n; r++) {
             int64_t row = (p / points * n + r) * (n + 1);
-            double sum = cpu_element_get(theta, row + n);
+            double sum = grt_element_get(theta, row + n);
             for (int32_t k = 0; k < n; k++)
-                sum += cpu_element_get(theta, row + k) * at[k];
-            cpu_element_put(out, p * n + r, sum);
+                sum += grt_element_get(theta, row + k) * at[k];
+            grt_element_put(out, p * n + r, sum);
         }
     }
     return GRT_OK;

@@ -3,7 +3,7 @@
  * With channels last (domain graphrt, float32 only) the sums of all channels are made side by side. */
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/dispatch.h"
-#include "backends/cpu/element.h"
+#include "src/base/element.h"
 #include "backends/cpu/epilogue_attrs.h"
 #include "backends/cpu/norm.h"
 #include "backends/cpu/workspace.h"
@@ -83,17 +83,17 @@ static void run_row_exact(const grt_run *r, const group_shape *s, int64_t row)
     const grt_tensor *x = r->in[0];
     double mean = 0.0, squares = 0.0;
     for (int64_t i = 0; i < n; i++)
-        mean += cpu_element_get(x, row * n + i) / (double)n;
+        mean += grt_element_get(x, row * n + i) / (double)n;
     for (int64_t i = 0; i < n; i++) {
-        const double d = cpu_element_get(x, row * n + i) - mean;
+        const double d = grt_element_get(x, row * n + i) - mean;
         squares += d * d;
     }
     const double factor = 1.0 / sqrt(squares / (double)n + s->epsilon);
     for (int64_t i = 0; i < n; i++) {
         const int64_t channel = first + i / s->pixels;
-        const double v = (cpu_element_get(x, row * n + i) - mean) * factor;
-        cpu_element_put(r->out[0], row * n + i,
-                        v * cpu_element_get(r->in[SCALE], channel) + cpu_element_get(r->in[BIAS], channel));
+        const double v = (grt_element_get(x, row * n + i) - mean) * factor;
+        grt_element_put(r->out[0], row * n + i,
+                        v * grt_element_get(r->in[SCALE], channel) + grt_element_get(r->in[BIAS], channel));
     }
 }
 

@@ -2,7 +2,7 @@
 /* ConvInteger, MatMulInteger, QLinearConv, QLinearMatMul: 8-bit numbers less their zero points, summed in
  * int32. */
 #include "backends/cpu/cpu.h"
-#include "backends/cpu/element.h"
+#include "src/base/element.h"
 #include "backends/cpu/integer_rows.h"
 #include "backends/cpu/threads.h"
 #include "backends/shared/window.h"
@@ -41,7 +41,7 @@ static int32_t zero_at(const grt_tensor *zero, int64_t i)
 
 static double scale_at(const grt_tensor *scale, int64_t i)
 {
-    return cpu_element_get(scale, grt_tensor_elements(scale) == 1 ? 0 : i);
+    return grt_element_get(scale, grt_tensor_elements(scale) == 1 ? 0 : i);
 }
 
 /* sums[i] += factor * (t[from + i * step] - zero), one loop per type. Sums wrap around like the int32 that
@@ -83,7 +83,7 @@ static grt_status misfit(const grt_reshape *reshape)
 
 static void store_quantised(grt_tensor *y, int64_t i, double value, int32_t zero)
 {
-    cpu_element_put(y, i, nearbyint(value) + zero); /* limited to the type's range */
+    grt_element_put(y, i, nearbyint(value) + zero); /* limited to the type's range */
 }
 
 /* ---- convolutions ---- */

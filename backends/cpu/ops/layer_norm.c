@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* LayerNormalization and RMSNormalization: rows over the trailing dims. */
 #include "backends/cpu/cpu.h"
-#include "backends/cpu/element.h"
+#include "src/base/element.h"
 #include "backends/cpu/norm.h"
 
 #include <math.h>
@@ -77,7 +77,7 @@ static grt_status layer_reshape(grt_reshape *r)
 static void put(const grt_run *r, int32_t i, int64_t row, double value)
 {
     if (i < r->n_out && r->out[i])
-        cpu_element_put(r->out[i], row, value);
+        grt_element_put(r->out[i], row, value);
 }
 
 static void run_row(const grt_run *r, const layer_shape *s, int64_t row)
@@ -105,21 +105,21 @@ static void run_row_exact(const grt_run *r, const layer_shape *s, int64_t row)
     const grt_tensor *x = r->in[0], *bias = input(r->in, r->n_in, BIAS);
     double mean = 0.0, squares = 0.0;
     for (int64_t i = 0; !s->rms && i < s->size; i++)
-        mean += cpu_element_get(x, row * s->size + i);
+        mean += grt_element_get(x, row * s->size + i);
     mean /= s->rms ? 1.0 : (double)s->size;
     for (int64_t i = 0; i < s->size; i++) {
-        const double d = cpu_element_get(x, row * s->size + i) - mean;
+        const double d = grt_element_get(x, row * s->size + i) - mean;
         squares += d * d;
     }
     const double factor = 1.0 / sqrt(squares / (double)s->size + s->epsilon);
     grt_tensor *y = r->out[0];
     for (int64_t i = 0; y && i < s->size; i++) {
         const int64_t at = row * s->size + i;
-        cpu_element_put(y, at, (cpu_element_get(x, at) - mean) * factor);
-        cpu_element_put(y, at,
-                        cpu_element_get(y, at) * cpu_element_get(r->in[SCALE], offset(s, s->scale, at)));
+        grt_element_put(y, at, (grt_element_get(x, at) - mean) * factor);
+        grt_element_put(y, at,
+                        grt_element_get(y, at) * grt_element_get(r->in[SCALE], offset(s, s->scale, at)));
         if (bias)
-            cpu_element_put(y, at, cpu_element_get(y, at) + cpu_element_get(bias, offset(s, s->bias, at)));
+            grt_element_put(y, at, grt_element_get(y, at) + grt_element_get(bias, offset(s, s->bias, at)));
     }
     put(r, 1, row, mean);
     put(r, 2, row, factor);

@@ -3,7 +3,7 @@
  * tensor is made unless it is asked for. Sums are in double and in index order, so results do not depend on
  * the number of threads. */
 #include "backends/cpu/cpu.h"
-#include "backends/cpu/element.h"
+#include "src/base/element.h"
 #include "src/base/checked.h"
 
 #include <stdlib.h>
@@ -63,11 +63,11 @@ static double log_sum_exp(const grt_tensor *x, int64_t at, int64_t classes, int6
 {
     double max = -INFINITY, sum = 0;
     for (int64_t c = 0; c < classes; c++)
-        max = fmax(max, cpu_element_get(x, at + c * stride));
+        max = fmax(max, grt_element_get(x, at + c * stride));
     if (isinf(max))
         return max;
     for (int64_t c = 0; c < classes; c++)
-        sum += exp(cpu_element_get(x, at + c * stride) - max);
+        sum += exp(grt_element_get(x, at + c * stride) - max);
     return max + log(sum);
 }
 
@@ -85,7 +85,7 @@ static grt_status loss_run(const grt_run *run)
         int64_t at = i / inner * classes * inner + i % inner, t = grt_tensor_int(target, i);
         double lse = state->softmax ? log_sum_exp(x, at, classes, inner) : 0;
         for (int64_t c = 0; log_prob && c < classes; c++)
-            cpu_element_put(log_prob, at + c * inner, cpu_element_get(x, at + c * inner) - lse);
+            grt_element_put(log_prob, at + c * inner, grt_element_get(x, at + c * inner) - lse);
         loss[i] = weight[i] = 0;
         if (state->ignores && t == state->ignore)
             continue;
@@ -93,8 +93,8 @@ static grt_status loss_run(const grt_run *run)
             bad = i < bad ? i : bad;
             continue;
         }
-        weight[i] = weights ? cpu_element_get(weights, t) : 1;
-        loss[i] = weight[i] * (lse - cpu_element_get(x, at + t * inner));
+        weight[i] = weights ? grt_element_get(weights, t) : 1;
+        loss[i] = weight[i] * (lse - grt_element_get(x, at + t * inner));
     }
     if (bad < n)
         return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT,
@@ -104,12 +104,12 @@ static grt_status loss_run(const grt_run *run)
     double sum = 0, total = 0;
     for (int64_t i = 0; i < n; i++) {
         if (state->reduction == REDUCE_NONE)
-            cpu_element_put(run->out[0], i, loss[i]);
+            grt_element_put(run->out[0], i, loss[i]);
         sum += loss[i];
         total += weight[i];
     }
     if (state->reduction != REDUCE_NONE)
-        cpu_element_put(run->out[0], 0, state->reduction == REDUCE_MEAN ? sum / total : sum);
+        grt_element_put(run->out[0], 0, state->reduction == REDUCE_MEAN ? sum / total : sum);
     return GRT_OK;
 }
 

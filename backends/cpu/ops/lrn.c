@@ -2,7 +2,7 @@
 /* LRN: each element divided by a power of the squares in the channels around it. */
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/dispatch.h"
-#include "backends/cpu/element.h"
+#include "src/base/element.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -72,11 +72,11 @@ static void run_exact(const lrn_shape *s, const grt_tensor *x, grt_tensor *y, in
     for (int64_t p = 0; p < s->pixels; p++) {
         double sum = 0.0;
         for (int64_t c = from; c < to; c++) {
-            const double v = cpu_element_get(x, (b * s->channels + c) * s->pixels + p);
+            const double v = grt_element_get(x, (b * s->channels + c) * s->pixels + p);
             sum += v * v;
         }
-        const double v = cpu_element_get(x, plane * s->pixels + p);
-        cpu_element_put(y, plane * s->pixels + p,
+        const double v = grt_element_get(x, plane * s->pixels + p);
+        grt_element_put(y, plane * s->pixels + p,
                         v * pow((double)s->bias + (double)s->alpha * sum, -(double)s->beta));
     }
 }

@@ -153,7 +153,7 @@ static grt_status create(const grt_kernel_node *node, void **out_state)
     state->alpha = grt_attr_float(desc, state->is_gemm ? "alpha" : "scale", 1.0f);
     state->beta = state->is_gemm ? grt_attr_float(desc, "beta", 1.0f) : 1.0f;
     if (!state->is_gemm)
-        cpu_act_read(desc, &state->act, NULL);
+        grt_act_read(desc, &state->act, NULL);
     grt_status status = bind_constant(node, state);
     if (status != GRT_OK) {
         destroy(state);
@@ -166,7 +166,7 @@ static grt_status create(const grt_kernel_node *node, void **out_state)
 static bool fused_supports(const grt_kernel_node *node, grt_text *why)
 {
     grt_act act;
-    return cpu_act_read(node->desc, &act, why);
+    return grt_act_read(node->desc, &act, why);
 }
 
 /* ---- reshape ---- */

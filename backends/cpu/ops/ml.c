@@ -4,7 +4,7 @@
 #define _GNU_SOURCE /* qsort_r */
 #endif
 #include "backends/cpu/cpu.h"
-#include "backends/cpu/element.h"
+#include "src/base/element.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -67,7 +67,7 @@ static grt_status binarizer_run(const grt_run *run)
     int64_t n = grt_tensor_elements(run->in[0]);
 #pragma omp parallel for num_threads(run->threads) if (n > CPU_GRAIN)
     for (int64_t i = 0; i < n; i++)
-        cpu_element_put(run->out[0], i, cpu_element_get(run->in[0], i) > (double)*threshold);
+        grt_element_put(run->out[0], i, grt_element_get(run->in[0], i) > (double)*threshold);
     return GRT_OK;
 }
 
@@ -98,7 +98,7 @@ static int compare(const grt_tensor *a, int64_t i, const grt_tensor *b, int64_t 
         int64_t x = grt_tensor_int(a, i), y = grt_tensor_int(b, j);
         return (x > y) - (x < y);
     }
-    double x = cpu_element_get(a, i), y = cpu_element_get(b, j);
+    double x = grt_element_get(a, i), y = grt_element_get(b, j);
     if (isnan(x) || isnan(y))
         return isnan(x) - isnan(y);
     return (x > y) - (x < y);

@@ -3,7 +3,7 @@
 #include "backends/cpu/pool.h"
 
 #include "backends/cpu/cpu.h"
-#include "backends/cpu/element.h"
+#include "src/base/element.h"
 #include "backends/cpu/epilogue_attrs.h"
 
 #include <math.h>
@@ -111,7 +111,7 @@ static double plane_value(const global_pool *p, const grt_tensor *x, int64_t fro
 {
     double value = p->max ? -INFINITY : 0.0;
     for (int64_t i = 0; i < p->pixels; i++) {
-        const double v = cpu_element_get(x, from + i * step);
+        const double v = grt_element_get(x, from + i * step);
         if (p->max)
             value = v > value || v != v ? v : value;
         else
@@ -136,11 +136,11 @@ static grt_status global_run(const grt_run *r)
             ((float *)y->data)[i] =
                 plane_sum((const float *)x->data + i * p->pixels, p->pixels) / (float)p->pixels;
         else if (p->last)
-            cpu_element_put(
+            grt_element_put(
                 y, i,
                 plane_value(p, x, i / p->channels * p->pixels * p->channels + i % p->channels, p->channels));
         else
-            cpu_element_put(y, i, plane_value(p, x, i * p->pixels, 1));
+            grt_element_put(y, i, plane_value(p, x, i * p->pixels, 1));
     }
     return GRT_OK;
 }

@@ -2,7 +2,7 @@
 /* Random numbers, see backends/shared/random.h: new in each run. Without a seed attribute, the seed comes
  * from the system when the session is created. */
 #include "backends/cpu/cpu.h"
-#include "backends/cpu/element.h"
+#include "src/base/element.h"
 #include "backends/cpu/threads.h"
 #include "backends/shared/random.h"
 #include "src/base/checked.h"
@@ -45,7 +45,7 @@ static grt_status uniform_run(const grt_run *run)
     int64_t n = grt_tensor_elements(run->out[0]);
 #pragma omp parallel for num_threads(run->threads) if (n > CPU_GRAIN)
     for (int64_t i = 0; i < n; i++)
-        cpu_element_put(run->out[0], i,
+        grt_element_put(run->out[0], i,
                         state->a + (state->b - state->a) * grt_random_uniform(key, (uint64_t)i));
     return GRT_OK;
 }
@@ -57,7 +57,7 @@ static grt_status normal_run(const grt_run *run)
     int64_t n = grt_tensor_elements(run->out[0]);
 #pragma omp parallel for num_threads(run->threads) if (n > CPU_GRAIN)
     for (int64_t i = 0; i < n; i++)
-        cpu_element_put(run->out[0], i, state->a + state->b * grt_random_normal(key, (uint64_t)i));
+        grt_element_put(run->out[0], i, state->a + state->b * grt_random_normal(key, (uint64_t)i));
     return GRT_OK;
 }
 
@@ -67,8 +67,8 @@ static grt_status bernoulli_run(const grt_run *run)
     int64_t n = grt_tensor_elements(run->out[0]);
 #pragma omp parallel for num_threads(run->threads) if (n > CPU_GRAIN)
     for (int64_t i = 0; i < n; i++)
-        cpu_element_put(run->out[0], i,
-                        grt_random_uniform(key, (uint64_t)i) < cpu_element_get(run->in[0], i));
+        grt_element_put(run->out[0], i,
+                        grt_random_uniform(key, (uint64_t)i) < grt_element_get(run->in[0], i));
     return GRT_OK;
 }
 
@@ -90,9 +90,9 @@ static void accumulate(const grt_tensor *x, int64_t row, double *sums)
     int64_t classes = x->dims[1];
     double max = -INFINITY, sum = 0;
     for (int64_t k = 0; k < classes; k++)
-        max = fmax(max, cpu_element_get(x, row * classes + k));
+        max = fmax(max, grt_element_get(x, row * classes + k));
     for (int64_t k = 0; k < classes; k++) {
-        double logit = cpu_element_get(x, row * classes + k);
+        double logit = grt_element_get(x, row * classes + k);
         sum += isinf(max) ? (logit == max ? 1 : 0) : exp(logit - max);
         sums[k] = sum;
     }
@@ -121,7 +121,7 @@ static grt_status multinomial_run(const grt_run *run)
         double *sums = (double *)run->workspace + cpu_thread() * classes;
         accumulate(x, row, sums);
         for (int64_t i = row * samples; i < (row + 1) * samples; i++)
-            cpu_element_put(
+            grt_element_put(
                 run->out[0], i,
                 (double)draw(sums, classes, grt_random_uniform(key, (uint64_t)i) * sums[classes - 1]));
     }

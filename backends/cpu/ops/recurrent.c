@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* LinearAttention and CausalConvWithState: sequence ops that carry a state from call to call. */
 #include "backends/cpu/cpu.h"
-#include "backends/cpu/element.h"
+#include "src/base/element.h"
 #include "backends/cpu/threads.h"
 #include "src/base/checked.h"
 
@@ -117,18 +117,18 @@ static void linear_update(const grt_run *run, int64_t step, int64_t head, float 
     int64_t key_at = (step * state->kv_heads + head) * shape->key,
             value_at = (step * state->kv_heads + head) * shape->value;
     for (int64_t m = 0; m < shape->value; m++)
-        written[m] = (float)cpu_element_get(run->in[VALUE], value_at + m);
+        written[m] = (float)grt_element_get(run->in[VALUE], value_at + m);
     for (int64_t d = 0; shape->decay && d < shape->key; d++) {
         int64_t at = shape->decay == state->kv_heads ? step * shape->decay + head : key_at + d;
-        float factor = expf((float)cpu_element_get(run->in[DECAY], at));
+        float factor = expf((float)grt_element_get(run->in[DECAY], at));
         for (int64_t m = 0; m < shape->value; m++)
             s[d * shape->value + m] *= factor;
     }
     if (shape->beta) {
         float beta =
-            (float)cpu_element_get(run->in[BETA], step * shape->beta + (shape->beta == 1 ? 0 : head));
+            (float)grt_element_get(run->in[BETA], step * shape->beta + (shape->beta == 1 ? 0 : head));
         for (int64_t d = 0; d < shape->key; d++) {
-            float key = (float)cpu_element_get(run->in[KEY], key_at + d);
+            float key = (float)grt_element_get(run->in[KEY], key_at + d);
             for (int64_t m = 0; m < shape->value; m++)
                 written[m] -= s[d * shape->value + m] * key;
         }
@@ -136,7 +136,7 @@ static void linear_update(const grt_run *run, int64_t step, int64_t head, float 
             written[m] *= beta;
     }
     for (int64_t d = 0; d < shape->key; d++) {
-        float key = (float)cpu_element_get(run->in[KEY], key_at + d);
+        float key = (float)grt_element_get(run->in[KEY], key_at + d);
         for (int64_t m = 0; m < shape->value; m++)
             s[d * shape->value + m] += key * written[m];
     }
@@ -151,12 +151,12 @@ static void linear_read(const grt_run *run, int64_t step, int64_t q_head, const 
     if (shape->value)
         memset(row, 0, (size_t)shape->value * sizeof *row);
     for (int64_t d = 0; d < shape->key; d++) {
-        float q = (float)cpu_element_get(run->in[QUERY], at * shape->key + d);
+        float q = (float)grt_element_get(run->in[QUERY], at * shape->key + d);
         for (int64_t m = 0; m < shape->value; m++)
             row[m] += q * s[d * shape->value + m];
     }
     for (int64_t m = 0; m < shape->value; m++)
-        cpu_element_put(run->out[0], at * shape->value + m, (double)(scale * row[m]));
+        grt_element_put(run->out[0], at * shape->value + m, (double)(scale * row[m]));
 }
 
 static grt_status linear_run(const grt_run *run)
@@ -172,7 +172,7 @@ static grt_status linear_run(const grt_run *run)
         float *s = (float *)(void *)((char *)run->workspace + (size_t)cpu_thread() * bytes);
         int64_t batch = task / state->kv_heads, head = task % state->kv_heads;
         for (int64_t i = 0; i < size; i++)
-            s[i] = past ? (float)cpu_element_get(past, task * size + i) : 0;
+            s[i] = past ? (float)grt_element_get(past, task * size + i) : 0;
         for (int64_t t = 0; t < shape->length; t++) {
             int64_t step = batch * shape->length + t;
             linear_update(run, step, head, s, s + size);
@@ -180,7 +180,7 @@ static grt_status linear_run(const grt_run *run)
                 linear_read(run, step, head * group + g, s, s + size + shape->value);
         }
         for (int64_t i = 0; run->out[1] && i < size; i++)
-            cpu_element_put(run->out[1], task * size + i, (double)s[i]);
+            grt_element_put(run->out[1], task * size + i, (double)s[i]);
     }
     return GRT_OK;
 }
@@ -218,13 +218,13 @@ static double conv_element(const grt_tensor *x, const grt_tensor *past, int64_t 
                            int64_t before)
 {
     if (i >= before)
-        return cpu_element_get(x, row * x->dims[2] + i - before);
-    return past ? cpu_element_get(past, row * before + i) : 0;
+        return grt_element_get(x, row * x->dims[2] + i - before);
+    return past ? grt_element_get(past, row * before + i) : 0;
 }
 
 static double conv_activation(const grt_tensor *y, int64_t i)
 {
-    double value = cpu_element_get(y, i);
+    double value = grt_element_get(y, i);
     return value / (1 + exp(-value));
 }
 
@@ -238,16 +238,16 @@ static grt_status conv_run(const grt_run *run)
     for (int64_t row = 0; row < rows; row++) {
         int64_t channel = row % x->dims[1];
         for (int64_t i = 0; run->out[0] && i < length; i++) {
-            double sum = bias ? cpu_element_get(bias, channel) : 0;
+            double sum = bias ? grt_element_get(bias, channel) : 0;
             for (int64_t k = 0; k < width; k++)
-                sum += cpu_element_get(w, channel * width + k) * conv_element(x, past, row, i + k, before);
-            cpu_element_put(run->out[0], row * length + i, sum);
+                sum += grt_element_get(w, channel * width + k) * conv_element(x, past, row, i + k, before);
+            grt_element_put(run->out[0], row * length + i, sum);
             if (*silu)
-                cpu_element_put(run->out[0], row * length + i,
+                grt_element_put(run->out[0], row * length + i,
                                 conv_activation(run->out[0], row * length + i));
         }
         for (int64_t i = 0; run->out[1] && i < before; i++)
-            cpu_element_put(run->out[1], row * before + i, conv_element(x, past, row, length + i, before));
+            grt_element_put(run->out[1], row * before + i, conv_element(x, past, row, length + i, before));
     }
     return GRT_OK;
 }

@@ -3,7 +3,7 @@
  * other, shrinking axes first, in float32 or, for types that it does not hold, in float64. */
 #include "backends/cpu/move.h"
 
-#include "backends/shared/element.h"
+#include "src/base/element.h"
 #include "backends/shared/resize.h"
 #include "src/base/checked.h"
 
@@ -76,7 +76,7 @@ static void run_nearest(const grt_run *run, const grt_resize_axis *plans)
     size_t bytes = grt_dtype_size(in->dtype);
     uint64_t outside[2] = {0};
     if (grt_dtype_in(in->dtype, GRT_SET_NUMBERS))
-        cpu_element_store(in->dtype, outside, 0, s->outside);
+        grt_element_store(in->dtype, outside, 0, s->outside);
     grt_dims_strides(in->dims, in->rank, strides);
     for (int32_t k = 0; k < in->rank; k++) {
         tables[k] = next;
@@ -292,9 +292,9 @@ static void widen(void *dst, const grt_tensor *src, bool narrow, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
         if (narrow)
-            ((float *)dst)[i] = (float)cpu_element_get(src, i);
+            ((float *)dst)[i] = (float)grt_element_get(src, i);
         else
-            ((double *)dst)[i] = cpu_element_get(src, i);
+            ((double *)dst)[i] = grt_element_get(src, i);
 }
 
 static void store(grt_tensor *dst, const void *src, bool narrow, int64_t n)
@@ -302,7 +302,7 @@ static void store(grt_tensor *dst, const void *src, bool narrow, int64_t n)
     bool whole = grt_dtype_in(dst->dtype, GRT_SET_INTS);
     for (int64_t i = 0; i < n; i++) {
         double v = narrow ? (double)((const float *)src)[i] : ((const double *)src)[i];
-        cpu_element_put(dst, i, whole ? rint(v) : v);
+        grt_element_put(dst, i, whole ? rint(v) : v);
     }
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* DeformConv, LpPool, MaxUnpool. */
 #include "backends/cpu/cpu.h"
-#include "backends/cpu/element.h"
+#include "src/base/element.h"
 #include "backends/cpu/threads.h"
 #include "backends/shared/window.h"
 #include "src/base/checked.h"
@@ -47,7 +47,7 @@ static double lp_window(const lp_shape *shape, const grt_tensor *x, int64_t plan
         int64_t at = 0;
         for (int32_t i = 0; i < w->spatial; i++)
             at = at * w->in[i] + first[i] + k[i] * w->dilation[i];
-        double value = fabs(cpu_element_get(x, plane * w->in_pixels + at));
+        double value = fabs(grt_element_get(x, plane * w->in_pixels + at));
         sum += shape->p == 2 ? value * value : shape->p == 1 ? value : pow(value, shape->p);
         int32_t i = w->spatial - 1;
         while (i >= 0 && ++k[i] == to[i]) {
@@ -66,7 +66,7 @@ static grt_status lp_run(const grt_run *run)
     const bool many = grt_mul_saturated(n, shape->w.taps) > CPU_GRAIN;
 #pragma omp parallel for num_threads(run->threads) if (many)
     for (int64_t i = 0; i < n; i++)
-        cpu_element_put(run->out[0], i, lp_window(shape, run->in[0], i / pixels, i % pixels));
+        grt_element_put(run->out[0], i, lp_window(shape, run->in[0], i / pixels, i % pixels));
     return GRT_OK;
 }
 
@@ -209,7 +209,7 @@ static double pixel(const cpu_window *w, const grt_tensor *x, int64_t plane, int
 {
     if (row < 0 || row >= w->in[0] || column < 0 || column >= w->in[1])
         return 0;
-    return cpu_element_get(x, plane * w->in_pixels + row * w->in[1] + column);
+    return grt_element_get(x, plane * w->in_pixels + row * w->in[1] + column);
 }
 
 static double sample(const cpu_window *w, const grt_tensor *x, int64_t plane, double row, double column)
@@ -237,10 +237,10 @@ static void deform_samples(const grt_run *run, int64_t batch, int64_t at, double
                 (double)(at / w->out[1] * w->stride[0] - w->begin[0] + tap / w->kernel[1] * w->dilation[0]);
             double column =
                 (double)(at % w->out[1] * w->stride[1] - w->begin[1] + tap % w->kernel[1] * w->dilation[1]);
-            row += cpu_element_get(run->in[OFFSET], offset);
-            column += cpu_element_get(run->in[OFFSET], offset + pixels);
+            row += grt_element_get(run->in[OFFSET], offset);
+            column += grt_element_get(run->in[OFFSET], offset + pixels);
             double factor =
-                mask ? cpu_element_get(mask,
+                mask ? grt_element_get(mask,
                                        ((batch * shape->offset_groups + g) * w->taps + tap) * pixels + at)
                      : 1;
             for (int64_t c = g * per_offset; c < (g + 1) * per_offset; c++)
@@ -262,10 +262,10 @@ static grt_status deform_run(const grt_run *run)
         deform_samples(run, batch, at, samples);
         for (int64_t o = 0; o < shape->out_channels; o++) {
             const double *seen = samples + o / group_out * group_in * taps;
-            double sum = bias ? cpu_element_get(bias, o) : 0;
+            double sum = bias ? grt_element_get(bias, o) : 0;
             for (int64_t k = 0; k < group_in * taps; k++)
-                sum += seen[k] * cpu_element_get(run->in[W], o * group_in * taps + k);
-            cpu_element_put(run->out[0], (batch * shape->out_channels + o) * pixels + at, sum);
+                sum += seen[k] * grt_element_get(run->in[W], o * group_in * taps + k);
+            grt_element_put(run->out[0], (batch * shape->out_channels + o) * pixels + at, sum);
         }
     }
     return GRT_OK;

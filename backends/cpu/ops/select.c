@@ -2,7 +2,7 @@
 /* Marking and picking elements: NonZero, Compress, OneHot, Trilu, ReverseSequence. */
 #include "backends/cpu/move.h"
 
-#include "backends/cpu/element.h"
+#include "src/base/element.h"
 
 #include <string.h>
 
@@ -10,7 +10,7 @@
 
 static inline bool is_set(const grt_tensor *t, int64_t i)
 {
-    return t->dtype == GRT_DTYPE_INT64 ? ((const int64_t *)t->data)[i] != 0 : cpu_element_get(t, i) != 0;
+    return t->dtype == GRT_DTYPE_INT64 ? ((const int64_t *)t->data)[i] != 0 : grt_element_get(t, i) != 0;
 }
 
 static grt_status run_non_zero(const grt_run *run)
@@ -105,7 +105,7 @@ static grt_status run_one_hot(const grt_run *run)
     cpu_fill(out->data, values->data, bytes, grt_tensor_elements(out), run->threads);
     const void *on = cpu_at_const(values->data, 1, bytes);
     for (int64_t k = 0; k < n; k++) {
-        double number = cpu_element_get(indices, k);
+        double number = grt_element_get(indices, k);
         number = number < 0 ? number + (double)depth : number;
         if (number >= 0 && number < (double)depth) /* others mark nothing */
             memcpy(cpu_at(out->data, (k / inner * depth + (int64_t)number) * inner + k % inner, bytes), on,

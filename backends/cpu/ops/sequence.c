@@ -166,6 +166,10 @@ static grt_status add_piece(grt_value *sequence, const grt_tensor *x, int32_t ax
 static grt_status check_lengths(const grt_run *run, const grt_tensor *split, int64_t size)
 {
     int64_t sum = 0;
+    char text[GRT_TYPE_TEXT_SIZE];
+    if (split->rank != 1)
+        return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT,
+                           "split is %s; it must be a scalar or a list", grt_tensor_text(split, text));
     for (int64_t i = 0; i < grt_tensor_elements(split); i++) {
         int64_t n = grt_tensor_int(split, i);
         if (n < 0 || n > size - sum)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* DFT, STFT, window functions, MelWeightMatrix. */
 #include "backends/cpu/cpu.h"
-#include "backends/cpu/element.h"
+#include "src/base/element.h"
 #include "backends/cpu/fft.h"
 #include "backends/cpu/threads.h"
 
@@ -117,8 +117,8 @@ static void dft_signal(const grt_run *run, const signal_plan *plan, const dft_la
     int64_t n = plan->n, given = l->size < n ? l->size : n;
     for (int64_t k = 0; k < n; k++) {
         int64_t from = ((outer * l->size + k) * l->inner + at) * l->components;
-        room[2 * k] = k < given ? cpu_element_get(x, from) : 0;
-        room[2 * k + 1] = k < given && l->components == 2 ? cpu_element_get(x, from + 1) : 0;
+        room[2 * k] = k < given ? grt_element_get(x, from) : 0;
+        room[2 * k + 1] = k < given && l->components == 2 ? grt_element_get(x, from + 1) : 0;
     }
     /* The other side of a spectrum is the mirror image of the one given; of the numbers that are their own,
      * the real part counts. */
@@ -134,7 +134,7 @@ static void dft_signal(const grt_run *run, const signal_plan *plan, const dft_la
     cpu_fft_run(plan->fft, room, state->inverse, room + 2 * n);
     for (int64_t k = 0; k < l->out_size; k++)
         for (int64_t c = 0; c < l->out_components; c++)
-            cpu_element_put(run->out[0], ((outer * l->out_size + k) * l->inner + at) * l->out_components + c,
+            grt_element_put(run->out[0], ((outer * l->out_size + k) * l->inner + at) * l->out_components + c,
                             room[2 * k + c]);
 }
 
@@ -208,13 +208,13 @@ static void stft_frame(const grt_run *run, const signal_plan *plan, int64_t row,
     int64_t n = plan->n, components = x->rank == 3 ? x->dims[2] : 1, bins = run->out[0]->dims[2];
     for (int64_t k = 0; k < n; k++) {
         int64_t from = (row * x->dims[1] + start + k) * components;
-        double weight = window ? cpu_element_get(window, k) : 1;
-        room[2 * k] = weight * cpu_element_get(x, from);
-        room[2 * k + 1] = components == 2 ? weight * cpu_element_get(x, from + 1) : 0;
+        double weight = window ? grt_element_get(window, k) : 1;
+        room[2 * k] = weight * grt_element_get(x, from);
+        room[2 * k + 1] = components == 2 ? weight * grt_element_get(x, from + 1) : 0;
     }
     cpu_fft_run(plan->fft, room, false, room + 2 * n);
     for (int64_t k = 0; k < 2 * bins; k++)
-        cpu_element_put(run->out[0], out * 2 * bins + k, room[k]);
+        grt_element_put(run->out[0], out * 2 * bins + k, room[k]);
 }
 
 static grt_status stft_run(const grt_run *run)
@@ -273,7 +273,7 @@ static grt_status window_run(const grt_run *run)
     int64_t size = run->out[0]->dims[0], n = state->periodic ? size : size - 1;
     for (int64_t k = 0; k < size; k++) {
         double angle = n ? 2 * M_PI * (double)k / (double)n : M_PI; /* a single number is the window's top */
-        cpu_element_put(run->out[0], k,
+        grt_element_put(run->out[0], k,
                         state->a[0] - state->a[1] * cos(angle) + state->a[2] * cos(2 * angle));
     }
     return GRT_OK;
@@ -303,7 +303,7 @@ static void mel_triangle(grt_tensor *out, int64_t column, int64_t low, int64_t c
             value = 1;
         else if (row > centre && row < high)
             value = (double)(high - row) / (double)(high - centre);
-        cpu_element_put(out, row * columns + column, value);
+        grt_element_put(out, row * columns + column, value);
     }
 }
 
@@ -311,7 +311,7 @@ static grt_status mel_run(const grt_run *run)
 {
     grt_tensor *out = run->out[0];
     int64_t length = grt_tensor_int(run->in[1], 0), rate = grt_tensor_int(run->in[2], 0), n = out->dims[1];
-    double low = mel_of(cpu_element_get(run->in[3], 0)), high = mel_of(cpu_element_get(run->in[4], 0));
+    double low = mel_of(grt_element_get(run->in[3], 0)), high = mel_of(grt_element_get(run->in[4], 0));
     double step = (high - low) / (double)(n + 2);
     if (rate < 1 || !(step >= 0) || isinf(step))
         return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT,

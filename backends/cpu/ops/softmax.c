@@ -3,31 +3,12 @@
 #include "backends/cpu/act.h"
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/dispatch.h"
-#include "backends/cpu/element.h"
+#include "src/base/element.h"
 #include "backends/cpu/softmax.h"
+#include "backends/shared/softmax.h"
 
 #include <math.h>
 #include <stdlib.h>
-
-typedef struct softmax_shape {
-    int64_t outer, size, inner;
-    bool log;
-} softmax_shape;
-
-static grt_status softmax_reshape(grt_reshape *r)
-{
-    softmax_shape *s = calloc(1, sizeof *s);
-    if (!s)
-        return grt_fail_memory(sizeof *s);
-    const grt_tensor *x = r->in[0];
-    const int32_t axis = x->rank ? (int32_t)grt_axis(grt_attr_int(r->desc, "axis", -1), x->rank) : 0;
-    s->log = !strcmp(r->desc->op, "LogSoftmax");
-    s->outer = grt_dims_product(x->dims, 0, axis);
-    s->size = x->rank ? x->dims[axis] : 1;
-    s->inner = x->rank ? grt_dims_product(x->dims, axis + 1, x->rank) : 1;
-    r->shape = s;
-    return GRT_OK;
-}
 
 enum { LANES = 64 };
 
@@ -67,7 +48,7 @@ CPU_BODY softmax_columns_body(const float *x, float *y, int64_t n, int64_t step,
 CPU_DISPATCH(softmax_columns, (const float *x, float *y, int64_t n, int64_t step, int64_t lanes, bool log),
              (x, y, n, step, lanes, log))
 
-static void run_float(const softmax_shape *s, const float *x, float *y, int threads)
+static void run_float(const grt_softmax *s, const float *x, float *y, int threads)
 {
     const int64_t blocks = (s->inner + LANES - 1) / LANES, matrix = s->size * s->inner;
     const bool many = s->outer * matrix > CPU_GRAIN / 4;
@@ -85,19 +66,19 @@ static void run_float(const softmax_shape *s, const float *x, float *y, int thre
     }
 }
 
-static void run_exact(const softmax_shape *s, const grt_tensor *x, grt_tensor *y, int threads)
+static void run_exact(const grt_softmax *s, const grt_tensor *x, grt_tensor *y, int threads)
 {
 #pragma omp parallel for num_threads(threads) if (s->outer * s->size * s->inner > CPU_GRAIN / 4)
     for (int64_t i = 0; i < s->outer * s->inner; i++) {
         const int64_t at = i / s->inner * s->size * s->inner + i % s->inner;
         double top = -INFINITY, sum = 0.0;
         for (int64_t k = 0; k < s->size; k++)
-            top = fmax(top, cpu_element_get(x, at + k * s->inner));
+            top = fmax(top, grt_element_get(x, at + k * s->inner));
         for (int64_t k = 0; k < s->size; k++)
-            sum += exp(cpu_element_get(x, at + k * s->inner) - top);
+            sum += exp(grt_element_get(x, at + k * s->inner) - top);
         for (int64_t k = 0; k < s->size; k++) {
-            const double d = cpu_element_get(x, at + k * s->inner) - top;
-            cpu_element_put(y, at + k * s->inner, s->log ? d - log(sum) : exp(d) / sum);
+            const double d = grt_element_get(x, at + k * s->inner) - top;
+            grt_element_put(y, at + k * s->inner, s->log ? d - log(sum) : exp(d) / sum);
         }
     }
 }
@@ -114,7 +95,7 @@ static grt_status softmax_run(const grt_run *r)
 #define ROW(name)                                                                             \
     {                                                                                         \
         .domain = "", .op = name, .types = {GRT_SET_FLOATS}, .flags = GRT_KERNEL_IN_PLACE(0), \
-        .reshape = softmax_reshape, .release_shape = free, .run = softmax_run                 \
+        .reshape = grt_softmax_reshape, .release_shape = free, .run = softmax_run             \
     }
 
 static const grt_kernel_row rows[] = {ROW("Softmax"), ROW("LogSoftmax")};

@@ -5,6 +5,7 @@
 
 #include "backends/shared/order.h"
 #include "backends/cpu/threads.h"
+#include "src/base/heap.h"
 
 #include <string.h>
 
@@ -32,17 +33,7 @@ static inline bool worse(entry a, entry b)
     return a.key < b.key || (a.key == b.key && a.at > b.at);
 }
 
-static void sift_down(entry *heap, int64_t n, int64_t i)
-{
-    entry moving = heap[i];
-    for (int64_t child; (child = 2 * i + 1) < n; i = child) {
-        child += child + 1 < n && worse(heap[child + 1], heap[child]);
-        if (!worse(heap[child], moving))
-            break;
-        heap[i] = heap[child];
-    }
-    heap[i] = moving;
-}
+GRT_DEFINE_SIFT(sift_down, entry, worse)
 
 /* The best k of n elements that lie `step` apart, best first. */
 static void best_k(entry *heap, int64_t k, const grt_tensor *in, int64_t base, int64_t n, int64_t step,

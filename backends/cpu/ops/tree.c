@@ -3,7 +3,7 @@
  * compact form, a block of samples at a time, and trees that differ in nothing but their leaves' weights, as
  * classifiers with several classes have them, are walked once. */
 #include "backends/cpu/cpu.h"
-#include "backends/cpu/element.h"
+#include "src/base/element.h"
 #include "backends/cpu/threads.h"
 #include "backends/shared/tree.h"
 #include "src/base/checked.h"
@@ -151,7 +151,7 @@ static int64_t find_leaf(const grt_trees *state, int64_t root, const grt_tensor 
     for (int64_t at = root;;) {
         const grt_tree_node *node = &state->nodes[at];
         const int side =
-            grt_tree_side(node, state->members, cpu_element_get(x, row * x->dims[1] + node->feature));
+            grt_tree_side(node, state->members, grt_element_get(x, row * x->dims[1] + node->feature));
         at = node->child[side];
         if (node->leaf[side])
             return at;
@@ -236,7 +236,7 @@ static grt_status tree_run(const grt_run *run)
                 score_row(run, row + i, scores + i * n);
             grt_tree_finish(trees->transform, scores + i * n, n);
             for (int64_t k = 0; k < n; k++)
-                cpu_element_put(run->out[0], (row + i) * n + k, scores[i * n + k]);
+                grt_element_put(run->out[0], (row + i) * n + k, scores[i * n + k]);
         }
     }
     return GRT_OK;

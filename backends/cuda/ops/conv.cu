@@ -25,7 +25,7 @@ typedef struct conv_state {
     bool last, transposed;
     bool tf32;
     int64_t groups;
-    cuda_act act;
+    grt_act act;
     void *weights;  /* device copy with channels last, or NULL: the input has them as they are wanted */
     bool turned;    /* the input itself has channels last: the plan was made so */
     bool ready;     /* channels last, wherever they are; always, as ONNX has them, where that is the same */
@@ -75,8 +75,8 @@ static bool same_types(const grt_kernel_node *node, grt_text *why)
 
 static bool fused_supports(const grt_kernel_node *node, grt_text *why)
 {
-    cuda_act act;
-    return same_types(node, why) && cuda_act_read(node->desc, &act, why);
+    grt_act act;
+    return same_types(node, why) && grt_act_read(node->desc, &act, why);
 }
 
 static void destroy(void *data)
@@ -170,7 +170,7 @@ static grt_status create(const grt_kernel_node *node, void **out_state)
     state->tf32 = !strcmp(grt_attr_string(node->desc, "math", ""), "tf32");
     state->groups = grt_attr_int(node->desc, "group", 1);
     if (grt_op_is(node->desc, "graphrt", "Conv"))
-        cuda_act_read(node->desc, &state->act, NULL);
+        grt_act_read(node->desc, &state->act, NULL);
     if (reads_turned(node)) {
         grt_status status = upload_weights(node, state);
         if (status != GRT_OK) {
@@ -381,7 +381,7 @@ static grt_status plan(const grt_reshape *r, conv_shape *s)
     const conv_state *state = (const conv_state *)r->state;
     cuda_device *device = (cuda_device *)r->device;
     const bool bias = r->n_in > BIAS && r->in[BIAS], residual = r->n_in > RESIDUAL && r->in[RESIDUAL];
-    const bool relu = state->act.kind == CUDA_ACT_RELU, other = state->act.kind != CUDA_ACT_NONE && !relu;
+    const bool relu = state->act.kind == GRT_ACT_RELU, other = state->act.kind != GRT_ACT_NONE && !relu;
     cuda_dnn_conv c;
     if (!describe_plan(state, s, r->in[0]->dtype, &c)) {
         s->copy = false;

@@ -12,7 +12,7 @@
 typedef struct matmul_state {
     bool is_gemm, trans_a, trans_b, tf32;
     float alpha, beta;
-    cuda_act act;
+    grt_act act;
     size_t workspace_cap;
 } matmul_state;
 
@@ -48,8 +48,8 @@ static bool same_types(const grt_kernel_node *node, grt_text *why)
 
 static bool fused_supports(const grt_kernel_node *node, grt_text *why)
 {
-    cuda_act act;
-    return same_types(node, why) && cuda_act_read(node->desc, &act, why);
+    grt_act act;
+    return same_types(node, why) && grt_act_read(node->desc, &act, why);
 }
 
 static grt_status create(const grt_kernel_node *node, void **out_state)
@@ -68,7 +68,7 @@ static grt_status create(const grt_kernel_node *node, void **out_state)
     state->alpha = grt_attr_float(desc, state->is_gemm ? "alpha" : "scale", 1.0f);
     state->beta = state->is_gemm ? grt_attr_float(desc, "beta", 1.0f) : 1.0f;
     if (grt_op_is(desc, "graphrt", "MatMul"))
-        cuda_act_read(desc, &state->act, NULL);
+        grt_act_read(desc, &state->act, NULL);
     state->workspace_cap = (size_t)(device->prop.major >= 9 ? 32 : 4) << 20;
     *out_state = state;
     return GRT_OK;
@@ -206,8 +206,8 @@ static void choose_fusions(const grt_reshape *r, matmul_shape *s)
     /* The library's GELU is the one by tanh. Against the exact one it is off by 5e-4 at most, the rounding of
      * float16 at 1. */
     const bool narrow = s->dtype == GRT_DTYPE_FLOAT16 || s->dtype == GRT_DTYPE_BFLOAT16;
-    s->fused_act = !wide && (state->act.kind == CUDA_ACT_RELU || state->act.kind == CUDA_ACT_GELU_TANH ||
-                             (narrow && state->act.kind == CUDA_ACT_GELU));
+    s->fused_act = !wide && (state->act.kind == GRT_ACT_RELU || state->act.kind == GRT_ACT_GELU_TANH ||
+                             (narrow && state->act.kind == GRT_ACT_GELU_ERF));
     /* A bias that the library does not add must come before the activation. */
     s->fused_act = s->fused_act && (!bias || s->fused_bias);
     if (state->is_gemm && bias && !s->fused_bias && state->beta != 0.0f) {
@@ -235,7 +235,7 @@ static grt_status try_plan(const grt_reshape *r, matmul_shape *s)
     m.bias = s->fused_bias;
     m.stride_bias = s->bias_rows ? s->n : 0;
     if (s->fused_act)
-        m.act = state->act.kind == CUDA_ACT_RELU ? CUDA_LT_RELU : CUDA_LT_GELU;
+        m.act = state->act.kind == GRT_ACT_RELU ? CUDA_LT_RELU : CUDA_LT_GELU;
     m.adds_c = s->fused_c;
     m.alignment = common_alignment(s);
     m.workspace_cap = state->workspace_cap;
@@ -385,7 +385,7 @@ static grt_status run(const grt_run *r)
     e.residual = s->fused_c && s->k > 0 ? NULL : residual;
     e.act = state->act;
     if (s->fused_act)
-        e.act.kind = CUDA_ACT_NONE;
+        e.act.kind = GRT_ACT_NONE;
     return cuda_epilogue_run(&e, y, stream);
 }
 

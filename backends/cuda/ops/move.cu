@@ -3,6 +3,7 @@
  * Expand, Tile, and Pad and CenterCropPad with a constant border. */
 #include "backends/cuda/concat.h"
 #include "backends/cuda/copy.h"
+#include "backends/shared/slice.h"
 
 #include "src/base/checked.h"
 
@@ -226,42 +227,21 @@ grt_status run_split(const grt_run *r)
 
 /* ---- Slice ---- */
 
-int64_t clamp_start(int64_t start, int64_t dim, int64_t step)
-{
-    int64_t high = step > 0 ? dim : dim - 1;
-    start = start < 0 ? (start < -dim ? (step > 0 ? 0 : -1) : start + dim) : start;
-    return start > high ? high : start;
-}
-
 grt_status plan_slice(grt_reshape *r, cuda_copy *copy)
 {
-    const grt_tensor *in = r->in[0], *starts = r->in[1], *out = r->out[0];
-    const grt_tensor *axes = r->n_in > 3 ? r->in[3] : NULL, *steps = r->n_in > 4 ? r->in[4] : NULL;
-    int64_t from[GRT_MAX_RANK], to[GRT_MAX_RANK], n = grt_tensor_elements(starts);
+    const grt_tensor *in = r->in[0], *out = r->out[0];
+    int64_t to[GRT_MAX_RANK];
+    grt_slice slice;
     cuda_copy_begin(copy, in->dtype);
-    grt_dims_strides(in->dims, in->rank, from);
+    for (int32_t i = 1; i < r->n_in && grt_tensor_elements(out); i++)
+        if (i != 2 && r->in[i] && !r->in[i]->data)
+            return grt_fail_op(r->desc, GRT_STATUS_UNSUPPORTED,
+                               "inputs starts, axes and steps must be known before the run");
+    GRT_TRY(grt_slice_plan(r->desc, r->in, r->n_in, out, &slice));
     grt_dims_strides(out->dims, out->rank, to);
-    bool empty = grt_tensor_elements(out) == 0;
-    if (!empty && (!starts->data || (axes && !axes->data) || (steps && !steps->data)))
-        return grt_fail_op(r->desc, GRT_STATUS_UNSUPPORTED,
-                           "inputs starts, axes and steps must be known before the run");
-    for (int64_t k = 0; !empty && k < n; k++) {
-        int64_t axis = grt_axis(axes ? cuda_host_index(axes, k) : k, in->rank),
-                step = steps ? cuda_host_index(steps, k) : 1;
-        if (axis < 0 || step == 0)
-            return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
-                               "axes[%lld] is out of range or steps[%lld] is 0", (long long)k, (long long)k);
-        int64_t dim = in->dims[axis], start = clamp_start(cuda_host_index(starts, k), dim, step), way, last;
-        if (!grt_mul_i64(out->dims[axis] - 1, step, &way) || !grt_add_i64(start, way, &last) || start < 0 ||
-            start >= dim || last < 0 || last >= dim)
-            return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
-                               "starts[%lld] is %lld, which does not fit an input of rank %d and this output",
-                               (long long)k, (long long)cuda_host_index(starts, k), in->rank);
-        copy->from_offset += start * from[axis];
-        from[axis] = out->dims[axis] == 1 ? 0 : from[axis] * step;
-    }
+    copy->from_offset += slice.offset;
     for (int32_t k = 0; k < in->rank; k++)
-        cuda_copy_axis(copy, out->dims[k], to[k], from[k]);
+        cuda_copy_axis(copy, out->dims[k], to[k], slice.steps[k]);
     cuda_copy_end(copy);
     return GRT_OK;
 }

@@ -17,13 +17,11 @@ namespace
 /* What the compiler's groups keep to, and what fits in the parameters of a kernel. */
 enum { MAX_INPUTS = CUDA_POINTWISE_INPUTS, MAX_CODE = 32, MAX_CONSTANTS = 96, VECTOR = 4, BLOCK = 128 };
 
-enum source_kind : uint8_t { SOURCE_INPUT, SOURCE_CONSTANT, SOURCE_REGISTER, SOURCE_PREVIOUS };
-
 struct instruction {
     uint8_t opcode, arity;
-    uint8_t target; /* register */
-    bool keep;      /* some later instruction but the next one reads the result */
-    source_kind kind[PW_MAX_OPERANDS];
+    uint8_t target;                /* register */
+    bool keep;                     /* some later instruction but the next one reads the result */
+    uint8_t kind[PW_MAX_OPERANDS]; /* pw_source_kind */
     uint8_t index[PW_MAX_OPERANDS];
     float p[PW_MAX_PARAMS];
 };
@@ -162,16 +160,16 @@ __global__ void __launch_bounds__(BLOCK)
 #pragma unroll
             for (int k = 0; k < PW_MAX_OPERANDS; k++) {
                 int index = in.index[k];
-                if (k >= in.arity || in.kind[k] == SOURCE_PREVIOUS) {
+                if (k >= in.arity || in.kind[k] == PW_SOURCE_PREVIOUS) {
 #pragma unroll
                     for (int j = 0; j < V; j++)
                         x[k][j] = y[j];
-                } else if (in.kind[k] == SOURCE_INPUT) {
+                } else if (in.kind[k] == PW_SOURCE_INPUT) {
                     load<V>(p.in_dtype[index], o.in[index], at[index + 1], o.packed[index], x[k]);
                 } else {
 #pragma unroll
                     for (int j = 0; j < V; j++)
-                        x[k][j] = in.kind[k] == SOURCE_CONSTANT ? p.constants[index] : registers[index][j];
+                        x[k][j] = in.kind[k] == PW_SOURCE_CONSTANT ? p.constants[index] : registers[index][j];
                 }
             }
             eval<V>(in, x, y);
@@ -207,17 +205,17 @@ __global__ void __launch_bounds__(FAST_BLOCK)
 #pragma unroll
         for (int k = 0; k < PW_MAX_OPERANDS; k++) {
             const int index = in.index[k];
-            if (k >= in.arity || in.kind[k] == SOURCE_PREVIOUS) {
+            if (k >= in.arity || in.kind[k] == PW_SOURCE_PREVIOUS) {
 #pragma unroll
                 for (int j = 0; j < V; j++)
                     x[k][j] = y[j];
-            } else if (in.kind[k] == SOURCE_INPUT) {
+            } else if (in.kind[k] == PW_SOURCE_INPUT) {
                 const cuda_place place = f.place[index];
                 const int64_t at = place == CUDA_PLACE_OWN        ? (int64_t)i * V
                                    : place == CUDA_PLACE_TRAILING ? (int64_t)trailing * V
                                                                   : 0;
                 load<V>(p.in_dtype[index], o.in[index], at, place != CUDA_PLACE_ONE, x[k]);
-            } else if (in.kind[k] == SOURCE_CONSTANT) {
+            } else if (in.kind[k] == PW_SOURCE_CONSTANT) {
 #pragma unroll
                 for (int j = 0; j < V; j++)
                     x[k][j] = p.constants[index];
@@ -255,68 +253,38 @@ bool supports(const grt_kernel_node *node, grt_text *why)
     return false;
 }
 
-/* A register is free again once the last reader of its value has run; the reader itself may overwrite it. */
-void assign_registers(program *p, const int64_t *code, int64_t n_constants)
-{
-    int64_t first_result = p->n_in + n_constants;
-    int32_t last_use[MAX_CODE], target_of[MAX_CODE], idle[MAX_CODE + 1], n_idle = 0;
-    for (int32_t i = 0; i < p->n; i++) {
-        last_use[i] = i;
-        for (int k = 0; k < p->code[i].arity; k++) {
-            int64_t result = code[4 * i + 1 + k] - first_result;
-            if (result >= 0) {
-                last_use[result] = i;
-                p->code[result].keep |= result != i - 1;
-            }
-        }
-    }
-    for (int32_t i = 0; i < p->n; i++) {
-        instruction *in = &p->code[i];
-        for (int k = 0; k < in->arity; k++) {
-            int64_t operand = code[4 * i + 1 + k], result = operand - first_result;
-            in->kind[k] = operand < p->n_in        ? SOURCE_INPUT
-                          : operand < first_result ? SOURCE_CONSTANT
-                          : result == i - 1        ? SOURCE_PREVIOUS
-                                                   : SOURCE_REGISTER;
-            in->index[k] = (uint8_t)(operand < p->n_in        ? operand
-                                     : operand < first_result ? operand - p->n_in
-                                                              : target_of[result]);
-            if (result >= 0 && last_use[result] == i) {
-                if (p->code[result].keep)
-                    idle[n_idle++] = target_of[result];
-                last_use[result] = INT32_MAX; /* an operand that occurs twice is freed once */
-            }
-        }
-        target_of[i] = 0;
-        if (in->keep)
-            target_of[i] = n_idle ? idle[--n_idle] : p->n_registers++;
-        in->target = (uint8_t)target_of[i];
-    }
-}
-
 grt_status create(const grt_kernel_node *node, void **out_state)
 {
-    size_t n, n_constants;
-    GRT_TRY(grt_pointwise_check(node->desc, node->n_in));
-    const int64_t *code = grt_attr_ints(node->desc, "program", &n);
-    const float *constants = grt_attr_floats(node->desc, "constants", &n_constants);
     program *p;
-    GRT_TRY(cuda_state(&p));
-    p->n = (int32_t)(n / 4);
+    pw_program *decoded;
+    GRT_TRY(grt_pointwise_decode(node->desc, node->n_in, false, &decoded));
+    const grt_status status = cuda_state(&p);
+    if (status != GRT_OK) {
+        free(decoded);
+        return status;
+    }
+    p->n = decoded->n;
     p->n_in = node->n_in;
+    p->n_registers = decoded->n_registers;
     p->out_dtype = node->out[0].dtype;
     for (int32_t i = 0; i < node->n_in; i++)
         p->in_dtype[i] = node->in[i].dtype;
-    if (n_constants)
-        memcpy(p->constants, constants, n_constants * sizeof *constants);
+    for (int32_t i = 0; i < decoded->n_constants; i++)
+        p->constants[i] = decoded->constants[i];
     for (int32_t i = 0; i < p->n; i++) {
-        const pw_info *info = grt_pointwise_info((int32_t)code[4 * i]);
-        p->code[i].opcode = (uint8_t)code[4 * i];
-        p->code[i].arity = (uint8_t)info->arity;
-        for (int k = 0; k < info->n_params; k++)
-            p->code[i].p[k] = constants[code[4 * i + 1 + info->arity + k] - node->n_in];
+        const pw_instruction *from = &decoded->code[i];
+        instruction *to = &p->code[i];
+        to->opcode = (uint8_t)from->opcode;
+        to->arity = (uint8_t)from->arity;
+        to->keep = from->target >= 0;
+        to->target = to->keep ? (uint8_t)from->target : 0;
+        for (int k = 0; k < PW_MAX_OPERANDS; k++) {
+            to->kind[k] = (uint8_t)from->kind[k];
+            to->index[k] = from->kind[k] == PW_SOURCE_PREVIOUS ? 0 : (uint8_t)from->index[k];
+        }
+        memcpy(to->p, from->p, sizeof to->p);
     }
-    assign_registers(p, code, (int64_t)n_constants);
+    free(decoded);
     *out_state = p;
     return GRT_OK;
 }

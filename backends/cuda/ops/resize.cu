@@ -54,7 +54,7 @@ template <typename T> grt_status pick(const grt_run *r)
     T *out = (T *)r->out[0]->data, outside;
     uint64_t element[2] = {};
     if (grt_dtype_in(r->in[0]->dtype, GRT_SET_NUMBERS))
-        cpu_element_store(r->in[0]->dtype, element, 0, s.outside);
+        grt_element_store(r->in[0]->dtype, element, 0, s.outside);
     memcpy(&outside, element, sizeof outside);
     return cuda_each(r, sh.total, [=] __device__(int64_t i) {
         int64_t rest = i, at = 0;

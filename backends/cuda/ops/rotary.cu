@@ -3,84 +3,17 @@
  * thread per pair. */
 #include "backends/cuda/each.cuh"
 #include "backends/cuda/number.cuh"
+#include "backends/shared/rotary.h"
 
 namespace
 {
-
-struct rotary_state {
-    int64_t heads, rotated;
-    bool interleaved;
-};
-
-struct rotary_shape {
-    int64_t batch, heads, length, size, half; /* half: rotated pairs per head */
-    int64_t positions;                        /* rows of the caches, with position_ids */
-    bool packed;                              /* [batch, length, heads * size] */
-};
-
-grt_status create(const grt_kernel_node *node, void **out_state)
-{
-    rotary_state *s;
-    GRT_TRY(cuda_state(&s));
-    s->heads = grt_attr_int(node->desc, "num_heads", 0);
-    s->rotated = grt_attr_int(node->desc, "rotary_embedding_dim", 0);
-    s->interleaved = grt_attr_int(node->desc, "interleaved", 0) != 0;
-    *out_state = s;
-    return GRT_OK;
-}
-
-bool fit(const grt_reshape *r, rotary_shape *sh)
-{
-    const rotary_state *state = (const rotary_state *)r->state;
-    const grt_tensor *x = r->in[0], *ids = r->n_in > 3 ? r->in[3] : NULL;
-    sh->packed = x->rank == 3;
-    if (x->rank != 4 && (x->rank != 3 || state->heads <= 0 || x->dims[2] % state->heads))
-        return false;
-    sh->batch = x->dims[0];
-    sh->heads = sh->packed ? state->heads : x->dims[1];
-    sh->length = x->dims[sh->packed ? 1 : 2];
-    sh->size = sh->packed ? x->dims[2] / state->heads : x->dims[3];
-    int64_t rotated = state->rotated ? state->rotated : sh->size;
-    sh->half = rotated / 2;
-    if (rotated < 0 || rotated > sh->size || rotated % 2)
-        return false;
-    int64_t rows[2] = {sh->batch, sh->length};
-    if (ids && !grt_dims_equal(ids->dims, ids->rank, rows, 2))
-        return false;
-    for (int32_t i = 1; i <= 2; i++) {
-        const grt_tensor *cache = r->in[i];
-        if (cache->rank != (ids ? 2 : 3) || cache->dims[cache->rank - 1] != sh->half)
-            return false;
-        if (!ids && (cache->dims[0] != sh->batch || cache->dims[1] != sh->length))
-            return false;
-    }
-    sh->positions = ids ? r->in[1]->dims[0] : 0;
-    return !ids || (r->in[2]->dims[0] == sh->positions && (sh->positions > 0 || sh->batch * sh->length == 0));
-}
-
-grt_status reshape(grt_reshape *r)
-{
-    rotary_shape *sh;
-    GRT_TRY(cuda_state(&sh));
-    if (!fit(r, sh)) {
-        char x[GRT_TYPE_TEXT_SIZE], cache[GRT_TYPE_TEXT_SIZE];
-        free(sh);
-        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
-                           "input %s does not fit caches of %s: they need half the rotated size as last dim, "
-                           "and a row for each "
-                           "position",
-                           grt_tensor_text(r->in[0], x), grt_tensor_text(r->in[1], cache));
-    }
-    r->shape = sh;
-    return GRT_OK;
-}
 
 /* A position that the caches do not have is told to the host; the nearest one is taken. */
 template <typename T> grt_status rotate(const grt_run *r)
 {
     typedef typename cuda_wide<T>::type W;
-    const rotary_shape s = *(const rotary_shape *)r->shape;
-    const bool interleaved = ((const rotary_state *)r->state)->interleaved;
+    const grt_rotary_dims s = *(const grt_rotary_dims *)r->shape;
+    const bool interleaved = ((const grt_rotary *)r->state)->interleaved;
     const T *x = (const T *)r->in[0]->data, *cosine = (const T *)r->in[1]->data,
             *sine = (const T *)r->in[2]->data;
     const int64_t *ids = r->n_in > 3 && r->in[3] ? (const int64_t *)r->in[3]->data : NULL;
@@ -156,9 +89,9 @@ const grt_kernel_row rows[] = {
      .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_BIT(INT64)},
      .flags = GRT_KERNEL_IN_PLACE(0),
      .supports = supports,
-     .create = create,
+     .create = grt_rotary_create,
      .destroy = free,
-     .reshape = reshape,
+     .reshape = grt_rotary_reshape,
      .release_shape = free,
      .run = run},
 };

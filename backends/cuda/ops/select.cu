@@ -4,7 +4,7 @@
 #include "backends/cuda/copy.h"
 #include "backends/cuda/number.cuh"
 #include "backends/cuda/pointwise_eval.h"
-#include "backends/shared/element.h"
+#include "src/base/element.h"
 
 namespace
 {
@@ -104,7 +104,7 @@ __global__ void __launch_bounds__(CUDA_BLOCK)
     T off = values[0], on = values[1];
     CUDA_ITEMS (i, n) {
         int64_t rest = i / inner, outer = rest / depth;
-        double number = cpu_element_load(dtype, indices, outer * inner + (i - rest * inner));
+        double number = grt_element_load(dtype, indices, outer * inner + (i - rest * inner));
         number = number < 0 ? number + (double)depth : number;
         bool marked = number >= 0 && number < (double)depth && (int64_t)number == rest - outer * depth;
         out[i] = marked ? on : off;

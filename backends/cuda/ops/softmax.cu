@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Softmax and LogSoftmax along one axis. */
 #include "backends/cuda/number.cuh"
+#include "backends/shared/softmax.h"
 
 #include <math_constants.h>
 #include <stdlib.h>
-
-typedef struct softmax_shape {
-    int64_t outer, size, inner;
-    bool log;
-} softmax_shape;
 
 __device__ __forceinline__ float exponential(float x)
 {
@@ -74,22 +70,7 @@ __global__ void softmax_columns(const T *x, T *y, int64_t columns, int64_t size,
     }
 }
 
-static grt_status softmax_reshape(grt_reshape *r)
-{
-    softmax_shape *s = (softmax_shape *)calloc(1, sizeof *s);
-    if (!s)
-        return grt_fail_memory(sizeof *s);
-    const grt_tensor *x = r->in[0];
-    const int32_t axis = x->rank ? (int32_t)grt_axis(grt_attr_int(r->desc, "axis", -1), x->rank) : 0;
-    s->log = !strcmp(r->desc->op, "LogSoftmax");
-    s->outer = grt_dims_product(x->dims, 0, axis);
-    s->size = x->rank ? x->dims[axis] : 1;
-    s->inner = x->rank ? grt_dims_product(x->dims, axis + 1, x->rank) : 1;
-    r->shape = s;
-    return GRT_OK;
-}
-
-template <class T> static void launch(const softmax_shape *s, const void *x_, void *y_, cudaStream_t stream)
+template <class T> static void launch(const grt_softmax *s, const void *x_, void *y_, cudaStream_t stream)
 {
     enum { WARP_SIZES = 1024 }; /* longer rows get a block each */
     const T *x = (const T *)x_;
@@ -105,7 +86,7 @@ template <class T> static void launch(const softmax_shape *s, const void *x_, vo
 
 static grt_status softmax_run(const grt_run *r)
 {
-    const softmax_shape *s = (const softmax_shape *)r->shape;
+    const grt_softmax *s = (const grt_softmax *)r->shape;
     if (s->outer * s->size * s->inner == 0)
         return GRT_OK;
     CUDA_FOR_FLOATS(r->in[0]->dtype, T,
@@ -117,7 +98,7 @@ static grt_status softmax_run(const grt_run *r)
 #define ROW(name)                                                                             \
     {                                                                                         \
         .domain = "", .op = name, .types = {GRT_SET_FLOATS}, .flags = GRT_KERNEL_IN_PLACE(0), \
-        .reshape = softmax_reshape, .release_shape = free, .run = softmax_run                 \
+        .reshape = grt_softmax_reshape, .release_shape = free, .run = softmax_run             \
     }
 
 static const grt_kernel_row rows[] = {ROW("Softmax"), ROW("LogSoftmax")};

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The CUDA backend, a module: its devices are opened and described here; kernels come from
+ * backends/cuda/ops/. */
+#include "backends/backend.h"
+
+#include "backends/cuda/code.h"
+#include "backends/cuda/current.h"
+#include "backends/cuda/libraries.h"
+#include "backends/cuda/local.h"
+#include "backends/cuda/packing.h"
+#include "backends/cuda/tables.h"
+#include "backends/custom.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define X(file) extern const grt_kernel_table cuda_kernels_##file;
+#include "cuda_kernels.inc"
+#undef X
+
+static const grt_kernel_table *const tables[] = {
+#define X(file) &cuda_kernels_##file,
+#include "cuda_kernels.inc"
+#undef X
+};
+
+extern const grt_backend grt_backend_cuda;
+
+static int32_t device_count(void)
+{
+    int n = 0, driver = 0;
+    cudaError_t error = cudaGetDeviceCount(&n);
+    if (error == cudaSuccess && n > 0)
+        return n;
+    cudaDriverGetVersion(&driver);
+    if (driver == 0)
+        grt_fail(GRT_STATUS_DEVICE,
+                 "there is no NVIDIA driver: libcuda.so.1, which comes with it, cannot be opened; install "
+                 "one that "
+                 "supports CUDA %d or newer",
+                 CUDART_VERSION / 1000);
+    else if (error == cudaErrorInsufficientDriver)
+        grt_fail(
+            GRT_STATUS_DEVICE,
+            "the NVIDIA driver is too old: it supports CUDA %d.%d, this build wants %d.0 or newer; install a "
+            "newer driver",
+            driver / 1000, driver % 1000 / 10, CUDART_VERSION / 1000);
+    else
+        grt_fail(GRT_STATUS_DEVICE, "no usable NVIDIA GPU: %s", cudaGetErrorString(error));
+    return 0;
+}
+
+static void close_device(grt_device *base)
+{
+    cuda_device *device = (cuda_device *)base;
+    bool switched;
+    if (cuda_enter(base, &switched) == GRT_OK) {
+        cuda_codes_release(device->codes);
+        cuda_libraries_release(device->libraries);
+        cudaStreamDestroy(device->stream);
+        cuda_leave(base, switched);
+    }
+    free(device);
+}
+
+static void identify(grt_device *base, grt_text *key)
+{
+    const cuda_device *device = (const cuda_device *)base;
+    int driver = 0;
+    cudaDriverGetVersion(&driver);
+    grt_text_add(key, "gpu=%s;sm=%d%d;driver=%d;", device->prop.name, device->prop.major, device->prop.minor,
+                 driver);
+}
+
+static const grt_current_api current = {.enter = cuda_enter, .leave = cuda_leave};
+static const grt_local_api locals = {.check = cuda_local_check, .release = cuda_local_release};
+
+static const grt_device_api api = {
+    .close = close_device,
+    .identify = identify,
+    .memory = &cuda_memory,
+    .copies = &cuda_copies,
+    .streams = &cuda_streams,
+    .current = &current,
+    .fences = &cuda_fences,
+    .graphs = &cuda_graphs,
+    .peers = &cuda_peers,
+    .pinned = &cuda_pinned,
+    .timer = &cuda_timer,
+    .locals = &locals,
+};
+
+static grt_status read_properties(cuda_device *device)
+{
+    const int32_t index = device->base.index;
+    CUDA_TRY(cudaGetDeviceProperties(&device->prop, index));
+    if (device->prop.major < 8)
+        return grt_fail(GRT_STATUS_DEVICE,
+                        "cuda:%d (%s) has compute capability %d.%d; 8.0 or newer is wanted", index,
+                        device->prop.name, device->prop.major, device->prop.minor);
+    device->base.cache_bytes = (size_t)device->prop.l2CacheSize;
+    return GRT_OK;
+}
+
+static grt_status make_parts(cuda_device *device)
+{
+    GRT_TRY(read_properties(device));
+    CUDA_TRY(cudaStreamCreateWithFlags(&device->stream, cudaStreamNonBlocking));
+    GRT_TRY(cuda_libraries_create(device->base.index, &device->libraries));
+    return cuda_codes_create(&device->codes);
+}
+
+static grt_status start(cuda_device *device)
+{
+    bool switched;
+    GRT_TRY(cuda_current_open(device->base.index, &device->context));
+    GRT_TRY(cuda_enter(&device->base, &switched));
+    const grt_status status = make_parts(device);
+    if (status != GRT_OK) {
+        cuda_libraries_release(device->libraries);
+        if (device->stream)
+            cudaStreamDestroy(device->stream);
+    }
+    cuda_leave(&device->base, switched);
+    return status;
+}
+
+static grt_status open_working(int32_t index, grt_device **out_device)
+{
+    int32_t n = device_count();
+    if (n == 0)
+        return GRT_STATUS_DEVICE;
+    if (index < 0 || index >= n)
+        return grt_fail(GRT_STATUS_DEVICE, "there is no device cuda:%d; cuda:0 to cuda:%d exist", index,
+                        n - 1);
+    cuda_device *device = calloc(1, sizeof *device);
+    if (!device)
+        return grt_fail_memory(sizeof *device);
+    device->base = (grt_device){.api = &api, .backend = &grt_backend_cuda, .index = index};
+    grt_status status = start(device);
+    if (status != GRT_OK) {
+        free(device);
+        return status;
+    }
+    *out_device = &device->base;
+    return GRT_OK;
+}
+
+static grt_status open_device(int32_t index, grt_device **out_device)
+{
+    grt_status status = open_working(index, out_device);
+    if (status != GRT_OK)
+        cuda_libraries_settle();
+    return status;
+}
+
+/* ---- devices that are not in this machine ---- */
+
+static void close_description(grt_device *base)
+{
+    cuda_device *device = (cuda_device *)base;
+    cuda_libraries_release(device->libraries);
+    free(device);
+}
+
+/* No driver is known: choices serve all of them. */
+static void identify_description(grt_device *base, grt_text *key)
+{
+    const cuda_device *device = (const cuda_device *)base;
+    grt_text_add(key, "gpu=%s;sm=%d%d;driver=0;", device->prop.name, device->prop.major, device->prop.minor);
+}
+
+static const grt_device_api description_api = {.close = close_description, .identify = identify_description};
+
+static grt_status open_description(const grt_device_description *d, grt_device **out_device)
+{
+    if (d->sm < 80 || d->sm > 9999 || !*d->name || strlen(d->name) >= sizeof((cuda_device *)0)->prop.name ||
+        strchr(d->name, ';'))
+        return grt_fail(
+            GRT_STATUS_INVALID_ARGUMENT,
+            "the description of '%.200s' has compute capability %d.%d; a name without ';' and 8.0 or "
+            "newer is wanted",
+            d->name, d->sm / 10, d->sm % 10);
+    cuda_device *device = calloc(1, sizeof *device);
+    if (!device)
+        return grt_fail_memory(sizeof *device);
+    device->base = (grt_device){.api = &description_api, .backend = &grt_backend_cuda, .index = -1};
+    memcpy(device->prop.name, d->name, strlen(d->name));
+    device->prop.major = d->sm / 10;
+    device->prop.minor = d->sm % 10;
+    grt_status status = cuda_libraries_describe(d->name, d->properties, &device->libraries);
+    if (status != GRT_OK) {
+        free(device);
+        return status;
+    }
+    *out_device = &device->base;
+    return GRT_OK;
+}
+
+static grt_status describe(grt_device *base, grt_text *name, int32_t *out_sm, grt_text *properties)
+{
+    cuda_device *device = (cuda_device *)base;
+    bool switched;
+    GRT_TRY(cuda_enter(base, &switched));
+    grt_text_add(name, "%s", device->prop.name);
+    *out_sm = 10 * device->prop.major + device->prop.minor;
+    const grt_status status = cuda_dnn_properties(device->libraries, properties);
+    cuda_leave(base, switched);
+    return status;
+}
+
+static const grt_kernel_row *find_kernel(const grt_kernel_node *node, grt_text *why)
+{
+    const grt_kernel_row *row;
+    if (grt_custom_kernel(node, true, why, &row))
+        return row;
+    return grt_kernel_find(tables, sizeof tables / sizeof *tables, node, why);
+}
+
+/* The module's one entry: looked up by name, see backends/module.c. */
+__attribute__((visibility("default"))) const grt_backend grt_backend_cuda = {
+    .name = "cuda",
+    .traits =
+        {
+            .own_memory = true,
+            .channels_last = true,
+            .joins_products = true,
+            .lone_product = 1 << 28, /* fills any GPU by itself */
+        },
+    .device_count = device_count,
+    .device_open = open_device,
+    .api = &api,
+    .find_kernel = find_kernel,
+    .expect = cuda_libraries_expect,
+    .unpack = cuda_packing_unpack,
+    .describe = describe,
+    .open_description = open_description,
+    .description_api = &description_api,
+};

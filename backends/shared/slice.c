@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See slice.h. */
+#include "backends/shared/slice.h"
+
+#include "src/base/checked.h"
+
+static grt_status bad_entry(const grt_op_desc *desc, const char *what, int64_t k, int64_t value, int32_t rank)
+{
+    return grt_fail_op(desc, GRT_STATUS_INVALID_ARGUMENT,
+                       "%s[%lld] is %lld, which does not fit an input of rank %d and this output", what,
+                       (long long)k, (long long)value, rank);
+}
+
+static int64_t index_at(const grt_tensor *t, int64_t k)
+{
+    return t->dtype == GRT_DTYPE_INT64 ? ((const int64_t *)t->data)[k] : ((const int32_t *)t->data)[k];
+}
+
+static int64_t clamp_start(int64_t start, int64_t dim, int64_t step)
+{
+    int64_t high = step > 0 ? dim : dim - 1;
+    start = start < 0 ? (start < -dim ? (step > 0 ? 0 : -1) : start + dim) : start;
+    return start > high ? high : start;
+}
+
+/* Entry k of starts, axes and steps. */
+static grt_status take_entry(const grt_op_desc *desc, const grt_tensor *const *in, int32_t n_in, int64_t k,
+                             const grt_tensor *out, grt_slice *slice)
+{
+    const grt_tensor *x = in[0], *axes = n_in > 3 ? in[3] : NULL, *steps = n_in > 4 ? in[4] : NULL;
+    const int64_t given = axes ? index_at(axes, k) : k, axis = grt_axis(given, x->rank);
+    const int64_t step = steps ? index_at(steps, k) : 1, start = index_at(in[1], k);
+    if (axis < 0)
+        return bad_entry(desc, "axes", k, given, x->rank);
+    if (step == 0)
+        return bad_entry(desc, "steps", k, step, x->rank);
+    const int64_t dim = x->dims[axis], first = clamp_start(start, dim, step);
+    int64_t way, last;
+    if (!grt_mul_i64(out->dims[axis] - 1, step, &way) || !grt_add_i64(first, way, &last) || first < 0 ||
+        first >= dim || last < 0 || last >= dim)
+        return bad_entry(desc, "starts", k, start, x->rank);
+    slice->offset += first * slice->steps[axis];
+    slice->steps[axis] = out->dims[axis] == 1 ? 0 : slice->steps[axis] * step;
+    return GRT_OK;
+}
+
+grt_status grt_slice_plan(const grt_op_desc *desc, const grt_tensor *const *in, int32_t n_in,
+                          const grt_tensor *out, grt_slice *slice)
+{
+    const int64_t n = grt_tensor_elements(out) ? grt_tensor_elements(in[1]) : 0;
+    slice->offset = 0;
+    grt_dims_strides(in[0]->dims, in[0]->rank, slice->steps);
+    for (int64_t k = 0; k < n; k++)
+        GRT_TRY(take_entry(desc, in, n_in, k, out, slice));
+    return GRT_OK;
+}

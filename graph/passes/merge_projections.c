@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The three projections in front of an Attention become one product, whose result the attention reads as it
+ * is:
+ *
+ *   Attention(x Wq + bq, x Wk + bk, x Wv + bv)  ->  graphrt::Attention(x [Wq Wk Wv] + [bq bk bv])
+ */
+#include "graph/passes/rewrite.h"
+
+enum { Q, K, V, MASK, PARTS = 3, BIAS = 2 };
+
+static bool is_plain_constant(const ir_value *value, int32_t rank)
+{
+    return value && value->type.data && !value->producer && !value->is_input &&
+           value->type.data->rank == rank;
+}
+
+/* x * constant matrix (+ constant bias), nothing else; used by the attention alone. */
+static bool is_projection(const ir_value *value)
+{
+    const ir_node *node = value ? value->producer : NULL;
+    if (!node || value->n_uses != 1)
+        return false;
+    const bool fused = grt_op_is(&node->desc, "graphrt", "MatMul");
+    if (!fused && !rewrite_is(node, "MatMul"))
+        return false;
+    if (fused && (*grt_attr_string(&node->desc, "activation", "") || grt_attr_int(&node->desc, "transA", 0) ||
+                  grt_attr_int(&node->desc, "transB", 0) ||
+                  grt_attr_float(&node->desc, "scale", 1.0f) != 1.0f || ir_in(node, 3)))
+        return false;
+    const ir_value *bias = ir_in(node, BIAS), *x = ir_in(node, 0);
+    return x && x->type.rank == 3 && is_plain_constant(ir_in(node, 1), 2) &&
+           (!bias ||
+            (is_plain_constant(bias, 1) && bias->type.data->dims[0] == ir_in(node, 1)->type.data->dims[1]));
+}
+
+static bool fits(const ir_node *node, ir_node *const *parts)
+{
+    const int64_t q_heads = grt_attr_int(&node->desc, "q_num_heads", 0),
+                  kv_heads = grt_attr_int(&node->desc, "kv_num_heads", 0);
+    const grt_tensor *w[PARTS];
+    for (int i = 0; i < PARTS; i++) {
+        w[i] = ir_in(parts[i], 1)->type.data;
+        if (ir_in(parts[i], 0) != ir_in(parts[0], 0) || !ir_in(parts[i], BIAS) != !ir_in(parts[0], BIAS) ||
+            w[i]->dtype != w[0]->dtype || w[i]->dims[0] != w[0]->dims[0])
+            return false;
+    }
+    /* One size for all heads, so that the sum of the widths says everything. */
+    return q_heads > 0 && kv_heads > 0 && w[Q]->dims[1] % q_heads == 0 &&
+           w[Q]->dims[1] / q_heads * kv_heads == w[K]->dims[1] && w[V]->dims[1] == w[K]->dims[1];
+}
+
+static ir_value *join(ir_node *const *parts, int32_t input)
+{
+    const grt_tensor *tensors[PARTS];
+    for (int i = 0; i < PARTS; i++)
+        tensors[i] = ir_in(parts[i], input)->type.data;
+    return rewrite_join(parts[0]->graph, tensors, PARTS, tensors[0]->rank - 1);
+}
+
+static ir_node *make_product(ir_node *before, ir_node *const *parts)
+{
+    const bool bias = ir_in(parts[0], BIAS) != NULL;
+    ir_value *in[PARTS] = {ir_in(parts[0], 0), join(parts, 1), bias ? join(parts, BIAS) : NULL};
+    if (!in[1] || (bias && !in[BIAS]))
+        return NULL;
+    ir_node *made = ir_node_create(before->graph, before, bias ? "graphrt" : "", "MatMul",
+                                   parts[0]->desc.name, bias ? PARTS : 2, in, 1);
+    for (int i = 1; made && i < PARTS; i++)
+        ir_node_absorb_name(made, parts[i]);
+    return made;
+}
+
+static bool merge(pass_context *context, ir_node *node, ir_node *const *parts)
+{
+    ir_node *product = make_product(node, parts);
+    if (!product || op_infer_node(product) != GRT_OK)
+        return false;
+    ir_value *in[MASK + 1] = {product->out[0], NULL, NULL, ir_in(node, MASK)};
+    ir_node *made = ir_node_create(node->graph, node, "graphrt", "Attention", node->desc.name,
+                                   ir_in(node, MASK) ? MASK + 1 : 1, in, 1);
+    if (!made)
+        return false;
+    ir_attrs_copy(made, node);
+    if (op_infer_node(made) != GRT_OK || !rewrite_same_shape(&made->out[0]->type, &node->out[0]->type) ||
+        !rewrite_supported(context, product, NULL) || !rewrite_supported(context, made, NULL) ||
+        !rewrite_replace(node->out[0], made->out[0])) {
+        ir_node_remove(made);
+        ir_node_remove(product);
+        return false;
+    }
+    ir_node_remove(node);
+    for (int i = 0; i < PARTS; i++)
+        ir_node_remove(parts[i]);
+    context->changed++;
+    return true;
+}
+
+static grt_status visit_graph(pass_context *context, ir_graph *graph)
+{
+    IR_FOR_EACH_NODE (node, graph) {
+        bool plain = rewrite_is(node, "Attention") && node->out[0];
+        for (int32_t i = 1; plain && i < node->n_out; i++)
+            plain = !node->out[i] || !node->out[i]->n_uses;
+        for (int32_t i = MASK + 1; plain && i < node->n_in; i++)
+            plain = !ir_in(node, i);
+        for (int32_t i = Q; plain && i <= V; i++)
+            plain = is_projection(ir_in(node, i));
+        if (!plain)
+            continue;
+        ir_node *parts[PARTS] = {ir_in(node, Q)->producer, ir_in(node, K)->producer,
+                                 ir_in(node, V)->producer};
+        if (fits(node, parts))
+            merge(context, node, parts);
+    }
+    return GRT_OK;
+}
+
+grt_status pass_merge_projections(pass_context *context)
+{
+    return rewrite_each_graph(context, visit_graph);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What passes share: replacing values, asking the target, looking around a node. */
+#ifndef GRT_GRAPH_PASSES_REWRITE_H
+#define GRT_GRAPH_PASSES_REWRITE_H
+
+#include "graph/ir/ir.h"
+#include "graph/passes/pass.h"
+
+/* Let `to` take `from`'s place everywhere. Outputs of the model keep their names: false, with nothing
+ * changed, if that cannot be because `to` is an input, a constant of the model or another output. */
+bool rewrite_replace(ir_value *from, ir_value *to);
+/* The same, and remove from's producer if that leaves it without users. */
+bool rewrite_replace_node(ir_node *node, ir_value *to);
+/* Is the value an output of the main graph? */
+bool rewrite_is_output(const ir_value *value);
+/* The value as the target sees it: dims -1 where symbolic. */
+grt_tensor rewrite_tensor(const grt_dims *dims, const ir_type *type);
+/* Executed by the runtime itself on every target: views and control flow. */
+bool rewrite_needs_no_kernel(const ir_node *node);
+/* Has the target a kernel for this node, as it stands? `why` may be NULL. */
+bool rewrite_supported(const pass_context *context, const ir_node *node, grt_text *why);
+/* The same, or a kernel of the host's. */
+bool rewrite_runs(const pass_context *context, const ir_node *node, grt_text *why);
+/* Known and provably equal. */
+bool rewrite_same_shape(const ir_type *a, const ir_type *b);
+/* A node of ai.onnx (domain "") or of ours ("graphrt"). */
+static inline bool rewrite_is(const ir_node *node, const char *op)
+{
+    return node && grt_op_is(&node->desc, "", op);
+}
+/* The value's producer if it is `op` of ai.onnx and lies in `graph`. */
+ir_node *rewrite_producer(const ir_value *value, const char *op);
+/* The only use of the value is an input of a node in the same graph: that node. Else NULL. */
+ir_node *rewrite_only_user(const ir_value *value);
+/* Make the node a Reshape of `x` to the dims that its output has. False, with nothing changed, if they cannot
+ * be written as Reshape's input. */
+bool rewrite_become_reshape(ir_node *node, ir_value *x);
+/* Constants of one rank and dtype, equal in all dims but `axis`, one behind the other along it. NULL if the
+ * budget does not allow it, or out of memory. */
+ir_value *rewrite_join(ir_graph *graph, const grt_tensor *const *parts, int32_t n, int32_t axis);
+/* Does the node own graphs? */
+bool rewrite_has_body(const ir_node *node);
+/* The tensor in `value`, kept by the module from now on. NULL when out of memory. */
+grt_tensor *rewrite_adopt(ir_module *module, grt_value *value);
+/* Visit every graph of the module, bodies after the graph that holds them. */
+grt_status rewrite_each_graph(pass_context *context,
+                              grt_status (*visit)(pass_context *context, ir_graph *graph));
+
+#endif

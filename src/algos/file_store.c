@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See file_store.h. */
+#include "src/algos/file_store.h"
+
+#include "src/algos/db.h"
+#include "src/base/grow.h"
+#include "src/base/hash.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct grt_file_entry {
+    grt_choice choice; /* key and data belong to it; data NULL: it was rejected */
+    void *refused;     /* data that is to leave the file, or has left it */
+    size_t refused_size;
+    bool leaves;    /* it still has to */
+    bool from_file; /* what the file had; stays true when the data is replaced */
+    bool dirty;     /* data is to be written */
+    UT_hash_handle hh;
+} entry;
+
+/* ---- the map; all under the lock ---- */
+
+static grt_file_store *store_of(const grt_choice_store *base)
+{
+    return (grt_file_store *)(uintptr_t)base;
+}
+
+static entry *find_entry(const grt_file_store *store, const char *key)
+{
+    entry *e = NULL;
+    HASH_FIND_STR(store->map, key, e);
+    return e;
+}
+
+static entry *find_or_add(grt_file_store *store, const char *key)
+{
+    const size_t size = strlen(key);
+    entry *e = find_entry(store, key);
+    if (e)
+        return e;
+    e = calloc(1, sizeof *e);
+    char *copy = e ? strdup(key) : NULL;
+    if (copy) {
+        e->choice.key = copy;
+        HASH_ADD_KEYPTR(hh, store->map, e->choice.key, size, e);
+        if (GRT_HASH_HAS(e))
+            return e;
+    }
+    free(copy);
+    free(e);
+    return NULL;
+}
+
+static bool is_refused(const entry *e, const grt_choice *choice)
+{
+    return e->refused && e->refused_size == choice->size && !memcmp(e->refused, choice->data, choice->size);
+}
+
+static bool set_choice(entry *e, const grt_choice *choice)
+{
+    char *copy = malloc(choice->size + 1);
+    if (!copy)
+        return false;
+    if (choice->size)
+        memcpy(copy, choice->data, choice->size);
+    copy[choice->size] = '\0';
+    free((void *)e->choice.data);
+    const char *key = e->choice.key;
+    e->choice = *choice;
+    e->choice.key = key;
+    e->choice.data = copy;
+    return true;
+}
+
+static const grt_choice *find(const grt_choice_store *base, const char *key)
+{
+    const entry *e = find_entry(store_of(base), key);
+    return e && e->choice.data ? &e->choice : NULL;
+}
+
+static bool keep(grt_choice_store *base, const grt_choice *choice)
+{
+    grt_file_store *store = store_of(base);
+    if (strlen(choice->key) > GRT_CHOICE_MAX_KEY || choice->size > GRT_CHOICE_MAX_DATA)
+        return true;
+    entry *e = find_or_add(store, choice->key);
+    if (e && e->choice.data && choice->source < e->choice.source)
+        return true;
+    if (!e || !set_choice(e, choice))
+        return false;
+    e->dirty = !store->transient;
+    if (e->dirty)
+        atomic_store(&store->dirty, true);
+    return true;
+}
+
+static bool reject(grt_choice_store *base, const char *key)
+{
+    grt_file_store *store = store_of(base);
+    entry *e = find_entry(store, key);
+    if (!e || !e->choice.data)
+        return false;
+    free(e->refused);
+    e->refused = (void *)e->choice.data;
+    e->refused_size = e->choice.size;
+    e->choice.data = NULL;
+    e->choice.size = 0;
+    e->dirty = false;
+    e->leaves = !store->transient;
+    if (e->leaves)
+        atomic_store(&store->dirty, true);
+    return true;
+}
+
+static void release(grt_choice_store *base)
+{
+    grt_file_store *store = store_of(base);
+    entry *e, *next;
+    HASH_ITER (hh, store->map, e, next) {
+        HASH_DEL(store->map, e);
+        free((char *)e->choice.key);
+        free((void *)e->choice.data);
+        free(e->refused);
+        free(e);
+    }
+    pthread_mutex_destroy(&store->file);
+    grt_text_release(&store->warnings);
+    free(store->path);
+}
+
+grt_status grt_file_store_init(grt_file_store *store, const char *path, pthread_mutex_t *lock)
+{
+    const char *set = getenv("GRAPHRT_ALGO_CACHE");
+    *store =
+        (grt_file_store){.base = {find, keep, reject, release}, .lock = lock, .named = path || (set && *set)};
+    if (!path)
+        GRT_TRY(grt_algo_db_default_path(&store->path));
+    else if (strcmp(path, "off") && !(store->path = strdup(path)))
+        return grt_fail_memory(strlen(path));
+    pthread_mutex_init(&store->file, NULL);
+    return GRT_OK;
+}
+
+/* ---- the file ---- */
+
+/* What went wrong with the file is a warning; the thread's error stays as it was. */
+typedef struct quiet {
+    char *error;
+} quiet;
+
+static quiet quiet_begin(void)
+{
+    return (quiet){strdup(grt_last_error())};
+}
+
+static void quiet_end(quiet q)
+{
+    grt_error_set(q.error ? q.error : "");
+    free(q.error);
+}
+
+static void warn(grt_file_store *store, const char *message)
+{
+    pthread_mutex_lock(store->lock);
+    if (store->warnings.size < 4096)
+        grt_text_add(&store->warnings, "%s%s", store->warnings.size ? "\n" : "", message);
+    pthread_mutex_unlock(store->lock);
+}
+
+static void take_choice(void *user, const grt_choice *choice)
+{
+    grt_file_store *store = user;
+    pthread_mutex_lock(store->lock);
+    entry *e = find_or_add(store, choice->key);
+    if (e && !e->dirty && !is_refused(e, choice) && set_choice(e, choice))
+        e->from_file = true;
+    pthread_mutex_unlock(store->lock);
+}
+
+void grt_file_store_load(grt_file_store *store)
+{
+    if (!store->path)
+        return;
+    pthread_mutex_lock(&store->file);
+    const uint64_t stamp = grt_algo_db_stamp(store->path);
+    if (stamp != store->stamp) {
+        size_t skipped;
+        quiet q = quiet_begin();
+        store->stamp = stamp;
+        if (grt_algo_db_read(store->path, take_choice, store, &skipped) != GRT_OK)
+            warn(store, grt_last_error());
+        else if (skipped) {
+            grt_text text = {0};
+            grt_text_add(&text, "algorithm cache '%s': %zu damaged rows were ignored", store->path, skipped);
+            warn(store, grt_text_get(&text));
+            grt_text_release(&text);
+        }
+        quiet_end(q);
+    }
+    pthread_mutex_unlock(&store->file);
+}
+
+/* Rows to write, with copies of what they point to, as the map may change meanwhile. */
+typedef struct batch {
+    grt_choice *rows;
+    size_t n, capacity;
+    bool failed;
+} batch;
+
+static void batch_add(batch *b, const entry *e, bool rejected)
+{
+    grt_choice row = e->choice;
+    if (rejected) {
+        row.data = e->refused;
+        row.size = e->refused_size;
+    }
+    const size_t key = strlen(row.key) + 1;
+    char *copy = malloc(key + row.size);
+    if (!copy || !GRT_GROW(b->rows, b->n, b->capacity)) {
+        free(copy);
+        b->failed = true;
+        return;
+    }
+    memcpy(copy, row.key, key);
+    if (row.size)
+        memcpy(copy + key, row.data, row.size);
+    row.key = copy;
+    row.data = copy + key;
+    row.rejected = rejected;
+    b->rows[b->n++] = row;
+}
+
+static void batch_take(batch *b, grt_file_store *store)
+{
+    pthread_mutex_lock(store->lock);
+    atomic_store(&store->dirty, false);
+    for (entry *e = store->map; e; e = e->hh.next) {
+        if (e->leaves)
+            batch_add(b, e, true);
+        if (e->dirty)
+            batch_add(b, e, false);
+        e->leaves = e->dirty = false;
+    }
+    pthread_mutex_unlock(store->lock);
+}
+
+/* What could not be written stays to be written, unless it was stored anew meanwhile. */
+static void batch_give_back(const batch *b, grt_file_store *store)
+{
+    pthread_mutex_lock(store->lock);
+    for (size_t i = 0; i < b->n; i++) {
+        entry *e = find_or_add(store, b->rows[i].key);
+        if (e && e->choice.data && !b->rows[i].rejected)
+            e->dirty = true;
+        if (e && e->refused && b->rows[i].rejected)
+            e->leaves = true;
+    }
+    pthread_mutex_unlock(store->lock);
+}
+
+static void batch_release(batch *b)
+{
+    for (size_t i = 0; i < b->n; i++)
+        free((char *)b->rows[i].key);
+    free(b->rows);
+}
+
+void grt_file_store_save(grt_file_store *store)
+{
+    if (!store->path || !atomic_load(&store->dirty))
+        return;
+    batch b = {0};
+    quiet q = quiet_begin();
+    pthread_mutex_lock(&store->file);
+    batch_take(&b, store);
+    if (b.n && grt_algo_db_write(store->path, b.rows, b.n) != GRT_OK) {
+        batch_give_back(&b, store); /* the next save after the next store tries again */
+        if (!store->failed)
+            warn(store, grt_last_error());
+        store->failed = true;
+    }
+    pthread_mutex_unlock(&store->file);
+    quiet_end(q);
+    batch_release(&b);
+}
+
+/* Parts `name=value;` that both keys have; -1 if the ops differ. */
+static int alike(const char *a, const char *b)
+{
+    int n = 0;
+    for (const char *part = a; *part; part += strcspn(part, ";") + (part[strcspn(part, ";")] != 0)) {
+        const size_t size = strcspn(part, ";");
+        bool found = false;
+        for (const char *other = b; *other && !found;
+             other += strcspn(other, ";") + (other[strcspn(other, ";")] != 0))
+            found = strcspn(other, ";") == size && !strncmp(part, other, size);
+        if (!found && part == a)
+            return -1;
+        n += found;
+    }
+    return n;
+}
+
+const char *grt_file_store_nearest(const grt_file_store *store, const char *key)
+{
+    const char *nearest = NULL;
+    int best = 0;
+    for (const entry *e = store->map; e; e = e->hh.next) {
+        const int n = e->from_file && strcmp(e->choice.key, key) != 0 ? alike(key, e->choice.key) : -1;
+        if (n > best) {
+            best = n;
+            nearest = e->choice.key;
+        }
+    }
+    return nearest;
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See crowd.h. */
+#include "src/base/crowd.h"
+
+/* Of the time that a thread wants to run, the share that it waits for a processor: a few thousandths on
+ * processors of its own, a half or more beside busy neighbours. Between the limits it stays as it is. */
+static const double crowded_share = 0.2, calm_share = 0.05;
+enum { WINDOW_NS = 20000000 };
+
+bool grt_crowd_judge(bool crowded, grt_crowd_sample *start, grt_crowd_sample now)
+{
+    const double ran = (double)(now.ran_ns - start->ran_ns),
+                 waited = (double)(now.waited_ns - start->waited_ns);
+    if (ran + waited < WINDOW_NS)
+        return crowded;
+    *start = now;
+    return waited > (crowded ? calm_share : crowded_share) * (ran + waited);
+}
+
+#if defined _OPENMP && !defined __clang__
+#include "src/base/openmp.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <omp.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { LOOK_EVERY_NS = 10000000, MOST_SLEEPERS = 64 };
+
+/* Guards what follows. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static bool crowded;
+static pthread_t sleeper;
+static bool has_sleeper; /* to be joined */
+static int32_t sleepers; /* of its team */
+/* What they sleep on. */
+static pthread_mutex_t bed = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t morning = PTHREAD_COND_INITIALIZER;
+static bool asleep;
+
+static void *sleep_with_team(void *unused)
+{
+    (void)unused;
+    const int32_t team = grt_team_possible(sleepers);
+#pragma omp parallel num_threads(team)
+    {
+        pthread_mutex_lock(&bed);
+        while (asleep)
+            pthread_cond_wait(&morning, &bed);
+        pthread_mutex_unlock(&bed);
+    }
+    return NULL; /* libgomp ends the team's threads with the one that made them */
+}
+
+static void set_asleep(bool value)
+{
+    pthread_mutex_lock(&bed);
+    asleep = value;
+    pthread_cond_broadcast(&morning);
+    pthread_mutex_unlock(&bed);
+}
+
+static void join_sleeper(void)
+{
+    if (has_sleeper)
+        pthread_join(sleeper, NULL);
+    has_sleeper = false;
+}
+
+/* As many that, with a team of `threads`, there are more OpenMP threads than processors. */
+static void lay_down(int32_t threads)
+{
+    sigset_t all, before;
+    const int32_t wanted = omp_get_num_procs() - threads + 2;
+    if (wanted > MOST_SLEEPERS)
+        return;
+    join_sleeper();
+    sleepers = wanted < 2 ? 2 : wanted;
+    set_asleep(true);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    has_sleeper = !pthread_create(&sleeper, NULL, sleep_with_team, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!has_sleeper)
+        set_asleep(false);
+}
+
+static void shorten(bool wanted, int32_t threads)
+{
+    if (wanted && !asleep)
+        lay_down(threads);
+    else if (!wanted && asleep)
+        set_asleep(false);
+}
+
+void grt_crowd_shorten_waits(bool wanted, int32_t threads)
+{
+    pthread_mutex_lock(&lock);
+    crowded = wanted;
+    shorten(wanted, threads);
+    pthread_mutex_unlock(&lock);
+}
+
+/* Of the calling thread. False where the kernel does not count. */
+static bool take_sample(grt_crowd_sample *sample)
+{
+    char text[96];
+    const int file = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+    const ssize_t n = file < 0 ? -1 : read(file, text, sizeof text - 1);
+    if (file >= 0)
+        close(file);
+    text[n < 0 ? 0 : n] = '\0';
+    return sscanf(text, "%" SCNd64 " %" SCNd64, &sample->ran_ns, &sample->waited_ns) == 2;
+}
+
+static bool user_has_said;
+static void prepare_once(void)
+{
+    pthread_atfork(grt_crowd_end, NULL,
+                   NULL); /* a child has no sleepers; if that fails, its waits stay short */
+    user_has_said = getenv("GOMP_SPINCOUNT") || getenv("OMP_WAIT_POLICY");
+}
+
+static int64_t coarse_now(void)
+{
+    struct timespec t = {0};
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+    return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
+
+void grt_crowd_look(int32_t threads)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    static _Thread_local int64_t next;
+    static _Thread_local grt_crowd_sample start;
+    grt_crowd_sample sample;
+    const int64_t now = coarse_now();
+    if (threads < 2 || now < next)
+        return;
+    next = now + LOOK_EVERY_NS;
+    pthread_once(&once, prepare_once);
+    if (user_has_said || !take_sample(&sample)) {
+        next = INT64_MAX;
+        return;
+    }
+    if (pthread_mutex_trylock(&lock))
+        return;
+    crowded = grt_crowd_judge(crowded, &start, sample);
+    shorten(crowded, threads);
+    pthread_mutex_unlock(&lock);
+}
+
+void grt_crowd_end(void)
+{
+    pthread_mutex_lock(&lock);
+    shorten(false, 0);
+    join_sleeper();
+    crowded = false;
+    pthread_mutex_unlock(&lock);
+}
+
+/* The library may be unloaded while the program goes on. */
+__attribute__((destructor)) static void end_with_library(void)
+{
+    grt_crowd_end();
+}
+
+#else
+
+void grt_crowd_look(int32_t threads)
+{
+    (void)threads;
+}
+
+void grt_crowd_shorten_waits(bool wanted, int32_t threads)
+{
+    (void)wanted;
+    (void)threads;
+}
+
+void grt_crowd_end(void)
+{
+}
+
+#endif

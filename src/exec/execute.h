@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Going through the instructions of a frame, one after another. */
+#ifndef GRT_SRC_EXEC_EXECUTE_H
+#define GRT_SRC_EXEC_EXECUTE_H
+
+#include "src/exec/frame.h"
+
+/* Instructions [first, end); the frame is bound, its inputs are set. Every instruction of every body passes
+ * here, and so does every iteration of a loop: a run that is to be cancelled, or has a deadline, is stopped
+ * here. */
+grt_status grt_frame_run_range(grt_frame *frame, int32_t first, int32_t end);
+/* All of them. */
+grt_status grt_frame_run(grt_frame *frame);
+
+/* What devices and their libraries say is about a call; the error names the node. */
+grt_status grt_frame_name_failure(const grt_frame *frame, grt_status status);
+
+#endif

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See frame_cache.h. */
+#include "src/exec/frame_cache.h"
+
+#include "src/exec/prepare.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+/* ---- keys: for each input its rank, then its dims ---- */
+
+static int32_t rank_of(const grt_value *in)
+{
+    return in->kind == GRT_KIND_TENSOR ? in->t.rank : 0;
+}
+
+static bool key_fits(const grt_binding *bound, const grt_cached_frame *cached)
+{
+    size_t at = 0;
+    for (int32_t i = 0; i < grt_binding_body(bound)->n_inputs; i++) {
+        const grt_value *in = &bound->inputs[i];
+        const int32_t rank = rank_of(in);
+        if (at >= cached->key_size || cached->key[at++] != rank)
+            return false;
+        for (int32_t k = 0; k < rank; k++)
+            if (cached->key[at++] != in->t.dims[k])
+                return false;
+    }
+    return at == cached->key_size;
+}
+
+static grt_status make_key(const grt_binding *bound, grt_cached_frame *cached)
+{
+    const int32_t n_inputs = grt_binding_body(bound)->n_inputs;
+    cached->key_size = 0;
+    for (int32_t i = 0; i < n_inputs; i++)
+        cached->key_size += 1 + (size_t)rank_of(&bound->inputs[i]);
+    cached->key = malloc((cached->key_size + 1) * sizeof *cached->key);
+    if (!cached->key)
+        return grt_fail_memory(cached->key_size * sizeof *cached->key);
+    size_t at = 0;
+    for (int32_t i = 0; i < n_inputs; i++) {
+        const grt_value *in = &bound->inputs[i];
+        cached->key[at++] = rank_of(in);
+        for (int32_t k = 0; k < rank_of(in); k++)
+            cached->key[at++] = in->t.dims[k];
+    }
+    return GRT_OK;
+}
+
+/* ---- new frames ---- */
+
+/* What the bound inputs say of the symbols; -1 where nothing. */
+static grt_status bind_symbols(const grt_binding *bound, int64_t *symbols, const char **by)
+{
+    const grt_plan *plan = bound->plan;
+    const grt_plan_body *body = grt_binding_body(bound);
+    for (int32_t i = 0; i < plan->n_symbols; i++)
+        symbols[i] = -1;
+    for (int32_t i = 0; i < body->n_inputs; i++) {
+        const grt_plan_value *v = &body->values[body->inputs[i]];
+        for (int32_t k = 0; v->kind == GRT_KIND_TENSOR && k < v->rank; k++) {
+            const grt_dim_expr *e = &plan->dims[v->dims[k]];
+            int64_t dim = bound->inputs[i].t.dims[k];
+            if (e->op != GRT_DIM_SYMBOL)
+                continue;
+            if (symbols[e->value] >= 0 && symbols[e->value] != dim)
+                return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
+                                "dim %d of input '%s' is %" PRId64 ", but '%s' is %" PRId64
+                                " by input '%s'; if the model means two sizes by one name, compile it with "
+                                "that name among the free dims",
+                                k, v->name, dim, plan->symbols[e->value], symbols[e->value], by[e->value]);
+            symbols[e->value] = dim;
+            by[e->value] = v->name;
+        }
+    }
+    return GRT_OK;
+}
+
+static grt_status prepare_frame(grt_executor *executor, grt_frame **out_frame)
+{
+    const size_t n = (size_t)grt_executor_plan(executor)->n_symbols + 1;
+    int64_t *symbols = malloc(n * sizeof *symbols);
+    const char **by = malloc(n * sizeof *by);
+    grt_status status =
+        symbols && by ? bind_symbols(&executor->bound, symbols, by) : grt_fail_memory(n * sizeof *symbols);
+    if (status == GRT_OK)
+        status = grt_prepare(executor, symbols, out_frame);
+    free(symbols);
+    free(by);
+    return status;
+}
+
+static void release_cached(grt_cached_frame *cached)
+{
+    grt_frame_release(cached->frame);
+    free(cached->key);
+    *cached = (grt_cached_frame){0};
+}
+
+static grt_status make_cached(grt_executor *executor, grt_cached_frame *out_cached)
+{
+    grt_cached_frame made = {0};
+    grt_status status = make_key(&executor->bound, &made);
+    if (status == GRT_OK)
+        status = prepare_frame(executor, &made.frame);
+    if (status == GRT_OK)
+        status = grt_executor_reserve_arena(executor, made.frame->program->arena_bytes);
+    if (status == GRT_OK)
+        status = grt_executor_reserve_workspace(executor, made.frame->program->workspace_bytes);
+    if (status == GRT_OK)
+        *out_cached = made;
+    else
+        release_cached(&made);
+    return status;
+}
+
+/* ---- the cache ---- */
+
+struct grt_kept_frame {
+    struct grt_kept_frame *next;
+    grt_frame *frame;
+};
+
+/* What a graph of the caller's points into stays until the context's release. */
+static grt_status evict(grt_frame_cache *cache, grt_cached_frame *cached)
+{
+    if (cached->frame->captured) {
+        struct grt_kept_frame *kept = malloc(sizeof *kept);
+        if (!kept)
+            return grt_fail_memory(sizeof *kept);
+        *kept = (struct grt_kept_frame){cache->kept, cached->frame};
+        cache->kept = kept;
+        cached->frame = NULL;
+    }
+    release_cached(cached);
+    return GRT_OK;
+}
+
+static grt_status make_room(grt_frame_cache *cache, grt_executor *executor, int32_t *out_index)
+{
+    int32_t oldest = 0;
+    *out_index = cache->n;
+    if (cache->n < GRT_MAX_FRAMES)
+        return GRT_OK;
+    for (int32_t i = 1; i < cache->n; i++)
+        if (cache->frames[i].last_used < cache->frames[oldest].last_used)
+            oldest = i;
+    grt_frame *gone = cache->frames[oldest].frame;
+    GRT_TRY(evict(cache, &cache->frames[oldest]));
+    if (executor->main == gone)
+        executor->main = NULL;
+    cache->frames[oldest] = cache->frames[--cache->n];
+    cache->frames[cache->n] = (grt_cached_frame){0};
+    *out_index = cache->n;
+    return GRT_OK;
+}
+
+static grt_status add_frame(grt_frame_cache *cache, grt_executor *executor, grt_cached_frame **out_cached)
+{
+    grt_cached_frame made;
+    int32_t index;
+    GRT_TRY(
+        grt_in_flight_settle(&executor->flight)); /* memory that moves now, or a frame that goes, is in use */
+    GRT_TRY(make_cached(executor, &made));
+    grt_status status = make_room(cache, executor, &index);
+    if (status != GRT_OK) {
+        release_cached(&made);
+        return status;
+    }
+    cache->frames[index] = made;
+    cache->n++;
+    cache->prepared++;
+    *out_cached = &cache->frames[index];
+    grt_algo_cache *algos = executor->session->model->runtime->algos;
+    if (grt_algo_cache_is_dirty(algos)) /* what was chosen now shall outlive the process, however that ends */
+        grt_algo_cache_save(algos);
+    return GRT_OK;
+}
+
+static grt_cached_frame *find_frame(grt_frame_cache *cache, const grt_executor *executor)
+{
+    if (cache->last < cache->n && key_fits(&executor->bound, &cache->frames[cache->last]))
+        return &cache->frames[cache->last];
+    for (int32_t i = 0; i < cache->n; i++)
+        if (key_fits(&executor->bound, &cache->frames[i]))
+            return &cache->frames[i];
+    return NULL;
+}
+
+grt_status grt_frame_cache_get(grt_frame_cache *cache, grt_executor *executor, grt_frame **out_frame)
+{
+    grt_cached_frame *found = find_frame(cache, executor);
+    if (!found)
+        GRT_TRY(add_frame(cache, executor, &found));
+    cache->last = (int32_t)(found - cache->frames);
+    found->last_used = ++cache->uses;
+    *out_frame = found->frame;
+    return GRT_OK;
+}
+
+void grt_frame_cache_release(grt_frame_cache *cache)
+{
+    for (int32_t i = 0; i < cache->n; i++)
+        release_cached(&cache->frames[i]);
+    for (struct grt_kept_frame *k = cache->kept, *next; k; k = next) {
+        next = k->next;
+        grt_frame_release(k->frame);
+        free(k);
+    }
+}

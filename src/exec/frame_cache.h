@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Frames of the main body by the dims of the inputs that they were prepared for: the last GRT_MAX_FRAMES
+ * combinations of a context. */
+#ifndef GRT_SRC_EXEC_FRAME_CACHE_H
+#define GRT_SRC_EXEC_FRAME_CACHE_H
+
+#include "src/exec/frame.h"
+
+enum { GRT_MAX_FRAMES = 16 };
+
+typedef struct grt_cached_frame {
+    grt_frame *frame;
+    int64_t *key;
+    size_t key_size;
+    uint64_t last_used;
+} grt_cached_frame;
+
+typedef struct grt_frame_cache {
+    grt_cached_frame frames[GRT_MAX_FRAMES];
+    int32_t n, last;
+    uint64_t uses, prepared;
+    struct grt_kept_frame *kept; /* evicted, but graphs of the caller's point into them */
+} grt_frame_cache;
+
+/* The frame for the dims of what is bound, prepared now if they are new. */
+grt_status grt_frame_cache_get(grt_frame_cache *cache, grt_executor *executor, grt_frame **out_frame);
+void grt_frame_cache_release(grt_frame_cache *cache);
+
+#endif

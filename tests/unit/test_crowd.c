@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Waits beside busy neighbours: what is judged to be a crowd, and what follows from it. */
+#include "src/base/crowd.h"
+
+#include <check.h>
+#include <dirent.h>
+#include <omp.h>
+#include <unistd.h>
+
+static const int64_t ms = 1000000;
+
+/* Judge a thread that ran and waited so many milliseconds since the start. */
+static bool judge(bool crowded, int64_t ran, int64_t waited)
+{
+    grt_crowd_sample start = {5 * ms, 7 * ms};
+    return grt_crowd_judge(crowded, &start, (grt_crowd_sample){(5 + ran) * ms, (7 + waited) * ms});
+}
+
+START_TEST(waiting_for_a_processor_is_a_crowd)
+{
+    ck_assert(judge(false, 30, 30));
+    ck_assert(judge(true, 30, 30));
+    ck_assert(!judge(false, 100, 1));
+    ck_assert(!judge(true, 100, 1));
+}
+END_TEST
+
+START_TEST(between_the_limits_it_stays)
+{
+    ck_assert(!judge(false, 90, 10));
+    ck_assert(judge(true, 90, 10));
+}
+END_TEST
+
+START_TEST(little_says_nothing)
+{
+    grt_crowd_sample start = {0};
+    ck_assert(!grt_crowd_judge(false, &start, (grt_crowd_sample){5 * ms, 9 * ms}));
+    ck_assert_int_eq(start.waited_ns, 0); /* it adds up */
+    ck_assert(grt_crowd_judge(false, &start, (grt_crowd_sample){10 * ms, 18 * ms}));
+    ck_assert_int_eq(start.waited_ns, 18 * ms);
+}
+END_TEST
+
+static int count_threads(void)
+{
+    DIR *tasks = opendir("/proc/self/task");
+    int n = 0;
+    for (const struct dirent *entry; tasks && (entry = readdir(tasks));)
+        n += entry->d_name[0] != '.';
+    if (tasks)
+        closedir(tasks);
+    return n;
+}
+
+/* Until there are more threads than processors, or for a minute. A thread that could not be made is asked for
+ * again. */
+static bool lay_down(void)
+{
+    for (int i = 0; i < 60000 && count_threads() <= omp_get_num_procs(); i++) {
+        grt_crowd_shorten_waits(true, 1);
+        usleep(1000);
+    }
+    return count_threads() > omp_get_num_procs();
+}
+
+START_TEST(sleepers_come_and_go)
+{
+    if (omp_get_num_procs() > 64)
+        return; /* so many threads are not made */
+    const int before = count_threads();
+    for (int i = 0; i < 3; i++) {
+        ck_assert(lay_down());
+        grt_crowd_shorten_waits(false, 1);
+    }
+    grt_crowd_end();
+    for (int i = 0; i < 10000 && count_threads() > before; i++)
+        usleep(1000); /* a thread that has been joined may still be listed */
+    ck_assert_int_eq(count_threads(), before);
+    grt_crowd_end();
+}
+END_TEST
+
+Suite *suite_test_crowd(void)
+{
+    Suite *suite = suite_create("crowd");
+    TCase *tcase = tcase_create("crowd");
+    tcase_add_test(tcase, waiting_for_a_processor_is_a_crowd);
+    tcase_add_test(tcase, between_the_limits_it_stays);
+    tcase_add_test(tcase, little_says_nothing);
+    tcase_add_test(tcase, sleepers_come_and_go);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The three projections in front of an attention become one. */
+#include "tests/unit/ir_text.h"
+#include "tests/unit/suite.h"
+
+START_TEST(three_become_one)
+{
+    ir_text_check("in x f32 2,3,8\n"
+                  "const a f32 8,8\n"
+                  "const b f32 8,8\n"
+                  "const c f32 8,8\n"
+                  "q = MatMul x a\n"
+                  "k = MatMul x b\n"
+                  "v = MatMul x c\n"
+                  "y = Attention q k v q_num_heads=2 kv_num_heads=2\n"
+                  "out y\n",
+                  "merge_projections", "MatMul graphrt::Attention");
+}
+END_TEST
+
+START_TEST(biases_and_groups_of_heads)
+{
+    ir_text_check("in x f32 2,3,8\n"
+                  "const a f32 8,16\n"
+                  "const b f32 8,8\n"
+                  "const c f32 8,8\n"
+                  "const d f32 16\n"
+                  "const e f32 8\n"
+                  "const f f32 8\n"
+                  "q = graphrt::MatMul x a d\n"
+                  "k = graphrt::MatMul x b e\n"
+                  "v = graphrt::MatMul x c f\n"
+                  "y = Attention q k v q_num_heads=4 kv_num_heads=2 is_causal=1\n"
+                  "out y\n",
+                  "merge_projections", "graphrt::MatMul graphrt::Attention");
+}
+END_TEST
+
+START_TEST(what_others_use_stays)
+{
+    ir_text_check("in x f32 2,3,8\n"
+                  "in z f32 2,3,8\n"
+                  "const a f32 8,8\n"
+                  "q = MatMul x a\n"
+                  "k = MatMul z a\n"
+                  "v = MatMul z a\n"
+                  "y = Attention q k v q_num_heads=2 kv_num_heads=2\n"
+                  "out y\n",
+                  "merge_projections", "MatMul MatMul MatMul Attention");
+    ir_text_check("in x f32 2,3,8\n"
+                  "const a f32 8,8\n"
+                  "q = MatMul x a\n"
+                  "k = MatMul x a\n"
+                  "v = MatMul x a\n"
+                  "y = Attention q k v q_num_heads=2 kv_num_heads=2\n"
+                  "out y\n"
+                  "out k\n",
+                  "merge_projections", "MatMul MatMul MatMul Attention");
+}
+END_TEST
+
+UNIT_SUITE(test_pass_merge_projections, NULL, NULL, three_become_one, biases_and_groups_of_heads,
+           what_others_use_stays)
