@@ -447,8 +447,8 @@ typedef struct grt_model_info {
 /* Strings belong to the model. Threads: any. */
 GRT_API GRT_MUST_USE grt_status grt_model_get_info(const grt_model *model, grt_model_info *out_info);
 
-/* What the ONNX model says of itself, kept in plans; "" and 0 where it says nothing, as for plans of older versions of this library. Text
- * belongs to the model; it is as the model has it, line ends included: grt_printable before it is shown. */
+/* What the ONNX model says of itself, which plans keep; "" and 0 where it says nothing. Text is as the model has it, line ends included:
+ * pass it through grt_printable before it is shown. */
 typedef struct grt_metadata_entry {
     const char *key, *value;
     uint64_t reserved[2]; /* 0 */
@@ -466,6 +466,7 @@ typedef struct grt_metadata {
     size_t n_entries;               /* metadata_props, in the model's order */
     const grt_metadata_entry *entries;
 } grt_metadata;
+/* Strings and entries belong to the model. Threads: any. */
 GRT_API GRT_MUST_USE grt_status grt_model_metadata(const grt_model *model, grt_metadata *out_metadata);
 
 /* One executable step, for tools that show plans. */
@@ -944,11 +945,12 @@ typedef struct grt_custom_op {
     void *user;
 } grt_custom_op;
 
-/* Register n operators for the life of the process, all or none; ops[i] have one struct_size. For models that are opened, and compiled,
- * afterwards. Errors: INVALID_ARGUMENT (names the operator), UNSUPPORTED (a field that only a newer library knows), OUT_OF_MEMORY. */
+/* Register n operators for the life of the process, all or none; all ops[i] have the same struct_size. They serve models that are opened or
+ * compiled afterwards. Threads: any. Errors: INVALID_ARGUMENT (names the operator). */
 GRT_API GRT_MUST_USE grt_status grt_custom_ops_register(const grt_custom_op *ops, size_t n);
-/* Open a shared object, which runs code of it, and register what its function graphrt_custom_ops returns. It is never closed. A path without '/'
- * is a file of the current directory. The same object again is GRT_OK. Errors: also IO (it cannot be loaded). */
+/* Open a shared object, which executes its code, and register what its function graphrt_custom_ops returns. It is never closed. A path
+ * without '/' is a file of the current directory. To load the same object again does nothing. Threads: any. Errors: IO, and as
+ * grt_custom_ops_register. */
 GRT_API GRT_MUST_USE grt_status grt_custom_ops_load(const char *path);
 /* What such an object exports by that name: its operators, which must stay where they are, and their number. */
 typedef const grt_custom_op *grt_custom_ops_fn(size_t *out_n);
