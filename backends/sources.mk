@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 backends_SOURCES =
-backends_SOURCES += backends/backend.h backends/complete.c
+backends_SOURCES += backends/backend.h
+backends_SOURCES += backends/custom.h backends/custom.c
+backends_SOURCES += backends/complete.c
 backends_SOURCES += backends/device.h backends/device.c
 backends_SOURCES += backends/registry.h backends/registry.c backends/backends.def
 backends_SOURCES += backends/kernel.h backends/kernel.c
@@ -64,6 +66,7 @@ cpu_ops_SOURCES += backends/cpu/ops/pad.c
 cpu_ops_SOURCES += backends/cpu/ops/select.c
 cpu_ops_SOURCES += backends/cpu/ops/string.c
 cpu_ops_SOURCES += backends/cpu/ops/ml.c
+cpu_ops_SOURCES += backends/cpu/ops/ml_map.c
 cpu_ops_SOURCES += backends/cpu/ops/tree.c
 backends_SOURCES += backends/cpu/regex.h backends/cpu/regex.c
 backends_SOURCES += backends/cpu/epilogue.h backends/cpu/epilogue.c

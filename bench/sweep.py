@@ -11,6 +11,7 @@ run is reported as such and is no failure. Exit status 1 if a model failed.
 """
 import argparse
 import json
+import os
 import re
 import subprocess
 import sys
@@ -19,7 +20,9 @@ import time
 from pathlib import Path
 
 import numpy as np
+import onnx
 import onnxruntime as ort
+from onnx import numpy_helper
 
 TOP = Path(__file__).resolve().parent.parent
 NUMPY = {"float": np.float32, "double": np.float64, "float16": np.float16, "int64": np.int64, "int32": np.int32, "int8": np.int8,
@@ -28,7 +31,7 @@ NUMPY = {"float": np.float32, "double": np.float64, "float16": np.float16, "int6
 
 def arguments():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--build", type=Path, default=TOP / "build", help="build directory (default: build)")
+    p.add_argument("--build", type=Path, default=Path(os.environ.get("GRAPHRT_BUILD", TOP / "build")), help="build directory (default: build)")
     p.add_argument("--tolerance", type=float, default=1e-4, help="largest difference, as a share of the output's largest value (default: 1e-4)")
     p.add_argument("--seconds", type=float, default=1.0, help="time to measure each side for (default: 1)")
     p.add_argument("--no-speed", action="store_true", help="results only")
@@ -61,8 +64,26 @@ def input_sets(path, inputs):
     return [values]
 
 
+def read_pb(path, kind):
+    """What NumPy has no file for: strings, and sequences of tensors or maps, as ONNX Runtime gives them."""
+    def read_map(m):
+        return dict(zip([k.decode() for k in m.string_keys] or m.keys, (numpy_helper.to_array(v).item() for v in m.values.tensor_values)))
+
+    if not kind.startswith("seq"):
+        array = numpy_helper.to_array(onnx.TensorProto.FromString(path.read_bytes()))
+        return np.array([s.decode() if isinstance(s, bytes) else s for s in array.reshape(-1)], object).reshape(array.shape)
+    sequence = onnx.SequenceProto.FromString(path.read_bytes())
+    return [read_map(m) for m in sequence.map_values] or [numpy_helper.to_array(t) for t in sequence.tensor_values]
+
+
 def difference(ours, theirs):
     """The largest difference as a share of the largest value; infinite where shapes, types or special values differ."""
+    if isinstance(theirs, list) and theirs and isinstance(theirs[0], dict):
+        if [sorted(m) for m in ours] != [sorted(m) for m in theirs]:
+            return float("inf")
+        ours, theirs = (np.array([[m[k] for k in sorted(m)] for m in maps]) for maps in (ours, theirs))
+    if isinstance(theirs, list):
+        return max(map(difference, ours, theirs), default=0.0) if len(ours) == len(theirs) else float("inf")
     if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
         return float("inf")
     if theirs.size == 0 or theirs.dtype.kind in "OUS":
@@ -103,7 +124,8 @@ def ort_milliseconds(run, seconds):
 def results(args, plan, model, values, directory):
     """Our outputs for these inputs, in the model's order."""
     command(args.build / "graphrun", plan, "--threads", 1, *given(values, directory), "--output-dir", directory / "out")
-    return [np.load(directory / "out" / f"{re.sub('[^0-9A-Za-z._-]', '_', o.name)}.npy") for o in model.get_outputs()]
+    files = [(directory / "out" / re.sub("[^0-9A-Za-z._-]", "_", o.name), o.type) for o in model.get_outputs()]
+    return [np.load(f"{f}.npy") if Path(f"{f}.npy").exists() else read_pb(Path(f"{f}.pb"), kind) for f, kind in files]
 
 
 def sweep(args, path, directory):

@@ -9,3 +9,8 @@ examples_dynamic_shapes_SOURCES = examples/dynamic_shapes.c
 examples_dynamic_shapes_LDADD = libgraphrt.la
 examples_pool_SOURCES = examples/pool.c
 examples_pool_LDADD = libgraphrt.la
+# A shared object that programs load; -rpath makes libtool build one though it is not installed.
+noinst_LTLIBRARIES += examples/custom_ops.la
+examples_custom_ops_la_SOURCES = examples/custom_ops.c
+examples_custom_ops_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere
+EXTRA_DIST += examples/custom_ops.onnx

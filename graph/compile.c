@@ -20,6 +20,9 @@ static grt_status check_elements(const grt_compile_options *options)
     for (size_t i = 0; options->shapes && i < options->n_shapes; i++)
         GRT_TRY(grt_reserved_check(options->shapes[i].reserved, sizeof options->shapes[i].reserved,
                                    "grt_input_shape"));
+    for (size_t i = 0; options->external_data && i < options->n_external_data; i++)
+        GRT_TRY(grt_reserved_check(options->external_data[i].reserved,
+                                   sizeof options->external_data[i].reserved, "grt_external_data"));
     return GRT_OK;
 }
 
@@ -50,6 +53,8 @@ void compile_source_take(compile_source *source, const grt_compile_options *opti
     source->warn = options->warning;
     source->warn_user = options->user;
     source->free_dims = options->free_dims;
+    source->external = options->external_data;
+    source->n_external = options->external_data ? options->n_external_data : 0;
 }
 
 static grt_status read_precision(const char *text, grt_precision *out)

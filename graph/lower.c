@@ -127,6 +127,7 @@ static int32_t add_value(lowering *low, body_builder *body, const ir_value *valu
                         .kind = type->kind,
                         .element_kind = type->element_kind,
                         .dtype = type->dtype,
+                        .keys = type->keys,
                         .rank = type->rank,
                         .weight = -1};
     v.is_static = type->rank >= 0 && type->kind == GRT_KIND_TENSOR && type->dtype != GRT_DTYPE_NONE;
@@ -350,6 +351,7 @@ static void finish(lowering *low, const grt_target *target)
     plan->symbols = low->symbols;
     plan->target = grt_arena_strdup(low->arena, target->name);
     plan->producer = low->module->producer;
+    plan->metadata = low->module->metadata;
     plan->opset = low->module->opset;
     plan->source_nodes = low->module->source_nodes;
     plan->options = "";

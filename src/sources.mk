@@ -7,6 +7,7 @@ src_SOURCES += src/base/cancel.h
 src_SOURCES += src/base/checked.h
 src_SOURCES += src/base/choice.h
 src_SOURCES += src/base/cores.h src/base/cores.c
+src_SOURCES += src/base/custom.h src/base/custom.c
 src_SOURCES += src/base/crowd.h src/base/crowd.c
 src_SOURCES += src/base/device_traits.h
 src_SOURCES += src/base/dim.h src/base/dim.c
@@ -32,6 +33,7 @@ src_SOURCES += src/base/structs.h src/base/structs.c
 src_SOURCES += src/base/tensor.h src/base/tensor.c
 src_SOURCES += src/base/text.h src/base/text.c
 src_SOURCES += src/base/value.h src/base/value.c
+src_SOURCES += src/base/value_map.h src/base/value_map.c
 
 src_SOURCES += src/onnx/pb.h src/onnx/pb.c
 src_SOURCES += src/onnx/pb_file.c
@@ -103,6 +105,7 @@ src_SOURCES += src/pool/request.h src/pool/request.c
 
 src_SOURCES += src/api/cache.c
 src_SOURCES += src/api/compile.c
+src_SOURCES += src/api/custom.c
 src_SOURCES += src/api/sign.c
 src_SOURCES += src/api/step_bench.h src/api/step_bench.c
 src_SOURCES += src/api/tune.c

@@ -70,6 +70,7 @@ const tool_option bench_options[] = {
                "also the throughput of a pool with N contexts, whose copies and runs overlap"),
     OPTION_FLAG(bench, pinned, "--pinned", "the pool's inputs and outputs lie in page-locked memory"),
     OPTION_TEXT(bench, trust_option, "--trust", "all|none|KEY", TRUST_HELP),
+    OPTION_CUSTOM_OPS,
     OPTION_FLAG(bench, json, "--json", "report as a JSON array, one object per model"),
     OPTION_TABLE_END,
 };

@@ -47,6 +47,7 @@ const tool_option cache_options[] = {
     OPTION_TEXT(request, fallback, "--fallback", "cpu",
                 "why: run ops that the device has no kernel for on the CPU"),
     OPTION_TAKE(take_cache_shape, "--shape", "NAME=2x3x224", "why: shape of input NAME; may be repeated"),
+    OPTION_CUSTOM_OPS,
     OPTION_FLAG(request, json, "--json", "ls, why: report as JSON on standard output"),
     OPTION_TABLE_END,
 };

@@ -75,6 +75,7 @@ const tool_option check_options[] = {
     OPTION_TEXT(check, precision, "--precision", "P",
                 "compile each model so (tf32, fp16, bf16; see graphc optimize), and allow what that costs"),
     OPTION_FLAG(check, verdicts.verbose, "--verbose", "a line for every case, not only for failures"),
+    OPTION_CUSTOM_OPS,
     OPTION_FLAG(check, verdicts.json, "--json", "report as JSON on standard output"),
     OPTION_FILE(check, verdicts.junit, "--junit", "FILE", "write a report in JUnit's XML, too"),
     OPTION_TABLE_END,
@@ -194,7 +195,7 @@ static bool bind_light(loaded *l, grt_value **values, char *why, size_t size)
         grt_io_info info = {.struct_size = sizeof info};
         if (grt_model_input(l->model, i, &info) != GRT_OK || info.has_default)
             continue;
-        if (!inputs_make(&info, NULL, FILL_RAMP, 0, &values[i]) ||
+        if (!inputs_make(&info, grt_model_input_keys(l->model, i), NULL, FILL_RAMP, 0, &values[i]) ||
             grt_context_set_input_value(l->context, i, values[i]) != GRT_OK)
             return say_why(why, size, "input", info.name);
     }

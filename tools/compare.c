@@ -116,7 +116,7 @@ static bool compare_tensors(const grt_tensor *a, const grt_tensor *b, tolerance 
 
 bool compare_values(const grt_value *found, const grt_value *expected, tolerance tol, char *why, size_t size)
 {
-    static const char *const kinds[] = {"a tensor", "a sequence", "an optional"};
+    static const char *const kinds[] = {"a tensor", "a sequence", "an optional", "a map"};
     grt_tensor a, b;
     if (grt_value_kind(found) != grt_value_kind(expected)) {
         snprintf(why, size, "expected %s, found %s", kinds[grt_value_kind(expected)],

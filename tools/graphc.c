@@ -35,6 +35,7 @@ static const tool_option check_options[] = {
     OPTION_FLAG(check_request, options.strict, "--strict", "a warning is an error"),
     OPTION_TEXT(check_request, options.free_dims, "--free-dims", "NAME,...",
                 "dims of which every use may have a size of its own; '*': all"),
+    OPTION_CUSTOM_OPS,
     OPTION_FLAG(check_request, json, "--json", "report as JSON on standard output"),
     OPTION_TABLE_END,
 };
@@ -129,6 +130,7 @@ static const tool_option inspect_options[] = {
     OPTION_TAKE(take_shape_to_inspect, "--shape", "NAME=2x3x224",
                 "also plan memory for this shape of input NAME; may be repeated"),
     OPTION_TEXT(inspect_request, trust, "--trust", "all|none|KEY", TRUST_HELP),
+    OPTION_CUSTOM_OPS,
     OPTION_FLAG(inspect_request, json, "--json", "report as JSON on standard output"),
     OPTION_FLAG(inspect_request, dot, "--dot", "print the steps as a Graphviz graph instead"),
     OPTION_TABLE_END,

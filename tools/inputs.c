@@ -144,13 +144,21 @@ static bool make_tensor(const grt_io_info *info, const input_spec *shape, input_
     return status == GRT_OK;
 }
 
-bool inputs_make(const grt_io_info *info, const input_spec *shape, input_fill fill, uint64_t seed,
-                 grt_value **out_value)
+static grt_status make_empty(const grt_io_info *info, grt_dtype keys, grt_value **out_value)
+{
+    const grt_tensor none = {.dtype = info->dtype, .rank = 1}, no_keys = {.dtype = keys, .rank = 1};
+    if (info->kind == GRT_KIND_MAP)
+        return grt_value_map(&no_keys, &none, out_value);
+    return info->kind == GRT_KIND_SEQUENCE ? grt_value_sequence(info->dtype, NULL, 0, out_value)
+                                           : grt_value_optional(info->dtype, NULL, out_value);
+}
+
+bool inputs_make(const grt_io_info *info, grt_dtype keys, const input_spec *shape, input_fill fill,
+                 uint64_t seed, grt_value **out_value)
 {
     if (info->kind == GRT_KIND_TENSOR)
         return make_tensor(info, shape, fill, seed, out_value);
-    grt_status status = info->kind == GRT_KIND_SEQUENCE ? grt_value_sequence(info->dtype, NULL, 0, out_value)
-                                                        : grt_value_optional(info->dtype, NULL, out_value);
+    const grt_status status = make_empty(info, keys, out_value);
     if (status != GRT_OK)
         tool_error("input '%s': %s", info->name, grt_last_error());
     return status == GRT_OK;
@@ -177,7 +185,7 @@ static bool read_input_file(const grt_io_info *info, const char *path, grt_value
     return true;
 }
 
-static bool make_input_value(const grt_io_info *info, const input_spec *spec, uint64_t seed,
+static bool make_input_value(const grt_io_info *info, grt_dtype keys, const input_spec *spec, uint64_t seed,
                              grt_value **out_value, const char **source)
 {
     *source = spec && spec->source ? spec->source : "random";
@@ -190,7 +198,7 @@ static bool make_input_value(const grt_io_info *info, const input_spec *spec, ui
         }
         return read_input_file(info, *source, out_value);
     }
-    return inputs_make(info, spec, random ? FILL_RANDOM : FILL_ZEROS, seed, out_value);
+    return inputs_make(info, keys, spec, random ? FILL_RANDOM : FILL_ZEROS, seed, out_value);
 }
 
 static const input_spec *find_spec(const input_specs *specs, const char *name)
@@ -266,7 +274,7 @@ static bool create_one(const grt_model *model, size_t i, const input_spec *spec,
     *source = "default";
     if (!spec && info.has_default)
         return true;
-    if (!make_input_value(&info, spec, seed + i, value, source))
+    if (!make_input_value(&info, grt_model_input_keys(model, i), spec, seed + i, value, source))
         return false;
     learn_symbols(known, &info, *value);
     return true;

@@ -27,9 +27,10 @@ typedef enum input_fill { FILL_RANDOM, FILL_ZEROS, FILL_RAMP } input_fill;
 
 /* A tensor of the input's type. Unknown dims are 1 unless `shape` (may be NULL) gives them. RANDOM: floats
  * uniform in [0, 1), integers and booleans 0 or 1, from `seed`; RAMP: arange(n) / n. Strings are empty,
- * sequences too, optionals hold nothing. False after printing an error. */
-bool inputs_make(const grt_io_info *info, const input_spec *shape, input_fill fill, uint64_t seed,
-                 grt_value **out_value);
+ * sequences and maps (whose keys are of `keys`) too, optionals hold nothing. False after printing what is
+ * wrong. */
+bool inputs_make(const grt_io_info *info, grt_dtype keys, const input_spec *shape, input_fill fill,
+                 uint64_t seed, grt_value **out_value);
 
 /* Values for all inputs of the model: as the specs say, else their defaults (NULL), else random. sources, one
  * per input, gets where each comes from: "random", "default", a file... The caller releases values in any

@@ -193,6 +193,60 @@ json_t *inspect_tuning_json(const grt_model *model)
     return array;
 }
 
+/* One line, however long the text is: --json has all of it. */
+static void print_text(const char *name, const char *text)
+{
+    char line[100];
+    if (*text) {
+        grt_printable(text, strlen(text), line, sizeof line);
+        tool_print("  %s: %s\n", name, line);
+    }
+}
+
+static bool print_metadata(const grt_model *model)
+{
+    grt_metadata about = {.struct_size = sizeof about};
+    if (grt_model_metadata(model, &about) != GRT_OK) {
+        tool_fail();
+        return false;
+    }
+    print_text("domain", about.domain);
+    if (about.model_version)
+        tool_print("  model version: %" PRId64 "\n", about.model_version);
+    print_text("graph", about.graph_name);
+    print_text("description", about.description);
+    print_text("description of the graph", about.graph_description);
+    for (size_t i = 0; i < about.n_entries; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "metadata %s", about.entries[i].key);
+        print_text(name, *about.entries[i].value ? about.entries[i].value : "(empty)");
+    }
+    return true;
+}
+
+static json_t *metadata_object(const grt_model *model)
+{
+    grt_metadata about = {.struct_size = sizeof about};
+    json_t *object = json_object(), *entries = json_object();
+    if (grt_model_metadata(model, &about) != GRT_OK)
+        return object;
+    json_object_set_new(object, "producer_name", json_text(about.producer_name));
+    json_object_set_new(object, "producer_version", json_text(about.producer_version));
+    json_object_set_new(object, "domain", json_text(about.domain));
+    json_object_set_new(object, "model_version", json_integer(about.model_version));
+    json_object_set_new(object, "ir_version", json_integer(about.ir_version));
+    json_object_set_new(object, "description", json_text(about.description));
+    json_object_set_new(object, "graph_name", json_text(about.graph_name));
+    json_object_set_new(object, "graph_description", json_text(about.graph_description));
+    for (size_t i = 0; i < about.n_entries; i++) {
+        char key[256];
+        grt_printable(about.entries[i].key, strlen(about.entries[i].key), key, sizeof key);
+        json_object_set_new(entries, key, json_text(about.entries[i].value));
+    }
+    json_object_set_new(object, "entries", entries);
+    return object;
+}
+
 bool inspect_text(const char *path, const grt_model *model, const input_specs *shapes)
 {
     grt_model_info info = {.struct_size = sizeof info};
@@ -214,6 +268,7 @@ bool inspect_text(const char *path, const grt_model *model, const input_specs *s
     if (*info.signer)
         tool_print("  signed by  %s%s\n", info.signer,
                    info.verified ? ", which is right" : ", as it says: --trust looks whether that is right");
+    bool ok = print_metadata(model);
     print_io(model, false);
     print_io(model, true);
     tool_print("  %" PRId64 " nodes in the model, %" PRId64 " steps to execute\n", info.nodes, info.steps);
@@ -224,7 +279,7 @@ bool inspect_text(const char *path, const grt_model *model, const input_specs *s
                figure_bytes((double)info.arena_bytes, text));
     if (shapes->n)
         tool_print("  arena at the given shapes: %s\n", figure_bytes((double)bytes, text));
-    bool ok = inspect_tuning_text(model);
+    ok = inspect_tuning_text(model) && ok;
     tool_print("\n  %-32s %8s %12s\n", "op", "steps", "FLOPs");
     for (size_t i = 0; i < counts.n; i++)
         tool_print("  %-32s %8" PRId64 " %12s\n", counts.items[i].op, counts.items[i].steps,
@@ -287,6 +342,7 @@ bool inspect_json(const char *path, const grt_model *model, const input_specs *s
     json_object_set_new(object, "model", json_text(path));
     json_object_set_new(object, "producer", json_text(info.producer));
     json_object_set_new(object, "opset", json_integer(info.opset));
+    json_object_set_new(object, "metadata", metadata_object(model));
     json_object_set_new(object, "target", json_text(info.target));
     json_object_set_new(object, "options", json_text(info.options));
     json_object_set_new(object, "signer", *info.signer ? json_text(info.signer) : json_null());

@@ -229,6 +229,7 @@ const tool_option optimize_options[] = {
     OPTION_TEXT(request, options.free_dims, "--free-dims", "NAME,...",
                 "dims of which every use may have a size of its own, '*' for all; otherwise a name has one\n"
                 "size in a run"),
+    OPTION_CUSTOM_OPS,
     OPTION_FLAG(request, json, "--json", "report as JSON on standard output"),
     OPTION_TABLE_END,
 };

@@ -289,3 +289,12 @@ int options_dispatch(const char *summary, const tool_command *commands, int argc
     tool_error("standard output: %s", errno ? strerror(errno) : "cannot be written");
     return EXIT_BAD;
 }
+
+bool option_load_custom_ops(void *request, const char *value)
+{
+    (void)request;
+    if (grt_custom_ops_load(value) == GRT_OK)
+        return true;
+    tool_fail();
+    return false;
+}

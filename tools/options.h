@@ -56,6 +56,11 @@ typedef struct tool_option {
     {                                                        \
         name, value, help, OPTION_IS_TAKEN, .take = function \
     }
+/* Of every command that opens or compiles models. The library is loaded while options are read. */
+#define OPTION_CUSTOM_OPS                                      \
+    OPTION_TAKE(option_load_custom_ops, "--custom-ops", "LIB", \
+                "load custom operators from this shared object, whose code is run; may be repeated")
+bool option_load_custom_ops(void *request, const char *value);
 #define OPTION_TABLE_END \
     {                    \
         0                \

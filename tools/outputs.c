@@ -67,9 +67,30 @@ static void print_tensor(const grt_tensor *t)
     tool_print(n > SHOWN ? " ...\n" : "\n");
 }
 
+static void print_map(const grt_value *map)
+{
+    grt_tensor keys, values;
+    if (grt_value_tensor(grt_value_item(map, 0), &keys) != GRT_OK ||
+        grt_value_tensor(grt_value_item(map, 1), &values) != GRT_OK)
+        return;
+    const int64_t n = grt_tensor_elements(&keys);
+    tool_print("map of %" PRId64 " from %s to %s ", n, grt_dtype_name(keys.dtype),
+               grt_dtype_name(values.dtype));
+    for (int64_t i = 0; i < n && i < SHOWN; i++) {
+        print_element(&keys, i);
+        tool_print(":");
+        print_element(&values, i);
+    }
+    tool_print(n > SHOWN ? " ...\n" : "\n");
+}
+
 static void print_output_value(const grt_value *value, int indent)
 {
     grt_tensor t;
+    if (grt_value_kind(value) == GRT_KIND_MAP) {
+        print_map(value);
+        return;
+    }
     if (grt_value_kind(value) == GRT_KIND_TENSOR) {
         if (grt_value_tensor(value, &t) == GRT_OK)
             print_tensor(&t);
@@ -115,7 +136,7 @@ static json_t *json_element(const grt_tensor *t, int64_t i)
 
 static void describe_value(json_t *object, const grt_value *value)
 {
-    static const char *const kinds[] = {"tensor", "sequence", "optional"};
+    static const char *const kinds[] = {"tensor", "sequence", "optional", "map"};
     grt_kind kind = grt_value_kind(value);
     grt_tensor t;
     json_object_set_new(object, "kind", json_string(kinds[kind]));
@@ -127,6 +148,15 @@ static void describe_value(json_t *object, const grt_value *value)
         for (int64_t i = 0; i < n && i < SHOWN_JSON; i++)
             json_array_append_new(values, json_element(&t, i));
         json_object_set_new(object, "values", values);
+        return;
+    }
+    if (kind == GRT_KIND_MAP) {
+        static const char *const parts[] = {"keys", "values"};
+        for (size_t i = 0; i < 2; i++) {
+            json_t *part = json_object();
+            describe_value(part, grt_value_item(value, i));
+            json_object_set_new(object, parts[i], part);
+        }
         return;
     }
     json_t *items = json_array();

@@ -135,6 +135,11 @@ const char *figure_io(const grt_io_info *info, char *out, size_t size)
     if (info->kind == GRT_KIND_SEQUENCE ||
         (info->kind == GRT_KIND_OPTIONAL && info->element_kind == GRT_KIND_SEQUENCE))
         at = append_text(out, size, at, "sequence of ");
+    if (info->kind == GRT_KIND_MAP || info->element_kind == GRT_KIND_MAP) {
+        at = append_text(out, size, at, info->kind == GRT_KIND_MAP ? "map to " : "maps to ");
+        append_text(out, size, at, grt_dtype_name(info->dtype));
+        return out;
+    }
     at = append_text(out, size, at, grt_dtype_name(info->dtype));
     if (info->rank < 0) {
         append_text(out, size, at, " of unknown rank");
@@ -198,11 +203,12 @@ json_t *json_shape(const grt_tensor *t)
 
 json_t *json_io(const grt_io_info *info)
 {
-    static const char *const kinds[] = {"tensor", "sequence", "optional"};
+    static const char *const kinds[] = {"tensor", "sequence", "optional", "map"};
     json_t *io = json_object();
     json_object_set_new(io, "name", json_text(info->name));
     json_object_set_new(io, "kind", json_string(kinds[info->kind]));
-    if (info->kind == GRT_KIND_OPTIONAL)
+    if (info->kind == GRT_KIND_OPTIONAL ||
+        (info->kind == GRT_KIND_SEQUENCE && info->element_kind == GRT_KIND_MAP))
         json_object_set_new(io, "element_kind", json_string(kinds[info->element_kind]));
     json_object_set_new(io, "dtype", json_string(grt_dtype_name(info->dtype)));
     json_t *shape = info->rank < 0 ? json_null() : json_array();

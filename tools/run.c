@@ -62,6 +62,7 @@ const tool_option run_options[] = {
     OPTION_INT(run_request, repeat, 1, 100000000, "--repeat", "N",
                "run N times and report latencies (default: 1)"),
     OPTION_TEXT(run_request, trust_option, "--trust", "all|none|KEY", TRUST_HELP),
+    OPTION_CUSTOM_OPS,
     OPTION_FLAG(run_request, json, "--json", "report as JSON on standard output"),
     OPTION_TAKE(take_explain, "--explain-load", "[=FILE.html]",
                 "what loading did and when, for each device; also as a picture in FILE.html"),

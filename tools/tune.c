@@ -60,6 +60,7 @@ const tool_option tune_options[] = {
     OPTION_FILE(request, output, "--output", "PLAN", "the same"),
     OPTION_TAKE(take_cache, "--cache", "[=FILE]",
                 "with -o, keep the choices in the cache too; FILE: in this one (default: as graphc cache)"),
+    OPTION_CUSTOM_OPS,
     OPTION_FLAG(request, json, "--json", "report as JSON on standard output"),
     OPTION_TABLE_END,
 };

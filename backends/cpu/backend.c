@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The CPU backend: one device, host memory, kernels from backends/cpu/ops/. */
 #include "backends/cpu/cpu.h"
+#include "backends/custom.h"
 #include "backends/cpu/isa.h"
 #include "backends/cpu/packing.h"
 #include "backends/cpu/tables.h"
@@ -36,7 +37,10 @@ static grt_status open_device(int32_t index, grt_device **out_device)
 
 static const grt_kernel_row *find_kernel(const grt_kernel_node *node, grt_text *why)
 {
-    const grt_kernel_row *row = grt_kernel_find(cpu_tables.list, cpu_tables.n, node, why);
+    const grt_kernel_row *row;
+    if (grt_custom_kernel(node, false, why, &row))
+        return row;
+    row = grt_kernel_find(cpu_tables.list, cpu_tables.n, node, why);
     return row ? row : cpu_widen_find(node);
 }
 

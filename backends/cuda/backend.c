@@ -9,6 +9,7 @@
 #include "backends/cuda/local.h"
 #include "backends/cuda/packing.h"
 #include "backends/cuda/tables.h"
+#include "backends/custom.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -210,6 +211,9 @@ static grt_status describe(grt_device *base, grt_text *name, int32_t *out_sm, gr
 
 static const grt_kernel_row *find_kernel(const grt_kernel_node *node, grt_text *why)
 {
+    const grt_kernel_row *row;
+    if (grt_custom_kernel(node, true, why, &row))
+        return row;
     return grt_kernel_find(tables, sizeof tables / sizeof *tables, node, why);
 }
 

@@ -163,6 +163,17 @@ static grt_status map_fd(importer *imp, const Onnx__TensorProto *proto, int fd, 
     return grt_arena_defer(imp->arena, unmap, file) ? GRT_OK : grt_fail_memory(0);
 }
 
+/* What the caller has given in memory. */
+static const grt_external_data *find_given(const importer *imp, const char *location)
+{
+    for (size_t i = 0; i < imp->source->n_external; i++) {
+        const grt_external_data *given = &imp->source->external[i];
+        if (given->location && !strcmp(given->location, location))
+            return given;
+    }
+    return NULL;
+}
+
 static grt_status map_file(importer *imp, const Onnx__TensorProto *proto, const char *location,
                            external_file **out)
 {
@@ -205,11 +216,17 @@ grt_status import_external(importer *imp, const Onnx__TensorProto *proto, grt_te
         return fail_external(proto, GRT_STATUS_INVALID_MODEL, "the tensor has data of its own as well");
     if (t.dtype == GRT_DTYPE_STRING)
         return fail_external(proto, GRT_STATUS_INVALID_MODEL, "strings cannot be external");
-    if (!imp->source->path)
+    const grt_external_data *given = find_given(imp, where.location);
+    if (given && given->size && !given->data)
+        return fail_external(proto, GRT_STATUS_INVALID_ARGUMENT, "external_data '%s' is NULL",
+                             where.location);
+    if (!given && !imp->source->path)
         return fail_external(
             proto, GRT_STATUS_INVALID_MODEL,
-            "the model was read from memory and has no directory to look in; open it by its path");
-    if (!is_inside(where.location))
+            "the model was read from memory and has no directory to look for '%s' in; give that as "
+            "external_data, or open the model by its path",
+            where.location);
+    if (!given && !is_inside(where.location))
         return fail_external(proto, GRT_STATUS_INVALID_MODEL,
                              "location '%s' is not a relative path inside the model's directory",
                              where.location);
@@ -218,7 +235,13 @@ grt_status import_external(importer *imp, const Onnx__TensorProto *proto, grt_te
     if (where.length >= 0 && (uint64_t)where.length != bytes)
         return fail_external(proto, GRT_STATUS_INVALID_MODEL, "length is %" PRId64 " bytes, but %s takes %zu",
                              where.length, grt_tensor_text(&t, text), bytes);
-    GRT_TRY(map_file(imp, proto, where.location, &file));
+    external_file memory = {0};
+    if (given) {
+        memory = (external_file){.data = given->data, .size = given->size};
+        file = &memory;
+    } else {
+        GRT_TRY(map_file(imp, proto, where.location, &file));
+    }
     if ((uint64_t)where.offset > file->size || bytes > file->size - (uint64_t)where.offset)
         return fail_external(proto, GRT_STATUS_INVALID_MODEL,
                              "%zu bytes at offset %" PRId64

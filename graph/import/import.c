@@ -95,6 +95,33 @@ static grt_status import_versions(importer *imp)
     return GRT_OK;
 }
 
+static const char *keep(importer *imp, const char *text)
+{
+    return *text_or_empty(text) ? grt_arena_strdup(imp->arena, text) : "";
+}
+
+/* What the model says of itself. */
+static grt_status keep_metadata(importer *imp)
+{
+    const Onnx__ModelProto *model = imp->model;
+    grt_metadata_entry *entries = GRT_ARENA_ARRAY(imp->arena, grt_metadata_entry, model->n_metadata_props);
+    for (size_t i = 0; entries && i < model->n_metadata_props; i++)
+        entries[i] = (grt_metadata_entry){.key = keep(imp, model->metadata_props[i]->key),
+                                          .value = keep(imp, model->metadata_props[i]->value)};
+    imp->module->metadata =
+        (grt_metadata){.producer_name = keep(imp, model->producer_name),
+                       .producer_version = keep(imp, model->producer_version),
+                       .domain = keep(imp, model->domain),
+                       .description = keep(imp, model->doc_string),
+                       .graph_name = keep(imp, model->graph ? model->graph->name : NULL),
+                       .graph_description = keep(imp, model->graph ? model->graph->doc_string : NULL),
+                       .model_version = model->model_version,
+                       .ir_version = imp->ir_version,
+                       .n_entries = model->n_metadata_props,
+                       .entries = entries};
+    return grt_arena_failed(imp->arena) ? grt_fail_memory(0) : GRT_OK;
+}
+
 static grt_status describe(importer *imp)
 {
     ir_module *module = imp->module;
@@ -106,7 +133,7 @@ static grt_status describe(importer *imp)
     const char *name = text_or_empty(imp->model->producer_name),
                *version = text_or_empty(imp->model->producer_version);
     module->producer = grt_arena_printf(imp->arena, "%s%s%s", name, *name && *version ? " " : "", version);
-    return module->producer ? GRT_OK : grt_fail_memory(0);
+    return module->producer ? keep_metadata(imp) : grt_fail_memory(0);
 }
 
 /* Passes expect clean marks. */

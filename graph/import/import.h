@@ -6,7 +6,7 @@
 #include "graph/ir/ir.h"
 
 typedef struct compile_source {
-    const char *path;  /* of the model file; NULL if from memory (then external data is refused) */
+    const char *path;  /* of the model file; NULL if from memory (then external data must be in memory too) */
     const void *bytes; /* NULL: read from path */
     size_t size;
     bool allow_symlinks;
@@ -14,6 +14,8 @@ typedef struct compile_source {
     /* Called for each broken rule that import accepts; may be NULL. */
     void (*warn)(void *user, const grt_finding *finding);
     void *warn_user;
+    const grt_external_data *external; /* files of external data that are in memory */
+    size_t n_external;
     const char *free_dims; /* comma-separated dim names whose uses need not agree; "*": all; NULL: none */
 } compile_source;
 

@@ -91,12 +91,27 @@ static grt_status import_tensor_type(importer *imp, const culprit *who, const ch
     return trusted && tensor->shape ? import_shape(imp, who, name, tensor->shape, out) : GRT_OK;
 }
 
+static grt_status import_map_type(importer *imp, const culprit *who, const char *name,
+                                  const Onnx__TypeProto__Map *map, bool trusted, ir_type *out)
+{
+    out->keys = (grt_dtype)map->key_type;
+    if (out->keys == GRT_DTYPE_INT64 || out->keys == GRT_DTYPE_STRING || (!trusted && !out->keys))
+        return GRT_OK;
+    out->keys = GRT_DTYPE_NONE;
+    return problem_from(imp, who,
+                        grt_fail(GRT_STATUS_UNSUPPORTED,
+                                 "'%s': keys of maps are int64 or string; key_type is %d", name,
+                                 map->key_type));
+}
+
 static grt_status unsupported(importer *imp, const culprit *who, const char *name, const char *what)
 {
-    return problem_from(
-        imp, who,
-        grt_fail(GRT_STATUS_UNSUPPORTED,
-                 "'%s': %s; tensors, sequences of tensors and optionals of both are supported", name, what));
+    return problem_from(imp, who,
+                        grt_fail(GRT_STATUS_UNSUPPORTED,
+                                 "'%s': %s; tensors, maps, sequences of both, and optionals of tensors and "
+                                 "of sequences of tensors "
+                                 "are supported",
+                                 name, what));
 }
 
 grt_status import_type(importer *imp, const culprit *who, const char *name, const Onnx__TypeProto *proto,
@@ -121,11 +136,22 @@ grt_status import_type(importer *imp, const culprit *who, const char *name, cons
         if (!proto)
             return problem(imp, who, "'%s': a sequence type without elem_type", name);
     }
+    if (proto->value_case == ONNX__TYPE_PROTO__VALUE_MAP_TYPE && type.kind != GRT_KIND_OPTIONAL) {
+        type.element_kind = GRT_KIND_MAP;
+        if (type.kind == GRT_KIND_TENSOR)
+            type.kind = GRT_KIND_MAP;
+        GRT_TRY(import_map_type(imp, who, name, proto->map_type, trusted, &type));
+        proto = proto->map_type->value_type;
+        if (!proto)
+            return problem(imp, who, "'%s': a map type without value_type", name);
+    }
     if (proto->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE && !trusted)
         return GRT_OK; /* what makes the value says what it is */
     if (proto->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE)
-        return unsupported(imp, who, name, "its type is a map, a sparse or opaque tensor, or deeper nested");
+        return unsupported(imp, who, name, "its type is a sparse or opaque tensor, or nested deeper");
     GRT_TRY(import_tensor_type(imp, who, name, proto->tensor_type, trusted, &type));
+    if (type.keys) /* the values of all keys together: their number is the run's */
+        type.rank = -1;
     *out_type = type;
     return GRT_OK;
 }

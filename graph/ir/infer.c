@@ -172,8 +172,9 @@ grt_status infer_axis(const infer *inf, const char *what, int64_t axis, int32_t 
 grt_status infer_tensor(const infer *inf, int32_t i)
 {
     if (infer_has(inf, i) && inf->in[i]->kind != GRT_KIND_TENSOR)
-        return infer_fail(inf, "input %d is %s; it must be a tensor", i,
-                          inf->in[i]->kind == GRT_KIND_SEQUENCE ? "a sequence" : "an optional");
+        return infer_fail(inf, "input %d is %s %s; it must be a tensor", i,
+                          inf->in[i]->kind == GRT_KIND_OPTIONAL ? "an" : "a",
+                          grt_kind_name(inf->in[i]->kind));
     return GRT_OK;
 }
 

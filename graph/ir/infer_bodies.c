@@ -56,6 +56,8 @@ static grt_status set_type(ir_value *value, ir_type type)
     if (!type.dtype ||
         (type.kind == GRT_KIND_OPTIONAL && value->type.kind == type.kind && !type.element_kind))
         type.element_kind = value->type.element_kind;
+    if (!type.keys)
+        type.keys = value->type.keys;
     value->type = type;
     return GRT_OK;
 }
@@ -65,11 +67,13 @@ static grt_status check_dtypes(const ir_node *node, const char *what, int32_t in
 {
     /* An optional may hold what the other side is. */
     bool kinds_differ = a->kind != b->kind && a->kind != GRT_KIND_OPTIONAL && b->kind != GRT_KIND_OPTIONAL;
+    kinds_differ |=
+        (a->element_kind == GRT_KIND_MAP) != (b->element_kind == GRT_KIND_MAP) || a->keys != b->keys;
     if (a->dtype && b->dtype && (a->dtype != b->dtype || kinds_differ))
         return grt_fail_op(
             &node->desc, GRT_STATUS_INVALID_MODEL, "%s %d: one side is %s%s, the other %s%s", what, index,
-            a->kind == GRT_KIND_TENSOR ? "" : "a sequence or optional of ", grt_dtype_name(a->dtype),
-            b->kind == GRT_KIND_TENSOR ? "" : "a sequence or optional of ", grt_dtype_name(b->dtype));
+            a->kind == GRT_KIND_TENSOR ? "" : "a sequence, optional or map of ", grt_dtype_name(a->dtype),
+            b->kind == GRT_KIND_TENSOR ? "" : "a sequence, optional or map of ", grt_dtype_name(b->dtype));
     return GRT_OK;
 }
 
@@ -357,6 +361,9 @@ static grt_status infer_sequence_map(ir_node *node, int32_t depth)
     GRT_TRY(need_counts(node, body, node->n_in, node->n_out));
     for (int32_t i = 0; i < node->n_in; i++) {
         ir_type type = ir_in(node, i) ? contentless(&ir_in(node, i)->type) : nothing;
+        if (type.kind == GRT_KIND_MAP || type.element_kind == GRT_KIND_MAP)
+            return grt_fail_op(&node->desc, GRT_STATUS_INVALID_MODEL,
+                               "input %d is of maps; it must be a tensor or a sequence of tensors", i);
         if (type.kind == GRT_KIND_SEQUENCE)
             type = (ir_type){.dtype = type.dtype, .rank = -1};
         GRT_TRY(set_type(body->inputs[i], type));

@@ -527,6 +527,7 @@ static void print_type(const ir_graph *graph, const ir_type *type, grt_text *tex
     grt_text_add(text, ": %s%s[",
                  type->kind == GRT_KIND_SEQUENCE   ? "seq "
                  : type->kind == GRT_KIND_OPTIONAL ? "opt "
+                 : type->kind == GRT_KIND_MAP      ? "map "
                                                    : "",
                  grt_dtype_name(type->dtype));
     if (type->rank < 0)

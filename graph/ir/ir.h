@@ -81,6 +81,7 @@ struct ir_module {
     grt_dims *dims;
     ir_graph *main;
     const char *producer;
+    grt_metadata metadata;
     int64_t opset; /* of ai.onnx in the source */
     int64_t ir_version;
     int64_t source_nodes; /* as imported, functions inlined, bodies included */

@@ -2,6 +2,8 @@
 /* The op table: rows found by name, gathered from the files that graph/sources.mk lists. */
 #include "graph/ir/op.h"
 
+#include "src/base/custom.h"
+
 #include <pthread.h>
 #include <string.h>
 
@@ -55,7 +57,8 @@ const op_row *op_find(const char *domain, const char *name)
     for (unsigned slot = slot_of(domain, name); slots[slot]; slot = (slot + 1) % SLOTS)
         if (!strcmp(slots[slot]->name, name) && !strcmp(slots[slot]->domain, domain))
             return slots[slot];
-    return NULL;
+    const grt_custom_entry *custom = grt_custom_find(domain, name);
+    return custom ? custom->row : NULL;
 }
 
 const op_row *op_at(size_t index)

@@ -39,8 +39,8 @@ void infer_set_like(infer *inf, int32_t i, grt_dtype dtype, const ir_type *shape
 grt_status infer_broadcast(infer *inf, int32_t from, int32_t to, int32_t *out_rank, const grt_dim **out_dims);
 /* Fail unless the two inputs have one dtype (omitted ones pass). */
 grt_status infer_same_dtype(const infer *inf, int32_t a, int32_t b);
-/* Fail if input i is a sequence or an optional. For rules of OP_ANY_KIND: the others are only asked about
- * tensors. */
+/* Fail if input i is a sequence, an optional or a map. For rules of OP_ANY_KIND: the others are only asked
+ * about tensors. */
 grt_status infer_tensor(const infer *inf, int32_t i);
 /* Content of an integer input as dims: its constant data or its `elems`. False if unknown. Length goes to
  * *out_n. */
@@ -88,7 +88,7 @@ typedef enum op_flags {
     OP_SMALL_INTS = 1 << 5,     /* shape arithmetic: the rule can propagate `elems` */
     OP_EXPANDS_ALWAYS = 1 << 6, /* `expand` is asked even where there is a kernel */
     OP_PARTS = 1 << 7,          /* the outputs are parts of input 0 along `axis`, in order: see view.h */
-    OP_ANY_KIND = 1 << 8,       /* inputs may be sequences and optionals: the rule says which */
+    OP_ANY_KIND = 1 << 8,       /* inputs may be sequences, optionals and maps: the rule says which */
     OP_SHAPED =
         1 << 9, /* kernels go by the outputs' dims: inputs from 1 on are shapes, which a plan may lack */
     OP_TF32 = 1 << 10,            /* a sum of products of float32 that may be made of TF32 ones */
@@ -214,7 +214,7 @@ typedef struct op_table {
 #define OP_TABLE(file, row_array) \
     const op_table grt_ops_##file = {row_array, sizeof(row_array) / sizeof *(row_array)}
 
-/* NULL if no row has that domain and name. "ai.onnx" equals "". */
+/* NULL if no row has that domain and name, custom operators included. "ai.onnx" equals "". */
 const op_row *op_find(const char *domain, const char *name);
 /* All rows, for documentation and support reports. */
 const op_row *op_at(size_t index); /* NULL past the end */

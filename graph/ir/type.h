@@ -8,8 +8,9 @@
 
 /* Type and shape of a value. */
 typedef struct ir_type {
-    grt_kind kind, element_kind; /* element_kind: what an OPTIONAL holds */
+    grt_kind kind, element_kind; /* element_kind: what an OPTIONAL holds; MAP: a SEQUENCE of maps */
     grt_dtype dtype;             /* NONE: not known */
+    grt_dtype keys;              /* of maps */
     int32_t rank;                /* -1: not known */
     const grt_dim *dims;         /* rank handles, each a constant or an expression; arena */
     const grt_tensor *data;      /* content of a constant, else NULL */

@@ -34,7 +34,7 @@ static bool is_constant(const ir_value *value)
 static grt_status check_type(const verifier *v, const ir_value *value)
 {
     const ir_type *type = &value->type;
-    if ((unsigned)type->kind > GRT_KIND_OPTIONAL || (unsigned)type->dtype >= GRT_DTYPE_COUNT)
+    if ((unsigned)type->kind > GRT_KIND_MAP || (unsigned)type->dtype >= GRT_DTYPE_COUNT)
         return BROKEN("value '%s' has kind %d and dtype %d", value->name, (int)type->kind, (int)type->dtype);
     if (type->rank < -1 || type->rank > GRT_MAX_RANK || (type->rank > 0 && !type->dims))
         return BROKEN("value '%s' has rank %d%s", value->name, type->rank, type->dims ? "" : " and no dims");

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ai.onnx.ml: SVMRegressor and SVMClassifier, as products with their support vectors; and ZipMap, which is
- * given as the tensor of its maps' values. */
+/* ai.onnx.ml: SVMRegressor and SVMClassifier, as products with their support vectors. */
 #include "graph/ops/foreign.h"
 #include "graph/ops/ml_parts.h"
 
@@ -33,8 +32,6 @@ static const op_attr classifier_attrs[] = {
     {"vectors_per_class", GRT_ATTR_INTS, false},
     {0},
 };
-static const op_attr zip_attrs[] = {
-    {"classlabels_int64s", GRT_ATTR_INTS, false}, {"classlabels_strings", GRT_ATTR_STRINGS, false}, {0}};
 
 /* ---- kernels ---- */
 
@@ -280,21 +277,9 @@ static grt_status rewrite_classifier(ir_node *node)
     return foreign_done(node, 2, (ir_value *[]){label, scores});
 }
 
-/* ---- ZipMap ---- */
-
-static grt_status rewrite_zip(ir_node *node)
-{
-    GRT_TRY(ir_warn(
-        node->graph->module, node,
-        "maps are no values here; the output is the tensor of what the maps hold, with a column for each "
-        "class label"));
-    return foreign_done1(node, put1(node, "Identity", ir_in(node, 0)));
-}
-
 #define ML "ai.onnx.ml"
 static const op_row rows[] = {
     FOREIGN(ML, "SVMRegressor", 1, 1, 1, 1, regressor_attrs, rewrite_regressor),
     FOREIGN(ML, "SVMClassifier", 1, 1, 1, 2, classifier_attrs, rewrite_classifier),
-    FOREIGN(ML, "ZipMap", 1, 1, 1, 1, zip_attrs, rewrite_zip),
 };
 OP_TABLE(ml_svm, rows);

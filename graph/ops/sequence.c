@@ -15,8 +15,8 @@ static void set_sequence(infer *inf, grt_dtype dtype)
 
 static grt_status need_sequence(const infer *inf)
 {
-    if (inf->in[0]->kind != GRT_KIND_SEQUENCE)
-        return infer_fail(inf, "input 0 must be a sequence");
+    if (inf->in[0]->kind != GRT_KIND_SEQUENCE || inf->in[0]->element_kind == GRT_KIND_MAP)
+        return infer_fail(inf, "input 0 must be a sequence of tensors");
     return GRT_OK;
 }
 
@@ -88,6 +88,8 @@ static grt_status infer_optional(infer *inf)
     const grt_attr *type = grt_attr_find(inf->desc, "type");
     ir_type *out = &inf->out[0];
     *out = (ir_type){.kind = GRT_KIND_OPTIONAL, .rank = -1};
+    if (infer_has(inf, 0) && (inf->in[0]->kind == GRT_KIND_MAP || inf->in[0]->element_kind == GRT_KIND_MAP))
+        return infer_fail(inf, "input 0 is of maps; an optional holds a tensor or a sequence of tensors");
     if (infer_has(inf, 0)) {
         out->element_kind = inf->in[0]->kind;
         out->dtype = inf->in[0]->dtype;

@@ -215,8 +215,8 @@ struct grt_compile_options;
 GRT_API GRT_MUST_USE grt_status grt_model_open_with(grt_runtime *runtime, const char *path, const struct grt_compile_options *options,
                                                     grt_model **out_model);
 /* As grt_model_open, from `size` bytes of memory. The bytes are copied, except those of a plan at an address aligned to 4096: they
- * are used in place and must stay valid and unchanged until the model and everything created from it is released. An ONNX model with
- * external data is refused: there is no directory to read it from. Threads: any. Errors: as grt_model_open. */
+ * are used in place and must stay valid and unchanged until the model and everything created from it is released. An ONNX model has
+ * no directory to read external data from: grt_compile_options.external_data gives it. Threads: any. Errors: as grt_model_open. */
 GRT_API GRT_MUST_USE grt_status grt_model_open_memory(grt_runtime *runtime, const void *data, size_t size,
                                                       grt_model **out_model);
 /* The same with options, as in grt_model_open_with. Threads: any. */
@@ -406,15 +406,15 @@ GRT_API void grt_request_release(grt_request *request);
  * 2. What a model is
  * ------------------------------------------------------------------------------------------------------------------- */
 
-typedef enum grt_kind { GRT_KIND_TENSOR = 0, GRT_KIND_SEQUENCE = 1, GRT_KIND_OPTIONAL = 2 } grt_kind;
+typedef enum grt_kind { GRT_KIND_TENSOR = 0, GRT_KIND_SEQUENCE = 1, GRT_KIND_OPTIONAL = 2, GRT_KIND_MAP = 3 } grt_kind;
 
 /* One input or output of the graph. */
 typedef struct grt_io_info {
     size_t struct_size;                /* set by the caller */
     const char *name;
     grt_kind kind;
-    grt_kind element_kind;             /* OPTIONAL: what it holds; otherwise equal to kind */
-    grt_dtype dtype;                   /* of the tensor, or of the tensors in the sequence or optional */
+    grt_kind element_kind;             /* OPTIONAL: what it holds; SEQUENCE: MAP if its items are maps; otherwise equal to kind */
+    grt_dtype dtype;                   /* of the tensor, of the tensors in the sequence or optional, or of the values of maps */
     int32_t rank;                      /* -1 if unknown */
     int64_t dims[GRT_MAX_RANK];        /* -1 where symbolic */
     const char *symbols[GRT_MAX_RANK]; /* name or expression of a symbolic dim ("batch", "2*seq"), else NULL */
@@ -446,6 +446,28 @@ typedef struct grt_model_info {
 } grt_model_info;
 /* Strings belong to the model. Threads: any. */
 GRT_API GRT_MUST_USE grt_status grt_model_get_info(const grt_model *model, grt_model_info *out_info);
+
+/* What the ONNX model says of itself, which plans keep; "" and 0 where it says nothing. Text is as the model has it, line ends included:
+ * pass it through grt_printable before it is shown. */
+typedef struct grt_metadata_entry {
+    const char *key, *value;
+    uint64_t reserved[2]; /* 0 */
+} grt_metadata_entry;
+typedef struct grt_metadata {
+    size_t struct_size;             /* set by the caller */
+    const char *producer_name;
+    const char *producer_version;
+    const char *domain;
+    const char *description;        /* doc_string of the model */
+    const char *graph_name;
+    const char *graph_description;  /* doc_string of the main graph */
+    int64_t model_version;
+    int64_t ir_version;
+    size_t n_entries;               /* metadata_props, in the model's order */
+    const grt_metadata_entry *entries;
+} grt_metadata;
+/* Strings and entries belong to the model. Threads: any. */
+GRT_API GRT_MUST_USE grt_status grt_model_metadata(const grt_model *model, grt_metadata *out_metadata);
 
 /* One executable step, for tools that show plans. */
 typedef struct grt_step_info {
@@ -547,13 +569,13 @@ GRT_API size_t grt_context_step_times(const grt_context *context, const grt_step
 GRT_API bool grt_context_time_device(grt_context *context, bool on);
 
 /* ---------------------------------------------------------------------------------------------------------------------
- * 3. Values: tensors, sequences, optionals that own their memory. They do not change: any number of threads may read one.
+ * 3. Values: tensors, sequences, optionals, maps that own their memory. They do not change: any number of threads may read one.
  * ------------------------------------------------------------------------------------------------------------------- */
 
 /* Copy a tensor in host memory, bytes of strings included, into a value. Threads: any. Errors: INVALID_ARGUMENT. */
 GRT_API GRT_MUST_USE grt_status grt_value_from_tensor(const grt_tensor *tensor, grt_value **out_value);
-/* A sequence of copies of `n` values; n may be 0. All must be tensors of `dtype` or sequences of such. Threads: any. Errors:
- * INVALID_ARGUMENT. */
+/* A sequence of copies of `n` values; n may be 0. All must be tensors of `dtype`, sequences of such, or maps to such. Threads: any.
+ * Errors: INVALID_ARGUMENT. */
 GRT_API GRT_MUST_USE grt_status grt_value_sequence(grt_dtype dtype, grt_value *const *items, size_t n, grt_value **out_value);
 /* An optional that holds a copy of `item`, a tensor or a sequence of `dtype`, or nothing if item is NULL. Threads: any. Errors:
  * INVALID_ARGUMENT. */
@@ -564,10 +586,18 @@ GRT_API void grt_value_release(grt_value *value);
 GRT_API grt_kind grt_value_kind(const grt_value *value);
 /* View of a TENSOR, in memory of the value. Threads: any. Errors: INVALID_ARGUMENT if it is none. */
 GRT_API GRT_MUST_USE grt_status grt_value_tensor(const grt_value *value, grt_tensor *out_tensor);
-/* SEQUENCE: number of items; OPTIONAL: 0 or 1; TENSOR: 0. Threads: any. */
+/* SEQUENCE: number of items; OPTIONAL: 0 or 1; TENSOR: 0; MAP: 2. Threads: any. */
 GRT_API size_t grt_value_count(const grt_value *value);
-/* Item of a sequence or optional; belongs to `value`. NULL if the index is out of range. Threads: any. */
+/* Item of a sequence or optional; of a map, its keys (0) and their values (1), tensors of one dim. Belongs to `value`. NULL if the index
+ * is out of range. Threads: any. */
 GRT_API const grt_value *grt_value_item(const grt_value *value, size_t index);
+
+/* A map of ai.onnx.ml: keys of INT64 or STRING, each once, and one value for each. It holds copies of both tensors, which lie in host memory
+ * and have one dim of one size, in the order of the keys. Threads: any. Errors: INVALID_ARGUMENT (also if a key comes twice). */
+GRT_API GRT_MUST_USE grt_status grt_value_map(const grt_tensor *keys, const grt_tensor *values, grt_value **out_value);
+/* dtype of the keys of an input or output that is a map or a sequence of maps; NONE for all else. Threads: any. */
+GRT_API grt_dtype grt_model_input_keys(const grt_model *model, size_t index);
+GRT_API grt_dtype grt_model_output_keys(const grt_model *model, size_t index);
 
 /* Bind `value` as input `index` of the following runs. It is not copied: it must stay alive while runs use it. NULL unbinds.
  * Threads: one a context. Errors: INVALID_ARGUMENT; the earlier binding stays. */
@@ -575,7 +605,7 @@ GRT_API GRT_MUST_USE grt_status grt_context_set_input_value(grt_context *context
 /* A copy of output `index`, of any kind; belongs to the caller. Threads: one a context. Errors: as grt_context_get_output. */
 GRT_API GRT_MUST_USE grt_status grt_context_get_output_value(grt_context *context, size_t index, grt_value **out_value);
 
-/* Read an ONNX .pb file, which holds one TensorProto, SequenceProto or OptionalProto: `kind` says which. Threads: any. Errors: IO,
+/* Read an ONNX .pb file, which holds one TensorProto, SequenceProto, OptionalProto or MapProto: `kind` says which. Threads: any. Errors: IO,
  * INVALID_MODEL, UNSUPPORTED. */
 GRT_API GRT_MUST_USE grt_status grt_value_read_pb(const char *path, grt_kind kind, grt_kind element_kind, grt_value **out_value);
 /* Write such a file, whole or not at all. Threads: any. Errors: IO. */
@@ -605,6 +635,14 @@ typedef struct grt_input_shape {
     int64_t dims[GRT_MAX_RANK];
     uint64_t reserved[2]; /* 0 */
 } grt_input_shape;
+
+/* A file of external data in memory: models name it by `location`. */
+typedef struct grt_external_data {
+    const char *location;
+    const void *data;
+    size_t size;
+    uint64_t reserved[5]; /* 0 */
+} grt_external_data;
 
 /* How much the compiler rewrites a model. Results agree at every level, up to rounding. */
 typedef enum grt_optimization {
@@ -651,6 +689,10 @@ typedef struct grt_compile_options {
     bool strict;
     const char *free_dims;       /* comma-separated names of dims whose every use may have a size of its own; "*": all; NULL: a name
                                     has one size in a run */
+    /* Files of external data, which take precedence over those in the model's directory; a model from memory has none. They are not copied:
+     * they must stay valid and unchanged until grt_compile returns, or the model that is opened and everything created from it is released. */
+    const grt_external_data *external_data;
+    size_t n_external_data;
 } grt_compile_options;
 
 /* Compile an ONNX file to a plan file, which is written whole (temporary file, fsync, rename) or not at all. It replaces a file of that
@@ -799,6 +841,120 @@ typedef struct grt_tune_report {
  * Threads: one a context. Errors: as grt_context_run; IO. */
 GRT_API GRT_MUST_USE grt_status grt_context_tune(grt_context *context, const grt_tune_options *options,
                                                  grt_tune_report *out_report);
+
+/* ---------------------------------------------------------------------------------------------------------------------
+ * 6. Custom operators
+ *
+ * An operator that a program brings: what ONNX says of one (domain, name, attributes), a rule that tells outputs' types from inputs', and
+ * functions that compute. Models and plans use it like any other, in all sessions of the process; a plan with one needs it again where
+ * it is opened. Functions are called from any thread, several at once, and must not call into this library but through the host's
+ * functions. examples/custom_ops.c is one in a shared object.
+ * ------------------------------------------------------------------------------------------------------------------- */
+
+typedef enum grt_attribute_kind {
+    GRT_ATTRIBUTE_INT = 0,
+    GRT_ATTRIBUTE_FLOAT,
+    GRT_ATTRIBUTE_STRING,
+    GRT_ATTRIBUTE_TENSOR,
+    GRT_ATTRIBUTE_INTS,
+    GRT_ATTRIBUTE_FLOATS,
+    GRT_ATTRIBUTE_STRINGS
+} grt_attribute_kind;
+
+typedef struct grt_custom_attribute {
+    const char *name;
+    grt_attribute_kind kind;
+    bool required;
+    uint64_t reserved[6]; /* 0 */
+} grt_custom_attribute;
+
+/* A dim in a shape rule: a size, or an expression of sizes that only a run knows. Below 0: nothing is known of it. */
+typedef int32_t grt_custom_dim;
+
+typedef struct grt_custom_type {
+    grt_dtype dtype;                   /* NONE: not known; of inputs also: left out */
+    int32_t rank;                      /* -1: not known */
+    grt_custom_dim dims[GRT_MAX_RANK];
+    const grt_tensor *value;           /* inputs: the content in host memory, where it is known; else NULL */
+    uint64_t reserved[6];              /* 0 */
+} grt_custom_type;
+
+struct grt_custom_host;
+/* One node of a model, during a call. */
+typedef struct grt_custom_node {
+    size_t struct_size; /* set by the library, as in all structs that it gives to these functions */
+    const char *name;
+    size_t n_inputs, n_outputs; /* as the node lists them, those left out included */
+    const struct grt_custom_host *host;
+    const void *internal;
+} grt_custom_node;
+
+/* What functions of operators may ask of the library. Attributes: false, and nothing is written, if the node does not have it, or of
+ * another kind; what they point to lives as long as the node, which is as long as the state of its kernel. */
+typedef struct grt_custom_host {
+    size_t struct_size;
+    bool (*get_int)(const grt_custom_node *node, const char *name, int64_t *out_value);
+    bool (*get_float)(const grt_custom_node *node, const char *name, float *out_value);
+    bool (*get_string)(const grt_custom_node *node, const char *name, grt_string *out_value);
+    bool (*get_tensor)(const grt_custom_node *node, const char *name, grt_tensor *out_value);
+    bool (*get_ints)(const grt_custom_node *node, const char *name, const int64_t **out_values, size_t *out_n);
+    bool (*get_floats)(const grt_custom_node *node, const char *name, const float **out_values, size_t *out_n);
+    bool (*get_strings)(const grt_custom_node *node, const char *name, const grt_string **out_values, size_t *out_n);
+    /* Returns status; the message follows the node's name in grt_last_error. */
+    grt_status (*fail_node)(const grt_custom_node *node, grt_status status, const char *message);
+    /* In shape rules only. dim_value: false if the size is not known before a run. dim_compute: operation is + - * / (rounded down) ^ (divided
+     * and rounded up) % < (the smaller) > (the larger). */
+    grt_custom_dim (*dim_constant)(const grt_custom_node *node, int64_t size);
+    bool (*dim_value)(const grt_custom_node *node, grt_custom_dim dim, int64_t *out_size);
+    grt_custom_dim (*dim_compute)(const grt_custom_node *node, char operation, grt_custom_dim a, grt_custom_dim b);
+} grt_custom_host;
+
+/* One execution of a node. Tensors that are left out are NULL; outputs have their dims and memory. On CUDA all data is in the device's
+ * memory, and what is done with it must be enqueued on `stream`, which may be capturing: nothing may wait for the device. */
+typedef struct grt_custom_run {
+    size_t struct_size;
+    const grt_custom_node *node;
+    const grt_tensor *const *inputs;
+    grt_tensor *const *outputs;
+    int32_t threads; /* CPU: that it may use */
+    void *stream;    /* a cudaStream_t; NULL on the CPU */
+} grt_custom_run;
+
+/* Zero it, then set struct_size. Texts and lists are copied. */
+typedef struct grt_custom_op {
+    size_t struct_size;
+    const char *domain;           /* not ai.onnx, ai.onnx.ml or graphrt */
+    const char *name;             /* not one that the library has in that domain */
+    size_t min_inputs, max_inputs; /* max: SIZE_MAX for no limit */
+    size_t min_outputs, max_outputs;
+    const grt_custom_attribute *attributes; /* nodes with others are refused */
+    size_t n_attributes;
+    const uint64_t *input_dtypes; /* of each input the dtypes that run takes, as 1 << GRT_DTYPE_...; 0: any. The last holds for all that follow */
+    size_t n_input_dtypes;        /* 0: all take any */
+    bool random;                  /* two runs differ: its results are never computed at compile time */
+    /* Fill in the outputs' types, which begin as unknown; they cannot be STRING. Called at compile time, where dims may not be known,
+     * and for runs whose dims depend on data: the rank, and every dim, must follow from the inputs' once these are known. */
+    grt_status (*infer)(void *user, const grt_custom_node *node, const grt_custom_type *inputs, grt_custom_type *outputs);
+    /* Optional: once a session, for attributes; *out_state is NULL before. And its end. */
+    grt_status (*create)(void *user, const grt_custom_node *node, void **out_state);
+    void (*release)(void *user, void *state);
+    /* On the CPU; NULL: it cannot. Not called where an output has no elements. */
+    grt_status (*run)(void *user, void *state, const grt_custom_run *run);
+    /* On CUDA devices, the session's being current; NULL: it cannot. */
+    grt_status (*run_cuda)(void *user, void *state, const grt_custom_run *run);
+    void *user;
+} grt_custom_op;
+
+/* Register n operators for the life of the process, all or none; all ops[i] have the same struct_size. They serve models that are opened or
+ * compiled afterwards. Threads: any. Errors: INVALID_ARGUMENT (names the operator). */
+GRT_API GRT_MUST_USE grt_status grt_custom_ops_register(const grt_custom_op *ops, size_t n);
+/* Open a shared object, which executes its code, and register what its function graphrt_custom_ops returns. It is never closed. A path
+ * without '/' is a file of the current directory. To load the same object again does nothing. Threads: any. Errors: IO, and as
+ * grt_custom_ops_register. */
+GRT_API GRT_MUST_USE grt_status grt_custom_ops_load(const char *path);
+/* What such an object exports by that name: its operators, which must stay where they are, and their number. */
+typedef const grt_custom_op *grt_custom_ops_fn(size_t *out_n);
+#define GRT_CUSTOM_OPS_SYMBOL "graphrt_custom_ops"
 
 #ifdef __cplusplus
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The public side of values. */
 #include "src/base/structs.h"
-#include "src/base/value.h"
+#include "src/base/value_map.h"
 
 #include <stdlib.h>
 
@@ -69,11 +69,10 @@ grt_status grt_value_optional(grt_dtype dtype, const grt_value *item, grt_value 
 {
     if (!out_value || !grt_dtype_bits(dtype))
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_value_optional: out_value is NULL, or no dtype");
-    if (item && (item->kind == GRT_KIND_OPTIONAL || item->t.dtype != dtype))
+    if (item && (item->kind >= GRT_KIND_OPTIONAL || item->t.dtype != dtype))
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
-                        "grt_value_optional: the item is %s of %s, must be a tensor or sequence of %s",
-                        item->kind == GRT_KIND_OPTIONAL ? "an optional" : "one",
-                        grt_dtype_name(item->t.dtype), grt_dtype_name(dtype));
+                        "grt_value_optional: the item is a %s of %s, must be a tensor or sequence of %s",
+                        grt_kind_name(item->kind), grt_dtype_name(item->t.dtype), grt_dtype_name(dtype));
     grt_value made = {.kind = GRT_KIND_OPTIONAL, .t = {.dtype = dtype}}, *slot;
     if (item) {
         grt_status status = grt_value_insert(&made, 0, &slot);
@@ -84,6 +83,26 @@ grt_status grt_value_optional(grt_dtype dtype, const grt_value *item, grt_value 
             return status;
         }
     }
+    return box_value(made, out_value);
+}
+
+static bool is_map_part(const grt_tensor *t)
+{
+    const size_t bytes = t && t->rank == 1 ? grt_tensor_bytes(t) : SIZE_MAX;
+    return bytes != SIZE_MAX && (!bytes || t->data) &&
+           (t->memory == GRT_MEMORY_HOST || t->memory == GRT_MEMORY_PINNED);
+}
+
+grt_status grt_value_map(const grt_tensor *keys, const grt_tensor *values, grt_value **out_value)
+{
+    if (!out_value || !is_map_part(keys) || !is_map_part(values) || keys->dims[0] != values->dims[0])
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
+                        "grt_value_map: a NULL, or keys and values are not two tensors of one dim of one "
+                        "size in host memory");
+    GRT_TRY(grt_reserved_check(keys->reserved, sizeof keys->reserved, "grt_tensor"));
+    GRT_TRY(grt_reserved_check(values->reserved, sizeof values->reserved, "grt_tensor"));
+    grt_value made = {0};
+    GRT_TRY(grt_value_make_map(&made, keys, values));
     return box_value(made, out_value);
 }
 

@@ -143,3 +143,9 @@ double grt_tensor_double(const grt_tensor *tensor, int64_t i)
 {
     return grt_element_get(tensor, i);
 }
+
+const char *grt_kind_name(grt_kind kind)
+{
+    static const char *const names[] = {"tensor", "sequence", "optional", "map"};
+    return names[kind];
+}

@@ -78,6 +78,8 @@ extern char grt_nothing[64];
 int64_t grt_tensor_int(const grt_tensor *tensor, int64_t i);
 /* Element i of any numeric tensor of whole-byte elements, as double. */
 double grt_tensor_double(const grt_tensor *tensor, int64_t i);
+/* "tensor", "sequence", "optional", "map". */
+const char *grt_kind_name(grt_kind kind);
 /* Same dtype and dims; `data` not looked at. */
 bool grt_tensor_same_type(const grt_tensor *a, const grt_tensor *b);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Run-time values: tensors, sequences and optionals, with counted memory. */
+/* Run-time values: tensors, sequences, optionals and maps, with counted memory. */
 #ifndef GRT_BASE_VALUE_H
 #define GRT_BASE_VALUE_H
 
@@ -33,7 +33,9 @@ void grt_buffer_release(grt_buffer *buffer);
 
 /* `t` comes first: a pointer to a tensor value's view is a pointer to the value.
  * TENSOR: t, whose data lies in `buffer`, or is borrowed if buffer is NULL.
- * SEQUENCE: items[0..n). OPTIONAL: n is 0 or 1. For both, t.dtype is the dtype of the tensors inside. */
+ * SEQUENCE: items[0..n). OPTIONAL: n is 0 or 1. MAP: n is 2, tensors of one dim of one size: keys in
+ * ascending order, and their values (see value_map.h). t.dtype is the dtype of the tensors inside; of a map,
+ * of the values. */
 struct grt_value {
     grt_tensor t;
     grt_kind kind;

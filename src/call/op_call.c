@@ -32,8 +32,10 @@ static const ir_type *type_of(const grt_tensor *tensor, bool content, grt_shape_
         return NULL;
     *type = (ir_type){.kind = value->kind, .dtype = tensor->dtype, .rank = -1};
     if (value->kind != GRT_KIND_TENSOR) {
-        type->element_kind =
-            value->kind == GRT_KIND_OPTIONAL && value->n ? value->items[0].kind : GRT_KIND_TENSOR;
+        if (value->n && (value->kind == GRT_KIND_OPTIONAL || value->items[0].kind == GRT_KIND_MAP))
+            type->element_kind = value->items[0].kind;
+        if (value->kind == GRT_KIND_MAP)
+            type->keys = value->items[0].t.dtype;
         return type;
     }
     for (int32_t i = 0; i < tensor->rank; i++)

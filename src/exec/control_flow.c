@@ -439,7 +439,11 @@ static grt_status map_items(grt_frame *frame, const grt_plan_step *step, grt_fra
                 return grt_fail_op(&step->desc, GRT_STATUS_INVALID_ARGUMENT,
                                    "input sequence %d has %zu items, the first one %zu", i, in->n,
                                    sequence->n);
-            GRT_TRY(set_input(body, i, in->kind == GRT_KIND_SEQUENCE ? &in->items[k] : in));
+            const grt_value *item = in->kind == GRT_KIND_SEQUENCE ? &in->items[k] : in;
+            if (item->kind != GRT_KIND_TENSOR)
+                return grt_fail_op(&step->desc, GRT_STATUS_INVALID_ARGUMENT,
+                                   "input %d has items that are no tensors", i);
+            GRT_TRY(set_input(body, i, item));
         }
         GRT_TRY(run_body(body));
         for (int32_t i = 0; i < results->n; i++)

@@ -6,11 +6,6 @@
 
 #include <stdlib.h>
 
-static const char *kind_name(grt_kind kind)
-{
-    return kind == GRT_KIND_TENSOR ? "tensor" : kind == GRT_KIND_SEQUENCE ? "sequence" : "optional";
-}
-
 static grt_status check_io(const grt_context *context, size_t index, bool output,
                            const grt_plan_value **out_value)
 {
@@ -127,13 +122,28 @@ grt_status grt_context_set_input(grt_context *context, size_t index, const grt_t
     }
     if (v->kind != GRT_KIND_TENSOR)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "input '%s' is a %s: use grt_context_set_input_value",
-                        v->name, kind_name(v->kind));
+                        v->name, grt_kind_name(v->kind));
     GRT_TRY(check_tensor(context, v, tensor));
     context->executor.bound.inputs[index] = (grt_value){.t = *tensor};
     if (!tensor->data)
         context->executor.bound.inputs[index].t.data = grt_nothing;
     context->executor.bound.input_set[index] = context->executor.bound.rebound = true;
     return GRT_OK;
+}
+
+/* Are the items of a value what the model wants? */
+static bool items_fit(const grt_plan_value *v, const grt_value *value, grt_kind kind)
+{
+    if (value->kind != kind || (v->dtype && value->t.dtype && value->t.dtype != v->dtype))
+        return false;
+    if (kind == GRT_KIND_MAP)
+        return !v->keys || value->items[0].t.dtype == v->keys;
+    const grt_kind inner =
+        kind == GRT_KIND_OPTIONAL || v->element_kind == GRT_KIND_MAP ? v->element_kind : GRT_KIND_TENSOR;
+    for (size_t i = 0; i < value->n; i++)
+        if (!items_fit(v, &value->items[i], inner))
+            return false;
+    return true;
 }
 
 grt_status grt_context_set_input_value(grt_context *context, size_t index, const grt_value *value)
@@ -146,10 +156,12 @@ grt_status grt_context_set_input_value(grt_context *context, size_t index, const
     }
     if (value->kind == GRT_KIND_TENSOR && v->kind == GRT_KIND_TENSOR)
         return grt_context_set_input(context, index, &value->t);
-    if (value->kind != v->kind || (v->dtype && value->t.dtype && value->t.dtype != v->dtype))
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "input '%s' must be a %s of %s, found a %s of %s",
-                        v->name, kind_name(v->kind), grt_dtype_name(v->dtype), kind_name(value->kind),
-                        grt_dtype_name(value->t.dtype));
+    if (!items_fit(v, value, v->kind))
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "input '%s' must be a %s of %s%s%s, found a %s of %s%s",
+                        v->name, grt_kind_name(v->kind), grt_dtype_name(v->dtype),
+                        v->keys ? " with keys of " : "", v->keys ? grt_dtype_name(v->keys) : "",
+                        grt_kind_name(value->kind), grt_dtype_name(value->t.dtype),
+                        value->kind == v->kind ? " whose items are others" : "");
     context->executor.bound.inputs[index] = *value; /* borrowed: the frame never releases it */
     context->executor.bound.input_set[index] = context->executor.bound.rebound = true;
     return GRT_OK;
@@ -174,7 +186,7 @@ static grt_status get_output(grt_context *context, size_t index, grt_tensor *out
     GRT_TRY(output_value(context, index, &value));
     if (value->kind != GRT_KIND_TENSOR)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "output %zu is a %s: use grt_context_get_output_value",
-                        index, kind_name(value->kind));
+                        index, grt_kind_name(value->kind));
     if (context->kept[index].dtype != GRT_DTYPE_NONE)
         *out_tensor = context->kept[index];
     else
@@ -208,7 +220,7 @@ grt_status grt_context_set_output(grt_context *context, size_t index, const grt_
     if (v->kind != GRT_KIND_TENSOR || v->dtype == GRT_DTYPE_STRING)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
                         "output '%s' cannot be written into memory of the caller's: it is %s", v->name,
-                        v->kind == GRT_KIND_TENSOR ? "of strings" : kind_name(v->kind));
+                        v->kind == GRT_KIND_TENSOR ? "of strings" : grt_kind_name(v->kind));
     GRT_TRY(check_tensor(context, v, tensor));
     keep_output(context, index);
     context->executor.bound.outputs[index] = *tensor;

@@ -32,6 +32,7 @@ typedef struct walk {
     uint8_t *out;
     size_t size, capacity;
     size_t wanted, allowed; /* memory of the unpacked message */
+    bool free_text;         /* within metadata_props */
 } walk;
 
 static grt_status fail_at(const walk *w, const uint8_t *p, const char *what)
@@ -92,9 +93,19 @@ static int wire_type(ProtobufCType type)
     }
 }
 
-/* Fields that nothing here reads: documentation, training, device hints. */
-static bool is_dropped(const ProtobufCFieldDescriptor *field)
+/* What a model says of itself: text of any kind, with line ends. */
+static bool is_description(const ProtobufCMessageDescriptor *message, const ProtobufCFieldDescriptor *field)
 {
+    const bool model = message == &onnx__model_proto__descriptor;
+    return (model && !strcmp(field->name, "metadata_props")) ||
+           ((model || message == &onnx__graph_proto__descriptor) && !strcmp(field->name, "doc_string"));
+}
+
+/* Fields that nothing here reads: documentation of parts, training, device hints. */
+static bool is_dropped(const ProtobufCMessageDescriptor *message, const ProtobufCFieldDescriptor *field)
+{
+    if (is_description(message, field))
+        return false;
     static const char *const names[] = {
         "doc_string",    "metadata_props",          "training_info", "device_configurations",
         "configuration", "quantization_annotation", "denotation"};
@@ -154,7 +165,10 @@ static grt_status walk_sized(walk *w, const ProtobufCMessageDescriptor *message,
 {
     if (field->type == PROTOBUF_C_TYPE_MESSAGE) {
         GRT_TRY(put(w, start, (size_t)(tag_end - start)));
-        return walk_submessage(w, field, p, n, depth);
+        w->free_text = is_description(message, field);
+        const grt_status status = walk_submessage(w, field, p, n, depth);
+        w->free_text = false;
+        return status;
     }
     if (message == &onnx__tensor_proto__descriptor && field->id == RAW_DATA_TAG) {
         raw_place place = {p, n};
@@ -163,7 +177,7 @@ static grt_status walk_sized(walk *w, const ProtobufCMessageDescriptor *message,
         GRT_TRY(put(w, &size, 1));
         return put(w, &place, sizeof place);
     }
-    if (field->type == PROTOBUF_C_TYPE_STRING)
+    if (field->type == PROTOBUF_C_TYPE_STRING && !w->free_text && !is_description(message, field))
         GRT_TRY(check_string(w, message, field, p, n));
     if (n > INT32_MAX)
         return fail_at(w, p, "a field of more than 2 GiB");
@@ -208,7 +222,7 @@ static grt_status walk_field(walk *w, const ProtobufCMessageDescriptor *message,
     *at = p + body;
     const ProtobufCFieldDescriptor *field =
         protobuf_c_message_descriptor_get_field(message, (unsigned)(tag >> 3));
-    if (!field || is_dropped(field))
+    if (!field || is_dropped(message, field))
         return GRT_OK;
     GRT_TRY(check_once(w, message, field, start, seen));
     GRT_TRY(want(w, start, FIELD_BYTES));

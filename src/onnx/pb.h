@@ -35,7 +35,7 @@ grt_status grt_pb_tensor(const Onnx__TensorProto *proto, grt_arena *arena, grt_t
  */
 grt_status grt_pb_tensor_place(grt_tensor *t, const void *bytes, grt_arena *arena);
 
-/* kind TENSOR, SEQUENCE or OPTIONAL: what the bytes are. element_kind: what an OPTIONAL would hold. */
+/* kind: what the bytes are. element_kind: what an OPTIONAL would hold. */
 grt_status grt_pb_value(const void *bytes, size_t size, grt_kind kind, grt_kind element_kind,
                         grt_value *out_value);
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TensorProto, SequenceProto and OptionalProto to tensors and values. */
+/* TensorProto, SequenceProto, OptionalProto and MapProto to tensors and values. */
 #include "src/onnx/pb.h"
 
 #include "src/base/checked.h"
 #include "src/base/text.h"
+#include "src/base/value_map.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -234,20 +235,86 @@ static grt_status tensor_value(const Onnx__TensorProto *proto, grt_arena *arena,
     return grt_value_copy_tensor(out, &t);
 }
 
+/* The keys as a tensor in the arena. */
+static grt_status map_keys(const Onnx__MapProto *proto, grt_arena *arena, grt_tensor *out)
+{
+    *out = (grt_tensor){.dtype = (grt_dtype)proto->key_type, .rank = 1};
+    out->dims[0] = (int64_t)(out->dtype == GRT_DTYPE_STRING ? proto->n_string_keys : proto->n_keys);
+    if (out->dtype != GRT_DTYPE_STRING) {
+        out->data = proto->keys;
+        return out->dtype == GRT_DTYPE_INT64
+                   ? GRT_OK
+                   : grt_fail(GRT_STATUS_UNSUPPORTED,
+                              "map '%s': key_type is %d; keys are supported that are int64 or string",
+                              proto->name ? proto->name : "", proto->key_type);
+    }
+    grt_string *strings = GRT_ARENA_ARRAY(arena, grt_string, proto->n_string_keys);
+    if (!strings)
+        return grt_fail_memory(0);
+    for (size_t i = 0; i < proto->n_string_keys; i++)
+        strings[i] = (grt_string){(const char *)proto->string_keys[i].data, proto->string_keys[i].len};
+    out->data = strings;
+    return GRT_OK;
+}
+
+/* One element of each of the tensors. */
+static grt_status map_values(const Onnx__MapProto *proto, grt_arena *arena, grt_tensor *out)
+{
+    const Onnx__SequenceProto *list = proto->values;
+    const size_t n = list ? list->n_tensor_values : 0;
+    const char *name = proto->name ? proto->name : "";
+    *out = (grt_tensor){.dtype = GRT_DTYPE_FLOAT, .rank = 1, .dims = {(int64_t)n}};
+    char *elements = NULL;
+    for (size_t i = 0; i < n; i++) {
+        grt_tensor t;
+        GRT_TRY(grt_pb_tensor(list->tensor_values[i], arena, &t));
+        const size_t size = grt_dtype_size(t.dtype);
+        if (!elements) {
+            out->dtype = t.dtype;
+            out->data = elements = size ? grt_arena_calloc(arena, n, size) : NULL;
+            if (size && !elements)
+                return grt_fail_memory(n * size);
+        }
+        if (!size || t.dtype != out->dtype || grt_tensor_elements(&t) != 1)
+            return grt_fail(GRT_STATUS_UNSUPPORTED,
+                            "map '%s': value %zu is not one element of the dtype of the others", name, i);
+        memcpy(elements + i * size, t.data, size);
+    }
+    return GRT_OK;
+}
+
+static grt_status map_value(const Onnx__MapProto *proto, grt_arena *arena, grt_value *out)
+{
+    grt_tensor keys, values;
+    GRT_TRY(map_keys(proto, arena, &keys));
+    GRT_TRY(map_values(proto, arena, &values));
+    const char *name = proto->name ? proto->name : "";
+    if (keys.dims[0] != values.dims[0])
+        return grt_fail(GRT_STATUS_INVALID_MODEL, "map '%s': there are %lld keys and %lld values", name,
+                        (long long)keys.dims[0], (long long)values.dims[0]);
+    const grt_status status = grt_value_make_map(out, &keys, &values);
+    return status == GRT_STATUS_INVALID_ARGUMENT
+               ? grt_fail_context(GRT_STATUS_INVALID_MODEL, "map '%s'", name)
+               : status;
+}
+
 static grt_status sequence_value(const Onnx__SequenceProto *proto, grt_arena *arena, grt_value *out)
 {
     grt_value list = {.kind = GRT_KIND_SEQUENCE};
-    size_t n = proto->n_tensor_values;
-    if (proto->n_sparse_tensor_values || proto->n_sequence_values || proto->n_map_values ||
-        proto->n_optional_values)
-        return grt_fail(GRT_STATUS_UNSUPPORTED, "sequence '%s': only sequences of tensors are supported",
+    const bool maps = proto->n_map_values > 0;
+    size_t n = maps ? proto->n_map_values : proto->n_tensor_values;
+    if (proto->n_sparse_tensor_values || proto->n_sequence_values || proto->n_optional_values ||
+        (maps && proto->n_tensor_values))
+        return grt_fail(GRT_STATUS_UNSUPPORTED,
+                        "sequence '%s': only sequences of tensors, or of maps, are supported",
                         proto->name ? proto->name : "");
     grt_status status = GRT_OK;
     for (size_t i = 0; status == GRT_OK && i < n; i++) {
         grt_value *item;
         status = grt_value_insert(&list, i, &item);
         if (status == GRT_OK)
-            status = tensor_value(proto->tensor_values[i], arena, item);
+            status = maps ? map_value(proto->map_values[i], arena, item)
+                          : tensor_value(proto->tensor_values[i], arena, item);
         if (status == GRT_OK && i && item->t.dtype != list.items[0].t.dtype)
             status = grt_fail(GRT_STATUS_INVALID_MODEL, "sequence '%s': item %zu is %s, but item 0 is %s",
                               proto->name ? proto->name : "", i, grt_dtype_name(item->t.dtype),
@@ -292,9 +359,9 @@ static grt_status optional_value(const Onnx__OptionalProto *proto, grt_arena *ar
 grt_status grt_pb_value(const void *bytes, size_t size, grt_kind kind, grt_kind element_kind,
                         grt_value *out_value)
 {
-    const ProtobufCMessageDescriptor *descriptors[] = {&onnx__tensor_proto__descriptor,
-                                                       &onnx__sequence_proto__descriptor,
-                                                       &onnx__optional_proto__descriptor};
+    const ProtobufCMessageDescriptor *descriptors[] = {
+        &onnx__tensor_proto__descriptor, &onnx__sequence_proto__descriptor, &onnx__optional_proto__descriptor,
+        &onnx__map_proto__descriptor};
     (void)element_kind; /* the message itself says what an optional holds */
     grt_arena *arena = grt_arena_create();
     if (!arena)
@@ -306,6 +373,8 @@ grt_status grt_pb_value(const void *bytes, size_t size, grt_kind kind, grt_kind 
             status = tensor_value((Onnx__TensorProto *)message, arena, out_value);
         else if (kind == GRT_KIND_SEQUENCE)
             status = sequence_value((Onnx__SequenceProto *)message, arena, out_value);
+        else if (kind == GRT_KIND_MAP)
+            status = map_value((Onnx__MapProto *)message, arena, out_value);
         else
             status = optional_value((Onnx__OptionalProto *)message, arena, out_value);
     }

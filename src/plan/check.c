@@ -88,8 +88,10 @@ static grt_status check_value(const checker *c, const grt_plan_value *v)
 {
     if ((uint32_t)v->role > GRT_VALUE_CAPTURE)
         return bad(c, "value '%s': role %d is unknown", v->name, (int)v->role);
-    if ((uint32_t)v->kind > GRT_KIND_OPTIONAL || (uint32_t)v->element_kind > GRT_KIND_OPTIONAL)
+    if ((uint32_t)v->kind > GRT_KIND_MAP || (uint32_t)v->element_kind > GRT_KIND_MAP)
         return bad(c, "value '%s': kind %d of %d is unknown", v->name, (int)v->kind, (int)v->element_kind);
+    if (v->keys && v->keys != GRT_DTYPE_INT64 && v->keys != GRT_DTYPE_STRING)
+        return bad(c, "value '%s': keys of dtype %d", v->name, (int)v->keys);
     bool may_be_none = v->role == GRT_VALUE_STEP || v->role == GRT_VALUE_CAPTURE;
     if ((uint32_t)v->dtype >= GRT_DTYPE_COUNT || (v->dtype == GRT_DTYPE_NONE && !may_be_none))
         return bad(c, "value '%s': dtype %d is unknown", v->name, (int)v->dtype);

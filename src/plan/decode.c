@@ -187,6 +187,7 @@ static void value(decoder *d, const Grt__Plan__Value *v, grt_plan_value *out)
     out->kind = (grt_kind)v->kind;
     out->element_kind = (grt_kind)v->element_kind;
     out->dtype = (grt_dtype)v->dtype;
+    out->keys = (grt_dtype)v->keys;
     out->is_static = v->is_static;
     if (v->n_dims > GRT_MAX_RANK || (v->unranked && v->n_dims)) {
         fail(d, out->name, "rank of a value is above 16, or unknown but with dims");
@@ -322,6 +323,27 @@ static void symbols_and_dims(decoder *d, const Grt__Plan__Plan *m, grt_plan *pla
     plan->n_dims = (int32_t)m->n_dims;
 }
 
+static void metadata(decoder *d, const Grt__Plan__Metadata *m, grt_metadata *out)
+{
+    if (m->n_keys != m->n_values) {
+        fail(d, "metadata", "keys and values are not pairs");
+        return;
+    }
+    grt_metadata_entry *entries = array(d, m->n_keys, sizeof *entries);
+    for (size_t i = 0; entries && i < m->n_keys; i++)
+        entries[i] = (grt_metadata_entry){.key = text(d, m->keys[i]), .value = text(d, m->values[i])};
+    *out = (grt_metadata){.producer_name = text(d, m->producer_name),
+                          .producer_version = text(d, m->producer_version),
+                          .domain = text(d, m->domain),
+                          .description = text(d, m->description),
+                          .graph_name = text(d, m->graph_name),
+                          .graph_description = text(d, m->graph_description),
+                          .model_version = m->model_version,
+                          .ir_version = m->ir_version,
+                          .n_entries = m->n_keys,
+                          .entries = entries};
+}
+
 static void decode(decoder *d, const Grt__Plan__Plan *m, grt_plan *plan, const uint64_t **out_offsets,
                    plan_external *out_external)
 {
@@ -342,6 +364,8 @@ static void decode(decoder *d, const Grt__Plan__Plan *m, grt_plan *plan, const u
         body(d, m->bodies[i], &bodies[i]);
     plan->bodies = bodies;
     plan->n_bodies = (int32_t)m->n_bodies;
+    if (m->metadata)
+        metadata(d, m->metadata, &plan->metadata);
     *out_external = (plan_external){0};
     if (m->external)
         *out_external = (plan_external){text(d, m->external->name), m->external->size, m->external->checksum};

@@ -23,6 +23,7 @@ typedef struct grt_plan_value {
     grt_plan_value_role role;
     grt_kind kind, element_kind;
     grt_dtype dtype;
+    grt_dtype keys;      /* of maps */
     int32_t rank;        /* -1: known at run time only */
     const int32_t *dims; /* rank indices into plan->dims */
     int32_t weight;      /* CONST: index into plan->weights; INPUT: of its default, -1 if none */
@@ -78,6 +79,7 @@ typedef struct grt_plan {
     const char *const *symbols;
     const char *target; /* backend name */
     const char *producer;
+    grt_metadata metadata; /* text is NULL where there is none */
     int64_t opset, source_nodes, parameters;
     uint64_t weights_bytes;
     uint64_t content;     /* identifies the plan's bytes; 0: compiled in memory, equal to itself only */

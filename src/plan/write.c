@@ -128,6 +128,7 @@ static void encode_value(const grt_plan_value *v, Grt__Plan__Value *m)
     m->kind = v->kind;
     m->element_kind = v->element_kind;
     m->dtype = v->dtype;
+    m->keys = v->keys;
     m->unranked = v->rank < 0;
     m->n_dims = v->rank > 0 ? (size_t)v->rank : 0;
     m->dims = (uint32_t *)v->dims;
@@ -215,6 +216,32 @@ static void encode_weights(encoder *e, Grt__Plan__Plan *m)
     }
 }
 
+static void encode_metadata(encoder *e, Grt__Plan__Metadata *m)
+{
+    const grt_metadata *from = &e->plan->metadata;
+    const struct {
+        const char *text;
+        char **to;
+    } texts[] = {{from->producer_name, &m->producer_name},
+                 {from->producer_version, &m->producer_version},
+                 {from->domain, &m->domain},
+                 {from->description, &m->description},
+                 {from->graph_name, &m->graph_name},
+                 {from->graph_description, &m->graph_description}};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (texts[i].text)
+            *texts[i].to = (char *)texts[i].text;
+    m->model_version = from->model_version;
+    m->ir_version = from->ir_version;
+    m->keys = GRT_ARENA_ARRAY(e->arena, char *, from->n_entries);
+    m->values = GRT_ARENA_ARRAY(e->arena, char *, from->n_entries);
+    for (size_t i = 0; m->keys && m->values && i < from->n_entries; i++) {
+        m->keys[i] = (char *)from->entries[i].key;
+        m->values[i] = (char *)from->entries[i].value;
+    }
+    m->n_keys = m->n_values = from->n_entries;
+}
+
 /* META bytes; malloc'ed. external may be NULL. */
 static void *encode(const grt_plan *plan, const uint64_t *offsets, Grt__Plan__ExternalWeights *external,
                     size_t *out_size)
@@ -240,6 +267,9 @@ static void *encode(const grt_plan *plan, const uint64_t *offsets, Grt__Plan__Ex
     for (int32_t i = 0; m.bodies && i < plan->n_bodies; i++)
         encode_body(&e, &plan->bodies[i], m.bodies[i]);
     m.external = external;
+    Grt__Plan__Metadata metadata = GRT__PLAN__METADATA__INIT;
+    encode_metadata(&e, &metadata);
+    m.metadata = &metadata;
     uint8_t *bytes = NULL;
     if (!grt_arena_failed(e.arena)) {
         *out_size = grt__plan__plan__get_packed_size(&m);

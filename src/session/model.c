@@ -274,8 +274,12 @@ static void print_dim(const grt_plan *plan, int32_t dim, int depth, grt_text *te
 
 static void print_value(const grt_plan *plan, const grt_plan_value *v, grt_text *text)
 {
-    if (v->kind != GRT_KIND_TENSOR)
+    if (v->kind != GRT_KIND_TENSOR && v->kind != GRT_KIND_MAP)
         grt_text_add(text, v->kind == GRT_KIND_SEQUENCE ? "sequence of " : "optional ");
+    if (v->keys) {
+        grt_text_add(text, "map from %s to %s", grt_dtype_name(v->keys), grt_dtype_name(v->dtype));
+        return;
+    }
     grt_text_add(text, "%s[", grt_dtype_name(v->dtype));
     if (v->rank < 0)
         grt_text_add(text, "*");
@@ -366,6 +370,24 @@ grt_status grt_model_output(const grt_model *model, size_t index, grt_io_info *o
     return io_info(model, true, index, out_info);
 }
 
+static grt_dtype keys_of(const grt_model *model, bool output, size_t index)
+{
+    const grt_plan_body *body = model ? &model->plan->bodies[0] : NULL;
+    if (!body || index >= (size_t)(output ? body->n_outputs : body->n_inputs))
+        return GRT_DTYPE_NONE;
+    return body->values[(output ? body->outputs : body->inputs)[index]].keys;
+}
+
+grt_dtype grt_model_input_keys(const grt_model *model, size_t index)
+{
+    return keys_of(model, false, index);
+}
+
+grt_dtype grt_model_output_keys(const grt_model *model, size_t index)
+{
+    return keys_of(model, true, index);
+}
+
 grt_status grt_model_get_info(const grt_model *model, grt_model_info *out_info)
 {
     if (!model)
@@ -384,6 +406,19 @@ grt_status grt_model_get_info(const grt_model *model, grt_model_info *out_info)
                                  .signer = plan->signer ? plan->signer : "",
                                  .verified = plan->verified};
     return grt_info_give(out_info, &info, sizeof info, "grt_model_info");
+}
+
+grt_status grt_model_metadata(const grt_model *model, grt_metadata *out_metadata)
+{
+    if (!model)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_model_metadata: model is NULL");
+    grt_metadata found = model->plan->metadata;
+    const char **texts[] = {&found.producer_name, &found.producer_version, &found.domain,
+                            &found.description,   &found.graph_name,       &found.graph_description};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (!*texts[i])
+            *texts[i] = "";
+    return grt_info_give(out_metadata, &found, sizeof found, "grt_metadata");
 }
 
 grt_status grt_model_step(const grt_model *model, size_t index, grt_step_info *out_info)

@@ -480,7 +480,6 @@ def svm():
     # ONNX Runtime finds probabilities by iteration, and stops early.
     case("svc_two_probabilities", "SVMClassifier", [x], outputs=2, domain=ML, classlabels_ints=[0, 1], prob_a=[-1.5], prob_b=[0.2], rtol=0.02,
          atol=0.005, **two)
-    case("zip_map", "ZipMap", [x], domain=ML, classlabels_int64s=[1, 2, 3], reference=lambda x: x)
 
 
 def moe():
@@ -547,7 +546,54 @@ def halves():
          block_size=16, **wide)
 
 
-for group in (svm, halves, moe, activations, norms, products, multi_head, attention, group_query, weights, quantized, lstm, tensors, old):
+def dictionary(values, keys, dtype):
+    """A MapProto, and its type."""
+    proto = onnx.MapProto(key_type=keys)
+    getattr(proto, "string_keys" if keys == TensorProto.STRING else "keys").extend(k.encode() if keys == TensorProto.STRING else k for k in values)
+    proto.values.elem_type = onnx.SequenceProto.TENSOR
+    proto.values.tensor_values.extend(numpy_helper.from_array(np.array(v, helper.tensor_dtype_to_np_dtype(dtype))) for v in values.values())
+    return proto, helper.make_map_type_proto(keys, helper.make_tensor_type_proto(dtype, []))
+
+
+def sequence(*maps):
+    proto = onnx.SequenceProto(elem_type=onnx.SequenceProto.MAP)
+    proto.map_values.extend(m for m, _ in maps)
+    return proto, helper.make_sequence_type_proto(maps[0][1])
+
+
+def array(value, dtype):
+    return numpy_helper.from_array(np.array(value, helper.tensor_dtype_to_np_dtype(dtype))), helper.make_tensor_type_proto(dtype, None)
+
+
+def maps():
+    """Maps as values, by the standard's text; where that is silent (the rank of a dictionary's vector, the order of CastMap), as ONNX Runtime has it."""
+    text, whole, real = TensorProto.STRING, TensorProto.INT64, TensorProto.FLOAT
+
+    def case(name, op, x, y, **attrs):
+        node = helper.make_node(op, ["x"], ["y"], name=f"the_{op}", domain=ML, **attrs)
+        graph = helper.make_graph([node], name, [helper.make_value_info("x", x[1])], [helper.make_value_info("y", y[1])])
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21), helper.make_opsetid(ML, 3)], ir_version=10)
+        files[f"{name}/model.onnx"] = model.SerializeToString()
+        files[f"{name}/data.json"] = json.dumps({"rtol": 1e-6, "atol": 0}).encode()
+        for which, value in (("input", x), ("output", y)):
+            files[f"{name}/test_data_set_0/{which}_0.pb"] = value[0].SerializeToString()
+
+    case("zip_map_strings", "ZipMap", array([[1, 2], [3, 4]], real),
+         sequence(dictionary({"b": 1, "a": 2}, text, real), dictionary({"b": 3, "a": 4}, text, real)), classlabels_strings=["b", "a"])
+    case("zip_map_ints", "ZipMap", array([1, 2], real), sequence(dictionary({7: 1, -3: 2}, whole, real)), classlabels_int64s=[7, -3])
+    case("dict_vectorizer", "DictVectorizer", dictionary({"a": 1, "c": 3}, text, real), array([[3, 0, 1, 1]], real),
+         string_vocabulary=["c", "b", "a", "a"])
+    case("dict_vectorizer_text", "DictVectorizer", dictionary({1: "u", 7: "v"}, whole, text), array([["v", "", "u"]], text), int64_vocabulary=[7, 2, 1])
+    case("cast_map", "CastMap", dictionary({3: 1.5, 1: -2.5, 9: 1e10}, whole, real), array([[-2.5, 1.5, 1e10]], real))
+    case("cast_map_sparse", "CastMap", dictionary({3: 1.5, 1: -2.5}, whole, real), array([[0, -2.5, 0, 1.5, 0]], real), map_form="SPARSE", max_map=5)
+    case("cast_map_whole", "CastMap", dictionary({3: 1.5, 1: -2.5}, whole, real), array([[-2, 1]], whole), cast_to="TO_INT64")
+    case("cast_map_text", "CastMap", dictionary({3: "1.5", 1: "-2.5"}, whole, text), array([[-2.5, 1.5]], real))
+    pairs = dict(cats_strings=["x", "y"], cats_int64s=[5, 6])
+    case("category", "CategoryMapper", array(["x", "q", "y"], text), array([5, -1, 6], whole), **pairs)
+    case("category_back", "CategoryMapper", array([6, 9], whole), array(["y", "none"], text), default_string="none", **pairs)
+
+
+for group in (svm, halves, moe, activations, norms, products, multi_head, attention, group_query, weights, quantized, lstm, tensors, old, maps):
     group()
 with tarfile.open(pathlib.Path(__file__).with_name("contrib.tar.xz"), "w:xz") as archive:
     for name, data in sorted(files.items()):

@@ -15,7 +15,7 @@ out=${2:?usage: seeds.sh [--all] BUILD-DIR OUT-DIR}
 data=${GRAPHRT_TEST_DATA:-$build/data}
 mkdir -p "$out/import" "$out/plan" || exit 1
 
-# Subgraphs, functions, sequences, optionals, strings, small floats, attributes of every kind.
+# Subgraphs, functions, sequences, optionals, maps, strings, small floats, attributes of every kind.
 names="add_bcast if if_seq if_opt loop11 loop13_seq scan9_sum sequence_insert_at_back sequence_map_add_1_sequence_1_tensor
     optional_get_element_sequence concat_1d_axis_0 conv_with_strides_padding reshape_extended_dims slice pad
     gemm_all_attributes batchnorm_example lstm_defaults einsum_sum cast_FLOAT_to_FLOAT8E4M3FN
@@ -27,6 +27,9 @@ cp -f "$here/../../models/digits/digits.onnx" "$out/import/digits.onnx"
 for name in $names; do
     model=$data/node/test_$name/model.onnx
     [ -e "$model" ] && cp -f "$model" "$out/import/$name.onnx"
+done
+for name in zip_map_strings dict_vectorizer cast_map_sparse category; do
+    cp -f "$data/contrib/$name/model.onnx" "$out/import/$name.onnx"
 done
 if [ -n "$all" ]; then
     for model in "$data"/*/*/model.onnx; do

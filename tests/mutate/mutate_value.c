@@ -97,7 +97,7 @@ bool mutate_value_dtype(mutation *m)
     return true;
 }
 
-/* A sequence or an optional of what it was, or nothing at all. */
+/* A sequence, an optional or a map of what it was, or nothing at all. */
 bool mutate_value_kind(mutation *m)
 {
     Onnx__ValueInfoProto *value = draw_value(m);
@@ -105,7 +105,7 @@ bool mutate_value_kind(mutation *m)
         return false;
     Onnx__TypeProto *wrapped = GRT_ARENA_NEW(m->arena, Onnx__TypeProto);
     onnx__type_proto__init(wrapped);
-    const int64_t how = draw(0, 2);
+    const int64_t how = draw(0, 3);
     if (how == 1) {
         wrapped->value_case = ONNX__TYPE_PROTO__VALUE_SEQUENCE_TYPE;
         wrapped->sequence_type = GRT_ARENA_NEW(m->arena, Onnx__TypeProto__Sequence);
@@ -116,9 +116,17 @@ bool mutate_value_kind(mutation *m)
         wrapped->optional_type = GRT_ARENA_NEW(m->arena, Onnx__TypeProto__Optional);
         onnx__type_proto__optional__init(wrapped->optional_type);
         wrapped->optional_type->elem_type = value->type;
+    } else if (how == 3) {
+        wrapped->value_case = ONNX__TYPE_PROTO__VALUE_MAP_TYPE;
+        wrapped->map_type = GRT_ARENA_NEW(m->arena, Onnx__TypeProto__Map);
+        onnx__type_proto__map__init(wrapped->map_type);
+        wrapped->map_type->has_key_type = 1;
+        wrapped->map_type->key_type = draw(0, 1) ? GRT_DTYPE_INT64 : GRT_DTYPE_STRING;
+        wrapped->map_type->value_type = value->type;
     }
+    static const char *const told[] = {"no type", "in a sequence", "in an optional", "in a map"};
     value->type = how || draw(0, 1) ? wrapped : NULL;
-    mutation_tell(m, "%s: %s", value->name, how == 1 ? "in a sequence" : how ? "in an optional" : "no type");
+    mutation_tell(m, "%s: %s", value->name, told[how]);
     return true;
 }
 

@@ -109,13 +109,36 @@ static grt_value *draw_tensor(const trial *of, const grt_io_info *info)
     return value;
 }
 
+/* Keys in some order, some of them twice: then there is no map. */
+static grt_value *draw_map(const trial *of, const grt_io_info *info)
+{
+    static const grt_string words[] = {{"a", 1}, {"b", 1}, {"", 0}, {"1", 1}};
+    int64_t numbers[4];
+    grt_io_info values = *info;
+    grt_tensor t, keys = {.dtype = draw(0, 1) ? GRT_DTYPE_INT64 : GRT_DTYPE_STRING, .rank = 1};
+    values.rank = 1;
+    values.dims[0] = keys.dims[0] = draw(0, 4);
+    values.symbols[0] = NULL;
+    for (int64_t i = 0; i < 4; i++)
+        numbers[i] = draw(0, 15) ? 3 - i : draw(-3, 3);
+    keys.data = keys.dtype == GRT_DTYPE_INT64 ? (void *)numbers : (void *)(uintptr_t)words;
+    grt_value *drawn = draw_tensor(of, &values), *map = NULL;
+    if (!drawn || grt_value_tensor(drawn, &t) != GRT_OK || grt_value_map(&keys, &t, &map) != GRT_OK)
+        map = NULL;
+    grt_value_release(drawn);
+    return map;
+}
+
 static grt_value *draw_kind(const trial *t, const grt_io_info *info, grt_kind kind)
 {
     grt_value *items[3] = {0}, *value = NULL;
     if (kind == GRT_KIND_TENSOR)
         return draw_tensor(t, info);
+    if (kind == GRT_KIND_MAP)
+        return draw_map(t, info);
     const size_t n = (size_t)draw(0, kind == GRT_KIND_SEQUENCE ? 3 : 1);
-    const grt_kind inner = kind == GRT_KIND_SEQUENCE ? GRT_KIND_TENSOR : info->element_kind;
+    const bool tensors = kind == GRT_KIND_SEQUENCE && info->element_kind != GRT_KIND_MAP;
+    const grt_kind inner = tensors ? GRT_KIND_TENSOR : info->element_kind;
     bool ok = true;
     for (size_t i = 0; i < n; i++) {
         items[i] = inner == GRT_KIND_OPTIONAL ? NULL : draw_kind(t, info, inner);

@@ -22,6 +22,19 @@ check "changing shapes" examples/dynamic_shapes "$scratch/digits.grt"
 check "a pool on the CPU" examples/pool "$digits/digits.onnx" cpu 300
 check "a pool on eight devices" examples/pool "$digits/digits.onnx" mirror 300
 
+# A custom operator: known only where its library is named, at compile time as where the plan is run.
+window=examples/.libs/custom_ops.so
+model=$srcdir/examples/custom_ops.onnx
+window_runs() { ./graphrun "$@" --shape signal=2x8 --input signal=zeros --json | tr -d ' \n' | grep -q '"name":"frames","kind":"tensor","dtype":"float32","shape":\[2,3,3\]'; }
+check "a custom operator is checked" ./graphc check --custom-ops "$window" "$model"
+check "a custom operator runs" window_runs --custom-ops "$window" "$model"
+check "a custom operator in a plan" ./graphc optimize --custom-ops "$window" "$model" -o "$scratch/window.grt"
+check "a plan with a custom operator runs" window_runs --custom-ops "$window" "$scratch/window.grt"
+check "the dims of its outputs are expressions" sh -c "./graphc inspect --custom-ops '$window' '$model' | grep -q 'frames: float32\[rowsx'"
+refuse 2 "a custom operator without its library" ./graphrun "$scratch/window.grt"
+refuse 2 "its own rule speaks" ./graphrun --custom-ops "$window" "$model" --shape signal=2x2
+refuse 2 "a library that is none" ./graphrun --custom-ops "$model" "$model"
+
 for example in digits threads dynamic_shapes pool; do
     refuse 2 "$example says how it is used" examples/$example
 done

@@ -169,6 +169,16 @@ check "explain load as a picture" sh -c "./graphrun '$plan' --device mirror:0-3 
     grep -q '</html>' '$scratch/load.html'"
 check "explain load of one device as a picture" sh -c "./graphrun '$plan' '--explain-load=$scratch/one.html' && grep -q 'cpu:0' '$scratch/one.html'"
 
+# ZipMap of float32[1,2] with the labels 7 and 3, and an entry of metadata.
+base64 -d >"$scratch/map.onnx" <<'ONNX'
+CAg6bQo3CgF4EgF6IgZaaXBNYXAqGwoSY2xhc3NsYWJlbHNfaW50NjRzQAdAA6ABBzoKYWkub25ueC5tbBIGc2NvcmVzWhMKAXgSDgoMCAESCAoCCAEKAggCYhUKAXoSECIOCgwqCggHEgYKBAgBEgBCBAoAEA9CDgoKYWkub25ueC5tbBADchAKBmF1dGhvchIGbm9ib2R5
+ONNX
+check "a map on standard output" says "map of 2 from int64 to float32 *3: 0 7: 0" ./graphrun "$scratch/map.onnx" --input x=zeros
+check "a map --json" fields run "./graphrun $scratch/map.onnx --json" results.0.outputs.0.items.0.keys.values.1:integer \
+    results.0.outputs.0.items.0.values.values.1:number
+check "inspect a map" says "output *z: sequence of maps to float32" ./graphc inspect "$scratch/map.onnx"
+check "inspect a map --json" fields inspect "./graphc inspect $scratch/map.onnx --json" outputs.0.element_kind:string metadata.entries.author:string
+
 # What the schema has is in the page that explains it.
 explained()
 {

@@ -37,10 +37,10 @@ static const grt_tensor weights[WEIGHTS] = {
 static const int32_t dims_n4[] = {DIM_N, DIM_4}, dims_flat[] = {DIM_4N}, dims_4[] = {DIM_4},
                      dims_14[] = {DIM_1, DIM_4}, dims_04[] = {DIM_0, DIM_4}, dims_2[] = {DIM_2};
 
-#define TENSOR(name, role, dtype, rank, dims, weight, is_static)                                         \
-    {                                                                                                    \
-        name, GRT_VALUE_##role, GRT_KIND_TENSOR, GRT_KIND_TENSOR, GRT_DTYPE_##dtype, rank, dims, weight, \
-            is_static                                                                                    \
+#define TENSOR(name, role, dtype, rank, dims, weight, is_static)                                           \
+    {                                                                                                      \
+        name, GRT_VALUE_##role, GRT_KIND_TENSOR, GRT_KIND_TENSOR, GRT_DTYPE_##dtype, GRT_DTYPE_NONE, rank, \
+            dims, weight, is_static                                                                        \
     }
 
 enum { X, FLAG, RAMP, COPY, EMPTY, WORDS, HIDDEN, FLAT, Y, VALUES };
@@ -53,7 +53,8 @@ static const grt_plan_value main_values[VALUES] = {
     [WORDS] = TENSOR("words", CONST, STRING, 1, dims_2, W_WORDS, true),
     [HIDDEN] = TENSOR("hidden", STEP, FLOAT, 2, dims_n4, -1, true),
     [FLAT] = TENSOR("flat", STEP, FLOAT, 1, dims_flat, -1, true),
-    [Y] = {"y", GRT_VALUE_STEP, GRT_KIND_OPTIONAL, GRT_KIND_SEQUENCE, GRT_DTYPE_FLOAT, -1, NULL, -1, false},
+    [Y] = {"y", GRT_VALUE_STEP, GRT_KIND_OPTIONAL, GRT_KIND_SEQUENCE, GRT_DTYPE_FLOAT, GRT_DTYPE_NONE, -1,
+           NULL, -1, false},
 };
 
 static const grt_attr attributes[] = {
@@ -96,7 +97,8 @@ static const grt_plan_value then_values[] = {TENSOR("flat", CAPTURE, FLOAT, 1, d
 static const int32_t captures_outer[] = {FLAT}, zero[] = {0}, one[] = {1}, three[] = {3};
 static const grt_plan_value else_values[] = {
     TENSOR("trips", CONST, INT64, 0, NULL, W_SCALAR, true),
-    {"carried", GRT_VALUE_STEP, GRT_KIND_TENSOR, GRT_KIND_TENSOR, GRT_DTYPE_FLOAT, -1, NULL, -1, false},
+    {"carried", GRT_VALUE_STEP, GRT_KIND_TENSOR, GRT_KIND_TENSOR, GRT_DTYPE_FLOAT, GRT_DTYPE_NONE, -1, NULL,
+     -1, false},
 };
 static const int32_t loop_in[] = {0, -1};
 static const grt_plan_step else_steps[] = {

@@ -33,6 +33,8 @@ static const layout layouts[] = {
     LAYOUT(grt_request_info, run_ms, 24, 32),
     LAYOUT(grt_io_info, has_default, 288, 296),
     LAYOUT(grt_model_info, verified, 96, 104),
+    LAYOUT(grt_metadata_entry, reserved, 16, 32),
+    LAYOUT(grt_metadata, entries, 80, 88),
     LAYOUT(grt_step_info, flops, 64, 72),
     LAYOUT(grt_phase, reserved, 24, 64),
     LAYOUT(grt_load_info, plan_note, 120, 128),
@@ -41,13 +43,20 @@ static const layout layouts[] = {
     LAYOUT(grt_step_time, reserved, 24, 64),
     LAYOUT(grt_device_description, reserved, 24, 64),
     LAYOUT(grt_input_shape, reserved, 144, 160),
-    LAYOUT(grt_compile_options, free_dims, 136, 144),
+    LAYOUT(grt_external_data, reserved, 24, 64),
+    LAYOUT(grt_compile_options, n_external_data, 152, 160),
     LAYOUT(grt_finding, message, 40, 48),
     LAYOUT(grt_cache_row, reserved, 48, 64),
     LAYOUT(grt_cache_lookup, row, 40, 48),
     LAYOUT(grt_tune_result, after_ms, 80, 88),
     LAYOUT(grt_tune_options, user, 40, 48),
     LAYOUT(grt_tune_report, out_of_time, 65, 72),
+    LAYOUT(grt_custom_attribute, reserved, 16, 64),
+    LAYOUT(grt_custom_type, reserved, 80, 128),
+    LAYOUT(grt_custom_node, internal, 40, 48),
+    LAYOUT(grt_custom_host, dim_compute, 88, 96),
+    LAYOUT(grt_custom_run, stream, 40, 48),
+    LAYOUT(grt_custom_op, user, 136, 144),
 };
 enum { N_LAYOUTS = sizeof layouts / sizeof *layouts };
 
@@ -221,6 +230,11 @@ START_TEST(newer_elements_of_options_are_refused)
         .struct_size = sizeof options, .target = "null", .devices = &device, .n_devices = 1};
     ck_assert_int_eq(grt_compile(path, &options, plan), GRT_STATUS_UNSUPPORTED);
     ck_assert_ptr_nonnull(strstr(grt_last_error(), "grt_device_description.reserved"));
+    const grt_external_data data = {.location = "f", .reserved = {1}};
+    options =
+        (grt_compile_options){.struct_size = sizeof options, .external_data = &data, .n_external_data = 1};
+    ck_assert_int_eq(grt_compile(path, &options, plan), GRT_STATUS_UNSUPPORTED);
+    ck_assert_ptr_nonnull(strstr(grt_last_error(), "grt_external_data.reserved"));
     ck_assert_int_eq(grt_plan_add_tuning(plan, plan, &row, 1), GRT_STATUS_UNSUPPORTED);
     ck_assert_ptr_nonnull(strstr(grt_last_error(), "grt_cache_row.reserved"));
 }

@@ -416,6 +416,70 @@ START_TEST(external_links_when_allowed)
 }
 END_TEST
 
+static const float in_memory[] = {0, 1, 2, 3, 4};
+
+/* A model from memory whose weight "w" is two floats at `offset` of the location, given as a buffer. */
+static grt_status open_with_buffer(const char *location, const char *offset, const char *given,
+                                   grt_runtime *runtime, grt_model **out_model)
+{
+    const grt_external_data data[] = {{.location = "other.bin", .data = ""},
+                                      {.location = given, .data = in_memory, .size = sizeof in_memory}};
+    const grt_compile_options options = {
+        .struct_size = sizeof options, .external_data = data, .n_external_data = 2};
+    onnx_model m = onnx_create();
+    Onnx__TensorProto *t = onnx_tensor(&m, "w", "2");
+    t->n_float_data = 0;
+    t->has_data_location = 1;
+    t->data_location = ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL;
+    external_entry(&m, t, "location", location);
+    external_entry(&m, t, "offset", offset);
+    onnx_initializer(&m, m.graph, t);
+    onnx_node(&m, m.graph, "Identity", "w", "y");
+    onnx_output(&m, m.graph, "y");
+    const grt_string bytes = onnx_bytes(&m);
+    const grt_status status =
+        grt_model_open_memory_with(runtime, bytes.data, bytes.size, &options, out_model);
+    onnx_release(&m);
+    return status;
+}
+
+START_TEST(external_data_in_buffers)
+{
+    grt_runtime *runtime;
+    grt_model *model;
+    grt_session *session;
+    grt_context *context;
+    grt_tensor y;
+    ck_assert_int_eq(grt_runtime_create(&runtime), GRT_OK);
+    ck_assert_msg(open_with_buffer("/any name", "8", "/any name", runtime, &model) == GRT_OK, "%s",
+                  grt_last_error());
+    ck_assert_int_eq(grt_session_create(model, "cpu", NULL, &session), GRT_OK);
+    ck_assert_int_eq(grt_context_create(session, &context), GRT_OK);
+    ck_assert_int_eq(grt_context_run(context), GRT_OK);
+    ck_assert_int_eq(grt_context_get_output(context, 0, &y), GRT_OK);
+    ck_assert_float_eq(((const float *)y.data)[0], 2);
+    ck_assert_float_eq(((const float *)y.data)[1], 3);
+    grt_context_release(context);
+    grt_session_release(session);
+    grt_model_release(model);
+    static const struct {
+        const char *location, *offset, *given, *message;
+    } wrong[] = {
+        {"w.bin", "16", "w.bin", "reach past the end of 'w.bin', which has 20 bytes"},
+        {"w.bin", "9223372036854775807", "w.bin", "reach past the end"},
+        {"other.bin", "0", "w.bin", "reach past the end of 'other.bin', which has 0 bytes"},
+        {"w.bin", "0", "W.bin", "no directory to look for 'w.bin' in; give that as external_data"},
+        {"w.bin", "0", NULL, "no directory"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        ck_assert_int_eq(
+            open_with_buffer(wrong[i].location, wrong[i].offset, wrong[i].given, runtime, &model),
+            GRT_STATUS_INVALID_MODEL);
+        ck_assert_msg(strstr(grt_last_error(), wrong[i].message), "%s", grt_last_error());
+    }
+    grt_runtime_release(runtime);
+}
+END_TEST
 START_TEST(external_data_from_memory)
 {
     onnx_model m = onnx_create();
@@ -504,6 +568,7 @@ Suite *suite_test_import_tensors(void)
     tcase_add_test(messages, sparse_out_of_range);
     tcase_add_test(messages, sparse_bomb);
     tcase_add_test(messages, external_data_from_memory);
+    tcase_add_test(messages, external_data_in_buffers);
     suite_add_tcase(suite, messages);
     tcase_add_checked_fixture(files, make_directory, remove_directory);
     tcase_add_test(files, external_data);

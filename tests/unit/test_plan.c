@@ -502,7 +502,7 @@ START_TEST(wrong_structures)
     EXPECT_BAD(dims[4].op = (grt_dim_op)77, "operation 77");
     EXPECT_BAD(dims[3].value = 1, "symbol 1");
     EXPECT_BAD(values[0].role = (grt_plan_value_role)9, "role 9");
-    EXPECT_BAD(values[0].kind = (grt_kind)3, "kind 3");
+    EXPECT_BAD(values[0].kind = (grt_kind)4, "kind 4");
     EXPECT_BAD(values[0].dtype = GRT_DTYPE_NONE, "dtype 0");
     EXPECT_BAD(values[0].dtype = GRT_DTYPE_COUNT, "dtype 27");
     EXPECT_BAD(values[0].rank = 17, "rank 17");

@@ -246,7 +246,8 @@ static grt_status joined_dims(const grt_run *run, const grt_value *sequence, boo
     dims[normal] = 0;
     for (size_t i = 0; i < sequence->n; i++) {
         const grt_tensor *t = &sequence->items[i].t;
-        bool fits = t->rank == first->rank && t->dtype == first->dtype;
+        bool fits =
+            sequence->items[i].kind == GRT_KIND_TENSOR && t->rank == first->rank && t->dtype == first->dtype;
         for (int32_t k = 0; fits && k < t->rank; k++)
             fits = t->dims[k] == first->dims[k] || (!new_axis && k == normal);
         char a[GRT_TYPE_TEXT_SIZE], b[GRT_TYPE_TEXT_SIZE];
