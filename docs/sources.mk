@@ -27,6 +27,7 @@ nobase_dist_doc_DATA += docs/json.md
 nobase_dist_doc_DATA += docs/models.md
 nobase_dist_doc_DATA += docs/passes.md
 nobase_dist_doc_DATA += docs/style.md
+nobase_dist_doc_DATA += docs/decisions/abi.md
 nobase_dist_doc_DATA += docs/decisions/choices.md
 nobase_dist_doc_DATA += docs/decisions/copies.md
 nobase_dist_doc_DATA += docs/decisions/cpu-math.md

@@ -85,7 +85,7 @@ for further in ${STARVE_MODELS:-}; do
 done
 
 for threads in 1 4; do
-    check "little address space, $threads threads" limit 30000 9000 120000 ./graphrun "$model" --threads "$threads"
+    check "little address space, $threads threads" limit 30000 15000 210000 ./graphrun "$model" --threads "$threads"
 done
 check "few threads" tests/starve/few_threads "$model"
 finish
