@@ -87,6 +87,7 @@ run_tests() # DIRECTORY FILE...
 {
     local directory=$1 last key n
     shift
+    [ -e "$build/examples/.libs/custom_ops.so" ] && export CUSTOM_OPS=$build/examples/.libs/custom_ops.so
     (cd "$here/tests" && PATH=$directory/venv/bin "$directory/venv/bin/python" -m pytest -q -p no:cacheprovider -W ignore::RuntimeWarning \
         --tb=short "$@") >"$work/pytest.log" 2>&1
     grep -E '^(FAILED|ERROR)|^E  ' "$work/pytest.log" | cut -c 1-300
@@ -117,7 +118,7 @@ if later=$(stable_python); then
     mkdir -p "$work/abi3"
     if make_wheel "$later" "$work/abi3" && install "$work/abi3" "$later"; then
         check "digits in five lines, $("$later" -V)" five_lines "$work/abi3"
-        run_tests "$work/abi3" test_session.py test_arrays.py test_pool.py test_ort.py
+        run_tests "$work/abi3" test_session.py test_arrays.py test_maps.py test_pool.py test_ort.py
     else
         failed=$((failed + 1))
     fi

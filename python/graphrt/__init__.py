@@ -8,7 +8,7 @@
 graphrt.ort has onnxruntime's InferenceSession over it, graphrt.backend the interface of onnx.backend.
 """
 
-from ._core import Model, Session, check, compile, device_count, passes, read_pb, version
+from ._core import Model, Session, check, compile, device_count, load_custom_ops, passes, read_pb, version
 from ._errors import (Cancelled, DeviceError, Error, FileError, InternalError, InvalidArgument, InvalidModel, InvalidPlan, OutOfMemory,
                       Unsupported, Untrusted)
 from ._inspect import inspect
@@ -19,6 +19,6 @@ __version__ = version()
 
 __all__ = [
     "Cancelled", "DeviceError", "Error", "FileError", "Finding", "InternalError", "InvalidArgument", "InvalidModel", "InvalidPlan", "Model",
-    "OutOfMemory", "Pool", "Session", "Unsupported", "Untrusted", "ValueInfo", "check", "compile", "device_count", "inspect", "passes",
-    "read_pb", "version",
+    "OutOfMemory", "Pool", "Session", "Unsupported", "Untrusted", "ValueInfo", "check", "compile", "device_count", "inspect",
+    "load_custom_ops", "passes", "read_pb", "version",
 ]

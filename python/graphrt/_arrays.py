@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the compiled part asks of NumPy beyond plain buffers: dtypes of ml_dtypes, packed elements, strings."""
 
+import operator
+
 import numpy as np
 
 try:
@@ -76,6 +78,21 @@ def string_output(items, shape):
     array = np.empty(len(items), object)
     array[:] = items
     return array.reshape(shape)
+
+
+def map_output(keys, values):
+    return dict(zip(keys.tolist(), values.tolist()))
+
+
+def prepare_map(value, keys, values):
+    """(keys, values) of a dict for a map whose dtypes are these. Keys are int or str as the map has them; values keep a dtype of theirs."""
+    if not isinstance(value, dict):
+        raise TypeError(f"a map is a dict, not {type(value).__name__}")
+    items = list(value.values())
+    own = [item.dtype for item in items if hasattr(item, "dtype")]
+    if values != "string":
+        items = np.asarray(items, np.result_type(*own) if own else numpy_dtype(values))
+    return string_output(list(value), (-1,)) if keys == "string" else np.array([operator.index(key) for key in value], np.int64), items
 
 
 def _bytes(item):

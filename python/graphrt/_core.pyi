@@ -30,7 +30,7 @@ class Model:
         Open a plan (.grt) or compile an ONNX model; the content says which it is.
 
         Args:
-            source: path, or the file's bytes (ONNX models with external data need a path).
+            source: path, or the file's bytes (of an ONNX model with external data: with external_data, too).
             target: kind of device that an ONNX model is compiled for: "cpu", "cuda".
             **options: as graphrt.compile has them, without what is about the plan's file.
         Raises: FileError, InvalidModel, InvalidPlan, Unsupported, Untrusted, DeviceError.
@@ -49,6 +49,13 @@ class Model:
         """
         Figures: nodes, steps, parameters, weights_bytes, arena_bytes, flops, producer, opset, target, options, ...
         Sizes in bytes; flops and arena_bytes at the default shapes (unknown dims taken as 1).
+        """
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """
+        What the ONNX model says of itself, which plans keep: producer_name, producer_version, domain, description, graph_name,
+        graph_description, model_version, ir_version, and entries, a dict of its metadata_props. "" and 0 where it says nothing.
         """
 
     @property
@@ -88,8 +95,8 @@ class Session:
             inputs: a dict by name, a list or tuple in the model's order, or the array itself where there is one input. Arrays are
                 NumPy's or anything with the buffer protocol or DLPack (torch, JAX, CuPy). Their memory is used where it is if it is
                 dense, row-major and aligned, else a copy is. Dtypes must be the model's: only lists and numbers, which have none,
-                are converted. Strings: arrays of str, bytes or objects. Sequences: lists. Optionals: None or the value. Inputs
-                with a default may be left out.
+                are converted. Strings: arrays of str, bytes or objects. Sequences: lists. Maps: dicts. Optionals: None or the value.
+                Inputs with a default may be left out.
             outputs: names of those that are wanted; None: all.
             into: arrays by name that outputs are written into, of exactly their dims. They must not overlap inputs.
         Returns: outputs by name in the model's order: new NumPy arrays that own their memory, lists, None, or what `into` has.
@@ -168,6 +175,8 @@ def compile(model: str | os.PathLike, plan: str | os.PathLike, *, target: str = 
         strict: what breaks a rule of the standard but has one meaning is an error, too.
         external_weights: leave the weights in a file beside the plan.
         allow_symlinks: follow symlinks to external data inside a Hugging Face cache.
+        external_data: files of external data by the name that the model has for them, as bytes or anything with a buffer, which must not
+            change while the model exists; the others are read from the model's directory.
         shapes: dims of inputs by name, for algorithms that are chosen now.
         trust: whose plans may bring code, when a plan is opened: "all", "none" or public keys.
         progress: called with a phase's name and a fraction from 0 to 1.
@@ -194,9 +203,17 @@ def device_count(kind: str) -> int:
 def passes() -> list[str]:
     """Names of the optimiser's passes in the order in which they run."""
 
+def load_custom_ops(path: str | os.PathLike) -> None:
+    """
+    Open a shared object, which executes its code, and register its operators for the life of the process. They serve models that are
+    opened or compiled afterwards; a plan with one needs it again. examples/custom_ops.c is such an object. To load it again does nothing.
+
+    Raises: FileError, InvalidArgument (names the operator).
+    """
+
 def read_pb(path: str | os.PathLike, kind: str = 'tensor', element_kind: str = 'tensor') -> Any:
     """
-    The value in one of ONNX's .pb files, which hold a TensorProto, SequenceProto or OptionalProto: `kind` says which.
+    The value in one of ONNX's .pb files, which hold a TensorProto, SequenceProto, OptionalProto or MapProto: `kind` says which.
 
     Raises: FileError, InvalidModel.
     """

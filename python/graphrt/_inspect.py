@@ -5,7 +5,8 @@ from ._core import Model
 
 
 def inspect(model, **options):
-    """What a model is: a dict of `inputs`, `outputs` (lists of ValueInfo), `steps` (op, name, detail, flops of each) and `info` (nodes,
+    """What a model is: a dict of `inputs`, `outputs` (lists of ValueInfo), `metadata` (what the model says
+    of itself), `steps` (op, name, detail, flops of each) and `info` (nodes,
     parameters, weights_bytes, arena_bytes, flops, producer, opset, ...).
 
     Args:
@@ -14,4 +15,5 @@ def inspect(model, **options):
     Raises: FileError, InvalidModel, InvalidPlan, Unsupported, Untrusted.
     """
     opened = model if isinstance(model, Model) else Model(model, **options)
-    return {"inputs": opened.inputs, "outputs": opened.outputs, "steps": opened.steps, "info": opened.info}
+    return {"inputs": opened.inputs, "outputs": opened.outputs, "metadata": opened.metadata, "steps": opened.steps,
+            "info": opened.info}

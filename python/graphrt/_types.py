@@ -12,11 +12,12 @@ class ValueInfo(NamedTuple):
 
     Attributes:
         name: as the model has it.
-        kind: "tensor", "sequence" or "optional".
-        element_kind: what an optional holds; otherwise equal to kind.
-        dtype: of the tensor or of the tensors in it: "float32", "int64", "string", "bfloat16", ...
+        kind: "tensor", "sequence", "optional" or "map".
+        element_kind: what an optional holds; "map" of a sequence of maps; otherwise equal to kind.
+        dtype: of the tensor, of the tensors in it, or of the values of maps: "float32", "int64", "string", "bfloat16", ...
         shape: a number for a fixed dim, its name or expression ("batch", "2*seq") for a symbolic one; None if the rank is unknown.
         has_default: an input that may be left out.
+        keys: dtype of the keys of maps, "int64" or "string"; None of all else.
     """
 
     name: str
@@ -25,6 +26,7 @@ class ValueInfo(NamedTuple):
     dtype: str
     shape: Optional[Tuple[Union[int, str], ...]]
     has_default: bool
+    keys: Optional[str] = None
 
 
 class Finding(NamedTuple):

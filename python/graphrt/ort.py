@@ -128,7 +128,8 @@ class SessionOptions:
         return bool(self._providers)
 
     def register_custom_ops_library(self, path):
-        raise Unsupported(f"{path}: onnxruntime's custom operators are made for onnxruntime; libgraphrt cannot call them")
+        raise Unsupported(f"{path}: onnxruntime's custom operators are made for onnxruntime; libgraphrt's are loaded by "
+                          "graphrt.load_custom_ops")
 
     def add_initializer(self, name, value):
         raise Unsupported(f"add_initializer({name!r}): weights come with the model; inputs with a default can be given at a run")
@@ -170,19 +171,24 @@ def _tensor_type(dtype):
 
 def _type_text(info):
     text = _tensor_type(info.dtype)
+    if info.keys:
+        text = f"map({info.keys},{text})"
     if "sequence" in (info.kind, info.element_kind):
         text = f"seq({text})"
     return f"optional({text})" if info.kind == "optional" else text
 
 
 class ModelMetadata:
-    """What the model says about itself, as far as a compiled one keeps it: producer_name. The rest is empty."""
+    """What the model says about itself."""
 
-    def __init__(self, info):
-        self.producer_name = info["producer"]
-        self.graph_name = self.description = self.domain = self.graph_description = ""
-        self.version = 0
-        self.custom_metadata_map = {}
+    def __init__(self, metadata):
+        self.producer_name = metadata["producer_name"]
+        self.graph_name = metadata["graph_name"]
+        self.domain = metadata["domain"]
+        self.description = metadata["description"]
+        self.graph_description = metadata["graph_description"]
+        self.version = metadata["model_version"]
+        self.custom_metadata_map = metadata["entries"]
 
 
 class OrtDevice:
@@ -222,10 +228,10 @@ def _only_host(device_type):
 
 
 class OrtValue:
-    """A tensor, sequence or nothing (an empty optional). NumPy's memory, or that of a DLPack tensor, is used where it is."""
+    """A tensor, sequence, map or nothing (an empty optional). NumPy's memory, or that of a DLPack tensor, is used where it is."""
 
-    def __init__(self, value, device="cpu"):
-        self._value, self._device = value, device
+    def __init__(self, value, device="cpu", type_text=None):
+        self._value, self._device, self._type_text = value, device, type_text
 
     @staticmethod
     def ortvalue_from_numpy(array, device_type="cpu", device_id=0):
@@ -269,7 +275,7 @@ class OrtValue:
         return hasattr(self._value, "shape")
 
     def is_tensor_sequence(self):
-        return isinstance(self._value, list)
+        return isinstance(self._value, list) and not (self._value and isinstance(self._value[0], dict))
 
     def is_sparse_tensor(self):
         return False
@@ -281,6 +287,8 @@ class OrtValue:
         return _arrays._NUMBERS[_element_name(self._value.dtype)]
 
     def data_type(self):
+        if self._type_text:
+            return self._type_text
         if isinstance(self._value, list):
             return f"seq({OrtValue(self._value[0]).data_type()})" if self._value else "seq()"
         dtype = getattr(self._value, "dtype", None)
@@ -338,7 +346,7 @@ class IOBinding:
 
     def get_outputs(self):
         """OrtValues of the outputs in the order in which they were bound."""
-        return [OrtValue(self._results[name]) for name in self._outputs]
+        return [self._session._ort_value(name, self._results[name]) for name in self._outputs]
 
     get_outputs_as_ortvaluevector = get_outputs
 
@@ -425,6 +433,8 @@ class InferenceSession:
         self._required = [info.name for info in self._inputs if info.kind != "optional"]
         self._names = {info.name for info in self._session.inputs}
         self._output_names = [info.name for info in self._session.outputs]
+        # Lists and dicts do not show their types, which are the outputs'.
+        self._hidden_types = {info.name: _type_text(info) for info in self._session.outputs if info.kind in ("sequence", "map")}
 
     def get_inputs(self):
         return [NodeArg(info, self._options._dims) for info in self._inputs]
@@ -436,7 +446,7 @@ class InferenceSession:
         return [NodeArg(info, self._options._dims) for info in self._defaults]
 
     def get_modelmeta(self):
-        return ModelMetadata(self._session.model.info)
+        return ModelMetadata(self._session.model.metadata)
 
     def get_providers(self):
         return list(self._chosen)
@@ -478,9 +488,13 @@ class InferenceSession:
         feed = {name: value._value if isinstance(value, OrtValue) else value for name, value in input_feed.items()}
         return self._run(list(output_names or self._output_names), feed, run_options)
 
+    def _ort_value(self, name, value):
+        return OrtValue(value, type_text=self._hidden_types.get(name))
+
     def run_with_ort_values(self, output_names, input_dict_ort_values, run_options=None):
         feed = {name: value._value for name, value in input_dict_ort_values.items()}
-        return [OrtValue(value) for value in self._run(list(output_names or self._output_names), feed, run_options)]
+        names = list(output_names or self._output_names)
+        return [self._ort_value(name, value) for name, value in zip(names, self._run(names, feed, run_options))]
 
     def run_with_iobinding(self, iobinding, run_options=None):
         self._check_feed(iobinding._inputs, run_options)

@@ -17,7 +17,8 @@ struct Element {
                        not there */
 };
 Element elements[GRT_DTYPE_COUNT];
-PyObject *numpy_empty, *numpy_ndarray, *prepare_input, *unpack_output, *string_output, *missing_dtype;
+PyObject *numpy_empty, *numpy_ndarray, *prepare_input, *unpack_output, *string_output, *missing_dtype,
+    *map_output, *prepare_map;
 
 /* PEP 3118's letters of one element, native byte order. */
 grt_dtype dtype_of_format(const char *format, Py_ssize_t size)
@@ -158,6 +159,8 @@ void arrays_init()
     unpack_output = nb::object(helpers.attr("unpack_output")).release().ptr();
     string_output = nb::object(helpers.attr("string_output")).release().ptr();
     missing_dtype = nb::object(helpers.attr("missing_dtype")).release().ptr();
+    map_output = nb::object(helpers.attr("map_output")).release().ptr();
+    prepare_map = nb::object(helpers.attr("prepare_map")).release().ptr();
 }
 
 Pointer pointer_to(uintptr_t address, int dtype, const std::vector<int64_t> &dims, int device)
@@ -361,49 +364,86 @@ nb::object array_copy(const grt_tensor &tensor)
     return called(unpack_output, {packed.ptr(), name.ptr(), shape.ptr()});
 }
 
+/* Keys and values are Python's own: int or str, and numbers, as in onnxruntime. */
+static nb::object map_to_python(const grt_value *map)
+{
+    grt_tensor keys, values;
+    check(grt_value_tensor(grt_value_item(map, 0), &keys));
+    check(grt_value_tensor(grt_value_item(map, 1), &values));
+    nb::object key_array = array_copy(keys), value_array = array_copy(values);
+    return called(map_output, {key_array.ptr(), value_array.ptr()});
+}
+
 nb::object value_to_python(const grt_value *value)
 {
-    if (grt_value_kind(value) == GRT_KIND_TENSOR) {
+    const grt_kind kind = grt_value_kind(value);
+    if (kind == GRT_KIND_TENSOR) {
         grt_tensor tensor;
         check(grt_value_tensor(value, &tensor));
         return array_copy(tensor);
     }
-    if (grt_value_kind(value) == GRT_KIND_OPTIONAL)
+    if (kind == GRT_KIND_MAP)
+        return map_to_python(value);
+    if (kind == GRT_KIND_OPTIONAL)
         return grt_value_count(value) ? value_to_python(grt_value_item(value, 0)) : nb::none();
-    if (grt_value_kind(value) != GRT_KIND_SEQUENCE)
-        raise_status(GRT_STATUS_UNSUPPORTED, "a value of kind " + std::to_string(grt_value_kind(value)) +
-                                                 ", which this package does not know");
+    if (kind != GRT_KIND_SEQUENCE)
+        raise_status(GRT_STATUS_UNSUPPORTED,
+                     "a value of kind " + std::to_string(kind) + ", which this package does not know");
     nb::list items;
     for (size_t i = 0; i < grt_value_count(value); i++)
         items.append(value_to_python(grt_value_item(value, i)));
     return items;
 }
 
-OwnedValue value_from_python(nb::handle object, grt_kind kind, grt_kind element_kind, grt_dtype dtype)
+static OwnedValue map_from_python(nb::handle object, const ValueType &type)
+{
+    nb::object key_name = python_dtype(type.keys), value_name = python_dtype(type.dtype);
+    nb::object arrays = called(prepare_map, {object.ptr(), key_name.ptr(), value_name.ptr()});
+    Operand keys, values;
+    keys.read(nb::object(arrays[nb::int_(0)]), type.keys);
+    values.read(nb::object(arrays[nb::int_(1)]), type.dtype);
+    grt_value *made = nullptr;
+    check(grt_value_map(&keys.tensor, &values.tensor, &made));
+    return OwnedValue(made);
+}
+
+static OwnedValue sequence_from_python(nb::handle object, const ValueType &type)
+{
+    std::vector<OwnedValue> items;
+    std::vector<grt_value *> pointers;
+    for (nb::handle item : object) {
+        /* Items that are no maps are tensors, or sequences of these. */
+        const bool nested = PyList_Check(item.ptr()) || PyTuple_Check(item.ptr());
+        const grt_kind kind = type.element_kind == GRT_KIND_MAP ? GRT_KIND_MAP
+                              : nested                          ? GRT_KIND_SEQUENCE
+                                                                : GRT_KIND_TENSOR;
+        items.push_back(value_from_python(item, {kind, kind, type.dtype, type.keys}));
+        pointers.push_back(items.back().get());
+    }
+    grt_value *made = nullptr;
+    check(grt_value_sequence(type.dtype, pointers.data(), pointers.size(), &made));
+    return OwnedValue(made);
+}
+
+OwnedValue value_from_python(nb::handle object, const ValueType &type)
 {
     grt_value *made = nullptr;
-    if (kind == GRT_KIND_TENSOR) {
+    if (type.kind == GRT_KIND_MAP)
+        return map_from_python(object, type);
+    if (type.kind == GRT_KIND_SEQUENCE)
+        return sequence_from_python(object, type);
+    if (type.kind == GRT_KIND_OPTIONAL) {
+        OwnedValue item;
+        if (!object.is_none())
+            item = value_from_python(object, {type.element_kind, type.element_kind, type.dtype, type.keys});
+        check(grt_value_optional(type.dtype, item.get(), &made));
+    } else if (type.kind == GRT_KIND_TENSOR) {
         Operand operand;
-        operand.read(object, dtype);
+        operand.read(object, type.dtype);
         check(grt_value_from_tensor(&operand.tensor, &made));
-    } else if (kind == GRT_KIND_OPTIONAL) {
-        OwnedValue item =
-            object.is_none() ? nullptr : value_from_python(object, element_kind, element_kind, dtype);
-        check(grt_value_optional(dtype, item.get(), &made));
-    } else if (kind != GRT_KIND_SEQUENCE) {
-        raise_status(GRT_STATUS_UNSUPPORTED,
-                     "an input of kind " + std::to_string(kind) + ", which this package does not know");
     } else {
-        /* Items of a sequence are tensors, or sequences of these. */
-        std::vector<OwnedValue> items;
-        std::vector<grt_value *> pointers;
-        for (nb::handle item : object) {
-            const bool nested = PyList_Check(item.ptr()) || PyTuple_Check(item.ptr());
-            items.push_back(value_from_python(item, nested ? GRT_KIND_SEQUENCE : GRT_KIND_TENSOR,
-                                              GRT_KIND_TENSOR, dtype));
-            pointers.push_back(items.back().get());
-        }
-        check(grt_value_sequence(dtype, pointers.data(), pointers.size(), &made));
+        raise_status(GRT_STATUS_UNSUPPORTED,
+                     "an input of kind " + std::to_string(type.kind) + ", which this package does not know");
     }
     return OwnedValue(made);
 }

@@ -63,9 +63,14 @@ nb::object array_finish(nb::object array, grt_dtype dtype);
 /* A copy of a tensor in host memory. */
 nb::object array_copy(const grt_tensor &tensor);
 
-/* None, a list, or an array, copied out of a value. */
+/* None, a list, a dict, or an array, copied out of a value. */
 nb::object value_to_python(const grt_value *value);
-/* A sequence out of an iterable, an optional out of None or what it holds. */
-OwnedValue value_from_python(nb::handle object, grt_kind kind, grt_kind element_kind, grt_dtype dtype);
+/* What values an input takes: as in grt_io_info; `keys` are those of maps. */
+struct ValueType {
+    grt_kind kind, element_kind;
+    grt_dtype dtype, keys;
+};
+/* A sequence out of an iterable, an optional out of None or what it holds, a map out of a dict. */
+OwnedValue value_from_python(nb::handle object, const ValueType &type);
 
 #endif

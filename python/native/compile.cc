@@ -60,12 +60,24 @@ nb::list passes()
     return list;
 }
 
-/* A file of ONNX's: TensorProto, SequenceProto or OptionalProto. */
+void load_custom_ops(nb::object library)
+{
+    const std::string path = path_of(library);
+    grt_status status;
+    {
+        nb::gil_scoped_release released;
+        status = grt_custom_ops_load(path.c_str());
+    }
+    check(status);
+}
+
+/* A file of ONNX's: TensorProto, SequenceProto, OptionalProto or MapProto. */
 nb::object read_pb(nb::object path, const std::string &kind, const std::string &element_kind)
 {
     auto of = [](const std::string &name) {
         return name == "optional"   ? GRT_KIND_OPTIONAL
                : name == "sequence" ? GRT_KIND_SEQUENCE
+               : name == "map"      ? GRT_KIND_MAP
                                     : GRT_KIND_TENSOR;
     };
     grt_value *value = nullptr;
@@ -96,6 +108,9 @@ void compile_bind(nb::module_ &module)
         "    strict: what breaks a rule of the standard but has one meaning is an error, too.\n"
         "    external_weights: leave the weights in a file beside the plan.\n"
         "    allow_symlinks: follow symlinks to external data inside a Hugging Face cache.\n"
+        "    external_data: files of external data by the name that the model has for them, as bytes or "
+        "anything with a buffer, which must not\n"
+        "        change while the model exists; the others are read from the model's directory.\n"
         "    shapes: dims of inputs by name, for algorithms that are chosen now.\n"
         "    trust: whose plans may bring code, when a plan is opened: \"all\", \"none\" or public keys.\n"
         "    progress: called with a phase's name and a fraction from 0 to 1.\n"
@@ -114,11 +129,19 @@ void compile_bind(nb::module_ &module)
                "Raises: DeviceError if there is no such kind, or its module cannot be opened.");
     module.def("passes", passes, nb::sig("def passes() -> list[str]"),
                "Names of the optimiser's passes in the order in which they run.");
-    module.def("read_pb", read_pb, nb::arg("path"), nb::arg("kind") = "tensor",
-               nb::arg("element_kind") = "tensor",
-               nb::sig("def read_pb(path: str | os.PathLike, kind: str = 'tensor', element_kind: str = "
-                       "'tensor') -> typing.Any"),
-               "The value in one of ONNX's .pb files, which hold a TensorProto, SequenceProto or "
-               "OptionalProto: `kind` says which.\n\n"
-               "Raises: FileError, InvalidModel.");
+    module.def(
+        "load_custom_ops", load_custom_ops, nb::arg("path"),
+        nb::sig("def load_custom_ops(path: str | os.PathLike) -> None"),
+        "Open a shared object, which executes its code, and register its operators for the life of the "
+        "process. They serve models that are\n"
+        "opened or compiled afterwards; a plan with one needs it again. examples/custom_ops.c is such an "
+        "object. To load it again does nothing.\n\n"
+        "Raises: FileError, InvalidArgument (names the operator).");
+    module.def(
+        "read_pb", read_pb, nb::arg("path"), nb::arg("kind") = "tensor", nb::arg("element_kind") = "tensor",
+        nb::sig("def read_pb(path: str | os.PathLike, kind: str = 'tensor', element_kind: str = "
+                "'tensor') -> typing.Any"),
+        "The value in one of ONNX's .pb files, which hold a TensorProto, SequenceProto, OptionalProto or "
+        "MapProto: `kind` says which.\n\n"
+        "Raises: FileError, InvalidModel.");
 }

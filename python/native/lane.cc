@@ -46,7 +46,7 @@ void Lane::bind(const std::vector<nb::handle> &inputs)
             dims_.push_back(tensor.rank);
             dims_.insert(dims_.end(), tensor.dims, tensor.dims + tensor.rank);
         } else {
-            OwnedValue value = value_from_python(inputs[i], info.kind, info.element_kind, info.dtype);
+            OwnedValue value = value_from_python(inputs[i], model_.inputs[i].type());
             check(grt_context_set_input_value(get(), i, value.get()));
             values_[i] = std::move(value);
             set_[i] = true;

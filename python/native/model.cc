@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model.h"
-#include "options.h"
 
 #include <algorithm>
+#include <cstring>
 #include <mutex>
 #include <nanobind/stl/string.h>
 
@@ -40,13 +40,16 @@ namespace
 /* A library that is newer than this binding may have more kinds. */
 const char *kind_name(grt_kind kind)
 {
-    static const char *const names[] = {"tensor", "sequence", "optional"};
+    static const char *const names[] = {"tensor", "sequence", "optional", "map"};
     return (size_t)kind < sizeof names / sizeof *names ? names[kind] : "unknown";
 }
 
-Port make_port(const grt_io_info &info)
+Port make_port(const grt_io_info &info, grt_dtype keys)
 {
-    Port port{info.name, taken(PyUnicode_InternFromString(info.name)), info, {}};
+    Port port{info.name, taken(PyUnicode_InternFromString(info.name)), info, keys, {}};
+    nb::object key_dtype = nb::none();
+    if (keys != GRT_DTYPE_NONE)
+        key_dtype = nb::str(grt_dtype_name(keys));
     nb::object shape = nb::none();
     if (info.rank >= 0) {
         nb::list dims;
@@ -57,34 +60,27 @@ Port make_port(const grt_io_info &info)
     }
     port.described = nb::module_::import_("graphrt._types")
                          .attr("ValueInfo")(port.key, kind_name(info.kind), kind_name(info.element_kind),
-                                            grt_dtype_name(info.dtype), shape, info.has_default);
+                                            grt_dtype_name(info.dtype), shape, info.has_default, key_dtype);
     return port;
 }
 
-template <typename Get> std::vector<Port> ports_of(const grt_model *model, size_t n, Get get)
+template <typename Get, typename Keys>
+std::vector<Port> ports_of(const grt_model *model, size_t n, Get get, Keys keys)
 {
     std::vector<Port> ports;
     for (size_t i = 0; i < n; i++) {
         grt_io_info info = sized<grt_io_info>();
         check(get(model, i, &info));
-        ports.push_back(make_port(info));
+        ports.push_back(make_port(info, keys(model, i)));
     }
     return ports;
 }
 
-/* Bytes that stay where they are for the time of a call. */
-struct Bytes {
-    explicit Bytes(nb::handle object)
-    {
-        if (PyObject_GetBuffer(object.ptr(), &buffer, PyBUF_SIMPLE) != 0)
-            throw nb::python_error();
-    }
-    ~Bytes()
-    {
-        PyBuffer_Release(&buffer);
-    }
-    Py_buffer buffer;
-};
+/* Text of a model, which need not be UTF-8. */
+nb::object text_of(const char *text)
+{
+    return taken(PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "surrogateescape"));
+}
 
 bool is_path(nb::handle source)
 {
@@ -106,10 +102,10 @@ Model::Model(nb::handle source, const std::string &target, nb::kwargs options)
         /* A plan whose bytes are aligned to 4096 would be used where it is, and nothing keeps these alive:
          * they are moved off. */
         Bytes bytes(source);
-        const size_t size = (size_t)bytes.buffer.len;
+        const size_t size = bytes.size();
         nb::gil_scoped_release released;
         std::vector<char> moved;
-        const char *data = (const char *)bytes.buffer.buf;
+        const char *data = (const char *)bytes.data();
         if ((uintptr_t)data % 4096 == 0) {
             moved.resize(size + 8);
             const size_t offset = (uintptr_t)moved.data() % 4096 == 0 ? 8 : 0;
@@ -120,8 +116,9 @@ Model::Model(nb::handle source, const std::string &target, nb::kwargs options)
     }
     model_.reset(model);
     compile.finish(status);
-    inputs = ports_of(model, grt_model_input_count(model), grt_model_input);
-    outputs = ports_of(model, grt_model_output_count(model), grt_model_output);
+    external_data_ = compile.release_external_data();
+    inputs = ports_of(model, grt_model_input_count(model), grt_model_input, grt_model_input_keys);
+    outputs = ports_of(model, grt_model_output_count(model), grt_model_output, grt_model_output_keys);
 }
 
 nb::list Model::described(const std::vector<Port> &ports) const
@@ -151,6 +148,28 @@ nb::dict Model::info() const
     X(signer)
     X(verified)
 #undef X
+    return dict;
+}
+
+nb::dict Model::metadata() const
+{
+    auto metadata = sized<grt_metadata>();
+    check(grt_model_metadata(get(), &metadata));
+    nb::dict dict;
+#define X(field) dict[#field] = text_of(metadata.field);
+    X(producer_name)
+    X(producer_version)
+    X(domain)
+    X(description)
+    X(graph_name)
+    X(graph_description)
+#undef X
+    dict["model_version"] = metadata.model_version;
+    dict["ir_version"] = metadata.ir_version;
+    nb::dict entries;
+    for (size_t i = 0; i < metadata.n_entries; i++)
+        entries[text_of(metadata.entries[i].key)] = text_of(metadata.entries[i].value);
+    dict["entries"] = entries;
     return dict;
 }
 
@@ -195,7 +214,8 @@ void model_bind(nb::module_ &module)
                     "**options: typing.Any) -> None"),
             "Open a plan (.grt) or compile an ONNX model; the content says which it is.\n\n"
             "Args:\n"
-            "    source: path, or the file's bytes (ONNX models with external data need a path).\n"
+            "    source: path, or the file's bytes (of an ONNX model with external data: with external_data, "
+            "too).\n"
             "    target: kind of device that an ONNX model is compiled for: \"cpu\", \"cuda\".\n"
             "    **options: as graphrt.compile has them, without what is about the plan's file.\n"
             "Raises: FileError, InvalidModel, InvalidPlan, Unsupported, Untrusted, DeviceError.")
@@ -211,6 +231,11 @@ void model_bind(nb::module_ &module)
                      "Figures: nodes, steps, parameters, weights_bytes, arena_bytes, flops, producer, opset, "
                      "target, options, ...\n"
                      "Sizes in bytes; flops and arena_bytes at the default shapes (unknown dims taken as 1).")
+        .def_prop_ro("metadata", &Model::metadata, nb::sig("def metadata(self) -> dict[str, typing.Any]"),
+                     "What the ONNX model says of itself, which plans keep: producer_name, producer_version, "
+                     "domain, description, graph_name,\n"
+                     "graph_description, model_version, ir_version, and entries, a dict of its "
+                     "metadata_props. \"\" and 0 where it says nothing.")
         .def_prop_ro("steps", &Model::steps, nb::sig("def steps(self) -> list[dict[str, typing.Any]]"),
                      "The executable steps in order: op, name (source nodes), detail, flops.")
         .def_prop_ro("phases", &Model::phases, nb::sig("def phases(self) -> list[dict[str, typing.Any]]"),

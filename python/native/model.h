@@ -3,7 +3,8 @@
 #ifndef GRAPHRT_PYTHON_MODEL_H
 #define GRAPHRT_PYTHON_MODEL_H
 
-#include "status.h"
+#include "arrays.h"
+#include "options.h"
 
 #include <vector>
 
@@ -12,7 +13,12 @@ struct Port {
     std::string name;
     nb::object key; /* the name as Python has it */
     grt_io_info info;
+    grt_dtype keys;       /* of maps */
     nb::object described; /* graphrt.ValueInfo */
+    ValueType type() const
+    {
+        return {info.kind, info.element_kind, info.dtype, keys};
+    }
 };
 
 class Model
@@ -22,6 +28,7 @@ class Model
     Model(nb::handle source, const std::string &target, nb::kwargs options);
     nb::list described(const std::vector<Port> &ports) const;
     nb::dict info() const;
+    nb::dict metadata() const;
     nb::list steps() const;
     nb::list phases() const;
     grt_model *get() const
@@ -31,6 +38,7 @@ class Model
     std::vector<Port> inputs, outputs;
 
   private:
+    std::vector<Bytes> external_data_; /* the model's weights may lie there */
     OwnedModel model_;
 };
 

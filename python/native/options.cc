@@ -97,6 +97,8 @@ void CompileOptions::set(const std::string &name, nb::handle value)
         raw.strict = nb::cast<bool>(value);
     } else if (name == "shapes") {
         set_shapes(value);
+    } else if (name == "external_data") {
+        set_external_data(value);
     } else if (name == "progress") {
         progress_ = nb::borrow(value);
         raw.progress = [](void *user, const char *phase, double fraction) {
@@ -132,6 +134,22 @@ void CompileOptions::set_shapes(nb::handle shapes)
     }
     raw.shapes = shapes_.data();
     raw.n_shapes = shapes_.size();
+}
+
+void CompileOptions::set_external_data(nb::handle files)
+{
+    if (files.is_none())
+        return;
+    for (auto [location, content] : nb::cast<nb::dict>(files)) {
+        grt_external_data file = sized<grt_external_data>();
+        file.location = text(location);
+        buffers_.emplace_back(content);
+        file.data = buffers_.back().data();
+        file.size = buffers_.back().size();
+        external_data_.push_back(file);
+    }
+    raw.external_data = external_data_.data();
+    raw.n_external_data = external_data_.size();
 }
 
 void CompileOptions::finish(grt_status status)

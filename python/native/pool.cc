@@ -77,7 +77,7 @@ Inputs::Inputs(const Model &model, const std::vector<nb::handle> &given)
             operands_[i].read(given[i], info.dtype);
             tensors_[i] = operands_[i].tensor;
         } else {
-            values_[i] = value_from_python(given[i], info.kind, info.element_kind, info.dtype);
+            values_[i] = value_from_python(given[i], model.inputs[i].type());
             pointers_[i] = values_[i].get();
         }
     }

@@ -231,29 +231,30 @@ void session_bind(nb::module_ &module)
             "Raises: what graphrt.Model raises; DeviceError (names the devices that exist), Unsupported "
             "(lists every op without a\n"
             "    kernel), OutOfMemory.")
-        .def("run", &Session::run, nb::arg("inputs"), nb::arg("outputs") = nb::none(),
-             nb::arg("into") = nb::none(),
-             nb::sig("def run(self, inputs: graphrt._types.Inputs, outputs: collections.abc.Iterable[str] | "
-                     "None = None, into: dict[str, "
-                     "typing.Any] | None = None) -> dict[str, typing.Any]"),
-             "Run the model.\n\n"
-             "Args:\n"
-             "    inputs: a dict by name, a list or tuple in the model's order, or the array itself where "
-             "there is one input. Arrays are\n"
-             "        NumPy's or anything with the buffer protocol or DLPack (torch, JAX, CuPy). Their "
-             "memory is used where it is if it is\n"
-             "        dense, row-major and aligned, else a copy is. Dtypes must be the model's: only lists "
-             "and numbers, which have none,\n"
-             "        are converted. Strings: arrays of str, bytes or objects. Sequences: lists. Optionals: "
-             "None or the value. Inputs\n"
-             "        with a default may be left out.\n"
-             "    outputs: names of those that are wanted; None: all.\n"
-             "    into: arrays by name that outputs are written into, of exactly their dims. They must not "
-             "overlap inputs.\n"
-             "Returns: outputs by name in the model's order: new NumPy arrays that own their memory, lists, "
-             "None, or what `into` has.\n"
-             "Raises: InvalidArgument (names, dtypes, dims; values that an op refuses), OutOfMemory, "
-             "DeviceError, Unsupported.")
+        .def(
+            "run", &Session::run, nb::arg("inputs"), nb::arg("outputs") = nb::none(),
+            nb::arg("into") = nb::none(),
+            nb::sig("def run(self, inputs: graphrt._types.Inputs, outputs: collections.abc.Iterable[str] | "
+                    "None = None, into: dict[str, "
+                    "typing.Any] | None = None) -> dict[str, typing.Any]"),
+            "Run the model.\n\n"
+            "Args:\n"
+            "    inputs: a dict by name, a list or tuple in the model's order, or the array itself where "
+            "there is one input. Arrays are\n"
+            "        NumPy's or anything with the buffer protocol or DLPack (torch, JAX, CuPy). Their "
+            "memory is used where it is if it is\n"
+            "        dense, row-major and aligned, else a copy is. Dtypes must be the model's: only lists "
+            "and numbers, which have none,\n"
+            "        are converted. Strings: arrays of str, bytes or objects. Sequences: lists. Maps: dicts. "
+            "Optionals: None or the value.\n"
+            "        Inputs with a default may be left out.\n"
+            "    outputs: names of those that are wanted; None: all.\n"
+            "    into: arrays by name that outputs are written into, of exactly their dims. They must not "
+            "overlap inputs.\n"
+            "Returns: outputs by name in the model's order: new NumPy arrays that own their memory, lists, "
+            "None, or what `into` has.\n"
+            "Raises: InvalidArgument (names, dtypes, dims; values that an op refuses), OutOfMemory, "
+            "DeviceError, Unsupported.")
         .def("__call__", &Session::call, nb::arg("inputs"), nb::arg("named"),
              nb::sig("def __call__(self, *inputs: typing.Any, **named: typing.Any) -> typing.Any"),
              "Run the model on inputs by position or name; the output itself if there is one, else a tuple "

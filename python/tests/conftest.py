@@ -28,10 +28,13 @@ def info(name, dtype, shape):
     return helper.make_tensor_value_info(name, dtype, shape)
 
 
+ML = "ai.onnx.ml"
+
+
 def model(nodes, inputs, outputs, initializers=(), opset=20, ir=10, name="graph"):
     """Bytes of a model of these nodes."""
     graph = helper.make_graph(nodes, name, inputs, outputs, list(initializers))
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=ir,
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset), helper.make_opsetid(ML, 3)], ir_version=ir,
                              producer_name="tests").SerializeToString()
 
 
@@ -45,3 +48,28 @@ def linear():
     w = onnx.numpy_helper.from_array(np.arange(12, dtype=np.float32).reshape(4, 3), "w")
     return model([helper.make_node("MatMul", ["x", "w"], ["y"])], [info("x", TensorProto.FLOAT, ["N", 4])],
                  [info("y", TensorProto.FLOAT, ["N", 3])], [w])
+
+
+def dictionary(name, key, value):
+    """A map from keys to scalars; the package onnx makes no such type."""
+    kind = onnx.TypeProto()
+    kind.map_type.key_type = key
+    kind.map_type.value_type.CopyFrom(helper.make_tensor_type_proto(value, []))
+    return helper.make_value_info(name, kind)
+
+
+def zip_map(labels):
+    """y: a sequence of maps, from labels to the columns of each row of x."""
+    names = {"classlabels_int64s" if isinstance(labels[0], int) else "classlabels_strings": labels}
+    row = dictionary("y", TensorProto.INT64 if isinstance(labels[0], int) else TensorProto.STRING, TensorProto.FLOAT)
+    return model([helper.make_node("ZipMap", ["x"], ["y"], domain=ML, **names)], [info("x", TensorProto.FLOAT, ["N", len(labels)])],
+                 [helper.make_value_info("y", helper.make_sequence_type_proto(row.type))])
+
+
+def told():
+    """linear(), with all that a model may say of itself."""
+    made = onnx.load_from_string(linear())
+    made.producer_version, made.domain, made.doc_string, made.model_version = "1.2", "org.example", "first line\nsecond", 7
+    made.graph.name, made.graph.doc_string = "products", "of matrices"
+    helper.set_model_props(made, {"author": "Ada", "note": "caf\u00e9"})
+    return made.SerializeToString()

@@ -148,6 +148,20 @@ def sequences(ort, at, models):
 
 
 @program
+def maps(ort, at, models):
+    """outputs that are sequences of maps (ZipMap of the converters): lists of dicts"""
+    sessions = [ort.InferenceSession(models[name]) for name in ("numbers", "names")]
+    return [(s.get_outputs()[0].type, s.get_outputs()[0].shape, s.run(None, {"x": X})) for s in sessions]
+
+
+@program
+def map_inputs(ort, at, models):
+    """inputs that are maps: dicts"""
+    session = ort.InferenceSession(models["dict"])
+    return session.get_inputs()[0].type, session.run(None, {"x": {"b": 1.5, "z": 2.0}})
+
+
+@program
 def defaults(ort, at, models):
     """`get_overridable_initializers()`; inputs that are left out"""
     session = ort.InferenceSession(models["default"])
@@ -338,5 +352,7 @@ def fixed_dims(ort, at, models):
 
 @program
 def metadata(ort, at, models):
-    """`get_modelmeta().producer_name`"""
-    return ort.InferenceSession(models["linear"]).get_modelmeta().producer_name
+    """`get_modelmeta()`: `.producer_name`, `.graph_name`, `.domain`, `.description`, `.version`, `.custom_metadata_map`"""
+    told, silent = [ort.InferenceSession(models[name]).get_modelmeta() for name in ("told", "linear")]
+    return told.version, [(m.producer_name, m.graph_name, m.domain, m.description, m.graph_description, m.custom_metadata_map)
+                          for m in (told, silent)]

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compiling, checking, inspecting, tuning, and the commands."""
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import graphrt
 import numpy as np
+import onnx
 import pytest
-from conftest import info, linear, model
+from conftest import TOP, info, linear, model, told
 from onnx import TensorProto, helper
 
 
@@ -88,6 +90,76 @@ def test_inspect(digits):
     assert told["info"]["parameters"] == 25866 and told["info"]["flops"] > 1e6
     assert told["inputs"][0].name == "image" and told["outputs"][0].dtype == "float32"
     assert len(told["steps"]) == told["info"]["steps"] and {"op", "name", "detail", "flops"} == set(told["steps"][0])
+
+
+def test_metadata_is_the_models_and_its_plans(tmp_path):
+    path, plan = tmp_path / "told.onnx", tmp_path / "told.grt"
+    path.write_bytes(told())
+    graphrt.compile(path, plan)
+    want = {"producer_name": "tests", "producer_version": "1.2", "domain": "org.example", "description": "first line\nsecond",
+            "graph_name": "products", "graph_description": "of matrices", "model_version": 7, "ir_version": 10,
+            "entries": {"author": "Ada", "note": "caf\u00e9"}}
+    assert graphrt.Model(path).metadata == graphrt.Model(plan).metadata == graphrt.inspect(plan)["metadata"] == want
+    silent = graphrt.Model(linear()).metadata
+    assert silent["domain"] == silent["description"] == "" and silent["model_version"] == 0 and silent["entries"] == {}
+
+
+def external_model(size):
+    """y = x + w for w of floats in the file weights.bin."""
+    w = onnx.TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[size], data_location=TensorProto.EXTERNAL)
+    for key, value in {"location": "weights.bin", "offset": "0", "length": str(4 * size)}.items():
+        w.external_data.add(key=key, value=value)
+    return model([helper.make_node("Add", ["x", "w"], ["y"])], [info("x", TensorProto.FLOAT, [size])], [info("y", TensorProto.FLOAT, [size])], [w])
+
+
+@pytest.mark.parametrize("size", [3, 100_000])
+def test_external_data_in_memory(tmp_path, size):
+    source, weights = external_model(size), np.arange(size, dtype=np.float32)
+    x = np.ones(size, np.float32)
+    for content in (weights, weights.tobytes(), memoryview(weights)):
+        assert np.array_equal(graphrt.Session(source, external_data={"weights.bin": content})(x), weights + 1)
+    session = graphrt.Session(source, external_data={"weights.bin": weights.copy()})  # which only the session keeps alive
+    assert np.array_equal(session(x), weights + 1) and np.array_equal(session(x), weights + 1)
+    path = tmp_path / "external.onnx"
+    path.write_bytes(source)
+    graphrt.compile(path, tmp_path / "external.grt", external_data={"weights.bin": weights})
+    assert np.array_equal(graphrt.Session(tmp_path / "external.grt")(x), weights + 1)
+    for files in ({}, {"other.bin": weights}):
+        with pytest.raises(graphrt.Error):
+            graphrt.Model(source, external_data=files)
+    with pytest.raises(ValueError):  # NumPy's, of memory that is not dense
+        graphrt.Model(source, external_data={"weights.bin": np.zeros((4, 4), np.float32)[:, 1]})
+
+
+def test_external_data_stays_where_it_is():
+    """Memory of a bytearray cannot be resized while a model reads it."""
+    content = bytearray(400_000)
+    opened = graphrt.Model(external_model(100_000), external_data={"weights.bin": content})
+    session = graphrt.Session(opened)
+    del opened
+    with pytest.raises(BufferError):
+        content.clear()
+    del session
+    content.clear()
+
+
+def test_custom_operators_that_are_none(tmp_path):
+    with pytest.raises(graphrt.FileError):
+        graphrt.load_custom_ops(tmp_path / "none.so")
+    with pytest.raises(TypeError):
+        graphrt.load_custom_ops(3)
+
+
+@pytest.mark.skipif("CUSTOM_OPS" not in os.environ, reason="CUSTOM_OPS names no shared object of examples/custom_ops.c")
+def test_custom_operators():
+    source = TOP / "examples/custom_ops.onnx"
+    assert graphrt.check(source) != []
+    for _ in range(2):
+        graphrt.load_custom_ops(os.environ["CUSTOM_OPS"])
+    assert graphrt.check(source) == []
+    signal = np.arange(16, dtype=np.float32).reshape(2, 8)
+    frames = graphrt.Session(source).run({"signal": signal})["frames"]
+    assert frames.shape == (2, 3, 3) and all(row.tobytes() in signal.tobytes() for row in frames.reshape(-1, 3))
 
 
 def test_tuning_where_there_is_nothing_to_tune(digits, images):

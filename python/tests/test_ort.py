@@ -4,7 +4,7 @@ import graphrt.ort
 import numpy as np
 import onnx
 import pytest
-from conftest import info, linear, model
+from conftest import ML, dictionary, info, linear, model, told, zip_map
 from onnx import TensorProto, helper
 from ort_programs import PROGRAMS
 
@@ -36,6 +36,11 @@ MODELS = {
                   [info("y", TensorProto.STRING, [4])]),
     "pieces": pieces_model(),
     "default": default_model(),
+    "numbers": zip_map([7, -3, 0, 1]),
+    "names": zip_map(["a", "b", "c", "d\u00e9"]),
+    "dict": model([helper.make_node("DictVectorizer", ["x"], ["y"], domain=ML, string_vocabulary=["a", "b"])],
+                  [dictionary("x", TensorProto.STRING, FLOAT)], [info("y", FLOAT, [1, 2])]),
+    "told": told(),
 }
 
 
