@@ -32,9 +32,34 @@ static void clear_steps(grt_frame *frame)
             grt_frame_drop(frame, program->clear[i]);
 }
 
+/* What a body's steps were prepared for: a plan may be forged. */
+static bool fits(const grt_frame *frame, const grt_plan_value *wanted, const grt_value *value)
+{
+    const grt_program *main = frame->executor->main->program;
+    if (wanted->kind == GRT_KIND_OPTIONAL)
+        return true; /* kernels look at what an optional holds */
+    if (value->kind != wanted->kind || (wanted->dtype && value->t.dtype && wanted->dtype != value->t.dtype))
+        return false;
+    if (wanted->kind != GRT_KIND_TENSOR || wanted->rank < 0)
+        return true;
+    bool same = value->t.rank == wanted->rank;
+    for (int32_t k = 0; same && k < wanted->rank; k++) {
+        const int32_t dim = wanted->dims[k];
+        same = !main->dims_known[dim] || main->dims[dim] < 0 || main->dims[dim] == value->t.dims[k];
+    }
+    return same;
+}
+
 static grt_status set_input(grt_frame *frame, int32_t i, const grt_value *value)
 {
     int32_t v = frame->program->body->inputs[i];
+    const grt_plan_value *wanted = &frame->program->body->values[v];
+    char text[GRT_TYPE_TEXT_SIZE];
+    if (!fits(frame, wanted, value))
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
+                        "input '%s' of a body of control flow was prepared for %s %s of rank %d, found %s %s",
+                        wanted->name, grt_kind_name(wanted->kind), grt_dtype_name(wanted->dtype),
+                        wanted->rank, grt_kind_name(value->kind), grt_tensor_text(&value->t, text));
     grt_frame_drop(frame, v);
     return grt_value_share(&frame->values[v], value);
 }

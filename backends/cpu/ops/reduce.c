@@ -86,6 +86,7 @@ enum { STRIP = 256 };
 #define FOLD_EXP_OF(x, shift) ((x) + (shift))
 #define FOLD_NAN              0
 #include "backends/cpu/ops/reduce_fold.h"
+#include "backends/shared/reduce.h"
 
 /* ---- one reduction, prepared ---- */
 
@@ -424,42 +425,6 @@ static bool reduce_whole(const job *j, int32_t threads)
     return true;
 }
 
-/* Which axes are reduced, as the input `axes` says. */
-static grt_status read_axes(const grt_run *run, bool *reduced)
-{
-    const grt_tensor *data = run->in[0], *axes = run->n_in > 1 ? run->in[1] : NULL;
-    const reduce_state *state = run->state;
-    int64_t n = axes ? grt_tensor_elements(axes) : 0;
-    memset(reduced, n == 0 && !state->empty_is_none, GRT_MAX_RANK * sizeof *reduced);
-    for (int64_t k = 0; k < n; k++) {
-        int64_t axis = grt_axis(cpu_index(axes, k), data->rank);
-        if (axis < 0)
-            return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT,
-                               "axes[%lld] is %lld; for rank %d it must lie in [%d, %d]", (long long)k,
-                               (long long)cpu_index(axes, k), data->rank, -data->rank, data->rank - 1);
-        reduced[axis] = true;
-    }
-    return GRT_OK;
-}
-
-/* The output was allocated before the axes were read, by the shape rule or the declared shape: check that it
- * fits. */
-static grt_status check_output(const grt_run *run, const bool *reduced)
-{
-    const grt_tensor *data = run->in[0], *out = run->out[0];
-    int64_t kept = 1;
-    for (int32_t k = 0; k < data->rank; k++)
-        kept = reduced[k] ? kept : grt_mul_saturated(kept, data->dims[k]);
-    if (kept == grt_tensor_elements(out))
-        return GRT_OK;
-    char text[GRT_TYPE_TEXT_SIZE];
-    return grt_fail_op(
-        run->desc, GRT_STATUS_INVALID_ARGUMENT,
-        "the axes keep %lld elements, but the output is declared as %s; give axes that fit, or "
-        "declare its shape as unknown",
-        (long long)kept, grt_tensor_text(out, text));
-}
-
 /* Collapse axes into the job's lists; the innermost goes to `inner`. */
 static void collapse(job *j, const grt_tensor *data, const bool *reduced)
 {
@@ -495,8 +460,8 @@ static grt_status run_reduce(const grt_run *run)
     const reduce_state *state = run->state;
     const grt_tensor *data = run->in[0];
     bool reduced[GRT_MAX_RANK];
-    GRT_TRY(read_axes(run, reduced));
-    GRT_TRY(check_output(run, reduced));
+    GRT_TRY(grt_reduce_axes(run->desc, run->in[0], run->n_in > 1 ? run->in[1] : NULL, run->out[0],
+                            state->empty_is_none, reduced));
     job j = {.state = state,
              .how = state->fold,
              .dtype = data->dtype,

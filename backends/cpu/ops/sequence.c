@@ -202,6 +202,11 @@ static grt_status split_run(const grt_run *run)
     const sequence_state *state = run->state;
     const grt_tensor *x = run->in[0], *split = run->n_in > 1 ? run->in[1] : NULL;
     int64_t axis = grt_axis(state->axis, x->rank), from = 0, step = 1;
+    if (((const grt_value *)x)->kind != GRT_KIND_TENSOR ||
+        (split &&
+         (((const grt_value *)split)->kind != GRT_KIND_TENSOR || !grt_dtype_in(split->dtype, GRT_SET_INTS))))
+        return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT,
+                           "the input must be a tensor, and split integers");
     if (axis < 0)
         return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT,
                            "axis %lld does not exist in an input of rank %d", (long long)state->axis,

@@ -5,6 +5,7 @@
  * float32, integers wrap in 64 bits. */
 #include "backends/cuda/pointwise_eval.h"
 #include "backends/cuda/walk.h"
+#include "backends/shared/reduce.h"
 
 namespace
 {
@@ -234,27 +235,6 @@ grt_status create(const grt_kernel_node *node, void **out_state)
     return GRT_OK;
 }
 
-/* Which axes are reduced, as the input `axes` says. */
-grt_status read_axes(const grt_reshape *r, bool *reduced)
-{
-    const grt_tensor *data = r->in[0], *axes = r->n_in > 1 ? r->in[1] : NULL;
-    const state *s = (const state *)r->state;
-    int64_t n = axes ? grt_tensor_elements(axes) : 0;
-    if (n > 0 && !axes->data)
-        return grt_fail_op(r->desc, GRT_STATUS_UNSUPPORTED, "input axes must be known before the run");
-    for (int32_t k = 0; k < GRT_MAX_RANK; k++)
-        reduced[k] = n == 0 && !s->empty_is_none;
-    for (int64_t k = 0; k < n; k++) {
-        int64_t axis = grt_axis(cuda_host_index(axes, k), data->rank);
-        if (axis < 0)
-            return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
-                               "axes[%lld] is %lld; for rank %d it must lie in [%d, %d]", (long long)k,
-                               (long long)cuda_host_index(axes, k), data->rank, -data->rank, data->rank - 1);
-        reduced[axis] = true;
-    }
-    return GRT_OK;
-}
-
 enum { FEW = 32, MANY_OUTPUTS = 32768, PART = 16384, MAX_PARTS = 512 };
 
 bool folds_in_double(const job *j, grt_dtype dtype)
@@ -268,7 +248,10 @@ grt_status reshape(grt_reshape *r)
     const grt_tensor *data = r->in[0];
     bool is_reduced[GRT_MAX_RANK], inner_kept = false;
     int64_t strides[GRT_MAX_RANK], out_stride[GRT_MAX_RANK], n_out = 1;
-    GRT_TRY(read_axes(r, is_reduced));
+    const grt_tensor *axes = r->n_in > 1 ? r->in[1] : NULL;
+    if (axes && grt_tensor_elements(axes) > 0 && !axes->data)
+        return grt_fail_op(r->desc, GRT_STATUS_UNSUPPORTED, "input axes must be known before the run");
+    GRT_TRY(grt_reduce_axes(r->desc, data, axes, r->out[0], s->empty_is_none, is_reduced));
     shape *sh;
     GRT_TRY(cuda_state(&sh));
     job *j = &sh->first;

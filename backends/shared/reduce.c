@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See reduce.h. */
+#include "backends/shared/reduce.h"
+
+#include "src/base/checked.h"
+#include "src/base/tensor.h"
+
+#include <string.h>
+
+static grt_status check_kept(const grt_op_desc *desc, const grt_tensor *data, const grt_tensor *out,
+                             const bool *reduced)
+{
+    int64_t kept = 1;
+    for (int32_t k = 0; k < data->rank; k++)
+        kept = reduced[k] ? kept : grt_mul_saturated(kept, data->dims[k]);
+    if (kept == grt_tensor_elements(out))
+        return GRT_OK;
+    char text[GRT_TYPE_TEXT_SIZE];
+    return grt_fail_op(
+        desc, GRT_STATUS_INVALID_ARGUMENT,
+        "the axes keep %lld elements, but the output is declared as %s; give axes that fit, or "
+        "declare its shape as unknown",
+        (long long)kept, grt_tensor_text(out, text));
+}
+
+grt_status grt_reduce_axes(const grt_op_desc *desc, const grt_tensor *data, const grt_tensor *axes,
+                           const grt_tensor *out, bool empty_is_none, bool *reduced)
+{
+    const int64_t n = axes ? grt_tensor_elements(axes) : 0;
+    memset(reduced, n == 0 && !empty_is_none, GRT_MAX_RANK * sizeof *reduced);
+    for (int64_t k = 0; k < n; k++) {
+        const int64_t found = grt_tensor_int(axes, k), axis = grt_axis(found, data->rank);
+        if (axis < 0)
+            return grt_fail_op(desc, GRT_STATUS_INVALID_ARGUMENT,
+                               "axes[%lld] is %lld; for rank %d it must lie in [%d, %d]", (long long)k,
+                               (long long)found, data->rank, -data->rank, data->rank - 1);
+        reduced[axis] = true;
+    }
+    return check_kept(desc, data, out, reduced);
+}
