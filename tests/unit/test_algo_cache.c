@@ -214,7 +214,7 @@ END_TEST
 
 /* ---- many writers ---- */
 
-enum { PROCESSES = 8, THREADS = 8, ROWS = 20 };
+enum { PROCESSES = 4, THREADS = 4, ROWS = 20 };
 
 static void *write_rows(void *arg)
 {
