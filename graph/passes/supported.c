@@ -8,13 +8,14 @@
 
 static void add_type(grt_text *text, const grt_dims *dims, const ir_value *value)
 {
-    static const char *const kinds[] = {"", "sequence of ", "optional "};
     if (!value) {
         grt_text_add(text, "none");
         return;
     }
     const ir_type *type = &value->type;
-    grt_text_add(text, "%s%s", kinds[type->kind], type->dtype ? grt_dtype_name(type->dtype) : "unknown");
+    if (type->kind != GRT_KIND_TENSOR)
+        grt_text_add(text, "%s of ", grt_kind_name(type->kind));
+    grt_text_add(text, "%s", type->dtype ? grt_dtype_name(type->dtype) : "unknown");
     if (type->rank < 0)
         return;
     grt_text_add(text, "[");
