@@ -30,72 +30,72 @@ bool grt_crowd_judge(bool crowded, grt_crowd_sample *start, grt_crowd_sample now
 #include <time.h>
 #include <unistd.h>
 
-enum { LOOK_EVERY_NS = 10000000, MOST_SLEEPERS = 64 };
+enum { LOOK_EVERY_NS = 10000000, MOST_PARKED = 64 };
 
 /* Guards what follows. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool crowded;
-static pthread_t sleeper;
-static bool has_sleeper; /* to be joined */
-static int32_t sleepers; /* of its team */
-/* What they sleep on. */
-static pthread_mutex_t bed = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t morning = PTHREAD_COND_INITIALIZER;
-static bool asleep;
+static pthread_t parker;
+static bool has_parker; /* to be joined */
+static int32_t parked_team_size;
+/* What parked threads wait on. */
+static pthread_mutex_t park_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t unparked = PTHREAD_COND_INITIALIZER;
+static bool parked;
 
-static void *sleep_with_team(void *unused)
+static void *park_team(void *unused)
 {
     (void)unused;
-    const int32_t team = grt_team_possible(sleepers);
+    const int32_t team = grt_team_possible(parked_team_size);
 #pragma omp parallel num_threads(team)
     {
-        pthread_mutex_lock(&bed);
-        while (asleep)
-            pthread_cond_wait(&morning, &bed);
-        pthread_mutex_unlock(&bed);
+        pthread_mutex_lock(&park_lock);
+        while (parked)
+            pthread_cond_wait(&unparked, &park_lock);
+        pthread_mutex_unlock(&park_lock);
     }
     return NULL; /* libgomp ends the team's threads with the one that made them */
 }
 
-static void set_asleep(bool value)
+static void set_parked(bool value)
 {
-    pthread_mutex_lock(&bed);
-    asleep = value;
-    pthread_cond_broadcast(&morning);
-    pthread_mutex_unlock(&bed);
+    pthread_mutex_lock(&park_lock);
+    parked = value;
+    pthread_cond_broadcast(&unparked);
+    pthread_mutex_unlock(&park_lock);
 }
 
-static void join_sleeper(void)
+static void join_parker(void)
 {
-    if (has_sleeper)
-        pthread_join(sleeper, NULL);
-    has_sleeper = false;
+    if (has_parker)
+        pthread_join(parker, NULL);
+    has_parker = false;
 }
 
 /* As many that, with a team of `threads`, there are more OpenMP threads than processors. */
-static void lay_down(int32_t threads)
+static void start_parking(int32_t threads)
 {
     sigset_t all, before;
     const int32_t wanted = omp_get_num_procs() - threads + 2;
-    if (wanted > MOST_SLEEPERS)
+    if (wanted > MOST_PARKED)
         return;
-    join_sleeper();
-    sleepers = wanted < 2 ? 2 : wanted;
-    set_asleep(true);
+    join_parker();
+    parked_team_size = wanted < 2 ? 2 : wanted;
+    set_parked(true);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    has_sleeper = !pthread_create(&sleeper, NULL, sleep_with_team, NULL);
+    has_parker = !pthread_create(&parker, NULL, park_team, NULL);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (!has_sleeper)
-        set_asleep(false);
+    if (!has_parker)
+        set_parked(false);
 }
 
 static void shorten(bool wanted, int32_t threads)
 {
-    if (wanted && !asleep)
-        lay_down(threads);
-    else if (!wanted && asleep)
-        set_asleep(false);
+    if (wanted && !parked)
+        start_parking(threads);
+    else if (!wanted && parked)
+        set_parked(false);
 }
 
 void grt_crowd_shorten_waits(bool wanted, int32_t threads)
@@ -122,7 +122,7 @@ static bool user_has_said;
 static void prepare_once(void)
 {
     pthread_atfork(grt_crowd_end, NULL,
-                   NULL); /* a child has no sleepers; if that fails, its waits stay short */
+                   NULL); /* a child has no parked threads; if that fails, its waits stay short */
     user_has_said = getenv("GOMP_SPINCOUNT") || getenv("OMP_WAIT_POLICY");
 }
 
@@ -159,7 +159,7 @@ void grt_crowd_end(void)
 {
     pthread_mutex_lock(&lock);
     shorten(false, 0);
-    join_sleeper();
+    join_parker();
     crowded = false;
     pthread_mutex_unlock(&lock);
 }
