@@ -229,7 +229,11 @@ grt_status op_infer_types(const op_row *row, infer *inf)
         GRT_TRY(infer_tensor(inf, i));
     for (int32_t i = 0; i < inf->n_out; i++)
         inf->out[i].rank = -1;
-    const grt_status status = row->infer(inf);
+    grt_status status = row->infer(inf);
+    for (int32_t i = 0; status == GRT_OK && i < inf->n_out; i++)
+        if (inf->out[i].rank > GRT_MAX_RANK)
+            status = infer_fail(inf, "output %d would have rank %d; tensors have at most %d dims", i,
+                                inf->out[i].rank, GRT_MAX_RANK);
     /* Out of memory, a rule knows less than it should and may refuse valid nodes: report the lack of memory.
      */
     bool failed = grt_arena_failed(inf->arena) || grt_dims_failed(inf->dims);

@@ -88,10 +88,11 @@ static grt_status infer_joined(infer *inf)
     const int64_t n_q = grt_attr_int(inf->desc, "q_num_heads", 0),
                   n_kv = grt_attr_int(inf->desc, "kv_num_heads", 0);
     int64_t width;
-    if (x->rank != 3 || n_q <= 0 || n_kv <= 0)
+    if (x->rank != 3 || n_q <= 0 || n_kv <= 0 || n_q > INT32_MAX || n_kv > INT32_MAX)
         return infer_fail(
             inf,
-            "input 0 has rank %d, q_num_heads is %lld, kv_num_heads %lld; it must be 3 and both positive",
+            "input 0 has rank %d, q_num_heads is %lld, kv_num_heads %lld; it must be 3 and both "
+            "positive and below 2^31",
             x->rank, (long long)n_q, (long long)n_kv);
     const grt_dim parts = grt_dim_const(inf->dims, n_q + 2 * n_kv);
     if (infer_const(inf, x->dims[2], &width) && width % (n_q + 2 * n_kv))

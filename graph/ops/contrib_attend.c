@@ -6,8 +6,9 @@ grt_status attend_begin(ir_node *node, attend *out)
 {
     GRT_TRY(foreign_need(node, 0, "the query"));
     const int64_t heads = grt_attr_int(&node->desc, "num_heads", 0);
-    if (heads < 1)
-        return foreign_invalid(node, "attribute num_heads is %lld; it must be at least 1", (long long)heads);
+    if (heads < 1 || heads > INT32_MAX)
+        return foreign_invalid(node, "attribute num_heads is %lld; it must be at least 1 and below 2^31",
+                               (long long)heads);
     *out = (attend){.node = node,
                     .q_heads = heads,
                     .kv_heads = heads,

@@ -180,6 +180,10 @@ static grt_status stack(const grt_plan_step *step, const grt_value *list, int64_
         dims[i] = i == axis ? (int64_t)list->n : first->dims[k++];
     GRT_TRY(grt_value_alloc(out, first->dtype, rank, dims));
     for (size_t i = 0; i < list->n; i++) {
+        if (list->items[i].kind != GRT_KIND_TENSOR)
+            return grt_fail_op(
+                &step->desc, GRT_STATUS_INVALID_ARGUMENT,
+                "a scan output must be a tensor in all iterations; it is none in iteration %zu", i);
         if (!grt_tensor_same_type(first, &list->items[i].t)) {
             char a[GRT_TYPE_TEXT_SIZE], b[GRT_TYPE_TEXT_SIZE];
             return grt_fail_op(
@@ -382,6 +386,8 @@ static grt_status scan_length(const grt_frame *frame, const grt_plan_step *step,
     for (int32_t i = 0; i < sc->n_scan; i++) {
         const grt_value *in = step_in(frame, step, sc->n_state + i);
         int64_t axis = grt_axis(pick(sc->in_axes, sc->n_in_axes, i), in->t.rank);
+        if (in->kind != GRT_KIND_TENSOR)
+            return grt_fail_op(&step->desc, GRT_STATUS_INVALID_ARGUMENT, "scan input %d is no tensor", i);
         if (axis < 0)
             return grt_fail_op(&step->desc, GRT_STATUS_INVALID_ARGUMENT, "scan input %d has no axis %lld", i,
                                (long long)pick(sc->in_axes, sc->n_in_axes, i));

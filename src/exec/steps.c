@@ -28,6 +28,22 @@ static grt_status fetch_readable(grt_frame *frame, const grt_plan_step *step)
     return GRT_OK;
 }
 
+/* The kernel was created for the dtypes of the plan. */
+static grt_status check_inferred_dtypes(const grt_instruction *ins, const grt_plan_value *values)
+{
+    for (int32_t i = 0; i < ins->step->n_out; i++) {
+        if (ins->step->out[i] < 0)
+            continue;
+        const grt_plan_value *planned = &values[ins->step->out[i]];
+        const grt_dtype found = ins->call->run.out[i]->dtype;
+        if (planned->dtype && found && found != planned->dtype)
+            return grt_fail_op(&ins->step->desc, GRT_STATUS_INVALID_PLAN,
+                               "output %d, '%s', is %s in the plan, expected %s", (int)i, planned->name,
+                               grt_dtype_name(planned->dtype), grt_dtype_name(found));
+    }
+    return GRT_OK;
+}
+
 /* Dims of the outputs: from the plan where input symbols decide, else by the op's rule. */
 static grt_status find_dims(grt_frame *frame, const grt_instruction *ins)
 {
@@ -40,7 +56,8 @@ static grt_status find_dims(grt_frame *frame, const grt_instruction *ins)
     if (!all) {
         if (grt_frame_on_device(frame))
             GRT_TRY(fetch_readable(frame, step));
-        return grt_op_call_infer(ins->call, &frame->executor->scratch);
+        GRT_TRY(grt_op_call_infer(ins->call, &frame->executor->scratch));
+        return check_inferred_dtypes(ins, values);
     }
     for (int32_t i = 0; i < step->n_out; i++) {
         if (step->out[i] < 0)

@@ -201,9 +201,9 @@ static grt_status check_operands(const checker *c, const grt_plan_step *step, co
         if (defined[v] || body->values[v].role != GRT_VALUE_STEP)
             return bad(c, "step '%s': output %d, '%s', is made twice", step_name(step), (int)i,
                        body->values[v].name);
-        if (step->is_static && !body->values[v].is_static)
-            return bad(c, "step '%s' is planned before the run, but its output '%s' is not", step_name(step),
-                       body->values[v].name);
+        if (step->is_static != body->values[v].is_static)
+            return bad(c, "step '%s' is planned %s, but its output '%s' is not", step_name(step),
+                       step->is_static ? "before the run" : "when it runs", body->values[v].name);
         defined[v] = true;
     }
     return GRT_OK;
@@ -270,8 +270,10 @@ static grt_status check_ranges(const checker *c, const grt_plan_step *step)
     return GRT_OK;
 }
 
-static grt_status check_view(const checker *c, const grt_plan_step *step)
+static grt_status check_view(const checker *c, const grt_plan_step *step, const op_row *row)
 {
+    if (!row)
+        return bad(c, "step '%s': %s is no op that can be a view", step_name(step), step->desc.op);
     if (step->n_bodies || step->n_in < 1 || step->n_out < 1 || step->in[0] < 0)
         return bad(c, "step '%s': a view has an input and an output", step_name(step));
     const grt_plan_value *values = c->plan->bodies[c->body].values;
@@ -293,7 +295,7 @@ static grt_status check_arity(const checker *c, const grt_plan_step *step, const
     case GRT_STEP_KERNEL:
         return check_kernel(c, step, row);
     case GRT_STEP_VIEW:
-        return check_view(c, step);
+        return check_view(c, step, row);
     case GRT_STEP_IF:
         good = step->n_bodies == 2 && step->n_in == 1 && present(step, 0, 1);
         for (int32_t i = 0; good && i < 2; i++)

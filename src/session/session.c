@@ -71,6 +71,20 @@ static grt_status check_packing(const grt_kernel_row *row, const grt_kernel_node
     return GRT_OK;
 }
 
+/* Only kernels that say so take or make anything but tensors; a plan that says otherwise was not made by us.
+ */
+static grt_status check_kinds(const grt_kernel_row *row, const grt_plan_body *body, const grt_plan_step *step)
+{
+    for (int32_t i = 0; i < step->n_in + step->n_out && !(row->flags & GRT_KERNEL_VALUES); i++) {
+        const int32_t v = i < step->n_in ? step->in[i] : step->out[i - step->n_in];
+        if (v >= 0 && body->values[v].kind != GRT_KIND_TENSOR)
+            return grt_fail_op(&step->desc, GRT_STATUS_INVALID_PLAN,
+                               "value '%s' is no tensor in the plan, but the kernel takes and makes tensors",
+                               body->values[v].name);
+    }
+    return GRT_OK;
+}
+
 static grt_status create_kernel(grt_session *session, const grt_plan_body *body, const grt_plan_step *step,
                                 grt_session_kernel *kernel)
 {
@@ -111,7 +125,7 @@ static grt_status create_kernel(grt_session *session, const grt_plan_body *body,
     if (!row)
         status = grt_fail_op(&step->desc, GRT_STATUS_UNSUPPORTED, "device %s has no kernel for it: %s",
                              session->device->backend->name, grt_text_get(&why));
-    else
+    else if ((status = check_kinds(row, body, step)) == GRT_OK)
         status = check_packing(row, &node);
     if (status == GRT_OK && row->create)
         status = row->create(&node, &kernel->state);

@@ -85,7 +85,7 @@ static const grt_plan_step main_steps[] = {
      kernel_in,
      kernel_out,
      NULL,
-     false,
+     true,
      1e9},
     {GRT_STEP_VIEW, {"", "Flatten", "flatten1", NULL, 0}, 1, 1, 0, view_in, view_out, NULL, true, 0},
     {GRT_STEP_IF, {"", "If", "if1", branches, 2}, 1, 1, 2, if_in, if_out, if_bodies, false, 0},

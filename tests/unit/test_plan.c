@@ -525,9 +525,9 @@ START_TEST(wrong_structures)
     /* Views that are parts: 7 and 8 are values that steps make, 2 is the dim 4. */
     EXPECT_BAD((steps[1].n_out = 2, steps[1].out = (ids[0] = 7, ids[1] = -1, ids)), "has all its outputs");
 #define PARTS(kind_of_8, rank_of_8)                                                                \
-    (steps[1].n_out = 2, steps[1].is_static = false, steps[1].out = (ids[0] = 7, ids[1] = 8, ids), \
-     values[7].rank = 2, values[8].rank = rank_of_8, values[8].kind = kind_of_8,                   \
-     values[7].dims = values[8].dims = (ids[2] = ids[3] = 2, ids + 2))
+    (steps[1].n_out = 2, steps[1].is_static = values[7].is_static = false,                         \
+     steps[1].out = (ids[0] = 7, ids[1] = 8, ids), values[7].rank = 2, values[8].rank = rank_of_8, \
+     values[8].kind = kind_of_8, values[7].dims = values[8].dims = (ids[2] = ids[3] = 2, ids + 2))
     EXPECT_BAD(PARTS(GRT_KIND_OPTIONAL, 2), "output 1 is no range");
     EXPECT_BAD(PARTS(GRT_KIND_TENSOR, -1), "output 1 is no range");
     EXPECT_BAD((PARTS(GRT_KIND_TENSOR, 2), values[7].rank = 1), "output 1 is no range"); /* not aligned */

@@ -30,8 +30,9 @@ static grt_status create_roi(const grt_kernel_node *node, void **out_state)
     return GRT_OK;
 }
 
-/* Limit of samples per bin. Real models stay far below; malformed boxes would run for hours. */
-enum { MOST_SAMPLES = 1 << 20 };
+/* Limits of samples per bin, and of values read per node beyond 256 for each output and four for each pixel
+ * of each box's image. Real models stay far below; malformed ones would run for hours. */
+enum { MOST_SAMPLES = 1 << 20, MOST_IN_ALL = 1 << 26 };
 
 /* A box in the image: where it starts and how large its bins are, and samples per bin. */
 typedef struct roi_box {
@@ -60,6 +61,43 @@ static roi_box box_of(const grt_run *run, int64_t r)
     return b;
 }
 
+/* Range of the n samples, i at start + (i + 0.5) / n * bin, that may lie in [-1, size]; one more on each side
+ * because of rounding. A box may be much larger than its image. */
+static void samples_inside(double start, double bin, int64_t n, int64_t size, int64_t *out_from,
+                           int64_t *out_to)
+{
+    const double a_sample = bin / (double)n, first = (-1 - start) / a_sample - 1.5,
+                 last = ((double)size - start) / a_sample + 1.5;
+    *out_from = 0;
+    *out_to = n;
+    if (!(bin > 0))
+        return;
+    if (first > 0)
+        *out_from = first < (double)n ? (int64_t)first : n;
+    if (last < (double)n)
+        *out_to = last > (double)*out_from ? (int64_t)last + 1 : *out_from;
+}
+
+/* Sum of the bins' samples along one axis that lie in the image. */
+static double samples_along(double start, double bin, int64_t bins, int64_t n, int64_t size)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < bins; i++) {
+        int64_t from, to;
+        samples_inside(start + (double)i * bin, bin, n, size, &from, &to);
+        sum += (double)(to - from);
+    }
+    return sum;
+}
+
+/* What box r costs. */
+static double samples_of_box(const grt_run *run, const roi_box *b)
+{
+    const grt_tensor *in = run->in[0], *out = run->out[0];
+    return samples_along(b->y, b->bin_height, out->dims[2], b->rows, in->dims[2]) *
+           samples_along(b->x, b->bin_width, out->dims[3], b->cols, in->dims[3]);
+}
+
 static grt_status check_rois(const grt_run *run)
 {
     const grt_tensor *in = run->in[0], *rois = run->in[1], *batches = run->in[2];
@@ -70,6 +108,10 @@ static grt_status check_rois(const grt_run *run)
                            (long long)rois->dims[1], (long long)grt_tensor_elements(batches));
     if (in->dims[2] * in->dims[3] == 0 && grt_tensor_elements(run->out[0]) > 0)
         return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT, "the images have no pixels");
+    const double channels = (double)in->dims[1], pixels = (double)in->dims[2] * (double)in->dims[3];
+    const double most =
+        MOST_IN_ALL + 4 * (double)n * channels * pixels + 256 * (double)grt_tensor_elements(run->out[0]);
+    double all = 0;
     for (int64_t r = 0; r < n; r++) {
         roi_box b = box_of(run, r);
         if (cpu_index(batches, r) < 0 || cpu_index(batches, r) >= in->dims[0])
@@ -79,6 +121,11 @@ static grt_status check_rois(const grt_run *run)
         if (b.rows > MOST_SAMPLES || b.cols > MOST_SAMPLES || b.rows * b.cols > MOST_SAMPLES)
             return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT,
                                "roi %lld takes more than %d samples a bin", (long long)r, MOST_SAMPLES);
+        all += samples_of_box(run, &b) * channels;
+        if (all > most)
+            return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT,
+                               "the first %lld rois read more than %.0f values; make sampling_ratio smaller",
+                               (long long)r + 1, most);
     }
     return GRT_OK;
 }
@@ -143,23 +190,6 @@ static void add_sample(const grt_tensor *in, int64_t plane, int64_t n, const roi
             add_values(&acc[c], v[0], v[1], v[2], v[3], max, first);
         }
     }
-}
-
-/* Range of the n samples, i at start + (i + 0.5) / n * bin, that may lie in [-1, size]; one more on each side
- * because of rounding. A box may be much larger than its image. */
-static void samples_inside(double start, double bin, int64_t n, int64_t size, int64_t *out_from,
-                           int64_t *out_to)
-{
-    const double a_sample = bin / (double)n, first = (-1 - start) / a_sample - 1.5,
-                 last = ((double)size - start) / a_sample + 1.5;
-    *out_from = 0;
-    *out_to = n;
-    if (!(bin > 0))
-        return;
-    if (first > 0)
-        *out_from = first < (double)n ? (int64_t)first : n;
-    if (last < (double)n)
-        *out_to = last > (double)*out_from ? (int64_t)last + 1 : *out_from;
 }
 
 /* One box, `n` channels from `channel` on. */

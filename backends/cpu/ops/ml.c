@@ -271,8 +271,13 @@ static grt_status collect_grams(const grt_kernel_node *node, tfidf_state *state,
     const int64_t *counts = grt_attr_ints(node->desc, "ngram_counts", &n_counts);
     const int64_t *indexes = grt_attr_ints(node->desc, "ngram_indexes", &n_indexes);
     state->weights = grt_attr_floats(node->desc, "weights", &n_weights);
-    for (size_t i = 0; i < n_indexes; i++)
+    for (size_t i = 0; i < n_indexes; i++) {
+        if (indexes[i] < 0 || indexes[i] >= INT32_MAX)
+            return grt_fail_op(node->desc, GRT_STATUS_INVALID_MODEL,
+                               "ngram_indexes[%zu] is %lld; it must be the place of an output", i,
+                               (long long)indexes[i]);
         state->width = indexes[i] + 1 > state->width ? indexes[i] + 1 : state->width;
+    }
     state->grams = calloc(n_indexes + 1, sizeof *state->grams);
     if (!state->grams)
         return grt_fail_memory(n_indexes * sizeof *state->grams);

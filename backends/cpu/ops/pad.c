@@ -26,7 +26,7 @@ typedef struct placement {
 
 static void place(placement *p, int32_t axis, int64_t dim, int64_t out_dim, int64_t before)
 {
-    p->first[axis] = before < 0 ? -before : 0;
+    p->first[axis] = before == INT64_MIN ? INT64_MAX : before < 0 ? -before : 0;
     p->at[axis] = before > 0 ? before : 0;
     int64_t have = dim - p->first[axis], room = out_dim - p->at[axis];
     p->size[axis] = have < room ? have : room;
@@ -59,22 +59,22 @@ static void pad_constant(const grt_run *run, const placement *p, const void *val
 {
     const grt_tensor *in = run->in[0];
     grt_tensor *out = run->out[0];
-    int64_t from[GRT_MAX_RANK], to[GRT_MAX_RANK], in_offset = 0, out_offset = 0, used = 1;
+    int64_t from[GRT_MAX_RANK], to[GRT_MAX_RANK], in_offset = 0, out_offset = 0;
+    const int64_t used = grt_dims_product(p->size, 0, in->rank), total = grt_tensor_elements(out);
     cpu_move move = {.size = grt_dtype_size(in->dtype)};
+    if (used < total)
+        cpu_fill(out->data, value, move.size, total, run->threads);
+    if (used == 0) /* then the borders are as wide as the model says, not as the tensors are */
+        return;
     grt_dims_strides(in->dims, in->rank, from);
     grt_dims_strides(out->dims, out->rank, to);
     for (int32_t k = 0; k < in->rank; k++) {
         in_offset += p->first[k] * from[k];
         out_offset += p->at[k] * to[k];
-        used *= p->size[k];
         cpu_move_axis(&move, p->size[k], to[k], from[k]);
     }
-    int64_t total = grt_tensor_elements(out);
-    if (used < total)
-        cpu_fill(out->data, value, move.size, total, run->threads);
-    if (used > 0)
-        cpu_move_run(&move, cpu_at(out->data, out_offset, move.size),
-                     cpu_at_const(in->data, in_offset, move.size), run->threads);
+    cpu_move_run(&move, cpu_at(out->data, out_offset, move.size),
+                 cpu_at_const(in->data, in_offset, move.size), run->threads);
 }
 
 /* ---- tables ---- */

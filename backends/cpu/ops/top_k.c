@@ -81,6 +81,10 @@ static grt_status run_top_k(const grt_run *run)
     int64_t n = in->dims[axis], k = out->dims[axis], outer = grt_dims_product(in->dims, 0, axis);
     int64_t inner = grt_dims_product(in->dims, axis + 1, in->rank);
     size_t size = grt_dtype_size(in->dtype);
+    if (places && !grt_dims_equal(places->dims, places->rank, out->dims, out->rank))
+        return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT,
+                           "outputs of different shapes, %lld and %lld elements on axis %d; both have K",
+                           (long long)k, (long long)places->dims[axis], axis);
     if (k > n)
         return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT, "K is %lld; axis %d has size %lld",
                            (long long)k, axis, (long long)n);
