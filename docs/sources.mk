@@ -26,6 +26,7 @@ nobase_dist_doc_DATA += docs/import.md
 nobase_dist_doc_DATA += docs/json.md
 nobase_dist_doc_DATA += docs/models.md
 nobase_dist_doc_DATA += docs/passes.md
+nobase_dist_doc_DATA += docs/services.md
 nobase_dist_doc_DATA += docs/style.md
 nobase_dist_doc_DATA += docs/decisions/abi.md
 nobase_dist_doc_DATA += docs/decisions/choices.md

@@ -97,6 +97,7 @@ src_SOURCES += src/exec/program.h src/exec/program.c
 src_SOURCES += src/exec/replay.h src/exec/replay.c
 src_SOURCES += src/exec/run.h src/exec/run.c
 src_SOURCES += src/exec/steps.h src/exec/steps.c
+src_SOURCES += src/exec/stop.h src/exec/stop.c
 src_SOURCES += src/exec/timing.h src/exec/timing.c
 src_SOURCES += src/exec/transfer.h src/exec/transfer.c
 

@@ -82,7 +82,9 @@ extern "C" {
     X(DEVICE, "a device is missing, lost or reported an error")                                                        \
     X(CANCELLED, "the caller asked to stop")                                                                           \
     X(INTERNAL, "a bug in libgraphrt: please report it with the message")                                              \
-    X(UNTRUSTED, "the plan is not signed by a key that the caller trusts, or was changed since")
+    X(UNTRUSTED, "the plan is not signed by a key that the caller trusts, or was changed since")                       \
+    X(DEADLINE_EXCEEDED, "the time that the caller gave was over before the work was done")                            \
+    X(BUSY, "not now: a queue is full, or what is waited for is not done yet; the same call may succeed later")
 
 typedef enum grt_status {
 #define X(name, text) GRT_STATUS_##name,
@@ -329,6 +331,28 @@ GRT_API GRT_MUST_USE grt_status grt_context_set_output(grt_context *context, siz
  * Threads: one a context. Errors: INVALID_ARGUMENT (an input that is not set; dims that do not agree with each other or with a bound
  * output; a value that an op refuses), DEVICE, UNSUPPORTED. */
 GRT_API GRT_MUST_USE grt_status grt_context_run(grt_context *context);
+/* Milliseconds of the clock that deadlines are on: CLOCK_MONOTONIC. Threads: any. */
+GRT_API double grt_clock_ms(void);
+
+/* How a run may end before its time. */
+typedef struct grt_run_options {
+    size_t struct_size;
+    double deadline_ms;         /* on the clock of grt_clock_ms: the run ends with DEADLINE_EXCEEDED then; 0: none */
+    bool (*cancel)(void *user); /* polled on the calling thread; true ends the run with CANCELLED. It is not called again after that.
+                                   NULL: none */
+    void *user;
+} grt_run_options;
+/* grt_context_run, which may be stopped: it looks for a reason to stop before each step, before each iteration of Loop, Scan and
+ * SequenceMap, while it prepares for new dims, and on devices before each segment of steps that is replayed at once (grt_replay_info).
+ * A step or segment that has begun is finished. A run whose last step was done returns its results, whatever the time. A run that was
+ * stopped has no outputs, nothing of it is in flight, memory bound as outputs may be partly written, and the context can run again.
+ * options may be NULL. Threads: one a context. Errors: as grt_context_run; CANCELLED, DEADLINE_EXCEEDED. */
+GRT_API GRT_MUST_USE grt_status grt_context_run_with(grt_context *context, const grt_run_options *options);
+/* End the run of this context that is in progress, if there is one, with CANCELLED, as grt_context_run_with says; of
+ * grt_context_run_async, only the call that enqueues. Does not wait for it. Does nothing where no run is in progress, so a run that
+ * begins later is not affected: grt_run_options.cancel is for those who have to reach that, too.
+ * Threads: any, also while others use the context, but not while it is released. May be called by signal handlers. */
+GRT_API void grt_context_cancel(grt_context *context);
 /* Enqueue a run on `stream` (a cudaStream_t; NULL: the context's own) and return at once. Bound inputs and outputs must be device
  * memory aligned to 16 bytes, which is used in place, or page-locked memory, which is copied on the same stream. Outputs that are not
  * bound are in device memory of the context: see grt_context_get_output. The context, its inputs and outputs are in use until the

@@ -29,6 +29,7 @@ static const layout layouts[] = {
     LAYOUT(grt_session_options, fallback, 16, 24),
     LAYOUT(grt_load_progress, fraction, 32, 40),
     LAYOUT(grt_sessions_options, user, 64, 72),
+    LAYOUT(grt_run_options, user, 24, 32),
     LAYOUT(grt_pool_options, queue, 12, 16),
     LAYOUT(grt_request_info, run_ms, 24, 32),
     LAYOUT(grt_io_info, has_default, 288, 296),
