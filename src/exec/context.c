@@ -316,6 +316,48 @@ grt_status grt_context_run_async(grt_context *context, void *stream)
     return status;
 }
 
+/* ---- what comes out ---- */
+
+static grt_status find_output_dims(grt_context *context, size_t index, grt_tensor *out_tensor)
+{
+    grt_frame *frame;
+    const grt_plan_body *body = grt_context_body(context);
+    if (index >= (size_t)body->n_outputs)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "output %zu does not exist; the model has %d", index,
+                        (int)body->n_outputs);
+    const grt_plan_value *v = &body->values[body->outputs[index]];
+    if (v->kind != GRT_KIND_TENSOR)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "output '%s' is a %s, which has no dims",
+                        body->output_names[index], grt_kind_name(v->kind));
+    const uint64_t prepared = context->frames.prepared;
+    GRT_TRY(grt_binding_check_inputs(&context->executor.bound));
+    GRT_TRY(grt_frame_cache_get(&context->frames, &context->executor, &frame));
+    context->ran = context->ran && prepared == context->frames.prepared; /* else memory may have moved */
+    const grt_program *program = frame->program;
+    *out_tensor = (grt_tensor){.dtype = v->dtype, .rank = v->rank};
+    if (program->places[body->outputs[index]].has_dims)
+        out_tensor->rank = frame->values[body->outputs[index]].t.rank;
+    for (int32_t k = 0; k < out_tensor->rank; k++)
+        out_tensor->dims[k] = program->places[body->outputs[index]].has_dims
+                                  ? frame->values[body->outputs[index]].t.dims[k]
+                              : program->dims_known[v->dims[k]] ? program->dims[v->dims[k]]
+                                                                : -1;
+    return GRT_OK;
+}
+
+grt_status grt_context_output_dims(grt_context *context, size_t index, grt_tensor *out_tensor)
+{
+    bool switched;
+    if (!out_tensor)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_context_output_dims: out_tensor is NULL");
+    GRT_TRY(enter(context, "grt_context_output_dims", NULL, &switched));
+    const grt_team team = grt_team_enter(context->executor.session->threads);
+    const grt_status status = find_output_dims(context, index, out_tensor);
+    grt_team_leave(team);
+    leave(context, switched);
+    return status;
+}
+
 /* ---- reports ---- */
 
 grt_status grt_context_get_stats(const grt_context *context, grt_context_stats *out_stats)
