@@ -437,7 +437,7 @@ typedef struct grt_submission {
     const grt_tensor *outputs;       /* where outputs[i].dtype is not NONE, output i is written there, as with grt_context_set_output */
     size_t n_outputs;                /* at most as many as the model has */
     double deadline_ms;              /* on the clock of grt_clock_ms; 0: none. It is answered DEADLINE_EXCEEDED then, waiting or at work */
-    /* Called once when the request is done, by a thread of the pool, or of grt_pool_run: it may call grt_request_*, of other requests but
+    /* Called once when the request is done, by a thread of the pool, or of grt_pool_run or grt_request_wait: it may call grt_request_*, of other requests but
      * those that wait; grt_pool_try_submit; and release the request. The thread serves nobody meanwhile. May be NULL. */
     void (*done)(void *user, grt_request *request);
     void *user;
@@ -465,7 +465,8 @@ GRT_API GRT_MUST_USE grt_status grt_pool_submit_values(grt_pool *pool, const grt
 GRT_API GRT_MUST_USE grt_status grt_pool_run(grt_pool *pool, const grt_tensor *inputs, size_t n_inputs, const grt_tensor *outputs,
                                              size_t n_outputs);
 
-/* Wait until the request is done. Returns the status of its run, with the message in the calling thread's grt_last_error().
+/* Wait until the request is done. Returns the status of its run, with the message in the calling thread's grt_last_error(). If no thread has
+ * begun with it though its turn has come, the calling thread runs it, as in grt_pool_run.
  * Threads: any. Errors: as grt_context_run; CANCELLED, DEADLINE_EXCEEDED. */
 GRT_API GRT_MUST_USE grt_status grt_request_wait(grt_request *request);
 /* The same until a deadline on the clock of grt_clock_ms: BUSY if the request is not done then. 0 asks and does not wait. Threads: any. */

@@ -23,6 +23,7 @@ typedef struct grt_worker {
     int64_t *first_rows;          /* of each, in the batch */
     size_t n_requests, n_served;
     int64_t rows;
+    bool begun;         /* somebody serves */
     bool lent;          /* a thread of the caller's serves in place of its own */
     atomic_size_t live; /* requests that have not left the batch */
 } grt_worker;

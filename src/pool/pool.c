@@ -218,6 +218,32 @@ grt_status grt_pool_shutdown(grt_pool *pool, double deadline_ms)
                              "requests were cancelled that were not done when the pool was to be shut down");
 }
 
+/* ---- waiting ---- */
+
+/* The thread that was woken for it has not come yet: who waits for it is quicker. */
+static grt_worker *overtake_worker(grt_request *request)
+{
+    grt_worker *w = NULL;
+    pthread_mutex_lock(&request->lock);
+    if (!request->done) {
+        pthread_mutex_lock(&request->pool->lock);
+        w = grt_schedule_overtake(request);
+        pthread_mutex_unlock(&request->pool->lock);
+    }
+    pthread_mutex_unlock(&request->lock);
+    return w;
+}
+
+grt_status grt_request_wait(grt_request *request)
+{
+    if (!request)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_request_wait: the request is NULL");
+    grt_worker *w = overtake_worker(request);
+    if (w)
+        grt_worker_serve(w);
+    return grt_request_await(request);
+}
+
 /* ---- submitting ---- */
 
 static grt_status find_lane(grt_pool *pool, size_t index, grt_lane **out_lane)
@@ -374,7 +400,7 @@ grt_status grt_pool_run(grt_pool *pool, const grt_tensor *inputs, size_t n_input
         grt_worker_serve(w);
     else
         GRT_TRY(enqueue_request(r, true));
-    const grt_status status = grt_request_wait(r);
+    const grt_status status = grt_request_await(r);
     grt_request_release(r);
     return status;
 }

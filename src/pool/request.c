@@ -208,10 +208,8 @@ static grt_status status_of(grt_request *request)
     return request->status;
 }
 
-grt_status grt_request_wait(grt_request *request)
+grt_status grt_request_await(grt_request *request)
 {
-    if (!request)
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_request_wait: the request is NULL");
     wait_until_done(request, 0);
     return status_of(request);
 }

@@ -72,6 +72,8 @@ grt_status grt_request_create(grt_request_store *store, const grt_submission *su
                               grt_request **out_request);
 /* The request is done: the message of a failure is the thread's. Waiters wake. */
 void grt_request_finish(grt_request *request, grt_status status);
+/* Waits until it is done; its status, with its message. */
+grt_status grt_request_await(grt_request *request);
 /* One holder less. */
 void grt_request_let_go(grt_request *request);
 

@@ -84,7 +84,7 @@ void grt_schedule_become_idle(grt_worker *w, double ms)
     s->busy--;
     s->device->running--;
     w->n_requests = 0;
-    w->lent = false;
+    w->begun = w->lent = false;
     w->next_idle = s->idle;
     s->idle = w;
 }
@@ -125,8 +125,17 @@ grt_worker *grt_schedule_lend(grt_lane *lane, grt_request *r)
     grt_worker *w = take_worker(lane, s);
     w->n_requests = 0;
     w->rows = 0;
-    w->lent = true;
+    w->begun = w->lent = true;
     give(w, r);
+    return w;
+}
+
+grt_worker *grt_schedule_overtake(grt_request *r)
+{
+    grt_worker *w = r->state == GRT_REQUEST_AT_WORK ? r->worker : NULL;
+    if (!w || w->begun || w->n_requests != 1 || !w->lane->sessions[w->session].lends)
+        return NULL;
+    w->begun = w->lent = true;
     return w;
 }
 

@@ -9,6 +9,8 @@
 void grt_schedule_add(grt_request *request);
 /* Hand out what waits to workers that are idle. */
 void grt_schedule_dispatch(grt_pool *pool);
+/* The thread of the worker that has the request is on its way: another may serve in its place. */
+grt_worker *grt_schedule_overtake(grt_request *request);
 /* An idle worker for the request of a thread that would serve it itself; NULL: it has to wait its turn. */
 grt_worker *grt_schedule_lend(grt_lane *lane, grt_request *request);
 /* The worker has served for so long. */

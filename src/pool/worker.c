@@ -229,6 +229,7 @@ static void *serve_requests(void *arg)
             pthread_cond_wait(&w->wake, &pool->lock);
         if (!w->n_requests)
             break;
+        w->begun = true;
         pthread_mutex_unlock(&pool->lock);
         grt_worker_serve(w);
         pthread_mutex_lock(&pool->lock);

@@ -593,6 +593,13 @@ START_TEST(shut_down)
 }
 END_TEST
 
+/* This thread's own, while the pool is idle; sanitizers may have a thread that wakes ten times a second. */
+#if defined(__SANITIZE_THREAD__)
+enum { MOST_WAITS = 20 };
+#else
+enum { MOST_WAITS = 2 };
+#endif
+
 /* How often threads of this process went to sleep of themselves. */
 static long count_waits(void)
 {
@@ -627,7 +634,7 @@ START_TEST(idle)
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &before);
     const long waits = count_waits();
     sleep_ms(300);
-    ck_assert_int_le(count_waits() - waits, 2); /* this thread's */
+    ck_assert_int_le(count_waits() - waits, MOST_WAITS);
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &after);
     ck_assert_int_lt((after.tv_sec - before.tv_sec) * 1000 + (after.tv_nsec - before.tv_nsec) / 1000000, 30);
     grt_pool_release(pool);
