@@ -46,6 +46,7 @@ nobase_dist_doc_DATA += docs/decisions/programs.md
 nobase_dist_doc_DATA += docs/decisions/python.md
 nobase_dist_doc_DATA += docs/decisions/regex.md
 nobase_dist_doc_DATA += docs/decisions/rooms.md
+nobase_dist_doc_DATA += docs/decisions/services.md
 nobase_dist_doc_DATA += docs/decisions/sessions.md
 nobase_dist_doc_DATA += docs/decisions/shapes.md
 nobase_dist_doc_DATA += docs/decisions/trust.md

@@ -16,9 +16,17 @@
 #include <string.h>
 #include <unistd.h>
 
-/* MOST_ROWS: of a request. OPEN: requests that a thread has at a time. ROUNDS: how often memory is looked at,
- * after the first one, in which pools and allocators reach their size. */
-enum { MOST_ROWS = 24, OPEN = 8, ROUNDS = 10, MOST_GROWTH_KB = 1024, MOST_THREADS = 64, MOST_LANES = 16 };
+/* MOST_ROWS: of a request. OPEN: requests that a thread has at a time. ROUNDS: how often memory is looked at;
+ * in those that warm up, pools and allocators reach their size. */
+enum {
+    MOST_ROWS = 24,
+    OPEN = 8,
+    ROUNDS = 10,
+    WARM_UP_ROUNDS = 3,
+    MOST_GROWTH_KB = 1024,
+    MOST_THREADS = 64,
+    MOST_LANES = 16
+};
 
 /* Sanitizers have memory of their own, which grows: they look for other things. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -290,8 +298,9 @@ static bool soak(subject *s, long requests, int n)
             give_up("grt_pool_drain");
         collect(s);
         const long now = resident_kb();
-        first = round ? first : now;
-        most = now > most ? now : most;
+        printf("%ld%s", now, round + 1 < ROUNDS ? ", " : " KB after each round\n");
+        first = round < WARM_UP_ROUNDS ? now : first;
+        most = now > most || round < WARM_UP_ROUNDS ? now : most;
     }
     for (int i = 0; i < n; i++) {
         read += clients[i].read;

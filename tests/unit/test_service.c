@@ -532,6 +532,48 @@ START_TEST(models_without_rows)
 }
 END_TEST
 
+/* Rows of y follow from those of x; where they are above 0 is known after the run only. */
+START_TEST(dims_of_outputs)
+{
+    const grt_session_options with = {.struct_size = sizeof with, .fallback = "cpu"};
+    onnx_model m = onnx_create();
+    onnx_input(&m, m.graph, "x", GRT_DTYPE_FLOAT, "N,3");
+    onnx_node(&m, m.graph, "Relu", "x", "y");
+    onnx_node(&m, m.graph, "NonZero", "y", "z");
+    onnx_output(&m, m.graph, "y");
+    onnx_output(&m, m.graph, "z");
+    grt_model *model = opened(&m);
+    grt_session *session;
+    grt_context *context;
+    float x[4 * 3] = {1};
+    grt_tensor in = {.dtype = GRT_DTYPE_FLOAT, .rank = 2, .dims = {0, 3}, .data = x}, out;
+    ck_assert_int_eq(grt_session_create(model, devices[_i], &with, &session), GRT_OK);
+    ck_assert_int_eq(grt_context_create(session, &context), GRT_OK);
+    ck_assert_int_eq(grt_context_output_dims(context, 0, &out),
+                     GRT_STATUS_INVALID_ARGUMENT); /* x is not set */
+    for (in.dims[0] = 1; in.dims[0] < 5; in.dims[0]++) {
+        ck_assert_int_eq(grt_context_set_input(context, 0, &in), GRT_OK);
+        ck_assert_msg(grt_context_output_dims(context, 0, &out) == GRT_OK, "%s", grt_last_error());
+        ck_assert(out.dtype == GRT_DTYPE_FLOAT && out.rank == 2 && out.dims[0] == in.dims[0] &&
+                  out.dims[1] == 3);
+        ck_assert_ptr_null(out.data);
+        ck_assert_int_eq(grt_context_output_dims(context, 1, &out), GRT_OK);
+        ck_assert(out.dtype == GRT_DTYPE_INT64 && out.rank == 2 && out.dims[0] == 2 && out.dims[1] == -1);
+        ck_assert_int_eq(grt_context_get_output(context, 0, &out), GRT_STATUS_INVALID_ARGUMENT);
+        ck_assert_int_eq(grt_context_run(context), GRT_OK);
+        ck_assert_int_eq(grt_context_output_dims(context, 0, &out),
+                         GRT_OK); /* known by now: the outputs stay */
+        ck_assert_int_eq(grt_context_get_output(context, 1, &out), GRT_OK);
+        ck_assert_int_eq(out.dims[1], 1);
+    }
+    ck_assert_int_eq(grt_context_output_dims(context, 2, &out), GRT_STATUS_INVALID_ARGUMENT);
+    ck_assert_int_eq(grt_context_output_dims(context, 0, NULL), GRT_STATUS_INVALID_ARGUMENT);
+    grt_context_release(context);
+    grt_session_release(session);
+    grt_model_release(model);
+}
+END_TEST
+
 /* ---- reports and the end ---- */
 
 START_TEST(histograms)
@@ -659,6 +701,7 @@ Suite *suite_test_service(void)
     tcase_add_loop_test(tc, batches_in_time, 0, N_DEVICES);
     tcase_add_loop_test(tc, batches_of_others, 0, N_DEVICES);
     tcase_add_test(tc, models_without_rows);
+    tcase_add_loop_test(tc, dims_of_outputs, 0, N_DEVICES);
     tcase_add_loop_test(tc, histograms, 0, N_DEVICES);
     tcase_add_loop_test(tc, shut_down, 0, N_DEVICES);
     tcase_add_loop_test(tc, idle, 0, N_DEVICES);
