@@ -14,6 +14,11 @@ noinst_PROGRAMS += bench/init_scaling/ready
 bench_init_scaling_ready_SOURCES = bench/init_scaling/ready.c
 bench_init_scaling_ready_CPPFLAGS = -I$(top_srcdir)/include
 bench_init_scaling_ready_LDADD = libgraphrt.la
+# What stopping and pools cost.
+noinst_PROGRAMS += bench/pool
+bench_pool_SOURCES = bench/pool.c
+bench_pool_CPPFLAGS = -I$(top_srcdir)/include
+bench_pool_LDADD = libgraphrt.la -lpthread
 if CUDA
 noinst_DATA += bench/init_scaling/floor
 CLEANFILES += bench/init_scaling/floor

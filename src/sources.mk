@@ -97,11 +97,22 @@ src_SOURCES += src/exec/program.h src/exec/program.c
 src_SOURCES += src/exec/replay.h src/exec/replay.c
 src_SOURCES += src/exec/run.h src/exec/run.c
 src_SOURCES += src/exec/steps.h src/exec/steps.c
+src_SOURCES += src/exec/stop.h src/exec/stop.c
 src_SOURCES += src/exec/timing.h src/exec/timing.c
 src_SOURCES += src/exec/transfer.h src/exec/transfer.c
 
+src_SOURCES += src/pool/answer.h src/pool/answer.c
+src_SOURCES += src/pool/batch.h src/pool/batch.c
+src_SOURCES += src/pool/clock.h src/pool/clock.c
+src_SOURCES += src/pool/histogram.h src/pool/histogram.c
+src_SOURCES += src/pool/keeper.h src/pool/keeper.c
+src_SOURCES += src/pool/lane.h src/pool/lane.c
+src_SOURCES += src/pool/parts.h
 src_SOURCES += src/pool/pool.c
+src_SOURCES += src/pool/queue.h src/pool/queue.c
 src_SOURCES += src/pool/request.h src/pool/request.c
+src_SOURCES += src/pool/schedule.h src/pool/schedule.c
+src_SOURCES += src/pool/worker.h src/pool/worker.c
 
 src_SOURCES += src/api/cache.c
 src_SOURCES += src/api/compile.c

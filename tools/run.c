@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* graphrun MODEL: run it on one device or on many, show what comes out and how long it took. */
 #include "tools/commands.h"
+#include "tools/interrupt.h"
 #include "tools/loaded.h"
 #include "tools/progress.h"
 #include "tools/report.h"
@@ -71,6 +72,11 @@ const tool_option run_options[] = {
 
 enum { AHEAD = 4 }; /* runs that are prepared or wait to be shown, for each context */
 
+static size_t most_in_flight(const run_request *r)
+{
+    return AHEAD * r->devices.n * (size_t)r->contexts;
+}
+
 typedef struct run_state {
     const run_request *request;
     grt_runtime *runtime;
@@ -87,7 +93,7 @@ static bool show_load(void *user, const grt_load_progress *progress)
 {
     (void)user;
     progress_show(progress->fraction, progress->phase);
-    return true;
+    return !interrupt_asked(NULL);
 }
 
 static grt_status open_sessions(run_state *s)
@@ -99,7 +105,9 @@ static grt_status open_sessions(run_state *s)
                                           .threads = (int32_t)r->threads,
                                           .fallback = r->fallback,
                                           .progress = show_load};
-    const grt_pool_options pool = {.struct_size = sizeof pool, .contexts = (int32_t)r->contexts};
+    /* Room for all: who waits for it would not see an interrupt. */
+    const grt_pool_options pool = {
+        .struct_size = sizeof pool, .contexts = (int32_t)r->contexts, .queue = (int32_t)most_in_flight(r)};
     grt_status status = grt_runtime_create(&s->runtime);
     if (status == GRT_OK)
         status = loaded_model(s->runtime, r->model, names[0], r->trust, &s->model);
@@ -156,7 +164,7 @@ static bool run_and_report(run_state *s)
                 .values = s->values,
                 .seed = (uint64_t)r->seed,
                 .n = (s->lists.n_files ? s->lists.n_files : 1) * (size_t)r->repeat,
-                .most_in_flight = AHEAD * r->devices.n * (size_t)r->contexts,
+                .most_in_flight = most_in_flight(r),
                 .show = run_report_show,
                 .user = &report};
     run_report_inputs(&report);
@@ -170,6 +178,7 @@ static bool run_and_report(run_state *s)
 static int run_model(const run_request *request)
 {
     run_state s = {.request = request};
+    interrupt_watch();
     const bool ok = input_lists_open(&s.lists, &request->inputs) && load_sessions(&s) && create_inputs(&s) &&
                     run_and_report(&s);
     inputs_release_values(s.values, s.model ? grt_model_input_count(s.model) : 0);
@@ -181,6 +190,7 @@ static int run_model(const run_request *request)
     grt_model_release(s.model);
     grt_runtime_release(s.runtime);
     input_lists_release(&s.lists);
+    interrupt_end();
     return ok ? EXIT_GOOD : EXIT_BAD;
 }
 

@@ -2,6 +2,7 @@
 /* See runs.h. */
 #include "tools/runs.h"
 
+#include "tools/interrupt.h"
 #include "tools/progress.h"
 #include "tools/report.h"
 
@@ -47,12 +48,23 @@ static void start_run(const runs *r, run_slot *slot, size_t index)
         slot->error = copy_error(grt_last_error());
 }
 
+/* One whose user interrupts it is cancelled, with all others. */
+static grt_status wait_for_run(const runs *r, grt_request *request)
+{
+    enum { LOOK_AGAIN_MS = 50 };
+    grt_status status;
+    while ((status = grt_request_wait_until(request, grt_clock_ms() + LOOK_AGAIN_MS)) == GRT_STATUS_BUSY)
+        if (interrupt_asked(NULL))
+            grt_pool_cancel(r->pool);
+    return status;
+}
+
 static void finish_run(runs *r, run_slot *slot, size_t index)
 {
     grt_request_info info = {.struct_size = sizeof info};
     finished_run run = {.index = index, .error = slot->error, .request = slot->request};
     if (slot->request) {
-        if (grt_request_wait(slot->request) != GRT_OK)
+        if (wait_for_run(r, slot->request) != GRT_OK)
             run.error = slot->error = copy_error(grt_last_error());
         if (grt_request_get_info(slot->request, &info) == GRT_OK) {
             run.device = info.session;
@@ -76,16 +88,21 @@ bool runs_all(runs *r)
     const double begin = now_ms();
     if (!ok)
         tool_error("out of memory");
-    for (size_t started = 0, finished = 0; ok && finished < r->n; finished++) {
-        for (; started < r->n && started - finished < n_slots; started++)
+    size_t started = 0, finished = 0;
+    for (; ok && finished < r->n; finished++) {
+        for (; started < r->n && started - finished < n_slots && !interrupt_asked(NULL); started++)
             start_run(r, &slots[started % n_slots], started);
+        if (finished == started)
+            break;
         finish_run(r, &slots[finished % n_slots], finished);
         progress_show((double)(finished + 1) / (double)r->n, "running");
     }
     progress_clear();
     r->total_ms = now_ms() - begin;
     free(slots);
-    return ok;
+    if (ok && interrupt_asked(NULL))
+        tool_error("interrupted: %zu of %zu runs were done", finished - r->failed, r->n);
+    return ok && !interrupt_asked(NULL);
 }
 
 void runs_release(runs *r)

@@ -36,7 +36,8 @@ typedef struct runs {
     double total_ms;
 } runs;
 
-/* False after printing an error, if it is not one run's failure. Release in any case. */
+/* False after printing an error, if it is not one run's failure, or if the user interrupted them. Release in
+ * any case. */
 bool runs_all(runs *r);
 void runs_release(runs *r);
 

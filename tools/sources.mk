@@ -31,6 +31,7 @@ graphrun_SOURCES += tools/throughput.h tools/throughput.c
 graphrun_SOURCES += tools/explain.h tools/explain.c
 graphrun_SOURCES += tools/outputs.h tools/outputs.c
 graphrun_SOURCES += tools/latencies.h tools/latencies.c
+graphrun_SOURCES += tools/interrupt.h tools/interrupt.c
 graphrun_SOURCES += tools/cases.h tools/cases.c
 graphrun_SOURCES += tools/verdicts.h tools/verdicts.c
 graphrun_SOURCES += tools/compare.h tools/compare.c

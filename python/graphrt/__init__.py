@@ -9,8 +9,8 @@ graphrt.ort has onnxruntime's InferenceSession over it, graphrt.backend the inte
 """
 
 from ._core import Model, Session, check, compile, device_count, load_custom_ops, passes, read_pb, version
-from ._errors import (Cancelled, DeviceError, Error, FileError, InternalError, InvalidArgument, InvalidModel, InvalidPlan, OutOfMemory,
-                      Unsupported, Untrusted)
+from ._errors import (Busy, Cancelled, DeadlineExceeded, DeviceError, Error, FileError, InternalError, InvalidArgument, InvalidModel,
+                      InvalidPlan, OutOfMemory, Unsupported, Untrusted)
 from ._inspect import inspect
 from ._pool import Pool
 from ._types import Finding, ValueInfo
@@ -18,7 +18,7 @@ from ._types import Finding, ValueInfo
 __version__ = version()
 
 __all__ = [
-    "Cancelled", "DeviceError", "Error", "FileError", "Finding", "InternalError", "InvalidArgument", "InvalidModel", "InvalidPlan", "Model",
-    "OutOfMemory", "Pool", "Session", "Unsupported", "Untrusted", "ValueInfo", "check", "compile", "device_count", "inspect",
+    "Busy", "Cancelled", "DeadlineExceeded", "DeviceError", "Error", "FileError", "Finding", "InternalError", "InvalidArgument",
+    "InvalidModel", "InvalidPlan", "Model", "OutOfMemory", "Pool", "Session", "Unsupported", "Untrusted", "ValueInfo", "check", "compile", "device_count", "inspect",
     "load_custom_ops", "passes", "read_pb", "version",
 ]

@@ -68,6 +68,24 @@ class Cancelled(Error):
     status = "CANCELLED"
 
 
+class DeadlineExceeded(Error, TimeoutError):
+    """The time that the caller gave was over before the work was done."""
+
+    status = "DEADLINE_EXCEEDED"
+
+    def __str__(self):
+        return self.message
+
+
+class Busy(Error, BlockingIOError):
+    """Not now: a queue is full, or what is waited for is not done yet; the same call may succeed later."""
+
+    status = "BUSY"
+
+    def __str__(self):
+        return self.message
+
+
 class InternalError(Error):
     """A bug in libgraphrt: please report it with the message."""
 
@@ -79,7 +97,7 @@ class Untrusted(Error):
 
 
 _CLASSES = {kind.status: kind for kind in [InvalidArgument, InvalidModel, InvalidPlan, Unsupported, FileError, OutOfMemory, DeviceError,
-                                           Cancelled, InternalError, Untrusted]}
+                                           Cancelled, InternalError, Untrusted, DeadlineExceeded, Busy]}
 
 
 def of_status(status, message):

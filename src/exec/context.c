@@ -167,6 +167,7 @@ static grt_status prepare(grt_context *context, grt_frame **out_frame)
 static grt_status run_and_wait(grt_context *context)
 {
     grt_frame *frame;
+    GRT_TRY(grt_stop_check(&context->executor.stop));
     GRT_TRY(prepare(context, &frame));
     if (context->executor.session->on_device)
         GRT_TRY(run_on_device(context, frame));
@@ -178,7 +179,8 @@ static grt_status run_and_wait(grt_context *context)
 }
 
 /* Two threads in one context would write over each other's activations. */
-static grt_status enter(grt_context *context, const char *function, bool *out_switched)
+static grt_status enter(grt_context *context, const char *function, const grt_run_options *options,
+                        bool *out_switched)
 {
     if (!context)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "%s: the context is NULL", function);
@@ -186,28 +188,49 @@ static grt_status enter(grt_context *context, const char *function, bool *out_sw
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
                         "%s: another thread runs this context; give each thread a context of its own",
                         function);
-    grt_status status = grt_device_enter(grt_executor_device(&context->executor), out_switched);
-    if (status != GRT_OK)
+    grt_status status = grt_stop_begin(&context->executor.stop, options);
+    if (status == GRT_OK)
+        status = grt_device_enter(grt_executor_device(&context->executor), out_switched);
+    if (status != GRT_OK) {
+        grt_stop_end(&context->executor.stop);
         atomic_flag_clear_explicit(&context->busy, memory_order_release);
+    }
     return status;
 }
 
 static void leave(grt_context *context, bool switched)
 {
     grt_device_leave(grt_executor_device(&context->executor), switched);
+    grt_stop_end(&context->executor.stop);
     atomic_flag_clear_explicit(&context->busy, memory_order_release);
 }
 
-grt_status grt_context_run(grt_context *context)
+static grt_status run_with(grt_context *context, const char *function, const grt_run_options *options)
 {
     bool switched;
-    GRT_TRY(enter(context, "grt_context_run", &switched));
+    GRT_TRY(enter(context, function, options, &switched));
     const grt_team team = grt_team_enter(context->executor.session->threads);
     grt_status status = run_and_wait(context);
     grt_team_leave(team);
     grt_crowd_look(context->executor.session->threads);
     leave(context, switched);
     return status;
+}
+
+grt_status grt_context_run(grt_context *context)
+{
+    return run_with(context, "grt_context_run", NULL);
+}
+
+grt_status grt_context_run_with(grt_context *context, const grt_run_options *options)
+{
+    return run_with(context, "grt_context_run_with", options);
+}
+
+void grt_context_cancel(grt_context *context)
+{
+    if (context)
+        grt_stop_cancel(&context->executor.stop);
 }
 
 /* Pageable memory would have to be waited for. */
@@ -287,8 +310,50 @@ static grt_status run_async(grt_context *context, void *stream)
 grt_status grt_context_run_async(grt_context *context, void *stream)
 {
     bool switched;
-    GRT_TRY(enter(context, "grt_context_run_async", &switched));
+    GRT_TRY(enter(context, "grt_context_run_async", NULL, &switched));
     grt_status status = run_async(context, stream);
+    leave(context, switched);
+    return status;
+}
+
+/* ---- what comes out ---- */
+
+static grt_status find_output_dims(grt_context *context, size_t index, grt_tensor *out_tensor)
+{
+    grt_frame *frame;
+    const grt_plan_body *body = grt_context_body(context);
+    if (index >= (size_t)body->n_outputs)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "output %zu does not exist; the model has %d", index,
+                        (int)body->n_outputs);
+    const grt_plan_value *v = &body->values[body->outputs[index]];
+    if (v->kind != GRT_KIND_TENSOR)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "output '%s' is a %s, which has no dims",
+                        body->output_names[index], grt_kind_name(v->kind));
+    const uint64_t prepared = context->frames.prepared;
+    GRT_TRY(grt_binding_check_inputs(&context->executor.bound));
+    GRT_TRY(grt_frame_cache_get(&context->frames, &context->executor, &frame));
+    context->ran = context->ran && prepared == context->frames.prepared; /* else memory may have moved */
+    const grt_program *program = frame->program;
+    *out_tensor = (grt_tensor){.dtype = v->dtype, .rank = v->rank};
+    if (program->places[body->outputs[index]].has_dims)
+        out_tensor->rank = frame->values[body->outputs[index]].t.rank;
+    for (int32_t k = 0; k < out_tensor->rank; k++)
+        out_tensor->dims[k] = program->places[body->outputs[index]].has_dims
+                                  ? frame->values[body->outputs[index]].t.dims[k]
+                              : program->dims_known[v->dims[k]] ? program->dims[v->dims[k]]
+                                                                : -1;
+    return GRT_OK;
+}
+
+grt_status grt_context_output_dims(grt_context *context, size_t index, grt_tensor *out_tensor)
+{
+    bool switched;
+    if (!out_tensor)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_context_output_dims: out_tensor is NULL");
+    GRT_TRY(enter(context, "grt_context_output_dims", NULL, &switched));
+    const grt_team team = grt_team_enter(context->executor.session->threads);
+    const grt_status status = find_output_dims(context, index, out_tensor);
+    grt_team_leave(team);
     leave(context, switched);
     return status;
 }

@@ -88,6 +88,7 @@ static grt_status run_body(grt_frame *frame)
     if (executor->depth >= MAX_DEPTH)
         return grt_fail(GRT_STATUS_UNSUPPORTED, "bodies of control flow are nested deeper than %d",
                         MAX_DEPTH);
+    GRT_TRY(grt_stop_check(&executor->stop)); /* a body may have no instructions, and be run for ever */
     executor->depth++;
     clear_steps(frame);
     grt_status status = grt_frame_run(frame);

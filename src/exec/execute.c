@@ -22,7 +22,9 @@ grt_status grt_frame_run_range(grt_frame *frame, int32_t first, int32_t end)
     for (int32_t i = first; i < end; i++) {
         const grt_instruction *ins = &instructions[i];
         frame->at = i;
-        const grt_status status = ins->run(frame, ins);
+        grt_status status = grt_stop_check(&frame->executor->stop);
+        if (status == GRT_OK)
+            status = ins->run(frame, ins);
         if (status != GRT_OK)
             return grt_frame_name_failure(frame, status);
         for (int32_t k = 0; k < ins->n_drop; k++)

@@ -6,8 +6,7 @@
 #include "src/exec/frame.h"
 
 /* Instructions [first, end); the frame is bound, its inputs are set. Every instruction of every body passes
- * here, and so does every iteration of a loop: a run that is to be cancelled, or has a deadline, is stopped
- * here. */
+ * here: a run that is cancelled, or past its deadline, is stopped before the next one. */
 grt_status grt_frame_run_range(grt_frame *frame, int32_t first, int32_t end);
 /* All of them. */
 grt_status grt_frame_run(grt_frame *frame);

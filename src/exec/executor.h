@@ -8,6 +8,7 @@
 #include "src/exec/binding.h"
 #include "src/exec/device_value.h"
 #include "src/exec/in_flight.h"
+#include "src/exec/stop.h"
 #include "src/session/session.h"
 
 struct grt_frame;
@@ -36,6 +37,7 @@ typedef struct grt_executor {
     struct grt_frame *main;    /* the main body's that runs: the plan's dims have their values there */
     struct grt_frame **bodies; /* per body of the plan, made with the first program; [0] unused */
     int32_t depth;             /* of nested bodies */
+    grt_stop stop;             /* of the run in progress */
     bool debug; /* GRAPHRT_DEBUG is set, or the build is for debugging: pointers are checked, steps waited for
                  */
 } grt_executor;

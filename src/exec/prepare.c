@@ -329,6 +329,8 @@ static grt_status prepare_kernels(grt_draft *draft)
     grt_text message = {0};
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (n_steps > WORTH_A_TEAM)
     for (int32_t s = 0; s < n_steps; s++) {
+        if (grt_stop_is_asked(&draft->frame->executor->stop))
+            continue; /* this function fails in the end */
         bool switched = false;
         grt_status status = grt_device_enter(session->device, &switched);
         if (status == GRT_OK)
@@ -348,7 +350,7 @@ static grt_status prepare_kernels(grt_draft *draft)
     for (int32_t s = 0; s < n_steps; s++)
         if (draft->frame->calls[s].workspace_bytes > draft->program->workspace_bytes)
             draft->program->workspace_bytes = draft->frame->calls[s].workspace_bytes;
-    return first;
+    return first == GRT_OK ? grt_stop_check(&draft->frame->executor->stop) : first;
 }
 
 /* ---- programs ---- */

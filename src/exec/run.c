@@ -33,7 +33,8 @@ static grt_status capture(grt_frame *frame, int32_t k, void **out_graph)
         return begun;
     }
     grt_status status = grt_frame_run_range(frame, segment->first, segment->end);
-    if (status != GRT_OK) /* remember it: ending has an error of its own */
+    const bool stopped = frame->executor->stop.found != GRT_OK; /* which says nothing about the steps */
+    if (status != GRT_OK && !stopped) /* remember it: ending has an error of its own */
         grt_replay_note_failure(replay, k, frame->program->instructions[frame->at].index);
     grt_status ended = grt_device_graph_end(device, frame->stream, out_graph);
     if (status == GRT_OK && ended == GRT_OK) {
@@ -50,6 +51,7 @@ static grt_status capture(grt_frame *frame, int32_t k, void **out_graph)
 static grt_status run_segment(grt_frame *frame, grt_graph_set *set, int32_t k, void *stream)
 {
     const grt_segment *segment = &frame->program->segments[k];
+    GRT_TRY(grt_stop_check(&frame->executor->stop));
     if (segment->graph && !set->graphs[k] && frame->replay.failures[k] < GRT_MAX_CAPTURES) {
         /* The caller's stream may be the default one, which cannot be captured. A step that cannot be: the
          * run still works. */
@@ -66,9 +68,10 @@ static grt_status run_segments(grt_frame *frame, void *stream)
 {
     grt_graph_set *set = grt_replay_find(&frame->replay, grt_executor_device(frame->executor));
     if (!set->ran) {
-        set->ran = true;
         grt_frame_set_stream(frame, stream);
-        return grt_frame_run(frame);
+        const grt_status status = grt_frame_run(frame);
+        set->ran = status == GRT_OK; /* a run that was stopped has not set up the steps behind */
+        return status;
     }
     for (int32_t k = 0; k < frame->program->n_segments; k++)
         GRT_TRY(run_segment(frame, set, k, stream));

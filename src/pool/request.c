@@ -3,15 +3,30 @@
 #include "src/pool/request.h"
 
 #include "src/base/structs.h"
+#include "src/pool/clock.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- life ---- */
+/* Results up to this size are kept with a request for the next, in at most so many requests. */
+enum { KEPT_BYTES = 65536, MOST_KEPT = 256 };
 
-void grt_request_free(grt_request *r)
+/* ---- the store ---- */
+
+grt_status grt_request_store_create(grt_request_store **out_store)
 {
-    for (size_t i = 0; r->results && i < r->n_outputs; i++)
+    grt_request_store *store = calloc(1, sizeof *store);
+    if (!store)
+        return grt_fail_memory(sizeof *store);
+    atomic_init(&store->refs, 1);
+    pthread_mutex_init(&store->lock, NULL);
+    *out_store = store;
+    return GRT_OK;
+}
+
+static void free_request(grt_request *r)
+{
+    for (size_t i = 0; r->results && i < r->most_outputs; i++)
         grt_value_clear(&r->results[i]);
     pthread_mutex_destroy(&r->lock);
     pthread_cond_destroy(&r->finished);
@@ -23,124 +38,195 @@ void grt_request_free(grt_request *r)
     free(r);
 }
 
-grt_status grt_request_create(const grt_submission *submission, size_t n_results, grt_request **out_request)
+void grt_request_store_release(grt_request_store *store)
 {
-    const size_t n_inputs = submission->n_inputs;
+    if (!store || atomic_fetch_sub_explicit(&store->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    for (grt_request *r = store->free, *next; r; r = next) {
+        next = r->next;
+        free_request(r);
+    }
+    pthread_mutex_destroy(&store->lock);
+    free(store);
+}
+
+static grt_request *take_free(grt_request_store *store)
+{
+    pthread_mutex_lock(&store->lock);
+    grt_request *r = store->free;
+    if (r) {
+        store->free = r->next;
+        store->n_free--;
+    }
+    pthread_mutex_unlock(&store->lock);
+    return r;
+}
+
+/* Memory that is shared with a batch or that is large goes. */
+static void forget_results(grt_request *r)
+{
+    for (size_t i = 0; i < r->n_outputs; i++) {
+        grt_value *v = &r->results[i];
+        const bool keep = v->kind == GRT_KIND_TENSOR && v->t.dtype != GRT_DTYPE_STRING && v->buffer &&
+                          v->buffer->size <= KEPT_BYTES &&
+                          atomic_load_explicit(&v->buffer->refs, memory_order_acquire) == 1;
+        if (!keep)
+            grt_value_clear(v);
+    }
+    free(r->error);
+    r->error = NULL;
+}
+
+static void keep_request(grt_request *r)
+{
+    grt_request_store *store = r->store;
+    forget_results(r);
+    pthread_mutex_lock(&store->lock);
+    const bool kept = store->n_free < MOST_KEPT;
+    if (kept) {
+        r->next = store->free;
+        store->free = r;
+        store->n_free++;
+    }
+    pthread_mutex_unlock(&store->lock);
+    if (!kept)
+        free_request(r);
+    grt_request_store_release(store);
+}
+
+/* ---- life ---- */
+
+static grt_request *make_request(void)
+{
     grt_request *r = calloc(1, sizeof *r);
     if (!r)
-        return grt_fail_memory(sizeof *r);
+        return NULL;
     pthread_mutex_init(&r->lock, NULL);
-    pthread_cond_init(&r->finished, NULL);
-    r->n_inputs = n_inputs;
-    r->n_outputs = n_results;
-    r->submitted_ms = grt_now_ms();
-    r->inputs = calloc(n_inputs + 1, sizeof *r->inputs);
-    r->values = submission->values ? calloc(n_inputs + 1, sizeof *r->values) : NULL;
-    r->outputs = calloc(n_results + 1, sizeof *r->outputs);
-    r->results = calloc(n_results + 1, sizeof *r->results);
-    if (!r->inputs || !r->outputs || !r->results || (submission->values && !r->values)) {
-        grt_request_free(r);
-        return grt_fail_memory((n_inputs + 2 * n_results) * sizeof *r->inputs);
+    grt_clock_cond_init(&r->finished);
+    return r;
+}
+
+static bool make_room(grt_request *r, size_t n_inputs, size_t n_outputs)
+{
+    if (n_inputs > r->most_inputs || !r->inputs) {
+        free(r->inputs);
+        free(r->values);
+        r->most_inputs = n_inputs;
+        r->inputs = calloc(n_inputs + 1, sizeof *r->inputs);
+        r->values = calloc(n_inputs + 1, sizeof *r->values);
     }
-    if (n_inputs && r->values)
-        memcpy(r->values, submission->values, n_inputs * sizeof(const grt_value *));
-    else if (n_inputs)
-        memcpy(r->inputs, submission->inputs, n_inputs * sizeof *r->inputs);
-    if (submission->n_outputs)
-        memcpy(r->outputs, submission->outputs, submission->n_outputs * sizeof *r->outputs);
+    if (n_outputs > r->most_outputs || !r->outputs) {
+        for (size_t i = 0; r->results && i < r->most_outputs; i++)
+            grt_value_clear(&r->results[i]);
+        free(r->outputs);
+        free(r->results);
+        r->most_outputs = n_outputs;
+        r->outputs = calloc(n_outputs + 1, sizeof *r->outputs);
+        r->results = calloc(n_outputs + 1, sizeof *r->results);
+    }
+    return r->inputs && r->values && r->outputs && r->results;
+}
+
+static void take_submission(grt_request *r, const grt_submission *s, size_t n_outputs)
+{
+    r->n_inputs = s->n_inputs;
+    r->n_outputs = n_outputs;
+    r->by_value = s->values != NULL;
+    if (s->n_inputs && r->by_value)
+        memcpy(r->values, s->values, s->n_inputs * sizeof(const grt_value *));
+    else if (s->n_inputs)
+        memcpy(r->inputs, s->inputs, s->n_inputs * sizeof *r->inputs);
+    memset(r->outputs, 0, n_outputs * sizeof *r->outputs);
+    if (s->n_outputs)
+        memcpy(r->outputs, s->outputs, s->n_outputs * sizeof *r->outputs);
+    r->callback = s->done;
+    r->user = s->user;
+    r->collect = s->collect;
+    r->queued = (grt_queued){.priority = s->priority, .deadline_ms = s->deadline_ms};
+    r->info = (grt_request_info){0};
+    r->state = GRT_REQUEST_WAITING;
+    r->verdict = r->status = GRT_OK;
+    r->done = false;
+    r->next = NULL;
+    atomic_store_explicit(&r->cancelled, false, memory_order_relaxed);
+    atomic_store_explicit(&r->holders, 2, memory_order_relaxed);
+}
+
+grt_status grt_request_create(grt_request_store *store, const grt_submission *submission, size_t n_outputs,
+                              grt_request **out_request)
+{
+    grt_request *r = take_free(store);
+    if (!r)
+        r = make_request();
+    if (!r || !make_room(r, submission->n_inputs, n_outputs)) {
+        if (r)
+            free_request(r);
+        return grt_fail_memory((submission->n_inputs + n_outputs) * sizeof(grt_tensor));
+    }
+    r->store = store;
+    atomic_fetch_add_explicit(&store->refs, 1, memory_order_relaxed);
+    take_submission(r, submission, n_outputs);
     *out_request = r;
     return GRT_OK;
 }
 
-/* ---- running ---- */
-
-static grt_status bind_request(grt_context *context, const grt_request *r)
+void grt_request_let_go(grt_request *request)
 {
-    for (size_t i = 0; i < r->n_inputs; i++)
-        GRT_TRY(r->values ? grt_context_set_input_value(context, i, r->values[i])
-                          : grt_context_set_input(context, i, r->inputs[i].dtype ? &r->inputs[i] : NULL));
-    for (size_t i = 0; i < r->n_outputs; i++)
-        GRT_TRY(grt_context_set_output(context, i, r->outputs[i].dtype ? &r->outputs[i] : NULL));
-    return GRT_OK;
+    if (atomic_fetch_sub_explicit(&request->holders, 1, memory_order_acq_rel) == 1)
+        keep_request(request);
 }
 
-static grt_status keep_other_than_tensor(grt_context *context, size_t index, grt_value *out)
-{
-    grt_value *copy;
-    GRT_TRY(grt_context_get_output_value(context, index, &copy));
-    *out = *copy;
-    free(copy);
-    return GRT_OK;
-}
-
-static bool is_tensor_output(const grt_context *context, size_t index)
-{
-    const grt_plan_body *body = grt_context_body(context);
-    return body->values[body->outputs[index]].kind == GRT_KIND_TENSOR;
-}
-
-/* Results on a device were copied to memory that can change hands; those of the CPU lie in the arena. */
-static grt_status keep_results(grt_context *context, grt_request *r)
-{
-    for (size_t i = 0; i < r->n_outputs; i++) {
-        if (r->outputs[i].dtype)
-            continue;
-        grt_tensor found;
-        if (!is_tensor_output(context, i))
-            GRT_TRY(keep_other_than_tensor(context, i, &r->results[i]));
-        else if (context->results)
-            GRT_TRY(grt_value_share(&r->results[i], &context->results[i]));
-        else {
-            GRT_TRY(grt_context_get_output(context, i, &found));
-            GRT_TRY(grt_value_copy_tensor(&r->results[i], &found));
-        }
-    }
-    return GRT_OK;
-}
-
-static void finish_request(grt_request *r, grt_status status)
+void grt_request_finish(grt_request *r, grt_status status)
 {
     char *error = status == GRT_OK ? NULL : strdup(grt_last_error());
     pthread_mutex_lock(&r->lock);
     r->status = status;
     r->error = error;
     r->done = true;
-    pthread_cond_broadcast(&r->finished); /* with the lock: who waits may free the request */
+    pthread_cond_broadcast(&r->finished);
     pthread_mutex_unlock(&r->lock);
-}
-
-void grt_request_serve(grt_request *r, grt_context *context, size_t session)
-{
-    grt_status status = bind_request(context, r);
-    const double begun = grt_now_ms();
-    if (status == GRT_OK)
-        status = grt_context_run(context);
-    r->info.session = session;
-    r->info.queued_ms = begun - r->submitted_ms;
-    r->info.run_ms = grt_now_ms() - begun;
-    if (status == GRT_OK)
-        status = keep_results(context, r);
-    finish_request(r, status);
 }
 
 /* ---- waiting, and what came of it ---- */
 
-static void wait_until_done(grt_request *r)
+/* Until the deadline; 0: for ever; NAN and what is past: a look. */
+static bool wait_until_done(grt_request *r, double deadline_ms)
 {
     pthread_mutex_lock(&r->lock);
-    while (!r->done)
-        pthread_cond_wait(&r->finished, &r->lock);
+    bool goes_on = true;
+    while (!r->done && goes_on)
+        goes_on = grt_clock_cond_wait(&r->finished, &r->lock, deadline_ms);
+    const bool done = r->done;
     pthread_mutex_unlock(&r->lock);
+    return done;
 }
 
-grt_status grt_request_wait(grt_request *request)
+static grt_status status_of(grt_request *request)
 {
-    if (!request)
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_request_wait: the request is NULL");
-    wait_until_done(request);
     if (request->status != GRT_OK)
         grt_error_set(request->error ? request->error : "out of memory");
     return request->status;
+}
+
+grt_status grt_request_await(grt_request *request)
+{
+    wait_until_done(request, 0);
+    return status_of(request);
+}
+
+grt_status grt_request_wait_until(grt_request *request, double deadline_ms)
+{
+    enum { LONG_AGO = 1 };
+    if (!request)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_request_wait_until: the request is NULL");
+    if (!wait_until_done(request, deadline_ms != 0 ? deadline_ms : LONG_AGO))
+        return grt_fail(GRT_STATUS_BUSY, "the request is not done yet");
+    return status_of(request);
+}
+
+void *grt_request_user(const grt_request *request)
+{
+    return request ? request->user : NULL;
 }
 
 static grt_status check_done(grt_request *request, const char *function)
@@ -202,6 +288,6 @@ void grt_request_release(grt_request *request)
 {
     if (!request)
         return;
-    wait_until_done(request);
-    grt_request_free(request);
+    wait_until_done(request, 0);
+    grt_request_let_go(request);
 }

@@ -1,39 +1,80 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests of a pool: what one run gets and gives, in memory that belongs to no context. */
+/* Requests of a pool: what one run gets and gives, in memory that belongs to no context. A request has two
+ * holders: whoever submitted it, until it is released, and the pool, until it is answered and its callback
+ * has returned. Requests that nobody holds are kept for the next. */
 #ifndef GRT_SRC_POOL_REQUEST_H
 #define GRT_SRC_POOL_REQUEST_H
 
-#include "src/exec/context.h"
+#include "src/base/value.h"
+#include "src/pool/queue.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
+
+struct grt_pool;
+struct grt_lane;
+struct grt_worker;
+
+typedef enum grt_request_state {
+    GRT_REQUEST_WAITING = 0,
+    GRT_REQUEST_AT_WORK, /* its inputs are read */
+    GRT_REQUEST_BATCHED, /* its rows are in a batch: its inputs are not read any more */
+    GRT_REQUEST_ENDING,  /* somebody answers it: it is too late to cancel */
+} grt_request_state;
+
+/* Requests to be used again. It lives as long as a pool or a request has it. */
+typedef struct grt_request_store {
+    atomic_int refs;
+    pthread_mutex_t lock;
+    grt_request *free;
+    size_t n_free;
+} grt_request_store;
 
 struct grt_request {
-    grt_request *next; /* in the queue */
+    grt_queued queued; /* first: a queued item is a request */
+    grt_request_store *store;
+    grt_request *next; /* in whatever list has it */
+    atomic_int holders;
+    /* as submitted */
+    struct grt_pool *pool;
+    struct grt_lane *lane;
     grt_tensor *inputs, *outputs;
-    const grt_value **values; /* in place of inputs; NULL: tensors were submitted */
-    grt_value *results;       /* of outputs that the caller did not bind */
-    size_t n_inputs, n_outputs;
-    /* under the request's lock */
+    const grt_value **values; /* in place of inputs ... */
+    bool by_value;            /* ... if values were submitted */
+    size_t n_inputs, n_outputs, most_inputs, most_outputs;
+    void (*callback)(void *user, grt_request *request);
+    void *user;
+    bool collect;
+    int64_t rows; /* that it would have in a batch; 0: it runs by itself */
+    double submitted_ms;
+    /* under the pool's lock */
+    grt_request_state state;
+    grt_request *older, *newer; /* of those that wait in the lane */
+    struct grt_worker *worker;  /* that has it in its batch */
+    grt_status verdict;         /* why it is answered before its run */
+    atomic_bool cancelled;      /* looked at by the run */
+    /* by whoever answers it */
+    grt_value *results; /* of outputs that the caller did not bind */
+    grt_request_info info;
+    /* under the request's lock, which is taken before the pool's */
     pthread_mutex_t lock;
     pthread_cond_t finished;
     bool done;
     grt_status status;
     char *error;
-    grt_request_info info;
-    double submitted_ms;
 };
 
-/* What is submitted: n_inputs tensors or values, and tensors for the first n_outputs outputs. */
-typedef struct grt_submission {
-    const grt_tensor *inputs, *outputs;
-    const grt_value *const *values; /* NULL: inputs */
-    size_t n_inputs, n_outputs;
-} grt_submission;
+grt_status grt_request_store_create(grt_request_store **out_store);
+void grt_request_store_release(grt_request_store *store);
 
-/* The arrays are copied. n_results: outputs of the model. */
-grt_status grt_request_create(const grt_submission *submission, size_t n_results, grt_request **out_request);
-void grt_request_free(grt_request *request);
-/* Runs it in a context, keeps the result, and wakes the waiter. `session`: for its report. */
-void grt_request_serve(grt_request *request, grt_context *context, size_t session);
+/* The submission's arrays are copied. */
+grt_status grt_request_create(grt_request_store *store, const grt_submission *submission, size_t n_outputs,
+                              grt_request **out_request);
+/* The request is done: the message of a failure is the thread's. Waiters wake. */
+void grt_request_finish(grt_request *request, grt_status status);
+/* Waits until it is done; its status, with its message. */
+grt_status grt_request_await(grt_request *request);
+/* One holder less. */
+void grt_request_let_go(grt_request *request);
 
 #endif

@@ -11,6 +11,11 @@ double grt_now_ms(void)
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
+double grt_clock_ms(void)
+{
+    return grt_now_ms();
+}
+
 void grt_phases_start(grt_phases *phases)
 {
     *phases = (grt_phases){.start_ms = grt_now_ms()};

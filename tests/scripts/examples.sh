@@ -21,6 +21,16 @@ check "threads on one session" examples/threads "$scratch/digits.grt" 4 20
 check "changing shapes" examples/dynamic_shapes "$scratch/digits.grt"
 check "a pool on the CPU" examples/pool "$digits/digits.onnx" cpu 300
 check "a pool on eight devices" examples/pool "$digits/digits.onnx" mirror 300
+check "a service on the CPU" examples/service "$digits/digits.onnx" cpu 400
+check "a service on a device" examples/service "$digits/digits.onnx" mirror:0 400
+service_ends() { timeout -s INT 1 examples/service "$digits/digits.onnx" cpu 1000000000; [ $? = 124 ]; } # by itself: not killed
+check "a service that is interrupted" service_ends
+check "runs until a deadline" examples/stop "$digits/digits.onnx" 200
+# x -> doubled 2^60 times
+base64 -d >"$scratch/endless.onnx" <<<'CAg60gEKlQEKBXRyaXBzCgAKAXgSAXkiBExvb3AqfgoEYm9keTJzCg4KAXMKAXMSAW4iA0FkZAoRCgFjEgJnbyIISWRlbnRpdHkSBGJvZHlaCwoBaRIGCgQIBxIAWgsKAWMSBgoECAkSAFoPCgFzEgoKCAgBEgQKAggBYgwKAmdvEgYKBAgJEgBiDwoBbhIKCggIARIECgIIAaABBRIBZyoTEAdCBXRyaXBzSggAAAAAAAAAEFoPCgF4EgoKCAgBEgQKAggBYg8KAXkSCgoICAESBAoCCAFCAhAR'
+check "a Loop until a deadline" examples/stop "$scratch/endless.onnx" 200
+stop_ends() { timeout --preserve-status -s INT 1 examples/stop "$scratch/endless.onnx" 60000; [ $? = 3 ]; }
+check "a Loop until an interrupt" stop_ends
 
 # A custom operator: known only where its library is named, at compile time as where the plan is run.
 window=examples/.libs/custom_ops.so
@@ -35,7 +45,7 @@ refuse 2 "a custom operator without its library" ./graphrun "$scratch/window.grt
 refuse 2 "its own rule speaks" ./graphrun --custom-ops "$window" "$model" --shape signal=2x2
 refuse 2 "a library that is none" ./graphrun --custom-ops "$model" "$model"
 
-for example in digits threads dynamic_shapes pool; do
+for example in digits threads dynamic_shapes pool service stop; do
     refuse 2 "$example says how it is used" examples/$example
 done
 refuse 1 "a missing model is an error" examples/threads "$scratch/none.grt"

@@ -98,4 +98,17 @@ for kind in npy pb; do
     (full ./graphrun "$scratch/$kind.onnx" --output-dir "$scratch/outputs" --shape x=8192) >/dev/null 2>&1
     check "a large one without room leaves it as it was" diff -r "$scratch/outputs" "$scratch/before-$kind"
 done
+
+# x -> doubled 2^60 times: interrupted, it says so and ends as a shell expects, soon, whatever waits behind it.
+base64 -d >"$scratch/endless.onnx" <<<'CAg60gEKlQEKBXRyaXBzCgAKAXgSAXkiBExvb3AqfgoEYm9keTJzCg4KAXMKAXMSAW4iA0FkZAoRCgFjEgJnbyIISWRlbnRpdHkSBGJvZHlaCwoBaRIGCgQIBxIAWgsKAWMSBgoECAkSAFoPCgFzEgoKCAgBEgQKAggBYgwKAmdvEgYKBAgJEgBiDwoBbhIKCggIARIECgIIAaABBRIBZyoTEAdCBXRyaXBzSggAAAAAAAAAEFoPCgF4EgoKCAgBEgQKAggBYg8KAXkSCgoICAESBAoCCAFCAhAR'
+stopped()
+{
+    local status=0 begin=$SECONDS
+    timeout -s INT 1 ./graphrun "$scratch/endless.onnx" "$@" >"$scratch/stopped" 2>&1 || status=$?
+    cat "$scratch/stopped"
+    [ $((SECONDS - begin)) -lt 30 ] && [ "$status" = 124 ] && grep -q 'interrupted: 0 of' "$scratch/stopped"
+}
+check "a run that is interrupted" stopped
+check "runs that are interrupted" stopped --repeat 1000 --contexts 2 --threads 1
+check "runs that are interrupted on a device" stopped --repeat 3 --device mirror --fallback cpu
 finish

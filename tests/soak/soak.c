@@ -1,21 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A pool under requests of changing sizes from many threads, with and without bound outputs, with results
- * read or dropped, before or after completion. Results must be right and memory must not grow.
+/* A pool under requests of changing sizes from many threads, in lanes with and without batches on several
+ * devices, with and without bound outputs, with priorities, deadlines and cancels, with results read or
+ * dropped, before or after completion, by waiting, callbacks and collecting. Each request must be answered
+ * once, results must be right, and memory must not grow.
  *
- *     soak [--requests N] [--threads N] MODEL      MODEL has one float32 input and output, of whose dims the
- * first is symbolic */
+ *     soak [--requests N] [--threads N] MODEL [DEVICE...]      MODEL has one float32 input and output, of
+ * whose dims the first is symbolic. DEVICE: "cpu" if there is none */
 #include <graphrt/graphrt.h>
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* MOST_ROWS: of a request. OPEN: requests that a thread has at a time. ROUNDS: how often memory is looked at,
- * after the first one, in which pools and allocators reach their size. */
-enum { MOST_ROWS = 24, OPEN = 8, ROUNDS = 10, MOST_GROWTH_KB = 1024, MOST_THREADS = 64 };
+/* MOST_ROWS: of a request. OPEN: requests that a thread has at a time. ROUNDS: how often memory is looked at;
+ * in those that warm up, pools and allocators reach their size. */
+enum {
+    MOST_ROWS = 24,
+    OPEN = 8,
+    ROUNDS = 10,
+    WARM_UP_ROUNDS = 3,
+    MOST_GROWTH_KB = 1024,
+    MOST_THREADS = 64,
+    MOST_LANES = 16
+};
 
 /* Sanitizers have memory of their own, which grows: they look for other things. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -27,6 +38,7 @@ enum { LOOKS_AT_MEMORY = 1 };
 /* The model, what it is fed, and what comes of it. */
 typedef struct subject {
     grt_pool *pool;
+    size_t n_lanes;
     grt_tensor in, out; /* of MOST_ROWS rows */
 } subject;
 
@@ -34,11 +46,13 @@ typedef struct client {
     const subject *of;
     uint64_t random;
     long requests; /* of a round */
-    long read, unread, wrong;
+    long read, unread, stopped, wrong, submitted;
+    atomic_long called;   /* back */
     float *outputs[OPEN]; /* memory for results */
     grt_request *open[OPEN];
     int64_t rows[OPEN];
 } client;
+static atomic_long collected;
 
 static _Noreturn void give_up(const char *what)
 {
@@ -76,17 +90,50 @@ static void finish(client *c, int k)
     grt_tensor found;
     if (!c->open[k])
         return;
+    if (below(c, 8) == 0)
+        grt_request_cancel(c->open[k]);
     if (below(c, 2)) {
         c->unread++;
-    } else if (grt_request_wait(c->open[k]) != GRT_OK ||
-               grt_request_get_output(c->open[k], 0, &found) != GRT_OK) {
-        give_up("a request");
     } else {
-        c->read++;
-        c->wrong += !is_right(c->of, &found, c->rows[k]);
+        const grt_status status = grt_request_wait(c->open[k]);
+        if (status == GRT_STATUS_CANCELLED || status == GRT_STATUS_DEADLINE_EXCEEDED)
+            c->stopped++;
+        else if (status != GRT_OK || grt_request_get_output(c->open[k], 0, &found) != GRT_OK)
+            give_up("a request");
+        else {
+            c->read++;
+            c->wrong += !is_right(c->of, &found, c->rows[k]);
+        }
     }
     grt_request_release(c->open[k]);
     c->open[k] = NULL;
+}
+
+static void count_call(void *user, grt_request *request)
+{
+    (void)request;
+    atomic_fetch_add(&((client *)user)->called, 1);
+}
+
+/* Those that anybody collects belong to their clients all the same. */
+static void *collect(void *user)
+{
+    const subject *s = user;
+    grt_request *done;
+    while (grt_pool_take_done(s->pool, &done) == GRT_OK)
+        atomic_fetch_add(&collected, 1);
+    return NULL;
+}
+
+static void draw_submission(client *c, grt_submission *s)
+{
+    s->lane = below(c, c->of->n_lanes);
+    s->priority = (int32_t)below(c, 4);
+    s->done = count_call;
+    s->user = c;
+    s->collect = below(c, 4) == 0;
+    if (below(c, 4) == 0) /* 0 to 10 ms, or long */
+        s->deadline_ms = grt_clock_ms() + (below(c, 2) ? 1e6 : (double)below(c, 1000) / 100);
 }
 
 static void *run_client(void *user)
@@ -98,8 +145,17 @@ static void *run_client(void *user)
         finish(c, k);
         in.dims[0] = out.dims[0] = c->rows[k] = 1 + (int64_t)below(c, MOST_ROWS);
         out.data = c->outputs[k];
-        if (grt_pool_submit(c->of->pool, &in, 1, &out, below(c, 2), &c->open[k]) != GRT_OK)
-            give_up("grt_pool_submit");
+        grt_submission s = {
+            .struct_size = sizeof s, .inputs = &in, .n_inputs = 1, .outputs = &out, .n_outputs = below(c, 2)};
+        draw_submission(c, &s);
+        const grt_status status = below(c, 4) ? grt_pool_submit_with(c->of->pool, &s, &c->open[k])
+                                              : grt_pool_try_submit(c->of->pool, &s, &c->open[k]);
+        if (status == GRT_OK)
+            c->submitted++;
+        else if (status != GRT_STATUS_BUSY && status != GRT_STATUS_DEADLINE_EXCEEDED)
+            give_up("a submission");
+        if (below(c, 16) == 0)
+            collect((void *)(uintptr_t)c->of);
     }
     for (int k = 0; k < OPEN; k++)
         finish(c, k);
@@ -142,20 +198,41 @@ static void describe(subject *s, grt_model *model, grt_session *session)
     grt_context_release(context);
 }
 
-static void open_subject(subject *s, const char *path)
+/* Two lanes on each device: one by one, and in batches. */
+static void add_lanes(subject *s, grt_model *model, grt_session *session)
+{
+    const grt_pool_options options[] = {{.struct_size = sizeof *options, .contexts = 2, .queue = 16},
+                                        {.struct_size = sizeof *options,
+                                         .contexts = 1,
+                                         .queue = 64,
+                                         .max_batch = 32,
+                                         .max_delay_ms = 0.3,
+                                         .share = 2}};
+    for (int i = 0; i < 2; i++, s->n_lanes++) {
+        size_t lane;
+        const grt_status status = s->pool ? grt_pool_add(s->pool, &session, 1, &options[i], &lane)
+                                          : grt_pool_create(&session, 1, &options[i], &s->pool);
+        if (status != GRT_OK)
+            give_up("a lane");
+    }
+    if (s->n_lanes == 2)
+        describe(s, model, session);
+}
+
+static void open_subject(subject *s, const char *path, char *const *devices, int n)
 {
     grt_runtime *runtime;
     grt_model *model;
-    grt_session *session;
     const grt_session_options options = {.struct_size = sizeof options, .threads = 1};
-    const grt_pool_options pool = {.struct_size = sizeof pool, .contexts = 2, .queue = 16};
-    if (grt_runtime_create(&runtime) != GRT_OK || grt_model_open(runtime, path, &model) != GRT_OK ||
-        grt_session_create(model, "cpu", &options, &session) != GRT_OK)
+    if (grt_runtime_create(&runtime) != GRT_OK || grt_model_open(runtime, path, &model) != GRT_OK)
         give_up(path);
-    describe(s, model, session);
-    if (grt_pool_create(&session, 1, &pool, &s->pool) != GRT_OK)
-        give_up("grt_pool_create");
-    grt_session_release(session);
+    for (int i = 0; i < n; i++) {
+        grt_session *session;
+        if (grt_session_create(model, devices[i], &options, &session) != GRT_OK)
+            give_up(devices[i]);
+        add_lanes(s, model, session);
+        grt_session_release(session);
+    }
     grt_model_release(model);
     grt_runtime_release(runtime);
 }
@@ -171,34 +248,76 @@ static void run_round(client *clients, int n)
         pthread_join(threads[i], NULL);
 }
 
-static bool soak(const subject *s, long requests, int n)
+/* What the lanes have counted is what the clients have. */
+static bool counts_agree(const subject *s, long submitted, long called)
 {
-    static client clients[MOST_THREADS];
-    long first = 0, most = 0, read = 0, unread = 0, wrong = 0;
+    uint64_t answered = 0;
+    grt_pool_stats sum = {0}, one = {.struct_size = sizeof one};
+    for (size_t i = 0; i < s->n_lanes; i++) {
+        if (grt_pool_get_stats(s->pool, i, &one) != GRT_OK)
+            give_up("grt_pool_get_stats");
+        sum.submitted += one.submitted;
+        sum.cancelled += one.cancelled;
+        sum.late += one.late;
+        sum.batches += one.batches;
+        sum.batch_rows += one.batch_rows;
+        sum.refused += one.refused;
+        sum.failed += one.failed;
+        answered += one.succeeded + one.cancelled + one.late + one.failed;
+    }
+    printf("%lu submitted, %lu answered, %ld called back, %ld collected; %lu cancelled, %lu late, %lu "
+           "refused, %lu "
+           "batches of %.1f rows\n",
+           (unsigned long)sum.submitted, (unsigned long)answered, called, (long)collected,
+           (unsigned long)sum.cancelled, (unsigned long)sum.late, (unsigned long)sum.refused,
+           (unsigned long)sum.batches, (double)sum.batch_rows / (double)(sum.batches + !sum.batches));
+    return sum.submitted == (uint64_t)submitted && answered == (uint64_t)submitted && called == submitted &&
+           !sum.failed && sum.cancelled && sum.late && sum.batches;
+}
+
+static void init_clients(const subject *s, client *clients, long requests, int n)
+{
     for (int i = 0; i < n; i++) {
-        clients[i] = (client){
-            .of = s, .random = 0x9e3779b9u + (unsigned)i * 7919u, .requests = requests / ROUNDS / n + 1};
+        clients[i].of = s;
+        clients[i].random = 0x9e3779b9u + (unsigned)i * 7919u;
+        clients[i].requests = requests / ROUNDS / n + 1;
         for (int k = 0; k < OPEN; k++)
             if (!(clients[i].outputs[k] = malloc(grt_tensor_bytes(&s->out))))
                 give_up("memory");
     }
+}
+
+static bool soak(subject *s, long requests, int n)
+{
+    static client clients[MOST_THREADS];
+    long first = 0, most = 0, read = 0, unread = 0, stopped = 0, wrong = 0, submitted = 0, called = 0;
+    init_clients(s, clients, requests, n);
     for (int round = 0; round < ROUNDS; round++) {
         run_round(clients, n);
+        if (grt_pool_drain(s->pool, 0) != GRT_OK)
+            give_up("grt_pool_drain");
+        collect(s);
         const long now = resident_kb();
-        first = round ? first : now;
-        most = now > most ? now : most;
+        printf("%ld%s", now, round + 1 < ROUNDS ? ", " : " KB after each round\n");
+        first = round < WARM_UP_ROUNDS ? now : first;
+        most = now > most || round < WARM_UP_ROUNDS ? now : most;
     }
     for (int i = 0; i < n; i++) {
         read += clients[i].read;
         unread += clients[i].unread;
+        stopped += clients[i].stopped;
         wrong += clients[i].wrong;
+        submitted += clients[i].submitted;
+        called += clients[i].called;
         for (int k = 0; k < OPEN; k++)
             free(clients[i].outputs[k]);
     }
-    printf("%ld requests from %d threads: %ld read, %ld let go, %ld wrong; memory %ld KB, at most %ld KB "
+    printf("%ld requests from %d threads: %ld read, %ld stopped, %ld let go, %ld wrong; memory %ld KB, at "
+           "most %ld KB "
            "later\n",
-           read + unread, n, read, unread, wrong, first, most);
-    return !wrong && (!LOOKS_AT_MEMORY || most - first <= MOST_GROWTH_KB);
+           read + unread + stopped, n, read, stopped, unread, wrong, first, most);
+    return counts_agree(s, submitted, called) && !wrong &&
+           (!LOOKS_AT_MEMORY || most - first <= MOST_GROWTH_KB);
 }
 
 int main(int argc, char **argv)
@@ -206,19 +325,23 @@ int main(int argc, char **argv)
     long requests = 20000;
     int threads = 8;
     const char *path = NULL;
+    static char cpu[] = "cpu", *devices[MOST_LANES / 2] = {cpu};
+    int n_devices = 0;
     for (int i = 1; i < argc; i++)
         if (!strcmp(argv[i], "--requests") && i + 1 < argc)
             requests = atol(argv[++i]);
         else if (!strcmp(argv[i], "--threads") && i + 1 < argc)
             threads = atoi(argv[++i]);
-        else
+        else if (!path)
             path = argv[i];
+        else if (n_devices < MOST_LANES / 2)
+            devices[n_devices++] = argv[i];
     if (!path || requests < 1 || threads < 1 || threads > MOST_THREADS) {
-        fprintf(stderr, "usage: soak [--requests N] [--threads N] MODEL\n");
+        fprintf(stderr, "usage: soak [--requests N] [--threads N] MODEL [DEVICE...]\n");
         return 2;
     }
-    subject s;
-    open_subject(&s, path);
+    subject s = {0};
+    open_subject(&s, path, devices, n_devices ? n_devices : 1);
     const bool good = soak(&s, requests, threads);
     grt_pool_release(s.pool);
     free(s.in.data);

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See lane.h. */
+#include "src/pool/lane.h"
+
+#include "src/pool/clock.h"
+#include "src/pool/worker.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { MOST_CONTEXTS = 64, DEVICE_CONTEXTS = 3, MOST_ROWS = 65536 };
+
+static grt_status check_options(const grt_pool_options *options)
+{
+    if (options->contexts < 0 || options->contexts > MOST_CONTEXTS || options->queue < 0)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
+                        "contexts is %d, must be from 0 to %d; queue is %d, must not be negative",
+                        options->contexts, MOST_CONTEXTS, options->queue);
+    if (options->max_batch < 0 || options->max_batch > MOST_ROWS || !(options->max_delay_ms >= 0))
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
+                        "max_batch is %d, must be from 0 to %d; max_delay_ms is %g, must not be negative",
+                        options->max_batch, MOST_ROWS, options->max_delay_ms);
+    if (!(options->share >= 0) || isinf(options->share) || options->device_runs < 0)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
+                        "share is %g, must be a number from 0 on; device_runs is %d, must not be negative",
+                        options->share, options->device_runs);
+    return GRT_OK;
+}
+
+static grt_status check_sessions(grt_session *const *sessions, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!sessions[i] || sessions[i]->model != sessions[0]->model)
+            return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "a pool's session %zu is %s", i,
+                            sessions[i] ? "of another model than the first" : "NULL");
+    return GRT_OK;
+}
+
+static size_t contexts_of(const grt_session *session, const grt_pool_options *options)
+{
+    return options->contexts ? (size_t)options->contexts : session->on_device ? DEVICE_CONTEXTS : 1;
+}
+
+/* ---- devices ---- */
+
+static grt_pool_device *find_device(grt_pool *pool, const grt_device *device)
+{
+    grt_pool_device *d = pool->devices;
+    while (d && d->device != device)
+        d = d->next;
+    return d;
+}
+
+static grt_status take_device(grt_pool *pool, const grt_device *device, size_t contexts,
+                              grt_pool_device **out_device)
+{
+    pthread_mutex_lock(&pool->lock);
+    grt_pool_device *d = find_device(pool, device);
+    if (!d && (d = calloc(1, sizeof *d))) {
+        *d = (grt_pool_device){.next = pool->devices, .device = device};
+        pool->devices = d;
+    }
+    if (d && pool->device_runs)
+        d->most = pool->device_runs;
+    else if (d && contexts > d->most)
+        d->most = contexts;
+    pthread_mutex_unlock(&pool->lock);
+    *out_device = d;
+    return d ? GRT_OK : grt_fail_memory(sizeof *d);
+}
+
+/* A device may be named more than once. */
+static size_t contexts_on(grt_session *const *sessions, size_t n, const grt_device *device,
+                          const grt_pool_options *options)
+{
+    size_t contexts = 0;
+    for (size_t i = 0; i < n; i++)
+        if (sessions[i]->device == device)
+            contexts += contexts_of(sessions[i], options);
+    return contexts;
+}
+
+/* ---- life ---- */
+
+static grt_status init_lane(grt_lane *lane, grt_session *const *sessions, size_t n,
+                            const grt_pool_options *options)
+{
+    size_t workers = 0;
+    for (size_t i = 0; i < n; i++)
+        workers += contexts_of(sessions[i], options);
+    lane->model = grt_model_retain(sessions[0]->model);
+    lane->n_sessions = n;
+    lane->share = options->share > 0 ? options->share : 1;
+    lane->max_delay_ms = options->max_delay_ms;
+    lane->sessions = calloc(n, sizeof *lane->sessions);
+    lane->workers = calloc(workers, sizeof *lane->workers);
+    if (!lane->sessions || !lane->workers)
+        return grt_fail_memory(workers * sizeof *lane->workers);
+    GRT_TRY(grt_batching_create(lane->model->plan, options->max_batch, options->padding, &lane->batching));
+    const size_t most_rows = lane->batching.most_rows ? (size_t)lane->batching.most_rows : 1;
+    lane->most_waiting = options->queue ? (size_t)options->queue : workers * most_rows;
+    GRT_TRY(grt_queue_reserve(&lane->queue, lane->most_waiting));
+    pthread_mutex_lock(&lane->pool->lock);
+    grt_queue *deadlines = &lane->pool->deadlines;
+    const grt_status status =
+        grt_queue_reserve(deadlines, deadlines->capacity + lane->most_waiting + workers * most_rows);
+    pthread_mutex_unlock(&lane->pool->lock);
+    return status;
+}
+
+static grt_status start_workers(grt_lane *lane, grt_session *const *sessions, size_t n,
+                                const grt_pool_options *options)
+{
+    for (size_t i = 0; i < n; i++) {
+        lane->sessions[i].lends = sessions[i]->on_device || sessions[i]->threads == 1;
+        GRT_TRY(take_device(lane->pool, sessions[i]->device,
+                            contexts_on(sessions, n, sessions[i]->device, options),
+                            &lane->sessions[i].device));
+        for (size_t k = 0; k < contexts_of(sessions[i], options); k++)
+            GRT_TRY(grt_worker_start(&lane->workers[lane->n_workers++], lane, i, sessions[i]));
+    }
+    return GRT_OK;
+}
+
+static grt_status list_lane(grt_pool *pool, grt_lane *lane, size_t *out_lane)
+{
+    pthread_mutex_lock(&pool->lock);
+    grt_lane **grown = realloc(pool->lanes, (pool->n_lanes + 1) * sizeof(grt_lane *));
+    if (grown) {
+        pool->lanes = grown;
+        *out_lane = pool->n_lanes;
+        pool->lanes[pool->n_lanes++] = lane;
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return grown ? GRT_OK : grt_fail_memory(0);
+}
+
+grt_status grt_lane_add(grt_pool *pool, grt_session *const *sessions, size_t n,
+                        const grt_pool_options *options, size_t *out_lane)
+{
+    GRT_TRY(check_options(options));
+    GRT_TRY(check_sessions(sessions, n));
+    grt_lane *lane = calloc(1, sizeof *lane);
+    if (!lane)
+        return grt_fail_memory(sizeof *lane);
+    lane->pool = pool;
+    grt_clock_cond_init(&lane->room);
+    grt_status status = init_lane(lane, sessions, n, options);
+    if (status == GRT_OK)
+        status = start_workers(lane, sessions, n, options);
+    if (status == GRT_OK)
+        status = list_lane(pool, lane, out_lane);
+    if (status != GRT_OK) {
+        grt_lane_release(lane);
+        return status;
+    }
+    return GRT_OK;
+}
+
+void grt_lane_release(grt_lane *lane)
+{
+    pthread_mutex_lock(&lane->pool->lock);
+    lane->ending = true;
+    for (size_t i = 0; i < lane->n_workers; i++)
+        pthread_cond_signal(&lane->workers[i].wake);
+    pthread_mutex_unlock(&lane->pool->lock);
+    for (size_t i = 0; i < lane->n_workers; i++)
+        grt_worker_release(&lane->workers[i]);
+    grt_batching_release(&lane->batching);
+    grt_queue_release(&lane->queue);
+    pthread_cond_destroy(&lane->room);
+    grt_model_release(lane->model);
+    free(lane->sessions);
+    free(lane->workers);
+    free(lane);
+}

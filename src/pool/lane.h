@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lanes of a pool: sessions of one model with their workers and their queue. */
+#ifndef GRT_SRC_POOL_LANE_H
+#define GRT_SRC_POOL_LANE_H
+
+#include "src/pool/parts.h"
+
+/* The lane is in the pool if it succeeds. */
+grt_status grt_lane_add(grt_pool *pool, grt_session *const *sessions, size_t n,
+                        const grt_pool_options *options, size_t *out_lane);
+/* Nothing waits in it, and nothing is at work. */
+void grt_lane_release(grt_lane *lane);
+
+#endif

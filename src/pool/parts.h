@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a pool is made of. One lock has all of it that changes; nobody computes, copies or calls back with it.
+ */
+#ifndef GRT_SRC_POOL_PARTS_H
+#define GRT_SRC_POOL_PARTS_H
+
+#include "src/pool/batch.h"
+#include "src/pool/histogram.h"
+
+enum { GRT_POOL_PHASES = GRT_POOL_TOTAL + 1 };
+
+/* A context with its thread. */
+typedef struct grt_worker {
+    struct grt_lane *lane;
+    size_t session;
+    grt_context *context;
+    grt_batch batch;
+    pthread_t thread;
+    bool started;
+    pthread_cond_t wake;
+    struct grt_worker *next_idle; /* of the session's */
+    grt_request **requests;       /* to serve; NULL: it left the batch, or is answered */
+    int64_t *first_rows;          /* of each, in the batch */
+    size_t n_requests, n_served;
+    int64_t rows;
+    bool begun;         /* somebody serves */
+    bool lent;          /* a thread of the caller's serves in place of its own */
+    atomic_size_t live; /* requests that have not left the batch */
+} grt_worker;
+
+/* A device, for all lanes. */
+typedef struct grt_pool_device {
+    struct grt_pool_device *next;
+    const grt_device *device;
+    size_t running, most; /* workers */
+} grt_pool_device;
+
+typedef struct grt_lane_session {
+    grt_worker *idle;
+    size_t busy;
+    grt_pool_device *device;
+    bool lends; /* its workers may be served by any thread: operators have no teams */
+} grt_lane_session;
+
+typedef struct grt_lane {
+    struct grt_pool *pool;
+    grt_model *model;
+    size_t n_sessions, n_workers;
+    grt_lane_session *sessions;
+    grt_worker *workers;
+    size_t turn; /* the session that is asked first */
+    /* the queue */
+    grt_queue queue;
+    size_t most_waiting;
+    pthread_cond_t room;
+    grt_request *oldest, *newest;
+    int64_t rows_waiting;
+    grt_batching batching;
+    double max_delay_ms;
+    /* its share */
+    double share, used, mean_ms; /* used: time of workers, divided by the share */
+    size_t running;              /* workers */
+    bool ending;                 /* their threads end */
+    grt_pool_stats stats;
+    grt_times times[GRT_POOL_PHASES];
+} grt_lane;
+
+struct grt_pool {
+    grt_request_store *store;
+    pthread_mutex_t lock;
+    grt_lane **lanes;
+    size_t n_lanes;
+    grt_pool_device *devices;
+    size_t device_runs; /* of each device; 0: as many as the lane with the most workers there has */
+    double used;        /* of the lane that was served last */
+    uint64_t n_submitted;
+    size_t open;           /* requests whose callback has not returned */
+    pthread_cond_t closed; /* one is not open any more; or a worker has become idle */
+    size_t n_watchers;     /* threads that wait for that */
+    bool closing;          /* no more requests */
+    size_t n_draining;     /* batches are not waited for */
+    bool ending;           /* the keeper ends */
+    /* the keeper: deadlines, delays of batches, and what is cancelled */
+    pthread_t keeper;
+    bool keeper_started;
+    pthread_cond_t keeper_wake;
+    double keeper_until; /* it looks again then */
+    grt_queue deadlines; /* of requests that wait, or are in a batch */
+    grt_request *left;   /* to be answered with their verdicts */
+    /* for grt_pool_take_done */
+    grt_request *first_done, **last_done;
+    int fd;
+};
+
+#endif

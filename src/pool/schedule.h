@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who is served next, and by whom. Everything here is called with the pool's lock. */
+#ifndef GRT_SRC_POOL_SCHEDULE_H
+#define GRT_SRC_POOL_SCHEDULE_H
+
+#include "src/pool/parts.h"
+
+/* A request waits from now on. There is room in its lane. */
+void grt_schedule_add(grt_request *request);
+/* Hand out what waits to workers that are idle. */
+void grt_schedule_dispatch(grt_pool *pool);
+/* The thread of the worker that has the request is on its way: another may serve in its place. */
+grt_worker *grt_schedule_overtake(grt_request *request);
+/* An idle worker for the request of a thread that would serve it itself; NULL: it has to wait its turn. */
+grt_worker *grt_schedule_lend(grt_lane *lane, grt_request *request);
+/* The worker has served for so long. */
+void grt_schedule_become_idle(grt_worker *worker, double ms);
+
+/* A request that waits or is in a batch is answered with the verdict, by the keeper. */
+void grt_schedule_leave(grt_request *request, grt_status verdict);
+/* Requests whose deadline is over leave. The time at which there is something to do again; INFINITY: never.
+ */
+double grt_schedule_look(grt_pool *pool);
+/* The keeper looks at that time at the latest. */
+void grt_schedule_wake_keeper(grt_pool *pool, double at_ms);
+
+#endif

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See worker.h. */
+#include "src/pool/worker.h"
+
+#include "src/pool/answer.h"
+#include "src/pool/schedule.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- one request ---- */
+
+static grt_status bind_request(grt_context *context, const grt_request *r)
+{
+    for (size_t i = 0; i < r->n_inputs; i++)
+        GRT_TRY(r->by_value ? grt_context_set_input_value(context, i, r->values[i])
+                            : grt_context_set_input(context, i, r->inputs[i].dtype ? &r->inputs[i] : NULL));
+    for (size_t i = 0; i < r->n_outputs; i++)
+        GRT_TRY(grt_context_set_output(context, i, r->outputs[i].dtype ? &r->outputs[i] : NULL));
+    return GRT_OK;
+}
+
+static grt_status keep_other_than_tensor(grt_context *context, size_t index, grt_value *out)
+{
+    grt_value *copy;
+    GRT_TRY(grt_context_get_output_value(context, index, &copy));
+    grt_value_clear(out);
+    *out = *copy;
+    free(copy);
+    return GRT_OK;
+}
+
+/* Results of the CPU lie in the arena. */
+static grt_status copy_result(grt_context *context, size_t index, grt_value *out)
+{
+    grt_tensor found;
+    GRT_TRY(grt_context_get_output(context, index, &found));
+    if (found.dtype == GRT_DTYPE_STRING)
+        return grt_value_copy_tensor(out, &found);
+    GRT_TRY(grt_value_realloc(out, found.dtype, found.rank, found.dims));
+    const size_t bytes = grt_tensor_bytes(&found);
+    if (bytes)
+        memcpy(out->t.data, found.data, bytes);
+    return GRT_OK;
+}
+
+/* Results on a device were copied to memory that can change hands: the context gets the request's in return.
+ */
+static grt_status take_result(grt_value *result, grt_value *out)
+{
+    if (!result->buffer || result->t.dtype == GRT_DTYPE_STRING)
+        return grt_value_share(out, result);
+    const grt_value taken = *result;
+    *result = *out;
+    *out = taken;
+    return GRT_OK;
+}
+
+static grt_status keep_results(grt_context *context, grt_request *r)
+{
+    const grt_plan_body *body = grt_context_body(context);
+    for (size_t i = 0; i < r->n_outputs; i++) {
+        grt_value *out = &r->results[i];
+        if (r->outputs[i].dtype)
+            continue;
+        if (body->values[body->outputs[i]].kind != GRT_KIND_TENSOR)
+            GRT_TRY(keep_other_than_tensor(context, i, out));
+        else
+            GRT_TRY(context->results ? take_result(&context->results[i], out) : copy_result(context, i, out));
+    }
+    return GRT_OK;
+}
+
+static bool is_cancelled(void *user)
+{
+    return atomic_load_explicit(&((grt_request *)user)->cancelled, memory_order_relaxed);
+}
+
+static void serve_alone(grt_worker *w, grt_request **slot)
+{
+    grt_request *r = *slot;
+    const double begin = grt_now_ms();
+    const grt_run_options options = {.struct_size = sizeof options,
+                                     .deadline_ms = r->queued.deadline_ms,
+                                     .cancel = is_cancelled,
+                                     .user = r};
+    grt_status status = bind_request(w->context, r);
+    const double bound = grt_now_ms();
+    if (status == GRT_OK)
+        status = grt_context_run_with(w->context, &options);
+    const double ran = grt_now_ms();
+    if (status == GRT_OK)
+        status = keep_results(w->context, r);
+    r->info = (grt_request_info){.session = w->session,
+                                 .queued_ms = begin - r->submitted_ms,
+                                 .copy_in_ms = bound - begin,
+                                 .run_ms = ran - bound,
+                                 .copy_out_ms = grt_now_ms() - ran};
+    w->n_served++;
+    grt_answer(r, status, slot);
+}
+
+/* ---- a batch ---- */
+
+/* Their inputs are copied: those that were cancelled meanwhile leave, the others may from now on. */
+static void let_leave(grt_worker *w)
+{
+    grt_pool *pool = w->lane->pool;
+    pthread_mutex_lock(&pool->lock);
+    for (size_t i = 0; i < w->n_requests; i++) {
+        grt_request *r = w->requests[i];
+        r->state = GRT_REQUEST_BATCHED;
+        if (r->queued.deadline_ms != 0)
+            grt_queue_add(&pool->deadlines, &r->queued);
+        if (atomic_load_explicit(&r->cancelled, memory_order_relaxed))
+            grt_schedule_leave(r, GRT_STATUS_CANCELLED);
+        else if (r->queued.deadline_ms != 0)
+            grt_schedule_wake_keeper(pool, r->queued.deadline_ms);
+    }
+    pthread_mutex_unlock(&pool->lock);
+}
+
+/* Nobody leaves any more. */
+static void hold_back(grt_worker *w, grt_request_state state)
+{
+    grt_pool *pool = w->lane->pool;
+    pthread_mutex_lock(&pool->lock);
+    for (size_t i = 0; i < w->n_requests; i++)
+        if (w->requests[i]) {
+            w->requests[i]->state = state;
+            grt_queue_remove(&pool->deadlines, &w->requests[i]->queued);
+        }
+    pthread_mutex_unlock(&pool->lock);
+}
+
+static bool is_deserted(void *user)
+{
+    return !atomic_load_explicit(&((grt_worker *)user)->live, memory_order_relaxed);
+}
+
+static grt_status run_batch(grt_worker *w, double *out_bound)
+{
+    const grt_lane *lane = w->lane;
+    const grt_run_options options = {.struct_size = sizeof options, .cancel = is_deserted, .user = w};
+    grt_status status =
+        grt_batch_bind(&w->batch, &lane->batching, w->context, w->requests, w->n_requests, w->rows);
+    *out_bound = grt_now_ms();
+    let_leave(w);
+    if (status == GRT_OK)
+        status = grt_context_run_with(w->context, &options);
+    if (status == GRT_OK)
+        status = grt_batch_find_results(&w->batch, w->context, grt_batching_padded(&lane->batching, w->rows));
+    return status;
+}
+
+static void count_batch(grt_lane *lane, int64_t rows)
+{
+    pthread_mutex_lock(&lane->pool->lock);
+    lane->stats.batches++;
+    lane->stats.batch_rows += (uint64_t)rows;
+    lane->stats.padded_rows += (uint64_t)(grt_batching_padded(&lane->batching, rows) - rows);
+    pthread_mutex_unlock(&lane->pool->lock);
+}
+
+/* One after another, as none shall fail for what is wrong with another. */
+static void serve_separately(grt_worker *w)
+{
+    hold_back(w, GRT_REQUEST_AT_WORK);
+    for (size_t i = 0; i < w->n_requests; i++)
+        if (w->requests[i])
+            serve_alone(w, &w->requests[i]);
+}
+
+static void serve_batch(grt_worker *w)
+{
+    const double begin = grt_now_ms();
+    double bound;
+    atomic_store_explicit(&w->live, w->n_requests, memory_order_relaxed);
+    if (run_batch(w, &bound) != GRT_OK) { /* if it was cancelled, nobody is left */
+        serve_separately(w);
+        return;
+    }
+    const double ran = grt_now_ms();
+    hold_back(w, GRT_REQUEST_ENDING);
+    count_batch(w->lane, w->rows);
+    for (size_t i = 0; i < w->n_requests; i++) {
+        grt_request *r = w->requests[i];
+        if (!r)
+            continue;
+        const double copied = grt_now_ms();
+        const grt_status status = grt_batch_give_results(&w->batch, r, w->first_rows[i]);
+        r->info = (grt_request_info){.session = w->session,
+                                     .queued_ms = begin - r->submitted_ms,
+                                     .copy_in_ms = bound - begin,
+                                     .run_ms = ran - bound,
+                                     .copy_out_ms = grt_now_ms() - copied,
+                                     .batch_rows = grt_batching_padded(&w->lane->batching, w->rows)};
+        w->n_served++;
+        grt_answer(r, status, &w->requests[i]);
+    }
+}
+
+/* ---- threads ---- */
+
+void grt_worker_serve(grt_worker *w)
+{
+    grt_pool *pool = w->lane->pool;
+    const double begin = grt_now_ms();
+    w->n_served = 0;
+    if (w->n_requests > 1 || (w->rows && grt_batching_padded(&w->lane->batching, w->rows) != w->rows))
+        serve_batch(w);
+    else
+        serve_alone(w, &w->requests[0]);
+    const double ms = grt_now_ms() - begin;
+    pthread_mutex_lock(&pool->lock);
+    grt_schedule_become_idle(w, ms);
+    grt_answer_close(pool, w->n_served); /* those that left are the keeper's */
+    grt_schedule_dispatch(pool);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+static void *serve_requests(void *arg)
+{
+    grt_worker *w = arg;
+    grt_pool *pool = w->lane->pool;
+    pthread_mutex_lock(&pool->lock);
+    for (;;) {
+        while ((!w->n_requests || w->lent) && !w->lane->ending)
+            pthread_cond_wait(&w->wake, &pool->lock);
+        if (!w->n_requests)
+            break;
+        w->begun = true;
+        pthread_mutex_unlock(&pool->lock);
+        grt_worker_serve(w);
+        pthread_mutex_lock(&pool->lock);
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return NULL;
+}
+
+static grt_status make_worker(grt_worker *w, grt_session *session)
+{
+    const size_t most = w->lane->batching.most_rows ? (size_t)w->lane->batching.most_rows : 1;
+    pthread_cond_init(&w->wake, NULL);
+    w->requests = calloc(most, sizeof *w->requests);
+    w->first_rows = calloc(most, sizeof *w->first_rows);
+    if (!w->requests || !w->first_rows)
+        return grt_fail_memory(most * sizeof *w->requests);
+    GRT_TRY(grt_context_create(session, &w->context));
+    return w->lane->batching.most_rows ? grt_batch_create(session, &w->batch) : GRT_OK;
+}
+
+grt_status grt_worker_start(grt_worker *w, grt_lane *lane, size_t index, grt_session *session)
+{
+    w->lane = lane;
+    w->session = index;
+    GRT_TRY(make_worker(w, session));
+    pthread_mutex_lock(&lane->pool->lock);
+    w->next_idle = lane->sessions[index].idle;
+    lane->sessions[index].idle = w;
+    pthread_mutex_unlock(&lane->pool->lock);
+    w->started = pthread_create(&w->thread, NULL, serve_requests, w) == 0;
+    return w->started ? GRT_OK : grt_fail(GRT_STATUS_OUT_OF_MEMORY, "a pool's thread cannot be made");
+}
+
+void grt_worker_release(grt_worker *w)
+{
+    if (!w->lane)
+        return;
+    if (w->started)
+        pthread_join(w->thread, NULL);
+    grt_batch_release(&w->batch);
+    grt_context_release(w->context);
+    pthread_cond_destroy(&w->wake);
+    free(w->requests);
+    free(w->first_rows);
+}
