@@ -15,6 +15,7 @@ graph_SOURCES += graph/compile.h graph/compile.c
 graph_SOURCES += graph/ir/flops.h graph/ir/flops.c
 graph_SOURCES += graph/lower.h graph/lower.c
 graph_SOURCES += graph/ir/infer_mixed.c
+graph_SOURCES += graph/ir/infer_reduction.c
 graph_SOURCES += graph/ir/infer_declared.c
 graph_SOURCES += graph/ir/warn.h graph/ir/warn.c
 graph_SOURCES += graph/import/importer.h

@@ -477,9 +477,7 @@ def svm():
          kernel_type="RBF", kernel_params=params)
     two = dict(coefficients=flat(5), support_vectors=flat(5, 3), vectors_per_class=[2, 3], rho=[0.1], kernel_type="RBF", kernel_params=params)
     case("svc_two", "SVMClassifier", [x], outputs=2, domain=ML, classlabels_strings=["no", "yes"], **two)
-    # ONNX Runtime finds probabilities by iteration, and stops early.
-    case("svc_two_probabilities", "SVMClassifier", [x], outputs=2, domain=ML, classlabels_ints=[0, 1], prob_a=[-1.5], prob_b=[0.2], rtol=0.02,
-         atol=0.005, **two)
+    case("svc_two_probabilities", "SVMClassifier", [x], outputs=2, domain=ML, classlabels_ints=[0, 1], prob_a=[-1.5], prob_b=[0.2], **two)
 
 
 def moe():
@@ -593,7 +591,15 @@ def maps():
     case("category_back", "CategoryMapper", array([6, 9], whole), array(["y", "none"], text), default_string="none", **pairs)
 
 
-for group in (svm, halves, moe, activations, norms, products, multi_head, attention, group_query, weights, quantized, lstm, tensors, old, maps):
+def probabilities():
+    for classes in (3, 5):
+        pairs, vectors = classes * (classes - 1) // 2, 2 * classes
+        case(f"svc_probabilities_{classes}", "SVMClassifier", [normal(20, 3)], outputs=2, domain=ML, classlabels_ints=list(range(classes)), kernel_type="RBF",
+             kernel_params=[0.3, 0.0, 3.0], coefficients=normal((classes - 1) * vectors).tolist(), support_vectors=normal(vectors * 3).tolist(),
+             vectors_per_class=[2] * classes, rho=normal(pairs).tolist(), prob_a=(-1 - rng.random(pairs)).tolist(), prob_b=normal(pairs).tolist())
+
+
+for group in (svm, halves, moe, activations, norms, products, multi_head, attention, group_query, weights, quantized, lstm, tensors, old, maps, probabilities):
     group()
 with tarfile.open(pathlib.Path(__file__).with_name("contrib.tar.xz"), "w:xz") as archive:
     for name, data in sorted(files.items()):
