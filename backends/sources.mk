@@ -224,6 +224,7 @@ backends_SOURCES += backends/cpu/rnn_cell.h backends/cpu/rnn_cell.c
 cpu_ops_SOURCES += backends/cpu/ops/rnn.c
 cpu_ops_SOURCES += backends/cpu/ops/lrn.c
 cpu_ops_SOURCES += backends/cpu/ops/arg.c
+cpu_ops_SOURCES += backends/cpu/ops/tokenizer.c
 cpu_ops_SOURCES += backends/cpu/ops/top_k.c
 cpu_ops_SOURCES += backends/cpu/ops/unique.c
 cpu_ops_SOURCES += backends/cpu/ops/cumulate.c

@@ -138,6 +138,8 @@ def of_versions(case):
                 plain = value.reshape(-1).tolist()
                 if kind in (defs.OpSchema.AttrType.INT, defs.OpSchema.AttrType.FLOAT):
                     plain = plain[0] if plain else 0
+                if kind == defs.OpSchema.AttrType.FLOAT:
+                    plain = float(plain)
                 other.node.attribute.append(helper.make_attribute(formal.name, plain, attr_type=int(kind.value)))
         other.inputs = other.inputs[:old.max_input]
         if name in ("Reshape", "Expand", "Tile") and "shape" in old.attributes and len(case.inputs) > 1:

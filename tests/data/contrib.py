@@ -599,7 +599,25 @@ def probabilities():
              vectors_per_class=[2] * classes, rho=normal(pairs).tolist(), prob_a=(-1 - rng.random(pairs)).tolist(), prob_b=normal(pairs).tolist())
 
 
-for group in (svm, halves, moe, activations, norms, products, multi_head, attention, group_query, weights, quantized, lstm, tensors, old, maps, probabilities):
+def tokens():
+    """ONNX Runtime's matches are the longest, its separators work one after another, and empty matches skip a character."""
+    def case_of(name, x, **attrs):
+        case(f"tokenizer_{name}", "Tokenizer", [np.array(x, object)], **{"mark": 0, "mincharnum": 1, "pad_value": "#", **attrs})
+
+    case_of("words", ["hello world  foo", "a", ""], separators=[" "])
+    case_of("marks", [["a b", "c"], ["d e f", ""]], separators=[" "], mark=1)
+    case_of("nothing", ["  ", ""], separators=[" "], mark=1)
+    case_of("separators", ["ab,cd;ef g", "xabx"], separators=[",", ";| ", "a|ab"], mincharnum=2)
+    case_of("longest", ["xabx abb"], tokenexp="a|ab|abb")
+    case_of("begin", ["abcab"], tokenexp="^a|b")
+    case_of("words_by_expression", ["The quick, brown fox", "n\u00e4chste Stra\u00dfe 12"], tokenexp="[a-zA-Z0-9_]+")
+    case_of("characters", ["a\u00f1b \u4e2d", ""], separators=[""])
+    case_of("characters_by_expression", ["a\u00f1b", "d"], tokenexp=".")
+    case_of("empty_matches", ["axbxx", "abc"], separators=["x*"])
+    case_of("short", ["a bc def", "\u00f1 \u00f1\u00f1"], tokenexp="[^ ]+", mincharnum=2)
+
+
+for group in (svm, halves, moe, activations, norms, products, multi_head, attention, group_query, weights, quantized, lstm, tensors, old, maps, probabilities, tokens):
     group()
 with tarfile.open(pathlib.Path(__file__).with_name("contrib.tar.xz"), "w:xz") as archive:
     for name, data in sorted(files.items()):
