@@ -68,6 +68,7 @@ cpu_ops_SOURCES += backends/cpu/ops/string.c
 cpu_ops_SOURCES += backends/cpu/ops/ml.c
 cpu_ops_SOURCES += backends/cpu/ops/ml_map.c
 cpu_ops_SOURCES += backends/cpu/ops/ml_svm.c
+cpu_ops_SOURCES += backends/cpu/ops/murmur_hash.c
 cpu_ops_SOURCES += backends/cpu/ops/tree.c
 backends_SOURCES += backends/cpu/regex.h backends/cpu/regex.c
 backends_SOURCES += backends/cpu/epilogue.h backends/cpu/epilogue.c
@@ -98,6 +99,7 @@ backends_SOURCES += backends/cpu/pool.h backends/cpu/pool.c
 cpu_ops_SOURCES += backends/cpu/ops/pool.c
 backends_SOURCES += backends/cpu/norm.h backends/cpu/norm.c
 cpu_ops_SOURCES += backends/cpu/ops/softmax.c
+cpu_ops_SOURCES += backends/cpu/ops/inverse.c
 cpu_ops_SOURCES += backends/cpu/ops/layer_norm.c
 cpu_ops_SOURCES += backends/cpu/ops/group_norm.c
 

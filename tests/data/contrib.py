@@ -617,7 +617,98 @@ def tokens():
     case_of("short", ["a bc def", "\u00f1 \u00f1\u00f1"], tokenexp="[^ ]+", mincharnum=2)
 
 
-for group in (svm, halves, moe, activations, norms, products, multi_head, attention, group_query, weights, quantized, lstm, tensors, old, maps, probabilities, tokens):
+def states():
+    """Parts of decoders with recurrent state."""
+    b, t, h, d, dv = 2, 4, 2, 8, 6
+    unit = lambda x: x / np.linalg.norm(x, axis=-1, keepdims=True)
+    q, k, v = normal(b, t, h * d), unit(normal(b, t, h, d)).reshape(b, t, h * d), normal(b, t, h * dv)
+    decay, beta, past = -np.abs(normal(b, t, h)), sigmoid(normal(b, t, h)), normal(b, h, d, dv)
+    heads = dict(q_num_heads=h, kv_num_heads=h)
+    case("linear_attention", "LinearAttention", [q, k, v], outputs=2, update_rule="linear", **heads)
+    case("linear_attention_gated", "LinearAttention", [q, k, v, past, -np.abs(normal(b, t, h * d))], outputs=2, update_rule="gated", **heads)
+    case("linear_attention_delta", "LinearAttention", [q, k, v, past, None, beta], outputs=2, update_rule="delta", scale=0.3, **heads)
+    case("linear_attention_gated_delta", "LinearAttention", [q, k, v, past, decay, beta], outputs=2, **heads)
+    case("linear_attention_groups", "LinearAttention", [normal(b, t, 2 * h * d), k, v, past, decay, beta], outputs=2, q_num_heads=2 * h, kv_num_heads=h)
+    x, w, bias, state = normal(b, 6, 5), normal(6, 1, 4), normal(6), normal(b, 6, 3)
+    case("causal_conv", "CausalConvWithState", [x, w], outputs=2)
+    case("causal_conv_state", "CausalConvWithState", [x, w, bias, state], outputs=2, activation="silu")
+    case("causal_conv_last", "CausalConvWithState", [normal(b, 5, 6), w, bias, normal(b, 3, 6)], outputs=2, activation="silu", channels_last=1)
+    case("gated_norm", "GatedRMSNorm", [normal(b, t, h * d), normal(d), normal(b, t, h * d)], epsilon=1e-3)
+    case("gated_norm_sigmoid", "GatedRMSNorm", [normal(b, t, d), normal(d), normal(b, t, d)], activation="sigmoid", epsilon=1e-6)
+    for name, scale in (("", None), ("_each", normal(3, d)), ("_all", normal(3 * d)), ("_one", normal(d))):
+        case(f"branch_norm{name}", "BranchwiseRMSNorm", [normal(b, t, 3, d), scale], epsilon=0.01)
+        case(f"branch_norm_flat{name}", "BranchwiseRMSNorm", [normal(b, t, 3 * d), scale], num_branches=3, epsilon=0.01)
+    case("linear_gate", "LinearAttentionGate", [normal(b, t, h), normal(h), -np.abs(normal(h)), normal(b, t, h)], outputs=2)
+    case("linear_gate_decay", "LinearAttentionGate", [normal(b, t, h), normal(h), -np.abs(normal(h))])
+    case("scaled_silu", "ScaledSiLU", [normal(b, t, d)], alpha=1.5)
+    case("scaled_silu_input", "ScaledSiLU", [normal(b, t, d), np.float32(0.3)], alpha=1.5)
+    case("gated_add", "GatedAdd", [normal(b, t, d), normal(b, t, d), normal(b, t, 1)])
+
+
+def positions():
+    b, s, heads, d = 2, 3, 2, 16
+    cos, sin = (C(c) for c in caches(32, d // 2))
+    ids = ints(0, 32, 3, b, s, dtype=np.int64)
+    for layout, section in ((0, [3, 3, 2]), (1, [4, 2, 2]), (1, [2, 3, 3])):
+        name = f"mrotary_{layout}_{section[0]}"
+        case(name, "MRotaryEmbedding", [normal(b, s, heads * d), ids, cos, sin], mrope_section=section, mrope_layout=layout, num_heads=heads)
+        case(f"{name}_heads", "MRotaryEmbedding", [normal(b, heads, s, d), ids, cos, sin], mrope_section=section, mrope_layout=layout, interleaved=1)
+    wide = 2 * d
+    case("mrotary_partial", "MRotaryEmbedding", [normal(b, s, heads * wide), ids, cos, sin], mrope_section=[3, 3, 2], num_heads=heads,
+         rotary_embedding_dim=d)
+    angles = normal(b, s, d)
+    case("gemma_rotary", "GemmaRotaryEmbedding", [angles, *(normal(b, heads, s, d, dtype=np.float16) for _ in range(4))], outputs=2, rtol=0.01, atol=0.005,
+         reference=lambda e, q, qr, k, kr: tuple((x * np.cos(e)[:, None].astype(np.float16) + y * np.sin(e)[:, None].astype(np.float16)) for x, y in
+                                                 ((q, qr), (k, kr))))
+
+
+def softmax(x, axis=-1):
+    p = np.exp(x - x.max(axis, keepdims=True))
+    return p / p.sum(axis, keepdims=True)
+
+
+def simple():
+    x = normal(2, 3, 4, 5)
+    case("bias_softmax", "BiasSoftmax", [x, normal(2, 1, 1, 5)], axis=3, is_inner_broadcast=1, reference=lambda x, b: softmax(x + b))
+    case("bias_softmax_flat", "BiasSoftmax", [x, normal(1, 1, 4, 5)], axis=2, is_inner_broadcast=0,
+         reference=lambda x, b: softmax((x + b).reshape(2, 3, 20)).reshape(x.shape))
+    odd = np.array([1, np.inf, 3], np.float32), np.array([1, np.nan], np.float32), np.array([1, 2], np.float32)
+    for name, inputs, attrs, result in (("", odd[2:], {}, True), ("_inf", odd[:1], {}, False), ("_nan", odd[1:], {}, False),
+                                        ("_nan_only", odd[::2], {"isnan_only": 1}, True), ("_inf_only", odd[1:], {"isinf_only": 1}, True)):
+        case(f"all_finite{name}", "IsAllFinite", list(inputs), reference=lambda *_, result=result: np.array(result), **attrs)
+    pairs = lambda z: np.stack([z.real, z.imag], -1).astype(np.float32)
+    a, b = normal(3, 4) + 1j * normal(3, 4), normal(4) + 1j * normal(4)
+    case("complex_mul", "ComplexMul", [pairs(a), pairs(b)], reference=lambda *_: pairs(a * b))
+    case("complex_mul_conj", "ComplexMulConj", [pairs(a), pairs(b)], reference=lambda *_: pairs(a * b.conj()))
+    case("matmul_integer16", "MatMulInteger16", [ints(-900, 900, 3, 4, dtype=np.int16), ints(-900, 900, 4, 5, dtype=np.int16)])
+    q = ints(-128, 128, 2, 3, dtype=np.int8), ints(-128, 128, 3, dtype=np.int8)
+    case("mul_integer", "MulInteger", [q[0], np.int8(3), q[1], np.int8(-5)],
+         reference=lambda a, z, b, y: (a.astype(np.int32) - z) * (b.astype(np.int32) - y))
+    case("sum_integer", "ReduceSumInteger", [q[0]], axes=[1], keepdims=0, reference=lambda a: a.sum(1, dtype=np.int32))
+    case("inverse", "Inverse", [normal(2, 3, 4, 4)])
+    case("inverse_exchange", "Inverse", [np.array([[0, 2, 0], [1, 0, 0], [0, 0, 4]], np.float64)])
+    case("inverse_half", "Inverse", [np.array([[2, 1], [1, 1]], np.float16)])
+    words = np.array(["", "a", "ab", "abc", "abcd", "na\u00efve", "the quick brown fox"], object)
+    case("murmur_text", "MurmurHash3", [words])
+    case("murmur_seed", "MurmurHash3", [words], positive=0, seed=42)
+    case("murmur_ints", "MurmurHash3", [ints(-1000, 1000, 5)], positive=0)
+    case("murmur_longs", "MurmurHash3", [ints(-1000, 1000, 2, 3, dtype=np.int64)])
+    case("murmur_doubles", "MurmurHash3", [normal(3, dtype=np.float64)])
+    for quant_type, k, n in ((0, 32, 6), (1, 32, 6), (1, 40, 3), (0, 5, 7)):
+        blocks = -(-k * n // 16)
+        case(f"bnb4_{quant_type}_{k}", "MatMulBnb4", [normal(2, 3, k), C(ints(0, 256, -(-k * n // 2), dtype=np.uint8)), C(np.abs(normal(blocks)))], K=k, N=n,
+             block_size=16, quant_type=quant_type)
+    ids, segments, mask = ints(0, 10, 2, 4), ints(0, 2, 2, 4), np.array([[1, 1, 1, 0], [1, 1, 0, 0]], np.int32)
+    table = lambda *shape: C(ints(0, 256, *shape, dtype=np.uint8))
+    scale, zero = (lambda: C(np.array([0.02 + rng.random() / 50], np.float32))), (lambda: C(ints(100, 156, 1, dtype=np.uint8)))
+    case("quantised_embed", "QEmbedLayerNormalization",
+         [ids, segments, table(10, 8), table(6, 8), table(2, 8), table(8), table(8), mask, *(scale() for _ in range(5)), *(zero() for _ in range(5))], outputs=2)
+    case("quantised_embed_plain", "QEmbedLayerNormalization",
+         [ids, None, table(10, 8), table(6, 8), None, table(8), table(8), None, scale(), scale(), None, scale(), scale(), zero(), zero(), None, zero(),
+          zero()], outputs=2, epsilon=0.01)
+
+
+for group in (svm, halves, moe, activations, norms, products, multi_head, attention, group_query, weights, quantized, lstm, tensors, old, maps, probabilities, tokens, states, positions, simple):
     group()
 with tarfile.open(pathlib.Path(__file__).with_name("contrib.tar.xz"), "w:xz") as archive:
     for name, data in sorted(files.items()):
