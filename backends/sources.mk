@@ -99,6 +99,7 @@ backends_SOURCES += backends/cpu/pool.h backends/cpu/pool.c
 cpu_ops_SOURCES += backends/cpu/ops/pool.c
 backends_SOURCES += backends/cpu/norm.h backends/cpu/norm.c
 cpu_ops_SOURCES += backends/cpu/ops/softmax.c
+cpu_ops_SOURCES += backends/cpu/ops/image_decoder.c
 cpu_ops_SOURCES += backends/cpu/ops/inverse.c
 cpu_ops_SOURCES += backends/cpu/ops/layer_norm.c
 cpu_ops_SOURCES += backends/cpu/ops/group_norm.c
@@ -241,3 +242,27 @@ cpu_ops_SOURCES += backends/cpu/ops/sampling.c
 cpu_ops_SOURCES += backends/cpu/ops/optimizer.c
 backends_SOURCES += backends/shared/optimizer.h backends/shared/optimizer.c
 backends_SOURCES += backends/cpu/softmax.h backends/cpu/softmax.c
+
+# Decoders of images, a module of its own: see backends/image/image.h. It is linked to the library only to tell which copy it is of.
+image_files =
+image_files += backends/image/image.h backends/image/module.c
+image_files += backends/image/formats.h backends/image/bmp.c
+image_files += backends/image/jpeg.c
+image_files += backends/image/jpeg2000.c
+image_files += backends/image/png.c
+image_files += backends/image/pnm.c
+image_files += backends/image/tiff.c
+image_files += backends/image/webp.c
+EXTRA_DIST += $(image_files)
+if IMAGE
+image_objects = $(patsubst %,image-objects/%.o,$(filter %.c,$(image_files)))
+imagemoduledir = $(libdir)/graphrt
+imagemodule_DATA = libgraphrt-image.so
+image-objects/%.c.o: $(top_srcdir)/%.c
+	@$(MKDIR_P) $(@D)
+	$(AM_V_CC)$(CC) $(DEFS) $(AM_CPPFLAGS) $(IMAGE_CFLAGS) $(CPPFLAGS) $(AM_CFLAGS) $(CFLAGS) -fPIC -MD -MP -MF $@.d -c $< -o $@
+libgraphrt-image.so: $(image_objects) libgraphrt.la
+	$(AM_V_CCLD)$(CC) -shared -o $@ $(image_objects) $(AM_CFLAGS) $(CFLAGS) -L.libs -Wl,--no-as-needed -lgraphrt $(IMAGE_LIBS) $(AM_LDFLAGS) $(LDFLAGS)
+CLEANFILES += libgraphrt-image.so
+-include $(image_objects:=.d)
+endif
