@@ -39,9 +39,10 @@ static bool read_header(image_bytes bytes, header *h)
         return false;
     if (h->bits == 1 || h->bits == 4 || h->bits == 8) {
         h->palette = info + info_size;
+        const uint8_t *end = bytes.at + h->pixels; /* a palette may be shorter than it could be */
+        const size_t room = end > h->palette ? (size_t)(end - h->palette) / 4 : 0;
         h->colours = h->colours ? h->colours : 1u << h->bits;
-        if (h->colours > 256 || (size_t)(bytes.end - h->palette) < 4 * (size_t)h->colours)
-            return false;
+        h->colours = h->colours < room ? h->colours : (uint32_t)room;
     } else if (h->bits != 24 && h->bits != 32) {
         return false;
     }

@@ -16,11 +16,12 @@ typedef struct image {
     uint8_t *rgb; /* malloc'ed, rows from the top, 3 bytes a pixel */
 } image;
 
-/* What the module exports, as `grt_image_module`. */
+/* What the module exports. */
 typedef struct image_module {
     /* BMP, JPEG, JPEG 2000, PNG, PNM, TIFF or WebP, told by the first bytes. False: it cannot be decoded,
      * *out is untouched. Transparency is dropped; grey becomes three equal bytes. */
     bool (*decode)(const uint8_t *data, size_t size, image *out);
 } image_module;
+extern __attribute__((visibility("default"))) const image_module grt_image_module;
 
 #endif

@@ -45,5 +45,4 @@ static bool decode_image(const uint8_t *data, size_t size, image *out)
     return false;
 }
 
-extern __attribute__((visibility("default"))) const image_module grt_image_module;
 const image_module grt_image_module = {decode_image};
