@@ -40,7 +40,7 @@ def value_of(x):
     return x.value if isinstance(x, C) else x
 
 
-def case(name, op, inputs, outputs=1, reference=None, float_output=None, domain=MS, onnx_opset=21, rtol=1e-3, atol=1e-5, **attrs):
+def case(name, op, inputs, outputs=1, reference=None, float_output=None, domain=MS, onnx_opset=21, ml_opset=3, rtol=1e-3, atol=1e-5, **attrs):
     """inputs: arrays and scalars; C for constants; None where left out. outputs: how many, or which (a list of bools)."""
     inputs = [np.asarray(x) if isinstance(x, np.generic) else x for x in inputs]
     wanted = [True] * outputs if isinstance(outputs, int) else outputs
@@ -61,7 +61,7 @@ def case(name, op, inputs, outputs=1, reference=None, float_output=None, domain=
     graph_outputs = [helper.make_empty_tensor_value_info(o) if i != float_output else helper.make_tensor_value_info(o, TensorProto.FLOAT, None)
                      for i, o in enumerate(out_names) if o]
     graph = helper.make_graph([node], name, graph_inputs, graph_outputs, initializers)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", onnx_opset), helper.make_opsetid(MS, 1), helper.make_opsetid(ML, 3)], ir_version=10)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", onnx_opset), helper.make_opsetid(MS, 1), helper.make_opsetid(ML, ml_opset)], ir_version=10)
     if reference is None:
         options = ort.SessionOptions()
         options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
@@ -708,7 +708,20 @@ def simple():
           zero()], outputs=2, epsilon=0.01)
 
 
-for group in (svm, halves, moe, activations, norms, products, multi_head, attention, group_query, weights, quantized, lstm, tensors, old, maps, probabilities, tokens, states, positions, simple):
+def standard():
+    """Forms of standard operators that the official cases lack."""
+    q = normal(1, 2, 3, 4), normal(1, 2, 5, 4), normal(1, 2, 5, 4)
+    for dtype in (np.int64, np.int16, np.uint8):
+        case(f"attention_mask_{np.dtype(dtype).name}", "Attention", [*q, ints(0, 3, 3, 5, dtype=dtype)], domain="", onnx_opset=23)
+    case("pool_window_longer", "AveragePool", [normal(1, 2, 2, 5)], domain="", onnx_opset=19, kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1)
+    text = helper.make_tensor("k", TensorProto.STRING, [2], [b"a", b"b"])
+    case("label_no_default", "LabelEncoder", [np.array(["b", "c", "a"], object)], domain=ML, ml_opset=4, keys_tensor=text,
+         values_tensor=numpy_helper.from_array(np.array([3, 4], np.int16)))
+    case("label_no_default_double", "LabelEncoder", [np.array(["b", "c", "a"], object)], domain=ML, ml_opset=4, keys_tensor=text,
+         values_tensor=numpy_helper.from_array(np.array([3, 4], np.float64)))
+
+
+for group in (svm, halves, moe, activations, norms, products, multi_head, attention, group_query, weights, quantized, lstm, tensors, old, maps, probabilities, tokens, states, positions, simple, standard):
     group()
 with tarfile.open(pathlib.Path(__file__).with_name("contrib.tar.xz"), "w:xz") as archive:
     for name, data in sorted(files.items()):
