@@ -316,6 +316,21 @@ def group_query():
     gqa("gqa_bias", 1, 6, [7, 7], extra=[None, normal(b, 1, 1, 7)])
     gqa("gqa_bias_first", 4, None, [4, 4], extra=[None, normal(1, h, 4, 4)])
     gqa("gqa_positions", 4, None, [4, 4], do_rotary=1, extra=[np.tile(np.arange(4), (b, 1)).astype(np.int64)])
+    for output in (1, 2):
+        gqa(f"gqa_products_{output}", 1, 6, [7, 7], outputs=4, qk_output=output)
+        gqa(f"gqa_products_first_{output}", 4, None, [4, 4], outputs=4, qk_output=output, softcap=2.0, local_window_size=3)
+    gqa("gqa_products_sink", 1, 6, [7, 7], outputs=4, qk_output=2, smooth_softmax=1)
+    for kind, scale in (("tensor", lambda: np.array([0.02], np.float32)), ("channel", lambda: np.abs(normal(1, g, 1, d)) / 50 + 0.01)):
+        types = dict(k_quant_type=f"PER_{kind.upper()}", v_quant_type=f"PER_{kind.upper()}", kv_cache_bit_width=8)
+        for name, past in (("", 6), ("_room", 9), ("_first", 0)):
+            q, k, v = normal(b, 1 if past else 3, h * d), normal(b, 1 if past else 3, g * d), normal(b, 1 if past else 3, g * d)
+            old = [ints(-127, 128, b, g, past, d, dtype=np.int8) for _ in range(2)]
+            for cache in old:
+                cache[:, :, 6:] = 0
+            total = 7 if past else 3
+            case(f"gqa_int8_{kind}{name}", "GroupQueryAttention",
+                 [q, k, v, *old, np.full(b, total - 1, np.int32), np.array(total, np.int32), cos, sin, None, None, None, scale(), scale()], outputs=3,
+                 num_heads=h, kv_num_heads=g, do_rotary=1, **types)
     q, k, v = normal(1, 3, h * d), normal(1, 3, g * d), normal(1, 3, g * d)
     case("gqa_continued", "GroupQueryAttention",
          [q, k, v, normal(1, g, 6, d), normal(1, g, 6, d), np.array([8], np.int32), np.array(9, np.int32), cos, sin], outputs=3, num_heads=h,
