@@ -269,6 +269,9 @@ def attention():
     case("attention_room", "Attention",
          [normal(b, 1, din), w, bias, None, np.concatenate([past, np.zeros((2, b, h, 2, d), np.float32)], 3), None, np.array([3], np.int32)], outputs=2,
          num_heads=h, unidirectional=1, past_present_share_buffer=1, reference=room)
+    case("decoder_self_packed", "DecoderMaskedSelfAttention",
+         [normal(b, 1, din), w, bias, None, np.concatenate([past, np.zeros((2, b, h, 2, d), np.float32)], 3), None, np.array([3], np.int32)], outputs=2,
+         num_heads=h, past_present_share_buffer=1, reference=room)
     case("attention_present", "Attention", [x, w, bias], outputs=2, num_heads=h)
     qx, qw = ints(0, 256, b, s, din, dtype=np.uint8), ints(-127, 128, din, 3 * h * d, dtype=np.int8)
     scales = [np.float32(0.02), C(np.float32(0.01))]
@@ -736,7 +739,41 @@ def standard():
          values_tensor=numpy_helper.from_array(np.array([3, 4], np.float64)))
 
 
-for group in (svm, halves, moe, activations, norms, products, multi_head, attention, group_query, weights, quantized, lstm, tensors, old, maps, probabilities, tokens, states, positions, simple, standard):
+def fused():
+    k, n, kv = 32, 6, 4
+    x, skip, scale = normal(2, 3, k), normal(2, 3, k), normal(k)
+
+    def weight(rows):
+        return [C(ints(0, 256, rows, 2, 8, dtype=np.uint8)), C(normal(rows, 2, scale=0.1)), C(normal(rows))]
+
+    def product(x, w, s, b):
+        q = np.stack([w & 15, w >> 4], -1).reshape(w.shape[0], 2, 16).astype(np.float64) - 8
+        return x @ (q * s[..., None]).reshape(w.shape[0], -1).T + (0 if b is None else b)
+
+    norm = lambda x, g: x / np.sqrt((x**2).mean(-1, keepdims=True) + 1e-5) * g
+    f = lambda *values: tuple(v.astype(np.float32) for v in values)
+    gate, up = weight(n), weight(n)
+    sizes = dict(K=k, bits=4, block_size=16)
+    case("nbits_mlp", "MatMulNBitsMlp", [x, None, None, *gate, *up], N=n, activation="silu", **sizes,
+         reference=lambda x, s, g, *w: f((lambda a, b: a * sigmoid(a) * b)(product(x, *w[:3]), product(x, *w[3:]))))
+    case("nbits_mlp_skip", "MatMulNBitsMlp", [x, skip, scale, *gate[:2], None, *up], outputs=2, N=n, activation="silu", **sizes,
+         reference=lambda x, s, g, *w: f((lambda y: (lambda a, b: a * sigmoid(a) * b)(product(y, *w[:3]), product(y, *w[3:])))(norm(x + s, g)), x + s))
+    case("nbits_qkv", "MatMulNBitsQkv", [x, skip, scale, *weight(n), *weight(kv), *weight(kv)], outputs=4, Nq=n, Nkv=kv, **sizes,
+         reference=lambda x, s, g, *w: f(*(product(norm(x + s, g), *w[i:i + 3]) for i in (0, 3, 6)), x + s))
+    case("unfold", "UnfoldTensor", [normal(2, 7, 3)], dim=1, size=3, step=2)
+    case("unfold_last", "UnfoldTensor", [normal(2, 7)], size=4)
+    image, kernel = normal(1, 2, 4, 4), normal(2, 3, 3, 3)
+    case("dynamic_pads", "ConvTransposeWithDynamicPads", [image, kernel, C(np.array([1, 0, 1, 2], np.int64)), normal(3)], strides=[2, 2], kernel_shape=[3, 3])
+    b, t, c, h = 2, 3, 4, 5
+    for name, streams in (("", normal(b, t, c, h)), ("_flat", normal(b, t, c * h))):
+        more = dict(num_branches=c) if name else {}
+        case(f"pre_mix{name}", "HyperConnectionPreMix", [streams, normal(b, t, c)], reduction_scale=0.5, **more)
+        case(f"pre_mix_full{name}", "HyperConnectionPreMix", [streams, normal(b, t, c, h)], **more)
+        case(f"post_mix{name}", "HyperConnectionPostMix", [streams, normal(b, t, h), normal(b, t, c), normal(b, t, c, c)], **more)
+        case(f"post_mix_gates{name}", "HyperConnectionPostMix", [streams, normal(b, t, h), normal(b, t, c, 1)], **more)
+
+
+for group in (svm, halves, moe, activations, norms, products, multi_head, attention, group_query, weights, quantized, lstm, tensors, old, maps, probabilities, tokens, states, positions, simple, standard, fused):
     group()
 with tarfile.open(pathlib.Path(__file__).with_name("contrib.tar.xz"), "w:xz") as archive:
     for name, data in sorted(files.items()):
