@@ -133,6 +133,16 @@ static grt_status samples(ir_node *node, int64_t features, ir_value **out)
     return GRT_OK;
 }
 
+static grt_status check_transform(const ir_node *node)
+{
+    return ml_has_transform(&node->desc)
+               ? GRT_OK
+               : foreign_invalid(node,
+                                 "attribute post_transform is '%s'; it must be NONE, LOGISTIC, SOFTMAX, "
+                                 "SOFTMAX_ZERO or PROBIT",
+                                 grt_attr_string(&node->desc, "post_transform", ""));
+}
+
 /* ---- SVMRegressor ---- */
 
 static grt_status rewrite_regressor(ir_node *node)
@@ -145,10 +155,7 @@ static grt_status rewrite_regressor(ir_node *node)
     if (!n || !n_rho || (supports && supports != (int64_t)n))
         return foreign_invalid(node, "there are %zu coefficients and %zu in rho for n_supports = %lld", n,
                                n_rho, (long long)supports);
-    if (!ml_has_transform(&node->desc))
-        return foreign_unsupported(
-            node, "attribute post_transform is '%s'; supported are NONE, LOGISTIC and SOFTMAX",
-            grt_attr_string(&node->desc, "post_transform", ""));
+    GRT_TRY(check_transform(node));
     if (supports) {
         vectors v;
         GRT_TRY(read_vectors(node, supports, &v));
@@ -207,9 +214,7 @@ static grt_status read_classifier(const ir_node *node, classifier *c)
         return foreign_invalid(
             node, "coefficients, rho, prob_a and prob_b do not fit %lld classes and %lld vectors",
             (long long)c->classes, (long long)total);
-    if (strcmp(grt_attr_string(&node->desc, "post_transform", "NONE"), "NONE") != 0)
-        return foreign_unsupported(node, "attribute post_transform must be NONE");
-    return GRT_OK;
+    return check_transform(node);
 }
 
 /* [vectors, pairs]: what each vector has for the decision between two classes; and [pairs, classes] twice:
@@ -254,6 +259,25 @@ static ir_value *probabilities(ir_node *node, const classifier *c, ir_value *sco
     return with_int(ir_node_out(couple), "classes", c->classes);
 }
 
+/* The decision between two classes stands for both. */
+static grt_status transform_scores(ir_node *node, const classifier *c, ir_value **scores)
+{
+    const char *transform = grt_attr_string(&node->desc, "post_transform", "NONE");
+    const bool single = c->classes == 2 && !c->probabilities;
+    if (single && !strcmp(transform, "PROBIT"))
+        return foreign_unsupported(
+            node, "post_transform is PROBIT, which makes no two probabilities of a single score");
+    const bool mirrored = !strcmp(transform, "NONE") || !strcmp(transform, "LOGISTIC");
+    if (single)
+        *scores = put_concat(node, 1, 2,
+                             (ir_value *[]){mirrored ? put1(node, "Neg", *scores)
+                                                     : put2(node, "Sub", number(node, 1), *scores),
+                                            *scores});
+    if (!single || !strcmp(transform, "LOGISTIC"))
+        *scores = ml_transform(node, *scores, transform);
+    return GRT_OK;
+}
+
 static grt_status rewrite_classifier(ir_node *node)
 {
     classifier c;
@@ -271,8 +295,7 @@ static grt_status rewrite_classifier(ir_node *node)
     ir_value *label = put2(node, "Gather", ml_labels_constant(node->graph, &c.labels), which);
     if (c.probabilities)
         scores = probabilities(node, &c, scores);
-    else if (c.classes == 2)
-        scores = put_concat(node, 1, 2, (ir_value *[]){put1(node, "Neg", scores), scores});
+    GRT_TRY(transform_scores(node, &c, &scores));
     return foreign_done(node, 2, (ir_value *[]){label, scores});
 }
 

@@ -387,7 +387,7 @@ static grt_status scores_of(ir_node *node, const ensemble *e, int64_t n_targets,
         if (copies > MOST_NODES / (to - from) || (total += copies * (to - from)) > MOST_NODES)
             return GRT_OK;
     }
-    if (aggregate < 0 || (aggregate > SUM && (most > 1 || n_targets > 1 || e->base.n)))
+    if (aggregate < 0 || (aggregate > SUM && (most > 1 || n_targets > 1)))
         return GRT_OK;
     writer w = {.e = e};
     if (!allocate(&w, node->graph->module->arena, total + trees * most))
@@ -458,8 +458,7 @@ static grt_status expand_classifier(ir_node *node, bool *out_done)
     }
     const bool single = e.n_targets == 2 && one_class;
     const int64_t n_scores = single ? 1 : e.n_targets;
-    if (!ml_has_transform(&node->desc) || (e.base.n && e.base.n != n_scores) ||
-        (single && !strcmp(grt_attr_string(&node->desc, "post_transform", "NONE"), "SOFTMAX")))
+    if (!ml_has_transform(&node->desc) || (e.base.n && e.base.n != n_scores))
         return GRT_OK;
     int64_t *zeros = single ? GRT_ARENA_ARRAY(node->graph->module->arena, int64_t, e.n_weights) : NULL;
     if (single && !zeros)

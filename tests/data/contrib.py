@@ -773,7 +773,37 @@ def fused():
         case(f"post_mix_gates{name}", "HyperConnectionPostMix", [streams, normal(b, t, h), normal(b, t, c, 1)], **more)
 
 
-for group in (svm, halves, moe, activations, norms, products, multi_head, attention, group_query, weights, quantized, lstm, tensors, old, maps, probabilities, tokens, states, positions, simple, standard, fused):
+def transforms():
+    """post_transform of ai.onnx.ml: of several scores, each; a single score of two classes."""
+    x, flat = normal(6, 3), lambda *shape: normal(*shape).reshape(-1).tolist()
+    trees = dict(nodes_treeids=[0, 0, 0], nodes_nodeids=[0, 1, 2], nodes_featureids=[1, 0, 0], nodes_values=[0.1, 0.0, 0.0],
+                 nodes_modes=["BRANCH_LEQ", "LEAF", "LEAF"], nodes_truenodeids=[1, 0, 0], nodes_falsenodeids=[2, 0, 0])
+    weights = lambda kind, ids: {f"{kind}_treeids": [0] * 2 * len(ids), f"{kind}_nodeids": [1] * len(ids) + [2] * len(ids), f"{kind}_ids": list(ids) * 2,
+                                 f"{kind}_weights": (0.1 + rng.random(2 * len(ids)) / 2).tolist()}
+    three = dict(classlabels_int64s=[4, 5, 6], **weights("class", [0, 1, 2]))
+    one = dict(classlabels_int64s=[0, 1], **{k: v if k != "class_weights" else [0.8, -0.7] for k, v in weights("class", [0]).items()})
+    for how in ("LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO", "PROBIT"):
+        low = how.lower()
+        linear = dict(coefficients=(np.abs(normal(9)) / 20).tolist(), intercepts=[0.4, 0.5, 0.6], post_transform=how)
+        case(f"linear_classifier_{low}", "LinearClassifier", [np.abs(x)], outputs=2, domain=ML, classlabels_ints=[1, 2, 3], **linear)
+        case(f"linear_regressor_{low}", "LinearRegressor", [np.abs(x)], domain=ML, targets=3, **linear)
+        case(f"trees_{low}", "TreeEnsembleClassifier", [x], outputs=2, domain=ML, post_transform=how, **trees, **three)
+        case(f"trees_regressor_{low}", "TreeEnsembleRegressor", [x], domain=ML, post_transform=how, n_targets=2, **trees, **weights("target", [0, 1]))
+        case(f"svc_three_{low}", "SVMClassifier", [x], outputs=2, domain=ML, coefficients=flat(2, 6), support_vectors=flat(6, 3), vectors_per_class=[2, 3, 1],
+             rho=flat(3), kernel_type="LINEAR", kernel_params=[0.3, 0.5, 2.0], classlabels_ints=[7, 8, 9], post_transform=how, prob_a=[-1.0, -2.0, -1.5],
+             prob_b=flat(3))
+        if how != "PROBIT":  # ONNX Runtime writes one of the two scores
+            case(f"trees_single_{low}", "TreeEnsembleClassifier", [x], outputs=2, domain=ML, post_transform=how, **trees, **one)
+            case(f"svc_single_{low}", "SVMClassifier", [x], outputs=2, domain=ML, classlabels_strings=["no", "yes"], coefficients=[-0.5, 1.0, 0.3, -0.4, 0.2],
+                 support_vectors=flat(5, 3), vectors_per_class=[2, 3], rho=[0.1], kernel_type="RBF", kernel_params=[0.3, 0.5, 2.0], post_transform=how)
+    zero = normal(2, 3)
+    zero[0] = 0  # SOFTMAX_ZERO leaves zeros
+    case("softmax_zero_zeros", "LinearClassifier", [zero], outputs=2, domain=ML, classlabels_ints=[1, 2, 3], coefficients=[1.0, 0, 0, 0, 1, 0, 0, 0, 0],
+         intercepts=[0.5, 0.0, 0.0], post_transform="SOFTMAX_ZERO")
+    case("trees_least", "TreeEnsembleRegressor", [x], domain=ML, aggregate_function="MIN", n_targets=1, base_values=[0.25], **trees, **weights("target", [0]))
+
+
+for group in (svm, halves, moe, activations, norms, products, multi_head, attention, group_query, weights, quantized, lstm, tensors, old, maps, probabilities, tokens, states, positions, simple, standard, fused, transforms):
     group()
 with tarfile.open(pathlib.Path(__file__).with_name("contrib.tar.xz"), "w:xz") as archive:
     for name, data in sorted(files.items()):
