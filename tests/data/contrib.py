@@ -800,6 +800,8 @@ def transforms():
     zero[0] = 0  # SOFTMAX_ZERO leaves zeros
     case("softmax_zero_zeros", "LinearClassifier", [zero], outputs=2, domain=ML, classlabels_ints=[1, 2, 3], coefficients=[1.0, 0, 0, 0, 1, 0, 0, 0, 0],
          intercepts=[0.5, 0.0, 0.0], post_transform="SOFTMAX_ZERO")
+    case("trees_most_two", "TreeEnsembleRegressor", [x], domain=ML, aggregate_function="MAX", n_targets=2, base_values=[0.25, -1.0], **trees,
+         **weights("target", [0, 1]))
     case("trees_least", "TreeEnsembleRegressor", [x], domain=ML, aggregate_function="MIN", n_targets=1, base_values=[0.25], **trees, **weights("target", [0]))
 
 
