@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* com.microsoft's Inverse, of square matrices. */
-#include "graph/ir/op.h"
+#include "graph/ops/foreign.h"
 
 static grt_status infer_inverse(infer *inf)
 {
@@ -17,7 +17,7 @@ static grt_status infer_inverse(infer *inf)
 }
 
 static const op_row rows[] = {
-    {.domain = "com.microsoft",
+    {.domain = "graphrt",
      .name = "Inverse",
      .since = 1,
      .min_in = 1,
@@ -26,5 +26,6 @@ static const op_row rows[] = {
      .max_out = 1,
      .precision = OP_WIDE,
      .infer = infer_inverse},
+    FOREIGN(MS, "Inverse", 1, 1, 1, 1, NULL, foreign_own),
 };
 OP_TABLE(inverse, rows);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* com.microsoft's MurmurHash3, which scikit-learn's feature hashing is exported with. */
-#include "graph/ir/op.h"
+#include "graph/ops/foreign.h"
 
 static const op_attr hash_attrs[] = {{"positive", GRT_ATTR_INT, false}, {"seed", GRT_ATTR_INT, false}, {0}};
 
@@ -12,7 +12,7 @@ static grt_status infer_hash(infer *inf)
 }
 
 static const op_row rows[] = {
-    {.domain = "com.microsoft",
+    {.domain = "graphrt",
      .name = "MurmurHash3",
      .since = 1,
      .min_in = 1,
@@ -20,6 +20,8 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 1,
      .attrs = hash_attrs,
+     .precision = OP_WIDE,
      .infer = infer_hash},
+    FOREIGN(MS, "MurmurHash3", 1, 1, 1, 1, hash_attrs, foreign_own),
 };
 OP_TABLE(murmur_hash, rows);

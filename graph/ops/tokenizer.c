@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* com.microsoft's Tokenizer, which text pipelines of scikit-learn are exported with. */
-#include "graph/ir/op.h"
+#include "graph/ops/foreign.h"
 
 static const op_attr tokenizer_attrs[] = {
     {"mark", GRT_ATTR_INT, true},         {"mincharnum", GRT_ATTR_INT, true},
@@ -34,7 +34,7 @@ static grt_status infer_tokenizer(infer *inf)
 }
 
 static const op_row rows[] = {
-    {.domain = "com.microsoft",
+    {.domain = "graphrt",
      .name = "Tokenizer",
      .since = 1,
      .min_in = 1,
@@ -43,5 +43,6 @@ static const op_row rows[] = {
      .max_out = 1,
      .attrs = tokenizer_attrs,
      .infer = infer_tokenizer},
+    FOREIGN(MS, "Tokenizer", 1, 1, 1, 1, tokenizer_attrs, foreign_own),
 };
 OP_TABLE(tokenizer, rows);

@@ -72,7 +72,7 @@ static grt_status run_inverse(const grt_run *run)
 }
 
 static const grt_kernel_row rows[] = {
-    {.domain = "com.microsoft",
+    {.domain = "graphrt",
      .op = "Inverse",
      .types = {GRT_SET_FLOATS},
      .reshape = reshape_inverse,

@@ -52,7 +52,7 @@ static grt_status run_hash(const grt_run *run)
 }
 
 static const grt_kernel_row rows[] = {
-    {.domain = "com.microsoft",
+    {.domain = "graphrt",
      .op = "MurmurHash3",
      .types = {GRT_BIT(STRING) | GRT_BIT(INT32) | GRT_BIT(UINT32) | GRT_BIT(INT64) | GRT_BIT(UINT64) |
                GRT_BIT(FLOAT) | GRT_BIT(DOUBLE)},

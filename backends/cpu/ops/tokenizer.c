@@ -230,7 +230,7 @@ static grt_status tokenizer_run(const grt_run *run)
 }
 
 static const grt_kernel_row rows[] = {
-    {.domain = "com.microsoft",
+    {.domain = "graphrt",
      .op = "Tokenizer",
      .types = {GRT_BIT(STRING)},
      .flags = GRT_KERNEL_DYNAMIC,
