@@ -94,8 +94,8 @@ run_suite given "exported models" --atol 1e-6
 run_suite given "exported models, as plans" --atol 1e-6 --plan cpu
 run_suite given "exported models, as plans of another device" --atol 1e-6 --plan cpu --device mirror --fallback cpu
 
-# Operators of com.microsoft, one a case: tests/data/contrib.py.
-run_suite contrib "com.microsoft operators"
+# Operators of com.microsoft and ai.onnx.ml, one a case: tests/data/contrib.py.
+run_suite contrib "com.microsoft and ai.onnx.ml operators"
 # Models of other runtimes' test suites, with what ONNX Runtime's CPU kernels make of them, unoptimised.
 run_suite peers/given "peers' models"
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Cases of com.microsoft's operators, one node each, with what ONNX Runtime's CPU kernels make of random inputs, or, where it has none,
+"""Cases of the operators of com.microsoft and ai.onnx.ml, and of forms that the official cases lack, one node each, with what ONNX Runtime's CPU kernels make of random inputs, or, where it has none,
 NumPy. Writes contrib.tar.xz beside itself: contrib/NAME/{model.onnx,data.json,test_data_set_0/*.pb}.
 
 usage: contrib.py    (pip install onnxruntime onnx numpy)
