@@ -20,9 +20,11 @@ static bool supports_decoder(const grt_kernel_node *node, grt_text *why)
     (void)node;
     if (open_module())
         return true;
-    grt_text_add(
-        why, "images are decoded by the module libgraphrt-image.so, which was not found; configure builds it "
-             "where libjpeg, libpng, libtiff, libwebp and libopenjp2 are installed");
+    if (why)
+        grt_text_add(
+            why,
+            "images are decoded by the module libgraphrt-image.so, which was not found; configure builds it "
+            "where libjpeg, libpng, libtiff, libwebp and libopenjp2 are installed");
     return false;
 }
 
