@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening backend modules. */
+/* Opening modules. */
 #define _GNU_SOURCE /* dladdr */
 #include "backends/module.h"
 
@@ -11,15 +11,16 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Where backends were looked for, and whether any place had the file. */
+/* What is looked for, where that was, and whether any place had the file. */
 typedef struct trace {
+    const char *symbol;
     grt_text places;
     bool there;
 } trace;
 
 static const char here; /* an address in this library */
 
-static const grt_backend *open_file(const char *path, const char *name, trace *t)
+static const void *open_file(const char *path, trace *t)
 {
     if (access(path, F_OK) != 0) {
         grt_text_add(&t->places, "\n  %s: %s", path, strerror(errno));
@@ -31,38 +32,36 @@ static const grt_backend *open_file(const char *path, const char *name, trace *t
         grt_text_add(&t->places, "\n  %s", dlerror());
         return NULL;
     }
-    char symbol[64];
-    snprintf(symbol, sizeof symbol, "grt_backend_%s", name);
-    const grt_backend *backend = dlsym(module, symbol);
+    const void *found = dlsym(module, t->symbol);
     const char *(*version)(void) = (const char *(*)(void))dlsym(module, "grt_version");
     const char *problem = NULL;
-    if (!backend)
-        problem = "it holds no such device";
+    if (!found)
+        problem = "it does not hold what its name says";
     else if (!version || version() != grt_version()) /* the same text, not an equal one */
         problem = "it is linked to another copy of libgraphrt than this program; statically linked programs "
                   "cannot open modules";
     if (!problem)
-        return backend;
+        return found;
     grt_text_add(&t->places, "\n  %s: %s", path, problem);
     dlclose(module);
     return NULL;
 }
 
-static const grt_backend *open_in(const char *directory, size_t length, const char *name, trace *t)
+static const void *open_in(const char *directory, size_t length, const char *name, trace *t)
 {
     char path[4096];
     int n = snprintf(path, sizeof path, "%.*s/libgraphrt-%s.so", (int)length, directory, name);
-    return n > 0 && (size_t)n < sizeof path ? open_file(path, name, t) : NULL;
+    return n > 0 && (size_t)n < sizeof path ? open_file(path, t) : NULL;
 }
 
 /* In a build tree libtool keeps the library in BUILD/.libs, and make puts modules into BUILD. */
-static const grt_backend *open_in_build(const char *directory, size_t length, const char *name, trace *t)
+static const void *open_in_build(const char *directory, size_t length, const char *name, trace *t)
 {
     static const char libs[] = "/.libs";
     const size_t tail = sizeof libs - 1;
     if (length <= tail || memcmp(directory + length - tail, libs, tail) != 0)
         return NULL;
-    const grt_backend *found = open_in(directory, length - tail, name, t);
+    const void *found = open_in(directory, length - tail, name, t);
     if (!found)
         grt_text_add(&t->places,
                      " (make -C %.*s libgraphrt-%s.so makes it, if configure found what it needs)",
@@ -70,9 +69,9 @@ static const grt_backend *open_in_build(const char *directory, size_t length, co
     return found;
 }
 
-static const grt_backend *search(const char *name, trace *t)
+static const void *search(const char *name, trace *t)
 {
-    const grt_backend *found = NULL;
+    const void *found = NULL;
     const char *path = secure_getenv("GRAPHRT_BACKEND_PATH");
     while (path && *path && !found) {
         size_t length = strcspn(path, ":");
@@ -107,16 +106,22 @@ static bool is_plain(const char *name)
     return n > 0 && n <= 32 && !name[n];
 }
 
-const grt_backend *grt_backend_module(const char *name, bool *out_there)
+const void *grt_module_find(const char *name, const char *symbol, bool *out_there)
 {
-    trace t = {0};
-    const grt_backend *found = is_plain(name) ? search(name, &t) : NULL;
+    trace t = {.symbol = symbol};
+    const void *found = is_plain(name) ? search(name, &t) : NULL;
     if (!found)
-        grt_fail_lines(GRT_STATUS_DEVICE, grt_text_get(&t.places),
-                       "the module of device kind '%s' cannot be opened; GRAPHRT_BACKEND_PATH may name its "
-                       "directory; tried:",
-                       name);
+        grt_fail_lines(
+            GRT_STATUS_DEVICE, grt_text_get(&t.places),
+            "the module '%s' cannot be opened; GRAPHRT_BACKEND_PATH may name its directory; tried:", name);
     *out_there = t.there;
     grt_text_release(&t.places);
     return found;
+}
+
+const grt_backend *grt_backend_module(const char *name, bool *out_there)
+{
+    char symbol[64];
+    snprintf(symbol, sizeof symbol, "grt_backend_%s", name);
+    return grt_module_find(name, symbol, out_there);
 }

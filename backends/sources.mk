@@ -67,6 +67,8 @@ cpu_ops_SOURCES += backends/cpu/ops/select.c
 cpu_ops_SOURCES += backends/cpu/ops/string.c
 cpu_ops_SOURCES += backends/cpu/ops/ml.c
 cpu_ops_SOURCES += backends/cpu/ops/ml_map.c
+cpu_ops_SOURCES += backends/cpu/ops/ml_svm.c
+cpu_ops_SOURCES += backends/cpu/ops/murmur_hash.c
 cpu_ops_SOURCES += backends/cpu/ops/tree.c
 backends_SOURCES += backends/cpu/regex.h backends/cpu/regex.c
 backends_SOURCES += backends/cpu/epilogue.h backends/cpu/epilogue.c
@@ -97,6 +99,8 @@ backends_SOURCES += backends/cpu/pool.h backends/cpu/pool.c
 cpu_ops_SOURCES += backends/cpu/ops/pool.c
 backends_SOURCES += backends/cpu/norm.h backends/cpu/norm.c
 cpu_ops_SOURCES += backends/cpu/ops/softmax.c
+cpu_ops_SOURCES += backends/cpu/ops/image_decoder.c
+cpu_ops_SOURCES += backends/cpu/ops/inverse.c
 cpu_ops_SOURCES += backends/cpu/ops/layer_norm.c
 cpu_ops_SOURCES += backends/cpu/ops/group_norm.c
 
@@ -223,6 +227,7 @@ backends_SOURCES += backends/cpu/rnn_cell.h backends/cpu/rnn_cell.c
 cpu_ops_SOURCES += backends/cpu/ops/rnn.c
 cpu_ops_SOURCES += backends/cpu/ops/lrn.c
 cpu_ops_SOURCES += backends/cpu/ops/arg.c
+cpu_ops_SOURCES += backends/cpu/ops/tokenizer.c
 cpu_ops_SOURCES += backends/cpu/ops/top_k.c
 cpu_ops_SOURCES += backends/cpu/ops/unique.c
 cpu_ops_SOURCES += backends/cpu/ops/cumulate.c
@@ -237,3 +242,27 @@ cpu_ops_SOURCES += backends/cpu/ops/sampling.c
 cpu_ops_SOURCES += backends/cpu/ops/optimizer.c
 backends_SOURCES += backends/shared/optimizer.h backends/shared/optimizer.c
 backends_SOURCES += backends/cpu/softmax.h backends/cpu/softmax.c
+
+# Decoders of images, a module of its own: see backends/image/image.h. It is linked to the library only to tell which copy it is of.
+image_files =
+image_files += backends/image/image.h backends/image/module.c
+image_files += backends/image/formats.h backends/image/bmp.c
+image_files += backends/image/jpeg.c
+image_files += backends/image/jpeg2000.c
+image_files += backends/image/png.c
+image_files += backends/image/pnm.c
+image_files += backends/image/tiff.c
+image_files += backends/image/webp.c
+EXTRA_DIST += $(image_files)
+if IMAGE
+image_objects = $(patsubst %,image-objects/%.o,$(filter %.c,$(image_files)))
+imagemoduledir = $(libdir)/graphrt
+imagemodule_DATA = libgraphrt-image.so
+image-objects/%.c.o: $(top_srcdir)/%.c
+	@$(MKDIR_P) $(@D)
+	$(AM_V_CC)$(CC) $(DEFS) $(AM_CPPFLAGS) $(IMAGE_CFLAGS) $(CPPFLAGS) $(AM_CFLAGS) $(CFLAGS) -fPIC -MD -MP -MF $@.d -c $< -o $@
+libgraphrt-image.so: $(image_objects) libgraphrt.la
+	$(AM_V_CCLD)$(CC) -shared -o $@ $(image_objects) $(AM_CFLAGS) $(CFLAGS) -L.libs -Wl,--no-as-needed -lgraphrt $(IMAGE_LIBS) $(AM_LDFLAGS) $(LDFLAGS)
+CLEANFILES += libgraphrt-image.so
+-include $(image_objects:=.d)
+endif

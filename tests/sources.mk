@@ -115,11 +115,16 @@ unit_SHARED += tests/unit/onnx_model.c tests/unit/onnx_model.h
 unit_SHARED += tests/unit/plan_sample.c tests/unit/plan_sample.h
 unit_SHARED += tests/unit/tables.c tests/unit/tables.h
 unit_SHARED += $(mirror_files)
+EXTRA_DIST += tests/unit/test_image.c tests/unit/image_samples.h
+if IMAGE
+unit_SOURCES += tests/unit/test_image.c
+unit_SHARED += $(image_files)
+endif
 tests_unit_unit_SOURCES = tests/unit/main.c $(unit_SOURCES) $(unit_SHARED)
-tests_unit_unit_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS)
+tests_unit_unit_CPPFLAGS = $(AM_CPPFLAGS) $(CHECK_CFLAGS) $(IMAGE_CFLAGS)
 # main.c declares the suites from the list of files; there is no header to repeat them.
 tests_unit_unit_CFLAGS = $(AM_CFLAGS) -Wno-missing-prototypes
-tests_unit_unit_LDADD = libgraphrt-all.la $(CHECK_LIBS) $(JANSSON_LIBS) $(SQLITE_LIBS)
+tests_unit_unit_LDADD = libgraphrt-all.la $(CHECK_LIBS) $(JANSSON_LIBS) $(SQLITE_LIBS) $(IMAGE_LIBS)
 BUILT_SOURCES += unit_suites.inc
 unit_suites.inc: $(top_srcdir)/tests/sources.mk Makefile
 	$(AM_V_GEN)for f in $(unit_SOURCES); do echo "X($$(basename $$f .c))"; done > $@.tmp && mv $@.tmp $@
@@ -184,6 +189,8 @@ TESTS += tests/scripts/includes.sh
 TESTS += tests/scripts/calls.sh
 dist_check_SCRIPTS += tests/scripts/op_files.sh
 TESTS += tests/scripts/op_files.sh
+dist_check_SCRIPTS += tests/scripts/refused.sh
+TESTS += tests/scripts/refused.sh
 TESTS += tests/scripts/examples.sh
 TESTS += tests/scripts/readme.sh
 TESTS += tests/scripts/fuzz.sh

@@ -689,7 +689,7 @@ typedef struct states {
 
 size_t cpu_regex_scratch_bytes(const cpu_regex *regex)
 {
-    return (size_t)regex->n * 4 * sizeof(int32_t);
+    return (size_t)regex->n * (4 * sizeof(int32_t) + 2 * sizeof(size_t));
 }
 
 static bool holds(assertion what, int32_t before, int32_t after)
@@ -763,4 +763,105 @@ bool cpu_regex_full_match(const cpu_regex *regex, const char *text, size_t size,
         before = c;
         at = next;
     }
+}
+
+/* ---- search ---- */
+
+/* Every state knows where its match began. States that came first are explored first, so each is reached from
+ * the earliest beginning, and `list` is in ascending order of beginnings. */
+typedef struct search {
+    states s;
+    size_t *list_begin, *seed_begin;
+    int32_t *stack;
+    bool found;
+    size_t begin, end; /* of the best match so far */
+} search;
+
+static void search_close(const cpu_regex *regex, search *f, int32_t before, int32_t after)
+{
+    states *s = &f->s;
+    s->now++;
+    s->n = 0;
+    for (int32_t i = 0; i < s->n_seeds; i++) {
+        int32_t top = 0;
+        push(s, f->stack, &top, s->seeds[i]);
+        while (top) {
+            const int32_t at = f->stack[--top];
+            const instruction *in = &regex->program[at];
+            if (in->op == OP_SPLIT)
+                push(s, f->stack, &top, in->y);
+            if (in->op == OP_SPLIT || in->op == OP_JUMP) {
+                push(s, f->stack, &top, in->x);
+            } else if (in->op == OP_ASSERT && holds(in->assertion, before, after)) {
+                push(s, f->stack, &top, at + 1);
+            } else if (in->op != OP_ASSERT) {
+                f->list_begin[s->n] = f->seed_begin[i];
+                s->list[s->n++] = at;
+            }
+        }
+    }
+}
+
+/* Notes matches that end at byte `at`, and leaves the seeds that character c leads to. */
+static void search_step(const cpu_regex *regex, search *f, size_t at, int32_t c)
+{
+    states *s = &f->s;
+    s->n_seeds = 0;
+    for (int32_t i = 0; i < s->n; i++) {
+        const instruction *in = &regex->program[s->list[i]];
+        const size_t begin = f->list_begin[i];
+        if (f->found && begin > f->begin)
+            return;
+        if (in->op == OP_MATCH) {
+            f->found = true;
+            f->begin = begin;
+            f->end = at;
+        } else if (c != END_OF_TEXT && in->op == OP_CLASS && matches(in->chars, c)) {
+            f->seed_begin[s->n_seeds] = begin;
+            s->seeds[s->n_seeds++] = s->list[i] + 1;
+        }
+    }
+}
+
+/* The character that ends before byte `at`. */
+static int32_t character_before(const char *text, size_t at)
+{
+    const char *p = text + at;
+    if (!at)
+        return END_OF_TEXT;
+    do
+        p--;
+    while (p > text && text + at - p < 4 && ((unsigned char)*p >> 6) == 2);
+    return decode(&p, text + at);
+}
+
+bool cpu_regex_find(const cpu_regex *regex, const char *text, size_t size, size_t from, void *scratch,
+                    size_t *out_begin, size_t *out_end)
+{
+    const int32_t n = regex->n;
+    size_t *begins = scratch;
+    int32_t *room = (int32_t *)(begins + 2 * n);
+    search f = {.list_begin = begins,
+                .seed_begin = begins + n,
+                .s = {.list = room, .seeds = room + n, .marks = (uint32_t *)(room + 2 * n)},
+                .stack = room + 3 * n};
+    memset(f.s.marks, 0, (size_t)n * sizeof *f.s.marks);
+    int32_t before = character_before(text, from);
+    for (size_t at = from;;) {
+        const char *next = text + at;
+        const int32_t c = at < size ? decode(&next, text + size) : END_OF_TEXT;
+        if (!f.found) {
+            f.seed_begin[f.s.n_seeds] = at;
+            f.s.seeds[f.s.n_seeds++] = 0;
+        }
+        search_close(regex, &f, before, c);
+        search_step(regex, &f, at, c);
+        if (c == END_OF_TEXT || (f.found && !f.s.n_seeds))
+            break;
+        before = c;
+        at = (size_t)(next - text);
+    }
+    *out_begin = f.begin;
+    *out_end = f.end;
+    return f.found;
 }

@@ -16,5 +16,9 @@ void cpu_regex_release(cpu_regex *regex); /* NULL-safe */
 size_t cpu_regex_scratch_bytes(const cpu_regex *regex);
 /* Does the whole text match? UTF-8; a byte that is no UTF-8 counts as one character U+FFFD. */
 bool cpu_regex_full_match(const cpu_regex *regex, const char *text, size_t size, void *scratch);
+/* The first match at or after byte `from`, the longest of those that begin there; it may be empty. The text
+ * before `from` counts for ^ and \b. */
+bool cpu_regex_find(const cpu_regex *regex, const char *text, size_t size, size_t from, void *scratch,
+                    size_t *out_begin, size_t *out_end);
 
 #endif

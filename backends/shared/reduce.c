@@ -30,6 +30,8 @@ grt_status grt_reduce_axes(const grt_op_desc *desc, const grt_tensor *data, cons
     memset(reduced, n == 0 && !empty_is_none, GRT_MAX_RANK * sizeof *reduced);
     for (int64_t k = 0; k < n; k++) {
         const int64_t found = grt_tensor_int(axes, k), axis = grt_axis(found, data->rank);
+        if (data->rank == 0 && (found == 0 || found == -1))
+            continue; /* all of a scalar, see graph/ir/infer_reduction.c */
         if (axis < 0)
             return grt_fail_op(desc, GRT_STATUS_INVALID_ARGUMENT,
                                "axes[%lld] is %lld; for rank %d it must lie in [%d, %d]", (long long)k,

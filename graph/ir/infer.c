@@ -287,6 +287,7 @@ grt_status infer_by_row(ir_node *node)
     if (!node->row || !node->row->infer)
         return GRT_OK;
     GRT_TRY(infer_mixed(node));
+    GRT_TRY(infer_reduction(node));
     const ir_type **in = GRT_ARENA_ARRAY(module->arena, const ir_type *, node->n_in);
     ir_type *out = GRT_ARENA_ARRAY(module->arena, ir_type, node->n_out);
     if (!in || !out)

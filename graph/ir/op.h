@@ -101,6 +101,7 @@ typedef enum op_flags {
     OP_SELECTS =
         1 << 17,        /* how large the results are depends on the data, but it is no more than the inputs */
     OP_FILLS = 1 << 18, /* models make their weights by it, of a few elements */
+    OP_REDUCES = 1 << 19, /* reduces input 0 over the axes in input 1: see infer_reduction.c */
 } op_flags;
 
 /* ---- traits: what passes may do with an op ---- */

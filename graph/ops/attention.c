@@ -80,6 +80,22 @@ static grt_status infer_attention(infer *inf)
     return GRT_OK;
 }
 
+/* A mask of integers is added to the scores like one of floats. Kernels know floats and bool. */
+static grt_status expand_integer_mask(ir_node *node, bool *out_done)
+{
+    ir_value *mask = ir_in(node, MASK);
+    if (!mask || !grt_dtype_in(mask->type.dtype, GRT_SET_INTS))
+        return GRT_OK;
+    ir_value *floats =
+        ir_node_out(ir_node_create(node->graph, node, "", "Cast", node->desc.name, 1, &mask, 1));
+    if (!floats)
+        return grt_fail_memory(0);
+    ir_attr_set_int(floats->producer, "to", ir_in(node, Q)->type.dtype);
+    ir_node_set_input(node, MASK, floats);
+    *out_done = true;
+    return GRT_OK;
+}
+
 /* graphrt::Attention(qkv, -, -, mask): queries, keys and values of all heads side by side in the last dim of
  * one tensor [batch, sequence, (q_num_heads + 2 * kv_num_heads) * size]. */
 static grt_status infer_joined(infer *inf)
@@ -116,7 +132,8 @@ static const op_row rows[] = {
      .precision = OP_NARROW,
      .flags = OP_TF32,
      .flops = flops_attention,
-     .infer = infer_attention},
+     .infer = infer_attention,
+     .expand = expand_integer_mask},
     {.domain = "graphrt",
      .name = "Attention",
      .since = 1,

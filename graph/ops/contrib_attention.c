@@ -87,6 +87,16 @@ static grt_status rewrite_attention(ir_node *node)
     return attention_of(&a, qkv, 3, ir_in(node, 4), 5, ir_in(node, 6));
 }
 
+/* (input, weights, bias, mask, past, attention_bias, past_sequence_length, beam_width, cache_indirection):
+ * one new position */
+static grt_status rewrite_decoder_self(ir_node *node)
+{
+    if (ir_in(node, 8))
+        return foreign_unsupported(node, "input 8 (cache_indirection) is not supported");
+    GRT_TRY(foreign_need(node, 4, "past"));
+    return rewrite_attention(node);
+}
+
 /* (input, weights, bias, input_scale, weight_scale, mask, input_zero_point, weight_zero_point, past) */
 static grt_status rewrite_quantized_attention(ir_node *node)
 {
@@ -210,6 +220,7 @@ static grt_status rewrite_decoder_masked(ir_node *node)
 static const op_row rows[] = {
     FOREIGN(MS, "Attention", 2, 7, 1, 2, attention_attrs, rewrite_attention),
     FOREIGN(MS, "QAttention", 5, 9, 1, 2, attention_attrs, rewrite_quantized_attention),
+    FOREIGN(MS, "DecoderMaskedSelfAttention", 7, 9, 2, 2, attention_attrs, rewrite_decoder_self),
     FOREIGN(MS, "MultiHeadAttention", 1, 10, 1, 4, multi_attrs, rewrite_multi_head),
     FOREIGN(MS, "DecoderMaskedMultiHeadAttention", 1, 11, 1, 4, decoder_attrs, rewrite_decoder_masked),
 };

@@ -51,23 +51,35 @@ typedef struct grouped {
     ir_value *total;     /* of keys, int64[1] */
 } grouped;
 
+static bool is_quantised(const ir_node *node, const char *type)
+{
+    return strcmp(grt_attr_string(&node->desc, type, "NONE"), "NONE") != 0;
+}
+
 static grt_status check_grouped(const ir_node *node)
 {
-    static const char *const refused[] = {"sliding_window_cache", "qk_output", "kv_cache_bit_width"};
-    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
-        if (grt_attr_int(&node->desc, refused[i], 0))
-            return foreign_unsupported(node, "attribute %s is %lld, which is not supported", refused[i],
-                                       (long long)grt_attr_int(&node->desc, refused[i], 0));
-    if (strcmp(grt_attr_string(&node->desc, "k_quant_type", "NONE"), "NONE") != 0 ||
-        strcmp(grt_attr_string(&node->desc, "v_quant_type", "NONE"), "NONE") != 0)
-        return foreign_unsupported(node, "quantised caches are not supported");
+    const int64_t bits = grt_attr_int(&node->desc, "kv_cache_bit_width", 0),
+                  qk = grt_attr_int(&node->desc, "qk_output", 0);
+    if (grt_attr_int(&node->desc, "sliding_window_cache", 0))
+        return foreign_unsupported(node, "attribute sliding_window_cache is 1, which is not supported");
+    if (is_quantised(node, "k_quant_type") != is_quantised(node, "v_quant_type"))
+        return foreign_unsupported(node, "only one of the caches is quantised");
+    if (is_quantised(node, "k_quant_type")) {
+        GRT_TRY(foreign_need(node, K_SCALE, "k_scale"));
+        GRT_TRY(foreign_need(node, V_SCALE, "v_scale"));
+        if (bits != 8)
+            return foreign_unsupported(node, "caches of %lld bits are not supported; use int8",
+                                       (long long)bits);
+    }
+    if (qk < 0 || qk > 2)
+        return foreign_invalid(node, "attribute qk_output is %lld; it must be 0, 1 or 2", (long long)qk);
     GRT_TRY(foreign_need(node, SEQLENS, "seqlens_k"));
     GRT_TRY(foreign_need(node, TOTAL, "total_sequence_length"));
     if (!ir_in(node, PAST_KEY) != !ir_in(node, PAST_VALUE) || !ir_in(node, KEY) != !ir_in(node, VALUE) ||
         !ir_in(node, Q_NORM) != !ir_in(node, K_NORM))
         return foreign_invalid(node, "keys and values, past keys and past values, and the weights of both "
                                      "normalisations must be given together");
-    return foreign_refuse_output(node, 3, "the products of queries and keys");
+    return qk ? GRT_OK : foreign_refuse_output(node, 3, "the products of queries and keys, with qk_output 0");
 }
 
 /* q, k and v as [batch, heads, sequence, size]. */
@@ -146,6 +158,31 @@ static grt_status rotate_heads(grouped *g)
     g->a.q = rotated(node, g->a.q, ir_in(node, COS), ir_in(node, SIN), positions, interleaved);
     g->a.k = rotated(node, g->a.k, ir_in(node, COS), ir_in(node, SIN), positions, interleaved);
     return GRT_OK;
+}
+
+/* ---- caches of int8 ---- */
+
+/* The scale of one number for all, or of each channel of each head. */
+static ir_value *cache_scale(const grouped *g, int32_t input, const char *type)
+{
+    ir_node *node = g->a.node;
+    const int64_t channels[] = {1, g->a.kv_heads, 1, -1};
+    const bool per_channel = !strcmp(grt_attr_string(&node->desc, type, "NONE"), "PER_CHANNEL");
+    return put_cast(node, put_reshape(node, ir_in(node, input), channels, per_channel ? 4 : 0), g->a.dtype);
+}
+
+static ir_value *quantise(ir_node *node, ir_value *x, ir_value *scale)
+{
+    ir_value *steps = put1(node, "Round", put2(node, "Div", x, scale));
+    steps = put3(node, "Clip", steps, put_scalar(node, ir_in(node, QUERY)->type.dtype, -128),
+                 put_scalar(node, ir_in(node, QUERY)->type.dtype, 127));
+    return with_int(put1(node, "Cast", steps), "to", GRT_DTYPE_INT8);
+}
+
+static ir_value *dequantise(const grouped *g, ir_value *q, ir_value *scale)
+{
+    ir_node *node = g->a.node;
+    return put2(node, "Mul", with_int(put1(node, "Cast", q), "to", g->a.dtype), scale);
 }
 
 /* The cache with the new keys or values. It has room for the longest row, or more, which then stays. */
@@ -236,6 +273,36 @@ static grt_status mask_keys(grouped *g)
     return GRT_OK;
 }
 
+/* The caches with what is new, which attention reads: of int8, what is new is rounded for it, too. */
+static void fill_caches(grouped *g, ir_value **out_key, ir_value **out_value)
+{
+    attend *a = &g->a;
+    ir_node *node = a->node;
+    if (!is_quantised(node, "k_quant_type")) {
+        *out_key = a->k = cached(g, ir_in(node, PAST_KEY), a->k);
+        *out_value = a->v = cached(g, ir_in(node, PAST_VALUE), a->v);
+        return;
+    }
+    ir_value *k_scale = cache_scale(g, K_SCALE, "k_quant_type"),
+             *v_scale = cache_scale(g, V_SCALE, "v_quant_type");
+    *out_key = cached(g, ir_in(node, PAST_KEY), quantise(node, a->k, k_scale));
+    *out_value = cached(g, ir_in(node, PAST_VALUE), quantise(node, a->v, v_scale));
+    a->k = dequantise(g, *out_key, k_scale);
+    a->v = dequantise(g, *out_value, v_scale);
+}
+
+/* What softmax reads (qk_output 1) or gives (2), of the keys alone; 0 where a key is hidden. */
+static ir_value *products(grouped *g)
+{
+    static const int64_t none[] = {0};
+    ir_node *node = g->a.node;
+    const bool after = grt_attr_int(&node->desc, "qk_output", 0) == 2;
+    ir_value *qk = g->a.qk;
+    with_int(qk, "qk_matmul_output_mode", after ? 3 : 1);
+    qk = put_slice(node, qk, 3, put_ints(node, none, 1), g->total);
+    return after ? qk : put3(node, "Where", causal_mask(g), qk, put_scalar(node, g->a.dtype, 0));
+}
+
 static grt_status rewrite_group_query(ir_node *node)
 {
     grouped g = {0};
@@ -252,11 +319,13 @@ static grt_status rewrite_group_query(ir_node *node)
     find_positions(&g);
     normalise_heads(&g);
     GRT_TRY(rotate_heads(&g));
-    ir_value *key = a->k = cached(&g, ir_in(node, PAST_KEY), a->k);
-    ir_value *value = a->v = cached(&g, ir_in(node, PAST_VALUE), a->v);
+    ir_value *key, *value, *qk = NULL;
+    fill_caches(&g, &key, &value);
     GRT_TRY(mask_keys(&g));
-    GRT_TRY(attend_put(a, 1));
-    return foreign_done(node, 3, (ir_value *[]){a->y, key, value});
+    GRT_TRY(attend_put(a, foreign_wants(node, 3) ? 4 : 1));
+    if (foreign_wants(node, 3))
+        qk = products(&g);
+    return foreign_done(node, 4, (ir_value *[]){a->y, key, value, qk});
 }
 
 /* ---- RotaryEmbedding ---- */

@@ -164,6 +164,64 @@ static grt_status rewrite_matmul(ir_node *node)
     return foreign_done1(node, put_add(node, y, ir_in(node, 5)));
 }
 
+/* ---- MatMulBnb4 ---- */
+
+static const op_attr bnb4_attrs[] = {{"K", GRT_ATTR_INT, true},
+                                     {"N", GRT_ATTR_INT, true},
+                                     {"block_size", GRT_ATTR_INT, true},
+                                     {"quant_type", GRT_ATTR_INT, true},
+                                     {"training_mode", GRT_ATTR_INT, false},
+                                     {"transB", GRT_ATTR_INT, false},
+                                     {0}};
+
+/* The numbers that 4 bits stand for, in bitsandbytes' two formats: FP4 and NF4. */
+static const float bnb4_tables[2][16] = {
+    {0.0f, 0.0052083333f, 0.66666667f, 1.0f, 0.33333333f, 0.5f, 0.16666667f, 0.25f, -0.0f, -0.0052083333f,
+     -0.66666667f, -1.0f, -0.33333333f, -0.5f, -0.16666667f, -0.25f},
+    {-1.0f, -0.6961928009986877f, -0.5250730514526367f, -0.39491748809814453f, -0.28444138169288635f,
+     -0.18477343022823334f, -0.09105003625154495f, 0.0f, 0.07958029955625534f, 0.16093020141124725f,
+     0.24611230194568634f, 0.33791524171829224f, 0.44070982933044434f, 0.5626170039176941f,
+     0.7229568362236023f, 1.0f}};
+
+/* int32 [n]: the indices packed in bytes, the first in the high bits. */
+static ir_value *bnb4_indices(ir_node *node, int64_t n)
+{
+    static const int64_t flat[] = {-1};
+    ir_value *bytes = put_cast(node, put_reshape(node, ir_in(node, 1), flat, 1), GRT_DTYPE_INT32);
+    ir_value *sixteen = put_scalar(node, GRT_DTYPE_INT32, 16);
+    ir_value *both[] = {put_unsqueeze(node, put2(node, "Div", bytes, sixteen), flat, 1),
+                        put_unsqueeze(node, put2(node, "Mod", bytes, sixteen), flat, 1)};
+    return put_part(node, put_reshape(node, put_concat(node, 1, 2, both), flat, 1), 0, 0, n);
+}
+
+/* (a, b, absmax): numbers of a table times their block's largest; blocks run over rows' ends. */
+static grt_status rewrite_bnb4(ir_node *node)
+{
+    static const int64_t flat[] = {-1}, swap[] = {1, 0};
+    const int64_t k = grt_attr_int(&node->desc, "K", 0), n = grt_attr_int(&node->desc, "N", 0),
+                  block = grt_attr_int(&node->desc, "block_size", 0),
+                  type = grt_attr_int(&node->desc, "quant_type", 0);
+    if (k < 1 || n < 1 || k > INT32_MAX || n > INT32_MAX / k || block < 16 || type < 0 || type > 1)
+        return foreign_invalid(node, "K is %lld, N %lld, block_size %lld and quant_type %lld", (long long)k,
+                               (long long)n, (long long)block, (long long)type);
+    GRT_TRY(foreign_need(node, 2, "absmax"));
+    const grt_dtype dtype = ir_in(node, 2)->type.dtype;
+    if (!dtype)
+        return foreign_unsupported(node, "the dtype of input 2 (absmax) must be known to the compiler");
+    const grt_tensor table = {
+        .dtype = GRT_DTYPE_FLOAT, .rank = 1, .dims = {16}, .data = (void *)(uintptr_t)bnb4_tables[type]};
+    const grt_tensor *kept = grt_arena_memdup(node->graph->module->arena, &table, sizeof table);
+    ir_value *numbers = kept ? ir_constant(node->graph, NULL, kept) : NULL;
+    ir_value *blocks = put2(node, "Div", put_range(node, put_int(node, n * k)), put_int(node, block));
+    ir_value *most = put2(node, "Gather", put_reshape(node, ir_in(node, 2), flat, 1), blocks);
+    ir_value *w = put2(node, "Gather", numbers, bnb4_indices(node, n * k));
+    w = put2(node, "Mul", dtype == GRT_DTYPE_FLOAT ? w : put_cast(node, w, dtype), most);
+    const bool transposed = grt_attr_int(&node->desc, "transB", 1) != 0;
+    w = put_reshape(node, w, (int64_t[]){n, k}, 2);
+    return foreign_done1(
+        node, put2(node, "MatMul", ir_in(node, 0), transposed ? put_transpose(node, w, swap, 2) : w));
+}
+
 /* ---- GatherBlockQuantized ---- */
 
 typedef struct table {
@@ -256,6 +314,7 @@ static grt_status rewrite_gather(ir_node *node)
 
 static const op_row rows[] = {
     FOREIGN(MS, "MatMulNBits", 3, 6, 1, 1, matmul_attrs, rewrite_matmul),
+    FOREIGN(MS, "MatMulBnb4", 3, 3, 1, 1, bnb4_attrs, rewrite_bnb4),
     FOREIGN(MS, "GatherBlockQuantized", 3, 4, 1, 1, gather_attrs, rewrite_gather),
 };
 OP_TABLE(contrib_nbits, rows);

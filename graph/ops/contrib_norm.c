@@ -95,6 +95,43 @@ static grt_status rewrite_embed(ir_node *node)
     return foreign_done(node, 3, (ir_value *[]){y, foreign_wants(node, 1) ? mask_index(node) : NULL, sum});
 }
 
+/* Elements of a quantised table, as floats: `which` of word, position, segment, gamma, beta. Rows are taken
+ * before they are dequantised. */
+static ir_value *dequantised(ir_node *node, ir_value *q, int32_t which)
+{
+    enum { SCALES = 8, ZERO_POINTS = 13 };
+    ir_value *scale = put_reshape(node, ir_in(node, SCALES + which), NULL, 0),
+             *zero = put_reshape(node, ir_in(node, ZERO_POINTS + which), NULL, 0);
+    return put3(node, "DequantizeLinear", q, scale, zero);
+}
+
+/* (input_ids, segment_ids, word, position, segment, gamma, beta, mask, five scales, five zero points)
+ * -> (output, mask_index) */
+static grt_status rewrite_quantised_embed(ir_node *node)
+{
+    for (int32_t i = 0; i < 18; i++)
+        if (i != 1 && i != 4 && i != 7 && i != 10 && i != 15)
+            GRT_TRY(foreign_need(node, i, "of QEmbedLayerNormalization"));
+    const bool segments = ir_in(node, 1) != NULL;
+    if (segments != (ir_in(node, 4) != NULL) || segments != (ir_in(node, 10) != NULL) ||
+        segments != (ir_in(node, 15) != NULL))
+        return foreign_invalid(node,
+                               "segment_ids, segment_embedding, its scale and its zero point must be given "
+                               "together");
+    ir_value *positions = put_slice(node, ir_in(node, 3), 0, put_ints(node, (int64_t[]){0}, 1),
+                                    put_dim(node, ir_in(node, 0), 1));
+    ir_value *sum =
+        put2(node, "Add", dequantised(node, put2(node, "Gather", ir_in(node, 2), ir_in(node, 0)), 0),
+             dequantised(node, positions, 1));
+    if (segments)
+        sum = put2(node, "Add", sum,
+                   dequantised(node, put2(node, "Gather", ir_in(node, 4), ir_in(node, 1)), 2));
+    ir_value *y = put3(node, "LayerNormalization", sum, dequantised(node, ir_in(node, 5), 3),
+                       dequantised(node, ir_in(node, 6), 4));
+    with_float(with_int(y, "axis", -1), "epsilon", epsilon_of(node));
+    return foreign_done(node, 2, (ir_value *[]){y, foreign_wants(node, 1) ? mask_index(node) : NULL});
+}
+
 /* x is [batch, channels, height, width], or with channels last. */
 static grt_status normalise_groups(ir_node *node, ir_value *x, ir_value **out)
 {
@@ -150,6 +187,7 @@ static const op_row rows[] = {
     FOREIGN(MS, "SkipLayerNormalization", 3, 5, 1, 4, skip_attrs, rewrite_skip),
     FOREIGN(MS, "SkipSimplifiedLayerNormalization", 3, 4, 1, 4, skip_attrs, rewrite_skip_simplified),
     FOREIGN(MS, "EmbedLayerNormalization", 7, 9, 1, 3, embed_attrs, rewrite_embed),
+    FOREIGN(MS, "QEmbedLayerNormalization", 18, 18, 2, 2, skip_attrs, rewrite_quantised_embed),
     FOREIGN(MS, "GroupNorm", 3, 3, 1, 1, group_attrs, rewrite_group),
     FOREIGN(MS, "SkipGroupNorm", 4, 5, 1, 2, group_attrs, rewrite_skip_group),
 };

@@ -286,6 +286,20 @@ grt_status foreign_done(ir_node *node, int32_t n, ir_value *const *values)
     return GRT_OK;
 }
 
+grt_status foreign_own(ir_node *node)
+{
+    ir_value *in[] = {ir_in(node, 0), ir_in(node, 1)};
+    if (node->n_in > 2)
+        return grt_fail_op(&node->desc, GRT_STATUS_INTERNAL, "has %d inputs", node->n_in);
+    ir_node *own =
+        ir_node_create(node->graph, node, "graphrt", node->desc.op, node->desc.name, node->n_in, in, 1);
+    if (!own)
+        return grt_fail_memory(0);
+    for (size_t i = 0; i < node->desc.n_attrs; i++)
+        ir_attr_set(own, node->desc.attrs[i]);
+    return foreign_done1(node, own->out[0]);
+}
+
 grt_status foreign_done1(ir_node *node, ir_value *made)
 {
     return foreign_done(node, 1, &made);

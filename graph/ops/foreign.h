@@ -78,6 +78,9 @@ grt_status foreign_need_rank(const ir_node *node, int32_t i, const char *what);
 /* Fail if the output is asked for. */
 grt_status foreign_refuse_output(const ir_node *node, int32_t i, const char *what);
 
+/* For rows of operators without an expression in ai.onnx: the operator of the same name of the domain
+ * graphrt, which has a kernel, takes the node's inputs, attributes and output. */
+grt_status foreign_own(ir_node *node);
 /* made[i] takes the place of output i, and the node goes. made[i] may be NULL where nobody wants it. */
 grt_status foreign_done(ir_node *node, int32_t n, ir_value *const *made);
 grt_status foreign_done1(ir_node *node, ir_value *made);

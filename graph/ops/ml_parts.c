@@ -48,14 +48,65 @@ ir_value *ml_reduce(ir_node *before, const char *op, ir_value *x)
 
 bool ml_has_transform(const grt_op_desc *desc)
 {
+    static const char *const known[] = {"NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO", "PROBIT"};
     const char *transform = grt_attr_string(desc, "post_transform", "NONE");
-    return !strcmp(transform, "NONE") || !strcmp(transform, "LOGISTIC") || !strcmp(transform, "SOFTMAX");
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (!strcmp(transform, known[i]))
+            return true;
+    return false;
+}
+
+static ir_value *number(ir_node *before, double value)
+{
+    return ir_constant_scalar(before->graph, before->desc.name, GRT_DTYPE_FLOAT, value);
+}
+
+static ir_value *binary(ir_node *before, const char *op, ir_value *a, ir_value *b)
+{
+    return ml_node(before, op, 2, (ir_value *[]){a, b});
+}
+
+/* Softmax of the scores that are not zero; those that are stay so. */
+static ir_value *softmax_zero(ir_node *before, ir_value *x)
+{
+    ir_value *most = ml_reduce(before, "ReduceMax", x);
+    ir_value *size = ml_node(before, "Abs", 1, &x);
+    ir_value *some = binary(before, "Greater", size, number(before, 1e-7));
+    ir_value *away = binary(before, "Sub", x, most);
+    ir_value *power = ml_node(before, "Exp", 1, &away);
+    power = ml_node(before, "Where", 3, (ir_value *[]){some, power, number(before, 0)});
+    return binary(before, "Div", power, ml_reduce(before, "ReduceSum", power));
+}
+
+/* The inverse of the normal distribution, by Winitzki's approximation, which ONNX's reference and its peers
+ * have. */
+static ir_value *probit(ir_node *before, ir_value *p)
+{
+    const double a = 0.147, pi = 3.14159;
+    ir_value *x = binary(before, "Sub", binary(before, "Mul", p, number(before, 2)), number(before, 1));
+    ir_value *rest = binary(before, "Sub", number(before, 1), binary(before, "Mul", x, x));
+    ir_value *log = ml_node(before, "Log", 1, &rest);
+    ir_value *v =
+        binary(before, "Add", binary(before, "Mul", log, number(before, 0.5)), number(before, 2 / (pi * a)));
+    ir_value *root =
+        binary(before, "Sub", binary(before, "Mul", v, v), binary(before, "Mul", log, number(before, 1 / a)));
+    root = ml_node(before, "Sqrt", 1, &root);
+    root = binary(before, "Sub", root, v);
+    root = ml_node(before, "Sqrt", 1, &root);
+    ir_value *sign = ml_node(
+        before, "Where", 3,
+        (ir_value *[]){binary(before, "Less", x, number(before, 0)), number(before, -1), number(before, 1)});
+    return binary(before, "Mul", binary(before, "Mul", root, sign), number(before, 1.41421356));
 }
 
 ir_value *ml_transform(ir_node *before, ir_value *scores, const char *transform)
 {
     if (!strcmp(transform, "NONE"))
         return scores;
+    if (!strcmp(transform, "SOFTMAX_ZERO"))
+        return softmax_zero(before, scores);
+    if (!strcmp(transform, "PROBIT"))
+        return probit(before, scores);
     const bool softmax = !strcmp(transform, "SOFTMAX");
     ir_value *y = ml_node(before, softmax ? "Softmax" : "Sigmoid", 1, &scores);
     if (y && softmax)
@@ -114,7 +165,10 @@ grt_status ml_classify(ir_node *node, ir_value *scores, int64_t n_scores, double
     const char *transform = grt_attr_string(&node->desc, "post_transform", "NONE");
     ir_graph *graph = node->graph;
     ir_value *which, *axis = ir_constant_ints(graph, node->desc.name, (int64_t[]){1}, 1);
-    if (n_scores == 1) {
+    if (n_scores == 1 && !strcmp(transform, "PROBIT"))
+        return grt_fail_op(&node->desc, GRT_STATUS_UNSUPPORTED,
+                           "post_transform is PROBIT, which makes no two probabilities of a single score");
+    if (n_scores == 1) { /* SOFTMAX is for several */
         ir_value *limit = ir_constant_scalar(graph, node->desc.name, GRT_DTYPE_FLOAT, threshold);
         ir_value *above = ml_node(node, "Greater", 2, (ir_value *[]){scores, limit});
         ir_value *number = above ? ml_node(node, "Cast", 1, &above) : NULL;

@@ -133,6 +133,16 @@ static grt_status samples(ir_node *node, int64_t features, ir_value **out)
     return GRT_OK;
 }
 
+static grt_status check_transform(const ir_node *node)
+{
+    return ml_has_transform(&node->desc)
+               ? GRT_OK
+               : foreign_invalid(node,
+                                 "attribute post_transform is '%s'; it must be NONE, LOGISTIC, SOFTMAX, "
+                                 "SOFTMAX_ZERO or PROBIT",
+                                 grt_attr_string(&node->desc, "post_transform", ""));
+}
+
 /* ---- SVMRegressor ---- */
 
 static grt_status rewrite_regressor(ir_node *node)
@@ -145,10 +155,7 @@ static grt_status rewrite_regressor(ir_node *node)
     if (!n || !n_rho || (supports && supports != (int64_t)n))
         return foreign_invalid(node, "there are %zu coefficients and %zu in rho for n_supports = %lld", n,
                                n_rho, (long long)supports);
-    if (!ml_has_transform(&node->desc))
-        return foreign_unsupported(
-            node, "attribute post_transform is '%s'; supported are NONE, LOGISTIC and SOFTMAX",
-            grt_attr_string(&node->desc, "post_transform", ""));
+    GRT_TRY(check_transform(node));
     if (supports) {
         vectors v;
         GRT_TRY(read_vectors(node, supports, &v));
@@ -207,13 +214,7 @@ static grt_status read_classifier(const ir_node *node, classifier *c)
         return foreign_invalid(
             node, "coefficients, rho, prob_a and prob_b do not fit %lld classes and %lld vectors",
             (long long)c->classes, (long long)total);
-    if (c->probabilities && c->classes > 2)
-        return foreign_unsupported(
-            node, "probabilities of more than two classes are found by iteration, which is not "
-                  "supported; export the model without them");
-    if (strcmp(grt_attr_string(&node->desc, "post_transform", "NONE"), "NONE") != 0)
-        return foreign_unsupported(node, "attribute post_transform must be NONE");
-    return GRT_OK;
+    return check_transform(node);
 }
 
 /* [vectors, pairs]: what each vector has for the decision between two classes; and [pairs, classes] twice:
@@ -245,14 +246,36 @@ static decisions decide(ir_node *node, const classifier *c)
     return d;
 }
 
-/* Of two classes: the first one's probability, from the decision. */
-static ir_value *both_probabilities(ir_node *node, const classifier *c, ir_value *decision)
+/* Of all classes, from the decisions between two: a logistic function of each is the probability of the first
+ * of both. */
+static ir_value *probabilities(ir_node *node, const classifier *c, ir_value *scores)
 {
-    ir_value *scaled = put2(node, "Add", put2(node, "Mul", decision, number(node, (double)c->prob_a[0])),
-                            number(node, (double)c->prob_b[0]));
-    ir_value *first = put1(node, "Sigmoid", put1(node, "Neg", scaled));
-    first = put3(node, "Clip", first, number(node, 1e-7), number(node, 1 - 1e-7));
-    return put_concat(node, 1, 2, (ir_value *[]){first, put2(node, "Sub", number(node, 1), first)});
+    ir_value *pairs = put2(node, "Mul", scores, matrix(node, c->prob_a, 1, c->pairs, false));
+    pairs = put2(node, "Add", pairs, matrix(node, c->prob_b, 1, c->pairs, false));
+    pairs = put1(node, "Sigmoid", put1(node, "Neg", pairs));
+    pairs = put3(node, "Clip", pairs, number(node, 1e-7), number(node, 1 - 1e-7));
+    ir_node *couple = ir_node_create(node->graph, node, "graphrt", "CoupleProbabilities", node->desc.name, 1,
+                                     (ir_value *[]){pairs}, 1);
+    return with_int(ir_node_out(couple), "classes", c->classes);
+}
+
+/* The decision between two classes stands for both. */
+static grt_status transform_scores(ir_node *node, const classifier *c, ir_value **scores)
+{
+    const char *transform = grt_attr_string(&node->desc, "post_transform", "NONE");
+    const bool single = c->classes == 2 && !c->probabilities;
+    if (single && !strcmp(transform, "PROBIT"))
+        return foreign_unsupported(
+            node, "post_transform is PROBIT, which makes no two probabilities of a single score");
+    const bool mirrored = !strcmp(transform, "NONE") || !strcmp(transform, "LOGISTIC");
+    if (single)
+        *scores = put_concat(node, 1, 2,
+                             (ir_value *[]){mirrored ? put1(node, "Neg", *scores)
+                                                     : put2(node, "Sub", number(node, 1), *scores),
+                                            *scores});
+    if (!single || !strcmp(transform, "LOGISTIC"))
+        *scores = ml_transform(node, *scores, transform);
+    return GRT_OK;
 }
 
 static grt_status rewrite_classifier(ir_node *node)
@@ -271,14 +294,32 @@ static grt_status rewrite_classifier(ir_node *node)
     ir_value *which = with_int(with_int(put1(node, "ArgMax", votes), "axis", 1), "keepdims", 0);
     ir_value *label = put2(node, "Gather", ml_labels_constant(node->graph, &c.labels), which);
     if (c.probabilities)
-        scores = both_probabilities(node, &c, scores);
-    else if (c.classes == 2)
-        scores = put_concat(node, 1, 2, (ir_value *[]){put1(node, "Neg", scores), scores});
+        scores = probabilities(node, &c, scores);
+    GRT_TRY(transform_scores(node, &c, &scores));
     return foreign_done(node, 2, (ir_value *[]){label, scores});
 }
 
+/* [samples, pairs of classes] to [samples, classes] */
+static grt_status infer_couple(infer *inf)
+{
+    ml_infer_scores(inf, GRT_DTYPE_FLOAT, grt_attr_int(inf->desc, "classes", 0));
+    return GRT_OK;
+}
+
+static const op_attr couple_attrs[] = {{"classes", GRT_ATTR_INT, true}, {0}};
+
 #define ML "ai.onnx.ml"
 static const op_row rows[] = {
+    {.domain = "graphrt",
+     .name = "CoupleProbabilities",
+     .since = 1,
+     .min_in = 1,
+     .max_in = 1,
+     .min_out = 1,
+     .max_out = 1,
+     .attrs = couple_attrs,
+     .precision = OP_WIDE,
+     .infer = infer_couple},
     FOREIGN(ML, "SVMRegressor", 1, 1, 1, 1, regressor_attrs, rewrite_regressor),
     FOREIGN(ML, "SVMClassifier", 1, 1, 1, 2, classifier_attrs, rewrite_classifier),
 };

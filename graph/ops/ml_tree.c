@@ -288,6 +288,25 @@ static int64_t copies_of(const ensemble *e, int64_t from, int64_t to)
     return most;
 }
 
+/* Does each leaf have a weight for each target? Then copies add none of their own, and the least and the
+ * greatest of a target are those of its weights. */
+static bool leaves_are_full(const ensemble *e, int64_t n_targets)
+{
+    int64_t first;
+    for (int64_t i = 0; i < e->n; i++) {
+        if (mode_of(&e->modes[e->nodes[i].index]) != LEAF)
+            continue;
+        if (weights_of(e, &e->nodes[i], &first) != n_targets)
+            return false;
+        for (int64_t k = 1; k < n_targets; k++)
+            for (int64_t before = 0; before < k; before++)
+                if (e->targets[e->leaf_places[first + k].index] ==
+                    e->targets[e->leaf_places[first + before].index])
+                    return false;
+    }
+    return true;
+}
+
 static int64_t tree_end(const ensemble *e, int64_t from)
 {
     int64_t to = from;
@@ -387,7 +406,11 @@ static grt_status scores_of(ir_node *node, const ensemble *e, int64_t n_targets,
         if (copies > MOST_NODES / (to - from) || (total += copies * (to - from)) > MOST_NODES)
             return GRT_OK;
     }
-    if (aggregate < 0 || (aggregate > SUM && (most > 1 || n_targets > 1 || e->base.n)))
+    if (aggregate > SUM && (n_targets > 64 || !leaves_are_full(e, n_targets)))
+        return grt_fail_op(&node->desc, GRT_STATUS_UNSUPPORTED,
+                           "aggregate_function is %s, and not every leaf has a weight for each target",
+                           grt_attr_string(&node->desc, "aggregate_function", ""));
+    if (aggregate < 0)
         return GRT_OK;
     writer w = {.e = e};
     if (!allocate(&w, node->graph->module->arena, total + trees * most))
@@ -458,8 +481,7 @@ static grt_status expand_classifier(ir_node *node, bool *out_done)
     }
     const bool single = e.n_targets == 2 && one_class;
     const int64_t n_scores = single ? 1 : e.n_targets;
-    if (!ml_has_transform(&node->desc) || (e.base.n && e.base.n != n_scores) ||
-        (single && !strcmp(grt_attr_string(&node->desc, "post_transform", "NONE"), "SOFTMAX")))
+    if (!ml_has_transform(&node->desc) || (e.base.n && e.base.n != n_scores))
         return GRT_OK;
     int64_t *zeros = single ? GRT_ARENA_ARRAY(node->graph->module->arena, int64_t, e.n_weights) : NULL;
     if (single && !zeros)

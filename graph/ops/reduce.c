@@ -26,6 +26,20 @@ static void reduce_elems(infer *inf)
     moves_set_elems(inf, 0, one, 1);
 }
 
+/* A scalar has no axes; 0 and -1 are taken as none. */
+static grt_status infer_of_scalar(infer *inf)
+{
+    const int64_t *axes;
+    int64_t n;
+    if (infer_has(inf, 1) && infer_ints(inf, 1, &axes, &n))
+        for (int64_t i = 0; i < n; i++)
+            if (axes[i] != 0 && axes[i] != -1)
+                return infer_fail(inf, "an entry of axes is %lld; the input is a scalar, which has none",
+                                  (long long)axes[i]);
+    infer_set(inf, 0, inf->in[0]->dtype, 0, infer_dims(inf, 0));
+    return GRT_OK;
+}
+
 static grt_status infer_reduce(infer *inf)
 {
     const ir_type *data = inf->in[0];
@@ -39,6 +53,8 @@ static grt_status infer_reduce(infer *inf)
             infer_set_unknown(inf, 0, data->dtype);
         return GRT_OK;
     }
+    if (data->rank == 0)
+        return infer_of_scalar(inf);
     bool axes[GRT_MAX_RANK], known;
     int64_t n;
     GRT_TRY(moves_axes(inf, 1, data->rank, axes, &n, &known));
@@ -86,8 +102,9 @@ static const op_attr reduce_attrs[] = {
 #define REDUCE(op, version, conduct, how)                                                                 \
     {                                                                                                     \
         .domain = "", .name = op, .since = version, .min_in = 1, .max_in = 2, .min_out = 1, .max_out = 1, \
-        .attrs = reduce_attrs, .flags = OP_SMALL_INTS, .precision = conduct, .layout = OP_LAYOUT_REDUCE,  \
-        .batch = how, .cost = OP_COST_COMPUTE, .infer = infer_reduce, .upgrade = upgrade_reduce           \
+        .attrs = reduce_attrs, .flags = OP_SMALL_INTS | OP_REDUCES, .precision = conduct,                 \
+        .layout = OP_LAYOUT_REDUCE, .batch = how, .cost = OP_COST_COMPUTE, .infer = infer_reduce,         \
+        .upgrade = upgrade_reduce                                                                         \
     }
 
 static const op_row rows[] = {

@@ -69,7 +69,9 @@ grt_status window_sizes(const infer *inf, int32_t spatial, const grt_dim *in, co
         int64_t begin = a.pads ? a.pads[i] : 0, end = a.pads ? a.pads[spatial + i] : 0, left, size;
         grt_dim reach = extent(inf, kernel[i], a.dilations, i);
         grt_dim room = grt_dim_sub(inf->dims, grt_dim_addc(inf->dims, in[i], begin + end), reach);
-        if (infer_const(inf, room, &left) && left < 0 && infer_const(inf, in[i], &size))
+        /* With ceil_mode, less than one stride may be missing: the window begins in the input. */
+        const int64_t missing = ceil_mode ? 1 - (a.strides ? a.strides[i] : 1) : 0;
+        if (infer_const(inf, room, &left) && left < missing && infer_const(inf, in[i], &size))
             return infer_fail(inf,
                               "spatial dim %d of the input is %lld, with padding %lld and %lld; the window, "
                               "dilation included, is "

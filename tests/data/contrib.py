@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Cases of com.microsoft's operators, one node each, with what ONNX Runtime's CPU kernels make of random inputs, or, where it has none,
+"""Cases of the operators of com.microsoft and ai.onnx.ml, and of forms that the official cases lack, one node each, with what ONNX Runtime's CPU kernels make of random inputs, or, where it has none,
 NumPy. Writes contrib.tar.xz beside itself: contrib/NAME/{model.onnx,data.json,test_data_set_0/*.pb}.
 
 usage: contrib.py    (pip install onnxruntime onnx numpy)
@@ -40,7 +40,7 @@ def value_of(x):
     return x.value if isinstance(x, C) else x
 
 
-def case(name, op, inputs, outputs=1, reference=None, float_output=None, domain=MS, onnx_opset=21, rtol=1e-3, atol=1e-5, **attrs):
+def case(name, op, inputs, outputs=1, reference=None, float_output=None, domain=MS, onnx_opset=21, ml_opset=3, rtol=1e-3, atol=1e-5, **attrs):
     """inputs: arrays and scalars; C for constants; None where left out. outputs: how many, or which (a list of bools)."""
     inputs = [np.asarray(x) if isinstance(x, np.generic) else x for x in inputs]
     wanted = [True] * outputs if isinstance(outputs, int) else outputs
@@ -61,7 +61,7 @@ def case(name, op, inputs, outputs=1, reference=None, float_output=None, domain=
     graph_outputs = [helper.make_empty_tensor_value_info(o) if i != float_output else helper.make_tensor_value_info(o, TensorProto.FLOAT, None)
                      for i, o in enumerate(out_names) if o]
     graph = helper.make_graph([node], name, graph_inputs, graph_outputs, initializers)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", onnx_opset), helper.make_opsetid(MS, 1), helper.make_opsetid(ML, 3)], ir_version=10)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", onnx_opset), helper.make_opsetid(MS, 1), helper.make_opsetid(ML, ml_opset)], ir_version=10)
     if reference is None:
         options = ort.SessionOptions()
         options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
@@ -269,6 +269,9 @@ def attention():
     case("attention_room", "Attention",
          [normal(b, 1, din), w, bias, None, np.concatenate([past, np.zeros((2, b, h, 2, d), np.float32)], 3), None, np.array([3], np.int32)], outputs=2,
          num_heads=h, unidirectional=1, past_present_share_buffer=1, reference=room)
+    case("decoder_self_packed", "DecoderMaskedSelfAttention",
+         [normal(b, 1, din), w, bias, None, np.concatenate([past, np.zeros((2, b, h, 2, d), np.float32)], 3), None, np.array([3], np.int32)], outputs=2,
+         num_heads=h, past_present_share_buffer=1, reference=room)
     case("attention_present", "Attention", [x, w, bias], outputs=2, num_heads=h)
     qx, qw = ints(0, 256, b, s, din, dtype=np.uint8), ints(-127, 128, din, 3 * h * d, dtype=np.int8)
     scales = [np.float32(0.02), C(np.float32(0.01))]
@@ -316,6 +319,21 @@ def group_query():
     gqa("gqa_bias", 1, 6, [7, 7], extra=[None, normal(b, 1, 1, 7)])
     gqa("gqa_bias_first", 4, None, [4, 4], extra=[None, normal(1, h, 4, 4)])
     gqa("gqa_positions", 4, None, [4, 4], do_rotary=1, extra=[np.tile(np.arange(4), (b, 1)).astype(np.int64)])
+    for output in (1, 2):
+        gqa(f"gqa_products_{output}", 1, 6, [7, 7], outputs=4, qk_output=output)
+        gqa(f"gqa_products_first_{output}", 4, None, [4, 4], outputs=4, qk_output=output, softcap=2.0, local_window_size=3)
+    gqa("gqa_products_sink", 1, 6, [7, 7], outputs=4, qk_output=2, smooth_softmax=1)
+    for kind, scale in (("tensor", lambda: np.array([0.02], np.float32)), ("channel", lambda: np.abs(normal(1, g, 1, d)) / 50 + 0.01)):
+        types = dict(k_quant_type=f"PER_{kind.upper()}", v_quant_type=f"PER_{kind.upper()}", kv_cache_bit_width=8)
+        for name, past in (("", 6), ("_room", 9), ("_first", 0)):
+            q, k, v = normal(b, 1 if past else 3, h * d), normal(b, 1 if past else 3, g * d), normal(b, 1 if past else 3, g * d)
+            old = [ints(-127, 128, b, g, past, d, dtype=np.int8) for _ in range(2)]
+            for cache in old:
+                cache[:, :, 6:] = 0
+            total = 7 if past else 3
+            case(f"gqa_int8_{kind}{name}", "GroupQueryAttention",
+                 [q, k, v, *old, np.full(b, total - 1, np.int32), np.array(total, np.int32), cos, sin, None, None, None, scale(), scale()], outputs=3,
+                 num_heads=h, kv_num_heads=g, do_rotary=1, **types)
     q, k, v = normal(1, 3, h * d), normal(1, 3, g * d), normal(1, 3, g * d)
     case("gqa_continued", "GroupQueryAttention",
          [q, k, v, normal(1, g, 6, d), normal(1, g, 6, d), np.array([8], np.int32), np.array(9, np.int32), cos, sin], outputs=3, num_heads=h,
@@ -477,9 +495,7 @@ def svm():
          kernel_type="RBF", kernel_params=params)
     two = dict(coefficients=flat(5), support_vectors=flat(5, 3), vectors_per_class=[2, 3], rho=[0.1], kernel_type="RBF", kernel_params=params)
     case("svc_two", "SVMClassifier", [x], outputs=2, domain=ML, classlabels_strings=["no", "yes"], **two)
-    # ONNX Runtime finds probabilities by iteration, and stops early.
-    case("svc_two_probabilities", "SVMClassifier", [x], outputs=2, domain=ML, classlabels_ints=[0, 1], prob_a=[-1.5], prob_b=[0.2], rtol=0.02,
-         atol=0.005, **two)
+    case("svc_two_probabilities", "SVMClassifier", [x], outputs=2, domain=ML, classlabels_ints=[0, 1], prob_a=[-1.5], prob_b=[0.2], **two)
 
 
 def moe():
@@ -593,7 +609,203 @@ def maps():
     case("category_back", "CategoryMapper", array([6, 9], whole), array(["y", "none"], text), default_string="none", **pairs)
 
 
-for group in (svm, halves, moe, activations, norms, products, multi_head, attention, group_query, weights, quantized, lstm, tensors, old, maps):
+def probabilities():
+    for classes in (3, 5):
+        pairs, vectors = classes * (classes - 1) // 2, 2 * classes
+        case(f"svc_probabilities_{classes}", "SVMClassifier", [normal(20, 3)], outputs=2, domain=ML, classlabels_ints=list(range(classes)), kernel_type="RBF",
+             kernel_params=[0.3, 0.0, 3.0], coefficients=normal((classes - 1) * vectors).tolist(), support_vectors=normal(vectors * 3).tolist(),
+             vectors_per_class=[2] * classes, rho=normal(pairs).tolist(), prob_a=(-1 - rng.random(pairs)).tolist(), prob_b=normal(pairs).tolist())
+
+
+def tokens():
+    """ONNX Runtime's matches are the longest, its separators work one after another, and empty matches skip a character."""
+    def case_of(name, x, **attrs):
+        case(f"tokenizer_{name}", "Tokenizer", [np.array(x, object)], **{"mark": 0, "mincharnum": 1, "pad_value": "#", **attrs})
+
+    case_of("words", ["hello world  foo", "a", ""], separators=[" "])
+    case_of("marks", [["a b", "c"], ["d e f", ""]], separators=[" "], mark=1)
+    case_of("nothing", ["  ", ""], separators=[" "], mark=1)
+    case_of("separators", ["ab,cd;ef g", "xabx"], separators=[",", ";| ", "a|ab"], mincharnum=2)
+    case_of("longest", ["xabx abb"], tokenexp="a|ab|abb")
+    case_of("begin", ["abcab"], tokenexp="^a|b")
+    case_of("words_by_expression", ["The quick, brown fox", "n\u00e4chste Stra\u00dfe 12"], tokenexp="[a-zA-Z0-9_]+")
+    case_of("characters", ["a\u00f1b \u4e2d", ""], separators=[""])
+    case_of("characters_by_expression", ["a\u00f1b", "d"], tokenexp=".")
+    case_of("empty_matches", ["axbxx", "abc"], separators=["x*"])
+    case_of("short", ["a bc def", "\u00f1 \u00f1\u00f1"], tokenexp="[^ ]+", mincharnum=2)
+
+
+def states():
+    """Parts of decoders with recurrent state."""
+    b, t, h, d, dv = 2, 4, 2, 8, 6
+    unit = lambda x: x / np.linalg.norm(x, axis=-1, keepdims=True)
+    q, k, v = normal(b, t, h * d), unit(normal(b, t, h, d)).reshape(b, t, h * d), normal(b, t, h * dv)
+    decay, beta, past = -np.abs(normal(b, t, h)), sigmoid(normal(b, t, h)), normal(b, h, d, dv)
+    heads = dict(q_num_heads=h, kv_num_heads=h)
+    case("linear_attention", "LinearAttention", [q, k, v], outputs=2, update_rule="linear", **heads)
+    case("linear_attention_gated", "LinearAttention", [q, k, v, past, -np.abs(normal(b, t, h * d))], outputs=2, update_rule="gated", **heads)
+    case("linear_attention_delta", "LinearAttention", [q, k, v, past, None, beta], outputs=2, update_rule="delta", scale=0.3, **heads)
+    case("linear_attention_gated_delta", "LinearAttention", [q, k, v, past, decay, beta], outputs=2, **heads)
+    case("linear_attention_groups", "LinearAttention", [normal(b, t, 2 * h * d), k, v, past, decay, beta], outputs=2, q_num_heads=2 * h, kv_num_heads=h)
+    x, w, bias, state = normal(b, 6, 5), normal(6, 1, 4), normal(6), normal(b, 6, 3)
+    case("causal_conv", "CausalConvWithState", [x, w], outputs=2)
+    case("causal_conv_state", "CausalConvWithState", [x, w, bias, state], outputs=2, activation="silu")
+    case("causal_conv_last", "CausalConvWithState", [normal(b, 5, 6), w, bias, normal(b, 3, 6)], outputs=2, activation="silu", channels_last=1)
+    case("gated_norm", "GatedRMSNorm", [normal(b, t, h * d), normal(d), normal(b, t, h * d)], epsilon=1e-3)
+    case("gated_norm_sigmoid", "GatedRMSNorm", [normal(b, t, d), normal(d), normal(b, t, d)], activation="sigmoid", epsilon=1e-6)
+    for name, scale in (("", None), ("_each", normal(3, d)), ("_all", normal(3 * d)), ("_one", normal(d))):
+        case(f"branch_norm{name}", "BranchwiseRMSNorm", [normal(b, t, 3, d), scale], epsilon=0.01)
+        case(f"branch_norm_flat{name}", "BranchwiseRMSNorm", [normal(b, t, 3 * d), scale], num_branches=3, epsilon=0.01)
+    case("linear_gate", "LinearAttentionGate", [normal(b, t, h), normal(h), -np.abs(normal(h)), normal(b, t, h)], outputs=2)
+    case("linear_gate_decay", "LinearAttentionGate", [normal(b, t, h), normal(h), -np.abs(normal(h))])
+    case("scaled_silu", "ScaledSiLU", [normal(b, t, d)], alpha=1.5)
+    case("scaled_silu_input", "ScaledSiLU", [normal(b, t, d), np.float32(0.3)], alpha=1.5)
+    case("gated_add", "GatedAdd", [normal(b, t, d), normal(b, t, d), normal(b, t, 1)])
+
+
+def positions():
+    b, s, heads, d = 2, 3, 2, 16
+    cos, sin = (C(c) for c in caches(32, d // 2))
+    ids = ints(0, 32, 3, b, s, dtype=np.int64)
+    for layout, section in ((0, [3, 3, 2]), (1, [4, 2, 2]), (1, [2, 3, 3])):
+        name = f"mrotary_{layout}_{section[0]}"
+        case(name, "MRotaryEmbedding", [normal(b, s, heads * d), ids, cos, sin], mrope_section=section, mrope_layout=layout, num_heads=heads)
+        case(f"{name}_heads", "MRotaryEmbedding", [normal(b, heads, s, d), ids, cos, sin], mrope_section=section, mrope_layout=layout, interleaved=1)
+    wide = 2 * d
+    case("mrotary_partial", "MRotaryEmbedding", [normal(b, s, heads * wide), ids, cos, sin], mrope_section=[3, 3, 2], num_heads=heads,
+         rotary_embedding_dim=d)
+    angles = normal(b, s, d)
+    case("gemma_rotary", "GemmaRotaryEmbedding", [angles, *(normal(b, heads, s, d, dtype=np.float16) for _ in range(4))], outputs=2, rtol=0.01, atol=0.005,
+         reference=lambda e, q, qr, k, kr: tuple((x * np.cos(e)[:, None].astype(np.float16) + y * np.sin(e)[:, None].astype(np.float16)) for x, y in
+                                                 ((q, qr), (k, kr))))
+
+
+def softmax(x, axis=-1):
+    p = np.exp(x - x.max(axis, keepdims=True))
+    return p / p.sum(axis, keepdims=True)
+
+
+def simple():
+    x = normal(2, 3, 4, 5)
+    case("bias_softmax", "BiasSoftmax", [x, normal(2, 1, 1, 5)], axis=3, is_inner_broadcast=1, reference=lambda x, b: softmax(x + b))
+    case("bias_softmax_flat", "BiasSoftmax", [x, normal(1, 1, 4, 5)], axis=2, is_inner_broadcast=0,
+         reference=lambda x, b: softmax((x + b).reshape(2, 3, 20)).reshape(x.shape))
+    odd = np.array([1, np.inf, 3], np.float32), np.array([1, np.nan], np.float32), np.array([1, 2], np.float32)
+    for name, inputs, attrs, result in (("", odd[2:], {}, True), ("_inf", odd[:1], {}, False), ("_nan", odd[1:], {}, False),
+                                        ("_nan_only", odd[::2], {"isnan_only": 1}, True), ("_inf_only", odd[1:], {"isinf_only": 1}, True)):
+        case(f"all_finite{name}", "IsAllFinite", list(inputs), reference=lambda *_, result=result: np.array(result), **attrs)
+    pairs = lambda z: np.stack([z.real, z.imag], -1).astype(np.float32)
+    a, b = normal(3, 4) + 1j * normal(3, 4), normal(4) + 1j * normal(4)
+    case("complex_mul", "ComplexMul", [pairs(a), pairs(b)], reference=lambda *_: pairs(a * b))
+    case("complex_mul_conj", "ComplexMulConj", [pairs(a), pairs(b)], reference=lambda *_: pairs(a * b.conj()))
+    case("matmul_integer16", "MatMulInteger16", [ints(-900, 900, 3, 4, dtype=np.int16), ints(-900, 900, 4, 5, dtype=np.int16)])
+    q = ints(-128, 128, 2, 3, dtype=np.int8), ints(-128, 128, 3, dtype=np.int8)
+    case("mul_integer", "MulInteger", [q[0], np.int8(3), q[1], np.int8(-5)],
+         reference=lambda a, z, b, y: (a.astype(np.int32) - z) * (b.astype(np.int32) - y))
+    case("sum_integer", "ReduceSumInteger", [q[0]], axes=[1], keepdims=0, reference=lambda a: a.sum(1, dtype=np.int32))
+    case("inverse", "Inverse", [normal(2, 3, 4, 4)])
+    case("inverse_exchange", "Inverse", [np.array([[0, 2, 0], [1, 0, 0], [0, 0, 4]], np.float64)])
+    case("inverse_half", "Inverse", [np.array([[2, 1], [1, 1]], np.float16)])
+    words = np.array(["", "a", "ab", "abc", "abcd", "na\u00efve", "the quick brown fox"], object)
+    case("murmur_text", "MurmurHash3", [words])
+    case("murmur_seed", "MurmurHash3", [words], positive=0, seed=42)
+    case("murmur_ints", "MurmurHash3", [ints(-1000, 1000, 5)], positive=0)
+    case("murmur_longs", "MurmurHash3", [ints(-1000, 1000, 2, 3, dtype=np.int64)])
+    case("murmur_doubles", "MurmurHash3", [normal(3, dtype=np.float64)])
+    for quant_type, k, n in ((0, 32, 6), (1, 32, 6), (1, 40, 3), (0, 5, 7)):
+        blocks = -(-k * n // 16)
+        case(f"bnb4_{quant_type}_{k}", "MatMulBnb4", [normal(2, 3, k), C(ints(0, 256, -(-k * n // 2), dtype=np.uint8)), C(np.abs(normal(blocks)))], K=k, N=n,
+             block_size=16, quant_type=quant_type)
+    ids, segments, mask = ints(0, 10, 2, 4), ints(0, 2, 2, 4), np.array([[1, 1, 1, 0], [1, 1, 0, 0]], np.int32)
+    table = lambda *shape: C(ints(0, 256, *shape, dtype=np.uint8))
+    scale, zero = (lambda: C(np.array([0.02 + rng.random() / 50], np.float32))), (lambda: C(ints(100, 156, 1, dtype=np.uint8)))
+    case("quantised_embed", "QEmbedLayerNormalization",
+         [ids, segments, table(10, 8), table(6, 8), table(2, 8), table(8), table(8), mask, *(scale() for _ in range(5)), *(zero() for _ in range(5))], outputs=2)
+    case("quantised_embed_plain", "QEmbedLayerNormalization",
+         [ids, None, table(10, 8), table(6, 8), None, table(8), table(8), None, scale(), scale(), None, scale(), scale(), zero(), zero(), None, zero(),
+          zero()], outputs=2, epsilon=0.01)
+
+
+def standard():
+    """Forms of standard operators that the official cases lack."""
+    q = normal(1, 2, 3, 4), normal(1, 2, 5, 4), normal(1, 2, 5, 4)
+    for dtype in (np.int64, np.int16, np.uint8):
+        case(f"attention_mask_{np.dtype(dtype).name}", "Attention", [*q, ints(0, 3, 3, 5, dtype=dtype)], domain="", onnx_opset=23)
+    case("pool_window_longer", "AveragePool", [normal(1, 2, 2, 5)], domain="", onnx_opset=19, kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1)
+    text = helper.make_tensor("k", TensorProto.STRING, [2], [b"a", b"b"])
+    case("label_no_default", "LabelEncoder", [np.array(["b", "c", "a"], object)], domain=ML, ml_opset=4, keys_tensor=text,
+         values_tensor=numpy_helper.from_array(np.array([3, 4], np.int16)))
+    case("label_no_default_double", "LabelEncoder", [np.array(["b", "c", "a"], object)], domain=ML, ml_opset=4, keys_tensor=text,
+         values_tensor=numpy_helper.from_array(np.array([3, 4], np.float64)))
+
+
+def fused():
+    k, n, kv = 32, 6, 4
+    x, skip, scale = normal(2, 3, k), normal(2, 3, k), normal(k)
+
+    def weight(rows):
+        return [C(ints(0, 256, rows, 2, 8, dtype=np.uint8)), C(normal(rows, 2, scale=0.1)), C(normal(rows))]
+
+    def product(x, w, s, b):
+        q = np.stack([w & 15, w >> 4], -1).reshape(w.shape[0], 2, 16).astype(np.float64) - 8
+        return x @ (q * s[..., None]).reshape(w.shape[0], -1).T + (0 if b is None else b)
+
+    norm = lambda x, g: x / np.sqrt((x**2).mean(-1, keepdims=True) + 1e-5) * g
+    f = lambda *values: tuple(v.astype(np.float32) for v in values)
+    gate, up = weight(n), weight(n)
+    sizes = dict(K=k, bits=4, block_size=16)
+    case("nbits_mlp", "MatMulNBitsMlp", [x, None, None, *gate, *up], N=n, activation="silu", **sizes,
+         reference=lambda x, s, g, *w: f((lambda a, b: a * sigmoid(a) * b)(product(x, *w[:3]), product(x, *w[3:]))))
+    case("nbits_mlp_skip", "MatMulNBitsMlp", [x, skip, scale, *gate[:2], None, *up], outputs=2, N=n, activation="silu", **sizes,
+         reference=lambda x, s, g, *w: f((lambda y: (lambda a, b: a * sigmoid(a) * b)(product(y, *w[:3]), product(y, *w[3:])))(norm(x + s, g)), x + s))
+    case("nbits_qkv", "MatMulNBitsQkv", [x, skip, scale, *weight(n), *weight(kv), *weight(kv)], outputs=4, Nq=n, Nkv=kv, **sizes,
+         reference=lambda x, s, g, *w: f(*(product(norm(x + s, g), *w[i:i + 3]) for i in (0, 3, 6)), x + s))
+    case("unfold", "UnfoldTensor", [normal(2, 7, 3)], dim=1, size=3, step=2)
+    case("unfold_last", "UnfoldTensor", [normal(2, 7)], size=4)
+    image, kernel = normal(1, 2, 4, 4), normal(2, 3, 3, 3)
+    case("dynamic_pads", "ConvTransposeWithDynamicPads", [image, kernel, C(np.array([1, 0, 1, 2], np.int64)), normal(3)], strides=[2, 2], kernel_shape=[3, 3])
+    b, t, c, h = 2, 3, 4, 5
+    for name, streams in (("", normal(b, t, c, h)), ("_flat", normal(b, t, c * h))):
+        more = dict(num_branches=c) if name else {}
+        case(f"pre_mix{name}", "HyperConnectionPreMix", [streams, normal(b, t, c)], reduction_scale=0.5, **more)
+        case(f"pre_mix_full{name}", "HyperConnectionPreMix", [streams, normal(b, t, c, h)], **more)
+        case(f"post_mix{name}", "HyperConnectionPostMix", [streams, normal(b, t, h), normal(b, t, c), normal(b, t, c, c)], **more)
+        case(f"post_mix_gates{name}", "HyperConnectionPostMix", [streams, normal(b, t, h), normal(b, t, c, 1)], **more)
+
+
+def transforms():
+    """post_transform of ai.onnx.ml: of several scores, each; a single score of two classes."""
+    x, flat = normal(6, 3), lambda *shape: normal(*shape).reshape(-1).tolist()
+    trees = dict(nodes_treeids=[0, 0, 0], nodes_nodeids=[0, 1, 2], nodes_featureids=[1, 0, 0], nodes_values=[0.1, 0.0, 0.0],
+                 nodes_modes=["BRANCH_LEQ", "LEAF", "LEAF"], nodes_truenodeids=[1, 0, 0], nodes_falsenodeids=[2, 0, 0])
+    weights = lambda kind, ids: {f"{kind}_treeids": [0] * 2 * len(ids), f"{kind}_nodeids": [1] * len(ids) + [2] * len(ids), f"{kind}_ids": list(ids) * 2,
+                                 f"{kind}_weights": (0.1 + rng.random(2 * len(ids)) / 2).tolist()}
+    three = dict(classlabels_int64s=[4, 5, 6], **weights("class", [0, 1, 2]))
+    one = dict(classlabels_int64s=[0, 1], **{k: v if k != "class_weights" else [0.8, -0.7] for k, v in weights("class", [0]).items()})
+    for how in ("LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO", "PROBIT"):
+        low = how.lower()
+        linear = dict(coefficients=(np.abs(normal(9)) / 20).tolist(), intercepts=[0.4, 0.5, 0.6], post_transform=how)
+        case(f"linear_classifier_{low}", "LinearClassifier", [np.abs(x)], outputs=2, domain=ML, classlabels_ints=[1, 2, 3], **linear)
+        case(f"linear_regressor_{low}", "LinearRegressor", [np.abs(x)], domain=ML, targets=3, **linear)
+        case(f"trees_{low}", "TreeEnsembleClassifier", [x], outputs=2, domain=ML, post_transform=how, **trees, **three)
+        case(f"trees_regressor_{low}", "TreeEnsembleRegressor", [x], domain=ML, post_transform=how, n_targets=2, **trees, **weights("target", [0, 1]))
+        case(f"svc_three_{low}", "SVMClassifier", [x], outputs=2, domain=ML, coefficients=flat(2, 6), support_vectors=flat(6, 3), vectors_per_class=[2, 3, 1],
+             rho=flat(3), kernel_type="LINEAR", kernel_params=[0.3, 0.5, 2.0], classlabels_ints=[7, 8, 9], post_transform=how, prob_a=[-1.0, -2.0, -1.5],
+             prob_b=flat(3))
+        if how != "PROBIT":  # ONNX Runtime writes one of the two scores
+            case(f"trees_single_{low}", "TreeEnsembleClassifier", [x], outputs=2, domain=ML, post_transform=how, **trees, **one)
+            case(f"svc_single_{low}", "SVMClassifier", [x], outputs=2, domain=ML, classlabels_strings=["no", "yes"], coefficients=[-0.5, 1.0, 0.3, -0.4, 0.2],
+                 support_vectors=flat(5, 3), vectors_per_class=[2, 3], rho=[0.1], kernel_type="RBF", kernel_params=[0.3, 0.5, 2.0], post_transform=how)
+    zero = normal(2, 3)
+    zero[0] = 0  # SOFTMAX_ZERO leaves zeros
+    case("softmax_zero_zeros", "LinearClassifier", [zero], outputs=2, domain=ML, classlabels_ints=[1, 2, 3], coefficients=[1.0, 0, 0, 0, 1, 0, 0, 0, 0],
+         intercepts=[0.5, 0.0, 0.0], post_transform="SOFTMAX_ZERO")
+    case("trees_most_two", "TreeEnsembleRegressor", [x], domain=ML, aggregate_function="MAX", n_targets=2, base_values=[0.25, -1.0], **trees,
+         **weights("target", [0, 1]))
+    case("trees_least", "TreeEnsembleRegressor", [x], domain=ML, aggregate_function="MIN", n_targets=1, base_values=[0.25], **trees, **weights("target", [0]))
+
+
+for group in (svm, halves, moe, activations, norms, products, multi_head, attention, group_query, weights, quantized, lstm, tensors, old, maps, probabilities, tokens, states, positions, simple, standard, fused, transforms):
     group()
 with tarfile.open(pathlib.Path(__file__).with_name("contrib.tar.xz"), "w:xz") as archive:
     for name, data in sorted(files.items()):

@@ -441,6 +441,33 @@ START_TEST(half_constant_beside_floats)
 }
 END_TEST
 
+START_TEST(scalar_reduced_over_an_axis)
+{
+    static const int64_t first = 0, last = -1, second = 1;
+    const int64_t *const axes[] = {&first, &last, &second};
+    for (int i = 0; i < 3; i++) {
+        onnx_model m = onnx_create();
+        onnx_input(&m, m.graph, "x", GRT_DTYPE_FLOAT, "");
+        onnx_initializer(&m, m.graph, onnx_raw(&m, "axes", GRT_DTYPE_INT64, "1", axes[i], sizeof first));
+        onnx_node(&m, m.graph, "ReduceSum", "x,axes", "y");
+        onnx_output(&m, m.graph, "y");
+        if (i < 2) {
+            ir_module *module = inferred(&m, "of a scalar, which has none");
+            ck_assert_int_eq(module->main->last->out[0]->type.rank, 0);
+            ck_assert_ptr_null(ir_in(module->main->last, 1));
+            ir_module_release(module);
+            continue;
+        }
+        told t = {0};
+        ir_module *module = import_told(&m, &t);
+        ck_assert_int_eq(ir_infer(module), GRT_STATUS_INVALID_MODEL);
+        ck_assert_ptr_nonnull(strstr(grt_last_error(), "an entry of axes is 1; the input is a scalar"));
+        ir_module_release(module);
+        onnx_release(&m);
+    }
+}
+END_TEST
+
 /* Several float32 numbers cannot be narrowed without loss, and of two computed types none is the right one.
  */
 START_TEST(mixed_floats_with_two_meanings)
@@ -523,17 +550,12 @@ Suite *suite_test_import_forgiving(void)
                                   cycle_through_a_body, order_is_linear,      NULL};
     const TTest *const names[] = {inner_name_wins,     initializer_twice, nodes_of_one_name,
                                   dims_without_a_name, free_dims,         NULL};
-    const TTest *const rest[] = {domain_is_not_listed,
-                                 unknown_domain_is_not_listed,
-                                 domain_is_listed_twice,
-                                 unknown_attribute,
-                                 iteration_of_rank_one,
-                                 warnings_are_bounded,
-                                 check_and_compile_tell,
-                                 declared_types,
-                                 half_constant_beside_floats,
-                                 mixed_floats_with_two_meanings,
-                                 NULL};
+    const TTest *const rest[] = {domain_is_not_listed,        unknown_domain_is_not_listed,
+                                 domain_is_listed_twice,      unknown_attribute,
+                                 iteration_of_rank_one,       warnings_are_bounded,
+                                 check_and_compile_tell,      declared_types,
+                                 half_constant_beside_floats, mixed_floats_with_two_meanings,
+                                 scalar_reduced_over_an_axis, NULL};
     import_add(suite, "order", order);
     import_add(suite, "names", names);
     import_add(suite, "rest", rest);

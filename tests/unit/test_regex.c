@@ -59,6 +59,42 @@ START_TEST(test_matches)
 }
 END_TEST
 
+static const struct {
+    const char *pattern, *text;
+    size_t from;
+    bool found;
+    size_t begin, end;
+} searches[] = {
+    {"a|ab|abb", "xabbx", 0, true, 1, 4},
+    {"b", "abcb", 2, true, 3, 4},
+    {"x*", "abc", 1, true, 1, 1},
+    {"x*", "abc", 3, true, 3, 3},
+    {"^a", "aa", 1, false, 0, 0},
+    {"\\ba", "ba a", 1, true, 3, 4},
+    {"[^ ]+", "\xc3\xb1 b", 0, true, 0, 2},
+    {"ab*c|b", "abbbd", 0, true, 1, 2},
+    {"a.*b|a", "axx", 0, true, 0, 1},
+    {"c$", "ccx", 0, false, 0, 0},
+    {"", "", 0, true, 0, 0},
+    {"\\b", "\xc3\xb1x", 2, true, 2, 2},
+};
+
+START_TEST(test_searches)
+{
+    cpu_regex *regex = NULL;
+    size_t begin = 0, end = 0;
+    ck_assert_int_eq(cpu_regex_compile(searches[_i].pattern, strlen(searches[_i].pattern), &regex), GRT_OK);
+    void *scratch = malloc(cpu_regex_scratch_bytes(regex));
+    ck_assert_msg(cpu_regex_find(regex, searches[_i].text, strlen(searches[_i].text), searches[_i].from,
+                                 scratch, &begin, &end) == searches[_i].found,
+                  "'%s' in '%s'", searches[_i].pattern, searches[_i].text);
+    ck_assert_uint_eq(begin, searches[_i].begin);
+    ck_assert_uint_eq(end, searches[_i].end);
+    free(scratch);
+    cpu_regex_release(regex);
+}
+END_TEST
+
 static const char *const bad[] = {"(a",     "a)",      "[a",          "[z-a]",         "[a-\\d]",
                                   "*a",     "\\1",     "\\y",         "(?x)",          "(?P<n",
                                   "a{2,1}", "a{1001}", "\\x{110000}", "\\x4",          "\\",
@@ -95,6 +131,7 @@ Suite *suite_test_regex(void)
     Suite *suite = suite_create("regex");
     TCase *tests = tcase_create("regex");
     tcase_add_loop_test(tests, test_matches, 0, (int)(sizeof cases / sizeof *cases));
+    tcase_add_loop_test(tests, test_searches, 0, (int)(sizeof searches / sizeof *searches));
     tcase_add_loop_test(tests, test_refusals, 0, (int)(sizeof bad / sizeof *bad));
     tcase_add_test(tests, test_large_patterns);
     suite_add_tcase(suite, tests);

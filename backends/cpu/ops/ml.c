@@ -80,6 +80,7 @@ typedef struct label_state {
     float default_float;
     int64_t default_int;
     grt_string default_string;
+    int64_t default_any; /* one element of the values' dtype */
 } label_state;
 
 static int compare_strings(grt_string a, grt_string b)
@@ -148,10 +149,15 @@ static void set_fallback(const grt_op_desc *desc, label_state *state)
     state->default_int = grt_attr_int(desc, "default_int64", -1);
     state->default_string =
         word && word->kind == GRT_ATTR_STRING ? word->s : (grt_string){unused, sizeof unused - 1};
-    const void *data = state->values.dtype == GRT_DTYPE_STRING  ? (const void *)&state->default_string
-                       : state->values.dtype == GRT_DTYPE_INT64 ? (const void *)&state->default_int
-                                                                : (const void *)&state->default_float;
-    state->fallback = list_view(state->values.dtype, data, 1);
+    state->fallback = list_view(state->values.dtype, &state->default_any, 1);
+    if (state->values.dtype == GRT_DTYPE_STRING)
+        state->fallback.data = &state->default_string;
+    else
+        grt_element_put(&state->fallback, 0,
+                        grt_dtype_in(state->values.dtype, GRT_SET_FLOATS) ? (double)state->default_float
+                                                                          : -1);
+    if (state->values.dtype == GRT_DTYPE_INT64)
+        state->default_any = state->default_int;
     if (tensor)
         state->fallback = *tensor;
 }
@@ -169,18 +175,14 @@ static grt_status label_create(const grt_kernel_node *node, void **out_state)
     set_fallback(node->desc, state);
     bool fits = state->n == grt_tensor_elements(&state->values) && state->keys.dtype == node->in[0].dtype &&
                 state->fallback.dtype == state->values.dtype && grt_tensor_elements(&state->fallback) == 1;
-    bool defaulted = state->fallback.dtype == GRT_DTYPE_STRING || state->fallback.dtype == GRT_DTYPE_INT64 ||
-                     state->fallback.dtype == GRT_DTYPE_FLOAT ||
-                     grt_attr_tensor(node->desc, "default_tensor");
-    state->order = fits && defaulted ? malloc((size_t)state->n * sizeof *state->order + 1) : NULL;
+    state->order = fits ? malloc((size_t)state->n * sizeof *state->order + 1) : NULL;
     if (!state->order) {
         label_destroy(state);
-        return fits && defaulted
-                   ? grt_fail_memory(0)
-                   : grt_fail_op(
-                         node->desc, GRT_STATUS_INVALID_MODEL,
-                         "needs as many values as keys, keys of the input's dtype, and a default of the "
-                         "values' dtype");
+        return fits ? grt_fail_memory(0)
+                    : grt_fail_op(
+                          node->desc, GRT_STATUS_INVALID_MODEL,
+                          "needs as many values as keys, keys of the input's dtype, and a default of the "
+                          "values' dtype");
     }
     for (int64_t i = 0; i < state->n; i++)
         state->order[i] = i;
