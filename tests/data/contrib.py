@@ -40,8 +40,9 @@ def value_of(x):
     return x.value if isinstance(x, C) else x
 
 
-def case(name, op, inputs, outputs=1, reference=None, float_output=None, domain=MS, onnx_opset=21, rtol=1e-3, atol=1e-5, **attrs):
-    """inputs: arrays and scalars; C for constants; None where left out. outputs: how many, or which (a list of bools)."""
+def case(name, op, inputs, outputs=1, reference=None, float_output=None, domain=MS, onnx_opset=21, rtol=1e-3, atol=1e-5, compared=None, **attrs):
+    """inputs: arrays and scalars; C for constants; None where left out. outputs: how many, or which (a list of bools). compared: how many of them are
+    the model's (None: all)."""
     inputs = [np.asarray(x) if isinstance(x, np.generic) else x for x in inputs]
     wanted = [True] * outputs if isinstance(outputs, int) else outputs
     names = ["" if x is None else f"x{i}" for i, x in enumerate(inputs)]
@@ -59,7 +60,7 @@ def case(name, op, inputs, outputs=1, reference=None, float_output=None, domain=
             feeds[n] = x
     node = helper.make_node(op, names, out_names, name=f"the_{op}", domain=domain, **attrs)
     graph_outputs = [helper.make_empty_tensor_value_info(o) if i != float_output else helper.make_tensor_value_info(o, TensorProto.FLOAT, None)
-                     for i, o in enumerate(out_names) if o]
+                     for i, o in enumerate(out_names[:compared]) if o]
     graph = helper.make_graph([node], name, graph_inputs, graph_outputs, initializers)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", onnx_opset), helper.make_opsetid(MS, 1), helper.make_opsetid(ML, 3)], ir_version=10)
     if reference is None:
@@ -332,6 +333,32 @@ def group_query():
     case("rotary_partial", "RotaryEmbedding", [normal(2, 3, 2 * d), ids, *part], num_heads=2, rotary_embedding_dim=8)
 
 
+def windowed_caches():
+    """Caches that hold a window: GroupQueryAttention with sliding_window_cache. What is behind the rows held is not said, so not compared."""
+    h, g, d = 4, 2, 16
+    cos, sin = (C(c) for c in caches(64, d // 2))
+
+    def windowed(name, s, capacity, totals, window=6, full=True, extra=(), **attrs):
+        b = len(totals)
+        case(f"gqa_cache_{name}", "GroupQueryAttention",
+             [normal(b, s, h * d), normal(b, s, g * d), normal(b, s, g * d), normal(b, g, capacity, d), normal(b, g, capacity, d),
+              np.array(totals, np.int32) - 1, np.array(max(totals), np.int32), cos, sin, *extra], outputs=3, compared=None if full else 1,
+             num_heads=h, kv_num_heads=g, do_rotary=1, local_window_size=window, sliding_window_cache=1, **attrs)
+
+    windowed("first", 6, 6, [6, 6])
+    windowed("first_short", 3, 6, [3, 3], full=False)
+    windowed("first_long", 15, 6, [15, 15])
+    windowed("next", 1, 6, [7, 7])
+    windowed("next_ragged", 1, 6, [20, 7])
+    windowed("next_short", 1, 6, [5, 3], full=False)
+    windowed("chunk", 4, 6, [14])
+    windowed("long_chunk", 11, 6, [30])
+    for total in range(9, 14):  # room for ten: dropped are five at a time
+        windowed(f"room_{total}", 1, 10, [total, total], full=total == 10)
+    windowed("room_chunk", 7, 10, [24], full=False)
+    windowed("sink", 1, 6, [9, 8], extra=[None, None, normal(h)])
+
+
 def pack(q, bits):
     """uint8 numbers, packed along the last axis, the first in the low bits."""
     each = 8 // bits
@@ -593,7 +620,7 @@ def maps():
     case("category_back", "CategoryMapper", array([6, 9], whole), array(["y", "none"], text), default_string="none", **pairs)
 
 
-for group in (svm, halves, moe, activations, norms, products, multi_head, attention, group_query, weights, quantized, lstm, tensors, old, maps):
+for group in (svm, halves, moe, activations, norms, products, multi_head, attention, group_query, weights, quantized, lstm, tensors, old, maps, windowed_caches):
     group()
 with tarfile.open(pathlib.Path(__file__).with_name("contrib.tar.xz"), "w:xz") as archive:
     for name, data in sorted(files.items()):

@@ -26,7 +26,7 @@ mutate_on() # JOB
 {
     local first=$((${SEED:-1} + $1 * apart)) round=0
     while [ "$SECONDS" -lt "$end" ]; do
-        mutate/mutate --seed $((first + round * share)) --count "$share" mutate/pool >>"logs/$1.log" 2>&1
+        mutate/mutate --limit 30 --seed $((first + round * share)) --count "$share" mutate/pool >>"logs/$1.log" 2>&1
         round=$((round + 1))
     done
 }
