@@ -25,6 +25,7 @@ from onnxruntime_genai.models import builder
 import sweep
 
 PROMPT = 24
+WINDOW = 16  # of attention that slides: the prompt is longer
 VOCABULARY = 1000  # no other size: the builder knows the last layer by it
 VARIANTS = [("fp32", "cpu", []), ("int4", "cpu", []), ("int4", "cpu", ["is_symmetric=false", "block_size=64", "op_types_to_quantize=MatMul/Gather"]), ("fp16", "cuda", []),
             ("int8", "cpu", []), ("int4", "cuda", ["algo_config=k_quant_mixed"])]
@@ -41,13 +42,13 @@ def configs(args):
     full = s | {"num_key_value_heads": 8}
     head = {"head_dim": args.hidden // 8}
     moe = {"num_local_experts": 4, "num_experts_per_tok": 2}
-    rope = {"rope_type": "longrope", "short_factor": [1.0] * (args.hidden // 16), "long_factor": [2.0] * (args.hidden // 16), "rope_theta": 10000.0,
+    rope = {"rope_type": "longrope", "type": "longrope", "short_factor": [1.0] * (args.hidden // 16), "long_factor": [2.0] * (args.hidden // 16), "rope_theta": 10000.0,
             "original_max_position_embeddings": 64}
-    return {"llama": t.LlamaConfig(**s), "mistral": t.MistralConfig(**s, sliding_window=16), "phi": t.PhiConfig(**full), "phi3": t.Phi3Config(**s, original_max_position_embeddings=256),
+    return {"llama": t.LlamaConfig(**s), "mistral": t.MistralConfig(**s, sliding_window=WINDOW), "phi": t.PhiConfig(**full), "phi3": t.Phi3Config(**s, original_max_position_embeddings=256),
             "phi3-long": t.Phi3Config(**s, original_max_position_embeddings=64, rope_parameters=rope), "qwen2": t.Qwen2Config(**s), "qwen3": t.Qwen3Config(**s, **head),
-            "gemma": t.GemmaConfig(**s, **head), "gemma2": t.Gemma2Config(**s, **head, query_pre_attn_scalar=32, sliding_window=16),
-            "gemma3": t.Gemma3TextConfig(**s, **head, query_pre_attn_scalar=32, sliding_window=16), "granite": t.GraniteConfig(**s), "olmo": t.OlmoConfig(**s),
-            "nemotron": t.NemotronConfig(**s, **head), "smollm3": t.SmolLM3Config(**s), "gptoss": t.GptOssConfig(**s, **head, **moe, sliding_window=16),
+            "gemma": t.GemmaConfig(**s, **head), "gemma2": t.Gemma2Config(**s, **head, query_pre_attn_scalar=32, sliding_window=WINDOW),
+            "gemma3": t.Gemma3TextConfig(**s, **head, query_pre_attn_scalar=32, sliding_window=WINDOW), "granite": t.GraniteConfig(**s), "olmo": t.OlmoConfig(**s),
+            "nemotron": t.NemotronConfig(**s, **head), "smollm3": t.SmolLM3Config(**s), "gptoss": t.GptOssConfig(**s, **head, **moe, sliding_window=WINDOW),
             "hunyuan": t.HunYuanDenseV1Config(**s, **head), "ernie": t.Ernie4_5Config(**s, **head), "lfm2": t.Lfm2Config(**s, layer_types=["conv", "full_attention"] * (args.layers // 2))}
 
 
@@ -83,7 +84,7 @@ def feeds(session, tokens, past, head):
         elif i.name in past:
             values[i.name] = past[i.name]
         else:
-            values[i.name] = np.zeros([d if isinstance(d, int) else {"batch_size": 1, "kv_cache_dim": head}.get(d, 0) for d in i.shape], kind)
+            values[i.name] = np.zeros([d if isinstance(d, int) else {"batch_size": 1, "kv_cache_dim": head, "past_sliding_length": WINDOW}.get(d, 0) for d in i.shape], kind)
     return values
 
 

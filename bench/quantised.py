@@ -5,8 +5,7 @@
     bench/quantised.py DIRECTORY MODEL.onnx... [--json out.json] [--forms FORM...]      (pip install onnxruntime onnx)
 
 Each MODEL is quantised in every form into DIRECTORY/MODEL-FORM/, with inputs: recorded ones beside the model (test_data_set_0/*.pb or
-set0/in.NAME.npy), else random ones. What is there already is not made again. bench/sweep.py compares. Two steps of 8 bits over a range of twice the largest value are
-allowed.
+set0/in.NAME.npy), else random ones. What is there already is not made again. bench/sweep.py compares.
 """
 import argparse
 import json
@@ -23,7 +22,6 @@ from onnxruntime.quantization.matmul_nbits_quantizer import DefaultWeightOnlyQua
 
 import sweep
 
-TOLERANCE = 2 * 2 / 255
 SIZES = {"batch": 1, "seq": 16, "sequence": 16}
 T, F = q.QuantType, q.QuantFormat
 STATIC = {"qdq-u8s8": (F.QDQ, T.QUInt8, T.QInt8, False), "qdq-s8s8-channel": (F.QDQ, T.QInt8, T.QInt8, True), "qdq-u8u8": (F.QDQ, T.QUInt8, T.QUInt8, False),
@@ -118,7 +116,7 @@ def main():
     args = arguments()
     ort.set_default_logger_severity(4)
     made = [make(args.directory, source, form) for source in args.models for form in args.forms]
-    sys.argv = ["sweep.py", *(["--no-speed"] if args.no_speed else []), *(["--json", str(args.json)] if args.json else []), "--tolerance", str(TOLERANCE),
+    sys.argv = ["sweep.py", *(["--no-speed"] if args.no_speed else []), *(["--json", str(args.json)] if args.json else []), "--tolerance", "1e-3",
                 *[str(m) for m in made if m.exists()]]
     return sweep.main()
 

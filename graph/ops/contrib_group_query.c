@@ -61,7 +61,8 @@ static grt_status check_window(const ir_node *node)
         return foreign_invalid(node, "attribute sliding_window_cache needs local_window_size, which is %lld",
                                (long long)grt_attr_int(&node->desc, "local_window_size", -1));
     if (ir_in(node, BIAS))
-        return foreign_unsupported(node, "attention_bias together with sliding_window_cache is not supported");
+        return foreign_unsupported(node,
+                                   "attention_bias together with sliding_window_cache is not supported");
     return foreign_need(node, PAST_KEY, "past_key, which sliding_window_cache needs");
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Caches of keys and values that hold a window of a sequence, as GroupQueryAttention has them with
- * sliding_window_cache. Such a cache has a capacity C of at least the window W. With T positions behind it, row
- * i < L holds position T - L + i, where L = T while that fits, and else T less the next multiple of
- * C - W + 1 that makes it fit. */
+ * sliding_window_cache. Such a cache has a capacity C of at least the window W. With T positions behind it,
+ * row i < L holds position T - L + i, where L = T while that fits, and else T less the next multiple of C - W
+ * + 1 that makes it fit. */
 #ifndef GRT_GRAPH_OPS_CONTRIB_WINDOW_H
 #define GRT_GRAPH_OPS_CONTRIB_WINDOW_H
 
