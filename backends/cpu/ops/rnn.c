@@ -41,37 +41,15 @@ static rnn_kind kind_of(const grt_op_desc *desc)
     return !strcmp(desc->op, "GRU") ? GRU : !strcmp(desc->op, "RNN") ? RNN : LSTM;
 }
 
-/* The activations f, g, h of each direction. alpha and beta lists are consumed by the activations that have
- * such a parameter. */
 static bool read_activations(const grt_op_desc *desc, rnn_kind kind, int32_t directions, cpu_rnn_cell *cells,
                              grt_text *why)
 {
-    static const char *const defaults[] = {"Sigmoid", "Tanh", "Tanh"};
-    const int32_t per = kind == LSTM ? 3 : kind == GRU ? 2 : 1;
-    size_t n_names, n_alpha, n_beta, next_alpha = 0, next_beta = 0;
-    const grt_string *names = grt_attr_strings(desc, "activations", &n_names);
-    const float *alpha = grt_attr_floats(desc, "activation_alpha", &n_alpha);
-    const float *beta = grt_attr_floats(desc, "activation_beta", &n_beta);
-    for (int32_t i = 0; i < per * directions; i++) {
-        const char *name = names && (size_t)i < n_names ? names[i].data
-                           : kind == RNN                ? "Tanh"
-                                                        : defaults[i % per];
-        cpu_rnn_act act;
-        if (!cpu_rnn_act_find(name, false, 0, false, 0, &act)) {
-            if (why)
-                grt_text_add(why, "the activation '%s' is not one that ONNX lists", name);
-            return false;
-        }
-        const bool takes_alpha = act.act.a != 0.0f,
-                   takes_beta = act.act.b != 0.0f || act.kind == CPU_RNN_AFFINE;
-        const bool has_alpha = takes_alpha && next_alpha < n_alpha,
-                   has_beta = takes_beta && next_beta < n_beta;
-        cpu_rnn_act_find(name, has_alpha, has_alpha ? alpha[next_alpha++] : 0, has_beta,
-                         has_beta ? beta[next_beta++] : 0, &act);
-        cpu_rnn_cell *cell = &cells[i / per];
-        *(i % per == 0 ? &cell->f : i % per == 1 ? &cell->g : &cell->h) = act;
-    }
-    return true;
+    static const char *const gated[] = {"Sigmoid", "Tanh", "Tanh"}, *const plain[] = {"Tanh"};
+    return cpu_rnn_cells_read(desc, kind == RNN ? plain : gated,
+                              kind == LSTM  ? 3
+                              : kind == GRU ? 2
+                                            : 1,
+                              directions, cells, why);
 }
 
 static bool rnn_supports(const grt_kernel_node *node, grt_text *why)
