@@ -69,7 +69,6 @@ graph_ops_SOURCES += graph/ops/concat.c
 graph_ops_SOURCES += graph/ops/contrib_activation.c
 graph_ops_SOURCES += graph/ops/contrib_attention.c
 graph_ops_SOURCES += graph/ops/contrib_group_query.c
-graph_ops_SOURCES += graph/ops/contrib_lstm.c
 graph_ops_SOURCES += graph/ops/contrib_matmul.c
 graph_ops_SOURCES += graph/ops/contrib_moe.c
 graph_ops_SOURCES += graph/ops/contrib_nbits.c
