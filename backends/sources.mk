@@ -223,6 +223,7 @@ cpu_ops_SOURCES += backends/cpu/ops/random.c
 backends_SOURCES += backends/cpu/fft.h backends/cpu/fft.c
 backends_SOURCES += backends/cpu/integer_rows.h backends/cpu/integer_rows.c
 cpu_ops_SOURCES += backends/cpu/ops/resize.c
+backends_SOURCES += backends/cpu/rnn_bytes.h backends/cpu/rnn_bytes.c
 backends_SOURCES += backends/cpu/rnn_cell.h backends/cpu/rnn_cell.c
 cpu_ops_SOURCES += backends/cpu/ops/rnn.c
 cpu_ops_SOURCES += backends/cpu/ops/lrn.c

@@ -147,3 +147,4 @@ graph_SOURCES += graph/ops/window.h graph/ops/window.c
 graph_SOURCES += graph/ops/foreign.h graph/ops/foreign.c
 graph_SOURCES += graph/ops/contrib_attend.h graph/ops/contrib_attend.c
 graph_SOURCES += graph/ops/contrib_nbits.h
+graph_SOURCES += graph/ops/contrib_window.h graph/ops/contrib_window.c

@@ -287,6 +287,7 @@ fuzz-bundle: all
 	$(top_srcdir)/tests/fuzz/bundle.sh . $(top_srcdir)/build-fuzz campaign
 .PHONY: fuzz-bundle
 dist_check_SCRIPTS += tests/scripts/mutate.sh
+EXTRA_DIST += tests/mutate/bundle.sh tests/mutate/campaign.sh
 TESTS += tests/scripts/mutate.sh
 # A pool under many requests: soak.sh in make check; any number with tests/soak/soak --requests N MODEL.
 check_PROGRAMS += tests/soak/soak

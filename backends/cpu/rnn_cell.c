@@ -46,6 +46,34 @@ bool cpu_rnn_act_find(const char *name, bool has_alpha, float alpha, bool has_be
     return false;
 }
 
+/* alpha and beta lists are consumed by the activations that have such a parameter. */
+bool cpu_rnn_cells_read(const grt_op_desc *desc, const char *const *defaults, int32_t n, int32_t directions,
+                        cpu_rnn_cell *cells, grt_text *why)
+{
+    size_t n_names, n_alpha, n_beta, next_alpha = 0, next_beta = 0;
+    const grt_string *names = grt_attr_strings(desc, "activations", &n_names);
+    const float *alpha = grt_attr_floats(desc, "activation_alpha", &n_alpha);
+    const float *beta = grt_attr_floats(desc, "activation_beta", &n_beta);
+    for (int32_t i = 0; i < n * directions; i++) {
+        const char *name = names && (size_t)i < n_names ? names[i].data : defaults[i % n];
+        cpu_rnn_act act;
+        if (!cpu_rnn_act_find(name, false, 0, false, 0, &act)) {
+            if (why)
+                grt_text_add(why, "the activation '%s' is not one that ONNX lists", name);
+            return false;
+        }
+        const bool takes_alpha = act.act.a != 0.0f,
+                   takes_beta = act.act.b != 0.0f || act.kind == CPU_RNN_AFFINE;
+        const bool has_alpha = takes_alpha && next_alpha < n_alpha,
+                   has_beta = takes_beta && next_beta < n_beta;
+        cpu_rnn_act_find(name, has_alpha, has_alpha ? alpha[next_alpha++] : 0, has_beta,
+                         has_beta ? beta[next_beta++] : 0, &act);
+        cpu_rnn_cell *cell = &cells[i / n];
+        *(i % n == 0 ? &cell->f : i % n == 1 ? &cell->g : &cell->h) = act;
+    }
+    return true;
+}
+
 CPU_BODY activate_body(cpu_rnn_act act, float clip, float *v, int64_t n)
 {
     const float a = act.act.a, b = act.act.b;

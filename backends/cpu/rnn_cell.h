@@ -5,6 +5,7 @@
 #define GRT_BACKENDS_CPU_RNN_CELL_H
 
 #include "backends/cpu/act.h"
+#include "backends/cpu/cpu.h"
 
 #include <stdbool.h>
 
@@ -31,6 +32,11 @@ typedef struct cpu_rnn_cell {
     bool coupled;
     cpu_rnn_act f, g, h;
 } cpu_rnn_cell;
+
+/* The activations f, g, h of each direction's cell by the node's attributes; `defaults` names the n that a
+ * cell has. False: there is no such activation, and `why`, unless NULL, says which. */
+bool cpu_rnn_cells_read(const grt_op_desc *desc, const char *const *defaults, int32_t n, int32_t directions,
+                        cpu_rnn_cell *cells, grt_text *why);
 
 /* One row of one step; the sums of products and biases in `gates`, of `hidden` values each, in ONNX's order.
  */

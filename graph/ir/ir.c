@@ -317,20 +317,25 @@ ir_node *ir_node_create(ir_graph *graph, ir_node *before, const char *domain, co
     return node;
 }
 
+/* What a body uses of the graphs around it is not used any more. */
+static void remove_body(const grt_attr *attr)
+{
+    if (attr->kind != GRT_ATTR_GRAPH)
+        return;
+    ir_graph *body = attr->graph;
+    for (int32_t i = 0; i < body->n_outputs; i++)
+        use_unlink(&body->outputs[i]);
+    while (body->last)
+        ir_node_remove(body->last);
+}
+
 void ir_node_remove(ir_node *node)
 {
     for (int32_t i = 0; i < node->n_in; i++)
         use_unlink(&node->in[i]);
     unlink_node(node);
-    for (size_t i = 0; i < node->desc.n_attrs; i++) {
-        if (node->desc.attrs[i].kind != GRT_ATTR_GRAPH)
-            continue;
-        ir_graph *body = node->desc.attrs[i].graph;
-        for (int32_t k = 0; k < body->n_outputs; k++)
-            use_unlink(&body->outputs[k]);
-        while (body->last)
-            ir_node_remove(body->last);
-    }
+    for (size_t i = 0; i < node->desc.n_attrs; i++)
+        remove_body(&node->desc.attrs[i]);
 }
 
 void ir_node_move_before(ir_node *node, ir_node *before)
@@ -499,6 +504,7 @@ void ir_attr_remove(ir_node *node, const char *name)
     grt_attr *attrs = GRT_ARENA_ARRAY(node->graph->module->arena, grt_attr, n);
     if (!attrs)
         return;
+    remove_body(old);
     memcpy(attrs, node->desc.attrs, at * sizeof *attrs);
     memcpy(attrs + at, old + 1, (n - at) * sizeof *attrs);
     node->desc.attrs = attrs;

@@ -6,6 +6,7 @@
  * behind). New keys are written into the cache at `past`; query i of row b sees keys up to past + i. That is
  * said with TensorScatter, and with a mask for Attention. */
 #include "graph/ops/contrib_attend.h"
+#include "graph/ops/contrib_window.h"
 
 #include <string.h>
 
@@ -49,6 +50,9 @@ typedef struct grouped {
     ir_value *past;      /* per row, int64[batch] */
     ir_value *positions; /* int64 [batch, sequence] */
     ir_value *total;     /* of keys, int64[1] */
+    ir_value *rows;      /* the keys that belong to the new positions, int64 [batch, sequence] */
+    bool windowed;       /* `window` is how the caches are held */
+    kv_window window;
 } grouped;
 
 static bool is_quantised(const ir_node *node, const char *type)
@@ -56,12 +60,24 @@ static bool is_quantised(const ir_node *node, const char *type)
     return strcmp(grt_attr_string(&node->desc, type, "NONE"), "NONE") != 0;
 }
 
+static grt_status check_window(const ir_node *node)
+{
+    if (grt_attr_int(&node->desc, "local_window_size", -1) < 1)
+        return foreign_invalid(node, "attribute sliding_window_cache needs local_window_size, which is %lld",
+                               (long long)grt_attr_int(&node->desc, "local_window_size", -1));
+    if (ir_in(node, BIAS))
+        return foreign_unsupported(node,
+                                   "attention_bias together with sliding_window_cache is not supported");
+    if (is_quantised(node, "k_quant_type") || grt_attr_int(&node->desc, "qk_output", 0))
+        return foreign_unsupported(
+            node, "quantised caches and qk_output are not supported together with sliding_window_cache");
+    return foreign_need(node, PAST_KEY, "past_key, which sliding_window_cache needs");
+}
+
 static grt_status check_grouped(const ir_node *node)
 {
     const int64_t bits = grt_attr_int(&node->desc, "kv_cache_bit_width", 0),
                   qk = grt_attr_int(&node->desc, "qk_output", 0);
-    if (grt_attr_int(&node->desc, "sliding_window_cache", 0))
-        return foreign_unsupported(node, "attribute sliding_window_cache is 1, which is not supported");
     if (is_quantised(node, "k_quant_type") != is_quantised(node, "v_quant_type"))
         return foreign_unsupported(node, "only one of the caches is quantised");
     if (is_quantised(node, "k_quant_type")) {
@@ -73,6 +89,8 @@ static grt_status check_grouped(const ir_node *node)
     }
     if (qk < 0 || qk > 2)
         return foreign_invalid(node, "attribute qk_output is %lld; it must be 0, 1 or 2", (long long)qk);
+    if (grt_attr_int(&node->desc, "sliding_window_cache", 0))
+        GRT_TRY(check_window(node));
     GRT_TRY(foreign_need(node, SEQLENS, "seqlens_k"));
     GRT_TRY(foreign_need(node, TOTAL, "total_sequence_length"));
     if (!ir_in(node, PAST_KEY) != !ir_in(node, PAST_VALUE) || !ir_in(node, KEY) != !ir_in(node, VALUE) ||
@@ -122,7 +140,14 @@ static void find_positions(grouped *g)
     ir_value *before = put2(node, "Sub", put2(node, "Add", lens, put_ints(node, one, 1)), g->length);
     g->past = put3(node, "Where", first, put_ints(node, none, 1), before);
     ir_value *steps = put_range(node, put_squeeze(node, g->length, none, 1));
-    g->positions = put2(node, "Add", put_reshape(node, g->past, column, 2), steps);
+    g->rows = g->positions = put2(node, "Add", put_reshape(node, g->past, column, 2), steps);
+    if (!g->windowed)
+        return;
+    g->window = (kv_window){.node = node, .width = grt_attr_int(&node->desc, "local_window_size", 0)};
+    kv_window_init(&g->window, ir_in(node, PAST_KEY), g->past, g->length,
+                   put2(node, "Add", lens, put_ints(node, one, 1)));
+    g->rows = put2(node, "Add", put_reshape(node, g->window.begin, column, 2), steps);
+    g->total = g->window.keys;
 }
 
 static void normalise_heads(grouped *g)
@@ -192,6 +217,8 @@ static ir_value *cached(grouped *g, ir_value *past, ir_value *fresh)
     ir_node *node = g->a.node;
     if (!past)
         return fresh;
+    if (g->windowed)
+        return kv_window_extend(&g->window, past, fresh);
     ir_value *missing = put2(node, "Sub", g->total, put_dim(node, past, 2));
     missing = put2(node, "Max", missing, put_ints(node, none, 1));
     ir_value *pads =
@@ -207,7 +234,7 @@ static ir_value *causal_mask(const grouped *g)
     ir_node *node = g->a.node;
     const int64_t window = grt_attr_int(&node->desc, "local_window_size", -1);
     ir_value *keys = put_range(node, put_squeeze(node, g->total, none, 1));
-    ir_value *last = put_unsqueeze(node, g->positions, rows, 2);
+    ir_value *last = put_unsqueeze(node, g->rows, rows, 2);
     if (grt_attr_int(&node->desc, "causal", 1) == 0) { /* all that the row has */
         static const int64_t apart[] = {-1, 1, 1, 1};
         last = put2(node, "Sub", put2(node, "Add", put_reshape(node, g->past, apart, 4), g->length),
@@ -258,7 +285,7 @@ static grt_status mask_keys(grouped *g)
     attend *a = &g->a;
     const bool smooth = grt_attr_int(&node->desc, "smooth_softmax", 0) > 0 || ir_in(node, SINK);
     a->mask = causal_mask(g);
-    if (ir_in(node, PAST_KEY)) {
+    if (ir_in(node, PAST_KEY) && !g->windowed) {
         a->k = put_slice(node, a->k, 2, put_ints(node, none, 1), g->total);
         a->v = put_slice(node, a->v, 2, put_ints(node, none, 1), g->total);
     }
@@ -316,11 +343,16 @@ static grt_status rewrite_group_query(ir_node *node)
             node, "attribute kv_num_heads is %lld; it must be positive and divide num_heads, %lld",
             (long long)a->kv_heads, (long long)a->q_heads);
     GRT_TRY(take_heads(&g));
+    g.windowed = grt_attr_int(&node->desc, "sliding_window_cache", 0) != 0;
     find_positions(&g);
     normalise_heads(&g);
     GRT_TRY(rotate_heads(&g));
     ir_value *key, *value, *qk = NULL;
     fill_caches(&g, &key, &value);
+    if (g.windowed) {
+        key = kv_window_keep(&g.window, key);
+        value = kv_window_keep(&g.window, value);
+    }
     GRT_TRY(mask_keys(&g));
     GRT_TRY(attend_put(a, foreign_wants(node, 3) ? 4 : 1));
     if (foreign_wants(node, 3))

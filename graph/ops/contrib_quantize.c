@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* com.microsoft: quantisation before ai.onnx had it in 16 and 4 bits, and products and LSTMs that ONNX
- * Runtime's dynamic quantiser makes. */
+/* com.microsoft: quantisation before ai.onnx had it in 16 and 4 bits, and products that ONNX Runtime's
+ * dynamic quantiser makes. */
 #include "graph/ops/foreign.h"
 
 static const op_attr linear_attrs[] = {{"axis", GRT_ATTR_INT, false}, {0}};
-static const op_attr lstm_attrs[] = {
-    {"activation_alpha", GRT_ATTR_FLOATS, false}, {"activation_beta", GRT_ATTR_FLOATS, false},
-    {"activations", GRT_ATTR_STRINGS, false},     {"clip", GRT_ATTR_FLOAT, false},
-    {"direction", GRT_ATTR_STRING, false},        {"hidden_size", GRT_ATTR_INT, false},
-    {"input_forget", GRT_ATTR_INT, false},        {0}};
 static const op_attr gemm_attrs[] = {
     {"alpha", GRT_ATTR_FLOAT, false}, {"transA", GRT_ATTR_INT, false}, {"transB", GRT_ATTR_INT, false}, {0}};
 
@@ -71,55 +66,11 @@ static grt_status rewrite_gemm(ir_node *node)
     return foreign_done1(node, y);
 }
 
-/* ---- DynamicQuantizeLSTM ---- */
-
-/* Weights [directions, inputs, 4 * hidden] as LSTM has them, float and with the last two dims swapped. Scale
- * and zero point are per direction, or per direction and column. */
-static grt_status lstm_weights(ir_node *node, int32_t i, int32_t scale, ir_value **out)
-{
-    static const int64_t swap[] = {0, 2, 1}, column[] = {1}, all[] = {1, 2};
-    ir_value *parts[] = {ir_in(node, scale), ir_in(node, scale + 1)};
-    for (int32_t k = 0; k < 2; k++) {
-        if (k && !parts[k])
-            continue;
-        GRT_TRY(foreign_need_rank(node, scale + k, k ? "a zero point" : "a scale"));
-        const int32_t rank = foreign_rank(node, scale + k);
-        if (rank < 1 || rank > 2)
-            return foreign_invalid(node,
-                                   "input %d has rank %d; it must be 1 (per direction) or 2 (and column)",
-                                   scale + k, rank);
-        parts[k] = put_unsqueeze(node, parts[k], rank == 1 ? all : column, rank == 1 ? 2 : 1);
-    }
-    /* Integers may be unsigned: the difference is taken in float, which holds it exactly. */
-    ir_value *w = with_int(put1(node, "Cast", ir_in(node, i)), "to", GRT_DTYPE_FLOAT);
-    if (parts[1])
-        w = put2(node, "Sub", w, with_int(put1(node, "Cast", parts[1]), "to", GRT_DTYPE_FLOAT));
-    *out = put_transpose(node, put2(node, "Mul", w, parts[0]), swap, 3);
-    return GRT_OK;
-}
-
-/* (x, w, r, b, sequence_lens, initial_h, initial_c, p, w_scale, w_zero, r_scale, r_zero). ONNX Runtime also
- * rounds x and h to 8 bits at every step; here only the weights are what the quantiser left of them. */
-static grt_status rewrite_dynamic_lstm(ir_node *node)
-{
-    ir_value *w, *r;
-    GRT_TRY(lstm_weights(node, 1, 8, &w));
-    GRT_TRY(lstm_weights(node, 2, 10, &r));
-    ir_value *in[] = {ir_in(node, 0), w, r, ir_in(node, 3), ir_in(node, 4), ir_in(node, 5), ir_in(node, 6),
-                      ir_in(node, 7)};
-    ir_node *lstm = ir_node_create(node->graph, node, "", "LSTM", node->desc.name, 8, in, 3);
-    if (!lstm)
-        return grt_fail_memory(0);
-    ir_attrs_copy(lstm, node);
-    return foreign_done(node, 3, lstm->out);
-}
-
 static const op_row rows[] = {
     FOREIGN(MS, "QuantizeLinear", 2, 3, 1, 1, linear_attrs, rewrite_linear),
     FOREIGN(MS, "DequantizeLinear", 2, 3, 1, 1, linear_attrs, rewrite_linear),
     FOREIGN(MS, "DynamicQuantizeMatMul", 3, 5, 1, 1, NULL, rewrite_dynamic_matmul),
     FOREIGN(MS, "MatMulIntegerToFloat", 4, 7, 1, 1, NULL, rewrite_matmul_to_float),
     FOREIGN(MS, "QGemm", 6, 9, 1, 1, gemm_attrs, rewrite_gemm),
-    FOREIGN(MS, "DynamicQuantizeLSTM", 12, 12, 0, 3, lstm_attrs, rewrite_dynamic_lstm),
 };
 OP_TABLE(contrib_quantize, rows);

@@ -369,6 +369,21 @@ START_TEST(unknown_attribute)
 }
 END_TEST
 
+/* A body that is left out uses nothing of the graph around it. */
+START_TEST(unknown_body)
+{
+    onnx_model m = onnx_relu();
+    Onnx__GraphProto *body = onnx_graph(&m, "body");
+    onnx_node(&m, body, "Neg", "x", "inner");
+    onnx_output(&m, body, "inner");
+    onnx_attr(&m, m.graph->node[0], "body", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__GRAPH)->g = body;
+    ir_module *module = forgiven(&m, "attribute 'body' is not known and was left out; Relu has none");
+    ck_assert_int_eq((int)module->main->first->desc.n_attrs, 0);
+    ck_assert_msg(ir_verify(module) == GRT_OK, "%s", grt_last_error());
+    ir_module_release(module);
+}
+END_TEST
+
 START_TEST(iteration_of_rank_one)
 {
     onnx_model m = onnx_create();
@@ -551,7 +566,7 @@ Suite *suite_test_import_forgiving(void)
     const TTest *const names[] = {inner_name_wins,     initializer_twice, nodes_of_one_name,
                                   dims_without_a_name, free_dims,         NULL};
     const TTest *const rest[] = {domain_is_not_listed,        unknown_domain_is_not_listed,
-                                 domain_is_listed_twice,      unknown_attribute,
+                                 domain_is_listed_twice,      unknown_attribute, unknown_body,
                                  iteration_of_rank_one,       warnings_are_bounded,
                                  check_and_compile_tell,      declared_types,
                                  half_constant_beside_floats, mixed_floats_with_two_meanings,

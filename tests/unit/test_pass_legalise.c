@@ -57,6 +57,28 @@ START_TEST(what_has_one_stays)
 }
 END_TEST
 
+/* Weights of bytes, where only an LSTM of floats has a kernel. */
+START_TEST(dynamic_lstm_is_dequantised)
+{
+    static const char text[] =
+        "in x f32 s,1,3\n"
+        "in w i8 1,3,16\n"
+        "in r i8 1,4,16\n"
+        "in scale f32 1\n"
+        "in zero i8 1\n"
+        "y,h,c = com.microsoft::DynamicQuantizeLSTM x w r _ _ _ _ _ scale zero scale zero hidden_size=4\n"
+        "out y\n";
+    ir_module *m = ir_text(text);
+    ck_assert_int_eq(legalise_without(m, "DynamicQuantizeLSTM"), 1);
+    const ir_node *lstm = m->main->outputs[0].value->producer;
+    ck_assert_str_eq(lstm->desc.op, "LSTM");
+    ck_assert_str_eq(ir_in(lstm, 1)->producer->desc.op, "Transpose");
+    ck_assert_int_eq(m->main->outputs[0].value->type.rank, 4);
+    ir_module_release(m);
+    ir_text_check(text, "legalise", "com.microsoft::DynamicQuantizeLSTM");
+}
+END_TEST
+
 /* Einsum has a kernel; of many operands it is faster in pairs. */
 START_TEST(some_are_expanded_always)
 {
@@ -139,6 +161,7 @@ Suite *suite_test_pass_legalise(void)
     TCase *all = tcase_create("all");
     tcase_add_test(all, what_has_no_kernel_is_expanded);
     tcase_add_test(all, what_has_one_stays);
+    tcase_add_test(all, dynamic_lstm_is_dequantised);
     tcase_add_test(all, some_are_expanded_always);
     tcase_add_test(all, bodies_are_expanded_too);
     tcase_add_test(all, outputs_keep_their_names);

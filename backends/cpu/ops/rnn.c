@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* LSTM, GRU and RNN: one product for the inputs of all steps, then per step the recurrent product and the
- * cell. The two directions of a bidirectional layer are independent and run side by side. */
+ * cell. The two directions of a bidirectional layer are independent and run side by side. DynamicQuantizeLSTM
+ * is an LSTM whose weights are bytes, [directions, inputs, gates], and whose products round what they get. */
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/gemm.h"
+#include "backends/cpu/rnn_bytes.h"
 #include "backends/cpu/rnn_cell.h"
 #include "backends/cpu/workspace.h"
 
@@ -10,16 +12,17 @@
 #include <string.h>
 
 typedef enum rnn_kind { LSTM, GRU, RNN } rnn_kind;
-enum { X, W, R, B, LENGTHS, INITIAL_H, INITIAL_C, PEEPHOLES };
+enum { X, W, R, B, LENGTHS, INITIAL_H, INITIAL_C, PEEPHOLES, W_SCALE, W_ZERO, R_SCALE, R_ZERO };
 
 typedef struct rnn_state {
     rnn_kind kind;
     int32_t gates, directions;
-    bool reverse, batch_first, linear_before_reset;
+    bool reverse, batch_first, linear_before_reset, bytes;
     cpu_rnn_cell cell[2]; /* hidden is filled per shape */
     /* Constant weights, packed per direction: input, recurrent, and GRU's hidden gate apart. NULL where not
      * constant. */
     float *input[2], *recurrent[2], *hidden_gate[2];
+    uint8_t *input_bytes[2], *recurrent_bytes[2]; /* the same of weights that are bytes */
 } rnn_state;
 
 typedef struct rnn_shape {
@@ -35,46 +38,41 @@ typedef struct rnn_shape {
 
 static rnn_kind kind_of(const grt_op_desc *desc)
 {
-    return !strcmp(desc->op, "LSTM") ? LSTM : !strcmp(desc->op, "GRU") ? GRU : RNN;
+    return !strcmp(desc->op, "GRU") ? GRU : !strcmp(desc->op, "RNN") ? RNN : LSTM;
 }
 
-/* The activations f, g, h of each direction. alpha and beta lists are consumed by the activations that have
- * such a parameter. */
 static bool read_activations(const grt_op_desc *desc, rnn_kind kind, int32_t directions, cpu_rnn_cell *cells,
                              grt_text *why)
 {
-    static const char *const defaults[] = {"Sigmoid", "Tanh", "Tanh"};
-    const int32_t per = kind == LSTM ? 3 : kind == GRU ? 2 : 1;
-    size_t n_names, n_alpha, n_beta, next_alpha = 0, next_beta = 0;
-    const grt_string *names = grt_attr_strings(desc, "activations", &n_names);
-    const float *alpha = grt_attr_floats(desc, "activation_alpha", &n_alpha);
-    const float *beta = grt_attr_floats(desc, "activation_beta", &n_beta);
-    for (int32_t i = 0; i < per * directions; i++) {
-        const char *name = names && (size_t)i < n_names ? names[i].data
-                           : kind == RNN                ? "Tanh"
-                                                        : defaults[i % per];
-        cpu_rnn_act act;
-        if (!cpu_rnn_act_find(name, false, 0, false, 0, &act)) {
-            if (why)
-                grt_text_add(why, "the activation '%s' is not one that ONNX lists", name);
-            return false;
-        }
-        const bool takes_alpha = act.act.a != 0.0f,
-                   takes_beta = act.act.b != 0.0f || act.kind == CPU_RNN_AFFINE;
-        const bool has_alpha = takes_alpha && next_alpha < n_alpha,
-                   has_beta = takes_beta && next_beta < n_beta;
-        cpu_rnn_act_find(name, has_alpha, has_alpha ? alpha[next_alpha++] : 0, has_beta,
-                         has_beta ? beta[next_beta++] : 0, &act);
-        cpu_rnn_cell *cell = &cells[i / per];
-        *(i % per == 0 ? &cell->f : i % per == 1 ? &cell->g : &cell->h) = act;
-    }
-    return true;
+    static const char *const gated[] = {"Sigmoid", "Tanh", "Tanh"}, *const plain[] = {"Tanh"};
+    return cpu_rnn_cells_read(desc, kind == RNN ? plain : gated,
+                              kind == LSTM  ? 3
+                              : kind == GRU ? 2
+                                            : 1,
+                              directions, cells, why);
 }
 
 static bool rnn_supports(const grt_kernel_node *node, grt_text *why)
 {
     cpu_rnn_cell cells[2];
     return read_activations(node->desc, kind_of(node->desc), 1, cells, why);
+}
+
+/* Inputs beyond the fourth are not covered by a row's types. */
+static bool bytes_supports(const grt_kernel_node *node, grt_text *why)
+{
+    static const grt_dtype_set floats = GRT_BIT(FLOAT), bytes = GRT_BIT(INT8) | GRT_BIT(UINT8);
+    const grt_dtype_set want[] = {floats, bytes,  bytes,  floats, GRT_BIT(INT32), floats,
+                                  floats, floats, floats, bytes,  floats,         bytes};
+    for (int32_t i = 0; i < node->n_in && i < 12; i++)
+        if (grt_node_has(node, i) && !grt_dtype_in(node->in[i].dtype, want[i])) {
+            if (why)
+                grt_text_add(
+                    why, "input %d is %s; weights and zero points must be int8 or uint8, the rest float32", i,
+                    grt_dtype_name(node->in[i].dtype));
+            return false;
+        }
+    return rnn_supports(node, why);
 }
 
 static void rnn_destroy(void *data)
@@ -84,12 +82,14 @@ static void rnn_destroy(void *data)
         free(state->input[d]);
         free(state->recurrent[d]);
         free(state->hidden_gate[d]);
+        free(state->input_bytes[d]);
+        free(state->recurrent_bytes[d]);
     }
     free(state);
 }
 
 /* Rows from.. (n of them) of a stored [n, k] matrix, packed as the k x n operand. NULL when out of memory. */
-static float *pack(const float *rows, int64_t n, int64_t k)
+static float *pack_rows(const float *rows, int64_t n, int64_t k)
 {
     size_t floats, bytes;
     if (!grt_gemm_packed_b_floats(k, n, &floats) || !grt_mul_size(floats, sizeof(float), &bytes) ||
@@ -107,7 +107,7 @@ static bool pack_weights(const grt_kernel_node *node, rnn_state *state)
     for (int32_t d = 0; d < state->directions; d++) {
         if (w->data && w->rank == 3) {
             const int64_t n = w->dims[1], k = w->dims[2];
-            state->input[d] = pack((const float *)w->data + d * n * k, n, k);
+            state->input[d] = pack_rows((const float *)w->data + d * n * k, n, k);
             if (!state->input[d])
                 return false;
         }
@@ -115,13 +115,32 @@ static bool pack_weights(const grt_kernel_node *node, rnn_state *state)
             continue;
         const int64_t h = r->dims[2], n = state->kind == GRU ? 2 * h : r->dims[1];
         const float *rows = (const float *)r->data + d * r->dims[1] * h;
-        state->recurrent[d] = pack(rows, n, h);
+        state->recurrent[d] = pack_rows(rows, n, h);
         if (state->kind == GRU)
-            state->hidden_gate[d] = pack(rows + n * h, h, h);
+            state->hidden_gate[d] = pack_rows(rows + n * h, h, h);
         if (!state->recurrent[d] || (state->kind == GRU && !state->hidden_gate[d]))
             return false;
     }
     return true;
+}
+
+static bool pack_bytes(const grt_tensor *weights, int32_t directions, uint8_t **out)
+{
+    if (!weights->data || weights->rank != 3 || weights->dims[0] != directions)
+        return true;
+    const int64_t k = weights->dims[1], n = weights->dims[2];
+    for (int32_t d = 0; d < directions; d++)
+        if (!(out[d] = cpu_rnn_bytes_pack((const uint8_t *)weights->data + d * k * n, k, n)))
+            return false;
+    return true;
+}
+
+static bool pack(const grt_kernel_node *node, rnn_state *state)
+{
+    if (!state->bytes)
+        return pack_weights(node, state);
+    return pack_bytes(&node->in[W], state->directions, state->input_bytes) &&
+           pack_bytes(&node->in[R], state->directions, state->recurrent_bytes);
 }
 
 static grt_status rnn_create(const grt_kernel_node *node, void **out_state)
@@ -137,12 +156,13 @@ static grt_status rnn_create(const grt_kernel_node *node, void **out_state)
     state->reverse = !strcmp(direction, "reverse");
     state->batch_first = grt_attr_int(desc, "layout", 0) != 0;
     state->linear_before_reset = grt_attr_int(desc, "linear_before_reset", 0) != 0;
+    state->bytes = !strcmp(desc->op, "DynamicQuantizeLSTM");
     read_activations(desc, state->kind, state->directions, state->cell, NULL);
     for (int d = 0; d < 2; d++) {
         state->cell[d].clip = grt_attr_float(desc, "clip", 0.0f);
         state->cell[d].coupled = grt_attr_int(desc, "input_forget", 0) != 0;
     }
-    if (!pack_weights(node, state)) {
+    if (!pack(node, state)) {
         rnn_destroy(state);
         return grt_fail_memory(0);
     }
@@ -175,9 +195,43 @@ static bool scratch_of(const grt_gemm *g, int threads, size_t *largest)
     return true;
 }
 
+static const grt_tensor *given(const grt_tensor *const *in, int32_t n_in, int32_t i)
+{
+    return i < n_in ? in[i] : NULL;
+}
+
+static bool has_elements(const grt_reshape *r, int32_t i, int64_t n)
+{
+    const grt_tensor *t = given(r->in, r->n_in, i);
+    return !t || grt_tensor_elements(t) == n;
+}
+
+/* All that is read of a layer whose weights are bytes. */
+static grt_status check_bytes(const grt_reshape *r)
+{
+    const rnn_state *state = r->state;
+    const grt_tensor *x = r->in[X], *w = r->in[W], *rec = r->in[R];
+    const int64_t d = state->directions, h = rec->rank == 3 ? rec->dims[1] : 0;
+    if (x->rank == 3 && rec->rank == 3 &&
+        cpu_rnn_bytes_fit(w, r->in[W_SCALE], given(r->in, r->n_in, W_ZERO), d, x->dims[2], 4 * h) &&
+        cpu_rnn_bytes_fit(rec, r->in[R_SCALE], given(r->in, r->n_in, R_ZERO), d, h, 4 * h) &&
+        has_elements(r, B, d * 8 * h) && has_elements(r, LENGTHS, x->dims[1]) &&
+        has_elements(r, INITIAL_H, d * x->dims[1] * h) && has_elements(r, INITIAL_C, d * x->dims[1] * h) &&
+        has_elements(r, PEEPHOLES, d * 3 * h))
+        return GRT_OK;
+    return grt_fail_op(
+        r->desc, GRT_STATUS_INVALID_ARGUMENT,
+        "shapes do not fit: with %lld directions, I inputs and H hidden values, W must be "
+        "directions x I x 4H, R directions x H x 4H, B directions x 8H, P directions x 3H, states "
+        "directions x batch x H, and scales and zero points one per direction or column",
+        (long long)d);
+}
+
 static grt_status rnn_reshape(grt_reshape *r)
 {
     const rnn_state *state = r->state;
+    if (state->bytes)
+        GRT_TRY(check_bytes(r));
     const grt_tensor *x = r->in[X];
     rnn_shape *s = calloc(1, sizeof *s);
     if (!s)
@@ -185,7 +239,7 @@ static grt_status rnn_reshape(grt_reshape *r)
     s->steps = x->dims[state->batch_first ? 1 : 0];
     s->batch = x->dims[state->batch_first ? 0 : 1];
     s->input = x->dims[2];
-    s->hidden = r->in[R]->dims[2];
+    s->hidden = r->in[R]->dims[state->bytes ? 1 : 2];
     s->side_by_side = state->directions == 2 && r->threads > 1;
     s->threads = s->side_by_side ? r->threads / 2 : r->threads;
     const int64_t h = s->hidden, stacked = state->gates * h, rows = s->steps * s->batch;
@@ -198,9 +252,13 @@ static grt_status rnn_reshape(grt_reshape *r)
     s->recur_hidden.beta = state->linear_before_reset ? 0.0f : 1.0f;
     cpu_layout part = {0};
     size_t scratch = 0;
-    part.overflow = !scratch_of(&s->project, s->threads, &scratch) ||
-                    !scratch_of(&s->recur, s->threads, &scratch) ||
-                    !scratch_of(&s->recur_hidden, s->threads, &scratch) || scratch > INT64_MAX;
+    if (state->bytes)
+        part.overflow = !cpu_rnn_bytes_scratch(s->input > h ? s->input : h, stacked, s->threads, &scratch);
+    else
+        part.overflow = !scratch_of(&s->project, s->threads, &scratch) ||
+                        !scratch_of(&s->recur, s->threads, &scratch) ||
+                        !scratch_of(&s->recur_hidden, s->threads, &scratch);
+    part.overflow |= scratch > INT64_MAX;
     s->projected = cpu_layout_add(&part, rows * stacked, sizeof(float));
     s->gates = cpu_layout_add(&part, s->batch * stacked, sizeof(float));
     s->linear = cpu_layout_add(&part, s->batch * h, sizeof(float));
@@ -294,9 +352,24 @@ static void start_state(const direction *d, int32_t input, float *to)
             memset(to + b * d->s->hidden, 0, (size_t)d->s->hidden * sizeof *to);
 }
 
+/* Products with the weights at input `i`, whose scales are at input `scale`. */
+static cpu_rnn_bytes bytes_of(const direction *d, int32_t i, int32_t scale)
+{
+    const grt_run *r = d->run;
+    cpu_rnn_bytes b = cpu_rnn_bytes_of(r->in[i], r->in[scale], given(r->in, r->n_in, scale + 1), d->index);
+    b.panels = (i == W ? d->state->input_bytes : d->state->recurrent_bytes)[d->index];
+    return b;
+}
+
 static void project(const direction *d)
 {
     const rnn_shape *s = d->s;
+    if (d->state->bytes) {
+        const cpu_rnn_bytes b = bytes_of(d, W, W_SCALE);
+        cpu_rnn_bytes_run(&b, s->steps * s->batch, d->run->in[X]->data, false, d->bias, d->projected,
+                          d->scratch, s->threads);
+        return;
+    }
     grt_gemm g = s->project;
     g.bias = d->bias;
     const float *w = d->state->input[d->index];
@@ -307,6 +380,11 @@ static void project(const direction *d)
 static void recur(const direction *d, const grt_gemm *g, const float *packed, int64_t first_row,
                   const float *a, float *c)
 {
+    if (d->state->bytes) {
+        const cpu_rnn_bytes b = bytes_of(d, R, R_SCALE);
+        cpu_rnn_bytes_run(&b, d->s->batch, a, true, NULL, c, d->scratch, d->s->threads);
+        return;
+    }
     const int64_t stacked = d->state->gates * d->s->hidden;
     const float *r = packed ? packed : floats(d->run, R) + (d->index * stacked + first_row) * d->s->hidden;
     grt_gemm_run(g, a, r, c, d->scratch, d->s->threads);
@@ -424,5 +502,17 @@ static grt_status rnn_run(const grt_run *r)
         .run = rnn_run                                                                               \
     }
 
-static const grt_kernel_row rows[] = {ROW("LSTM"), ROW("GRU"), ROW("RNN")};
+static const grt_kernel_row rows[] = {
+    ROW("LSTM"),
+    ROW("GRU"),
+    ROW("RNN"),
+    {.domain = "com.microsoft",
+     .op = "DynamicQuantizeLSTM",
+     .supports = bytes_supports,
+     .create = rnn_create,
+     .destroy = rnn_destroy,
+     .reshape = rnn_reshape,
+     .release_shape = free,
+     .run = rnn_run},
+};
 CPU_KERNELS(rnn, rows);

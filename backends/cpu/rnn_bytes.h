@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Products of recurrent layers with 8-bit weights: floats are rounded to 8 bits of their range, as
+ * DynamicQuantizeLinear does it, multiplied exactly, and scaled. */
+#ifndef GRT_BACKENDS_CPU_RNN_BYTES_H
+#define GRT_BACKENDS_CPU_RNN_BYTES_H
+
+#include "backends/cpu/cpu.h"
+
+#include <stdbool.h>
+
+/* One direction's weights, [k, n], and what they stand for: (weight - zero) * scale. */
+typedef struct cpu_rnn_bytes {
+    int64_t k, n;
+    const void *weights, *zero; /* int8 or uint8; zero may be NULL */
+    const uint8_t *panels;      /* weights as cpu_rnn_bytes_pack lays them out, or NULL */
+    const float *scale;
+    bool is_signed, zero_each, scale_each; /* each: one per column, else one */
+} cpu_rnn_bytes;
+
+/* Are weights of [directions, k, n], scales and zero points (or NULL) of the sizes that cpu_rnn_bytes_of
+ * wants: one per direction, or one per direction and column? */
+bool cpu_rnn_bytes_fit(const grt_tensor *weights, const grt_tensor *scale, const grt_tensor *zero,
+                       int64_t directions, int64_t k, int64_t n);
+/* Weights [k, n] in panels of columns, to be freed: rows of many columns collide in the caches. NULL when out
+ * of memory. */
+uint8_t *cpu_rnn_bytes_pack(const void *weights, int64_t k, int64_t n);
+cpu_rnn_bytes cpu_rnn_bytes_of(const grt_tensor *weights, const grt_tensor *scale, const grt_tensor *zero,
+                               int64_t direction);
+
+/* Bytes of 64-byte aligned scratch for products of these sizes, and all smaller ones if `scratch` is not kept
+ * between them. False: overflow. */
+bool cpu_rnn_bytes_scratch(int64_t k, int64_t n, int threads, size_t *out_bytes);
+/* c[m, n] = bias[n] + a[m, k] * weights; without a bias, c is added to. apart: each row of a has a range of
+ * its own, else all have one. */
+void cpu_rnn_bytes_run(const cpu_rnn_bytes *b, int64_t m, const float *a, bool apart, const float *bias,
+                       float *c, void *scratch, int threads);
+
+#endif
