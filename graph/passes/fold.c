@@ -95,7 +95,7 @@ static bool take_budget(const fold *f, const ir_node *node)
 static bool is_foldable(fold *f, const ir_node *node)
 {
     if (!node->row || (node->row->flags & OP_RANDOM) || node->row->control || rewrite_has_body(node) ||
-        !node->n_in)
+        !node->n_in || (f->context->keeps_quantised && rewrite_is(node, "DequantizeLinear")))
         return false;
     for (int32_t i = 0; i < node->n_in; i++)
         if (node->in[i].value && !node->in[i].value->type.data)
