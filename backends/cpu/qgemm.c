@@ -84,28 +84,41 @@ bool grt_qgemm_b_init(const grt_qgemm_kernel *kernel, int64_t k, int64_t n, bool
     return !layout.overflow;
 }
 
+/* n consecutive elements of a column, as a group has them; their sum. */
+static inline int32_t pack_group(const uint8_t *from, int64_t step, int64_t n, uint8_t flip, bool wide, char *to)
+{
+    int8_t bytes[sizeof(int32_t)] = {0};
+    int16_t words[sizeof(int32_t) / 2] = {0};
+    int32_t sum = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const int8_t v = (int8_t)(from[i * step] ^ flip);
+        sum += v;
+        if (wide)
+            words[i] = v;
+        else
+            bytes[i] = v;
+    }
+    memcpy(to, wide ? (const void *)words : bytes, sizeof(int32_t));
+    return sum;
+}
+
 void grt_qgemm_pack(const grt_qgemm_kernel *kernel, const grt_qgemm_b *b, const uint8_t *from, int64_t step_k,
                     int64_t step_n, void *packed)
 {
     kernel = kernel_of(kernel);
-    const int64_t groups = groups_of(kernel, b->k), padded = grt_qgemm_padded(b->n);
+    const int64_t groups = groups_of(kernel, b->k);
     const int group = grt_qgemm_group(kernel);
     const uint8_t flip = b->is_signed ? 0 : 0x80;
     int32_t *sums = packed;
     char *panels = (char *)packed + sums_bytes(b->n);
     memset(packed, 0, (size_t)b->bytes);
-    for (int64_t j = 0; j < padded && j < b->n; j++) {
-        char *column = panels + j / NR * groups * GRT_QGEMM_GROUP_BYTES;
-        for (int64_t x = 0; x < b->k; x++) {
-            const int8_t v = (int8_t)(from[x * step_k + j * step_n] ^ flip);
-            const int64_t at = x / group * (GRT_QGEMM_GROUP_BYTES / (kernel->wide ? 2 : 1)) +
-                               j % NR * group + x % group;
-            if (kernel->wide)
-                ((int16_t *)(void *)column)[at] = v;
-            else
-                ((int8_t *)column)[at] = v;
-            sums[j] += v;
-        }
+    for (int64_t j = 0; j < b->n; j++) {
+        const uint8_t *column = from + j * step_n;
+        char *to = panels + j / NR * groups * GRT_QGEMM_GROUP_BYTES + j % NR * (int64_t)sizeof(int32_t);
+        int32_t sum = 0;
+        for (int64_t x = 0; x < b->k; x += group, to += GRT_QGEMM_GROUP_BYTES)
+            sum += pack_group(column + x * step_k, step_k, min64(group, b->k - x), flip, kernel->wide, to);
+        sums[j] = sum;
     }
 }
 

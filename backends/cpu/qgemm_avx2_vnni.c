@@ -23,6 +23,9 @@
 #define DOT(s, a, b) _mm256_dpbusd_avx_epi32(s, a, b)
 #include "backends/cpu/qgemm_block.inc"
 
+#define TAPS_DOT(s, a, b) _mm256_dpbusd_avx_epi32(s, a, b)
+#include "backends/cpu/qgemm_taps.inc"
+
 const grt_qgemm_kernel *grt_qgemm_kernel_avx2_vnni(void)
 {
     static const grt_qgemm_kernel kernel = {

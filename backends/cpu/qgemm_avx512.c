@@ -23,6 +23,10 @@
 #define DOT(s, a, b) _mm512_add_epi32(s, _mm512_madd_epi16(a, b))
 #include "backends/cpu/qgemm_block.inc"
 
+#define QGEMM_WIDE
+#define TAPS_DOT(s, a, b) _mm256_add_epi32(s, _mm256_madd_epi16(a, b))
+#include "backends/cpu/qgemm_taps.inc"
+
 const grt_qgemm_kernel *grt_qgemm_kernel_avx512(void)
 {
     static const grt_qgemm_kernel kernel = {

@@ -22,5 +22,16 @@ static void multiply_block(int rows, int panels, int64_t groups, const void *a, 
     }
 }
 
+static void sum_taps(int64_t taps, const uint8_t *const *x, int64_t channel, const void *w, int32_t *sums)
+{
+    memset(sums, 0, WIDTH * sizeof *sums);
+    for (int64_t t = 0; t < taps; t++)
+        for (int64_t c = 0; c < WIDTH; c++) {
+            int16_t v;
+            memcpy(&v, (const char *)w + grt_qgemm_tap_at(&grt_qgemm_kernel_c, t, c), sizeof v);
+            sums[c] += x[t][channel + c] * v;
+        }
+}
+
 const grt_qgemm_kernel grt_qgemm_kernel_c = {
     .name = "c", .mr = ROWS, .panels = 1, .wide = true, .block = multiply_block, QGEMM_LOOPS};

@@ -18,9 +18,12 @@ enum { GRT_QGEMM_NR = 16, GRT_QGEMM_GROUP_BYTES = 64, GRT_QGEMM_MOST_ROWS = 12 }
 typedef void grt_qgemm_block(int rows, int panels, int64_t groups, const void *a, int64_t lda, const void *b,
                              int64_t panel_stride, int32_t *sums);
 
-/* Sums over taps of x[tap][c] * w[tap * step + c], for `width` (at most GRT_QGEMM_WIDTH) channels. */
-typedef void grt_qgemm_taps(int64_t taps, const uint8_t *const *x, int64_t channel, const int16_t *w,
-                            int64_t step, int64_t width, int32_t *sums);
+/* Sums over taps of x[tap][channel + c] * w[tap][c] for GRT_QGEMM_WIDTH channels c, all of which can be read.
+ * w: of these channels, as grt_qgemm_tap_at says. */
+typedef void grt_qgemm_taps(int64_t taps, const uint8_t *const *x, int64_t channel, const void *w,
+                            int32_t *sums);
+
+enum { GRT_QGEMM_TAPS_BYTES = 128 }; /* of a group of 4 taps, or of 2 where the kernel is wide */
 
 typedef struct grt_qgemm_kernel {
     const char *name;
@@ -36,6 +39,15 @@ typedef struct grt_qgemm_kernel {
 static inline int grt_qgemm_group(const grt_qgemm_kernel *kernel)
 {
     return kernel->wide ? 2 : 4;
+}
+
+/* Bytes before the weight of tap t and channel c. A group holds a vector for channels 0 to 3 and 16 to 19, one
+ * for 4 to 7 and 20 to 23, and so on: the order in which bytes of several pixels are interleaved. */
+static inline int64_t grt_qgemm_tap_at(const grt_qgemm_kernel *kernel, int64_t t, int64_t c)
+{
+    const int group = grt_qgemm_group(kernel);
+    return t / group * GRT_QGEMM_TAPS_BYTES + c % 16 / 4 * 32 + c / 16 * 16 + c % 4 * 4 +
+           t % group * (4 / group);
 }
 
 extern const grt_qgemm_kernel grt_qgemm_kernel_c;

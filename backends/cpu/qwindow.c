@@ -29,31 +29,62 @@ static int64_t line_of(const cpu_window *w, const int64_t *at, int64_t tap)
     return line;
 }
 
-static void copy_bytes(uint8_t *to, const uint8_t *from, int64_t n, uint8_t flip)
+/* Rows of windows, as they are written. */
+typedef struct filler {
+    const cpu_qwindow *q;
+    const uint8_t *end;        /* of what may be read */
+    uint8_t *limit;            /* of what may be written */
+    int64_t from, to, first;   /* taps of the last dim that lie inside, and the first one's position */
+} filler;
+
+enum { CHUNK = 32 };
+
+/* Short runs are copied as a chunk, where that stays within the memory: what is too much is overwritten by
+ * the next run, or is not looked at. */
+static inline void copy_run(const filler *f, uint8_t *to, const uint8_t *from, int64_t n)
 {
-    if (!flip)
+    const uint8_t flip = f->q->flip;
+    if (!flip && n <= CHUNK && f->end - from >= CHUNK && f->limit - to >= CHUNK)
+        memcpy(to, from, CHUNK);
+    else if (!flip)
         memcpy(to, from, (size_t)n);
     else
         for (int64_t i = 0; i < n; i++)
             to[i] = from[i] ^ flip;
 }
 
-/* A line of the window: kernel[last] pixels of `used` channels. */
-static uint8_t *fill_line(const cpu_qwindow *q, const uint8_t *line, int64_t o, uint8_t *out)
+static inline void fill_zero(const filler *f, uint8_t *to, int64_t n)
 {
+    if (n > 0)
+        memset(to, f->q->zero, (size_t)n);
+}
+
+/* A line of the window: kernel[last] pixels of `used` channels. */
+static uint8_t *fill_line(const filler *f, const uint8_t *line, uint8_t *out)
+{
+    const cpu_qwindow *q = f->q;
     const cpu_window *w = q->w;
     const int32_t last = w->spatial - 1;
-    int64_t from, to, first;
-    cpu_window_taps(w, last, o, &from, &to, &first);
-    memset(out, q->zero, (size_t)(from * q->used));
-    const uint8_t *x = line + (first + from * w->dilation[last]) * q->channels + q->first;
+    const uint8_t *x = line + (f->first + f->from * w->dilation[last]) * q->channels + q->first;
+    fill_zero(f, out, f->from * q->used);
     if (w->dilation[last] == 1 && q->used == q->channels)
-        copy_bytes(out + from * q->used, x, (to - from) * q->used, q->flip);
+        copy_run(f, out + f->from * q->used, x, (f->to - f->from) * q->used);
     else
-        for (int64_t k = from; k < to; k++, x += w->dilation[last] * q->channels)
-            copy_bytes(out + k * q->used, x, q->used, q->flip);
-    memset(out + to * q->used, q->zero, (size_t)((w->kernel[last] - to) * q->used));
+        for (int64_t k = f->from; k < f->to; k++, x += w->dilation[last] * q->channels)
+            copy_run(f, out + k * q->used, x, q->used);
+    fill_zero(f, out + f->to * q->used, (w->kernel[last] - f->to) * q->used);
     return out + w->kernel[last] * q->used;
+}
+
+/* The next output pixel; images follow each other. */
+static void advance(const cpu_window *w, int64_t *at, int64_t *image)
+{
+    for (int32_t i = w->spatial - 1; i >= 0; i--) {
+        if (++at[i] < w->out[i])
+            return;
+        at[i] = 0;
+    }
+    ++*image;
 }
 
 void cpu_qwindow_rows(const void *window, int64_t row, int64_t rows, uint8_t *out, int64_t ld)
@@ -62,20 +93,20 @@ void cpu_qwindow_rows(const void *window, int64_t row, int64_t rows, uint8_t *ou
     const cpu_window *w = q->w;
     const int32_t last = w->spatial - 1;
     const int64_t lines = w->taps / w->kernel[last], line_bytes = w->kernel[last] * q->used;
-    for (int64_t i = 0; i < rows; i++) {
-        int64_t at[CPU_MAX_SPATIAL];
-        const int64_t image = (row + i) / w->out_pixels;
+    int64_t at[CPU_MAX_SPATIAL], image = row / w->out_pixels;
+    filler f = {.q = q, .end = q->x + q->images * w->in_pixels * q->channels};
+    locate(w, row % w->out_pixels, at);
+    for (int64_t i = 0; i < rows; i++, advance(w, at, &image)) {
         uint8_t *to = out + i * ld;
-        locate(w, (row + i) % w->out_pixels, at);
+        f.limit = to + ld;
+        cpu_window_taps(w, last, at[last], &f.from, &f.to, &f.first);
         for (int64_t tap = 0; tap < lines; tap++) {
             const int64_t line = line_of(w, at, tap);
-            if (line < 0) {
-                memset(to, q->zero, (size_t)line_bytes);
-                to += line_bytes;
-            } else {
-                to = fill_line(q, q->x + (image * w->in_pixels + line * w->in[last]) * q->channels, at[last],
-                               to);
-            }
+            if (line >= 0)
+                to = fill_line(&f, q->x + (image * w->in_pixels + line * w->in[last]) * q->channels, to);
+            else
+                fill_zero(&f, to, line_bytes);
+            to = line >= 0 ? to : to + line_bytes;
         }
     }
 }

@@ -18,7 +18,9 @@ typedef struct qconv_state {
     int64_t groups, filters, per_group, taps; /* filters in all; input channels of each */
     grt_qgemm_b b;                            /* of one group; of a depthwise one: column sums only */
     char *packed;                             /* the groups' matrices; NULL: depthwise */
-    int16_t *by_tap;                          /* depthwise: [tap][channel], less the zero points */
+    const grt_qgemm_kernel *kernel;           /* of a depthwise one */
+    char *by_tap;                             /* per block of channels, less the zero points */
+    int64_t block_bytes;
     int32_t *tap_sums;
 } qconv_state;
 
@@ -55,20 +57,46 @@ static int32_t weight_zero(const grt_kernel_node *node, int64_t filter)
     return element(zero, grt_tensor_elements(zero) == 1 ? 0 : filter);
 }
 
+static int32_t tap_weight(const grt_kernel_node *node, const qconv_state *state, int64_t c, int64_t t)
+{
+    return element(&node->in[QP_W], c * state->taps + t) - weight_zero(node, c);
+}
+
+/* The best kernel that holds the weights: less a zero point, they may need 9 bits. */
+static const grt_qgemm_kernel *kernel_for_taps(const grt_kernel_node *node, const qconv_state *state)
+{
+    bool bytes = true;
+    for (int64_t c = 0; c < state->filters; c++)
+        for (int64_t t = 0; t < state->taps; t++) {
+            const int32_t v = tap_weight(node, state, c, t);
+            bytes = bytes && v >= INT8_MIN && v <= INT8_MAX;
+        }
+    const grt_qgemm_kernel *const *kernels = grt_qgemm_kernels();
+    while (!bytes && !(*kernels)->wide) /* the last one is */
+        kernels++;
+    return *kernels;
+}
+
 static grt_status spread_taps(const grt_kernel_node *node, qconv_state *state)
 {
     const int64_t n = grt_qgemm_padded(state->filters);
+    state->kernel = kernel_for_taps(node, state);
+    const int group = grt_qgemm_group(state->kernel);
+    const int64_t groups = (state->taps + group - 1) / group;
     size_t bytes;
-    if (!grt_mul_size((size_t)n, (size_t)state->taps * sizeof(int16_t), &bytes))
+    if (!grt_mul_size((size_t)n, (size_t)groups * GRT_QGEMM_TAPS_BYTES / GRT_QGEMM_WIDTH, &bytes))
         return grt_fail_memory(SIZE_MAX);
+    state->block_bytes = groups * GRT_QGEMM_TAPS_BYTES;
     state->by_tap = calloc(1, bytes);
     state->tap_sums = calloc((size_t)n, sizeof(int32_t));
     if (!state->by_tap || !state->tap_sums)
         return grt_fail_memory(bytes);
     for (int64_t c = 0; c < state->filters; c++)
         for (int64_t t = 0; t < state->taps; t++) {
-            const int32_t v = element(&node->in[QP_W], c * state->taps + t) - weight_zero(node, c);
-            state->by_tap[t * n + c] = (int16_t)v;
+            const int16_t v = (int16_t)tap_weight(node, state, c, t);
+            char *to = state->by_tap + c / GRT_QGEMM_WIDTH * state->block_bytes +
+                       grt_qgemm_tap_at(state->kernel, t, c % GRT_QGEMM_WIDTH);
+            memcpy(to, &v, state->kernel->wide ? sizeof v : 1); /* little endian: the low byte is first */
             state->tap_sums[c] += v;
         }
     state->b = (grt_qgemm_b){.k = state->taps, .n = state->filters, .is_signed = true};
@@ -166,6 +194,25 @@ static grt_qgemm describe(const qconv_state *state, const qconv_shape *s, bool i
     return g;
 }
 
+/* What a thread needs for a pixel: its taps, and room for channels past the last full block. */
+typedef struct tap_room {
+    const uint8_t **taps, **few;
+    uint8_t *bytes;
+} tap_room;
+
+static size_t tap_room_bytes(int64_t taps)
+{
+    return grt_align_up((size_t)taps * (2 * sizeof(const uint8_t *) + GRT_QGEMM_WIDTH), 64);
+}
+
+static tap_room tap_room_at(char *memory, int64_t taps)
+{
+    tap_room room = {.taps = (const uint8_t **)(void *)memory};
+    room.few = room.taps + taps;
+    room.bytes = (uint8_t *)(room.few + taps);
+    return room;
+}
+
 static grt_status size_workspace(grt_reshape *r, qconv_shape *s)
 {
     const qconv_state *state = r->state;
@@ -182,8 +229,7 @@ static grt_status size_workspace(grt_reshape *r, qconv_shape *s)
     s->y_at = cpu_layout_add(&layout, s->y_copied ? grt_tensor_elements(r->out[0]) : 0,
                              2 * grt_dtype_size(r->out[0]->dtype)); /* the residual's turned copy, too */
     s->outside_at = cpu_layout_add(&layout, state->depthwise ? s->channels : 0, 1);
-    s->taps_at = cpu_layout_add(&layout, state->depthwise ? state->taps : 0,
-                                (size_t)r->threads * sizeof(const uint8_t *));
+    s->taps_at = cpu_layout_add(&layout, state->depthwise ? r->threads : 0, tap_room_bytes(state->taps));
     s->scratch_at = cpu_layout_add(&layout, 1, scratch);
     r->workspace_bytes = layout.bytes;
     return layout.overflow ? grt_fail_memory(SIZE_MAX) : GRT_OK;
@@ -263,20 +309,34 @@ static void run_group(const job *w, int64_t group)
     grt_qgemm_run(&g, cpu_at(w->run->workspace, s->scratch_at), w->run->threads);
 }
 
+/* The last channels, copied to where a whole block can be read. */
+static void copy_few(const tap_room *room, int64_t taps, int64_t channel, int64_t n)
+{
+    for (int64_t t = 0; t < taps; t++) {
+        uint8_t *to = room->bytes + t * GRT_QGEMM_WIDTH;
+        memcpy(to, room->taps[t] + channel, (size_t)n);
+        memset(to + n, 0, (size_t)(GRT_QGEMM_WIDTH - n));
+        room->few[t] = to;
+    }
+}
+
 /* One output pixel, whose filters are a channel each. */
-static void run_pixel(const job *w, const grt_qgemm_kernel *kernel, int64_t pixel, const uint8_t **taps)
+static void run_pixel(const job *w, int64_t pixel, const tap_room *room)
 {
     const qconv_state *state = w->run->state;
-    const int64_t n = state->filters, padded = grt_qgemm_padded(n),
-                  size = (int64_t)grt_dtype_size(w->run->out[0]->dtype);
+    const int64_t n = state->filters, size = (int64_t)grt_dtype_size(w->run->out[0]->dtype);
     const uint8_t *residual = w->finish.residual;
-    cpu_qwindow_taps(&w->window, pixel, cpu_at(w->run->workspace, w->s->outside_at), taps);
+    cpu_qwindow_taps(&w->window, pixel, cpu_at(w->run->workspace, w->s->outside_at), room->taps);
     for (int64_t c = 0; c < n; c += GRT_QGEMM_WIDTH) {
         const int64_t now = n - c < GRT_QGEMM_WIDTH ? n - c : GRT_QGEMM_WIDTH;
+        const bool few = now < GRT_QGEMM_WIDTH;
         _Alignas(64) int32_t sums[GRT_QGEMM_WIDTH];
-        kernel->taps(state->taps, taps, c, state->by_tap + c, padded, now, sums);
-        kernel->finish(&w->finish, c, 1, now, sums, NULL, residual ? residual + pixel * n + c : NULL,
-                       w->y + (pixel * n + c) * size, n);
+        if (few)
+            copy_few(room, state->taps, c, now);
+        state->kernel->taps(state->taps, few ? room->few : room->taps, few ? 0 : c,
+                            state->by_tap + c / GRT_QGEMM_WIDTH * state->block_bytes, sums);
+        state->kernel->finish(&w->finish, c, 1, now, sums, NULL, residual ? residual + pixel * n + c : NULL,
+                              w->y + (pixel * n + c) * size, n);
     }
 }
 
@@ -287,7 +347,6 @@ static void run_depthwise(job *w)
     const int64_t pixels = s->batch * s->w.out_pixels;
     const grt_qgemm_columns columns =
         cpu_qproduct_columns(cpu_at(w->run->workspace, s->columns_at), state->b.n);
-    const grt_qgemm_kernel *kernel = grt_qgemm_kernels()[0];
     grt_qgemm_params params;
     cpu_qproduct_params(w->run, 0, &params);
     params.b_zero = NULL; /* the filters are less their zero points */
@@ -295,10 +354,13 @@ static void run_depthwise(job *w)
     grt_qgemm_set_columns(&state->b, state->tap_sums, &params, &columns);
     grt_qgemm_use_columns(&state->b, &params, &columns, &w->finish);
     memset(cpu_at(w->run->workspace, s->outside_at), w->window.zero, (size_t)s->channels);
-    const uint8_t **taps = cpu_at(w->run->workspace, s->taps_at);
+    char *rooms = cpu_at(w->run->workspace, s->taps_at);
+    const size_t room_bytes = tap_room_bytes(state->taps);
 #pragma omp parallel for num_threads(w->run->threads) if (pixels * state->filters * state->taps > CPU_GRAIN)
-    for (int64_t pixel = 0; pixel < pixels; pixel++)
-        run_pixel(w, kernel, pixel, taps + cpu_thread() * state->taps);
+    for (int64_t pixel = 0; pixel < pixels; pixel++) {
+        const tap_room room = tap_room_at(rooms + (size_t)cpu_thread() * room_bytes, state->taps);
+        run_pixel(w, pixel, &room);
+    }
 }
 
 /* The input with channels last, and unsigned where the loops want it so. */
@@ -328,7 +390,7 @@ static grt_status run(const grt_run *r)
     grt_tensor *y = r->out[0];
     const size_t size = grt_dtype_size(y->dtype);
     const grt_tensor *zero = cpu_qproduct_input(r, QP_X_ZERO);
-    job w = {.run = r, .s = s, .window = {.w = &s->w, .channels = s->channels}};
+    job w = {.run = r, .s = s, .window = {.w = &s->w, .images = s->batch, .channels = s->channels}};
     if (grt_tensor_elements(y) == 0)
         return GRT_OK;
     w.window.flip = r->in[QP_X]->dtype == GRT_DTYPE_INT8 ? 0x80 : 0;
