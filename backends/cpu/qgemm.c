@@ -84,41 +84,54 @@ bool grt_qgemm_b_init(const grt_qgemm_kernel *kernel, int64_t k, int64_t n, bool
     return !layout.overflow;
 }
 
-/* n consecutive elements of a column, as a group has them; their sum. */
-static inline int32_t pack_group(const uint8_t *from, int64_t step, int64_t n, uint8_t flip, bool wide, char *to)
+/* A group of a panel: `cols` columns of `rows` elements, added to sums. */
+static inline __attribute__((always_inline)) void pack_group(const uint8_t *from, int64_t step_k, int64_t step_n,
+                                                             const int group, int64_t rows, int64_t cols,
+                                                             uint8_t flip, int32_t *sums, char *to)
 {
-    int8_t bytes[sizeof(int32_t)] = {0};
-    int16_t words[sizeof(int32_t) / 2] = {0};
-    int32_t sum = 0;
-    for (int64_t i = 0; i < n; i++) {
-        const int8_t v = (int8_t)(from[i * step] ^ flip);
-        sum += v;
-        if (wide)
-            words[i] = v;
-        else
-            bytes[i] = v;
-    }
-    memcpy(to, wide ? (const void *)words : bytes, sizeof(int32_t));
-    return sum;
+    int8_t *bytes = (int8_t *)to;
+    int16_t *words = (int16_t *)(void *)to;
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < cols; j++) {
+            const int8_t v = (int8_t)(from[i * step_k + j * step_n] ^ flip);
+            sums[j] += v;
+            if (group == 2)
+                words[j * group + i] = v;
+            else
+                bytes[j * group + i] = v;
+        }
+}
+
+/* Columns [j, j + cols) as a panel. Whole groups are a loop of known size. */
+static inline __attribute__((always_inline)) void pack_panel(const grt_qgemm_b *b, const uint8_t *from,
+                                                             int64_t step_k, int64_t step_n, const int group,
+                                                             int64_t cols, int32_t *sums, char *to)
+{
+    const uint8_t flip = b->is_signed ? 0 : 0x80;
+    int64_t x = 0;
+    for (; cols == NR && x + group <= b->k; x += group, to += GRT_QGEMM_GROUP_BYTES)
+        pack_group(from + x * step_k, step_k, step_n, group, group, NR, flip, sums, to);
+    for (; x < b->k; x += group, to += GRT_QGEMM_GROUP_BYTES)
+        pack_group(from + x * step_k, step_k, step_n, group, min64(group, b->k - x), cols, flip, sums, to);
 }
 
 void grt_qgemm_pack(const grt_qgemm_kernel *kernel, const grt_qgemm_b *b, const uint8_t *from, int64_t step_k,
                     int64_t step_n, void *packed)
 {
     kernel = kernel_of(kernel);
-    const int64_t groups = groups_of(kernel, b->k);
-    const int group = grt_qgemm_group(kernel);
-    const uint8_t flip = b->is_signed ? 0 : 0x80;
+    const int64_t panel_bytes = groups_of(kernel, b->k) * GRT_QGEMM_GROUP_BYTES;
     int32_t *sums = packed;
-    char *panels = (char *)packed + sums_bytes(b->n);
+    char *to = (char *)packed + sums_bytes(b->n);
     memset(packed, 0, (size_t)b->bytes);
-    for (int64_t j = 0; j < b->n; j++) {
-        const uint8_t *column = from + j * step_n;
-        char *to = panels + j / NR * groups * GRT_QGEMM_GROUP_BYTES + j % NR * (int64_t)sizeof(int32_t);
-        int32_t sum = 0;
-        for (int64_t x = 0; x < b->k; x += group, to += GRT_QGEMM_GROUP_BYTES)
-            sum += pack_group(column + x * step_k, step_k, min64(group, b->k - x), flip, kernel->wide, to);
-        sums[j] = sum;
+    for (int64_t j = 0; j < b->n; j += NR, sums += NR, to += panel_bytes) {
+        const int64_t cols = min64(NR, b->n - j);
+        const uint8_t *at = from + j * step_n;
+        if (kernel->wide)
+            pack_panel(b, at, step_k, step_n, 2, cols, sums, to);
+        else if (step_n == 1)
+            pack_panel(b, at, step_k, 1, 4, cols, sums, to);
+        else
+            pack_panel(b, at, step_k, step_n, 4, cols, sums, to);
     }
 }
 

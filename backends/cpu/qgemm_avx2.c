@@ -22,6 +22,7 @@
 #define SPREAD(v)   _mm256_set1_epi32(v)
 #define DOT(s, a, b) _mm256_add_epi32(s, _mm256_madd_epi16(a, b))
 #include "backends/cpu/qgemm_block.inc"
+#include "backends/cpu/qgemm_finish_avx2.inc"
 
 #define QGEMM_WIDE
 #define TAPS_DOT(s, a, b) _mm256_add_epi32(s, _mm256_madd_epi16(a, b))

@@ -22,6 +22,7 @@
 #define SPREAD(v)   _mm256_set1_epi32(v)
 #define DOT(s, a, b) _mm256_dpbusd_avx_epi32(s, a, b)
 #include "backends/cpu/qgemm_block.inc"
+#include "backends/cpu/qgemm_finish_avx2.inc"
 
 #define TAPS_DOT(s, a, b) _mm256_dpbusd_avx_epi32(s, a, b)
 #include "backends/cpu/qgemm_taps.inc"

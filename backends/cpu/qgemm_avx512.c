@@ -22,6 +22,7 @@
 #define SPREAD       _mm512_set1_epi32
 #define DOT(s, a, b) _mm512_add_epi32(s, _mm512_madd_epi16(a, b))
 #include "backends/cpu/qgemm_block.inc"
+#include "backends/cpu/qgemm_finish_avx512.inc"
 
 #define QGEMM_WIDE
 #define TAPS_DOT(s, a, b) _mm256_add_epi32(s, _mm256_madd_epi16(a, b))

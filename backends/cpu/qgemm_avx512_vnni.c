@@ -22,6 +22,7 @@
 #define SPREAD       _mm512_set1_epi32
 #define DOT(s, a, b) _mm512_dpbusd_epi32(s, a, b)
 #include "backends/cpu/qgemm_block.inc"
+#include "backends/cpu/qgemm_finish_avx512.inc"
 
 #define TAPS_DOT(s, a, b) _mm256_dpbusd_epi32(s, a, b)
 #include "backends/cpu/qgemm_taps.inc"

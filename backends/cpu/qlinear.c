@@ -7,8 +7,6 @@
 
 #include "backends/cpu/dispatch.h"
 
-#include <string.h>
-
 CPU_BODY quantise_body(const float *x, int64_t n, float scale, int32_t zero, float low, float high, uint8_t *y)
 {
 #pragma omp simd
@@ -16,11 +14,8 @@ CPU_BODY quantise_body(const float *x, int64_t n, float scale, int32_t zero, flo
         float v = x[i] / scale;
         v = v > low ? v : low; /* NaN: low */
         v = v < high ? v : high;
-        /* Rounds to the nearest integer, ties to even, and leaves it in the low mantissa bits. */
-        const float shifted = v + 12582912.0f;
-        int32_t bits;
-        memcpy(&bits, &shifted, sizeof bits);
-        y[i] = (uint8_t)(bits - 0x4B400000 + zero);
+        v = (v + 12582912.0f) - 12582912.0f; /* to the nearest integer, ties to even */
+        y[i] = (uint8_t)((int32_t)v + zero);
     }
 }
 CPU_DISPATCH(quantise,
