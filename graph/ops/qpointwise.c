@@ -1,30 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Element-wise steps on 8-bit tensors, which pass `quantised` makes.
  *
- * graphrt::QAdd, graphrt::QMul: a, its scale and zero point; b, likewise; y's scale and zero point. a and b have
- * one shape, or b has one element. y = quantised(act(a + b)) or of a * b.
+ * graphrt::QAdd, graphrt::QMul: a, its scale and zero point; b, likewise; y's scale and zero point. b is one
+ * element or has a's trailing dims. y = quantised(act(a + b)) or of a * b.
  * graphrt::QTable: y[i] = table[x[i]], the table having 256 elements, that of x's least value first. */
-#include "graph/ops/window.h"
+#include "graph/ir/op.h"
 
 enum { A, B = 3, Y_ZERO = 7 };
 
-static bool same_dims(const infer *inf, const ir_type *a, const ir_type *b)
+/* True unless b is known to be more than one element and other than a's trailing dims, behind dims of 1. */
+static bool repeats(const infer *inf, const ir_type *a, const ir_type *b)
 {
     int64_t x, y;
     if (a->rank < 0 || b->rank < 0)
         return true;
-    bool one = true, same = a->rank == b->rank;
-    for (int32_t i = 0; i < b->rank; i++)
-        one = one && infer_const(inf, b->dims[i], &y) && y == 1;
-    for (int32_t i = 0; same && i < a->rank; i++)
-        same = !infer_const(inf, a->dims[i], &x) || !infer_const(inf, b->dims[i], &y) || x == y;
-    return same || (one && b->rank <= a->rank);
+    bool one = b->rank <= a->rank, trailing = one, leading = true;
+    for (int32_t i = 0; one && i < b->rank; i++)
+        one = !infer_const(inf, b->dims[i], &y) || y == 1;
+    for (int32_t i = 0; trailing && i < b->rank; i++) {
+        const bool known =
+            infer_const(inf, a->dims[a->rank - b->rank + i], &x) && infer_const(inf, b->dims[i], &y);
+        const bool same = !known || x == y;
+        leading = leading && !same && y == 1;
+        trailing = same || leading;
+    }
+    return one || trailing;
 }
 
 static grt_status infer_binary(infer *inf)
 {
-    if (!same_dims(inf, inf->in[A], inf->in[B]))
-        return infer_fail(inf, "the inputs must have one shape, or the second one element");
+    if (!repeats(inf, inf->in[A], inf->in[B]))
+        return infer_fail(inf, "the second input must be one element or the first one's trailing dims");
     infer_set_like(inf, 0, inf->in[Y_ZERO]->dtype, inf->in[A]);
     return GRT_OK;
 }

@@ -62,6 +62,7 @@ static void read_qlinear(pass_context *context, ir_node *node, bool conv)
 typedef struct scaled {
     ir_node *last;
     ir_value *x_scale, *w_scale, *bias;
+    quantity y; /* scale NULL: the result is float */
 } scaled;
 
 /* sums * (x_scale * w_scale), or sums * scale. One of the two factors may be per channel: the weight's. */
@@ -84,28 +85,41 @@ static bool read_scale(const ir_graph *graph, ir_value *scale, const ir_value *w
     return is_single(a) && (conv ? is_single(b) : is_per_channel(b, w, false));
 }
 
-static bool is_bias(const ir_value *value, const ir_type *y)
+static bool is_bias(const ir_value *value, const ir_type *y, grt_dtype dtype)
 {
-    return value && value->type.data && value->type.dtype == GRT_DTYPE_FLOAT && value->type.rank == 1 &&
-           y->rank >= 2 && value->type.dims[0] == y->dims[y->rank - 1];
+    return value && value->type.data && value->type.dtype == dtype && value->type.rank == 1 && y->rank >= 2 &&
+           value->type.dims[0] == y->dims[y->rank - 1];
+}
+
+/* The Add of a constant vector that is the only user of `y`; NULL: there is none. */
+static ir_node *bias_of(const ir_value *y, grt_dtype dtype, ir_value **out_bias)
+{
+    ir_node *add = rewrite_only_user(y);
+    ir_value *other = rewrite_is(add, "Add") ? ir_in(add, ir_in(add, 0) == y ? 1 : 0) : NULL;
+    if (!is_bias(other, &y->type, dtype) || !rewrite_same_shape(&add->out[0]->type, &y->type))
+        return NULL;
+    *out_bias = other;
+    return add;
 }
 
 static bool read_scaled(const ir_node *node, const ir_value *w, bool conv, scaled *s)
 {
-    ir_node *cast = rewrite_only_user(node->out[0]);
+    const ir_value *sums = node->out[0];
+    ir_node *add = conv ? NULL : bias_of(sums, GRT_DTYPE_INT32, &s->bias);
+    ir_node *cast = rewrite_only_user(add ? add->out[0] : sums);
     ir_node *mul = rewrite_is(cast, "Cast") ? rewrite_only_user(cast->out[0]) : NULL;
     if (!rewrite_is(mul, "Mul") || cast->out[0]->type.dtype != GRT_DTYPE_FLOAT ||
         !read_scale(node->graph, ir_in(mul, ir_in(mul, 0) == cast->out[0] ? 1 : 0), w, conv, s) ||
-        !rewrite_same_shape(&mul->out[0]->type, &node->out[0]->type))
+        !rewrite_same_shape(&mul->out[0]->type, &sums->type))
         return false;
     s->last = mul;
-    ir_node *add = rewrite_only_user(mul->out[0]);
-    ir_value *other = rewrite_is(add, "Add") ? ir_in(add, ir_in(add, 0) == mul->out[0] ? 1 : 0) : NULL;
-    if (!conv && is_bias(other, &mul->out[0]->type) &&
-        rewrite_same_shape(&add->out[0]->type, &mul->out[0]->type)) {
-        s->bias = other;
-        s->last = add;
-    }
+    add = conv || s->bias ? NULL : bias_of(mul->out[0], GRT_DTYPE_FLOAT, &s->bias);
+    s->last = add ? add : mul;
+    ir_node *q = rewrite_only_user(s->last->out[0]);
+    if (q && ir_in(q, 0) == s->last->out[0] && quantised_read_target(q, &s->y))
+        s->last = q;
+    else
+        s->y = (quantity){.axis = -1};
     return true;
 }
 
@@ -116,9 +130,9 @@ static void read_integer(pass_context *context, ir_node *node, bool conv)
     if (x->type.rank < 2 || w->type.rank < 2 || !is_single(x_zero) || !is_per_channel(w_zero, w, conv) ||
         !read_scaled(node, w, conv, &s))
         return;
-    ir_value *in[QIN_BIAS + 1] = {x, s.x_scale, x_zero, w, s.w_scale, w_zero, NULL, NULL, s.bias};
+    ir_value *in[QIN_BIAS + 1] = {x, s.x_scale, x_zero, w, s.w_scale, w_zero, s.y.scale, s.y.zero, s.bias};
     ir_node *made = ir_node_create(node->graph, s.last, "graphrt", conv ? "QConv" : "QMatMul", node->desc.name,
-                                   s.bias ? QIN_BIAS + 1 : QIN_Y_SCALE, in, 1);
+                                   s.bias ? QIN_BIAS + 1 : s.y.scale ? QIN_BIAS : QIN_Y_SCALE, in, 1);
     if (made && conv)
         quantised_copy_window(made, node);
     if (quantised_offer(context, made, s.last->out[0]))

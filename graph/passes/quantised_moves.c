@@ -52,8 +52,7 @@ static void sink_move(pass_context *context, ir_node *node)
     enum { MOST = 8 };
     ir_value *in[MOST];
     quantity q;
-    if (node->n_in > MOST || !quantised_read_single(ir_in(node, 0), &q) || !quantised_scale(&q) ||
-        rewrite_only_user(ir_in(node, 0)) != node)
+    if (node->n_in > MOST || !quantised_read_single(ir_in(node, 0), &q) || !quantised_scale(&q))
         return;
     for (int32_t i = 0; i < node->n_in; i++)
         in[i] = i ? ir_in(node, i) : q.data;
@@ -282,6 +281,14 @@ static void make_binary(pass_context *context, ir_node *node, const quantity *to
 
 /* ---- parts of different scales ---- */
 
+static ir_value *requantise(ir_node *before, ir_value *value, const quantity *to)
+{
+    ir_value *in[] = {value, to->scale, to->zero};
+    ir_node *made =
+        ir_node_create(before->graph, before, "", "QuantizeLinear", before->desc.name, 3, in, 1);
+    return made && op_infer_node(made) == GRT_OK ? made->out[0] : NULL;
+}
+
 /* Each part takes the result's scale: by a table, which the sweep makes of the pair. */
 static void requantise_parts(pass_context *context, ir_node *node, const quantity *to)
 {
@@ -295,11 +302,10 @@ static void requantise_parts(pass_context *context, ir_node *node, const quantit
         if (!quantised_read_single(ir_in(concat, i), &q) || !quantised_scale(&q))
             return;
     for (int32_t i = 0; i < concat->n_in; i++) {
-        ir_value *of_part[] = {ir_in(concat, i), to->scale, to->zero};
-        ir_node *part = ir_node_create(node->graph, concat, "", "QuantizeLinear", node->desc.name, 3, of_part, 1);
-        if (!part || op_infer_node(part) != GRT_OK)
+        quantised_read_single(ir_in(concat, i), &q);
+        in[i] = quantised_same(&q, to) ? q.data : requantise(concat, ir_in(concat, i), to);
+        if (!in[i])
             return;
-        in[i] = part->out[0];
     }
     ir_node *made = copy_on(context, concat, in);
     if (made)
