@@ -146,6 +146,16 @@ static grt_status create(const grt_kernel_node *node, void **out_state)
     return GRT_OK;
 }
 
+/* The zero points of the weights are read when they are packed. */
+static bool fits_filters(const grt_kernel_node *node, int64_t filters)
+{
+    const grt_tensor *zero = &node->in[QP_W_ZERO];
+    if (!grt_node_has(node, QP_W_ZERO))
+        return true;
+    return zero->data && zero->rank >= 0 &&
+           (grt_tensor_elements(zero) == 1 || grt_tensor_elements(zero) == filters);
+}
+
 static bool supports(const grt_kernel_node *node, grt_text *why)
 {
     const int64_t groups = grt_attr_int(node->desc, "group", 1);
@@ -154,9 +164,9 @@ static bool supports(const grt_kernel_node *node, grt_text *why)
         return false;
     const bool constant = w->data && w->rank >= 3 && grt_tensor_elements(w) > 0 && groups > 0 &&
                           w->dims[0] % groups == 0 &&
-                          (!grt_node_has(node, QP_W_ZERO) || node->in[QP_W_ZERO].data);
+                          fits_filters(node, w->dims[0]);
     if (!constant && why)
-        grt_text_add(why, "constant weights with constant zero points are needed");
+        grt_text_add(why, "constant weights are needed, with one constant zero point or one for each filter");
     return constant;
 }
 

@@ -157,6 +157,15 @@ static grt_status run_binary(const grt_run *r)
     return GRT_OK;
 }
 
+static grt_status table_reshape(grt_reshape *r)
+{
+    const int64_t n = grt_tensor_elements(r->in[1]);
+    if (n == 256)
+        return GRT_OK;
+    return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "the table has %lld elements; expected 256",
+                       (long long)n);
+}
+
 static grt_status run_table(const grt_run *r)
 {
     const uint8_t *x = r->in[0]->data, *table = r->in[1]->data;
@@ -203,6 +212,7 @@ static const grt_kernel_row rows[] = {
      .op = "QTable",
      .types = {BYTES, BYTES},
      .flags = GRT_KERNEL_IN_PLACE(0),
+     .reshape = table_reshape,
      .run = run_table},
 };
 CPU_KERNELS(qpointwise, rows);
