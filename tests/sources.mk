@@ -96,6 +96,7 @@ unit_SOURCES += tests/unit/test_view.c
 unit_SOURCES += tests/unit/test_gemm.c
 unit_SOURCES += tests/unit/test_qgemm.c
 unit_SOURCES += tests/unit/test_qconv.c
+unit_SOURCES += tests/unit/test_wmatmul.c
 unit_SOURCES += tests/unit/test_pass_quantised.c
 unit_SOURCES += tests/unit/test_conv.c
 unit_SOURCES += tests/unit/test_matmul.c

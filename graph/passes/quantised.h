@@ -57,6 +57,7 @@ ir_node *quantised_activation(const ir_value *value);
 grt_status quantised_integer(pass_context *context, ir_graph *graph); /* QLinear*, *Integer */
 grt_status quantised_moves(pass_context *context, ir_graph *graph);
 grt_status quantised_products(pass_context *context, ir_graph *graph);
+grt_status quantised_weights(pass_context *context, ir_graph *graph);
 grt_status quantised_pointwise(pass_context *context, ir_graph *graph);
 
 #endif

@@ -213,6 +213,26 @@ START_TEST(images_lie_channels_last)
 }
 END_TEST
 
+/* Large ones would be widened in every run. */
+START_TEST(large_weights_of_float_products_stay_small)
+{
+    ir_text_check("in x f32 2,512\n"
+                  "const w i8 512,600" WEIGHTS "const ws f32 - 0.03125\n"
+                  "wd = DequantizeLinear w ws\n"
+                  "y = MatMul x wd\n"
+                  "out y\n",
+                  "quantised", "graphrt::WMatMul");
+    ir_text_check("in x f32 2,512\n"
+                  "const w u8 600,512" WEIGHTS "const ws f32 600,16 0.03125 0.5\n"
+                  "const wz u8 600,16 7 200\n"
+                  "const b f32 600 1 2 3\n"
+                  "wd = DequantizeLinear w ws wz axis=1 block_size=32\n"
+                  "y = Gemm x wd b transB=1\n"
+                  "out y\n",
+                  "quantised", "graphrt::WMatMul");
+}
+END_TEST
+
 /* Without the pass, or where it finds nothing, weights are folded as ever. */
 START_TEST(weights_of_float_steps_are_folded)
 {
@@ -232,4 +252,4 @@ UNIT_SUITE(test_pass_quantised, NULL, NULL, conv_with_bias_and_relu, conv_with_s
            both_factors_are_activations, a_product_with_two_users_keeps_its_float_result, moves_are_of_bytes,
            concat_of_one_scale_and_of_two, element_wise_chains_are_tables, sums_of_two, dynamic_quantisation,
            integer_bias_and_quantised_result, qlinear_ops, images_lie_channels_last,
-           weights_of_float_steps_are_folded)
+           large_weights_of_float_products_stay_small, weights_of_float_steps_are_folded)
