@@ -85,9 +85,10 @@ bool grt_qgemm_b_init(const grt_qgemm_kernel *kernel, int64_t k, int64_t n, bool
 }
 
 /* A group of a panel: `cols` columns of `rows` elements, added to sums. */
-static inline __attribute__((always_inline)) void pack_group(const uint8_t *from, int64_t step_k, int64_t step_n,
-                                                             const int group, int64_t rows, int64_t cols,
-                                                             uint8_t flip, int32_t *sums, char *to)
+static inline __attribute__((always_inline)) void pack_group(const uint8_t *from, int64_t step_k,
+                                                             int64_t step_n, const int group, int64_t rows,
+                                                             int64_t cols, uint8_t flip, int32_t *sums,
+                                                             char *to)
 {
     int8_t *bytes = (int8_t *)to;
     int16_t *words = (int16_t *)(void *)to;
@@ -329,7 +330,7 @@ void grt_qgemm_run(const grt_qgemm *g, void *scratch, int threads)
 {
     tiling t;
     if (g->m <= 0 || g->b->n <= 0 || !plan_tiles(g, threads, &t))
-        return; /* grt_qgemm_scratch_bytes has refused such sizes */
+        return;           /* grt_qgemm_scratch_bytes has refused such sizes */
     if (t.threads == 1) { /* without any OpenMP construct, so that a caller's parallel region may hold it */
         strip s = {0};
         int64_t made = -1;

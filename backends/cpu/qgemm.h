@@ -61,9 +61,9 @@ typedef struct grt_qgemm_params {
     bool b_zero_each;
     const float *b_scale;
     bool b_scale_each;
-    const float *bias;        /* n, or NULL */
-    const int32_t *int_bias;  /* n, in units of the sums, or NULL */
-    float y_scale;            /* 1 where the result is float */
+    const float *bias;       /* n, or NULL */
+    const int32_t *int_bias; /* n, in units of the sums, or NULL */
+    float y_scale;           /* 1 where the result is float */
 } grt_qgemm_params;
 
 static inline int64_t grt_qgemm_padded(int64_t n)

@@ -12,14 +12,14 @@
 
 #include <immintrin.h>
 
-#define VECTORS     2
-#define VECTOR      __m256i
-#define ROWS        6
-#define PANELS      1
-#define ZERO        _mm256_setzero_si256
-#define LOAD(p)     _mm256_loadu_si256((const __m256i *)(p))
-#define STORE(p, v) _mm256_storeu_si256((__m256i *)(p), v)
-#define SPREAD(v)   _mm256_set1_epi32(v)
+#define VECTORS      2
+#define VECTOR       __m256i
+#define ROWS         6
+#define PANELS       1
+#define ZERO         _mm256_setzero_si256
+#define LOAD(p)      _mm256_loadu_si256((const __m256i *)(p))
+#define STORE(p, v)  _mm256_storeu_si256((__m256i *)(p), v)
+#define SPREAD(v)    _mm256_set1_epi32(v)
 #define DOT(s, a, b) _mm256_add_epi32(s, _mm256_madd_epi16(a, b))
 #include "backends/cpu/qgemm_block.inc"
 #include "backends/cpu/qgemm_finish_avx2.inc"

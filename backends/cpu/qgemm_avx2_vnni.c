@@ -12,14 +12,14 @@
 
 #include <immintrin.h>
 
-#define VECTORS     2
-#define VECTOR      __m256i
-#define ROWS        6
-#define PANELS      1
-#define ZERO        _mm256_setzero_si256
-#define LOAD(p)     _mm256_loadu_si256((const __m256i *)(p))
-#define STORE(p, v) _mm256_storeu_si256((__m256i *)(p), v)
-#define SPREAD(v)   _mm256_set1_epi32(v)
+#define VECTORS      2
+#define VECTOR       __m256i
+#define ROWS         6
+#define PANELS       1
+#define ZERO         _mm256_setzero_si256
+#define LOAD(p)      _mm256_loadu_si256((const __m256i *)(p))
+#define STORE(p, v)  _mm256_storeu_si256((__m256i *)(p), v)
+#define SPREAD(v)    _mm256_set1_epi32(v)
 #define DOT(s, a, b) _mm256_dpbusd_avx_epi32(s, a, b)
 #include "backends/cpu/qgemm_block.inc"
 #include "backends/cpu/qgemm_finish_avx2.inc"
@@ -29,8 +29,12 @@
 
 const grt_qgemm_kernel *grt_qgemm_kernel_avx2_vnni(void)
 {
-    static const grt_qgemm_kernel kernel = {
-        .name = "avx2-vnni", .mr = ROWS, .panels = PANELS, .wide = false, .block = multiply_block, QGEMM_LOOPS};
+    static const grt_qgemm_kernel kernel = {.name = "avx2-vnni",
+                                            .mr = ROWS,
+                                            .panels = PANELS,
+                                            .wide = false,
+                                            .block = multiply_block,
+                                            QGEMM_LOOPS};
     return cpu_isa_has_avx_vnni() ? &kernel : NULL;
 }
 

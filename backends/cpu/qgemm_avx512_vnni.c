@@ -29,8 +29,12 @@
 
 const grt_qgemm_kernel *grt_qgemm_kernel_avx512_vnni(void)
 {
-    static const grt_qgemm_kernel kernel = {
-        .name = "avx512-vnni", .mr = ROWS, .panels = PANELS, .wide = false, .block = multiply_block, QGEMM_LOOPS};
+    static const grt_qgemm_kernel kernel = {.name = "avx512-vnni",
+                                            .mr = ROWS,
+                                            .panels = PANELS,
+                                            .wide = false,
+                                            .block = multiply_block,
+                                            QGEMM_LOOPS};
     return cpu_isa_has_avx512_vnni() ? &kernel : NULL;
 }
 

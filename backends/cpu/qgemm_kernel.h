@@ -41,8 +41,8 @@ static inline int grt_qgemm_group(const grt_qgemm_kernel *kernel)
     return kernel->wide ? 2 : 4;
 }
 
-/* Bytes before the weight of tap t and channel c. A group holds a vector for channels 0 to 3 and 16 to 19, one
- * for 4 to 7 and 20 to 23, and so on: the order in which bytes of several pixels are interleaved. */
+/* Bytes before the weight of tap t and channel c. A group holds a vector for channels 0 to 3 and 16 to 19,
+ * one for 4 to 7 and 20 to 23, and so on: the order in which bytes of several pixels are interleaved. */
 static inline int64_t grt_qgemm_tap_at(const grt_qgemm_kernel *kernel, int64_t t, int64_t c)
 {
     const int group = grt_qgemm_group(kernel);

@@ -7,7 +7,8 @@
 
 #include "backends/cpu/dispatch.h"
 
-CPU_BODY quantise_body(const float *x, int64_t n, float scale, int32_t zero, float low, float high, uint8_t *y)
+CPU_BODY quantise_body(const float *x, int64_t n, float scale, int32_t zero, float low, float high,
+                       uint8_t *y)
 {
 #pragma omp simd
     for (int64_t i = 0; i < n; i++) {

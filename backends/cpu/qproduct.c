@@ -51,9 +51,9 @@ static grt_status check_count(const grt_reshape *r, int32_t i, int64_t n, const 
 grt_status cpu_qproduct_check(const grt_reshape *r, int64_t n)
 {
     static const char *const of_one[] = {
-        [QP_X_SCALE] = "the input's scale",      [QP_X_ZERO] = "the input's zero point",
-        [QP_Y_SCALE] = "the result's scale",     [QP_Y_ZERO] = "the result's zero point",
-        [QP_R_SCALE] = "the residual's scale",   [QP_R_ZERO] = "the residual's zero point"};
+        [QP_X_SCALE] = "the input's scale",    [QP_X_ZERO] = "the input's zero point",
+        [QP_Y_SCALE] = "the result's scale",   [QP_Y_ZERO] = "the result's zero point",
+        [QP_R_SCALE] = "the residual's scale", [QP_R_ZERO] = "the residual's zero point"};
     for (int32_t i = 0; i < (int32_t)(sizeof of_one / sizeof *of_one); i++)
         if (of_one[i])
             GRT_TRY(check_count(r, i, 1, of_one[i]));

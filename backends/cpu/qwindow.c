@@ -32,9 +32,9 @@ static int64_t line_of(const cpu_window *w, const int64_t *at, int64_t tap)
 /* Rows of windows, as they are written. */
 typedef struct filler {
     const cpu_qwindow *q;
-    const uint8_t *end;        /* of what may be read */
-    uint8_t *limit;            /* of what may be written */
-    int64_t from, to, first;   /* taps of the last dim that lie inside, and the first one's position */
+    const uint8_t *end;      /* of what may be read */
+    uint8_t *limit;          /* of what may be written */
+    int64_t from, to, first; /* taps of the last dim that lie inside, and the first one's position */
 } filler;
 
 enum { CHUNK = 32 };

@@ -11,9 +11,9 @@ typedef struct cpu_qwindow {
     const cpu_window *w;
     const uint8_t *x;
     int64_t images, channels; /* of a pixel */
-    int64_t first, used; /* those that a row has: a group's */
-    uint8_t flip;        /* 0x80: x is int8 */
-    uint8_t zero;        /* x's zero point after that */
+    int64_t first, used;      /* those that a row has: a group's */
+    uint8_t flip;             /* 0x80: x is int8 */
+    uint8_t zero;             /* x's zero point after that */
 } cpu_qwindow;
 
 /* A grt_qgemm_fill: row i is output pixel i's window, tap by tap. */

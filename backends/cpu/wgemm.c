@@ -15,8 +15,8 @@
 
 enum {
     NR = GRT_WGEMM_NR,
-    FEW = 4,                    /* rows that are multiplied in registers */
-    STRIP_BYTES = 512 << 10,    /* of weights as float32 */
+    FEW = 4,                 /* rows that are multiplied in registers */
+    STRIP_BYTES = 512 << 10, /* of weights as float32 */
     PARALLEL_WORK = 100000,
 };
 
@@ -67,12 +67,29 @@ void grt_wgemm_release(grt_wgemm *w)
     free(w->zeros);
 }
 
-void grt_wgemm_put(grt_wgemm *w, int64_t x, int64_t column, uint8_t number)
+void grt_wgemm_put_column(grt_wgemm *w, int64_t column, const uint8_t *numbers)
 {
-    const int64_t in_block = x % w->block, per = per_word(w);
-    uint32_t *word = w->numbers + column / NR * panel_words(w) +
-                     (x / w->block * w->groups + in_block / per) * NR + column % NR;
-    *word |= (uint32_t)number << (in_block % per * w->bits);
+    const int64_t per = per_word(w);
+    uint32_t *panel = w->numbers + column / NR * panel_words(w) + column % NR;
+    for (int64_t b = 0, x = 0; b < w->blocks; b++) {
+        uint32_t *to = panel + b * w->groups * NR;
+        for (const int64_t end = min64(x + w->block, w->k); x < end; to += NR) {
+            uint32_t word = 0;
+            for (int64_t i = 0; i < per && x < end; i++, x++)
+                word |= (uint32_t)numbers[x] << (i * w->bits);
+            *to = word;
+        }
+    }
+}
+
+void grt_wgemm_put_row(grt_wgemm *w, int64_t x, const uint8_t *numbers)
+{
+    const int64_t in_block = x % w->block, per = per_word(w), step = panel_words(w);
+    const int64_t shift = in_block % per * w->bits;
+    uint32_t *to = w->numbers + (x / w->block * w->groups + in_block / per) * NR;
+    for (int64_t j = 0; j < w->n; j += NR, to += step)
+        for (int64_t i = 0; i < min64(NR, w->n - j); i++)
+            to[i] |= (uint32_t)numbers[j + i] << shift;
 }
 
 /* ---- registers ---- */
@@ -106,8 +123,8 @@ INLINE void take_numbers(const ints *words, const int bits, const int i, floats 
 
 /* `count` numbers of a group times those of each row's a. Two sums a row, as an addition waits for the one
  * before. */
-INLINE void add_group(const uint32_t *from, const int bits, const int rows, const int count, const floats *zero,
-                      const float *a, int64_t lda, floats (*part)[2])
+INLINE void add_group(const uint32_t *from, const int bits, const int rows, const int count,
+                      const floats *zero, const float *a, int64_t lda, floats (*part)[2])
 {
     ints words;
     memcpy(&words, from, sizeof words);
@@ -151,12 +168,12 @@ INLINE void multiply_few(const grt_wgemm *w, const int bits, const int rows, con
 
 CPU_BODY few_body(const grt_wgemm *w, int rows, const panel *p, const float *a, float *sums)
 {
-#define ROWS(R)                                     \
-    case R:                                         \
-        if (w->bits == 4)                           \
-            multiply_few(w, 4, R, p, a, sums);      \
-        else                                        \
-            multiply_few(w, 8, R, p, a, sums);      \
+#define ROWS(R)                                \
+    case R:                                    \
+        if (w->bits == 4)                      \
+            multiply_few(w, 4, R, p, a, sums); \
+        else                                   \
+            multiply_few(w, 8, R, p, a, sums); \
         break;
     switch (rows) {
         ROWS(1)
@@ -266,8 +283,8 @@ bool grt_wgemm_scratch_bytes(const grt_wgemm *w, int64_t m, int threads, size_t 
     return !layout.overflow && grt_mul_size(layout.bytes, (size_t)threads, out_bytes);
 }
 
-static void run_strip(const grt_wgemm *w, int64_t m, int64_t first, const float *a, const float *bias, float *y,
-                      char *scratch)
+static void run_strip(const grt_wgemm *w, int64_t m, int64_t first, const float *a, const float *bias,
+                      float *y, char *scratch)
 {
     size_t strip, gemm;
     sizes(w, m, &strip, &gemm);
@@ -292,7 +309,8 @@ void grt_wgemm_run(const grt_wgemm *w, int64_t m, const float *a, const float *b
     size_t bytes = 0;
     if (!grt_wgemm_scratch_bytes(w, m, 1, &bytes) || m <= 0)
         return; /* such sizes were refused */
-#pragma omp parallel for num_threads(threads) schedule(dynamic) if ((double)m * (double)w->n * (double)w->k > PARALLEL_WORK)
+#pragma omp parallel for num_threads(threads) \
+    schedule(dynamic) if ((double)m * (double)w->n * (double)w->k > PARALLEL_WORK)
     for (int64_t i = 0; i < count; i++) {
         if (is_few)
             run_few(w, m, i, a, bias, y);

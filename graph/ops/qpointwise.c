@@ -50,8 +50,8 @@ static const op_attr binary_attrs[] = {{"activation", GRT_ATTR_STRING, false},
                                        {"beta", GRT_ATTR_FLOAT, false},
                                        {0}};
 
-#define QUANTISED                                                                                       \
-    .domain = "graphrt", .since = 1, .min_out = 1, .max_out = 1, .precision = OP_WIDE,                  \
+#define QUANTISED                                                                      \
+    .domain = "graphrt", .since = 1, .min_out = 1, .max_out = 1, .precision = OP_WIDE, \
     .layout = OP_LAYOUT_SCALED, .cost = OP_COST_COMPUTE
 static const op_row rows[] = {
     {QUANTISED, .name = "QAdd", .min_in = 8, .max_in = 8, .attrs = binary_attrs, .infer = infer_binary},

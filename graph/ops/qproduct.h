@@ -23,7 +23,7 @@ grt_status infer_as_qlinear(infer *inf, const char *op, int32_t n_in, const ir_t
     {                                                                         \
         "beta", GRT_ATTR_FLOAT, false                                         \
     }
-#define QPRODUCT                                                                                       \
+#define QPRODUCT                                                                                         \
     .domain = "graphrt", .since = 1, .min_in = 5, .max_in = QPRODUCT_INPUTS, .min_out = 1, .max_out = 1, \
     .precision = OP_WIDE
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* graphrt::WMatMul: a product of float32 by constant weights of 4 or 8 bits, which pass `quantised` makes.
  *
- * Inputs: x; w, a matrix; its scales and zero points (may be omitted), as DequantizeLinear has them; bias, a vector
- * over the columns. Attributes: axis and block_size as of DequantizeLinear, on w as it is stored; transB: w is
- * stored transposed. y = x * dequantised(w) + bias */
+ * Inputs: x; w, a matrix; its scales and zero points (may be omitted), as DequantizeLinear has them; bias, a
+ * vector over the columns. Attributes: axis and block_size as of DequantizeLinear, on w as it is stored;
+ * transB: w is stored transposed. y = x * dequantised(w) + bias */
 #include "graph/ir/flops.h"
 #include "graph/ir/op.h"
 
@@ -39,10 +39,8 @@ static grt_status infer_wmatmul(infer *inf)
     return op_infer_types(row, &plain);
 }
 
-static const op_attr attrs[] = {{"axis", GRT_ATTR_INT, false},
-                                {"block_size", GRT_ATTR_INT, false},
-                                {"transB", GRT_ATTR_INT, false},
-                                {0}};
+static const op_attr attrs[] = {
+    {"axis", GRT_ATTR_INT, false}, {"block_size", GRT_ATTR_INT, false}, {"transB", GRT_ATTR_INT, false}, {0}};
 
 static const op_row rows[] = {
     {.domain = "graphrt",

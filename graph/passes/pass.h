@@ -57,7 +57,7 @@ typedef struct pass_context {
     X(simplify, 1, "remove no-ops, join reshapes and transposes")                                  \
     X(symbolic_sizes, 1, "ask the model's inputs for sizes that they have")                        \
     X(dce, 1, "remove nodes whose results nobody uses")                                            \
-    X(quantised, 2, "make integer steps of products and convolutions of 8-bit numbers")             \
+    X(quantised, 2, "make integer steps of products and convolutions of 8-bit numbers")            \
     X(legalise, 0, "replace ops that the target has no kernel for by simpler ones")                \
     X(recognise, 2, "find GELU, SiLU, RMS and layer normalisation that are written out")           \
     X(rotary, 2, "find rotary position embedding that is written out")                             \

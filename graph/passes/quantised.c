@@ -40,8 +40,7 @@ bool quantised_read(const ir_value *value, quantity *out)
     if (is_one(node->graph, out->scale) && (!out->zero || is_one(node->graph, out->zero)))
         return true;
     const int32_t rank = out->data->type.rank;
-    const int64_t axis =
-        rank < 1 ? -1 : grt_axis(rank == 1 ? 0 : grt_attr_int(&node->desc, "axis", 1), rank);
+    const int64_t axis = rank < 1 ? -1 : grt_axis(rank == 1 ? 0 : grt_attr_int(&node->desc, "axis", 1), rank);
     out->axis = (int32_t)axis;
     return axis >= 0;
 }
@@ -107,8 +106,7 @@ bool quantised_offer(pass_context *context, ir_node *node, const ir_value *like)
 
 void quantised_copy_window(ir_node *to, const ir_node *from)
 {
-    static const char *const names[] = {"auto_pad", "dilations",    "group",
-                                        "pads",     "kernel_shape", "strides"};
+    static const char *const names[] = {"auto_pad", "dilations", "group", "pads", "kernel_shape", "strides"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const grt_attr *attr = grt_attr_find(&from->desc, names[i]);
         if (attr)
@@ -183,8 +181,8 @@ static bool read_head(product *p)
     if (!gemm)
         return true;
     return !grt_attr_int(&node->desc, "transA", 0) && grt_attr_float(&node->desc, "alpha", 1) == 1 &&
-           (!p->bias || (grt_attr_float(&node->desc, "beta", 1) == 1 &&
-                         is_vector(p->bias, &node->out[0]->type)));
+           (!p->bias ||
+            (grt_attr_float(&node->desc, "beta", 1) == 1 && is_vector(p->bias, &node->out[0]->type)));
 }
 
 /* The Add of a constant vector behind a product of matrices. */
@@ -220,8 +218,12 @@ static bool make_product(product *p)
     ir_value *in[QIN_COUNT] = {p->x.data, p->x.scale, p->x.zero, p->w.data, p->w.scale,
                                p->w.zero, p->y.scale, p->y.zero, p->bias};
     const bool conv = rewrite_is(p->head, "Conv");
-    ir_node *made = ir_node_create(p->head->graph, p->last, "graphrt", conv ? "QConv" : "QMatMul",
-                                   p->head->desc.name, p->bias ? QIN_BIAS + 1 : p->y.scale ? QIN_BIAS : QIN_Y_SCALE, in, 1);
+    ir_node *made =
+        ir_node_create(p->head->graph, p->last, "graphrt", conv ? "QConv" : "QMatMul", p->head->desc.name,
+                       p->bias      ? QIN_BIAS + 1
+                       : p->y.scale ? QIN_BIAS
+                                    : QIN_Y_SCALE,
+                       in, 1);
     if (!made)
         return false;
     if (conv)
@@ -256,9 +258,9 @@ grt_status quantised_products(pass_context *context, ir_graph *graph)
 
 grt_status pass_quantised(pass_context *context)
 {
-    static grt_status (*const parts[])(pass_context *, ir_graph *) = {
-        quantised_integer, quantised_moves, quantised_products, quantised_moves, quantised_pointwise,
-        quantised_weights};
+    static grt_status (*const parts[])(pass_context *, ir_graph *) = {quantised_integer,   quantised_moves,
+                                                                      quantised_products,  quantised_moves,
+                                                                      quantised_pointwise, quantised_weights};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         GRT_TRY(rewrite_each_graph(context, parts[i]));
         GRT_TRY(pass_dce(context)); /* what a part has replaced uses values that the next one counts */

@@ -131,8 +131,12 @@ static void read_integer(pass_context *context, ir_node *node, bool conv)
         !read_scaled(node, w, conv, &s))
         return;
     ir_value *in[QIN_BIAS + 1] = {x, s.x_scale, x_zero, w, s.w_scale, w_zero, s.y.scale, s.y.zero, s.bias};
-    ir_node *made = ir_node_create(node->graph, s.last, "graphrt", conv ? "QConv" : "QMatMul", node->desc.name,
-                                   s.bias ? QIN_BIAS + 1 : s.y.scale ? QIN_BIAS : QIN_Y_SCALE, in, 1);
+    ir_node *made =
+        ir_node_create(node->graph, s.last, "graphrt", conv ? "QConv" : "QMatMul", node->desc.name,
+                       s.bias      ? QIN_BIAS + 1
+                       : s.y.scale ? QIN_BIAS
+                                   : QIN_Y_SCALE,
+                       in, 1);
     if (made && conv)
         quantised_copy_window(made, node);
     if (quantised_offer(context, made, s.last->out[0]))

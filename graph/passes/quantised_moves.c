@@ -33,8 +33,7 @@ static ir_value *dequantise(ir_node *before, const quantity *q, ir_value *data)
 /* The node's copy on other inputs; NULL if the target has no kernel for it. */
 static ir_node *copy_on(pass_context *context, ir_node *node, ir_value *const *in)
 {
-    ir_node *made =
-        ir_node_create(node->graph, node, "", node->desc.op, node->desc.name, node->n_in, in, 1);
+    ir_node *made = ir_node_create(node->graph, node, "", node->desc.op, node->desc.name, node->n_in, in, 1);
     if (!made)
         return NULL;
     ir_attrs_copy(made, node);
@@ -284,8 +283,7 @@ static void make_binary(pass_context *context, ir_node *node, const quantity *to
 static ir_value *requantise(ir_node *before, ir_value *value, const quantity *to)
 {
     ir_value *in[] = {value, to->scale, to->zero};
-    ir_node *made =
-        ir_node_create(before->graph, before, "", "QuantizeLinear", before->desc.name, 3, in, 1);
+    ir_node *made = ir_node_create(before->graph, before, "", "QuantizeLinear", before->desc.name, 3, in, 1);
     return made && op_infer_node(made) == GRT_OK ? made->out[0] : NULL;
 }
 
@@ -294,8 +292,7 @@ static void requantise_parts(pass_context *context, ir_node *node, const quantit
 {
     ir_node *concat = rewrite_producer(to->data, "Concat");
     quantity q;
-    ir_value **in =
-        concat ? GRT_ARENA_ARRAY(context->module->arena, ir_value *, concat->n_in) : NULL;
+    ir_value **in = concat ? GRT_ARENA_ARRAY(context->module->arena, ir_value *, concat->n_in) : NULL;
     if (!in || to->data->n_uses != 1 || !quantised_scale(to))
         return;
     for (int32_t i = 0; i < concat->n_in; i++)
@@ -319,8 +316,7 @@ grt_status quantised_pointwise(pass_context *context, ir_graph *graph)
 {
     IR_FOR_EACH_NODE (node, graph) {
         quantity to;
-        if (node->n_out != 1 || !node->out[0] || !node->out[0]->n_uses ||
-            !quantised_read_target(node, &to))
+        if (node->n_out != 1 || !node->out[0] || !node->out[0]->n_uses || !quantised_read_target(node, &to))
             continue;
         GRT_TRY(make_table(context, node, &to));
         if (node->out[0]->n_uses)

@@ -48,9 +48,13 @@ static void make_product(pass_context *context, ir_node *node)
     if ((!gemm && !rewrite_is(node, "MatMul")) || !reads_weights(ir_in(node, 1), &w) ||
         (gemm && !reads_gemm(node, &w, &bias)))
         return;
-    ir_value *in[] = {ir_in(node, 0), ir_in(w.dequantise, 0), ir_in(w.dequantise, 1), ir_in(w.dequantise, 2), bias};
+    ir_value *in[] = {ir_in(node, 0), ir_in(w.dequantise, 0), ir_in(w.dequantise, 1), ir_in(w.dequantise, 2),
+                      bias};
     ir_node *made = ir_node_create(node->graph, node, "graphrt", "WMatMul", node->desc.name,
-                                   bias ? 5 : in[3] ? 4 : 3, in, 1);
+                                   bias    ? 5
+                                   : in[3] ? 4
+                                           : 3,
+                                   in, 1);
     if (!made)
         return;
     ir_attr_set_int(made, "axis", grt_attr_int(&w.dequantise->desc, "axis", 1));

@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Quantised models become integer steps. Scales are powers of two, so that both ways give the same numbers. */
+/* Quantised models become integer steps. Scales are powers of two, so that both ways give the same numbers.
+ */
 #include "tests/unit/ir_text.h"
 #include "tests/unit/suite.h"
 
-#define X_QUANTISED                    \
-    "const s f32 - 0.0078125\n"        \
-    "const z u8 - 128\n"               \
-    "const t f32 - 0.5\n"              \
-    "const ws f32 - 0.03125\n"         \
-    "const wz i8 - 0\n"                \
-    "xq = QuantizeLinear x s z\n"      \
+#define X_QUANTISED               \
+    "const s f32 - 0.0078125\n"   \
+    "const z u8 - 128\n"          \
+    "const t f32 - 0.5\n"         \
+    "const ws f32 - 0.03125\n"    \
+    "const wz i8 - 0\n"           \
+    "xq = QuantizeLinear x s z\n" \
     "xd = DequantizeLinear xq s z\n"
-#define Y_QUANTISED                    \
-    "yq = QuantizeLinear r t z\n"      \
-    "y = DequantizeLinear yq t z\n"    \
+#define Y_QUANTISED                 \
+    "yq = QuantizeLinear r t z\n"   \
+    "y = DequantizeLinear yq t z\n" \
     "out y\n"
 #define WEIGHTS " 3 -7 100 -128 127 5 -60 33 18 -2 77\n"
 
 START_TEST(conv_with_bias_and_relu)
 {
-    ir_text_check("in x f32 1,3,6,6\n" X_QUANTISED "const w i8 4,3,3,3" WEIGHTS
-                  "const b i32 4 100 -200 3 4\n"
+    ir_text_check("in x f32 1,3,6,6\n" X_QUANTISED "const w i8 4,3,3,3" WEIGHTS "const b i32 4 100 -200 3 4\n"
                   "const bs f32 - 0.000244140625\n"
                   "wd = DequantizeLinear w ws wz\n"
                   "bd = DequantizeLinear b bs\n"
@@ -56,8 +56,7 @@ END_TEST
 
 START_TEST(matmul_with_bias)
 {
-    ir_text_check("in x f32 2,5,16\n" X_QUANTISED "const w i8 16,12" WEIGHTS
-                  "const b f32 12 1 2 -3 0.5\n"
+    ir_text_check("in x f32 2,5,16\n" X_QUANTISED "const w i8 16,12" WEIGHTS "const b f32 12 1 2 -3 0.5\n"
                   "wd = DequantizeLinear w ws wz\n"
                   "c = MatMul xd wd\n"
                   "r = Add b c\n" Y_QUANTISED,
@@ -67,8 +66,7 @@ END_TEST
 
 START_TEST(gemm_with_transposed_weights)
 {
-    ir_text_check("in x f32 5,16\n" X_QUANTISED "const w i8 12,16" WEIGHTS
-                  "const b f32 12 1 2 -3 0.5\n"
+    ir_text_check("in x f32 5,16\n" X_QUANTISED "const w i8 12,16" WEIGHTS "const b f32 12 1 2 -3 0.5\n"
                   "wd = DequantizeLinear w ws wz\n"
                   "r = Gemm xd wd b transB=1\n" Y_QUANTISED,
                   "quantised", "QuantizeLinear graphrt::QMatMul DequantizeLinear");
@@ -79,8 +77,7 @@ START_TEST(both_factors_are_activations)
 {
     ir_text_check("in x f32 2,5,16\n" X_QUANTISED "xt = Transpose xd perm=0,2,1\n"
                   "r = MatMul xd xt\n" Y_QUANTISED,
-                  "quantised",
-                  "QuantizeLinear Transpose graphrt::QMatMul DequantizeLinear");
+                  "quantised", "QuantizeLinear Transpose graphrt::QMatMul DequantizeLinear");
 }
 END_TEST
 

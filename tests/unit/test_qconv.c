@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* graphrt::QConv, QMatMul, QAdd, QMul and QTable against ConvInteger and MatMulInteger, or their definition. */
+/* graphrt::QConv, QMatMul, QAdd, QMul and QTable against ConvInteger and MatMulInteger, or their definition.
+ */
 #include "tests/unit/op_runner.h"
 #include "tests/unit/suite.h"
 
@@ -115,7 +116,8 @@ static void check_conv(const conv_case *c, grt_dtype x_type, grt_dtype w_type, b
     for (int64_t i = 0; i < n; i++)
         ck_assert_msg(((const float *)found->data)[i] == (float)sums[i],
                       "case %d, channels %s, element %lld: %g, expected %d", (int)(c - cases),
-                      last ? "last" : "second", (long long)i, (double)((const float *)found->data)[i], sums[i]);
+                      last ? "last" : "second", (long long)i, (double)((const float *)found->data)[i],
+                      sums[i]);
     op_end(&exact);
     op_end(&r);
     void *const all[] = {x, turned, w, w_zero, sums};
@@ -192,10 +194,14 @@ static void check_matmul(const matmul_case *c, grt_dtype a_type, grt_dtype b_typ
 START_TEST(products_are_those_of_integers)
 {
     static const matmul_case products[] = {
-        {2, 2, {7, 30}, {30, 45}, false, true},        {2, 2, {7, 30}, {30, 45}, true, true},
-        {3, 2, {2, 13, 64}, {64, 33}, false, true},    {3, 2, {2, 13, 64}, {64, 33}, false, false},
-        {4, 4, {2, 3, 9, 16}, {2, 3, 16, 10}, false, false}, {4, 3, {2, 3, 9, 16}, {3, 16, 10}, true, true},
-        {3, 4, {3, 9, 16}, {2, 3, 16, 10}, false, true},     {2, 2, {0, 4}, {4, 3}, false, true},
+        {2, 2, {7, 30}, {30, 45}, false, true},
+        {2, 2, {7, 30}, {30, 45}, true, true},
+        {3, 2, {2, 13, 64}, {64, 33}, false, true},
+        {3, 2, {2, 13, 64}, {64, 33}, false, false},
+        {4, 4, {2, 3, 9, 16}, {2, 3, 16, 10}, false, false},
+        {4, 3, {2, 3, 9, 16}, {3, 16, 10}, true, true},
+        {3, 4, {3, 9, 16}, {2, 3, 16, 10}, false, true},
+        {2, 2, {0, 4}, {4, 3}, false, true},
     };
     static const grt_dtype types[] = {GRT_DTYPE_UINT8, GRT_DTYPE_INT8};
     for (size_t i = 0; i < sizeof products / sizeof *products; i++)

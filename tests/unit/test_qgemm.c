@@ -159,8 +159,8 @@ static void check_result(const problem *p, const grt_qgemm_kernel *kernel, const
             const float found = stored(p, y, i * p->ldy + j),
                         wanted = j < p->n ? value_at(p, i, j) : stored(p, before, i * p->ldy + j);
             ck_assert_msg(memcmp(&found, &wanted, sizeof found) == 0 || found == wanted,
-                          "problem %u, %s: y[%lld][%lld] is %g, expected %g", seed, kernel->name, (long long)i,
-                          (long long)j, (double)found, (double)wanted);
+                          "problem %u, %s: y[%lld][%lld] is %g, expected %g", seed, kernel->name,
+                          (long long)i, (long long)j, (double)found, (double)wanted);
         }
 }
 
@@ -191,7 +191,8 @@ static void run_problem(problem *p, const grt_qgemm_kernel *kernel, int threads,
     memset(before, 7, y_bytes);
     grt_qgemm_run(&g, scratch, threads);
     check_result(p, kernel, y, before, seed);
-    void *const all[] = {packed, y, before, columns.offset, columns.zero, columns.scale, columns.bias, scratch};
+    void *const all[] = {packed,       y,      before, columns.offset, columns.zero, columns.scale,
+                         columns.bias, scratch};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);
 }

@@ -15,12 +15,15 @@ typedef struct weights_case {
     bool transposed, zero, bias;
 } weights_case;
 
-static const weights_case cases[] = {
-    {GRT_DTYPE_UINT4, 1, 64, 48, 16, true, true, false},   {GRT_DTYPE_INT4, 3, 70, 33, 32, true, true, true},
-    {GRT_DTYPE_UINT4, 9, 96, 130, 32, false, true, true},  {GRT_DTYPE_INT4, 2, 50, 20, 12, false, false, false},
-    {GRT_DTYPE_INT8, 4, 61, 17, 0, false, true, true},     {GRT_DTYPE_UINT8, 40, 61, 40, 0, true, true, false},
-    {GRT_DTYPE_INT8, 1, 7, 5, -1, false, false, false},    {GRT_DTYPE_UINT8, 5, 33, 18, 20, true, true, true},
-    {GRT_DTYPE_INT8, 300, 900, 70, 128, false, true, true}};
+static const weights_case cases[] = {{GRT_DTYPE_UINT4, 1, 64, 48, 16, true, true, false},
+                                     {GRT_DTYPE_INT4, 3, 70, 33, 32, true, true, true},
+                                     {GRT_DTYPE_UINT4, 9, 96, 130, 32, false, true, true},
+                                     {GRT_DTYPE_INT4, 2, 50, 20, 12, false, false, false},
+                                     {GRT_DTYPE_INT8, 4, 61, 17, 0, false, true, true},
+                                     {GRT_DTYPE_UINT8, 40, 61, 40, 0, true, true, false},
+                                     {GRT_DTYPE_INT8, 1, 7, 5, -1, false, false, false},
+                                     {GRT_DTYPE_UINT8, 5, 33, 18, 20, true, true, true},
+                                     {GRT_DTYPE_INT8, 300, 900, 70, 128, false, true, true}};
 
 static void add_weights(op_runner *r, const weights_case *c, const uint8_t *w, const float *scale,
                         const uint8_t *zero)
@@ -51,8 +54,8 @@ static void fill_bytes(uint8_t *out, int64_t n, uint32_t seed)
 static void check_case(const weights_case *c, int32_t threads)
 {
     uint8_t *w = malloc((size_t)(c->k * c->n)), *zero = malloc((size_t)(c->k * c->n));
-    float *scale = malloc((size_t)(c->k * c->n) * sizeof *scale), *x = malloc((size_t)(c->m * c->k) * sizeof *x),
-          *bias = malloc((size_t)c->n * sizeof *bias);
+    float *scale = malloc((size_t)(c->k * c->n) * sizeof *scale),
+          *x = malloc((size_t)(c->m * c->k) * sizeof *x), *bias = malloc((size_t)c->n * sizeof *bias);
     fill_bytes(w, c->k * c->n, 1);
     fill_bytes(zero, c->k * c->n, 2);
     fill_floats(scale, c->k * c->n, 3);
@@ -78,13 +81,14 @@ static void check_case(const weights_case *c, int32_t threads)
         for (int64_t j = 0; j < c->n; j++) {
             double sum = c->bias ? (double)bias[j] : 0, size = fabs(sum);
             for (int64_t k = 0; k < c->k; k++) {
-                const double v = (double)x[i * c->k + k] *
-                                 (double)of_w[c->transposed ? j * c->k + k : k * c->n + j];
+                const double v =
+                    (double)x[i * c->k + k] * (double)of_w[c->transposed ? j * c->k + k : k * c->n + j];
                 sum += v;
                 size += fabs(v);
             }
-            ck_assert_msg(fabs((double)y[i * c->n + j] - sum) <= 1e-6 * size, "case %d: y[%d][%d] is %g, not %g",
-                          (int)(c - cases), (int)i, (int)j, (double)y[i * c->n + j], sum);
+            ck_assert_msg(fabs((double)y[i * c->n + j] - sum) <= 1e-6 * size,
+                          "case %d: y[%d][%d] is %g, not %g", (int)(c - cases), (int)i, (int)j,
+                          (double)y[i * c->n + j], sum);
         }
     op_end(&wide);
     op_end(&r);

@@ -156,7 +156,10 @@ static const grt_kernel_row rows[] = {
     {.domain = "", .op = "GlobalAveragePool", GLOBAL},
     {.domain = "", .op = "GlobalMaxPool", GLOBAL},
     {.domain = "", .op = "GlobalLpPool", GLOBAL},
-    {.domain = "graphrt", .op = "MaxPool", .types = {GRT_BIT(FLOAT) | GRT_BIT(INT8) | GRT_BIT(UINT8)}, WINDOW},
+    {.domain = "graphrt",
+     .op = "MaxPool",
+     .types = {GRT_BIT(FLOAT) | GRT_BIT(INT8) | GRT_BIT(UINT8)},
+     WINDOW},
     {.domain = "graphrt", .op = "AveragePool", .types = {GRT_BIT(FLOAT)}, WINDOW},
     {.domain = "graphrt", .op = "GlobalAveragePool", GLOBAL},
 };

@@ -118,7 +118,8 @@ static grt_status pack_groups(const grt_kernel_node *node, qconv_state *state)
         for (int64_t f = 0; f < n; f++)
             for (int64_t c = 0; c < state->per_group; c++)
                 for (int64_t t = 0; t < state->taps; t++)
-                    turned[f * k + t * state->per_group + c] = from[(f * state->per_group + c) * state->taps + t];
+                    turned[f * k + t * state->per_group + c] =
+                        from[(f * state->per_group + c) * state->taps + t];
         grt_qgemm_pack(NULL, &state->b, turned, 1, k, state->packed + g * state->b.bytes);
     }
     free(turned);
@@ -163,8 +164,7 @@ static bool supports(const grt_kernel_node *node, grt_text *why)
     if (!cpu_qproduct_supports(node, why))
         return false;
     const bool constant = w->data && w->rank >= 3 && grt_tensor_elements(w) > 0 && groups > 0 &&
-                          w->dims[0] % groups == 0 &&
-                          fits_filters(node, w->dims[0]);
+                          w->dims[0] % groups == 0 && fits_filters(node, w->dims[0]);
     if (!constant && why)
         grt_text_add(why, "constant weights are needed, with one constant zero point or one for each filter");
     return constant;
@@ -301,8 +301,7 @@ static void run_group(const job *w, int64_t group)
     cpu_qwindow window = w->window;
     grt_qgemm_params params;
     char *memory = cpu_at(w->run->workspace, s->columns_at);
-    const grt_qgemm_columns columns =
-        cpu_qproduct_columns(memory + group * cpu_qproduct_columns_bytes(n), n);
+    const grt_qgemm_columns columns = cpu_qproduct_columns(memory + group * cpu_qproduct_columns_bytes(n), n);
     grt_qgemm g = describe(state, s, window.flip != 0);
     window.first = group * state->per_group;
     window.used = state->per_group;

@@ -19,7 +19,7 @@ typedef struct qmatmul_state {
 typedef struct qmatmul_shape {
     grt_qgemm_b b;
     int64_t m, matrix_a, batch;
-    int32_t lead;                                                   /* leading dims of the result */
+    int32_t lead;                                                    /* leading dims of the result */
     int64_t dims[GRT_MAX_RANK], a[GRT_MAX_RANK], at_b[GRT_MAX_RANK]; /* strides in matrices */
     int64_t b_matrices;
     size_t columns_at, packed_at, scratch_at, scratch_each;

@@ -46,18 +46,17 @@ CPU_BODY combine_body(const binary *shared, const uint8_t *a, const uint8_t *b, 
     const binary own = *shared, *q = &own;
     const float b0 = n > 0 ? real(b[0], q->b_flip, q->b_zero) : 0.0f;
     if (q->multiplies && step)
-        _Pragma("omp simd") for (int64_t i = 0; i < n; i++)
-            y[i] = quantise(q, real(a[i], q->a_flip, q->a_zero) * real(b[i], q->b_flip, q->b_zero) * q->a_scale);
+        _Pragma("omp simd") for (int64_t i = 0; i < n; i++) y[i] =
+            quantise(q, real(a[i], q->a_flip, q->a_zero) * real(b[i], q->b_flip, q->b_zero) * q->a_scale);
     else if (q->multiplies)
-        _Pragma("omp simd") for (int64_t i = 0; i < n; i++)
-            y[i] = quantise(q, real(a[i], q->a_flip, q->a_zero) * b0 * q->a_scale);
+        _Pragma("omp simd") for (int64_t i = 0; i < n; i++) y[i] =
+            quantise(q, real(a[i], q->a_flip, q->a_zero) * b0 * q->a_scale);
     else if (step)
-        _Pragma("omp simd") for (int64_t i = 0; i < n; i++)
-            y[i] = quantise(q, real(a[i], q->a_flip, q->a_zero) * q->a_scale +
-                                   real(b[i], q->b_flip, q->b_zero) * q->b_scale);
+        _Pragma("omp simd") for (int64_t i = 0; i < n; i++) y[i] = quantise(
+            q, real(a[i], q->a_flip, q->a_zero) * q->a_scale + real(b[i], q->b_flip, q->b_zero) * q->b_scale);
     else
-        _Pragma("omp simd") for (int64_t i = 0; i < n; i++)
-            y[i] = quantise(q, real(a[i], q->a_flip, q->a_zero) * q->a_scale + b0 * q->b_scale);
+        _Pragma("omp simd") for (int64_t i = 0; i < n; i++) y[i] =
+            quantise(q, real(a[i], q->a_flip, q->a_zero) * q->a_scale + b0 * q->b_scale);
 }
 CPU_DISPATCH(combine,
              (const binary *shared, const uint8_t *a, const uint8_t *b, int64_t step, int64_t n, uint8_t *y),
@@ -98,7 +97,9 @@ static binary read_binary(const grt_run *r)
         q.a_scale *= float_of(in[B_SCALE]);
     const float least = (float)((is_signed ? INT8_MIN : 0) - q.y_zero),
                 most = (float)((is_signed ? INT8_MAX : UINT8_MAX) - q.y_zero);
-    const float low = act.kind == GRT_ACT_RELU ? 0.0f : act.kind == GRT_ACT_CLIP ? act.a / y_scale : -INFINITY,
+    const float low = act.kind == GRT_ACT_RELU   ? 0.0f
+                      : act.kind == GRT_ACT_CLIP ? act.a / y_scale
+                                                 : -INFINITY,
                 high = act.kind == GRT_ACT_CLIP ? act.b / y_scale : INFINITY;
     q.low = fminf(fmaxf(low, least), most);
     q.high = fmaxf(fminf(high, most), least);
@@ -118,9 +119,10 @@ static grt_status binary_reshape(grt_reshape *r)
     for (int32_t i = 0; i < r->n_in; i++)
         fits = fits && (i == A || i == B || grt_tensor_elements(r->in[i]) == 1);
     return fits ? GRT_OK
-                : grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
-                              "the second input must be one element or the first one's trailing dims, and scales "
-                              "and zero points one element each");
+                : grt_fail_op(
+                      r->desc, GRT_STATUS_INVALID_ARGUMENT,
+                      "the second input must be one element or the first one's trailing dims, and scales "
+                      "and zero points one element each");
 }
 
 static int64_t min64(int64_t a, int64_t b)
@@ -182,8 +184,8 @@ static grt_status run_table(const grt_run *r)
 
 static bool binary_supports(const grt_kernel_node *node, grt_text *why)
 {
-    static const grt_dtype_set types[] = {BYTES, GRT_BIT(FLOAT), BYTES, BYTES,
-                                          GRT_BIT(FLOAT), BYTES, GRT_BIT(FLOAT), BYTES};
+    static const grt_dtype_set types[] = {BYTES,          GRT_BIT(FLOAT), BYTES,          BYTES,
+                                          GRT_BIT(FLOAT), BYTES,          GRT_BIT(FLOAT), BYTES};
     grt_act act;
     if (!grt_act_read(node->desc, &act, why))
         return false;

@@ -32,7 +32,8 @@ static const grt_tensor *given(const grt_kernel_node *node, int32_t i)
 static bool read_storage(const grt_kernel_node *node, storage *s)
 {
     const grt_tensor *w = &node->in[W], *scale = &node->in[SCALE], *zero = given(node, ZERO);
-    if (w->rank != 2 || !w->data || !scale->data || scale->rank < 0 || (zero && (!zero->data || zero->rank < 0)))
+    if (w->rank != 2 || !w->data || !scale->data || scale->rank < 0 ||
+        (zero && (!zero->data || zero->rank < 0)))
         return false;
     *s = (storage){.transposed = grt_attr_int(node->desc, "transB", 0) != 0,
                    .is_signed = grt_dtype_in(w->dtype, GRT_BIT(INT8) | GRT_BIT(INT4)),
@@ -60,10 +61,12 @@ static bool supports(const grt_kernel_node *node, grt_text *why)
     const bool fits = node->n_in > SCALE && node->in[X].dtype == GRT_DTYPE_FLOAT &&
                       grt_dtype_in(node->in[W].dtype, numbers) && node->in[SCALE].dtype == GRT_DTYPE_FLOAT &&
                       (!given(node, ZERO) || node->in[ZERO].dtype == node->in[W].dtype) &&
-                      (!given(node, BIAS) || node->in[BIAS].dtype == GRT_DTYPE_FLOAT) && read_storage(node, &s);
+                      (!given(node, BIAS) || node->in[BIAS].dtype == GRT_DTYPE_FLOAT) &&
+                      read_storage(node, &s);
     if (!fits && why)
-        grt_text_add(why, "constant weights of 4 or 8 bits are needed, with float32 scales for all, for each column "
-                          "or for blocks along the inner dim");
+        grt_text_add(
+            why, "constant weights of 4 or 8 bits are needed, with float32 scales for all, for each column "
+                 "or for blocks along the inner dim");
     return fits;
 }
 
@@ -99,26 +102,45 @@ static void widen_numbers(const grt_tensor *t, int64_t from, int64_t n, uint8_t 
         out[i] &= mask;
 }
 
+/* Rows [from, to) of w as it is stored. `row` has room for one. */
+static void put_numbers(const grt_kernel_node *node, const storage *s, uint8_t flip, int64_t from, int64_t to,
+                        uint8_t *row, grt_wgemm *w)
+{
+    const uint8_t mask = w->bits == 4 ? 15 : 255;
+    const int64_t cols = s->transposed ? s->k : s->n;
+    for (int64_t i = from; i < to; i++) {
+        widen_numbers(&node->in[W], i * cols, cols, mask, row);
+        for (int64_t j = 0; flip && j < cols; j++)
+            row[j] ^= flip;
+        if (s->transposed)
+            grt_wgemm_put_column(w, i, row);
+        else
+            grt_wgemm_put_row(w, i, row);
+    }
+}
+
 static grt_status fill(const grt_kernel_node *node, const storage *s, grt_wgemm *w)
 {
     const uint8_t mask = w->bits == 4 ? 15 : 255, flip = !s->is_signed ? 0 : w->bits == 4 ? 8 : 128;
     const int64_t rows = s->transposed ? s->n : s->k, cols = s->transposed ? s->k : s->n;
+    const int32_t threads = s->transposed && node->threads > 1 ? node->threads : 1;
     const grt_tensor *zero = given(node, ZERO);
-    uint8_t *row = malloc((size_t)cols), *zeros = zero ? malloc((size_t)s->scales) : NULL;
-    if (!row || (zero && !zeros)) {
-        free(row);
+    size_t room = 0;
+    uint8_t *zeros = zero ? malloc((size_t)s->scales) : NULL, *all = NULL;
+    if (grt_mul_size((size_t)cols, (size_t)threads, &room))
+        all = malloc(room);
+    if (!all || (zero && !zeros)) {
+        free(all);
         free(zeros);
-        return grt_fail_memory((size_t)(cols + s->scales));
+        return grt_fail_memory(room);
     }
     if (zero)
         widen_numbers(zero, 0, s->scales, mask, zeros);
     put_scales(node, s, flip, zeros, w);
-    for (int64_t i = 0; i < rows; i++) {
-        widen_numbers(&node->in[W], i * cols, cols, mask, row);
-        for (int64_t j = 0; j < cols; j++)
-            grt_wgemm_put(w, s->transposed ? j : i, s->transposed ? i : j, row[j] ^ flip);
-    }
-    free(row);
+#pragma omp parallel for num_threads(threads) if (threads > 1)
+    for (int32_t t = 0; t < threads; t++)
+        put_numbers(node, s, flip, rows * t / threads, rows * (t + 1) / threads, all + (size_t)(cols * t), w);
+    free(all);
     free(zeros);
     return GRT_OK;
 }
@@ -139,12 +161,11 @@ static grt_status create(const grt_kernel_node *node, void **out_state)
         return grt_fail_memory(sizeof *state);
     if (!read_storage(node, &s)) {
         free(state);
-        return grt_fail_op(node->desc, GRT_STATUS_INVALID_PLAN, "the weights, scales and zero points do not fit");
+        return grt_fail_op(node->desc, GRT_STATUS_INVALID_PLAN,
+                           "the weights, scales and zero points do not fit");
     }
-    state->w = (grt_wgemm){.k = s.k,
-                           .n = s.n,
-                           .block = s.block,
-                           .bits = (int)grt_dtype_bits(node->in[W].dtype)};
+    state->w =
+        (grt_wgemm){.k = s.k, .n = s.n, .block = s.block, .bits = (int)grt_dtype_bits(node->in[W].dtype)};
     const grt_status status =
         grt_wgemm_allocate(&state->w) ? fill(node, &s, &state->w) : grt_fail_memory(SIZE_MAX);
     if (status != GRT_OK) {
@@ -173,8 +194,8 @@ static grt_status run(const grt_run *r)
 {
     const wmatmul_state *state = r->state;
     const float *bias = r->n_in > BIAS && r->in[BIAS] ? r->in[BIAS]->data : NULL;
-    grt_wgemm_run(&state->w, grt_tensor_elements(r->in[X]) / state->w.k, r->in[X]->data, bias, r->out[0]->data,
-                  r->workspace, r->threads);
+    grt_wgemm_run(&state->w, grt_tensor_elements(r->in[X]) / state->w.k, r->in[X]->data, bias,
+                  r->out[0]->data, r->workspace, r->threads);
     return GRT_OK;
 }
 
