@@ -204,7 +204,10 @@ static grt_qgemm describe(const qconv_state *state, const qconv_shape *s, bool i
     return g;
 }
 
-/* What a thread needs for a pixel: its taps, and room for channels past the last full block. */
+/* Pixels whose sums are finished together. */
+enum { PIXELS = 8 };
+
+/* What a thread needs for PIXELS pixels: their taps, and room for channels past the last full block. */
 typedef struct tap_room {
     const uint8_t **taps, **few;
     uint8_t *bytes;
@@ -212,13 +215,13 @@ typedef struct tap_room {
 
 static size_t tap_room_bytes(int64_t taps)
 {
-    return grt_align_up((size_t)taps * (2 * sizeof(const uint8_t *) + GRT_QGEMM_WIDTH), 64);
+    return grt_align_up((size_t)taps * ((PIXELS + 1) * sizeof(const uint8_t *) + GRT_QGEMM_WIDTH), 64);
 }
 
 static tap_room tap_room_at(char *memory, int64_t taps)
 {
     tap_room room = {.taps = (const uint8_t **)(void *)memory};
-    room.few = room.taps + taps;
+    room.few = room.taps + PIXELS * taps;
     room.bytes = (uint8_t *)(room.few + taps);
     return room;
 }
@@ -318,34 +321,39 @@ static void run_group(const job *w, int64_t group)
     grt_qgemm_run(&g, cpu_at(w->run->workspace, s->scratch_at), w->run->threads);
 }
 
-/* The last channels, copied to where a whole block can be read. */
-static void copy_few(const tap_room *room, int64_t taps, int64_t channel, int64_t n)
+/* The last channels of a pixel's taps, copied to where a whole block can be read. */
+static void copy_few(const tap_room *room, const uint8_t *const *from, int64_t taps, int64_t channel, int64_t n)
 {
     for (int64_t t = 0; t < taps; t++) {
         uint8_t *to = room->bytes + t * GRT_QGEMM_WIDTH;
-        memcpy(to, room->taps[t] + channel, (size_t)n);
+        memcpy(to, from[t] + channel, (size_t)n);
         memset(to + n, 0, (size_t)(GRT_QGEMM_WIDTH - n));
         room->few[t] = to;
     }
 }
 
-/* One output pixel, whose filters are a channel each. */
-static void run_pixel(const job *w, int64_t pixel, const tap_room *room)
+/* `count` output pixels from `pixel` on, whose filters are a channel each. */
+static void run_pixels(const job *w, int64_t pixel, int count, const tap_room *room)
 {
     const qconv_state *state = w->run->state;
     const int64_t n = state->filters, size = (int64_t)grt_dtype_size(w->run->out[0]->dtype);
-    const uint8_t *residual = w->finish.residual;
-    cpu_qwindow_taps(&w->window, pixel, cpu_at(w->run->workspace, w->s->outside_at), room->taps);
+    const uint8_t *residual = w->finish.residual, *outside = cpu_at(w->run->workspace, w->s->outside_at);
+    for (int i = 0; i < count; i++)
+        cpu_qwindow_taps(&w->window, pixel + i, outside, room->taps + i * state->taps);
     for (int64_t c = 0; c < n; c += GRT_QGEMM_WIDTH) {
         const int64_t now = n - c < GRT_QGEMM_WIDTH ? n - c : GRT_QGEMM_WIDTH;
-        const bool few = now < GRT_QGEMM_WIDTH;
-        _Alignas(64) int32_t sums[GRT_QGEMM_WIDTH];
-        if (few)
-            copy_few(room, state->taps, c, now);
-        state->kernel->taps(state->taps, few ? room->few : room->taps, few ? 0 : c,
-                            state->by_tap + c / GRT_QGEMM_WIDTH * state->block_bytes, sums);
-        state->kernel->finish(&w->finish, c, 1, now, sums, NULL, residual ? residual + pixel * n + c : NULL,
-                              w->y + (pixel * n + c) * size, n);
+        const char *weights = state->by_tap + c / GRT_QGEMM_WIDTH * state->block_bytes;
+        _Alignas(64) int32_t sums[PIXELS * GRT_QGEMM_WIDTH];
+        for (int i = 0; i < count; i++) {
+            const uint8_t **taps = room->taps + i * state->taps;
+            const bool few = now < GRT_QGEMM_WIDTH;
+            if (few)
+                copy_few(room, taps, state->taps, c, now);
+            state->kernel->taps(state->taps, few ? room->few : taps, few ? 0 : c, weights,
+                                sums + i * GRT_QGEMM_WIDTH);
+        }
+        state->kernel->finish(&w->finish, c, count, now, sums, NULL,
+                              residual ? residual + pixel * n + c : NULL, w->y + (pixel * n + c) * size, n);
     }
 }
 
@@ -366,9 +374,9 @@ static void run_depthwise(job *w)
     char *rooms = cpu_at(w->run->workspace, s->taps_at);
     const size_t room_bytes = tap_room_bytes(state->taps);
 #pragma omp parallel for num_threads(w->run->threads) if (pixels * state->filters * state->taps > CPU_GRAIN)
-    for (int64_t pixel = 0; pixel < pixels; pixel++) {
+    for (int64_t pixel = 0; pixel < pixels; pixel += PIXELS) {
         const tap_room room = tap_room_at(rooms + (size_t)cpu_thread() * room_bytes, state->taps);
-        run_pixel(w, pixel, &room);
+        run_pixels(w, pixel, (int)(pixels - pixel < PIXELS ? pixels - pixel : PIXELS), &room);
     }
 }
 
