@@ -322,7 +322,8 @@ static void run_group(const job *w, int64_t group)
 }
 
 /* The last channels of a pixel's taps, copied to where a whole block can be read. */
-static void copy_few(const tap_room *room, const uint8_t *const *from, int64_t taps, int64_t channel, int64_t n)
+static void copy_few(const tap_room *room, const uint8_t *const *from, int64_t taps, int64_t channel,
+                     int64_t n)
 {
     for (int64_t t = 0; t < taps; t++) {
         uint8_t *to = room->bytes + t * GRT_QGEMM_WIDTH;
