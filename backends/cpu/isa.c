@@ -69,6 +69,25 @@ bool cpu_isa_is_capped(void)
     return is_capped;
 }
 
+/* A process capped to AVX2 imitates processors of that level that have nothing more. */
+bool cpu_isa_has_avx_vnni(void)
+{
+#ifdef CPU_HAS_AVX2_COPY
+    return cpu_isa_best() >= CPU_ISA_AVX2 && !cpu_isa_is_capped() && __builtin_cpu_supports("avxvnni");
+#else
+    return false;
+#endif
+}
+
+bool cpu_isa_has_avx512_vnni(void)
+{
+#ifdef CPU_HAS_AVX512_COPY
+    return cpu_isa_best() >= CPU_ISA_AVX512 && __builtin_cpu_supports("avx512vnni");
+#else
+    return false;
+#endif
+}
+
 grt_status cpu_isa_check(void)
 {
     pthread_once(&once, read_environment);

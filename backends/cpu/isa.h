@@ -31,6 +31,12 @@ cpu_isa cpu_isa_best(void);
 /* True if GRAPHRT_CPU_ISA names a level; it then holds for libraries as well. */
 bool cpu_isa_is_capped(void);
 
+/* Instructions on 8-bit numbers, which machines of one level may have or not; the process's level allows
+ * them.
+ */
+bool cpu_isa_has_avx_vnni(void);
+bool cpu_isa_has_avx512_vnni(void);
+
 /* An error if GRAPHRT_CPU_ISA is set to an unknown level. */
 grt_status cpu_isa_check(void);
 

@@ -9,6 +9,7 @@
 #include "src/base/checked.h"
 
 #include <math.h>
+#include <string.h>
 
 /* GCC may turn the selections below into vector selects only if comparisons need not trap. */
 #if defined(__GNUC__) && !defined(__clang__)
@@ -278,6 +279,50 @@ void cpu_pool_float(const cpu_pool *p, const float *x, float *y)
     for (int64_t i = 0; i < p->batch * p->channels; i++)
         for (int64_t line = 0; line < lines; line++)
             pool_line(p, x + i * w->in_pixels, line, y + (i * lines + line) * width);
+}
+
+/* ---- bytes, channels last: the largest ---- */
+
+/* flip: 0x80 makes int8 and uint8 of the same order. */
+CPU_BODY largest_body(const uint8_t *from, int64_t n, uint8_t flip, uint8_t *to)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) {
+        const uint8_t a = from[i] ^ flip, b = to[i] ^ flip;
+        to[i] = (a > b ? a : b) ^ flip;
+    }
+}
+CPU_DISPATCH(largest, (const uint8_t *from, int64_t n, uint8_t flip, uint8_t *to), (from, n, flip, to))
+
+static void pool_byte_pixel(const cpu_pool *p, const uint8_t *image, int64_t pixel, uint8_t flip, uint8_t *y)
+{
+    const cpu_window *w = &p->w;
+    int64_t k[CPU_MAX_SPATIAL], from[CPU_MAX_SPATIAL], to[CPU_MAX_SPATIAL], first[CPU_MAX_SPATIAL], taps = 1;
+    for (int32_t i = w->spatial - 1; i >= 0; i--) {
+        cpu_window_taps(w, i, pixel % w->out[i], &from[i], &to[i], &first[i]);
+        pixel /= w->out[i];
+        k[i] = from[i];
+        taps *= to[i] - from[i];
+    }
+    memset(y, flip, (size_t)p->channels); /* the least */
+    for (int64_t t = 0; t < taps; t++) {
+        int64_t position = 0;
+        for (int32_t i = 0; i < w->spatial; i++)
+            position = position * w->in[i] + first[i] + k[i] * w->dilation[i];
+        largest(image + position * p->channels, p->channels, flip, y);
+        next(k, from, to, w->spatial);
+    }
+}
+
+void cpu_pool_largest_bytes(const cpu_pool *p, grt_dtype dtype, const uint8_t *x, uint8_t *y)
+{
+    const uint8_t flip = dtype == GRT_DTYPE_INT8 ? 0x80 : 0;
+    const int64_t pixels = p->w.out_pixels;
+    const bool many = grt_mul_saturated(p->batch * p->channels * pixels, p->w.taps) > CPU_GRAIN;
+#pragma omp parallel for num_threads(p->threads) if (many)
+    for (int64_t i = 0; i < p->batch * pixels; i++)
+        pool_byte_pixel(p, x + i / pixels * p->w.in_pixels * p->channels, i % pixels, flip,
+                        y + i * p->channels);
 }
 
 /* ---- any type ---- */

@@ -12,6 +12,9 @@ typedef struct cpu_pool {
     int32_t threads;
 } cpu_pool;
 
+/* MaxPool of uint8 or int8 with channels last. */
+void cpu_pool_largest_bytes(const cpu_pool *p, grt_dtype dtype, const uint8_t *x, uint8_t *y);
+
 /* float32, either layout. */
 void cpu_pool_float(const cpu_pool *p, const float *x, float *y);
 /* Any type, channels first, and the positions of maxima if indices is not NULL. */

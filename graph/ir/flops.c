@@ -60,6 +60,19 @@ double flops_matmul(const ir_node *node)
     return 2 * product(y, 0, y->type.rank) * product(x, k, k + 1);
 }
 
+/* Weights are input 3 of these. */
+double flops_qconv(const ir_node *node)
+{
+    const ir_value *w = ir_in(node, 3), *y = node->out[0];
+    return !known(w, 3) ? 0 : 2 * product(y, 0, y->type.rank) * product(w, 1, w->type.rank);
+}
+
+double flops_qmatmul(const ir_node *node)
+{
+    const ir_value *x = ir_in(node, 0), *y = node->out[0];
+    return 2 * product(y, 0, y->type.rank) * product(x, x->type.rank - 1, x->type.rank);
+}
+
 double flops_recurrence(const ir_node *node)
 {
     const ir_value *x = ir_in(node, 0), *w = ir_in(node, 1), *r = ir_in(node, 2);
@@ -76,8 +89,10 @@ double flops_attention(const ir_node *node)
 
 double op_flops(const ir_node *node)
 {
+    const bool quantised =
+        node->row && (node->row->flops == flops_qconv || node->row->flops == flops_qmatmul);
     const bool counted = node->row && node->row->flops && node->n_out && known(node->out[0], 0) &&
-                         known(ir_in(node, 0), 1) && known(ir_in(node, 1), 1);
+                         known(ir_in(node, 0), 1) && known(ir_in(node, quantised ? 3 : 1), 1);
     return counted ? node->row->flops(node) : 0;
 }
 

@@ -55,6 +55,22 @@ static size_t result_bytes(const fold *f, const ir_node *node, const ir_value *v
                : SIZE_MAX;
 }
 
+/* Filters that DequantizeLinear widens for steps without an integer form: once here, not in every run. */
+static bool widens_filters(const ir_node *node)
+{
+    static const char *const users[] = {"Conv", "ConvTranspose", "LSTM", "GRU", "RNN"};
+    if (!rewrite_is(node, "DequantizeLinear"))
+        return false;
+    for (const ir_use *use = node->out[0]->uses; use; use = use->next) {
+        bool found = false;
+        for (size_t i = 0; i < sizeof users / sizeof *users; i++)
+            found = found || rewrite_is(use->node, users[i]);
+        if (!found)
+            return false;
+    }
+    return true;
+}
+
 /* Bytes of all results; false if they are more than may be. */
 static bool measure(const fold *f, const ir_node *node, size_t *out_bytes)
 {
@@ -77,7 +93,8 @@ static bool measure(const fold *f, const ir_node *node, size_t *out_bytes)
         if (!grt_add_size(*out_bytes, bytes, out_bytes))
             return false;
     }
-    return *out_bytes <= FREE_BYTES || *out_bytes <= in_bytes || node->row->flags & OP_FILLS;
+    return *out_bytes <= FREE_BYTES || *out_bytes <= in_bytes || node->row->flags & OP_FILLS ||
+           widens_filters(node);
 }
 
 /* Takes the work from the budget if that has room for the node. */
@@ -95,7 +112,7 @@ static bool take_budget(const fold *f, const ir_node *node)
 static bool is_foldable(fold *f, const ir_node *node)
 {
     if (!node->row || (node->row->flags & OP_RANDOM) || node->row->control || rewrite_has_body(node) ||
-        !node->n_in)
+        !node->n_in || (f->context->keeps_quantised && rewrite_is(node, "DequantizeLinear")))
         return false;
     for (int32_t i = 0; i < node->n_in; i++)
         if (node->in[i].value && !node->in[i].value->type.data)

@@ -180,23 +180,35 @@ static bool gains(const ir_node *node)
     return group == 1 || per_group == 1 || per_group >= SMALL;
 }
 
-static bool switch_conv(layout *l, ir_node *node)
+static bool switch_window(layout *l, ir_node *node, int32_t residual)
 {
-    enum { X, W, BIAS, RESIDUAL, MOST };
+    enum { MOST = 12 };
     ir_value *in[MOST] = {NULL};
-    if (!is_spatial(ir_in(node, X)) || !is_spatial(node->out[0]) || !gains(node) || node->n_in > MOST)
+    if (!is_spatial(ir_in(node, 0)) || !is_spatial(node->out[0]) || node->n_in > MOST)
         return false;
     for (int32_t i = 0; i < node->n_in; i++)
         in[i] = ir_in(node, i);
-    in[X] = twin_of(l, in[X], node);
-    if (in[RESIDUAL])
-        in[RESIDUAL] = is_spatial(in[RESIDUAL]) ? twin_of(l, in[RESIDUAL], node) : NULL;
-    if (!in[X] || (ir_in(node, RESIDUAL) && !in[RESIDUAL]))
+    in[0] = twin_of(l, in[0], node);
+    if (in[residual])
+        in[residual] = is_spatial(in[residual]) ? twin_of(l, in[residual], node) : NULL;
+    if (!in[0] || (ir_in(node, residual) && !in[residual]))
         return false;
     ir_node *made = clone(node, "graphrt", node->n_in, in);
     if (made)
         ir_attr_set_string(made, "layout", "NHWC");
     return adopt(l, node, made);
+}
+
+static bool switch_conv(layout *l, ir_node *node)
+{
+    enum { RESIDUAL = 3 };
+    return gains(node) && switch_window(l, node, RESIDUAL);
+}
+
+static bool switch_qconv(layout *l, ir_node *node)
+{
+    enum { RESIDUAL = 9 };
+    return switch_window(l, node, RESIDUAL);
 }
 
 /* Ops whose form with channels last has the same parameters: pools, normalisations, transposed
@@ -280,6 +292,24 @@ static bool switch_pointwise(layout *l, ir_node *node)
             return false;
     }
     return adopt(l, node, clone(node, node->desc.domain, node->n_in, in));
+}
+
+/* Scales and zero points per channel stay with the usual layout. */
+static bool switch_scaled(layout *l, ir_node *node)
+{
+    for (int32_t i = 0; i < node->n_in; i++) {
+        const ir_value *value = node->in[i].value;
+        const bool is_table = i == 1 && !strcmp(node->desc.op, "QTable");
+        if (value && !is_table && !is_one_element(node, value) && !is_spatial(value))
+            return false;
+    }
+    if (strcmp(node->desc.op, "QTable") != 0)
+        return switch_pointwise(l, node);
+    ir_value *in[2] = {ir_in(node, 0), ir_in(node, 1)};
+    if (!has_twin(in[0]))
+        return false;
+    in[0] = twin_of(l, in[0], node);
+    return adopt(l, node, clone(node, node->desc.domain, 2, in));
 }
 
 static bool switch_concat(layout *l, ir_node *node)
@@ -552,7 +582,8 @@ static bool switch_reshape(layout *l, ir_node *node)
 static bool switch_node(layout *l, ir_node *node)
 {
     static bool (*const switches[N_OP_LAYOUTS])(layout * l, ir_node * node) = {
-        [OP_LAYOUT_CONV] = switch_conv,           [OP_LAYOUT_FORM] = switch_form,
+        [OP_LAYOUT_CONV] = switch_conv,           [OP_LAYOUT_QCONV] = switch_qconv,
+        [OP_LAYOUT_SCALED] = switch_scaled,       [OP_LAYOUT_FORM] = switch_form,
         [OP_LAYOUT_CONCAT] = switch_concat,       [OP_LAYOUT_SPLIT] = switch_split,
         [OP_LAYOUT_SLICE] = switch_slice,         [OP_LAYOUT_PAD] = switch_pad,
         [OP_LAYOUT_RESIZE] = switch_resize,       [OP_LAYOUT_REDUCE] = switch_reduction,

@@ -43,6 +43,7 @@ typedef struct pass_context {
     const char *disabled; /* comma-separated names */
     int32_t level;
     grt_precision precision;
+    bool keeps_quantised; /* pass `quantised` is to come: DequantizeLinear of constants is not folded */
     void (*progress)(void *user, const char *phase, double fraction);
     void *user;
     int64_t changed; /* a pass adds the number of rewrites it made */
@@ -56,6 +57,7 @@ typedef struct pass_context {
     X(simplify, 1, "remove no-ops, join reshapes and transposes")                                  \
     X(symbolic_sizes, 1, "ask the model's inputs for sizes that they have")                        \
     X(dce, 1, "remove nodes whose results nobody uses")                                            \
+    X(quantised, 2, "make integer steps of products and convolutions of 8-bit numbers")            \
     X(legalise, 0, "replace ops that the target has no kernel for by simpler ones")                \
     X(recognise, 2, "find GELU, SiLU, RMS and layer normalisation that are written out")           \
     X(rotary, 2, "find rotary position embedding that is written out")                             \

@@ -24,6 +24,8 @@ static const char *const names[] = {PASSES(X)};
 static const unsigned char schedule[] = {
     /* as imported */
     PASS_cse, PASS_fold, PASS_fold_if, PASS_simplify, PASS_symbolic_sizes, PASS_dce,
+    /* read, while weights are still 8-bit numbers */
+    PASS_quantised, PASS_dce,
     /* what expansions left */
     PASS_legalise, PASS_fold, PASS_simplify, PASS_cse, PASS_dce,
     /* found; each pattern wants the nodes that the one before covered to be gone */
@@ -107,6 +109,8 @@ static grt_status run_pass(pass_context *context, const pass_row *row)
 grt_status pass_run_enabled(pass_context *context)
 {
     GRT_TRY(check_disabled(context->disabled));
+    context->keeps_quantised =
+        rows[PASS_quantised].level <= context->level && !listed(context->disabled, rows[PASS_quantised].name);
     for (size_t i = 0; i < N_RUNS; i++) {
         const pass_row *row = &rows[schedule[i]];
         if (context->progress)

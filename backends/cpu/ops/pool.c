@@ -38,6 +38,8 @@ static grt_status pool_run(const grt_run *r)
         return GRT_OK;
     if (r->in[0]->dtype == GRT_DTYPE_FLOAT && !indices)
         cpu_pool_float(p, r->in[0]->data, r->out[0]->data);
+    else if (p->last)
+        cpu_pool_largest_bytes(p, r->in[0]->dtype, r->in[0]->data, r->out[0]->data);
     else
         cpu_pool_exact(p, r->in[0]->dtype, r->in[0]->data, r->out[0]->data, indices ? indices->data : NULL);
     return GRT_OK;
@@ -154,7 +156,10 @@ static const grt_kernel_row rows[] = {
     {.domain = "", .op = "GlobalAveragePool", GLOBAL},
     {.domain = "", .op = "GlobalMaxPool", GLOBAL},
     {.domain = "", .op = "GlobalLpPool", GLOBAL},
-    {.domain = "graphrt", .op = "MaxPool", .types = {GRT_BIT(FLOAT)}, WINDOW},
+    {.domain = "graphrt",
+     .op = "MaxPool",
+     .types = {GRT_BIT(FLOAT) | GRT_BIT(INT8) | GRT_BIT(UINT8)},
+     WINDOW},
     {.domain = "graphrt", .op = "AveragePool", .types = {GRT_BIT(FLOAT)}, WINDOW},
     {.domain = "graphrt", .op = "GlobalAveragePool", GLOBAL},
 };

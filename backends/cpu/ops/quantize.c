@@ -5,6 +5,7 @@
 #endif
 #include "backends/cpu/convert.h"
 #include "backends/cpu/cpu.h"
+#include "backends/cpu/qlinear.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -174,8 +175,23 @@ static void round_to(grt_dtype dtype, int64_t n, float *x)
     cpu_widen(dtype, bits, 0, n, x);
 }
 
+/* float32 and 8-bit numbers with one scale. */
+static bool is_byte_pair(const grt_run *r, const shape *sh, const grt_tensor *real, const grt_tensor *bytes)
+{
+    const state *s = r->state;
+    return sh->single && real->dtype == GRT_DTYPE_FLOAT && r->in[1]->dtype == GRT_DTYPE_FLOAT &&
+           (!s->precision || s->precision == GRT_DTYPE_FLOAT) &&
+           grt_dtype_in(bytes->dtype, GRT_BIT(UINT8) | GRT_BIT(INT8));
+}
+
 static void quantize_block(const grt_run *r, const shape *sh, int64_t begin, int64_t n)
 {
+    if (is_byte_pair(r, sh, r->in[0], r->out[0])) {
+        cpu_quantise_bytes((const float *)r->in[0]->data + begin, n, sh->scale[0],
+                           sh->zero ? (int32_t)sh->zero[0] : 0, r->out[0]->dtype == GRT_DTYPE_INT8,
+                           (uint8_t *)r->out[0]->data + begin);
+        return;
+    }
     const state *s = r->state;
     float x[CONVERT_BLOCK], scale[CONVERT_BLOCK], zero[CONVERT_BLOCK];
     cpu_convert_options options = {s->saturate, GRT_ROUND_NEAREST};
@@ -220,6 +236,12 @@ static void quantize_block(const grt_run *r, const shape *sh, int64_t begin, int
 
 static void dequantize_block(const grt_run *r, const shape *sh, int64_t begin, int64_t n)
 {
+    if (is_byte_pair(r, sh, r->out[0], r->in[0])) {
+        cpu_dequantise_bytes((const uint8_t *)r->in[0]->data + begin, n, sh->scale[0],
+                             sh->zero ? (int32_t)sh->zero[0] : 0, r->in[0]->dtype == GRT_DTYPE_INT8,
+                             (float *)r->out[0]->data + begin);
+        return;
+    }
     float x[CONVERT_BLOCK], scale[CONVERT_BLOCK], zero[CONVERT_BLOCK];
     cpu_convert_options options = {true, GRT_ROUND_NEAREST};
     grt_dtype dtype = r->in[0]->dtype, plain = cpu_plain_dtype(dtype), to = r->out[0]->dtype;
@@ -246,6 +268,12 @@ static void dequantize_block(const grt_run *r, const shape *sh, int64_t begin, i
         cpu_convert_plain(GRT_DTYPE_FLOAT, x, to, (double *)r->out[0]->data + begin, n);
     else
         cpu_narrow(to, x, n, r->out[0]->data, begin, options);
+}
+
+static int64_t block_size(int64_t n, int64_t block)
+{
+    const int64_t left = n - block * CONVERT_BLOCK;
+    return left < CONVERT_BLOCK ? left : CONVERT_BLOCK;
 }
 
 static void run_blocks(const grt_run *r,
@@ -285,13 +313,12 @@ static grt_status run_dynamic(const grt_run *r)
     uint8_t *y = r->out[0]->data;
     int64_t n = grt_tensor_elements(r->in[0]);
     float low = 0.0f, high = 0.0f; /* the range always holds 0 */
+    const int64_t blocks = (n + CONVERT_BLOCK - 1) / CONVERT_BLOCK;
 #pragma omp parallel for num_threads(r->threads) if (n >= CPU_GRAIN) reduction(min                  \
                                                                                : low) reduction(max \
                                                                                                 : high)
-    for (int64_t i = 0; i < n; i++) {
-        low = x[i] < low ? x[i] : low;
-        high = x[i] > high ? x[i] : high;
-    }
+    for (int64_t b = 0; b < blocks; b++)
+        cpu_widen_range(x + b * CONVERT_BLOCK, block_size(n, b), &low, &high);
     float scale = (high - low) / 255.0f;
     scale = scale > 0.0f ? scale : 1.0f; /* all zeros: any scale is right */
     float zero = rintf(-low / scale);
@@ -299,11 +326,9 @@ static grt_status run_dynamic(const grt_run *r)
     *(float *)r->out[1]->data = scale;
     *(uint8_t *)r->out[2]->data = (uint8_t)zero;
 #pragma omp parallel for num_threads(r->threads) if (n >= CPU_GRAIN)
-    for (int64_t i = 0; i < n; i++) {
-        float q = rintf(x[i] / scale) + zero;
-        q = q > 0.0f ? q : 0.0f;
-        y[i] = (uint8_t)(int32_t)(q < 255.0f ? q : 255.0f);
-    }
+    for (int64_t b = 0; b < blocks; b++)
+        cpu_quantise_bytes(x + b * CONVERT_BLOCK, block_size(n, b), scale, (int32_t)zero, false,
+                           y + b * CONVERT_BLOCK);
     return GRT_OK;
 }
 

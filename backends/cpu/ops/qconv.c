@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* graphrt::QConv: convolutions of 8-bit images with constant weights, scale, bias, activation and
+ * requantisation. Windows are unfolded, a strip at a time, into rows of a product; where each channel has a
+ * filter of its own they are summed directly. Images with channels second are turned first. */
+#include "backends/cpu/cpu.h"
+#include "backends/cpu/epilogue_attrs.h"
+#include "backends/cpu/qgemm_kernel.h"
+#include "backends/cpu/qproduct.h"
+#include "backends/cpu/qwindow.h"
+#include "backends/cpu/threads.h"
+#include "backends/cpu/workspace.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct qconv_state {
+    bool last, depthwise;
+    int64_t groups, filters, per_group, taps; /* filters in all; input channels of each */
+    grt_qgemm_b b;                            /* of one group; of a depthwise one: column sums only */
+    char *packed;                             /* the groups' matrices; NULL: depthwise */
+    const grt_qgemm_kernel *kernel;           /* of a depthwise one */
+    char *by_tap;                             /* per block of channels, less the zero points */
+    int64_t block_bytes;
+    int32_t *tap_sums;
+} qconv_state;
+
+typedef struct qconv_shape {
+    cpu_window w;
+    int64_t batch, channels;
+    size_t columns_at, x_at, y_at, outside_at, taps_at, scratch_at;
+    bool x_copied, y_copied;
+} qconv_shape;
+
+/* ---- create ---- */
+
+static void destroy(void *data)
+{
+    qconv_state *state = data;
+    if (!state)
+        return;
+    free(state->packed);
+    free(state->by_tap);
+    free(state->tap_sums);
+    free(state);
+}
+
+static int32_t element(const grt_tensor *t, int64_t i)
+{
+    return t->dtype == GRT_DTYPE_INT8 ? ((const int8_t *)t->data)[i] : ((const uint8_t *)t->data)[i];
+}
+
+static int32_t weight_zero(const grt_kernel_node *node, int64_t filter)
+{
+    if (!grt_node_has(node, QP_W_ZERO))
+        return 0;
+    const grt_tensor *zero = &node->in[QP_W_ZERO];
+    return element(zero, grt_tensor_elements(zero) == 1 ? 0 : filter);
+}
+
+static int32_t tap_weight(const grt_kernel_node *node, const qconv_state *state, int64_t c, int64_t t)
+{
+    return element(&node->in[QP_W], c * state->taps + t) - weight_zero(node, c);
+}
+
+/* The best kernel that holds the weights: less a zero point, they may need 9 bits. */
+static const grt_qgemm_kernel *kernel_for_taps(const grt_kernel_node *node, const qconv_state *state)
+{
+    bool bytes = true;
+    for (int64_t c = 0; c < state->filters; c++)
+        for (int64_t t = 0; t < state->taps; t++) {
+            const int32_t v = tap_weight(node, state, c, t);
+            bytes = bytes && v >= INT8_MIN && v <= INT8_MAX;
+        }
+    const grt_qgemm_kernel *const *kernels = grt_qgemm_kernels();
+    while (!bytes && !(*kernels)->wide) /* the last one is */
+        kernels++;
+    return *kernels;
+}
+
+static grt_status spread_taps(const grt_kernel_node *node, qconv_state *state)
+{
+    const int64_t n = grt_qgemm_padded(state->filters);
+    state->kernel = kernel_for_taps(node, state);
+    const int group = grt_qgemm_group(state->kernel);
+    const int64_t groups = (state->taps + group - 1) / group;
+    size_t bytes;
+    if (!grt_mul_size((size_t)n, (size_t)groups * GRT_QGEMM_TAPS_BYTES / GRT_QGEMM_WIDTH, &bytes))
+        return grt_fail_memory(SIZE_MAX);
+    state->block_bytes = groups * GRT_QGEMM_TAPS_BYTES;
+    state->by_tap = calloc(1, bytes);
+    state->tap_sums = calloc((size_t)n, sizeof(int32_t));
+    if (!state->by_tap || !state->tap_sums)
+        return grt_fail_memory(bytes);
+    for (int64_t c = 0; c < state->filters; c++)
+        for (int64_t t = 0; t < state->taps; t++) {
+            const int16_t v = (int16_t)tap_weight(node, state, c, t);
+            char *to = state->by_tap + c / GRT_QGEMM_WIDTH * state->block_bytes +
+                       grt_qgemm_tap_at(state->kernel, t, c % GRT_QGEMM_WIDTH);
+            memcpy(to, &v, state->kernel->wide ? sizeof v : 1); /* little endian: the low byte is first */
+            state->tap_sums[c] += v;
+        }
+    state->b = (grt_qgemm_b){.k = state->taps, .n = state->filters, .is_signed = true};
+    return GRT_OK;
+}
+
+/* Filters [filter][channel][tap] become rows of B in the order [tap][channel]. */
+static grt_status pack_groups(const grt_kernel_node *node, qconv_state *state)
+{
+    const int64_t n = state->filters / state->groups, k = state->taps * state->per_group;
+    size_t bytes;
+    if (!grt_qgemm_b_init(NULL, k, n, node->in[QP_W].dtype == GRT_DTYPE_INT8, &state->b) ||
+        !grt_mul_size((size_t)state->b.bytes, (size_t)state->groups, &bytes) || bytes > SIZE_MAX / 2)
+        return grt_fail_memory(SIZE_MAX);
+    uint8_t *turned = malloc((size_t)(k * n) + 1);
+    state->packed = aligned_alloc(64, grt_align_up(bytes + 1, 64));
+    for (int64_t g = 0; turned && state->packed && g < state->groups; g++) {
+        const uint8_t *from = (const uint8_t *)node->in[QP_W].data + g * n * k;
+        for (int64_t f = 0; f < n; f++)
+            for (int64_t c = 0; c < state->per_group; c++)
+                for (int64_t t = 0; t < state->taps; t++)
+                    turned[f * k + t * state->per_group + c] =
+                        from[(f * state->per_group + c) * state->taps + t];
+        grt_qgemm_pack(NULL, &state->b, turned, 1, k, state->packed + g * state->b.bytes);
+    }
+    free(turned);
+    return turned && state->packed ? GRT_OK : grt_fail_memory(bytes);
+}
+
+static grt_status create(const grt_kernel_node *node, void **out_state)
+{
+    const grt_tensor *w = &node->in[QP_W];
+    qconv_state *state = calloc(1, sizeof *state);
+    if (!state)
+        return grt_fail_memory(sizeof *state);
+    state->last = cpu_channels_last(node->desc);
+    state->groups = grt_attr_int(node->desc, "group", 1);
+    state->filters = w->dims[0];
+    state->per_group = w->dims[1];
+    state->taps = grt_dims_product(w->dims, 2, w->rank);
+    state->depthwise = state->per_group == 1 && state->groups == state->filters;
+    const grt_status status = state->depthwise ? spread_taps(node, state) : pack_groups(node, state);
+    if (status != GRT_OK) {
+        destroy(state);
+        return status;
+    }
+    *out_state = state;
+    return GRT_OK;
+}
+
+/* The zero points of the weights are read when they are packed. */
+static bool fits_filters(const grt_kernel_node *node, int64_t filters)
+{
+    const grt_tensor *zero = &node->in[QP_W_ZERO];
+    if (!grt_node_has(node, QP_W_ZERO))
+        return true;
+    return zero->data && zero->rank >= 0 &&
+           (grt_tensor_elements(zero) == 1 || grt_tensor_elements(zero) == filters);
+}
+
+static bool supports(const grt_kernel_node *node, grt_text *why)
+{
+    const int64_t groups = grt_attr_int(node->desc, "group", 1);
+    const grt_tensor *w = node->n_in > QP_W ? &node->in[QP_W] : NULL;
+    if (!cpu_qproduct_supports(node, why))
+        return false;
+    const bool constant = w->data && w->rank >= 3 && grt_tensor_elements(w) > 0 && groups > 0 &&
+                          w->dims[0] % groups == 0 && fits_filters(node, w->dims[0]);
+    if (!constant && why)
+        grt_text_add(why, "constant weights are needed, with one constant zero point or one for each filter");
+    return constant;
+}
+
+/* ---- reshape ---- */
+
+static grt_status fit(const grt_reshape *r, qconv_shape *s)
+{
+    const qconv_state *state = r->state;
+    const grt_tensor *x = r->in[QP_X], *w = r->in[QP_W], *y = r->out[0];
+    const int32_t at = state->last ? 1 : 2, channel = state->last ? x->rank - 1 : 1;
+    if (x->rank != w->rank || x->dims[channel] != state->per_group * state->groups)
+        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
+                           "the input has rank %d and %lld channels; the weights are for rank %d and %lld",
+                           x->rank, (long long)(x->rank > channel ? x->dims[channel] : 0), w->rank,
+                           (long long)(state->per_group * state->groups));
+    s->batch = x->dims[0];
+    s->channels = x->dims[channel];
+    cpu_window_read(r->desc, x->rank - 2, x->dims + at, y->dims + at, w->dims + 2, false, &s->w);
+    return cpu_qproduct_check(r, state->filters);
+}
+
+/* The product of one group. */
+static grt_qgemm describe(const qconv_state *state, const qconv_shape *s, bool is_signed)
+{
+    grt_qgemm g = {.m = s->batch * s->w.out_pixels,
+                   .a_signed = is_signed,
+                   .fill = cpu_qwindow_rows,
+                   .b = &state->b,
+                   .ldy = state->filters};
+    static const uint8_t any;
+    if (state->groups == 1 && cpu_qwindow_is_plain(&s->w)) {
+        g.a = &any;
+        g.lda = s->channels;
+    }
+    return g;
+}
+
+/* Pixels whose sums are finished together. */
+enum { PIXELS = 8 };
+
+/* What a thread needs for PIXELS pixels: their taps, and room for channels past the last full block. */
+typedef struct tap_room {
+    const uint8_t **taps, **few;
+    uint8_t *bytes;
+} tap_room;
+
+static size_t tap_room_bytes(int64_t taps)
+{
+    return grt_align_up((size_t)taps * ((PIXELS + 1) * sizeof(const uint8_t *) + GRT_QGEMM_WIDTH), 64);
+}
+
+static tap_room tap_room_at(char *memory, int64_t taps)
+{
+    tap_room room = {.taps = (const uint8_t **)(void *)memory};
+    room.few = room.taps + PIXELS * taps;
+    room.bytes = (uint8_t *)(room.few + taps);
+    return room;
+}
+
+static grt_status size_workspace(grt_reshape *r, qconv_shape *s)
+{
+    const qconv_state *state = r->state;
+    const bool is_signed = r->in[QP_X]->dtype == GRT_DTYPE_INT8;
+    const grt_qgemm g = describe(state, s, is_signed);
+    size_t scratch = 0;
+    cpu_layout layout = {0};
+    s->x_copied = !state->last || (state->depthwise && is_signed);
+    s->y_copied = !state->last;
+    if (!state->depthwise)
+        layout.overflow = !grt_qgemm_scratch_bytes(&g, r->threads, &scratch);
+    s->columns_at = cpu_layout_add(&layout, state->groups, (size_t)cpu_qproduct_columns_bytes(state->b.n));
+    s->x_at = cpu_layout_add(&layout, s->x_copied ? grt_tensor_elements(r->in[QP_X]) : 0, 1);
+    s->y_at = cpu_layout_add(&layout, s->y_copied ? grt_tensor_elements(r->out[0]) : 0,
+                             2 * grt_dtype_size(r->out[0]->dtype)); /* the residual's turned copy, too */
+    s->outside_at = cpu_layout_add(&layout, state->depthwise ? s->channels : 0, 1);
+    s->taps_at = cpu_layout_add(&layout, state->depthwise ? r->threads : 0, tap_room_bytes(state->taps));
+    s->scratch_at = cpu_layout_add(&layout, 1, scratch);
+    r->workspace_bytes = layout.bytes;
+    return layout.overflow ? grt_fail_memory(SIZE_MAX) : GRT_OK;
+}
+
+static grt_status reshape(grt_reshape *r)
+{
+    qconv_shape *s = calloc(1, sizeof *s);
+    if (!s)
+        return grt_fail_memory(sizeof *s);
+    grt_status status = fit(r, s);
+    if (status == GRT_OK)
+        status = size_workspace(r, s);
+    if (status != GRT_OK) {
+        free(s);
+        return status;
+    }
+    r->shape = s;
+    return GRT_OK;
+}
+
+/* ---- turning ---- */
+
+/* rows x cols elements become cols x rows. */
+static void turn(const char *from, int64_t rows, int64_t cols, size_t size, char *to)
+{
+    enum { BLOCK = 32 };
+    for (int64_t i = 0; i < rows; i += BLOCK)
+        for (int64_t j = 0; j < cols; j += BLOCK)
+            for (int64_t y = j; y < cols && y < j + BLOCK; y++)
+                for (int64_t x = i; x < rows && x < i + BLOCK; x++)
+                    memcpy(to + (size_t)(y * rows + x) * size, from + (size_t)(x * cols + y) * size, size);
+}
+
+static void turn_images(const void *from, int64_t batch, int64_t rows, int64_t cols, size_t size, void *to,
+                        int threads)
+{
+#pragma omp parallel for num_threads(threads) if (batch * rows * cols > CPU_GRAIN)
+    for (int64_t i = 0; i < batch; i++)
+        turn((const char *)from + (size_t)(i * rows * cols) * size, rows, cols, size,
+             (char *)to + (size_t)(i * rows * cols) * size);
+}
+
+/* ---- run ---- */
+
+typedef struct job {
+    const grt_run *run;
+    const qconv_shape *s;
+    cpu_qwindow window;
+    grt_qgemm_finish finish;
+    char *y;
+} job;
+
+static void run_group(const job *w, int64_t group)
+{
+    const qconv_state *state = w->run->state;
+    const qconv_shape *s = w->s;
+    const int64_t n = state->b.n, size = (int64_t)grt_dtype_size(w->run->out[0]->dtype);
+    cpu_qwindow window = w->window;
+    grt_qgemm_params params;
+    char *memory = cpu_at(w->run->workspace, s->columns_at);
+    const grt_qgemm_columns columns = cpu_qproduct_columns(memory + group * cpu_qproduct_columns_bytes(n), n);
+    grt_qgemm g = describe(state, s, window.flip != 0);
+    window.first = group * state->per_group;
+    window.used = state->per_group;
+    g.a = g.a ? window.x : NULL;
+    g.user = &window;
+    g.packed = state->packed + group * state->b.bytes;
+    g.finish = w->finish;
+    g.y = w->y + group * n * size;
+    if (g.finish.residual)
+        g.finish.residual = (const char *)g.finish.residual + group * n;
+    cpu_qproduct_params(w->run, group * n, &params);
+    grt_qgemm_set_columns(&state->b, g.packed, &params, &columns);
+    grt_qgemm_use_columns(&state->b, &params, &columns, &g.finish);
+    grt_qgemm_run(&g, cpu_at(w->run->workspace, s->scratch_at), w->run->threads);
+}
+
+/* The last channels of a pixel's taps, copied to where a whole block can be read. */
+static void copy_few(const tap_room *room, const uint8_t *const *from, int64_t taps, int64_t channel,
+                     int64_t n)
+{
+    for (int64_t t = 0; t < taps; t++) {
+        uint8_t *to = room->bytes + t * GRT_QGEMM_WIDTH;
+        memcpy(to, from[t] + channel, (size_t)n);
+        memset(to + n, 0, (size_t)(GRT_QGEMM_WIDTH - n));
+        room->few[t] = to;
+    }
+}
+
+/* `count` output pixels from `pixel` on, whose filters are a channel each. */
+static void run_pixels(const job *w, int64_t pixel, int count, const tap_room *room)
+{
+    const qconv_state *state = w->run->state;
+    const int64_t n = state->filters, size = (int64_t)grt_dtype_size(w->run->out[0]->dtype);
+    const uint8_t *residual = w->finish.residual, *outside = cpu_at(w->run->workspace, w->s->outside_at);
+    for (int i = 0; i < count; i++)
+        cpu_qwindow_taps(&w->window, pixel + i, outside, room->taps + i * state->taps);
+    for (int64_t c = 0; c < n; c += GRT_QGEMM_WIDTH) {
+        const int64_t now = n - c < GRT_QGEMM_WIDTH ? n - c : GRT_QGEMM_WIDTH;
+        const char *weights = state->by_tap + c / GRT_QGEMM_WIDTH * state->block_bytes;
+        _Alignas(64) int32_t sums[PIXELS * GRT_QGEMM_WIDTH];
+        for (int i = 0; i < count; i++) {
+            const uint8_t **taps = room->taps + i * state->taps;
+            const bool few = now < GRT_QGEMM_WIDTH;
+            if (few)
+                copy_few(room, taps, state->taps, c, now);
+            state->kernel->taps(state->taps, few ? room->few : taps, few ? 0 : c, weights,
+                                sums + i * GRT_QGEMM_WIDTH);
+        }
+        state->kernel->finish(&w->finish, c, count, now, sums, NULL,
+                              residual ? residual + pixel * n + c : NULL, w->y + (pixel * n + c) * size, n);
+    }
+}
+
+static void run_depthwise(job *w)
+{
+    const qconv_state *state = w->run->state;
+    const qconv_shape *s = w->s;
+    const int64_t pixels = s->batch * s->w.out_pixels;
+    const grt_qgemm_columns columns =
+        cpu_qproduct_columns(cpu_at(w->run->workspace, s->columns_at), state->b.n);
+    grt_qgemm_params params;
+    cpu_qproduct_params(w->run, 0, &params);
+    params.b_zero = NULL; /* the filters are less their zero points */
+    params.b_zero_each = false;
+    grt_qgemm_set_columns(&state->b, state->tap_sums, &params, &columns);
+    grt_qgemm_use_columns(&state->b, &params, &columns, &w->finish);
+    memset(cpu_at(w->run->workspace, s->outside_at), w->window.zero, (size_t)s->channels);
+    char *rooms = cpu_at(w->run->workspace, s->taps_at);
+    const size_t room_bytes = tap_room_bytes(state->taps);
+#pragma omp parallel for num_threads(w->run->threads) if (pixels * state->filters * state->taps > CPU_GRAIN)
+    for (int64_t pixel = 0; pixel < pixels; pixel += PIXELS) {
+        const tap_room room = tap_room_at(rooms + (size_t)cpu_thread() * room_bytes, state->taps);
+        run_pixels(w, pixel, (int)(pixels - pixel < PIXELS ? pixels - pixel : PIXELS), &room);
+    }
+}
+
+/* The input with channels last, and unsigned where the loops want it so. */
+static void bind_input(job *w)
+{
+    const qconv_state *state = w->run->state;
+    const qconv_shape *s = w->s;
+    const grt_tensor *x = w->run->in[QP_X];
+    uint8_t *copy = cpu_at(w->run->workspace, s->x_at);
+    const int64_t n = grt_tensor_elements(x);
+    w->window.x = s->x_copied ? copy : x->data;
+    if (!state->last)
+        turn_images(x->data, s->batch, s->channels, s->w.in_pixels, 1, copy, w->run->threads);
+    else if (s->x_copied)
+        memcpy(copy, x->data, (size_t)n);
+    if (!state->depthwise || !w->window.flip)
+        return;
+    for (int64_t i = 0; i < n; i++)
+        copy[i] ^= w->window.flip;
+    w->window.flip = 0;
+}
+
+static grt_status run(const grt_run *r)
+{
+    const qconv_state *state = r->state;
+    const qconv_shape *s = r->shape;
+    grt_tensor *y = r->out[0];
+    const size_t size = grt_dtype_size(y->dtype);
+    const grt_tensor *zero = cpu_qproduct_input(r, QP_X_ZERO);
+    job w = {.run = r, .s = s, .window = {.w = &s->w, .images = s->batch, .channels = s->channels}};
+    if (grt_tensor_elements(y) == 0)
+        return GRT_OK;
+    w.window.flip = r->in[QP_X]->dtype == GRT_DTYPE_INT8 ? 0x80 : 0;
+    w.window.zero = (zero ? *(const uint8_t *)zero->data : 0) ^ w.window.flip;
+    bind_input(&w);
+    cpu_qproduct_finish(r, state->filters, &w.finish);
+    w.y = s->y_copied ? cpu_at(r->workspace, s->y_at) : y->data;
+    if (s->y_copied && w.finish.residual) {
+        char *turned = w.y + (size_t)grt_tensor_elements(y) * size;
+        turn_images(w.finish.residual, s->batch, state->filters, s->w.out_pixels, 1, turned, r->threads);
+        w.finish.residual = turned;
+    }
+    if (state->depthwise)
+        run_depthwise(&w);
+    for (int64_t group = 0; !state->depthwise && group < state->groups; group++)
+        run_group(&w, group);
+    if (s->y_copied)
+        turn_images(w.y, s->batch, s->w.out_pixels, state->filters, size, y->data, r->threads);
+    return GRT_OK;
+}
+
+static const grt_kernel_row rows[] = {
+    {.domain = "graphrt",
+     .op = "QConv",
+     .supports = supports,
+     .create = create,
+     .destroy = destroy,
+     .reshape = reshape,
+     .release_shape = free,
+     .run = run},
+};
+CPU_KERNELS(qconv, rows);

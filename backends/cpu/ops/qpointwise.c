@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* graphrt::QAdd, QMul and QTable: element-wise steps on 8-bit tensors. */
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("O3", "no-math-errno", "no-trapping-math", "fp-contract=off")
+#endif
+#include "backends/cpu/cpu.h"
+#include "backends/cpu/dispatch.h"
+
+#include "src/base/activation.h"
+#include "src/base/tensor.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { A, A_SCALE, A_ZERO, B, B_SCALE, B_ZERO, Y_SCALE, Y_ZERO, BLOCK = 4096 };
+
+/* y = limit((a + a_add) * a_scale + (b + b_add) * b_scale), or of the product with a_scale; a and b being
+ * bytes that `flip` makes unsigned. */
+typedef struct binary {
+    bool multiplies;
+    uint8_t a_flip, b_flip;
+    float a_zero, b_zero, a_scale, b_scale, low, high;
+    int32_t y_zero;
+} binary;
+
+/* Adding 1.5 * 2^23 rounds to the nearest integer, ties to even, and leaves it in the low mantissa bits. */
+static inline __attribute__((always_inline)) uint8_t quantise(const binary *q, float v)
+{
+    v = v > q->low ? v : q->low;
+    v = v < q->high ? v : q->high;
+    const float shifted = v + 12582912.0f;
+    int32_t bits;
+    memcpy(&bits, &shifted, sizeof bits);
+    return (uint8_t)(bits - 0x4B400000 + q->y_zero);
+}
+
+static inline __attribute__((always_inline)) float real(uint8_t v, uint8_t flip, float zero)
+{
+    return (float)(v ^ flip) - zero;
+}
+
+/* step: 1, or 0 where b is one element. */
+CPU_BODY combine_body(const binary *shared, const uint8_t *a, const uint8_t *b, int64_t step, int64_t n,
+                      uint8_t *y)
+{
+    const binary own = *shared, *q = &own;
+    const float b0 = n > 0 ? real(b[0], q->b_flip, q->b_zero) : 0.0f;
+    if (q->multiplies && step)
+        _Pragma("omp simd") for (int64_t i = 0; i < n; i++) y[i] =
+            quantise(q, real(a[i], q->a_flip, q->a_zero) * real(b[i], q->b_flip, q->b_zero) * q->a_scale);
+    else if (q->multiplies)
+        _Pragma("omp simd") for (int64_t i = 0; i < n; i++) y[i] =
+            quantise(q, real(a[i], q->a_flip, q->a_zero) * b0 * q->a_scale);
+    else if (step)
+        _Pragma("omp simd") for (int64_t i = 0; i < n; i++) y[i] = quantise(
+            q, real(a[i], q->a_flip, q->a_zero) * q->a_scale + real(b[i], q->b_flip, q->b_zero) * q->b_scale);
+    else
+        _Pragma("omp simd") for (int64_t i = 0; i < n; i++) y[i] =
+            quantise(q, real(a[i], q->a_flip, q->a_zero) * q->a_scale + b0 * q->b_scale);
+}
+CPU_DISPATCH(combine,
+             (const binary *shared, const uint8_t *a, const uint8_t *b, int64_t step, int64_t n, uint8_t *y),
+             (shared, a, b, step, n, y))
+
+static int32_t byte_of(const grt_tensor *t)
+{
+    return t->dtype == GRT_DTYPE_INT8 ? *(const int8_t *)t->data : *(const uint8_t *)t->data;
+}
+
+static float float_of(const grt_tensor *t)
+{
+    return *(const float *)t->data;
+}
+
+/* The zero point after bytes were made unsigned. */
+static float shifted_zero(const grt_tensor *zero)
+{
+    return (float)(byte_of(zero) + (zero->dtype == GRT_DTYPE_INT8 ? 128 : 0));
+}
+
+static binary read_binary(const grt_run *r)
+{
+    const grt_tensor *const *in = r->in;
+    grt_act act;
+    grt_act_read(r->desc, &act, NULL);
+    const bool is_signed = r->out[0]->dtype == GRT_DTYPE_INT8;
+    const float y_scale = float_of(in[Y_SCALE]);
+    binary q = {.multiplies = !strcmp(r->desc->op, "QMul"),
+                .a_flip = in[A]->dtype == GRT_DTYPE_INT8 ? 0x80 : 0,
+                .b_flip = in[B]->dtype == GRT_DTYPE_INT8 ? 0x80 : 0,
+                .a_zero = shifted_zero(in[A_ZERO]),
+                .b_zero = shifted_zero(in[B_ZERO]),
+                .a_scale = float_of(in[A_SCALE]) / y_scale,
+                .b_scale = float_of(in[B_SCALE]) / y_scale,
+                .y_zero = byte_of(in[Y_ZERO])};
+    if (q.multiplies)
+        q.a_scale *= float_of(in[B_SCALE]);
+    const float least = (float)((is_signed ? INT8_MIN : 0) - q.y_zero),
+                most = (float)((is_signed ? INT8_MAX : UINT8_MAX) - q.y_zero);
+    const float low = act.kind == GRT_ACT_RELU   ? 0.0f
+                      : act.kind == GRT_ACT_CLIP ? act.a / y_scale
+                                                 : -INFINITY,
+                high = act.kind == GRT_ACT_CLIP ? act.b / y_scale : INFINITY;
+    q.low = fminf(fmaxf(low, least), most);
+    q.high = fmaxf(fminf(high, most), least);
+    return q;
+}
+
+static grt_status binary_reshape(grt_reshape *r)
+{
+    const grt_tensor *a = r->in[A], *b = r->in[B];
+    const int64_t n = grt_tensor_elements(b);
+    bool fits = n == 1 || n == 0;
+    int64_t trailing = 1;
+    for (int32_t i = a->rank; !fits && i > 0 && trailing < n; i--)
+        trailing *= a->dims[i - 1];
+    if (!fits && trailing == n)
+        fits = grt_tensor_elements(a) == 0 || grt_tensor_elements(a) % n == 0;
+    for (int32_t i = 0; i < r->n_in; i++)
+        fits = fits && (i == A || i == B || grt_tensor_elements(r->in[i]) == 1);
+    return fits ? GRT_OK
+                : grt_fail_op(
+                      r->desc, GRT_STATUS_INVALID_ARGUMENT,
+                      "the second input must be one element or the first one's trailing dims, and scales "
+                      "and zero points one element each");
+}
+
+static int64_t min64(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Elements [from, to) of the result. b repeats. */
+static void combine_range(const grt_run *r, const binary *q, int64_t from, int64_t to)
+{
+    const uint8_t *a = r->in[A]->data, *b = r->in[B]->data;
+    const int64_t n = grt_tensor_elements(r->in[B]);
+    uint8_t *y = r->out[0]->data;
+    if (n == 1) {
+        combine(q, a + from, b, 0, to - from, y + from);
+        return;
+    }
+    for (int64_t i = from; i < to;) {
+        const int64_t at = i % n, now = min64(n - at, to - i);
+        combine(q, a + i, b + at, 1, now, y + i);
+        i += now;
+    }
+}
+
+static grt_status run_binary(const grt_run *r)
+{
+    const int64_t n = grt_tensor_elements(r->out[0]), blocks = (n + BLOCK - 1) / BLOCK;
+    if (!n)
+        return GRT_OK;
+    const binary q = read_binary(r);
+#pragma omp parallel for num_threads(r->threads) if (n > CPU_GRAIN)
+    for (int64_t i = 0; i < blocks; i++)
+        combine_range(r, &q, i * BLOCK, min64(n, (i + 1) * BLOCK));
+    return GRT_OK;
+}
+
+static grt_status table_reshape(grt_reshape *r)
+{
+    const int64_t n = grt_tensor_elements(r->in[1]);
+    if (n == 256)
+        return GRT_OK;
+    return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "the table has %lld elements; expected 256",
+                       (long long)n);
+}
+
+static grt_status run_table(const grt_run *r)
+{
+    const uint8_t *x = r->in[0]->data, *table = r->in[1]->data;
+    const uint8_t flip = r->in[0]->dtype == GRT_DTYPE_INT8 ? 0x80 : 0;
+    uint8_t *y = r->out[0]->data;
+    const int64_t n = grt_tensor_elements(r->out[0]);
+#pragma omp parallel for num_threads(r->threads) if (n > CPU_GRAIN)
+    for (int64_t i = 0; i < n; i++)
+        y[i] = table[x[i] ^ flip];
+    return GRT_OK;
+}
+
+#define BYTES (GRT_BIT(UINT8) | GRT_BIT(INT8))
+
+static bool binary_supports(const grt_kernel_node *node, grt_text *why)
+{
+    static const grt_dtype_set types[] = {BYTES,          GRT_BIT(FLOAT), BYTES,          BYTES,
+                                          GRT_BIT(FLOAT), BYTES,          GRT_BIT(FLOAT), BYTES};
+    grt_act act;
+    if (!grt_act_read(node->desc, &act, why))
+        return false;
+    bool fits = act.kind == GRT_ACT_NONE || act.kind == GRT_ACT_RELU || act.kind == GRT_ACT_CLIP;
+    for (int32_t i = 0; i <= Y_ZERO; i++)
+        fits = fits && i < node->n_in && grt_dtype_in(node->in[i].dtype, types[i]);
+    if (!fits && why)
+        grt_text_add(why, "8-bit tensors with float32 scales are needed, and Relu, Clip or no activation");
+    return fits;
+}
+
+static const grt_kernel_row rows[] = {
+    {.domain = "graphrt",
+     .op = "QAdd",
+     .flags = GRT_KERNEL_IN_PLACE(A),
+     .supports = binary_supports,
+     .reshape = binary_reshape,
+     .run = run_binary},
+    {.domain = "graphrt",
+     .op = "QMul",
+     .flags = GRT_KERNEL_IN_PLACE(A),
+     .supports = binary_supports,
+     .reshape = binary_reshape,
+     .run = run_binary},
+    {.domain = "graphrt",
+     .op = "QTable",
+     .types = {BYTES, BYTES},
+     .flags = GRT_KERNEL_IN_PLACE(0),
+     .reshape = table_reshape,
+     .run = run_table},
+};
+CPU_KERNELS(qpointwise, rows);

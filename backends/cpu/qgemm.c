@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The driver of 8-bit products: packing, tiles, threads. A tile of Y is computed by one thread: its rows of A
+ * are made or found once, and stay in the second-level cache while panels of B go by. The whole of k is
+ * summed in registers. */
+#include "backends/cpu/qgemm.h"
+
+#include "backends/cpu/qgemm_kernel.h"
+#include "backends/cpu/threads.h"
+#include "backends/cpu/workspace.h"
+
+#include <string.h>
+
+enum {
+    NR = GRT_QGEMM_NR,
+    WIDTH = GRT_QGEMM_WIDTH,
+    A_BYTES = 256 << 10, /* of a tile's rows */
+    MOST_ROWS = 192,
+    LEAST_COLUMNS = 64,     /* of a tile, where the columns are cut for threads */
+    PARALLEL_WORK = 100000, /* multiply-adds below which waking a second thread costs more than it saves */
+};
+
+static int64_t ceil_div(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+static int64_t min64(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* ---- kernels ---- */
+
+const grt_qgemm_kernel *const *grt_qgemm_kernels(void)
+{
+    enum { MOST = 6 };
+    static const grt_qgemm_kernel *list[MOST];
+    static int filled;
+    if (!__atomic_load_n(&filled, __ATOMIC_ACQUIRE)) { /* every thread writes the same */
+        const grt_qgemm_kernel *const all[] = {grt_qgemm_kernel_avx512_vnni(), grt_qgemm_kernel_avx2_vnni(),
+                                               grt_qgemm_kernel_avx512(), grt_qgemm_kernel_avx2(),
+                                               &grt_qgemm_kernel_c};
+        int n = 0;
+        for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+            if (all[i])
+                __atomic_store_n(&list[n++], all[i], __ATOMIC_RELAXED);
+        __atomic_store_n(&filled, 1, __ATOMIC_RELEASE);
+    }
+    return list;
+}
+
+static const grt_qgemm_kernel *kernel_of(const grt_qgemm_kernel *kernel)
+{
+    return kernel ? kernel : grt_qgemm_kernels()[0];
+}
+
+const char *grt_qgemm_kernel_name(void)
+{
+    return kernel_of(NULL)->name;
+}
+
+/* ---- packing ---- */
+
+static int64_t groups_of(const grt_qgemm_kernel *kernel, int64_t k)
+{
+    return ceil_div(k, grt_qgemm_group(kernel));
+}
+
+/* Column sums come first. */
+static int64_t sums_bytes(int64_t n)
+{
+    return grt_qgemm_padded(n) * (int64_t)sizeof(int32_t);
+}
+
+bool grt_qgemm_b_init(const grt_qgemm_kernel *kernel, int64_t k, int64_t n, bool is_signed, grt_qgemm_b *out)
+{
+    cpu_layout layout = {0};
+    *out = (grt_qgemm_b){.k = k, .n = n, .is_signed = is_signed};
+    if (k < 0 || n < 0 || k > INT32_MAX || n > INT32_MAX)
+        return false;
+    cpu_layout_add(&layout, sums_bytes(n), 1);
+    cpu_layout_add(&layout, ceil_div(n, NR) * groups_of(kernel_of(kernel), k), GRT_QGEMM_GROUP_BYTES);
+    out->bytes = (int64_t)layout.bytes;
+    return !layout.overflow;
+}
+
+/* A group of a panel: `cols` columns of `rows` elements, added to sums. */
+static inline __attribute__((always_inline)) void pack_group(const uint8_t *from, int64_t step_k,
+                                                             int64_t step_n, const int group, int64_t rows,
+                                                             int64_t cols, uint8_t flip, int32_t *sums,
+                                                             char *to)
+{
+    int8_t *bytes = (int8_t *)to;
+    int16_t *words = (int16_t *)(void *)to;
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < cols; j++) {
+            const int8_t v = (int8_t)(from[i * step_k + j * step_n] ^ flip);
+            sums[j] += v;
+            if (group == 2)
+                words[j * group + i] = v;
+            else
+                bytes[j * group + i] = v;
+        }
+}
+
+/* Columns [j, j + cols) as a panel. Whole groups are a loop of known size. */
+static inline __attribute__((always_inline)) void pack_panel(const grt_qgemm_b *b, const uint8_t *from,
+                                                             int64_t step_k, int64_t step_n, const int group,
+                                                             int64_t cols, int32_t *sums, char *to)
+{
+    const uint8_t flip = b->is_signed ? 0 : 0x80;
+    int64_t x = 0;
+    for (; cols == NR && x + group <= b->k; x += group, to += GRT_QGEMM_GROUP_BYTES)
+        pack_group(from + x * step_k, step_k, step_n, group, group, NR, flip, sums, to);
+    for (; x < b->k; x += group, to += GRT_QGEMM_GROUP_BYTES)
+        pack_group(from + x * step_k, step_k, step_n, group, min64(group, b->k - x), cols, flip, sums, to);
+}
+
+void grt_qgemm_pack(const grt_qgemm_kernel *kernel, const grt_qgemm_b *b, const uint8_t *from, int64_t step_k,
+                    int64_t step_n, void *packed)
+{
+    kernel = kernel_of(kernel);
+    const int64_t panel_bytes = groups_of(kernel, b->k) * GRT_QGEMM_GROUP_BYTES;
+    int32_t *sums = packed;
+    char *to = (char *)packed + sums_bytes(b->n);
+    memset(packed, 0, (size_t)b->bytes);
+    for (int64_t j = 0; j < b->n; j += NR, sums += NR, to += panel_bytes) {
+        const int64_t cols = min64(NR, b->n - j);
+        const uint8_t *at = from + j * step_n;
+        if (kernel->wide)
+            pack_panel(b, at, step_k, step_n, 2, cols, sums, to);
+        else if (step_n == 1)
+            pack_panel(b, at, step_k, 1, 4, cols, sums, to);
+        else
+            pack_panel(b, at, step_k, step_n, 4, cols, sums, to);
+    }
+}
+
+/* ---- columns ---- */
+
+static int32_t zero_at(const grt_qgemm_b *b, const grt_qgemm_params *p, int64_t j)
+{
+    const int64_t at = p->b_zero_each ? j : 0;
+    const int32_t shift = b->is_signed ? 0 : -128;
+    if (!p->b_zero)
+        return shift;
+    return shift + (b->is_signed ? ((const int8_t *)p->b_zero)[at] : ((const uint8_t *)p->b_zero)[at]);
+}
+
+void grt_qgemm_set_columns(const grt_qgemm_b *b, const void *packed, const grt_qgemm_params *p,
+                           const grt_qgemm_columns *columns)
+{
+    const int32_t *sums = packed;
+    const uint32_t a_zero = (uint32_t)(p->a_zero + (p->a_signed ? 128 : 0));
+    for (int64_t j = 0; j < grt_qgemm_padded(b->n); j++) {
+        const bool is_column = j < b->n;
+        const int32_t zero = is_column ? zero_at(b, p, j) : 0;
+        const float scale = is_column ? p->b_scale[p->b_scale_each ? j : 0] : 0.0f;
+        columns->zero[j] = zero;
+        columns->offset[j] = (int32_t)(a_zero * ((uint32_t)sums[j] - (uint32_t)b->k * (uint32_t)zero));
+        if (is_column && p->int_bias)
+            columns->offset[j] = (int32_t)((uint32_t)columns->offset[j] - (uint32_t)p->int_bias[j]);
+        columns->scale[j] = p->a_scale * scale / p->y_scale;
+        columns->bias[j] = is_column && p->bias ? p->bias[j] / p->y_scale : 0.0f;
+    }
+}
+
+void grt_qgemm_use_columns(const grt_qgemm_b *b, const grt_qgemm_params *p, const grt_qgemm_columns *columns,
+                           grt_qgemm_finish *finish)
+{
+    bool any = false;
+    for (int64_t j = 0; j < (p->b_zero_each ? b->n : 1); j++)
+        any = any || zero_at(b, p, j) != 0;
+    finish->offset = columns->offset;
+    finish->zero = any ? columns->zero : NULL;
+    finish->scale = columns->scale;
+    finish->bias = columns->bias;
+}
+
+/* ---- tiles ---- */
+
+typedef struct tiling {
+    const grt_qgemm_kernel *kernel;
+    int64_t m_block, n_block, mt, nt, groups, lda; /* lda: bytes of a row that is made */
+    bool in_place;
+    int threads;
+    size_t made_at, wide_at, sums_at, thread_bytes;
+} tiling;
+
+/* Tiles small enough to keep every thread busy: fewer rows first, then fewer columns. */
+static void cut(const grt_qgemm *g, tiling *t)
+{
+    const int mr = t->kernel->mr;
+    const int64_t n = g->b->n, want = t->threads > 1 ? (int64_t)t->threads * 3 : 1;
+    int64_t rows = A_BYTES / (t->lda ? t->lda : 1);
+    rows = min64(rows > MOST_ROWS ? MOST_ROWS : rows, g->m) / mr * mr;
+    t->m_block = rows < mr ? mr : rows;
+    t->n_block = grt_qgemm_padded(n);
+    while (ceil_div(g->m, t->m_block) * ceil_div(n, t->n_block) < want) {
+        if (t->m_block > 4 * mr)
+            t->m_block = ceil_div(t->m_block / 2, mr) * mr;
+        else if (t->n_block > LEAST_COLUMNS)
+            t->n_block = grt_qgemm_padded(t->n_block / 2);
+        else
+            break;
+    }
+    t->mt = ceil_div(g->m, t->m_block);
+    t->nt = ceil_div(n, t->n_block);
+}
+
+static bool plan_tiles(const grt_qgemm *g, int threads, tiling *t)
+{
+    const int64_t k = g->b->k, n = g->b->n;
+    *t = (tiling){.kernel = kernel_of(g->kernel), .threads = threads < 1 ? 1 : threads};
+    if ((double)g->m * (double)n * (double)k < PARALLEL_WORK)
+        t->threads = 1;
+    t->groups = groups_of(t->kernel, k);
+    t->lda = (k + 63) / 64 * 64;
+    /* A row's last group must not reach past the matrix. */
+    t->in_place = g->a && !g->a_signed && !t->kernel->wide && k % grt_qgemm_group(t->kernel) == 0;
+    cut(g, t);
+    cpu_layout layout = {0};
+    t->made_at = cpu_layout_add(&layout, t->in_place ? 0 : t->m_block, (size_t)t->lda);
+    t->wide_at = cpu_layout_add(&layout, t->kernel->wide ? t->m_block : 0, 2 * (size_t)t->lda);
+    t->sums_at = cpu_layout_add(&layout, t->m_block, sizeof(int32_t));
+    t->thread_bytes = layout.bytes;
+    return !layout.overflow;
+}
+
+bool grt_qgemm_scratch_bytes(const grt_qgemm *g, int threads, size_t *out_bytes)
+{
+    tiling t;
+    return plan_tiles(g, threads, &t) && grt_mul_size(t.thread_bytes, (size_t)t.threads, out_bytes);
+}
+
+/* ---- run ---- */
+
+/* A's rows of a tile, as the kernel reads them. */
+typedef struct strip {
+    const char *a;
+    int64_t lda;
+    int32_t *sums;
+} strip;
+
+static void copy_rows(const grt_qgemm *g, int64_t row, int64_t rows, uint8_t *out, int64_t ld)
+{
+    const int64_t k = g->b->k;
+    const uint8_t flip = g->a_signed ? 0x80 : 0;
+    for (int64_t i = 0; i < rows; i++) {
+        const uint8_t *from = g->a + (row + i) * g->lda;
+        for (int64_t x = 0; x < k; x++)
+            out[i * ld + x] = from[x] ^ flip;
+    }
+}
+
+static strip prepare_rows(const grt_qgemm *g, const tiling *t, int64_t row, int64_t rows, char *own)
+{
+    strip s = {.sums = (int32_t *)(void *)(own + t->sums_at)};
+    uint8_t *made = (uint8_t *)own + t->made_at;
+    const uint8_t *bytes = made;
+    int64_t ld = t->lda;
+    if (t->in_place) {
+        bytes = g->a + row * g->lda;
+        ld = g->lda;
+    } else if (g->a) {
+        copy_rows(g, row, rows, made, ld);
+    } else {
+        g->fill(g->user, row, rows, made, ld);
+    }
+    if (!t->in_place) /* B has zeros there; but these bytes are read */
+        for (int64_t i = 0; i < rows; i++)
+            memset(made + i * ld + g->b->k, 0, (size_t)(ld - g->b->k));
+    if (g->finish.zero)
+        t->kernel->row_sums(bytes, ld, rows, g->b->k, s.sums);
+    s.a = (const char *)bytes;
+    s.lda = ld;
+    if (t->kernel->wide) {
+        int16_t *wide = (int16_t *)(void *)(own + t->wide_at);
+        t->kernel->widen(bytes, rows * ld, wide);
+        s.a = (const char *)wide;
+        s.lda = 2 * ld;
+    }
+    return s;
+}
+
+/* Sums of a strip of rows and up to WIDTH columns from `col` on. */
+static void multiply_strip(const grt_qgemm *g, const tiling *t, const char *a, int64_t lda, int rows,
+                           int64_t col, int panels, int32_t *sums)
+{
+    const int64_t stride = t->groups * GRT_QGEMM_GROUP_BYTES;
+    const char *b = (const char *)g->packed + sums_bytes(g->b->n) + col / NR * stride;
+    for (int p = 0, now; p < panels; p += now) {
+        now = panels - p < t->kernel->panels ? panels - p : t->kernel->panels;
+        t->kernel->block(rows, now, t->groups, a, lda, b + p * stride, stride, sums + p * NR);
+    }
+}
+
+static void multiply_tile(const grt_qgemm *g, const tiling *t, const strip *s, int64_t row, int64_t rows,
+                          int64_t col, int64_t cols)
+{
+    const grt_qgemm_finish *f = &g->finish;
+    const int64_t size = f->y_dtype == GRT_DTYPE_FLOAT ? (int64_t)sizeof(float) : 1;
+    _Alignas(64) int32_t sums[GRT_QGEMM_MOST_ROWS * WIDTH];
+    memset(sums, 0, sizeof sums);
+    for (int64_t j = col; j < col + cols; j += WIDTH) {
+        const int64_t now = min64(col + cols - j, WIDTH);
+        for (int64_t i = 0; i < rows; i += t->kernel->mr) {
+            const int strip_rows = (int)min64(t->kernel->mr, rows - i);
+            multiply_strip(g, t, s->a + i * s->lda, s->lda, strip_rows, j, (int)ceil_div(now, NR), sums);
+            const uint8_t *residual =
+                f->residual ? (const uint8_t *)f->residual + (row + i) * f->ldr + j : NULL;
+            t->kernel->finish(f, j, strip_rows, now, sums, s->sums + i, residual,
+                              (char *)g->y + ((row + i) * g->ldy + j) * size, g->ldy);
+        }
+    }
+}
+
+/* Neighbouring tiles share rows. *made: the first of the rows that the thread has ready, -1 at first. */
+static void run_one(const grt_qgemm *g, const tiling *t, int64_t tile, char *own, strip *s, int64_t *made)
+{
+    const int64_t row = tile / t->nt * t->m_block, col = tile % t->nt * t->n_block;
+    const int64_t rows = min64(t->m_block, g->m - row);
+    if (*made != row)
+        *s = prepare_rows(g, t, row, rows, own);
+    *made = row;
+    multiply_tile(g, t, s, row, rows, col, min64(t->n_block, g->b->n - col));
+}
+
+void grt_qgemm_run(const grt_qgemm *g, void *scratch, int threads)
+{
+    tiling t;
+    if (g->m <= 0 || g->b->n <= 0 || !plan_tiles(g, threads, &t))
+        return;           /* grt_qgemm_scratch_bytes has refused such sizes */
+    if (t.threads == 1) { /* without any OpenMP construct, so that a caller's parallel region may hold it */
+        strip s = {0};
+        int64_t made = -1;
+        for (int64_t i = 0; i < t.mt * t.nt; i++)
+            run_one(g, &t, i, scratch, &s, &made);
+        return;
+    }
+#pragma omp parallel num_threads(t.threads)
+    {
+        char *own = (char *)scratch + (size_t)cpu_thread() * t.thread_bytes;
+        strip s = {0};
+        int64_t made = -1;
+#pragma omp for schedule(dynamic)
+        for (int64_t i = 0; i < t.mt * t.nt; i++)
+            run_one(g, &t, i, own, &s, &made);
+    }
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Products of float32 by weights of 4 or 8 bits with scales and zero points per block of k and column:
+ *
+ *   Y[m,n] = sum(A * (W - zero) * scale) + bias[n]
+ *
+ * Weights stay packed. For a few rows they become float32 in registers, which is a matter of memory's speed;
+ * for many, a strip of columns at a time in cache, which the float32 product then reads. */
+#ifndef GRT_BACKENDS_CPU_WGEMM_H
+#define GRT_BACKENDS_CPU_WGEMM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { GRT_WGEMM_NR = 16 };
+
+/* Panels of 16 columns. Numbers are unsigned; a group is 16 words, one a column, of 8 consecutive numbers of
+ * 4 bits or 4 of 8 bits, the first in the lowest bits. Each block of k begins with a group of its own. */
+typedef struct grt_wgemm {
+    int64_t k, n, block, blocks; /* blocks: of k, each of `block` but the last */
+    int bits;                    /* 4 or 8 */
+    int64_t groups;              /* of a block */
+    uint32_t *numbers;           /* [panel][block][group][16] */
+    float *scales;               /* [panel][block][16] */
+    uint8_t *zeros;              /* the same */
+} grt_wgemm;
+
+/* k, n, block and bits are set: allocates the arrays, as zeros. False: out of memory. */
+bool grt_wgemm_allocate(grt_wgemm *w);
+void grt_wgemm_release(grt_wgemm *w);
+/* A column of k numbers, or a row of n, each once. Several columns may be put at a time, rows may not. */
+void grt_wgemm_put_column(grt_wgemm *w, int64_t column, const uint8_t *numbers);
+void grt_wgemm_put_row(grt_wgemm *w, int64_t x, const uint8_t *numbers);
+
+/* Bytes of 64-byte aligned scratch for m rows. False: overflow. */
+bool grt_wgemm_scratch_bytes(const grt_wgemm *w, int64_t m, int threads, size_t *out_bytes);
+/* a: m x k, y: m x n, without gaps. bias: n, or NULL. */
+void grt_wgemm_run(const grt_wgemm *w, int64_t m, const float *a, const float *bias, float *y, void *scratch,
+                   int threads);
+
+#endif

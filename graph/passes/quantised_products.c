@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pass `quantised`: convolutions and products of dequantised numbers. */
+#include "graph/passes/quantised.h"
+
+typedef struct product {
+    pass_context *context;
+    ir_node *head, *last; /* Conv, MatMul or Gemm, and the last node that the step takes over */
+    ir_node *act;         /* or NULL */
+    quantity x, w, y;     /* y.scale NULL: the result is float */
+    ir_value *bias;
+} product;
+
+/* True if the scales, where there are several, are per output channel. */
+static bool fits_channels(const ir_node *head, const quantity *w)
+{
+    const int32_t rank = w->data->type.rank;
+    if (rewrite_is(head, "Conv"))
+        return w->data->type.data && rank >= 3 && w->axis <= 0;
+    if (rank < 2)
+        return false;
+    const bool transposed = grt_attr_int(&head->desc, "transB", 0) != 0;
+    return w->axis < 0 || w->axis == rank - (transposed ? 2 : 1);
+}
+
+static bool is_vector(const ir_value *value, const ir_type *y)
+{
+    return value->type.dtype == GRT_DTYPE_FLOAT && value->type.rank == 1 && y->rank >= 1 &&
+           value->type.dims[0] == y->dims[y->rank - 1];
+}
+
+static bool read_head(product *p)
+{
+    const ir_node *node = p->head;
+    const bool conv = rewrite_is(node, "Conv"), gemm = rewrite_is(node, "Gemm");
+    if ((!conv && !gemm && !rewrite_is(node, "MatMul")) || !quantised_read_single(ir_in(node, 0), &p->x) ||
+        !quantised_read(ir_in(node, 1), &p->w) || !fits_channels(node, &p->w) || p->x.data->type.rank < 2)
+        return false;
+    p->bias = ir_in(node, 2);
+    if (!gemm)
+        return true;
+    return !grt_attr_int(&node->desc, "transA", 0) && grt_attr_float(&node->desc, "alpha", 1) == 1 &&
+           (!p->bias ||
+            (grt_attr_float(&node->desc, "beta", 1) == 1 && is_vector(p->bias, &node->out[0]->type)));
+}
+
+/* The Add of a constant vector behind a product of matrices. */
+static void take_bias(product *p)
+{
+    ir_node *add = rewrite_only_user(p->last->out[0]);
+    if (p->bias || !rewrite_is(p->head, "MatMul") || !rewrite_is(add, "Add"))
+        return;
+    ir_value *other = ir_in(add, ir_in(add, 0) == p->last->out[0] ? 1 : 0);
+    if (!other || !other->type.data || !is_vector(other, &p->last->out[0]->type) ||
+        !rewrite_same_shape(&add->out[0]->type, &p->last->out[0]->type))
+        return;
+    p->bias = other;
+    p->last = add;
+}
+
+static void take_followers(product *p)
+{
+    p->last = p->head;
+    take_bias(p);
+    p->act = quantised_activation(p->last->out[0]);
+    if (p->act)
+        p->last = p->act;
+    ir_node *q = rewrite_only_user(p->last->out[0]);
+    if (q && ir_in(q, 0) == p->last->out[0] && quantised_read_target(q, &p->y))
+        p->last = q;
+    else
+        p->y = (quantity){.axis = -1};
+}
+
+static bool make_product(product *p)
+{
+    ir_value *in[QIN_COUNT] = {p->x.data, p->x.scale, p->x.zero, p->w.data, p->w.scale,
+                               p->w.zero, p->y.scale, p->y.zero, p->bias};
+    const bool conv = rewrite_is(p->head, "Conv");
+    ir_node *made =
+        ir_node_create(p->head->graph, p->last, "graphrt", conv ? "QConv" : "QMatMul", p->head->desc.name,
+                       p->bias      ? QIN_BIAS + 1
+                       : p->y.scale ? QIN_BIAS
+                                    : QIN_Y_SCALE,
+                       in, 1);
+    if (!made)
+        return false;
+    if (conv)
+        quantised_copy_window(made, p->head);
+    if (rewrite_is(p->head, "Gemm") && grt_attr_int(&p->head->desc, "transB", 0))
+        ir_attr_set_int(made, "transB", 1);
+    if (p->act)
+        quantised_set_activation(made, p->act);
+    if (!quantised_offer(p->context, made, p->last->out[0]))
+        return false;
+    if (!rewrite_replace(p->last->out[0], made->out[0])) {
+        ir_node_remove(made);
+        return false;
+    }
+    p->context->changed++;
+    return true;
+}
+
+grt_status quantised_products(pass_context *context, ir_graph *graph)
+{
+    IR_FOR_EACH_NODE (node, graph) {
+        product p = {.context = context, .head = node};
+        if (node->n_out != 1 || !node->out[0]->n_uses || !read_head(&p))
+            continue;
+        take_followers(&p);
+        make_product(&p);
+    }
+    return GRT_OK;
+}

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Quantised models become integer steps. Scales are powers of two, so that both ways give the same numbers.
+ */
+#include "tests/unit/ir_text.h"
+#include "tests/unit/suite.h"
+
+#define X_QUANTISED               \
+    "const s f32 - 0.0078125\n"   \
+    "const z u8 - 128\n"          \
+    "const t f32 - 0.5\n"         \
+    "const ws f32 - 0.03125\n"    \
+    "const wz i8 - 0\n"           \
+    "xq = QuantizeLinear x s z\n" \
+    "xd = DequantizeLinear xq s z\n"
+#define Y_QUANTISED                 \
+    "yq = QuantizeLinear r t z\n"   \
+    "y = DequantizeLinear yq t z\n" \
+    "out y\n"
+#define WEIGHTS " 3 -7 100 -128 127 5 -60 33 18 -2 77\n"
+
+START_TEST(conv_with_bias_and_relu)
+{
+    ir_text_check("in x f32 1,3,6,6\n" X_QUANTISED "const w i8 4,3,3,3" WEIGHTS "const b i32 4 100 -200 3 4\n"
+                  "const bs f32 - 0.000244140625\n"
+                  "wd = DequantizeLinear w ws wz\n"
+                  "bd = DequantizeLinear b bs\n"
+                  "c = Conv xd wd bd pads=1,1,1,1\n"
+                  "r = Relu c\n" Y_QUANTISED,
+                  "quantised", "QuantizeLinear DequantizeLinear graphrt::QConv DequantizeLinear");
+}
+END_TEST
+
+START_TEST(conv_with_scales_of_channels_and_clip)
+{
+    ir_text_check("in x f32 1,3,6,6\n" X_QUANTISED "const w i8 4,3,3,3" WEIGHTS
+                  "const cs f32 4 0.5 0.25 0.125 0.03125\n"
+                  "const low f32 - 0\n"
+                  "const high f32 - 6\n"
+                  "const cz i8 4 0 0 0 0\n"
+                  "wd = DequantizeLinear w cs cz axis=0\n"
+                  "c = Conv xd wd\n"
+                  "r = Clip c low high\n" Y_QUANTISED,
+                  "quantised", "QuantizeLinear graphrt::QConv DequantizeLinear");
+}
+END_TEST
+
+START_TEST(conv_with_a_float_result)
+{
+    ir_text_check("in x f32 1,3,6,6\n" X_QUANTISED "const w i8 4,3,3,3" WEIGHTS
+                  "wd = DequantizeLinear w ws wz\n"
+                  "y = Conv xd wd\n"
+                  "out y\n",
+                  "quantised", "QuantizeLinear graphrt::QConv");
+}
+END_TEST
+
+START_TEST(matmul_with_bias)
+{
+    ir_text_check("in x f32 2,5,16\n" X_QUANTISED "const w i8 16,12" WEIGHTS "const b f32 12 1 2 -3 0.5\n"
+                  "wd = DequantizeLinear w ws wz\n"
+                  "c = MatMul xd wd\n"
+                  "r = Add b c\n" Y_QUANTISED,
+                  "quantised", "QuantizeLinear graphrt::QMatMul DequantizeLinear");
+}
+END_TEST
+
+START_TEST(gemm_with_transposed_weights)
+{
+    ir_text_check("in x f32 5,16\n" X_QUANTISED "const w i8 12,16" WEIGHTS "const b f32 12 1 2 -3 0.5\n"
+                  "wd = DequantizeLinear w ws wz\n"
+                  "r = Gemm xd wd b transB=1\n" Y_QUANTISED,
+                  "quantised", "QuantizeLinear graphrt::QMatMul DequantizeLinear");
+}
+END_TEST
+
+START_TEST(both_factors_are_activations)
+{
+    ir_text_check("in x f32 2,5,16\n" X_QUANTISED "xt = Transpose xd perm=0,2,1\n"
+                  "r = MatMul xd xt\n" Y_QUANTISED,
+                  "quantised", "QuantizeLinear Transpose graphrt::QMatMul DequantizeLinear");
+}
+END_TEST
+
+/* The Add between lies outside the integers: its QuantizeLinear is missing. */
+START_TEST(a_product_with_two_users_keeps_its_float_result)
+{
+    ir_text_check("in x f32 1,3,6,6\n" X_QUANTISED "const w i8 4,3,3,3" WEIGHTS
+                  "wd = DequantizeLinear w ws wz\n"
+                  "c = Conv xd wd\n"
+                  "e = Exp c\n"
+                  "y = Add c e\n"
+                  "out y\n",
+                  "quantised", "QuantizeLinear graphrt::QConv Exp Add");
+}
+END_TEST
+
+START_TEST(moves_are_of_bytes)
+{
+    ir_text_check("in x f32 1,4,6,6\n" X_QUANTISED "p = MaxPool xd kernel_shape=2,2 strides=2,2\n"
+                  "r = Transpose p perm=0,2,3,1\n"
+                  "yq = QuantizeLinear r s z\n"
+                  "y = DequantizeLinear yq s z\n"
+                  "out y\n",
+                  "quantised", "QuantizeLinear MaxPool Transpose DequantizeLinear");
+}
+END_TEST
+
+START_TEST(concat_of_one_scale_and_of_two)
+{
+    ir_text_check("in x f32 1,4,6,6\n"
+                  "in u f32 1,4,6,6\n" X_QUANTISED "uq = QuantizeLinear u s z\n"
+                  "ud = DequantizeLinear uq s z\n"
+                  "r = Concat xd ud axis=1\n"
+                  "yq = QuantizeLinear r s z\n"
+                  "y = DequantizeLinear yq s z\n"
+                  "out y\n",
+                  "quantised", "QuantizeLinear QuantizeLinear Concat DequantizeLinear");
+    ir_text_check("in x f32 1,4,6,6\n"
+                  "in u f32 1,4,6,6\n" X_QUANTISED "uq = QuantizeLinear u t z\n"
+                  "ud = DequantizeLinear uq t z\n"
+                  "r = Concat xd ud axis=1\n" Y_QUANTISED,
+                  "quantised", "QuantizeLinear QuantizeLinear graphrt::QTable Concat DequantizeLinear");
+}
+END_TEST
+
+START_TEST(element_wise_chains_are_tables)
+{
+    ir_text_check("in x f32 3,50\n" X_QUANTISED "const two f32 - 2\n"
+                  "a = Sigmoid xd\n"
+                  "r = Mul a two\n" Y_QUANTISED,
+                  "quantised", "QuantizeLinear graphrt::QTable DequantizeLinear");
+}
+END_TEST
+
+START_TEST(sums_of_two)
+{
+    ir_text_check("in x f32 3,50\n"
+                  "in u f32 3,50\n" X_QUANTISED "uq = QuantizeLinear u t z\n"
+                  "ud = DequantizeLinear uq t z\n"
+                  "a = Add xd ud\n"
+                  "r = Relu a\n" Y_QUANTISED,
+                  "quantised", "QuantizeLinear QuantizeLinear graphrt::QAdd DequantizeLinear");
+}
+END_TEST
+
+START_TEST(dynamic_quantisation)
+{
+    ir_text_check("in x f32 3,16\n"
+                  "const w i8 16,12" WEIGHTS "const wz i8 - 3\n"
+                  "const ws f32 - 0.03125\n"
+                  "const b f32 12 1 2 -3 0.5\n"
+                  "q,s,z = DynamicQuantizeLinear x\n"
+                  "i = MatMulInteger q w z wz\n"
+                  "c = Cast i to=1\n"
+                  "f = Mul s ws\n"
+                  "m = Mul c f\n"
+                  "y = Add m b\n"
+                  "out y\n",
+                  "quantised", "DynamicQuantizeLinear graphrt::QMatMul");
+}
+END_TEST
+
+START_TEST(integer_bias_and_quantised_result)
+{
+    ir_text_check("in x f32 3,16\n"
+                  "const w i8 16,12" WEIGHTS "const s f32 - 0.0078125\n"
+                  "const z u8 - 128\n"
+                  "const t f32 - 0.5\n"
+                  "const f f32 - 0.000244140625\n"
+                  "const wz i8 - 3\n"
+                  "const b i32 12 100 -200 300\n"
+                  "xq = QuantizeLinear x s z\n"
+                  "i = MatMulInteger xq w z wz\n"
+                  "j = Add i b\n"
+                  "c = Cast j to=1\n"
+                  "r = Mul c f\n" Y_QUANTISED,
+                  "quantised", "QuantizeLinear graphrt::QMatMul DequantizeLinear");
+}
+END_TEST
+
+START_TEST(qlinear_ops)
+{
+    ir_text_check("in x f32 1,3,6,6\n"
+                  "const s f32 - 0.0078125\n"
+                  "const z u8 - 128\n"
+                  "const t f32 - 0.5\n"
+                  "const ws f32 - 0.03125\n"
+                  "const wz i8 - 0\n"
+                  "const b i32 4 100 -200 3 4\n"
+                  "const w i8 4,3,3,3" WEIGHTS "xq = QuantizeLinear x s z\n"
+                  "yq = QLinearConv xq s z w ws wz t z b\n"
+                  "y = DequantizeLinear yq t z\n"
+                  "out y\n",
+                  "quantised", "QuantizeLinear graphrt::QConv DequantizeLinear");
+}
+END_TEST
+
+START_TEST(images_lie_channels_last)
+{
+    ir_module *module = ir_text("in x f32 1,3,8,8\n" X_QUANTISED "const w i8 8,3,3,3" WEIGHTS
+                                "wd = DequantizeLinear w ws wz\n"
+                                "c = Conv xd wd\n"
+                                "cq = QuantizeLinear c t z\n"
+                                "cd = DequantizeLinear cq t z\n"
+                                "r = MaxPool cd kernel_shape=2,2\n" Y_QUANTISED);
+    ir_text_pass(module, "");
+    ck_assert_str_eq(ir_text_ops(module), "QuantizeLinear Transpose graphrt::QConv graphrt::MaxPool "
+                                          "DequantizeLinear Transpose");
+    ir_module_release(module);
+}
+END_TEST
+
+/* Large ones would be widened in every run. */
+START_TEST(large_weights_of_float_products_stay_small)
+{
+    ir_text_check("in x f32 2,512\n"
+                  "const w i8 512,600" WEIGHTS "const ws f32 - 0.03125\n"
+                  "wd = DequantizeLinear w ws\n"
+                  "y = MatMul x wd\n"
+                  "out y\n",
+                  "quantised", "graphrt::WMatMul");
+    ir_text_check("in x f32 2,512\n"
+                  "const w u8 600,512" WEIGHTS "const ws f32 600,16 0.03125 0.5\n"
+                  "const wz u8 600,16 7 200\n"
+                  "const b f32 600 1 2 3\n"
+                  "wd = DequantizeLinear w ws wz axis=1 block_size=32\n"
+                  "y = Gemm x wd b transB=1\n"
+                  "out y\n",
+                  "quantised", "graphrt::WMatMul");
+}
+END_TEST
+
+/* Without the pass, or where it finds nothing, weights are folded as ever. */
+START_TEST(weights_of_float_steps_are_folded)
+{
+    ir_module *module = ir_text("in x f32 2,16\n"
+                                "const w i8 16,12" WEIGHTS "const ws f32 - 0.03125\n"
+                                "wd = DequantizeLinear w ws\n"
+                                "y = MatMul x wd\n"
+                                "out y\n");
+    ir_text_pass(module, "");
+    ck_assert_str_eq(ir_text_ops(module), "graphrt::MatMul");
+    ir_module_release(module);
+}
+END_TEST
+
+UNIT_SUITE(test_pass_quantised, NULL, NULL, conv_with_bias_and_relu, conv_with_scales_of_channels_and_clip,
+           conv_with_a_float_result, matmul_with_bias, gemm_with_transposed_weights,
+           both_factors_are_activations, a_product_with_two_users_keeps_its_float_result, moves_are_of_bytes,
+           concat_of_one_scale_and_of_two, element_wise_chains_are_tables, sums_of_two, dynamic_quantisation,
+           integer_bias_and_quantised_result, qlinear_ops, images_lie_channels_last,
+           large_weights_of_float_products_stay_small, weights_of_float_steps_are_folded)

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The product of 8-bit matrices on each instruction set of this machine, against sums in 64 bits. */
+#include "backends/cpu/qgemm.h"
+#include "backends/cpu/qgemm_kernel.h"
+#include "tests/unit/suite.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct problem {
+    int64_t m, n, k, lda, ldy;
+    bool a_signed, b_signed, trans_b;
+    uint8_t *a, *b, *b_zero, *residual;
+    float *b_scale, *bias;
+    grt_qgemm_params params;
+    grt_qgemm_finish finish;
+} problem;
+
+static uint32_t state;
+
+static int64_t pick(int64_t n)
+{
+    state = state * 1664525u + 1013904223u;
+    return (int64_t)(state >> 8) % n;
+}
+
+static uint8_t *random_bytes(int64_t n, bool extreme)
+{
+    uint8_t *data = malloc((size_t)n + 1);
+    ck_assert_ptr_nonnull(data);
+    for (int64_t i = 0; i < n; i++)
+        data[i] = (uint8_t)(extreme ? (pick(2) ? 0xff : 0x80) : pick(256));
+    return data;
+}
+
+static int32_t byte_at(const uint8_t *data, bool is_signed, int64_t i)
+{
+    return is_signed ? ((const int8_t *)data)[i] : data[i];
+}
+
+static void choose_finish(problem *p)
+{
+    grt_qgemm_finish *f = &p->finish;
+    const grt_dtype types[] = {GRT_DTYPE_UINT8, GRT_DTYPE_INT8, GRT_DTYPE_FLOAT};
+    f->y_dtype = types[pick(3)];
+    const bool is_signed = f->y_dtype == GRT_DTYPE_INT8;
+    if (f->y_dtype != GRT_DTYPE_FLOAT) {
+        f->y_zero = (int32_t)pick(256) - (is_signed ? 128 : 0);
+        f->low = (float)((is_signed ? -128 : 0) - f->y_zero);
+        f->high = (float)((is_signed ? 127 : 255) - f->y_zero);
+        p->params.y_scale = 37.5f;
+    } else {
+        p->params.y_scale = 1.0f;
+        f->act.kind = pick(2) ? GRT_ACT_RELU : GRT_ACT_NONE;
+    }
+    if (pick(2)) {
+        f->residual = p->residual;
+        f->ldr = p->n;
+        f->r_dtype = pick(2) ? GRT_DTYPE_INT8 : GRT_DTYPE_UINT8;
+        f->r_zero = (int32_t)pick(100);
+        f->r_scale = 0.03f;
+    }
+}
+
+static void choose(problem *p, uint32_t seed)
+{
+    state = seed * 2654435761u;
+    const bool big = seed % 17 == 0, extreme = seed % 5 == 0;
+    memset(p, 0, sizeof *p);
+    p->m = 1 + pick(big ? 300 : 40);
+    p->n = 1 + pick(big ? 200 : 80);
+    p->k = 1 + pick(big ? 1500 : 70);
+    p->lda = p->k + pick(3);
+    p->ldy = p->n + pick(3);
+    p->a_signed = pick(2) != 0;
+    p->b_signed = pick(2) != 0;
+    p->trans_b = pick(2) != 0;
+    p->a = random_bytes(p->m * p->lda, extreme);
+    p->b = random_bytes(p->k * p->n, extreme);
+    p->b_zero = random_bytes(p->n, false);
+    p->residual = random_bytes(p->m * p->n, false);
+    p->b_scale = malloc((size_t)p->n * sizeof(float));
+    p->bias = malloc((size_t)p->n * sizeof(float));
+    for (int64_t j = 0; j < p->n; j++) {
+        p->b_scale[j] = 0.001f * (float)(1 + pick(50));
+        p->bias[j] = (float)pick(1000) - 500.0f;
+    }
+    p->params = (grt_qgemm_params){.a_zero = (int32_t)pick(256) - (p->a_signed ? 128 : 0),
+                                   .a_signed = p->a_signed,
+                                   .a_scale = 0.75f,
+                                   .b_scale = p->b_scale,
+                                   .b_scale_each = pick(2) != 0,
+                                   .bias = pick(2) ? p->bias : NULL};
+    p->params.b_zero = pick(3) ? p->b_zero : NULL;
+    p->params.b_zero_each = p->params.b_zero && pick(2);
+    choose_finish(p);
+}
+
+static void release(problem *p)
+{
+    free(p->a);
+    free(p->b);
+    free(p->b_zero);
+    free(p->residual);
+    free(p->b_scale);
+    free(p->bias);
+}
+
+static int64_t sum_at(const problem *p, int64_t i, int64_t j)
+{
+    const int32_t b_zero =
+        p->params.b_zero ? byte_at(p->b_zero, p->b_signed, p->params.b_zero_each ? j : 0) : 0;
+    int64_t sum = 0;
+    for (int64_t x = 0; x < p->k; x++)
+        sum += (int64_t)(byte_at(p->a, p->a_signed, i * p->lda + x) - p->params.a_zero) *
+               (byte_at(p->b, p->b_signed, p->trans_b ? j * p->k + x : x * p->n + j) - b_zero);
+    return sum;
+}
+
+/* The definition, in the order of operations that makes every level's bits the same. */
+static float value_at(const problem *p, int64_t i, int64_t j)
+{
+    const grt_qgemm_finish *f = &p->finish;
+    const volatile float scale = p->params.a_scale * p->b_scale[p->params.b_scale_each ? j : 0],
+                         unit = scale / p->params.y_scale;
+    const volatile float scaled = (float)sum_at(p, i, j) * unit;
+    volatile float v = scaled + (p->params.bias ? p->bias[j] / p->params.y_scale : 0.0f);
+    if (f->residual) {
+        const int32_t r = byte_at(p->residual, f->r_dtype == GRT_DTYPE_INT8, i * p->n + j) - f->r_zero;
+        const volatile float of_r = (float)r * f->r_scale;
+        v = v + of_r;
+    }
+    if (f->y_dtype == GRT_DTYPE_FLOAT)
+        return f->act.kind == GRT_ACT_RELU && v < 0 ? 0.0f : v;
+    return (float)nearbyint((double)fminf(fmaxf(v, f->low), f->high)) + (float)f->y_zero;
+}
+
+static void *aligned(size_t bytes)
+{
+    void *memory = aligned_alloc(64, (bytes + 127) / 64 * 64);
+    ck_assert_ptr_nonnull(memory);
+    return memory;
+}
+
+static float stored(const problem *p, const void *y, int64_t i)
+{
+    if (p->finish.y_dtype == GRT_DTYPE_FLOAT)
+        return ((const float *)y)[i];
+    return (float)byte_at(y, p->finish.y_dtype == GRT_DTYPE_INT8, i);
+}
+
+/* Bytes between rows must stay as they were. */
+static void check_result(const problem *p, const grt_qgemm_kernel *kernel, const void *y, const void *before,
+                         uint32_t seed)
+{
+    for (int64_t i = 0; i < p->m; i++)
+        for (int64_t j = 0; j < p->ldy; j++) {
+            const float found = stored(p, y, i * p->ldy + j),
+                        wanted = j < p->n ? value_at(p, i, j) : stored(p, before, i * p->ldy + j);
+            ck_assert_msg(memcmp(&found, &wanted, sizeof found) == 0 || found == wanted,
+                          "problem %u, %s: y[%lld][%lld] is %g, expected %g", seed, kernel->name,
+                          (long long)i, (long long)j, (double)found, (double)wanted);
+        }
+}
+
+static void run_problem(problem *p, const grt_qgemm_kernel *kernel, int threads, uint32_t seed)
+{
+    grt_qgemm_b b;
+    size_t bytes, y_bytes = (size_t)(p->m * p->ldy) * sizeof(float);
+    ck_assert(grt_qgemm_b_init(kernel, p->k, p->n, p->b_signed, &b));
+    void *packed = aligned((size_t)b.bytes), *y = aligned(y_bytes), *before = aligned(y_bytes);
+    grt_qgemm_pack(kernel, &b, p->b, p->trans_b ? 1 : p->n, p->trans_b ? p->k : 1, packed);
+    const size_t padded = (size_t)grt_qgemm_padded(p->n) * sizeof(float);
+    const grt_qgemm_columns columns = {aligned(padded), aligned(padded), aligned(padded), aligned(padded)};
+    grt_qgemm_set_columns(&b, packed, &p->params, &columns);
+    grt_qgemm_use_columns(&b, &p->params, &columns, &p->finish);
+    const grt_qgemm g = {.m = p->m,
+                         .a = p->a,
+                         .lda = p->lda,
+                         .a_signed = p->a_signed,
+                         .b = &b,
+                         .packed = packed,
+                         .finish = p->finish,
+                         .y = y,
+                         .ldy = p->ldy,
+                         .kernel = kernel};
+    ck_assert(grt_qgemm_scratch_bytes(&g, threads, &bytes));
+    void *scratch = aligned(bytes);
+    memset(y, 7, y_bytes);
+    memset(before, 7, y_bytes);
+    grt_qgemm_run(&g, scratch, threads);
+    check_result(p, kernel, y, before, seed);
+    void *const all[] = {packed,       y,      before, columns.offset, columns.zero, columns.scale,
+                         columns.bias, scratch};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        free(all[i]);
+}
+
+START_TEST(every_level_gives_the_defined_bits)
+{
+    const grt_qgemm_kernel *const *kernels = grt_qgemm_kernels();
+    for (uint32_t seed = 0; seed < 120; seed++) {
+        problem p;
+        choose(&p, seed);
+        for (int i = 0; kernels[i]; i++)
+            run_problem(&p, kernels[i], 1 + (int)(seed % 3), seed);
+        release(&p);
+    }
+}
+END_TEST
+
+/* Two products of 255 and 127 do not fit 16 bits. */
+START_TEST(pairs_of_products_do_not_saturate)
+{
+    const grt_qgemm_kernel *const *kernels = grt_qgemm_kernels();
+    for (int i = 0; kernels[i]; i++)
+        for (int sign = -1; sign <= 1; sign += 2) {
+            problem p;
+            choose(&p, 1);
+            p.a_signed = false;
+            p.b_signed = true;
+            memset(p.a, 255, (size_t)(p.m * p.lda));
+            memset(p.b, sign < 0 ? 0x80 : 0x7f, (size_t)(p.k * p.n));
+            p.params = (grt_qgemm_params){.a_scale = 1, .b_scale = p.b_scale, .y_scale = 1};
+            p.b_scale[0] = 1;
+            p.finish = (grt_qgemm_finish){.y_dtype = GRT_DTYPE_FLOAT};
+            run_problem(&p, kernels[i], 1, 1);
+            release(&p);
+        }
+}
+END_TEST
+
+START_TEST(taps_are_summed_by_channel)
+{
+    enum { TAPS = 9, CHANNELS = 64 };
+    const grt_qgemm_kernel *const *kernels = grt_qgemm_kernels();
+    uint8_t x[TAPS][CHANNELS];
+    const uint8_t *at[TAPS];
+    state = 5;
+    for (int taps = 1; taps <= TAPS; taps++)
+        for (int i = 0; kernels[i]; i++) {
+            char packed[TAPS * GRT_QGEMM_TAPS_BYTES] = {0};
+            int16_t w[TAPS][GRT_QGEMM_WIDTH];
+            int32_t sums[GRT_QGEMM_WIDTH];
+            for (int t = 0; t < taps; t++) {
+                at[t] = x[t];
+                for (int c = 0; c < CHANNELS; c++)
+                    x[t][c] = (uint8_t)pick(256);
+                for (int c = 0; c < GRT_QGEMM_WIDTH; c++) {
+                    w[t][c] = (int16_t)(pick(256) - 128);
+                    memcpy(packed + grt_qgemm_tap_at(kernels[i], t, c), &w[t][c], kernels[i]->wide ? 2 : 1);
+                }
+            }
+            kernels[i]->taps(taps, at, 32, packed, sums);
+            for (int c = 0; c < GRT_QGEMM_WIDTH; c++) {
+                int32_t wanted = 0;
+                for (int t = 0; t < taps; t++)
+                    wanted += x[t][32 + c] * w[t][c];
+                ck_assert_msg(sums[c] == wanted, "%s, %d taps, channel %d: %d, expected %d", kernels[i]->name,
+                              taps, c, sums[c], wanted);
+            }
+        }
+}
+END_TEST
+
+UNIT_SUITE(test_qgemm, NULL, NULL, every_level_gives_the_defined_bits, pairs_of_products_do_not_saturate,
+           taps_are_summed_by_channel)

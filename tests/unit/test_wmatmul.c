@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* graphrt::WMatMul against DequantizeLinear and a product in double. */
+#include "tests/unit/op_runner.h"
+#include "tests/unit/suite.h"
+
+#include "src/base/element.h"
+#include "src/base/tensor.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+typedef struct weights_case {
+    grt_dtype dtype;
+    int64_t m, k, n, block; /* block 0: scales by column, -1: one scale */
+    bool transposed, zero, bias;
+} weights_case;
+
+static const weights_case cases[] = {{GRT_DTYPE_UINT4, 1, 64, 48, 16, true, true, false},
+                                     {GRT_DTYPE_INT4, 3, 70, 33, 32, true, true, true},
+                                     {GRT_DTYPE_UINT4, 9, 96, 130, 32, false, true, true},
+                                     {GRT_DTYPE_INT4, 2, 50, 20, 12, false, false, false},
+                                     {GRT_DTYPE_INT8, 4, 61, 17, 0, false, true, true},
+                                     {GRT_DTYPE_UINT8, 40, 61, 40, 0, true, true, false},
+                                     {GRT_DTYPE_INT8, 1, 7, 5, -1, false, false, false},
+                                     {GRT_DTYPE_UINT8, 5, 33, 18, 20, true, true, true},
+                                     {GRT_DTYPE_INT8, 300, 900, 70, 128, false, true, true}};
+
+static void add_weights(op_runner *r, const weights_case *c, const uint8_t *w, const float *scale,
+                        const uint8_t *zero)
+{
+    const int64_t blocks = c->block > 0 ? (c->k - 1) / c->block + 1 : 1;
+    const int64_t dims[] = {c->transposed ? c->n : c->k, c->transposed ? c->k : c->n};
+    const int64_t by_block[] = {c->transposed ? c->n : blocks, c->transposed ? blocks : c->n};
+    const int32_t rank = c->block > 0 ? 2 : c->block == 0 ? 1 : 0;
+    const int64_t *scale_dims = rank == 1 ? &c->n : by_block;
+    op_add(r, c->dtype, 2, dims, w);
+    op_add(r, GRT_DTYPE_FLOAT, rank, scale_dims, scale);
+    if (c->zero)
+        op_add(r, c->dtype, rank, scale_dims, zero);
+    const int64_t along_k = c->transposed ? 1 : 0;
+    op_int(r, "axis", c->block > 0 ? along_k : 1 - along_k);
+    if (c->block > 0)
+        op_int(r, "block_size", c->block);
+}
+
+static void fill_bytes(uint8_t *out, int64_t n, uint32_t seed)
+{
+    for (int64_t i = 0; i < n; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        out[i] = (uint8_t)(seed >> 24);
+    }
+}
+
+static void check_case(const weights_case *c, int32_t threads)
+{
+    uint8_t *w = malloc((size_t)(c->k * c->n)), *zero = malloc((size_t)(c->k * c->n));
+    float *scale = malloc((size_t)(c->k * c->n) * sizeof *scale),
+          *x = malloc((size_t)(c->m * c->k) * sizeof *x), *bias = malloc((size_t)c->n * sizeof *bias);
+    fill_bytes(w, c->k * c->n, 1);
+    fill_bytes(zero, c->k * c->n, 2);
+    fill_floats(scale, c->k * c->n, 3);
+    fill_floats(x, c->m * c->k, 4);
+    fill_floats(bias, c->n, 5);
+    op_runner wide, r;
+    op_begin(&wide, "", "DequantizeLinear");
+    add_weights(&wide, c, w, scale, zero);
+    op_run_ok(&wide, 1);
+    op_begin(&r, "graphrt", "WMatMul");
+    r.threads = threads;
+    op_int(&r, "transB", c->transposed);
+    op_add(&r, GRT_DTYPE_FLOAT, 2, (const int64_t[]){c->m, c->k}, x);
+    add_weights(&r, c, w, scale, zero);
+    if (c->bias && !c->zero)
+        op_omit(&r);
+    if (c->bias)
+        op_add(&r, GRT_DTYPE_FLOAT, 1, &c->n, bias);
+    r.constants = c->zero ? 14 : 6;
+    op_run_ok(&r, 1);
+    const float *of_w = wide.out[0].t.data, *y = r.out[0].t.data;
+    for (int64_t i = 0; i < c->m; i++)
+        for (int64_t j = 0; j < c->n; j++) {
+            double sum = c->bias ? (double)bias[j] : 0, size = fabs(sum);
+            for (int64_t k = 0; k < c->k; k++) {
+                const double v =
+                    (double)x[i * c->k + k] * (double)of_w[c->transposed ? j * c->k + k : k * c->n + j];
+                sum += v;
+                size += fabs(v);
+            }
+            ck_assert_msg(fabs((double)y[i * c->n + j] - sum) <= 1e-6 * size,
+                          "case %d: y[%d][%d] is %g, not %g", (int)(c - cases), (int)i, (int)j,
+                          (double)y[i * c->n + j], sum);
+        }
+    op_end(&wide);
+    op_end(&r);
+    free(w);
+    free(zero);
+    free(scale);
+    free(x);
+    free(bias);
+}
+
+START_TEST(weights_of_few_bits)
+{
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        check_case(&cases[i], 1 + (int32_t)(i % 3));
+}
+END_TEST
+
+START_TEST(inner_dims_must_agree)
+{
+    const weights_case c = {GRT_DTYPE_INT8, 2, 6, 4, 0, false, false, false};
+    const uint8_t w[24] = {0};
+    const float floats[24] = {0};
+    op_runner r;
+    op_begin(&r, "graphrt", "WMatMul");
+    op_add(&r, GRT_DTYPE_FLOAT, 2, (const int64_t[]){2, 5}, floats);
+    add_weights(&r, &c, w, floats, NULL);
+    r.constants = 6;
+    ck_assert_int_ne(op_run(&r, 1), GRT_OK);
+    op_end(&r);
+}
+END_TEST
+
+UNIT_SUITE(test_wmatmul, NULL, NULL, weights_of_few_bits, inner_dims_must_agree)
