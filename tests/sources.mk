@@ -98,6 +98,7 @@ unit_SOURCES += tests/unit/test_conv.c
 unit_SOURCES += tests/unit/test_matmul.c
 unit_SOURCES += tests/unit/test_norm.c
 unit_SOURCES += tests/unit/test_rnn.c
+unit_SOURCES += tests/unit/test_rnn_tiles.c
 unit_SHARED =
 # Text alone: it needs no CUDA.
 unit_SHARED += backends/cuda/dnn_profile.h backends/cuda/dnn_profile.c
