@@ -117,6 +117,7 @@ cuda_files += backends/cuda/epilogue.cu
 cuda_files += backends/cuda/activate.cuh
 cuda_files += backends/cuda/depthwise.h
 cuda_files += backends/cuda/depthwise.cu
+cuda_files += backends/cuda/few_channels.h backends/cuda/few_channels_form.h backends/cuda/few_channels.cu
 cuda_files += backends/cuda/grouped_taps.h backends/cuda/grouped_taps.cu
 cuda_files += backends/cuda/each.cuh
 cuda_files += backends/cuda/order.cuh

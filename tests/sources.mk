@@ -34,6 +34,7 @@ unit_SOURCES += tests/unit/test_dim.c
 unit_SOURCES += tests/unit/test_check.c
 unit_SOURCES += tests/unit/test_einsum.c
 unit_SOURCES += tests/unit/test_extremes.c
+unit_SOURCES += tests/unit/test_few_channels.c
 unit_SOURCES += tests/unit/test_faults.c
 unit_SOURCES += tests/unit/test_frame.c
 unit_SOURCES += tests/unit/test_dnn_profile.c tests/unit/test_cuda_files.c

@@ -9,6 +9,7 @@
 #include "backends/cuda/depthwise.h"
 #include "backends/cuda/dnn_conv.h"
 #include "backends/cuda/epilogue.h"
+#include "backends/cuda/few_channels.h"
 #include "backends/cuda/grouped_taps.h"
 #include "backends/cuda/number.cuh"
 #include "backends/cuda/packing.h"
@@ -47,6 +48,8 @@ typedef struct conv_shape {
     conv_geometry g;
     bool is_depthwise; /* by our own kernel */
     cuda_depthwise depthwise;
+    bool is_few; /* few input channels: by our own kernel, too */
+    cuda_few_channels few;
     bool is_grouped; /* with many taps: by our own kernel, too */
     cuda_grouped_taps grouped;
     cuda_dnn_plan *plan; /* NULL: plain kernel */
@@ -326,6 +329,33 @@ static void plan_cut(conv_shape *s, grt_dtype dtype)
     cuda_copy_end(&s->cut);
 }
 
+/* The first convolution of an image model. */
+static bool describe_few(const grt_reshape *r, conv_shape *s)
+{
+    const conv_state *state = (const conv_state *)r->state;
+    const conv_geometry *g = &s->g;
+    cuda_few_channels *c = &s->few;
+    if (!state->ready || g->transposed || g->groups != 1 || !is_plane(g) || is_patches(g) ||
+        (r->n_in > RESIDUAL && r->in[RESIDUAL]))
+        return false;
+    *c = {};
+    c->dtype = r->in[0]->dtype;
+    c->batch = g->batch;
+    c->channels = g->in_channels;
+    c->out_channels = g->out_channels;
+    c->act = state->act;
+    for (int k = 0; k < 2; k++) {
+        if (g->dilation[k + 1] != 1 && g->kernel[k + 1] > 1)
+            return false;
+        c->in[k] = g->in[k + 1];
+        c->out[k] = g->out[k + 1];
+        c->kernel[k] = g->kernel[k + 1];
+        c->stride[k] = g->stride[k + 1];
+        c->begin[k] = g->begin[k + 1];
+    }
+    return cuda_few_channels_plan(c, ((const cuda_device *)r->device)->prop.multiProcessorCount);
+}
+
 /* Fill cuDNN's description; false if cuDNN cannot have this one. Equal padding on both sides is used if the
  * surplus at the end is less than one stride. */
 static bool describe_plan(const conv_state *state, conv_shape *s, grt_dtype dtype, cuda_dnn_conv *c)
@@ -434,10 +464,11 @@ static grt_status reshape(grt_reshape *r)
         return grt_fail_memory(sizeof *s);
     describe(r, &s->g);
     s->is_depthwise = s->g.n > 0 && describe_depthwise((const conv_state *)r->state, r->in[0]->dtype, s);
-    s->is_grouped = s->g.n > 0 && !s->is_depthwise &&
+    s->is_few = s->g.n > 0 && !s->is_depthwise && describe_few(r, s);
+    s->is_grouped = s->g.n > 0 && !s->is_depthwise && !s->is_few &&
                     describe_grouped((const conv_state *)r->state, r->in[0]->dtype,
                                      ((const cuda_device *)r->device)->prop.multiProcessorCount, s);
-    grt_status status = s->g.n > 0 && !s->is_depthwise && !s->is_grouped ? plan(r, s) : GRT_OK;
+    grt_status status = s->g.n > 0 && !s->is_depthwise && !s->is_few && !s->is_grouped ? plan(r, s) : GRT_OK;
     if (status != GRT_OK) {
         release_shape(s);
         return status;
@@ -595,6 +626,11 @@ static grt_status run(const grt_run *r)
     if (s->is_depthwise &&
         cuda_depthwise_run(&s->depthwise, r->in[0]->data, state->filters, data_of(r, BIAS),
                            data_of(r, RESIDUAL), r->out[0]->data, (cudaStream_t)r->stream)) {
+        CUDA_LAUNCHED();
+        return GRT_OK;
+    }
+    if (s->is_few && cuda_few_channels_run(&s->few, r->in[0]->data, weights_of(r), data_of(r, BIAS),
+                                           r->out[0]->data, (cudaStream_t)r->stream)) {
         CUDA_LAUNCHED();
         return GRT_OK;
     }
