@@ -11,6 +11,7 @@ typedef struct grt_device_traits {
     bool simulated;  /* not a real device: its choices are written to a cache file only if that file was named
                        explicitly */
     bool channels_last;   /* convolution regions run better in NHWC */
+    bool long_groups_last;   /* so do one-dimensional convolutions in groups of many channels, with many taps */
     bool merges_products; /* one product of one row is faster than several with the same input and as many
                             columns in all */
     /* Products of at least so many multiply-adds gain nothing from being batched with others like them; 0:
