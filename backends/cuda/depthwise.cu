@@ -123,8 +123,8 @@ void launch(const cuda_depthwise *d, const void *x, const void *w, const void *b
     const bool plain = s.dilation[0] == 1 && s.dilation[1] == 1 && s.kernel[0] == s.kernel[1],
                threes = plain && s.kernel[0] == 3, fives = plain && s.kernel[0] == 5;
     const int64_t pixels = d->batch * d->out[0] * d->out[1];
-    const bool share = (threes || fives) && (s.stride[1] == 1 || s.stride[1] == 2) &&
-                       pixels * s.vectors >= WORTH_SHARING;
+    const bool share =
+        (threes || fives) && (s.stride[1] == 1 || s.stride[1] == 2) && pixels * s.vectors >= WORTH_SHARING;
     s.strips = share ? (s.out[1] + WIDE - 1) / WIDE : s.out[1];
     s.n = (uint32_t)(d->batch * d->out[0] * s.strips * s.vectors);
     const unsigned blocks = (s.n + THREADS - 1) / THREADS;
@@ -132,8 +132,8 @@ void launch(const cuda_depthwise *d, const void *x, const void *w, const void *b
                   : share         ? (s.stride[1] == 1 ? convolve<T, 5, 1, WIDE> : convolve<T, 5, 2, WIDE>)
                   : threes        ? convolve<T, 3, 0, 1>
                                   : convolve<T, 0, 0, 1>;
-    kernel<<<blocks, THREADS, 0, stream>>>(s, (const V *)x, (const V *)w, (const V *)bias, (const V *)residual,
-                                           (V *)y);
+    kernel<<<blocks, THREADS, 0, stream>>>(s, (const V *)x, (const V *)w, (const V *)bias,
+                                           (const V *)residual, (V *)y);
 }
 
 } // namespace

@@ -163,8 +163,8 @@ static bool all_ones(const grt_op_desc *desc, const char *name)
 }
 
 /* Measured (docs/measurements/cpu-math.md): one-dimensional convolutions that are dilated or have large
- * groups, and groups that are small on one side only, are faster as they are; large groups with many taps are not
- * where the target has a kernel for them. */
+ * groups, and groups that are small on one side only, are faster as they are; large groups with many taps are
+ * not where the target has a kernel for them. */
 static bool gains(const layout *l, const ir_node *node)
 {
     enum { SMALL = 8, MANY_TAPS = 16 };
