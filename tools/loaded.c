@@ -3,6 +3,7 @@
 #include "tools/loaded.h"
 
 #include "tools/report.h"
+#include "tools/visible.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +25,7 @@ grt_status loaded_open(loaded *l, const char *path, const char *device, const ch
     double begin = now_ms();
     grt_session_options options = {.struct_size = sizeof options, .threads = threads, .fallback = fallback};
     *l = (loaded){0};
+    visible_limit(device);
     grt_status status = grt_runtime_create(&l->runtime);
     if (status == GRT_OK)
         status = loaded_model(l->runtime, path, device, trust, &l->model);

@@ -7,6 +7,7 @@
 #include "tools/report.h"
 #include "tools/run_report.h"
 #include "tools/trust.h"
+#include "tools/visible.h"
 
 #include <stdlib.h>
 
@@ -24,6 +25,7 @@ static bool take_device(void *request, const char *value)
 {
     run_request *r = request;
     devices_release(&r->devices);
+    visible_limit(value);
     return devices_parse(value, &r->devices);
 }
 

@@ -13,6 +13,7 @@ tools_SHARED += tools/npy.h tools/npy.c
 tools_SHARED += tools/inputs.h tools/inputs.c
 tools_SHARED += tools/devices.h tools/devices.c
 tools_SHARED += tools/loaded.h tools/loaded.c
+tools_SHARED += tools/visible.h tools/visible.c
 tools_SHARED += tools/descriptions.h tools/descriptions.c
 tools_SHARED += tools/targets.h tools/targets.c
 tools_CPPFLAGS = -I$(top_srcdir) -I$(top_srcdir)/include $(JANSSON_CFLAGS) -DGRT_DATA_DIR='"$(pkgdatadir)"'

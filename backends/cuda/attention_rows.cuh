@@ -27,6 +27,24 @@ static inline bool attention_scales_only(const attention_shape *s, const attenti
     return !d->mask && s->softcap <= 0 && (float)s->scale * LOG2E >= FLT_MIN;
 }
 
+/* A score and an element of a mask. */
+static __device__ __forceinline__ float attention_masked(float score, float mask)
+{
+    return fmaf(mask, LOG2E, score);
+}
+static __device__ __forceinline__ float attention_masked(float score, __half mask)
+{
+    return fmaf(__half2float(mask), LOG2E, score);
+}
+static __device__ __forceinline__ float attention_masked(float score, __nv_bfloat16 mask)
+{
+    return fmaf(__bfloat162float(mask), LOG2E, score);
+}
+static __device__ __forceinline__ float attention_masked(float score, uint8_t mask)
+{
+    return mask ? score : -CUDART_INF_F;
+}
+
 template <int SIZE> struct attention_rows {
     enum { COLUMNS = SIZE / 8 };
     int2 limits[2]; /* keys [x, y) */
@@ -47,6 +65,58 @@ template <int SIZE> struct attention_rows {
             result[c][2 * r] = result[c][2 * r + 1] = 0;
     }
 
+    /* Scores, times log2(e), of TILE keys with a mask that lies dense along the keys: what exporters write.
+     * Rows share what they read where the mask has one row for all of them. */
+    template <int TILE, class M>
+    __device__ __forceinline__ void add_mask(float factor, const M *mask, float (*score)[4], int tile,
+                                             int lane)
+    {
+        const int first = tile + 2 * (lane & 3);
+        const M *at[2] = {mask + mask_at[0] + first, mask + mask_at[1] + first};
+        const bool shared = mask_at[0] == mask_at[1];
+#pragma unroll
+        for (int k = 0; k < TILE / 8; k++)
+#pragma unroll
+            for (int i = 0; i < 2; i++) {
+                const int j = k * 8 + i;
+                M value = {};
+#pragma unroll
+                for (int r = 0; r < 2; r++) {
+                    const bool in = first + j >= limits[r].x && first + j < limits[r].y;
+                    if (in && (r == 0 || !shared || limits[0].y != limits[1].y || limits[0].x != limits[1].x))
+                        value = at[r][j];
+                    score[k][2 * r + i] =
+                        in ? attention_masked(score[k][2 * r + i] * factor, value) : -CUDART_INF_F;
+                }
+            }
+    }
+
+    /* False for masks of other forms, and scores that are capped. */
+    template <int TILE>
+    __device__ __forceinline__ bool weigh_dense(const attention_shape &s, const void *mask, float (*score)[4],
+                                                int tile, int lane)
+    {
+        if (!mask || s.softcap > 0 || s.mask_strides[3] != 1)
+            return false;
+        const float factor = (float)s.scale * LOG2E;
+        switch (s.mask_dtype) {
+        case GRT_DTYPE_FLOAT:
+            add_mask<TILE>(factor, (const float *)mask, score, tile, lane);
+            return true;
+        case GRT_DTYPE_FLOAT16:
+            add_mask<TILE>(factor, (const __half *)mask, score, tile, lane);
+            return true;
+        case GRT_DTYPE_BFLOAT16:
+            add_mask<TILE>(factor, (const __nv_bfloat16 *)mask, score, tile, lane);
+            return true;
+        case GRT_DTYPE_BOOL:
+            add_mask<TILE>(factor, (const uint8_t *)mask, score, tile, lane);
+            return true;
+        default:
+            return false;
+        }
+    }
+
     /* Scores of TILE keys from `tile` on become weights, zero for masked keys; earlier results are rescaled.
      */
     template <int TILE, bool GENERAL>
@@ -58,7 +128,7 @@ template <int SIZE> struct attention_rows {
         /* Scores are scaled while they become weights; with limits or masks of all kinds, before. */
         const float factor = GENERAL ? 1.0f : (float)s.scale * LOG2E;
         float highest[2] = {-CUDART_INF_F, -CUDART_INF_F};
-        if (GENERAL) {
+        if (GENERAL && !weigh_dense<TILE>(s, mask, score, tile, lane)) {
 #pragma unroll
             for (int k = 0; k < KEYS; k++)
 #pragma unroll
@@ -66,8 +136,8 @@ template <int SIZE> struct attention_rows {
                     score[k][c] = attention_score(s, mask, mask_at[c >> 1], score[k][c],
                                                   tile + k * 8 + 2 * quad + (c & 1), limits[c >> 1].x,
                                                   limits[c >> 1].y);
-        } else if (tile < limits[0].x || tile < limits[1].x || tile + TILE > limits[0].y ||
-                   tile + TILE > limits[1].y) {
+        } else if (!GENERAL && (tile < limits[0].x || tile < limits[1].x || tile + TILE > limits[0].y ||
+                                tile + TILE > limits[1].y)) {
 #pragma unroll
             for (int k = 0; k < KEYS; k++)
 #pragma unroll

@@ -19,12 +19,18 @@ static bool divides(const attention_view &view, int64_t by)
     return view.batch % by == 0 && view.head % by == 0 && view.row % by == 0;
 }
 
+/* A size that all tiled kernels have. wgmma's takes those between, too: bulk copies fill up with zeros. */
+static bool is_whole(int64_t size)
+{
+    return size == 32 || size == 64 || size == 96 || size == 128;
+}
+
 static bool fits_tiles(const attention_shape *s, grt_dtype dtype)
 {
     const int64_t vector = 16 / (int64_t)grt_dtype_size(dtype);
-    return dtype != GRT_DTYPE_DOUBLE && s->size == s->v_size &&
-           (s->size == 32 || s->size == 64 || s->size == 96 || s->size == 128) && divides(s->q, vector) &&
-           divides(s->k, vector) && divides(s->v, vector) && divides(s->y, vector);
+    return dtype != GRT_DTYPE_DOUBLE && s->size == s->v_size && s->size > 0 && s->size <= 128 &&
+           s->size % vector == 0 && divides(s->q, vector) && divides(s->k, vector) && divides(s->v, vector) &&
+           divides(s->y, vector);
 }
 
 bool attention_tiles_aligned(const attention_data *d)
@@ -56,6 +62,10 @@ void attention_choose(attention_shape *s, grt_dtype dtype, bool tf32, const stru
     if (s->kernel == ATTENTION_FLASH && (!s->few || s->total <= WARPGROUP_KEYS) &&
         attention_warpgroup_takes(s, dtype, device) && (s->encode = cuda_tensor_map_find())) {
         s->kernel = ATTENTION_WARPGROUP;
+        return;
+    }
+    if (!is_whole(s->size)) {
+        s->kernel = ATTENTION_PLAIN;
         return;
     }
     if (s->kernel == ATTENTION_FLASH && !s->few)

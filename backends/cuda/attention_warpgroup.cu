@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attention by wgmma, for float16 and bfloat16 on Hopper where there are many rows: as attention_flash.cu,
- * but a warpgroup has 64 rows, and tensor cores read keys and values once for all of them. Blocks stay for
- * several tasks. */
+/* Attention by wgmma, for head sizes up to 128 and float16 and bfloat16 on Hopper where there are many rows:
+ * as attention_flash.cu, but a warpgroup has 64 rows, and tensor cores read keys and values once for all of
+ * them. Blocks stay for several tasks. */
 #include "backends/cuda/attention_rows.cuh"
 #include "backends/cuda/bulk_copy.cuh"
 #include "backends/cuda/warpgroup.cuh"
@@ -78,9 +78,9 @@ template <class T, int SIZE> struct group_rows : attention_rows<SIZE> {
         warpgroup_hold<SIZE>(this->result);
     }
 
-    /* The warp's rows, `left` of them at most, from y on. Groups of four lanes exchange values, so that each
-     * writes 16 bytes. */
-    __device__ __forceinline__ void store(T *y, int64_t stride, int left, int lane)
+    /* The warp's rows, `left` of them at most, from y on, `size` columns of each. Groups of four lanes
+     * exchange values, so that each writes 16 bytes. */
+    __device__ __forceinline__ void store(T *y, int64_t stride, int left, int size, int lane)
     {
         const int quad = lane & 3;
 #pragma unroll
@@ -95,7 +95,7 @@ template <class T, int SIZE> struct group_rows : attention_rows<SIZE> {
                     pair[i] = tensor_core<T>::pair(this->result[c + i][2 * r] * inverse,
                                                    this->result[c + i][2 * r + 1] * inverse);
                 exchange(pair, quad);
-                if (row < left)
+                if (row < left && (c + quad) * 8 < size)
                     /* In assembly: the compiler splits some of these stores. */
                     asm volatile(
                         "st.global.v4.b32 [%0], {%1,%2,%3,%4};" ::"l"(y + row * stride + (c + quad) * 8),
@@ -222,7 +222,8 @@ __device__ __forceinline__ void attend_tasks(const attention_shape &s, const att
         }
         if (lane == 0)
             barrier_arrive(&m.q_empty[queries.at]);
-        w.store((T *)d.y + attention_at(s.y, t.batch, {t.head, mine}), s.y.row, rows - mine, lane);
+        w.store((T *)d.y + attention_at(s.y, t.batch, {t.head, mine}), s.y.row, rows - mine, (int)s.size,
+                lane);
     }
 }
 
@@ -274,16 +275,13 @@ template <class T, int SIZE, int GROUPS> choice choose_mask(bool general)
 
 template <class T> choice choose(const attention_shape *s, bool general)
 {
-#define PICK(SIZE) \
-    case SIZE:     \
-        return s->few ? choose_mask<T, SIZE, 1>(general) : choose_mask<T, SIZE, most_groups<SIZE>>(general)
-    switch (s->size) {
-        PICK(32);
-        PICK(64);
-        PICK(96);
-    default:
-        PICK(128);
-    }
+#define PICK(SIZE)       \
+    if (s->size <= SIZE) \
+    return s->few ? choose_mask<T, SIZE, 1>(general) : choose_mask<T, SIZE, most_groups<SIZE>>(general)
+    PICK(32);
+    PICK(64);
+    PICK(96);
+    return s->few ? choose_mask<T, 128, 1>(general) : choose_mask<T, 128, most_groups<128>>(general);
 #undef PICK
 }
 

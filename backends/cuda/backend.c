@@ -224,6 +224,7 @@ __attribute__((visibility("default"))) const grt_backend grt_backend_cuda = {
         {
             .own_memory = true,
             .channels_last = true,
+            .long_groups_last = true,
             .merges_products = true,
             .batch_limit = 1 << 28, /* fills any GPU by itself */
         },

@@ -152,7 +152,8 @@ void cuda_libraries_expect(const grt_op_desc *const *ops, size_t n)
     bool blas = false, dnn = false;
     for (size_t i = 0; i < n; i++) {
         blas = blas || grt_op_is(ops[i], "graphrt", "MatMul") || grt_op_is(ops[i], "", "MatMul") ||
-               grt_op_is(ops[i], "", "Gemm");
+               grt_op_is(ops[i], "", "Gemm") || grt_op_is(ops[i], "", "LSTM") ||
+               grt_op_is(ops[i], "", "GRU") || grt_op_is(ops[i], "", "RNN");
         dnn = dnn || grt_op_is(ops[i], "graphrt", "Conv") || grt_op_is(ops[i], "", "Conv") ||
               grt_op_is(ops[i], "", "ConvTranspose");
     }

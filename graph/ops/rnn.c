@@ -233,8 +233,8 @@ static const op_attr lstm_attrs[] = {RNN_ATTRS, {"input_forget", GRT_ATTR_INT, f
 #define ROW(op, inputs, outputs, list)                                                      \
     {                                                                                       \
         .domain = "", .name = op, .since = 22, .min_in = 3, .max_in = inputs, .min_out = 0, \
-        .max_out = outputs, .attrs = list, .precision = OP_WIDE, .flops = flops_recurrence, \
-        .infer = infer_rnn, .upgrade = upgrade_rnn                                          \
+        .max_out = outputs, .attrs = list, .precision = OP_NARROW, .flags = OP_TF32,        \
+        .flops = flops_recurrence, .infer = infer_rnn, .upgrade = upgrade_rnn               \
     }
 
 static const op_row rows[] = {

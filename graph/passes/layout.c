@@ -163,10 +163,12 @@ static bool all_ones(const grt_op_desc *desc, const char *name)
 }
 
 /* Measured (docs/measurements/cpu-math.md): one-dimensional convolutions that are dilated or have large
- * groups, and groups that are small on one side only, are faster as they are. */
-static bool gains(const ir_node *node)
+ * groups, and groups that are small on one side only, are faster as they are; large groups with many taps are
+ * not where the target has a kernel for them. */
+static bool gains(const layout *l, const ir_node *node)
 {
-    enum { SMALL = 8 };
+    enum { SMALL = 8, MANY_TAPS = 16 };
+    int64_t taps;
     int64_t per_group, filters, group = grt_attr_int(&node->desc, "group", 1);
     const ir_value *w = ir_in(node, 1);
     const grt_dims *dims = node->graph->module->dims;
@@ -175,6 +177,9 @@ static bool gains(const ir_node *node)
         return false;
     if (group > 1 && per_group <= SMALL && filters / group <= SMALL)
         return true;
+    if (w->type.rank == 3 && group > 1 && l->context->target->traits->long_groups_last &&
+        grt_dim_is_const(dims, w->type.dims[2], &taps) && taps >= MANY_TAPS)
+        return per_group > SMALL;
     if (w->type.rank == 3)
         return group == 1 && all_ones(&node->desc, "dilations");
     return group == 1 || per_group == 1 || per_group >= SMALL;
@@ -202,7 +207,7 @@ static bool switch_window(layout *l, ir_node *node, int32_t residual)
 static bool switch_conv(layout *l, ir_node *node)
 {
     enum { RESIDUAL = 3 };
-    return gains(node) && switch_window(l, node, RESIDUAL);
+    return gains(l, node) && switch_window(l, node, RESIDUAL);
 }
 
 static bool switch_qconv(layout *l, ir_node *node)

@@ -10,9 +10,10 @@ typedef struct grt_device_traits {
     bool own_memory; /* devices have memory of their own, which weights are copied to */
     bool simulated;  /* not a real device: its choices are written to a cache file only if that file was named
                        explicitly */
-    bool channels_last;   /* convolution regions run better in NHWC */
-    bool merges_products; /* one product of one row is faster than several with the same input and as many
-                            columns in all */
+    bool channels_last;    /* convolution regions run better in NHWC */
+    bool long_groups_last; /* so do one-dimensional convolutions in groups of many channels, with many taps */
+    bool merges_products;  /* one product of one row is faster than several with the same input and as many
+                             columns in all */
     /* Products of at least so many multiply-adds gain nothing from being batched with others like them; 0:
      * batching always helps. */
     int64_t batch_limit;

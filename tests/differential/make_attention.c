@@ -69,10 +69,10 @@ static int64_t draw_keys(int64_t most)
 
 static void draw_lengths(attention_draw *a)
 {
-    static const int64_t sizes[] = {32, 64, 96, 128};
+    static const int64_t sizes[] = {32, 64, 96, 128, 40, 72, 80, 112};
     int64_t blocks;
     do {
-        a->size = sizes[draw(0, 3)];
+        a->size = sizes[draw(0, 7)];
         a->q_len = draw(0, 1) ? draw(17, ROWS) : draw(ROWS + 1, 150);
         a->kv_len = draw(0, 3) ? draw_keys(300) : a->q_len;
         a->past = draw(0, 3) ? 0 : draw_keys(150);
@@ -142,12 +142,12 @@ static void make_large(node *n)
 
 static void make_small(node *n)
 {
-    static const int64_t sizes[] = {32, 64, 96, 128, 128, 8, 20},
+    static const int64_t sizes[] = {32, 64, 96, 128, 128, 8, 20, 80},
                          queries[] = {1, 1, 2, 5, 16, 17, 33, 70, 130},
                          lengths[] = {1, 7, 64, 65, 130, 600, 1300};
     attention_draw a = {.batch = draw(1, 2), .kv_heads = draw(1, 3)};
     a.heads = a.kv_heads * draw(1, 4);
-    a.size = sizes[draw(0, 6)];
+    a.size = sizes[draw(0, 7)];
     a.q_len = queries[draw(0, 8)];
     a.kv_len = lengths[draw(0, 6)];
     a.past = draw(0, 2) ? 0 : lengths[draw(0, 6)];

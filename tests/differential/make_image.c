@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Windows over images: convolutions, pools, resizing. */
 #include "tests/differential/makers.h"
+#include "tools/element.h"
+
+#include <math.h>
 
 #include <string.h>
 
@@ -60,6 +63,27 @@ void make_conv(node *n)
         add_input(n, n->out, 1, w);
         n->constant[2] = n->constant[1];
     }
+}
+
+/* Windows of 16 taps and more in groups of many channels, as in speech models. Sums stay about 1. */
+void make_long_taps(node *n)
+{
+    const bool narrow = draw(0, 1);
+    const int64_t group = draw(2, 4), channels = (narrow ? 8 : 4) * draw(2, 7), taps = draw(16, 70),
+                  square = draw(0, 3);
+    const int64_t stride = draw(1, 2), pad = draw(0, 40), length = taps + draw(0, 90);
+    const int64_t w[4] = {2 * draw(1, 40) * group, channels, square ? 1 : 5, square ? taps : 5};
+    n->out = narrow ? GRT_DTYPE_FLOAT16 : GRT_DTYPE_FLOAT;
+    n->precision = narrow ? NULL : "tf32";
+    add_input(n, n->out, 4, (int64_t[]){draw(1, 2), channels * group, square ? draw(1, 2) : 9, length});
+    grt_tensor *weight = add_input(n, n->out, 4, w);
+    for (int64_t i = 0; i < grt_tensor_elements(weight); i++)
+        element_set(weight, i, element_get(weight, i) / sqrt((double)(w[1] * w[2] * w[3])));
+    n->constant[1] = true;
+    set_int(n, "group", group);
+    set_ints(n, "strides", (int64_t[]){1, stride}, 2);
+    set_ints(n, "pads", (int64_t[]){0, pad, 0, draw(0, 40)}, 4);
+    set_ints(n, "dilations", (int64_t[]){1, 1}, 2);
 }
 
 void make_pool(node *n)

@@ -100,6 +100,27 @@ void make_reduce(node *n)
     set_int(n, "keepdims", draw(0, 1));
 }
 
+/* Tensors that GPUs divide among many blocks. */
+void make_spread(node *n)
+{
+    n->op = draw_op();
+    n->out = draw_float();
+    const bool reduces = n->op[0] == 'R';
+    const int64_t groups = draw(1, 8), channels = groups * draw(1, 6);
+    if (reduces) { /* of the axes in the middle */
+        const int64_t rows = draw(33, 400), columns = 8 * draw(1, 40), outer = draw(1, 3);
+        add_input(n, n->out, 4, (int64_t[]){outer, draw(1, 2), rows, columns});
+        add_list(n, (int64_t[]){1, 2}, 2);
+        n->constant[1] = true;
+        return;
+    }
+    add_input(n, n->out, 4, (int64_t[]){draw(1, 3), channels, draw(60, 130), draw(60, 130)});
+    add_input(n, n->out, 1, &channels);
+    add_input(n, n->out, 1, &channels);
+    if (n->op[0] == 'G')
+        set_int(n, "num_groups", groups);
+}
+
 void make_cumsum(node *n)
 {
     int64_t dims[GRT_MAX_RANK];

@@ -143,6 +143,16 @@ START_TEST(one_dimension)
                   "y = graphrt::Conv x w\n"
                   "out y\n",
                   "layout", "Transpose graphrt::Conv Transpose");
+    ir_text_check("in x f32 1,32,40\n"
+                  "const w f32 32,16,15\n"
+                  "y = graphrt::Conv x w group=2\n"
+                  "out y\n",
+                  "layout", "graphrt::Conv");
+    ir_text_check("in x f32 1,32,40\n"
+                  "const w f32 32,16,16\n"
+                  "y = graphrt::Conv x w group=2\n"
+                  "out y\n",
+                  "layout", "Transpose graphrt::Conv Transpose");
 }
 END_TEST
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Conv, ConvTranspose and graphrt::Conv.
+/* Conv and ConvTranspose, in domain graphrt with channels last.
  *
  * cuDNN is used where it has an engine; the epilogue pass adds what its graph does not include (other
  * activations, unusual orders). One spatial dim is seen as two. Padding that differs on the two sides is made
@@ -9,6 +9,8 @@
 #include "backends/cuda/depthwise.h"
 #include "backends/cuda/dnn_conv.h"
 #include "backends/cuda/epilogue.h"
+#include "backends/cuda/few_channels.h"
+#include "backends/cuda/grouped_taps.h"
 #include "backends/cuda/number.cuh"
 #include "backends/cuda/packing.h"
 
@@ -46,6 +48,10 @@ typedef struct conv_shape {
     conv_geometry g;
     bool is_depthwise; /* by our own kernel */
     cuda_depthwise depthwise;
+    bool is_few; /* few input channels: by our own kernel, too */
+    cuda_few_channels few;
+    bool is_grouped; /* with many taps: by our own kernel, too */
+    cuda_grouped_taps grouped;
     cuda_dnn_plan *plan; /* NULL: plain kernel */
     bool patches;        /* windows that tile the image: a copy makes them pixels of a 1 x 1 convolution */
     cuda_copy cut;       /* that copy */
@@ -113,7 +119,7 @@ static bool reads_turned(const grt_kernel_node *node)
 
 static bool one_filter_a_channel(const conv_state *state, const grt_tensor *w)
 {
-    return state->groups == w->dims[0] && w->dims[1] == 1 && w->rank <= 4;
+    return !state->transposed && state->groups == w->dims[0] && w->dims[1] == 1 && w->rank <= 4;
 }
 
 static grt_status upload_weights(const grt_kernel_node *node, conv_state *state)
@@ -166,7 +172,7 @@ static grt_status create(const grt_kernel_node *node, void **out_state)
     if (!state)
         return grt_fail_memory(sizeof *state);
     state->last = !strcmp(grt_attr_string(node->desc, "layout", ""), "NHWC");
-    state->transposed = grt_op_is(node->desc, "", "ConvTranspose");
+    state->transposed = !strcmp(node->desc->op, "ConvTranspose");
     state->tf32 = !strcmp(grt_attr_string(node->desc, "math", ""), "tf32");
     state->groups = grt_attr_int(node->desc, "group", 1);
     if (grt_op_is(node->desc, "graphrt", "Conv"))
@@ -242,13 +248,18 @@ static grt_status check_inputs(const grt_reshape *r)
     return GRT_OK;
 }
 
+/* Two spatial dims at most. */
+static bool is_plane(const conv_geometry *g)
+{
+    return g->in[0] == 1 && g->out[0] == 1 && g->kernel[0] == 1 && g->begin[0] == 0;
+}
+
 /* True if it is depthwise, in sizes that our own kernel takes. */
 static bool describe_depthwise(const conv_state *state, grt_dtype dtype, conv_shape *s)
 {
     const conv_geometry *g = &s->g;
     cuda_depthwise *d = &s->depthwise;
-    if (!state->depthwise || g->in_channels != g->groups || g->out_channels != g->groups || g->in[0] != 1 ||
-        g->out[0] != 1 || g->kernel[0] != 1 || g->begin[0] != 0)
+    if (!state->depthwise || g->in_channels != g->groups || g->out_channels != g->groups || !is_plane(g))
         return false;
     *d = {};
     d->dtype = dtype;
@@ -264,6 +275,25 @@ static bool describe_depthwise(const conv_state *state, grt_dtype dtype, conv_sh
         d->begin[k] = g->begin[k + 1];
     }
     return cuda_depthwise_fits(d);
+}
+
+static bool describe_grouped(const conv_state *state, grt_dtype dtype, int multiprocessors, conv_shape *s)
+{
+    const conv_geometry *g = &s->g;
+    if (!state->ready || state->depthwise || g->transposed || g->groups < 2 || !is_plane(g) ||
+        (dtype == GRT_DTYPE_FLOAT && !state->tf32))
+        return false;
+    cuda_grouped_taps *t = &s->grouped;
+    *t = {dtype, g->batch, g->groups, g->in_channels / g->groups, g->out_channels / g->groups};
+    for (int k = 0; k < 2; k++) {
+        t->in[k] = g->in[k + 1];
+        t->out[k] = g->out[k + 1];
+        t->kernel[k] = g->kernel[k + 1];
+        t->stride[k] = g->stride[k + 1];
+        t->dilation[k] = g->dilation[k + 1];
+        t->begin[k] = g->begin[k + 1];
+    }
+    return cuda_grouped_taps_plan(t, multiprocessors);
 }
 
 /* Patches of vision transformers: windows become channels. */
@@ -297,6 +327,33 @@ static void plan_cut(conv_shape *s, grt_dtype dtype)
         cuda_copy_axis(&s->cut, g->kernel[d], to /= g->kernel[d], from[d]);
     cuda_copy_axis(&s->cut, g->in_channels, 1, 1);
     cuda_copy_end(&s->cut);
+}
+
+/* The first convolution of an image model. */
+static bool describe_few(const grt_reshape *r, conv_shape *s)
+{
+    const conv_state *state = (const conv_state *)r->state;
+    const conv_geometry *g = &s->g;
+    cuda_few_channels *c = &s->few;
+    if (!state->ready || g->transposed || g->groups != 1 || !is_plane(g) || is_patches(g) ||
+        (r->n_in > RESIDUAL && r->in[RESIDUAL]))
+        return false;
+    *c = {};
+    c->dtype = r->in[0]->dtype;
+    c->batch = g->batch;
+    c->channels = g->in_channels;
+    c->out_channels = g->out_channels;
+    c->act = state->act;
+    for (int k = 0; k < 2; k++) {
+        if (g->dilation[k + 1] != 1 && g->kernel[k + 1] > 1)
+            return false;
+        c->in[k] = g->in[k + 1];
+        c->out[k] = g->out[k + 1];
+        c->kernel[k] = g->kernel[k + 1];
+        c->stride[k] = g->stride[k + 1];
+        c->begin[k] = g->begin[k + 1];
+    }
+    return cuda_few_channels_plan(c, ((const cuda_device *)r->device)->prop.multiProcessorCount);
 }
 
 /* Fill cuDNN's description; false if cuDNN cannot have this one. Equal padding on both sides is used if the
@@ -407,7 +464,11 @@ static grt_status reshape(grt_reshape *r)
         return grt_fail_memory(sizeof *s);
     describe(r, &s->g);
     s->is_depthwise = s->g.n > 0 && describe_depthwise((const conv_state *)r->state, r->in[0]->dtype, s);
-    grt_status status = s->g.n > 0 && !s->is_depthwise ? plan(r, s) : GRT_OK;
+    s->is_few = s->g.n > 0 && !s->is_depthwise && describe_few(r, s);
+    s->is_grouped = s->g.n > 0 && !s->is_depthwise && !s->is_few &&
+                    describe_grouped((const conv_state *)r->state, r->in[0]->dtype,
+                                     ((const cuda_device *)r->device)->prop.multiProcessorCount, s);
+    grt_status status = s->g.n > 0 && !s->is_depthwise && !s->is_few && !s->is_grouped ? plan(r, s) : GRT_OK;
     if (status != GRT_OK) {
         release_shape(s);
         return status;
@@ -415,6 +476,8 @@ static grt_status reshape(grt_reshape *r)
     if (s->copy)
         s->copy_bytes = ((size_t)s->n_padded * grt_dtype_size(r->in[0]->dtype) + ALIGNMENT - 1) &
                         ~(size_t)(ALIGNMENT - 1);
+    if (s->is_grouped)
+        r->workspace_bytes = cuda_grouped_taps_workspace(&s->grouped);
     if (s->plan)
         r->workspace_bytes = s->copy_bytes + cuda_dnn_plan_workspace(s->plan) + ALIGNMENT;
     r->shape = s;
@@ -524,13 +587,19 @@ template <class T> static void launch_pad(const conv_shape *s, const void *x, vo
     pad<T><<<cuda_blocks(s->n_padded, THREADS), THREADS, 0, stream>>>(*s, (const T *)x, (T *)to);
 }
 
-static grt_status run_plan(const grt_run *r, const conv_shape *s)
+/* As they are wanted. */
+static const void *weights_of(const grt_run *r)
 {
     const conv_state *state = (const conv_state *)r->state;
+    return state->weights ? state->weights : r->in[1]->data;
+}
+
+static grt_status run_plan(const grt_run *r, const conv_shape *s)
+{
     char *workspace = (char *)(((uintptr_t)r->workspace + ALIGNMENT - 1) & ~(uintptr_t)(ALIGNMENT - 1));
     cuda_dnn_args args = {};
     args.x = r->in[0]->data;
-    args.w = state->weights ? state->weights : r->in[1]->data;
+    args.w = weights_of(r);
     args.bias = s->bias ? data_of(r, BIAS) : NULL;
     args.residual = s->residual ? data_of(r, RESIDUAL) : NULL;
     args.y = r->out[0]->data;
@@ -560,9 +629,16 @@ static grt_status run(const grt_run *r)
         CUDA_LAUNCHED();
         return GRT_OK;
     }
+    if (s->is_few && cuda_few_channels_run(&s->few, r->in[0]->data, weights_of(r), data_of(r, BIAS),
+                                           r->out[0]->data, (cudaStream_t)r->stream)) {
+        CUDA_LAUNCHED();
+        return GRT_OK;
+    }
     if (s->plan) {
         GRT_TRY(run_plan(r, s));
-    } else {
+    } else if (!s->is_grouped ||
+               !cuda_grouped_taps_run(&s->grouped, r->in[0]->data, weights_of(r), r->out[0]->data,
+                                      r->workspace, (cudaStream_t)r->stream)) {
         CUDA_FOR_FLOATS(r->in[0]->dtype, T, launch_direct<T>(s, r));
         CUDA_LAUNCHED();
     }
@@ -590,6 +666,12 @@ static const grt_kernel_row rows[] = {
      .supports = same_types,
      LIFE},
     {.domain = "",
+     .op = "ConvTranspose",
+     .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS},
+     .flags = GRT_KERNEL_TUNES | GRT_KERNEL_CHOOSES,
+     .supports = same_types,
+     LIFE},
+    {.domain = "graphrt",
      .op = "ConvTranspose",
      .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS},
      .flags = GRT_KERNEL_TUNES | GRT_KERNEL_CHOOSES,

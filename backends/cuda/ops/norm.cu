@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The normalisations. Statistics are float32 (double for double), in two passes; half-precision results are
  * rounded where the definitions have a value of the inputs' type. */
+#include "backends/cuda/group_norm.h"
 #include "backends/cuda/number.cuh"
 
 #include <stdlib.h>
@@ -311,13 +312,15 @@ static grt_status layer_run(const grt_run *r)
 
 /* ---- GroupNormalization, InstanceNormalization ---- */
 
-/* A group of channels of one image, a block each. In domain graphrt, channels may be last. */
+/* A group of channels of one image: over many blocks (group_norm.h), or a block each. In domain graphrt,
+ * channels may be last. */
 
 typedef struct group_shape {
     int64_t rows, groups, channels, pixels; /* channels: per group */
     double epsilon;
     int scale_dtype, bias_dtype;
-    bool last;
+    bool last, spread;
+    cuda_group_norm norm; /* spread over many blocks */
 } group_shape;
 
 template <class T, bool LAST>
@@ -378,6 +381,12 @@ static grt_status group_reshape(grt_reshape *r)
     s->epsilon = (double)grt_attr_float(r->desc, "epsilon", 1e-5f);
     s->scale_dtype = r->in[SCALE]->dtype;
     s->bias_dtype = r->in[BIAS]->dtype;
+    s->norm = {last,      x->dims[0],        s->groups,      s->channels,
+               s->pixels, (float)s->epsilon, s->scale_dtype, s->bias_dtype};
+    s->spread =
+        cuda_group_norm_plan(&s->norm, x->dtype, ((const cuda_device *)r->device)->prop.multiProcessorCount);
+    if (s->spread)
+        r->workspace_bytes = cuda_group_norm_workspace(&s->norm);
     r->shape = s;
     return GRT_OK;
 }
@@ -394,7 +403,10 @@ static grt_status group_run(const grt_run *r)
     const group_shape *s = (const group_shape *)r->shape;
     if (s->rows * s->channels * s->pixels == 0)
         return GRT_OK;
-    CUDA_FOR_FLOATS(r->in[0]->dtype, T, launch_group<T>(r, s));
+    if (!s->spread ||
+        !cuda_group_norm_run(&s->norm, r->in[0]->dtype, r->in[0]->data, r->in[SCALE]->data, r->in[BIAS]->data,
+                             r->out[0]->data, r->workspace, (cudaStream_t)r->stream))
+        CUDA_FOR_FLOATS(r->in[0]->dtype, T, launch_group<T>(r, s));
     CUDA_LAUNCHED();
     return GRT_OK;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* MaxPool, AveragePool and the pools over whole images, with channels first or (domain graphrt) last. One
  * thread per result of a window; a group of threads per result of a whole image. */
+#include "backends/cuda/columns.h"
 #include "backends/cuda/number.cuh"
 
 extern "C" {
@@ -264,6 +265,8 @@ typedef struct global_shape {
     int kind;
     double power;
     int64_t batch, channels, pixels;
+    bool by_columns;
+    cuda_columns columns; /* channels last, in sizes that these take */
 } global_shape;
 
 template <class W> __device__ __forceinline__ W gather(const global_shape &s, W value, W v)
@@ -333,6 +336,18 @@ static grt_status global_reshape(grt_reshape *r)
     s->batch = x->dims[0];
     s->channels = x->dims[s->last ? x->rank - 1 : 1];
     s->pixels = s->last ? grt_dims_product(x->dims, 1, x->rank - 1) : grt_dims_product(x->dims, 2, x->rank);
+    s->columns.fold = s->kind == MAXIMUM ? CUDA_COLUMNS_MAX
+                      : s->kind == LP    ? CUDA_COLUMNS_POWER
+                                         : CUDA_COLUMNS_SUM;
+    s->columns.divisor = (float)s->pixels;
+    s->columns.power = (float)s->power;
+    s->columns.outer = s->batch;
+    s->columns.rows = s->pixels;
+    s->columns.columns = s->channels;
+    s->by_columns = s->last && cuda_columns_plan(&s->columns, x->dtype,
+                                                 ((const cuda_device *)r->device)->prop.multiProcessorCount);
+    if (s->by_columns)
+        r->workspace_bytes = cuda_columns_workspace(&s->columns);
     r->shape = s;
     return GRT_OK;
 }
@@ -354,7 +369,9 @@ static grt_status global_run(const grt_run *r)
     const global_shape *s = (const global_shape *)r->shape;
     if (s->batch * s->channels == 0)
         return GRT_OK;
-    CUDA_FOR_FLOATS(r->in[0]->dtype, T, launch_global<T>(s, r));
+    if (!s->by_columns || !cuda_columns_run(&s->columns, r->in[0]->dtype, r->in[0]->data, r->out[0]->data,
+                                            r->workspace, (cudaStream_t)r->stream))
+        CUDA_FOR_FLOATS(r->in[0]->dtype, T, launch_global<T>(s, r));
     CUDA_LAUNCHED();
     return GRT_OK;
 }

@@ -3,6 +3,7 @@
  * an output where neighbouring threads then read neighbours or there is little to fold, else a block does;
  * few long reductions are cut into parts that a second kernel folds. 16-bit and 32-bit floats are folded in
  * float32, integers wrap in 64 bits. */
+#include "backends/cuda/columns.h"
 #include "backends/cuda/pointwise_eval.h"
 #include "backends/cuda/walk.h"
 #include "backends/shared/reduce.h"
@@ -46,7 +47,8 @@ struct job {
 
 struct shape {
     job first, second; /* second: folds the parts */
-    bool cut, by_thread;
+    bool cut, by_thread, by_columns;
+    cuda_columns columns;
     int32_t block;
 };
 
@@ -235,6 +237,24 @@ grt_status create(const grt_kernel_node *node, void **out_state)
     return GRT_OK;
 }
 
+/* Sums, means and maxima over one stretch of axes with others behind it. */
+bool plan_columns(const grt_reshape *r, const job *j, cuda_columns *c)
+{
+    const int32_t kept = j->kept.rank;
+    const bool sum = j->how == FOLD_SUM && (j->end == FINISH_NONE || j->end == FINISH_MEAN);
+    if ((!sum && (j->how != FOLD_MAX || j->end != FINISH_NONE)) || j->reduced.rank != 1 || kept < 1 ||
+        kept > 2 || j->kept.strides[1][kept - 1] != 1)
+        return false;
+    c->fold = sum ? CUDA_COLUMNS_SUM : CUDA_COLUMNS_MAX;
+    c->divisor = j->end == FINISH_MEAN ? (float)j->count : 1.0f;
+    c->rows = j->reduced.total;
+    c->columns = j->kept.dims[kept - 1];
+    c->outer = kept == 2 ? j->kept.dims[0] : 1;
+    return j->reduced.strides[0][0] == c->columns &&
+           (kept == 1 || j->kept.strides[1][0] == c->rows * c->columns) &&
+           cuda_columns_plan(c, r->in[0]->dtype, ((const cuda_device *)r->device)->prop.multiProcessorCount);
+}
+
 enum { FEW = 32, MANY_OUTPUTS = 32768, PART = 16384, MAX_PARTS = 512 };
 
 bool folds_in_double(const job *j, grt_dtype dtype)
@@ -280,6 +300,7 @@ grt_status reshape(grt_reshape *r)
     j->per_part = j->reduced.total;
     j->count = (double)j->reduced.total;
     int64_t n = j->reduced.total;
+    sh->by_columns = n > FEW && plan_columns(r, j, &sh->columns);
     sh->by_thread = n <= FEW || (inner_kept && (j->kept.total >= MANY_OUTPUTS || n <= 8 * FEW));
     sh->block = n <= 1024 ? 32 : n <= 8192 ? 128 : 512;
     sh->cut = !sh->by_thread && j->how != FOLD_EXP && j->kept.total < 128 && n > 2 * PART;
@@ -302,6 +323,8 @@ grt_status reshape(grt_reshape *r)
         k->how = k->how == FOLD_ABS || k->how == FOLD_SQUARE ? FOLD_SUM : k->how;
         r->workspace_bytes = (size_t)(j->kept.total * j->parts) * sizeof(double);
     }
+    if (sh->by_columns && cuda_columns_workspace(&sh->columns) > r->workspace_bytes)
+        r->workspace_bytes = cuda_columns_workspace(&sh->columns);
     r->shape = sh;
     return GRT_OK;
 }
@@ -340,6 +363,11 @@ grt_status run(const grt_run *r)
     const shape *sh = (const shape *)r->shape;
     if (sh->first.kept.total <= 0)
         return GRT_OK;
+    if (sh->by_columns && cuda_columns_run(&sh->columns, r->in[0]->dtype, r->in[0]->data, r->out[0]->data,
+                                           r->workspace, cuda_stream(r))) {
+        CUDA_LAUNCHED();
+        return GRT_OK;
+    }
     switch (r->in[0]->dtype) {
     case GRT_DTYPE_FLOAT:
         return fold_as<float, float>(r);

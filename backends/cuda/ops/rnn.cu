@@ -1,64 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* LSTM, GRU and RNN. The inputs of all steps are multiplied first, one thread per gate; then a block per
- * direction and batch row goes through the steps, its threads sharing the hidden units. */
-#include "backends/cuda/each.cuh"
-#include "src/base/checked.h"
+/* LSTM, GRU and RNN: the inputs of all steps are multiplied at once, then the recurrence is run with R in
+ * shared memory (rnn_resident.cu) or, where that does not fit, step by step (rnn_steps.cu). */
+#include "backends/cuda/lt_matmul.h"
 #include "backends/cuda/number.cuh"
+#include "backends/cuda/rnn.h"
+#include "backends/cuda/walk.h"
+#include "src/base/checked.h"
 
 namespace
 {
 
-enum kind_of_layer { LSTM, GRU, RNN };
 enum { X, W, R, B, LENGTHS, INITIAL_H, INITIAL_C, PEEPHOLES };
-enum act_kind {
-    RELU,
-    TANH,
-    SIGMOID,
-    LEAKY_RELU,
-    HARD_SIGMOID,
-    ELU,
-    SOFTPLUS,
-    AFFINE,
-    THRESHOLDED_RELU,
-    SCALED_TANH,
-    SOFTSIGN
-};
-
-struct activation {
-    act_kind kind;
-    float a, b;
-};
 
 /* Names and the defaults of the ONNX ops; alpha and beta lists are consumed by those that have such a
  * parameter. */
 const struct {
     const char *name;
-    activation act;
+    rnn_act act;
     bool takes_a, takes_b;
 } acts[] = {
-    {"Relu", {RELU, 0, 0}, false, false},
-    {"Tanh", {TANH, 0, 0}, false, false},
-    {"Sigmoid", {SIGMOID, 0, 0}, false, false},
-    {"LeakyRelu", {LEAKY_RELU, 0.01f, 0}, true, false},
-    {"HardSigmoid", {HARD_SIGMOID, 0.2f, 0.5f}, true, true},
-    {"Elu", {ELU, 1, 0}, true, false},
-    {"Softplus", {SOFTPLUS, 0, 0}, false, false},
-    {"Affine", {AFFINE, 1, 0}, true, true},
-    {"ThresholdedRelu", {THRESHOLDED_RELU, 1, 0}, true, false},
-    {"ScaledTanh", {SCALED_TANH, 1, 1}, true, true},
-    {"Softsign", {SOFTSIGN, 0, 0}, false, false},
+    {"Relu", {RNN_RELU, 0, 0}, false, false},
+    {"Tanh", {RNN_TANH, 0, 0}, false, false},
+    {"Sigmoid", {RNN_SIGMOID, 0, 0}, false, false},
+    {"LeakyRelu", {RNN_LEAKY_RELU, 0.01f, 0}, true, false},
+    {"HardSigmoid", {RNN_HARD_SIGMOID, 0.2f, 0.5f}, true, true},
+    {"Elu", {RNN_ELU, 1, 0}, true, false},
+    {"Softplus", {RNN_SOFTPLUS, 0, 0}, false, false},
+    {"Affine", {RNN_AFFINE, 1, 0}, true, true},
+    {"ThresholdedRelu", {RNN_THRESHOLDED_RELU, 1, 0}, true, false},
+    {"ScaledTanh", {RNN_SCALED_TANH, 1, 1}, true, true},
+    {"Softsign", {RNN_SOFTSIGN, 0, 0}, false, false},
 };
 
-struct rnn_state {
-    kind_of_layer kind;
-    int32_t gates, directions;
-    bool reverse, batch_first, linear_before_reset, coupled;
-    float clip; /* 0: none */
-    activation act[2][3];
-};
-
+/* For one combination of dims. */
 struct rnn_shape {
-    int64_t steps, batch, input, hidden;
+    rnn_size size;
+    grt_dtype dtype;
+    cuda_lt_plan *project; /* X W^T; NULL: nothing to multiply */
+    bool resident;
+    rnn_tiles tiles;  /* resident */
+    rnn_steps *steps; /* else */
+    size_t projected_bytes, other_bytes;
 };
 
 bool same_name(const char *a, const char *b)
@@ -68,17 +50,17 @@ bool same_name(const char *a, const char *b)
     return *a == *b;
 }
 
-bool read_activations(const grt_op_desc *desc, rnn_state *s, grt_text *why)
+bool read_activations(const grt_op_desc *desc, rnn_layer *s, grt_text *why)
 {
     static const char *const defaults[] = {"Sigmoid", "Tanh", "Tanh"};
-    const int32_t per = s->kind == LSTM ? 3 : s->kind == GRU ? 2 : 1;
+    const int32_t per = s->kind == RNN_LSTM ? 3 : s->kind == RNN_GRU ? 2 : 1;
     size_t n_names, n_alpha, n_beta, next_alpha = 0, next_beta = 0;
     const grt_string *names = grt_attr_strings(desc, "activations", &n_names);
     const float *alpha = grt_attr_floats(desc, "activation_alpha", &n_alpha);
     const float *beta = grt_attr_floats(desc, "activation_beta", &n_beta);
     for (int32_t i = 0; i < per * s->directions; i++) {
         const char *name = names && (size_t)i < n_names ? names[i].data
-                           : s->kind == RNN             ? "Tanh"
+                           : s->kind == RNN_PLAIN       ? "Tanh"
                                                         : defaults[i % per];
         size_t k = 0;
         while (k < sizeof acts / sizeof *acts && !same_name(name, acts[k].name))
@@ -88,7 +70,7 @@ bool read_activations(const grt_op_desc *desc, rnn_state *s, grt_text *why)
                 grt_text_add(why, "the activation '%s' is not one that ONNX lists", name);
             return false;
         }
-        activation act = acts[k].act;
+        rnn_act act = acts[k].act;
         if (acts[k].takes_a && next_alpha < n_alpha)
             act.a = alpha[next_alpha++];
         if (acts[k].takes_b && next_beta < n_beta)
@@ -98,29 +80,32 @@ bool read_activations(const grt_op_desc *desc, rnn_state *s, grt_text *why)
     return true;
 }
 
-void read_kind(const grt_op_desc *desc, rnn_state *s)
+void read_kind(const grt_op_desc *desc, rnn_layer *s)
 {
     const char *direction = grt_attr_string(desc, "direction", "forward");
-    s->kind = !strcmp(desc->op, "LSTM") ? LSTM : !strcmp(desc->op, "GRU") ? GRU : RNN;
-    s->gates = s->kind == LSTM ? 4 : s->kind == GRU ? 3 : 1;
+    s->kind = !strcmp(desc->op, "LSTM") ? RNN_LSTM : !strcmp(desc->op, "GRU") ? RNN_GRU : RNN_PLAIN;
+    s->gates = s->kind == RNN_LSTM ? 4 : s->kind == RNN_GRU ? 3 : 1;
     s->directions = !strcmp(direction, "bidirectional") ? 2 : 1;
     s->reverse = !strcmp(direction, "reverse");
     s->batch_first = grt_attr_int(desc, "layout", 0) != 0;
     s->linear_before_reset = grt_attr_int(desc, "linear_before_reset", 0) != 0;
     s->coupled = grt_attr_int(desc, "input_forget", 0) != 0;
+    s->tf32 = !strcmp(grt_attr_string(desc, "math", ""), "tf32");
     s->clip = grt_attr_float(desc, "clip", 0.0f);
 }
 
 bool supports(const grt_kernel_node *node, grt_text *why)
 {
-    rnn_state s = {};
+    rnn_layer s = {};
     read_kind(node->desc, &s);
     return read_activations(node->desc, &s, why);
 }
 
 grt_status create(const grt_kernel_node *node, void **out_state)
 {
-    rnn_state *s;
+    const cuda_blas *blas; /* fail now if cuBLASLt is missing */
+    GRT_TRY(cuda_blas_get(((const cuda_device *)node->device)->libraries, &blas));
+    rnn_layer *s;
     GRT_TRY(cuda_state(&s));
     read_kind(node->desc, s);
     read_activations(node->desc, s, NULL);
@@ -128,15 +113,84 @@ grt_status create(const grt_kernel_node *node, void **out_state)
     return GRT_OK;
 }
 
-/* Workspace, in floats: projected inputs, then per direction and row the gates, a spare row, h and c. */
-int64_t per_row(const rnn_state *s, const rnn_shape *sh)
+void release_shape(void *data)
 {
-    return (s->gates + 3) * sh->hidden;
+    rnn_shape *sh = (rnn_shape *)data;
+    if (sh) {
+        cuda_lt_plan_release(sh->project);
+        rnn_steps_release(sh->steps);
+    }
+    free(sh);
+}
+
+/* Bytes of n elements in the workspace; false: too many. */
+bool part_bytes(int64_t n, grt_dtype dtype, size_t *out)
+{
+    const size_t alignment = CUDA_LT_WORKSPACE_ALIGNMENT;
+    if (n > INT64_MAX / 32)
+        return false;
+    *out = grt_align_up((size_t)n * grt_dtype_size(dtype), alignment);
+    return true;
+}
+
+grt_status plan_projection(const grt_reshape *r, const rnn_layer *s, rnn_shape *sh)
+{
+    cuda_lt_matmul m = {};
+    m.dtype = sh->dtype;
+    m.tf32 = s->tf32;
+    m.trans_b = true;
+    m.m = sh->size.steps * sh->size.batch;
+    m.n = s->directions * s->gates * sh->size.hidden;
+    m.k = sh->size.input;
+    m.batch = 1;
+    m.alignment = 16;
+    m.workspace_cap = (size_t)32 << 20;
+    if (m.m == 0 || m.n == 0 || m.k == 0)
+        return GRT_OK;
+    GRT_TRY(cuda_lt_plan_create((cuda_device *)r->device, r->desc, &m, NULL, &sh->project));
+    if (sh->project)
+        return GRT_OK;
+    return grt_fail_op(r->desc, GRT_STATUS_UNSUPPORTED,
+                       "cuBLASLt has no algorithm for a %s product of %lld x %lld x %lld",
+                       grt_dtype_name(sh->dtype), (long long)m.m, (long long)m.k, (long long)m.n);
+}
+
+grt_status plan_recurrence(const grt_reshape *r, const rnn_layer *s, rnn_shape *sh)
+{
+    cuda_device *device = (cuda_device *)r->device;
+    const bool peepholes = s->kind == RNN_LSTM && r->n_in > PEEPHOLES && r->in[PEEPHOLES];
+    if (sh->size.batch == 0 || sh->size.hidden == 0)
+        return GRT_OK;
+    sh->resident = !peepholes && rnn_resident_takes(s, &sh->size, sh->dtype, &device->prop, &sh->tiles);
+    if (sh->resident) {
+        sh->other_bytes = sh->tiles.message_bytes;
+        CUDA_TRY(rnn_resident_prepare(s, &sh->tiles, sh->dtype));
+        return GRT_OK;
+    }
+    GRT_TRY(rnn_steps_create(device, r->desc, s, &sh->size, sh->dtype, &sh->steps));
+    sh->other_bytes = rnn_steps_workspace(sh->steps);
+    return GRT_OK;
+}
+
+grt_status plan(const grt_reshape *r, rnn_shape *sh)
+{
+    const rnn_layer *s = (const rnn_layer *)r->state;
+    const int64_t states = grt_mul_saturated(sh->size.batch, sh->size.hidden),
+                  width = grt_mul_saturated(states, s->directions * s->gates);
+    if (!part_bytes(grt_mul_saturated(width, sh->size.steps), sh->dtype, &sh->projected_bytes) ||
+        width > INT64_MAX / 64)
+        return grt_fail_memory(SIZE_MAX);
+    GRT_TRY(plan_projection(r, s, sh));
+    GRT_TRY(plan_recurrence(r, s, sh));
+    const size_t product = sh->project ? cuda_lt_plan_workspace(sh->project) : 0;
+    /* The product's own workspace is free again when the recurrence starts. */
+    sh->other_bytes = sh->other_bytes > product ? sh->other_bytes : product;
+    return GRT_OK;
 }
 
 grt_status reshape(grt_reshape *r)
 {
-    const rnn_state *s = (const rnn_state *)r->state;
+    const rnn_layer *s = (const rnn_layer *)r->state;
     const grt_tensor *x = r->in[X], *w = r->in[W], *rec = r->in[R];
     if (x->rank != 3 || w->rank != 3 || rec->rank != 3 || w->dims[0] != s->directions ||
         rec->dims[0] != s->directions || w->dims[2] != x->dims[2] ||
@@ -144,157 +198,20 @@ grt_status reshape(grt_reshape *r)
         return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "X, W and R do not fit together");
     rnn_shape *sh;
     GRT_TRY(cuda_state(&sh));
-    sh->steps = x->dims[s->batch_first ? 1 : 0];
-    sh->batch = x->dims[s->batch_first ? 0 : 1];
-    sh->input = x->dims[2];
-    sh->hidden = rec->dims[2];
-    int64_t rows = sh->steps * sh->batch, floats;
-    if (!grt_mul_i64(rows, s->directions * s->gates * sh->hidden, &floats) ||
-        !grt_add_i64(floats, s->directions * sh->batch * per_row(s, sh), &floats) ||
-        floats > INT64_MAX / 16) {
-        free(sh);
-        return grt_fail_memory(SIZE_MAX);
+    sh->size.steps = x->dims[s->batch_first ? 1 : 0];
+    sh->size.batch = x->dims[s->batch_first ? 0 : 1];
+    sh->size.input = x->dims[2];
+    sh->size.hidden = rec->dims[2];
+    sh->dtype = x->dtype;
+    const grt_status status = plan(r, sh);
+    if (status != GRT_OK) {
+        release_shape(sh);
+        return status;
     }
-    r->workspace_bytes = (size_t)floats * sizeof(double);
+    r->workspace_bytes = sh->projected_bytes + sh->other_bytes + CUDA_LT_WORKSPACE_ALIGNMENT;
     r->shape = sh;
     return GRT_OK;
 }
-
-template <class F> __device__ F activated(activation act, float clip, F x)
-{
-    const F a = (F)act.a, b = (F)act.b;
-    if (clip > 0)
-        x = x < -(F)clip ? -(F)clip : x > (F)clip ? (F)clip : x;
-    switch (act.kind) {
-    case RELU:
-        return x < 0 ? (F)0 : x;
-    case TANH:
-        return tanh(x);
-    case SIGMOID:
-        return 1 / (1 + exp(-x));
-    case LEAKY_RELU:
-        return x < 0 ? a * x : x;
-    case HARD_SIGMOID:
-        x = a * x + b;
-        return x < 0 ? (F)0 : x > 1 ? (F)1 : x;
-    case ELU:
-        return x < 0 ? a * expm1(x) : x;
-    case SOFTPLUS:
-        return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x));
-    case AFFINE:
-        return a * x + b;
-    case THRESHOLDED_RELU:
-        return x >= a ? x : (F)0;
-    case SCALED_TANH:
-        return a * tanh(b * x);
-    default:
-        return x / (1 + (x < 0 ? -x : x));
-    }
-}
-
-/* What the step kernel needs. F: the type that is computed in. */
-template <class T, class F> struct job {
-    rnn_state s;
-    rnn_shape sh;
-    const T *r, *bias, *h0, *c0, *peep;
-    const int32_t *lengths;
-    T *y, *last_h, *last_c;
-    F *projected, *rows;
-    int64_t room;
-
-    /* Row b of direction d in a [directions, batch, hidden] tensor, or the batch-first form of it. */
-    __device__ int64_t state_at(int64_t d, int64_t b) const
-    {
-        return (s.batch_first ? b * s.directions + d : d * sh.batch + b) * sh.hidden;
-    }
-    __device__ int64_t y_at(int64_t d, int64_t t, int64_t b) const
-    {
-        return (s.batch_first ? (b * sh.steps + t) * s.directions + d
-                              : (t * s.directions + d) * sh.batch + b) *
-               sh.hidden;
-    }
-    __device__ F dot(int64_t row, int64_t d, const F *v) const
-    {
-        const T *w = r + (d * s.gates * sh.hidden + row) * sh.hidden;
-        F sum = 0;
-        for (int64_t k = 0; k < sh.hidden; k++)
-            sum += (F)cuda_widen(w[k]) * v[k];
-        return sum;
-    }
-    /* New hidden (and cell) value of unit j from its gates. */
-    __device__ F unit(const F *g, const activation *act, int64_t d, int64_t j, F linear, F h, F *c) const
-    {
-        const int64_t n = sh.hidden;
-        if (s.kind == RNN)
-            return activated(act[0], s.clip, g[j]);
-        if (s.kind == GRU) {
-            F fresh = activated(act[1], s.clip,
-                                s.linear_before_reset ? g[2 * n + j] + g[n + j] * linear : g[2 * n + j]);
-            return (1 - g[j]) * fresh + g[j] * h;
-        }
-        const T *p = peep ? peep + d * 3 * n : nullptr;
-        F in = activated(act[0], s.clip, g[j] + (p ? (F)cuda_widen(p[j]) * *c : (F)0));
-        F forget = s.coupled ? 1 - in
-                             : activated(act[0], s.clip,
-                                         g[2 * n + j] + (p ? (F)cuda_widen(p[2 * n + j]) * *c : (F)0));
-        *c = forget * *c + in * activated(act[1], s.clip, g[3 * n + j]);
-        F out = activated(act[0], s.clip, g[n + j] + (p ? (F)cuda_widen(p[n + j]) * *c : (F)0));
-        return out * activated(act[2], s.clip, *c);
-    }
-    __device__ void steps(int64_t item, int thread, int threads) const
-    {
-        const int64_t n = sh.hidden, stacked = s.gates * n, d = item / sh.batch, b = item % sh.batch;
-        const activation *act = s.act[d];
-        F *g = rows + item * room, *spare = g + stacked, *h = spare + n, *c = h + n;
-        int64_t length = lengths ? lengths[b] : sh.steps;
-        length = length < 0 ? 0 : length > sh.steps ? sh.steps : length;
-        for (int64_t j = thread; j < n; j += threads) {
-            h[j] = h0 ? (F)cuda_widen(h0[state_at(d, b) + j]) : (F)0;
-            c[j] = c0 ? (F)cuda_widen(c0[state_at(d, b) + j]) : (F)0;
-        }
-        __syncthreads();
-        for (int64_t i = 0; i < length; i++) {
-            const int64_t t = s.reverse || d == 1 ? length - 1 - i : i,
-                          row = s.batch_first ? b * sh.steps + t : t * sh.batch + b;
-            const F *from = projected + (row * s.directions + d) * stacked;
-            const int64_t first = s.kind == GRU ? 2 * n : stacked;
-            for (int64_t j = thread; j < first; j += threads) {
-                g[j] = from[j] + dot(j, d, h);
-                if (s.kind == GRU)
-                    g[j] = activated(act[0], s.clip, g[j]);
-            }
-            __syncthreads();
-            if (s.kind == GRU) {
-                for (int64_t j = thread; j < n && !s.linear_before_reset; j += threads)
-                    spare[j] = g[n + j] * h[j];
-                __syncthreads();
-                for (int64_t j = thread; j < n; j += threads)
-                    g[2 * n + j] =
-                        from[2 * n + j] + (s.linear_before_reset ? (F)0 : dot(2 * n + j, d, spare));
-                __syncthreads();
-                for (int64_t j = thread; j < n && s.linear_before_reset; j += threads)
-                    spare[j] =
-                        dot(2 * n + j, d, h) + (bias ? (F)cuda_widen(bias[d * 6 * n + 5 * n + j]) : (F)0);
-                __syncthreads();
-            }
-            for (int64_t j = thread; j < n; j += threads) {
-                h[j] = unit(g, act, d, j, spare[j], h[j], &c[j]);
-                if (y)
-                    y[y_at(d, t, b) + j] = cuda_narrow<T, F>(h[j]);
-            }
-            __syncthreads();
-        }
-        for (int64_t t = length; y && t < sh.steps; t++) /* beyond the end of the row */
-            for (int64_t j = thread; j < n; j += threads)
-                y[y_at(d, t, b) + j] = cuda_narrow<T, F>((F)0);
-        for (int64_t j = thread; j < n; j += threads) {
-            if (last_h)
-                last_h[state_at(d, b) + j] = cuda_narrow<T, F>(h[j]);
-            if (last_c)
-                last_c[state_at(d, b) + j] = cuda_narrow<T, F>(c[j]);
-        }
-    }
-};
 
 template <class T> const T *input(const grt_run *r, int32_t i)
 {
@@ -307,42 +224,33 @@ template <class T> T *output(const grt_run *r, int32_t i)
 
 template <class T> grt_status run_typed(const grt_run *r)
 {
-    typedef typename cuda_wide<T>::type F;
-    job<T, F> all = {*(const rnn_state *)r->state, *(const rnn_shape *)r->shape};
-    const rnn_state &s = all.s;
-    const rnn_shape &sh = all.sh;
-    const int64_t n = sh.hidden, stacked = s.gates * n, width = s.directions * stacked, inputs = sh.input;
-    if (sh.batch == 0 || n == 0)
+    const rnn_layer *s = (const rnn_layer *)r->state;
+    const rnn_shape *sh = (const rnn_shape *)r->shape;
+    cudaStream_t stream = cuda_stream(r);
+    if (sh->size.batch == 0 || sh->size.hidden == 0)
         return GRT_OK;
-    all.r = input<T>(r, R);
-    all.bias = input<T>(r, B);
-    all.lengths = input<int32_t>(r, LENGTHS);
-    all.h0 = input<T>(r, INITIAL_H);
-    all.c0 = s.kind == LSTM ? input<T>(r, INITIAL_C) : NULL;
-    all.peep = s.kind == LSTM ? input<T>(r, PEEPHOLES) : NULL;
-    all.y = output<T>(r, 0);
-    all.last_h = output<T>(r, 1);
-    all.last_c = s.kind == LSTM ? output<T>(r, 2) : NULL;
-    all.projected = (F *)r->workspace;
-    all.room = per_row(&s, &sh);
-    all.rows = all.projected + sh.steps * sh.batch * width;
-    const T *x = input<T>(r, X), *w = input<T>(r, W), *bias = all.bias;
-    F *projected = all.projected;
-    const bool apart =
-        s.kind == GRU && s.linear_before_reset; /* R's bias of the hidden gate is added within the reset */
-    GRT_TRY(cuda_each(r, sh.steps * sh.batch * width, [=] __device__(int64_t i) {
-        int64_t row = i / width, gate = i % width, d = gate / stacked, k = gate % stacked;
-        F sum = 0;
-        if (bias)
-            sum = (F)cuda_widen(bias[d * 2 * stacked + k]) +
-                  (apart && k >= 2 * n ? (F)0 : (F)cuda_widen(bias[d * 2 * stacked + stacked + k]));
-        for (int64_t j = 0; j < inputs; j++)
-            sum += (F)cuda_widen(x[row * inputs + j]) * (F)cuda_widen(w[gate * inputs + j]);
-        projected[i] = sum;
-    }));
-    return cuda_each_block(r, s.directions * sh.batch, [=] __device__(int64_t item, int thread, int threads) {
-        all.steps(item, thread, threads);
-    });
+    char *projected = (char *)grt_align_up((uintptr_t)r->workspace, CUDA_LT_WORKSPACE_ALIGNMENT);
+    void *other = projected + sh->projected_bytes;
+    rnn_data<T> data = {};
+    data.projected = (const T *)projected;
+    data.r = input<T>(r, R);
+    data.bias = input<T>(r, B);
+    data.lengths = input<int32_t>(r, LENGTHS);
+    data.h0 = input<T>(r, INITIAL_H);
+    data.c0 = s->kind == RNN_LSTM ? input<T>(r, INITIAL_C) : NULL;
+    data.peepholes = s->kind == RNN_LSTM ? input<T>(r, PEEPHOLES) : NULL;
+    data.y = output<T>(r, 0);
+    data.last_h = output<T>(r, 1);
+    data.last_c = s->kind == RNN_LSTM ? output<T>(r, 2) : NULL;
+    if (sh->project) {
+        const cuda_lt_args args = {1, 0, input<T>(r, X), input<T>(r, W), NULL, NULL, projected, other};
+        GRT_TRY(cuda_lt_plan_run(sh->project, r->desc, &args, stream));
+    } else {
+        CUDA_TRY(cudaMemsetAsync(projected, 0, sh->projected_bytes, stream));
+    }
+    if (sh->resident)
+        return rnn_resident_run(s, &sh->size, &sh->tiles, sh->dtype, &data, other, stream);
+    return rnn_steps_run(sh->steps, r->desc, &data, other, stream);
 }
 
 grt_status run(const grt_run *r)
@@ -351,35 +259,15 @@ grt_status run(const grt_run *r)
     return GRT_OK;
 }
 
-const grt_kernel_row rows[] = {
-    {.domain = "",
-     .op = "LSTM",
-     .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS | GRT_BIT(INT32)},
-     .supports = supports,
-     .create = create,
-     .destroy = free,
-     .reshape = reshape,
-     .release_shape = free,
-     .run = run},
-    {.domain = "",
-     .op = "GRU",
-     .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS | GRT_BIT(INT32)},
-     .supports = supports,
-     .create = create,
-     .destroy = free,
-     .reshape = reshape,
-     .release_shape = free,
-     .run = run},
-    {.domain = "",
-     .op = "RNN",
-     .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS | GRT_BIT(INT32)},
-     .supports = supports,
-     .create = create,
-     .destroy = free,
-     .reshape = reshape,
-     .release_shape = free,
-     .run = run},
-};
+#define LAYER(name)                                                                                 \
+    {                                                                                               \
+        .domain = "", .op = name,                                                                   \
+        .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS | GRT_BIT(INT32)}, \
+        .supports = supports, .create = create, .destroy = free, .reshape = reshape,                \
+        .release_shape = release_shape, .run = run                                                  \
+    }
+
+const grt_kernel_row rows[] = {LAYER("LSTM"), LAYER("GRU"), LAYER("RNN")};
 
 } // namespace
 CUDA_KERNELS(rnn, rows);

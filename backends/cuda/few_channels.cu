@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See few_channels.h and few_channels_form.h. A block keeps the weights of its output channels in shared
+ * memory, in the order of the tensor cores' operands, and goes from tile to tile of pixels; while one is
+ * multiplied, what the next one reads of its image is fetched. */
+#include "backends/cuda/few_channels.h"
+
+#include "backends/cuda/activate.cuh"
+#include "backends/cuda/tensor_core.cuh"
+
+namespace
+{
+
+enum {
+    THREADS = 128,
+    TILES = FEW_COLUMNS / 8,
+    MOST_SHARED = 48 << 10, /* what every kernel may have */
+    BLOCKS_EACH = 4
+};
+
+struct stem {
+    few_channels_form form;
+    int batch, out_channels, in[2], out[2], begin[2];
+    int rows_of_tiles, columns_of_tiles, column_groups, tiles;
+    grt_act act;
+};
+
+/* In shared memory: operands, pairs, biases, two windows. */
+struct layout {
+    uint2 *weights;
+    few_channels_pair *pairs;
+    float *bias;
+    uint16_t *windows;
+    int window_size;
+
+    __device__ __forceinline__ layout(char *memory, const few_channels_form &f)
+    {
+        weights = (uint2 *)memory;
+        pairs = (few_channels_pair *)(weights + f.steps * TILES * 32);
+        bias = (float *)(pairs + f.steps * FEW_PAIRS);
+        windows = (uint16_t *)(bias + FEW_COLUMNS);
+        window_size = f.window_rows * f.pitch;
+    }
+    __device__ __forceinline__ uint16_t *window(int buffer) const
+    {
+        return windows + buffer * window_size;
+    }
+};
+
+size_t shared_bytes(const few_channels_form *f)
+{
+    return (size_t)f->steps * (TILES * 32 * sizeof(uint2) + FEW_PAIRS * sizeof(few_channels_pair)) +
+           FEW_COLUMNS * sizeof(float) + 2 * (size_t)f->window_rows * (size_t)f->pitch * sizeof(uint16_t);
+}
+
+/* A tile's first output pixel. */
+struct origin {
+    int image, row, column;
+
+    __device__ __forceinline__ origin(const stem &s, int tile)
+    {
+        const int line = tile / s.columns_of_tiles;
+        column = (tile - line * s.columns_of_tiles) * s.form.tile_columns;
+        image = line / s.rows_of_tiles;
+        row = (line - image * s.rows_of_tiles) * s.form.tile_rows;
+    }
+};
+
+__device__ __forceinline__ void fetch_word(void *to, const void *from, bool there)
+{
+    const uint32_t at = (uint32_t)__cvta_generic_to_shared(to);
+    const int bytes = there ? 4 : 0;
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(at), "l"(from), "r"(bytes) : "memory");
+}
+
+/* What the tile reads of its image; zeros outside. Rows of an image and their ends lie at words if PAIRED. */
+template <bool PAIRED>
+__device__ __forceinline__ void fetch_window(const stem &s, int tile, const uint16_t *x, uint16_t *to)
+{
+    const few_channels_form &f = s.form;
+    const origin o(s, tile);
+    enum { EACH = PAIRED ? 2 : 1 };
+    const int row_numbers = s.in[1] * f.channels, first_row = o.row * f.stride[0] - s.begin[0],
+              first = (o.column * f.stride[1] - s.begin[1]) * f.channels - f.shift;
+    const int per_row = f.pitch / EACH;
+    /* A warp takes a row at a time, so that nothing is divided. */
+    for (int row = threadIdx.x / 32; row < f.window_rows; row += THREADS / 32) {
+        const int p = first_row + row;
+        const bool inside = p >= 0 && p < s.in[0];
+        const uint16_t *from = x + ((size_t)o.image * s.in[0] + (inside ? p : 0)) * row_numbers;
+        for (int i = threadIdx.x % 32; i < per_row; i += 32) {
+            const int at = first + i * EACH;
+            const bool there = inside && at >= 0 && at < row_numbers;
+            uint16_t *place = to + row * f.pitch + i * EACH;
+            if (PAIRED)
+                fetch_word(place, from + (there ? at : 0), there);
+            else
+                *place = there ? from[at] : 0;
+        }
+    }
+}
+
+template <bool PAIRED> __device__ __forceinline__ uint32_t pair_at(const uint16_t *pixel, few_channels_pair p)
+{
+    if (PAIRED)
+        return *(const uint32_t *)(pixel + p.offset) & p.mask;
+    return (pixel[p.offset] | (uint32_t)pixel[p.offset + 1] << 16) & p.mask;
+}
+
+/* Of four lanes with four words each: lane i gets word i of all, in the order of the lanes. */
+__device__ __forceinline__ void exchange(uint32_t *v, int quad)
+{
+#pragma unroll
+    for (int step = 1; step <= 2; step *= 2)
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            if (i & step)
+                continue;
+            const bool upper = quad & step;
+            const uint32_t got = __shfl_xor_sync(0xffffffffu, upper ? v[i] : v[i + step], step);
+            v[i] = upper ? got : v[i];
+            v[i + step] = upper ? v[i + step] : got;
+        }
+}
+
+/* Results of 16 pixels from (row, column) on: each lane writes 16 bytes. */
+template <class T>
+__device__ __forceinline__ void store(const stem &s, const float (*sum)[4], const float *bias, int image,
+                                      int row, int column, int first_channel, T *y)
+{
+    const int lane = threadIdx.x % 32, quad = lane & 3;
+#pragma unroll
+    for (int r = 0; r < 2; r++) {
+        const int at = column + lane / 4 + 8 * r;
+        T *pixel = y + (((size_t)image * s.out[0] + row) * s.out[1] + at) * s.out_channels + first_channel;
+#pragma unroll
+        for (int n = 0; n < TILES; n += 4) {
+            uint32_t pair[4];
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                const float *b = bias + (n + i) * 8 + quad * 2;
+                pair[i] = tensor_core<T>::pair(cuda_activate<float>(s.act, sum[n + i][2 * r] + b[0]),
+                                               cuda_activate<float>(s.act, sum[n + i][2 * r + 1] + b[1]));
+            }
+            exchange(pair, quad);
+            if (row < s.out[0] && at < s.out[1] && first_channel + (n + quad) * 8 < s.out_channels)
+                *(uint4 *)(pixel + (n + quad) * 8) = make_uint4(pair[0], pair[1], pair[2], pair[3]);
+        }
+    }
+}
+
+template <class T>
+__device__ __forceinline__ void load_weights(const stem &s, const layout &m, const T *w, const T *bias,
+                                             int first_channel)
+{
+    const few_channels_form &f = s.form;
+    const int taps = f.kernel[0] * f.kernel[1] * f.channels;
+    for (int i = threadIdx.x; i < f.steps * TILES * 32 * 4; i += THREADS) {
+        /* Number i % 4 of a lane's operand: terms 2 quad, 2 quad + 1 and those 8 behind. */
+        const int lane = i / 4 % 32, tile = i / 128 % TILES, step = i / 128 / TILES;
+        const int channel = first_channel + tile * 8 + lane / 4,
+                  term = step * FEW_DEPTH + lane % 4 * 2 + i % 2 + i / 2 % 2 * 8;
+        const int at = few_channels_weight_at(&f, term);
+        ((T *)m.weights)[i] =
+            at >= 0 && channel < s.out_channels ? w[channel * taps + at] : cuda_narrow<T, float>(0);
+    }
+    for (int i = threadIdx.x; i < f.steps * FEW_PAIRS; i += THREADS)
+        m.pairs[i] = few_channels_pair_at(&f, i);
+    for (int i = threadIdx.x; i < FEW_COLUMNS; i += THREADS)
+        m.bias[i] = bias && first_channel + i < s.out_channels ? cuda_widen(bias[first_channel + i]) : 0;
+}
+
+template <class T, bool PAIRED>
+__global__ void __launch_bounds__(THREADS, BLOCKS_EACH)
+    convolve(const __grid_constant__ stem s, const T *x, const T *w, const T *bias, T *y)
+{
+    extern __shared__ __align__(16) char memory[];
+    const few_channels_form &f = s.form;
+    const layout m(memory, f);
+    const int lane = threadIdx.x % 32, quad = lane & 3, warp = threadIdx.x / 32;
+    const int first_channel = blockIdx.x % s.column_groups * FEW_COLUMNS,
+              stride = gridDim.x / s.column_groups;
+    int tile = blockIdx.x / s.column_groups, buffer = 0;
+    load_weights<T>(s, m, w, bias, first_channel);
+    if (tile < s.tiles)
+        fetch_window<PAIRED>(s, tile, (const uint16_t *)x, m.window(0));
+    commit();
+    for (; tile < s.tiles; tile += stride, buffer ^= 1) {
+        if (tile + stride < s.tiles)
+            fetch_window<PAIRED>(s, tile + stride, (const uint16_t *)x, m.window(buffer ^ 1));
+        commit();
+        wait_for<1>();
+        __syncthreads();
+        float sum[2][TILES][4] = {};
+        const uint16_t *pixel[2][2]; /* of the lane's two rows of both operands */
+        int row[2], column[2];
+#pragma unroll
+        for (int k = 0; k < 2; k++) {
+            const int first = (warp * 2 + k) * 16;
+            row[k] = first / f.tile_columns;
+            column[k] = first % f.tile_columns;
+#pragma unroll
+            for (int r = 0; r < 2; r++)
+                pixel[k][r] = m.window(buffer) + row[k] * f.stride[0] * f.pitch +
+                              (column[k] + lane / 4 + 8 * r) * f.stride[1] * f.channels;
+        }
+        for (int step = 0; step < f.steps; step++) {
+            const few_channels_pair low = m.pairs[step * FEW_PAIRS + quad],
+                                    high = m.pairs[step * FEW_PAIRS + quad + 4];
+            uint32_t a[2][4];
+#pragma unroll
+            for (int k = 0; k < 2; k++)
+#pragma unroll
+                for (int r = 0; r < 2; r++) {
+                    a[k][r] = pair_at<PAIRED>(pixel[k][r], low);
+                    a[k][2 + r] = pair_at<PAIRED>(pixel[k][r], high);
+                }
+#pragma unroll
+            for (int n = 0; n < TILES; n++) {
+                const uint2 operand = m.weights[(step * TILES + n) * 32 + lane];
+                const uint32_t b[2] = {operand.x, operand.y};
+                tensor_core<T>::mma(sum[0][n], a[0], b);
+                tensor_core<T>::mma(sum[1][n], a[1], b);
+            }
+        }
+        const origin o(s, tile);
+#pragma unroll
+        for (int k = 0; k < 2; k++)
+            store<T>(s, sum[k], m.bias, o.image, o.row + row[k], o.column + column[k], first_channel, y);
+        __syncthreads(); /* this window is fetched into next */
+    }
+}
+
+template <class T> const void *kernel_of(bool paired)
+{
+    return paired ? (const void *)convolve<T, true> : (const void *)convolve<T, false>;
+}
+
+const void *kernel_for(const cuda_few_channels *c)
+{
+    return c->dtype == GRT_DTYPE_FLOAT16 ? kernel_of<__half>(c->form.paired)
+                                         : kernel_of<__nv_bfloat16>(c->form.paired);
+}
+
+stem stem_of(const cuda_few_channels *c)
+{
+    stem s = {c->form, (int)c->batch, (int)c->out_channels};
+    for (int d = 0; d < 2; d++) {
+        s.in[d] = (int)c->in[d];
+        s.out[d] = (int)c->out[d];
+        s.begin[d] = (int)c->begin[d];
+    }
+    s.rows_of_tiles = (s.out[0] + c->form.tile_rows - 1) / c->form.tile_rows;
+    s.columns_of_tiles = (s.out[1] + c->form.tile_columns - 1) / c->form.tile_columns;
+    s.column_groups = (s.out_channels + FEW_COLUMNS - 1) / FEW_COLUMNS;
+    s.tiles = s.batch * s.rows_of_tiles * s.columns_of_tiles;
+    s.act = c->act;
+    return s;
+}
+
+bool sizes_fit(const cuda_few_channels *c)
+{
+    if ((c->dtype != GRT_DTYPE_FLOAT16 && c->dtype != GRT_DTYPE_BFLOAT16) || c->channels < 1 ||
+        c->channels > 4 || c->batch < 1 || c->out_channels < 8 || c->out_channels % 8 ||
+        c->out_channels > 1 << 16)
+        return false;
+    for (int d = 0; d < 2; d++)
+        if (c->in[d] < 1 || c->out[d] < 1 || c->in[d] > 1 << 24 || c->out[d] > 1 << 24 || c->kernel[d] > 64 ||
+            c->stride[d] > 16 || c->begin[d] < 0 || c->begin[d] > 1 << 10)
+            return false;
+    return c->batch * c->out[0] < INT32_MAX / c->out[1];
+}
+
+} // namespace
+
+bool cuda_few_channels_plan(cuda_few_channels *c, int multiprocessors)
+{
+    if (!sizes_fit(c))
+        return false;
+    const int32_t kernel[2] = {(int32_t)c->kernel[0], (int32_t)c->kernel[1]},
+                  stride[2] = {(int32_t)c->stride[0], (int32_t)c->stride[1]};
+    c->form = few_channels_form_of((int32_t)c->channels, kernel, stride, (int32_t)c->begin[1],
+                                   (int32_t)c->in[1], (int32_t)c->out[1]);
+    c->shared = shared_bytes(&c->form);
+    c->multiprocessors = multiprocessors;
+    return c->form.steps <= FEW_MOST_STEPS && c->shared <= MOST_SHARED;
+}
+
+bool cuda_few_channels_run(const cuda_few_channels *c, const void *x, const void *w, const void *bias,
+                           void *y, cudaStream_t stream)
+{
+    stem s = stem_of(c);
+    if ((uintptr_t)x % 4 || !cuda_is_vector(y))
+        return false;
+    const int most = c->multiprocessors * BLOCKS_EACH / s.column_groups;
+    const int each = s.tiles < most ? s.tiles : most > 0 ? most : 1;
+    void *arguments[] = {&s, &x, &w, &bias, &y};
+    (void)cudaLaunchKernel(kernel_for(c), dim3((unsigned)(each * s.column_groups)), dim3(THREADS), arguments,
+                           c->shared, stream); /* the caller asks for errors */
+    return true;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Recurrent layers: what a node says, the sizes of one combination of dims, and the two ways to run it. */
+#ifndef GRT_BACKENDS_CUDA_RNN_H
+#define GRT_BACKENDS_CUDA_RNN_H
+
+#include "backends/cuda/cuda.h"
+#include "backends/cuda/rnn_tiles.h"
+
+enum rnn_kind { RNN_LSTM, RNN_GRU, RNN_PLAIN };
+enum rnn_act_kind {
+    RNN_RELU,
+    RNN_TANH,
+    RNN_SIGMOID,
+    RNN_LEAKY_RELU,
+    RNN_HARD_SIGMOID,
+    RNN_ELU,
+    RNN_SOFTPLUS,
+    RNN_AFFINE,
+    RNN_THRESHOLDED_RELU,
+    RNN_SCALED_TANH,
+    RNN_SOFTSIGN
+};
+
+struct rnn_act {
+    rnn_act_kind kind;
+    float a, b;
+};
+
+struct rnn_layer {
+    rnn_kind kind;
+    int32_t gates, directions;
+    bool reverse, batch_first, linear_before_reset, coupled, tf32;
+    float clip; /* 0: none */
+    rnn_act act[2][3];
+};
+
+struct rnn_size {
+    int64_t steps, batch, input, hidden;
+};
+
+/* Pointers of a run; NULL where there is none. `projected`: X W^T, [steps, batch, directions, gates, hidden],
+ * or the first two the other way round as in X. */
+template <class T> struct rnn_data {
+    const T *projected, *r, *bias, *h0, *c0, *peepholes;
+    const int32_t *lengths;
+    T *y, *last_h, *last_c;
+};
+
+/* ---- R stays in shared memory for all steps (rnn_resident.cu) ---- */
+
+/* False if the layer has something that this kernel has not, or too many numbers. */
+bool rnn_resident_takes(const rnn_layer *layer, const rnn_size *size, grt_dtype dtype,
+                        const struct cudaDeviceProp *device, rnn_tiles *out_tiles);
+cudaError_t rnn_resident_prepare(const rnn_layer *layer, const rnn_tiles *tiles, grt_dtype dtype);
+/* messages: tiles->message_bytes of device memory. data: a rnn_data of the dtype's C++ type. */
+grt_status rnn_resident_run(const rnn_layer *layer, const rnn_size *size, const rnn_tiles *tiles,
+                            grt_dtype dtype, const void *data, void *messages, cudaStream_t stream);
+
+/* ---- step by step: a product and an element-wise kernel each (rnn_steps.cu). Any layer. ---- */
+
+typedef struct rnn_steps rnn_steps;
+
+grt_status rnn_steps_create(cuda_device *device, const grt_op_desc *desc, const rnn_layer *layer,
+                            const rnn_size *size, grt_dtype dtype, rnn_steps **out_steps);
+void rnn_steps_release(rnn_steps *steps); /* NULL-safe */
+size_t rnn_steps_workspace(const rnn_steps *steps);
+grt_status rnn_steps_run(const rnn_steps *steps, const grt_op_desc *desc, const void *data, void *workspace,
+                         cudaStream_t stream);
+
+#endif

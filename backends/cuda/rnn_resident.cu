@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Recurrent layers whose R stays in the shared memory of the multiprocessors for all steps.
+ *
+ * Blocks own hidden units; each step needs all of the last step's. They are told as messages of 8 bytes, word
+ * and step, which arrive whole: who reads the step has the word, without a fence or a counter. Two steps'
+ * messages have a place each. A block writes those of step i + 2 after it has read all of step i + 1, which
+ * every block sent after reading all of step i: nobody still reads what is overwritten.
+ *
+ * Blocks wait for each other, so the launch is cooperative: all run at once, or none.
+ *
+ * Float32 that must stay so is multiplied as the sum of two TF32 numbers each; only the product of the two
+ * small ones is left out, 2^-22 of the whole. */
+#include "backends/cuda/rnn.h"
+#include "backends/cuda/rnn_cell.cuh"
+#include "backends/cuda/tensor_core.cuh"
+
+namespace
+{
+
+enum { THREADS = RNN_WARPS * 32 };
+
+template <class T> struct resident_job {
+    rnn_data<T> data;
+    rnn_places at;
+    rnn_tiles tiles;
+    bool reverse, relu;
+    uint2 *messages;
+};
+
+__device__ __forceinline__ uint4 read_messages(const uint2 *from)
+{
+    uint4 v;
+    asm volatile("ld.volatile.global.v4.u32 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+                 : "l"(from)
+                 : "memory");
+    return v;
+}
+__device__ __forceinline__ void send(uint2 *to, uint32_t word, uint32_t step)
+{
+    asm volatile("st.volatile.global.v2.u32 [%0], {%1,%2};" ::"l"(to), "r"(word), "r"(step) : "memory");
+}
+
+/* The four words from `word` on of a row of `n` elements; zeros behind its end, and for rows that there are
+ * not (NULL). */
+template <class T> __device__ __forceinline__ uint4 words_of(const T *row, int64_t n, int32_t word)
+{
+    enum { EACH = 4 / sizeof(T), ALL = 16 / sizeof(T) };
+    const int64_t first = (int64_t)word * EACH;
+    union {
+        uint4 words;
+        T v[ALL];
+    } pack;
+    pack.words = make_uint4(0, 0, 0, 0);
+    if (row && first + ALL <= n && ((uintptr_t)(row + first) & 15) == 0)
+        return *(const uint4 *)(row + first);
+    if (row)
+        for (int k = 0; k < ALL; k++)
+            if (first + k < n)
+                pack.v[k] = row[first + k];
+    return pack.words;
+}
+
+/* The block's part of R, in the order of fragments. */
+template <class T>
+__device__ void load_weights(const resident_job<T> &job, int32_t d, int32_t part, uint32_t *to)
+{
+    const rnn_tiles &t = job.tiles;
+    const int64_t n = job.at.n.hidden;
+    const int32_t quads = t.chunks * 4; /* of words, in a row */
+    for (int32_t i = threadIdx.x; i < t.gates * RNN_UNITS * quads; i += THREADS) {
+        const int32_t word = i % quads * 4, row = i / quads, unit = row % RNN_UNITS, gate = row / RNN_UNITS;
+        const int64_t j = (int64_t)part * RNN_UNITS + unit;
+        const T *from = j < n ? job.data.r + ((d * t.gates + gate) * n + j) * n : nullptr;
+        const uint4 v = words_of<T>(from, n, word);
+        to[rnn_fragment_at(t.gates, gate, unit, word)] = v.x;
+        to[rnn_fragment_at(t.gates, gate, unit, word + 1)] = v.y;
+        to[rnn_fragment_at(t.gates, gate, unit, word + 2)] = v.z;
+        to[rnn_fragment_at(t.gates, gate, unit, word + 3)] = v.w;
+    }
+}
+
+/* The hidden states before the first step, zeros behind their ends. */
+template <class T>
+__device__ void load_initial(const resident_job<T> &job, int32_t d, int32_t slice, char *hidden)
+{
+    const rnn_tiles &t = job.tiles;
+    const int32_t quads = t.pitch / 16;
+    for (int32_t i = threadIdx.x; i < t.rows * quads; i += THREADS) {
+        const int32_t row = i / quads, quad = i % quads;
+        const int64_t b = (int64_t)slice * t.rows + row;
+        const bool there = job.data.h0 && b < job.at.n.batch;
+        *(uint4 *)(hidden + row * t.pitch + quad * 16) =
+            words_of<T>(there ? job.data.h0 + job.at.state(d, b) : nullptr, job.at.n.hidden, quad * 4);
+    }
+}
+
+/* The hidden states after `step` steps, once they are there. */
+__device__ __forceinline__ void receive(const rnn_tiles &t, const uint2 *messages, uint32_t step, int32_t d,
+                                        int32_t slice, char *hidden)
+{
+    enum { AT_ONCE = 4 };
+    const uint2 *from = messages + rnn_message_at(&t, (int32_t)step, d, slice, 0);
+    const int32_t pairs = t.row_words / 2, all = t.rows * pairs;
+    for (int32_t first = threadIdx.x; first < all; first += THREADS * AT_ONCE) {
+        uint4 v[AT_ONCE];
+        bool missing;
+        do {
+            missing = false;
+#pragma unroll
+            for (int k = 0; k < AT_ONCE; k++)
+                if (first + k * THREADS < all)
+                    v[k] = read_messages(from + 2 * (first + k * THREADS));
+#pragma unroll
+            for (int k = 0; k < AT_ONCE; k++)
+                missing = missing || (first + k * THREADS < all && (v[k].y != step || v[k].w != step));
+        } while (missing);
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; k++) {
+            const int32_t i = first + k * THREADS;
+            if (i < all)
+                *(uint2 *)(hidden + i / pairs * t.pitch + i % pairs * 8) = make_uint2(v[k].x, v[k].z);
+        }
+    }
+}
+
+/* c += a b, of float32 in full. */
+template <class T, bool STRICT>
+__device__ __forceinline__ void multiply(float *c, const uint32_t *a, const uint32_t *b)
+{
+    if constexpr (STRICT) {
+        uint32_t high_a[4], low_a[4], high_b[2], low_b[2];
+#pragma unroll
+        for (int k = 0; k < 4; k++) {
+            const float x = __uint_as_float(a[k]);
+            high_a[k] = tensor_core<T>::rounded(x);
+            low_a[k] = tensor_core<T>::rounded(x - __uint_as_float(high_a[k]));
+        }
+#pragma unroll
+        for (int k = 0; k < 2; k++) {
+            const float x = __uint_as_float(b[k]);
+            high_b[k] = tensor_core<T>::rounded(x);
+            low_b[k] = tensor_core<T>::rounded(x - __uint_as_float(high_b[k]));
+        }
+        tensor_core<T>::mma(c, low_a, high_b);
+        tensor_core<T>::mma(c, high_a, low_b);
+        tensor_core<T>::mma(c, high_a, high_b);
+    } else {
+        uint32_t rounded_a[4], rounded_b[2];
+#pragma unroll
+        for (int k = 0; k < 4; k++)
+            rounded_a[k] = tensor_core<T>::operand(a[k]);
+#pragma unroll
+        for (int k = 0; k < 2; k++)
+            rounded_b[k] = tensor_core<T>::operand(b[k]);
+        tensor_core<T>::mma(c, rounded_a, rounded_b);
+    }
+}
+
+/* The warp's share of the sums, of all units and rows of the block, to part[gate][unit][row]. */
+template <class T, int GATES, int EIGHTS, bool STRICT>
+__device__ __forceinline__ void multiply_chunks(const rnn_tiles &t, const uint32_t *weights,
+                                                const char *hidden, float *part)
+{
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    float sum[GATES][EIGHTS][4] = {};
+    if (warp >= t.splits)
+        return;
+    for (int32_t chunk = warp; chunk < t.chunks; chunk += RNN_WARPS) {
+        uint32_t b[EIGHTS][4];
+#pragma unroll
+        for (int e = 0; e < EIGHTS; e++)
+            *(uint4 *)b[e] = *(const uint4 *)(hidden + (e * 8 + lane / 4) * t.pitch +
+                                              chunk * RNN_CHUNK_WORDS * 4 + lane % 4 * 16);
+#pragma unroll
+        for (int gate = 0; gate < GATES; gate++) {
+#pragma unroll
+            for (int half = 0; half < 2; half++) {
+                uint32_t a[4];
+                *(uint4 *)a =
+                    *(const uint4 *)(weights + (((chunk * GATES + gate) * 2 + half) * 32 + lane) * 4);
+#pragma unroll
+                for (int e = 0; e < EIGHTS; e++)
+                    multiply<T, STRICT>(sum[gate][e], a, b[e] + 2 * half);
+            }
+        }
+    }
+    float *to = part + warp * GATES * RNN_UNITS * t.rows;
+#pragma unroll
+    for (int gate = 0; gate < GATES; gate++)
+#pragma unroll
+        for (int e = 0; e < EIGHTS; e++) {
+            float *at = to + (gate * RNN_UNITS + lane / 4) * t.rows + e * 8 + lane % 4 * 2;
+            *(float2 *)at = make_float2(sum[gate][e][0], sum[gate][e][1]);
+            *(float2 *)(at + 8 * t.rows) = make_float2(sum[gate][e][2], sum[gate][e][3]);
+        }
+}
+
+/* Sigmoid and tanh: in full for float32, to 1e-7 of 1 for narrower results. */
+template <class T> __device__ __forceinline__ float sigmoid(float x)
+{
+    return sizeof(T) == 4 ? 1 / (1 + expf(-x)) : __fdividef(1, 1 + __expf(-x));
+}
+template <class T> __device__ __forceinline__ float hyperbolic_tangent(float x)
+{
+    return sizeof(T) == 4 ? tanhf(x) : 1 - __fdividef(2, 1 + __expf(2 * x));
+}
+
+/* One unit of one row: its place, its state, and the step's inputs. */
+template <class T, int GATES> struct unit {
+    bool there;
+    int64_t b, j, length;
+    float h, c, bias[GATES], inner_bias;
+    T input[GATES]; /* widened when they are used: till then nobody waits for them */
+
+    __device__ __forceinline__ void start(const resident_job<T> &job, int32_t d, int64_t b_, int64_t j_)
+    {
+        const int64_t n = job.at.n.hidden;
+        b = b_;
+        j = j_;
+        there = b < job.at.n.batch && j < n;
+        length = there ? job.at.length(job.data.lengths, b) : 0;
+        h = there && job.data.h0 ? cuda_widen(job.data.h0[job.at.state(d, b) + j]) : 0;
+        c = there && job.data.c0 ? cuda_widen(job.data.c0[job.at.state(d, b) + j]) : 0;
+        inner_bias = 0;
+#pragma unroll
+        for (int g = 0; g < GATES; g++) {
+            bias[g] = 0;
+            input[g] = cuda_narrow<T, float>(0);
+            if (!there || !job.data.bias)
+                continue;
+            const T *all = job.data.bias + d * 2 * GATES * n + g * n + j;
+            const float outer = cuda_widen(all[0]), inner = cuda_widen(all[GATES * n]);
+            /* GRU adds R's bias of the hidden gate within the reset. */
+            bias[g] = GATES == 3 && g == 2 ? outer : outer + inner;
+            inner_bias = inner;
+        }
+    }
+    __device__ __forceinline__ int64_t time(const resident_job<T> &job, int32_t d, int64_t i) const
+    {
+        return job.reverse || d == 1 ? length - 1 - i : i;
+    }
+    /* On its way while other things are waited for. */
+    __device__ __forceinline__ void fetch(const resident_job<T> &job, int32_t d, int64_t i)
+    {
+        if (i >= length)
+            return;
+        const T *from = job.data.projected + job.at.projected(d, time(job, d, i), b) + j;
+#pragma unroll
+        for (int g = 0; g < GATES; g++)
+            input[g] = from[g * job.at.n.hidden];
+    }
+    __device__ __forceinline__ void update(const float *sums, bool relu)
+    {
+        float x[GATES];
+#pragma unroll
+        for (int g = 0; g < GATES; g++)
+            x[g] = cuda_widen(input[g]) + bias[g] + (GATES == 3 && g == 2 ? 0 : sums[g]);
+        if constexpr (GATES == 4) {
+            c = sigmoid<T>(x[2]) * c + sigmoid<T>(x[0]) * hyperbolic_tangent<T>(x[3]);
+            h = sigmoid<T>(x[1]) * hyperbolic_tangent<T>(c);
+        } else if constexpr (GATES == 3) {
+            const float keep = sigmoid<T>(x[0]);
+            const float fresh = hyperbolic_tangent<T>(x[2] + sigmoid<T>(x[1]) * (sums[2] + inner_bias));
+            h = (1 - keep) * fresh + keep * h;
+        } else {
+            h = !relu ? hyperbolic_tangent<T>(x[0]) : x[0] < 0 ? 0 : x[0];
+        }
+    }
+};
+
+/* A word of h; of 16-bit numbers the lane of the even unit has it. */
+__device__ __forceinline__ uint32_t word_of(float h, const float *)
+{
+    return __float_as_uint(h);
+}
+template <class T> __device__ __forceinline__ uint32_t word_of(float h, const T *)
+{
+    const float next = __shfl_down_sync(0xffffffffu, h, 1);
+    return tensor_core<T>::pair(h, next);
+}
+
+template <class T, int GATES, int EIGHTS, bool STRICT>
+__global__ void __launch_bounds__(THREADS, 1) recur(const __grid_constant__ resident_job<T> job)
+{
+    enum { ROWS = EIGHTS * 8, ITEMS = RNN_UNITS * ROWS, EACH = (ITEMS + THREADS - 1) / THREADS };
+    extern __shared__ __align__(128) char memory[];
+    const rnn_tiles &t = job.tiles;
+    const int32_t part_of = blockIdx.x % t.parts, slice = blockIdx.x / t.parts % t.slices,
+                  d = blockIdx.x / t.parts / t.slices;
+    uint32_t *weights = (uint32_t *)memory;
+    char *hidden = memory + (size_t)t.chunks * GATES * RNN_UNITS * RNN_CHUNK_WORDS * 4;
+    float *part = (float *)(hidden + ROWS * t.pitch);
+    unit<T, GATES> units[EACH];
+    const bool works = (int)threadIdx.x < ITEMS; /* whole warps */
+#pragma unroll
+    for (int e = 0; e < EACH; e++) {
+        const int32_t item = threadIdx.x + e * THREADS;
+        units[e].start(job, d, works ? (int64_t)slice * ROWS + rnn_item_row(item, ROWS) : job.at.n.batch,
+                       (int64_t)part_of * RNN_UNITS + rnn_item_unit(item, ROWS));
+        units[e].fetch(job, d, 0);
+    }
+    load_weights<T>(job, d, part_of, weights);
+    load_initial<T>(job, d, slice, hidden);
+    for (int64_t i = 0; i < job.at.n.steps; i++) {
+        if (i > 0)
+            receive(t, job.messages, (uint32_t)i, d, slice, hidden);
+        __syncthreads();
+        multiply_chunks<T, GATES, EIGHTS, STRICT>(t, weights, hidden, part);
+        __syncthreads();
+        if (!works)
+            continue;
+#pragma unroll
+        for (int e = 0; e < EACH; e++) {
+            const int32_t item = threadIdx.x + e * THREADS;
+            const int32_t row = rnn_item_row(item, ROWS), at = rnn_item_unit(item, ROWS);
+            unit<T, GATES> &u = units[e];
+            float sums[GATES] = {};
+            for (int32_t k = 0; k < t.splits; k++)
+#pragma unroll
+                for (int g = 0; g < GATES; g++)
+                    sums[g] += part[((k * GATES + g) * RNN_UNITS + at) * ROWS + row];
+            if (i < u.length)
+                u.update(sums, job.relu);
+            const uint32_t word = word_of(u.h, (const T *)nullptr);
+            if (i + 1 < job.at.n.steps && (sizeof(T) == 4 || item % 2 == 0))
+                send(job.messages + rnn_message_at(&t, (int32_t)i + 1, d, slice, row) +
+                         ((int64_t)part_of * RNN_UNITS + at) * (int32_t)sizeof(T) / 4,
+                     word, (uint32_t)i + 1);
+            if (u.there && job.data.y) /* behind the end of a row: zeros */
+                job.data.y[job.at.y(d, i < u.length ? u.time(job, d, i) : i, u.b) + u.j] =
+                    cuda_narrow<T, float>(i < u.length ? u.h : 0.0f);
+            u.fetch(job, d, i + 1);
+        }
+    }
+#pragma unroll
+    for (int e = 0; e < EACH; e++) {
+        const unit<T, GATES> &u = units[e];
+        if (u.there && job.data.last_h)
+            job.data.last_h[job.at.state(d, u.b) + u.j] = cuda_narrow<T, float>(u.h);
+        if (u.there && job.data.last_c)
+            job.data.last_c[job.at.state(d, u.b) + u.j] = cuda_narrow<T, float>(u.c);
+    }
+}
+
+/* ---- choice ---- */
+
+template <class T, int GATES, bool STRICT> const void *by_rows(int32_t rows)
+{
+    return rows == 8    ? (const void *)recur<T, GATES, 1, STRICT>
+           : rows == 16 ? (const void *)recur<T, GATES, 2, STRICT>
+                        : (const void *)recur<T, GATES, 4, STRICT>;
+}
+
+template <class T, bool STRICT> const void *by_gates(const rnn_tiles *t)
+{
+    return t->gates == 4   ? by_rows<T, 4, STRICT>(t->rows)
+           : t->gates == 3 ? by_rows<T, 3, STRICT>(t->rows)
+                           : by_rows<T, 1, STRICT>(t->rows);
+}
+
+const void *kernel_for(const rnn_layer *layer, const rnn_tiles *t, grt_dtype dtype)
+{
+    return dtype == GRT_DTYPE_FLOAT16    ? by_gates<__half, false>(t)
+           : dtype == GRT_DTYPE_BFLOAT16 ? by_gates<__nv_bfloat16, false>(t)
+           : layer->tf32                 ? by_gates<float, false>(t)
+                                         : by_gates<float, true>(t);
+}
+
+/* The activations that ONNX takes where none are named; RNN may have Relu. */
+bool is_usual(const rnn_layer *layer)
+{
+    if (layer->clip != 0 || layer->coupled || (layer->kind == RNN_GRU && !layer->linear_before_reset))
+        return false;
+    for (int32_t d = 0; d < layer->directions; d++) {
+        const rnn_act_kind first = layer->act[d][0].kind;
+        if (layer->kind == RNN_PLAIN
+                ? (first != RNN_TANH && first != RNN_RELU) || first != layer->act[0][0].kind
+                : first != RNN_SIGMOID || layer->act[d][1].kind != RNN_TANH)
+            return false;
+        if (layer->kind == RNN_LSTM && layer->act[d][2].kind != RNN_TANH)
+            return false;
+    }
+    return true;
+}
+
+template <class T>
+grt_status launch(const rnn_layer *layer, const rnn_size *size, const rnn_tiles *tiles, grt_dtype dtype,
+                  const void *data, void *messages, cudaStream_t stream)
+{
+    resident_job<T> job = {
+        *(const rnn_data<T> *)data,        rnn_places_of(layer, size), *tiles, layer->reverse,
+        layer->act[0][0].kind == RNN_RELU, (uint2 *)messages};
+    cudaLaunchAttribute together = {};
+    together.id = cudaLaunchAttributeCooperative;
+    together.val.cooperative = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3((unsigned)rnn_blocks(tiles));
+    config.blockDim = dim3(THREADS);
+    config.dynamicSmemBytes = tiles->shared;
+    config.stream = stream;
+    config.attrs = &together;
+    config.numAttrs = 1;
+    void *arguments[] = {&job};
+    CUDA_TRY(cudaMemsetAsync(messages, 0, tiles->message_bytes, stream)); /* no step is 0 */
+    CUDA_TRY(cudaLaunchKernelExC(&config, kernel_for(layer, tiles, dtype), arguments));
+    return GRT_OK;
+}
+
+} // namespace
+
+bool rnn_resident_takes(const rnn_layer *layer, const rnn_size *size, grt_dtype dtype,
+                        const struct cudaDeviceProp *device, rnn_tiles *out_tiles)
+{
+    return device->major >= 8 && dtype != GRT_DTYPE_DOUBLE && is_usual(layer) && size->steps <= INT32_MAX &&
+           rnn_tiles_plan(layer->gates, layer->directions, size->batch, size->hidden,
+                          (int32_t)grt_dtype_size(dtype), device->multiProcessorCount,
+                          device->sharedMemPerBlockOptin, out_tiles);
+}
+
+cudaError_t rnn_resident_prepare(const rnn_layer *layer, const rnn_tiles *tiles, grt_dtype dtype)
+{
+    int device = 0, most = 0;
+    cudaError_t error = cudaGetDevice(&device);
+    if (error == cudaSuccess)
+        error = cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+    if (error == cudaSuccess)
+        error = cudaFuncSetAttribute(kernel_for(layer, tiles, dtype),
+                                     cudaFuncAttributeMaxDynamicSharedMemorySize, most);
+    return error;
+}
+
+grt_status rnn_resident_run(const rnn_layer *layer, const rnn_size *size, const rnn_tiles *tiles,
+                            grt_dtype dtype, const void *data, void *messages, cudaStream_t stream)
+{
+    switch (dtype) {
+    case GRT_DTYPE_FLOAT16:
+        return launch<__half>(layer, size, tiles, dtype, data, messages, stream);
+    case GRT_DTYPE_BFLOAT16:
+        return launch<__nv_bfloat16>(layer, size, tiles, dtype, data, messages, stream);
+    default:
+        return launch<float>(layer, size, tiles, dtype, data, messages, stream);
+    }
+}
