@@ -17,7 +17,7 @@ bool supports(const grt_kernel_node *node, grt_text *why)
 {
     bool same = node->in[1].dtype == node->in[0].dtype &&
                 (!grt_node_has(node, 2) || node->in[2].dtype == node->in[0].dtype);
-    if (same && !strcmp(grt_attr_string(node->desc, "layout", "NCHW"), "NHWC"))
+    if (same && grt_channels_last(node->desc))
         return true;
     if (why)
         grt_text_add(why, "channels last, with weight and bias of the input's type");
