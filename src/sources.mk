@@ -14,6 +14,7 @@ src_SOURCES += src/base/dim.h src/base/dim.c
 src_SOURCES += src/base/einsum.h src/base/einsum.c
 src_SOURCES += src/base/element.h
 src_SOURCES += src/base/failures.h src/base/failures.c
+src_SOURCES += src/base/file_map.h src/base/file_map.c
 src_SOURCES += src/base/float.h
 src_SOURCES += src/base/grow.h src/base/grow.c
 src_SOURCES += src/base/hash.h

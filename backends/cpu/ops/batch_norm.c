@@ -36,7 +36,8 @@ static void load(const grt_tensor *x, int64_t begin, int64_t n, double *block)
 }
 
 /* Sum over a channel of (x - shift)^power. */
-static double channel_sum(const grt_tensor *x, const grt_batch_norm *s, int64_t channel, double shift, int power)
+static double channel_sum(const grt_tensor *x, const grt_batch_norm *s, int64_t channel, double shift,
+                          int power)
 {
     double block[CONVERT_BLOCK], sum = 0;
     for (int64_t n = 0; n < s->batch; n++)
@@ -106,8 +107,7 @@ static grt_status run(const grt_run *r)
     int64_t rows = s->batch * s->channels;
 #pragma omp parallel for num_threads(r->threads) if (rows * s->inner >= CPU_GRAIN) schedule(static)
     for (int64_t row = 0; row < rows; row++)
-        scale_row(r->in[0], r->out[0], row * s->inner, s->inner, a[row % s->channels],
-                  b[row % s->channels]);
+        scale_row(r->in[0], r->out[0], row * s->inner, s->inner, a[row % s->channels], b[row % s->channels]);
     return GRT_OK;
 }
 

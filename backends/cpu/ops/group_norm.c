@@ -85,7 +85,8 @@ static void run_row_exact(const grt_run *r, const grt_group_norm *s, int64_t row
         const int64_t channel = first + i / s->pixels;
         const double v = (grt_element_get(x, row * n + i) - mean) * factor;
         grt_element_put(r->out[0], row * n + i,
-                        v * grt_element_get(r->in[GRT_NORM_SCALE], channel) + grt_element_get(r->in[GRT_NORM_BIAS], channel));
+                        v * grt_element_get(r->in[GRT_NORM_SCALE], channel) +
+                            grt_element_get(r->in[GRT_NORM_BIAS], channel));
     }
 }
 

@@ -49,8 +49,8 @@ static void run_row(const grt_run *r, const grt_layer_norm *s, int64_t row)
     cpu_norm_stats(x, s->size, s->rms, &mean, &variance);
     const float factor = 1.0f / sqrtf(variance + (float)s->epsilon);
     if (r->out[0])
-        cpu_norm_apply(x, (float *)r->out[0]->data + row * s->size, s->size, mean, factor, r->in[GRT_NORM_SCALE]->data,
-                       bias ? bias->data : NULL);
+        cpu_norm_apply(x, (float *)r->out[0]->data + row * s->size, s->size, mean, factor,
+                       r->in[GRT_NORM_SCALE]->data, bias ? bias->data : NULL);
     put(r, 1, row, (double)mean);
     put(r, 2, row, (double)factor);
 }

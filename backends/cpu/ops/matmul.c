@@ -264,8 +264,7 @@ static grt_status run_float(const grt_run *run)
 {
     const matmul_state *state = run->state;
     const matmul_shape *s = run->shape;
-    const grt_tensor *c = grt_run_in(run, GRT_MATMUL_BIAS),
-                     *residual = grt_run_in(run, GRT_MATMUL_RESIDUAL);
+    const grt_tensor *c = grt_run_in(run, GRT_MATMUL_BIAS), *residual = grt_run_in(run, GRT_MATMUL_RESIDUAL);
     const bool half = run->in[0]->dtype != GRT_DTYPE_FLOAT;
     grt_gemm g = s->g;
     float *y = half ? cpu_at(run->workspace, s->wide_c) : run->out[0]->data;

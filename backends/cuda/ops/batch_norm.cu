@@ -44,8 +44,8 @@ __global__ void __launch_bounds__(THREADS) batch_affine(grt_batch_norm s, batch_
             variance = spread;
         }
         if (threadIdx.x == 0) {
-            const double a =
-                cuda_load<double>(t.in[GRT_NORM_SCALE], t.in_dtype[GRT_NORM_SCALE], c) / sqrt(variance + s.epsilon);
+            const double a = cuda_load<double>(t.in[GRT_NORM_SCALE], t.in_dtype[GRT_NORM_SCALE], c) /
+                             sqrt(variance + s.epsilon);
             ab[2 * c] = a;
             ab[2 * c + 1] = cuda_load<double>(t.in[GRT_NORM_BIAS], t.in_dtype[GRT_NORM_BIAS], c) - mean * a;
         }

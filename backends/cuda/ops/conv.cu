@@ -107,8 +107,8 @@ static grt_status upload(grt_device *device, const char *host, size_t bytes, voi
 static bool reads_turned(const grt_kernel_node *node)
 {
     const grt_tensor *w = &node->in[1];
-    return grt_channels_last(node->desc) && w->data && w->rank >= 3 &&
-           w->dtype != GRT_DTYPE_DOUBLE && grt_tensor_bytes(w) > 0;
+    return grt_channels_last(node->desc) && w->data && w->rank >= 3 && w->dtype != GRT_DTYPE_DOUBLE &&
+           grt_tensor_bytes(w) > 0;
 }
 
 static bool one_filter_a_channel(const conv_state *state, const grt_tensor *w)

@@ -63,7 +63,8 @@ template <class T> static void launch_group(const grt_run *r, const group_shape 
 {
     auto kernel = s->norm.last ? group_rows<T, true> : group_rows<T, false>;
     kernel<<<cuda_blocks(s->norm.rows, 1), THREADS, 0, (cudaStream_t)r->stream>>>(
-        *s, (const T *)r->in[0]->data, r->in[GRT_NORM_SCALE]->data, r->in[GRT_NORM_BIAS]->data, (T *)r->out[0]->data);
+        *s, (const T *)r->in[0]->data, r->in[GRT_NORM_SCALE]->data, r->in[GRT_NORM_BIAS]->data,
+        (T *)r->out[0]->data);
 }
 
 static grt_status group_run(const grt_run *r)

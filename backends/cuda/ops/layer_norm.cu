@@ -177,8 +177,8 @@ static void launch_vectors(const layer_shape *s, const void *x, void *y, cudaStr
     /* With few rows, one warp per block, to use all multiprocessors. */
     const int threads = PER_ROW > 32 ? PER_ROW : s->norm.rows < 1024 ? 32 : 128;
     layer_vectors<T, PER_ROW, VECTORS><<<cuda_blocks(s->norm.rows, threads / PER_ROW), threads, 0, stream>>>(
-        s->norm.rows, (int)s->norm.size, s->norm.rms, (float)s->norm.epsilon, (const T *)x, (const T *)s->scale.data,
-        (const T *)s->bias.data, (T *)y);
+        s->norm.rows, (int)s->norm.size, s->norm.rms, (float)s->norm.epsilon, (const T *)x,
+        (const T *)s->scale.data, (const T *)s->bias.data, (T *)y);
 }
 
 template <class T, int PER_ROW>
@@ -200,11 +200,11 @@ static bool launch_fast(const layer_shape *s, int dtype, const void *x, const la
                         cudaStream_t stream)
 {
     const int64_t n = cuda_vector<T>::N, vectors = s->norm.size / n;
-    const bool fits = sizeof(T) <= 4 && s->norm.size > 0 && s->norm.size % n == 0 &&
-                      vectors <= WIDE_ROW * MOST_VECTORS && out.y && !out.mean && !out.inverse &&
-                      s->norm.scale.is_row && s->scale.dtype == dtype &&
-                      (!s->bias.data || (s->norm.bias.is_row && s->bias.dtype == dtype)) && cuda_is_vector(x) &&
-                      cuda_is_vector(out.y) && cuda_is_vector(s->scale.data) && cuda_is_vector(s->bias.data);
+    const bool fits =
+        sizeof(T) <= 4 && s->norm.size > 0 && s->norm.size % n == 0 && vectors <= WIDE_ROW * MOST_VECTORS &&
+        out.y && !out.mean && !out.inverse && s->norm.scale.is_row && s->scale.dtype == dtype &&
+        (!s->bias.data || (s->norm.bias.is_row && s->bias.dtype == dtype)) && cuda_is_vector(x) &&
+        cuda_is_vector(out.y) && cuda_is_vector(s->scale.data) && cuda_is_vector(s->bias.data);
     if (!fits)
         return false;
     if constexpr (sizeof(T) <= 4) {
@@ -224,7 +224,8 @@ static void launch_layer(const layer_shape *s, int dtype, const void *x, layer_o
         return;
     enum { WARP_SIZES = 512 };
     if (s->norm.size <= WARP_SIZES)
-        layer_rows<T, 32><<<cuda_blocks(s->norm.rows, THREADS / 32), THREADS, 0, stream>>>(*s, (const T *)x, out);
+        layer_rows<T, 32>
+            <<<cuda_blocks(s->norm.rows, THREADS / 32), THREADS, 0, stream>>>(*s, (const T *)x, out);
     else
         layer_rows<T, THREADS><<<cuda_blocks(s->norm.rows, 1), THREADS, 0, stream>>>(*s, (const T *)x, out);
 }

@@ -84,7 +84,8 @@ static int64_t common_alignment(const matmul_shape *s)
     if (s->m.calls > 1)
         bits |= s->m.call_c * size;
     for (int32_t i = 0; i < s->m.outer_rank; i++)
-        bits |= s->m.step_a[i] * grt_matrix_size(s->m.a) * size | s->m.step_b[i] * grt_matrix_size(s->m.b) * size;
+        bits |=
+            s->m.step_a[i] * grt_matrix_size(s->m.a) * size | s->m.step_b[i] * grt_matrix_size(s->m.b) * size;
     return bits & -bits;
 }
 
@@ -192,8 +193,8 @@ template <class T> __global__ void scale(T *y, int64_t n, float factor)
 template <class T>
 static void launch_spread(const matmul_shape *s, const void *c, void *y, cudaStream_t stream)
 {
-    spread<T><<<cuda_blocks(s->m.n_c, 256), 256, 0, stream>>>((const T *)c, (T *)y, s->m.m, s->m.n, s->m.c.rows,
-                                                            s->m.c.cols);
+    spread<T><<<cuda_blocks(s->m.n_c, 256), 256, 0, stream>>>((const T *)c, (T *)y, s->m.m, s->m.n,
+                                                              s->m.c.rows, s->m.c.cols);
 }
 
 template <class T> static void launch_scale(const matmul_shape *s, void *y, float factor, cudaStream_t stream)
