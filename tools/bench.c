@@ -241,7 +241,7 @@ static bool is_pool_possible(const bench *b)
 {
     const bool ok = !b->pinned || b->contexts;
     if (!ok)
-        tool_error("--pinned is about the pool's memory: it wants --contexts N");
+        tool_error("--pinned is about the pool's memory: it needs --contexts N");
     return ok;
 }
 

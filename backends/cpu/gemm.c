@@ -395,7 +395,8 @@ static void run_one(const job *w, int64_t t, float *a_pack, float *b_own, int64_
     const plan *p = w->p;
     int64_t item = t, row = 0, col = 0;
     if (w->mt * w->nt > 1) { /* divisions take as long as the products of a batch of small ones */
-        /* The larger of the two matrices is walked once: its block stays in a cache while the other's go by. */
+        /* The larger of the two matrices is walked once: its block stays in a cache while the other's go by.
+         */
         const bool down = g->n > g->m;
         item = t / (w->mt * w->nt);
         row = (down ? t % w->mt : t / w->nt % w->mt) * p->m_block;

@@ -157,7 +157,8 @@ grt_status grt_model_open_memory_with(grt_runtime *runtime, const void *data, si
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
                         "grt_model_open_memory: runtime, data or out_model is NULL");
     if (size > SIZE_MAX / 2)
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_model_open_memory: %zu bytes cannot be", size);
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
+                        "grt_model_open_memory: size is %zu bytes, more than memory can hold", size);
     grt_model *model;
     GRT_TRY(create(runtime, &model));
     grt_phases_next(&model->phases, "copy");

@@ -96,7 +96,7 @@ grt_status reshape_cumulate(grt_reshape *r)
     int64_t given = cuda_host_index(r->in[1], 0), axis = grt_axis(given, in->rank);
     if (axis < 0)
         return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
-                           "axis is %lld; for rank %d it must lie in [%d, %d]", (long long)given, in->rank,
+                           "axis is %lld; for rank %d it must be in [%d, %d]", (long long)given, in->rank,
                            -in->rank, in->rank - 1);
     cuda_lines *s;
     GRT_TRY(cuda_state(&s));

@@ -95,7 +95,7 @@ grt_status read_pads(grt_reshape *r, placement *p)
         int64_t axis = grt_axis(axes ? cuda_host_index(axes, k) : k, in->rank);
         if (axis < 0)
             return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
-                               "axes[%lld] is %lld; for rank %d it must lie in [%d, %d]", (long long)k,
+                               "axes[%lld] is %lld; for rank %d it must be in [%d, %d]", (long long)k,
                                (long long)cuda_host_index(axes, k), in->rank, -in->rank, in->rank - 1);
         place(p, (int32_t)axis, in->dims[axis], r->out[0]->dims[axis], cuda_host_index(pads, k));
     }

@@ -132,6 +132,17 @@ grt_status create_quantize(const grt_kernel_node *node, void **out_state)
     return GRT_OK;
 }
 
+grt_status fail_scale(const grt_reshape *r)
+{
+    char input[GRT_TYPE_TEXT_SIZE], scale[GRT_TYPE_TEXT_SIZE];
+    return grt_fail_op(
+        r->desc, GRT_STATUS_INVALID_ARGUMENT,
+        "the scale is %s and the input %s; expected one element, or one for each index of axis "
+        "%lld, and as many zero points",
+        grt_tensor_text(r->in[1], scale), grt_tensor_text(r->in[0], input),
+        (long long)((const quantize_state *)r->state)->axis);
+}
+
 grt_status reshape_quantize(grt_reshape *r)
 {
     const quantize_state *s = (const quantize_state *)r->state;
@@ -141,8 +152,7 @@ grt_status reshape_quantize(grt_reshape *r)
     bool zero = r->n_in > 2 && r->in[2];
     if ((n_scales != 1 && (axis < 0 || n_scales != x->dims[axis])) ||
         (zero && grt_tensor_elements(r->in[2]) != n_scales))
-        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
-                           "scale, zero point and axis do not fit the input");
+        return fail_scale(r);
     quantize_shape *sh;
     GRT_TRY(cuda_state(&sh));
     sh->n = grt_tensor_elements(x);

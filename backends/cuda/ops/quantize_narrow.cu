@@ -41,6 +41,18 @@ grt_status create_quantize(const grt_kernel_node *node, void **out_state)
     return GRT_OK;
 }
 
+grt_status fail_scale(const grt_reshape *r)
+{
+    const quantize_state *s = (const quantize_state *)r->state;
+    char input[GRT_TYPE_TEXT_SIZE], scale[GRT_TYPE_TEXT_SIZE];
+    return grt_fail_op(
+        r->desc, GRT_STATUS_INVALID_ARGUMENT,
+        "the scale is %s and the input %s; expected one element, one for each index of axis %lld, "
+        "or one for each block of %lld, and as many zero points",
+        grt_tensor_text(r->in[1], scale), grt_tensor_text(r->in[0], input), (long long)s->axis,
+        (long long)s->block);
+}
+
 grt_status reshape_quantize(grt_reshape *r)
 {
     const quantize_state *s = (const quantize_state *)r->state;
@@ -61,8 +73,7 @@ grt_status reshape_quantize(grt_reshape *r)
                   (sh.length + sh.block - 1) / sh.block <= sh.steps;
     bool fits = sh.single || (axis >= 0 && (sh.blocked ? blocks : n == sh.length));
     if (!fits || (zero && grt_tensor_elements(zero) != n))
-        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
-                           "scale, zero point and axis do not fit the input");
+        return fail_scale(r);
     quantize_shape *kept;
     GRT_TRY(cuda_state(&kept));
     *kept = sh;
