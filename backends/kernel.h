@@ -57,6 +57,12 @@ typedef struct grt_reshape {
     size_t workspace_bytes; /* 64-byte aligned scratch that run wants */
 } grt_reshape;
 
+/* Input i; NULL where omitted. */
+static inline const grt_tensor *grt_reshape_in(const grt_reshape *reshape, int32_t i)
+{
+    return i < reshape->n_in ? reshape->in[i] : NULL;
+}
+
 struct grt_run_hooks;
 
 /* Passed to run. Omitted tensors are NULL; each `in[i]` is also a grt_value (see value.h), so that kernels
@@ -72,6 +78,12 @@ typedef struct grt_run {
     struct grt_device *device;
     void *stream; /* of the device; NULL on the CPU */
 } grt_run;
+
+/* Input i; NULL where omitted. */
+static inline const grt_tensor *grt_run_in(const grt_run *run, int32_t i)
+{
+    return i < run->n_in ? run->in[i] : NULL;
+}
 
 /* What the executor offers to kernels at run time. */
 typedef struct grt_run_hooks {

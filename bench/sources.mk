@@ -6,11 +6,11 @@ EXTRA_DIST += bench/cuda_conformance.py bench/init_scaling.py bench/init_scaling
 # The files there have dates in their names: whatever there is.
 EXTRA_DIST += bench/results
 EXTRA_DIST += bench/sweep.py bench/wheels.py bench/classical.py bench/operators.py
-EXTRA_DIST += bench/sweep.py bench/wheels.py bench/classical.py
 EXTRA_DIST += bench/quantised.py bench/optimised.py bench/genai.py
 EXTRA_DIST += bench/branches.py
 EXTRA_DIST += bench/python_overhead.py
-EXTRA_DIST += bench/crowded.py
+EXTRA_DIST += bench/oversubscription.py
+EXTRA_DIST += bench/pairs.py
 # Sessions on N GPUs, and the floor under them; the latter needs CUDA's runtime.
 noinst_PROGRAMS += bench/init_scaling/ready
 bench_init_scaling_ready_SOURCES = bench/init_scaling/ready.c

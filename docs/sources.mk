@@ -52,6 +52,7 @@ nobase_dist_doc_DATA += docs/decisions/sessions.md
 nobase_dist_doc_DATA += docs/decisions/shapes.md
 nobase_dist_doc_DATA += docs/decisions/trust.md
 nobase_dist_doc_DATA += docs/decisions/tuning.md
+nobase_dist_doc_DATA += docs/measurements/before-after.md
 nobase_dist_doc_DATA += docs/measurements/copies.md
 nobase_dist_doc_DATA += docs/measurements/integer-products.md
 nobase_dist_doc_DATA += docs/measurements/cpu-math.md

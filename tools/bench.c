@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* graphrun bench: latency, throughput, load phases and memory of models, each in a fresh process. */
+#include "tools/bench_report.h"
 #include "tools/commands.h"
 #include "tools/inputs.h"
 #include "tools/latencies.h"
 #include "tools/loaded.h"
 #include "tools/piped.h"
+#include "tools/profile.h"
 #include "tools/progress.h"
 #include "tools/report.h"
 #include "tools/throughput.h"
@@ -30,7 +32,7 @@ typedef struct bench {
     bool failed;
 } bench;
 
-enum { MAX_RUNS = 1000000, HOST_RUNS = 20, DEVICE_RUNS = 50, PROFILE_RUNS = 11 };
+enum { MAX_RUNS = 1000000, HOST_RUNS = 20, DEVICE_RUNS = 50 };
 
 static bool take_bench_input(void *request, const char *value)
 {
@@ -132,78 +134,6 @@ static double device_time(grt_context *context)
     return latencies_of(samples, n).p50;
 }
 
-/* ---- profile: medians over some runs, longest steps first ---- */
-
-typedef struct profiled {
-    const char *op, *name;
-    double ms[PROFILE_RUNS], median;
-} profiled;
-
-static int by_median(const void *a, const void *b)
-{
-    double x = ((const profiled *)a)->median, y = ((const profiled *)b)->median;
-    return x < y ? 1 : x > y ? -1 : 0;
-}
-
-static bool profile_runs(grt_context *context, profiled *steps, size_t n)
-{
-    const grt_step_time *times;
-    grt_context_set_timing(context, true);
-    bool ok = true;
-    for (int run = -1; ok && run < PROFILE_RUNS; run++) { /* one to warm up */
-        ok = grt_context_run(context) == GRT_OK && grt_context_step_times(context, &times) == n;
-        for (size_t i = 0; ok && run >= 0 && i < n; i++) {
-            steps[i].op = times[i].op;
-            steps[i].name = times[i].name;
-            steps[i].ms[run] = times[i].ms;
-        }
-    }
-    grt_context_set_timing(context, false);
-    return ok;
-}
-
-static void add_to_op(json_t *ops, const profiled *step)
-{
-    json_t *found = json_object_get(ops, step->op);
-    double ms = found ? json_number_value(json_object_get(found, "ms")) : 0;
-    json_int_t count = found ? json_integer_value(json_object_get(found, "steps")) : 0;
-    json_t *object = json_object();
-    json_object_set_new(object, "ms", json_real(ms + step->median));
-    json_object_set_new(object, "steps", json_integer(count + 1));
-    json_object_set_new(ops, step->op, object);
-}
-
-static json_t *profile_json(grt_context *context, const grt_model *model, int64_t most)
-{
-    grt_model_info info = {.struct_size = sizeof info};
-    if (grt_model_get_info(model, &info) != GRT_OK)
-        return NULL;
-    size_t n = (size_t)info.steps;
-    profiled *steps = calloc(n + 1, sizeof *steps);
-    json_t *report = NULL;
-    if (steps && profile_runs(context, steps, n)) {
-        json_t *ops = json_object(), *list = json_array();
-        for (size_t i = 0; i < n; i++) {
-            steps[i].median = latencies_of(steps[i].ms, PROFILE_RUNS).p50;
-            if (steps[i].op)
-                add_to_op(ops, &steps[i]);
-        }
-        qsort(steps, n, sizeof *steps, by_median);
-        for (size_t i = 0; i < n && i < (size_t)most && steps[i].op; i++) {
-            json_t *object = json_object();
-            json_object_set_new(object, "op", json_text(steps[i].op));
-            json_object_set_new(object, "name", json_text(steps[i].name));
-            json_object_set_new(object, "ms", json_real(steps[i].median));
-            json_array_append_new(list, object);
-        }
-        report = json_object();
-        json_object_set_new(report, "ops", ops);
-        json_object_set_new(report, "steps", list);
-    }
-    free(steps);
-    return report;
-}
-
 static json_t *bench_report(const bench *b, const char *model, const loaded *l, double first_ms, double *ms,
                             size_t n)
 {
@@ -224,7 +154,7 @@ static json_t *bench_report(const bench *b, const char *model, const loaded *l, 
     json_object_set_new(r, "device_ms", json_real(device_time(l->context)));
     json_object_set_new(r, "host_us", json_real(host_time(l->context)));
     if (b->profile)
-        json_object_set_new(r, "profile", profile_json(l->context, l->model, b->profile));
+        json_object_set_new(r, "profile", profile_measure(l->context, l->model, b->profile));
     json_object_set_new(r, "peak_rss_bytes", json_integer((json_int_t)peak * 1024));
     return r;
 }
@@ -290,60 +220,6 @@ static int bench_one(void *user, size_t index, int fd)
     return code;
 }
 
-static double number_member(const json_t *object, const char *key)
-{
-    return json_number_value(json_object_get(object, key));
-}
-
-static void print_profile(const json_t *r)
-{
-    const json_t *found = json_object_get(r, "profile"), *entry;
-    const char *op;
-    size_t i;
-    json_object_foreach(json_object_get(found, "ops"), op, entry)
-    {
-        tool_print("  %-26s %5.0f steps %10.4f ms\n", op, number_member(entry, "steps"),
-                   number_member(entry, "ms"));
-    }
-    json_array_foreach(json_object_get(found, "steps"), i, entry)
-    {
-        tool_print("    %10.4f ms  %s  %s\n", number_member(entry, "ms"),
-                   json_string_value(json_object_get(entry, "op")),
-                   json_string_value(json_object_get(entry, "name")));
-    }
-}
-
-static void print_bench_report(const json_t *r)
-{
-    const json_t *latency = json_object_get(r, "latency_ms"), *load = json_object_get(r, "load_ms"), *phase;
-    const char *name;
-    char memory[FIGURE_SIZE];
-    tool_print("%s on %s, %.0f threads\n", json_string_value(json_object_get(r, "model")),
-               json_string_value(json_object_get(r, "device")), number_member(r, "threads"));
-    tool_print("  latency     min %.3f  p50 %.3f  p90 %.3f  p95 %.3f  p99 %.3f  p99.9 %.3f  max %.3f ms\n",
-               number_member(latency, "min"), number_member(latency, "p50"), number_member(latency, "p90"),
-               number_member(latency, "p95"), number_member(latency, "p99"), number_member(latency, "p99_9"),
-               number_member(latency, "max"));
-    tool_print("              mean %.3f, standard deviation %.3f ms (%.0f runs after %.0f to warm up)\n",
-               number_member(latency, "mean"), number_member(latency, "standard_deviation"),
-               number_member(r, "runs"), number_member(r, "warmup"));
-    tool_print("  throughput  %.2f runs/s\n", number_member(r, "throughput_per_s"));
-    tool_print("  load        %.2f ms:", number_member(load, "total"));
-    json_object_foreach((json_t *)load, name, phase) if (strcmp(name, "total") != 0)
-        tool_print(" %s %.2f,", name, json_number_value(phase));
-    tool_print(" first run %.3f ms\n", number_member(r, "first_run_ms"));
-    tool_print("  host        %.1f us a run outside kernels\n", number_member(r, "host_us"));
-    if (number_member(r, "device_ms") > 0)
-        tool_print("  device      %.4f ms a run without copies in and out\n", number_member(r, "device_ms"));
-    const json_t *pool = json_object_get(r, "pool");
-    if (pool)
-        tool_print("  pool        %.2f runs/s, %.0f contexts, copies included%s\n",
-                   number_member(pool, "throughput_per_s"), number_member(pool, "contexts"),
-                   json_is_true(json_object_get(pool, "pinned")) ? ", from and to page-locked memory" : "");
-    tool_print("  memory      %s at its peak\n", figure_bytes(number_member(r, "peak_rss_bytes"), memory));
-    print_profile(r);
-}
-
 static bool bench_done(void *user, size_t index, const worker_result *result)
 {
     bench *b = user;
@@ -355,7 +231,7 @@ static bool bench_done(void *user, size_t index, const worker_result *result)
     } else if (b->json) {
         json_array_append_new(b->reports, report);
     } else {
-        print_bench_report(report);
+        bench_report_print(report);
         json_decref(report);
     }
     return true;
@@ -365,7 +241,7 @@ static bool is_pool_possible(const bench *b)
 {
     const bool ok = !b->pinned || b->contexts;
     if (!ok)
-        tool_error("--pinned is about the pool's memory: it wants --contexts N");
+        tool_error("--pinned is about the pool's memory: it needs --contexts N");
     return ok;
 }
 

@@ -7,10 +7,6 @@
 #include "src/base/op_desc.h"
 #include "src/base/text.h"
 
-static inline bool cpu_channels_last(const grt_op_desc *desc)
-{
-    return !strcmp(grt_attr_string(desc, "layout", ""), "NHWC");
-}
 /* One value. */
 float cpu_act_scalar(grt_act act, float x);
 

@@ -393,10 +393,15 @@ static void run_one(const job *w, int64_t t, float *a_pack, float *b_own, int64_
 {
     const grt_gemm *g = w->g;
     const plan *p = w->p;
-    /* The larger of the two matrices is walked once: its block stays in a cache while the other's go by. */
-    const bool down = g->n > g->m;
-    const int64_t item = t / (w->mt * w->nt), row = (down ? t % w->mt : t / w->nt % w->mt) * p->m_block,
-                  col = (down ? t / w->mt % w->nt : t % w->nt) * p->n_block;
+    int64_t item = t, row = 0, col = 0;
+    if (w->mt * w->nt > 1) { /* divisions take as long as the products of a batch of small ones */
+        /* The larger of the two matrices is walked once: its block stays in a cache while the other's go by.
+         */
+        const bool down = g->n > g->m;
+        item = t / (w->mt * w->nt);
+        row = (down ? t % w->mt : t / w->nt % w->mt) * p->m_block;
+        col = (down ? t / w->mt % w->nt : t % w->nt) * p->n_block;
+    }
     operands o = bind(g, p, item, w->a, w->b, w->c);
     if (p->mode == B_PACK_ONCE)
         o.b = w->b_all + (p->b_count > 1 ? (size_t)item * w->b_step : 0);

@@ -24,6 +24,11 @@ void cuda_copy_axis(cuda_copy *copy, int64_t dim, int64_t to, int64_t from);
 void cuda_copy_end(cuda_copy *copy);
 /* Enqueue. Source and destination do not overlap. */
 grt_status cuda_copy_run(const cuda_copy *copy, void *dst, const void *src, cudaStream_t stream);
+/* For kernel rows whose shape is a cuda_copy from input 0 to output 0. */
+static inline grt_status cuda_copy_only(const grt_run *r)
+{
+    return cuda_copy_run((const cuda_copy *)r->shape, r->out[0]->data, r->in[0]->data, cuda_stream(r));
+}
 
 /* n elements of `size` bytes, all equal to the element: *host, or *device where that is not NULL. */
 grt_status cuda_fill(void *dst, size_t size, int64_t n, const void *host, const void *device,

@@ -150,7 +150,7 @@ grt_status grt_trees_read(const grt_kernel_node *node, grt_trees *out_trees)
             "leaf_weights must be as many floats as leaf_targetids has elements, membership_values floats");
     for (int64_t i = 0; i < out_trees->n_leaves; i++)
         if (out_trees->targets[i] < 0 || out_trees->targets[i] >= out_trees->n_targets)
-            return bad_tree(node, "leaf_targetids lies outside [0, n_targets)", i);
+            return bad_tree(node, "leaf_targetids is outside [0, n_targets)", i);
     GRT_TRY(read_floats(weights, &out_trees->weights));
     if (members)
         GRT_TRY(read_floats(members, &out_trees->members));

@@ -109,7 +109,7 @@ static grt_status convert_type(importer *imp, const culprit *who, const Onnx__Ty
 /* The type says graph, tensor, type: then the field must be there. */
 static grt_status missing(const grt_attr *attr)
 {
-    return grt_fail(GRT_STATUS_INVALID_MODEL, "attribute '%s' has no value of the type that it says it has",
+    return grt_fail(GRT_STATUS_INVALID_MODEL, "attribute '%s' has no value of the type that it declares",
                     attr->name);
 }
 

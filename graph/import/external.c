@@ -10,7 +10,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -142,22 +141,18 @@ static int open_directory_of(const char *model)
 static void unmap(void *object)
 {
     external_file *file = object;
-    if (file->size)
-        munmap((void *)(uintptr_t)file->data, file->size);
+    grt_file_map_close(&file->map);
 }
 
 static grt_status map_fd(importer *imp, const Onnx__TensorProto *proto, int fd, external_file *file)
 {
-    struct stat info;
-    if (fstat(fd, &info) || !S_ISREG(info.st_mode))
-        return fail_external(proto, GRT_STATUS_INVALID_MODEL, "'%s' is not a regular file", file->location);
-    size_t size = (size_t)info.st_size;
-    void *data = size ? mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0) : "";
-    if (data == MAP_FAILED)
-        return fail_external(proto, GRT_STATUS_IO, "'%s' cannot be mapped: %s", file->location,
-                             strerror(errno));
-    file->data = data;
-    file->size = size;
+    static const uint8_t nothing[1];
+    const grt_status status = grt_file_map_fd(file->location, fd, &file->map);
+    if (status != GRT_OK)
+        return grt_fail_context(S_ISREG(file->map.info.st_mode) ? status : GRT_STATUS_INVALID_MODEL,
+                                "external data of tensor '%s'", text_or_empty(proto->name));
+    file->data = file->map.data ? (const uint8_t *)file->map.data : nothing;
+    file->size = file->map.size;
     file->next = imp->files;
     imp->files = file;
     return grt_arena_defer(imp->arena, unmap, file) ? GRT_OK : grt_fail_memory(0);

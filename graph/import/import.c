@@ -4,60 +4,30 @@
 
 #include "graph/import/importer.h"
 #include "src/base/checked.h"
+#include "src/base/file_map.h"
 #include "src/plan/plan.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum { NEWEST_IR = 14 };
 
-typedef struct mapping {
-    void *data;
-    size_t size;
-} mapping;
-
-static void unmap(void *object)
+static void unmap(void *map)
 {
-    mapping *m = object;
-    munmap(m->data, m->size);
-}
-
-static grt_status map_fd(const char *path, int fd, grt_arena *arena, const void **out_bytes, size_t *out_size)
-{
-    struct stat info;
-    if (fstat(fd, &info))
-        return grt_fail(GRT_STATUS_IO, "'%s' cannot be read: %s", path, strerror(errno));
-    if (!S_ISREG(info.st_mode))
-        return grt_fail(GRT_STATUS_IO, "'%s' is not a regular file", path);
-    if (!info.st_size)
-        return grt_fail(GRT_STATUS_INVALID_MODEL, "'%s' is empty", path);
-    mapping *m = GRT_ARENA_NEW(arena, mapping);
-    if (!m)
-        return grt_fail_memory(sizeof *m);
-    m->size = (size_t)info.st_size;
-    m->data = mmap(NULL, m->size, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (m->data == MAP_FAILED)
-        return grt_fail(GRT_STATUS_IO, "'%s' cannot be mapped: %s", path, strerror(errno));
-    if (!grt_arena_defer(arena, unmap, m))
-        return grt_fail_memory(0);
-    *out_bytes = m->data;
-    *out_size = m->size;
-    return GRT_OK;
+    grt_file_map_close(map);
 }
 
 static grt_status map_file(const char *path, grt_arena *arena, const void **out_bytes, size_t *out_size)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0)
-        return grt_fail(GRT_STATUS_IO, "'%s' cannot be opened: %s", path, strerror(errno));
-    grt_status status = map_fd(path, fd, arena, out_bytes, out_size);
-    close(fd);
-    return status;
+    grt_file_map *map = GRT_ARENA_NEW(arena, grt_file_map);
+    if (!map || !grt_arena_defer(arena, unmap, map))
+        return grt_fail_memory(sizeof *map);
+    GRT_TRY(grt_file_map_open(path, map));
+    if (!map->size)
+        return grt_fail(GRT_STATUS_INVALID_MODEL, "'%s' is empty", path);
+    *out_bytes = map->data;
+    *out_size = map->size;
+    return GRT_OK;
 }
 
 /* ---- the model as a whole ---- */

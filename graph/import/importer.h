@@ -7,9 +7,10 @@
 #ifndef GRT_GRAPH_IMPORT_IMPORTER_H
 #define GRT_GRAPH_IMPORT_IMPORTER_H
 
-#include "src/base/names.h"
 #include "graph/ir/ir.h"
 #include "graph/ir/op.h"
+#include "src/base/file_map.h"
+#include "src/base/names.h"
 #include "src/onnx/pb.h"
 
 /* Limits on how a small file may expand. */
@@ -64,6 +65,7 @@ typedef struct external_file {
     const char *location;
     const uint8_t *data;
     size_t size;
+    grt_file_map map; /* empty: the caller has given the data */
 } external_file;
 
 typedef struct importer {

@@ -21,7 +21,7 @@ static grt_status check_fold_list(const infer *inf, const char *name, int64_t n_
                           (long long)(n_image * wanted));
     for (size_t k = 0; list && k < n; k++)
         if (list[k] < least || list[k] > INT32_MAX)
-            return infer_fail(inf, "attribute %s[%zu] is %lld; it must lie in [%lld, %d]", name, k,
+            return infer_fail(inf, "attribute %s[%zu] is %lld; it must be in [%lld, %d]", name, k,
                               (long long)list[k], (long long)least, INT32_MAX);
     return GRT_OK;
 }

@@ -68,7 +68,7 @@ grt_status infer_conv(infer *inf)
         return GRT_OK;
     }
     const int32_t spatial = x->rank - 2;
-    const bool last = window_channels_last(inf->desc);
+    const bool last = grt_channels_last(inf->desc);
     const int64_t groups = grt_attr_int(inf->desc, "group", 1);
     int64_t channels;
     GRT_TRY(kernel_sizes(inf, w, spatial));
@@ -99,7 +99,7 @@ static grt_status infer_conv_transpose(infer *inf)
             infer_set_unknown(inf, 0, x->dtype);
         return GRT_OK;
     }
-    const bool last = window_channels_last(inf->desc);
+    const bool last = grt_channels_last(inf->desc);
     const int32_t at = last ? 1 : 2, channel = last ? x->rank - 1 : 1;
     const int64_t groups = grt_attr_int(inf->desc, "group", 1);
     int64_t channels;

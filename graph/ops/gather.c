@@ -80,7 +80,7 @@ static grt_status infer_gather_nd(infer *inf)
                           data->rank, indices->rank);
     int32_t least = data->rank < indices->rank ? data->rank : indices->rank;
     if (batch < 0 || batch >= least)
-        return infer_fail(inf, "attribute batch_dims is %lld; it must lie in [0, %d]", (long long)batch,
+        return infer_fail(inf, "attribute batch_dims is %lld; it must be in [0, %d]", (long long)batch,
                           least - 1);
     if (depth < 1 || depth > data->rank - batch)
         return infer_fail(inf, "the last dim of indices is %lld; data of rank %d allows 1 to %lld",

@@ -26,7 +26,7 @@ static grt_status check_channels(const infer *inf, int32_t least)
     if (x->rank < least)
         return infer_fail(inf, "the input has rank %d; expected %d or more (batch, channels, ...)", x->rank,
                           least);
-    const grt_dim channels = x->dims[window_channels_last(inf->desc) ? x->rank - 1 : 1];
+    const grt_dim channels = x->dims[grt_channels_last(inf->desc) ? x->rank - 1 : 1];
     GRT_TRY(check_parameter(inf, 1, "the scale", channels));
     return check_parameter(inf, 2, "the bias", channels);
 }
@@ -38,7 +38,7 @@ static grt_status infer_group_norm(infer *inf)
     GRT_TRY(check_channels(inf, 2));
     if (groups < 1)
         return infer_fail(inf, "attribute num_groups is %lld; it must be at least 1", (long long)groups);
-    const int32_t at = window_channels_last(inf->desc) ? inf->in[0]->rank - 1 : 1;
+    const int32_t at = grt_channels_last(inf->desc) ? inf->in[0]->rank - 1 : 1;
     if (inf->in[0]->rank >= 2 && infer_const(inf, inf->in[0]->dims[at], &channels) && channels % groups)
         return infer_fail(inf, "attribute num_groups (%lld) does not divide the %lld channels",
                           (long long)groups, (long long)channels);

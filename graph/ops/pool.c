@@ -23,7 +23,7 @@ static grt_status infer_pool(infer *inf)
         infer_set_unknown(inf, 1, GRT_DTYPE_INT64);
         return GRT_OK;
     }
-    const int32_t spatial = x->rank - 2, at = window_channels_last(inf->desc) ? 1 : 2;
+    const int32_t spatial = x->rank - 2, at = grt_channels_last(inf->desc) ? 1 : 2;
     const int64_t *shape;
     GRT_TRY(window_attr(inf, "kernel_shape", spatial, 1, &shape));
     if (!shape)
@@ -49,7 +49,7 @@ static grt_status infer_global(infer *inf)
         infer_set_unknown(inf, 0, x->dtype);
         return GRT_OK;
     }
-    const int32_t at = window_channels_last(inf->desc) ? 1 : 2;
+    const int32_t at = grt_channels_last(inf->desc) ? 1 : 2;
     grt_dim *dims = infer_dims(inf, x->rank);
     for (int32_t i = 0; dims && i < x->rank; i++)
         dims[i] = i >= at && i < at + x->rank - 2 ? grt_dim_const(inf->dims, 1) : x->dims[i];

@@ -130,7 +130,7 @@ static grt_status infer_flatten(infer *inf)
         return GRT_OK;
     }
     if (axis < -data->rank || axis > data->rank)
-        return infer_fail(inf, "axis is %lld; for rank %d it must lie in [%d, %d]", (long long)axis,
+        return infer_fail(inf, "axis is %lld; for rank %d it must be in [%d, %d]", (long long)axis,
                           data->rank, -data->rank, data->rank);
     int32_t cut = (int32_t)(axis < 0 ? axis + data->rank : axis);
     grt_dim *dims = infer_dims(inf, 2);

@@ -11,8 +11,8 @@ static grt_status check_perm(const infer *inf, const int64_t *perm, size_t n)
     for (size_t k = 0; k < n; k++) {
         if (n > GRT_MAX_RANK || perm[k] < 0 || perm[k] >= (int64_t)n)
             return infer_fail(inf,
-                              "entry %zu of perm is %lld; it must lie in [0, %zu), with at most %d entries",
-                              k, (long long)perm[k], n, GRT_MAX_RANK);
+                              "entry %zu of perm is %lld; it must be in [0, %zu), with at most %d entries", k,
+                              (long long)perm[k], n, GRT_MAX_RANK);
         if (used[perm[k]])
             return infer_fail(inf, "perm names axis %lld twice", (long long)perm[k]);
         used[perm[k]] = true;

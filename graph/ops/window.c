@@ -4,11 +4,6 @@
 
 #include <string.h>
 
-bool window_channels_last(const grt_op_desc *desc)
-{
-    return !strcmp(grt_attr_string(desc, "layout", ""), "NHWC");
-}
-
 grt_status window_attr(const infer *inf, const char *name, int32_t n, int64_t least, const int64_t **out)
 {
     size_t found;

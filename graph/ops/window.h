@@ -5,8 +5,6 @@
 
 #include "graph/ir/op.h"
 
-/* True if the op's attribute `layout` says that channels are the last dim of data ("NHWC"). */
-bool window_channels_last(const grt_op_desc *desc);
 /* Output sizes from input sizes, kernel sizes (dims, as they may come from a weight's shape) and the
  * attributes strides, dilations, pads, auto_pad and ceil_mode. All arrays have `spatial` entries. */
 grt_status window_sizes(const infer *inf, int32_t spatial, const grt_dim *in, const grt_dim *kernel,

@@ -26,10 +26,10 @@ static grt_status add_digest(plan_signature *s, const void *data, size_t size)
 
 static grt_status digest_all(const plan_source *source, plan_signature *s)
 {
-    const plan_header *h = (const plan_header *)source->data;
+    const plan_header *h = (const plan_header *)source->map.data;
     for (uint32_t i = 0; i < h->n_sections; i++)
         if (h->sections[i].kind != PLAN_SIGNATURE)
-            GRT_TRY(add_digest(s, source->data + h->sections[i].offset, (size_t)h->sections[i].length));
+            GRT_TRY(add_digest(s, source->map.data + h->sections[i].offset, (size_t)h->sections[i].length));
     const grt_plan *plan = source->plan;
     return plan->weights_owner ? add_digest(s, plan->weights_base, (size_t)plan->weights_bytes) : GRT_OK;
 }
@@ -39,7 +39,7 @@ static grt_status write_signed(const plan_source *source, const char *out_path,
 {
     plan_signature s = {0};
     GRT_TRY(digest_all(source, &s));
-    GRT_TRY(plan_signature_make((const plan_header *)source->data, seed, &s));
+    GRT_TRY(plan_signature_make((const plan_header *)source->map.data, seed, &s));
     return plan_source_write(source, out_path, PLAN_SIGNATURE, &s,
                              offsetof(plan_signature, digests) + s.n_digests * sizeof *s.digests);
 }

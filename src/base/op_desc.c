@@ -37,6 +37,11 @@ const char *grt_attr_string(const grt_op_desc *desc, const char *name, const cha
     return attr ? attr->s.data : fallback;
 }
 
+bool grt_channels_last(const grt_op_desc *desc)
+{
+    return !strcmp(grt_attr_string(desc, "layout", ""), "NHWC");
+}
+
 const int64_t *grt_attr_ints(const grt_op_desc *desc, const char *name, size_t *out_n)
 {
     const grt_attr *attr = find_kind(desc, name, GRT_ATTR_INTS);

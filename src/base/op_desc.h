@@ -74,6 +74,8 @@ const grt_attr *grt_attr_find(const grt_op_desc *desc, const char *name);
 int64_t grt_attr_int(const grt_op_desc *desc, const char *name, int64_t fallback);
 float grt_attr_float(const grt_op_desc *desc, const char *name, float fallback);
 const char *grt_attr_string(const grt_op_desc *desc, const char *name, const char *fallback);
+/* True if attribute `layout` says that channels are the last dim of the data ("NHWC"). */
+bool grt_channels_last(const grt_op_desc *desc);
 /* NULL and *out_n = 0 if absent. */
 const int64_t *grt_attr_ints(const grt_op_desc *desc, const char *name, size_t *out_n);
 const float *grt_attr_floats(const grt_op_desc *desc, const char *name, size_t *out_n);

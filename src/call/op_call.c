@@ -227,7 +227,7 @@ static grt_status alloc_outputs(grt_op_call *call)
             continue;
         if (out->rank < 0)
             return grt_fail_op(run->desc, GRT_STATUS_UNSUPPORTED,
-                               "the shape of output %d cannot be told from the inputs", i);
+                               "the shape of output %d cannot be inferred from the inputs", i);
         grt_tensor wanted = *out; /* the value, and with it its dims, is cleared before it is filled */
         GRT_TRY(run->hooks->alloc_output(run, i, wanted.rank, wanted.dims));
     }

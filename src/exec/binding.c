@@ -2,6 +2,8 @@
 /* See binding.h. */
 #include "src/exec/binding.h"
 
+#include "src/base/heap.h"
+
 #include <stdlib.h>
 
 /* ---- overlaps ---- */
@@ -11,29 +13,19 @@ typedef struct grt_extent {
     int32_t index; /* inputs first, then outputs */
 } grt_extent;
 
-static void sift_down(grt_extent *e, size_t root, size_t n)
-{
-    for (size_t child; (child = 2 * root + 1) < n; root = child) {
-        if (child + 1 < n && e[child + 1].begin > e[child].begin)
-            child++;
-        if (e[root].begin >= e[child].begin)
-            return;
-        grt_extent swapped = e[root];
-        e[root] = e[child];
-        e[child] = swapped;
-    }
-}
+#define COMES_AFTER(a, b) ((a).begin > (b).begin)
+GRT_DEFINE_SIFT(sift_down, grt_extent, COMES_AFTER)
 
 /* qsort may allocate, which a run must not. */
-static void sort_by_begin(grt_extent *e, size_t n)
+static void sort_by_begin(grt_extent *e, int64_t n)
 {
-    for (size_t i = n / 2; i-- > 0;)
-        sift_down(e, i, n);
-    for (size_t last = n; last-- > 1;) {
+    for (int64_t i = n / 2; i-- > 0;)
+        sift_down(e, n, i);
+    for (int64_t last = n; last-- > 1;) {
         grt_extent largest = e[0];
         e[0] = e[last];
         e[last] = largest;
-        sift_down(e, 0, last);
+        sift_down(e, last, 0);
     }
 }
 
@@ -86,7 +78,7 @@ grt_status grt_binding_check_overlap(grt_binding *binding)
     const size_t n = list_extents(binding, &any_output);
     const grt_extent *furthest = NULL, *furthest_output = NULL;
     if (any_output)
-        sort_by_begin(binding->extents, n);
+        sort_by_begin(binding->extents, (int64_t)n);
     for (size_t i = 0; any_output && i < n; i++) {
         const grt_extent *e = &binding->extents[i];
         const bool output = e->index >= grt_binding_body(binding)->n_inputs;

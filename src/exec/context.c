@@ -2,7 +2,7 @@
 /* Contexts: life, running, reports. */
 #include "src/exec/context.h"
 
-#include "src/base/crowd.h"
+#include "src/base/oversubscription.h"
 #include "src/base/openmp.h"
 #include "src/base/structs.h"
 #include "src/exec/frame_memory.h"
@@ -212,7 +212,7 @@ static grt_status run_with(grt_context *context, const char *function, const grt
     const grt_team team = grt_team_enter(context->executor.session->threads);
     grt_status status = run_and_wait(context);
     grt_team_leave(team);
-    grt_crowd_look(context->executor.session->threads);
+    grt_oversubscription_look(context->executor.session->threads);
     leave(context, switched);
     return status;
 }

@@ -3,6 +3,7 @@
 #include "src/exec/prepare.h"
 
 #include "src/base/checked.h"
+#include "src/base/failures.h"
 #include "src/exec/frame_memory.h"
 #include "src/exec/hoist.h"
 #include "src/exec/instructions.h"
@@ -325,8 +326,7 @@ static grt_status prepare_kernels(grt_draft *draft)
     const grt_session *session = draft->frame->executor->session;
     const int32_t threads = session->threads < MOST_THREADS ? session->threads : MOST_THREADS;
     const int32_t n_steps = draft->program->body->n_steps;
-    grt_status first = GRT_OK;
-    grt_text message = {0};
+    grt_failures failures = {0};
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (n_steps > WORTH_A_TEAM)
     for (int32_t s = 0; s < n_steps; s++) {
         if (grt_stop_is_asked(&draft->frame->executor->stop))
@@ -336,21 +336,13 @@ static grt_status prepare_kernels(grt_draft *draft)
         if (status == GRT_OK)
             status = prepare_kernel(draft, s);
         grt_device_leave(session->device, switched);
-        if (status == GRT_OK)
-            continue;
-#pragma omp critical(grt_frame_failure)
-        if (first == GRT_OK) {
-            first = status;
-            grt_text_add(&message, "%s", grt_last_error());
-        }
+        grt_failures_add(&failures, status);
     }
-    if (first != GRT_OK)
-        grt_error_set(message.failed ? "out of memory" : grt_text_get(&message));
-    grt_text_release(&message);
     for (int32_t s = 0; s < n_steps; s++)
         if (draft->frame->calls[s].workspace_bytes > draft->program->workspace_bytes)
             draft->program->workspace_bytes = draft->frame->calls[s].workspace_bytes;
-    return first == GRT_OK ? grt_stop_check(&draft->frame->executor->stop) : first;
+    GRT_TRY(grt_failures_end(&failures));
+    return grt_stop_check(&draft->frame->executor->stop);
 }
 
 /* ---- programs ---- */

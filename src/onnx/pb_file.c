@@ -1,38 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ONNX .pb files: values read from them and written to them. */
+#include "src/base/file_map.h"
 #include "src/base/output.h"
 #include "src/base/value_map.h"
 #include "src/onnx/pb.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-static grt_status io_failure(const char *path, const char *what)
-{
-    return grt_fail(GRT_STATUS_IO, "'%s' cannot be %s: %s", path, what, strerror(errno));
-}
-
-static grt_status read_mapped(const char *path, int fd, grt_kind kind, grt_kind element_kind, grt_value *out)
-{
-    struct stat info;
-    if (fstat(fd, &info))
-        return io_failure(path, "read");
-    if (!S_ISREG(info.st_mode))
-        return grt_fail(GRT_STATUS_IO, "'%s' is not a regular file", path);
-    size_t size = (size_t)info.st_size;
-    void *data = size ? mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0) : NULL;
-    if (data == MAP_FAILED)
-        return io_failure(path, "mapped");
-    grt_status status = grt_pb_value(data, size, kind, element_kind, out);
-    if (size)
-        munmap(data, size);
-    return status == GRT_OK ? GRT_OK : grt_fail_context(status, "%s", path);
-}
 
 grt_status grt_value_read_pb(const char *path, grt_kind kind, grt_kind element_kind, grt_value **out_value)
 {
@@ -42,11 +15,14 @@ grt_status grt_value_read_pb(const char *path, grt_kind kind, grt_kind element_k
     grt_value *value = calloc(1, sizeof *value);
     if (!value)
         return grt_fail_memory(sizeof *value);
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    grt_status status =
-        fd < 0 ? io_failure(path, "opened") : read_mapped(path, fd, kind, element_kind, value);
-    if (fd >= 0)
-        close(fd);
+    grt_file_map map;
+    grt_status status = grt_file_map_open(path, &map);
+    if (status == GRT_OK) {
+        status = grt_pb_value(map.data, map.size, kind, element_kind, value);
+        if (status != GRT_OK)
+            grt_fail_context(status, "%s", path);
+    }
+    grt_file_map_close(&map);
     if (status != GRT_OK) {
         free(value);
         return status;

@@ -4,6 +4,7 @@
 #include "src/plan/signature.h"
 
 #include "src/base/checked.h"
+#include "src/base/file_map.h"
 #include "src/plan/choices.h"
 #include "src/plan/weights_check.h"
 
@@ -11,8 +12,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 typedef struct reader {
@@ -231,20 +230,13 @@ static grt_status read_sections(reader *r)
     return GRT_OK;
 }
 
-typedef struct mapping {
-    void *data;
-    size_t size;
-} mapping;
-
-static void unmap(void *owner)
+static void unmap(void *map)
 {
-    mapping *m = owner;
-    if (m->size)
-        munmap(m->data, m->size);
+    grt_file_map_close(map);
 }
 
 /* Map `name`, which may only be a file in the plan's own directory: no path, no link. */
-static grt_status map_beside(reader *r, const plan_external *external, grt_plan *plan, mapping *m)
+static grt_status map_beside(reader *r, const plan_external *external, grt_plan *plan, grt_file_map *m)
 {
     const char *name = external->name, *slash = strrchr(r->path, '/');
     if (!*name || strchr(name, '/') || !strcmp(name, ".") || !strcmp(name, ".."))
@@ -262,23 +254,14 @@ static grt_status map_beside(reader *r, const plan_external *external, grt_plan 
     if (fd < 0)
         return grt_fail(GRT_STATUS_IO, "%s: its weights file '%s' cannot be opened: %s", r->path, name,
                         strerror(error));
-    struct stat st;
-    grt_status status = GRT_OK;
-    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
-        status = grt_fail(GRT_STATUS_INVALID_PLAN, "%s: its weights file '%s' is not a regular file", r->path,
-                          name);
-    else if ((uint64_t)st.st_size != external->size)
+    grt_status status = grt_file_map_fd(name, fd, m);
+    if (status != GRT_OK)
+        status = grt_fail_context(S_ISREG(m->info.st_mode) ? status : GRT_STATUS_INVALID_PLAN,
+                                  "%s: its weights file", r->path);
+    else if (m->size != external->size)
         status = grt_fail(GRT_STATUS_INVALID_PLAN,
-                          "%s: its weights file '%s': expected %" PRIu64 " bytes, found %lld; " AGAIN,
-                          r->path, name, external->size, (long long)st.st_size);
-    else if (external->size) {
-        void *data = mmap(NULL, (size_t)external->size, PROT_READ, MAP_SHARED, fd, 0);
-        if (data == MAP_FAILED)
-            status = grt_fail(GRT_STATUS_IO, "%s: its weights file '%s' cannot be mapped: %s", r->path, name,
-                              strerror(errno));
-        else
-            *m = (mapping){data, (size_t)external->size};
-    }
+                          "%s: its weights file '%s': expected %" PRIu64 " bytes, found %zu; " AGAIN, r->path,
+                          name, external->size, m->size);
     close(fd);
     return status;
 }
@@ -294,7 +277,7 @@ static grt_status open_external(reader *r, const plan_external *external, grt_pl
         return grt_fail(GRT_STATUS_INVALID_PLAN,
                         "a plan whose weights are in a file of their own ('%s') cannot be opened from memory",
                         external->name);
-    mapping *m = GRT_ARENA_NEW(plan->arena, mapping);
+    grt_file_map *m = GRT_ARENA_NEW(plan->arena, grt_file_map);
     if (!m)
         return grt_fail_memory(sizeof *m);
     GRT_TRY(map_beside(r, external, plan, m));

@@ -7,10 +7,8 @@
 #include "src/plan/choices.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,31 +16,16 @@
 
 static grt_status open_once(plan_source *s)
 {
-    struct stat st;
-    int fd = open(s->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    grt_status status = GRT_OK;
-    if (fd < 0 || fstat(fd, &st) != 0)
-        status = grt_fail(GRT_STATUS_IO, "cannot open '%s': %s", s->path, strerror(errno));
-    else if (!S_ISREG(st.st_mode) || st.st_size <= 0)
-        status = grt_fail(GRT_STATUS_IO, "'%s' is %s", s->path,
-                          S_ISREG(st.st_mode) ? "empty" : "not a regular file");
-    void *map = status == GRT_OK ? mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
-    if (status == GRT_OK && map == MAP_FAILED)
-        status = grt_fail(GRT_STATUS_IO, "cannot map '%s': %s", s->path, strerror(errno));
-    if (fd >= 0)
-        close(fd);
-    GRT_TRY(status);
-    s->data = map;
-    s->size = (size_t)st.st_size;
-    s->mode = st.st_mode & 07777;
-    return grt_plan_read(s->path, s->data, s->size, &s->plan);
+    GRT_TRY(grt_file_map_open(s->path, &s->map));
+    if (!s->map.size)
+        return grt_fail(GRT_STATUS_IO, "'%s' is empty", s->path);
+    return grt_plan_read(s->path, s->map.data, s->map.size, &s->plan);
 }
 
 static void close_once(plan_source *s)
 {
     grt_plan_release(s->plan);
-    if (s->data)
-        munmap(s->data, s->size);
+    grt_file_map_close(&s->map);
     *s = (plan_source){.path = s->path, .lock = s->lock};
 }
 
@@ -95,11 +78,11 @@ static grt_status add_section(grt_output *o, plan_header *h, plan_section sectio
 
 static grt_status copy_others(grt_output *o, const plan_source *s, plan_section_kind kind, plan_header *h)
 {
-    const plan_header *old = (const plan_header *)s->data;
+    const plan_header *old = (const plan_header *)s->map.data;
     for (uint32_t i = 0; i < old->n_sections; i++) {
         const plan_section *section = &old->sections[i];
         if (section->kind != kind && section->kind != PLAN_SIGNATURE)
-            GRT_TRY(add_section(o, h, *section, s->data + section->offset));
+            GRT_TRY(add_section(o, h, *section, s->map.data + section->offset));
     }
     return GRT_OK;
 }
@@ -111,7 +94,7 @@ static grt_status write_all(grt_output *o, const plan_source *s, plan_section_ki
         plan_header header;
         char page[PLAN_PAGE];
     } u;
-    memcpy(u.page, s->data, sizeof u.page);
+    memcpy(u.page, s->map.data, sizeof u.page);
     u.header.n_sections = 0;
     memset(u.header.sections, 0, sizeof u.header.sections);
     GRT_TRY(grt_output_zeros(o, PLAN_PAGE));
@@ -138,7 +121,7 @@ grt_status plan_source_write(const plan_source *source, const char *out_path, pl
     grt_output o;
     grt_status status = grt_output_open(&o, out_path);
     if (status == GRT_OK)
-        (void)fchmod(o.fd, source->mode); /* some file systems have no modes */
+        (void)fchmod(o.fd, source->map.info.st_mode & 07777); /* some file systems have no modes */
     if (status == GRT_OK)
         status = write_all(&o, source, kind, data, size);
     grt_output_close(&o);

@@ -3,13 +3,12 @@
 #ifndef GRT_SRC_PLAN_SOURCE_H
 #define GRT_SRC_PLAN_SOURCE_H
 
+#include "src/base/file_map.h"
 #include "src/plan/format.h"
 
 typedef struct plan_source {
     const char *path;
-    char *data; /* mapped */
-    size_t size;
-    uint32_t mode;
+    grt_file_map map;
     int lock; /* of the directory, while weights lie beside the plan; -1: none */
     grt_plan *plan;
 } plan_source;

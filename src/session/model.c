@@ -11,45 +11,21 @@
 #include "src/plan/trust.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* ---- opening ---- */
 
-static struct file_identity identity_of(const struct stat *st)
-{
-    return (struct file_identity){st->st_dev, st->st_ino, st->st_ctim.tv_sec, st->st_ctim.tv_nsec};
-}
-
 static grt_status map_file(const char *path, grt_model *model)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* do not wait for the other end of a pipe */
-    struct stat st;
-    if (fd < 0 || fstat(fd, &st) != 0) {
-        grt_status status = grt_fail(GRT_STATUS_IO, "cannot open '%s': %s", path, strerror(errno));
-        if (fd >= 0)
-            close(fd);
-        return status;
-    }
-    if (!S_ISREG(st.st_mode) || st.st_size <= 0) {
-        close(fd);
-        return grt_fail(GRT_STATUS_IO, "'%s' is %s", path,
-                        S_ISREG(st.st_mode) ? "empty" : "not a regular file");
-    }
-    void *map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-    int error = errno;
-    close(fd);
-    if (map == MAP_FAILED)
-        return grt_fail(GRT_STATUS_IO, "cannot map '%s': %s", path, strerror(error));
-    model->map = map;
-    model->map_size = (size_t)st.st_size;
-    model->mapped = true;
-    model->file = identity_of(&st);
+    GRT_TRY(grt_file_map_open(path, &model->file));
+    if (!model->file.size)
+        return grt_fail(GRT_STATUS_IO, "'%s' is empty", path);
+    model->map = model->file.data;
+    model->map_size = model->file.size;
     return GRT_OK;
 }
 
@@ -129,26 +105,25 @@ static grt_status finish(grt_model *model, grt_status status, const char *path,
 }
 
 static grt_status open_once(grt_runtime *runtime, const char *path, const grt_compile_options *options,
-                            grt_model **out_model, struct file_identity *out_file)
+                            grt_model **out_model, struct stat *out_file)
 {
     grt_model *model;
     GRT_TRY(create(runtime, &model));
     grt_phases_next(&model->phases, "map");
     grt_status status = finish(model, map_file(path, model), path, options, out_model);
-    *out_file = model->file;
+    *out_file = model->file.info;
     if (status != GRT_OK)
         grt_model_release(model);
     return status;
 }
 
-static bool was_replaced(const char *path, const struct file_identity *opened)
+static bool was_replaced(const char *path, const struct stat *opened)
 {
-    struct stat st;
-    if (!opened->inode || stat(path, &st) != 0)
+    struct stat now;
+    if (!opened->st_ino || stat(path, &now) != 0)
         return false;
-    const struct file_identity now = identity_of(&st);
-    return now.device != opened->device || now.inode != opened->inode || now.changed_s != opened->changed_s ||
-           now.changed_ns != opened->changed_ns;
+    return now.st_dev != opened->st_dev || now.st_ino != opened->st_ino ||
+           now.st_ctim.tv_sec != opened->st_ctim.tv_sec || now.st_ctim.tv_nsec != opened->st_ctim.tv_nsec;
 }
 
 /* What another plan replaced meanwhile may have lost its weights: the one that is there now counts. */
@@ -156,7 +131,7 @@ grt_status grt_model_open_with(grt_runtime *runtime, const char *path, const grt
                                grt_model **out_model)
 {
     enum { MOST_TRIES = 16 };
-    struct file_identity file = {0};
+    struct stat file = {0};
     if (!runtime || !path || !out_model)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_model_open: runtime, path or out_model is NULL");
     grt_status status = open_once(runtime, path, options, out_model, &file);
@@ -182,7 +157,8 @@ grt_status grt_model_open_memory_with(grt_runtime *runtime, const void *data, si
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
                         "grt_model_open_memory: runtime, data or out_model is NULL");
     if (size > SIZE_MAX / 2)
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_model_open_memory: %zu bytes cannot be", size);
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
+                        "grt_model_open_memory: size is %zu bytes, more than memory can hold", size);
     grt_model *model;
     GRT_TRY(create(runtime, &model));
     grt_phases_next(&model->phases, "copy");
@@ -191,7 +167,6 @@ grt_status grt_model_open_memory_with(grt_runtime *runtime, const void *data, si
     model->map_size = size;
     if (borrow) {
         model->map = (void *)data;
-        model->mapped = true;
         model->borrowed = true;
     } else {
         model->map = aligned_alloc(4096, (size + 4095) & ~(size_t)4095);
@@ -220,10 +195,9 @@ void grt_model_release(grt_model *model)
     pthread_mutex_destroy(&model->lock);
     grt_plan_release(model->plan);
     grt_arena_release(model->texts);
-    if (!model->borrowed && model->mapped && model->map)
-        munmap(model->map, model->map_size);
-    else if (!model->borrowed)
+    if (!model->borrowed && !model->file.data)
         free(model->map);
+    grt_file_map_close(&model->file);
     grt_runtime_release(model->runtime);
     free(model);
 }
@@ -233,7 +207,7 @@ enum { PAGE = 4096 };
 void grt_model_forget(const grt_model *model, const void *data, size_t bytes)
 {
     const char *begin = data, *map = model->map;
-    if (!model->mapped || model->borrowed || begin < map || begin + bytes > map + model->map_size)
+    if (!model->file.data || begin < map || begin + bytes > map + model->map_size)
         return;
     uintptr_t first = ((uintptr_t)begin + PAGE - 1) & ~(uintptr_t)(PAGE - 1);
     uintptr_t last = ((uintptr_t)begin + bytes) & ~(uintptr_t)(PAGE - 1);

@@ -4,6 +4,7 @@
 #define GRT_SRC_SESSION_MODEL_H
 
 #include "src/algos/cache.h"
+#include "src/base/file_map.h"
 #include "src/session/devices.h"
 #include "src/session/phases.h"
 #include "src/plan/plan.h"
@@ -24,13 +25,9 @@ struct grt_model {
     atomic_int refs;
     grt_runtime *runtime;
     grt_plan *plan;
-    void *map; /* mmap'ed file, or copy of the caller's bytes */
+    void *map; /* the mapped file, or a copy of the caller's bytes */
     size_t map_size;
-    struct file_identity {
-        uint64_t device, inode;
-        int64_t changed_s, changed_ns;
-    } file;                   /* that was mapped */
-    bool mapped;              /* munmap'ed at the end, not freed */
+    grt_file_map file;        /* empty: the model came as bytes */
     bool borrowed;            /* the caller's memory */
     grt_weights_check *check; /* of many weights, which sessions do before they are ready; NULL: done */
     pthread_mutex_t lock;     /* of the list below */

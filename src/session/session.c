@@ -4,7 +4,7 @@
 
 #include "src/base/checked.h"
 #include "src/base/failures.h"
-#include "src/base/crowd.h"
+#include "src/base/oversubscription.h"
 #include "src/base/openmp.h"
 #include "src/base/structs.h"
 #include "src/plan/dims.h"
@@ -185,7 +185,7 @@ grt_status grt_session_create_kernels(grt_session *session, int32_t threads)
             create_and_record(session, b, s, &all);
     }
     grt_team_leave(before);
-    grt_crowd_look(session->threads);
+    grt_oversubscription_look(session->threads);
     return grt_failures_end(&all);
 }
 

@@ -121,7 +121,7 @@ static grt_status run(evaluation *e, size_t most_workspace)
     GRT_TRY(grt_op_call_prepare(&e->call));
     if (e->call.workspace_bytes > most_workspace)
         return grt_fail_op(e->call.run.desc, GRT_STATUS_UNSUPPORTED,
-                           "its kernel wants %zu bytes of workspace", e->call.workspace_bytes);
+                           "its kernel needs %zu bytes of workspace", e->call.workspace_bytes);
     if (e->call.workspace_bytes) {
         e->workspace = aligned_alloc(64, (e->call.workspace_bytes + 63) & ~(size_t)63);
         if (!e->workspace)

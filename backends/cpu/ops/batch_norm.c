@@ -6,52 +6,24 @@
 #endif
 #include "backends/cpu/convert.h"
 #include "backends/cpu/cpu.h"
+#include "backends/shared/norm.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct state {
-    double epsilon, momentum;
-    bool training;
-} state;
-
-typedef struct shape {
-    int64_t batch, channels, inner;
-} shape;
-
-static grt_status create(const grt_kernel_node *node, void **out_state)
-{
-    state *s = calloc(1, sizeof *s);
-    if (!s)
-        return grt_fail_memory(sizeof *s);
-    s->epsilon = (double)grt_attr_float(node->desc, "epsilon", 1e-5f);
-    s->momentum = (double)grt_attr_float(node->desc, "momentum", 0.9f);
-    s->training = grt_attr_int(node->desc, "training_mode", 0) != 0;
-    *out_state = s;
-    return GRT_OK;
-}
-
-/* A vector has one channel. */
 static grt_status reshape(grt_reshape *r)
 {
-    const grt_tensor *x = r->in[0];
-    shape *sh = calloc(1, sizeof *sh);
-    if (!sh)
-        return grt_fail_memory(sizeof *sh);
-    sh->batch = x->rank ? x->dims[0] : 1;
-    sh->channels = x->rank > 1 ? x->dims[1] : 1;
-    sh->inner = x->rank > 2 ? grt_dims_product(x->dims, 2, x->rank) : 1;
-    for (int32_t i = 1; i < 5; i++)
-        if (grt_tensor_elements(r->in[i]) != sh->channels) {
-            int64_t channels = sh->channels;
-            free(sh);
-            return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
-                               "input %d has %lld elements, expected %lld, one per channel", i,
-                               (long long)grt_tensor_elements(r->in[i]), (long long)channels);
-        }
-    r->shape = sh;
-    r->workspace_bytes = (size_t)sh->channels * 2 * sizeof(double);
+    grt_batch_norm *s = calloc(1, sizeof *s);
+    if (!s)
+        return grt_fail_memory(sizeof *s);
+    const grt_status status = grt_batch_norm_fit(r, s);
+    if (status != GRT_OK) {
+        free(s);
+        return status;
+    }
+    r->shape = s;
+    r->workspace_bytes = (size_t)s->channels * 2 * sizeof(double);
     return GRT_OK;
 }
 
@@ -64,13 +36,14 @@ static void load(const grt_tensor *x, int64_t begin, int64_t n, double *block)
 }
 
 /* Sum over a channel of (x - shift)^power. */
-static double channel_sum(const grt_tensor *x, const shape *sh, int64_t channel, double shift, int power)
+static double channel_sum(const grt_tensor *x, const grt_batch_norm *s, int64_t channel, double shift,
+                          int power)
 {
     double block[CONVERT_BLOCK], sum = 0;
-    for (int64_t n = 0; n < sh->batch; n++)
-        for (int64_t i = 0; i < sh->inner; i += CONVERT_BLOCK) {
-            int64_t count = sh->inner - i < CONVERT_BLOCK ? sh->inner - i : CONVERT_BLOCK;
-            load(x, (n * sh->channels + channel) * sh->inner + i, count, block);
+    for (int64_t n = 0; n < s->batch; n++)
+        for (int64_t i = 0; i < s->inner; i += CONVERT_BLOCK) {
+            int64_t count = s->inner - i < CONVERT_BLOCK ? s->inner - i : CONVERT_BLOCK;
+            load(x, (n * s->channels + channel) * s->inner + i, count, block);
             for (int64_t k = 0; k < count; k++)
                 sum += power == 1 ? block[k] - shift : (block[k] - shift) * (block[k] - shift);
         }
@@ -86,15 +59,14 @@ static void store(const grt_tensor *t, int64_t i, double x)
 /* Mean and variance of a channel, and what training hands on. */
 static void channel_statistics(const grt_run *r, int64_t c, double *mean, double *var)
 {
-    const state *s = r->state;
-    const shape *sh = r->shape;
-    *mean = grt_tensor_double(r->in[3], c);
-    *var = grt_tensor_double(r->in[4], c);
+    const grt_batch_norm *s = r->shape;
+    *mean = grt_tensor_double(r->in[GRT_NORM_MEAN], c);
+    *var = grt_tensor_double(r->in[GRT_NORM_VARIANCE], c);
     if (!s->training)
         return;
-    double count = (double)(sh->batch * sh->inner), old_mean = *mean, old_var = *var;
-    *mean = channel_sum(r->in[0], sh, c, 0.0, 1) / count;
-    *var = channel_sum(r->in[0], sh, c, *mean, 2) / count;
+    double count = (double)(s->batch * s->inner), old_mean = *mean, old_var = *var;
+    *mean = channel_sum(r->in[0], s, c, 0.0, 1) / count;
+    *var = channel_sum(r->in[0], s, c, *mean, 2) / count;
     if (r->n_out > 1 && r->out[1])
         store(r->out[1], c, old_mean * s->momentum + *mean * (1.0 - s->momentum));
     if (r->n_out > 2 && r->out[2])
@@ -124,20 +96,18 @@ static void scale_row(const grt_tensor *x, const grt_tensor *y, int64_t begin, i
 
 static grt_status run(const grt_run *r)
 {
-    const state *s = r->state;
-    const shape *sh = r->shape;
-    double *a = r->workspace, *b = a + sh->channels;
-    for (int64_t c = 0; c < sh->channels; c++) {
+    const grt_batch_norm *s = r->shape;
+    double *a = r->workspace, *b = a + s->channels;
+    for (int64_t c = 0; c < s->channels; c++) {
         double mean, var;
         channel_statistics(r, c, &mean, &var);
-        a[c] = grt_tensor_double(r->in[1], c) / sqrt(var + s->epsilon);
-        b[c] = grt_tensor_double(r->in[2], c) - mean * a[c];
+        a[c] = grt_tensor_double(r->in[GRT_NORM_SCALE], c) / sqrt(var + s->epsilon);
+        b[c] = grt_tensor_double(r->in[GRT_NORM_BIAS], c) - mean * a[c];
     }
-    int64_t rows = sh->batch * sh->channels;
-#pragma omp parallel for num_threads(r->threads) if (rows * sh->inner >= CPU_GRAIN) schedule(static)
+    int64_t rows = s->batch * s->channels;
+#pragma omp parallel for num_threads(r->threads) if (rows * s->inner >= CPU_GRAIN) schedule(static)
     for (int64_t row = 0; row < rows; row++)
-        scale_row(r->in[0], r->out[0], row * sh->inner, sh->inner, a[row % sh->channels],
-                  b[row % sh->channels]);
+        scale_row(r->in[0], r->out[0], row * s->inner, s->inner, a[row % s->channels], b[row % s->channels]);
     return GRT_OK;
 }
 
@@ -146,8 +116,6 @@ static const grt_kernel_row rows[] = {
      .op = "BatchNormalization",
      .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS},
      .flags = GRT_KERNEL_IN_PLACE(0),
-     .create = create,
-     .destroy = free,
      .reshape = reshape,
      .release_shape = free,
      .run = run},

@@ -230,7 +230,7 @@ static bool fits_already(const grt_dnnl_op *op, source from)
 
 static void read_attributes(const grt_kernel_node *node, conv_state *state)
 {
-    state->last = cpu_channels_last(node->desc);
+    state->last = grt_channels_last(node->desc);
     state->transposed = !strcmp(node->desc->op, "ConvTranspose");
     state->groups = grt_attr_int(node->desc, "group", 1);
     if (grt_op_is(node->desc, "graphrt", "Conv"))

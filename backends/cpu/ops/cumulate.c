@@ -68,7 +68,7 @@ static grt_status run_cumulate(const grt_run *run)
     int64_t axis = grt_axis(cpu_index(run->in[1], 0), in->rank);
     if (axis < 0)
         return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT,
-                           "axis is %lld; for rank %d it must lie in [%d, %d]",
+                           "axis is %lld; for rank %d it must be in [%d, %d]",
                            (long long)cpu_index(run->in[1], 0), in->rank, -in->rank, in->rank - 1);
     int64_t n = in->dims[axis], outer = grt_dims_product(in->dims, 0, (int32_t)axis);
     int64_t inner = grt_dims_product(in->dims, (int32_t)axis + 1, in->rank);

@@ -113,7 +113,7 @@ static grt_status run(const grt_run *r)
     double ratio = !training ? 0.0 : r->n_in > 1 && r->in[1] ? scalar_of(r->in[1]) : 0.5;
     if (ratio != 0.0) {
         if (!(ratio > 0.0 && ratio < 1.0))
-            return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "the ratio is %g; it must lie in [0, 1)",
+            return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "the ratio is %g; it must be in [0, 1)",
                                ratio);
         drop(r, n, ratio, mask);
         return GRT_OK;

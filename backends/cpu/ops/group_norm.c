@@ -3,71 +3,63 @@
  * With channels last (domain graphrt, float32 only) the sums of all channels are made side by side. */
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/dispatch.h"
-#include "src/base/element.h"
-#include "backends/cpu/epilogue_attrs.h"
 #include "backends/cpu/norm.h"
 #include "backends/cpu/workspace.h"
+#include "backends/shared/norm.h"
+#include "src/base/element.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 typedef struct group_shape {
-    int64_t rows, groups, channels, pixels; /* channels: per group */
-    double epsilon;
-    bool plain, last;
+    grt_group_norm norm;
+    bool plain;                /* float32 throughout */
     size_t sums, mean, factor; /* channels last: offsets into the workspace */
 } group_shape;
 
 /* Channels last: pixels that one thread adds up at a time. The number of threads changes no sum. */
 enum { BLOCK = 256 };
 
-static int64_t blocks_of(const group_shape *s)
+static int64_t blocks_of(const grt_group_norm *n)
 {
-    return (s->pixels + BLOCK - 1) / BLOCK;
+    return (n->pixels + BLOCK - 1) / BLOCK;
 }
 
-enum { SCALE = 1, BIAS = 2 };
+static bool is_float(const grt_reshape *r)
+{
+    return r->in[0]->dtype == GRT_DTYPE_FLOAT && r->in[GRT_NORM_SCALE]->dtype == GRT_DTYPE_FLOAT &&
+           r->in[GRT_NORM_BIAS]->dtype == GRT_DTYPE_FLOAT;
+}
 
 static grt_status group_reshape(grt_reshape *r)
 {
-    const grt_tensor *x = r->in[0];
-    const bool last = cpu_channels_last(r->desc);
-    const int64_t channels = x->dims[last ? x->rank - 1 : 1];
-    char found[GRT_TYPE_TEXT_SIZE];
-    for (int32_t i = SCALE; i <= BIAS; i++)
-        if (grt_tensor_elements(r->in[i]) != channels)
-            return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
-                               "input %d is %s; expected %lld elements, one per channel", i,
-                               grt_tensor_text(r->in[i], found), (long long)channels);
     group_shape *s = calloc(1, sizeof *s);
     if (!s)
         return grt_fail_memory(sizeof *s);
-    s->last = last;
-    s->groups =
-        !strcmp(r->desc->op, "GroupNormalization") ? grt_attr_int(r->desc, "num_groups", 1) : channels;
-    s->channels = s->groups > 0 ? channels / s->groups : 0;
-    s->rows = x->dims[0] * s->groups;
-    s->pixels = last ? grt_dims_product(x->dims, 1, x->rank - 1) : grt_dims_product(x->dims, 2, x->rank);
-    s->epsilon = (double)grt_attr_float(r->desc, "epsilon", 1e-5f);
-    s->plain = x->dtype == GRT_DTYPE_FLOAT && r->in[SCALE]->dtype == GRT_DTYPE_FLOAT &&
-               r->in[BIAS]->dtype == GRT_DTYPE_FLOAT;
+    const grt_status status = grt_group_norm_fit(r, &s->norm);
+    if (status != GRT_OK) {
+        free(s);
+        return status;
+    }
+    s->plain = is_float(r);
     r->shape = s;
-    if (last) {
+    if (s->norm.last) {
+        const int64_t images = r->in[0]->dims[0], channels = s->norm.groups * s->norm.channels;
         cpu_layout layout = {0};
-        s->sums = cpu_layout_add(&layout, x->dims[0] * channels * blocks_of(s), sizeof(float));
-        s->mean = cpu_layout_add(&layout, x->dims[0] * channels, sizeof(float));
-        s->factor = cpu_layout_add(&layout, x->dims[0] * channels, sizeof(float));
+        s->sums = cpu_layout_add(&layout, images * channels * blocks_of(&s->norm), sizeof(float));
+        s->mean = cpu_layout_add(&layout, images * channels, sizeof(float));
+        s->factor = cpu_layout_add(&layout, images * channels, sizeof(float));
         r->workspace_bytes = layout.bytes; /* no more than the input has */
     }
     return GRT_OK;
 }
 
-static void run_row(const grt_run *r, const group_shape *s, int64_t row)
+static void run_row(const grt_run *r, const grt_group_norm *s, int64_t row)
 {
     const int64_t n = s->channels * s->pixels, first = row % s->groups * s->channels;
-    const float *x = (const float *)r->in[0]->data + row * n, *scale = r->in[SCALE]->data,
-                *bias = r->in[BIAS]->data;
+    const float *x = (const float *)r->in[0]->data + row * n, *scale = r->in[GRT_NORM_SCALE]->data,
+                *bias = r->in[GRT_NORM_BIAS]->data;
     float *y = (float *)r->out[0]->data + row * n, mean, variance;
     cpu_norm_stats(x, n, false, &mean, &variance);
     const float factor = 1.0f / sqrtf(variance + (float)s->epsilon);
@@ -77,7 +69,7 @@ static void run_row(const grt_run *r, const group_shape *s, int64_t row)
     }
 }
 
-static void run_row_exact(const grt_run *r, const group_shape *s, int64_t row)
+static void run_row_exact(const grt_run *r, const grt_group_norm *s, int64_t row)
 {
     const int64_t n = s->channels * s->pixels, first = row % s->groups * s->channels;
     const grt_tensor *x = r->in[0];
@@ -93,7 +85,8 @@ static void run_row_exact(const grt_run *r, const group_shape *s, int64_t row)
         const int64_t channel = first + i / s->pixels;
         const double v = (grt_element_get(x, row * n + i) - mean) * factor;
         grt_element_put(r->out[0], row * n + i,
-                        v * grt_element_get(r->in[SCALE], channel) + grt_element_get(r->in[BIAS], channel));
+                        v * grt_element_get(r->in[GRT_NORM_SCALE], channel) +
+                            grt_element_get(r->in[GRT_NORM_BIAS], channel));
     }
 }
 
@@ -180,7 +173,7 @@ static void scale_pixels(const float *x, float *y, int64_t pixels, int64_t chann
 }
 
 /* Mean over a group of what its channels have summed up, from all blocks of image b. */
-static float group_mean(const group_shape *s, const float *sums, int64_t b, int64_t group)
+static float group_mean(const grt_group_norm *s, const float *sums, int64_t b, int64_t group)
 {
     const int64_t channels = s->groups * s->channels, blocks = blocks_of(s);
     double sum = 0.0;
@@ -190,14 +183,15 @@ static float group_mean(const group_shape *s, const float *sums, int64_t b, int6
     return (float)(sum / (double)(s->channels * s->pixels));
 }
 
-static void run_last(const grt_run *r, const group_shape *s)
+static void run_last(const grt_run *r, const group_shape *shape)
 {
+    const grt_group_norm *s = &shape->norm;
     const int64_t channels = s->groups * s->channels, blocks = blocks_of(s), batch = s->rows / s->groups,
                   items = batch * blocks;
     const bool many = items * BLOCK * channels > CPU_GRAIN;
-    float *sums = cpu_at(r->workspace, s->sums), *mean = cpu_at(r->workspace, s->mean),
-          *factor = cpu_at(r->workspace, s->factor);
-    const float *x = r->in[0]->data, *scale = r->in[SCALE]->data, *bias = r->in[BIAS]->data;
+    float *sums = cpu_at(r->workspace, shape->sums), *mean = cpu_at(r->workspace, shape->mean),
+          *factor = cpu_at(r->workspace, shape->factor);
+    const float *x = r->in[0]->data, *scale = r->in[GRT_NORM_SCALE]->data, *bias = r->in[GRT_NORM_BIAS]->data;
     float *y = r->out[0]->data;
     for (int pass = 0; pass < 3; pass++) {
 #pragma omp parallel for num_threads(r->threads) if (many)
@@ -225,18 +219,19 @@ static void run_last(const grt_run *r, const group_shape *s)
 static grt_status group_run(const grt_run *r)
 {
     const group_shape *s = r->shape;
+    const grt_group_norm *norm = &s->norm;
     if (grt_tensor_elements(r->out[0]) == 0)
         return GRT_OK;
-    if (s->last) {
+    if (norm->last) {
         run_last(r, s);
         return GRT_OK;
     }
-#pragma omp parallel for num_threads(r->threads) if (s->rows * s->channels * s->pixels > CPU_GRAIN)
-    for (int64_t row = 0; row < s->rows; row++)
+#pragma omp parallel for num_threads(r->threads) if (norm->rows * norm->channels * norm->pixels > CPU_GRAIN)
+    for (int64_t row = 0; row < norm->rows; row++)
         if (s->plain)
-            run_row(r, s, row);
+            run_row(r, norm, row);
         else
-            run_row_exact(r, s, row);
+            run_row_exact(r, norm, row);
     return GRT_OK;
 }
 

@@ -2,31 +2,18 @@
 /* LRN: each element divided by a power of the squares in the channels around it. */
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/dispatch.h"
+#include "backends/shared/norm.h"
 #include "src/base/element.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-typedef struct lrn_shape {
-    int64_t batch, channels, pixels, before, after; /* channels of the window on either side */
-    float alpha, beta, bias;                        /* alpha: already divided by the size */
-} lrn_shape;
-
 static grt_status lrn_reshape(grt_reshape *r)
 {
-    lrn_shape *s = calloc(1, sizeof *s);
+    grt_lrn *s = calloc(1, sizeof *s);
     if (!s)
         return grt_fail_memory(sizeof *s);
-    const grt_tensor *x = r->in[0];
-    const int64_t size = grt_attr_int(r->desc, "size", 1);
-    s->batch = x->dims[0];
-    s->channels = x->dims[1];
-    s->pixels = grt_dims_product(x->dims, 2, x->rank);
-    s->before = (size - 1) / 2;
-    s->after = size - 1 - s->before;
-    s->alpha = grt_attr_float(r->desc, "alpha", 1e-4f) / (float)size;
-    s->beta = grt_attr_float(r->desc, "beta", 0.75f);
-    s->bias = grt_attr_float(r->desc, "bias", 1.0f);
+    grt_lrn_fit(r, s);
     r->shape = s;
     return GRT_OK;
 }
@@ -34,7 +21,7 @@ static grt_status lrn_reshape(grt_reshape *r)
 enum { LANES = 64 };
 
 /* Up to LANES neighbouring pixels of one channel; x is the image, `at` the position in it. */
-CPU_BODY lrn_pixels_body(const lrn_shape *s, const float *x, float *y, int64_t channel, int64_t pixel,
+CPU_BODY lrn_pixels_body(const grt_lrn *s, const float *x, float *y, int64_t channel, int64_t pixel,
                          int64_t lanes)
 {
     float sum[LANES];
@@ -61,10 +48,10 @@ CPU_BODY lrn_pixels_body(const lrn_shape *s, const float *x, float *y, int64_t c
         y[at + l] = x[at + l] * powf(s->bias + s->alpha * sum[l], -s->beta);
 }
 CPU_DISPATCH(lrn_pixels,
-             (const lrn_shape *s, const float *x, float *y, int64_t channel, int64_t pixel, int64_t lanes),
+             (const grt_lrn *s, const float *x, float *y, int64_t channel, int64_t pixel, int64_t lanes),
              (s, x, y, channel, pixel, lanes))
 
-static void run_exact(const lrn_shape *s, const grt_tensor *x, grt_tensor *y, int64_t plane)
+static void run_exact(const grt_lrn *s, const grt_tensor *x, grt_tensor *y, int64_t plane)
 {
     const int64_t b = plane / s->channels, channel = plane % s->channels;
     const int64_t from = channel > s->before ? channel - s->before : 0;
@@ -83,7 +70,7 @@ static void run_exact(const lrn_shape *s, const grt_tensor *x, grt_tensor *y, in
 
 static grt_status lrn_run(const grt_run *r)
 {
-    const lrn_shape *s = r->shape;
+    const grt_lrn *s = r->shape;
     const int64_t image = s->channels * s->pixels;
     const bool plain = r->in[0]->dtype == GRT_DTYPE_FLOAT;
 #pragma omp parallel for num_threads(r->threads) if (s->batch * image > CPU_GRAIN)

@@ -8,6 +8,7 @@
 #include "backends/cpu/matmul_typed.h"
 #include "backends/cpu/packing.h"
 #include "backends/cpu/workspace.h"
+#include "backends/shared/matmul.h"
 
 #include "src/base/checked.h"
 
@@ -15,7 +16,7 @@
 #include <string.h>
 
 typedef struct matmul_state {
-    bool is_gemm, trans_a, trans_b;
+    bool is_gemm, trans_b;
     float alpha, beta;
     grt_act act;
     const float *packed; /* constant B, all its matrices, or NULL */
@@ -23,19 +24,12 @@ typedef struct matmul_state {
     size_t packed_floats;
 } matmul_state;
 
-/* Batches that cannot be expressed as one stride are iterated by an odometer. */
 typedef struct matmul_shape {
+    grt_matmul m;
     grt_gemm g;
-    int64_t matrix_a, matrix_b; /* elements of one stored matrix */
-    int32_t outer_rank;
-    int64_t outer[GRT_MAX_RANK], step_a[GRT_MAX_RANK], step_b[GRT_MAX_RANK]; /* steps in matrices */
-    int64_t calls, call_c;                                                   /* C elements per call */
-    int64_t n_a, n_b, n_c;                                                   /* elements in all */
-    size_t scratch, wide_a, wide_b, wide_c;                                  /* workspace offsets */
-    int64_t c_rows, c_cols; /* of Gemm's C: each 1 or the result's */
+    int64_t n_a, n_b;                       /* elements in all */
+    size_t scratch, wide_a, wide_b, wide_c; /* workspace offsets */
 } matmul_shape;
-
-enum { BIAS = 2, RESIDUAL = 3 };
 
 static bool is_half(grt_dtype dtype)
 {
@@ -46,10 +40,9 @@ static bool is_half(grt_dtype dtype)
 
 static void matrix_dims(const grt_tensor *b, bool trans, int64_t *k, int64_t *n)
 {
-    const int64_t rows = b->rank > 1 ? b->dims[b->rank - 2] : b->dims[0],
-                  cols = b->rank > 1 ? b->dims[b->rank - 1] : 1;
-    *k = trans ? cols : rows;
-    *n = trans ? rows : cols;
+    const grt_matrix matrix = grt_matrix_of(b, true);
+    *k = trans ? matrix.cols : matrix.rows;
+    *n = trans ? matrix.rows : matrix.cols;
 }
 
 /* Floats of one packed matrix of a constant B, and how many matrices there are. False: B is not packed (there
@@ -148,7 +141,6 @@ static grt_status create(const grt_kernel_node *node, void **out_state)
         return grt_fail_memory(sizeof *state);
     const grt_op_desc *desc = node->desc;
     state->is_gemm = grt_op_is(desc, "", "Gemm");
-    state->trans_a = grt_attr_int(desc, "transA", 0) != 0;
     state->trans_b = grt_attr_int(desc, "transB", 0) != 0;
     state->alpha = grt_attr_float(desc, state->is_gemm ? "alpha" : "scale", 1.0f);
     state->beta = state->is_gemm ? grt_attr_float(desc, "beta", 1.0f) : 1.0f;
@@ -171,151 +163,57 @@ static bool fused_supports(const grt_kernel_node *node, grt_text *why)
 
 /* ---- reshape ---- */
 
-static int32_t batch_rank(const grt_tensor *t)
+static void fit_gemm(const matmul_state *state, matmul_shape *s)
 {
-    return t->rank > 2 ? t->rank - 2 : 0;
-}
-
-/* Merges batch dims, last first, into one strided batch as far as both inputs allow; the odometer iterates
- * over the rest. */
-static void split_batch(const grt_tensor *a, const grt_tensor *b, const grt_tensor *c, int32_t rank,
-                        matmul_shape *s, int64_t *stride_a, int64_t *stride_b)
-{
-    int64_t size_a = 1, size_b = 1;
-    bool open = true;
-    *stride_a = *stride_b = 0;
-    s->g.batch = 1;
-    for (int32_t i = rank - 1; i >= 0; i--) {
-        const int32_t ia = i - (rank - batch_rank(a)), ib = i - (rank - batch_rank(b));
-        const int64_t da = ia < 0 ? 1 : a->dims[ia], db = ib < 0 ? 1 : b->dims[ib], d = c->dims[i];
-        const int64_t sa = da == 1 ? 0 : size_a, sb = db == 1 ? 0 : size_b;
-        size_a *= da;
-        size_b *= db;
-        if (d == 1)
-            continue;
-        if (open && s->g.batch == 1) {
-            s->g.batch = d;
-            *stride_a = sa;
-            *stride_b = sb;
-        } else if (open && sa == *stride_a * s->g.batch && sb == *stride_b * s->g.batch) {
-            s->g.batch *= d;
-        } else {
-            open = false;
-            s->outer[s->outer_rank] = d;
-            s->step_a[s->outer_rank] = sa;
-            s->step_b[s->outer_rank++] = sb;
-            s->calls *= d;
-        }
-    }
-}
-
-/* Is the fused bias one row for each matrix of the batch? */
-static bool has_rows(const matmul_state *state, const grt_reshape *r)
-{
-    return !state->is_gemm && r->n_in > BIAS && r->in[BIAS] && r->in[BIAS]->rank > 1;
-}
-
-static bool check_rows(const grt_tensor *bias, const grt_tensor *out)
-{
-    grt_tensor rows = *out;
-    if (rows.rank > 1)
-        rows.dims[rows.rank - 2] = 1;
-    return grt_dims_equal(bias->dims, bias->rank, rows.dims, rows.rank);
-}
-
-static void fit(const grt_reshape *r, matmul_shape *s)
-{
-    const matmul_state *state = r->state;
-    const grt_tensor *a = r->in[0], *b = r->in[1], *c = r->out[0];
-    const int32_t rank = batch_rank(a) > batch_rank(b) ? batch_rank(a) : batch_rank(b);
+    const grt_matmul *m = &s->m;
     grt_gemm *g = &s->g;
-    const int64_t rows = a->rank > 1 ? a->dims[a->rank - 2] : 1, cols = a->dims[a->rank - 1];
-    int64_t stride_a, stride_b;
-    g->m = state->trans_a ? cols : rows;
-    matrix_dims(b, state->trans_b, &g->k, &g->n);
-    g->lda = cols;
-    g->ldb = b->rank > 1 ? b->dims[b->rank - 1] : 1;
-    g->trans_a = state->trans_a;
-    g->trans_b = state->trans_b;
-    s->calls = 1;
-    s->matrix_a = rows * cols;
-    s->matrix_b = g->k * g->n;
-    s->n_a = grt_tensor_elements(a);
-    s->n_b = grt_tensor_elements(b);
-    s->n_c = grt_tensor_elements(c);
-    split_batch(a, b, c, rank, s, &stride_a, &stride_b);
-    /* One B for all A: one tall product. */
-    if (!g->trans_a && stride_b == 0 && stride_a == 1 && !has_rows(state, r)) {
-        g->m *= g->batch;
-        g->batch = 1;
-    }
-    g->stride_a = stride_a * s->matrix_a;
-    g->stride_b = stride_b * s->matrix_b;
-    g->ldc = g->ldr = g->n;
-    g->stride_c = g->stride_r = g->m * g->n;
-    s->call_c = g->batch * g->m * g->n;
+    g->m = m->m;
+    g->n = m->n;
+    g->k = m->k;
+    g->batch = m->batch;
+    g->lda = m->a.cols;
+    g->ldb = m->b.cols;
+    g->trans_a = m->trans_a;
+    g->trans_b = m->trans_b;
+    g->b_packed = state->packed != NULL;
+    g->stride_a = m->stride_a * grt_matrix_size(m->a);
+    g->stride_b = m->stride_b * (state->packed ? (int64_t)state->packed_floats : grt_matrix_size(m->b));
+    g->stride_bias = m->bias_rows ? m->n : 0;
+    g->ldc = g->ldr = m->n;
+    g->stride_c = g->stride_r = m->m * m->n;
     g->alpha = state->alpha;
     g->act = state->act;
 }
 
-static bool check_c(const grt_tensor *c, const matmul_shape *s, int64_t *rows, int64_t *cols)
+static bool lay_out(const grt_reshape *r, const matmul_state *state, matmul_shape *s, size_t *out_bytes)
 {
-    *cols = c->rank > 0 ? c->dims[c->rank - 1] : 1;
-    *rows = c->rank > 1 ? c->dims[c->rank - 2] : 1;
-    return c->rank <= 2 && (*rows == 1 || *rows == s->g.m) && (*cols == 1 || *cols == s->g.n);
-}
-
-static grt_status check_epilogue(const grt_reshape *r, matmul_shape *s)
-{
-    const matmul_state *state = r->state;
-    const grt_tensor *bias = r->n_in > BIAS ? r->in[BIAS] : NULL,
-                     *residual = r->n_in > RESIDUAL ? r->in[RESIDUAL] : NULL;
-    char found[GRT_TYPE_TEXT_SIZE], wanted[GRT_TYPE_TEXT_SIZE];
-    if (state->is_gemm && bias && !check_c(bias, s, &s->c_rows, &s->c_cols))
-        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
-                           "C is %s, which does not broadcast to the result %s", grt_tensor_text(bias, found),
-                           grt_tensor_text(r->out[0], wanted));
-    if (has_rows(state, r) && !check_rows(bias, r->out[0]))
-        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
-                           "the bias is %s; expected one row for each matrix of the result, %s",
-                           grt_tensor_text(bias, found), grt_tensor_text(r->out[0], wanted));
-    s->g.stride_bias = has_rows(state, r) ? s->g.n : 0;
-    if (!state->is_gemm && bias && !s->g.stride_bias && grt_tensor_elements(bias) != s->g.n)
-        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "the bias is %s; expected %lld elements",
-                           grt_tensor_text(bias, found), (long long)s->g.n);
-    if (residual && !grt_dims_equal(residual->dims, residual->rank, r->out[0]->dims, r->out[0]->rank))
-        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
-                           "the residual is %s; expected the result's dims, %s",
-                           grt_tensor_text(residual, found), grt_tensor_text(r->out[0], wanted));
-    return GRT_OK;
+    cpu_layout layout = {0};
+    size_t bytes = 0;
+    layout.overflow = !grt_gemm_scratch_bytes(&s->g, r->threads, &bytes) || bytes > INT64_MAX;
+    s->scratch = cpu_layout_add(&layout, layout.overflow ? 0 : (int64_t)bytes, 1);
+    if (is_half(r->in[0]->dtype)) {
+        s->wide_a = cpu_layout_add(&layout, s->n_a, sizeof(float));
+        s->wide_b = cpu_layout_add(&layout, state->packed ? 0 : s->n_b, sizeof(float));
+        s->wide_c = cpu_layout_add(&layout, s->m.n_c, sizeof(float));
+    }
+    *out_bytes = layout.bytes;
+    return !layout.overflow;
 }
 
 static grt_status reshape(grt_reshape *r)
 {
     const matmul_state *state = r->state;
+    const grt_dtype dtype = r->in[0]->dtype;
     matmul_shape *s = calloc(1, sizeof *s);
     if (!s)
         return grt_fail_memory(sizeof *s);
-    fit(r, s);
-    grt_status status = check_epilogue(r, s);
-    const grt_dtype dtype = r->in[0]->dtype;
-    if (status == GRT_OK && (dtype == GRT_DTYPE_FLOAT || is_half(dtype))) {
-        cpu_layout layout = {0};
-        size_t bytes = 0;
-        s->g.b_packed = state->packed != NULL;
-        if (state->packed)
-            s->g.stride_b = s->g.stride_b ? s->g.stride_b / s->matrix_b * (int64_t)state->packed_floats : 0;
-        layout.overflow = !grt_gemm_scratch_bytes(&s->g, r->threads, &bytes) || bytes > INT64_MAX;
-        s->scratch = cpu_layout_add(&layout, layout.overflow ? 0 : (int64_t)bytes, 1);
-        if (is_half(dtype)) {
-            s->wide_a = cpu_layout_add(&layout, s->n_a, sizeof(float));
-            s->wide_b = cpu_layout_add(&layout, state->packed ? 0 : s->n_b, sizeof(float));
-            s->wide_c = cpu_layout_add(&layout, s->n_c, sizeof(float));
-        }
-        r->workspace_bytes = layout.bytes;
-        if (layout.overflow)
-            status = grt_fail_memory(SIZE_MAX);
-    }
+    s->n_a = grt_tensor_elements(r->in[0]);
+    s->n_b = grt_tensor_elements(r->in[1]);
+    grt_status status = grt_matmul_fit(r, &s->m);
+    fit_gemm(state, s);
+    if (status == GRT_OK && (dtype == GRT_DTYPE_FLOAT || is_half(dtype)) &&
+        !lay_out(r, state, s, &r->workspace_bytes))
+        status = grt_fail_memory(SIZE_MAX);
     if (status != GRT_OK) {
         free(s);
         return status;
@@ -330,9 +228,10 @@ static grt_status reshape(grt_reshape *r)
 static void spread_c(const grt_tensor *c, const matmul_shape *s, float beta, float *y)
 {
     const float *from = c->data;
+    const grt_matrix *stored = &s->m.c;
     for (int64_t i = 0; i < s->g.m; i++)
         for (int64_t j = 0; j < s->g.n; j++) {
-            const int64_t at = (s->c_rows > 1 ? i * s->c_cols : 0) + (s->c_cols > 1 ? j : 0);
+            const int64_t at = (stored->rows > 1 ? i * stored->cols : 0) + (stored->cols > 1 ? j : 0);
             const float v = c->dtype == GRT_DTYPE_FLOAT ? from[at] : (float)grt_tensor_double(c, at);
             y[i * s->g.n + j] = beta * v;
         }
@@ -343,9 +242,9 @@ static void bind_c(const grt_tensor *c, const matmul_shape *s, float beta, grt_g
     const bool plain = beta == 1.0f && c->dtype == GRT_DTYPE_FLOAT;
     if (beta == 0.0f)
         return;
-    if (plain && s->c_rows == 1 && s->c_cols == s->g.n) {
+    if (plain && s->m.c.rows == 1 && s->m.c.cols == s->g.n) {
         g->bias = c->data;
-    } else if (plain && s->c_rows == s->g.m && s->c_cols == s->g.n) {
+    } else if (plain && s->m.c.rows == s->g.m && s->m.c.cols == s->g.n) {
         g->residual = c->data;
     } else {
         spread_c(c, s, beta, y);
@@ -365,8 +264,7 @@ static grt_status run_float(const grt_run *run)
 {
     const matmul_state *state = run->state;
     const matmul_shape *s = run->shape;
-    const grt_tensor *c = run->n_in > BIAS ? run->in[BIAS] : NULL,
-                     *residual = run->n_in > RESIDUAL ? run->in[RESIDUAL] : NULL;
+    const grt_tensor *c = grt_run_in(run, GRT_MATMUL_BIAS), *residual = grt_run_in(run, GRT_MATMUL_RESIDUAL);
     const bool half = run->in[0]->dtype != GRT_DTYPE_FLOAT;
     grt_gemm g = s->g;
     float *y = half ? cpu_at(run->workspace, s->wide_c) : run->out[0]->data;
@@ -378,25 +276,20 @@ static grt_status run_float(const grt_run *run)
         bind_c(c, s, state->beta, &g, y);
     else if (c)
         g.bias = c->data;
-    int64_t index[GRT_MAX_RANK] = {0};
-    const int64_t unit_b = state->packed ? (int64_t)state->packed_floats : s->matrix_b;
-    for (int64_t call = 0; call < s->calls; call++) {
-        int64_t at_a = 0, at_b = 0;
-        for (int32_t i = 0; i < s->outer_rank; i++) {
-            at_a += index[i] * s->step_a[i];
-            at_b += index[i] * s->step_b[i];
-        }
+    const int64_t size_a = grt_matrix_size(s->m.a),
+                  size_b = state->packed ? (int64_t)state->packed_floats : grt_matrix_size(s->m.b);
+    for (int64_t call = 0; call < s->m.calls; call++) {
+        int64_t at_a, at_b;
+        grt_matmul_find(&s->m, call, &at_a, &at_b);
         if (residual)
-            g.residual = (const float *)residual->data + call * s->call_c;
+            g.residual = (const float *)residual->data + call * s->m.call_c;
         if (g.stride_bias)
             g.bias = (const float *)c->data + call * g.batch * g.stride_bias;
-        grt_gemm_run(&g, a + at_a * s->matrix_a, b + at_b * unit_b, y + call * s->call_c,
+        grt_gemm_run(&g, a + at_a * size_a, b + at_b * size_b, y + call * s->m.call_c,
                      cpu_at(run->workspace, s->scratch), run->threads);
-        for (int32_t i = 0; i < s->outer_rank && ++index[i] == s->outer[i]; i++)
-            index[i] = 0;
     }
     if (half)
-        cpu_narrow(run->out[0]->dtype, y, s->n_c, run->out[0]->data, 0, (cpu_convert_options){0});
+        cpu_narrow(run->out[0]->dtype, y, s->m.n_c, run->out[0]->data, 0, (cpu_convert_options){0});
     return GRT_OK;
 }
 
@@ -411,24 +304,19 @@ static grt_status run_typed(const grt_run *run)
     m.col_a = s->g.trans_a ? s->g.lda : 1;
     m.row_b = s->g.trans_b ? 1 : s->g.ldb;
     m.col_b = s->g.trans_b ? s->g.ldb : 1;
-    int64_t index[GRT_MAX_RANK] = {0};
-    for (int64_t call = 0; call < s->calls; call++) {
-        int64_t at_a = 0, at_b = 0;
-        for (int32_t i = 0; i < s->outer_rank; i++) {
-            at_a += index[i] * s->step_a[i];
-            at_b += index[i] * s->step_b[i];
-        }
+    for (int64_t call = 0; call < s->m.calls; call++) {
+        int64_t at_a, at_b;
+        grt_matmul_find(&s->m, call, &at_a, &at_b);
         for (int64_t j = 0; j < s->g.batch; j++)
-            cpu_matmul_typed(dtype, &m,
-                             (const char *)run->in[0]->data + (at_a * s->matrix_a + j * s->g.stride_a) * size,
-                             (const char *)run->in[1]->data + (at_b * s->matrix_b + j * s->g.stride_b) * size,
-                             (char *)run->out[0]->data + (call * s->call_c + j * s->g.stride_c) * size);
-        for (int32_t i = 0; i < s->outer_rank && ++index[i] == s->outer[i]; i++)
-            index[i] = 0;
+            cpu_matmul_typed(
+                dtype, &m,
+                (const char *)run->in[0]->data + (at_a * grt_matrix_size(s->m.a) + j * s->g.stride_a) * size,
+                (const char *)run->in[1]->data + (at_b * grt_matrix_size(s->m.b) + j * s->g.stride_b) * size,
+                (char *)run->out[0]->data + (call * s->m.call_c + j * s->g.stride_c) * size);
     }
     if (state->is_gemm)
-        cpu_matmul_add_c(run->out[0], &m, state->alpha, state->beta, run->n_in > BIAS ? run->in[BIAS] : NULL,
-                         s->c_rows, s->c_cols);
+        cpu_matmul_add_c(run->out[0], &m, state->alpha, state->beta, grt_run_in(run, GRT_MATMUL_BIAS),
+                         s->m.c.rows, s->m.c.cols);
     return GRT_OK;
 }
 
@@ -436,7 +324,7 @@ static grt_status run(const grt_run *r)
 {
     const matmul_shape *s = r->shape;
     const grt_dtype dtype = r->in[0]->dtype;
-    if (s->n_c == 0)
+    if (s->m.n_c == 0)
         return GRT_OK;
     return dtype == GRT_DTYPE_FLOAT || is_half(dtype) ? run_float(r) : run_typed(r);
 }

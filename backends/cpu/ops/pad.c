@@ -47,7 +47,7 @@ static grt_status read_pads(const grt_run *run, placement *p)
         int64_t axis = grt_axis(axes ? cpu_index(axes, k) : k, in->rank);
         if (axis < 0)
             return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT,
-                               "axes[%lld] is %lld; for rank %d it must lie in [%d, %d]", (long long)k,
+                               "axes[%lld] is %lld; for rank %d it must be in [%d, %d]", (long long)k,
                                (long long)cpu_index(axes, k), in->rank, -in->rank, in->rank - 1);
         place(p, (int32_t)axis, in->dims[axis], run->out[0]->dims[axis], cpu_index(pads, k));
     }

@@ -17,7 +17,7 @@ static grt_status pool_reshape(grt_reshape *r)
     if (!p)
         return grt_fail_memory(sizeof *p);
     const grt_tensor *x = r->in[0];
-    p->last = cpu_channels_last(r->desc);
+    p->last = grt_channels_last(r->desc);
     p->max = !strcmp(r->desc->op, "MaxPool");
     p->count_padding = grt_attr_int(r->desc, "count_include_pad", 0) != 0;
     p->column_major = grt_attr_int(r->desc, "storage_order", 0) != 0;
@@ -59,7 +59,7 @@ static grt_status global_reshape(grt_reshape *r)
     if (!p)
         return grt_fail_memory(sizeof *p);
     const grt_tensor *x = r->in[0];
-    p->last = cpu_channels_last(r->desc);
+    p->last = grt_channels_last(r->desc);
     p->max = !strcmp(r->desc->op, "GlobalMaxPool");
     p->lp = !strcmp(r->desc->op, "GlobalLpPool");
     p->power = (double)grt_attr_int(r->desc, "p", 2);

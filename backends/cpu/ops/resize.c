@@ -52,7 +52,7 @@ static bool doubles(const int64_t *table, int64_t n)
     return n % 2 == 0;
 }
 
-/* Offset of output row `row` in the input; -1 if it lies outside. */
+/* Offset of output row `row` in the input; -1 if it is outside. */
 static int64_t row_offset(const grt_tensor *out, int64_t *const *tables, int64_t row)
 {
     int64_t offset = 0;
@@ -111,7 +111,7 @@ static void run_nearest(const grt_run *run, const grt_resize_axis *plans)
 
 /* ---- linear and cubic ---- */
 
-/* What makes one output position of an axis: `n` neighbours from `first` on, or nothing if it lies outside.
+/* What makes one output position of an axis: `n` neighbours from `first` on, or nothing if it is outside.
  */
 typedef struct blend {
     int64_t first;

@@ -135,7 +135,7 @@ static grt_status unpool_run(const grt_run *run)
         }
         if (!inside)
             return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT,
-                               "index %lld at element %lld lies outside the output", (long long)index,
+                               "index %lld at element %lld is outside the output", (long long)index,
                                (long long)i);
         memcpy((char *)y->data + (size_t)at * element, (const char *)x->data + (size_t)i * element, element);
     }

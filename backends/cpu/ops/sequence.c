@@ -55,7 +55,7 @@ static grt_status position(const grt_run *run, int32_t i, int64_t n, int64_t *ou
         return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT, "the position must be one number");
     int64_t p = grt_tensor_int(t, 0);
     if (p < -n || p >= n)
-        return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT, "position %lld lies outside [%lld, %lld)",
+        return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT, "position %lld is outside [%lld, %lld)",
                            (long long)p, (long long)-n, (long long)n);
     *out = p < 0 ? p + n : p;
     return GRT_OK;

@@ -113,8 +113,8 @@ static grt_status upload(grt_device *device, const char *host, size_t bytes, voi
 static bool reads_turned(const grt_kernel_node *node)
 {
     const grt_tensor *w = &node->in[1];
-    return !strcmp(grt_attr_string(node->desc, "layout", ""), "NHWC") && w->data && w->rank >= 3 &&
-           w->dtype != GRT_DTYPE_DOUBLE && grt_tensor_bytes(w) > 0;
+    return grt_channels_last(node->desc) && w->data && w->rank >= 3 && w->dtype != GRT_DTYPE_DOUBLE &&
+           grt_tensor_bytes(w) > 0;
 }
 
 static bool one_filter_a_channel(const conv_state *state, const grt_tensor *w)
@@ -171,7 +171,7 @@ static grt_status create(const grt_kernel_node *node, void **out_state)
     conv_state *state = (conv_state *)calloc(1, sizeof *state);
     if (!state)
         return grt_fail_memory(sizeof *state);
-    state->last = !strcmp(grt_attr_string(node->desc, "layout", ""), "NHWC");
+    state->last = grt_channels_last(node->desc);
     state->transposed = !strcmp(node->desc->op, "ConvTranspose");
     state->tf32 = !strcmp(grt_attr_string(node->desc, "math", ""), "tf32");
     state->groups = grt_attr_int(node->desc, "group", 1);

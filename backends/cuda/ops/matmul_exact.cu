@@ -87,7 +87,9 @@ grt_status reshape(grt_reshape *r)
         return GRT_OK;
     free(s);
     r->shape = NULL;
-    return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "the shapes of %s, %s and the bias do not fit",
+    return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
+                       "A is %s and B %s; expected as many columns of A as rows of B, batch dims that "
+                       "broadcast, and a bias that broadcasts to the result",
                        grt_tensor_text(r->in[0], a), grt_tensor_text(r->in[1], b));
 }
 

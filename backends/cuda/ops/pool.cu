@@ -14,11 +14,6 @@ extern "C" {
 
 enum { SPATIAL = 3, THREADS = 256 };
 
-static bool is_last(const grt_op_desc *desc)
-{
-    return !strcmp(grt_attr_string(desc, "layout", ""), "NHWC");
-}
-
 /* ---- windows ---- */
 
 /* Always three dims: leading ones of size 1. */
@@ -206,7 +201,7 @@ static grt_status pool_reshape(grt_reshape *r)
     pool_shape *s = (pool_shape *)calloc(1, sizeof *s);
     if (!s)
         return grt_fail_memory(sizeof *s);
-    s->last = is_last(r->desc);
+    s->last = grt_channels_last(r->desc);
     s->max = !strcmp(r->desc->op, "MaxPool");
     s->count_padding = grt_attr_int(r->desc, "count_include_pad", 0) != 0;
     s->column_major = grt_attr_int(r->desc, "storage_order", 0) != 0;
@@ -328,7 +323,7 @@ static grt_status global_reshape(grt_reshape *r)
     if (!s)
         return grt_fail_memory(sizeof *s);
     const grt_tensor *x = r->in[0];
-    s->last = is_last(r->desc);
+    s->last = grt_channels_last(r->desc);
     s->kind = !strcmp(r->desc->op, "GlobalMaxPool")  ? MAXIMUM
               : !strcmp(r->desc->op, "GlobalLpPool") ? LP
                                                      : AVERAGE;

@@ -1,55 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where, Trilu, OneHot, EyeLike, ReverseSequence, ConstantOfShape, Range, and Dropout when it is not
- * training. */
-#include "backends/cuda/copy.h"
-#include "backends/cuda/number.cuh"
-#include "backends/cuda/pointwise_eval.h"
-#include "src/base/element.h"
+/* Trilu, OneHot, ReverseSequence, NonZero, Compress. */
+#include "backends/cuda/order.cuh"
 
 namespace
 {
-
-/* ---- Where ---- */
-
-typedef cuda_walk<4, GRT_MAX_RANK> choose_walk;
-
-template <typename T>
-__global__ void __launch_bounds__(CUDA_BLOCK)
-    choose_kernel(const __grid_constant__ choose_walk walk, const uint8_t *condition, const T *x, const T *y,
-                  T *out)
-{
-    CUDA_ITEMS (i, walk.total) {
-        int64_t at[4];
-        cuda_walk_at(walk, i, at);
-        out[at[0]] = condition[at[1]] ? x[at[2]] : y[at[3]];
-    }
-}
-
-template <typename T> grt_status choose(const grt_run *r)
-{
-    const choose_walk *walk = (const choose_walk *)r->shape;
-    choose_kernel<T><<<cuda_grid(walk->total), CUDA_BLOCK, 0, cuda_stream(r)>>>(
-        *walk, (const uint8_t *)r->in[0]->data, (const T *)r->in[1]->data, (const T *)r->in[2]->data,
-        (T *)r->out[0]->data);
-    CUDA_LAUNCHED();
-    return GRT_OK;
-}
-
-grt_status reshape_where(grt_reshape *r)
-{
-    choose_walk *walk;
-    GRT_TRY(cuda_state(&walk));
-    cuda_walk_broadcast(walk, r->out[0], 3, r->in);
-    r->shape = walk;
-    return GRT_OK;
-}
-
-grt_status run_where(const grt_run *r)
-{
-    if (((const choose_walk *)r->shape)->total <= 0)
-        return GRT_OK;
-    return CUDA_BY_SIZE(grt_dtype_size(r->out[0]->dtype), choose, r);
-}
 
 /* ---- Trilu ---- */
 
@@ -157,118 +111,6 @@ grt_status run_one_hot(const grt_run *r)
     return CUDA_BY_SIZE(grt_dtype_size(r->out[0]->dtype), one_hot, r);
 }
 
-/* ---- ConstantOfShape, EyeLike, Range ---- */
-
-struct element {
-    char bytes[16];
-};
-
-grt_status create_fill(const grt_kernel_node *node, void **out_state)
-{
-    const grt_tensor *value = grt_attr_tensor(node->desc, "value");
-    element *e;
-    GRT_TRY(cuda_state(&e));
-    if (value)
-        memcpy(e, value->data, grt_dtype_size(value->dtype));
-    *out_state = e;
-    return GRT_OK;
-}
-
-bool supports_fill(const grt_kernel_node *node, grt_text *why)
-{
-    if (grt_dtype_in(node->out[0].dtype, CUDA_MOVABLE))
-        return true;
-    if (why)
-        grt_text_add(why, "elements of whole bytes");
-    return false;
-}
-
-grt_status run_fill(const grt_run *r)
-{
-    const grt_tensor *out = r->out[0];
-    return cuda_fill(out->data, grt_dtype_size(out->dtype), grt_tensor_elements(out), r->state, NULL,
-                     cuda_stream(r));
-}
-
-/* Signed numbers are made by the kernels of unsigned ones: what wraps round has the same bits. */
-template <typename S>
-using wrapping = typename std::conditional<std::is_integral<S>::value, std::make_unsigned<S>,
-                                           std::enable_if<true, S>>::type::type;
-
-template <typename S>
-__global__ void __launch_bounds__(CUDA_BLOCK) eye_kernel(int64_t n, int64_t cols, int64_t k, S *out)
-{
-    CUDA_ITEMS (i, n) {
-        int64_t row = i / cols;
-        out[i] = pw_narrow<S>(i - row * cols - row == k ? 1 : 0);
-    }
-}
-
-template <typename S>
-__global__ void __launch_bounds__(CUDA_BLOCK) range_kernel(int64_t n, const S *start, const S *delta, S *out)
-{
-    typedef typename pw_storage<S>::T T;
-    T first = pw_widen<S>(*start), step = pw_widen<S>(*delta);
-    CUDA_ITEMS (i, n)
-        if constexpr (sizeof(S) == 2 && std::is_same<T, float>::value)
-            out[i] = pw_narrow<S>((float)((double)first + (double)step * (double)i));
-        else
-            out[i] = pw_vocabulary<T>::add(first, pw_vocabulary<T>::mul(step, (T)i));
-}
-
-template <typename S> grt_status eye(const grt_run *r)
-{
-    const grt_tensor *out = r->out[0];
-    int64_t n = grt_tensor_elements(out);
-    typedef wrapping<S> W;
-    eye_kernel<W><<<cuda_grid(n), CUDA_BLOCK, 0, cuda_stream(r)>>>(
-        n, out->dims[1], *(const int64_t *)r->state, (W *)out->data);
-    CUDA_LAUNCHED();
-    return GRT_OK;
-}
-
-template <typename S> grt_status range(const grt_run *r)
-{
-    int64_t n = r->out[0]->dims[0];
-    typedef wrapping<S> W;
-    range_kernel<W><<<cuda_grid(n), CUDA_BLOCK, 0, cuda_stream(r)>>>(
-        n, (const W *)r->in[0]->data, (const W *)r->in[2]->data, (W *)r->out[0]->data);
-    CUDA_LAUNCHED();
-    return GRT_OK;
-}
-
-grt_status create_eye(const grt_kernel_node *node, void **out_state)
-{
-    int64_t *k;
-    GRT_TRY(cuda_state(&k));
-    *k = grt_attr_int(node->desc, "k", 0);
-    *out_state = k;
-    return GRT_OK;
-}
-
-bool supports_eye(const grt_kernel_node *node, grt_text *why)
-{
-    if (grt_dtype_in(node->out[0].dtype, GRT_SET_NUMBERS | GRT_BIT(BOOL)))
-        return true;
-    if (why)
-        grt_text_add(why, "EyeLike makes numbers and bools, not %s", grt_dtype_name(node->out[0].dtype));
-    return false;
-}
-
-grt_status run_eye(const grt_run *r)
-{
-    if (grt_tensor_elements(r->out[0]) <= 0)
-        return GRT_OK;
-    CUDA_RETURN_BY_NUMBER(r->out[0]->dtype, eye, r)
-}
-
-grt_status run_range(const grt_run *r)
-{
-    if (r->out[0]->dims[0] <= 0)
-        return GRT_OK;
-    CUDA_RETURN_BY_NUMBER(r->out[0]->dtype, range, r)
-}
-
 /* ---- ReverseSequence ---- */
 
 struct sequences {
@@ -328,14 +170,89 @@ grt_status run_reverse(const grt_run *r)
     return CUDA_BY_SIZE(grt_dtype_size(in->dtype), reverse, r, s);
 }
 
+/* ---- NonZero, Compress: one block counts the selected elements, in order ---- */
+
+grt_status reshape_non_zero(grt_reshape *r)
+{
+    r->workspace_bytes = ((size_t)grt_tensor_elements(r->in[0]) + 1) * sizeof(int64_t);
+    return GRT_OK;
+}
+
+grt_status run_non_zero(const grt_run *r)
+{
+    const cuda_any in = cuda_any_in(r, 0);
+    const int64_t total = grt_tensor_elements(r->in[0]);
+    int64_t *places = (int64_t *)r->workspace, n = 0;
+    GRT_TRY(cuda_number(r, total, places, [=] __device__(int64_t i) { return in.get(i) != 0; }));
+    GRT_TRY(cuda_read(r, places + total, &n));
+    const cuda_dims dims = cuda_dims_of(r->in[0]);
+    const int64_t found[] = {dims.rank, n};
+    GRT_TRY(r->hooks->alloc_output(r, 0, 2, found));
+    int64_t *out = (int64_t *)r->out[0]->data;
+    return cuda_each(r, n > 0 ? total : 0, [=] __device__(int64_t i) {
+        int64_t rest = i;
+        for (int32_t k = dims.rank - 1; k >= 0 && places[i] >= 0; k--) {
+            out[k * n + places[i]] = rest % dims[k];
+            rest /= dims[k];
+        }
+    });
+}
+
+struct compress_state {
+    bool flat;
+    int64_t axis;
+};
+
+grt_status create_compress(const grt_kernel_node *node, void **out_state)
+{
+    compress_state *s;
+    GRT_TRY(cuda_state(&s));
+    s->flat = !grt_attr_find(node->desc, "axis");
+    s->axis = grt_attr_int(node->desc, "axis", 0);
+    *out_state = s;
+    return GRT_OK;
+}
+
+grt_status reshape_compress(grt_reshape *r)
+{
+    r->workspace_bytes = ((size_t)grt_tensor_elements(r->in[1]) + 1) * sizeof(int64_t);
+    return GRT_OK;
+}
+
+template <typename T> grt_status pick(const grt_run *r, int64_t outer, int64_t size, int64_t inner, int64_t n)
+{
+    const int64_t *places = (const int64_t *)r->workspace;
+    const T *in = (const T *)r->in[0]->data;
+    T *out = (T *)r->out[0]->data;
+    const int64_t listed = grt_tensor_elements(r->in[1]), taken = listed < size ? listed : size;
+    return cuda_each(r, outer * taken * inner, [=] __device__(int64_t i) {
+        int64_t at = i % inner, k = i / inner % taken, o = i / inner / taken;
+        if (places[k] >= 0)
+            out[(o * n + places[k]) * inner + at] = in[(o * size + k) * inner + at];
+    });
+}
+
+grt_status run_compress(const grt_run *r)
+{
+    const compress_state *s = (const compress_state *)r->state;
+    const grt_tensor *in = r->in[0];
+    const uint8_t *take = (const uint8_t *)r->in[1]->data;
+    int64_t *places = (int64_t *)r->workspace, n = 0, dims[GRT_MAX_RANK];
+    int32_t axis = s->flat ? 0 : (int32_t)grt_axis(s->axis, in->rank);
+    int64_t size = s->flat ? grt_tensor_elements(in) : in->dims[axis], listed = grt_tensor_elements(r->in[1]);
+    /* True values beyond the axis are ignored: the device cannot report them. */
+    GRT_TRY(cuda_number(r, listed, places, [=] __device__(int64_t i) { return i < size && take[i] != 0; }));
+    GRT_TRY(cuda_read(r, places + listed, &n));
+    for (int32_t k = 0; k < in->rank; k++)
+        dims[k] = in->dims[k];
+    dims[axis] = n;
+    GRT_TRY(r->hooks->alloc_output(r, 0, s->flat ? 1 : in->rank, dims));
+    int64_t outer = s->flat ? 1 : grt_dims_product(in->dims, 0, axis),
+            inner = s->flat ? 1 : grt_dims_product(in->dims, axis + 1, in->rank);
+    return CUDA_BY_SIZE(grt_dtype_size(in->dtype), pick, r, outer, size, inner, n);
+}
+
 const grt_kernel_row rows[] = {
-    {.domain = "",
-     .op = "Where",
-     .types = {GRT_BIT(BOOL), CUDA_MOVABLE, CUDA_MOVABLE},
-     .flags = GRT_KERNEL_IN_PLACE(1) | GRT_KERNEL_IN_PLACE(2),
-     .reshape = reshape_where,
-     .release_shape = free,
-     .run = run_where},
     {.domain = "",
      .op = "Trilu",
      .types = {CUDA_MOVABLE, GRT_BIT(INT64)},
@@ -352,28 +269,25 @@ const grt_kernel_row rows[] = {
      .release_shape = free,
      .run = run_one_hot},
     {.domain = "",
-     .op = "ConstantOfShape",
-     .types = {CUDA_INDEX},
-     .supports = supports_fill,
-     .create = create_fill,
-     .destroy = free,
-     .run = run_fill},
-    {.domain = "",
-     .op = "EyeLike",
-     .supports = supports_eye,
-     .create = create_eye,
-     .destroy = free,
-     .run = run_eye},
-    {.domain = "",
-     .op = "Range",
-     .types = {GRT_SET_NUMBERS, GRT_SET_NUMBERS, GRT_SET_NUMBERS},
-     .run = run_range},
-    {.domain = "",
      .op = "ReverseSequence",
      .types = {CUDA_MOVABLE, CUDA_INDEX},
      .create = create_reverse,
      .destroy = free,
      .run = run_reverse},
+    {.domain = "",
+     .op = "NonZero",
+     .types = {GRT_SET_NUMBERS | GRT_BIT(BOOL)},
+     .flags = GRT_KERNEL_DYNAMIC,
+     .reshape = reshape_non_zero,
+     .run = run_non_zero},
+    {.domain = "",
+     .op = "Compress",
+     .types = {CUDA_MOVABLE, GRT_BIT(BOOL)},
+     .flags = GRT_KERNEL_DYNAMIC,
+     .create = create_compress,
+     .destroy = free,
+     .reshape = reshape_compress,
+     .run = run_compress},
 };
 
 } // namespace

@@ -1,9 +1,78 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* STFT, window functions, MelWeightMatrix, Det. */
+/* DFT, STFT, window functions, MelWeightMatrix. */
 #include "backends/cuda/each.cuh"
 
 namespace
 {
+
+/* ---- DFT: each output is the sum that defines it ---- */
+
+struct transform {
+    int64_t n, size, inner, components, out_size, out_components;
+    bool inverse, mirrored; /* mirrored: half of the spectrum is given */
+};
+
+grt_status reshape_dft(grt_reshape *r)
+{
+    const grt_tensor *x = r->in[0], *y = r->out[0];
+    const grt_tensor *length = r->n_in > 1 ? r->in[1] : NULL, *axis_input = r->n_in > 2 ? r->in[2] : NULL;
+    const bool inverse = grt_attr_int(r->desc, "inverse", 0) != 0,
+               onesided = grt_attr_int(r->desc, "onesided", 0) != 0;
+    if ((length && !length->data) || (axis_input && !axis_input->data))
+        return grt_fail_op(r->desc, GRT_STATUS_UNSUPPORTED,
+                           "inputs dft_length and axis must be known before the run");
+    int64_t axis = grt_axis(axis_input ? cuda_host_index(axis_input, 0) : -2, x->rank);
+    if (x->rank < 2 || axis < 0 || axis == x->rank - 1 || x->dims[x->rank - 1] < 1 ||
+        x->dims[x->rank - 1] > 2)
+        return grt_fail_op(
+            r->desc, GRT_STATUS_INVALID_ARGUMENT,
+            "the input must end in an axis of 1 or 2 components, and the transform be along another one");
+    transform t = {};
+    t.size = x->dims[axis];
+    t.n = length ? cuda_host_index(length, 0) : inverse && onesided ? 2 * (t.size - 1) : t.size;
+    t.inner = grt_dims_product(x->dims, (int32_t)axis + 1, x->rank - 1);
+    t.components = x->dims[x->rank - 1];
+    t.out_size = y->dims[axis];
+    t.out_components = y->dims[x->rank - 1];
+    t.inverse = inverse;
+    t.mirrored = inverse && onesided;
+    if (t.n < 1 || (onesided && !inverse ? t.n / 2 + 1 : t.n) != t.out_size)
+        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
+                           "a transform of length %lld does not fit the output's %lld", (long long)t.n,
+                           (long long)t.out_size);
+    transform *kept;
+    GRT_TRY(cuda_state(&kept));
+    *kept = t;
+    r->shape = kept;
+    return GRT_OK;
+}
+
+grt_status run_dft(const grt_run *r)
+{
+    const transform t = *(const transform *)r->shape;
+    const cuda_any in = cuda_any_in(r, 0), out = cuda_any_out(r, 0);
+    return cuda_each(r, grt_tensor_elements(r->out[0]) / t.out_components, [=] __device__(int64_t i) {
+        int64_t at = i % t.inner, m = i / t.inner % t.out_size, outer = i / t.inner / t.out_size;
+        double real = 0, imaginary = 0;
+        for (int64_t k = 0; k < t.n; k++) {
+            bool mirror = t.mirrored && k > t.n / 2;
+            int64_t from = mirror ? t.n - k : k;
+            if (from >= t.size)
+                continue;
+            int64_t place = ((outer * t.size + from) * t.inner + at) * t.components;
+            double a = in.get(place), b = t.components == 2 ? in.get(place + 1) : 0, s, c;
+            b = t.mirrored && (from == 0 || 2 * from == t.n) ? 0 : mirror ? -b : b;
+            sincospi(2.0 * (double)(k * m % t.n) / (double)t.n, &s, &c);
+            s = t.inverse ? s : -s;
+            real += a * c - b * s;
+            imaginary += a * s + b * c;
+        }
+        double scale = t.inverse ? 1.0 / (double)t.n : 1.0;
+        out.put(i * t.out_components, real * scale);
+        if (t.out_components == 2)
+            out.put(i * 2 + 1, imaginary * scale);
+    });
+}
 
 /* ---- STFT: each bin is the sum that defines it, over a table of the turns ---- */
 
@@ -154,100 +223,20 @@ grt_status run_mel(const grt_run *r)
     });
 }
 
-/* ---- Det: a block per matrix, elimination with row exchange ---- */
-
-grt_status reshape_det(grt_reshape *r)
-{
-    const grt_tensor *in = r->in[0];
-    if (in->dims[in->rank - 2] != in->dims[in->rank - 1])
-        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "matrices must be square, found %lld x %lld",
-                           (long long)in->dims[in->rank - 2], (long long)in->dims[in->rank - 1]);
-    r->workspace_bytes = (size_t)grt_tensor_elements(in) * sizeof(double);
-    return GRT_OK;
-}
-
-/* The row from k on with the greatest element in column k, the first of equal ones. For all threads of the
- * block. */
-__device__ int64_t pivot_row(const double *a, int64_t n, int64_t k, int thread, int threads)
-{
-    __shared__ double most[CUDA_BLOCK];
-    __shared__ int64_t rows[CUDA_BLOCK];
-    double best = -1;
-    int64_t row = k;
-    for (int64_t i = k + thread; i < n; i += threads) {
-        double v = fabs(a[i * n + k]);
-        if (v > best) {
-            best = v;
-            row = i;
-        }
-    }
-    most[thread] = best;
-    rows[thread] = row;
-    __syncthreads();
-    for (int half = threads / 2; half; half /= 2) {
-        if (thread < half) {
-            double other = most[thread + half];
-            if (other > most[thread] || (other == most[thread] && rows[thread + half] < rows[thread])) {
-                most[thread] = other;
-                rows[thread] = rows[thread + half];
-            }
-        }
-        __syncthreads();
-    }
-    row = rows[0];
-    __syncthreads();
-    return row;
-}
-
-__device__ double determinant(double *a, int64_t n, int thread, int threads)
-{
-    double det = 1;
-    for (int64_t k = 0; k < n; k++) {
-        const int64_t pivot = pivot_row(a, n, k, thread, threads);
-        const double top = a[pivot * n + k];
-        __syncthreads();
-        if (top == 0)
-            return 0;
-        for (int64_t j = k + thread; j < n && pivot != k; j += threads) {
-            double other = a[k * n + j];
-            a[k * n + j] = a[pivot * n + j];
-            a[pivot * n + j] = other;
-        }
-        __syncthreads();
-        det *= pivot == k ? top : -top;
-        const int64_t left = n - k - 1;
-        for (int64_t e = thread; e < left * left; e += threads) {
-            const int64_t i = k + 1 + e / left, j = k + 1 + e % left;
-            a[i * n + j] -= a[i * n + k] / top * a[k * n + j];
-        }
-        __syncthreads();
-    }
-    return det;
-}
-
-grt_status run_det(const grt_run *r)
-{
-    const cuda_any in = cuda_any_in(r, 0), out = cuda_any_out(r, 0);
-    const int64_t n = r->in[0]->dims[r->in[0]->rank - 1];
-    double *room = (double *)r->workspace;
-    return cuda_each_block(r, grt_tensor_elements(r->out[0]),
-                           [=] __device__(int64_t m, int thread, int threads) {
-                               double *a = room + m * n * n;
-                               for (int64_t i = thread; i < n * n; i += threads)
-                                   a[i] = in.get(m * n * n + i);
-                               __syncthreads();
-                               const double det = determinant(a, n, thread, threads);
-                               if (thread == 0)
-                                   out.put(m, det);
-                           });
-}
-
 #define WINDOW(name)                                                                               \
     {                                                                                              \
         .domain = "", .op = name, .types = {CUDA_INDEX}, .create = create_window, .destroy = free, \
         .run = run_window                                                                          \
     }
+
 const grt_kernel_row rows[] = {
+    {.domain = "",
+     .op = "DFT",
+     .types = {GRT_SET_FLOATS, CUDA_INDEX, CUDA_INDEX},
+     .flags = GRT_KERNEL_READS(1) | GRT_KERNEL_READS(2),
+     .reshape = reshape_dft,
+     .release_shape = free,
+     .run = run_dft},
     {.domain = "",
      .op = "STFT",
      .types = {GRT_SET_FLOATS, CUDA_INDEX, GRT_SET_FLOATS, CUDA_INDEX},
@@ -265,7 +254,6 @@ const grt_kernel_row rows[] = {
      .reshape = reshape_mel,
      .release_shape = free,
      .run = run_mel},
-    {.domain = "", .op = "Det", .types = {GRT_SET_FLOATS}, .reshape = reshape_det, .run = run_det},
 };
 
 } // namespace

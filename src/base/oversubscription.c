@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See crowd.h. */
-#include "src/base/crowd.h"
+/* See oversubscription.h. */
+#include "src/base/oversubscription.h"
 
 /* Of the time that a thread wants to run, the share that it waits for a processor: a few thousandths on
  * processors of its own, a half or more beside busy neighbours. Between the limits it stays as it is. */
-static const double crowded_share = 0.2, calm_share = 0.05;
+static const double high_share = 0.2, low_share = 0.05;
 enum { WINDOW_NS = 20000000 };
 
-bool grt_crowd_judge(bool crowded, grt_crowd_sample *start, grt_crowd_sample now)
+bool grt_oversubscription_judge(bool oversubscribed, grt_oversubscription_sample *start,
+                                grt_oversubscription_sample now)
 {
     const double ran = (double)(now.ran_ns - start->ran_ns),
                  waited = (double)(now.waited_ns - start->waited_ns);
     if (ran + waited < WINDOW_NS)
-        return crowded;
+        return oversubscribed;
     *start = now;
-    return waited > (crowded ? calm_share : crowded_share) * (ran + waited);
+    return waited > (oversubscribed ? low_share : high_share) * (ran + waited);
 }
 
 #if defined _OPENMP && !defined __clang__
@@ -34,7 +35,7 @@ enum { LOOK_EVERY_NS = 10000000, MOST_PARKED = 64 };
 
 /* Guards what follows. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static bool crowded;
+static bool oversubscribed;
 static pthread_t parker;
 static bool has_parker; /* to be joined */
 static int32_t parked_team_size;
@@ -98,16 +99,16 @@ static void shorten(bool wanted, int32_t threads)
         set_parked(false);
 }
 
-void grt_crowd_shorten_waits(bool wanted, int32_t threads)
+void grt_oversubscription_shorten_waits(bool wanted, int32_t threads)
 {
     pthread_mutex_lock(&lock);
-    crowded = wanted;
+    oversubscribed = wanted;
     shorten(wanted, threads);
     pthread_mutex_unlock(&lock);
 }
 
 /* Of the calling thread. False where the kernel does not count. */
-static bool take_sample(grt_crowd_sample *sample)
+static bool take_sample(grt_oversubscription_sample *sample)
 {
     char text[96];
     const int file = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
@@ -121,7 +122,7 @@ static bool take_sample(grt_crowd_sample *sample)
 static bool user_has_said;
 static void prepare_once(void)
 {
-    pthread_atfork(grt_crowd_end, NULL,
+    pthread_atfork(grt_oversubscription_end, NULL,
                    NULL); /* a child has no parked threads; if that fails, its waits stay short */
     user_has_said = getenv("GOMP_SPINCOUNT") || getenv("OMP_WAIT_POLICY");
 }
@@ -133,12 +134,12 @@ static int64_t coarse_now(void)
     return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
 }
 
-void grt_crowd_look(int32_t threads)
+void grt_oversubscription_look(int32_t threads)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     static _Thread_local int64_t next;
-    static _Thread_local grt_crowd_sample start;
-    grt_crowd_sample sample;
+    static _Thread_local grt_oversubscription_sample start;
+    grt_oversubscription_sample sample;
     const int64_t now = coarse_now();
     if (threads < 2 || now < next)
         return;
@@ -150,40 +151,40 @@ void grt_crowd_look(int32_t threads)
     }
     if (pthread_mutex_trylock(&lock))
         return;
-    crowded = grt_crowd_judge(crowded, &start, sample);
-    shorten(crowded, threads);
+    oversubscribed = grt_oversubscription_judge(oversubscribed, &start, sample);
+    shorten(oversubscribed, threads);
     pthread_mutex_unlock(&lock);
 }
 
-void grt_crowd_end(void)
+void grt_oversubscription_end(void)
 {
     pthread_mutex_lock(&lock);
     shorten(false, 0);
     join_parker();
-    crowded = false;
+    oversubscribed = false;
     pthread_mutex_unlock(&lock);
 }
 
 /* The library may be unloaded while the program goes on. */
 __attribute__((destructor)) static void end_with_library(void)
 {
-    grt_crowd_end();
+    grt_oversubscription_end();
 }
 
 #else
 
-void grt_crowd_look(int32_t threads)
+void grt_oversubscription_look(int32_t threads)
 {
     (void)threads;
 }
 
-void grt_crowd_shorten_waits(bool wanted, int32_t threads)
+void grt_oversubscription_shorten_waits(bool wanted, int32_t threads)
 {
     (void)wanted;
     (void)threads;
 }
 
-void grt_crowd_end(void)
+void grt_oversubscription_end(void)
 {
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Waits beside busy neighbours: what is judged to be a crowd, and what follows from it. */
-#include "src/base/crowd.h"
+/* Waits beside busy neighbours: when processors count as oversubscribed, and what follows. */
+#include "src/base/oversubscription.h"
 
 #include <check.h>
 #include <dirent.h>
@@ -10,13 +10,14 @@
 static const int64_t ms = 1000000;
 
 /* Judge a thread that ran and waited so many milliseconds since the start. */
-static bool judge(bool crowded, int64_t ran, int64_t waited)
+static bool judge(bool oversubscribed, int64_t ran, int64_t waited)
 {
-    grt_crowd_sample start = {5 * ms, 7 * ms};
-    return grt_crowd_judge(crowded, &start, (grt_crowd_sample){(5 + ran) * ms, (7 + waited) * ms});
+    grt_oversubscription_sample start = {5 * ms, 7 * ms};
+    return grt_oversubscription_judge(oversubscribed, &start,
+                                      (grt_oversubscription_sample){(5 + ran) * ms, (7 + waited) * ms});
 }
 
-START_TEST(waiting_for_a_processor_is_a_crowd)
+START_TEST(waiting_for_a_processor_is_oversubscription)
 {
     ck_assert(judge(false, 30, 30));
     ck_assert(judge(true, 30, 30));
@@ -34,10 +35,10 @@ END_TEST
 
 START_TEST(little_says_nothing)
 {
-    grt_crowd_sample start = {0};
-    ck_assert(!grt_crowd_judge(false, &start, (grt_crowd_sample){5 * ms, 9 * ms}));
+    grt_oversubscription_sample start = {0};
+    ck_assert(!grt_oversubscription_judge(false, &start, (grt_oversubscription_sample){5 * ms, 9 * ms}));
     ck_assert_int_eq(start.waited_ns, 0); /* it adds up */
-    ck_assert(grt_crowd_judge(false, &start, (grt_crowd_sample){10 * ms, 18 * ms}));
+    ck_assert(grt_oversubscription_judge(false, &start, (grt_oversubscription_sample){10 * ms, 18 * ms}));
     ck_assert_int_eq(start.waited_ns, 18 * ms);
 }
 END_TEST
@@ -58,7 +59,7 @@ static int count_threads(void)
 static bool lay_down(void)
 {
     for (int i = 0; i < 60000 && count_threads() <= omp_get_num_procs(); i++) {
-        grt_crowd_shorten_waits(true, 1);
+        grt_oversubscription_shorten_waits(true, 1);
         usleep(1000);
     }
     return count_threads() > omp_get_num_procs();
@@ -71,21 +72,21 @@ START_TEST(sleepers_come_and_go)
     const int before = count_threads();
     for (int i = 0; i < 3; i++) {
         ck_assert(lay_down());
-        grt_crowd_shorten_waits(false, 1);
+        grt_oversubscription_shorten_waits(false, 1);
     }
-    grt_crowd_end();
+    grt_oversubscription_end();
     for (int i = 0; i < 10000 && count_threads() > before; i++)
         usleep(1000); /* a thread that has been joined may still be listed */
     ck_assert_int_eq(count_threads(), before);
-    grt_crowd_end();
+    grt_oversubscription_end();
 }
 END_TEST
 
-Suite *suite_test_crowd(void)
+Suite *suite_test_oversubscription(void)
 {
-    Suite *suite = suite_create("crowd");
-    TCase *tcase = tcase_create("crowd");
-    tcase_add_test(tcase, waiting_for_a_processor_is_a_crowd);
+    Suite *suite = suite_create("oversubscription");
+    TCase *tcase = tcase_create("oversubscription");
+    tcase_add_test(tcase, waiting_for_a_processor_is_oversubscription);
     tcase_add_test(tcase, between_the_limits_it_stays);
     tcase_add_test(tcase, little_says_nothing);
     tcase_add_test(tcase, sleepers_come_and_go);

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How runs fare beside busy processes: milliseconds a run, for ways to wait and numbers of neighbours.
 
-usage: crowded.py GRAPHRUN MODEL [--threads N] [--neighbours N,N...] [--seconds S]
+usage: oversubscription.py GRAPHRUN MODEL [--threads N] [--neighbours N,N...] [--seconds S]
 """
 import argparse
 import json

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* CumSum, CumProd, LpNormalization, MeanVarianceNormalization, Det. */
+#include "backends/cuda/line.cuh"
+
+namespace
+{
+
+/* ---- CumSum, CumProd ---- */
+
+struct cumulate_state {
+    bool product, exclusive, reverse;
+};
+
+template <typename A> __device__ __forceinline__ A cumulated(bool product, A a, A b)
+{
+    return product ? pw_vocabulary<A>::mul(a, b) : pw_vocabulary<A>::add(a, b);
+}
+
+template <typename S, typename A>
+__global__ void __launch_bounds__(CUDA_BLOCK)
+    cumulate_thread_kernel(cuda_lines s, cumulate_state how, const S *in, S *out)
+{
+    CUDA_ITEMS (l, s.n_lines) {
+        int64_t base = cuda_line_base(s, l, s.n);
+        A acc = how.product ? A(1) : A(0);
+        for (int64_t i = 0; i < s.n; i++) {
+            int64_t at = base + (how.reverse ? s.n - 1 - i : i) * s.inner;
+            A next = cumulated<A>(how.product, acc, (A)pw_widen<S>(in[at]));
+            out[at] = pw_narrow<S>((typename pw_storage<S>::T)(how.exclusive ? acc : next));
+            acc = next;
+        }
+    }
+}
+
+template <typename S, typename A>
+__global__ void __launch_bounds__(CUDA_BLOCK)
+    cumulate_warp_kernel(cuda_lines s, cumulate_state how, const S *in, S *out)
+{
+    int64_t warps = (int64_t)gridDim.x * (blockDim.x / 32);
+    int lane = threadIdx.x % 32;
+    A none = how.product ? A(1) : A(0);
+    for (int64_t l = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / 32; l < s.n_lines; l += warps) {
+        int64_t base = cuda_line_base(s, l, s.n);
+        A before = none;
+        for (int64_t first = 0; first < s.n; first += 32) {
+            int64_t i = first + lane, at = base + (how.reverse ? s.n - 1 - i : i) * s.inner;
+            A acc = i < s.n ? (A)pw_widen<S>(in[at]) : none;
+            for (int step = 1; step < 32; step *= 2) {
+                A other = __shfl_up_sync(0xffffffffu, acc, step);
+                acc = lane >= step ? cumulated<A>(how.product, other, acc) : acc;
+            }
+            A left = __shfl_up_sync(0xffffffffu, acc, 1);
+            left = lane ? left : none;
+            A result = cumulated<A>(how.product, before, how.exclusive ? left : acc);
+            if (i < s.n)
+                out[at] = pw_narrow<S>((typename pw_storage<S>::T)result);
+            before = cumulated<A>(how.product, before, __shfl_sync(0xffffffffu, acc, 31));
+        }
+    }
+}
+
+template <typename S> grt_status cumulate(const grt_run *r)
+{
+    typedef typename std::conditional<std::is_floating_point<typename pw_storage<S>::T>::value, double,
+                                      uint64_t>::type A;
+    const cumulate_state *how = (const cumulate_state *)r->state;
+    cuda_lines s = *(const cuda_lines *)r->shape;
+    const S *in = (const S *)r->in[0]->data;
+    S *out = (S *)r->out[0]->data;
+    if (cuda_lines_by_warp(s))
+        cumulate_warp_kernel<S, A>
+            <<<cuda_grid(s.n_lines, CUDA_BLOCK / 32), CUDA_BLOCK, 0, cuda_stream(r)>>>(s, *how, in, out);
+    else
+        cumulate_thread_kernel<S, A>
+            <<<cuda_grid(s.n_lines), CUDA_BLOCK, 0, cuda_stream(r)>>>(s, *how, in, out);
+    CUDA_LAUNCHED();
+    return GRT_OK;
+}
+
+grt_status create_cumulate(const grt_kernel_node *node, void **out_state)
+{
+    cumulate_state *state;
+    GRT_TRY(cuda_state(&state));
+    state->product = grt_op_is(node->desc, "", "CumProd");
+    state->exclusive = grt_attr_int(node->desc, "exclusive", 0) != 0;
+    state->reverse = grt_attr_int(node->desc, "reverse", 0) != 0;
+    *out_state = state;
+    return GRT_OK;
+}
+
+grt_status reshape_cumulate(grt_reshape *r)
+{
+    const grt_tensor *in = r->in[0];
+    if (!r->in[1]->data)
+        return grt_fail_op(r->desc, GRT_STATUS_UNSUPPORTED, "input axis must be known before the run");
+    int64_t given = cuda_host_index(r->in[1], 0), axis = grt_axis(given, in->rank);
+    if (axis < 0)
+        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
+                           "axis is %lld; for rank %d it must be in [%d, %d]", (long long)given, in->rank,
+                           -in->rank, in->rank - 1);
+    cuda_lines *s;
+    GRT_TRY(cuda_state(&s));
+    cuda_lines_of(s, in, axis);
+    r->shape = s;
+    return GRT_OK;
+}
+
+grt_status run_cumulate(const grt_run *r)
+{
+    const cuda_lines *s = (const cuda_lines *)r->shape;
+    if (s->n_lines <= 0 || s->n <= 0)
+        return GRT_OK;
+    CUDA_RETURN_BY_NUMBER(r->in[0]->dtype, cumulate, r)
+}
+
+/* ---- LpNormalization ---- */
+
+struct norm_state {
+    int64_t axis, p;
+};
+
+grt_status create_norm(const grt_kernel_node *node, void **out_state)
+{
+    norm_state *s;
+    GRT_TRY(cuda_state(&s));
+    s->axis = grt_attr_int(node->desc, "axis", -1);
+    s->p = grt_attr_int(node->desc, "p", 2);
+    *out_state = s;
+    return GRT_OK;
+}
+
+bool supports_norm(const grt_kernel_node *node, grt_text *why)
+{
+    int64_t p = grt_attr_int(node->desc, "p", 2);
+    if (p == 1 || p == 2)
+        return true;
+    if (why)
+        grt_text_add(why, "attribute p is %lld; norms 1 and 2 are supported", (long long)p);
+    return false;
+}
+
+grt_status run_norm(const grt_run *r)
+{
+    const norm_state *s = (const norm_state *)r->state;
+    const int64_t p = s->p;
+    cuda_lines l;
+    cuda_lines_of(&l, r->in[0], grt_axis(s->axis, r->in[0]->rank));
+    const cuda_any in = cuda_any_in(r, 0), out = cuda_any_out(r, 0);
+    return cuda_each(r, l.n ? l.n_lines : 0, [=] __device__(int64_t row) {
+        int64_t base = cuda_line_base(l, row, l.n);
+        double sum = 0;
+        for (int64_t i = 0; i < l.n; i++) {
+            double v = in.get(base + i * l.inner);
+            sum += p == 1 ? fabs(v) : v * v;
+        }
+        double norm = p == 1 ? sum : sqrt(sum);
+        for (int64_t i = 0; i < l.n; i++)
+            out.put(base + i * l.inner, norm == 0 ? 0 : in.get(base + i * l.inner) / norm);
+    });
+}
+
+/* ---- MeanVarianceNormalization: a block per kept index ---- */
+
+struct walk {
+    cuda_dims dims, strides;
+    int64_t total;
+
+    __host__ __device__ int64_t at(int64_t i) const
+    {
+        int64_t offset = 0;
+        for (int32_t k = dims.rank - 1; k >= 0; k--) {
+            offset += i % dims[k] * strides[k];
+            i /= dims[k];
+        }
+        return offset;
+    }
+};
+
+void walk_add(walk *w, int64_t dim, int64_t stride)
+{
+    w->dims[w->dims.rank] = dim;
+    w->strides[w->dims.rank++] = stride;
+    w->total *= dim;
+}
+
+grt_status run_mvn(const grt_run *r)
+{
+    static const int64_t usual[] = {0, 2, 3};
+    const grt_tensor *x = r->in[0];
+    size_t n;
+    const int64_t *axes = grt_attr_ints(r->desc, "axes", &n);
+    if (!axes)
+        axes = usual, n = 3;
+    walk kept = {}, over = {};
+    bool named[GRT_MAX_RANK] = {};
+    int64_t strides[GRT_MAX_RANK];
+    kept.total = over.total = 1;
+    grt_dims_strides(x->dims, x->rank, strides);
+    for (size_t k = 0; k < n; k++) {
+        int64_t axis = grt_axis(axes[k], x->rank);
+        if (axis < 0)
+            return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
+                               "axes[%zu] is %lld, the input has rank %d", k, (long long)axes[k], x->rank);
+        named[axis] = true;
+    }
+    for (int32_t k = 0; k < x->rank; k++)
+        walk_add(named[k] ? &over : &kept, x->dims[k], strides[k]);
+    const cuda_any in = cuda_any_in(r, 0), out = cuda_any_out(r, 0);
+    return cuda_each_block(r, over.total > 0 ? kept.total : 0,
+                           [=] __device__(int64_t row, int thread, int threads) {
+                               int64_t base = kept.at(row);
+                               double sum = 0, squares = 0;
+                               for (int64_t i = thread; i < over.total; i += threads)
+                                   sum += in.get(base + over.at(i));
+                               double mean = cuda_block_sum(sum) / (double)over.total;
+                               for (int64_t i = thread; i < over.total; i += threads) {
+                                   double d = in.get(base + over.at(i)) - mean;
+                                   squares += d * d;
+                               }
+                               double deviation = sqrt(cuda_block_sum(squares) / (double)over.total) + 1e-9;
+                               for (int64_t i = thread; i < over.total; i += threads) {
+                                   int64_t at = base + over.at(i);
+                                   out.put(at, (in.get(at) - mean) / deviation);
+                               }
+                           });
+}
+
+/* ---- Det: a block per matrix, elimination with row exchange ---- */
+
+grt_status reshape_det(grt_reshape *r)
+{
+    const grt_tensor *in = r->in[0];
+    if (in->dims[in->rank - 2] != in->dims[in->rank - 1])
+        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "matrices must be square, found %lld x %lld",
+                           (long long)in->dims[in->rank - 2], (long long)in->dims[in->rank - 1]);
+    r->workspace_bytes = (size_t)grt_tensor_elements(in) * sizeof(double);
+    return GRT_OK;
+}
+
+/* The row from k on with the greatest element in column k, the first of equal ones. For all threads of the
+ * block. */
+__device__ int64_t pivot_row(const double *a, int64_t n, int64_t k, int thread, int threads)
+{
+    __shared__ double most[CUDA_BLOCK];
+    __shared__ int64_t rows[CUDA_BLOCK];
+    double best = -1;
+    int64_t row = k;
+    for (int64_t i = k + thread; i < n; i += threads) {
+        double v = fabs(a[i * n + k]);
+        if (v > best) {
+            best = v;
+            row = i;
+        }
+    }
+    most[thread] = best;
+    rows[thread] = row;
+    __syncthreads();
+    for (int half = threads / 2; half; half /= 2) {
+        if (thread < half) {
+            double other = most[thread + half];
+            if (other > most[thread] || (other == most[thread] && rows[thread + half] < rows[thread])) {
+                most[thread] = other;
+                rows[thread] = rows[thread + half];
+            }
+        }
+        __syncthreads();
+    }
+    row = rows[0];
+    __syncthreads();
+    return row;
+}
+
+__device__ double determinant(double *a, int64_t n, int thread, int threads)
+{
+    double det = 1;
+    for (int64_t k = 0; k < n; k++) {
+        const int64_t pivot = pivot_row(a, n, k, thread, threads);
+        const double top = a[pivot * n + k];
+        __syncthreads();
+        if (top == 0)
+            return 0;
+        for (int64_t j = k + thread; j < n && pivot != k; j += threads) {
+            double other = a[k * n + j];
+            a[k * n + j] = a[pivot * n + j];
+            a[pivot * n + j] = other;
+        }
+        __syncthreads();
+        det *= pivot == k ? top : -top;
+        const int64_t left = n - k - 1;
+        for (int64_t e = thread; e < left * left; e += threads) {
+            const int64_t i = k + 1 + e / left, j = k + 1 + e % left;
+            a[i * n + j] -= a[i * n + k] / top * a[k * n + j];
+        }
+        __syncthreads();
+    }
+    return det;
+}
+
+grt_status run_det(const grt_run *r)
+{
+    const cuda_any in = cuda_any_in(r, 0), out = cuda_any_out(r, 0);
+    const int64_t n = r->in[0]->dims[r->in[0]->rank - 1];
+    double *room = (double *)r->workspace;
+    return cuda_each_block(r, grt_tensor_elements(r->out[0]),
+                           [=] __device__(int64_t m, int thread, int threads) {
+                               double *a = room + m * n * n;
+                               for (int64_t i = thread; i < n * n; i += threads)
+                                   a[i] = in.get(m * n * n + i);
+                               __syncthreads();
+                               const double det = determinant(a, n, thread, threads);
+                               if (thread == 0)
+                                   out.put(m, det);
+                           });
+}
+
+const grt_kernel_row rows[] = {
+    {.domain = "",
+     .op = "CumSum",
+     .types = {GRT_SET_NUMBERS, CUDA_INDEX},
+     .flags = GRT_KERNEL_IN_PLACE(0) | GRT_KERNEL_READS(1),
+     .create = create_cumulate,
+     .destroy = free,
+     .reshape = reshape_cumulate,
+     .release_shape = free,
+     .run = run_cumulate},
+    {.domain = "",
+     .op = "CumProd",
+     .types = {GRT_SET_NUMBERS, CUDA_INDEX},
+     .flags = GRT_KERNEL_IN_PLACE(0) | GRT_KERNEL_READS(1),
+     .create = create_cumulate,
+     .destroy = free,
+     .reshape = reshape_cumulate,
+     .release_shape = free,
+     .run = run_cumulate},
+    {.domain = "",
+     .op = "LpNormalization",
+     .types = {GRT_SET_FLOATS},
+     .flags = GRT_KERNEL_IN_PLACE(0),
+     .supports = supports_norm,
+     .create = create_norm,
+     .destroy = free,
+     .run = run_norm},
+    {.domain = "", .op = "MeanVarianceNormalization", .types = {GRT_SET_FLOATS}, .run = run_mvn},
+    {.domain = "", .op = "Det", .types = {GRT_SET_FLOATS}, .reshape = reshape_det, .run = run_det},
+};
+
+} // namespace
+CUDA_KERNELS(cumulate, rows);

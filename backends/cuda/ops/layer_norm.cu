@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* LayerNormalization and RMSNormalization. Statistics are float32 (double for double), in two passes;
+ * half-precision results are rounded where the definitions have a value of the inputs' type. */
+#include "backends/cuda/number.cuh"
+#include "backends/shared/norm.h"
+
+#include <stdlib.h>
+
+enum { THREADS = 256 };
+
+template <class T, class W> __device__ __forceinline__ W rounded(W v)
+{
+    return cuda_widen(cuda_narrow<T, W>(v));
+}
+
+typedef struct layer_factor {
+    const void *data; /* NULL: none */
+    int dtype;
+} layer_factor;
+
+typedef struct layer_shape {
+    grt_layer_norm norm;
+    layer_factor scale, bias;
+} layer_shape;
+
+typedef struct layer_outputs {
+    void *y, *mean, *inverse;
+    int mean_dtype, inverse_dtype;
+} layer_outputs;
+
+template <class W>
+__device__ __forceinline__ W factor_at(const grt_layer_norm &s, const grt_norm_factor &f,
+                                       const layer_factor &values, int64_t row, int64_t i)
+{
+    if (f.is_row)
+        return cuda_load<W>(values.data, values.dtype, i);
+    int64_t at = row * s.size + i, sum = 0;
+    for (int32_t d = s.rank - 1; d >= 0; d--) {
+        sum += at % s.dims[d] * f.strides[d];
+        at /= s.dims[d];
+    }
+    return cuda_load<W>(values.data, values.dtype, sum);
+}
+
+template <class T, int PER_ROW>
+__global__ void __launch_bounds__(THREADS)
+    layer_rows(const __grid_constant__ layer_shape shape, const T *x, layer_outputs out)
+{
+    const grt_layer_norm &s = shape.norm;
+    using W = typename cuda_wide<T>::type;
+    const int lane = threadIdx.x % PER_ROW;
+    const int64_t per_block = THREADS / PER_ROW;
+    for (int64_t row = blockIdx.x * per_block + threadIdx.x / PER_ROW; row < s.rows;
+         row += gridDim.x * per_block) {
+        const T *from = x + row * s.size;
+        W mean = 0, squares = 0;
+        if (!s.rms) {
+            for (int64_t i = lane; i < s.size; i += PER_ROW)
+                mean += cuda_widen(from[i]);
+            mean = cuda_row_reduce<PER_ROW, cuda_sum, W>(mean, 0) / (W)s.size;
+        }
+        for (int64_t i = lane; i < s.size; i += PER_ROW) {
+            const W d = cuda_widen(from[i]) - mean;
+            squares += d * d;
+        }
+        squares = cuda_row_reduce<PER_ROW, cuda_sum, W>(squares, 0);
+        const W inverse = 1 / sqrt(squares / (W)s.size + (W)s.epsilon);
+        for (int64_t i = lane; out.y && i < s.size; i += PER_ROW) {
+            W v = rounded<T, W>((cuda_widen(from[i]) - mean) * inverse);
+            v *= factor_at<W>(s, s.scale, shape.scale, row, i);
+            if (shape.bias.data)
+                v = rounded<T, W>(v) + factor_at<W>(s, s.bias, shape.bias, row, i);
+            ((T *)out.y)[row * s.size + i] = cuda_narrow<T, W>(v);
+        }
+        if (lane == 0 && out.mean)
+            cuda_store<W>(out.mean, out.mean_dtype, row, mean);
+        if (lane == 0 && out.inverse)
+            cuda_store<W>(out.inverse, out.inverse_dtype, row, inverse);
+    }
+}
+
+/* The same with rows in registers, read once, 16 bytes a time; scale and bias are as the rows. VECTORS: of
+ * each thread. */
+template <class T, int PER_ROW, int VECTORS>
+__global__ void __launch_bounds__(PER_ROW == 32 ? 128 : PER_ROW)
+    layer_vectors(int64_t rows, int size, bool rms, float epsilon, const T *x, const T *scale, const T *bias,
+                  T *y)
+{
+    using V = cuda_vector<T>;
+    enum { N = V::N };
+    const int lane = threadIdx.x % PER_ROW, per_block = blockDim.x / PER_ROW;
+    /* Short rows: factors are loaded together with the row; long rows leave no registers for that. */
+    constexpr bool EARLY = VECTORS <= 4;
+    V early_scale[EARLY ? VECTORS : 1], early_bias[EARLY ? VECTORS : 1];
+    const auto factors_at = [&](int at, V *factor, V *shift) {
+        *factor = *(const V *)(scale + at);
+        *shift = {};
+        if (bias)
+            *shift = *(const V *)(bias + at);
+    };
+    if constexpr (EARLY)
+#pragma unroll
+        for (int k = 0; k < VECTORS; k++)
+            if ((lane + k * PER_ROW) * N < size)
+                factors_at((lane + k * PER_ROW) * N, &early_scale[k], &early_bias[k]);
+    for (int64_t row = (int64_t)blockIdx.x * per_block + threadIdx.x / PER_ROW; row < rows;
+         row += (int64_t)gridDim.x * per_block) {
+        float v[VECTORS][N], sum = 0, squares = 0;
+#pragma unroll
+        for (int k = 0; k < VECTORS; k++) {
+            const int at = (lane + k * PER_ROW) * N;
+            V pack = {};
+            if (at < size)
+                pack = *(const V *)(x + row * size + at);
+#pragma unroll
+            for (int j = 0; j < N; j++) {
+                v[k][j] = cuda_widen(pack.v[j]);
+                sum += v[k][j];
+            }
+        }
+        const float mean = rms ? 0.0f : cuda_row_reduce<PER_ROW, cuda_sum, float>(sum, 0) / (float)size;
+#pragma unroll
+        for (int k = 0; k < VECTORS; k++)
+#pragma unroll
+            for (int j = 0; j < N; j++) {
+                v[k][j] -= mean;
+                squares += (lane + k * PER_ROW) * N < size ? v[k][j] * v[k][j] : 0.0f;
+            }
+        const float inverse =
+            1 / sqrtf(cuda_row_reduce<PER_ROW, cuda_sum, float>(squares, 0) / (float)size + epsilon);
+#pragma unroll
+        for (int k = 0; k < VECTORS; k++) {
+            const int at = (lane + k * PER_ROW) * N;
+            if (at >= size)
+                continue;
+            V factor, shift, result;
+            if constexpr (EARLY) {
+                factor = early_scale[k];
+                shift = early_bias[k];
+            } else {
+                factors_at(at, &factor, &shift);
+            }
+#pragma unroll
+            for (int j = 0; j < N; j++) {
+                float r = rounded<T, float>(v[k][j] * inverse) * cuda_widen(factor.v[j]);
+                if (bias)
+                    r = rounded<T, float>(r) + cuda_widen(shift.v[j]);
+                result.v[j] = cuda_narrow<T, float>(r);
+            }
+            *(V *)(y + row * size + at) = result;
+        }
+    }
+}
+
+static grt_status layer_reshape(grt_reshape *r)
+{
+    layer_shape *s = (layer_shape *)calloc(1, sizeof *s);
+    if (!s)
+        return grt_fail_memory(sizeof *s);
+    const grt_status status = grt_layer_norm_fit(r, &s->norm);
+    if (status != GRT_OK) {
+        free(s);
+        return status;
+    }
+    const grt_tensor *bias = grt_reshape_in(r, GRT_NORM_BIAS);
+    s->scale.dtype = r->in[GRT_NORM_SCALE]->dtype;
+    s->bias.dtype = bias ? bias->dtype : GRT_DTYPE_NONE;
+    r->shape = s;
+    return GRT_OK;
+}
+
+enum { WIDE_ROW = 256, MOST_VECTORS = 8 };
+
+template <class T, int PER_ROW, int VECTORS>
+static void launch_vectors(const layer_shape *s, const void *x, void *y, cudaStream_t stream)
+{
+    /* With few rows, one warp per block, to use all multiprocessors. */
+    const int threads = PER_ROW > 32 ? PER_ROW : s->norm.rows < 1024 ? 32 : 128;
+    layer_vectors<T, PER_ROW, VECTORS><<<cuda_blocks(s->norm.rows, threads / PER_ROW), threads, 0, stream>>>(
+        s->norm.rows, (int)s->norm.size, s->norm.rms, (float)s->norm.epsilon, (const T *)x,
+        (const T *)s->scale.data, (const T *)s->bias.data, (T *)y);
+}
+
+template <class T, int PER_ROW>
+static void launch_as_wide(const layer_shape *s, int vectors, const void *x, void *y, cudaStream_t stream)
+{
+    if (vectors <= 1)
+        launch_vectors<T, PER_ROW, 1>(s, x, y, stream);
+    else if (vectors <= 2)
+        launch_vectors<T, PER_ROW, 2>(s, x, y, stream);
+    else if (vectors <= 4)
+        launch_vectors<T, PER_ROW, 4>(s, x, y, stream);
+    else
+        launch_vectors<T, PER_ROW, MOST_VECTORS>(s, x, y, stream);
+}
+
+/* False if the rows, their factors or outputs are not what the kernel for vectors takes. */
+template <class T>
+static bool launch_fast(const layer_shape *s, int dtype, const void *x, const layer_outputs &out,
+                        cudaStream_t stream)
+{
+    const int64_t n = cuda_vector<T>::N, vectors = s->norm.size / n;
+    const bool fits =
+        sizeof(T) <= 4 && s->norm.size > 0 && s->norm.size % n == 0 && vectors <= WIDE_ROW * MOST_VECTORS &&
+        out.y && !out.mean && !out.inverse && s->norm.scale.is_row && s->scale.dtype == dtype &&
+        (!s->bias.data || (s->norm.bias.is_row && s->bias.dtype == dtype)) && cuda_is_vector(x) &&
+        cuda_is_vector(out.y) && cuda_is_vector(s->scale.data) && cuda_is_vector(s->bias.data);
+    if (!fits)
+        return false;
+    if constexpr (sizeof(T) <= 4) {
+        if (vectors <= 32 * 4 || (vectors <= 32 * MOST_VECTORS && s->norm.rows >= 1024))
+            launch_as_wide<T, 32>(s, (int)((vectors + 31) / 32), x, out.y, stream);
+        else
+            launch_as_wide<T, WIDE_ROW>(s, (int)((vectors + WIDE_ROW - 1) / WIDE_ROW), x, out.y, stream);
+    }
+    return true;
+}
+
+template <class T>
+static void launch_layer(const layer_shape *s, int dtype, const void *x, layer_outputs out,
+                         cudaStream_t stream)
+{
+    if (launch_fast<T>(s, dtype, x, out, stream))
+        return;
+    enum { WARP_SIZES = 512 };
+    if (s->norm.size <= WARP_SIZES)
+        layer_rows<T, 32>
+            <<<cuda_blocks(s->norm.rows, THREADS / 32), THREADS, 0, stream>>>(*s, (const T *)x, out);
+    else
+        layer_rows<T, THREADS><<<cuda_blocks(s->norm.rows, 1), THREADS, 0, stream>>>(*s, (const T *)x, out);
+}
+
+static grt_status layer_run(const grt_run *r)
+{
+    layer_shape s = *(const layer_shape *)r->shape;
+    const grt_tensor *bias = grt_run_in(r, GRT_NORM_BIAS);
+    layer_outputs out = {0};
+    if (s.norm.rows == 0)
+        return GRT_OK;
+    s.scale.data = r->in[GRT_NORM_SCALE]->data;
+    s.bias.data = bias ? bias->data : NULL;
+    out.y = r->out[0] && s.norm.size ? r->out[0]->data : NULL;
+    if (r->n_out > 1 && r->out[1]) {
+        out.mean = r->out[1]->data;
+        out.mean_dtype = r->out[1]->dtype;
+    }
+    if (r->n_out > 2 && r->out[2]) {
+        out.inverse = r->out[2]->data;
+        out.inverse_dtype = r->out[2]->dtype;
+    }
+    CUDA_FOR_FLOATS(r->in[0]->dtype, T,
+                    launch_layer<T>(&s, r->in[0]->dtype, r->in[0]->data, out, (cudaStream_t)r->stream));
+    CUDA_LAUNCHED();
+    return GRT_OK;
+}
+
+#define LAYER(name)                                                                          \
+    {                                                                                        \
+        .domain = "", .op = name, .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS}, \
+        .reshape = layer_reshape, .release_shape = free, .run = layer_run                    \
+    }
+
+static const grt_kernel_row rows[] = {LAYER("LayerNormalization"), LAYER("RMSNormalization")};
+CUDA_KERNELS(layer_norm, rows);

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* QuantizeLinear and DequantizeLinear where 8-bit floats or elements of less than a byte take part, or blocks
+ * of scales, or types that quantize.cu has no kernel for; DynamicQuantizeLinear. */
+#include "backends/cuda/narrow.cuh"
+
+namespace
+{
+
+/* ---- quantizing ---- */
+
+struct quantize_state {
+    int64_t axis, block;
+    bool saturate;
+    grt_dtype precision; /* of the division; NONE: the scale's */
+};
+
+/* Which scale element i uses: the input is [outer, length, inner] around the axis, the scale [outer or 1,
+ * steps, inner or 1]. */
+struct quantize_shape {
+    bool single, blocked;
+    int64_t inner, length, steps, block;
+
+    __device__ int64_t scale(int64_t i) const
+    {
+        if (single)
+            return 0;
+        int64_t at = i % inner, k = i / inner % length, outer = i / inner / length;
+        return blocked ? (outer * steps + k / block) * inner + at : k;
+    }
+};
+
+grt_status create_quantize(const grt_kernel_node *node, void **out_state)
+{
+    quantize_state *s;
+    GRT_TRY(cuda_state(&s));
+    s->axis = grt_attr_int(node->desc, "axis", 1);
+    s->block = grt_attr_int(node->desc, "block_size", 0);
+    s->saturate = grt_attr_int(node->desc, "saturate", 1) != 0;
+    s->precision = (grt_dtype)grt_attr_int(node->desc, "precision", 0);
+    *out_state = s;
+    return GRT_OK;
+}
+
+grt_status fail_scale(const grt_reshape *r)
+{
+    const quantize_state *s = (const quantize_state *)r->state;
+    char input[GRT_TYPE_TEXT_SIZE], scale[GRT_TYPE_TEXT_SIZE];
+    return grt_fail_op(
+        r->desc, GRT_STATUS_INVALID_ARGUMENT,
+        "the scale is %s and the input %s; expected one element, one for each index of axis %lld, "
+        "or one for each block of %lld, and as many zero points",
+        grt_tensor_text(r->in[1], scale), grt_tensor_text(r->in[0], input), (long long)s->axis,
+        (long long)s->block);
+}
+
+grt_status reshape_quantize(grt_reshape *r)
+{
+    const quantize_state *s = (const quantize_state *)r->state;
+    const grt_tensor *x = r->in[0], *scale = r->in[1], *zero = r->n_in > 2 ? r->in[2] : NULL;
+    int64_t n = grt_tensor_elements(scale), axis = grt_axis(x->rank == 1 ? 0 : s->axis, x->rank);
+    quantize_shape sh = {};
+    sh.single = n == 1 && !s->block;
+    sh.blocked = s->block > 0;
+    sh.inner = sh.length = sh.steps = sh.block = 1;
+    if (!sh.single && axis >= 0) {
+        sh.inner = grt_dims_product(x->dims, (int32_t)axis + 1, x->rank);
+        sh.length = x->dims[axis];
+        sh.block = sh.blocked ? s->block : 1;
+        sh.steps = sh.blocked && scale->rank == x->rank ? scale->dims[axis] : sh.length;
+    }
+    int64_t outer = axis >= 0 ? grt_dims_product(x->dims, 0, (int32_t)axis) : 1;
+    bool blocks = scale->rank == x->rank && n == outer * sh.steps * sh.inner &&
+                  (sh.length + sh.block - 1) / sh.block <= sh.steps;
+    bool fits = sh.single || (axis >= 0 && (sh.blocked ? blocks : n == sh.length));
+    if (!fits || (zero && grt_tensor_elements(zero) != n))
+        return fail_scale(r);
+    quantize_shape *kept;
+    GRT_TRY(cuda_state(&kept));
+    *kept = sh;
+    r->shape = kept;
+    return GRT_OK;
+}
+
+__device__ float rounded(grt_dtype dtype, float x)
+{
+    return dtype == GRT_DTYPE_FLOAT16    ? grt_half_to_float(grt_float_to_half(x))
+           : dtype == GRT_DTYPE_BFLOAT16 ? grt_bfloat16_to_float(grt_float_to_bfloat16(x))
+                                         : x;
+}
+
+struct operands {
+    const void *x, *scale, *zero;
+    grt_dtype x_type, scale_type, zero_type;
+    quantize_shape sh;
+};
+
+operands operands_of(const grt_run *r)
+{
+    const grt_tensor *zero = r->n_in > 2 ? r->in[2] : NULL;
+    return {r->in[0]->data,
+            r->in[1]->data,
+            zero ? zero->data : NULL,
+            r->in[0]->dtype,
+            r->in[1]->dtype,
+            zero ? zero->dtype : GRT_DTYPE_FLOAT,
+            *(const quantize_shape *)r->shape};
+}
+
+grt_status run_quantize(const grt_run *r)
+{
+    const quantize_state *s = (const quantize_state *)r->state;
+    operands o = operands_of(r);
+    grt_dtype to = r->out[0]->dtype, precision = s->precision ? s->precision : o.scale_type;
+    bool whole = grt_dtype_in(to, GRT_SET_INTS | (GRT_SET_SUBBYTE & ~GRT_BIT(FLOAT4E2M1)));
+    bool is_signed = grt_dtype_in(to, GRT_SET_SIGNED | GRT_BIT(INT4) | GRT_BIT(INT2)),
+         shifts = whole || to == GRT_DTYPE_FLOAT4E2M1;
+    float span = ldexpf(1.0f, (int)grt_dtype_bits(to)), low = is_signed ? -span / 2 : 0,
+          high = low + span - 1;
+    return cuda_make(r, r->out[0], cuda_rounding{s->saturate, GRT_ROUND_NEAREST}, [=] __device__(int64_t i) {
+        int64_t k = o.sh.scale(i);
+        float x = rounded(precision, cuda_to_float(cuda_any_load(o.x_type, o.x, i)));
+        x = rounded(precision, x / cuda_to_float(cuda_any_load(o.scale_type, o.scale, k)));
+        float zero = shifts && o.zero ? cuda_to_float(cuda_any_load(o.zero_type, o.zero, k)) : 0.0f;
+        if (!whole)
+            return cuda_real(shifts ? x + zero : x);
+        float y = rintf(x) + zero;
+        y = y > low ? y : low;
+        return cuda_whole((int64_t)(y < high ? y : high));
+    });
+}
+
+grt_status run_dequantize(const grt_run *r)
+{
+    operands o = operands_of(r);
+    return cuda_make(r, r->out[0], cuda_rounding{true, GRT_ROUND_NEAREST}, [=] __device__(int64_t i) {
+        int64_t k = o.sh.scale(i);
+        float zero = o.zero ? cuda_to_float(cuda_any_load(o.zero_type, o.zero, k)) : 0.0f;
+        return cuda_real((cuda_to_float(cuda_any_load(o.x_type, o.x, i)) - zero) *
+                         cuda_to_float(cuda_any_load(o.scale_type, o.scale, k)));
+    });
+}
+
+/* ---- DynamicQuantizeLinear: the range by one block, the rest by all ---- */
+
+grt_status run_dynamic(const grt_run *r)
+{
+    const float *x = (const float *)r->in[0]->data;
+    uint8_t *y = (uint8_t *)r->out[0]->data;
+    float *scale = (float *)r->out[1]->data;
+    uint8_t *zero = (uint8_t *)r->out[2]->data;
+    int64_t n = grt_tensor_elements(r->in[0]);
+    GRT_TRY(cuda_each_block(r, 1, [=] __device__(int64_t, int thread, int threads) {
+        double low = 0, high = 0; /* the range always holds 0 */
+        for (int64_t i = thread; i < n; i += threads) {
+            low = x[i] < low ? x[i] : low;
+            high = x[i] > high ? x[i] : high;
+        }
+        low = -cuda_block_max(-low);
+        high = cuda_block_max(high);
+        float s = ((float)high - (float)low) / 255.0f;
+        s = s > 0.0f ? s : 1.0f; /* all zeros: any scale is right */
+        float z = rintf(-(float)low / s);
+        if (thread == 0) {
+            *scale = s;
+            *zero = (uint8_t)(z < 0.0f ? 0.0f : z > 255.0f ? 255.0f : z);
+        }
+    }));
+    return cuda_each(r, n, [=] __device__(int64_t i) {
+        float q = rintf(x[i] / *scale) + (float)*zero;
+        q = q > 0.0f ? q : 0.0f;
+        y[i] = (uint8_t)(q < 255.0f ? q : 255.0f);
+    });
+}
+
+const grt_kernel_row rows[] = {
+    {.domain = "",
+     .op = "QuantizeLinear",
+     .types = {CUDA_CODES, CUDA_CODES, CUDA_CODES},
+     .supports = cuda_makes_codes,
+     .create = create_quantize,
+     .destroy = free,
+     .reshape = reshape_quantize,
+     .release_shape = free,
+     .run = run_quantize},
+    {.domain = "",
+     .op = "DequantizeLinear",
+     .types = {CUDA_CODES, CUDA_CODES, CUDA_CODES},
+     .supports = cuda_makes_codes,
+     .create = create_quantize,
+     .destroy = free,
+     .reshape = reshape_quantize,
+     .release_shape = free,
+     .run = run_dequantize},
+    {.domain = "", .op = "DynamicQuantizeLinear", .types = {GRT_BIT(FLOAT)}, .run = run_dynamic},
+};
+
+} // namespace
+CUDA_KERNELS(quantize_narrow, rows);

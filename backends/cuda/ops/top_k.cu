@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* TopK: by a block a line, or by sorting. */
+#include "backends/cuda/line.cuh"
+
+namespace
+{
+
+/* ---- TopK ----
+ * A block per line finds the best element k times, each time among those that come after the one before.
+ * Where k is large, or long lines are too few to fill the device so, lines are sorted. */
+
+struct top_shape {
+    cuda_lines in;
+    int64_t k;
+    bool sorts;
+};
+
+struct top_state {
+    int64_t axis;
+    bool least;
+};
+
+template <typename S>
+__global__ void __launch_bounds__(CUDA_BLOCK)
+    top_kernel(top_shape s, bool least, const S *in, S *values, int64_t *places)
+{
+    __shared__ cuda_place shared[CUDA_BLOCK / 32];
+    for (int64_t l = blockIdx.x; l < s.in.n_lines; l += gridDim.x) {
+        const S *line = in + cuda_line_base(s.in, l, s.in.n);
+        int64_t to = cuda_line_base(s.in, l, s.k);
+        cuda_place before = {0, -1};
+        for (int64_t j = 0; j < s.k; j++) {
+            cuda_place best = {0, -1};
+            for (int64_t i = threadIdx.x; i < s.in.n; i += blockDim.x) {
+                uint64_t key = cuda_order_key<S>(line[i * s.in.inner]);
+                key = least ? ~key : key;
+                bool left = before.at < 0 || key < before.key || (key == before.key && i > before.at);
+                if (left)
+                    best = cuda_better(best, {key, i}, false);
+            }
+            best = cuda_better_of_warp(best, false);
+            __syncthreads();
+            if (threadIdx.x % 32 == 0)
+                shared[threadIdx.x / 32] = best;
+            __syncthreads();
+            best = shared[0];
+            for (int w = 1; w < (int)blockDim.x / 32; w++)
+                best = cuda_better(best, shared[w], false);
+            before = best;
+            if (threadIdx.x == 0) {
+                if (values)
+                    values[to + j * s.in.inner] = line[best.at * s.in.inner];
+                if (places)
+                    places[to + j * s.in.inner] = best.at;
+            }
+        }
+    }
+}
+
+/* Keys of the lines one after another; the best come first when they are sorted. */
+template <typename S>
+__global__ void __launch_bounds__(CUDA_BLOCK)
+    key_kernel(cuda_lines s, bool least, const S *in, cuda_keyed *out)
+{
+    CUDA_ITEMS (i, s.n_lines * s.n) {
+        int64_t line = i / s.n, at = i - line * s.n;
+        uint64_t key = cuda_order_key<S>(in[cuda_line_base(s, line, s.n) + at * s.inner]);
+        out[i] = {least ? key : ~key, at};
+    }
+}
+
+template <typename S>
+__global__ void __launch_bounds__(CUDA_BLOCK)
+    take_kernel(top_shape s, const cuda_keyed *sorted, const S *in, S *values, int64_t *places)
+{
+    CUDA_ITEMS (i, s.in.n_lines * s.k) {
+        int64_t line = i / s.k, j = i - line * s.k, at = sorted[line * s.in.n + j].at,
+                to = cuda_line_base(s.in, line, s.k) + j * s.in.inner;
+        if (values)
+            values[to] = in[cuda_line_base(s.in, line, s.in.n) + at * s.in.inner];
+        if (places)
+            places[to] = at;
+    }
+}
+
+template <typename S>
+grt_status top_by_sorting(const grt_run *r, const top_shape *s, bool least, const S *in, S *values,
+                          int64_t *places)
+{
+    const int64_t total = s->in.n_lines * s->in.n;
+    cuda_keyed *v = (cuda_keyed *)r->workspace, *spare = v + total;
+    key_kernel<S><<<cuda_grid(total), CUDA_BLOCK, 0, cuda_stream(r)>>>(s->in, least, in, v);
+    CUDA_LAUNCHED();
+    GRT_TRY(cuda_sort(r, s->in.n_lines, s->in.n, &v, &spare, cuda_keyed_less()));
+    take_kernel<S>
+        <<<cuda_grid(s->in.n_lines * s->k), CUDA_BLOCK, 0, cuda_stream(r)>>>(*s, v, in, values, places);
+    CUDA_LAUNCHED();
+    return GRT_OK;
+}
+
+template <typename S> grt_status top(const grt_run *r)
+{
+    const top_shape *s = (const top_shape *)r->shape;
+    if (s->sorts)
+        return top_by_sorting<S>(r, s, ((const top_state *)r->state)->least, (const S *)r->in[0]->data,
+                                 r->out[0] ? (S *)r->out[0]->data : NULL,
+                                 r->n_out > 1 && r->out[1] ? (int64_t *)r->out[1]->data : NULL);
+    unsigned block = s->in.n <= 32 ? 32 : s->in.n <= 128 ? 128 : CUDA_BLOCK;
+    top_kernel<S><<<cuda_grid(s->in.n_lines, 1), block, 0, cuda_stream(r)>>>(
+        *s, ((const top_state *)r->state)->least, (const S *)r->in[0]->data,
+        r->out[0] ? (S *)r->out[0]->data : NULL,
+        r->n_out > 1 && r->out[1] ? (int64_t *)r->out[1]->data : NULL);
+    CUDA_LAUNCHED();
+    return GRT_OK;
+}
+
+grt_status create_top(const grt_kernel_node *node, void **out_state)
+{
+    top_state *state;
+    GRT_TRY(cuda_state(&state));
+    state->axis = grt_attr_int(node->desc, "axis", -1);
+    state->least = grt_attr_int(node->desc, "largest", 1) == 0;
+    *out_state = state;
+    return GRT_OK;
+}
+
+grt_status reshape_top(grt_reshape *r)
+{
+    const grt_tensor *in = r->in[0], *out = r->out[0] ? r->out[0] : r->n_out > 1 ? r->out[1] : NULL;
+    top_shape *s;
+    GRT_TRY(cuda_state(&s));
+    r->shape = s;
+    if (!out || in->rank == 0)
+        return GRT_OK;
+    int64_t axis = grt_axis(((const top_state *)r->state)->axis, in->rank);
+    cuda_lines_of(&s->in, in, axis);
+    s->k = out->dims[axis];
+    s->sorts = s->k > 128 || (s->k > 8 && s->in.n > 4096 && s->in.n_lines < 64);
+    if (s->sorts)
+        r->workspace_bytes = 2 * (size_t)(s->in.n_lines * s->in.n) * sizeof(cuda_keyed);
+    if (s->k <= s->in.n)
+        return GRT_OK;
+    r->shape = NULL;
+    free(s);
+    return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "K is %lld; axis %lld has size %lld",
+                       (long long)out->dims[axis], (long long)axis, (long long)in->dims[axis]);
+}
+
+grt_status run_top(const grt_run *r)
+{
+    const top_shape *s = (const top_shape *)r->shape;
+    if (s->in.n_lines <= 0 || s->k <= 0)
+        return GRT_OK;
+    CUDA_RETURN_BY_NUMBER(r->in[0]->dtype, top, r)
+}
+
+const grt_kernel_row rows[] = {
+    {.domain = "",
+     .op = "TopK",
+     .types = {GRT_SET_NUMBERS, GRT_BIT(INT64)},
+     .create = create_top,
+     .destroy = free,
+     .reshape = reshape_top,
+     .release_shape = free,
+     .run = run_top},
+};
+
+} // namespace
+CUDA_KERNELS(top_k, rows);
