@@ -565,12 +565,19 @@ Suite *suite_test_import_forgiving(void)
                                   cycle_through_a_body, order_is_linear,      NULL};
     const TTest *const names[] = {inner_name_wins,     initializer_twice, nodes_of_one_name,
                                   dims_without_a_name, free_dims,         NULL};
-    const TTest *const rest[] = {domain_is_not_listed,        unknown_domain_is_not_listed,
-                                 domain_is_listed_twice,      unknown_attribute, unknown_body,
-                                 iteration_of_rank_one,       warnings_are_bounded,
-                                 check_and_compile_tell,      declared_types,
-                                 half_constant_beside_floats, mixed_floats_with_two_meanings,
-                                 scalar_reduced_over_an_axis, NULL};
+    const TTest *const rest[] = {domain_is_not_listed,
+                                 unknown_domain_is_not_listed,
+                                 domain_is_listed_twice,
+                                 unknown_attribute,
+                                 unknown_body,
+                                 iteration_of_rank_one,
+                                 warnings_are_bounded,
+                                 check_and_compile_tell,
+                                 declared_types,
+                                 half_constant_beside_floats,
+                                 mixed_floats_with_two_meanings,
+                                 scalar_reduced_over_an_axis,
+                                 NULL};
     import_add(suite, "order", order);
     import_add(suite, "names", names);
     import_add(suite, "rest", rest);

@@ -132,7 +132,7 @@ static grt_status create(const grt_kernel_node *node, void **out_state)
     qconv_state *state = calloc(1, sizeof *state);
     if (!state)
         return grt_fail_memory(sizeof *state);
-    state->last = cpu_channels_last(node->desc);
+    state->last = grt_channels_last(node->desc);
     state->groups = grt_attr_int(node->desc, "group", 1);
     state->filters = w->dims[0];
     state->per_group = w->dims[1];

@@ -81,10 +81,9 @@ static grt_status group_run(const grt_run *r)
     const group_shape *s = (const group_shape *)r->shape;
     if (s->norm.rows * s->norm.channels * s->norm.pixels == 0)
         return GRT_OK;
-    if (!s->spread ||
-        !cuda_group_norm_run(&s->shares, r->in[0]->dtype, r->in[0]->data, r->in[GRT_NORM_SCALE]->data,
-                             r->in[GRT_NORM_BIAS]->data, r->out[0]->data, r->workspace,
-                             (cudaStream_t)r->stream))
+    if (!s->spread || !cuda_group_norm_run(&s->shares, r->in[0]->dtype, r->in[0]->data,
+                                           r->in[GRT_NORM_SCALE]->data, r->in[GRT_NORM_BIAS]->data,
+                                           r->out[0]->data, r->workspace, (cudaStream_t)r->stream))
         CUDA_FOR_FLOATS(r->in[0]->dtype, T, launch_group<T>(r, s));
     CUDA_LAUNCHED();
     return GRT_OK;
