@@ -3,7 +3,7 @@
 """CPU speed beside ONNX Runtime: the same models, inputs and thread counts, fp32, each side in fresh processes that take turns.
 
 The exported models of ../shared/data (if there) and ResNet-50, MobileNetV2, DenseNet-121, ViT-B/16 and BERT-base sized ones from
-grt-models. A ratio is our median latency over the peer's in the same round; a model's ratio is the median over the rounds. Claim:
+grt-models; with --exports, models that are exported on the spot by both of PyTorch's exporters (bench/exports.py). A ratio is our median latency over the peer's in the same round; a model's ratio is the median over the rounds. Claim:
 the geometric mean of the ratios is at most 1.0, and none is above 1.5.
 """
 import statistics
@@ -11,8 +11,18 @@ import tempfile
 from pathlib import Path
 
 import common
+import exports
 
+USUAL_EXPORTS = ["vit_b_16", "timm_vit_base_patch16_224", "swin_t", "bert", "gpt2_masked", "whisper_encoder", "resnet50", "efficientnet_b0", "convnext_tiny"]
 LARGE = ["resnet50", "mobilenet_v2", "densenet121", "vit_b16", "bert"]
+
+
+def exported_now(options):
+    """Paths of models exported for this, kept in the build directory."""
+    directory = options.build / "bench" / "exports"
+    directory.mkdir(parents=True, exist_ok=True)
+    return [path for name in options.exports or USUAL_EXPORTS for exporter in exports.EXPORTERS
+            if (path := exports.export_apart(directory, name, "full", options.batch, exporter, False))]
 
 
 def measure(options, path, threads):
@@ -37,10 +47,16 @@ def main():
     parser.add_argument("--rounds", type=int, default=3, help="turns of each side (default 3)")
     parser.add_argument("--seconds", type=float, default=1.0, help="measured time of a turn (default 1)")
     parser.add_argument("--models", nargs="+", help="only these: resnet50, exported-bert, ...")
+    parser.add_argument("--exports", nargs="*", metavar="NAME", choices=exports.names(),
+                        help="measure models exported on the spot instead: these, or the usual ones; needs PyTorch and their packages")
+    parser.add_argument("--batch", type=int, default=1, help="of models exported on the spot (default 1)")
     options = parser.parse_args()
     names = options.models
-    paths = [p for p in common.exported(options.build) if not names or common.title(p) in names]
-    paths += [common.generated(options.build, n) for n in LARGE if not names or n in names]
+    if options.exports is not None:
+        paths = exported_now(options)
+    else:
+        paths = [p for p in common.exported(options.build) if not names or common.title(p) in names]
+        paths += [common.generated(options.build, n) for n in LARGE if not names or n in names]
 
     rows, failures = [], []
     for threads in options.threads:

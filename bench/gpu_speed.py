@@ -1,98 +1,203 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Latency on one GPU beside PyTorch: models x precision x batch, in one run on one machine.
+"""Speed on one GPU beside PyTorch, on what users export: models x exporter x precision x batch, in one run on one machine.
 
-Ours is device time without copies in and out (graphrun bench), as the peer's, whose inputs lie on the GPU: PyTorch's CUDA graph, and with
---compile torch.compile(mode="max-autotune"). The peer is a script that prints lines "infer MODEL DTYPE bBATCH {'graph': ms, ...}":
-bench/peers/torch_infer.py.
+Models are exported on the spot (bench/exports.py: torchvision, timm, transformers, PyTorch itself; both exporters), those where exporters cannot go are
+generated: parallel_fcn, 1,000 small networks (20-10-1) in a loop; llama_prefill and llama_decode, four layers with the shapes of Llama 3 8B, 2,048 tokens of
+a prompt, and one token behind 2,048. fp16: the float32 export, narrowed by graphc; with --half the half-precision export as well.
 
-parallel_fcn is 1,000 small networks (20-10-1) in a loop.
-llama_prefill and llama_decode are four layers with the shapes of Llama 3 8B: 2,048 tokens of a prompt, and one token behind 2,048.
+The clock is the same on both sides (device_run.py, peers/torch_exports.py): device time of runs back to back between two events. Beside it, for ours, wall time
+host to host, load and time to the first result, and the largest difference from PyTorch's float32 results, relative to the largest of these.
 
-Needs no build tree: --bin names the directory of graphc and graphrun, --models that of grt-models (make bundle has both).
+Needs no build tree: --bundle names what `make bundle` made. Needs nvidia-smi, PyTorch, and the packages of the models that are asked for.
 """
 import argparse
 import ast
 import datetime
 import json
+import os
 import re
+import subprocess
 import sys
 import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
+
+import exports
 from common import gpu, run
 
-PEER_NAMES = {"resnet50": "resnet50", "bert": "bert", "vit_b16": "vit_b_16", "mobilenet_v2": "mobilenet_v2", "densenet121": "densenet121",
-              "parallel_fcn": "parallel_fcn", "llama_prefill": "llama_prefill", "llama_decode": "llama_decode"}
-# What grt-models is asked for, where that is more than the name.
-FAMILIES = {"llama_prefill": ["llama_stack", "--seq", "2048"], "llama_decode": ["llama_stack", "--seq", "1", "--past", "2048"]}
-# What PyTorch calls the types: with TF32 allowed, its float32 is our tf32.
-PEER_TYPES = {"fp16": "fp16", "bf16": "bf16", "tf32": "fp32"}
+HERE = Path(__file__).resolve().parent
+GENERATED = {"parallel_fcn": ["parallel_fcn"], "llama_prefill": ["llama_stack", "--seq", "2048"], "llama_decode": ["llama_stack", "--seq", "1", "--past", "2048"]}
+USUAL = ["vit_b_16", "swin_t", "bert", "gpt2", "wav2vec2", "whisper_encoder", "t5_encoder", "deberta", "timm_vit_base_patch16_224", "resnet50", "efficientnet_b0",
+         "convnext_tiny", "unet", "lstm", "dlrm"]
 
 
-def ours(args, work, model, precision, batch):
-    # A cache of float16 goes with a model of float16.
-    dtype = "fp16" if precision == "fp16" and model in FAMILIES else "fp32"
-    onnx, plan = work / f"{model}.{batch}.{dtype}.onnx", work / "model.grt"
-    if not onnx.exists():
-        run([args.models, *FAMILIES.get(model, [model]), "--dtype", dtype, "--batch", batch, "-o", onnx])
-    run([args.bin / "graphc", "optimize", "--target", args.target, "--precision", precision, onnx, "-o", plan])
-    if args.tune:
-        run([args.bin / "graphc", "tune", plan, "--device", args.device, "-o", work / "tuned.grt"])
-        plan = work / "tuned.grt"
-    return json.loads(run([args.bin / "graphrun", "bench", plan, "--device", args.device, "--seconds", args.seconds, "--json"]))[0]
+def notes(text):
+    print(text, file=sys.stderr, flush=True)
 
 
-def peers(args):
-    """(model, precision, batch) -> milliseconds by mode."""
-    if not args.peer:
-        return {}
-    names, types = [PEER_NAMES[m] for m in args.only], [PEER_TYPES[p] for p in args.precisions if p in PEER_TYPES]
-    modes = "graph,compile" if args.compile else "graph"
-    out = run([sys.executable, args.peer, ",".join(names), ",".join(types), ",".join(map(str, args.batches)), modes])
+def export_all(args, work):
+    """[(name, batch, exporter, half, path)] of what could be exported, made side by side."""
+    halves = [False, True] if args.half else [False]
+    wanted = [(n, b, e, h) for n in args.only if n not in GENERATED for b in args.batches for e in args.exporters for h in halves]
+    command = [sys.executable, HERE / "exports.py", work, "--sizes", "full"]
+
+    def one(item):
+        name, batch, exporter, half = item
+        path = work / exports.file_name(name, "full", batch, exporter, half)
+        if not path.exists():
+            done = subprocess.run([str(c) for c in [*command, "--only", name, "--exporters", exporter, "--batches", batch, *(["--half"] if half else [])]],
+                                  capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "2", "CUDA_VISIBLE_DEVICES": ""})
+            if not path.exists():
+                notes((done.stdout + done.stderr).strip()[-300:])
+        return (*item, path) if path.exists() else None
+
+    with ThreadPoolExecutor(args.jobs) as pool:
+        made = [item for item in pool.map(one, wanted) if item]
+    for name in args.only:
+        if name in GENERATED:
+            for batch in args.batches if name == "parallel_fcn" else [1]:
+                path = work / f"{name}.b{batch}.generated.onnx"
+                run([args.bundle / "bin/grt-models", *GENERATED[name], "--batch", batch, "-o", path])
+                made.append((name, batch, "generated", False, path))
+    return made
+
+
+def random_inputs(args, path):
+    """Inputs of a generated model, as the exports have them."""
+    report = json.loads(run([args.bundle / "bin/graphc", "inspect", path, "--json"]))
+    random = np.random.default_rng(0)
+    dtypes = {"float32": np.float32, "float16": np.float16, "int64": np.int64}
+    np.savez(path.with_suffix(".npz"), **{i["name"]: random.standard_normal(i["shape"]).astype(dtypes[i["dtype"]]) for i in report["inputs"]})
+
+
+def compile_all(args, items):
+    def one(job):
+        name, batch, exporter, half, path, precision = job
+        plan = path.with_suffix(f".{precision}.grt")
+        if exporter == "generated" and not path.with_suffix(".npz").exists():
+            random_inputs(args, path)
+        try:
+            run([args.bundle / "bin/graphc", "optimize", "--target", args.target, "--precision", "fp32" if half else precision, path, "-o", plan])
+        except RuntimeError as error:
+            notes(str(error)[-300:])
+            return None
+        return (*job, plan)
+
+    jobs = [(*item, p) for item in items for p in args.precisions if not (item[3] and p != "fp16")]
+    with ThreadPoolExecutor(args.jobs) as pool:
+        return [job for job in pool.map(one, jobs) if job]
+
+
+def peers(args, items):
+    """(name, batch, precision) -> milliseconds by mode."""
     found = {}
-    for name, dtype, batch, row in re.findall(r"^infer (\S+) (\S+) b(\d+) (\{.*\})$", out, re.M):
-        model = next(m for m, n in PEER_NAMES.items() if n == name)
-        precision = next(p for p, t in PEER_TYPES.items() if t == dtype)
-        found[model, precision, int(batch)] = ast.literal_eval(row)
+    if args.peers:
+        return {(r["name"], r["batch"], r["precision"]): r for r in json.loads(args.peers.read_text())["peers"]}
+    models = list(dict.fromkeys(f"{name}:{batch}" for name, batch, exporter, *_ in items if exporter != "generated"))
+    if models and not args.no_peer:
+        out = run([sys.executable, HERE / "peers/torch_exports.py", "--models", *models, "--precisions", *args.precisions, *(["--compile"] if args.compile else [])])
+        for line in out.splitlines():
+            if line.startswith("{"):
+                row = json.loads(line)
+                found[row["name"], row["batch"], row["precision"]] = row
+    generated = [n for n in args.only if n in GENERATED]
+    if generated and not args.no_peer:
+        types = {"fp16": "fp16", "tf32": "fp32"}
+        out = run([sys.executable, HERE / "peers/torch_infer.py", ",".join(generated), ",".join(types[p] for p in args.precisions), ",".join(map(str, args.batches)), "graph"])
+        for name, dtype, batch, row in re.findall(r"^infer (\S+) (\S+) b(\d+) (\{.*\})$", out, re.M):
+            precision = next(p for p, t in types.items() if t == dtype)
+            found[name, int(batch), precision] = {"name": name, "batch": int(batch), "precision": precision, **ast.literal_eval(row)}
     return found
+
+
+def counts(args, plan):
+    """How many steps there are, and of which ops that recognition makes."""
+    report = json.loads(run([args.bundle / "bin/graphc", "inspect", plan, "--json"]))
+    found = {"steps": report["steps"]}
+    for op, row in report["ops"].items():
+        op = op.replace("graphrt::", "")
+        if op in ("Attention", "Transpose", "Softmax"):
+            found[op] = found.get(op, 0) + row["steps"]
+    return found
+
+
+def difference(path, saved):
+    """From PyTorch's float32 results; None where there are none."""
+    expected, results = np.load(path), np.load(saved)
+    worst = None
+    for name in (n for n in expected.files if n.startswith("out") and n in results.files):
+        a, b = np.asarray(expected[name], np.float64), np.asarray(results[name], np.float64)
+        if a.shape == b.shape and a.size:
+            worst = max(worst or 0.0, float(np.abs(a - b).max() / (np.abs(a).max() + 1e-30)))
+    return worst
+
+
+def measure(args, job):
+    name, batch, exporter, half, path, precision, plan = job
+    saved = plan.with_suffix(".npz")
+    inputs = path.with_suffix(".npz")
+    if half:
+        given = np.load(inputs)
+        inputs = plan.with_suffix(".in.npz")
+        np.savez(inputs, **{k: given[k].astype(np.float16) if given[k].dtype == np.float32 and k.startswith("in") else given[k] for k in given.files})
+    report = json.loads(run([sys.executable, HERE / "device_run.py", args.bundle / "lib/libgraphrt.so.1", plan, inputs, "--seconds", args.seconds, "--save", saved],
+                            env={**os.environ, "LD_LIBRARY_PATH": f"{args.bundle / 'lib'}:{args.cuda}:{os.environ.get('LD_LIBRARY_PATH', '')}",
+                                 "GRAPHRT_BACKEND_PATH": str(args.bundle / "lib/graphrt")}))
+    return {"model": name, "batch": batch, "exporter": exporter, "half": half, "precision": precision, **report, **counts(args, plan),
+            "difference": difference(path.with_suffix(".npz"), saved)}
 
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--bin", type=Path, required=True, help="directory of graphc and graphrun")
-    p.add_argument("--models", type=Path, required=True, help="the program grt-models")
-    p.add_argument("--peer", type=Path, help="the peer's script; without it only ours is measured")
-    p.add_argument("--compile", action="store_true", help="let the peer run torch.compile too (minutes a model)")
-    p.add_argument("--device", default="cuda:0")
-    p.add_argument("--target", default="cuda", help="of graphc optimize: a GPU (sm_90) has kernels generated for it (default: cuda)")
-    p.add_argument("--tune", action="store_true", help="measure what graphc tune makes of each plan; without it the heuristics' algorithms")
-    p.add_argument("--seconds", default="0.5", help="to measure each for")
-    p.add_argument("--only", nargs="+", default=list(PEER_NAMES), choices=list(PEER_NAMES))
-    p.add_argument("--precisions", nargs="+", default=["fp16", "tf32"], choices=["fp32", "tf32", "fp16", "bf16"])
+    p.add_argument("--bundle", type=Path, required=True, help="what make bundle made")
+    p.add_argument("--work", type=Path, help="where exports are kept for the next call (default: nowhere)")
+    p.add_argument("--target", default="sm_90", help="of graphc optimize (default: sm_90)")
+    p.add_argument("--cuda", type=Path, default=Path("/usr/local/cuda/lib64"), help="directory of libcudart")
+    p.add_argument("--only", nargs="+", default=USUAL, choices=[*exports.CATALOGUE, *GENERATED], metavar="NAME")
+    p.add_argument("--exporters", nargs="+", default=list(exports.EXPORTERS), choices=list(exports.EXPORTERS))
+    p.add_argument("--precisions", nargs="+", default=["fp16", "tf32"], choices=["fp16", "tf32"])
     p.add_argument("--batches", nargs="+", type=int, default=[1, 32])
+    p.add_argument("--half", action="store_true", help="models exported in half precision too")
+    p.add_argument("--compile", action="store_true", help="let PyTorch run torch.compile too (minutes a model)")
+    p.add_argument("--no-peer", action="store_true", help="measure ours only")
+    p.add_argument("--peers", type=Path, help="take the peer's figures from this result of the same machine")
+    p.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 2) // 2), help="exports and compilations at a time")
+    p.add_argument("--seconds", default="0.3", help="to measure each for")
     p.add_argument("--save", type=Path, help="where the JSON goes")
     args = p.parse_args()
-    args.models = args.models.resolve()
-    theirs, rows = peers(args), []
-    print(f"{'model':14} {'':5} {'batch':>5} {'ours ms':>9} {'graph ms':>9} {'compile':>9} {'ratio':>6}")
+    args.bundle = args.bundle.resolve()
     with tempfile.TemporaryDirectory() as directory:
-        for model in args.only:
-            for precision in args.precisions:
-                for batch in args.batches:
-                    if model.startswith("llama") and batch > 1:
-                        continue
-                    report, peer = ours(args, Path(directory), model, precision, batch), theirs.get((model, precision, batch), {})
-                    best = min((peer[m] for m in ("graph", "compile") if m in peer), default=None)
-                    row = {"model": model, "precision": precision, "batch": batch, "device_ms": report["device_ms"],
-                           "latency_ms": report["latency_ms"], "load_ms": report["load_ms"], "first_run_ms": report["first_run_ms"],
-                           "host_us": report["host_us"], "peer": peer, "ratio": report["device_ms"] / best if best else None}
-                    rows.append(row)
-                    print(f"{model:14} {precision:5} {batch:5} {row['device_ms']:9.4f} {peer.get('graph', float('nan')):9.4f} "
-                          f"{peer.get('compile', float('nan')):9.4f} {row['ratio'] or float('nan'):6.2f}", flush=True)
+        work = args.work or Path(directory)
+        work.mkdir(parents=True, exist_ok=True)
+        begin = time.monotonic()
+        items = export_all(args, work)
+        exported = time.monotonic()
+        jobs = compile_all(args, items)
+        notes(f"{len(items)} models exported in {exported - begin:.0f} s, {len(jobs)} plans made in {time.monotonic() - exported:.0f} s")
+        theirs, rows = peers(args, items), []
+        print(f"{'model':26} {'exporter':9} {'':9} {'batch':>5} {'ours ms':>9} {'wall':>8} {'first':>7} {'graph ms':>9} {'ratio':>6} {'steps':>5} {'attn':>4} "
+              f"{'moves':>5} {'diff':>8}")
+        for job in jobs:
+            try:
+                row = measure(args, job)
+            except RuntimeError as error:
+                notes(str(error)[-400:])
+                continue
+            peer = theirs.get((row["model"], row["batch"], row["precision"]), {})
+            best = min((peer[m] for m in ("graph", "compile") if m in peer), default=None)
+            row |= {"peer": peer, "ratio": row["device_ms"] / best if best else None}
+            rows.append(row)
+            nan = float("nan")
+            print(f"{row['model'][:26]:26} {row['exporter']:9} {row['precision'] + (' half' if row['half'] else ''):9} {row['batch']:5} {row['device_ms']:9.4f} "
+                  f"{row['wall_ms']:8.3f} {row['load_ms'] + row['first_run_ms']:7.0f} {peer.get('graph', nan):9.4f} {row['ratio'] or nan:6.2f} {row['steps']:5} "
+                  f"{row.get('Attention', 0):4} {row.get('Transpose', 0):5} {nan if row['difference'] is None else row['difference']:8.1e}", flush=True)
     if args.save:
-        result = {"benchmark": "gpu_speed", "date": datetime.date.today().isoformat(), "machine": gpu(), "target": args.target, "tuned": args.tune,
-                  "what": "device time of a run, inputs and outputs on the GPU, beside PyTorch's CUDA graph", "rows": rows}
+        result = {"benchmark": "gpu_speed", "date": datetime.date.today().isoformat(), "machine": gpu(), "target": args.target,
+                  "what": "device time of runs back to back, inputs and outputs on the GPU, beside PyTorch's CUDA graph", "rows": rows, "peers": list(theirs.values())}
         args.save.write_text(json.dumps(result, indent=1) + "\n")
 
 

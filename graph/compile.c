@@ -101,6 +101,7 @@ static grt_status start(ir_module *module, const grt_compile_options *options, c
                                   .disabled = options->disable_passes,
                                   .level = level_of(options),
                                   .progress = options->progress,
+                                  .near_misses = {.tell = options->near_miss, .user = options->user},
                                   .user = options->user};
     module->budget.cancel = compile_cancel(options);
     return read_precision(options->precision, &out_context->precision);

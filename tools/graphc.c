@@ -2,6 +2,7 @@
 /* graphc: compile, check and inspect models. */
 #include "tools/cache.h"
 #include "tools/devices.h"
+#include "tools/expected_ops.h"
 #include "tools/inspect.h"
 #include "tools/list_devices.h"
 #include "tools/optimize.h"
@@ -113,8 +114,15 @@ static int check_command(const tool_command *command, int argc, char **argv)
 typedef struct inspect_request {
     const char *model, *trust;
     input_specs shapes;
+    expected_ops expected;
+    json_t *near_misses;
     bool json, dot;
 } inspect_request;
+
+static bool take_expected_op(void *request, const char *value)
+{
+    return expected_ops_add(&((inspect_request *)request)->expected, value);
+}
 
 static bool take_shape_to_inspect(void *request, const char *value)
 {
@@ -130,28 +138,56 @@ static const tool_option inspect_options[] = {
     OPTION_TAKE(take_shape_to_inspect, "--shape", "NAME=2x3x224",
                 "also plan memory for this shape of input NAME; may be repeated"),
     OPTION_TEXT(inspect_request, trust, "--trust", "all|none|KEY", TRUST_HELP),
+    OPTION_TAKE(take_expected_op, "--expect", "OP=N",
+                "fail (status 1) unless N steps are of this op, as in Attention=12; may be repeated"),
     OPTION_CUSTOM_OPS,
     OPTION_FLAG(inspect_request, json, "--json", "report as JSON on standard output"),
     OPTION_FLAG(inspect_request, dot, "--dot", "print the steps as a Graphviz graph instead"),
     OPTION_TABLE_END,
 };
 
-static int inspect_model(const inspect_request *r, const char *trust)
+static void take_near_miss(void *user, const grt_finding *finding)
 {
-    const char *path = r->model;
-    const input_specs *shapes = &r->shapes;
-    const grt_compile_options options = {.struct_size = sizeof options, .trust = trust};
+    json_array_append_new(((inspect_request *)user)->near_misses, report_finding_json("near miss", finding));
+}
+
+static void print_near_misses(const json_t *near_misses)
+{
+    size_t i;
+    const json_t *miss;
+    if (json_array_size(near_misses))
+        tool_print("\n");
+    json_array_foreach(near_misses, i, miss)
+        tool_print("  near miss  %s '%s': %s\n", json_string_value(json_object_get(miss, "op")),
+                   json_string_value(json_object_get(miss, "node")),
+                   json_string_value(json_object_get(miss, "message")));
+}
+
+static bool inspect_print(const inspect_request *r, const grt_model *model)
+{
+    if (r->dot)
+        return inspect_dot(model);
+    if (r->json)
+        return inspect_json(r->model, model, &r->shapes, r->near_misses);
+    if (!inspect_text(r->model, model, &r->shapes))
+        return false;
+    print_near_misses(r->near_misses);
+    return true;
+}
+
+static int inspect_model(inspect_request *r, const char *trust)
+{
+    const grt_compile_options options = {
+        .struct_size = sizeof options, .trust = trust, .near_miss = take_near_miss, .user = r};
     grt_runtime *runtime = NULL;
     grt_model *model = NULL;
     int code = EXIT_BAD;
     /* Memory is planned on the null device. */
     if (grt_runtime_create(&runtime) != GRT_OK || grt_runtime_set_algo_cache(runtime, "off") != GRT_OK ||
-        grt_model_open_with(runtime, path, &options, &model) != GRT_OK)
+        grt_model_open_with(runtime, r->model, &options, &model) != GRT_OK)
         tool_fail();
-    else if (r->dot    ? inspect_dot(model)
-             : r->json ? inspect_json(path, model, shapes)
-                       : inspect_text(path, model, shapes))
-        code = EXIT_GOOD;
+    else if (inspect_print(r, model))
+        code = expected_ops_check(&r->expected, model);
     grt_model_release(model);
     grt_runtime_release(runtime);
     return code;
@@ -166,13 +202,15 @@ static bool inspect_one_form(const inspect_request *r)
 
 static int inspect_command(const tool_command *command, int argc, char **argv)
 {
-    inspect_request r = {0};
+    inspect_request r = {.near_misses = json_array()};
     char *trust = NULL;
     int code = EXIT_BAD;
     if (options_parse(command, argc, argv, &r, take_model_to_inspect, &code) &&
         option_given(command, r.model) && inspect_one_form(&r) && trust_read(r.trust, &trust))
         code = inspect_model(&r, trust);
     free(trust);
+    json_decref(r.near_misses);
+    expected_ops_release(&r.expected);
     inputs_release(&r.shapes);
     return code;
 }

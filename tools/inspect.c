@@ -322,7 +322,7 @@ static json_t *pass_array(void)
     return array;
 }
 
-bool inspect_json(const char *path, const grt_model *model, const input_specs *shapes)
+bool inspect_json(const char *path, const grt_model *model, const input_specs *shapes, json_t *near_misses)
 {
     grt_model_info info = {.struct_size = sizeof info};
     op_counts counts = {0};
@@ -362,6 +362,7 @@ bool inspect_json(const char *path, const grt_model *model, const input_specs *s
         json_object_set_new(memory, "given_shapes", json_integer((json_int_t)bytes));
     json_object_set_new(object, "memory", memory);
     json_object_set_new(object, "tuning", inspect_tuning_json(model));
+    json_object_set(object, "near_misses", near_misses);
     free(counts.items);
     return json_print(object);
 }

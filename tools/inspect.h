@@ -10,7 +10,8 @@
 /* Summary, ops, memory; `shapes` (may be empty) are combinations of input dims to plan memory for. False
  * after an error. */
 bool inspect_text(const char *path, const grt_model *model, const input_specs *shapes);
-bool inspect_json(const char *path, const grt_model *model, const input_specs *shapes);
+/* near_misses: an array of findings. */
+bool inspect_json(const char *path, const grt_model *model, const input_specs *shapes, json_t *near_misses);
 /* Algorithms that come with the model's plan, counted per GPU: a line each, or an array of {gpu, sm,
  * heuristic, tuned}. */
 bool inspect_tuning_text(const grt_model *model);

@@ -1,322 +1,374 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attention, as exporters write it out, becomes one Attention node:
- *
- *   MatMul(Softmax(scale * MatMul(Q, K^T) + mask), V)
- *
- * with the guard that PyTorch puts after Softmax for rows that are masked out altogether (NaN becomes 0), and
- * with keys and values that are repeated for groups of query heads. Where Q, K, V are transposed from [batch,
- * sequence, heads, size], and the result is transposed back, those moves are left to the kernel too. */
+/* Attention that is written out becomes one Attention node, in whatever order and layout its queries, keys
+ * and values were made: attention_match finds what is computed, attention_layout where its inputs lie. Inputs
+ * whose heads lie side by side are given to the node as they are, so that no transposes are left; its result
+ * has the model's layout by moves that the pass `moves` joins with those behind them. Attention nodes of the
+ * model get the same. */
+#include "graph/passes/attention_mask.h"
 #include "graph/passes/rewrite.h"
 
-#include <math.h>
-#include <string.h>
+#include <stdio.h>
 
-typedef struct attention {
-    ir_value *q, *k, *v, *mask; /* [batch, heads, sequence, size]; mask may be NULL */
-    double scale;
-} attention;
+enum {
+    Q = ATTENTION_SIDE_Q,
+    K = ATTENTION_SIDE_K,
+    V = ATTENTION_SIDE_V,
+    SIDES = ATTENTION_SIDES,
+    MASK = 3,
+    INPUTS
+};
 
-static bool is_inner(const ir_value *value)
+static ir_node *add_node(ir_node *before, const char *op, int32_t n_in, ir_value *const *in)
 {
-    return value && value->producer && value->n_uses == 1;
+    ir_node *node = ir_node_create(before->graph, before, "", op, before->desc.name, n_in, in, 1);
+    return node && op_infer_node(node) == GRT_OK ? node : NULL;
 }
 
-/* ---- matching ---- */
-
-/* Softmax over the last dim behind the guard Where(IsNaN(p), 0, p), or bare: its node. */
-static ir_node *softmax_of(const ir_value *value)
+static ir_value *transposed(ir_node *before, ir_value *value, const int64_t *perm, int32_t rank)
 {
-    double zero;
-    ir_node *where = is_inner(value) ? rewrite_producer(value, "Where") : NULL;
-    if (where) {
-        ir_value *p = ir_in(where, 2);
-        ir_node *test = is_inner(ir_in(where, 0)) ? rewrite_producer(ir_in(where, 0), "IsNaN") : NULL;
-        if (!p || p->n_uses != 2 || !test || ir_in(test, 0) != p || !ir_const_float(ir_in(where, 1), &zero) ||
-            zero != 0)
-            return NULL;
-        value = p;
-    } else if (!is_inner(value)) {
+    ir_node *node = ir_node_create(before->graph, before, "", "Transpose", before->desc.name, 1, &value, 1);
+    if (!node)
         return NULL;
-    }
-    ir_node *softmax = rewrite_producer(value, "Softmax");
-    int32_t rank = value->type.rank;
-    return softmax && rank == 4 && grt_axis(grt_attr_int(&softmax->desc, "axis", -1), 4) == 3 ? softmax
-                                                                                              : NULL;
+    ir_attr_set_ints(node, "perm", perm, (size_t)rank);
+    return op_infer_node(node) == GRT_OK ? node->out[0] : NULL;
 }
 
-/* x of x * c or x / c, c a scalar constant; *scale is multiplied by the factor. */
-static ir_value *unscaled(ir_value *value, double *scale)
-{
-    double c;
-    ir_node *node = is_inner(value) ? value->producer : NULL;
-    if (rewrite_is(node, "Div") && ir_const_float(ir_in(node, 1), &c) && c != 0) {
-        *scale /= c;
-        return ir_in(node, 0);
-    }
-    for (int32_t i = 0; i < 2 && rewrite_is(node, "Mul"); i++)
-        if (ir_const_float(ir_in(node, i), &c)) {
-            *scale *= c;
-            return ir_in(node, 1 - i);
-        }
-    return value;
-}
+/* ---- inputs whose heads lie in rows ---- */
 
-/* True if the mask covers every key and broadcasts to the scores. */
-static bool is_mask(const ir_value *mask, const ir_type *scores, const grt_dims *dims)
+/* A value between `value` and the source of its map that is all of the source under these dims. Where dims
+ * are symbols, a Reshape to them can not always be written. */
+static ir_value *passed_on_the_way(ir_value *value, const ir_value *source, const ir_type *wanted)
 {
-    const ir_type *type = &mask->type;
-    if (type->rank < 2 || type->rank > 4 || type->dims[type->rank - 1] != scores->dims[3] ||
-        type->dtype != scores->dtype)
-        return false;
-    for (int32_t i = 0; i < type->rank - 1; i++) {
-        grt_dim dim = type->dims[i];
-        if (dim != scores->dims[4 - type->rank + i] && !grt_dim_equals(dims, dim, 1))
-            return false;
-    }
-    return true;
-}
-
-/* One Add of a mask: what the mask is added to, or NULL. */
-static ir_value *without_mask(const ir_value *scores, ir_value **out_mask, double *out_scale)
-{
-    ir_node *add = is_inner(scores) ? rewrite_producer(scores, "Add") : NULL;
-    const grt_dims *dims = scores->graph->module->dims;
-    for (int32_t i = 0; add && i < 2; i++) {
-        *out_scale = 1;
-        ir_value *product = unscaled(ir_in(add, i), out_scale);
-        *out_mask = ir_in(add, 1 - i);
-        bool more = is_inner(product) && rewrite_is(product->producer, "Add") && *out_scale == 1;
-        if ((more || (is_inner(product) && rewrite_is(product->producer, "MatMul"))) &&
-            rewrite_same_shape(&ir_in(add, i)->type, &scores->type) &&
-            is_mask(*out_mask, &scores->type, dims))
-            return product;
-    }
-    return NULL;
-}
-
-/* The sum of two masks, in front of `before`. */
-static ir_value *sum_of(ir_node *before, ir_value *a, ir_value *b)
-{
-    ir_node *add =
-        ir_node_create(before->graph, before, "", "Add", before->desc.name, 2, (ir_value *[]){a, b}, 1);
-    return add && op_infer_node(add) == GRT_OK ? add->out[0] : NULL;
-}
-
-static bool match_scores(ir_node *last, ir_value *scores, attention *a)
-{
-    ir_value *mask, *product;
-    double scale;
-    if (scores->type.rank != 4)
-        return false;
-    for (int masks = 0; masks < 3 && (product = without_mask(scores, &mask, &scale)); masks++) {
-        a->mask = a->mask ? sum_of(last, a->mask, mask) : mask;
-        a->scale *= scale;
-        scores = product;
-        if (!a->mask)
-            return false;
-    }
-    if (!a->mask)
-        scores = unscaled(scores, &a->scale);
-    ir_node *matmul = is_inner(scores) ? rewrite_producer(scores, "MatMul") : NULL;
-    if (!matmul || scores->type.rank != 4)
-        return false;
-    a->q = unscaled(ir_in(matmul, 0), &a->scale);
-    a->k = unscaled(ir_in(matmul, 1), &a->scale);
-    return a->q->type.rank == 4 && a->k->type.rank == 4;
-}
-
-/* ---- keys and values ---- */
-
-static bool is_permutation(const ir_node *node, const int64_t *wanted)
-{
-    size_t n;
-    const int64_t *perm = grt_attr_ints(&node->desc, "perm", &n);
-    return perm && n == 4 && !memcmp(perm, wanted, 4 * sizeof *perm);
-}
-
-/* The keys before they were transposed: K^T's Transpose is taken back, or a second one put after it, which
- * the clean passes join with what it is made of. */
-static ir_value *keys_of(ir_node *before, ir_value *transposed)
-{
-    static const int64_t swap[] = {0, 1, 3, 2};
-    ir_node *node = rewrite_producer(transposed, "Transpose");
-    if (node && is_permutation(node, swap))
-        return ir_in(node, 0);
-    if (node && transposed->n_uses == 1) {
-        size_t n;
-        const int64_t *perm = grt_attr_ints(&node->desc, "perm", &n);
-        if (perm && n == 4) {
-            int64_t joined[4] = {perm[0], perm[1], perm[3], perm[2]};
-            ir_value *x = ir_in(node, 0);
-            ir_node *made = ir_node_create(before->graph, before, "", "Transpose", node->desc.name, 1, &x, 1);
-            if (!made)
-                return NULL;
-            ir_attr_set_ints(made, "perm", joined, 4);
-            return op_infer_node(made) == GRT_OK ? made->out[0] : NULL;
-        }
-    }
-    return NULL;
-}
-
-/* Heads repeated for groups of queries, [B, h, S, D] -> [B, h, 1, S, D] -> [B, h, g, S, D] -> [B, h * g, S,
- * D]: what they were before. The value itself if it is no such thing. */
-static ir_value *unrepeated(ir_value *value)
-{
-    ir_node *join = rewrite_producer(value, "Reshape");
-    ir_node *expand = join ? rewrite_producer(ir_in(join, 0), "Expand") : NULL;
-    const ir_value *split = expand ? ir_in(expand, 0) : NULL;
-    const ir_node *unsqueeze = split ? split->producer : NULL;
-    if (!unsqueeze || !(rewrite_is(unsqueeze, "Unsqueeze") || rewrite_is(unsqueeze, "Reshape")))
-        return value;
-    ir_value *x = ir_in(unsqueeze, 0);
-    const ir_type *wide = &expand->out[0]->type, *narrow = &split->type;
-    const grt_dims *dims = value->graph->module->dims;
-    if (!x || x->type.rank != 4 || narrow->rank != 5 || wide->rank != 5 || value->type.rank != 4 ||
-        !grt_dim_equals(dims, narrow->dims[2], 1))
-        return value;
-    for (int32_t i = 0; i < 5; i++) {
-        bool kept =
-            i == 2 || (wide->dims[i] == narrow->dims[i] && wide->dims[i] == x->type.dims[i < 2 ? i : i - 1]);
-        bool joined = i == 1 || i == 2 || wide->dims[i] == value->type.dims[i < 2 ? i : i - 1];
-        if (!kept || !joined)
+    enum { MOST_MOVES = 24 };
+    for (int32_t i = 0; i < MOST_MOVES && value != source && value->producer; i++) {
+        index_map map;
+        if (rewrite_same_shape(&value->type, wanted) && index_map_of(value, &map, NULL) &&
+            map.source == source && index_map_is_whole(value->graph->module->dims, &map))
             return value;
+        value = ir_in(value->producer, 0);
     }
-    return x;
+    return NULL;
 }
 
-/* ---- moves that the kernel does ---- */
-
-/* [B, S, H * D] of what a Transpose made [B, H, S, D] from [B, S, H, D]; NULL if it was made otherwise. */
-static ir_value *packed(ir_node *before, const ir_value *value)
+/* The source as [batch, sequence, width]. value: what was made of it. */
+static ir_value *rows_of(ir_node *before, const head_rows *rows, ir_value *value)
 {
-    static const int64_t heads_first[] = {0, 2, 1, 3};
-    ir_node *transpose = rewrite_producer(value, "Transpose");
-    ir_value *x = transpose && is_permutation(transpose, heads_first) ? ir_in(transpose, 0) : NULL;
-    int64_t heads, size;
-    const grt_dims *dims = value->graph->module->dims;
-    if (!x || !grt_dim_is_const(dims, x->type.dims[2], &heads) ||
-        !grt_dim_is_const(dims, x->type.dims[3], &size) || heads * size == 0)
+    grt_dims *dims = before->graph->module->dims;
+    const grt_dim width = grt_dim_const(dims, rows->width);
+    const grt_dim straight[] = {rows->batch, rows->sequence, width},
+                  crossed[] = {rows->sequence, rows->batch, width};
+    const grt_dim *wanted = rows->sequence_first ? crossed : straight;
+    ir_value *x = rewrite_reshaped(before, rows->source, 3, wanted);
+    if (!x)
+        x = passed_on_the_way(value, rows->source, &(ir_type){.rank = 3, .dims = wanted});
+    return x && rows->sequence_first ? transposed(before, x, (int64_t[]){1, 0, 2}, 3) : x;
+}
+
+static ir_value *ints(ir_node *before, int64_t value)
+{
+    return ir_constant_ints(before->graph, before->desc.name, &value, 1);
+}
+
+static ir_value *sliced(ir_node *before, ir_value *x, int64_t from, int64_t n)
+{
+    ir_node *node = add_node(
+        before, "Slice", 4,
+        (ir_value *[]){x, ints(before, from), ints(before, from + n), ints(before, x->type.rank - 1)});
+    return node ? node->out[0] : NULL;
+}
+
+/* The heads alone, [batch, sequence, heads * size]. */
+static ir_value *heads_of(ir_node *before, const head_rows *rows, ir_value *value)
+{
+    grt_dims *dims = before->graph->module->dims;
+    ir_value *x = rows_of(before, rows, value);
+    if (!x || (rows->offset == 0 && rows->step == rows->size && rows->width == rows->heads * rows->size))
+        return x;
+    if (rows->step == rows->size)
+        return sliced(before, x, rows->offset, rows->heads * rows->size);
+    const int64_t first = rows->offset / rows->step;
+    if (rows->width % rows->step || rows->offset % rows->step + rows->size > rows->step)
         return NULL;
-    ir_value *shape = ir_constant_ints(before->graph, before->desc.name, (int64_t[]){0, 0, heads * size}, 3);
-    ir_node *join = shape ? ir_node_create(before->graph, before, "", "Reshape", transpose->desc.name, 2,
-                                           (ir_value *[]){x, shape}, 1)
-                          : NULL;
-    return join && op_infer_node(join) == GRT_OK ? join->out[0] : NULL;
-}
-
-/* Is it [B * S, H * D] of [B, H, S, D]? */
-static bool is_matrix_of(const ir_type *type, const ir_value *y)
-{
-    const grt_dims *dims = y->graph->module->dims;
-    int64_t width, heads, size;
-    return type->rank == 2 && grt_dim_is_const(dims, type->dims[1], &width) &&
-           grt_dim_is_const(dims, y->type.dims[1], &heads) &&
-           grt_dim_is_const(dims, y->type.dims[3], &size) && width == heads * size;
-}
-
-/* The Reshape that ends Transpose and Reshape back to [B, S, H * D], or further to [B * S, H * D], as
- * products that want matrices have it. */
-static ir_node *unpacking(const ir_value *y)
-{
-    static const int64_t heads_second[] = {0, 2, 1, 3};
-    ir_node *transpose = rewrite_only_user(y);
-    if (!rewrite_is(transpose, "Transpose") || !is_permutation(transpose, heads_second))
+    const grt_dim apart[] = {rows->batch, rows->sequence, grt_dim_const(dims, rows->width / rows->step),
+                             grt_dim_const(dims, rows->step)};
+    const grt_dim flat[] = {rows->batch, rows->sequence, grt_dim_const(dims, rows->heads * rows->size)};
+    if (first || rows->width / rows->step != rows->heads)
         return NULL;
-    ir_node *reshape = rewrite_only_user(transpose->out[0]);
-    const ir_type *type = rewrite_is(reshape, "Reshape") ? &reshape->out[0]->type : NULL;
-    return type && (type->rank == 3 || is_matrix_of(type, y)) ? reshape : NULL;
+    x = rewrite_reshaped(before, x, 4, apart);
+    x = x ? sliced(before, x, rows->offset, rows->size) : NULL;
+    return x ? rewrite_reshaped(before, x, 3, flat) : NULL;
 }
 
-/* ---- replacing ---- */
+/* ---- heads that lie apart, as the parts of their width ---- */
 
-static ir_node *create(ir_node *before, const attention *a, int32_t n_in, ir_value *const *in)
+/* A constant whose last dim is sorted from [heads, n, size] to [n, heads, size]. */
+static ir_value *sorted(ir_node *before, ir_value *constant, int64_t heads, int64_t n, int64_t size)
 {
-    ir_node *made = ir_node_create(before->graph, before, "", "Attention", before->desc.name, n_in, in, 1);
-    if (made)
-        ir_attr_set_float(made, "scale", (float)a->scale);
-    return made;
+    grt_dims *dims = before->graph->module->dims;
+    const int32_t rank = constant->type.rank;
+    grt_dim apart[4];
+    int64_t perm[4];
+    for (int32_t i = 0; i < rank - 1; i++) {
+        apart[i] = constant->type.dims[i];
+        perm[i] = i;
+    }
+    const int64_t sizes[] = {heads, n, size}, order[] = {1, 0, 2};
+    for (int32_t i = 0; i < 3; i++) {
+        apart[rank - 1 + i] = grt_dim_const(dims, sizes[i]);
+        perm[rank - 1 + i] = rank - 1 + order[i];
+    }
+    ir_value *x = rewrite_reshaped(before, constant, rank + 2, apart);
+    x = x ? transposed(before, x, perm, rank + 2) : NULL;
+    return x ? rewrite_reshaped(before, x, rank, constant->type.dims) : NULL;
 }
 
-static bool put(pass_context *context, ir_node *last, ir_node *made)
+/* The source with sorted columns; NULL if that cannot be. */
+static ir_value *sorted_source(ir_node *before, const attention_layout *layout)
 {
+    attention_projection p;
+    const head_rows *q = &layout->rows[Q];
+    if (!attention_layout_is_sortable(layout, &p))
+        return NULL;
+    ir_value *w = sorted(before, ir_in(p.product, 1), q->heads, SIDES, q->size);
+    ir_value *b = p.bias ? sorted(before, p.bias, q->heads, SIDES, q->size) : NULL;
+    ir_node *made = w ? add_node(before, "MatMul", 2, (ir_value *[]){ir_in(p.product, 0), w}) : NULL;
+    if (made && p.bias)
+        made = b ? add_node(before, "Add", 2, (ir_value *[]){made->out[0], b}) : NULL;
+    return made ? made->out[0] : NULL;
+}
+
+/* ---- inputs as [batch, heads, sequence, size] ---- */
+
+/* The value as [batch, heads, sequence, size], from what its product takes. */
+static ir_value *four_dims(ir_node *before, const attention_side *side, const attention_layout *layout,
+                           grt_dim heads)
+{
+    grt_dims *dims = before->graph->module->dims;
+    ir_value *x = side->value;
+    const ir_type *type = &x->type;
+    const int32_t rank = type->rank;
+    const grt_dim wanted[] = {layout->batch, heads, type->dims[rank - 2], type->dims[rank - 1]};
+    grt_dim lead = grt_dim_const(dims, 1);
+    for (int32_t i = 0; i < rank - 2; i++)
+        lead = grt_dim_mul(dims, lead, type->dims[i]);
+    if (lead != grt_dim_mul(dims, layout->batch, heads))
+        return NULL;
+    x = rewrite_reshaped(before, x, 4, wanted);
+    return x && side->exchanged ? transposed(before, x, (int64_t[]){0, 1, 3, 2}, 4) : x;
+}
+
+/* What was repeated for groups of queries' heads, [B, h, S, D] -> [B, h, g, S, D]: before that, as [B, h, S,
+ * D]. */
+static ir_value *unrepeated(ir_node *before, const attention_side *side, const lead_list *list,
+                            const attention_layout *layout, grt_dim *out_heads)
+{
+    grt_dims *dims = before->graph->module->dims;
+    index_map kept = side->map;
+    index_part row, column;
+    int32_t n = list->n;
+    grt_dim heads = grt_dim_const(dims, 1);
+    while (n > layout->n_batch && grt_dim_equals(dims, list->parts[n - 1].stride, 0))
+        n--;
+    for (int32_t i = layout->n_batch; i < n; i++)
+        heads = grt_dim_mul(dims, heads, list->parts[i].size);
+    *out_heads = heads;
+    kept.n = 0;
+    for (int32_t i = 0; i < side->map.n; i++)
+        if (!grt_dim_equals(dims, side->map.parts[i].stride, 0))
+            kept.parts[kept.n++] = side->map.parts[i];
+    if (n == list->n || side->scale != 1 || !index_map_is_whole(dims, &kept) ||
+        !index_map_single(dims, &side->map, side->map.rank - 2, &row) ||
+        !index_map_single(dims, &side->map, side->map.rank - 1, &column))
+        return NULL;
+    return rewrite_reshaped(before, side->map.source, 4,
+                            (grt_dim[]){layout->batch, heads, row.size, column.size});
+}
+
+/* ---- making the node ---- */
+
+typedef struct making {
+    ir_node *before;
+    const attention_match *match;
+    const attention_side *sides;
+    lead_list lists[LEAD_LISTS];
+    attention_layout layout;
+    ir_value *in[INPUTS];
+    bool joined, packed;
+    int64_t q_heads, kv_heads;
+    double scale;
+    const char *why;
+} making;
+
+static bool take_joined(making *m)
+{
+    head_rows rows = m->layout.rows[Q];
+    if (!m->layout.in_rows)
+        return false;
+    if (!attention_layout_is_joined(&m->layout)) {
+        rows.source = sorted_source(m->before, &m->layout);
+        if (!rows.source)
+            return false;
+    }
+    m->in[Q] = rows_of(m->before, &rows, m->sides[Q].value);
+    m->in[K] = m->in[V] = NULL;
+    m->joined = m->packed = m->in[Q] != NULL;
+    return m->joined;
+}
+
+static bool take_packed(making *m)
+{
+    bool ok = m->layout.in_rows;
+    for (int32_t i = 0; i < SIDES && ok; i++) {
+        m->in[i] = heads_of(m->before, &m->layout.rows[i], m->sides[i].value);
+        ok = m->in[i] != NULL;
+    }
+    m->packed = ok;
+    return ok;
+}
+
+static bool take_apart(making *m)
+{
+    const attention_layout *l = &m->layout;
+    const attention_side *s = m->sides;
+    grt_dim k_heads, v_heads;
+    m->in[Q] = four_dims(m->before, &s[Q], l, l->heads);
+    m->in[K] = unrepeated(m->before, &s[K], &m->lists[K], l, &k_heads);
+    m->in[V] = unrepeated(m->before, &s[V], &m->lists[V], l, &v_heads);
+    if (!m->in[K] || !m->in[V] || k_heads != v_heads) {
+        m->in[K] = four_dims(m->before, &s[K], l, l->heads);
+        m->in[V] = four_dims(m->before, &s[V], l, l->heads);
+    }
+    m->packed = false;
+    m->scale *= s[Q].outer_scale * s[K].outer_scale;
+    return m->in[Q] && m->in[K] && m->in[V];
+}
+
+/* Sets inputs 0 to 2 and what goes with them. */
+static bool take_inputs(making *m)
+{
+    const grt_dtype dtype = m->sides[Q].map.source->type.dtype;
+    for (int32_t i = 0; i < SIDES; i++)
+        if (m->sides[i].map.source->type.dtype != dtype) {
+            m->why = "queries, keys and values have different types";
+            return false;
+        }
+    m->scale = m->match->scale;
+    m->q_heads = m->layout.rows[Q].heads;
+    m->kv_heads = m->layout.rows[K].heads;
+    if (take_joined(m) || take_packed(m)) {
+        m->scale *= m->sides[Q].scale * m->sides[K].scale;
+        return m->sides[V].scale == 1 || (m->why = "values are scaled") == NULL;
+    }
+    m->why = "batch and heads of queries, keys and values do not go together";
+    return take_apart(m);
+}
+
+static bool align(making *m)
+{
+    grt_dims *dims = m->before->graph->module->dims;
+    index_map map;
+    for (int32_t i = 0; i < SIDES; i++)
+        lead_list_of(&m->sides[i].map, &m->lists[i]);
+    for (int32_t i = 0; i < m->match->n_terms; i++) {
+        if (!attention_term_map(&m->match->term[i], &map)) {
+            m->why = "a mask does not broadcast to the scores";
+            return false;
+        }
+        lead_list_of(&map, &m->lists[SIDES + i]);
+    }
+    if (lead_lists_align(dims, m->lists, SIDES + m->match->n_terms))
+        return true;
+    m->why = "batch and heads of queries, keys, values and masks do not go together";
+    return false;
+}
+
+static ir_node *make_node(pass_context *context, making *m)
+{
+    const attention_match *match = m->match;
+    const grt_dtype dtype = m->sides[Q].map.source->type.dtype;
+    if (!align(m))
+        return NULL;
+    attention_layout_choose(m->sides, m->lists, &m->layout);
+    if (!take_inputs(m))
+        return NULL;
+    if (match->n_terms) {
+        m->in[MASK] = attention_mask_make(m->before, match, &m->layout, m->lists + SIDES, dtype, &m->why);
+        if (!m->in[MASK])
+            return NULL;
+    }
+    const int32_t n_in = m->in[MASK] ? INPUTS : m->joined ? 1 : SIDES;
+    ir_node *made = ir_node_create(m->before->graph, m->before, m->joined ? "graphrt" : "", "Attention",
+                                   m->before->desc.name, n_in, m->in, 1);
     if (!made)
-        return false;
-    if (op_infer_node(made) != GRT_OK || !rewrite_same_shape(&made->out[0]->type, &last->out[0]->type) ||
-        made->out[0]->type.dtype != last->out[0]->type.dtype || !rewrite_supported(context, made, NULL) ||
-        !rewrite_replace(last->out[0], made->out[0])) {
-        ir_node_remove(made);
-        return false;
+        return NULL;
+    ir_attr_set_float(made, "scale", (float)m->scale);
+    if (match->softcap != 0)
+        ir_attr_set_float(made, "softcap", (float)match->softcap);
+    if (m->packed) {
+        ir_attr_set_int(made, "q_num_heads", m->q_heads);
+        ir_attr_set_int(made, "kv_num_heads", m->kv_heads);
+    }
+    m->why = "the target has no kernel for it";
+    if (op_infer_node(made) == GRT_OK && rewrite_supported(context, made, NULL))
+        return made;
+    ir_node_remove(made);
+    return NULL;
+}
+
+/* The node's result in the shape that the model gives it. */
+static ir_value *result_of(making *m, ir_node *made, const ir_type *wanted)
+{
+    grt_dims *dims = m->before->graph->module->dims;
+    ir_value *y = made->out[0];
+    if (m->packed) {
+        const head_rows *q = &m->layout.rows[Q], *v = &m->layout.rows[V];
+        y = rewrite_reshaped(
+            m->before, y, 4,
+            (grt_dim[]){q->batch, q->sequence, m->layout.heads, grt_dim_const(dims, v->size)});
+        y = y ? transposed(m->before, y, (int64_t[]){0, 2, 1, 3}, 4) : NULL;
+    }
+    y = y ? rewrite_reshaped(m->before, y, wanted->rank, wanted->dims) : NULL;
+    return y && y->type.dtype == wanted->dtype && rewrite_same_shape(&y->type, wanted) ? y : NULL;
+}
+
+static bool replace(pass_context *context, making *m, ir_node *last)
+{
+    ir_node *made = make_node(context, m);
+    ir_value *y = made ? result_of(m, made, &last->out[0]->type) : NULL;
+    if (!y || !rewrite_replace(last->out[0], y)) {
+        m->why = y ? "its result is an output that cannot be moved" : m->why;
+        return false; /* unused nodes are dead */
     }
     ir_node_remove(last);
     context->changed++;
     return true;
 }
 
-/* The same in front of a Reshape to a matrix, which stays. */
-static bool put_before(pass_context *context, ir_node *reshape, ir_node *made)
+static void tell_near_miss(pass_context *context, const ir_node *node, const char *why)
 {
-    if (!made)
-        return false;
-    if (op_infer_node(made) != GRT_OK || made->out[0]->type.dtype != reshape->out[0]->type.dtype ||
-        made->out[0]->type.rank != 3 || !rewrite_supported(context, made, NULL)) {
-        ir_node_remove(made);
-        return false;
-    }
-    ir_node_set_input(reshape, 0, made->out[0]);
-    context->changed++;
-    return true;
+    char text[256];
+    snprintf(text, sizeof text, "this looks like attention, but %s", why);
+    ir_warnings_tell(&context->near_misses, node->desc.name, node->desc.op, node->opset, text);
 }
 
-static bool put_packed(pass_context *context, ir_node *matmul, const attention *a)
+static void look_at_product(pass_context *context, ir_node *node)
 {
-    ir_node *last = unpacking(matmul->out[0]);
-    int64_t q_heads, kv_heads;
-    const grt_dims *dims = context->module->dims;
-    if (!last)
-        return false;
-    /* A Reshape that is made in vain is dead. */
-    ir_value *in[4] = {packed(last, a->q), packed(last, a->k), packed(last, a->v), a->mask};
-    if (!in[0] || !in[1] || !in[2] || !grt_dim_is_const(dims, a->q->type.dims[1], &q_heads) ||
-        !grt_dim_is_const(dims, a->k->type.dims[1], &kv_heads))
-        return false;
-    ir_node *made = create(last, a, a->mask ? 4 : 3, in);
-    if (!made)
-        return false;
-    ir_attr_set_int(made, "q_num_heads", q_heads);
-    ir_attr_set_int(made, "kv_num_heads", kv_heads);
-    return last->out[0]->type.rank == 3 ? put(context, last, made) : put_before(context, last, made);
-}
-
-static void look(pass_context *context, ir_node *matmul)
-{
-    attention a = {.scale = 1};
-    ir_node *softmax = softmax_of(ir_in(matmul, 0));
-    if (!softmax || !ir_in(softmax, 0) || !match_scores(matmul, ir_in(softmax, 0), &a))
+    attention_match match;
+    if (!attention_find(node, &match)) {
+        if (match.why)
+            tell_near_miss(context, node, match.why);
         return;
-    a.v = ir_in(matmul, 1);
-    if (!a.v || a.v->type.rank != 4 || !isfinite(a.scale) || a.scale == 0)
-        return;
-    a.k = keys_of(matmul, a.k);
-    if (!a.k || a.k->type.rank != 4)
-        return;
-    ir_value *k = unrepeated(a.k), *v = unrepeated(a.v);
-    if (k->type.dims[1] == v->type.dims[1]) { /* both or neither */
-        a.k = k;
-        a.v = v;
     }
-    /* A product with a kernel of its own would broadcast; Attention does not. */
-    if (a.q->type.dims[0] != a.k->type.dims[0] || a.k->type.dims[0] != a.v->type.dims[0] ||
-        a.k->type.dims[1] != a.v->type.dims[1])
-        return;
-    if (!put_packed(context, matmul, &a))
-        put(context, matmul, create(matmul, &a, a.mask ? 4 : 3, (ir_value *[]){a.q, a.k, a.v, a.mask}));
+    making m = {.before = node, .match = &match, .sides = match.side};
+    if (!replace(context, &m, node) && m.why)
+        tell_near_miss(context, node, m.why);
 }
 
 static grt_status visit(pass_context *context, ir_graph *graph)
 {
     IR_FOR_EACH_NODE (node, graph)
-        if (rewrite_is(node, "MatMul") && node->out[0]->type.rank == 4)
-            look(context, node);
+        if (rewrite_is(node, "MatMul") && node->out[0]->type.rank >= 3)
+            look_at_product(context, node);
     return GRT_OK;
 }
 

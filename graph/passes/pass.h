@@ -46,7 +46,8 @@ typedef struct pass_context {
     bool keeps_quantised; /* pass `quantised` is to come: DequantizeLinear of constants is not folded */
     void (*progress)(void *user, const char *phase, double fraction);
     void *user;
-    int64_t changed; /* a pass adds the number of rewrites it made */
+    ir_warnings near_misses; /* what patterns nearly matched */
+    int64_t changed;         /* a pass adds the number of rewrites it made */
 } pass_context;
 
 /* All passes, each in a file of its own name: X(name, level, summary), in the order of their first run. */
@@ -62,6 +63,8 @@ typedef struct pass_context {
     X(recognise, 2, "find GELU, SiLU, RMS and layer normalisation that are written out")           \
     X(rotary, 2, "find rotary position embedding that is written out")                             \
     X(attention, 2, "find attention that is written out")                                          \
+    X(moves, 2, "join what moves elements into one transpose")                                     \
+    X(row_moves, 2, "drop moves of rows that cancel around products")                              \
     X(causal_mask, 2, "let attention hide later keys by itself instead of by a mask")              \
     X(affine, 2, "put scales and shifts per channel into weights")                                 \
     X(batch_branches, 2, "compute branches of one form as one batch")                              \

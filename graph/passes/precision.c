@@ -116,6 +116,23 @@ static bool vanishes(const precision *p, const ir_value *value)
            grt_float_to_half((float)fabs(x)) == 0;
 }
 
+/* A mask of an attention that hides by a number beyond float16: narrower, something of the scores would be
+ * left in rows that are hidden altogether. Kernels read masks of any type. */
+static bool is_wide_mask(const ir_value *value)
+{
+    const ir_node *where = value ? rewrite_producer(value, "Where") : NULL;
+    double hidden;
+    if (!where)
+        return false;
+    for (const ir_use *use = value->uses; use; use = use->next)
+        if (!use->node || strcmp(use->node->desc.op, "Attention") != 0 || use->index != 3)
+            return false;
+    for (int32_t i = 1; i <= 2; i++)
+        if (ir_const_float(ir_in(where, i), &hidden) && isfinite(hidden) && hidden < -65504)
+            return true;
+    return false;
+}
+
 static bool may_narrow(const ir_node *node)
 {
     return node->row && node->row->precision >= OP_NARROW;
@@ -134,6 +151,8 @@ static bool wants(const precision *p, const ir_node *node)
     const int32_t last = narrow_inputs(node);
     bool narrow = false, wide = false;
     op_precision role = node->row->precision;
+    if (node->n_out == 1 && node->out[0] && is_wide_mask(node->out[0]))
+        return false;
     for (int32_t i = 0; i < last; i++) {
         const ir_value *in = node->in[i].value;
         if (!in || (!is_float(in) && !is_narrow(p, in)))
@@ -180,8 +199,10 @@ static bool narrow_node(precision *p, ir_node *node)
             node->out[i]->type.dtype = p->narrow;
     }
     for (int32_t i = 0; i < last; i++) {
-        ir_value *twin = is_float(was[i]) ? twin_of(p, was[i]) : was[i];
-        if (is_float(was[i]) && twin)
+        if (!is_float(was[i]) || is_wide_mask(was[i]))
+            continue;
+        ir_value *twin = twin_of(p, was[i]);
+        if (twin)
             ir_node_set_input(node, i, twin);
     }
     if (!p->failed && op_infer_node(node) == GRT_OK && types_fit(p, node)) {

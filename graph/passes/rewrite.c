@@ -155,6 +155,22 @@ bool rewrite_become_reshape(ir_node *node, ir_value *x)
     return true;
 }
 
+ir_value *rewrite_reshaped(ir_node *before, ir_value *x, int32_t rank, const grt_dim *dims)
+{
+    const ir_type type = {.kind = GRT_KIND_TENSOR, .dtype = x->type.dtype, .rank = rank, .dims = dims};
+    if (rewrite_same_shape(&x->type, &type))
+        return x;
+    ir_node *node = ir_node_create(before->graph, before, "", "Reshape", before->desc.name, 1, &x, 1);
+    if (!node)
+        return NULL;
+    node->out[0]->type = type;
+    if (rewrite_become_reshape(node, x) && op_infer_node(node) == GRT_OK &&
+        rewrite_same_shape(&node->out[0]->type, &type))
+        return node->out[0];
+    ir_node_remove(node);
+    return NULL;
+}
+
 ir_value *rewrite_join(ir_graph *graph, const grt_tensor *const *parts, int32_t n, int32_t axis)
 {
     const int64_t rows = grt_dims_product(parts[0]->dims, 0, axis);

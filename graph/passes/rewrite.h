@@ -35,6 +35,9 @@ ir_node *rewrite_only_user(const ir_value *value);
 /* Make the node a Reshape of `x` to the dims that its output has. False, with nothing changed, if they cannot
  * be written as Reshape's input. */
 bool rewrite_become_reshape(ir_node *node, ir_value *x);
+/* `x` under other dims: itself if it has them, else a new Reshape in front of `before`. NULL if they cannot
+ * be written as Reshape's input, or are not provably those that the Reshape makes. */
+ir_value *rewrite_reshaped(ir_node *before, ir_value *x, int32_t rank, const grt_dim *dims);
 /* Constants of one rank and dtype, equal in all dims but `axis`, one behind the other along it. NULL if the
  * budget does not allow it, or out of memory. */
 ir_value *rewrite_join(ir_graph *graph, const grt_tensor *const *parts, int32_t n, int32_t axis);

@@ -828,6 +828,9 @@ typedef struct grt_compile_options {
      * they must stay valid and unchanged until grt_compile returns, or the model that is opened and everything created from it is released. */
     const grt_external_data *external_data;
     size_t n_external_data;
+    /* Gets a finding of status OK for each place that looks like a form which is computed as one op, and is not quite: its message says
+     * what is in the way. For whoever wonders why a model is slow; may be NULL. */
+    void (*near_miss)(void *user, const struct grt_finding *finding);
 } grt_compile_options;
 
 /* Compile an ONNX file to a plan file, which is written whole (temporary file, fsync, rename) or not at all. It replaces a file of that

@@ -48,7 +48,7 @@ static const layout layouts[] = {
     LAYOUT(grt_device_description, reserved, 24, 64),
     LAYOUT(grt_input_shape, reserved, 144, 160),
     LAYOUT(grt_external_data, reserved, 24, 64),
-    LAYOUT(grt_compile_options, n_external_data, 152, 160),
+    LAYOUT(grt_compile_options, near_miss, 160, 168),
     LAYOUT(grt_finding, message, 40, 48),
     LAYOUT(grt_cache_row, reserved, 48, 64),
     LAYOUT(grt_cache_lookup, row, 40, 48),

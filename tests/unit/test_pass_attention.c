@@ -17,7 +17,7 @@ START_TEST(plain)
                   "p = Softmax u\n"
                   "y = MatMul p v\n"
                   "out y\n",
-                  "attention", "Transpose MatMul Mul Softmax Attention");
+                  "attention", "Transpose MatMul Mul Softmax Transpose Attention");
 }
 END_TEST
 
@@ -37,7 +37,7 @@ START_TEST(mask_and_guard)
                   "w = Where n z p\n"
                   "y = MatMul w v\n"
                   "out y\n",
-                  "attention", "Transpose MatMul Add Softmax IsNaN Where Attention");
+                  "attention", "Transpose MatMul Add Softmax IsNaN Where Transpose Attention");
 }
 END_TEST
 
@@ -54,7 +54,7 @@ START_TEST(scales_on_both_sides)
                   "p = Softmax s\n"
                   "y = MatMul p v\n"
                   "out y\n",
-                  "attention", "Transpose Mul Mul MatMul Softmax Attention");
+                  "attention", "Transpose Mul Mul MatMul Softmax Transpose Attention");
 }
 END_TEST
 
@@ -73,7 +73,7 @@ START_TEST(two_masks)
                   "p = Softmax w\n"
                   "y = MatMul p v\n"
                   "out y\n",
-                  "attention", "Transpose MatMul Add Add Softmax Add Attention");
+                  "attention", "Transpose MatMul Add Add Softmax Transpose Add Attention");
 }
 END_TEST
 
@@ -96,9 +96,7 @@ START_TEST(packed_heads)
                   "y3 = Transpose y4 perm=0,2,1,3\n"
                   "y = Reshape y3 j\n"
                   "out y\n",
-                  "attention",
-                  "Reshape Reshape Reshape Transpose Transpose Transpose MatMul Softmax Transpose MatMul "
-                  "Transpose Reshape Reshape Reshape Attention");
+                  "", "Attention");
 }
 END_TEST
 

@@ -53,6 +53,28 @@ START_TEST(what_overflows_stays)
 }
 END_TEST
 
+/* A mask that hides by a number beyond float16 keeps it: rows that are hidden altogether have equal weights.
+ * Others are narrowed. */
+START_TEST(masks_that_hide_keep_their_type)
+{
+    const char *start = "in q f32 2,2,3,4\n"
+                        "in m bool 2,1,3,3\n"
+                        "in a f32 2,1,3,3\n"
+                        "const z f32 - 0\n"
+                        "const low f32 - -3e38\n"
+                        "const mild f32 - -10000\n";
+    const char *masks[] = {"w = Where m z low\n", "w = Where m z mild\n", "w = Relu a\n"};
+    const char *expected[] = {"Cast Where Attention Cast", "Cast Where Cast Attention Cast",
+                              "Cast Relu Cast Attention Cast"};
+    for (size_t i = 0; i < sizeof masks / sizeof *masks; i++) {
+        grt_text text = {0};
+        grt_text_add(&text, "%s%sy = Attention q q q w\nout y\n", start, masks[i]);
+        check(grt_text_get(&text), GRT_PRECISION_FLOAT16, expected[i]);
+        grt_text_release(&text);
+    }
+}
+END_TEST
+
 START_TEST(one_cast_serves_all_users)
 {
     check("in x f32 4,4\n"
@@ -170,6 +192,6 @@ END_TEST
 
 Suite *suite_test_pass_precision(void);
 UNIT_SUITE(test_pass_precision, NULL, NULL, a_chain_has_casts_at_its_ends, what_overflows_stays,
-           one_cast_serves_all_users, elementwise_work_on_inputs_stays, an_epsilon_does_not_vanish,
-           limits_stay_finite, tables_are_narrowed_where_they_are_read, tf32_marks_products,
-           what_is_narrow_by_itself_is_left_alone, nothing_is_done_unasked)
+           masks_that_hide_keep_their_type, one_cast_serves_all_users, elementwise_work_on_inputs_stays,
+           an_epsilon_does_not_vanish, limits_stay_finite, tables_are_narrowed_where_they_are_read,
+           tf32_marks_products, what_is_narrow_by_itself_is_left_alone, nothing_is_done_unasked)

@@ -1,0 +1,187 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A plan on one GPU, by the C interface: device time of runs back to back, wall time host to host, time to the first result.
+
+    device_run.py LIBGRAPHRT.SO PLAN INPUTS.npz [--device N] [--seconds S] [--save OUTPUTS.npz]
+
+prints one JSON object. Inputs in0, in1, ... lie on the GPU, outputs stay there. device_ms: many runs enqueued on one stream between two events, so that what the
+host does to launch a run is hidden behind the one before, as in a CUDA graph that is replayed. wall_ms: inputs from host memory, outputs back to it.
+"""
+import argparse
+import ctypes
+import json
+import statistics
+import time
+
+import numpy as np
+
+MAX_RANK = 16
+DTYPES = {1: np.float32, 2: np.uint8, 3: np.int8, 6: np.int32, 7: np.int64, 9: np.bool_, 10: np.float16, 11: np.float64}
+NUMBERS = {np.dtype(t): n for n, t in DTYPES.items()}
+HOST, DEVICE = 0, 2
+
+
+class Tensor(ctypes.Structure):
+    _fields_ = [("dtype", ctypes.c_int), ("rank", ctypes.c_int32), ("dims", ctypes.c_int64 * MAX_RANK), ("data", ctypes.c_void_p), ("memory", ctypes.c_int),
+                ("device", ctypes.c_int32), ("reserved", ctypes.c_uint64 * 5)]
+
+    def array(self):
+        """Of a tensor in host memory."""
+        shape = tuple(self.dims[:self.rank])
+        n = int(np.prod(shape, dtype=np.int64)) * np.dtype(DTYPES[self.dtype]).itemsize
+        return np.frombuffer(ctypes.string_at(self.data, n), DTYPES[self.dtype]).reshape(shape) if n else np.zeros(shape, DTYPES[self.dtype])
+
+
+class IoInfo(ctypes.Structure):
+    _fields_ = [("struct_size", ctypes.c_size_t), ("name", ctypes.c_char_p), ("kind", ctypes.c_int), ("element_kind", ctypes.c_int), ("dtype", ctypes.c_int),
+                ("rank", ctypes.c_int32), ("dims", ctypes.c_int64 * MAX_RANK), ("symbols", ctypes.c_char_p * MAX_RANK), ("has_default", ctypes.c_bool)]
+
+
+def host_tensor(array):
+    t = Tensor(dtype=NUMBERS[array.dtype], rank=array.ndim, data=array.ctypes.data)
+    t.dims[:array.ndim] = array.shape
+    return t
+
+
+class Cuda:
+    """What is needed of the CUDA runtime."""
+
+    def __init__(self, device):
+        for name in ("libcudart.so.13", "libcudart.so.12", "libcudart.so"):
+            try:
+                self.lib = ctypes.CDLL(name)
+                break
+            except OSError:
+                continue
+        else:
+            raise SystemExit("device_run: libcudart.so is not found: add its directory to LD_LIBRARY_PATH")
+        self.call("cudaSetDevice", device)
+        self.stream = ctypes.c_void_p()
+        self.call("cudaStreamCreateWithFlags", ctypes.byref(self.stream), 1)
+
+    def call(self, name, *args):
+        code = getattr(self.lib, name)(*args)
+        if code:
+            raise RuntimeError(f"{name}: error {code}")
+
+    def event(self):
+        event = ctypes.c_void_p()
+        self.call("cudaEventCreate", ctypes.byref(event))
+        return event
+
+    def copy(self, array):
+        """Address of a copy on the device."""
+        address = ctypes.c_void_p()
+        self.call("cudaMalloc", ctypes.byref(address), ctypes.c_size_t(max(array.nbytes, 256)))
+        self.call("cudaMemcpy", address, ctypes.c_void_p(array.ctypes.data), ctypes.c_size_t(array.nbytes), 1)
+        return address.value
+
+    def wait(self):
+        self.call("cudaStreamSynchronize", self.stream)
+
+    def milliseconds(self, run, seconds):
+        """Of a run, many enqueued at a time; the median of some such times."""
+        begin, end, elapsed = self.event(), self.event(), ctypes.c_float()
+
+        def measure(n):
+            self.call("cudaEventRecord", begin, self.stream)
+            for _ in range(n):
+                run()
+            self.call("cudaEventRecord", end, self.stream)
+            self.call("cudaEventSynchronize", end)
+            self.call("cudaEventElapsedTime", ctypes.byref(elapsed), begin, end)
+            return elapsed.value / n
+
+        one = measure(5)
+        n = max(5, min(2000, int(seconds * 200 / max(one, 1e-3))))
+        return statistics.median(measure(n) for _ in range(5))
+
+
+class Session:
+    def __init__(self, library, plan, device):
+        self.lib = ctypes.CDLL(library)
+        self.lib.grt_last_error.restype = ctypes.c_char_p
+        self.lib.grt_model_input_count.restype = self.lib.grt_model_output_count.restype = ctypes.c_size_t
+        self.runtime, self.model, self.session, self.context = (ctypes.c_void_p() for _ in range(4))
+        self.call("grt_runtime_create", ctypes.byref(self.runtime))
+        self.call("grt_model_open", self.runtime, str(plan).encode(), ctypes.byref(self.model))
+        self.call("grt_session_create", self.model, f"cuda:{device}".encode(), None, ctypes.byref(self.session))
+        self.call("grt_context_create", self.session, ctypes.byref(self.context))
+        self.inputs = [self.name("grt_model_input", i) for i in range(self.lib.grt_model_input_count(self.model))]
+        self.outputs = [self.name("grt_model_output", i) for i in range(self.lib.grt_model_output_count(self.model))]
+
+    def call(self, name, *args):
+        if getattr(self.lib, name)(*args):
+            raise RuntimeError(f"{name}: {self.lib.grt_last_error().decode()}")
+
+    def name(self, function, index):
+        info = IoInfo(struct_size=ctypes.sizeof(IoInfo))
+        self.call(function, self.model, ctypes.c_size_t(index), ctypes.byref(info))
+        return info.name.decode()
+
+    def bind(self, tensors):
+        for i, name in enumerate(self.inputs):
+            self.call("grt_context_set_input", self.context, ctypes.c_size_t(i), ctypes.byref(tensors[name]))
+
+    def run(self):
+        self.call("grt_context_run", self.context)
+
+    def results(self):
+        found = {}
+        for i, name in enumerate(self.outputs):
+            t = Tensor()
+            self.call("grt_context_get_output", self.context, ctypes.c_size_t(i), ctypes.byref(t))
+            found[name] = t.array()
+        return found
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("library")
+    p.add_argument("plan")
+    p.add_argument("inputs")
+    p.add_argument("--device", type=int, default=0)
+    p.add_argument("--seconds", type=float, default=0.5)
+    p.add_argument("--save")
+    args = p.parse_args()
+    given = np.load(args.inputs)
+    begin = time.perf_counter()
+    session = Session(args.library, args.plan, args.device)
+    load = time.perf_counter() - begin
+    arrays = {name: np.ascontiguousarray(given[name]) for name in session.inputs}
+    session.bind({name: host_tensor(a) for name, a in arrays.items()})
+    begin = time.perf_counter()
+    session.run()
+    results = session.results()
+    first, walls = time.perf_counter() - begin, []
+    for _ in range(3):
+        session.run()
+    end = time.perf_counter() + args.seconds
+    while len(walls) < 10 or (time.perf_counter() < end and len(walls) < 1000):
+        begin = time.perf_counter()
+        session.run()
+        session.results()
+        walls.append(time.perf_counter() - begin)
+
+    cuda = Cuda(args.device)
+    tensors = {}
+    for name, array in arrays.items():
+        t = host_tensor(array)
+        t.data, t.memory, t.device = cuda.copy(array), DEVICE, args.device
+        tensors[name] = t
+    session.bind(tensors)
+
+    def enqueue():
+        session.call("grt_context_run_async", session.context, cuda.stream)
+
+    for _ in range(5):
+        enqueue()
+    cuda.wait()
+    report = {"device_ms": cuda.milliseconds(enqueue, args.seconds), "wall_ms": 1e3 * statistics.median(walls), "load_ms": 1e3 * load, "first_run_ms": 1e3 * first}
+    if args.save:
+        np.savez(args.save, **results)
+    print(json.dumps(report))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How queries, keys and values lie in what they were made from, as batch, heads, sequence and size. */
+#ifndef GRT_GRAPH_PASSES_ATTENTION_LAYOUT_H
+#define GRT_GRAPH_PASSES_ATTENTION_LAYOUT_H
+
+#include "graph/passes/attention_match.h"
+
+/* Loops over the leading dims, outermost first; the same sizes for all that were aligned. */
+typedef struct lead_list {
+    int32_t n;
+    index_part parts[INDEX_MAP_PARTS];
+} lead_list;
+
+enum { LEAD_LISTS = ATTENTION_SIDES + ATTENTION_TERMS };
+
+/* The parts of the axes in front of the last two. */
+void lead_list_of(const index_map *map, lead_list *out);
+/* Splits the parts of n lists until all have the same sizes. False if there is no such split. */
+bool lead_lists_align(grt_dims *dims, lead_list *lists, int32_t n);
+
+/* Heads side by side in the rows of a tensor [batch, sequence, width], or [sequence, batch, width]. */
+typedef struct head_rows {
+    ir_value *source;
+    grt_dim batch, sequence;
+    int64_t heads, size, width, offset, step; /* the offset of head h is offset + h * step */
+    bool sequence_first;
+} head_rows;
+
+typedef struct attention_layout {
+    int32_t n_batch;      /* this many of the leading parts are the batch; the others are heads */
+    grt_dim batch, heads; /* of queries */
+    bool in_rows;         /* rows[] say where all are */
+    head_rows rows[ATTENTION_SIDES];
+} attention_layout;
+
+/* Chooses what is the batch, and the layout in which fewest elements are moved. lists: of the sides, aligned.
+ */
+void attention_layout_choose(const attention_side *sides, const lead_list *lists, attention_layout *out);
+/* Queries, keys and values side by side in one tensor, as graphrt::Attention takes them. */
+bool attention_layout_is_joined(const attention_layout *layout);
+
+/* x * constant matrix (+ constant bias). */
+typedef struct attention_projection {
+    const ir_node *product;
+    ir_value *bias; /* may be NULL */
+} attention_projection;
+
+/* Queries, keys and values of each head side by side, [..., heads, 3, size], made by a projection: its
+ * columns can be sorted so that they are joined. */
+bool attention_layout_is_sortable(const attention_layout *layout, attention_projection *out);
+
+#endif

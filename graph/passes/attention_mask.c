@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See attention_mask.h. */
+#include "graph/passes/attention_mask.h"
+
+#include "graph/passes/rewrite.h"
+
+bool attention_term_map(const attention_term *term, index_map *map)
+{
+    grt_dims *dims = term->value->graph->module->dims;
+    return term->scores->rank >= term->value->type.rank && index_map_of(term->value, map, NULL) &&
+           index_map_expand(dims, map, term->scores->rank, term->scores->dims);
+}
+
+static ir_node *add_node(ir_node *before, const char *op, int32_t n_in, ir_value *const *in)
+{
+    ir_node *node = ir_node_create(before->graph, before, "", op, before->desc.name, n_in, in, 1);
+    return node;
+}
+
+static ir_value *inferred(ir_node *node)
+{
+    return node && op_infer_node(node) == GRT_OK ? node->out[0] : NULL;
+}
+
+/* ---- shape ---- */
+
+typedef struct broadcast {
+    grt_dim dims[4]; /* [batch, heads, queries, keys], 1 where the term is the same for all */
+    bool mixed;      /* one of the first two holds parts of both kinds */
+} broadcast;
+
+static void add_parts(grt_dims *dims, const index_part *parts, int32_t n, grt_dim *out, bool *mixed)
+{
+    int32_t repeated = 0;
+    grt_dim all = grt_dim_const(dims, 1);
+    for (int32_t i = 0; i < n; i++) {
+        repeated += grt_dim_equals(dims, parts[i].stride, 0);
+        all = grt_dim_mul(dims, all, parts[i].size);
+    }
+    *mixed |= repeated != 0 && repeated != n;
+    *out = repeated == n ? grt_dim_const(dims, 1) : all;
+}
+
+static void find_broadcast(grt_dims *dims, const index_map *map, const lead_list *list, int32_t n_batch,
+                           broadcast *out)
+{
+    index_part row;
+    *out = (broadcast){0};
+    add_parts(dims, list->parts, n_batch, &out->dims[0], &out->mixed);
+    add_parts(dims, list->parts + n_batch, list->n - n_batch, &out->dims[1], &out->mixed);
+    const bool same = index_map_single(dims, map, map->rank - 2, &row) && grt_dim_equals(dims, row.stride, 0);
+    out->dims[2] = same ? grt_dim_const(dims, 1) : GRT_DIM_NONE;
+}
+
+/* The source of the map, if the value is that, in order, repeated or not. */
+static ir_value *whole_source(grt_dims *dims, const index_map *map)
+{
+    index_map kept = *map;
+    kept.n = 0;
+    for (int32_t i = 0; i < map->n; i++)
+        if (!grt_dim_equals(dims, map->parts[i].stride, 0))
+            kept.parts[kept.n++] = map->parts[i];
+    return index_map_is_whole(dims, &kept) ? map->source : NULL;
+}
+
+/* The value broadcast to all of the scores that it is added to. */
+static ir_value *expanded(ir_node *before, ir_value *value, const ir_type *scores)
+{
+    int64_t shape[GRT_MAX_RANK];
+    const grt_dims *dims = before->graph->module->dims;
+    for (int32_t i = 0; i < scores->rank; i++)
+        if (!grt_dim_is_const(dims, scores->dims[i], &shape[i]))
+            return NULL;
+    ir_value *constant = ir_constant_ints(before->graph, before->desc.name, shape, scores->rank);
+    return constant ? inferred(add_node(before, "Expand", 2, (ir_value *[]){value, constant})) : NULL;
+}
+
+/* True if the value's last dims, up to four, are those already, or 1. */
+static bool fits(const grt_dims *dims, const ir_type *type, const grt_dim wanted[4])
+{
+    if (type->rank < 2 || type->rank > 4 || type->dims[type->rank - 1] != wanted[3])
+        return false;
+    for (int32_t i = 0; i < type->rank; i++)
+        if (type->dims[i] != wanted[4 - type->rank + i] && !grt_dim_equals(dims, type->dims[i], 1))
+            return false;
+    return true;
+}
+
+/* The term's value as [batch, heads, queries, keys]. */
+static ir_value *shaped(ir_node *before, const attention_term *term, const attention_layout *layout,
+                        const lead_list *list, const char **why)
+{
+    grt_dims *dims = before->graph->module->dims;
+    const ir_type *scores = term->scores;
+    const grt_dim full[4] = {layout->batch, layout->heads, scores->dims[scores->rank - 2],
+                             scores->dims[scores->rank - 1]};
+    index_map map;
+    broadcast b;
+    index_part column;
+    *why = "a mask's shape cannot be written";
+    if (!attention_term_map(term, &map))
+        return NULL;
+    find_broadcast(dims, &map, list, layout->n_batch, &b);
+    b.dims[2] = b.dims[2] == GRT_DIM_NONE ? full[2] : b.dims[2];
+    b.dims[3] = full[3];
+    const bool narrow = index_map_single(dims, &map, map.rank - 1, &column) &&
+                        grt_dim_equals(dims, column.stride, 0) && !grt_dim_equals(dims, column.size, 1);
+    ir_value *source = whole_source(dims, &map);
+    if (!b.mixed && !narrow) {
+        if (scores->rank == 4 && fits(dims, &term->value->type, full) &&
+            !(source && fits(dims, &source->type, full)))
+            return term->value;
+        if (source && fits(dims, &source->type, b.dims))
+            return source;
+        if (source)
+            return rewrite_reshaped(before, source, 4, b.dims);
+    }
+    ir_value *wide = expanded(before, term->value, scores);
+    return wide ? rewrite_reshaped(before, wide, 4, full) : NULL;
+}
+
+/* ---- content ---- */
+
+static ir_value *scalar(ir_node *before, grt_dtype dtype, double value)
+{
+    return ir_constant_scalar(before->graph, before->desc.name, dtype, value);
+}
+
+/* What is added, in the dtype of the queries. */
+static ir_value *as_term(ir_node *before, const attention_term *term, ir_value *mask, grt_dtype dtype)
+{
+    if (mask->type.dtype != dtype) {
+        ir_node *cast = add_node(before, "Cast", 1, &mask);
+        if (!cast)
+            return NULL;
+        ir_attr_set_int(cast, "to", dtype);
+        mask = inferred(cast);
+    }
+    if (mask && term->factor != 1)
+        mask =
+            inferred(add_node(before, "Mul", 2, (ir_value *[]){mask, scalar(before, dtype, term->factor)}));
+    return mask;
+}
+
+/* `sum` where the bool mask keeps scores. A row that is hidden altogether has equal weights in the model: the
+ * hidden ones must stay so low that nothing is left of the scores, see the pass `precision`. */
+static ir_value *selected(ir_node *before, const attention_term *term, ir_value *mask, ir_value *sum,
+                          grt_dtype dtype)
+{
+    ir_value *hidden = scalar(before, dtype, term->hidden * term->factor);
+    ir_value *kept = sum ? sum : scalar(before, dtype, 0);
+    return inferred(
+        add_node(before, "Where", 3,
+                 (ir_value *[]){mask, term->inverted ? hidden : kept, term->inverted ? kept : hidden}));
+}
+
+ir_value *attention_mask_make(ir_node *before, const attention_match *m, const attention_layout *layout,
+                              const lead_list *lists, grt_dtype dtype, const char **why)
+{
+    ir_value *sum = NULL;
+    for (int32_t keep = 0; keep < 2; keep++)
+        for (int32_t i = m->n_terms - 1; i >= 0; i--) {
+            const attention_term *t = &m->term[i];
+            if (t->keep != (keep != 0))
+                continue;
+            ir_value *mask = shaped(before, t, layout, &lists[i], why);
+            ir_value *term = mask && !keep ? as_term(before, t, mask, dtype) : mask;
+            if (!term)
+                return NULL;
+            if (keep)
+                sum = selected(before, t, mask, sum, dtype);
+            else
+                sum = sum ? inferred(add_node(before, "Add", 2, (ir_value *[]){sum, term})) : term;
+            if (!sum)
+                return NULL;
+        }
+    return sum;
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One mask of all that is added to the scores of an attention. */
+#ifndef GRT_GRAPH_PASSES_ATTENTION_MASK_H
+#define GRT_GRAPH_PASSES_ATTENTION_MASK_H
+
+#include "graph/passes/attention_layout.h"
+
+/* The terms' sum as [batch or 1, heads or 1, queries or 1, keys], in front of `before`. lists: of the terms,
+ * aligned. NULL if it cannot be made: *why says why. */
+ir_value *attention_mask_make(ir_node *before, const attention_match *match, const attention_layout *layout,
+                              const lead_list *lists, grt_dtype dtype, const char **why);
+/* Map of a term, broadcast to the scores that it is added to. */
+bool attention_term_map(const attention_term *term, index_map *map);
+
+#endif

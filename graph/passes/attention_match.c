@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See attention_match.h.
+ *
+ *   MatMul(Softmax(scale * MatMul(Q, K^T) + terms), V)
+ *
+ * From the last product to the first, through what exporters put between: the guard that PyTorch puts behind
+ * Softmax for rows that are hidden altogether (NaN becomes 0), casts around a softmax in float32, scales at
+ * any place, masks that are added or selected, a soft cap, and leading dims that are joined or split on the
+ * way. */
+#include "graph/passes/attention_match.h"
+
+#include "graph/passes/rewrite.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Less than this, added to a score, leaves nothing of a weight. */
+#define HIDDEN_BELOW (-9e3)
+
+enum { MOST_STEPS = 16 };
+
+static bool is_inner(const ir_value *value)
+{
+    return value && value->producer && value->n_uses == 1;
+}
+
+static bool same_last_two(const ir_type *a, const ir_type *b)
+{
+    return a->rank >= 2 && b->rank >= 2 && a->dims[a->rank - 1] == b->dims[b->rank - 1] &&
+           a->dims[a->rank - 2] == b->dims[b->rank - 2];
+}
+
+/* x, where the value is x with leading dims joined or split, or in another precision. */
+static ir_value *passed(const ir_value *value)
+{
+    ir_node *node = value->producer;
+    ir_value *x = ir_in(node, 0);
+    const bool reshaped =
+        rewrite_is(node, "Reshape") || rewrite_is(node, "Unsqueeze") || rewrite_is(node, "Squeeze");
+    if (reshaped && same_last_two(&x->type, &value->type))
+        return x;
+    return rewrite_is(node, "Cast") && grt_dtype_in(x->type.dtype, GRT_SET_FLOATS) ? x : NULL;
+}
+
+/* ---- behind the softmax ---- */
+
+/* p of Where(IsNaN(p), 0, p). */
+static ir_value *unguarded(const ir_node *where)
+{
+    double zero;
+    ir_value *p = rewrite_is(where, "Where") ? ir_in(where, 2) : NULL;
+    ir_node *test = p && is_inner(ir_in(where, 0)) ? rewrite_producer(ir_in(where, 0), "IsNaN") : NULL;
+    return test && ir_in(test, 0) == p && p->n_uses == 2 && ir_const_float(ir_in(where, 1), &zero) &&
+                   zero == 0
+               ? p
+               : NULL;
+}
+
+static ir_node *softmax_of(const ir_value *value)
+{
+    for (int step = 0; step < MOST_STEPS && value; step++) {
+        ir_node *node = value->producer;
+        if (!node)
+            return NULL;
+        if (rewrite_is(node, "Softmax"))
+            return node;
+        ir_value *p = unguarded(node);
+        value = p ? p : passed(value);
+    }
+    return NULL;
+}
+
+/* True if nothing but the attention reads the values between it and its softmax. */
+static bool is_private(const ir_value *value, const ir_node *softmax)
+{
+    for (int32_t uses = 1; value->n_uses == uses;) {
+        if (value->producer == softmax)
+            return true;
+        ir_value *p = unguarded(value->producer);
+        uses = p ? 2 : 1; /* the guard reads it twice */
+        value = p ? p : passed(value);
+    }
+    return false;
+}
+
+/* ---- in front of it ---- */
+
+/* x of x * c or x / c with a scalar constant c; *out_factor is multiplied by it. */
+static ir_value *unscaled(const ir_node *node, double *out_factor)
+{
+    double c;
+    const bool div = rewrite_is(node, "Div");
+    if (!div && !rewrite_is(node, "Mul"))
+        return NULL;
+    for (int32_t i = 0; i < (div ? 1 : 2); i++)
+        if (ir_const_float(ir_in(node, 1 - i), &c) && c != 0) {
+            *out_factor *= div ? 1 / c : c;
+            return ir_in(node, i);
+        }
+    return NULL;
+}
+
+/* The scores in Where(keep, scores, hidden) or the other way round. */
+static ir_value *unselected(const ir_node *node, attention_term *out_term)
+{
+    double hidden;
+    if (!rewrite_is(node, "Where"))
+        return NULL;
+    for (int32_t i = 1; i <= 2; i++)
+        if (ir_const_float(ir_in(node, 3 - i), &hidden) && hidden < HIDDEN_BELOW) {
+            *out_term = (attention_term){
+                .value = ir_in(node, 0), .factor = 1, .keep = true, .inverted = i == 2, .hidden = hidden};
+            return ir_in(node, i);
+        }
+    return NULL;
+}
+
+/* One step back from the scores to the product: the value in front of it. Sets a factor, a term or neither.
+ */
+static ir_value *step_back(const ir_value *scores, double *factor, attention_term *term)
+{
+    const ir_node *node = scores->producer;
+    ir_value *x = passed(scores);
+    if (!x)
+        x = unscaled(node, factor);
+    if (!x)
+        x = unselected(node, term);
+    return x;
+}
+
+/* True if the value is made of a product by nothing but what scores go through. */
+static bool reaches_product(const ir_value *value, int32_t depth)
+{
+    for (; depth > 0 && value && value->producer && value->n_uses == 1; depth--) {
+        double factor = 1;
+        attention_term term;
+        const ir_node *node = value->producer;
+        if (rewrite_is(node, "MatMul"))
+            return true;
+        if (rewrite_is(node, "Add"))
+            return reaches_product(ir_in(node, 0), depth - 1) || reaches_product(ir_in(node, 1), depth - 1);
+        value = rewrite_is(node, "Tanh") ? ir_in(node, 0) : step_back(value, &factor, &term);
+    }
+    return false;
+}
+
+/* The scores of scores + mask. */
+static ir_value *unadded(const ir_value *scores, attention_term *out_term)
+{
+    const ir_node *node = scores->producer;
+    for (int32_t i = 0; i < 2 && rewrite_is(node, "Add"); i++) {
+        ir_value *x = ir_in(node, i);
+        if (rewrite_same_shape(&x->type, &scores->type) && reaches_product(x, MOST_STEPS)) {
+            *out_term = (attention_term){.value = ir_in(node, 1 - i), .factor = 1};
+            return x;
+        }
+    }
+    return NULL;
+}
+
+static const char *add_term(attention_match *m, attention_term term, const ir_type *scores)
+{
+    if (m->n_terms == ATTENTION_TERMS)
+        return "more masks than are looked for";
+    term.factor *= m->scale;
+    term.scores = scores;
+    m->term[m->n_terms++] = term;
+    return NULL;
+}
+
+/* Follows the scores back to their product. */
+static ir_node *find_product(attention_match *m, ir_value *scores)
+{
+    m->scale = 1;
+    for (int step = 0; step < MOST_STEPS; step++) {
+        attention_term term = {0};
+        double factor = 1;
+        ir_node *node = scores->producer;
+        if (!is_inner(scores)) {
+            m->why = "the scores have another reader";
+            return NULL;
+        }
+        if (rewrite_is(node, "MatMul"))
+            return node;
+        ir_value *x = unadded(scores, &term);
+        if (!x)
+            x = step_back(scores, &factor, &term);
+        if (!x && rewrite_is(node, "Tanh") && m->softcap == 0 && m->scale > 0) {
+            m->softcap = m->scale;
+            x = ir_in(node, 0);
+        }
+        if (!x) {
+            m->why = "the scores are not a product, scaled and masked";
+            return NULL;
+        }
+        if (m->softcap != 0 && term.value) {
+            m->why = "a mask lies under the soft cap";
+            return NULL;
+        }
+        if (term.value && (m->why = add_term(m, term, &scores->type)))
+            return NULL;
+        m->scale *= factor;
+        scores = x;
+    }
+    m->why = "more steps between softmax and product than are looked for";
+    return NULL;
+}
+
+/* ---- queries, keys, values ---- */
+
+/* The value's map, with the leading dims of the scores. */
+static bool find_side(attention_side *side, ir_value *value, const ir_type *scores, bool exchanged)
+{
+    grt_dims *dims = value->graph->module->dims;
+    const int32_t rank = value->type.rank, more = scores->rank - rank;
+    grt_dim wide[GRT_MAX_RANK];
+    int64_t perm[GRT_MAX_RANK];
+    *side = (attention_side){.value = value, .scale = 1, .outer_scale = 1, .exchanged = exchanged};
+    for (double factor = 1; value->producer; factor = 1) {
+        ir_value *x = unscaled(value->producer, &factor);
+        if (!x || !rewrite_same_shape(&x->type, &value->type))
+            break;
+        side->value = value = x;
+        side->outer_scale *= factor;
+    }
+    side->scale = side->outer_scale;
+    if (rank < 2 || more < 0 || !index_map_of(value, &side->map, &side->scale))
+        return false;
+    for (int32_t i = 0; i < rank; i++)
+        perm[i] = !exchanged || i < rank - 2 ? i : i == rank - 2 ? rank - 1 : rank - 2;
+    if (!index_map_transpose(&side->map, perm))
+        return false;
+    for (int32_t i = 0; i < scores->rank; i++)
+        wide[i] = i < scores->rank - 2 ? scores->dims[i] : value->type.dims[perm[i - more]];
+    return index_map_expand(dims, &side->map, scores->rank, wide);
+}
+
+bool attention_find(ir_node *last, attention_match *m)
+{
+    *m = (attention_match){.last = last};
+    ir_value *weights = ir_in(last, 0);
+    ir_node *softmax = weights ? softmax_of(weights) : NULL;
+    if (!softmax)
+        return false;
+    const ir_type *type = &softmax->out[0]->type;
+    m->softmax = softmax;
+    m->scores = type;
+    if (type->rank < 3 || type->rank > GRT_MAX_RANK || last->out[0]->type.rank < 3)
+        m->why = "the scores have fewer than three dims";
+    else if (grt_axis(grt_attr_int(&softmax->desc, "axis", -1), type->rank) != type->rank - 1)
+        m->why = "the softmax is not over the last dim";
+    else if (!is_private(weights, softmax))
+        m->why = "the weights behind the softmax have another reader";
+    if (m->why)
+        return false;
+    ir_node *product = find_product(m, ir_in(softmax, 0));
+    if (!product)
+        return false;
+    if (!isfinite(m->scale) || m->scale == 0)
+        m->why = "the scale is zero or not finite";
+    else if (!find_side(&m->side[ATTENTION_SIDE_Q], ir_in(product, 0), &product->out[0]->type, false) ||
+             !find_side(&m->side[ATTENTION_SIDE_K], ir_in(product, 1), &product->out[0]->type, true) ||
+             !find_side(&m->side[ATTENTION_SIDE_V], ir_in(last, 1), &last->out[0]->type, false))
+        m->why = "queries, keys or values have no known shape";
+    return !m->why;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What attention that is written out computes: its parts, found from its last product. */
+#ifndef GRT_GRAPH_PASSES_ATTENTION_MATCH_H
+#define GRT_GRAPH_PASSES_ATTENTION_MATCH_H
+
+#include "graph/passes/index_map.h"
+
+enum { ATTENTION_SIDE_Q, ATTENTION_SIDE_K, ATTENTION_SIDE_V, ATTENTION_SIDES };
+
+/* Queries, keys or values: [leading..., sequence, size], broadcast to the leading dims of the scores. */
+typedef struct attention_side {
+    ir_value *value; /* as the product takes it, times outer_scale */
+    double outer_scale;
+    index_map map; /* of all that, times scale */
+    double scale;
+    bool exchanged; /* `value` is [..., size, sequence]; the map is not */
+} attention_side;
+
+/* One term of the scores, in the dims that the scores have there. Where `keep` is set the term is 0 where a
+ * bool value is true (false, if `inverted`) and `hidden` elsewhere. */
+typedef struct attention_term {
+    ir_value *value;
+    double factor;
+    bool keep, inverted;
+    double hidden;
+    const ir_type *scores; /* whose shape the term is broadcast to */
+} attention_term;
+
+enum { ATTENTION_TERMS = 4 };
+
+typedef struct attention_match {
+    ir_node *last, *softmax; /* MatMul(softmax(...), V) */
+    const ir_type *scores;   /* of the softmax */
+    attention_side side[ATTENTION_SIDES];
+    attention_term term[ATTENTION_TERMS];
+    int32_t n_terms;
+    double scale, softcap; /* scale: without those of the sides; softcap 0: none */
+    const char *why;       /* why not; NULL if this does not look like attention at all */
+} attention_match;
+
+/* False if `last` does not end an attention; why then says whether that was near. */
+bool attention_find(ir_node *last, attention_match *match);
+
+#endif

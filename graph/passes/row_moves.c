@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Moves of whole rows that cancel around ops that treat all rows alike are dropped:
+ *
+ *   Transpose(MatMul(Transpose(x), W) + b)  ->  MatMul(x, W) + b
+ *
+ * So are Reshapes to matrices and back, which keep products from taking residuals. The moves are composed as
+ * index maps of the dims in front of the last one. */
+#include "graph/passes/index_map.h"
+#include "graph/passes/rewrite.h"
+
+#include <string.h>
+
+enum { MOST_STEPS = 12 };
+
+/* ---- what lies between the moves ---- */
+
+static bool is_vector(const ir_value *value, grt_dim last, const grt_dims *dims)
+{
+    if (!value || !value->type.data || value->producer || value->is_input || value->type.rank < 0)
+        return false;
+    const int32_t rank = value->type.rank;
+    for (int32_t i = 0; i < rank; i++)
+        if (!grt_dim_equals(dims, value->type.dims[i], 1) && (i < rank - 1 || value->type.dims[i] != last))
+            return false;
+    return rank <= 1;
+}
+
+/* A constant, also one that is not transposed yet. */
+static bool is_matrix(const ir_value *value)
+{
+    const ir_node *transpose = value ? rewrite_producer(value, "Transpose") : NULL;
+    const ir_value *x = transpose ? ir_in(transpose, 0) : value;
+    return x && x->type.data && !x->producer && !x->is_input && x->type.rank == 2;
+}
+
+static bool is_plain_gemm(const ir_node *node)
+{
+    const ir_value *c = ir_in(node, 2);
+    return rewrite_is(node, "Gemm") && !grt_attr_int(&node->desc, "transA", 0) &&
+           grt_attr_float(&node->desc, "alpha", 1) == 1.0f &&
+           grt_attr_float(&node->desc, "beta", 1) == 1.0f && is_matrix(ir_in(node, 1)) &&
+           (!c || is_vector(c, node->out[0]->type.dims[1], node->graph->module->dims));
+}
+
+/* The input that the node takes rows from, one by one; -1 if it is no such node. */
+static int32_t row_input(const ir_node *node)
+{
+    const ir_type *out = &node->out[0]->type;
+    const grt_dims *dims = node->graph->module->dims;
+    if (node->n_out > 1 || out->rank < 1)
+        return -1;
+    if (rewrite_is(node, "MatMul"))
+        return ir_in(node, 0)->type.rank >= 2 && is_matrix(ir_in(node, 1)) ? 0 : -1;
+    if (is_plain_gemm(node))
+        return 0;
+    if (rewrite_is(node, "LayerNormalization") || rewrite_is(node, "RMSNormalization"))
+        return grt_axis(grt_attr_int(&node->desc, "axis", -1), out->rank) == out->rank - 1 ? 0 : -1;
+    if (*node->desc.domain || !node->row || !(node->row->flags & OP_POINTWISE))
+        return -1;
+    if (node->n_in == 1)
+        return rewrite_same_shape(&ir_in(node, 0)->type, out) ? 0 : -1;
+    for (int32_t i = 0; i < 2 && node->n_in == 2; i++)
+        if (ir_in(node, i) && rewrite_same_shape(&ir_in(node, i)->type, out) &&
+            is_vector(ir_in(node, 1 - i), out->dims[out->rank - 1], dims))
+            return i;
+    return -1;
+}
+
+/* ---- moves of rows ---- */
+
+static bool is_reshape(const ir_node *node)
+{
+    return rewrite_is(node, "Reshape") || rewrite_is(node, "Squeeze") || rewrite_is(node, "Unsqueeze") ||
+           rewrite_is(node, "Flatten");
+}
+
+/* Moves rows as a whole: the last dim stays what it is. */
+static bool is_row_move(const ir_node *node)
+{
+    const ir_type *in = ir_in(node, 0) ? &ir_in(node, 0)->type : NULL, *out = &node->out[0]->type;
+    size_t n;
+    if (!in || in->rank < 2 || out->rank < 2 || in->dims[in->rank - 1] != out->dims[out->rank - 1])
+        return false;
+    const int64_t *perm = grt_attr_ints(&node->desc, "perm", &n);
+    return is_reshape(node) || (rewrite_is(node, "Transpose") && perm && perm[in->rank - 1] == in->rank - 1);
+}
+
+/* Applies the node to the map of all dims but the last. */
+static bool move_rows(grt_dims *dims, const ir_node *node, index_map *map)
+{
+    const ir_type *out = &node->out[0]->type;
+    size_t n;
+    if (is_reshape(node))
+        return index_map_reshape(dims, map, out->rank - 1, out->dims);
+    return index_map_transpose(map, grt_attr_ints(&node->desc, "perm", &n));
+}
+
+typedef struct chain {
+    ir_node *nodes[MOST_STEPS]; /* from the last move to the first */
+    int32_t n;
+} chain;
+
+/* True if the moves of the chain put every row back to where it was in x. */
+static bool cancels(const chain *c, const ir_value *x)
+{
+    grt_dims *dims = x->graph->module->dims;
+    index_map map;
+    if (!index_map_of_dims(dims, x->type.rank - 1, x->type.dims, &map))
+        return false;
+    for (int32_t i = c->n - 1; i >= 0; i--)
+        if (is_row_move(c->nodes[i]) && !move_rows(dims, c->nodes[i], &map))
+            return false;
+    const ir_type *out = &c->nodes[0]->out[0]->type;
+    if (out->rank != x->type.rank || index_parts_join(dims, map.parts, map.n) > 1 ||
+        (map.n && !grt_dim_equals(dims, map.parts[0].stride, 1)))
+        return false;
+    for (int32_t i = 0; i < out->rank - 1; i++)
+        if (out->dims[i] != x->type.dims[i])
+            return false;
+    return true;
+}
+
+/* ---- replacing ---- */
+
+static ir_value *made(ir_node *node)
+{
+    return node && op_infer_node(node) == GRT_OK ? node->out[0] : NULL;
+}
+
+static ir_node *add_node(ir_node *before, const ir_node *old, const char *op, int32_t n_in,
+                         ir_value *const *in)
+{
+    return ir_node_create(before->graph, before, "", op, old->desc.name, n_in, in, 1);
+}
+
+static ir_value *without_gemm(ir_node *before, const ir_node *gemm, ir_value *x)
+{
+    ir_value *w = ir_in(gemm, 1);
+    if (grt_attr_int(&gemm->desc, "transB", 0)) {
+        ir_node *transpose = add_node(before, gemm, "Transpose", 1, &w);
+        if (!transpose)
+            return NULL;
+        ir_attr_set_ints(transpose, "perm", (int64_t[]){1, 0}, 2);
+        w = made(transpose);
+    }
+    ir_value *y = w ? made(add_node(before, gemm, "MatMul", 2, (ir_value *[]){x, w})) : NULL;
+    return y && ir_in(gemm, 2) ? made(add_node(before, gemm, "Add", 2, (ir_value *[]){y, ir_in(gemm, 2)}))
+                               : y;
+}
+
+/* What the node makes of the rows of x. */
+static ir_value *applied(ir_node *before, const ir_node *node, ir_value *x)
+{
+    enum { MOST_INPUTS = 4 };
+    ir_value *in[MOST_INPUTS];
+    const int32_t at = row_input(node);
+    if (rewrite_is(node, "Gemm"))
+        return without_gemm(before, node, x);
+    if (node->n_in > MOST_INPUTS)
+        return NULL;
+    for (int32_t i = 0; i < node->n_in; i++)
+        in[i] = i == at ? x : ir_in(node, i);
+    ir_node *copy = add_node(before, node, node->desc.op, node->n_in, in);
+    if (!copy)
+        return NULL;
+    ir_attrs_copy(copy, node);
+    if (grt_attr_int(&node->desc, "axis", -1) != -1)
+        ir_attr_set_int(copy, "axis", -1);
+    return made(copy);
+}
+
+static void drop_moves(pass_context *context, const chain *c, ir_value *x)
+{
+    ir_node *last = c->nodes[0];
+    ir_value *y = x;
+    for (int32_t i = c->n - 1; i >= 0 && y; i--)
+        if (!is_row_move(c->nodes[i]))
+            y = applied(last, c->nodes[i], y);
+    if (y && rewrite_same_shape(&y->type, &last->out[0]->type) && y->type.dtype == last->out[0]->type.dtype &&
+        rewrite_replace(last->out[0], y)) {
+        /* What is left over would count as a reader of what other chains end in. */
+        for (int32_t i = 0; i < c->n && !c->nodes[i]->out[0]->n_uses; i++)
+            ir_node_remove(c->nodes[i]);
+        context->changed++;
+    }
+}
+
+static void look(pass_context *context, ir_node *last)
+{
+    chain c = {.nodes = {last}, .n = 1};
+    bool works = false;
+    for (const ir_value *at = ir_in(last, 0); c.n < MOST_STEPS && at->producer && at->n_uses == 1;) {
+        ir_node *node = at->producer;
+        const bool moves = is_row_move(node);
+        const int32_t i = moves ? 0 : row_input(node);
+        if (i < 0 || node->graph != last->graph)
+            return;
+        works |= !moves;
+        c.nodes[c.n++] = node;
+        ir_value *x = ir_in(node, i);
+        if (moves && works && cancels(&c, x)) {
+            drop_moves(context, &c, x);
+            return;
+        }
+        at = x;
+    }
+}
+
+static grt_status visit(pass_context *context, ir_graph *graph)
+{
+    IR_FOR_EACH_NODE (node, graph)
+        if (node->n_out == 1 && node->out[0] && node->out[0]->n_uses && is_row_move(node))
+            look(context, node);
+    return GRT_OK;
+}
+
+grt_status pass_row_moves(pass_context *context)
+{
+    return rewrite_each_graph(context, visit);
+}

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Attention in the forms in which exporters leave it, by family: after all passes it is one node, and no move
+ * is left over. */
+#include "tests/unit/ir_text.h"
+
+#include <check.h>
+
+/* torch.nn.MultiheadAttention (torchvision's ViT): sequence first, one projection cut by Transpose and
+ * Gathers of one index, heads joined with the batch on the way, the result a matrix. */
+#define TORCH_MHA(batch)                 \
+    "in x f32 " batch ",5,8\n"           \
+    "const w f32 24,8\n"                 \
+    "const wb f32 24\n"                  \
+    "const o f32 8,8\n"                  \
+    "const ob f32 8\n"                   \
+    "const c f32 - 0.840896\n"           \
+    "const i0 i64 - 0\n"                 \
+    "const i1 i64 - 1\n"                 \
+    "const i2 i64 - 2\n"                 \
+    "const s1 i64 5 5 " batch " 1 3 8\n" \
+    "const s2 i64 3 5 -1 4\n"            \
+    "const s3 i64 4 " batch " 2 5 4\n"   \
+    "const s4 i64 2 -1 8\n"              \
+    "const s5 i64 3 5 " batch " 8\n"     \
+    "const two i64 1 3\n"                \
+    "t = Transpose x perm=1,0,2\n"       \
+    "wt = Transpose w perm=1,0\n"        \
+    "m = MatMul t wt\n"                  \
+    "a = Add m wb\n"                     \
+    "r = Reshape a s1\n"                 \
+    "rt = Transpose r perm=3,0,1,2,4\n"  \
+    "z = Squeeze rt two\n"               \
+    "q1 = Gather z i0 axis=0\n"          \
+    "k1 = Gather z i1 axis=0\n"          \
+    "v1 = Gather z i2 axis=0\n"          \
+    "q2 = Reshape q1 s2\n"               \
+    "k2 = Reshape k1 s2\n"               \
+    "v2 = Reshape v1 s2\n"               \
+    "q3 = Transpose q2 perm=1,0,2\n"     \
+    "k3 = Transpose k2 perm=1,0,2\n"     \
+    "v3 = Transpose v2 perm=1,0,2\n"     \
+    "q4 = Reshape q3 s3\n"               \
+    "k4 = Reshape k3 s3\n"               \
+    "v4 = Reshape v3 s3\n"               \
+    "kt = Transpose k4 perm=0,1,3,2\n"   \
+    "q5 = Mul q4 c\n"                    \
+    "k5 = Mul kt c\n"                    \
+    "qk = MatMul q5 k5\n"                \
+    "p = Softmax qk\n"                   \
+    "y = MatMul p v4\n"                  \
+    "y1 = Transpose y perm=2,0,1,3\n"    \
+    "y2 = Reshape y1 s4\n"               \
+    "y3 = Gemm y2 o ob transB=1\n"       \
+    "y4 = Reshape y3 s5\n"               \
+    "y5 = Transpose y4 perm=1,0,2\n"     \
+    "out y5\n"
+
+START_TEST(torch_sequence_first)
+{
+    ir_text_check(TORCH_MHA("3"), "", "graphrt::MatMul graphrt::Attention graphrt::MatMul");
+    ir_text_check(TORCH_MHA("1"), "", "graphrt::MatMul graphrt::Attention graphrt::MatMul");
+}
+END_TEST
+
+/* timm: one projection, heads in five dims, cut by Split and Squeeze or by Gathers. */
+START_TEST(timm_packed)
+{
+    ir_text_check("in x f32 2,5,8\n"
+                  "const w f32 8,24\n"
+                  "const c f32 - 0.5\n"
+                  "const s1 i64 5 2 5 3 2 4\n"
+                  "const s2 i64 3 2 5 8\n"
+                  "const parts i64 3 1 1 1\n"
+                  "const zero i64 1 0\n"
+                  "m = MatMul x w\n"
+                  "r = Reshape m s1\n"
+                  "t = Transpose r perm=2,0,3,1,4\n"
+                  "q0,k0,v0 = Split t parts axis=0\n"
+                  "q = Squeeze q0 zero\n"
+                  "k = Squeeze k0 zero\n"
+                  "v = Squeeze v0 zero\n"
+                  "qs = Mul q c\n"
+                  "kt = Transpose k perm=0,1,3,2\n"
+                  "qk = MatMul qs kt\n"
+                  "p = Softmax qk\n"
+                  "y = MatMul p v\n"
+                  "y1 = Transpose y perm=0,2,1,3\n"
+                  "y2 = Reshape y1 s2\n"
+                  "out y2\n",
+                  "", "graphrt::MatMul graphrt::Attention");
+}
+END_TEST
+
+/* BLOOM, GPT-NeoX: queries, keys and values of a head side by side. The projection's columns are sorted
+ * instead. ALiBi is a term. */
+START_TEST(interleaved_heads_with_alibi)
+{
+    ir_text_check("in x f32 2,5,8\n"
+                  "const w f32 8,24\n"
+                  "const wb f32 24\n"
+                  "const c f32 - 0.5\n"
+                  "in alibi f32 2,2,1,5\n"
+                  "const s1 i64 5 2 5 2 3 4\n"
+                  "const s2 i64 3 2 5 8\n"
+                  "const i0 i64 - 0\n"
+                  "const i1 i64 - 1\n"
+                  "const i2 i64 - 2\n"
+                  "m = MatMul x w\n"
+                  "a = Add m wb\n"
+                  "r = Reshape a s1\n"
+                  "q0 = Gather r i0 axis=3\n"
+                  "k0 = Gather r i1 axis=3\n"
+                  "v0 = Gather r i2 axis=3\n"
+                  "q = Transpose q0 perm=0,2,1,3\n"
+                  "k = Transpose k0 perm=0,2,3,1\n"
+                  "v = Transpose v0 perm=0,2,1,3\n"
+                  "qk = MatMul q k\n"
+                  "sc = Mul qk c\n"
+                  "al = Add sc alibi\n"
+                  "p = Softmax al\n"
+                  "y = MatMul p v\n"
+                  "y1 = Transpose y perm=0,2,1,3\n"
+                  "y2 = Reshape y1 s2\n"
+                  "out y2\n",
+                  "", "graphrt::MatMul graphrt::Attention");
+}
+END_TEST
+
+/* Batch and heads joined: products of three dims, a mask that is repeated for the heads. */
+START_TEST(joined_batch_and_heads)
+{
+    ir_text_check("in a f32 2,5,8\n"
+                  "in b f32 2,7,8\n"
+                  "in c f32 2,7,8\n"
+                  "in mask f32 2,1,5,7\n"
+                  "const h i64 4 0 0 2 4\n"
+                  "const f i64 3 4 -1 4\n"
+                  "const e i64 4 2 2 5 7\n"
+                  "const g i64 3 4 5 7\n"
+                  "const i i64 4 2 2 5 4\n"
+                  "const j i64 3 2 5 8\n"
+                  "q0 = Reshape a h\n"
+                  "k0 = Reshape b h\n"
+                  "v0 = Reshape c h\n"
+                  "q1 = Transpose q0 perm=0,2,1,3\n"
+                  "k1 = Transpose k0 perm=0,2,1,3\n"
+                  "v1 = Transpose v0 perm=0,2,1,3\n"
+                  "q = Reshape q1 f\n"
+                  "k = Reshape k1 f\n"
+                  "v = Reshape v1 f\n"
+                  "kt = Transpose k perm=0,2,1\n"
+                  "qk = MatMul q kt\n"
+                  "m1 = Expand mask e\n"
+                  "m2 = Reshape m1 g\n"
+                  "s = Add qk m2\n"
+                  "p = Softmax s\n"
+                  "y = MatMul p v\n"
+                  "y1 = Reshape y i\n"
+                  "y2 = Transpose y1 perm=0,2,1,3\n"
+                  "y3 = Reshape y2 j\n"
+                  "out y3\n",
+                  "", "Attention");
+}
+END_TEST
+
+/* Swin: windows are the batch; a bias by head, and a mask by window that is added with the batch split. */
+START_TEST(windows)
+{
+    ir_text_check("in x f32 6,4,24\n"
+                  "const c f32 - 0.5\n"
+                  "const bias f32 1,2,4,4\n"
+                  "const mask f32 1,3,1,4,4\n"
+                  "const s1 i64 5 6 4 3 2 4\n"
+                  "const s2 i64 5 2 3 2 4 4\n"
+                  "const s3 i64 4 6 2 4 4\n"
+                  "const s4 i64 3 6 4 8\n"
+                  "const i0 i64 - 0\n"
+                  "const i1 i64 - 1\n"
+                  "const i2 i64 - 2\n"
+                  "r = Reshape x s1\n"
+                  "t = Transpose r perm=2,0,3,1,4\n"
+                  "q = Gather t i0 axis=0\n"
+                  "k = Gather t i1 axis=0\n"
+                  "v = Gather t i2 axis=0\n"
+                  "qs = Mul q c\n"
+                  "kt = Transpose k perm=0,1,3,2\n"
+                  "qk = MatMul qs kt\n"
+                  "b = Add qk bias\n"
+                  "w = Reshape b s2\n"
+                  "m = Add w mask\n"
+                  "u = Reshape m s3\n"
+                  "p = Softmax u\n"
+                  "y = MatMul p v\n"
+                  "y1 = Transpose y perm=0,2,1,3\n"
+                  "y2 = Reshape y1 s4\n"
+                  "out y2\n",
+                  "", "graphrt::Attention");
+}
+END_TEST
+
+/* Masks that are selected: hidden where a bool is true, or where it is false. */
+#define SELECTED(where)                      \
+    "in q f32 2,2,5,4\n"                     \
+    "in k f32 2,2,5,4\n"                     \
+    "in v f32 2,2,5,4\n"                     \
+    "const c f32 - 2\n"                      \
+    "const low f32 - -1e30\n"                \
+    "const edge f32 1,1,1,5 0 1 0 0 0\n"     \
+    "const half f32 - 0.5\n"                 \
+    "keep = Less edge half\n"                \
+    "kt = Transpose k perm=0,1,3,2\n"        \
+    "qk = MatMul q kt\n"                     \
+    "s = Div qk c\n" where "p = Softmax w\n" \
+    "y = MatMul p v\n"                       \
+    "out y\n"
+
+START_TEST(selected_masks)
+{
+    ir_text_check(SELECTED("w = Where keep s low\n"), "", "Attention");
+    ir_text_check(SELECTED("w = Where keep low s\n"), "", "Attention");
+}
+END_TEST
+
+/* Gemma 2: a soft cap, then a mask. */
+START_TEST(soft_cap)
+{
+    ir_text_check("in q f32 2,2,5,4\n"
+                  "in k f32 2,2,5,4\n"
+                  "in v f32 2,2,5,4\n"
+                  "in mask f32 2,1,5,5\n"
+                  "const c f32 - 0.5\n"
+                  "const cap f32 - 3\n"
+                  "kt = Transpose k perm=0,1,3,2\n"
+                  "qk = MatMul q kt\n"
+                  "s = Mul qk c\n"
+                  "d = Div s cap\n"
+                  "t = Tanh d\n"
+                  "u = Mul t cap\n"
+                  "m = Add u mask\n"
+                  "p = Softmax m\n"
+                  "y = MatMul p v\n"
+                  "out y\n",
+                  "", "Attention");
+}
+END_TEST
+
+/* A scale behind a mask holds for the mask, too. */
+START_TEST(scale_behind_the_mask)
+{
+    ir_text_check("in q f32 2,2,5,4\n"
+                  "in k f32 2,2,5,4\n"
+                  "in v f32 2,2,5,4\n"
+                  "in mask f32 2,1,5,5\n"
+                  "const c f32 - 0.5\n"
+                  "kt = Transpose k perm=0,1,3,2\n"
+                  "qk = MatMul q kt\n"
+                  "m = Add qk mask\n"
+                  "s = Mul m c\n"
+                  "p = Softmax s\n"
+                  "y = MatMul p v\n"
+                  "out y\n",
+                  "", "Mul Attention");
+}
+END_TEST
+
+/* DeBERTa: one product is the scores, what is gathered from another is a term. */
+START_TEST(relative_positions)
+{
+    ir_text_check("in q f32 4,5,4\n"
+                  "in k f32 4,5,4\n"
+                  "in v f32 4,5,4\n"
+                  "in r f32 4,9,4\n"
+                  "const i i64 4,5,5 0 1 2 3 4 5 6 7\n"
+                  "const c f32 - 3\n"
+                  "kt = Transpose k perm=0,2,1\n"
+                  "qk = MatMul q kt\n"
+                  "s = Div qk c\n"
+                  "rt = Transpose r perm=0,2,1\n"
+                  "qr = MatMul q rt\n"
+                  "g = GatherElements qr i axis=2\n"
+                  "gs = Div g c\n"
+                  "a = Add s gs\n"
+                  "p = Softmax a\n"
+                  "y = MatMul p v\n"
+                  "out y\n",
+                  "", "graphrt::MatMul GatherElements Div Reshape Reshape Reshape Attention Reshape");
+}
+END_TEST
+
+/* Heads repeated for groups, with symbolic batch and sequence. */
+START_TEST(groups_with_symbolic_dims)
+{
+    ir_text_check("in a f32 b,s,16\n"
+                  "in c f32 b,s,8\n"
+                  "in d f32 b,s,8\n"
+                  "const h i64 4 0 0 4 4\n"
+                  "const j i64 4 0 0 2 4\n"
+                  "const u i64 1 2\n"
+                  "const e i64 5 1 1 2 1 1\n"
+                  "const g i64 4 0 4 -1 4\n"
+                  "const o i64 3 0 0 16\n"
+                  "q0 = Reshape a h\n"
+                  "k0 = Reshape c j\n"
+                  "v0 = Reshape d j\n"
+                  "q = Transpose q0 perm=0,2,1,3\n"
+                  "k1 = Transpose k0 perm=0,2,1,3\n"
+                  "v1 = Transpose v0 perm=0,2,1,3\n"
+                  "k2 = Unsqueeze k1 u\n"
+                  "v2 = Unsqueeze v1 u\n"
+                  "k3 = Expand k2 e\n"
+                  "v3 = Expand v2 e\n"
+                  "k = Reshape k3 g\n"
+                  "v = Reshape v3 g\n"
+                  "kt = Transpose k perm=0,1,3,2\n"
+                  "qk = MatMul q kt\n"
+                  "p = Softmax qk\n"
+                  "y = MatMul p v\n"
+                  "y1 = Transpose y perm=0,2,1,3\n"
+                  "y2 = Reshape y1 o\n"
+                  "out y2\n",
+                  "", "Attention");
+}
+END_TEST
+
+/* What is not attention stays: a softmax over queries, weights that are an output, a scale by row. */
+START_TEST(near_misses)
+{
+    const char *start = "in q f32 2,2,5,4\n"
+                        "in k f32 2,2,5,4\n"
+                        "in v f32 2,2,5,4\n"
+                        "in row f32 5,1\n"
+                        "kt = Transpose k perm=0,1,3,2\n"
+                        "qk = MatMul q kt\n";
+    const char *ends[] = {"p = Softmax qk axis=2\ny = MatMul p v\nout y\n",
+                          "p = Softmax qk\ny = MatMul p v\nout y\nout p\n",
+                          "s = Mul qk row\np = Softmax s\ny = MatMul p v\nout y\n"};
+    const char *expected[] = {"Transpose MatMul Softmax MatMul", "Transpose MatMul Softmax MatMul",
+                              "Transpose MatMul Mul Softmax MatMul"};
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        grt_text text = {0};
+        grt_text_add(&text, "%s%s", start, ends[i]);
+        ir_text_check(grt_text_get(&text), "attention", expected[i]);
+        grt_text_release(&text);
+    }
+}
+END_TEST
+
+Suite *suite_test_attention_exports(void)
+{
+    Suite *suite = suite_create("attention_exports");
+    TCase *tc = tcase_create("all");
+    tcase_add_test(tc, torch_sequence_first);
+    tcase_add_test(tc, timm_packed);
+    tcase_add_test(tc, interleaved_heads_with_alibi);
+    tcase_add_test(tc, joined_batch_and_heads);
+    tcase_add_test(tc, windows);
+    tcase_add_test(tc, selected_masks);
+    tcase_add_test(tc, soft_cap);
+    tcase_add_test(tc, scale_behind_the_mask);
+    tcase_add_test(tc, relative_positions);
+    tcase_add_test(tc, groups_with_symbolic_dims);
+    tcase_add_test(tc, near_misses);
+    suite_add_tcase(suite, tc);
+    return suite;
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Moves of rows that cancel around products are dropped. */
+#include "tests/unit/ir_text.h"
+
+#include <check.h>
+
+START_TEST(transposes_around_a_product)
+{
+    ir_text_check("in x f32 2,3,8\n"
+                  "const w f32 8,4\n"
+                  "const b f32 4\n"
+                  "a = Transpose x perm=1,0,2\n"
+                  "p = MatMul a w\n"
+                  "s = Add b p\n"
+                  "r = Relu s\n"
+                  "y = Transpose r perm=1,0,2\n"
+                  "out y\n",
+                  "row_moves", "MatMul Add Relu");
+}
+END_TEST
+
+START_TEST(matrix_around_a_gemm)
+{
+    ir_text_check("in x f32 2,3,8\n"
+                  "const w f32 4,8\n"
+                  "const b f32 4\n"
+                  "const f i64 2 -1 8\n"
+                  "const g i64 3 2 3 4\n"
+                  "a = Reshape x f\n"
+                  "p = Gemm a w b transB=1\n"
+                  "y = Reshape p g\n"
+                  "out y\n",
+                  "row_moves", "Transpose MatMul Add");
+}
+END_TEST
+
+/* Sequence first, joined to a matrix, split and put back. */
+START_TEST(both)
+{
+    ir_text_check("in x f32 2,3,8\n"
+                  "const w f32 4,8\n"
+                  "const f i64 2 -1 8\n"
+                  "const g i64 3 3 2 4\n"
+                  "const n f32 4\n"
+                  "t = Transpose x perm=1,0,2\n"
+                  "a = Reshape t f\n"
+                  "p = Gemm a w transB=1\n"
+                  "l = LayerNormalization p n axis=1\n"
+                  "r = Reshape l g\n"
+                  "y = Transpose r perm=1,0,2\n"
+                  "out y\n",
+                  "", "graphrt::MatMul LayerNormalization");
+}
+END_TEST
+
+/* Rows that land elsewhere stay where they were moved. */
+START_TEST(what_does_not_cancel)
+{
+    ir_text_check("in x f32 3,3,8\n"
+                  "const w f32 8,4\n"
+                  "const f i64 2 9 4\n"
+                  "a = Transpose x perm=1,0,2\n"
+                  "p = MatMul a w\n"
+                  "y = Reshape p f\n"
+                  "out y\n",
+                  "row_moves", "Transpose MatMul Reshape");
+}
+END_TEST
+
+/* The product's other readers want it as it was. */
+START_TEST(with_another_reader)
+{
+    ir_text_check("in x f32 2,3,8\n"
+                  "const w f32 8,4\n"
+                  "a = Transpose x perm=1,0,2\n"
+                  "p = MatMul a w\n"
+                  "y = Transpose p perm=1,0,2\n"
+                  "out y\n"
+                  "out p\n",
+                  "row_moves", "Transpose MatMul Transpose");
+}
+END_TEST
+
+/* A vector of another dim is not the same for all rows. */
+START_TEST(terms_per_row)
+{
+    ir_text_check("in x f32 2,3,8\n"
+                  "const c f32 3,1,1\n"
+                  "a = Transpose x perm=1,0,2\n"
+                  "s = Add a c\n"
+                  "y = Transpose s perm=1,0,2\n"
+                  "out y\n",
+                  "row_moves", "Transpose Add Transpose");
+}
+END_TEST
+
+Suite *suite_test_pass_row_moves(void)
+{
+    Suite *suite = suite_create("pass_row_moves");
+    TCase *tc = tcase_create("all");
+    tcase_add_test(tc, transposes_around_a_product);
+    tcase_add_test(tc, matrix_around_a_gemm);
+    tcase_add_test(tc, both);
+    tcase_add_test(tc, what_does_not_cancel);
+    tcase_add_test(tc, with_another_reader);
+    tcase_add_test(tc, terms_per_row);
+    suite_add_tcase(suite, tc);
+    return suite;
+}
