@@ -64,4 +64,5 @@ nobase_dist_doc_DATA += examples/npy.h
 nobase_dist_doc_DATA += examples/pool.c
 nobase_dist_doc_DATA += examples/threads.c
 nobase_dist_doc_DATA += docs/python.md
+nobase_dist_doc_DATA += docs/triton.md
 nobase_dist_doc_DATA += docs/reports.schema.json

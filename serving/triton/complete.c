@@ -37,7 +37,9 @@ static void complete_entry(json_t *entry, const served_io *io, bool batched)
     if (json_array_size(json_object_get(entry, "dims")) || io->info.rank < 0)
         return;
     json_t *dims = dims_of(io, batched);
-    if (!json_array_size(dims)) { /* a scalar, which configurations have in this form only */
+    if (!json_array_size(dims) && !batched) { /* Triton has no scalars: one element */
+        json_array_append_new(dims, json_integer(1));
+    } else if (!json_array_size(dims)) { /* a row without dims */
         json_object_set_new(entry, "reshape", json_pack("{s:o}", "shape", dims));
         json_array_append_new(dims = json_array(), json_integer(1));
     }
@@ -141,6 +143,8 @@ static bool dims_agree(const json_t *said, const served_io *io, bool batched)
     if (io->info.rank < 0)
         return true;
     const size_t first = batched ? 1 : 0, n = json_array_size(said);
+    if (io->info.rank == 0)
+        return n == 1 && json_integer_value(json_array_get(said, 0)) == 1;
     if (n + first != (size_t)io->info.rank)
         return false;
     for (size_t d = 0; d < n; d++) {

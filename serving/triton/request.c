@@ -42,7 +42,9 @@ static TRITONSERVER_Error *read_input(const served_io *io, request *r, request_i
         return error_new(TRITONSERVER_ERROR_INVALID_ARG, "input '%s' has %u dims, more than %d",
                          io->info.name, rank, GRT_MAX_RANK);
     in->tensor = (grt_tensor){.dtype = dtype_from_triton(type), .rank = (int32_t)rank};
-    if (rank)
+    if (io->info.rank == 0 && rank == 1 && dims[0] == 1) /* Triton has no scalars */
+        in->tensor.rank = 0;
+    else if (rank)
         memcpy(in->tensor.dims, dims, rank * sizeof *dims);
     TRITON_TRY(check_size(io, in));
     return in->pieces == 1 ? read_piece(r, in) : NULL;

@@ -36,16 +36,18 @@ static bool predict_dims(const served_model *m, const request *r, size_t k, grt_
     return info->rank >= 0 && info->dtype != GRT_DTYPE_STRING;
 }
 
-/* Memory of the response for an output of these dims. */
+/* Memory of the response for an output of these dims. Triton has no scalars: they have one dim, of size 1. */
 static TRITONSERVER_Error *response_memory(const instance *in, request *r, const char *name,
                                            const grt_tensor *t, size_t bytes, grt_tensor *out)
 {
     TRITONBACKEND_Output *output;
     TRITONSERVER_MemoryType memory = in->gpu ? TRITONSERVER_MEMORY_CPU_PINNED : TRITONSERVER_MEMORY_CPU;
     int64_t device = 0;
+    const int64_t one = 1;
+    const bool scalar = t->rank == 0;
     *out = *t;
-    TRITON_TRY(TRITONBACKEND_ResponseOutput(r->response, &output, name, dtype_to_triton(t->dtype), t->dims,
-                                            (uint32_t)t->rank));
+    TRITON_TRY(TRITONBACKEND_ResponseOutput(r->response, &output, name, dtype_to_triton(t->dtype),
+                                            scalar ? &one : t->dims, scalar ? 1 : (uint32_t)t->rank));
     TRITON_TRY(TRITONBACKEND_OutputBuffer(output, &out->data, bytes, &memory, &device));
     out->memory = memory == TRITONSERVER_MEMORY_GPU ? GRT_MEMORY_DEVICE : GRT_MEMORY_HOST;
     out->device = (int32_t)device;

@@ -19,3 +19,4 @@ libtriton_graphrt_la_SOURCES += serving/triton/backend.c
 libtriton_graphrt_la_CPPFLAGS = -I$(top_srcdir) -I$(top_srcdir)/include $(JANSSON_CFLAGS)
 libtriton_graphrt_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared $(TRITON_RUNPATH)
 libtriton_graphrt_la_LIBADD = libgraphrt.la $(JANSSON_LIBS) -lpthread
+EXTRA_DIST += serving/triton/bench.py serving/triton/requirements.in serving/triton/requirements.txt serving/triton/test.sh serving/triton/tests
