@@ -58,6 +58,7 @@ nobase_dist_doc_DATA += docs/measurements/passes.md
 nobase_dist_doc_DATA += docs/measurements/start-up.md
 nobase_dist_doc_DATA += docs/measurements/tuning.md
 nobase_dist_doc_DATA += examples/digits.c
+nobase_dist_doc_DATA += examples/digits.cc
 nobase_dist_doc_DATA += examples/dynamic_shapes.c
 nobase_dist_doc_DATA += examples/npy.c
 nobase_dist_doc_DATA += examples/npy.h

@@ -9,6 +9,11 @@ examples_dynamic_shapes_SOURCES = examples/dynamic_shapes.c
 examples_dynamic_shapes_LDADD = libgraphrt.la
 examples_pool_SOURCES = examples/pool.c
 examples_pool_LDADD = libgraphrt.la
+# C++, by graphrt.hpp.
+noinst_PROGRAMS += examples/digits_cpp
+examples_digits_cpp_SOURCES = examples/digits.cc
+examples_digits_cpp_CXXFLAGS = $(AM_CXXFLAGS) -std=c++17 $(SANITIZE)
+examples_digits_cpp_LDADD = libgraphrt.la
 # A shared object that programs load; -rpath makes libtool build one though it is not installed.
 noinst_LTLIBRARIES += examples/custom_ops.la
 examples_custom_ops_la_SOURCES = examples/custom_ops.c

@@ -43,8 +43,7 @@ static bool find_launcher(shard *out)
             continue;
         out->launcher = launchers[i].name;
         if (!leading_number(getenv(launchers[i].local_index), &out->local_index) ||
-            (!leading_number(getenv(launchers[i].local_count), &out->local_count) &&
-             !leading_number(getenv("SLURM_NTASKS_PER_NODE"), &out->local_count)))
+            !leading_number(getenv(launchers[i].local_count), &out->local_count))
             out->local_index = 0, out->local_count = 1;
         return true;
     }

@@ -76,6 +76,12 @@ cxx_header()
     echo '#include <graphrt/graphrt.h>' >"$scratch/header.cc"
     "$cxx" -std=c++17 -Wall -Wextra -pedantic -Werror -fsyntax-only $(package --cflags) "$scratch/header.cc"
 }
+by_cmake()
+{
+    mkdir -p "$scratch/cmake" && cp "$srcdir/tests/cmake/CMakeLists.txt" "$scratch/cmake/" && cp "$srcdir/examples/digits.cc" "$scratch/cmake/program.cc" || return 1
+    cmake -S "$scratch/cmake" -B "$scratch/cmake/build" -DCMAKE_PREFIX_PATH="$(dirname "$libdir")" -DCMAKE_CXX_FLAGS="-Wall -Wextra ${SANITIZE:-}" &&
+        cmake --build "$scratch/cmake/build" && env -u LD_LIBRARY_PATH "$scratch/cmake/build/program" "$model" | tee "$scratch/run" && grep 'digit 9' "$scratch/run"
+}
 # The prefix itself may have our name in it.
 nothing_left() { ! find "$root" ! -type d -o -path '*/include/graphrt' -o -path '*/lib/graphrt' -o -path '*/share/graphrt' -o -path '*/doc/graphrt' | grep .; }
 in_tarball()
@@ -97,7 +103,7 @@ check "the library's objects wait for headers that are made" waits_for_headers s
 check "the models' generator, too" waits_for_headers models/generate/builder.o
 check "make install" make -s install DESTDIR="$root"
 find_installed
-check "files" installed libgraphrt.so.1 bin/graphc include/graphrt/graphrt.h pkgconfig/graphrt.pc graphrt/devices/h200.json doc/graphrt/LICENSE doc/graphrt/NOTICE \
+check "files" installed libgraphrt.so.1 bin/graphc include/graphrt/graphrt.h pkgconfig/graphrt.pc graphrt/graphrt.hpp cmake/graphrt/graphrt-config.cmake graphrt/devices/h200.json doc/graphrt/LICENSE doc/graphrt/NOTICE \
     doc/graphrt/CONTRIBUTING.md doc/graphrt/examples/pool.c graphrt/triton/graphrt/libtriton_graphrt.so
 if [ -e docs/man/graphc.1 ]; then check "man pages" installed man1/graphc.1 man1/graphrun.1; else skip "man pages" "there is no scdoc"; fi
 if [ -e libgraphrt-cuda.so ]; then check "module" installed graphrt/libgraphrt-cuda.so; fi
@@ -126,6 +132,7 @@ fi
 if command -v pkg-config >/dev/null; then
     [ -n "$moved" ] && check "a C program, by the commands of README.md" as_in_readme
     cxx=$(command -v "${CXX:-c++}") && check "the header in C++17" cxx_header
+    if [ -n "$moved" ] && command -v cmake >/dev/null; then check "a program in C++17, by CMake" by_cmake; fi
     if [ -e "$libdir/libgraphrt.a" ]; then
         check "a statically linked program" static_program
         check "it runs" runs "$scratch/static"
