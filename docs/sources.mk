@@ -66,4 +66,5 @@ nobase_dist_doc_DATA += examples/pool.c
 nobase_dist_doc_DATA += examples/threads.c
 nobase_dist_doc_DATA += docs/python.md
 nobase_dist_doc_DATA += docs/triton.md
+nobase_dist_doc_DATA += docs/ray.md
 nobase_dist_doc_DATA += docs/reports.schema.json

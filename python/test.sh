@@ -2,11 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # Builds the Python package out of a build directory's library and tests the wheel as its users get it: installed into a fresh virtual
 # environment, without a compiler in PATH. usage: python/test.sh BUILD-DIR
+# With --wheel BUILD-DIR: only makes the wheel of the first Python, if there is none that is newer than its parts; the last line is its path.
 #
 # Uses $GRT_PYTHON3, else python3 (3.11 or later, with venv and Python.h), and besides a Python of 3.12 or later if there is one, for the wheel
 # of the stable ABI. Fetches from PyPI what python/requirements/*.txt pin, into BUILD-DIR/python. Where that cannot be done it
 # says why and ends with 77: skipped. The last line is the totals.
 set -u
+only_wheel=
+[ "${1:-}" = --wheel ] && only_wheel=1 && shift
 here=$(cd "$(dirname "$0")" && pwd)
 build=$(cd "${1:?usage: test.sh BUILD-DIR}" && pwd) || exit 1
 . "$here/../scripts/pypi.sh"
@@ -86,6 +89,14 @@ python=${GRT_PYTHON3:-$(command -v python3)}
 suits "$python" 3.11 || skip "needs Python 3.11 or later with venv and Python.h (python3-venv, python3-dev)"
 first=$work/$("$python" -c 'import sys; print("cp%d%d" % sys.version_info[:2])')
 mkdir -p "$first"
+if [ -n "$only_wheel" ]; then
+    wheel=$(find "$first/wheel" -name '*.whl' 2>/dev/null | head -n 1)
+    if [ -z "$wheel" ] || find "$here/graphrt" "$here/native" "$build/.libs/libgraphrt.so" -newer "$wheel" -type f ! -name '*.pyc' | grep -q .; then
+        make_wheel "$python" "$first" || exit 1
+    fi
+    find "$first/wheel" -name '*.whl'
+    exit
+fi
 if make_wheel "$python" "$first" && install "$first" "$python"; then
     check "the wheel has at most 25 MB and a manylinux tag" small_and_tagged "$first"
     check "digits in five lines" five_lines "$first"
