@@ -27,9 +27,10 @@ static TRITONSERVER_Error *name_device(const instance *in, char *out, size_t siz
 
 static TRITONSERVER_Error *open_instance(instance *in)
 {
-    char device[32];
+    char device[32], kind[DEVICE_KIND_SIZE];
     TRITON_TRY(name_device(in, device, sizeof device));
-    in->gpu = strncmp(device, "cuda", 4) == 0;
+    device_kind(device, kind);
+    in->gpu = device_kind_is_accelerator(kind);
     TRITON_TRY(served_model_take_session(in->model, device, &in->session));
     TRITON_TRY(error_from_status(grt_context_create(in->session, &in->context), in->model->name));
     in->inputs = calloc(in->model->n_inputs + 1, sizeof *in->inputs);

@@ -34,18 +34,34 @@ static TRITONSERVER_Error *find_file(TRITONBACKEND_Model *handle, served_model *
                      directory, (unsigned long long)version);
 }
 
-/* The kind of device that an ONNX model is compiled for: that of most instances, as far as the configuration
- * says. */
-static const char *choose_target(const settings *s)
+void device_kind(const char *device, char out[DEVICE_KIND_SIZE])
+{
+    snprintf(out, DEVICE_KIND_SIZE, "%.*s", (int)strcspn(device, ":"), device);
+}
+
+/* A kind that the library does not list is a module's, and these are for accelerators. */
+bool device_kind_is_accelerator(const char *kind)
+{
+    for (size_t i = 0; i < grt_device_kind_count(); i++) {
+        grt_device_kind_info info = {.struct_size = sizeof info};
+        if (grt_device_kind(i, &info) == GRT_OK && !strcmp(info.name, kind))
+            return info.accelerator;
+    }
+    return true;
+}
+
+/* The kind of device that an ONNX model is compiled for at first: the first group's, as far as the
+ * configuration says. */
+static void choose_target(const settings *s, char out[DEVICE_KIND_SIZE])
 {
     const json_t *group = json_array_get(json_object_get(s->config, "instance_group"), 0);
     const char *kind = json_string_value(json_object_get(group, "kind"));
     int32_t gpus;
-    if (kind && !strcmp(kind, "KIND_CPU"))
-        return "cpu";
+    const bool cpu = kind && !strcmp(kind, "KIND_CPU");
     if (kind && !strcmp(kind, "KIND_MODEL") && s->device)
-        return strncmp(s->device, "cuda", 4) ? "cpu" : "cuda";
-    return grt_device_count("cuda", &gpus) == GRT_OK && gpus > 0 ? "cuda" : "cpu";
+        device_kind(s->device, out);
+    else
+        device_kind(!cpu && grt_device_count("cuda", &gpus) == GRT_OK && gpus > 0 ? "cuda" : "cpu", out);
 }
 
 static TRITONSERVER_Error *open_for(const served_model *m, const char *target, grt_model **out)
@@ -99,7 +115,7 @@ static TRITONSERVER_Error *fill_model(TRITONBACKEND_Model *handle, served_model 
     if (m->settings.custom_ops)
         TRITON_TRY(error_from_status(grt_custom_ops_load(m->settings.custom_ops), m->name));
     TRITON_TRY(find_file(handle, m));
-    m->target = choose_target(&m->settings);
+    choose_target(&m->settings, m->target);
     TRITON_TRY(open_for(m, m->target, &m->model));
     return describe_model(m);
 }
@@ -158,7 +174,8 @@ static TRITONSERVER_Error *create_session(served_model *m, const char *device, g
     grt_session_options options = {
         .struct_size = sizeof options, .threads = m->settings.threads, .fallback = m->settings.fallback};
     grt_model *model = m->model, *other = NULL;
-    const char *target = strncmp(device, "cuda", 4) ? "cpu" : "cuda";
+    char target[DEVICE_KIND_SIZE];
+    device_kind(device, target);
     if (strcmp(target, m->target) != 0) {
         TRITON_TRY(open_for(m, target, &other));
         model = other;

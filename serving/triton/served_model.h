@@ -15,6 +15,12 @@ typedef struct served_io {
     bool state; /* outputs: see settings_is_state */
 } served_io;
 
+enum { DEVICE_KIND_SIZE = 32 };
+/* "cuda" of "cuda:1". */
+void device_kind(const char *device, char out[DEVICE_KIND_SIZE]);
+/* True if devices of this kind have memory of their own. */
+bool device_kind_is_accelerator(const char *kind);
+
 /* A session that instances share. */
 typedef struct device_session {
     struct device_session *next;
@@ -29,7 +35,7 @@ typedef struct served_model {
     char *path;
     grt_runtime *runtime; /* the backend's */
     grt_model *model;     /* compiled for `target`; it describes inputs and outputs */
-    const char *target;
+    char target[DEVICE_KIND_SIZE];
     size_t n_inputs, n_outputs;
     served_io *inputs, *outputs;
     pthread_mutex_t lock; /* guards what follows */

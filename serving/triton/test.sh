@@ -16,7 +16,7 @@ python=${GRT_PYTHON3:-$(command -v python3)}
 skip() { echo "skipped: Triton: $1" && exit 77; }
 [ "$(uname -m)" = x86_64 ] || skip "there is no tritonserver on PyPI for $(uname -m)"
 suits "$python" 3.11 || skip "needs Python 3.11 or later with venv and Python.h (python3-venv, python3-dev)"
-make -s -C "$build" libtriton_graphrt.la graphc >"$work/make.log" 2>&1 || { cat "$work/make.log" && exit 1; }
+make -s -C "$build" libtriton_graphrt.la libgraphrt-mirror.so graphc >"$work/make.log" 2>&1 || { cat "$work/make.log" && exit 1; }
 pypi_venv "$python" "$work/triton" "$here/requirements.txt" Triton || exit 1
 (cd "$here/tests" && GRAPHRT_BUILD=$build timeout 300 "$work/triton/bin/python" -m pytest -q -p no:cacheprovider --tb=short) >"$work/triton.pytest.log" 2>&1
 grep -E '^(FAILED|ERROR)|^E  ' "$work/triton.pytest.log" | cut -c 1-300

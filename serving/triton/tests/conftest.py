@@ -45,6 +45,9 @@ def repository(tmp_path_factory):
     put(path, "scaled", models.scaled(2))
     documented = re.search(r"```pbtxt\n(.*?)```", (ROOT / "docs/triton.md").read_text(), re.S).group(1)
     put(path, "documented", (ROOT / "models/digits/digits.onnx").read_bytes(), documented.replace('backend: "graphrt"', ""))
+    # A device with memory of its own, which simulates a GPU.
+    mirror = 'instance_group [ { kind: KIND_MODEL count: 2 } ] parameters [ { key: "device" value: { string_value: "mirror:1" } } ]'
+    put(path, "mirrored", (ROOT / "models/digits/digits.onnx").read_bytes(), mirror)
     put(path, "damaged", (ROOT / "models/digits/digits.onnx").read_bytes()[:5000])
     put(path, "misdescribed", models.scaled(2), 'max_batch_size: 4 input [ { name: "x" data_type: TYPE_FP32 dims: [ 5 ] } ]')
     put(path, "misnamed", models.scaled(2), 'output [ { name: "z" data_type: TYPE_FP32 dims: [ -1, 4 ] } ]')

@@ -60,7 +60,7 @@ def test_configurations_are_completed(server):
     assert optional == {"a": False, "b": True}
 
 
-@pytest.mark.parametrize("name", ["digits", "plan"])
+@pytest.mark.parametrize("name", ["digits", "plan", "mirrored"])
 def test_digits_are_recognised(ask, name):
     images, labels = digits()
     right = sum(int((ask(name, {"image": images[i : i + 3]})["logits"].argmax(1) == labels[i : i + 3]).sum()) for i in range(0, 450, 3))
@@ -89,20 +89,21 @@ def test_instances_share_the_processors(server):
     assert int(line[0].split(",")[-1].split()[0]) <= max(1, cores // 2)
 
 
-def test_requests_become_batches(server):
+@pytest.mark.parametrize("name", ["digits", "mirrored"])
+def test_requests_become_batches(server, name):
     images, labels = digits()
-    before = statistics(server, "digits")
+    before = statistics(server, name)
     clients = threading.local()
 
     def one(i):
         if not hasattr(clients, "grpc"):
             clients.grpc = server.new_grpc()
-        return infer(tritonclient.grpc, clients.grpc, "digits", {"image": images[i : i + 1]})["logits"].argmax(1)[0]
+        return infer(tritonclient.grpc, clients.grpc, name, {"image": images[i : i + 1]})["logits"].argmax(1)[0]
 
     with ThreadPoolExecutor(16) as threads:
         found = list(threads.map(one, range(450)))
     assert int((np.array(found) == labels).sum()) == 447
-    after = statistics(server, "digits")
+    after = statistics(server, name)
     assert int(after["inference_count"]) - int(before["inference_count"]) == 450
     assert int(after["execution_count"]) - int(before["execution_count"]) < 450
     assert int(after["inference_stats"]["compute_infer"]["ns"]) > 0
@@ -273,10 +274,12 @@ def test_killed_and_started_again(repository, backends, tmp_path):
             except Exception:  # refused, reset, not ready yet
                 failures += 1
                 time.sleep(0.02)
+                mine.close()
                 mine = server.new_http()
                 continue
             assert np.allclose(found[0], expected[k], rtol=1e-5, atol=1e-5)
             answers += 1
+        mine.close()  # a server that is asked to end waits for its connections
         return answers, failures
 
     with ThreadPoolExecutor(4) as threads:
