@@ -12,4 +12,4 @@ format:
 	$(top_srcdir)/scripts/format.sh
 pkgconfigdir = $(libdir)/pkgconfig
 pkgconfig_DATA = graphrt.pc
-EXTRA_DIST += debian
+EXTRA_DIST += debian packaging

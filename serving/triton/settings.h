@@ -12,7 +12,7 @@ typedef struct settings {
     json_t *config;
     const char *file;       /* default_model_filename */
     int64_t max_batch;      /* max_batch_size: 0 if requests have no dim of a batch */
-    int32_t threads;        /* parameter "threads": of one operator; 0: see sessions.h */
+    int32_t threads;        /* parameter "threads": of one operator; 0: see served_model.c */
     const char *fallback;   /* parameter "fallback" */
     const char *precision;  /* parameter "precision" */
     const char *trust;      /* parameter "trust" */
