@@ -80,9 +80,10 @@ def test_a_session_has_what_ray_assigns(plan):
 
 def test_requests_of_replicas(handle, digits):
     images, labels = digits
-    answers = [handle.remote({"image": images[i : i + 1 + i % 3]}) for i in range(0, 300)]
-    for i, answer in enumerate(answers):
-        assert (answer.result()["logits"].argmax(1) == labels[i : i + 1 + i % 3]).mean() > 0.5
+    rows = [slice(i, i + 1 + i % 3) for i in range(300)]
+    answers = [handle.remote({"image": images[r]}) for r in rows]
+    right = [int((a.result()["logits"].argmax(1) == labels[r]).sum()) for a, r in zip(answers, rows)]
+    assert sum(right) >= 0.98 * sum(r.stop - r.start for r in rows)
 
 
 def test_a_bad_request_spoils_no_batch(handle, digits):
