@@ -10,6 +10,8 @@
 #                 every fourth again at each lower level of instruction sets that this processor has
 #   python        the Python package: a wheel is built and installed into a fresh virtual environment below build/, and tested there;
 #                 what it needs is fetched from PyPI (python/requirements) and named
+#   triton        the backend for Triton Inference Server, in a real server, which is fetched from PyPI (serving/triton/requirements.txt)
+#   ray           graphrt.ray on a local cluster of Ray, which is fetched from PyPI (serving/ray/requirements.txt; 600 MB installed)
 #   fuzz          libFuzzer targets over import, plan loading and runs, 60,000 executions each (needs clang)
 #   format        clang-format 14 finds nothing to change
 # Installs the packages that scripts/packages.txt lists under "build" and "test" and that are missing, as quickstart.sh does.
@@ -27,7 +29,7 @@ suites=
 for arg; do
     case $arg in
     --no-install) install= ;;
-    check | conformance | python | fuzz | format) suites="$suites $arg" ;;
+    check | conformance | python | triton | ray | fuzz | format) suites="$suites $arg" ;;
     -h | --help)
         sed -n '3,/^set /{/^set /d;s/^# \{0,1\}//;p}' "$0"
         exit 0
@@ -35,7 +37,7 @@ for arg; do
     *) die "unknown argument $arg (see --help)" ;;
     esac
 done
-suites=${suites:-check conformance python fuzz format}
+suites=${suites:-check conformance python triton ray fuzz format}
 
 suite()
 {
@@ -90,6 +92,8 @@ for name in $suites; do
         fi
         ;;
     python) suite python python/test.sh build ;;
+    ray) suite ray serving/ray/test.sh build ;;
+    triton) suite triton serving/triton/test.sh build ;;
     fuzz) suite fuzz tests/fuzz/run.sh ;;
     format) suite format scripts/format.sh --check ;;
     esac

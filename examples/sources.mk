@@ -13,6 +13,11 @@ examples_service_SOURCES = examples/service.c
 examples_service_LDADD = libgraphrt.la
 examples_stop_SOURCES = examples/stop.c
 examples_stop_LDADD = libgraphrt.la
+# C++, by graphrt.hpp.
+noinst_PROGRAMS += examples/digits_cpp
+examples_digits_cpp_SOURCES = examples/digits.cc
+examples_digits_cpp_CXXFLAGS = $(AM_CXXFLAGS) -std=c++17 $(SANITIZE)
+examples_digits_cpp_LDADD = libgraphrt.la
 # A shared object that programs load; -rpath makes libtool build one though it is not installed.
 noinst_LTLIBRARIES += examples/custom_ops.la
 examples_custom_ops_la_SOURCES = examples/custom_ops.c

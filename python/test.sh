@@ -2,13 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 # Builds the Python package out of a build directory's library and tests the wheel as its users get it: installed into a fresh virtual
 # environment, without a compiler in PATH. usage: python/test.sh BUILD-DIR
+# With --wheel BUILD-DIR: only makes the wheel of the first Python, if there is none that is newer than its parts; the last line is its path.
 #
 # Uses $GRT_PYTHON3, else python3 (3.11 or later, with venv and Python.h), and besides a Python of 3.12 or later if there is one, for the wheel
 # of the stable ABI. Fetches from PyPI what python/requirements/*.txt pin, into BUILD-DIR/python. Where that cannot be done it
 # says why and ends with 77: skipped. The last line is the totals.
 set -u
+only_wheel=
+[ "${1:-}" = --wheel ] && only_wheel=1 && shift
 here=$(cd "$(dirname "$0")" && pwd)
 build=$(cd "${1:?usage: test.sh BUILD-DIR}" && pwd) || exit 1
+. "$here/../scripts/pypi.sh"
 work=$build/python
 mkdir -p "$work"
 passed=0 failed=0 skipped=0
@@ -26,12 +30,6 @@ check() # NAME COMMAND...
         return 1
     fi
 }
-# Virtual environments and extension modules can be made with it.
-suits()
-{
-    "$1" -c 'import sys, sysconfig, os, venv, ensurepip
-sys.exit(sys.version_info < tuple(map(int, sys.argv[1].split("."))) or not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' "$2" 2>/dev/null
-}
 # A later Python beside the default one, whose wheel is another one.
 stable_python()
 {
@@ -42,17 +40,7 @@ stable_python()
     done
     return 1
 }
-# fetch VENV REQUIREMENTS: what is pinned, and nothing else. A network that is not there is no failure.
-fetch()
-{
-    if ! "$1/bin/pip" --disable-pip-version-check install --quiet --require-hashes --only-binary :all: -r "$here/requirements/$2" >"$work/pip.log" 2>&1; then
-        grep -qiE 'from versions: none|connection|resolution|network|timed out|max retries|proxy' "$work/pip.log" && ! grep -q 'DO NOT MATCH' "$work/pip.log" &&
-            skip "PyPI cannot be reached ($(tail -n 1 "$work/pip.log" | cut -c 1-120))"
-        cat "$work/pip.log"
-        return 1
-    fi
-    echo "fetched from PyPI: $("$1/bin/pip" freeze --all 2>/dev/null | grep -vE '^(pip|setuptools)==' | tr '\n' ' ')"
-}
+fetch() { pypi_fetch "$1" "$here/requirements/$2" "$work/pip.log" "Python package"; }
 # make_wheel PYTHON DIRECTORY
 make_wheel()
 {
@@ -82,31 +70,33 @@ five_lines()
     [ "$(wc -l <"$work/five.py")" = 5 ] && (cd "$here/.." && PATH=$1/venv/bin "$1/venv/bin/python" "$work/five.py") | tee "$work/five.out" &&
         grep -q '99.3' "$work/five.out"
 }
-# pytest's totals, added to ours. What is expected to fail counts as skipped.
+# pytest's totals, added to ours.
 run_tests() # DIRECTORY FILE...
 {
-    local directory=$1 last key n
+    local directory=$1 p f s
     shift
     [ -e "$build/examples/.libs/custom_ops.so" ] && export CUSTOM_OPS=$build/examples/.libs/custom_ops.so
     (cd "$here/tests" && PATH=$directory/venv/bin "$directory/venv/bin/python" -m pytest -q -p no:cacheprovider -W ignore::RuntimeWarning \
         --tb=short "$@") >"$work/pytest.log" 2>&1
     grep -E '^(FAILED|ERROR)|^E  ' "$work/pytest.log" | cut -c 1-300
-    last=$(tail -n 1 "$work/pytest.log")
-    [[ $last == *passed* ]] || { failed=$((failed + 1)) && tail -n 20 "$work/pytest.log"; }
-    while read -r n key; do
-        case $key in
-        passed) passed=$((passed + n)) ;;
-        failed | error | errors | xpassed) failed=$((failed + n)) ;;
-        skipped | xfailed) skipped=$((skipped + n)) ;;
-        esac
-    done < <(grep -oE '[0-9]+ [a-z]+' <<<"$last" | grep -vE 'warning|deselected')
-    echo "$(basename "$directory"): $last"
+    read -r p f s < <(pytest_totals "$work/pytest.log")
+    ((f == 0)) || tail -n 20 "$work/pytest.log"
+    passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+    echo "$(basename "$directory"): $(tail -n 1 "$work/pytest.log")"
 }
 
 python=${GRT_PYTHON3:-$(command -v python3)}
 suits "$python" 3.11 || skip "needs Python 3.11 or later with venv and Python.h (python3-venv, python3-dev)"
 first=$work/$("$python" -c 'import sys; print("cp%d%d" % sys.version_info[:2])')
 mkdir -p "$first"
+if [ -n "$only_wheel" ]; then
+    wheel=$(find "$first/wheel" -name '*.whl' 2>/dev/null | head -n 1)
+    if [ -z "$wheel" ] || find "$here/graphrt" "$here/native" "$build/.libs/libgraphrt.so" -newer "$wheel" -type f ! -name '*.pyc' | grep -q .; then
+        make_wheel "$python" "$first" || exit 1
+    fi
+    find "$first/wheel" -name '*.whl'
+    exit
+fi
 if make_wheel "$python" "$first" && install "$first" "$python"; then
     check "the wheel has at most 25 MB and a manylinux tag" small_and_tagged "$first"
     check "digits in five lines" five_lines "$first"

@@ -41,6 +41,7 @@ models          protobuf-c/                         proto/|models/
 tools           jansson\.h                          graphrt/|tools/
 examples        -                                   graphrt/|examples/
 python          nanobind/                           graphrt/|python/
+serving/triton  jansson\.h                          graphrt/|serving/triton/
 END
 }
 [ "${list:-}" ] && rooms | cut -d' ' -f1 && exit
@@ -48,9 +49,9 @@ END
 oneDNN='^backends/cpu/dnnl'
 dnnl='^(oneapi/dnnl/|dnnl)'
 # The C library and POSIX, and the C++ headers that CUDA files and oneDNN's guard include.
-system='^(assert|complex|ctype|errno|fcntl|fenv|float|inttypes|limits|locale|math|pthread|sched|setjmp|signal|stdarg|stdatomic|stdbool|stddef|stdint|stdio|stdlib|string|strings|threads|time|unistd|dirent|dlfcn|getopt|glob|fnmatch|libgen|poll|semaphore|spawn|termios|linux/[a-z0-9_]+|sys/[a-z]+|wchar|wctype)[.]h$|^(algorithm|array|atomic|climits|cmath|cstdarg|cstdint|cstdlib|cstring|deque|exception|future|limits|memory|mutex|new|optional|stdexcept|string|type_traits|utility|vector)$'
+system='^(assert|complex|ctype|errno|fcntl|fenv|float|inttypes|limits|locale|math|pthread|sched|setjmp|signal|stdarg|stdatomic|stdbool|stddef|stdint|stdio|stdlib|string|strings|threads|time|unistd|dirent|dlfcn|getopt|glob|fnmatch|libgen|poll|semaphore|spawn|termios|linux/[a-z0-9_]+|sys/[a-z]+|wchar|wctype)[.]h$|^(algorithm|array|atomic|climits|cmath|cstdarg|cstdint|cstdlib|cstring|deque|exception|future|initializer_list|iostream|limits|memory|mutex|new|optional|stdexcept|string|type_traits|utility|vector)$'
 
-files() { find include src graph backends tools examples models python -regextype posix-extended -regex '.*\.(c|h|cc|cu|cuh|inc|def)' | sort; }
+files() { find include src graph backends tools examples models python serving -regextype posix-extended -regex '.*\.(c|h|hpp|cc|cu|cuh|inc|def)' | sort; }
 
 # "FILE HEADER" for each #include; a header beside the file is meant where there is one.
 includes()

@@ -26,7 +26,7 @@ if (($# > 0)); then
     files=("$@")
 else
     # The public header is laid out by hand: its tables and trailing comments are documentation.
-    mapfile -t files < <(find src graph backends tools examples models tests bench python -regextype posix-extended -regex '.*\.(c|h|cc|cu|cuh|inc)' | sort)
+    mapfile -t files < <(find src graph backends tools examples models tests bench python serving -regextype posix-extended -regex '.*\.(c|h|cc|cu|cuh|inc)' | sort)
 fi
 if [ -z "$check" ]; then
     exec "$formatter" -i "${files[@]}"

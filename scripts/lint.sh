@@ -88,6 +88,6 @@ if have cppcheck; then
     fi
 fi
 if have shellcheck; then
-    shellcheck quickstart.sh run-tests.sh .ci/run scripts/*.sh tests/*/*.sh python/*.sh python/*/*.sh || status=1
+    shellcheck quickstart.sh run-tests.sh .ci/run scripts/*.sh tests/*/*.sh python/*.sh python/*/*.sh serving/*/*.sh packaging/*.sh || status=1
 fi
 exit $status

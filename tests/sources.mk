@@ -192,6 +192,14 @@ tests_differential_differential_SOURCES += tests/differential/make_search.c
 tests_differential_differential_SOURCES += tests/differential/make_signal.c
 tests_differential_differential_CPPFLAGS = -I$(top_srcdir) -I$(top_srcdir)/include
 tests_differential_differential_LDADD = libgraphrt.la -lm
+# The wrappers for C++.
+check_PROGRAMS += tests/cxx/wrappers
+TESTS += tests/cxx/wrappers
+tests_cxx_wrappers_SOURCES = tests/cxx/wrappers.cc
+tests_cxx_wrappers_CPPFLAGS = -I$(top_srcdir)/include
+tests_cxx_wrappers_CXXFLAGS = $(AM_CXXFLAGS) -std=c++17 $(SANITIZE)
+tests_cxx_wrappers_LDADD = libgraphrt.la
+EXTRA_DIST += tests/cmake/CMakeLists.txt
 # Scripts: the last line of each is its totals. CC, CXX and SANITIZE are for those that compile the program in README.md.
 AM_TESTS_ENVIRONMENT = CC='$(CC)'; export CC; CXX='$(CXX)'; export CXX; SANITIZE='$(SANITIZE)'; export SANITIZE; GRAPHRT_ALGO_CACHE=off; export GRAPHRT_ALGO_CACHE;
 dist_check_SCRIPTS += tests/scripts/includes.sh tests/scripts/calls.sh tests/scripts/examples.sh tests/scripts/readme.sh tests/scripts/fuzz.sh
@@ -230,6 +238,10 @@ dist_check_SCRIPTS += tests/scripts/install.sh
 dist_check_SCRIPTS += tests/scripts/isa.sh
 dist_check_SCRIPTS += tests/scripts/man.sh
 TESTS += tests/scripts/tools.sh
+dist_check_SCRIPTS += tests/scripts/packaging.sh
+TESTS += tests/scripts/packaging.sh
+dist_check_SCRIPTS += tests/scripts/shard.sh
+TESTS += tests/scripts/shard.sh
 TESTS += tests/scripts/bad_input.sh
 TESTS += tests/scripts/bounds.sh
 EXTRA_DIST += tests/data/bounds

@@ -47,15 +47,57 @@ static bool list_files(const char *directory, file_list *out)
     return ok;
 }
 
+static bool add_path(file_list *list, const char *path, size_t size)
+{
+    char **grown = realloc(list->paths, (list->n + 1) * sizeof *grown);
+    if (grown)
+        list->paths = grown;
+    char *copy = grown ? strndup(path, size) : NULL;
+    if (copy)
+        list->paths[list->n++] = copy;
+    else
+        tool_error("out of memory");
+    return copy != NULL;
+}
+
+/* One path a line; empty lines are none. */
+static bool read_list(const char *path, file_list *out)
+{
+    FILE *f = fopen(path, "re");
+    char *line = NULL;
+    size_t room = 0;
+    bool ok = f != NULL;
+    if (!f)
+        tool_error("%s: %s", path, strerror(errno));
+    for (ssize_t size; ok && (size = getline(&line, &room, f)) > 0;) {
+        size -= line[size - 1] == '\n';
+        ok = !size || add_path(out, line, (size_t)size);
+    }
+    if (ok && !out->n) {
+        tool_error("%s: has no lines", path);
+        ok = false;
+    }
+    free(line);
+    if (f)
+        fclose(f);
+    return ok;
+}
+
+static bool is_list(const char *source)
+{
+    return source && source[0] == '@';
+}
+
 bool input_lists_open(input_lists *l, const input_specs *specs)
 {
     *l = (input_lists){.specs = specs, .lists = calloc(specs->n + 1, sizeof *l->lists)};
     if (!l->lists)
         tool_error("out of memory");
     for (size_t i = 0; l->lists && i < specs->n; i++) {
-        if (!is_directory(specs->items[i].source))
+        const char *source = specs->items[i].source;
+        if (!is_list(source) && !is_directory(source))
             continue;
-        if (!list_files(specs->items[i].source, &l->lists[i]))
+        if (is_list(source) ? !read_list(source + 1, &l->lists[i]) : !list_files(source, &l->lists[i]))
             return false;
         if (l->n_files && l->lists[i].n != l->n_files) {
             tool_error("%s has %zu files, another input's directory %zu", specs->items[i].source,
@@ -75,7 +117,41 @@ void input_lists_release(input_lists *l)
         free(l->lists[i].paths);
     }
     free(l->lists);
+    free(l->numbers);
     *l = (input_lists){0};
+}
+
+static void keep_paths(file_list *list, const size_t *numbers, size_t n)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < list->n; i++)
+        if (kept < n && numbers[kept] == i)
+            list->paths[kept++] = list->paths[i];
+        else
+            free(list->paths[i]);
+    list->n = kept;
+}
+
+bool input_lists_keep(input_lists *l, size_t index, size_t count, const bool *done)
+{
+    size_t n = 0;
+    l->numbers = calloc(l->n_files + 1, sizeof *l->numbers);
+    if (!l->numbers) {
+        tool_error("out of memory");
+        return false;
+    }
+    for (size_t i = index; i < l->n_files; i += count)
+        if (!done[i])
+            l->numbers[n++] = i;
+    for (size_t i = 0; i < l->specs->n; i++)
+        keep_paths(&l->lists[i], l->numbers, n);
+    l->n_files = n;
+    return true;
+}
+
+size_t input_lists_number(const input_lists *l, size_t index)
+{
+    return l->numbers && l->n_files ? l->numbers[index % l->n_files] : index;
 }
 
 const char *input_lists_file(const input_lists *l, size_t index)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Directories as sources of inputs: the model runs once with each file, in the order of their names. */
+/* Directories as sources of inputs: the model runs once with each file, in the order of their names. Or
+ * "@FILE": the files that its lines name, in their order. */
 #ifndef TOOLS_INPUT_LISTS_H
 #define TOOLS_INPUT_LISTS_H
 
@@ -14,6 +15,7 @@ typedef struct input_lists {
     const input_specs *specs;
     file_list *lists; /* one for each spec */
     size_t n_files;   /* of each directory; 0: there are none */
+    size_t *numbers;  /* their places before input_lists_keep; NULL: it was not called */
 } input_lists;
 
 /* False after printing an error: directories of one model have equally many files. Release in any case.
@@ -21,6 +23,11 @@ typedef struct input_lists {
 bool input_lists_open(input_lists *l, const input_specs *specs);
 void input_lists_release(input_lists *l);
 
+/* Leave files index, index + count, ... that is not `done`; n_files may become 0. False after printing an
+ * error. */
+bool input_lists_keep(input_lists *l, size_t index, size_t count, const bool *done);
+/* The place of run `index` among all files. */
+size_t input_lists_number(const input_lists *l, size_t index);
 /* The file that tells run `index` from others; NULL without directories. */
 const char *input_lists_file(const input_lists *l, size_t index);
 /* As inputs_create, for run `index`. */

@@ -3,6 +3,7 @@
 #include "tools/commands.h"
 #include "tools/interrupt.h"
 #include "tools/loaded.h"
+#include "tools/manifest.h"
 #include "tools/progress.h"
 #include "tools/report.h"
 #include "tools/run_report.h"
@@ -10,6 +11,7 @@
 #include "tools/visible.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static bool take_run_input(void *request, const char *value)
 {
@@ -26,7 +28,13 @@ static bool take_device(void *request, const char *value)
     run_request *r = request;
     devices_release(&r->devices);
     visible_limit(value);
+    r->all_devices = value && strstr(value, ":all");
     return devices_parse(value, &r->devices);
+}
+
+static bool take_shard(void *request, const char *value)
+{
+    return shard_parse(value, &((run_request *)request)->shard);
 }
 
 static bool take_explain(void *request, const char *value)
@@ -46,7 +54,8 @@ const tool_option run_options[] = {
     OPTION_TAKE(take_run_input, "--input", "NAME=SOURCE",
                 "what input NAME gets: FILE.npy, FILE.pb (ONNX), random or zeros\n"
                 "(default: its default in the model, else random).\n"
-                "A directory: the model runs once with each file in it, in the order of their names"),
+                "A directory: the model runs once with each file in it, in the order of their names;\n"
+                "@FILE: with each file that a line of FILE names"),
     OPTION_TAKE(take_run_shape, "--shape", "NAME=2x3x224",
                 "shape of a random or zeros input; unknown dims are 1 otherwise"),
     OPTION_INT(run_request, seed, INT64_MIN, INT64_MAX, "--seed", "N", "of random inputs (default: 0)"),
@@ -64,6 +73,11 @@ const tool_option run_options[] = {
                "runs at a time on each device: copies and reading of inputs overlap computing (default: 1)"),
     OPTION_INT(run_request, repeat, 1, 100000000, "--repeat", "N",
                "run N times and report latencies (default: 1)"),
+    OPTION_TAKE(
+        take_shard, "--shard", "auto|I/N",
+        "work on every Nth of the inputs, from number I, and go on where an earlier job ended; auto: as MPI\n"
+        "or Slurm has started this process. Needs a directory of inputs and --output-dir, which gets "
+        "manifests"),
     OPTION_TEXT(run_request, trust_option, "--trust", "all|none|KEY", TRUST_HELP),
     OPTION_CUSTOM_OPS,
     OPTION_FLAG(run_request, json, "--json", "report as JSON on standard output"),
@@ -85,7 +99,9 @@ typedef struct run_state {
     grt_model *model;
     grt_session **sessions;
     grt_pool *pool;
+    run_report *report;
     input_lists lists;
+    manifest done;      /* of a sharded job */
     grt_value **values; /* of all runs; NULL: each reads its own */
     const char **sources;
     double sessions_at_ms, load_ms;
@@ -145,6 +161,16 @@ static bool create_inputs(run_state *s)
            inputs_create(s->model, &s->request->inputs, (uint64_t)s->request->seed, s->values, s->sources);
 }
 
+/* What a sharded job has to show is noted when it is safe in its files. */
+static bool show_and_note(void *user, const finished_run *run)
+{
+    run_state *s = user;
+    const bool ok = run_report_show(s->report, run);
+    return ok && (run->error || !s->request->shard.count ||
+                  manifest_add(&s->done, input_lists_number(&s->lists, run->index),
+                               input_lists_file(&s->lists, run->index), run->ms));
+}
+
 static bool run_and_report(run_state *s)
 {
     const run_request *r = s->request;
@@ -167,8 +193,9 @@ static bool run_and_report(run_state *s)
                 .seed = (uint64_t)r->seed,
                 .n = (s->lists.n_files ? s->lists.n_files : 1) * (size_t)r->repeat,
                 .most_in_flight = most_in_flight(r),
-                .show = run_report_show,
-                .user = &report};
+                .show = show_and_note,
+                .user = s};
+    s->report = &report;
     run_report_inputs(&report);
     const bool ok = (!r->timeline || explain_html(&report.load, r->timeline)) && runs_all(&all) &&
                     run_report_end(&report, &all) && !all.failed;
@@ -177,12 +204,30 @@ static bool run_and_report(run_state *s)
     return ok;
 }
 
+/* Leaves what this process has to do. */
+static bool take_part(run_state *s)
+{
+    const shard *part = &s->request->shard;
+    if (!s->lists.n_files || !s->request->output_dir || s->request->repeat > 1 || s->request->json) {
+        tool_error("--shard needs a directory or list of inputs and --output-dir, and goes with neither "
+                   "--repeat nor --json");
+        return false;
+    }
+    if (!manifest_open(&s->done, s->request->output_dir, s->request->model, part, &s->lists) ||
+        !input_lists_keep(&s->lists, part->index, part->count, s->done.done))
+        return false;
+    tool_print("shard %zu of %zu (%s): %zu inputs to run; of all %zu, %zu were done before\n", part->index,
+               part->count, part->launcher, s->lists.n_files, s->done.n, s->done.n_done);
+    return true;
+}
+
 static int run_model(const run_request *request)
 {
-    run_state s = {.request = request};
+    run_state s = {.request = request, .done = {.job = -1, .lines = -1}};
     interrupt_watch();
-    const bool ok = input_lists_open(&s.lists, &request->inputs) && load_sessions(&s) && create_inputs(&s) &&
-                    run_and_report(&s);
+    bool ok = input_lists_open(&s.lists, &request->inputs) && (!request->shard.count || take_part(&s));
+    if (ok && !(request->shard.count && !s.lists.n_files))
+        ok = load_sessions(&s) && create_inputs(&s) && run_and_report(&s);
     inputs_release_values(s.values, s.model ? grt_model_input_count(s.model) : 0);
     free(s.sources);
     grt_pool_release(s.pool);
@@ -192,6 +237,7 @@ static int run_model(const run_request *request)
     grt_model_release(s.model);
     grt_runtime_release(s.runtime);
     input_lists_release(&s.lists);
+    manifest_close(&s.done);
     interrupt_end();
     return ok ? EXIT_GOOD : EXIT_BAD;
 }
@@ -202,8 +248,11 @@ int run_command(const tool_command *command, int argc, char **argv)
     int code = EXIT_BAD;
     if (options_parse(command, argc, argv, &request, take_run_model, &code) &&
         option_given(command, request.model) && (request.devices.n || take_device(&request, NULL)) &&
-        trust_read(request.trust_option, &request.trust))
+        trust_read(request.trust_option, &request.trust)) {
+        if (request.shard.count && request.all_devices)
+            shard_devices(&request.shard, &request.devices);
         code = run_model(&request);
+    }
     inputs_release(&request.inputs);
     free(request.trust);
     devices_release(&request.devices);

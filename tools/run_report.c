@@ -97,7 +97,7 @@ static bool save_output(const run_report *r, size_t index, const char *name, con
     if (!given)
         return true;
     if (r->lists->n_files)
-        snprintf(directory, sizeof directory, "%s/%06zu", given, index);
+        snprintf(directory, sizeof directory, "%s/%06zu", given, input_lists_number(r->lists, index));
     else
         snprintf(directory, sizeof directory, "%s", given);
     return make_directory(given) && make_directory(directory) &&
@@ -132,7 +132,7 @@ static bool show_output(const run_report *r, const finished_run *run, size_t i, 
 static json_t *run_json(const run_report *r, const finished_run *run, const char *file, const char *device)
 {
     json_t *object = json_object();
-    json_object_set_new(object, "index", json_integer((json_int_t)run->index));
+    json_object_set_new(object, "index", json_integer((json_int_t)input_lists_number(r->lists, run->index)));
     json_object_set_new(object, "input", file ? json_text(file) : json_null());
     json_object_set_new(object, "device", device ? json_text(device) : json_null());
     json_object_set_new(object, "ms", run->error ? json_null() : json_real(run->ms));
@@ -149,8 +149,8 @@ static void print_failure(const run_report *r, const finished_run *run, const ch
     if (only && run->request && grt_request_wait(run->request) != GRT_OK)
         tool_fail();
     else
-        tool_error("run %zu%s%s%s%s%s failed: %s", run->index, file ? " (" : "", file ? file : "",
-                   file ? ")" : "", device ? " on " : "", device ? device : "", run->error);
+        tool_error("run %zu%s%s%s%s%s failed: %s", input_lists_number(r->lists, run->index), file ? " (" : "",
+                   file ? file : "", file ? ")" : "", device ? " on " : "", device ? device : "", run->error);
 }
 
 bool run_report_show(void *report, const finished_run *run)

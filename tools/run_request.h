@@ -5,11 +5,14 @@
 
 #include "tools/devices.h"
 #include "tools/inputs.h"
+#include "tools/shard.h"
 
 typedef struct run_request {
     const char *model, *fallback, *output_dir, *trust_option;
     char *trust; /* what it means to the library */
     device_list devices;
+    bool all_devices; /* of the kind: KIND:all */
+    shard shard;
     input_specs inputs;
     int64_t repeat, threads, seed, contexts;
     bool json, explain;

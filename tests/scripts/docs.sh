@@ -20,7 +20,7 @@ named()
                 if (-d "$folder/$_") { push @folders, "$folder/$_" } else { $base{$_} = 1 }
             }
         }
-        my $room = "src|graph|backends|tools|tests|docs|scripts|bench|examples|models|include|proto|share|python";
+        my $room = "src|graph|backends|tools|tests|docs|scripts|bench|examples|models|include|proto|share|python|serving";
         my $source = "c|h|cc|cu|cuh|inc|def|sh|py|mk|md|scd|proto|txt|json";
         my $status = 0;
         sub missing { print "$_[0]:$_[1]: $_[2]\n"; $status = 1 }
@@ -55,7 +55,7 @@ named()
 everything()
 {
     (cd "$srcdir" && find README.md CONTRIBUTING.md SECURITY.md docs src graph backends tools tests scripts bench examples models \
-        include proto python -type f 2>/dev/null | grep -E '\.(c|h|cc|cu|cuh|inc|def|sh|py|mk|md|scd|proto)$' |
+        include proto python serving -type f 2>/dev/null | grep -E '\.(c|h|cc|cu|cuh|inc|def|sh|py|mk|md|scd|proto)$' |
         grep -vE '^(tests/scripts/includes\.sh|docs/measurements/)' | sort)
 }
 this_tree()

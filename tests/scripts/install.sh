@@ -35,7 +35,7 @@ as_in_readme()
     awk '/^```/ { on = !on } on && /^(cc program.c|\.\/a\.out) /' "$srcdir/README.md" >"$scratch/commands"
     [ "$(wc -l <"$scratch/commands")" = 2 ] || return 1
     mkdir -p "$scratch/user/bin" && cp "$scratch/program.c" "$scratch/user/" && ln -sfn "$(realpath "$srcdir")/models" "$scratch/user/models"
-    printf '#!/bin/sh\nexec %s %s -std=c11 -Wall -Wextra -pedantic -Werror "$@"\n' "${CC:-cc}" "${SANITIZE:-}" >"$scratch/user/bin/cc"
+    printf '#!/bin/sh\nexec env PATH=%q %s %s -std=c11 -Wall -Wextra -pedantic -Werror "$@"\n' "$PATH" "${CC:-cc}" "${SANITIZE:-}" >"$scratch/user/bin/cc"
     chmod +x "$scratch/user/bin/cc"
     (cd "$scratch/user" && env -u LD_LIBRARY_PATH PATH="$PWD/bin:$PATH" PKG_CONFIG_PATH="$libdir/pkgconfig" sh -e "$scratch/commands") | tee "$scratch/run" &&
         grep -q 'digit 9' "$scratch/run"
@@ -48,6 +48,11 @@ static_program()
 }
 # The way of the tools to the library, and no other: not the build's directory, not the prefix.
 runpath() { [ "$(readelf -d "$bin/$1" | sed -n 's/.*R.*PATH.*\[\(.*\)\]/\1/p')" = "\$ORIGIN/$("$srcdir/scripts/relative-path.sh" "$bin" "$libdir")" ]; }
+backend_finds_library()
+{
+    env -u LD_LIBRARY_PATH ldd "$libdir/graphrt/triton/graphrt/libtriton_graphrt.so" | tee "$scratch/ldd"
+    grep "libgraphrt.so.1 => /.*" "$scratch/ldd" | sed 's/.*=> \([^ ]*\).*/\1/' | xargs realpath | grep "^$(realpath "$libdir")/"
+}
 no_absolute_path() { ! grep '=/' "$libdir/pkgconfig/graphrt.pc"; }
 links()
 {
@@ -71,6 +76,12 @@ cxx_header()
     echo '#include <graphrt/graphrt.h>' >"$scratch/header.cc"
     "$cxx" -std=c++17 -Wall -Wextra -pedantic -Werror -fsyntax-only $(package --cflags) "$scratch/header.cc"
 }
+by_cmake()
+{
+    mkdir -p "$scratch/cmake" && cp "$srcdir/tests/cmake/CMakeLists.txt" "$scratch/cmake/" && cp "$srcdir/examples/digits.cc" "$scratch/cmake/program.cc" || return 1
+    cmake -S "$scratch/cmake" -B "$scratch/cmake/build" -DCMAKE_PREFIX_PATH="$(dirname "$libdir")" -DCMAKE_CXX_FLAGS="-Wall -Wextra ${SANITIZE:-}" &&
+        cmake --build "$scratch/cmake/build" && env -u LD_LIBRARY_PATH "$scratch/cmake/build/program" "$model" | tee "$scratch/run" && grep 'digit 9' "$scratch/run"
+}
 # The prefix itself may have our name in it.
 nothing_left() { ! find "$root" ! -type d -o -path '*/include/graphrt' -o -path '*/lib/graphrt' -o -path '*/share/graphrt' -o -path '*/doc/graphrt' | grep .; }
 in_tarball()
@@ -92,8 +103,8 @@ check "the library's objects wait for headers that are made" waits_for_headers s
 check "the models' generator, too" waits_for_headers models/generate/builder.o
 check "make install" make -s install DESTDIR="$root"
 find_installed
-check "files" installed libgraphrt.so.1 bin/graphc include/graphrt/graphrt.h pkgconfig/graphrt.pc graphrt/devices/h200.json doc/graphrt/LICENSE doc/graphrt/NOTICE \
-    doc/graphrt/CONTRIBUTING.md doc/graphrt/examples/pool.c
+check "files" installed libgraphrt.so.1 bin/graphc include/graphrt/graphrt.h pkgconfig/graphrt.pc graphrt/graphrt.hpp cmake/graphrt/graphrt-config.cmake graphrt/devices/h200.json doc/graphrt/LICENSE doc/graphrt/NOTICE \
+    doc/graphrt/CONTRIBUTING.md doc/graphrt/examples/pool.c graphrt/triton/graphrt/libtriton_graphrt.so
 if [ -e docs/man/graphc.1 ]; then check "man pages" installed man1/graphc.1 man1/graphrun.1; else skip "man pages" "there is no scdoc"; fi
 if [ -e libgraphrt-cuda.so ]; then check "module" installed graphrt/libgraphrt-cuda.so; fi
 no_test_devices() { ! find "$root" -name '*mirror*' | grep . && ! nm -D "$libdir/libgraphrt.so" | grep mirror; }
@@ -112,6 +123,7 @@ if grep -q pcfiledir graphrt.pc; then
     check "descriptions of GPUs are found beside the tool" says "NVIDIA H200" "$bin/graphc" devices
     check "modules are looked for beside the library" says "$moved/.*/graphrt/libgraphrt-cuda.so\|NVIDIA\|run " \
         "$bin/graphrun" --device cuda "$model"
+    check "the way of the backend for Triton to the library" backend_finds_library
     check "graphrt.pc speaks of no place" no_absolute_path
 else
     moved=
@@ -120,6 +132,7 @@ fi
 if command -v pkg-config >/dev/null; then
     [ -n "$moved" ] && check "a C program, by the commands of README.md" as_in_readme
     cxx=$(command -v "${CXX:-c++}") && check "the header in C++17" cxx_header
+    if [ -n "$moved" ] && command -v cmake >/dev/null; then check "a program in C++17, by CMake" by_cmake; fi
     if [ -e "$libdir/libgraphrt.a" ]; then
         check "a statically linked program" static_program
         check "it runs" runs "$scratch/static"

@@ -16,6 +16,21 @@ compile()
     ${CC:-cc} ${SANITIZE:-} -Wall -Wextra -Werror -I"$srcdir/include" "$scratch/readme.c" -o "$scratch/readme" \
         -L"$libs" -lgraphrt "-Wl,-rpath,$libs"
 }
+# The same of docs/cpp.md.
+extract_cpp()
+{
+    awk '/^```cpp$/ { on = 1; next } /^```$/ { on = 0 } on' "$srcdir/docs/cpp.md" >"$scratch/cpp.cc"
+    [ -s "$scratch/cpp.cc" ]
+}
+compile_cpp()
+{
+    # shellcheck disable=SC2086 # CXX and SANITIZE are lists of words
+    ${CXX:-c++} ${SANITIZE:-} -std=c++17 -Wall -Wextra -Werror -I"$srcdir/include" "$scratch/cpp.cc" -o "$scratch/cpp" -L"$libs" -lgraphrt "-Wl,-rpath,$libs"
+}
+run_cpp()
+{
+    (cd "$srcdir" && "$scratch/cpp") | tee "$scratch/cpp.out" && grep -q '^9$' "$scratch/cpp.out" && grep -q 'the model has no input' "$scratch/cpp.out"
+}
 run_on_digits()
 {
     "$scratch/readme" "$srcdir/models/digits/digits.onnx" | tee "$scratch/readme.out" && grep -q 'digit' "$scratch/readme.out"
@@ -24,4 +39,7 @@ run_on_digits()
 check "the program is in README.md" extract
 check "it compiles" compile
 check "it runs" run_on_digits
+check "the program is in docs/cpp.md" extract_cpp
+check "it compiles as C++17" compile_cpp
+check "it runs" run_cpp
 finish

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What Triton Inference Server calls in a backend: libtriton_graphrt.so. serving/triton/README.md is for its
+ * users. */
+#include "serving/triton/complete.h"
+#include "serving/triton/execute.h"
+
+#include <stdlib.h>
+
+/* All models of the server share a runtime. */
+typedef struct backend {
+    grt_runtime *runtime;
+    int64_t default_batch; /* --backend-config=default-max-batch-size=N; 0: models take no batches by
+                              themselves */
+} backend;
+
+static TRITONSERVER_Error *check_version(void)
+{
+    uint32_t major, minor;
+    TRITON_TRY(TRITONBACKEND_ApiVersion(&major, &minor));
+    if (major == TRITON_MAJOR && minor >= TRITON_MINOR)
+        return NULL;
+    return error_new(TRITONSERVER_ERROR_UNSUPPORTED,
+                     "the backend graphrt needs version %d.%d of the interface for backends or a later %d.x; "
+                     "the server has %u.%u",
+                     TRITON_MAJOR, TRITON_MINOR, TRITON_MAJOR, major, minor);
+}
+
+static TRITONSERVER_Error *read_default_batch(TRITONBACKEND_Backend *handle, int64_t *out)
+{
+    TRITONSERVER_Message *message;
+    json_t *config;
+    TRITON_TRY(TRITONBACKEND_BackendConfig(handle, &message));
+    TRITON_TRY(settings_parse(message, &config));
+    const char *text =
+        json_string_value(json_object_get(json_object_get(config, "cmdline"), "default-max-batch-size"));
+    *out = text ? atoll(text) : 0;
+    json_decref(config);
+    return NULL;
+}
+
+TRITONSERVER_Error *TRITONBACKEND_Initialize(TRITONBACKEND_Backend *handle)
+{
+    TRITON_TRY(check_version());
+    backend *b = calloc(1, sizeof *b);
+    if (!b)
+        return error_no_memory();
+    TRITONSERVER_Error *error = read_default_batch(handle, &b->default_batch);
+    if (!error)
+        error = error_from_status(grt_runtime_create(&b->runtime), "graphrt");
+    if (!error)
+        error = TRITONBACKEND_BackendSetState(handle, b);
+    if (!error) {
+        log_line(TRITONSERVER_LOG_INFO, "libgraphrt %s", grt_version());
+        return NULL;
+    }
+    grt_runtime_release(b->runtime);
+    free(b);
+    return error;
+}
+
+TRITONSERVER_Error *TRITONBACKEND_Finalize(TRITONBACKEND_Backend *handle)
+{
+    void *state;
+    TRITON_TRY(TRITONBACKEND_BackendState(handle, &state));
+    backend *b = state;
+    if (b)
+        grt_runtime_release(b->runtime);
+    free(b);
+    return NULL;
+}
+
+/* Where a configuration does not say: GPUs, if there are any that the library can use, else CPUs. Instances
+ * may be made at once. */
+TRITONSERVER_Error *TRITONBACKEND_GetBackendAttribute(TRITONBACKEND_Backend *handle,
+                                                      TRITONBACKEND_BackendAttribute *attributes)
+{
+    int32_t gpus;
+    (void)handle;
+    if (grt_device_count("cuda", &gpus) == GRT_OK && gpus > 0)
+        TRITON_TRY(TRITONBACKEND_BackendAttributeAddPreferredInstanceGroup(
+            attributes, TRITONSERVER_INSTANCEGROUPKIND_GPU, 0, NULL, 0));
+    TRITON_TRY(TRITONBACKEND_BackendAttributeAddPreferredInstanceGroup(
+        attributes, TRITONSERVER_INSTANCEGROUPKIND_CPU, 0, NULL, 0));
+    return TRITONBACKEND_BackendAttributeSetParallelModelInstanceLoading(attributes, true);
+}
+
+static TRITONSERVER_Error *backend_of(TRITONBACKEND_Model *handle, const backend **out)
+{
+    TRITONBACKEND_Backend *owner;
+    void *state;
+    TRITON_TRY(TRITONBACKEND_ModelBackend(handle, &owner));
+    TRITON_TRY(TRITONBACKEND_BackendState(owner, &state));
+    *out = state;
+    return NULL;
+}
+
+/* The configuration is read again after it was completed: the server checks it, and adds its own defaults. */
+static TRITONSERVER_Error *complete_and_check(TRITONBACKEND_Model *handle, served_model *m, const backend *b)
+{
+    bool wanted;
+    TRITON_TRY(TRITONBACKEND_ModelAutoCompleteConfig(handle, &wanted));
+    if (wanted) {
+        TRITON_TRY(complete_config(handle, m, b->default_batch));
+        settings_release(&m->settings);
+        TRITON_TRY(settings_read(handle, &m->settings));
+    }
+    return check_config(m);
+}
+
+TRITONSERVER_Error *TRITONBACKEND_ModelInitialize(TRITONBACKEND_Model *handle)
+{
+    const backend *b;
+    served_model *m;
+    TRITON_TRY(backend_of(handle, &b));
+    TRITON_TRY(served_model_create(handle, b->runtime, &m));
+    TRITONSERVER_Error *error = complete_and_check(handle, m, b);
+    if (!error)
+        error = TRITONBACKEND_ModelSetState(handle, m);
+    if (error)
+        served_model_release(m);
+    return error;
+}
+
+TRITONSERVER_Error *TRITONBACKEND_ModelFinalize(TRITONBACKEND_Model *handle)
+{
+    void *state;
+    TRITON_TRY(TRITONBACKEND_ModelState(handle, &state));
+    served_model_release(state);
+    return NULL;
+}
+
+TRITONSERVER_Error *TRITONBACKEND_ModelInstanceInitialize(TRITONBACKEND_ModelInstance *handle)
+{
+    TRITONBACKEND_Model *owner;
+    void *state;
+    instance *in;
+    TRITON_TRY(TRITONBACKEND_ModelInstanceModel(handle, &owner));
+    TRITON_TRY(TRITONBACKEND_ModelState(owner, &state));
+    TRITON_TRY(instance_create(handle, state, &in));
+    TRITONSERVER_Error *error = TRITONBACKEND_ModelInstanceSetState(handle, in);
+    if (error)
+        instance_release(in);
+    return error;
+}
+
+TRITONSERVER_Error *TRITONBACKEND_ModelInstanceFinalize(TRITONBACKEND_ModelInstance *handle)
+{
+    void *state;
+    TRITON_TRY(TRITONBACKEND_ModelInstanceState(handle, &state));
+    instance_release(state);
+    return NULL;
+}
+
+TRITONSERVER_Error *TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstance *handle,
+                                                       TRITONBACKEND_Request **requests, const uint32_t count)
+{
+    void *state;
+    TRITON_TRY(TRITONBACKEND_ModelInstanceState(handle, &state));
+    return execute_requests(state, requests, count);
+}

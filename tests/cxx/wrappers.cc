@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// graphrt.hpp: what it adds to the functions of graphrt.h. The last line is the totals.
+#include <graphrt/graphrt.hpp>
+
+#include <cstdio>
+#include <cstdlib>
+#include <thread>
+
+static int passed, failed;
+
+static void expect(bool good, const char *what)
+{
+    (good ? passed : failed)++;
+    if (!good)
+        std::printf("FAILED: %s\n", what);
+}
+
+template <class F> static void throws(grt_status status, const std::string &part, F &&f, const char *what)
+{
+    try {
+        f();
+        expect(false, what);
+    } catch (const graphrt::error &e) {
+        expect(e.status() == status && std::string(e.what()).find(part) != std::string::npos, what);
+    }
+}
+
+static std::vector<float> some_image(float scale)
+{
+    std::vector<float> image(64);
+    for (size_t i = 0; i < image.size(); i++)
+        image[i] = scale * static_cast<float>(i % 7) / 7;
+    return image;
+}
+
+static void test_errors(const graphrt::runtime &runtime, const std::string &path)
+{
+    throws(
+        GRT_STATUS_IO, "nosuch.onnx", [&] { graphrt::model(runtime, "nosuch.onnx"); },
+        "a file that is not there");
+    throws(
+        GRT_STATUS_INVALID_MODEL, "", [&] { graphrt::model(runtime, "abc", 3); }, "no model");
+    graphrt::model model(runtime, path);
+    throws(
+        GRT_STATUS_DEVICE, "nosuch", [&] { graphrt::session(model, "nosuch"); }, "no device");
+    graphrt::session session(model);
+    graphrt::context context(session);
+    throws(
+        GRT_STATUS_INVALID_ARGUMENT, "image", [&] { context.run(); }, "an input that is not set");
+    throws(
+        GRT_STATUS_INVALID_ARGUMENT, "but: image", [&] { context.set_input("picture", graphrt::tensor()); },
+        "a name that is unknown");
+    const std::vector<double> wrong(64);
+    throws(
+        GRT_STATUS_INVALID_ARGUMENT, "float64",
+        [&] {
+            context.set_input("image", graphrt::view(wrong.data(), {1, 1, 8, 8}));
+        },
+        "a wrong type");
+    throws(
+        GRT_STATUS_INVALID_ARGUMENT, "16 dims",
+        [&] { graphrt::view(wrong.data(), std::vector<int64_t>(17, 1)); }, "too many dims");
+}
+
+static std::vector<float> run_once(graphrt::context &context, const std::vector<float> &image)
+{
+    context.set_input("image", graphrt::view(image.data(), {1, 1, 8, 8}));
+    context.run();
+    const graphrt::tensor logits = context.output("logits");
+    expect(logits.shape() == std::vector<int64_t>({1, 10}) && logits.elements() == 10,
+           "the shape of an output");
+    throws(
+        GRT_STATUS_INVALID_ARGUMENT, "float32, not of int64", [&] { logits.values<int64_t>(); },
+        "elements of another type");
+    return std::vector<float>(logits.values<float>(), logits.values<float>() + 10);
+}
+
+// Objects outlive what they were made from, and can be moved.
+static graphrt::context make_context(const std::string &path)
+{
+    graphrt::runtime runtime;
+    auto options = graphrt::zeroed<grt_session_options>();
+    options.threads = 1;
+    graphrt::session session(graphrt::model(runtime, path), "cpu", options);
+    expect(session.threads() == 1, "options of a session");
+    return graphrt::context(session);
+}
+
+static void test_pool(const graphrt::runtime &runtime, const std::string &path,
+                      const std::vector<float> &image, const std::vector<float> &expected)
+{
+    graphrt::session session(graphrt::model(runtime, path));
+    graphrt::pool pool(session);
+    graphrt::request own = pool.submit({graphrt::view(image.data(), {1, 1, 8, 8})});
+    std::vector<float> logits(10);
+    graphrt::request bound =
+        pool.submit({graphrt::view(image.data(), {1, 1, 8, 8})}, {graphrt::view(logits.data(), {1, 10})});
+    own.wait();
+    bound.wait();
+    expect(std::vector<float>(own.output(0).values<float>(), own.output(0).values<float>() + 10) == expected,
+           "a pool's result");
+    expect(logits == expected, "a pool's result in memory of the program");
+    graphrt::request wrong = pool.submit({graphrt::view(image.data(), {1, 64})});
+    throws(
+        GRT_STATUS_INVALID_ARGUMENT, "image", [&] { wrong.wait(); }, "a request that fails");
+}
+
+int main()
+{
+    const char *srcdir = std::getenv("srcdir");
+    const std::string path = std::string(srcdir ? srcdir : ".") + "/models/digits/digits.onnx";
+    graphrt::runtime runtime;
+    test_errors(runtime, path);
+    graphrt::context first = make_context(path);
+    graphrt::context context = std::move(first);
+    const std::vector<float> image = some_image(1), expected = run_once(context, image);
+    expect(run_once(context, some_image(2)) != expected && run_once(context, image) == expected, "runs");
+    first = make_context(path);
+    expect(run_once(first, image) == expected, "an object that is assigned to");
+    test_pool(runtime, path, image, expected);
+    std::printf("%d passed, %d failed, 0 skipped\n", passed, failed);
+    return failed != 0;
+}
