@@ -210,7 +210,7 @@ static void pool_box(const grt_run *run, int64_t r, int64_t channel, int64_t n)
         samples_inside(b.x + (double)(bin % width) * b.bin_width, b.bin_width, b.cols, in->dims[3], &left,
                        &right);
         bool first = (bottom - top) * (right - left) == b.rows * b.cols; /* a sample outside counts as 0 */
-        for (int64_t i = top; i < bottom; i++)
+        for (int64_t i = top; left < right && i < bottom; i++)
             for (int64_t k = left; k < right; k++) {
                 const roi_sample sample = sample_of(
                     in, b.y + ((double)(bin / width) + ((double)i + 0.5) / (double)b.rows) * b.bin_height,
