@@ -8,6 +8,7 @@
 
 #include "src/base/element.h"
 
+#include <float.h>
 #include <string.h>
 
 static double round_to(grt_dtype dtype, double value)
@@ -126,6 +127,22 @@ static void row_softcap(double cap, grt_dtype type, double *scores, int64_t n)
         scores[j] = round_to(type, round_to(type, tanh(round_to(type, scores[j] / cap))) * cap);
 }
 
+static double lowest(grt_dtype dtype)
+{
+    return dtype == GRT_DTYPE_FLOAT16    ? -65504
+           : dtype == GRT_DTYPE_BFLOAT16 ? -0x1.fep127
+           : dtype == GRT_DTYPE_FLOAT    ? -(double)FLT_MAX
+                                         : -DBL_MAX;
+}
+
+/* A score and an element of a mask. A mask of a wider type may hide by finite numbers that the scores' type
+ * does not have: they stay finite, so that keys of a row that is hidden altogether have equal weights. */
+static double masked_score(grt_dtype type, double score, double bias, bool wide)
+{
+    const double sum = score + bias, rounded = round_to(type, sum);
+    return wide && sum < 0 && isfinite(sum) && !isfinite(rounded) ? lowest(type) : rounded;
+}
+
 /* Add mask and limits. False if no key is left. */
 static bool row_mask(const grt_run *run, grt_dtype type, int64_t batch, int64_t head, int64_t row,
                      double *scores)
@@ -135,6 +152,7 @@ static bool row_mask(const grt_run *run, grt_dtype type, int64_t batch, int64_t 
     int64_t lo, hi,
         at = batch * shape->dims.mask_strides[0] + head * shape->dims.mask_strides[1] +
              row * shape->dims.mask_strides[2];
+    const bool wide = mask && grt_dtype_size(mask->dtype) > grt_dtype_size(type);
     bool any = false;
     attention_range(run, batch, row, &lo, &hi);
     for (int64_t j = 0; j < shape->dims.total; j++) {
@@ -144,7 +162,7 @@ static bool row_mask(const grt_run *run, grt_dtype type, int64_t batch, int64_t 
         else if (mask && (j >= shape->dims.mask_len || !((const uint8_t *)mask->data)[at + j]))
             bias = -INFINITY;
         any |= bias != -INFINITY;
-        scores[j] = round_to(type, scores[j] + bias);
+        scores[j] = masked_score(type, scores[j], bias, wide);
     }
     return any;
 }

@@ -7,8 +7,6 @@
 
 #include "backends/cuda/attention_tile.cuh"
 
-#include <float.h>
-
 /* Short last tiles (sequences of 197 or 257) have code for this many keys. */
 enum { WARP_ROWS = 16, SHORT_TILE = 16 };
 
@@ -30,7 +28,7 @@ static inline bool attention_scales_only(const attention_shape *s, const attenti
 /* A score and an element of a mask. */
 static __device__ __forceinline__ float attention_masked(float score, float mask)
 {
-    return fmaf(mask, LOG2E, score);
+    return fmaf(attention_bounded(mask), LOG2E, score);
 }
 static __device__ __forceinline__ float attention_masked(float score, __half mask)
 {
@@ -38,7 +36,7 @@ static __device__ __forceinline__ float attention_masked(float score, __half mas
 }
 static __device__ __forceinline__ float attention_masked(float score, __nv_bfloat16 mask)
 {
-    return fmaf(__bfloat162float(mask), LOG2E, score);
+    return attention_masked(score, __bfloat162float(mask));
 }
 static __device__ __forceinline__ float attention_masked(float score, uint8_t mask)
 {

@@ -7,6 +7,8 @@
 #include "backends/cuda/attention.cuh"
 #include "backends/cuda/tensor_core.cuh"
 
+#include <float.h>
+
 #define LOG2E 1.4426950408889634f
 
 /* ---- tasks ---- */
@@ -94,6 +96,13 @@ static __device__ __forceinline__ int64_t attention_mask_at(const attention_shap
     return batch * s.mask_strides[0] + row.head * s.mask_strides[1] + row.query * s.mask_strides[2];
 }
 
+/* So that log2(e) times a finite number is not -inf: keys of a row that is hidden altogether by such numbers
+ * have equal weights, and those of -inf have none. NaN stays. */
+static __device__ __forceinline__ float attention_bounded(float x)
+{
+    return x > -CUDART_INF_F ? fmaxf(x, -FLT_MAX / 2) : x;
+}
+
 /* A score, times log2(e), of key j after softcap, limits and mask; with none of the first and last, a kernel
  * scales by itself. */
 static __device__ __forceinline__ float attention_score(const attention_shape &s, const void *mask,
@@ -105,7 +114,7 @@ static __device__ __forceinline__ float attention_score(const attention_shape &s
     x *= (float)s.scale;
     if (s.softcap > 0)
         x = (float)s.softcap * tanhf(x / (float)s.softcap);
-    return masked<float>(s, mask, mask_at + j * s.mask_strides[3], x) * LOG2E;
+    return attention_bounded(masked<float>(s, mask, mask_at + j * s.mask_strides[3], x)) * LOG2E;
 }
 
 /* Writes a row of a split: the result before division, the largest score and the sum. */

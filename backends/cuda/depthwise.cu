@@ -53,11 +53,10 @@ __global__ void __launch_bounds__(THREADS)
                 filter[b] = w[(a * KERNEL + b) * s.vectors + vector];
 #pragma unroll
             for (int c = 0; c < (PIXELS - 1) * STRIDE + KERNEL; c++) {
-                /* Zeros outside, and no branch: the row's reads are under way together. */
                 const int q = first + c;
-                V pack = {};
-                if (q >= 0 && q < s.in[1])
-                    pack = from[(size_t)q * s.vectors];
+                if (q < 0 || q >= s.in[1])
+                    continue;
+                const V pack = from[(size_t)q * s.vectors];
 #pragma unroll
                 for (int k = 0; k < PIXELS; k++) {
                     const int b = c - k * STRIDE;
@@ -120,20 +119,22 @@ void launch(const cuda_depthwise *d, const void *x, const void *w, const void *b
         s.begin[k] = (int)d->begin[k];
     }
     s.act = d->act;
-    const bool plain = s.dilation[0] == 1 && s.dilation[1] == 1 && s.kernel[0] == s.kernel[1],
-               threes = plain && s.kernel[0] == 3, fives = plain && s.kernel[0] == 5;
+    const bool threes = s.kernel[0] == 3 && s.kernel[1] == 3 && s.dilation[0] == 1 && s.dilation[1] == 1;
     const int64_t pixels = d->batch * d->out[0] * d->out[1];
     const bool share =
-        (threes || fives) && (s.stride[1] == 1 || s.stride[1] == 2) && pixels * s.vectors >= WORTH_SHARING;
+        threes && (s.stride[1] == 1 || s.stride[1] == 2) && pixels * s.vectors >= WORTH_SHARING;
     s.strips = share ? (s.out[1] + WIDE - 1) / WIDE : s.out[1];
     s.n = (uint32_t)(d->batch * d->out[0] * s.strips * s.vectors);
     const unsigned blocks = (s.n + THREADS - 1) / THREADS;
-    auto kernel = share && threes ? (s.stride[1] == 1 ? convolve<T, 3, 1, WIDE> : convolve<T, 3, 2, WIDE>)
-                  : share         ? (s.stride[1] == 1 ? convolve<T, 5, 1, WIDE> : convolve<T, 5, 2, WIDE>)
-                  : threes        ? convolve<T, 3, 0, 1>
-                                  : convolve<T, 0, 0, 1>;
-    kernel<<<blocks, THREADS, 0, stream>>>(s, (const V *)x, (const V *)w, (const V *)bias,
-                                           (const V *)residual, (V *)y);
+    const V *from = (const V *)x, *filters = (const V *)w, *b = (const V *)bias, *r = (const V *)residual;
+    if (share && s.stride[1] == 1)
+        convolve<T, 3, 1, WIDE><<<blocks, THREADS, 0, stream>>>(s, from, filters, b, r, (V *)y);
+    else if (share)
+        convolve<T, 3, 2, WIDE><<<blocks, THREADS, 0, stream>>>(s, from, filters, b, r, (V *)y);
+    else if (threes)
+        convolve<T, 3, 0, 1><<<blocks, THREADS, 0, stream>>>(s, from, filters, b, r, (V *)y);
+    else
+        convolve<T, 0, 0, 1><<<blocks, THREADS, 0, stream>>>(s, from, filters, b, r, (V *)y);
 }
 
 } // namespace

@@ -14,7 +14,9 @@ enum {
     THREADS = 128,
     TILES = FEW_COLUMNS / 8,
     MOST_SHARED = 48 << 10, /* what every kernel may have */
-    BLOCKS_EACH = 4
+    BLOCKS_EACH = 4,
+    LEAST_TAPS = 25,
+    LEAST_TILES_EACH = 2 /* for a multiprocessor */
 };
 
 struct stem {
@@ -270,11 +272,18 @@ bool sizes_fit(const cuda_few_channels *c)
     return c->batch * c->out[0] < INT32_MAX / c->out[1];
 }
 
+/* cuDNN is faster for small windows and for few pixels (docs/measurements/cuda.md). */
+bool has_work(const cuda_few_channels *c)
+{
+    const stem s = stem_of(c);
+    return (int64_t)s.tiles * s.column_groups >= (int64_t)LEAST_TILES_EACH * c->multiprocessors;
+}
+
 } // namespace
 
 bool cuda_few_channels_plan(cuda_few_channels *c, int multiprocessors)
 {
-    if (!sizes_fit(c))
+    if (!sizes_fit(c) || c->kernel[0] * c->kernel[1] < LEAST_TAPS)
         return false;
     const int32_t kernel[2] = {(int32_t)c->kernel[0], (int32_t)c->kernel[1]},
                   stride[2] = {(int32_t)c->stride[0], (int32_t)c->stride[1]};
@@ -282,7 +291,7 @@ bool cuda_few_channels_plan(cuda_few_channels *c, int multiprocessors)
                                    (int32_t)c->in[1], (int32_t)c->out[1]);
     c->shared = shared_bytes(&c->form);
     c->multiprocessors = multiprocessors;
-    return c->form.steps <= FEW_MOST_STEPS && c->shared <= MOST_SHARED;
+    return c->form.steps <= FEW_MOST_STEPS && c->shared <= MOST_SHARED && has_work(c);
 }
 
 bool cuda_few_channels_run(const cuda_few_channels *c, const void *x, const void *w, const void *bias,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolutions of images with up to four channels, channels last, 16-bit: the first one of most image models.
+/* Convolutions of images with up to four channels, channels last, 16-bit: the first one of image models
+ * that begin with a large window.
  */
 #ifndef GRT_BACKENDS_CUDA_FEW_CHANNELS_H
 #define GRT_BACKENDS_CUDA_FEW_CHANNELS_H
@@ -17,7 +18,7 @@ typedef struct cuda_few_channels {
     int32_t multiprocessors;
 } cuda_few_channels;
 
-/* False if sizes or type are not for this kernel. */
+/* False if sizes or type are not for this kernel, or cuDNN is faster. */
 bool cuda_few_channels_plan(cuda_few_channels *c, int multiprocessors);
 /* w: [out_channels, window, channels]; bias may be NULL. False, with nothing done, if x is not aligned to 4
  * bytes or y to 16. */

@@ -165,6 +165,9 @@ static grt_status add_bias(attend *a, int32_t index)
         !(foreign_dim(bias, 0, &hidden) && hidden % 3 == 0 && (hidden /= 3, 1)))
         return foreign_unsupported(node,
                                    "the hidden size must be known to the compiler to take the bias apart");
+    if (hidden > INT64_MAX / 2)
+        return foreign_invalid(node, "the hidden size is %lld, of which no bias can have three",
+                               (long long)hidden);
     a->q = put2(node, "Add", a->q, put_part(node, bias, 0, 0, hidden));
     if (a->split)
         return GRT_OK;

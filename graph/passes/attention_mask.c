@@ -4,6 +4,10 @@
 
 #include "graph/passes/rewrite.h"
 
+#include <math.h>
+
+#define NOTHING_LEFT (-1e30)
+
 bool attention_term_map(const attention_term *term, index_map *map)
 {
     grt_dims *dims = term->value->graph->module->dims;
@@ -126,29 +130,42 @@ static ir_value *scalar(ir_node *before, grt_dtype dtype, double value)
     return ir_constant_scalar(before->graph, before->desc.name, dtype, value);
 }
 
+static ir_value *as_dtype(ir_node *before, ir_value *x, grt_dtype dtype)
+{
+    if (x->type.dtype == dtype)
+        return x;
+    ir_node *cast = add_node(before, "Cast", 1, &x);
+    if (!cast)
+        return NULL;
+    ir_attr_set_int(cast, "to", dtype);
+    return inferred(cast);
+}
+
 /* What is added, in the dtype of the queries. */
 static ir_value *as_term(ir_node *before, const attention_term *term, ir_value *mask, grt_dtype dtype)
 {
-    if (mask->type.dtype != dtype) {
-        ir_node *cast = add_node(before, "Cast", 1, &mask);
-        if (!cast)
-            return NULL;
-        ir_attr_set_int(cast, "to", dtype);
-        mask = inferred(cast);
-    }
+    mask = as_dtype(before, mask, dtype);
     if (mask && term->factor != 1)
         mask =
             inferred(add_node(before, "Mul", 2, (ir_value *[]){mask, scalar(before, dtype, term->factor)}));
     return mask;
 }
 
-/* `sum` where the bool mask keeps scores. A row that is hidden altogether has equal weights in the model: the
- * hidden ones must stay so low that nothing is left of the scores, see the pass `precision`. */
+/* `sum` where the bool mask keeps scores. A row that is hidden altogether has equal weights in the model, as
+ * scores are replaced there. Added to scores, a number must be so low that nothing is left of them: lower
+ * than models write it at times, and beyond float16. */
 static ir_value *selected(ir_node *before, const attention_term *term, ir_value *mask, ir_value *sum,
                           grt_dtype dtype)
 {
-    ir_value *hidden = scalar(before, dtype, term->hidden * term->factor);
-    ir_value *kept = sum ? sum : scalar(before, dtype, 0);
+    const double low = term->hidden * term->factor;
+    const bool widen = dtype == GRT_DTYPE_FLOAT16 && isfinite(low);
+    const grt_dtype wide = sum && sum->type.dtype != dtype ? sum->type.dtype
+                           : widen                         ? GRT_DTYPE_FLOAT
+                                                           : dtype;
+    ir_value *hidden = scalar(before, wide, isfinite(low) && low > NOTHING_LEFT ? NOTHING_LEFT : low);
+    ir_value *kept = sum ? as_dtype(before, sum, wide) : scalar(before, wide, 0);
+    if (!hidden || !kept)
+        return NULL;
     return inferred(
         add_node(before, "Where", 3,
                  (ir_value *[]){mask, term->inverted ? hidden : kept, term->inverted ? kept : hidden}));

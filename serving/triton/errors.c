@@ -36,8 +36,10 @@ static TRITONSERVER_Error_Code code_of_status(grt_status status)
         return TRITONSERVER_ERROR_NOT_FOUND;
     case GRT_STATUS_OUT_OF_MEMORY:
     case GRT_STATUS_DEVICE:
+    case GRT_STATUS_BUSY:
         return TRITONSERVER_ERROR_UNAVAILABLE;
     case GRT_STATUS_CANCELLED:
+    case GRT_STATUS_DEADLINE_EXCEEDED:
         return TRITONSERVER_ERROR_CANCELLED;
     default:
         return TRITONSERVER_ERROR_INTERNAL;

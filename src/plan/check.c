@@ -272,7 +272,7 @@ static grt_status check_ranges(const checker *c, const grt_plan_step *step)
 
 static grt_status check_view(const checker *c, const grt_plan_step *step, const op_row *row)
 {
-    if (!row)
+    if (!row || !(row->flags & (OP_VIEW | OP_PARTS)))
         return bad(c, "step '%s': %s is no op that can be a view", step_name(step), step->desc.op);
     if (step->n_bodies || step->n_in < 1 || step->n_out < 1 || step->in[0] < 0)
         return bad(c, "step '%s': a view has an input and an output", step_name(step));

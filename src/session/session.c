@@ -71,12 +71,15 @@ static grt_status check_packing(const grt_kernel_row *row, const grt_kernel_node
     return GRT_OK;
 }
 
-/* Only kernels that say so take or make anything but tensors; a plan that says otherwise was not made by us.
- */
+/* Only kernels that say so take or make anything but tensors, and they are made for the dtypes of their
+ * outputs; a plan that says otherwise was not made by us. */
 static grt_status check_kinds(const grt_kernel_row *row, const grt_plan_body *body, const grt_plan_step *step)
 {
     for (int32_t i = 0; i < step->n_in + step->n_out && !(row->flags & GRT_KERNEL_VALUES); i++) {
         const int32_t v = i < step->n_in ? step->in[i] : step->out[i - step->n_in];
+        if (v >= 0 && i >= step->n_in && !body->values[v].dtype)
+            return grt_fail_op(&step->desc, GRT_STATUS_INVALID_PLAN, "output '%s' has no dtype in the plan",
+                               body->values[v].name);
         if (v >= 0 && body->values[v].kind != GRT_KIND_TENSOR)
             return grt_fail_op(&step->desc, GRT_STATUS_INVALID_PLAN,
                                "value '%s' is no tensor in the plan, but the kernel takes and makes tensors",

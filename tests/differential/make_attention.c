@@ -10,6 +10,7 @@
  */
 #include "tests/differential/makers.h"
 
+#include <float.h>
 #include <math.h>
 
 void make_rotary(node *n)
@@ -85,6 +86,32 @@ static void draw_lengths(attention_draw *a)
              a->batch * a->heads * a->q_len * (a->past + a->kv_len) * a->size > MOST_PRODUCTS);
 }
 
+/* Of the queries' type, bool, or float32, as narrowed models keep masks that float16 cannot hold. */
+static grt_dtype draw_mask(const node *n)
+{
+    const grt_dtype dtypes[] = {n->out, n->out == GRT_DTYPE_DOUBLE ? n->out : GRT_DTYPE_FLOAT, GRT_DTYPE_BOOL,
+                                GRT_DTYPE_BOOL};
+    return dtypes[draw(0, 3)];
+}
+
+/* Single keys by -inf; whole rows, too, as padding does where queries are hidden with their keys, or by the
+ * lowest number of float32. */
+static void hide_keys(grt_tensor *mask)
+{
+    const int64_t keys = mask->dims[mask->rank - 1], n = grt_tensor_elements(mask);
+    for (int64_t i = 0; i < n; i++)
+        if (!draw(0, 3))
+            element_set(mask, i, -(double)INFINITY);
+    for (int64_t row = 0; row < n / keys; row++) {
+        if (draw(0, 3))
+            continue;
+        const double low =
+            mask->dtype == GRT_DTYPE_FLOAT && draw(0, 1) ? -(double)FLT_MAX : -(double)INFINITY;
+        for (int64_t j = 0; j < keys; j++)
+            element_set(mask, row * keys + j, low);
+    }
+}
+
 /* Of every rank, any dim but the keys' broadcast, and at times of fewer keys than there are. */
 static void add_mask(node *n, const attention_draw *a)
 {
@@ -94,10 +121,9 @@ static void add_mask(node *n, const attention_draw *a)
     const int32_t rank = (int32_t)draw(1, 4);
     for (int32_t k = 0; k < rank; k++)
         dims[k] = k == rank - 1 || draw(0, 1) ? full[4 - rank + k] : 1;
-    grt_tensor *mask = add_input(n, draw(0, 1) ? n->out : GRT_DTYPE_BOOL, rank, dims);
-    for (int64_t i = 0; mask->dtype != GRT_DTYPE_BOOL && i < grt_tensor_elements(mask); i++)
-        if (!draw(0, 3))
-            element_set(mask, i, -(double)INFINITY);
+    grt_tensor *mask = add_input(n, draw_mask(n), rank, dims);
+    if (mask->dtype != GRT_DTYPE_BOOL)
+        hide_keys(mask);
 }
 
 static void add_lengths(node *n, const attention_draw *a)
@@ -156,8 +182,7 @@ static void make_small(node *n)
     n->out = draw_float();
     add_heads(n, &a);
     if (is_masked)
-        add_input(n, draw(0, 1) ? n->out : GRT_DTYPE_BOOL, 2,
-                  (int64_t[]){draw(0, 3) ? a.q_len : 1, a.past + a.kv_len});
+        add_input(n, draw_mask(n), 2, (int64_t[]){draw(0, 3) ? a.q_len : 1, a.past + a.kv_len});
     add_past(n, &a);
     set_heads(n, &a);
     if (n->out == GRT_DTYPE_FLOAT && draw(0, 1))

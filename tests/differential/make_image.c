@@ -41,10 +41,34 @@ static void make_patches(node *n)
     set_ints(n, "strides", (int64_t[]){kernel, kernel}, 2);
 }
 
+/* First convolutions of image models, with as many pixels as a GPU's kernel for few channels wants: at least
+ * two blocks of 128 for each of 132 multiprocessors. */
+static void make_stem(node *n)
+{
+    const int64_t side = draw(5, 8), channels = draw(1, 4), stride = draw(1, 2), pad = draw(0, side / 2);
+    const int64_t w[4] = {8 * draw(1, 9), channels, side, draw(5, 8)};
+    n->out = GRT_DTYPE_FLOAT16;
+    n->wide = true;
+    add_input(n, n->out, 4,
+              (int64_t[]){3 * stride, channels, stride * draw(133, 150), stride * draw(129, 150)});
+    grt_tensor *weight = add_input(n, n->out, 4, w);
+    for (int64_t i = 0; i < grt_tensor_elements(weight); i++)
+        element_set(weight, i, element_get(weight, i) / sqrt((double)(w[1] * w[2] * w[3])));
+    add_input(n, n->out, 1, w);
+    n->constant[1] = n->constant[2] = true;
+    set_ints(n, "strides", (int64_t[]){stride, stride}, 2);
+    set_ints(n, "pads", (int64_t[]){pad, draw(0, 4), draw(0, 4), draw(0, 4)}, 4);
+    set_ints(n, "dilations", (int64_t[]){1, 1}, 2);
+}
+
 void make_conv(node *n)
 {
     if (draw(0, 5) == 0) {
         make_patches(n);
+        return;
+    }
+    if (draw(0, 30) == 0) {
+        make_stem(n);
         return;
     }
     int64_t kernel[3], x[5], w[5], group = draw(0, 1) ? 1 : draw(1, 4);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attention, in blocked float32 and in exact double, against its definition. */
+#include "src/base/element.h"
 #include "tests/unit/op_runner.h"
 
 #include <check.h>
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -282,6 +284,31 @@ START_TEST(test_exact_rows_match_definition)
 }
 END_TEST
 
+/* Row 0 sees the first key, rows 1 and 2 none: one is hidden by a number that only float32 has, so that its
+ * weights are equal, and one by minus infinity, which gives zeros. */
+START_TEST(test_wide_masks_hide_by_finite_numbers)
+{
+    static const grt_dtype dtypes[] = {GRT_DTYPE_FLOAT16, GRT_DTYPE_BFLOAT16, GRT_DTYPE_FLOAT};
+    static const uint16_t ones[] = {0x3c00, 0x3f80};
+    const grt_dtype dtype = dtypes[_i];
+    const float mask[] = {0, -FLT_MAX, -FLT_MAX, -FLT_MAX, -INFINITY, -INFINITY};
+    const float wanted[] = {1, 0.5f, 0};
+    const uint16_t keys[] = {ones[_i % 2], 0}, queries[] = {ones[_i % 2], ones[_i % 2], ones[_i % 2]};
+    const float wide_keys[] = {1, 0}, wide_queries[] = {1, 1, 1};
+    const bool is_wide = dtype == GRT_DTYPE_FLOAT;
+    op_runner r;
+    op_begin(&r, "", "Attention");
+    op_add(&r, dtype, 4, (const int64_t[]){1, 1, 3, 1}, is_wide ? (const void *)wide_queries : queries);
+    for (int i = 0; i < 2; i++)
+        op_add(&r, dtype, 4, (const int64_t[]){1, 1, 2, 1}, is_wide ? (const void *)wide_keys : keys);
+    op_add(&r, GRT_DTYPE_FLOAT, 2, (const int64_t[]){3, 2}, mask);
+    op_run_ok(&r, 1);
+    for (int64_t i = 0; i < 3; i++)
+        ck_assert_double_eq_tol(grt_element_get(&r.out[0].t, i), (double)wanted[i], 1e-6);
+    op_end(&r);
+}
+END_TEST
+
 START_TEST(test_refuses_misfits)
 {
     sizes s = cases[1];
@@ -338,6 +365,7 @@ Suite *suite_test_attention(void)
     TCase *tests = tcase_create("attention");
     tcase_add_loop_test(tests, test_matches_definition, 0, (int)(sizeof cases / sizeof *cases));
     tcase_add_loop_test(tests, test_exact_rows_match_definition, 0, (int)(sizeof cases / sizeof *cases));
+    tcase_add_loop_test(tests, test_wide_masks_hide_by_finite_numbers, 0, 3);
     tcase_add_test(tests, test_refuses_misfits);
     tcase_add_test(tests, test_rotary_turns_pairs);
     tcase_add_test(tests, test_rotary_refuses_unknown_position);

@@ -221,6 +221,34 @@ START_TEST(selected_masks)
 }
 END_TEST
 
+/* A row that is hidden altogether has equal weights, by whatever number: nothing is left of its scores. */
+#define HIDDEN_ROWS(type, low)               \
+    "in q " type " 1,2,3,4\n"                \
+    "in k " type " 1,2,3,4\n"                \
+    "in v " type " 1,2,3,4\n"                \
+    "const low " type " - " low "\n"         \
+    "const edge f32 1,1,3,3 0 1 0 1 1 1 0\n" \
+    "const half f32 - 0.5\n"                 \
+    "keep = Less edge half\n"                \
+    "kt = Transpose k perm=0,1,3,2\n"        \
+    "qk = MatMul q kt\n"                     \
+    "w = Where keep qk low\n"                \
+    "p = Softmax w\n"                        \
+    "y = MatMul p v\n"                       \
+    "out y\n"
+
+START_TEST(hidden_rows)
+{
+    ir_text_check(HIDDEN_ROWS("f32", "-1e4"), "", "Attention");
+    /* What is that low does not fit into float16. */
+    ir_module *module = ir_text(HIDDEN_ROWS("f16", "-65504"));
+    ir_text_pass(module, "");
+    const ir_value *mask = ir_in(ir_text_node(module, "Attention", 0), 3);
+    ck_assert_int_eq(mask->type.dtype, GRT_DTYPE_FLOAT);
+    ir_module_release(module);
+}
+END_TEST
+
 /* Gemma 2: a soft cap, then a mask. */
 START_TEST(soft_cap)
 {
@@ -355,6 +383,7 @@ Suite *suite_test_attention_exports(void)
     tcase_add_test(tc, joined_batch_and_heads);
     tcase_add_test(tc, windows);
     tcase_add_test(tc, selected_masks);
+    tcase_add_test(tc, hidden_rows);
     tcase_add_test(tc, soft_cap);
     tcase_add_test(tc, scale_behind_the_mask);
     tcase_add_test(tc, relative_positions);

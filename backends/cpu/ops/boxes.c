@@ -30,9 +30,9 @@ static grt_status create_roi(const grt_kernel_node *node, void **out_state)
     return GRT_OK;
 }
 
-/* Limits of samples per bin, and of values read per node beyond 256 for each output and four for each pixel
+/* Limits of samples per bin, and of values read per node beyond 16 for each output and four for each pixel
  * of each box's image. Real models stay far below; malformed ones would run for hours. */
-enum { MOST_SAMPLES = 1 << 20, MOST_IN_ALL = 1 << 26 };
+enum { MOST_SAMPLES = 1 << 20, MOST_IN_ALL = 1 << 25 };
 
 /* A box in the image: where it starts and how large its bins are, and samples per bin. */
 typedef struct roi_box {
@@ -110,7 +110,7 @@ static grt_status check_rois(const grt_run *run)
         return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT, "the images have no pixels");
     const double channels = (double)in->dims[1], pixels = (double)in->dims[2] * (double)in->dims[3];
     const double most =
-        MOST_IN_ALL + 4 * (double)n * channels * pixels + 256 * (double)grt_tensor_elements(run->out[0]);
+        MOST_IN_ALL + 4 * (double)n * channels * pixels + 16 * (double)grt_tensor_elements(run->out[0]);
     double all = 0;
     for (int64_t r = 0; r < n; r++) {
         roi_box b = box_of(run, r);
@@ -210,7 +210,7 @@ static void pool_box(const grt_run *run, int64_t r, int64_t channel, int64_t n)
         samples_inside(b.x + (double)(bin % width) * b.bin_width, b.bin_width, b.cols, in->dims[3], &left,
                        &right);
         bool first = (bottom - top) * (right - left) == b.rows * b.cols; /* a sample outside counts as 0 */
-        for (int64_t i = top; i < bottom; i++)
+        for (int64_t i = top; left < right && i < bottom; i++)
             for (int64_t k = left; k < right; k++) {
                 const roi_sample sample = sample_of(
                     in, b.y + ((double)(bin / width) + ((double)i + 0.5) / (double)b.rows) * b.bin_height,

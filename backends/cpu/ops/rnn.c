@@ -361,13 +361,28 @@ static cpu_rnn_bytes bytes_of(const direction *d, int32_t i, int32_t scale)
     return b;
 }
 
+/* Steps behind the end of the longest row are not there: what they hold has no part in the range that inputs
+ * are rounded in. */
+static void project_bytes(const direction *d)
+{
+    const rnn_shape *s = d->s;
+    const int64_t stacked = d->state->gates * s->hidden;
+    int64_t longest = 0;
+    for (int64_t b = 0; b < s->batch; b++)
+        longest = length_of(d, b) > longest ? length_of(d, b) : longest;
+    const int64_t rows = longest * s->batch, rest = (s->steps - longest) * s->batch;
+    const cpu_rnn_bytes b = bytes_of(d, W, W_SCALE);
+    if (rows)
+        cpu_rnn_bytes_run(&b, rows, d->run->in[X]->data, false, d->bias, d->projected, d->scratch,
+                          s->threads);
+    memset(d->projected + rows * stacked, 0, (size_t)(rest * stacked) * sizeof *d->projected);
+}
+
 static void project(const direction *d)
 {
     const rnn_shape *s = d->s;
     if (d->state->bytes) {
-        const cpu_rnn_bytes b = bytes_of(d, W, W_SCALE);
-        cpu_rnn_bytes_run(&b, s->steps * s->batch, d->run->in[X]->data, false, d->bias, d->projected,
-                          d->scratch, s->threads);
+        project_bytes(d);
         return;
     }
     grt_gemm g = s->project;

@@ -103,6 +103,15 @@ static grt_status dft_reshape(grt_reshape *reshape)
     return n < 1 ? GRT_OK : plan_create(reshape->desc, n, reshape->threads, &reshape->shape);
 }
 
+/* Only the axis of the transform and the components may differ. */
+static bool dft_keeps_others(const grt_tensor *x, const grt_tensor *y, int64_t axis)
+{
+    bool same = y->rank == x->rank && y->dims[y->rank - 1] >= 1 && y->dims[y->rank - 1] <= 2;
+    for (int32_t i = 0; same && i < x->rank - 1; i++)
+        same = i == axis || x->dims[i] == y->dims[i];
+    return same;
+}
+
 typedef struct dft_layout {
     int64_t size, inner, components, out_size, out_components; /* of the axis; numbers behind it */
 } dft_layout;
@@ -149,6 +158,9 @@ static grt_status dft_run(const grt_run *run)
         return grt_fail_op(
             run->desc, GRT_STATUS_INVALID_ARGUMENT,
             "the input must end in an axis of 1 or 2 components, and the transform be along another one");
+    if (!dft_keeps_others(x, y, axis))
+        return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT,
+                           "the output's dims are not those of a transform along axis %lld", (long long)axis);
     dft_layout l = {.size = x->dims[axis],
                     .inner = grt_dims_product(x->dims, (int32_t)axis + 1, x->rank - 1),
                     .components = x->dims[x->rank - 1],
