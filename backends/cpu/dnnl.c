@@ -256,11 +256,32 @@ static bool misadds_residual(const grt_dnnl_op *op)
     return has_kernel(op, "gemm");
 }
 
+/* brgconv before 3.0: a row of outputs is computed in blocks of ceil(columns / n), for some n, and the last
+ * block in registers for rows of equal length and a shorter rest. Where there is one full set and the rest is
+ * shorter than the padding at the end, the last output of the full set reads what lies behind the row. The
+ * sets are as balanced as can be, so the rest is one less than a set, and the padding, which has to fit into
+ * a set and to be shorter than the window, as long as one. Sets shorter than 4 leave no rest. */
+static bool reads_padding(const grt_dnnl_conv *c)
+{
+    enum { LEAST_SET = 4, MOST_SET = 30 };
+    const int last = c->spatial - 1;
+    const int64_t columns = c->out[last], set = c->pad_end[last], odd = 2 * set - 1;
+    const bool fits =
+        set >= LEAST_SET && set <= MOST_SET && c->pad_begin[last] <= set && set < c->kernel[last];
+    if (c->transposed || c->stride[last] != 1 || !fits)
+        return false;
+    for (int64_t n = 1, block = columns; block >= odd; n++, block = (columns + n - 1) / n)
+        if ((columns - 1) % block + 1 == odd)
+            return true;
+    return false;
+}
+
 /* brgconv (AVX-512, channels last) before 3.1: outputs whose window lies in the padding as a whole get a
  * kernel of their own. With an addition of dst, it leaves the bias out, and a following activation reads its
  * constants through a register that was never loaded: wrong results or SIGSEGV. 3.0 and 3.1.0 are wrong at
- * the right end of padded rows, which a transpose has inside. The depthwise kernel for SSE4.1 ends with
- * SIGSEGV when it adds dst and the channels are no multiple of 8, in all versions seen (2.6 to 3.2). */
+ * the right end of padded rows, which a transpose has inside; earlier ones where reads_padding. The depthwise
+ * kernel for SSE4.1 ends with SIGSEGV when it adds dst and the channels are no multiple of 8, in all versions
+ * seen (2.6 to 3.2). */
 static bool is_defect(const grt_dnnl_op *op, const grt_dnnl_conv *c, bool sum)
 {
     const int version = loaded_version();
@@ -269,7 +290,7 @@ static bool is_defect(const grt_dnnl_op *op, const grt_dnnl_conv *c, bool sum)
     if (version >= 30101 || !has_kernel(op, "brgconv:"))
         return false;
     const bool padded = c->transposed || c->pad_begin[c->spatial - 1] > 0 || c->pad_end[c->spatial - 1] > 0;
-    return (sum && version < 30100) || (padded && version >= 30000);
+    return (sum && version < 30100) || (padded && version >= 30000) || (version < 30000 && reads_padding(c));
 }
 
 /* 3.0 and 3.1.0 approximate erf with an absolute error of 5e-4. */

@@ -89,13 +89,15 @@ void make_conv(node *n)
     }
 }
 
-/* Windows of 16 taps and more in groups of many channels, as in speech models. Sums stay about 1. */
+/* Windows of 16 taps and more in groups of many channels, as in speech models; of every other one, about half
+ * of the columns reach the padding at the end. Sums stay about 1. */
 void make_long_taps(node *n)
 {
     const bool narrow = draw(0, 1);
     const int64_t group = draw(2, 4), channels = (narrow ? 8 : 4) * draw(2, 7), taps = draw(16, 70),
                   square = draw(0, 3);
-    const int64_t stride = draw(1, 2), pad = draw(0, 40), length = taps + draw(0, 90);
+    const int64_t stride = draw(1, 2), pad = draw(0, 40), length = taps + draw(0, 90),
+                  even = length - taps + pad + 2, end = draw(0, 1) && even <= 40 ? even : draw(0, 40);
     const int64_t w[4] = {2 * draw(1, 40) * group, channels, square ? 1 : 5, square ? taps : 5};
     n->out = narrow ? GRT_DTYPE_FLOAT16 : GRT_DTYPE_FLOAT;
     n->precision = narrow ? NULL : "tf32";
@@ -106,7 +108,7 @@ void make_long_taps(node *n)
     n->constant[1] = true;
     set_int(n, "group", group);
     set_ints(n, "strides", (int64_t[]){1, stride}, 2);
-    set_ints(n, "pads", (int64_t[]){0, pad, 0, draw(0, 40)}, 4);
+    set_ints(n, "pads", (int64_t[]){0, pad, 0, end}, 4);
     set_ints(n, "dilations", (int64_t[]){1, 1}, 2);
 }
 
