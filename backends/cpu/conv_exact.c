@@ -21,7 +21,7 @@ static double gather(const cpu_conv *c, grt_dtype dtype, const void *x, int64_t 
     const cpu_window *win = &c->w;
     const int64_t channels = c->in_channels / c->groups;
     double sum = 0.0;
-    for (int64_t tap = 0; tap < win->taps; tap++) {
+    for (int64_t tap = 0; channels && tap < win->taps; tap++) {
         int64_t at = 0, rest = tap, unit = 1;
         bool inside = true;
         for (int32_t i = win->spatial - 1; i >= 0 && inside; i--) {
@@ -46,7 +46,7 @@ static double gather_transposed(const cpu_conv *c, grt_dtype dtype, const void *
     const cpu_window *win = &c->w;
     const int64_t channels = c->in_channels / c->groups;
     double sum = 0.0;
-    for (int64_t tap = 0; tap < win->taps; tap++) {
+    for (int64_t tap = 0; channels && tap < win->taps; tap++) {
         int64_t at = 0, rest = tap, unit = 1;
         bool inside = true;
         for (int32_t i = win->spatial - 1; i >= 0 && inside; i--) {

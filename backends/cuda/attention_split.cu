@@ -51,6 +51,8 @@ void attention_choose(attention_shape *s, grt_dtype dtype, bool tf32, const stru
     if (!grt_mul_i64(s->batch, s->q_heads, &rows) || !grt_mul_i64(rows, s->q_len, &rows) ||
         rows > INT32_MAX || s->total > INT32_MAX)
         return;
+    if (!is_whole(s->size) && s->q_len <= FOLD_QUERIES)
+        return; /* a warpgroup's 64 rows would be mostly empty, and the plain kernel rounds less */
     s->kernel = dtype != GRT_DTYPE_FLOAT || tf32 ? ATTENTION_FLASH : ATTENTION_FLOAT;
     const int64_t enough = 2 * (int64_t)device->multiProcessorCount;
     s->limited = s->causal || s->left >= 0 || s->right >= 0 || s->mask_len < s->total;
