@@ -4,14 +4,15 @@
 #
 #   ./run-tests.sh [--no-install] [--help] [SUITE...]
 #
-# Suites (default: all):
+# Suites (default: all but ray):
 #   check         make check: unit tests (at each level of instruction sets), tools, examples, README, include direction
 #   conformance   official ONNX cases, and those in ../shared/data if it is there, on the CPU, and on a GPU if there is one; on the CPU
 #                 every fourth again at each lower level of instruction sets that this processor has
 #   python        the Python package: a wheel is built and installed into a fresh virtual environment below build/, and tested there;
 #                 what it needs is fetched from PyPI (python/requirements) and named
 #   triton        the backend for Triton Inference Server, in a real server, which is fetched from PyPI (serving/triton/requirements.txt)
-#   ray           graphrt.ray on a local cluster of Ray, which is fetched from PyPI (serving/ray/requirements.txt; 600 MB installed)
+#   ray           graphrt.ray on a local cluster of Ray, which is fetched from PyPI (serving/ray/requirements.txt); only where it is named,
+#                 as 600 MB are fetched and installed
 #   fuzz          libFuzzer targets over import, plan loading and runs, 60,000 executions each (needs clang)
 #   format        clang-format 14 finds nothing to change
 # Installs the packages that scripts/packages.txt lists under "build" and "test" and that are missing, as quickstart.sh does.
@@ -37,7 +38,7 @@ for arg; do
     *) die "unknown argument $arg (see --help)" ;;
     esac
 done
-suites=${suites:-check conformance python triton ray fuzz format}
+suites=${suites:-check conformance python triton fuzz format}
 
 suite()
 {
