@@ -36,7 +36,8 @@ static bool ok(grt_status status, const char *what)
     return status == GRT_OK;
 }
 
-static bool bind_zeros(const grt_model *model)
+/* Inputs of zeros: data[i] is the memory of input i, which the caller frees after the context. */
+static bool bind_zeros(const grt_model *model, void **data)
 {
     for (size_t i = 0; i < grt_model_input_count(model); i++) {
         grt_io_info info = {.struct_size = sizeof info};
@@ -47,7 +48,7 @@ static bool bind_zeros(const grt_model *model)
             t.dims[k] = info.dims[k] < 0 ? 1 : info.dims[k];
         if (info.has_default)
             continue;
-        t.data = calloc(grt_tensor_bytes(&t) + 1, 1); /* until the process ends */
+        t.data = data[i] = calloc(grt_tensor_bytes(&t) + 1, 1);
         if (!t.data || !ok(grt_context_set_input(context, i, &t), "bind"))
             return false;
     }
@@ -76,11 +77,14 @@ int main(int argc, char **argv)
     grt_runtime *runtime = NULL;
     grt_model *model = NULL;
     grt_session *session = NULL;
+    void *data[16] = {NULL};
+    const size_t most = sizeof data / sizeof *data;
     int code = 1;
     if (ok(grt_runtime_create(&runtime), "runtime") &&
         ok(grt_model_open(runtime, argv[1], &model), "model") &&
         ok(grt_session_create(model, "cpu", NULL, &session), "session") &&
-        ok(grt_context_create(session, &context), "context") && bind_zeros(model)) {
+        ok(grt_context_create(session, &context), "context") && grt_model_input_count(model) <= most &&
+        bind_zeros(model, data)) {
         signal(SIGINT, interrupt);
         code = run_until(grt_clock_ms() + ms);
         signal(SIGINT, SIG_DFL); /* before the context goes */
@@ -89,5 +93,7 @@ int main(int argc, char **argv)
     grt_session_release(session);
     grt_model_release(model);
     grt_runtime_release(runtime);
+    for (size_t i = 0; i < most; i++)
+        free(data[i]);
     return code;
 }
