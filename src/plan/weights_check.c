@@ -12,7 +12,11 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { BATCH = 4 }; /* leaves at a time */
+enum {
+    BATCH = 4,              /* leaves at a time */
+    LEAVES_PER_HELPER = 16, /* less is done before a thread has started */
+    MOST_HELPERS = 63,
+};
 
 struct grt_weights_check {
     char *where;
@@ -100,19 +104,38 @@ bool grt_weights_check_help(grt_weights_check *check)
     return i > first;
 }
 
+static void *help_until_all_are_taken(void *check)
+{
+    while (grt_weights_check_help(check)) {
+    }
+    return NULL;
+}
+
+/* A thread for each processor beside the caller's, as far as there is work for it and the system makes it. A
+ * team of OpenMP would spin when it is done, while the session that was waited for begins to run. */
+static size_t start_helpers(grt_weights_check *check, pthread_t helpers[MOST_HELPERS])
+{
+    const size_t taken = atomic_load(&check->next), processors = (size_t)grt_team_default();
+    const size_t left = taken < check->n_leaves ? (check->n_leaves - taken) / LEAVES_PER_HELPER : 0;
+    size_t wanted = processors - 1, started = 0;
+    if (wanted > left)
+        wanted = left;
+    if (wanted > MOST_HELPERS)
+        wanted = MOST_HELPERS;
+    while (started < wanted && pthread_create(&helpers[started], NULL, help_until_all_are_taken, check) == 0)
+        started++;
+    return started;
+}
+
 grt_status grt_weights_check_finish(grt_weights_check *check)
 {
     if (!check)
         return GRT_OK;
-    if (check->n_leaves - atomic_load(&check->done) > 16) {
-        const int32_t team = grt_team_possible(grt_team_default());
-        (void)team; /* without OpenMP */
-#pragma omp parallel num_threads(team)
-        while (grt_weights_check_help(check)) {
-        }
-    }
-    while (grt_weights_check_help(check)) {
-    }
+    pthread_t helpers[MOST_HELPERS];
+    const size_t started = start_helpers(check, helpers);
+    help_until_all_are_taken(check);
+    for (size_t i = 0; i < started; i++)
+        pthread_join(helpers[i], NULL);
     pthread_mutex_lock(&check->lock);
     while (atomic_load(&check->done) < check->n_leaves)
         pthread_cond_wait(&check->finished, &check->lock);
