@@ -66,6 +66,23 @@ class Model:
     def phases(self) -> list[dict[str, Any]]:
         """What opening did and when: name, begin_ms, end_ms."""
 
+class Stop:
+    """
+    Ends runs and requests early, from any thread. Give one to `stop` of Session.run or Pool.submit; to as many
+    as should end together.
+    """
+
+    def __init__(self) -> None: ...
+
+    def set(self) -> None:
+        """
+        End what was given this: runs in progress raise Cancelled before their next step, waiting requests at once, and those
+        that begin later do not begin. It stays set. Does not wait.
+        """
+
+    def is_set(self) -> bool:
+        """True after set()."""
+
 class Session:
     """
     A model on a device, ready to run. Any number of threads may run it at once: each run in flight has a context of its
@@ -87,7 +104,7 @@ class Session:
             kernel), OutOfMemory.
         """
 
-    def run(self, inputs: graphrt._types.Inputs, outputs: Iterable[str] | None = None, into: dict[str, Any] | None = None) -> dict[str, Any]:
+    def run(self, inputs: graphrt._types.Inputs, outputs: Iterable[str] | None = None, into: dict[str, Any] | None = None, *, timeout: float | None = None, stop: Stop | None = None) -> dict[str, Any]:
         """
         Run the model.
 
@@ -98,9 +115,13 @@ class Session:
                 are converted. Strings: arrays of str, bytes or objects. Sequences: lists. Maps: dicts. Optionals: None or the value.
                 Inputs with a default may be left out.
             outputs: names of those that are wanted; None: all.
-            into: arrays by name that outputs are written into, of exactly their dims. They must not overlap inputs.
+            into: arrays by name that outputs are written into, of exactly their dims. They must not overlap inputs. A run that ends
+                early may have written parts of them.
+            timeout: seconds that the run may take; None: no limit.
+            stop: a graphrt.Stop that may end it.
         Returns: outputs by name in the model's order: new NumPy arrays that own their memory, lists, None, or what `into` has.
-        Raises: InvalidArgument (names, dtypes, dims; values that an op refuses), OutOfMemory, DeviceError, Unsupported.
+        Raises: InvalidArgument (names, dtypes, dims; values that an op refuses), OutOfMemory, DeviceError, Unsupported;
+            DeadlineExceeded, Cancelled. Ctrl-C ends a run of the main thread: KeyboardInterrupt.
         """
 
     def __call__(self, *inputs: Any, **named: Any) -> Any:
@@ -157,8 +178,10 @@ class Pool:
 
     def __init__(self, sessions: list, contexts: int, queue: int) -> None: ...
 
-    def run(self, inputs: Any) -> dict[str, Any]:
-        """Submit and wait, without the GIL. Any number of threads at once."""
+    def run(self, inputs: Any, timeout: float | None, stop: Stop | None, priority: int, watch: bool) -> dict[str, Any]:
+        """
+        Submit and wait, without the GIL. Any number of threads at once. watch: handlers of signals get their turn meanwhile.
+        """
 
 def compile(model: str | os.PathLike, plan: str | os.PathLike, *, target: str = 'cpu', **options: Any) -> None:
     """

@@ -2,6 +2,8 @@
 """graphrt.Pool: requests from any thread or coroutine, over one or many devices."""
 
 import asyncio
+import threading
+import time
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from . import _core
@@ -25,23 +27,40 @@ class Pool:
         in_flight = len(sessions) * contexts
         self._threads = ThreadPoolExecutor(in_flight + (queue or in_flight), thread_name_prefix="graphrt-pool")
 
-    def submit(self, inputs) -> "Future[dict]":
+    def submit(self, inputs, *, timeout=None, stop=None, priority=0) -> "Future[dict]":
         """Queue a run and return at once. Inputs are as in Session.run, and must not change until the future is done; its result is a
-        dict of outputs, its exception what Session.run raises."""
-        return self._threads.submit(self._pool.run, inputs)
+        dict of outputs, its exception what Session.run raises.
 
-    def run(self, inputs):
-        """Run and wait: Session.run for many threads."""
-        return self._pool.run(inputs)
+        Args:
+            timeout: seconds from now until the request ends with DeadlineExceeded, waiting or running; None: no limit.
+            stop: a graphrt.Stop that may end it with Cancelled.
+            priority: of those that wait in the library, higher ones are served first.
+        """
+        begin = time.monotonic()
+        return self._threads.submit(self._run, inputs, timeout, stop, priority, begin)
 
-    async def run_async(self, inputs):
-        """The same for coroutines: the event loop goes on meanwhile. A coroutine that is cancelled gives up a request that still waits;
-        one that runs already is finished and dropped."""
-        return await asyncio.wrap_future(self.submit(inputs))
+    def run(self, inputs, *, timeout=None, stop=None, priority=0):
+        """Run and wait: Session.run for many threads. Ctrl-C ends it where the main thread waits."""
+        return self._pool.run(inputs, timeout, stop, priority, threading.current_thread() is threading.main_thread())
+
+    async def run_async(self, inputs, *, timeout=None, priority=0):
+        """The same for coroutines: the event loop goes on meanwhile. A coroutine that is cancelled cancels its request, too, which ends before
+        its next step."""
+        stop = _core.Stop()
+        try:
+            return await asyncio.wrap_future(self.submit(inputs, timeout=timeout, stop=stop, priority=priority))
+        except asyncio.CancelledError:
+            stop.set()
+            raise
 
     def map(self, inputs):
         """Results for an iterable of inputs, in its order."""
-        return self._threads.map(self._pool.run, inputs)
+        return self._threads.map(lambda item: self._pool.run(item, None, None, 0, False), inputs)
+
+    def _run(self, inputs, timeout, stop, priority, begin):
+        if timeout is not None:  # what was waited for a thread counts
+            timeout = max(0.0, timeout - (time.monotonic() - begin))
+        return self._pool.run(inputs, timeout, stop, priority, False)
 
     def close(self):
         """Finish what was submitted. More cannot be."""

@@ -16,7 +16,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from . import _arrays, _core
-from ._errors import DeviceError, Error, FileError, InternalError, InvalidArgument, InvalidModel, Unsupported
+from ._core import Stop
+from ._errors import Cancelled, DeviceError, Error, FileError, InternalError, InvalidArgument, InvalidModel, Unsupported
 
 __version__ = _core.version()
 
@@ -136,13 +137,24 @@ class SessionOptions:
 
 
 class RunOptions:
-    """Used: terminate, which ends runs that have not begun."""
+    """Used: terminate, which ends runs that have these options, in progress or not yet begun."""
 
     def __init__(self):
-        self.terminate = False
+        self._stop = Stop()
         self.log_severity_level, self.log_verbosity_level, self.logid = -1, 0, ""
         self.only_execute_path_to_fetches = False
         self._config = {}
+
+    @property
+    def terminate(self):
+        return self._stop.is_set()
+
+    @terminate.setter
+    def terminate(self, value):
+        if value:
+            self._stop.set()
+        elif self._stop.is_set():
+            self._stop = Stop()
 
     def add_run_config_entry(self, key, value):
         self._config[key] = value
@@ -465,12 +477,10 @@ class InferenceSession:
     def io_binding(self):
         return IOBinding(self)
 
-    def _check_feed(self, feed, run_options):
+    def _check_feed(self, feed):
         missing = [name for name in self._required if name not in feed]
         if missing:
             raise ValueError(f"Required inputs ({missing}) are missing from input feed ({list(feed)}).")
-        if run_options is not None and run_options.terminate:
-            raise Fail("Exiting due to terminate flag being set to true.")
         for info in self._inputs if self._options._dims else ():
             for axis, dim in enumerate(info.shape or ()):
                 size = self._options._dims.get(dim)
@@ -479,9 +489,15 @@ class InferenceSession:
                                           f"of the session's options fixes at {size}")
 
     def _run(self, names, feed, run_options, into=None):
-        self._check_feed(feed, run_options)
-        results = self._session.run(feed, names, into)
+        self._check_feed(feed)
+        results = self._session.run(feed, names, into) if run_options is None else self._run_stoppable(names, feed, run_options, into)
         return [results[name] for name in names]
+
+    def _run_stoppable(self, names, feed, run_options, into):
+        try:
+            return self._session.run(feed, names, into, stop=run_options._stop)
+        except Cancelled as cancelled:
+            raise Fail("Exiting due to terminate flag being set to true.") from cancelled
 
     def run(self, output_names, input_feed, run_options=None):
         """A list of outputs, NumPy arrays or lists of them, in the order of `output_names` (None or []: the model's)."""
@@ -497,9 +513,9 @@ class InferenceSession:
         return [self._ort_value(name, value) for name, value in zip(names, self._run(names, feed, run_options))]
 
     def run_with_iobinding(self, iobinding, run_options=None):
-        self._check_feed(iobinding._inputs, run_options)
         into = {name: memory for name, memory in iobinding._outputs.items() if memory is not None}
-        iobinding._results = self._session.run(iobinding._inputs, list(iobinding._outputs), into)
+        names = list(iobinding._outputs)
+        iobinding._results = dict(zip(names, self._run(names, iobinding._inputs, run_options, into)))
 
     def run_async(self, output_names, input_feed, callback, user_data, run_options=None):
         """Return at once; callback(results, user_data, error) is called by another thread: error is "" or what went wrong."""

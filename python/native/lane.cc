@@ -85,15 +85,9 @@ void Lane::bind_outputs(const Wanted &wanted)
     }
 }
 
-grt_status Lane::execute()
-{
-    nb::gil_scoped_release released;
-    return grt_context_run(get());
-}
-
 /* Dims that were taken from the last run may have depended on data. If the run goes well without them, they
  * do. */
-grt_status Lane::run_unbound(grt_status status)
+grt_status Lane::run_unbound(grt_status status, const Limits &limits)
 {
     std::vector<size_t> guessed;
     for (size_t i = 0; i < outputs_.size(); i++)
@@ -103,7 +97,7 @@ grt_status Lane::run_unbound(grt_status status)
         return status;
     for (size_t i : guessed)
         unbind_output(i);
-    status = execute();
+    status = run_within(get(), limits);
     for (size_t i : guessed)
         outputs_[i].depends = outputs_[i].depends || status == GRT_OK;
     return status;
@@ -128,7 +122,7 @@ nb::object Lane::result(size_t index)
     return array_copy(output.tensor);
 }
 
-nb::object Lane::run(const std::vector<nb::handle> &inputs, const Wanted &wanted)
+nb::object Lane::run(const std::vector<nb::handle> &inputs, const Wanted &wanted, const Limits &limits)
 {
     struct Forget {
         Lane *lane;
@@ -139,9 +133,9 @@ nb::object Lane::run(const std::vector<nb::handle> &inputs, const Wanted &wanted
     } forget{this};
     bind(inputs);
     bind_outputs(wanted);
-    grt_status status = execute();
+    grt_status status = run_within(get(), limits);
     if (status == GRT_STATUS_INVALID_ARGUMENT)
-        status = run_unbound(status);
+        status = run_unbound(status, limits);
     check(status);
     if (dims_ != last_dims_) {
         for (Output &output : outputs_)

@@ -4,6 +4,7 @@
 #define GRAPHRT_PYTHON_LANE_H
 
 #include "feed.h"
+#include "stop.h"
 
 #include <array>
 #include <memory>
@@ -20,7 +21,7 @@ class Lane
     Lane(const Model &model, grt_session *session);
     /* Binds, runs without the GIL, and gives a dict of the outputs. What it held on to is let go of in every
      * case. */
-    nb::object run(const std::vector<nb::handle> &inputs, const Wanted &wanted);
+    nb::object run(const std::vector<nb::handle> &inputs, const Wanted &wanted, const Limits &limits);
     /* Binds and runs, as tuning wants it. */
     void bind(const std::vector<nb::handle> &inputs);
     void forget();
@@ -41,8 +42,7 @@ class Lane
     };
     void bind_outputs(const Wanted &wanted);
     void unbind_output(size_t index);
-    grt_status execute();
-    grt_status run_unbound(grt_status status);
+    grt_status run_unbound(grt_status status, const Limits &limits);
     nb::object result(size_t index);
 
     const Model &model_;

@@ -2,6 +2,7 @@
 /* graphrt._core: libgraphrt for Python. The package around it adds what Python says better. */
 #include "compile.h"
 #include "pool.h"
+#include "stop.h"
 
 void raise_status(grt_status status, const std::string &message)
 {
@@ -35,6 +36,7 @@ NB_MODULE(_core, module)
     module.def("version", grt_version, "Version of the library that is running.");
     arrays_bind(module);
     model_bind(module);
+    stop_bind(module);
     session_bind(module);
     pool_bind(module);
     compile_bind(module);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pool.h"
 
+#include "stop.h"
+
 #include <algorithm>
 
 namespace
@@ -14,7 +16,7 @@ class Pool
         nb::gil_scoped_release released;
         pool_.reset();
     }
-    nb::object run(nb::handle inputs);
+    nb::object run(nb::handle inputs, nb::handle timeout, nb::handle stop, int32_t priority, bool watch);
 
   private:
     nb::object sessions_; /* keeps the model alive */
@@ -51,10 +53,15 @@ class Inputs
   public:
     Inputs(const Model &model, const std::vector<nb::handle> &given);
     /* Without the GIL. */
-    grt_status submit(grt_pool *pool, grt_request **request) const
+    grt_status submit(grt_pool *pool, double deadline_ms, int32_t priority, grt_request **request) const
     {
-        return views_ ? grt_pool_submit(pool, tensors_.data(), tensors_.size(), nullptr, 0, request)
-                      : grt_pool_submit_values(pool, pointers_.data(), pointers_.size(), request);
+        auto submission = sized<grt_submission>();
+        submission.inputs = views_ ? tensors_.data() : nullptr;
+        submission.values = views_ ? nullptr : pointers_.data();
+        submission.n_inputs = tensors_.size();
+        submission.deadline_ms = deadline_ms;
+        submission.priority = priority;
+        return grt_pool_submit_with(pool, &submission, request);
     }
 
   private:
@@ -95,8 +102,9 @@ nb::object output_of(grt_request *request, const Port &port, size_t index)
     return array_copy(tensor);
 }
 
-nb::object Pool::run(nb::handle inputs)
+nb::object Pool::run(nb::handle inputs, nb::handle timeout, nb::handle stop, int32_t priority, bool watch)
 {
+    const Limits limits(timeout, stop);
     std::vector<nb::handle> ordered;
     feed_order(*model_, inputs, ordered);
     const Inputs given(*model_, ordered);
@@ -104,12 +112,11 @@ nb::object Pool::run(nb::handle inputs)
     grt_status status;
     {
         nb::gil_scoped_release released;
-        status = given.submit(pool_.get(), &request);
-        if (status == GRT_OK)
-            status = grt_request_wait(request);
+        status = given.submit(pool_.get(), limits.deadline_ms, priority, &request);
     }
-    OwnedRequest owned(request);
     check(status);
+    OwnedRequest owned(request);
+    check(wait_within(request, limits, watch));
     nb::object results = taken(PyDict_New());
     for (size_t i = 0; i < model_->outputs.size(); i++)
         if (PyDict_SetItem(results.ptr(), model_->outputs[i].key.ptr(),
@@ -124,7 +131,10 @@ void pool_bind(nb::module_ &module)
     nb::class_<Pool>(module, "Pool", "The library's pool of contexts; graphrt.Pool is what programs use.")
         .def(nb::init<nb::list, int32_t, int32_t>(), nb::arg("sessions"), nb::arg("contexts"),
              nb::arg("queue"))
-        .def("run", &Pool::run, nb::arg("inputs"),
-             nb::sig("def run(self, inputs: typing.Any) -> dict[str, typing.Any]"),
-             "Submit and wait, without the GIL. Any number of threads at once.");
+        .def("run", &Pool::run, nb::arg("inputs"), nb::arg("timeout").none(), nb::arg("stop").none(), nb::arg("priority"),
+             nb::arg("watch"),
+             nb::sig("def run(self, inputs: typing.Any, timeout: float | None, stop: Stop | None, priority: "
+                     "int, watch: bool) -> dict[str, typing.Any]"),
+             "Submit and wait, without the GIL. Any number of threads at once. watch: handlers of signals get "
+             "their turn meanwhile.");
 }

@@ -44,7 +44,7 @@ void Session::give(std::unique_ptr<Lane> lane)
     idle_.push_back(std::move(lane));
 }
 
-nb::object Session::run_ordered(const std::vector<nb::handle> &inputs, const Wanted &wanted)
+nb::object Session::run_ordered(const std::vector<nb::handle> &inputs, const Wanted &wanted, const Limits &limits)
 {
     struct Lease {
         Session *session;
@@ -54,11 +54,12 @@ nb::object Session::run_ordered(const std::vector<nb::handle> &inputs, const Wan
             session->give(std::move(lane));
         }
     } lease{this, take()};
-    return lease.lane->run(inputs, wanted);
+    return lease.lane->run(inputs, wanted, limits);
 }
 
-nb::object Session::run(nb::handle inputs, nb::handle outputs, nb::handle into)
+nb::object Session::run(nb::handle inputs, nb::handle outputs, nb::handle into, nb::handle timeout, nb::handle stop)
 {
+    const Limits limits(timeout, stop);
     std::vector<nb::handle> ordered;
     feed_order(*model_, inputs, ordered);
     Wanted wanted;
@@ -72,7 +73,7 @@ nb::object Session::run(nb::handle inputs, nb::handle outputs, nb::handle into)
         for (auto [name, array] : nb::cast<nb::dict>(into))
             wanted.bound[port_index(model_->outputs, name, "output")] = nb::borrow(array);
     }
-    return run_ordered(ordered, wanted);
+    return run_ordered(ordered, wanted, limits);
 }
 
 nb::object Session::call(nb::args positional, nb::kwargs named)
@@ -85,7 +86,7 @@ nb::object Session::call(nb::args positional, nb::kwargs named)
             raise_invalid("input '" + nb::cast<std::string>(name) + "' is given twice");
         place = value;
     }
-    nb::object results = run_ordered(ordered, Wanted());
+    nb::object results = run_ordered(ordered, Wanted(), Limits());
     nb::object values = taken(PyDict_Values(results.ptr()));
     if (PyList_Size(values.ptr()) == 1)
         return values[nb::int_(0)];
@@ -233,10 +234,12 @@ void session_bind(nb::module_ &module)
             "    kernel), OutOfMemory.")
         .def(
             "run", &Session::run, nb::arg("inputs"), nb::arg("outputs") = nb::none(),
-            nb::arg("into") = nb::none(),
+            nb::arg("into") = nb::none(), nb::kw_only(), nb::arg("timeout") = nb::none(),
+            nb::arg("stop") = nb::none(),
             nb::sig("def run(self, inputs: graphrt._types.Inputs, outputs: collections.abc.Iterable[str] | "
                     "None = None, into: dict[str, "
-                    "typing.Any] | None = None) -> dict[str, typing.Any]"),
+                    "typing.Any] | None = None, *, timeout: float | None = None, stop: Stop | None = None) "
+                    "-> dict[str, typing.Any]"),
             "Run the model.\n\n"
             "Args:\n"
             "    inputs: a dict by name, a list or tuple in the model's order, or the array itself where "
@@ -250,11 +253,15 @@ void session_bind(nb::module_ &module)
             "        Inputs with a default may be left out.\n"
             "    outputs: names of those that are wanted; None: all.\n"
             "    into: arrays by name that outputs are written into, of exactly their dims. They must not "
-            "overlap inputs.\n"
+            "overlap inputs. A run that ends\n"
+            "        early may have written parts of them.\n"
+            "    timeout: seconds that the run may take; None: no limit.\n"
+            "    stop: a graphrt.Stop that may end it.\n"
             "Returns: outputs by name in the model's order: new NumPy arrays that own their memory, lists, "
             "None, or what `into` has.\n"
             "Raises: InvalidArgument (names, dtypes, dims; values that an op refuses), OutOfMemory, "
-            "DeviceError, Unsupported.")
+            "DeviceError, Unsupported;\n"
+            "    DeadlineExceeded, Cancelled. Ctrl-C ends a run of the main thread: KeyboardInterrupt.")
         .def("__call__", &Session::call, nb::arg("inputs"), nb::arg("named"),
              nb::sig("def __call__(self, *inputs: typing.Any, **named: typing.Any) -> typing.Any"),
              "Run the model on inputs by position or name; the output itself if there is one, else a tuple "

@@ -11,7 +11,7 @@ class Session
 {
   public:
     Session(nb::object model, std::string device, int32_t threads, nb::object fallback);
-    nb::object run(nb::handle inputs, nb::handle outputs, nb::handle into);
+    nb::object run(nb::handle inputs, nb::handle outputs, nb::handle into, nb::handle timeout, nb::handle stop);
     nb::object call(nb::args positional, nb::kwargs named);
     nb::dict load_info() const;
     nb::dict tune(nb::handle inputs, double seconds, bool again, nb::object progress);
@@ -37,7 +37,7 @@ class Session
   private:
     std::unique_ptr<Lane> take();
     void give(std::unique_ptr<Lane> lane);
-    nb::object run_ordered(const std::vector<nb::handle> &inputs, const Wanted &wanted);
+    nb::object run_ordered(const std::vector<nb::handle> &inputs, const Wanted &wanted, const Limits &limits);
 
     const Model *model_;
     std::string device_;

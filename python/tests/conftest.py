@@ -73,3 +73,13 @@ def told():
     made.graph.name, made.graph.doc_string = "products", "of matrices"
     helper.set_model_props(made, {"author": "Ada", "note": "caf\u00e9"})
     return made.SerializeToString()
+
+
+def endless():
+    """A Loop of as many trips as its input says: y counts them."""
+    body = helper.make_graph([helper.make_node("Add", ["before", "one"], ["after"]), helper.make_node("Identity", ["go_in"], ["go"])], "body",
+                             [info("trip", TensorProto.INT64, []), info("go_in", TensorProto.BOOL, []), info("before", TensorProto.INT64, [])],
+                             [info("go", TensorProto.BOOL, []), info("after", TensorProto.INT64, [])])
+    constants = [helper.make_tensor("one", TensorProto.INT64, [], [1]), helper.make_tensor("zero", TensorProto.INT64, [], [0])]
+    return model([helper.make_node("Loop", ["n", "", "zero"], ["y"], body=body)], [info("n", TensorProto.INT64, [])],
+                 [info("y", TensorProto.INT64, [])], constants)

@@ -6,7 +6,7 @@ import threading
 import graphrt
 import numpy as np
 import pytest
-from conftest import identity
+from conftest import endless, identity
 from conftest import model as model_of
 from onnx import TensorProto, helper
 
@@ -79,3 +79,29 @@ def test_values_that_are_no_tensors():
         assert pool.run([["a"]])["y"].tolist() == ["a"]
     with pytest.raises(graphrt.InvalidArgument):
         graphrt.Pool([])
+
+
+def test_requests_end_in_time_and_when_they_are_told_to():
+    session, forever, stop = graphrt.Session(endless(), threads=1), {"n": np.array(2**62)}, graphrt.Stop()
+    with graphrt.Pool(session, contexts=1) as pool:
+        with pytest.raises(graphrt.DeadlineExceeded):
+            pool.run(forever, timeout=0.05)
+        futures = [pool.submit(forever, stop=stop) for _ in range(4)]  # one at work, others wait in the library and outside it
+        late = pool.submit(forever, timeout=0.05)
+        stop.set()
+        for future in futures:
+            with pytest.raises(graphrt.Cancelled):
+                future.result(30)
+        with pytest.raises(graphrt.DeadlineExceeded):
+            late.result(30)
+        assert pool.run({"n": np.array(3)}, priority=1)["y"] == 3
+
+
+def test_a_coroutine_that_is_cancelled_ends_its_request():
+    async def main(pool):
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(pool.run_async({"n": np.array(2**62)}), 0.05)
+        return (await pool.run_async({"n": np.array(3)}))["y"]
+
+    with graphrt.Pool(graphrt.Session(endless(), threads=1), contexts=1) as pool:
+        assert asyncio.run(main(pool)) == 3

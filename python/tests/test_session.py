@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """graphrt.Session: feeding, results, errors."""
 import gc
+import signal
+import subprocess
+import sys
 import threading
 import time
 import weakref
@@ -9,7 +12,7 @@ from pathlib import Path
 import graphrt
 import numpy as np
 import pytest
-from conftest import info, linear, model
+from conftest import endless, info, linear, model
 from onnx import TensorProto, helper
 
 WEIGHTS = np.arange(12, dtype=np.float32).reshape(4, 3)
@@ -205,3 +208,62 @@ def test_threads_share_a_session(digits, images):
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+FOREVER = np.array(2**62)
+
+
+def test_a_run_ends_in_time(session):
+    loop = graphrt.Session(endless(), threads=1)
+    begin = time.monotonic()
+    with pytest.raises(graphrt.DeadlineExceeded) as raised:
+        loop.run({"n": FOREVER}, timeout=0.05)
+    assert isinstance(raised.value, TimeoutError)
+    assert 0.04 < time.monotonic() - begin < 10
+    assert loop.run({"n": np.array(5)}, timeout=60.0)["y"] == 5
+    with pytest.raises(graphrt.DeadlineExceeded):
+        session.run(np.ones((2, 4), np.float32), timeout=0)
+    for wrong in (-1, float("nan")):
+        with pytest.raises(graphrt.InvalidArgument):
+            session.run(np.ones((2, 4), np.float32), timeout=wrong)
+
+
+def test_a_stop_ends_all_that_it_was_given_to(session):
+    loop, stop, ended = graphrt.Session(endless(), threads=1), graphrt.Stop(), []
+
+    def work():
+        try:
+            loop.run({"n": FOREVER}, stop=stop)
+        except graphrt.Cancelled as error:
+            ended.append(error.status)
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    time.sleep(0.05)
+    assert not ended and not stop.is_set()
+    stop.set()
+    for thread in threads:
+        thread.join(30)
+    assert ended == ["CANCELLED"] * 3
+    x = np.ones((2, 4), np.float32)
+    with pytest.raises(graphrt.Cancelled):
+        session.run(x, stop=stop)
+    assert session.run(x, stop=graphrt.Stop())["y"].shape == (2, 3)
+
+
+def test_ctrl_c_ends_a_run():
+    """In a process of its own: the handler is Python's, and the exception is KeyboardInterrupt."""
+    program = ("import signal, sys, graphrt, numpy as np\nsignal.signal(signal.SIGINT, signal.default_int_handler)\nsession = graphrt.Session(sys.stdin.buffer.read(), threads=1)\nprint('ready', flush=True)\n"
+               "pool = graphrt.Pool(session)\nfor call in (lambda: session.run({'n': np.array(2**62)}), lambda: pool.run({'n': np.array(2**62)})):\n"
+               "    try:\n        call()\n    except KeyboardInterrupt:\n        print('interrupted', flush=True)\n"
+               "print(int(session.run({'n': np.array(7)})['y']))\n")
+    process = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=False)
+    process.stdin.write(endless())
+    process.stdin.close()
+    assert process.stdout.readline() == b"ready\n"
+    for _ in range(2):
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        assert process.stdout.readline() == b"interrupted\n"
+    assert process.stdout.read() == b"7\n" and process.wait(30) == 0

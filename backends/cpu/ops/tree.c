@@ -201,7 +201,7 @@ static void score_block(const grt_run *run, int64_t row, int64_t n, double *scor
         const compact_tree *form = &state->forms[f];
         for (int64_t i = 0; i < n; i += TOGETHER) {
             int32_t leaves[TOGETHER];
-            const int together = n - i < TOGETHER ? (int)(n - i) : TOGETHER;
+            const int together = n - i < TOGETHER ? (int)(n - i) : (int)TOGETHER;
             if (together == TOGETHER) /* a number that the compiler knows */
                 find_leaves(state->nodes, form->root, x + i * stride, stride, TOGETHER, leaves);
             else
