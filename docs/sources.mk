@@ -19,6 +19,7 @@ nobase_dist_doc_DATA += LICENSE
 nobase_dist_doc_DATA += NOTICE
 nobase_dist_doc_DATA += SECURITY.md
 nobase_dist_doc_DATA += docs/architecture.md
+nobase_dist_doc_DATA += docs/c.md
 nobase_dist_doc_DATA += docs/cpp.md
 nobase_dist_doc_DATA += docs/cuda.md
 nobase_dist_doc_DATA += docs/glossary.md
