@@ -127,12 +127,14 @@ static int optimize_to_stdout(const char *model, const grt_compile_options *opti
 {
     streamed s;
     int code = EXIT_BAD;
+    interrupt_watch();
     if (streamed_begin(&s)) {
         const grt_status status = grt_compile(model, options, s.path);
         progress_clear();
         code = status != GRT_OK ? tool_fail() : streamed_send(&s) ? EXIT_GOOD : EXIT_BAD;
     }
     streamed_release(&s);
+    interrupt_end();
     return code;
 }
 

@@ -3,38 +3,29 @@
 #define _GNU_SOURCE /* asprintf */
 #include "tools/streamed.h"
 
+#include "tools/interrupt.h"
 #include "tools/report.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* File to remove if a signal ends the process, or NULL. */
-static char *volatile made_path, *volatile made_directory;
-
-static void remove_made(void)
+static void remove_made(streamed *s)
 {
-    if (made_path)
-        unlink(made_path);
-    if (made_directory)
-        rmdir(made_directory);
-    made_path = made_directory = NULL;
-}
-
-static void end_by(int number)
-{
-    remove_made();
-    raise(number); /* as it was before, see SA_RESETHAND */
+    if (s->path)
+        unlink(s->path);
+    if (s->directory)
+        rmdir(s->directory);
+    free(s->path);
+    free(s->directory);
+    s->path = s->directory = NULL;
 }
 
 bool streamed_begin(streamed *s)
 {
-    static const int ends[] = {SIGHUP, SIGINT, SIGTERM};
-    const struct sigaction action = {.sa_handler = end_by, .sa_flags = (int)SA_RESETHAND};
     const char *temporary = getenv("TMPDIR");
     *s = (streamed){0};
     if (isatty(STDOUT_FILENO)) {
@@ -53,20 +44,17 @@ bool streamed_begin(streamed *s)
         s->path = NULL;
         tool_error("out of memory");
     }
-    made_path = s->path;
-    made_directory = s->directory;
-    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
-        sigaction(ends[i], &action, NULL);
     return s->path != NULL;
 }
 
-bool streamed_send(const streamed *s)
+bool streamed_send(streamed *s)
 {
     enum { STEP = 1 << 16 };
     char *buffer = malloc(STEP);
     const int from = open(s->path, O_RDONLY | O_CLOEXEC);
     ssize_t n = buffer && from >= 0 ? 1 : -1;
-    remove_made(); /* who reads may go away, which ends this process too */
+    remove_made(s);  /* who reads may go away, which ends this process too */
+    interrupt_end(); /* who does not read must not keep a signal waiting */
     while (n > 0) {
         n = read(from, buffer, STEP);
         if (n > 0 && fwrite(buffer, 1, (size_t)n, stdout) != (size_t)n)
@@ -84,8 +72,5 @@ bool streamed_send(const streamed *s)
 
 void streamed_release(streamed *s)
 {
-    remove_made();
-    free(s->path);
-    free(s->directory);
-    *s = (streamed){0};
+    remove_made(s);
 }

@@ -9,10 +9,12 @@ typedef struct streamed {
     char *directory, *path; /* where the plan is to be made */
 } streamed;
 
-/* False after printing an error; a terminal is. Release in any case. */
+/* Between interrupt_watch and interrupt_end, so that a signal lets the writer and streamed_release remove
+ * what they made. False after printing an error; a terminal is one. Release in any case. */
 bool streamed_begin(streamed *s);
-/* Copy the file to standard output. False after printing an error. */
-bool streamed_send(const streamed *s);
+/* Remove the file, end watching for interrupts, and copy the file to standard output. False after printing an
+ * error. */
+bool streamed_send(streamed *s);
 /* Nothing stays behind. */
 void streamed_release(streamed *s);
 

@@ -131,10 +131,11 @@ void pool_bind(nb::module_ &module)
     nb::class_<Pool>(module, "Pool", "The library's pool of contexts; graphrt.Pool is what programs use.")
         .def(nb::init<nb::list, int32_t, int32_t>(), nb::arg("sessions"), nb::arg("contexts"),
              nb::arg("queue"))
-        .def("run", &Pool::run, nb::arg("inputs"), nb::arg("timeout").none(), nb::arg("stop").none(), nb::arg("priority"),
-             nb::arg("watch"),
-             nb::sig("def run(self, inputs: typing.Any, timeout: float | None, stop: Stop | None, priority: "
-                     "int, watch: bool) -> dict[str, typing.Any]"),
-             "Submit and wait, without the GIL. Any number of threads at once. watch: handlers of signals get "
-             "their turn meanwhile.");
+        .def(
+            "run", &Pool::run, nb::arg("inputs"), nb::arg("timeout").none(), nb::arg("stop").none(),
+            nb::arg("priority"), nb::arg("watch"),
+            nb::sig("def run(self, inputs: typing.Any, timeout: float | None, stop: Stop | None, priority: "
+                    "int, watch: bool) -> dict[str, typing.Any]"),
+            "Submit and wait, without the GIL. Any number of threads at once. watch: handlers of signals get "
+            "their turn meanwhile.");
 }

@@ -44,7 +44,8 @@ void Session::give(std::unique_ptr<Lane> lane)
     idle_.push_back(std::move(lane));
 }
 
-nb::object Session::run_ordered(const std::vector<nb::handle> &inputs, const Wanted &wanted, const Limits &limits)
+nb::object Session::run_ordered(const std::vector<nb::handle> &inputs, const Wanted &wanted,
+                                const Limits &limits)
 {
     struct Lease {
         Session *session;
@@ -57,7 +58,8 @@ nb::object Session::run_ordered(const std::vector<nb::handle> &inputs, const Wan
     return lease.lane->run(inputs, wanted, limits);
 }
 
-nb::object Session::run(nb::handle inputs, nb::handle outputs, nb::handle into, nb::handle timeout, nb::handle stop)
+nb::object Session::run(nb::handle inputs, nb::handle outputs, nb::handle into, nb::handle timeout,
+                        nb::handle stop)
 {
     const Limits limits(timeout, stop);
     std::vector<nb::handle> ordered;

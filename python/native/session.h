@@ -11,7 +11,8 @@ class Session
 {
   public:
     Session(nb::object model, std::string device, int32_t threads, nb::object fallback);
-    nb::object run(nb::handle inputs, nb::handle outputs, nb::handle into, nb::handle timeout, nb::handle stop);
+    nb::object run(nb::handle inputs, nb::handle outputs, nb::handle into, nb::handle timeout,
+                   nb::handle stop);
     nb::object call(nb::args positional, nb::kwargs named);
     nb::dict load_info() const;
     nb::dict tune(nb::handle inputs, double seconds, bool again, nb::object progress);

@@ -2,7 +2,7 @@
 #include "stop.h"
 
 #include <algorithm>
-#include <ctime>
+#include <time.h>
 
 namespace
 {

@@ -10,7 +10,8 @@
 #include <mutex>
 #include <set>
 
-/* graphrt.Stop. Once set, it ends the runs and requests that it was given to, and all that it is given to later. */
+/* graphrt.Stop. Once set, it ends the runs and requests that it was given to, and all that it is given to
+ * later. */
 class Stop
 {
   public:
@@ -29,7 +30,8 @@ class Stop
     std::set<grt_request *> requests_;
 };
 
-/* What a call was given: `timeout` is None or seconds from now, `stop` None or a Stop. The caller keeps the Stop alive. */
+/* What a call was given: `timeout` is None or seconds from now, `stop` None or a Stop. The caller keeps the
+ * Stop alive. */
 struct Limits {
     Limits() = default;
     Limits(nb::handle timeout, nb::handle stop);
@@ -37,11 +39,11 @@ struct Limits {
     Stop *stop = nullptr;
 };
 
-/* Runs a context within its limits, without the GIL. Python's handlers of signals get their turn every few dozen milliseconds, where this
- * is the main thread; what one of them raises ends the run and is thrown. */
+/* Runs a context within its limits, without the GIL. Python's handlers of signals get their turn every few
+ * dozen milliseconds, where this is the main thread; what one of them raises ends the run and is thrown. */
 grt_status run_within(grt_context *context, const Limits &limits);
-/* Waits for a request. With `watch`, which is for the main thread, handlers of signals get their turn as above; what one raises cancels
- * the request, and is thrown when that is done. */
+/* Waits for a request. With `watch`, which is for the main thread, handlers of signals get their turn as
+ * above; what one raises cancels the request, and is thrown when that is done. */
 grt_status wait_within(grt_request *request, const Limits &limits, bool watch);
 
 void stop_bind(nb::module_ &module);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Making, reading and removing what tests leave in /tmp. */
+/* See files.h. */
+#define _POSIX_C_SOURCE 200809L /* stpcpy */
 #include "tests/unit/files.h"
 
 #include "src/plan/format.h"
@@ -8,13 +9,38 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-static const char name[] = "/tmp/graphrt-test-XXXXXX";
+static char root[FILES_NAME] = "/tmp";
+
+void files_begin(void)
+{
+    strcpy(root, "/tmp/graphrt-unit-XXXXXX");
+    if (!mkdtemp(root) || chmod(root, 0755) != 0) { /* tests that give up their rights go through it */
+        perror(root);
+        exit(EXIT_FAILURE);
+    }
+}
+
+void files_end(void)
+{
+    char command[FILES_NAME + 16];
+    snprintf(command, sizeof command, "rm -rf '%s'", root);
+    if (system(command) != 0)
+        perror(command);
+}
+
+static void name_one(char out_path[FILES_NAME])
+{
+    static const char name[] = "/test-XXXXXX";
+    ck_assert_uint_lt(strlen(root) + sizeof name, FILES_NAME);
+    stpcpy(stpcpy(out_path, root), name);
+}
 
 void files_fresh(char out_path[FILES_NAME])
 {
-    strcpy(out_path, name);
+    name_one(out_path);
     const int fd = mkstemp(out_path);
     ck_assert_int_ge(fd, 0);
     close(fd);
@@ -22,7 +48,7 @@ void files_fresh(char out_path[FILES_NAME])
 
 void files_directory(char out_path[FILES_NAME])
 {
-    strcpy(out_path, name);
+    name_one(out_path);
     ck_assert_ptr_nonnull(mkdtemp(out_path));
 }
 

@@ -7,7 +7,12 @@
 
 enum { FILES_NAME = 64 };
 
-/* An empty file, and an empty directory, with names of their own. The test removes them. */
+/* Before the first test and after the last: the directory that all are made in, which goes with what tests
+ * left there, those that failed or ended in the middle too. */
+void files_begin(void);
+void files_end(void);
+
+/* An empty file, and an empty directory, with names of their own. */
 void files_fresh(char out_path[FILES_NAME]);
 void files_directory(char out_path[FILES_NAME]);
 /* With all that is in it. */

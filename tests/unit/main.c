@@ -4,6 +4,7 @@
 #include "backends/cpu/isa.h"
 #include "backends/registry.h"
 #include "tests/mirror/mirror.h"
+#include "tests/unit/files.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -54,7 +55,9 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < N_SUITES; i++)
         if (wanted(suites[i].name, argc, argv))
             srunner_add_suite(runner, suites[i].create());
+    files_begin();
     srunner_run_all(runner, CK_NORMAL);
+    files_end();
     int run = srunner_ntests_run(runner), failed = srunner_ntests_failed(runner);
     printf("%d passed, %d failed\n", run - failed, failed);
     srunner_free(runner);

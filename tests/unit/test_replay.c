@@ -112,7 +112,7 @@ static void loop_until(onnx_model *m)
 
 static void open_model(onnx_model *m)
 {
-    const grt_session_options options = {.struct_size = sizeof options, .fallback = "cpu"};
+    const grt_session_options options = {.struct_size = sizeof options, .fallback = "cpu", .threads = 1};
     grt_model *model = onnx_open(m, runtime);
     onnx_release(m);
     ck_assert_msg(grt_session_create(model, "mirror:0", &options, &session) == GRT_OK, "%s",
