@@ -141,6 +141,21 @@ static void find_tail(const quant_layers *l, quant_layer *layer)
         layer->tail = layers_value(l, node_out(user, 0));
 }
 
+/* A constant vector that is added to a MatMul's result and nothing else is: runtimes make one step of both.
+ */
+static void find_added_bias(const quant_layers *l, quant_layer *layer)
+{
+    const Onnx__NodeProto *add = layer->out->only_user < 0 ? NULL : l->d->nodes[layer->out->only_user];
+    if (!add || !node_is(add, "Add") || layer->weight->tensor.rank != 2)
+        return;
+    const size_t other = !strcmp(node_in(add, 0), layer->out->name);
+    const document_weight *bias = float_weight(l, node_in(add, other));
+    if (!bias || bias->tensor.rank != 1 || bias->tensor.dims[0] != layer->weight->tensor.dims[1])
+        return;
+    layer->bias = bias;
+    layer->bias_node = layer->out->only_user;
+}
+
 static void find_layer(quant_layers *l, size_t i, const layer_rules *rules)
 {
     const Onnx__NodeProto *node = l->d->nodes[i];
@@ -152,12 +167,15 @@ static void find_layer(quant_layers *l, size_t i, const layer_rules *rules)
                          .out = layers_value(l, node_out(node, 0)),
                          .weight = float_weight(l, node_in(node, 1)),
                          .bias = float_weight(l, node_in(node, 2)),
+                         .bias_node = -1,
                          .error = -1};
     if (!layer.in || !layer.out || !layer.weight || document_find(l->d, layer.in->name))
         return;
     layer.kept = no_form(node, &layer, rules);
     if (conv)
         find_tail(l, &layer);
+    else if (node_is(node, "MatMul"))
+        find_added_bias(l, &layer);
     l->layers[l->n++] = layer;
 }
 

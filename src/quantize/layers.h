@@ -23,9 +23,10 @@ typedef struct quant_layer {
     quant_value *in, *out;
     quant_value *tail; /* of a convolution: behind its Relu or Clip, else `out`; NULL: of a product */
     const document_weight *weight, *bias; /* bias may be NULL */
-    const char *kept;                     /* why it stays float; NULL: it is quantised */
-    double weight_error;                  /* relative: sqrt(sum of squares lost / sum of squares) */
-    double error; /* of the layer's output with float inputs, relative; -1: not measured */
+    int32_t bias_node;   /* the Add behind a MatMul that has the bias; -1: the layer has it */
+    const char *kept;    /* why it stays float; NULL: it is quantised */
+    double weight_error; /* relative: sqrt(sum of squares lost / sum of squares) */
+    double error;        /* of the layer's output with float inputs, relative; -1: not measured */
 } quant_layer;
 
 typedef struct quant_layers {

@@ -153,15 +153,15 @@ static grt_status read_model(quantizing *q, const char *path)
     size_t folded;
     GRT_TRY(document_open(&q->base, &source));
     q->report.opset_before = q->base.opset;
+    for (size_t i = 0; i < q->base.n_weights; i++)
+        q->report.bytes_before +=
+            q->base.weights[i]->message ? 0 : grt_tensor_bytes(&q->base.weights[i]->tensor);
     GRT_TRY(document_fold_norms(&q->base, &folded));
     q->report.folded = (int64_t)folded;
     GRT_TRY(document_raise_opset(&q->base, needed_opset(&q->options)));
     q->report.opset = q->base.opset;
     if (q->base.ir_version < needed_ir(q->base.opset))
         q->base.ir_version = needed_ir(q->base.opset);
-    for (size_t i = 0; i < q->base.n_weights; i++)
-        q->report.bytes_before +=
-            q->base.weights[i]->message ? 0 : grt_tensor_bytes(&q->base.weights[i]->tensor);
     return GRT_OK;
 }
 

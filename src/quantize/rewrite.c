@@ -19,6 +19,7 @@ typedef struct rewriter {
     document *out;
     const char **pairs; /* by value: what DequantizeLinear makes of it, for layers; NULL: nothing yet */
     const char **scale_names, **zero_names; /* by value that has a scale of its own */
+    const char **biases;  /* by node: the quantised bias that an Add reads; NULL: it reads what it did */
     const char **dynamic; /* by value: numbers, scale and zero point of DynamicQuantizeLinear */
     names weights;
 } rewriter;
@@ -30,6 +31,7 @@ static grt_status start_rewriting(rewriter *w, const rewriting *r, document *out
     w->pairs = GRT_ARENA_ARRAY(out->arena, const char *, n);
     w->scale_names = GRT_ARENA_ARRAY(out->arena, const char *, n);
     w->zero_names = GRT_ARENA_ARRAY(out->arena, const char *, n);
+    w->biases = GRT_ARENA_ARRAY(out->arena, const char *, r->layers->d->n_nodes + 1);
     w->dynamic = GRT_ARENA_ARRAY(out->arena, const char *, 3 * n);
     return document_check(out);
 }
@@ -292,7 +294,9 @@ static grt_status add_static_layer(rewriter *w, quant_layer *layer, const char *
     if (!weights_only)
         node->input[0] = (char *)(uintptr_t)w->pairs[index_of(w, layer->in)];
     node->input[1] = (char *)(uintptr_t)weight;
-    if (bias)
+    if (bias && layer->bias_node >= 0)
+        w->biases[layer->bias_node] = bias;
+    else if (bias)
         node->input[2] = (char *)(uintptr_t)bias;
     node->output[0] = (char *)(uintptr_t)result;
     return GRT_OK;
@@ -362,15 +366,18 @@ static const char *raw_name(rewriter *w, const Onnx__NodeProto *node, size_t i)
                                       : node_out(node, i);
 }
 
-static void add_other(rewriter *w, const Onnx__NodeProto *node, const char *first)
+static void add_other(rewriter *w, const Onnx__NodeProto *node, const char *first, const char *bias)
 {
-    if (!carried_output(w, node, 0)) {
+    if (!carried_output(w, node, 0) && !bias) {
         document_keep(w->out, node);
         return;
     }
     Onnx__NodeProto *copy = document_add_copy(w->out, node);
-    if (!grt_arena_failed(w->out->arena))
-        copy->output[0] = (char *)(uintptr_t)first;
+    if (grt_arena_failed(w->out->arena))
+        return;
+    copy->output[0] = (char *)(uintptr_t)first;
+    if (bias)
+        copy->input[document_find(w->r->layers->d, node_in(node, 0)) ? 0 : 1] = (char *)(uintptr_t)bias;
 }
 
 static void add_pairs_behind(rewriter *w, const Onnx__NodeProto *node, const char *first)
@@ -400,7 +407,7 @@ static grt_status rewrite_nodes(rewriter *w)
         if (layer && !layer->kept)
             GRT_TRY(add_layer(w, layer, first));
         else
-            add_other(w, node, first);
+            add_other(w, node, first, w->biases[i]);
         add_pairs_behind(w, node, first);
     }
     return document_check(w->out);
