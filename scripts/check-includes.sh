@@ -36,8 +36,8 @@ src/target      -                                   graphrt/|src/|graph/|backend
 src/session     xxhash\.h                           graphrt/|src/|graph/|backends/[a-z_]+\.h
 src/exec        -                                   graphrt/|src/|graph/|backends/[a-z_]+\.h
 src/pool        -                                   graphrt/|src/|graph/|backends/[a-z_]+\.h
-src/quantize    xxhash\.h                           graphrt/|proto/|src/|graph/
 src/api         sqlite3\.h                          graphrt/|src/|graph/|backends/[a-z_]+\.h
+src/quantize    xxhash\.h                           graphrt/|proto/|src/|graph/
 models          protobuf-c/                         proto/|models/
 tools           jansson\.h                          graphrt/|tools/
 examples        -                                   graphrt/|examples/

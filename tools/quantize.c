@@ -92,7 +92,7 @@ const tool_option quantize_options[] = {
         "keep statistics of samples in FILE, and use those that are there; default: FILE.calibration\n"
         "beside the result, removed at the end"),
     OPTION_FLAG(request, options.external_weights, "--external-weights",
-                "put weights into FILE.data, as it is done for models of 2 GiB and more"),
+                "put weights into FILE.data, as is done where a file would have 2 GiB or more"),
     OPTION_FLAG(request, options.allow_symlinks, "--allow-symlinks",
                 "follow symbolic links to external data, as in Hugging Face caches"),
     OPTION_CUSTOM_OPS,
@@ -275,6 +275,12 @@ static void print_report(const request *r, const grt_quantize_report *q, double 
 
 /* ---- the command ---- */
 
+/* The same call may succeed later, and then does not begin anew. */
+static bool is_worth_another_call(grt_status status)
+{
+    return status == GRT_STATUS_CANCELLED || status == GRT_STATUS_IO || status == GRT_STATUS_OUT_OF_MEMORY;
+}
+
 static int quantize_model(request *r, const char *state)
 {
     grt_quantize_report report = {.struct_size = sizeof report};
@@ -293,12 +299,12 @@ static int quantize_model(request *r, const char *state)
     if (status != GRT_OK)
         code = tool_fail();
     else {
-        if (!r->state)
-            unlink(state);
         if (!r->json)
             print_report(r, &report, ms);
         code = !r->json || print_json(r, &report, ms) ? EXIT_GOOD : EXIT_BAD;
     }
+    if (!r->state && !is_worth_another_call(status))
+        unlink(state);
     interrupt_end();
     json_decref(r->layers);
     return code;

@@ -277,3 +277,12 @@ void layers_decide(quant_layers *l)
     mark_carried(l);
     mark_wanted(l);
 }
+
+void layers_number_values(quant_layers *l)
+{
+    int32_t n = 0;
+    layers_decide(l);
+    for (size_t i = 0; i < l->n_values; i++)
+        if (l->values[i].wanted)
+            l->values[i].slot = n++;
+}

@@ -48,6 +48,9 @@ typedef struct layer_rules {
 /* Index the document and find its layers. Those that have no quantised form are listed with the reason. */
 grt_status layers_find(quant_layers *l, document *d, const layer_rules *rules);
 quant_value *layers_value(const quant_layers *l, const char *name);
+/* Gives a slot to every value that is quantised if no layer is kept, in the order of nodes: others never are.
+ */
+void layers_number_values(quant_layers *l);
 /* Which values are quantised, for the layers that are not `kept`. */
 void layers_decide(quant_layers *l);
 size_t layers_active(const quant_layers *l);

@@ -21,15 +21,15 @@ typedef struct observing {
     double saved_ms;
 } observing;
 
-static bool give_slots(observing *o)
+static bool list_values(observing *o)
 {
     quant_layers *l = o->layers;
     o->values = GRT_ARENA_ARRAY(l->arena, quant_value *, l->n_values + 1);
     o->groups = GRT_ARENA_ARRAY(l->arena, size_t, l->n_values + 1);
     for (size_t i = 0; o->values && o->groups && i < l->n_values; i++)
-        if (l->values[i].wanted) {
-            l->values[i].slot = (int32_t)o->n;
-            o->values[o->n++] = &l->values[i];
+        if (l->values[i].slot >= 0) {
+            o->values[l->values[i].slot] = &l->values[i];
+            o->n++;
         }
     return o->values && o->groups;
 }
@@ -125,7 +125,7 @@ static grt_status make_key(observing *o)
 static grt_status save_state(observing *o)
 {
     const char *path = o->samples->options->state;
-    if (!path)
+    if (!path || (!o->state.group && !o->state.sample))
         return GRT_OK;
     o->saved_ms = grt_clock_ms();
     return state_write(&o->state, path);
@@ -189,9 +189,14 @@ static grt_status see_and_save(observing *o)
     if (message)
         grt_error_set(message);
     free(message);
-    return saved && status == GRT_STATUS_CANCELLED && o->samples->options->state
-               ? grt_fail_context(status, "sample %zu of %zu, which '%s' keeps for the next call",
-                                  o->state.sample, o->samples->options->n_samples, o->samples->options->state)
+    return saved && status == GRT_STATUS_CANCELLED && o->samples->options->state && o->state.sample
+               ? grt_fail(status,
+                          "cancelled by the caller; '%s' has the statistics of %zu of %zu samples, from "
+                          "which the next "
+                          "call goes on",
+                          o->samples->options->state,
+                          o->state.group * o->samples->options->n_samples + o->state.sample,
+                          o->n_groups * o->samples->options->n_samples)
                : status;
 }
 
@@ -200,7 +205,7 @@ grt_status observe_values(quant_layers *l, const samples *s, size_t most_bytes, 
     observing o = {.layers = l, .samples = s, .saved_ms = grt_clock_ms()};
     *out = (observed){0};
     o.histogram = s->options->calibration != GRT_CALIBRATION_MIN_MAX;
-    if (!give_slots(&o))
+    if (!list_values(&o))
         return grt_fail_memory(0);
     GRT_TRY(make_groups(&o, most_bytes));
     GRT_TRY(make_key(&o));

@@ -11,11 +11,11 @@
 enum { OBSERVED_BYTES = 1 << 29 };
 
 typedef struct observed {
-    statistics *list; /* of each wanted value, by its slot; free() it */
+    statistics *list; /* by the slots of values; free() it */
     size_t n, resumed;
 } observed;
 
-/* Gives slots to the values that layers_decide wants. Release in any case. */
+/* Of the values that have slots. Release in any case. */
 grt_status observe_values(quant_layers *l, const samples *s, size_t most_bytes, observed *out);
 void observed_release(observed *o);
 

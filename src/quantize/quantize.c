@@ -172,6 +172,8 @@ static grt_status find_layers(quantizing *q)
     GRT_TRY(check_ops(ops));
     const layer_rules rules = {ops, q->options.mode != GRT_QUANTIZE_STATIC};
     GRT_TRY(layers_find(&q->layers, &q->base, &rules));
+    if (q->options.mode == GRT_QUANTIZE_STATIC)
+        layers_number_values(&q->layers);
     GRT_TRY(keep_layers(q));
     q->report.layers = (int64_t)q->layers.n;
     if (layers_active(&q->layers))
@@ -214,7 +216,6 @@ static void keep_odd_layers(quantizing *q)
 
 static grt_status calibrate(quantizing *q)
 {
-    layers_decide(&q->layers);
     if (q->options.mode != GRT_QUANTIZE_STATIC)
         return GRT_OK;
     GRT_TRY(observe_values(&q->layers, &q->samples, OBSERVED_BYTES, &q->observed));
