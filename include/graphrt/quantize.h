@@ -80,7 +80,8 @@ typedef struct grt_quantize_report {
     int64_t samples;           /* seen for calibration, in this call or an earlier one */
     int64_t resumed;           /* of these, those that `state` had */
     int64_t measured;          /* samples that errors were measured with */
-    double error;              /* of the model's float32 outputs: root of the sum of squared errors over the sum of squares; -1: not measured */
+    double error;              /* of the float32 output that has the largest: root of the sum of squared errors over the sum of squares; -1: not
+                                  measured */
     double largest_error;      /* the largest of single elements; -1: not measured */
     uint64_t bytes_before, bytes; /* of the model's weights and of the files that were written */
 } grt_quantize_report;

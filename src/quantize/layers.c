@@ -108,11 +108,22 @@ static const document_weight *float_weight(const quant_layers *l, const char *na
     return w && w->tensor.dtype == GRT_DTYPE_FLOAT && grt_tensor_elements(&w->tensor) > 0 ? w : NULL;
 }
 
+static bool is_finite(const grt_tensor *t)
+{
+    const float *data = t->data;
+    float odd = 0;
+    for (int64_t i = 0, n = grt_tensor_elements(t); i < n; i++)
+        odd += data[i] * 0; /* NaN for NaN and infinities */
+    return odd == 0;
+}
+
 /* Why a layer of constant weights has no quantised form; NULL: it has. */
 static const char *no_form(const Onnx__NodeProto *node, const quant_layer *layer, const layer_rules *rules)
 {
     if (!is_listed(node, rules->ops))
         return "layers of this op are not among those to quantise";
+    if (!is_finite(&layer->weight->tensor) || (layer->bias && !is_finite(&layer->bias->tensor)))
+        return "its weights are not all finite";
     if (is_convolution(node))
         return rules->products_only                ? "a convolution: this mode is for products"
                : *node_in(node, 2) && !layer->bias ? "its bias is no constant"
@@ -171,11 +182,11 @@ static void find_layer(quant_layers *l, size_t i, const layer_rules *rules)
                          .error = -1};
     if (!layer.in || !layer.out || !layer.weight || document_find(l->d, layer.in->name))
         return;
-    layer.kept = no_form(node, &layer, rules);
     if (conv)
         find_tail(l, &layer);
     else if (node_is(node, "MatMul"))
         find_added_bias(l, &layer);
+    layer.kept = no_form(node, &layer, rules);
     l->layers[l->n++] = layer;
 }
 

@@ -73,7 +73,12 @@ grt_status measure_layers(const rewriting *r, const samples *s)
 
 /* ---- the model ---- */
 
-static void compare_floats(const float *a, const float *b, int64_t n, model_error *e)
+/* Of one output: what was lost and what there was, as sums of squares. */
+typedef struct output_error {
+    double lost, signal, largest;
+} output_error;
+
+static void compare_floats(const float *a, const float *b, int64_t n, output_error *e)
 {
     for (int64_t i = 0; i < n; i++) {
         if (!isfinite(a[i]) && (a[i] == b[i] || (isnan(a[i]) && isnan(b[i]))))
@@ -85,7 +90,7 @@ static void compare_floats(const float *a, const float *b, int64_t n, model_erro
     }
 }
 
-static grt_status compare_outputs(const runner *a, const runner *b, model_error *e)
+static grt_status compare_outputs(const runner *a, const runner *b, output_error *errors)
 {
     for (size_t i = 0; i < grt_model_output_count(a->model); i++) {
         grt_io_info info = {.struct_size = sizeof info};
@@ -97,40 +102,53 @@ static grt_status compare_outputs(const runner *a, const runner *b, model_error 
         GRT_TRY(grt_context_get_output(b->context, i, &of_b));
         const int64_t n = grt_tensor_elements(&of_a);
         if (n != grt_tensor_elements(&of_b))
-            return grt_fail(
-                GRT_STATUS_UNSUPPORTED,
-                "output '%s' has another shape where layers are quantised: errors of this model cannot "
-                "be measured",
-                info.name);
-        compare_floats(of_a.data, of_b.data, n, e);
+            return grt_fail(GRT_STATUS_UNSUPPORTED,
+                            "output '%s' has another shape where layers are quantised: errors of this model "
+                            "cannot be measured",
+                            info.name);
+        compare_floats(of_a.data, of_b.data, n, &errors[i]);
     }
     return GRT_OK;
 }
 
-static grt_status run_both(runner *a, runner *b, size_t sample, model_error *e)
+static grt_status run_both(runner *a, runner *b, size_t sample, output_error *errors)
 {
     GRT_TRY(runner_bind(a, sample));
     GRT_TRY(runner_run(a, sample));
     GRT_TRY(runner_bind(b, sample));
     GRT_TRY(runner_run(b, sample));
-    return compare_outputs(a, b, e);
+    return compare_outputs(a, b, errors);
+}
+
+/* A NaN is the largest error of all. */
+static model_error sum_up(const output_error *errors, size_t n)
+{
+    model_error e = {0};
+    for (size_t i = 0; i < n; i++) {
+        const double relative = relative_error(errors[i].lost, errors[i].signal);
+        e.relative = isnan(relative) ? INFINITY : fmax(e.relative, relative);
+        e.largest = fmax(e.largest, errors[i].largest);
+    }
+    return e;
 }
 
 grt_status measure_model(document *original, document *quantised, const samples *s, model_error *out)
 {
     runner a = {.samples = s}, b = {.samples = s};
     const size_t n = measured_samples(s);
-    model_error e = {0};
-    grt_status status = runner_open(&a, s, original);
+    output_error *errors = calloc(original->n_outputs + 1, sizeof *errors);
+    grt_status status = errors ? runner_open(&a, s, original) : grt_fail_memory(0);
     if (status == GRT_OK)
         status = runner_open(&b, s, quantised);
     for (size_t i = 0; status == GRT_OK && i < n; i++) {
         status = samples_report(s, "measure the model", i, n);
         if (status == GRT_OK)
-            status = run_both(&a, &b, nth_measured(s, i), &e);
+            status = run_both(&a, &b, nth_measured(s, i), errors);
     }
+    if (status == GRT_OK)
+        *out = sum_up(errors, original->n_outputs);
+    free(errors);
     runner_release(&b);
     runner_release(&a);
-    *out = e;
     return status;
 }

@@ -6,9 +6,9 @@
 #include "src/quantize/rewrite.h"
 #include "src/quantize/runner.h"
 
-/* Of float32 outputs: what was lost and what there was, as sums of squares. */
+/* Of the float32 output with the largest relative error; `largest`: of single elements of all. */
 typedef struct model_error {
-    double lost, signal, largest;
+    double relative, largest;
 } model_error;
 
 /* lost / signal as a root; infinite where there is loss and no signal. */

@@ -266,8 +266,7 @@ static grt_status measure_with(quantizing *q, quant_layer **order, size_t n_orde
 
 static bool is_good(const quantizing *q)
 {
-    return q->options.max_error <= 0 ||
-           relative_error(q->error.lost, q->error.signal) <= q->options.max_error;
+    return q->options.max_error <= 0 || q->error.relative <= q->options.max_error;
 }
 
 static int larger_error_first(const void *a, const void *b)
@@ -304,8 +303,7 @@ static grt_status put_back(quantizing *q, quant_layer **order, size_t n)
             GRT_STATUS_INVALID_ARGUMENT,
             "the model's error is above max_error %g with any layer quantised; with only the one of the "
             "least error, '%s', it is %g",
-            q->options.max_error, node_title(q->base.nodes[order[n - 1]->node]),
-            relative_error(q->error.lost, q->error.signal));
+            q->options.max_error, node_title(q->base.nodes[order[n - 1]->node]), q->error.relative);
     q->report.put_back = (int64_t)good;
     return measure_with(q, order, n, good);
 }
@@ -334,9 +332,9 @@ static grt_status write_model(quantizing *q, const char *path)
 {
     document d = {0};
     const rewriting r = rewriting_of(q);
-    grt_status status = samples_report(&q->samples, "write", 0, 1);
+    grt_status status = rewrite_document(&r, &d);
     if (status == GRT_OK)
-        status = rewrite_document(&r, &d);
+        status = samples_report(&q->samples, "write", 0, 1);
     if (status == GRT_OK)
         status = pack_file(&d, path, q->options.external_weights, &q->report.bytes);
     document_release(&d);
@@ -365,7 +363,7 @@ static void fill_report(quantizing *q)
     q->report.quantised = (int64_t)layers_active(&q->layers);
     for (size_t i = 0; i < q->layers.n_values; i++)
         q->report.values += q->layers.values[i].wanted;
-    q->report.error = measured ? relative_error(q->error.lost, q->error.signal) : -1;
+    q->report.error = measured ? q->error.relative : -1;
     q->report.largest_error = measured ? q->error.largest : -1;
 }
 

@@ -2,6 +2,8 @@
 /* See rewrite.h. */
 #include "src/quantize/rewrite.h"
 
+#include "src/base/cancel.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -393,6 +395,16 @@ static void add_pairs_behind(rewriter *w, const Onnx__NodeProto *node, const cha
     }
 }
 
+/* Weights take a while in large models. */
+static grt_status tell_layer(const rewriter *w, size_t done)
+{
+    const grt_quantize_options *o = w->r->options;
+    const grt_cancel cancel = {o->cancel, o->user};
+    if (o->progress)
+        o->progress(o->user, "quantise weights", (double)done / (double)w->r->layers->n);
+    return grt_cancel_check(&cancel);
+}
+
 static grt_status rewrite_nodes(rewriter *w)
 {
     quant_layers *l = w->r->layers;
@@ -404,6 +416,8 @@ static grt_status rewrite_nodes(rewriter *w)
         const Onnx__NodeProto *node = l->d->nodes[i];
         quant_layer *layer = next < l->n && l->layers[next].node == (int32_t)i ? &l->layers[next++] : NULL;
         const char *first = raw_name(w, node, 0);
+        if (layer)
+            GRT_TRY(tell_layer(w, next - 1));
         if (layer && !layer->kept)
             GRT_TRY(add_layer(w, layer, first));
         else
