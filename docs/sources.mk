@@ -49,6 +49,7 @@ nobase_dist_doc_DATA += docs/decisions/packing.md
 nobase_dist_doc_DATA += docs/decisions/passes.md
 nobase_dist_doc_DATA += docs/decisions/programs.md
 nobase_dist_doc_DATA += docs/decisions/python.md
+nobase_dist_doc_DATA += docs/decisions/quantise.md
 nobase_dist_doc_DATA += docs/decisions/regex.md
 nobase_dist_doc_DATA += docs/decisions/rooms.md
 nobase_dist_doc_DATA += docs/decisions/services.md
