@@ -121,6 +121,7 @@ src_SOURCES += src/quantize/layers.h src/quantize/layers.c
 src_SOURCES += src/quantize/measure.h src/quantize/measure.c
 src_SOURCES += src/quantize/observe.h src/quantize/observe.c
 src_SOURCES += src/quantize/opset.h src/quantize/opset.c
+src_SOURCES += src/quantize/options.h src/quantize/options.c
 src_SOURCES += src/quantize/pack.h src/quantize/pack.c
 src_SOURCES += src/quantize/quantize.c
 src_SOURCES += src/quantize/rewrite.h src/quantize/rewrite.c
