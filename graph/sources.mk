@@ -20,6 +20,7 @@ graph_SOURCES += graph/ir/infer_declared.c
 graph_SOURCES += graph/ir/warn.h graph/ir/warn.c
 graph_SOURCES += graph/import/importer.h
 graph_SOURCES += graph/import/import.h graph/import/import.c
+graph_SOURCES += graph/import/messages.h graph/import/messages.c
 graph_SOURCES += graph/import/problem.c
 graph_SOURCES += graph/import/scope.c
 graph_SOURCES += graph/import/order.c

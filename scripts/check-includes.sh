@@ -37,6 +37,7 @@ src/session     xxhash\.h                           graphrt/|src/|graph/|backend
 src/exec        -                                   graphrt/|src/|graph/|backends/[a-z_]+\.h
 src/pool        -                                   graphrt/|src/|graph/|backends/[a-z_]+\.h
 src/api         sqlite3\.h                          graphrt/|src/|graph/|backends/[a-z_]+\.h
+src/quantize    xxhash\.h                           graphrt/|proto/|src/|graph/
 models          protobuf-c/                         proto/|models/
 tools           jansson\.h                          graphrt/|tools/
 examples        -                                   graphrt/|examples/

@@ -115,6 +115,21 @@ src_SOURCES += src/pool/request.h src/pool/request.c
 src_SOURCES += src/pool/schedule.h src/pool/schedule.c
 src_SOURCES += src/pool/worker.h src/pool/worker.c
 
+src_SOURCES += src/quantize/document.h src/quantize/document.c
+src_SOURCES += src/quantize/fold_norm.h src/quantize/fold_norm.c
+src_SOURCES += src/quantize/layers.h src/quantize/layers.c
+src_SOURCES += src/quantize/measure.h src/quantize/measure.c
+src_SOURCES += src/quantize/observe.h src/quantize/observe.c
+src_SOURCES += src/quantize/opset.h src/quantize/opset.c
+src_SOURCES += src/quantize/options.h src/quantize/options.c
+src_SOURCES += src/quantize/pack.h src/quantize/pack.c
+src_SOURCES += src/quantize/quantize.c
+src_SOURCES += src/quantize/rewrite.h src/quantize/rewrite.c
+src_SOURCES += src/quantize/runner.h src/quantize/runner.c
+src_SOURCES += src/quantize/scale.h src/quantize/scale.c
+src_SOURCES += src/quantize/state.h src/quantize/state.c
+src_SOURCES += src/quantize/statistics.h src/quantize/statistics.c
+
 src_SOURCES += src/api/cache.c
 src_SOURCES += src/api/compile.c
 src_SOURCES += src/api/custom.c

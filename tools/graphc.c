@@ -7,6 +7,7 @@
 #include "tools/list_devices.h"
 #include "tools/optimize.h"
 #include "tools/options.h"
+#include "tools/quantize.h"
 #include "tools/report.h"
 #include "tools/sign.h"
 #include "tools/trust.h"
@@ -223,6 +224,17 @@ static const tool_command commands[] = {
     {"check", "MODEL.onnx",
      "List everything that would keep a model from running: node, op, opset, types, shapes.", check_options,
      "Exit status 1 if there is anything to list.", check_command},
+    {"quantize", "MODEL.onnx",
+     "Write a quantised ONNX model: 8-bit weights and activations, or weights of 8 or 4 bits alone; report "
+     "the "
+     "error of\n"
+     "each layer and of the model.",
+     quantize_options,
+     "Standard operators, which other runtimes open. The same model, options and samples give the same "
+     "bytes. A "
+     "run that\n"
+     "was interrupted goes on where it was.",
+     quantize_command},
     {"inspect", "MODEL",
      "Show what a model (.onnx) or plan (.grt) holds: interface, ops, parameters, FLOPs, memory.",
      inspect_options, NULL, inspect_command},

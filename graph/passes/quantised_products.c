@@ -43,6 +43,16 @@ static bool read_head(product *p)
             (grt_attr_float(&node->desc, "beta", 1) == 1 && is_vector(p->bias, &node->out[0]->type)));
 }
 
+/* A constant, or numbers that DequantizeLinear makes one of. */
+static bool is_constant(const ir_value *value)
+{
+    const ir_node *node = rewrite_producer(value, "DequantizeLinear");
+    for (int32_t i = 0; node && i < node->n_in; i++)
+        if (ir_in(node, i) && !ir_in(node, i)->type.data)
+            return false;
+    return node || value->type.data;
+}
+
 /* The Add of a constant vector behind a product of matrices. */
 static void take_bias(product *p)
 {
@@ -50,7 +60,7 @@ static void take_bias(product *p)
     if (p->bias || !rewrite_is(p->head, "MatMul") || !rewrite_is(add, "Add"))
         return;
     ir_value *other = ir_in(add, ir_in(add, 0) == p->last->out[0] ? 1 : 0);
-    if (!other || !other->type.data || !is_vector(other, &p->last->out[0]->type) ||
+    if (!other || !is_constant(other) || !is_vector(other, &p->last->out[0]->type) ||
         !rewrite_same_shape(&add->out[0]->type, &p->last->out[0]->type))
         return;
     p->bias = other;

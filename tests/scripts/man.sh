@@ -25,7 +25,7 @@ in_synopsis()
     awk '/^# / { on = /^# SYNOPSIS/ } on' "$pages/$tool.1.scd" | grep -qF "*$1*" && ./"$tool" --help | grep -q "^usage: $1 "
 }
 
-for command in "graphc optimize" "graphc check" "graphc inspect" "graphc tune" "graphc cache" "graphc devices" graphrun "graphrun check" \
+for command in "graphc optimize" "graphc quantize" "graphc check" "graphc inspect" "graphc tune" "graphc cache" "graphc devices" graphrun "graphrun check" \
     "graphrun bench"; do
     check "$command: the options of --help are those of the man page" same_options "$command"
     check "$command: it is in the synopsis and in --help" in_synopsis "$command"

@@ -21,7 +21,7 @@ fields()
 }
 last_line() { local want=$1; shift; [ "$("$@" 2>/dev/null | tail -n 1)" = "$want" ]; }
 
-for command in "graphc" "graphc optimize" "graphc check" "graphc inspect" "graphc devices" "graphrun" "graphrun check" "graphrun bench"; do
+for command in "graphc" "graphc optimize" "graphc quantize" "graphc check" "graphc inspect" "graphc devices" "graphrun" "graphrun check" "graphrun bench"; do
     # shellcheck disable=SC2086 # a command and its sub-command
     check "$command --help" says "usage: $command" ./$command --help
 done

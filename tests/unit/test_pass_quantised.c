@@ -64,6 +64,18 @@ START_TEST(matmul_with_bias)
 }
 END_TEST
 
+START_TEST(matmul_with_a_quantised_bias)
+{
+    ir_text_check("in x f32 2,5,16\n" X_QUANTISED "const w i8 16,12" WEIGHTS "const bq i32 12 100 -200 3 4\n"
+                  "const bs f32 - 0.000244140625\n"
+                  "b = DequantizeLinear bq bs\n"
+                  "wd = DequantizeLinear w ws wz\n"
+                  "c = MatMul xd wd\n"
+                  "r = Add b c\n" Y_QUANTISED,
+                  "quantised", "QuantizeLinear DequantizeLinear graphrt::QMatMul DequantizeLinear");
+}
+END_TEST
+
 START_TEST(gemm_with_transposed_weights)
 {
     ir_text_check("in x f32 5,16\n" X_QUANTISED "const w i8 12,16" WEIGHTS "const b f32 12 1 2 -3 0.5\n"
@@ -245,8 +257,9 @@ START_TEST(weights_of_float_steps_are_folded)
 END_TEST
 
 UNIT_SUITE(test_pass_quantised, NULL, NULL, conv_with_bias_and_relu, conv_with_scales_of_channels_and_clip,
-           conv_with_a_float_result, matmul_with_bias, gemm_with_transposed_weights,
-           both_factors_are_activations, a_product_with_two_users_keeps_its_float_result, moves_are_of_bytes,
+           conv_with_a_float_result, matmul_with_bias, matmul_with_a_quantised_bias,
+           gemm_with_transposed_weights, both_factors_are_activations,
+           a_product_with_two_users_keeps_its_float_result, moves_are_of_bytes,
            concat_of_one_scale_and_of_two, element_wise_chains_are_tables, sums_of_two, dynamic_quantisation,
            integer_bias_and_quantised_result, qlinear_ops, images_lie_channels_last,
            large_weights_of_float_products_stay_small, weights_of_float_steps_are_folded)
