@@ -89,6 +89,7 @@ cpu_ops_SOURCES += backends/cpu/ops/ml_svm.c
 cpu_ops_SOURCES += backends/cpu/ops/murmur_hash.c
 cpu_ops_SOURCES += backends/cpu/ops/tree.c
 backends_SOURCES += backends/cpu/regex.h backends/cpu/regex.c
+backends_SOURCES += backends/cpu/regex_program.h backends/cpu/regex_match.c
 backends_SOURCES += backends/cpu/epilogue.h backends/cpu/epilogue.c
 cpu_ops_SOURCES += backends/cpu/ops/compare.c
 cpu_ops_SOURCES += backends/cpu/ops/quantize.c
