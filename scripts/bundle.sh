@@ -51,10 +51,11 @@ cp "$top/LICENSE" "$top/NOTICE" "$out/share/doc/graphrt/"
 # For programs.
 ln -s libgraphrt.so.1 "$out/lib/libgraphrt.so"
 mkdir -p "$out/include/graphrt" "$out/lib/pkgconfig"
-cp "$top/include/graphrt/graphrt.h" "$top/include/graphrt/quantize.h" "$out/include/graphrt/"
+cp "$top"/include/graphrt/*.h "$out/include/graphrt/"
 # shellcheck disable=SC2016 # pkg-config's own variable
 sed -e 's|^prefix=.*|prefix=${pcfiledir}/../..|' -e 's|^libdir=.*|libdir=${prefix}/lib|' -e 's|^includedir=.*|includedir=${prefix}/include|' \
     "$build/graphrt.pc" >"$out/lib/pkgconfig/graphrt.pc"
+cp "$top/include/graphrt/graphrt.hpp" "$out/include/graphrt/"
 strip --strip-unneeded "$out"/lib/*.so* "$out"/lib/graphrt/*.so 2>/dev/null || true
 # The tests that need a device: tests/conformance/device.sh OUT_DIR cuda
 mkdir -p "$out/tests/data" "$out/tests/conformance" "$out/scripts"

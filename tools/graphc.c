@@ -34,9 +34,11 @@ static bool take_model_to_check(void *request, const char *value)
 static const tool_option check_options[] = {
     OPTION_TEXT(check_request, options.target, "--device", "DEVICE",
                 "KIND or KIND:NUMBER, as graphc devices lists them (default: cpu)"),
-    OPTION_FLAG(check_request, options.strict, "--strict", "a warning is an error"),
+    OPTION_FLAG(check_request, options.strict, "--strict",
+                "a model that breaks rules of the standard in ways that are otherwise warned of is an error"),
     OPTION_TEXT(check_request, options.free_dims, "--free-dims", "NAME,...",
-                "dims of which every use may have a size of its own; '*': all"),
+                "dims of which every use may have a size of its own, '*' for all; otherwise a name has one\n"
+                "size in a run"),
     OPTION_CUSTOM_OPS,
     OPTION_FLAG(check_request, json, "--json", "report as JSON on standard output"),
     OPTION_TABLE_END,

@@ -203,7 +203,7 @@ static bool take_onnx_model(void *user, const char *value)
 const tool_option optimize_options[] = {
     OPTION_TEXT(request, output, "-o", "FILE",
                 "where the plan goes (default: MODEL with .grt instead of .onnx); -: standard output"),
-    OPTION_TEXT(request, output, "--output", "FILE", "the same"),
+    OPTION_TEXT(request, output, "--output", "FILE", NULL),
     OPTION_INT(request, level, 0, 2, "--level", "N",
                "0: only what execution needs, 1: clean and fold, 2: everything (default)"),
     OPTION_TEXT(request, options.disable_passes, "--disable-pass", "NAME,...", "leave passes out"),
@@ -211,17 +211,15 @@ const tool_option optimize_options[] = {
     OPTION_TEXT(request, options.precision, "--precision", "P",
                 "of float32 models: fp32 (default: as the model says), tf32 (products may round to it),\n"
                 "fp16 or bf16 (weights and activations; sums, inputs and outputs stay float32)"),
-    OPTION_TAKE(
-        take_target, "--target", "KIND|GPU",
-        "kind of device that it is made for (default: cpu); it runs on the others too. Or a GPU, by name or\n"
-        "compute capability (h200, sm_90): its kind, and the algorithms of its libraries are chosen now, "
-        "with no such GPU in this machine; may be repeated"),
+    OPTION_TAKE(take_target, "--target", "KIND|GPU",
+                "kind of device that it is made for (default: cpu); it runs on the others too. Or a GPU,\n"
+                "by name or compute capability (h200, sm_90): its kind, and the algorithms of its libraries\n"
+                "are chosen now, with no such GPU in this machine; may be repeated"),
     OPTION_TAKE(take_chosen_shape, "--shape", "NAME=2x3x224",
                 "choose for this shape of input NAME (default: unknown dims 1); may be repeated"),
-    OPTION_TEXT(
-        request, options.choices, "--choices", "FILE",
-        "with a GPU as target: a file of graphc cache export from a machine with such a GPU; its choices\n"
-        "go before those made here"),
+    OPTION_TEXT(request, options.choices, "--choices", "FILE",
+                "with a GPU as target: a file of graphc cache export from a machine with such a GPU; its\n"
+                "choices go before those made here"),
     OPTION_FLAG(request, options.external_weights, "--external-weights",
                 "put weights into FILE.CHECKSUM.weights beside the plan"),
     OPTION_FLAG(request, options.allow_symlinks, "--allow-symlinks",

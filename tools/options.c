@@ -23,10 +23,12 @@ static void print_indented(const char *text, int column)
     }
 }
 
-static void print_option(const char *name, const char *value, const char *help)
+/* long_name: NULL unless the option has two. */
+static void print_option(const char *name, const char *long_name, const char *value, const char *help)
 {
     char left[80];
-    snprintf(left, sizeof left, "  %s%s%s", name, value && *value != '[' ? " " : "", value ? value : "");
+    snprintf(left, sizeof left, "  %s%s%s%s%s", name, long_name ? ", " : "", long_name ? long_name : "",
+             value && *value != '[' ? " " : "", value ? value : "");
     enum { COLUMN = 28 };
     const bool fits = strlen(left) < COLUMN - 1;
     tool_print("%-*s", COLUMN, left);
@@ -39,8 +41,8 @@ static void print_option(const char *name, const char *value, const char *help)
 
 static void print_usage(FILE *to, const tool_command *c)
 {
-    fprintf(to, "usage: %s%s%s [OPTION]... %s\n", tool_name, c->name ? " " : "", c->name ? c->name : "",
-            c->arguments);
+    fprintf(to, "usage: %s%s%s [OPTION]...%s%s\n", tool_name, c->name ? " " : "", c->name ? c->name : "",
+            *c->arguments ? " " : "", c->arguments);
 }
 
 static void print_command_help(const tool_command *c)
@@ -50,8 +52,9 @@ static void print_command_help(const tool_command *c)
     print_indented(c->summary, 0);
     tool_print("\n");
     for (const tool_option *o = c->options; o->name; o++)
-        print_option(o->name, o->value, o->help);
-    print_option("--help", NULL, "show this text");
+        if (o->help)
+            print_option(o->name, o[1].name && !o[1].help ? o[1].name : NULL, o->value, o->help);
+    print_option("--help", NULL, NULL, "show this text");
     if (c->notes) {
         tool_print("\n");
         print_indented(c->notes, 0);

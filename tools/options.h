@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Command lines of both tools: a table of options for each command says what it takes, where that goes and
- * what
- * --help prints. `--name VALUE`, `--name=VALUE`, `-o VALUE`, `-oVALUE`; "--" ends the options. */
+ * what its help says. `--name VALUE`, `--name=VALUE`, `-o VALUE`, `-oVALUE`; "--" ends the options. */
 #ifndef TOOLS_OPTIONS_H
 #define TOOLS_OPTIONS_H
 
@@ -22,7 +21,7 @@ typedef enum option_kind {
 typedef struct tool_option {
     const char *name;  /* "--input" or "-o"; NULL ends the table */
     const char *value; /* what it takes: "NAME=FILE"; NULL: nothing; "[=FILE]": it may have one */
-    const char *help;  /* may have several lines */
+    const char *help;  /* may have several lines; NULL: a longer name of the option before */
     option_kind kind;
     size_t at; /* in the request */
     int64_t min, max;

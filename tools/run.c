@@ -73,11 +73,10 @@ const tool_option run_options[] = {
                "runs at a time on each device: copies and reading of inputs overlap computing (default: 1)"),
     OPTION_INT(run_request, repeat, 1, 100000000, "--repeat", "N",
                "run N times and report latencies (default: 1)"),
-    OPTION_TAKE(
-        take_shard, "--shard", "auto|I/N",
-        "work on every Nth of the inputs, from number I, and go on where an earlier job ended; auto: as MPI\n"
-        "or Slurm has started this process. Needs a directory of inputs and --output-dir, which gets "
-        "manifests"),
+    OPTION_TAKE(take_shard, "--shard", "auto|I/N",
+                "work on every Nth of the inputs, from number I, and go on where an earlier job ended;\n"
+                "auto: as MPI or Slurm has started this process. Needs a directory of inputs and\n"
+                "--output-dir, which gets manifests"),
     OPTION_TEXT(run_request, trust_option, "--trust", "all|none|KEY", TRUST_HELP),
     OPTION_CUSTOM_OPS,
     OPTION_FLAG(run_request, json, "--json", "report as JSON on standard output"),

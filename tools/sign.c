@@ -88,7 +88,7 @@ typedef struct sign_request {
 const tool_option sign_options[] = {
     OPTION_TEXT(sign_request, key, "--key", "FILE", "the secret key, from graphc keygen"),
     OPTION_TEXT(sign_request, output, "-o", "FILE", "where the signed plan goes (default: in place of PLAN)"),
-    OPTION_TEXT(sign_request, output, "--output", "FILE", "the same"),
+    OPTION_TEXT(sign_request, output, "--output", "FILE", NULL),
     OPTION_TABLE_END,
 };
 

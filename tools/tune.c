@@ -57,7 +57,7 @@ const tool_option tune_options[] = {
     OPTION_FILE(
         request, output, "-o", "PLAN",
         "write MODEL, which is a plan, to PLAN with its choices, not to the cache; PLAN may be MODEL"),
-    OPTION_FILE(request, output, "--output", "PLAN", "the same"),
+    OPTION_FILE(request, output, "--output", "PLAN", NULL),
     OPTION_TAKE(take_cache, "--cache", "[=FILE]",
                 "with -o, keep the choices in the cache too; FILE: in this one (default: as graphc cache)"),
     OPTION_CUSTOM_OPS,

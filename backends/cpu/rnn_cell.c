@@ -6,98 +6,54 @@
 
 #include <stddef.h>
 
-static const struct {
-    const char *name;
-    cpu_rnn_act_kind kind;
-    grt_act act; /* with the defaults of the ONNX ops */
-} acts[] = {
-    {"Relu", CPU_RNN_PLAIN, {GRT_ACT_RELU, 0, 0}},
-    {"Tanh", CPU_RNN_PLAIN, {GRT_ACT_TANH, 0, 0}},
-    {"Sigmoid", CPU_RNN_PLAIN, {GRT_ACT_SIGMOID, 0, 0}},
-    {"LeakyRelu", CPU_RNN_PLAIN, {GRT_ACT_LEAKY_RELU, 0.01f, 0}},
-    {"HardSigmoid", CPU_RNN_PLAIN, {GRT_ACT_HARD_SIGMOID, 0.2f, 0.5f}},
-    {"Elu", CPU_RNN_PLAIN, {GRT_ACT_ELU, 1.0f, 0}},
-    {"Softplus", CPU_RNN_PLAIN, {GRT_ACT_SOFTPLUS, 0, 0}},
-    {"Affine", CPU_RNN_AFFINE, {GRT_ACT_NONE, 1.0f, 0}},
-    {"ThresholdedRelu", CPU_RNN_THRESHOLDED_RELU, {GRT_ACT_NONE, 1.0f, 0}},
-    {"ScaledTanh", CPU_RNN_SCALED_TANH, {GRT_ACT_NONE, 1.0f, 1.0f}},
-    {"Softsign", CPU_RNN_SOFTSIGN, {GRT_ACT_NONE, 0, 0}},
+/* Those that are activations of other ops, too. */
+static const grt_act_kind plain[] = {
+    [GRT_RNN_RELU] = GRT_ACT_RELU,
+    [GRT_RNN_TANH] = GRT_ACT_TANH,
+    [GRT_RNN_SIGMOID] = GRT_ACT_SIGMOID,
+    [GRT_RNN_LEAKY_RELU] = GRT_ACT_LEAKY_RELU,
+    [GRT_RNN_HARD_SIGMOID] = GRT_ACT_HARD_SIGMOID,
+    [GRT_RNN_ELU] = GRT_ACT_ELU,
+    [GRT_RNN_SOFTPLUS] = GRT_ACT_SOFTPLUS,
 };
 
-static bool same_name(const char *a, const char *b)
-{
-    for (; *a && (*a | 0x20) == (*b | 0x20); a++, b++)
-        ;
-    return *a == *b;
-}
-
-bool cpu_rnn_act_find(const char *name, bool has_alpha, float alpha, bool has_beta, float beta,
-                      cpu_rnn_act *out)
-{
-    for (size_t i = 0; i < sizeof acts / sizeof *acts; i++)
-        if (same_name(name, acts[i].name)) {
-            *out = (cpu_rnn_act){acts[i].kind, acts[i].act};
-            if (has_alpha)
-                out->act.a = alpha;
-            if (has_beta)
-                out->act.b = beta;
-            return true;
-        }
-    return false;
-}
-
-/* alpha and beta lists are consumed by the activations that have such a parameter. */
 bool cpu_rnn_cells_read(const grt_op_desc *desc, const char *const *defaults, int32_t n, int32_t directions,
                         cpu_rnn_cell *cells, grt_text *why)
 {
-    size_t n_names, n_alpha, n_beta, next_alpha = 0, next_beta = 0;
-    const grt_string *names = grt_attr_strings(desc, "activations", &n_names);
-    const float *alpha = grt_attr_floats(desc, "activation_alpha", &n_alpha);
-    const float *beta = grt_attr_floats(desc, "activation_beta", &n_beta);
-    for (int32_t i = 0; i < n * directions; i++) {
-        const char *name = names && (size_t)i < n_names ? names[i].data : defaults[i % n];
-        cpu_rnn_act act;
-        if (!cpu_rnn_act_find(name, false, 0, false, 0, &act)) {
-            if (why)
-                grt_text_add(why, "the activation '%s' is not one that ONNX lists", name);
-            return false;
-        }
-        const bool takes_alpha = act.act.a != 0.0f,
-                   takes_beta = act.act.b != 0.0f || act.kind == CPU_RNN_AFFINE;
-        const bool has_alpha = takes_alpha && next_alpha < n_alpha,
-                   has_beta = takes_beta && next_beta < n_beta;
-        cpu_rnn_act_find(name, has_alpha, has_alpha ? alpha[next_alpha++] : 0, has_beta,
-                         has_beta ? beta[next_beta++] : 0, &act);
-        cpu_rnn_cell *cell = &cells[i / n];
-        *(i % n == 0 ? &cell->f : i % n == 1 ? &cell->g : &cell->h) = act;
+    grt_rnn_act acts[2][3] = {0};
+    if (!grt_rnn_acts_read(desc, defaults, n, directions, acts, why))
+        return false;
+    for (int32_t d = 0; d < directions; d++) {
+        cells[d].f = acts[d][0];
+        cells[d].g = acts[d][1];
+        cells[d].h = acts[d][2];
     }
     return true;
 }
 
-CPU_BODY activate_body(cpu_rnn_act act, float clip, float *v, int64_t n)
+CPU_BODY activate_body(grt_rnn_act act, float clip, float *v, int64_t n)
 {
-    const float a = act.act.a, b = act.act.b;
+    const float a = act.a, b = act.b;
     if (clip > 0.0f) {
 #pragma omp simd
         for (int64_t i = 0; i < n; i++)
             v[i] = grt_act_at_most(grt_act_at_least(v[i], -clip), clip);
     }
     switch (act.kind) {
-    case CPU_RNN_PLAIN:
-        grt_act_apply(act.act, v, n);
-        break;
-    case CPU_RNN_AFFINE:
+    case GRT_RNN_AFFINE:
         GRT_ACT_LOOP(a * x + b);
         break;
-    case CPU_RNN_THRESHOLDED_RELU:
+    case GRT_RNN_THRESHOLDED_RELU:
         GRT_ACT_LOOP(x >= a ? x : 0.0f);
         break;
-    case CPU_RNN_SCALED_TANH:
+    case GRT_RNN_SCALED_TANH:
         GRT_ACT_LOOP(a * grt_act_tanh(b * x));
         break;
-    case CPU_RNN_SOFTSIGN:
+    case GRT_RNN_SOFTSIGN:
         GRT_ACT_LOOP(x / (1.0f + (x < 0.0f ? -x : x)));
         break;
+    default:
+        grt_act_apply((grt_act){plain[act.kind], a, b}, v, n);
     }
 }
 

@@ -6,31 +6,15 @@
 
 #include "backends/cpu/act.h"
 #include "backends/cpu/cpu.h"
+#include "backends/shared/rnn.h"
 
 #include <stdbool.h>
-
-typedef enum cpu_rnn_act_kind {
-    CPU_RNN_PLAIN, /* `act` */
-    CPU_RNN_AFFINE,
-    CPU_RNN_THRESHOLDED_RELU,
-    CPU_RNN_SCALED_TANH,
-    CPU_RNN_SOFTSIGN,
-} cpu_rnn_act_kind;
-
-typedef struct cpu_rnn_act {
-    cpu_rnn_act_kind kind;
-    grt_act act; /* its a and b are alpha and beta for the other kinds too */
-} cpu_rnn_act;
-
-/* By ONNX's name; alpha and beta are used if has_*, else the op's defaults. False: no such activation. */
-bool cpu_rnn_act_find(const char *name, bool has_alpha, float alpha, bool has_beta, float beta,
-                      cpu_rnn_act *out);
 
 typedef struct cpu_rnn_cell {
     int64_t hidden;
     float clip; /* 0: none */
     bool coupled;
-    cpu_rnn_act f, g, h;
+    grt_rnn_act f, g, h;
 } cpu_rnn_cell;
 
 /* The activations f, g, h of each direction's cell by the node's attributes; `defaults` names the n that a

@@ -5,33 +5,15 @@
 
 #include "backends/cuda/cuda.h"
 #include "backends/cuda/rnn_tiles.h"
+#include "backends/shared/rnn.h"
 
 enum rnn_kind { RNN_LSTM, RNN_GRU, RNN_PLAIN };
-enum rnn_act_kind {
-    RNN_RELU,
-    RNN_TANH,
-    RNN_SIGMOID,
-    RNN_LEAKY_RELU,
-    RNN_HARD_SIGMOID,
-    RNN_ELU,
-    RNN_SOFTPLUS,
-    RNN_AFFINE,
-    RNN_THRESHOLDED_RELU,
-    RNN_SCALED_TANH,
-    RNN_SOFTSIGN
-};
-
-struct rnn_act {
-    rnn_act_kind kind;
-    float a, b;
-};
-
 struct rnn_layer {
     rnn_kind kind;
     int32_t gates, directions;
     bool reverse, batch_first, linear_before_reset, coupled, tf32;
     float clip; /* 0: none */
-    rnn_act act[2][3];
+    grt_rnn_act act[2][3];
 };
 
 struct rnn_size {

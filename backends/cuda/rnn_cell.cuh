@@ -6,32 +6,32 @@
 #include "backends/cuda/number.cuh"
 #include "backends/cuda/rnn.h"
 
-template <class F> __device__ F rnn_activated(rnn_act act, float clip, F x)
+template <class F> __device__ F rnn_activated(grt_rnn_act act, float clip, F x)
 {
     const F a = (F)act.a, b = (F)act.b;
     if (clip > 0)
         x = x < -(F)clip ? -(F)clip : x > (F)clip ? (F)clip : x;
     switch (act.kind) {
-    case RNN_RELU:
+    case GRT_RNN_RELU:
         return x < 0 ? (F)0 : x;
-    case RNN_TANH:
+    case GRT_RNN_TANH:
         return tanh(x);
-    case RNN_SIGMOID:
+    case GRT_RNN_SIGMOID:
         return 1 / (1 + exp(-x));
-    case RNN_LEAKY_RELU:
+    case GRT_RNN_LEAKY_RELU:
         return x < 0 ? a * x : x;
-    case RNN_HARD_SIGMOID:
+    case GRT_RNN_HARD_SIGMOID:
         x = a * x + b;
         return x < 0 ? (F)0 : x > 1 ? (F)1 : x;
-    case RNN_ELU:
+    case GRT_RNN_ELU:
         return x < 0 ? a * expm1(x) : x;
-    case RNN_SOFTPLUS:
+    case GRT_RNN_SOFTPLUS:
         return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x));
-    case RNN_AFFINE:
+    case GRT_RNN_AFFINE:
         return a * x + b;
-    case RNN_THRESHOLDED_RELU:
+    case GRT_RNN_THRESHOLDED_RELU:
         return x >= a ? x : (F)0;
-    case RNN_SCALED_TANH:
+    case GRT_RNN_SCALED_TANH:
         return a * tanh(b * x);
     default:
         return x / (1 + (x < 0 ? -x : x));

@@ -373,12 +373,12 @@ bool is_usual(const rnn_layer *layer)
     if (layer->clip != 0 || layer->coupled || (layer->kind == RNN_GRU && !layer->linear_before_reset))
         return false;
     for (int32_t d = 0; d < layer->directions; d++) {
-        const rnn_act_kind first = layer->act[d][0].kind;
+        const grt_rnn_act_kind first = layer->act[d][0].kind;
         if (layer->kind == RNN_PLAIN
-                ? (first != RNN_TANH && first != RNN_RELU) || first != layer->act[0][0].kind
-                : first != RNN_SIGMOID || layer->act[d][1].kind != RNN_TANH)
+                ? (first != GRT_RNN_TANH && first != GRT_RNN_RELU) || first != layer->act[0][0].kind
+                : first != GRT_RNN_SIGMOID || layer->act[d][1].kind != GRT_RNN_TANH)
             return false;
-        if (layer->kind == RNN_LSTM && layer->act[d][2].kind != RNN_TANH)
+        if (layer->kind == RNN_LSTM && layer->act[d][2].kind != GRT_RNN_TANH)
             return false;
     }
     return true;
@@ -388,9 +388,12 @@ template <class T>
 grt_status launch(const rnn_layer *layer, const rnn_size *size, const rnn_tiles *tiles, grt_dtype dtype,
                   const void *data, void *messages, cudaStream_t stream)
 {
-    resident_job<T> job = {
-        *(const rnn_data<T> *)data,        rnn_places_of(layer, size), *tiles, layer->reverse,
-        layer->act[0][0].kind == RNN_RELU, (uint2 *)messages};
+    resident_job<T> job = {*(const rnn_data<T> *)data,
+                           rnn_places_of(layer, size),
+                           *tiles,
+                           layer->reverse,
+                           layer->act[0][0].kind == GRT_RNN_RELU,
+                           (uint2 *)messages};
     cudaLaunchAttribute together = {};
     together.id = cudaLaunchAttributeCooperative;
     together.val.cooperative = 1;

@@ -111,7 +111,7 @@ template <class T> __global__ void update(const __grid_constant__ step_job<T> s,
         return;
     }
     const int64_t t = s.layer.reverse || d == 1 ? length - 1 - i : i;
-    const rnn_act *act = s.layer.act[d];
+    const grt_rnn_act *act = s.layer.act[d];
     const float clip = s.layer.clip;
     const T *sums = s.sums + item / n * s.gates * n + j;
     F h = cuda_widen(s.h[item]);

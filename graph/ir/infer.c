@@ -281,7 +281,7 @@ static grt_status refine(ir_module *module, ir_type *known, const ir_type *found
     return GRT_OK;
 }
 
-grt_status infer_by_row(ir_node *node)
+static grt_status infer_outputs(ir_node *node)
 {
     ir_module *module = node->graph->module;
     if (!node->row || !node->row->infer)
@@ -300,4 +300,16 @@ grt_status infer_by_row(ir_node *node)
         if (node->out[i])
             GRT_TRY(refine(module, &node->out[i]->type, &out[i]));
     return grt_arena_failed(module->arena) ? grt_fail_memory(0) : GRT_OK;
+}
+
+grt_status infer_by_row(ir_node *node)
+{
+    const grt_status status = infer_outputs(node);
+    if (status != GRT_STATUS_INVALID_MODEL)
+        return status;
+    grt_text inputs = {0};
+    ir_node_add_inputs(node, &inputs);
+    grt_fail_inputs(status, &inputs);
+    grt_text_release(&inputs);
+    return status;
 }

@@ -528,6 +528,39 @@ grt_status ir_graph_walk(ir_graph *graph, grt_status (*visit)(ir_graph *graph, v
     return visit(graph, user);
 }
 
+static void add_input(const grt_dims *dims, const ir_value *value, grt_text *text)
+{
+    if (!value) {
+        grt_text_add(text, "none");
+        return;
+    }
+    const ir_type *type = &value->type;
+    grt_text_add(text, "'%.100s' ", value->name);
+    if (type->kind != GRT_KIND_TENSOR)
+        grt_text_add(text, "%s of ", grt_kind_name(type->kind));
+    grt_text_add(text, "%s", type->dtype ? grt_dtype_name(type->dtype) : "unknown");
+    if (type->rank < 0)
+        return;
+    grt_text_add(text, "[");
+    for (int32_t i = 0; i < type->rank; i++) {
+        grt_text_add(text, i ? "x" : "");
+        grt_dim_print(dims, type->dims[i], text);
+    }
+    grt_text_add(text, "]");
+}
+
+void ir_node_add_inputs(const ir_node *node, grt_text *text)
+{
+    for (int32_t i = 0; i < node->n_in; i++) {
+        grt_text_add(text, i ? ", " : "");
+        if (i == GRT_SHOWN_INPUTS) {
+            grt_text_add(text, "%d more", node->n_in - i);
+            break;
+        }
+        add_input(node->graph->module->dims, node->in[i].value, text);
+    }
+}
+
 static void print_type(const ir_graph *graph, const ir_type *type, grt_text *text)
 {
     grt_text_add(text, ": %s%s[",

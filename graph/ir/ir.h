@@ -159,6 +159,8 @@ bool ir_const_float(const ir_value *value, double *out_value); /* one-element fl
 
 /* Call `visit` for each graph below `graph` and for itself, bodies first. */
 grt_status ir_graph_walk(ir_graph *graph, grt_status (*visit)(ir_graph *graph, void *user), void *user);
+/* For messages: "'x' float32[Nx3], none, 'w' float32[8x3]". */
+void ir_node_add_inputs(const ir_node *node, grt_text *text);
 /* Human-readable dump, for tests and `graphc inspect`. */
 void ir_graph_print(const ir_graph *graph, grt_text *text);
 /* Checks order, use lists, ownership, types; INTERNAL with the culprit named. Runs after every pass in debug

@@ -36,7 +36,8 @@ static grt_status infer_random(infer *inf)
     grt_dim *dims = infer_dims(inf, (int32_t)rank);
     for (size_t i = 0; dims && i < rank; i++) {
         if (shape[i] < 0)
-            return infer_fail(inf, "dim %zu of attribute shape is %lld", i, (long long)shape[i]);
+            return infer_fail(inf, "dim %zu of attribute shape is %lld; expected a size", i,
+                              (long long)shape[i]);
         dims[i] = grt_dim_const(inf->dims, shape[i]);
     }
     infer_set(inf, 0, dtype, (int32_t)rank, dims);
@@ -60,7 +61,7 @@ static grt_status infer_multinomial(infer *inf)
     if (x->rank >= 0 && x->rank != 2)
         return infer_fail(inf, "the input has rank %d; it must be batch x classes", x->rank);
     if (samples < 0)
-        return infer_fail(inf, "attribute sample_size is %lld", (long long)samples);
+        return infer_fail(inf, "attribute sample_size is %lld; it must be positive", (long long)samples);
     grt_dim *dims = infer_dims(inf, 2);
     if (dims) {
         dims[0] = x->rank == 2 ? x->dims[0] : grt_dim_fresh(inf->dims);

@@ -79,7 +79,8 @@ static grt_status infer_constant_of_shape(infer *inf)
     for (int64_t k = 0; dims && k < n; k++) {
         int64_t v;
         if (infer_const(inf, shape[k], &v) && v < 0)
-            return infer_fail(inf, "dim %lld of the wanted shape is %lld", (long long)k, (long long)v);
+            return infer_fail(inf, "dim %lld of the wanted shape is %lld; expected a size", (long long)k,
+                              (long long)v);
         dims[k] = shape[k];
     }
     infer_set(inf, 0, dtype, (int32_t)n, dims);
@@ -99,7 +100,7 @@ static grt_status range_count_ints(infer *inf, const grt_dim *part[3], grt_dim *
     if (!infer_const(inf, part[2][0], &delta))
         return GRT_OK;
     if (delta == 0)
-        return infer_fail(inf, "delta is 0");
+        return infer_fail(inf, "delta is 0; a range needs a step that is not");
     if (infer_const(inf, part[0][0], &start) && infer_const(inf, part[1][0], &limit)) {
         /* unsigned: the distance of two int64 always fits */
         uint64_t distance = delta > 0 ? (uint64_t)limit - (uint64_t)start : (uint64_t)start - (uint64_t)limit;

@@ -87,7 +87,7 @@ static grt_status read_cuts(infer *inf, int32_t rank, const grt_dim *starts, con
         if (known_steps)
             c->known_step = infer_const(inf, steps[k], &c->step);
         if (c->known_step && c->step == 0)
-            return infer_fail(inf, "steps[%lld] is 0", (long long)k);
+            return infer_fail(inf, "steps[%lld] is 0; it must not be", (long long)k);
     }
     return GRT_OK;
 }

@@ -6,43 +6,6 @@
 
 #include <inttypes.h>
 
-static void add_type(grt_text *text, const grt_dims *dims, const ir_value *value)
-{
-    if (!value) {
-        grt_text_add(text, "none");
-        return;
-    }
-    const ir_type *type = &value->type;
-    if (type->kind != GRT_KIND_TENSOR)
-        grt_text_add(text, "%s of ", grt_kind_name(type->kind));
-    grt_text_add(text, "%s", type->dtype ? grt_dtype_name(type->dtype) : "unknown");
-    if (type->rank < 0)
-        return;
-    grt_text_add(text, "[");
-    for (int32_t i = 0; i < type->rank; i++) {
-        grt_text_add(text, i ? "x" : "");
-        grt_dim_print(dims, type->dims[i], text);
-    }
-    grt_text_add(text, "]");
-}
-
-static void describe(const ir_node *node, const char *why, grt_text *text)
-{
-    const grt_dims *dims = node->graph->module->dims;
-    grt_text_add(text, "inputs (");
-    /* A node may have thousands of inputs. */
-    enum { SHOWN = 8 };
-    for (int32_t i = 0; i < node->n_in; i++) {
-        grt_text_add(text, i ? ", " : "");
-        if (i == SHOWN) {
-            grt_text_add(text, "%d more", node->n_in - SHOWN);
-            break;
-        }
-        add_type(text, dims, node->in[i].value);
-    }
-    grt_text_add(text, "): %s", *why ? why : "there is no kernel for it");
-}
-
 /* "Conv" or "graphrt::Conv", for grt_finding.op. */
 static const char *op_text(const ir_node *node)
 {
@@ -67,7 +30,12 @@ static grt_status report_node(const report *r, const ir_node *node)
     const bool good = r->alone && !node->graph->parent ? rewrite_supported(r->context, node, &why)
                                                        : rewrite_runs(r->context, node, &why);
     if (!good) {
-        describe(node, node->row ? grt_text_get(&why) : "this op is not known", &text);
+        const char *reason = !node->row            ? "this op is not known"
+                             : *grt_text_get(&why) ? grt_text_get(&why)
+                                                   : "there is no kernel for it";
+        grt_text_add(&text, "inputs (");
+        ir_node_add_inputs(node, &text);
+        grt_text_add(&text, "): %s", reason);
         r->each(r->user, &(grt_finding){.struct_size = sizeof(grt_finding),
                                         .status = GRT_STATUS_UNSUPPORTED,
                                         .node = node->desc.name,

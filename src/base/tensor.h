@@ -3,6 +3,7 @@
 #ifndef GRT_BASE_TENSOR_H
 #define GRT_BASE_TENSOR_H
 
+#include "src/base/float.h"
 #include "src/base/status.h"
 
 enum {
@@ -54,8 +55,8 @@ bool grt_dims_broadcast(const int64_t *a, int32_t rank_a, const int64_t *b, int3
 /* Strides that walk `dims` (rank) while `out_dims` (out_rank >= rank) is traversed: 0 where broadcast. */
 void grt_broadcast_strides(const int64_t *dims, int32_t rank, int32_t out_rank, int64_t *out_strides);
 /* Where the element with this row-major index in `dims` lies under strides. */
-static inline int64_t grt_strided_offset(const int64_t *dims, int32_t rank, const int64_t *strides,
-                                         int64_t index)
+GRT_INLINE int64_t grt_strided_offset(const int64_t *dims, int32_t rank, const int64_t *strides,
+                                      int64_t index)
 {
     int64_t offset = 0;
     for (int32_t k = rank - 1; k >= 0; k--) {

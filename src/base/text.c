@@ -81,3 +81,11 @@ const char *grt_tensor_text(const grt_tensor *tensor, char buffer[GRT_TYPE_TEXT_
     grt_text_release(&text);
     return buffer;
 }
+
+grt_status grt_fail_inputs(grt_status status, const grt_text *inputs)
+{
+    const char *said = grt_last_error();
+    if (!inputs->size || strstr(said, " (inputs: ") || strchr(said, '\n'))
+        return status; /* a node inside this one has said its own, or the message is a list */
+    return grt_fail(status, "%s (inputs: %s)", said, grt_text_get(inputs));
+}

@@ -25,6 +25,10 @@ void grt_text_add_dims(grt_text *text, const int64_t *dims, int32_t rank);
 const char *grt_text_get(const grt_text *text); /* "" when empty */
 void grt_text_release(grt_text *text);
 
+/* A node may have thousands of inputs: messages show so many. */
+enum { GRT_SHOWN_INPUTS = 8 };
+/* Puts " (inputs: ...)" behind the calling thread's message, which says what does not fit. */
+grt_status grt_fail_inputs(grt_status status, const grt_text *inputs);
 /* "float32[2x3]" in a buffer of the caller's: for messages. Returns buffer. */
 enum { GRT_TYPE_TEXT_SIZE = 400 };
 const char *grt_tensor_text(const grt_tensor *tensor, char buffer[GRT_TYPE_TEXT_SIZE]);

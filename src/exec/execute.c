@@ -2,20 +2,6 @@
 /* See execute.h. */
 #include "src/exec/execute.h"
 
-#include <stdio.h>
-#include <string.h>
-
-grt_status grt_frame_name_failure(const grt_frame *frame, grt_status status)
-{
-    const grt_op_desc *desc = &frame->program->instructions[frame->at].step->desc;
-    char name[256];
-    snprintf(name, sizeof name, "node '%.200s'", desc->name);
-    if (strstr(grt_last_error(), name))
-        return status;
-    return grt_fail_context(status, "%s%s%s node '%s'", desc->domain, *desc->domain ? "::" : "", desc->op,
-                            desc->name);
-}
-
 grt_status grt_frame_run_range(grt_frame *frame, int32_t first, int32_t end)
 {
     const grt_instruction *instructions = frame->program->instructions;
@@ -26,7 +12,7 @@ grt_status grt_frame_run_range(grt_frame *frame, int32_t first, int32_t end)
         if (status == GRT_OK)
             status = ins->run(frame, ins);
         if (status != GRT_OK)
-            return grt_frame_name_failure(frame, status);
+            return grt_frame_explain(frame, ins->index, status);
         for (int32_t k = 0; k < ins->n_drop; k++)
             grt_frame_drop(frame, ins->drop[k]);
     }

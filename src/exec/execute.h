@@ -11,7 +11,4 @@ grt_status grt_frame_run_range(grt_frame *frame, int32_t first, int32_t end);
 /* All of them. */
 grt_status grt_frame_run(grt_frame *frame);
 
-/* What devices and their libraries say is about a call; the error names the node. */
-grt_status grt_frame_name_failure(const grt_frame *frame, grt_status status);
-
 #endif

@@ -2,7 +2,9 @@
 /* See frame.h. */
 #include "src/exec/frame.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- life ---- */
 
@@ -114,6 +116,45 @@ grt_status grt_frame_check_dims(grt_frame *frame, int32_t s, grt_dims_check chec
         GRT_TRY(grt_op_call_check(call, content, &frame->executor->scratch));
     frame->proven[s] = true;
     return GRT_OK;
+}
+
+static void add_inputs(const grt_frame *frame, const grt_plan_step *step, grt_text *text)
+{
+    char type[GRT_TYPE_TEXT_SIZE];
+    for (int32_t i = 0; i < step->n_in; i++) {
+        const int32_t v = step->in[i];
+        grt_text_add(text, i ? ", " : "");
+        if (i == GRT_SHOWN_INPUTS) {
+            grt_text_add(text, "%d more", step->n_in - i);
+            break;
+        }
+        if (v < 0) {
+            grt_text_add(text, "none");
+            continue;
+        }
+        const grt_value *value = &frame->values[v];
+        grt_text_add(text, "'%.100s' %s", frame->program->body->values[v].name,
+                     value->kind == GRT_KIND_TENSOR ? grt_tensor_text(&value->t, type)
+                                                    : grt_kind_name(value->kind));
+    }
+}
+
+grt_status grt_frame_explain(const grt_frame *frame, int32_t s, grt_status status)
+{
+    const grt_plan_step *step = &frame->program->body->steps[s];
+    const grt_op_desc *desc = &step->desc;
+    char name[256];
+    snprintf(name, sizeof name, "node '%.200s'", desc->name);
+    if (!strstr(grt_last_error(), name))
+        grt_fail_context(status, "%s%s%s node '%s'", desc->domain, *desc->domain ? "::" : "", desc->op,
+                         desc->name);
+    if (status != GRT_STATUS_INVALID_ARGUMENT)
+        return status;
+    grt_text inputs = {0};
+    add_inputs(frame, step, &inputs);
+    grt_fail_inputs(status, &inputs);
+    grt_text_release(&inputs);
+    return status;
 }
 
 void grt_frame_set_stream(grt_frame *frame, void *stream)

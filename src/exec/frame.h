@@ -49,6 +49,10 @@ void grt_frame_shadow(grt_frame *frame, int32_t value);
  * into small inputs. */
 grt_status grt_frame_check_dims(grt_frame *frame, int32_t step, grt_dims_check check, bool content);
 
+/* A step has failed: the error names its node, as what devices and their libraries say is about a call, and,
+ * if something does not fit, what the inputs are. */
+grt_status grt_frame_explain(const grt_frame *frame, int32_t step, grt_status status);
+
 /* What the steps enqueue on from now on. */
 void grt_frame_set_stream(grt_frame *frame, void *stream);
 /* Prepared kernels get the executor's workspace, which has moved. */

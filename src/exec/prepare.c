@@ -335,6 +335,8 @@ static grt_status prepare_kernels(grt_draft *draft)
         grt_status status = grt_device_enter(session->device, &switched);
         if (status == GRT_OK)
             status = prepare_kernel(draft, s);
+        if (status != GRT_OK)
+            grt_frame_explain(draft->frame, s, status);
         grt_device_leave(session->device, switched);
         grt_failures_add(&failures, status);
     }
@@ -357,8 +359,9 @@ static grt_status fill(grt_draft *draft, const int64_t *symbols)
     }
     for (int32_t s = 0; s < body->n_steps; s++) {
         GRT_TRY(init_step(draft, s));
-        if (main)
-            GRT_TRY(decide_step(draft, s));
+        const grt_status status = main ? decide_step(draft, s) : GRT_OK;
+        if (status != GRT_OK)
+            return grt_frame_explain(draft->frame, s, status);
     }
     if (main)
         GRT_TRY(grt_draft_plan_memory(draft));

@@ -15,7 +15,7 @@ static grt_status run_watched(grt_frame *frame)
         GRT_TRY(grt_frame_run_range(frame, i, i + 1));
         const grt_status status = grt_device_wait(grt_executor_device(frame->executor), frame->stream);
         if (status != GRT_OK)
-            return grt_frame_name_failure(frame, status);
+            return grt_frame_explain(frame, frame->program->instructions[i].index, status);
     }
     return GRT_OK;
 }

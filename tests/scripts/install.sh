@@ -20,7 +20,7 @@ exported()
 {
     nm -D --defined-only "$libdir/libgraphrt.so" | awk '$2 != "A" { print $3 }' | sed 's/@@*/ /' >"$scratch/exported"
     awk 'BEGIN { RS = ";" } /GRT_API/ { sub(/.*GRT_API/, ""); if (match($0, /grt_[a-z0-9_]* *\(/)) print substr($0, RSTART, RLENGTH - 1) }' \
-        "$include/graphrt/graphrt.h" | tr -d ' ' | sort -u >"$scratch/header"
+        "$include"/graphrt/*.h | tr -d ' ' | sort -u >"$scratch/header"
     awk '$2 == "GRAPHRT_1" { print $1 }' "$scratch/exported" | sort | diff - "$scratch/header" || return 1
     ! grep -Ev '^grt_[a-z0-9_]* GRAPHRT_1$|^grt_[a-z0-9_]* GRAPHRT_PRIVATE_[0-9_]*$' "$scratch/exported"
 }
@@ -103,7 +103,7 @@ check "the library's objects wait for headers that are made" waits_for_headers s
 check "the models' generator, too" waits_for_headers models/generate/builder.o
 check "make install" make -s install DESTDIR="$root"
 find_installed
-check "files" installed libgraphrt.so.1 bin/graphc include/graphrt/graphrt.h pkgconfig/graphrt.pc graphrt/graphrt.hpp graphrt/quantize.h cmake/graphrt/graphrt-config.cmake graphrt/devices/h200.json doc/graphrt/LICENSE doc/graphrt/NOTICE \
+check "files" installed libgraphrt.so.1 bin/graphc include/graphrt/graphrt.h include/graphrt/pool.h include/graphrt/quantize.h pkgconfig/graphrt.pc graphrt/graphrt.hpp cmake/graphrt/graphrt-config.cmake graphrt/devices/h200.json doc/graphrt/LICENSE doc/graphrt/NOTICE \
     doc/graphrt/CONTRIBUTING.md doc/graphrt/examples/pool.c graphrt/triton/graphrt/libtriton_graphrt.so
 if [ -e docs/man/graphc.1 ]; then check "man pages" installed man1/graphc.1 man1/graphrun.1; else skip "man pages" "there is no scdoc"; fi
 if [ -e libgraphrt-cuda.so ]; then check "module" installed graphrt/libgraphrt-cuda.so; fi

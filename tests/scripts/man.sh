@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The man pages and --help agree: every command is in the synopsis, every option of each in both, every environment variable that
+# The man pages and --help agree: every command is in the synopsis, every option of each in both. --help fits. Every environment variable that
 # is read in the pages. Links between documents lead somewhere.
 set -u
 . "$(dirname "$0")/lib.sh"
@@ -19,16 +19,19 @@ section()
 options_in_help() { ./$1 --help | sed -nE 's/^  (--?[a-z-]+(, --[a-z-]+)?).*/\1/p' | tr -d ' ' | tr ',' '\n' | grep -vx -- --help | sort -u; }
 options_in_page() { section "$1" | grep -oE '\*--?[a-z][a-z-]*' | tr -d '*' | grep -vx -- --help | sort -u; }
 same_options() { diff <(options_in_help "$1") <(options_in_page "$1"); }
+# shellcheck disable=SC2086 # the same
+fits() { ! ./$1 --help | awk 'length > 120' | grep .; }
 in_synopsis()
 {
     local tool=${1%% *}
     awk '/^# / { on = /^# SYNOPSIS/ } on' "$pages/$tool.1.scd" | grep -qF "*$1*" && ./"$tool" --help | grep -q "^usage: $1 "
 }
 
-for command in "graphc optimize" "graphc quantize" "graphc check" "graphc inspect" "graphc tune" "graphc cache" "graphc devices" graphrun "graphrun check" \
+for command in "graphc optimize" "graphc quantize" "graphc check" "graphc inspect" "graphc tune" "graphc cache" "graphc keygen" "graphc sign" "graphc devices" graphrun "graphrun check" \
     "graphrun bench"; do
     check "$command: the options of --help are those of the man page" same_options "$command"
     check "$command: it is in the synopsis and in --help" in_synopsis "$command"
+    check "$command: --help fits in 120 columns" fits "$command"
 done
 grep -rhoE 'getenv\("[A-Z_]+"\)' "$srcdir/src" "$srcdir/backends" "$srcdir/graph" "$srcdir/tools" | grep -oE '[A-Z_]{3,}' | sort -u >"$scratch/variables"
 while read -r variable; do

@@ -258,6 +258,25 @@ START_TEST(dims_that_share_parts)
 }
 END_TEST
 
+/* What does not fit is named with its type: as the model has it, and as it is in the run. */
+START_TEST(errors_name_the_inputs)
+{
+    onnx_model m = onnx_create();
+    onnx_input(&m, m.graph, "a", GRT_DTYPE_FLOAT, "n,3");
+    onnx_input(&m, m.graph, "b", GRT_DTYPE_FLOAT, "4,5");
+    onnx_node(&m, m.graph, "MatMul", "a,b", "y");
+    onnx_output(&m, m.graph, "y");
+    assert_says(&m, NULL, GRT_STATUS_INVALID_MODEL, "(inputs: 'a' float32[nx3], 'b' float32[4x5])");
+    float data[6] = {0};
+    const grt_tensor x = {.dtype = GRT_DTYPE_FLOAT, .rank = 2, .dims = {2, 3}, .data = data};
+    m = onnx_create();
+    onnx_input(&m, m.graph, "x", GRT_DTYPE_FLOAT, "n,m");
+    onnx_node(&m, m.graph, "Det", "x", "y");
+    onnx_output(&m, m.graph, "y");
+    assert_says(&m, &x, GRT_STATUS_INVALID_ARGUMENT, "found 2 x 3 (inputs: 'x' float32[2x3])");
+}
+END_TEST
+
 Suite *suite_test_bad_models(void)
 {
     Suite *suite = suite_create("bad models");
@@ -274,6 +293,7 @@ Suite *suite_test_bad_models(void)
     tcase_add_test(tests, a_past_of_another_dtype);
     tcase_add_test(tests, pads_beyond_all_images);
     tcase_add_test(tests, skips_beyond_all_texts);
+    tcase_add_test(tests, errors_name_the_inputs);
     tcase_add_test(tests, empty_tensors);
     tcase_add_test(tests, dims_that_share_parts);
     suite_add_tcase(suite, tests);

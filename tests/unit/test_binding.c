@@ -2,28 +2,16 @@
 /* Bindings that contexts, pools and enqueued runs refuse: overlapping memory, misaligned memory, unknown
  * dims. */
 #include "tests/unit/onnx_model.h"
+#include "tests/unit/runtime.h"
 
 #include <check.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const char *const devices[] = {"cpu", "mirror:0"};
 enum { N_DEVICES = sizeof devices / sizeof *devices, WIDE = 40, ROW = 8 };
 
-static grt_runtime *runtime;
 static float memory[2 * WIDE * ROW + 1];
-
-static void setup(void)
-{
-    setenv("GRAPHRT_ALGO_CACHE", "off", 1);
-    ck_assert_int_eq(grt_runtime_create(&runtime), GRT_OK);
-}
-
-static void teardown(void)
-{
-    grt_runtime_release(runtime);
-}
 
 /* y0 = Relu(x0), y1 = Relu(x1), ... */
 static grt_context *open_rows(int n, const char *device)
@@ -195,7 +183,7 @@ Suite *suite_test_binding(void)
 {
     Suite *suite = suite_create("binding");
     TCase *tests = tcase_create("binding");
-    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_add_checked_fixture(tests, runtime_open, runtime_close);
     tcase_add_loop_test(tests, an_output_over_an_input, 0, N_DEVICES);
     tcase_add_loop_test(tests, an_output_over_another, 0, N_DEVICES);
     tcase_add_test(tests, many_bindings);

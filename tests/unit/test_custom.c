@@ -1,25 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Custom operators: what the register refuses, and what their functions are told and may ask. */
 #include "tests/unit/onnx_model.h"
+#include "tests/unit/runtime.h"
 
 #include <graphrt/graphrt.h>
 
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
-
-static grt_runtime *runtime;
-
-static void setup(void)
-{
-    setenv("GRAPHRT_ALGO_CACHE", "off", 1);
-    ck_assert_int_eq(grt_runtime_create(&runtime), GRT_OK);
-}
-
-static void teardown(void)
-{
-    grt_runtime_release(runtime);
-}
 
 /* y is x [n, m] twice, one below the other, times a factor; b is left out, or added to the first row. */
 static int creations;
@@ -230,7 +218,7 @@ Suite *suite_test_custom(void)
 {
     Suite *suite = suite_create("custom");
     TCase *tests = tcase_create("custom");
-    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_add_checked_fixture(tests, runtime_open, runtime_close);
     tcase_add_test(tests, models_and_plans_use_them);
     tcase_add_test(tests, models_that_do_not_fit_are_refused);
     tcase_add_test(tests, registration_is_all_or_nothing);

@@ -1,25 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What models say of themselves: kept by import and in plans, text of any kind. */
 #include "tests/unit/onnx_model.h"
+#include "tests/unit/runtime.h"
 
 #include <graphrt/graphrt.h>
 
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
-
-static grt_runtime *runtime;
-
-static void setup(void)
-{
-    setenv("GRAPHRT_ALGO_CACHE", "off", 1);
-    ck_assert_int_eq(grt_runtime_create(&runtime), GRT_OK);
-}
-
-static void teardown(void)
-{
-    grt_runtime_release(runtime);
-}
 
 static const char note[] = "line 1\n\tline 2 \x1b[31m";
 
@@ -111,7 +98,7 @@ Suite *suite_test_metadata(void)
 {
     Suite *suite = suite_create("metadata");
     TCase *tests = tcase_create("metadata");
-    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_add_checked_fixture(tests, runtime_open, runtime_close);
     tcase_add_test(tests, models_and_plans_keep_metadata);
     tcase_add_test(tests, nothing_said_is_empty_text);
     tcase_add_test(tests, only_descriptions_are_free_text);

@@ -3,24 +3,17 @@
  * and graphs for every set of pointers that a caller cycles through. The mirror keeps graphs as a GPU does,
  * with the pointers of their capture. */
 #include "tests/unit/onnx_model.h"
+#include "tests/unit/runtime.h"
 
 #include "src/exec/context.h"
 
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { WIDTH = 16, ELEMENTS = 2 * WIDTH };
 
-static grt_runtime *runtime;
 static grt_session *session, *reference; /* on the mirror and on the CPU */
 static grt_context *context, *expected;
-
-static void setup(void)
-{
-    setenv("GRAPHRT_ALGO_CACHE", "off", 1);
-    ck_assert_int_eq(grt_runtime_create(&runtime), GRT_OK);
-}
 
 static void teardown(void)
 {
@@ -28,7 +21,7 @@ static void teardown(void)
     grt_context_release(expected);
     grt_session_release(session);
     grt_session_release(reference);
-    grt_runtime_release(runtime);
+    runtime_close();
 }
 
 /* ---- models: x [2,16] or [n,16] -> y ---- */
@@ -404,7 +397,7 @@ Suite *suite_test_replay(void)
 {
     Suite *suite = suite_create("replay");
     TCase *tests = tcase_create("replay");
-    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_add_checked_fixture(tests, runtime_open, teardown);
     tcase_set_timeout(tests, 60);
     tcase_add_test(tests, around_what_depends_on_data);
     tcase_add_test(tests, around_control_flow);

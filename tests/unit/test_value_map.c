@@ -2,6 +2,7 @@
 /* Maps as values: how they are made, kept in .pb files, bound and refused. */
 #include "src/base/value_map.h"
 #include "tests/unit/onnx_model.h"
+#include "tests/unit/runtime.h"
 
 #include <graphrt/graphrt.h>
 
@@ -9,19 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-static grt_runtime *runtime;
-
-static void setup(void)
-{
-    setenv("GRAPHRT_ALGO_CACHE", "off", 1);
-    ck_assert_int_eq(grt_runtime_create(&runtime), GRT_OK);
-}
-
-static void teardown(void)
-{
-    grt_runtime_release(runtime);
-}
 
 static grt_tensor row(grt_dtype dtype, int64_t n, const void *data)
 {
@@ -256,7 +244,7 @@ Suite *suite_test_value_map(void)
 {
     Suite *suite = suite_create("value_map");
     TCase *tests = tcase_create("value_map");
-    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_add_checked_fixture(tests, runtime_open, runtime_close);
     tcase_add_test(tests, pairs_are_in_the_order_of_their_keys);
     tcase_add_test(tests, what_is_no_map_is_refused);
     tcase_add_test(tests, files_keep_maps);

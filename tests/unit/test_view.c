@@ -2,26 +2,14 @@
 /* Views that are parts of a value use its memory. */
 #include "src/plan/memory_plan.h"
 #include "tests/unit/onnx_model.h"
+#include "tests/unit/runtime.h"
 
 #include <graphrt/graphrt.h>
 
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
-static grt_runtime *runtime;
 static const char *const devices[] = {"cpu", "mirror"};
-
-static void setup(void)
-{
-    setenv("GRAPHRT_ALGO_CACHE", "off", 1);
-    ck_assert_int_eq(grt_runtime_create(&runtime), GRT_OK);
-}
-
-static void teardown(void)
-{
-    grt_runtime_release(runtime);
-}
 
 static void sizes(onnx_model *m, const char *name, const char *n, const int64_t *values, size_t bytes)
 {
@@ -386,7 +374,7 @@ Suite *suite_test_view(void)
 {
     Suite *suite = suite_create("view");
     TCase *tests = tcase_create("view");
-    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_add_checked_fixture(tests, runtime_open, runtime_close);
     tcase_add_test(tests, parts_share_memory);
     tcase_add_test(tests, an_output_that_is_a_part);
     tcase_add_test(tests, steps_in_place_take_wholes);

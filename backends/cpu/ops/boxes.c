@@ -426,8 +426,8 @@ static grt_status run_col2im(const grt_run *run)
     for (int32_t k = 0; k < n; k++) {
         kernel[k] = cpu_index(block, k);
         if (kernel[k] < 1 || kernel[k] > INT32_MAX)
-            return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT, "block_shape[%d] is %lld", k,
-                               (long long)kernel[k]);
+            return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT,
+                               "block_shape[%d] is %lld; it must be positive", k, (long long)kernel[k]);
         int64_t room = out->dims[k + 2] + s->pads[k] + s->pads[n + k] - s->dilations[k] * (kernel[k] - 1) - 1;
         steps[k] = room < 0 ? 0 : room / s->strides[k] + 1;
         if (!grt_mul_i64(volume, kernel[k], &volume) || !grt_mul_i64(places, steps[k], &places))

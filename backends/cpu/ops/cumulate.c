@@ -1,30 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CumSum and CumProd, LpNormalization, MeanVarianceNormalization, Det. */
 #include "backends/cpu/move.h"
-
-#include "src/base/element.h"
 #include "backends/cpu/threads.h"
-
-#include <string.h>
+#include "backends/shared/cumulate.h"
+#include "src/base/element.h"
 
 /* ---- CumSum, CumProd ---- */
 
-typedef struct cumulate_state {
-    bool product, exclusive, reverse;
-} cumulate_state;
-
-static grt_status create_cumulate(const grt_kernel_node *node, void **out_state)
-{
-    GRT_TRY(cpu_state(sizeof(cumulate_state), out_state));
-    cumulate_state *state = *out_state;
-    state->product = grt_op_is(node->desc, "", "CumProd");
-    state->exclusive = grt_attr_int(node->desc, "exclusive", 0) != 0;
-    state->reverse = grt_attr_int(node->desc, "reverse", 0) != 0;
-    return GRT_OK;
-}
-
 /* Elements `step` apart, from `at` on; step is negative when going backwards. */
-static void cumulate_reals(const cumulate_state *s, grt_tensor *out, const grt_tensor *in, int64_t at,
+static void cumulate_reals(const grt_cumulate *s, grt_tensor *out, const grt_tensor *in, int64_t at,
                            int64_t n, int64_t step)
 {
     double acc = s->product ? 1 : 0;
@@ -36,8 +20,8 @@ static void cumulate_reals(const cumulate_state *s, grt_tensor *out, const grt_t
 }
 
 /* Integers wrap as their type does, which needs nothing but the lower bits. */
-static void cumulate_ints(const cumulate_state *s, grt_tensor *out, const grt_tensor *in, int64_t at,
-                          int64_t n, int64_t step)
+static void cumulate_ints(const grt_cumulate *s, grt_tensor *out, const grt_tensor *in, int64_t at, int64_t n,
+                          int64_t step)
 {
     uint64_t acc = s->product;
     for (int64_t i = 0; i < n; i++, at += step) {
@@ -62,16 +46,13 @@ static void cumulate_ints(const cumulate_state *s, grt_tensor *out, const grt_te
 
 static grt_status run_cumulate(const grt_run *run)
 {
-    const cumulate_state *s = run->state;
+    const grt_cumulate *s = run->state;
     const grt_tensor *in = run->in[0];
     grt_tensor *out = run->out[0];
-    int64_t axis = grt_axis(cpu_index(run->in[1], 0), in->rank);
-    if (axis < 0)
-        return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT,
-                           "axis is %lld; for rank %d it must be in [%d, %d]",
-                           (long long)cpu_index(run->in[1], 0), in->rank, -in->rank, in->rank - 1);
-    int64_t n = in->dims[axis], outer = grt_dims_product(in->dims, 0, (int32_t)axis);
-    int64_t inner = grt_dims_product(in->dims, (int32_t)axis + 1, in->rank);
+    int32_t axis;
+    GRT_TRY(grt_cumulate_axis(run->desc, in, run->in[1], &axis));
+    int64_t n = in->dims[axis], outer = grt_dims_product(in->dims, 0, axis);
+    int64_t inner = grt_dims_product(in->dims, axis + 1, in->rank);
     bool ints = grt_dtype_in(in->dtype, GRT_SET_INTS);
 #pragma omp parallel for num_threads(run->threads) schedule(static) if (outer * n * inner > CPU_GRAIN)
     for (int64_t row = 0; row < outer * inner; row++) {
@@ -83,31 +64,9 @@ static grt_status run_cumulate(const grt_run *run)
 
 /* ---- LpNormalization ---- */
 
-typedef struct norm_state {
-    int64_t axis, p;
-} norm_state;
-
-static grt_status create_norm(const grt_kernel_node *node, void **out_state)
-{
-    GRT_TRY(cpu_state(sizeof(norm_state), out_state));
-    norm_state *state = *out_state;
-    state->axis = grt_attr_int(node->desc, "axis", -1);
-    state->p = grt_attr_int(node->desc, "p", 2);
-    return GRT_OK;
-}
-
-static bool supports_norm(const grt_kernel_node *node, grt_text *why)
-{
-    int64_t p = grt_attr_int(node->desc, "p", 2);
-    if (p == 1 || p == 2)
-        return true;
-    grt_text_add(why, "attribute p is %lld; norms 1 and 2 are supported", (long long)p);
-    return false;
-}
-
 static grt_status run_norm(const grt_run *run)
 {
-    const norm_state *s = run->state;
+    const grt_lp_norm *s = run->state;
     const grt_tensor *in = run->in[0];
     int32_t axis = (int32_t)grt_axis(s->axis, in->rank);
     int64_t n = in->dims[axis], outer = grt_dims_product(in->dims, 0, axis);
@@ -130,52 +89,16 @@ static grt_status run_norm(const grt_run *run)
 
 /* ---- MeanVarianceNormalization ---- */
 
-typedef struct mvn_state {
-    size_t n;
-    int64_t axes[GRT_MAX_RANK];
-} mvn_state;
-
-static grt_status create_mvn(const grt_kernel_node *node, void **out_state)
+static int64_t walk_offset(const grt_axes_walk *w, int64_t flat)
 {
-    static const int64_t usual[] = {0, 2, 3};
-    size_t n;
-    const int64_t *axes = grt_attr_ints(node->desc, "axes", &n);
-    if (!axes)
-        axes = usual, n = 3;
-    GRT_TRY(cpu_state(sizeof(mvn_state), out_state));
-    mvn_state *state = *out_state;
-    state->n = n < GRT_MAX_RANK ? n : GRT_MAX_RANK;
-    memcpy(state->axes, axes, state->n * sizeof *axes);
-    return GRT_OK;
-}
-
-/* Axes of one kind, walked as one flat index. */
-typedef struct walk {
-    int32_t n;
-    int64_t dims[GRT_MAX_RANK], strides[GRT_MAX_RANK], total;
-} walk;
-
-static int64_t walk_offset(const walk *w, int64_t flat)
-{
-    return grt_strided_offset(w->dims, w->n, w->strides, flat);
+    return grt_strided_offset(w->dims, w->rank, w->strides, flat);
 }
 
 static grt_status run_mvn(const grt_run *run)
 {
-    const mvn_state *s = run->state;
+    const grt_mvn *s = run->shape;
+    const grt_axes_walk kept = s->kept, over = s->over;
     const grt_tensor *in = run->in[0];
-    walk kept = {.total = 1}, over = {.total = 1};
-    int64_t strides[GRT_MAX_RANK];
-    bool named[GRT_MAX_RANK] = {false};
-    grt_dims_strides(in->dims, in->rank, strides);
-    for (size_t k = 0; k < s->n; k++)
-        named[grt_axis(s->axes[k], in->rank)] = true;
-    for (int32_t k = 0; k < in->rank; k++) {
-        walk *w = named[k] ? &over : &kept;
-        w->dims[w->n] = in->dims[k];
-        w->strides[w->n++] = strides[k];
-        w->total *= in->dims[k];
-    }
 #pragma omp parallel for num_threads(run->threads) schedule(static) if (kept.total * over.total > CPU_GRAIN)
     for (int64_t row = 0; row < kept.total; row++) {
         int64_t base = walk_offset(&kept, row);
@@ -202,6 +125,7 @@ static grt_status reshape_det(grt_reshape *reshape)
 {
     const grt_tensor *in = reshape->in[0];
     int64_t n = in->dims[in->rank - 1];
+    GRT_TRY(grt_det_check(reshape));
     reshape->workspace_bytes = (size_t)(n * n) * sizeof(double) * (size_t)reshape->threads;
     return GRT_OK;
 }
@@ -236,10 +160,6 @@ static grt_status run_det(const grt_run *run)
 {
     const grt_tensor *in = run->in[0];
     int64_t n = in->dims[in->rank - 1], count = grt_dims_product(in->dims, 0, in->rank - 2);
-    if (in->dims[in->rank - 2] != n)
-        return grt_fail_op(run->desc, GRT_STATUS_INVALID_ARGUMENT,
-                           "matrices must be square, found %lld x %lld", (long long)in->dims[in->rank - 2],
-                           (long long)n);
 #pragma omp parallel for num_threads(run->threads) schedule(static) if (count * n * n * n > CPU_GRAIN)
     for (int64_t m = 0; m < count; m++) {
         double *a = (double *)run->workspace + n * n * cpu_thread();
@@ -255,30 +175,30 @@ static const grt_kernel_row rows[] = {
      .domain = "",
      .types = {GRT_SET_NUMBERS, CPU_INDEX},
      .flags = GRT_KERNEL_IN_PLACE(0),
-     .create = create_cumulate,
+     .create = grt_cumulate_create,
      .destroy = free,
      .run = run_cumulate},
     {.op = "CumProd",
      .domain = "",
      .types = {GRT_SET_NUMBERS, CPU_INDEX},
      .flags = GRT_KERNEL_IN_PLACE(0),
-     .create = create_cumulate,
+     .create = grt_cumulate_create,
      .destroy = free,
      .run = run_cumulate},
     {.op = "LpNormalization",
      .domain = "",
      .types = {GRT_SET_FLOATS},
      .flags = GRT_KERNEL_IN_PLACE(0),
-     .supports = supports_norm,
-     .create = create_norm,
+     .supports = grt_lp_norm_supports,
+     .create = grt_lp_norm_create,
      .destroy = free,
      .run = run_norm},
     {.op = "MeanVarianceNormalization",
      .domain = "",
      .types = {GRT_SET_FLOATS},
      .flags = GRT_KERNEL_IN_PLACE(0),
-     .create = create_mvn,
-     .destroy = free,
+     .reshape = grt_mvn_reshape,
+     .release_shape = free,
      .run = run_mvn},
     {.op = "Det", .domain = "", .types = {GRT_SET_FLOATS}, .reshape = reshape_det, .run = run_det},
 };

@@ -5,27 +5,15 @@
 #include "src/base/element.h"
 #include "backends/cpu/integer_rows.h"
 #include "backends/cpu/threads.h"
-#include "backends/shared/window.h"
+#include "backends/shared/integer.h"
 #include "src/base/checked.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Positions of inputs by role; 0: the op has none (input 0 is always the data). */
-typedef struct places {
-    int32_t scale_a, zero_a, b, scale_b, zero_b, scale_y, zero_y, bias;
-} places;
-static const places integer_places = {.zero_a = 2, .b = 1, .zero_b = 3};
-static const places qlinear_places = {1, 2, 3, 4, 5, 6, 7, 8};
-
-static const places *places_of(const grt_op_desc *desc)
-{
-    return !strncmp(desc->op, "QLinear", 7) ? &qlinear_places : &integer_places;
-}
-
 static const grt_tensor *input(const grt_run *run, int32_t i)
 {
-    return i && i < run->n_in ? run->in[i] : NULL;
+    return grt_integer_in(run->in, run->n_in, i);
 }
 
 static int32_t load(const grt_tensor *t, int64_t i)
@@ -33,15 +21,15 @@ static int32_t load(const grt_tensor *t, int64_t i)
     return t->dtype == GRT_DTYPE_INT8 ? ((const int8_t *)t->data)[i] : ((const uint8_t *)t->data)[i];
 }
 
-/* Zero point or scale i of a tensor with one for all or one for each. */
-static int32_t zero_at(const grt_tensor *zero, int64_t i)
+/* Zero point or scale i of a matrix. */
+static int32_t zero_at(const grt_tensor *zero, int64_t per_matrix, int64_t matrix, int64_t i)
 {
-    return !zero ? 0 : load(zero, grt_tensor_elements(zero) == 1 ? 0 : i);
+    return !zero ? 0 : load(zero, grt_integer_level(grt_tensor_elements(zero), per_matrix, matrix, i));
 }
 
-static double scale_at(const grt_tensor *scale, int64_t i)
+static double scale_at(const grt_tensor *scale, int64_t per_matrix, int64_t matrix, int64_t i)
 {
-    return grt_element_get(scale, grt_tensor_elements(scale) == 1 ? 0 : i);
+    return grt_element_get(scale, grt_integer_level(grt_tensor_elements(scale), per_matrix, matrix, i));
 }
 
 /* sums[i] += factor * (t[from + i * step] - zero), one loop per type. Sums wrap around like the int32 that
@@ -65,22 +53,6 @@ static void add_scaled(int32_t *sums, int64_t n, int32_t factor, const grt_tenso
     }
 }
 
-/* One, or n of them; omitted ones pass. */
-static bool counts(const grt_reshape *reshape, int32_t i, int64_t n, int64_t or_n)
-{
-    const grt_tensor *t = i && i < reshape->n_in ? reshape->in[i] : NULL;
-    int64_t found = t ? grt_tensor_elements(t) : 1;
-    return found == 1 || found == n || found == or_n;
-}
-
-static grt_status misfit(const grt_reshape *reshape)
-{
-    return grt_fail_op(reshape->desc, GRT_STATUS_INVALID_ARGUMENT,
-                       "shapes do not fit: matrices or channels must agree, and scales and zero points be "
-                       "one number, one per row "
-                       "(left matrix, output) or one per column or output channel (right matrix, weight)");
-}
-
 static void store_quantised(grt_tensor *y, int64_t i, double value, int32_t zero)
 {
     grt_element_put(y, i, nearbyint(value) + zero); /* limited to the type's range */
@@ -88,41 +60,16 @@ static void store_quantised(grt_tensor *y, int64_t i, double value, int32_t zero
 
 /* ---- convolutions ---- */
 
-typedef struct conv_shape {
-    cpu_window w;
-    int64_t batch, groups, in_channels, out_channels; /* in_channels: per group */
-} conv_shape;
-
 static grt_status conv_reshape(grt_reshape *reshape)
 {
-    const places *at = places_of(reshape->desc);
-    const grt_tensor *x = reshape->in[0], *w = reshape->in[at->b], *y = reshape->out[0];
-    int64_t groups = grt_attr_int(reshape->desc, "group", 1);
-    if (x->rank < 3 || w->rank != x->rank || groups < 1 || x->dims[1] != w->dims[1] * groups ||
-        w->dims[0] % groups || y->rank != x->rank || y->dims[1] != w->dims[0] ||
-        !counts(reshape, at->zero_a, 1, 1) || !counts(reshape, at->scale_a, 1, 1) ||
-        !counts(reshape, at->zero_b, w->dims[0], 1) || !counts(reshape, at->scale_b, w->dims[0], 1) ||
-        !counts(reshape, at->zero_y, 1, 1) || !counts(reshape, at->scale_y, 1, 1))
-        return misfit(reshape);
-    if (at->bias && at->bias < reshape->n_in && reshape->in[at->bias] &&
-        grt_tensor_elements(reshape->in[at->bias]) != w->dims[0])
-        return misfit(reshape);
-    conv_shape *shape = calloc(1, sizeof *shape);
-    if (!shape)
-        return grt_fail_memory(sizeof *shape);
-    cpu_window_read(reshape->desc, x->rank - 2, x->dims + 2, y->dims + 2, w->dims + 2, false, &shape->w);
-    shape->batch = x->dims[0];
-    shape->groups = groups;
-    shape->in_channels = w->dims[1];
-    shape->out_channels = w->dims[0];
-    reshape->shape = shape;
-    if (!grt_mul_size((size_t)shape->w.out_pixels * sizeof(int32_t), (size_t)reshape->threads,
-                      &reshape->workspace_bytes)) {
-        free(shape);
-        reshape->shape = NULL;
-        return grt_fail_memory(SIZE_MAX);
-    }
-    return GRT_OK;
+    GRT_TRY(grt_integer_conv_reshape(reshape));
+    const grt_integer_conv *shape = reshape->shape;
+    if (grt_mul_size((size_t)shape->w.out_pixels * sizeof(int32_t), (size_t)reshape->threads,
+                     &reshape->workspace_bytes))
+        return GRT_OK;
+    free(reshape->shape);
+    reshape->shape = NULL;
+    return grt_fail_memory(SIZE_MAX);
 }
 
 /* Output positions [*from, *to) of dim i that read inside the input with tap k. */
@@ -169,8 +116,8 @@ static void add_tap(const cpu_window *w, const grt_tensor *x, int64_t plane, int
     }
 }
 
-static void store_plane(const grt_run *run, const places *at, int64_t channel, int64_t plane, int64_t n,
-                        const int32_t *sums)
+static void store_plane(const grt_run *run, const grt_integer_places *at, int64_t channel, int64_t plane,
+                        int64_t n, const int32_t *sums)
 {
     grt_tensor *y = run->out[0];
     if (!at->scale_y) {
@@ -179,19 +126,20 @@ static void store_plane(const grt_run *run, const places *at, int64_t channel, i
     }
     const grt_tensor *bias = input(run, at->bias);
     int64_t add = bias ? grt_tensor_int(bias, channel) : 0;
-    double scale = scale_at(run->in[at->scale_a], 0) * scale_at(run->in[at->scale_b], channel) /
-                   scale_at(run->in[at->scale_y], 0);
+    double scale = scale_at(run->in[at->scale_a], 0, 0, 0) * scale_at(run->in[at->scale_b], 0, 0, channel) /
+                   scale_at(run->in[at->scale_y], 0, 0, 0);
     for (int64_t i = 0; i < n; i++)
-        store_quantised(y, plane + i, (double)(sums[i] + add) * scale, zero_at(input(run, at->zero_y), 0));
+        store_quantised(y, plane + i, (double)(sums[i] + add) * scale,
+                        zero_at(input(run, at->zero_y), 0, 0, 0));
 }
 
 static grt_status conv_run(const grt_run *run)
 {
-    const places *at = places_of(run->desc);
-    const conv_shape *shape = run->shape;
+    const grt_integer_places *at = grt_integer_places_of(run->desc);
+    const grt_integer_conv *shape = run->shape;
     const cpu_window *w = &shape->w;
     const grt_tensor *x = run->in[0], *weights = run->in[at->b], *w_zeros = input(run, at->zero_b);
-    int32_t x_zero = zero_at(input(run, at->zero_a), 0);
+    int32_t x_zero = zero_at(input(run, at->zero_a), 0, 0, 0);
     int64_t planes = shape->batch * shape->out_channels, per_group = shape->out_channels / shape->groups;
 #pragma omp parallel for num_threads( \
     run->threads) if (planes * shape->in_channels * w->taps * w->out_pixels > CPU_GRAIN)
@@ -203,7 +151,7 @@ static grt_status conv_run(const grt_run *run)
         for (int64_t c = 0; c < shape->in_channels; c++)
             for (int64_t tap = 0; tap < w->taps; tap++) {
                 int32_t weight = load(weights, (channel * shape->in_channels + c) * w->taps + tap) -
-                                 zero_at(w_zeros, channel);
+                                 zero_at(w_zeros, 0, 0, channel);
                 if (weight)
                     add_tap(w, x, (first + c) * w->in_pixels, x_zero, tap, weight, sums);
             }
@@ -214,39 +162,8 @@ static grt_status conv_run(const grt_run *run)
 
 /* ---- matrix products ---- */
 
-typedef struct matrix_shape {
-    int64_t m, n, k, batch;
-    int32_t lead;                                                 /* leading dims of the output */
-    int64_t dims[GRT_MAX_RANK], a[GRT_MAX_RANK], b[GRT_MAX_RANK]; /* strides in matrices */
-} matrix_shape;
-
-static bool matrix_fit(const grt_reshape *reshape, const places *at, matrix_shape *shape)
-{
-    const grt_tensor *a = reshape->in[0], *b = reshape->in[at->b];
-    if (a->rank < 1 || b->rank < 1)
-        return false;
-    shape->m = a->rank > 1 ? a->dims[a->rank - 2] : 1;
-    shape->k = a->dims[a->rank - 1];
-    shape->n = b->rank > 1 ? b->dims[b->rank - 1] : 1;
-    int32_t lead_a = a->rank > 1 ? a->rank - 2 : 0, lead_b = b->rank > 1 ? b->rank - 2 : 0;
-    if (b->dims[b->rank > 1 ? b->rank - 2 : 0] != shape->k ||
-        !grt_dims_broadcast(a->dims, lead_a, b->dims, lead_b, shape->dims, &shape->lead))
-        return false;
-    grt_broadcast_strides(a->dims, lead_a, shape->lead, shape->a);
-    grt_broadcast_strides(b->dims, lead_b, shape->lead, shape->b);
-    shape->batch = grt_dims_product(shape->dims, 0, shape->lead);
-    int64_t rows = grt_dims_product(a->dims, 0, lead_a) * shape->m,
-            columns = grt_dims_product(b->dims, 0, lead_b) * shape->n;
-    return counts(reshape, at->zero_a, shape->m, rows) && counts(reshape, at->scale_a, shape->m, rows) &&
-           counts(reshape, at->zero_b, shape->n, columns) &&
-           counts(reshape, at->scale_b, shape->n, columns) &&
-           counts(reshape, at->zero_y, shape->m, shape->batch * shape->m) &&
-           counts(reshape, at->scale_y, shape->m, shape->batch * shape->m) &&
-           grt_tensor_elements(reshape->out[0]) == shape->batch * shape->m * shape->n;
-}
-
 /* Sums of a few rows, and the rows' values minus zero points. */
-static size_t thread_bytes(const matrix_shape *shape)
+static size_t thread_bytes(const grt_integer_matmul *shape)
 {
     const size_t sums = (size_t)shape->n * sizeof(int32_t), values = ((size_t)shape->k + 1) * sizeof(int16_t);
     return (CPU_INTEGER_ROWS * (sums + values) + 63) & ~(size_t)63;
@@ -254,26 +171,13 @@ static size_t thread_bytes(const matrix_shape *shape)
 
 static grt_status matrix_reshape(grt_reshape *reshape)
 {
-    matrix_shape *shape = calloc(1, sizeof *shape);
-    if (!shape)
-        return grt_fail_memory(sizeof *shape);
-    if (!matrix_fit(reshape, places_of(reshape->desc), shape)) {
-        free(shape);
-        return misfit(reshape);
-    }
-    reshape->shape = shape;
-    reshape->workspace_bytes = thread_bytes(shape) * (size_t)reshape->threads;
+    GRT_TRY(grt_integer_matmul_reshape(reshape));
+    reshape->workspace_bytes = thread_bytes(reshape->shape) * (size_t)reshape->threads;
     return GRT_OK;
 }
 
-/* Which of the zero points or scales belongs to row (or column) i of matrix number `matrix`. */
-static int64_t which(const grt_tensor *t, int64_t per_matrix, int64_t matrix, int64_t i)
-{
-    return t && grt_tensor_elements(t) > per_matrix ? matrix * per_matrix + i : i;
-}
-
 /* Where an item of the batch has its matrices. */
-static void find_matrices(const matrix_shape *shape, int64_t item, int64_t *a_item, int64_t *b_item)
+static void find_matrices(const grt_integer_matmul *shape, int64_t item, int64_t *a_item, int64_t *b_item)
 {
     *a_item = grt_strided_offset(shape->dims, shape->lead, shape->a, item);
     *b_item = grt_strided_offset(shape->dims, shape->lead, shape->b, item);
@@ -295,19 +199,19 @@ static int32_t load_row(const grt_tensor *a, int64_t from, int64_t k, int32_t ze
 }
 
 /* B's zero points are subtracted once per row, times the sum of the row. */
-static void take_zeros_off(const matrix_shape *shape, const grt_tensor *zero_b, int64_t b_item,
+static void take_zeros_off(const grt_integer_matmul *shape, const grt_tensor *zero_b, int64_t b_item,
                            int32_t row_sum, int32_t *sums)
 {
     for (int64_t j = 0; zero_b && j < shape->n; j++) {
-        uint32_t zero = (uint32_t)zero_at(zero_b, which(zero_b, shape->n, b_item, j));
+        uint32_t zero = (uint32_t)zero_at(zero_b, shape->n, b_item, j);
         sums[j] = (int32_t)((uint32_t)sums[j] - (uint32_t)row_sum * zero);
     }
 }
 
-static void store_row(const grt_run *run, const places *at, int64_t item, int64_t a_item, int64_t b_item,
-                      int64_t row, const int32_t *sums)
+static void store_row(const grt_run *run, const grt_integer_places *at, int64_t item, int64_t a_item,
+                      int64_t b_item, int64_t row, const int32_t *sums)
 {
-    const matrix_shape *shape = run->shape;
+    const grt_integer_matmul *shape = run->shape;
     const int64_t n = shape->n;
     int64_t out = (item * shape->m + row) * n;
     if (!at->scale_y) {
@@ -317,19 +221,17 @@ static void store_row(const grt_run *run, const places *at, int64_t item, int64_
     const grt_tensor *scale_a = run->in[at->scale_a], *scale_b = run->in[at->scale_b],
                      *scale_y = run->in[at->scale_y];
     const grt_tensor *zero_y = run->in[at->zero_y];
-    double scale = scale_at(scale_a, which(scale_a, shape->m, a_item, row)) /
-                   scale_at(scale_y, which(scale_y, shape->m, item, row));
+    double scale = scale_at(scale_a, shape->m, a_item, row) / scale_at(scale_y, shape->m, item, row);
     for (int64_t j = 0; j < n; j++)
-        store_quantised(run->out[0], out + j,
-                        (double)sums[j] * scale * scale_at(scale_b, which(scale_b, n, b_item, j)),
-                        zero_at(zero_y, which(zero_y, shape->m, item, row)));
+        store_quantised(run->out[0], out + j, (double)sums[j] * scale * scale_at(scale_b, n, b_item, j),
+                        zero_at(zero_y, shape->m, item, row));
 }
 
 /* Rows from `row` on, of one matrix. */
-static void matrix_rows(const grt_run *run, const places *at, int64_t item, int64_t row, int rows,
+static void matrix_rows(const grt_run *run, const grt_integer_places *at, int64_t item, int64_t row, int rows,
                         void *workspace)
 {
-    const matrix_shape *shape = run->shape;
+    const grt_integer_matmul *shape = run->shape;
     const grt_tensor *a = run->in[0], *b = run->in[at->b], *zero_a = input(run, at->zero_a),
                      *zero_b = input(run, at->zero_b);
     const int64_t n = shape->n, k = shape->k, stride = k + 1;
@@ -338,9 +240,8 @@ static void matrix_rows(const grt_run *run, const places *at, int64_t item, int6
     int64_t a_item, b_item;
     find_matrices(shape, item, &a_item, &b_item);
     for (int i = 0; i < rows; i++)
-        row_sums[i] =
-            load_row(a, (a_item * shape->m + row + i) * k, k,
-                     zero_at(zero_a, which(zero_a, shape->m, a_item, row + i)), values + i * stride);
+        row_sums[i] = load_row(a, (a_item * shape->m + row + i) * k, k,
+                               zero_at(zero_a, shape->m, a_item, row + i), values + i * stride);
     cpu_integer_rows(values, stride, rows, (const uint8_t *)b->data + b_item * k * n,
                      b->dtype == GRT_DTYPE_INT8, k, n, sums);
     for (int i = 0; i < rows; i++) {
@@ -351,8 +252,8 @@ static void matrix_rows(const grt_run *run, const places *at, int64_t item, int6
 
 static grt_status matrix_run(const grt_run *run)
 {
-    const places *at = places_of(run->desc);
-    const matrix_shape *shape = run->shape;
+    const grt_integer_places *at = grt_integer_places_of(run->desc);
+    const grt_integer_matmul *shape = run->shape;
     const int64_t blocks = (shape->m + CPU_INTEGER_ROWS - 1) / CPU_INTEGER_ROWS, all = shape->batch * blocks;
 #pragma omp parallel for num_threads(run->threads) if (shape->batch * shape->m * shape->n * shape->k > \
                                                        CPU_GRAIN)
@@ -364,48 +265,28 @@ static grt_status matrix_run(const grt_run *run)
     return GRT_OK;
 }
 
-#define BYTES  (GRT_BIT(INT8) | GRT_BIT(UINT8))
-#define SCALES (GRT_BIT(FLOAT) | GRT_BIT(FLOAT16) | GRT_BIT(BFLOAT16))
-
-/* Inputs beyond the fourth are not covered by a row's types. */
-static bool qlinear_supports(const grt_kernel_node *node, grt_text *why)
-{
-    static const grt_dtype_set want[] = {BYTES, SCALES, BYTES, BYTES,         SCALES,
-                                         BYTES, SCALES, BYTES, GRT_BIT(INT32)};
-    for (int32_t i = 0; i < node->n_in && i < 9; i++)
-        if (grt_node_has(node, i) && !grt_dtype_in(node->in[i].dtype, want[i])) {
-            if (why)
-                grt_text_add(why,
-                             "input %d is %s; supported are int8 and uint8 data, zero points of these types, "
-                             "float scales",
-                             i, grt_dtype_name(node->in[i].dtype));
-            return false;
-        }
-    return true;
-}
-
 static const grt_kernel_row rows[] = {
     {.domain = "",
      .op = "ConvInteger",
-     .types = {BYTES, BYTES, BYTES, BYTES},
+     .types = {GRT_INTEGER_BYTES, GRT_INTEGER_BYTES, GRT_INTEGER_BYTES, GRT_INTEGER_BYTES},
      .reshape = conv_reshape,
      .release_shape = free,
      .run = conv_run},
     {.domain = "",
      .op = "MatMulInteger",
-     .types = {BYTES, BYTES, BYTES, BYTES},
+     .types = {GRT_INTEGER_BYTES, GRT_INTEGER_BYTES, GRT_INTEGER_BYTES, GRT_INTEGER_BYTES},
      .reshape = matrix_reshape,
      .release_shape = free,
      .run = matrix_run},
     {.domain = "",
      .op = "QLinearConv",
-     .supports = qlinear_supports,
+     .supports = grt_qlinear_supports,
      .reshape = conv_reshape,
      .release_shape = free,
      .run = conv_run},
     {.domain = "",
      .op = "QLinearMatMul",
-     .supports = qlinear_supports,
+     .supports = grt_qlinear_supports,
      .reshape = matrix_reshape,
      .release_shape = free,
      .run = matrix_run},

@@ -272,8 +272,8 @@ grt_status reshape_fold(grt_reshape *r)
     for (int32_t k = 0; k < n; k++) {
         f.kernel[k] = cuda_host_index(block, k);
         if (f.kernel[k] < 1 || f.kernel[k] > INT32_MAX)
-            return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "block_shape[%d] is %lld", k,
-                               (long long)f.kernel[k]);
+            return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
+                               "block_shape[%d] is %lld; it must be positive", k, (long long)f.kernel[k]);
         int64_t room = out->dims[k + 2] + f.pads[k] + f.pads[n + k] - f.dilations[k] * (f.kernel[k] - 1) - 1;
         f.steps[k] = room < 0 ? 0 : room / f.strides[k] + 1;
         if (!grt_mul_i64(f.volume, f.kernel[k], &f.volume) || !grt_mul_i64(f.places, f.steps[k], &f.places))

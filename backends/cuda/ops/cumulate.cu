@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CumSum, CumProd, LpNormalization, MeanVarianceNormalization, Det. */
 #include "backends/cuda/line.cuh"
+#include "backends/shared/cumulate.h"
 
 namespace
 {
 
 /* ---- CumSum, CumProd ---- */
-
-struct cumulate_state {
-    bool product, exclusive, reverse;
-};
 
 template <typename A> __device__ __forceinline__ A cumulated(bool product, A a, A b)
 {
@@ -18,7 +15,7 @@ template <typename A> __device__ __forceinline__ A cumulated(bool product, A a, 
 
 template <typename S, typename A>
 __global__ void __launch_bounds__(CUDA_BLOCK)
-    cumulate_thread_kernel(cuda_lines s, cumulate_state how, const S *in, S *out)
+    cumulate_thread_kernel(cuda_lines s, grt_cumulate how, const S *in, S *out)
 {
     CUDA_ITEMS (l, s.n_lines) {
         int64_t base = cuda_line_base(s, l, s.n);
@@ -34,7 +31,7 @@ __global__ void __launch_bounds__(CUDA_BLOCK)
 
 template <typename S, typename A>
 __global__ void __launch_bounds__(CUDA_BLOCK)
-    cumulate_warp_kernel(cuda_lines s, cumulate_state how, const S *in, S *out)
+    cumulate_warp_kernel(cuda_lines s, grt_cumulate how, const S *in, S *out)
 {
     int64_t warps = (int64_t)gridDim.x * (blockDim.x / 32);
     int lane = threadIdx.x % 32;
@@ -63,7 +60,7 @@ template <typename S> grt_status cumulate(const grt_run *r)
 {
     typedef typename std::conditional<std::is_floating_point<typename pw_storage<S>::T>::value, double,
                                       uint64_t>::type A;
-    const cumulate_state *how = (const cumulate_state *)r->state;
+    const grt_cumulate *how = (const grt_cumulate *)r->state;
     cuda_lines s = *(const cuda_lines *)r->shape;
     const S *in = (const S *)r->in[0]->data;
     S *out = (S *)r->out[0]->data;
@@ -77,27 +74,13 @@ template <typename S> grt_status cumulate(const grt_run *r)
     return GRT_OK;
 }
 
-grt_status create_cumulate(const grt_kernel_node *node, void **out_state)
-{
-    cumulate_state *state;
-    GRT_TRY(cuda_state(&state));
-    state->product = grt_op_is(node->desc, "", "CumProd");
-    state->exclusive = grt_attr_int(node->desc, "exclusive", 0) != 0;
-    state->reverse = grt_attr_int(node->desc, "reverse", 0) != 0;
-    *out_state = state;
-    return GRT_OK;
-}
-
 grt_status reshape_cumulate(grt_reshape *r)
 {
     const grt_tensor *in = r->in[0];
     if (!r->in[1]->data)
         return grt_fail_op(r->desc, GRT_STATUS_UNSUPPORTED, "input axis must be known before the run");
-    int64_t given = cuda_host_index(r->in[1], 0), axis = grt_axis(given, in->rank);
-    if (axis < 0)
-        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
-                           "axis is %lld; for rank %d it must be in [%d, %d]", (long long)given, in->rank,
-                           -in->rank, in->rank - 1);
+    int32_t axis;
+    GRT_TRY(grt_cumulate_axis(r->desc, in, r->in[1], &axis));
     cuda_lines *s;
     GRT_TRY(cuda_state(&s));
     cuda_lines_of(s, in, axis);
@@ -115,33 +98,9 @@ grt_status run_cumulate(const grt_run *r)
 
 /* ---- LpNormalization ---- */
 
-struct norm_state {
-    int64_t axis, p;
-};
-
-grt_status create_norm(const grt_kernel_node *node, void **out_state)
-{
-    norm_state *s;
-    GRT_TRY(cuda_state(&s));
-    s->axis = grt_attr_int(node->desc, "axis", -1);
-    s->p = grt_attr_int(node->desc, "p", 2);
-    *out_state = s;
-    return GRT_OK;
-}
-
-bool supports_norm(const grt_kernel_node *node, grt_text *why)
-{
-    int64_t p = grt_attr_int(node->desc, "p", 2);
-    if (p == 1 || p == 2)
-        return true;
-    if (why)
-        grt_text_add(why, "attribute p is %lld; norms 1 and 2 are supported", (long long)p);
-    return false;
-}
-
 grt_status run_norm(const grt_run *r)
 {
-    const norm_state *s = (const norm_state *)r->state;
+    const grt_lp_norm *s = (const grt_lp_norm *)r->state;
     const int64_t p = s->p;
     cuda_lines l;
     cuda_lines_of(&l, r->in[0], grt_axis(s->axis, r->in[0]->rank));
@@ -161,65 +120,29 @@ grt_status run_norm(const grt_run *r)
 
 /* ---- MeanVarianceNormalization: a block per kept index ---- */
 
-struct walk {
-    cuda_dims dims, strides;
-    int64_t total;
-
-    __host__ __device__ int64_t at(int64_t i) const
-    {
-        int64_t offset = 0;
-        for (int32_t k = dims.rank - 1; k >= 0; k--) {
-            offset += i % dims[k] * strides[k];
-            i /= dims[k];
-        }
-        return offset;
-    }
-};
-
-void walk_add(walk *w, int64_t dim, int64_t stride)
+__device__ __forceinline__ int64_t walk_offset(const grt_axes_walk &w, int64_t flat)
 {
-    w->dims[w->dims.rank] = dim;
-    w->strides[w->dims.rank++] = stride;
-    w->total *= dim;
+    return grt_strided_offset(w.dims, w.rank, w.strides, flat);
 }
 
 grt_status run_mvn(const grt_run *r)
 {
-    static const int64_t usual[] = {0, 2, 3};
-    const grt_tensor *x = r->in[0];
-    size_t n;
-    const int64_t *axes = grt_attr_ints(r->desc, "axes", &n);
-    if (!axes)
-        axes = usual, n = 3;
-    walk kept = {}, over = {};
-    bool named[GRT_MAX_RANK] = {};
-    int64_t strides[GRT_MAX_RANK];
-    kept.total = over.total = 1;
-    grt_dims_strides(x->dims, x->rank, strides);
-    for (size_t k = 0; k < n; k++) {
-        int64_t axis = grt_axis(axes[k], x->rank);
-        if (axis < 0)
-            return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
-                               "axes[%zu] is %lld, the input has rank %d", k, (long long)axes[k], x->rank);
-        named[axis] = true;
-    }
-    for (int32_t k = 0; k < x->rank; k++)
-        walk_add(named[k] ? &over : &kept, x->dims[k], strides[k]);
+    const grt_axes_walk kept = ((const grt_mvn *)r->shape)->kept, over = ((const grt_mvn *)r->shape)->over;
     const cuda_any in = cuda_any_in(r, 0), out = cuda_any_out(r, 0);
     return cuda_each_block(r, over.total > 0 ? kept.total : 0,
                            [=] __device__(int64_t row, int thread, int threads) {
-                               int64_t base = kept.at(row);
+                               int64_t base = walk_offset(kept, row);
                                double sum = 0, squares = 0;
                                for (int64_t i = thread; i < over.total; i += threads)
-                                   sum += in.get(base + over.at(i));
+                                   sum += in.get(base + walk_offset(over, i));
                                double mean = cuda_block_sum(sum) / (double)over.total;
                                for (int64_t i = thread; i < over.total; i += threads) {
-                                   double d = in.get(base + over.at(i)) - mean;
+                                   double d = in.get(base + walk_offset(over, i)) - mean;
                                    squares += d * d;
                                }
                                double deviation = sqrt(cuda_block_sum(squares) / (double)over.total) + 1e-9;
                                for (int64_t i = thread; i < over.total; i += threads) {
-                                   int64_t at = base + over.at(i);
+                                   int64_t at = base + walk_offset(over, i);
                                    out.put(at, (in.get(at) - mean) / deviation);
                                }
                            });
@@ -230,9 +153,7 @@ grt_status run_mvn(const grt_run *r)
 grt_status reshape_det(grt_reshape *r)
 {
     const grt_tensor *in = r->in[0];
-    if (in->dims[in->rank - 2] != in->dims[in->rank - 1])
-        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT, "matrices must be square, found %lld x %lld",
-                           (long long)in->dims[in->rank - 2], (long long)in->dims[in->rank - 1]);
+    GRT_TRY(grt_det_check(r));
     r->workspace_bytes = (size_t)grt_tensor_elements(in) * sizeof(double);
     return GRT_OK;
 }
@@ -318,7 +239,7 @@ const grt_kernel_row rows[] = {
      .op = "CumSum",
      .types = {GRT_SET_NUMBERS, CUDA_INDEX},
      .flags = GRT_KERNEL_IN_PLACE(0) | GRT_KERNEL_READS(1),
-     .create = create_cumulate,
+     .create = grt_cumulate_create,
      .destroy = free,
      .reshape = reshape_cumulate,
      .release_shape = free,
@@ -327,7 +248,7 @@ const grt_kernel_row rows[] = {
      .op = "CumProd",
      .types = {GRT_SET_NUMBERS, CUDA_INDEX},
      .flags = GRT_KERNEL_IN_PLACE(0) | GRT_KERNEL_READS(1),
-     .create = create_cumulate,
+     .create = grt_cumulate_create,
      .destroy = free,
      .reshape = reshape_cumulate,
      .release_shape = free,
@@ -336,11 +257,16 @@ const grt_kernel_row rows[] = {
      .op = "LpNormalization",
      .types = {GRT_SET_FLOATS},
      .flags = GRT_KERNEL_IN_PLACE(0),
-     .supports = supports_norm,
-     .create = create_norm,
+     .supports = grt_lp_norm_supports,
+     .create = grt_lp_norm_create,
      .destroy = free,
      .run = run_norm},
-    {.domain = "", .op = "MeanVarianceNormalization", .types = {GRT_SET_FLOATS}, .run = run_mvn},
+    {.domain = "",
+     .op = "MeanVarianceNormalization",
+     .types = {GRT_SET_FLOATS},
+     .reshape = grt_mvn_reshape,
+     .release_shape = free,
+     .run = run_mvn},
     {.domain = "", .op = "Det", .types = {GRT_SET_FLOATS}, .reshape = reshape_det, .run = run_det},
 };
 

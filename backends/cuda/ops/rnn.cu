@@ -12,26 +12,6 @@ namespace
 
 enum { X, W, R, B, LENGTHS, INITIAL_H, INITIAL_C, PEEPHOLES };
 
-/* Names and the defaults of the ONNX ops; alpha and beta lists are consumed by those that have such a
- * parameter. */
-const struct {
-    const char *name;
-    rnn_act act;
-    bool takes_a, takes_b;
-} acts[] = {
-    {"Relu", {RNN_RELU, 0, 0}, false, false},
-    {"Tanh", {RNN_TANH, 0, 0}, false, false},
-    {"Sigmoid", {RNN_SIGMOID, 0, 0}, false, false},
-    {"LeakyRelu", {RNN_LEAKY_RELU, 0.01f, 0}, true, false},
-    {"HardSigmoid", {RNN_HARD_SIGMOID, 0.2f, 0.5f}, true, true},
-    {"Elu", {RNN_ELU, 1, 0}, true, false},
-    {"Softplus", {RNN_SOFTPLUS, 0, 0}, false, false},
-    {"Affine", {RNN_AFFINE, 1, 0}, true, true},
-    {"ThresholdedRelu", {RNN_THRESHOLDED_RELU, 1, 0}, true, false},
-    {"ScaledTanh", {RNN_SCALED_TANH, 1, 1}, true, true},
-    {"Softsign", {RNN_SOFTSIGN, 0, 0}, false, false},
-};
-
 /* For one combination of dims. */
 struct rnn_shape {
     rnn_size size;
@@ -43,41 +23,14 @@ struct rnn_shape {
     size_t projected_bytes, other_bytes;
 };
 
-bool same_name(const char *a, const char *b)
-{
-    for (; *a && (*a | 0x20) == (*b | 0x20); a++, b++)
-        ;
-    return *a == *b;
-}
-
 bool read_activations(const grt_op_desc *desc, rnn_layer *s, grt_text *why)
 {
-    static const char *const defaults[] = {"Sigmoid", "Tanh", "Tanh"};
-    const int32_t per = s->kind == RNN_LSTM ? 3 : s->kind == RNN_GRU ? 2 : 1;
-    size_t n_names, n_alpha, n_beta, next_alpha = 0, next_beta = 0;
-    const grt_string *names = grt_attr_strings(desc, "activations", &n_names);
-    const float *alpha = grt_attr_floats(desc, "activation_alpha", &n_alpha);
-    const float *beta = grt_attr_floats(desc, "activation_beta", &n_beta);
-    for (int32_t i = 0; i < per * s->directions; i++) {
-        const char *name = names && (size_t)i < n_names ? names[i].data
-                           : s->kind == RNN_PLAIN       ? "Tanh"
-                                                        : defaults[i % per];
-        size_t k = 0;
-        while (k < sizeof acts / sizeof *acts && !same_name(name, acts[k].name))
-            k++;
-        if (k == sizeof acts / sizeof *acts) {
-            if (why)
-                grt_text_add(why, "the activation '%s' is not one that ONNX lists", name);
-            return false;
-        }
-        rnn_act act = acts[k].act;
-        if (acts[k].takes_a && next_alpha < n_alpha)
-            act.a = alpha[next_alpha++];
-        if (acts[k].takes_b && next_beta < n_beta)
-            act.b = beta[next_beta++];
-        s->act[i / per][i % per] = act;
-    }
-    return true;
+    static const char *const gated[] = {"Sigmoid", "Tanh", "Tanh"}, *const plain[] = {"Tanh"};
+    return grt_rnn_acts_read(desc, s->kind == RNN_PLAIN ? plain : gated,
+                             s->kind == RNN_LSTM  ? 3
+                             : s->kind == RNN_GRU ? 2
+                                                  : 1,
+                             s->directions, s->act, why);
 }
 
 void read_kind(const grt_op_desc *desc, rnn_layer *s)

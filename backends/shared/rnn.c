@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See rnn.h. */
+#include "backends/shared/rnn.h"
+
+/* With the defaults of the ONNX ops. alpha and beta lists are consumed by those that have such a parameter.
+ */
+static const struct {
+    const char *name;
+    grt_rnn_act act;
+    bool takes_a, takes_b;
+} known[] = {
+    {"Relu", {GRT_RNN_RELU, 0, 0}, false, false},
+    {"Tanh", {GRT_RNN_TANH, 0, 0}, false, false},
+    {"Sigmoid", {GRT_RNN_SIGMOID, 0, 0}, false, false},
+    {"LeakyRelu", {GRT_RNN_LEAKY_RELU, 0.01f, 0}, true, false},
+    {"HardSigmoid", {GRT_RNN_HARD_SIGMOID, 0.2f, 0.5f}, true, true},
+    {"Elu", {GRT_RNN_ELU, 1, 0}, true, false},
+    {"Softplus", {GRT_RNN_SOFTPLUS, 0, 0}, false, false},
+    {"Affine", {GRT_RNN_AFFINE, 1, 0}, true, true},
+    {"ThresholdedRelu", {GRT_RNN_THRESHOLDED_RELU, 1, 0}, true, false},
+    {"ScaledTanh", {GRT_RNN_SCALED_TANH, 1, 1}, true, true},
+    {"Softsign", {GRT_RNN_SOFTSIGN, 0, 0}, false, false},
+};
+enum { N_KNOWN = sizeof known / sizeof *known };
+
+/* Names of activations in any case of letters, as ONNX has it. */
+static bool same_name(const char *a, const char *b)
+{
+    for (; *a && (*a | 0x20) == (*b | 0x20); a++, b++)
+        ;
+    return *a == *b;
+}
+
+bool grt_rnn_acts_read(const grt_op_desc *desc, const char *const *defaults, int32_t n, int32_t directions,
+                       grt_rnn_act (*acts)[3], grt_text *why)
+{
+    size_t n_names, n_alpha, n_beta, next_alpha = 0, next_beta = 0;
+    const grt_string *names = grt_attr_strings(desc, "activations", &n_names);
+    const float *alpha = grt_attr_floats(desc, "activation_alpha", &n_alpha);
+    const float *beta = grt_attr_floats(desc, "activation_beta", &n_beta);
+    for (int32_t i = 0; i < n * directions; i++) {
+        const char *name = names && (size_t)i < n_names ? names[i].data : defaults[i % n];
+        grt_rnn_act *act = &acts[i / n][i % n];
+        size_t k = 0;
+        while (k < N_KNOWN && !same_name(name, known[k].name))
+            k++;
+        if (k == N_KNOWN) {
+            grt_text_add(why, "the activation '%s' is not one that ONNX lists", name);
+            return false;
+        }
+        *act = known[k].act;
+        if (known[k].takes_a && next_alpha < n_alpha)
+            act->a = alpha[next_alpha++];
+        if (known[k].takes_b && next_beta < n_beta)
+            act->b = beta[next_beta++];
+    }
+    return true;
+}
