@@ -112,6 +112,7 @@ graph_SOURCES += graph/ops/qproduct.h
 graph_ops_SOURCES += graph/ops/qmatmul.c
 graph_ops_SOURCES += graph/ops/qconv.c
 graph_ops_SOURCES += graph/ops/qpointwise.c
+graph_ops_SOURCES += graph/ops/wgather.c
 graph_ops_SOURCES += graph/ops/wmatmul.c
 graph_ops_SOURCES += graph/ops/layer_norm.c
 graph_ops_SOURCES += graph/ops/loss.c

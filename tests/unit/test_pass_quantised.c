@@ -227,6 +227,18 @@ START_TEST(large_weights_of_float_products_stay_small)
                   "y = Gemm x wd b transB=1\n"
                   "out y\n",
                   "quantised", "graphrt::WMatMul");
+    ir_text_check("in x f16 2,512\n"
+                  "const w i8 512,600" WEIGHTS "const ws f16 16,600 0.03125 0.5\n"
+                  "wd = DequantizeLinear w ws axis=0 block_size=32\n"
+                  "y = MatMul x wd\n"
+                  "out y\n",
+                  "quantised", "graphrt::WMatMul");
+    ir_text_check("in x i64 2,3\n"
+                  "const w u8 600,512" WEIGHTS "const ws f32 600,16 0.03125 0.5\n"
+                  "wd = DequantizeLinear w ws axis=1 block_size=32\n"
+                  "y = Gather wd x\n"
+                  "out y\n",
+                  "quantised", "graphrt::WGather");
 }
 END_TEST
 
