@@ -132,6 +132,17 @@ START_TEST(element_wise_chains_are_tables)
 }
 END_TEST
 
+/* So that the products behind take bytes, and an activation in front becomes a table. */
+START_TEST(quantisation_rises_above_moves)
+{
+    ir_text_check("in x f32 1,4,6,6\n" X_QUANTISED "const shape i64 2 4 36\n"
+                  "e = Sigmoid xd\n"
+                  "m = Reshape e shape\n"
+                  "r = Transpose m perm=1,0\n" Y_QUANTISED,
+                  "quantised", "QuantizeLinear graphrt::QTable Reshape Transpose DequantizeLinear");
+}
+END_TEST
+
 START_TEST(sums_of_two)
 {
     ir_text_check("in x f32 3,50\n"
@@ -259,6 +270,7 @@ END_TEST
 UNIT_SUITE(test_pass_quantised, NULL, NULL, conv_with_bias_and_relu, conv_with_scales_of_channels_and_clip,
            conv_with_a_float_result, matmul_with_bias, gemm_with_transposed_weights,
            both_factors_are_activations, a_product_with_two_users_keeps_its_float_result, moves_are_of_bytes,
-           concat_of_one_scale_and_of_two, element_wise_chains_are_tables, sums_of_two, dynamic_quantisation,
-           integer_bias_and_quantised_result, qlinear_ops, images_lie_channels_last,
-           large_weights_of_float_products_stay_small, weights_of_float_steps_are_folded)
+           concat_of_one_scale_and_of_two, element_wise_chains_are_tables, quantisation_rises_above_moves,
+           sums_of_two, dynamic_quantisation, integer_bias_and_quantised_result, qlinear_ops,
+           images_lie_channels_last, large_weights_of_float_products_stay_small,
+           weights_of_float_steps_are_folded)
