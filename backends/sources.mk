@@ -94,6 +94,7 @@ backends_SOURCES += backends/cpu/epilogue.h backends/cpu/epilogue.c
 cpu_ops_SOURCES += backends/cpu/ops/compare.c
 cpu_ops_SOURCES += backends/cpu/ops/quantize.c
 cpu_ops_SOURCES += backends/cpu/ops/qmatmul.c
+cpu_ops_SOURCES += backends/cpu/ops/wgather.c
 cpu_ops_SOURCES += backends/cpu/ops/wmatmul.c
 cpu_ops_SOURCES += backends/cpu/ops/qconv.c
 cpu_ops_SOURCES += backends/cpu/ops/qpointwise.c

@@ -61,6 +61,7 @@ nobase_dist_doc_DATA += docs/decisions/tuning.md
 nobase_dist_doc_DATA += docs/measurements/before-after.md
 nobase_dist_doc_DATA += docs/measurements/copies.md
 nobase_dist_doc_DATA += docs/measurements/integer-products.md
+nobase_dist_doc_DATA += docs/measurements/half-precision.md
 nobase_dist_doc_DATA += docs/measurements/cpu-math.md
 nobase_dist_doc_DATA += docs/measurements/cuda.md
 nobase_dist_doc_DATA += docs/measurements/failures.md

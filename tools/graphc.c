@@ -7,6 +7,7 @@
 #include "tools/list_devices.h"
 #include "tools/optimize.h"
 #include "tools/options.h"
+#include "tools/quantised_check.h"
 #include "tools/quantize.h"
 #include "tools/report.h"
 #include "tools/sign.h"
@@ -23,7 +24,7 @@ const char *const tool_name = "graphc";
 typedef struct check_request {
     const char *model;
     grt_compile_options options;
-    bool json;
+    bool quantised, json;
 } check_request;
 
 static bool take_model_to_check(void *request, const char *value)
@@ -39,6 +40,10 @@ static const tool_option check_options[] = {
     OPTION_TEXT(check_request, options.free_dims, "--free-dims", "NAME,...",
                 "dims of which every use may have a size of its own, '*' for all; otherwise a name has one\n"
                 "size in a run"),
+    OPTION_FLAG(
+        check_request, quantised, "--quantised",
+        "of a model that is supported, also what stays in float32 between quantised tensors and why, and\n"
+        "the number of integer steps; what stays is no failed check"),
     OPTION_CUSTOM_OPS,
     OPTION_FLAG(check_request, json, "--json", "report as JSON on standard output"),
     OPTION_TABLE_END,
@@ -109,7 +114,9 @@ static int check_command(const tool_command *command, int argc, char **argv)
     int code;
     if (!options_parse(command, argc, argv, &r, take_model_to_check, &code))
         return code;
-    return option_given(command, r.model) ? check_model(&r) : EXIT_BAD;
+    if (!option_given(command, r.model))
+        return EXIT_BAD;
+    return r.quantised ? quantised_check(r.model, &r.options, r.json) : check_model(&r);
 }
 
 /* ---- inspect ---- */

@@ -59,6 +59,7 @@ graphc_SOURCES += tools/tune.h tools/tune.c
 graphc_SOURCES += tools/sign.h tools/sign.c
 graphc_SOURCES += tools/inspect.h tools/inspect.c
 graphc_SOURCES += tools/expected_ops.h tools/expected_ops.c
+graphc_SOURCES += tools/quantised_check.h tools/quantised_check.c
 graphc_SOURCES += tools/dot.c
 graphc_CPPFLAGS = $(tools_CPPFLAGS)
 graphc_LDFLAGS = $(AM_LDFLAGS) $(TOOL_RUNPATH)

@@ -13,4 +13,7 @@
 /* Work below this many elements is not worth waking other threads for. */
 enum { CPU_GRAIN = 32768 };
 
+/* The types of a kernel that computes in float32 or double: 16-bit floats reach it as float32 (widen.h). */
+#define CPU_FLOATS (GRT_BIT(FLOAT) | GRT_BIT(DOUBLE))
+
 #endif

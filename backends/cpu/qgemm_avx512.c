@@ -25,7 +25,8 @@
 #include "backends/cpu/qgemm_finish_avx512.inc"
 
 #define QGEMM_WIDE
-#define TAPS_DOT(s, a, b) _mm256_add_epi32(s, _mm256_madd_epi16(a, b))
+#define TAPS_PAIRS
+#define TAPS_DOT(s, a, b) _mm512_add_epi32(s, _mm512_madd_epi16(a, b))
 #include "backends/cpu/qgemm_taps.inc"
 
 const grt_qgemm_kernel *grt_qgemm_kernel_avx512(void)

@@ -24,7 +24,8 @@
 #include "backends/cpu/qgemm_block.inc"
 #include "backends/cpu/qgemm_finish_avx512.inc"
 
-#define TAPS_DOT(s, a, b) _mm256_dpbusd_epi32(s, a, b)
+#define TAPS_PAIRS
+#define TAPS_DOT(s, a, b) _mm512_dpbusd_epi32(s, a, b)
 #include "backends/cpu/qgemm_taps.inc"
 
 const grt_qgemm_kernel *grt_qgemm_kernel_avx512_vnni(void)

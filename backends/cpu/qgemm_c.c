@@ -99,15 +99,28 @@ static void multiply_block(int rows, int panels, int64_t groups, const void *a, 
     }
 }
 
-static void sum_taps(int64_t taps, const uint8_t *const *x, int64_t channel, const void *w, int32_t *sums)
+static void add_tap(const uint8_t *x, const void *w, int64_t tap, int32_t *sums)
 {
-    memset(sums, 0, WIDTH * sizeof *sums);
-    for (int64_t t = 0; t < taps; t++)
-        for (int64_t c = 0; c < WIDTH; c++) {
-            int16_t v;
-            memcpy(&v, (const char *)w + grt_qgemm_tap_at(&grt_qgemm_kernel_c, t, c), sizeof v);
-            sums[c] += x[t][channel + c] * v;
-        }
+    for (int64_t c = 0; c < WIDTH; c++) {
+        int16_t v;
+        memcpy(&v, (const char *)w + grt_qgemm_tap_at(&grt_qgemm_kernel_c, tap, c), sizeof v);
+        sums[c] += x[c] * v;
+    }
+}
+
+static void sum_windows(const grt_qgemm_strip *s, const uint8_t *const *x, int64_t channel, const void *w,
+                        void *mixed, int32_t *sums)
+{
+    const int64_t padded =
+        grt_qgemm_line_groups(&grt_qgemm_kernel_c, s->lines) * grt_qgemm_group(&grt_qgemm_kernel_c);
+    (void)mixed;
+    for (int64_t i = 0; i < s->count; i++, sums += WIDTH) {
+        memset(sums, 0, WIDTH * sizeof *sums);
+        for (int64_t k = 0; k < s->columns; k++)
+            for (int64_t line = 0; line < s->lines; line++)
+                add_tap(x[(i * s->step + k * s->gap) * s->lines + line] + channel, w, k * padded + line,
+                        sums);
+    }
 }
 
 const grt_qgemm_kernel grt_qgemm_kernel_c = {

@@ -18,12 +18,35 @@ enum { GRT_QGEMM_NR = 16, GRT_QGEMM_GROUP_BYTES = 64, GRT_QGEMM_MOST_ROWS = 12 }
 typedef void grt_qgemm_block(int rows, int panels, int64_t groups, const void *a, int64_t lda, const void *b,
                              int64_t panel_stride, int32_t *sums);
 
-/* Sums over taps of x[tap][channel + c] * w[tap][c] for GRT_QGEMM_WIDTH channels c, all of which can be read.
- * w: of these channels, as grt_qgemm_tap_at says. */
-typedef void grt_qgemm_taps(int64_t taps, const uint8_t *const *x, int64_t channel, const void *w,
-                            int32_t *sums);
+/* Output pixels of one line whose windows are summed channel by channel. A window has `lines` taps in each of
+ * its columns: those of all dims but the last. */
+typedef struct grt_qgemm_strip {
+    int64_t count, lines, columns;
+    int64_t step, gap; /* columns from pixel to pixel; from column to column of a window */
+} grt_qgemm_strip;
 
-enum { GRT_QGEMM_TAPS_BYTES = 128 }; /* of a group of 4 taps, or of 2 where the kernel is wide */
+enum {
+    GRT_QGEMM_PIXELS = 16,     /* of a strip at most; sums are written for whole fours */
+    GRT_QGEMM_TAPS_BYTES = 128 /* of a group of 4 taps, or of 2 where the kernel is wide */
+};
+
+/* Columns that the windows of a strip lie in. */
+static inline int64_t grt_qgemm_strip_columns(const grt_qgemm_strip *s)
+{
+    return (s->count - 1) * s->step + (s->columns - 1) * s->gap + 1;
+}
+
+/* Columns that are `step` apart, with room for pixels that are summed beyond the last one. */
+static inline int64_t grt_qgemm_strip_slots(const grt_qgemm_strip *s)
+{
+    return (grt_qgemm_strip_columns(s) - 1) / s->step + 1 + 4;
+}
+
+/* Sums over the taps of each pixel of x[column][line][channel + c] * w[column][line][c] for GRT_QGEMM_WIDTH
+ * channels c, all of which can be read; x has a pointer for each line of each column. w: of these channels,
+ * as grt_qgemm_tap_at says. mixed: room of grt_qgemm_mixed_bytes. */
+typedef void grt_qgemm_windows(const grt_qgemm_strip *strip, const uint8_t *const *x, int64_t channel,
+                               const void *w, void *mixed, int32_t *sums);
 
 typedef struct grt_qgemm_kernel {
     const char *name;
@@ -31,7 +54,7 @@ typedef struct grt_qgemm_kernel {
     bool wide;      /* int16: groups of 2 */
     grt_qgemm_block *block;
     grt_qgemm_finish_rows *finish;
-    grt_qgemm_taps *taps;
+    grt_qgemm_windows *windows;
     void (*widen)(const uint8_t *from, int64_t n, int16_t *to);
     void (*row_sums)(const uint8_t *a, int64_t lda, int64_t rows, int64_t k, int32_t *sums);
 } grt_qgemm_kernel;
@@ -41,8 +64,22 @@ static inline int grt_qgemm_group(const grt_qgemm_kernel *kernel)
     return kernel->wide ? 2 : 4;
 }
 
-/* Bytes before the weight of tap t and channel c. A group holds a vector for channels 0 to 3 and 16 to 19,
- * one for 4 to 7 and 20 to 23, and so on: the order in which bytes of several pixels are interleaved. */
+/* Groups of the taps of one column. */
+static inline int64_t grt_qgemm_line_groups(const grt_qgemm_kernel *kernel, int64_t lines)
+{
+    const int group = grt_qgemm_group(kernel);
+    return lines / group + (lines % group != 0);
+}
+
+static inline int64_t grt_qgemm_mixed_bytes(const grt_qgemm_kernel *kernel, const grt_qgemm_strip *s)
+{
+    return grt_qgemm_line_groups(kernel, s->lines) * grt_qgemm_strip_slots(s) * s->step *
+           GRT_QGEMM_TAPS_BYTES;
+}
+
+/* Bytes before the weight of tap t and channel c, taps being counted in whole groups, column by column. A
+ * group holds a vector for channels 0 to 3 and 16 to 19, one for 4 to 7 and 20 to 23, and so on: the order in
+ * which bytes of several pixels are interleaved. */
 static inline int64_t grt_qgemm_tap_at(const grt_qgemm_kernel *kernel, int64_t t, int64_t c)
 {
     const int group = grt_qgemm_group(kernel);

@@ -111,7 +111,8 @@ void cpu_qwindow_rows(const void *window, int64_t row, int64_t rows, uint8_t *ou
     }
 }
 
-void cpu_qwindow_taps(const cpu_qwindow *q, int64_t pixel, const uint8_t *outside, const uint8_t **taps)
+void cpu_qwindow_columns(const cpu_qwindow *q, int64_t pixel, int64_t columns, const uint8_t *outside,
+                         const uint8_t **out)
 {
     const cpu_window *w = q->w;
     const int32_t last = w->spatial - 1;
@@ -121,11 +122,9 @@ void cpu_qwindow_taps(const cpu_qwindow *q, int64_t pixel, const uint8_t *outsid
     const int64_t first = at[last] * w->stride[last] - w->begin[last];
     for (int64_t tap = 0; tap < lines; tap++) {
         const int64_t line = line_of(w, at, tap);
-        for (int64_t k = 0; k < w->kernel[last]; k++) {
-            const int64_t p = first + k * w->dilation[last];
-            const bool inside = line >= 0 && p >= 0 && p < w->in[last];
-            *taps++ = inside ? q->x + (image * w->in_pixels + line * w->in[last] + p) * q->channels : outside;
-        }
+        const uint8_t *x = q->x + (image * w->in_pixels + (line < 0 ? 0 : line) * w->in[last]) * q->channels;
+        for (int64_t c = 0, p = first; c < columns; c++, p++)
+            out[c * lines + tap] = line >= 0 && p >= 0 && p < w->in[last] ? x + p * q->channels : outside;
     }
 }
 

@@ -19,8 +19,10 @@ typedef struct cpu_qwindow {
 /* A grt_qgemm_fill: row i is output pixel i's window, tap by tap. */
 void cpu_qwindow_rows(const void *window, int64_t row, int64_t rows, uint8_t *out, int64_t ld);
 
-/* Where the window's pixels begin for output pixel i, one per tap; `outside` for those in the padding. */
-void cpu_qwindow_taps(const cpu_qwindow *window, int64_t pixel, const uint8_t *outside, const uint8_t **taps);
+/* Where the pixels of `columns` neighbouring columns begin, the first being the first one of output pixel i's
+ * window: for each column one for each line of the window; `outside` for those in the padding. */
+void cpu_qwindow_columns(const cpu_qwindow *window, int64_t pixel, int64_t columns, const uint8_t *outside,
+                         const uint8_t **out);
 
 /* True if row i is pixel i of the image as it is. */
 bool cpu_qwindow_is_plain(const cpu_window *w);

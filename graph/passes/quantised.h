@@ -59,5 +59,7 @@ grt_status quantised_moves(pass_context *context, ir_graph *graph);
 grt_status quantised_products(pass_context *context, ir_graph *graph);
 grt_status quantised_weights(pass_context *context, ir_graph *graph);
 grt_status quantised_pointwise(pass_context *context, ir_graph *graph);
+/* Changes nothing: says why what is left reads dequantised numbers. */
+grt_status quantised_reasons(pass_context *context, ir_graph *graph);
 
 #endif

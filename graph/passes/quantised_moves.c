@@ -2,7 +2,8 @@
 /* Pass `quantised`: moves of 8-bit numbers, pairs that cancel, and element-wise steps.
  *
  * DequantizeLinear with one scale sinks through what only moves elements or takes the largest of them, which
- * gives the same values. A QuantizeLinear with the same scale then cancels it. */
+ * gives the same values. A QuantizeLinear with the same scale then cancels it; others rise above what lays
+ * elements out anew. */
 #include "graph/passes/quantised.h"
 
 #include <string.h>
@@ -18,6 +19,16 @@ static bool moves(const ir_node *node)
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
         if (rewrite_is(node, ops[i]))
             return node->n_out == 1 || !node->out[1];
+    return false;
+}
+
+/* As many elements as before, in another shape or order. */
+static bool lays_out(const ir_node *node)
+{
+    static const char *const ops[] = {"Reshape", "Transpose", "Flatten", "Squeeze", "Unsqueeze", "Identity"};
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+        if (rewrite_is(node, ops[i]))
+            return true;
     return false;
 }
 
@@ -86,6 +97,34 @@ static void cancel(pass_context *context, ir_node *node)
         replace_by(context, node->out[0], from.data);
 }
 
+static ir_value *requantise(ir_node *before, ir_value *value, const quantity *to)
+{
+    ir_value *in[] = {value, to->scale, to->zero};
+    ir_node *made = ir_node_create(before->graph, before, "", "QuantizeLinear", before->desc.name, 3, in, 1);
+    return made && op_infer_node(made) == GRT_OK ? made->out[0] : NULL;
+}
+
+/* QuantizeLinear of what was only laid out anew: bytes are moved instead, and what made the numbers sees its
+ * QuantizeLinear. */
+static void raise_quantise(pass_context *context, ir_node *node)
+{
+    enum { MOST = 8 };
+    ir_value *in[MOST];
+    quantity to;
+    if (!quantised_read_target(node, &to) || !quantised_scale(&to) || !to.zero->type.data)
+        return;
+    ir_node *move = to.data->producer;
+    if (!move || to.data->n_uses != 1 || move->graph != node->graph || !lays_out(move) || move->n_in > MOST ||
+        ir_in(move, 0)->type.dtype != GRT_DTYPE_FLOAT)
+        return;
+    for (int32_t i = 0; i < move->n_in; i++)
+        in[i] = ir_in(move, i);
+    in[0] = requantise(move, in[0], &to);
+    ir_node *made = in[0] ? copy_on(context, move, in) : NULL;
+    if (made)
+        replace_by(context, node->out[0], made->out[0]);
+}
+
 grt_status quantised_moves(pass_context *context, ir_graph *graph)
 {
     IR_FOR_EACH_NODE (node, graph) {
@@ -95,8 +134,11 @@ grt_status quantised_moves(pass_context *context, ir_graph *graph)
             sink_move(context, node);
         else if (rewrite_is(node, "Concat"))
             sink_concat(context, node);
-        else if (rewrite_is(node, "QuantizeLinear"))
+        else if (rewrite_is(node, "QuantizeLinear")) {
             cancel(context, node);
+            if (node->out[0]->n_uses)
+                raise_quantise(context, node);
+        }
     }
     return GRT_OK;
 }
@@ -279,13 +321,6 @@ static void make_binary(pass_context *context, ir_node *node, const quantity *to
 }
 
 /* ---- parts of different scales ---- */
-
-static ir_value *requantise(ir_node *before, ir_value *value, const quantity *to)
-{
-    ir_value *in[] = {value, to->scale, to->zero};
-    ir_node *made = ir_node_create(before->graph, before, "", "QuantizeLinear", before->desc.name, 3, in, 1);
-    return made && op_infer_node(made) == GRT_OK ? made->out[0] : NULL;
-}
 
 /* Each part takes the result's scale: by a table, which the sweep makes of the pair. */
 static void requantise_parts(pass_context *context, ir_node *node, const quantity *to)

@@ -144,6 +144,17 @@ START_TEST(element_wise_chains_are_tables)
 }
 END_TEST
 
+/* So that the products behind take bytes, and an activation in front becomes a table. */
+START_TEST(quantisation_rises_above_moves)
+{
+    ir_text_check("in x f32 1,4,6,6\n" X_QUANTISED "const shape i64 2 4 36\n"
+                  "e = Sigmoid xd\n"
+                  "m = Reshape e shape\n"
+                  "r = Transpose m perm=1,0\n" Y_QUANTISED,
+                  "quantised", "QuantizeLinear graphrt::QTable Reshape Transpose DequantizeLinear");
+}
+END_TEST
+
 START_TEST(sums_of_two)
 {
     ir_text_check("in x f32 3,50\n"
@@ -239,6 +250,18 @@ START_TEST(large_weights_of_float_products_stay_small)
                   "y = Gemm x wd b transB=1\n"
                   "out y\n",
                   "quantised", "graphrt::WMatMul");
+    ir_text_check("in x f16 2,512\n"
+                  "const w i8 512,600" WEIGHTS "const ws f16 16,600 0.03125 0.5\n"
+                  "wd = DequantizeLinear w ws axis=0 block_size=32\n"
+                  "y = MatMul x wd\n"
+                  "out y\n",
+                  "quantised", "graphrt::WMatMul");
+    ir_text_check("in x i64 2,3\n"
+                  "const w u8 600,512" WEIGHTS "const ws f32 600,16 0.03125 0.5\n"
+                  "wd = DequantizeLinear w ws axis=1 block_size=32\n"
+                  "y = Gather wd x\n"
+                  "out y\n",
+                  "quantised", "graphrt::WGather");
 }
 END_TEST
 
@@ -256,10 +279,45 @@ START_TEST(weights_of_float_steps_are_folded)
 }
 END_TEST
 
+static void keep_reasons(void *user, const grt_finding *finding)
+{
+    grt_text_add(user, "%s: %s; ", finding->op, finding->message);
+}
+
+static void check_reasons(const char *graph, const char *expected)
+{
+    grt_text found = {0};
+    ir_module *module = ir_text(graph);
+    const grt_target target = ir_text_target();
+    pass_context context = {
+        .module = module, .target = &target, .near_misses = {.tell = keep_reasons, .user = &found}};
+    ck_assert_int_eq(pass_quantised(&context), GRT_OK);
+    ck_assert_str_eq(grt_text_get(&found), expected);
+    grt_text_release(&found);
+    ir_module_release(module);
+}
+
+START_TEST(what_stays_in_float_says_why)
+{
+    check_reasons("in x f32 1,3,6,6\n" X_QUANTISED "const w i8 4,3,3,3" WEIGHTS
+                  "wd = DequantizeLinear w ws wz\n"
+                  "r = Conv xd wd\n" Y_QUANTISED,
+                  "");
+    check_reasons("in x f32 2,16\n"
+                  "in w f32 16,4\n" X_QUANTISED "r = MatMul xd w\n" Y_QUANTISED,
+                  "MatMul: stays in float32: its weights are not quantised; ");
+    check_reasons("in x f32 2,16\n" X_QUANTISED "r = Softmax xd\n" Y_QUANTISED,
+                  "Softmax: stays in float32: there is no step of 8-bit numbers for this op; ");
+    check_reasons("in x f32 2,16\n" X_QUANTISED "y = Tanh xd\nout y\n",
+                  "Tanh: stays in float32: its result is not quantised, or has several readers; ");
+}
+END_TEST
+
 UNIT_SUITE(test_pass_quantised, NULL, NULL, conv_with_bias_and_relu, conv_with_scales_of_channels_and_clip,
            conv_with_a_float_result, matmul_with_bias, matmul_with_a_quantised_bias,
            gemm_with_transposed_weights, both_factors_are_activations,
            a_product_with_two_users_keeps_its_float_result, moves_are_of_bytes,
-           concat_of_one_scale_and_of_two, element_wise_chains_are_tables, sums_of_two, dynamic_quantisation,
-           integer_bias_and_quantised_result, qlinear_ops, images_lie_channels_last,
-           large_weights_of_float_products_stay_small, weights_of_float_steps_are_folded)
+           concat_of_one_scale_and_of_two, element_wise_chains_are_tables, quantisation_rises_above_moves,
+           sums_of_two, dynamic_quantisation, integer_bias_and_quantised_result, qlinear_ops,
+           images_lie_channels_last, large_weights_of_float_products_stay_small,
+           weights_of_float_steps_are_folded, what_stays_in_float_says_why)

@@ -231,38 +231,55 @@ START_TEST(pairs_of_products_do_not_saturate)
 }
 END_TEST
 
-START_TEST(taps_are_summed_by_channel)
+/* A strip of `count` pixels on random bytes, by a kernel and by the definition. */
+static void check_strip(const grt_qgemm_kernel *kernel, const grt_qgemm_strip *strip)
 {
-    enum { TAPS = 9, CHANNELS = 64 };
-    const grt_qgemm_kernel *const *kernels = grt_qgemm_kernels();
-    uint8_t x[TAPS][CHANNELS];
-    const uint8_t *at[TAPS];
-    state = 5;
-    for (int taps = 1; taps <= TAPS; taps++)
-        for (int i = 0; kernels[i]; i++) {
-            char packed[TAPS * GRT_QGEMM_TAPS_BYTES] = {0};
-            int16_t w[TAPS][GRT_QGEMM_WIDTH];
-            int32_t sums[GRT_QGEMM_WIDTH];
-            for (int t = 0; t < taps; t++) {
-                at[t] = x[t];
-                for (int c = 0; c < CHANNELS; c++)
-                    x[t][c] = (uint8_t)pick(256);
-                for (int c = 0; c < GRT_QGEMM_WIDTH; c++) {
-                    w[t][c] = (int16_t)(pick(256) - 128);
-                    memcpy(packed + grt_qgemm_tap_at(kernels[i], t, c), &w[t][c], kernels[i]->wide ? 2 : 1);
-                }
-            }
-            kernels[i]->taps(taps, at, 32, packed, sums);
-            for (int c = 0; c < GRT_QGEMM_WIDTH; c++) {
-                int32_t wanted = 0;
-                for (int t = 0; t < taps; t++)
-                    wanted += x[t][32 + c] * w[t][c];
-                ck_assert_msg(sums[c] == wanted, "%s, %d taps, channel %d: %d, expected %d", kernels[i]->name,
-                              taps, c, sums[c], wanted);
-            }
+    enum { CHANNELS = 64, MOST_TAPS = 400 };
+    static uint8_t x[MOST_TAPS][CHANNELS];
+    static char packed[MOST_TAPS * GRT_QGEMM_TAPS_BYTES];
+    int16_t w[25][GRT_QGEMM_WIDTH];
+    const uint8_t *at[MOST_TAPS];
+    int32_t sums[GRT_QGEMM_PIXELS * GRT_QGEMM_WIDTH];
+    const int64_t lines = strip->lines, taps = grt_qgemm_strip_columns(strip) * lines;
+    const int64_t padded = grt_qgemm_line_groups(kernel, lines) * grt_qgemm_group(kernel);
+    char *mixed = malloc((size_t)grt_qgemm_mixed_bytes(kernel, strip));
+    ck_assert_int_le(taps, MOST_TAPS);
+    memset(packed, 0, sizeof packed);
+    for (int64_t t = 0; t < taps; t++) {
+        at[t] = x[t];
+        for (int c = 0; c < CHANNELS; c++)
+            x[t][c] = (uint8_t)pick(256);
+    }
+    for (int64_t t = 0; t < strip->columns * lines; t++)
+        for (int c = 0; c < GRT_QGEMM_WIDTH; c++) {
+            w[t][c] = (int16_t)(pick(256) - 128);
+            memcpy(packed + grt_qgemm_tap_at(kernel, t / lines * padded + t % lines, c), &w[t][c],
+                   kernel->wide ? 2 : 1);
         }
+    kernel->windows(strip, at, 32, packed, mixed, sums);
+    for (int64_t i = 0; i < strip->count; i++)
+        for (int c = 0; c < GRT_QGEMM_WIDTH; c++) {
+            int32_t wanted = 0;
+            for (int64_t t = 0; t < strip->columns * lines; t++)
+                wanted += x[(i * strip->step + t / lines * strip->gap) * lines + t % lines][32 + c] * w[t][c];
+            ck_assert_msg(sums[i * GRT_QGEMM_WIDTH + c] == wanted,
+                          "%s, pixel %d, channel %d: %d, expected %d", kernel->name, (int)i, c,
+                          sums[i * GRT_QGEMM_WIDTH + c], wanted);
+        }
+    free(mixed);
+}
+
+START_TEST(windows_are_summed_by_channel)
+{
+    static const grt_qgemm_strip strips[] = {{16, 3, 3, 1, 1}, {7, 3, 3, 2, 1}, {1, 5, 5, 1, 1},
+                                             {9, 1, 4, 1, 3},  {3, 4, 2, 3, 2}, {14, 2, 1, 4, 1}};
+    const grt_qgemm_kernel *const *kernels = grt_qgemm_kernels();
+    state = 5;
+    for (size_t k = 0; k < sizeof strips / sizeof *strips; k++)
+        for (int i = 0; kernels[i]; i++)
+            check_strip(kernels[i], &strips[k]);
 }
 END_TEST
 
 UNIT_SUITE(test_qgemm, NULL, NULL, every_level_gives_the_defined_bits, pairs_of_products_do_not_saturate,
-           taps_are_summed_by_channel)
+           windows_are_summed_by_channel)

@@ -8,6 +8,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct weights_case {
     grt_dtype dtype;
@@ -121,4 +122,59 @@ START_TEST(inner_dims_must_agree)
 }
 END_TEST
 
-UNIT_SUITE(test_wmatmul, NULL, NULL, weights_of_few_bits, inner_dims_must_agree)
+/* Rows of the same weights, with each form of scales that a row may have. */
+static void check_rows(grt_dtype dtype, int64_t block, bool zeros)
+{
+    enum { ROWS = 9, COLS = 45 };
+    const weights_case c = {dtype, 0, COLS, ROWS, block, true, zeros, false};
+    uint8_t w[ROWS * COLS], zero[ROWS * COLS];
+    float scale[ROWS * COLS];
+    const int64_t at[] = {3, -1, 8, 0, 3, -9}, n = sizeof at / sizeof *at;
+    fill_bytes(w, ROWS * COLS, 1);
+    fill_bytes(zero, ROWS * COLS, 2);
+    fill_floats(scale, ROWS * COLS, 3);
+    op_runner wide, r;
+    op_begin(&wide, "", "DequantizeLinear");
+    add_weights(&wide, &c, w, scale, zeros ? zero : NULL);
+    op_run_ok(&wide, 1);
+    op_begin(&r, "graphrt", "WGather");
+    op_add(&r, GRT_DTYPE_INT64, 2, (const int64_t[]){2, 3}, at);
+    add_weights(&r, &c, w, scale, zeros ? zero : NULL);
+    r.threads = 2;
+    op_run_ok(&r, 1);
+    ck_assert_int_eq(r.out[0].t.rank, 3);
+    for (int64_t i = 0; i < n; i++)
+        ck_assert_mem_eq((const float *)r.out[0].t.data + i * COLS,
+                         (const float *)wide.out[0].t.data + (at[i] < 0 ? at[i] + ROWS : at[i]) * COLS,
+                         COLS * sizeof(float));
+    op_end(&wide);
+    op_end(&r);
+}
+
+START_TEST(rows_of_few_bits)
+{
+    check_rows(GRT_DTYPE_UINT4, 16, true);
+    check_rows(GRT_DTYPE_INT4, 45, false);
+    check_rows(GRT_DTYPE_INT8, 0, true);
+    check_rows(GRT_DTYPE_UINT8, -1, false);
+}
+END_TEST
+
+START_TEST(rows_that_do_not_exist)
+{
+    const uint8_t w[12] = {0};
+    const float scale = 1;
+    const int64_t at = 3;
+    op_runner r;
+    op_begin(&r, "graphrt", "WGather");
+    op_add(&r, GRT_DTYPE_INT64, 0, NULL, &at);
+    op_add(&r, GRT_DTYPE_INT8, 2, (const int64_t[]){3, 4}, w);
+    op_add(&r, GRT_DTYPE_FLOAT, 0, NULL, &scale);
+    ck_assert_int_eq(op_run(&r, 1), GRT_STATUS_INVALID_ARGUMENT);
+    ck_assert_ptr_nonnull(strstr(grt_last_error(), "index 3"));
+    op_end(&r);
+}
+END_TEST
+
+UNIT_SUITE(test_wmatmul, NULL, NULL, weights_of_few_bits, inner_dims_must_agree, rows_of_few_bits,
+           rows_that_do_not_exist)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attention. Keys and values are staged (past and present joined) once; then blocks of query rows go through
  * scores = Q K^T, softcap, mask, softmax, Y = P V, skipping keys that causality, window or padding exclude.
- * Float32 uses matrix products on blocks; other types go through attention_exact.c, which keeps every
- * rounding. */
+ * Float32, and 16-bit floats as float32, use matrix products on blocks; double goes through
+ * attention_exact.c. */
 #include "backends/cpu/attention.h"
 
 #include "backends/cpu/gemm.h"
@@ -35,11 +35,10 @@ static grt_tensor *output(const grt_run *run, int32_t i)
 
 static bool attention_supports(const grt_kernel_node *node, grt_text *why)
 {
-    grt_dtype_set floats = GRT_SET_FLOATS;
     for (int32_t i = 0; i < node->n_in; i++) {
-        grt_dtype_set want = i == ATTENTION_MASK     ? floats | GRT_BIT(BOOL)
+        grt_dtype_set want = i == ATTENTION_MASK     ? CPU_FLOATS | GRT_BIT(BOOL)
                              : i == ATTENTION_NONPAD ? GRT_BIT(INT64)
-                                                     : floats;
+                                                     : CPU_FLOATS;
         if (!grt_node_has(node, i) || grt_dtype_in(node->in[i].dtype, want))
             continue;
         if (why)

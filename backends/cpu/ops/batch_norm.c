@@ -114,7 +114,7 @@ static grt_status run(const grt_run *r)
 static const grt_kernel_row rows[] = {
     {.domain = "",
      .op = "BatchNormalization",
-     .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS},
+     .types = {CPU_FLOATS, CPU_FLOATS, CPU_FLOATS, CPU_FLOATS},
      .flags = GRT_KERNEL_IN_PLACE(0),
      .reshape = reshape,
      .release_shape = free,

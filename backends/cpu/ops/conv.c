@@ -661,9 +661,9 @@ static grt_status run(const grt_run *r)
     return GRT_OK;
 }
 
-#define FLOAT3                                         \
-    {                                                  \
-        GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS \
+#define FLOAT3                             \
+    {                                      \
+        CPU_FLOATS, CPU_FLOATS, CPU_FLOATS \
     }
 #define LIFE                                                                                                \
     .pack = pack, .create = create, .destroy = destroy, .reshape = reshape, .release_shape = release_shape, \

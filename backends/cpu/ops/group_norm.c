@@ -236,7 +236,7 @@ static grt_status group_run(const grt_run *r)
 }
 
 #define LIFE  .reshape = group_reshape, .release_shape = free, .run = group_run
-#define PLAIN .domain = "", .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS}, LIFE
+#define PLAIN .domain = "", .types = {CPU_FLOATS, CPU_FLOATS, CPU_FLOATS}, LIFE
 #define LAST  .domain = "graphrt", .types = {GRT_BIT(FLOAT), GRT_BIT(FLOAT), GRT_BIT(FLOAT)}, LIFE
 
 static const grt_kernel_row rows[] = {

@@ -99,10 +99,10 @@ static grt_status layer_run(const grt_run *r)
     return GRT_OK;
 }
 
-#define ROW(name)                                                                            \
-    {                                                                                        \
-        .domain = "", .op = name, .types = {GRT_SET_FLOATS, GRT_SET_FLOATS, GRT_SET_FLOATS}, \
-        .reshape = layer_reshape, .release_shape = free, .run = layer_run                    \
+#define ROW(name)                                                                                          \
+    {                                                                                                      \
+        .domain = "", .op = name, .types = {CPU_FLOATS, CPU_FLOATS, CPU_FLOATS}, .reshape = layer_reshape, \
+        .release_shape = free, .run = layer_run                                                            \
     }
 
 static const grt_kernel_row rows[] = {ROW("LayerNormalization"), ROW("RMSNormalization")};

@@ -90,7 +90,7 @@ static grt_status lrn_run(const grt_run *r)
 static const grt_kernel_row rows[] = {
     {.domain = "",
      .op = "LRN",
-     .types = {GRT_SET_FLOATS},
+     .types = {CPU_FLOATS},
      .reshape = lrn_reshape,
      .release_shape = free,
      .run = lrn_run},

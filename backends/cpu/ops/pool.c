@@ -148,11 +148,11 @@ static grt_status global_run(const grt_run *r)
 }
 
 #define WINDOW .reshape = pool_reshape, .release_shape = free, .run = pool_run
-#define GLOBAL .types = {GRT_SET_FLOATS}, .reshape = global_reshape, .release_shape = free, .run = global_run
+#define GLOBAL .types = {CPU_FLOATS}, .reshape = global_reshape, .release_shape = free, .run = global_run
 
 static const grt_kernel_row rows[] = {
-    {.domain = "", .op = "MaxPool", .types = {GRT_SET_FLOATS | GRT_BIT(INT8) | GRT_BIT(UINT8)}, WINDOW},
-    {.domain = "", .op = "AveragePool", .types = {GRT_SET_FLOATS}, WINDOW},
+    {.domain = "", .op = "MaxPool", .types = {CPU_FLOATS | GRT_BIT(INT8) | GRT_BIT(UINT8)}, WINDOW},
+    {.domain = "", .op = "AveragePool", .types = {CPU_FLOATS}, WINDOW},
     {.domain = "", .op = "GlobalAveragePool", GLOBAL},
     {.domain = "", .op = "GlobalMaxPool", GLOBAL},
     {.domain = "", .op = "GlobalLpPool", GLOBAL},

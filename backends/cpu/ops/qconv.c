@@ -27,7 +27,7 @@ typedef struct qconv_state {
 typedef struct qconv_shape {
     cpu_window w;
     int64_t batch, channels;
-    size_t columns_at, x_at, y_at, outside_at, taps_at, scratch_at;
+    size_t columns_at, x_at, y_at, outside_at, room_at, room_bytes, scratch_at;
     bool x_copied, y_copied;
 } qconv_shape;
 
@@ -81,8 +81,10 @@ static grt_status spread_taps(const grt_kernel_node *node, qconv_state *state)
 {
     const int64_t n = grt_qgemm_padded(state->filters);
     state->kernel = kernel_for_taps(node, state);
-    const int group = grt_qgemm_group(state->kernel);
-    const int64_t groups = (state->taps + group - 1) / group;
+    const grt_tensor *w = &node->in[QP_W];
+    const int64_t columns = w->dims[w->rank - 1], lines = state->taps / columns;
+    const int64_t per_column = grt_qgemm_line_groups(state->kernel, lines), groups = columns * per_column;
+    const int64_t padded = per_column * grt_qgemm_group(state->kernel);
     size_t bytes;
     if (!grt_mul_size((size_t)n, (size_t)groups * GRT_QGEMM_TAPS_BYTES / GRT_QGEMM_WIDTH, &bytes))
         return grt_fail_memory(SIZE_MAX);
@@ -94,8 +96,9 @@ static grt_status spread_taps(const grt_kernel_node *node, qconv_state *state)
     for (int64_t c = 0; c < state->filters; c++)
         for (int64_t t = 0; t < state->taps; t++) {
             const int16_t v = (int16_t)tap_weight(node, state, c, t);
-            char *to = state->by_tap + c / GRT_QGEMM_WIDTH * state->block_bytes +
-                       grt_qgemm_tap_at(state->kernel, t, c % GRT_QGEMM_WIDTH);
+            char *to =
+                state->by_tap + c / GRT_QGEMM_WIDTH * state->block_bytes +
+                grt_qgemm_tap_at(state->kernel, t % columns * padded + t / columns, c % GRT_QGEMM_WIDTH);
             memcpy(to, &v, state->kernel->wide ? sizeof v : 1); /* little endian: the low byte is first */
             state->tap_sums[c] += v;
         }
@@ -204,26 +207,40 @@ static grt_qgemm describe(const qconv_state *state, const qconv_shape *s, bool i
     return g;
 }
 
-/* Pixels whose sums are finished together. */
-enum { PIXELS = 8 };
-
-/* What a thread needs for PIXELS pixels: their taps, and room for channels past the last full block. */
-typedef struct tap_room {
-    const uint8_t **taps, **few;
-    uint8_t *bytes;
-} tap_room;
-
-static size_t tap_room_bytes(int64_t taps)
+/* The longest strip of a depthwise convolution. */
+static grt_qgemm_strip describe_strip(const cpu_window *w)
 {
-    return grt_align_up((size_t)taps * ((PIXELS + 1) * sizeof(const uint8_t *) + GRT_QGEMM_WIDTH), 64);
+    const int32_t last = w->spatial - 1;
+    return (grt_qgemm_strip){.count = w->out[last] < GRT_QGEMM_PIXELS ? w->out[last] : GRT_QGEMM_PIXELS,
+                             .lines = w->taps / w->kernel[last],
+                             .columns = w->kernel[last],
+                             .step = w->stride[last],
+                             .gap = w->dilation[last]};
 }
 
-static tap_room tap_room_at(char *memory, int64_t taps)
+/* What a thread needs for a strip: where its columns begin, copies of those whose last block of channels ends
+ * behind the image, and interleaved columns. */
+typedef struct strip_room {
+    const uint8_t **columns, **whole;
+    uint8_t *copies;
+    char *mixed;
+} strip_room;
+
+static bool lay_out_room(const qconv_state *state, const grt_qgemm_strip *strip, char *memory,
+                         strip_room *out, size_t *out_bytes)
 {
-    tap_room room = {.taps = (const uint8_t **)(void *)memory};
-    room.few = room.taps + PIXELS * taps;
-    room.bytes = (uint8_t *)(room.few + taps);
-    return room;
+    cpu_layout layout = {0};
+    const int64_t taps = grt_qgemm_strip_columns(strip) * strip->lines;
+    const size_t columns = cpu_layout_add(&layout, taps, 2 * sizeof(const uint8_t *)),
+                 copies = cpu_layout_add(&layout, taps, GRT_QGEMM_WIDTH),
+                 mixed = cpu_layout_add(&layout, grt_qgemm_mixed_bytes(state->kernel, strip), 1);
+    *out_bytes = layout.bytes;
+    if (memory)
+        *out = (strip_room){.columns = (const uint8_t **)(void *)(memory + columns),
+                            .whole = (const uint8_t **)(void *)(memory + columns) + taps,
+                            .copies = (uint8_t *)memory + copies,
+                            .mixed = memory + mixed};
+    return !layout.overflow;
 }
 
 static grt_status size_workspace(grt_reshape *r, qconv_shape *s)
@@ -235,14 +252,18 @@ static grt_status size_workspace(grt_reshape *r, qconv_shape *s)
     cpu_layout layout = {0};
     s->x_copied = !state->last || (state->depthwise && is_signed);
     s->y_copied = !state->last;
-    if (!state->depthwise)
+    if (state->depthwise) {
+        const grt_qgemm_strip strip = describe_strip(&s->w);
+        layout.overflow = !lay_out_room(state, &strip, NULL, NULL, &s->room_bytes);
+    } else {
         layout.overflow = !grt_qgemm_scratch_bytes(&g, r->threads, &scratch);
+    }
     s->columns_at = cpu_layout_add(&layout, state->groups, (size_t)cpu_qproduct_columns_bytes(state->b.n));
     s->x_at = cpu_layout_add(&layout, s->x_copied ? grt_tensor_elements(r->in[QP_X]) : 0, 1);
     s->y_at = cpu_layout_add(&layout, s->y_copied ? grt_tensor_elements(r->out[0]) : 0,
                              2 * grt_dtype_size(r->out[0]->dtype)); /* the residual's turned copy, too */
-    s->outside_at = cpu_layout_add(&layout, state->depthwise ? s->channels : 0, 1);
-    s->taps_at = cpu_layout_add(&layout, state->depthwise ? r->threads : 0, tap_room_bytes(state->taps));
+    s->outside_at = cpu_layout_add(&layout, state->depthwise ? s->channels + GRT_QGEMM_WIDTH : 0, 1);
+    s->room_at = cpu_layout_add(&layout, state->depthwise ? r->threads : 0, s->room_bytes);
     s->scratch_at = cpu_layout_add(&layout, 1, scratch);
     r->workspace_bytes = layout.bytes;
     return layout.overflow ? grt_fail_memory(SIZE_MAX) : GRT_OK;
@@ -321,39 +342,43 @@ static void run_group(const job *w, int64_t group)
     grt_qgemm_run(&g, cpu_at(w->run->workspace, s->scratch_at), w->run->threads);
 }
 
-/* The last channels of a pixel's taps, copied to where a whole block can be read. */
-static void copy_few(const tap_room *room, const uint8_t *const *from, int64_t taps, int64_t channel,
-                     int64_t n)
+/* Columns of which a whole block of channels from `channel` on can be read: copies replace the others. */
+static const uint8_t *const *whole_columns(const job *w, int64_t taps, int64_t channel, int64_t n,
+                                           const strip_room *room)
 {
-    for (int64_t t = 0; t < taps; t++) {
-        uint8_t *to = room->bytes + t * GRT_QGEMM_WIDTH;
-        memcpy(to, from[t] + channel, (size_t)n);
-        memset(to + n, 0, (size_t)(GRT_QGEMM_WIDTH - n));
-        room->few[t] = to;
+    const uint8_t *end = w->window.x + w->window.images * w->s->w.in_pixels * w->s->channels;
+    const uint8_t *outside = cpu_at(w->run->workspace, w->s->outside_at);
+    if (n == GRT_QGEMM_WIDTH)
+        return room->columns;
+    for (int64_t i = 0; i < taps; i++) {
+        const uint8_t *from = room->columns[i];
+        room->whole[i] = from;
+        if (from == outside || end - (from + channel) >= GRT_QGEMM_WIDTH)
+            continue;
+        uint8_t *copy = room->copies + i * GRT_QGEMM_WIDTH;
+        memcpy(copy, from + channel, (size_t)n);
+        memset(copy + n, 0, (size_t)(GRT_QGEMM_WIDTH - n));
+        room->whole[i] = copy - channel;
     }
+    return room->whole;
 }
 
-/* `count` output pixels from `pixel` on, whose filters are a channel each. */
-static void run_pixels(const job *w, int64_t pixel, int count, const tap_room *room)
+/* Output pixels from `pixel` on, all in one line, whose filters are a channel each. */
+static void run_strip(const job *w, const grt_qgemm_strip *strip, int64_t pixel, const strip_room *room)
 {
     const qconv_state *state = w->run->state;
     const int64_t n = state->filters, size = (int64_t)grt_dtype_size(w->run->out[0]->dtype);
-    const uint8_t *residual = w->finish.residual, *outside = cpu_at(w->run->workspace, w->s->outside_at);
-    for (int i = 0; i < count; i++)
-        cpu_qwindow_taps(&w->window, pixel + i, outside, room->taps + i * state->taps);
+    const int64_t columns = grt_qgemm_strip_columns(strip);
+    const uint8_t *residual = w->finish.residual;
+    _Alignas(64) int32_t sums[GRT_QGEMM_PIXELS * GRT_QGEMM_WIDTH];
+    cpu_qwindow_columns(&w->window, pixel, columns, cpu_at(w->run->workspace, w->s->outside_at),
+                        room->columns);
     for (int64_t c = 0; c < n; c += GRT_QGEMM_WIDTH) {
         const int64_t now = n - c < GRT_QGEMM_WIDTH ? n - c : GRT_QGEMM_WIDTH;
-        const char *weights = state->by_tap + c / GRT_QGEMM_WIDTH * state->block_bytes;
-        _Alignas(64) int32_t sums[PIXELS * GRT_QGEMM_WIDTH];
-        for (int i = 0; i < count; i++) {
-            const uint8_t **taps = room->taps + i * state->taps;
-            const bool few = now < GRT_QGEMM_WIDTH;
-            if (few)
-                copy_few(room, taps, state->taps, c, now);
-            state->kernel->taps(state->taps, few ? room->few : taps, few ? 0 : c, weights,
-                                sums + i * GRT_QGEMM_WIDTH);
-        }
-        state->kernel->finish(&w->finish, c, count, now, sums, NULL,
+        const uint8_t *const *x = whole_columns(w, columns * strip->lines, c, now, room);
+        state->kernel->windows(strip, x, c, state->by_tap + c / GRT_QGEMM_WIDTH * state->block_bytes,
+                               room->mixed, sums);
+        state->kernel->finish(&w->finish, c, (int)strip->count, now, sums, NULL,
                               residual ? residual + pixel * n + c : NULL, w->y + (pixel * n + c) * size, n);
     }
 }
@@ -371,13 +396,22 @@ static void run_depthwise(job *w)
     params.b_zero_each = false;
     grt_qgemm_set_columns(&state->b, state->tap_sums, &params, &columns);
     grt_qgemm_use_columns(&state->b, &params, &columns, &w->finish);
-    memset(cpu_at(w->run->workspace, s->outside_at), w->window.zero, (size_t)s->channels);
-    char *rooms = cpu_at(w->run->workspace, s->taps_at);
-    const size_t room_bytes = tap_room_bytes(state->taps);
+    memset(cpu_at(w->run->workspace, s->outside_at), w->window.zero, (size_t)s->channels + GRT_QGEMM_WIDTH);
+    const grt_qgemm_strip longest = describe_strip(&s->w);
+    const int64_t width = s->w.out[s->w.spatial - 1],
+                  per_line = (width + GRT_QGEMM_PIXELS - 1) / GRT_QGEMM_PIXELS,
+                  strips = pixels / width * per_line;
 #pragma omp parallel for num_threads(w->run->threads) if (pixels * state->filters * state->taps > CPU_GRAIN)
-    for (int64_t pixel = 0; pixel < pixels; pixel += PIXELS) {
-        const tap_room room = tap_room_at(rooms + (size_t)cpu_thread() * room_bytes, state->taps);
-        run_pixels(w, pixel, (int)(pixels - pixel < PIXELS ? pixels - pixel : PIXELS), &room);
+    for (int64_t i = 0; i < strips; i++) {
+        const int64_t from = i % per_line * GRT_QGEMM_PIXELS;
+        grt_qgemm_strip strip = longest;
+        strip_room room;
+        size_t unused;
+        lay_out_room(state, &longest,
+                     cpu_at(w->run->workspace, s->room_at + (size_t)cpu_thread() * s->room_bytes), &room,
+                     &unused);
+        strip.count = width - from < strip.count ? width - from : strip.count;
+        run_strip(w, &strip, i / per_line * width + from, &room);
     }
 }
 

@@ -92,10 +92,10 @@ static grt_status softmax_run(const grt_run *r)
     return GRT_OK;
 }
 
-#define ROW(name)                                                                             \
-    {                                                                                         \
-        .domain = "", .op = name, .types = {GRT_SET_FLOATS}, .flags = GRT_KERNEL_IN_PLACE(0), \
-        .reshape = grt_softmax_reshape, .release_shape = free, .run = softmax_run             \
+#define ROW(name)                                                                         \
+    {                                                                                     \
+        .domain = "", .op = name, .types = {CPU_FLOATS}, .flags = GRT_KERNEL_IN_PLACE(0), \
+        .reshape = grt_softmax_reshape, .release_shape = free, .run = softmax_run         \
     }
 
 static const grt_kernel_row rows[] = {ROW("Softmax"), ROW("LogSoftmax")};

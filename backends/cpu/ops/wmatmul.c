@@ -32,8 +32,7 @@ static const grt_tensor *given(const grt_kernel_node *node, int32_t i)
 static bool read_storage(const grt_kernel_node *node, storage *s)
 {
     const grt_tensor *w = &node->in[W], *scale = &node->in[SCALE], *zero = given(node, ZERO);
-    if (w->rank != 2 || !w->data || !scale->data || scale->rank < 0 ||
-        (zero && (!zero->data || zero->rank < 0)))
+    if (w->rank != 2 || !w->data || scale->rank < 0 || (zero && (!zero->data || zero->rank < 0)))
         return false;
     *s = (storage){.transposed = grt_attr_int(node->desc, "transB", 0) != 0,
                    .is_signed = grt_dtype_in(w->dtype, GRT_BIT(INT8) | GRT_BIT(INT4)),
@@ -159,7 +158,7 @@ static grt_status create(const grt_kernel_node *node, void **out_state)
     wmatmul_state *state = calloc(1, sizeof *state);
     if (!state)
         return grt_fail_memory(sizeof *state);
-    if (!read_storage(node, &s)) {
+    if (!read_storage(node, &s) || !node->in[SCALE].data) { /* 16-bit scales are known here only */
         free(state);
         return grt_fail_op(node->desc, GRT_STATUS_INVALID_PLAN,
                            "the weights, scales and zero points do not fit");

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* graphrt::WGather: rows of weights of 4 and 8 bits; only those that are asked for are dequantised. */
+#include "backends/cpu/convert.h"
+#include "backends/cpu/cpu.h"
+#include "backends/cpu/threads.h"
+
+#include "src/base/checked.h"
+#include "src/base/tensor.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { INDICES, W, SCALE, ZERO };
+
+/* Which scale an element has: one for all, one a row, one a column, or one for a block of a row. */
+typedef struct gather_scales {
+    int64_t row_step, block; /* block: elements of a row that share a scale */
+} gather_scales;
+
+static bool read_scales(const grt_op_desc *desc, const grt_tensor *w, const grt_tensor *scale,
+                        const grt_tensor *zero, gather_scales *out)
+{
+    const int64_t block = grt_attr_int(desc, "block_size", 0),
+                  axis = grt_axis(grt_attr_int(desc, "axis", 1), 2), n = grt_tensor_elements(scale),
+                  rows = w->dims[0], cols = w->dims[1];
+    *out = (gather_scales){.block = cols > 0 ? cols : 1};
+    if (w->rank != 2 || (zero && grt_tensor_elements(zero) != n))
+        return false;
+    if (block > 0) {
+        const int64_t blocks = cols / block + (cols % block != 0);
+        *out = (gather_scales){blocks, block};
+        return axis == 1 && scale->rank == 2 && scale->dims[0] == rows && scale->dims[1] == blocks;
+    }
+    if (n == 1)
+        return true;
+    if (axis == 0)
+        out->row_step = 1;
+    else
+        out->block = 1;
+    return n == (axis == 0 ? rows : cols);
+}
+
+static bool supports(const grt_kernel_node *node, grt_text *why)
+{
+    const grt_dtype_set numbers = GRT_BIT(UINT8) | GRT_BIT(INT8) | GRT_BIT(UINT4) | GRT_BIT(INT4);
+    const grt_tensor *zero = grt_node_has(node, ZERO) ? &node->in[ZERO] : NULL;
+    gather_scales scales;
+    const bool fits = node->n_in > SCALE &&
+                      grt_dtype_in(node->in[INDICES].dtype, GRT_BIT(INT32) | GRT_BIT(INT64)) &&
+                      grt_dtype_in(node->in[W].dtype, numbers) && node->in[W].rank == 2 &&
+                      node->in[SCALE].dtype == GRT_DTYPE_FLOAT && node->in[SCALE].rank >= 0 &&
+                      (!zero || zero->dtype == node->in[W].dtype) &&
+                      read_scales(node->desc, &node->in[W], &node->in[SCALE], zero, &scales);
+    if (!fits && why)
+        grt_text_add(why, "a matrix of 4 or 8 bits is needed, with scales for all, for each row, for each "
+                          "column or for blocks of a row");
+    return fits;
+}
+
+/* The row's numbers, and its zero points. */
+static size_t room_bytes(const grt_tensor *w)
+{
+    return 2 * grt_align_up((size_t)w->dims[1], 64);
+}
+
+static grt_status reshape(grt_reshape *r)
+{
+    const grt_tensor *zero = r->n_in > ZERO ? r->in[ZERO] : NULL;
+    gather_scales scales;
+    if (!read_scales(r->desc, r->in[W], r->in[SCALE], zero, &scales))
+        return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
+                           "the weights, scales and zero points do not fit");
+    return grt_mul_size(room_bytes(r->in[W]), (size_t)(r->threads > 0 ? r->threads : 1), &r->workspace_bytes)
+               ? GRT_OK
+               : grt_fail_memory(SIZE_MAX);
+}
+
+/* Elements [from, from + n) as bytes of their sign. */
+static void load_bytes(const grt_tensor *t, int64_t from, int64_t n, uint8_t *out)
+{
+    if (cpu_plain_dtype(t->dtype) == t->dtype)
+        memcpy(out, (const uint8_t *)t->data + from, (size_t)n);
+    else
+        cpu_widen(t->dtype, t->data, from, n, out);
+}
+
+static int32_t number(const uint8_t *bytes, bool is_signed, int64_t i)
+{
+    return is_signed ? ((const int8_t *)bytes)[i] : bytes[i];
+}
+
+static void take_row(const grt_run *r, const gather_scales *s, int64_t row, float *y, uint8_t *room)
+{
+    const grt_tensor *w = r->in[W], *zero = r->n_in > ZERO ? r->in[ZERO] : NULL;
+    const int64_t n = w->dims[1], first = row * s->row_step, blocks = n / s->block + (n % s->block != 0);
+    const bool is_signed = grt_dtype_in(w->dtype, GRT_BIT(INT8) | GRT_BIT(INT4));
+    const float *scale = (const float *)r->in[SCALE]->data + first;
+    uint8_t *zeros = room + room_bytes(w) / 2;
+    load_bytes(w, row * n, n, room);
+    if (zero)
+        load_bytes(zero, first, blocks, zeros);
+    for (int64_t b = 0, i = 0; b < blocks; b++) {
+        const int64_t end = n - i < s->block ? n : i + s->block;
+        const int32_t off = zero ? number(zeros, is_signed, b) : 0;
+        for (; i < end; i++)
+            y[i] = (float)(number(room, is_signed, i) - off) * scale[b];
+    }
+}
+
+static int64_t index_at(const grt_tensor *t, int64_t i)
+{
+    return t->dtype == GRT_DTYPE_INT32 ? ((const int32_t *)t->data)[i] : ((const int64_t *)t->data)[i];
+}
+
+static grt_status run(const grt_run *r)
+{
+    const grt_tensor *indices = r->in[INDICES], *w = r->in[W];
+    const int64_t count = grt_tensor_elements(indices), rows = w->dims[0], n = w->dims[1];
+    gather_scales scales;
+    read_scales(r->desc, w, r->in[SCALE], r->n_in > ZERO ? r->in[ZERO] : NULL, &scales);
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t at = index_at(indices, i);
+        if (at < -rows || at >= rows)
+            return grt_fail_op(r->desc, GRT_STATUS_INVALID_ARGUMENT,
+                               "index %lld at position %lld is out of range for %lld rows", (long long)at,
+                               (long long)i, (long long)rows);
+    }
+#pragma omp parallel for num_threads(r->threads) if (count * n > CPU_GRAIN)
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t at = index_at(indices, i);
+        take_row(r, &scales, at < 0 ? at + rows : at, (float *)r->out[0]->data + i * n,
+                 (uint8_t *)r->workspace + (size_t)cpu_thread() * room_bytes(w));
+    }
+    return GRT_OK;
+}
+
+static const grt_kernel_row rows[] = {
+    {.domain = "graphrt", .op = "WGather", .supports = supports, .reshape = reshape, .run = run},
+};
+CPU_KERNELS(wgather, rows);

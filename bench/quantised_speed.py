@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Speed of quantised models on the CPU beside ONNX Runtime: the same files, inputs and thread counts, each side in fresh processes that take turns.
+
+    bench/quantised_speed.py [MODEL.onnx...] [--threads 1 2] [--rounds 3]      (pip install onnxruntime onnx)
+
+Without models, those that the claim is about: ResNet-50 and MobileNetV2 in QDQ form (uint8 activations, int8 weights per channel), BERT-base and ViT-B/16 by
+dynamic quantisation, made by ONNX Runtime's quantiser of models from grt-models, and kept in the build directory. A ratio is our smallest latency over the peer's in
+the same round, as what else the machine does only adds to both; a model's ratio is the median over the rounds. Claim: the geometric mean of the ratios is at most
+0.8, and none is above 1.1. The last column is our own float32's time over ours.
+"""
+import statistics
+import tempfile
+from pathlib import Path
+
+import common
+
+STATIC, DYNAMIC = ["resnet50", "mobilenet_v2"], ["bert", "vit_b16"]
+
+
+def quantised_statically(source, target):
+    import numpy as np
+    from onnxruntime import quantization as q
+
+    class Samples(q.CalibrationDataReader):
+        def __init__(self):
+            self.rest = iter([{"x": np.random.default_rng(i).random((1, 3, 224, 224), np.float32)} for i in range(2)])
+
+        def get_next(self):
+            return next(self.rest, None)
+
+    with tempfile.TemporaryDirectory() as temporary:
+        prepared = Path(temporary) / "prepared.onnx"
+        q.shape_inference.quant_pre_process(str(source), str(prepared), skip_symbolic_shape=True)
+        q.quantize_static(str(prepared), str(target), Samples(), quant_format=q.QuantFormat.QDQ, activation_type=q.QuantType.QUInt8,
+                          weight_type=q.QuantType.QInt8, per_channel=True)
+
+
+def quantised_dynamically(source, target):
+    from onnxruntime import quantization as q
+
+    q.quantize_dynamic(str(source), str(target), weight_type=q.QuantType.QInt8)
+
+
+def made(build, name):
+    """The quantised model and its float32 form."""
+    source = common.generated(build, name)
+    target = build / "bench" / f"{name}.{'qdq' if name in STATIC else 'dynamic'}.onnx"
+    if not target.exists():
+        common.note(f"quantising {name}")
+        (quantised_statically if name in STATIC else quantised_dynamically)(source, target)
+    return target, source
+
+
+def smallest(result):
+    return result["latency_ms"]["min"]
+
+
+def measure(options, path, wide, threads):
+    turn = ["--threads", threads, "--seconds", options.seconds]
+    plan, wide_plan = common.plan(options.build, path), wide and common.plan(options.build, wide)
+    pairs, ours_wide = [], []
+    with tempfile.TemporaryDirectory() as inputs:
+        for round_number in range(options.rounds):
+            common.note(f"{common.title(path)}, {threads} threads, round {round_number + 1} of {options.rounds}")
+            theirs = smallest(common.ort_bench([path], inputs, *turn)[0])
+            pairs.append((smallest(common.grt_bench(options.build, plan, Path(inputs), *turn)), theirs))
+            if wide:
+                ours_wide.append(smallest(common.grt_bench(options.build, wide_plan, Path(inputs), *turn)))
+    ours = statistics.median(a for a, _ in pairs)
+    return {"model": common.title(path), "threads": threads, "ours_ms": ours, "onnxruntime_ms": statistics.median(b for _, b in pairs),
+            "ratio": statistics.median(a / b for a, b in pairs), "spread": max(a / b for a, b in pairs) - min(a / b for a, b in pairs),
+            "gain": statistics.median(ours_wide) / ours if wide else None, "rounds": pairs}
+
+
+def main():
+    parser = common.parser(__doc__)
+    parser.add_argument("models", nargs="*", type=Path, metavar="MODEL.onnx", help="quantised models (default: the four of the claim)")
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2], help="thread counts (default: 1 2)")
+    parser.add_argument("--rounds", type=int, default=3, help="turns of each side (default 3)")
+    parser.add_argument("--seconds", type=float, default=1.0, help="measured time of a turn (default 1)")
+    options = parser.parse_intermixed_args()
+    pairs = [(path, None) for path in options.models] or [made(options.build, name) for name in STATIC + DYNAMIC]
+    rows = [measure(options, *pair, threads) for threads in options.threads for pair in pairs]
+    summary = {"text": []}
+    for threads in options.threads:
+        ratios = {r["model"]: r["ratio"] for r in rows if r["threads"] == threads}
+        worst = max(ratios, key=ratios.get)
+        summary[f"threads_{threads}"] = {"geomean": common.geomean(ratios.values()), "worst": ratios[worst], "worst_model": worst}
+        summary["text"].append(f"{threads} threads: geometric mean of {len(ratios)} ratios {common.geomean(ratios.values()):.3f}, worst {ratios[worst]:.3f} ({worst})")
+    common.report(options, "quantised_speed", summary, rows, {
+        "model": "model", "threads": "threads", "ours_ms": ("libgraphrt ms", ".2f"), "onnxruntime_ms": ("onnxruntime ms", ".2f"),
+        "ratio": ("ratio", ".2f"), "spread": ("spread", ".2f"), "gain": ("over float32", ".2f")})
+
+
+if __name__ == "__main__":
+    main()

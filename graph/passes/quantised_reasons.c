@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pass `quantised`: why nodes between DequantizeLinear and QuantizeLinear stay in float32, as near misses. */
+#include "graph/passes/quantised.h"
+
+#include <stdio.h>
+
+/* What keeps a product or convolution from reading `value` as 8-bit numbers; NULL: nothing. */
+static const char *reason_of_factor(const ir_node *node, int32_t i)
+{
+    const ir_value *value = ir_in(node, i);
+    const ir_node *dequantise = rewrite_producer(value, "DequantizeLinear");
+    quantity q;
+    if (!dequantise)
+        return i == 0 ? "its input is not quantised" : "its weights are not quantised";
+    if (grt_attr_int(&dequantise->desc, "block_size", 0))
+        return i == 0 ? "its input has scales for blocks" : "its weights have scales for blocks";
+    if (!quantised_read(value, &q))
+        return i == 0 ? "its input is not of 8 bits with float32 scales"
+                      : "its weights are not of 8 bits with float32 scales";
+    if (i == 0 && q.axis >= 0)
+        return "its input has several scales";
+    if (i == 1 && rewrite_is(node, "Conv") && !q.data->type.data)
+        return "its weights are not constant";
+    return i == 1 && q.axis >= 0
+               ? "its weights' scales lie along another axis than its outputs, or the device has "
+                 "no kernel for it"
+               : NULL;
+}
+
+/* Of an op that is no product. */
+static const char *reason_of_others(const ir_node *node)
+{
+    quantity q;
+    for (int32_t i = 0; i < node->n_in; i++)
+        if (rewrite_producer(ir_in(node, i), "DequantizeLinear") &&
+            !quantised_read_single(ir_in(node, i), &q))
+            return "an input is not of 8 bits with one float32 scale";
+    if (!node->row || !(node->row->flags & OP_POINTWISE))
+        return "there is no step of 8-bit numbers for this op";
+    return rewrite_is(rewrite_only_user(node->out[0]), "QuantizeLinear")
+               ? "its other input is neither constant nor quantised, or of another shape"
+               : "its result is not quantised, or has several readers";
+}
+
+static const char *reason_of(const ir_node *node)
+{
+    if (!rewrite_is(node, "Conv") && !rewrite_is(node, "MatMul") && !rewrite_is(node, "Gemm"))
+        return reason_of_others(node);
+    const char *why = reason_of_factor(node, 0);
+    why = why ? why : reason_of_factor(node, 1);
+    return why ? why : "its attributes, or a kernel that the device lacks, keep it from being one step";
+}
+
+/* True if the node reads an activation that DequantizeLinear made. */
+static bool reads_dequantised(const ir_node *node)
+{
+    for (int32_t i = 0; i < node->n_in; i++) {
+        const ir_node *dequantise = rewrite_producer(ir_in(node, i), "DequantizeLinear");
+        if (dequantise && !ir_in(dequantise, 0)->type.data)
+            return true;
+    }
+    return false;
+}
+
+grt_status quantised_reasons(pass_context *context, ir_graph *graph)
+{
+    IR_FOR_EACH_NODE (node, graph) {
+        char text[256];
+        if (!node->n_out || !node->out[0] || rewrite_is(node, "QuantizeLinear") || !reads_dequantised(node))
+            continue;
+        snprintf(text, sizeof text, "stays in float32: %s", reason_of(node));
+        ir_warnings_tell(&context->near_misses, node->desc.name, node->desc.op, node->opset, text);
+    }
+    return GRT_OK;
+}
