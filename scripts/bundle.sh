@@ -51,7 +51,7 @@ cp "$top/LICENSE" "$top/NOTICE" "$out/share/doc/graphrt/"
 # For programs.
 ln -s libgraphrt.so.1 "$out/lib/libgraphrt.so"
 mkdir -p "$out/include/graphrt" "$out/lib/pkgconfig"
-cp "$top/include/graphrt/graphrt.h" "$out/include/graphrt/"
+cp "$top"/include/graphrt/*.h "$out/include/graphrt/"
 # shellcheck disable=SC2016 # pkg-config's own variable
 sed -e 's|^prefix=.*|prefix=${pcfiledir}/../..|' -e 's|^libdir=.*|libdir=${prefix}/lib|' -e 's|^includedir=.*|includedir=${prefix}/include|' \
     "$build/graphrt.pc" >"$out/lib/pkgconfig/graphrt.pc"

@@ -40,6 +40,7 @@ unit_SOURCES += tests/unit/test_frame.c
 unit_SOURCES += tests/unit/test_dnn_profile.c tests/unit/test_cuda_files.c
 unit_SOURCES += tests/unit/test_in_flight.c
 unit_SOURCES += tests/unit/test_service.c
+unit_SOURCES += tests/unit/test_state.c
 unit_SOURCES += tests/unit/test_stop.c
 unit_SOURCES += tests/unit/test_sessions.c tests/unit/test_pool.c
 unit_SOURCES += tests/unit/test_traits.c

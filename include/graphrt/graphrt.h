@@ -1097,4 +1097,7 @@ typedef const grt_custom_op *grt_custom_ops_fn(size_t *out_n);
 #ifdef __cplusplus
 }
 #endif
+
+/* Parts of this header in files of their own. */
+#include <graphrt/state.h> /* IWYU pragma: export */
 #endif

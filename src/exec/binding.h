@@ -11,6 +11,7 @@ typedef struct grt_binding {
     bool *input_set;
     grt_tensor *outputs; /* data NULL where the context's memory is used */
     bool *output_set;
+    bool *in_place;             /* outputs that are state, written over their inputs */
     bool rebound;               /* something was bound since overlaps were looked for */
     struct grt_extent *extents; /* of what is bound, for that */
 } grt_binding;

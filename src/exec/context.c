@@ -7,6 +7,7 @@
 #include "src/base/structs.h"
 #include "src/exec/frame_memory.h"
 #include "src/exec/run.h"
+#include "src/exec/state.h"
 #include "src/exec/transfer.h"
 
 #include <stdlib.h>
@@ -53,6 +54,8 @@ static void release(grt_context *context)
 {
     grt_executor *executor = &context->executor;
     (void)grt_in_flight_settle(&executor->flight);
+    if (context->state)
+        grt_state_detach(context->state);
     grt_frame_cache_release(&context->frames);
     for (int32_t i = 0; executor->bodies && i < grt_executor_plan(executor)->n_bodies; i++)
         grt_frame_release(executor->bodies[i]);
@@ -142,7 +145,7 @@ static grt_status run_on_device(grt_context *context, grt_frame *frame)
 }
 
 /* Everything up to the point where steps are run or enqueued. */
-static grt_status prepare(grt_context *context, grt_frame **out_frame)
+static grt_status prepare(grt_context *context, bool captured, grt_frame **out_frame)
 {
     grt_frame *frame;
     context->ran = false;
@@ -150,8 +153,10 @@ static grt_status prepare(grt_context *context, grt_frame **out_frame)
         memset(context->kept, 0, (size_t)grt_context_body(context)->n_outputs * sizeof *context->kept);
     context->any_kept = false;
     GRT_TRY(grt_binding_check_inputs(&context->executor.bound));
-    GRT_TRY(grt_binding_check_overlap(&context->executor.bound));
     GRT_TRY(grt_frame_cache_get(&context->frames, &context->executor, &frame));
+    if (context->state)
+        GRT_TRY(grt_state_bind(context->state, frame, context->frames.prepared, captured));
+    GRT_TRY(grt_binding_check_overlap(&context->executor.bound));
     if (context->executor.main && context->executor.main != frame)
         grt_frame_clear(context->executor.main);
     context->executor.main = frame;
@@ -168,32 +173,45 @@ static grt_status run_and_wait(grt_context *context)
 {
     grt_frame *frame;
     GRT_TRY(grt_stop_check(&context->executor.stop));
-    GRT_TRY(prepare(context, &frame));
-    if (context->executor.session->on_device)
-        GRT_TRY(run_on_device(context, frame));
-    else
-        GRT_TRY(grt_run_frame(frame, &context->timing));
-    GRT_TRY(copy_outputs(context, frame));
-    context->ran = true;
-    return GRT_OK;
+    GRT_TRY(prepare(context, false, &frame));
+    grt_status status = context->executor.session->on_device ? run_on_device(context, frame)
+                                                             : grt_run_frame(frame, &context->timing);
+    if (status == GRT_OK)
+        status = copy_outputs(context, frame);
+    if (context->state && status == GRT_OK)
+        grt_state_advance(context->state);
+    else if (context->state)
+        grt_state_spoil(context->state);
+    context->ran = status == GRT_OK;
+    return status;
 }
 
 /* Two threads in one context would write over each other's activations. */
+grt_status grt_context_hold(grt_context *context, const char *function)
+{
+    if (!atomic_flag_test_and_set_explicit(&context->busy, memory_order_acquire))
+        return GRT_OK;
+    return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
+                    "%s: another thread runs this context; give each thread a context of its own", function);
+}
+
+void grt_context_let_go(grt_context *context)
+{
+    atomic_flag_clear_explicit(&context->busy, memory_order_release);
+}
+
 static grt_status enter(grt_context *context, const char *function, const grt_run_options *options,
                         bool *out_switched)
 {
     if (!context)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "%s: the context is NULL", function);
-    if (atomic_flag_test_and_set_explicit(&context->busy, memory_order_acquire))
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
-                        "%s: another thread runs this context; give each thread a context of its own",
-                        function);
+    GRT_TRY(grt_context_hold(context, function));
     grt_status status = grt_stop_begin(&context->executor.stop, options);
     if (status == GRT_OK)
         status = grt_device_enter(grt_executor_device(&context->executor), out_switched);
     if (status != GRT_OK) {
         grt_stop_end(&context->executor.stop);
-        atomic_flag_clear_explicit(&context->busy, memory_order_release);
+        grt_context_let_go(context);
     }
     return status;
 }
@@ -202,7 +220,7 @@ static void leave(grt_context *context, bool switched)
 {
     grt_device_leave(grt_executor_device(&context->executor), switched);
     grt_stop_end(&context->executor.stop);
-    atomic_flag_clear_explicit(&context->busy, memory_order_release);
+    grt_context_let_go(context);
 }
 
 static grt_status run_with(grt_context *context, const char *function, const grt_run_options *options)
@@ -283,20 +301,37 @@ static grt_status enqueue_in_order(grt_context *context, grt_frame *frame, void 
     return status;
 }
 
+static grt_status enqueue_with_state(grt_context *context, grt_frame *frame, void *stream)
+{
+    const grt_status status = enqueue_in_order(context, frame, stream);
+    if (context->state && status == GRT_OK)
+        grt_state_advance(context->state);
+    else if (context->state)
+        grt_state_spoil(context->state);
+    return status;
+}
+
+static grt_status enqueue_captured(grt_context *context, grt_frame *frame, void *stream)
+{
+    frame->captured = true;
+    grt_executor_note_capture(&context->executor);
+    GRT_TRY(enqueue(frame, stream, true));
+    return context->state ? grt_state_copy_back(context->state, stream) : GRT_OK;
+}
+
 static grt_status run_async(grt_context *context, void *stream)
 {
     grt_frame *frame;
     grt_device *device = grt_executor_device(&context->executor);
     GRT_TRY(check_async(context));
     GRT_TRY(grt_executor_check_local(&context->executor)); /* what the run before this one found */
-    GRT_TRY(prepare(context, &frame));
     void *used = stream ? stream : context->executor.stream;
-    if (grt_device_stream_is_captured(device, used)) {
-        frame->captured = true;
-        grt_executor_note_capture(&context->executor);
-        GRT_TRY(enqueue(frame, used, true));
-    } else
-        GRT_TRY(enqueue_in_order(context, frame, used));
+    const bool captured = grt_device_stream_is_captured(device, used);
+    GRT_TRY(prepare(context, captured, &frame));
+    if (captured)
+        GRT_TRY(enqueue_captured(context, frame, used));
+    else
+        GRT_TRY(enqueue_with_state(context, frame, used));
     for (int32_t i = 0; i < frame->program->body->n_outputs; i++) { /* views */
         grt_value_clear(&context->results[i]);
         context->results[i].t = frame->values[frame->program->body->outputs[i]].t;

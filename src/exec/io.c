@@ -3,6 +3,7 @@
 #include "src/exec/context.h"
 
 #include "src/base/structs.h"
+#include "src/exec/state.h"
 
 #include <stdlib.h>
 
@@ -19,6 +20,16 @@ static grt_status check_io(const grt_context *context, size_t index, bool output
                         n);
     *out_value = &body->values[(output ? body->outputs : body->inputs)[index]];
     return GRT_OK;
+}
+
+static grt_status check_no_state(const grt_context *context, bool output, size_t index, const char *name)
+{
+    if (!context->state || !grt_state_has(context->state, output, index))
+        return GRT_OK;
+    return grt_fail(
+        GRT_STATUS_INVALID_ARGUMENT,
+        "%s '%s' belongs to the context's state: it cannot be bound; grt_state_restore changes the state",
+        output ? "output" : "input", name);
 }
 
 /* "float32[2x?x8]", as the model wants it */
@@ -116,6 +127,7 @@ grt_status grt_context_set_input(grt_context *context, size_t index, const grt_t
 {
     const grt_plan_value *v;
     GRT_TRY(check_io(context, index, false, &v));
+    GRT_TRY(check_no_state(context, false, index, v->name));
     if (!tensor) {
         context->executor.bound.input_set[index] = false;
         return GRT_OK;
@@ -150,6 +162,7 @@ grt_status grt_context_set_input_value(grt_context *context, size_t index, const
 {
     const grt_plan_value *v;
     GRT_TRY(check_io(context, index, false, &v));
+    GRT_TRY(check_no_state(context, false, index, v->name));
     if (!value) {
         context->executor.bound.input_set[index] = false;
         return GRT_OK;
@@ -212,6 +225,7 @@ grt_status grt_context_set_output(grt_context *context, size_t index, const grt_
 {
     const grt_plan_value *v;
     GRT_TRY(check_io(context, index, true, &v));
+    GRT_TRY(check_no_state(context, true, index, grt_context_body(context)->output_names[index]));
     if (!tensor) {
         keep_output(context, index);
         context->executor.bound.output_set[index] = false;

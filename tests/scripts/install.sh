@@ -20,7 +20,7 @@ exported()
 {
     nm -D --defined-only "$libdir/libgraphrt.so" | awk '$2 != "A" { print $3 }' | sed 's/@@*/ /' >"$scratch/exported"
     awk 'BEGIN { RS = ";" } /GRT_API/ { sub(/.*GRT_API/, ""); if (match($0, /grt_[a-z0-9_]* *\(/)) print substr($0, RSTART, RLENGTH - 1) }' \
-        "$include/graphrt/graphrt.h" | tr -d ' ' | sort -u >"$scratch/header"
+        "$include"/graphrt/*.h | tr -d ' ' | sort -u >"$scratch/header"
     awk '$2 == "GRAPHRT_1" { print $1 }' "$scratch/exported" | sort | diff - "$scratch/header" || return 1
     ! grep -Ev '^grt_[a-z0-9_]* GRAPHRT_1$|^grt_[a-z0-9_]* GRAPHRT_PRIVATE_[0-9_]*$' "$scratch/exported"
 }
