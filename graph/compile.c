@@ -6,6 +6,7 @@
 #include "graph/lower.h"
 #include "graph/passes/passes.h"
 #include "graph/passes/supported.h"
+#include "graph/state_pairs.h"
 #include "src/base/structs.h"
 #include "src/base/text.h"
 #include "src/plan/format.h"
@@ -115,6 +116,8 @@ grt_status grt_compile_plan(const compile_source *source, const grt_compile_opti
     GRT_TRY(ir_import(source, &module));
     pass_context context;
     grt_status status = start(module, options, target, &context);
+    if (status == GRT_OK && options->state)
+        status = state_pairs_declare(module, options->state);
     if (status == GRT_OK)
         status = optimise(&context, options);
     if (status == GRT_OK)

@@ -68,6 +68,7 @@ src_SOURCES += src/target/measure.h src/target/measure.c
 src_SOURCES += src/target/pack.h src/target/pack.c
 src_SOURCES += src/target/target.h src/target/target.c
 
+src_SOURCES += src/session/device_memory.h src/session/device_memory.c
 src_SOURCES += src/session/devices.h src/session/devices.c
 src_SOURCES += src/session/group.c
 src_SOURCES += src/session/host_weights.h src/session/host_weights.c
@@ -92,8 +93,10 @@ src_SOURCES += src/exec/hoist.h src/exec/hoist.c
 src_SOURCES += src/exec/in_flight.h src/exec/in_flight.c
 src_SOURCES += src/exec/instructions.h src/exec/instructions.c
 src_SOURCES += src/exec/io.c
+src_SOURCES += src/exec/output_allocator.h src/exec/output_allocator.c
 src_SOURCES += src/exec/place.h
 src_SOURCES += src/exec/prepare.h src/exec/prepare.c
+src_SOURCES += src/exec/profile.h src/exec/profile.c
 src_SOURCES += src/exec/program.h src/exec/program.c
 src_SOURCES += src/exec/replay.h src/exec/replay.c
 src_SOURCES += src/exec/run.h src/exec/run.c
@@ -104,6 +107,7 @@ src_SOURCES += src/exec/steps.h src/exec/steps.c
 src_SOURCES += src/exec/stop.h src/exec/stop.c
 src_SOURCES += src/exec/timing.h src/exec/timing.c
 src_SOURCES += src/exec/transfer.h src/exec/transfer.c
+src_SOURCES += src/exec/trim.c
 
 src_SOURCES += src/pool/answer.h src/pool/answer.c
 src_SOURCES += src/pool/batch.h src/pool/batch.c

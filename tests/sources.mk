@@ -55,6 +55,7 @@ unit_SOURCES += tests/unit/test_import_functions.c
 unit_SOURCES += tests/unit/test_import_operators.c
 unit_SOURCES += tests/unit/test_import_tensors.c
 unit_SOURCES += tests/unit/test_value_map.c
+unit_SOURCES += tests/unit/test_memory_api.c
 unit_SOURCES += tests/unit/test_metadata.c
 unit_SOURCES += tests/unit/test_verify.c
 unit_SOURCES += tests/unit/test_plan.c

@@ -104,10 +104,11 @@ grt_status grt_binding_create(const grt_plan *plan, grt_binding *out_binding)
                                  .input_set = calloc(n_in, sizeof *out_binding->input_set),
                                  .outputs = calloc(n_out, sizeof *out_binding->outputs),
                                  .output_set = calloc(n_out, sizeof *out_binding->output_set),
+                                 .asked = calloc(n_out, sizeof *out_binding->asked),
                                  .in_place = calloc(n_out, sizeof *out_binding->in_place),
                                  .extents = calloc(n_in + n_out, sizeof *out_binding->extents)};
     return out_binding->inputs && out_binding->input_set && out_binding->outputs && out_binding->output_set &&
-                   out_binding->in_place && out_binding->extents
+                   out_binding->in_place && out_binding->asked && out_binding->extents
                ? GRT_OK
                : grt_fail_memory(0);
 }
@@ -119,6 +120,7 @@ void grt_binding_release(grt_binding *binding)
     free(binding->outputs);
     free(binding->output_set);
     free(binding->in_place);
+    free(binding->asked);
     free(binding->extents);
 }
 

@@ -6,6 +6,7 @@
 #include "src/base/openmp.h"
 #include "src/base/structs.h"
 #include "src/exec/frame_memory.h"
+#include "src/exec/output_allocator.h"
 #include "src/exec/run.h"
 #include "src/exec/state.h"
 #include "src/exec/transfer.h"
@@ -123,6 +124,14 @@ static grt_status check_bound_outputs(grt_context *context, const grt_frame *fra
 
 enum { PAGEABLE = 1 << GRT_MEMORY_HOST, PINNED = 1 << GRT_MEMORY_PINNED };
 
+/* Those whose size came with the run. */
+static grt_status bind_late_outputs(grt_context *context, const grt_frame *frame)
+{
+    if (context->state)
+        GRT_TRY(grt_state_bind_late(context->state, frame));
+    return context->executor.bound.any_asked ? grt_outputs_ask_after(context, frame) : GRT_OK;
+}
+
 /* A device session with host inputs and outputs: copies around the steps, all in the order of one stream. */
 static grt_status enqueue_and_wait(grt_context *context, grt_frame *frame)
 {
@@ -130,6 +139,7 @@ static grt_status enqueue_and_wait(grt_context *context, grt_frame *frame)
     GRT_TRY(grt_in_flight_follow(&executor->flight, executor->stream));
     GRT_TRY(grt_frame_upload_inputs(frame, PAGEABLE | PINNED, executor->stream));
     GRT_TRY(grt_run_frame(frame, &context->timing));
+    GRT_TRY(bind_late_outputs(context, frame));
     GRT_TRY(grt_frame_copy_on_device(frame, executor->stream));
     GRT_TRY(grt_frame_download_outputs(frame, context->results));
     grt_in_flight_landed(&executor->flight);
@@ -144,6 +154,21 @@ static grt_status run_on_device(grt_context *context, grt_frame *frame)
     return status;
 }
 
+static grt_status find_frame(grt_context *context, grt_frame **out_frame)
+{
+    grt_profile *profile = &context->profile;
+    if (!grt_profile_is_on(profile))
+        return grt_frame_cache_get(&context->frames, &context->executor, out_frame);
+    const uint64_t prepared = context->frames.prepared;
+    const double begin = grt_now_ms();
+    GRT_TRY(grt_frame_cache_get(&context->frames, &context->executor, out_frame));
+    if (prepared != context->frames.prepared) {
+        profile->prepare_ms[0] = begin;
+        profile->prepare_ms[1] = grt_now_ms();
+    }
+    return GRT_OK;
+}
+
 /* Everything up to the point where steps are run or enqueued. */
 static grt_status prepare(grt_context *context, bool captured, grt_frame **out_frame)
 {
@@ -153,9 +178,11 @@ static grt_status prepare(grt_context *context, bool captured, grt_frame **out_f
         memset(context->kept, 0, (size_t)grt_context_body(context)->n_outputs * sizeof *context->kept);
     context->any_kept = false;
     GRT_TRY(grt_binding_check_inputs(&context->executor.bound));
-    GRT_TRY(grt_frame_cache_get(&context->frames, &context->executor, &frame));
+    GRT_TRY(find_frame(context, &frame));
     if (context->state)
         GRT_TRY(grt_state_bind(context->state, frame, context->frames.prepared, captured));
+    if (context->executor.bound.any_asked)
+        GRT_TRY(grt_outputs_ask_before(context, frame));
     GRT_TRY(grt_binding_check_overlap(&context->executor.bound));
     if (context->executor.main && context->executor.main != frame)
         grt_frame_clear(context->executor.main);
@@ -169,13 +196,23 @@ static grt_status prepare(grt_context *context, bool captured, grt_frame **out_f
     return GRT_OK;
 }
 
+static grt_status run_on_host(grt_context *context, grt_frame *frame)
+{
+    GRT_TRY(grt_run_frame(frame, &context->timing));
+    return bind_late_outputs(context, frame);
+}
+
 static grt_status run_and_wait(grt_context *context)
 {
     grt_frame *frame;
     GRT_TRY(grt_stop_check(&context->executor.stop));
     GRT_TRY(prepare(context, false, &frame));
-    grt_status status = context->executor.session->on_device ? run_on_device(context, frame)
-                                                             : grt_run_frame(frame, &context->timing);
+    if (grt_profile_is_on(&context->profile))
+        context->profile.compute_ms[0] = grt_now_ms();
+    grt_status status =
+        context->executor.session->on_device ? run_on_device(context, frame) : run_on_host(context, frame);
+    if (grt_profile_is_on(&context->profile))
+        context->profile.compute_ms[1] = grt_now_ms();
     if (status == GRT_OK)
         status = copy_outputs(context, frame);
     if (context->state && status == GRT_OK)
@@ -228,8 +265,12 @@ static grt_status run_with(grt_context *context, const char *function, const grt
     bool switched;
     GRT_TRY(enter(context, function, options, &switched));
     const grt_team team = grt_team_enter(context->executor.session->threads);
+    if (grt_profile_is_on(&context->profile))
+        grt_profile_begin(&context->profile);
     grt_status status = run_and_wait(context);
     grt_team_leave(team);
+    if (grt_profile_is_on(&context->profile))
+        grt_profile_tell(&context->profile, &context->timing, context->executor.main, status);
     grt_oversubscription_look(context->executor.session->threads);
     leave(context, switched);
     return status;
@@ -324,6 +365,7 @@ static grt_status run_async(grt_context *context, void *stream)
     grt_frame *frame;
     grt_device *device = grt_executor_device(&context->executor);
     GRT_TRY(check_async(context));
+    GRT_TRY(grt_outputs_check_async(context));
     GRT_TRY(grt_executor_check_local(&context->executor)); /* what the run before this one found */
     void *used = stream ? stream : context->executor.stream;
     const bool captured = grt_device_stream_is_captured(device, used);

@@ -5,12 +5,14 @@
 #define GRT_SRC_EXEC_CONTEXT_H
 
 #include "src/exec/frame_cache.h"
+#include "src/exec/profile.h"
 #include "src/exec/timing.h"
 
 struct grt_context {
     grt_executor executor;
     grt_frame_cache frames;
     grt_timing timing;
+    grt_profile profile;
     struct grt_state *state; /* NULL: none */
     grt_value *results;      /* device sessions: outputs on the host */
     grt_tensor *kept; /* outputs of the last run that have been bound elsewhere since; dtype NONE: not so */
@@ -23,6 +25,8 @@ struct grt_context {
 /* Nobody runs the context until it is let go; INVALID_ARGUMENT, naming the function, if somebody does. */
 grt_status grt_context_hold(grt_context *context, const char *function);
 void grt_context_let_go(grt_context *context);
+/* May the tensor be bound as this output? */
+grt_status grt_context_check_tensor(const grt_context *context, int32_t output, const grt_tensor *tensor);
 
 static inline const grt_plan_body *grt_context_body(const grt_context *context)
 {

@@ -199,6 +199,19 @@ grt_status grt_frame_cache_get(grt_frame_cache *cache, grt_executor *executor, g
     return GRT_OK;
 }
 
+grt_status grt_frame_cache_clear(grt_frame_cache *cache, uint64_t *bytes)
+{
+    while (cache->n) {
+        const grt_frame *last = cache->frames[cache->n - 1].frame;
+        const uint64_t freed = last->input_block && !last->captured ? last->program->input_bytes : 0;
+        GRT_TRY(evict(cache, &cache->frames[cache->n - 1]));
+        cache->n--;
+        *bytes += freed;
+    }
+    cache->last = 0;
+    return GRT_OK;
+}
+
 void grt_frame_cache_release(grt_frame_cache *cache)
 {
     for (int32_t i = 0; i < cache->n; i++)

@@ -123,6 +123,12 @@ static grt_status check_tensor(const grt_context *context, const grt_plan_value 
                                         : check_host_tensor(v, tensor);
 }
 
+grt_status grt_context_check_tensor(const grt_context *context, int32_t output, const grt_tensor *tensor)
+{
+    const grt_plan_body *body = grt_context_body(context);
+    return check_tensor(context, &body->values[body->outputs[output]], tensor);
+}
+
 grt_status grt_context_set_input(grt_context *context, size_t index, const grt_tensor *tensor)
 {
     const grt_plan_value *v;
@@ -228,6 +234,7 @@ grt_status grt_context_set_output(grt_context *context, size_t index, const grt_
     GRT_TRY(check_no_state(context, true, index, grt_context_body(context)->output_names[index]));
     if (!tensor) {
         keep_output(context, index);
+        context->executor.bound.asked[index].allocate = NULL;
         context->executor.bound.output_set[index] = false;
         return GRT_OK;
     }
@@ -237,6 +244,7 @@ grt_status grt_context_set_output(grt_context *context, size_t index, const grt_
                         v->kind == GRT_KIND_TENSOR ? "of strings" : grt_kind_name(v->kind));
     GRT_TRY(check_tensor(context, v, tensor));
     keep_output(context, index);
+    context->executor.bound.asked[index].allocate = NULL;
     context->executor.bound.outputs[index] = *tensor;
     context->executor.bound.output_set[index] = context->executor.bound.rebound = true;
     return GRT_OK;

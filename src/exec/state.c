@@ -7,6 +7,7 @@
 #include "src/exec/context.h"
 #include "src/exec/state_overwrite.h"
 #include "src/exec/state_pairs.h"
+#include "src/session/device_memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -64,27 +65,14 @@ static void sync_inputs(grt_state *state)
     }
 }
 
-static grt_status bind_slot(grt_state *state, grt_state_slot *slot, const grt_frame *frame, bool captured)
+/* The output is written to memory of the slot's: the other buffer, unless it is written in place. */
+static grt_status bind_output(grt_state *state, grt_state_slot *slot, const grt_tensor *type)
 {
     grt_binding *bound = &state->context->executor.bound;
-    const int32_t v = body_of(state)->outputs[slot->output];
-    if (slot->lost)
-        return grt_fail(
-            GRT_STATUS_INVALID_ARGUMENT,
-            "state '%s' was being written in place by a run that did not end well: reset or restore it",
-            input_name(state, slot));
-    if (!frame->program->places[v].has_dims)
-        return grt_fail(
-            GRT_STATUS_UNSUPPORTED,
-            "state '%s': the size of output '%s' depends on data; bind it, and the input, yourself",
-            input_name(state, slot), body_of(state)->output_names[slot->output]);
     const int32_t k = slot->in_place ? slot->now : 1 - slot->now;
-    slot->next = frame->values[v].t;
-    if (captured && !grt_tensor_same_type(&slot->t, &slot->next))
-        return grt_fail(GRT_STATUS_UNSUPPORTED,
-                        "state '%s' has other dims after the run than before: it cannot be captured",
-                        input_name(state, slot));
-    const size_t bytes = grt_tensor_bytes(&slot->next);
+    const size_t bytes = grt_tensor_bytes(type);
+    GRT_TRY(grt_state_check_dims(state->session, slot->input, type));
+    slot->next = *type;
     if (bytes > slot->bytes[k]) { /* a run in flight may read what is given back */
         GRT_TRY(grt_in_flight_settle(&state->context->executor.flight));
         GRT_TRY(reserve(state, slot, k, bytes));
@@ -94,6 +82,37 @@ static grt_status bind_slot(grt_state *state, grt_state_slot *slot, const grt_fr
     bound->outputs[slot->output] = slot->next;
     bound->output_set[slot->output] = true;
     bound->in_place[slot->output] = slot->in_place;
+    return GRT_OK;
+}
+
+static grt_status bind_slot(grt_state *state, grt_state_slot *slot, const grt_frame *frame, bool captured)
+{
+    const int32_t v = body_of(state)->outputs[slot->output];
+    slot->late = !frame->program->places[v].has_dims;
+    if (slot->lost)
+        return grt_fail(
+            GRT_STATUS_INVALID_ARGUMENT,
+            "state '%s' was being written in place by a run that did not end well: reset or restore it",
+            input_name(state, slot));
+    if (captured && (slot->late || !grt_tensor_same_type(&slot->t, &frame->values[v].t)))
+        return grt_fail(GRT_STATUS_UNSUPPORTED,
+                        "state '%s' may have other dims after the run than before: it cannot be captured",
+                        input_name(state, slot));
+    if (!slot->late)
+        return bind_output(state, slot, &frame->values[v].t);
+    state->context->executor.bound.output_set[slot->output] = false;
+    state->context->executor.bound.in_place[slot->output] = false;
+    return GRT_OK;
+}
+
+grt_status grt_state_bind_late(grt_state *state, const grt_frame *frame)
+{
+    for (int32_t i = 0; i < state->n; i++) {
+        const int32_t v = body_of(state)->outputs[state->slots[i].output];
+        const grt_value *value = frame->program->places[v].made_on_host ? &frame->host[v] : &frame->values[v];
+        if (state->slots[i].late)
+            GRT_TRY(bind_output(state, &state->slots[i], &value->t));
+    }
     return GRT_OK;
 }
 
@@ -244,22 +263,6 @@ static grt_status check_index(const grt_state *state, size_t index, const char *
                     index, (int)state->n);
 }
 
-typedef grt_status transfer_fn(grt_device *device, void *dst, const void *src, size_t bytes, void *stream);
-
-static grt_status transfer(const grt_state *state, transfer_fn *copy, void *dst, const void *src,
-                           size_t bytes)
-{
-    grt_device *device = state->session->device;
-    void *stream = NULL;
-    if (!bytes)
-        return GRT_OK;
-    GRT_TRY(grt_device_stream_create(device, &stream));
-    grt_status status = copy(device, dst, src, bytes, stream);
-    const grt_status waited = grt_device_wait(device, stream);
-    grt_device_stream_release(device, stream);
-    return status != GRT_OK ? status : waited;
-}
-
 static grt_status fill(grt_state *state, grt_state_slot *slot, const grt_tensor *from)
 {
     grt_tensor t = *from;
@@ -267,8 +270,7 @@ static grt_status fill(grt_state *state, grt_state_slot *slot, const grt_tensor 
     GRT_TRY(reserve(state, slot, slot->now, bytes));
     place(state, slot, slot->now, &t);
     slot->lost = true;
-    GRT_TRY(transfer(state, from->memory == GRT_MEMORY_DEVICE ? grt_device_copy : grt_device_upload, t.data,
-                     from->data, bytes));
+    GRT_TRY(grt_device_move(state->session->device, &t, from));
     slot->t = t;
     slot->lost = false;
     return GRT_OK;
@@ -311,8 +313,7 @@ static grt_status save(const grt_state *state, const grt_state_slot *slot, grt_v
         return grt_fail_memory(sizeof *value);
     grt_status status = grt_value_alloc(value, slot->t.dtype, slot->t.rank, slot->t.dims);
     if (status == GRT_OK)
-        status =
-            transfer(state, grt_device_download, value->t.data, slot->t.data, grt_tensor_bytes(&slot->t));
+        status = grt_device_move(state->session->device, &value->t, &slot->t);
     if (status == GRT_OK)
         *out_value = value;
     else

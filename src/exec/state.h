@@ -20,6 +20,7 @@ typedef struct grt_state_slot {
     grt_tensor t;    /* ... as the next run reads it */
     grt_tensor next; /* as this run writes it */
     bool may_be_in_place, in_place, lost;
+    bool late; /* the size of the output comes with the run, which copies it here */
 } grt_state_slot;
 
 struct grt_state {
@@ -34,6 +35,8 @@ struct grt_state {
 
 /* The frame is about to run: outputs get their memory. captured: into a graph of the caller's. */
 grt_status grt_state_bind(grt_state *state, const grt_frame *frame, uint64_t frames, bool captured);
+/* The steps have run: outputs whose size came with the run get their memory. */
+grt_status grt_state_bind_late(grt_state *state, const grt_frame *frame);
 /* It has run, or is enqueued: what it wrote is the content. */
 void grt_state_advance(grt_state *state);
 /* A graph that the caller captured ends with the content where the next launch reads it. */

@@ -67,8 +67,9 @@ static bool dims_fit(const grt_plan *plan, const grt_plan_value *v, const grt_te
     return grt_tensor_bytes(t) != SIZE_MAX;
 }
 
-static grt_status check_dims(const grt_plan *plan, int32_t input, const grt_tensor *t)
+grt_status grt_state_check_dims(const grt_session *session, int32_t input, const grt_tensor *t)
 {
+    const grt_plan *plan = session->model->plan;
     char wanted[GRT_TYPE_TEXT_SIZE], found[GRT_TYPE_TEXT_SIZE];
     const grt_plan_body *body = &plan->bodies[0];
     GRT_TRY(grt_reserved_check(t->reserved, sizeof t->reserved, "grt_tensor"));
@@ -82,7 +83,7 @@ static grt_status check_dims(const grt_plan *plan, int32_t input, const grt_tens
 
 grt_status grt_state_check_content(const grt_session *session, int32_t input, const grt_tensor *tensor)
 {
-    GRT_TRY(check_dims(session->model->plan, input, tensor));
+    GRT_TRY(grt_state_check_dims(session, input, tensor));
     const grt_plan_body *body = &session->model->plan->bodies[0];
     const char *name = body->values[body->inputs[input]].name;
     if (grt_tensor_bytes(tensor) && !tensor->data)
@@ -107,7 +108,7 @@ static grt_status take_initial(const grt_session *session, const grt_tensor *ini
     for (int32_t i = 0; i < type.rank; i++)
         known = known && type.dims[i] >= 0;
     if (initial)
-        GRT_TRY(check_dims(plan, slot->input, initial));
+        GRT_TRY(grt_state_check_dims(session, slot->input, initial));
     else if (!known)
         return grt_fail(
             GRT_STATUS_INVALID_ARGUMENT,

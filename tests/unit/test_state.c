@@ -174,6 +174,36 @@ START_TEST(grows)
 }
 END_TEST
 
+/* next = the values of cache and x that are not 0: only the run knows how many. */
+START_TEST(of_unknown_size)
+{
+    onnx_model m = onnx_create();
+    onnx_input(&m, m.graph, "x", GRT_DTYPE_FLOAT, "2");
+    onnx_input(&m, m.graph, "cache", GRT_DTYPE_FLOAT, "rows");
+    onnx_attr_int(&m, onnx_node(&m, m.graph, "Concat", "cache,x", "all"), "axis", 0);
+    onnx_attr_int(&m, onnx_node(&m, m.graph, "Cast", "all", "kept"), "to", GRT_DTYPE_BOOL);
+    onnx_node(&m, m.graph, "Compress", "all,kept", "next");
+    onnx_output(&m, m.graph, "next");
+    const grt_session_options options = {.struct_size = sizeof options, .fallback = "cpu"};
+    grt_model *model = onnx_open(&m, runtime);
+    onnx_release(&m);
+    OK(grt_session_create(model, devices[_i], &options, &session));
+    OK(grt_context_create(session, &context));
+    grt_model_release(model);
+    const grt_tensor none = {.dtype = GRT_DTYPE_FLOAT, .rank = 1, .dims = {0}};
+    const grt_state_pair pair = {.output = "next", .input = "cache", .initial = &none};
+    OK(grt_state_create(session, &pair, 1, &state));
+    OK(grt_context_set_state(context, state));
+    bind_x(1);
+    for (int i = 0; i < 10; i++)
+        add(0, (float)(i + 1) * (float)(i % 2));
+    const grt_state_info info = info_of(state);
+    ck_assert_int_eq(info.tensor.dims[0], 5);
+    expect(state, 2, 4);
+    close_all();
+}
+END_TEST
+
 /* a' = b, b' = a: outputs that are inputs are copied, in no order that loses one. */
 START_TEST(trades_places)
 {
@@ -403,6 +433,7 @@ Suite *suite_test_state(void)
     tcase_add_checked_fixture(t, runtime_open, teardown);
     tcase_add_loop_test(t, carries_on, 0, 2 * N_DEVICES);
     tcase_add_loop_test(t, grows, 0, N_DEVICES);
+    tcase_add_loop_test(t, of_unknown_size, 0, N_DEVICES);
     tcase_add_loop_test(t, trades_places, 0, N_DEVICES);
     tcase_add_loop_test(t, many_streams, 0, N_DEVICES);
     tcase_add_loop_test(t, declared, 0, 2);
