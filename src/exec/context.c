@@ -18,7 +18,6 @@
 
 static grt_status init(grt_context *context, grt_session *session)
 {
-    atomic_flag_clear(&context->busy);
     GRT_TRY(grt_executor_create(session, &context->executor));
     const size_t n_outputs = (size_t)grt_context_body(context)->n_outputs + 1;
     context->kept = calloc(n_outputs, sizeof *context->kept);
@@ -129,7 +128,7 @@ static grt_status bind_late_outputs(grt_context *context, const grt_frame *frame
 {
     if (context->state)
         GRT_TRY(grt_state_bind_late(context->state, frame));
-    return context->executor.bound.any_asked ? grt_outputs_ask_after(context, frame) : GRT_OK;
+    return context->executor.bound.any_asked ? grt_outputs_ask_after(&context->executor, frame) : GRT_OK;
 }
 
 /* A device session with host inputs and outputs: copies around the steps, all in the order of one stream. */
@@ -182,7 +181,7 @@ static grt_status prepare(grt_context *context, bool captured, grt_frame **out_f
     if (context->state)
         GRT_TRY(grt_state_bind(context->state, frame, context->frames.prepared, captured));
     if (context->executor.bound.any_asked)
-        GRT_TRY(grt_outputs_ask_before(context, frame));
+        GRT_TRY(grt_outputs_ask_before(&context->executor, frame));
     GRT_TRY(grt_binding_check_overlap(&context->executor.bound));
     if (context->executor.main && context->executor.main != frame)
         grt_frame_clear(context->executor.main);
@@ -223,32 +222,18 @@ static grt_status run_and_wait(grt_context *context)
     return status;
 }
 
-/* Two threads in one context would write over each other's activations. */
-grt_status grt_context_hold(grt_context *context, const char *function)
-{
-    if (!atomic_flag_test_and_set_explicit(&context->busy, memory_order_acquire))
-        return GRT_OK;
-    return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
-                    "%s: another thread runs this context; give each thread a context of its own", function);
-}
-
-void grt_context_let_go(grt_context *context)
-{
-    atomic_flag_clear_explicit(&context->busy, memory_order_release);
-}
-
 static grt_status enter(grt_context *context, const char *function, const grt_run_options *options,
                         bool *out_switched)
 {
     if (!context)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "%s: the context is NULL", function);
-    GRT_TRY(grt_context_hold(context, function));
+    GRT_TRY(grt_executor_hold(&context->executor, function));
     grt_status status = grt_stop_begin(&context->executor.stop, options);
     if (status == GRT_OK)
         status = grt_device_enter(grt_executor_device(&context->executor), out_switched);
     if (status != GRT_OK) {
         grt_stop_end(&context->executor.stop);
-        grt_context_let_go(context);
+        grt_executor_let_go(&context->executor);
     }
     return status;
 }
@@ -257,7 +242,7 @@ static void leave(grt_context *context, bool switched)
 {
     grt_device_leave(grt_executor_device(&context->executor), switched);
     grt_stop_end(&context->executor.stop);
-    grt_context_let_go(context);
+    grt_executor_let_go(&context->executor);
 }
 
 static grt_status run_with(grt_context *context, const char *function, const grt_run_options *options)
@@ -365,7 +350,7 @@ static grt_status run_async(grt_context *context, void *stream)
     grt_frame *frame;
     grt_device *device = grt_executor_device(&context->executor);
     GRT_TRY(check_async(context));
-    GRT_TRY(grt_outputs_check_async(context));
+    GRT_TRY(grt_outputs_check_async(&context->executor));
     GRT_TRY(grt_executor_check_local(&context->executor)); /* what the run before this one found */
     void *used = stream ? stream : context->executor.stream;
     const bool captured = grt_device_stream_is_captured(device, used);
@@ -467,6 +452,21 @@ void grt_context_set_timing(grt_context *context, bool on)
     if (!context)
         return;
     grt_timing_set_steps(&context->timing, grt_context_body(context), on);
+}
+
+grt_status grt_context_set_profile(grt_context *context, const grt_profile_options *options)
+{
+    grt_profile_options known = {0};
+    if (!context)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_context_set_profile: context is NULL");
+    GRT_TRY(grt_options_take(&known, sizeof known, options, "grt_profile_options"));
+    if (options && !known.event)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
+                        "grt_context_set_profile: grt_profile_options.event is NULL");
+    if (known.steps || context->profile.options.steps)
+        grt_context_set_timing(context, known.steps);
+    context->profile.options = known;
+    return GRT_OK;
 }
 
 bool grt_context_time_device(grt_context *context, bool on)

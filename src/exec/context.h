@@ -17,16 +17,9 @@ struct grt_context {
     grt_value *results;      /* device sessions: outputs on the host */
     grt_tensor *kept; /* outputs of the last run that have been bound elsewhere since; dtype NONE: not so */
     bool any_kept;
-    atomic_flag busy; /* a thread runs it */
     uint64_t runs;
     bool ran;
 };
-
-/* Nobody runs the context until it is let go; INVALID_ARGUMENT, naming the function, if somebody does. */
-grt_status grt_context_hold(grt_context *context, const char *function);
-void grt_context_let_go(grt_context *context);
-/* May the tensor be bound as this output? */
-grt_status grt_context_check_tensor(const grt_context *context, int32_t output, const grt_tensor *tensor);
 
 static inline const grt_plan_body *grt_context_body(const grt_context *context)
 {

@@ -17,8 +17,22 @@ static char *alloc_bytes(const grt_run *run, size_t bytes)
     return grt_arena_alloc(executor->strings, bytes);
 }
 
+grt_status grt_executor_hold(grt_executor *executor, const char *function)
+{
+    if (!atomic_flag_test_and_set_explicit(&executor->busy, memory_order_acquire))
+        return GRT_OK;
+    return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
+                    "%s: another thread runs this context; give each thread a context of its own", function);
+}
+
+void grt_executor_let_go(grt_executor *executor)
+{
+    atomic_flag_clear_explicit(&executor->busy, memory_order_release);
+}
+
 grt_status grt_executor_create(grt_session *session, grt_executor *executor)
 {
+    atomic_flag_clear(&executor->busy);
     executor->session = grt_session_retain(session);
     executor->flight.device = session->device;
 #ifdef GRT_DEBUG

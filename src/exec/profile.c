@@ -2,8 +2,6 @@
 /* See profile.h. */
 #include "src/exec/profile.h"
 
-#include "src/base/structs.h"
-#include "src/exec/context.h"
 #include "src/session/phases.h"
 
 void grt_profile_begin(grt_profile *profile)
@@ -63,19 +61,4 @@ void grt_profile_tell(const grt_profile *profile, const grt_timing *timing, cons
     tell_part(profile, GRT_PROFILE_COMPUTE, profile->compute_ms);
     if (frame && timing->steps && profile->options.steps && profile->compute_ms[1] > 0)
         tell_steps(profile, timing, frame, status == GRT_OK);
-}
-
-grt_status grt_context_set_profile(grt_context *context, const grt_profile_options *options)
-{
-    grt_profile_options known = {0};
-    if (!context)
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_context_set_profile: context is NULL");
-    GRT_TRY(grt_options_take(&known, sizeof known, options, "grt_profile_options"));
-    if (options && !known.event)
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
-                        "grt_context_set_profile: grt_profile_options.event is NULL");
-    if (known.steps || context->profile.options.steps)
-        grt_context_set_timing(context, known.steps);
-    context->profile.options = known;
-    return GRT_OK;
 }

@@ -4,7 +4,6 @@
 
 #include "src/base/checked.h"
 #include "src/base/structs.h"
-#include "src/exec/context.h"
 #include "src/exec/state_overwrite.h"
 #include "src/exec/state_pairs.h"
 #include "src/session/device_memory.h"
@@ -56,9 +55,9 @@ static void place(const grt_state *state, const grt_state_slot *slot, int32_t k,
 /* What a run of the context reads. */
 static void sync_inputs(grt_state *state)
 {
-    if (!state->context)
+    if (!state->executor)
         return;
-    grt_binding *bound = &state->context->executor.bound;
+    grt_binding *bound = &state->executor->bound;
     for (int32_t i = 0; i < state->n; i++) {
         bound->inputs[state->slots[i].input] = (grt_value){.t = state->slots[i].t};
         bound->input_set[state->slots[i].input] = true;
@@ -68,13 +67,13 @@ static void sync_inputs(grt_state *state)
 /* The output is written to memory of the slot's: the other buffer, unless it is written in place. */
 static grt_status bind_output(grt_state *state, grt_state_slot *slot, const grt_tensor *type)
 {
-    grt_binding *bound = &state->context->executor.bound;
+    grt_binding *bound = &state->executor->bound;
     const int32_t k = slot->in_place ? slot->now : 1 - slot->now;
     const size_t bytes = grt_tensor_bytes(type);
     GRT_TRY(grt_state_check_dims(state->session, slot->input, type));
     slot->next = *type;
     if (bytes > slot->bytes[k]) { /* a run in flight may read what is given back */
-        GRT_TRY(grt_in_flight_settle(&state->context->executor.flight));
+        GRT_TRY(grt_in_flight_settle(&state->executor->flight));
         GRT_TRY(reserve(state, slot, k, bytes));
         bound->rebound = true;
     }
@@ -100,8 +99,8 @@ static grt_status bind_slot(grt_state *state, grt_state_slot *slot, const grt_fr
                         input_name(state, slot));
     if (!slot->late)
         return bind_output(state, slot, &frame->values[v].t);
-    state->context->executor.bound.output_set[slot->output] = false;
-    state->context->executor.bound.in_place[slot->output] = false;
+    state->executor->bound.output_set[slot->output] = false;
+    state->executor->bound.in_place[slot->output] = false;
     return GRT_OK;
 }
 
@@ -163,72 +162,26 @@ void grt_state_spoil(grt_state *state)
         state->slots[i].lost = state->slots[i].lost || state->slots[i].in_place;
 }
 
-bool grt_state_has(const grt_state *state, bool output, size_t index)
-{
-    for (int32_t i = 0; state && i < state->n; i++)
-        if ((size_t)(output ? state->slots[i].output : state->slots[i].input) == index)
-            return true;
-    return false;
-}
-
 /* ---- which context ---- */
 
 void grt_state_detach(grt_state *state)
 {
-    grt_binding *bound = &state->context->executor.bound;
+    grt_binding *bound = &state->executor->bound;
     for (int32_t i = 0; i < state->n; i++) {
         bound->input_set[state->slots[i].input] = false;
         bound->output_set[state->slots[i].output] = false;
         bound->in_place[state->slots[i].output] = false;
     }
-    state->context = NULL;
+    state->executor = NULL;
     grt_state_release(state);
 }
 
-static grt_status check_fits(const grt_context *context, const grt_state *state)
+void grt_state_attach(grt_state *state, grt_executor *executor)
 {
-    const grt_session *session = context->executor.session;
-    if (state->session->model != session->model || state->session->device != session->device)
-        return grt_fail(
-            GRT_STATUS_INVALID_ARGUMENT,
-            "grt_context_set_state: the state is of %s on %s; grt_state_copy copies from device to device",
-            state->session->model == session->model ? "this model" : "another model", state->session->name);
-    if (state->context)
-        return grt_fail(
-            GRT_STATUS_INVALID_ARGUMENT,
-            "grt_context_set_state: another context has the state; give that one none (NULL) first");
-    return GRT_OK;
-}
-
-static grt_status set_state(grt_context *context, grt_state *state)
-{
-    if (context->state == state)
-        return GRT_OK;
-    if (state)
-        GRT_TRY(check_fits(context, state));
-    GRT_TRY(grt_in_flight_settle(&context->executor.flight));
-    context->ran = false;
-    if (context->state)
-        grt_state_detach(context->state);
-    context->state = state;
-    context->executor.bound.rebound = true;
-    if (!state)
-        return GRT_OK;
     atomic_fetch_add_explicit(&state->refs, 1, memory_order_relaxed);
-    state->context = context;
+    state->executor = executor;
     state->frame = NULL;
     sync_inputs(state);
-    return GRT_OK;
-}
-
-grt_status grt_context_set_state(grt_context *context, grt_state *state)
-{
-    if (!context)
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_context_set_state: context is NULL");
-    GRT_TRY(grt_context_hold(context, "grt_context_set_state"));
-    const grt_status status = set_state(context, state);
-    grt_context_let_go(context);
-    return status;
 }
 
 /* ---- content ---- */
@@ -238,20 +191,20 @@ static grt_status enter(grt_state *state, const char *function)
 {
     if (!state)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "%s: state is NULL", function);
-    if (!state->context)
+    if (!state->executor)
         return GRT_OK;
-    GRT_TRY(grt_context_hold(state->context, function));
-    const grt_status status = grt_in_flight_settle(&state->context->executor.flight);
+    GRT_TRY(grt_executor_hold(state->executor, function));
+    const grt_status status = grt_in_flight_settle(&state->executor->flight);
     if (status != GRT_OK)
-        grt_context_let_go(state->context);
+        grt_executor_let_go(state->executor);
     return status;
 }
 
 static grt_status leave(grt_state *state, grt_status status)
 {
     sync_inputs(state);
-    if (state->context)
-        grt_context_let_go(state->context);
+    if (state->executor)
+        grt_executor_let_go(state->executor);
     return status;
 }
 

@@ -3,7 +3,7 @@
 #ifndef GRT_SRC_EXEC_STATE_PAIRS_H
 #define GRT_SRC_EXEC_STATE_PAIRS_H
 
-#include "src/exec/state.h"
+#include "src/exec/state_slot.h"
 
 /* Fill in the state's slots, without memory. */
 grt_status grt_state_take_pairs(const grt_session *session, const grt_state_pair *pairs, size_t n,

@@ -49,12 +49,12 @@ grt_status grt_context_trim(grt_context *context, uint64_t *out_bytes)
     bool switched = false;
     if (!context)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_context_trim: context is NULL");
-    GRT_TRY(grt_context_hold(context, "grt_context_trim"));
+    GRT_TRY(grt_executor_hold(&context->executor, "grt_context_trim"));
     grt_status status = grt_device_enter(grt_executor_device(&context->executor), &switched);
     if (status == GRT_OK)
         status = trim(context, &bytes);
     grt_device_leave(grt_executor_device(&context->executor), switched);
-    grt_context_let_go(context);
+    grt_executor_let_go(&context->executor);
     if (status == GRT_OK && out_bytes)
         *out_bytes = bytes;
     return status;
