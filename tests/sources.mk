@@ -106,6 +106,7 @@ unit_SOURCES += tests/unit/test_visible.c
 unit_SOURCES += tests/unit/test_gemm.c
 unit_SOURCES += tests/unit/test_qgemm.c
 unit_SOURCES += tests/unit/test_qconv.c
+unit_SOURCES += tests/unit/test_weights_api.c
 unit_SOURCES += tests/unit/test_wmatmul.c
 unit_SOURCES += tests/unit/test_pass_quantised.c
 unit_SOURCES += tests/unit/test_conv.c

@@ -245,6 +245,9 @@ const tool_option optimize_options[] = {
     OPTION_TEXT(request, options.free_dims, "--free-dims", "NAME,...",
                 "dims of which every use may have a size of its own, '*' for all; otherwise a name has one\n"
                 "size in a run"),
+    OPTION_TEXT(
+        request, options.keep_weights, "--keep-weights", "NAME,...",
+        "initializers that programs may replace (grt_session_set_weights): they become inputs with defaults"),
     OPTION_TAKE(
         take_state, "--state", "OUTPUT=INPUT",
         "the plan declares that this output is state, the input of the next run (grt_state_create); may "

@@ -3,6 +3,8 @@
 bin_PROGRAMS += graphc graphrun
 tools_SHARED =
 tools_SHARED += tools/options.h tools/options.c
+tools_SHARED += tools/completion.h tools/completion.c
+tools_SHARED += tools/verbose.h tools/verbose.c
 tools_SHARED += tools/piped.h tools/piped.c
 tools_SHARED += tools/progress.h tools/progress.c
 tools_SHARED += tools/report.h tools/report.c

@@ -41,6 +41,27 @@ typedef struct grt_profile_options {
  * grt_context_set_timing: `steps` switches that on, and the end of it off. Threads: one a context. */
 GRT_API GRT_MUST_USE grt_status grt_context_set_profile(grt_context *context, const grt_profile_options *options);
 
+typedef enum grt_log_level {
+    GRT_LOG_OFF = 0,
+    GRT_LOG_ERROR = 1,   /* runs and loads that failed */
+    GRT_LOG_WARNING = 2, /* works, but not as well as it could: a segment that could not be captured */
+    GRT_LOG_INFO = 3,    /* models, sessions */
+    GRT_LOG_DEBUG = 4,   /* new combinations of dims */
+} grt_log_level;
+
+typedef struct grt_log_message {
+    size_t struct_size;   /* set by the library */
+    grt_log_level level;
+    const char *category; /* "load", "run" */
+    const char *text;     /* one line or more, printable as grt_printable makes it */
+} grt_log_message;
+
+/* Send messages of this level and the more important ones to `message`, for all of the process; OFF, or NULL: none, which is how it begins. A
+ * run that is prepared and succeeds tells nothing. The function is called by any thread, several at once, and must not call this library.
+ * When the call returns, no thread is in the earlier function. graphc and graphrun print what GRAPHRT_LOG (error, warning, info, debug)
+ * or --verbose (info) asks for. Threads: any, not in `message`. */
+GRT_API void grt_log_set(grt_log_level level, void (*message)(void *user, const grt_log_message *message), void *user);
+
 #ifdef __cplusplus
 }
 #endif

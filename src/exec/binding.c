@@ -133,7 +133,8 @@ grt_status grt_binding_check_inputs(grt_binding *binding)
             continue;
         if (v->weight < 0)
             return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "input '%s' is not set", v->name);
-        binding->inputs[i] = (grt_value){.t = binding->plan->weights[v->weight]};
+        const bool kept = binding->kept && binding->kept[i].t.dtype;
+        binding->inputs[i] = (grt_value){.t = kept ? binding->kept[i].t : binding->plan->weights[v->weight]};
         if (!binding->inputs[i].t.data)
             binding->inputs[i].t.data = grt_nothing;
     }

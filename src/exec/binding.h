@@ -15,6 +15,8 @@ typedef struct grt_asked_output {
 typedef struct grt_binding {
     const grt_plan *plan;
     grt_value *inputs; /* borrowed data */
+    const grt_value
+        *kept; /* per input, defaults in place of the plan's where the dtype is not NONE; NULL: none */
     bool *input_set;
     grt_tensor *outputs; /* data NULL where the context's memory is used */
     bool *output_set;

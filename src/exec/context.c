@@ -2,6 +2,7 @@
 /* Contexts: life, running, reports. */
 #include "src/exec/context.h"
 
+#include "src/base/log.h"
 #include "src/base/oversubscription.h"
 #include "src/base/openmp.h"
 #include "src/base/structs.h"
@@ -176,6 +177,7 @@ static grt_status prepare(grt_context *context, bool captured, grt_frame **out_f
     if (context->any_kept)
         memset(context->kept, 0, (size_t)grt_context_body(context)->n_outputs * sizeof *context->kept);
     context->any_kept = false;
+    GRT_TRY(grt_executor_take_weights(&context->executor));
     GRT_TRY(grt_binding_check_inputs(&context->executor.bound));
     GRT_TRY(find_frame(context, &frame));
     if (context->state)
@@ -253,6 +255,8 @@ static grt_status run_with(grt_context *context, const char *function, const grt
     if (grt_profile_is_on(&context->profile))
         grt_profile_begin(&context->profile);
     grt_status status = run_and_wait(context);
+    if (status != GRT_OK)
+        GRT_LOG(ERROR, "run", "%s", grt_last_error());
     grt_team_leave(team);
     if (grt_profile_is_on(&context->profile))
         grt_profile_tell(&context->profile, &context->timing, context->executor.main, status);
@@ -392,6 +396,7 @@ static grt_status find_output_dims(grt_context *context, size_t index, grt_tenso
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "output '%s' is a %s, which has no dims",
                         body->output_names[index], grt_kind_name(v->kind));
     const uint64_t prepared = context->frames.prepared;
+    GRT_TRY(grt_executor_take_weights(&context->executor));
     GRT_TRY(grt_binding_check_inputs(&context->executor.bound));
     GRT_TRY(grt_frame_cache_get(&context->frames, &context->executor, &frame));
     context->ran = context->ran && prepared == context->frames.prepared; /* else memory may have moved */

@@ -70,7 +70,27 @@ void grt_executor_release(grt_executor *executor)
     grt_arena_release(executor->strings);
     grt_shape_scratch_release(&executor->scratch);
     grt_binding_release(&executor->bound);
+    grt_weights_version_give(executor->weights);
     free(executor->bodies);
+}
+
+/* A run in flight reads the old ones. */
+static grt_status change_weights(grt_executor *executor)
+{
+    GRT_TRY(grt_in_flight_settle(&executor->flight));
+    grt_weights_version *old = executor->weights;
+    executor->weights = grt_kept_weights_take(&executor->session->kept, &executor->weights_number);
+    executor->bound.kept = executor->weights ? executor->weights->values : NULL;
+    grt_weights_version_give(old);
+    return GRT_OK;
+}
+
+grt_status grt_executor_take_weights(grt_executor *executor)
+{
+    return atomic_load_explicit(&executor->session->kept.number, memory_order_acquire) ==
+                   executor->weights_number
+               ? GRT_OK
+               : change_weights(executor);
 }
 
 /* No run is in flight. */
