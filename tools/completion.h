@@ -3,7 +3,7 @@
 #ifndef TOOLS_COMPLETION_H
 #define TOOLS_COMPLETION_H
 
-#include "tools/options.h"
+#include "tools/option_table.h"
 
 /* Prints what `source <(TOOL completion SHELL)` reads; returns the exit status. shell may be NULL. */
 int completion_print(const tool_command *commands, const char *shell);

@@ -2,6 +2,7 @@
 # The two tools; they see the public header and nothing else of the library.
 bin_PROGRAMS += graphc graphrun
 tools_SHARED =
+tools_SHARED += tools/option_table.h
 tools_SHARED += tools/options.h tools/options.c
 tools_SHARED += tools/completion.h tools/completion.c
 tools_SHARED += tools/verbose.h tools/verbose.c

@@ -255,6 +255,12 @@ grt_status grt_state_reset(grt_state *state)
     return leave(state, reset_all(state));
 }
 
+static void release_value(grt_value *value)
+{
+    grt_value_clear(value);
+    free(value);
+}
+
 static grt_status save(const grt_state *state, const grt_state_slot *slot, grt_value **out_value)
 {
     if (slot->lost)
@@ -270,7 +276,7 @@ static grt_status save(const grt_state *state, const grt_state_slot *slot, grt_v
     if (status == GRT_OK)
         *out_value = value;
     else
-        grt_value_release(value);
+        release_value(value);
     return status;
 }
 
@@ -307,7 +313,7 @@ static grt_status copy_slot(grt_state *to, const grt_state *from, int32_t i)
         return fill(to, &to->slots[i], &from->slots[i].t);
     GRT_TRY(save(from, &from->slots[i], &value));
     const grt_status status = fill(to, &to->slots[i], &value->t);
-    grt_value_release(value);
+    release_value(value);
     return status;
 }
 
