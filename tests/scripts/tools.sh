@@ -313,7 +313,7 @@ check "GRAPHRT_LOG" says "graphrun: debug: run: .* prepared combination 1" env G
 refuse 2 "a GRAPHRT_LOG that is none" env GRAPHRT_LOG=loud ./graphrun "$plan"
 completed() { bash -c "source <(./$1 completion bash); COMP_WORDS=($1 $2); COMP_CWORD=$3; _$1_words; echo \"\${COMPREPLY[*]}\""; }
 check "completion of commands" says "^optimize$" completed graphc opt 1
-check "completion of options" says "--concurrency --contexts" completed graphrun "bench --con" 2
+check "completion of options" says "--contexts --concurrency" completed graphrun "bench --con" 2
 refuse 2 "completion for no shell" ./graphc completion
 check "bench --profile" fields bench "./graphrun bench $plan --repeat 10 --profile 3 --json" 0.profile.steps.0.op:string \
     0.profile.steps.0.name:string 0.profile.steps.0.ms:number 0.profile.steps.2.ms:number 0.device_ms:number
