@@ -6,6 +6,7 @@
 #include "graph/lower.h"
 #include "graph/passes/passes.h"
 #include "graph/passes/supported.h"
+#include "graph/state_pairs.h"
 #include "src/base/structs.h"
 #include "src/base/text.h"
 #include "src/plan/format.h"
@@ -53,6 +54,7 @@ void compile_source_take(compile_source *source, const grt_compile_options *opti
     source->warn = options->warning;
     source->warn_user = options->user;
     source->free_dims = options->free_dims;
+    source->keep_weights = options->keep_weights;
     source->external = options->external_data;
     source->n_external = options->external_data ? options->n_external_data : 0;
 }
@@ -107,6 +109,23 @@ static grt_status start(ir_module *module, const grt_compile_options *options, c
     return read_precision(options->precision, &out_context->precision);
 }
 
+/* Each name is an input with a default now. */
+static grt_status check_kept(const ir_graph *graph, const char *list)
+{
+    for (const char *p = list; p && *p; p += strcspn(p, ","), p += *p == ',') {
+        const size_t size = strcspn(p, ",");
+        bool found = !size || (size == 1 && *p == '*');
+        for (int32_t i = 0; i < graph->n_inputs && !found; i++)
+            found = graph->defaults[i] && !strncmp(graph->inputs[i]->name, p, size) &&
+                    !graph->inputs[i]->name[size];
+        if (!found)
+            return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
+                            "grt_compile_options.keep_weights: the model has no initializer '%.*s'",
+                            (int)(size < 200 ? size : 200), p);
+    }
+    return GRT_OK;
+}
+
 grt_status grt_compile_plan(const compile_source *source, const grt_compile_options *options,
                             const grt_target *target, grt_plan **out_plan)
 {
@@ -115,6 +134,10 @@ grt_status grt_compile_plan(const compile_source *source, const grt_compile_opti
     GRT_TRY(ir_import(source, &module));
     pass_context context;
     grt_status status = start(module, options, target, &context);
+    if (status == GRT_OK)
+        status = check_kept(module->main, options->keep_weights);
+    if (status == GRT_OK && options->state)
+        status = state_pairs_declare(module, options->state);
     if (status == GRT_OK)
         status = optimise(&context, options);
     if (status == GRT_OK)

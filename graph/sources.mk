@@ -14,6 +14,7 @@ graph_SOURCES += graph/passes/pass.h
 graph_SOURCES += graph/compile.h graph/compile.c
 graph_SOURCES += graph/ir/flops.h graph/ir/flops.c
 graph_SOURCES += graph/lower.h graph/lower.c
+graph_SOURCES += graph/state_pairs.h graph/state_pairs.c
 graph_SOURCES += graph/ir/infer_mixed.c
 graph_SOURCES += graph/ir/infer_reduction.c
 graph_SOURCES += graph/ir/infer_declared.c

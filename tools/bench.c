@@ -4,6 +4,7 @@
 #include "tools/commands.h"
 #include "tools/inputs.h"
 #include "tools/latencies.h"
+#include "tools/load.h"
 #include "tools/loaded.h"
 #include "tools/piped.h"
 #include "tools/profile.h"
@@ -26,7 +27,8 @@ typedef struct bench {
     size_t n;
     input_specs inputs;
     int64_t threads, warmup, repeat, seed, profile, contexts;
-    double seconds;
+    double seconds, rate;
+    const char *concurrency;
     bool json, pinned;
     json_t *reports;
     bool failed;
@@ -70,6 +72,13 @@ const tool_option bench_options[] = {
                "report the N steps that take longest, and the time of each kind of op"),
     OPTION_INT(bench, contexts, 1, 64, "--contexts", "N",
                "also the throughput of a pool with N contexts, whose copies and runs overlap"),
+    OPTION_TEXT(
+        bench, concurrency, "--concurrency", "N,...",
+        "also latencies with N clients, each of which asks again once it is answered; one after the other,\n"
+        "in a pool with as many contexts, or --contexts"),
+    OPTION_NUMBER(
+        bench, rate, 0, "--rate", "R",
+        "also latencies at R requests a second that do not wait for each other, from when each was due"),
     OPTION_FLAG(bench, pinned, "--pinned", "the pool's inputs and outputs lie in page-locked memory"),
     OPTION_TEXT(bench, trust_option, "--trust", "all|none|KEY", TRUST_HELP),
     OPTION_CUSTOM_OPS,
@@ -159,13 +168,31 @@ static json_t *bench_report(const bench *b, const char *model, const loaded *l, 
     return r;
 }
 
+/* --contexts is about the pool of the clients then. */
+static bool is_loaded(const bench *b)
+{
+    return b->concurrency || b->rate > 0;
+}
+
+/* False if it failed. */
+static bool add_load(const bench *b, const loaded *l, grt_value *const *values, json_t *report)
+{
+    const load_options options = {.concurrency = b->concurrency,
+                                  .rate = b->rate,
+                                  .contexts = (int32_t)b->contexts,
+                                  .seconds = b->seconds};
+    return !is_loaded(b) ||
+           json_object_set_new(report, "load", load_measure(l->model, l->session, values, &options)) == 0;
+}
+
 /* NULL if it was not asked for, or failed. */
 static json_t *pool_report(const bench *b, const loaded *l, grt_value *const *values)
 {
     const throughput_options options = {
         .contexts = (int32_t)b->contexts, .pinned = b->pinned, .seconds = b->seconds};
     double per_s;
-    if (!b->contexts || !throughput_measure(l->model, l->session, l->context, values, &options, &per_s))
+    if (!b->contexts || is_loaded(b) ||
+        !throughput_measure(l->model, l->session, l->context, values, &options, &per_s))
         return NULL;
     return json_pack("{s:I,s:b,s:f}", "contexts", (json_int_t)b->contexts, "pinned", (int)b->pinned,
                      "throughput_per_s", per_s);
@@ -210,7 +237,8 @@ static int bench_one(void *user, size_t index, int fd)
         json_t *report = bench_report(b, model, &l, first_ms, ms, runs), *pool = pool_report(b, &l, values);
         if (pool)
             json_object_set_new(report, "pool", pool);
-        code = (pool || !b->contexts) && json_dumpfd(report, fd, 0) == 0 ? EXIT_GOOD : EXIT_BAD;
+        const bool ok = (pool || !b->contexts || is_loaded(b)) && add_load(b, &l, values, report);
+        code = ok && json_dumpfd(report, fd, 0) == 0 ? EXIT_GOOD : EXIT_BAD;
         json_decref(report);
     }
     free(ms);
@@ -239,6 +267,9 @@ static bool bench_done(void *user, size_t index, const worker_result *result)
 
 static bool is_pool_possible(const bench *b)
 {
+    const load_options load = {.concurrency = b->concurrency};
+    if (!load_options_check(&load))
+        return false;
     const bool ok = !b->pinned || b->contexts;
     if (!ok)
         tool_error("--pinned is about the pool's memory: it needs --contexts N");

@@ -29,6 +29,23 @@ static void print_profile(const json_t *r)
     }
 }
 
+static void print_load(const json_t *r)
+{
+    size_t i;
+    const json_t *entry;
+    json_array_foreach(json_object_get(r, "load"), i, entry)
+    {
+        const json_t *latency = json_object_get(entry, "latency_ms"),
+                     *clients = json_object_get(entry, "clients");
+        tool_print("  %s %-8g %10.2f runs/s  p50 %.3f  p95 %.3f  p99 %.3f  p99.9 %.3f  max %.3f ms\n",
+                   clients ? "clients" : "rate   ",
+                   clients ? json_number_value(clients) : number_member(entry, "rate"),
+                   number_member(entry, "throughput_per_s"), number_member(latency, "p50"),
+                   number_member(latency, "p95"), number_member(latency, "p99"),
+                   number_member(latency, "p99_9"), number_member(latency, "max"));
+    }
+}
+
 void bench_report_print(const json_t *r)
 {
     const json_t *latency = json_object_get(r, "latency_ms"), *load = json_object_get(r, "load_ms"), *phase;
@@ -56,6 +73,7 @@ void bench_report_print(const json_t *r)
         tool_print("  pool        %.2f runs/s, %.0f contexts, copies included%s\n",
                    number_member(pool, "throughput_per_s"), number_member(pool, "contexts"),
                    json_is_true(json_object_get(pool, "pinned")) ? ", from and to page-locked memory" : "");
+    print_load(r);
     tool_print("  memory      %s at its peak\n", figure_bytes(number_member(r, "peak_rss_bytes"), memory));
     print_profile(r);
 }

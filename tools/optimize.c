@@ -28,6 +28,7 @@ typedef struct request {
     targets targets;
     chosen_shapes chosen;
     int64_t level;
+    char *state; /* pairs OUTPUT=INPUT, a line each */
     json_t *warnings;
     bool json, list_passes;
 } request;
@@ -195,6 +196,21 @@ static bool take_chosen_shape(void *user, const char *value)
     return inputs_add_shape(&((request *)user)->chosen.specs, value);
 }
 
+static bool take_state(void *user, const char *value)
+{
+    request *r = user;
+    const size_t before = r->state ? strlen(r->state) : 0, n = strlen(value);
+    char *longer = realloc(r->state, before + n + 2);
+    if (!longer || !strchr(value, '=')) {
+        tool_error(longer ? "--state wants OUTPUT=INPUT, found '%s'" : "out of memory", value);
+        r->state = longer ? longer : r->state;
+        return false;
+    }
+    snprintf(longer + before, n + 2, "%s\n", value);
+    r->options.state = r->state = longer;
+    return true;
+}
+
 static bool take_onnx_model(void *user, const char *value)
 {
     return option_only(&((request *)user)->model, value);
@@ -229,6 +245,13 @@ const tool_option optimize_options[] = {
     OPTION_TEXT(request, options.free_dims, "--free-dims", "NAME,...",
                 "dims of which every use may have a size of its own, '*' for all; otherwise a name has one\n"
                 "size in a run"),
+    OPTION_TEXT(
+        request, options.keep_weights, "--keep-weights", "NAME,...",
+        "initializers that programs may replace (grt_session_set_weights): they become inputs with defaults"),
+    OPTION_TAKE(
+        take_state, "--state", "OUTPUT=INPUT",
+        "the plan declares that this output is state, the input of the next run (grt_state_create); may "
+        "be\nrepeated"),
     OPTION_CUSTOM_OPS,
     OPTION_FLAG(request, json, "--json", "report as JSON on standard output"),
     OPTION_TABLE_END,
@@ -255,5 +278,6 @@ int optimize_command(const tool_command *command, int argc, char **argv)
     targets_release(&r.targets);
     inputs_release(&r.chosen.specs);
     free(r.chosen.shapes);
+    free(r.state);
     return code;
 }

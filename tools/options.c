@@ -2,8 +2,10 @@
 /* See options.h. */
 #include "tools/options.h"
 
+#include "tools/completion.h"
 #include "tools/piped.h"
 #include "tools/report.h"
+#include "tools/verbose.h"
 
 #include <graphrt/graphrt.h>
 
@@ -54,6 +56,8 @@ static void print_command_help(const tool_command *c)
     for (const tool_option *o = c->options; o->name; o++)
         if (o->help)
             print_option(o->name, o[1].name && !o[1].help ? o[1].name : NULL, o->value, o->help);
+    print_option("--verbose", NULL, NULL,
+                 "say what happens to models and sessions; GRAPHRT_LOG asks for more or less");
     print_option("--help", NULL, NULL, "show this text");
     if (c->notes) {
         tool_print("\n");
@@ -163,6 +167,8 @@ bool options_parse(const tool_command *command, int argc, char **argv, void *req
             ok = argument(request, word);
         } else if (!strcmp(word, "--")) {
             only_arguments = true;
+        } else if (!strcmp(word, "--verbose")) {
+            verbose_switch_on();
         } else if (!strcmp(word, "--help") || !strcmp(word, "-h")) {
             print_command_help(command);
             *out_code = EXIT_GOOD;
@@ -270,6 +276,8 @@ static int dispatch_command(const char *summary, const tool_command *commands, i
         tool_print("%s %s\n", tool_name, grt_version());
         return EXIT_GOOD;
     }
+    if (!strcmp(word, "completion"))
+        return completion_print(commands, argc > 2 ? argv[2] : NULL);
     if (!strcmp(word, "help"))
         return show_help(summary, commands, argc > 2 ? argv[2] : NULL);
     if (!strcmp(word, "--help") || !strcmp(word, "-h"))
@@ -285,7 +293,7 @@ static int dispatch_command(const char *summary, const tool_command *commands, i
 
 int options_dispatch(const char *summary, const tool_command *commands, int argc, char **argv)
 {
-    int code = dispatch_command(summary, commands, argc, argv);
+    int code = verbose_read_environment() ? dispatch_command(summary, commands, argc, argv) : EXIT_BAD;
     errno = 0;
     if (fflush(stdout) == 0 && !ferror(stdout))
         return code;

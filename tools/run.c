@@ -7,6 +7,7 @@
 #include "tools/progress.h"
 #include "tools/report.h"
 #include "tools/run_report.h"
+#include "tools/trace.h"
 #include "tools/trust.h"
 #include "tools/visible.h"
 
@@ -82,6 +83,10 @@ const tool_option run_options[] = {
     OPTION_FLAG(run_request, json, "--json", "report as JSON on standard output"),
     OPTION_TAKE(take_explain, "--explain-load", "[=FILE.html]",
                 "what loading did and when, for each device; also as a picture in FILE.html"),
+    OPTION_FILE(
+        run_request, trace, "--trace", "FILE.json",
+        "afterwards run three times more on each device, the last time step by step, and write what loading\n"
+        "and these runs did and when, for ui.perfetto.dev or chrome://tracing"),
     OPTION_TABLE_END,
 };
 
@@ -197,7 +202,8 @@ static bool run_and_report(run_state *s)
     s->report = &report;
     run_report_inputs(&report);
     const bool ok = (!r->timeline || explain_html(&report.load, r->timeline)) && runs_all(&all) &&
-                    run_report_end(&report, &all) && !all.failed;
+                    run_report_end(&report, &all) && !all.failed &&
+                    (!r->trace || trace_write(r->trace, &report.load, s->values));
     json_decref(report.results);
     runs_release(&all);
     return ok;
@@ -220,13 +226,21 @@ static bool take_part(run_state *s)
     return true;
 }
 
+static bool is_trace_possible(const run_state *s)
+{
+    const bool ok = !s->request->trace || !s->lists.n_files;
+    if (!ok)
+        tool_error("--trace is of one set of inputs: it goes with no directory or list of them");
+    return ok;
+}
+
 static int run_model(const run_request *request)
 {
     run_state s = {.request = request, .done = {.job = -1, .lines = -1}};
     interrupt_watch();
     bool ok = input_lists_open(&s.lists, &request->inputs) && (!request->shard.count || take_part(&s));
     if (ok && !(request->shard.count && !s.lists.n_files))
-        ok = load_sessions(&s) && create_inputs(&s) && run_and_report(&s);
+        ok = is_trace_possible(&s) && load_sessions(&s) && create_inputs(&s) && run_and_report(&s);
     inputs_release_values(s.values, s.model ? grt_model_input_count(s.model) : 0);
     free(s.sources);
     grt_pool_release(s.pool);

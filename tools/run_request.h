@@ -17,6 +17,7 @@ typedef struct run_request {
     int64_t repeat, threads, seed, contexts;
     bool json, explain;
     const char *timeline; /* file for the picture of the load */
+    const char *trace;    /* file for what loading and runs did */
 } run_request;
 
 #endif

@@ -2,7 +2,10 @@
 # The two tools; they see the public header and nothing else of the library.
 bin_PROGRAMS += graphc graphrun
 tools_SHARED =
+tools_SHARED += tools/option_table.h
 tools_SHARED += tools/options.h tools/options.c
+tools_SHARED += tools/completion.h tools/completion.c
+tools_SHARED += tools/verbose.h tools/verbose.c
 tools_SHARED += tools/piped.h tools/piped.c
 tools_SHARED += tools/progress.h tools/progress.c
 tools_SHARED += tools/report.h tools/report.c
@@ -34,6 +37,8 @@ graphrun_SOURCES += tools/shard.h tools/shard.c
 graphrun_SOURCES += tools/manifest.h tools/manifest.c
 graphrun_SOURCES += tools/run_report.h tools/run_report.c
 graphrun_SOURCES += tools/throughput.h tools/throughput.c
+graphrun_SOURCES += tools/load.h tools/load.c
+graphrun_SOURCES += tools/trace.h tools/trace.c
 graphrun_SOURCES += tools/explain.h tools/explain.c
 graphrun_SOURCES += tools/outputs.h tools/outputs.c
 graphrun_SOURCES += tools/latencies.h tools/latencies.c

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Graphs: inputs, initializers, nodes, outputs. */
+#include "graph/import/import.h"
 #include "graph/import/importer.h"
 
 #include <string.h>
@@ -87,6 +88,20 @@ static grt_status add_default(importer *imp, scope *s, const char *name, ir_valu
     return constant->name ? GRT_OK : grt_fail_memory(0);
 }
 
+/* The caller wants to change it: an input whose default it is. */
+static grt_status keep_weight(importer *imp, scope *s, const char *name, ir_value *constant)
+{
+    ir_value *value = ir_value_create(s->graph, "");
+    if (!value)
+        return grt_fail_memory(0);
+    value->mark = s->graph->n_inputs;
+    ir_graph_add_input(s->graph, value, NULL);
+    GRT_TRY(add_value(imp, s, name, value));
+    value->type = constant->type;
+    value->type.data = NULL;
+    return add_default(imp, s, name, value, constant);
+}
+
 static grt_status add_initializer(importer *imp, scope *s, const initial *init)
 {
     ir_value *constant;
@@ -96,6 +111,8 @@ static grt_status add_initializer(importer *imp, scope *s, const initial *init)
     GRT_TRY(initial_value(imp, s, init, &constant));
     if (!constant)
         return scope_omit(imp, s, init->name); /* reported already: uses of it are not further problems */
+    if (!known && !s->outer && import_listed(imp->source->keep_weights, init->name))
+        return keep_weight(imp, s, init->name, constant);
     if (!known)
         return add_value(imp, s, init->name, constant);
     return known->is_input ? add_default(imp, s, init->name, known, constant)

@@ -16,7 +16,8 @@ typedef struct compile_source {
     void *warn_user;
     const grt_external_data *external; /* files of external data that are in memory */
     size_t n_external;
-    const char *free_dims; /* comma-separated dim names whose uses need not agree; "*": all; NULL: none */
+    const char *keep_weights; /* comma-separated initializers that become inputs with defaults; NULL: none */
+    const char *free_dims;    /* comma-separated dim names whose uses need not agree; "*": all; NULL: none */
 } compile_source;
 
 /* Name the model's file before the current message, unless that does so. */

@@ -124,6 +124,9 @@ static inline const char *text_or_empty(const char *text)
 /* "" for ai.onnx. */
 const char *domain_of(const char *domain);
 
+/* types.c. The name is in a comma-separated list, or the list is "*"; NULL lists nothing. */
+bool import_listed(const char *list, const char *name);
+
 /* scope.c. define: `name` now means `value`; *out_fresh (may be NULL) says whether it could keep its name in
  * the module. */
 grt_status scope_define(importer *imp, scope *s, const culprit *who, const char *name, ir_value *value);

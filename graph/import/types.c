@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* Is `name` an entry of the comma-separated `list`? */
-static bool listed(const char *list, const char *name)
+bool import_listed(const char *list, const char *name)
 {
     const size_t size = strlen(name);
     for (const char *p = list; p && *p; p += strcspn(p, ","), p += *p == ',')
@@ -31,7 +31,7 @@ static bool says_nothing(const char *name)
 static grt_status is_bound(importer *imp, const culprit *who, const char *value, const char *dim,
                            bool *out_bound)
 {
-    *out_bound = !listed(imp->source->free_dims, dim);
+    *out_bound = !import_listed(imp->source->free_dims, dim);
     if (!*out_bound || !says_nothing(dim))
         return GRT_OK;
     *out_bound = false;

@@ -667,6 +667,11 @@ typedef struct grt_compile_options {
     /* Gets a finding of status OK for each place that looks like a form which is computed as one op, and is not quite: its message says
      * what is in the way. For whoever wonders why a model is slow; may be NULL. */
     void (*near_miss)(void *user, const struct grt_finding *finding);
+    const char *state;           /* pairs OUTPUT=INPUT, a line each, that the plan declares as state: the metadata entry "graphrt.state", which
+                                    grt_state_create reads (state.h). NULL: what the model says */
+    const char *keep_weights;    /* comma-separated names of initializers that become inputs with defaults, the last of the model's, in the
+                                    model's order, so that grt_session_set_weights can replace them: nothing is folded or packed that depends
+                                    on them. NULL: none */
 } grt_compile_options;
 
 /* Compile an ONNX file to a plan file, which is written whole (temporary file, fsync, rename) or not at all. It replaces a file of that
@@ -935,5 +940,9 @@ typedef const grt_custom_op *grt_custom_ops_fn(size_t *out_n);
 #endif
 
 /* Parts of this header in files of their own. */
-#include <graphrt/pool.h> /* IWYU pragma: export */
+#include <graphrt/memory.h>  /* IWYU pragma: export */
+#include <graphrt/pool.h>    /* IWYU pragma: export */
+#include <graphrt/state.h>   /* IWYU pragma: export */
+#include <graphrt/trace.h>   /* IWYU pragma: export */
+#include <graphrt/weights.h> /* IWYU pragma: export */
 #endif

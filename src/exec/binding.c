@@ -46,7 +46,7 @@ static size_t list_extents(const grt_binding *binding, bool *out_any_output)
             n += add_extent(&binding->extents[n], &binding->inputs[i].t, i);
     const size_t inputs = n;
     for (int32_t i = 0; i < body->n_outputs; i++)
-        if (binding->output_set[i])
+        if (binding->output_set[i] && !binding->in_place[i])
             n += add_extent(&binding->extents[n], &binding->outputs[i], body->n_inputs + i);
     *out_any_output = n > inputs;
     return n;
@@ -104,9 +104,11 @@ grt_status grt_binding_create(const grt_plan *plan, grt_binding *out_binding)
                                  .input_set = calloc(n_in, sizeof *out_binding->input_set),
                                  .outputs = calloc(n_out, sizeof *out_binding->outputs),
                                  .output_set = calloc(n_out, sizeof *out_binding->output_set),
+                                 .asked = calloc(n_out, sizeof *out_binding->asked),
+                                 .in_place = calloc(n_out, sizeof *out_binding->in_place),
                                  .extents = calloc(n_in + n_out, sizeof *out_binding->extents)};
     return out_binding->inputs && out_binding->input_set && out_binding->outputs && out_binding->output_set &&
-                   out_binding->extents
+                   out_binding->in_place && out_binding->asked && out_binding->extents
                ? GRT_OK
                : grt_fail_memory(0);
 }
@@ -117,6 +119,8 @@ void grt_binding_release(grt_binding *binding)
     free(binding->input_set);
     free(binding->outputs);
     free(binding->output_set);
+    free(binding->in_place);
+    free(binding->asked);
     free(binding->extents);
 }
 
@@ -129,7 +133,8 @@ grt_status grt_binding_check_inputs(grt_binding *binding)
             continue;
         if (v->weight < 0)
             return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "input '%s' is not set", v->name);
-        binding->inputs[i] = (grt_value){.t = binding->plan->weights[v->weight]};
+        const bool kept = binding->kept && binding->kept[i].t.dtype;
+        binding->inputs[i] = (grt_value){.t = kept ? binding->kept[i].t : binding->plan->weights[v->weight]};
         if (!binding->inputs[i].t.data)
             binding->inputs[i].t.data = grt_nothing;
     }

@@ -5,12 +5,24 @@
 
 #include "src/plan/plan.h"
 
+/* An output whose memory is asked for; allocate NULL: it is not. */
+typedef struct grt_asked_output {
+    grt_output_allocator *allocate;
+    void *user;
+    grt_memory memory;
+} grt_asked_output;
+
 typedef struct grt_binding {
     const grt_plan *plan;
     grt_value *inputs; /* borrowed data */
+    const grt_value
+        *kept; /* per input, defaults in place of the plan's where the dtype is not NONE; NULL: none */
     bool *input_set;
     grt_tensor *outputs; /* data NULL where the context's memory is used */
     bool *output_set;
+    bool *in_place; /* outputs that are state, written over their inputs */
+    grt_asked_output *asked;
+    bool any_asked;
     bool rebound;               /* something was bound since overlaps were looked for */
     struct grt_extent *extents; /* of what is bound, for that */
 } grt_binding;

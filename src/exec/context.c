@@ -2,11 +2,14 @@
 /* Contexts: life, running, reports. */
 #include "src/exec/context.h"
 
+#include "src/base/log.h"
 #include "src/base/oversubscription.h"
 #include "src/base/openmp.h"
 #include "src/base/structs.h"
 #include "src/exec/frame_memory.h"
+#include "src/exec/output_allocator.h"
 #include "src/exec/run.h"
+#include "src/exec/state.h"
 #include "src/exec/transfer.h"
 
 #include <stdlib.h>
@@ -16,7 +19,6 @@
 
 static grt_status init(grt_context *context, grt_session *session)
 {
-    atomic_flag_clear(&context->busy);
     GRT_TRY(grt_executor_create(session, &context->executor));
     const size_t n_outputs = (size_t)grt_context_body(context)->n_outputs + 1;
     context->kept = calloc(n_outputs, sizeof *context->kept);
@@ -53,6 +55,8 @@ static void release(grt_context *context)
 {
     grt_executor *executor = &context->executor;
     (void)grt_in_flight_settle(&executor->flight);
+    if (context->state)
+        grt_state_detach(context->state);
     grt_frame_cache_release(&context->frames);
     for (int32_t i = 0; executor->bodies && i < grt_executor_plan(executor)->n_bodies; i++)
         grt_frame_release(executor->bodies[i]);
@@ -120,6 +124,14 @@ static grt_status check_bound_outputs(grt_context *context, const grt_frame *fra
 
 enum { PAGEABLE = 1 << GRT_MEMORY_HOST, PINNED = 1 << GRT_MEMORY_PINNED };
 
+/* Those whose size came with the run. */
+static grt_status bind_late_outputs(grt_context *context, const grt_frame *frame)
+{
+    if (context->state)
+        GRT_TRY(grt_state_bind_late(context->state, frame));
+    return context->executor.bound.any_asked ? grt_outputs_ask_after(&context->executor, frame) : GRT_OK;
+}
+
 /* A device session with host inputs and outputs: copies around the steps, all in the order of one stream. */
 static grt_status enqueue_and_wait(grt_context *context, grt_frame *frame)
 {
@@ -127,6 +139,7 @@ static grt_status enqueue_and_wait(grt_context *context, grt_frame *frame)
     GRT_TRY(grt_in_flight_follow(&executor->flight, executor->stream));
     GRT_TRY(grt_frame_upload_inputs(frame, PAGEABLE | PINNED, executor->stream));
     GRT_TRY(grt_run_frame(frame, &context->timing));
+    GRT_TRY(bind_late_outputs(context, frame));
     GRT_TRY(grt_frame_copy_on_device(frame, executor->stream));
     GRT_TRY(grt_frame_download_outputs(frame, context->results));
     grt_in_flight_landed(&executor->flight);
@@ -141,17 +154,37 @@ static grt_status run_on_device(grt_context *context, grt_frame *frame)
     return status;
 }
 
+static grt_status find_frame(grt_context *context, grt_frame **out_frame)
+{
+    grt_profile *profile = &context->profile;
+    if (!grt_profile_is_on(profile))
+        return grt_frame_cache_get(&context->frames, &context->executor, out_frame);
+    const uint64_t prepared = context->frames.prepared;
+    const double begin = grt_now_ms();
+    GRT_TRY(grt_frame_cache_get(&context->frames, &context->executor, out_frame));
+    if (prepared != context->frames.prepared) {
+        profile->prepare_ms[0] = begin;
+        profile->prepare_ms[1] = grt_now_ms();
+    }
+    return GRT_OK;
+}
+
 /* Everything up to the point where steps are run or enqueued. */
-static grt_status prepare(grt_context *context, grt_frame **out_frame)
+static grt_status prepare(grt_context *context, bool captured, grt_frame **out_frame)
 {
     grt_frame *frame;
     context->ran = false;
     if (context->any_kept)
         memset(context->kept, 0, (size_t)grt_context_body(context)->n_outputs * sizeof *context->kept);
     context->any_kept = false;
+    GRT_TRY(grt_executor_take_weights(&context->executor));
     GRT_TRY(grt_binding_check_inputs(&context->executor.bound));
+    GRT_TRY(find_frame(context, &frame));
+    if (context->state)
+        GRT_TRY(grt_state_bind(context->state, frame, context->frames.prepared, captured));
+    if (context->executor.bound.any_asked)
+        GRT_TRY(grt_outputs_ask_before(&context->executor, frame));
     GRT_TRY(grt_binding_check_overlap(&context->executor.bound));
-    GRT_TRY(grt_frame_cache_get(&context->frames, &context->executor, &frame));
     if (context->executor.main && context->executor.main != frame)
         grt_frame_clear(context->executor.main);
     context->executor.main = frame;
@@ -164,36 +197,45 @@ static grt_status prepare(grt_context *context, grt_frame **out_frame)
     return GRT_OK;
 }
 
+static grt_status run_on_host(grt_context *context, grt_frame *frame)
+{
+    GRT_TRY(grt_run_frame(frame, &context->timing));
+    return bind_late_outputs(context, frame);
+}
+
 static grt_status run_and_wait(grt_context *context)
 {
     grt_frame *frame;
     GRT_TRY(grt_stop_check(&context->executor.stop));
-    GRT_TRY(prepare(context, &frame));
-    if (context->executor.session->on_device)
-        GRT_TRY(run_on_device(context, frame));
-    else
-        GRT_TRY(grt_run_frame(frame, &context->timing));
-    GRT_TRY(copy_outputs(context, frame));
-    context->ran = true;
-    return GRT_OK;
+    GRT_TRY(prepare(context, false, &frame));
+    if (grt_profile_is_on(&context->profile))
+        context->profile.compute_ms[0] = grt_now_ms();
+    grt_status status =
+        context->executor.session->on_device ? run_on_device(context, frame) : run_on_host(context, frame);
+    if (grt_profile_is_on(&context->profile))
+        context->profile.compute_ms[1] = grt_now_ms();
+    if (status == GRT_OK)
+        status = copy_outputs(context, frame);
+    if (context->state && status == GRT_OK)
+        grt_state_advance(context->state);
+    else if (context->state)
+        grt_state_spoil(context->state);
+    context->ran = status == GRT_OK;
+    return status;
 }
 
-/* Two threads in one context would write over each other's activations. */
 static grt_status enter(grt_context *context, const char *function, const grt_run_options *options,
                         bool *out_switched)
 {
     if (!context)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "%s: the context is NULL", function);
-    if (atomic_flag_test_and_set_explicit(&context->busy, memory_order_acquire))
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
-                        "%s: another thread runs this context; give each thread a context of its own",
-                        function);
+    GRT_TRY(grt_executor_hold(&context->executor, function));
     grt_status status = grt_stop_begin(&context->executor.stop, options);
     if (status == GRT_OK)
         status = grt_device_enter(grt_executor_device(&context->executor), out_switched);
     if (status != GRT_OK) {
         grt_stop_end(&context->executor.stop);
-        atomic_flag_clear_explicit(&context->busy, memory_order_release);
+        grt_executor_let_go(&context->executor);
     }
     return status;
 }
@@ -202,7 +244,7 @@ static void leave(grt_context *context, bool switched)
 {
     grt_device_leave(grt_executor_device(&context->executor), switched);
     grt_stop_end(&context->executor.stop);
-    atomic_flag_clear_explicit(&context->busy, memory_order_release);
+    grt_executor_let_go(&context->executor);
 }
 
 static grt_status run_with(grt_context *context, const char *function, const grt_run_options *options)
@@ -210,8 +252,14 @@ static grt_status run_with(grt_context *context, const char *function, const grt
     bool switched;
     GRT_TRY(enter(context, function, options, &switched));
     const grt_team team = grt_team_enter(context->executor.session->threads);
+    if (grt_profile_is_on(&context->profile))
+        grt_profile_begin(&context->profile);
     grt_status status = run_and_wait(context);
+    if (status != GRT_OK)
+        GRT_LOG(ERROR, "run", "%s", grt_last_error());
     grt_team_leave(team);
+    if (grt_profile_is_on(&context->profile))
+        grt_profile_tell(&context->profile, &context->timing, context->executor.main, status);
     grt_oversubscription_look(context->executor.session->threads);
     leave(context, switched);
     return status;
@@ -283,20 +331,38 @@ static grt_status enqueue_in_order(grt_context *context, grt_frame *frame, void 
     return status;
 }
 
+static grt_status enqueue_with_state(grt_context *context, grt_frame *frame, void *stream)
+{
+    const grt_status status = enqueue_in_order(context, frame, stream);
+    if (context->state && status == GRT_OK)
+        grt_state_advance(context->state);
+    else if (context->state)
+        grt_state_spoil(context->state);
+    return status;
+}
+
+static grt_status enqueue_captured(grt_context *context, grt_frame *frame, void *stream)
+{
+    frame->captured = true;
+    grt_executor_note_capture(&context->executor);
+    GRT_TRY(enqueue(frame, stream, true));
+    return context->state ? grt_state_copy_back(context->state, stream) : GRT_OK;
+}
+
 static grt_status run_async(grt_context *context, void *stream)
 {
     grt_frame *frame;
     grt_device *device = grt_executor_device(&context->executor);
     GRT_TRY(check_async(context));
+    GRT_TRY(grt_outputs_check_async(&context->executor));
     GRT_TRY(grt_executor_check_local(&context->executor)); /* what the run before this one found */
-    GRT_TRY(prepare(context, &frame));
     void *used = stream ? stream : context->executor.stream;
-    if (grt_device_stream_is_captured(device, used)) {
-        frame->captured = true;
-        grt_executor_note_capture(&context->executor);
-        GRT_TRY(enqueue(frame, used, true));
-    } else
-        GRT_TRY(enqueue_in_order(context, frame, used));
+    const bool captured = grt_device_stream_is_captured(device, used);
+    GRT_TRY(prepare(context, captured, &frame));
+    if (captured)
+        GRT_TRY(enqueue_captured(context, frame, used));
+    else
+        GRT_TRY(enqueue_with_state(context, frame, used));
     for (int32_t i = 0; i < frame->program->body->n_outputs; i++) { /* views */
         grt_value_clear(&context->results[i]);
         context->results[i].t = frame->values[frame->program->body->outputs[i]].t;
@@ -330,6 +396,7 @@ static grt_status find_output_dims(grt_context *context, size_t index, grt_tenso
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "output '%s' is a %s, which has no dims",
                         body->output_names[index], grt_kind_name(v->kind));
     const uint64_t prepared = context->frames.prepared;
+    GRT_TRY(grt_executor_take_weights(&context->executor));
     GRT_TRY(grt_binding_check_inputs(&context->executor.bound));
     GRT_TRY(grt_frame_cache_get(&context->frames, &context->executor, &frame));
     context->ran = context->ran && prepared == context->frames.prepared; /* else memory may have moved */
@@ -390,6 +457,21 @@ void grt_context_set_timing(grt_context *context, bool on)
     if (!context)
         return;
     grt_timing_set_steps(&context->timing, grt_context_body(context), on);
+}
+
+grt_status grt_context_set_profile(grt_context *context, const grt_profile_options *options)
+{
+    grt_profile_options known = {0};
+    if (!context)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_context_set_profile: context is NULL");
+    GRT_TRY(grt_options_take(&known, sizeof known, options, "grt_profile_options"));
+    if (options && !known.event)
+        return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
+                        "grt_context_set_profile: grt_profile_options.event is NULL");
+    if (known.steps || context->profile.options.steps)
+        grt_context_set_timing(context, known.steps);
+    context->profile.options = known;
+    return GRT_OK;
 }
 
 bool grt_context_time_device(grt_context *context, bool on)

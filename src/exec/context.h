@@ -5,16 +5,18 @@
 #define GRT_SRC_EXEC_CONTEXT_H
 
 #include "src/exec/frame_cache.h"
+#include "src/exec/profile.h"
 #include "src/exec/timing.h"
 
 struct grt_context {
     grt_executor executor;
     grt_frame_cache frames;
     grt_timing timing;
-    grt_value *results; /* device sessions: outputs on the host */
-    grt_tensor *kept;   /* outputs of the last run that have been bound elsewhere since; dtype NONE: not so */
+    grt_profile profile;
+    struct grt_state *state; /* NULL: none */
+    grt_value *results;      /* device sessions: outputs on the host */
+    grt_tensor *kept; /* outputs of the last run that have been bound elsewhere since; dtype NONE: not so */
     bool any_kept;
-    atomic_flag busy; /* a thread runs it */
     uint64_t runs;
     bool ran;
 };

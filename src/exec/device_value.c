@@ -49,6 +49,12 @@ void grt_device_heap_release(grt_device_heap *pool)
     free(pool);
 }
 
+void grt_device_heap_trim(grt_device_heap *pool)
+{
+    if (pool)
+        free_waiting(pool);
+}
+
 size_t grt_device_heap_bytes(const grt_device_heap *pool)
 {
     return pool ? pool->bytes : 0;

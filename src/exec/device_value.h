@@ -10,6 +10,7 @@
 typedef struct grt_device_heap grt_device_heap;
 grt_status grt_device_heap_create(grt_device *device, grt_device_heap **out_pool);
 void grt_device_heap_release(grt_device_heap *pool);       /* NULL-safe; its values must be gone */
+void grt_device_heap_trim(grt_device_heap *pool);          /* what no value has; NULL-safe */
 size_t grt_device_heap_bytes(const grt_device_heap *pool); /* taken from the device; NULL: 0 */
 
 /* grt_value_alloc in the device's memory; device NULL or a host device: in host memory. pool NULL: the memory

@@ -17,8 +17,22 @@ static char *alloc_bytes(const grt_run *run, size_t bytes)
     return grt_arena_alloc(executor->strings, bytes);
 }
 
+grt_status grt_executor_hold(grt_executor *executor, const char *function)
+{
+    if (!atomic_flag_test_and_set_explicit(&executor->busy, memory_order_acquire))
+        return GRT_OK;
+    return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
+                    "%s: another thread runs this context; give each thread a context of its own", function);
+}
+
+void grt_executor_let_go(grt_executor *executor)
+{
+    atomic_flag_clear_explicit(&executor->busy, memory_order_release);
+}
+
 grt_status grt_executor_create(grt_session *session, grt_executor *executor)
 {
+    atomic_flag_clear(&executor->busy);
     executor->session = grt_session_retain(session);
     executor->flight.device = session->device;
 #ifdef GRT_DEBUG
@@ -56,7 +70,27 @@ void grt_executor_release(grt_executor *executor)
     grt_arena_release(executor->strings);
     grt_shape_scratch_release(&executor->scratch);
     grt_binding_release(&executor->bound);
+    grt_weights_version_give(executor->weights);
     free(executor->bodies);
+}
+
+/* A run in flight reads the old ones. */
+static grt_status change_weights(grt_executor *executor)
+{
+    GRT_TRY(grt_in_flight_settle(&executor->flight));
+    grt_weights_version *old = executor->weights;
+    executor->weights = grt_kept_weights_take(&executor->session->kept, &executor->weights_number);
+    executor->bound.kept = executor->weights ? executor->weights->values : NULL;
+    grt_weights_version_give(old);
+    return GRT_OK;
+}
+
+grt_status grt_executor_take_weights(grt_executor *executor)
+{
+    return atomic_load_explicit(&executor->session->kept.number, memory_order_acquire) ==
+                   executor->weights_number
+               ? GRT_OK
+               : change_weights(executor);
 }
 
 /* No run is in flight. */

@@ -23,6 +23,8 @@ typedef struct grt_region {
 typedef struct grt_executor {
     grt_session *session;
     grt_binding bound;
+    grt_weights_version *weights; /* that the last run had */
+    unsigned weights_number;
     void *stream;     /* of the device; NULL on host devices */
     grt_region arena; /* activations */
     grt_region workspace;
@@ -37,6 +39,7 @@ typedef struct grt_executor {
     struct grt_frame *main;    /* the main body's that runs: the plan's dims have their values there */
     struct grt_frame **bodies; /* per body of the plan, made with the first program; [0] unused */
     int32_t depth;             /* of nested bodies */
+    atomic_flag busy;          /* a thread runs it */
     grt_stop stop;             /* of the run in progress */
     bool debug; /* GRAPHRT_DEBUG is set, or the build is for debugging: pointers are checked, steps waited for
                  */
@@ -55,6 +58,14 @@ static inline grt_device *grt_executor_device(const grt_executor *executor)
 {
     return executor->session->device;
 }
+
+/* Two threads in one context would write over each other's activations: INVALID_ARGUMENT, naming the
+ * function, while one is inside; nobody else runs it until it is let go. */
+grt_status grt_executor_hold(grt_executor *executor, const char *function);
+void grt_executor_let_go(grt_executor *executor);
+
+/* The newest weights are the defaults of inputs from now on. */
+grt_status grt_executor_take_weights(grt_executor *executor);
 
 /* Make room, where there is less; nothing may be in use. */
 grt_status grt_executor_reserve_arena(grt_executor *executor, size_t bytes);

@@ -2,6 +2,7 @@
 /* See frame_cache.h. */
 #include "src/exec/frame_cache.h"
 
+#include "src/base/log.h"
 #include "src/exec/prepare.h"
 
 #include <inttypes.h>
@@ -171,6 +172,11 @@ static grt_status add_frame(grt_frame_cache *cache, grt_executor *executor, grt_
     cache->frames[index] = made;
     cache->n++;
     cache->prepared++;
+    GRT_LOG(DEBUG, "run",
+            "%s: prepared combination %llu of dims: %d instructions, %zu bytes of arena, %zu of workspace",
+            executor->session->name, (unsigned long long)cache->prepared,
+            (int)made.frame->program->n_instructions, made.frame->program->arena_bytes,
+            made.frame->program->workspace_bytes);
     *out_cached = &cache->frames[index];
     grt_algo_cache *algos = executor->session->model->runtime->algos;
     if (grt_algo_cache_is_dirty(algos)) /* what was chosen now shall outlive the process, however that ends */
@@ -196,6 +202,19 @@ grt_status grt_frame_cache_get(grt_frame_cache *cache, grt_executor *executor, g
     cache->last = (int32_t)(found - cache->frames);
     found->last_used = ++cache->uses;
     *out_frame = found->frame;
+    return GRT_OK;
+}
+
+grt_status grt_frame_cache_clear(grt_frame_cache *cache, uint64_t *bytes)
+{
+    while (cache->n) {
+        const grt_frame *last = cache->frames[cache->n - 1].frame;
+        const uint64_t freed = last->input_block && !last->captured ? last->program->input_bytes : 0;
+        GRT_TRY(evict(cache, &cache->frames[cache->n - 1]));
+        cache->n--;
+        *bytes += freed;
+    }
+    cache->last = 0;
     return GRT_OK;
 }
 

@@ -24,6 +24,9 @@ typedef struct grt_frame_cache {
 
 /* The frame for the dims of what is bound, prepared now if they are new. */
 grt_status grt_frame_cache_get(grt_frame_cache *cache, grt_executor *executor, grt_frame **out_frame);
+/* Only what graphs of the caller's point into stays. Nothing is in flight. *bytes grows by what the device
+ * has back. */
+grt_status grt_frame_cache_clear(grt_frame_cache *cache, uint64_t *bytes);
 void grt_frame_cache_release(grt_frame_cache *cache);
 
 #endif

@@ -15,8 +15,8 @@
  * address follows from the arena's base and the pointers that are bound. So a step all of whose values are
  * fixed can be prepared once, and on a device captured into a graph. grt_program_check says what else holds.
  *
- * State that a device keeps between runs will be a home of its own; sessions of several devices will name the
- * device here. */
+ * State that stays between runs is bound as the caller's inputs and outputs are (state.h); sessions of
+ * several devices will name the device here. */
 #ifndef GRT_SRC_EXEC_PLACE_H
 #define GRT_SRC_EXEC_PLACE_H
 

@@ -2,6 +2,8 @@
 /* See replay.h. */
 #include "src/exec/replay.h"
 
+#include "src/base/log.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -100,6 +102,7 @@ void grt_replay_note_failure(grt_replay *replay, int32_t segment, int32_t step)
     free(replay->not_captured);
     replay->not_captured = strdup(grt_last_error());
     replay->failed_step = step;
+    GRT_LOG(WARNING, "run", "segment %d is not replayed as a graph: %s", (int)segment, grt_last_error());
     replay->failures[segment]++;
 }
 

@@ -14,6 +14,7 @@ void grt_timing_release(grt_timing *timing, grt_device *device)
         grt_device_event_release(device, timing->bounds[i]);
     free(timing->events);
     free(timing->times);
+    free(timing->begins);
 }
 
 void grt_timing_set_steps(grt_timing *timing, const grt_plan_body *body, bool on)
@@ -21,8 +22,9 @@ void grt_timing_set_steps(grt_timing *timing, const grt_plan_body *body, bool on
     if (on && !timing->times) {
         timing->n_times = (size_t)body->n_steps;
         timing->times = calloc(timing->n_times + 1, sizeof *timing->times);
+        timing->begins = calloc(timing->n_times + 1, sizeof *timing->begins);
     }
-    timing->steps = on && timing->times;
+    timing->steps = on && timing->times && timing->begins;
     for (size_t s = 0; timing->steps && s < timing->n_times; s++)
         timing->times[s] = (grt_step_time){.op = body->steps[s].desc.op, .name = body->steps[s].desc.name};
 }
@@ -70,6 +72,7 @@ grt_status grt_timing_run_steps(grt_timing *timing, grt_frame *frame)
         const double t0 = grt_now_ms();
         GRT_TRY(grt_frame_run_range(frame, i, i + 1));
         const double ms = grt_now_ms() - t0;
+        timing->begins[program->instructions[i].index] = t0;
         timing->times[program->instructions[i].index].ms = ms;
         kernels += ms;
         GRT_TRY(record(timing, frame, i + 1));

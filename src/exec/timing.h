@@ -10,6 +10,7 @@
 typedef struct grt_timing {
     bool steps; /* asked for */
     grt_step_time *times;
+    double *begins; /* per step, on the host's clock */
     size_t n_times;
     void **events;   /* device sessions: one before each step and one behind the last */
     bool device;     /* times of the device are asked for ... */

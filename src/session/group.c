@@ -3,6 +3,7 @@
 #include "src/session/session.h"
 
 #include "src/base/checked.h"
+#include "src/base/log.h"
 #include "src/base/openmp.h"
 #include "src/base/structs.h"
 
@@ -408,6 +409,12 @@ grt_status grt_sessions_create(grt_model *model, const char *const *devices, siz
     pthread_mutex_init(&g.lock, NULL);
     pthread_mutex_init(&g.progress, NULL);
     grt_status status = run_group(&g, devices, out_sessions);
+    if (status != GRT_OK)
+        GRT_LOG(ERROR, "load", "%s", grt_last_error());
+    for (size_t i = 0; status == GRT_OK && i < n; i++)
+        if (out_sessions[i])
+            GRT_LOG(INFO, "load", "session on %s with %d threads, ready after %.1f ms", out_sessions[i]->name,
+                    (int)out_sessions[i]->threads, grt_now_ms() - g.start_ms);
     for (size_t i = 0; i < n; i++)
         free(g.items[i].error);
     free(g.items);

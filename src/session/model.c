@@ -4,6 +4,7 @@
 
 #include "backends/registry.h"
 #include "graph/compile.h"
+#include "src/base/log.h"
 #include "src/base/openmp.h"
 #include "src/base/structs.h"
 #include "src/target/measure.h"
@@ -137,6 +138,12 @@ grt_status grt_model_open_with(grt_runtime *runtime, const char *path, const grt
     grt_status status = open_once(runtime, path, options, out_model, &file);
     for (int i = 1; status != GRT_OK && i < MOST_TRIES && was_replaced(path, &file); i++)
         status = open_once(runtime, path, options, out_model, &file);
+    if (status != GRT_OK)
+        GRT_LOG(ERROR, "load", "%s", grt_last_error());
+    else
+        GRT_LOG(INFO, "load", "%s: %lld nodes, %d steps, for %s, weights of %llu bytes", path,
+                (long long)(*out_model)->plan->source_nodes, (int)(*out_model)->plan->bodies[0].n_steps,
+                (*out_model)->plan->target, (unsigned long long)(*out_model)->plan->weights_bytes);
     return status;
 }
 

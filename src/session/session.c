@@ -297,6 +297,7 @@ grt_status grt_session_start(grt_model *model, int32_t threads, bool fallback, d
     session->model = grt_model_retain(model);
     session->fallback = fallback;
     session->threads = threads;
+    grt_kept_weights_init(&session->kept);
     *out_session = session;
     return GRT_OK;
 }
@@ -331,6 +332,7 @@ void grt_session_release(grt_session *session)
     release_kernels(session);
     if (session->device)
         grt_device_leave(session->device, switched);
+    grt_kept_weights_clear(&session->kept);
     free(session->weights);
     for (grt_session_text *t = session->warnings, *older; t; t = older) {
         older = t->older;

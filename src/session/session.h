@@ -6,6 +6,7 @@
 #include "backends/backend.h"
 #include "graph/ir/op.h"
 #include "src/session/host_weights.h"
+#include "src/session/kept_weights.h"
 #include "src/session/model.h"
 #include "src/session/resident.h"
 #include "src/session/upload.h"
@@ -39,6 +40,7 @@ struct grt_session {
     grt_resident *resident;    /* device memory of all weights; NULL on host devices */
     grt_upload_stats uploaded; /* by this session; zeros if the weights were there */
     grt_phases phases;
+    grt_kept_weights kept;              /* that callers have replaced */
     char name[48];                      /* "cuda:0" */
     grt_session_text *_Atomic warnings; /* of the cache of algorithms, as they were told last; NULL: never */
 };

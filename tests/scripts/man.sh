@@ -16,8 +16,8 @@ section()
     esac
 }
 # shellcheck disable=SC2086 # a command and its sub-command
-options_in_help() { ./$1 --help | sed -nE 's/^  (--?[a-z-]+(, --[a-z-]+)?).*/\1/p' | tr -d ' ' | tr ',' '\n' | grep -vx -- --help | sort -u; }
-options_in_page() { section "$1" | grep -oE '\*--?[a-z][a-z-]*' | tr -d '*' | grep -vx -- --help | sort -u; }
+options_in_help() { ./$1 --help | sed -nE 's/^  (--?[a-z-]+(, --[a-z-]+)?).*/\1/p' | tr -d ' ' | tr ',' '\n' | grep -vx -e --help -e --verbose | sort -u; }
+options_in_page() { section "$1" | grep -oE '\*--?[a-z][a-z-]*' | tr -d '*' | grep -vx -e --help -e --verbose | sort -u; }
 same_options() { diff <(options_in_help "$1") <(options_in_page "$1"); }
 # shellcheck disable=SC2086 # the same
 fits() { ! ./$1 --help | awk 'length > 120' | grep .; }

@@ -302,6 +302,19 @@ check "bench --json" fields bench "./graphrun bench $plan $model --seconds 0.05 
     0.latency_ms.min:number 0.latency_ms.p50:number 0.latency_ms.p90:number 0.latency_ms.p95:number 0.latency_ms.p99:number \
     0.latency_ms.p99_9:number 0.latency_ms.max:number 0.latency_ms.mean:number 0.latency_ms.standard_deviation:number 0.throughput_per_s:number \
     0.load_ms.total:number 0.first_run_ms:number 0.host_us:number 0.peak_rss_bytes:integer 1.model:string
+check "bench under load --json" fields bench "./graphrun bench $plan --seconds 0.05 --concurrency 1,3 --rate 200 --json" 0.load.1.clients:integer \
+    0.load.1.latency_ms.p99_9:number 0.load.2.rate:number 0.load.2.throughput_per_s:number
+check "bench under load" says "^  clients 3  .* p99.9 .* max" ./graphrun bench "$plan" --seconds 0.05 --concurrency 1,3
+refuse 2 "clients that are no number" ./graphrun bench "$plan" --concurrency 1,x
+check "a trace" sh -c "./graphrun '$plan' --device mirror:0-1 '--trace=$scratch/trace.json' && tests/scripts/json_has traceEvents.1.ts:number traceEvents.1.dur:number <'$scratch/trace.json' && grep -q nodes '$scratch/trace.json' && grep -q 'create kernels' '$scratch/trace.json'"
+refuse 2 "a trace of a directory" ./graphrun "$plan" --input "image=$scratch" --trace "$scratch/trace.json"
+check "--verbose" says "graphrun: info: load: session on cpu:0" ./graphrun "$plan" --verbose
+check "GRAPHRT_LOG" says "graphrun: debug: run: .* prepared combination 1" env GRAPHRT_LOG=debug ./graphrun "$plan"
+refuse 2 "a GRAPHRT_LOG that is none" env GRAPHRT_LOG=loud ./graphrun "$plan"
+completed() { bash -c "source <(./$1 completion bash); COMP_WORDS=($1 $2); COMP_CWORD=$3; _$1_words; echo \"\${COMPREPLY[*]}\""; }
+check "completion of commands" says "^optimize$" completed graphc opt 1
+check "completion of options" says "--contexts --concurrency" completed graphrun "bench --con" 2
+refuse 2 "completion for no shell" ./graphc completion
 check "bench --profile" fields bench "./graphrun bench $plan --repeat 10 --profile 3 --json" 0.profile.steps.0.op:string \
     0.profile.steps.0.name:string 0.profile.steps.0.ms:number 0.profile.steps.2.ms:number 0.device_ms:number
 check "run --repeat says how latencies are spread" says "p99.9 [0-9.]*  max [0-9.]* ms" ./graphrun "$plan" --repeat 10

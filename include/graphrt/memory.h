@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory of devices for programs without a driver's toolkit, outputs whose size the caller learns from the run, and memory of idle
+ * contexts. Part of <graphrt/graphrt.h>, whose rules hold. */
+#ifndef GRAPHRT_MEMORY_H
+#define GRAPHRT_MEMORY_H
+
+#include <graphrt/graphrt.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Allocate memory of the session's device, to be bound with GRT_MEMORY_DEVICE and the number in *out_device; on the CPU, host memory, to be
+ * bound with GRT_MEMORY_HOST, and *out_device is -1. out_device may be NULL. Aligned to 256 bytes (on the CPU 64), not cleared. Belongs to the
+ * caller, who frees it with grt_session_free_device before the session's release, when no run uses it.
+ * Threads: any. Errors: DEVICE, OUT_OF_MEMORY. */
+GRT_API GRT_MUST_USE grt_status grt_session_alloc_device(grt_session *session, size_t size, void **out_data, int32_t *out_device);
+/* Free it; data may be NULL. Threads: any. */
+GRT_API void grt_session_free_device(grt_session *session, void *data);
+/* Copy the elements of `from` into the memory of `to`: tensors of equal dtype and dims, not of STRING, in host memory, page-locked memory or
+ * memory of the session's device, that do not overlap. The copy is done when the call returns. It is in no order with runs that are
+ * enqueued: wait for those first. Threads: any. Errors: INVALID_ARGUMENT, DEVICE. */
+GRT_API GRT_MUST_USE grt_status grt_session_copy(grt_session *session, const grt_tensor *to, const grt_tensor *from);
+
+/* Gives memory for an output. `tensor` has its dtype and dims, and memory and device as the caller of grt_context_set_output_allocator wants
+ * them; bytes is their size, never 0. Returns memory of that kind, aligned as grt_context_set_output says, or NULL: the run fails with
+ * OUT_OF_MEMORY. Called on the thread that runs. */
+typedef void *grt_output_allocator(void *user, size_t index, const grt_tensor *tensor, size_t bytes);
+/* Let the following runs ask `allocate` for the memory of output `index`, of the kind `memory`; its size may depend on data. Where the size
+ * follows from the inputs' dims, it is asked before the run, whose steps write there; else after the last step, and the output is copied.
+ * grt_context_get_output then returns that memory, which belongs to the caller, as does memory that was given for a run that failed.
+ * NULL: memory of the context again. It replaces what was bound, and grt_context_set_output replaces it.
+ * Threads: one a context. Errors: INVALID_ARGUMENT (an output that is no tensor, of STRING, or state; device memory on the CPU). In
+ * grt_context_run_async, an output whose size depends on data is UNSUPPORTED, and so is GRT_MEMORY_HOST. */
+GRT_API GRT_MUST_USE grt_status grt_context_set_output_allocator(grt_context *context, size_t index, grt_output_allocator *allocate,
+                                                                 void *user, grt_memory memory);
+
+/* Give the memory of a context that will be idle back: activations, workspaces, what is prepared for combinations of dims and, on devices,
+ * their graphs and the device heap. Bindings and state stay. The next run prepares anew and has the same results. What graphs that the caller
+ * captured point at stays. Outputs of the last run are gone. Waits for an enqueued run. *out_bytes (may be NULL) is what was given back of
+ * the device's memory. Threads: one a context. Errors: DEVICE. */
+GRT_API GRT_MUST_USE grt_status grt_context_trim(grt_context *context, uint64_t *out_bytes);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
