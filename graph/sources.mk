@@ -57,6 +57,7 @@ graph_SOURCES += graph/passes/quantised_integer.c
 graph_SOURCES += graph/passes/quantised_weights.c
 graph_SOURCES += graph/passes/fold.c
 graph_SOURCES += graph/passes/fold_if.c
+graph_SOURCES += graph/passes/half_models.c
 graph_SOURCES += graph/passes/layout.c
 graph_SOURCES += graph/passes/legalise.c
 graph_SOURCES += graph/passes/merge_products.c
