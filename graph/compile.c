@@ -4,6 +4,7 @@
 
 #include "graph/ir/infer.h"
 #include "graph/lower.h"
+#include "graph/ops/refused.h"
 #include "graph/passes/passes.h"
 #include "graph/passes/supported.h"
 #include "src/base/structs.h"
@@ -168,7 +169,7 @@ static grt_status tell_unknown(ir_graph *graph, void *user)
                                    .node = node->desc.name,
                                    .op = grt_text_get(&op),
                                    .opset = node->opset,
-                                   .message = "this op is not known to this version of the library"});
+                                   .message = op_refused_why(node->desc.domain, node->desc.op)});
         const bool failed = op.failed;
         grt_text_release(&op);
         if (failed)

@@ -163,6 +163,7 @@ graph_SOURCES += graph/ops/heads.h graph/ops/heads.c
 graph_SOURCES += graph/ops/window.h graph/ops/window.c
 # Operators of other domains, rewritten.
 graph_SOURCES += graph/ops/foreign.h graph/ops/foreign.c
+graph_SOURCES += graph/ops/refused.h graph/ops/refused.c
 graph_SOURCES += graph/ops/contrib_attend.h graph/ops/contrib_attend.c
 graph_SOURCES += graph/ops/contrib_nbits.h
 graph_SOURCES += graph/ops/contrib_window.h graph/ops/contrib_window.c

@@ -2,6 +2,7 @@
 /* See supported.h. */
 #include "graph/passes/supported.h"
 
+#include "graph/ops/refused.h"
 #include "graph/passes/rewrite.h"
 
 #include <inttypes.h>
@@ -67,7 +68,8 @@ static grt_status report_node(const report *r, const ir_node *node)
     const bool good = r->alone && !node->graph->parent ? rewrite_supported(r->context, node, &why)
                                                        : rewrite_runs(r->context, node, &why);
     if (!good) {
-        describe(node, node->row ? grt_text_get(&why) : "this op is not known", &text);
+        describe(node, node->row ? grt_text_get(&why) : op_refused_why(node->desc.domain, node->desc.op),
+                 &text);
         r->each(r->user, &(grt_finding){.struct_size = sizeof(grt_finding),
                                         .status = GRT_STATUS_UNSUPPORTED,
                                         .node = node->desc.name,
