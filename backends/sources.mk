@@ -302,6 +302,7 @@ cpu_ops_SOURCES += backends/cpu/ops/grid_sample.c
 cpu_ops_SOURCES += backends/cpu/ops/boxes.c
 backends_SOURCES += backends/shared/order.h
 backends_SOURCES += backends/shared/random.h
+backends_SOURCES += backends/shared/twister.h
 backends_SOURCES += backends/shared/tree.h backends/shared/tree.c
 cpu_ops_SOURCES += backends/cpu/ops/integer.c
 cpu_ops_SOURCES += backends/cpu/ops/sampling.c

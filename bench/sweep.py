@@ -4,6 +4,8 @@
 
     bench/sweep.py DIRECTORY...            every *.onnx below; a report line each, the worst last
     bench/sweep.py --no-speed --json out.json DIRECTORY
+    bench/sweep.py --group '((qdq|qop|dynamic|4bits).*)$' DIRECTORY    a table of times beside ONNX Runtime's in Markdown, a line a group:
+                                                                        what the first brackets match in the name of a model's directory
 
 Inputs are the .npy files in MODEL's directory under set*/in.NAME.npy, one run for each set; without any, random ones, with every symbolic
 dim 2. What is expected is in set*/out.NAME.npy, or what ONNX Runtime computes with its optimiser off, as fused kernels round in other places.
@@ -38,6 +40,7 @@ def arguments():
     p.add_argument("--rounds", type=int, default=3, help="times to measure either side, in turns: the least time is what counts on a busy machine (default: 3)")
     p.add_argument("--no-speed", action="store_true", help="results only")
     p.add_argument("--json", type=Path, help="write all figures here")
+    p.add_argument("--group", metavar="REGEX", help="end with a table of times by this part of the name")
     p.add_argument("paths", type=Path, nargs="+")
     return p.parse_args()
 
@@ -155,7 +158,11 @@ def measure(args, plan, path, values, directory):
     for _ in range(args.rounds):
         ours = json.loads(command(args.build / "graphrun", "bench", plan, "--json", "--threads", 1, "--seconds", args.seconds / args.rounds,
                                   "--warmup", 2, *given(values, directory)))[0]
-        rounds.append((ours, ort_milliseconds(lambda: fast.run(None, values), args.seconds / args.rounds)))
+        try:
+            peer = ort_milliseconds(lambda: fast.run(None, values), args.seconds / args.rounds)
+        except Exception as problem:  # what its optimiser has made of the model does not run
+            return {"bench": ours, "peer_speed": str(problem)[:300]}
+        rounds.append((ours, peer))
     return {"bench": min((ours for ours, _ in rounds), key=lambda b: b["latency_ms"]["min"]), "ort": min((o for _, o in rounds), key=lambda o: o["min"])}
 
 
@@ -197,6 +204,18 @@ def sweep(args, path, directory):
     return row
 
 
+def table(rows, pattern):
+    """Ratios of least times by group."""
+    groups = {}
+    for row in rows:
+        found = re.search(pattern, Path(row["model"]).parent.name)
+        if found and "ort" in row:
+            groups.setdefault(found.group(1), []).append(row["bench"]["latency_ms"]["min"] / row["ort"]["min"])
+    print("| form | models | time, of ONNX Runtime's: geometric mean | least | most |\n|---|---|---|---|---|")
+    for name, ratios in sorted(groups.items()):
+        print(f"| {name} | {len(ratios)} | {np.exp(np.mean(np.log(ratios))):.2f} | {min(ratios):.2f} | {max(ratios):.2f} |")
+
+
 def main():
     args = arguments()
     models = sorted(m for p in args.paths for m in ([p] if p.is_file() else p.rglob("*.onnx")))
@@ -207,6 +226,8 @@ def main():
         print(json.dumps(rows[-1]), flush=True)
     if args.json:
         args.json.write_text(json.dumps(rows, indent=1))
+    if args.group:
+        table(rows, args.group)
     return any(r["status"] in ("wrong", "failed") for r in rows)
 
 

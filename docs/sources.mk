@@ -67,6 +67,7 @@ nobase_dist_doc_DATA += docs/measurements/cuda.md
 nobase_dist_doc_DATA += docs/measurements/failures.md
 nobase_dist_doc_DATA += docs/measurements/onednn.md
 nobase_dist_doc_DATA += docs/measurements/passes.md
+nobase_dist_doc_DATA += docs/measurements/peer-forms.md
 nobase_dist_doc_DATA += docs/measurements/services.md
 nobase_dist_doc_DATA += docs/measurements/start-up.md
 nobase_dist_doc_DATA += docs/measurements/tuning.md

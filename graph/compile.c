@@ -4,6 +4,7 @@
 
 #include "graph/ir/infer.h"
 #include "graph/lower.h"
+#include "graph/ops/refused.h"
 #include "graph/passes/passes.h"
 #include "graph/passes/supported.h"
 #include "graph/state_pairs.h"
@@ -59,12 +60,13 @@ void compile_source_take(compile_source *source, const grt_compile_options *opti
     source->n_external = options->external_data ? options->n_external_data : 0;
 }
 
+static const char *const precisions[] = {"fp32", "tf32", "fp16", "bf16"}; /* as grt_precision */
+
 static grt_status read_precision(const char *text, grt_precision *out)
 {
-    static const char *const names[] = {"fp32", "tf32", "fp16", "bf16"}; /* as grt_precision */
     *out = GRT_PRECISION_MODEL;
     for (int i = 0; text && i < 4; i++)
-        if (!strcmp(text, names[i])) {
+        if (!strcmp(text, precisions[i])) {
             *out = (grt_precision)i;
             return GRT_OK;
         }
@@ -106,6 +108,7 @@ static grt_status start(ir_module *module, const grt_compile_options *options, c
                                   .near_misses = {.tell = options->near_miss, .user = options->user},
                                   .user = options->user};
     module->budget.cancel = compile_cancel(options);
+    out_context->precision_asked = options->precision != NULL;
     return read_precision(options->precision, &out_context->precision);
 }
 
@@ -149,11 +152,11 @@ grt_status grt_compile_plan(const compile_source *source, const grt_compile_opti
         return status;
     }
     GRT_TRY(ir_lower(module, target, out_plan)); /* the module is its own now, whatever comes */
-    const bool narrowed = options->precision && strcmp(options->precision, "fp32") != 0;
+    const bool narrowed = context.precision != GRT_PRECISION_MODEL;
     const char *disabled = options->disable_passes ? options->disable_passes : "";
     const char *text =
         grt_arena_printf((*out_plan)->arena, "level %d, target %s%s%s%s%s", level_of(options), target->name,
-                         narrowed ? ", precision " : "", narrowed ? options->precision : "",
+                         narrowed ? ", precision " : "", narrowed ? precisions[context.precision] : "",
                          *disabled ? ", without " : "", disabled);
     if (text)
         (*out_plan)->options = text;
@@ -189,7 +192,7 @@ static grt_status tell_unknown(ir_graph *graph, void *user)
                                    .node = node->desc.name,
                                    .op = grt_text_get(&op),
                                    .opset = node->opset,
-                                   .message = "this op is not known to this version of the library"});
+                                   .message = op_refused_why(node->desc.domain, node->desc.op)});
         const bool failed = op.failed;
         grt_text_release(&op);
         if (failed)

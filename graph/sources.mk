@@ -60,6 +60,7 @@ graph_SOURCES += graph/passes/quantised_reasons.c
 graph_SOURCES += graph/passes/quantised_weights.c
 graph_SOURCES += graph/passes/fold.c
 graph_SOURCES += graph/passes/fold_if.c
+graph_SOURCES += graph/passes/half_models.c
 graph_SOURCES += graph/passes/layout.c
 graph_SOURCES += graph/passes/legalise.c
 graph_SOURCES += graph/passes/merge_products.c
@@ -166,6 +167,7 @@ graph_SOURCES += graph/ops/heads.h graph/ops/heads.c
 graph_SOURCES += graph/ops/window.h graph/ops/window.c
 # Operators of other domains, rewritten.
 graph_SOURCES += graph/ops/foreign.h graph/ops/foreign.c
+graph_SOURCES += graph/ops/refused.h graph/ops/refused.c
 graph_SOURCES += graph/ops/contrib_attend.h graph/ops/contrib_attend.c
 graph_SOURCES += graph/ops/contrib_nbits.h
 graph_SOURCES += graph/ops/contrib_window.h graph/ops/contrib_window.c

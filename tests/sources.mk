@@ -85,6 +85,7 @@ unit_SOURCES += tests/unit/test_pass_legalise.c
 unit_SOURCES += tests/unit/test_pass_merge_products.c
 unit_SOURCES += tests/unit/test_pass_merge_projections.c
 unit_SOURCES += tests/unit/test_pass_pointwise.c
+unit_SOURCES += tests/unit/test_pass_half_models.c
 unit_SOURCES += tests/unit/test_pass_precision.c
 unit_SOURCES += tests/unit/test_pass_recognise.c
 unit_SOURCES += tests/unit/test_pass_rotary.c

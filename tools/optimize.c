@@ -224,9 +224,11 @@ const tool_option optimize_options[] = {
                "0: only what execution needs, 1: clean and fold, 2: everything (default)"),
     OPTION_TEXT(request, options.disable_passes, "--disable-pass", "NAME,...", "leave passes out"),
     OPTION_FLAG(request, list_passes, "--list-passes", "print the names of all passes and do nothing else"),
-    OPTION_TEXT(request, options.precision, "--precision", "P",
-                "of float32 models: fp32 (default: as the model says), tf32 (products may round to it),\n"
-                "fp16 or bf16 (weights and activations; sums, inputs and outputs stay float32)"),
+    OPTION_TEXT(
+        request, options.precision, "--precision", "P",
+        "of float32 models: fp32 (as the model says; the default, save models in half that a mask\n"
+        "made float32), tf32 (products may round to it), fp16 or bf16 (weights and activations; sums,\n"
+        "inputs and outputs stay float32)"),
     OPTION_TAKE(take_target, "--target", "KIND|GPU",
                 "kind of device that it is made for (default: cpu); it runs on the others too. Or a GPU,\n"
                 "by name or compute capability (h200, sm_90): its kind, and the algorithms of its libraries\n"

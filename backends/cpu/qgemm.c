@@ -348,3 +348,41 @@ void grt_qgemm_run(const grt_qgemm *g, void *scratch, int threads)
             run_one(g, &t, i, own, &s, &made);
     }
 }
+
+/* ---- sums alone ---- */
+
+int64_t grt_qgemm_row_bytes(int64_t k)
+{
+    return groups_of(kernel_of(NULL), k) * 4;
+}
+
+void grt_qgemm_put_row(const uint8_t *from, int64_t k, void *row)
+{
+    const grt_qgemm_kernel *kernel = kernel_of(NULL);
+    const int64_t used = kernel->wide ? 2 * k : k;
+    if (kernel->wide)
+        kernel->widen(from, k, row);
+    else
+        memcpy(row, from, (size_t)k);
+    memset((char *)row + used, 0, (size_t)(grt_qgemm_row_bytes(k) - used));
+}
+
+void grt_qgemm_sums(const grt_qgemm_b *b, const void *packed, const void *a, int rows, int64_t col,
+                    int32_t *sums)
+{
+    const grt_qgemm_kernel *kernel = kernel_of(NULL);
+    const int64_t groups = groups_of(kernel, b->k), stride = groups * GRT_QGEMM_GROUP_BYTES, lda = groups * 4;
+    const char *panel = (const char *)packed + sums_bytes(b->n) + col / NR * stride;
+    const int panels = (int)ceil_div(min64(b->n - col, WIDTH), NR);
+    for (int row = 0; row < rows; row += kernel->mr)
+        for (int p = 0, now; p < panels; p += now) {
+            now = panels - p < kernel->panels ? panels - p : kernel->panels;
+            kernel->block((int)min64(kernel->mr, rows - row), now, groups, (const char *)a + row * lda, lda,
+                          panel + p * stride, stride, sums + row * WIDTH + p * NR);
+        }
+}
+
+const int32_t *grt_qgemm_column_sums(const void *packed)
+{
+    return packed;
+}

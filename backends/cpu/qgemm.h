@@ -82,6 +82,20 @@ void grt_qgemm_use_columns(const grt_qgemm_b *b, const grt_qgemm_params *params,
 bool grt_qgemm_scratch_bytes(const grt_qgemm *g, int threads, size_t *out_bytes);
 void grt_qgemm_run(const grt_qgemm *g, void *scratch, int threads);
 
+/* ---- sums alone ---- */
+
+/* Bytes of a row of A as this process's kernel reads it. */
+int64_t grt_qgemm_row_bytes(int64_t k);
+/* k bytes of 0 to 255 as such a row. */
+void grt_qgemm_put_row(const uint8_t *from, int64_t k, void *row);
+/* Sums of such rows, one behind the other, and columns [col, col + GRT_QGEMM_WIDTH) of B as it is packed:
+ * signed bytes, 128 less if B is unsigned. col is a multiple of GRT_QGEMM_WIDTH; sums has that many for each
+ * row, those behind the last column unspecified. */
+void grt_qgemm_sums(const grt_qgemm_b *b, const void *packed, const void *a, int rows, int64_t col,
+                    int32_t *sums);
+/* The sum of each column of B as it is packed. */
+const int32_t *grt_qgemm_column_sums(const void *packed);
+
 /* Which micro-kernel this process uses, for reports. */
 const char *grt_qgemm_kernel_name(void);
 

@@ -6,6 +6,7 @@
 #include "backends/cpu/rnn_bytes.h"
 
 #include "backends/cpu/integer_rows.h"
+#include "backends/cpu/qgemm.h"
 #include "backends/cpu/threads.h"
 #include "backends/cpu/workspace.h"
 
@@ -13,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PANEL = 16 }; /* columns */
+enum { ROWS = 12, WIDTH = GRT_QGEMM_WIDTH };
 
 static bool one_or_each(const grt_tensor *t, int64_t directions, int64_t n)
 {
@@ -47,50 +48,54 @@ cpu_rnn_bytes cpu_rnn_bytes_of(const grt_tensor *weights, const grt_tensor *scal
     };
 }
 
-uint8_t *cpu_rnn_bytes_pack(const void *weights, int64_t k, int64_t n)
+uint8_t *cpu_rnn_bytes_pack(const void *weights, int64_t k, int64_t n, bool is_signed)
 {
-    const size_t panels = ((size_t)n + PANEL - 1) / PANEL;
-    size_t bytes;
-    if (!grt_mul_size(panels * PANEL, (size_t)k, &bytes))
+    grt_qgemm_b b;
+    if (!grt_qgemm_b_init(NULL, k, n, is_signed, &b))
         return NULL;
-    uint8_t *packed = calloc(bytes + !bytes, 1);
-    const uint8_t *from = weights;
-    for (size_t p = 0; packed && p < panels; p++)
-        for (int64_t i = 0; i < k; i++) {
-            const int64_t first = (int64_t)p * PANEL, left = n - first;
-            memcpy(packed + ((int64_t)p * k + i) * PANEL, from + i * n + first,
-                   left < PANEL ? (size_t)left : PANEL);
-        }
+    uint8_t *packed = aligned_alloc(64, ((size_t)b.bytes + 64) & ~(size_t)63);
+    if (packed)
+        grt_qgemm_pack(NULL, &b, weights, n, 1, packed);
     return packed;
 }
 
-/* Of one thread: a few rounded rows, each with room for one more element, and their products. */
+/* Of one thread: a row in bytes; rows as kernels read them; and, where the weights are not packed, the same
+ * less the zero point, each with room for one more element, and their products. */
 typedef struct thread_scratch {
+    uint8_t *bytes, *rows;
     int16_t *values;
     int32_t *products;
 } thread_scratch;
 
-static bool lay_out(int64_t k, int64_t n, size_t *out_products, size_t *out_bytes)
+typedef struct scratch_layout {
+    size_t rows, values, products, bytes;
+} scratch_layout;
+
+static bool lay_out(int64_t k, int64_t n, scratch_layout *out)
 {
     cpu_layout layout = {0};
-    cpu_layout_add(&layout, k < INT64_MAX ? k + 1 : -1, CPU_INTEGER_ROWS * sizeof(int16_t));
-    *out_products = cpu_layout_add(&layout, n, CPU_INTEGER_ROWS * sizeof(int32_t));
-    *out_bytes = layout.bytes;
+    const bool fits = k < INT64_MAX / 8;
+    cpu_layout_add(&layout, fits ? k : -1, 1);
+    out->rows = cpu_layout_add(&layout, fits ? grt_qgemm_row_bytes(k) : -1, ROWS);
+    out->values = cpu_layout_add(&layout, fits ? k + 1 : -1, CPU_INTEGER_ROWS * sizeof(int16_t));
+    out->products = cpu_layout_add(&layout, n, CPU_INTEGER_ROWS * sizeof(int32_t));
+    out->bytes = layout.bytes;
     return !layout.overflow;
 }
 
 bool cpu_rnn_bytes_scratch(int64_t k, int64_t n, int threads, size_t *out_bytes)
 {
-    size_t products, one;
-    return lay_out(k, n, &products, &one) && grt_mul_size(one, (size_t)threads, out_bytes);
+    scratch_layout layout;
+    return lay_out(k, n, &layout) && grt_mul_size(layout.bytes, (size_t)threads, out_bytes);
 }
 
 static thread_scratch scratch_of(const cpu_rnn_bytes *b, void *scratch, int thread)
 {
-    size_t products = 0, bytes = 0;
-    lay_out(b->k, b->n, &products, &bytes);
-    char *own = (char *)scratch + (size_t)thread * bytes;
-    return (thread_scratch){cpu_at(own, 0), cpu_at(own, products)};
+    scratch_layout layout = {0};
+    lay_out(b->k, b->n, &layout);
+    char *own = (char *)scratch + (size_t)thread * layout.bytes;
+    return (thread_scratch){cpu_at(own, 0), cpu_at(own, layout.rows), cpu_at(own, layout.values),
+                            cpu_at(own, layout.products)};
 }
 
 typedef struct range {
@@ -112,18 +117,18 @@ static range find_range(const float *a, int64_t n)
     return r;
 }
 
-/* One row, less the zero point; the sum of it. */
-static int32_t round_row(const float *a, int64_t k, range r, int16_t *values)
+/* One row; the sum of it less its zero points. */
+static int32_t round_row(const float *a, int64_t k, range r, uint8_t *bytes)
 {
     uint32_t sum = 0;
     for (int64_t i = 0; i < k; i++) {
         float q = rintf(a[i] / r.scale) + r.zero;
         q = q > 0.0f ? q : 0.0f;
-        values[i] = (int16_t)((q < 255.0f ? q : 255.0f) - r.zero);
+        bytes[i] = (uint8_t)(q < 255.0f ? q : 255.0f);
     }
     for (int64_t i = 0; i < k; i++)
-        sum += (uint32_t)(int32_t)values[i];
-    return (int32_t)sum;
+        sum += bytes[i];
+    return (int32_t)(sum - (uint32_t)k * (uint32_t)r.zero);
 }
 
 static int32_t zero_of(const cpu_rnn_bytes *b, int64_t column)
@@ -132,47 +137,75 @@ static int32_t zero_of(const cpu_rnn_bytes *b, int64_t column)
     return !b->zero ? 0 : b->is_signed ? ((const int8_t *)b->zero)[i] : ((const uint8_t *)b->zero)[i];
 }
 
-static void scale_row(const cpu_rnn_bytes *b, float a_scale, int32_t row_sum, const int32_t *products,
-                      const float *bias, float *c)
+/* Columns [from, to) of a row, of exact products. */
+static void scale_row(const cpu_rnn_bytes *b, float a_scale, int64_t from, int64_t to,
+                      const int32_t *products, const float *bias, float *c)
 {
-    for (int64_t j = 0; j < b->n; j++) {
-        const uint32_t shift = (uint32_t)row_sum * (uint32_t)zero_of(b, j);
+    for (int64_t j = from; j < to; j++) {
         const float scale = a_scale * b->scale[b->scale_each ? j : 0];
-        c[j] = (bias ? bias[j] : c[j]) + (float)(int32_t)((uint32_t)products[j] - shift) * scale;
+        c[j] = (bias ? bias[j] : c[j]) + (float)products[j - from] * scale;
     }
 }
 
-/* products[rows, n] */
-static void multiply(const cpu_rnn_bytes *b, int rows, int16_t *values, int32_t *products)
+typedef struct row_range {
+    range range;
+    int32_t sum; /* of the rounded row, less its zero points */
+} row_range;
+
+/* With packed weights: sums of what kernels read, corrected for both zero points. */
+static void multiply_packed(const cpu_rnn_bytes *b, int rows, const row_range *own, const void *a,
+                            const float *bias, float *c)
 {
-    const int64_t k = b->k, n = b->n;
-    if (!b->panels) {
-        cpu_integer_rows(values, k + 1, rows, b->weights, b->is_signed, k, n, products);
-        return;
-    }
-    for (int64_t from = 0; from < n; from += PANEL) {
-        int32_t part[CPU_INTEGER_ROWS * PANEL];
-        const size_t columns = n - from < PANEL ? (size_t)(n - from) : PANEL;
-        cpu_integer_rows(values, k + 1, rows, b->panels + from * k, b->is_signed, k, PANEL, part);
-        for (int i = 0; i < rows; i++)
-            memcpy(products + i * n + from, part + i * PANEL, columns * sizeof *part);
+    _Alignas(64) int32_t sums[ROWS * WIDTH];
+    const grt_qgemm_b packed = {.k = b->k, .n = b->n, .is_signed = b->is_signed};
+    const int32_t *column = grt_qgemm_column_sums(b->packed), moved = b->is_signed ? 0 : 128;
+    for (int64_t from = 0; from < b->n; from += WIDTH) {
+        const int64_t to = b->n - from < WIDTH ? b->n : from + WIDTH;
+        grt_qgemm_sums(&packed, b->packed, a, rows, from, sums);
+        for (int i = 0; i < rows; i++) {
+            const uint32_t zero = (uint32_t)own[i].range.zero;
+            for (int64_t j = from; j < to; j++)
+                sums[i * WIDTH + j - from] =
+                    (int32_t)((uint32_t)sums[i * WIDTH + j - from] - zero * (uint32_t)column[j] -
+                              (uint32_t)own[i].sum * (uint32_t)(zero_of(b, j) - moved));
+            scale_row(b, own[i].range.scale, from, to, sums + i * WIDTH, bias, c + i * b->n);
+        }
     }
 }
 
-/* Up to CPU_INTEGER_ROWS rows; `values` has room for them. */
+static void less_zero(const uint8_t *bytes, int64_t k, float zero, int16_t *values)
+{
+    for (int64_t i = 0; i < k; i++)
+        values[i] = (int16_t)(bytes[i] - (int16_t)zero);
+}
+
+/* With weights as they are given, for one row. */
+static void multiply_given(const cpu_rnn_bytes *b, const row_range *own, const thread_scratch *t,
+                           const float *bias, float *c)
+{
+    less_zero(t->bytes, b->k, own->range.zero, t->values);
+    cpu_integer_rows(t->values, b->k + 1, 1, b->weights, b->is_signed, b->k, b->n, t->products);
+    for (int64_t j = 0; j < b->n; j++)
+        t->products[j] = (int32_t)((uint32_t)t->products[j] - (uint32_t)own->sum * (uint32_t)zero_of(b, j));
+    scale_row(b, own->range.scale, 0, b->n, t->products, bias, c);
+}
+
+/* Up to ROWS rows. */
 static void run_rows(const cpu_rnn_bytes *b, int rows, const float *a, const range *all, const float *bias,
-                     float *c, int16_t *values, int32_t *products)
+                     float *c, const thread_scratch *t)
 {
-    const int64_t k = b->k, stride = k + 1;
-    int32_t sums[CPU_INTEGER_ROWS];
-    range own[CPU_INTEGER_ROWS];
+    const int64_t k = b->k, stride = grt_qgemm_row_bytes(k);
+    row_range own[ROWS];
     for (int i = 0; i < rows; i++) {
-        own[i] = all ? *all : find_range(a + i * k, k);
-        sums[i] = round_row(a + i * k, k, own[i], values + i * stride);
+        own[i].range = all ? *all : find_range(a + i * k, k);
+        own[i].sum = round_row(a + i * k, k, own[i].range, t->bytes);
+        if (b->packed)
+            grt_qgemm_put_row(t->bytes, k, t->rows + i * stride);
+        else
+            multiply_given(b, &own[i], t, bias, c + i * b->n);
     }
-    multiply(b, rows, values, products);
-    for (int i = 0; i < rows; i++)
-        scale_row(b, own[i].scale, sums[i], products + i * b->n, bias, c + i * b->n);
+    if (b->packed)
+        multiply_packed(b, rows, own, t->rows, bias, c);
 }
 
 void cpu_rnn_bytes_run(const cpu_rnn_bytes *b, int64_t m, const float *a, bool apart, const float *bias,
@@ -181,9 +214,9 @@ void cpu_rnn_bytes_run(const cpu_rnn_bytes *b, int64_t m, const float *a, bool a
     const int64_t k = b->k, n = b->n;
     const range all = apart ? (range){0} : find_range(a, m * k);
 #pragma omp parallel for num_threads(threads) if (m * n * k > CPU_GRAIN)
-    for (int64_t row = 0; row < m; row += CPU_INTEGER_ROWS) {
-        const int rows = m - row < CPU_INTEGER_ROWS ? (int)(m - row) : CPU_INTEGER_ROWS;
-        thread_scratch own = scratch_of(b, scratch, cpu_thread());
-        run_rows(b, rows, a + row * k, apart ? NULL : &all, bias, c + row * n, own.values, own.products);
+    for (int64_t row = 0; row < m; row += ROWS) {
+        const int rows = m - row < ROWS ? (int)(m - row) : ROWS;
+        const thread_scratch own = scratch_of(b, scratch, cpu_thread());
+        run_rows(b, rows, a + row * k, apart ? NULL : &all, bias, c + row * n, &own);
     }
 }

@@ -12,7 +12,7 @@
 typedef struct cpu_rnn_bytes {
     int64_t k, n;
     const void *weights, *zero; /* int8 or uint8; zero may be NULL */
-    const uint8_t *panels;      /* weights as cpu_rnn_bytes_pack lays them out, or NULL */
+    const uint8_t *packed;      /* weights by cpu_rnn_bytes_pack, or NULL */
     const float *scale;
     bool is_signed, zero_each, scale_each; /* each: one per column, else one */
 } cpu_rnn_bytes;
@@ -21,9 +21,9 @@ typedef struct cpu_rnn_bytes {
  * wants: one per direction, or one per direction and column? */
 bool cpu_rnn_bytes_fit(const grt_tensor *weights, const grt_tensor *scale, const grt_tensor *zero,
                        int64_t directions, int64_t k, int64_t n);
-/* Weights [k, n] in panels of columns, to be freed: rows of many columns collide in the caches. NULL when out
- * of memory. */
-uint8_t *cpu_rnn_bytes_pack(const void *weights, int64_t k, int64_t n);
+/* Weights [k, n] as the kernels of 8-bit products read them (qgemm.h), to be freed. NULL when out of memory.
+ */
+uint8_t *cpu_rnn_bytes_pack(const void *weights, int64_t k, int64_t n, bool is_signed);
 cpu_rnn_bytes cpu_rnn_bytes_of(const grt_tensor *weights, const grt_tensor *scale, const grt_tensor *zero,
                                int64_t direction);
 

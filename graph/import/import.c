@@ -3,6 +3,7 @@
 #include "graph/import/import.h"
 
 #include "graph/import/importer.h"
+#include "graph/ops/refused.h"
 #include "src/base/checked.h"
 #include "src/base/file_map.h"
 #include "src/plan/plan.h"
@@ -135,7 +136,7 @@ static grt_status tell_unknown(ir_graph *graph, void *user)
                                      .node = node->desc.name,
                                      .op = op,
                                      .opset = node->opset,
-                                     .message = "this op is not known to this version of the library"};
+                                     .message = op_refused_why(node->desc.domain, node->desc.op)};
         imp->each(imp->user, &finding);
     }
     return GRT_OK;

@@ -66,6 +66,7 @@ static const op_row rows[] = {
      .min_out = 1,
      .max_out = 3,
      .attrs = layer_attrs,
+     .flags = OP_ONE_FLOAT_TYPE,
      .precision = OP_NARROW,
      .cost = OP_COST_COMPUTE,
      .batch = OP_BATCH_NORM,

@@ -243,15 +243,37 @@ static bool take_apart(making *m)
     return m->in[Q] && m->in[K] && m->in[V];
 }
 
+/* True if queries, keys and values have one type, or can be given that of the result. */
+static bool types_go_together(const attention_side *sides, grt_dtype result)
+{
+    const grt_dtype dtype = sides[Q].map.source->type.dtype;
+    bool same = true;
+    for (int32_t i = 0; i < SIDES; i++)
+        same &= sides[i].map.source->type.dtype == dtype;
+    return same || result == GRT_DTYPE_FLOAT;
+}
+
+/* Queries, keys and values that were cast to float32 are read before that: they are cast here, in the form
+ * that the node takes, or the result is, where float16 is asked for. */
+static bool widen_inputs(const pass_context *context, making *m)
+{
+    const grt_dtype result = m->match->last->out[0]->type.dtype;
+    bool narrow = context->precision == GRT_PRECISION_FLOAT16;
+    for (int32_t i = 0; i < SIDES; i++)
+        narrow &= !m->in[i] || m->in[i]->type.dtype == GRT_DTYPE_FLOAT16;
+    for (int32_t i = 0; i < SIDES && !narrow && result == GRT_DTYPE_FLOAT; i++)
+        if (m->in[i] && !(m->in[i] = attention_cast(m->before, m->in[i], result)))
+            return false;
+    return true;
+}
+
 /* Sets inputs 0 to 2 and what goes with them. */
 static bool take_inputs(making *m)
 {
-    const grt_dtype dtype = m->sides[Q].map.source->type.dtype;
-    for (int32_t i = 0; i < SIDES; i++)
-        if (m->sides[i].map.source->type.dtype != dtype) {
-            m->why = "queries, keys and values have different types";
-            return false;
-        }
+    if (!types_go_together(m->sides, m->match->last->out[0]->type.dtype)) {
+        m->why = "queries, keys and values have different types";
+        return false;
+    }
     m->scale = m->match->scale;
     m->q_heads = m->layout.rows[Q].heads;
     m->kv_heads = m->layout.rows[K].heads;
@@ -285,11 +307,11 @@ static bool align(making *m)
 static ir_node *make_node(pass_context *context, making *m)
 {
     const attention_match *match = m->match;
-    const grt_dtype dtype = m->sides[Q].map.source->type.dtype;
+    const grt_dtype dtype = match->last->out[0]->type.dtype;
     if (!align(m))
         return NULL;
     attention_layout_choose(m->sides, m->lists, &m->layout);
-    if (!take_inputs(m))
+    if (!take_inputs(m) || !widen_inputs(context, m))
         return NULL;
     if (match->n_terms) {
         m->in[MASK] = attention_mask_make(m->before, match, &m->layout, m->lists + SIDES, dtype, &m->why);
@@ -328,6 +350,7 @@ static ir_value *result_of(making *m, ir_node *made, const ir_type *wanted)
         y = y ? transposed(m->before, y, (int64_t[]){0, 2, 1, 3}, 4) : NULL;
     }
     y = y ? rewrite_reshaped(m->before, y, wanted->rank, wanted->dims) : NULL;
+    y = y && wanted->dtype == GRT_DTYPE_FLOAT ? attention_cast(m->before, y, wanted->dtype) : y;
     return y && y->type.dtype == wanted->dtype && rewrite_same_shape(&y->type, wanted) ? y : NULL;
 }
 

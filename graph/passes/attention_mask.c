@@ -130,7 +130,7 @@ static ir_value *scalar(ir_node *before, grt_dtype dtype, double value)
     return ir_constant_scalar(before->graph, before->desc.name, dtype, value);
 }
 
-static ir_value *as_dtype(ir_node *before, ir_value *x, grt_dtype dtype)
+ir_value *attention_cast(ir_node *before, ir_value *x, grt_dtype dtype)
 {
     if (x->type.dtype == dtype)
         return x;
@@ -144,7 +144,7 @@ static ir_value *as_dtype(ir_node *before, ir_value *x, grt_dtype dtype)
 /* What is added, in the dtype of the queries. */
 static ir_value *as_term(ir_node *before, const attention_term *term, ir_value *mask, grt_dtype dtype)
 {
-    mask = as_dtype(before, mask, dtype);
+    mask = attention_cast(before, mask, dtype);
     if (mask && term->factor != 1)
         mask =
             inferred(add_node(before, "Mul", 2, (ir_value *[]){mask, scalar(before, dtype, term->factor)}));
@@ -163,7 +163,7 @@ static ir_value *selected(ir_node *before, const attention_term *term, ir_value 
                            : widen                         ? GRT_DTYPE_FLOAT
                                                            : dtype;
     ir_value *hidden = scalar(before, wide, isfinite(low) && low > NOTHING_LEFT ? NOTHING_LEFT : low);
-    ir_value *kept = sum ? as_dtype(before, sum, wide) : scalar(before, wide, 0);
+    ir_value *kept = sum ? attention_cast(before, sum, wide) : scalar(before, wide, 0);
     if (!hidden || !kept)
         return NULL;
     return inferred(

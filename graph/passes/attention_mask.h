@@ -9,6 +9,8 @@
  * aligned. NULL if it cannot be made: *why says why. */
 ir_value *attention_mask_make(ir_node *before, const attention_match *match, const attention_layout *layout,
                               const lead_list *lists, grt_dtype dtype, const char **why);
+/* `x` in that type: itself, or cast in front of `before`. */
+ir_value *attention_cast(ir_node *before, ir_value *x, grt_dtype dtype);
 /* Map of a term, broadcast to the scores that it is added to. */
 bool attention_term_map(const attention_term *term, index_map *map);
 

@@ -208,6 +208,14 @@ static ir_node *find_product(attention_match *m, ir_value *scores)
 
 /* ---- queries, keys, values ---- */
 
+/* x of the value, if that is x in a wider type. */
+static ir_value *unwidened(const ir_value *value)
+{
+    const ir_node *cast = rewrite_producer(value, "Cast");
+    ir_value *x = cast && value->type.dtype == GRT_DTYPE_FLOAT ? ir_in(cast, 0) : NULL;
+    return x && grt_dtype_in(x->type.dtype, GRT_BIT(FLOAT16) | GRT_BIT(BFLOAT16)) ? x : NULL;
+}
+
 /* The value's map, with the leading dims of the scores. */
 static bool find_side(attention_side *side, ir_value *value, const ir_type *scores, bool exchanged)
 {
@@ -217,7 +225,9 @@ static bool find_side(attention_side *side, ir_value *value, const ir_type *scor
     int64_t perm[GRT_MAX_RANK];
     *side = (attention_side){.value = value, .scale = 1, .outer_scale = 1, .exchanged = exchanged};
     for (double factor = 1; value->producer; factor = 1) {
-        ir_value *x = unscaled(value->producer, &factor);
+        ir_value *x = unwidened(value);
+        if (!x)
+            x = unscaled(value->producer, &factor);
         if (!x || !rewrite_same_shape(&x->type, &value->type))
             break;
         side->value = value = x;

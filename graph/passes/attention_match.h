@@ -9,7 +9,7 @@ enum { ATTENTION_SIDE_Q, ATTENTION_SIDE_K, ATTENTION_SIDE_V, ATTENTION_SIDES };
 
 /* Queries, keys or values: [leading..., sequence, size], broadcast to the leading dims of the scores. */
 typedef struct attention_side {
-    ir_value *value; /* as the product takes it, times outer_scale */
+    ir_value *value; /* as the product takes it, times outer_scale; perhaps of a narrower type */
     double outer_scale;
     index_map map; /* of all that, times scale */
     double scale;

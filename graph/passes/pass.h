@@ -43,6 +43,7 @@ typedef struct pass_context {
     const char *disabled; /* comma-separated names */
     int32_t level;
     grt_precision precision;
+    bool precision_asked; /* by the caller; else it is the model's own */
     bool keeps_quantised; /* pass `quantised` is to come: DequantizeLinear of constants is not folded */
     void (*progress)(void *user, const char *phase, double fraction);
     void *user;
@@ -52,6 +53,7 @@ typedef struct pass_context {
 
 /* All passes, each in a file of its own name: X(name, level, summary), in the order of their first run. */
 #define PASSES(X)                                                                                  \
+    X(half_models, 1, "narrow models in float16 that a float32 mask has made float32")             \
     X(cse, 1, "merge nodes and small constants that are equal")                                    \
     X(fold, 1, "compute what depends on constants only")                                           \
     X(fold_if, 1, "take the branch of an If whose condition is known")                             \

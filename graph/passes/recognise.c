@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Recognises exported decompositions of GELU, SiLU, HardSwish, RMS, layer and group normalisation, where the
- * target has a kernel for the fused op. A pattern is matched from its last node; what it covers must not be
- * used elsewhere. */
+ * target has a kernel for the fused op, and products of rows that an optimiser has flattened. A pattern is
+ * matched from its last node; what it covers must not be used elsewhere. */
 #include "graph/passes/rewrite.h"
 #include "graph/ir/constant.h"
 
@@ -407,6 +407,40 @@ static bool widen_group_norm(pass_context *context, ir_node *node)
     return false;
 }
 
+/* ---- products of rows ---- */
+
+/* Gemm that is no more than x W (+ b). */
+static bool is_plain_gemm(const ir_node *node)
+{
+    const ir_value *bias = ir_in(node, 2);
+    return rewrite_is(node, "Gemm") && !grt_attr_int(&node->desc, "transA", 0) &&
+           !grt_attr_int(&node->desc, "transB", 0) && grt_attr_float(&node->desc, "alpha", 1.0f) == 1.0f &&
+           grt_attr_float(&node->desc, "beta", 1.0f) == 1.0f && (!bias || bias->type.rank == 1);
+}
+
+/* A Gemm whose rows get more dims behind it, where an Add reads them, as ONNX Runtime's MatMulAddFusion
+ * leaves it: the rows get them in front, so that the Add can join the product. */
+static void find_product_of_rows(pass_context *context, ir_node *node)
+{
+    const ir_type *out = &node->out[0]->type;
+    ir_node *gemm = rewrite_is(node, "Reshape") && is_inner(ir_in(node, 0)) ? ir_in(node, 0)->producer : NULL;
+    const ir_node *user = rewrite_only_user(node->out[0]);
+    grt_dim dims[GRT_MAX_RANK];
+    if (!gemm || !is_plain_gemm(gemm) || !rewrite_is(user, "Add") || out->rank < 3 ||
+        gemm->out[0]->type.rank != 2 || ir_in(gemm, 0)->type.rank != 2 ||
+        out->dims[out->rank - 1] != gemm->out[0]->type.dims[1])
+        return;
+    for (int32_t i = 0; i < out->rank - 1; i++)
+        dims[i] = out->dims[i];
+    dims[out->rank - 1] = ir_in(gemm, 0)->type.dims[1];
+    ir_value *in[] = {rewrite_reshaped(node, ir_in(gemm, 0), out->rank, dims), ir_in(gemm, 1)};
+    ir_node *made = in[0] ? ir_node_create(node->graph, node, "", "MatMul", gemm->desc.name, 2, in, 1) : NULL;
+    if (made && ir_in(gemm, 2) && op_infer_node(made) == GRT_OK)
+        made = ir_node_create(node->graph, node, "", "Add", gemm->desc.name, 2,
+                              (ir_value *[]){made->out[0], ir_in(gemm, 2)}, 1);
+    put(context, node, made);
+}
+
 /* ---- the sweep ---- */
 
 static void look(pass_context *context, ir_node *node)
@@ -436,6 +470,9 @@ static grt_status visit(pass_context *context, ir_graph *graph)
     IR_FOR_EACH_NODE (node, graph)
         if (is_live_float(node))
             look(context, node);
+    IR_FOR_EACH_NODE (node, graph)
+        if (is_live_float(node))
+            find_product_of_rows(context, node);
     return GRT_OK;
 }
 

@@ -4,9 +4,10 @@
  *   x * cos + concat(-x[D/2..], x[..D/2]) * sin
  *
  * with constant tables of shape [sequence, D], whose halves are equal, or with tables that are computed from
- * angles which are joined with themselves. Where x is transposed from [batch, sequence, heads, size], the
- * rotation is done before that, so that attention can take its inputs as they were; that also goes for
- * rotations that were one node from the start. */
+ * angles which are joined with themselves. Heads may be transposed to the front before that, behind it, or
+ * anywhere in between: all nodes but the tables treat heads and positions alike. The rotation is done before
+ * the transpose, so that attention can take its inputs as they were; that also goes for rotations that were
+ * one node from the start. */
 #include "graph/passes/rewrite.h"
 #include "graph/ir/constant.h"
 
@@ -22,10 +23,79 @@ static ir_node *inner(const ir_value *value, const char *op)
     return is_inner(value) ? rewrite_producer(value, op) : NULL;
 }
 
+/* ---- transposes on the way ---- */
+
+static const int64_t swap_heads[] = {0, 2, 1, 3};
+
+/* True if `to` has the dims of `from`, heads and positions exchanged. */
+static bool is_exchanged(const ir_type *from, const ir_type *to)
+{
+    return from->rank == 4 && to->rank == 4 && from->dims[0] == to->dims[0] && from->dims[1] == to->dims[2] &&
+           from->dims[2] == to->dims[1] && from->dims[3] == to->dims[3];
+}
+
+/* The same where one of both is 1, so that the elements have one order. */
+static bool is_moved_one(const grt_dims *dims, const ir_type *from, const ir_type *to)
+{
+    return is_exchanged(from, to) &&
+           (grt_dim_equals(dims, from->dims[1], 1) || grt_dim_equals(dims, from->dims[2], 1));
+}
+
+/* [batch, sequence, heads, size], where x was transposed from that, or the other way round. */
+static ir_value *untransposed(const ir_value *x)
+{
+    ir_node *node = rewrite_producer(x, "Transpose");
+    size_t n;
+    const int64_t *perm = node ? grt_attr_ints(&node->desc, "perm", &n) : NULL;
+    if (perm)
+        return n == 4 && !memcmp(perm, swap_heads, sizeof swap_heads) ? ir_in(node, 0) : NULL;
+    node = rewrite_producer(x, "Reshape");
+    return node && is_moved_one(node->graph->module->dims, &ir_in(node, 0)->type, &x->type) ? ir_in(node, 0)
+                                                                                            : NULL;
+}
+
+/* A value of the rotation, as the result has its dims or with heads and positions exchanged. */
+typedef struct spot {
+    ir_value *value;
+    bool swapped;
+} spot;
+
+static bool same_spot(spot a, spot b)
+{
+    if (a.value == b.value)
+        return a.swapped == b.swapped;
+    const ir_node *of_a = a.value ? rewrite_producer(a.value, "Reshape") : NULL;
+    const ir_node *of_b = b.value ? rewrite_producer(b.value, "Reshape") : NULL;
+    return of_a && of_b && ir_in(of_a, 0) == ir_in(of_b, 0) && a.swapped != b.swapped &&
+           is_moved_one(of_a->graph->module->dims, &a.value->type, &b.value->type);
+}
+
+/* What the value was before transposes, whoever reads it. */
+static spot source_of(spot at)
+{
+    for (ir_value *x; at.value && (x = untransposed(at.value)); at.value = x)
+        at.swapped = !at.swapped;
+    return at;
+}
+
+/* The node of that op that makes the value, perhaps transposed; nothing else reads it on the way. */
+static ir_node *inner_at(spot *at, const char *op)
+{
+    for (ir_value *x; is_inner(at->value) && (x = untransposed(at->value)); at->value = x)
+        at->swapped = !at->swapped;
+    return inner(at->value, op);
+}
+
+static spot input_at(const ir_node *node, int32_t i, bool swapped)
+{
+    return (spot){ir_in(node, i), swapped};
+}
+
 /* ---- matching ---- */
 
 typedef struct rotation {
-    ir_value *x; /* [batch, heads, sequence, size] */
+    spot x;    /* where the result's dims are [batch, heads, sequence, size], or, if */
+    bool rows; /* this is set, [batch, sequence, heads, size] */
     const grt_tensor *cos, *sin;
     ir_value *made_cos, *made_sin;      /* [batch, sequence, size], where they are computed */
     int64_t batch, heads, length, size; /* batch and length: 0 where they are symbols */
@@ -56,12 +126,9 @@ static ir_value *split_of(const ir_value *value, int64_t from, int64_t to)
     return fits ? x : NULL;
 }
 
-/* x, if the value is the part [from, to) of its last dim. */
-static ir_value *part_of(const ir_value *value, int64_t from, int64_t to)
+/* x, if one Slice makes of it the part [from, to) of its last dim. */
+static ir_value *slice_of(const ir_value *value, int64_t from, int64_t to)
 {
-    ir_value *half = split_of(value, from, to);
-    if (half)
-        return half;
     ir_node *slice = inner(value, "Slice");
     int64_t start, end, axis, step = 1;
     ir_value *x = slice ? ir_in(slice, 0) : NULL;
@@ -73,25 +140,37 @@ static ir_value *part_of(const ir_value *value, int64_t from, int64_t to)
                : NULL;
 }
 
-/* x, if the value is concat(-x[half..], x[..half]). */
-static ir_value *half_turn_of(const ir_value *value, int64_t size)
+/* What the value is a part of; value NULL if it is none. */
+static spot part_of(spot at, int64_t from, int64_t to)
 {
-    ir_node *concat = inner(value, "Concat");
-    if (!concat || concat->n_in != 2 || value->type.rank != 4 ||
-        grt_axis(grt_attr_int(&concat->desc, "axis", 0), 4) != 3)
-        return NULL;
-    ir_node *neg = inner(ir_in(concat, 0), "Neg");
-    ir_value *high = neg ? part_of(ir_in(neg, 0), size / 2, size) : NULL;
-    return high && part_of(ir_in(concat, 1), 0, size / 2) == high ? high : NULL;
+    (void)inner_at(&at, ""); /* transposes alone */
+    ir_value *x = split_of(at.value, from, to);
+    return source_of((spot){x ? x : slice_of(at.value, from, to), at.swapped});
 }
 
-/* A constant of floats that is [length, size] behind leading ones, with equal halves. */
-static const grt_tensor *table_of(const ir_value *value, int64_t length, int64_t size)
+/* x, if the value is concat(-x[half..], x[..half]); else value NULL. */
+static spot half_turn_of(spot at, int64_t size)
+{
+    const spot none = {NULL, false};
+    ir_node *concat = inner_at(&at, "Concat");
+    if (!concat || concat->n_in != 2 || at.value->type.rank != 4 ||
+        grt_axis(grt_attr_int(&concat->desc, "axis", 0), 4) != 3)
+        return none;
+    spot negated = input_at(concat, 0, at.swapped);
+    ir_node *neg = inner_at(&negated, "Neg");
+    const spot high = neg ? part_of(input_at(neg, 0, negated.swapped), size / 2, size) : none;
+    return high.value && same_spot(part_of(input_at(concat, 1, at.swapped), 0, size / 2), high) ? high : none;
+}
+
+/* A constant of floats that is [length, size] among ones, with equal halves. rows: a dim for heads lies
+ * between these. */
+static const grt_tensor *table_of(const ir_value *value, int64_t length, int64_t size, bool rows)
 {
     const grt_tensor *t = value ? value->type.data : NULL;
+    const int32_t at = t ? t->rank - (rows ? 3 : 2) : 0;
     if (!t || !grt_dtype_in(t->dtype, GRT_SET_FLOATS) || t->rank < 2 || t->rank > 4 ||
         grt_tensor_elements(t) != length * size || t->dims[t->rank - 1] != size ||
-        t->dims[t->rank - 2] != length)
+        (at < 0 ? length != 1 : t->dims[at] != length))
         return NULL;
     const char *row = t->data;
     const size_t half = (size_t)(size / 2) * grt_dtype_size(t->dtype);
@@ -105,10 +184,11 @@ static bool known_dims(rotation *r, const ir_value *value)
 {
     const grt_dims *dims = value->graph->module->dims;
     const grt_dim *dim = value->type.dims;
-    if (!grt_dim_is_const(dims, dim[0], &r->batch) || !grt_dim_is_const(dims, dim[2], &r->length))
+    if (!grt_dim_is_const(dims, dim[0], &r->batch) ||
+        !grt_dim_is_const(dims, dim[r->rows ? 1 : 2], &r->length))
         r->batch = r->length = 0;
-    return grt_dim_is_const(dims, dim[1], &r->heads) && grt_dim_is_const(dims, dim[3], &r->size) &&
-           r->heads > 0 && r->size >= 2 && r->size % 2 == 0;
+    return grt_dim_is_const(dims, dim[r->rows ? 2 : 1], &r->heads) &&
+           grt_dim_is_const(dims, dim[3], &r->size) && r->heads > 0 && r->size >= 2 && r->size % 2 == 0;
 }
 
 /* Is the value made of concat(a, a) along its last dim by steps that treat all elements alike? */
@@ -129,41 +209,50 @@ static bool has_equal_halves(const ir_value *value)
     return false;
 }
 
-/* [batch, sequence, size] of a computed table [batch, 1, sequence, size] that turns x as it is. */
-static ir_value *made_table_of(const ir_value *value, const ir_type *x)
+/* [batch, sequence, size] of a computed table that turns a value of that type as it is: the table has one
+ * head, and, if `rows`, heads behind positions. */
+static ir_value *made_table_of(const ir_value *value, const ir_type *x, bool rows)
 {
     const ir_node *node = value ? value->producer : NULL;
     if (!node || !node->row || !(node->row->flags & OP_VIEW) || value->type.rank != 4 ||
         value->type.dtype != x->dtype)
         return NULL;
     ir_value *table = ir_in(node, 0);
+    const int32_t heads = rows ? 2 : 1, length = rows ? 1 : 2;
     const grt_dims *dims = value->graph->module->dims;
     const grt_dim *to = value->type.dims, *from = table->type.dims;
-    const bool fits = table->type.rank == 3 && grt_dim_equals(dims, to[1], 1) && from[0] == to[0] &&
-                      from[1] == to[2] && from[2] == to[3] && from[1] == x->dims[2] &&
+    const bool fits = table->type.rank == 3 && grt_dim_equals(dims, to[heads], 1) && from[0] == to[0] &&
+                      from[1] == to[length] && from[2] == to[3] && from[1] == x->dims[length] &&
                       from[2] == x->dims[3] && (from[0] == x->dims[0] || grt_dim_equals(dims, from[0], 1));
     return fits && has_equal_halves(table) ? table : NULL;
 }
 
-static bool find_tables(rotation *r, const ir_value *cos, const ir_value *sin)
+/* A table beside a value whose dims are the result's, or exchanged. */
+static bool find_tables(rotation *r, spot cos, spot sin, const ir_type *out)
 {
-    r->cos = r->batch ? table_of(cos, r->length, r->size) : NULL;
-    r->sin = r->cos ? table_of(sin, r->length, r->size) : NULL;
+    const bool cos_rows = r->rows != cos.swapped, sin_rows = r->rows != sin.swapped;
+    r->cos = r->batch ? table_of(cos.value, r->length, r->size, cos_rows) : NULL;
+    r->sin = r->cos ? table_of(sin.value, r->length, r->size, sin_rows) : NULL;
     if (r->sin)
         return true;
-    r->made_cos = made_table_of(cos, &r->x->type);
-    r->made_sin = made_table_of(sin, &r->x->type);
+    if (cos.swapped || sin.swapped)
+        return false;
+    r->made_cos = made_table_of(cos.value, out, r->rows);
+    r->made_sin = made_table_of(sin.value, out, r->rows);
     return r->made_cos && r->made_sin;
 }
 
 /* The Add's operands: a = x * cos, b = turned x * sin. */
-static bool match(rotation *r, const ir_value *a, const ir_value *b)
+static bool match(rotation *r, ir_value *a, ir_value *b, const ir_type *out)
 {
-    ir_node *plain = inner(a, "Mul"), *turned = inner(b, "Mul");
+    spot at_a = {a, false}, at_b = {b, false};
+    ir_node *plain = inner_at(&at_a, "Mul"), *turned = inner_at(&at_b, "Mul");
     for (int i = 0; plain && turned && i < 2; i++) {
-        r->x = half_turn_of(ir_in(turned, i), r->size);
-        for (int k = 0; r->x && k < 2; k++)
-            if (ir_in(plain, k) == r->x && find_tables(r, ir_in(plain, 1 - k), ir_in(turned, 1 - i)))
+        r->x = half_turn_of(input_at(turned, i, at_b.swapped), r->size);
+        for (int k = 0; r->x.value && k < 2; k++)
+            if (same_spot(source_of(input_at(plain, k, at_a.swapped)), r->x) &&
+                find_tables(r, input_at(plain, 1 - k, at_a.swapped), input_at(turned, 1 - i, at_b.swapped),
+                            out))
                 return true;
     }
     return false;
@@ -223,65 +312,61 @@ static bool widen(ir_node *rotary)
     return true;
 }
 
-static const int64_t swap_heads[] = {0, 2, 1, 3};
-
-/* [batch, sequence, heads, size], where x was transposed from that. */
-static ir_value *untransposed(const ir_value *x)
+/* [batch, sequence, heads * size] of [batch, sequence, heads, size]. */
+static ir_node *flattened(ir_node *before, ir_value *x, int64_t heads, int64_t size)
 {
-    ir_node *node = rewrite_producer(x, "Transpose");
-    size_t n;
-    const int64_t *perm = node ? grt_attr_ints(&node->desc, "perm", &n) : NULL;
-    return perm && n == 4 && !memcmp(perm, swap_heads, sizeof swap_heads) ? ir_in(node, 0) : NULL;
+    return reshape(before, x, (int64_t[]){0, 0, heads * size}, 3);
 }
 
-/* [batch, sequence, heads * size] of x that was transposed from [batch, sequence, heads, size]. */
-static ir_node *flattened(ir_node *before, const ir_value *x, int64_t heads, int64_t size)
+/* Heads in front of positions, or behind them again. */
+static ir_value *exchanged(ir_node *before, ir_value *x)
 {
-    ir_value *flat = untransposed(x);
-    return flat ? reshape(before, flat, (int64_t[]){0, 0, heads * size}, 3) : NULL;
-}
-
-/* [batch, heads, sequence, size] again. */
-static ir_value *unflattened(ir_node *before, ir_value *flat, int64_t heads, int64_t size)
-{
-    ir_node *split = reshape(before, flat, (int64_t[]){0, 0, heads, size}, 4);
-    ir_node *back = split ? add_node(before, "Transpose", 1, &split->out[0]) : NULL;
+    ir_node *back = add_node(before, "Transpose", 1, &x);
     if (!back)
         return NULL;
     ir_attr_set_ints(back, "perm", swap_heads, 4);
     return op_infer_node(back) == GRT_OK ? back->out[0] : NULL;
 }
 
+/* [batch, sequence, heads, size] again. */
+static ir_value *unflattened(ir_node *before, ir_value *flat, int64_t heads, int64_t size)
+{
+    ir_node *split = reshape(before, flat, (int64_t[]){0, 0, heads, size}, 4);
+    return split ? split->out[0] : NULL;
+}
+
 /* The rotation of x in front of `last`; its result has the shape of last's. */
 static ir_value *rotated(pass_context *context, ir_node *last, const rotation *r)
 {
+    const bool rows = r->rows != r->x.swapped; /* x is [batch, sequence, heads, size] */
     ir_value *cos = r->made_cos ? half_of(last, r, r->made_cos) : cache_of(r, r->cos, last->graph);
     ir_value *sin = r->made_sin ? half_of(last, r, r->made_sin) : cache_of(r, r->sin, last->graph);
-    ir_node *join = flattened(last, r->x, r->heads, r->size);
-    if (!cos || !sin || (!join && untransposed(r->x)))
+    ir_node *join = rows ? flattened(last, r->x.value, r->heads, r->size) : NULL;
+    if (!cos || !sin || (rows && !join))
         return NULL;
     ir_node *node =
-        add_node(last, "RotaryEmbedding", 3, (ir_value *[]){join ? join->out[0] : r->x, cos, sin});
+        add_node(last, "RotaryEmbedding", 3, (ir_value *[]){join ? join->out[0] : r->x.value, cos, sin});
     if (!node)
         return NULL;
     if (join)
         ir_attr_set_int(node, "num_heads", r->heads);
     if (!widen(node) || op_infer_node(node) != GRT_OK || !rewrite_supported(context, node, NULL))
         return NULL;
-    return join ? unflattened(last, node->out[0], r->heads, r->size) : node->out[0];
+    ir_value *y = join ? unflattened(last, node->out[0], r->heads, r->size) : node->out[0];
+    return y && r->x.swapped ? exchanged(last, y) : y;
 }
 
 /* A rotation that is one node already goes in front of the transpose to heads. */
 static void move_forward(pass_context *context, ir_node *node)
 {
     const ir_value *x = ir_in(node, 0);
+    ir_value *rows = x->type.rank == 4 ? untransposed(x) : NULL;
     const grt_dims *dims = node->graph->module->dims;
     int64_t heads, size;
-    if (x->type.rank != 4 || !untransposed(x) || x->n_uses != 1 ||
-        !grt_dim_is_const(dims, x->type.dims[1], &heads) || !grt_dim_is_const(dims, x->type.dims[3], &size) ||
-        heads * size <= 0)
+    if (!rows || x->n_uses != 1 || !grt_dim_is_const(dims, x->type.dims[1], &heads) ||
+        !grt_dim_is_const(dims, x->type.dims[3], &size) || heads * size <= 0)
         return;
-    ir_node *join = flattened(node, x, heads, size);
+    ir_node *join = flattened(node, rows, heads, size);
     if (!join)
         return;
     ir_value *in[] = {join->out[0], ir_in(node, 1), ir_in(node, 2), ir_in(node, 3)};
@@ -293,19 +378,36 @@ static void move_forward(pass_context *context, ir_node *node)
     if (op_infer_node(made) != GRT_OK || !rewrite_supported(context, made, NULL))
         return; /* unused nodes are dead */
     ir_value *y = unflattened(node, made->out[0], heads, size);
+    y = y ? exchanged(node, y) : NULL;
     if (y && rewrite_same_shape(&y->type, &node->out[0]->type) && rewrite_replace(node->out[0], y)) {
         ir_node_remove(node);
         context->changed++;
     }
 }
 
+/* x has the result's dims, once it is exchanged as the result is. */
+static bool has_dims_of(spot x, const ir_type *out)
+{
+    return x.swapped ? is_exchanged(&x.value->type, out) : rewrite_same_shape(&x.value->type, out);
+}
+
+static bool find_rotation(rotation *r, const ir_node *node)
+{
+    const ir_type *out = &node->out[0]->type;
+    for (int rows = 0; rows < 2; rows++) {
+        *r = (rotation){.rows = rows != 0};
+        if (known_dims(r, node->out[0]) &&
+            (match(r, ir_in(node, 0), ir_in(node, 1), out) || match(r, ir_in(node, 1), ir_in(node, 0), out)))
+            return has_dims_of(r->x, out);
+    }
+    return false;
+}
+
 static void look(pass_context *context, ir_node *node)
 {
-    rotation r = {0};
+    rotation r;
     const ir_type *out = &node->out[0]->type;
-    if (out->rank != 4 || !grt_dtype_in(out->dtype, GRT_SET_FLOATS) || !known_dims(&r, node->out[0]) ||
-        (!match(&r, ir_in(node, 0), ir_in(node, 1)) && !match(&r, ir_in(node, 1), ir_in(node, 0))) ||
-        !rewrite_same_shape(&r.x->type, out))
+    if (out->rank != 4 || !grt_dtype_in(out->dtype, GRT_SET_FLOATS) || !find_rotation(&r, node))
         return;
     ir_value *made = rotated(context, node, &r); /* unused nodes are dead */
     if (made && rewrite_same_shape(&made->type, out) && rewrite_replace(node->out[0], made)) {

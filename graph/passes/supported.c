@@ -2,6 +2,7 @@
 /* See supported.h. */
 #include "graph/passes/supported.h"
 
+#include "graph/ops/refused.h"
 #include "graph/passes/rewrite.h"
 
 #include <inttypes.h>
@@ -30,7 +31,7 @@ static grt_status report_node(const report *r, const ir_node *node)
     const bool good = r->alone && !node->graph->parent ? rewrite_supported(r->context, node, &why)
                                                        : rewrite_runs(r->context, node, &why);
     if (!good) {
-        const char *reason = !node->row            ? "this op is not known"
+        const char *reason = !node->row            ? op_refused_why(node->desc.domain, node->desc.op)
                              : *grt_text_get(&why) ? grt_text_get(&why)
                                                    : "there is no kernel for it";
         grt_text_add(&text, "inputs (");

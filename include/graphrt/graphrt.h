@@ -636,7 +636,8 @@ typedef struct grt_compile_options {
     void *user;                  /* for all callbacks of these options */
     const char *target;          /* kind of device that the plan is compiled for: which ops are fused, which layouts constants have.
                                     NULL: "cpu". A plan runs on every kind of device but loads faster on its own. Needs no such device */
-    const char *precision;       /* of float32 models. "fp32", NULL: as the model says; "tf32": products may round their inputs to
+    const char *precision;       /* of float32 models. "fp32": as the model says; NULL: the same, save models in half precision whose
+                                    exporter made float32 of them (docs/passes.md); "tf32": products may round their inputs to
                                     TF32; "fp16", "bf16": weights and activations are narrowed where that is faster, while sums stay
                                     float32 and inputs and outputs keep their types */
     const grt_device_description *devices; /* choose algorithms for these devices of kind `target` now, wherever dims are known and

@@ -456,6 +456,19 @@ START_TEST(half_constant_beside_floats)
 }
 END_TEST
 
+START_TEST(half_scale_of_a_norm_of_floats)
+{
+    static const uint16_t half[] = {0x3c00, 0x4000, 0x3800};
+    onnx_model m = onnx_relu();
+    onnx_initializer(&m, m.graph, onnx_raw(&m, "h", GRT_DTYPE_FLOAT16, "3", half, sizeof half));
+    onnx_node(&m, m.graph, "LayerNormalization", "y,h", "z");
+    onnx_output(&m, m.graph, "z");
+    ir_module *module = inferred(&m, "input 1 is a constant of float16 beside values of float32");
+    ck_assert_int_eq(ir_in(module->main->last, 1)->type.dtype, GRT_DTYPE_FLOAT);
+    ir_module_release(module);
+}
+END_TEST
+
 START_TEST(scalar_reduced_over_an_axis)
 {
     static const int64_t first = 0, last = -1, second = 1;
@@ -575,6 +588,7 @@ Suite *suite_test_import_forgiving(void)
                                  check_and_compile_tell,
                                  declared_types,
                                  half_constant_beside_floats,
+                                 half_scale_of_a_norm_of_floats,
                                  mixed_floats_with_two_meanings,
                                  scalar_reduced_over_an_axis,
                                  NULL};

@@ -41,6 +41,33 @@ START_TEST(mask_and_guard)
 }
 END_TEST
 
+/* In float32 from the mask on, as PyTorch's exporter writes models in half: no type is lost. */
+START_TEST(scores_and_values_that_were_widened)
+{
+    ir_module *module = ir_text("in q f16 2,2,3,4\n"
+                                "in k f16 2,2,4,5\n"
+                                "in v f16 2,2,5,4\n"
+                                "in m bool 1,1,3,5\n"
+                                "const z f32 1 0\n"
+                                "const h f32 1 -3e38\n"
+                                "s = MatMul q k\n"
+                                "a = Cast s to=1\n"
+                                "b = Where m z h\n"
+                                "u = Add a b\n"
+                                "p = Softmax u\n"
+                                "w = Cast v to=1\n"
+                                "y = MatMul p w\n"
+                                "out y\n");
+    ck_assert_int_eq(ir_text_pass(module, "attention"), 1);
+    ck_assert_str_eq(ir_text_ops(module),
+                     "MatMul Cast Where Add Softmax Cast Transpose Cast Cast Cast Attention");
+    const ir_node *made = ir_text_node(module, "Attention", 0);
+    for (int32_t i = 0; i < 4; i++)
+        ck_assert_int_eq(ir_in(made, i)->type.dtype, GRT_DTYPE_FLOAT);
+    ir_module_release(module);
+}
+END_TEST
+
 START_TEST(scales_on_both_sides)
 {
     ir_text_check("in q f32 2,2,3,4\n"
@@ -162,6 +189,7 @@ Suite *suite_test_pass_attention(void)
     TCase *tc = tcase_create("all");
     tcase_add_test(tc, plain);
     tcase_add_test(tc, mask_and_guard);
+    tcase_add_test(tc, scores_and_values_that_were_widened);
     tcase_add_test(tc, scales_on_both_sides);
     tcase_add_test(tc, two_masks);
     tcase_add_test(tc, packed_heads);

@@ -5,6 +5,33 @@
 #include <check.h>
 #include <string.h>
 
+/* As ONNX Runtime saves a product with bias, and the residual behind it. */
+START_TEST(gemm_of_flattened_rows)
+{
+    ir_text_check("in x f32 2,3,4\n"
+                  "in r f32 2,3,5\n"
+                  "const w f32 4,5\n"
+                  "const b f32 5\n"
+                  "const flat i64 2 6 4\n"
+                  "const back i64 3 2 3 5\n"
+                  "a = Reshape x flat\n"
+                  "g = Gemm a w b\n"
+                  "c = Reshape g back\n"
+                  "y = Add c r\n"
+                  "out y\n",
+                  "recognise", "Reshape Gemm Reshape MatMul Add Add");
+    ir_text_check("in x f32 6,4\n"
+                  "in r f32 2,3,5\n"
+                  "const w f32 5,4\n"
+                  "const back i64 3 2 3 5\n"
+                  "g = Gemm x w transB=1\n"
+                  "c = Reshape g back\n"
+                  "y = Add c r\n"
+                  "out y\n",
+                  "recognise", "Gemm Reshape Add");
+}
+END_TEST
+
 START_TEST(silu)
 {
     ir_text_check("in x f32 2,3\n"
@@ -217,6 +244,7 @@ Suite *suite_test_pass_recognise(void)
 {
     Suite *suite = suite_create("pass_recognise");
     TCase *tc = tcase_create("all");
+    tcase_add_test(tc, gemm_of_flattened_rows);
     tcase_add_test(tc, silu);
     tcase_add_test(tc, quick_gelu);
     tcase_add_test(tc, gelu_by_erf);

@@ -42,6 +42,78 @@ START_TEST(halves_of_one_split)
 }
 END_TEST
 
+/* As ONNX Runtime's optimiser leaves it, which pushes transposes through one branch and not the other. */
+START_TEST(transposes_in_between)
+{
+    const char *tables = "in w f32 2,3,2,4\n"
+                         "const cos f32 1,1,3,4 1 0.5 1 0.5 0.9 0.4 0.9 0.4 0.8 0.3 0.8 0.3\n"
+                         "const sin f32 1,1,3,4 0 0.5 0 0.5 0.1 0.6 0.1 0.6 0.2 0.7 0.2 0.7\n"
+                         "const rcos f32 1,3,1,4 1 0.5 1 0.5 0.9 0.4 0.9 0.4 0.8 0.3 0.8 0.3\n"
+                         "const rsin f32 3,1,4 0 0.5 0 0.5 0.1 0.6 0.1 0.6 0.2 0.7 0.2 0.7\n";
+    const struct {
+        const char *text, *ops;
+    } cases[] = {
+        /* behind the product with the cosine, in front of the halves */
+        {"p = Mul w rcos\n"
+         "pt = Transpose p perm=0,2,1,3\n"
+         "x = Transpose w perm=0,2,1,3\n"
+         "a,b = Split x axis=3 num_outputs=2\n"
+         "n = Neg b\n"
+         "t = Concat n a axis=-1\n"
+         "q = Mul t sin\n"
+         "y = Add pt q\n",
+         "Mul Transpose Transpose Split Neg Concat Mul Reshape RotaryEmbedding Reshape Transpose"},
+        /* behind all of it */
+        {"a,b = Split w axis=3 num_outputs=2\n"
+         "n = Neg b\n"
+         "t = Concat n a axis=3\n"
+         "p = Mul w rcos\n"
+         "q = Mul t rsin\n"
+         "s = Add p q\n"
+         "y = Transpose s perm=0,2,1,3\n",
+         "Split Neg Concat Mul Mul Reshape RotaryEmbedding Reshape Transpose"},
+        /* in the midst of the half turn */
+        {"x = Transpose w perm=0,2,1,3\n"
+         "a,b = Split w axis=3 num_outputs=2\n"
+         "n = Neg b\n"
+         "nt = Transpose n perm=0,2,1,3\n"
+         "at = Transpose a perm=0,2,1,3\n"
+         "t = Concat nt at axis=3\n"
+         "p = Mul x cos\n"
+         "q = Mul t sin\n"
+         "y = Add p q\n",
+         "Transpose Split Neg Transpose Transpose Concat Mul Mul Reshape RotaryEmbedding Reshape Transpose"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        grt_text text = {0};
+        grt_text_add(&text, "%s%sout y\n", tables, cases[i].text);
+        ir_text_check(grt_text_get(&text), "rotary", cases[i].ops);
+        grt_text_release(&text);
+    }
+}
+END_TEST
+
+/* One position: transposes have become reshapes, and one of them has joined the one before. */
+START_TEST(one_position)
+{
+    ir_text_check("in f f32 2,1,8\n"
+                  "const rows i64 4 2 1 2 4\n"
+                  "const heads i64 4 2 2 1 4\n"
+                  "const cos f32 1,1,1,4 1 0.5 1 0.5\n"
+                  "const sin f32 1,1,1,4 0 0.5 0 0.5\n"
+                  "w = Reshape f rows\n"
+                  "x = Reshape f heads\n"
+                  "p = Mul w cos\n"
+                  "pt = Reshape p heads\n"
+                  "a,b = Split x axis=3 num_outputs=2\n"
+                  "n = Neg b\n"
+                  "t = Concat n a axis=-1\n"
+                  "q = Mul t sin\n"
+                  "y = Add pt q\n"
+                  "out y\n",
+                  "rotary", "Reshape Reshape Mul Reshape Split Neg Concat Mul RotaryEmbedding");
+}
+END_TEST
+
 /* Rounding comes once instead of three times, so only the ops and the tables are compared. */
 START_TEST(tables_of_16_bits)
 {
@@ -203,6 +275,8 @@ Suite *suite_test_pass_rotary(void)
     Suite *suite = suite_create("pass_rotary");
     TCase *tc = tcase_create("all");
     tcase_add_test(tc, heads_first);
+    tcase_add_test(tc, transposes_in_between);
+    tcase_add_test(tc, one_position);
     tcase_add_test(tc, halves_of_one_split);
     tcase_add_test(tc, tables_of_16_bits);
     tcase_add_test(tc, before_the_transpose);

@@ -3,53 +3,25 @@
  * ONNX's reference, so equal seeds give equal masks. */
 #include "backends/cpu/convert.h"
 #include "backends/cpu/cpu.h"
+#include "backends/shared/twister.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-enum { TWISTER_WORDS = 624, TWISTER_SHIFT = 397 };
-
 typedef struct twister {
     uint32_t words[TWISTER_WORDS];
-    int next;
+    int next; /* of the numbers that the words give */
 } twister;
 
-static void twister_seed(twister *t, uint32_t seed)
+static double twister_number(twister *t)
 {
-    for (uint32_t i = 0; i < TWISTER_WORDS; i++) {
-        t->words[i] = seed;
-        seed = 1812433253u * (seed ^ seed >> 30) + i + 1u;
+    if (t->next == TWISTER_NUMBERS) {
+        for (int i = 0; i < TWISTER_WORDS; i++)
+            t->words[i] = grt_twister_next(t->words, i);
+        t->next = 0;
     }
-    t->next = TWISTER_WORDS;
-}
-
-static void twister_refill(twister *t)
-{
-    for (int i = 0; i < TWISTER_WORDS; i++) {
-        uint32_t mixed = (t->words[i] & 0x80000000u) | (t->words[(i + 1) % TWISTER_WORDS] & 0x7fffffffu);
-        t->words[i] =
-            t->words[(i + TWISTER_SHIFT) % TWISTER_WORDS] ^ mixed >> 1 ^ (mixed & 1u ? 0x9908b0dfu : 0u);
-    }
-    t->next = 0;
-}
-
-static uint32_t twister_word(twister *t)
-{
-    if (t->next == TWISTER_WORDS)
-        twister_refill(t);
-    uint32_t y = t->words[t->next++];
-    y ^= y >> 11;
-    y ^= y << 7 & 0x9d2c5680u;
-    y ^= y << 15 & 0xefc60000u;
-    return y ^ y >> 18;
-}
-
-/* Uniform in [0, 1) with 53 bits. */
-static double twister_uniform(twister *t)
-{
-    uint32_t high = twister_word(t) >> 5, low = twister_word(t) >> 6;
-    return ((double)high * 67108864.0 + (double)low) / 9007199254740992.0;
+    return grt_twister_uniform(t->words, t->next++);
 }
 
 typedef struct state {
@@ -89,14 +61,14 @@ static void drop(const grt_run *r, int64_t n, double ratio, uint8_t *mask)
     const grt_tensor *in = r->in[0];
     cpu_convert_options options = {true, GRT_ROUND_NEAREST};
     double scale = 1.0 / (1.0 - ratio), block[CONVERT_BLOCK];
-    twister t;
-    twister_seed(&t, seed_of(r->state));
+    twister t = {.next = TWISTER_NUMBERS};
+    grt_twister_seed(t.words, seed_of(r->state));
     for (int64_t begin = 0; begin < n; begin += CONVERT_BLOCK) {
         int64_t count = n - begin < CONVERT_BLOCK ? n - begin : CONVERT_BLOCK;
         size_t size = grt_dtype_size(in->dtype), at = (size_t)begin * size;
         cpu_convert(in->dtype, (const char *)in->data + at, GRT_DTYPE_DOUBLE, block, 0, count, options);
         for (int64_t i = 0; i < count; i++) {
-            bool keep = twister_uniform(&t) >= ratio;
+            bool keep = twister_number(&t) >= ratio;
             block[i] = keep ? block[i] * scale : 0.0;
             if (mask)
                 mask[begin + i] = keep;

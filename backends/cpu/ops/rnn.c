@@ -130,7 +130,8 @@ static bool pack_bytes(const grt_tensor *weights, int32_t directions, uint8_t **
         return true;
     const int64_t k = weights->dims[1], n = weights->dims[2];
     for (int32_t d = 0; d < directions; d++)
-        if (!(out[d] = cpu_rnn_bytes_pack((const uint8_t *)weights->data + d * k * n, k, n)))
+        if (!(out[d] = cpu_rnn_bytes_pack((const uint8_t *)weights->data + d * k * n, k, n,
+                                          weights->dtype == GRT_DTYPE_INT8)))
             return false;
     return true;
 }
@@ -357,7 +358,7 @@ static cpu_rnn_bytes bytes_of(const direction *d, int32_t i, int32_t scale)
 {
     const grt_run *r = d->run;
     cpu_rnn_bytes b = cpu_rnn_bytes_of(r->in[i], r->in[scale], given(r->in, r->n_in, scale + 1), d->index);
-    b.panels = (i == W ? d->state->input_bytes : d->state->recurrent_bytes)[d->index];
+    b.packed = (i == W ? d->state->input_bytes : d->state->recurrent_bytes)[d->index];
     return b;
 }
 
