@@ -17,15 +17,20 @@ static char *alloc_bytes(const grt_run *run, size_t bytes)
     return grt_arena_alloc(executor->strings, bytes);
 }
 
+bool grt_executor_debugs(void)
+{
+#ifdef GRT_DEBUG
+    return true;
+#else
+    return getenv("GRAPHRT_DEBUG") != NULL;
+#endif
+}
+
 grt_status grt_executor_create(grt_session *session, grt_executor *executor)
 {
     executor->session = grt_session_retain(session);
     executor->flight.device = session->device;
-#ifdef GRT_DEBUG
-    executor->debug = true;
-#else
-    executor->debug = getenv("GRAPHRT_DEBUG") != NULL;
-#endif
+    executor->debug = grt_executor_debugs();
     executor->hooks = (grt_run_hooks){.alloc_output = alloc_output,
                                       .alloc_bytes = alloc_bytes,
                                       .executor = executor,
