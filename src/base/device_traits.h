@@ -14,6 +14,7 @@ typedef struct grt_device_traits {
     bool long_groups_last; /* so do one-dimensional convolutions in groups of many channels, with many taps */
     bool merges_products;  /* one product of one row is faster than several with the same input and as many
                              columns in all */
+    bool joins_networks;   /* a chain of small batched products is faster as one kernel */
     bool loads_code; /* code and libraries' tables are loaded by what uses them first: sessions do so before
                         they are ready */
     /* Products of at least so many multiply-adds gain nothing from being batched with others like them; 0:

@@ -304,6 +304,7 @@ __attribute__((visibility("default"))) const grt_backend grt_backend_mirror = {
                .channels_last = true,
                .long_groups_last = true,
                .merges_products = true,
+               .joins_networks = true,
                .loads_code = true},
     .device_count = device_count,
     .device_open = open_device,
