@@ -64,10 +64,10 @@ static grt_status run_segment(grt_frame *frame, grt_graph_set *set, int32_t k, v
     return grt_frame_run_range(frame, segment->first, segment->end);
 }
 
-void grt_run_capture(grt_frame *frame)
+bool grt_run_capture(grt_frame *frame)
 {
     if (!frame->replay.sets || frame->executor->debug)
-        return;
+        return true;
     grt_graph_set *set = grt_replay_find(&frame->replay, grt_executor_device(frame->executor));
     bool all = true;
     grt_frame_set_stream(frame, frame->executor->stream);
@@ -79,7 +79,8 @@ void grt_run_capture(grt_frame *frame)
             grt_replay_forget_failures(&frame->replay, k); /* a run goes step by step first, then */
         }
     }
-    set->ran = all;
+    set->ran = set->ran || all;
+    return all;
 }
 
 static grt_status run_segments(grt_frame *frame, void *stream)
