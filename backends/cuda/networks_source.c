@@ -5,54 +5,71 @@
 #include "backends/cuda/generated.h"
 #include "src/base/pointwise.h"
 
-#include <stdio.h>
-
 /* Change it when the same key would give other code. */
 enum { GENERATOR = 1 };
 
 enum {
     FEW_ROWS = 8,
-    MOST_ROWS = 8,       /* of a thread */
-    MOST_HELD = 160,     /* numbers in registers */
-    REGISTERS = 65536,   /* of a multiprocessor */
-    OTHER_REGISTERS = 28 /* of a thread, beside the weights that it has read ahead */
+    MOST_ROWS = 8,          /* of a thread */
+    MOST_SUMS = 128,        /* of a thread, in registers */
+    MOST_WARPS = 8,         /* of a block */
+    MOST_SHARED = 48 << 10, /* bytes of a block */
+    PIECE = 16,             /* bytes that are copied at once */
+    REGISTERS = 65536,      /* of a multiprocessor */
+    OTHER_REGISTERS = 28    /* of a thread, beside the weights that it has read ahead */
 };
 
-/* Numbers that one row needs at once: what a layer reads and what it adds up. The first layer's inputs are
- * read a few at a time. */
-static int32_t held_by_row(const grt_networks *n)
-{
-    int32_t most = 0;
-    for (int32_t l = 0; l < n->n_layers; l++) {
-        const int32_t held = (l ? n->width[l] : 4) + n->width[l + 1];
-        most = held > most ? held : most;
-    }
-    return most;
-}
-
-static int32_t widest_result(const grt_networks *n)
+static int32_t widest_result(const grt_networks *n, int32_t layers)
 {
     int32_t most = 1;
-    for (int32_t l = 1; l <= n->n_layers; l++)
+    for (int32_t l = 1; l <= layers; l++)
         most = n->width[l] > most ? n->width[l] : most;
     return most;
 }
 
-void cuda_networks_form_of(const grt_networks *networks, grt_dtype dtype, int64_t rows,
+static int32_t element_of(const cuda_networks_form *form)
+{
+    return (int32_t)grt_dtype_size(form->dtype);
+}
+
+/* Elements from one network's inputs to the next one's in shared memory: an odd number of pieces, so that
+ * lanes read from different banks. */
+static int32_t pitch_of(const cuda_networks_form *form)
+{
+    const int32_t width = form->networks->width[0], bytes = width * element_of(form);
+    if (!form->whole)
+        return width | 1;
+    return bytes % PIECE || bytes / PIECE % 2 ? width : width + PIECE / element_of(form);
+}
+
+/* Bytes of shared memory of one row of a warp. */
+static int32_t shared_of(const cuda_networks_form *form)
+{
+    const grt_networks *n = form->networks;
+    const int32_t inputs = pitch_of(form) * element_of(form),
+                  between = n->n_layers > 1 ? widest_result(n, n->n_layers - 1) * (int32_t)sizeof(float) : 0;
+    return CUDA_NETWORKS_LANES * (inputs > between ? inputs : between);
+}
+
+static void size_many(cuda_networks_form *form)
+{
+    const int32_t sums = widest_result(form->networks, form->networks->n_layers);
+    while (2 * form->rows <= MOST_ROWS && 2 * form->rows * sums <= MOST_SUMS)
+        form->rows *= 2;
+    while (2 * form->warps <= MOST_WARPS && 2 * form->warps * form->rows * shared_of(form) <= MOST_SHARED)
+        form->warps *= 2;
+}
+
+void cuda_networks_form_of(const grt_networks *networks, grt_dtype dtype, int64_t rows, int64_t count,
                            cuda_networks_form *out_form)
 {
-    *out_form = (cuda_networks_form){.networks = networks,
-                                     .dtype = dtype,
-                                     .few = rows <= FEW_ROWS,
-                                     .rows = 1,
-                                     .warps = CUDA_NETWORKS_WARPS};
-    if (out_form->few) {
-        out_form->warps = widest_result(networks);
-        return;
-    }
-    for (int32_t held = held_by_row(networks);
-         out_form->rows < MOST_ROWS && 2 * out_form->rows * held <= MOST_HELD;)
-        out_form->rows *= 2;
+    *out_form = (cuda_networks_form){
+        .networks = networks, .dtype = dtype, .few = rows <= FEW_ROWS, .rows = 1, .warps = 1};
+    out_form->whole = count % PIECE * networks->width[0] * element_of(out_form) % PIECE == 0;
+    if (out_form->few)
+        out_form->warps = widest_result(networks, networks->n_layers);
+    else
+        size_many(out_form);
 }
 
 int32_t cuda_networks_rows(const cuda_networks_form *form)
@@ -63,23 +80,25 @@ int32_t cuda_networks_rows(const cuda_networks_form *form)
 /* Elements of an input that are read at once. */
 static int32_t vector_of(const cuda_networks_form *form)
 {
-    const int32_t size = (int32_t)grt_dtype_size(form->dtype), width = form->networks->width[0];
-    int32_t elements = 16 / size;
-    while (width % elements)
+    int32_t elements = PIECE / element_of(form);
+    while (form->networks->width[0] % elements)
         elements /= 2;
-    return form->few ? 1 : elements;
+    return form->few || !form->whole ? 1 : elements;
 }
 
 int32_t cuda_networks_alignment(const cuda_networks_form *form)
 {
-    return vector_of(form) * (int32_t)grt_dtype_size(form->dtype);
+    return form->few || !form->whole ? element_of(form) : PIECE;
 }
 
 void cuda_networks_key(const cuda_networks_form *form, grt_text *key)
 {
     const grt_networks *n = form->networks;
     grt_text_add(key, "generator=%d;type=%s;rows=%s;layers=%d", GENERATOR, grt_dtype_name(form->dtype),
-                 form->few ? "few" : "many", n->width[0]);
+                 form->few     ? "few"
+                 : form->whole ? "many"
+                               : "many, odd",
+                 n->width[0]);
     for (int32_t l = 0; l < n->n_layers; l++) {
         const int32_t function = grt_act_function(n->act[l].kind);
         grt_text_add(key, ",%d%s %s", n->width[l + 1], n->bias[l] ? " bias" : "",
@@ -96,15 +115,16 @@ static void add_beginning(const cuda_networks_form *form, grt_text *s)
     const grt_networks *n = form->networks;
     const char *name = grt_dtype_name(form->dtype);
     grt_text_add(s, "%s", cuda_generated_beginning);
-    grt_text_add(
-        s, "struct arguments { const void *x, *weights[%d], *bias[%d]; void *y; unsigned count, rows; };\n",
-        GRT_NETWORKS_LAYERS, GRT_NETWORKS_LAYERS);
+    grt_text_add(s,
+                 "struct arguments { const void *x, *weights[%d], *bias[%d]; void *y; unsigned count, rows, "
+                 "lane; };\n",
+                 GRT_NETWORKS_LAYERS, GRT_NETWORKS_LAYERS);
     grt_text_add(s, "typedef %s E;\n", form->dtype == GRT_DTYPE_FLOAT ? "float" : "u16");
     grt_text_add(s,
                  "struct alignas(%d) vector { E v[%d]; };\n"
                  "__device__ __forceinline__ float at(const void *data, unsigned i)\n"
                  "{\n    return of_%s(((const E *)data)[i]);\n}\n",
-                 cuda_networks_alignment(form), vector_of(form), name);
+                 vector_of(form) * element_of(form), vector_of(form), name);
     for (int32_t l = 0; l < n->n_layers; l++) {
         const int32_t function = grt_act_function(n->act[l].kind);
         grt_text_add(
@@ -116,97 +136,137 @@ static void add_beginning(const cuda_networks_form *form, grt_text *s)
     }
 }
 
+/* A warp's rows to shared memory; those behind the last are computed, too, but not written. */
+static void add_copy(const cuda_networks_form *form, grt_text *s)
+{
+    const int32_t width = form->networks->width[0], element = element_of(form), pitch = pitch_of(form),
+                  step = form->whole ? PIECE / element : 1;
+    grt_text_add(s,
+                 "    const unsigned end = min(%du, a.count - first) * %d;\n#pragma unroll\n    for (int r = "
+                 "0; r < R; r++) {\n"
+                 "        const E *from = (const E *)a.x + ((unsigned long long)min(row + r, a.rows - 1) * "
+                 "a.count + first) * %d;\n"
+                 "#pragma unroll\n        for (unsigned c = 0; c < %d; c += %d) {\n"
+                 "            const unsigned i = c + threadIdx.x * %d;\n            if (i >= end)\n          "
+                 "      break;\n",
+                 CUDA_NETWORKS_LANES, width, width, CUDA_NETWORKS_LANES * width, CUDA_NETWORKS_LANES * step,
+                 step);
+    if (pitch == width)
+        grt_text_add(s, "            E *to = x + r * %d + i;\n", CUDA_NETWORKS_LANES * pitch);
+    else
+        grt_text_add(s, "            E *to = x + r * %d + i / %d * %d + i %% %d;\n",
+                     CUDA_NETWORKS_LANES * pitch, width, pitch, width);
+    if (form->whole)
+        grt_text_add(
+            s, "            asm volatile(\"cp.async.cg.shared.global [%%0], [%%1], 16;\" :: \"r\"((unsigned)"
+               "__cvta_generic_to_shared(to)), \"l\"(from + i) : \"memory\");\n        }\n    }\n"
+               "    asm volatile(\"cp.async.wait_all;\" ::: \"memory\");\n");
+    else
+        grt_text_add(s, "            *to = from[i];\n        }\n    }\n");
+    grt_text_add(s, "    __syncwarp();\n");
+}
+
 /* Each layer's results begin with its bias. */
 static void add_sums(const cuda_networks_form *form, int32_t l, grt_text *s)
 {
     const grt_networks *n = form->networks;
-    grt_text_add(s, "    T h%d[R][%d];\n#pragma unroll\n    for (int o = 0; o < %d; o++) {\n", l + 1,
-                 n->width[l + 1], n->width[l + 1]);
+    grt_text_add(s, "    T h[R][%d];\n#pragma unroll\n    for (int o = 0; o < %d; o++) {\n", n->width[l + 1],
+                 n->width[l + 1]);
     if (n->bias[l])
-        grt_text_add(s, "        const T b = at(a.bias[%d], o * a.count + n);\n", l);
-    grt_text_add(s,
-                 "#pragma unroll\n        for (int r = 0; r < R; r++)\n            h%d[r][o] = %s;\n    }\n",
-                 l + 1, n->bias[l] ? "b" : "0");
+        grt_text_add(s, "        const T b = at(a.bias[%d], o * a.lane + n);\n", l);
+    grt_text_add(s, "#pragma unroll\n        for (int r = 0; r < R; r++)\n            h[r][o] = %s;\n    }\n",
+                 n->bias[l] ? "b" : "0");
 }
 
-static void add_product(const cuda_networks_form *form, int32_t l, const char *i, const char *x, grt_text *s)
+/* f[r] is input i of row r. */
+static void add_product(const cuda_networks_form *form, int32_t l, const char *i, grt_text *s)
 {
     const int32_t width = form->networks->width[l + 1];
     grt_text_add(
         s,
         "#pragma unroll\n        for (int o = 0; o < %d; o++) {\n"
-        "            const T w = at(a.weights[%d], ((%s) * %d + o) * a.count + n);\n"
-        "#pragma unroll\n            for (int r = 0; r < R; r++)\n                h%d[r][o] += %s * w;\n"
+        "            const T w = at(a.weights[%d], ((%s) * %d + o) * a.lane + n);\n"
+        "#pragma unroll\n            for (int r = 0; r < R; r++)\n                h[r][o] += f[r] * w;\n"
         "        }\n",
-        width, l, i, width, l + 1, x);
+        width, l, i, width);
 }
 
-static void add_activation(const cuda_networks_form *form, int32_t l, grt_text *s)
+static void add_first_products(const cuda_networks_form *form, grt_text *s)
 {
+    const int32_t vector = vector_of(form), pitch = pitch_of(form);
+    grt_text_add(s, "#pragma unroll 1\n    for (int i = 0; i < %d; i += %d) {\n        vector v[R];\n",
+                 form->networks->width[0], vector);
     grt_text_add(s,
-                 "#pragma unroll\n    for (int o = 0; o < %d; o++)\n#pragma unroll\n        for (int r = 0; "
-                 "r < R; r++)\n"
-                 "            h%d[r][o] = act%d(h%d[r][o]);\n",
-                 form->networks->width[l + 1], l + 1, l, l + 1);
-}
-
-static void add_first_layer(const cuda_networks_form *form, grt_text *s)
-{
-    const int32_t vector = vector_of(form), width = form->networks->width[0];
-    add_sums(form, 0, s);
-    grt_text_add(s, "#pragma unroll %d\n    for (int i = 0; i < %d; i += %d) {\n        vector x[R];\n",
-                 vector < 4 ? 4 : 1, width, vector);
-    grt_text_add(s, "#pragma unroll\n        for (int r = 0; r < R; r++)\n"
-                    "            x[r] = *(const vector *)(from[r] + i);\n");
-    grt_text_add(s, "#pragma unroll\n        for (int k = 0; k < %d; k++) {\n", vector);
+                 "#pragma unroll\n        for (int r = 0; r < R; r++)\n"
+                 "            v[r] = *(const vector *)(x + (r * %d + threadIdx.x) * %d + i);\n",
+                 CUDA_NETWORKS_LANES, pitch);
     grt_text_add(s,
-                 "            T f[R];\n#pragma unroll\n            for (int r = 0; r < R; r++)\n"
-                 "                f[r] = of_%s(x[r].v[k]);\n",
-                 grt_dtype_name(form->dtype));
-    add_product(form, 0, "i + k", "f[r]", s);
+                 "#pragma unroll\n        for (int k = 0; k < %d; k++) {\n        T f[R];\n#pragma unroll\n"
+                 "        for (int r = 0; r < R; r++)\n            f[r] = of_%s(v[r].v[k]);\n",
+                 vector, grt_dtype_name(form->dtype));
+    add_product(form, 0, "i + k", s);
     grt_text_add(s, "        }\n    }\n");
-    add_activation(form, 0, s);
 }
 
-static void add_later_layer(const cuda_networks_form *form, int32_t l, grt_text *s)
+static void add_later_products(const cuda_networks_form *form, int32_t l, grt_text *s)
 {
-    char x[32];
-    add_sums(form, l, s);
-    grt_text_add(s, "#pragma unroll\n    for (int i = 0; i < %d; i++) {\n", form->networks->width[l]);
-    snprintf(x, sizeof x, "h%d[r][i]", l);
-    add_product(form, l, "i", x, s);
+    const int32_t width = form->networks->width[l];
+    grt_text_add(
+        s,
+        "#pragma unroll 2\n    for (int i = 0; i < %d; i++) {\n        T f[R];\n#pragma unroll\n"
+        "        for (int r = 0; r < R; r++)\n            f[r] = between[(r * %d + i) * %d + threadIdx.x];\n",
+        width, width, CUDA_NETWORKS_LANES);
+    add_product(form, l, "i", s);
     grt_text_add(s, "    }\n");
-    add_activation(form, l, s);
+}
+
+/* The first layer's inputs lie otherwise than what later ones read: no lane may still need them. */
+static void add_results(const cuda_networks_form *form, int32_t l, grt_text *s)
+{
+    const grt_networks *n = form->networks;
+    const int32_t width = n->width[l + 1];
+    if (l + 1 == n->n_layers)
+        grt_text_add(
+            s,
+            "    if (first + threadIdx.x < a.count)\n#pragma unroll\n        for (int r = 0; r < R; r++)\n"
+            "            if (row + r < a.rows)\n#pragma unroll\n                for (int o = 0; o < %d; "
+            "o++)\n"
+            "                    ((E *)a.y)[((unsigned long long)(row + r) * a.count + n) * %d + o] = "
+            "to_%s(act%d(h[r][o]));\n",
+            width, width, grt_dtype_name(form->dtype), l);
+    else
+        grt_text_add(s,
+                     "%s#pragma unroll\n    for (int r = 0; r < R; r++)\n#pragma unroll\n        for (int o "
+                     "= 0; o < %d; o++)\n"
+                     "            between[(r * %d + o) * %d + threadIdx.x] = act%d(h[r][o]);\n",
+                     l == 0 ? "    __syncwarp();\n" : "", width, width, CUDA_NETWORKS_LANES, l);
 }
 
 static void add_many(const cuda_networks_form *form, grt_text *s)
 {
-    const grt_networks *n = form->networks;
-    const int32_t last = n->n_layers, out = n->width[last];
-    grt_text_add(
-        s,
-        "enum { R = %d };\n"
-        "extern \"C\" __global__ void __launch_bounds__(%d) " CUDA_NETWORKS_KERNEL
-        "(const __grid_constant__ arguments a)\n{\n"
-        "    const unsigned n = blockIdx.x * %d + threadIdx.x, row = (blockIdx.y * %d + threadIdx.y) * R;\n"
-        "    if (n >= a.count || row >= a.rows)\n        return;\n    const E *from[R];\n",
-        form->rows, CUDA_NETWORKS_LANES * form->warps, CUDA_NETWORKS_LANES, form->warps);
+    const int32_t shared = form->rows * shared_of(form);
     grt_text_add(s,
-                 "#pragma unroll\n    for (int r = 0; r < R; r++) /* rows behind the last are computed, not "
-                 "written */\n"
-                 "        from[r] = (const E *)a.x + ((unsigned long long)min(row + r, a.rows - 1) * a.count "
-                 "+ n) * %d;\n",
-                 n->width[0]);
-    add_first_layer(form, s);
-    for (int32_t l = 1; l < last; l++)
-        add_later_layer(form, l, s);
-    grt_text_add(
-        s,
-        "#pragma unroll\n    for (int r = 0; r < R; r++)\n        if (row + r < a.rows)\n#pragma unroll\n"
-        "            for (int o = 0; o < %d; o++)\n"
-        "                ((E *)a.y)[((unsigned long long)(row + r) * a.count + n) * %d + o] = "
-        "to_%s(h%d[r][o]);\n}\n",
-        out, out, grt_dtype_name(form->dtype), last);
+                 "enum { R = %d };\n"
+                 "extern \"C\" __global__ void __launch_bounds__(%d) " CUDA_NETWORKS_KERNEL
+                 "(const __grid_constant__ arguments a)\n{\n    __shared__ alignas(16) u8 shared[%d][%d];\n"
+                 "    const unsigned first = blockIdx.x * %d, n = min(first + threadIdx.x, a.count - 1);\n"
+                 "    const unsigned row = (blockIdx.y * %d + threadIdx.y) * R;\n"
+                 "    E *x = (E *)shared[threadIdx.y];\n    T *between = (T *)shared[threadIdx.y];\n"
+                 "    (void)between;\n    if (row >= a.rows)\n        return;\n",
+                 form->rows, CUDA_NETWORKS_LANES * form->warps, form->warps, shared, CUDA_NETWORKS_LANES,
+                 form->warps);
+    add_copy(form, s);
+    for (int32_t l = 0; l < form->networks->n_layers; l++) {
+        grt_text_add(s, "    {\n");
+        add_sums(form, l, s);
+        if (l == 0)
+            add_first_products(form, s);
+        else
+            add_later_products(form, l, s);
+        add_results(form, l, s);
+        grt_text_add(s, "    }\n");
+    }
+    grt_text_add(s, "}\n");
 }
 
 /* ---- few rows ---- */
@@ -232,10 +292,10 @@ static void add_weights(const cuda_networks_form *form, int32_t l, grt_text *s)
         s,
         "    T w%d[%d], b%d = 0;\n    if (o < %d) {\n#pragma unroll\n        for (int i = 0; i < %d; i++)\n",
         l, n->width[l], l, n->width[l + 1], n->width[l]);
-    grt_text_add(s, "            w%d[i] = at(a.weights[%d], (i * %d + o) * a.count + n);\n", l, l,
+    grt_text_add(s, "            w%d[i] = at(a.weights[%d], (i * %d + o) * a.lane + n);\n", l, l,
                  n->width[l + 1]);
     if (n->bias[l])
-        grt_text_add(s, "        b%d = at(a.bias[%d], o * a.count + n);\n", l, l);
+        grt_text_add(s, "        b%d = at(a.bias[%d], o * a.lane + n);\n", l, l);
     grt_text_add(s, "    }\n");
 }
 
@@ -253,7 +313,7 @@ static void add_few_layer(const cuda_networks_form *form, int32_t l, grt_text *s
     else
         grt_text_add(s,
                      "        if (first + threadIdx.x < a.count)\n"
-                     "            ((E *)a.y)[((unsigned long long)blockIdx.y * a.count + n) * %d + o] = "
+                     "            ((E *)a.y)[((unsigned long long)blockIdx.y * a.lane + n) * %d + o] = "
                      "to_%s(sum);\n    }\n",
                      out, grt_dtype_name(form->dtype));
 }

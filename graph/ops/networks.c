@@ -7,10 +7,10 @@
  *
  *   act(sum over i of x[i] * w[i, o, n] + b[o, n])
  *
- * with w [k(l-1), k(l), count] and b [k(l), count]: weights of neighbouring networks are neighbours. The
- * result is [rows, count, k of the last layer]. Sums and what passes from layer to layer are float32.
- * activations: a name of src/base/activation.h or "" for each layer; alphas, betas: its parameters, all or
- * none. */
+ * with w [k(l-1), k(l), lane] and b [k(l), lane], lane >= count: weights of neighbouring networks are
+ * neighbours, and what is behind the last network's is not looked at. The result is [rows, count, k of the
+ * last layer]. Sums and what passes from layer to layer are float32. activations: a name of
+ * src/base/activation.h or "" for each layer; alphas, betas: its parameters, all or none. */
 #include "graph/ir/flops.h"
 #include "graph/ir/op.h"
 
@@ -44,17 +44,28 @@ static grt_status check_rank(const infer *inf, int32_t input, int32_t rank)
 }
 
 /* *width: features in, then out. */
-static grt_status check_layer(const infer *inf, int32_t l, grt_dim count, grt_dim *width)
+static grt_status check_layer(const infer *inf, int32_t l, grt_dim lane, grt_dim *width)
 {
     GRT_TRY(check_rank(inf, WEIGHTS(l), 3));
     GRT_TRY(check_dim(inf, WEIGHTS(l), 0, *width));
-    GRT_TRY(check_dim(inf, WEIGHTS(l), 2, count));
+    GRT_TRY(check_dim(inf, WEIGHTS(l), 2, lane));
     *width = inf->in[WEIGHTS(l)]->dims[1];
     if (!infer_has(inf, BIAS(l)))
         return GRT_OK;
     GRT_TRY(check_rank(inf, BIAS(l), 2));
     GRT_TRY(check_dim(inf, BIAS(l), 0, *width));
-    return check_dim(inf, BIAS(l), 1, count);
+    return check_dim(inf, BIAS(l), 1, lane);
+}
+
+static grt_status check_lane(const infer *inf, grt_dim count, grt_dim *out_lane)
+{
+    int64_t networks, lane;
+    GRT_TRY(check_rank(inf, WEIGHTS(0), 3));
+    *out_lane = inf->in[WEIGHTS(0)]->dims[2];
+    if (infer_const(inf, count, &networks) && infer_const(inf, *out_lane, &lane) && lane < networks)
+        return infer_fail(inf, "there are weights of %lld networks; expected %lld at least", (long long)lane,
+                          (long long)networks);
+    return GRT_OK;
 }
 
 static grt_status check_activations(const infer *inf, size_t layers)
@@ -75,9 +86,10 @@ static grt_status infer_networks(infer *inf)
     const int32_t layers = layers_of(inf->n_in);
     GRT_TRY(check_activations(inf, (size_t)layers));
     const grt_dim *x = inf->in[0]->dims;
-    grt_dim width = x[2];
+    grt_dim width = x[2], lane;
+    GRT_TRY(check_lane(inf, x[1], &lane));
     for (int32_t l = 0; l < layers; l++)
-        GRT_TRY(check_layer(inf, l, x[1], &width));
+        GRT_TRY(check_layer(inf, l, lane, &width));
     grt_dim *dims = infer_dims(inf, 3);
     if (!dims)
         return GRT_OK;

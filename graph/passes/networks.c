@@ -19,6 +19,8 @@ enum { A, B, BIAS, RESIDUAL };
 enum { BATCH, ROWS, COLUMNS, RANK }; /* dims */
 /* Fewer or wider ones are left to the products' own kernels. */
 enum { MOST_LAYERS = 6, MOST_WIDTH = 32, LEAST_NETWORKS = 16 };
+/* Rows of weights begin where whole lines of a cache do. */
+enum { LANES = 32 };
 
 typedef struct chain {
     pass_context *context;
@@ -101,11 +103,12 @@ static bool find_layers(ir_node *first, chain *c)
 
 /* ---- weights ---- */
 
-/* [count, a, b] to [a, b, count], or [b, a, count]; without the row of a bias, [b, count]. */
+/* [count, a, b] to [a, b, lane], or [b, a, lane]; without the row of a bias, [b, lane]. */
 static ir_value *batch_last(ir_graph *graph, const grt_tensor *from, bool turned, bool row)
 {
     const int64_t count = from->dims[0], a = from->dims[1], b = from->dims[2];
-    const int64_t dims[RANK] = {turned ? b : a, turned ? a : b, count};
+    const int64_t lane = (count + LANES - 1) / LANES * LANES;
+    const int64_t dims[RANK] = {turned ? b : a, turned ? a : b, lane};
     const size_t size = grt_dtype_size(from->dtype);
     grt_tensor *to =
         ir_constant_create(graph->module, from->dtype, row ? RANK - 1 : RANK, row ? dims + 1 : dims);
@@ -113,8 +116,9 @@ static ir_value *batch_last(ir_graph *graph, const grt_tensor *from, bool turned
         return NULL;
     for (int64_t e = 0; e < a * b; e++) {
         const int64_t at = turned ? e % b * a + e / b : e;
+        memset((char *)to->data + (size_t)(at * lane + count) * size, 0, (size_t)(lane - count) * size);
         for (int64_t i = 0; i < count; i++)
-            memcpy((char *)to->data + (size_t)(at * count + i) * size,
+            memcpy((char *)to->data + (size_t)(at * lane + i) * size,
                    (const char *)from->data + (size_t)(i * a * b + e) * size, size);
     }
     return ir_constant(graph, NULL, to);

@@ -67,10 +67,10 @@ START_TEST(weights_of_neighbours_are_neighbours)
     for (int n = 0; n < 20; n++)
         for (int i = 0; i < 6; i++)
             for (int o = 0; o < 5; o++)
-                ck_assert_float_eq(w[(i * 5 + o) * 20 + n], ((const float *)a->data)[(n * 6 + i) * 5 + o]);
+                ck_assert_float_eq(w[(i * 5 + o) * 32 + n], ((const float *)a->data)[(n * 6 + i) * 5 + o]);
     for (int n = 0; n < 20; n++)
         for (int o = 0; o < 2; o++)
-            ck_assert_float_eq(bias[o * 20 + n], ((const float *)d->data)[n * 2 + o]);
+            ck_assert_float_eq(bias[o * 32 + n], ((const float *)d->data)[n * 2 + o]);
     ir_module_release(m);
 }
 END_TEST

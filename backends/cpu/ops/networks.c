@@ -15,7 +15,7 @@ typedef float lines[GRT_NETWORKS_WIDTH][SIDE];
 typedef struct piece {
     const grt_run *run;
     const grt_networks *networks;
-    int64_t row, count, from, n;
+    int64_t row, count, from, n, lane;
 } piece;
 
 static void load(const piece *p, lines h)
@@ -41,7 +41,7 @@ static void add_products(const piece *p, int32_t l, int32_t o, lines h, float *s
     const int32_t in = p->networks->width[l], out = p->networks->width[l + 1];
     const float *w = (const float *)p->run->in[grt_networks_weights(l)]->data + p->from;
     for (int32_t i = 0; i < in; i++) {
-        const float *line = w + ((int64_t)i * out + o) * p->count, *x = h[i];
+        const float *line = w + ((int64_t)i * out + o) * p->lane, *x = h[i];
         for (int64_t j = 0; j < p->n; j++)
             sum[j] += x[j] * line[j];
     }
@@ -52,7 +52,7 @@ static void compute_layer(const piece *p, int32_t l, lines in, lines out)
     const grt_tensor *bias = grt_run_in(p->run, grt_networks_bias(l));
     for (int32_t o = 0; o < p->networks->width[l + 1]; o++) {
         if (bias)
-            memcpy(out[o], (const float *)bias->data + o * p->count + p->from, (size_t)p->n * sizeof(float));
+            memcpy(out[o], (const float *)bias->data + o * p->lane + p->from, (size_t)p->n * sizeof(float));
         else
             memset(out[o], 0, (size_t)p->n * sizeof(float));
         add_products(p, l, o, in, out[o]);
@@ -83,7 +83,8 @@ static grt_status run(const grt_run *run)
                          .row = i / pieces,
                          .count = count,
                          .from = from,
-                         .n = left < SIDE ? left : SIDE};
+                         .n = left < SIDE ? left : SIDE,
+                         .lane = run->in[grt_networks_weights(0)]->dims[2]};
         compute(&p);
     }
     return GRT_OK;

@@ -19,7 +19,7 @@ enum { BLOCK = 128 };
 struct shape {
     cuda_networks_form form;
     cudaKernel_t generated; /* NULL: there is none */
-    int64_t rows, count;
+    int64_t rows, count, lane;
 };
 
 /* ---- without generated code ---- */
@@ -33,15 +33,16 @@ struct layer {
 struct layers {
     layer of[GRT_NETWORKS_LAYERS];
     int32_t n;
+    int64_t lane; /* from a weight to the next one of the same network */
 };
 
 template <class T>
-__device__ void compute_layer(const layer &l, int64_t n, int64_t count, const float *x, float *y)
+__device__ void compute_layer(const layer &l, int64_t n, int64_t lane, const float *x, float *y)
 {
     for (int32_t o = 0; o < l.out; o++) {
-        float sum = l.bias ? cuda_widen(((const T *)l.bias)[o * count + n]) : 0;
+        float sum = l.bias ? cuda_widen(((const T *)l.bias)[o * lane + n]) : 0;
         for (int32_t i = 0; i < l.in; i++)
-            sum += x[i] * cuda_widen(((const T *)l.weights)[((int64_t)i * l.out + o) * count + n]);
+            sum += x[i] * cuda_widen(((const T *)l.weights)[((int64_t)i * l.out + o) * lane + n]);
         y[o] = cuda_activate<float>(l.act, sum);
     }
 }
@@ -57,7 +58,7 @@ __global__ void plain_kernel(const __grid_constant__ layers all, const T *x, T *
         for (int32_t k = 0; k < in; k++)
             h[0][k] = cuda_widen(x[i * in + k]);
         for (int32_t l = 0; l < all.n; l++)
-            compute_layer<T>(all.of[l], i % count, count, h[l % 2], h[1 - l % 2]);
+            compute_layer<T>(all.of[l], i % count, all.lane, h[l % 2], h[1 - l % 2]);
         for (int32_t k = 0; k < out; k++)
             y[i * out + k] = cuda_narrow<T, float>(h[all.n % 2][k]);
     }
@@ -94,11 +95,12 @@ grt_status reshape(grt_reshape *r)
     const grt_tensor *x = r->in[0];
     sh->rows = x->dims[0];
     sh->count = x->dims[1];
-    cuda_networks_form_of((const grt_networks *)r->state, x->dtype, sh->rows, &sh->form);
+    sh->lane = r->in[grt_networks_weights(0)]->dims[2];
+    cuda_networks_form_of((const grt_networks *)r->state, x->dtype, sh->rows, sh->count, &sh->form);
     const int64_t most = (int64_t)1 << 31;
     const bool fits = sh->rows > 0 && sh->count > 0 &&
                       sh->rows < 65535 * (int64_t)cuda_networks_rows(&sh->form) &&
-                      sh->count * GRT_NETWORKS_WIDTH * GRT_NETWORKS_WIDTH < most;
+                      sh->lane * GRT_NETWORKS_WIDTH * GRT_NETWORKS_WIDTH < most;
     const grt_status status = fits ? find_generated(r, sh) : GRT_OK;
     if (status != GRT_OK) {
         free(sh);
@@ -121,6 +123,7 @@ grt_status launch_generated(const grt_run *r, const shape *sh)
     args.y = r->out[0]->data;
     args.count = (uint32_t)sh->count;
     args.rows = (uint32_t)sh->rows;
+    args.lane = (uint32_t)sh->lane;
     for (int32_t l = 0; l < sh->form.networks->n_layers; l++) {
         args.weights[l] = data_of(r, grt_networks_weights(l));
         args.bias[l] = data_of(r, grt_networks_bias(l));
@@ -139,6 +142,7 @@ template <class T> void launch_plain(const grt_run *r, const shape *sh)
     const grt_networks *n = sh->form.networks;
     layers all = {};
     all.n = n->n_layers;
+    all.lane = sh->lane;
     for (int32_t l = 0; l < n->n_layers; l++)
         all.of[l] = {data_of(r, grt_networks_weights(l)), data_of(r, grt_networks_bias(l)), n->width[l],
                      n->width[l + 1], n->act[l]};
