@@ -6,7 +6,7 @@
  *
  * Each of these products does next to nothing for each matrix, so that a launch, and moving what passes
  * between them through memory, cost more than all arithmetic. One kernel reads the input where it is, keeps
- * the rest in registers and writes the result where it belongs: the moves of the batch dim to the front and
+ * the rest on the chip and writes the result where it belongs: the moves of the batch dim to the front and
  * back go as well. */
 #include "graph/passes/rewrite.h"
 

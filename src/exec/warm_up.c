@@ -89,12 +89,14 @@ static grt_status prepare(grt_context *context)
     grt_frame *frame;
     bind_dims(&context->executor.bound);
     GRT_TRY(grt_frame_cache_get(&context->frames, &context->executor, &frame));
+    context->executor.main = frame;
     GRT_TRY(grt_frame_bind(frame));
     grt_phases_next(&context->executor.session->phases, "capture");
     if (!grt_run_capture(frame))
         GRT_TRY(run_once(context, frame));
     frame->spare_block = frame->input_block;
     grt_frame_clear(frame);
+    context->executor.main = NULL; /* nothing ran, as far as callers know */
     return GRT_OK;
 }
 
