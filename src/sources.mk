@@ -114,6 +114,7 @@ src_SOURCES += src/exec/stop.h src/exec/stop.c
 src_SOURCES += src/exec/timing.h src/exec/timing.c
 src_SOURCES += src/exec/transfer.h src/exec/transfer.c
 src_SOURCES += src/exec/trim.c
+src_SOURCES += src/exec/warm_up.h src/exec/warm_up.c
 
 src_SOURCES += src/pool/answer.h src/pool/answer.c
 src_SOURCES += src/pool/batch.h src/pool/batch.c

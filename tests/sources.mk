@@ -83,6 +83,7 @@ unit_SOURCES += tests/unit/test_pass_fold_if.c
 unit_SOURCES += tests/unit/test_pass_layout.c
 unit_SOURCES += tests/unit/test_pass_legalise.c
 unit_SOURCES += tests/unit/test_pass_merge_products.c
+unit_SOURCES += tests/unit/test_pass_networks.c
 unit_SOURCES += tests/unit/test_pass_merge_projections.c
 unit_SOURCES += tests/unit/test_pass_pointwise.c
 unit_SOURCES += tests/unit/test_pass_half_models.c
@@ -160,7 +161,7 @@ check_PROGRAMS += tests/generate/generate
 TESTS += tests/generate/generate
 tests_generate_generate_SOURCES = tests/generate/generate.c
 tests_generate_generate_CPPFLAGS = -I$(top_srcdir) -I$(top_srcdir)/include -isystem $(CUDA_DIR)/include
-generate_objects = cuda-objects/backends/cuda/pointwise_source.c.o cuda-objects/backends/cuda/nvrtc.c.o cuda-objects/backends/cuda/libraries.c.o
+generate_objects = cuda-objects/backends/cuda/generated.c.o cuda-objects/backends/cuda/pointwise_source.c.o cuda-objects/backends/cuda/networks_source.c.o cuda-objects/backends/cuda/nvrtc.c.o cuda-objects/backends/cuda/libraries.c.o
 tests_generate_generate_DEPENDENCIES = $(generate_objects) libgraphrt-all.la
 tests_generate_generate_LDADD = $(generate_objects) libgraphrt-all.la -L$(CUDA_DIR)/lib64 -lcudart_static -ldl -lrt -lpthread
 endif

@@ -227,6 +227,8 @@ __attribute__((visibility("default"))) const grt_backend grt_backend_cuda = {
             .long_groups_last = true,
             .merges_products = true,
             .half_floats = true,
+            .joins_networks = true,
+            .loads_code = true,
             .batch_limit = 1 << 28, /* fills any GPU by itself */
         },
     .device_count = device_count,

@@ -3,6 +3,7 @@
 #include "backends/cuda/code.h"
 
 #include "backends/cuda/cubin.h"
+#include "backends/cuda/nvrtc.h"
 
 #include "src/base/hash.h"
 
@@ -55,12 +56,21 @@ void cuda_codes_release(cuda_codes *codes)
     free(codes);
 }
 
+/* What the plan brings, else what can be made here. */
+static bool find_code(cuda_device *device, entry *e, const char *source, size_t *out_size)
+{
+    e->code = grt_device_code_find(&device->base, e->key, out_size);
+    if (e->code || !source)
+        return e->code;
+    const int sm = 10 * device->prop.major + device->prop.minor;
+    return cuda_nvrtc_compile("generated", source, sm, &e->code, out_size) == GRT_OK;
+}
+
 /* Failures are not errors: rejected code is replaced by the interpreter. */
-static void load(cuda_device *device, entry *e, const char *name)
+static void load(cuda_device *device, entry *e, const char *name, const char *source)
 {
     size_t size;
-    e->code = grt_device_code_find(&device->base, e->key, &size);
-    if (!e->code)
+    if (!find_code(device, e, source, &size))
         return;
     if (!cuda_cubin_is_whole(e->code, size) ||
         cudaLibraryLoadData(&e->library, e->code, NULL, NULL, 0, NULL, NULL, 0) != cudaSuccess ||
@@ -71,7 +81,8 @@ static void load(cuda_device *device, entry *e, const char *name)
     }
 }
 
-grt_status cuda_code_get(cuda_device *device, const char *key, const char *name, cudaKernel_t *out_kernel)
+grt_status cuda_code_get(cuda_device *device, const char *key, const char *name, const char *source,
+                         cudaKernel_t *out_kernel)
 {
     cuda_codes *codes = device->codes;
     const size_t length = strlen(key);
@@ -81,7 +92,7 @@ grt_status cuda_code_get(cuda_device *device, const char *key, const char *name,
     HASH_FIND(hh, codes->entries, key, length, e);
     if (!e && (e = calloc(1, sizeof *e + length + 1))) {
         memcpy(e->key, key, length + 1);
-        load(device, e, name);
+        load(device, e, name, source);
         HASH_ADD_KEYPTR(hh, codes->entries, e->key, length, e);
         if (!GRT_HASH_HAS(e)) {
             release_entry(e);

@@ -16,8 +16,10 @@ grt_status cuda_codes_create(cuda_codes **out_codes);
 void cuda_codes_release(cuda_codes *codes); /* NULL-safe; the device must be current */
 
 /* Function `name` of the code that is kept under `key`, for cudaLaunchKernel while the device is open; NULL
- * if there is no such code, or none that this device takes. Any thread. */
-grt_status cuda_code_get(cuda_device *device, const char *key, const char *name, cudaKernel_t *out_kernel);
+ * if there is no such code, or none that this device takes. Any thread. source: where the plan brings no
+ * code, it is compiled from this, once a device, if NVRTC is there; NULL: it is not. */
+grt_status cuda_code_get(cuda_device *device, const char *key, const char *name, const char *source,
+                         cudaKernel_t *out_kernel);
 
 #ifdef __cplusplus
 }

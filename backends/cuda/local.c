@@ -35,6 +35,18 @@ void cuda_local_release(grt_device *device, void *local)
 
 /* ---- faults in data ---- */
 
+/* The run may be captured into a graph, of which this memory is no part. */
+static cudaError_t alloc_fault(void **out_fault)
+{
+    enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+    cudaError_t error = cudaThreadExchangeStreamCaptureMode(&mode);
+    if (error != cudaSuccess)
+        return error;
+    error = cudaHostAlloc(out_fault, sizeof(cuda_fault), cudaHostAllocPortable);
+    (void)cudaThreadExchangeStreamCaptureMode(&mode);
+    return error;
+}
+
 grt_status cuda_watch_begin(const grt_run *run, const char *what, cuda_watch *out_watch)
 {
     cuda_local *local;
@@ -44,7 +56,7 @@ grt_status cuda_watch_begin(const grt_run *run, const char *what, cuda_watch *ou
         return GRT_OK;
     if (!local->fault) {
         void *fault;
-        CUDA_TRY(cudaHostAlloc(&fault, sizeof *local->fault, cudaHostAllocPortable));
+        CUDA_TRY(alloc_fault(&fault));
         local->fault = memset(fault, 0, sizeof *local->fault);
     }
     out_watch->fault = local->fault;

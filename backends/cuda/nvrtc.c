@@ -57,12 +57,12 @@ grt_status cuda_nvrtc_compile(const char *name, const char *source, int sm, void
     *out_code = NULL;
     GRT_TRY(cuda_library_open(&nvrtc_library));
     snprintf(architecture, sizeof architecture, "--gpu-architecture=sm_%d", sm);
-    const char *const options[] = {architecture, "--std=c++17"};
+    const char *const options[] = {architecture, "--std=c++17", "--disable-warnings"};
     nvrtcResult result = p_nvrtcCreateProgram(&program, source, name, 0, NULL, NULL);
     if (result != NVRTC_SUCCESS)
         return grt_fail(GRT_STATUS_INTERNAL, "NVRTC: %s", p_nvrtcGetErrorString(result));
     grt_status status = GRT_OK;
-    result = p_nvrtcCompileProgram(program, 2, options);
+    result = p_nvrtcCompileProgram(program, 3, options);
     if (result == NVRTC_SUCCESS)
         result = p_nvrtcGetCUBINSize(program, out_size);
     if (result == NVRTC_SUCCESS) {

@@ -3,6 +3,7 @@
  * pointwise_language.h. */
 #include "backends/cuda/pointwise_source.h"
 
+#include "backends/cuda/generated.h"
 #include "src/base/pointwise.h"
 
 #include <string.h>
@@ -50,13 +51,6 @@ bool cuda_pointwise_form_of(const grt_tensor *const *in, int32_t n_in, const grt
     return true;
 }
 
-static uint32_t bits_of(float x)
-{
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
 void cuda_pointwise_key(const grt_op_desc *desc, const cuda_pointwise_form *form, grt_text *key)
 {
     static const char *const places[] = {"own", "trailing", "one"};
@@ -72,34 +66,13 @@ void cuda_pointwise_key(const grt_op_desc *desc, const cuda_pointwise_form *form
                      (long long)program[i + 1], (long long)program[i + 2], (long long)program[i + 3]);
     grt_text_add(key, ";constants=");
     for (size_t i = 0; i < n_constants; i++)
-        grt_text_add(key, "%s%08x", i ? "," : "", bits_of(constants[i]));
+        grt_text_add(key, "%s%08x", i ? "," : "", cuda_bits_of(constants[i]));
     grt_text_add(key, ";");
 }
 
 /* ---- source ---- */
 
-static const char beginning[] = {
-    "typedef unsigned short u16;\n"
-    "typedef unsigned char u8;\n"
-    "#define INFINITY __int_as_float(0x7f800000)\n"
-#include "cuda_pointwise_language.inc"
-    "typedef float T, P;\n"
-    "template <typename> using pw_vocabulary = pw_vocabulary_of<T, true>;\n"
-    "struct alignas(16) pack16 { u16 v[8]; };\n"
-    "struct alignas(16) pack32 { float v[8]; };\n"
-    "struct alignas(8) pack8 { u8 v[8]; };\n"
-    "__device__ __forceinline__ T of_float32(float x) { return x; }\n"
-    "__device__ __forceinline__ T of_float16(u16 x) { T y; asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(y) : "
-    "\"h\"(x)); return y; }\n"
-    "__device__ __forceinline__ T of_bfloat16(u16 x) { return __uint_as_float((unsigned)x << 16); }\n"
-    "__device__ __forceinline__ T of_bool(u8 x) { return x ? 1.0f : 0.0f; }\n"
-    "__device__ __forceinline__ float to_float32(T x) { return x; }\n"
-    "__device__ __forceinline__ u16 to_float16(T x) { u16 y; asm(\"cvt.rn.f16.f32 %0, %1;\" : \"=h\"(y) : "
-    "\"f\"(x)); return y; }\n"
-    "__device__ __forceinline__ u16 to_bfloat16(T x) { u16 y; asm(\"cvt.rn.bf16.f32 %0, %1;\" : \"=h\"(y) : "
-    "\"f\"(x)); return y; }\n"
-    "__device__ __forceinline__ u8 to_bool(T x) { return x != 0; }\n"
-    "struct arguments { const void *in[8]; void *out; unsigned n, period; };\n"};
+static const char arguments[] = "struct arguments { const void *in[8]; void *out; unsigned n, period; };\n";
 
 static const char *pack_of(grt_dtype dtype)
 {
@@ -132,7 +105,7 @@ static void add_operand(const cuda_pointwise_form *form, const float *constants,
         grt_text_add(s, form->place[operand] == CUDA_PLACE_ONE ? "of_%s(in%lld)" : "of_%s(in%lld.v[j])",
                      grt_dtype_name(form->in_dtype[operand]), (long long)operand);
     else if (operand < form->n_in + n_constants)
-        grt_text_add(s, "__int_as_float(0x%08x)", bits_of(constants[operand - form->n_in]));
+        grt_text_add(s, "__int_as_float(0x%08x)", cuda_bits_of(constants[operand - form->n_in]));
     else
         grt_text_add(s, "r%lld", (long long)(operand - form->n_in - n_constants));
 }
@@ -158,7 +131,7 @@ void cuda_pointwise_source(const grt_op_desc *desc, const cuda_pointwise_form *f
     size_t n, n_constants;
     const int64_t *program = grt_attr_ints(desc, "program", &n);
     const float *constants = grt_attr_floats(desc, "constants", &n_constants);
-    grt_text_add(s, "%s", beginning);
+    grt_text_add(s, "%s%s", cuda_generated_beginning, arguments);
     grt_text_add(
         s,
         "extern \"C\" __global__ void __launch_bounds__(%d) " CUDA_POINTWISE_KERNEL

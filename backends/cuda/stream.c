@@ -51,10 +51,13 @@ static grt_status graph_begin(grt_device *device, void *stream)
     return GRT_OK;
 }
 
-static cudaError_t instantiate(cudaGraph_t graph, cudaGraphExec_t *out)
+/* Its first launch would bring it to the device otherwise. */
+static cudaError_t instantiate(cudaGraph_t graph, cudaStream_t stream, cudaGraphExec_t *out)
 {
     const cudaError_t error = cudaGraphInstantiate(out, graph, 0);
     cudaGraphDestroy(graph);
+    if (error == cudaSuccess && cudaGraphUpload(*out, stream) != cudaSuccess)
+        (void)cudaGetLastError(); /* then that does */
     return error;
 }
 
@@ -63,7 +66,7 @@ static grt_status graph_end(grt_device *device, void *stream, void **out_graph)
     cudaGraph_t graph = NULL;
     cudaGraphExec_t executable = NULL;
     CUDA_ON(device, cudaStreamEndCapture(stream, &graph));
-    CUDA_ON(device, instantiate(graph, &executable));
+    CUDA_ON(device, instantiate(graph, stream, &executable));
     *out_graph = executable;
     return GRT_OK;
 }

@@ -73,6 +73,15 @@ double flops_qmatmul(const ir_node *node)
     return 2 * product(y, 0, y->type.rank) * product(x, x->type.rank - 1, x->type.rank);
 }
 
+/* Inputs from 1 on are weights and biases by turns. */
+double flops_networks(const ir_node *node)
+{
+    double weights = 0;
+    for (int32_t i = 1; i < node->n_in; i += 2)
+        weights += known(ir_in(node, i), 3) ? product(ir_in(node, i), 0, 3) : 0;
+    return 2 * product(node->out[0], 0, 1) * weights;
+}
+
 double flops_recurrence(const ir_node *node)
 {
     const ir_value *x = ir_in(node, 0), *w = ir_in(node, 1), *r = ir_in(node, 2);

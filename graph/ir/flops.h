@@ -18,9 +18,10 @@ double op_work(const ir_node *node);
 /* Rules for rows. The first result is known, and the first two inputs are and have a dim at least. */
 double flops_conv(const ir_node *node);
 double flops_conv_transpose(const ir_node *node);
-double flops_matmul(const ir_node *node);  /* and Gemm */
-double flops_qconv(const ir_node *node);   /* graphrt::QConv */
-double flops_qmatmul(const ir_node *node); /* graphrt::QMatMul */
+double flops_matmul(const ir_node *node);   /* and Gemm */
+double flops_qconv(const ir_node *node);    /* graphrt::QConv */
+double flops_qmatmul(const ir_node *node);  /* graphrt::QMatMul */
+double flops_networks(const ir_node *node); /* graphrt::Networks */
 double flops_recurrence(const ir_node *node);
 double flops_attention(const ir_node *node);
 /* The work of an Einsum. */

@@ -36,7 +36,7 @@ static const unsigned char schedule[] = {
     /* narrowed, once all that gains has its final form */
     PASS_precision, PASS_dce,
     /* joined, with the constants that they have by now */
-    PASS_merge_products,
+    PASS_merge_products, PASS_networks, PASS_dce,
     /* laid out, and transposes cancelled */
     PASS_layout, PASS_fold, PASS_simplify, PASS_cse, PASS_dce,
     /* last, as nothing matches these any more; nodes that differed in how they found the same dims are equal

@@ -41,6 +41,10 @@ typedef struct grt_act {
 
 /* The activation of a fused node; false, with the reason in why (may be NULL), if it is none of these. */
 bool grt_act_read(const grt_op_desc *desc, grt_act *out, grt_text *why);
+/* The activation of that name, "" for none; false if there is no such. */
+bool grt_act_find(const char *name, size_t length, grt_act_kind *out);
+/* The pointwise function that it is; -1: none. */
+int32_t grt_act_function(grt_act_kind kind);
 /* What `activation` says for a pointwise function; NULL if no product applies it. */
 const char *grt_act_name_of(int32_t function);
 

@@ -32,7 +32,14 @@ grt_status grt_context_create(grt_session *session, grt_context **out_context)
     if (!session || !out_context)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_context_create: %s is NULL",
                         session ? "out_context" : "session");
-    grt_context *context = calloc(1, sizeof *context);
+    grt_context *context = grt_session_take_spare(session);
+    if (context) {
+        grt_session_retain(session);
+        context->executor.debug = grt_executor_debugs();
+        *out_context = context;
+        return GRT_OK;
+    }
+    context = calloc(1, sizeof *context);
     if (!context)
         return grt_fail_memory(sizeof *context);
     bool switched = false;

@@ -30,16 +30,21 @@ void grt_executor_let_go(grt_executor *executor)
     atomic_flag_clear_explicit(&executor->busy, memory_order_release);
 }
 
+bool grt_executor_debugs(void)
+{
+#ifdef GRT_DEBUG
+    return true;
+#else
+    return getenv("GRAPHRT_DEBUG") != NULL;
+#endif
+}
+
 grt_status grt_executor_create(grt_session *session, grt_executor *executor)
 {
     atomic_flag_clear(&executor->busy);
     executor->session = grt_session_retain(session);
     executor->flight.device = session->device;
-#ifdef GRT_DEBUG
-    executor->debug = true;
-#else
-    executor->debug = getenv("GRAPHRT_DEBUG") != NULL;
-#endif
+    executor->debug = grt_executor_debugs();
     executor->hooks = (grt_run_hooks){.alloc_output = alloc_output,
                                       .alloc_bytes = alloc_bytes,
                                       .executor = executor,

@@ -22,6 +22,7 @@ typedef struct grt_frame {
     int32_t at;                              /* the instruction that runs, or ran last */
     void *stream;                            /* that the steps enqueue on */
     char *input_block;                       /* device memory of inputs, once one of them is in host memory */
+    bool spare_block;                        /* that was made before anybody bound an input */
     const char *arena_base, *workspace_base; /* what the pointers were made for, once bound */
     bool bound;
     bool captured; /* a graph of the caller's points into it */

@@ -172,6 +172,11 @@ static grt_status need_input_block(grt_frame *frame)
     for (int32_t i = 0; i < program->body->n_inputs; i++)
         needed = needed || (program->places[program->body->inputs[i]].has_dims &&
                             !grt_is_device_tensor(&frame->executor->bound.inputs[i].t));
+    if (!needed && frame->spare_block) {
+        grt_device_free(grt_executor_device(frame->executor), frame->input_block);
+        frame->input_block = NULL;
+    }
+    frame->spare_block = false;
     if (!needed || frame->input_block)
         return GRT_OK;
     void *block;

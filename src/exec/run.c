@@ -64,6 +64,25 @@ static grt_status run_segment(grt_frame *frame, grt_graph_set *set, int32_t k, v
     return grt_frame_run_range(frame, segment->first, segment->end);
 }
 
+bool grt_run_capture(grt_frame *frame)
+{
+    if (!frame->replay.sets || frame->executor->debug)
+        return true;
+    grt_graph_set *set = grt_replay_find(&frame->replay, grt_executor_device(frame->executor));
+    bool all = true;
+    grt_frame_set_stream(frame, frame->executor->stream);
+    for (int32_t k = 0; k < frame->program->n_segments; k++) {
+        if (!frame->program->segments[k].graph || set->graphs[k])
+            continue;
+        if (capture(frame, k, &set->graphs[k]) != GRT_OK) {
+            all = false;
+            grt_replay_forget_failures(&frame->replay, k); /* a run goes step by step first, then */
+        }
+    }
+    set->ran = set->ran || all;
+    return all;
+}
+
 static grt_status run_segments(grt_frame *frame, void *stream)
 {
     grt_graph_set *set = grt_replay_find(&frame->replay, grt_executor_device(frame->executor));

@@ -38,6 +38,7 @@ typedef struct source {
 struct group {
     grt_model *model;
     grt_sessions_options options;
+    grt_session_warm *warm;
     double start_ms;
     size_t n;
     item *items;
@@ -93,7 +94,7 @@ static grt_status begin(item *it, const char *phase)
     group *g = it->group;
     grt_phases_next(&it->session->phases, phase);
     pthread_mutex_lock(&g->progress);
-    g->reached += strcmp(phase, "open device") ? 0.5 : 0;
+    g->reached += strcmp(phase, "weights") && strcmp(phase, "create kernels") ? 0 : 0.5;
     tell(g, it, phase);
     const bool asked = g->asked_to_stop;
     pthread_mutex_unlock(&g->progress);
@@ -246,6 +247,10 @@ static grt_status make_session(item *it)
     GRT_TRY(place_weights(it));
     GRT_TRY(begin(it, "create kernels"));
     GRT_TRY(grt_session_create_kernels(it->session, share > 1 ? share : 1));
+    if (it->backend->traits.loads_code) {
+        GRT_TRY(begin(it, "prepare"));
+        g->warm(it->session);
+    }
     grt_phases_next(&it->session->phases, NULL);
     return GRT_OK;
 }
@@ -393,15 +398,16 @@ static grt_status run_group(group *g, const char *const *devices, grt_session **
     return status;
 }
 
-grt_status grt_sessions_create(grt_model *model, const char *const *devices, size_t n,
-                               const grt_sessions_options *options, grt_session **out_sessions)
+grt_status grt_session_group_create(grt_model *model, const char *const *devices, size_t n,
+                                    const grt_sessions_options *options, grt_session_warm *warm,
+                                    grt_session **out_sessions)
 {
     if (!model || !out_sessions || !n || n > 1 << 16)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT,
                         "grt_sessions_create: model or out_sessions is NULL, or n is 0 "
                         "or beyond 65536");
     grt_team_used();
-    group g = {.model = model, .n = n, .start_ms = grt_now_ms()};
+    group g = {.model = model, .n = n, .start_ms = grt_now_ms(), .warm = warm};
     GRT_TRY(grt_options_take(&g.options, sizeof g.options, options, "grt_sessions_options"));
     g.items = calloc(n, sizeof *g.items);
     if (!g.items)
@@ -421,17 +427,4 @@ grt_status grt_sessions_create(grt_model *model, const char *const *devices, siz
     pthread_mutex_destroy(&g.lock);
     pthread_mutex_destroy(&g.progress);
     return status;
-}
-
-grt_status grt_session_create(grt_model *model, const char *device, const grt_session_options *options,
-                              grt_session **out_session)
-{
-    if (!model || !out_session)
-        return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "grt_session_create: %s is NULL",
-                        model ? "out_session" : "model");
-    grt_session_options used = {0};
-    GRT_TRY(grt_options_take(&used, sizeof used, options, "grt_session_options"));
-    const grt_sessions_options many = {
-        .struct_size = sizeof many, .threads = used.threads, .fallback = used.fallback};
-    return grt_sessions_create(model, &device, 1, &many, out_session);
 }

@@ -322,10 +322,21 @@ static void release_kernels(grt_session *session)
     free(session->kernels);
 }
 
+void *grt_session_take_spare(grt_session *session)
+{
+    return atomic_exchange(&session->spare, NULL);
+}
+
 void grt_session_release(grt_session *session)
 {
     if (!session || atomic_fetch_sub_explicit(&session->refs, 1, memory_order_acq_rel) != 1)
         return;
+    void *spare = grt_session_take_spare(session);
+    if (spare) { /* which holds no reference itself, and releases one */
+        grt_session_retain(session);
+        session->release_spare(spare);
+        return;
+    }
     bool switched = false;
     if (session->device)
         (void)grt_device_enter(session->device, &switched);

@@ -40,7 +40,9 @@ struct grt_session {
     grt_resident *resident;    /* device memory of all weights; NULL on host devices */
     grt_upload_stats uploaded; /* by this session; zeros if the weights were there */
     grt_phases phases;
-    grt_kept_weights kept;              /* that callers have replaced */
+    grt_kept_weights kept; /* that callers have replaced */
+    void *_Atomic spare;   /* what warming up left for the first context; NULL: nothing */
+    void (*release_spare)(void *spare);
     char name[48];                      /* "cuda:0" */
     grt_session_text *_Atomic warnings; /* of the cache of algorithms, as they were told last; NULL: never */
 };
@@ -56,6 +58,15 @@ grt_status grt_session_place_weights(grt_session *session, void **out_block);
 grt_status grt_session_create_kernels(grt_session *session, int32_t threads);
 /* Saves new algorithms after a session's kernels have chosen. */
 void grt_session_save_choices(grt_session *session);
+
+/* Lets a session whose kernels exist do what its first run would have to; see src/exec/warm_up.h. */
+typedef void grt_session_warm(grt_session *session);
+/* grt_sessions_create, with `warm` called for sessions on devices that load code while they run. */
+grt_status grt_session_group_create(grt_model *model, const char *const *devices, size_t n,
+                                    const grt_sessions_options *options, grt_session_warm *warm,
+                                    grt_session **out_sessions);
+/* What warm left, once: the caller's from now on. NULL: nothing, or somebody has it. */
+void *grt_session_take_spare(grt_session *session);
 
 /* What the weights of a model are on a device of this kind, and how they lie in its one block. `offset` of
  * weight i is the sum of the sizes before it, each rounded up. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Does every pointwise function become source that NVRTC compiles? For all types and places of inputs; needs
- * no GPU. Whether the kernels compute what they should is seen on a GPU (tests/conformance/device.sh). */
+/* Do every pointwise function, and networks of every activation, become source that NVRTC compiles? For all
+ * types and places of inputs; needs no GPU. Whether the kernels compute what they should is seen on a GPU
+ * (tests/conformance/device.sh). */
+#include "backends/cuda/networks_source.h"
 #include "backends/cuda/nvrtc.h"
 #include "backends/cuda/pointwise_source.h"
 #include "src/base/pointwise.h"
@@ -100,6 +102,34 @@ static void try_forms(void)
     result("form", cuda_pointwise_form_of(&in, 1, &odd, &form) ? "63 elements are no whole vectors" : NULL);
 }
 
+/* Two layers; of few rows and of many. */
+static void try_networks(grt_act_kind kind, grt_dtype dtype, int32_t width, int64_t rows, int64_t count)
+{
+    const grt_networks networks = {.n_layers = 2,
+                                   .most = 32,
+                                   .width = {width, 32, 3},
+                                   .bias = {true, false},
+                                   .act = {{kind, 0.5f, 1.25f}, {GRT_ACT_NONE, 0, 0}}};
+    cuda_networks_form form;
+    grt_text source = {0};
+    cuda_networks_form_of(&networks, dtype, rows, count, &form);
+    cuda_networks_source(&form, &source);
+    result("networks", compile("networks", grt_text_get(&source)));
+    grt_text_release(&source);
+}
+
+static void try_all_networks(void)
+{
+    static const grt_act_kind kinds[] = {GRT_ACT_NONE,
+#define X(kind, name, function) GRT_ACT_##kind,
+                                         GRT_ACTIVATIONS(X)
+#undef X
+    };
+    static const grt_dtype dtypes[] = {GRT_DTYPE_FLOAT, GRT_DTYPE_FLOAT16, GRT_DTYPE_BFLOAT16};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        try_networks(kinds[i], dtypes[i % 3], i % 2 ? 7 : 20, i % 4 < 2 ? 1 : 256, i % 5 ? 1000 : 33);
+}
+
 int main(void)
 {
     static const grt_dtype dtypes[] = {GRT_DTYPE_FLOAT, GRT_DTYPE_FLOAT16, GRT_DTYPE_BFLOAT16};
@@ -115,6 +145,7 @@ int main(void)
     for (size_t i = 0; i < 3; i++)
         try_function(PW_Add, dtypes[i]);
     try_function(PW_Where, GRT_DTYPE_FLOAT16);
+    try_all_networks();
     printf("%zu passed, %zu failed, 0 skipped\n", passed, failed);
     return failed ? 1 : 0;
 }

@@ -185,6 +185,7 @@ grt_target ir_text_target(void)
     traits = *target.traits;
     traits.merges_products = true;
     traits.half_floats = true;
+    traits.joins_networks = true;
     traits.long_groups_last = true;
     target.traits = &traits;
     return target;

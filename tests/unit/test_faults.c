@@ -335,6 +335,9 @@ START_TEST(captures)
     float x[2 * SIZE] = {1, 2, 3};
     grt_model *model = open_product(runtime);
     ck_assert_int_eq(grt_session_create(model, "mirror:5", NULL, &session), GRT_OK);
+    ck_assert_int_eq(grt_context_create(session, &context),
+                     GRT_OK); /* the only one that has a graph already */
+    grt_context_release(context);
     change(session);
     changed.graphs = (grt_graph_api){begin, end, launch, release_graph};
     changed.api.graphs = &changed.graphs;
@@ -359,6 +362,33 @@ START_TEST(captures)
     change_back(session);
     grt_session_release(session);
     grt_model_release(model);
+}
+END_TEST
+
+/* What cannot be captured before it has run once is run once, while the session becomes ready. */
+START_TEST(captures_behind_a_run)
+{
+#ifndef GRT_DEBUG /* which captures nothing */
+    grt_session *session, *second;
+    grt_context *context;
+    grt_model *model = open_product(runtime);
+    ck_assert_int_eq(grt_session_create(model, "mirror:5", NULL, &session), GRT_OK);
+    change(session);
+    changed.graphs = (grt_graph_api){begin, end, launch, release_graph};
+    changed.api.graphs = &changed.graphs;
+    capture_works = 2;
+    ck_assert_int_eq(grt_session_create(model, "mirror:5", NULL, &second), GRT_OK);
+    ck_assert_uint_eq(begun, 2);
+    ck_assert_uint_eq(ended, 2);
+    ck_assert_int_eq(grt_context_create(second, &context), GRT_OK);
+    ck_assert_uint_eq(context->runs, 0); /* the caller's */
+    ck_assert(!context->executor.bound.input_set[0]);
+    grt_context_release(context);
+    grt_session_release(second);
+    change_back(session);
+    grt_session_release(session);
+    grt_model_release(model);
+#endif
 }
 END_TEST
 
@@ -434,6 +464,7 @@ Suite *suite_test_faults(void)
     tcase_add_test(tests, what_cannot_be_replayed_is_named);
     tcase_add_test(tests, a_replay_computes);
     tcase_add_test(tests, captures);
+    tcase_add_test(tests, captures_behind_a_run);
     tcase_add_test(tests, debugging);
     tcase_add_test(tests, no_bytes_are_not_a_number);
     suite_add_tcase(suite, tests);

@@ -393,6 +393,57 @@ START_TEST(the_invariant_is_checked)
 }
 END_TEST
 
+/* ---- becoming ready ---- */
+
+START_TEST(ready_before_the_first_run)
+{
+    onnx_model m;
+    grt_context *other;
+    begin(&m);
+    onnx_node(&m, m.graph, "Relu", "h", "z");
+    end(&m);
+    open_model(&m);
+    ck_assert_uint_eq(context->frames.prepared, 1);
+    ck_assert(!context->executor.bound.input_set[0]);
+    run_and_expect(0);
+#ifndef GRT_DEBUG /* which captures nothing */
+    ck_assert_int_eq(replay_of().graphs, 1);
+#endif
+    run_and_expect(1);
+    ck_assert_uint_eq(context->frames.prepared, 1);
+    /* There is one for the first caller; contexts from then on are new. */
+    ck_assert_int_eq(grt_context_create(session, &other), GRT_OK);
+    ck_assert_uint_eq(other->frames.prepared, 0);
+    grt_context_release(other);
+}
+END_TEST
+
+START_TEST(open_dims_wait_for_the_first_run)
+{
+    onnx_model m = onnx_create();
+    onnx_input(&m, m.graph, "x", GRT_DTYPE_FLOAT, "n,16");
+    onnx_node(&m, m.graph, "Softmax", "x", "z");
+    end(&m);
+    open_model(&m);
+    ck_assert_uint_eq(context->frames.prepared, 0);
+    run_and_expect(0);
+}
+END_TEST
+
+START_TEST(nobody_has_to_want_a_context)
+{
+    onnx_model m;
+    begin(&m);
+    onnx_node(&m, m.graph, "Relu", "h", "z");
+    end(&m);
+    grt_model *model = onnx_open(&m, runtime);
+    onnx_release(&m);
+    ck_assert_int_eq(grt_session_create(model, "mirror:0", NULL, &session), GRT_OK);
+    grt_model_release(model);
+    ck_assert_ptr_nonnull(session->spare); /* released with the session */
+}
+END_TEST
+
 Suite *suite_test_replay(void)
 {
     Suite *suite = suite_create("replay");
@@ -406,6 +457,9 @@ Suite *suite_test_replay(void)
     tcase_add_test(tests, results_of_the_host_for_the_device);
     tcase_add_test(tests, as_many_sets_as_a_caller_cycles_through);
     tcase_add_test(tests, the_invariant_is_checked);
+    tcase_add_test(tests, ready_before_the_first_run);
+    tcase_add_test(tests, open_dims_wait_for_the_first_run);
+    tcase_add_test(tests, nobody_has_to_want_a_context);
     suite_add_tcase(suite, tests);
     return suite;
 }

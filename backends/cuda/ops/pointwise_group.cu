@@ -5,8 +5,8 @@
  * there are very many. The program travels in the kernel's parameters; all threads take the same way through
  * it. */
 #include "backends/cuda/code.h"
+#include "backends/cuda/generated.h"
 #include "backends/cuda/libraries.h"
-#include "backends/cuda/nvrtc.h"
 #include "backends/cuda/pointwise_eval.h"
 #include "backends/cuda/pointwise_source.h"
 #include "backends/cuda/walk.h"
@@ -289,25 +289,12 @@ grt_status create(const grt_kernel_node *node, void **out_state)
     return GRT_OK;
 }
 
-/* While a plan is made: the kernel for this program and form, unless another step has had it generated. */
+/* While a plan is made: the kernel for this program and form. */
 grt_status generate(const grt_reshape *r, const shape *sh, const char *key)
 {
-    size_t size;
-    void *code = grt_device_code_find(r->device, key, &size);
-    if (code) {
-        free(code);
-        return GRT_OK;
-    }
-    const cuda_device *device = (const cuda_device *)r->device;
     grt_text source = {};
     cuda_pointwise_source(r->desc, &sh->form, &source);
-    grt_status status = source.failed
-                            ? grt_fail_memory(source.size)
-                            : cuda_nvrtc_compile(r->desc->name, grt_text_get(&source),
-                                                 10 * device->prop.major + device->prop.minor, &code, &size);
-    if (status == GRT_OK)
-        grt_device_algo_store(r->device, NULL, key, code, size);
-    free(code);
+    const grt_status status = cuda_generate((cuda_device *)r->device, r->desc->name, key, &source);
     grt_text_release(&source);
     return status;
 }
@@ -322,7 +309,7 @@ grt_status find_generated(const grt_reshape *r, shape *sh)
                         : cuda_is_described(r->device)
                             ? generate(r, sh, grt_text_get(&key))
                             : cuda_code_get((cuda_device *)r->device, grt_text_get(&key),
-                                            CUDA_POINTWISE_KERNEL, &sh->generated);
+                                            CUDA_POINTWISE_KERNEL, NULL, &sh->generated);
     grt_text_release(&key);
     return status;
 }

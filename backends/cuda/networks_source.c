@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See networks_source.h. */
+#include "backends/cuda/networks_source.h"
+
+#include "backends/cuda/generated.h"
+#include "src/base/pointwise.h"
+
+/* Change it when the same key would give other code. */
+enum { GENERATOR = 1 };
+
+enum {
+    FEW_ROWS = 8,
+    MOST_ROWS = 8,          /* of a thread */
+    MOST_SUMS = 128,        /* of a thread, in registers */
+    MOST_WARPS = 8,         /* of a block */
+    MOST_SHARED = 48 << 10, /* bytes of a block */
+    PIECE = 16,             /* bytes that are copied at once */
+    REGISTERS = 65536,      /* of a multiprocessor */
+    OTHER_REGISTERS = 28    /* of a thread, beside the weights that it has read ahead */
+};
+
+static int32_t widest_result(const grt_networks *n, int32_t layers)
+{
+    int32_t most = 1;
+    for (int32_t l = 1; l <= layers; l++)
+        most = n->width[l] > most ? n->width[l] : most;
+    return most;
+}
+
+static int32_t element_of(const cuda_networks_form *form)
+{
+    return (int32_t)grt_dtype_size(form->dtype);
+}
+
+/* Elements from one network's inputs to the next one's in shared memory: an odd number of pieces, so that
+ * lanes read from different banks. */
+static int32_t pitch_of(const cuda_networks_form *form)
+{
+    const int32_t width = form->networks->width[0], bytes = width * element_of(form);
+    if (!form->whole)
+        return width | 1;
+    return bytes % PIECE || bytes / PIECE % 2 ? width : width + PIECE / element_of(form);
+}
+
+/* Bytes of shared memory of one row of a warp. */
+static int32_t shared_of(const cuda_networks_form *form)
+{
+    const grt_networks *n = form->networks;
+    const int32_t inputs = pitch_of(form) * element_of(form),
+                  between = n->n_layers > 1 ? widest_result(n, n->n_layers - 1) * (int32_t)sizeof(float) : 0;
+    return CUDA_NETWORKS_LANES * (inputs > between ? inputs : between);
+}
+
+static void size_many(cuda_networks_form *form)
+{
+    const int32_t sums = widest_result(form->networks, form->networks->n_layers);
+    while (2 * form->rows <= MOST_ROWS && 2 * form->rows * sums <= MOST_SUMS)
+        form->rows *= 2;
+    while (2 * form->warps <= MOST_WARPS && 2 * form->warps * form->rows * shared_of(form) <= MOST_SHARED)
+        form->warps *= 2;
+}
+
+void cuda_networks_form_of(const grt_networks *networks, grt_dtype dtype, int64_t rows, int64_t count,
+                           cuda_networks_form *out_form)
+{
+    *out_form = (cuda_networks_form){
+        .networks = networks, .dtype = dtype, .few = rows <= FEW_ROWS, .rows = 1, .warps = 1};
+    out_form->whole = count % PIECE * networks->width[0] * element_of(out_form) % PIECE == 0;
+    if (out_form->few)
+        out_form->warps = widest_result(networks, networks->n_layers);
+    else
+        size_many(out_form);
+}
+
+int32_t cuda_networks_rows(const cuda_networks_form *form)
+{
+    return form->few ? 1 : form->rows * form->warps;
+}
+
+/* Elements of an input that are read at once. */
+static int32_t vector_of(const cuda_networks_form *form)
+{
+    int32_t elements = PIECE / element_of(form);
+    while (form->networks->width[0] % elements)
+        elements /= 2;
+    return form->few || !form->whole ? 1 : elements;
+}
+
+int32_t cuda_networks_alignment(const cuda_networks_form *form)
+{
+    return form->few || !form->whole ? element_of(form) : PIECE;
+}
+
+void cuda_networks_key(const cuda_networks_form *form, grt_text *key)
+{
+    const grt_networks *n = form->networks;
+    grt_text_add(key, "generator=%d;type=%s;rows=%s;layers=%d", GENERATOR, grt_dtype_name(form->dtype),
+                 form->few     ? "few"
+                 : form->whole ? "many"
+                               : "many, odd",
+                 n->width[0]);
+    for (int32_t l = 0; l < n->n_layers; l++) {
+        const int32_t function = grt_act_function(n->act[l].kind);
+        grt_text_add(key, ",%d%s %s", n->width[l + 1], n->bias[l] ? " bias" : "",
+                     function < 0 ? "none" : grt_pointwise_info(function)->name);
+        grt_text_add(key, " %08x %08x", cuda_bits_of(n->act[l].a), cuda_bits_of(n->act[l].b));
+    }
+    grt_text_add(key, ";");
+}
+
+/* ---- source ---- */
+
+static void add_beginning(const cuda_networks_form *form, grt_text *s)
+{
+    const grt_networks *n = form->networks;
+    const char *name = grt_dtype_name(form->dtype);
+    grt_text_add(s, "%s", cuda_generated_beginning);
+    grt_text_add(s,
+                 "struct arguments { const void *x, *weights[%d], *bias[%d]; void *y; unsigned count, rows, "
+                 "lane; };\n",
+                 GRT_NETWORKS_LAYERS, GRT_NETWORKS_LAYERS);
+    grt_text_add(s, "typedef %s E;\n", form->dtype == GRT_DTYPE_FLOAT ? "float" : "u16");
+    grt_text_add(s,
+                 "struct alignas(%d) vector { E v[%d]; };\n"
+                 "__device__ __forceinline__ float at(const void *data, unsigned i)\n"
+                 "{\n    return of_%s(((const E *)data)[i]);\n}\n",
+                 vector_of(form) * element_of(form), vector_of(form), name);
+    for (int32_t l = 0; l < n->n_layers; l++) {
+        const int32_t function = grt_act_function(n->act[l].kind);
+        grt_text_add(
+            s,
+            "__device__ __forceinline__ T act%d(T a)\n{\n    const T p0 = __int_as_float(0x%08x), p1 = "
+            "__int_as_float(0x%08x), b = p0, c = p1;\n    return (T)(%s);\n}\n",
+            l, cuda_bits_of(n->act[l].a), cuda_bits_of(n->act[l].b),
+            function < 0 ? "a" : grt_pointwise_expression(function));
+    }
+}
+
+/* A warp's rows to shared memory; those behind the last are computed, too, but not written. */
+static void add_copy(const cuda_networks_form *form, grt_text *s)
+{
+    const int32_t width = form->networks->width[0], element = element_of(form), pitch = pitch_of(form),
+                  step = form->whole ? PIECE / element : 1;
+    grt_text_add(s,
+                 "    const unsigned end = min(%du, a.count - first) * %d;\n#pragma unroll\n    for (int r = "
+                 "0; r < R; r++) {\n"
+                 "        const E *from = (const E *)a.x + ((unsigned long long)min(row + r, a.rows - 1) * "
+                 "a.count + first) * %d;\n"
+                 "#pragma unroll\n        for (unsigned c = 0; c < %d; c += %d) {\n"
+                 "            const unsigned i = c + threadIdx.x * %d;\n            if (i >= end)\n          "
+                 "      break;\n",
+                 CUDA_NETWORKS_LANES, width, width, CUDA_NETWORKS_LANES * width, CUDA_NETWORKS_LANES * step,
+                 step);
+    if (pitch == width)
+        grt_text_add(s, "            E *to = x + r * %d + i;\n", CUDA_NETWORKS_LANES * pitch);
+    else
+        grt_text_add(s, "            E *to = x + r * %d + i / %d * %d + i %% %d;\n",
+                     CUDA_NETWORKS_LANES * pitch, width, pitch, width);
+    if (form->whole)
+        grt_text_add(
+            s, "            asm volatile(\"cp.async.cg.shared.global [%%0], [%%1], 16;\" :: \"r\"((unsigned)"
+               "__cvta_generic_to_shared(to)), \"l\"(from + i) : \"memory\");\n        }\n    }\n"
+               "    asm volatile(\"cp.async.wait_all;\" ::: \"memory\");\n");
+    else
+        grt_text_add(s, "            *to = from[i];\n        }\n    }\n");
+    grt_text_add(s, "    __syncwarp();\n");
+}
+
+/* Each layer's results begin with its bias. */
+static void add_sums(const cuda_networks_form *form, int32_t l, grt_text *s)
+{
+    const grt_networks *n = form->networks;
+    grt_text_add(s, "    T h[R][%d];\n#pragma unroll\n    for (int o = 0; o < %d; o++) {\n", n->width[l + 1],
+                 n->width[l + 1]);
+    if (n->bias[l])
+        grt_text_add(s, "        const T b = at(a.bias[%d], o * a.lane + n);\n", l);
+    grt_text_add(s, "#pragma unroll\n        for (int r = 0; r < R; r++)\n            h[r][o] = %s;\n    }\n",
+                 n->bias[l] ? "b" : "0");
+}
+
+/* f[r] is input i of row r. */
+static void add_product(const cuda_networks_form *form, int32_t l, const char *i, grt_text *s)
+{
+    const int32_t width = form->networks->width[l + 1];
+    grt_text_add(
+        s,
+        "#pragma unroll\n        for (int o = 0; o < %d; o++) {\n"
+        "            const T w = at(a.weights[%d], ((%s) * %d + o) * a.lane + n);\n"
+        "#pragma unroll\n            for (int r = 0; r < R; r++)\n                h[r][o] += f[r] * w;\n"
+        "        }\n",
+        width, l, i, width);
+}
+
+static void add_first_products(const cuda_networks_form *form, grt_text *s)
+{
+    const int32_t vector = vector_of(form), pitch = pitch_of(form);
+    grt_text_add(s, "#pragma unroll 1\n    for (int i = 0; i < %d; i += %d) {\n        vector v[R];\n",
+                 form->networks->width[0], vector);
+    grt_text_add(s,
+                 "#pragma unroll\n        for (int r = 0; r < R; r++)\n"
+                 "            v[r] = *(const vector *)(x + (r * %d + threadIdx.x) * %d + i);\n",
+                 CUDA_NETWORKS_LANES, pitch);
+    grt_text_add(s,
+                 "#pragma unroll\n        for (int k = 0; k < %d; k++) {\n        T f[R];\n#pragma unroll\n"
+                 "        for (int r = 0; r < R; r++)\n            f[r] = of_%s(v[r].v[k]);\n",
+                 vector, grt_dtype_name(form->dtype));
+    add_product(form, 0, "i + k", s);
+    grt_text_add(s, "        }\n    }\n");
+}
+
+static void add_later_products(const cuda_networks_form *form, int32_t l, grt_text *s)
+{
+    const int32_t width = form->networks->width[l];
+    grt_text_add(
+        s,
+        "#pragma unroll 2\n    for (int i = 0; i < %d; i++) {\n        T f[R];\n#pragma unroll\n"
+        "        for (int r = 0; r < R; r++)\n            f[r] = between[(r * %d + i) * %d + threadIdx.x];\n",
+        width, width, CUDA_NETWORKS_LANES);
+    add_product(form, l, "i", s);
+    grt_text_add(s, "    }\n");
+}
+
+/* The first layer's inputs lie otherwise than what later ones read: no lane may still need them. */
+static void add_results(const cuda_networks_form *form, int32_t l, grt_text *s)
+{
+    const grt_networks *n = form->networks;
+    const int32_t width = n->width[l + 1];
+    if (l + 1 == n->n_layers)
+        grt_text_add(
+            s,
+            "    if (first + threadIdx.x < a.count)\n#pragma unroll\n        for (int r = 0; r < R; r++)\n"
+            "            if (row + r < a.rows)\n#pragma unroll\n                for (int o = 0; o < %d; "
+            "o++)\n"
+            "                    ((E *)a.y)[((unsigned long long)(row + r) * a.count + n) * %d + o] = "
+            "to_%s(act%d(h[r][o]));\n",
+            width, width, grt_dtype_name(form->dtype), l);
+    else
+        grt_text_add(s,
+                     "%s#pragma unroll\n    for (int r = 0; r < R; r++)\n#pragma unroll\n        for (int o "
+                     "= 0; o < %d; o++)\n"
+                     "            between[(r * %d + o) * %d + threadIdx.x] = act%d(h[r][o]);\n",
+                     l == 0 ? "    __syncwarp();\n" : "", width, width, CUDA_NETWORKS_LANES, l);
+}
+
+static void add_many(const cuda_networks_form *form, grt_text *s)
+{
+    const int32_t shared = form->rows * shared_of(form);
+    grt_text_add(s,
+                 "enum { R = %d };\n"
+                 "extern \"C\" __global__ void __launch_bounds__(%d) " CUDA_NETWORKS_KERNEL
+                 "(const __grid_constant__ arguments a)\n{\n    __shared__ alignas(16) u8 shared[%d][%d];\n"
+                 "    const unsigned first = blockIdx.x * %d, n = min(first + threadIdx.x, a.count - 1);\n"
+                 "    const unsigned row = (blockIdx.y * %d + threadIdx.y) * R;\n"
+                 "    E *x = (E *)shared[threadIdx.y];\n    T *between = (T *)shared[threadIdx.y];\n"
+                 "    (void)between;\n    if (row >= a.rows)\n        return;\n",
+                 form->rows, CUDA_NETWORKS_LANES * form->warps, form->warps, shared, CUDA_NETWORKS_LANES,
+                 form->warps);
+    add_copy(form, s);
+    for (int32_t l = 0; l < form->networks->n_layers; l++) {
+        grt_text_add(s, "    {\n");
+        add_sums(form, l, s);
+        if (l == 0)
+            add_first_products(form, s);
+        else
+            add_later_products(form, l, s);
+        add_results(form, l, s);
+        grt_text_add(s, "    }\n");
+    }
+    grt_text_add(s, "}\n");
+}
+
+/* ---- few rows ---- */
+
+/* How many layers' weights a thread reads before it has the input. */
+static int32_t layers_ahead(const cuda_networks_form *form)
+{
+    const grt_networks *n = form->networks;
+    int32_t room = REGISTERS / (CUDA_NETWORKS_LANES * form->warps), l = 0;
+    room = (room < 255 ? room : 255) - OTHER_REGISTERS;
+    while (l < n->n_layers && room > n->width[l]) {
+        room -= n->width[l] + 1;
+        l++;
+    }
+    return l;
+}
+
+/* The weights of one feature: this warp's. */
+static void add_weights(const cuda_networks_form *form, int32_t l, grt_text *s)
+{
+    const grt_networks *n = form->networks;
+    grt_text_add(
+        s,
+        "    T w%d[%d], b%d = 0;\n    if (o < %d) {\n#pragma unroll\n        for (int i = 0; i < %d; i++)\n",
+        l, n->width[l], l, n->width[l + 1], n->width[l]);
+    grt_text_add(s, "            w%d[i] = at(a.weights[%d], (i * %d + o) * a.lane + n);\n", l, l,
+                 n->width[l + 1]);
+    if (n->bias[l])
+        grt_text_add(s, "        b%d = at(a.bias[%d], o * a.lane + n);\n", l, l);
+    grt_text_add(s, "    }\n");
+}
+
+static void add_few_layer(const cuda_networks_form *form, int32_t l, grt_text *s)
+{
+    const grt_networks *n = form->networks;
+    const int32_t out = n->width[l + 1];
+    grt_text_add(s,
+                 "    __syncthreads();\n    if (o < %d) {\n        T sum = b%d;\n#pragma unroll\n"
+                 "        for (int i = 0; i < %d; i++)\n            sum += w%d[i] * h[%d][i][threadIdx.x];\n"
+                 "        sum = act%d(sum);\n",
+                 out, l, n->width[l], l, l % 2, l);
+    if (l + 1 < n->n_layers)
+        grt_text_add(s, "        h[%d][o][threadIdx.x] = sum;\n    }\n", 1 - l % 2);
+    else
+        grt_text_add(s,
+                     "        if (first + threadIdx.x < a.count)\n"
+                     "            ((E *)a.y)[((unsigned long long)blockIdx.y * a.lane + n) * %d + o] = "
+                     "to_%s(sum);\n    }\n",
+                     out, grt_dtype_name(form->dtype));
+}
+
+static void add_few(const cuda_networks_form *form, grt_text *s)
+{
+    const grt_networks *n = form->networks;
+    const int32_t ahead = layers_ahead(form), threads = CUDA_NETWORKS_LANES * form->warps, in = n->width[0];
+    grt_text_add(
+        s,
+        "extern \"C\" __global__ void __launch_bounds__(%d) " CUDA_NETWORKS_KERNEL
+        "(const __grid_constant__ arguments a)\n{\n    __shared__ T h[2][%d][%d];\n"
+        "    const unsigned first = blockIdx.x * %d, n = min(first + threadIdx.x, a.count - 1), o = "
+        "threadIdx.y;\n"
+        "    const E *x = (const E *)a.x + ((unsigned long long)blockIdx.y * a.count + first) * %d;\n",
+        threads, n->most, CUDA_NETWORKS_LANES + 1, CUDA_NETWORKS_LANES, in);
+    for (int32_t l = 0; l < ahead; l++)
+        add_weights(form, l, s);
+    grt_text_add(s,
+                 "    const unsigned end = min(%du, a.count - first) * %d;\n"
+                 "    for (unsigned i = threadIdx.y * %d + threadIdx.x; i < end; i += %d)\n"
+                 "        h[0][i %% %d][i / %d] = of_%s(x[i]);\n",
+                 CUDA_NETWORKS_LANES, in, CUDA_NETWORKS_LANES, threads, in, in, grt_dtype_name(form->dtype));
+    for (int32_t l = 0; l < n->n_layers; l++) {
+        if (l >= ahead)
+            add_weights(form, l, s);
+        add_few_layer(form, l, s);
+    }
+    grt_text_add(s, "}\n");
+}
+
+void cuda_networks_source(const cuda_networks_form *form, grt_text *source)
+{
+    add_beginning(form, source);
+    if (form->few)
+        add_few(form, source);
+    else
+        add_many(form, source);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Generated kernels for graphrt::Networks: which there are, their keys, their source. Needs no GPU.
+ *
+ * Lanes of a warp are neighbouring networks, so that weights are read side by side. Of many rows a warp
+ * brings several to shared memory at once, and a thread computes those of one network; what passes from layer
+ * to layer stays there. Of few rows a warp computes one feature of a layer. Widths and activations are code;
+ * the numbers of networks and rows are arguments. */
+#ifndef GRT_BACKENDS_CUDA_NETWORKS_SOURCE_H
+#define GRT_BACKENDS_CUDA_NETWORKS_SOURCE_H
+
+#include "backends/shared/networks.h"
+#include "src/base/text.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define CUDA_NETWORKS_KERNEL "networks" /* the name of the function */
+enum { CUDA_NETWORKS_LANES = 32 };
+
+typedef struct cuda_networks_form {
+    const grt_networks *networks;
+    grt_dtype dtype;
+    bool few;      /* rows */
+    bool whole;    /* rows of the input begin at multiples of 16 bytes */
+    int32_t rows;  /* that a thread computes; of few: 1 */
+    int32_t warps; /* of a block */
+} cuda_networks_form;
+
+/* What a kernel is called with: a grid of (networks / lanes) x (rows / (rows of a block)) blocks. */
+typedef struct cuda_networks_args {
+    const void *x, *weights[GRT_NETWORKS_LAYERS], *bias[GRT_NETWORKS_LAYERS];
+    void *y;
+    uint32_t count, rows, lane;
+} cuda_networks_args;
+
+void cuda_networks_form_of(const grt_networks *networks, grt_dtype dtype, int64_t rows, int64_t count,
+                           cuda_networks_form *out_form);
+/* Rows of a block. */
+int32_t cuda_networks_rows(const cuda_networks_form *form);
+/* What the input must begin at a multiple of. */
+int32_t cuda_networks_alignment(const cuda_networks_form *form);
+/* The parts of a key that tell the kernel from others; behind grt_device_algo_key. */
+void cuda_networks_key(const cuda_networks_form *form, grt_text *key);
+/* CUDA C++ without headers. */
+void cuda_networks_source(const cuda_networks_form *form, grt_text *source);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

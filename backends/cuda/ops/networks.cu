@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* graphrt::Networks on the device. Where the plan brings the kernel that was generated for these layers
+ * (networks_source.h), or NVRTC is there to make it, that runs; else a thread computes all layers of one
+ * network and row. */
+#include "backends/cuda/activate.cuh"
+#include "backends/cuda/code.h"
+#include "backends/cuda/generated.h"
+#include "backends/cuda/libraries.h"
+#include "backends/cuda/networks_source.h"
+#include "backends/cuda/walk.h"
+
+#include <stdlib.h>
+
+namespace
+{
+
+enum { BLOCK = 128 };
+
+struct shape {
+    cuda_networks_form form;
+    cudaKernel_t generated; /* NULL: there is none */
+    int64_t rows, count, lane;
+};
+
+/* ---- without generated code ---- */
+
+struct layer {
+    const void *weights, *bias; /* bias NULL: none */
+    int32_t in, out;
+    grt_act act;
+};
+
+struct layers {
+    layer of[GRT_NETWORKS_LAYERS];
+    int32_t n;
+    int64_t lane; /* from a weight to the next one of the same network */
+};
+
+template <class T>
+__device__ void compute_layer(const layer &l, int64_t n, int64_t lane, const float *x, float *y)
+{
+    for (int32_t o = 0; o < l.out; o++) {
+        float sum = l.bias ? cuda_widen(((const T *)l.bias)[o * lane + n]) : 0;
+        for (int32_t i = 0; i < l.in; i++)
+            sum += x[i] * cuda_widen(((const T *)l.weights)[((int64_t)i * l.out + o) * lane + n]);
+        y[o] = cuda_activate<float>(l.act, sum);
+    }
+}
+
+template <class T>
+__global__ void plain_kernel(const __grid_constant__ layers all, const T *x, T *y, int64_t rows,
+                             int64_t count)
+{
+    CUDA_EACH(i, rows * count)
+    {
+        float h[2][GRT_NETWORKS_WIDTH];
+        const int32_t in = all.of[0].in, out = all.of[all.n - 1].out;
+        for (int32_t k = 0; k < in; k++)
+            h[0][k] = cuda_widen(x[i * in + k]);
+        for (int32_t l = 0; l < all.n; l++)
+            compute_layer<T>(all.of[l], i % count, all.lane, h[l % 2], h[1 - l % 2]);
+        for (int32_t k = 0; k < out; k++)
+            y[i * out + k] = cuda_narrow<T, float>(h[all.n % 2][k]);
+    }
+}
+
+/* ---- kernel life ---- */
+
+/* While a plan is made the code goes there; where it has none it is made for as long as the device is open.
+ */
+grt_status find_generated(const grt_reshape *r, shape *sh)
+{
+    cuda_device *device = (cuda_device *)r->device;
+    grt_text key = {}, source = {};
+    grt_device_algo_key(r->device, "Networks", &key);
+    cuda_networks_key(&sh->form, &key);
+    cuda_networks_source(&sh->form, &source);
+    grt_status status = GRT_OK;
+    if (key.failed || source.failed)
+        status = grt_fail_memory(key.size + source.size);
+    else if (cuda_is_described(r->device))
+        status = cuda_generate(device, r->desc->name, grt_text_get(&key), &source);
+    else
+        status = cuda_code_get(device, grt_text_get(&key), CUDA_NETWORKS_KERNEL, grt_text_get(&source),
+                               &sh->generated);
+    grt_text_release(&key);
+    grt_text_release(&source);
+    return status;
+}
+
+grt_status reshape(grt_reshape *r)
+{
+    shape *sh;
+    GRT_TRY(cuda_state(&sh));
+    const grt_tensor *x = r->in[0];
+    sh->rows = x->dims[0];
+    sh->count = x->dims[1];
+    sh->lane = r->in[grt_networks_weights(0)]->dims[2];
+    cuda_networks_form_of((const grt_networks *)r->state, x->dtype, sh->rows, sh->count, &sh->form);
+    const int64_t most = (int64_t)1 << 31;
+    const bool fits = sh->rows > 0 && sh->count > 0 &&
+                      sh->rows < 65535 * (int64_t)cuda_networks_rows(&sh->form) &&
+                      sh->lane * GRT_NETWORKS_WIDTH * GRT_NETWORKS_WIDTH < most;
+    const grt_status status = fits ? find_generated(r, sh) : GRT_OK;
+    if (status != GRT_OK) {
+        free(sh);
+        return status;
+    }
+    r->shape = sh;
+    return GRT_OK;
+}
+
+const void *data_of(const grt_run *r, int32_t i)
+{
+    const grt_tensor *t = grt_run_in(r, i);
+    return t ? t->data : NULL;
+}
+
+grt_status launch_generated(const grt_run *r, const shape *sh)
+{
+    cuda_networks_args args = {};
+    args.x = r->in[0]->data;
+    args.y = r->out[0]->data;
+    args.count = (uint32_t)sh->count;
+    args.rows = (uint32_t)sh->rows;
+    args.lane = (uint32_t)sh->lane;
+    for (int32_t l = 0; l < sh->form.networks->n_layers; l++) {
+        args.weights[l] = data_of(r, grt_networks_weights(l));
+        args.bias[l] = data_of(r, grt_networks_bias(l));
+    }
+    void *list[] = {&args};
+    const int32_t rows = cuda_networks_rows(&sh->form);
+    const dim3 grid((args.count + CUDA_NETWORKS_LANES - 1) / CUDA_NETWORKS_LANES,
+                    (uint32_t)((sh->rows + rows - 1) / rows)),
+        block(CUDA_NETWORKS_LANES, (uint32_t)sh->form.warps);
+    CUDA_TRY(cudaLaunchKernel((const void *)sh->generated, grid, block, list, 0, (cudaStream_t)r->stream));
+    return GRT_OK;
+}
+
+template <class T> void launch_plain(const grt_run *r, const shape *sh)
+{
+    const grt_networks *n = sh->form.networks;
+    layers all = {};
+    all.n = n->n_layers;
+    all.lane = sh->lane;
+    for (int32_t l = 0; l < n->n_layers; l++)
+        all.of[l] = {data_of(r, grt_networks_weights(l)), data_of(r, grt_networks_bias(l)), n->width[l],
+                     n->width[l + 1], n->act[l]};
+    plain_kernel<T><<<cuda_blocks(sh->rows * sh->count, BLOCK), BLOCK, 0, (cudaStream_t)r->stream>>>(
+        all, (const T *)r->in[0]->data, (T *)r->out[0]->data, sh->rows, sh->count);
+}
+
+grt_status run(const grt_run *r)
+{
+    const shape *sh = (const shape *)r->shape;
+    if (sh->rows == 0 || sh->count == 0)
+        return GRT_OK;
+    if (sh->generated && cuda_aligned(r->in[0]->data, (size_t)cuda_networks_alignment(&sh->form)))
+        return launch_generated(r, sh);
+    switch (sh->form.dtype) {
+    case GRT_DTYPE_FLOAT16:
+        launch_plain<__half>(r, sh);
+        break;
+    case GRT_DTYPE_BFLOAT16:
+        launch_plain<__nv_bfloat16>(r, sh);
+        break;
+    default:
+        launch_plain<float>(r, sh);
+    }
+    CUDA_LAUNCHED();
+    return GRT_OK;
+}
+
+#define TYPES (GRT_BIT(FLOAT) | GRT_BIT(FLOAT16) | GRT_BIT(BFLOAT16))
+
+const grt_kernel_row rows[] = {
+    {.domain = "graphrt",
+     .op = "Networks",
+     .types = {TYPES, TYPES, TYPES, TYPES},
+     .flags = GRT_KERNEL_CHOOSES,
+     .supports = grt_networks_supports,
+     .create = grt_networks_create,
+     .destroy = free,
+     .reshape = reshape,
+     .release_shape = free,
+     .run = run},
+};
+
+} // namespace
+
+CUDA_KERNELS(networks, rows);
