@@ -12,14 +12,16 @@
 #include "backends/cpu/gemm_kernel.h"
 #include "src/base/tensor.h"
 
-#ifdef _OPENMP
-#include <omp.h>
-#endif
+#include "backends/cpu/threads.h"
+
+#include <stdatomic.h>
 
 #define NR           GRT_GEMM_NR
 #define K_BLOCK      256 /* a strip is 6 KiB, a panel 16 KiB: both fit a 32 KiB first-level cache */
 #define M_BLOCK      192
-#define N_BLOCK      128   /* with K_BLOCK: 128 KiB of B, and as much that is fetched ahead */
+#define N_BLOCK      128 /* with K_BLOCK: 128 KiB of B, and as much that is fetched ahead */
+#define CACHE_LINE   64
+#define MOST_QUEUES  64    /* more threads share them */
 #define AHEAD_STRIPS 4     /* from this many strips on, they have the time to fetch the next block of B */
 #define DIRECT_ROWS  12    /* up to this m, packing B costs more than reading it unpacked */
 #define PARALLEL_OPS 60000 /* multiply-adds below which waking a second thread costs more than it saves */
@@ -428,23 +430,47 @@ static void run_alone(const job *w, float *a_pack, float *b_own)
         run_one(w, t, a_pack, b_own, &ragged_of);
 }
 
-static void run_together(const job *w, float *a_pack, float *b_own)
+/* A part of the tiles or items, in order. Its thread takes the next one, so that what was fetched ahead is
+ * what it reads next, and at the next run the same weights are in its core's cache; a thread that has
+ * finished its own takes from others. */
+typedef struct queue {
+    _Alignas(CACHE_LINE) atomic_llong next;
+    int64_t end;
+} queue;
+
+static void fill_queues(queue *queues, int n, int64_t total)
 {
-    if (w->p->mode == B_PACK_THREAD) {
-#pragma omp for schedule(dynamic)
-        for (int64_t i = 0; i < w->g->batch; i++)
-            run_item(w, i, a_pack, b_own);
-        return;
+    for (int i = 0; i < n; i++) {
+        atomic_init(&queues[i].next, total / n * i + total % n * i / n);
+        queues[i].end = total / n * (i + 1) + total % n * (i + 1) / n;
     }
+}
+
+/* The next tile of any queue from `*at` on; -1: all are taken. */
+static int64_t take(queue *queues, int n, int *at, int *empty)
+{
+    for (; *empty < n; (*empty)++, *at = (*at + 1) % n) {
+        const int64_t t = atomic_fetch_add_explicit(&queues[*at].next, 1, memory_order_relaxed);
+        if (t < queues[*at].end)
+            return t;
+    }
+    return -1;
+}
+
+static void run_together(const job *w, queue *queues, int n, float *a_pack, float *b_own)
+{
     if (w->p->mode == B_PACK_ONCE) {
 #pragma omp for schedule(static)
         for (int64_t t = 0; t < w->p->b_count * w->panels; t++)
             pack_shared(w, t);
     }
     int64_t ragged_of = -1;
-#pragma omp for schedule(dynamic)
-    for (int64_t t = 0; t < w->g->batch * w->mt * w->nt; t++)
-        run_one(w, t, a_pack, b_own, &ragged_of);
+    int at = cpu_thread() % n, empty = 0;
+    for (int64_t t; (t = take(queues, n, &at, &empty)) >= 0;)
+        if (w->p->mode == B_PACK_THREAD)
+            run_item(w, t, a_pack, b_own);
+        else
+            run_one(w, t, a_pack, b_own, &ragged_of);
 }
 
 void grt_gemm_run(const grt_gemm *g, const float *a, const float *b, float *c, void *scratch, int threads)
@@ -470,12 +496,13 @@ void grt_gemm_run(const grt_gemm *g, const float *a, const float *b, float *c, v
         run_alone(&work, a_all, b_all);
         return;
     }
+    queue queues[MOST_QUEUES];
+    const int n = p.threads < MOST_QUEUES ? p.threads : MOST_QUEUES;
+    fill_queues(queues, n, p.mode == B_PACK_THREAD ? g->batch : g->batch * work.mt * work.nt);
 #pragma omp parallel num_threads(p.threads)
     {
-        size_t me = 0;
-#ifdef _OPENMP
-        me = (size_t)omp_get_thread_num();
-#endif
-        run_together(&work, a_step ? a_all + me * a_step : NULL, b_step ? b_all + me * b_step : NULL);
+        const size_t me = (size_t)cpu_thread();
+        run_together(&work, queues, n, a_step ? a_all + me * a_step : NULL,
+                     b_step ? b_all + me * b_step : NULL);
     }
 }
