@@ -235,7 +235,7 @@ static grt_gemm_store make_store(const grt_gemm *g, const operands *o, bool firs
         s.residual = o->residual;
         s.act = g->act;
     }
-    s.simple = s.alpha == 1.0f && (s.beta == 0.0f || s.beta == 1.0f) && !s.bias_row && !s.residual &&
+    s.simple = (s.beta == 0.0f || s.beta == 1.0f) && !s.bias_row && !s.residual &&
                (s.act.kind == GRT_ACT_NONE || s.act.kind == GRT_ACT_RELU);
     return s;
 }

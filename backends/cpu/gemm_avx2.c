@@ -39,6 +39,11 @@
 #define STORE_SIMPLE(i)                                                                     \
     {                                                                                       \
         float *c = s->c + (i)*s->ldc;                                                       \
+        if (s->alpha != 1.0f) {                                                             \
+            const __m256 alpha = _mm256_set1_ps(s->alpha);                                  \
+            lo##i = _mm256_mul_ps(lo##i, alpha);                                            \
+            hi##i = _mm256_mul_ps(hi##i, alpha);                                            \
+        }                                                                                   \
         if (s->beta != 0.0f) {                                                              \
             lo##i = _mm256_add_ps(lo##i, LOAD(c));                                          \
             hi##i = _mm256_add_ps(hi##i, LOAD(c + 8));                                      \

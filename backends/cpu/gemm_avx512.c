@@ -58,6 +58,13 @@ TARGET INLINE void store_simple(const int rows, const int panels, __m512 sum[ROW
 #pragma GCC unroll 2
     for (int p = 0; p < panels; p++)
         bias[p] = s->bias ? _mm512_loadu_ps(s->bias + p * GRT_GEMM_NR) : _mm512_setzero_ps();
+    const __m512 alpha = _mm512_set1_ps(s->alpha);
+    if (s->alpha != 1.0f)
+#pragma GCC unroll 12
+        for (int i = 0; i < rows; i++)
+#pragma GCC unroll 2
+            for (int p = 0; p < panels; p++)
+                sum[i][p] = _mm512_mul_ps(sum[i][p], alpha);
     if (s->beta != 0.0f)
 #pragma GCC unroll 12
         for (int i = 0; i < rows; i++)

@@ -26,7 +26,7 @@ typedef struct grt_gemm_store {
     const float *bias, *bias_row, *residual;
     int64_t ldr;
     grt_act act;
-    bool simple; /* alpha is 1, beta is 0 or 1, no row bias, no residual, act is none or relu */
+    bool simple; /* beta is 0 or 1, no row bias, no residual, act is none or relu */
 } grt_gemm_store;
 
 /* Cache lines of B that are read later. A kernel asks for one of each of its panels (the next panel's is
