@@ -26,6 +26,8 @@
 #define DIRECT_ROWS  12    /* up to this m, packing B costs more than reading it unpacked */
 #define PARALLEL_OPS 60000 /* multiply-adds below which waking a second thread costs more than it saves */
 
+_Static_assert(GRT_GEMM_PANEL == NR, "callers take columns of a packed B by panels");
+
 /* How B reaches the kernels. */
 typedef enum b_mode {
     B_PACKED,     /* the caller packed it */

@@ -50,15 +50,18 @@ TARGET static void finish(int rows, int64_t cols, float *sums, const grt_gemm_st
         memcpy(s->c + i * s->ldc, sums + i * WIDTH, (size_t)cols * sizeof *sums);
 }
 
-/* Adding a zero bias costs one instruction and saves a second set of stores. */
-TARGET INLINE void store_simple(const int rows, const int panels, __m512 sum[ROWS][PANELS],
+/* Adding a zero bias costs one instruction and saves a second set of stores; so does a mask of all lanes. */
+TARGET INLINE void store_simple(const int rows, const int panels, int64_t cols, __m512 sum[ROWS][PANELS],
                                 const grt_gemm_store *s)
 {
+    const uint32_t all = cols >= WIDTH ? UINT32_MAX : (UINT32_C(1) << cols) - 1;
+    const __mmask16 lanes[PANELS] = {(__mmask16)all, (__mmask16)(all >> GRT_GEMM_NR)};
+    const __m512 alpha = _mm512_set1_ps(s->alpha),
+                 least = _mm512_set1_ps(s->act.kind == GRT_ACT_RELU ? 0.0f : -INFINITY);
     __m512 bias[PANELS];
 #pragma GCC unroll 2
     for (int p = 0; p < panels; p++)
-        bias[p] = s->bias ? _mm512_loadu_ps(s->bias + p * GRT_GEMM_NR) : _mm512_setzero_ps();
-    const __m512 alpha = _mm512_set1_ps(s->alpha);
+        bias[p] = s->bias ? _mm512_maskz_loadu_ps(lanes[p], s->bias + p * GRT_GEMM_NR) : _mm512_setzero_ps();
     if (s->alpha != 1.0f)
 #pragma GCC unroll 12
         for (int i = 0; i < rows; i++)
@@ -70,14 +73,14 @@ TARGET INLINE void store_simple(const int rows, const int panels, __m512 sum[ROW
         for (int i = 0; i < rows; i++)
 #pragma GCC unroll 2
             for (int p = 0; p < panels; p++)
-                sum[i][p] = _mm512_add_ps(sum[i][p], _mm512_loadu_ps(s->c + i * s->ldc + p * GRT_GEMM_NR));
-    const __m512 least = _mm512_set1_ps(s->act.kind == GRT_ACT_RELU ? 0.0f : -INFINITY);
+                sum[i][p] = _mm512_add_ps(
+                    sum[i][p], _mm512_maskz_loadu_ps(lanes[p], s->c + i * s->ldc + p * GRT_GEMM_NR));
 #pragma GCC unroll 12
     for (int i = 0; i < rows; i++)
 #pragma GCC unroll 2
         for (int p = 0; p < panels; p++) /* max gives its second operand for NaN */
-            _mm512_storeu_ps(s->c + i * s->ldc + p * GRT_GEMM_NR,
-                             _mm512_max_ps(least, _mm512_add_ps(sum[i][p], bias[p])));
+            _mm512_mask_storeu_ps(s->c + i * s->ldc + p * GRT_GEMM_NR, lanes[p],
+                                  _mm512_max_ps(least, _mm512_add_ps(sum[i][p], bias[p])));
 }
 
 /* Rows of A in groups of three, whose addresses are a pointer and once or twice a distance in bytes: twelve
@@ -139,8 +142,8 @@ TARGET INLINE void multiply(const int rows, const int panels, const bool packed,
     }
     for (; k > 0; k--, b += ldb)
         multiply_step(rows, panels, &of_a, csa * (int64_t)sizeof *a, b, panel_stride, sum);
-    if (s->simple && cols == panels * GRT_GEMM_NR) {
-        store_simple(rows, panels, sum, s);
+    if (s->simple) {
+        store_simple(rows, panels, cols, sum, s);
         return;
     }
     float dense[ROWS * WIDTH] __attribute__((aligned(64)));
@@ -158,8 +161,11 @@ TARGET INLINE void multiply(const int rows, const int panels, const bool packed,
                                  const float *b, int64_t ldb, int64_t panel_stride, grt_gemm_ahead ahead, \
                                  const grt_gemm_store *s)                                                 \
     {                                                                                                     \
-        if (csa == 1 && ldb == GRT_GEMM_NR && cols > GRT_GEMM_NR)                                         \
+        const bool packed = csa == 1 && ldb == GRT_GEMM_NR;                                               \
+        if (packed && cols > GRT_GEMM_NR)                                                                 \
             multiply(R, 2, true, cols, k, a, rsa, 1, b, GRT_GEMM_NR, panel_stride, ahead, s);             \
+        else if (packed)                                                                                  \
+            multiply(R, 1, true, cols, k, a, rsa, 1, b, GRT_GEMM_NR, panel_stride, ahead, s);             \
         else if (cols > GRT_GEMM_NR)                                                                      \
             multiply(R, 2, false, cols, k, a, rsa, csa, b, ldb, panel_stride, ahead, s);                  \
         else                                                                                              \

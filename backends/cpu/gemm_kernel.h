@@ -8,13 +8,12 @@
 #define GRT_BACKENDS_CPU_GEMM_KERNEL_H
 
 #include "backends/cpu/act.h"
-#include "backends/cpu/gemm.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
-#define GRT_GEMM_NR GRT_GEMM_PANEL
+#define GRT_GEMM_NR 16
 
 /* What a kernel does with a block of sums: which part of the epilogue is due, and where. Pointers are already
  * moved to the block's first row and column. */
