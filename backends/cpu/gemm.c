@@ -21,10 +21,10 @@
 #define M_BLOCK      192
 #define N_BLOCK      128 /* with K_BLOCK: 128 KiB of B, and as much that is fetched ahead */
 #define CACHE_LINE   64
-#define MOST_QUEUES  64    /* more threads share them */
-#define AHEAD_STRIPS 4     /* from this many strips on, they have the time to fetch the next block of B */
-#define DIRECT_ROWS  12    /* up to this m, packing B costs more than reading it unpacked */
-#define PARALLEL_OPS 60000 /* multiply-adds below which waking a second thread costs more than it saves */
+#define MOST_QUEUES  64     /* more threads share them */
+#define AHEAD_STRIPS 4      /* from this many strips on, they have the time to fetch the next block of B */
+#define DIRECT_ROWS  12     /* up to this m, packing B costs more than reading it unpacked */
+#define PARALLEL_OPS 400000 /* multiply-adds below which waking a second thread costs more than it saves */
 
 _Static_assert(GRT_GEMM_PANEL == NR, "callers take columns of a packed B by panels");
 
