@@ -12,18 +12,21 @@
 #include "backends/cpu/gemm_kernel.h"
 #include "src/base/tensor.h"
 
-#ifdef _OPENMP
-#include <omp.h>
-#endif
+#include "backends/cpu/threads.h"
+
+#include <stdatomic.h>
 
 #define NR           GRT_GEMM_NR
 #define K_BLOCK      256 /* a strip is 6 KiB, a panel 16 KiB: both fit a 32 KiB first-level cache */
 #define M_BLOCK      192
 #define N_BLOCK      128 /* with K_BLOCK: 128 KiB of B, and as much that is fetched ahead */
-#define AHEAD_STRIPS 4   /* from this many strips on, they have the time to fetch the next block of B */
 #define CACHE_LINE   64
-#define DIRECT_ROWS  12    /* up to this m, packing B costs more than reading it unpacked */
-#define PARALLEL_OPS 60000 /* multiply-adds below which waking a second thread costs more than it saves */
+#define MOST_QUEUES  64     /* more threads share them */
+#define AHEAD_STRIPS 4      /* from this many strips on, they have the time to fetch the next block of B */
+#define DIRECT_ROWS  12     /* up to this m, packing B costs more than reading it unpacked */
+#define PARALLEL_OPS 400000 /* multiply-adds below which waking a second thread costs more than it saves */
+
+_Static_assert(GRT_GEMM_PANEL == NR, "callers take columns of a packed B by panels");
 
 /* How B reaches the kernels. */
 typedef enum b_mode {
@@ -234,7 +237,7 @@ static grt_gemm_store make_store(const grt_gemm *g, const operands *o, bool firs
         s.residual = o->residual;
         s.act = g->act;
     }
-    s.simple = s.alpha == 1.0f && (s.beta == 0.0f || s.beta == 1.0f) && !s.bias_row && !s.residual &&
+    s.simple = (s.beta == 0.0f || s.beta == 1.0f) && !s.bias_row && !s.residual &&
                (s.act.kind == GRT_ACT_NONE || s.act.kind == GRT_ACT_RELU);
     return s;
 }
@@ -274,15 +277,15 @@ static void stream_tile(const grt_gemm *g, const plan *p, const operands *o, int
 /* Weights of large models come from memory, once for each block of columns. While a strip goes through the
  * panels of one block of B, it asks for its share of the block that is read next: the same columns' next k,
  * or the first k of the next columns. */
-typedef struct ahead {
-    const float *next; /* the first panel's; NULL: nothing to fetch */
+typedef struct next_block {
+    const float *first; /* of the first panel; NULL: nothing to fetch */
     int64_t panels, lines, share;
-} ahead;
+} next_block;
 
-static ahead look_ahead(const grt_gemm *g, const plan *p, const operands *o, int64_t strips, int64_t col,
-                        int64_t cols, int64_t x)
+static next_block look_ahead(const grt_gemm *g, const plan *p, const operands *o, int64_t strips, int64_t col,
+                             int64_t cols, int64_t x)
 {
-    ahead a = {.next = NULL};
+    next_block a = {.first = NULL};
     if (p->mode == B_DIRECT || strips < AHEAD_STRIPS)
         return a;
     int64_t panel = col / NR;
@@ -294,20 +297,21 @@ static ahead look_ahead(const grt_gemm *g, const plan *p, const operands *o, int
     if (panel >= o->panels)
         return a;
     a.panels = min64(a.panels, o->panels - panel);
-    a.next = o->b + panel * o->panel_stride + x * NR;
-    a.lines = min64(p->k_block, g->k - x) * NR * (int64_t)sizeof(float) / CACHE_LINE;
+    a.first = o->b + panel * o->panel_stride + x * NR;
+    a.lines = min64(p->k_block, g->k - x) * NR / GRT_GEMM_LINE;
     a.share = ceil_div(a.lines, strips);
     return a;
 }
 
-static void fetch(const ahead *a, int64_t panel_stride, int64_t strip, int64_t panel)
+/* What a strip asks for while it multiplies `panels` panels at `b`. */
+static grt_gemm_ahead share_of(const next_block *a, const operands *o, int64_t strip, int64_t panel,
+                               int64_t panels, const float *b)
 {
-    if (!a->next || panel >= a->panels)
-        return;
-    const float *from = a->next + panel * panel_stride;
-    const int64_t end = min64((strip + 1) * a->share, a->lines);
-    for (int64_t line = strip * a->share; line < end; line++)
-        __builtin_prefetch(from + line * (CACHE_LINE / (int64_t)sizeof(float)), 0, 2);
+    const int64_t first = strip * a->share, end = min64(first + a->share, a->lines);
+    if (!a->first || first >= end || panel + panels > a->panels)
+        return (grt_gemm_ahead){b, b};
+    const float *from = a->first + panel * o->panel_stride;
+    return (grt_gemm_ahead){from + first * GRT_GEMM_LINE, from + (end - 1) * GRT_GEMM_LINE};
 }
 
 static void run_tile(const grt_gemm *g, const plan *p, const operands *o, int64_t row, int64_t col,
@@ -323,7 +327,7 @@ static void run_tile(const grt_gemm *g, const plan *p, const operands *o, int64_
     do { /* once for k == 0 too: the epilogue is due */
         const int64_t len = min64(p->k_block, g->k - x);
         const grt_gemm_store s = make_store(g, o, x == 0, x + len == g->k);
-        const ahead next = look_ahead(g, p, o, ceil_div(rows, mr), col, cols, x + len);
+        const next_block next = look_ahead(g, p, o, ceil_div(rows, mr), col, cols, x + len);
         if (g->trans_a)
             pack_a(g, o->a, row, rows, x, len, mr, a_pack);
         for (int64_t i = 0; i < rows; i += mr) {
@@ -338,9 +342,8 @@ static void run_tile(const grt_gemm *g, const plan *p, const operands *o, int64_
                 const int64_t ldb = ragged ? NR : o->ldb;
                 const float *b = (ragged ? o->ragged : o->b + (col + j) / NR * o->panel_stride) + x * ldb;
                 const grt_gemm_store t = shift_store(&s, row + i, col + j);
-                for (int64_t q = j / NR; q * NR < j + now; q++)
-                    fetch(&next, o->panel_stride, i / mr, q);
-                p->kernel->block(strip, now, len, at, rsa, csa, b, ldb, o->panel_stride, &t);
+                const grt_gemm_ahead ahead = share_of(&next, o, i / mr, j / NR, ceil_div(now, NR), b);
+                p->kernel->block(strip, now, len, at, rsa, csa, b, ldb, o->panel_stride, ahead, &t);
             }
         }
         x += len;
@@ -429,23 +432,47 @@ static void run_alone(const job *w, float *a_pack, float *b_own)
         run_one(w, t, a_pack, b_own, &ragged_of);
 }
 
-static void run_together(const job *w, float *a_pack, float *b_own)
+/* A part of the tiles or items, in order. Its thread takes the next one, so that what was fetched ahead is
+ * what it reads next, and at the next run the same weights are in its core's cache; a thread that has
+ * finished its own takes from others. */
+typedef struct queue {
+    _Alignas(CACHE_LINE) atomic_llong next;
+    int64_t end;
+} queue;
+
+static void fill_queues(queue *queues, int n, int64_t total)
 {
-    if (w->p->mode == B_PACK_THREAD) {
-#pragma omp for schedule(dynamic)
-        for (int64_t i = 0; i < w->g->batch; i++)
-            run_item(w, i, a_pack, b_own);
-        return;
+    for (int i = 0; i < n; i++) {
+        atomic_init(&queues[i].next, total / n * i + total % n * i / n);
+        queues[i].end = total / n * (i + 1) + total % n * (i + 1) / n;
     }
+}
+
+/* The next tile of any queue from `*at` on; -1: all are taken. */
+static int64_t take(queue *queues, int n, int *at, int *empty)
+{
+    for (; *empty < n; (*empty)++, *at = (*at + 1) % n) {
+        const int64_t t = atomic_fetch_add_explicit(&queues[*at].next, 1, memory_order_relaxed);
+        if (t < queues[*at].end)
+            return t;
+    }
+    return -1;
+}
+
+static void run_together(const job *w, queue *queues, int n, float *a_pack, float *b_own)
+{
     if (w->p->mode == B_PACK_ONCE) {
 #pragma omp for schedule(static)
         for (int64_t t = 0; t < w->p->b_count * w->panels; t++)
             pack_shared(w, t);
     }
     int64_t ragged_of = -1;
-#pragma omp for schedule(dynamic)
-    for (int64_t t = 0; t < w->g->batch * w->mt * w->nt; t++)
-        run_one(w, t, a_pack, b_own, &ragged_of);
+    int at = cpu_thread() % n, empty = 0;
+    for (int64_t t; (t = take(queues, n, &at, &empty)) >= 0;)
+        if (w->p->mode == B_PACK_THREAD)
+            run_item(w, t, a_pack, b_own);
+        else
+            run_one(w, t, a_pack, b_own, &ragged_of);
 }
 
 void grt_gemm_run(const grt_gemm *g, const float *a, const float *b, float *c, void *scratch, int threads)
@@ -471,12 +498,13 @@ void grt_gemm_run(const grt_gemm *g, const float *a, const float *b, float *c, v
         run_alone(&work, a_all, b_all);
         return;
     }
+    queue queues[MOST_QUEUES];
+    const int n = p.threads < MOST_QUEUES ? p.threads : MOST_QUEUES;
+    fill_queues(queues, n, p.mode == B_PACK_THREAD ? g->batch : g->batch * work.mt * work.nt);
 #pragma omp parallel num_threads(p.threads)
     {
-        size_t me = 0;
-#ifdef _OPENMP
-        me = (size_t)omp_get_thread_num();
-#endif
-        run_together(&work, a_step ? a_all + me * a_step : NULL, b_step ? b_all + me * b_step : NULL);
+        const size_t me = (size_t)cpu_thread();
+        run_together(&work, queues, n, a_step ? a_all + me * a_step : NULL,
+                     b_step ? b_all + me * b_step : NULL);
     }
 }

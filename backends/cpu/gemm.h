@@ -36,6 +36,11 @@ typedef struct grt_gemm {
 /* Floats that one packed k x n matrix takes. False: k or n negative, or the size does not fit. */
 bool grt_gemm_packed_b_floats(int64_t k, int64_t n, size_t *out_floats);
 
+/* Columns of a packed matrix from a multiple of this on are a packed matrix too: column j is at packed + j *
+ * k.
+ */
+enum { GRT_GEMM_PANEL = 16 };
+
 /* Packs one matrix. trans_b as in grt_gemm. `packed` should be 64-byte aligned. */
 void grt_gemm_pack_b(int64_t k, int64_t n, const float *b, int64_t ldb, bool trans_b, float *packed);
 

@@ -39,6 +39,11 @@
 #define STORE_SIMPLE(i)                                                                     \
     {                                                                                       \
         float *c = s->c + (i)*s->ldc;                                                       \
+        if (s->alpha != 1.0f) {                                                             \
+            const __m256 alpha = _mm256_set1_ps(s->alpha);                                  \
+            lo##i = _mm256_mul_ps(lo##i, alpha);                                            \
+            hi##i = _mm256_mul_ps(hi##i, alpha);                                            \
+        }                                                                                   \
         if (s->beta != 0.0f) {                                                              \
             lo##i = _mm256_add_ps(lo##i, LOAD(c));                                          \
             hi##i = _mm256_add_ps(hi##i, LOAD(c + 8));                                      \
@@ -142,32 +147,39 @@ TARGET static void finish(int rows, int64_t cols, float *acc, int64_t acc_ld, co
 
 /* One function per number of rows. Adding a zero bias costs one instruction and saves a second set of stores.
  */
-#define DEFINE_BLOCK(R)                                                                             \
-    TARGET static void block_##R(int64_t cols, int64_t k, const float *a, int64_t rsa, int64_t csa, \
-                                 const float *b, int64_t ldb, const grt_gemm_store *s)              \
-    {                                                                                               \
-        ROWS_##R(DECLARE) if (csa == 1)                                                             \
-        {                                                                                           \
-            for (int64_t x = 0; x < k; x++, b += ldb) {                                             \
-                const __m256 b0 = LOAD(b), b1 = LOAD(b + 8);                                        \
-                ROWS_##R(STEP)                                                                      \
-            }                                                                                       \
-        }                                                                                           \
-        else                                                                                        \
-        {                                                                                           \
-            for (int64_t x = 0; x < k; x++, b += ldb) {                                             \
-                const __m256 b0 = LOAD(b), b1 = LOAD(b + 8);                                        \
-                ROWS_##R(STEP_STRIDED)                                                              \
-            }                                                                                       \
-        }                                                                                           \
-        if (s->simple && cols == GRT_GEMM_NR) {                                                     \
-            const __m256 bias0 = s->bias ? LOAD(s->bias) : _mm256_setzero_ps();                     \
-            const __m256 bias1 = s->bias ? LOAD(s->bias + 8) : _mm256_setzero_ps();                 \
-            ROWS_##R(STORE_SIMPLE)                                                                  \
-        } else {                                                                                    \
-            float acc[(R)*GRT_GEMM_NR];                                                             \
-            ROWS_##R(SPILL) finish(R, cols, acc, GRT_GEMM_NR, s);                                   \
-        }                                                                                           \
+#define STEPS(R, STEP_OF)                                               \
+    for (; x + GRT_GEMM_AHEAD_STEPS <= k;) {                            \
+        grt_gemm_fetch(&ahead, 1, 0);                                   \
+        for (int u = 0; u < GRT_GEMM_AHEAD_STEPS; u++, x++, b += ldb) { \
+            const __m256 b0 = LOAD(b), b1 = LOAD(b + 8);                \
+            ROWS_##R(STEP_OF)                                           \
+        }                                                               \
+    }                                                                   \
+    for (; x < k; x++, b += ldb) {                                      \
+        const __m256 b0 = LOAD(b), b1 = LOAD(b + 8);                    \
+        ROWS_##R(STEP_OF)                                               \
+    }
+#define DEFINE_BLOCK(R)                                                                                      \
+    TARGET static void block_##R(int64_t cols, int64_t k, const float *a, int64_t rsa, int64_t csa,          \
+                                 const float *b, int64_t ldb, grt_gemm_ahead ahead, const grt_gemm_store *s) \
+    {                                                                                                        \
+        int64_t x = 0;                                                                                       \
+        ROWS_##R(DECLARE) if (csa == 1)                                                                      \
+        {                                                                                                    \
+            STEPS(R, STEP)                                                                                   \
+        }                                                                                                    \
+        else                                                                                                 \
+        {                                                                                                    \
+            STEPS(R, STEP_STRIDED)                                                                           \
+        }                                                                                                    \
+        if (s->simple && cols == GRT_GEMM_NR) {                                                              \
+            const __m256 bias0 = s->bias ? LOAD(s->bias) : _mm256_setzero_ps();                              \
+            const __m256 bias1 = s->bias ? LOAD(s->bias + 8) : _mm256_setzero_ps();                          \
+            ROWS_##R(STORE_SIMPLE)                                                                           \
+        } else {                                                                                             \
+            float acc[(R)*GRT_GEMM_NR];                                                                      \
+            ROWS_##R(SPILL) finish(R, cols, acc, GRT_GEMM_NR, s);                                            \
+        }                                                                                                    \
     }
 
 DEFINE_BLOCK(1)
@@ -178,27 +190,27 @@ DEFINE_BLOCK(5)
 DEFINE_BLOCK(6)
 
 static void block(int rows, int64_t cols, int64_t k, const float *a, int64_t rsa, int64_t csa, const float *b,
-                  int64_t ldb, int64_t panel_stride, const grt_gemm_store *s)
+                  int64_t ldb, int64_t panel_stride, grt_gemm_ahead ahead, const grt_gemm_store *s)
 {
     (void)panel_stride;
     switch (rows) {
     case 1:
-        block_1(cols, k, a, rsa, csa, b, ldb, s);
+        block_1(cols, k, a, rsa, csa, b, ldb, ahead, s);
         break;
     case 2:
-        block_2(cols, k, a, rsa, csa, b, ldb, s);
+        block_2(cols, k, a, rsa, csa, b, ldb, ahead, s);
         break;
     case 3:
-        block_3(cols, k, a, rsa, csa, b, ldb, s);
+        block_3(cols, k, a, rsa, csa, b, ldb, ahead, s);
         break;
     case 4:
-        block_4(cols, k, a, rsa, csa, b, ldb, s);
+        block_4(cols, k, a, rsa, csa, b, ldb, ahead, s);
         break;
     case 5:
-        block_5(cols, k, a, rsa, csa, b, ldb, s);
+        block_5(cols, k, a, rsa, csa, b, ldb, ahead, s);
         break;
     default:
-        block_6(cols, k, a, rsa, csa, b, ldb, s);
+        block_6(cols, k, a, rsa, csa, b, ldb, ahead, s);
         break;
     }
 }
@@ -285,7 +297,7 @@ TARGET static void stream(int rows, int64_t cols, int64_t k, const float *a, int
             else
                 stream_3x32(k, a, rsa, csa, b, ldb, panel_stride, acc);
         } else {
-            block(rows, cols, k, a, rsa, csa, b, ldb, panel_stride, &s);
+            block(rows, cols, k, a, rsa, csa, b, ldb, panel_stride, (grt_gemm_ahead){b, b}, &s);
             return;
         }
         const int64_t now = cols < width ? cols : width;

@@ -8,55 +8,124 @@
 #ifdef CPU_HAS_AVX512_COPY
 
 #include <immintrin.h>
+#include <math.h>
 
-enum { ROWS = 12, PANELS = 2, WIDTH = PANELS * GRT_GEMM_NR };
+enum { ROWS = 12, PANELS = 2, WIDTH = PANELS * GRT_GEMM_NR, GROUP = 3, GROUPS = ROWS / GROUP };
 
 #define TARGET __attribute__((target("avx512f,avx512vl,avx512dq,avx512bw,fma")))
 #define INLINE static inline __attribute__((always_inline))
 
-/* What is added to sums before the activation, and where they go. */
-typedef struct finisher {
-    const grt_gemm_store *s;
-    __mmask16 lanes[PANELS]; /* columns that exist */
-    __m512 alpha, beta, bias[PANELS];
-} finisher;
-
-TARGET INLINE finisher make_finisher(const grt_gemm_store *s, int64_t cols)
+/* Sums to C: the general epilogue. The costlier activations run over all rows at once, where neighbours hide
+ * each other's latency. */
+TARGET static void finish(int rows, int64_t cols, float *sums, const grt_gemm_store *s)
 {
-    finisher f = {.s = s, .alpha = _mm512_set1_ps(s->alpha), .beta = _mm512_set1_ps(s->beta)};
     const uint32_t lanes = cols >= WIDTH ? UINT32_MAX : (UINT32_C(1) << cols) - 1;
-#pragma GCC unroll 2
+    const bool later = s->act.kind != GRT_ACT_NONE && s->act.kind != GRT_ACT_RELU;
     for (int p = 0; p < PANELS; p++) {
-        f.lanes[p] = (__mmask16)(lanes >> p * GRT_GEMM_NR);
-        f.bias[p] =
-            s->bias ? _mm512_maskz_loadu_ps(f.lanes[p], s->bias + p * GRT_GEMM_NR) : _mm512_setzero_ps();
+        const __mmask16 now = (__mmask16)(lanes >> p * GRT_GEMM_NR);
+        const int64_t at = p * GRT_GEMM_NR;
+        const __m512 alpha = _mm512_set1_ps(s->alpha), beta = _mm512_set1_ps(s->beta);
+        const __m512 bias = s->bias && now ? _mm512_maskz_loadu_ps(now, s->bias + at) : _mm512_setzero_ps();
+        for (int i = 0; i < rows && now; i++) {
+            __m512 v = _mm512_mul_ps(_mm512_load_ps(sums + i * WIDTH + at), alpha);
+            if (s->beta != 0.0f)
+                v = _mm512_fmadd_ps(beta, _mm512_maskz_loadu_ps(now, s->c + i * s->ldc + at), v);
+            v = _mm512_add_ps(v, bias);
+            if (s->bias_row)
+                v = _mm512_add_ps(v, _mm512_set1_ps(s->bias_row[i]));
+            if (s->residual)
+                v = _mm512_add_ps(v, _mm512_maskz_loadu_ps(now, s->residual + i * s->ldr + at));
+            if (s->act.kind == GRT_ACT_RELU) /* max(0, x) gives its second operand for NaN */
+                v = _mm512_max_ps(_mm512_setzero_ps(), v);
+            if (later)
+                _mm512_store_ps(sums + i * WIDTH + at, v);
+            else
+                _mm512_mask_storeu_ps(s->c + i * s->ldc + at, now, v);
+        }
     }
-    return f;
+    if (!later)
+        return;
+    grt_act_apply(s->act, sums, rows * WIDTH);
+    for (int i = 0; i < rows; i++)
+        memcpy(s->c + i * s->ldc, sums + i * WIDTH, (size_t)cols * sizeof *sums);
 }
 
-/* Everything but the costlier activations. */
-TARGET INLINE __m512 finish(const finisher *f, int row, int panel, __m512 sum)
+/* Adding a zero bias costs one instruction and saves a second set of stores; so does a mask of all lanes. */
+TARGET INLINE void store_simple(const int rows, const int panels, int64_t cols, __m512 sum[ROWS][PANELS],
+                                const grt_gemm_store *s)
 {
-    const grt_gemm_store *s = f->s;
-    const int64_t at = panel * GRT_GEMM_NR;
+    const uint32_t all = cols >= WIDTH ? UINT32_MAX : (UINT32_C(1) << cols) - 1;
+    const __mmask16 lanes[PANELS] = {(__mmask16)all, (__mmask16)(all >> GRT_GEMM_NR)};
+    const __m512 alpha = _mm512_set1_ps(s->alpha),
+                 least = _mm512_set1_ps(s->act.kind == GRT_ACT_RELU ? 0.0f : -INFINITY);
+    __m512 bias[PANELS];
+#pragma GCC unroll 2
+    for (int p = 0; p < panels; p++)
+        bias[p] = s->bias ? _mm512_maskz_loadu_ps(lanes[p], s->bias + p * GRT_GEMM_NR) : _mm512_setzero_ps();
     if (s->alpha != 1.0f)
-        sum = _mm512_mul_ps(sum, f->alpha);
+#pragma GCC unroll 12
+        for (int i = 0; i < rows; i++)
+#pragma GCC unroll 2
+            for (int p = 0; p < panels; p++)
+                sum[i][p] = _mm512_mul_ps(sum[i][p], alpha);
     if (s->beta != 0.0f)
-        sum = _mm512_fmadd_ps(f->beta, _mm512_maskz_loadu_ps(f->lanes[panel], s->c + row * s->ldc + at), sum);
-    sum = _mm512_add_ps(sum, f->bias[panel]);
-    if (s->bias_row)
-        sum = _mm512_add_ps(sum, _mm512_set1_ps(s->bias_row[row]));
-    if (s->residual)
-        sum = _mm512_add_ps(sum, _mm512_maskz_loadu_ps(f->lanes[panel], s->residual + row * s->ldr + at));
-    if (s->act.kind == GRT_ACT_RELU) /* max(0, x) gives its second operand for NaN */
-        sum = _mm512_max_ps(_mm512_setzero_ps(), sum);
-    return sum;
+#pragma GCC unroll 12
+        for (int i = 0; i < rows; i++)
+#pragma GCC unroll 2
+            for (int p = 0; p < panels; p++)
+                sum[i][p] = _mm512_add_ps(
+                    sum[i][p], _mm512_maskz_loadu_ps(lanes[p], s->c + i * s->ldc + p * GRT_GEMM_NR));
+#pragma GCC unroll 12
+    for (int i = 0; i < rows; i++)
+#pragma GCC unroll 2
+        for (int p = 0; p < panels; p++) /* max gives its second operand for NaN */
+            _mm512_mask_storeu_ps(s->c + i * s->ldc + p * GRT_GEMM_NR, lanes[p],
+                                  _mm512_max_ps(least, _mm512_add_ps(sum[i][p], bias[p])));
 }
 
-/* `rows` and `panels` are constants where this is inlined, and the sums stay in registers. */
-TARGET INLINE void multiply(const int rows, const int panels, int64_t cols, int64_t k, const float *a,
-                            int64_t rsa, int64_t csa, const float *b, int64_t ldb, int64_t panel_stride,
-                            const grt_gemm_store *s)
+/* Rows of A in groups of three, whose addresses are a pointer and once or twice a distance in bytes: twelve
+ * rows then take five registers, and none is reloaded in the loop. */
+typedef struct rows_of_a {
+    const char *group[GROUPS];
+    int64_t row;
+} rows_of_a;
+
+TARGET INLINE rows_of_a group_rows(const int rows, const float *a, int64_t rsa)
+{
+    rows_of_a r = {.row = rsa * (int64_t)sizeof *a};
+#pragma GCC unroll 4
+    for (int i = 0; i * GROUP < rows; i++) {
+        r.group[i] = (const char *)(a + i * GROUP * rsa);
+        __asm__("" : "+r"(r.group[i])); /* the compiler would make all of them from one again */
+    }
+    return r;
+}
+
+TARGET INLINE void multiply_step(const int rows, const int panels, rows_of_a *a, int64_t to_next,
+                                 const float *b, int64_t panel_stride, __m512 sum[ROWS][PANELS])
+{
+    __m512 of_b[PANELS];
+#pragma GCC unroll 2
+    for (int p = 0; p < panels; p++)
+        of_b[p] = _mm512_loadu_ps(b + p * panel_stride);
+#pragma GCC unroll 12
+    for (int i = 0; i < rows; i++) {
+        const void *at = a->group[i / GROUP] + i % GROUP * a->row;
+        const __m512 v = _mm512_set1_ps(*(const float *)at);
+#pragma GCC unroll 2
+        for (int p = 0; p < panels; p++)
+            sum[i][p] = _mm512_fmadd_ps(v, of_b[p], sum[i][p]);
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i * GROUP < rows; i++)
+        a->group[i] += to_next;
+}
+
+/* `rows`, `panels` and `packed` are constants where this is inlined, and the sums stay in registers. packed:
+ * B is, and A's columns are neighbours. */
+TARGET INLINE void multiply(const int rows, const int panels, const bool packed, int64_t cols, int64_t k,
+                            const float *a, int64_t rsa, int64_t csa, const float *b, int64_t ldb,
+                            int64_t panel_stride, grt_gemm_ahead ahead, const grt_gemm_store *s)
 {
     __m512 sum[ROWS][PANELS];
 #pragma GCC unroll 12
@@ -64,50 +133,43 @@ TARGET INLINE void multiply(const int rows, const int panels, int64_t cols, int6
 #pragma GCC unroll 2
         for (int p = 0; p < panels; p++)
             sum[i][p] = _mm512_setzero_ps();
-    for (int64_t x = 0; x < k; x++, b += ldb, a += csa) {
-        __m512 of_b[PANELS];
-#pragma GCC unroll 2
-        for (int p = 0; p < panels; p++)
-            of_b[p] = _mm512_loadu_ps(b + p * panel_stride);
-#pragma GCC unroll 12
-        for (int i = 0; i < rows; i++) {
-            const __m512 v = _mm512_set1_ps(a[i * rsa]);
-#pragma GCC unroll 2
-            for (int p = 0; p < panels; p++)
-                sum[i][p] = _mm512_fmadd_ps(v, of_b[p], sum[i][p]);
-        }
+    rows_of_a of_a = group_rows(rows, a, rsa);
+    for (; packed && k >= GRT_GEMM_AHEAD_STEPS; k -= GRT_GEMM_AHEAD_STEPS) {
+        grt_gemm_fetch(&ahead, panels, panel_stride);
+#pragma GCC unroll 4
+        for (int u = 0; u < GRT_GEMM_AHEAD_STEPS; u++, b += GRT_GEMM_NR)
+            multiply_step(rows, panels, &of_a, sizeof *a, b, panel_stride, sum);
     }
-    const finisher f = make_finisher(s, cols);
-    const bool later = s->act.kind != GRT_ACT_NONE && s->act.kind != GRT_ACT_RELU;
-    float dense[ROWS * WIDTH];
+    for (; k > 0; k--, b += ldb)
+        multiply_step(rows, panels, &of_a, csa * (int64_t)sizeof *a, b, panel_stride, sum);
+    if (s->simple) {
+        store_simple(rows, panels, cols, sum, s);
+        return;
+    }
+    float dense[ROWS * WIDTH] __attribute__((aligned(64)));
 #pragma GCC unroll 12
     for (int i = 0; i < rows; i++)
 #pragma GCC unroll 2
-        for (int p = 0; p < panels; p++) {
-            const __m512 v = finish(&f, i, p, sum[i][p]);
-            if (later)
-                _mm512_storeu_ps(dense + i * WIDTH + p * GRT_GEMM_NR, v);
-            else
-                _mm512_mask_storeu_ps(s->c + i * s->ldc + p * GRT_GEMM_NR, f.lanes[p], v);
-        }
-    if (!later)
-        return;
-    /* All rows at once, where neighbours hide each other's latency. */
-    for (int i = 0; i < rows && panels < PANELS; i++)
-        memset(dense + i * WIDTH + GRT_GEMM_NR, 0, GRT_GEMM_NR * sizeof *dense);
-    grt_act_apply(s->act, dense, rows * WIDTH);
-    for (int i = 0; i < rows; i++)
-        memcpy(s->c + i * s->ldc, dense + i * WIDTH, (size_t)cols * sizeof *dense);
+        for (int p = 0; p < PANELS; p++)
+            _mm512_store_ps(dense + i * WIDTH + p * GRT_GEMM_NR,
+                            p < panels ? sum[i][p] : _mm512_setzero_ps());
+    finish(rows, cols, dense, s);
 }
 
-#define BLOCK(R)                                                                                             \
-    TARGET static void block_##R(int64_t cols, int64_t k, const float *a, int64_t rsa, int64_t csa,          \
-                                 const float *b, int64_t ldb, int64_t panel_stride, const grt_gemm_store *s) \
-    {                                                                                                        \
-        if (cols > GRT_GEMM_NR)                                                                              \
-            multiply(R, 2, cols, k, a, rsa, csa, b, ldb, panel_stride, s);                                   \
-        else                                                                                                 \
-            multiply(R, 1, cols, k, a, rsa, csa, b, ldb, panel_stride, s);                                   \
+#define BLOCK(R)                                                                                          \
+    TARGET static void block_##R(int64_t cols, int64_t k, const float *a, int64_t rsa, int64_t csa,       \
+                                 const float *b, int64_t ldb, int64_t panel_stride, grt_gemm_ahead ahead, \
+                                 const grt_gemm_store *s)                                                 \
+    {                                                                                                     \
+        const bool packed = csa == 1 && ldb == GRT_GEMM_NR;                                               \
+        if (packed && cols > GRT_GEMM_NR)                                                                 \
+            multiply(R, 2, true, cols, k, a, rsa, 1, b, GRT_GEMM_NR, panel_stride, ahead, s);             \
+        else if (packed)                                                                                  \
+            multiply(R, 1, true, cols, k, a, rsa, 1, b, GRT_GEMM_NR, panel_stride, ahead, s);             \
+        else if (cols > GRT_GEMM_NR)                                                                      \
+            multiply(R, 2, false, cols, k, a, rsa, csa, b, ldb, panel_stride, ahead, s);                  \
+        else                                                                                              \
+            multiply(R, 1, false, cols, k, a, rsa, csa, b, ldb, panel_stride, ahead, s);                  \
     }
 BLOCK(1)
 BLOCK(2)
@@ -123,13 +185,13 @@ BLOCK(11)
 BLOCK(12)
 
 static void block(int rows, int64_t cols, int64_t k, const float *a, int64_t rsa, int64_t csa, const float *b,
-                  int64_t ldb, int64_t panel_stride, const grt_gemm_store *s)
+                  int64_t ldb, int64_t panel_stride, grt_gemm_ahead ahead, const grt_gemm_store *s)
 {
     typedef void of_rows(int64_t, int64_t, const float *, int64_t, int64_t, const float *, int64_t, int64_t,
-                         const grt_gemm_store *);
+                         grt_gemm_ahead, const grt_gemm_store *);
     static of_rows *const blocks[ROWS] = {block_1, block_2, block_3, block_4,  block_5,  block_6,
                                           block_7, block_8, block_9, block_10, block_11, block_12};
-    blocks[rows - 1](cols, k, a, rsa, csa, b, ldb, panel_stride, s);
+    blocks[rows - 1](cols, k, a, rsa, csa, b, ldb, panel_stride, ahead, s);
 }
 
 const grt_gemm_kernel *grt_gemm_kernel_avx512(void)

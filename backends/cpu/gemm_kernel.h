@@ -25,13 +25,28 @@ typedef struct grt_gemm_store {
     const float *bias, *bias_row, *residual;
     int64_t ldr;
     grt_act act;
-    bool simple; /* alpha is 1, beta is 0 or 1, no row bias, no residual, act is none or relu */
+    bool simple; /* beta is 0 or 1, no row bias, no residual, act is none or relu */
 } grt_gemm_store;
+
+/* Cache lines of B that are read later. A kernel asks for one of each of its panels (the next panel's is
+ * panel_stride behind) every GRT_GEMM_AHEAD_STEPS steps: a burst would fill the queue of misses, and loads
+ * would wait behind it. */
+typedef struct grt_gemm_ahead {
+    const float *next,
+        *last; /* the first panel's; the same: asked for again and again, which costs nothing */
+} grt_gemm_ahead;
+
+#define GRT_GEMM_AHEAD_STEPS 4
+#define GRT_GEMM_LINE        16 /* floats */
 
 /* rows x cols (cols <= 16 * panels) of C from k steps. A's element (i, x) is a[i * rsa + x * csa]; B's panel
  * p starts at b + p * panel_stride and its rows are ldb floats apart. */
 typedef void grt_gemm_micro(int rows, int64_t cols, int64_t k, const float *a, int64_t rsa, int64_t csa,
                             const float *b, int64_t ldb, int64_t panel_stride, const grt_gemm_store *store);
+/* The same, while the lines of `ahead` are fetched into the second-level cache. */
+typedef void grt_gemm_block(int rows, int64_t cols, int64_t k, const float *a, int64_t rsa, int64_t csa,
+                            const float *b, int64_t ldb, int64_t panel_stride, grt_gemm_ahead ahead,
+                            const grt_gemm_store *store);
 
 /* Products of a few rows, where B is what costs. */
 typedef struct grt_gemm_few {
@@ -46,7 +61,7 @@ typedef struct grt_gemm_kernel {
     const char *name;
     int mr;     /* rows of a full block */
     int panels; /* of a full block */
-    grt_gemm_micro *block;
+    grt_gemm_block *block;
     const grt_gemm_few *few;
 } grt_gemm_kernel;
 
@@ -54,6 +69,13 @@ extern const grt_gemm_kernel grt_gemm_kernel_c;
 /* NULL where the machine or the build has no such kernel. */
 const grt_gemm_kernel *grt_gemm_kernel_avx2(void);
 const grt_gemm_kernel *grt_gemm_kernel_avx512(void);
+
+GRT_ACT_INLINE void grt_gemm_fetch(grt_gemm_ahead *ahead, int panels, int64_t panel_stride)
+{
+    for (int p = 0; p < panels; p++)
+        __builtin_prefetch(ahead->next + p * panel_stride, 0, 2);
+    ahead->next += ahead->next < ahead->last ? GRT_GEMM_LINE : 0;
+}
 
 /* The general epilogue, from a block of sums in `acc` (rows of `acc_ld` floats). Inlined into each kernel's
  * file so that it is compiled for that kernel's instruction set. */

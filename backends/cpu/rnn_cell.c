@@ -64,13 +64,17 @@ CPU_BODY add_product_body(float *v, const float *x, const float *y, int64_t n)
         v[i] += x[i] * y[i];
 }
 
-CPU_BODY lstm_cell_body(const cpu_rnn_cell *cell, float *gates, const float *peepholes, float *c, float *h)
+CPU_BODY lstm_cell_body(const cpu_rnn_cell *cell, int64_t first, int64_t n, float *gates,
+                        const float *peepholes, float *c, float *h)
 {
-    const int64_t n = cell->hidden;
-    float *in = gates, *out = gates + n, *forget = gates + 2 * n, *fresh = gates + 3 * n;
+    const int64_t hidden = cell->hidden;
+    float *in = gates + first, *out = in + hidden, *forget = out + hidden, *fresh = forget + hidden;
+    c += first;
+    h += first;
     if (peepholes) {
+        peepholes += first;
         add_product_body(in, peepholes, c, n);
-        add_product_body(forget, peepholes + 2 * n, c, n);
+        add_product_body(forget, peepholes + 2 * hidden, c, n);
     }
     activate_body(cell->f, cell->clip, in, n);
     activate_body(cell->g, cell->clip, fresh, n);
@@ -85,7 +89,7 @@ CPU_BODY lstm_cell_body(const cpu_rnn_cell *cell, float *gates, const float *pee
     for (int64_t i = 0; i < n; i++)
         c[i] = forget[i] * c[i] + in[i] * fresh[i];
     if (peepholes)
-        add_product_body(out, peepholes + n, c, n);
+        add_product_body(out, peepholes + hidden, c, n);
     activate_body(cell->f, cell->clip, out, n);
     memcpy(fresh, c, (size_t)n * sizeof *c);
     activate_body(cell->h, cell->clip, fresh, n);
@@ -93,59 +97,70 @@ CPU_BODY lstm_cell_body(const cpu_rnn_cell *cell, float *gates, const float *pee
     for (int64_t i = 0; i < n; i++)
         h[i] = out[i] * fresh[i];
 }
-CPU_DISPATCH(lstm_cell, (const cpu_rnn_cell *cell, float *gates, const float *peepholes, float *c, float *h),
-             (cell, gates, peepholes, c, h))
+CPU_DISPATCH(lstm_cell,
+             (const cpu_rnn_cell *cell, int64_t first, int64_t n, float *gates, const float *peepholes,
+              float *c, float *h),
+             (cell, first, n, gates, peepholes, c, h))
 
-CPU_BODY gru_reset_body(const cpu_rnn_cell *cell, float *gates, const float *h, float *rh)
+CPU_BODY gru_reset_body(const cpu_rnn_cell *cell, int64_t first, int64_t n, float *gates, const float *h,
+                        float *rh)
 {
-    const int64_t n = cell->hidden;
-    const float *reset = gates + n;
-    activate_body(cell->f, cell->clip, gates, 2 * n);
+    float *update = gates + first, *reset = update + cell->hidden;
+    activate_body(cell->f, cell->clip, update, n);
+    activate_body(cell->f, cell->clip, reset, n);
 #pragma omp simd
     for (int64_t i = 0; i < n; i++)
-        rh[i] = reset[i] * h[i];
+        rh[first + i] = reset[i] * h[first + i];
 }
-CPU_DISPATCH(gru_reset, (const cpu_rnn_cell *cell, float *gates, const float *h, float *rh),
-             (cell, gates, h, rh))
+CPU_DISPATCH(gru_reset,
+             (const cpu_rnn_cell *cell, int64_t first, int64_t n, float *gates, const float *h, float *rh),
+             (cell, first, n, gates, h, rh))
 
-CPU_BODY gru_cell_body(const cpu_rnn_cell *cell, float *gates, const float *linear, float *h)
+CPU_BODY gru_cell_body(const cpu_rnn_cell *cell, int64_t first, int64_t n, float *gates, const float *linear,
+                       float *h)
 {
-    const int64_t n = cell->hidden;
-    const float *update = gates, *reset = gates + n;
-    float *fresh = gates + 2 * n;
+    const float *update = gates + first, *reset = update + cell->hidden;
+    float *fresh = gates + 2 * cell->hidden + first;
+    h += first;
     if (linear)
-        add_product_body(fresh, reset, linear, n);
+        add_product_body(fresh, reset, linear + first, n);
     activate_body(cell->g, cell->clip, fresh, n);
 #pragma omp simd
     for (int64_t i = 0; i < n; i++)
         h[i] = (1.0f - update[i]) * fresh[i] + update[i] * h[i];
 }
-CPU_DISPATCH(gru_cell, (const cpu_rnn_cell *cell, float *gates, const float *linear, float *h),
-             (cell, gates, linear, h))
+CPU_DISPATCH(gru_cell,
+             (const cpu_rnn_cell *cell, int64_t first, int64_t n, float *gates, const float *linear,
+              float *h),
+             (cell, first, n, gates, linear, h))
 
-CPU_BODY plain_cell_body(const cpu_rnn_cell *cell, float *gates, float *h)
+CPU_BODY plain_cell_body(const cpu_rnn_cell *cell, int64_t first, int64_t n, float *gates, float *h)
 {
-    activate_body(cell->f, cell->clip, gates, cell->hidden);
-    memcpy(h, gates, (size_t)cell->hidden * sizeof *h);
+    activate_body(cell->f, cell->clip, gates + first, n);
+    memcpy(h + first, gates + first, (size_t)n * sizeof *h);
 }
-CPU_DISPATCH(plain_cell, (const cpu_rnn_cell *cell, float *gates, float *h), (cell, gates, h))
+CPU_DISPATCH(plain_cell, (const cpu_rnn_cell *cell, int64_t first, int64_t n, float *gates, float *h),
+             (cell, first, n, gates, h))
 
-void cpu_lstm_cell(const cpu_rnn_cell *cell, float *gates, const float *peepholes, float *c, float *h)
+void cpu_lstm_cell(const cpu_rnn_cell *cell, int64_t first, int64_t n, float *gates, const float *peepholes,
+                   float *c, float *h)
 {
-    lstm_cell(cell, gates, peepholes, c, h);
-}
-
-void cpu_gru_reset(const cpu_rnn_cell *cell, float *gates, const float *h, float *rh)
-{
-    gru_reset(cell, gates, h, rh);
-}
-
-void cpu_gru_cell(const cpu_rnn_cell *cell, float *gates, const float *linear, float *h)
-{
-    gru_cell(cell, gates, linear, h);
+    lstm_cell(cell, first, n, gates, peepholes, c, h);
 }
 
-void cpu_rnn_plain_cell(const cpu_rnn_cell *cell, float *gates, float *h)
+void cpu_gru_reset(const cpu_rnn_cell *cell, int64_t first, int64_t n, float *gates, const float *h,
+                   float *rh)
 {
-    plain_cell(cell, gates, h);
+    gru_reset(cell, first, n, gates, h, rh);
+}
+
+void cpu_gru_cell(const cpu_rnn_cell *cell, int64_t first, int64_t n, float *gates, const float *linear,
+                  float *h)
+{
+    gru_cell(cell, first, n, gates, linear, h);
+}
+
+void cpu_rnn_plain_cell(const cpu_rnn_cell *cell, int64_t first, int64_t n, float *gates, float *h)
+{
+    plain_cell(cell, first, n, gates, h);
 }

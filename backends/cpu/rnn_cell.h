@@ -22,14 +22,17 @@ typedef struct cpu_rnn_cell {
 bool cpu_rnn_cells_read(const grt_op_desc *desc, const char *const *defaults, int32_t n, int32_t directions,
                         cpu_rnn_cell *cells, grt_text *why);
 
-/* One row of one step; the sums of products and biases in `gates`, of `hidden` values each, in ONNX's order.
- */
-void cpu_lstm_cell(const cpu_rnn_cell *cell, float *gates, const float *peepholes, float *c, float *h);
+/* One row of one step: `n` hidden values from `first` on, so that threads may share a row. The sums of
+ * products and biases are in `gates`, of `hidden` values each, in ONNX's order. */
+void cpu_lstm_cell(const cpu_rnn_cell *cell, int64_t first, int64_t n, float *gates, const float *peepholes,
+                   float *c, float *h);
 /* GRU in two halves, as the hidden gate's product may need the reset gate: rh becomes r * h. */
-void cpu_gru_reset(const cpu_rnn_cell *cell, float *gates, const float *h, float *rh);
+void cpu_gru_reset(const cpu_rnn_cell *cell, int64_t first, int64_t n, float *gates, const float *h,
+                   float *rh);
 /* linear: the hidden gate's recurrent product, for linear_before_reset; else NULL and it is in `gates`
  * already. */
-void cpu_gru_cell(const cpu_rnn_cell *cell, float *gates, const float *linear, float *h);
-void cpu_rnn_plain_cell(const cpu_rnn_cell *cell, float *gates, float *h);
+void cpu_gru_cell(const cpu_rnn_cell *cell, int64_t first, int64_t n, float *gates, const float *linear,
+                  float *h);
+void cpu_rnn_plain_cell(const cpu_rnn_cell *cell, int64_t first, int64_t n, float *gates, float *h);
 
 #endif

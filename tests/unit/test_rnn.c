@@ -202,6 +202,82 @@ START_TEST(layers_follow_their_equations)
 }
 END_TEST
 
+/* A layer wide enough that threads share its steps; 7 panels of hidden values, the last one not full. */
+enum { WIDE = 104, WIDE_BATCH = 3, WIDE_STEPS = 6, WIDE_INPUT = 5, WIDE_ROWS = 2 * 4 * WIDE };
+
+typedef struct wide_weights {
+    float x[WIDE_STEPS * WIDE_BATCH * WIDE_INPUT], w[WIDE_ROWS * WIDE_INPUT], r[WIDE_ROWS * WIDE],
+        b[2 * WIDE_ROWS], p[6 * WIDE];
+} wide_weights;
+
+/* Y. */
+static float *run_wide(const layer *l, const wide_weights *w, int32_t threads, size_t *bytes)
+{
+    static const int32_t ends[WIDE_BATCH] = {6, 2, 5};
+    const int64_t directions = !strcmp(l->direction, "bidirectional") ? 2 : 1, n = l->gates * WIDE;
+    const int64_t x[] = {WIDE_STEPS, WIDE_BATCH, WIDE_INPUT}, ws[] = {directions, n, WIDE_INPUT},
+                  rs[] = {directions, n, WIDE}, bs[] = {directions, 2 * n}, batch[] = {WIDE_BATCH},
+                  ps[] = {directions, 3 * WIDE};
+    op_runner r;
+    op_begin(&r, "", l->op);
+    r.threads = threads;
+    r.constants = l->constant ? 6 : 0;
+    op_string(&r, "direction", l->direction);
+    op_int(&r, "hidden_size", WIDE);
+    op_int(&r, "linear_before_reset", l->linear);
+    op_add(&r, GRT_DTYPE_FLOAT, 3, x, w->x);
+    op_add(&r, GRT_DTYPE_FLOAT, 3, ws, w->w);
+    op_add(&r, GRT_DTYPE_FLOAT, 3, rs, w->r);
+    op_add(&r, GRT_DTYPE_FLOAT, 2, bs, w->b);
+    op_add(&r, GRT_DTYPE_INT32, 1, batch, ends);
+    for (int i = 0; l->peepholes && i < 2; i++)
+        op_omit(&r);
+    if (l->peepholes)
+        op_add(&r, GRT_DTYPE_FLOAT, 2, ps, w->p);
+    op_run_ok(&r, 1);
+    *bytes = (size_t)(WIDE_STEPS * directions * WIDE_BATCH * WIDE) * sizeof(float);
+    float *y = malloc(*bytes);
+    ck_assert_ptr_nonnull(y);
+    memcpy(y, r.out[0].t.data, *bytes);
+    op_end(&r);
+    return y;
+}
+
+START_TEST(threads_that_share_steps_change_no_bit)
+{
+    static const layer layers[] = {
+        {.op = "LSTM", .gates = 4, .constant = true, .peepholes = true},
+        {.op = "LSTM", .gates = 4},
+        {.op = "GRU", .gates = 3, .constant = true, .linear = true},
+        {.op = "GRU", .gates = 3, .constant = true},
+        {.op = "GRU", .gates = 3},
+    };
+    static const char *const directions[] = {"forward", "reverse", "bidirectional"};
+    static wide_weights w;
+    fill_floats(w.x, sizeof w.x / sizeof *w.x, 1);
+    fill_floats(w.w, sizeof w.w / sizeof *w.w, 2);
+    fill_floats(w.r, sizeof w.r / sizeof *w.r, 3);
+    fill_floats(w.b, sizeof w.b / sizeof *w.b, 4);
+    fill_floats(w.p, sizeof w.p / sizeof *w.p, 5);
+    for (size_t i = 0; i < sizeof w.r / sizeof *w.r; i++)
+        w.r[i] *= 0.1f;
+    for (size_t i = 0; i < sizeof layers / sizeof *layers; i++)
+        for (size_t d = 0; d < 3; d++) {
+            layer l = layers[i];
+            l.direction = directions[d];
+            size_t bytes;
+            float *alone = run_wide(&l, &w, 1, &bytes);
+            for (int32_t threads = 2; threads <= 5; threads++) {
+                float *shared = run_wide(&l, &w, threads, &bytes);
+                ck_assert_msg(!memcmp(alone, shared, bytes), "%s %s%s, %d threads", l.op, l.direction,
+                              l.constant ? " constant" : "", threads);
+                free(shared);
+            }
+            free(alone);
+        }
+}
+END_TEST
+
 START_TEST(unknown_activations_are_refused)
 {
     static const grt_string names[] = {{"Sinus", 5}};
@@ -219,4 +295,5 @@ START_TEST(unknown_activations_are_refused)
 }
 END_TEST
 
-UNIT_SUITE(test_rnn, NULL, NULL, layers_follow_their_equations, unknown_activations_are_refused)
+UNIT_SUITE(test_rnn, NULL, NULL, layers_follow_their_equations, threads_that_share_steps_change_no_bit,
+           unknown_activations_are_refused)

@@ -18,7 +18,7 @@ enum {
     BLOCK_ROWS = 64,         /* query rows per block: amortises packing keys, keeps scores in the cache */
     MOST_ROWS = 192,         /* query rows per block when there are few keys */
     MOST_SCORES = 32 * 1024, /* of a block that is larger than BLOCK_ROWS */
-    PARALLEL_OPS = 60000,    /* multiply-adds below which a second thread costs more than it saves */
+    PARALLEL_OPS = 400000,   /* multiply-adds below which a second thread costs more than it saves */
     DIRECT_ROWS = 4,         /* fewer rows than this do not pay for packing keys */
     EXACT_ROWS = 16,         /* query rows that share widened keys in the exact path */
 };

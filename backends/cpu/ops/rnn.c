@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* LSTM, GRU and RNN: one product for the inputs of all steps, then per step the recurrent product and the
- * cell. The two directions of a bidirectional layer are independent and run side by side. DynamicQuantizeLSTM
- * is an LSTM whose weights are bytes, [directions, inputs, gates], and whose products round what they get. */
+ * cell. The two directions of a bidirectional layer are independent and run side by side. One team of threads
+ * runs all steps; each member has the same columns of the recurrent weights at each step, so that they stay
+ * in its core's cache. DynamicQuantizeLSTM is an LSTM whose weights are bytes, [directions, inputs, gates],
+ * and whose products round what they get. */
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/gemm.h"
 #include "backends/cpu/rnn_bytes.h"
 #include "backends/cpu/rnn_cell.h"
+#include "backends/cpu/threads.h"
 #include "backends/cpu/workspace.h"
 
 #include <stdlib.h>
@@ -13,6 +16,12 @@
 
 typedef enum rnn_kind { LSTM, GRU, RNN } rnn_kind;
 enum { X, W, R, B, LENGTHS, INITIAL_H, INITIAL_C, PEEPHOLES, W_SCALE, W_ZERO, R_SCALE, R_ZERO };
+
+enum {
+    SHARED_STEP_OPS = 100000, /* multiply-adds of a step below which waiting for each other costs more */
+    SHARED_RUN_OPS = 60000,   /* of all steps, below which a second direction's thread costs more */
+    CHUNK_FLOATS = 64 * 1024, /* of weights that are multiplied in one go */
+};
 
 typedef struct rnn_state {
     rnn_kind kind;
@@ -27,11 +36,11 @@ typedef struct rnn_state {
 
 typedef struct rnn_shape {
     int64_t steps, batch, input, hidden;
-    grt_gemm project, recur, recur_hidden;                    /* recur_hidden: GRU's hidden gate */
-    size_t projected, gates, linear, rh, h, c, bias, scratch; /* offsets within a direction's part */
-    size_t part;
-    int32_t threads; /* within a direction */
-    bool side_by_side;
+    grt_gemm project, recur, recur_hidden;           /* recur_hidden: GRU's hidden gate */
+    size_t projected, gates, linear, rh, h, c, bias; /* offsets within a direction's part */
+    size_t recurrent, hidden_gate;                   /* packed weights that are not constant */
+    size_t scratch, part;
+    int32_t team; /* threads that run the steps; of both directions */
 } rnn_shape;
 
 /* ---- create ---- */
@@ -228,6 +237,34 @@ static grt_status check_bytes(const grt_reshape *r)
         (long long)d);
 }
 
+/* Threads for the steps: one a direction at least, if that is worth while, and as many for both. */
+static int32_t team_of(const rnn_state *state, const rnn_shape *s, int32_t threads)
+{
+    /* In floating point: sizes that fit no memory are looked at before they are refused. */
+    const double step = (double)s->batch * (double)state->gates * (double)s->hidden * (double)s->hidden;
+    if (threads < state->directions || step * (double)s->steps < SHARED_RUN_OPS)
+        return 1;
+    if (state->bytes || step < SHARED_STEP_OPS)
+        return state->directions;
+    const int64_t most = (s->hidden + GRT_GEMM_PANEL - 1) / GRT_GEMM_PANEL * state->directions;
+    const int32_t each = (int32_t)(threads < most ? threads : most) / state->directions;
+    return each * state->directions;
+}
+
+/* Room to pack recurrent weights that only a run knows. */
+static bool add_packed(const rnn_state *state, rnn_shape *s, cpu_layout *part)
+{
+    size_t recurrent = 0, hidden_gate = 0;
+    if (!state->bytes && !state->recurrent[0] &&
+        (!grt_gemm_packed_b_floats(s->hidden, s->recur.n, &recurrent) ||
+         !grt_gemm_packed_b_floats(s->hidden, state->kind == GRU ? s->hidden : 0, &hidden_gate) ||
+         recurrent > INT64_MAX || hidden_gate > INT64_MAX))
+        return false;
+    s->recurrent = cpu_layout_add(part, (int64_t)recurrent, sizeof(float));
+    s->hidden_gate = cpu_layout_add(part, (int64_t)hidden_gate, sizeof(float));
+    return true;
+}
+
 static grt_status rnn_reshape(grt_reshape *r)
 {
     const rnn_state *state = r->state;
@@ -241,25 +278,22 @@ static grt_status rnn_reshape(grt_reshape *r)
     s->batch = x->dims[state->batch_first ? 0 : 1];
     s->input = x->dims[2];
     s->hidden = r->in[R]->dims[state->bytes ? 1 : 2];
-    s->side_by_side = state->directions == 2 && r->threads > 1;
-    s->threads = s->side_by_side ? r->threads / 2 : r->threads;
     const int64_t h = s->hidden, stacked = state->gates * h, rows = s->steps * s->batch;
     s->project = product(rows, stacked, s->input, state->input[0] != NULL);
-    s->recur = product(s->batch, state->kind == GRU ? 2 * h : stacked, h, state->recurrent[0] != NULL);
+    s->recur = product(s->batch, state->kind == GRU ? 2 * h : stacked, h, true);
     s->recur.ldc = stacked;
     s->recur.beta = 1.0f; /* on top of the step's projected input */
-    s->recur_hidden = product(s->batch, h, h, state->recurrent[0] != NULL);
+    s->recur_hidden = product(s->batch, h, h, true);
     s->recur_hidden.ldc = state->linear_before_reset ? h : stacked;
     s->recur_hidden.beta = state->linear_before_reset ? 0.0f : 1.0f;
+    s->team = team_of(state, s, r->threads);
     cpu_layout part = {0};
     size_t scratch = 0;
     if (state->bytes)
-        part.overflow = !cpu_rnn_bytes_scratch(s->input > h ? s->input : h, stacked, s->threads, &scratch);
+        part.overflow = !cpu_rnn_bytes_scratch(s->input > h ? s->input : h, stacked, r->threads, &scratch);
     else
-        part.overflow = !scratch_of(&s->project, s->threads, &scratch) ||
-                        !scratch_of(&s->recur, s->threads, &scratch) ||
-                        !scratch_of(&s->recur_hidden, s->threads, &scratch);
-    part.overflow |= scratch > INT64_MAX;
+        part.overflow = !scratch_of(&s->project, r->threads, &scratch);
+    part.overflow |= scratch > INT64_MAX || !add_packed(state, s, &part);
     s->projected = cpu_layout_add(&part, rows * stacked, sizeof(float));
     s->gates = cpu_layout_add(&part, s->batch * stacked, sizeof(float));
     s->linear = cpu_layout_add(&part, s->batch * h, sizeof(float));
@@ -288,8 +322,19 @@ typedef struct direction {
     int32_t index;
     bool reverse;
     float *projected, *gates, *linear, *rh, *h, *c, *bias;
+    const float *recurrent, *hidden_gate; /* packed */
     void *scratch;
 } direction;
+
+typedef struct span {
+    int64_t first, end;
+} span;
+
+/* What one thread does of each step of a direction. */
+typedef struct member {
+    span gates, hidden; /* columns of the recurrent product, hidden values; whole panels but for the last */
+    bool waits;         /* for other members */
+} member;
 
 static const float *floats(const grt_run *r, int32_t i)
 {
@@ -375,7 +420,7 @@ static void project_bytes(const direction *d)
     const cpu_rnn_bytes b = bytes_of(d, W, W_SCALE);
     if (rows)
         cpu_rnn_bytes_run(&b, rows, d->run->in[X]->data, false, d->bias, d->projected, d->scratch,
-                          s->threads);
+                          d->run->threads);
     memset(d->projected + rows * stacked, 0, (size_t)(rest * stacked) * sizeof *d->projected);
 }
 
@@ -390,79 +435,175 @@ static void project(const direction *d)
     g.bias = d->bias;
     const float *w = d->state->input[d->index];
     grt_gemm_run(&g, d->run->in[X]->data, w ? w : floats(d->run, W) + d->index * g.n * g.k, d->projected,
-                 d->scratch, s->threads);
+                 d->scratch, d->run->threads);
 }
 
-static void recur(const direction *d, const grt_gemm *g, const float *packed, int64_t first_row,
-                  const float *a, float *c)
+/* C's columns of `own`. Every other step goes through the weights backwards: what a cache holds of their end
+ * is then used before it is replaced. */
+static void multiply_own(const grt_gemm *all, const float *packed, const float *a, float *c, span own,
+                         bool backwards)
 {
-    if (d->state->bytes) {
-        const cpu_rnn_bytes b = bytes_of(d, R, R_SCALE);
-        cpu_rnn_bytes_run(&b, d->s->batch, a, true, NULL, c, d->scratch, d->s->threads);
+    const int64_t panels = CHUNK_FLOATS / GRT_GEMM_PANEL / (all->k > 0 ? all->k : 1) & ~INT64_C(3);
+    const int64_t chunk = (panels < 4 ? 4 : panels) * GRT_GEMM_PANEL;
+    const int64_t chunks = (own.end - own.first + chunk - 1) / chunk;
+    grt_gemm g = *all;
+    for (int64_t i = 0; i < chunks; i++) {
+        const int64_t first = own.first + (backwards ? chunks - 1 - i : i) * chunk;
+        g.n = own.end - first < chunk ? own.end - first : chunk;
+        g.bias = all->bias ? all->bias + first : NULL;
+        grt_gemm_run(&g, a, packed + first * g.k, c + first, NULL, 1);
+    }
+}
+
+static void recur(const direction *d, const member *m, bool backwards)
+{
+    if (!d->state->bytes) {
+        multiply_own(&d->s->recur, d->recurrent, d->h, d->gates, m->gates, backwards);
         return;
     }
-    const int64_t stacked = d->state->gates * d->s->hidden;
-    const float *r = packed ? packed : floats(d->run, R) + (d->index * stacked + first_row) * d->s->hidden;
-    grt_gemm_run(g, a, r, c, d->scratch, d->s->threads);
+    const cpu_rnn_bytes b = bytes_of(d, R, R_SCALE);
+    cpu_rnn_bytes_run(&b, d->s->batch, d->h, true, NULL, d->gates, d->scratch,
+                      d->s->team > 1 ? 1 : d->run->threads);
 }
 
-/* The reset gate, and the hidden gate's recurrent product of the gated state. */
-static void finish_gru(const direction *d)
+/* Members of a team wait for what the others have written. Without others there is nothing to call: outside
+ * of a team of this file's, the barrier would be one of the caller's. */
+static void wait_for_others(const member *m)
+{
+    if (!m->waits)
+        return;
+#pragma omp barrier
+}
+
+/* The hidden gate's recurrent product, of the state as it is. */
+static void multiply_linear(const direction *d, const member *m, bool backwards)
+{
+    grt_gemm g = d->s->recur_hidden;
+    const float *bias = floats(d->run, B);
+    if (bias)
+        g.bias = bias + d->index * 6 * g.n + 5 * g.n;
+    multiply_own(&g, d->hidden_gate, d->h, d->linear, m->hidden, backwards);
+}
+
+/* The reset gate, and the hidden gate's recurrent product of the gated state unless it was made before. */
+static void reset_gru(const direction *d, const member *m, bool backwards)
 {
     const rnn_shape *s = d->s;
-    const int64_t h = s->hidden;
-    const bool linear = d->state->linear_before_reset;
-    grt_gemm g = s->recur_hidden;
+    const int64_t h = s->hidden, n = m->hidden.end - m->hidden.first;
     for (int64_t b = 0; b < s->batch; b++)
-        cpu_gru_reset(&d->cell, d->gates + b * 3 * h, d->h + b * h, d->rh + b * h);
-    const float *bias = floats(d->run, B);
-    if (linear && bias)
-        g.bias = bias + d->index * 6 * h + 5 * h;
-    recur(d, &g, d->state->hidden_gate[d->index], 2 * h, linear ? d->h : d->rh,
-          linear ? d->linear : d->gates + 2 * h);
+        cpu_gru_reset(&d->cell, m->hidden.first, n, d->gates + b * 3 * h, d->h + b * h, d->rh + b * h);
+    if (d->state->linear_before_reset)
+        return;
+    wait_for_others(m);
+    multiply_own(&s->recur_hidden, d->hidden_gate, d->rh, d->gates + 2 * h, m->hidden, backwards);
 }
 
-static void run_cell(const direction *d, int64_t b)
+static void run_cell(const direction *d, const member *m, int64_t b)
 {
-    const int64_t h = d->s->hidden;
+    const int64_t h = d->s->hidden, first = m->hidden.first, n = m->hidden.end - first;
     const float *p = floats(d->run, PEEPHOLES);
     float *gates = d->gates + b * d->state->gates * h;
     if (d->state->kind == LSTM)
-        cpu_lstm_cell(&d->cell, gates, p ? p + d->index * 3 * h : NULL, d->c + b * h, d->h + b * h);
+        cpu_lstm_cell(&d->cell, first, n, gates, p ? p + d->index * 3 * h : NULL, d->c + b * h, d->h + b * h);
     else if (d->state->kind == GRU)
-        cpu_gru_cell(&d->cell, gates, d->state->linear_before_reset ? d->linear + b * h : NULL, d->h + b * h);
+        cpu_gru_cell(&d->cell, first, n, gates, d->state->linear_before_reset ? d->linear + b * h : NULL,
+                     d->h + b * h);
     else
-        cpu_rnn_plain_cell(&d->cell, gates, d->h + b * h);
+        cpu_rnn_plain_cell(&d->cell, first, n, gates, d->h + b * h);
 }
 
-/* Step i of every row; rows that have ended keep their state, and zeros mark their part of Y. */
-static void run_step(const direction *d, int64_t i)
+static void copy_span(float *to, const float *from, span own)
+{
+    memcpy(to + own.first, from + own.first, (size_t)(own.end - own.first) * sizeof *to);
+}
+
+/* The step's projected inputs, to which the recurrent products are added. */
+static void start_gates(const direction *d, const member *m, int64_t i)
 {
     const rnn_shape *s = d->s;
-    const int64_t h = s->hidden, stacked = d->state->gates * h;
-    float *y = output(d->run, 0);
+    const int64_t stacked = d->state->gates * s->hidden;
     for (int64_t b = 0; b < s->batch; b++) {
         const int64_t length = length_of(d, b), t = d->reverse && i < length ? length - 1 - i : i;
         const int64_t row = d->state->batch_first ? b * s->steps + t : t * s->batch + b;
-        memcpy(d->gates + b * stacked, d->projected + row * stacked, (size_t)stacked * sizeof *d->gates);
-    }
-    recur(d, &s->recur, d->state->recurrent[d->index], 0, d->h, d->gates);
-    if (d->state->kind == GRU)
-        finish_gru(d);
-    for (int64_t b = 0; b < s->batch; b++) {
-        const int64_t length = length_of(d, b), t = d->reverse && i < length ? length - 1 - i : i;
-        if (i < length)
-            run_cell(d, b);
-        if (!y)
-            continue;
-        if (i < length)
-            memcpy(y + y_at(d, t, b), d->h + b * h, (size_t)h * sizeof *y);
-        else
-            memset(y + y_at(d, t, b), 0, (size_t)h * sizeof *y);
+        const float *from = d->projected + row * stacked;
+        copy_span(d->gates + b * stacked, from, m->gates);
+        if (d->state->kind == GRU)
+            copy_span(d->gates + b * stacked + 2 * s->hidden, from + 2 * s->hidden, m->hidden);
     }
 }
 
-static void run_direction(const grt_run *r, int32_t index)
+/* Step i of every row; rows that have ended keep their state, and zeros mark their part of Y. */
+static void run_step(const direction *d, const member *m, int64_t i)
+{
+    const rnn_shape *s = d->s;
+    const int64_t h = s->hidden;
+    const bool backwards = i % 2 != 0;
+    float *y = output(d->run, 0);
+    start_gates(d, m, i);
+    recur(d, m, backwards);
+    if (d->state->kind == GRU && d->state->linear_before_reset)
+        multiply_linear(d, m, backwards);
+    wait_for_others(m);
+    if (d->state->kind == GRU)
+        reset_gru(d, m, backwards);
+    for (int64_t b = 0; b < s->batch; b++) {
+        const int64_t length = length_of(d, b), t = d->reverse && i < length ? length - 1 - i : i;
+        if (i < length)
+            run_cell(d, m, b);
+        if (!y)
+            continue;
+        if (i < length)
+            copy_span(y + y_at(d, t, b), d->h + b * h, m->hidden);
+        else
+            memset(y + y_at(d, t, b) + m->hidden.first, 0,
+                   (size_t)(m->hidden.end - m->hidden.first) * sizeof *y);
+    }
+    wait_for_others(m);
+}
+
+static span share_of(int64_t n, int32_t index, int32_t members)
+{
+    const int64_t panels = (n + GRT_GEMM_PANEL - 1) / GRT_GEMM_PANEL;
+    const int64_t first = panels * index / members * GRT_GEMM_PANEL,
+                  end = panels * (index + 1) / members * GRT_GEMM_PANEL;
+    return (span){first < n ? first : n, end < n ? end : n};
+}
+
+/* Thread `index` of `threads`. All of them wait equally often, those that are left over too. */
+static void run_steps(const direction *directions, int32_t n, int32_t index, int32_t threads)
+{
+    const int32_t groups = threads < n ? 1 : n, members = threads / groups;
+    const bool used = index < groups * members;
+    for (int32_t i = used ? index / members : 0; i < n; i += groups) {
+        const direction *d = &directions[i];
+        member m = {.waits = members > 1};
+        if (used)
+            m = (member){share_of(d->s->recur.n, index % members, members),
+                         share_of(d->s->hidden, index % members, members), members > 1};
+        for (int64_t step = 0; step < d->s->steps && (used || m.waits); step++)
+            run_step(d, &m, step);
+    }
+}
+
+/* Weights that are not constant are packed for all steps. */
+static void pack_recurrent(direction *d, char *part)
+{
+    const rnn_shape *s = d->s;
+    const int64_t stacked = d->state->gates * s->hidden;
+    d->recurrent = d->state->recurrent[d->index];
+    d->hidden_gate = d->state->hidden_gate[d->index];
+    if (d->recurrent || d->state->bytes)
+        return;
+    const float *rows = floats(d->run, R) + d->index * stacked * s->hidden;
+    float *recurrent = cpu_at(part, s->recurrent), *hidden_gate = cpu_at(part, s->hidden_gate);
+    grt_gemm_pack_b(s->hidden, s->recur.n, rows, s->hidden, true, recurrent);
+    if (d->state->kind == GRU)
+        grt_gemm_pack_b(s->hidden, s->hidden, rows + s->recur.n * s->hidden, s->hidden, true, hidden_gate);
+    d->recurrent = recurrent;
+    d->hidden_gate = hidden_gate;
+}
+
+static direction start_direction(const grt_run *r, int32_t index)
 {
     const rnn_state *state = r->state;
     const rnn_shape *s = r->shape;
@@ -482,19 +623,24 @@ static void run_direction(const grt_run *r, int32_t index)
                    .bias = cpu_at(part, s->bias),
                    .scratch = cpu_at(part, s->scratch)};
     d.cell.hidden = s->hidden;
+    pack_recurrent(&d, part);
     gather_bias(&d);
     start_state(&d, INITIAL_H, d.h);
     if (state->kind == LSTM)
         start_state(&d, INITIAL_C, d.c);
     project(&d);
-    for (int64_t i = 0; i < s->steps; i++)
-        run_step(&d, i);
-    float *last_h = output(r, 1), *last_c = output(r, 2);
+    return d;
+}
+
+static void end_direction(const direction *d)
+{
+    const rnn_shape *s = d->s;
+    float *last_h = output(d->run, 1), *last_c = output(d->run, 2);
     for (int64_t b = 0; b < s->batch; b++) {
         if (last_h)
-            memcpy(last_h + state_at(&d, b), d.h + b * s->hidden, (size_t)s->hidden * sizeof *last_h);
+            memcpy(last_h + state_at(d, b), d->h + b * s->hidden, (size_t)s->hidden * sizeof *last_h);
         if (last_c)
-            memcpy(last_c + state_at(&d, b), d.c + b * s->hidden, (size_t)s->hidden * sizeof *last_c);
+            memcpy(last_c + state_at(d, b), d->c + b * s->hidden, (size_t)s->hidden * sizeof *last_c);
     }
 }
 
@@ -502,11 +648,19 @@ static grt_status rnn_run(const grt_run *r)
 {
     const rnn_state *state = r->state;
     const rnn_shape *s = r->shape;
+    direction directions[2];
     if (s->batch == 0 || s->hidden == 0)
         return GRT_OK;
-#pragma omp parallel for num_threads(2) if (s->side_by_side)
-    for (int32_t d = 0; d < state->directions; d++)
-        run_direction(r, d);
+    for (int32_t i = 0; i < state->directions; i++)
+        directions[i] = start_direction(r, i);
+    if (s->team == 1) {
+        run_steps(directions, state->directions, 0, 1);
+    } else {
+#pragma omp parallel num_threads(s->team)
+        run_steps(directions, state->directions, cpu_thread(), cpu_team());
+    }
+    for (int32_t i = 0; i < state->directions; i++)
+        end_direction(&directions[i]);
     return GRT_OK;
 }
 
