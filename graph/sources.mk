@@ -60,6 +60,7 @@ graph_SOURCES += graph/passes/fold_if.c
 graph_SOURCES += graph/passes/layout.c
 graph_SOURCES += graph/passes/legalise.c
 graph_SOURCES += graph/passes/merge_products.c
+graph_SOURCES += graph/passes/merge_gathers.c
 graph_SOURCES += graph/passes/merge_projections.c
 graph_SOURCES += graph/passes/moves.c
 graph_SOURCES += graph/passes/pointwise.c

@@ -81,6 +81,7 @@ unit_SOURCES += tests/unit/test_pass_fold_if.c
 unit_SOURCES += tests/unit/test_pass_layout.c
 unit_SOURCES += tests/unit/test_pass_legalise.c
 unit_SOURCES += tests/unit/test_pass_merge_products.c
+unit_SOURCES += tests/unit/test_pass_merge_gathers.c
 unit_SOURCES += tests/unit/test_pass_merge_projections.c
 unit_SOURCES += tests/unit/test_pass_pointwise.c
 unit_SOURCES += tests/unit/test_pass_precision.c

@@ -226,6 +226,7 @@ __attribute__((visibility("default"))) const grt_backend grt_backend_cuda = {
             .channels_last = true,
             .long_groups_last = true,
             .merges_products = true,
+            .merges_gathers = true,
             .batch_limit = 1 << 28, /* fills any GPU by itself */
         },
     .device_count = device_count,

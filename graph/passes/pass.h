@@ -74,7 +74,8 @@ typedef struct pass_context {
     X(merge_products, 2, "make one product of those of one row that have the same input")          \
     X(layout, 2, "lay convolution regions out with channels last")                                 \
     X(pointwise, 2, "compute connected element-wise ops in one go")                                \
-    X(drop_shape_inputs, 1, "drop the computation of shapes that the plan knows")
+    X(drop_shape_inputs, 1, "drop the computation of shapes that the plan knows")                  \
+    X(merge_gathers, 2, "make one step of small Gathers that do not wait for each other")
 
 #define X(name, level, summary) grt_status pass_##name(pass_context *context);
 PASSES(X)

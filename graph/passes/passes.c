@@ -41,7 +41,9 @@ static const unsigned char schedule[] = {
     PASS_layout, PASS_fold, PASS_simplify, PASS_cse, PASS_dce,
     /* last, as nothing matches these any more; nodes that differed in how they found the same dims are equal
        now */
-    PASS_pointwise, PASS_drop_shape_inputs, PASS_cse, PASS_dce};
+    PASS_pointwise, PASS_drop_shape_inputs, PASS_cse, PASS_dce,
+    /* of what is left */
+    PASS_merge_gathers};
 enum { N_RUNS = sizeof schedule / sizeof *schedule };
 
 const pass_row *pass_at(size_t index)

@@ -14,6 +14,7 @@ typedef struct grt_device_traits {
     bool long_groups_last; /* so do one-dimensional convolutions in groups of many channels, with many taps */
     bool merges_products;  /* one product of one row is faster than several with the same input and as many
                              columns in all */
+    bool merges_gathers;   /* starting a step costs more than small Gathers take */
     /* Products of at least so many multiply-adds gain nothing from being batched with others like them; 0:
      * batching always helps. */
     int64_t batch_limit;

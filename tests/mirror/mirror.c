@@ -300,7 +300,11 @@ static grt_status unpack(const grt_tensor *weight, const grt_packing *packing, v
 /* The module's one entry: looked up by name, see backends/module.c. */
 __attribute__((visibility("default"))) const grt_backend grt_backend_mirror = {
     .name = "mirror",
-    .traits = {.own_memory = true, .channels_last = true, .long_groups_last = true, .merges_products = true},
+    .traits = {.own_memory = true,
+               .channels_last = true,
+               .long_groups_last = true,
+               .merges_products = true,
+               .merges_gathers = true},
     .device_count = device_count,
     .device_open = open_device,
     .api = &api,

@@ -184,6 +184,7 @@ grt_target ir_text_target(void)
     grt_target target = grt_target_of(&grt_backend_cpu);
     traits = *target.traits;
     traits.merges_products = true;
+    traits.merges_gathers = true;
     traits.long_groups_last = true;
     target.traits = &traits;
     return target;
