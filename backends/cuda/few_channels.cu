@@ -108,22 +108,6 @@ template <bool PAIRED> __device__ __forceinline__ uint32_t pair_at(const uint16_
     return (pixel[p.offset] | (uint32_t)pixel[p.offset + 1] << 16) & p.mask;
 }
 
-/* Of four lanes with four words each: lane i gets word i of all, in the order of the lanes. */
-__device__ __forceinline__ void exchange(uint32_t *v, int quad)
-{
-#pragma unroll
-    for (int step = 1; step <= 2; step *= 2)
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            if (i & step)
-                continue;
-            const bool upper = quad & step;
-            const uint32_t got = __shfl_xor_sync(0xffffffffu, upper ? v[i] : v[i + step], step);
-            v[i] = upper ? got : v[i];
-            v[i + step] = upper ? v[i + step] : got;
-        }
-}
-
 /* Results of 16 pixels from (row, column) on: each lane writes 16 bytes. */
 template <class T>
 __device__ __forceinline__ void store(const stem &s, const float (*sum)[4], const float *bias, int image,
