@@ -66,6 +66,7 @@ typedef struct pass_context {
     X(moves, 2, "join what moves elements into one transpose")                                     \
     X(row_moves, 2, "drop moves of rows that cancel around products")                              \
     X(causal_mask, 2, "let attention hide later keys by itself instead of by a mask")              \
+    X(mask_rows, 2, "make one row of attention masks whose rows are equal")                        \
     X(affine, 2, "put scales and shifts per channel into weights")                                 \
     X(batch_branches, 2, "compute branches of one form as one batch")                              \
     X(epilogue, 2, "let convolutions and products add bias and residual and apply the activation") \

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Gathers that do not wait for each other become one step. */
 #include "tests/unit/ir_text.h"
-
-#include <check.h>
+#include "tests/unit/suite.h"
 
 START_TEST(features_of_a_recommender)
 {
@@ -81,14 +80,5 @@ START_TEST(large_results_stay)
 }
 END_TEST
 
-Suite *suite_test_pass_merge_gathers(void)
-{
-    Suite *suite = suite_create("test_pass_merge_gathers");
-    TCase *tc = tcase_create("all");
-    tcase_add_test(tc, features_of_a_recommender);
-    tcase_add_test(tc, names_and_outputs_stay);
-    tcase_add_test(tc, what_differs_stays);
-    tcase_add_test(tc, large_results_stay);
-    suite_add_tcase(suite, tc);
-    return suite;
-}
+UNIT_SUITE(test_pass_merge_gathers, NULL, NULL, features_of_a_recommender, names_and_outputs_stay,
+           what_differs_stays, large_results_stay)
