@@ -6,7 +6,8 @@ Models are exported on the spot (bench/exports.py: torchvision, timm, transforme
 generated: parallel_fcn, 1,000 small networks (20-10-1) in a loop; llama_prefill and llama_decode, four layers with the shapes of Llama 3 8B, 2,048 tokens of
 a prompt, and one token behind 2,048. fp16: the float32 export, narrowed by graphc; with --half the half-precision export as well.
 
-The clock is the same on both sides (device_run.py, peers/torch_exports.py): device time of runs back to back between two events. Beside it, for ours, wall time
+Peers: PyTorch's CUDA graph, and where onnxruntime-gpu is installed ONNX Runtime's CUDA provider on the very files that ours compiles (its best of both layouts, CUDA graph where the model
+allows one). The clock is the same on all sides (device_run.py, peers/): device time of runs back to back between two events; ONNX Runtime's is the wall time of as many. Beside it, for ours, wall time
 host to host, load and time to the first result, and the largest difference from PyTorch's float32 results, relative to the largest of these.
 
 Needs no build tree: --bundle names what `make bundle` made. Needs nvidia-smi, PyTorch, and the packages of the models that are asked for.
@@ -31,6 +32,7 @@ from common import gpu, run
 
 HERE = Path(__file__).resolve().parent
 GENERATED = {"parallel_fcn": ["parallel_fcn"], "llama_prefill": ["llama_stack", "--seq", "2048"], "llama_decode": ["llama_stack", "--seq", "1", "--past", "2048"]}
+ORT_MODES = ("graph", "graph_nhwc", "run", "run_nhwc")
 USUAL = ["vit_b_16", "swin_t", "bert", "gpt2", "wav2vec2", "whisper_encoder", "t5_encoder", "deberta", "timm_vit_base_patch16_224", "resnet50", "efficientnet_b0",
          "convnext_tiny", "unet", "lstm", "dlrm"]
 
@@ -114,6 +116,36 @@ def peers(args, items):
     return found
 
 
+def has_ort():
+    """Is ONNX Runtime here, with its CUDA provider?"""
+    ask = "import onnxruntime, sys; sys.exit('CUDAExecutionProvider' not in onnxruntime.get_available_providers())"
+    return subprocess.run([sys.executable, "-c", ask], capture_output=True).returncode == 0
+
+
+def ort_peers(args, items):
+    """(name, batch, precision) -> ONNX Runtime's milliseconds by mode, on the float32 export; the first exporter's that it runs."""
+    found = {}
+    if args.peers:
+        return {(r["name"], r["batch"], r["precision"]): r for r in json.loads(args.peers.read_text()).get("ort", [])}
+    if args.no_peer or not has_ort():
+        notes("ONNX Runtime's CUDA provider is not here: PyTorch alone is the peer")
+        return found
+    for name, batch, exporter, half, path in items:
+        if half or not path.with_suffix(".npz").exists() or all((name, batch, p) in found for p in args.precisions):
+            continue
+        out = run([sys.executable, HERE / "peers/ort_exports.py", f"{name}:{batch}={path}", "--precisions", *args.precisions])
+        for row in (json.loads(line) for line in out.splitlines() if line.startswith("{")):
+            if any(mode in row for mode in ORT_MODES):
+                found.setdefault((name, batch, row["precision"]), row)
+            else:
+                notes(f"ONNX Runtime, {name} ({exporter}): {row.get('error')}")
+    return found
+
+
+def best_of(row, modes):
+    return min((row[m] for m in modes if m in row), default=None)
+
+
 def counts(args, plan):
     """How many steps there are, and of which ops that recognition makes."""
     report = json.loads(run([args.bundle / "bin/graphc", "inspect", plan, "--json"]))
@@ -178,8 +210,8 @@ def main():
         exported = time.monotonic()
         jobs = compile_all(args, items)
         notes(f"{len(items)} models exported in {exported - begin:.0f} s, {len(jobs)} plans made in {time.monotonic() - exported:.0f} s")
-        theirs, rows = peers(args, items), []
-        print(f"{'model':26} {'exporter':9} {'':9} {'batch':>5} {'ours ms':>9} {'wall':>8} {'first':>7} {'graph ms':>9} {'ratio':>6} {'steps':>5} {'attn':>4} "
+        theirs, ort, rows = peers(args, items), ort_peers(args, items), []
+        print(f"{'model':26} {'exporter':9} {'':9} {'batch':>5} {'ours ms':>9} {'wall':>8} {'first':>7} {'torch ms':>9} {'ORT ms':>9} {'ratio':>6} {'steps':>5} {'attn':>4} "
               f"{'moves':>5} {'diff':>8}")
         for job in jobs:
             try:
@@ -188,16 +220,19 @@ def main():
                 notes(str(error)[-400:])
                 continue
             peer = theirs.get((row["model"], row["batch"], row["precision"]), {})
-            best = min((peer[m] for m in ("graph", "compile") if m in peer), default=None)
-            row |= {"peer": peer, "ratio": row["device_ms"] / best if best else None}
+            other = ort.get((row["model"], row["batch"], row["precision"]), {})
+            torch_ms, ort_ms = best_of(peer, ("graph", "compile")), best_of(other, ORT_MODES)
+            best = min((ms for ms in (torch_ms, ort_ms) if ms), default=None)
+            row |= {"peer": peer, "ort": other, "ratio": row["device_ms"] / best if best else None}
             rows.append(row)
             nan = float("nan")
             print(f"{row['model'][:26]:26} {row['exporter']:9} {row['precision'] + (' half' if row['half'] else ''):9} {row['batch']:5} {row['device_ms']:9.4f} "
-                  f"{row['wall_ms']:8.3f} {row['load_ms'] + row['first_run_ms']:7.0f} {peer.get('graph', nan):9.4f} {row['ratio'] or nan:6.2f} {row['steps']:5} "
+                  f"{row['wall_ms']:8.3f} {row['load_ms'] + row['first_run_ms']:7.0f} {torch_ms or nan:9.4f} {ort_ms or nan:9.4f} {row['ratio'] or nan:6.2f} {row['steps']:5} "
                   f"{row.get('Attention', 0):4} {row.get('Transpose', 0):5} {nan if row['difference'] is None else row['difference']:8.1e}", flush=True)
     if args.save:
         result = {"benchmark": "gpu_speed", "date": datetime.date.today().isoformat(), "machine": gpu(), "target": args.target,
-                  "what": "device time of runs back to back, inputs and outputs on the GPU, beside PyTorch's CUDA graph", "rows": rows, "peers": list(theirs.values())}
+                  "what": "device time of runs back to back, inputs and outputs on the GPU, beside PyTorch's CUDA graph and ONNX Runtime's CUDA provider; ratio: to the better of them",
+                  "rows": rows, "peers": list(theirs.values()), "ort": list(ort.values())}
         args.save.write_text(json.dumps(result, indent=1) + "\n")
 
 

@@ -59,4 +59,53 @@ template <class W> __device__ __forceinline__ W cuda_activate(grt_act act, W x)
     }
 }
 
+/* For results of 16 bits: the hardware's exponential and quotient, whose errors these do not show. */
+template <class T> __device__ __forceinline__ float cuda_sigmoid_of(float x)
+{
+    if constexpr (sizeof(T) == 2)
+        return __fdividef(1.0f, 1.0f + __expf(-x));
+    else
+        return cuda_sigmoid<float>(x);
+}
+
+/* Called, so that the rare ones' code lies in one place. */
+static __device__ __noinline__ float cuda_activate_rare(grt_act act, float x)
+{
+    return cuda_activate<float>(act, x);
+}
+
+/* All numbers of a thread, for results of type T. The kind is asked for once: a case for each number would be
+ * code that every block meets for the first time. */
+template <class T, int N> __device__ __forceinline__ void cuda_activate_all(grt_act act, float (&x)[N])
+{
+    switch (act.kind) {
+    case GRT_ACT_NONE:
+        break;
+    case GRT_ACT_RELU:
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            x[i] = x[i] < 0 ? 0.0f : x[i];
+        break;
+    case GRT_ACT_CLIP:
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            x[i] = cuda_bounded<float>(x[i], act.a, act.b);
+        break;
+    case GRT_ACT_SILU:
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            x[i] *= cuda_sigmoid_of<T>(act.a * x[i]);
+        break;
+    case GRT_ACT_HARD_SWISH:
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            x[i] *= cuda_bounded<float>(x[i] * (1.0f / 6.0f) + 0.5f, 0, 1);
+        break;
+    default:
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            x[i] = cuda_activate_rare(act, x[i]);
+    }
+}
+
 #endif

@@ -43,7 +43,8 @@ static __device__ __forceinline__ float attention_masked(float score, uint8_t ma
     return mask ? score : -CUDART_INF_F;
 }
 
-template <int SIZE> struct attention_rows {
+/* PAIRS: masks may be read in pairs, which takes registers. */
+template <int SIZE, bool PAIRS = false> struct attention_rows {
     enum { COLUMNS = SIZE / 8 };
     int2 limits[2]; /* keys [x, y) */
     int64_t mask_at[2];
@@ -63,6 +64,38 @@ template <int SIZE> struct attention_rows {
             result[c][2 * r] = result[c][2 * r + 1] = 0;
     }
 
+    /* True if all of these keys may be looked at. */
+    template <int TILE> __device__ __forceinline__ bool has_all(int tile) const
+    {
+        return tile >= limits[0].x && tile >= limits[1].x && tile + TILE <= limits[0].y &&
+               tile + TILE <= limits[1].y;
+    }
+
+    /* add_mask for such a tile, two neighbours at once; false, with nothing done, if they do not lie so. */
+    template <int TILE, class M>
+    __device__ __forceinline__ bool add_mask_pairs(float factor, const M *const (&at)[2], float (*score)[4])
+    {
+        struct alignas(2 * sizeof(M)) pair {
+            M v[2];
+        };
+        if (((uintptr_t)at[0] | (uintptr_t)at[1]) % sizeof(pair))
+            return false;
+        const bool shared = at[0] == at[1];
+#pragma unroll
+        for (int k = 0; k < TILE / 8; k++) {
+            const pair low = *(const pair *)(at[0] + k * 8);
+            pair high = low;
+            if (!shared)
+                high = *(const pair *)(at[1] + k * 8);
+#pragma unroll
+            for (int i = 0; i < 2; i++) {
+                score[k][i] = attention_masked(score[k][i] * factor, low.v[i]);
+                score[k][2 + i] = attention_masked(score[k][2 + i] * factor, high.v[i]);
+            }
+        }
+        return true;
+    }
+
     /* Scores, times log2(e), of TILE keys with a mask that lies dense along the keys: what exporters write.
      * Rows share what they read where the mask has one row for all of them. */
     template <int TILE, class M>
@@ -72,6 +105,9 @@ template <int SIZE> struct attention_rows {
         const int first = tile + 2 * (lane & 3);
         const M *at[2] = {mask + mask_at[0] + first, mask + mask_at[1] + first};
         const bool shared = mask_at[0] == mask_at[1];
+        if constexpr (PAIRS)
+            if (has_all<TILE>(tile) && add_mask_pairs<TILE>(factor, at, score))
+                return;
 #pragma unroll
         for (int k = 0; k < TILE / 8; k++)
 #pragma unroll

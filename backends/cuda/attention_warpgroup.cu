@@ -11,7 +11,8 @@ namespace
 
 enum { ROWS = 64, TILE = 64, TASKS = 2, PANEL = ROWS * PANEL_ROW };
 
-/* Limited by registers and shared memory. With few rows a block has one group, for more blocks. */
+/* Limited by registers and shared memory. With few rows a block has one group, for more blocks; two where a
+ * head has no rows for more. Four leave no registers for masks in pairs. */
 template <int SIZE> constexpr int most_groups = SIZE > 64 ? 3 : 4;
 template <int SIZE> constexpr int stages = SIZE > 64 ? 3 : 6;
 template <int SIZE> constexpr int panels = (SIZE + 63) / 64;
@@ -32,7 +33,7 @@ __device__ __forceinline__ void exchange(uint32_t *v, int quad)
         }
 }
 
-template <class T, int SIZE> struct group_rows : attention_rows<SIZE> {
+template <class T, int SIZE, int GROUPS> struct group_rows : attention_rows<SIZE, GROUPS <= 3> {
     enum { STEPS = SIZE / 16, PANELS = panels<SIZE> };
 
     /* Products of the queries, at shared address `q`, with TILE keys at `keys`. */
@@ -195,7 +196,7 @@ __device__ __forceinline__ void attend_tasks(const attention_shape &s, const att
         const block_task t = task_at(s, d.nonpad, task, GROUPS * ROWS);
         const int first = t.first + group * ROWS, mine = first + warp * WARP_ROWS, rows = (int)s.q_len;
         const bool idle = mine >= rows;
-        group_rows<T, SIZE> w;
+        group_rows<T, SIZE, GROUPS> w;
 #pragma unroll
         for (int r = 0; r < 2; r++) {
             const int row = mine + (lane >> 2) + 8 * r;
@@ -250,11 +251,11 @@ __global__ void __launch_bounds__(GROUPS * 128 + 128, 1)
     }
     __syncthreads();
     if (warp < WARPS) {
-        if constexpr (GROUPS > 1)
+        if constexpr (GROUPS > 2)
             warpgroup_take_registers<GROUPS == 4 ? 112 : 160>();
         attend_tasks<T, SIZE, GROUPS, GENERAL>(s, d, tasks, m, warp >> 2);
     } else {
-        if constexpr (GROUPS > 1)
+        if constexpr (GROUPS > 2)
             warpgroup_leave_registers<32>();
         if (threadIdx.x == WARPS * 32)
             fetch_tasks<SIZE, GROUPS>(s, d.nonpad, maps, tasks, m);
@@ -273,16 +274,19 @@ template <class T, int SIZE, int GROUPS> choice choose_mask(bool general)
             sizeof(block_memory<SIZE, GROUPS>) + PANEL_ALIGNMENT};
 }
 
+template <class T, int SIZE> choice choose_groups(const attention_shape *s, bool general)
+{
+    return s->few                 ? choose_mask<T, SIZE, 1>(general)
+           : s->q_len <= 2 * ROWS ? choose_mask<T, SIZE, 2>(general)
+                                  : choose_mask<T, SIZE, most_groups<SIZE>>(general);
+}
+
 template <class T> choice choose(const attention_shape *s, bool general)
 {
-#define PICK(SIZE)       \
-    if (s->size <= SIZE) \
-    return s->few ? choose_mask<T, SIZE, 1>(general) : choose_mask<T, SIZE, most_groups<SIZE>>(general)
-    PICK(32);
-    PICK(64);
-    PICK(96);
-    return s->few ? choose_mask<T, 128, 1>(general) : choose_mask<T, 128, most_groups<128>>(general);
-#undef PICK
+    return s->size <= 32   ? choose_groups<T, 32>(s, general)
+           : s->size <= 64 ? choose_groups<T, 64>(s, general)
+           : s->size <= 96 ? choose_groups<T, 96>(s, general)
+                           : choose_groups<T, 128>(s, general);
 }
 
 choice choice_for(const attention_shape *s, grt_dtype dtype, bool general)

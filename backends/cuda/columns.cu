@@ -10,17 +10,18 @@
 namespace
 {
 
-enum { THREADS = 256, AT_ONCE = 4, ROWS_EACH = 8 };
-
-/* Vectors of a row that a block has, and rows at a time. */
-struct block_form {
-    int vectors, lanes;
+enum {
+    THREADS = 256,
+    AT_ONCE = 8,
+    NARROWEST = 4,   /* vectors: stretches of 64 bytes */
+    ROWS_ALONE = 32, /* of a thread that are not worth a second kernel */
+    ROWS_EACH = 8    /* at least, with one */
 };
 
-__host__ __device__ inline block_form form_of(int64_t vectors)
+/* Rows at a time. */
+__host__ __device__ inline int lanes_of(const cuda_columns &c)
 {
-    const int mine = vectors < THREADS ? (int)vectors : THREADS;
-    return {mine, THREADS / mine};
+    return THREADS / c.width;
 }
 
 __device__ __forceinline__ float start(const cuda_columns &c)
@@ -50,21 +51,21 @@ __global__ void __launch_bounds__(THREADS)
 {
     enum { N = cuda_vector<T>::N };
     __shared__ float joined[THREADS * N];
-    const int64_t vectors = c.columns / N, groups = (vectors + THREADS - 1) / THREADS;
-    const block_form form = form_of(vectors);
+    const int64_t vectors = c.columns / N, groups = (vectors + c.width - 1) / c.width;
+    const int lanes = lanes_of(c);
     const int64_t share = blockIdx.x % c.shares, group = blockIdx.x / c.shares % groups,
                   outer = blockIdx.x / c.shares / groups;
-    const int lane = threadIdx.x / form.vectors, mine = threadIdx.x % form.vectors;
-    const int64_t vector = group * THREADS + mine, per_share = (c.rows + c.shares - 1) / c.shares;
+    const int lane = threadIdx.x / c.width, mine = threadIdx.x % c.width;
+    const int64_t vector = group * c.width + mine, per_share = (c.rows + c.shares - 1) / c.shares;
     const int64_t begin = share * per_share, end = begin + per_share < c.rows ? begin + per_share : c.rows;
     float value[N];
 #pragma unroll
     for (int k = 0; k < N; k++)
         value[k] = start(c);
-    if (lane < form.lanes && vector < vectors) {
+    if (lane < lanes && vector < vectors) {
         const cuda_vector<T> *from = x + outer * c.rows * vectors + vector;
 #pragma unroll AT_ONCE
-        for (int64_t row = begin + lane; row < end; row += form.lanes) {
+        for (int64_t row = begin + lane; row < end; row += lanes) {
             const cuda_vector<T> pack = from[row * vectors];
 #pragma unroll
             for (int k = 0; k < N; k++)
@@ -75,13 +76,13 @@ __global__ void __launch_bounds__(THREADS)
     for (int k = 0; k < N; k++)
         joined[threadIdx.x * N + k] = value[k];
     __syncthreads();
-    for (int i = threadIdx.x; i < form.vectors * N; i += THREADS) {
-        const int64_t column = group * THREADS * N + i;
+    for (int i = threadIdx.x; i < c.width * N; i += THREADS) {
+        const int64_t column = group * c.width * N + i;
         if (column >= c.columns)
             break;
         float v = joined[i];
-        for (int k = 1; k < form.lanes; k++)
-            v = join(c, v, joined[k * form.vectors * N + i]);
+        for (int k = 1; k < lanes; k++)
+            v = join(c, v, joined[k * c.width * N + i]);
         if (parts)
             parts[(outer * c.shares + share) * c.columns + column] = v;
         else
@@ -106,7 +107,7 @@ __global__ void __launch_bounds__(THREADS)
 template <class T>
 void launch(const cuda_columns *c, const void *x, void *y, void *workspace, cudaStream_t stream)
 {
-    const int64_t vectors = c->columns / cuda_vector<T>::N, groups = (vectors + THREADS - 1) / THREADS;
+    const int64_t vectors = c->columns / cuda_vector<T>::N, groups = (vectors + c->width - 1) / c->width;
     float *parts = c->shares > 1 ? (float *)workspace : nullptr;
     fold_rows<T><<<(unsigned)(c->outer * groups * c->shares), THREADS, 0, stream>>>(
         *c, (const cuda_vector<T> *)x, (T *)y, parts);
@@ -123,13 +124,17 @@ bool cuda_columns_plan(cuda_columns *c, grt_dtype dtype, int multiprocessors)
     const int64_t n = 16 / (int64_t)grt_dtype_size(dtype), vectors = c->columns / n;
     if (c->columns <= 0 || c->columns % n || c->rows <= 0 || c->outer <= 0)
         return false;
-    const int64_t groups = (vectors + THREADS - 1) / THREADS;
-    if (groups > INT32_MAX / c->outer)
+    if (vectors > INT32_MAX / c->outer)
         return false;
-    /* Two blocks for each multiprocessor, unless threads would have little to fold. */
-    const int64_t wanted = 2 * (int64_t)multiprocessors / (c->outer * groups),
-                  most = c->rows / (form_of(vectors).lanes * (int64_t)ROWS_EACH);
-    c->shares = wanted < most ? wanted : most;
+    /* Two blocks for each multiprocessor: by fewer columns, then by shares of the rows, unless threads would
+     * have little to fold. */
+    const int64_t enough = 2 * (int64_t)multiprocessors;
+    c->width = vectors < THREADS ? (int32_t)vectors : THREADS;
+    while (c->width >= 2 * NARROWEST && c->outer * ((vectors + c->width - 1) / c->width) < enough)
+        c->width = (c->width + 1) / 2;
+    const int64_t groups = (vectors + c->width - 1) / c->width, wanted = enough / (c->outer * groups),
+                  alone = c->rows / lanes_of(*c), most = alone / ROWS_EACH;
+    c->shares = alone <= ROWS_ALONE ? 1 : wanted < most ? wanted : most;
     c->shares = c->shares > 1 ? c->shares : 1;
     return true;
 }

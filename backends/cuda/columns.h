@@ -20,8 +20,9 @@ typedef struct cuda_columns {
     cuda_columns_fold fold;
     float divisor, power;
     int64_t outer, rows, columns;
-    int64_t shares; /* of the rows, a block each; more than 1: folded by a second kernel. Set by
-                       cuda_columns_plan */
+    /* Set by cuda_columns_plan. */
+    int64_t shares; /* of the rows, a block each; more than 1: folded by a second kernel */
+    int32_t width;  /* 16-byte vectors of a row that a block has */
 } cuda_columns;
 
 /* False if the sizes or the type are not for this kernel, which moves 16 bytes of columns at a time: FLOAT,

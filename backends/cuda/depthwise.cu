@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See depthwise.h. A thread has 16 bytes of channels of one pixel, or of WIDE pixels in a row, which share
- * what they read. */
+/* See depthwise.h. Square windows of 3, 5 and 7 with one stride for both dims: a thread has two channels of a
+ * small tile of the result, and turns what it reads into float32 once for all of the tile. Other windows: a
+ * thread has 16 bytes of channels of one pixel. */
 #include "backends/cuda/depthwise.h"
 
 #include "backends/cuda/activate.cuh"
@@ -8,108 +9,234 @@
 namespace
 {
 
-enum { THREADS = 128, WIDE = 4 };
+enum { THREADS = 128 };
 
 struct plane {
-    int vectors, in[2], out[2], kernel[2], stride[2], dilation[2], begin[2], strips;
-    uint32_t n; /* threads */
+    int units, in[2], out[2], kernel[2], stride[2], dilation[2], begin[2]; /* units of a pixel's channels */
+    int strips, bands; /* of tiles: of a row, and of an image */
+    uint32_t n;        /* threads */
     grt_act act;
 };
 
-/* KERNEL, STRIDE: of the window, where they are known (then the dilation is 1); else 0. */
-template <class T, int KERNEL, int STRIDE, int PIXELS>
+template <class T> struct alignas(2 * sizeof(T)) duo {
+    T v[2];
+};
+
+template <class T> __device__ __forceinline__ void widen(const duo<T> &from, float (&to)[2])
+{
+    to[0] = cuda_widen(from.v[0]);
+    to[1] = cuda_widen(from.v[1]);
+}
+
+/* Columns of one row of the input from `first` on; zeros outside. */
+template <class T, int COLUMNS>
+__device__ __forceinline__ void read_row(const plane &s, const duo<T> *row, int first,
+                                         float (&to)[COLUMNS][2])
+{
+#pragma unroll
+    for (int c = 0; c < COLUMNS; c++) {
+        duo<T> pack = {};
+        if ((unsigned)(first + c) < (unsigned)s.in[1])
+            pack = row[(first + c) * s.units];
+        widen<T>(pack, to[c]);
+    }
+}
+
+/* A row of the window: KERNEL taps that are `units` apart. */
+template <class T, int KERNEL>
+__device__ __forceinline__ void read_taps(const plane &s, const duo<T> *w, float (&to)[KERNEL][2])
+{
+#pragma unroll
+    for (int b = 0; b < KERNEL; b++)
+        widen<T>(w[b * s.units], to[b]);
+}
+
+/* sum += a row of the window on a row of the input. */
+template <int KERNEL, int STRIDE, int WIDE, int COLUMNS>
+__device__ __forceinline__ void add_row(const float (&in)[COLUMNS][2], const float (&taps)[KERNEL][2],
+                                        float *sum)
+{
+#pragma unroll
+    for (int k = 0; k < WIDE; k++)
+#pragma unroll
+        for (int b = 0; b < KERNEL; b++)
+#pragma unroll
+            for (int j = 0; j < 2; j++)
+                sum[2 * k + j] += in[k * STRIDE + b][j] * taps[b][j];
+}
+
+/* Residual, activation, out. */
+template <class T, int WIDE, int TALL>
+__device__ __forceinline__ void finish_tile(const plane &s, float (&sum)[TALL * WIDE * 2],
+                                            const duo<T> *residual, duo<T> *y, int row, int column)
+{
+    if (residual) {
+#pragma unroll
+        for (int k = 0; k < TALL * WIDE; k++)
+            if (row + k / WIDE < s.out[0] && column + k % WIDE < s.out[1]) {
+                float more[2];
+                widen<T>(residual[(k / WIDE * s.out[1] + k % WIDE) * s.units], more);
+                sum[2 * k] += more[0];
+                sum[2 * k + 1] += more[1];
+            }
+    }
+    cuda_activate_all<T>(s.act, sum);
+#pragma unroll
+    for (int k = 0; k < TALL * WIDE; k++)
+        if (row + k / WIDE < s.out[0] && column + k % WIDE < s.out[1])
+            y[(k / WIDE * s.out[1] + k % WIDE) * s.units] = {cuda_narrow<T, float>(sum[2 * k]),
+                                                             cuda_narrow<T, float>(sum[2 * k + 1])};
+}
+
+/* TALL x WIDE results of two channels. A window whose numbers would fill the registers is read row by row:
+ * then TALL is 1. */
+template <class T, int KERNEL, int STRIDE, int TALL, int WIDE>
 __global__ void __launch_bounds__(THREADS)
-    convolve(const __grid_constant__ plane s, const cuda_vector<T> *x, const cuda_vector<T> *w,
-             const cuda_vector<T> *bias, const cuda_vector<T> *residual, cuda_vector<T> *y)
+    convolve_tile(const __grid_constant__ plane s, const duo<T> *x, const duo<T> *w, const duo<T> *bias,
+                  const duo<T> *residual, duo<T> *y)
+{
+    enum { ROWS = (TALL - 1) * STRIDE + KERNEL, COLUMNS = (WIDE - 1) * STRIDE + KERNEL, HELD = KERNEL <= 5 };
+    static_assert(HELD || TALL == 1, "a row of the window is read for one row of results");
+    const uint32_t i = blockIdx.x * THREADS + threadIdx.x;
+    if (i >= s.n)
+        return;
+    const uint32_t unit = i % s.units, rest = i / s.units, strip = rest % s.strips, line = rest / s.strips;
+    const int row = (int)(line % s.bands) * TALL, column = (int)strip * WIDE;
+    const size_t image = line / s.bands;
+    const int first_row = row * STRIDE - s.begin[0], first_column = column * STRIDE - s.begin[1];
+    float taps[HELD ? KERNEL : 1][KERNEL][2], sum[TALL * WIDE * 2], start[2] = {};
+    if (bias)
+        widen<T>(bias[unit], start);
+#pragma unroll
+    for (int k = 0; k < TALL * WIDE * 2; k++)
+        sum[k] = start[k % 2];
+    if constexpr (HELD) {
+#pragma unroll
+        for (int a = 0; a < KERNEL; a++)
+            read_taps<T>(s, w + a * KERNEL * s.units + unit, taps[a]);
+    }
+    const duo<T> *from = x + image * s.in[0] * s.in[1] * s.units + unit;
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) {
+        const int p = first_row + r;
+        if ((unsigned)p >= (unsigned)s.in[0])
+            continue;
+        float in[COLUMNS][2];
+        read_row<T>(s, from + (size_t)p * s.in[1] * s.units, first_column, in);
+        if constexpr (HELD) {
+#pragma unroll
+            for (int h = 0; h < TALL; h++)
+                if (r >= h * STRIDE && r < h * STRIDE + KERNEL)
+                    add_row<KERNEL, STRIDE, WIDE>(in, taps[r - h * STRIDE], sum + h * WIDE * 2);
+        } else {
+            read_taps<T>(s, w + r * KERNEL * s.units + unit, taps[0]);
+            add_row<KERNEL, STRIDE, WIDE>(in, taps[0], sum);
+        }
+    }
+    const size_t at = ((image * s.out[0] + row) * s.out[1] + column) * s.units + unit;
+    finish_tile<T, WIDE, TALL>(s, sum, residual ? residual + at : residual, y + at, row, column);
+}
+
+/* 16 bytes of one pixel's channels, with any window. */
+template <class T>
+__global__ void __launch_bounds__(THREADS)
+    convolve_pixel(const __grid_constant__ plane s, const cuda_vector<T> *x, const cuda_vector<T> *w,
+                   const cuda_vector<T> *bias, const cuda_vector<T> *residual, cuda_vector<T> *y)
 {
     using V = cuda_vector<T>;
     enum { N = V::N };
     const uint32_t i = blockIdx.x * THREADS + threadIdx.x;
     if (i >= s.n)
         return;
-    const uint32_t vector = i % s.vectors, rest = i / s.vectors, strip = rest % s.strips,
-                   line = rest / s.strips;
+    const uint32_t unit = i % s.units, pixel = i / s.units, line = pixel / s.out[1];
     const int row = (int)(line % s.out[0]) * s.stride[0] - s.begin[0];
-    const int first = (int)strip * PIXELS * (STRIDE ? STRIDE : s.stride[1]) - s.begin[1];
-    const V *image = x + (size_t)(line / s.out[0]) * s.in[0] * s.in[1] * s.vectors + vector;
-    float sum[PIXELS][N] = {};
-    if (bias) {
-        const V b = bias[vector];
+    const int first = (int)(pixel % s.out[1]) * s.stride[1] - s.begin[1];
+    const V *image = x + (size_t)(line / s.out[0]) * s.in[0] * s.in[1] * s.units + unit;
+    V start = {};
+    float sum[N];
+    if (bias)
+        start = bias[unit];
 #pragma unroll
-        for (int k = 0; k < PIXELS; k++)
-#pragma unroll
-            for (int j = 0; j < N; j++)
-                sum[k][j] = cuda_widen(b.v[j]);
-    }
-    for (int a = 0; a < (KERNEL ? KERNEL : s.kernel[0]); a++) {
+    for (int j = 0; j < N; j++)
+        sum[j] = cuda_widen(start.v[j]);
+    for (int a = 0; a < s.kernel[0]; a++) {
         const int p = row + a * s.dilation[0];
         if (p < 0 || p >= s.in[0])
             continue;
-        const V *from = image + (size_t)p * s.in[1] * s.vectors;
-        if constexpr (PIXELS > 1) {
-            V filter[KERNEL];
+        for (int b = 0; b < s.kernel[1]; b++) {
+            const int q = first + b * s.dilation[1];
+            if (q < 0 || q >= s.in[1])
+                continue;
+            const V pack = image[((size_t)p * s.in[1] + q) * s.units],
+                    filter = w[(a * s.kernel[1] + b) * s.units + unit];
 #pragma unroll
-            for (int b = 0; b < KERNEL; b++)
-                filter[b] = w[(a * KERNEL + b) * s.vectors + vector];
-#pragma unroll
-            for (int c = 0; c < (PIXELS - 1) * STRIDE + KERNEL; c++) {
-                const int q = first + c;
-                if (q < 0 || q >= s.in[1])
-                    continue;
-                const V pack = from[(size_t)q * s.vectors];
-#pragma unroll
-                for (int k = 0; k < PIXELS; k++) {
-                    const int b = c - k * STRIDE;
-                    if (b < 0 || b >= KERNEL)
-                        continue;
-#pragma unroll
-                    for (int j = 0; j < N; j++)
-                        sum[k][j] += cuda_widen(pack.v[j]) * cuda_widen(filter[b].v[j]);
-                }
-            }
-        } else {
-            for (int b = 0; b < (KERNEL ? KERNEL : s.kernel[1]); b++) {
-                const int q = first + b * s.dilation[1];
-                if (q < 0 || q >= s.in[1])
-                    continue;
-                const V pack = from[(size_t)q * s.vectors],
-                        filter = w[(a * (KERNEL ? KERNEL : s.kernel[1]) + b) * s.vectors + vector];
-#pragma unroll
-                for (int j = 0; j < N; j++)
-                    sum[0][j] += cuda_widen(pack.v[j]) * cuda_widen(filter.v[j]);
-            }
+            for (int j = 0; j < N; j++)
+                sum[j] += cuda_widen(pack.v[j]) * cuda_widen(filter.v[j]);
         }
     }
+    V result, more = {};
+    if (residual)
+        more = residual[i];
 #pragma unroll
-    for (int k = 0; k < PIXELS; k++) {
-        const int column = (int)strip * PIXELS + k;
-        if (column >= s.out[1])
-            continue;
-        const size_t at = ((size_t)line * s.out[1] + column) * s.vectors + vector;
-        V result, more = {};
-        if (residual)
-            more = residual[at];
+    for (int j = 0; j < N; j++)
+        sum[j] += cuda_widen(more.v[j]);
+    cuda_activate_all<T>(s.act, sum);
 #pragma unroll
-        for (int j = 0; j < N; j++)
-            result.v[j] =
-                cuda_narrow<T, float>(cuda_activate<float>(s.act, sum[k][j] + cuda_widen(more.v[j])));
-        y[at] = result;
-    }
+    for (int j = 0; j < N; j++)
+        result.v[j] = cuda_narrow<T, float>(sum[j]);
+    y[i] = result;
 }
 
-template <class T> int vectors_of(const cuda_depthwise *d)
+struct pointers {
+    const void *x, *w, *bias, *residual;
+    void *y;
+};
+
+template <class T, int KERNEL, int STRIDE, int TALL, int WIDE>
+void launch_tile(plane s, int64_t batch, const pointers &at, cudaStream_t stream)
 {
-    return (int)(d->channels / cuda_vector<T>::N);
+    using V = duo<T>;
+    s.strips = (s.out[1] + WIDE - 1) / WIDE;
+    s.bands = (s.out[0] + TALL - 1) / TALL;
+    s.n = (uint32_t)(batch * s.bands * s.strips * s.units);
+    convolve_tile<T, KERNEL, STRIDE, TALL, WIDE><<<(s.n + THREADS - 1) / THREADS, THREADS, 0, stream>>>(
+        s, (const V *)at.x, (const V *)at.w, (const V *)at.bias, (const V *)at.residual, (V *)at.y);
 }
 
-template <class T>
-void launch(const cuda_depthwise *d, const void *x, const void *w, const void *bias, const void *residual,
-            void *y, cudaStream_t stream)
+/* Large tiles read less; with few threads a GPU waits for each of them. */
+template <class T, int KERNEL, int STRIDE>
+void launch_window(const plane &s, int64_t batch, const pointers &at, cudaStream_t stream)
 {
-    enum { WORTH_SHARING = 1 << 18 }; /* threads; with fewer, each pixel has its own */
+    enum { WORTH_SHARING = 1 << 16, TALL = KERNEL <= 5 ? 2 : 1, WIDE = 4 };
+    const int64_t pixels = batch * s.out[0] * s.out[1];
+    if (pixels / (TALL * WIDE) * s.units >= WORTH_SHARING)
+        launch_tile<T, KERNEL, STRIDE, TALL, WIDE>(s, batch, at, stream);
+    else
+        launch_tile<T, KERNEL, STRIDE, 1, 2>(s, batch, at, stream);
+}
+
+template <class T, int KERNEL>
+void launch_square(const plane &s, int64_t batch, const pointers &at, cudaStream_t stream)
+{
+    if (s.stride[0] == 1)
+        launch_window<T, KERNEL, 1>(s, batch, at, stream);
+    else
+        launch_window<T, KERNEL, 2>(s, batch, at, stream);
+}
+
+/* A window for tiles; threads are counted in 32 bits. */
+bool is_square(const plane &s, int64_t batch)
+{
+    const int side = s.kernel[0];
+    return s.kernel[1] == side && (side == 3 || side == 5 || side == 7) && s.stride[0] == s.stride[1] &&
+           s.stride[0] <= 2 && s.dilation[0] == 1 && s.dilation[1] == 1 &&
+           s.out[0] * (int64_t)(s.out[1] + 1) < INT32_MAX / 4 / (s.units + 1) / batch;
+}
+
+template <class T> void launch(const cuda_depthwise *d, const pointers &at, cudaStream_t stream)
+{
     using V = cuda_vector<T>;
     plane s = {};
-    s.vectors = vectors_of<T>(d);
     for (int k = 0; k < 2; k++) {
         s.in[k] = (int)d->in[k];
         s.out[k] = (int)d->out[k];
@@ -119,22 +246,20 @@ void launch(const cuda_depthwise *d, const void *x, const void *w, const void *b
         s.begin[k] = (int)d->begin[k];
     }
     s.act = d->act;
-    const bool threes = s.kernel[0] == 3 && s.kernel[1] == 3 && s.dilation[0] == 1 && s.dilation[1] == 1;
-    const int64_t pixels = d->batch * d->out[0] * d->out[1];
-    const bool share =
-        threes && (s.stride[1] == 1 || s.stride[1] == 2) && pixels * s.vectors >= WORTH_SHARING;
-    s.strips = share ? (s.out[1] + WIDE - 1) / WIDE : s.out[1];
-    s.n = (uint32_t)(d->batch * d->out[0] * s.strips * s.vectors);
-    const unsigned blocks = (s.n + THREADS - 1) / THREADS;
-    const V *from = (const V *)x, *filters = (const V *)w, *b = (const V *)bias, *r = (const V *)residual;
-    if (share && s.stride[1] == 1)
-        convolve<T, 3, 1, WIDE><<<blocks, THREADS, 0, stream>>>(s, from, filters, b, r, (V *)y);
-    else if (share)
-        convolve<T, 3, 2, WIDE><<<blocks, THREADS, 0, stream>>>(s, from, filters, b, r, (V *)y);
-    else if (threes)
-        convolve<T, 3, 0, 1><<<blocks, THREADS, 0, stream>>>(s, from, filters, b, r, (V *)y);
-    else
-        convolve<T, 0, 0, 1><<<blocks, THREADS, 0, stream>>>(s, from, filters, b, r, (V *)y);
+    s.units = (int)(d->channels / 2);
+    if (is_square(s, d->batch)) {
+        if (s.kernel[0] == 3)
+            launch_square<T, 3>(s, d->batch, at, stream);
+        else if (s.kernel[0] == 5)
+            launch_square<T, 5>(s, d->batch, at, stream);
+        else
+            launch_square<T, 7>(s, d->batch, at, stream);
+        return;
+    }
+    s.units = (int)(d->channels / V::N);
+    s.n = (uint32_t)(d->batch * s.out[0] * s.out[1] * s.units);
+    convolve_pixel<T><<<(s.n + THREADS - 1) / THREADS, THREADS, 0, stream>>>(
+        s, (const V *)at.x, (const V *)at.w, (const V *)at.bias, (const V *)at.residual, (V *)at.y);
 }
 
 } // namespace
@@ -157,11 +282,12 @@ bool cuda_depthwise_run(const cuda_depthwise *d, const void *x, const void *w, c
     if (!cuda_is_vector(x) || !cuda_is_vector(w) || !cuda_is_vector(bias) || !cuda_is_vector(residual) ||
         !cuda_is_vector(y))
         return false;
+    const pointers at = {x, w, bias, residual, y};
     if (d->dtype == GRT_DTYPE_FLOAT)
-        launch<float>(d, x, w, bias, residual, y, stream);
+        launch<float>(d, at, stream);
     else if (d->dtype == GRT_DTYPE_FLOAT16)
-        launch<__half>(d, x, w, bias, residual, y, stream);
+        launch<__half>(d, at, stream);
     else
-        launch<__nv_bfloat16>(d, x, w, bias, residual, y, stream);
+        launch<__nv_bfloat16>(d, at, stream);
     return true;
 }

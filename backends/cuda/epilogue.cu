@@ -30,13 +30,17 @@ __global__ void finish_vectors(cuda_epilogue e, uint32_t vectors, uint32_t inner
         for (int k = 0; k < N; k++)
             bias[k] = b;
     }
+    float x[N];
 #pragma unroll
     for (int k = 0; k < N; k++) {
-        float x = cuda_widen(pack.v[k]) + bias[k];
+        x[k] = cuda_widen(pack.v[k]) + bias[k];
         if (e.residual)
-            x += cuda_widen(add.v[k]);
-        pack.v[k] = cuda_narrow<T, float>(cuda_activate<float>(e.act, x));
+            x[k] += cuda_widen(add.v[k]);
     }
+    cuda_activate_all<T>(e.act, x);
+#pragma unroll
+    for (int k = 0; k < N; k++)
+        pack.v[k] = cuda_narrow<T, float>(x[k]);
     dst[i] = pack;
 }
 

@@ -108,26 +108,25 @@ template <bool PAIRED> __device__ __forceinline__ uint32_t pair_at(const uint16_
     return (pixel[p.offset] | (uint32_t)pixel[p.offset + 1] << 16) & p.mask;
 }
 
-/* Of four lanes with four words each: lane i gets word i of all, in the order of the lanes. */
-__device__ __forceinline__ void exchange(uint32_t *v, int quad)
+/* Bias and activation, of both of the warp's rows of pixels. */
+template <class T>
+__device__ __forceinline__ void finish(const stem &s, float (&sum)[2 * TILES * 4], const float *bias)
 {
+    const int quad = threadIdx.x & 3;
 #pragma unroll
-    for (int step = 1; step <= 2; step *= 2)
+    for (int n = 0; n < TILES; n++)
 #pragma unroll
-        for (int i = 0; i < 4; i++) {
-            if (i & step)
-                continue;
-            const bool upper = quad & step;
-            const uint32_t got = __shfl_xor_sync(0xffffffffu, upper ? v[i] : v[i + step], step);
-            v[i] = upper ? got : v[i];
-            v[i + step] = upper ? v[i + step] : got;
-        }
+        for (int k = 0; k < 2; k++)
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                sum[(k * TILES + n) * 4 + i] += bias[n * 8 + quad * 2 + i % 2];
+    cuda_activate_all<T>(s.act, sum);
 }
 
 /* Results of 16 pixels from (row, column) on: each lane writes 16 bytes. */
 template <class T>
-__device__ __forceinline__ void store(const stem &s, const float (*sum)[4], const float *bias, int image,
-                                      int row, int column, int first_channel, T *y)
+__device__ __forceinline__ void store(const stem &s, const float *sum, int image, int row, int column,
+                                      int first_channel, T *y)
 {
     const int lane = threadIdx.x % 32, quad = lane & 3;
 #pragma unroll
@@ -139,9 +138,8 @@ __device__ __forceinline__ void store(const stem &s, const float (*sum)[4], cons
             uint32_t pair[4];
 #pragma unroll
             for (int i = 0; i < 4; i++) {
-                const float *b = bias + (n + i) * 8 + quad * 2;
-                pair[i] = tensor_core<T>::pair(cuda_activate<float>(s.act, sum[n + i][2 * r] + b[0]),
-                                               cuda_activate<float>(s.act, sum[n + i][2 * r + 1] + b[1]));
+                const float *both = sum + (n + i) * 4 + 2 * r;
+                pair[i] = tensor_core<T>::pair(both[0], both[1]);
             }
             exchange(pair, quad);
             if (row < s.out[0] && at < s.out[1] && first_channel + (n + quad) * 8 < s.out_channels)
@@ -156,19 +154,23 @@ __device__ __forceinline__ void load_weights(const stem &s, const layout &m, con
 {
     const few_channels_form &f = s.form;
     const int taps = f.kernel[0] * f.kernel[1] * f.channels;
-    for (int i = threadIdx.x; i < f.steps * TILES * 32 * 4; i += THREADS) {
-        /* Number i % 4 of a lane's operand: terms 2 quad, 2 quad + 1 and those 8 behind. */
-        const int lane = i / 4 % 32, tile = i / 128 % TILES, step = i / 128 / TILES;
-        const int channel = first_channel + tile * 8 + lane / 4,
-                  term = step * FEW_DEPTH + lane % 4 * 2 + i % 2 + i / 2 % 2 * 8;
-        const int at = few_channels_weight_at(&f, term);
-        ((T *)m.weights)[i] =
-            at >= 0 && channel < s.out_channels ? w[channel * taps + at] : cuda_narrow<T, float>(0);
+    /* A thread has one of a lane's four numbers: terms 2 quad, 2 quad + 1 and those 8 behind. */
+    static_assert(THREADS == 128, "four numbers for each of 32 lanes");
+    const int i = threadIdx.x, lane = i / 4;
+    for (int step = 0; step < f.steps; step++) {
+        const int term = step * FEW_DEPTH + lane % 4 * 2 + i % 2 + i / 2 % 2 * 8,
+                  at = few_channels_weight_at(&f, term);
+#pragma unroll
+        for (int tile = 0; tile < TILES; tile++) {
+            const int channel = first_channel + tile * 8 + lane / 4;
+            ((T *)m.weights)[(step * TILES + tile) * THREADS + i] =
+                at >= 0 && channel < s.out_channels ? w[channel * taps + at] : cuda_narrow<T, float>(0);
+        }
     }
-    for (int i = threadIdx.x; i < f.steps * FEW_PAIRS; i += THREADS)
-        m.pairs[i] = few_channels_pair_at(&f, i);
-    for (int i = threadIdx.x; i < FEW_COLUMNS; i += THREADS)
-        m.bias[i] = bias && first_channel + i < s.out_channels ? cuda_widen(bias[first_channel + i]) : 0;
+    for (int k = i; k < f.steps * FEW_PAIRS; k += THREADS)
+        m.pairs[k] = few_channels_pair_at(&f, k);
+    for (int k = i; k < FEW_COLUMNS; k += THREADS)
+        m.bias[k] = bias && first_channel + k < s.out_channels ? cuda_widen(bias[first_channel + k]) : 0;
 }
 
 template <class T, bool PAIRED>
@@ -192,7 +194,7 @@ __global__ void __launch_bounds__(THREADS, BLOCKS_EACH)
         commit();
         wait_for<1>();
         __syncthreads();
-        float sum[2][TILES][4] = {};
+        float sum[2 * TILES * 4] = {};
         const uint16_t *pixel[2][2]; /* of the lane's two rows of both operands */
         int row[2], column[2];
 #pragma unroll
@@ -220,14 +222,15 @@ __global__ void __launch_bounds__(THREADS, BLOCKS_EACH)
             for (int n = 0; n < TILES; n++) {
                 const uint2 operand = m.weights[(step * TILES + n) * 32 + lane];
                 const uint32_t b[2] = {operand.x, operand.y};
-                tensor_core<T>::mma(sum[0][n], a[0], b);
-                tensor_core<T>::mma(sum[1][n], a[1], b);
+                tensor_core<T>::mma(sum + n * 4, a[0], b);
+                tensor_core<T>::mma(sum + (TILES + n) * 4, a[1], b);
             }
         }
+        finish<T>(s, sum, m.bias);
         const origin o(s, tile);
 #pragma unroll
         for (int k = 0; k < 2; k++)
-            store<T>(s, sum[k], m.bias, o.image, o.row + row[k], o.column + column[k], first_channel, y);
+            store<T>(s, sum + k * TILES * 4, o.image, o.row + row[k], o.column + column[k], first_channel, y);
         __syncthreads(); /* this window is fetched into next */
     }
 }

@@ -23,11 +23,11 @@ static grt_status gather_elems(infer *inf)
     return GRT_OK;
 }
 
-static grt_status infer_gather(infer *inf)
+/* Output `out` is what the indices pick of the data. */
+static grt_status infer_picked(infer *inf, const ir_type *data, const ir_type *indices, int32_t out)
 {
-    const ir_type *data = inf->in[0], *indices = inf->in[1];
     if (data->rank < 0 || indices->rank < 0) {
-        infer_set_unknown(inf, 0, data->dtype);
+        infer_set_unknown(inf, out, data->dtype);
         return GRT_OK;
     }
     int32_t axis, rank = data->rank + indices->rank - 1;
@@ -38,8 +38,26 @@ static grt_status infer_gather(infer *inf)
         dims[k] = k < axis                   ? data->dims[k]
                   : k < axis + indices->rank ? indices->dims[k - axis]
                                              : data->dims[k - indices->rank + 1];
-    infer_set(inf, 0, data->dtype, rank, dims);
-    return dims ? gather_elems(inf) : GRT_OK;
+    infer_set(inf, out, data->dtype, rank, dims);
+    return GRT_OK;
+}
+
+static grt_status infer_gather(infer *inf)
+{
+    GRT_TRY(infer_picked(inf, inf->in[0], inf->in[1], 0));
+    return inf->in[0]->rank >= 0 && inf->out[0].rank >= 0 ? gather_elems(inf) : GRT_OK;
+}
+
+/* As many data as outputs, then their indices. */
+static grt_status infer_gather_each(infer *inf)
+{
+    if (inf->n_in != 2 * inf->n_out)
+        return infer_fail(inf, "%d inputs; %d outputs take %d", inf->n_in, inf->n_out, 2 * inf->n_out);
+    for (int32_t i = 0; i < inf->n_out; i++) {
+        GRT_TRY(infer_same_dtype(inf, 0, i));
+        GRT_TRY(infer_picked(inf, inf->in[i], inf->in[inf->n_out + i], i));
+    }
+    return GRT_OK;
 }
 
 /* ---- GatherElements ---- */
@@ -119,6 +137,17 @@ static const op_row rows[] = {
      .precision = OP_NARROW_TABLE,
      .cost = OP_COST_MOVE,
      .infer = infer_gather},
+    {.domain = "graphrt",
+     .name = "GatherEach",
+     .since = 1,
+     .min_in = 2,
+     .max_in = OP_VARIADIC,
+     .min_out = 1,
+     .max_out = OP_VARIADIC,
+     .attrs = axis_attrs,
+     .precision = OP_FOLLOWS_FIRST,
+     .cost = OP_COST_MOVE,
+     .infer = infer_gather_each},
     {.domain = "",
      .name = "GatherElements",
      .since = 13,

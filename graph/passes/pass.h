@@ -68,6 +68,7 @@ typedef struct pass_context {
     X(moves, 2, "join what moves elements into one transpose")                                     \
     X(row_moves, 2, "drop moves of rows that cancel around products")                              \
     X(causal_mask, 2, "let attention hide later keys by itself instead of by a mask")              \
+    X(mask_rows, 2, "make one row of attention masks whose rows are equal")                        \
     X(affine, 2, "put scales and shifts per channel into weights")                                 \
     X(batch_branches, 2, "compute branches of one form as one batch")                              \
     X(epilogue, 2, "let convolutions and products add bias and residual and apply the activation") \
@@ -77,7 +78,8 @@ typedef struct pass_context {
     X(networks, 2, "compute chains of small batched products in one go")                           \
     X(layout, 2, "lay convolution regions out with channels last")                                 \
     X(pointwise, 2, "compute connected element-wise ops in one go")                                \
-    X(drop_shape_inputs, 1, "drop the computation of shapes that the plan knows")
+    X(drop_shape_inputs, 1, "drop the computation of shapes that the plan knows")                  \
+    X(merge_gathers, 2, "make one step of small Gathers that do not wait for each other")
 
 #define X(name, level, summary) grt_status pass_##name(pass_context *context);
 PASSES(X)

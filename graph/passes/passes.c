@@ -30,7 +30,7 @@ static const unsigned char schedule[] = {
     PASS_legalise, PASS_fold, PASS_simplify, PASS_cse, PASS_dce,
     /* found; each pattern wants the nodes that the one before covered to be gone */
     PASS_recognise, PASS_rotary, PASS_dce, PASS_simplify, PASS_attention, PASS_dce, PASS_moves, PASS_dce,
-    PASS_row_moves, PASS_dce, PASS_fold, PASS_causal_mask, PASS_simplify,
+    PASS_row_moves, PASS_dce, PASS_fold, PASS_causal_mask, PASS_mask_rows, PASS_dce, PASS_simplify,
     /* fused */
     PASS_affine, PASS_batch_branches, PASS_epilogue, PASS_dce, PASS_merge_projections,
     /* narrowed, once all that gains has its final form */
@@ -41,7 +41,9 @@ static const unsigned char schedule[] = {
     PASS_layout, PASS_fold, PASS_simplify, PASS_cse, PASS_dce,
     /* last, as nothing matches these any more; nodes that differed in how they found the same dims are equal
        now */
-    PASS_pointwise, PASS_drop_shape_inputs, PASS_cse, PASS_dce};
+    PASS_pointwise, PASS_drop_shape_inputs, PASS_cse, PASS_dce,
+    /* of what is left */
+    PASS_merge_gathers};
 enum { N_RUNS = sizeof schedule / sizeof *schedule };
 
 const pass_row *pass_at(size_t index)

@@ -18,6 +18,7 @@ typedef struct grt_device_traits {
     bool joins_networks;   /* a chain of small batched products is faster as one kernel */
     bool loads_code; /* code and libraries' tables are loaded by what uses them first: sessions do so before
                         they are ready */
+    bool merges_gathers; /* starting a step costs more than small Gathers take */
     /* Products of at least so many multiply-adds gain nothing from being batched with others like them; 0:
      * batching always helps. */
     int64_t batch_limit;

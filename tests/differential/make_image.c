@@ -112,6 +112,51 @@ void make_long_taps(node *n)
     set_ints(n, "dilations", (int64_t[]){1, 1}, 2);
 }
 
+/* Weights that keep sums of `terms` products at about 1, and a bias or none. */
+static void add_weights(node *n, const int64_t *dims, int64_t terms)
+{
+    grt_tensor *weight = add_input(n, n->out, 4, dims);
+    for (int64_t i = 0; i < grt_tensor_elements(weight); i++)
+        element_set(weight, i, element_get(weight, i) / sqrt((double)terms));
+    if (draw(0, 3))
+        add_input(n, n->out, 1, dims);
+    n->constant[1] = n->constant[2] = true;
+}
+
+/* One filter a channel, in squares and in other windows, of a few pixels and of many. */
+void make_depthwise(node *n)
+{
+    const bool square = draw(0, 4) != 0, many = draw(0, 3) == 0;
+    const int64_t side = 1 + 2 * draw(1, 3), channels = 8 * draw(1, many ? 24 : 6), stride = draw(1, 2),
+                  dilation = square ? 1 : draw(1, 2), other = square ? side : draw(1, 6),
+                  most = many ? 60 : 14;
+    const int64_t w[4] = {channels, 1, side, other};
+    n->out = draw(0, 2) ? GRT_DTYPE_FLOAT16 : GRT_DTYPE_FLOAT;
+    n->wide = true;
+    n->then = draw(0, 1) ? PICK("Relu", "Sigmoid", "HardSwish", "Softplus") : NULL;
+    add_input(n, n->out, 4,
+              (int64_t[]){many ? draw(4, 12) : draw(1, 3), channels, dilation * side + draw(0, most),
+                          dilation * other + draw(0, most)});
+    add_weights(n, w, side * other);
+    set_int(n, "group", channels);
+    set_ints(n, "strides", (int64_t[]){stride, square ? stride : draw(1, 3)}, 2);
+    set_ints(n, "pads", (int64_t[]){draw(0, side - 1), draw(0, other - 1), draw(0, 3), draw(0, 3)}, 4);
+    set_ints(n, "dilations", (int64_t[]){dilation, dilation}, 2);
+}
+
+/* 1 x 1: of one pixel and of many, channels in whole vectors and odd ones, with what may follow inside. */
+void make_pixels(node *n)
+{
+    const int64_t side = draw(0, 2) ? draw(2, 40) : 1, unit = draw(0, 3) ? 8 : 1,
+                  images = draw(1, side > 1 ? 6 : 40);
+    const int64_t w[4] = {unit * draw(1, 30), unit * draw(1, 16), 1, 1};
+    n->out = draw(0, 3) ? GRT_DTYPE_FLOAT16 : GRT_DTYPE_FLOAT;
+    n->wide = true;
+    n->then = draw(0, 3) ? PICK("Sigmoid", "HardSwish", "Softplus", "Elu") : NULL;
+    add_input(n, n->out, 4, (int64_t[]){images, w[1], side, side > 1 ? draw(1, 40) : 1});
+    add_weights(n, w, w[1]);
+}
+
 void make_pool(node *n)
 {
     int64_t kernel[3], x[5];

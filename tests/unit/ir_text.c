@@ -186,6 +186,7 @@ grt_target ir_text_target(void)
     traits.merges_products = true;
     traits.half_floats = true;
     traits.joins_networks = true;
+    traits.merges_gathers = true;
     traits.long_groups_last = true;
     target.traits = &traits;
     return target;

@@ -28,10 +28,8 @@ static inline bool fix_index(int64_t *index, int64_t size)
 
 /* ---- Gather ---- */
 
-static grt_status run_gather(const grt_run *run)
+static grt_status pick(const grt_run *run, const grt_tensor *data, const grt_tensor *indices, grt_tensor *out)
 {
-    const grt_tensor *data = run->in[0], *indices = run->in[1];
-    grt_tensor *out = run->out[0];
     int32_t axis = (int32_t)grt_axis(*(const int64_t *)run->state, data->rank);
     int64_t outer = grt_dims_product(data->dims, 0, axis),
             inner = grt_dims_product(data->dims, axis + 1, data->rank);
@@ -59,6 +57,19 @@ static grt_status run_gather(const grt_run *run)
         else
             memcpy(to, from, bytes);
     }
+    return GRT_OK;
+}
+
+static grt_status run_gather(const grt_run *run)
+{
+    return pick(run, run->in[0], run->in[1], run->out[0]);
+}
+
+static grt_status run_gather_each(const grt_run *run)
+{
+    for (int32_t i = 0; i < run->n_out; i++)
+        if (run->out[i])
+            GRT_TRY(pick(run, run->in[i], run->in[run->n_out + i], run->out[i]));
     return GRT_OK;
 }
 
@@ -162,6 +173,12 @@ static const grt_kernel_row rows[] = {
      .create = create_axis,
      .destroy = free,
      .run = run_gather},
+    {.op = "GatherEach",
+     .domain = "graphrt",
+     .types = {CPU_MOVABLE},
+     .create = create_axis,
+     .destroy = free,
+     .run = run_gather_each},
     {.op = "GatherElements",
      .domain = "",
      .types = {CPU_MOVABLE, CPU_INDEX},

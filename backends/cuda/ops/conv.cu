@@ -10,9 +10,11 @@
 #include "backends/cuda/dnn_conv.h"
 #include "backends/cuda/epilogue.h"
 #include "backends/cuda/few_channels.h"
+#include "backends/cuda/few_pixels.h"
 #include "backends/cuda/grouped_taps.h"
 #include "backends/cuda/number.cuh"
 #include "backends/cuda/packing.h"
+#include "backends/cuda/pixel_product.h"
 
 extern "C" {
 #include "backends/shared/window.h"
@@ -52,6 +54,9 @@ typedef struct conv_shape {
     cuda_few_channels few;
     bool is_grouped; /* with many taps: by our own kernel, too */
     cuda_grouped_taps grouped;
+    bool is_few_pixels, is_product; /* 1 x 1, by our own kernels */
+    cuda_few_pixels few_pixels;
+    cuda_pixel_product product;
     cuda_dnn_plan *plan; /* NULL: plain kernel */
     bool patches;        /* windows that tile the image: a copy makes them pixels of a 1 x 1 convolution */
     cuda_copy cut;       /* that copy */
@@ -296,6 +301,36 @@ static bool describe_grouped(const conv_state *state, grt_dtype dtype, int multi
     return cuda_grouped_taps_plan(t, multiprocessors);
 }
 
+/* A product of pixels and weights: 1 x 1, all channels for all. */
+static bool is_product(const conv_geometry *g)
+{
+    for (int d = 0; d < SPATIAL; d++)
+        if (g->kernel[d] != 1 || g->stride[d] != 1 || g->begin[d] != 0 || g->in[d] != g->out[d])
+            return false;
+    return g->last && !g->transposed && g->groups == 1;
+}
+
+static bool describe_few_pixels(const conv_state *state, grt_dtype dtype, conv_shape *s)
+{
+    const conv_geometry *g = &s->g;
+    s->few_pixels = {dtype, g->batch * g->out[0] * g->out[1] * g->out[2], g->in_channels, g->out_channels,
+                     state->act};
+    return state->ready && is_product(g) && cuda_few_pixels_fits(&s->few_pixels);
+}
+
+/* cuDNN applies the other activations itself. */
+static bool describe_product(const grt_reshape *r, conv_shape *s)
+{
+    const conv_state *state = (const conv_state *)r->state;
+    const conv_geometry *g = &s->g;
+    s->product = {r->in[0]->dtype, g->batch * g->out[0] * g->out[1] * g->out[2],
+                  g->in_channels,  g->out_channels,
+                  state->act,      ((const cuda_device *)r->device)->prop.multiProcessorCount};
+    return state->ready && is_product(g) && !(r->n_in > RESIDUAL && r->in[RESIDUAL]) &&
+           state->act.kind != GRT_ACT_NONE && state->act.kind != GRT_ACT_RELU &&
+           cuda_pixel_product_fits(&s->product);
+}
+
 /* Patches of vision transformers: windows become channels. */
 static bool is_patches(const conv_geometry *g)
 {
@@ -456,6 +491,22 @@ static grt_status plan(const grt_reshape *r, conv_shape *s)
     return GRT_OK;
 }
 
+/* True if one of our kernels takes it, which s then says. */
+static bool has_own_kernel(const grt_reshape *r, conv_shape *s)
+{
+    const conv_state *state = (const conv_state *)r->state;
+    const grt_dtype dtype = r->in[0]->dtype;
+    const int multiprocessors = ((const cuda_device *)r->device)->prop.multiProcessorCount;
+    s->is_depthwise = describe_depthwise(state, dtype, s);
+    s->is_few_pixels = !s->is_depthwise && describe_few_pixels(state, dtype, s);
+    s->is_product = !s->is_depthwise && !s->is_few_pixels && describe_product(r, s);
+    if (s->is_depthwise || s->is_few_pixels || s->is_product)
+        return true;
+    s->is_few = describe_few(r, s);
+    s->is_grouped = !s->is_few && describe_grouped(state, dtype, multiprocessors, s);
+    return s->is_few || s->is_grouped;
+}
+
 static grt_status reshape(grt_reshape *r)
 {
     GRT_TRY(check_inputs(r));
@@ -463,12 +514,7 @@ static grt_status reshape(grt_reshape *r)
     if (!s)
         return grt_fail_memory(sizeof *s);
     describe(r, &s->g);
-    s->is_depthwise = s->g.n > 0 && describe_depthwise((const conv_state *)r->state, r->in[0]->dtype, s);
-    s->is_few = s->g.n > 0 && !s->is_depthwise && describe_few(r, s);
-    s->is_grouped = s->g.n > 0 && !s->is_depthwise && !s->is_few &&
-                    describe_grouped((const conv_state *)r->state, r->in[0]->dtype,
-                                     ((const cuda_device *)r->device)->prop.multiProcessorCount, s);
-    grt_status status = s->g.n > 0 && !s->is_depthwise && !s->is_few && !s->is_grouped ? plan(r, s) : GRT_OK;
+    grt_status status = s->g.n > 0 && !has_own_kernel(r, s) ? plan(r, s) : GRT_OK;
     if (status != GRT_OK) {
         release_shape(s);
         return status;
@@ -616,6 +662,24 @@ static grt_status run_plan(const grt_run *r, const conv_shape *s)
     return cuda_dnn_plan_run(s->plan, r, &args);
 }
 
+/* By a kernel of ours that adds and activates as well; false if there is none for it. */
+static bool run_own(const grt_run *r, const conv_shape *s)
+{
+    const conv_state *state = (const conv_state *)r->state;
+    const void *x = r->in[0]->data, *bias = data_of(r, BIAS), *residual = data_of(r, RESIDUAL);
+    void *y = r->out[0]->data;
+    cudaStream_t stream = (cudaStream_t)r->stream;
+    if (s->is_depthwise)
+        return cuda_depthwise_run(&s->depthwise, x, state->filters, bias, residual, y, stream);
+    if (s->is_few)
+        return cuda_few_channels_run(&s->few, x, weights_of(r), bias, y, stream);
+    if (s->is_product)
+        return cuda_pixel_product_run(&s->product, x, weights_of(r), bias, y, stream);
+    if (s->is_few_pixels)
+        cuda_few_pixels_run(&s->few_pixels, x, weights_of(r), bias, residual, y, stream);
+    return s->is_few_pixels;
+}
+
 static grt_status run(const grt_run *r)
 {
     const conv_state *state = (const conv_state *)r->state;
@@ -623,14 +687,7 @@ static grt_status run(const grt_run *r)
     const conv_geometry *g = &s->g;
     if (g->n == 0)
         return GRT_OK;
-    if (s->is_depthwise &&
-        cuda_depthwise_run(&s->depthwise, r->in[0]->data, state->filters, data_of(r, BIAS),
-                           data_of(r, RESIDUAL), r->out[0]->data, (cudaStream_t)r->stream)) {
-        CUDA_LAUNCHED();
-        return GRT_OK;
-    }
-    if (s->is_few && cuda_few_channels_run(&s->few, r->in[0]->data, weights_of(r), data_of(r, BIAS),
-                                           r->out[0]->data, (cudaStream_t)r->stream)) {
+    if (run_own(r, s)) {
         CUDA_LAUNCHED();
         return GRT_OK;
     }

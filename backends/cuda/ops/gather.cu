@@ -30,6 +30,13 @@ struct gather_shape {
     int64_t outer, size, n, inner;
 };
 
+gather_shape shape_of(const grt_tensor *data, const grt_tensor *indices, int64_t axis_attribute)
+{
+    const int32_t axis = (int32_t)grt_axis(axis_attribute, data->rank);
+    return {grt_dims_product(data->dims, 0, axis), data->dims[axis], grt_tensor_elements(indices),
+            grt_dims_product(data->dims, axis + 1, data->rank)};
+}
+
 template <typename T>
 __global__ void __launch_bounds__(CUDA_BLOCK)
     gather_kernel(gather_shape s, cuda_indexed by, T *dst, const T *src)
@@ -52,14 +59,9 @@ grt_status gather(gather_shape s, cuda_indexed by, void *dst, const void *src, c
 
 grt_status reshape_gather(grt_reshape *r)
 {
-    const grt_tensor *data = r->in[0];
-    int32_t axis = (int32_t)grt_axis(*(const int64_t *)r->state, data->rank);
     gather_shape *s;
     GRT_TRY(cuda_state(&s));
-    s->outer = grt_dims_product(data->dims, 0, axis);
-    s->inner = grt_dims_product(data->dims, axis + 1, data->rank);
-    s->size = data->dims[axis];
-    s->n = grt_tensor_elements(r->in[1]);
+    *s = shape_of(r->in[0], r->in[1], *(const int64_t *)r->state);
     r->shape = s;
     return GRT_OK;
 }
@@ -77,6 +79,98 @@ grt_status run_gather(const grt_run *r)
     s.inner = s.inner * (int64_t)size / unit;
     GRT_TRY(cuda_indexed_begin(r, 1, "indices", &by));
     return CUDA_BY_SIZE(unit, gather, s, by, r->out[0]->data, r->in[0]->data, cuda_stream(r));
+}
+
+/* ---- GatherEach ---- */
+
+enum { MOST_EACH = 32 };
+
+struct gather_one {
+    gather_shape s;
+    const void *data, *indices;
+    void *out;
+    uint32_t is32; /* the indices */
+};
+
+struct gather_all {
+    cuda_watch watch;
+    gather_one each[MOST_EACH];
+};
+
+/* blockIdx.y: which. */
+template <typename T>
+__global__ void __launch_bounds__(CUDA_BLOCK) gather_each_kernel(const __grid_constant__ gather_all all)
+{
+    const gather_one &one = all.each[blockIdx.y];
+    const gather_shape s = one.s;
+    const cuda_indexed by = {one.indices, one.is32 != 0, all.watch};
+    CUDA_ITEMS (i, s.outer * s.n * s.inner) {
+        const cuda_divided row = cuda_divide(i, s.inner), at = cuda_divide(row.q, s.n);
+        const int64_t index = by.at(at.r, s.size);
+        ((T *)one.out)[i] = ((const T *)one.data)[(at.q * s.size + index) * s.inner + row.r];
+    }
+}
+
+template <typename T>
+grt_status gather_each(const gather_all *all, int32_t n, int64_t most, cudaStream_t stream)
+{
+    gather_each_kernel<T><<<dim3(cuda_grid(most), (unsigned)n), CUDA_BLOCK, 0, stream>>>(*all);
+    CUDA_LAUNCHED();
+    return GRT_OK;
+}
+
+/* Of all that there is to copy. */
+int32_t common_unit(const grt_run *r)
+{
+    const size_t size = grt_dtype_size(r->in[0]->dtype);
+    int32_t unit = 16;
+    for (int32_t i = 0; i < r->n_out; i++) {
+        if (!r->out[i])
+            continue;
+        const gather_shape s = shape_of(r->in[i], r->in[r->n_out + i], *(const int64_t *)r->state);
+        const int32_t its = unit_bytes(s.inner, size, r->in[i]->data, r->out[i]->data);
+        unit = its < unit ? its : unit;
+    }
+    return unit;
+}
+
+grt_status run_gather_each(const grt_run *r)
+{
+    gather_all all;
+    GRT_TRY(cuda_watch_begin(r, "indices", &all.watch));
+    const int32_t unit = common_unit(r);
+    int64_t most = 0;
+    int32_t n = 0;
+    for (int32_t i = 0; i < r->n_out; i++) {
+        if (!r->out[i])
+            continue;
+        const grt_tensor *data = r->in[i], *indices = r->in[r->n_out + i];
+        gather_shape s = shape_of(data, indices, *(const int64_t *)r->state);
+        if (s.outer * s.n * s.inner <= 0)
+            continue;
+        if (s.size <= 0)
+            return cuda_no_elements(r);
+        s.inner = s.inner * (int64_t)grt_dtype_size(data->dtype) / unit;
+        most = s.outer * s.n * s.inner > most ? s.outer * s.n * s.inner : most;
+        all.each[n++] = {s, data->data, indices->data, r->out[i]->data, indices->dtype == GRT_DTYPE_INT32};
+    }
+    return n ? CUDA_BY_SIZE(unit, gather_each, &all, n, most, cuda_stream(r)) : GRT_OK;
+}
+
+bool gathers_each(const grt_kernel_node *node, grt_text *why)
+{
+    for (int32_t i = node->n_out; i < node->n_in; i++)
+        if (node->in[i].dtype != GRT_DTYPE_INT32 && node->in[i].dtype != GRT_DTYPE_INT64) {
+            if (why)
+                grt_text_add(why, "input %d is %s; supported are indices of int32 and int64", i,
+                             grt_dtype_name(node->in[i].dtype));
+            return false;
+        }
+    if (node->n_out <= MOST_EACH)
+        return true;
+    if (why)
+        grt_text_add(why, "%d outputs; supported are up to %d", node->n_out, MOST_EACH);
+    return false;
 }
 
 /* ---- GatherElements ---- */
@@ -167,6 +261,13 @@ const grt_kernel_row rows[] = {
      .reshape = reshape_gather,
      .release_shape = free,
      .run = run_gather},
+    {.domain = "graphrt",
+     .op = "GatherEach",
+     .types = {CUDA_MOVABLE},
+     .supports = gathers_each,
+     .create = create_axis,
+     .destroy = free,
+     .run = run_gather_each},
     {.domain = "",
      .op = "GatherElements",
      .types = {CUDA_MOVABLE, CUDA_INDEX},

@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Peer: ONNX Runtime's CUDA provider at its best on exported files: inputs and outputs bound on the GPU, a CUDA graph where the model allows one, and both layouts of
+convolutions.
+
+    ort_exports.py NAME:BATCH=MODEL.onnx ... --precisions fp16 tf32
+
+A JSON line for each: name, batch, precision, milliseconds by mode (graph, graph_nhwc; run, run_nhwc where the provider cannot capture the model), load_s and first_s of the first mode,
+error. The model's inputs are in MODEL.npz, which bench/exports.py writes. fp16 is ONNX Runtime's own conversion of the float32 model. Runs are back to back: the host waits behind
+the last one only. Needs onnxruntime-gpu, and CUDA's libraries where the loader finds them.
+"""
+import argparse
+import json
+import statistics
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import onnxruntime as ort
+
+TYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(int64)": np.int64, "tensor(int32)": np.int32, "tensor(bool)": np.bool_}
+
+
+def narrowed(path):
+    """The model with float16 inside, made once."""
+    import onnx
+    from onnxruntime.transformers.float16 import convert_float_to_float16
+
+    half = path.with_suffix(".ort16.onnx")
+    if not half.exists():
+        onnx.save(convert_float_to_float16(onnx.load(path), keep_io_types=True), half)
+    return half
+
+
+def session_of(path, nhwc, graph):
+    settings = ort.SessionOptions()
+    settings.log_severity_level = 3
+    cuda = {"use_tf32": "1", "prefer_nhwc": str(int(nhwc)), "enable_cuda_graph": str(int(graph)), "cudnn_conv_algo_search": "EXHAUSTIVE"}
+    # A graph needs every node on the GPU: without the CPU's provider others are an error.
+    return ort.InferenceSession(str(path), settings, providers=[("CUDAExecutionProvider", cuda)] + ([] if graph else ["CPUExecutionProvider"]))
+
+
+def bound(session, inputs):
+    binding, kept = session.io_binding(), []
+    for info in session.get_inputs():
+        value = ort.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(inputs[info.name].astype(TYPES[info.type])), "cuda", 0)
+        kept.append(value)
+        binding.bind_ortvalue_input(info.name, value)
+    results = session.run(None, {info.name: inputs[info.name].astype(TYPES[info.type]) for info in session.get_inputs()}) if needs_sizes(session) else None
+    for i, info in enumerate(session.get_outputs()):
+        shape = list(results[i].shape) if results else info.shape
+        value = ort.OrtValue.ortvalue_from_shape_and_type(shape, TYPES[info.type], "cuda", 0)
+        kept.append(value)
+        binding.bind_ortvalue_output(info.name, value)
+    return binding, kept
+
+
+def needs_sizes(session):
+    return any(not isinstance(d, int) for info in session.get_outputs() for d in info.shape)
+
+
+def milliseconds(session, binding, seconds):
+    options = ort.RunOptions()
+    options.add_run_config_entry("disable_synchronize_execution_providers", "1")
+
+    def measure(n):
+        begin = time.perf_counter()
+        for _ in range(n):
+            session.run_with_iobinding(binding, options)
+        binding.synchronize_outputs()
+        return (time.perf_counter() - begin) * 1e3 / n
+
+    measure(3)
+    n = max(5, min(2000, int(seconds * 200 / max(measure(5), 1e-3))))
+    return statistics.median(measure(n) for _ in range(5))
+
+
+def try_mode(path, inputs, nhwc, graph, seconds):
+    begin = time.perf_counter()
+    session = session_of(path, nhwc, graph)
+    load = time.perf_counter() - begin
+    binding, kept = bound(session, inputs)
+    begin = time.perf_counter()
+    session.run_with_iobinding(binding)
+    first = time.perf_counter() - begin
+    found = {"load_s": load, "first_s": first, "ms": milliseconds(session, binding, seconds)}
+    del binding, kept, session
+    return found
+
+
+def measure(path, precision, seconds):
+    inputs = dict(np.load(path.with_suffix(".npz")))
+    model = narrowed(path) if precision == "fp16" else path
+    row, errors = {}, []
+    for nhwc in (False, True):
+        for graph in (True, False):
+            mode = ("graph" if graph else "run") + ("_nhwc" if nhwc else "")
+            try:
+                found = try_mode(model, inputs, nhwc, graph, seconds)
+            except Exception as error:
+                errors.append(f"{mode}: {type(error).__name__}: {' '.join(str(error).split())[:160]}")
+                continue
+            row |= {mode: found["ms"]} | {k: row.get(k, found[k]) for k in ("load_s", "first_s")}
+            break
+    return row | ({"error": "; ".join(errors)} if errors else {})
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("models", nargs="+", metavar="NAME:BATCH=MODEL.onnx")
+    p.add_argument("--precisions", nargs="+", default=["fp16", "tf32"], choices=["fp16", "tf32"])
+    p.add_argument("--seconds", type=float, default=0.3)
+    options = p.parse_args()
+    if "CUDAExecutionProvider" not in ort.get_available_providers():
+        sys.exit("ort_exports: this onnxruntime has no CUDA provider; install onnxruntime-gpu")
+    for model in options.models:
+        what, _, path = model.partition("=")
+        name, _, batch = what.partition(":")
+        for precision in options.precisions:
+            row = {"name": name, "batch": int(batch), "precision": precision, "runtime": f"onnxruntime {ort.__version__}"}
+            try:
+                row |= measure(Path(path), precision, options.seconds)
+            except Exception as error:
+                row["error"] = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+            print(json.dumps(row), flush=True)
+
+
+if __name__ == "__main__":
+    main()
