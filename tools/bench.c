@@ -72,13 +72,13 @@ const tool_option bench_options[] = {
                "report the N steps that take longest, and the time of each kind of op"),
     OPTION_INT(bench, contexts, 1, 64, "--contexts", "N",
                "also the throughput of a pool with N contexts, whose copies and runs overlap"),
-    OPTION_TEXT(
-        bench, concurrency, "--concurrency", "N,...",
-        "also latencies with N clients, each of which asks again once it is answered; one after the other,\n"
-        "in a pool with as many contexts, or --contexts"),
+    OPTION_TEXT(bench, concurrency, "--concurrency", "N,...",
+                "also latencies with N clients, each of which asks again once it is answered; one after the\n"
+                "other, in a pool with as many contexts, or --contexts"),
     OPTION_NUMBER(
         bench, rate, 0, "--rate", "R",
-        "also latencies at R requests a second that do not wait for each other, from when each was due"),
+        "also latencies at R requests a second that do not wait for each other, from when each was\n"
+        "due"),
     OPTION_FLAG(bench, pinned, "--pinned", "the pool's inputs and outputs lie in page-locked memory"),
     OPTION_TEXT(bench, trust_option, "--trust", "all|none|KEY", TRUST_HELP),
     OPTION_CUSTOM_OPS,

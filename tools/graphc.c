@@ -42,8 +42,8 @@ static const tool_option check_options[] = {
                 "size in a run"),
     OPTION_FLAG(
         check_request, quantised, "--quantised",
-        "of a model that is supported, also what stays in float32 between quantised tensors and why, and\n"
-        "the number of integer steps; what stays is no failed check"),
+        "of a model that is supported, also what stays in float32 between quantised tensors and why,\n"
+        "and the number of integer steps; what stays is no failed check"),
     OPTION_CUSTOM_OPS,
     OPTION_FLAG(check_request, json, "--json", "report as JSON on standard output"),
     OPTION_TABLE_END,

@@ -247,13 +247,12 @@ const tool_option optimize_options[] = {
     OPTION_TEXT(request, options.free_dims, "--free-dims", "NAME,...",
                 "dims of which every use may have a size of its own, '*' for all; otherwise a name has one\n"
                 "size in a run"),
-    OPTION_TEXT(
-        request, options.keep_weights, "--keep-weights", "NAME,...",
-        "initializers that programs may replace (grt_session_set_weights): they become inputs with defaults"),
-    OPTION_TAKE(
-        take_state, "--state", "OUTPUT=INPUT",
-        "the plan declares that this output is state, the input of the next run (grt_state_create); may "
-        "be\nrepeated"),
+    OPTION_TEXT(request, options.keep_weights, "--keep-weights", "NAME,...",
+                "initializers that programs may replace (grt_session_set_weights): they become inputs with\n"
+                "defaults"),
+    OPTION_TAKE(take_state, "--state", "OUTPUT=INPUT",
+                "the plan declares that this output is state, the input of the next run (grt_state_create);\n"
+                "may be repeated"),
     OPTION_CUSTOM_OPS,
     OPTION_FLAG(request, json, "--json", "report as JSON on standard output"),
     OPTION_TABLE_END,

@@ -57,10 +57,9 @@ static bool take_keep(void *user, const char *value)
 const tool_option quantize_options[] = {
     OPTION_FILE(request, output, "-o", "FILE", "where the quantised model goes, an .onnx"),
     OPTION_FILE(request, output, "--output", "FILE", "the same"),
-    OPTION_TAKE(
-        take_data, "--data", "DIR|NAME=DIR",
-        "samples: a directory of .npy or .pb files for each input, DIR/NAME or NAME=DIR, one file a run\n"
-        "as in graphrun --input; DIR alone for a model with one input; may be repeated"),
+    OPTION_TAKE(take_data, "--data", "DIR|NAME=DIR",
+                "samples: a directory of .npy or .pb files for each input, DIR/NAME or NAME=DIR, one file a\n"
+                "run as in graphrun --input; DIR alone for a model with one input; may be repeated"),
     OPTION_INT(request, limit, 1, INT64_MAX, "--samples", "N", "use the first N samples only"),
     OPTION_FLAG(
         request, dynamic, "--dynamic",
@@ -69,7 +68,7 @@ const tool_option quantize_options[] = {
                 "weights of MatMul and Gemm alone; activations stay float32: needs no data"),
     OPTION_INT(
         request, block, 0, INT64_MAX, "--block", "N",
-        "with --weights: this many weights share a scale (default: 32, at least 16); 0: one scale a channel"),
+        "with --weights: this many weights share a scale (default: 32, at least 16); 0: one a channel"),
     OPTION_TEXT(request, calibration, "--calibration", "minmax|percentile|mse",
                 "how the range of an activation follows from the samples (default: minmax)"),
     OPTION_NUMBER(request, options.percentile, 50, "--percentile", "P",
@@ -78,9 +77,9 @@ const tool_option quantize_options[] = {
                 "uint8 with a zero point (default), or int8, symmetric, as GPUs want it"),
     OPTION_TEXT(request, options.ops, "--ops", "OP,...",
                 "ops of layers to quantise (default: Conv,MatMul,Gemm; there is ConvTranspose, too)"),
-    OPTION_TAKE(
-        take_keep, "--keep", "NAME,...",
-        "layers that stay float32, by name as in the report; *, ? and [] as in file names; may be repeated"),
+    OPTION_TAKE(take_keep, "--keep", "NAME,...",
+                "layers that stay float32, by name as in the report; *, ? and [] as in file names; may\n"
+                "be repeated"),
     OPTION_NUMBER(
         request, options.max_error, 0, "--max-error", "E",
         "put layers back to float32, those with the largest error first, until the model's relative\n"

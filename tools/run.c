@@ -83,10 +83,9 @@ const tool_option run_options[] = {
     OPTION_FLAG(run_request, json, "--json", "report as JSON on standard output"),
     OPTION_TAKE(take_explain, "--explain-load", "[=FILE.html]",
                 "what loading did and when, for each device; also as a picture in FILE.html"),
-    OPTION_FILE(
-        run_request, trace, "--trace", "FILE.json",
-        "afterwards run three times more on each device, the last time step by step, and write what loading\n"
-        "and these runs did and when, for ui.perfetto.dev or chrome://tracing"),
+    OPTION_FILE(run_request, trace, "--trace", "FILE.json",
+                "afterwards run three times more on each device, the last time step by step, and write what\n"
+                "loading and these runs did and when, for ui.perfetto.dev or chrome://tracing"),
     OPTION_TABLE_END,
 };
 
