@@ -47,6 +47,15 @@ static void print_usage(FILE *to, const tool_command *c)
             *c->arguments ? " " : "", c->arguments);
 }
 
+/* A command may mean something of its own by a word that all take. */
+static bool has_option(const tool_command *c, const char *name)
+{
+    const tool_option *o = c->options;
+    while (o->name && strcmp(o->name, name) != 0)
+        o++;
+    return o->name != NULL;
+}
+
 static void print_command_help(const tool_command *c)
 {
     print_usage(stdout, c);
@@ -56,8 +65,9 @@ static void print_command_help(const tool_command *c)
     for (const tool_option *o = c->options; o->name; o++)
         if (o->help)
             print_option(o->name, o[1].name && !o[1].help ? o[1].name : NULL, o->value, o->help);
-    print_option("--verbose", NULL, NULL,
-                 "say what happens to models and sessions; GRAPHRT_LOG asks for more or less");
+    if (!has_option(c, "--verbose"))
+        print_option("--verbose", NULL, NULL,
+                     "say what happens to models and sessions; GRAPHRT_LOG asks for more or less");
     print_option("--help", NULL, NULL, "show this text");
     if (c->notes) {
         tool_print("\n");
@@ -167,7 +177,7 @@ bool options_parse(const tool_command *command, int argc, char **argv, void *req
             ok = argument(request, word);
         } else if (!strcmp(word, "--")) {
             only_arguments = true;
-        } else if (!strcmp(word, "--verbose")) {
+        } else if (!strcmp(word, "--verbose") && !has_option(command, word)) {
             verbose_switch_on();
         } else if (!strcmp(word, "--help") || !strcmp(word, "-h")) {
             print_command_help(command);

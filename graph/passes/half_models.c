@@ -19,7 +19,7 @@
 
 /* ir_value.mark */
 enum {
-    FREE = 1,    /* comes from no float but constants */
+    FREE = 1,    /* comes from no float but constants, and from nothing in float16 */
     PROMOTED = 2 /* float32 because of what a value in float16 met */
 };
 
@@ -117,6 +117,13 @@ static void look_at_weights(half_search *s, const ir_node *node, bool promoted)
     }
 }
 
+/* Rows of a table in float16, as embeddings are, come from constants and integers, but they are no mask. */
+static int64_t mark_of_result(const ir_value *value, int64_t mark)
+{
+    const bool half = value->type.kind == GRT_KIND_TENSOR && value->type.dtype == GRT_DTYPE_FLOAT16;
+    return (mark == PROMOTED && !is_float(value)) || (mark == FREE && half) ? 0 : mark;
+}
+
 static void search_node(half_search *s, const ir_node *node)
 {
     const int64_t mark = mark_of_results(s, node);
@@ -125,7 +132,7 @@ static void search_node(half_search *s, const ir_node *node)
         look_at_weights(s, node, mark == PROMOTED);
     for (int32_t i = 0; i < node->n_out; i++)
         if (node->out[i])
-            node->out[i]->mark = mark == PROMOTED && !is_float(node->out[i]) ? 0 : mark;
+            node->out[i]->mark = mark_of_result(node->out[i], mark);
 }
 
 grt_status pass_half_models(pass_context *context)

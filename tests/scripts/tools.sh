@@ -309,6 +309,7 @@ refuse 2 "clients that are no number" ./graphrun bench "$plan" --concurrency 1,x
 check "a trace" sh -c "./graphrun '$plan' --device mirror:0-1 '--trace=$scratch/trace.json' && tests/scripts/json_has traceEvents.1.ts:number traceEvents.1.dur:number <'$scratch/trace.json' && grep -q nodes '$scratch/trace.json' && grep -q 'create kernels' '$scratch/trace.json'"
 refuse 2 "a trace of a directory" ./graphrun "$plan" --input "image=$scratch" --trace "$scratch/trace.json"
 check "--verbose" says "graphrun: info: load: session on cpu:0" ./graphrun "$plan" --verbose
+check "check --verbose names every case" says "PASS test_case" sh -c "mkdir -p '$scratch/test_case' && cp -r '$srcdir'/tests/data/cases/pointwise/. '$scratch/test_case' && ./graphrun check --verbose '$scratch/test_case'"
 check "GRAPHRT_LOG" says "graphrun: debug: run: .* prepared combination 1" env GRAPHRT_LOG=debug ./graphrun "$plan"
 refuse 2 "a GRAPHRT_LOG that is none" env GRAPHRT_LOG=loud ./graphrun "$plan"
 completed() { bash -c "source <(./$1 completion bash); COMP_WORDS=($1 $2); COMP_CWORD=$3; _$1_words; echo \"\${COMPREPLY[*]}\""; }

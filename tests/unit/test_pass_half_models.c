@@ -51,6 +51,32 @@ START_TEST(a_mask_promotes_what_follows)
 }
 END_TEST
 
+/* The rows of a table are made of constants and integers alone, as masks are. */
+START_TEST(embeddings_are_no_masks)
+{
+    const char *embedded = "in ids i64 2,3\n"
+                           "in m bool 2,1,3\n"
+                           "const t f16 5,4\n"
+                           "const h f16 4,4\n"
+                           "const w f32 4,4 0.5\n"
+                           "const z f32 1 0\n"
+                           "const i f32 1 -3e38\n"
+                           "x = Gather t ids axis=0\n"
+                           "q = MatMul x h\n"
+                           "k = Transpose q perm=0,2,1\n"
+                           "s = MatMul q k\n"
+                           "a = Cast s to=1\n"
+                           "b = Where m z i\n"
+                           "c = Add a b\n"
+                           "p = Softmax c\n"
+                           "v = Cast q to=1\n"
+                           "o = MatMul p v\n"
+                           "y = MatMul o w\n"
+                           "out y\n";
+    ck_assert_int_eq(precision_of(embedded, false, true, false), GRT_PRECISION_FLOAT16);
+}
+END_TEST
+
 /* float32 that was asked for stays, and what a device computes no faster, and where nothing may be assumed.
  */
 START_TEST(it_is_left_where_it_gains_nothing)
@@ -126,5 +152,5 @@ START_TEST(the_whole_model_is_narrowed)
 END_TEST
 
 Suite *suite_test_pass_half_models(void);
-UNIT_SUITE(test_pass_half_models, NULL, NULL, a_mask_promotes_what_follows, it_is_left_where_it_gains_nothing,
-           float32_that_is_meant_stays, the_whole_model_is_narrowed)
+UNIT_SUITE(test_pass_half_models, NULL, NULL, a_mask_promotes_what_follows, embeddings_are_no_masks,
+           it_is_left_where_it_gains_nothing, float32_that_is_meant_stays, the_whole_model_is_narrowed)
