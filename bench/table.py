@@ -76,24 +76,24 @@ def milliseconds(x):
     return f"{x:.2f}" if x >= 0.1 else f"{x:.3f}"
 
 
-def gpu_cell(row):
+def export_cell(row):
+    """Ours and what each peer takes; a peer that was not measured is a dash."""
     if not row:
         return ""
-    graph = (row.get("peer") or {}).get("graph")
-    graph = graph.get("ms", graph.get("p50")) if isinstance(graph, dict) else graph
-    return f"**{milliseconds(row['device_ms'])}**" + (f" / {milliseconds(graph)}" if graph else "")
+    return " / ".join([f"**{milliseconds(row['ours'])}**"] + [milliseconds(row[peer]) if peer in row else "-" for peer in ("torch", "ort")])
 
 
-def gpu_speed(result):
-    """A table of its own: a row for each model, a column for each precision and batch."""
-    found = {(r["model"], r["precision"], r["batch"]): r for r in result["rows"]}
-    models, columns = list(dict.fromkeys(k[0] for k in found)), list(dict.fromkeys(k[1:] for k in found))
-    yield f"On one {gpus_of(result).removeprefix('NVIDIA ')}, milliseconds of device time a run: **ours** / PyTorch's CUDA graph"
+def exports(result):
+    """A table of its own: a row for each model, a column for each precision."""
+    found = {(r["model"], r["precision"]): r for r in result["rows"]}
+    yield (f"What PyTorch exports, on one {gpus_of(result).removeprefix('NVIDIA ')}, milliseconds of device time a run: **ours** / PyTorch's CUDA graph / "
+           f"ONNX Runtime's CUDA provider ({result['date']}, PyTorch {result['versions']['pytorch']}, ONNX Runtime {result['versions']['onnxruntime']})")
     yield ""
-    yield "| model | " + " | ".join(f"{precision}, batch {batch}" for precision, batch in columns) + " |"
-    yield "|---|" + "---|" * len(columns)
-    for model in models:
-        yield f"| {model} | " + " | ".join(gpu_cell(found.get((model, *column))) for column in columns) + " |"
+    yield "| model, batch | float16 | TF32 |"
+    yield "|---|---|---|"
+    for model in dict.fromkeys(key[0] for key in found):
+        name, _, batch = model.rpartition("_b")
+        yield f"| {name}, {batch} | " + " | ".join(export_cell(found.get((model, precision))) for precision in ("fp16", "tf32")) + " |"
 
 
 def main():
@@ -114,9 +114,9 @@ def main():
     result = newest("overlap")
     if result:
         lines += [f"| {what} | {found} | {aim} |" for what, found, aim in overlap(result)]
-    result = newest("gpu_speed")
+    result = newest("exports-two-peers")
     if result:
-        lines += ["", *gpu_speed(result)]
+        lines += ["", *exports(result)]
     text = "\n".join([*lines, "", *sorted(notes)]) if notes else "Nothing measured yet."
     readme = TOP / "README.md"
     old = readme.read_text()

@@ -9,7 +9,7 @@
 namespace
 {
 
-enum { THREADS = 128, MOST_CHANNELS = 512, EACH = 8 /* numbers fetched at once */ };
+enum { THREADS = 128, MOST_CHANNELS = 384, EACH = 8 /* numbers fetched at once */ };
 
 struct sizes {
     int pixels, channels, out_channels, columns; /* columns: of tiles */
