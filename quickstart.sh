@@ -68,7 +68,8 @@ if [ -n "$(gpu_archs)" ] && [ -n "$(gpu_module build)" ]; then
     cat build/logs/step-6.log
     say
 elif [ -n "$(gpu_archs)" ]; then
-    say "There is a GPU, but the CUDA backend is not built: see \"CUDA backend\" above. It needs nvcc, cudnn.h and cublasLt.h."
+    say "There is a GPU, but the CUDA backend is not built: see \"CUDA backend\" above. It needs nvcc, cudnn.h and cublasLt.h;"
+    say "GRAPHRT_CONFIGURE=--with-cudnn=DIR names a directory whose include/cudnn.h it is, such as PyPI's nvidia/cudnn; then remove build/ and try again."
     say
 fi
 say "Next: build/graphrun build/digits.grt --input image=models/digits/test_images.npy"

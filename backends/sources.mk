@@ -271,7 +271,7 @@ cuda_warpgroup_objects = $(patsubst %,cuda-objects/%.o,$(filter %.cu,$(cuda_warp
 cuda_objects = $(patsubst %,cuda-objects/%.o,$(filter %.c %.cu,$(cuda_files) $(cuda_ops_files))) $(cuda_warpgroup_objects)
 cuda_gencode = $(CUDA_GENCODE)
 $(cuda_warpgroup_objects): cuda_gencode = -gencode arch=compute_90a,code=sm_90a
-cuda_includes = $(DEFS) -I. -I$(top_srcdir) -I$(top_srcdir)/include -isystem $(CUDA_DIR)/include
+cuda_includes = $(DEFS) -I. -I$(top_srcdir) -I$(top_srcdir)/include $(CUDA_CPPFLAGS)
 graphrtmoduledir = $(libdir)/graphrt
 graphrtmodule_DATA = libgraphrt-cuda.so
 BUILT_SOURCES += cuda_kernels.inc cuda_pointwise_language.inc

@@ -26,5 +26,5 @@ noinst_DATA += bench/init_scaling/floor
 CLEANFILES += bench/init_scaling/floor
 bench/init_scaling/floor: $(top_srcdir)/bench/init_scaling/floor.c
 	@$(MKDIR_P) $(@D)
-	$(AM_V_CC)$(CC) -O2 -std=gnu11 -isystem $(CUDA_DIR)/include $< -o $@ -L$(CUDA_DIR)/lib64 -lcudart_static -ldl -lrt -lpthread
+	$(AM_V_CC)$(CC) -O2 -std=gnu11 $(CUDA_CPPFLAGS) $< -o $@ -L$(CUDA_DIR)/lib64 -lcudart_static -ldl -lrt -lpthread
 endif

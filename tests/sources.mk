@@ -162,7 +162,7 @@ if CUDA
 check_PROGRAMS += tests/generate/generate
 TESTS += tests/generate/generate
 tests_generate_generate_SOURCES = tests/generate/generate.c
-tests_generate_generate_CPPFLAGS = -I$(top_srcdir) -I$(top_srcdir)/include -isystem $(CUDA_DIR)/include
+tests_generate_generate_CPPFLAGS = -I$(top_srcdir) -I$(top_srcdir)/include $(CUDA_CPPFLAGS)
 generate_objects = cuda-objects/backends/cuda/generated.c.o cuda-objects/backends/cuda/pointwise_source.c.o cuda-objects/backends/cuda/networks_source.c.o cuda-objects/backends/cuda/nvrtc.c.o cuda-objects/backends/cuda/libraries.c.o
 tests_generate_generate_DEPENDENCIES = $(generate_objects) libgraphrt-all.la
 tests_generate_generate_LDADD = $(generate_objects) libgraphrt-all.la -L$(CUDA_DIR)/lib64 -lcudart_static -ldl -lrt -lpthread
@@ -173,7 +173,7 @@ if CUDA
 check_PROGRAMS += tests/device/device
 tests_device_device_SOURCES = tests/device/main.c tests/device/async.c tests/device/copies.c tests/device/data.c tests/device/faults.c tests/device/order.c tests/device/device.h
 tests_device_device_SOURCES += tests/differential/model.c tests/differential/model.h
-tests_device_device_CPPFLAGS = -I$(top_srcdir) -I$(top_srcdir)/include -isystem $(CUDA_DIR)/include
+tests_device_device_CPPFLAGS = -I$(top_srcdir) -I$(top_srcdir)/include $(CUDA_CPPFLAGS)
 tests_device_device_LDADD = libgraphrt.la -L$(CUDA_DIR)/lib64 -lcudart_static -ldl -lrt -lpthread
 endif
 # What every device must do: over all that are here, part of device.sh for one; from a bundle: bin/interface --device cuda:0
