@@ -20,6 +20,7 @@ grt_status grt_frame_create(grt_executor *executor, const grt_program *program, 
     frame->values = GRT_ARENA_ARRAY(arena, grt_value, n_values);
     frame->host = device ? GRT_ARENA_ARRAY(arena, grt_value, n_values) : frame->values;
     frame->host_ok = GRT_ARENA_ARRAY(arena, bool, n_values);
+    frame->host_fetched = GRT_ARENA_ARRAY(arena, bool, n_values);
     frame->calls = GRT_ARENA_ARRAY(arena, grt_op_call, n_steps);
     frame->proven = GRT_ARENA_ARRAY(arena, bool, n_steps);
     if (grt_arena_failed(arena)) {
@@ -82,8 +83,9 @@ void grt_frame_drop(grt_frame *frame, int32_t value)
         reset_value(&frame->values[value], plan, place->home == GRT_HOME_BORROWED);
     if (!grt_frame_on_device(frame))
         return;
-    reset_value(&frame->host[value], plan, plan->role == GRT_VALUE_INPUT); /* the caller's */
-    frame->host_ok[value] = false;
+    const bool callers = plan->role == GRT_VALUE_INPUT && !frame->host_fetched[value];
+    reset_value(&frame->host[value], plan, callers);
+    frame->host_ok[value] = frame->host_fetched[value] = false;
 }
 
 void grt_frame_clear(grt_frame *frame)

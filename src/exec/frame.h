@@ -16,13 +16,14 @@ typedef struct grt_frame {
     /* Main body of device sessions: the same values as the host sees them, with data where it has them;
      * otherwise equal to `values`. */
     grt_value *host;
-    bool *host_ok;                           /* host[v] holds the content of this run */
-    grt_op_call *calls;                      /* per step */
-    bool *proven;                            /* per step: GRT_DIMS_CHECK_ONCE was done */
-    int32_t at;                              /* the instruction that runs, or ran last */
-    void *stream;                            /* that the steps enqueue on */
-    char *input_block;                       /* device memory of inputs, once one of them is in host memory */
-    bool spare_block;                        /* that was made before anybody bound an input */
+    bool *host_ok;      /* host[v] holds the content of this run */
+    bool *host_fetched; /* host[v] is an input's content, copied here from the caller's device memory */
+    grt_op_call *calls; /* per step */
+    bool *proven;       /* per step: GRT_DIMS_CHECK_ONCE was done */
+    int32_t at;         /* the instruction that runs, or ran last */
+    void *stream;       /* that the steps enqueue on */
+    char *input_block;  /* device memory of inputs, once one of them is in host memory */
+    bool spare_block;   /* that was made before anybody bound an input */
     const char *arena_base, *workspace_base; /* what the pointers were made for, once bound */
     bool bound;
     bool captured; /* a graph of the caller's points into it */

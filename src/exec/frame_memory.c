@@ -195,6 +195,8 @@ static void bind_inputs_on_device(grt_frame *frame)
     for (int32_t i = 0; i < program->body->n_inputs; i++) {
         const int32_t v = program->body->inputs[i];
         const grt_value *bound = &frame->executor->bound.inputs[i];
+        if (frame->host_fetched[v])
+            grt_frame_drop(frame, v);
         frame->host_ok[v] = !grt_is_device_tensor(&bound->t);
         if (frame->host_ok[v])
             frame->host[v] = *bound;

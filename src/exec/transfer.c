@@ -15,6 +15,7 @@ grt_status grt_frame_fetch(grt_frame *frame, int32_t value)
     GRT_TRY(grt_device_value_download(grt_executor_device(executor), executor->stream, &frame->host[value],
                                       &frame->values[value].t));
     frame->host_ok[value] = true;
+    frame->host_fetched[value] = frame->program->body->values[value].role == GRT_VALUE_INPUT;
     return GRT_OK;
 }
 

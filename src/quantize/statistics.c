@@ -43,6 +43,11 @@ static void cover(statistics *s, float low, float high)
         s->first = (int64_t)floor((double)low / s->width);
     }
     for (;;) {
+        const double most = fmax(fabs((double)low), fabs((double)high));
+        if (most / s->width > 1e15) { /* no numbers of bins */
+            halve_resolution(s);
+            continue;
+        }
         int64_t first = (int64_t)floor((double)low / s->width),
                 last = (int64_t)floor((double)high / s->width);
         for (int64_t i = 0; i < STATISTICS_BINS; i++)

@@ -61,8 +61,9 @@ START_TEST(equal_elements_and_none)
     ck_assert_float_eq(statistics_extremes(&seen).high, 0);
     statistics_add(&seen, same, 3, true);
     ck_assert_uint_eq(counted(), 3);
-    statistics_add(&seen, large, 2, true);
+    statistics_add(&seen, large, 2, true); /* 10^60 bins away */
     ck_assert_uint_eq(counted(), 5);
+    ck_assert_float_eq(statistics_extremes(&seen).high, 1e30f);
     ck_assert_float_eq(statistics_least_error(&seen, 256, false).low, 0);
 }
 END_TEST
