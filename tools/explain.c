@@ -28,7 +28,7 @@ static bool replay_of(const load_report *r, size_t i, grt_replay_info *out)
 static void print_replay(const char *device, const grt_replay_info *replay)
 {
     if (!*replay->reason)
-        tool_print("  %-10s runs: replayed as a graph from the second on; %d kept\n", device, replay->graphs);
+        tool_print("  %-10s runs: replayed as a graph; %d kept\n", device, replay->graphs);
     else if (replay->replayed)
         tool_print("  %-10s runs: %d of %d steps replayed as graphs, not the others: %s%s%s%s%s\n", device,
                    replay->replayed, replay->steps, replay->op, *replay->op ? " node '" : "", replay->node,
