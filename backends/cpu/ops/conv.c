@@ -153,6 +153,12 @@ static bool can_guess(const grt_kernel_node *node, const conv_state *state)
            (y->rank < 0 || all_within(y->dims, (size_t)y->rank, INT32_MAX));
 }
 
+/* While dims are not known, nobody has refused attributes that mean nothing. */
+static bool is_usual(int64_t attribute, int64_t least)
+{
+    return attribute >= least && attribute <= INT32_MAX;
+}
+
 /* Weights are packed before all sizes are known: assume likely sizes. A shape that needs another layout packs
  * its own copy. */
 static bool guess_shape(const grt_kernel_node *node, const conv_state *state, cpu_conv *c)
@@ -174,6 +180,9 @@ static bool guess_shape(const grt_kernel_node *node, const conv_state *state, cp
     }
     describe(node->desc, state, &x, w, &y, c);
     for (int32_t i = 0; i < c->w.spatial; i++) {
+        if (!is_usual(c->w.stride[i], 1) || !is_usual(c->w.dilation[i], 1) ||
+            !is_usual(c->w.begin[i], INT32_MIN) || !is_usual(c->w.end[i], INT32_MIN))
+            return false;
         if (sizes[i])
             continue;
         const int64_t reach = (c->w.kernel[i] - 1) * c->w.dilation[i] + 1,
