@@ -87,7 +87,7 @@ def exports(result):
     """A table of its own: a row for each model, a column for each precision."""
     found = {(r["model"], r["precision"]): r for r in result["rows"]}
     yield (f"What PyTorch exports, on one {gpus_of(result).removeprefix('NVIDIA ')}, milliseconds of device time a run: **ours** / PyTorch's CUDA graph / "
-           f"ONNX Runtime's CUDA provider ({result['date']}, PyTorch {result['versions']['pytorch']}, ONNX Runtime {result['versions']['onnxruntime']})")
+           f"ONNX Runtime's CUDA provider, not channels last ({result['date']}, PyTorch {result['versions']['pytorch']}, ONNX Runtime {result['versions']['onnxruntime']})")
     yield ""
     yield "| model, batch | float16 | TF32 |"
     yield "|---|---|---|"
