@@ -149,6 +149,7 @@ cuda_files += backends/cuda/watch.h
 cuda_files += backends/cuda/libraries.h backends/cuda/libraries.c
 cuda_files += backends/cuda/packing.h backends/cuda/packing.c
 cuda_files += backends/cuda/number.cuh
+cuda_files += backends/cuda/lane_exchange.cuh
 cuda_files += backends/cuda/tensor_core.cuh
 cuda_files += backends/cuda/epilogue.h
 cuda_files += backends/cuda/epilogue.cu

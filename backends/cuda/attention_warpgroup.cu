@@ -4,6 +4,7 @@
  * them. Blocks stay for several tasks. */
 #include "backends/cuda/attention_rows.cuh"
 #include "backends/cuda/bulk_copy.cuh"
+#include "backends/cuda/lane_exchange.cuh"
 #include "backends/cuda/warpgroup.cuh"
 
 namespace
@@ -16,22 +17,6 @@ enum { ROWS = 64, TILE = 64, TASKS = 2, PANEL = ROWS * PANEL_ROW };
 template <int SIZE> constexpr int most_groups = SIZE > 64 ? 3 : 4;
 template <int SIZE> constexpr int stages = SIZE > 64 ? 3 : 6;
 template <int SIZE> constexpr int panels = (SIZE + 63) / 64;
-
-/* Of four lanes with four values each: lane i gets value i of all, in the order of the lanes. */
-__device__ __forceinline__ void exchange(uint32_t *v, int quad)
-{
-#pragma unroll
-    for (int step = 1; step <= 2; step *= 2)
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            if (i & step)
-                continue;
-            const bool upper = quad & step;
-            const uint32_t got = __shfl_xor_sync(0xffffffffu, upper ? v[i] : v[i + step], step);
-            v[i] = upper ? got : v[i];
-            v[i + step] = upper ? v[i + step] : got;
-        }
-}
 
 template <class T, int SIZE, int GROUPS> struct group_rows : attention_rows<SIZE, GROUPS <= 3> {
     enum { STEPS = SIZE / 16, PANELS = panels<SIZE> };

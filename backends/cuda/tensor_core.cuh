@@ -3,6 +3,7 @@
 #ifndef GRT_BACKENDS_CUDA_TENSOR_CORE_CUH
 #define GRT_BACKENDS_CUDA_TENSOR_CORE_CUH
 
+#include "backends/cuda/lane_exchange.cuh"
 #include "backends/cuda/number.cuh"
 
 /* c += a b of 16 x DEPTH and DEPTH x 8. `operand`: 32 bits of a tensor as mma wants them. */
@@ -116,22 +117,6 @@ static __device__ __forceinline__ void commit()
 template <int LEFT> __device__ __forceinline__ void wait_for()
 {
     asm volatile("cp.async.wait_group %0;" ::"n"(LEFT) : "memory");
-}
-
-/* Of four lanes with four words each: lane i gets word i of all, in the order of the lanes. */
-static __device__ __forceinline__ void exchange(uint32_t *v, int quad)
-{
-#pragma unroll
-    for (int step = 1; step <= 2; step *= 2)
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            if (i & step)
-                continue;
-            const bool upper = quad & step;
-            const uint32_t got = __shfl_xor_sync(0xffffffffu, upper ? v[i] : v[i + step], step);
-            v[i] = upper ? got : v[i];
-            v[i + step] = upper ? v[i + step] : got;
-        }
 }
 
 #endif
