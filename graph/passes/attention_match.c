@@ -5,8 +5,8 @@
  *
  * From the last product to the first, through what exporters put between: the guard that PyTorch puts behind
  * Softmax for rows that are hidden altogether (NaN becomes 0), casts around a softmax in float32, scales at
- * any place, masks that are added or selected, a soft cap, and leading dims that are joined or split on the
- * way. */
+ * any place, a scale for each head (cosine attention), masks that are added or selected, a soft cap, and
+ * leading dims that are joined or split on the way. */
 #include "graph/passes/attention_match.h"
 
 #include "graph/passes/rewrite.h"
@@ -100,6 +100,26 @@ static ir_value *unscaled(const ir_node *node, double *out_factor)
     return NULL;
 }
 
+/* x of x * c with a constant c that has one number for each head: all its dims but the third last are 1.
+ * like: scores whose heads those have to be. */
+static ir_value *unscaled_by_head(const ir_node *node, const ir_type *like, ir_value **out_scale)
+{
+    for (int32_t i = 0; i < 2 && rewrite_is(node, "Mul"); i++) {
+        ir_value *x = ir_in(node, i), *c = ir_in(node, 1 - i);
+        const int32_t rank = c->type.rank, of_x = x->type.rank;
+        bool ok = c->type.data && rank >= 3 && of_x >= rank &&
+                  rewrite_same_shape(&x->type, &node->out[0]->type) &&
+                  x->type.dims[of_x - 3] == like->dims[like->rank - 3];
+        for (int32_t d = 0; d < rank && ok; d++)
+            ok = d == rank - 3 || c->type.data->dims[d] == 1;
+        if (ok) {
+            *out_scale = c;
+            return x;
+        }
+    }
+    return NULL;
+}
+
 /* The scores in Where(keep, scores, hidden) or the other way round. */
 static ir_value *unselected(const ir_node *node, attention_term *out_term)
 {
@@ -134,12 +154,14 @@ static bool reaches_product(const ir_value *value, int32_t depth)
     for (; depth > 0 && value && value->producer && value->n_uses == 1; depth--) {
         double factor = 1;
         attention_term term;
+        ir_value *scale;
         const ir_node *node = value->producer;
         if (rewrite_is(node, "MatMul"))
             return true;
         if (rewrite_is(node, "Add"))
             return reaches_product(ir_in(node, 0), depth - 1) || reaches_product(ir_in(node, 1), depth - 1);
-        value = rewrite_is(node, "Tanh") ? ir_in(node, 0) : step_back(value, &factor, &term);
+        ir_value *x = rewrite_is(node, "Tanh") ? ir_in(node, 0) : step_back(value, &factor, &term);
+        value = x ? x : unscaled_by_head(node, &value->type, &scale);
     }
     return false;
 }
@@ -185,16 +207,19 @@ static ir_node *find_product(attention_match *m, ir_value *scores)
         ir_value *x = unadded(scores, &term);
         if (!x)
             x = step_back(scores, &factor, &term);
-        if (!x && rewrite_is(node, "Tanh") && m->softcap == 0 && m->scale > 0) {
+        if (!x && rewrite_is(node, "Tanh") && m->softcap == 0 && m->scale > 0 && !m->head_scale) {
             m->softcap = m->scale;
             x = ir_in(node, 0);
         }
+        if (!x && !m->head_scale)
+            x = unscaled_by_head(node, m->scores, &m->head_scale);
         if (!x) {
             m->why = "the scores are not a product, scaled and masked";
             return NULL;
         }
-        if (m->softcap != 0 && term.value) {
-            m->why = "a mask lies under the soft cap";
+        if ((m->softcap != 0 || m->head_scale) && term.value) {
+            m->why =
+                m->head_scale ? "a mask lies under a scale of each head" : "a mask lies under the soft cap";
             return NULL;
         }
         if (term.value && (m->why = add_term(m, term, &scores->type)))
@@ -245,6 +270,24 @@ static bool find_side(attention_side *side, ir_value *value, const ir_type *scor
     return index_map_expand(dims, &side->map, scores->rank, wide);
 }
 
+/* The queries of the product, times the factors of their heads. The scores have the product's heads where
+ * they are multiplied: only dims in front of these are joined or split between. */
+static ir_value *queries_of(attention_match *m, ir_node *product)
+{
+    ir_value *q = ir_in(product, 0), *c = m->head_scale;
+    const ir_type *scores = &product->out[0]->type;
+    if (!c)
+        return q;
+    if (q->type.rank != scores->rank || c->type.rank > scores->rank || c->type.dtype != q->type.dtype ||
+        scores->dims[scores->rank - 3] != m->scores->dims[m->scores->rank - 3]) {
+        m->why = "a scale of each head does not go with the queries";
+        return NULL;
+    }
+    ir_node *mul =
+        ir_node_create(product->graph, product, "", "Mul", product->desc.name, 2, (ir_value *[]){q, c}, 1);
+    return mul && op_infer_node(mul) == GRT_OK ? mul->out[0] : NULL;
+}
+
 bool attention_find(ir_node *last, attention_match *m)
 {
     *m = (attention_match){.last = last};
@@ -264,11 +307,12 @@ bool attention_find(ir_node *last, attention_match *m)
     if (m->why)
         return false;
     ir_node *product = find_product(m, ir_in(softmax, 0));
-    if (!product)
+    ir_value *queries = product ? queries_of(m, product) : NULL;
+    if (!queries)
         return false;
     if (!isfinite(m->scale) || m->scale == 0)
         m->why = "the scale is zero or not finite";
-    else if (!find_side(&m->side[ATTENTION_SIDE_Q], ir_in(product, 0), &product->out[0]->type, false) ||
+    else if (!find_side(&m->side[ATTENTION_SIDE_Q], queries, &product->out[0]->type, false) ||
              !find_side(&m->side[ATTENTION_SIDE_K], ir_in(product, 1), &product->out[0]->type, true) ||
              !find_side(&m->side[ATTENTION_SIDE_V], ir_in(last, 1), &last->out[0]->type, false))
         m->why = "queries, keys or values have no known shape";

@@ -35,10 +35,13 @@ typedef struct attention_match {
     attention_term term[ATTENTION_TERMS];
     int32_t n_terms;
     double scale, softcap; /* scale: without those of the sides; softcap 0: none */
+    ir_value *head_scale;  /* a constant factor of each head, [..., heads, 1, 1]; NULL: none. The queries of
+                              side[ATTENTION_SIDE_Q] are multiplied by it */
     const char *why;       /* why not; NULL if this does not look like attention at all */
 } attention_match;
 
-/* False if `last` does not end an attention; why then says whether that was near. */
+/* False if `last` does not end an attention; why then says whether that was near. Makes a node that
+ * multiplies the queries where there is a factor of each head. */
 bool attention_find(ir_node *last, attention_match *match);
 
 #endif

@@ -143,6 +143,50 @@ static bool rule_same_shape(work *w, ir_node *node)
     return same_shape_as_input(node, 0) && becomes(w, node, ir_in(node, 0));
 }
 
+/* True if another input of the element-wise node has the shape of its result: that alone says which it is. */
+static bool other_input_is_full(const ir_node *node, int32_t index)
+{
+    for (int32_t i = 0; i < node->n_in; i++)
+        if (i != index && ir_in(node, i) && same_shape_as_input(node, i))
+            return true;
+    return false;
+}
+
+/* The node reads x where it read x expanded; false, with nothing changed, if its result would be another one.
+ */
+static bool reads_unexpanded(ir_node *node, int32_t index, ir_value *x)
+{
+    ir_value *expanded = ir_in(node, index);
+    const ir_type before = node->out[0]->type;
+    ir_node_set_input(node, index, x);
+    if (op_infer_node(node) == GRT_OK && rewrite_same_shape(&node->out[0]->type, &before))
+        return true;
+    ir_node_set_input(node, index, expanded);
+    (void)op_infer_node(node);
+    return false;
+}
+
+/* Element-wise ops broadcast by themselves. */
+static bool rule_expand(work *w, ir_node *node)
+{
+    bool any = false;
+    if (rule_same_shape(w, node))
+        return true;
+    for (ir_use *use = node->out[0]->uses, *next; use; use = next) {
+        ir_node *user = use->node;
+        next = use->next;
+        if (!user || !user->row || !(user->row->flags & OP_POINTWISE) || user->n_out != 1 ||
+            !other_input_is_full(user, use->index) || !reads_unexpanded(user, use->index, ir_in(node, 0)))
+            continue;
+        push(w, user);
+        w->context->changed++;
+        any = true;
+    }
+    if (any)
+        drop_if_dead(node);
+    return any;
+}
+
 static bool is_false(const ir_value *flag)
 {
     const grt_tensor *t = flag->type.data;
@@ -518,7 +562,7 @@ static const struct {
 } rules[] = {
     {"Identity", rule_identity}, {"Dropout", rule_dropout},   {"Cast", rule_cast},
     {"CastLike", rule_cast},     {"Sum", rule_sum},           {"Split", rule_only_output},
-    {"Expand", rule_same_shape}, {"Slice", rule_slice},       {"Pad", rule_pad},
+    {"Expand", rule_expand},     {"Slice", rule_slice},       {"Pad", rule_pad},
     {"Tile", rule_tile},         {"Clip", rule_clip},         {"Div", rule_div},
     {"Pow", rule_pow},           {"Reshape", rule_reshape},   {"Flatten", rule_reshape},
     {"Squeeze", rule_reshape},   {"Unsqueeze", rule_reshape}, {"Transpose", rule_transpose},

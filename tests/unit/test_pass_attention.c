@@ -85,6 +85,42 @@ START_TEST(scales_on_both_sides)
 }
 END_TEST
 
+/* Cosine attention: queries and keys of length one, and a factor for each head. */
+START_TEST(scale_of_each_head)
+{
+    ir_text_check("in q f32 2,3,4,4\n"
+                  "in k f32 2,3,4,4\n"
+                  "in v f32 2,3,4,4\n"
+                  "in m f32 1,3,4,4\n"
+                  "const c f32 3,1,1 0.5 2 7\n"
+                  "t = Transpose k perm=0,1,3,2\n"
+                  "s = MatMul q t\n"
+                  "u = Mul s c\n"
+                  "w = Add u m\n"
+                  "p = Softmax w\n"
+                  "y = MatMul p v\n"
+                  "out y\n",
+                  "attention", "Transpose Mul MatMul Mul Add Softmax Transpose Attention");
+}
+END_TEST
+
+/* The factors are of columns, not of heads. */
+START_TEST(scale_of_each_key_stops_it)
+{
+    ir_text_check("in q f32 2,3,4,4\n"
+                  "in k f32 2,3,4,4\n"
+                  "in v f32 2,3,4,4\n"
+                  "const c f32 3,1,4 1 2 3 4 5 6 7 8 9 1 2 3\n"
+                  "t = Transpose k perm=0,1,3,2\n"
+                  "s = MatMul q t\n"
+                  "u = Mul s c\n"
+                  "p = Softmax u\n"
+                  "y = MatMul p v\n"
+                  "out y\n",
+                  "attention", "Transpose MatMul Mul Softmax MatMul");
+}
+END_TEST
+
 START_TEST(two_masks)
 {
     ir_text_check("in q f32 2,2,3,4\n"
@@ -191,6 +227,8 @@ Suite *suite_test_pass_attention(void)
     tcase_add_test(tc, mask_and_guard);
     tcase_add_test(tc, scores_and_values_that_were_widened);
     tcase_add_test(tc, scales_on_both_sides);
+    tcase_add_test(tc, scale_of_each_head);
+    tcase_add_test(tc, scale_of_each_key_stops_it);
     tcase_add_test(tc, two_masks);
     tcase_add_test(tc, packed_heads);
     tcase_add_test(tc, packed_heads_as_a_matrix);

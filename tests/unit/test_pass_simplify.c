@@ -31,6 +31,42 @@ START_TEST(a_neutral_constant_that_broadcasts_stays)
 }
 END_TEST
 
+/* As PyTorch writes a vector's normalisation. */
+START_TEST(what_broadcasts_anyway_is_not_expanded)
+{
+    ir_text_check("in x f32 2,3\n"
+                  "in n f32 2,1\n"
+                  "const shape i64 2 2 3\n"
+                  "a = Expand n shape\n"
+                  "y = Div x a\n"
+                  "z = Mul a a\n"
+                  "out y\n"
+                  "out z\n",
+                  "simplify", "Expand Div Mul");
+    ir_text_check("in x f32 2,3\n"
+                  "in n f32 2,1\n"
+                  "const shape i64 2 2 3\n"
+                  "a = Expand n shape\n"
+                  "y = Div x a\n"
+                  "out y\n",
+                  "simplify", "Div");
+}
+END_TEST
+
+/* Without it the sum has one row. */
+START_TEST(an_expansion_that_gives_the_shape_stays)
+{
+    ir_text_check("in x f32 1,3\n"
+                  "in n f32 2,1\n"
+                  "const shape i64 2 2 3\n"
+                  "a = Expand n shape\n"
+                  "b = Expand x shape\n"
+                  "y = Add a b\n"
+                  "out y\n",
+                  "simplify", "Expand Add");
+}
+END_TEST
+
 START_TEST(an_output_that_is_an_input_keeps_its_node)
 {
     ir_text_check("in x f32 2,3\n"
@@ -281,6 +317,7 @@ START_TEST(a_sum_of_two_is_an_add)
 END_TEST
 
 UNIT_SUITE(test_pass_simplify, NULL, NULL, no_ops_vanish, a_neutral_constant_that_broadcasts_stays,
+           what_broadcasts_anyway_is_not_expanded, an_expansion_that_gives_the_shape_stays,
            an_output_that_is_an_input_keeps_its_node, two_outputs_of_one_value_keep_both_names, inverse_casts,
            a_cast_that_loses_stays, reshape_of_reshape, reshape_to_the_same_shape, a_reshape_with_a_zero_dim,
            transposes_join, transposes_cancel, a_transpose_of_ones_is_a_reshape, keys_of_attention,
