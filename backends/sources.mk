@@ -24,6 +24,7 @@ backends_SOURCES += backends/cpu/qgemm_kernel.h
 backends_SOURCES += backends/cpu/qgemm_finish.h
 backends_SOURCES += backends/cpu/qgemm_loops.inc
 backends_SOURCES += backends/cpu/qgemm_block.inc
+backends_SOURCES += backends/cpu/qgemm_tiles.inc
 backends_SOURCES += backends/cpu/qgemm_taps.inc
 backends_SOURCES += backends/cpu/qgemm_finish.inc
 backends_SOURCES += backends/cpu/qgemm_finish_avx2.inc

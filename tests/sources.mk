@@ -131,6 +131,7 @@ unit_SHARED += tools/visible.c tools/visible.h
 unit_SHARED += tests/unit/bounded.c tests/unit/bounded.h
 unit_SHARED += tests/unit/files.c tests/unit/files.h
 unit_SHARED += tests/unit/runtime.c tests/unit/runtime.h
+unit_SHARED += tests/unit/tile_model.inc
 unit_SHARED += tests/unit/suite.c tests/unit/suite.h
 unit_SHARED += tests/unit/onnx_model.c tests/unit/onnx_model.h
 unit_SHARED += tests/unit/plan_sample.c tests/unit/plan_sample.h
