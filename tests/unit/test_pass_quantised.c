@@ -54,6 +54,42 @@ START_TEST(conv_with_a_float_result)
 }
 END_TEST
 
+#define RESIDUAL_QUANTISED        \
+    "uq = QuantizeLinear u t z\n" \
+    "ud = DequantizeLinear uq t z\n"
+
+START_TEST(residual_without_a_rounding_before_it)
+{
+    ir_text_check("in x f32 1,3,6,6\n"
+                  "in u f32 1,4,6,6\n" X_QUANTISED RESIDUAL_QUANTISED "const w i8 4,3,3,3" WEIGHTS
+                  "wd = DequantizeLinear w ws wz\n"
+                  "c = Conv xd wd pads=1,1,1,1\n"
+                  "a = Add ud c\n"
+                  "r = Relu a\n" Y_QUANTISED,
+                  "quantised", "QuantizeLinear QuantizeLinear graphrt::QConv DequantizeLinear");
+    ir_text_check("in x f32 2,5,16\n"
+                  "in u f32 2,5,12\n" X_QUANTISED RESIDUAL_QUANTISED "const w i8 16,12" WEIGHTS
+                  "wd = DequantizeLinear w ws wz\n"
+                  "c = MatMul xd wd\n"
+                  "y = Add c ud\n"
+                  "out y\n",
+                  "quantised", "QuantizeLinear QuantizeLinear graphrt::QMatMul");
+}
+END_TEST
+
+START_TEST(residual_behind_a_rounding_stays_apart)
+{
+    ir_text_check("in x f32 1,3,6,6\n"
+                  "in u f32 1,4,6,6\n" X_QUANTISED RESIDUAL_QUANTISED "const w i8 4,3,3,3" WEIGHTS
+                  "wd = DequantizeLinear w ws wz\n"
+                  "c = Conv xd wd pads=1,1,1,1\n"
+                  "cq = QuantizeLinear c t z\n"
+                  "cd = DequantizeLinear cq t z\n"
+                  "r = Add ud cd\n" Y_QUANTISED,
+                  "quantised", "QuantizeLinear QuantizeLinear graphrt::QConv graphrt::QAdd DequantizeLinear");
+}
+END_TEST
+
 START_TEST(matmul_with_bias)
 {
     ir_text_check("in x f32 2,5,16\n" X_QUANTISED "const w i8 16,12" WEIGHTS "const b f32 12 1 2 -3 0.5\n"
@@ -314,7 +350,8 @@ START_TEST(what_stays_in_float_says_why)
 END_TEST
 
 UNIT_SUITE(test_pass_quantised, NULL, NULL, conv_with_bias_and_relu, conv_with_scales_of_channels_and_clip,
-           conv_with_a_float_result, matmul_with_bias, matmul_with_a_quantised_bias,
+           conv_with_a_float_result, residual_without_a_rounding_before_it,
+           residual_behind_a_rounding_stays_apart, matmul_with_bias, matmul_with_a_quantised_bias,
            gemm_with_transposed_weights, both_factors_are_activations,
            a_product_with_two_users_keeps_its_float_result, moves_are_of_bytes,
            concat_of_one_scale_and_of_two, element_wise_chains_are_tables, quantisation_rises_above_moves,
