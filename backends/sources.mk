@@ -34,6 +34,7 @@ backends_SOURCES += backends/cpu/qgemm_avx2.c
 backends_SOURCES += backends/cpu/qgemm_avx2_vnni.c
 backends_SOURCES += backends/cpu/qgemm_avx512.c
 backends_SOURCES += backends/cpu/qgemm_avx512_vnni.c
+backends_SOURCES += backends/cpu/byte_table.h backends/cpu/byte_table.c
 backends_SOURCES += backends/cpu/qlinear.h backends/cpu/qlinear.c
 backends_SOURCES += backends/cpu/wgemm.h backends/cpu/wgemm.c
 backends_SOURCES += backends/cpu/qproduct.h backends/cpu/qproduct.c

@@ -108,6 +108,7 @@ unit_SOURCES += tests/unit/test_pointwise.c
 unit_SOURCES += tests/unit/test_view.c
 unit_SOURCES += tests/unit/test_visible.c
 unit_SOURCES += tests/unit/test_gemm.c
+unit_SOURCES += tests/unit/test_byte_table.c
 unit_SOURCES += tests/unit/test_qgemm.c
 unit_SOURCES += tests/unit/test_qconv.c
 unit_SOURCES += tests/unit/test_widen.c
