@@ -202,6 +202,37 @@ START_TEST(sums_of_two)
 }
 END_TEST
 
+/* GELU, rounded between all of its nodes. */
+START_TEST(functions_of_one_tensor_are_one_table)
+{
+    ir_text_check("in x f32 3,50\n" X_QUANTISED "const oq u8 - 255\n"
+                  "od = DequantizeLinear oq s z\n"
+                  "e = Erf xd\n"
+                  "eq = QuantizeLinear e s z\n"
+                  "ed = DequantizeLinear eq s z\n"
+                  "p = Add ed od\n"
+                  "pq = QuantizeLinear p ws z\n"
+                  "pd = DequantizeLinear pq ws z\n"
+                  "m = Mul xd pd\n"
+                  "mq = QuantizeLinear m s z\n"
+                  "md = DequantizeLinear mq s z\n"
+                  "r = Mul md od\n" Y_QUANTISED,
+                  "quantised", "QuantizeLinear graphrt::QTable DequantizeLinear");
+}
+END_TEST
+
+START_TEST(functions_of_two_tensors_stay_steps)
+{
+    ir_text_check("in x f32 3,50\n"
+                  "in u f32 3,50\n" X_QUANTISED RESIDUAL_QUANTISED "e = Erf ud\n"
+                  "eq = QuantizeLinear e s z\n"
+                  "ed = DequantizeLinear eq s z\n"
+                  "r = Mul xd ed\n" Y_QUANTISED,
+                  "quantised",
+                  "QuantizeLinear QuantizeLinear graphrt::QTable graphrt::QMul DequantizeLinear");
+}
+END_TEST
+
 START_TEST(dynamic_quantisation)
 {
     ir_text_check("in x f32 3,16\n"
@@ -355,6 +386,7 @@ UNIT_SUITE(test_pass_quantised, NULL, NULL, conv_with_bias_and_relu, conv_with_s
            gemm_with_transposed_weights, both_factors_are_activations,
            a_product_with_two_users_keeps_its_float_result, moves_are_of_bytes,
            concat_of_one_scale_and_of_two, element_wise_chains_are_tables, quantisation_rises_above_moves,
-           sums_of_two, dynamic_quantisation, integer_bias_and_quantised_result, qlinear_ops,
-           images_lie_channels_last, large_weights_of_float_products_stay_small,
-           weights_of_float_steps_are_folded, what_stays_in_float_says_why)
+           sums_of_two, functions_of_one_tensor_are_one_table, functions_of_two_tensors_stay_steps,
+           dynamic_quantisation, integer_bias_and_quantised_result, qlinear_ops, images_lie_channels_last,
+           large_weights_of_float_products_stay_small, weights_of_float_steps_are_folded,
+           what_stays_in_float_says_why)
