@@ -62,14 +62,14 @@ def main():
                         help="measure models exported on the spot instead: these, or the usual ones; needs PyTorch and their packages")
     parser.add_argument("--batch", type=int, default=1, help="of models exported on the spot (default 1)")
     options = parser.parse_args()
-    names = options.models
+    names, what = options.models, "cpu_speed" if options.exports is None else "cpu_exports"
     if options.exports is not None:
         paths = exported_now(options)
     else:
         paths = [p for p in common.exported(options.build) if not names or common.title(p) in names]
         paths += [common.generated(options.build, n) for n in LARGE if not names or n in names]
 
-    kept = common.Rows(options, "cpu_speed", COLUMNS, rounds=options.rounds, seconds=options.seconds, limit=options.limit, batch=options.batch)
+    kept = common.Rows(options, what, COLUMNS, rounds=options.rounds, seconds=options.seconds, limit=options.limit, batch=options.batch)
     failures = []
     for path in paths:
         for threads in options.threads:
@@ -89,7 +89,7 @@ def main():
                                              "models": len(ratios)}
             summary["text"].append(f"{threads} threads: geometric mean of {len(ratios)} ratios {common.geomean(ratios.values()):.3f}, "
                                    f"worst {ratios[worst]:.3f} ({worst})")
-    common.report(options, "cpu_speed", summary, rows, COLUMNS, failures=failures)
+    common.report(options, what, summary, rows, COLUMNS, failures=failures)
 
 
 if __name__ == "__main__":
