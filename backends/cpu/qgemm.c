@@ -310,7 +310,7 @@ static void multiply_rows(const grt_qgemm *g, const tiling *t, const strip *s, i
     const grt_qgemm_finish *f = &g->finish;
     const int64_t size = f->y_dtype == GRT_DTYPE_FLOAT ? (int64_t)sizeof(float) : 1;
     _Alignas(64) int32_t sums[GRT_QGEMM_MOST_ROWS * WIDTH];
-    memset(sums, 0, sizeof sums);
+    memset(sums, 0, (size_t)t->kernel->mr * WIDTH * sizeof *sums);
     for (int64_t j = col; j < col + cols; j += WIDTH) {
         const int64_t now = min64(col + cols - j, WIDTH);
         for (int64_t i = from; i < to; i += t->kernel->mr) {
