@@ -8,6 +8,7 @@
 #include "backends/cpu/dispatch.h"
 #include "backends/cpu/integer_rows.h"
 #include "backends/cpu/qgemm.h"
+#include "backends/cpu/qlinear.h"
 #include "backends/cpu/threads.h"
 #include "backends/cpu/workspace.h"
 
@@ -107,25 +108,11 @@ typedef struct range {
     float scale, zero;
 } range;
 
-CPU_BODY find_extremes_body(const float *a, int64_t n, float *out_low, float *out_high)
-{
-    float low = 0.0f, high = 0.0f;
-#pragma omp simd reduction(min : low) reduction(max : high)
-    for (int64_t i = 0; i < n; i++) {
-        low = a[i] < low ? a[i] : low;
-        high = a[i] > high ? a[i] : high;
-    }
-    *out_low = low;
-    *out_high = high;
-}
-CPU_DISPATCH(find_extremes, (const float *a, int64_t n, float *out_low, float *out_high),
-             (a, n, out_low, out_high))
-
 /* 8 bits for n floats; the range always holds 0. */
 static range find_range(const float *a, int64_t n)
 {
-    float low, high;
-    find_extremes(a, n, &low, &high);
+    float low = 0.0f, high = 0.0f;
+    cpu_widen_range(a, n, &low, &high);
     range r = {.scale = (high - low) / 255.0f};
     r.scale = r.scale > 0.0f ? r.scale : 1.0f;
     r.zero = rintf(-low / r.scale);
@@ -133,29 +120,14 @@ static range find_range(const float *a, int64_t n)
     return r;
 }
 
-CPU_BODY round_row_to_body(const float *a, int64_t k, range r, uint8_t *bytes, int32_t *out_sum)
-{
-    int32_t sum = 0;
-#pragma omp simd reduction(+ : sum)
-    for (int64_t i = 0; i < k; i++) {
-        float q = rintf(a[i] / r.scale) + r.zero;
-        q = q > 0.0f ? q : 0.0f;
-        q = q < 255.0f ? q : 255.0f;
-        const int32_t v = (int32_t)q;
-        bytes[i] = (uint8_t)v;
-        sum += v;
-    }
-    *out_sum = sum;
-}
-CPU_DISPATCH(round_row_to, (const float *a, int64_t k, range r, uint8_t *bytes, int32_t *out_sum),
-             (a, k, r, bytes, out_sum))
-
 /* One row; the sum of it less its zero points. */
 static int32_t round_row(const float *a, int64_t k, range r, uint8_t *bytes)
 {
-    int32_t sum;
-    round_row_to(a, k, r, bytes, &sum);
-    return (int32_t)((uint32_t)sum - (uint32_t)k * (uint32_t)r.zero);
+    uint32_t sum = 0;
+    cpu_quantise_bytes(a, k, r.scale, (int32_t)r.zero, false, bytes);
+    for (int64_t i = 0; i < k; i++)
+        sum += bytes[i];
+    return (int32_t)(sum - (uint32_t)k * (uint32_t)r.zero);
 }
 
 static int32_t zero_of(const cpu_rnn_bytes *b, int64_t column)
