@@ -125,6 +125,45 @@ def geomean(values):
     return math.exp(statistics.fmean(map(math.log, values)))
 
 
+class Rows:
+    """Rows of a result, printed as they are measured and kept in the build directory: with --resume a run that was cut off goes on where it ended."""
+
+    def __init__(self, options, name, columns, **settings):
+        self.path, self.columns = options.build / "bench" / f"{name}.rows.json", columns
+        self.key = json.loads(json.dumps({"versions": versions(options.build), **settings}, default=str))
+        self.rows = []
+        if options.resume and self.path.exists():
+            kept = json.loads(self.path.read_text())
+            if kept["key"] == self.key:
+                self.rows = kept["rows"]
+            else:
+                print("other versions or settings were measured before: nothing to resume")
+        for row in self.rows:
+            self.show(row)
+
+    def has(self, **what):
+        return any(all(row.get(k) == v for k, v in what.items()) for row in self.rows)
+
+    def add(self, row):
+        self.rows.append(row)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.write_text(json.dumps({"key": self.key, "rows": self.rows}))
+        self.show(row)
+
+    def show(self, row):
+        note("")
+        print("  ".join(f"{head if isinstance(head, str) else head[0]} {format_cell(row.get(k), head)}" for k, head in self.columns.items()), flush=True)
+
+
+def rounds_within(options):
+    """Numbers of rounds, as many as --rounds says and --limit leaves time for; one at least."""
+    start = time.monotonic()
+    for done in range(options.rounds):
+        if done and (time.monotonic() - start) * (done + 1) / done > options.limit:
+            return
+        yield done
+
+
 def warm(path):
     """Bring a file into the page cache."""
     with open(path, "rb", buffering=0) as file:

@@ -3,7 +3,8 @@
 """CPU speed beside ONNX Runtime: the same models, inputs and thread counts, fp32, each side in fresh processes that take turns.
 
 The exported models of ../shared/data (if there) and ResNet-50, MobileNetV2, DenseNet-121, ViT-B/16 and BERT-base sized ones from
-grt-models; with --exports, models that are exported on the spot by both of PyTorch's exporters (bench/exports.py). A ratio is our median latency over the peer's in the same round; a model's ratio is the median over the rounds. Claim:
+grt-models; with --exports, models that are exported on the spot by both of PyTorch's exporters (bench/exports.py): about ten minutes for the usual ones, and
+as long again to export them the first time. Rows are printed as they are measured; --resume goes on where a run was cut off. A ratio is our median latency over the peer's in the same round; a model's ratio is the median over the rounds. Claim:
 the geometric mean of the ratios is at most 1.0, and none is above 1.5.
 """
 import statistics
@@ -13,31 +14,39 @@ from pathlib import Path
 import common
 import exports
 
-USUAL_EXPORTS = ["vit_b_16", "timm_vit_base_patch16_224", "swin_t", "bert", "gpt2_masked", "whisper_encoder", "resnet50", "efficientnet_b0", "convnext_tiny"]
+USUAL_EXPORTS = ["resnet50", "bert", "vit_b_16", "squeezenet1_1", "efficientnet_b0", "mobilenet_v3_large", "lstm", "convnext_tiny", "swin_t", "gpt2_masked", "whisper_encoder"]
 LARGE = ["resnet50", "mobilenet_v2", "densenet121", "vit_b16", "bert"]
 
 
+COLUMNS = {"model": "model", "threads": "threads", "ours_ms": ("libgraphrt ms", ".3f"), "onnxruntime_ms": ("onnxruntime ms", ".3f"),
+           "ratio": ("ratio", ".3f")}
+
+
 def exported_now(options):
-    """Paths of models exported for this, kept in the build directory."""
+    """Paths of models exported for this, one after the other, kept in the build directory."""
     directory = options.build / "bench" / "exports"
     directory.mkdir(parents=True, exist_ok=True)
-    return [path for name in options.exports or USUAL_EXPORTS for exporter in exports.EXPORTERS
-            if (path := exports.export_apart(directory, name, "full", options.batch, exporter, False))]
+    for name in options.exports or USUAL_EXPORTS:
+        for exporter in exports.EXPORTERS:
+            common.note(f"exporting {name} ({exporter})")
+            path = exports.export_apart(directory, name, "full", options.batch, exporter, False)
+            if path:
+                yield path
 
 
 def measure(options, path, threads):
     plan = common.plan(options.build, path)
-    ours, theirs = [], []
+    pairs = []
     with tempfile.TemporaryDirectory() as inputs:
-        for turn in range(options.rounds):
+        for turn in common.rounds_within(options):
             common.note(f"{common.title(path)}, {threads} threads, round {turn + 1} of {options.rounds}")
-            theirs.append(common.ort_bench([path], inputs, "--threads", threads, "--seconds", options.seconds)[0])
-            ours.append(common.grt_bench(options.build, plan, Path(inputs), "--threads", threads, "--seconds", options.seconds))
-    p50 = [(a["latency_ms"]["p50"], b["latency_ms"]["p50"]) for a, b in zip(ours, theirs)]
+            theirs = common.ort_bench([path], inputs, "--threads", threads, "--seconds", options.seconds)[0]
+            ours = common.grt_bench(options.build, plan, Path(inputs), "--threads", threads, "--seconds", options.seconds)
+            pairs.append((ours["latency_ms"]["p50"], theirs["latency_ms"]["p50"]))
     return {
-        "model": common.title(path), "threads": threads, "ours_ms": statistics.median(a for a, _ in p50),
-        "onnxruntime_ms": statistics.median(b for _, b in p50), "ratio": statistics.median(a / b for a, b in p50),
-        "rounds": [{"ours_ms": a, "onnxruntime_ms": b} for a, b in p50],
+        "model": common.title(path), "threads": threads, "ours_ms": statistics.median(a for a, _ in pairs),
+        "onnxruntime_ms": statistics.median(b for _, b in pairs), "ratio": statistics.median(a / b for a, b in pairs),
+        "rounds": [{"ours_ms": a, "onnxruntime_ms": b} for a, b in pairs],
     }
 
 
@@ -46,25 +55,31 @@ def main():
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2], help="thread counts (default: 1 2)")
     parser.add_argument("--rounds", type=int, default=3, help="turns of each side (default 3)")
     parser.add_argument("--seconds", type=float, default=1.0, help="measured time of a turn (default 1)")
+    parser.add_argument("--limit", type=float, default=15.0, help="seconds for a model with one number of threads, after which no further round begins (default 15)")
+    parser.add_argument("--resume", action="store_true", help="go on where a run with the same settings and versions was cut off")
     parser.add_argument("--models", nargs="+", help="only these: resnet50, exported-bert, ...")
     parser.add_argument("--exports", nargs="*", metavar="NAME", choices=exports.names(),
                         help="measure models exported on the spot instead: these, or the usual ones; needs PyTorch and their packages")
     parser.add_argument("--batch", type=int, default=1, help="of models exported on the spot (default 1)")
     options = parser.parse_args()
-    names = options.models
+    names, what = options.models, "cpu_speed" if options.exports is None else "cpu_exports"
     if options.exports is not None:
         paths = exported_now(options)
     else:
         paths = [p for p in common.exported(options.build) if not names or common.title(p) in names]
         paths += [common.generated(options.build, n) for n in LARGE if not names or n in names]
 
-    rows, failures = [], []
-    for threads in options.threads:
-        for path in paths:
+    kept = common.Rows(options, what, COLUMNS, rounds=options.rounds, seconds=options.seconds, limit=options.limit, batch=options.batch)
+    failures = []
+    for path in paths:
+        for threads in options.threads:
             try:
-                rows.append(measure(options, path, threads))
+                if not kept.has(model=common.title(path), threads=threads):
+                    kept.add(measure(options, path, threads))
             except RuntimeError as error:
                 failures.append({"model": common.title(path), "threads": threads, "error": str(error)})
+                print(f"{common.title(path)}, {threads} threads: {error}", flush=True)
+    rows = kept.rows
     summary = {"text": [f"{f['model']}, {f['threads']} threads: {f['error']}" for f in failures]}
     for threads in options.threads:
         ratios = {r["model"]: r["ratio"] for r in rows if r["threads"] == threads}
@@ -74,9 +89,7 @@ def main():
                                              "models": len(ratios)}
             summary["text"].append(f"{threads} threads: geometric mean of {len(ratios)} ratios {common.geomean(ratios.values()):.3f}, "
                                    f"worst {ratios[worst]:.3f} ({worst})")
-    common.report(options, "cpu_speed", summary, rows, {
-        "model": "model", "threads": "threads", "ours_ms": ("libgraphrt ms", ".3f"), "onnxruntime_ms": ("onnxruntime ms", ".3f"),
-        "ratio": ("ratio", ".3f")}, failures=failures)
+    common.report(options, what, summary, rows, COLUMNS, failures=failures)
 
 
 if __name__ == "__main__":

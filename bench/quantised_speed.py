@@ -4,8 +4,9 @@
 
     bench/quantised_speed.py [MODEL.onnx...] [--threads 1 2] [--rounds 3]      (pip install onnxruntime onnx)
 
-Without models, those that the claim is about: ResNet-50 and MobileNetV2 in QDQ form (uint8 activations, int8 weights per channel), BERT-base and ViT-B/16 by
-dynamic quantisation, made by ONNX Runtime's quantiser of models from grt-models, and kept in the build directory. A ratio is our smallest latency over the peer's in
+Without models, those that the claim is about: ResNet-50 and MobileNetV2 in QDQ form (uint8 activations, int8 weights per channel), BERT-base, ViT-B/16 and
+a two-layer LSTM by dynamic quantisation, made by ONNX Runtime's quantiser of models from grt-models and, the LSTM, of PyTorch's export (left out where
+PyTorch is not installed), and kept in the build directory. Rows are printed as they are measured; --resume goes on where a run was cut off. A ratio is our smallest latency over the peer's in
 the same round, as what else the machine does only adds to both; a model's ratio is the median over the rounds. Claim: the geometric mean of the ratios is at most
 0.8, and none is above 1.1. The last column is our own float32's time over ours.
 """
@@ -14,8 +15,11 @@ import tempfile
 from pathlib import Path
 
 import common
+import exports
 
-STATIC, DYNAMIC = ["resnet50", "mobilenet_v2"], ["bert", "vit_b16"]
+STATIC, DYNAMIC = ["resnet50", "mobilenet_v2"], ["bert", "vit_b16", "lstm"]
+COLUMNS = {"model": "model", "threads": "threads", "ours_ms": ("libgraphrt ms", ".2f"), "onnxruntime_ms": ("onnxruntime ms", ".2f"),
+           "ratio": ("ratio", ".2f"), "spread": ("spread", ".2f"), "gain": ("over float32", ".2f")}
 
 
 def quantised_statically(source, target):
@@ -44,7 +48,12 @@ def quantised_dynamically(source, target):
 
 def made(build, name):
     """The quantised model and its float32 form."""
-    source = common.generated(build, name)
+    if name == "lstm":
+        directory = build / "bench" / "exports"
+        directory.mkdir(parents=True, exist_ok=True)
+        source = exports.export_apart(directory, name, "full", 1, "dynamo", False)
+    else:
+        source = common.generated(build, name)
     target = build / "bench" / f"{name}.{'qdq' if name in STATIC else 'dynamic'}.onnx"
     if not target.exists():
         common.note(f"quantising {name}")
@@ -61,7 +70,7 @@ def measure(options, path, wide, threads):
     plan, wide_plan = common.plan(options.build, path), wide and common.plan(options.build, wide)
     pairs, ours_wide = [], []
     with tempfile.TemporaryDirectory() as inputs:
-        for round_number in range(options.rounds):
+        for round_number in common.rounds_within(options):
             common.note(f"{common.title(path)}, {threads} threads, round {round_number + 1} of {options.rounds}")
             theirs = smallest(common.ort_bench([path], inputs, *turn)[0])
             pairs.append((smallest(common.grt_bench(options.build, plan, Path(inputs), *turn)), theirs))
@@ -75,22 +84,29 @@ def measure(options, path, wide, threads):
 
 def main():
     parser = common.parser(__doc__)
-    parser.add_argument("models", nargs="*", type=Path, metavar="MODEL.onnx", help="quantised models (default: the four of the claim)")
+    parser.add_argument("models", nargs="*", type=Path, metavar="MODEL.onnx", help="quantised models (default: those of the claim)")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2], help="thread counts (default: 1 2)")
     parser.add_argument("--rounds", type=int, default=3, help="turns of each side (default 3)")
     parser.add_argument("--seconds", type=float, default=1.0, help="measured time of a turn (default 1)")
+    parser.add_argument("--limit", type=float, default=30.0, help="seconds for a model with one number of threads, after which no further round begins (default 30)")
+    parser.add_argument("--resume", action="store_true", help="go on where a run with the same settings and versions was cut off")
     options = parser.parse_intermixed_args()
-    pairs = [(path, None) for path in options.models] or [made(options.build, name) for name in STATIC + DYNAMIC]
-    rows = [measure(options, *pair, threads) for threads in options.threads for pair in pairs]
+    names = [name for name in STATIC + DYNAMIC if name != "lstm" or exports.installed("torch")]
+    if not options.models and "lstm" not in names:
+        print("PyTorch is not installed: the LSTM is left out")
+    kept = common.Rows(options, "quantised_speed", COLUMNS, rounds=options.rounds, seconds=options.seconds, limit=options.limit)
+    for path, wide in ((path, None) for path in options.models) if options.models else (made(options.build, name) for name in names):
+        for threads in options.threads:
+            if not kept.has(model=common.title(path), threads=threads):
+                kept.add(measure(options, path, wide, threads))
+    rows = kept.rows
     summary = {"text": []}
     for threads in options.threads:
         ratios = {r["model"]: r["ratio"] for r in rows if r["threads"] == threads}
         worst = max(ratios, key=ratios.get)
         summary[f"threads_{threads}"] = {"geomean": common.geomean(ratios.values()), "worst": ratios[worst], "worst_model": worst}
         summary["text"].append(f"{threads} threads: geometric mean of {len(ratios)} ratios {common.geomean(ratios.values()):.3f}, worst {ratios[worst]:.3f} ({worst})")
-    common.report(options, "quantised_speed", summary, rows, {
-        "model": "model", "threads": "threads", "ours_ms": ("libgraphrt ms", ".2f"), "onnxruntime_ms": ("onnxruntime ms", ".2f"),
-        "ratio": ("ratio", ".2f"), "spread": ("spread", ".2f"), "gain": ("over float32", ".2f")})
+    common.report(options, "quantised_speed", summary, rows, COLUMNS)
 
 
 if __name__ == "__main__":

@@ -96,6 +96,24 @@ def exports(result):
         yield f"| {name}, {batch} | " + " | ".join(export_cell(found.get((model, precision))) for precision in ("fp16", "tf32")) + " |"
 
 
+def cpu_exports(result):
+    """A row for each model, a column for each exporter and number of threads."""
+    found = {}
+    for row in result["rows"]:
+        name, _, batch, exporter = row["model"].split(".")
+        found[name, batch[1:], exporter, row["threads"]] = row
+    columns = list(dict.fromkeys((exporter, threads) for _, _, exporter, threads in found))
+    machine = result["machine"]
+    yield (f"What PyTorch exports, on CPUs ({machine['cpu']}, {', '.join(machine['isa'])}), milliseconds: **ours** / ONNX Runtime ({result['date'][:10]}, "
+           f"ONNX Runtime {result['versions']['onnxruntime']})")
+    yield ""
+    yield "| model, batch | " + " | ".join(f"{exporter}, {threads} thread{'s' if threads > 1 else ''}" for exporter, threads in columns) + " |"
+    yield "|---" * (len(columns) + 1) + "|"
+    for name, batch in dict.fromkeys(key[:2] for key in found):
+        rows = [found.get((name, batch, *column)) for column in columns]
+        yield f"| {name}, {batch} | " + " | ".join(f"**{milliseconds(r['ours_ms'])}** / {milliseconds(r['onnxruntime_ms'])}" if r else "-" for r in rows) + " |"
+
+
 def main():
     lines, notes = ["| measured | result | aim |", "|---|---|---|"], set()
     for name, rows in (("cpu_speed", speed), ("startup", startup), ("memory", memory), ("compile_time", compile_time),
@@ -117,6 +135,9 @@ def main():
     result = newest("exports-two-peers")
     if result:
         lines += ["", *exports(result)]
+    result = newest("cpu_exports")
+    if result:
+        lines += ["", *cpu_exports(result)]
     text = "\n".join([*lines, "", *sorted(notes)]) if notes else "Nothing measured yet."
     readme = TOP / "README.md"
     old = readme.read_text()

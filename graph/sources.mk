@@ -58,6 +58,7 @@ graph_SOURCES += graph/passes/quantised_products.c
 graph_SOURCES += graph/passes/quantised_moves.c
 graph_SOURCES += graph/passes/quantised_integer.c
 graph_SOURCES += graph/passes/quantised_reasons.c
+graph_SOURCES += graph/passes/quantised_tables.c
 graph_SOURCES += graph/passes/quantised_weights.c
 graph_SOURCES += graph/passes/fold.c
 graph_SOURCES += graph/passes/fold_if.c

@@ -24,7 +24,7 @@
     static void name parameters                                                                      \
     {                                                                                                \
         const cpu_isa isa = cpu_isa_best();                                                          \
-        if (isa == CPU_ISA_AVX512)                                                                   \
+        if (isa >= CPU_ISA_AVX512)                                                                   \
             name##_avx512 arguments;                                                                 \
         else if (isa == CPU_ISA_AVX2)                                                                \
             name##_avx2 arguments;                                                                   \

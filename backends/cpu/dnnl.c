@@ -47,7 +47,8 @@ struct grt_dnnl_op {
 /* The library takes a cap only before its first use in the process. */
 static bool cap_isa(void)
 {
-    static const dnnl_cpu_isa_t levels[CPU_ISA_COUNT] = {dnnl_cpu_isa_sse41, dnnl_cpu_isa_avx2, ISA_AVX512};
+    static const dnnl_cpu_isa_t levels[CPU_ISA_COUNT] = {dnnl_cpu_isa_sse41, dnnl_cpu_isa_avx2, ISA_AVX512,
+                                                         ISA_AVX512};
     return !cpu_isa_is_capped() || dnnl_set_max_cpu_isa(levels[cpu_isa_best()]) == dnnl_success;
 }
 

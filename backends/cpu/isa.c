@@ -7,6 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#if defined(CPU_HAS_AVX512_COPY) && defined(__linux__)
+#define MAY_HAVE_AMX
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
 #define VARIABLE "GRAPHRT_CPU_ISA"
 
 /* clang 14 cannot ask, and builds no copy that needs it. */
@@ -16,11 +23,11 @@
 #define HAS_F16C __builtin_cpu_supports("f16c")
 #endif
 
-static const char *const names[CPU_ISA_COUNT] = {"base", "avx2", "avx512"};
+static const char *const names[CPU_ISA_COUNT] = {"base", "avx2", "avx512", "amx"};
 
 /* GRAPHRT_CPU_ISA at the first call. */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static cpu_isa level;
+static cpu_isa level, machine;
 static bool is_capped, is_unknown;
 static char found[32];
 
@@ -29,12 +36,59 @@ const char *cpu_isa_name(cpu_isa isa)
     return names[isa];
 }
 
-cpu_isa cpu_isa_of_machine(void)
+/* ---- AMX ---- */
+
+#ifdef MAY_HAVE_AMX
+
+/* Tiles and products of bytes: leaf 7 of CPUID. */
+static bool processor_has_tiles(void)
+{
+    enum { TILE = 1u << 24, INT8 = 1u << 25 };
+    unsigned a, b, c, d = 0;
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & TILE) && (d & INT8);
+}
+
+/* XCR0 says which registers the system saves: bits 17 and 18 are those of tiles. */
+static bool system_saves_tiles(void)
+{
+    enum { OSXSAVE = 1u << 27, TILES = 3u << 17 };
+    unsigned a, b, c = 0, d, low, high;
+    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & OSXSAVE))
+        return false;
+    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    return (low & TILES) == TILES;
+}
+
+/* Linux gives a process room for tiles when it asks for it. */
+static bool system_permits_tiles(void)
+{
+    enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };
+    return syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
+}
+
+static bool has_amx(void)
+{
+    return __builtin_cpu_supports("avx512vnni") && processor_has_tiles() && system_saves_tiles() &&
+           system_permits_tiles();
+}
+
+#else
+
+static bool has_amx(void)
+{
+    return false;
+}
+
+#endif
+
+/* ---- levels ---- */
+
+static cpu_isa level_of_machine(void)
 {
 #if defined(__x86_64__) && defined(__GNUC__)
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw"))
-        return CPU_ISA_AVX512;
+        return has_amx() ? CPU_ISA_AMX : CPU_ISA_AVX512;
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && HAS_F16C)
         return CPU_ISA_AVX2;
 #endif
@@ -44,7 +98,7 @@ cpu_isa cpu_isa_of_machine(void)
 static void read_environment(void)
 {
     const char *wanted = getenv(VARIABLE);
-    level = cpu_isa_of_machine();
+    level = machine = level_of_machine();
     if (!wanted || !*wanted)
         return;
     int at = 0;
@@ -55,6 +109,12 @@ static void read_environment(void)
     snprintf(found, sizeof found, "%s", wanted);
     if (is_capped && (cpu_isa)at < level)
         level = (cpu_isa)at;
+}
+
+cpu_isa cpu_isa_of_machine(void)
+{
+    pthread_once(&once, read_environment);
+    return machine;
 }
 
 cpu_isa cpu_isa_best(void)
@@ -93,8 +153,8 @@ grt_status cpu_isa_check(void)
     pthread_once(&once, read_environment);
     return is_unknown ? grt_fail(GRT_STATUS_INVALID_ARGUMENT,
                                  "the environment's " VARIABLE
-                                 " is '%s'; expected base, avx2 or avx512, or leave it "
-                                 "unset for the highest level that this machine has",
+                                 " is '%s'; expected base, avx2, avx512 or amx, or leave "
+                                 "it unset for the highest level that this machine has",
                                  found)
                       : GRT_OK;
 }

@@ -16,12 +16,13 @@
 #endif
 
 /* Levels of instruction sets, each with all that the level before has. */
-typedef enum cpu_isa { CPU_ISA_BASE, CPU_ISA_AVX2, CPU_ISA_AVX512, CPU_ISA_COUNT } cpu_isa;
+typedef enum cpu_isa { CPU_ISA_BASE, CPU_ISA_AVX2, CPU_ISA_AVX512, CPU_ISA_AMX, CPU_ISA_COUNT } cpu_isa;
 
 /* The name of a level, as GRAPHRT_CPU_ISA has it. */
 const char *cpu_isa_name(cpu_isa isa);
 
-/* The highest level that this machine has. */
+/* The highest level that this machine has. Where that is AMX, the first call asks the system to let the
+ * process use tiles, which it must before a thread touches one. */
 cpu_isa cpu_isa_of_machine(void);
 
 /* The level that kernels use: the machine's, or what GRAPHRT_CPU_ISA says if that is lower. The environment

@@ -221,6 +221,7 @@ const pw_f32_tables *cpu_pw_f32(void)
     switch (cpu_isa_best()) {
 #ifdef CPU_HAS_AVX512_COPY
     case CPU_ISA_AVX512:
+    case CPU_ISA_AMX:
         return &cpu_pw_f32_avx512;
 #endif
 #ifdef CPU_HAS_AVX2_COPY

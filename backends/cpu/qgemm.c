@@ -16,7 +16,7 @@ enum {
     A_BYTES = 256 << 10, /* of a tile's rows */
     MOST_ROWS = 192,
     LEAST_COLUMNS = 64,     /* of a tile, where the columns are cut for threads */
-    PARALLEL_WORK = 100000, /* multiply-adds below which waking a second thread costs more than it saves */
+    PARALLEL_WORK = 400000, /* multiply-adds below which waking a second thread costs more than it saves */
 };
 
 static int64_t ceil_div(int64_t a, int64_t b)
@@ -33,13 +33,13 @@ static int64_t min64(int64_t a, int64_t b)
 
 const grt_qgemm_kernel *const *grt_qgemm_kernels(void)
 {
-    enum { MOST = 6 };
+    enum { MOST = 7 };
     static const grt_qgemm_kernel *list[MOST];
     static int filled;
     if (!__atomic_load_n(&filled, __ATOMIC_ACQUIRE)) { /* every thread writes the same */
-        const grt_qgemm_kernel *const all[] = {grt_qgemm_kernel_avx512_vnni(), grt_qgemm_kernel_avx2_vnni(),
-                                               grt_qgemm_kernel_avx512(), grt_qgemm_kernel_avx2(),
-                                               &grt_qgemm_kernel_c};
+        const grt_qgemm_kernel *const all[] = {grt_qgemm_kernel_amx(),       grt_qgemm_kernel_avx512_vnni(),
+                                               grt_qgemm_kernel_avx2_vnni(), grt_qgemm_kernel_avx512(),
+                                               grt_qgemm_kernel_avx2(),      &grt_qgemm_kernel_c};
         int n = 0;
         for (size_t i = 0; i < sizeof all / sizeof *all; i++)
             if (all[i])
@@ -54,6 +54,12 @@ static const grt_qgemm_kernel *kernel_of(const grt_qgemm_kernel *kernel)
     return kernel ? kernel : grt_qgemm_kernels()[0];
 }
 
+static void leave(const grt_qgemm_kernel *kernel)
+{
+    if (kernel->leave)
+        kernel->leave();
+}
+
 const char *grt_qgemm_kernel_name(void)
 {
     return kernel_of(NULL)->name;
@@ -63,7 +69,7 @@ const char *grt_qgemm_kernel_name(void)
 
 static int64_t groups_of(const grt_qgemm_kernel *kernel, int64_t k)
 {
-    return ceil_div(k, grt_qgemm_group(kernel));
+    return ceil_div(ceil_div(k, grt_qgemm_group(kernel)), kernel->step) * kernel->step;
 }
 
 /* Column sums come first. */
@@ -217,7 +223,7 @@ static bool plan_tiles(const grt_qgemm *g, int threads, tiling *t)
     t->groups = groups_of(t->kernel, k);
     t->lda = (k + 63) / 64 * 64;
     /* A row's last group must not reach past the matrix. */
-    t->in_place = g->a && !g->a_signed && !t->kernel->wide && k % grt_qgemm_group(t->kernel) == 0;
+    t->in_place = g->a && !g->a_signed && !t->kernel->wide && k == t->groups * grt_qgemm_group(t->kernel);
     cut(g, t);
     cpu_layout layout = {0};
     t->made_at = cpu_layout_add(&layout, t->in_place ? 0 : t->m_block, (size_t)t->lda);
@@ -248,7 +254,9 @@ static void copy_rows(const grt_qgemm *g, int64_t row, int64_t rows, uint8_t *ou
     const uint8_t flip = g->a_signed ? 0x80 : 0;
     for (int64_t i = 0; i < rows; i++) {
         const uint8_t *from = g->a + (row + i) * g->lda;
-        for (int64_t x = 0; x < k; x++)
+        if (!flip)
+            memcpy(out + i * ld, from, (size_t)k);
+        for (int64_t x = 0; flip && x < k; x++)
             out[i * ld + x] = from[x] ^ flip;
     }
 }
@@ -295,17 +303,18 @@ static void multiply_strip(const grt_qgemm *g, const tiling *t, const char *a, i
     }
 }
 
-static void multiply_tile(const grt_qgemm *g, const tiling *t, const strip *s, int64_t row, int64_t rows,
-                          int64_t col, int64_t cols)
+/* Rows [from, to) of a tile that begins at `row`. */
+static void multiply_rows(const grt_qgemm *g, const tiling *t, const strip *s, int64_t row, int64_t from,
+                          int64_t to, int64_t col, int64_t cols)
 {
     const grt_qgemm_finish *f = &g->finish;
     const int64_t size = f->y_dtype == GRT_DTYPE_FLOAT ? (int64_t)sizeof(float) : 1;
     _Alignas(64) int32_t sums[GRT_QGEMM_MOST_ROWS * WIDTH];
-    memset(sums, 0, sizeof sums);
+    memset(sums, 0, (size_t)t->kernel->mr * WIDTH * sizeof *sums);
     for (int64_t j = col; j < col + cols; j += WIDTH) {
         const int64_t now = min64(col + cols - j, WIDTH);
-        for (int64_t i = 0; i < rows; i += t->kernel->mr) {
-            const int strip_rows = (int)min64(t->kernel->mr, rows - i);
+        for (int64_t i = from; i < to; i += t->kernel->mr) {
+            const int strip_rows = (int)min64(t->kernel->mr, to - i);
             multiply_strip(g, t, s->a + i * s->lda, s->lda, strip_rows, j, (int)ceil_div(now, NR), sums);
             const uint8_t *residual =
                 f->residual ? (const uint8_t *)f->residual + (row + i) * f->ldr + j : NULL;
@@ -313,6 +322,16 @@ static void multiply_tile(const grt_qgemm *g, const tiling *t, const strip *s, i
                               (char *)g->y + ((row + i) * g->ldy + j) * size, g->ldy);
         }
     }
+}
+
+static void multiply_tile(const grt_qgemm *g, const tiling *t, const strip *s, int64_t row, int64_t rows,
+                          int64_t col, int64_t cols)
+{
+    const int64_t whole = t->kernel->leave ? rows / t->kernel->mr * t->kernel->mr : rows;
+    if (whole > 0)
+        multiply_rows(g, t, s, row, 0, whole, col, cols);
+    if (whole < rows) /* by themselves, where another number of rows has the kernel prepare itself again */
+        multiply_rows(g, t, s, row, whole, rows, col, cols);
 }
 
 /* Neighbouring tiles share rows. *made: the first of the rows that the thread has ready, -1 at first. */
@@ -336,6 +355,7 @@ void grt_qgemm_run(const grt_qgemm *g, void *scratch, int threads)
         int64_t made = -1;
         for (int64_t i = 0; i < t.mt * t.nt; i++)
             run_one(g, &t, i, scratch, &s, &made);
+        leave(t.kernel);
         return;
     }
 #pragma omp parallel num_threads(t.threads)
@@ -346,6 +366,7 @@ void grt_qgemm_run(const grt_qgemm *g, void *scratch, int threads)
 #pragma omp for schedule(dynamic)
         for (int64_t i = 0; i < t.mt * t.nt; i++)
             run_one(g, &t, i, own, &s, &made);
+        leave(t.kernel);
     }
 }
 
@@ -380,6 +401,7 @@ void grt_qgemm_sums(const grt_qgemm_b *b, const void *packed, const void *a, int
             kernel->block((int)min64(kernel->mr, rows - row), now, groups, (const char *)a + row * lda, lda,
                           panel + p * stride, stride, sums + row * WIDTH + p * NR);
         }
+    leave(kernel);
 }
 
 const int32_t *grt_qgemm_column_sums(const void *packed)

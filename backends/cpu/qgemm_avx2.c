@@ -30,8 +30,13 @@
 
 const grt_qgemm_kernel *grt_qgemm_kernel_avx2(void)
 {
-    static const grt_qgemm_kernel kernel = {
-        .name = "avx2", .mr = ROWS, .panels = PANELS, .wide = true, .block = multiply_block, QGEMM_LOOPS};
+    static const grt_qgemm_kernel kernel = {.name = "avx2",
+                                            .mr = ROWS,
+                                            .panels = PANELS,
+                                            .wide = true,
+                                            .step = 1,
+                                            .block = multiply_block,
+                                            QGEMM_LOOPS};
     return cpu_isa_best() >= CPU_ISA_AVX2 ? &kernel : NULL;
 }
 

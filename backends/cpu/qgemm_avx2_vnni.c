@@ -33,6 +33,7 @@ const grt_qgemm_kernel *grt_qgemm_kernel_avx2_vnni(void)
                                             .mr = ROWS,
                                             .panels = PANELS,
                                             .wide = false,
+                                            .step = 1,
                                             .block = multiply_block,
                                             QGEMM_LOOPS};
     return cpu_isa_has_avx_vnni() ? &kernel : NULL;

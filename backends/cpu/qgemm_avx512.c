@@ -31,8 +31,13 @@
 
 const grt_qgemm_kernel *grt_qgemm_kernel_avx512(void)
 {
-    static const grt_qgemm_kernel kernel = {
-        .name = "avx512", .mr = ROWS, .panels = PANELS, .wide = true, .block = multiply_block, QGEMM_LOOPS};
+    static const grt_qgemm_kernel kernel = {.name = "avx512",
+                                            .mr = ROWS,
+                                            .panels = PANELS,
+                                            .wide = true,
+                                            .step = 1,
+                                            .block = multiply_block,
+                                            QGEMM_LOOPS};
     return cpu_isa_best() >= CPU_ISA_AVX512 ? &kernel : NULL;
 }
 

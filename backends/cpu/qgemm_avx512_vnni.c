@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Micro-kernel of 8-bit products for AVX-512 with VNNI: blocks of 12 x 32, whose instruction multiplies
- * four bytes by four and adds without saturating. */
+/* Micro-kernels of 8-bit products for AVX-512 with VNNI: blocks of 12 x 32, whose instruction multiplies
+ * four bytes by four and adds without saturating; and for AMX: blocks of 32 x 32, the rest as without it. */
 #include "backends/cpu/isa.h"
 #include "backends/cpu/qgemm_kernel.h"
 
@@ -34,14 +34,42 @@ const grt_qgemm_kernel *grt_qgemm_kernel_avx512_vnni(void)
                                             .mr = ROWS,
                                             .panels = PANELS,
                                             .wide = false,
+                                            .step = 1,
                                             .block = multiply_block,
                                             QGEMM_LOOPS};
     return cpu_isa_has_avx512_vnni() ? &kernel : NULL;
 }
 
+#define TILE_CONFIGURE(shapes)      __asm__ volatile("ldtilecfg %0" ::"m"(*(shapes)))
+#define TILE_RELEASE()              __asm__ volatile("tilerelease" :::)
+#define TILE_ZERO(to)               __asm__ volatile("tilezero %%tmm" #to :::)
+#define TILE_LOAD(to, p, stride)    TILE_MOVE("tileloadd (%0,%1,1), %%tmm" #to, p, stride)
+#define TILE_STORE(from, p, stride) TILE_MOVE("tilestored %%tmm" #from ", (%0,%1,1)", p, stride)
+#define TILE_MOVE(text, p, stride)  __asm__ volatile(text ::"r"(p), "r"((int64_t)(stride)) : "memory")
+#define TILE_DOT(to, a, b)          __asm__ volatile("tdpbusd %%tmm" #b ", %%tmm" #a ", %%tmm" #to :::)
+#include "backends/cpu/qgemm_tiles.inc"
+
+const grt_qgemm_kernel *grt_qgemm_kernel_amx(void)
+{
+    static const grt_qgemm_kernel kernel = {.name = "amx",
+                                            .mr = TILED_ROWS,
+                                            .panels = PANELS,
+                                            .wide = false,
+                                            .step = TILE_ROWS,
+                                            .block = multiply_tiles,
+                                            .leave = release_tiles,
+                                            QGEMM_LOOPS};
+    return cpu_isa_best() >= CPU_ISA_AMX ? &kernel : NULL;
+}
+
 #else
 
 const grt_qgemm_kernel *grt_qgemm_kernel_avx512_vnni(void)
+{
+    return NULL;
+}
+
+const grt_qgemm_kernel *grt_qgemm_kernel_amx(void)
 {
     return NULL;
 }

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { GRT_QGEMM_NR = 16, GRT_QGEMM_GROUP_BYTES = 64, GRT_QGEMM_MOST_ROWS = 12 };
+enum { GRT_QGEMM_NR = 16, GRT_QGEMM_GROUP_BYTES = 64, GRT_QGEMM_MOST_ROWS = 32 };
 
 /* rows x (16 * panels) sums of `groups` groups. A's rows are lda bytes apart. */
 typedef void grt_qgemm_block(int rows, int panels, int64_t groups, const void *a, int64_t lda, const void *b,
@@ -52,7 +52,9 @@ typedef struct grt_qgemm_kernel {
     const char *name;
     int mr, panels; /* of a full block */
     bool wide;      /* int16: groups of 2 */
+    int step;       /* panels are filled up with zeros to a multiple of that many groups */
     grt_qgemm_block *block;
+    void (*leave)(void); /* called by a thread that has no more blocks for now, or NULL */
     grt_qgemm_finish_rows *finish;
     grt_qgemm_windows *windows;
     void (*widen)(const uint8_t *from, int64_t n, int16_t *to);
@@ -93,6 +95,7 @@ const grt_qgemm_kernel *grt_qgemm_kernel_avx2(void);
 const grt_qgemm_kernel *grt_qgemm_kernel_avx2_vnni(void);
 const grt_qgemm_kernel *grt_qgemm_kernel_avx512(void);
 const grt_qgemm_kernel *grt_qgemm_kernel_avx512_vnni(void);
+const grt_qgemm_kernel *grt_qgemm_kernel_amx(void);
 /* All of these that there are, best first, and then NULL. The first one is this process's. */
 const grt_qgemm_kernel *const *grt_qgemm_kernels(void);
 

@@ -60,7 +60,7 @@ static inline void fill_zero(const filler *f, uint8_t *to, int64_t n)
 }
 
 /* A line of the window: kernel[last] pixels of `used` channels. */
-static uint8_t *fill_line(const filler *f, const uint8_t *line, uint8_t *out)
+static inline void fill_line(const filler *f, const uint8_t *line, uint8_t *out)
 {
     const cpu_qwindow *q = f->q;
     const cpu_window *w = q->w;
@@ -73,7 +73,6 @@ static uint8_t *fill_line(const filler *f, const uint8_t *line, uint8_t *out)
         for (int64_t k = f->from; k < f->to; k++, x += w->dilation[last] * q->channels)
             copy_run(f, out + k * q->used, x, q->used);
     fill_zero(f, out + f->to * q->used, (w->kernel[last] - f->to) * q->used);
-    return out + w->kernel[last] * q->used;
 }
 
 /* The next output pixel; images follow each other. */
@@ -87,26 +86,52 @@ static void advance(const cpu_window *w, int64_t *at, int64_t *image)
     ++*image;
 }
 
+/* The line of the image that outer tap `tap` reads, or NULL: it lies in the padding. */
+static const uint8_t *find_line(const cpu_qwindow *q, const int64_t *at, int64_t image, int64_t tap)
+{
+    const cpu_window *w = q->w;
+    const int64_t line = line_of(w, at, tap);
+    return line < 0 ? NULL : q->x + (image * w->in_pixels + line * w->in[w->spatial - 1]) * q->channels;
+}
+
+/* Taps of the last dim; most pixels' windows lie inside the image. */
+static inline void find_taps(const cpu_window *w, int64_t at, filler *f)
+{
+    const int32_t last = w->spatial - 1;
+    const int64_t first = at * w->stride[last] - w->begin[last];
+    if (first >= 0 && first + (w->kernel[last] - 1) * w->dilation[last] < w->in[last]) {
+        f->from = 0;
+        f->to = w->kernel[last];
+        f->first = first;
+    } else {
+        cpu_window_taps(w, last, at, &f->from, &f->to, &f->first);
+    }
+}
+
 void cpu_qwindow_rows(const void *window, int64_t row, int64_t rows, uint8_t *out, int64_t ld)
 {
+    enum { MOST_LINES = 16 };
     const cpu_qwindow *q = window;
     const cpu_window *w = q->w;
     const int32_t last = w->spatial - 1;
     const int64_t lines = w->taps / w->kernel[last], line_bytes = w->kernel[last] * q->used;
+    const uint8_t *known[MOST_LINES]; /* of all pixels of an output line */
     int64_t at[CPU_MAX_SPATIAL], image = row / w->out_pixels;
     filler f = {.q = q, .end = q->x + q->images * w->in_pixels * q->channels};
     locate(w, row % w->out_pixels, at);
     for (int64_t i = 0; i < rows; i++, advance(w, at, &image)) {
         uint8_t *to = out + i * ld;
         f.limit = to + ld;
-        cpu_window_taps(w, last, at[last], &f.from, &f.to, &f.first);
+        find_taps(w, at[last], &f);
+        for (int64_t tap = 0; tap < lines && tap < MOST_LINES && (i == 0 || at[last] == 0); tap++)
+            known[tap] = find_line(q, at, image, tap);
         for (int64_t tap = 0; tap < lines; tap++) {
-            const int64_t line = line_of(w, at, tap);
-            if (line >= 0)
-                to = fill_line(&f, q->x + (image * w->in_pixels + line * w->in[last]) * q->channels, to);
+            const uint8_t *line = tap < MOST_LINES ? known[tap] : find_line(q, at, image, tap);
+            if (line)
+                fill_line(&f, line, to);
             else
                 fill_zero(&f, to, line_bytes);
-            to = line >= 0 ? to : to + line_bytes;
+            to += line_bytes;
         }
     }
 }

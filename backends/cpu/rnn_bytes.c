@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See rnn_bytes.h. */
 #if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC optimize("O3", "no-trapping-math")
+#pragma GCC optimize("O3", "no-trapping-math", "no-math-errno", "fp-contract=off")
 #endif
 #include "backends/cpu/rnn_bytes.h"
 
+#include "backends/cpu/dispatch.h"
 #include "backends/cpu/integer_rows.h"
 #include "backends/cpu/qgemm.h"
+#include "backends/cpu/qlinear.h"
 #include "backends/cpu/threads.h"
 #include "backends/cpu/workspace.h"
 
@@ -14,7 +16,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROWS = 12, WIDTH = GRT_QGEMM_WIDTH };
+enum {
+    ROWS = 12,
+    WIDTH = GRT_QGEMM_WIDTH,
+    PARALLEL_WORK = 400000, /* multiply-adds, as of other products of bytes */
+};
 
 static bool one_or_each(const grt_tensor *t, int64_t directions, int64_t n)
 {
@@ -106,10 +112,7 @@ typedef struct range {
 static range find_range(const float *a, int64_t n)
 {
     float low = 0.0f, high = 0.0f;
-    for (int64_t i = 0; i < n; i++) {
-        low = a[i] < low ? a[i] : low;
-        high = a[i] > high ? a[i] : high;
-    }
+    cpu_widen_range(a, n, &low, &high);
     range r = {.scale = (high - low) / 255.0f};
     r.scale = r.scale > 0.0f ? r.scale : 1.0f;
     r.zero = rintf(-low / r.scale);
@@ -121,11 +124,7 @@ static range find_range(const float *a, int64_t n)
 static int32_t round_row(const float *a, int64_t k, range r, uint8_t *bytes)
 {
     uint32_t sum = 0;
-    for (int64_t i = 0; i < k; i++) {
-        float q = rintf(a[i] / r.scale) + r.zero;
-        q = q > 0.0f ? q : 0.0f;
-        bytes[i] = (uint8_t)(q < 255.0f ? q : 255.0f);
-    }
+    cpu_quantise_bytes(a, k, r.scale, (int32_t)r.zero, false, bytes);
     for (int64_t i = 0; i < k; i++)
         sum += bytes[i];
     return (int32_t)(sum - (uint32_t)k * (uint32_t)r.zero);
@@ -152,23 +151,56 @@ typedef struct row_range {
     int32_t sum; /* of the rounded row, less its zero points */
 } row_range;
 
+/* What is per column of a block. */
+typedef struct columns {
+    int32_t sum[WIDTH], zero[WIDTH]; /* as B is packed */
+    float scale[WIDTH];
+} columns;
+
+static void read_columns(const cpu_rnn_bytes *b, int64_t from, int64_t n, columns *out)
+{
+    const int32_t moved = b->is_signed ? 0 : 128;
+    memset(out, 0, sizeof *out);
+    memcpy(out->sum, grt_qgemm_column_sums(b->packed) + from, (size_t)n * sizeof *out->sum);
+    for (int64_t j = 0; j < n; j++) {
+        out->zero[j] = zero_of(b, from + j) - moved;
+        out->scale[j] = b->scale[b->scale_each ? from + j : 0];
+    }
+}
+
+/* Sums less what both zero points add, scaled. */
+CPU_BODY scale_sums_body(const columns *of, uint32_t row_zero, uint32_t row_sum, float scale,
+                         const int32_t *restrict sums, float *restrict out)
+{
+#pragma omp simd
+    for (int j = 0; j < WIDTH; j++) {
+        const uint32_t v =
+            (uint32_t)sums[j] - row_zero * (uint32_t)of->sum[j] - row_sum * (uint32_t)of->zero[j];
+        out[j] = (float)(int32_t)v * (scale * of->scale[j]);
+    }
+}
+CPU_DISPATCH(scale_sums,
+             (const columns *of, uint32_t row_zero, uint32_t row_sum, float scale,
+              const int32_t *restrict sums, float *restrict out),
+             (of, row_zero, row_sum, scale, sums, out))
+
 /* With packed weights: sums of what kernels read, corrected for both zero points. */
 static void multiply_packed(const cpu_rnn_bytes *b, int rows, const row_range *own, const void *a,
                             const float *bias, float *c)
 {
     _Alignas(64) int32_t sums[ROWS * WIDTH];
     const grt_qgemm_b packed = {.k = b->k, .n = b->n, .is_signed = b->is_signed};
-    const int32_t *column = grt_qgemm_column_sums(b->packed), moved = b->is_signed ? 0 : 128;
     for (int64_t from = 0; from < b->n; from += WIDTH) {
-        const int64_t to = b->n - from < WIDTH ? b->n : from + WIDTH;
+        const int64_t n = b->n - from < WIDTH ? b->n - from : WIDTH;
+        columns of;
+        read_columns(b, from, n, &of);
         grt_qgemm_sums(&packed, b->packed, a, rows, from, sums);
         for (int i = 0; i < rows; i++) {
-            const uint32_t zero = (uint32_t)own[i].range.zero;
-            for (int64_t j = from; j < to; j++)
-                sums[i * WIDTH + j - from] =
-                    (int32_t)((uint32_t)sums[i * WIDTH + j - from] - zero * (uint32_t)column[j] -
-                              (uint32_t)own[i].sum * (uint32_t)(zero_of(b, j) - moved));
-            scale_row(b, own[i].range.scale, from, to, sums + i * WIDTH, bias, c + i * b->n);
+            float scaled[WIDTH], *to = c + i * b->n + from;
+            scale_sums(&of, (uint32_t)own[i].range.zero, (uint32_t)own[i].sum, own[i].range.scale,
+                       sums + i * WIDTH, scaled);
+            for (int64_t j = 0; j < n; j++)
+                to[j] = (bias ? bias[from + j] : to[j]) + scaled[j];
         }
     }
 }
@@ -213,7 +245,7 @@ void cpu_rnn_bytes_run(const cpu_rnn_bytes *b, int64_t m, const float *a, bool a
 {
     const int64_t k = b->k, n = b->n;
     const range all = apart ? (range){0} : find_range(a, m * k);
-#pragma omp parallel for num_threads(threads) if (m * n * k > CPU_GRAIN)
+#pragma omp parallel for num_threads(threads) if (m > ROWS && m * n * k > PARALLEL_WORK)
     for (int64_t row = 0; row < m; row += ROWS) {
         const int rows = m - row < ROWS ? (int)(m - row) : ROWS;
         const thread_scratch own = scratch_of(b, scratch, cpu_thread());

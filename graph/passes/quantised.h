@@ -53,12 +53,16 @@ void quantised_copy_window(ir_node *to, const ir_node *from);
 /* The activation that is the only user of the value; NULL: none. */
 ir_node *quantised_activation(const ir_value *value);
 
+/* Every value of an 8-bit type in order, in the shape [256]. */
+void quantised_all_bytes(grt_dtype dtype, uint8_t *bytes, grt_tensor *out);
+
 /* The parts, one sweep each. */
 grt_status quantised_integer(pass_context *context, ir_graph *graph); /* QLinear*, *Integer */
 grt_status quantised_moves(pass_context *context, ir_graph *graph);
 grt_status quantised_products(pass_context *context, ir_graph *graph);
 grt_status quantised_weights(pass_context *context, ir_graph *graph);
 grt_status quantised_pointwise(pass_context *context, ir_graph *graph);
+grt_status quantised_tables(pass_context *context, ir_graph *graph);
 /* Changes nothing: says why what is left reads dequantised numbers. */
 grt_status quantised_reasons(pass_context *context, ir_graph *graph);
 

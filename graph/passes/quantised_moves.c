@@ -195,8 +195,7 @@ static bool read_chain(ir_node *last, const quantity *to, chain *c)
     return false;
 }
 
-/* Every value of an 8-bit type in order, in the shape [256]. */
-static void all_bytes(grt_dtype dtype, uint8_t *bytes, grt_tensor *out)
+void quantised_all_bytes(grt_dtype dtype, uint8_t *bytes, grt_tensor *out)
 {
     for (int32_t i = 0; i < 256; i++)
         bytes[i] = (uint8_t)(dtype == GRT_DTYPE_INT8 ? i - 128 : i);
@@ -212,7 +211,7 @@ static grt_status evaluate_chain(pass_context *context, const chain *c, grt_valu
     grt_value values[2];
     const grt_tensor *now = &start;
     memset(values, 0, sizeof values);
-    all_bytes(ir_in(c->links[c->n - 1], 0)->type.dtype, bytes, &start);
+    quantised_all_bytes(ir_in(c->links[c->n - 1], 0)->type.dtype, bytes, &start);
     grt_status status = GRT_OK;
     for (int32_t i = c->n - 1; i >= 0 && status == GRT_OK; i--) {
         const ir_node *node = c->links[i];

@@ -7,6 +7,7 @@ typedef struct product {
     ir_node *head, *last; /* Conv, MatMul or Gemm, and the last node that the step takes over */
     ir_node *act;         /* or NULL */
     quantity x, w, y;     /* y.scale NULL: the result is float */
+    quantity residual;    /* data NULL: none */
     ir_value *bias;
 } product;
 
@@ -67,10 +68,29 @@ static void take_bias(product *p)
     p->last = add;
 }
 
-static void take_followers(product *p)
+/* The Add of a dequantised tensor, where the result is not rounded before. */
+static void take_residual(product *p)
+{
+    ir_value *y = p->last->out[0];
+    ir_node *add = rewrite_only_user(y);
+    if (!rewrite_is(add, "Add"))
+        return;
+    ir_value *other = ir_in(add, ir_in(add, 0) == y ? 1 : 0);
+    quantity r;
+    if (!other || is_constant(other) || !quantised_read_single(other, &r) ||
+        !rewrite_same_shape(&other->type, &y->type))
+        return;
+    p->residual = r;
+    p->last = add;
+}
+
+static void take_followers(product *p, bool with_residual)
 {
     p->last = p->head;
+    p->residual = (quantity){.axis = -1};
     take_bias(p);
+    if (with_residual)
+        take_residual(p);
     p->act = quantised_activation(p->last->out[0]);
     if (p->act)
         p->last = p->act;
@@ -83,14 +103,16 @@ static void take_followers(product *p)
 
 static bool make_product(product *p)
 {
-    ir_value *in[QIN_COUNT] = {p->x.data, p->x.scale, p->x.zero, p->w.data, p->w.scale,
-                               p->w.zero, p->y.scale, p->y.zero, p->bias};
+    ir_value *in[QIN_COUNT] = {p->x.data,  p->x.scale,       p->x.zero,         p->w.data,
+                               p->w.scale, p->w.zero,        p->y.scale,        p->y.zero,
+                               p->bias,    p->residual.data, p->residual.scale, p->residual.zero};
     const bool conv = rewrite_is(p->head, "Conv");
     ir_node *made =
         ir_node_create(p->head->graph, p->last, "graphrt", conv ? "QConv" : "QMatMul", p->head->desc.name,
-                       p->bias      ? QIN_BIAS + 1
-                       : p->y.scale ? QIN_BIAS
-                                    : QIN_Y_SCALE,
+                       p->residual.data ? QIN_COUNT
+                       : p->bias        ? QIN_BIAS + 1
+                       : p->y.scale     ? QIN_BIAS
+                                        : QIN_Y_SCALE,
                        in, 1);
     if (!made)
         return false;
@@ -116,7 +138,10 @@ grt_status quantised_products(pass_context *context, ir_graph *graph)
         product p = {.context = context, .head = node};
         if (node->n_out != 1 || !node->out[0]->n_uses || !read_head(&p))
             continue;
-        take_followers(&p);
+        take_followers(&p, true);
+        if (make_product(&p) || !p.residual.data)
+            continue;
+        take_followers(&p, false); /* the target adds none */
         make_product(&p);
     }
     return GRT_OK;

@@ -37,7 +37,7 @@
  * The calling thread's current CUDA device or context is the same after a call as before.
  * A process may fork() while no other thread of it is inside the library. The child may go on with CPU sessions and contexts,
  * but must not use GPUs that the parent has opened.
- * The environment variable GRAPHRT_CPU_ISA (base, avx2 or avx512) limits the instruction set of CPU kernels, oneDNN's too. It is
+ * The environment variable GRAPHRT_CPU_ISA (base, avx2, avx512 or amx) limits the instruction set of CPU kernels, oneDNN's too. It is
  * read once per process; the default is all that the processor has. Another value makes session creation fail with
  * INVALID_ARGUMENT.
  */

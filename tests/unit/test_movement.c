@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Kernels of data movement and reduction against their definitions, and what they do with bad indices. */
+#include "src/base/float.h"
 #include "tests/unit/op_runner.h"
 
 #include <check.h>
@@ -131,6 +132,65 @@ START_TEST(reductions_match_their_definitions)
         if (!strcmp(ops[_i], "ReduceMax") || !strcmp(ops[_i], "ReduceMin"))
             check_reduce(ops[_i], GRT_DTYPE_UINT8, small, mask);
     }
+}
+END_TEST
+
+/* Pixels of an image by channel, in floats of two widths: threads share the rows, and their number changes
+ * no bit. */
+START_TEST(means_of_many_rows_do_not_depend_on_threads)
+{
+    enum { ROWS = 1500, COLS = 300 };
+    static const char *const ops[] = {"ReduceMean", "ReduceSum", "ReduceMax", "ReduceL2"};
+    static float x[ROWS * COLS], first[COLS];
+    static uint16_t half[ROWS * COLS];
+    const int64_t axis = 0;
+    fill_floats(x, ROWS * COLS, 11);
+    for (int64_t i = 0; i < ROWS * COLS; i++) {
+        half[i] = grt_float_to_half(x[i]);
+        x[i] = grt_half_to_float(half[i]);
+    }
+    for (int which = 0; which < 4; which++) {
+        op_runner r;
+        op_begin(&r, "", ops[_i]);
+        r.threads = which % 2 + 1;
+        op_add(&r, which < 2 ? GRT_DTYPE_FLOAT : GRT_DTYPE_FLOAT16, 2, DIMS(ROWS, COLS),
+               which < 2 ? (const void *)x : half);
+        op_add(&r, GRT_DTYPE_INT64, 1, DIMS(1), &axis);
+        op_run_ok(&r, 1);
+        for (int j = 0; j < COLS; j++) {
+            sums expected = {.product = 1, .most = -INFINITY, .least = INFINITY};
+            for (int i = 0; i < ROWS; i++)
+                add_to(&expected, (double)x[i * COLS + j]);
+            const double wanted = result_of(ops[_i], &expected), found = grt_tensor_double(&r.out[0].t, j);
+            ck_assert_double_eq_tol(found, wanted, (which < 2 ? 1e-5 : 1e-3) * (1 + fabs(wanted)));
+            if (which == 1)
+                ck_assert(((const float *)r.out[0].t.data)[j] == first[j]);
+            if (which == 0)
+                first[j] = ((const float *)r.out[0].t.data)[j];
+        }
+        op_end(&r);
+    }
+}
+END_TEST
+
+START_TEST(inputs_of_a_concat_are_interleaved_by_two_threads)
+{
+    enum { ROWS = 400, A = 64, B = 96 };
+    static float a[ROWS * A], b[ROWS * B];
+    op_runner r;
+    fill_floats(a, ROWS * A, 1);
+    fill_floats(b, ROWS * B, 2);
+    op_begin(&r, "", "Concat");
+    op_int(&r, "axis", -1);
+    op_add(&r, GRT_DTYPE_FLOAT, 3, DIMS(2, ROWS / 2, A), a);
+    op_add(&r, GRT_DTYPE_FLOAT, 3, DIMS(2, ROWS / 2, B), b);
+    op_run_ok(&r, 1);
+    const float *y = r.out[0].t.data;
+    for (int64_t i = 0; i < ROWS; i++, y += A + B) {
+        ck_assert_mem_eq(y, a + i * A, A * sizeof *a);
+        ck_assert_mem_eq(y + A, b + i * B, B * sizeof *b);
+    }
+    op_end(&r);
 }
 END_TEST
 
@@ -385,6 +445,8 @@ Suite *suite_test_movement(void)
     Suite *suite = suite_create("movement");
     TCase *tc = tcase_create("movement");
     tcase_add_loop_test(tc, reductions_match_their_definitions, 0, 10);
+    tcase_add_loop_test(tc, means_of_many_rows_do_not_depend_on_threads, 0, 4);
+    tcase_add_test(tc, inputs_of_a_concat_are_interleaved_by_two_threads);
     tcase_add_test(tc, empty_sets_have_their_neutral_element);
     tcase_add_test(tc, extremes_of_infinities_are_infinite);
     tcase_add_test(tc, long_sums_stay_exact_enough);

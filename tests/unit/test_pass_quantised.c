@@ -54,6 +54,42 @@ START_TEST(conv_with_a_float_result)
 }
 END_TEST
 
+#define RESIDUAL_QUANTISED        \
+    "uq = QuantizeLinear u t z\n" \
+    "ud = DequantizeLinear uq t z\n"
+
+START_TEST(residual_without_a_rounding_before_it)
+{
+    ir_text_check("in x f32 1,3,6,6\n"
+                  "in u f32 1,4,6,6\n" X_QUANTISED RESIDUAL_QUANTISED "const w i8 4,3,3,3" WEIGHTS
+                  "wd = DequantizeLinear w ws wz\n"
+                  "c = Conv xd wd pads=1,1,1,1\n"
+                  "a = Add ud c\n"
+                  "r = Relu a\n" Y_QUANTISED,
+                  "quantised", "QuantizeLinear QuantizeLinear graphrt::QConv DequantizeLinear");
+    ir_text_check("in x f32 2,5,16\n"
+                  "in u f32 2,5,12\n" X_QUANTISED RESIDUAL_QUANTISED "const w i8 16,12" WEIGHTS
+                  "wd = DequantizeLinear w ws wz\n"
+                  "c = MatMul xd wd\n"
+                  "y = Add c ud\n"
+                  "out y\n",
+                  "quantised", "QuantizeLinear QuantizeLinear graphrt::QMatMul");
+}
+END_TEST
+
+START_TEST(residual_behind_a_rounding_stays_apart)
+{
+    ir_text_check("in x f32 1,3,6,6\n"
+                  "in u f32 1,4,6,6\n" X_QUANTISED RESIDUAL_QUANTISED "const w i8 4,3,3,3" WEIGHTS
+                  "wd = DequantizeLinear w ws wz\n"
+                  "c = Conv xd wd pads=1,1,1,1\n"
+                  "cq = QuantizeLinear c t z\n"
+                  "cd = DequantizeLinear cq t z\n"
+                  "r = Add ud cd\n" Y_QUANTISED,
+                  "quantised", "QuantizeLinear QuantizeLinear graphrt::QConv graphrt::QAdd DequantizeLinear");
+}
+END_TEST
+
 START_TEST(matmul_with_bias)
 {
     ir_text_check("in x f32 2,5,16\n" X_QUANTISED "const w i8 16,12" WEIGHTS "const b f32 12 1 2 -3 0.5\n"
@@ -163,6 +199,37 @@ START_TEST(sums_of_two)
                   "a = Add xd ud\n"
                   "r = Relu a\n" Y_QUANTISED,
                   "quantised", "QuantizeLinear QuantizeLinear graphrt::QAdd DequantizeLinear");
+}
+END_TEST
+
+/* GELU, rounded between all of its nodes. */
+START_TEST(functions_of_one_tensor_are_one_table)
+{
+    ir_text_check("in x f32 3,50\n" X_QUANTISED "const oq u8 - 255\n"
+                  "od = DequantizeLinear oq s z\n"
+                  "e = Erf xd\n"
+                  "eq = QuantizeLinear e s z\n"
+                  "ed = DequantizeLinear eq s z\n"
+                  "p = Add ed od\n"
+                  "pq = QuantizeLinear p ws z\n"
+                  "pd = DequantizeLinear pq ws z\n"
+                  "m = Mul xd pd\n"
+                  "mq = QuantizeLinear m s z\n"
+                  "md = DequantizeLinear mq s z\n"
+                  "r = Mul md od\n" Y_QUANTISED,
+                  "quantised", "QuantizeLinear graphrt::QTable DequantizeLinear");
+}
+END_TEST
+
+START_TEST(functions_of_two_tensors_stay_steps)
+{
+    ir_text_check("in x f32 3,50\n"
+                  "in u f32 3,50\n" X_QUANTISED RESIDUAL_QUANTISED "e = Erf ud\n"
+                  "eq = QuantizeLinear e s z\n"
+                  "ed = DequantizeLinear eq s z\n"
+                  "r = Mul xd ed\n" Y_QUANTISED,
+                  "quantised",
+                  "QuantizeLinear QuantizeLinear graphrt::QTable graphrt::QMul DequantizeLinear");
 }
 END_TEST
 
@@ -314,10 +381,12 @@ START_TEST(what_stays_in_float_says_why)
 END_TEST
 
 UNIT_SUITE(test_pass_quantised, NULL, NULL, conv_with_bias_and_relu, conv_with_scales_of_channels_and_clip,
-           conv_with_a_float_result, matmul_with_bias, matmul_with_a_quantised_bias,
+           conv_with_a_float_result, residual_without_a_rounding_before_it,
+           residual_behind_a_rounding_stays_apart, matmul_with_bias, matmul_with_a_quantised_bias,
            gemm_with_transposed_weights, both_factors_are_activations,
            a_product_with_two_users_keeps_its_float_result, moves_are_of_bytes,
            concat_of_one_scale_and_of_two, element_wise_chains_are_tables, quantisation_rises_above_moves,
-           sums_of_two, dynamic_quantisation, integer_bias_and_quantised_result, qlinear_ops,
-           images_lie_channels_last, large_weights_of_float_products_stay_small,
-           weights_of_float_steps_are_folded, what_stays_in_float_says_why)
+           sums_of_two, functions_of_one_tensor_are_one_table, functions_of_two_tensors_stay_steps,
+           dynamic_quantisation, integer_bias_and_quantised_result, qlinear_ops, images_lie_channels_last,
+           large_weights_of_float_products_stay_small, weights_of_float_steps_are_folded,
+           what_stays_in_float_says_why)

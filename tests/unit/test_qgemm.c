@@ -210,6 +210,48 @@ START_TEST(every_level_gives_the_defined_bits)
 }
 END_TEST
 
+/* ---- tiles ---- */
+
+enum { WIDTH = GRT_QGEMM_WIDTH };
+#include "tests/unit/tile_model.inc"
+
+/* Blocks of few rows. */
+static void multiply_block(int rows, int panels, int64_t groups, const void *a, int64_t lda, const void *b,
+                           int64_t panel_stride, int32_t *sums)
+{
+    for (int i = 0; i < rows; i++)
+        for (int j = 0; j < panels * GRT_QGEMM_NR; j++) {
+            const uint8_t *of_a = (const uint8_t *)a + i * lda;
+            const int8_t *of_b = (const int8_t *)b + j / GRT_QGEMM_NR * panel_stride + j % GRT_QGEMM_NR * 4;
+            int32_t sum = 0;
+            for (int64_t x = 0; x < 4 * groups; x++)
+                sum += of_a[x] * of_b[x / 4 * GRT_QGEMM_GROUP_BYTES + x % 4];
+            sums[i * WIDTH + j] = sum;
+        }
+}
+#include "backends/cpu/qgemm_tiles.inc"
+
+START_TEST(tiles_give_the_defined_bits_on_a_model_of_amx)
+{
+    const grt_qgemm_kernel kernel = {.name = "model of amx",
+                                     .mr = TILED_ROWS,
+                                     .panels = 2,
+                                     .step = TILE_ROWS,
+                                     .block = multiply_tiles,
+                                     .finish = grt_qgemm_kernel_c.finish,
+                                     .leave = release_tiles,
+                                     .row_sums = grt_qgemm_kernel_c.row_sums};
+    for (uint32_t seed = 0; seed < 60; seed++) {
+        problem p;
+        choose(&p, seed);
+        run_problem(&p, &kernel, 1, seed);
+        release(&p);
+        ck_assert_int_eq(model.rows[0], 0); /* released */
+    }
+    ck_assert_int_gt(model.shaped, 0);
+}
+END_TEST
+
 /* Two products of 255 and 127 do not fit 16 bits. */
 START_TEST(pairs_of_products_do_not_saturate)
 {
@@ -282,4 +324,4 @@ START_TEST(windows_are_summed_by_channel)
 END_TEST
 
 UNIT_SUITE(test_qgemm, NULL, NULL, every_level_gives_the_defined_bits, pairs_of_products_do_not_saturate,
-           windows_are_summed_by_channel)
+           tiles_give_the_defined_bits_on_a_model_of_amx, windows_are_summed_by_channel)

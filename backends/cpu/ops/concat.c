@@ -2,6 +2,8 @@
 /* Concat and Split: runs along the axis are contiguous on both sides. */
 #include "backends/cpu/move.h"
 
+#include <string.h>
+
 static grt_status create_axis(const grt_kernel_node *node, void **out_state)
 {
     GRT_TRY(cpu_state(sizeof(int64_t), out_state));
@@ -24,10 +26,47 @@ static void move_slab(const grt_run *run, const grt_tensor *whole, const grt_ten
     cpu_move_run(&move, cut ? part->data : slab, cut ? slab : part->data, run->threads);
 }
 
+/* Runs of all inputs, row by row: `outer` rows of the result, shared by the threads. */
+static void interleave_inputs(const grt_run *run, int32_t axis, int64_t outer)
+{
+    const grt_tensor *out = run->out[0];
+    const size_t row_bytes =
+        (size_t)grt_dims_product(out->dims, axis, out->rank) * grt_dtype_size(out->dtype);
+#pragma omp parallel for num_threads(run->threads) schedule(static)
+    for (int64_t i = 0; i < outer; i++) {
+        char *to = cpu_at(out->data, i, row_bytes);
+        for (int32_t k = 0; k < run->n_in; k++) {
+            const grt_tensor *in = run->in[k];
+            const size_t bytes =
+                (size_t)grt_dims_product(in->dims, axis, in->rank) * grt_dtype_size(in->dtype);
+            memcpy(to, cpu_at_const(in->data, i, bytes), bytes);
+            to += bytes;
+        }
+    }
+}
+
+/* True if a second thread pays, though it would not for every input by itself, and runs are long enough. */
+static bool pays_in_one(const grt_run *run, int32_t axis, int64_t outer)
+{
+    enum { LEAST_BYTES = 1 << 17, LEAST_RUN = 128 };
+    const grt_tensor *out = run->out[0];
+    const size_t size = grt_dtype_size(out->dtype);
+    bool pays = run->threads > 1 && outer >= 4 * run->threads &&
+                (size_t)grt_tensor_elements(out) * size >= LEAST_BYTES;
+    for (int32_t i = 0; pays && i < run->n_in; i++)
+        pays = (size_t)grt_dims_product(run->in[i]->dims, axis, out->rank) * size >= LEAST_RUN;
+    return pays;
+}
+
 static grt_status run_concat(const grt_run *run)
 {
     const grt_tensor *out = run->out[0];
     int32_t axis = (int32_t)grt_axis(*(const int64_t *)run->state, out->rank);
+    const int64_t rows = grt_dims_product(out->dims, 0, axis);
+    if (pays_in_one(run, axis, rows)) {
+        interleave_inputs(run, axis, rows);
+        return GRT_OK;
+    }
     int64_t offset = 0;
     for (int32_t i = 0; i < run->n_in; i++) {
         move_slab(run, out, run->in[i], axis, offset, false);

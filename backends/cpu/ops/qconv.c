@@ -401,7 +401,8 @@ static void run_depthwise(job *w)
     const int64_t width = s->w.out[s->w.spatial - 1],
                   per_line = (width + GRT_QGEMM_PIXELS - 1) / GRT_QGEMM_PIXELS,
                   strips = pixels / width * per_line;
-#pragma omp parallel for num_threads(w->run->threads) if (pixels * state->filters * state->taps > CPU_GRAIN)
+#pragma omp parallel for num_threads(w->run->threads) if (pixels * state->filters * state->taps > \
+                                                          8 * CPU_GRAIN)
     for (int64_t i = 0; i < strips; i++) {
         const int64_t from = i % per_line * GRT_QGEMM_PIXELS;
         grt_qgemm_strip strip = longest;

@@ -214,7 +214,7 @@ static grt_status run(const grt_run *r)
         multiply_item(&w, 0, scratch, r->threads);
         return GRT_OK;
     }
-#pragma omp parallel for num_threads(r->threads) if (s->batch * s->m * s->b.n * s->b.k > CPU_GRAIN)
+#pragma omp parallel for num_threads(r->threads) if (s->batch * s->m * s->b.n * s->b.k > 12 * CPU_GRAIN)
     for (int64_t i = 0; i < s->batch; i++)
         multiply_item(&w, i, scratch + (size_t)cpu_thread() * s->scratch_each, 1);
     return GRT_OK;

@@ -3,6 +3,7 @@
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC optimize("O3", "no-math-errno", "no-trapping-math", "fp-contract=off")
 #endif
+#include "backends/cpu/byte_table.h"
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/dispatch.h"
 
@@ -12,7 +13,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { A, A_SCALE, A_ZERO, B, B_SCALE, B_ZERO, Y_SCALE, Y_ZERO, BLOCK = 4096 };
+enum { A, A_SCALE, A_ZERO, B, B_SCALE, B_ZERO, Y_SCALE, Y_ZERO, BLOCK = 4096, TABLE_BLOCK = 32768 };
 
 /* y = limit((a + a_add) * a_scale + (b + b_add) * b_scale), or of the product with a_scale; a and b being
  * bytes that `flip` makes unsigned. */
@@ -172,11 +173,14 @@ static grt_status run_table(const grt_run *r)
 {
     const uint8_t *x = r->in[0]->data, *table = r->in[1]->data;
     const uint8_t flip = r->in[0]->dtype == GRT_DTYPE_INT8 ? 0x80 : 0;
-    uint8_t *y = r->out[0]->data;
-    const int64_t n = grt_tensor_elements(r->out[0]);
-#pragma omp parallel for num_threads(r->threads) if (n > CPU_GRAIN)
-    for (int64_t i = 0; i < n; i++)
-        y[i] = table[x[i] ^ flip];
+    uint8_t *y = r->out[0]->data, by_bits[256];
+    const int64_t n = grt_tensor_elements(r->out[0]), blocks = (n + TABLE_BLOCK - 1) / TABLE_BLOCK;
+    for (int i = 0; i < 256; i++)
+        by_bits[i] = table[i ^ flip];
+#pragma omp parallel for num_threads(r->threads) if (n > 4 * TABLE_BLOCK)
+    for (int64_t i = 0; i < blocks; i++)
+        cpu_byte_table(by_bits, x + i * TABLE_BLOCK, min64(TABLE_BLOCK, n - i * TABLE_BLOCK),
+                       y + i * TABLE_BLOCK);
     return GRT_OK;
 }
 

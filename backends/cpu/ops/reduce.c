@@ -2,6 +2,8 @@
 /* The Reduce family. Axes are collapsed first, so that the innermost one is either reduced (runs are folded
  * into one number) or kept (rows are folded into a strip of numbers). float32 is read in place; other types
  * are widened strip by strip. */
+#include "backends/cpu/convert.h"
+#include "backends/cpu/dispatch.h"
 #include "backends/cpu/move.h"
 
 #include "src/base/checked.h"
@@ -264,6 +266,21 @@ static uint64_t start_int(const job *j)
     return j->how == FOLD_PROD ? 1 : j->how == FOLD_MAX ? least : j->how == FOLD_MIN ? most : 0;
 }
 
+/* float32 holds the elements exactly. */
+static bool is_narrow(const job *j)
+{
+    return j->dtype == GRT_DTYPE_FLOAT || j->dtype == GRT_DTYPE_FLOAT16 || j->dtype == GRT_DTYPE_BFLOAT16;
+}
+
+/* m such elements, in place or in `room`. */
+static const float *as_float(const job *j, const void *from, int64_t m, float *room)
+{
+    if (j->dtype == GRT_DTYPE_FLOAT)
+        return from;
+    cpu_widen(j->dtype, from, 0, m, room);
+    return room;
+}
+
 /* ---- innermost axis reduced ---- */
 
 static double run_real(const job *j, fold how, double acc, int64_t offset, int64_t n, double shift)
@@ -274,8 +291,13 @@ static double run_real(const job *j, fold how, double acc, int64_t offset, int64
     if (j->dtype == GRT_DTYPE_DOUBLE)
         return fold_run_double(how, acc, from, n, shift);
     numbers strip;
+    float narrow[STRIP];
     for (int64_t at = 0; at < n; at += STRIP) {
         int64_t m = n - at < STRIP ? n - at : STRIP;
+        if (is_narrow(j)) {
+            acc = fold_run_float(how, acc, as_float(j, cpu_at_const(from, at, j->size), m, narrow), m, shift);
+            continue;
+        }
         load_reals(j->dtype, &strip, cpu_at_const(from, at, j->size), m);
         acc = fold_run_double(how, acc, strip.real, m, shift);
     }
@@ -329,19 +351,39 @@ static void reduce_runs(const job *j, int64_t begin, int64_t end)
 
 /* ---- innermost axis kept ---- */
 
-/* float32 rows are folded in float32 for a while, which is twice as fast, and then into float64. */
-static void rows_narrow(const job *j, fold how, numbers *acc, int64_t base, int64_t m)
+/* What the loop over rows is for most models: a mean over the pixels of an image. */
+CPU_BODY add_row_body(float *restrict part, const float *restrict row, int64_t m)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < m; i++)
+        part[i] += row[i];
+}
+CPU_DISPATCH(add_row, (float *restrict part, const float *restrict row, int64_t m), (part, row, m))
+
+/* Parts of sums are summed, of products multiplied, of maxima compared. */
+static fold join_of(fold how)
+{
+    return how == FOLD_ABS || how == FOLD_SQUARE ? FOLD_SUM : how;
+}
+
+/* Rows [begin, end) are folded in float32 for a while, which is twice as fast, and then into float64. */
+static void rows_narrow(const job *j, fold how, numbers *acc, int64_t base, int64_t m, int64_t begin,
+                        int64_t end)
 {
     enum { ROWS = 32 };
-    float part[STRIP];
-    fold join = how == FOLD_ABS || how == FOLD_SQUARE ? FOLD_SUM : how;
-    for (int64_t r = 0; r < j->n_reduced; r += ROWS) {
+    float part[STRIP], room[STRIP];
+    for (int64_t r = begin; r < end; r += ROWS) {
         for (int64_t i = 0; i < m; i++)
             part[i] = (float)start_real(how);
-        for (int64_t k = r; k < r + ROWS && k < j->n_reduced; k++)
-            fold_row_narrow(how, part, cpu_at_const(j->in, base + list_offset(&j->reduced, k), j->size), m,
-                            NULL);
-        fold_row_float(join, acc->real, part, m, NULL);
+        for (int64_t k = r; k < r + ROWS && k < end; k++) {
+            const int64_t at = j->reduced.n == 1 ? k * j->reduced.strides[0] : list_offset(&j->reduced, k);
+            const float *row = as_float(j, cpu_at_const(j->in, base + at, j->size), m, room);
+            if (how == FOLD_SUM)
+                add_row(part, row, m);
+            else
+                fold_row_narrow(how, part, row, m, NULL);
+        }
+        fold_row_float(join_of(how), acc->real, part, m, NULL);
     }
 }
 
@@ -350,8 +392,8 @@ static void rows_real(const job *j, fold how, numbers *acc, int64_t base, int64_
     numbers strip;
     for (int64_t i = 0; i < m; i++)
         acc->real[i] = start_real(how);
-    if (j->dtype == GRT_DTYPE_FLOAT && how != FOLD_EXP) {
-        rows_narrow(j, how, acc, base, m);
+    if (is_narrow(j) && how != FOLD_EXP) {
+        rows_narrow(j, how, acc, base, m, 0, j->n_reduced);
         return;
     }
     for (int64_t r = 0; r < j->n_reduced; r++) {
@@ -402,6 +444,33 @@ static void reduce_rows(const job *j, int64_t strips, int64_t begin, int64_t end
     }
 }
 
+/* Few strips of many rows, as the pixels of an image: each thread folds some of the rows. Parts do not depend
+ * on the number of threads. False: there are strips enough, or little to do. */
+static bool reduce_many_rows(const job *j, int64_t strips, int64_t items, int32_t threads)
+{
+    enum { FEW = 4, PARTS = 8, ROWS = 64 };
+    if (!is_narrow(j) || j->ints || j->how == FOLD_EXP || items >= FEW || j->n_reduced < PARTS * ROWS ||
+        j->n_reduced * j->inner < CPU_GRAIN)
+        return false;
+    for (int64_t item = 0; item < items; item++) {
+        numbers part[PARTS];
+        const int64_t at = item % strips * STRIP, m = j->inner - at < STRIP ? j->inner - at : STRIP,
+                      row = item / strips;
+#pragma omp parallel for num_threads(threads) schedule(static)
+        for (int64_t p = 0; p < PARTS; p++) {
+            for (int64_t i = 0; i < m; i++)
+                part[p].real[i] = start_real(j->how);
+            rows_narrow(j, j->how, &part[p], list_offset(&j->kept, row) + at, m, j->n_reduced * p / PARTS,
+                        j->n_reduced * (p + 1) / PARTS);
+        }
+        for (int64_t p = 1; p < PARTS; p++)
+            fold_row_double(join_of(j->how), part[0].real, part[p].real, m, NULL);
+        for (int64_t i = 0; i < m; i++)
+            store(j, row * j->inner + at + i, part[0].real[i], 0, 0);
+    }
+    return true;
+}
+
 /* ---- the kernel ---- */
 
 /* One number out of one long run of float32: each thread folds a part. Parts do not depend on the number of
@@ -419,9 +488,7 @@ static bool reduce_whole(const job *j, int32_t threads)
         int64_t begin = j->inner / PARTS * p, end = p + 1 == PARTS ? j->inner : j->inner / PARTS * (p + 1);
         part[p] = run_real(j, j->how, start_real(j->how), begin, end - begin, 0);
     }
-    /* parts of sums are summed, of products multiplied, of maxima compared */
-    fold join = j->how == FOLD_ABS || j->how == FOLD_SQUARE ? FOLD_SUM : j->how;
-    store(j, 0, fold_run_double(join, acc, part, PARTS, 0), 0, 0);
+    store(j, 0, fold_run_double(join_of(j->how), acc, part, PARTS, 0), 0, 0);
     return true;
 }
 
@@ -478,6 +545,8 @@ static grt_status run_reduce(const grt_run *run)
     if (reduce_whole(&j, run->threads))
         return GRT_OK;
     int64_t strips = j.by_row ? (j.inner + STRIP - 1) / STRIP : 1, items = list_product(&j.kept) * strips;
+    if (j.by_row && reduce_many_rows(&j, strips, items, run->threads))
+        return GRT_OK;
     int64_t work = grt_tensor_elements(data), parts = work < 2 * CPU_GRAIN ? 1 : 4 * run->threads;
     parts = parts > items ? items : parts;
 #pragma omp parallel for num_threads(run->threads) schedule(dynamic) if (parts > 1)
