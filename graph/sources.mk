@@ -166,6 +166,7 @@ graph_SOURCES += graph/ops/pointwise.h
 graph_SOURCES += graph/ops/pointwise_rules.h graph/ops/pointwise_rules.c
 graph_SOURCES += graph/ops/ml_parts.h graph/ops/ml_parts.c
 graph_SOURCES += graph/ops/einsum_pairs.h graph/ops/einsum_pairs.c
+graph_SOURCES += graph/ops/einsum_product.h graph/ops/einsum_product.c
 graph_SOURCES += graph/ops/moves.h graph/ops/moves.c
 graph_SOURCES += graph/ops/heads.h graph/ops/heads.c
 graph_SOURCES += graph/ops/window.h graph/ops/window.c
