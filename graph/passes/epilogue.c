@@ -36,6 +36,17 @@ static bool is_head(const ir_node *node)
     return rewrite_is(node, "Conv") || rewrite_is(node, "MatMul") || rewrite_is(node, "Gemm");
 }
 
+static bool is_conv(const ir_node *node)
+{
+    return rewrite_is(node, "Conv") || grt_op_is(&node->desc, "graphrt", "Conv");
+}
+
+/* From an earlier run, without an activation: a residual that moves kept away may be next to it by now. */
+static bool goes_on(const ir_node *node)
+{
+    return is_ours(node) && !*grt_attr_string(&node->desc, "activation", "");
+}
+
 static bool supported(const fusion *f)
 {
     return rewrite_supported(f->context, f->node, NULL);
@@ -459,12 +470,11 @@ static grt_status visit(pass_context *context, ir_graph *graph)
      * are removed, and the list is walked from the node that stood behind the head. */
     for (ir_node *node = graph->first, *next; node; node = next) {
         next = node->next;
-        if (!is_head(node))
+        fusion f = {context, node, is_conv(node)};
+        const bool again = goes_on(node);
+        if (!again && !(is_head(node) && begin(&f)))
             continue;
-        fusion f = {context, node, rewrite_is(node, "Conv")};
-        if (!begin(&f))
-            continue;
-        if (!f.is_conv)
+        if (!again && !f.is_conv)
             absorb_inputs(&f);
         ir_node *before = node->prev;
         absorb_followers(&f);

@@ -39,6 +39,8 @@ static const unsigned char schedule[] = {
     PASS_merge_products, PASS_networks, PASS_dce,
     /* laid out, and transposes cancelled */
     PASS_layout, PASS_fold, PASS_simplify, PASS_cse, PASS_dce,
+    /* residuals that lay behind a transpose until now */
+    PASS_epilogue, PASS_dce,
     /* last, as nothing matches these any more; nodes that differed in how they found the same dims are equal
        now */
     PASS_pointwise, PASS_drop_shape_inputs, PASS_cse, PASS_dce,
