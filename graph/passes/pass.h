@@ -70,6 +70,7 @@ typedef struct pass_context {
     X(causal_mask, 2, "let attention hide later keys by itself instead of by a mask")              \
     X(mask_rows, 2, "make one row of attention masks whose rows are equal")                        \
     X(affine, 2, "put scales and shifts per channel into weights")                                 \
+    X(phases, 2, "compute transposed convolutions as convolutions")                                \
     X(batch_branches, 2, "compute branches of one form as one batch")                              \
     X(epilogue, 2, "let convolutions and products add bias and residual and apply the activation") \
     X(merge_projections, 2, "make one product of the three in front of an attention")              \
