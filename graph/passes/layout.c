@@ -560,6 +560,23 @@ static bool switch_shuffle(layout *l, ir_node *node, ir_value *x)
     return adopt(l, join, c);
 }
 
+/* [N, C, L] to [N, C, H, W] or back, as transformers do that convolve over their tokens: with channels last it
+ * moves nothing. */
+static bool switch_grid(layout *l, ir_node *node, ir_value *x)
+{
+    const ir_type *y = &node->out[0]->type;
+    grt_dim dims[GRT_MAX_RANK];
+    if (!is_spatial(x) || !is_spatial(node->out[0]) || y->dims[0] != x->type.dims[0] ||
+        y->dims[1] != x->type.dims[1])
+        return false;
+    for (int32_t i = 0; i < y->rank; i++)
+        dims[i] = y->dims[from_last(i, y->rank)];
+    ir_value *last = rewrite_reshaped(node, l->twins[x->mark].last, y->rank, dims);
+    if (!last || last->producer == l->twins[x->mark].last->producer)
+        return false;
+    return adopt(l, node, last->producer);
+}
+
 static bool switch_reshape(layout *l, ir_node *node)
 {
     ir_value *x = ir_in(node, 0);
@@ -579,7 +596,7 @@ static bool switch_reshape(layout *l, ir_node *node)
             return true;
         }
     }
-    return switch_patches(l, node, x) || switch_shuffle(l, node, x);
+    return switch_patches(l, node, x) || switch_shuffle(l, node, x) || switch_grid(l, node, x);
 }
 
 /* ---- DepthToSpace ---- */
