@@ -95,6 +95,7 @@ unit_SOURCES += tests/unit/test_pass_recognise.c
 unit_SOURCES += tests/unit/test_pass_rotary.c
 unit_SOURCES += tests/unit/test_pass_simplify.c
 unit_SOURCES += tests/unit/test_pass_symbolic_sizes.c
+unit_SOURCES += tests/unit/test_pass_tokens.c
 unit_SOURCES += tests/unit/test_attention.c
 unit_SOURCES += tests/unit/test_loss.c
 unit_SOURCES += tests/unit/test_regex.c

@@ -560,8 +560,8 @@ static bool switch_shuffle(layout *l, ir_node *node, ir_value *x)
     return adopt(l, join, c);
 }
 
-/* [N, C, L] to [N, C, H, W] or back, as transformers do that convolve over their tokens: with channels last it
- * moves nothing. */
+/* [N, C, L] to [N, C, H, W] or back, as transformers do that convolve over their tokens: with channels last
+ * it moves nothing. */
 static bool switch_grid(layout *l, ir_node *node, ir_value *x)
 {
     const ir_type *y = &node->out[0]->type;

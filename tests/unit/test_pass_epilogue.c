@@ -268,5 +268,4 @@ UNIT_SUITE(test_pass_epilogue, NULL, NULL, conv_relu, conv_residual_relu, the_la
            conv_added_to_itself, clip_and_friends, matmul_one_bias_for_each_matrix, matmul_bias_residual_gelu,
            scale_before_and_after, a_scale_after_the_bias_stays, gemm_with_alpha_and_beta, gemm_with_a_full_c,
            gemm_with_a_column_stays, rows_joined_and_split, vectors_stay, a_gate_is_for_pointwise_groups,
-           an_output_inside_stops_it,
-           activation_behind_moves, a_second_run_takes_residuals)
+           an_output_inside_stops_it, activation_behind_moves, a_second_run_takes_residuals)

@@ -184,8 +184,7 @@ START_TEST(depth_to_space)
                  "in x f32 2,3,4,5\nconst w f32 18,3,1,1\na = graphrt::Conv x w\n"
                  "y = DepthToSpace a blocksize=3 mode=%s\nout y\n",
                  modes[i]);
-        ir_text_check(text, "layout",
-                      "Transpose graphrt::Conv Reshape Transpose Reshape Transpose");
+        ir_text_check(text, "layout", "Transpose graphrt::Conv Reshape Transpose Reshape Transpose");
     }
 }
 END_TEST
