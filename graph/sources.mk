@@ -69,6 +69,7 @@ graph_SOURCES += graph/passes/networks.c
 graph_SOURCES += graph/passes/merge_gathers.c
 graph_SOURCES += graph/passes/merge_projections.c
 graph_SOURCES += graph/passes/moves.c
+graph_SOURCES += graph/passes/partial_rotary.c
 graph_SOURCES += graph/passes/phases.c
 graph_SOURCES += graph/passes/pointwise.c
 graph_SOURCES += graph/passes/precision.c

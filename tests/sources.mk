@@ -87,6 +87,7 @@ unit_SOURCES += tests/unit/test_pass_merge_products.c
 unit_SOURCES += tests/unit/test_pass_networks.c
 unit_SOURCES += tests/unit/test_pass_merge_gathers.c
 unit_SOURCES += tests/unit/test_pass_merge_projections.c
+unit_SOURCES += tests/unit/test_pass_partial_rotary.c
 unit_SOURCES += tests/unit/test_pass_phases.c
 unit_SOURCES += tests/unit/test_pass_pointwise.c
 unit_SOURCES += tests/unit/test_pass_half_models.c

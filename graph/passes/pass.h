@@ -64,6 +64,7 @@ typedef struct pass_context {
     X(legalise, 0, "replace ops that the target has no kernel for by simpler ones")                \
     X(recognise, 2, "find GELU, SiLU, RMS and layer normalisation that are written out")           \
     X(rotary, 2, "find rotary position embedding that is written out")                             \
+    X(partial_rotary, 2, "let rotary embedding leave the rest of each head as it is by itself")    \
     X(tokens, 2, "compute 1 x 1 convolutions in front of attention as products")                   \
     X(attention, 2, "find attention that is written out")                                          \
     X(moves, 2, "join what moves elements into one transpose")                                     \
