@@ -75,11 +75,12 @@ torchvision_model("swin_v2_t", lambda m: m.swin_transformer.SwinTransformer(patc
                   block=m.swin_transformer.SwinTransformerBlockV2, downsample_layer=m.swin_transformer.PatchMergingV2), small_size=128, size=256)
 torchvision_model("maxvit_t", lambda m: m.MaxVit(input_size=(112, 112), stem_channels=32, partition_size=7, block_channels=[32, 64], block_layers=[1, 1], head_dim=16,
                   stochastic_depth_prob=0), small_size=112)
-for timm_name in ("repvgg_a0", "ghostnet_100", "seresnet50", "hrnet_w18_small", "mobilevit_s", "edgenext_x_small", "poolformer_s12", "levit_128", "ecaresnet26t", "res2net50_14w_8s",
+for timm_name in ("repvgg_a0", "ghostnet_100", "seresnet50", "hrnet_w18_small", "mobilevit_s", "edgenext_x_small", "poolformer_s12", "ecaresnet26t", "res2net50_14w_8s",
                   "cspdarknet53", "lambda_resnet26t", "resnest26d"):
     timm_model(timm_name)
 timm_model("convnextv2_atto")
-timm_model("mixer_s32_224", {"num_blocks": 2, "embed_dim": 64}, small_size=64)
+timm_model("levit_128", small_size=224)
+timm_model("mixer_s32_224", small_size=224)
 timm_model("coatnet_0_rw_224", small_size=224)
 timm_model("beit_base_patch16_224", {"depth": 2, "embed_dim": 64, "num_heads": 4})
 timm_model("cait_xxs24_224", {"depth": 2, "embed_dim": 64, "num_heads": 4})
@@ -414,8 +415,7 @@ def convolutional_autoencoder(small, batch):
     from torch import nn
     a, b, c = (8, 16, 16) if small else (32, 64, 128)
     layers = [nn.Conv2d(3, a, 3, 2, 1), nn.ReLU(), nn.Conv2d(a, b, 3, 2, 1), nn.ReLU(), nn.Conv2d(b, c, 3, 2, 1), nn.ReLU(),
-              nn.ConvTranspose2d(c, b, 3, 2, 1, 1), nn.ReLU(), nn.ConvTranspose2d(b, a, 3, 2, 1, 1), nn.ReLU(), nn.ConvTranspose2d(a, 3, 4, 2, 1), nn.Sigmoid()]
-    layers[-2] = nn.ConvTranspose2d(a, 3, 3, 2, 1, 1)
+              nn.ConvTranspose2d(c, b, 3, 2, 1, 1), nn.ReLU(), nn.ConvTranspose2d(b, a, 3, 2, 1, 1), nn.ReLU(), nn.ConvTranspose2d(a, 3, 3, 2, 1, 1), nn.Sigmoid()]
     return nn.Sequential(*layers), image(batch, 32 if small else 128)
 
 
