@@ -230,6 +230,7 @@ __attribute__((visibility("default"))) const grt_backend grt_backend_cuda = {
             .joins_networks = true,
             .loads_code = true,
             .merges_gathers = true,
+            .splits_phases = true,
             .batch_limit = 1 << 28, /* fills any GPU by itself */
         },
     .device_count = device_count,

@@ -135,6 +135,7 @@ typedef enum op_layout {
     OP_LAYOUT_REDUCE,
     OP_LAYOUT_TRANSPOSE,
     OP_LAYOUT_RESHAPE,
+    OP_LAYOUT_DEPTH, /* DepthToSpace, by a Transpose of what is channels last */
     N_OP_LAYOUTS
 } op_layout;
 

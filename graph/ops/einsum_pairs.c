@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Einsum of many operands as a chain of ones of two, so that its work is not the product of all its labels'
- * sizes. Labels of one operand alone are summed first. */
+ * sizes. Labels of one operand alone are summed first. Two operands become a product (einsum_product.h). */
 #include "graph/ops/einsum_pairs.h"
 
+#include "graph/ops/einsum_product.h"
 #include "graph/ops/ml_parts.h"
 #include "src/base/einsum.h"
 
@@ -199,7 +200,7 @@ grt_status einsum_expand(ir_node *node, bool *out_done)
     if (!sum_alone(&c) || !join_pairs(&c))
         return grt_fail_memory(0);
     if (!c.changed)
-        return GRT_OK;
+        return einsum_to_product(node, out_done);
     for (int32_t i = 0; i < c.n; i++)
         rest[i] = &c.terms[i];
     ir_value *y = make_einsum(&c, rest, c.n, &c.out);

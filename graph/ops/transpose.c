@@ -134,6 +134,7 @@ static const op_row rows[] = {
      .attrs = block_attrs,
      .precision = OP_FOLLOWS,
      .cost = OP_COST_MOVE,
+     .layout = OP_LAYOUT_DEPTH,
      .infer = infer_depth_to_space},
     {.domain = "",
      .name = "SpaceToDepth",

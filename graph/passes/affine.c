@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Scales and shifts per channel: batch normalisation, and Mul, Add and the like by constants, go into the
- * weights of the convolution or product before them. A batch normalisation that has none before it becomes a
- * Mul and an Add. */
+ * weights of the convolution or product before them, also past a Transpose or a Reshape that keeps channels
+ * (the scale of a layer in ConvNeXt and its kin). A batch normalisation that has none before it becomes a Mul
+ * and an Add. */
 #include "graph/passes/rewrite.h"
 #include "graph/ir/constant.h"
 #include "src/base/float.h"
@@ -129,7 +130,35 @@ typedef struct host {
         inner; /* weight elements: [outer][channels per group][inner], group after group if outer is 1... */
     int64_t groups;  /* ConvTranspose: weight is [groups][outer][n / groups][inner] */
     int32_t channel; /* dim of the result */
+    ir_node *add;    /* MatMul: the Add behind it, whose other input is its bias; or NULL */
+    int32_t bias_at; /* input of the node, or of the Add, that is the bias */
 } host;
+
+/* The constant that this node adds to each channel of `x`: which of its inputs it is, else -1. */
+static int32_t bias_input(const ir_node *node, const ir_value *x, int32_t channel, int64_t n)
+{
+    if (!rewrite_is(node, "Add") || !rewrite_same_shape(&x->type, &node->out[0]->type))
+        return -1;
+    const int32_t at = ir_in(node, 0) == x ? 1 : 0;
+    const ir_value *bias = ir_in(node, at);
+    return bias && bias != x && per_channel(bias->type.data, x->type.rank, channel, n) ? at : -1;
+}
+
+/* A product has its bias in the Add behind it. Weights that others read stay as they are. */
+static bool find_product(ir_node *node, host *h)
+{
+    const ir_value *out = node->out[0];
+    if (h->weight->rank != 2 || out->type.rank < 2 || ir_in(node, 1)->n_uses != 1)
+        return false;
+    h->n = h->weight->dims[1];
+    h->outer = h->weight->dims[0];
+    h->inner = 1;
+    h->channel = out->type.rank - 1;
+    ir_node *user = rewrite_only_user(out);
+    h->bias_at = user ? bias_input(user, out, h->channel, h->n) : -1;
+    h->add = h->bias_at < 0 ? NULL : user;
+    return true;
+}
 
 static bool find_host(ir_node *node, host *h)
 {
@@ -137,7 +166,7 @@ static bool find_host(ir_node *node, host *h)
     const grt_tensor *t = w ? w->type.data : NULL;
     if (!t || t->rank < 2 || !grt_dtype_in(t->dtype, GRT_SET_FLOATS))
         return false;
-    *h = (host){.node = node, .weight = t, .groups = 1, .channel = 1};
+    *h = (host){.node = node, .weight = t, .groups = 1, .channel = 1, .bias_at = 2};
     if (rewrite_is(node, "Conv")) { /* [M, C/group, k...] */
         h->n = t->dims[0];
         h->outer = 1;
@@ -154,7 +183,7 @@ static bool find_host(ir_node *node, host *h)
         h->n = t->dims[rows ? 0 : 1];
         h->outer = rows ? 1 : t->dims[0];
         h->inner = rows ? t->dims[1] : 1;
-    } else {
+    } else if (!rewrite_is(node, "MatMul") || !find_product(node, h)) {
         return false;
     }
     return h->n > 0;
@@ -175,10 +204,15 @@ static ir_value *scaled_weight(const host *h, const affine *a)
     return ir_constant(h->node->graph, NULL, t);
 }
 
+static ir_value *bias_of(const host *h)
+{
+    return h->add ? ir_in(h->add, h->bias_at) : rewrite_is(h->node, "MatMul") ? NULL : ir_in(h->node, 2);
+}
+
 /* The bias that the host has now, by channel: Gemm's C times beta. */
 static bool read_bias(const host *h, double *bias)
 {
-    const ir_value *value = ir_in(h->node, 2);
+    const ir_value *value = bias_of(h);
     double beta = rewrite_is(h->node, "Gemm") ? (double)grt_attr_float(&h->node->desc, "beta", 1) : 1;
     if (!value)
         return true;
@@ -200,6 +234,32 @@ static ir_value *new_bias(const host *h, const double *bias)
     return ir_constant(h->node->graph, NULL, t);
 }
 
+/* Puts an Add behind the product. */
+static bool add_bias(const host *h, ir_value *bias)
+{
+    ir_value *out = h->node->out[0];
+    ir_node *add = ir_node_create(h->node->graph, h->node->next, "", "Add", h->node->desc.name, 2,
+                                  (ir_value *[]){out, bias}, 1);
+    if (!add || op_infer_node(add) != GRT_OK)
+        return false;
+    ir_value_replace(out, add->out[0]);
+    ir_node_set_input(add, 0, out);
+    return true;
+}
+
+static bool set_bias(const host *h, ir_value *bias)
+{
+    if (h->add)
+        ir_node_set_input(h->add, h->bias_at, bias);
+    else if (rewrite_is(h->node, "MatMul"))
+        return add_bias(h, bias);
+    else if (h->node->n_in > 2)
+        ir_node_set_input(h->node, 2, bias);
+    else
+        ir_node_add_input(h->node, bias);
+    return true;
+}
+
 static bool absorb(const host *h, const affine *a, grt_arena *scratch)
 {
     double *bias = GRT_ARENA_ARRAY(scratch, double, h->n);
@@ -207,19 +267,15 @@ static bool absorb(const host *h, const affine *a, grt_arena *scratch)
         return false;
     for (int64_t i = 0; i < h->n; i++)
         bias[i] = bias[i] * a->scale[i] + a->shift[i];
-    bool needs_bias = a->shifts || ir_in(h->node, 2);
+    bool needs_bias = a->shifts || bias_of(h);
     ir_value *weight = a->scales ? scaled_weight(h, a) : ir_in(h->node, 1);
     ir_value *shift = needs_bias ? new_bias(h, bias) : NULL;
     if (!weight || (needs_bias && !shift))
         return false;
+    if (needs_bias && !set_bias(h, shift))
+        return false;
     ir_node_set_input(h->node, 1, weight);
-    if (!needs_bias)
-        return true;
-    if (h->node->n_in > 2)
-        ir_node_set_input(h->node, 2, shift);
-    else
-        ir_node_add_input(h->node, shift);
-    if (rewrite_is(h->node, "Gemm"))
+    if (needs_bias && rewrite_is(h->node, "Gemm"))
         ir_attr_remove(h->node, "beta");
     return true;
 }
@@ -232,26 +288,79 @@ static void clear_scratch(pass_context *context, grt_arena *scratch)
     grt_arena_reset(scratch);
 }
 
+/* What the host makes, behind moves that keep its channels together, and the dim that they are there. */
+typedef struct made {
+    ir_value *value;
+    int32_t channel;
+} made;
+
+static bool step_over(made *m, const ir_node *user)
+{
+    const ir_type *from = &m->value->type, *to = &user->out[0]->type;
+    size_t n;
+    const int64_t *perm = grt_attr_ints(&user->desc, "perm", &n);
+    if (rewrite_is(user, "Transpose") && perm && n == (size_t)from->rank) {
+        int32_t at = 0;
+        while (at < from->rank - 1 && perm[at] != m->channel)
+            at++;
+        m->channel = at;
+    } else if (rewrite_is(user, "Reshape") && ir_in(user, 0) == m->value && to->rank >= 1 &&
+               m->channel == from->rank - 1 && to->dims[to->rank - 1] == from->dims[from->rank - 1]) {
+        m->channel = to->rank - 1;
+    } else {
+        return false;
+    }
+    m->value = user->out[0];
+    return true;
+}
+
+static made find_made(const host *h)
+{
+    made m = {h->add ? h->add->out[0] : h->node->out[0], h->channel};
+    const ir_node *user = rewrite_only_user(m.value);
+    while (user && step_over(&m, user))
+        user = rewrite_only_user(m.value);
+    return m;
+}
+
+/* A scalar behind a product without bias is the epilogue's, and a bias of its own too. */
+static bool leaves_to_epilogue(const host *h, const affine *a)
+{
+    if (!rewrite_is(h->node, "MatMul") || h->add)
+        return false;
+    bool equal = true;
+    for (int64_t i = 1; i < a->n; i++)
+        equal &= a->scale[i] == a->scale[0];
+    return equal;
+}
+
+/* The input of a follower that is no constant. */
+static int32_t moved_input(const ir_node *user)
+{
+    return ir_in(user, 0)->type.data ? 1 : 0;
+}
+
 /* Fold what follows the node into it, as long as something does. */
 static void fold_followers(pass_context *context, ir_node *node, grt_arena *scratch)
 {
     host h;
     while (find_host(node, &h)) {
         clear_scratch(context, scratch);
-        ir_value *out = node->out[0];
-        ir_node *user = rewrite_only_user(out);
+        const made m = find_made(&h);
+        ir_node *user = rewrite_only_user(m.value);
         affine a = {0};
-        int32_t rank = out->type.rank;
+        const int32_t rank = m.value->type.rank;
         if (!user || rank < 2 || ir_in(user, 0) == ir_in(user, 1))
             return;
-        if (!read_batchnorm(user, &a, scratch, h.n) &&
-            !read_arithmetic(user, out, &a, scratch, rank, h.channel, h.n))
+        if (!(m.channel == 1 && read_batchnorm(user, &a, scratch, h.n)) &&
+            !read_arithmetic(user, m.value, &a, scratch, rank, m.channel, h.n))
             return;
-        if (!rewrite_same_shape(&out->type, &user->out[0]->type) || !absorb(&h, &a, scratch))
+        if (!rewrite_same_shape(&m.value->type, &user->out[0]->type) || leaves_to_epilogue(&h, &a) ||
+            !absorb(&h, &a, scratch))
             return;
         ir_node_absorb_name(node, user);
-        if (!rewrite_replace_node(user, out))
-            return; /* cannot be: `out` is made by a node and has no other use */
+        if (!rewrite_replace_node(user, ir_in(user, moved_input(user))))
+            return; /* cannot be: it is made by a node and has no other use */
         context->changed++;
         if (ir_constants_collect(context->module) != GRT_OK)
             return; /* the weights that were scaled before keep their memory */

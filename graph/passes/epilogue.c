@@ -36,6 +36,17 @@ static bool is_head(const ir_node *node)
     return rewrite_is(node, "Conv") || rewrite_is(node, "MatMul") || rewrite_is(node, "Gemm");
 }
 
+static bool is_conv(const ir_node *node)
+{
+    return rewrite_is(node, "Conv") || grt_op_is(&node->desc, "graphrt", "Conv");
+}
+
+/* From an earlier run, without an activation: a residual that moves kept away may be next to it by now. */
+static bool goes_on(const ir_node *node)
+{
+    return is_ours(node) && !*grt_attr_string(&node->desc, "activation", "");
+}
+
 static bool supported(const fusion *f)
 {
     return rewrite_supported(f->context, f->node, NULL);
@@ -424,6 +435,13 @@ static bool is_gate(const ir_node *node)
            !ir_in(mul, 1)->type.data && rewrite_same_shape(&ir_in(mul, 0)->type, &ir_in(mul, 1)->type);
 }
 
+static void set_activation(ir_node *node, const char *name, float alpha, float beta)
+{
+    ir_attr_set_string(node, "activation", name);
+    ir_attr_set_float(node, "alpha", alpha);
+    ir_attr_set_float(node, "beta", beta);
+}
+
 static bool follow_activation(fusion *f, ir_node *user)
 {
     float alpha = 0, beta = 0;
@@ -431,11 +449,38 @@ static bool follow_activation(fusion *f, ir_node *user)
     if (!name || ir_in(user, 0) != f->node->out[0] || (!f->is_conv && is_gate(user)))
         return false;
     snapshot before = take(f->node);
-    ir_attr_set_string(f->node, "activation", name);
-    ir_attr_set_float(f->node, "alpha", alpha);
-    ir_attr_set_float(f->node, "beta", beta);
+    set_activation(f->node, name, alpha, beta);
     if (supported(f))
         return take_over(f, user);
+    restore(f->node, &before);
+    return false;
+}
+
+static bool is_move(const ir_node *node, const ir_value *x)
+{
+    return (rewrite_is(node, "Reshape") || rewrite_is(node, "Transpose") || rewrite_is(node, "Flatten")) &&
+           ir_in(node, 0) == x;
+}
+
+/* An activation behind moves of the result: it treats all elements alike, so it may as well come before. */
+static bool follow_moved_activation(fusion *f)
+{
+    ir_value *value = f->node->out[0];
+    ir_node *user = rewrite_only_user(value);
+    while (user && is_move(user, value)) {
+        value = user->out[0];
+        user = rewrite_only_user(value);
+    }
+    float alpha = 0, beta = 0;
+    const char *name = user && value != f->node->out[0] ? activation_of(user, &alpha, &beta) : NULL;
+    if (!name || ir_in(user, 0) != value || user->graph != f->node->graph || is_gate(user))
+        return false;
+    snapshot before = take(f->node);
+    set_activation(f->node, name, alpha, beta);
+    if (supported(f) && rewrite_replace_node(user, value)) {
+        f->context->changed++;
+        return true;
+    }
     restore(f->node, &before);
     return false;
 }
@@ -443,7 +488,7 @@ static bool follow_activation(fusion *f, ir_node *user)
 static void absorb_followers(fusion *f)
 {
     for (ir_node *user; (user = rewrite_only_user(f->node->out[0]));) {
-        if (follow_activation(f, user))
+        if (follow_activation(f, user) || follow_moved_activation(f))
             return;
         if (!follow_scale(f, user) && !follow_add(f, user))
             return;
@@ -459,12 +504,11 @@ static grt_status visit(pass_context *context, ir_graph *graph)
      * are removed, and the list is walked from the node that stood behind the head. */
     for (ir_node *node = graph->first, *next; node; node = next) {
         next = node->next;
-        if (!is_head(node))
+        fusion f = {context, node, is_conv(node)};
+        const bool again = goes_on(node);
+        if (!again && !(is_head(node) && begin(&f)))
             continue;
-        fusion f = {context, node, rewrite_is(node, "Conv")};
-        if (!begin(&f))
-            continue;
-        if (!f.is_conv)
+        if (!again && !f.is_conv)
             absorb_inputs(&f);
         ir_node *before = node->prev;
         absorb_followers(&f);

@@ -560,6 +560,23 @@ static bool switch_shuffle(layout *l, ir_node *node, ir_value *x)
     return adopt(l, join, c);
 }
 
+/* [N, C, L] to [N, C, H, W] or back, as transformers do that convolve over their tokens: with channels last
+ * it moves nothing. */
+static bool switch_grid(layout *l, ir_node *node, ir_value *x)
+{
+    const ir_type *y = &node->out[0]->type;
+    grt_dim dims[GRT_MAX_RANK];
+    if (!is_spatial(x) || !is_spatial(node->out[0]) || y->dims[0] != x->type.dims[0] ||
+        y->dims[1] != x->type.dims[1])
+        return false;
+    for (int32_t i = 0; i < y->rank; i++)
+        dims[i] = y->dims[from_last(i, y->rank)];
+    ir_value *last = rewrite_reshaped(node, l->twins[x->mark].last, y->rank, dims);
+    if (!last || last->producer == l->twins[x->mark].last->producer)
+        return false;
+    return adopt(l, node, last->producer);
+}
+
 static bool switch_reshape(layout *l, ir_node *node)
 {
     ir_value *x = ir_in(node, 0);
@@ -579,7 +596,58 @@ static bool switch_reshape(layout *l, ir_node *node)
             return true;
         }
     }
-    return switch_patches(l, node, x) || switch_shuffle(l, node, x);
+    return switch_patches(l, node, x) || switch_shuffle(l, node, x) || switch_grid(l, node, x);
+}
+
+/* ---- DepthToSpace ---- */
+
+/* A Reshape or Transpose of `x` in front of `before`, to the dims or by the permutation in `numbers`. NULL:
+ * see l->status. */
+static ir_value *moved_by(layout *l, ir_node *before, ir_value *x, const char *op, const int64_t *numbers,
+                          int32_t n)
+{
+    const bool is_reshape = !strcmp(op, "Reshape");
+    ir_value *in[2] = {x, is_reshape ? ir_constant_ints(l->graph, before->desc.name, numbers, n) : NULL};
+    ir_node *node = is_reshape && !in[1] ? NULL
+                                         : ir_node_create(l->graph, before, "", op, before->desc.name,
+                                                          is_reshape ? 2 : 1, in, 1);
+    if (!node) {
+        l->status = grt_fail_memory(0);
+        return NULL;
+    }
+    if (!is_reshape)
+        ir_attr_set_ints(node, "perm", numbers, (size_t)n);
+    const grt_status status = op_infer_node(node);
+    l->status = l->status == GRT_OK ? status : l->status;
+    return status == GRT_OK ? node->out[0] : NULL;
+}
+
+/* [N, H, W, blocks and channels] to [N, H, block, W, block, C]. Rows and columns are known, or one of both is
+ * found from the rest. */
+static bool switch_depth(layout *l, ir_node *node)
+{
+    enum { RANK = 4, APART = 6 };
+    ir_value *x = ir_in(node, 0);
+    const ir_type *y = &node->out[0]->type;
+    const grt_dims *dims = node->graph->module->dims;
+    const int64_t block = grt_attr_int(&node->desc, "blocksize", 0);
+    const bool blocks_first = strcmp(grt_attr_string(&node->desc, "mode", "DCR"), "CRD") != 0;
+    int64_t channels, joined[RANK] = {0, -1, -1, 0};
+    if (!has_twin(x) || y->rank != RANK || !grt_dim_is_const(dims, y->dims[1], &channels) || channels < 1)
+        return false;
+    const bool has_rows = grt_dim_is_const(dims, y->dims[2], &joined[1]),
+               has_columns = grt_dim_is_const(dims, y->dims[3], &joined[2]);
+    if ((!has_rows && (!has_columns || !grt_dim_is_const(dims, y->dims[0], NULL))) || joined[1] == 0 ||
+        joined[2] == 0 || (!has_columns && !grt_dim_is_const(dims, y->dims[0], NULL)))
+        return false;
+    joined[3] = channels;
+    const int64_t apart[APART] = {
+        0, 0, 0, blocks_first ? block : channels, block, blocks_first ? channels : block};
+    const int64_t first[APART] = {0, 1, 3, 2, 4, 5}, last[APART] = {0, 1, 4, 2, 5, 3};
+    ir_value *v = moved_by(l, node, l->twins[x->mark].last, "Reshape", apart, APART);
+    v = v ? moved_by(l, node, v, "Transpose", blocks_first ? first : last, APART) : NULL;
+    v = v ? moved_by(l, node, v, "Reshape", joined, RANK) : NULL;
+    return v && adopt(l, node, v->producer);
 }
 
 /* ---- the sweep ---- */
@@ -593,6 +661,7 @@ static bool switch_node(layout *l, ir_node *node)
         [OP_LAYOUT_SLICE] = switch_slice,         [OP_LAYOUT_PAD] = switch_pad,
         [OP_LAYOUT_RESIZE] = switch_resize,       [OP_LAYOUT_REDUCE] = switch_reduction,
         [OP_LAYOUT_TRANSPOSE] = switch_transpose, [OP_LAYOUT_RESHAPE] = switch_reshape,
+        [OP_LAYOUT_DEPTH] = switch_depth,
     };
     if (!node->n_out || !node->out[0] || !node->row)
         return false;

@@ -64,12 +64,15 @@ typedef struct pass_context {
     X(legalise, 0, "replace ops that the target has no kernel for by simpler ones")                \
     X(recognise, 2, "find GELU, SiLU, RMS and layer normalisation that are written out")           \
     X(rotary, 2, "find rotary position embedding that is written out")                             \
+    X(partial_rotary, 2, "let rotary embedding leave the rest of each head as it is by itself")    \
+    X(tokens, 2, "compute 1 x 1 convolutions in front of attention as products")                   \
     X(attention, 2, "find attention that is written out")                                          \
     X(moves, 2, "join what moves elements into one transpose")                                     \
     X(row_moves, 2, "drop moves of rows that cancel around products")                              \
     X(causal_mask, 2, "let attention hide later keys by itself instead of by a mask")              \
     X(mask_rows, 2, "make one row of attention masks whose rows are equal")                        \
     X(affine, 2, "put scales and shifts per channel into weights")                                 \
+    X(phases, 2, "compute transposed convolutions as convolutions")                                \
     X(batch_branches, 2, "compute branches of one form as one batch")                              \
     X(epilogue, 2, "let convolutions and products add bias and residual and apply the activation") \
     X(merge_projections, 2, "make one product of the three in front of an attention")              \

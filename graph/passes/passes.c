@@ -29,16 +29,19 @@ static const unsigned char schedule[] = {
     /* what expansions left */
     PASS_legalise, PASS_fold, PASS_simplify, PASS_cse, PASS_dce,
     /* found; each pattern wants the nodes that the one before covered to be gone */
-    PASS_recognise, PASS_rotary, PASS_dce, PASS_simplify, PASS_attention, PASS_dce, PASS_moves, PASS_dce,
-    PASS_row_moves, PASS_dce, PASS_fold, PASS_causal_mask, PASS_mask_rows, PASS_dce, PASS_simplify,
+    PASS_recognise, PASS_rotary, PASS_dce, PASS_partial_rotary, PASS_dce, PASS_tokens, PASS_simplify,
+    PASS_dce, PASS_attention, PASS_dce, PASS_moves, PASS_dce, PASS_row_moves, PASS_dce, PASS_fold,
+    PASS_causal_mask, PASS_mask_rows, PASS_dce, PASS_simplify,
     /* fused */
-    PASS_affine, PASS_batch_branches, PASS_epilogue, PASS_dce, PASS_merge_projections,
+    PASS_affine, PASS_phases, PASS_batch_branches, PASS_epilogue, PASS_dce, PASS_merge_projections,
     /* narrowed, once all that gains has its final form */
     PASS_precision, PASS_dce,
     /* joined, with the constants that they have by now */
     PASS_merge_products, PASS_networks, PASS_dce,
     /* laid out, and transposes cancelled */
     PASS_layout, PASS_fold, PASS_simplify, PASS_cse, PASS_dce,
+    /* residuals that lay behind a transpose until now */
+    PASS_epilogue, PASS_dce,
     /* last, as nothing matches these any more; nodes that differed in how they found the same dims are equal
        now */
     PASS_pointwise, PASS_drop_shape_inputs, PASS_cse, PASS_dce,

@@ -19,6 +19,7 @@ typedef struct grt_device_traits {
     bool loads_code; /* code and libraries' tables are loaded by what uses them first: sessions do so before
                         they are ready */
     bool merges_gathers; /* starting a step costs more than small Gathers take */
+    bool splits_phases;  /* a convolution of all phases and DepthToSpace is faster than ConvTranspose */
     /* Products of at least so many multiply-adds gain nothing from being batched with others like them; 0:
      * batching always helps. */
     int64_t batch_limit;

@@ -187,6 +187,7 @@ grt_target ir_text_target(void)
     traits.half_floats = true;
     traits.joins_networks = true;
     traits.merges_gathers = true;
+    traits.splits_phases = true;
     traits.long_groups_last = true;
     target.traits = &traits;
     return target;

@@ -135,6 +135,42 @@ START_TEST(weights_that_others_use_are_not_touched)
 }
 END_TEST
 
+/* What ConvNeXt and its kin do behind a block's last product. */
+START_TEST(layer_scale_after_a_product)
+{
+    ir_text_check("in x f32 2,5,3\nin r f32 2,5,4\nconst w f32 3,4\nconst b f32 4\nconst g f32 4 1 2 -3 0.5\n"
+                  "a = MatMul x w\nc = Add b a\nd = Mul c g\ny = Add d r\nout y\n",
+                  "affine", "MatMul Add Add");
+    ir_text_check("in x f32 2,5,6,3\nconst w f32 3,4\nconst b f32 4\nconst g f32 4,1,1 1 2 -3 0.5\n"
+                  "a = MatMul x w\nc = Add a b\nd = Transpose c perm=0,3,1,2\ny = Mul d g\nout y\n",
+                  "affine", "MatMul Add Transpose");
+}
+END_TEST
+
+/* LeViT's: normalised as rows. A product without a bias gets one. */
+START_TEST(batch_norm_after_a_product)
+{
+    ir_text_check("in x f32 2,5,3\nconst w f32 3,4\nconst s f32 4 1 2 -0.5 3\nconst b f32 4\nconst m f32 4\n"
+                  "const v f32 4 1 0.25 4 0.5\nconst to i64 2 10 4\na = MatMul x w\nc = Reshape a to\n"
+                  "y = BatchNormalization c s b m v\nout y\n",
+                  "affine", "MatMul Add Reshape");
+}
+END_TEST
+
+/* In order: a scalar, which epilogues take; another product's weights; a scale over rows. */
+START_TEST(products_that_stay)
+{
+    ir_text_check("in x f32 2,5,3\nconst w f32 3,4\nconst g f32 - 2\na = MatMul x w\ny = Mul a g\nout y\n",
+                  "affine", "MatMul Mul");
+    ir_text_check("in x f32 2,5,3\nconst w f32 3,4\nconst g f32 4 1 2 -3 0.5\na = MatMul x w\n"
+                  "y = Mul a g\nz = MatMul x w\nout y\nout z\n",
+                  "affine", "MatMul Mul MatMul");
+    ir_text_check("in x f32 2,5,3\nconst w f32 3,4\nconst g f32 5,1 1 2 -3 0.5 4\na = MatMul x w\n"
+                  "y = Mul a g\nout y\n",
+                  "affine", "MatMul Mul");
+}
+END_TEST
+
 START_TEST(batch_norm_alone)
 {
     ir_text_check("in x f32 2,4,3,3\n"
@@ -151,4 +187,4 @@ END_TEST
 UNIT_SUITE(test_pass_affine, NULL, NULL, batch_norm_after_conv, batch_norm_after_conv_with_bias,
            batch_norm_after_deconvolution, mul_and_add_after_conv, sub_and_div_by_scalars, gemm_of_both_kinds,
            a_constant_over_space_stays, a_second_use_stops_it, weights_that_others_use_are_not_touched,
-           batch_norm_alone)
+           layer_scale_after_a_product, batch_norm_after_a_product, products_that_stay, batch_norm_alone)

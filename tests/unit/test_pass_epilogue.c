@@ -237,8 +237,35 @@ START_TEST(an_output_inside_stops_it)
 }
 END_TEST
 
+/* As behind convolutions over tokens. A model's output keeps its activation behind the moves. */
+START_TEST(activation_behind_moves)
+{
+    ir_text_check("in x f32 2,3,4,4\nconst w f32 5,3,3,3\nconst to i64 3 2 5 16\na = Conv x w pads=1,1,1,1\n"
+                  "b = Reshape a to\nc = Transpose b perm=0,2,1\ny = Relu c\nz = Neg y\nout z\n",
+                  "epilogue", "graphrt::Conv Reshape Transpose Neg");
+    ir_text_check("in x f32 2,3,4,4\nconst w f32 5,3,3,3\nconst to i64 3 2 5 16\na = Conv x w pads=1,1,1,1\n"
+                  "b = Reshape a to\ny = Relu b\nout b\nout y\n",
+                  "epilogue", "graphrt::Conv Reshape Relu");
+}
+END_TEST
+
+/* Of an earlier run, that has become possible. */
+START_TEST(a_second_run_takes_residuals)
+{
+    ir_module *m = ir_text("in x f32 2,3,4\nin r f32 2,3,5\nconst w f32 4,5\na = MatMul x w\n"
+                           "b = Transpose a perm=0,2,1\nc = Transpose b perm=0,2,1\ny = Add c r\nout y\n");
+    ir_text_pass(m, "epilogue");
+    ck_assert_str_eq(ir_text_ops(m), "graphrt::MatMul Transpose Transpose Add");
+    ir_text_pass(m, "simplify");
+    ir_text_pass(m, "dce");
+    ir_text_pass(m, "epilogue");
+    ck_assert_str_eq(ir_text_ops(m), "graphrt::MatMul");
+    ir_module_release(m);
+}
+END_TEST
+
 UNIT_SUITE(test_pass_epilogue, NULL, NULL, conv_relu, conv_residual_relu, the_later_conv_takes_the_add,
            conv_added_to_itself, clip_and_friends, matmul_one_bias_for_each_matrix, matmul_bias_residual_gelu,
            scale_before_and_after, a_scale_after_the_bias_stays, gemm_with_alpha_and_beta, gemm_with_a_full_c,
            gemm_with_a_column_stays, rows_joined_and_split, vectors_stay, a_gate_is_for_pointwise_groups,
-           an_output_inside_stops_it)
+           an_output_inside_stops_it, activation_behind_moves, a_second_run_takes_residuals)

@@ -3,6 +3,7 @@
 #include "tests/unit/ir_text.h"
 
 #include <check.h>
+#include <stdio.h>
 #include <string.h>
 
 START_TEST(a_conv_alone)
@@ -156,6 +157,38 @@ START_TEST(one_dimension)
 }
 END_TEST
 
+/* [batch, tokens, channels] to a picture and back: Reshapes alone are left. */
+START_TEST(tokens_as_a_grid)
+{
+    const char *text = "in x f32 2,16,8\nconst w f32 8,1,3,3\nconst g i64 4 2 8 4 4\nconst t i64 3 2 8 16\n"
+                       "a = Transpose x perm=0,2,1\nb = Reshape a g\n"
+                       "c = graphrt::Conv b w group=8 pads=1,1,1,1\nd = Reshape c t\n"
+                       "y = Transpose d perm=0,2,1\nout y\n";
+    ir_module *m = ir_text(text);
+    ir_text_pass(m, "layout");
+    ir_text_pass(m, "fold");
+    ir_text_pass(m, "simplify");
+    ir_text_pass(m, "dce");
+    ck_assert_str_eq(ir_text_ops(m), "Reshape graphrt::Conv Reshape");
+    ir_module_release(m);
+}
+END_TEST
+
+/* In both orders of blocks and channels, beside what computes the same by itself. */
+START_TEST(depth_to_space)
+{
+    static const char *const modes[] = {"DCR", "CRD"};
+    for (int i = 0; i < 2; i++) {
+        char text[300];
+        snprintf(text, sizeof text,
+                 "in x f32 2,3,4,5\nconst w f32 18,3,1,1\na = graphrt::Conv x w\n"
+                 "y = DepthToSpace a blocksize=3 mode=%s\nout y\n",
+                 modes[i]);
+        ir_text_check(text, "layout", "Transpose graphrt::Conv Reshape Transpose Reshape Transpose");
+    }
+}
+END_TEST
+
 Suite *suite_test_pass_layout(void)
 {
     Suite *suite = suite_create("pass_layout");
@@ -168,6 +201,8 @@ Suite *suite_test_pass_layout(void)
     tcase_add_test(tc, means_over_space);
     tcase_add_test(tc, the_way_back_is_there_already);
     tcase_add_test(tc, channel_shuffle);
+    tcase_add_test(tc, tokens_as_a_grid);
+    tcase_add_test(tc, depth_to_space);
     tcase_add_test(tc, groups);
     tcase_add_test(tc, one_dimension);
     suite_add_tcase(suite, tc);

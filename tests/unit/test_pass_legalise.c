@@ -90,6 +90,25 @@ START_TEST(some_are_expanded_always)
 }
 END_TEST
 
+/* Of two operands it is a product, also where a size is not known. In order: moves alone, a sum over two
+ * letters, sizes that stretch, and a table without a sum. */
+START_TEST(einsum_of_two_is_a_product)
+{
+    ir_text_check("in x f32 2,3,4\nin w f32 3,5,4\ny = Einsum x w equation=bim,iom->bom\nout y\n", "legalise",
+                  "Transpose Transpose MatMul Transpose");
+    ir_text_check("in x f32 2,3,4\nconst w f32 3,4,5\ny = Einsum x w equation=bij,ijo->bo\nout y\n",
+                  "legalise", "Reshape Reshape MatMul");
+    ir_text_check("in x f32 1,3\nin w f32 2,3\ny = Einsum x w equation=bi,bi->b\nout y\n", "legalise",
+                  "Einsum");
+    ir_text_check("in x f32 3\nin w f32 4\ny = Einsum x w equation=i,j->ij\nout y\n", "legalise", "Einsum");
+    ir_module *m =
+        ir_text("in q f32 n,t,4,8\nin k f32 n,s,4,8\ny = Einsum q k equation=nthd,nshd->nhts\nout y\n");
+    ir_text_pass(m, "legalise");
+    ck_assert_str_eq(ir_text_ops(m), "Transpose Transpose MatMul");
+    ir_module_release(m);
+}
+END_TEST
+
 START_TEST(bodies_are_expanded_too)
 {
     ir_module *m = ir_text("in x f32 2,3\nin go bool -\n");
@@ -163,6 +182,7 @@ Suite *suite_test_pass_legalise(void)
     tcase_add_test(all, what_has_one_stays);
     tcase_add_test(all, dynamic_lstm_is_dequantised);
     tcase_add_test(all, some_are_expanded_always);
+    tcase_add_test(all, einsum_of_two_is_a_product);
     tcase_add_test(all, bodies_are_expanded_too);
     tcase_add_test(all, outputs_keep_their_names);
     tcase_add_test(all, expansions_end);

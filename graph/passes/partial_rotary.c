@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rotations of a part of each head, as exporters write them out: the part is cut off, rotated (which pass
+ * rotary has found by now) and joined with the rest again. RotaryEmbedding leaves the rest as it is by
+ * itself, so that attention can take what it makes as it lies. */
+#include "graph/passes/rewrite.h"
+
+#include <string.h>
+
+enum { HEADS = 4 };
+
+/* Elements [from, to) of the last dim of a value with heads, and whether heads and positions are exchanged
+ * behind that. */
+typedef struct part {
+    ir_value *source;
+    int64_t from, to;
+    bool exchanged;
+} part;
+
+static bool exchanges(const ir_node *transpose)
+{
+    size_t n;
+    const int64_t *perm = transpose ? grt_attr_ints(&transpose->desc, "perm", &n) : NULL;
+    return perm && n == HEADS && perm[0] == 0 && perm[1] == 2 && perm[2] == 1;
+}
+
+static ir_value *unexchanged(ir_value *value, bool *exchanged)
+{
+    const ir_node *transpose = value->n_uses == 1 ? rewrite_producer(value, "Transpose") : NULL;
+    if (!exchanges(transpose))
+        return value;
+    *exchanged = !*exchanged;
+    return ir_in(transpose, 0);
+}
+
+static bool one_int(const ir_value *value, int64_t *out)
+{
+    const int64_t *v;
+    int64_t n;
+    if (!ir_const_ints(value, &v, &n) || n != 1)
+        return false;
+    *out = v[0];
+    return true;
+}
+
+static bool read_part(ir_value *value, part *p)
+{
+    int64_t axis, step = 1, size;
+    value = unexchanged(value, &p->exchanged);
+    const ir_node *slice = value->n_uses == 1 ? rewrite_producer(value, "Slice") : NULL;
+    p->source = slice ? ir_in(slice, 0) : NULL;
+    if (!p->source || p->source->type.rank != HEADS || !one_int(ir_in(slice, 1), &p->from) ||
+        !one_int(ir_in(slice, 2), &p->to) || !one_int(ir_in(slice, 3), &axis) ||
+        (ir_in(slice, 4) && !one_int(ir_in(slice, 4), &step)) || step != 1 ||
+        grt_axis(axis, HEADS) != HEADS - 1 ||
+        !grt_dim_is_const(slice->graph->module->dims, p->source->type.dims[HEADS - 1], &size))
+        return false;
+    p->from += p->from < 0 ? size : 0;
+    p->to = p->to > size ? size : p->to < 0 ? p->to + size : p->to;
+    p->source = unexchanged(p->source, &p->exchanged);
+    return p->from >= 0 && p->from < p->to;
+}
+
+/* The rotation that makes the value, which has heads and positions as `out` has, or exchanged; what it
+ * rotates. NULL if there is none. */
+static ir_node *rotation_of(ir_value *value, part *p)
+{
+    value = unexchanged(value, &p->exchanged);
+    ir_node *node = value->n_uses == 1 ? rewrite_producer(value, "Reshape") : NULL;
+    ir_value *y = node ? ir_in(node, 0) : value;
+    ir_node *rotary = y->n_uses == 1 ? rewrite_producer(y, "RotaryEmbedding") : NULL;
+    ir_value *x = rotary ? ir_in(rotary, 0) : NULL;
+    const ir_node *join = x && x->type.rank == 3 ? rewrite_producer(x, "Reshape") : NULL;
+    if (!x || grt_attr_int(&rotary->desc, "rotary_embedding_dim", 0) ||
+        (x->type.rank == 3) != (node && join) || (join && x->n_uses != 1))
+        return NULL;
+    return read_part(join ? ir_in(join, 0) : x, p) ? rotary : NULL;
+}
+
+static ir_value *put(ir_node *before, const char *op, int32_t n, ir_value *const *in)
+{
+    for (int32_t i = 0; i < n; i++)
+        if (!in[i])
+            return NULL;
+    ir_node *node = ir_node_create(before->graph, before, "", op, before->desc.name, n, in, 1);
+    return node && op_infer_node(node) == GRT_OK ? node->out[0] : NULL;
+}
+
+static ir_value *ints(ir_node *before, const int64_t *v, int64_t n)
+{
+    return ir_constant_ints(before->graph, before->desc.name, v, n);
+}
+
+/* [batch, sequence, heads, size] as [batch, sequence, heads * size], rotated, and back, exchanged if need be.
+ */
+static ir_value *rotated(pass_context *context, ir_node *before, const ir_node *rotary, const part *p,
+                         int64_t size, int64_t width)
+{
+    int64_t heads;
+    const grt_dims *dims = before->graph->module->dims;
+    if (!grt_dim_is_const(dims, p->source->type.dims[2], &heads))
+        return NULL;
+    ir_value *x = p->source;
+    if (p->from || !grt_dim_equals(dims, x->type.dims[HEADS - 1], size))
+        x = put(before, "Slice", 4,
+                (ir_value *[]){x, ints(before, &p->from, 1), ints(before, (int64_t[]){p->from + size}, 1),
+                               ints(before, (int64_t[]){HEADS - 1}, 1)});
+    x = put(before, "Reshape", 2, (ir_value *[]){x, ints(before, (int64_t[]){0, 0, heads * size}, 3)});
+    ir_value *in[] = {x, ir_in(rotary, 1), ir_in(rotary, 2), ir_in(rotary, 3)};
+    ir_node *node = x ? ir_node_create(before->graph, before, "", "RotaryEmbedding", before->desc.name,
+                                       in[3] ? 4 : 3, in, 1)
+                      : NULL;
+    if (!node)
+        return NULL;
+    ir_attrs_copy(node, rotary);
+    ir_attr_set_int(node, "num_heads", heads);
+    ir_attr_set_int(node, "rotary_embedding_dim", width);
+    if (op_infer_node(node) != GRT_OK || !rewrite_supported(context, node, NULL))
+        return NULL;
+    ir_value *y = put(before, "Reshape", 2,
+                      (ir_value *[]){node->out[0], ints(before, (int64_t[]){0, 0, heads, size}, 4)});
+    ir_node *back =
+        y ? ir_node_create(before->graph, before, "", "Transpose", before->desc.name, 1, &y, 1) : NULL;
+    if (!back)
+        return NULL;
+    ir_attr_set_ints(back, "perm", (int64_t[]){0, 2, 1, 3}, HEADS);
+    return op_infer_node(back) == GRT_OK ? back->out[0] : NULL;
+}
+
+/* Heads are in front of positions in the result, and behind them in what is rotated. */
+static void join(pass_context *context, ir_node *concat)
+{
+    part turned = {0}, rest = {0};
+    if (!rewrite_is(concat, "Concat") || concat->n_in != 2 || concat->out[0]->type.rank != HEADS ||
+        grt_axis(grt_attr_int(&concat->desc, "axis", 0), HEADS) != HEADS - 1)
+        return;
+    const ir_node *rotary = rotation_of(ir_in(concat, 0), &turned);
+    if (!rotary || !read_part(ir_in(concat, 1), &rest) || turned.source != rest.source ||
+        turned.exchanged != rest.exchanged || !turned.exchanged || turned.to != rest.from)
+        return;
+    ir_node *const previous = concat->prev;
+    ir_value *y = rotated(context, concat, rotary, &turned, rest.to - turned.from, turned.to - turned.from);
+    if (y && rewrite_same_shape(&y->type, &concat->out[0]->type) && rewrite_replace_node(concat, y)) {
+        context->changed++;
+        return;
+    }
+    while (concat->prev != previous)
+        ir_node_remove(concat->prev);
+}
+
+static grt_status visit(pass_context *context, ir_graph *graph)
+{
+    IR_FOR_EACH_NODE (node, graph)
+        join(context, node);
+    return GRT_OK;
+}
+
+grt_status pass_partial_rotary(pass_context *context)
+{
+    return rewrite_each_graph(context, visit);
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rotations of a part of each head. */
+#include "tests/unit/ir_text.h"
+
+#include <check.h>
+#include <stdio.h>
+
+/* Three heads of eight elements from `first` on, of which the leading four are rotated. */
+static void write_model(char *text, size_t size, int first, const char *rest)
+{
+    snprintf(text, size,
+             "in x f32 2,5,3,12\nconst c f32 2,5,2\nconst s f32 2,5,2\nconst a0 i64 1 %d\nconst a1 i64 1 %d\n"
+             "const a2 i64 1 %d\nconst last i64 1 3\nconst flat i64 3 0 0 12\nconst heads i64 4 0 0 3 4\n"
+             "p = Slice x a0 a1 last\nf = Reshape p flat\nr = RotaryEmbedding f c s num_heads=3\n"
+             "u = Reshape r heads\nt = Transpose u perm=0,2,1,3\nq = Slice x %s last\n"
+             "v = Transpose q perm=0,2,1,3\ny = Concat t v axis=3\nout y\n",
+             first, first + 4, first + 8, rest);
+}
+
+START_TEST(a_leading_part)
+{
+    char text[600];
+    write_model(text, sizeof text, 4 * _i, "a1 a2");
+    ir_text_check(
+        text, "partial_rotary",
+        "Slice Reshape RotaryEmbedding Reshape Transpose Slice Transpose Slice Reshape RotaryEmbedding "
+        "Reshape Transpose");
+}
+END_TEST
+
+/* What is joined is not the rest. */
+START_TEST(another_part_stays)
+{
+    char text[600];
+    write_model(text, sizeof text, 0, "a0 a1");
+    ir_text_check(text, "partial_rotary",
+                  "Slice Reshape RotaryEmbedding Reshape Transpose Slice Transpose Concat");
+}
+END_TEST
+
+Suite *suite_test_pass_partial_rotary(void);
+Suite *suite_test_pass_partial_rotary(void)
+{
+    Suite *suite = suite_create("pass_partial_rotary");
+    TCase *tests = tcase_create("pass_partial_rotary");
+    tcase_add_loop_test(tests, a_leading_part, 0, 2);
+    tcase_add_test(tests, another_part_stays);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
