@@ -58,7 +58,7 @@ def load_times(options, path):
 
 
 # Phases of a load that belong to the session, and so are the same for a plan and for an ONNX file.
-SESSION_PHASES = ("open device", "weights", "create kernels")
+SESSION_PHASES = ("start driver", "open device", "weights", "create kernels", "prepare", "capture", "run")
 
 
 def model_ms(load):

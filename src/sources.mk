@@ -102,6 +102,7 @@ src_SOURCES += src/exec/prepare.h src/exec/prepare.c
 src_SOURCES += src/exec/profile.h src/exec/profile.c
 src_SOURCES += src/exec/program.h src/exec/program.c
 src_SOURCES += src/exec/replay.h src/exec/replay.c
+src_SOURCES += src/exec/round_trip.h src/exec/round_trip.c
 src_SOURCES += src/exec/run.h src/exec/run.c
 src_SOURCES += src/exec/set_state.c
 src_SOURCES += src/exec/set_weights.c

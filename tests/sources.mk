@@ -38,6 +38,7 @@ unit_SOURCES += tests/unit/test_few_channels.c
 unit_SOURCES += tests/unit/test_faults.c
 unit_SOURCES += tests/unit/test_frame.c
 unit_SOURCES += tests/unit/test_dnn_profile.c tests/unit/test_cuda_files.c
+unit_SOURCES += tests/unit/test_shared_objects.c
 unit_SOURCES += tests/unit/test_in_flight.c
 unit_SOURCES += tests/unit/test_service.c
 unit_SOURCES += tests/unit/test_state.c
@@ -127,6 +128,7 @@ unit_SOURCES += tests/unit/test_rnn_tiles.c
 unit_SHARED =
 # Text alone: it needs no CUDA.
 unit_SHARED += backends/cuda/dnn_profile.h backends/cuda/dnn_profile.c
+unit_SHARED += backends/cuda/shared_objects.h backends/cuda/shared_objects.c
 unit_SHARED += backends/cuda/cubin.h backends/cuda/cubin.c backends/cuda/json.h backends/cuda/json.c
 unit_SHARED += tests/unit/import_check.c tests/unit/import_check.h
 unit_SHARED += tests/unit/ir_text.h tests/unit/ir_text.c
@@ -168,7 +170,7 @@ check_PROGRAMS += tests/generate/generate
 TESTS += tests/generate/generate
 tests_generate_generate_SOURCES = tests/generate/generate.c
 tests_generate_generate_CPPFLAGS = -I$(top_srcdir) -I$(top_srcdir)/include $(CUDA_CPPFLAGS)
-generate_objects = cuda-objects/backends/cuda/generated.c.o cuda-objects/backends/cuda/pointwise_source.c.o cuda-objects/backends/cuda/networks_source.c.o cuda-objects/backends/cuda/nvrtc.c.o cuda-objects/backends/cuda/libraries.c.o
+generate_objects = cuda-objects/backends/cuda/generated.c.o cuda-objects/backends/cuda/pointwise_source.c.o cuda-objects/backends/cuda/networks_source.c.o cuda-objects/backends/cuda/nvrtc.c.o cuda-objects/backends/cuda/libraries.c.o cuda-objects/backends/cuda/shared_objects.c.o
 tests_generate_generate_DEPENDENCIES = $(generate_objects) libgraphrt-all.la
 tests_generate_generate_LDADD = $(generate_objects) libgraphrt-all.la -L$(CUDA_DIR)/lib64 -lcudart_static -ldl -lrt -lpthread
 endif

@@ -168,8 +168,8 @@ static const char *phase_colour(const char *phase)
 {
     static const char *const colours[][2] = {{"map", "#9ecae1"},           {"check plan", "#6baed6"},
                                              {"check weights", "#c6dbef"}, {"compile", "#de2d26"},
-                                             {"open device", "#bdbdbd"},   {"weights", "#31a354"},
-                                             {"create kernels", "#fd8d3c"}};
+                                             {"start driver", "#969696"},  {"open device", "#bdbdbd"},
+                                             {"weights", "#31a354"},       {"create kernels", "#fd8d3c"}};
     for (size_t i = 0; i < sizeof colours / sizeof *colours; i++)
         if (!strcmp(colours[i][0], phase))
             return colours[i][1];

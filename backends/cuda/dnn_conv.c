@@ -3,10 +3,12 @@
  * precompiled engines. */
 #include "backends/cuda/dnn_conv.h"
 
+#include "backends/cuda/dnn_plans.h"
 #include "backends/cuda/dnn_profile.h"
 #include "backends/cuda/json.h"
 #include "backends/cuda/local.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,30 +24,40 @@ enum {
 
 enum { UID_X = 1, UID_W, UID_Y, UID_BIAS, UID_RESIDUAL, UID_VIRTUAL };
 
-struct cuda_dnn_plan {
+/* The library's plan, which equal convolutions of a device share. */
+typedef struct execution {
     const cuda_dnn *dnn;
     cuda_libraries *libraries;
-    cudnnBackendDescriptor_t plan, pack;  /* pack: for the pointers of the last run */
+    cudnnBackendDescriptor_t plan;
     cudnnBackendDescriptor_t description; /* of a device that is not here; NULL: the handle's */
     size_t workspace;
     int64_t engine;
-    bool unsure;        /* the library failed for a reason other than the convolution */
-    cuda_dnn_args args; /* of the last run */
+    bool unsure;  /* the library failed for a reason other than the convolution */
+    bool decided; /* there is an engine, though no plan was made of it */
+    pthread_mutex_t
+        lock; /* the library does not promise that all engines can be run by two threads at once */
     int n_descriptors;
     cudnnBackendDescriptor_t descriptors[MAX_DESCRIPTORS]; /* what the plan was made from, in order */
+} execution;
+
+struct cuda_dnn_plan {
+    execution *execution;
+    cuda_shared_object *shared;    /* its holder; NULL: it is this plan's alone */
+    cudnnBackendDescriptor_t pack; /* for the pointers of the last run */
+    cuda_dnn_args args;            /* of the last run */
 };
 
 /* A step of building: the first failure makes the rest do nothing. */
 typedef struct builder {
     const cuda_dnn *dnn;
-    cuda_dnn_plan *plan;
+    execution *plan;
     cudnnStatus_t status;
     int n_operations, n_virtual;
     cudnnBackendDescriptor_t operations[MAX_OPERATIONS];
 } builder;
 
 /* True for a missing part of the library or lack of memory, false for an unsupported convolution. */
-static void note(cuda_dnn_plan *p, cudnnStatus_t status)
+static void note(execution *p, cudnnStatus_t status)
 {
     if ((int)status >= CUDNN_STATUS_NOT_INITIALIZED && (int)status < CUDNN_STATUS_BAD_PARAM)
         p->unsure = true;
@@ -103,7 +115,7 @@ static void set_type(builder *b, cudnnBackendDescriptor_t d, cudnnBackendAttribu
 }
 
 /* Which device an object is for. */
-static cudnnStatus_t set_device(const cuda_dnn_plan *p, cudnnBackendDescriptor_t d,
+static cudnnStatus_t set_device(const execution *p, cudnnBackendDescriptor_t d,
                                 cudnnBackendAttributeName_t by_handle,
                                 cudnnBackendAttributeName_t by_description, cudnnHandle_t handle)
 {
@@ -322,7 +334,7 @@ static int64_t engine_number(const cuda_dnn *dnn, cudnnBackendDescriptor_t confi
 }
 
 /* A plan of one configuration, if it fits the workspace. */
-static cudnnBackendDescriptor_t plan_of(cuda_dnn_plan *p, const cuda_dnn_conv *c, cudnnHandle_t handle,
+static cudnnBackendDescriptor_t plan_of(execution *p, const cuda_dnn_conv *c, cudnnHandle_t handle,
                                         cudnnBackendDescriptor_t config, size_t *out_workspace)
 {
     const cuda_dnn *dnn = p->dnn;
@@ -396,7 +408,7 @@ static grt_text data_of(const cuda_dnn *dnn, cudnnBackendDescriptor_t plan, size
 }
 
 /* The plan of a library's text. */
-static bool plan_of_text(cuda_dnn_plan *p, cudnnHandle_t handle, size_t workspace_cap, const char *text)
+static bool plan_of_text(execution *p, cudnnHandle_t handle, size_t workspace_cap, const char *text)
 {
     const cuda_dnn *dnn = p->dnn;
     cudnnBackendDescriptor_t plan = NULL;
@@ -421,7 +433,7 @@ static bool plan_of_text(cuda_dnn_plan *p, cudnnHandle_t handle, size_t workspac
 }
 
 /* The plan from data_of's text, written here or for another GPU of this kind; false: not usable here. */
-static bool restore(cuda_dnn_plan *p, cudnnHandle_t handle, size_t workspace_cap, const char *data,
+static bool restore(execution *p, cudnnHandle_t handle, size_t workspace_cap, const char *data,
                     size_t data_size)
 {
     if (!strcmp(data, no_engine))
@@ -445,7 +457,7 @@ static bool restore(cuda_dnn_plan *p, cudnnHandle_t handle, size_t workspace_cap
 }
 
 /* The recorded choice, if it is still valid. */
-static bool recall(cuda_device *device, grt_algo_trial *trial, const char *key, cuda_dnn_plan *p,
+static bool recall(cuda_device *device, grt_algo_trial *trial, const char *key, execution *p,
                    cudnnHandle_t handle, size_t workspace_cap)
 {
     bool known = false;
@@ -531,7 +543,7 @@ static void choose(builder *b, question *q, cudnnBackendDescriptor_t graph, cudn
 }
 
 /* Without a GPU no engine can be compiled, so "none" is not final. */
-static void remember(const question *q, const cuda_dnn_plan *p)
+static void remember(const question *q, const execution *p)
 {
     grt_text data = {0};
     if (!p->plan && (p->unsure || (p->description && q->conv->compile)))
@@ -547,7 +559,7 @@ static void remember(const question *q, const cuda_dnn_plan *p)
 }
 
 /* The heuristics' first answer that is acceptable. */
-static void ask(question *q, cuda_dnn_plan *p)
+static void ask(question *q, execution *p)
 {
     builder b = {.dnn = p->dnn, .plan = p, .status = CUDNN_STATUS_SUCCESS};
     cudnnBackendDescriptor_t graph = build_graph(&b, q->conv, q->handle);
@@ -571,7 +583,7 @@ static bool wants_gpu_to_choose(const cuda_dnn_conv *c)
 
 /* For a device that is only described: recorded choices are not loaded again, as some engines need a GPU.
  * True: there is an engine. */
-static bool choose_from_afar(question *q, cuda_dnn_plan *p)
+static bool choose_from_afar(question *q, execution *p)
 {
     size_t size;
     char *data = grt_device_algo_find(&q->device->base, q->trial, q->key, &size);
@@ -584,44 +596,96 @@ static bool choose_from_afar(question *q, cuda_dnn_plan *p)
     return known || p->plan;
 }
 
+/* Parameters of make_execution. */
+typedef struct order {
+    cuda_device *device;
+    const cuda_dnn_conv *conv;
+    grt_algo_trial *trial;
+    const char *key;
+} order;
+
+static void release_execution(void *data)
+{
+    execution *e = data;
+    if (e->plan)
+        e->dnn->cudnnBackendDestroyDescriptor(e->plan);
+    for (int i = e->n_descriptors - 1; i >= 0; i--)
+        e->dnn->cudnnBackendDestroyDescriptor(e->descriptors[i]);
+    pthread_mutex_destroy(&e->lock);
+    free(e);
+}
+
+/* NULL: cuDNN has no engine. */
+static grt_status make_execution(void *user, void **out_execution)
+{
+    const order *o = user;
+    cuda_libraries *libraries = o->device->libraries;
+    cudnnHandle_t handle;
+    const cuda_dnn *dnn;
+    GRT_TRY(cuda_dnn_get(libraries, &dnn));
+    GRT_TRY(cuda_dnn_take(libraries, &handle));
+    execution *e = calloc(1, sizeof *e);
+    if (!e) {
+        cuda_dnn_give(libraries, handle);
+        return grt_fail_memory(sizeof *e);
+    }
+    pthread_mutex_init(&e->lock, NULL);
+    e->dnn = dnn;
+    e->libraries = libraries;
+    e->description = cuda_dnn_description(libraries);
+    question q = {o->device, o->conv, handle, o->trial, o->key, false};
+    if (e->description) {
+        e->decided = choose_from_afar(&q, e);
+    } else if (!recall(o->device, o->trial, o->key, e, handle, o->conv->workspace_cap)) {
+        ask(&q, e);
+        remember(&q, e);
+    }
+    cuda_dnn_give(libraries, handle);
+    if (e->plan || e->decided)
+        *out_execution = e;
+    else
+        release_execution(e);
+    return GRT_OK;
+}
+
+/* Candidates that are compared are plans of their own. */
+static grt_status find_execution(order *o, cuda_dnn_plan *plan)
+{
+    static const cuda_object_kind kind = {make_execution, release_execution};
+    void *made = NULL;
+    if (o->trial) {
+        GRT_TRY(make_execution(o, &made));
+    } else {
+        GRT_TRY(cuda_shared_object_take(cuda_libraries_plans(o->device->libraries), o->key, &kind, o,
+                                        &plan->shared));
+        made = cuda_shared_object_data(plan->shared);
+    }
+    plan->execution = made;
+    return GRT_OK;
+}
+
 grt_status cuda_dnn_plan_create(cuda_device *device, const cuda_dnn_conv *conv, grt_algo_trial *trial,
                                 cuda_dnn_plan **out_plan)
 {
-    cuda_libraries *libraries = device->libraries;
-    cudnnHandle_t handle;
     const cuda_dnn *dnn;
     *out_plan = NULL;
-    GRT_TRY(cuda_dnn_get(libraries, &dnn));
+    GRT_TRY(cuda_dnn_get(device->libraries, &dnn));
     cuda_dnn_plan *plan = calloc(1, sizeof *plan);
     if (!plan)
         return grt_fail_memory(sizeof *plan);
-    grt_status status = cuda_dnn_take(libraries, &handle);
-    if (status != GRT_OK) {
-        free(plan);
-        return status;
-    }
-    plan->dnn = dnn;
-    plan->libraries = libraries;
-    plan->description = cuda_dnn_description(libraries);
     grt_text key = {0};
     grt_device_algo_key(&device->base, conv->transposed ? "ConvTranspose" : "Conv", &key);
     add_key(dnn, conv, &key);
-    question q = {device, conv, handle, trial, grt_text_get(&key), false};
-    bool decided = false;
-    if (key.failed) {
-        status = grt_fail_memory(key.size);
-    } else if (plan->description) {
-        decided = choose_from_afar(&q, plan);
-    } else if (!recall(device, trial, q.key, plan, handle, conv->workspace_cap)) {
-        ask(&q, plan);
-        remember(&q, plan);
-    }
+    order o = {device, conv, trial, grt_text_get(&key)};
+    const grt_status status = key.failed ? grt_fail_memory(key.size) : find_execution(&o, plan);
     grt_text_release(&key);
-    cuda_dnn_give(libraries, handle);
-    if (plan->plan || decided)
+    if (plan->execution) {
         *out_plan = plan;
-    else
-        cuda_dnn_plan_release(plan);
+        return GRT_OK;
+    }
+    if (plan->shared)
+        cuda_shared_object_give(cuda_libraries_plans(device->libraries), plan->shared);
+    free(plan);
     return status;
 }
 
@@ -630,22 +694,22 @@ void cuda_dnn_plan_release(cuda_dnn_plan *plan)
     if (!plan)
         return;
     if (plan->pack)
-        plan->dnn->cudnnBackendDestroyDescriptor(plan->pack);
-    if (plan->plan)
-        plan->dnn->cudnnBackendDestroyDescriptor(plan->plan);
-    for (int i = plan->n_descriptors - 1; i >= 0; i--)
-        plan->dnn->cudnnBackendDestroyDescriptor(plan->descriptors[i]);
+        plan->execution->dnn->cudnnBackendDestroyDescriptor(plan->pack);
+    if (plan->shared)
+        cuda_shared_object_give(cuda_libraries_plans(plan->execution->libraries), plan->shared);
+    else
+        release_execution(plan->execution);
     free(plan);
 }
 
 size_t cuda_dnn_plan_workspace(const cuda_dnn_plan *plan)
 {
-    return plan->workspace;
+    return plan->execution->workspace;
 }
 
 int64_t cuda_dnn_plan_engine(const cuda_dnn_plan *plan)
 {
-    return plan->engine;
+    return plan->execution->engine;
 }
 
 /* ---- run ---- */
@@ -653,7 +717,7 @@ int64_t cuda_dnn_plan_engine(const cuda_dnn_plan *plan)
 /* Made again only when a pointer has changed. */
 static cudnnStatus_t bind(cuda_dnn_plan *p, const cuda_dnn_args *args)
 {
-    const cuda_dnn *dnn = p->dnn;
+    const cuda_dnn *dnn = p->execution->dnn;
     if (p->pack && !memcmp(&p->args, args, sizeof *args))
         return CUDNN_STATUS_SUCCESS;
     if (p->pack)
@@ -706,21 +770,31 @@ static grt_status take_handle(const grt_run *run, cuda_libraries *libraries, cud
     return GRT_OK;
 }
 
+static cudnnStatus_t execute(execution *e, cudnnHandle_t handle, cudnnBackendDescriptor_t pack, void *stream)
+{
+    cudnnStatus_t status = e->dnn->cudnnSetStream(handle, stream);
+    if (status != CUDNN_STATUS_SUCCESS)
+        return status;
+    pthread_mutex_lock(&e->lock);
+    status = e->dnn->cudnnBackendExecute(handle, e->plan, pack);
+    pthread_mutex_unlock(&e->lock);
+    return status;
+}
+
 grt_status cuda_dnn_plan_run(cuda_dnn_plan *plan, const grt_run *run, const cuda_dnn_args *args)
 {
+    execution *e = plan->execution;
     cudnnHandle_t handle;
     bool kept;
     cudnnStatus_t status = bind(plan, args);
     if (status == CUDNN_STATUS_SUCCESS) {
-        GRT_TRY(take_handle(run, plan->libraries, &handle, &kept));
-        status = plan->dnn->cudnnSetStream(handle, run->stream);
-        if (status == CUDNN_STATUS_SUCCESS)
-            status = plan->dnn->cudnnBackendExecute(handle, plan->plan, plan->pack);
+        GRT_TRY(take_handle(run, e->libraries, &handle, &kept));
+        status = execute(e, handle, plan->pack, run->stream);
         if (!kept)
-            cuda_dnn_give(plan->libraries, handle);
+            cuda_dnn_give(e->libraries, handle);
     }
     if (status == CUDNN_STATUS_SUCCESS)
         return GRT_OK;
-    return grt_fail_op(run->desc, GRT_STATUS_DEVICE, "cuDNN %zu: %s", plan->dnn->cudnnGetVersion(),
-                       plan->dnn->cudnnGetErrorString(status));
+    return grt_fail_op(run->desc, GRT_STATUS_DEVICE, "cuDNN %zu: %s", e->dnn->cudnnGetVersion(),
+                       e->dnn->cudnnGetErrorString(status));
 }

@@ -3,6 +3,8 @@
 #define _GNU_SOURCE /* secure_getenv */
 #include "backends/cuda/libraries.h"
 
+#include "backends/cuda/dnn_plans.h"
+
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -20,6 +22,7 @@ struct cuda_libraries {
     cudnnHandle_t free_handles[MAX_HANDLES];
     pthread_t warmer; /* makes the first handles */
     bool warms;
+    cuda_shared_objects *plans;
     char *profile;                        /* cuDNN's text of the device, once asked for */
     cudnnBackendDescriptor_t description; /* the device is not in this machine; else NULL */
 };
@@ -187,13 +190,31 @@ static void *make_handles(void *data)
     return NULL;
 }
 
-grt_status cuda_libraries_create(int device, cuda_libraries **out_libraries)
+static grt_status make_libraries(int device, cuda_libraries **out_libraries)
 {
     cuda_libraries *libraries = calloc(1, sizeof *libraries);
     if (!libraries)
         return grt_fail_memory(sizeof *libraries);
+    const grt_status status = cuda_shared_objects_create(&libraries->plans);
+    if (status != GRT_OK) {
+        free(libraries);
+        return status;
+    }
     libraries->device = device;
     pthread_mutex_init(&libraries->lock, NULL);
+    *out_libraries = libraries;
+    return GRT_OK;
+}
+
+cuda_shared_objects *cuda_libraries_plans(cuda_libraries *libraries)
+{
+    return libraries->plans;
+}
+
+grt_status cuda_libraries_create(int device, cuda_libraries **out_libraries)
+{
+    cuda_libraries *libraries;
+    GRT_TRY(make_libraries(device, &libraries));
     if (atomic_load(&wants_blas) || atomic_load(&wants_dnn))
         libraries->warms = !pthread_create(&libraries->warmer, NULL, make_handles, libraries);
     *out_libraries = libraries;
@@ -213,6 +234,7 @@ void cuda_libraries_release(cuda_libraries *libraries)
         dnn_functions.cudnnDestroy(libraries->free_handles[i]);
     if (libraries->blas.handle)
         blas_functions.cublasLtDestroy(libraries->blas.handle);
+    cuda_shared_objects_release(libraries->plans);
     pthread_mutex_destroy(&libraries->lock);
     free(libraries->profile);
     free(libraries);
@@ -371,12 +393,9 @@ cudnnBackendDescriptor_t cuda_dnn_description(const cuda_libraries *libraries)
 
 grt_status cuda_libraries_describe(const char *name, const char *properties, cuda_libraries **out_libraries)
 {
-    cuda_libraries *libraries = calloc(1, sizeof *libraries);
+    cuda_libraries *libraries;
     const cuda_dnn *dnn;
-    if (!libraries)
-        return grt_fail_memory(sizeof *libraries);
-    libraries->device = -1;
-    pthread_mutex_init(&libraries->lock, NULL);
+    GRT_TRY(make_libraries(-1, &libraries));
     grt_status status = cuda_dnn_get(libraries, &dnn);
     if (status == GRT_OK) {
         cudnnStatus_t said =

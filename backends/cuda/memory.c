@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory of a GPU, copies, and page-locked memory of the host. */
 #include "backends/cuda/current.h"
+#include "backends/cuda/host_copy.h"
 #include "backends/cuda/tables.h"
 
 static grt_status alloc_here(grt_device *device, size_t bytes, void **out_data)
@@ -42,15 +43,22 @@ static void free_memory(grt_device *device, void *data)
     CUDA_ON_QUIETLY(device, cudaFree(data));
 }
 
+static cudaError_t copy_host(void *dst, const void *src, const void *host, size_t bytes,
+                             enum cudaMemcpyKind kind, cudaStream_t stream)
+{
+    return cuda_host_copy_fits(host, bytes, stream) ? cuda_host_copy(dst, src, bytes, stream)
+                                                    : cudaMemcpyAsync(dst, src, bytes, kind, stream);
+}
+
 static grt_status upload(grt_device *device, void *dst, const void *src, size_t bytes, void *stream)
 {
-    CUDA_ON(device, cudaMemcpyAsync(dst, src, bytes, cudaMemcpyHostToDevice, stream));
+    CUDA_ON(device, copy_host(dst, src, src, bytes, cudaMemcpyHostToDevice, stream));
     return GRT_OK;
 }
 
 static grt_status download(grt_device *device, void *dst, const void *src, size_t bytes, void *stream)
 {
-    CUDA_ON(device, cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToHost, stream));
+    CUDA_ON(device, copy_host(dst, src, dst, bytes, cudaMemcpyDeviceToHost, stream));
     return GRT_OK;
 }
 

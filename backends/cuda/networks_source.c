@@ -5,15 +5,20 @@
 #include "backends/cuda/generated.h"
 #include "src/base/pointwise.h"
 
+#include <stdio.h>
+
 /* Change it when the same key would give other code. */
-enum { GENERATOR = 1 };
+enum { GENERATOR = 2 };
 
 enum {
     FEW_ROWS = 8,
     MOST_ROWS = 8,          /* of a thread */
+    MOST_STAGED_ROWS = 4,   /* the same, of a block that keeps its weights in shared memory */
     MOST_SUMS = 128,        /* of a thread, in registers */
     MOST_WARPS = 8,         /* of a block */
     MOST_SHARED = 48 << 10, /* bytes of a block */
+    MOST_STAGED = 40 << 10, /* bytes of weights that a block keeps in shared memory */
+    SYSTEM_SHARED = 1024,   /* bytes of shared memory that a block takes beside its own */
     PIECE = 16,             /* bytes that are copied at once */
     REGISTERS = 65536,      /* of a multiprocessor */
     OTHER_REGISTERS = 28    /* of a thread, beside the weights that it has read ahead */
@@ -51,30 +56,64 @@ static int32_t shared_of(const cuda_networks_form *form)
     return CUDA_NETWORKS_LANES * (inputs > between ? inputs : between);
 }
 
+/* Bytes of all weights and biases of a block's networks. */
+static int32_t weights_of(const cuda_networks_form *form)
+{
+    const grt_networks *n = form->networks;
+    int32_t elements = 0;
+    for (int32_t l = 0; l < n->n_layers; l++)
+        elements += (n->width[l] + n->bias[l]) * n->width[l + 1];
+    return elements * CUDA_NETWORKS_LANES * element_of(form);
+}
+
+/* Smaller elements cannot be copied there asynchronously one by one. */
 static void size_many(cuda_networks_form *form)
 {
     const int32_t sums = widest_result(form->networks, form->networks->n_layers);
-    while (2 * form->rows <= MOST_ROWS && 2 * form->rows * sums <= MOST_SUMS)
+    form->staged = form->dtype == GRT_DTYPE_FLOAT && weights_of(form) <= MOST_STAGED;
+    const int32_t most = form->staged ? MOST_STAGED_ROWS : MOST_ROWS;
+    while (2 * form->rows <= most && 2 * form->rows * sums <= MOST_SUMS)
         form->rows *= 2;
-    while (2 * form->warps <= MOST_WARPS && 2 * form->warps * form->rows * shared_of(form) <= MOST_SHARED)
-        form->warps *= 2;
 }
 
 void cuda_networks_form_of(const grt_networks *networks, grt_dtype dtype, int64_t rows, int64_t count,
                            cuda_networks_form *out_form)
 {
-    *out_form = (cuda_networks_form){
-        .networks = networks, .dtype = dtype, .few = rows <= FEW_ROWS, .rows = 1, .warps = 1};
+    *out_form =
+        (cuda_networks_form){.networks = networks, .dtype = dtype, .few = rows <= FEW_ROWS, .rows = 1};
     out_form->whole = count % PIECE * networks->width[0] * element_of(out_form) % PIECE == 0;
-    if (out_form->few)
-        out_form->warps = widest_result(networks, networks->n_layers);
-    else
+    if (!out_form->few)
         size_many(out_form);
 }
 
-int32_t cuda_networks_rows(const cuda_networks_form *form)
+static int32_t most_warps(const cuda_networks_form *form)
 {
-    return form->few ? 1 : form->rows * form->warps;
+    return form->few ? widest_result(form->networks, form->networks->n_layers) : MOST_WARPS;
+}
+
+/* Blocks that keep their weights are as large as two of them fit a multiprocessor: one computes while the
+ * other waits for its inputs. Others are small, so that many run at a time. */
+static size_t most_shared(const cuda_networks_form *form, const cuda_networks_limits *limits)
+{
+    const size_t half = limits->shared_of_multiprocessor / 2;
+    if (!form->staged || half < MOST_SHARED + SYSTEM_SHARED)
+        return MOST_SHARED;
+    return half - SYSTEM_SHARED < limits->shared_of_block ? half - SYSTEM_SHARED : limits->shared_of_block;
+}
+
+void cuda_networks_grid_of(const cuda_networks_form *form, int64_t rows, const cuda_networks_limits *limits,
+                           cuda_networks_grid *out_grid)
+{
+    *out_grid = (cuda_networks_grid){.warps = most_warps(form), .rows = 1};
+    if (form->few)
+        return;
+    const size_t most = most_shared(form, limits), fixed = form->staged ? (size_t)weights_of(form) : 0,
+                 warp = (size_t)form->rows * (size_t)shared_of(form);
+    while (out_grid->warps > 1 && (fixed + (size_t)out_grid->warps * warp > most ||
+                                   (int64_t)out_grid->warps / 2 * form->rows >= rows))
+        out_grid->warps /= 2;
+    out_grid->shared = fixed + (size_t)out_grid->warps * warp;
+    out_grid->rows = form->rows * out_grid->warps;
 }
 
 /* Elements of an input that are read at once. */
@@ -94,11 +133,11 @@ int32_t cuda_networks_alignment(const cuda_networks_form *form)
 void cuda_networks_key(const cuda_networks_form *form, grt_text *key)
 {
     const grt_networks *n = form->networks;
-    grt_text_add(key, "generator=%d;type=%s;rows=%s;layers=%d", GENERATOR, grt_dtype_name(form->dtype),
+    grt_text_add(key, "generator=%d;type=%s;rows=%s %d%s;layers=%d", GENERATOR, grt_dtype_name(form->dtype),
                  form->few     ? "few"
                  : form->whole ? "many"
                                : "many, odd",
-                 n->width[0]);
+                 form->rows, form->staged ? " staged" : "", n->width[0]);
     for (int32_t l = 0; l < n->n_layers; l++) {
         const int32_t function = grt_act_function(n->act[l].kind);
         grt_text_add(key, ",%d%s %s", n->width[l + 1], n->bias[l] ? " bias" : "",
@@ -136,6 +175,44 @@ static void add_beginning(const cuda_networks_form *form, grt_text *s)
     }
 }
 
+/* Weight or bias i of layer l, of a lane's network. */
+static void add_weight(const cuda_networks_form *form, int32_t l, bool bias, const char *i, grt_text *s)
+{
+    const grt_networks *n = form->networks;
+    int32_t before = bias ? n->width[l] * n->width[l + 1] : 0;
+    for (int32_t k = 0; k < l; k++)
+        before += (n->width[k] + n->bias[k]) * n->width[k + 1];
+    if (form->staged)
+        grt_text_add(s, "at(staged, (%d + %s) * %d + threadIdx.x)", before, i, CUDA_NETWORKS_LANES);
+    else
+        grt_text_add(s, "at(a.%s[%d], (%s) * a.lane + n)", bias ? "bias" : "weights", l, i);
+}
+
+static void add_staging_of(const char *data, int32_t l, int32_t elements, int32_t *at, grt_text *s)
+{
+    grt_text_add(s,
+                 "#pragma unroll 4\n    for (unsigned i = threadIdx.y; i < %d; i += blockDim.y) {\n"
+                 "        const E *from = (const E *)a.%s[%d] + i * a.lane + n;\n"
+                 "        E *to = staged + (%d + i) * %d + threadIdx.x;\n",
+                 elements, data, l, *at, CUDA_NETWORKS_LANES);
+    grt_text_add(s, "        asm volatile(\"cp.async.ca.shared.global [%%0], [%%1], 4;\" :: "
+                    "\"r\"((unsigned)__cvta_generic_to_shared(to)), \"l\"(from) : \"memory\");\n    }\n");
+    *at += elements;
+}
+
+/* A block's weights to shared memory, by all of its warps. */
+static void add_staging(const cuda_networks_form *form, grt_text *s)
+{
+    const grt_networks *n = form->networks;
+    int32_t at = 0;
+    for (int32_t l = 0; l < n->n_layers; l++) {
+        add_staging_of("weights", l, n->width[l] * n->width[l + 1], &at, s);
+        if (n->bias[l])
+            add_staging_of("bias", l, n->width[l + 1], &at, s);
+    }
+    grt_text_add(s, "    asm volatile(\"cp.async.commit_group;\" ::: \"memory\");\n");
+}
+
 /* A warp's rows to shared memory; those behind the last are computed, too, but not written. */
 static void add_copy(const cuda_networks_form *form, grt_text *s)
 {
@@ -159,11 +236,20 @@ static void add_copy(const cuda_networks_form *form, grt_text *s)
     if (form->whole)
         grt_text_add(
             s, "            asm volatile(\"cp.async.cg.shared.global [%%0], [%%1], 16;\" :: \"r\"((unsigned)"
-               "__cvta_generic_to_shared(to)), \"l\"(from + i) : \"memory\");\n        }\n    }\n"
-               "    asm volatile(\"cp.async.wait_all;\" ::: \"memory\");\n");
+               "__cvta_generic_to_shared(to)), \"l\"(from + i) : \"memory\");\n        }\n    }\n");
     else
         grt_text_add(s, "            *to = from[i];\n        }\n    }\n");
-    grt_text_add(s, "    __syncwarp();\n");
+}
+
+/* All warps wait for the block's weights, each for its own inputs, which were asked for later. */
+static void add_arrival(const cuda_networks_form *form, grt_text *s)
+{
+    if (form->staged)
+        grt_text_add(
+            s, "    asm volatile(\"cp.async.commit_group;\\n cp.async.wait_group 1;\" ::: \"memory\");\n"
+               "    __syncthreads();\n");
+    grt_text_add(s, "    if (row >= a.rows)\n        return;\n"
+                    "    asm volatile(\"cp.async.wait_all;\" ::: \"memory\");\n    __syncwarp();\n");
 }
 
 /* Each layer's results begin with its bias. */
@@ -172,8 +258,11 @@ static void add_sums(const cuda_networks_form *form, int32_t l, grt_text *s)
     const grt_networks *n = form->networks;
     grt_text_add(s, "    T h[R][%d];\n#pragma unroll\n    for (int o = 0; o < %d; o++) {\n", n->width[l + 1],
                  n->width[l + 1]);
-    if (n->bias[l])
-        grt_text_add(s, "        const T b = at(a.bias[%d], o * a.lane + n);\n", l);
+    if (n->bias[l]) {
+        grt_text_add(s, "        const T b = ");
+        add_weight(form, l, true, "o", s);
+        grt_text_add(s, ";\n");
+    }
     grt_text_add(s, "#pragma unroll\n        for (int r = 0; r < R; r++)\n            h[r][o] = %s;\n    }\n",
                  n->bias[l] ? "b" : "0");
 }
@@ -182,13 +271,13 @@ static void add_sums(const cuda_networks_form *form, int32_t l, grt_text *s)
 static void add_product(const cuda_networks_form *form, int32_t l, const char *i, grt_text *s)
 {
     const int32_t width = form->networks->width[l + 1];
-    grt_text_add(
-        s,
-        "#pragma unroll\n        for (int o = 0; o < %d; o++) {\n"
-        "            const T w = at(a.weights[%d], ((%s) * %d + o) * a.lane + n);\n"
-        "#pragma unroll\n            for (int r = 0; r < R; r++)\n                h[r][o] += f[r] * w;\n"
-        "        }\n",
-        width, l, i, width);
+    char index[64];
+    snprintf(index, sizeof index, "(%s) * %d + o", i, width);
+    grt_text_add(s,
+                 "#pragma unroll\n        for (int o = 0; o < %d; o++) {\n            const T w = ", width);
+    add_weight(form, l, false, index, s);
+    grt_text_add(s, ";\n#pragma unroll\n            for (int r = 0; r < R; r++)\n"
+                    "                h[r][o] += f[r] * w;\n        }\n");
 }
 
 static void add_first_products(const cuda_networks_form *form, grt_text *s)
@@ -245,17 +334,21 @@ static void add_results(const cuda_networks_form *form, int32_t l, grt_text *s)
 static void add_many(const cuda_networks_form *form, grt_text *s)
 {
     const int32_t shared = form->rows * shared_of(form);
-    grt_text_add(s,
-                 "enum { R = %d };\n"
-                 "extern \"C\" __global__ void __launch_bounds__(%d) " CUDA_NETWORKS_KERNEL
-                 "(const __grid_constant__ arguments a)\n{\n    __shared__ alignas(16) u8 shared[%d][%d];\n"
-                 "    const unsigned first = blockIdx.x * %d, n = min(first + threadIdx.x, a.count - 1);\n"
-                 "    const unsigned row = (blockIdx.y * %d + threadIdx.y) * R;\n"
-                 "    E *x = (E *)shared[threadIdx.y];\n    T *between = (T *)shared[threadIdx.y];\n"
-                 "    (void)between;\n    if (row >= a.rows)\n        return;\n",
-                 form->rows, CUDA_NETWORKS_LANES * form->warps, form->warps, shared, CUDA_NETWORKS_LANES,
-                 form->warps);
+    grt_text_add(
+        s,
+        "enum { R = %d };\n"
+        "extern \"C\" __global__ void __launch_bounds__(%d) " CUDA_NETWORKS_KERNEL
+        "(const __grid_constant__ arguments a)\n{\n    extern __shared__ __align__(16) u8 shared[];\n"
+        "    const unsigned first = blockIdx.x * %d, n = min(first + threadIdx.x, a.count - 1);\n"
+        "    const unsigned row = (blockIdx.y * blockDim.y + threadIdx.y) * R;\n"
+        "    E *staged = (E *)shared, *x = (E *)(shared + %d + threadIdx.y * %d);\n"
+        "    T *between = (T *)x;\n    (void)staged, (void)between;\n",
+        form->rows, CUDA_NETWORKS_LANES * MOST_WARPS, CUDA_NETWORKS_LANES,
+        form->staged ? weights_of(form) : 0, shared);
+    if (form->staged)
+        add_staging(form, s);
     add_copy(form, s);
+    add_arrival(form, s);
     for (int32_t l = 0; l < form->networks->n_layers; l++) {
         grt_text_add(s, "    {\n");
         add_sums(form, l, s);
@@ -275,7 +368,7 @@ static void add_many(const cuda_networks_form *form, grt_text *s)
 static int32_t layers_ahead(const cuda_networks_form *form)
 {
     const grt_networks *n = form->networks;
-    int32_t room = REGISTERS / (CUDA_NETWORKS_LANES * form->warps), l = 0;
+    int32_t room = REGISTERS / (CUDA_NETWORKS_LANES * most_warps(form)), l = 0;
     room = (room < 255 ? room : 255) - OTHER_REGISTERS;
     while (l < n->n_layers && room > n->width[l]) {
         room -= n->width[l] + 1;
@@ -321,7 +414,8 @@ static void add_few_layer(const cuda_networks_form *form, int32_t l, grt_text *s
 static void add_few(const cuda_networks_form *form, grt_text *s)
 {
     const grt_networks *n = form->networks;
-    const int32_t ahead = layers_ahead(form), threads = CUDA_NETWORKS_LANES * form->warps, in = n->width[0];
+    const int32_t ahead = layers_ahead(form), threads = CUDA_NETWORKS_LANES * most_warps(form),
+                  in = n->width[0];
     grt_text_add(
         s,
         "extern \"C\" __global__ void __launch_bounds__(%d) " CUDA_NETWORKS_KERNEL

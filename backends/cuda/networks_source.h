@@ -3,8 +3,9 @@
  *
  * Lanes of a warp are neighbouring networks, so that weights are read side by side. Of many rows a warp
  * brings several to shared memory at once, and a thread computes those of one network; what passes from layer
- * to layer stays there. Of few rows a warp computes one feature of a layer. Widths and activations are code;
- * the numbers of networks and rows are arguments. */
+ * to layer stays there, and so do the weights of a block's networks where they are few. Of few rows a warp
+ * computes one feature of a layer. Widths and activations are code; the numbers of networks and rows are
+ * arguments. */
 #ifndef GRT_BACKENDS_CUDA_NETWORKS_SOURCE_H
 #define GRT_BACKENDS_CUDA_NETWORKS_SOURCE_H
 
@@ -21,13 +22,24 @@ enum { CUDA_NETWORKS_LANES = 32 };
 typedef struct cuda_networks_form {
     const grt_networks *networks;
     grt_dtype dtype;
-    bool few;      /* rows */
-    bool whole;    /* rows of the input begin at multiples of 16 bytes */
-    int32_t rows;  /* that a thread computes; of few: 1 */
-    int32_t warps; /* of a block */
+    bool few;     /* rows */
+    bool whole;   /* rows of the input begin at multiples of 16 bytes */
+    bool staged;  /* a block keeps its weights in shared memory */
+    int32_t rows; /* that a thread computes; of few: 1 */
 } cuda_networks_form;
 
-/* What a kernel is called with: a grid of (networks / lanes) x (rows / (rows of a block)) blocks. */
+/* Shared memory of a device, in bytes. */
+typedef struct cuda_networks_limits {
+    size_t shared_of_block, shared_of_multiprocessor;
+} cuda_networks_limits;
+
+/* (networks / lanes) x (rows of the input / rows) blocks of lanes x warps threads. */
+typedef struct cuda_networks_grid {
+    int32_t warps;
+    int32_t rows;  /* that a block computes */
+    size_t shared; /* bytes that a block is launched with */
+} cuda_networks_grid;
+
 typedef struct cuda_networks_args {
     const void *x, *weights[GRT_NETWORKS_LAYERS], *bias[GRT_NETWORKS_LAYERS];
     void *y;
@@ -36,8 +48,8 @@ typedef struct cuda_networks_args {
 
 void cuda_networks_form_of(const grt_networks *networks, grt_dtype dtype, int64_t rows, int64_t count,
                            cuda_networks_form *out_form);
-/* Rows of a block. */
-int32_t cuda_networks_rows(const cuda_networks_form *form);
+void cuda_networks_grid_of(const cuda_networks_form *form, int64_t rows, const cuda_networks_limits *limits,
+                           cuda_networks_grid *out_grid);
 /* What the input must begin at a multiple of. */
 int32_t cuda_networks_alignment(const cuda_networks_form *form);
 /* The parts of a key that tell the kernel from others; behind grt_device_algo_key. */

@@ -266,7 +266,7 @@ typedef struct grt_load_progress {
     size_t struct_size; /* set by the library */
     size_t index;       /* position of the device that made progress */
     const char *device; /* its name: "cuda:3" */
-    const char *phase;  /* "open device", "weights", "create kernels", "ready" */
+    const char *phase;  /* "start driver", "open device", "weights", "create kernels", "prepare", "ready" */
     double fraction;    /* of all work on all devices, 0 to 1 */
 } grt_load_progress;
 

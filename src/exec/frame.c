@@ -54,6 +54,7 @@ void grt_frame_release(grt_frame *frame)
     for (int32_t s = 0; s < frame->program->body->n_steps; s++)
         grt_op_call_release(&frame->calls[s]);
     grt_replay_release(&frame->replay, device);
+    grt_replay_release(&frame->trips, device);
     grt_device_free(device, frame->input_block);
     grt_arena_release(frame->arena);
     free(frame);

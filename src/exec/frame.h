@@ -28,6 +28,7 @@ typedef struct grt_frame {
     bool bound;
     bool captured; /* a graph of the caller's points into it */
     grt_replay replay;
+    grt_replay trips; /* see round_trip.h */
 } grt_frame;
 
 /* With empty tables, for prepare to fill. Takes over the arena, which has the program, if it succeeds. */

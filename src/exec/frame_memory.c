@@ -253,6 +253,7 @@ static void point_into_arena(grt_frame *frame)
     frame->arena_base = frame->executor->arena.data;
     grt_frame_set_workspace(frame);
     grt_replay_clear(&frame->replay, grt_executor_device(frame->executor));
+    grt_replay_clear(&frame->trips, grt_executor_device(frame->executor));
     frame->bound = true;
 }
 

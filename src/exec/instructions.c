@@ -2,6 +2,8 @@
 /* See instructions.h. */
 #include "src/exec/instructions.h"
 
+#include "src/exec/round_trip.h"
+
 #include "src/exec/control_flow.h"
 #include "src/exec/steps.h"
 
@@ -184,8 +186,9 @@ static grt_status find_segments(grt_draft *draft)
     if (!grt_frame_on_device(draft->frame) ||
         !grt_device_has_graphs(grt_executor_device(draft->frame->executor)))
         return GRT_OK;
-    return grt_replay_create(draft->frame->arena, program->body->n_inputs + program->body->n_outputs,
-                             program->n_segments, &draft->frame->replay);
+    GRT_TRY(grt_replay_create(draft->frame->arena, program->body->n_inputs + program->body->n_outputs,
+                              program->n_segments, &draft->frame->replay));
+    return grt_round_trip_create(draft->frame->arena, program, &draft->frame->trips);
 }
 
 grt_status grt_draft_make_instructions(grt_draft *draft)

@@ -145,6 +145,7 @@ static grt_status need_workspace(grt_frame *frame, size_t bytes)
     GRT_TRY(grt_executor_reserve_workspace(executor, bytes));
     grt_frame_set_workspace(executor->main);
     grt_replay_clear(&executor->main->replay, grt_executor_device(executor));
+    grt_replay_clear(&executor->main->trips, grt_executor_device(executor));
     return GRT_OK;
 }
 

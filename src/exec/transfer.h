@@ -16,7 +16,8 @@ grt_status grt_frame_upload_inputs(grt_frame *frame, uint32_t kinds, void *strea
 grt_status grt_frame_copy_on_device(grt_frame *frame, void *stream);
 /* Results for page-locked memory of the caller's, once the stream gets there. */
 grt_status grt_frame_copy_to_pinned(grt_frame *frame, void *stream);
-/* Results on the host: where the caller wants them, else in memory of `results`. Waits for the stream. */
-grt_status grt_frame_download_outputs(grt_frame *frame, grt_value *results);
+/* Results on the host: where the caller wants them, else in memory of `results`; there once the stream
+ * has got so far. */
+grt_status grt_frame_enqueue_downloads(grt_frame *frame, grt_value *results);
 
 #endif

@@ -68,14 +68,15 @@ static grt_status upload_zeros(const grt_frame *frame)
     return status;
 }
 
-/* Where all steps are the device's, so that a run ends whatever the inputs are. What kernels say of them is
- * of no interest. */
+/* Where all steps are the device's, so that a run ends whatever the inputs are; but the weights have to be
+ * there, which are uploaded meanwhile. What kernels say of the inputs is of no interest. */
 static grt_status run_once(grt_context *context, grt_frame *frame)
 {
     grt_executor *executor = &context->executor;
     if (frame->program->blocker >= 0)
         return GRT_OK;
     grt_phases_next(&executor->session->phases, "run");
+    GRT_TRY(grt_resident_wait(executor->session->resident));
     GRT_TRY(upload_zeros(frame));
     GRT_TRY(grt_run_frame(frame, &context->timing));
     GRT_TRY(grt_device_wait(grt_executor_device(executor), executor->stream));

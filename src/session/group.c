@@ -202,15 +202,52 @@ static grt_status fill(item *it, void *block)
     return grt_upload_run(s->upload, it->session->device, block, &it->session->uploaded);
 }
 
-static grt_status place_weights(item *it)
+/* Weights on their way to a device, while its kernels are made. */
+typedef struct mover {
+    item *it;
+    void *block; /* NULL: they are there */
+    pthread_t thread;
+    bool has_thread;
+    size_t phase;
+    double end_ms;
+    grt_status status;
+    char *error;
+} mover;
+
+static void *move_weights(void *arg)
 {
-    void *block;
-    GRT_TRY(grt_session_place_weights(it->session, &block));
-    if (!block)
+    mover *m = arg;
+    grt_session *session = m->it->session;
+    m->status = fill(m->it, m->block);
+    if (m->status != GRT_OK)
+        m->error = strdup(grt_last_error());
+    grt_resident_settle(session->resident, m->status);
+    m->end_ms = grt_now_ms() - session->phases.start_ms;
+    return NULL;
+}
+
+static grt_status start_moving(mover *m)
+{
+    GRT_TRY(grt_session_place_weights(m->it->session, &m->block));
+    m->phase = m->it->session->phases.n - 1;
+    if (!m->block)
         return GRT_OK;
-    const grt_status status = fill(it, block);
-    grt_resident_settle(it->session->resident, status);
-    return status;
+    m->has_thread = pthread_create(&m->thread, NULL, move_weights, m) == 0;
+    if (!m->has_thread)
+        move_weights(m);
+    return GRT_OK;
+}
+
+static grt_status finish_moving(mover *m)
+{
+    if (m->has_thread)
+        pthread_join(m->thread, NULL);
+    if (m->block)
+        m->it->session->phases.list[m->phase].end_ms = m->end_ms;
+    if (m->status != GRT_OK)
+        grt_error_set(m->error ? m->error : "out of memory");
+    free(m->error);
+    return m->status;
 }
 
 /* Start to read for devices that lack the weights, while they are being opened. A failure here is reported
@@ -235,24 +272,47 @@ static void read_ahead(group *g)
 
 /* ---- devices ---- */
 
-static grt_status make_session(item *it)
+/* Where the weights will be is known; what they are is not looked at on the device. */
+static grt_status make_kernels(item *it)
 {
     const group *g = it->group;
     const int32_t share = g->options.threads / (int32_t)g->n;
-    GRT_TRY(grt_session_start(g->model, g->options.threads, g->options.fallback != NULL, g->start_ms,
-                              &it->session));
-    GRT_TRY(begin(it, "open device"));
-    GRT_TRY(grt_session_open_device(it->session, it->backend, it->number));
-    GRT_TRY(begin(it, "weights"));
-    GRT_TRY(place_weights(it));
     GRT_TRY(begin(it, "create kernels"));
     GRT_TRY(grt_session_create_kernels(it->session, share > 1 ? share : 1));
     if (it->backend->traits.loads_code) {
         GRT_TRY(begin(it, "prepare"));
         g->warm(it->session);
     }
-    grt_phases_next(&it->session->phases, NULL);
     return GRT_OK;
+}
+
+static grt_status make_session(item *it)
+{
+    const group *g = it->group;
+    mover m = {.it = it};
+    GRT_TRY(grt_session_start(g->model, g->options.threads, g->options.fallback != NULL, g->start_ms,
+                              &it->session));
+    if (it->backend->traits.own_memory) {
+        GRT_TRY(begin(it, "start driver"));
+        (void)it->backend->device_count(); /* a failure is met again below */
+    }
+    GRT_TRY(begin(it, "open device"));
+    GRT_TRY(grt_session_open_device(it->session, it->backend, it->number));
+    GRT_TRY(begin(it, "weights"));
+    GRT_TRY(start_moving(&m));
+    grt_status status = make_kernels(it);
+    grt_phases_next(&it->session->phases, NULL);
+    if (status == GRT_OK) {
+        status = finish_moving(&m);
+    } else {
+        char *error = strdup(grt_last_error());
+        (void)finish_moving(&m);
+        grt_error_set(error ? error : "out of memory");
+        free(error);
+    }
+    if (status == GRT_OK)
+        grt_session_forget_packed(it->session);
+    return status;
 }
 
 static void work_at(item *it)

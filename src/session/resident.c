@@ -120,6 +120,14 @@ grt_status grt_resident_take(grt_residents *residents, const grt_resident_key *k
     return status;
 }
 
+grt_status grt_resident_wait(grt_resident *r)
+{
+    pthread_mutex_lock(&r->residents->lock);
+    const grt_status status = wait_for(r);
+    pthread_mutex_unlock(&r->residents->lock);
+    return status;
+}
+
 void grt_resident_settle(grt_resident *r, grt_status status)
 {
     char *error = status == GRT_OK ? NULL : strdup(grt_last_error());

@@ -32,6 +32,8 @@ grt_status grt_resident_take(grt_residents *residents, const grt_resident_key *k
 /* status != GRT_OK: it could not be filled. Those who wait fail alike; the next who takes it fills anew. The
  * caller keeps its reference. */
 void grt_resident_settle(grt_resident *resident, grt_status status);
+/* Until it is full; fails as the filler did. */
+grt_status grt_resident_wait(grt_resident *resident);
 void *grt_resident_data(const grt_resident *resident);
 grt_resident *grt_resident_retain(grt_resident *resident);
 void grt_resident_give(grt_resident *resident); /* NULL-safe */

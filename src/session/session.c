@@ -42,20 +42,29 @@ static const grt_kernel_row *choose_row(const grt_session *session, bool main, g
     return grt_backend_cpu.find_kernel(node, why);
 }
 
-/* A kernel that has state has packed its large weights: without this, they would be in memory twice. On
- * devices of their own memory, a session that found the weights there has read none of them. */
-static void forget_packed(const grt_session *session, const grt_kernel_node *node)
+/* A kernel that has state has packed its large weights: without this, they would be in memory twice. */
+static void forget_packed(const grt_session *session, const grt_plan_body *body, const grt_plan_step *step)
 {
     enum { WORTH_IT = 64 << 10 };
-    if (session->on_device && !session->uploaded.host_bytes && !session->uploaded.peer_bytes)
-        return;
-    for (int32_t i = 0; i < node->n_in; i++) {
-        if (grt_node_packing(node, i))
-            continue; /* read as it is */
-        size_t bytes = node->in[i].data ? grt_tensor_bytes(&node->in[i]) : 0;
-        if (bytes >= WORTH_IT && bytes != SIZE_MAX)
-            grt_model_forget(session->model, node->in[i].data, bytes);
+    for (int32_t i = 0; i < step->n_in; i++) {
+        grt_packing packing;
+        const grt_tensor t = describe(session, body, step->in[i], &packing);
+        const size_t bytes = t.data ? grt_tensor_bytes(&t) : 0;
+        if (!grt_is_packed(&packing) && bytes >= WORTH_IT && bytes != SIZE_MAX)
+            grt_model_forget(session->model, t.data, bytes);
     }
+}
+
+/* A session that found the weights on the device has read none of them. */
+void grt_session_forget_packed(const grt_session *session)
+{
+    const grt_plan *plan = session->model->plan;
+    if (!session->uploaded.host_bytes && !session->uploaded.peer_bytes)
+        return;
+    for (int32_t b = 0; b < plan->n_bodies; b++)
+        for (int32_t s = 0; s < plan->bodies[b].n_steps; s++)
+            if (session->kernels[b][s].state)
+                forget_packed(session, &plan->bodies[b], &plan->bodies[b].steps[s]);
 }
 
 /* Packed constants are for kernels that packed them; a plan that says otherwise was not made by us. */
@@ -134,8 +143,8 @@ static grt_status create_kernel(grt_session *session, const grt_plan_body *body,
         status = row->create(&node, &kernel->state);
     if (status == GRT_OK)
         kernel->row = row;
-    if (kernel->state)
-        forget_packed(session, &node);
+    if (kernel->state && !session->on_device)
+        forget_packed(session, body, step);
     grt_text_release(&why);
     free(tensors);
     free(packings);

@@ -56,6 +56,8 @@ grt_status grt_session_open_device(grt_session *session, const grt_backend *back
 grt_status grt_session_place_weights(grt_session *session, void **out_block);
 /* On up to `threads` threads. */
 grt_status grt_session_create_kernels(grt_session *session, int32_t threads);
+/* On devices of their own memory, once the weights are there: they are still read until then. */
+void grt_session_forget_packed(const grt_session *session);
 /* Saves new algorithms after a session's kernels have chosen. */
 void grt_session_save_choices(grt_session *session);
 

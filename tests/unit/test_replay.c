@@ -344,6 +344,73 @@ START_TEST(as_many_sets_as_a_caller_cycles_through)
 }
 END_TEST
 
+/* ---- copies in the graph ---- */
+
+static void bind_pinned(float *x, float *y)
+{
+    grt_tensor t = rows(x, GRT_MEMORY_PINNED);
+    ck_assert_int_eq(grt_context_set_input(context, 0, &t), GRT_OK);
+    t.data = y;
+    ck_assert_int_eq(grt_context_set_output(context, 0, &t), GRT_OK);
+}
+
+static void run_pinned(float *x, float *y, int seed)
+{
+    grt_tensor out;
+    fill(x, seed);
+    memset(y, 0xff, ELEMENTS * sizeof *y);
+    ck_assert_msg(grt_context_run(context) == GRT_OK, "%s", grt_last_error());
+    ck_assert_int_eq(grt_context_get_output(context, 0, &out), GRT_OK);
+    ck_assert_ptr_eq(out.data, y);
+    expect_output(x, y);
+}
+
+static const grt_replay *trips_of(void)
+{
+    return &context->executor.main->trips;
+}
+
+/* From the second run with the same page-locked memory on, for each of two pairs; until memory moves. */
+START_TEST(a_round_trip_is_one_graph)
+{
+    static float x[2][ELEMENTS], y[2][ELEMENTS];
+    onnx_model m;
+    begin(&m);
+    onnx_node(&m, m.graph, "Relu", "h", "z");
+    end(&m);
+    open_model(&m);
+    for (int i = 0; i < 6; i++) {
+        bind_pinned(x[i % 2], y[i % 2]);
+        run_pinned(x[i % 2], y[i % 2], i);
+        ck_assert_int_eq(grt_replay_count(trips_of()), i < 2 ? 0 : i < 3 ? 1 : 2);
+    }
+    grt_executor *executor = &context->executor;
+    ck_assert_int_eq(grt_executor_reserve_arena(executor, executor->arena.bytes + 4096), GRT_OK);
+    for (int i = 0; i < 2; i++) { /* results have another place on the device */
+        run_pinned(x[1], y[1], 7 + i);
+        ck_assert_int_eq(grt_replay_count(trips_of()), i);
+    }
+    run_and_expect(9); /* an input in pageable memory is not copied in a graph */
+    ck_assert_int_eq(grt_replay_count(trips_of()), 1);
+}
+END_TEST
+
+/* Around a step that cannot be in a graph there is no such graph. */
+START_TEST(no_round_trip_around_the_host)
+{
+    static float x[ELEMENTS], y[ELEMENTS];
+    onnx_model m;
+    begin(&m);
+    loop_until(&m);
+    end(&m);
+    open_model(&m);
+    bind_pinned(x, y);
+    for (int i = 0; i < 4; i++)
+        run_pinned(x, y, i);
+    ck_assert_int_eq(grt_replay_count(trips_of()), 0);
+}
+END_TEST
+
 /* ---- the invariant ---- */
 
 static void expect_refused(const grt_program *program, const char *what)
@@ -456,6 +523,8 @@ Suite *suite_test_replay(void)
     tcase_add_test(tests, memory_that_moves);
     tcase_add_test(tests, results_of_the_host_for_the_device);
     tcase_add_test(tests, as_many_sets_as_a_caller_cycles_through);
+    tcase_add_test(tests, a_round_trip_is_one_graph);
+    tcase_add_test(tests, no_round_trip_around_the_host);
     tcase_add_test(tests, the_invariant_is_checked);
     tcase_add_test(tests, ready_before_the_first_run);
     tcase_add_test(tests, open_dims_wait_for_the_first_run);

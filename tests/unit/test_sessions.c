@@ -4,10 +4,13 @@
 #include "tests/unit/onnx_model.h"
 #include "tests/unit/runtime.h"
 
+#include "backends/registry.h"
 #include "src/session/session.h"
 
 #include <check.h>
 #include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -305,6 +308,89 @@ START_TEST(results_keep_their_memory)
 }
 END_TEST
 
+/* ---- weights on their way ---- */
+
+static const grt_phase *phase_of(const grt_session *session, const char *name)
+{
+    const grt_phase *phases;
+    const size_t n = grt_session_phases(session, &phases);
+    for (size_t i = 0; i < n; i++)
+        if (!strcmp(phases[i].name, name))
+            return &phases[i];
+    ck_abort_msg("there is no phase '%s'", name);
+    return NULL;
+}
+
+static bool overlaps(grt_model *model)
+{
+    grt_session *session;
+    ck_assert_int_eq(grt_session_create(model, "mirror:0", NULL, &session), GRT_OK);
+    const grt_phase *driver = phase_of(session, "start driver"), *open = phase_of(session, "open device"),
+                    *weights = phase_of(session, "weights"), *kernels = phase_of(session, "create kernels");
+    ck_assert(driver->end_ms <= open->begin_ms && open->end_ms <= weights->begin_ms);
+    ck_assert(weights->begin_ms <= kernels->begin_ms && weights->begin_ms <= weights->end_ms);
+    const bool found = weights->end_ms > kernels->begin_ms;
+    grt_session_release(session);
+    return found;
+}
+
+/* Kernels do not wait for weights, unless a busy machine lets one thread wait for the other. */
+START_TEST(phases_of_a_session)
+{
+    enum { TRIES = 50 };
+    grt_model *model = open_model(MANY);
+    int tries = 1;
+    while (!overlaps(model))
+        ck_assert_int_lt(++tries, TRIES);
+    grt_model_release(model);
+}
+END_TEST
+
+typedef struct filler {
+    grt_resident *resident;
+    grt_status status;
+    atomic_bool filled;
+} filler;
+
+static void *fill_later(void *data)
+{
+    filler *f = data;
+    usleep(5000);
+    atomic_store(&f->filled, true);
+    if (f->status != GRT_OK)
+        grt_fail(f->status, "the disk is gone");
+    grt_resident_settle(f->resident, f->status);
+    return NULL;
+}
+
+/* Who runs something before a session is ready waits for its weights, and learns of a failure. */
+START_TEST(waiting_for_weights)
+{
+    static const grt_status statuses[] = {GRT_OK, GRT_STATUS_IO};
+    const grt_backend *backend = grt_backend_find("mirror");
+    const grt_resident_key key = {.backend = backend, .content = 1, .bytes = 100};
+    grt_residents *residents;
+    grt_device *device;
+    ck_assert_int_eq(grt_residents_create(&residents), GRT_OK);
+    ck_assert_int_eq(backend->device_open(0, &device), GRT_OK);
+    for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++) {
+        filler f = {.status = statuses[i]};
+        bool fill;
+        pthread_t thread;
+        ck_assert_int_eq(grt_resident_take(residents, &key, device, &f.resident, &fill), GRT_OK);
+        ck_assert(fill);
+        ck_assert_int_eq(pthread_create(&thread, NULL, fill_later, &f), 0);
+        ck_assert_int_eq(grt_resident_wait(f.resident), statuses[i]);
+        ck_assert(atomic_load(&f.filled));
+        pthread_join(thread, NULL);
+        grt_resident_give(f.resident);
+    }
+    ck_assert_ptr_nonnull(strstr(grt_last_error(), "the disk is gone"));
+    grt_device_close(device);
+    grt_residents_release(residents);
+}
+END_TEST
+
 Suite *suite_test_sessions(void)
 {
     Suite *suite = suite_create("sessions");
@@ -317,6 +403,8 @@ Suite *suite_test_sessions(void)
     tcase_add_test(tests, from_many_threads);
     tcase_add_test(tests, many_weights_are_checked_by_sessions);
     tcase_add_test(tests, results_keep_their_memory);
+    tcase_add_test(tests, phases_of_a_session);
+    tcase_add_test(tests, waiting_for_weights);
     suite_add_tcase(suite, tests);
     return suite;
 }

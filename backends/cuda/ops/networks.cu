@@ -18,6 +18,7 @@ enum { BLOCK = 128 };
 
 struct shape {
     cuda_networks_form form;
+    cuda_networks_grid grid;
     cudaKernel_t generated; /* NULL: there is none */
     int64_t rows, count, lane;
 };
@@ -66,6 +67,16 @@ __global__ void plain_kernel(const __grid_constant__ layers all, const T *x, T *
 
 /* ---- kernel life ---- */
 
+/* As much as a block can have: other shapes use the same kernel. Without this it is 48 KiB. */
+grt_status allow_shared(const cuda_device *device, const shape *sh)
+{
+    if (!sh->generated || !sh->grid.shared)
+        return GRT_OK;
+    CUDA_TRY(cudaKernelSetAttributeForDevice(sh->generated, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                             (int)device->prop.sharedMemPerBlockOptin, device->base.index));
+    return GRT_OK;
+}
+
 /* While a plan is made the code goes there; where it has none it is made for as long as the device is open.
  */
 grt_status find_generated(const grt_reshape *r, shape *sh)
@@ -85,7 +96,7 @@ grt_status find_generated(const grt_reshape *r, shape *sh)
                                &sh->generated);
     grt_text_release(&key);
     grt_text_release(&source);
-    return status;
+    return status == GRT_OK ? allow_shared(device, sh) : status;
 }
 
 grt_status reshape(grt_reshape *r)
@@ -97,9 +108,11 @@ grt_status reshape(grt_reshape *r)
     sh->count = x->dims[1];
     sh->lane = r->in[grt_networks_weights(0)]->dims[2];
     cuda_networks_form_of((const grt_networks *)r->state, x->dtype, sh->rows, sh->count, &sh->form);
+    const cudaDeviceProp *prop = &((const cuda_device *)r->device)->prop;
+    const cuda_networks_limits limits = {prop->sharedMemPerBlockOptin, prop->sharedMemPerMultiprocessor};
+    cuda_networks_grid_of(&sh->form, sh->rows, &limits, &sh->grid);
     const int64_t most = (int64_t)1 << 31;
-    const bool fits = sh->rows > 0 && sh->count > 0 &&
-                      sh->rows < 65535 * (int64_t)cuda_networks_rows(&sh->form) &&
+    const bool fits = sh->rows > 0 && sh->count > 0 && sh->rows < 65535 * (int64_t)sh->grid.rows &&
                       sh->lane * GRT_NETWORKS_WIDTH * GRT_NETWORKS_WIDTH < most;
     const grt_status status = fits ? find_generated(r, sh) : GRT_OK;
     if (status != GRT_OK) {
@@ -129,11 +142,12 @@ grt_status launch_generated(const grt_run *r, const shape *sh)
         args.bias[l] = data_of(r, grt_networks_bias(l));
     }
     void *list[] = {&args};
-    const int32_t rows = cuda_networks_rows(&sh->form);
+    const int32_t rows = sh->grid.rows;
     const dim3 grid((args.count + CUDA_NETWORKS_LANES - 1) / CUDA_NETWORKS_LANES,
                     (uint32_t)((sh->rows + rows - 1) / rows)),
-        block(CUDA_NETWORKS_LANES, (uint32_t)sh->form.warps);
-    CUDA_TRY(cudaLaunchKernel((const void *)sh->generated, grid, block, list, 0, (cudaStream_t)r->stream));
+        block(CUDA_NETWORKS_LANES, (uint32_t)sh->grid.warps);
+    CUDA_TRY(cudaLaunchKernel((const void *)sh->generated, grid, block, list, sh->grid.shared,
+                              (cudaStream_t)r->stream));
     return GRT_OK;
 }
 

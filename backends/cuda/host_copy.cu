@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See host_copy.h. */
+#include "backends/cuda/host_copy.h"
+
+namespace
+{
+
+enum { THREADS = 256, MOST_BYTES = 256 << 10 };
+
+template <class T> __global__ void __launch_bounds__(THREADS) copy_host(T *dst, const T *src, unsigned n)
+{
+    const unsigned i = blockIdx.x * THREADS + threadIdx.x;
+    if (i < n)
+        dst[i] = src[i];
+}
+
+template <class T> void launch(void *dst, const void *src, size_t bytes, cudaStream_t stream)
+{
+    const unsigned n = (unsigned)(bytes / sizeof(T));
+    copy_host<T><<<(n + THREADS - 1) / THREADS, THREADS, 0, stream>>>((T *)dst, (const T *)src, n);
+}
+
+} // namespace
+
+bool cuda_host_copy_fits(const void *host, size_t bytes, cudaStream_t stream)
+{
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    cudaPointerAttributes found;
+    if (bytes == 0 || bytes > MOST_BYTES)
+        return false;
+    const bool fits = cudaStreamIsCapturing(stream, &status) == cudaSuccess &&
+                      status == cudaStreamCaptureStatusActive &&
+                      cudaPointerGetAttributes(&found, host) == cudaSuccess &&
+                      found.type == cudaMemoryTypeHost && found.devicePointer == host;
+    (void)cudaGetLastError();
+    return fits;
+}
+
+cudaError_t cuda_host_copy(void *dst, const void *src, size_t bytes, cudaStream_t stream)
+{
+    const size_t all = (uintptr_t)dst | (uintptr_t)src | bytes;
+    if (all % 16 == 0)
+        launch<uint4>(dst, src, bytes, stream);
+    else if (all % 4 == 0)
+        launch<unsigned>(dst, src, bytes, stream);
+    else
+        launch<unsigned char>(dst, src, bytes, stream);
+    return cudaGetLastError();
+}
