@@ -239,8 +239,7 @@ static grt_status make_session(item *it)
 {
     const group *g = it->group;
     const int32_t share = g->options.threads / (int32_t)g->n;
-    GRT_TRY(grt_session_start(g->model, g->options.threads, g->options.fallback != NULL, g->start_ms,
-                              &it->session));
+    GRT_TRY(grt_session_start(g->model, &g->options, g->start_ms, &it->session));
     GRT_TRY(begin(it, "open device"));
     GRT_TRY(grt_session_open_device(it->session, it->backend, it->number));
     GRT_TRY(begin(it, "weights"));
