@@ -21,7 +21,7 @@ fields()
 }
 last_line() { local want=$1; shift; [ "$("$@" 2>/dev/null | tail -n 1)" = "$want" ]; }
 
-for command in "graphc" "graphc optimize" "graphc quantize" "graphc check" "graphc inspect" "graphc devices" "graphrun" "graphrun check" "graphrun bench"; do
+for command in "graphc" "graphc optimize" "graphc quantize" "graphc check" "graphc inspect" "graphc devices" "graphrun" "graphrun check" "graphrun bench" "graphrun compare"; do
     # shellcheck disable=SC2086 # a command and its sub-command
     check "$command --help" says "usage: $command" ./$command --help
 done
@@ -181,6 +181,35 @@ check "a map --json" fields run "./graphrun $scratch/map.onnx --json" results.0.
     results.0.outputs.0.items.0.values.values.1:number
 check "inspect a map" says "output *z: sequence of maps to float32" ./graphc inspect "$scratch/map.onnx"
 check "inspect a map --json" fields inspect "./graphc inspect $scratch/map.onnx --json" outputs.0.element_kind:string metadata.entries.author:string
+
+# Memory: what is predicted is enough, and a byte less is not.
+predicted=$(./graphc inspect "$plan" --json | tr -d '\n ' | sed -n 's/.*"total_bytes":\([0-9]*\).*/\1/p')
+check "inspect predicts memory" fields inspect "./graphc inspect $plan --json" memory.session.activations_bytes:integer memory.session.device:string
+check "inspect says what a session has" says "session .* on cpu: weights" ./graphc inspect "$plan"
+check "a limit of the predicted memory" ./graphrun "$plan" --memory-limit "$predicted"
+refuse 2 "a limit of a byte less" ./graphrun "$plan" --memory-limit $((predicted - 1))
+check "it names the node and the bytes" says "memory_limit is $((predicted - 1)) bytes.*node '\|node '.*memory_limit is $((predicted - 1)) bytes" \
+    ./graphrun "$plan" --memory-limit $((predicted - 1))
+
+# Compared tensor by tensor: a plan with its model, with the same in half precision, and with one whose weights differ from some layer on.
+check "compare a plan with its model" says "^all within the tolerance" ./graphrun compare "$model" "$plan"
+check "compare with half precision" sh -c "./graphc optimize '$model' --precision fp16 -o '$scratch/half.grt' >/dev/null && ./graphrun compare '$model' '$scratch/half.grt' --all |
+    grep -q 'float32   float16 .*conv2'"
+refuse 1 "half precision is not within 1e-5" ./graphrun compare "$model" "$scratch/half.grt" --tolerance 1e-5
+check "compare --json" fields compare "./graphrun compare $model $scratch/half.grt --json" tensors.0.error:number first_divergence:null compared:integer
+# The first element of conv3's weights becomes 8: it lies behind the name, a tag and the length of 73,728 bytes.
+change_weight()
+{
+    cp "$model" "$scratch/changed.onnx" && chmod u+w "$scratch/changed.onnx" || return 1
+    local at
+    at=$(grep -abo 'conv3.weight' "$model" | tail -n 1 | cut -d: -f1)
+    printf '\0\0\0\101' | dd of="$scratch/changed.onnx" bs=1 seek=$((at + 12 + 4)) conv=notrunc 2>/dev/null
+}
+check "change a weight" change_weight
+refuse 1 "a changed weight" ./graphrun compare "$model" "$scratch/changed.onnx"
+check "the step of the changed weight is named" says "^first beyond the tolerance: '.*conv3.*', made by Conv" ./graphrun compare "$model" "$scratch/changed.onnx"
+check "compare two devices" says "^all within the tolerance" ./graphrun compare "$model" --other-device cpu:0
+refuse 2 "compare with a model of other inputs" ./graphrun compare "$model" "$scratch/map.onnx"
 
 # What the schema has is in the page that explains it.
 explained()
