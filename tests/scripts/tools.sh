@@ -211,6 +211,14 @@ check "the step of the changed weight is named" says "^first beyond the toleranc
 check "compare two devices" says "^all within the tolerance" ./graphrun compare "$model" --other-device cpu:0
 refuse 2 "compare with a model of other inputs" ./graphrun compare "$model" "$scratch/map.onnx"
 
+inspected_page()
+{
+    ./graphc inspect "$model" --html "$scratch/steps.html" && grep -q "conv1<br>bn1<br>relu1</td>" "$scratch/steps.html" &&
+        grep -q "float32\[" "$scratch/steps.html" && [ "$(grep -c "<tr><td>[0-9]" "$scratch/steps.html")" = "$(./graphc inspect "$model" --json | grep -m 1 -o '"steps": [0-9]*' | grep -o '[0-9]*')" ]
+}
+check "inspect --html" inspected_page
+refuse 2 "two forms of a report" ./graphc inspect "$model" --json --html "$scratch/x.html"
+
 # What the schema has is in the page that explains it.
 explained()
 {
