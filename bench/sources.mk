@@ -10,7 +10,7 @@ EXTRA_DIST += bench/quantised.py bench/quantised_speed.py bench/optimised.py ben
 EXTRA_DIST += bench/branches.py
 EXTRA_DIST += bench/python_overhead.py
 EXTRA_DIST += bench/oversubscription.py
-EXTRA_DIST += bench/pairs.py
+EXTRA_DIST += bench/pairs.py bench/pool_speed.py
 # Sessions on N GPUs, and the floor under them; the latter needs CUDA's runtime.
 noinst_PROGRAMS += bench/init_scaling/ready
 bench_init_scaling_ready_SOURCES = bench/init_scaling/ready.c

@@ -135,14 +135,21 @@ grt_status grt_executor_drop_region(grt_executor *executor, grt_region *region)
     return GRT_OK;
 }
 
-/* No run is in flight. */
+/* No run is in flight. Where there is no room for both, the old one goes first; frames that it was enough for
+ * ask for theirs again. */
 static grt_status reserve(grt_executor *executor, size_t bytes, grt_region *region)
 {
     if (bytes <= region->bytes)
         return GRT_OK;
     void *grown;
-    GRT_TRY(grt_executor_alloc(executor, region->kind, bytes, &grown));
     const grt_account_kind kind = region->kind;
+    grt_status got = grt_executor_alloc(executor, kind, bytes, &grown);
+    if (got == GRT_STATUS_OUT_OF_MEMORY && region->data && !region->captured) {
+        GRT_TRY(grt_executor_drop_region(executor, region));
+        got = grt_executor_alloc(executor, kind, bytes, &grown);
+    }
+    if (got != GRT_OK)
+        return got;
     const grt_status status = grt_executor_drop_region(executor, region);
     if (status != GRT_OK) {
         grt_executor_free(executor, kind, bytes, grown);

@@ -145,6 +145,12 @@ static grt_status reserve_memory(grt_executor *executor, const grt_frame *frame)
     return name_node(status, "workspaces", frame, largest_workspace(frame));
 }
 
+static bool has_room(const grt_executor *executor, const grt_frame *frame)
+{
+    return executor->arena.bytes >= frame->program->arena_bytes &&
+           executor->workspace.bytes >= frame->program->workspace_bytes;
+}
+
 static grt_status make_cached(grt_executor *executor, grt_cached_frame *out_cached)
 {
     grt_cached_frame made = {0};
@@ -243,6 +249,8 @@ grt_status grt_frame_cache_get(grt_frame_cache *cache, grt_executor *executor, g
     grt_cached_frame *found = find_frame(cache, executor);
     if (!found)
         GRT_TRY(add_frame(cache, executor, &found));
+    if (!has_room(executor, found->frame)) /* larger dims were refused meanwhile */
+        GRT_TRY(reserve_memory(executor, found->frame));
     cache->last = (int32_t)(found - cache->frames);
     found->last_used = ++cache->uses;
     *out_frame = found->frame;

@@ -197,6 +197,7 @@ Suite *suite_test_lost(void)
     Suite *s = suite_create("test_lost");
     TCase *t = tcase_create("test_lost");
     tcase_add_checked_fixture(t, runtime_open, runtime_close);
+    tcase_set_timeout(t, 60);
     tcase_add_test(t, no_other_session_is_lost);
     tcase_add_loop_test(t, requests_go_elsewhere, 0, 2);
     tcase_add_test(t, nothing_is_left);
