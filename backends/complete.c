@@ -26,7 +26,7 @@ typedef struct table {
     }
 
 static const table tables[] = {
-    TABLE(memory, grt_memory_api, "alloc", "free", "check"),
+    TABLE(memory, grt_memory_api, "alloc", "free", "check", "in_use"),
     TABLE(copies, grt_copy_api, "upload", "download", "copy"),
     TABLE(streams, grt_stream_api, "create", "release", "wait", "id", "is_captured"),
     TABLE(current, grt_current_api, "enter", "leave"),

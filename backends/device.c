@@ -57,7 +57,15 @@ static grt_status check_host(grt_device *device, const void *data)
     return GRT_OK;
 }
 
-const grt_memory_api grt_host_memory = {.alloc = alloc_host, .free = free_host, .check = check_host};
+static grt_status host_in_use(grt_device *device, size_t *out_bytes)
+{
+    (void)device;
+    *out_bytes = 0;
+    return GRT_OK;
+}
+
+const grt_memory_api grt_host_memory = {
+    .alloc = alloc_host, .free = free_host, .check = check_host, .in_use = host_in_use};
 
 grt_status grt_device_alloc(grt_device *device, size_t bytes, void **out_data)
 {
@@ -77,6 +85,12 @@ void grt_device_free(grt_device *device, void *data)
 grt_status grt_device_check_pointer(grt_device *device, const void *data)
 {
     return device->api->memory ? device->api->memory->check(device, data) : fail_absent(device, "memory");
+}
+
+grt_status grt_device_in_use(grt_device *device, size_t *out_bytes)
+{
+    const grt_memory_api *memory = device->api->memory;
+    return memory ? memory->in_use(device, out_bytes) : fail_absent(device, "memory");
 }
 
 /* Without a table, page-locked memory is as any of the host's. */
@@ -133,10 +147,10 @@ grt_status grt_device_copy(grt_device *device, void *dst, const void *src, size_
     return copies ? copies->copy(device, dst, src, bytes, stream) : copy_host(dst, src, bytes);
 }
 
-grt_status grt_device_stream_create(grt_device *device, void **out_stream)
+grt_status grt_device_stream_create(grt_device *device, int32_t priority, void **out_stream)
 {
     *out_stream = NULL;
-    return device->api->streams ? device->api->streams->create(device, out_stream) : GRT_OK;
+    return device->api->streams ? device->api->streams->create(device, priority, out_stream) : GRT_OK;
 }
 
 void grt_device_stream_release(grt_device *device, void *stream)

@@ -20,6 +20,8 @@ typedef struct grt_memory_api {
     grt_status (*alloc)(grt_device *device, size_t bytes, void **out_data); /* 256-byte aligned */
     void (*free)(grt_device *device, void *data);
     grt_status (*check)(grt_device *device, const void *data); /* refuse what is no memory of this device */
+    /* Bytes that all programs together have in use there; 0 for the host's, of which nobody asks that. */
+    grt_status (*in_use)(grt_device *device, size_t *out_bytes);
 } grt_memory_api;
 
 /* Copies between the host's memory and the device's, enqueued on a stream. Absent: kernels compute on the
@@ -32,7 +34,9 @@ typedef struct grt_copy_api {
 
 /* Streams: what is enqueued on one happens in that order. Present where copies are. */
 typedef struct grt_stream_api {
-    grt_status (*create)(grt_device *device, void **out_stream);
+    /* Of streams that have work for the device, those of higher priority go first, as far as the device can
+     * tell them apart; 0 is the lowest. */
+    grt_status (*create)(grt_device *device, int32_t priority, void **out_stream);
     void (*release)(grt_device *device, void *stream);
     grt_status (*wait)(grt_device *device, void *stream); /* block the host until the stream is idle */
     uint64_t (*id)(grt_device *device, void *stream);     /* no other stream of the process has or had it */
@@ -132,13 +136,15 @@ bool grt_device_is_host(const grt_device *device); /* there are no copies and st
 grt_status grt_device_alloc(grt_device *device, size_t bytes, void **out_data);
 void grt_device_free(grt_device *device, void *data); /* NULL-safe */
 grt_status grt_device_check_pointer(grt_device *device, const void *data);
+grt_status grt_device_in_use(grt_device *device, size_t *out_bytes); /* host devices: 0 */
 /* On a host device memcpy, whatever the stream. */
 grt_status grt_device_upload(grt_device *device, void *dst, const void *src, size_t bytes, void *stream);
 grt_status grt_device_download(grt_device *device, void *dst, const void *src, size_t bytes, void *stream);
 grt_status grt_device_copy(grt_device *device, void *dst, const void *src, size_t bytes, void *stream);
-grt_status grt_device_stream_create(grt_device *device, void **out_stream); /* host devices: NULL */
-void grt_device_stream_release(grt_device *device, void *stream);           /* NULL-safe */
-grt_status grt_device_wait(grt_device *device, void *stream);               /* host devices: nothing to do */
+/* Host devices: NULL. */
+grt_status grt_device_stream_create(grt_device *device, int32_t priority, void **out_stream);
+void grt_device_stream_release(grt_device *device, void *stream); /* NULL-safe */
+grt_status grt_device_wait(grt_device *device, void *stream);     /* host devices: nothing to do */
 uint64_t grt_device_stream_id(grt_device *device, void *stream);
 bool grt_device_stream_is_captured(grt_device *device, void *stream);
 grt_status grt_device_enter(grt_device *device, bool *out_switched);

@@ -10,7 +10,7 @@ EXTRA_DIST += bench/quantised.py bench/quantised_speed.py bench/optimised.py ben
 EXTRA_DIST += bench/branches.py
 EXTRA_DIST += bench/python_overhead.py
 EXTRA_DIST += bench/oversubscription.py
-EXTRA_DIST += bench/pairs.py
+EXTRA_DIST += bench/pairs.py bench/pool_speed.py
 # Sessions on N GPUs, and the floor under them; the latter needs CUDA's runtime.
 noinst_PROGRAMS += bench/init_scaling/ready
 bench_init_scaling_ready_SOURCES = bench/init_scaling/ready.c
@@ -21,6 +21,16 @@ noinst_PROGRAMS += bench/pool
 bench_pool_SOURCES = bench/pool.c
 bench_pool_CPPFLAGS = -I$(top_srcdir)/include
 bench_pool_LDADD = libgraphrt.la -lpthread
+# What models are predicted to take of memory, and what they take.
+noinst_PROGRAMS += bench/predicted_memory
+bench_predicted_memory_SOURCES = bench/predicted_memory.c
+bench_predicted_memory_CPPFLAGS = -I$(top_srcdir)/include
+bench_predicted_memory_LDADD = libgraphrt.la
+# What a service gets out of pools on one device.
+noinst_PROGRAMS += bench/service
+bench_service_SOURCES = bench/service.c
+bench_service_CPPFLAGS = -I$(top_srcdir)/include
+bench_service_LDADD = libgraphrt.la -lpthread
 if CUDA
 noinst_DATA += bench/init_scaling/floor
 CLEANFILES += bench/init_scaling/floor

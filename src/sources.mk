@@ -2,6 +2,7 @@
 # The runtime's rooms, lowest first; one line a noun.
 src_SOURCES =
 
+src_SOURCES += src/base/account.h src/base/account.c
 src_SOURCES += src/base/arena.h src/base/arena.c
 src_SOURCES += src/base/cancel.h
 src_SOURCES += src/base/checked.h
@@ -71,6 +72,7 @@ src_SOURCES += src/target/target.h src/target/target.c
 
 src_SOURCES += src/session/device_memory.h src/session/device_memory.c
 src_SOURCES += src/session/devices.h src/session/devices.c
+src_SOURCES += src/session/faults.c
 src_SOURCES += src/session/group.c
 src_SOURCES += src/session/host_weights.h src/session/host_weights.c
 src_SOURCES += src/session/kept_weights.h src/session/kept_weights.c
@@ -96,6 +98,7 @@ src_SOURCES += src/exec/hoist.h src/exec/hoist.c
 src_SOURCES += src/exec/in_flight.h src/exec/in_flight.c
 src_SOURCES += src/exec/instructions.h src/exec/instructions.c
 src_SOURCES += src/exec/io.c
+src_SOURCES += src/exec/predict.c
 src_SOURCES += src/exec/output_allocator.h src/exec/output_allocator.c
 src_SOURCES += src/exec/place.h
 src_SOURCES += src/exec/prepare.h src/exec/prepare.c
@@ -105,6 +108,7 @@ src_SOURCES += src/exec/replay.h src/exec/replay.c
 src_SOURCES += src/exec/round_trip.h src/exec/round_trip.c
 src_SOURCES += src/exec/run.h src/exec/run.c
 src_SOURCES += src/exec/set_state.c
+src_SOURCES += src/exec/set_watch.c
 src_SOURCES += src/exec/set_weights.c
 src_SOURCES += src/exec/state.h src/exec/state.c
 src_SOURCES += src/exec/state_overwrite.h src/exec/state_overwrite.c
@@ -115,6 +119,7 @@ src_SOURCES += src/exec/stop.h src/exec/stop.c
 src_SOURCES += src/exec/timing.h src/exec/timing.c
 src_SOURCES += src/exec/transfer.h src/exec/transfer.c
 src_SOURCES += src/exec/trim.c
+src_SOURCES += src/exec/watch.h src/exec/watch.c
 src_SOURCES += src/exec/warm_up.h src/exec/warm_up.c
 
 src_SOURCES += src/pool/answer.h src/pool/answer.c
@@ -126,6 +131,7 @@ src_SOURCES += src/pool/lane.h src/pool/lane.c
 src_SOURCES += src/pool/parts.h
 src_SOURCES += src/pool/pool.c
 src_SOURCES += src/pool/queue.h src/pool/queue.c
+src_SOURCES += src/pool/replace.c
 src_SOURCES += src/pool/request.h src/pool/request.c
 src_SOURCES += src/pool/schedule.h src/pool/schedule.c
 src_SOURCES += src/pool/worker.h src/pool/worker.c

@@ -27,7 +27,7 @@ typedef struct bench {
     size_t n;
     input_specs inputs;
     int64_t threads, warmup, repeat, seed, profile, contexts;
-    double seconds, rate;
+    double seconds, rate, deadline;
     const char *concurrency;
     bool json, pinned;
     json_t *reports;
@@ -79,6 +79,10 @@ const tool_option bench_options[] = {
         bench, rate, 0, "--rate", "R",
         "also latencies at R requests a second that do not wait for each other, from when each was\n"
         "due"),
+    OPTION_NUMBER(
+        bench, deadline, 0, "--deadline", "MS",
+        "with --concurrency or --rate: the share of requests that are answered in this time, and by\n"
+        "how much the others miss it"),
     OPTION_FLAG(bench, pinned, "--pinned", "the pool's inputs and outputs lie in page-locked memory"),
     OPTION_TEXT(bench, trust_option, "--trust", "all|none|KEY", TRUST_HELP),
     OPTION_CUSTOM_OPS,
@@ -180,7 +184,8 @@ static bool add_load(const bench *b, const loaded *l, grt_value *const *values, 
     const load_options options = {.concurrency = b->concurrency,
                                   .rate = b->rate,
                                   .contexts = (int32_t)b->contexts,
-                                  .seconds = b->seconds};
+                                  .seconds = b->seconds,
+                                  .deadline_ms = b->deadline};
     return !is_loaded(b) ||
            json_object_set_new(report, "load", load_measure(l->model, l->session, values, &options)) == 0;
 }
@@ -270,10 +275,13 @@ static bool is_pool_possible(const bench *b)
     const load_options load = {.concurrency = b->concurrency};
     if (!load_options_check(&load))
         return false;
-    const bool ok = !b->pinned || b->contexts;
-    if (!ok)
+    if (b->pinned && !b->contexts)
         tool_error("--pinned is about the pool's memory: it needs --contexts N");
-    return ok;
+    else if (b->deadline > 0 && !is_loaded(b))
+        tool_error("--deadline is about requests: it needs --concurrency or --rate");
+    else
+        return true;
+    return false;
 }
 
 int bench_command(const tool_command *command, int argc, char **argv)

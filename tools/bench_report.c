@@ -29,6 +29,17 @@ static void print_profile(const json_t *r)
     }
 }
 
+static void print_deadline(const json_t *deadline)
+{
+    const json_t *missed = json_object_get(deadline, "missed_by_ms");
+    tool_print("    within %g ms  %.3f %%", number_member(deadline, "ms"),
+               100 * number_member(deadline, "met"));
+    if (!json_is_null(missed))
+        tool_print("; late by p50 %.3f, max %.3f ms", number_member(missed, "p50"),
+                   number_member(missed, "max"));
+    tool_print("\n");
+}
+
 static void print_load(const json_t *r)
 {
     size_t i;
@@ -43,6 +54,8 @@ static void print_load(const json_t *r)
                    number_member(entry, "throughput_per_s"), number_member(latency, "p50"),
                    number_member(latency, "p95"), number_member(latency, "p99"),
                    number_member(latency, "p99_9"), number_member(latency, "max"));
+        if (json_object_get(entry, "deadline"))
+            print_deadline(json_object_get(entry, "deadline"));
     }
 }
 

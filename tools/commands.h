@@ -5,9 +5,10 @@
 
 #include "tools/options.h"
 
-extern const tool_option run_options[], check_options[], bench_options[];
+extern const tool_option run_options[], check_options[], bench_options[], compare_options[];
 int run_command(const tool_command *command, int argc, char **argv);
 int check_command(const tool_command *command, int argc, char **argv);
 int bench_command(const tool_command *command, int argc, char **argv);
+int compare_command(const tool_command *command, int argc, char **argv);
 
 #endif

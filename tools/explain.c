@@ -2,6 +2,7 @@
 /* See explain.h. */
 #include "tools/explain.h"
 
+#include "tools/html.h"
 #include "tools/report.h"
 #include "tools/whole_file.h"
 
@@ -153,17 +154,6 @@ json_t *explain_json(const load_report *r)
 
 enum { LEFT = 110, WIDTH = 900, BAR = 20, TOP = 40 };
 
-static void put_html(FILE *f, const char *text)
-{
-    for (; *text; text++) {
-        const char *special = strchr("<>&\"", *text);
-        if (special && *special)
-            fprintf(f, "&#%d;", *text);
-        else
-            fputc(*text, f);
-    }
-}
-
 static const char *phase_colour(const char *phase)
 {
     static const char *const colours[][2] = {{"map", "#9ecae1"},           {"check plan", "#6baed6"},
@@ -184,7 +174,7 @@ static int put_row(FILE *f, const load_report *r, int y, const char *name, doubl
     double end = -1;
     int rows = 1;
     fprintf(f, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">", LEFT - 8, y + 15);
-    put_html(f, name);
+    html_put(f, name);
     fputs("</text>\n", f);
     for (size_t i = 0; i < n; i++) {
         const double x = LEFT + scale * (offset + phases[i].begin_ms);
@@ -193,15 +183,15 @@ static int put_row(FILE *f, const load_report *r, int y, const char *name, doubl
             rows = 2;
         fprintf(f, "<rect x=\"%.2f\" y=\"%d\" width=\"%.2f\" height=\"%d\" fill=\"%s\"><title>", x,
                 y + (rows - 1) * BAR, width > 0.5 ? width : 0.5, BAR - 3, phase_colour(phases[i].name));
-        put_html(f, name);
+        html_put(f, name);
         fputs(": ", f);
-        put_html(f, phases[i].name);
+        html_put(f, phases[i].name);
         fprintf(f, ", %.3f ms, from %.3f to %.3f</title></rect>\n", phases[i].end_ms - phases[i].begin_ms,
                 offset + phases[i].begin_ms, offset + phases[i].end_ms);
         if (width > 90) {
             fprintf(f, "<text x=\"%.2f\" y=\"%d\" font-size=\"11\" pointer-events=\"none\">", x + 4,
                     y + (rows - 1) * BAR + 13);
-            put_html(f, phases[i].name);
+            html_put(f, phases[i].name);
             fputs("</text>\n", f);
         }
         end = phases[i].end_ms > end ? phases[i].end_ms : end;
@@ -232,7 +222,7 @@ static void put_table(FILE *f, const load_report *r)
         const grt_load_info s = load_figures(r->sessions[i]);
         char host[FIGURE_SIZE], peer[FIGURE_SIZE], pinned[FIGURE_SIZE];
         fputs("<tr><td>", f);
-        put_html(f, s.device);
+        html_put(f, s.device);
         fprintf(f,
                 "</td><td>%s</td><td>%s</td><td>%s</td><td>%llu</td><td>%llu</td><td>%llu</td><td>%llu</"
                 "td><td>%llu</td><td>%llu</td><td>%llu</td><td>",
@@ -241,7 +231,7 @@ static void put_table(FILE *f, const load_report *r)
                 (unsigned long long)s.plan_hits, (unsigned long long)s.cache_hits,
                 (unsigned long long)s.cache_misses, (unsigned long long)s.heuristics,
                 (unsigned long long)s.searches, (unsigned long long)s.rejected);
-        put_html(f, s.warnings);
+        html_put(f, s.warnings);
         fputs("</td></tr>\n", f);
     }
     fputs("</table>\n", f);
@@ -251,21 +241,11 @@ static void put_page(FILE *f, const load_report *r)
 {
     const int bottom = TOP + ((int)r->n + 1) * (2 * BAR + 6);
     const grt_phase *phases;
-    fputs("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>", f);
-    put_html(f, r->title);
-    fputs(
-        "</"
-        "title><style>body{font-family:sans-serif;font-size:13px;margin:24px}table{border-collapse:collapse;"
-        "margin-top:16px}td,th{padding:3px 10px;border-bottom:1px solid "
-        "#ddd;text-align:right}text{font-size:12px}"
-        "</style></head><body><h2>",
-        f);
-    put_html(f, r->title);
-    fprintf(
-        f,
-        "</h2><p>Ready after %.3f ms. Milliseconds from left to right; what went on beside other phases of a "
-        "device is below them.</p>\n<svg width=\"%d\" height=\"%d\">\n",
-        r->total_ms, LEFT + WIDTH + 40, bottom + 8);
+    html_begin(f, r->title);
+    fprintf(f,
+            "<p>Ready after %.3f ms. Milliseconds from left to right; what went on beside other phases of a "
+            "device is below them.</p>\n<svg width=\"%d\" height=\"%d\">\n",
+            r->total_ms, LEFT + WIDTH + 40, bottom + 8);
     put_axis(f, r, bottom);
     size_t n = grt_model_phases(r->model, &phases);
     int y = put_row(f, r, TOP, "model", 0, phases, n);
@@ -275,7 +255,7 @@ static void put_page(FILE *f, const load_report *r)
     }
     fputs("</svg>\n", f);
     put_table(f, r);
-    fputs("</body></html>\n", f);
+    html_end(f);
 }
 
 bool explain_html(const load_report *r, const char *path)

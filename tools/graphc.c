@@ -126,6 +126,7 @@ typedef struct inspect_request {
     input_specs shapes;
     expected_ops expected;
     json_t *near_misses;
+    const char *html;
     bool json, dot;
 } inspect_request;
 
@@ -152,6 +153,8 @@ static const tool_option inspect_options[] = {
                 "fail (status 1) unless N steps are of this op, as in Attention=12; may be repeated"),
     OPTION_CUSTOM_OPS,
     OPTION_FLAG(inspect_request, json, "--json", "report as JSON on standard output"),
+    OPTION_FILE(inspect_request, html, "--html", "FILE.html",
+                "write a page instead, with each step: what it was made of, FLOPs, bytes, its share"),
     OPTION_FLAG(inspect_request, dot, "--dot", "print the steps as a Graphviz graph instead"),
     OPTION_TABLE_END,
 };
@@ -175,6 +178,8 @@ static void print_near_misses(const json_t *near_misses)
 
 static bool inspect_print(const inspect_request *r, const grt_model *model)
 {
+    if (r->html)
+        return inspect_html(r->model, r->html, model, &r->shapes, r->near_misses);
     if (r->dot)
         return inspect_dot(model);
     if (r->json)
@@ -205,9 +210,10 @@ static int inspect_model(inspect_request *r, const char *trust)
 
 static bool inspect_one_form(const inspect_request *r)
 {
-    if (r->json && r->dot)
-        tool_error("inspect: --json or --dot, not both");
-    return !(r->json && r->dot);
+    const int forms = r->json + r->dot + (r->html != NULL);
+    if (forms > 1)
+        tool_error("inspect: one of --json, --dot and --html, not several");
+    return forms <= 1;
 }
 
 static int inspect_command(const tool_command *command, int argc, char **argv)

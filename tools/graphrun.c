@@ -27,6 +27,14 @@ static const tool_command commands[] = {
      "Models run one after another. Percentiles are of single runs, throughput is runs per second in one "
      "context.",
      bench_command},
+    {"compare", "MODEL [MODEL]",
+     "Compare two models, or one on two devices, tensor by tensor: where they begin to differ, and how that "
+     "grows.",
+     compare_options,
+     "Compared are tensors of one name, and those of steps of one op and the same nodes; the plans run as "
+     "they are.\n"
+     "Exit status 1: a tensor is beyond the tolerance.",
+     compare_command},
     {NULL, NULL, NULL, NULL, NULL, NULL},
 };
 

@@ -2,6 +2,7 @@
 /* graphc inspect: what a model or plan holds. */
 #include "tools/inspect.h"
 
+#include "tools/prediction.h"
 #include "tools/report.h"
 
 #include <inttypes.h>
@@ -279,6 +280,9 @@ bool inspect_text(const char *path, const grt_model *model, const input_specs *s
                figure_bytes((double)info.arena_bytes, text));
     if (shapes->n)
         tool_print("  arena at the given shapes: %s\n", figure_bytes((double)bytes, text));
+    prediction memory;
+    prediction_make((grt_model *)model, shapes, &memory);
+    prediction_print(&memory);
     ok = inspect_tuning_text(model) && ok;
     tool_print("\n  %-32s %8s %12s\n", "op", "steps", "FLOPs");
     for (size_t i = 0; i < counts.n; i++)
@@ -360,6 +364,9 @@ bool inspect_json(const char *path, const grt_model *model, const input_specs *s
     json_object_set_new(memory, "default", json_integer((json_int_t)info.arena_bytes));
     if (shapes->n)
         json_object_set_new(memory, "given_shapes", json_integer((json_int_t)bytes));
+    prediction session;
+    prediction_make((grt_model *)model, shapes, &session);
+    json_object_set_new(memory, "session", prediction_json(&session));
     json_object_set_new(object, "memory", memory);
     json_object_set_new(object, "tuning", inspect_tuning_json(model));
     json_object_set(object, "near_misses", near_misses);

@@ -16,6 +16,10 @@ bool inspect_json(const char *path, const grt_model *model, const input_specs *s
  * heuristic, tuned}. */
 bool inspect_tuning_text(const grt_model *model);
 json_t *inspect_tuning_json(const grt_model *model);
+/* A page in file `to` that needs nothing else: each step, what it was made of, FLOPs, bytes. False after an
+ * error. */
+bool inspect_html(const char *path, const char *to, const grt_model *model, const input_specs *shapes,
+                  const json_t *near_misses);
 /* The steps as a Graphviz graph. False after an error. */
 bool inspect_dot(const grt_model *model);
 

@@ -140,12 +140,28 @@ static void run_at_rate(test *t, double rate)
 
 /* ---- reports ---- */
 
-static json_t *report_of(test *t, int clients, double rate, int32_t contexts, double seconds)
+/* After latencies_of, which has sorted them. */
+static json_t *deadline_report(const test *t, double deadline_ms)
+{
+    size_t met = 0;
+    while (met < t->n && t->ms[met] <= deadline_ms)
+        met++;
+    for (size_t i = met; i < t->n; i++)
+        t->ms[i] -= deadline_ms;
+    const latencies missed = latencies_of(t->ms + met, t->n - met);
+    return json_pack("{s:f,s:f,s:o}", "ms", deadline_ms, "met", t->n ? (double)met / (double)t->n : 0.0,
+                     "missed_by_ms", latencies_json(&missed));
+}
+
+static json_t *report_of(test *t, int clients, const load_options *options, int32_t contexts, double seconds)
 {
     const latencies l = latencies_of(t->ms, t->n);
     json_t *r = json_pack("{s:i,s:o,s:f}", "contexts", (int)contexts, "latency_ms", latencies_json(&l),
                           "throughput_per_s", (double)t->n / seconds);
-    json_object_set_new(r, clients ? "clients" : "rate", clients ? json_integer(clients) : json_real(rate));
+    json_object_set_new(r, clients ? "clients" : "rate",
+                        clients ? json_integer(clients) : json_real(options->rate));
+    if (options->deadline_ms > 0)
+        json_object_set_new(r, "deadline", deadline_report(t, options->deadline_ms));
     return r;
 }
 
@@ -174,7 +190,7 @@ static json_t *measure(grt_session *session, const grt_tensor *inputs, size_t n_
         run_at_rate(&t, options->rate);
     grt_pool_release(t.pool);
     if (!t.failed)
-        report = report_of(&t, clients, options->rate, contexts, (grt_clock_ms() - t.begin_ms) / 1e3);
+        report = report_of(&t, clients, options, contexts, (grt_clock_ms() - t.begin_ms) / 1e3);
     pthread_mutex_destroy(&t.lock);
     free(t.ms);
     return report;

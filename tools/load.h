@@ -13,12 +13,13 @@ typedef struct load_options {
     double rate;             /* requests a second; 0: none */
     int32_t contexts;        /* of the pool; 0: as many as clients, for a rate 1 */
     double seconds;          /* for each */
+    double deadline_ms;      /* that latencies are held against; 0: none */
 } load_options;
 
 /* False after printing what is wrong with the list. */
 bool load_options_check(const load_options *options);
-/* An array of {clients or rate, contexts, latency_ms, throughput_per_s, late}: `values` are the inputs (NULL
- * elements: the default). NULL after printing an error. */
+/* An array of {clients or rate, contexts, latency_ms, throughput_per_s, deadline: {ms, met, missed_by_ms}}:
+ * `values` are the inputs (NULL elements: the default). NULL after printing an error. */
 json_t *load_measure(const grt_model *model, grt_session *session, grt_value *const *values,
                      const load_options *options);
 

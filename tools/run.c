@@ -70,6 +70,9 @@ const tool_option run_options[] = {
                 "run ops that the device has no kernel for on the CPU; otherwise they are an error"),
     OPTION_INT(run_request, threads, 0, 1024, "--threads", "N",
                "CPU threads of one operator (default: one per physical core, at most the CPU quota)"),
+    OPTION_INT(run_request, memory_limit, 1, INT64_MAX, "--memory-limit", "BYTES",
+               "memory that the model may have on each device: weights, activations, workspaces; what goes\n"
+               "beyond is an error. graphc inspect says what it needs"),
     OPTION_INT(run_request, contexts, 1, 64, "--contexts", "N",
                "runs at a time on each device: copies and reading of inputs overlap computing (default: 1)"),
     OPTION_INT(run_request, repeat, 1, 100000000, "--repeat", "N",
@@ -125,6 +128,7 @@ static grt_status open_sessions(run_state *s)
     const grt_sessions_options options = {.struct_size = sizeof options,
                                           .threads = (int32_t)r->threads,
                                           .fallback = r->fallback,
+                                          .memory_limit = (uint64_t)r->memory_limit,
                                           .progress = show_load};
     /* Room for all: who waits for it would not see an interrupt. */
     const grt_pool_options pool = {

@@ -104,6 +104,15 @@ static grt_status check_pointer(grt_device *device, const void *data)
                     device->index);
 }
 
-const grt_memory_api cuda_memory = {.alloc = cuda_alloc, .free = free_memory, .check = check_pointer};
+static grt_status in_use(grt_device *device, size_t *out_bytes)
+{
+    size_t free_bytes = 0, total = 0;
+    CUDA_ON(device, cudaMemGetInfo(&free_bytes, &total));
+    *out_bytes = total - free_bytes;
+    return GRT_OK;
+}
+
+const grt_memory_api cuda_memory = {
+    .alloc = cuda_alloc, .free = free_memory, .check = check_pointer, .in_use = in_use};
 const grt_copy_api cuda_copies = {.upload = upload, .download = download, .copy = copy};
 const grt_pinned_api cuda_pinned = {.alloc = alloc_pinned, .free = free_pinned, .pin = pin, .unpin = unpin};

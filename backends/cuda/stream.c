@@ -3,10 +3,14 @@
 #include "backends/cuda/current.h"
 #include "backends/cuda/tables.h"
 
-static grt_status stream_create(grt_device *device, void **out_stream)
+/* CUDA's numbers fall from 0, the lowest priority, to that of the highest. */
+static grt_status stream_create(grt_device *device, int32_t priority, void **out_stream)
 {
     cudaStream_t stream;
-    CUDA_ON(device, cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    int lowest = 0, highest = 0;
+    CUDA_ON(device, cudaDeviceGetStreamPriorityRange(&lowest, &highest));
+    const int wanted = priority < 0 ? lowest : priority > lowest - highest ? highest : lowest - priority;
+    CUDA_ON(device, cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, wanted));
     *out_stream = stream;
     return GRT_OK;
 }

@@ -251,6 +251,10 @@ typedef struct grt_session_options {
      * unless GOMP_SPINCOUNT or OMP_WAIT_POLICY say how (docs/guide.md). */
     int32_t threads;
     const char *fallback; /* "cpu": ops without a kernel on the device run on the CPU; NULL: they are an error that lists them */
+    uint64_t memory_limit; /* bytes of the device's memory (on the CPU: the host's) that the session, its contexts and states may have
+                              together: what goes beyond is OUT_OF_MEMORY; see graphrt/memory.h. 0: no limit */
+    int32_t priority;      /* of the session's work on its device, beside other sessions': higher ones first, as far as the device
+                              tells them apart (CUDA: 0, the lowest, to 5). Of no meaning on the CPU */
 } grt_session_options;
 
 /* Make `model` ready on `device`: "cpu", "null", "cuda:0", ...; NULL means "cpu". Copies and packs weights and creates kernels. The
@@ -284,6 +288,8 @@ typedef struct grt_sessions_options {
     /* Called by the loading threads, one at a time; false cancels. May be NULL. Must not use the model of the sessions. */
     bool (*progress)(void *user, const grt_load_progress *progress);
     void *user;
+    uint64_t memory_limit; /* as in grt_session_options, of each session */
+    int32_t priority;      /* as in grt_session_options */
 } grt_sessions_options;
 
 /* Create one session of `model` on each of n devices in parallel, one thread per device. Weights are read once for all devices. The

@@ -15,7 +15,9 @@
 #ifndef GRAPHRT_GRAPHRT_HPP
 #define GRAPHRT_GRAPHRT_HPP
 
+#include <graphrt/faults.h>
 #include <graphrt/graphrt.h>
+#include <graphrt/watch.h>
 
 #include <initializer_list>
 #include <memory>
@@ -203,6 +205,14 @@ class model : public detail::owner<grt_model, grt_model_release>
         check(grt_model_get_info(get(), &found));
         return found;
     }
+    // What a session on the device will have of memory.
+    grt_memory_info predict_memory(const std::string &device = "cpu",
+                                   const grt_memory_options &options = zeroed<grt_memory_options>()) const
+    {
+        auto found = zeroed<grt_memory_info>();
+        check(grt_model_predict_memory(get(), device.c_str(), &options, &found));
+        return found;
+    }
 };
 
 class session : public detail::owner<grt_session, grt_session_release>
@@ -223,6 +233,32 @@ class session : public detail::owner<grt_session, grt_session_release>
     {
         return grt_session_threads(get());
     }
+    grt_memory_info memory() const
+    {
+        auto found = zeroed<grt_memory_info>();
+        check(grt_session_get_memory(get(), &found));
+        return found;
+    }
+    // Weights that are inputs with defaults, all or none.
+    void set_weights(const std::vector<std::pair<std::string, tensor>> &weights) const
+    {
+        std::vector<const char *> names;
+        std::vector<grt_tensor> tensors;
+        for (const auto &w : weights) {
+            names.push_back(w.first.c_str());
+            tensors.push_back(w.second);
+        }
+        check(grt_session_set_weights(get(), names.data(), tensors.data(), names.size()));
+    }
+    void copy(const grt_tensor &to, const grt_tensor &from) const
+    {
+        check(grt_session_copy(get(), &to, &from));
+    }
+    // Throws if the session is lost.
+    void check_works() const
+    {
+        check(grt_session_check(get()));
+    }
     const std::vector<std::string> &inputs() const noexcept
     {
         return inputs_;
@@ -234,6 +270,39 @@ class session : public detail::owner<grt_session, grt_session_release>
 
   private:
     std::vector<std::string> inputs_, outputs_;
+};
+
+// Outputs that are inputs of the next run: those of the pairs, or those that the model declares.
+class state : public detail::owner<grt_state, grt_state_release>
+{
+  public:
+    explicit state(const session &s, const std::vector<grt_state_pair> &pairs = {})
+        : owner(made([&](grt_state **out) { return grt_state_create(s.get(), pairs.data(), pairs.size(), out); }))
+    {
+    }
+    size_t count() const noexcept
+    {
+        return grt_state_count(get());
+    }
+    void reset() const
+    {
+        check(grt_state_reset(get()));
+    }
+    // A copy of what pair `index` has.
+    std::unique_ptr<grt_value, detail::releaser<grt_value, grt_value_release>> save(size_t index) const
+    {
+        grt_value *value = nullptr;
+        check(grt_state_save(get(), index, &value));
+        return std::unique_ptr<grt_value, detail::releaser<grt_value, grt_value_release>>(value);
+    }
+    void restore(size_t index, const grt_tensor &content) const
+    {
+        check(grt_state_restore(get(), index, &content));
+    }
+    void copy_from(const state &from) const
+    {
+        check(grt_state_copy(get(), from.get()));
+    }
 };
 
 class context : public detail::owner<grt_context, grt_context_release>
@@ -263,6 +332,42 @@ class context : public detail::owner<grt_context, grt_context_release>
     void run()
     {
         check(grt_context_run(get()));
+    }
+    // With a deadline, or a function that may end it.
+    void run(const grt_run_options &options)
+    {
+        check(grt_context_run_with(get(), &options));
+    }
+    // From any thread, and from signal handlers.
+    void cancel() const noexcept
+    {
+        grt_context_cancel(get());
+    }
+    void set_state(const state *s)
+    {
+        check(grt_context_set_state(get(), s ? s->get() : nullptr));
+    }
+    // nullptr: no more.
+    void set_profile(const grt_profile_options *options)
+    {
+        check(grt_context_set_profile(get(), options));
+    }
+    void set_watch(void (*watch)(void *user, const grt_watched *watched), void *user)
+    {
+        check(grt_context_set_watch(get(), watch, user));
+    }
+    // Bytes of the device's memory that were given back.
+    uint64_t trim()
+    {
+        uint64_t bytes = 0;
+        check(grt_context_trim(get(), &bytes));
+        return bytes;
+    }
+    tensor output_dims(size_t index)
+    {
+        tensor found;
+        check(grt_context_output_dims(get(), index, &found));
+        return found;
     }
     void run_async(void *stream = nullptr)
     {
@@ -302,6 +407,24 @@ class request : public detail::owner<grt_request, grt_request_release>
     {
         check(grt_request_wait(get()));
     }
+    // False: it is not done at the deadline, on the clock of grt_clock_ms.
+    bool wait_until(double deadline_ms) const
+    {
+        const grt_status status = grt_request_wait_until(get(), deadline_ms);
+        if (status != GRT_STATUS_BUSY)
+            check(status);
+        return status == GRT_OK;
+    }
+    void cancel() const noexcept
+    {
+        grt_request_cancel(get());
+    }
+    grt_request_info info() const
+    {
+        auto found = zeroed<grt_request_info>();
+        check(grt_request_get_info(get(), &found));
+        return found;
+    }
     tensor output(size_t index) const
     {
         tensor found;
@@ -332,6 +455,63 @@ class pool : public detail::owner<grt_pool, grt_pool_release>
         grt_request *submitted = nullptr;
         check(grt_pool_submit(get(), in.data(), in.size(), out.data(), out.size(), &submitted));
         return request(submitted);
+    }
+    // With a lane, a priority, a deadline, a callback. Where `done` is set, release the request in one place only.
+    request submit(const grt_submission &submission) const
+    {
+        grt_request *submitted = nullptr;
+        check(grt_pool_submit_with(get(), &submission, &submitted));
+        return request(submitted);
+    }
+    // False, and `out` stays as it is: the queue is full.
+    bool try_submit(const grt_submission &submission, request &out) const
+    {
+        grt_request *submitted = nullptr;
+        const grt_status status = grt_pool_try_submit(get(), &submission, &submitted);
+        if (status == GRT_STATUS_BUSY)
+            return false;
+        check(status);
+        out = request(submitted);
+        return true;
+    }
+    // The number of the new lane.
+    size_t add(std::initializer_list<const session *> sessions, const grt_pool_options &options) const
+    {
+        std::vector<grt_session *> list;
+        size_t lane = 0;
+        for (const session *s : sessions)
+            list.push_back(s->get());
+        check(grt_pool_add(get(), list.data(), list.size(), &options, &lane));
+        return lane;
+    }
+    void replace(size_t lane, size_t index, const session &s) const
+    {
+        check(grt_pool_replace_session(get(), lane, index, s.get()));
+    }
+    void cancel() const noexcept
+    {
+        grt_pool_cancel(get());
+    }
+    // Throw BUSY, and DEADLINE_EXCEEDED, if requests are not done at the deadline; 0: none.
+    void drain(double deadline_ms = 0) const
+    {
+        check(grt_pool_drain(get(), deadline_ms));
+    }
+    void shutdown(double deadline_ms = 0) const
+    {
+        check(grt_pool_shutdown(get(), deadline_ms));
+    }
+    grt_pool_stats stats(size_t lane = 0) const
+    {
+        auto found = zeroed<grt_pool_stats>();
+        check(grt_pool_get_stats(get(), lane, &found));
+        return found;
+    }
+    grt_histogram histogram(grt_pool_phase phase, size_t lane = 0) const
+    {
+        auto found = zeroed<grt_histogram>();
+        check(grt_pool_get_histogram(get(), lane, phase, &found));
+        return found;
     }
 };
 

@@ -41,6 +41,42 @@ GRT_API GRT_MUST_USE grt_status grt_context_set_output_allocator(grt_context *co
  * the device's memory. Threads: one a context. Errors: DEVICE. */
 GRT_API GRT_MUST_USE grt_status grt_context_trim(grt_context *context, uint64_t *out_bytes);
 
+/* Memory of the session's device (on the CPU: of the host) that a session has, in bytes. */
+typedef struct grt_memory_info {
+    size_t struct_size;         /* set by the caller */
+    uint64_t weights_bytes;     /* of the plan. On the CPU mostly pages of the plan's file, which processes share */
+    uint64_t kernels_bytes;     /* CPU: copies of weights that kernels have made, because the plan has them in no layout that they read */
+    uint64_t activations_bytes; /* of all contexts, as all that follows */
+    uint64_t workspaces_bytes;
+    uint64_t inputs_bytes;      /* devices: room for inputs that lie in host memory, for each combination of dims that is kept */
+    uint64_t values_bytes;      /* results whose size depends on data, sequences, loop variables: as many as there are now */
+    uint64_t state_bytes;       /* of grt_state objects */
+    uint64_t total_bytes;       /* all these, which grt_session_options.memory_limit bounds */
+    uint64_t peak_bytes;        /* the most that it ever was */
+    uint64_t limit_bytes;       /* 0: none */
+    uint64_t process_bytes;     /* grt_model_predict_memory only, see there */
+} grt_memory_info;
+/* What the session has now. Weights that sessions of a runtime share on a device are counted for each of them. Threads: any. */
+GRT_API GRT_MUST_USE grt_status grt_session_get_memory(const grt_session *session, grt_memory_info *out_info);
+
+/* Of a session that is to be predicted. */
+typedef struct grt_memory_options {
+    size_t struct_size;
+    int32_t threads;               /* as in grt_session_options */
+    int32_t contexts;              /* that will run; 0: 1 */
+    const char *fallback;          /* as in grt_session_options */
+    const grt_input_shape *shapes; /* dims of inputs. Others: dims that are not fixed are as those by the same name, else 1 */
+    size_t n_shapes;
+} grt_memory_options;
+/* What a session of the model on `device` (NULL: "cpu") and its contexts will have after their first run with these dims, before anything
+ * of it is loaded: kernels are created and activations planned as for a run, but no weight is copied to the device and nothing runs. Results whose size
+ * depends on data, sequences and state are not in it. process_bytes: on the CPU, private memory that this process will have then (RssAnon), the caller's own
+ * included and the plan's mapped file not; on other devices, the device's memory that all processes will have in use: the driver's and its
+ * libraries' too. It is 0 where the system does not tell. A session with a memory_limit of total_bytes can be made and run. options may be NULL.
+ * Threads: any; process_bytes is right if nobody else allocates meanwhile. Errors: as grt_session_create; INVALID_ARGUMENT (a shape). */
+GRT_API GRT_MUST_USE grt_status grt_model_predict_memory(grt_model *model, const char *device, const grt_memory_options *options,
+                                                         grt_memory_info *out_info);
+
 #ifdef __cplusplus
 }
 #endif

@@ -3,6 +3,7 @@
 #define _DEFAULT_SOURCE /* madvise */
 #include "src/base/value.h"
 
+#include "src/base/account.h"
 #include "src/base/checked.h"
 #include "src/base/text.h"
 #include "src/base/grow.h"
@@ -19,6 +20,14 @@ static void free_buffer(grt_buffer *buffer)
     free(buffer);
 }
 
+/* Its owner is the account that it was counted in. */
+static void free_counted_buffer(grt_buffer *buffer)
+{
+    grt_account_give(buffer->owner, GRT_ACCOUNT_VALUES, buffer->size);
+    grt_account_release(buffer->owner);
+    free_buffer(buffer);
+}
+
 /* Results of many megabytes are written once by a copy that would otherwise stop at every small page. */
 static void *alloc_data(size_t size)
 {
@@ -29,10 +38,8 @@ static void *alloc_data(size_t size)
     return data;
 }
 
-grt_buffer *grt_buffer_create(size_t size)
+static grt_buffer *make_buffer(size_t size)
 {
-    if (size > SIZE_MAX / 2)
-        return NULL;
     grt_buffer *buffer = calloc(1, sizeof *buffer);
     void *data = buffer ? alloc_data(size) : NULL;
     if (!data) {
@@ -44,6 +51,33 @@ grt_buffer *grt_buffer_create(size_t size)
     buffer->data = data;
     buffer->release = free_buffer;
     return buffer;
+}
+
+static grt_buffer *make_counted_buffer(grt_account *account, size_t size)
+{
+    grt_buffer *buffer = make_buffer(size);
+    if (buffer) {
+        buffer->owner = grt_account_retain(account);
+        buffer->release = free_counted_buffer;
+    } else
+        grt_account_give(account, GRT_ACCOUNT_VALUES, size);
+    return buffer;
+}
+
+static grt_status new_buffer(size_t size, grt_buffer **out_buffer)
+{
+    grt_account *account = grt_account_current();
+    if (size > SIZE_MAX / 2)
+        return grt_fail_memory(size);
+    GRT_TRY(grt_account_take(account, GRT_ACCOUNT_VALUES, size));
+    *out_buffer = account ? make_counted_buffer(account, size) : make_buffer(size);
+    return *out_buffer ? GRT_OK : grt_fail_memory(size);
+}
+
+grt_buffer *grt_buffer_create(size_t size)
+{
+    grt_buffer *buffer;
+    return new_buffer(size, &buffer) == GRT_OK ? buffer : NULL;
 }
 
 grt_buffer *grt_buffer_retain(grt_buffer *buffer)
@@ -78,9 +112,8 @@ grt_status grt_value_alloc(grt_value *dst, grt_dtype dtype, int32_t rank, const 
     if (bytes == SIZE_MAX)
         return grt_fail(GRT_STATUS_OUT_OF_MEMORY, "%s is too large for this machine's address space",
                         grt_tensor_text(&t, text));
-    grt_buffer *buffer = grt_buffer_create(bytes);
-    if (!buffer)
-        return grt_fail_memory(bytes);
+    grt_buffer *buffer;
+    GRT_TRY(new_buffer(bytes, &buffer));
     if (dtype == GRT_DTYPE_STRING)
         memset(buffer->data, 0, bytes);
     grt_value_clear(dst);
@@ -94,7 +127,8 @@ static bool can_reuse(const grt_value *value, size_t bytes)
 {
     enum { MOST_WASTE = 4 }; /* times the requested size */
     const grt_buffer *buffer = value->kind == GRT_KIND_TENSOR ? value->buffer : NULL;
-    return buffer && buffer->release == free_buffer && value->t.dtype != GRT_DTYPE_STRING &&
+    return buffer && (buffer->release == free_buffer || buffer->release == free_counted_buffer) &&
+           value->t.dtype != GRT_DTYPE_STRING &&
            atomic_load_explicit(&buffer->refs, memory_order_acquire) == 1 && buffer->size >= bytes &&
            buffer->size / MOST_WASTE <= bytes;
 }
@@ -139,9 +173,8 @@ grt_status grt_value_copy_tensor(grt_value *dst, const grt_tensor *src)
     bool strings = src->dtype == GRT_DTYPE_STRING;
     if (bytes == SIZE_MAX || (strings && !grt_add_size(bytes, string_bytes(src, n), &total)))
         return grt_fail_memory(SIZE_MAX);
-    grt_buffer *buffer = grt_buffer_create(total);
-    if (!buffer)
-        return grt_fail_memory(total);
+    grt_buffer *buffer;
+    GRT_TRY(new_buffer(total, &buffer));
     if (strings)
         copy_strings(buffer->data, src->data, n);
     else if (bytes)

@@ -13,6 +13,8 @@
 #include "src/exec/state.h"
 #include "src/exec/transfer.h"
 
+#include <graphrt/faults.h>
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -256,6 +258,8 @@ static grt_status enter(grt_context *context, const char *function, const grt_ru
 {
     if (!context)
         return grt_fail(GRT_STATUS_INVALID_ARGUMENT, "%s: the context is NULL", function);
+    if (grt_session_is_lost(context->executor.session))
+        return grt_session_check(context->executor.session);
     GRT_TRY(grt_executor_hold(&context->executor, function));
     grt_status status = grt_stop_begin(&context->executor.stop, options);
     if (status == GRT_OK)
@@ -263,12 +267,16 @@ static grt_status enter(grt_context *context, const char *function, const grt_ru
     if (status != GRT_OK) {
         grt_stop_end(&context->executor.stop);
         grt_executor_let_go(&context->executor);
+        return status;
     }
-    return status;
+    grt_session *session = context->executor.session;
+    context->account_before = grt_account_enter(session->on_device ? NULL : session->account);
+    return GRT_OK;
 }
 
 static void leave(grt_context *context, bool switched)
 {
+    grt_account_enter(context->account_before);
     grt_device_leave(grt_executor_device(&context->executor), switched);
     grt_stop_end(&context->executor.stop);
     grt_executor_let_go(&context->executor);
@@ -282,6 +290,8 @@ static grt_status run_with(grt_context *context, const char *function, const grt
     if (grt_profile_is_on(&context->profile))
         grt_profile_begin(&context->profile);
     grt_status status = run_and_wait(context);
+    if (status == GRT_STATUS_DEVICE)
+        grt_session_probe(context->executor.session);
     if (status != GRT_OK)
         GRT_LOG(ERROR, "run", "%s", grt_last_error());
     grt_team_leave(team);

@@ -19,6 +19,7 @@ struct grt_context {
     bool any_kept;
     uint64_t runs;
     bool ran;
+    grt_account *account_before; /* the thread's, while a run is in progress */
 };
 
 static inline const grt_plan_body *grt_context_body(const grt_context *context)

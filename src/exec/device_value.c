@@ -17,16 +17,18 @@ typedef struct block {
 
 struct grt_device_heap {
     grt_device *device;
+    grt_account *account;
     block *waiting;
     size_t bytes;
 };
 
-grt_status grt_device_heap_create(grt_device *device, grt_device_heap **out_pool)
+grt_status grt_device_heap_create(grt_device *device, grt_account *account, grt_device_heap **out_pool)
 {
     grt_device_heap *pool = calloc(1, sizeof *pool);
     if (!pool)
         return grt_fail_memory(sizeof *pool);
     pool->device = device;
+    pool->account = account;
     *out_pool = pool;
     return GRT_OK;
 }
@@ -36,6 +38,7 @@ static void free_waiting(grt_device_heap *pool)
     for (block *b = pool->waiting, *next; b; b = next) {
         next = b->next;
         pool->bytes -= b->bytes;
+        grt_account_give(pool->account, GRT_ACCOUNT_VALUES, b->bytes);
         grt_device_free(b->device, b->buffer.data);
         free(b);
     }
@@ -99,15 +102,25 @@ static block *take_waiting(grt_device_heap *pool, size_t bytes)
     return found;
 }
 
+static grt_status alloc_counted(grt_device *device, grt_device_heap *pool, size_t bytes, void **out_data)
+{
+    grt_account *account = pool ? pool->account : NULL;
+    GRT_TRY(grt_account_take(account, GRT_ACCOUNT_VALUES, bytes));
+    const grt_status status = grt_device_alloc(device, bytes, out_data);
+    if (status != GRT_OK)
+        grt_account_give(account, GRT_ACCOUNT_VALUES, bytes);
+    return status;
+}
+
 static grt_status new_block(grt_device *device, grt_device_heap *pool, size_t bytes, block **out_block)
 {
     block *b = calloc(1, sizeof *b);
     if (!b)
         return grt_fail_memory(sizeof *b);
-    grt_status status = grt_device_alloc(device, bytes, &b->buffer.data);
+    grt_status status = alloc_counted(device, pool, bytes, &b->buffer.data);
     if (status == GRT_STATUS_OUT_OF_MEMORY && pool && pool->waiting) {
         free_waiting(pool); /* too small, all of them */
-        status = grt_device_alloc(device, bytes, &b->buffer.data);
+        status = alloc_counted(device, pool, bytes, &b->buffer.data);
     }
     if (status != GRT_OK) {
         free(b);

@@ -4,11 +4,12 @@
 #define GRT_SRC_EXEC_DEVICE_VALUE_H
 
 #include "backends/backend.h"
+#include "src/base/account.h"
 
 /* Keeps freed device memory of values: a second run of the same sizes allocates nothing. Belongs to one
  * context, whose steps are ordered on one stream, so reuse needs no wait. */
 typedef struct grt_device_heap grt_device_heap;
-grt_status grt_device_heap_create(grt_device *device, grt_device_heap **out_pool);
+grt_status grt_device_heap_create(grt_device *device, grt_account *account, grt_device_heap **out_pool);
 void grt_device_heap_release(grt_device_heap *pool);       /* NULL-safe; its values must be gone */
 void grt_device_heap_trim(grt_device_heap *pool);          /* what no value has; NULL-safe */
 size_t grt_device_heap_bytes(const grt_device_heap *pool); /* taken from the device; NULL: 0 */

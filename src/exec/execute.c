@@ -2,6 +2,8 @@
 /* See execute.h. */
 #include "src/exec/execute.h"
 
+#include "src/exec/watch.h"
+
 grt_status grt_frame_run_range(grt_frame *frame, int32_t first, int32_t end)
 {
     const grt_instruction *instructions = frame->program->instructions;
@@ -11,6 +13,8 @@ grt_status grt_frame_run_range(grt_frame *frame, int32_t first, int32_t end)
         grt_status status = grt_stop_check(&frame->executor->stop);
         if (status == GRT_OK)
             status = ins->run(frame, ins);
+        if (status == GRT_OK && frame->executor->watch.function)
+            status = grt_watch_tell(frame, ins);
         if (status != GRT_OK)
             return grt_frame_explain(frame, ins->index, status);
         for (int32_t k = 0; k < ins->n_drop; k++)

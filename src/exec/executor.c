@@ -44,6 +44,8 @@ grt_status grt_executor_create(grt_session *session, grt_executor *executor)
     atomic_flag_clear(&executor->busy);
     executor->session = grt_session_retain(session);
     executor->flight.device = session->device;
+    executor->arena.kind = GRT_ACCOUNT_ACTIVATIONS;
+    executor->workspace.kind = GRT_ACCOUNT_WORKSPACES;
     executor->debug = grt_executor_debugs();
     executor->hooks = (grt_run_hooks){.alloc_output = alloc_output,
                                       .alloc_bytes = alloc_bytes,
@@ -58,8 +60,14 @@ grt_status grt_executor_create(grt_session *session, grt_executor *executor)
     GRT_TRY(grt_shape_scratch_create(&executor->scratch));
     if (!session->on_device)
         return GRT_OK;
-    GRT_TRY(grt_device_stream_create(session->device, &executor->stream));
-    return grt_device_heap_create(session->device, &executor->pool);
+    GRT_TRY(grt_device_stream_create(session->device, session->priority, &executor->stream));
+    return grt_device_heap_create(session->device, session->account, &executor->pool);
+}
+
+static void release_region(grt_executor *executor, grt_region *region)
+{
+    grt_executor_free(executor, region->kind, region->bytes, region->data);
+    grt_account_give(executor->session->account, region->kind, region->kept_bytes);
 }
 
 void grt_executor_release(grt_executor *executor)
@@ -69,8 +77,8 @@ void grt_executor_release(grt_executor *executor)
     grt_device_local_release(device, executor->local);
     grt_device_heap_release(executor->pool);
     grt_device_stream_release(device, executor->stream);
-    grt_device_free(device, executor->arena.data);
-    grt_device_free(device, executor->workspace.data);
+    release_region(executor, &executor->arena);
+    release_region(executor, &executor->workspace);
     free(executor->host_workspace);
     grt_arena_release(executor->strings);
     grt_shape_scratch_release(&executor->scratch);
@@ -98,33 +106,68 @@ grt_status grt_executor_take_weights(grt_executor *executor)
                : change_weights(executor);
 }
 
-/* No run is in flight. */
-static grt_status reserve(grt_executor *executor, size_t bytes, const char *what, grt_region *region)
+grt_status grt_executor_alloc(grt_executor *executor, grt_account_kind kind, size_t bytes, void **out_data)
+{
+    grt_account *account = executor->session->account;
+    GRT_TRY(grt_account_take(account, kind, bytes));
+    const grt_status status = grt_device_alloc(grt_executor_device(executor), bytes, out_data);
+    if (status != GRT_OK)
+        grt_account_give(account, kind, bytes);
+    return status;
+}
+
+void grt_executor_free(grt_executor *executor, grt_account_kind kind, size_t bytes, void *data)
+{
+    if (data)
+        grt_account_give(executor->session->account, kind, bytes);
+    grt_device_free(grt_executor_device(executor), data);
+}
+
+grt_status grt_executor_drop_region(grt_executor *executor, grt_region *region)
+{
+    size_t kept = region->kept_bytes;
+    GRT_TRY(grt_in_flight_drop(&executor->flight, region->data, region->captured));
+    if (region->captured)
+        kept += region->bytes;
+    else
+        grt_account_give(executor->session->account, region->kind, region->bytes);
+    *region = (grt_region){.kind = region->kind, .kept_bytes = kept};
+    return GRT_OK;
+}
+
+/* No run is in flight. Where there is no room for both, the old one goes first; frames that it was enough for
+ * ask for theirs again. */
+static grt_status reserve(grt_executor *executor, size_t bytes, grt_region *region)
 {
     if (bytes <= region->bytes)
         return GRT_OK;
     void *grown;
-    grt_device *device = grt_executor_device(executor);
-    grt_status status = grt_device_alloc(device, bytes, &grown);
-    if (status != GRT_OK)
-        return grt_fail_context(status, "memory for %s", what);
-    status = grt_in_flight_drop(&executor->flight, region->data, region->captured);
+    const grt_account_kind kind = region->kind;
+    grt_status got = grt_executor_alloc(executor, kind, bytes, &grown);
+    if (got == GRT_STATUS_OUT_OF_MEMORY && region->data && !region->captured) {
+        GRT_TRY(grt_executor_drop_region(executor, region));
+        got = grt_executor_alloc(executor, kind, bytes, &grown);
+    }
+    if (got != GRT_OK)
+        return got;
+    const grt_status status = grt_executor_drop_region(executor, region);
     if (status != GRT_OK) {
-        grt_device_free(device, grown);
+        grt_executor_free(executor, kind, bytes, grown);
         return status;
     }
-    *region = (grt_region){.data = grown, .bytes = bytes};
+    region->data = grown;
+    region->bytes = bytes;
     return GRT_OK;
 }
 
 grt_status grt_executor_reserve_arena(grt_executor *executor, size_t bytes)
 {
-    return reserve(executor, bytes, "activations", &executor->arena);
+    return reserve(executor, bytes, &executor->arena);
 }
 
 grt_status grt_executor_reserve_workspace(grt_executor *executor, size_t bytes)
 {
-    return reserve(executor, bytes, "workspaces", &executor->workspace);
+    return reserve(executor, bytes, &executor->workspace);
 }
 
 grt_status grt_executor_reserve_host_workspace(grt_executor *executor, size_t bytes)

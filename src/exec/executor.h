@@ -12,12 +12,21 @@
 #include "src/session/session.h"
 
 struct grt_frame;
+struct grt_watched;
+
+/* Who is told what steps make; see watch.h. */
+typedef struct grt_watch {
+    void (*function)(void *user, const struct grt_watched *watched); /* NULL: nobody */
+    void *user;
+} grt_watch;
 
 /* Memory of the device that grows and is never given back before the context. */
 typedef struct grt_region {
     char *data;
     size_t bytes;
-    bool captured; /* a graph of the caller's points there */
+    grt_account_kind kind;
+    bool captured;     /* a graph of the caller's points there */
+    size_t kept_bytes; /* of earlier ones that such graphs point at */
 } grt_region;
 
 typedef struct grt_executor {
@@ -41,6 +50,7 @@ typedef struct grt_executor {
     int32_t depth;             /* of nested bodies */
     atomic_flag busy;          /* a thread runs it */
     grt_stop stop;             /* of the run in progress */
+    grt_watch watch;
     bool debug; /* GRAPHRT_DEBUG is set, or the build is for debugging: pointers are checked, steps waited for
                  */
 } grt_executor;
@@ -69,6 +79,11 @@ void grt_executor_let_go(grt_executor *executor);
 /* The newest weights are the defaults of inputs from now on. */
 grt_status grt_executor_take_weights(grt_executor *executor);
 
+/* Memory of the session's device that counts against its limit. */
+grt_status grt_executor_alloc(grt_executor *executor, grt_account_kind kind, size_t bytes, void **out_data);
+void grt_executor_free(grt_executor *executor, grt_account_kind kind, size_t bytes, void *data);
+/* Nothing may be in use. What a graph of the caller's points at stays. */
+grt_status grt_executor_drop_region(grt_executor *executor, grt_region *region);
 /* Make room, where there is less; nothing may be in use. */
 grt_status grt_executor_reserve_arena(grt_executor *executor, size_t bytes);
 grt_status grt_executor_reserve_workspace(grt_executor *executor, size_t bytes);

@@ -45,6 +45,12 @@ static void release_values(grt_frame *frame)
     }
 }
 
+void grt_frame_free_inputs(grt_frame *frame)
+{
+    grt_executor_free(frame->executor, GRT_ACCOUNT_INPUTS, frame->program->input_bytes, frame->input_block);
+    frame->input_block = NULL;
+}
+
 void grt_frame_release(grt_frame *frame)
 {
     if (!frame)
@@ -55,7 +61,7 @@ void grt_frame_release(grt_frame *frame)
         grt_op_call_release(&frame->calls[s]);
     grt_replay_release(&frame->replay, device);
     grt_replay_release(&frame->trips, device);
-    grt_device_free(device, frame->input_block);
+    grt_frame_free_inputs(frame);
     grt_arena_release(frame->arena);
     free(frame);
 }

@@ -35,6 +35,8 @@ typedef struct grt_frame {
 grt_status grt_frame_create(grt_executor *executor, const grt_program *program, grt_arena *arena,
                             grt_frame **out_frame);
 void grt_frame_release(grt_frame *frame); /* NULL-safe */
+/* Its block of memory of the device for inputs, if it has one. */
+void grt_frame_free_inputs(grt_frame *frame);
 
 static inline bool grt_frame_on_device(const grt_frame *frame)
 {

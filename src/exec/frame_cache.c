@@ -99,6 +99,58 @@ static void release_cached(grt_cached_frame *cached)
     *cached = (grt_cached_frame){0};
 }
 
+/* The step at whose results the arena is as long as it gets; -1: none. */
+static int32_t arena_end(const grt_frame *frame)
+{
+    const grt_program *program = frame->program;
+    int32_t step = -1;
+    size_t end = 0;
+    for (int32_t v = 0; v < program->body->n_values; v++) {
+        const grt_place *place = &program->places[v];
+        const size_t bytes = place->home == GRT_HOME_ARENA ? grt_tensor_bytes(&frame->values[v].t) : 0;
+        if (!bytes || place->offset == SIZE_MAX || place->offset + bytes <= end)
+            continue;
+        end = place->offset + bytes;
+        step = place->maker;
+    }
+    return step;
+}
+
+static int32_t largest_workspace(const grt_frame *frame)
+{
+    int32_t step = -1;
+    for (int32_t s = 0; s < frame->program->body->n_steps; s++)
+        if (frame->calls[s].workspace_bytes &&
+            (step < 0 || frame->calls[s].workspace_bytes > frame->calls[step].workspace_bytes))
+            step = s;
+    return step;
+}
+
+/* The node that a smaller model would begin with. */
+static grt_status name_node(grt_status status, const char *what, const grt_frame *frame, int32_t step)
+{
+    if (status == GRT_OK || step < 0)
+        return status;
+    const grt_op_desc *desc = &frame->program->body->steps[step].desc;
+    return grt_fail_context(status, "memory for %s, most of it wanted at %s node '%s'", what, desc->op,
+                            desc->name);
+}
+
+static grt_status reserve_memory(grt_executor *executor, const grt_frame *frame)
+{
+    grt_status status = grt_executor_reserve_arena(executor, frame->program->arena_bytes);
+    if (status != GRT_OK)
+        return name_node(status, "activations", frame, arena_end(frame));
+    status = grt_executor_reserve_workspace(executor, frame->program->workspace_bytes);
+    return name_node(status, "workspaces", frame, largest_workspace(frame));
+}
+
+static bool has_room(const grt_executor *executor, const grt_frame *frame)
+{
+    return executor->arena.bytes >= frame->program->arena_bytes &&
+           executor->workspace.bytes >= frame->program->workspace_bytes;
+}
+
 static grt_status make_cached(grt_executor *executor, grt_cached_frame *out_cached)
 {
     grt_cached_frame made = {0};
@@ -106,9 +158,7 @@ static grt_status make_cached(grt_executor *executor, grt_cached_frame *out_cach
     if (status == GRT_OK)
         status = prepare_frame(executor, &made.frame);
     if (status == GRT_OK)
-        status = grt_executor_reserve_arena(executor, made.frame->program->arena_bytes);
-    if (status == GRT_OK)
-        status = grt_executor_reserve_workspace(executor, made.frame->program->workspace_bytes);
+        status = reserve_memory(executor, made.frame);
     if (status == GRT_OK)
         *out_cached = made;
     else
@@ -199,6 +249,8 @@ grt_status grt_frame_cache_get(grt_frame_cache *cache, grt_executor *executor, g
     grt_cached_frame *found = find_frame(cache, executor);
     if (!found)
         GRT_TRY(add_frame(cache, executor, &found));
+    if (!has_room(executor, found->frame)) /* larger dims were refused meanwhile */
+        GRT_TRY(reserve_memory(executor, found->frame));
     cache->last = (int32_t)(found - cache->frames);
     found->last_used = ++cache->uses;
     *out_frame = found->frame;

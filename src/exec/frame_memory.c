@@ -173,14 +173,13 @@ static grt_status need_input_block(grt_frame *frame)
         needed = needed || (program->places[program->body->inputs[i]].has_dims &&
                             !grt_is_device_tensor(&frame->executor->bound.inputs[i].t));
     if (!needed && frame->spare_block) {
-        grt_device_free(grt_executor_device(frame->executor), frame->input_block);
-        frame->input_block = NULL;
+        grt_frame_free_inputs(frame);
     }
     frame->spare_block = false;
     if (!needed || frame->input_block)
         return GRT_OK;
     void *block;
-    grt_status status = grt_device_alloc(grt_executor_device(frame->executor), program->input_bytes, &block);
+    grt_status status = grt_executor_alloc(frame->executor, GRT_ACCOUNT_INPUTS, program->input_bytes, &block);
     if (status != GRT_OK)
         return grt_fail_context(status, "memory for inputs");
     frame->input_block = block;

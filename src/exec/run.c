@@ -9,7 +9,7 @@
 #include "src/exec/execute.h"
 
 /* Debugging on a device: the step whose kernel fails is known, as each is waited for. */
-static grt_status run_watched(grt_frame *frame)
+static grt_status run_debugged(grt_frame *frame)
 {
     for (int32_t i = 0; i < frame->program->n_instructions; i++) {
         GRT_TRY(grt_frame_run_range(frame, i, i + 1));
@@ -101,10 +101,10 @@ static grt_status run_segments(grt_frame *frame, void *stream)
 
 static grt_status run_on_stream(grt_frame *frame, void *stream)
 {
-    if (frame->replay.sets && !frame->executor->debug)
+    if (frame->replay.sets && !frame->executor->debug && !frame->executor->watch.function)
         return run_segments(frame, stream);
     grt_frame_set_stream(frame, stream);
-    return frame->executor->debug ? run_watched(frame) : grt_frame_run(frame);
+    return frame->executor->debug ? run_debugged(frame) : grt_frame_run(frame);
 }
 
 static grt_status run_on_own_stream(grt_frame *frame)

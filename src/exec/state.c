@@ -34,9 +34,13 @@ static grt_status reserve(grt_state *state, grt_state_slot *slot, int32_t k, siz
         return GRT_OK;
     if (slot->bytes[k] && (!grt_mul_size(bytes, 2, &wanted) || wanted > SIZE_MAX / 2))
         wanted = bytes;
-    const grt_status status = grt_device_alloc(state->session->device, wanted, &grown);
+    grt_account *account = state->session->account;
+    grt_status status = grt_account_take(account, GRT_ACCOUNT_STATE, wanted);
+    if (status == GRT_OK && (status = grt_device_alloc(state->session->device, wanted, &grown)) != GRT_OK)
+        grt_account_give(account, GRT_ACCOUNT_STATE, wanted);
     if (status != GRT_OK)
         return grt_fail_context(status, "memory for state '%s'", input_name(state, slot));
+    grt_account_give(account, GRT_ACCOUNT_STATE, slot->bytes[k]);
     grt_device_free(state->session->device, slot->data[k]);
     slot->data[k] = grown;
     slot->bytes[k] = wanted;
@@ -390,8 +394,10 @@ void grt_state_release(grt_state *state)
         return;
     for (int32_t i = 0; i < state->n; i++) {
         grt_value_clear(&state->slots[i].initial);
-        for (int k = 0; k < 2; k++)
+        for (int k = 0; k < 2; k++) {
+            grt_account_give(state->session->account, GRT_ACCOUNT_STATE, state->slots[i].bytes[k]);
             grt_device_free(state->session->device, state->slots[i].data[k]);
+        }
     }
     grt_session_release(state->session);
     free(state->slots);

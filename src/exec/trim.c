@@ -8,9 +8,7 @@ static grt_status drop_region(grt_executor *executor, grt_region *region, uint64
 {
     if (!region->captured)
         *bytes += region->bytes;
-    GRT_TRY(grt_in_flight_drop(&executor->flight, region->data, region->captured));
-    *region = (grt_region){0};
-    return GRT_OK;
+    return grt_executor_drop_region(executor, region);
 }
 
 static void drop_results(grt_context *context)

@@ -143,7 +143,10 @@ grt_status grt_session_create(grt_model *model, const char *device, const grt_se
                         model ? "out_session" : "model");
     grt_session_options used = {0};
     GRT_TRY(grt_options_take(&used, sizeof used, options, "grt_session_options"));
-    const grt_sessions_options many = {
-        .struct_size = sizeof many, .threads = used.threads, .fallback = used.fallback};
+    const grt_sessions_options many = {.struct_size = sizeof many,
+                                       .threads = used.threads,
+                                       .fallback = used.fallback,
+                                       .memory_limit = used.memory_limit,
+                                       .priority = used.priority};
     return grt_sessions_create(model, &device, 1, &many, out_session);
 }

@@ -8,6 +8,18 @@
 
 #include <math.h>
 
+static grt_status fail_left(grt_status verdict, double waited)
+{
+    if (verdict == GRT_STATUS_CANCELLED)
+        return grt_fail(verdict, "the request was cancelled after %.3f ms", waited);
+    if (verdict == GRT_STATUS_DEVICE)
+        return grt_fail(verdict,
+                        "the devices of all sessions of the lane have failed: the request waited %.3f ms "
+                        "for one; replace a session (grt_pool_replace_session)",
+                        waited);
+    return grt_fail(verdict, "the request was not done at its deadline, after %.3f ms", waited);
+}
+
 /* With the lock, which it gives back meanwhile. */
 static void answer_left(grt_pool *pool)
 {
@@ -19,13 +31,7 @@ static void answer_left(grt_pool *pool)
         next = r->next;
         const double waited = grt_now_ms() - r->submitted_ms;
         r->info.queued_ms = waited;
-        grt_answer(r,
-                   grt_fail(r->verdict,
-                            r->verdict == GRT_STATUS_CANCELLED
-                                ? "the request was cancelled after %.3f ms"
-                                : "the request was not done at its deadline, after %.3f ms",
-                            waited),
-                   NULL);
+        grt_answer(r, fail_left(r->verdict, waited), NULL);
     }
     pthread_mutex_lock(&pool->lock);
     grt_answer_close(pool, n);

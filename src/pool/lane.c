@@ -51,8 +51,8 @@ static grt_pool_device *find_device(grt_pool *pool, const grt_device *device)
     return d;
 }
 
-static grt_status take_device(grt_pool *pool, const grt_device *device, size_t contexts,
-                              grt_pool_device **out_device)
+grt_status grt_lane_take_device(grt_pool *pool, const grt_device *device, size_t contexts,
+                                grt_pool_device **out_device)
 {
     pthread_mutex_lock(&pool->lock);
     grt_pool_device *d = find_device(pool, device);
@@ -99,7 +99,8 @@ static grt_status init_lane(grt_lane *lane, grt_session *const *sessions, size_t
     GRT_TRY(grt_batching_create(lane->model->plan, options->max_batch, options->padding, &lane->batching));
     const size_t most_rows = lane->batching.most_rows ? (size_t)lane->batching.most_rows : 1;
     lane->most_waiting = options->queue ? (size_t)options->queue : workers * most_rows;
-    GRT_TRY(grt_queue_reserve(&lane->queue, lane->most_waiting));
+    /* those whose session is lost wait again, whether there is room or not */
+    GRT_TRY(grt_queue_reserve(&lane->queue, lane->most_waiting + workers * most_rows));
     pthread_mutex_lock(&lane->pool->lock);
     grt_queue *deadlines = &lane->pool->deadlines;
     const grt_status status =
@@ -113,9 +114,9 @@ static grt_status start_workers(grt_lane *lane, grt_session *const *sessions, si
 {
     for (size_t i = 0; i < n; i++) {
         lane->sessions[i].lends = sessions[i]->on_device || sessions[i]->threads == 1;
-        GRT_TRY(take_device(lane->pool, sessions[i]->device,
-                            contexts_on(sessions, n, sessions[i]->device, options),
-                            &lane->sessions[i].device));
+        GRT_TRY(grt_lane_take_device(lane->pool, sessions[i]->device,
+                                     contexts_on(sessions, n, sessions[i]->device, options),
+                                     &lane->sessions[i].device));
         for (size_t k = 0; k < contexts_of(sessions[i], options); k++)
             GRT_TRY(grt_worker_start(&lane->workers[lane->n_workers++], lane, i, sessions[i]));
     }

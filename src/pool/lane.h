@@ -8,6 +8,9 @@
 /* The lane is in the pool if it succeeds. */
 grt_status grt_lane_add(grt_pool *pool, grt_session *const *sessions, size_t n,
                         const grt_pool_options *options, size_t *out_lane);
+/* The device among those of the pool, for so many contexts of one lane. */
+grt_status grt_lane_take_device(grt_pool *pool, const grt_device *device, size_t contexts,
+                                grt_pool_device **out_device);
 /* Nothing waits in it, and nothing is at work. */
 void grt_lane_release(grt_lane *lane);
 

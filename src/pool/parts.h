@@ -13,7 +13,8 @@ enum { GRT_POOL_PHASES = GRT_POOL_TOTAL + 1 };
 typedef struct grt_worker {
     struct grt_lane *lane;
     size_t session;
-    grt_context *context;
+    grt_context *context; /* which keeps its session */
+    grt_session *on;
     grt_batch batch;
     pthread_t thread;
     bool started;
@@ -40,6 +41,8 @@ typedef struct grt_lane_session {
     size_t busy;
     grt_pool_device *device;
     bool lends; /* its workers may be served by any thread: operators have no teams */
+    bool lost;  /* its device has failed */
+    bool held;  /* it gets no requests: somebody replaces it */
 } grt_lane_session;
 
 typedef struct grt_lane {

@@ -291,6 +291,9 @@ static grt_status wait_for_room(const grt_request *r, bool wait)
             return grt_fail(GRT_STATUS_DEADLINE_EXCEEDED,
                             "there was no room in the queue until the deadline");
     }
+    if (!lane->pool->closing && !grt_schedule_is_served(lane))
+        return grt_fail(GRT_STATUS_DEVICE, "the devices of all sessions of the lane have failed; replace one "
+                                           "(grt_pool_replace_session)");
     return lane->pool->closing ? fail_closing() : GRT_OK;
 }
 

@@ -9,12 +9,9 @@
 
 /* ---- the queue of a lane ---- */
 
-void grt_schedule_add(grt_request *r)
+static void add_waiting(grt_request *r)
 {
     grt_lane *lane = r->lane;
-    if (!lane->queue.n && !lane->running) /* what it did not use while it was idle is not saved up */
-        lane->used = fmax(lane->used, lane->pool->used);
-    r->queued.number = lane->pool->n_submitted++;
     r->older = lane->newest;
     r->newer = NULL;
     *(r->older ? &r->older->newer : &lane->oldest) = r;
@@ -23,6 +20,15 @@ void grt_schedule_add(grt_request *r)
     grt_queue_add(&lane->queue, &r->queued);
     if (r->queued.deadline_ms != 0)
         grt_queue_add(&lane->pool->deadlines, &r->queued);
+}
+
+void grt_schedule_add(grt_request *r)
+{
+    grt_lane *lane = r->lane;
+    if (!lane->queue.n && !lane->running) /* what it did not use while it was idle is not saved up */
+        lane->used = fmax(lane->used, lane->pool->used);
+    r->queued.number = lane->pool->n_submitted++;
+    add_waiting(r);
 }
 
 static void remove_waiting(grt_request *r)
@@ -45,7 +51,7 @@ static grt_request *first_waiting(const grt_lane *lane)
 
 static bool has_slot(const grt_lane_session *s)
 {
-    return s->idle && s->device->running < s->device->most;
+    return !s->lost && !s->held && s->idle && s->device->running < s->device->most;
 }
 
 /* Of equals, the one whose turn it is. */
@@ -232,6 +238,35 @@ void grt_schedule_leave(grt_request *r, grt_status verdict)
     r->next = pool->left;
     pool->left = r;
     grt_schedule_wake_keeper(pool, 0);
+}
+
+/* ---- sessions that are lost ---- */
+
+bool grt_schedule_is_served(const grt_lane *lane)
+{
+    for (size_t i = 0; i < lane->n_sessions; i++)
+        if (!lane->sessions[i].lost)
+            return true;
+    return false;
+}
+
+bool grt_schedule_go_elsewhere(grt_worker *w, grt_request **slot)
+{
+    grt_lane *lane = w->lane;
+    grt_request *r = *slot;
+    lane->sessions[w->session].lost = true;
+    if (!grt_schedule_is_served(lane)) {
+        while (lane->oldest)
+            grt_schedule_leave(lane->oldest, GRT_STATUS_DEVICE);
+        return false;
+    }
+    *slot = NULL;
+    r->state = GRT_REQUEST_WAITING;
+    r->worker = NULL;
+    add_waiting(r); /* with the number that it had: it goes first among equals */
+    if (atomic_load_explicit(&r->cancelled, memory_order_relaxed))
+        grt_schedule_leave(r, GRT_STATUS_CANCELLED);
+    return true;
 }
 
 double grt_schedule_look(grt_pool *pool)

@@ -16,6 +16,13 @@ grt_worker *grt_schedule_lend(grt_lane *lane, grt_request *request);
 /* The worker has served for so long. */
 void grt_schedule_become_idle(grt_worker *worker, double ms);
 
+/* Does the lane have a session that is not lost? */
+bool grt_schedule_is_served(const grt_lane *lane);
+/* The worker's session is lost: nobody is sent there any more, and the request in the slot waits again, for
+ * another. False: the lane has no other; the request is the worker's to answer, and those that wait are
+ * answered with DEVICE. */
+bool grt_schedule_go_elsewhere(grt_worker *worker, grt_request **slot);
+
 /* A request that waits or is in a batch is answered with the verdict, by the keeper. */
 void grt_schedule_leave(grt_request *request, grt_status verdict);
 /* Requests whose deadline is over leave. The time at which there is something to do again; INFINITY: never.

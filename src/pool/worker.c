@@ -4,6 +4,7 @@
 
 #include "src/pool/answer.h"
 #include "src/pool/schedule.h"
+#include "src/session/session.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -76,6 +77,21 @@ static bool is_cancelled(void *user)
     return atomic_load_explicit(&((grt_request *)user)->cancelled, memory_order_relaxed);
 }
 
+/* True: the session is lost, and the request another's. */
+static bool hand_over(grt_worker *w, grt_request **slot)
+{
+    grt_pool *pool = w->lane->pool;
+    if (!grt_session_is_lost(w->on))
+        grt_session_probe(w->on);
+    if (!grt_session_is_lost(w->on))
+        return false;
+    pthread_mutex_lock(&pool->lock);
+    const bool handed = grt_schedule_go_elsewhere(w, slot);
+    grt_schedule_dispatch(pool);
+    pthread_mutex_unlock(&pool->lock);
+    return handed;
+}
+
 static void serve_alone(grt_worker *w, grt_request **slot)
 {
     grt_request *r = *slot;
@@ -91,6 +107,8 @@ static void serve_alone(grt_worker *w, grt_request **slot)
     const double ran = grt_now_ms();
     if (status == GRT_OK)
         status = keep_results(w->context, r);
+    if (status == GRT_STATUS_DEVICE && hand_over(w, slot))
+        return;
     r->info = (grt_request_info){.session = w->session,
                                  .queued_ms = begin - r->submitted_ms,
                                  .copy_in_ms = bound - begin,
@@ -246,6 +264,7 @@ static grt_status make_worker(grt_worker *w, grt_session *session)
     w->first_rows = calloc(most, sizeof *w->first_rows);
     if (!w->requests || !w->first_rows)
         return grt_fail_memory(most * sizeof *w->requests);
+    w->on = session;
     GRT_TRY(grt_context_create(session, &w->context));
     return w->lane->batching.most_rows ? grt_batch_create(session, &w->batch) : GRT_OK;
 }

@@ -26,7 +26,7 @@ grt_status grt_device_move(grt_device *device, const grt_tensor *to, const grt_t
         memmove(to->data, from->data, bytes);
         return GRT_OK;
     }
-    GRT_TRY(grt_device_stream_create(device, &stream));
+    GRT_TRY(grt_device_stream_create(device, 0, &stream));
     grt_status status = enqueue_move(device, to, from, stream);
     const grt_status waited = grt_device_wait(device, stream);
     grt_device_stream_release(device, stream);

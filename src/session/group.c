@@ -290,8 +290,7 @@ static grt_status make_session(item *it)
 {
     const group *g = it->group;
     mover m = {.it = it};
-    GRT_TRY(grt_session_start(g->model, g->options.threads, g->options.fallback != NULL, g->start_ms,
-                              &it->session));
+    GRT_TRY(grt_session_start(g->model, &g->options, g->start_ms, &it->session));
     if (it->backend->traits.own_memory) {
         GRT_TRY(begin(it, "start driver"));
         (void)it->backend->device_count(); /* a failure is met again below */
@@ -311,7 +310,7 @@ static grt_status make_session(item *it)
         free(error);
     }
     if (status == GRT_OK)
-        grt_session_forget_packed(it->session);
+        grt_session_forget_copied(it->session);
     return status;
 }
 

@@ -42,21 +42,40 @@ static const grt_kernel_row *choose_row(const grt_session *session, bool main, g
     return grt_backend_cpu.find_kernel(node, why);
 }
 
-/* A kernel that has state has packed its large weights: without this, they would be in memory twice. */
-static void forget_packed(const grt_session *session, const grt_plan_body *body, const grt_plan_step *step)
+/* Bytes of a constant that a kernel with state has a copy of, laid out for it; 0: it is small, or read as it
+ * is. */
+static size_t copied_bytes(const grt_tensor *t, bool packed)
 {
     enum { WORTH_IT = 64 << 10 };
+    const size_t bytes = t->data && !packed ? grt_tensor_bytes(t) : 0;
+    return bytes >= WORTH_IT && bytes != SIZE_MAX ? bytes : 0;
+}
+
+/* Without this, they would be in memory twice. */
+static void forget_copied(const grt_session *session, const grt_plan_body *body, const grt_plan_step *step)
+{
     for (int32_t i = 0; i < step->n_in; i++) {
         grt_packing packing;
         const grt_tensor t = describe(session, body, step->in[i], &packing);
-        const size_t bytes = t.data ? grt_tensor_bytes(&t) : 0;
-        if (!grt_is_packed(&packing) && bytes >= WORTH_IT && bytes != SIZE_MAX)
+        const size_t bytes = copied_bytes(&t, grt_is_packed(&packing));
+        if (bytes)
             grt_model_forget(session->model, t.data, bytes);
     }
 }
 
+/* Before the kernel is made, if such kernels make copies, so that a limit is kept. */
+static grt_status count_copies(const grt_session *session, const grt_kernel_row *row,
+                               const grt_kernel_node *node)
+{
+    size_t bytes = 0;
+    for (int32_t i = 0; row->pack && !session->on_device && i < node->n_in; i++)
+        bytes += copied_bytes(&node->in[i], grt_node_packing(node, i) != NULL);
+    const grt_status status = grt_account_take(session->account, GRT_ACCOUNT_KERNELS, bytes);
+    return status == GRT_OK ? GRT_OK : grt_fail_op(node->desc, status, "%s", grt_last_error());
+}
+
 /* A session that found the weights on the device has read none of them. */
-void grt_session_forget_packed(const grt_session *session)
+void grt_session_forget_copied(const grt_session *session)
 {
     const grt_plan *plan = session->model->plan;
     if (!session->uploaded.host_bytes && !session->uploaded.peer_bytes)
@@ -64,7 +83,7 @@ void grt_session_forget_packed(const grt_session *session)
     for (int32_t b = 0; b < plan->n_bodies; b++)
         for (int32_t s = 0; s < plan->bodies[b].n_steps; s++)
             if (session->kernels[b][s].state)
-                forget_packed(session, &plan->bodies[b], &plan->bodies[b].steps[s]);
+                forget_copied(session, &plan->bodies[b], &plan->bodies[b].steps[s]);
 }
 
 /* Packed constants are for kernels that packed them; a plan that says otherwise was not made by us. */
@@ -140,11 +159,13 @@ static grt_status create_kernel(grt_session *session, const grt_plan_body *body,
     else if ((status = check_kinds(row, body, step)) == GRT_OK)
         status = check_packing(row, &node);
     if (status == GRT_OK && row->create)
+        status = count_copies(session, row, &node);
+    if (status == GRT_OK && row->create)
         status = row->create(&node, &kernel->state);
     if (status == GRT_OK)
         kernel->row = row;
-    if (kernel->state && !session->on_device)
-        forget_packed(session, body, step);
+    if (kernel->state && !session->on_device && !session->rehearsal)
+        forget_copied(session, body, step);
     grt_text_release(&why);
     free(tensors);
     free(packings);
@@ -220,12 +241,16 @@ static grt_status take_resident(grt_session *session, void **out_block)
 {
     const grt_plan *plan = session->model->plan;
     const grt_resident_key key = grt_session_key(session->model, session->shared, session->device->index);
-    bool fill;
-    grt_status taken = grt_resident_take(session->model->runtime->residents, &key, session->device,
-                                         &session->resident, &fill);
+    bool fill = false;
+    char *at = (char *)GRT_WEIGHT_ALIGNMENT; /* of a rehearsal */
+    grt_status taken = grt_account_take(session->account, GRT_ACCOUNT_WEIGHTS, key.bytes);
+    if (taken == GRT_OK && !session->rehearsal)
+        taken = grt_resident_take(session->model->runtime->residents, &key, session->device,
+                                  &session->resident, &fill);
     if (taken != GRT_OK)
         return grt_fail_context(taken, "the model's weights");
-    char *at = grt_resident_data(session->resident);
+    if (!session->rehearsal)
+        at = grt_resident_data(session->resident);
     *out_block = fill ? at : NULL;
     for (int32_t i = 0; i < plan->n_weights; i++) {
         if (plan->weights[i].dtype == GRT_DTYPE_STRING)
@@ -249,7 +274,11 @@ grt_status grt_session_place_weights(grt_session *session, void **out_block)
     if (!session->weights)
         return grt_fail_memory(n * sizeof *session->weights);
     memcpy(session->weights, session->host_weights, n * sizeof *session->weights);
-    return session->on_device ? take_resident(session, out_block) : GRT_OK;
+    if (session->on_device)
+        return take_resident(session, out_block);
+    const grt_status counted =
+        grt_account_take(session->account, GRT_ACCOUNT_WEIGHTS, session->model->plan->weights_bytes);
+    return counted == GRT_OK ? GRT_OK : grt_fail_context(counted, "the model's weights");
 }
 
 /* Lets the backend begin, while its device is opened, with what these ops will need. */
@@ -294,18 +323,23 @@ void grt_session_save_choices(grt_session *session)
         grt_algo_cache_save(session->model->runtime->algos);
 }
 
-grt_status grt_session_start(grt_model *model, int32_t threads, bool fallback, double start_ms,
+grt_status grt_session_start(grt_model *model, const grt_sessions_options *options, double start_ms,
                              grt_session **out_session)
 {
     grt_session *session = calloc(1, sizeof *session);
-    if (!session)
+    grt_account *account = session ? grt_account_create(options->memory_limit) : NULL;
+    if (!account) {
+        free(session);
         return grt_fail_memory(sizeof *session);
+    }
+    session->account = account;
     grt_phases_start(&session->phases);
     session->phases.start_ms = start_ms;
     atomic_init(&session->refs, 1);
     session->model = grt_model_retain(model);
-    session->fallback = fallback;
-    session->threads = threads;
+    session->fallback = options->fallback != NULL;
+    session->threads = options->threads;
+    session->priority = options->priority;
     grt_kept_weights_init(&session->kept);
     *out_session = session;
     return GRT_OK;
@@ -363,6 +397,8 @@ void grt_session_release(grt_session *session)
     grt_host_weights_give(session->model, session->shared);
     grt_algo_cache_save(session->model->runtime->algos); /* what first runs chose */
     grt_model_release(session->model);
+    grt_account_release(session->account);
+    free(session->lost);
     free(session);
 }
 

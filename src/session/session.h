@@ -5,6 +5,7 @@
 
 #include "backends/backend.h"
 #include "graph/ir/op.h"
+#include "src/base/account.h"
 #include "src/session/host_weights.h"
 #include "src/session/kept_weights.h"
 #include "src/session/model.h"
@@ -33,6 +34,9 @@ struct grt_session {
     grt_session_kernel **kernels; /* per body, per step */
     bool on_device;               /* the device has memory of its own */
     bool fallback;                /* ops that the device lacks run on the CPU */
+    bool rehearsal;               /* nothing runs: its weights, activations and workspaces are numbers only */
+    int32_t priority;             /* of its contexts' streams */
+    grt_account *account;         /* of its memory on the device */
     bool packed; /* the plan was made for this backend: host_weights lie as its packings say */
     const grt_tensor *host_weights; /* where they are in host memory: shared's */
     const grt_host_weights *shared;
@@ -44,11 +48,12 @@ struct grt_session {
     void *_Atomic spare;   /* what warming up left for the first context; NULL: nothing */
     void (*release_spare)(void *spare);
     char name[48];                      /* "cuda:0" */
+    char *_Atomic lost;                 /* the error that its device failed with; NULL: it works */
     grt_session_text *_Atomic warnings; /* of the cache of algorithms, as they were told last; NULL: never */
 };
 
 /* Making a session, in this order; group.c does so. What was begun is released with grt_session_release. */
-grt_status grt_session_start(grt_model *model, int32_t threads, bool fallback, double start_ms,
+grt_status grt_session_start(grt_model *model, const grt_sessions_options *options, double start_ms,
                              grt_session **out_session);
 grt_status grt_session_open_device(grt_session *session, const grt_backend *backend, int32_t index);
 /* *out_block: memory of the device that the caller has to fill with the weights, and then to settle
@@ -57,7 +62,7 @@ grt_status grt_session_place_weights(grt_session *session, void **out_block);
 /* On up to `threads` threads. */
 grt_status grt_session_create_kernels(grt_session *session, int32_t threads);
 /* On devices of their own memory, once the weights are there: they are still read until then. */
-void grt_session_forget_packed(const grt_session *session);
+void grt_session_forget_copied(const grt_session *session);
 /* Saves new algorithms after a session's kernels have chosen. */
 void grt_session_save_choices(grt_session *session);
 
@@ -76,5 +81,13 @@ grt_resident_key grt_session_key(const grt_model *model, const grt_host_weights 
 enum { GRT_WEIGHT_ALIGNMENT = 256 };
 
 grt_session *grt_session_retain(grt_session *session);
+
+/* After a run on the session's device has failed with DEVICE: is it the end of the device? The message stays.
+ */
+void grt_session_probe(grt_session *session);
+static inline bool grt_session_is_lost(const grt_session *session)
+{
+    return atomic_load_explicit(&session->lost, memory_order_acquire) != NULL;
+}
 
 #endif

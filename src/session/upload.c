@@ -374,9 +374,9 @@ static grt_status join(grt_upload *u, grt_device *device, void *block, int32_t *
     m.order = calloc(u->n_chunks, sizeof *m.order);
     grt_status status = m.fences && m.chunks && m.order ? GRT_OK : grt_fail_memory(u->n_chunks);
     if (status == GRT_OK)
-        status = grt_device_stream_create(device, &m.from_host);
+        status = grt_device_stream_create(device, 0, &m.from_host);
     if (status == GRT_OK)
-        status = grt_device_stream_create(device, &m.from_peer);
+        status = grt_device_stream_create(device, 0, &m.from_peer);
     if (status != GRT_OK) {
         grt_device_stream_release(device, m.from_host);
         free(m.fences);

@@ -105,6 +105,66 @@ static void test_pool(const graphrt::runtime &runtime, const std::string &path,
         GRT_STATUS_INVALID_ARGUMENT, "image", [&] { wrong.wait(); }, "a request that fails");
 }
 
+static void test_service(const graphrt::runtime &runtime, const std::string &path,
+                         const std::vector<float> &image, const std::vector<float> &expected)
+{
+    graphrt::model model(runtime, path);
+    const grt_memory_info predicted = model.predict_memory();
+    auto options = graphrt::zeroed<grt_session_options>();
+    options.memory_limit = predicted.total_bytes;
+    graphrt::session session(model, "cpu", options);
+    session.check_works();
+    graphrt::context context(session);
+    expect(run_once(context, image) == expected && session.memory().total_bytes == predicted.total_bytes,
+           "memory as predicted, and enough");
+    expect(context.output_dims(0).shape() == std::vector<int64_t>({1, 10}), "the dims of an output");
+    auto late = graphrt::zeroed<grt_run_options>();
+    late.deadline_ms = 1;
+    throws(
+        GRT_STATUS_DEADLINE_EXCEEDED, "", [&] { context.run(late); }, "a run whose deadline is over");
+    int watched = 0;
+    context.set_watch([](void *user, const grt_watched *) { ++*static_cast<int *>(user); }, &watched);
+    context.run();
+    context.set_watch(nullptr, nullptr);
+    expect(watched > 3, "steps that are watched");
+    context.trim();
+    expect(session.memory().activations_bytes == 0, "a context that was trimmed");
+    context.cancel();
+    expect(run_once(context, image) == expected, "a run after all that");
+    throws(
+        GRT_STATUS_INVALID_ARGUMENT, "", [&] { graphrt::state none(session); }, "a model without state");
+}
+
+static void test_lanes(const graphrt::runtime &runtime, const std::string &path,
+                       const std::vector<float> &image)
+{
+    graphrt::session session(graphrt::model(runtime, path));
+    graphrt::pool pool(session);
+    const size_t lane = pool.add({&session}, graphrt::zeroed<grt_pool_options>());
+    const grt_tensor in = graphrt::view(image.data(), {1, 1, 8, 8});
+    auto submission = graphrt::zeroed<grt_submission>();
+    submission.lane = lane;
+    submission.inputs = &in;
+    submission.n_inputs = 1;
+    submission.priority = 3;
+    graphrt::request first = pool.submit(submission);
+    while (!first.wait_until(grt_clock_ms() + 50))
+        ;
+    expect(first.info().run_ms > 0, "figures of a request");
+    graphrt::request second = std::move(first);
+    expect(pool.try_submit(submission, second), "a request that finds room");
+    second.wait();
+    pool.replace(lane, 0, session);
+    pool.submit(submission).wait();
+    pool.drain();
+    expect(pool.stats(lane).succeeded == 3 && pool.histogram(GRT_POOL_TOTAL, lane).count == 3,
+           "counts of a lane");
+    pool.cancel();
+    pool.shutdown();
+    throws(
+        GRT_STATUS_CANCELLED, "", [&] { pool.submit(submission); }, "a pool that was shut down");
+}
+
 int main()
 {
     const char *srcdir = std::getenv("srcdir");
@@ -118,6 +178,8 @@ int main()
     first = make_context(path);
     expect(run_once(first, image) == expected, "an object that is assigned to");
     test_pool(runtime, path, image, expected);
+    test_service(runtime, path, image, expected);
+    test_lanes(runtime, path, image);
     std::printf("%d passed, %d failed, 0 skipped\n", passed, failed);
     return failed != 0;
 }

@@ -32,7 +32,7 @@ verdict copies_of_all_sizes(const subject *s)
     unsigned char *to[] = {malloc(most), host_block(s->device, most, 0)};
     void *stream;
     EXPECT(from[0] && from[1] && to[0] && to[1], "out of memory");
-    DONE(grt_device_stream_create(s->device, &stream));
+    DONE(grt_device_stream_create(s->device, 0, &stream));
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         for (int pinned = 0; pinned < 2; pinned++)
             if (round_trip(s, stream, from[pinned], to[pinned], sizes[i], (unsigned)i + 4) != PASSED)
@@ -54,7 +54,7 @@ verdict copies_in_order(const subject *s)
     unsigned char *from[TURNS], *to[TURNS], *block = device_block(s->device, BYTES, 1);
     void *stream;
     EXPECT(block, "%s", grt_last_error());
-    DONE(grt_device_stream_create(s->device, &stream));
+    DONE(grt_device_stream_create(s->device, 0, &stream));
     for (unsigned i = 0; i < TURNS; i++) {
         from[i] = host_block(s->device, BYTES, i + 1);
         to[i] = host_block(s->device, BYTES, 0);
@@ -85,7 +85,7 @@ verdict copies_on_two_streams(const subject *s)
         to[i] = host_block(s->device, BYTES, 0);
         block[i] = device_block(s->device, BYTES, 1);
         EXPECT(from[i] && to[i] && block[i], "%s", grt_last_error());
-        DONE(grt_device_stream_create(s->device, &stream[i]));
+        DONE(grt_device_stream_create(s->device, 0, &stream[i]));
     }
     for (size_t at = 0; at < BYTES; at += BYTES / TURNS)
         for (int i = 0; i < 2; i++) {
@@ -115,7 +115,7 @@ static verdict work(const subject *s, unsigned seed)
     unsigned char *from = host_block(s->device, BYTES, 0), *to = host_block(s->device, BYTES, 0);
     void *stream;
     EXPECT(from && to, "%s", grt_last_error());
-    DONE(grt_device_stream_create(s->device, &stream));
+    DONE(grt_device_stream_create(s->device, 0, &stream));
     for (unsigned i = 0; i < 8; i++)
         if (round_trip(s, stream, from, to, BYTES - i, seed + i) != PASSED)
             return FAILED;
@@ -155,7 +155,7 @@ verdict streams_have_numbers(const subject *s)
     uint64_t ids[STREAMS];
     void *streams[STREAMS];
     for (int i = 0; i < STREAMS; i++) {
-        DONE(grt_device_stream_create(s->device, &streams[i]));
+        DONE(grt_device_stream_create(s->device, 0, &streams[i]));
         EXPECT(!streams[i] == grt_device_is_host(s->device), "%p", streams[i]);
         EXPECT(!grt_device_stream_is_captured(s->device, streams[i]), "nobody captures");
         ids[i] = grt_device_stream_id(s->device, streams[i]);

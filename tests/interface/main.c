@@ -56,7 +56,7 @@ unsigned char *device_block(grt_device *device, size_t bytes, unsigned seed)
     void *data = NULL, *stream = NULL;
     unsigned char *host = host_block(device, bytes, seed);
     bool ok = host && grt_device_alloc(device, bytes, &data) == GRT_OK &&
-              grt_device_stream_create(device, &stream) == GRT_OK &&
+              grt_device_stream_create(device, 0, &stream) == GRT_OK &&
               grt_device_upload(device, data, host, bytes, stream) == GRT_OK &&
               grt_device_wait(device, stream) == GRT_OK;
     grt_device_stream_release(device, stream);

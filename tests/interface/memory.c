@@ -95,7 +95,7 @@ verdict pinned_memory(const subject *s)
     void *stream;
     EXPECT(own && given && back && block, "%s", grt_last_error());
     make_pattern(own, BYTES, 9);
-    DONE(grt_device_stream_create(s->device, &stream));
+    DONE(grt_device_stream_create(s->device, 0, &stream));
     DONE(grt_device_pin(s->device, own, BYTES));
     for (int i = 0; i < 2; i++) {
         DONE(grt_device_upload(s->device, block, i ? own : given, BYTES, stream));

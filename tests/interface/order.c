@@ -16,8 +16,8 @@ static verdict pass_on(grt_device *device, grt_device *to, unsigned rounds)
     unsigned char *x = device_block(device, BYTES, 1);
     void *first, *second, *filled, *read;
     EXPECT(from && back && x, "%s", grt_last_error());
-    DONE(grt_device_stream_create(device, &first));
-    DONE(grt_device_stream_create(to, &second));
+    DONE(grt_device_stream_create(device, 0, &first));
+    DONE(grt_device_stream_create(to, 0, &second));
     DONE(grt_device_fence_create(device, &filled));
     DONE(grt_device_fence_create(to, &read));
     DONE(grt_device_stream_wait_fence(device, first, read)); /* never recorded: nothing to wait for */
@@ -70,7 +70,7 @@ verdict fences_hold_the_host(const subject *s)
     unsigned char *x = device_block(s->device, BYTES, 1);
     void *stream, *fence;
     EXPECT(from && to && x, "%s", grt_last_error());
-    DONE(grt_device_stream_create(s->device, &stream));
+    DONE(grt_device_stream_create(s->device, 0, &stream));
     DONE(grt_device_fence_create(s->device, &fence));
     for (int i = 0; i < ROUNDS; i++)
         DONE(grt_device_upload(s->device, x, from, BYTES, stream));
@@ -97,7 +97,7 @@ static verdict copy_from_peer(grt_device *device, grt_device *from)
     EXPECT(there && here && back, "%s", grt_last_error());
     DONE(grt_device_peer_enable(device, from));
     DONE(grt_device_peer_enable(device, from)); /* may be called again */
-    DONE(grt_device_stream_create(device, &stream));
+    DONE(grt_device_stream_create(device, 0, &stream));
     DONE(grt_device_peer_copy(device, here + 5, from, there, BYTES - 5, stream));
     DONE(grt_device_download(device, back, here + 5, BYTES - 5, stream));
     DONE(grt_device_wait(device, stream));
@@ -147,7 +147,7 @@ verdict graphs_replay(const subject *s)
     void *streams[2], *graph;
     EXPECT(x && y && z && host, "%s", grt_last_error());
     for (int i = 0; i < 2; i++)
-        DONE(grt_device_stream_create(s->device, &streams[i]));
+        DONE(grt_device_stream_create(s->device, 0, &streams[i]));
     DONE(grt_device_graph_begin(s->device, streams[0]));
     EXPECT(grt_device_stream_is_captured(s->device, streams[0]), "a capture has begun");
     DONE(grt_device_copy(s->device, y, x, BYTES, streams[0]));
@@ -184,7 +184,7 @@ verdict graphs_that_fail(const subject *s)
     unsigned char *x = device_block(s->device, 100, 4), *host = host_block(s->device, 100, 0);
     void *stream, *graph = &stream;
     EXPECT(x && host, "%s", grt_last_error());
-    DONE(grt_device_stream_create(s->device, &stream));
+    DONE(grt_device_stream_create(s->device, 0, &stream));
     EXPECT(grt_device_graph_end(s->device, stream, &graph) != GRT_OK && !graph, "there is a graph");
     EXPECT(*grt_last_error(), "there is no message");
     DONE(grt_device_download(s->device, host, x, 100, stream));
@@ -209,7 +209,7 @@ verdict timer(const subject *s)
     }
     unsigned char *x = device_block(s->device, BYTES, 1), *host = host_block(s->device, BYTES, 12);
     EXPECT(x && host, "%s", grt_last_error());
-    DONE(grt_device_stream_create(s->device, &stream));
+    DONE(grt_device_stream_create(s->device, 0, &stream));
     DONE(grt_device_event_create(s->device, &begin));
     DONE(grt_device_event_create(s->device, &middle));
     DONE(grt_device_event_create(s->device, &end));

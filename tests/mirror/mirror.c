@@ -4,13 +4,15 @@
  * Its memory is separate from the host's, copies are explicit, and ops that size their outputs at run time
  * are missing, as on a GPU. So everything that sessions on devices do (transfers, fallback, static memory) is
  * tested on machines without one. With GRAPHRT_MIRROR_MEMORY=BYTES in the environment, each device has so
- * much memory and no more. */
+ * much memory and no more. With GRAPHRT_MIRROR_FAULT=DEVICE:COPIES, that device fails with the copy after so
+ * many, and with all that is asked of it from then on, as a GPU after an error that sticks. */
 #include "tests/mirror/mirror.h"
 
 #include "src/base/checked.h"
 #include "tests/mirror/kernel.h"
 #include "tests/mirror/stream.h"
 
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +23,7 @@ typedef struct mirror_device {
     grt_device base;
     size_t total; /* bytes of memory */
     atomic_size_t used;
+    atomic_long copies_left; /* until it fails; below 0: it has failed */
 } mirror_device;
 
 static int32_t device_count(void)
@@ -61,10 +64,21 @@ static void unpin(grt_device *device, void *data)
     (void)device, (void)data;
 }
 
+static grt_status check_works(grt_device *base, long copies)
+{
+    mirror_device *device = (mirror_device *)base;
+    if (atomic_load(&device->copies_left) < 0 || atomic_fetch_sub(&device->copies_left, copies) < copies) {
+        atomic_store(&device->copies_left, -1);
+        return grt_fail(GRT_STATUS_DEVICE, "mirror:%d has failed, as it was told to", base->index);
+    }
+    return GRT_OK;
+}
+
 /* Memory of the device has its size in front. */
 static grt_status alloc_memory(grt_device *base, size_t bytes, void **out_data)
 {
     mirror_device *device = (mirror_device *)base;
+    GRT_TRY(check_works(base, 0));
     const size_t size = grt_align_up(bytes, ALIGNMENT), used = atomic_fetch_add(&device->used, size);
     const size_t left = used < device->total ? device->total - used : 0;
     char *data = NULL;
@@ -94,6 +108,12 @@ static void free_memory(grt_device *base, void *data)
     free(begin);
 }
 
+static grt_status memory_in_use(grt_device *base, size_t *out_bytes)
+{
+    *out_bytes = atomic_load(&((mirror_device *)base)->used);
+    return GRT_OK;
+}
+
 /* It is the host's: tests bind their own arrays as if they were the device's. */
 static grt_status check_pointer(grt_device *device, const void *data)
 {
@@ -105,12 +125,13 @@ static grt_status copy_memory(grt_device *device, void *dst, const void *src, si
 {
     if (!stream)
         return grt_fail(GRT_STATUS_INTERNAL, "mirror:%d: a copy without a stream", device->index);
+    GRT_TRY(check_works(device, 1));
     return mirror_stream_copy(stream, dst, src, bytes);
 }
 
-static grt_status stream_create(grt_device *device, void **out_stream)
+static grt_status stream_create(grt_device *device, int32_t priority, void **out_stream)
 {
-    (void)device;
+    (void)device, (void)priority;
     mirror_stream *stream;
     GRT_TRY(mirror_stream_create(&stream));
     *out_stream = stream;
@@ -125,9 +146,8 @@ static void stream_release(grt_device *device, void *stream)
 
 static grt_status stream_wait(grt_device *device, void *stream)
 {
-    (void)device;
     mirror_stream_wait(stream);
-    return GRT_OK;
+    return check_works(device, 0);
 }
 
 static uint64_t stream_id(grt_device *device, void *stream)
@@ -159,7 +179,7 @@ static grt_status graph_end(grt_device *device, void *stream, void **out_graph)
 
 static grt_status graph_launch(grt_device *device, void *graph, void *stream)
 {
-    (void)device;
+    GRT_TRY(check_works(device, 0));
     return mirror_stream_launch(stream, graph);
 }
 
@@ -232,7 +252,8 @@ static grt_status peer_copy(grt_device *device, void *dst, grt_device *from, con
     return mirror_stream_copy(stream, dst, src, bytes);
 }
 
-static const grt_memory_api memory = {.alloc = alloc_memory, .free = free_memory, .check = check_pointer};
+static const grt_memory_api memory = {
+    .alloc = alloc_memory, .free = free_memory, .check = check_pointer, .in_use = memory_in_use};
 static const grt_copy_api copies = {.upload = copy_memory, .download = copy_memory, .copy = copy_memory};
 static const grt_stream_api streams = {.create = stream_create,
                                        .release = stream_release,
@@ -263,6 +284,15 @@ static const grt_device_api api = {
     .timer = &timer,
 };
 
+static long copies_until_fault(int32_t index)
+{
+    const char *fault = getenv("GRAPHRT_MIRROR_FAULT");
+    char *end = NULL;
+    if (!fault || strtol(fault, &end, 10) != index || *end != ':')
+        return LONG_MAX;
+    return strtol(end + 1, NULL, 10);
+}
+
 static grt_status open_device(int32_t index, grt_device **out_device)
 {
     if (index < 0 || index >= DEVICES)
@@ -275,6 +305,7 @@ static grt_status open_device(int32_t index, grt_device **out_device)
     device->base = (grt_device){.api = &api, .backend = &grt_backend_mirror, .index = index};
     device->total = total ? strtoull(total, NULL, 10) : SIZE_MAX;
     atomic_init(&device->used, 0);
+    atomic_init(&device->copies_left, copies_until_fault(index));
     *out_device = &device->base;
     return GRT_OK;
 }

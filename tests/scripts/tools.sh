@@ -21,7 +21,7 @@ fields()
 }
 last_line() { local want=$1; shift; [ "$("$@" 2>/dev/null | tail -n 1)" = "$want" ]; }
 
-for command in "graphc" "graphc optimize" "graphc quantize" "graphc check" "graphc inspect" "graphc devices" "graphrun" "graphrun check" "graphrun bench"; do
+for command in "graphc" "graphc optimize" "graphc quantize" "graphc check" "graphc inspect" "graphc devices" "graphrun" "graphrun check" "graphrun bench" "graphrun compare"; do
     # shellcheck disable=SC2086 # a command and its sub-command
     check "$command --help" says "usage: $command" ./$command --help
 done
@@ -182,6 +182,43 @@ check "a map --json" fields run "./graphrun $scratch/map.onnx --json" results.0.
 check "inspect a map" says "output *z: sequence of maps to float32" ./graphc inspect "$scratch/map.onnx"
 check "inspect a map --json" fields inspect "./graphc inspect $scratch/map.onnx --json" outputs.0.element_kind:string metadata.entries.author:string
 
+# Memory: what is predicted is enough, and a byte less is not.
+predicted=$(./graphc inspect "$plan" --json | tr -d '\n ' | sed -n 's/.*"total_bytes":\([0-9]*\).*/\1/p')
+check "inspect predicts memory" fields inspect "./graphc inspect $plan --json" memory.session.activations_bytes:integer memory.session.device:string
+check "inspect says what a session has" says "session .* on cpu: weights" ./graphc inspect "$plan"
+check "a limit of the predicted memory" ./graphrun "$plan" --memory-limit "$predicted"
+refuse 2 "a limit of a byte less" ./graphrun "$plan" --memory-limit $((predicted - 1))
+check "it names the node and the bytes" says "memory_limit is $((predicted - 1)) bytes.*node '\|node '.*memory_limit is $((predicted - 1)) bytes" \
+    ./graphrun "$plan" --memory-limit $((predicted - 1))
+
+# Compared tensor by tensor: a plan with its model, with the same in half precision, and with one whose weights differ from some layer on.
+check "compare a plan with its model" says "^all within the tolerance" ./graphrun compare "$model" "$plan"
+check "compare with half precision" sh -c "./graphc optimize '$model' --precision fp16 -o '$scratch/half.grt' >/dev/null && ./graphrun compare '$model' '$scratch/half.grt' --all |
+    grep -q 'float32   float16 .*conv2'"
+refuse 1 "half precision is not within 1e-5" ./graphrun compare "$model" "$scratch/half.grt" --tolerance 1e-5
+check "compare --json" fields compare "./graphrun compare $model $scratch/half.grt --json" tensors.0.error:number compared:integer
+# The first element of conv3's weights becomes 8: it lies behind the name, a tag and the length of 73,728 bytes.
+change_weight()
+{
+    cp "$model" "$scratch/changed.onnx" && chmod u+w "$scratch/changed.onnx" || return 1
+    local at
+    at=$(grep -abo 'conv3.weight' "$model" | tail -n 1 | cut -d: -f1)
+    printf '\0\0\0\101' | dd of="$scratch/changed.onnx" bs=1 seek=$((at + 12 + 4)) conv=notrunc 2>/dev/null
+}
+check "change a weight" change_weight
+refuse 1 "a changed weight" ./graphrun compare "$model" "$scratch/changed.onnx"
+check "the step of the changed weight is named" says "^first beyond the tolerance: '.*conv3.*', made by Conv" ./graphrun compare "$model" "$scratch/changed.onnx"
+check "compare two devices" says "^all within the tolerance" ./graphrun compare "$model" --other-device cpu:0
+refuse 2 "compare with a model of other inputs" ./graphrun compare "$model" "$scratch/map.onnx"
+
+inspected_page()
+{
+    ./graphc inspect "$model" --html "$scratch/steps.html" && grep -q "conv1<br>bn1<br>relu1</td>" "$scratch/steps.html" &&
+        grep -q "float32\[" "$scratch/steps.html" && [ "$(grep -c "<tr><td>[0-9]" "$scratch/steps.html")" = "$(./graphc inspect "$model" --json | grep -m 1 -o '"steps": [0-9]*' | grep -o '[0-9]*')" ]
+}
+check "inspect --html" inspected_page
+refuse 2 "two forms of a report" ./graphc inspect "$model" --json --html "$scratch/x.html"
+
 # What the schema has is in the page that explains it.
 explained()
 {
@@ -305,6 +342,9 @@ check "bench --json" fields bench "./graphrun bench $plan $model --seconds 0.05 
 check "bench under load --json" fields bench "./graphrun bench $plan --seconds 0.05 --concurrency 1,3 --rate 200 --json" 0.load.1.clients:integer \
     0.load.1.latency_ms.p99_9:number 0.load.2.rate:number 0.load.2.throughput_per_s:number
 check "bench under load" says "^  clients 3  .* p99.9 .* max" ./graphrun bench "$plan" --seconds 0.05 --concurrency 1,3
+check "a deadline that all meet" fields bench "./graphrun bench $plan --seconds 0.05 --concurrency 2 --deadline 60000 --json" 0.load.0.deadline.met:number
+check "a deadline that none meet" says "within 1e-06 ms  0.000 %; late by p50" ./graphrun bench "$plan" --seconds 0.05 --concurrency 2 --deadline 0.000001
+refuse 2 "a deadline of nothing" ./graphrun bench "$plan" --deadline 1
 refuse 2 "clients that are no number" ./graphrun bench "$plan" --concurrency 1,x
 check "a trace" sh -c "./graphrun '$plan' --device mirror:0-1 '--trace=$scratch/trace.json' && tests/scripts/json_has traceEvents.1.ts:number traceEvents.1.dur:number <'$scratch/trace.json' && grep -q nodes '$scratch/trace.json' && grep -q 'create kernels' '$scratch/trace.json'"
 refuse 2 "a trace of a directory" ./graphrun "$plan" --input "image=$scratch" --trace "$scratch/trace.json"

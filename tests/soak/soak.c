@@ -4,8 +4,8 @@
  * dropped, before or after completion, by waiting, callbacks and collecting. Each request must be answered
  * once, results must be right, and memory must not grow.
  *
- *     soak [--requests N] [--threads N] MODEL [DEVICE...]      MODEL has one float32 input and output, of
- * whose dims the first is symbolic. DEVICE: "cpu" if there is none */
+ *     soak [--requests N] [--threads N] [--rows N] MODEL [DEVICE...]      MODEL has one float32 input and
+ * output, of whose dims the first is symbolic. DEVICE: "cpu" if there is none */
 #include <graphrt/graphrt.h>
 
 #include <pthread.h>
@@ -53,6 +53,9 @@ typedef struct client {
     int64_t rows[OPEN];
 } client;
 static atomic_long collected;
+/* Above 16, contexts prepare again and again, as they keep so many combinations of dims: on a GPU that takes
+ * long. */
+static long most_rows = MOST_ROWS;
 
 static _Noreturn void give_up(const char *what)
 {
@@ -143,7 +146,7 @@ static void *run_client(void *user)
         const int k = (int)below(c, OPEN);
         grt_tensor in = c->of->in, out = c->of->out;
         finish(c, k);
-        in.dims[0] = out.dims[0] = c->rows[k] = 1 + (int64_t)below(c, MOST_ROWS);
+        in.dims[0] = out.dims[0] = c->rows[k] = 1 + (int64_t)below(c, (uint64_t)most_rows);
         out.data = c->outputs[k];
         grt_submission s = {
             .struct_size = sizeof s, .inputs = &in, .n_inputs = 1, .outputs = &out, .n_outputs = below(c, 2)};
@@ -332,12 +335,15 @@ int main(int argc, char **argv)
             requests = atol(argv[++i]);
         else if (!strcmp(argv[i], "--threads") && i + 1 < argc)
             threads = atoi(argv[++i]);
+        else if (!strcmp(argv[i], "--rows") && i + 1 < argc)
+            most_rows = atol(argv[++i]);
         else if (!path)
             path = argv[i];
         else if (n_devices < MOST_LANES / 2)
             devices[n_devices++] = argv[i];
-    if (!path || requests < 1 || threads < 1 || threads > MOST_THREADS) {
-        fprintf(stderr, "usage: soak [--requests N] [--threads N] MODEL [DEVICE...]\n");
+    if (!path || requests < 1 || threads < 1 || threads > MOST_THREADS || most_rows < 1 ||
+        most_rows > MOST_ROWS) {
+        fprintf(stderr, "usage: soak [--requests N] [--threads N] [--rows N] MODEL [DEVICE...]\n");
         return 2;
     }
     subject s = {0};

@@ -271,8 +271,9 @@ static int run(void *user)
     if (status == GRT_OK)
         status = grt_model_open_memory(runtime, bytes.data, bytes.size, &model);
     if (status == GRT_OK)
-        status = grt_session_create(model, "cpu",
-                                    &(grt_session_options){sizeof(grt_session_options), 1, NULL}, &session);
+        status = grt_session_create(
+            model, "cpu", &(grt_session_options){.struct_size = sizeof(grt_session_options), .threads = 1},
+            &session);
     if (status == GRT_OK)
         status = grt_context_create(session, &context);
     if (status == GRT_OK)

@@ -217,7 +217,7 @@ static void start(const char *rows)
     noting.memory.free = free_memory;
     noting.locals = (grt_local_api){local_check, local_release};
     noting.api.locals = &noting.locals;
-    ck_assert_int_eq(grt_device_stream_create(session->device, &seen.stream), GRT_OK);
+    ck_assert_int_eq(grt_device_stream_create(session->device, 0, &seen.stream), GRT_OK);
     ck_assert_int_eq(grt_context_create(session, &context), GRT_OK);
     clear();
 }
@@ -322,7 +322,7 @@ END_TEST
 START_TEST(runs_are_in_order)
 {
     void *second;
-    ck_assert_int_eq(grt_device_stream_create(session->device, &second), GRT_OK);
+    ck_assert_int_eq(grt_device_stream_create(session->device, 0, &second), GRT_OK);
     bind(1, GRT_MEMORY_DEVICE);
     fill(1);
     run_async(seen.stream);

@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/time.h>
@@ -170,6 +171,98 @@ START_TEST(from_another_thread)
 }
 END_TEST
 
+/* ---- how soon ---- */
+
+enum { CHAIN = 30, WIDE = 320, ROUNDS = 8 };
+
+/* y = x times w, again and again: steps of milliseconds */
+static onnx_model long_chain(void)
+{
+    onnx_model m = onnx_create();
+    char from[16] = "x", to[16], inputs[32];
+    onnx_input(&m, m.graph, "x", GRT_DTYPE_FLOAT, "320,320");
+    onnx_initializer(&m, m.graph, onnx_tensor(&m, "w", "320,320"));
+    for (int i = 0; i < CHAIN; i++) {
+        snprintf(to, sizeof to, i + 1 < CHAIN ? "h%d" : "y", i);
+        snprintf(inputs, sizeof inputs, "%s,w", from);
+        onnx_node(&m, m.graph, "MatMul", inputs, to);
+        memcpy(from, to, sizeof from);
+    }
+    onnx_output(&m, m.graph, "y");
+    return m;
+}
+
+static double ms_of(clockid_t clock)
+{
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
+}
+
+typedef struct canceller {
+    clockid_t clock; /* of the thread that runs: what it waits for a processor does not count */
+    int after_ms;
+    double at_ms;
+} canceller;
+
+static void *cancel_after(void *user)
+{
+    canceller *c = user;
+    sleep_ms(c->after_ms);
+    c->at_ms = ms_of(c->clock);
+    grt_context_cancel(context);
+    return NULL;
+}
+
+static double longest_step(void)
+{
+    const grt_step_time *times;
+    double longest = 0;
+    grt_context_set_timing(context, true);
+    ck_assert_int_eq(grt_context_run(context), GRT_OK);
+    const size_t n = grt_context_step_times(context, &times);
+    for (size_t i = 0; i < n; i++)
+        longest = fmax(longest, times[i].ms);
+    grt_context_set_timing(context, false);
+    return longest;
+}
+
+/* A run that was cancelled needs no more of a processor than a step, or 5 ms. */
+START_TEST(within_a_step)
+{
+    static float wide[WIDE * WIDE];
+    const grt_tensor in = {.dtype = GRT_DTYPE_FLOAT, .rank = 2, .dims = {WIDE, WIDE}, .data = wide};
+    const grt_session_options options = {.struct_size = sizeof options, .threads = 1};
+    onnx_model m = long_chain();
+    grt_model *model = onnx_open(&m, runtime);
+    canceller c = {.clock = CLOCK_THREAD_CPUTIME_ID};
+    int cancelled = 0;
+    onnx_release(&m);
+    ck_assert_int_eq(grt_session_create(model, "cpu", &options, &session), GRT_OK);
+    ck_assert_int_eq(grt_context_create(session, &context), GRT_OK);
+    grt_model_release(model);
+    ck_assert_int_eq(grt_context_set_input(context, 0, &in), GRT_OK);
+    ck_assert_int_eq(grt_context_run(context), GRT_OK);
+    const double most = longest_step() + 5;
+    ck_assert_int_eq(pthread_getcpuclockid(pthread_self(), &c.clock), 0);
+    for (int round = 0; round < ROUNDS; round++) {
+        pthread_t thread;
+        c.after_ms = 3 * round;
+        ck_assert_int_eq(pthread_create(&thread, NULL, cancel_after, &c), 0);
+        const grt_status status = grt_context_run(context);
+        const double end = ms_of(c.clock);
+        pthread_join(thread, NULL);
+        if (status == GRT_OK) /* it was done before */
+            continue;
+        ck_assert_int_eq(status, GRT_STATUS_CANCELLED);
+        ck_assert_msg(end - c.at_ms < most, "%g ms after it was cancelled, not %g", end - c.at_ms, most);
+        cancelled++;
+    }
+    ck_assert_int_gt(cancelled, 0);
+    close_all();
+}
+END_TEST
+
 static void cancel_by_signal(int number)
 {
     (void)number;
@@ -314,6 +407,7 @@ Suite *suite_test_stop(void)
     tcase_add_checked_fixture(tc, runtime_open, runtime_close);
     tcase_set_timeout(tc, 60);
     tcase_add_loop_test(tc, from_another_thread, 0, 2 * N_DEVICES);
+    tcase_add_test(tc, within_a_step);
     tcase_add_loop_test(tc, by_a_signal, 0, N_DEVICES);
     tcase_add_loop_test(tc, at_a_deadline, 0, 2 * N_DEVICES);
     tcase_add_loop_test(tc, in_a_scan, 0, N_DEVICES);

@@ -219,7 +219,7 @@ static void open_all(void)
     ck_assert_int_eq(grt_runtime_create(&runtime), GRT_OK);
     ck_assert_int_eq(grt_runtime_set_algo_cache(runtime, path), GRT_OK);
     open_model();
-    ck_assert_int_eq(grt_session_start(model, 1, false, 0, &session), GRT_OK);
+    ck_assert_int_eq(grt_session_start(model, &(grt_sessions_options){.threads = 1}, 0, &session), GRT_OK);
     ck_assert_msg(grt_session_open_device(session, &lab, 0) == GRT_OK, "%s", grt_last_error());
     ck_assert_int_eq(grt_session_place_weights(session, &block), GRT_OK);
     if (block) /* there are no weights to fill it with */

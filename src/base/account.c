@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See account.h. */
+#include "src/base/account.h"
+
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+struct grt_account {
+    atomic_int refs;
+    uint64_t limit;
+    atomic_uint_fast64_t used, peak, of[GRT_ACCOUNT_KINDS];
+};
+
+static _Thread_local grt_account *current;
+
+grt_account *grt_account_create(uint64_t limit)
+{
+    grt_account *account = calloc(1, sizeof *account);
+    if (!account)
+        return NULL;
+    atomic_init(&account->refs, 1);
+    account->limit = limit ? limit : UINT64_MAX;
+    return account;
+}
+
+grt_account *grt_account_retain(grt_account *account)
+{
+    if (account)
+        atomic_fetch_add_explicit(&account->refs, 1, memory_order_relaxed);
+    return account;
+}
+
+void grt_account_release(grt_account *account)
+{
+    if (account && atomic_fetch_sub_explicit(&account->refs, 1, memory_order_acq_rel) == 1)
+        free(account);
+}
+
+static void raise_peak(grt_account *account, uint64_t used)
+{
+    uint_fast64_t peak = atomic_load_explicit(&account->peak, memory_order_relaxed);
+    while (used > peak && !atomic_compare_exchange_weak_explicit(
+                              &account->peak, &peak, used, memory_order_relaxed, memory_order_relaxed)) {
+    }
+}
+
+grt_status grt_account_take(grt_account *account, grt_account_kind kind, size_t bytes)
+{
+    static const char *const names[GRT_ACCOUNT_KINDS] = {"weights", "kernels", "activations", "workspaces",
+                                                         "inputs",  "results", "state"};
+    if (!account || !bytes)
+        return GRT_OK;
+    uint_fast64_t used = atomic_load_explicit(&account->used, memory_order_relaxed);
+    do
+        if (bytes > account->limit || used > account->limit - bytes)
+            return grt_fail(GRT_STATUS_OUT_OF_MEMORY,
+                            "the session's memory_limit is %" PRIu64 " bytes, %" PRIu64
+                            " of them are in use, and %zu more are wanted for %s",
+                            account->limit, (uint64_t)used, bytes, names[kind]);
+    while (!atomic_compare_exchange_weak_explicit(&account->used, &used, used + bytes, memory_order_relaxed,
+                                                  memory_order_relaxed));
+    atomic_fetch_add_explicit(&account->of[kind], bytes, memory_order_relaxed);
+    raise_peak(account, used + bytes);
+    return GRT_OK;
+}
+
+void grt_account_give(grt_account *account, grt_account_kind kind, size_t bytes)
+{
+    if (!account)
+        return;
+    atomic_fetch_sub_explicit(&account->of[kind], bytes, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&account->used, bytes, memory_order_relaxed);
+}
+
+uint64_t grt_account_limit(const grt_account *account)
+{
+    return account->limit == UINT64_MAX ? 0 : account->limit;
+}
+
+uint64_t grt_account_get(const grt_account *account, grt_account_kind kind)
+{
+    return atomic_load_explicit(&account->of[kind], memory_order_relaxed);
+}
+
+uint64_t grt_account_peak(const grt_account *account)
+{
+    return atomic_load_explicit(&account->peak, memory_order_relaxed);
+}
+
+grt_account *grt_account_enter(grt_account *account)
+{
+    grt_account *before = current;
+    current = account;
+    return before;
+}
+
+grt_account *grt_account_current(void)
+{
+    return current;
+}
