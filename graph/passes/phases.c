@@ -47,6 +47,9 @@ static bool read_dim(phases *p, int32_t d, bool single)
     const ir_node *node = p->node;
     const int64_t end = attr_at(node, "pads", d + PLANE, 0), more = attr_at(node, "output_padding", d, 0);
     p->kernel[d] = p->w->dims[2 + d];
+    if (p->stride < 1 || more < 0 || end > INT32_MAX || more > INT32_MAX ||
+        attr_at(node, "pads", d, 0) > INT32_MAX || p->stride > INT32_MAX)
+        return false;
     p->pad[d] = attr_at(node, "pads", d, 0);
     const int64_t results = p->kernel[d] + more - p->pad[d] - end; /* of a single pixel */
     if (attr_at(node, "strides", d, 1) != p->stride || p->pad[d] < 0 || end < 0 || results < 1)
@@ -59,6 +62,18 @@ static bool read_dim(phases *p, int32_t d, bool single)
                   last = floor_div(block - 1 + p->pad[d], p->stride);
     p->reach[d] = single ? 0 : last > -first ? last : -first;
     return true;
+}
+
+/* The convolution multiplies at most four times as much, which 3 x 3 windows with a stride of 2 do. */
+static bool has_few_zeros(const phases *p)
+{
+    enum { MOST = 4 };
+    double weights = 1, wanted = 1;
+    for (int d = 0; d < PLANE; d++) {
+        weights *= (double)p->block * (2 * (double)p->reach[d] + 1);
+        wanted *= (double)p->kernel[d];
+    }
+    return weights <= MOST * wanted;
 }
 
 /* Windows that do not overlap need no zeros and are left to kernels for them. */
@@ -75,7 +90,7 @@ static bool read_phases(const ir_node *node, phases *p)
     p->stride = attr_at(node, "strides", 0, 1);
     if (!read_dim(p, 0, single) || !read_dim(p, 1, single) || p->block < 2)
         return false;
-    return single || p->reach[0] > 0 || p->reach[1] > 0;
+    return (single || p->reach[0] > 0 || p->reach[1] > 0) && has_few_zeros(p);
 }
 
 /* ---- weights ---- */

@@ -48,7 +48,7 @@ START_TEST(a_clip_keeps_its_bounds)
 END_TEST
 
 /* In order: windows that do not overlap, another size than the stride's, groups, dilation, strides that
- * differ, weights that are not known. */
+ * differ, weights that are not known, windows that hardly overlap. */
 static const char *const others[] = {
     "in x f32 1,2,3,3\nconst w f32 2,3,2,2\ny = ConvTranspose x w strides=2,2\nout y\n",
     "in x f32 1,2,3,3\nconst w f32 2,3,4,4\ny = ConvTranspose x w strides=2,2\nout y\n",
@@ -58,6 +58,7 @@ static const char *const others[] = {
     "in x f32 1,2,3,3\nconst w f32 2,3,4,3\n"
     "y = ConvTranspose x w strides=2,1 pads=1,1,1,1\nout y\n",
     "in x f32 1,2,3,3\nin w f32 2,3,4,4\ny = ConvTranspose x w strides=2,2 pads=1,1,1,1\nout y\n",
+    "in x f32 1,2,3,3\nconst w f32 2,3,5,5\ny = ConvTranspose x w strides=4,4 pads=1,1,0,0\nout y\n",
 };
 
 START_TEST(others_stay)
