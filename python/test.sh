@@ -44,6 +44,7 @@ fetch() { pypi_fetch "$1" "$here/requirements/$2" "$work/pip.log" "Python packag
 # make_wheel PYTHON DIRECTORY
 make_wheel()
 {
+    make -s -C "$build" libgraphrt-image.so >"$work/make.log" 2>&1 # where configure found the libraries of its formats
     rm -rf "$2/build-venv" "$2/wheel" && mkdir -p "$2/wheel" && "$1" -m venv "$2/build-venv" && fetch "$2/build-venv" build.txt || return 1
     PATH=$2/build-venv/bin:$PATH GRAPHRT_BUILD=$build check "$(basename "$2"): wheel" "$2/build-venv/bin/python" -m build --wheel --no-isolation \
         --config-setting=build-dir="$2/cmake" --outdir "$2/wheel" "$here"
